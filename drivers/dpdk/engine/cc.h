@@ -51,6 +51,7 @@ struct weft_cc_ops {
 /** What a round of the delay algorithm collects. Bytes and ns. */
 struct weft_cc_round {
 	uint64_t at;    /**< begin */
+	uint32_t from;  /**< window then */
 	uint32_t worst; /**< largest round trip */
 	uint32_t late;  /**< least one of the last part of the round; 0 = none */
 	uint32_t acked;
@@ -85,6 +86,7 @@ struct weft_cc_delay {
 	uint32_t links; /**< ns: full frames take so much longer at most than small; 0 = unknown */
 	uint8_t still;  /**< rounds in a row in which hardly anything moved */
 	uint32_t still_least, still_most; /**< ns, of their round trips */
+	uint32_t start_most;              /**< mode START ends at this window; 0 = at none */
 	uint32_t srtt;                    /**< ns, of the last few samples */
 	uint8_t full_wait;                /**< rounds until full_new is taken */
 	uint32_t full_new;                /**< ns, what full_wait has seen so far */

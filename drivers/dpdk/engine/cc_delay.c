@@ -36,6 +36,9 @@
 #define DEEP_EVERY 8u        /* cut by delay */
 #define OLD_NS 10000000000ull
 #define TRIP_MAX 1000000000u /* ns: a sample beyond is nobody's round trip */
+#define LEAST_PARTS 2u       /* no round trip is less than half of what the handshake measured */
+#define BLIND_TRIPS 2u       /* a round without a sample ends after so many round trips */
+#define BLIND_NS 1000000u    /* a round trip where none is known */
 
 /* ---------------------------------------------------------------- window */
 
@@ -120,9 +123,9 @@ static void learn_links(struct weft_cc *cc, uint32_t late, uint32_t queue)
 	d->links = d->base - small;
 }
 
-static void begin_round(struct weft_cc_delay *d, uint64_t now)
+static void begin_round(struct weft_cc *cc, uint64_t now)
 {
-	d->round = (struct weft_cc_round){.at = now};
+	cc->delay.round = (struct weft_cc_round){.at = now, .from = cc->window};
 }
 
 /* What this path got through, with @p queue ns of it waiting. */
@@ -314,6 +317,14 @@ static void decrease(struct weft_cc *cc, uint32_t queue, uint32_t target)
 	weft_cc_apply(cc, cc->window - min32(much, cc->window / 4 * 3));
 }
 
+/* As DCTCP, and half as much: the delay is felt, too. */
+static void cut_by_marks(struct weft_cc *cc)
+{
+	const struct weft_cc_round *r = &cc->delay.round;
+
+	weft_cc_apply(cc, cc->window - part(cc->window / 4, r->marked, max32(r->acked, r->marked)));
+}
+
 static void delay_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32_t target)
 {
 	struct weft_cc_delay *d = &cc->delay;
@@ -337,9 +348,7 @@ static void delay_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32
 	} else if (queue > target) {
 		decrease(cc, queue, target);
 	} else if (d->round.marked != 0 && queue > target / 4) {
-		/* As DCTCP, and half as much: the delay is felt, too. */
-		weft_cc_apply(cc, cc->window - part(cc->window / 4, d->round.marked,
-						    max32(d->round.acked, d->round.marked)));
+		cut_by_marks(cc);
 	} else if (d->round.marked == 0) {
 		increase(cc, queue, target);
 	}
@@ -389,7 +398,35 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 			delay_round(cc, now, queue, target);
 	}
 	d->queue_last = queue;
-	begin_round(d, now);
+	begin_round(cc, now);
+}
+
+/*
+ * A round in which no acknowledgement told a round trip, as where hosts are off their cores most of
+ * the time. Nothing is known of the queue, but losses and marks are: those cut the window, and
+ * without them it grows by the fair increase only.
+ */
+static void end_blind(struct weft_cc *cc, uint64_t now)
+{
+	struct weft_cc_delay *d = &cc->delay;
+
+	if (d->calm < UINT32_MAX)
+		d->calm++;
+	if (!weft_cc_in_dip(cc, UINT32_MAX) && !loss(cc, now, 0) && d->mode == WEFT_CC_MODE_DELAY) {
+		if (d->round.marked != 0)
+			cut_by_marks(cc);
+		else if (d->round.lost == 0 && d->round.limited)
+			weft_cc_apply(cc, plus(cc, cc->conf.frame / INCREASE_PARTS));
+	}
+	begin_round(cc, now);
+}
+
+/* How long a round may last without a sample. */
+static uint64_t blind_after(const struct weft_cc *cc)
+{
+	uint32_t trip = max32(cc->delay.srtt, max32(cc->delay.base, cc->conf.rtt));
+
+	return BLIND_TRIPS * (uint64_t)min32(trip != 0 ? trip : BLIND_NS, TRIP_MAX);
 }
 
 /* ---------------------------------------------------------------- what the sender calls */
@@ -432,7 +469,8 @@ static void sample(struct weft_cc *cc, const struct weft_cc_ack *a)
 {
 	struct weft_cc_delay *d = &cc->delay;
 	struct weft_cc_round *r = &d->round;
-	uint32_t rtt = as_full(cc, a);
+	/* An end that loses its core between clock and port takes others' time off. */
+	uint32_t rtt = max32(as_full(cc, a), cc->conf.rtt / LEAST_PARTS);
 
 	d->srtt = d->srtt == 0 ? rtt : d->srtt - d->srtt / 4 + rtt / 4;
 	if (d->srtt == 0)
@@ -444,13 +482,27 @@ static void sample(struct weft_cc *cc, const struct weft_cc_ack *a)
 		r->late = r->late != 0 ? min32(r->late, rtt) : rtt;
 }
 
+/* Twice as much in a round, however many round trips it takes to end it. */
+static void start_grow(struct weft_cc *cc, uint32_t acked)
+{
+	struct weft_cc_delay *d = &cc->delay;
+	uint32_t most = part(d->round.from, 2, 1);
+
+	if (cc->window < most)
+		weft_cc_apply(cc, plus(cc, min32(acked, most - cc->window)));
+	if (d->start_most != 0 && cc->window >= d->start_most) {
+		d->mode = WEFT_CC_MODE_DELAY;
+		d->calm = CALM_ROUNDS;
+	}
+}
+
 static void delay_ack(struct weft_cc *cc, const struct weft_cc_ack *a)
 {
 	struct weft_cc_delay *d = &cc->delay;
 	struct weft_cc_round *r = &d->round;
 
 	if (a->now < r->at || r->at == 0)
-		begin_round(d, a->now);
+		begin_round(cc, a->now);
 	r->acked += min32(a->acked, UINT32_MAX - r->acked);
 	r->marked += min32(a->marked, UINT32_MAX - r->marked);
 	r->limited |= a->limited || a->inflight + cc->conf.frame > cc->limit;
@@ -460,9 +512,12 @@ static void delay_ack(struct weft_cc *cc, const struct weft_cc_ack *a)
 		d->calm = CALM_ROUNDS;
 	}
 	if (d->mode == WEFT_CC_MODE_START && a->inflight >= cc->window / 2)
-		weft_cc_apply(cc, plus(cc, a->acked));
-	if (a->rtt == 0 || a->rtt > TRIP_MAX)
+		start_grow(cc, a->acked);
+	if (a->rtt == 0 || a->rtt > TRIP_MAX) {
+		if (a->now - r->at >= blind_after(cc))
+			end_blind(cc, a->now);
 		return;
+	}
 	sample(cc, a);
 	if (a->now - r->at >= a->rtt)
 		end_round(cc, a->now);
@@ -483,12 +538,17 @@ static void delay_loss(struct weft_cc *cc, uint32_t bytes, uint64_t now)
 static void delay_timeout(struct weft_cc *cc, unsigned int tries, uint64_t now)
 {
 	struct weft_cc_delay *d = &cc->delay;
+	uint32_t first = max32(BYTES_START, 2 * cc->conf.frame);
 
-	(void)now;
 	if (tries < 2)
 		return;
-	if (tries == 2)
-		weft_cc_apply(cc, min32(cc->window / 2, max32(BYTES_START, 2 * cc->conf.frame)));
+	if (tries == 2) {
+		/* What was too much is not to be doubled to again. */
+		d->start_most = max32(cc->window / 2, first);
+		weft_cc_apply(cc, max32(min32(cc->window / 2, first),
+					min32(cc->window, cc->conf.frame)));
+		begin_round(cc, now);
+	}
 	d->mode = WEFT_CC_MODE_START;
 	d->over = 0;
 }
@@ -500,6 +560,7 @@ static void delay_idle(struct weft_cc *cc)
 	if (cc->window <= first)
 		return;
 	cc->delay.mode = WEFT_CC_MODE_START;
+	cc->delay.start_most = 0;
 	weft_cc_apply(cc, max32(first, cc->window / 4));
 }
 

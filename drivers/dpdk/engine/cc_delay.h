@@ -56,6 +56,8 @@ static inline uint32_t target_plain(const struct weft_cc *cc)
 	/* More than links as fast as ours take: nearly all of it is a slow one's. */
 	if (longer / HOPS <= cc->conf.frame_ns || cc->conf.frame_ns == 0)
 		longer /= HOPS;
+	/* A bucket of tokens lets single frames through sooner. */
+	longer = max32(longer, cc->conf.frame_ns);
 	t = max32(max32(small / 2 * 3, TARGET_MIN), min32(longer, TARGET_MAX) * 2);
 	return min32(t, TARGET_MAX);
 }

@@ -383,6 +383,122 @@ static void a_way_that_became_longer_is_learned(void **state)
 	assert_int_equal(cc.delay.base, 5000000);
 }
 
+/* ---------------------------------------------------------------- no round trips */
+
+/* A delay algorithm that is told no delays has losses to go by. */
+static void without_round_trips_a_short_queue_is_not_overrun(void **state)
+{
+	struct model m = narrow(1);
+
+	(void)state;
+	m.blind = true;
+	model_run(&m, WEFT_CC_DELAY, 1500 * MS);
+	print_message("# no round trips: %.3f of the link, %.4f dropped\n",
+		      model_share(&m, -1, 1500 * MS), model_dropped(&m));
+	assert_true(model_dropped(&m) < 0.05);
+	assert_true(model_share(&m, -1, 1500 * MS) > 0.7);
+}
+
+static void acks_without_round_trips_double_the_start_once_a_round(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .rtt = 100000};
+	struct weft_cc_ack a = {.acked = FRAME, .inflight = 1 << 20, .limited = true};
+	struct weft_cc cc;
+	uint32_t first;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	first = cc.window;
+	for (unsigned int i = 0; i < 100; i++) {
+		a.now = 1000000000 + i * 1000;
+		cc.ops->on_ack(&cc, &a);
+	}
+	assert_in_range(cc.window, first + 1, 2 * first);
+	for (unsigned int i = 0; i < 300; i++) {
+		a.now += 1000;
+		cc.ops->on_ack(&cc, &a);
+	}
+	assert_in_range(cc.window, 2 * first + 1, 8 * first);
+}
+
+static void losses_without_round_trips_shrink_the_window(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .rtt = 10000};
+	struct weft_cc_ack a = {.acked = FRAME, .rtt = 10000, .inflight = 1 << 20, .limited = true};
+	struct weft_cc cc;
+	uint32_t before;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	for (a.now = 1000000000; a.now < 1001000000; a.now += 1000)
+		cc.ops->on_ack(&cc, &a);
+	before = cc.window;
+	a.rtt = 0;
+	for (; a.now < 1002000000; a.now += 1000) {
+		cc.ops->on_ack(&cc, &a);
+		cc.ops->on_loss(&cc, FRAME, a.now);
+	}
+	assert_true(cc.window < before / 4);
+	assert_string_equal(weft_cc_mode_name(&cc), "delay");
+}
+
+static void timeouts_leave_a_frame_and_bound_the_start(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .rtt = 10000};
+	struct weft_cc_ack a = {
+		.now = 1000000000, .acked = FRAME, .inflight = 1 << 20, .limited = true};
+	struct weft_cc cc;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	for (unsigned int i = 0; i < 200; i++) {
+		cc.ops->on_timeout(&cc, 1 + i % 2, a.now);
+		a.now += MS;
+	}
+	assert_int_equal(cc.window, FRAME);
+	/* What the window was is not doubled to again: from there on it grows bit by bit. */
+	for (unsigned int i = 0; i < 1000; i++) {
+		a.now += 1000;
+		cc.ops->on_ack(&cc, &a);
+	}
+	assert_string_equal(weft_cc_mode_name(&cc), "delay");
+	assert_in_range(cc.window, 10 * FRAME, 20 * FRAME);
+}
+
+/* An end that loses its core between clock and port tells round trips of nothing. */
+static void no_round_trip_is_far_below_what_was_measured(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .rtt = 10000};
+	struct weft_cc_ack a = {.acked = FRAME, .size = FRAME, .rtt = 12000, .limited = true};
+	struct weft_cc cc;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	for (unsigned int i = 0; i < 100; i++) {
+		a.now = 1000000000 + i * 3000;
+		a.rtt = i == 50 ? 1 : 12000;
+		cc.ops->on_ack(&cc, &a);
+	}
+	assert_in_range(cc.delay.base, 5000, 12000);
+}
+
+/* A bucket of tokens lets the first frames through at once: its rate tells what a frame takes. */
+static void the_target_is_two_frames_of_the_measured_rate(void **state)
+{
+	const struct weft_cc_conf conf = {
+		.frame = FRAME, .most = 1 << 20, .rtt = 14000, .frame_ns = 60000};
+	struct weft_cc_ack a = {.acked = FRAME, .size = FRAME, .rtt = 20000, .limited = true};
+	struct weft_cc cc;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	for (unsigned int i = 0; i < 100; i++) {
+		a.now = 1000000000 + i * 3000;
+		cc.ops->on_ack(&cc, &a);
+	}
+	assert_true(cc.target >= 20000 + 2 * 60000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -402,6 +518,12 @@ int main(void)
 		cmocka_unit_test(timeouts_shrink_only_when_there_are_two),
 		cmocka_unit_test(a_peer_off_its_core_does_not_stop_the_sender),
 		cmocka_unit_test(a_way_that_became_longer_is_learned),
+		cmocka_unit_test(without_round_trips_a_short_queue_is_not_overrun),
+		cmocka_unit_test(acks_without_round_trips_double_the_start_once_a_round),
+		cmocka_unit_test(losses_without_round_trips_shrink_the_window),
+		cmocka_unit_test(timeouts_leave_a_frame_and_bound_the_start),
+		cmocka_unit_test(no_round_trip_is_far_below_what_was_measured),
+		cmocka_unit_test(the_target_is_two_frames_of_the_measured_rate),
 	};
 
 	return cmocka_run_group_tests_name("cc", tests, NULL, NULL);

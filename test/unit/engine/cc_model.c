@@ -121,7 +121,8 @@ static void take(struct model *m, const struct event *e)
 	}
 	a.acked = a.size = m->frame;
 	a.marked = e->marked ? m->frame : 0;
-	a.rtt = (uint32_t)(e->at - e->sent + (m->noise != 0 ? rnd(m) % m->noise : 0));
+	if (!m->blind)
+		a.rtt = (uint32_t)(e->at - e->sent + (m->noise != 0 ? rnd(m) % m->noise : 0));
 	s->full = false;
 	s->cc.ops->on_ack(&s->cc, &a);
 }

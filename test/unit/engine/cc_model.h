@@ -44,6 +44,7 @@ struct model {
 	uint32_t frame_ns; /* of the sender's link, as it is told; 0 = it is not */
 	uint64_t from;     /* counted from then on */
 	uint64_t noise;    /* ns: added to samples, uniform */
+	bool blind;        /* acknowledgements tell no round trips */
 	unsigned int senders;
 	struct model_sender s[MODEL_SENDERS];
 	/* results */
