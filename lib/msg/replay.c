@@ -130,7 +130,7 @@ static int fit(struct weft_msg_ep *me, struct weft_replay *r, size_t max)
 	uint8_t id;
 	int rc = 0;
 
-	while (rc == 0 && r->length > max && weft_msg_is_put(r->id, r->data))
+	while (rc == 0 && r->length > max && weft_msg_is_put(r->id, bytes_of(r)))
 		rc = halve(me, r);
 	if (rc || r->length <= max)
 		return rc;

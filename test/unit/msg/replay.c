@@ -365,11 +365,80 @@ static void without_memory_the_endpoint_ends_and_nothing_is_lost_silently(void *
 	}
 }
 
+/* ------------------------------------------------------------------ cut, but not sent at once */
+
+static void begin_imm(struct one *o)
+{
+	struct weft_op_params p = op_params(&o->send, NULL);
+	struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 7, .header = header_of(o->id),
+					  .header_length = o->header_length);
+
+	fill(src[0], o->length, o->id);
+	p.flags = WEFT_OP_IMM;
+	p.imm = 42;
+	if (o->kind == TAG)
+		o->send.rc = weft_tag_send(run.s.ep, src[0], o->length, 1, &p, &o->send.req);
+	else if (o->kind == TAG_SYNC)
+		o->send.rc = weft_tag_send_sync(run.s.ep, src[0], o->length, 1, &p, &o->send.req);
+	else
+		o->send.rc = weft_am_send(run.s.ep, &a, src[0], o->length, &p, &o->send.req);
+	assert_in_range(o->send.rc, 0, 1);
+}
+
+static void cut_before_there_is_room(enum kind kind, uint32_t seq)
+{
+	struct one *o = &run.op[0];
+
+	*o = (struct one){.kind = kind, .length = 8000, .header_length = 100};
+	run.num = 1;
+	run.next_am = 0;
+	pair_defaults(&run.s.p);
+	run.s.p.conf.multi_eager_limit = 0;
+	run.s.p.conf.rndv_thresh = SIZE;
+	run.s.p.conf.seq_start = seq;
+	stage_open(&run.s, 3, lanes, MEM);
+	run.s.p.ctx.features |= WEFT_FEATURE_AM;
+	assert_int_equal(weft_worker_set_am_handler(&run.s.p.w[1], 7, handler, NULL, 0), 0);
+	use_lane(&run.s.p, 0);
+	begin_imm(o);
+	assert_int_equal(pair_count(&run.s.p, 1, WEFT_WIRE_EXT), 1);
+	if (kind != AM)
+		op_recv(&o->recv, &run.s.p.w[1], dst[0], SIZE, 1, FULL);
+	use_lane(&run.s.p, 2);
+	set_room(0);
+	give_back(&run.s.p, 0, 0);
+	pair_progress(&run.s.p);
+	pair_progress(&run.s.p);
+	assert_int_equal(run.s.p.num, 0);
+	set_room(-1);
+	pair_run(&run.s.p);
+	assert_int_equal(run.s.p.fail_status[0] | run.s.p.fail_status[1], 0);
+	op_end(&o->send, 0);
+	if (kind != AM) {
+		op_end_recv(&o->recv, dst[0], o->length, 1, o->id);
+		assert_int_equal(o->recv.c.imm, 42);
+	}
+	assert_int_equal(run.next_am, kind == AM);
+	pair_check_empty(&run.s.p);
+	stage_check_empty(&run.s);
+	stage_close(&run.s);
+}
+
+/* The header it gets may look like any other message's, by its sequence number. */
+static void a_message_that_was_cut_waits_for_room_as_it_is(void **state)
+{
+	(void)state;
+	for (uint32_t seq = 0; seq < 32; seq++)
+		for (enum kind kind = TAG; kind <= AM; kind++)
+			cut_before_there_is_room(kind, seq);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_lane_had_goes_over_lanes_that_take_less),
 		cmocka_unit_test(a_put_that_was_cut_is_counted_once),
+		cmocka_unit_test(a_message_that_was_cut_waits_for_room_as_it_is),
 		cmocka_unit_test(without_memory_the_endpoint_ends_and_nothing_is_lost_silently),
 	};
 
