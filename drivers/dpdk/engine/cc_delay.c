@@ -266,7 +266,10 @@ static void refresh_base(struct weft_cc *cc, uint64_t now, uint32_t least, bool 
 		return;
 	if (!d->old_low && d->old_at != 0) {
 		d->base = d->old_least;
-		cc->conf.rtt = 0; /* the handshake saw another way */
+		/* The handshake saw another way, and so did the least of small and full frames. */
+		cc->conf.rtt = 0;
+		d->small = 0;
+		d->full_seen = false;
 	}
 	d->old_at = now;
 	d->old_least = 0;

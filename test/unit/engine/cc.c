@@ -366,21 +366,33 @@ static void a_peer_off_its_core_does_not_stop_the_sender(void **state)
 	}
 }
 
-static void a_way_that_became_longer_is_learned(void **state)
+/* @p size, @p later: of the frames, before and after it does; 0 = not told */
+static void becomes_longer(uint32_t size, uint32_t later)
 {
 	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .rtt = 10000};
 	struct weft_cc_ack a = {.acked = FRAME, .rtt = 10000, .inflight = 1 << 20, .limited = true};
 	struct weft_cc cc;
 
-	(void)state;
+	a.size = size;
 	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
 	for (a.now = 1000000000; a.now < 1100000000; a.now += 10000)
 		cc.ops->on_ack(&cc, &a);
 	assert_int_equal(cc.delay.base, 10000);
+	a.size = later;
+	for (; a.now < 1200000000; a.now += 10000)
+		cc.ops->on_ack(&cc, &a);
 	a.rtt = 5000000;
 	for (; a.now < 32000000000; a.now += 1000000)
 		cc.ops->on_ack(&cc, &a);
 	assert_int_equal(cc.delay.base, 5000000);
+}
+
+static void a_way_that_became_longer_is_learned(void **state)
+{
+	(void)state;
+	becomes_longer(0, 0);
+	becomes_longer(FRAME, FRAME);
+	becomes_longer(FRAME, FRAME / 16);
 }
 
 /* ---------------------------------------------------------------- no round trips */
