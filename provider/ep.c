@@ -176,6 +176,8 @@ static int ep_enable(struct wfi_ep *ep)
 	rc = wfi_worker_get();
 	if (rc < 0)
 		numbers[ep->number] = NULL;
+	else
+		weft_worker_set_put_handler(wfi.worker, wfi_rma_notified, NULL);
 	ep->enabled = rc == 0;
 	return rc;
 }

@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "provider/provider.h"
-#include "provider/rma.h"
 
 /* What the last endpoint's messages get to leave in; peers may be gone. */
 #define FLUSH_NS 2000000000ull
@@ -76,7 +75,6 @@ int wfi_worker_get(void)
 			wfi.worker = NULL;
 			return -wfi_errno(rc);
 		}
-		weft_worker_set_put_handler(wfi.worker, wfi_rma_notified, NULL);
 		wfi.worker_number++;
 	}
 	wfi.endpoints++;

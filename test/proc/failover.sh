@@ -64,11 +64,27 @@ ends_well() {
 given_up="lane [01] to .* is given up"
 back="lane [01] to .* is back"
 
+# The flight recorder's file of it, which can be read.
+dump=$build/app/weft-dump
+export TMPDIR=$dir
+recorded() {
+	local file
+	for file in "$dir"/weft-recorder-*.pcapng; do
+		if grep -aqE "the lane to .* is given up" "$file"; then
+			"$dump" "$file" >"$dir/recorder.txt"
+			return
+		fi
+	done
+	echo "the recorder has no file of the lane that was given up"
+	return 1
+}
+
 # down_for_good SIZE [FEEDER]
 down_for_good() {
+	rm -f "$dir"/weft-recorder-*
 	stream "$@" || return 1
 	ip -n "${ns[0]}" link set rail1 down
-	said client "$given_up" && ends_well
+	said client "$given_up" && ends_well && recorded
 }
 
 # holed SIZE SIDE...: without a word of the port

@@ -89,4 +89,11 @@ static inline void weft_tap_taken(struct weft_tap *tap, unsigned int n)
 		weft_tap_copied(tap, n);
 }
 
+/** A lane has failed, or is given up: what the recorders have becomes a file. */
+static inline void weft_tap_error(const struct weft_tap *tap, const char *reason)
+{
+	if (tap && tap->recorder)
+		weft_recorder_error(reason);
+}
+
 #endif /* WEFT_CAPTURE_TAP_H */

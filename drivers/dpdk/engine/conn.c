@@ -254,8 +254,7 @@ void raw_conn_fail(struct raw_conn *c, int status, const char *text)
 		return;
 	}
 	raw_flushes_end(c, status);
-	if (iface->tap && iface->tap->recorder)
-		weft_recorder_error(text);
+	weft_tap_error(iface->tap, text);
 	if (c->state == RAW_DOWN)
 		iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_DOWN, status, text);
 }

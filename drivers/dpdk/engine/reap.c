@@ -3,14 +3,17 @@
 #include "engine/reap.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_mbuf.h>
 
+#include "capture/tap.h"
 #include "engine/conn.h"
 #include "engine/flush.h"
 #include "engine/iface.h"
+#include "engine/peer.h"
 #include "engine/share.h"
 #include "engine/slots.h"
 #include "engine/zcopy.h"
@@ -43,10 +46,14 @@ int raw_ep_quiesce(struct weft_lane_ep *lane_ep, void *buf)
 {
 	struct raw_conn *c = raw_conn_of(lane_ep);
 	struct raw_rx_state *state = buf;
+	char text[160], peer[64];
 	uint32_t words;
 
 	if (c->state != RAW_UP)
 		return -ENOTCONN;
+	snprintf(text, sizeof(text), "%s: the lane to %s is given up", c->iface->base.name,
+		 raw_peer_text(c, peer, sizeof(peer)));
+	weft_tap_error(c->iface->tap, text);
 	c->state = RAW_QUIET;
 	c->base.up = false;
 	c->base.tx_room = false;

@@ -417,7 +417,8 @@ static void nearest_words_are_near(void **state)
 
 static bool is_constant(const char *word)
 {
-	static const char *const kinds[] = {"WEFT_FEATURE_", "WEFT_MEM_", "WEFT_OP_"};
+	static const char *const kinds[] = {"WEFT_FEATURE_", "WEFT_MEM_", "WEFT_OP_",
+					    "WEFT_WORKER_"};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strncmp(word, kinds[i], strlen(kinds[i])) == 0)
