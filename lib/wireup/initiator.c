@@ -90,6 +90,7 @@ static int open_pair(struct weft_ep *ep)
 	int rc;
 
 	wu->step = WEFT_STEP_BOOT;
+	wu->closed = false;
 	wu->msg_type = 0;
 	wu->retry_at = UINT64_MAX;
 	wu->pair_deadline = wu->num_pairs == 1 ? wu->deadline : ep->worker->now + wu->pair_timeout;
@@ -112,7 +113,7 @@ static int open_pair(struct weft_ep *ep)
 
 /*
  * From the current pair on, find one that can be connected. @return 0, or after a round in which
- * all said no -EHOSTUNREACH, -ECONNRESET if the peer did
+ * all said no -EHOSTUNREACH, -ECONNRESET if the peer has closed the last one
  */
 static int try_pairs(struct weft_ep *ep)
 {
@@ -132,7 +133,6 @@ static int try_pairs(struct weft_ep *ep)
 			return wu->closed ? -ECONNRESET : -EHOSTUNREACH;
 		/* Some gave no answer in time: they get more of it. */
 		memset(wu->pair_down, 0, sizeof(wu->pair_down));
-		wu->closed = false;
 		wu->pair = 0;
 		wu->pair_timeout *= 2;
 	}

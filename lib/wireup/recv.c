@@ -344,6 +344,16 @@ static void note_reason(struct weft_wireup *wu, const char *iface, const char *t
 }
 
 /*
+ * The end of a close may get lost in a network, and then it is told as a reset. On one host it does
+ * not: what is reset there has died.
+ */
+static bool has_closed(const struct weft_lane_ep *lane_ep, bool gone, int status)
+{
+	return gone ||
+	       (status == -ECONNRESET && !(lane_ep->iface->attr.features & WEFT_LANE_F_HOST));
+}
+
+/*
  * A connection of an ep that is not connected yet, or one beside its lanes. @return false: it is a
  * lane in use
  */
@@ -377,7 +387,7 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bo
 		note_reason(wu, lane_ep->iface->name,
 			    gone && text[0] == '\0' ? "the peer closed the connection" : text);
 		weft_log_ep(ep, WEFT_LOG_INFO, "%s", wu->reason);
-		wu->closed |= gone || status == -ECONNRESET;
+		wu->closed = has_closed(lane_ep, gone, status);
 		if (wu->initiator)
 			weft_wireup_boot_failed(ep, true);
 		else if (ep->owned)

@@ -275,7 +275,7 @@ struct weft_wireup {
 	struct weft_pair pairs[WEFT_MAX_BOOT_PAIRS];
 	/* the lane said no in this round, not merely no answer in time */
 	bool pair_down[WEFT_MAX_BOOT_PAIRS];
-	bool closed; /* the peer was there in this round, and has ended the connection */
+	bool closed; /* the peer was there, and has closed the connection of this pair */
 	unsigned int num_pairs, pair;
 	uint64_t pair_timeout, pair_deadline;
 	/* connections */

@@ -278,6 +278,57 @@ static void connect_fails_after_the_last_pair_with_its_reason(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/* @return what the endpoint failed with, for the reason @p why */
+static int failed_with(struct weft_context *ctx, struct weft_worker *a, struct weft_worker *b,
+		       const char *why)
+{
+	struct mock_err err = {0};
+	struct weft_ep *ep = conn_create(a, b, &err);
+
+	mock_run(20, MS, a, b, NULL);
+	assert_int_equal(err.calls, 1);
+	assert_non_null(strstr(err.why, why));
+	assert_int_equal(weft_ep_close(ep, 0, NULL, NULL), 0);
+	conn_destroy(ctx, a, b);
+	mock_reset();
+	return err.status;
+}
+
+/* In a network the end of a close may get lost; a process of the same host that resets has died. */
+static void who_died_while_connecting_has_not_closed(void **state)
+{
+	(void)state;
+	for (unsigned int host = 0; host < 2; host++) {
+		struct weft_context *ctx =
+			mock_context("CONNECT_TIMEOUT=30s", "LOG_FILE=/dev/null", NULL);
+		struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+
+		if (host) {
+			mock_iface(a, 0)->attr.features |= WEFT_LANE_F_HOST;
+			mock_iface(b, 0)->attr.features |= WEFT_LANE_F_HOST;
+		}
+		mock_refuse(NULL, NULL, -ECONNRESET, "reset");
+		assert_int_equal(failed_with(ctx, a, b, "reset"),
+				 host ? -EHOSTUNREACH : -ECONNRESET);
+	}
+}
+
+/* As the reason says. */
+static void what_the_last_pair_says_is_what_connecting_fails_with(void **state)
+{
+	(void)state;
+	for (unsigned int last = 0; last < 2; last++) {
+		struct weft_context *ctx =
+			mock_context("CONNECT_TIMEOUT=30s", "LOG_FILE=/dev/null", NULL);
+		struct weft_worker *a = mock_worker(ctx, two_nics), *b = mock_worker(ctx, two_nics);
+
+		mock_refuse(mock_iface(a, !last), NULL, -ECONNRESET, "reset");
+		mock_refuse(mock_iface(a, last), NULL, -EHOSTUNREACH, "unheard");
+		assert_int_equal(failed_with(ctx, a, b, last ? "unheard" : "reset"),
+				 last ? -EHOSTUNREACH : -ECONNRESET);
+	}
+}
+
 static void connect_timeout_names_lane_and_peer(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=2s", "LOG_FILE=/dev/null", NULL);
@@ -421,6 +472,8 @@ int main(int argc, char **argv)
 		CONN_TEST(a_further_lane_that_cannot_attach_is_left_out),
 		CONN_TEST(unreachable_peer_is_refused_at_creation),
 		CONN_TEST(connect_fails_after_the_last_pair_with_its_reason),
+		CONN_TEST(who_died_while_connecting_has_not_closed),
+		CONN_TEST(what_the_last_pair_says_is_what_connecting_fails_with),
 		CONN_TEST(connect_timeout_names_lane_and_peer),
 		CONN_TEST(a_peer_that_does_not_poll_is_waited_for),
 		CONN_TEST(bootstrap_fails_over_before_the_answer),
