@@ -57,10 +57,8 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 	if (attr->access & FI_REMOTE_READ)
 		params.flags |= WEFT_MEM_REMOTE_READ;
 	if (attr->access & FI_REMOTE_WRITE)
-		params.flags |= WEFT_MEM_REMOTE_WRITE;
-	/* They read and write, and libfabric has no right of their own. */
-	if (params.flags == (WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE))
-		params.flags |= WEFT_MEM_REMOTE_ATOMIC;
+		/* libfabric has no right of atomics' own: it is this one, even if they fetch. */
+		params.flags |= WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return -FI_ENOMEM;

@@ -383,7 +383,7 @@ static void fails(struct world *w, struct world_region *r, uint64_t offset, uint
 	assert_true(error.flags & FI_ATOMIC);
 }
 
-/* Without both rights, misaligned, past the end, with no such key: nothing is changed. */
+/* Without the right to write, misaligned, past the end, with no such key: nothing is changed. */
 static void refused(void **state)
 {
 	struct world_region r;
@@ -391,7 +391,7 @@ static void refused(void **state)
 	uint64_t word = 1;
 
 	world_open(&w, &(struct wish){.caps = FI_ATOMIC});
-	world_region_open(&w, &r, ROOM, FI_REMOTE_WRITE);
+	world_region_open(&w, &r, ROOM, FI_REMOTE_READ);
 	fails(&w, &r, 0, r.key);
 	world_region_close(&w, &r);
 	world_region_open(&w, &r, ROOM, both);
@@ -408,6 +408,38 @@ static void refused(void **state)
 	world_open(&w, &(struct wish){.caps = FI_RMA});
 	assert_int_equal(fi_atomic(w.ep, &word, 1, NULL, w.peer, 0, 1, FI_UINT64, FI_SUM, NULL),
 			 -FI_EOPNOTSUPP);
+	world_close(&w);
+}
+
+/* Who may write memory may do every atomic on it, and still may not read it. */
+static void written_only(void **state)
+{
+	uint64_t word = 5, compare = 5, result[2] = {1, 1};
+	struct fi_cq_err_entry error;
+	struct world_region r;
+	struct world w;
+
+	world_open(&w,
+		   &(struct wish){.caps = FI_RMA | FI_ATOMIC, .tx_flags = FI_DELIVERY_COMPLETE});
+	world_region_open(&w, &r, ROOM, FI_REMOTE_WRITE);
+	CHECK(fi_atomic(w.ep, &word, 1, NULL, w.peer, 8, r.key, FI_UINT64, FI_SUM, NULL));
+	world_next(&w, NULL);
+	CHECK(fi_fetch_atomic(w.ep, &word, 1, NULL, &result[0], NULL, w.peer, 16, r.key, FI_UINT64,
+			      FI_SUM, NULL));
+	world_next(&w, NULL);
+	CHECK(fi_compare_atomic(w.ep, &word, 1, NULL, &compare, NULL, &result[1], NULL, w.peer, 8,
+				r.key, FI_UINT64, FI_CSWAP_NE, NULL));
+	world_next(&w, NULL);
+	assert_int_equal(result[0], 0);
+	assert_int_equal(result[1], 5);
+	if (fi_read(w.ep, r.local, 8, NULL, w.peer, 8, r.key, NULL) == 0) {
+		error = world_next_error(&w);
+		assert_int_equal(error.err, FI_EACCES);
+	}
+	world_barrier_progress(&w);
+	assert_int_equal(((uint64_t *)r.memory)[1], 5);
+	assert_int_equal(((uint64_t *)r.memory)[2], 5);
+	world_region_close(&w, &r);
 	world_close(&w);
 }
 
@@ -441,7 +473,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_operation), cmocka_unit_test(other_forms),
 		cmocka_unit_test(contended),       cmocka_unit_test(refused),
-		cmocka_unit_test(counted),
+		cmocka_unit_test(written_only),    cmocka_unit_test(counted),
 	};
 
 	world_begin();
