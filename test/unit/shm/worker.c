@@ -284,13 +284,16 @@ static void a_child_that_closes_all_disturbs_nobody(void **state)
 	assert_int_equal(weft_mem_deregister(mem), 0);
 }
 
+/* What a child says on an old kernel. */
+#define NO_CLOSE_RANGE 77
+
 /* All numbers that were the parent's are others' files, when it opens lanes of its own. */
 static int child_opens_lanes(void)
 {
 	int null;
 
 	if (close_range(3, ~0u, 0) < 0)
-		return 77;
+		return NO_CLOSE_RANGE;
 	for (null = 2; null < 200;) {
 		null = open("/dev/null", O_RDONLY);
 		if (null < 0)
@@ -308,6 +311,7 @@ static int child_opens_lanes(void)
 
 static void a_child_with_lanes_of_its_own_closes_no_others_file(void **state)
 {
+	int result;
 	pid_t pid;
 
 	(void)state;
@@ -315,9 +319,12 @@ static void a_child_with_lanes_of_its_own_closes_no_others_file(void **state)
 	pid = fork();
 	if (pid == 0)
 		_exit(child_opens_lanes());
-	assert_int_equal(status_of(pid), 0);
+	result = status_of(pid);
 	transfer(b, ep, 8, 2);
 	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	if (WIFEXITED(result) && WEXITSTATUS(result) == NO_CLOSE_RANGE)
+		skip();
+	assert_int_equal(result, 0);
 }
 
 static bool has_shm(const char *lanes)
