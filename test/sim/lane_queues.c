@@ -20,17 +20,23 @@ struct world {
 	struct sim_port *peer_port, *queue_port[2];
 };
 
-static struct world world(struct sim_case *c)
+static struct world world_with(struct sim_case *c, uint32_t peer_ip, uint32_t ip)
 {
-	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}};
+	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}, .ip = peer_ip};
 	struct world w = {.sim = case_sim(c)};
 
 	w.peer_port = sim_port_create(w.sim, &p);
+	p.ip = ip;
 	w.peer = lane_host_create(w.sim, w.peer_port, CONFIG);
 	sim_port_queues(w.sim, &p, SIM_SPREAD_RULES, 2, w.queue_port);
 	w.queue[0] = lane_host_create(w.sim, w.queue_port[0], CONFIG);
 	w.queue[1] = lane_host_create(w.sim, w.queue_port[1], CONFIG);
 	return w;
+}
+
+static struct world world(struct sim_case *c)
+{
+	return world_with(c, 0, 0);
 }
 
 static bool end_up(void *arg)
@@ -166,6 +172,28 @@ static void others_arp_is_not_handed_on(struct sim_case *c)
 	assert_int_equal(lane_counter(w.queue[0], "steer.handed_over"), handed);
 }
 
+/* Nobody may ever take them out of its ring, and they are buffers of the first one's. */
+static void a_worker_that_does_not_look_is_left_few_hints(struct sim_case *c)
+{
+	const uint32_t ip = 0x0a000001; /* the peer's */
+	struct world w = world_with(c, ip, ip + 1);
+	struct lane_end *e = lane_connect(w.queue[0], w.peer);
+	uint64_t handed;
+
+	assert_true(sim_run(w.sim, SIM_S, end_up, e));
+	handed = lane_counter(w.queue[0], "steer.handed_over");
+	lane_host_pause(w.queue[1], SIM_S);
+	for (unsigned int i = 0; i < 1000; i++) {
+		arp_inject(w.peer_port, RTE_ARP_OP_REQUEST, sim_port_mac(w.peer_port),
+			   rte_cpu_to_be_32(ip), everybody, rte_cpu_to_be_32(ip));
+		sim_run(w.sim, 5000, NULL, NULL);
+	}
+	handed = lane_counter(w.queue[0], "steer.handed_over") - handed;
+	assert_in_range(handed, 1, 32);
+	/* Nothing was lost that anybody needs. */
+	assert_int_equal(lane_counter(w.queue[0], "steer.handed.full"), 0);
+}
+
 /* The newest frame of the second queue that has UDP. */
 static enum sim_verdict sample_sent(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
 				    void *arg)
@@ -278,6 +306,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(an_address_that_one_gives_up_is_asked_for_again),
 	SIM_CASE(a_restarted_peer_is_noticed_by_all_queues),
 	SIM_CASE(others_arp_is_not_handed_on),
+	SIM_CASE(a_worker_that_does_not_look_is_left_few_hints),
 	SIM_CASE(icmp_comes_to_the_worker_that_it_is_about),
 	SIM_CASE(a_flood_for_a_worker_that_computes_leaves_buffers_for_the_others),
 };

@@ -12,17 +12,17 @@
 #include "frame/frame_port.h"
 #include "frame/steering.h"
 
+/* So many hints wait for a worker at most: of old ones nothing more is learned. */
+#define HINTS_MAX 32u
+
 static bool hand(struct raw_iface *iface, struct rte_mbuf *m, unsigned int queue, uint32_t max)
 {
 	struct rte_ring *ring = iface->port->steering.handed[queue];
 
-	if (rte_ring_count(ring) >= max) {
-		raw_count(iface, RAW_STEER_FULL);
+	if (rte_ring_count(ring) >= max)
 		return false;
-	}
 	raw_ref_chain(m); /* the caller lets go of its own */
 	if (rte_ring_enqueue(ring, m) != 0) {
-		raw_count(iface, RAW_STEER_FULL);
 		rte_pktmbuf_free(m);
 		return false;
 	}
@@ -45,12 +45,16 @@ bool raw_hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_por
 	owner = weft_port_owner((uint16_t)(iface->gate.udp_port - s->queue), s->queues, udp_port);
 	if (owner < 0 || owner == s->queue)
 		return false;
-	return hand(iface, m, (unsigned int)owner, iface->hand_max);
+	if (hand(iface, m, (unsigned int)owner, iface->hand_max))
+		return true;
+	raw_count(iface, RAW_STEER_FULL);
+	return false;
 }
 
 /*
  * ARP comes to the first queue, and what it says of a host that some worker of the port has asked
- * for is for all of them. Others' frames find the rest of the ring.
+ * for is for all of them. A queue without a worker has a ring that nobody empties: a few hints wait
+ * in it, and that there is no room for more is no loss.
  */
 void raw_hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct rte_arp_hdr *arp)
 {
@@ -62,5 +66,5 @@ void raw_hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct rte
 		return;
 	for (unsigned int q = 0; q < s->queues; q++)
 		if (q != s->queue)
-			hand(iface, m, q, iface->hand_max / 2 + 1);
+			hand(iface, m, q, RTE_MIN(iface->hand_max / 2 + 1, HINTS_MAX));
 }
