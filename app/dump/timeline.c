@@ -89,10 +89,10 @@ static void event_text(char *buf, size_t size, const struct msg_event *e, bool f
 static void bars(FILE *out, const struct list *l, const struct msg_watch *w,
 		 const struct timeline_lanes *lanes)
 {
-	uint64_t span = lanes->end - lanes->begin + 1;
+	double span = (double)(lanes->end - lanes->begin) + 1;
 	const struct msg_event *e;
 	char bar[BAR + 1];
-	unsigned int n, i;
+	unsigned int n, i, column;
 	char *at;
 
 	for (n = 0; n < lanes->num; n++) {
@@ -103,8 +103,9 @@ static void bars(FILE *out, const struct list *l, const struct msg_watch *w,
 			if (e->time < lanes->begin || e->kind != LINK_BYTES ||
 			    timeline_lane(l->r->trace, lanes, e->flow) != n)
 				continue;
-			at = &bar[(uint64_t)((double)(e->time - lanes->begin) * BAR /
-					     (double)span)];
+			/* From 2^55 ns on a double has the end at BAR. */
+			column = (unsigned int)((double)(e->time - lanes->begin) * BAR / span);
+			at = &bar[column < BAR ? column : BAR - 1];
 			if (e->again && e->way != DUMP_IN && !e->acked)
 				*at = 'R';
 			else if (*at == '.' && (e->way != DUMP_OUT))

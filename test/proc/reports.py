@@ -76,6 +76,23 @@ def hostile():
     return path('hostile.pcapng')
 
 
+def two_years():
+    """A message that goes out again 2^56 ns later: as much as a double takes for 2^56 + 1."""
+    out = block(0x0a0d0d0a, struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1))
+    out += block(1, struct.pack('<HHI', 1, 0, 0) + option(9, b'\x09'))
+    eager = struct.pack('<HBBIQ', 20, 2, 0, 0, 5) + bytes(8)
+    for order, (time, flags) in enumerate(((10**18, 0), (10**18 + 2**56, 8))):
+        frame = bytes(12) + b'\x88\xb5' + struct.pack(
+            '<HBBHHIIIIHBBIIIH', 0x6657, 2, 7, flags, 42 + len(eager), 1, 2, 0, 0, 5, 0, 0, order,
+            7, 8, 0xffff) + eager
+        out += block(6, struct.pack('<IIIII', 0, time >> 32, time & 0xffffffff, len(frame),
+                                    len(frame)) + frame + bytes(-len(frame) % 4) +
+                     struct.pack('<HHI', 2, 4, 2))
+    with open(path('years.pcapng'), 'wb') as f:
+        f.write(out)
+    return path('years.pcapng')
+
+
 class Page(html.parser.HTMLParser):
     """What a page consists of, and that all of it is closed."""
     ALONE = {'meta', 'rect', 'line', 'polyline'}
@@ -159,6 +176,12 @@ def a_message_has_its_time_line():
     assert 'numbered from 1 to 840' in dump('--message', '99999', A, B, code=2)
 
 
+def a_time_line_ends_where_its_bar_does():
+    out = dump('--message', '1', two_years())
+    bars = [line.split('|')[1] for line in out.splitlines() if line.endswith('|')]
+    assert [len(bar) for bar in bars] == [60] and bars[0][59] == 'R', out
+
+
 def one_hosts_capture_has_all_messages_too():
     for file in (A, B):
         assert dump('-m', file).count('\n') >= 840
@@ -217,6 +240,7 @@ def what_is_cut_is_read_as_far_as_it_is_there():
 
 tap.run([a_report_is_one_page_that_loads_nothing, pictures_are_svg, csv_of_messages_and_of_lanes,
          filters_choose_messages, a_message_has_its_time_line,
+         a_time_line_ends_where_its_bar_does,
          one_hosts_capture_has_all_messages_too, a_capture_that_begins_later_is_joined_by_pieces,
          what_peers_say_is_text, what_cannot_be_written_is_said,
          what_is_cut_is_read_as_far_as_it_is_there])

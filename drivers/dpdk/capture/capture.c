@@ -47,9 +47,9 @@ static int attach(struct weft_tap *tap, struct weft_capture *c)
 {
 	struct weft_capture_source *s;
 
-	pthread_mutex_lock(&c->lock);
+	weft_capture_lock(c);
 	s = weft_capture_add(c, tap);
-	pthread_mutex_unlock(&c->lock);
+	weft_capture_unlock(c);
 	if (!s) {
 		weft_error("capture: %s is not in %s: no memory, or more than %u lanes", tap->name,
 			   c->options.file, WEFT_CAPTURE_SOURCES);
@@ -65,7 +65,7 @@ static void fill_state(struct weft_capture *c, struct weft_capture_state *state)
 	uint64_t dropped;
 	unsigned int i;
 
-	pthread_mutex_lock(&c->lock);
+	weft_capture_lock(c);
 	*state = (struct weft_capture_state){
 		.interfaces = c->num_sources,
 		.frames = c->gone_records - c->unwritten,
@@ -80,7 +80,7 @@ static void fill_state(struct weft_capture *c, struct weft_capture_state *state)
 		state->frames += atomic_load_explicit(&r->seen, memory_order_relaxed) - dropped;
 		state->dropped += dropped;
 	}
-	pthread_mutex_unlock(&c->lock);
+	weft_capture_unlock(c);
 }
 
 /* @param[out] last  NULL = nobody wants to know */
@@ -135,11 +135,13 @@ static void in_child(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static struct weft_capture *open_capture(const struct weft_capture_options *o, bool threaded,
-					 int *rc, char *why, size_t why_len)
+/* See weft_capture_create(). */
+static struct weft_capture *open_capture(const struct weft_capture_options *o,
+					 struct weft_capture_filter *filter, bool threaded, int *rc,
+					 char *why, size_t why_len)
 {
 	static bool prepared;
-	struct weft_capture *c = weft_capture_create(o, threaded, rc, why, why_len);
+	struct weft_capture *c = weft_capture_create(o, filter, threaded, rc, why, why_len);
 
 	if (!c)
 		return NULL;
@@ -162,27 +164,43 @@ static struct weft_capture *find(const char *file)
 	return NULL;
 }
 
+/* What a lane's configuration wants. Made without the lock: a host's name in a filter takes long */
+struct own {
+	struct weft_capture_options options;
+	struct weft_capture_filter *filter;
+	int rc;
+	char why[400];
+};
+
+static void prepare_own(struct own *own, const char *text)
+{
+	own->rc = weft_capture_options_parse(text, &own->options, own->why, sizeof(own->why));
+	if (!own->rc)
+		own->rc = weft_capture_filter_make(own->options.filter, &own->filter, own->why,
+						   sizeof(own->why));
+}
+
 /* The capture of its configuration; another lane may have opened it. */
-static void join_own(struct weft_tap *tap, const char *text)
+static void join_own(struct weft_tap *tap, struct own *own)
 {
 	static char last[256];
-	struct weft_capture_options o;
 	struct weft_capture *c = NULL;
-	char why[400];
-	int rc = weft_capture_options_parse(text, &o, why, sizeof(why));
 
-	if (!rc) {
-		c = find(o.file);
-		if (!c)
-			c = open_capture(&o, tap->platform == &weft_platform_host, &rc, why,
-					 sizeof(why));
+	if (!own->rc) {
+		c = find(own->options.file);
+		if (c)
+			weft_capture_filter_free(own->filter);
+		else
+			c = open_capture(&own->options, own->filter,
+					 tap->platform == &weft_platform_host, &own->rc, own->why,
+					 sizeof(own->why));
 	}
 	if (c) {
 		attach(tap, c);
-	} else if (strcmp(last, why)) {
+	} else if (strcmp(last, own->why)) {
 		/* Once, not for each lane. */
-		snprintf(last, sizeof(last), "%s", why);
-		weft_error("WEFT_CAPTURE: %s; nothing is captured", why);
+		snprintf(last, sizeof(last), "%s", own->why);
+		weft_error("WEFT_CAPTURE: %s; nothing is captured", own->why);
 	}
 }
 
@@ -205,6 +223,7 @@ struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 			       const struct weft_lane_conf *conf)
 {
 	struct weft_tap *tap = calloc(1, sizeof(*tap));
+	struct own own;
 
 	if (!tap)
 		return NULL;
@@ -218,10 +237,12 @@ struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 	tap->recorder =
 		weft_recorder_open(conf, platform, tap->name, tap->about, tap->mac, tap->speed);
 	weft_capture_control();
+	if (conf->capture)
+		prepare_own(&own, conf->capture);
 	pthread_mutex_lock(&lock);
 	LIST_INSERT_HEAD(&taps, tap, entry);
 	if (conf->capture)
-		join_own(tap, conf->capture);
+		join_own(tap, &own);
 	else
 		join_commanded(tap);
 	pthread_mutex_unlock(&lock);
@@ -242,14 +263,14 @@ void weft_tap_close(struct weft_tap *tap)
 	if (t) {
 		s = (struct weft_capture_source *)t;
 		c = t->capture;
-		pthread_mutex_lock(&c->lock);
+		weft_capture_lock(c);
 		s->closed = true;
 		if (!c->threaded) {
 			while (weft_capture_drain(c))
 				;
 			weft_capture_settle(c);
 		}
-		pthread_mutex_unlock(&c->lock);
+		weft_capture_unlock(c);
 	}
 	pthread_mutex_unlock(&lock);
 	weft_recorder_close(tap->recorder);
@@ -260,11 +281,14 @@ void weft_tap_close(struct weft_tap *tap)
 
 int weft_capture_start(const char *text, char *why, size_t why_len)
 {
+	struct weft_capture_filter *filter;
 	struct weft_capture_options o;
 	struct weft_capture *c;
 	struct weft_tap *tap;
 	int rc = weft_capture_options_parse(text, &o, why, why_len);
 
+	if (!rc)
+		rc = weft_capture_filter_make(o.filter, &filter, why, why_len);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&lock);
@@ -273,10 +297,11 @@ int weft_capture_start(const char *text, char *why, size_t why_len)
 			snprintf(why, why_len, "a capture to %s is running: stop it first",
 				 c->options.file);
 			pthread_mutex_unlock(&lock);
+			weft_capture_filter_free(filter);
 			return -EBUSY;
 		}
 	}
-	c = open_capture(&o, true, &rc, why, why_len);
+	c = open_capture(&o, filter, true, &rc, why, why_len);
 	if (c) {
 		c->by_command = true;
 		LIST_FOREACH(tap, &taps, entry)
@@ -309,10 +334,10 @@ static void set_filter(struct weft_capture *c, struct weft_capture_filter *f,
 	struct weft_tap_target *t;
 	struct weft_tap *tap;
 
-	pthread_mutex_lock(&c->lock);
+	weft_capture_lock(c);
 	c->filter = f;
 	snprintf(c->options.filter, sizeof(c->options.filter), "%s", expression);
-	pthread_mutex_unlock(&c->lock);
+	weft_capture_unlock(c);
 	LIST_FOREACH(tap, &taps, entry) {
 		t = atomic_load_explicit(&tap->target, memory_order_relaxed);
 		if (!t || t->capture != c)
@@ -327,22 +352,26 @@ int weft_capture_refilter(const char *expression, char *why, size_t why_len)
 {
 	struct weft_capture_filter *f;
 	struct weft_capture *c;
-	int rc = -ENOENT;
+	int rc;
 
-	snprintf(why, why_len, "no capture is running");
 	if (strlen(expression) >= sizeof(c->options.filter)) {
 		snprintf(why, why_len, "a filter has up to %zu bytes",
 			 sizeof(c->options.filter) - 1);
 		return -EINVAL;
 	}
+	/* Before the lock, for which lanes wait: names of hosts are asked for. */
+	rc = weft_capture_filter_make(expression, &f, why, why_len);
+	if (rc)
+		return rc;
 	pthread_mutex_lock(&lock);
-	LIST_FOREACH(c, &captures, entry) {
-		rc = weft_capture_filter_make(expression, &f, why, why_len);
-		if (rc)
-			break;
-		set_filter(c, f, expression);
+	if (LIST_EMPTY(&captures)) {
+		snprintf(why, why_len, "no capture is running");
+		rc = -ENOENT;
 	}
+	LIST_FOREACH(c, &captures, entry)
+		set_filter(c, weft_capture_filter_share(f), expression);
 	pthread_mutex_unlock(&lock);
+	weft_capture_filter_free(f);
 	return rc;
 }
 

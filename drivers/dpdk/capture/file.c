@@ -10,20 +10,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file that was there before: readers of what comes now are ours to choose, not its maker's. */
+/*
+ * What was there before: readers of what comes now are ours to choose, not its maker's. FIFOs and
+ * devices may be root's, too (/dev/null): root reads everything anyway.
+ */
 static int make_ours(int fd, const char *name, char *why, size_t why_len)
 {
 	struct stat st;
+	int rc;
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
-		return 0;
-	if (st.st_uid != geteuid()) {
+	if (fstat(fd, &st)) {
+		rc = -errno;
+		snprintf(why, why_len, "whose file %s is can't be told (%s)", name, strerror(-rc));
+		return rc;
+	}
+	if (st.st_uid != geteuid() && (S_ISREG(st.st_mode) || st.st_uid != 0)) {
 		snprintf(why, why_len,
 			 "%s belongs to user %u, who could read all frames: remove it, or give "
 			 "another name",
 			 name, st.st_uid);
 		return -EPERM;
 	}
+	if (!S_ISREG(st.st_mode))
+		return 0;
 	if (st.st_mode & 077 && fchmod(fd, 0600)) {
 		snprintf(why, why_len, "others can read %s, and that can't be changed (%s)", name,
 			 strerror(errno));

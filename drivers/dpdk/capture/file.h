@@ -9,8 +9,9 @@
 #include <stddef.h>
 
 /**
- * Make a file, or make it anew. A symbolic link, another user's file and a file that another
- * process writes are refused. A FIFO is taken if somebody reads it.
+ * Make a file, or make it anew. A symbolic link, another user's file or FIFO (root's FIFO or device
+ * excepted) and a file that another process writes are refused. A FIFO is taken if somebody reads
+ * it.
  * @return descriptor, or a negative errno with a sentence
  */
 int weft_capture_file_open(const char *name, char *why, size_t why_len);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pcap/pcap.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,6 +17,7 @@
 
 struct weft_capture_filter {
 	struct bpf_program program;
+	atomic_uint users;
 };
 
 int weft_capture_filter_make(const char *expression, struct weft_capture_filter **out, char *why,
@@ -45,13 +47,23 @@ int weft_capture_filter_make(const char *expression, struct weft_capture_filter 
 		free(f);
 		return rc;
 	}
+	atomic_init(&f->users, 1);
 	*out = f;
 	return 0;
 }
 
+struct weft_capture_filter *weft_capture_filter_share(struct weft_capture_filter *f)
+{
+	/* Relaxed: who shares has one. */
+	if (f)
+		atomic_fetch_add_explicit(&f->users, 1, memory_order_relaxed);
+	return f;
+}
+
 void weft_capture_filter_free(struct weft_capture_filter *f)
 {
-	if (!f)
+	/* Acquire and release: all others are done with it. */
+	if (!f || atomic_fetch_sub_explicit(&f->users, 1, memory_order_acq_rel) > 1)
 		return;
 	pcap_freecode(&f->program);
 	free(f);

@@ -14,11 +14,14 @@
 struct weft_capture_filter;
 
 /**
+ * This may take long: a host's name is asked for.
  * @param[out] out  NULL for an empty expression: it takes all
  * @return 0, or a negative errno with a sentence
  */
 int weft_capture_filter_make(const char *expression, struct weft_capture_filter **out, char *why,
 			     size_t why_len);
+/** For another capture: it is freed once more. NULL is allowed. */
+struct weft_capture_filter *weft_capture_filter_share(struct weft_capture_filter *f);
 void weft_capture_filter_free(struct weft_capture_filter *f);
 /** Does it take the frame? Of one in several buffers the first 2048 bytes are looked at. */
 bool weft_capture_filter_takes(const struct weft_capture_filter *f, const struct rte_mbuf *m);

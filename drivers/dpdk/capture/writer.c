@@ -23,6 +23,7 @@
 #define ROUND 4096u /* records between two looks at the clock, and at who waits for the lock */
 #define SLEEP_MIN_NS 250000
 #define SLEEP_MAX_NS 4000000
+#define LET_ROUNDS 40u
 
 static uint64_t real_ns(void)
 {
@@ -255,6 +256,33 @@ static void keep_up(struct weft_capture *c)
 		flush(c);
 }
 
+/*
+ * A mutex is not fair: a thread that unlocks it and locks it again at once has it before one that
+ * must be woken. So those who wait are counted, and the writer sleeps while there are any; not for
+ * ever, since more may come.
+ */
+void weft_capture_lock(struct weft_capture *c)
+{
+	/* Relaxed: a hint; what it guards is the lock's. */
+	atomic_fetch_add_explicit(&c->waiting, 1, memory_order_relaxed);
+	pthread_mutex_lock(&c->lock);
+	atomic_fetch_sub_explicit(&c->waiting, 1, memory_order_relaxed);
+}
+
+void weft_capture_unlock(struct weft_capture *c)
+{
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void let_others(struct weft_capture *c)
+{
+	static const struct timespec ts = {.tv_nsec = SLEEP_MIN_NS};
+
+	for (unsigned int i = 0;
+	     i < LET_ROUNDS && atomic_load_explicit(&c->waiting, memory_order_relaxed); i++)
+		nanosleep(&ts, NULL);
+}
+
 static void *write_loop(void *arg)
 {
 	struct timespec ts = {.tv_nsec = SLEEP_MIN_NS};
@@ -266,6 +294,7 @@ static void *write_loop(void *arg)
 		n = weft_capture_drain(c);
 		keep_up(c);
 		pthread_mutex_unlock(&c->lock);
+		let_others(c);
 		if (n) {
 			ts.tv_nsec = SLEEP_MIN_NS;
 			continue;
@@ -328,8 +357,9 @@ struct weft_capture_source *weft_capture_add(struct weft_capture *c, const struc
 	return s;
 }
 
-struct weft_capture *weft_capture_create(const struct weft_capture_options *o, bool threaded,
-					 int *rc, char *why, size_t why_len)
+struct weft_capture *weft_capture_create(const struct weft_capture_options *o,
+					 struct weft_capture_filter *filter, bool threaded, int *rc,
+					 char *why, size_t why_len)
 {
 	struct weft_capture *c = calloc(1, sizeof(*c));
 	int fd;
@@ -337,16 +367,14 @@ struct weft_capture *weft_capture_create(const struct weft_capture_options *o, b
 	*rc = -ENOMEM;
 	snprintf(why, why_len, "no memory");
 	if (!c)
-		return NULL;
+		goto free_filter;
 	c->options = *o;
+	c->filter = filter;
 	pthread_mutex_init(&c->lock, NULL);
-	*rc = weft_capture_filter_make(o->filter, &c->filter, why, why_len);
-	if (*rc)
-		goto free_capture;
 	fd = weft_capture_file_open(o->file, why, why_len);
 	*rc = fd;
 	if (fd < 0)
-		goto free_filter;
+		goto free_capture;
 	weft_pcapng_begin(&c->out, fd, NULL);
 	c->threaded = threaded;
 	*rc = threaded ? weft_capture_thread("weft-capture", write_loop, c, &c->thread) : 0;
@@ -354,10 +382,10 @@ struct weft_capture *weft_capture_create(const struct weft_capture_options *o, b
 		return c;
 	snprintf(why, why_len, "no thread that writes (%s)", strerror(-*rc));
 	close(fd);
-free_filter:
-	weft_capture_filter_free(c->filter);
 free_capture:
 	free(c);
+free_filter:
+	weft_capture_filter_free(filter);
 	return NULL;
 }
 

@@ -35,7 +35,8 @@ struct weft_capture {
 	struct weft_capture_options options;
 	bool by_command;
 	struct weft_capture_filter *filter;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /**< by weft_capture_lock() */
+	atomic_uint waiting;  /**< for the lock: the writer's thread lets them have it */
 	struct weft_capture_source *source[WEFT_CAPTURE_SOURCES];
 	unsigned int num_sources;
 	char why[256];                       /* ended: not written any more */
@@ -48,11 +49,18 @@ struct weft_capture {
 	struct weft_pcapng out;
 };
 
-/** @return NULL with a sentence */
-struct weft_capture *weft_capture_create(const struct weft_capture_options *o, bool threaded,
-					 int *rc, char *why, size_t why_len);
+/**
+ * @param filter  the capture's from now on, also where there is none
+ * @return NULL with a sentence
+ */
+struct weft_capture *weft_capture_create(const struct weft_capture_options *o,
+					 struct weft_capture_filter *filter, bool threaded, int *rc,
+					 char *why, size_t why_len);
 /** No lane shows frames to it any more. Writes what is left. */
 void weft_capture_destroy(struct weft_capture *c);
+/** The lock, soon, however much the writer's thread has to write. */
+void weft_capture_lock(struct weft_capture *c);
+void weft_capture_unlock(struct weft_capture *c);
 /** A lane as another interface. @return NULL: no memory, or too many */
 struct weft_capture_source *weft_capture_add(struct weft_capture *c, const struct weft_tap *tap);
 /** Write what is in the rings. @return records */

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 
 #include "base/platform_host.h"
 #include "capture/capture.h"
+#include "capture/file.h"
 #include "dump/file.h"
 #include "eal.h"
 
@@ -239,6 +241,27 @@ static void a_capture_that_cannot_be_leaves_the_lane_alone(void **state)
 	weft_tap_close(tap);
 }
 
+/* At the name of a recorder's file in /tmp, say. */
+static void what_others_made_does_not_get_the_frames(void **state)
+{
+	char name[80], why[400];
+	int reader, fd;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	snprintf(name, sizeof(name), "%s/fifo", folder);
+	assert_int_equal(mkfifo(name, 0600), 0);
+	reader = open(name, O_RDONLY | O_NONBLOCK);
+	fd = weft_capture_file_open(name, why, sizeof(why));
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(chown(name, 4711, 4711), 0);
+	assert_int_equal(weft_capture_file_open(name, why, sizeof(why)), -EPERM);
+	assert_non_null(strstr(why, "belongs to user 4711"));
+	close(reader);
+}
+
 static void a_fork_leaves_the_file_to_its_parent(void **state)
 {
 	struct rte_mbuf *m = frame_of(SMALL, 1);
@@ -413,6 +436,7 @@ int main(void)
 		cmocka_unit_test(it_is_started_filtered_and_stopped_while_frames_pass),
 		cmocka_unit_test(files_are_rotated_by_size),
 		cmocka_unit_test(a_capture_that_cannot_be_leaves_the_lane_alone),
+		cmocka_unit_test(what_others_made_does_not_get_the_frames),
 		cmocka_unit_test(a_fork_leaves_the_file_to_its_parent),
 		cmocka_unit_test(the_recorder_has_the_last_frames_of_each_lane),
 		cmocka_unit_test(errors_do_not_fill_the_disk),
