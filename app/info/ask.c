@@ -8,13 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "common/cli.h"
 
-#define PATIENCE_S 5
+#define PATIENCE_MS 5000u
+#define FIND_MS 10000u /* for all that are found */
 #define TEXT_MAX 512
 
 /* ---- JSON, as DPDK writes it ---------------------------------------------------------------- */
@@ -84,24 +88,48 @@ static bool members(const char *p, char end, ask_value_cb cb, void *arg)
 	return *p == end;
 }
 
-bool ask_walk(const char *answer, ask_value_cb cb, void *arg)
+/* {"/command": value} @return the value, or NULL */
+static const char *value_of(const char *answer, char command[TEXT_MAX])
 {
-	char command[TEXT_MAX];
 	const char *p = blanks(answer);
 
 	if (*p != '{')
-		return false;
+		return NULL;
 	p = string(blanks(p + 1), command);
 	p = p ? blanks(p) : "";
-	if (*p != ':')
+	return *p == ':' ? blanks(p + 1) : NULL;
+}
+
+bool ask_walk(const char *answer, ask_value_cb cb, void *arg)
+{
+	char command[TEXT_MAX];
+	const char *p = value_of(answer, command);
+
+	if (!p)
 		return false;
-	p = blanks(p + 1);
 	if (*p == '{' || *p == '[')
 		return members(p + 1, *p == '{' ? '}' : ']', cb, arg);
 	return scalar(p, "", cb, arg) != NULL;
 }
 
 /* ---- processes ------------------------------------------------------------------------------ */
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static void set_patience(int fd, uint64_t ms)
+{
+	const struct timeval patience = {.tv_sec = (time_t)(ms / 1000),
+					 .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+}
 
 static bool receive(int fd, char answer[ASK_ANSWER])
 {
@@ -114,75 +142,119 @@ static bool receive(int fd, char answer[ASK_ANSWER])
 	return n > 0;
 }
 
-bool ask(const struct ask_process *p, const char *command, char answer[ASK_ANSWER])
+/* An answer has the command without what follows the comma. */
+static bool answers(const char *answer, const char *command)
 {
-	return send(p->fd, command, strlen(command), MSG_NOSIGNAL) == (ssize_t)strlen(command) &&
-	       receive(p->fd, answer);
+	size_t len = strcspn(command, ",");
+	char name[TEXT_MAX];
+
+	return value_of(answer, name) && strlen(name) == len && !memcmp(name, command, len);
 }
 
-/* What DPDK says first is not wrapped in a command. */
-static long pid_of(const char *greeting)
+bool ask(struct ask_process *p, const char *command, char answer[ASK_ANSWER])
 {
-	const char *p = strstr(greeting, "\"pid\":");
-
-	return p ? strtol(p + 6, NULL, 10) : 0;
+	if (p->fd < 0)
+		return false;
+	if (send(p->fd, command, strlen(command), MSG_NOSIGNAL) == (ssize_t)strlen(command) &&
+	    receive(p->fd, answer) && answers(answer, command))
+		return true;
+	close(p->fd);
+	p->fd = -1;
+	return false;
 }
 
-static bool join(const char *path, long pid, struct ask_process *p)
+/* A command that the process does not know has the value null. */
+static bool has_workers(struct ask_process *p)
 {
-	const struct timeval patience = {.tv_sec = PATIENCE_S};
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	static char answer[ASK_ANSWER];
+	char name[TEXT_MAX];
 
-	if (strlen(path) >= sizeof(address.sun_path))
+	/* What DPDK says first is not wrapped in a command. */
+	return receive(p->fd, answer) && ask(p, "/weft/workers", answer) &&
+	       strncmp(value_of(answer, name), "null", 4);
+}
+
+static bool trusted(uid_t uid, long pid)
+{
+	return uid == 0 || uid == geteuid() || (pid && geteuid() == 0);
+}
+
+static bool join(const char *path, long pid, uint64_t ms, struct ask_process *p)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(struct ucred);
+	struct ucred peer;
+	struct stat st;
+
+	/* Even connect() may wait, if the queue of who listens is full. */
+	if (strlen(path) >= sizeof(address.sun_path) || stat(path, &st) || !trusted(st.st_uid, pid))
 		return false;
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	p->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (p->fd < 0)
 		return false;
-	setsockopt(p->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	setsockopt(p->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	set_patience(p->fd, ms);
 	if (connect(p->fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
-	    receive(p->fd, answer)) {
-		p->pid = pid_of(answer);
-		if ((!pid || pid == p->pid) && ask(p, "/weft/workers", answer) &&
-		    !strstr(answer, "null"))
-			return true;
+	    getsockopt(p->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+	    trusted(peer.uid, pid) && (!pid || pid == peer.pid) && has_workers(p)) {
+		p->pid = peer.pid;
+		set_patience(p->fd, PATIENCE_MS);
+		return true;
 	}
-	close(p->fd);
+	if (p->fd >= 0)
+		close(p->fd);
 	return false;
 }
 
-static unsigned int find_in(const char *folder, long pid, struct ask_process *list, unsigned int n)
+struct search {
+	long pid;
+	uint64_t until;
+	struct ask_process *list;
+	unsigned int num, left_out;
+};
+
+static void find_in(const char *folder, struct search *s)
 {
+	uint64_t now;
 	char pattern[512];
 	glob_t found;
 	size_t i;
 
 	if (!folder)
-		return n;
+		return;
 	snprintf(pattern, sizeof(pattern), "%s/dpdk/*/dpdk_telemetry.v2*", folder);
 	if (glob(pattern, 0, NULL, &found))
-		return n;
-	for (i = 0; i < found.gl_pathc && n < ASK_PROCESSES; i++)
-		if (join(found.gl_pathv[i], pid, &list[n]))
-			n++;
+		return;
+	for (i = 0; i < found.gl_pathc && s->num < ASK_PROCESSES; i++) {
+		now = now_ms();
+		if (now >= s->until)
+			s->left_out++;
+		else if (join(found.gl_pathv[i], s->pid,
+			      s->until - now < PATIENCE_MS ? s->until - now : PATIENCE_MS,
+			      &s->list[s->num]))
+			s->num++;
+	}
 	globfree(&found);
-	return n;
 }
 
 unsigned int ask_find(long pid, struct ask_process *list)
 {
-	const char *user = getenv("XDG_RUNTIME_DIR");
-	unsigned int n = find_in("/var/run", pid, list, 0);
+	struct search s = {.pid = pid, .until = now_ms() + FIND_MS, .list = list};
 
+	find_in("/var/run", &s);
 	/* Where the EAL of who is not root has them. */
-	n = find_in(user, pid, list, n);
-	return find_in("/tmp", pid, list, n);
+	find_in(getenv("XDG_RUNTIME_DIR"), &s);
+	find_in("/tmp", &s);
+	if (s.left_out)
+		cli_error("%u telemetry sockets are left out: others took %u s and did not answer; "
+			  "choose a process with --pid",
+			  s.left_out, FIND_MS / 1000);
+	return s.num;
 }
 
 void ask_close(struct ask_process *list, unsigned int n)
 {
 	while (n--)
-		close(list[n].fd);
+		if (list[n].fd >= 0)
+			close(list[n].fd);
 }

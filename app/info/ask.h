@@ -14,20 +14,24 @@
 #define ASK_ANSWER 65536
 
 struct ask_process {
-	int fd;
-	long pid;
+	int fd;   /**< -1: it has failed to answer */
+	long pid; /**< as the kernel has it */
 };
 
 /**
- * Connect to the processes that know /weft/workers.
- * @param pid  only this one; 0 = all
+ * Connect to the processes that know /weft/workers: those of the caller's user and of root. The
+ * folders may be anybody's, so the kernel is asked whose process listens. All may take 10 s.
+ * @param pid  only this one, which root may ask whosever it is; 0 = all
  * @return how many
  */
 unsigned int ask_find(long pid, struct ask_process *list);
 void ask_close(struct ask_process *list, unsigned int n);
 
-/** @return false: there was no answer, within 5 s; else it is in @p answer, terminated */
-bool ask(const struct ask_process *p, const char *command, char answer[ASK_ANSWER]);
+/**
+ * @return false: there was no answer within 5 s, or one to something else; it is not asked again,
+ * since what comes late would be taken for the next answer. Else it is in @p answer, terminated
+ */
+bool ask(struct ask_process *p, const char *command, char answer[ASK_ANSWER]);
 
 /** A string, or a member: name and text of its value, printable. Array items have the name "". */
 typedef void (*ask_value_cb)(const char *name, const char *text, bool is_number, void *arg);

@@ -45,8 +45,8 @@ static const char help[] =
 	"  -h, --help             this text\n"
 	"\n"
 	"What stands before a \"--\" goes to the EAL; without one the EAL gets WEFT_EAL_ARGS.\n"
-	"Exit code: 0 all well, 1 no interface could be opened, or there is none of that name, 2 "
-	"wrong usage.\n";
+	"Exit code: 0 all well, 1 no interface could be opened, there is none of that name, or no\n"
+	"process answers or it refuses, 2 wrong usage.\n";
 
 static const char shorts[] = ":vcCdnhL:S:o:";
 static const struct option longs[] = {{"version", no_argument, NULL, 'v'},

@@ -63,7 +63,7 @@ static void on_counter(const char *name, const char *text, bool is_number, void 
 	s->value = strtod(text, NULL);
 }
 
-static void take_lane(const struct ask_process *p, const char *text, bool first, struct samples *to)
+static void take_lane(struct ask_process *p, const char *text, bool first, struct samples *to)
 {
 	static const char *const others[] = {"ep.",  "wireup.", "tag.", "am.",
 					     "rma.", "rndv.",   "msg.", "regcache."};
@@ -90,7 +90,7 @@ static void take_lane(const struct ask_process *p, const char *text, bool first,
 	}
 }
 
-static void take(const struct ask_process *list, unsigned int n, struct samples *to)
+static void take(struct ask_process *list, unsigned int n, struct samples *to)
 {
 	static struct lanes lanes;
 	unsigned int i, j, k;
@@ -261,7 +261,7 @@ static void print_live(const struct samples *a, const struct samples *b, double 
 	fflush(stdout);
 }
 
-static void live(const struct ask_process *list, unsigned int n, bool once)
+static void live(struct ask_process *list, unsigned int n, bool once)
 {
 	static struct samples samples[2];
 	unsigned int i = 0;
@@ -292,7 +292,7 @@ static void on_answer(const char *name, const char *text, bool is_number, void *
 	}
 }
 
-static int command(const struct ask_process *p, const char *path, const char *words)
+static int command(struct ask_process *p, const char *path, const char *words)
 {
 	bool sentence = false;
 	char text[1024];
@@ -319,7 +319,7 @@ bool info_is_running(const char *option)
 	return false;
 }
 
-static int run(const char *what, const struct ask_process *list, unsigned int n, const char *words,
+static int run(const char *what, struct ask_process *list, unsigned int n, const char *words,
 	       bool once)
 {
 	static struct samples samples;
