@@ -393,6 +393,7 @@ void pair_close(struct pair *p)
 	}
 	free(p->msgs);
 	memset(p, 0, sizeof(*p));
+	p->ctx.pid = getpid(); /* or what is deregistered after this would stay */
 }
 
 void pair_fail(struct pair *p, unsigned int side, int status)
