@@ -129,7 +129,7 @@ times_are_of_day() {
 	now=$(date +%s)
 	for file in "$dir"/cap-*.pcapng; do
 		fields 'frame.number == 1' frame.time_epoch |
-			awk -v now="$now" '{ exit !($1 > now - 120 && $1 < now + 1) }' || return 1
+			awk -v now="$now" '{ exit !($1 > now - 900 && $1 < now + 1) }' || return 1
 	done
 }
 
