@@ -161,7 +161,7 @@ static void others_arp_is_not_handed_on(struct sim_case *c)
 
 	assert_true(sim_run(w.sim, SIM_S, end_up, e));
 	sim_run(w.sim, SIM_S, NULL, NULL);
-	handed = lane_counter(w.queue[0], "steer.handed_over");
+	handed = lane_counter(w.queue[0], "steer.hints");
 	for (unsigned int i = 0; i < 100; i++) {
 		rte_be32_t ip = rte_cpu_to_be_32(0xa9fe0001u + i);
 
@@ -169,7 +169,7 @@ static void others_arp_is_not_handed_on(struct sim_case *c)
 			   everybody, ip);
 	}
 	sim_run(w.sim, 100 * SIM_MS, NULL, NULL);
-	assert_int_equal(lane_counter(w.queue[0], "steer.handed_over"), handed);
+	assert_int_equal(lane_counter(w.queue[0], "steer.hints"), handed);
 }
 
 /* Nobody may ever take them out of its ring, and they are buffers of the first one's. */
@@ -181,14 +181,14 @@ static void a_worker_that_does_not_look_is_left_few_hints(struct sim_case *c)
 	uint64_t handed;
 
 	assert_true(sim_run(w.sim, SIM_S, end_up, e));
-	handed = lane_counter(w.queue[0], "steer.handed_over");
+	handed = lane_counter(w.queue[0], "steer.hints");
 	lane_host_pause(w.queue[1], SIM_S);
 	for (unsigned int i = 0; i < 1000; i++) {
 		arp_inject(w.peer_port, RTE_ARP_OP_REQUEST, sim_port_mac(w.peer_port),
 			   rte_cpu_to_be_32(ip), everybody, rte_cpu_to_be_32(ip));
 		sim_run(w.sim, 5000, NULL, NULL);
 	}
-	handed = lane_counter(w.queue[0], "steer.handed_over") - handed;
+	handed = lane_counter(w.queue[0], "steer.hints") - handed;
 	assert_in_range(handed, 1, 32);
 	/* Nothing was lost that anybody needs. */
 	assert_int_equal(lane_counter(w.queue[0], "steer.handed.full"), 0);

@@ -265,14 +265,14 @@ void weft_tap_close(struct weft_tap *tap)
 		c = t->capture;
 		weft_capture_lock(c);
 		s->closed = true;
-		if (!c->threaded) {
-			while (weft_capture_drain(c))
-				;
-			weft_capture_settle(c);
-		}
+		/* Here, not by the writer: the process may end without its exit handlers. */
+		while (weft_capture_drain(c))
+			;
+		weft_capture_settle(c);
 		weft_capture_unlock(c);
 	}
 	pthread_mutex_unlock(&lock);
+	weft_recorder_settle();
 	weft_recorder_close(tap->recorder);
 	free(tap);
 }

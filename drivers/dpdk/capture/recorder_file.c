@@ -202,8 +202,7 @@ void weft_recorder_error(const char *reason)
 		end();
 }
 
-/* The accident is often the last thing that happens. */
-static void at_exit(void)
+void weft_recorder_settle(void)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
 	unsigned int i;
@@ -288,7 +287,7 @@ static void setup(const struct weft_lane_conf *conf)
 	else
 		snprintf(file_name, sizeof(file_name), "%s/weft-recorder-%%p-%%n.pcapng",
 			 folder && folder[0] ? folder : "/tmp");
-	atexit(at_exit);
+	atexit(weft_recorder_settle);
 	for (; s && *s; s += len + (s[len] == ',')) {
 		len = strcspn(s, ",");
 		if (len)

@@ -26,7 +26,6 @@ static bool hand(struct raw_iface *iface, struct rte_mbuf *m, unsigned int queue
 		rte_pktmbuf_free(m);
 		return false;
 	}
-	raw_count(iface, RAW_STEER_HANDED);
 	return true;
 }
 
@@ -45,8 +44,10 @@ bool raw_hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_por
 	owner = weft_port_owner((uint16_t)(iface->gate.udp_port - s->queue), s->queues, udp_port);
 	if (owner < 0 || owner == s->queue)
 		return false;
-	if (hand(iface, m, (unsigned int)owner, iface->hand_max))
+	if (hand(iface, m, (unsigned int)owner, iface->hand_max)) {
+		raw_count(iface, RAW_STEER_HANDED);
 		return true;
+	}
 	raw_count(iface, RAW_STEER_FULL);
 	return false;
 }
@@ -54,7 +55,7 @@ bool raw_hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_por
 /*
  * ARP comes to the first queue, and what it says of a host that some worker of the port has asked
  * for is for all of them. A queue without a worker has a ring that nobody empties: a few hints wait
- * in it, and that there is no room for more is no loss.
+ * in it, and that there is no room for more is no loss. None of them came to a wrong queue.
  */
 void raw_hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct rte_arp_hdr *arp)
 {
@@ -65,6 +66,6 @@ void raw_hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct rte
 	    !weft_arp_has(&iface->arp, hint.ip))
 		return;
 	for (unsigned int q = 0; q < s->queues; q++)
-		if (q != s->queue)
-			hand(iface, m, q, RTE_MIN(iface->hand_max / 2 + 1, HINTS_MAX));
+		if (q != s->queue && hand(iface, m, q, RTE_MIN(iface->hand_max / 2 + 1, HINTS_MAX)))
+			raw_count(iface, RAW_STEER_HINTS);
 }

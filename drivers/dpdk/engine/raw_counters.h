@@ -77,6 +77,7 @@
 	X(RAW_DROP_PROBE, "drop.probe_size")              \
 	X(RAW_DROP_RESET, "drop.reset_unproven")          \
 	X(RAW_STEER_HANDED, "steer.handed_over")          \
+	X(RAW_STEER_HINTS, "steer.hints")                 \
 	X(RAW_STEER_FULL, "steer.handed.full")            \
 	X(RAW_STEER_ELSEWHERE, "steer.elsewhere")         \
 	X(RAW_STEER_WRONG, "steer.wrong_queue")           \

@@ -358,6 +358,7 @@ static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct w
 
 	if (g == WEFT_GATE_ARP) {
 		if (iface->rx_elsewhere) {
+			iface->counter[RAW_STEER_ELSEWHERE]--; /* it did not come for us */
 			raw_doubt_arp(iface, v->arp); /* the first queue has done the rest */
 			return;
 		}
