@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +17,17 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <rte_common.h>
 
 #define VERSION 0x0200u
 #define REGION_MAX (512ull << 20)
+#define DESCRIPTORS 253 /* SCM_MAX_FD: with one message */
+/* So long after its start a switch takes the clients of the one before: they try ten times a
+ * second. */
+#define RETURN_NS 10000000000ull
 #define HALF_OPEN_NS 2000000000ull
 
 enum { T_NONE, T_ACK, T_HELLO, T_INIT, T_REGION, T_RING, T_CONNECT, T_CONNECTED, T_DISCONNECT };
@@ -78,21 +84,13 @@ void sw_conn_init(struct sw_conn *c)
 	*c = (struct sw_conn){.fd = -1, .region_fd = -1, .rx = {.event = -1}, .tx = {.event = -1}};
 }
 
-static void close_fd(int *fd)
+static void conn_close(struct sw *s, struct sw_conn *c)
 {
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-static void conn_close(struct sw_conn *c)
-{
-	close_fd(&c->fd);
-	close_fd(&c->region_fd);
-	close_fd(&c->rx.event);
-	close_fd(&c->tx.event);
-	if (c->region)
-		munmap(c->region, c->len);
+	sw_hang_up(s, &c->fd);
+	sw_close(&c->region_fd);
+	sw_close(&c->rx.event);
+	sw_close(&c->tx.event);
+	sw_unmap(c->region, c->len);
 	sw_conn_init(c);
 }
 
@@ -127,7 +125,7 @@ static unsigned int half_slot(struct sw *s)
 		if (s->half[i].since < s->half[oldest].since)
 			oldest = i;
 	}
-	conn_close(&s->half[oldest]);
+	conn_close(s, &s->half[oldest]);
 	return oldest;
 }
 
@@ -146,7 +144,7 @@ void sw_conn_accept(struct sw *s, uint64_t now)
 	c = &s->half[i];
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) ||
 	    sw_watch(s, fd, sw_tag(SW_TAG_HALF, i)) < 0) {
-		close(fd);
+		sw_close(&fd);
 		return;
 	}
 	sw_conn_init(c);
@@ -160,7 +158,7 @@ void sw_conn_accept(struct sw *s, uint64_t now)
 		.max_log2_ring = SW_RING_LOG2_MAX,
 	};
 	if (!say(c, &m))
-		conn_close(c);
+		conn_close(s, c);
 }
 
 void sw_half_expire(struct sw *s, uint64_t now)
@@ -169,10 +167,32 @@ void sw_half_expire(struct sw *s, uint64_t now)
 
 	for (i = 0; i < SW_HALF_OPEN; i++)
 		if (s->half[i].fd >= 0 && now - s->half[i].since > HALF_OPEN_NS)
-			conn_close(&s->half[i]);
+			conn_close(s, &s->half[i]);
 }
 
 /* ---- receiving ------------------------------------------------------------------------------ */
+
+/* The kernel puts in as many descriptors as there is room for: none may stay. @return the first */
+static int one_descriptor(struct msghdr *mh)
+{
+	struct cmsghdr *cm;
+	size_t i, n;
+	int fd, first = -1;
+
+	for (cm = CMSG_FIRSTHDR(mh); cm; cm = CMSG_NXTHDR(mh, cm)) {
+		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
+		for (i = 0; i < n; i++) {
+			memcpy(&fd, CMSG_DATA(cm) + i * sizeof(fd), sizeof(fd));
+			if (first < 0)
+				first = fd;
+			else
+				sw_close(&fd);
+		}
+	}
+	return first;
+}
 
 /* @return 1 a message, 0 none now, -1 the connection is over. @p fd: what came with it, or -1 */
 static int hear(const struct sw_conn *c, struct message *m, int *fd)
@@ -180,7 +200,7 @@ static int hear(const struct sw_conn *c, struct message *m, int *fd)
 	struct iovec iov = {m, sizeof(*m)};
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(DESCRIPTORS * sizeof(int))];
 	} ctl;
 	struct msghdr mh = {
 		.msg_iov = &iov,
@@ -188,30 +208,26 @@ static int hear(const struct sw_conn *c, struct message *m, int *fd)
 		.msg_control = &ctl,
 		.msg_controllen = sizeof(ctl),
 	};
-	const struct cmsghdr *cm;
 	ssize_t n = recvmsg(c->fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	*fd = -1;
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	*fd = one_descriptor(&mh);
 	/* A client that fills in each field alone sends as much as DPDK's. */
-	if (n != (ssize_t)sizeof(*m))
-		return -1;
-	cm = CMSG_FIRSTHDR(&mh);
-	if (cm && cm->cmsg_level == SOL_SOCKET && cm->cmsg_type == SCM_RIGHTS &&
-	    cm->cmsg_len >= CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(cm), sizeof(int));
-	return 1;
+	return n == (ssize_t)sizeof(*m) ? 1 : -1;
 }
 
 /* ---- the port's messages -------------------------------------------------------------------- */
 
 /*
- * Memory that its owner can make shorter later would end us by SIGBUS: it must be sealed against
- * that, as DPDK's is.
+ * Memory that its owner can take away later would end us by SIGBUS: it must be sealed against being
+ * made shorter, as DPDK's is, and not of hugepages, out of which a hole can be cut all the same.
+ * Only a memfd has seals, so whoever serves another kind of file is not asked anything.
  */
 static bool take_region(struct sw_conn *c, const struct add_region *r, int *fd)
 {
+	struct statfs fs;
 	struct stat st;
 	int seals = *fd < 0 ? -1 : fcntl(*fd, F_GET_SEALS);
 
@@ -219,6 +235,8 @@ static bool take_region(struct sw_conn *c, const struct add_region *r, int *fd)
 		return refuse(c, "one region of memory is taken, of at most 512 MiB");
 	if (seals < 0 || !(seals & F_SEAL_SHRINK))
 		return refuse(c, "the region is not sealed against being made shorter");
+	if (fstatfs(*fd, &fs) || fs.f_type != TMPFS_MAGIC)
+		return refuse(c, "the region is not of a memfd of ordinary pages");
 	if (fstat(*fd, &st) || (uint64_t)st.st_size < r->size)
 		return refuse(c, "the region is shorter than it is said to be");
 	c->region = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
@@ -291,7 +309,7 @@ void sw_conn_end(struct sw *s, unsigned int port)
 	struct sw_port *p = &s->port[port];
 
 	s->plan.up &= ~(1ull << port);
-	conn_close(&p->conn);
+	conn_close(s, &p->conn);
 	p->filled = p->room = 0;
 	p->wake = false;
 	sw_port_check(s, port);
@@ -307,7 +325,7 @@ void sw_conn_event(struct sw *s, unsigned int port)
 	if (rc == 0)
 		return;
 	goes_on = rc > 0 && take(s, port, &m, &fd);
-	close_fd(&fd);
+	sw_close(&fd);
 	if (!goes_on)
 		sw_conn_end(s, port);
 }
@@ -324,7 +342,19 @@ static bool same_secret(const char a[24], const char b[24])
 	return diff == 0;
 }
 
-/* A port without a grant is of a switch that ran here before, whose clients come again. */
+/*
+ * A port without a grant is of a switch that ran here before, whose clients come again: soon, and
+ * as many as may ask. Everybody knows the secrets of ports that he once had.
+ */
+static bool may_return(const struct sw *s, const struct sw_conn *c)
+{
+	if (s->grants_from == 0 || c->since >= s->grants_from + RETURN_NS)
+		return refuse(c, "the port was given back: ask the switch for one");
+	if (sw_user_has_all(s, c->uid))
+		return refuse(c, "the user has as many ports as one may have");
+	return true;
+}
+
 static bool take_init(struct sw *s, struct sw_conn *c, const struct init *i)
 {
 	char secret[24];
@@ -342,6 +372,10 @@ static bool take_init(struct sw *s, struct sw_conn *c, const struct init *i)
 		return refuse(c, "the port is connected");
 	if (p->grant >= 0 && p->uid != c->uid)
 		return refuse(c, "the port belongs to another user");
+	if (sw_is_banned(s, c->uid, c->since))
+		return refuse(c, "an eventfd of this user has blocked");
+	if (p->grant < 0 && !may_return(s, c))
+		return false;
 	p->uid = c->uid;
 	return true;
 }
@@ -355,8 +389,7 @@ void sw_half_event(struct sw *s, unsigned int half)
 
 	if (rc == 0)
 		return;
-	if (rc > 0)
-		close_fd(&fd);
+	sw_close(&fd);
 	if (rc > 0 && m.type == T_INIT && take_init(s, c, &m.init)) {
 		p = &s->port[m.init.id];
 		p->conn = *c;
@@ -369,5 +402,5 @@ void sw_half_event(struct sw *s, unsigned int half)
 		sw_conn_end(s, m.init.id);
 		return;
 	}
-	conn_close(c);
+	conn_close(s, c);
 }

@@ -29,7 +29,7 @@ enum sw_drop {
 	SW_DROP_UNKNOWN, /**< for nobody here, and there is no uplink */
 	SW_DROP_FULL,    /**< the receiver has no room */
 	SW_DROP_BAD,     /**< a descriptor that points outside of the client's memory, or a chain */
-	SW_DROP_LONG,    /**< longer than the receiver's buffers, or than the uplink's MTU */
+	SW_DROP_LONG,    /**< longer than the switch's MTU, or than the receiver's buffers */
 	SW_DROP_KINDS
 };
 

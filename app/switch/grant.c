@@ -26,6 +26,7 @@
 #define EVENTS 64
 /* Clients of the switch before try ten times a second. */
 #define RETURN_NS 1000000000ull
+#define BAN_NS 10000000000ull
 
 uint64_t sw_tag(unsigned int kind, unsigned int index)
 {
@@ -66,26 +67,62 @@ void sw_port_check(struct sw *s, unsigned int port)
 	p->pid = 0;
 }
 
-/* @return the first free port; -1 with a sentence */
-static int choose(const struct sw *s, const struct ucred *who, char *text, size_t len)
+bool sw_user_has_all(const struct sw *s, uid_t uid)
 {
-	unsigned int i, taken = 0, own = 0;
+	unsigned int i, own = 0;
+
+	for (i = 0; i < s->plan.ports; i++)
+		own += is_taken(&s->port[i]) && s->port[i].uid == uid;
+	return uid != geteuid() && own >= s->per_user;
+}
+
+void sw_ban(struct sw *s, uid_t uid, uint64_t now)
+{
+	struct sw_ban *b = &s->ban[0];
+	unsigned int i;
+
+	for (i = 1; i < SW_BANS; i++)
+		if (s->ban[i].until < b->until)
+			b = &s->ban[i];
+	*b = (struct sw_ban){uid, now + BAN_NS};
+}
+
+bool sw_is_banned(const struct sw *s, uid_t uid, uint64_t now)
+{
+	unsigned int i;
+
+	for (i = 0; i < SW_BANS; i++)
+		if (now < s->ban[i].until && s->ban[i].uid == uid)
+			return true;
+	return false;
+}
+
+/* @return the first free port; -1 with a sentence */
+static int choose(const struct sw *s, const struct ucred *who, uint64_t now, char *text, size_t len)
+{
+	unsigned int i, taken = 0;
 	int found = -1;
 
 	for (i = 0; i < s->plan.ports; i++) {
 		if (is_taken(&s->port[i])) {
 			taken++;
-			own += s->port[i].uid == who->uid;
 		} else if (found < 0) {
 			found = (int)i;
 		}
+	}
+	if (sw_is_banned(s, who->uid, now)) {
+		snprintf(text, len,
+			 "weft-switch gives user %u no port: an eventfd of this user has blocked; "
+			 "wait 10 s",
+			 (unsigned int)who->uid);
+		return -1;
 	}
 	if (found < 0)
 		snprintf(text, len,
 			 "weft-switch has %u ports, and all have a process: start it with more "
 			 "(-n)",
 			 taken);
-	else if (who->uid != geteuid() && own >= s->per_user) {
+	else if (sw_user_has_all(s, who->uid)) {
 		snprintf(text, len,
 			 "weft-switch gives user %u no more than %u ports at a time (-u)",
 			 (unsigned int)who->uid, s->per_user);
@@ -112,7 +149,7 @@ static void fill(const struct sw *s, unsigned int port, uid_t uid, struct weft_s
 	sw_secret(s, port, uid, g->secret);
 }
 
-static void grant(struct sw *s)
+static void grant(struct sw *s, uint64_t now)
 {
 	struct weft_switch_grant g = {
 		.magic = WEFT_SWITCH_MAGIC,
@@ -126,16 +163,16 @@ static void grant(struct sw *s)
 	if (fd < 0)
 		return;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len)) {
-		close(fd);
+		sw_close(&fd);
 		return;
 	}
-	port = choose(s, &who, g.text, sizeof(g.text));
+	port = choose(s, &who, now, g.text, sizeof(g.text));
 	g.error = port < 0 ? -EBUSY : 0;
 	if (port >= 0)
 		fill(s, (unsigned int)port, who.uid, &g);
 	if (send(fd, &g, sizeof(g), MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof(g) ||
 	    port < 0 || sw_watch(s, fd, sw_tag(SW_TAG_GRANT, (unsigned int)port)) < 0) {
-		close(fd);
+		sw_close(&fd);
 		return;
 	}
 	s->port[port].grant = fd;
@@ -149,9 +186,7 @@ static void ungrant(struct sw *s, unsigned int port)
 {
 	struct sw_port *p = &s->port[port];
 
-	if (p->grant >= 0)
-		close(p->grant);
-	p->grant = -1;
+	sw_hang_up(s, &p->grant);
 	sw_port_check(s, port);
 }
 
@@ -164,7 +199,7 @@ static void one_event(struct sw *s, uint64_t tag, uint64_t now)
 	switch (tag >> 32) {
 	case SW_TAG_LISTEN:
 		if (now >= s->grants_from)
-			grant(s);
+			grant(s, now);
 		break;
 	case SW_TAG_MEMIF:
 		sw_conn_accept(s, now);

@@ -21,6 +21,11 @@ struct frame {
 	uint32_t head_len, len;
 };
 
+static uint32_t longest(const struct sw *s)
+{
+	return (uint32_t)s->mtu + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN;
+}
+
 static void copy(uint8_t *to, const struct frame *f)
 {
 	memcpy(to, f->head, f->head_len);
@@ -109,12 +114,10 @@ static bool uplink_is_full(struct sw_uplink *u, uint64_t now)
 	return u->num_out >= SW_BURST;
 }
 
-static enum sw_drop to_uplink(const struct sw *s, struct sw_uplink *u, const struct frame *f)
+static enum sw_drop to_uplink(struct sw_uplink *u, const struct frame *f)
 {
 	struct rte_mbuf *m;
 
-	if (f->len > (uint32_t)s->mtu + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
-		return SW_DROP_LONG;
 	m = rte_pktmbuf_alloc(u->pool);
 	if (!m)
 		return SW_DROP_FULL;
@@ -144,7 +147,7 @@ static bool one_frame(struct sw *s, unsigned int from, const struct frame *f, ui
 		c->drop[r.drop]++;
 	to_ports(s, r.ports, f);
 	if (r.uplink) {
-		r.drop = to_uplink(s, &s->uplink, f);
+		r.drop = to_uplink(&s->uplink, f);
 		if (r.drop != SW_PASS)
 			s->uplink.counters.drop[r.drop]++;
 	}
@@ -171,6 +174,11 @@ static unsigned int from_port(struct sw *s, unsigned int from, uint64_t now)
 		b = sw_ring_at(&p->conn.rx, i);
 		if (!b.at) {
 			p->counters.drop[SW_DROP_BAD]++;
+			continue;
+		}
+		/* It and the room for it are as long as clients say: up to a whole region. */
+		if (b.len > longest(s)) {
+			p->counters.drop[SW_DROP_LONG]++;
 			continue;
 		}
 		f.at = b.at;

@@ -17,6 +17,7 @@ static_assert(sizeof(struct sw_ring_desc) == 16 && offsetof(struct sw_ring_shm, 
 int sw_ring_attach(struct sw_ring *r, void *region, size_t len, uint64_t offset,
 		   unsigned int log2_size, int event)
 {
+	struct sw_ring_shm *shm;
 	size_t need;
 
 	if (log2_size > SW_RING_LOG2_MAX || offset % 8)
@@ -24,15 +25,16 @@ int sw_ring_attach(struct sw_ring *r, void *region, size_t len, uint64_t offset,
 	need = sizeof(struct sw_ring_shm) + ((size_t)1 << log2_size) * sizeof(struct sw_ring_desc);
 	if (offset > len || need > len - offset)
 		return -EINVAL;
+	shm = (struct sw_ring_shm *)((uint8_t *)region + offset);
+	if (READ_ONCE(shm->cookie) != SW_RING_COOKIE)
+		return -EINVAL;
 	*r = (struct sw_ring){
-		.shm = (struct sw_ring_shm *)((uint8_t *)region + offset),
+		.shm = shm,
 		.base = region,
 		.len = len,
 		.size = (uint16_t)(1u << log2_size),
 		.event = event,
 	};
-	if (READ_ONCE(r->shm->cookie) != SW_RING_COOKIE)
-		return -EINVAL;
 	/* Both directions: the server writes tail, and is alone with it from here on. */
 	r->last = READ_ONCE(r->shm->tail);
 	return 0;

@@ -46,7 +46,7 @@ struct sw_buf {
 	uint32_t len;
 };
 
-/** @return 0; -EINVAL: the ring does not fit into the region, or is none */
+/** @return 0; -EINVAL: the ring does not fit into the region, or is none; @p r is as it was */
 int sw_ring_attach(struct sw_ring *r, void *region, size_t len, uint64_t offset,
 		   unsigned int log2_size, int event);
 

@@ -344,7 +344,7 @@ static void forward(struct sw *s)
 			serve_at = now + SERVE_NS;
 		}
 		idle = sw_round(s, now) ? 0 : idle + 1;
-		sw_wake(s);
+		sw_wake(s, now);
 		rte_ticketlock_unlock(&s->lock);
 		if (idle)
 			rest(s, idle);
@@ -382,6 +382,8 @@ static int run(struct options *o, int eal_count, char **eal_words)
 	ret = sw_listen(s);
 	if (!ret)
 		ret = make_plan(o);
+	if (!ret)
+		ret = sw_close_start();
 	if (!ret)
 		ret = sw_wake_start();
 	if (ret)

@@ -10,9 +10,10 @@
  *	forward.c  where a frame goes, and whether its sender may send it
  *	pump.c     frames: from rings and uplink, to rings and uplink
  *	wake.c     clients that sleep
+ *	close.c    what clients gave is closed by a thread that may wait
  *	tell.c     counters: text, telemetry
  *
- * One thread does it all but for telemetry's questions and the watch over wake-ups.
+ * One thread does it all but for telemetry's questions, the watch over wake-ups, and closing.
  */
 #ifndef APP_SWITCH_H
 #define APP_SWITCH_H
@@ -32,6 +33,7 @@
 
 #define SW_BURST 32u
 #define SW_HALF_OPEN 16u /* connections that have not said which port they are */
+#define SW_BANS 8u
 #define SW_NO_UPLINK UINT16_MAX
 
 struct sw_counters {
@@ -72,6 +74,12 @@ struct sw_uplink {
 	struct sw_counters counters;
 };
 
+/** A user whose eventfd has made us wait gets no port for some time. */
+struct sw_ban {
+	uid_t uid;
+	uint64_t until;
+};
+
 struct sw {
 	rte_ticketlock_t lock; /* between the thread that forwards and telemetry */
 	struct sw_plan plan;
@@ -90,6 +98,7 @@ struct sw {
 	uint64_t grants_from; /* none before: those of the switch before may come back */
 	struct weft_siphash_key key;
 	struct sw_conn half[SW_HALF_OPEN];
+	struct sw_ban ban[SW_BANS];
 };
 
 /** A clock of nanoseconds that does not stand still at 0. */
@@ -107,6 +116,10 @@ int sw_watch(struct sw *s, int fd, uint64_t tag);
 uint64_t sw_tag(unsigned int kind, unsigned int index);
 /** Has the port's process neither connection any more? Then it is free. */
 void sw_port_check(struct sw *s, unsigned int port);
+/** Has the user as many ports as one may have? */
+bool sw_user_has_all(const struct sw *s, uid_t uid);
+void sw_ban(struct sw *s, uid_t uid, uint64_t now);
+bool sw_is_banned(const struct sw *s, uid_t uid, uint64_t now);
 
 enum { SW_TAG_LISTEN, SW_TAG_MEMIF, SW_TAG_GRANT, SW_TAG_HALF, SW_TAG_CONN };
 
@@ -127,7 +140,17 @@ unsigned int sw_round(struct sw *s, uint64_t now);
 /* wake.c */
 /** By the thread that forwards. @return APP_OK or an exit code after a sentence */
 int sw_wake_start(void);
-void sw_wake(struct sw *s);
+void sw_wake(struct sw *s, uint64_t now);
+
+/* close.c */
+/** @return APP_OK or an exit code after a sentence */
+int sw_close_start(void);
+/** -1 = nothing; it is -1 afterwards. */
+void sw_close(int *fd);
+/** The same of a socket in epoll's set; the other end knows at once. */
+void sw_hang_up(struct sw *s, int *fd);
+/** NULL = nothing. */
+void sw_unmap(void *at, size_t len);
 
 /* uplink.c */
 /** @return APP_OK or an exit code after a sentence */

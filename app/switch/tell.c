@@ -45,7 +45,12 @@ static uint64_t value(const struct sw_counters *c, size_t i)
 /* Nothing before the first use of a port. */
 static bool is_of_interest(const struct sw_port *p)
 {
-	return p->grant >= 0 || p->conn.fd >= 0 || p->counters.rx_frames || p->counters.tx_frames;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(counters); i++)
+		if (value(&p->counters, i))
+			return true;
+	return p->grant >= 0 || p->conn.fd >= 0;
 }
 
 static size_t line(const char *head, const struct sw_counters *c, char *buf, size_t len)

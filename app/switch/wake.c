@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Clients that sleep are woken by their eventfd. It is theirs: one that has filled its counter, and
- * has made it block, would hold up everybody. So a thread watches, and what lasts longer than its
- * patience is interrupted and ends that client's connection.
+ * has made it block, would hold up everybody. So a full one ends that client's connection. It may
+ * be filled behind that look: a thread watches, and what lasts longer than its patience is
+ * interrupted, ends the connection, and its user gets no port for some time.
  */
 
 #include "switch/switch.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -60,6 +62,13 @@ int sw_wake_start(void)
 	return APP_FAIL;
 }
 
+static bool is_full(int event)
+{
+	struct pollfd p = {.fd = event, .events = POLLOUT};
+
+	return poll(&p, 1, 0) == 0;
+}
+
 /* @return false: it blocks. The watch changes nothing but the errno of one that does. */
 static bool poke(int event)
 {
@@ -72,11 +81,12 @@ static bool poke(int event)
 	return n == (ssize_t)sizeof(one) || errno != EINTR;
 }
 
-void sw_wake(struct sw *s)
+void sw_wake(struct sw *s, uint64_t now)
 {
 	uint64_t up = s->plan.up;
 	struct sw_port *p;
 	unsigned int i;
+	bool full;
 
 	for (; up; up &= up - 1) {
 		i = (unsigned int)__builtin_ctzll(up);
@@ -85,10 +95,13 @@ void sw_wake(struct sw *s)
 			continue;
 		p->wake = false;
 		p->counters.wakes++;
-		if (poke(p->conn.tx.event))
+		full = is_full(p->conn.tx.event);
+		if (!full && poke(p->conn.tx.event))
 			continue;
-		cli_error("port %u of process %d: its eventfd blocks; its connection is ended", i,
-			  (int)p->pid);
+		if (!full)
+			sw_ban(s, p->conn.uid, now);
+		cli_error("port %u of process %d: its eventfd %s; its connection is ended", i,
+			  (int)p->pid, full ? "is full" : "blocks");
 		sw_conn_end(s, i);
 	}
 }

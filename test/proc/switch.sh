@@ -51,7 +51,7 @@ start_server() {
 	local program=$1
 	shift
 	: >"$dir/server.err"
-	timeout -k 10 100 "$program" -p "$port" -L "$lanes" "$@" <"${server_in:-/dev/null}" \
+	timeout -k 10 300 "$program" -p "$port" -L "$lanes" "$@" <"${server_in:-/dev/null}" \
 		>"$dir/server.out" 2>"$dir/server.err" &
 	server_pid=$!
 	until_said "$dir/server.err" "waiting for a client" "$server_pid"
@@ -59,7 +59,7 @@ start_server() {
 client() {
 	local program=$1
 	shift
-	timeout -k 10 100 "$program" -p "$port" -L "$lanes" "$@" "$host" \
+	timeout -k 10 300 "$program" -p "$port" -L "$lanes" "$@" "$host" \
 		>"$dir/client.out" 2>"$dir/client.err"
 }
 
@@ -67,7 +67,7 @@ client() {
 carry() {
 	new_pair
 	start_server "$cat" -l || return 1
-	client "$cat" -W 30 <"$dir/data" || { cat "$dir/client.err"; return 1; }
+	client "$cat" -W 60 <"$dir/data" || { cat "$dir/client.err"; return 1; }
 	server_code || return 1
 	cmp "$dir/data" "$dir/server.out"
 }
@@ -77,7 +77,7 @@ while_streaming() {
 	local rc=0 other=0
 	new_pair
 	start_server "$perf" || return 1
-	start_client -t tag_bw -s 8k -D "$(stretch 1 3)" -f -V || return 1
+	start_client -t tag_bw -s 8k -D 2 -V || return 1
 	stream_runs || return 1
 	"$@" || other=$?
 	wait $client_pid || rc=$?
@@ -137,22 +137,51 @@ foreign() {
 	until_said "$dir/switch.out" "$2"
 }
 
-foreign_addresses() {
-	start_switch || return 1
-	while_streaming foreign addresses "drop.source [1-9]" && end_switch
+bad_frames() {
+	flood_idle &&
+		foreign addresses "drop.source [1-9]" &&
+		foreign memory "drop.bad [1-9]" &&
+		foreign long "drop.long [1-9]"
 }
 
-bad_memory() {
-	start_switch || return 1
-	while_streaming foreign memory "drop.bad [1-9]" || return 1
-	stranger unsealed && wait $stranger_pid || return 1
-	stranger shrunk && wait $stranger_pid || return 1
-	while_streaming true && end_switch
+hostile_frames() {
+	start_switch && while_streaming bad_frames && carry && end_switch
 }
 
-never_reads() {
+# does WHAT [PATTERN]: it ends well, which is that the switch has done as it should.
+does() {
+	stranger "$1" && wait $stranger_pid && grep -qE -- "${2:-}" "$dir/stranger.out" && return 0
+	echo "$1:"
+	cat "$dir/stranger.out"
+	return 1
+}
+
+# A key of its own: no switch was there before, whose clients may come again.
+hostile_clients() {
+	rm -f "$dir/sock.key"
 	start_switch || return 1
-	while_streaming flood_idle && end_switch
+	does unsealed "not sealed" && does shrunk "shorter" && does known "ask the switch" &&
+		does cookie "does not fit" && does full || return 1
+	does huge "ordinary pages" || grep -q "OSError" "$dir/stranger.out" || return 1
+	grep -q "its eventfd is full" "$dir/switch.err" || return 1
+	does lingering "served" && carry && end_switch
+}
+
+switch_descriptors() {
+	local i=0
+	while [ "$(find "/proc/$switch_pid/fd" -type l | wc -l)" -gt "$1" ]; do
+		i=$((i + 1))
+		[ $i -lt 1200 ] || return 1
+		sleep 0.05
+	done
+}
+
+# What is sent to the switch without need is closed there.
+spare_descriptors() {
+	local before
+	start_switch || return 1
+	before=$(find "/proc/$switch_pid/fd" -type l | wc -l)
+	does spare && switch_descriptors "$before" && end_switch
 }
 
 # One that never reads, and one that floods it: the stream beside them goes on.
@@ -175,7 +204,7 @@ no_port_left() {
 	local first
 	start_switch -n 1 || return 1
 	stranger idle || return 1
-	WEFT_SWITCH=$dir/sock timeout 30 "$info" -L dpdk -d >"$dir/out" 2>&1
+	WEFT_SWITCH=$dir/sock timeout 60 "$info" -L dpdk -d >"$dir/out" 2>&1
 	cat "$dir/out"
 	kill $stranger_pid
 	wait $stranger_pid
@@ -183,7 +212,7 @@ no_port_left() {
 }
 
 nobody_there() {
-	WEFT_SWITCH=$dir/nobody timeout 30 "$info" -L dpdk -d >"$dir/out" 2>&1
+	WEFT_SWITCH=$dir/nobody timeout 60 "$info" -L dpdk -d >"$dir/out" 2>&1
 	cat "$dir/out"
 	grep -q "weft-switch at $dir/nobody: no weft-switch listens there" "$dir/out"
 }
@@ -200,9 +229,9 @@ second_switch() {
 check "two processes find it and sleep while nothing comes" finds_it
 check "a switch that is killed and started anew" switch_restarted
 check "a client that is killed gives its port back" client_killed
-check "frames with others' addresses are dropped and counted" foreign_addresses
-check "descriptors that point anywhere, and memory that may go" bad_memory
-check "one that never reads holds up nobody" never_reads
+check "addresses of others, memory anywhere, a flood: a stream beside them goes on" hostile_frames
+check "memory that may go, old secrets, rings and eventfds that are none" hostile_clients
+check "descriptors that nobody asked for are closed" spare_descriptors
 check "no port is left" no_port_left
 check "nobody listens" nobody_there
 check "a second switch at one place" second_switch

@@ -5,11 +5,19 @@
     flood      sends frames to port 0, or whichever port is not its own, as fast as it can
     addresses  sends frames with others' addresses
     memory     descriptors that point outside of its memory, and an index outside of its ring
+    long       a frame longer than the switch's MTU, for nobody
     unsealed   memory that it could make shorter; it must be refused
     shrunk     memory that is shorter than it says; it must be refused
+    huge       memory of hugepages, out of which it could cut holes; it must be refused
+    known      comes with the secret of a port that it gave back; it must be refused
+    cookie     a ring that is none, with an eventfd; it must be refused
+    spare      descriptors that no message needs, and with a message that is none
+    full       an eventfd that nobody can write to: its connection must end
+    lingering  a descriptor whose close lasts a minute; somebody else is served meanwhile
 """
 
 import array
+import ctypes
 import fcntl
 import mmap
 import os
@@ -19,6 +27,7 @@ import sys
 import time
 
 GRANT = struct.Struct('<IHHiIHHHHIIBB6sI108s24s256s')
+HUGE = 2 << 20
 LOG2, SLOTS, BSIZE = 6, 64, 2048
 RING = 128 + SLOTS * 16
 SIZE = 2 * RING + 2 * SLOTS * BSIZE
@@ -27,16 +36,16 @@ path, what = sys.argv[1:]
 
 def ask():
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.settimeout(30)
+    s.settimeout(20 if what == 'lingering' else 60)
     s.connect(path)
     f = GRANT.unpack(s.recv(4096))
     assert f[0] == 0x77536657 and f[3] == 0, f[-1]
     return s, f
 
 
-def message(sock, kind, body=b'', fd=-1):
-    data = (struct.pack('<H', kind) + body).ljust(128, b'\0')
-    anc = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [fd]))] if fd >= 0 else []
+def message(sock, kind, body=b'', *fds, length=128):
+    data = (struct.pack('<H', kind) + body).ljust(length, b'\0')
+    anc = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', fds))] if fds else []
     sock.sendmsg([data], anc)
 
 
@@ -47,17 +56,43 @@ def answer(sock, kind):
 
 
 def region():
-    fd = os.memfd_create('client', os.MFD_ALLOW_SEALING)
-    os.ftruncate(fd, SIZE // 2 if what == 'shrunk' else SIZE)
+    huge = os.MFD_HUGETLB if what == 'huge' else 0
+    fd = os.memfd_create('client', os.MFD_ALLOW_SEALING | huge)
+    os.ftruncate(fd, HUGE if huge else SIZE // 2 if what == 'shrunk' else SIZE)
     if what != 'unsealed':
         fcntl.fcntl(fd, 1033, 2)  # F_ADD_SEALS, F_SEAL_SHRINK
     return fd
 
 
+def index(mem, at):
+    """Read and written whole, which struct's '<H' is not: the switch would see half of it."""
+    return ctypes.c_uint16.from_buffer(mem, at)
+
+
+def eventfd():
+    fd = os.eventfd(0)
+    if what == 'full':
+        os.eventfd_write(fd, (1 << 64) - 2)
+    return fd
+
+
+def lingering():
+    """A TCP socket with data that nobody reads."""
+    server = socket.create_server(('127.0.0.1', 0))
+    s = socket.create_connection(server.getsockname())
+    s.setblocking(False)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 60))
+    try:
+        while True:
+            s.send(bytes(1 << 16))
+    except BlockingIOError:
+        return server, s
+
+
 def connect(grant):
     fd = region()
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    sock.settimeout(30)
+    sock.settimeout(60)
     sock.connect(grant[15].split(b'\0')[0].decode())
     answer(sock, 2)
     message(sock, 3, struct.pack('<HIB24s32s', 0x200, grant[5], 0, grant[16], b'test'))
@@ -66,14 +101,14 @@ def connect(grant):
     answer(sock, 1)
     mem = mmap.mmap(fd, SIZE)
     for ring in range(2):
-        struct.pack_into('<I', mem, ring * RING, 0x3E31F20)
+        struct.pack_into('<I', mem, ring * RING, 0 if what == 'cookie' else 0x3E31F20)
         for i in range(SLOTS):
             struct.pack_into('<HHIII', mem, ring * RING + 128 + 16 * i, 0, 0, BSIZE,
                              2 * RING + (ring * SLOTS + i) * BSIZE, 0)
         message(sock, 5, struct.pack('<HHHIBH', 1 - ring, 0, 0, ring * RING, LOG2, 0),
-                os.eventfd(0))
+                eventfd())
         answer(sock, 1)
-    struct.pack_into('<H', mem, RING + 6, SLOTS)  # room for what comes: never taken
+    index(mem, RING + 6).value = SLOTS  # room for what comes: never taken
     message(sock, 6, b'test')
     answer(sock, 7)
     return sock, mem
@@ -84,8 +119,8 @@ class Sender:
         self.mem, self.head = mem, 0
 
     def send(self, frame, **desc):
-        end = time.monotonic() + 30
-        while (self.head - struct.unpack_from('<H', self.mem, 64)[0]) & 0xffff >= SLOTS:
+        end = time.monotonic() + 60
+        while (self.head - index(self.mem, 64).value) & 0xffff >= SLOTS:
             assert time.monotonic() < end, 'the switch takes nothing any more'
             time.sleep(0)
         slot = self.head % SLOTS
@@ -95,7 +130,7 @@ class Sender:
                          desc.get('region', 0), desc.get('length', len(frame)),
                          desc.get('offset', at), 0)
         self.head = (self.head + 1) & 0xffff
-        struct.pack_into('<H', self.mem, 6, self.head)
+        index(self.mem, 6).value = self.head
 
 
 def frame(dst, src, ip=b'\xa9\xfe\x01\x01'):
@@ -107,7 +142,11 @@ def frame(dst, src, ip=b'\xa9\xfe\x01\x01'):
 grant_sock, grant = ask()
 own, mac = grant[5], grant[13]
 others = [mac[:5] + bytes([1 + i]) for i in range(grant[6]) if i != own]
-if what in ('unsealed', 'shrunk'):
+if what == 'known':
+    grant_sock.close()
+    grant_sock, _ = ask()  # who is served behind the end of the first connection: another port
+    time.sleep(0.1)
+if what in ('unsealed', 'shrunk', 'huge', 'known', 'cookie'):
     try:
         connect(grant)
     except ConnectionError as e:
@@ -128,6 +167,24 @@ elif what == 'addresses':
         out.send(frame(dst, others[0]))
         out.send(frame(dst, mac, b'\x0a\x00\x00\x01'))
         out.send(dst + mac + b'\x08\x06' + bytes(8) + others[0] + bytes(30))
+elif what == 'long':
+    out.send(b'\x02' + bytes(5) + mac + b'\x88\xb5' + bytes(50), length=9100)
+elif what == 'spare':
+    event = os.eventfd(0)
+    for _ in range(20):
+        message(sock, 1, b'', event, event, event)
+    message(sock, 1, b'', event, event, length=64)
+    assert sock.recv(128) == b'', 'the connection goes on'
+elif what == 'full':
+    out.send(mac + mac + b'\x88\xb5' + bytes(50))
+    assert sock.recv(128) == b'', 'the connection goes on'
+elif what == 'lingering':
+    server, slow = lingering()
+    message(sock, 1, b'', slow.fileno())
+    slow.close()
+    time.sleep(0.1)
+    ask()
+    print('somebody else was served', flush=True)
 elif what == 'memory':
     out.send(b'x' * 64, offset=SIZE - 8)
     out.send(b'x' * 64, offset=0xfffffff0)
@@ -136,5 +193,5 @@ elif what == 'memory':
     out.send(b'x' * 64, flags=1)
     out.send(b'', length=0)
     time.sleep(0.2)
-    struct.pack_into('<H', mem, 6, (out.head + 1000) & 0xffff)
+    index(mem, 6).value = (out.head + 1000) & 0xffff
 time.sleep(0.3)

@@ -165,6 +165,7 @@ static int join(const char *path, char *why, size_t why_len)
 
 	if (fd < 0)
 		return fd;
+	grant_fd = fd; /* from here on a child that is forked meanwhile closes it */
 	if (!is_trusted(fd))
 		rc = weft_port_fail(-EPERM, why, why_len,
 				    "who listens at %s is neither root nor this user", path);
@@ -175,18 +176,35 @@ static int join(const char *path, char *why, size_t why_len)
 		rc = make_port(&g, why, why_len);
 	}
 	if (rc) {
+		grant_fd = -1;
 		close(fd);
 		return rc;
 	}
-	grant_fd = fd;
 	joined = true;
 	return 0;
 }
 
+/* A child would keep the port when its parent has ended, and has none itself. */
+static void in_child(void)
+{
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* who had it is not here */
+	if (grant_fd >= 0)
+		close(grant_fd);
+	grant_fd = -1;
+	joined = false;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
 int weft_switch_join(const char *socket, char *why, size_t why_len)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int rc = 0;
 
+	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&lock);
 	if (!joined)
 		rc = join(socket, why, why_len);
@@ -196,7 +214,13 @@ int weft_switch_join(const char *socket, char *why, size_t why_len)
 
 const struct weft_switch_place *weft_switch_place(uint16_t port_id)
 {
-	return joined && place.port_id == port_id ? &place : NULL;
+	bool ours;
+
+	/* It is asked by threads that have not joined, too. Once joined, the place stays. */
+	pthread_mutex_lock(&lock);
+	ours = joined && place.port_id == port_id;
+	pthread_mutex_unlock(&lock);
+	return ours ? &place : NULL;
 }
 
 const struct weft_switch_place *weft_switch_place_of(const char *resource)

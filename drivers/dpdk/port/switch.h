@@ -2,7 +2,7 @@
 /**
  * @file port/switch.h
  * A port of weft-switch (doc/switch.md): found by a well-known socket, made with one call, and kept
- * until the process ends.
+ * until the process ends; a child that is forked has none.
  */
 #ifndef WEFT_SWITCH_H
 #define WEFT_SWITCH_H

@@ -318,7 +318,7 @@ static struct sw_ring ring_at(uint64_t offset)
 
 static void a_ring_lies_within_its_region(void **state)
 {
-	struct sw_ring r = ring_at(0);
+	struct sw_ring r = ring_at(0), before = r;
 
 	assert_int_equal(sw_ring_attach(&r, region, REGION, REGION, LOG2, -1), -EINVAL);
 	assert_int_equal(sw_ring_attach(&r, region, REGION, REGION - 128, LOG2, -1), -EINVAL);
@@ -326,7 +326,9 @@ static void a_ring_lies_within_its_region(void **state)
 	assert_int_equal(sw_ring_attach(&r, region, REGION, 0, 200, -1), -EINVAL);
 	assert_int_equal(sw_ring_attach(&r, region, REGION, 4, LOG2, -1), -EINVAL);
 	assert_int_equal(sw_ring_attach(&r, region, REGION, UINT64_MAX - 7, LOG2, -1), -EINVAL);
-	assert_int_equal(sw_ring_attach(&r, region, REGION, 1024, LOG2, -1), -EINVAL); /* cookie */
+	assert_int_equal(sw_ring_attach(&r, region, REGION, 1024, LOG2, 5), -EINVAL); /* cookie */
+	/* whose descriptor was not taken */
+	assert_memory_equal(&r, &before, sizeof(r));
 }
 
 static void descriptors_point_into_the_region(void **state)
