@@ -156,9 +156,11 @@ static void check_quick(const struct weft_gate_conf *conf, const uint8_t *f, siz
 
 	weft_gate_pattern_init(&pattern, conf);
 	quick = weft_frame_parse_data(&pattern, f, (uint32_t)len, &q);
-	MUST(quick == (said == WEFT_GATE_OK && v->type == WEFT_FRAME_DATA && v->flags == 0 &&
-		       !(v->ip && v->ip->type_of_service & 1)));
-	MUST(!quick || (q.hdr == v->hdr && q.body == v->body && q.body_len == v->body_len));
+	MUST(quick ==
+	     (said == WEFT_GATE_OK && v->type == WEFT_FRAME_DATA &&
+	      !(v->flags & ~WEFT_FRAME_F_ACK_REQ) && !(v->ip && v->ip->type_of_service & 1)));
+	MUST(!quick || (q.hdr == v->hdr && q.body == v->body && q.body_len == v->body_len &&
+			q.flags == v->flags));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -83,8 +83,8 @@ void weft_recorder_setup(const struct weft_lane_conf *conf);
 void weft_recorder_error(const char *reason);
 
 /**
- * Wait, for a second at most, until a file that is being written is whole: the accident is often the
- * last thing that happens, and not every process ends by its exit handlers.
+ * Wait, for two seconds at most, until a file that is being written is whole: the accident is often
+ * the last thing that happens, and not every process ends by its exit handlers.
  */
 void weft_recorder_settle(void);
 
