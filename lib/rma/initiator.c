@@ -88,11 +88,11 @@ struct weft_wire_put weft_rma_put_head(const struct weft_request *req, size_t of
 	};
 }
 
-static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
+ssize_t weft_rma_put_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
+			   size_t hdr_len, size_t off, size_t rest)
 {
-	const struct weft_wire_put hdr = weft_rma_put_head(req, off);
 	struct weft_msg_ep *me = req->me;
-	size_t len = weft_tx_piece_max(req, lane, sizeof(hdr));
+	size_t len = weft_tx_piece_max(req, lane, hdr_len);
 	int rc;
 
 	if (req->status != WEFT_INPROGRESS)
@@ -100,11 +100,18 @@ static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off
 	if (len == 0)
 		return -EAGAIN;
 	len = weft_tx_cut(me, off, rest, len, me->lanes[lane].align);
-	rc = weft_tx_piece(req, lane, WEFT_WIRE_PUT, &hdr, sizeof(hdr), off, len);
+	rc = weft_tx_piece(req, lane, id, hdr, hdr_len, off, len);
 	if (rc)
 		return rc;
 	weft_rma_count(me->rma, me->rma->odd);
 	return (ssize_t)len;
+}
+
+static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
+{
+	const struct weft_wire_put hdr = weft_rma_put_head(req, off);
+
+	return weft_rma_put_piece(req, lane, WEFT_WIRE_PUT, &hdr, sizeof(hdr), off, rest);
 }
 
 int weft_rma_put_step(struct weft_request *req)

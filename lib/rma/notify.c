@@ -59,20 +59,8 @@ static int send_small(struct weft_request *req, const struct head *h)
 static ssize_t piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
 {
 	const struct head h = head_of(req, off);
-	struct weft_msg_ep *me = req->me;
-	size_t len = weft_tx_piece_max(req, lane, sizeof(h));
-	int rc;
 
-	if (req->status != WEFT_INPROGRESS)
-		return 0;
-	if (len == 0)
-		return -EAGAIN;
-	len = weft_tx_cut(me, off, rest, len, me->lanes[lane].align);
-	rc = weft_tx_piece(req, lane, WEFT_WIRE_EXT, &h, sizeof(h), off, len);
-	if (rc)
-		return rc;
-	weft_rma_count(me->rma, me->rma->odd);
-	return (ssize_t)len;
+	return weft_rma_put_piece(req, lane, WEFT_WIRE_EXT, &h, sizeof(h), off, rest);
 }
 
 /* What is here in part shall not wait for the rest. */

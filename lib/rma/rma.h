@@ -296,6 +296,13 @@ void weft_rma_counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t
 
 /** What all pieces of a put begin with. */
 struct weft_wire_put weft_rma_put_head(const struct weft_request *req, size_t off);
+/**
+ * weft_stripe()'s piece of a put: bytes from @p off on, behind the header @p hdr of message @p id.
+ *
+ * @return bytes that left, 0 when the put has ended, or -EAGAIN
+ */
+ssize_t weft_rma_put_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
+			   size_t hdr_len, size_t off, size_t rest);
 
 /* ------------------------------------------------------------------ rma/notify.c */
 
