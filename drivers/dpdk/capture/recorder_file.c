@@ -77,6 +77,11 @@ static void snapshot(const char *reason)
 	}
 }
 
+static uint64_t time_of(const struct source *s)
+{
+	return (s->r->copy[s->from & s->r->mask].time >> 2) + s->offset;
+}
+
 /* Whose next frame is the oldest; @return num_sources when there is none */
 static unsigned int oldest(void)
 {
@@ -86,8 +91,7 @@ static unsigned int oldest(void)
 	for (i = 0; i < num_sources; i++) {
 		if (sources[i].from == sources[i].to)
 			continue;
-		t = sources[i].r->copy[sources[i].from & sources[i].r->mask].time +
-		    sources[i].offset;
+		t = time_of(&sources[i]);
 		if (t < least || found == num_sources) {
 			least = t;
 			found = i;
@@ -98,21 +102,22 @@ static unsigned int oldest(void)
 
 static void write_frame(struct source *s, unsigned int interface)
 {
-	const struct weft_recorder_slot *slot = &s->r->copy[s->from++ & s->r->mask];
-	uint64_t about = slot->about;
+	const struct weft_recorder_slot *slot = &s->r->copy[s->from & s->r->mask];
+	uint64_t lengths = slot->lengths;
 	char comment[96];
 	struct weft_pcapng_packet p = {
 		.interface = interface,
-		.direction = (enum weft_pcapng_direction)(about >> 48),
-		.time_ns = slot->time + s->offset,
+		.direction = (enum weft_pcapng_direction)(slot->time & 3),
+		.time_ns = time_of(s),
 		.data = (const void *)slot->word,
-		.caplen = (uint16_t)(about >> 32),
-		.len = (uint32_t)about,
+		.caplen = RTE_MIN((uint16_t)(lengths >> 32), WEFT_RECORDER_BYTES),
+		.len = (uint32_t)lengths,
 		.comment = comment,
 	};
 
 	weft_capture_describe(s->r->name, p.data, p.caplen, comment, sizeof(comment));
 	weft_pcapng_packet(&out, &p);
+	s->from++;
 }
 
 /* @return 0, or an error with a sentence in @p name */

@@ -62,7 +62,7 @@ void weft_tap_copy(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned 
 void weft_tap_copied(struct weft_tap *tap, unsigned int n);
 
 /**
- * Frames that have come, or are about to be handed to the port; WEFT_CAPTURE_BURST at most.
+ * Frames that are about to be handed to the port; WEFT_CAPTURE_BURST at most.
  * @param now  the lane's, for the recorder; a capture reads the clock
  */
 static inline void weft_tap_offer(struct weft_tap *tap, struct rte_mbuf *const *pkts,
@@ -78,7 +78,7 @@ static inline void weft_tap_offer(struct weft_tap *tap, struct rte_mbuf *const *
 		weft_tap_copy(tap, pkts, n, direction);
 }
 
-/** The first @p n of them have come, or were accepted. */
+/** The first @p n of them were accepted. */
 static inline void weft_tap_taken(struct weft_tap *tap, unsigned int n)
 {
 	if (!tap)
@@ -87,6 +87,21 @@ static inline void weft_tap_taken(struct weft_tap *tap, unsigned int n)
 		weft_recorder_commit(tap->recorder, n);
 	if (unlikely(tap->in_use))
 		weft_tap_copied(tap, n);
+}
+
+/** Frames that have come: weft_tap_offer() and weft_tap_taken() in one, with less to look at. */
+static inline void weft_tap_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts,
+				    unsigned int n, uint64_t now)
+{
+	if (!tap)
+		return;
+	if (tap->recorder)
+		weft_recorder_add(tap->recorder, pkts, n, WEFT_PCAPNG_IN, now);
+	if (unlikely(atomic_load_explicit(&tap->target, memory_order_relaxed))) {
+		weft_tap_copy(tap, pkts, n, WEFT_PCAPNG_IN);
+		if (tap->in_use)
+			weft_tap_copied(tap, n);
+	}
 }
 
 /** A lane has failed, or is given up: what the recorders have becomes a file. */

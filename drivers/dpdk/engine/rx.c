@@ -555,8 +555,7 @@ unsigned int raw_rx(struct raw_iface *iface)
 		return more;
 	for (i = 1; i < n && (i < 3 || iface->tap); i++)
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
-	weft_tap_offer(iface->tap, pkts, n, WEFT_PCAPNG_IN, iface->now);
-	weft_tap_taken(iface->tap, n);
+	weft_tap_arrived(iface->tap, pkts, n, iface->now);
 	iface->counter[RAW_RX_FRAMES] += n;
 	for (i = 0; i < n; i++) {
 		if (i + 3 < n)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 #define BURST 8u
 #define LARGE 8000u
 #define SMALL 90u
+#define SHORT 61u
 
 static struct rte_mempool *pool;
 static struct weft_frame_port port = {
@@ -313,6 +315,50 @@ static void the_recorder_has_the_last_frames_of_each_lane(void **state)
 	weft_tap_close(b);
 }
 
+/* A buffer that ends with its short frame, and behind it memory that nobody may read. */
+static void the_recorder_reads_no_more_than_the_buffer_has(void **state)
+{
+	static struct rte_mbuf_ext_shared_info shared;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *at =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	struct weft_tap *tap = tap_of(NULL);
+	struct dump_frame frame;
+	struct dump_file *f;
+	unsigned int in = 0, out = 0;
+	char name[512], why[400];
+
+	(void)state;
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(mprotect(at + page, page, PROT_NONE), 0);
+	rte_mbuf_ext_refcnt_set(&shared, 2); /* it is not freed by the mbuf */
+	rte_pktmbuf_attach_extbuf(m, at + page - SHORT, RTE_BAD_IOVA, SHORT, &shared);
+	m->data_off = 0;
+	memset(rte_pktmbuf_append(m, SHORT), 0xa5, SHORT);
+	show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+	weft_tap_arrived(tap, &m, 1, weft_platform_host.now(NULL));
+	assert_int_equal(weft_recorder_write("a test", name, sizeof(name)), 0);
+	f = dump_file_open(name, 0, why, sizeof(why));
+	assert_non_null(f);
+	/* Recorders of the tests before have frames of other lengths. */
+	while (dump_file_next(f, &frame)) {
+		if (frame.len != SHORT)
+			continue;
+		assert_int_equal(frame.caplen, SHORT);
+		for (unsigned int i = 0; i < SHORT; i++)
+			assert_int_equal(frame.data[i], 0xa5);
+		in += frame.way == DUMP_IN;
+		out += frame.way == DUMP_OUT;
+	}
+	assert_int_equal(in, 1);
+	assert_int_equal(out, 1);
+	dump_file_close(f);
+	rte_pktmbuf_free(m);
+	weft_tap_close(tap);
+	munmap(at, 2 * page);
+}
+
 static void errors_do_not_fill_the_disk(void **state)
 {
 	struct weft_tap *tap = tap_of(NULL);
@@ -439,6 +485,7 @@ int main(void)
 		cmocka_unit_test(what_others_made_does_not_get_the_frames),
 		cmocka_unit_test(a_fork_leaves_the_file_to_its_parent),
 		cmocka_unit_test(the_recorder_has_the_last_frames_of_each_lane),
+		cmocka_unit_test(the_recorder_reads_no_more_than_the_buffer_has),
 		cmocka_unit_test(errors_do_not_fill_the_disk),
 		cmocka_unit_test(a_signal_writes_a_file_and_an_abort_too),
 		cmocka_unit_test(frames_are_whole_while_the_lane_goes_on),

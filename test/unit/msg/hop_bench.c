@@ -7,12 +7,14 @@
  * time, medians of 15 rounds.
  *
  *	taskset -c 0 build/test/unit/hop_bench [-e ENDPOINTS,...] [-r RECEIVES] [-m MASKS]
- *		[-l LANES] [ROUND_TRIPS]
+ *		[-l LANES] [-E NAME=VALUE]... [ROUND_TRIPS]
  *
  * Several numbers of endpoints are measured by a process each, whose rounds alternate: what else
  * the machine does meets all of them alike, and each round is compared with that of the first
- * number. RECEIVES wildcard receives of MASKS different masks wait at each end; no message is
- * theirs. Under callgrind, a small number of round trips tells instructions per message:
+ * number. So it is with several -E: a process for each, with this variable in its environment
+ * (-E WEFT_RECORDER=off -E WEFT_RECORDER=1024). RECEIVES wildcard receives of MASKS different masks
+ * wait at each end; no message is theirs. Under callgrind, a small number of round trips tells
+ * instructions per message:
  *
  *	valgrind --tool=callgrind --toggle-collect=over_one build/test/unit/hop_bench 2000
  */
@@ -49,6 +51,7 @@ static const char *const figure[FIGURES] = {"8 B message over one endpoint",
 /* One number of endpoints, and the process that has them; fd[0] = from it, fd[1] = to it. */
 struct one {
 	unsigned int endpoints;
+	char *variable; /* NAME=VALUE or NULL */
 	int fd[2];
 	double ns[FIGURES][ROUNDS], memory;
 };
@@ -342,6 +345,8 @@ static void serve(struct one *me, int in, int out, unsigned int n)
 	double ns;
 
 	endpoints = me->endpoints;
+	if (me->variable && putenv(me->variable) != 0)
+		exit(1);
 	set_up(n);
 	ns = one->memory / 2048 / (endpoints > FIRST ? endpoints - FIRST : 1);
 	while (write(out, &ns, sizeof(ns)) == sizeof(ns) && read(in, &what, 1) == 1)
@@ -412,8 +417,8 @@ static double median_ratio(const struct one *c, int what)
 
 static void report(struct one *c, double ratio[FIGURES])
 {
-	printf("%u endpoints, %u receives of %u masks, %u lanes\n", c->endpoints, receives, masks,
-	       lanes);
+	printf("%u endpoints, %u receives of %u masks, %u lanes %s\n", c->endpoints, receives,
+	       masks, lanes, c->variable ? c->variable : "");
 	for (int i = 0; i < FIGURES; i++) {
 		double *ns = c->ns[i];
 
@@ -428,13 +433,16 @@ static void report(struct one *c, double ratio[FIGURES])
 static void options(int argc, char **argv)
 {
 	char *words = NULL;
+	unsigned int variables = 0;
 	int c;
 
-	while ((c = getopt(argc, argv, "e:r:m:l:")) != -1) {
+	while ((c = getopt(argc, argv, "e:r:m:l:E:")) != -1) {
 		unsigned int v = c == '?' ? 0 : (unsigned int)atoi(optarg);
 
 		if (c == 'e')
 			words = optarg;
+		else if (c == 'E' && variables < CASES)
+			one[variables++].variable = optarg;
 		else if (c == 'r')
 			receives = v;
 		else if (c == 'm')
@@ -452,6 +460,8 @@ static void options(int argc, char **argv)
 		if (one[num_cases++].endpoints == 0)
 			exit(2);
 	}
+	for (; num_cases < variables; num_cases++)
+		one[num_cases].endpoints = one->endpoints;
 	if (masks == 0 || masks > 32 || lanes == 0 || lanes > LANES_MAX)
 		exit(2);
 }
