@@ -137,6 +137,10 @@ struct weft_lane_report {
 			 void *cb_arg);
 	/** A line of text per endpoint. */
 	void (*endpoints)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
+	/** One per iface, those of other drivers included. */
+	void (*lanes)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
+	/** Which protocol carries which sizes: one per set of endpoints, operation and range. */
+	void (*thresholds)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
 	void *arg;
 };
 

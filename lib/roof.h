@@ -9,7 +9,7 @@
 #include "core/worker.h"
 #include "lane.h"
 
-/** What the worker tells its lanes' drivers about itself; query.c. */
+/** What the worker tells its lanes' drivers about itself; report.c. */
 struct weft_lane_report weft_worker_report(struct weft_worker *w);
 
 #endif /* WEFT_ROOF_H */

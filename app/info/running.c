@@ -6,107 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/cli.h"
 #include "info/ask.h"
-
-#define SAMPLES_MAX 8192u
-#define LANES_MAX 64u
-
-/* A counter of a lane, or of its worker, at one moment. */
-struct sample {
-	long pid;
-	char worker[20], lane[64], name[80];
-	double value;
-};
-
-struct samples {
-	unsigned int num;
-	struct sample of[SAMPLES_MAX];
-};
+#include "info/live.h"
+#include "info/samples.h"
 
 static char answer[ASK_ANSWER];
-
-/* ---- counters of all processes -------------------------------------------------------------- */
-
-struct lanes {
-	unsigned int num;
-	char text[LANES_MAX][96]; /* "ID dpdk:0 device" */
-};
-
-static void on_lane(const char *name, const char *text, bool is_number, void *arg)
-{
-	struct lanes *l = arg;
-
-	(void)name;
-	if (!is_number && l->num < LANES_MAX)
-		snprintf(l->text[l->num++], sizeof(l->text[0]), "%s", text);
-}
-
-struct place {
-	struct samples *to;
-	struct sample like;
-	size_t skip; /* bytes of each name that say which lane it is */
-};
-
-static void on_counter(const char *name, const char *text, bool is_number, void *arg)
-{
-	struct place *p = arg;
-	struct sample *s;
-
-	if (!is_number || p->to->num == SAMPLES_MAX || strlen(name) <= p->skip)
-		return;
-	s = &p->to->of[p->to->num++];
-	*s = p->like;
-	snprintf(s->name, sizeof(s->name), "%s", name + p->skip);
-	s->value = strtod(text, NULL);
-}
-
-static void take_lane(struct ask_process *p, const char *text, bool first, struct samples *to)
-{
-	static const char *const others[] = {"ep.",  "wireup.", "tag.", "am.",
-					     "rma.", "rndv.",   "msg.", "regcache."};
-	struct place place = {.to = to, .like = {.pid = p->pid}};
-	char command[160], device[64];
-
-	if (sscanf(text, "%19s %63s %63s", place.like.worker, place.like.lane, device) < 2)
-		return;
-	snprintf(command, sizeof(command), "/weft/counters,%s,%s.", place.like.worker,
-		 place.like.lane);
-	place.skip = strlen(place.like.lane) + 1;
-	if (ask(p, command, answer))
-		ask_walk(answer, on_counter, &place);
-	if (!first)
-		return;
-	/* What is not of a lane: by prefixes, since DPDK's answers have 250 counters at most. */
-	place.skip = 0;
-	place.like.lane[0] = '\0';
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		snprintf(command, sizeof(command), "/weft/counters,%s,%s", place.like.worker,
-			 others[i]);
-		if (ask(p, command, answer))
-			ask_walk(answer, on_counter, &place);
-	}
-}
-
-static void take(struct ask_process *list, unsigned int n, struct samples *to)
-{
-	static struct lanes lanes;
-	unsigned int i, j, k;
-
-	to->num = 0;
-	for (i = 0; i < n; i++) {
-		lanes.num = 0;
-		if (!ask(&list[i], "/weft/workers", answer) || !ask_walk(answer, on_lane, &lanes))
-			continue;
-		for (j = 0; j < lanes.num; j++) {
-			for (k = 0; k < j && strncmp(lanes.text[k], lanes.text[j], 16); k++)
-				;
-			take_lane(&list[i], lanes.text[j], k == j, to);
-		}
-	}
-}
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
@@ -198,83 +104,54 @@ static void print_metrics(struct samples *s)
 	}
 }
 
-/* ---- live ----------------------------------------------------------------------------------- */
+/* ---- what a worker tells about itself ------------------------------------------------------- */
 
-static double value_of(const struct samples *s, const struct sample *lane, const char *name)
+static void on_shown(const char *name, const char *text, bool is_number, void *arg)
 {
-	for (unsigned int i = 0; i < s->num; i++)
-		if (s->of[i].pid == lane->pid && !strcmp(s->of[i].worker, lane->worker) &&
-		    !strcmp(s->of[i].lane, lane->lane) && !strcmp(s->of[i].name, name))
-			return s->of[i].value;
-	return 0;
-}
+	bool *error = arg;
 
-static double rtt_of(const struct samples *s, const struct sample *lane)
-{
-	double most = 0;
-	size_t len;
-
-	for (unsigned int i = 0; i < s->num; i++) {
-		len = strlen(s->of[i].name);
-		if (s->of[i].pid == lane->pid && !strcmp(s->of[i].worker, lane->worker) &&
-		    !strcmp(s->of[i].lane, lane->lane) && len > 7 &&
-		    !strcmp(s->of[i].name + len - 7, "/rtt_ns") && s->of[i].value > most)
-			most = s->of[i].value;
+	(void)is_number;
+	if (!strcmp(name, "error")) {
+		*error = true;
+		cli_error("%s", text);
+	} else if (name[0]) {
+		printf("  %-44s %s\n", name, text);
+	} else {
+		printf("  %s\n", text);
 	}
-	return most;
 }
 
-static void print_lane(const struct samples *a, const struct samples *b, const struct sample *l,
-		       double seconds)
+static const char *const shown[] = {"lanes", "endpoints", "paths", "thresholds", "counters"};
+
+/* One of shown[], of each worker. */
+static int show(const char *what, struct ask_process *list, unsigned int n)
 {
-	static const char *const again[] = {"tx/retransmit/fast", "tx/retransmit/rto"};
-	double retx = 0, tx = value_of(b, l, "tx/frames") - value_of(a, l, "tx/frames");
+	static struct lanes lanes;
+	bool error = false;
+	char text[64];
 
-	for (size_t i = 0; i < sizeof(again) / sizeof(again[0]); i++)
-		retx += value_of(b, l, again[i]) - value_of(a, l, again[i]);
-	printf("%8ld  %.8s  %-12.12s %10.2f %10.2f %12.0f %8.0f %7.3f %9.1f\n", l->pid, l->worker,
-	       l->lane, (value_of(b, l, "tx/bytes") - value_of(a, l, "tx/bytes")) / seconds / 1e6,
-	       (value_of(b, l, "rx/bytes") - value_of(a, l, "rx/bytes")) / seconds / 1e6,
-	       (value_of(b, l, "rx/messages") - value_of(a, l, "rx/messages")) / seconds,
-	       retx / seconds, tx > 0 ? retx / tx * 100 : 0, rtt_of(b, l) / 1e3);
-}
-
-static void print_live(const struct samples *a, const struct samples *b, double seconds)
-{
-	struct sample worker;
-	double bytes;
-
-	printf("%8s  %-8s  %-12s %10s %10s %12s %8s %7s %9s\n", "pid", "worker", "lane", "tx MB/s",
-	       "rx MB/s", "rx msgs/s", "again/s", "again%", "rtt us");
-	for (unsigned int i = 0; i < b->num; i++)
-		if (b->of[i].lane[0] && !strcmp(b->of[i].name, "tx/frames"))
-			print_lane(a, b, &b->of[i], seconds);
-	for (unsigned int i = 0; i < b->num; i++) {
-		worker = b->of[i];
-		if (worker.lane[0] || strcmp(worker.name, "ep/open"))
-			continue;
-		bytes = value_of(b, &worker, "tag/unexpected_bytes");
-		printf("%8ld  %.8s  endpoints %.0f, failed %.0f, unexpected messages %.0f kB\n",
-		       worker.pid, worker.worker, worker.value, value_of(b, &worker, "ep/failed"),
-		       bytes / 1e3);
+	for (unsigned int i = 0; i < n; i++) {
+		error |= !lanes_take(&list[i], &lanes);
+		for (unsigned int j = 0; j < lanes.num; j++) {
+			if (!lanes_first(&lanes, j))
+				continue;
+			printf("process %ld, worker %.16s\n", list[i].pid, lanes.text[j]);
+			snprintf(text, sizeof(text), "/weft/%s,%.16s", what, lanes.text[j]);
+			if (!ask(&list[i], text, answer) || !ask_walk(answer, on_shown, &error)) {
+				cli_error("process %ld gives no answer to %s", list[i].pid, text);
+				error = true;
+			}
+		}
 	}
-	fflush(stdout);
+	return error ? APP_FAIL : APP_OK;
 }
 
-static void live(struct ask_process *list, unsigned int n, bool once)
+static bool is_shown(const char *what)
 {
-	static struct samples samples[2];
-	unsigned int i = 0;
-
-	take(list, n, &samples[0]);
-	do {
-		sleep(1);
-		i ^= 1;
-		take(list, n, &samples[i]);
-		if (!once)
-			printf("\033[H\033[2J");
-		print_live(&samples[i ^ 1], &samples[i], 1);
-	} while (!once && samples[i].num);
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		if (!strcmp(what, shown[i]))
+			return true;
+	return false;
 }
 
 /* ---- commands ------------------------------------------------------------------------------- */
@@ -311,7 +188,8 @@ static int command(struct ask_process *p, const char *path, const char *words)
 
 bool info_is_running(const char *option)
 {
-	static const char *const all[] = {"--capture", "--recorder", "--metrics", "--live"};
+	static const char *const all[] = {"--capture", "--recorder", "--metrics", "--live",
+					  "--show"};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (!strcmp(option, all[i]))
@@ -325,12 +203,14 @@ static int run(const char *what, struct ask_process *list, unsigned int n, const
 	static struct samples samples;
 
 	if (!strcmp(what, "--metrics")) {
-		take(list, n, &samples);
+		samples_take(list, n, &samples);
 		print_metrics(&samples);
 		return APP_OK;
 	}
+	if (!strcmp(what, "--show"))
+		return show(words, list, n);
 	if (!strcmp(what, "--live")) {
-		live(list, n, once);
+		info_live(list, n, once);
 		return APP_OK;
 	}
 	if (n > 1) {
@@ -366,12 +246,18 @@ int info_running(int argc, char **argv)
 			pid = number(argv[++i]);
 		} else if (!strcmp(argv[i], "--once") && !strcmp(argv[0], "--live")) {
 			once = true;
-		} else if (!words[0] && argv[i][0] != '-' && !strcmp(argv[0], "--capture")) {
+		} else if (!words[0] && argv[i][0] != '-' &&
+			   (!strcmp(argv[0], "--capture") ||
+			    (!strcmp(argv[0], "--show") && is_shown(argv[i])))) {
 			words = argv[i];
 		} else {
 			cli_error("%s does not take '%s'; see --help", argv[0], argv[i]);
 			return APP_USAGE;
 		}
+	}
+	if (!strcmp(argv[0], "--show") && !words[0]) {
+		cli_error("--show wants one of lanes, endpoints, paths, thresholds, counters");
+		return APP_USAGE;
 	}
 	n = ask_find(pid, list);
 	if (n == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file info/running.h
- * weft-info --capture, --recorder, --metrics and --live: processes that run.
+ * weft-info --capture, --recorder, --metrics, --live and --show: processes that run.
  */
 #ifndef INFO_RUNNING_H
 #define INFO_RUNNING_H

@@ -153,10 +153,113 @@ PYTHON
 live_shows_rates() {
 	local pid
 	pid=$(program_pid "$server_pid")
-	"$info" --live --once --pid "$pid" | tee "$dir/live"
+	"$info" --live --once --pid "$pid" | tee "$dir/whole"
+	sed '/slowest peers$/,$d' "$dir/whole" >"$dir/live"
+	sed -n '/slowest peers$/,$p' "$dir/whole" >"$dir/peers"
 	[ "$(grep -cE "^ *$pid +[0-9a-f]{8} +dpdk:[01] " "$dir/live")" = 2 ] || return 1
-	grep -qE "^ *$pid .* endpoints 1, failed 0, unexpected" "$dir/live" || return 1
-	awk -v pid="$pid" '$1 == pid { sum += $5 + $6 } END { exit !(sum > 0) }' "$dir/live"
+	grep -qE "^ *$pid .* endpoints 1, failed 0; unexpected messages" "$dir/live" || return 1
+	awk -v pid="$pid" '$1 == pid { sum += $4 + $5 } END { exit !(sum > 0) }' "$dir/live"
+}
+
+# Shares of a worker's lanes make 100 %, and each end has the other one among its slowest peers.
+live_shows_shares_and_peers() {
+	local pid
+	pid=$(program_pid "$server_pid")
+	grep -E "^ *$pid +[0-9a-f]{8} +dpdk:[01] " "$dir/live" |
+		awk '{ sum += $6 } END { exit !(sum > 99 && sum < 101) }' || return 1
+	local row=" *$pid +[0-9a-f]{8} +dpdk:[01] +[0-9.-]+ +[0-9]+ +[0-9]+  169\.254\.[0-9.]+:"
+	[ "$(grep -cE "^$row" "$dir/peers")" -ge 2 ]
+}
+
+# What --live draws on a terminal: each second the screen anew, with the same lines.
+live_draws_on_a_terminal() {
+	local pid
+	pid=$(program_pid "$server_pid")
+	python3 - "$info" "$pid" <<'PYTHON'
+import os, pty, re, signal, sys, time
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], [sys.argv[1], "--live", "--pid", sys.argv[2]])
+seen, end = b"", time.time() + 30
+while time.time() < end and seen.count(b"\x1b[H\x1b[2J") < 3:
+    seen += os.read(fd, 65536)
+os.kill(pid, signal.SIGTERM)
+os.waitpid(pid, 0)
+screens = seen.decode().split("\x1b[H\x1b[2J")[1:-1]
+row = re.compile(r"(?m)^ *%s +[0-9a-f]{8} +dpdk:[01] .*[-\d]\r$" % sys.argv[2])
+lanes = [len(row.findall(s.partition("slowest")[0])) for s in screens]
+wide = max(len(l) for s in screens for l in s.split("\r\n"))
+print(lanes, wide)
+sys.exit(not (len(screens) >= 2 and all(n >= 1 for n in lanes) and wide <= 132))
+PYTHON
+}
+
+# The worker's lanes, paths and thresholds, with parameters that are nobody's.
+what_is_in_use_is_told() {
+	local id
+	id=$(ask /weft/workers | grep -oE '[0-9a-f]{16}' | head -n 1)
+	python3 - "$prefix" "$id" <<'PYTHON'
+import json, re, socket, struct, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 20, 0))
+s.connect("/var/run/dpdk/%s/dpdk_telemetry.v2" % sys.argv[1])
+s.settimeout(20)
+s.recv(65536)
+
+def ask(command):
+    s.send(command.encode("latin1"))
+    return next(iter(json.loads(s.recv(1 << 20)).values()))
+
+bad = []
+def fits(name, lines, pattern, least):
+    wrong = [l for l in lines if not re.fullmatch(pattern, l)]
+    print(name, len(lines), lines[:1], wrong[:1])
+    if wrong or len(lines) < least:
+        bad.append(name)
+
+me = "," + sys.argv[2]
+fits("lanes", ask("/weft/lanes" + me),
+     r"(dpdk:[01] up, net_memif[01]|self up), .*GB/s.* at .*", 3)
+fits("paths", ask("/weft/paths" + me),
+     r"dpdk:[01] conn\d+/path\d+ rtt [0-9.]+ us \+- [0-9.]+, window \d+, "
+     r"\d+ sent, \d+ again(, bad|, in reserve)?, to 169\.254\..*", 2)
+lines = ask("/weft/thresholds" + me)
+fits("thresholds", lines,
+     r"set \d+, \d+ endpoints, [a-z_]+ from \d+ (to \d+|on): [a-z/-]+, lanes (0x[0-9a-f]+|0)", 4)
+# The ranges of tagged messages leave no size out.
+at = 0
+ranges = [re.search(r" tag_send from (\d+) (?:to (\d+)|on)", l) for l in lines]
+for low, high in (m.groups() for m in ranges if m):
+    if int(low) != at:
+        bad.append("gap at %d" % at)
+    at = int(high) + 1 if high else None
+if at is not None:
+    bad.append("ends at %s" % at)
+for what in ("lanes", "paths", "thresholds", "endpoints", "counters"):
+    for param in ("nobody", "x" * 900, "%s%n%n", '"\\', "\x01\xff", me[1:] + "0"):
+        answer = ask("/weft/%s,%s" % (what, param))
+        error = answer.get("error", "") if isinstance(answer, dict) else ""
+        if not error.startswith("no worker has this id"):
+            bad.append((what, param, answer))
+    answer = ask("/weft/%s%s,%s" % (what, me, "%s,,," + "y" * 300))
+    if answer is None or "error" in answer:
+        bad.append((what, answer))
+print("wrong:", bad)
+sys.exit(bool(bad))
+PYTHON
+}
+
+weft_info_shows_what_is_in_use() {
+	local pid what
+	pid=$(program_pid "$server_pid")
+	for what in lanes endpoints paths thresholds counters; do
+		"$info" --show $what --pid "$pid" >"$dir/show" || return 1
+		grep -qE "^process $pid, worker [0-9a-f]{16}\$" "$dir/show" || return 1
+		[ "$(wc -l <"$dir/show")" -ge 2 ] || return 1
+	done
+	"$info" --show nonsense --pid "$pid" 2>"$dir/info.err"
+	[ $? = 2 ] || return 1
+	sentence "$dir/info.err" "--show does not take 'nonsense'"
 }
 
 captures_are_commanded() {
@@ -175,13 +278,16 @@ captures_are_commanded() {
 }
 
 weft_info_shows_it() {
-	metrics_are_well_formed && live_shows_rates && captures_are_commanded
+	metrics_are_well_formed && live_shows_rates && live_shows_shares_and_peers &&
+		live_draws_on_a_terminal && weft_info_shows_what_is_in_use &&
+		captures_are_commanded
 }
 
 check "weft-info: metrics, live view, captures by command" during weft_info_shows_it
 check "the lanes of a worker are listed" during workers_are_listed
 check "its endpoints are told" during endpoints_are_told
 check "its counters go up" during counters_go_up
+check "its lanes, paths and thresholds are told" during what_is_in_use_is_told
 check "several ask at once" during many_ask
 check "a worker that is not there: a sentence" during unknown_worker
 tap_end

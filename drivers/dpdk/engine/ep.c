@@ -160,3 +160,24 @@ void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
 			raw_multi_text(c, i));
 	}
 }
+
+void raw_paths_print(const struct raw_iface *iface, void (*cb)(const char *text, void *arg),
+		     void *arg)
+{
+	const struct raw_conn *c;
+	char peer[64], text[256];
+
+	TAILQ_FOREACH(c, &iface->conns, link) {
+		for (unsigned int i = 0; i < c->path_count && c->state == RAW_UP; i++) {
+			snprintf(text, sizeof(text),
+				 "%s conn%u/path%u rtt %.1f us +- %.1f, window %u, %u sent, %u "
+				 "again%s, to %s",
+				 iface->base.name, c->id & 0xffff, i, c->path[i].rtt.srtt / 1e3,
+				 c->path[i].rtt.var / 1e3,
+				 c->cc ? (unsigned int)c->cc[i].window : c->win_bytes,
+				 c->path[i].order, c->path[i].retransmits, raw_multi_text(c, i),
+				 raw_peer_text(c, peer, sizeof(peer)));
+			cb(text, arg);
+		}
+	}
+}

@@ -20,4 +20,9 @@ bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len);
 uint64_t raw_ep_host(const struct weft_lane_ep *lane_ep);
 void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size);
 
+struct raw_iface;
+/** A line of text for each path of each connection that is up. */
+void raw_paths_print(const struct raw_iface *iface, void (*cb)(const char *text, void *arg),
+		     void *arg);
+
 #endif /* WEFT_ENGINE_EP_H */

@@ -15,11 +15,14 @@
 #include <rte_telemetry.h>
 
 #include "compat.h"
+#include "engine/ep.h"
+#include "engine/iface.h"
 
 #define ENTRIES_MAX 250  /* of a dictionary or an array of DPDK's, nearly */
+#define TEXTS_MAX 15000  /* bytes of all texts of an answer */
 #define PATIENCE_MS 1000 /* for a worker that does not poll */
 
-enum question { COUNTERS, ENDPOINTS };
+enum question { COUNTERS, ENDPOINTS, LANES, THRESHOLDS, PATHS };
 
 struct entry {
 	char text[RTE_TEL_MAX_STRING_LEN]; /* its name, or all of it */
@@ -31,6 +34,7 @@ struct weft_telemetry {
 	atomic_bool leaving;           /* the worker waits to go: ask nothing any more */
 	uint64_t worker_id;
 	struct weft_lane_report report;
+	const struct raw_iface *iface;
 	char lane[64];
 	LIST_ENTRY(weft_telemetry) link;
 	/* The question and its answer; the worker's while asked is set, else the asker's. */
@@ -77,12 +81,33 @@ static void on_counter(const char *name, uint64_t value, void *arg)
 	e->value = value;
 }
 
-static void on_endpoint(const char *text, void *arg)
+static void on_text(const char *text, void *arg)
 {
 	struct entry *e = new_entry(arg);
 
 	if (e)
 		snprintf(e->text, sizeof(e->text), "%s", text);
+}
+
+static void answer(struct weft_telemetry *t)
+{
+	switch (t->question) {
+	case COUNTERS:
+		t->report.counters(t->report.arg, on_counter, t);
+		break;
+	case ENDPOINTS:
+		t->report.endpoints(t->report.arg, on_text, t);
+		break;
+	case LANES:
+		t->report.lanes(t->report.arg, on_text, t);
+		break;
+	case THRESHOLDS:
+		t->report.thresholds(t->report.arg, on_text, t);
+		break;
+	case PATHS:
+		raw_paths_print(t->iface, on_text, t);
+		break;
+	}
 }
 
 void weft_telemetry_answer(struct weft_telemetry *t)
@@ -93,10 +118,7 @@ void weft_telemetry_answer(struct weft_telemetry *t)
 	if (!atomic_compare_exchange_strong(&t->ask.state, &asked, WEFT_TELEMETRY_ANSWERING))
 		return;
 	t->num = t->left_out = 0;
-	if (t->question == COUNTERS)
-		t->report.counters(t->report.arg, on_counter, t);
-	else
-		t->report.endpoints(t->report.arg, on_endpoint, t);
+	answer(t);
 	/* The answer is whole before the asker reads it. */
 	atomic_store_explicit(&t->ask.state, WEFT_TELEMETRY_IDLE, memory_order_release);
 }
@@ -144,23 +166,6 @@ static struct weft_telemetry *find(const char *id, size_t len)
 	return found;
 }
 
-static void add_entries(const struct weft_telemetry *t, struct rte_tel_data *d)
-{
-	unsigned int i;
-
-	if (t->question == ENDPOINTS) {
-		rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
-		for (i = 0; i < t->num; i++)
-			rte_tel_data_add_array_string(d, t->entries[i].text);
-		return;
-	}
-	rte_tel_data_start_dict(d);
-	for (i = 0; i < t->num; i++)
-		rte_tel_data_add_dict_uint(d, t->entries[i].text, t->entries[i].value);
-	if (t->left_out)
-		rte_tel_data_add_dict_uint(d, "left_out", t->left_out);
-}
-
 static int say(struct rte_tel_data *d, const char *text)
 {
 	rte_tel_data_start_dict(d);
@@ -168,41 +173,125 @@ static int say(struct rte_tel_data *d, const char *text)
 	return 0;
 }
 
-static int put(struct weft_telemetry *t, enum question question, const char *prefix,
-	       struct rte_tel_data *d)
+/* Under the lock. @return NULL, or why there is no answer */
+static const char *put(struct weft_telemetry *t, enum question question, const char *prefix)
 {
 	/* A worker that was stopped in the middle of the last answer: it still writes there. */
 	if (state_of(t) != WEFT_TELEMETRY_IDLE)
-		return say(d, "the worker has not finished its last answer");
+		return "the worker has not finished its last answer";
 	t->question = question;
 	snprintf(t->prefix, sizeof(t->prefix), "%s", prefix);
 	atomic_store_explicit(&t->ask.state, WEFT_TELEMETRY_ASKED, memory_order_release);
 	if (!wait_for_answer(t))
-		return say(d, "the worker has not polled for a second, or is going");
-	add_entries(t, d);
-	return 0;
+		return "the worker has not polled for a second, or is going";
+	return NULL;
+}
+
+/* An answer's texts. DPDK sends 16 KiB, and leaves out without a word what is more. */
+struct texts {
+	struct rte_tel_data *to;
+	size_t room;
+	unsigned int left_out;
+};
+
+static struct texts texts_begin(struct rte_tel_data *d)
+{
+	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
+	return (struct texts){.to = d, .room = TEXTS_MAX};
+}
+
+static void add_texts(const struct weft_telemetry *t, struct texts *texts)
+{
+	size_t len;
+
+	texts->left_out += t->left_out;
+	for (unsigned int i = 0; i < t->num; i++) {
+		len = strlen(t->entries[i].text) + sizeof("\"\", ");
+		if (len > texts->room) {
+			texts->left_out++;
+			continue;
+		}
+		texts->room -= len;
+		rte_tel_data_add_array_string(texts->to, t->entries[i].text);
+	}
+}
+
+static void texts_end(struct texts *texts)
+{
+	char text[64];
+
+	if (texts->left_out == 0)
+		return;
+	snprintf(text, sizeof(text), "%u left out", texts->left_out);
+	rte_tel_data_add_array_string(texts->to, text);
+}
+
+static void add_counters(const struct weft_telemetry *t, struct rte_tel_data *d)
+{
+	rte_tel_data_start_dict(d);
+	for (unsigned int i = 0; i < t->num; i++)
+		rte_tel_data_add_dict_uint(d, t->entries[i].text, t->entries[i].value);
+	if (t->left_out)
+		rte_tel_data_add_dict_uint(d, "left_out", t->left_out);
+}
+
+/* Each lane of the worker knows its own paths. @return NULL, or why there is no answer */
+static const char *ask_lanes(uint64_t worker_id, struct rte_tel_data *d)
+{
+	struct texts texts = texts_begin(d);
+	struct weft_telemetry *t;
+	const char *why;
+
+	LIST_FOREACH(t, &all, link) {
+		if (t->worker_id != worker_id)
+			continue;
+		why = put(t, PATHS, "");
+		if (why)
+			return why;
+		add_texts(t, &texts);
+	}
+	texts_end(&texts);
+	return NULL;
+}
+
+/* One lane answers for its worker. @return NULL, or why there is no answer */
+static const char *ask_one(struct weft_telemetry *t, enum question question, const char *prefix,
+			   struct rte_tel_data *d)
+{
+	struct texts texts;
+	const char *why;
+
+	if (question == PATHS)
+		return ask_lanes(t->worker_id, d);
+	why = put(t, question, prefix);
+	if (why)
+		return why;
+	if (question == COUNTERS) {
+		add_counters(t, d);
+		return NULL;
+	}
+	texts = texts_begin(d);
+	add_texts(t, &texts);
+	texts_end(&texts);
+	return NULL;
 }
 
 /* @p params  [WORKER][,PREFIX] */
 static int ask(enum question question, const char *params, struct rte_tel_data *d)
 {
-	const char *comma;
+	const char *comma, *why = "no worker has this id, or several have: see /weft/workers";
 	struct weft_telemetry *t;
 	size_t len;
-	int rc = 0;
 
 	params = params ? params : "";
 	comma = strchr(params, ',');
 	len = comma ? (size_t)(comma - params) : strlen(params);
 	pthread_mutex_lock(&lock);
 	t = find(params, len);
-	if (!t) {
-		rc = say(d, "no worker has this id, or several have: see /weft/workers");
-	} else {
-		rc = put(t, question, comma ? comma + 1 : "", d);
-	}
+	if (t)
+		why = ask_one(t, question, comma ? comma + 1 : "", d);
 	pthread_mutex_unlock(&lock);
-	return rc;
+	return why ? say(d, why) : 0;
 }
 
 static int on_counters(const char *cmd, const char *params, struct rte_tel_data *d)
@@ -215,6 +304,24 @@ static int on_endpoints(const char *cmd, const char *params, struct rte_tel_data
 {
 	(void)cmd;
 	return ask(ENDPOINTS, params, d);
+}
+
+static int on_lanes(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return ask(LANES, params, d);
+}
+
+static int on_thresholds(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return ask(THRESHOLDS, params, d);
+}
+
+static int on_paths(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return ask(PATHS, params, d);
 }
 
 static int on_workers(const char *cmd, const char *params, struct rte_tel_data *d)
@@ -245,6 +352,15 @@ static void register_once(void)
 	rte_telemetry_register_cmd("/weft/endpoints", on_endpoints,
 				   "Endpoints of a worker. Parameters: beginning of its id, none "
 				   "when there is one worker");
+	rte_telemetry_register_cmd("/weft/lanes", on_lanes,
+				   "Lanes of a worker, of any driver: state, device, speed, "
+				   "latency, frame, address. Parameters: beginning of its id");
+	rte_telemetry_register_cmd("/weft/paths", on_paths,
+				   "Paths of a worker's raw lanes: round trip, window, frames, "
+				   "those sent again, peer. Parameters: beginning of its id");
+	rte_telemetry_register_cmd("/weft/thresholds", on_thresholds,
+				   "Which protocol carries which sizes now, for each set of "
+				   "endpoints with equal lanes. Parameters: beginning of its id");
 	rte_telemetry_register_cmd("/weft/counters", on_counters,
 				   "A worker's counters that are not 0. Parameters: beginning of "
 				   "its id, beginning of the names wanted");
@@ -258,7 +374,8 @@ struct weft_telemetry *weft_telemetry_add(const struct weft_lane_iface *iface,
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct weft_telemetry *t;
 
-	if (!open->report.counters || !open->report.endpoints)
+	if (!open->report.counters || !open->report.endpoints || !open->report.lanes ||
+	    !open->report.thresholds)
 		return NULL;
 	t = aligned_alloc(64, (sizeof(*t) + 63) / 64 * 64);
 	if (!t)
@@ -266,6 +383,7 @@ struct weft_telemetry *weft_telemetry_add(const struct weft_lane_iface *iface,
 	memset(t, 0, sizeof(*t));
 	t->worker_id = open->worker_id;
 	t->report = open->report;
+	t->iface = (const struct raw_iface *)iface;
 	snprintf(t->lane, sizeof(t->lane), "%s %s", iface->name, iface->attr.device);
 	pthread_once(&once, register_once);
 	pthread_mutex_lock(&lock);

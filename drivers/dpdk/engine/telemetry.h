@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/telemetry.h
- * Workers with raw lanes answer on DPDK's telemetry socket: /weft/workers, /weft/endpoints,
- * /weft/counters (see weft(7)).
+ * Workers with raw lanes answer on DPDK's telemetry socket: /weft/workers, /weft/lanes,
+ * /weft/endpoints, /weft/paths, /weft/thresholds, /weft/counters (see weft(7)).
  *
  * Requests come in threads of DPDK's, and a worker belongs to its own thread. So a request is
  * posted; the worker finds it at its next progress call and writes the answer, and nobody else

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "info/live.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "info/samples.h"
+
+#define SLOWEST 5u
+#define PEERS_MAX 4096u
+
+static char answer[ASK_ANSWER];
+
+/* ---- peers ---------------------------------------------------------------------------------- */
+
+/* A path of a connection that takes frames, as /weft/paths tells it. */
+struct peer {
+	struct sample lane; /* process, worker and lane */
+	double rtt_us;
+	unsigned int sent, again;
+	char name[80];
+};
+
+struct peers {
+	struct sample like;
+	unsigned int num;
+	struct peer peer[PEERS_MAX];
+};
+
+/* What the text does not fit is another's, or of another version. */
+static void on_path(const char *name, const char *text, bool is_number, void *arg)
+{
+	struct peers *s = arg;
+	struct peer *p = &s->peer[s->num];
+	unsigned int conn, path, window;
+	const char *to = strstr(text, ", to ");
+	double var;
+
+	(void)name;
+	if (is_number || !to || s->num == PEERS_MAX || strstr(text, ", in reserve, "))
+		return;
+	p->lane = s->like;
+	if (sscanf(text, "%63s conn%u/path%u rtt %lf us +- %lf, window %u, %u sent, %u again",
+		   p->lane.lane, &conn, &path, &p->rtt_us, &var, &window, &p->sent, &p->again) != 8)
+		return;
+	snprintf(p->name, sizeof(p->name), "%s", to + strlen(", to "));
+	s->num++;
+}
+
+static int slower(const void *a, const void *b)
+{
+	const struct peer *x = a, *y = b;
+
+	return (x->rtt_us < y->rtt_us) - (x->rtt_us > y->rtt_us);
+}
+
+/* The slowest first. */
+static void take_peers(struct ask_process *list, unsigned int n, struct peers *s)
+{
+	static struct lanes lanes;
+	char command[64];
+
+	s->num = 0;
+	for (unsigned int i = 0; i < n; i++) {
+		s->like.pid = list[i].pid;
+		if (!lanes_take(&list[i], &lanes))
+			continue;
+		for (unsigned int j = 0; j < lanes.num; j++) {
+			if (!lanes_first(&lanes, j))
+				continue;
+			snprintf(s->like.worker, sizeof(s->like.worker), "%.16s", lanes.text[j]);
+			snprintf(command, sizeof(command), "/weft/paths,%s", s->like.worker);
+			if (ask(&list[i], command, answer))
+				ask_walk(answer, on_path, s);
+		}
+	}
+	qsort(s->peer, s->num, sizeof(s->peer[0]), slower);
+}
+
+/* Nothing may have been measured yet. */
+static const char *rtt_text(double us, char text[16])
+{
+	if (us > 0)
+		snprintf(text, 16, "%.1f", us);
+	else
+		snprintf(text, 16, "-");
+	return text;
+}
+
+static void print_slowest(const struct peers *s)
+{
+	const struct peer *p;
+	char rtt[16];
+
+	if (s->num)
+		printf("\n%8s  %-8s  %-12s %9s %11s %9s  slowest peers\n", "pid", "worker", "lane",
+		       "rtt us", "sent", "again");
+	for (unsigned int i = 0; i < s->num && i < SLOWEST; i++) {
+		p = &s->peer[i];
+		printf("%8ld  %.8s  %-12.12s %9s %11u %9u  %s\n", p->lane.pid, p->lane.worker,
+		       p->lane.lane, rtt_text(p->rtt_us, rtt), p->sent, p->again, p->name);
+	}
+}
+
+/* ---- lanes and workers ---------------------------------------------------------------------- */
+
+/* Two moments, `b` being the later, and the seconds between them. */
+struct between {
+	const struct samples *a, *b;
+	const struct peers *peers; /* at the later */
+	double seconds;
+};
+
+static double rate(const struct between *t, const struct sample *like, const char *name)
+{
+	return (samples_value(t->b, like, name) - samples_value(t->a, like, name)) / t->seconds;
+}
+
+static bool same_lane(const struct sample *a, const struct sample *b)
+{
+	return a->pid == b->pid && !strcmp(a->worker, b->worker) && !strcmp(a->lane, b->lane);
+}
+
+/* The longest of its peers'. */
+static double rtt_of(const struct peers *peers, const struct sample *lane)
+{
+	for (unsigned int i = 0; i < peers->num; i++)
+		if (same_lane(&peers->peer[i].lane, lane))
+			return peers->peer[i].rtt_us;
+	return 0;
+}
+
+/* Frames that came and were thrown away, for whatever reason. */
+static double drops(const struct between *t, const struct sample *lane)
+{
+	double sum = 0;
+
+	for (unsigned int i = 0; i < t->b->num; i++)
+		if (same_lane(&t->b->of[i], lane) && !strncmp(t->b->of[i].name, "drop/", 5))
+			sum += rate(t, lane, t->b->of[i].name);
+	return sum;
+}
+
+static double bytes(const struct between *t, const struct sample *lane)
+{
+	return rate(t, lane, "tx/bytes") + rate(t, lane, "rx/bytes");
+}
+
+/* Of what the lanes of its worker carry, in percent. */
+static double share(const struct between *t, const struct sample *lane)
+{
+	const struct sample *s;
+	double all = 0;
+
+	for (unsigned int i = 0; i < t->b->num; i++) {
+		s = &t->b->of[i];
+		if (s->lane[0] && s->pid == lane->pid && !strcmp(s->worker, lane->worker) &&
+		    !strcmp(s->name, "tx/frames"))
+			all += bytes(t, s);
+	}
+	return all > 0 ? bytes(t, lane) / all * 100 : 0;
+}
+
+static void print_lane(const struct between *t, const struct sample *l)
+{
+	double tx = rate(t, l, "tx/frames"),
+	       again = rate(t, l, "tx/retransmit/fast") + rate(t, l, "tx/retransmit/rto");
+	char rtt[16];
+
+	printf("%8ld  %.8s  %-12.12s %9.2f %9.2f %6.1f %11.0f %9.0f %6.2f %8.0f %9s\n", l->pid,
+	       l->worker, l->lane, rate(t, l, "tx/bytes") / 1e6, rate(t, l, "rx/bytes") / 1e6,
+	       share(t, l), rate(t, l, "rx/messages"), again, tx > 0 ? again / tx * 100 : 0,
+	       drops(t, l), rtt_text(rtt_of(t->peers, l), rtt));
+}
+
+static void print_worker(const struct samples *s, const struct sample *w)
+{
+	printf("%8ld  %.8s  endpoints %.0f, failed %.0f; unexpected messages %.1f kB now, %.1f kB "
+	       "at most\n",
+	       w->pid, w->worker, w->value, samples_value(s, w, "ep/failed"),
+	       samples_value(s, w, "tag/unexpected_bytes") / 1e3,
+	       samples_value(s, w, "tag/unexpected_bytes_peak") / 1e3);
+}
+
+static void print_live(const struct between *t)
+{
+	const struct samples *b = t->b;
+
+	printf("%8s  %-8s  %-12s %9s %9s %6s %11s %9s %6s %8s %9s\n", "pid", "worker", "lane",
+	       "tx MB/s", "rx MB/s", "share%", "rx msgs/s", "again/s", "again%", "drops/s",
+	       "rtt us");
+	for (unsigned int i = 0; i < b->num; i++)
+		if (b->of[i].lane[0] && !strcmp(b->of[i].name, "tx/frames"))
+			print_lane(t, &b->of[i]);
+	for (unsigned int i = 0; i < b->num; i++)
+		if (!b->of[i].lane[0] && !strcmp(b->of[i].name, "ep/open"))
+			print_worker(b, &b->of[i]);
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+void info_live(struct ask_process *list, unsigned int n, bool once)
+{
+	static struct samples samples[2];
+	static struct peers peers;
+	struct between t = {.peers = &peers};
+	const struct timespec second = {.tv_sec = 1};
+	double before, at = now();
+	unsigned int i = 0;
+
+	samples_take(list, n, &samples[0]);
+	do {
+		nanosleep(&second, NULL);
+		t.a = &samples[i];
+		i ^= 1;
+		before = at;
+		/* A process that answers late makes the second longer. */
+		at = now();
+		samples_take(list, n, &samples[i]);
+		take_peers(list, n, &peers);
+		t.b = &samples[i];
+		t.seconds = at - before;
+		if (!once)
+			printf("\033[H\033[2J");
+		print_live(&t);
+		print_slowest(&peers);
+		fflush(stdout);
+	} while (!once && samples[i].num);
+}

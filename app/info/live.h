@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file info/live.h
+ * weft-info --live: rates of processes that run, each second.
+ */
+#ifndef INFO_LIVE_H
+#define INFO_LIVE_H
+
+#include <stdbool.h>
+
+#include "info/ask.h"
+
+/** Until nobody answers any more. @param once  one second alone, without clearing the screen */
+void info_live(struct ask_process *list, unsigned int n, bool once);
+
+#endif /* INFO_LIVE_H */

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file info/samples.h
+ * The counters of all workers of processes that run, at one moment.
+ */
+#ifndef INFO_SAMPLES_H
+#define INFO_SAMPLES_H
+
+#include "info/ask.h"
+
+#define SAMPLES_MAX 8192u
+#define LANES_MAX 64u
+
+/** A counter of a lane, or of its worker (lane ""). */
+struct sample {
+	long pid;
+	char worker[20], lane[64], name[80];
+	double value;
+};
+
+struct samples {
+	unsigned int num;
+	struct sample of[SAMPLES_MAX];
+};
+
+/** What /weft/workers says. */
+struct lanes {
+	unsigned int num;
+	char text[LANES_MAX][96]; /**< "ID dpdk:0 device" */
+};
+
+/** @return false: the process gave no answer */
+bool lanes_take(struct ask_process *p, struct lanes *lanes);
+/** Is lane @p i the first of its worker? */
+bool lanes_first(const struct lanes *lanes, unsigned int i);
+void samples_take(struct ask_process *list, unsigned int n, struct samples *to);
+/** The counter of that name of the lane, or worker, of @p like; 0 where there is none. */
+double samples_value(const struct samples *s, const struct sample *like, const char *name);
+
+#endif /* INFO_SAMPLES_H */
