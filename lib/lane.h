@@ -191,6 +191,7 @@ struct weft_lane_conf {
 	const char *recorder_file;   /**< WEFT_RECORDER_FILE */
 	const char *recorder_signal; /**< WEFT_RECORDER_SIGNAL */
 	const char *eal_args;        /**< WEFT_EAL_ARGS */
+	const char *ports;           /**< WEFT_PORTS */
 	const char *switch_path;     /**< WEFT_SWITCH: "auto", "off", or a path */
 	/** WEFT_RX_BUFS: receive buffers per iface; 0 = driver's default */
 	unsigned int rx_bufs;

@@ -48,21 +48,26 @@ static void floating_lcore(char *buf, size_t len)
 	buf[at - 1] = ')';
 }
 
-static int start_words(int count, char *const *words)
+static int start_words(int count, char *const *words, const struct weft_config *config)
 {
-	char floating[6 * CPU_SETSIZE] = "", note[128], why[512];
+	char floating[6 * CPU_SETSIZE] = "", note[512], why[1024], ports[1024];
 	char **all = calloc((size_t)count + 1, sizeof(*all));
 	int extra = 0, ret;
 
 	if (!all)
 		return -ENOMEM;
+	if (weft_config_get(config, "PORTS", ports, sizeof(ports)) >= (int)sizeof(ports)) {
+		cli_error("WEFT_PORTS is longer than %zu bytes", sizeof(ports) - 1);
+		free(all);
+		return -EINVAL;
+	}
 	if (!chooses_cores(count, words))
 		floating_lcore(floating, sizeof(floating));
 	if (floating[0])
 		all[extra++] = floating;
 	for (int i = 0; i < count; i++)
 		all[extra + i] = words[i];
-	ret = weft_eal_start_words(extra + count, all, note, sizeof(note), why, sizeof(why));
+	ret = weft_eal_start_words(extra + count, all, ports, note, sizeof(note), why, sizeof(why));
 	free(all);
 	if (ret)
 		cli_error("%s", why);
@@ -117,14 +122,14 @@ static int start_text(const struct weft_config *config)
 		cli_error("WEFT_EAL_ARGS has an open quote or ends with a backslash: %s", text);
 		return count;
 	}
-	ret = start_words(count, words);
+	ret = start_words(count, words, config);
 	free(words);
 	return ret;
 }
 
 int eal_start(int count, char **words, const struct weft_config *config, int core)
 {
-	int ret = count < 0 ? start_text(config) : start_words(count, words);
+	int ret = count < 0 ? start_text(config) : start_words(count, words, config);
 
 	if (ret)
 		return ret == -EINVAL ? APP_USAGE : APP_FAIL;

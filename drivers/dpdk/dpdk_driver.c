@@ -46,14 +46,14 @@ static bool nothing_to_find(const struct weft_lane_conf *conf)
 {
 	const struct weft_nic_env env = {.sys = "/sys", .dev = "/dev"};
 
-	return !weft_eal_is_up() && !is_given(conf->eal_args) &&
+	return !weft_eal_is_up() && !is_given(conf->eal_args) && !is_given(conf->ports) &&
 	       !weft_switch_socket(conf->switch_path) && !weft_nic_any(&env);
 }
 
 static int start_eal(const struct weft_lane_conf *conf, char *why, size_t why_len)
 {
-	char note[256];
-	int err = weft_eal_start(conf->eal_args, note, sizeof(note), why, why_len);
+	char note[512];
+	int err = weft_eal_start(conf->eal_args, conf->ports, note, sizeof(note), why, why_len);
 
 	if (err == 0 && note[0] != '\0')
 		weft_info("dpdk: %s", note);
@@ -73,7 +73,7 @@ static int ask_switch(const struct weft_lane_conf *conf, char *why, size_t why_l
 static int dpdk_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
 {
 	struct weft_nic_env env;
-	char why[400];
+	char why[1024];
 	int err, n;
 
 	*list = NULL;

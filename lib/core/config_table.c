@@ -36,6 +36,16 @@ const struct weft_option weft_options[] = {
 			"separated by spaces.",
 	},
 	{
+		"PORTS", WEFT_OPT_STRING, FIELD(lane.ports), .def = "", .unit = "patterns",
+		.help = "Devices of which this process takes one that no other process has, so "
+			"that all processes of a host may have the same environment: patterns as a "
+			"shell has them, such as '0000:3b:02.*' (PCI network devices) or "
+			"'net_af_xdp*' (of WEFT_EAL_ARGS); of each pattern, separated by ';', one. "
+			"Those near to the process's processors come first, and processes of a job "
+			"begin at different ones. Where the EAL is started by Weft or its "
+			"programs.",
+	},
+	{
 		"SWITCH", WEFT_OPT_STRING, FIELD(lane.switch_path), .def = "auto", .unit = "path",
 		.help = "Where weft-switch listens, which gives this process a port when it has no "
 			"other one for DPDK. auto: /run/weft/switch.sock, if it is there. off: it "

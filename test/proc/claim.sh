@@ -8,7 +8,7 @@
 # shellcheck source=test/proc/netns.sh
 . "$(dirname "$0")/netns.sh"
 
-link rail 1500 || exit 1
+link rail 1500 && link rail2 1500 || exit 1
 
 packet="blocksz=4096,framesz=4096,framecnt=256"
 new_pair() {
@@ -140,6 +140,90 @@ another_pair() {
 		grep -qE "tx.reset.withheld +[1-9]" "$dir/second.client"
 }
 
+# ---- WEFT_PORTS ----------------------------------------------------------------------------
+
+# choose: as many processes with the same environment as there are interfaces.
+choose() {
+	free_port
+	eal_server=(--no-huge -m 256 --no-pci --vdev="net_af_packet0,iface=rail,$packet"
+		--vdev="net_af_packet1,iface=rail2,$packet")
+	eal_client=("${eal_server[@]}")
+	lanes=dpdk
+	export WEFT_PORTS='net_af_packet*'
+}
+
+# Two pairs of processes, and a fifth process.
+two_pairs() {
+	local rc=0 first first_client
+	start_server "$perf" || return 1
+	start_client -t tag_bw -s 64k -D "$(stretch 4 40)" -f -V || return 1
+	first=$server_pid
+	first_client=$client_pid
+	port=$((port + 1))
+	# The second pair's files are its own.
+	timeout 100 "${server_run[@]}" "$perf" "${eal_server[@]}" -- -p $port -L dpdk \
+		>"$dir/second" 2>&1 &
+	second_pid=$!
+	until_said "$dir/second" "waiting for a client" $second_pid || return 1
+	timeout 60 "${server_run[@]}" "$info" "${eal_server[@]}" -- -d >"$dir/third" 2>&1
+	cat "$dir/third"
+	grep -q "all 2 that 'net_af_packet\*' matches have a process (net_af_packet0: process" \
+		"$dir/third" || rc=1
+	timeout 100 "${client_run[@]}" "$perf" "${eal_client[@]}" -- -p $port -L dpdk -t tag_bw \
+		-s 64k -n 100 -f -V "$host" >"$dir/second.client" 2>&1 || rc=$?
+	wait $second_pid || rc=$?
+	cat "$dir/second" "$dir/second.client"
+	wait $first_client || rc=$?
+	server_pid=$first
+	server_code || rc=$?
+	return $rc
+}
+
+ports_are_chosen() {
+	local rc=0
+	choose
+	two_pairs || rc=1
+	unset WEFT_PORTS
+	return $rc
+}
+
+# ---- weft-switch ---------------------------------------------------------------------------
+
+# On the interface, by a socket that follows. Its process is what is started here.
+switch=("${server_run[@]}" "$build/app/weft-switch" --no-huge -m 64 --no-pci --no-shconf
+	--vdev="net_af_packet0,iface=rail,$packet" -- -n 2 -p)
+
+uplink_is_claimed() {
+	local rc=0 pid
+	"${switch[@]}" "$dir/one.sock" >"$dir/one" 2>&1 &
+	pid=$!
+	until_said "$dir/one" "^weft-switch: .* ports at" $pid || { cat "$dir/one"; return 1; }
+	timeout 60 "${switch[@]}" "$dir/two.sock" >"$dir/two" 2>&1 && rc=1
+	WEFT_SWITCH=off timeout 60 "${server_run[@]}" "$info" --no-huge -m 256 --no-pci \
+		--vdev="net_af_packet0,iface=rail,$packet" -- -d >>"$dir/two" 2>&1
+	kill $pid
+	wait $pid
+	cat "$dir/two"
+	grep -q "^weft-switch: the uplink net_af_packet0 is in use by process $pid (weft-switch)" \
+		"$dir/two" || rc=1
+	grep -q "port 0 (net_af_packet0) is in use by process $pid (weft-switch)" "$dir/two" ||
+		rc=1
+	return $rc
+}
+
+# And it takes nothing from who is there.
+no_uplink_of_others() { while_streaming switch_refused; }
+switch_refused() {
+	local owner
+	owner=$(program_pid "$server_pid")
+	timeout 60 "${switch[@]}" "$dir/two.sock" >"$dir/two" 2>&1 && return 1
+	cat "$dir/two"
+	grep -q "the uplink net_af_packet0 is in use by process $owner (weft-perf)" "$dir/two"
+}
+
+check "WEFT_PORTS: processes take a port each, and the third of two is told" ports_are_chosen
+check "a switch's uplink is neither another switch's nor a process's" uplink_is_claimed
+check "a switch does not take a process's port" no_uplink_of_others
 check "a second process on an interface is told who has it, and does no harm" second_packet
 check "net_af_xdp on an interface that net_af_packet has: the same" second_xdp
 check "a second memif client" memif_second client

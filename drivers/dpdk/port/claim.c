@@ -27,6 +27,7 @@
 /* Between bind() and listen(), or between a look and the next one. */
 #define OTHER_TRIES 20
 #define WAIT_NS 50000000
+#define FDS_MAX 65536
 
 static int address_of(const char *name, struct sockaddr_un *un, socklen_t *len)
 {
@@ -83,6 +84,15 @@ static bool wait_for(enum weft_claim_held held, struct waits *w)
 	return true;
 }
 
+/*
+ * Who has the name and does not listen claims nothing, and root is kept off by nobody's wish.
+ */
+static bool is_heeded(enum weft_claim_held held)
+{
+	return held != WEFT_HELD_UNHEEDED &&
+	       (geteuid() != 0 || (held != WEFT_HELD_FREE && held != WEFT_HELD_SILENT));
+}
+
 int weft_claim(const char *name, struct weft_claim_owner *owner)
 {
 	enum weft_claim_held held;
@@ -101,14 +111,48 @@ int weft_claim(const char *name, struct weft_claim_owner *owner)
 			return rc;
 		held = weft_claim_look(&un, len, owner);
 	} while (wait_for(held, &waits));
-	/*
-	 * Who has the name and does not listen claims nothing, and root is kept off by nobody's
-	 * wish.
-	 */
-	if (held == WEFT_HELD_UNHEEDED ||
-	    (geteuid() == 0 && (held == WEFT_HELD_FREE || held == WEFT_HELD_SILENT)))
-		return -EPERM;
-	return rc;
+	return is_heeded(held) ? rc : -EPERM;
+}
+
+int weft_claim_now(const char *name, struct weft_claim_owner *owner)
+{
+	struct sockaddr_un un;
+	socklen_t len;
+	int rc;
+
+	*owner = (struct weft_claim_owner){.uid = WEFT_CLAIM_NO_UID};
+	rc = address_of(name, &un, &len);
+	if (!rc)
+		rc = try_claim(&un, len);
+	if (rc != -EADDRINUSE)
+		return rc;
+	return weft_claim_look(&un, len, owner) == WEFT_HELD ? -EADDRINUSE : -EAGAIN;
+}
+
+static bool listens_at(int fd, const struct sockaddr_un *un, socklen_t len)
+{
+	struct sockaddr_un its;
+	socklen_t n = sizeof(its), size = sizeof(int);
+	int listens = 0;
+
+	return getsockname(fd, (struct sockaddr *)&its, &n) == 0 && n == len &&
+	       memcmp(&its, un, len) == 0 &&
+	       getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens;
+}
+
+int weft_claim_find(const char *name)
+{
+	long max = sysconf(_SC_OPEN_MAX);
+	struct sockaddr_un un;
+	socklen_t len;
+	int fd;
+
+	if (address_of(name, &un, &len))
+		return -1;
+	for (fd = 0; fd < (max < 0 || max > FDS_MAX ? FDS_MAX : max); fd++)
+		if (listens_at(fd, &un, len))
+			return fd;
+	return -1;
 }
 
 bool weft_claimed(const char *name, struct weft_claim_owner *owner)
@@ -157,4 +201,9 @@ void weft_claim_memif_name(char name[WEFT_CLAIM_NAME], const char *path, bool ab
 {
 	snprintf(name, WEFT_CLAIM_NAME, "weft/memif/%s/%u/%016" PRIx64,
 		 server ? "server" : "client", id, socket_hash(path, abstract));
+}
+
+void weft_claim_args_name(char name[WEFT_CLAIM_NAME], const char *device, const char *args)
+{
+	snprintf(name, WEFT_CLAIM_NAME, "weft/vdev/%.48s/%016" PRIx64, device, hash(args));
 }

@@ -41,6 +41,15 @@ struct weft_claim_owner {
  */
 int weft_claim(const char *name, struct weft_claim_owner *owner);
 
+/** The same without waiting. -EAGAIN: @p owner has it, and it may soon be free */
+int weft_claim_now(const char *name, struct weft_claim_owner *owner);
+
+/**
+ * Does this process hold it, whichever of its libraries has claimed it?
+ * @return the descriptor, or -1
+ */
+int weft_claim_find(const char *name);
+
 /** Does somebody hold it whose claim we heed? */
 bool weft_claimed(const char *name, struct weft_claim_owner *owner);
 
@@ -50,5 +59,8 @@ void weft_claim_owner_text(const struct weft_claim_owner *owner, char *buf, size
 /** The name of one end of a memif connection. */
 void weft_claim_memif_name(char name[WEFT_CLAIM_NAME], const char *path, bool abstract, bool server,
 			   unsigned int id);
+
+/** The name of a virtual device with its arguments. */
+void weft_claim_args_name(char name[WEFT_CLAIM_NAME], const char *device, const char *args);
 
 #endif /* WEFT_CLAIM_H */

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One process for each port: two that receive the same frames, or write the same registers, end
- * each other's connections. What a port stands on is claimed by name (port/claim.h) while it is
- * open:
- *
- *   weft/netdev/INDEX/QUEUE  a kernel interface's receive queue. net_af_xdp has those it was given;
- *                            net_af_packet sees all, so it takes all that there are
- *   weft/pci/ADDRESS         a device, with its bus and name as DPDK has them
- *   weft/memif/END/ID/HASH   one end of a connection; the hash is of the socket
+ * each other's connections. What a port stands on is claimed (port/claim_dev.h) while it is open,
+ * or from when this process has chosen it (port/pick.h).
  *
  * Where the claim cannot be had (nothing of the kind is allowed here, or somebody has the name whom
  * root does not heed), or others may receive what is for us (an interface with more queues than
@@ -15,41 +10,19 @@
  */
 
 #include <errno.h>
-#include <linux/ethtool.h>
-#include <linux/sockios.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_bus.h>
 #include <rte_dev.h>
 
-#include "port/claim.h"
+#include "port/claim_dev.h"
 #include "port/priv.h"
-
-#define QUEUES_MAX 256u
-
-/* How many queues bring the interface's frames? */
-static unsigned int receive_queues(unsigned int if_index)
-{
-	struct ethtool_channels ch = {.cmd = ETHTOOL_GCHANNELS};
-	struct ifreq ifr;
-	unsigned int n = 0;
-	int fd;
-
-	memset(&ifr, 0, sizeof(ifr));
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return 1;
-	ifr.ifr_data = (char *)&ch;
-	if (if_indextoname(if_index, ifr.ifr_name) && !ioctl(fd, SIOCETHTOOL, &ifr))
-		n = ch.rx_count + ch.combined_count;
-	close(fd);
-	return RTE_MIN(RTE_MAX(n, 1u), QUEUES_MAX);
-}
 
 static int in_use(const struct weft_port_dev *d, const struct weft_claim_owner *owner,
 		  const char *what, char *why, size_t why_len)
@@ -81,15 +54,47 @@ static void note_unheeded(struct weft_port_dev *d, const struct weft_claim_owner
 		 who, user, what, reason);
 }
 
+static bool is_same(int a, int b)
+{
+	struct stat one, other;
+
+	return !fstat(a, &one) && !fstat(b, &other) && one.st_ino == other.st_ino;
+}
+
+/* Does an open port have it? */
+static bool is_open_with(int claim)
+{
+	const struct weft_port_dev *d;
+	unsigned int id, i;
+
+	for (id = 0; id < RTE_MAX_ETHPORTS; id++) {
+		d = weft_port_devs[id];
+		for (i = 0; d && i < d->num_claims; i++)
+			if (is_same(d->claims[i], claim))
+				return true;
+	}
+	return false;
+}
+
+/* This process chose the port when the EAL started. @return another descriptor of the claim */
+static int take_own(const char *name, const struct weft_claim_owner *owner)
+{
+	int fd = owner->pid == getpid() ? weft_claim_find(name) : -1;
+
+	return fd < 0 || is_open_with(fd) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
 /* @return 0, also where nothing can be claimed; -EADDRINUSE with @p why */
 static int claim_name(struct weft_port_dev *d, const char *name, const char *what, char *why,
 		      size_t why_len)
 {
 	struct weft_claim_owner owner;
-	int fd = weft_claim(name, &owner);
+	int fd = weft_claim(name, &owner), own = -1;
 
-	if (fd >= 0) {
-		d->claims[d->num_claims++] = fd;
+	if (fd == -EADDRINUSE)
+		own = take_own(name, &owner);
+	if (fd >= 0 || own >= 0) {
+		d->claims[d->num_claims++] = fd >= 0 ? fd : own;
 		return 0;
 	}
 	if (fd == -EADDRINUSE)
@@ -108,13 +113,13 @@ static int claim_name(struct weft_port_dev *d, const char *name, const char *wha
 static int claim_queues(struct weft_port_dev *d, char *why, size_t why_len)
 {
 	const struct weft_port_limits *l = &d->limits;
-	unsigned int all = receive_queues(l->if_index), q, first = 0, n = all;
+	unsigned int all = weft_claim_receive_queues(l->if_index), q, first = 0, n = all;
 	char ifname[IF_NAMESIZE] = "?", name[WEFT_CLAIM_NAME], what[64];
 	int rc = 0;
 
 	if (l->xdp_queues) {
 		first = l->xdp_first;
-		n = RTE_MIN(l->xdp_queues, QUEUES_MAX);
+		n = RTE_MIN(l->xdp_queues, WEFT_CLAIM_QUEUES);
 		d->shared = n < all;
 	}
 	d->claims = calloc(n, sizeof(*d->claims));
@@ -122,7 +127,7 @@ static int claim_queues(struct weft_port_dev *d, char *why, size_t why_len)
 		return weft_port_fail(-ENOMEM, why, why_len, "no memory for port %u", d->port_id);
 	if_indextoname(l->if_index, ifname);
 	for (q = first; q < first + n && !rc && (q == first || d->num_claims); q++) {
-		snprintf(name, sizeof(name), "weft/netdev/%u/%u", l->if_index, q);
+		weft_claim_queue_name(name, l->if_index, q);
 		snprintf(what, sizeof(what), "queue %u of kernel interface %s", q, ifname);
 		rc = claim_name(d, name, what, why, why_len);
 	}
@@ -144,7 +149,7 @@ static int claim_one(struct weft_port_dev *d, char *why, size_t why_len)
 		bus = d->info.device ? rte_dev_bus(d->info.device) : NULL;
 		if (!bus || !strcmp(rte_bus_name(bus), "vdev"))
 			return 0;
-		snprintf(name, sizeof(name), "weft/%.16s/%.64s", rte_bus_name(bus), d->name);
+		weft_claim_bus_name(name, rte_bus_name(bus), d->name);
 	}
 	d->claims = calloc(1, sizeof(*d->claims));
 	if (!d->claims)

@@ -17,6 +17,7 @@
 #include <rte_lcore.h>
 
 #include "port/memif/memif.h"
+#include "port/pick.h"
 
 /* Less than this in free hugepages and a pool of two lanes may fail half way. */
 #define HUGE_BYTES_MIN (96ull << 20)
@@ -382,17 +383,13 @@ static int run(const struct command *c, int count, char *const *words, char *why
 	return explain(rte_errno ? -rte_errno : -EFAULT, why, why_len);
 }
 
-int weft_eal_start_words(int count, char *const *words, char *note, size_t note_len, char *why,
-			 size_t why_len)
+static int start(int count, char *const *words, char *note, size_t note_len, char *why,
+		 size_t why_len)
 {
 	struct command c = {0};
+	size_t used = strlen(note);
 	int rc;
 
-	snprintf(note, note_len, "%s", "");
-	if (failed)
-		return explain(-EFAULT, why, why_len);
-	if (weft_eal_is_up())
-		return 0;
 	rc = weft_memif_dead_remove(count, words, why, why_len);
 	if (rc)
 		return rc;
@@ -400,11 +397,34 @@ int weft_eal_start_words(int count, char *const *words, char *note, size_t note_
 	choose_rest(&c, count, words);
 	rc = run(&c, count, words, why, why_len);
 	if (rc == 0)
-		snprintf(note, note_len, "EAL started with %s", c.memory);
+		snprintf(note + used, note_len - used, "%sEAL started with %s", used ? "; " : "",
+			 c.memory);
 	return rc;
 }
 
-int weft_eal_start(const char *args, char *note, size_t note_len, char *why, size_t why_len)
+int weft_eal_start_words(int count, char *const *words, const char *ports, char *note,
+			 size_t note_len, char *why, size_t why_len)
+{
+	struct weft_pick pick = {.ports = ports, .sys = "/sys"};
+	char **ours = NULL;
+	int rc;
+
+	snprintf(note, note_len, "%s", "");
+	if (failed)
+		return explain(-EFAULT, why, why_len);
+	if (weft_eal_is_up())
+		return 0;
+	if (ports && ports[0] != '\0') {
+		weft_local_find(&pick.local);
+		count = weft_pick(&pick, count, words, &ours, note, note_len, why, why_len);
+	}
+	rc = count < 0 ? count : start(count, ours ? ours : words, note, note_len, why, why_len);
+	free(ours);
+	return rc;
+}
+
+int weft_eal_start(const char *args, const char *ports, char *note, size_t note_len, char *why,
+		   size_t why_len)
 {
 	char **words;
 	int count, rc;
@@ -418,7 +438,7 @@ int weft_eal_start(const char *args, char *note, size_t note_len, char *why, siz
 			 "WEFT_EAL_ARGS has an open quote or ends with a backslash: %s", args);
 		return count;
 	}
-	rc = weft_eal_start_words(count, words, note, note_len, why, why_len);
+	rc = weft_eal_start_words(count, words, ports, note, note_len, why, why_len);
 	free(words);
 	return rc;
 }

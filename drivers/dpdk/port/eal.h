@@ -26,15 +26,17 @@ bool weft_eal_is_up(void);
  * Start the EAL from a string of arguments, or accept the one that is there.
  *
  * @param args      as on a command line: blanks separate, quotes and backslash protect; NULL = none
+ * @param ports     WEFT_PORTS: which devices are ours (port/pick.h); NULL or "" = all
  * @param[out] note what was done, for the log ("EAL started: hugepages"); "" when nothing was
  * @param[out] why  on error one sentence
- * @return 0; -EINVAL malformed or unknown arguments; or what the EAL said
+ * @return 0; -EINVAL malformed or unknown arguments; what weft_pick() or the EAL said
  */
-int weft_eal_start(const char *args, char *note, size_t note_len, char *why, size_t why_len);
+int weft_eal_start(const char *args, const char *ports, char *note, size_t note_len, char *why,
+		   size_t why_len);
 
 /** The same from words; @p words has no program name. */
-int weft_eal_start_words(int count, char *const *words, char *note, size_t note_len, char *why,
-			 size_t why_len);
+int weft_eal_start_words(int count, char *const *words, const char *ports, char *note,
+			 size_t note_len, char *why, size_t why_len);
 
 /**
  * A program's command line: with `--`, what is before the first one is the EAL's; without, all is

@@ -12,6 +12,7 @@
 #include <rte_devargs.h>
 
 #include "lane.h"
+#include "port/claim_dev.h"
 #include "port/ethdev.h"
 #include "port/nic_state.h"
 #include "port/priv.h"
@@ -37,6 +38,15 @@ void weft_port_name(uint16_t id, char name[RTE_ETH_NAME_MAX_LEN])
 		snprintf(name, RTE_ETH_NAME_MAX_LEN, "?");
 }
 
+/* WEFT_PORTS names it, if this process has claimed it. */
+static bool is_picked(const char *device)
+{
+	char name[WEFT_CLAIM_NAME];
+
+	weft_claim_bus_name(name, "pci", device);
+	return weft_claim_find(name) >= 0;
+}
+
 /* A port whose NIC the kernel uses too is for those who name it. */
 static void leave_to_kernel(uint16_t id, struct weft_lane_resource *r)
 {
@@ -44,7 +54,8 @@ static void leave_to_kernel(uint16_t id, struct weft_lane_resource *r)
 	char rdma[48];
 
 	if (rte_eth_dev_info_get(id, &info) || !info.device ||
-	    !weft_port_rdma(WEFT_PORT_RDMA_SYSFS, rte_dev_name(info.device), rdma, sizeof(rdma)))
+	    !weft_port_rdma(WEFT_PORT_RDMA_SYSFS, rte_dev_name(info.device), rdma, sizeof(rdma)) ||
+	    is_picked(rte_dev_name(info.device)))
 		return;
 	snprintf(r->why, sizeof(r->why),
 		 "its NIC has the RDMA device %s: use roce:%s; or name dpdk:%u, which takes "

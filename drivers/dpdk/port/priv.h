@@ -9,6 +9,9 @@
  *	port/claim_port.c   one process for each port
  *	port/claim.c        names that one process of a network namespace holds at a time
  *	port/claim_owner.c  who holds one
+ *	port/claim_dev.c    which names a device is claimed by
+ *	port/pick.c         WEFT_PORTS: which devices this process takes
+ *	port/pick_find.c    devices there are to take, and how near they are
  *	port/eal.c          starting the EAL, or accepting the application's
  *	port/lane_opts.c    options of one lane
  *	port/conf.c         configure: frames, offloads, queues, MTU, VLANs, depth of the rings

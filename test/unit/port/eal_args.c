@@ -119,7 +119,7 @@ static void an_open_quote_in_the_variable_is_one_sentence(void **state)
 
 	(void)state;
 	assert_false(weft_eal_is_up());
-	assert_int_equal(weft_eal_start("--vdev 'net", note, sizeof(note), why, sizeof(why)),
+	assert_int_equal(weft_eal_start("--vdev 'net", NULL, note, sizeof(note), why, sizeof(why)),
 			 -EINVAL);
 	assert_non_null(strstr(why, "WEFT_EAL_ARGS"));
 	assert_false(weft_eal_is_up());

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "port/pick.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATTERNS_MAX 16u
+
+/* ---- the launcher --------------------------------------------------------------------------- */
+
+static long first_number(const char *const *names)
+{
+	const char *text;
+	char *end;
+	long n;
+
+	for (; *names; names++) {
+		text = getenv(*names);
+		if (!text || !isdigit((unsigned char)text[0]))
+			continue;
+		n = strtol(text, &end, 10);
+		if (*end == '\0' && n >= 0)
+			return n;
+	}
+	return -1;
+}
+
+void weft_local_find(struct weft_local *local)
+{
+	static const char *const rank[] = {"OMPI_COMM_WORLD_LOCAL_RANK",
+					   "MPI_LOCALRANKID",
+					   "MV2_COMM_WORLD_LOCAL_RANK",
+					   "PALS_LOCAL_RANKID",
+					   "FLUX_TASK_LOCAL_ID",
+					   "SLURM_LOCALID",
+					   NULL};
+	static const char *const size[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+					   "MV2_COMM_WORLD_LOCAL_SIZE", "PALS_LOCAL_SIZE", NULL};
+
+	local->rank = first_number(rank);
+	local->size = first_number(size);
+}
+
+/* ---- what we hold --------------------------------------------------------------------------- */
+
+/* Until the process ends. A child has no port of its parent's. */
+static struct weft_device_claim held[PATTERNS_MAX];
+static unsigned int num_held;
+
+static void in_child(void)
+{
+	while (num_held)
+		weft_device_unclaim(&held[--num_held]);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+/* ---- one pattern ---------------------------------------------------------------------------- */
+
+struct picking {
+	const struct weft_pick *p;
+	struct weft_candidate *list;
+	int num;
+	char *note, *why;
+	size_t note_len, why_len;
+};
+
+/* The domain may be left out where it is 0. */
+static bool fits(const char *pattern, const struct weft_candidate *c)
+{
+	return fnmatch(pattern, c->name, 0) == 0 ||
+	       (!c->vdev && !strncmp(c->name, "0000:", 5) && fnmatch(pattern, c->name + 5, 0) == 0);
+}
+
+/* Those that match and are not ours yet. @return how many; @p num_near of them are near */
+static int match(struct picking *g, const char *pattern, int *found, int *num_near)
+{
+	int i, n = 0;
+
+	*num_near = 0;
+	for (i = 0; i < g->num; i++) {
+		if (!fits(pattern, &g->list[i]))
+			continue;
+		g->list[i].matches = true;
+		if (g->list[i].taken)
+			continue;
+		found[n++] = i;
+		*num_near += g->list[i].near;
+	}
+	return n;
+}
+
+/* Near ones first. Either kind is a ring that is entered where the local rank says. */
+static int put_in_order(struct picking *g, const char *pattern, int *order)
+{
+	long rank = g->p->local.rank > 0 ? g->p->local.rank : 0, place;
+	int found[WEFT_PICK_MAX], seen[2] = {0, 0}, num[2], i, far;
+	int n = match(g, pattern, found, &num[0]);
+
+	num[1] = n - num[0];
+	for (i = 0; i < n; i++) {
+		far = !g->list[found[i]].near;
+		place = (seen[far]++ + num[far] - rank % num[far]) % num[far];
+		order[(far ? num[0] : 0) + place] = found[i];
+	}
+	return n;
+}
+
+static int claim(const struct weft_candidate *c,
+		 int (*how)(const char *name, struct weft_claim_owner *owner),
+		 struct weft_device_claim *claim)
+{
+	const struct weft_device d = {
+		.bus = c->vdev ? "vdev" : "pci", .name = c->name, .args = c->args};
+	char name[WEFT_CLAIM_NAME];
+	int rc = weft_device_claim(&d, how, claim);
+
+	if (rc || claim->num)
+		return rc;
+	/* It stands on nothing we know: it is one, with all that it was given. */
+	claim->fds = calloc(1, sizeof(*claim->fds));
+	if (!claim->fds)
+		return -ENOMEM;
+	weft_claim_args_name(name, c->name, c->args ? c->args : "");
+	rc = how(name, &claim->owner);
+	if (rc >= 0)
+		claim->fds[claim->num++] = rc;
+	else
+		weft_device_unclaim(claim);
+	return rc < 0 ? rc : 0;
+}
+
+/* @return 0, or the error of the last one, and @p dc says who has the first one */
+static int try_all(struct picking *g, const int *order, int n,
+		   int (*how)(const char *name, struct weft_claim_owner *owner),
+		   struct weft_device_claim *dc, int *chosen)
+{
+	struct weft_device_claim one;
+	int i, rc = -EBUSY;
+
+	for (i = 0; i < n; i++) {
+		rc = claim(&g->list[order[i]], how, &one);
+		if (rc == 0 || i == 0)
+			*dc = one;
+		*chosen = order[i];
+		if (rc == 0)
+			return 0;
+	}
+	return rc;
+}
+
+/* "12 processes, 8 ports", and the way out. */
+static int none_left(struct picking *g, const char *pattern, const int *order, int n,
+		     const struct weft_device_claim *dc)
+{
+	const struct weft_local *l = &g->p->local;
+	char who[96], job[96] = "";
+
+	if (l->size > n)
+		snprintf(job, sizeof(job),
+			 "this host has %ld processes of the job, and %d port%s; ", l->size, n,
+			 n == 1 ? "" : "s");
+	weft_claim_owner_text(&dc->owner, who, sizeof(who));
+	snprintf(g->why, g->why_len,
+		 "WEFT_PORTS: %sall %d that '%s' matches have a process (%s: %s): make a port for "
+		 "each process (VFs, queues of net_af_xdp), start fewer, or let weft-switch give "
+		 "each a port of one NIC (doc/switch.md)",
+		 job, n, pattern, g->list[order[0]].name, who);
+	return -EBUSY;
+}
+
+static int nothing_matches(struct picking *g, const char *pattern)
+{
+	snprintf(
+		g->why, g->why_len,
+		"WEFT_PORTS: nothing matches '%s': neither a PCI network device that DPDK can have "
+		"(bound to vfio-pci or a uio driver, or mlx5's; weft-bind lists them) nor a "
+		"--vdev or -a of the EAL's arguments",
+		pattern);
+	return -ENODEV;
+}
+
+static int pick_one(struct picking *g, const char *pattern)
+{
+	struct weft_device_claim dc = {0};
+	int order[WEFT_PICK_MAX], n = put_in_order(g, pattern, order), chosen = 0, rc;
+	size_t used;
+
+	if (n == 0)
+		return nothing_matches(g, pattern);
+	rc = try_all(g, order, n, weft_claim_now, &dc, &chosen);
+	/* An owner may just be ending. */
+	if (rc)
+		rc = try_all(g, order, n, weft_claim, &dc, &chosen);
+	if (rc == -EADDRINUSE || rc == -EBUSY)
+		return none_left(g, pattern, order, n, &dc);
+	if (rc == -ENODEV || rc == -ENOMEM) {
+		snprintf(g->why, g->why_len, "WEFT_PORTS: %s: %s: %s", g->list[chosen].name,
+			 dc.what, strerror(-rc));
+		return rc;
+	}
+	/*
+	 * Else nothing can be claimed here, or who claims it is not heeded: it is ours, unclaimed,
+	 * and the port says so when it is opened.
+	 */
+	if (rc == 0)
+		held[num_held++] = dc;
+	g->list[chosen].taken = true;
+	used = strlen(g->note);
+	snprintf(g->note + used, g->note_len - used, "%s%s",
+		 used ? ", " : "WEFT_PORTS: ", g->list[chosen].name);
+	return 0;
+}
+
+/* ---- words ---------------------------------------------------------------------------------- */
+
+/* The EAL's, without devices that match and are not ours, and with ours. */
+static int make_words(const struct picking *g, int count, char *const *words, char ***out)
+{
+	size_t room = (size_t)(count + 2 * g->num + 1), at, bytes = 0;
+	bool *drop;
+	char *text;
+	int i, k, n = 0;
+
+	for (i = 0; i < g->num; i++)
+		bytes += strlen(g->list[i].name) + 1;
+	*out = calloc(1, room * sizeof(char *) + bytes + 3 + (size_t)count);
+	if (!*out)
+		return -ENOMEM;
+	/* One block: the pointers, "-a" and the names, and which words go. */
+	text = (char *)(*out + room);
+	memcpy(text, "-a", 3);
+	drop = (bool *)(text + 3 + bytes);
+	for (i = 0; i < g->num; i++)
+		for (k = 0; k < g->list[i].num_words; k++)
+			drop[g->list[i].word + k] = g->list[i].matches && !g->list[i].taken;
+	for (i = 0; i < count; i++)
+		if (!drop[i])
+			(*out)[n++] = words[i];
+	for (i = 0, at = 3; i < g->num; i++) {
+		if (!g->list[i].taken || g->list[i].num_words)
+			continue;
+		memcpy(text + at, g->list[i].name, strlen(g->list[i].name) + 1);
+		(*out)[n++] = text;
+		(*out)[n++] = text + at;
+		at += strlen(g->list[i].name) + 1;
+	}
+	return n;
+}
+
+static int pick_all(struct picking *g, char *patterns)
+{
+	char *save = NULL, *one;
+	int rc = 0;
+
+	for (one = strtok_r(patterns, "; \t", &save); one && rc == 0;
+	     one = strtok_r(NULL, "; \t", &save)) {
+		if (num_held == PATTERNS_MAX) {
+			snprintf(g->why, g->why_len, "WEFT_PORTS has more than %u patterns",
+				 PATTERNS_MAX);
+			return -EINVAL;
+		}
+		rc = pick_one(g, one);
+	}
+	return rc;
+}
+
+int weft_pick(const struct weft_pick *p, int count, char *const *words, char ***out, char *note,
+	      size_t note_len, char *why, size_t why_len)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct picking g = {
+		.p = p, .note = note, .note_len = note_len, .why = why, .why_len = why_len};
+	char *patterns = strdup(p->ports);
+	int rc;
+
+	*out = NULL;
+	snprintf(note, note_len, "%s", "");
+	pthread_once(&once, watch_forks);
+	g.num = weft_candidates(p->sys, count, words, &g.list);
+	rc = !patterns || g.num < 0 ? -ENOMEM : pick_all(&g, patterns);
+	if (rc == -ENOMEM)
+		snprintf(why, why_len, "no memory to choose ports");
+	if (rc == 0)
+		rc = make_words(&g, count, words, out);
+	else
+		in_child();
+	free(patterns);
+	free(g.list);
+	return rc;
+}
