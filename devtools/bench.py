@@ -26,6 +26,7 @@ from functools import partial
 import bench_multi_eager
 import bench_report
 import bench_shm
+import bench_switch
 import bench_sweep
 from bench_rails import Rails
 from bench_report import FIGURES, figures_row, number, spread
@@ -507,7 +508,13 @@ def m_shm(b):
     bench_shm.measure(b, at_least, at_most_more, report)
 
 
+def m_switch(b):
+    """weft-switch: what it adds to a memif hop, frames of a core, shares of 16 ports, 1 MiB"""
+    bench_switch.measure(b, report)
+
+
 MEASURES = {'table': m_table, 'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'shm': m_shm,
+            'switch': m_switch,
             'virtio': m_virtio, 'rails': m_rails, 'unequal': m_unequal, 'cut': m_cut,
             'striped-lat': m_striped_lat, 'memory': m_memory, 'flood': m_flood, 'soak': m_soak,
             'multi-eager': m_multi_eager, 'sweep': m_sweep, 'sweep-rails': m_sweep_rails,

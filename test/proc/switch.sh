@@ -217,6 +217,15 @@ nobody_there() {
 	grep -q "weft-switch at $dir/nobody: no weft-switch listens there" "$dir/out"
 }
 
+# 16 ports, all with full rings, one of which hardly takes anything: each of the others gets its
+# share of the switch.
+many_ports() {
+	start_switch -n 16 || return 1
+	python3 "$(dirname "$0")/../../devtools/switch_share.py" --seconds 1 --at-least 0.8 \
+		"$dir/sock" || return 1
+	end_switch >/dev/null
+}
+
 second_switch() {
 	start_switch || return 1
 	"$switch" --no-huge -m 64 --no-pci --no-shconf -- -p "$dir/sock" >"$dir/out" 2>&1
@@ -232,6 +241,7 @@ check "a client that is killed gives its port back" client_killed
 check "addresses of others, memory anywhere, a flood: a stream beside them goes on" hostile_frames
 check "memory that may go, old secrets, rings and eventfds that are none" hostile_clients
 check "descriptors that nobody asked for are closed" spare_descriptors
+check "16 ports with full rings and a slow one: all others have their share" many_ports
 check "no port is left" no_port_left
 check "nobody listens" nobody_there
 check "a second switch at one place" second_switch
