@@ -150,6 +150,15 @@ struct shm_record {
 	uint8_t chunk, use; /* chunk == SHM_CHUNKS: the message is in the ring */
 };
 
+/** Has nothing been written where the next record will be? What most looks find. */
+static inline bool shm_rx_empty(const struct shm_rx *rx)
+{
+	const _Atomic uint64_t *line = (const void *)rx->dir->lines[rx->head % SHM_LINES];
+
+	/* Relaxed: shm_rx_next() looks again, and orders. */
+	return (uint32_t)(atomic_load_explicit(line, memory_order_relaxed) >> 32) != rx->head + 1;
+}
+
 /** @return 1 a message, 0 none, -1 what is there is none that a sender of ours writes */
 static inline int shm_rx_next(struct shm_rx *rx, uint8_t am_max, struct shm_record *r)
 {

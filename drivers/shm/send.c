@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "shm/shm.h"
 
 /* No room in the ring, no chunk, or not up. */
@@ -36,9 +37,9 @@ int shm_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size
 	line = lane_ep->state == SHM_UP ? shm_tx_reserve(&lane_ep->tx, num) : NULL;
 	if (!line)
 		return refuse(lane_ep);
-	memcpy(line + 1, hdr, hdr_len);
+	weft_copy(line + 1, hdr, hdr_len);
 	if (length > 0)
-		memcpy((char *)(line + 1) + hdr_len, payload, length);
+		weft_copy((char *)(line + 1) + hdr_len, payload, length);
 	shm_tx_publish(&lane_ep->tx, line, num, hdr_len + length, am_id, 0);
 	sent(lane_ep);
 	return 0;
