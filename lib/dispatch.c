@@ -42,6 +42,33 @@ static __attribute__((noinline)) void recv_by_id(struct weft_msg_ep *me, unsigne
 	weft_msg_ep_release(me);
 }
 
+/*
+ * EXT in front of EAGER, well-formed: short messages with a channel or immediate data. What else it
+ * may be says weft_wire_check().
+ */
+static inline bool is_ext_eager(const void *data, size_t length)
+{
+	const struct weft_wire_ext *x = data;
+
+	return length >= sizeof(*x) + sizeof(struct weft_wire_eager) && x->id == WEFT_WIRE_EAGER &&
+	       !weft_get16(x->reserved) &&
+	       (x->flags == WEFT_EXT_F_IMM || (x->flags == 0 && !weft_get64(x->imm)));
+}
+
+/* A short message with a channel, as recv_by_id() would do it. */
+static void recv_ext_eager(struct weft_msg_ep *me, unsigned int lane, const void *data,
+			   size_t length)
+{
+	struct weft_ep_lane_info *info = &me->ep->lane_info[lane];
+
+	length -= sizeof(struct weft_wire_ext) + sizeof(struct weft_wire_eager);
+	info->rx_msgs++;
+	info->rx_bytes += length;
+	weft_msg_ep_hold(me);
+	weft_tag_recv_eager_ext(me, data, length);
+	weft_msg_ep_release(me);
+}
+
 static inline void msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
 			    size_t length)
 {
@@ -51,7 +78,10 @@ static inline void msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, c
 	if (me->failed)
 		return;
 	if (id != WEFT_WIRE_EAGER || length < sizeof(struct weft_wire_eager)) {
-		recv_by_id(me, lane, id, data, length);
+		if (id == WEFT_WIRE_EXT && is_ext_eager(data, length))
+			recv_ext_eager(me, lane, data, length);
+		else
+			recv_by_id(me, lane, id, data, length);
 		return;
 	}
 	length -= sizeof(struct weft_wire_eager);

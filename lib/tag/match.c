@@ -96,7 +96,8 @@ void weft_match_source_init(struct weft_match *m, struct weft_match_source *s)
 	s->key = (2 * m->next_key++ + 1) * 0xd1b54a32d192ed03ull;
 	s->num_exact = 0;
 	s->num_wild = 0;
-	s->num_from = 0;
+	s->from_exact = 0;
+	s->from_wild = 0;
 	TAILQ_INIT(&s->wild);
 	TAILQ_INIT(&s->recvs);
 	TAILQ_INIT(&s->msgs);
@@ -226,11 +227,19 @@ static struct weft_match_recv *earlier_wild(struct weft_match *m, struct weft_ma
 			best = earlier_of(m, k, NULL, tag, any, best);
 		if (source->num_wild)
 			best = earlier_of(m, k, source, tag, any, best);
-		if (source->num_from)
+		if (source->from_wild)
 			best = earlier_of(m, k, source, tag, c, best);
 	}
 	best = earlier_in(m, &m->wild, tag, c, best);
 	return earlier_in(m, &source->wild, tag, c, best);
+}
+
+/* In which of the counts of its source a receive is. */
+static inline uint32_t *source_count(struct weft_match_source *s, const struct weft_match_recv *r)
+{
+	if (is_exact(r))
+		return r->from ? &s->from_exact : &s->num_exact;
+	return r->from ? &s->from_wild : &s->num_wild;
 }
 
 static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
@@ -240,12 +249,10 @@ static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
 	m->num_recvs--;
 	if (s) {
 		TAILQ_REMOVE(&s->recvs, r, source_link);
-		s->num_from -= r->from != 0;
+		*source_count(s, r) -= 1;
+	} else {
+		*(r->place == PLACE_EXACT ? &m->num_exact : &m->num_wild) -= 1;
 	}
-	if (r->place == PLACE_EXACT)
-		*(s ? &s->num_exact : &m->num_exact) -= 1;
-	else
-		*(s ? &s->num_wild : &m->num_wild) -= 1;
 	if (r->place == PLACE_LIST) {
 		TAILQ_REMOVE(s ? &s->wild : &m->wild, r, link);
 		return;
@@ -279,7 +286,8 @@ struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_matc
 	const struct weft_match_chan any = {chan.channel, 0};
 	struct weft_match_recv *best = NULL, *r;
 
-	if (m->num_exact && !(m->num_wild | source->num_exact | source->num_wild))
+	if (m->num_exact && !(m->num_wild | source->num_exact | source->num_wild |
+			      source->from_exact | source->from_wild))
 		return take_exact(m, tag, chan.channel);
 	if (m->num_exact)
 		best = first_exact(m, NULL, tag, any);
@@ -288,12 +296,12 @@ struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_matc
 		if (r)
 			best = earlier(best, r);
 	}
-	if (source->num_from) {
+	if (source->from_exact) {
 		r = first_exact(m, source, tag, chan);
 		if (r)
 			best = earlier(best, r);
 	}
-	if (m->num_wild | source->num_wild)
+	if (m->num_wild | source->num_wild | source->from_wild)
 		best = earlier_wild(m, source, tag, chan, best);
 	if (best)
 		take_out(m, best);
@@ -482,15 +490,15 @@ void weft_match_post(struct weft_match *m, struct weft_match_recv *r)
 	}
 	if (s) {
 		TAILQ_INSERT_TAIL(&s->recvs, r, source_link);
-		s->num_from += r->from != 0;
+		*source_count(s, r) += 1;
+	} else {
+		m->num_wild++;
 	}
 	if (is_exact(r)) {
 		r->place = PLACE_EXACT;
-		s->num_exact++;
 		TAILQ_INSERT_TAIL(bucket_for(m, r), r, link);
 		return;
 	}
-	*(s ? &s->num_wild : &m->num_wild) += 1;
 	r->place = place_of(m, r->tag, r->mask);
 	if (r->place == PLACE_LIST) {
 		TAILQ_INSERT_TAIL(s ? &s->wild : &m->wild, r, link);

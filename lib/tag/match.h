@@ -84,9 +84,9 @@ struct weft_match_source {
 	struct weft_match_recvs wild;  /**< receives from here only, of one mask too many */
 	struct weft_match_recvs recvs; /**< all receives from here only */
 	struct weft_match_msgs msgs;   /**< messages from here, in arrival order */
-	size_t num_exact;              /**< full-mask receives from here only */
-	size_t num_wild;               /**< other receives from here only */
-	size_t num_from;               /**< of both, those that name a channel of it */
+	/* Receives from here only: of the full mask, and others; and those that name its channel */
+	uint32_t num_exact, num_wild;
+	uint32_t from_exact, from_wild;
 };
 
 /**

@@ -417,6 +417,15 @@ void weft_tag_recv_eager(struct weft_msg_ep *me, const void *data, size_t payloa
 	tagged_done(me);
 }
 
+void weft_tag_recv_eager_ext(struct weft_msg_ep *me, const struct weft_wire_ext *w, size_t payload)
+{
+	const struct weft_wire_eager *e = (const void *)(w + 1);
+	const struct weft_ext x = weft_ext_from_wire(w);
+
+	recv_whole(me, e, NULL, e + 1, payload, &x);
+	tagged_done(me);
+}
+
 void weft_tag_recv_eager_sync(struct weft_msg_ep *me, const void *data, size_t payload)
 {
 	const struct weft_wire_eager_sync *es = data;

@@ -187,6 +187,8 @@ void weft_rx_free(struct weft_message *msg);
  * its length, is called without the table.
  */
 void weft_tag_recv_eager(struct weft_msg_ep *me, const void *data, size_t payload);
+/** EAGER behind EXT, validated; @p payload is what follows both. */
+void weft_tag_recv_eager_ext(struct weft_msg_ep *me, const struct weft_wire_ext *w, size_t payload);
 void weft_tag_recv_eager_sync(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_tag_recv_frag(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_tag_recv_frag_sync(struct weft_msg_ep *me, const void *data, size_t payload);
