@@ -23,7 +23,7 @@ static int domain_close(struct fid *fid)
 		return -FI_EBUSY;
 	if (domain->has_thread)
 		wfi_thread_stop();
-	wfi_lock();
+	wfi_lock_any();
 	wfi_process_put();
 	if (wfi.domains == 0)
 		wfi_ops_free();
@@ -91,6 +91,17 @@ static int start_thread(struct wfi_domain *domain, const struct fi_info *info)
 	return rc;
 }
 
+/* The only one, whose calls are serialized? Then nobody takes the lock from another. */
+static void stay_alone(const struct wfi_domain *domain, const struct fi_info *info)
+{
+	wfi_lock_any();
+	if (wfi.domains == 1 && !domain->has_thread && info->domain_attr &&
+	    info->domain_attr->threading == FI_THREAD_DOMAIN)
+		wfi_unlock_alone();
+	else
+		wfi_unlock();
+}
+
 int wfi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **out,
 		    void *context)
 {
@@ -109,7 +120,7 @@ int wfi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 	domain->domain.ops = &domain_ops;
 	domain->domain.mr = &wfi_mr_ops;
 	domain->av_type = info->domain_attr ? info->domain_attr->av_type : FI_AV_UNSPEC;
-	wfi_lock();
+	wfi_lock_any();
 	rc = wfi_process_get();
 	wfi_unlock();
 	if (rc < 0) {
@@ -118,12 +129,13 @@ int wfi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 	}
 	rc = start_thread(domain, info);
 	if (rc < 0) {
-		wfi_lock();
+		wfi_lock_any();
 		wfi_process_put();
 		wfi_unlock();
 		free(domain);
 		return rc;
 	}
 	*out = &domain->domain;
+	stay_alone(domain, info);
 	return 0;
 }

@@ -56,7 +56,7 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, siz
 
 	if (flags != 0)
 		return -FI_EBADFLAGS;
-	wfi_lock();
+	wfi_lock_any();
 	rc = put(eq, event, 0, buf, length);
 	wfi_unlock();
 	return rc < 0 ? rc : (ssize_t)length;
@@ -92,7 +92,7 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t le
 	struct wfi_eq *eq = container_of(fid, struct wfi_eq, eq);
 	ssize_t n;
 
-	wfi_lock();
+	wfi_lock_any();
 	n = take(eq, event, buf, length, flags);
 	wfi_unlock();
 	return n;
@@ -104,7 +104,7 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint6
 	struct wfi_event *e;
 	ssize_t n = -FI_EAGAIN;
 
-	wfi_lock();
+	wfi_lock_any();
 	e = STAILQ_FIRST(&eq->events);
 	if (e && e->error != 0) {
 		memcpy(buf, e->data, sizeof(*buf));
@@ -126,7 +126,7 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 	int left, rc = 0;
 	ssize_t n;
 
-	wfi_lock();
+	wfi_lock_any();
 	for (;;) {
 		wfi_progress(); /* else a worker with something to do could not be armed */
 		n = rc < 0 ? rc : take(eq, event, buf, length, flags);
@@ -167,7 +167,7 @@ static int eq_close(struct fid *fid)
 	struct wfi_eq *eq = container_of(fid, struct wfi_eq, eq.fid);
 	struct wfi_event *e;
 
-	wfi_lock();
+	wfi_lock_any();
 	if (eq->refs > 0) {
 		wfi_unlock();
 		return -FI_EBUSY;

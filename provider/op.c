@@ -44,9 +44,10 @@ static int grow(void)
 
 void wfi_op_release(struct wfi_op *op)
 {
-	if (op->closing)
+	if (__builtin_expect(op->closing, 0)) {
 		num_closing--;
-	op->closing = false;
+		op->closing = false;
+	}
 	op->ep = NULL;
 	op->req = NULL;
 	op->next = unused;
@@ -57,7 +58,7 @@ struct wfi_op *wfi_op_get(struct wfi_ep *ep, struct wfi_cq *cq)
 {
 	struct wfi_op *op;
 
-	if (!unused && grow() < 0)
+	if (__builtin_expect(!unused, 0) && grow() < 0)
 		return NULL;
 	if (cq && wfi_cq_reserve(cq) < 0)
 		return NULL;
@@ -149,7 +150,7 @@ void wfi_op_message(struct wfi_op *op, const struct weft_completion *c, int erro
 		out->entry.flags |= FI_REMOTE_CQ_DATA;
 		out->entry.data = c->imm;
 	}
-	if (error == FI_ETRUNC)
+	if (__builtin_expect(error == FI_ETRUNC, 0))
 		out->cut = c->length - room;
 	if (op->ep->source && error == 0)
 		out->source = wfi_av_find(op->ep->av, c->source_id, c->source_channel / 2);

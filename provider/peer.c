@@ -174,15 +174,13 @@ static void failed(struct weft_ep *ep, int status, const char *why, void *arg)
 	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
 }
 
-int wfi_peer_connect(struct wfi_peer *peer)
+int wfi_peer_connect_now(struct wfi_peer *peer)
 {
 	struct weft_ep_params params =
 		WEFT_INIT(struct weft_ep_params, .address = peer->boot,
 			  .address_length = peer->length, .err_cb = failed, .err_arg = peer);
 	int rc;
 
-	if (peer->ep)
-		return 0;
 	if (peer->status != 0)
 		return -wfi_errno(peer->status);
 	rc = weft_ep_create(wfi.worker, &params, &peer->ep);

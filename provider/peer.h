@@ -49,8 +49,13 @@ struct wfi_peer *wfi_peer_get(const struct wfi_addr *addr, uint64_t id);
 /** One user less; the last one closes the connection. Locked. */
 void wfi_peer_put(struct wfi_peer *peer);
 
+int wfi_peer_connect_now(struct wfi_peer *peer);
+
 /** Weft's endpoint, made when it is first wanted. @return 0, or a negative libfabric error */
-int wfi_peer_connect(struct wfi_peer *peer);
+static inline int wfi_peer_connect(struct wfi_peer *peer)
+{
+	return peer->ep ? 0 : wfi_peer_connect_now(peer);
+}
 
 /**
  * A key of the peer's memory, which the peer keeps. @return 0, or a negative libfabric error

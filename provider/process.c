@@ -13,7 +13,7 @@
 /* What the last endpoint's messages get to leave in; peers may be gone. */
 #define FLUSH_NS 2000000000ull
 
-struct wfi_process wfi = {.lock = PTHREAD_MUTEX_INITIALIZER};
+struct wfi_process wfi;
 
 void wfi_yield(void)
 {

@@ -7,15 +7,14 @@
 #ifndef WFI_PROCESS_H
 #define WFI_PROCESS_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "provider/lock.h"
 #include "provider/options.h"
 #include "weft.h"
 
 struct wfi_process {
-	pthread_mutex_t lock;
 	unsigned int sleepers;       /**< armed struct wfi_wait: wfi_unlock() cares for them */
 	unsigned int progress_calls; /**< of the application; tells the thread that it polls */
 	unsigned int domains, endpoints;
@@ -30,16 +29,11 @@ extern struct wfi_process wfi;
 /* A call on the worker has ended what it was armed for. */
 void wfi_arm_for_sleepers(void);
 
-static inline void wfi_lock(void)
-{
-	pthread_mutex_lock(&wfi.lock);
-}
-
 static inline void wfi_unlock(void)
 {
 	if (wfi.sleepers != 0)
 		wfi_arm_for_sleepers();
-	pthread_mutex_unlock(&wfi.lock);
+	wfi_lock_release();
 }
 
 /** Locked, in a loop that waits: other threads get the lock for a moment. */

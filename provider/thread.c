@@ -58,7 +58,7 @@ static void *run(void *arg)
 	(void)arg;
 	idle.shy = true;
 	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
-		wfi_lock();
+		wfi_lock_any();
 		if (is_polled()) {
 			wfi_unlock_armed();
 			nanosleep(&interval, NULL);
@@ -122,7 +122,7 @@ void wfi_thread_stop(void)
 		atomic_store(&stop, true);
 		wfi_wait_signal(&idle);
 		pthread_join(thread, NULL);
-		wfi_lock();
+		wfi_lock_any();
 		wfi_wait_close(&idle);
 		wfi_unlock();
 	}

@@ -26,7 +26,7 @@ int wfi_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 {
 	int rc = 0;
 
-	wfi_lock();
+	wfi_lock_any();
 	while (wfi_progress() > 0)
 		;
 	for (int i = 0; i < count && rc == 0; i++)

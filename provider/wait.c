@@ -116,6 +116,8 @@ int wfi_wait_arm(struct wfi_wait *wait)
 {
 	int rc;
 
+	/* Who sleeps is woken by others. */
+	wfi_lock_shared();
 	if (take_signal(wait))
 		return -FI_EAGAIN;
 	rc = add_worker(wait);
@@ -134,7 +136,7 @@ int wfi_wait_arm(struct wfi_wait *wait)
 
 void wfi_unlock_armed(void)
 {
-	pthread_mutex_unlock(&wfi.lock);
+	wfi_lock_release();
 }
 
 int wfi_wait_sleep(struct wfi_wait *wait, int timeout)

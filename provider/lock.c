@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "provider/lock.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct wfi_lock wfi_the_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static long membarrier(int command)
+{
+	return syscall(SYS_membarrier, command, 0, 0);
+}
+
+/* With the mutex: whoever has entered by a store leaves, and nobody enters so any more. */
+static void exclude(void)
+{
+	struct wfi_lock *l = &wfi_the_lock;
+
+	/* Relaxed: the mutex orders it with other threads that change it. */
+	if (atomic_load_explicit(&l->alone, memory_order_relaxed)) {
+		atomic_store_explicit(&l->alone, false, memory_order_relaxed);
+		membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+	}
+	/* Acquire: what it did inside is seen. */
+	while (atomic_load_explicit(&l->inside, memory_order_acquire))
+		sched_yield();
+	l->by_store = false;
+}
+
+void wfi_lock_any(void)
+{
+	pthread_mutex_lock(&wfi_the_lock.mutex);
+	exclude();
+}
+
+void wfi_unlock_alone(void)
+{
+	if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0)
+		/* Release: who enters by a store sees what was done with the mutex. */
+		atomic_store_explicit(&wfi_the_lock.alone, true, memory_order_release);
+	pthread_mutex_unlock(&wfi_the_lock.mutex);
+}

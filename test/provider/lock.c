@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lock that is taken by a store while nobody else comes: nobody ever meets another inside. */
+
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "provider/lock.h"
+
+enum { OTHERS = 2, TIMES = 8000 };
+
+/* Changed with the lock only, by three instructions that others would come between. */
+static uint64_t first, second;
+static unsigned int met, short_way;
+static atomic_uint ended;
+
+static void inside(void)
+{
+	met += first != second;
+	first++;
+	atomic_signal_fence(memory_order_seq_cst);
+	second++;
+}
+
+/* The one whose calls are serialized. */
+static void *alone(void *arg)
+{
+	(void)arg;
+	while (atomic_load(&ended) < OTHERS) {
+		wfi_lock();
+		short_way += wfi_the_lock.by_store;
+		inside();
+		wfi_lock_release();
+	}
+	return NULL;
+}
+
+/* Whoever else comes, and goes. */
+static void *other(void *arg)
+{
+	for (int i = 0; i < TIMES; i++) {
+		wfi_lock_any();
+		inside();
+		/* Short enough that the next one meets the short way. */
+		wfi_unlock_alone();
+		for (int j = i % 64; j > 0; j--)
+			atomic_signal_fence(memory_order_seq_cst);
+		if (i % 16 == 0)
+			sched_yield();
+	}
+	atomic_fetch_add(&ended, 1);
+	return arg;
+}
+
+static void nobody_meets_inside(void **state)
+{
+	pthread_t threads[1 + OTHERS];
+
+	(void)state;
+	assert_int_equal(pthread_create(&threads[0], NULL, alone, NULL), 0);
+	for (int i = 1; i <= OTHERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, other, NULL), 0);
+	for (int i = 0; i <= OTHERS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(met, 0);
+	assert_int_equal(first, second);
+	/* Where the system has no membarrier() it is a mutex, and that is all. */
+	if (atomic_load(&wfi_the_lock.alone))
+		assert_true(short_way > 0);
+}
+
+/* One who has the lock ends the short way: the next one, itself, too, takes the mutex. */
+static void shared_means_the_mutex(void **state)
+{
+	(void)state;
+	wfi_lock_any();
+	wfi_unlock_alone();
+	wfi_lock();
+	wfi_lock_shared();
+	wfi_lock_release();
+	wfi_lock();
+	assert_false(wfi_the_lock.by_store);
+	assert_int_not_equal(pthread_mutex_trylock(&wfi_the_lock.mutex), 0);
+	wfi_lock_release();
+	assert_int_equal(pthread_mutex_trylock(&wfi_the_lock.mutex), 0);
+	pthread_mutex_unlock(&wfi_the_lock.mutex);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_meets_inside),
+		cmocka_unit_test(shared_means_the_mutex),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
