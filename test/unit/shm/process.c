@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -418,6 +420,75 @@ static int run_with_address(struct end *a, void (*child)(struct end *e))
 	return WEXITSTATUS(status);
 }
 
+static void wait_for_the_end(struct end *e)
+{
+	(void)e;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+}
+
+/* @return how many connections its queue has taken */
+static unsigned int fill_queue(const struct shm_addr *of, int *fds, unsigned int max)
+{
+	struct rlimit limit;
+	unsigned int n = 0;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	while (n < max && (fds[n] = shm_socket_connect(of)) >= 0)
+		n++;
+	assert_true(n < max);
+	assert_int_equal(fds[n], -EAGAIN);
+	return n;
+}
+
+/* Who listens at an address can't be asked while its queue is full: nobody is taken for it. */
+static void a_full_queue_proves_nothing(void **state)
+{
+	struct shm_hello hello = {.magic = SHM_HELLO_MAGIC, .version = SHM_VERSION};
+	struct shm_addr victim, mine;
+	struct shm_segment *segment;
+	static int fds[8192];
+	unsigned int num;
+	double until;
+	struct end a;
+	int sock, fd;
+	pid_t pid;
+
+	(void)state;
+	pid = start(wait_for_the_end, &victim);
+	end_open(&a, fresh_id());
+	a.iface->ops->get_address(a.iface, &mine);
+	num = fill_queue(&victim, fds, 8192);
+	segment = shm_segment_create(&fd);
+	assert_non_null(segment);
+	sock = shm_socket_connect(&mine);
+	assert_true(sock >= 0);
+	memcpy(hello.addr, &victim, sizeof(victim));
+	memcpy(hello.to, &mine.iface_id, sizeof(hello.to));
+	assert_int_equal(shm_socket_send(sock, &hello, &fd, 1), 0);
+	for (until = end_seconds() + 0.1; end_seconds() < until;)
+		child_progress(&a);
+	assert_int_equal(end_counter(&a, "conn.accepted"), 0);
+	assert_int_equal(end_counter(&a, "conn.refused.other"), 0);
+	/* It can be asked now. */
+	while (num > 0)
+		close(fds[--num]);
+	kill(pid, SIGKILL);
+	reap(pid);
+	for (until = end_seconds() + 10; end_counter(&a, "conn.refused.other") == 0;) {
+		child_progress(&a);
+		assert_true(end_seconds() < until);
+	}
+	assert_int_equal(end_counter(&a, "conn.accepted"), 0);
+	close(sock);
+	close(fd);
+	shm_segment_unmap(segment);
+	end_close(&a);
+}
+
 static void memory_that_can_shrink_is_refused(void **state)
 {
 	struct end a;
@@ -493,6 +564,7 @@ int main(void)
 		cmocka_unit_test(all_arrives_before_an_end_in_order),
 		cmocka_unit_test(a_stopped_process_is_not_dead),
 		cmocka_unit_test(a_peer_that_scribbles_harms_nobody_else),
+		cmocka_unit_test(a_full_queue_proves_nothing),
 		cmocka_unit_test(memory_that_can_shrink_is_refused),
 		cmocka_unit_test(silent_connections_keep_nobody_out),
 		cmocka_unit_test(other_users_get_in_nowhere),
