@@ -248,10 +248,11 @@ static int print_frames(const struct dump_options *o)
 int main(int argc, char **argv)
 {
 	struct dump_options o = {.slowest = SLOWEST, .size_to = UINT64_MAX, .time_to = UINT64_MAX};
+	static char output[256 << 10];
 	int ret;
 
 	cli_program = "weft-dump";
-	setvbuf(stdout, NULL, _IOFBF, 1 << 20);
+	setvbuf(stdout, output, _IOFBF, sizeof(output));
 	ret = parse(&o, argc, argv);
 	if (ret == APP_OK)
 		ret = o.frames || o.wrong ? print_frames(&o) : dump_analyse(&o);

@@ -8,7 +8,7 @@
 
 #include <pcap/pcap.h>
 
-#define BUFFER (1u << 20)
+#define BUFFER (256u << 10)
 #define PCAPNG_FIRST 0x0a
 
 void dump_iface_lane(struct dump_iface *iface)
@@ -39,6 +39,19 @@ static int open_pcap(struct dump_file *file, char *why, size_t why_len)
 	return 0;
 }
 
+/* setvbuf() takes its size from who brings the memory alone: without, it is 4096 bytes. */
+static void set_buffer(struct dump_file *file)
+{
+	static char input[BUFFER]; /* stdin is not closed, so its buffer stays */
+
+	if (file->f != stdin)
+		file->buffer = malloc(BUFFER);
+	if (file->f == stdin)
+		setvbuf(file->f, input, _IOFBF, BUFFER);
+	else if (file->buffer)
+		setvbuf(file->f, file->buffer, _IOFBF, BUFFER);
+}
+
 static int open_stream(struct dump_file *file, char *why, size_t why_len)
 {
 	int first;
@@ -48,7 +61,7 @@ static int open_stream(struct dump_file *file, char *why, size_t why_len)
 		snprintf(why, why_len, "%s: %s", file->name, strerror(errno));
 		return -errno;
 	}
-	setvbuf(file->f, NULL, _IOFBF, BUFFER);
+	set_buffer(file);
 	first = getc(file->f);
 	if (first == EOF) {
 		snprintf(why, why_len, "%s: %s", file->name,
@@ -120,5 +133,6 @@ void dump_file_close(struct dump_file *file)
 	if (file->f && file->f != stdin)
 		fclose(file->f);
 	free(file->block);
+	free(file->buffer);
 	free(file);
 }

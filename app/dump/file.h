@@ -46,6 +46,7 @@ struct dump_file {
 	const char *name;
 	uint8_t index;
 	FILE *f;
+	char *buffer;      /**< f's */
 	struct pcap *pcap; /**< libpcap's reader, or NULL: pcapng */
 	bool swap;         /**< the writer's byte order is not ours */
 	bool section;      /**< a section header has been read */

@@ -48,11 +48,12 @@ void flight_free(struct trace_follow *fo)
 	free(fo->flight);
 }
 
+/* Sequences that follow each other are neighbours: see fate.c. */
 static uint32_t *bucket_of(const struct trace_follow *fo, uint32_t flow, uint32_t seq)
 {
-	uint64_t h = ((uint64_t)flow << 32 | seq) * 0x9e3779b97f4a7c15ull;
+	uint64_t h = flow * 0x9e3779b97f4a7c15ull;
 
-	return &fo->flight_bucket[(h >> 40) % BUCKETS];
+	return &fo->flight_bucket[((uint32_t)(h >> 40) + seq) % BUCKETS];
 }
 
 static struct flight *find(const struct trace_follow *fo, uint32_t flow, uint32_t seq)

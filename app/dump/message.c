@@ -68,11 +68,12 @@ struct msg_watch *follow_watch(struct trace_follow *fo, uint64_t number)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
+/* Sequences, the lower half of `a`, that follow each other are neighbours: see fate.c. */
 static uint32_t *bucket_of(const struct trace_follow *fo, enum msg_key key, uint64_t a, uint64_t b)
 {
-	uint64_t h = (a * 0x9e3779b97f4a7c15ull ^ b) * 0xc2b2ae3d27d4eb4full;
+	uint64_t h = ((a >> 32) * 0x9e3779b97f4a7c15ull ^ b) * 0xc2b2ae3d27d4eb4full;
 
-	return &fo->bucket[key][(h >> 32) % BUCKETS];
+	return &fo->bucket[key][((uint32_t)(h >> 32) + (uint32_t)a) % BUCKETS];
 }
 
 void msg_name(struct trace_follow *fo, struct msg *m, enum msg_key key, uint64_t a, uint64_t b)
