@@ -23,6 +23,7 @@ struct weft_cc_conf {
 	/** ns: round trip of a small frame before there was traffic; 0 = not known */
 	uint32_t rtt;
 	uint32_t frame_ns; /**< time of a full frame on the slowest link known; 0 = none is */
+	bool meter;        /**< nobody knows the port's speed: what gets through tells more */
 };
 
 /** An acknowledgement. */
@@ -105,7 +106,12 @@ struct weft_cc_delay {
 	uint32_t loss_before;             /**< loss rate then, in 2^-16 */
 	uint64_t old_at;                  /**< since when old_least is collected */
 	uint32_t old_least;               /**< ns */
-	bool old_low;                     /**< since then the queue was once below the target */
+	uint8_t below;                    /**< samples in a row that are below what can be */
+	uint32_t below_most;              /**< ns, of them */
+	uint64_t meter_at;                /**< since when meter_acked counts */
+	uint64_t meter_acked;             /**< bytes */
+	uint32_t frame_ns; /**< least time of a full frame, by the meter; 0 = not yet */
+	bool old_low;      /**< since then the queue was once below the target */
 };
 
 struct weft_cc {

@@ -11,7 +11,6 @@
 #include "engine/cc_list.h"
 
 #define BYTES_START 15000u
-#define SIZES 4u         /* up to a quarter of a full frame is small; from three on full */
 #define WINDOW_PARTS 64u /* the least window: a frame, cut into so many */
 #define TARGET_SMALL 4u  /* frames: smaller windows have a larger target */
 #define STILL_FRAMES 2u  /* in flight at most */
@@ -36,7 +35,6 @@
 #define DEEP_EVERY 8u        /* cut by delay */
 #define OLD_NS 10000000000ull
 #define TRIP_MAX 1000000000u /* ns: a sample beyond is nobody's round trip */
-#define LEAST_PARTS 2u       /* no round trip is less than half of what the handshake measured */
 #define BLIND_TRIPS 2u       /* a round without a sample ends after so many round trips */
 #define BLIND_NS 1000000u    /* a round trip where none is known */
 
@@ -445,46 +443,6 @@ static void delay_init(struct weft_cc *cc, const struct weft_cc_conf *conf)
 	weft_cc_apply(cc, max32(BYTES_START, 2 * conf->frame));
 }
 
-/*
- * Each link takes its time for each byte of a frame, which is no queueing: what waits is told by
- * frames of one size only. Least round trips are kept of small and of full frames, and a sample is
- * made what it would be of a full one.
- */
-static uint32_t as_full(struct weft_cc *cc, const struct weft_cc_ack *a)
-{
-	struct weft_cc_delay *d = &cc->delay;
-	uint32_t frame = cc->conf.frame, size = min32(a->size, frame), rtt = a->rtt;
-
-	if (size == 0)
-		return rtt;
-	if (size <= frame / SIZES) {
-		d->small = d->small != 0 ? min32(d->small, rtt) : rtt;
-	} else if (size >= frame - frame / SIZES && !d->full_seen) {
-		d->full_seen = true;
-		d->base = rtt;
-	}
-	if (!d->full_seen || d->small == 0 || d->small >= d->base)
-		return rtt;
-	return rtt + part(d->base - d->small, frame - size, frame);
-}
-
-static void sample(struct weft_cc *cc, const struct weft_cc_ack *a)
-{
-	struct weft_cc_delay *d = &cc->delay;
-	struct weft_cc_round *r = &d->round;
-	/* An end that loses its core between clock and port takes others' time off. */
-	uint32_t rtt = max32(as_full(cc, a), cc->conf.rtt / LEAST_PARTS);
-
-	d->srtt = d->srtt == 0 ? rtt : d->srtt - d->srtt / 4 + rtt / 4;
-	if (d->srtt == 0)
-		d->srtt = 1;
-	if (d->base == 0 || (rtt < d->base && (a->size != 0 || !d->full_seen)))
-		d->base = rtt;
-	r->worst = max32(r->worst, rtt);
-	if (a->now - r->at >= rtt - rtt / 4)
-		r->late = r->late != 0 ? min32(r->late, rtt) : rtt;
-}
-
 /* Twice as much in a round, however many round trips it takes to end it. */
 static void start_grow(struct weft_cc *cc, uint32_t acked)
 {
@@ -510,6 +468,8 @@ static void delay_ack(struct weft_cc *cc, const struct weft_cc_ack *a)
 	r->marked += min32(a->marked, UINT32_MAX - r->marked);
 	r->limited |= a->limited || a->inflight + cc->conf.frame > cc->limit;
 	cc->marked += a->marked;
+	if (cc->conf.meter)
+		weft_cc_meter(cc, a);
 	if (d->mode == WEFT_CC_MODE_START && a->marked != 0) {
 		d->mode = WEFT_CC_MODE_DELAY;
 		d->calm = CALM_ROUNDS;
@@ -521,7 +481,7 @@ static void delay_ack(struct weft_cc *cc, const struct weft_cc_ack *a)
 			end_blind(cc, a->now);
 		return;
 	}
-	sample(cc, a);
+	weft_cc_sample(cc, a);
 	if (a->now - r->at >= a->rtt)
 		end_round(cc, a->now);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/cc_delay.h
- * Inside of the delay algorithm: what cc_delay.c and cc_share.c have in common.
+ * Inside of the delay algorithm: what cc_delay.c, cc_sample.c and cc_share.c have in common.
  */
 #ifndef WEFT_CC_DELAY_H
 #define WEFT_CC_DELAY_H
@@ -11,6 +11,7 @@
 #define TARGET_MIN 16000u /* ns of queueing: below, software alone is that unsteady */
 #define TARGET_MAX 1000000u
 #define HOPS 3u
+#define METER_TIMES 8u
 #define OVER_CUT 8u /* and our window fell to this part meanwhile */
 
 static inline uint32_t min32(uint32_t a, uint32_t b)
@@ -42,6 +43,17 @@ static inline uint32_t least_small(const struct weft_cc *cc)
 }
 
 /*
+ * Time of a full frame where the way is narrowest, as far as is known. The meter shows what we get
+ * through, not what the link could, so it counts up to a few times what somebody has measured.
+ */
+static inline uint32_t narrowest(const struct weft_cc *cc)
+{
+	uint32_t known = cc->conf.frame_ns, seen = cc->delay.frame_ns;
+
+	return known == 0 ? seen : max32(known, min32(seen, METER_TIMES * known));
+}
+
+/*
  * Queueing delay that is aimed at by whoever has a few frames in flight, ns: two frames' time at
  * least.
  */
@@ -57,13 +69,22 @@ static inline uint32_t target_plain(const struct weft_cc *cc)
 	if (longer / HOPS <= cc->conf.frame_ns || cc->conf.frame_ns == 0)
 		longer /= HOPS;
 	/* A bucket of tokens lets single frames through sooner. */
-	longer = max32(longer, cc->conf.frame_ns);
+	longer = max32(longer, narrowest(cc));
 	t = max32(max32(small / 2 * 3, TARGET_MIN), min32(longer, TARGET_MAX) * 2);
 	return min32(t, TARGET_MAX);
 }
 
 /** Set the window, and the limit and gap that follow from it. */
 void weft_cc_apply(struct weft_cc *cc, uint32_t window);
+
+/** A round trip is told: goes to the least ones and to the round. */
+void weft_cc_sample(struct weft_cc *cc, const struct weft_cc_ack *a);
+/**
+ * What a full frame takes of the path when it gets most through: two of them are the least queue
+ * that can be steered to. A bucket of tokens lets single frames through sooner, so round trips do
+ * not tell it, and the handshake's train may have met hosts that were off their cores.
+ */
+void weft_cc_meter(struct weft_cc *cc, const struct weft_cc_ack *a);
 
 /** For a moment the window is small, so that the queue is seen without us; then it is @p back. */
 void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back);

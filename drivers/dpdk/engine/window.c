@@ -94,6 +94,7 @@ int raw_window_init(struct raw_conn *c)
 		.most = RTE_MAX(c->win_bytes / c->paths, full_frame(c)),
 		.rtt = c->measure.rtt,
 		.frame_ns = frame_ns(c),
+		.meter = c->iface->port->flags & WEFT_FRAME_PORT_GUESS,
 	};
 
 	c->cc_left = INT32_MAX;

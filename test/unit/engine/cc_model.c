@@ -9,7 +9,7 @@
 struct event {
 	uint64_t at, sent;
 	unsigned int who;
-	bool lost, marked;
+	bool lost, marked, blind;
 };
 
 /* Acknowledgements and losses come in the order in which frames reached the queue. */
@@ -33,6 +33,25 @@ static void push(struct line *l, struct event e)
 	l->ev[(l->head + l->count++) % l->size] = e;
 }
 
+#define AWAY_MIN (1 * MS)
+#define AWAY_MAX (10 * MS)
+
+/* Each has one pause in each stretch of time, somewhere. @return when it ends; 0 = @p at is in none */
+static uint64_t away(const struct model *m, unsigned int who, uint64_t at)
+{
+	uint64_t every = m->away_every + AWAY_MAX, nth, dice, from, until;
+
+	if (m->away_every == 0)
+		return 0;
+	nth = at / every;
+	dice = (nth * MODEL_SENDERS + who + 1) * 0x9e3779b97f4a7c15ull;
+	dice ^= dice >> 29;
+	dice *= 0xbf58476d1ce4e5b9ull;
+	from = nth * every + (dice >> 32) % m->away_every;
+	until = from + AWAY_MIN + (dice & 0xffffff) % (AWAY_MAX - AWAY_MIN);
+	return at >= from && at < until ? until : 0;
+}
+
 static uint64_t window(const struct model *m, const struct model_sender *s)
 {
 	return s->reno ? (uint64_t)(s->cwnd * m->frame) : s->cc.limit;
@@ -41,7 +60,7 @@ static uint64_t window(const struct model *m, const struct model_sender *s)
 /* When may it send? UINT64_MAX: not before something is acknowledged. */
 static uint64_t may_send(const struct model *m, struct model_sender *s, uint64_t now)
 {
-	uint64_t t = s->start > now ? s->start : now;
+	uint64_t t = s->start > now ? s->start : now, until;
 
 	if (s->stop != 0 && t >= s->stop)
 		return UINT64_MAX;
@@ -55,14 +74,38 @@ static uint64_t may_send(const struct model *m, struct model_sender *s, uint64_t
 		s->full = true;
 		t = s->next;
 	}
-	return t;
+	until = s->reno ? 0 : away(m, (unsigned int)(s - m->s), t);
+	return until != 0 ? until : t;
+}
+
+/* When its sender hears of a frame that left the queue at @p left. */
+static void heard(const struct model *m, struct event *e, uint64_t left)
+{
+	uint64_t until;
+
+	e->at = left + m->base;
+	if (m->s[e->who].reno)
+		return;
+	until = away(m, MODEL_SENDERS, e->at);
+	if (until != 0) {
+		e->at = until;
+		e->blind = true;
+	}
+	until = away(m, e->who, e->at);
+	if (until != 0) {
+		e->at = until;
+		e->blind = true;
+	}
 }
 
 static void send(struct model *m, struct line *l, unsigned int who, uint64_t now, uint64_t *free_at,
 		 uint64_t *found, uint64_t *finds)
 {
 	struct model_sender *s = &m->s[who];
-	uint64_t wait = *free_at > now ? *free_at - now : 0, last;
+	uint64_t each = m->frame * 8000000000ull / m->rate, last;
+	uint64_t bucket = m->burst * 8000000000ull / m->rate;
+	uint64_t ahead = *free_at > now ? *free_at - now : 0;
+	uint64_t wait = ahead > bucket ? ahead - bucket : 0;
 	struct event e = {.who = who, .sent = now};
 
 	s->inflight += m->frame;
@@ -77,10 +120,11 @@ static void send(struct model *m, struct line *l, unsigned int who, uint64_t now
 		e.lost = true;
 	} else {
 		e.marked = m->mark != 0 && wait * m->rate / 8000000000ull > m->mark;
-		*free_at = now + wait + m->frame * 8000000000ull / m->rate;
+		*free_at = now + ahead + each;
+		ahead += each;
 		e.lost = (double)(rnd(m) % 1000000) < m->loss * 1e6;
 	}
-	e.at = (*free_at > now ? *free_at : now) + m->base;
+	heard(m, &e, now + (ahead > bucket ? ahead - bucket : 0));
 	if (l->count != 0) {
 		last = l->ev[(l->head + l->count - 1) % l->size].at;
 		if (e.at < last)
@@ -121,7 +165,7 @@ static void take(struct model *m, const struct event *e)
 	}
 	a.acked = a.size = m->frame;
 	a.marked = e->marked ? m->frame : 0;
-	if (!m->blind)
+	if (!m->blind && !e->blind)
 		a.rtt = (uint32_t)(e->at - e->sent + (m->noise != 0 ? rnd(m) % m->noise : 0));
 	s->full = false;
 	s->cc.ops->on_ack(&s->cc, &a);
@@ -132,7 +176,8 @@ void model_run(struct model *m, unsigned int number, uint64_t ns)
 	const struct weft_cc_conf conf = {.frame = m->frame,
 					  .most = m->most,
 					  .rtt = (uint32_t)m->hint,
-					  .frame_ns = m->frame_ns};
+					  .frame_ns = m->frame_ns,
+					  .meter = m->meter};
 	struct line l = {.size = 1 << 16};
 	uint64_t now = 1000000000ull, end = now + ns, free_at = 0, t, best, found = 0, finds = 0;
 	unsigned int who, first = 0;

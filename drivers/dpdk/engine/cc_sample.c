@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The delay algorithm's samples: what one round trip tells of the way, and what many bytes do. */
+
+#include "engine/cc_delay.h"
+
+#define SIZES 4u           /* up to a quarter of a full frame is small; from three on full */
+#define LEAST_PARTS 2u     /* no round trip is less than half of what the handshake measured */
+#define WRONG_SAMPLES 8u   /* in a row are: then the handshake was wrong */
+#define METER_NS 10000000u /* longer than hosts are off their cores, for the most part */
+
+/*
+ * Each link takes its time for each byte of a frame, which is no queueing: what waits is told by
+ * frames of one size only. Least round trips are kept of small and of full frames, and a sample is
+ * made what it would be of a full one.
+ */
+static uint32_t as_full(struct weft_cc *cc, const struct weft_cc_ack *a)
+{
+	struct weft_cc_delay *d = &cc->delay;
+	uint32_t frame = cc->conf.frame, size = min32(a->size, frame), rtt = a->rtt;
+
+	if (size == 0)
+		return rtt;
+	if (size <= frame / SIZES) {
+		d->small = d->small != 0 ? min32(d->small, rtt) : rtt;
+	} else if (size >= frame - frame / SIZES && !d->full_seen) {
+		d->full_seen = true;
+		d->base = rtt;
+	}
+	if (!d->full_seen || d->small == 0 || d->small >= d->base)
+		return rtt;
+	return rtt + part(d->base - d->small, frame - size, frame);
+}
+
+/*
+ * An end that loses its core between clock and port takes others' time off: no round trip is far
+ * below what the handshake has measured. Where many in a row are, the handshake's were of peers
+ * that waited for their cores.
+ */
+static uint32_t at_least(struct weft_cc *cc, uint32_t rtt)
+{
+	struct weft_cc_delay *d = &cc->delay;
+	uint32_t least = cc->conf.rtt / LEAST_PARTS;
+
+	if (rtt >= least) {
+		d->below = 0;
+		return rtt;
+	}
+	d->below_most = d->below != 0 ? max32(d->below_most, rtt) : rtt;
+	if (++d->below < WRONG_SAMPLES)
+		return least;
+	cc->conf.rtt = d->below_most;
+	d->base = d->srtt = 0;
+	d->below = 0;
+	return rtt;
+}
+
+void weft_cc_sample(struct weft_cc *cc, const struct weft_cc_ack *a)
+{
+	struct weft_cc_delay *d = &cc->delay;
+	struct weft_cc_round *r = &d->round;
+	uint32_t rtt = at_least(cc, as_full(cc, a));
+
+	d->srtt = d->srtt == 0 ? rtt : d->srtt - d->srtt / 4 + rtt / 4;
+	if (d->srtt == 0)
+		d->srtt = 1;
+	if (d->base == 0 || (rtt < d->base && (a->size != 0 || !d->full_seen)))
+		d->base = rtt;
+	r->worst = max32(r->worst, rtt);
+	if (a->now - r->at >= rtt - rtt / 4)
+		r->late = r->late != 0 ? min32(r->late, rtt) : rtt;
+}
+
+void weft_cc_meter(struct weft_cc *cc, const struct weft_cc_ack *a)
+{
+	struct weft_cc_delay *d = &cc->delay;
+	uint64_t ns = a->now - d->meter_at, each;
+
+	d->meter_acked += a->acked;
+	if (ns < METER_NS)
+		return;
+	each = ns / (d->meter_acked / cc->conf.frame + 1);
+	if (d->meter_at != 0 && ns < 2 * METER_NS && (d->frame_ns == 0 || each < d->frame_ns))
+		d->frame_ns = (uint32_t)each;
+	d->meter_at = a->now;
+	d->meter_acked = 0;
+}

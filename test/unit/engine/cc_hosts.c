@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Congestion control between hosts that are off their cores now and then, and behind a bucket of
+ * tokens, which is what real ports without hardware of their own are like: over the model of a
+ * queue (cc_model.h).
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cc_model.h"
+#include "lane.h"
+
+#define US 1000ull
+#define MS 1000000ull
+#define GBIT 1000000000ull
+#define FRAME 1472u
+
+/* A handshake between hosts that waited for their cores has measured the wait. */
+static void a_measure_that_was_too_long_is_corrected(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .rtt = 12 * MS};
+	struct weft_cc_ack a = {.acked = FRAME, .size = FRAME, .rtt = 12000, .limited = true};
+	struct weft_cc cc;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	for (unsigned int i = 0; i < 100; i++) {
+		a.now = 1000000000 + i * 12000;
+		cc.ops->on_ack(&cc, &a);
+	}
+	assert_int_equal(cc.delay.base, 12000);
+	assert_true(cc.target < 100000);
+}
+
+/* 200 Mb/s by a bucket of two frames: single frames pass in no time, and 40 kB of queue. */
+static struct model bucket(void)
+{
+	return (struct model){
+		.rate = GBIT / 5,
+		.access = GBIT,
+		.base = 12 * US,
+		.hint = 12 * US,
+		.burst = 3200,
+		.meter = true,
+		.queue = 40000,
+		.frame = FRAME,
+		.most = 1 << 20,
+		.from = 200 * MS,
+		.senders = 1,
+	};
+}
+
+static void a_bucket_of_tokens_is_filled_by_who_sees_no_round_trip_of_it(void **state)
+{
+	struct model m = bucket();
+
+	(void)state;
+	model_run(&m, WEFT_CC_DELAY, 1500 * MS);
+	print_message("# bucket of tokens: %.3f of the link, %.4f dropped\n",
+		      model_share(&m, -1, 1500 * MS), model_dropped(&m));
+	assert_true(model_dropped(&m) < 0.01);
+	assert_true(model_share(&m, -1, 1500 * MS) > 0.9);
+}
+
+/* Both hosts are off their cores for 1 to 10 ms, 10 to 30 ms apart; fixed drops a third. */
+static void hosts_off_their_cores_do_not_make_the_window_small(void **state)
+{
+	struct model m = bucket();
+
+	(void)state;
+	m.away_every = 20 * MS;
+	m.hint = 8 * MS;
+	model_run(&m, WEFT_CC_DELAY, 1500 * MS);
+	print_message("# off their cores: %.3f of the link, %.4f dropped\n",
+		      model_share(&m, -1, 1500 * MS), model_dropped(&m));
+	assert_true(model_dropped(&m) < 0.01);
+	assert_true(model_share(&m, -1, 1500 * MS) > 0.6);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_measure_that_was_too_long_is_corrected),
+		cmocka_unit_test(a_bucket_of_tokens_is_filled_by_who_sees_no_round_trip_of_it),
+		cmocka_unit_test(hosts_off_their_cores_do_not_make_the_window_small),
+	};
+
+	return cmocka_run_group_tests_name("cc_hosts", tests, NULL, NULL);
+}
