@@ -79,6 +79,9 @@ struct weft_cc_delay {
 	uint8_t cuts;       /**< by delay */
 	uint8_t uncut;      /**< rounds since a cut by delay */
 	uint8_t looks;      /**< losses in mode SHARE */
+	uint8_t empty;      /**< looks in a row that saw an empty queue */
+	bool again;         /**< mode SHARE was left for too many losses, and had to come back */
+	uint64_t ban_at;    /**< when it was left */
 	uint8_t trips;      /**< round trips that the last round took */
 	uint8_t cut_wait;   /**< rounds until the next cut by loss */
 	uint32_t base;      /**< ns: least round trip of full frames; of others until there are */
@@ -107,7 +110,7 @@ struct weft_cc_delay {
 	uint64_t old_at;                  /**< since when old_least is collected */
 	uint32_t old_least;               /**< ns */
 	uint8_t below;                    /**< samples in a row that are below what can be */
-	uint32_t below_most;              /**< ns, of them */
+	uint32_t below_least;             /**< ns, of them */
 	uint64_t meter_at;                /**< since when meter_acked counts */
 	uint64_t meter_acked;             /**< bytes */
 	uint32_t frame_ns; /**< least time of a full frame, by the meter; 0 = not yet */

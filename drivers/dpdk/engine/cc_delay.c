@@ -20,6 +20,7 @@
 #define FULL_ROUNDS 256u
 #define FULL_WAIT 3u       /* rounds until what was seen of a full queue counts */
 #define GAP_TARGETS 8u     /* of queueing, at most, that the gap between frames follows */
+#define GAP_MOST 2000000u  /* ns: who sends less does not see what others do */
 #define PACED 4u           /* windows of fewer frames leave one by one */
 #define INCREASE_PARTS 16u /* fair increase per round: a frame, cut into so many */
 #define TRIPS_MAX 32u
@@ -54,7 +55,7 @@ void weft_cc_apply(struct weft_cc *cc, uint32_t window)
 	cc->limit = (cc->window + frame - 1) / frame * frame;
 	/* A round trip that is longer than a queue of ours is a peer's that was off its core. */
 	trip = min32(cc->delay.srtt, cc->delay.base + GAP_TARGETS * target_plain(cc));
-	cc->gap = part(trip, frame, cc->window);
+	cc->gap = min32(part(trip, frame, cc->window), GAP_MOST);
 }
 
 /* Queueing delay that is aimed at. */

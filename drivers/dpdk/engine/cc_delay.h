@@ -12,7 +12,8 @@
 #define TARGET_MAX 1000000u
 #define HOPS 3u
 #define METER_TIMES 8u
-#define OVER_CUT 8u /* and our window fell to this part meanwhile */
+#define METER_NS_BYTE 80u /* 100 Mb/s: below, it is others who take the rest */
+#define OVER_CUT 8u       /* and our window fell to this part meanwhile */
 
 static inline uint32_t min32(uint32_t a, uint32_t b)
 {
@@ -48,7 +49,8 @@ static inline uint32_t least_small(const struct weft_cc *cc)
  */
 static inline uint32_t narrowest(const struct weft_cc *cc)
 {
-	uint32_t known = cc->conf.frame_ns, seen = cc->delay.frame_ns;
+	uint32_t known = cc->conf.frame_ns;
+	uint32_t seen = min32(cc->delay.frame_ns, METER_NS_BYTE * cc->conf.frame);
 
 	return known == 0 ? seen : max32(known, min32(seen, METER_TIMES * known));
 }

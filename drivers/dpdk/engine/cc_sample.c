@@ -35,7 +35,7 @@ static uint32_t as_full(struct weft_cc *cc, const struct weft_cc_ack *a)
 /*
  * An end that loses its core between clock and port takes others' time off: no round trip is far
  * below what the handshake has measured. Where many in a row are, the handshake's were of peers
- * that waited for their cores.
+ * that waited for their cores, and nothing is known from it.
  */
 static uint32_t at_least(struct weft_cc *cc, uint32_t rtt)
 {
@@ -46,11 +46,13 @@ static uint32_t at_least(struct weft_cc *cc, uint32_t rtt)
 		d->below = 0;
 		return rtt;
 	}
-	d->below_most = d->below != 0 ? max32(d->below_most, rtt) : rtt;
+	d->below_least = d->below != 0 ? min32(d->below_least, rtt) : rtt;
 	if (++d->below < WRONG_SAMPLES)
 		return least;
-	cc->conf.rtt = d->below_most;
-	d->base = d->srtt = 0;
+	cc->conf.rtt = 0;
+	d->base = d->below_least;
+	d->srtt = 0;
+	d->over = 0;
 	d->below = 0;
 	return rtt;
 }

@@ -14,10 +14,14 @@
 #define SHARE_SAMPLE 256u /* frames */
 #define SHARE_LOSS 10u    /* a part of them that TCP would not lose */
 #define SHARE_BAN 256u    /* rounds */
+#define BAN_NS 50000000u  /* which are long where a window is a part of a frame */
+#define AGAIN_LOSS 3u     /* a part of them, for who had to come back after a ban */
 #define SHARE_ROUNDS 256u
 #define LOOK_EVERY 4u /* loss */
 #define LOOK_ROUNDS 2u
 #define LOOK_PART 16u
+#define LOOKS_EMPTY 3u /* in a row: the queues of others are empty now and then, too */
+#define OVER_BACK 3u   /* rounds of a queue that others keep are undone by one that sees it short */
 
 /* For a moment the window is small, so that the queue is seen without us; then it is @p back. */
 void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back)
@@ -40,9 +44,12 @@ bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue)
 		return false;
 	if (--d->look > 0)
 		return true;
-	if (d->mode == WEFT_CC_MODE_SHARE && queue < target_plain(cc) / 2) {
-		d->mode = WEFT_CC_MODE_DELAY;
-		d->over = 0;
+	if (d->mode == WEFT_CC_MODE_SHARE) {
+		d->empty = queue < target_plain(cc) / 2 ? (uint8_t)(d->empty + 1) : 0;
+		if (d->empty >= LOOKS_EMPTY) {
+			d->mode = WEFT_CC_MODE_DELAY;
+			d->over = 0;
+		}
 	}
 	/* The way is shorter than was thought: what was a window for it is none. */
 	if (d->base + d->base / 8 >= d->base_before)
@@ -73,7 +80,9 @@ static void share_begin(struct weft_cc *cc)
 	d->mode = WEFT_CC_MODE_SHARE;
 	/* Not all at the same time: what the clock says is as good as a die. */
 	d->share_left = SHARE_ROUNDS + (uint32_t)(d->round.at / 64 % SHARE_ROUNDS);
-	d->over = 0;
+	/* They have left after a ban, and the queue stays: so it is others who lose that much. */
+	d->again = d->ban_at != 0 && d->round.at - d->ban_at < 4ull * BAN_NS;
+	d->over = d->empty = 0;
 	d->share_acked = d->share_lost = 0;
 	cc->modes++;
 	weft_cc_apply(cc, max32(d->over_from / 2, SHARE_FRAMES * cc->conf.frame));
@@ -87,10 +96,10 @@ void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue)
 {
 	struct weft_cc_delay *d = &cc->delay;
 
-	if (d->share_ban > 0)
-		d->share_ban--;
+	if (d->share_ban > 0 && (--d->share_ban == 0 || d->round.at - d->ban_at >= BAN_NS))
+		d->share_ban = 0;
 	if (queue < target_plain(cc) / 2 * OVER_HALVES || d->share_ban > 0) {
-		d->over = 0;
+		d->over -= (uint8_t)min32(d->over, d->share_ban > 0 ? d->over : OVER_BACK);
 		return;
 	}
 	if (d->over == 0) {
@@ -120,8 +129,9 @@ bool weft_cc_share_crowd(struct weft_cc *cc)
 	all = d->share_acked + d->share_lost;
 	if (all < SHARE_SAMPLE * (uint64_t)cc->conf.frame)
 		return false;
-	if (d->share_lost * SHARE_LOSS > all) {
+	if (d->share_lost * (d->again ? AGAIN_LOSS : SHARE_LOSS) > all) {
 		d->share_ban = SHARE_BAN;
+		d->ban_at = d->round.at;
 		return true;
 	}
 	d->share_acked /= 2;

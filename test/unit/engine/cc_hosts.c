@@ -84,12 +84,45 @@ static void hosts_off_their_cores_do_not_make_the_window_small(void **state)
 	assert_true(model_share(&m, -1, 1500 * MS) > 0.6);
 }
 
+/* @p hint: what the handshake has measured. TCP's ends are kernels, which are never off. */
+static void beside_tcp(uint64_t away_every, uint64_t hint, double least)
+{
+	struct model m = bucket();
+
+	m.senders = 2;
+	m.s[1].reno = true;
+	m.away_every = away_every;
+	m.hint = hint;
+	model_run(&m, WEFT_CC_DELAY, 3000 * MS);
+	print_message("# beside TCP: %.3f of the link, TCP %.3f, %.4f dropped\n",
+		      model_share(&m, 0, 3000 * MS), model_share(&m, 1, 3000 * MS),
+		      model_dropped(&m));
+	assert_true(model_share(&m, 0, 3000 * MS) > least);
+	assert_true(model_share(&m, 1, 3000 * MS) > 0.3);
+}
+
+static void beside_tcp_neither_starves_behind_a_bucket(void **state)
+{
+	(void)state;
+	beside_tcp(0, 12 * US, 0.3);
+}
+
+/* On their cores for two thirds of the time. */
+static void beside_tcp_hosts_off_their_cores_get_a_share(void **state)
+{
+	(void)state;
+	beside_tcp(20 * MS, 12 * US, 0.18);
+	beside_tcp(20 * MS, 8 * MS, 0.18);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_measure_that_was_too_long_is_corrected),
 		cmocka_unit_test(a_bucket_of_tokens_is_filled_by_who_sees_no_round_trip_of_it),
 		cmocka_unit_test(hosts_off_their_cores_do_not_make_the_window_small),
+		cmocka_unit_test(beside_tcp_neither_starves_behind_a_bucket),
+		cmocka_unit_test(beside_tcp_hosts_off_their_cores_get_a_share),
 	};
 
 	return cmocka_run_group_tests_name("cc_hosts", tests, NULL, NULL);

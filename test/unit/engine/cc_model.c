@@ -26,11 +26,25 @@ static uint64_t rnd(struct model *m)
 	return m->seed;
 }
 
+/* Who is off its core does not hold up what others are to hear. */
 static void push(struct line *l, struct event e)
 {
-	if (l->count == l->size)
+	struct event *before;
+	size_t at = l->count++;
+
+	if (at == l->size)
 		abort();
-	l->ev[(l->head + l->count++) % l->size] = e;
+	for (; at > 0; at--) {
+		before = &l->ev[(l->head + at - 1) % l->size];
+		if (before->at <= e.at)
+			break;
+		if (before->who == e.who) {
+			e.at = before->at;
+			break;
+		}
+		l->ev[(l->head + at) % l->size] = *before;
+	}
+	l->ev[(l->head + at) % l->size] = e;
 }
 
 #define AWAY_MIN (1 * MS)
@@ -102,7 +116,7 @@ static void send(struct model *m, struct line *l, unsigned int who, uint64_t now
 		 uint64_t *found, uint64_t *finds)
 {
 	struct model_sender *s = &m->s[who];
-	uint64_t each = m->frame * 8000000000ull / m->rate, last;
+	uint64_t each = m->frame * 8000000000ull / m->rate;
 	uint64_t bucket = m->burst * 8000000000ull / m->rate;
 	uint64_t ahead = *free_at > now ? *free_at - now : 0;
 	uint64_t wait = ahead > bucket ? ahead - bucket : 0;
@@ -125,11 +139,6 @@ static void send(struct model *m, struct line *l, unsigned int who, uint64_t now
 		e.lost = (double)(rnd(m) % 1000000) < m->loss * 1e6;
 	}
 	heard(m, &e, now + (ahead > bucket ? ahead - bucket : 0));
-	if (l->count != 0) {
-		last = l->ev[(l->head + l->count - 1) % l->size].at;
-		if (e.at < last)
-			e.at = last;
-	}
 	push(l, e);
 }
 
