@@ -223,6 +223,16 @@ perf_pair() {
 	return $rc
 }
 
+# cat_end END LANES ARGS...: weft-cat, END is server or client; at the end it compares number and CRC
+# of all bytes. What arrives is not kept.
+cat_end() {
+	local end=$1 lanes=$2
+	local -n end_eal=$1_eal
+	shift 2
+	timeout "${limit:-200}" "$build/app/weft-cat" "${eal[@]}" --file-prefix="$end" \
+		"${end_eal[@]}" -- -p "$port" -s -L "$lanes" "$@" >/dev/null 2>"$dir/$end.err"
+}
+
 # cell NAME: sets at, where the client's CSV has it; 1 when it has no such column.
 cell() {
 	local i names

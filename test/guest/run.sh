@@ -145,7 +145,7 @@ in_memory() {
 			ibv_rc_pingpong; do
 			type -P $name || true
 		done
-		for file in "$build"/app/weft-{perf,info} \
+		for file in "$build"/app/weft-{perf,info,cat} \
 			"$build"/test/guest/{nic_pair,nic_queues,roce_lane,roce_churn}; do
 			[ ! -x "$file" ] || echo "$file"
 		done

@@ -123,14 +123,14 @@ until_said() {
 }
 
 # start_server PROGRAM ARGS...: in the background, until it waits for its client. Its standard input
-# is $server_in.
+# is $server_in, its standard output $server_out.
 start_server() {
 	local program=$1
 	shift
 	: >"$dir/server.err"
 	timeout -k 10 100 "${server_run[@]}" "$program" "${eal_server[@]}" -- -p "$port" \
 		-L "$lanes" "$@" <"${server_in:-/dev/null}" \
-		>"$dir/server.out" 2>"$dir/server.err" &
+		>"${server_out:-$dir/server.out}" 2>"$dir/server.err" &
 	server_pid=$!
 	until_said "$dir/server.err" "waiting for a client" "$server_pid" || {
 		echo "the server did not start"
@@ -158,6 +158,39 @@ start_client() {
 # stream_runs: the time of the stream that start_client has begun runs (so long without -f):
 # weft-perf has found out how many messages -D takes, and has told of the first second.
 stream_runs() { until_said "$dir/client.out" '^[a-z]+_[a-z]+ +[0-9]' $client_pid; }
+
+# start_stream ARGS...: random bytes go from the client (client_pid) to the server, by weft-cat with
+# these arguments, until end_stream: as long as a case takes, on any machine.
+start_stream() {
+	local i
+	rm -f "$dir/stream"
+	mkfifo "$dir/stream"
+	server_out=/dev/null
+	start_server "$cat" -l -d "$@" || return 1
+	server_out=
+	client "$cat" -s "$@" <"$dir/stream" &
+	client_pid=$!
+	cat /dev/urandom >"$dir/stream" &
+	stream_pid=$!
+	# More than the messages in flight, eight of 1 MB.
+	for ((i = 0; i < 1200; i++)); do
+		[ "$(sed -n 's/^wchar: //p' "/proc/$stream_pid/io")" -lt 12000000 ] || return 0
+		kill -0 $client_pid || break
+		sleep 0.05
+	done
+	echo "the stream did not begin"
+	return 1
+}
+
+# end_stream: it ends well, and both ends have found the same number of bytes and the same CRC.
+end_stream() {
+	local rc=0
+	kill $stream_pid
+	wait $client_pid || rc=$?
+	server_code || rc=$?
+	echo "the stream's exit code is $rc"
+	return $rc
+}
 
 # server_code: waits for the server's end and returns its exit code.
 server_code() {

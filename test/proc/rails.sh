@@ -62,24 +62,22 @@ missing_at_the_peer_is_an_error() {
 down_and_back() {
 	local rc=0
 	new_pair
-	start_server "$perf" -S PEER_TIMEOUT=20s || return 1
-	start_client -S PEER_TIMEOUT=20s -t tag_bw -s 64k -D "$(stretch 6 40)" -V && stream_runs ||
-		return 1
+	start_stream -S PEER_TIMEOUT=20s || return 1
 	ip -n "${ns[0]}" link set rail1 down
 	until_said "$dir/client.err" "link lost" $client_pid &&
 		until_said "$dir/server.err" "link lost" || rc=1
 	ip -n "${ns[0]}" link set rail1 up
-	wait $client_pid || rc=$?
-	server_code || rc=$?
-	[ $rc = 0 ] &&
+	until_said "$dir/client.err" "link is back after" $client_pid &&
+		until_said "$dir/server.err" "link is back after" || rc=1
+	end_stream && [ $rc = 0 ] &&
 		said server.err \
 			"dpdk:1 \(net_af_packet1\): link lost: on this side: its kernel interface rail1 is down" &&
 		said client.err \
 			"dpdk:1 \(net_af_packet1\): link lost: on the other side, or between: its kernel interface rail1 is up" &&
 		said client.err "dpdk:1 .*link is back after" &&
 			said server.err "dpdk:1 .*link is back after" &&
-		tail -n 1 "$dir/client.out" && tail -n 1 "$dir/client.out" |
-			grep -qE "^sent again: dpdk:0 [0-9]+ frames, dpdk:1 [0-9]+; dropped here: "
+		tail -n 1 "$dir/client.err" | grep -E \
+			"^sent again: dpdk:0 [0-9]+ frames, dpdk:1 [0-9]+; dropped here: "
 }
 
 # cut_at_the_start CLIENT_ARGS...

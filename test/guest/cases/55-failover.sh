@@ -21,14 +21,6 @@ wire() {
 
 carries() { [ "$(counter rxe1a sent_pkts)" -gt "$1" ]; }
 
-# cat_end NAME LANES ARGS...: weft-cat, which compares number and CRC of all bytes at the end.
-cat_end() {
-	local name=$1 lanes=$2
-	shift 2
-	timeout 150 "$build/app/weft-cat" "${eal[@]}" --file-prefix="$name" -- -p "$port" -s \
-		-L "$lanes" "$@" >"$dir/$name.out" 2>"$dir/$name.err"
-}
-
 # dies_and_returns WHAT: what goes in lasts until all has been seen, however slow the machine is.
 dies_and_returns() {
 	local source server client rc=0
