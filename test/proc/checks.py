@@ -219,6 +219,13 @@ def headers_compile_alone():
         {**tree, 'lib/base/b.h': 'uint32_t b(void);\n'}, '--build',
         'ROOT/build')
     good(HEADERS, {**tree, 'lib/base/b.h': '#include "base/a.h"\n'}, '--build', 'ROOT/build')
+    # The build has done it where a source includes the header before all else.
+    tree['lib/base/b.h'] = 'uint32_t b(void);\n'
+    for source, count in (('#include <stdint.h>\n#include "base/b.h"\n', 0),
+                          ('/* b */\n\n#include "base/a.h"\n#include "base/b.h"\n', 1)):
+        code, out = check(HEADERS, {**tree, 'lib/base/b.c': source}, '--build', 'ROOT/build')
+        assert code == 1 and '2 headers, %d first in a source' % count in out, out
+        assert 'lib/base/b.h does not compile alone' in out, out
 
 
 # ---- one dialect ------------------------------------------------------------------------------
