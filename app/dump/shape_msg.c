@@ -176,8 +176,12 @@ static const struct dump_field rts[] = {ENVELOPE(RTS, e), DEC(RTS, total),
 static const struct dump_field rtr[] = {DUMP_REF("sreq", RTR, sreq), DUMP_REF("rreq", RTR, rreq),
 					DEC(RTR, offset), DEC(RTR, length), HEX(RTR, flags)};
 #define PULL struct weft_wire_pull
-static const struct dump_field pull[] = {DUMP_REF("sreq", PULL, sreq), DUMP_REF("rreq", PULL, rreq),
-					 DEC(PULL, offset), DEC(PULL, length), DEC(PULL, lane)};
+static const struct dump_field pull[] = {DUMP_REF("sreq", PULL, sreq),
+					 DUMP_REF("rreq", PULL, rreq),
+					 DEC(PULL, offset),
+					 DEC(PULL, length),
+					 DEC(PULL, lane),
+					 HEX(PULL, flags)};
 #define DATA struct weft_wire_data
 static const struct dump_field data[] = {DUMP_REF("rreq", DATA, rreq), DEC(DATA, offset)};
 static const struct dump_field get_data[] = {DUMP_REF("ref", DATA, rreq), DEC(DATA, offset)};

@@ -236,8 +236,12 @@ struct weft_wire_pull {
 	struct weft_wire_ref rreq; /**< receiver's request, for DATA; the same in all of them */
 	weft_le64 offset;
 	weft_le64 length; /**< > 0; offset + length <= total */
-	weft_le32 lane;   /**< lane number; of one that is gone: any */
+	weft_le16 lane;   /**< lane number; of one that is gone: any */
+	weft_le16 flags;  /**< WEFT_PULL_F_* */
 } __attribute__((packed));
+
+/** Others wait for the receiver's port: long messages had better be announced. */
+#define WEFT_PULL_F_CROWD (1u << 0)
 
 /** The sender has cancelled: answered by ATS(ECANCELED) if no receive had taken the message. */
 struct weft_wire_withdraw {

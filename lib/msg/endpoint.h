@@ -53,6 +53,11 @@ struct weft_msg_lane {
 	bool zcopy_any;       /* zcopy of memory that is not registered */
 	uint64_t sent;        /* since the last look, headers included */
 	uint32_t queued_seen; /* lane_ep->queued then */
+	/*
+	 * Bytes that were under way when it took no more, or more if it has taken more since; 0 =
+	 * not known: about what congestion control allows. And the most ever
+	 */
+	uint32_t room, room_most;
 	/* by enum weft_dir: what is sent and written; what is read and pulled */
 	struct weft_lane_load load[2];
 };
@@ -111,6 +116,7 @@ struct weft_msg_ep {
 	bool credit_due; /* a CREDIT message found no room */
 	bool data_turn;  /* who goes first at the next service */
 	bool closing;    /* nobody here will match any more */
+	bool crowd;      /* others wait for the peer's port, as its last request said */
 	uint8_t am_lane;
 	uint8_t last_lane[2]; /* by enum weft_dir: that got the last piece */
 	uint16_t lanes_up;

@@ -51,6 +51,9 @@ static int multi_eager_progress(struct weft_request *req)
 
 	if (!(req->flags & WEFT_REQ_STARTED) && !weft_tx_has_credit(me, req->length))
 		return weft_tx_uncredited(req);
+	if (!(req->flags & WEFT_REQ_STARTED) && req->length > me->mw->conf.rndv_min_piece &&
+	    weft_tx_crowded(req))
+		return weft_tx_announce(req);
 	return weft_stripe(req, me->eager_lanes, WEFT_DIR_TX, req->length, send_piece);
 }
 

@@ -11,6 +11,9 @@
 #include "msg/send.h"
 #include "msg/stripe.h"
 
+/* Round trips of a message that takes so long that announcing it adds little. */
+#define ROOMS 4u
+
 /* ------------------------------------------------------------------ ends */
 
 void weft_send_withdraw_keys(struct weft_request *req, bool dead)
@@ -277,6 +280,34 @@ static bool too_long(const struct weft_request *req)
 	       (beyond_credit(req) || !weft_proto_range(select_of(req), req->length)->proto);
 }
 
+int weft_tx_announce(struct weft_request *req)
+{
+	weft_send_keep(req);
+	req->send.proto = select_of(req)->uncredited;
+	return req->send.proto->progress(req);
+}
+
+bool weft_tx_crowded(const struct weft_request *req)
+{
+	const struct weft_msg_ep *me = req->me;
+	size_t thresh = me->mw->conf.model.rndv_thresh;
+	uint64_t room = 0, most = 0;
+
+	if ((thresh != WEFT_CONF_AUTO && thresh != WEFT_CONF_MODEL) ||
+	    !select_of(req)->uncredited || !weft_tx_has_small(me))
+		return false;
+	for (uint32_t m = me->eager_lanes; m; m &= m - 1) {
+		const struct weft_msg_lane *l = &me->lanes[__builtin_ctz(m)];
+
+		if (l->room == 0)
+			return me->crowd;
+		room += l->room;
+		most += l->room_most;
+	}
+	/* Who has just begun has a small window, and no reason to think of others. */
+	return me->crowd || (room * ROOMS < req->length && room <= most / 2);
+}
+
 int weft_tx_uncredited(struct weft_request *req)
 {
 	const struct weft_proto *proto = select_of(req)->uncredited;
@@ -290,9 +321,7 @@ int weft_tx_uncredited(struct weft_request *req)
 	if (!weft_tx_has_small(req->me))
 		return -EAGAIN;
 	req->mw->count.no_eager_credit++;
-	weft_send_keep(req);
-	req->send.proto = proto;
-	return proto->progress(req);
+	return weft_tx_announce(req);
 }
 
 /*

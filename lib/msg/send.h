@@ -26,6 +26,14 @@ void weft_tx_kick(struct weft_msg_ep *me);
  * as progress()
  */
 int weft_tx_uncredited(struct weft_request *req);
+/**
+ * Would the message had better be announced, though it may be sent at once? Others wait for the
+ * peer's port, or the lanes let so little be under way that announcing takes hardly any longer:
+ * then the receiver says who sends when. Not where WEFT_RNDV_THRESH is a number.
+ */
+bool weft_tx_crowded(const struct weft_request *req);
+/** Announce it. @return as progress() */
+int weft_tx_announce(struct weft_request *req);
 /** The endpoint's protocols are others now: what has begun is given to its protocol's reset(). */
 void weft_tx_reset(struct weft_msg_ep *me);
 /** Decide anew whether short messages may go out at once. */

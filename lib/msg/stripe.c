@@ -127,6 +127,7 @@ void weft_stripe_full(struct weft_msg_ep *me, unsigned int lane)
 	struct weft_msg_lane *l = &me->lanes[lane];
 	struct weft_lane_load *load = &l->load[WEFT_DIR_TX];
 
+	weft_lane_took(l, true);
 	if (load->full || !l->lane_ep->queued)
 		return;
 	load->full = true;

@@ -49,6 +49,16 @@ uint64_t weft_stripe_part(const struct weft_msg_ep *me, uint32_t lanes, enum wef
 
 /** Lane @p lane of @p me had no room: from now on its messages show how fast it is. */
 void weft_stripe_full(struct weft_msg_ep *me, unsigned int lane);
+/** The lane has taken something, or (@p full) had no room: see how much it has under way. */
+static inline void weft_lane_took(struct weft_msg_lane *l, bool full)
+{
+	uint32_t queued = l->lane_ep->queued;
+
+	if (queued != 0 && (full || (l->room != 0 && queued > l->room)))
+		l->room = queued;
+	if (l->room > l->room_most)
+		l->room_most = l->room;
+}
 /** While lanes were full (me->tx_full): see what has been acknowledged. */
 void weft_stripe_measure(struct weft_msg_ep *me);
 /** Nothing waits for room any more: what is under way says little. */

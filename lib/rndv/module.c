@@ -19,6 +19,11 @@ static int worker_init(struct weft_msg_worker *mw)
 	TAILQ_INIT(&rw->free_fetches);
 	TAILQ_INIT(&rw->fetching);
 	TAILQ_INIT(&rw->fetching_later);
+	for (unsigned int i = 0; i < WEFT_MAX_IFACES; i++) {
+		TAILQ_INIT(&rw->ports[i].line[WEFT_RNDV_IS_SHORT]);
+		TAILQ_INIT(&rw->ports[i].line[WEFT_RNDV_IS_LONG]);
+		TAILQ_INIT(&rw->ports[i].asks);
+	}
 	weft_share_init(&rw->pulls, mw->conf.rndv_limit < WEFT_RNDV_PULLS_MIN
 					    ? mw->conf.rndv_limit
 					    : WEFT_RNDV_PULLS_MIN);
@@ -54,14 +59,15 @@ static unsigned int pump(struct weft_msg_worker *mw)
 {
 	const struct weft_rndv_worker *rw = mw->rndv;
 
-	if (TAILQ_EMPTY(&rw->fetching) && TAILQ_EMPTY(&rw->fetching_later))
+	if (TAILQ_EMPTY(&rw->fetching) && TAILQ_EMPTY(&rw->fetching_later) && rw->waiting == 0)
 		return 0;
 	return weft_rndv_pump(mw);
 }
 
 static bool busy(const struct weft_msg_worker *mw, bool *soon)
 {
-	if (!TAILQ_EMPTY(&mw->rndv->fetching))
+	/* Who waits in line does so until others deliver, or are late: nothing tells that. */
+	if (!TAILQ_EMPTY(&mw->rndv->fetching) || mw->rndv->waiting)
 		*soon = true;
 	return false;
 }
@@ -73,6 +79,8 @@ static void counters(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, 
 		{"rndv.outstanding", pulls->used + pulls->stalled},
 		{"rndv.outstanding_stalled", pulls->stalled},
 		{"rndv.peers_stalled", pulls->stalls},
+		{"rndv.port_waits", mw->rndv->waits},
+		{"rndv.port_late", mw->rndv->lates},
 	};
 
 	weft_msg_count(list, sizeof(list) / sizeof(*list), cb, arg);
@@ -89,7 +97,8 @@ static int ep_init(struct weft_msg_ep *me)
 	r->me = me;
 	TAILQ_INIT(&r->data);
 	TAILQ_INIT(&r->active);
-	TAILQ_INIT(&r->fetches);
+	TAILQ_INIT(&r->fetches[WEFT_RNDV_IS_SHORT]);
+	TAILQ_INIT(&r->fetches[WEFT_RNDV_IS_LONG]);
 	for (unsigned int i = 0; i < WEFT_MAX_LANES; i++)
 		STAILQ_INIT(&r->lanes[i].pulls);
 	me->rndv = r;

@@ -5,16 +5,18 @@
  * What is asked for over a lane is its load (msg/lane_load.h): at most a window, which is what the
  * lane carries in a round trip and WEFT_LOAD_SLACK, at its measured rate. So every lane is kept
  * busy, yet none has more than about a millisecond of work ahead of it, and a lane that becomes
- * slow holds up little. A worker has a limit over all its peers (base/share.h): with many senders
- * the receiver decides how much comes at a time, and takes turns among them piece by piece. Peers
- * that do not deliver do not hold it; one that has nothing outstanding is asked for a least piece
- * in any case.
+ * slow holds up little. A port has a window over all its senders (rndv/port.h), and a worker a
+ * limit over all its peers (base/share.h): with many senders the receiver decides how much comes at
+ * a time, and takes turns among them piece by piece (rndv/turn.c). Peers that do not deliver hold
+ * neither.
  */
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "rndv/rndv.h"
+
+#define SHARED_PARTS 8u
 
 /* ------------------------------------------------------------------ lanes */
 
@@ -71,6 +73,16 @@ static uint64_t piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t 
 	return len;
 }
 
+/* Of a port that others want, too: an eighth of its window at most. */
+static uint64_t shared_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t len)
+{
+	uint64_t most = me->rndv->lanes[lane].port->pull.window / SHARED_PARTS;
+
+	if (most < me->mw->conf.rndv_min_piece)
+		most = me->mw->conf.rndv_min_piece;
+	return len < most ? len : most;
+}
+
 /*
  * How much of [off, end) shall the lane be asked for at a time: whole frames, a quarter of its
  * window, but towards the end no more than its share of what is left.
@@ -81,6 +93,8 @@ static uint64_t cut(struct weft_msg_ep *me, unsigned int lane, bool native, uint
 	uint64_t frame = native ? 1 : frame_of(me, lane);
 	uint64_t len = weft_stripe_part(me, me->rndv_lanes, WEFT_DIR_RX, lane, me->rndv->unasked);
 
+	if (weft_rndv_port_shared(me->rndv, lane))
+		len = shared_piece(me, lane, len);
 	len = (len + frame - 1) / frame * frame;
 	return piece(me, lane, off, end - off, len, native ? me->lanes[lane].max_get : UINT64_MAX);
 }
@@ -94,27 +108,33 @@ static uint64_t least(struct weft_msg_ep *me, unsigned int lane, bool native, ui
 	return len < min ? len : min;
 }
 
-/* Lanes whose window has no room for their next piece. */
-static uint32_t full_lanes(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end)
+/* Lanes that have no room for their next piece; @held: those that only their port keeps. */
+static uint32_t full_lanes(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end,
+			   uint32_t *held)
 {
 	uint32_t full = 0;
 
+	*held = 0;
 	for (uint32_t m = me->rndv_lanes; m; m &= m - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(m);
 		const struct weft_lane_load *l = load_of(me, i);
 
-		if (l->out && l->out + cut(me, i, native >> i & 1, off, end) > l->window)
+		if (me->rndv->lanes[i].late ||
+		    (l->out && l->out + cut(me, i, native >> i & 1, off, end) > l->window))
 			full |= 1u << i;
+		else if (weft_rndv_port_full(me->rndv, i))
+			*held |= 1u << i;
 	}
-	return full;
+	return full | *held;
 }
 
 /* @return the lane that shall get the next piece now, or -1 */
-static int pick_lane(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end)
+static int pick_lane(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end,
+		     uint32_t *held)
 {
 	const struct weft_pick p = {
 		.lanes = me->rndv_lanes,
-		.full = full_lanes(me, native, off, end),
+		.full = full_lanes(me, native, off, end, held),
 		.dir = WEFT_DIR_RX,
 		.len = me->mw->conf.rndv_min_piece,
 		.left = me->rndv->unasked,
@@ -151,12 +171,15 @@ static void ask_free(struct weft_msg_worker *mw, struct weft_ask *a)
 /* @return 0, or -EAGAIN */
 static int send_pull(struct weft_fetch *f, unsigned int lane, uint64_t off, uint64_t len)
 {
+	const struct weft_rndv_port *port = f->me->rndv->lanes[lane].port;
+	bool crowd = port && port->waiting;
 	struct weft_wire_pull pull = {
 		.sreq = f->offer.sreq,
 		.rreq = weft_request_ref(f->req),
 		.offset = weft_put64(off),
 		.length = weft_put64(len),
-		.lane = weft_put32(lane),
+		.lane = weft_put16((uint16_t)lane),
+		.flags = weft_put16(crowd ? WEFT_PULL_F_CROWD : 0),
 	};
 
 	/* Its own way back is as good as any, and shows that the lane works; else any. */
@@ -171,42 +194,9 @@ static void booked(struct weft_fetch *f, struct weft_ask *a)
 	a->given = f->me->mw->worker->now;
 	weft_load_give(load_of(f->me, a->lane), a->left, a->given);
 	weft_share_take(&f->me->mw->rndv->pulls, &f->me->rndv->pulls, a->left, a->given);
+	weft_rndv_port_asked(f->me->rndv, a);
+	f->me->rndv->turns++;
 	f->me->last_lane[WEFT_DIR_RX] = a->lane;
-}
-
-/* Out of the worker's lists of endpoints that may ask, or will. */
-static void unwant(struct weft_rndv *r)
-{
-	struct weft_rndv_worker *rw = r->me->mw->rndv;
-
-	if (r->fetching == WEFT_FETCHING_NOT)
-		return;
-	TAILQ_REMOVE(r->fetching == WEFT_FETCHING ? &rw->fetching : &rw->fetching_later, r,
-		     fetching_link);
-	r->me->mw->work--;
-	r->fetching = WEFT_FETCHING_NOT;
-}
-
-/* In the worker's list of endpoints that may ask. */
-static void want(struct weft_rndv *r)
-{
-	if (r->me->failed || TAILQ_EMPTY(&r->fetches) || r->fetching == WEFT_FETCHING ||
-	    (r->fetching == WEFT_FETCHING_LATER && r->pulls.out))
-		return;
-	unwant(r);
-	r->fetching = WEFT_FETCHING;
-	r->me->mw->work++;
-	TAILQ_INSERT_TAIL(&r->me->mw->rndv->fetching, r, fetching_link);
-}
-
-/* Until others have less; one that is stalled, until it delivers. */
-static void want_later(struct weft_rndv *r)
-{
-	if (r->pulls.stalled)
-		return;
-	r->fetching = WEFT_FETCHING_LATER;
-	r->me->mw->work++;
-	TAILQ_INSERT_TAIL(&r->me->mw->rndv->fetching_later, r, fetching_link);
 }
 
 /*
@@ -242,8 +232,25 @@ static void unbook(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes, boo
 	if (weft_load_done(load_of(me, a->lane), bytes, good, a->given, now))
 		rated(me, a->lane);
 	weft_share_done(&me->mw->rndv->pulls, &me->rndv->pulls, bytes, good, now);
+	weft_rndv_port_came(me->rndv, a, bytes, good);
 	a->left -= bytes;
-	want(me->rndv);
+	weft_rndv_want(me->rndv);
+}
+
+/* Into the endpoint's line: what is short, or nearly done, before others. */
+static void queue(struct weft_fetch *f)
+{
+	struct weft_rndv *r = f->me->rndv;
+
+	f->size = f->length - f->next <= WEFT_RNDV_SHORT ? WEFT_RNDV_IS_SHORT : WEFT_RNDV_IS_LONG;
+	TAILQ_INSERT_TAIL(&r->fetches[f->size], f, link);
+	f->queued = true;
+}
+
+static void unqueue(struct weft_fetch *f)
+{
+	TAILQ_REMOVE(&f->me->rndv->fetches[f->size], f, link);
+	f->queued = false;
 }
 
 static void set_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
@@ -259,8 +266,10 @@ static void set_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
 		ask_free(me->mw, a);
 	}
 	if (f->next == f->length && TAILQ_EMPTY(&f->again)) {
-		TAILQ_REMOVE(&me->rndv->fetches, f, link);
-		f->queued = false;
+		unqueue(f);
+	} else if (f->size == WEFT_RNDV_IS_LONG && f->length - f->next <= WEFT_RNDV_SHORT) {
+		unqueue(f);
+		queue(f);
 	}
 }
 
@@ -289,12 +298,28 @@ static int ask(struct weft_fetch *f, struct weft_ask *a)
 	return send_pull(f, a->lane, a->offset, a->left);
 }
 
+/* In the line of the port that the fewest wait for, of those that @held lanes are over. */
+static void wait_in_line(struct weft_msg_ep *me, uint32_t held)
+{
+	struct weft_rndv_port *best = NULL;
+
+	for (; held; held &= held - 1) {
+		struct weft_rndv_port *p = me->rndv->lanes[__builtin_ctz(held)].port;
+
+		if (!best || p->waiting < best->waiting)
+			best = p;
+	}
+	if (best)
+		weft_rndv_want_port(me->rndv, best);
+}
+
 /* Ask for one piece. @return 1; 0 nothing to ask for, or no window; -EAGAIN no room */
 static int ask_one(struct weft_msg_ep *me)
 {
-	struct weft_fetch *f = TAILQ_FIRST(&me->rndv->fetches);
+	struct weft_fetch *f = weft_rndv_next_fetch(me->rndv);
 	uint64_t off, end, len;
 	struct weft_ask *a;
+	uint32_t held;
 	int lane;
 
 	if (!f || !me->up)
@@ -302,9 +327,11 @@ static int ask_one(struct weft_msg_ep *me)
 	if (!STAILQ_EMPTY(&me->ctl))
 		return -EAGAIN; /* what waits for room goes first */
 	off = next_range(f, &end);
-	lane = pick_lane(me, native_of(f), off, end);
-	if (lane < 0)
+	lane = pick_lane(me, native_of(f), off, end, &held);
+	if (lane < 0) {
+		wait_in_line(me, held);
 		return 0;
+	}
 	a = ask_new(me->mw);
 	if (!a)
 		return -EAGAIN;
@@ -328,38 +355,28 @@ static int ask_one(struct weft_msg_ep *me)
 	return 1;
 }
 
-/* The next one that may ask: those that wait for room come behind the others. */
-static struct weft_rndv *next_ep(struct weft_msg_worker *mw, const struct weft_rndv *stuck)
-{
-	struct weft_rndv *r = TAILQ_FIRST(&mw->rndv->fetching);
-
-	if (r && r != stuck)
-		return r;
-	r = TAILQ_FIRST(&mw->rndv->fetching_later);
-	return r && weft_share_free(&mw->rndv->pulls, mw->worker->now) ? r : NULL;
-}
-
 unsigned int weft_rndv_pump(struct weft_msg_worker *mw)
 {
 	struct weft_rndv *r, *stuck = NULL;
 	unsigned int n = 0;
 
-	while ((r = next_ep(mw, stuck))) {
+	while ((r = weft_rndv_next(mw, stuck))) {
 		int rc;
 
-		unwant(r);
+		weft_rndv_unwant(r);
 		if (!weft_share_room(&mw->rndv->pulls, &r->pulls, mw->worker->now)) {
-			want_later(r);
+			weft_rndv_want_later(r);
 			continue;
 		}
 		rc = ask_one(r->me);
+		r->turn = NULL;
 		if (rc > 0) {
 			n++;
 			stuck = NULL;
-			want(r);
+			weft_rndv_want(r);
 		} else if (rc < 0) {
 			/* Tried again at the next progress; meanwhile others. */
-			want(r);
+			weft_rndv_want(r);
 			if (!stuck)
 				stuck = r;
 		}
@@ -369,12 +386,15 @@ unsigned int weft_rndv_pump(struct weft_msg_worker *mw)
 
 void weft_rndv_pull_add(struct weft_fetch *f)
 {
-	struct weft_msg_ep *me = f->me;
+	struct weft_rndv *r = f->me->rndv;
 
-	f->queued = true;
-	TAILQ_INSERT_TAIL(&me->rndv->fetches, f, link);
-	me->rndv->unasked += f->length;
-	want(me->rndv);
+	queue(f);
+	r->unasked += f->length;
+	/* With a short message it waits among others with one. */
+	if (r->fetching == WEFT_FETCHING_LINE && f->size < r->line_size)
+		weft_rndv_want_port(r, r->line);
+	else
+		weft_rndv_want(r);
 }
 
 /* ------------------------------------------------------------------ what comes */
@@ -425,9 +445,8 @@ void weft_rndv_pull_read(struct weft_ask *a, bool good)
 	TAILQ_INSERT_TAIL(&f->again, a, link);
 	f->me->rndv->unasked += a->end - a->offset;
 	if (!f->queued)
-		TAILQ_INSERT_TAIL(&f->me->rndv->fetches, f, link);
-	f->queued = true;
-	want(f->me->rndv);
+		queue(f);
+	weft_rndv_want(f->me->rndv);
 }
 
 void weft_rndv_pull_end(struct weft_fetch *f)
@@ -436,11 +455,10 @@ void weft_rndv_pull_end(struct weft_fetch *f)
 	struct weft_ask *a, *next;
 
 	if (f->queued) {
-		TAILQ_REMOVE(&me->rndv->fetches, f, link);
+		unqueue(f);
 		me->rndv->unasked -= f->length - f->next;
-		f->queued = false;
-		if (TAILQ_EMPTY(&me->rndv->fetches))
-			unwant(me->rndv);
+		if (!weft_rndv_wants(me->rndv))
+			weft_rndv_unwant(me->rndv);
 	}
 	while ((a = TAILQ_FIRST(&f->again))) {
 		TAILQ_REMOVE(&f->again, a, link);
@@ -468,11 +486,15 @@ void weft_rndv_ep_lanes(struct weft_msg_ep *me)
 		weft_lane_rated(me, i, WEFT_DIR_RX);
 	}
 	weft_rndv_send_ep_lanes(me);
+	weft_rndv_port_lanes(me);
 	follow(me);
-	want(me->rndv);
+	/* What it waits for may be gone. */
+	if (me->rndv->fetching == WEFT_FETCHING_LINE)
+		weft_rndv_unwant(me->rndv);
+	weft_rndv_want(me->rndv);
 }
 
 void weft_rndv_ep_fail(struct weft_msg_ep *me)
 {
-	unwant(me->rndv);
+	weft_rndv_unwant(me->rndv);
 }

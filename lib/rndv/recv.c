@@ -371,7 +371,7 @@ void weft_rndv_recv_data(struct weft_msg_ep *me, const void *data, size_t length
 	 * Smaller gaps in what is asked for are filled once in a progress call, by
 	 * weft_msg_progress().
 	 */
-	if (over && !TAILQ_EMPTY(&me->mw->rndv->fetching))
+	if (over && (!TAILQ_EMPTY(&me->mw->rndv->fetching) || me->mw->rndv->waiting))
 		weft_rndv_pump(me->mw);
 }
 

@@ -17,6 +17,8 @@
  *	rndv/recv.c    the receiver's half: from the match to the last byte
  *	rndv/data.c    how the data comes: the receiver's choice
  *	rndv/pull.c    which bytes are requested next
+ *	rndv/turn.c    whose bytes: the line of endpoints that wait for a port
+ *	rndv/port.c    how much may be requested over one port (rndv/port.h)
  *	rndv/native.c  reads by the lane itself
  *	rndv/keys.c    keys by which the peer reaches the memory of one message
  *	rndv/module.c  the hooks (msg/module.h)
@@ -41,13 +43,18 @@
 
 #include "base/share.h"
 #include "msg/msg.h"
+#include "rndv/port.h"
 
 struct weft_ask;
 
-/** Pulls of one peer that may wait for their lanes here. Ours ask for far less. */
 /** bytes; what all peers may be asked for at a time, if WEFT_RNDV_LIMIT is not less */
 #define WEFT_RNDV_PULLS_MIN (4u << 20)
+/** Pulls of one peer that may wait for their lanes here. Ours ask for far less. */
 #define WEFT_RNDV_PULLS_MAX 1024u
+/** bytes; messages of which no more is left to request go before others */
+#define WEFT_RNDV_SHORT (64u << 10)
+/** But of so many pieces one goes to the others. */
+#define WEFT_RNDV_TURNS 4u
 
 /* ------------------------------------------------------------------ offers */
 
@@ -119,12 +126,27 @@ extern const struct weft_proto weft_proto_data_am;
 
 /** Rendezvous state of one lane of an endpoint. */
 struct weft_rndv_lane {
-	STAILQ_HEAD(, weft_pull) pulls; /**< asked for over this lane, in order */
+	STAILQ_HEAD(, weft_pull) pulls; /**< sender: asked for over this lane, in order */
+	struct weft_rndv_port *port;    /**< receiver: that the lane is over, or NULL */
+	uint64_t out;                   /**< bytes requested over it, of those that count there */
+	uint32_t late;                  /**< requests that do not: nothing comes */
 };
 
 TAILQ_HEAD(weft_asks, weft_ask);
 TAILQ_HEAD(weft_fetches, weft_fetch);
 TAILQ_HEAD(weft_rndvs, weft_rndv);
+
+enum { WEFT_RNDV_IS_SHORT, WEFT_RNDV_IS_LONG, WEFT_RNDV_SIZES };
+
+/** A port of ours that data comes through. */
+struct weft_rndv_port {
+	struct weft_pull_port pull;
+	struct weft_rndvs line[WEFT_RNDV_SIZES]; /**< endpoints that wait for it */
+	uint32_t waiting;                        /**< how many */
+	uint32_t turns;                          /**< pieces given to the line */
+	/** what is requested over it, about in the order of requests; not what is late */
+	struct weft_asks asks;
+};
 
 /** Of an endpoint: me->rndv. */
 struct weft_rndv {
@@ -134,20 +156,32 @@ struct weft_rndv {
 	uint32_t num_pulls;        /**< the peer's, waiting */
 	struct weft_rndv_lane lanes[WEFT_MAX_LANES];
 	/* receiver */
-	struct weft_requests active;  /**< receives that have a fetch */
-	struct weft_fetches fetches;  /**< those with something left to ask for, in order */
+	struct weft_requests active; /**< receives that have a fetch */
+	/** those with something left to ask for, in order */
+	struct weft_fetches fetches[WEFT_RNDV_SIZES];
 	uint64_t unasked;             /**< how much */
 	struct weft_share_user pulls; /**< bytes asked for */
-	/** in which list of the worker's: of those that may ask, or that wait for room to */
-	enum { WEFT_FETCHING_NOT, WEFT_FETCHING, WEFT_FETCHING_LATER } fetching;
+	uint32_t turns;               /**< pieces asked for */
+	/**
+	 * in which list: of the worker's, of those that may ask, or that wait for room to; or of a
+	 * port's
+	 */
+	enum { WEFT_FETCHING_NOT, WEFT_FETCHING, WEFT_FETCHING_LATER, WEFT_FETCHING_LINE } fetching;
 	TAILQ_ENTRY(weft_rndv) fetching_link;
+	struct weft_rndv_port *line; /**< of this port */
+	uint8_t line_size;           /**< WEFT_RNDV_IS_SHORT, _LONG */
+	struct weft_rndv_port *turn; /**< it is its turn at this port */
 };
 
 /** Of a worker: mw->rndv. */
 struct weft_rndv_worker {
 	struct weft_rndvs fetching;       /**< may ask for more */
 	struct weft_rndvs fetching_later; /**< when others have less */
-	struct weft_share pulls;          /**< bytes asked for that have not come */
+	uint32_t waiting;                 /**< in the lines of ports */
+	uint64_t waits;                   /**< how often one began to wait there */
+	uint64_t lates;                   /**< requests that were found late */
+	struct weft_rndv_port ports[WEFT_MAX_IFACES];
+	struct weft_share pulls; /**< bytes asked for that have not come */
 	STAILQ_HEAD(, weft_pull) free_pulls;
 	struct weft_asks free_asks;
 	struct weft_fetches free_fetches;
@@ -207,6 +241,32 @@ void weft_rndv_fetch_reads_over(struct weft_fetch *f);
 /** The fetch is over: nothing is outstanding any more, except native reads (f->reads). */
 void weft_rndv_pull_end(struct weft_fetch *f);
 
+/* rndv/turn.c */
+/** Has it something left to ask for? */
+bool weft_rndv_wants(const struct weft_rndv *r);
+/** The message that the next piece is of, or NULL. */
+struct weft_fetch *weft_rndv_next_fetch(const struct weft_rndv *r);
+/** Into the worker's list of endpoints that may ask. */
+void weft_rndv_want(struct weft_rndv *r);
+/** Until others have less; one that is stalled, until it delivers. */
+void weft_rndv_want_later(struct weft_rndv *r);
+/** Until it is its turn at the port. */
+void weft_rndv_want_port(struct weft_rndv *r, struct weft_rndv_port *p);
+/** Out of these lists. */
+void weft_rndv_unwant(struct weft_rndv *r);
+/** The next one that may ask, or NULL; @p stuck waits for room, and comes behind the others. */
+struct weft_rndv *weft_rndv_next(struct weft_msg_worker *mw, const struct weft_rndv *stuck);
+/** Does the port keep @p lane of @p r from asking? */
+bool weft_rndv_port_full(const struct weft_rndv *r, unsigned int lane);
+/** Are others than @p lane of @p r at its port? */
+bool weft_rndv_port_shared(const struct weft_rndv *r, unsigned int lane);
+/** All of @p a has been asked for, and counts at the port. */
+void weft_rndv_port_asked(struct weft_rndv *r, struct weft_ask *a);
+/** @p bytes of it have come, or (not @p good) will not. */
+void weft_rndv_port_came(struct weft_rndv *r, struct weft_ask *a, uint64_t bytes, bool good);
+/** Which lane is over which port? */
+void weft_rndv_port_lanes(struct weft_msg_ep *me);
+
 /** Bytes of a native write at @p off: at most @p max and a share of the lane's window, well cut. */
 size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t off, uint64_t rest,
 		       size_t max);
@@ -230,13 +290,16 @@ struct weft_pull {
 /** Receiver: a stretch that was asked for, over one lane. */
 struct weft_ask {
 	TAILQ_ENTRY(weft_ask) link; /**< of its fetch: asks, or again */
-	struct weft_lane_comp comp; /**< native read */
+	TAILQ_ENTRY(weft_ask) port_link;
+	struct weft_rndv_port *port; /**< or NULL */
+	struct weft_lane_comp comp;  /**< native read */
 	struct weft_fetch *fetch;
 	uint64_t offset, end;
 	uint64_t left;  /**< bytes of it that have not come */
 	uint64_t given; /**< when it was asked for, ns */
 	uint8_t lane;
 	bool native;
+	bool late; /**< does not count at its port until something of it comes */
 };
 
 /** Receiver: a message on its way. */
@@ -255,6 +318,7 @@ struct weft_fetch {
 	bool pulled;  /**< bytes are asked for piece by piece; else all by RTR */
 	bool written; /**< the RTR had keys */
 	bool queued;  /**< in me->rndv->fetches */
+	uint8_t size; /**< of these: in which */
 	bool over;    /**< waits for native reads only */
 	int status;
 	struct weft_mem *mem; /**< of the receive buffer, for native reads and puts, or NULL */

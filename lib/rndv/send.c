@@ -201,12 +201,13 @@ void weft_rndv_recv_pull(struct weft_msg_ep *me, const void *data, size_t payloa
 		return;
 	}
 	*p = (struct weft_pull){.req = req, .offset = offset, .end = offset + length};
+	me->crowd = weft_get16(pull->flags) & WEFT_PULL_F_CROWD;
 	register_to_send(req);
 	req->send.peer = pull->rreq;
 	req->send.pulls++;
 	req->flags |= WEFT_REQ_RTR;
 	me->rndv->num_pulls++;
-	STAILQ_INSERT_TAIL(&me->rndv->lanes[lane_for(me, weft_get32(pull->lane))].pulls, p, link);
+	STAILQ_INSERT_TAIL(&me->rndv->lanes[lane_for(me, weft_get16(pull->lane))].pulls, p, link);
 	weft_tx_kick(me);
 }
 
@@ -260,6 +261,7 @@ static unsigned int serve_lane(struct weft_msg_ep *me, unsigned int lane)
 		struct weft_request *req = p->req;
 		ssize_t rc = send_piece(req, lane, p->offset, p->end - p->offset);
 
+		weft_lane_took(&me->lanes[lane], rc == -EAGAIN);
 		if (rc == -EAGAIN)
 			break;
 		n++;

@@ -351,6 +351,34 @@ static void many_share_what_one_would_get(struct sim_case *c)
 	assert_true(f.bystander_p50 < 45000);
 }
 
+/*
+ * A frame of each is four times the queue: the receiver asks few at a time, after the first
+ * messages, which nobody has asked for.
+ */
+static void sixty_four_with_long_frames_take_turns(struct sim_case *c)
+{
+	const struct net_conf conf = {
+		.senders = 64,
+		.mtu = 9000,
+		.path = {.queue_bytes = 150000},
+		.bystander = true,
+		.start_ns = 10 * SIM_MS,
+		.run_ns = 40 * SIM_MS,
+		.config = "CC=delay",
+	};
+	struct net_figures f = stage_run(c, &conf);
+
+	print_message("# %.2f Gb/s, Jain %.3f, %.2f %% dropped, bystander %.1f and %.1f us\n",
+		      f.bits * 1e-9, f.jain, f.dropped * 100, (double)f.bystander_p50 * 1e-3,
+		      (double)f.bystander_p99 * 1e-3);
+	/* One gets 8.9 Gb/s. */
+	assert_true(f.bits > 8.0e9);
+	assert_true(f.jain > 0.95);
+	assert_true(f.dropped < 0.02);
+	assert_true(f.bystander_p50 < 45000);
+	assert_true(f.bystander_p99 < 110000);
+}
+
 /* Switches that mark: no more is dropped, and nobody waits longer. */
 static void marks_help_eight_at_one(struct sim_case *c)
 {
@@ -421,6 +449,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_long_path_is_filled),
 	SIM_CASE(random_loss_costs_little),
 	SIM_CASE(many_share_what_one_would_get),
+	SIM_CASE(sixty_four_with_long_frames_take_turns),
 	SIM_CASE(marks_help_eight_at_one),
 	SIM_CASE(the_bottleneck_is_counted),
 	SIM_CASE(figures_have_their_meaning),

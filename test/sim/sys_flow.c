@@ -184,6 +184,86 @@ static void incast_terminates(struct sim_case *c)
 	}
 }
 
+/* ---- who is asked first ---------------------------------------------------------------------- */
+
+#define LONG_SENDERS 6
+#define SHORT_SIZE 60000
+
+static const struct scene_conf queue_at_port = {
+	.nodes = LONG_SENDERS + 2,
+	.up = {.rate = 10 * SIM_GBIT, .delay_ns = 2500},
+	.port = {.down = {.rate = 10 * SIM_GBIT, .delay_ns = 2500}},
+	.config = "RNDV_THRESH=16k",
+};
+
+/* Behind 24 MiB of others: no queue in the network, and no turn of each in the line. */
+static void a_short_message_waits_for_few_pieces_of_long_ones(struct sim_case *c)
+{
+	struct scene *s = scene_open(c, &queue_at_port);
+	struct scene_ep *e[LONG_SENDERS + 2];
+	struct op *r[LONG_SENDERS], *last;
+	uint64_t start, took, worst = 0;
+	unsigned int i;
+
+	for (i = 1; i < LONG_SENDERS + 2; i++)
+		e[i] = scene_up(s, i, 0);
+	for (i = 0; i < LONG_SENDERS; i++) {
+		r[i] = op_recv(s, 0, 4 << 20, i);
+		op_send(e[i + 1], i, 4 << 20, i);
+	}
+	scene_run(s, 5 * SIM_MS);
+	for (i = 0; i < 10; i++) {
+		last = op_recv(s, 0, SHORT_SIZE, 1000);
+		start = sim_now(s->sim);
+		op_send(e[LONG_SENDERS + 1], 1000 + i, SHORT_SIZE, 1000);
+		op_expect(last, SIM_S, 0);
+		op_holds(last, 1000 + i, SHORT_SIZE);
+		took = last->done_at - start;
+		worst = took > worst ? took : worst;
+	}
+	for (i = 0; i < LONG_SENDERS; i++)
+		assert_false(r[i]->done);
+	print_message("# 60 kB beside 6 x 4 MiB: at most %.0f us\n", (double)worst * 1e-3);
+	assert_true(worst < 500 * SIM_US);
+	for (i = 0; i < LONG_SENDERS; i++)
+		op_expect(r[i], SIM_S, 0);
+}
+
+/* Short messages, as many as the port carries, and still a quarter for the long one. */
+static void a_long_message_is_not_starved_by_short_ones(struct sim_case *c)
+{
+	struct scene *s = scene_open(c, &queue_at_port);
+	struct scene_ep *e[LONG_SENDERS + 2];
+	struct op *r, *in[LONG_SENDERS][4] = {{NULL}};
+	uint64_t start, took;
+	unsigned int i, k, n = 0;
+
+	for (i = 1; i < LONG_SENDERS + 2; i++)
+		e[i] = scene_up(s, i, 0);
+	r = op_recv(s, 0, 4 << 20, 1ull << 40);
+	start = sim_now(s->sim);
+	op_send(e[LONG_SENDERS + 1], 7, 4 << 20, 1ull << 40);
+	while (!r->done && sim_now(s->sim) < start + 200 * SIM_MS) {
+		for (i = 0; i < LONG_SENDERS; i++) {
+			for (k = 0; k < 4; k++) {
+				if (in[i][k] && !in[i][k]->done)
+					continue;
+				in[i][k] = op_recv(s, 0, SHORT_SIZE, i * 10 + k);
+				op_send(e[i + 1], i, SHORT_SIZE, i * 10 + k);
+				n++;
+			}
+		}
+		scene_run(s, 50 * SIM_US);
+	}
+	op_expect(r, SIM_S, 0);
+	op_holds(r, 7, 4 << 20);
+	took = r->done_at - start;
+	print_message("# 4 MiB beside %u messages of 60 kB: %.1f ms\n", n, (double)took * 1e-6);
+	/* Alone it takes 3.5 ms; a quarter of the pieces are its own. */
+	assert_true(took < 25 * SIM_MS);
+	assert_true(n > 100);
+}
+
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
 /* Two lanes whose rates are as 1 to 4; claimed so, or claimed equal. */
@@ -315,6 +395,8 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_full_window_resumes),
 	SIM_CASE(more_messages_than_the_sequence_window),
 	SIM_CASE(incast_terminates),
+	SIM_CASE(a_short_message_waits_for_few_pieces_of_long_ones),
+	SIM_CASE(a_long_message_is_not_starved_by_short_ones),
 	SIM_CASE(lanes_of_1_to_4_share_as_their_rates),
 	SIM_CASE(lanes_that_claim_equal_rates_share_as_they_are),
 	SIM_CASE(two_equal_lanes_are_twice_as_fast),

@@ -115,6 +115,61 @@ static void stale_foreign_and_out_of_range_pulls_are_dropped_and_counted(void **
 	pair_close(&p);
 }
 
+/* Sends a message that fits the credit, of 5 pieces. @return it was announced */
+static bool announced(struct pair *p, uint64_t tag)
+{
+	unsigned int before = pair_count(p, 1, WEFT_WIRE_RTS);
+	struct op s, r;
+	bool is;
+
+	op_send(&s, &p->ep[0], sbuf, 5000, tag);
+	is = pair_count(p, 1, WEFT_WIRE_RTS) > before;
+	op_recv(&r, &p->w[1], rbuf, 5000, tag, FULL);
+	pair_run(p);
+	op_end(&s, 0);
+	op_end(&r, 0);
+	return is;
+}
+
+static void who_is_told_of_a_crowd_announces_until_it_is_over(void **state)
+{
+	struct weft_wire_pull pull = {.length = weft_put64(10)};
+	struct op s, r;
+	struct pair p;
+
+	(void)state;
+	begin(&p, &s, &r, 1, false);
+	assert_false(announced(&p, 2));
+	pull.sreq = weft_request_ref(s.req);
+	pull.rreq.index = weft_put32(1u << 30); /* the bytes are for nobody */
+	pull.flags = weft_put16(WEFT_PULL_F_CROWD);
+	push(&p, 0, WEFT_WIRE_PULL, &pull, sizeof(pull));
+	assert_true(p.ep[0].msg->crowd);
+	pair_run(&p);
+	assert_int_equal(mw_of(&p, 1)->count.bad_ref, 1);
+	/* Pulls of the receiver say that nobody waits. */
+	op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
+	finish(&p, &s, &r);
+	assert_false(p.ep[0].msg->crowd);
+	assert_false(announced(&p, 3));
+	p.ep[0].msg->crowd = true;
+	assert_true(announced(&p, 4));
+	assert_false(announced(&p, 5));
+	/* Numbers have the last word. */
+	p.ep[0].msg->crowd = true;
+	mw_of(&p, 0)->conf.model.rndv_thresh = 6000;
+	assert_false(announced(&p, 6));
+	mw_of(&p, 0)->conf.model.rndv_thresh = WEFT_CONF_AUTO;
+	/* A window that fell to less than a quarter of the message, and to half of what it was. */
+	p.ep[0].msg->crowd = false;
+	p.ep[0].msg->lanes[0].room = p.ep[0].msg->lanes[0].room_most = 1000;
+	assert_false(announced(&p, 7));
+	p.ep[0].msg->lanes[0].room_most = 2000;
+	p.ep[0].msg->lanes[0].room = 1000;
+	assert_true(announced(&p, 8));
+	pair_close(&p);
+}
+
 static void a_pull_of_an_eager_message_is_refused(void **state)
 {
 	struct op s;
@@ -301,6 +356,7 @@ int main(void)
 		cmocka_unit_test(what_overtakes_the_connection_is_fetched_once_it_is_there),
 		cmocka_unit_test(what_is_asked_for_is_bounded_per_lane_and_per_worker),
 		cmocka_unit_test(stale_foreign_and_out_of_range_pulls_are_dropped_and_counted),
+		cmocka_unit_test(who_is_told_of_a_crowd_announces_until_it_is_over),
 		cmocka_unit_test(a_pull_of_an_eager_message_is_refused),
 		cmocka_unit_test(more_pulls_than_may_wait_fail_the_endpoint),
 		cmocka_unit_test(data_that_nobody_asked_for_is_dropped_and_counted),

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who asks next. Endpoints with something left to ask for are in one list:
+ *
+ *	fetching        may ask now, piece by piece in turn
+ *	fetching_later  when the worker's limit has room
+ *	a port's line   when the port's window has room
+ *
+ * or in none, while what they have outstanding fills their lanes: the next bytes put them back.
+ *
+ * Short messages, and ends of long ones, go before others, in a port's line and in an endpoint; but
+ * one piece of WEFT_RNDV_TURNS goes to the others, so nobody starves. Of a port's window no more is
+ * held by peers that deliver nothing: what is requested of them does not count when it is late, and
+ * until they deliver nothing further is requested over that lane.
+ */
+
+#include "core/worker.h"
+#include "rndv/rndv.h"
+
+bool weft_rndv_wants(const struct weft_rndv *r)
+{
+	return !TAILQ_EMPTY(&r->fetches[WEFT_RNDV_IS_SHORT]) ||
+	       !TAILQ_EMPTY(&r->fetches[WEFT_RNDV_IS_LONG]);
+}
+
+/* Which of two lines goes first? */
+static unsigned int first_of(uint32_t turns)
+{
+	return turns % WEFT_RNDV_TURNS == WEFT_RNDV_TURNS - 1 ? WEFT_RNDV_IS_LONG
+							      : WEFT_RNDV_IS_SHORT;
+}
+
+struct weft_fetch *weft_rndv_next_fetch(const struct weft_rndv *r)
+{
+	unsigned int first = first_of(r->turns);
+	struct weft_fetch *f = TAILQ_FIRST(&r->fetches[first]);
+
+	return f ? f : TAILQ_FIRST(&r->fetches[!first]);
+}
+
+/* ------------------------------------------------------------------ lists */
+
+void weft_rndv_unwant(struct weft_rndv *r)
+{
+	struct weft_rndv_worker *rw = r->me->mw->rndv;
+
+	switch (r->fetching) {
+	case WEFT_FETCHING_NOT:
+		return;
+	case WEFT_FETCHING:
+		TAILQ_REMOVE(&rw->fetching, r, fetching_link);
+		break;
+	case WEFT_FETCHING_LATER:
+		TAILQ_REMOVE(&rw->fetching_later, r, fetching_link);
+		break;
+	case WEFT_FETCHING_LINE:
+		TAILQ_REMOVE(&r->line->line[r->line_size], r, fetching_link);
+		r->line->waiting--;
+		rw->waiting--;
+		break;
+	}
+	r->me->mw->work--;
+	r->fetching = WEFT_FETCHING_NOT;
+}
+
+void weft_rndv_want(struct weft_rndv *r)
+{
+	if (r->me->failed || !weft_rndv_wants(r) || r->fetching == WEFT_FETCHING ||
+	    r->fetching == WEFT_FETCHING_LINE ||
+	    (r->fetching == WEFT_FETCHING_LATER && r->pulls.out))
+		return;
+	weft_rndv_unwant(r);
+	r->fetching = WEFT_FETCHING;
+	r->me->mw->work++;
+	TAILQ_INSERT_TAIL(&r->me->mw->rndv->fetching, r, fetching_link);
+}
+
+void weft_rndv_want_later(struct weft_rndv *r)
+{
+	if (r->pulls.stalled)
+		return;
+	r->fetching = WEFT_FETCHING_LATER;
+	r->me->mw->work++;
+	TAILQ_INSERT_TAIL(&r->me->mw->rndv->fetching_later, r, fetching_link);
+}
+
+void weft_rndv_want_port(struct weft_rndv *r, struct weft_rndv_port *p)
+{
+	struct weft_rndv_worker *rw = r->me->mw->rndv;
+
+	weft_rndv_unwant(r);
+	r->fetching = WEFT_FETCHING_LINE;
+	r->line = p;
+	r->line_size = TAILQ_EMPTY(&r->fetches[WEFT_RNDV_IS_SHORT]) ? WEFT_RNDV_IS_LONG
+								    : WEFT_RNDV_IS_SHORT;
+	TAILQ_INSERT_TAIL(&p->line[r->line_size], r, fetching_link);
+	r->me->mw->work++;
+	p->waiting++;
+	rw->waiting++;
+	rw->waits++;
+}
+
+/* ------------------------------------------------------------------ ports */
+
+void weft_rndv_port_lanes(struct weft_msg_ep *me)
+{
+	const struct weft_worker *w = me->mw->worker;
+
+	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
+		unsigned int lane = (unsigned int)__builtin_ctz(m);
+		const struct weft_lane_iface *iface = me->lanes[lane].lane_ep->iface;
+
+		/* What is outstanding counts where it was requested. */
+		if (me->rndv->lanes[lane].out || me->rndv->lanes[lane].late)
+			continue;
+		me->rndv->lanes[lane].port = NULL;
+		/* Where the receiving CPU moves the bytes there is no port to be overrun. */
+		for (unsigned int i = 0;
+		     i < w->num_ifaces && !(iface->attr.features & WEFT_LANE_F_MEMORY); i++) {
+			struct weft_rndv_port *p = &me->mw->rndv->ports[i];
+
+			if (w->ifaces[i] != iface)
+				continue;
+			if (p->pull.window == 0)
+				weft_pull_port_init(&p->pull, iface->attr.bandwidth);
+			weft_pull_port_rtt(&p->pull, me->lanes[lane].load[WEFT_DIR_RX].min_rtt_ns);
+			me->rndv->lanes[lane].port = p;
+		}
+	}
+}
+
+bool weft_rndv_port_shared(const struct weft_rndv *r, unsigned int lane)
+{
+	const struct weft_rndv_lane *l = &r->lanes[lane];
+
+	return l->port &&
+	       (l->port->waiting || r->turn == l->port || l->port->pull.users > (l->out ? 1u : 0u));
+}
+
+bool weft_rndv_port_full(const struct weft_rndv *r, unsigned int lane)
+{
+	const struct weft_rndv_lane *l = &r->lanes[lane];
+
+	if (!weft_rndv_port_shared(r, lane))
+		return false;
+	/* Nobody goes before those who wait. */
+	return (r->turn != l->port && l->port->waiting) ||
+	       !weft_pull_port_room(&l->port->pull, l->out == 0);
+}
+
+void weft_rndv_port_asked(struct weft_rndv *r, struct weft_ask *a)
+{
+	struct weft_rndv_lane *l = &r->lanes[a->lane];
+
+	a->port = l->port;
+	if (!a->port)
+		return;
+	weft_pull_port_rtt(&a->port->pull, r->me->lanes[a->lane].load[WEFT_DIR_RX].min_rtt_ns);
+	weft_pull_port_take(&a->port->pull, a->left, l->out == 0);
+	l->out += a->left;
+	TAILQ_INSERT_TAIL(&a->port->asks, a, port_link);
+}
+
+static void late(struct weft_rndv *r, struct weft_ask *a)
+{
+	struct weft_rndv_lane *l = &r->lanes[a->lane];
+
+	TAILQ_REMOVE(&a->port->asks, a, port_link);
+	l->out -= a->left;
+	weft_pull_port_done(&a->port->pull, a->left, l->out == 0);
+	l->late++;
+	a->late = true;
+	r->me->mw->rndv->lates++;
+}
+
+static void late_no_more(struct weft_rndv *r, struct weft_ask *a)
+{
+	struct weft_rndv_lane *l = &r->lanes[a->lane];
+
+	a->late = false;
+	l->late--;
+	weft_pull_port_take(&a->port->pull, a->left, l->out == 0);
+	l->out += a->left;
+	TAILQ_INSERT_TAIL(&a->port->asks, a, port_link);
+}
+
+void weft_rndv_port_came(struct weft_rndv *r, struct weft_ask *a, uint64_t bytes, bool good)
+{
+	struct weft_rndv_lane *l = &r->lanes[a->lane];
+
+	if (!a->port)
+		return;
+	if (a->late)
+		late_no_more(r, a);
+	l->out -= bytes;
+	weft_pull_port_done(&a->port->pull, bytes, l->out == 0);
+	if (good)
+		weft_pull_port_came(&a->port->pull, bytes, a->port->waiting,
+				    r->me->mw->worker->now);
+	if (bytes == a->left)
+		TAILQ_REMOVE(&a->port->asks, a, port_link);
+}
+
+/*
+ * Somebody waits: for whom? The oldest requests are looked at, those whose peer has delivered
+ * anything meanwhile last again.
+ */
+static void find_late(struct weft_rndv_port *p, uint64_t now)
+{
+	uint64_t most = weft_pull_port_late(&p->pull);
+	struct weft_ask *a;
+
+	weft_pull_port_came(&p->pull, 0, true, now);
+	for (unsigned int n = 0; n < WEFT_RNDV_TURNS && (a = TAILQ_FIRST(&p->asks)); n++) {
+		struct weft_rndv *r = a->fetch->me->rndv;
+		uint64_t moved = r->me->lanes[a->lane].load[WEFT_DIR_RX].moved;
+
+		if (now - a->given < most)
+			return;
+		if (now - moved >= most) {
+			late(r, a);
+			continue;
+		}
+		TAILQ_REMOVE(&p->asks, a, port_link);
+		TAILQ_INSERT_TAIL(&p->asks, a, port_link);
+	}
+}
+
+/* ------------------------------------------------------------------ whose turn */
+
+/* Has a lane of it over the port nothing outstanding? */
+static bool idle_at(const struct weft_rndv *r, const struct weft_rndv_port *p)
+{
+	for (uint32_t m = r->me->rndv_lanes; m; m &= m - 1) {
+		const struct weft_rndv_lane *l = &r->lanes[__builtin_ctz(m)];
+
+		if (l->port == p && l->out == 0)
+			return true;
+	}
+	return false;
+}
+
+static struct weft_rndv *next_in_line(struct weft_msg_worker *mw, struct weft_rndv_port *p)
+{
+	unsigned int first = first_of(p->turns);
+	struct weft_rndv *r = TAILQ_FIRST(&p->line[first]);
+
+	if (!r)
+		r = TAILQ_FIRST(&p->line[!first]);
+	if (!r)
+		return NULL;
+	if (!weft_pull_port_room(&p->pull, idle_at(r, p))) {
+		find_late(p, mw->worker->now);
+		if (!weft_pull_port_room(&p->pull, idle_at(r, p)))
+			return NULL;
+	}
+	p->turns++;
+	r->turn = p;
+	return r;
+}
+
+struct weft_rndv *weft_rndv_next(struct weft_msg_worker *mw, const struct weft_rndv *stuck)
+{
+	struct weft_rndv_worker *rw = mw->rndv;
+	struct weft_rndv *r = TAILQ_FIRST(&rw->fetching);
+
+	if (r && r != stuck)
+		return r;
+	for (unsigned int i = 0; rw->waiting && i < mw->worker->num_ifaces; i++) {
+		r = rw->ports[i].waiting ? next_in_line(mw, &rw->ports[i]) : NULL;
+		if (r)
+			return r;
+	}
+	r = TAILQ_FIRST(&rw->fetching_later);
+	return r && weft_share_free(&rw->pulls, mw->worker->now) ? r : NULL;
+}
