@@ -15,8 +15,8 @@
  *	mtu, parts                         the path's MTU changes: frames that are too long now
  *	slots, ack, retransmit, loss,      what is not acknowledged: frames kept, acknowledgements,
  *	rtt, flush                           sending again, loss, round trips
- *	cc, cc_fixed, cc_delay, cc_share   congestion control: the table of algorithms, a fixed
- *	                                     window, by delay, and by delay beside others
+ *	cc, cc_fixed, cc_delay,            congestion control: the table of algorithms, a fixed
+ *	cc_sample, cc_share                  window, by delay, its samples, by delay beside others
  *	multipath, path_rules, path_open,  several paths: the next one, bad ones, new ports;
  *	path_grow, path_trial                whether more help
  *	window                             what congestion control says, as the sender obeys it

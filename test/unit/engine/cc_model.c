@@ -50,7 +50,7 @@ static void push(struct line *l, struct event e)
 #define AWAY_MIN (1 * MS)
 #define AWAY_MAX (10 * MS)
 
-/* Each has one pause in each stretch of time, somewhere. @return when it ends; 0 = @p at is in none */
+/* Each has a pause in each stretch of time, somewhere. @return its end; 0 = @p at is in none */
 static uint64_t away(const struct model *m, unsigned int who, uint64_t at)
 {
 	uint64_t every = m->away_every + AWAY_MAX, nth, dice, from, until;
