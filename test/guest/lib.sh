@@ -223,8 +223,8 @@ perf_pair() {
 	return $rc
 }
 
-# cat_end END LANES ARGS...: weft-cat, END is server or client; at the end it compares number and CRC
-# of all bytes. What arrives is not kept.
+# cat_end END LANES ARGS...: weft-cat, END is server or client; at the end it compares number and
+# CRC of all bytes. What arrives is not kept.
 cat_end() {
 	local end=$1 lanes=$2
 	local -n end_eal=$1_eal
