@@ -74,8 +74,7 @@ class Bench:
                      '-v']
         out = pair([self.perf] + self.eal(self.a, srv, memory) + ['--'] + common,
                    [self.perf] + self.eal(self.b, cli, memory) + ['--'] + common + test_args
-                   + list(extra)
-                   + ['127.0.0.1'],
+                   + list(extra) + ['127.0.0.1'],
                    environ, environ, timeout=60)
         return csv_rows(out)[-1]
 
@@ -508,17 +507,11 @@ def m_shm(b):
     bench_shm.measure(b, at_least, at_most_more, report)
 
 
-def m_switch(b):
-    """weft-switch: what it adds to a memif hop, frames of a core, shares of 16 ports, 1 MiB"""
-    bench_switch.measure(b, report)
-
-
 MEASURES = {'table': m_table, 'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'shm': m_shm,
-            'switch': m_switch,
-            'virtio': m_virtio, 'rails': m_rails, 'unequal': m_unequal, 'cut': m_cut,
-            'striped-lat': m_striped_lat, 'memory': m_memory, 'flood': m_flood, 'soak': m_soak,
-            'multi-eager': m_multi_eager, 'sweep': m_sweep, 'sweep-rails': m_sweep_rails,
-            'select': m_select}
+            'switch': bench_switch.m_switch, 'virtio': m_virtio, 'rails': m_rails,
+            'unequal': m_unequal, 'cut': m_cut, 'striped-lat': m_striped_lat, 'memory': m_memory,
+            'flood': m_flood, 'soak': m_soak, 'multi-eager': m_multi_eager, 'sweep': m_sweep,
+            'sweep-rails': m_sweep_rails, 'select': m_select}
 
 
 def options():

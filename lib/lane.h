@@ -180,8 +180,7 @@ struct weft_lane_conf {
 	uint64_t keepalive_ns;       /**< WEFT_KEEPALIVE_INTERVAL */
 	unsigned int csum;           /**< enum weft_csum_mode */
 	unsigned int cc;             /**< WEFT_CC: enum weft_cc_number */
-	/** WEFT_WINDOW: bytes unacknowledged per lane_ep; 0 = driver's default */
-	size_t window;
+	size_t window;               /**< WEFT_WINDOW: bytes in flight; 0 = driver's default */
 	unsigned int paths;          /**< WEFT_PATHS: UDP source ports per lane; 0 = auto */
 	size_t frame_size;           /**< WEFT_FRAME_SIZE: 0 = from the port */
 	bool raw_ethertype;          /**< WEFT_ENCAP=ether */
@@ -193,10 +192,9 @@ struct weft_lane_conf {
 	const char *eal_args;        /**< WEFT_EAL_ARGS */
 	const char *ports;           /**< WEFT_PORTS */
 	const char *switch_path;     /**< WEFT_SWITCH: "auto", "off", or a path */
-	/** WEFT_RX_BUFS: receive buffers per iface; 0 = driver's default */
-	unsigned int rx_bufs;
-	bool zcopy;           /**< WEFT_ZCOPY */
-	unsigned int rx_intr; /**< WEFT_RX_INTR: 0 auto, 1 y, 2 n */
+	unsigned int rx_bufs;        /**< WEFT_RX_BUFS, per iface; 0 = driver's default */
+	bool zcopy;                  /**< WEFT_ZCOPY */
+	unsigned int rx_intr;        /**< WEFT_RX_INTR: 0 auto, 1 y, 2 n */
 };
 
 enum weft_csum_mode { WEFT_CSUM_AUTO, WEFT_CSUM_NONE, WEFT_CSUM_UDP, WEFT_CSUM_CRC32C };
