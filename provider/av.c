@@ -248,6 +248,8 @@ static int av_close(struct fid *fid)
 {
 	struct wfi_av *av = container_of(fid, struct wfi_av, av.fid);
 
+	if (wfi_domain_is_parents(av->domain))
+		return 0;
 	wfi_lock();
 	if (av->refs > 0) {
 		wfi_unlock();

@@ -106,6 +106,8 @@ static int cntr_close(struct fid *fid)
 {
 	struct wfi_cntr *cntr = container_of(fid, struct wfi_cntr, cntr.fid);
 
+	if (wfi_domain_is_parents(cntr->domain))
+		return 0;
 	wfi_lock();
 	if (cntr->refs > 0) {
 		wfi_unlock();

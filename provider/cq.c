@@ -59,6 +59,8 @@ static int cq_close(struct fid *fid)
 {
 	struct wfi_cq *cq = container_of(fid, struct wfi_cq, cq.fid);
 
+	if (wfi_domain_is_parents(cq->domain))
+		return 0;
 	wfi_lock();
 	if (cq->refs > 0) {
 		wfi_unlock();

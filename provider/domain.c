@@ -10,6 +10,7 @@
 #include "provider/cntr.h"
 #include "provider/cq.h"
 #include "provider/ep.h"
+#include "provider/fork.h"
 #include "provider/mr.h"
 #include "provider/op.h"
 #include "provider/process.h"
@@ -19,6 +20,8 @@ static int domain_close(struct fid *fid)
 {
 	struct wfi_domain *domain = container_of(fid, struct wfi_domain, domain.fid);
 
+	if (wfi_domain_is_parents(domain))
+		return 0;
 	if (domain->refs > 0)
 		return -FI_EBUSY;
 	if (domain->has_thread)
@@ -120,9 +123,13 @@ int wfi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 	domain->domain.ops = &domain_ops;
 	domain->domain.mr = &wfi_mr_ops;
 	domain->av_type = info->domain_attr ? info->domain_attr->av_type : FI_AV_UNSPEC;
-	wfi_lock_any();
-	rc = wfi_process_get();
-	wfi_unlock();
+	domain->generation = wfi.generation;
+	rc = wfi_fork_watch();
+	if (rc == 0) {
+		wfi_lock_any();
+		rc = wfi_process_get();
+		wfi_unlock();
+	}
 	if (rc < 0) {
 		free(domain);
 		return rc;

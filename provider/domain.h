@@ -8,14 +8,22 @@
 
 #include <stdbool.h>
 
+#include "provider/process.h"
 #include "provider/provider.h"
 
 struct wfi_domain {
 	struct fid_domain domain;
-	unsigned int refs; /**< objects of it */
-	bool has_thread;   /**< it asked for FI_PROGRESS_AUTO */
+	unsigned int refs;       /**< objects of it */
+	bool has_thread;         /**< it asked for FI_PROGRESS_AUTO */
+	unsigned int generation; /**< of processes */
 	enum fi_av_type av_type;
 };
+
+/** It was opened before this process was forked (fork.h). */
+static inline bool wfi_domain_is_parents(const struct wfi_domain *domain)
+{
+	return domain->generation != wfi.generation;
+}
 
 int wfi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
 		    void *context);

@@ -159,6 +159,11 @@ struct wfi_ep *wfi_ep_find(unsigned int number)
 		       : NULL;
 }
 
+void wfi_eps_forked(void)
+{
+	memset(numbers, 0, sizeof(numbers));
+}
+
 static int ep_enable(struct wfi_ep *ep)
 {
 	int rc;
@@ -210,6 +215,8 @@ static int ep_close(struct fid *fid)
 {
 	struct wfi_ep *ep = ep_of_fid(fid);
 
+	if (wfi_domain_is_parents(ep->domain))
+		return 0;
 	wfi_lock();
 	if (ep->enabled) {
 		ep->enabled = false;

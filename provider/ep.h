@@ -45,6 +45,9 @@ int wfi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 /** The endpoint that has this number. Locked. @return NULL: there is none */
 struct wfi_ep *wfi_ep_find(unsigned int number);
 
+/** In a child of fork(): there are none. */
+void wfi_eps_forked(void);
+
 static inline struct wfi_ep *wfi_ep_of(struct fid_ep *ep)
 {
 	return container_of(ep, struct wfi_ep, ep);

@@ -167,6 +167,8 @@ static int eq_close(struct fid *fid)
 	struct wfi_eq *eq = container_of(fid, struct wfi_eq, eq.fid);
 	struct wfi_event *e;
 
+	if (eq->generation != wfi.generation)
+		return 0;
 	wfi_lock_any();
 	if (eq->refs > 0) {
 		wfi_unlock();
@@ -217,6 +219,7 @@ int wfi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_e
 		return rc;
 	}
 	STAILQ_INIT(&eq->events);
+	eq->generation = wfi.generation;
 	eq->wait_obj = attr ? attr->wait_obj : FI_WAIT_NONE;
 	eq->eq.fid.fclass = FI_CLASS_EQ;
 	eq->eq.fid.context = context;

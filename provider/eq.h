@@ -15,7 +15,8 @@ struct wfi_event;
 
 struct wfi_eq {
 	struct fid_eq eq;
-	unsigned int refs; /**< of address vectors and endpoints */
+	unsigned int refs;       /**< of address vectors and endpoints */
+	unsigned int generation; /**< of processes: fork.h */
 	enum fi_wait_obj wait_obj;
 	struct wfi_wait wait;
 	STAILQ_HEAD(, wfi_event) events;

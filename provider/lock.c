@@ -43,3 +43,12 @@ void wfi_unlock_alone(void)
 		atomic_store_explicit(&wfi_the_lock.alone, true, memory_order_release);
 	pthread_mutex_unlock(&wfi_the_lock.mutex);
 }
+
+void wfi_lock_forked(void)
+{
+	/* Relaxed: the child has one thread. */
+	atomic_store_explicit(&wfi_the_lock.alone, false, memory_order_relaxed);
+	atomic_store_explicit(&wfi_the_lock.inside, false, memory_order_relaxed);
+	wfi_the_lock.by_store = false;
+	pthread_mutex_init(&wfi_the_lock.mutex, NULL);
+}

@@ -34,6 +34,8 @@ extern struct wfi_lock wfi_the_lock;
 void wfi_lock_any(void);
 /** The end of wfi_lock_any(); whoever comes from now on serializes its calls. */
 void wfi_unlock_alone(void);
+/** In a child of fork(): another thread of the parent may have had it. */
+void wfi_lock_forked(void);
 /** With the lock: others may come from now on. */
 static inline void wfi_lock_shared(void)
 {

@@ -90,6 +90,13 @@ void wfi_ops_free(void)
 	num_closing = 0;
 }
 
+void wfi_ops_forked(void)
+{
+	chunks = NULL;
+	unused = NULL;
+	num_closing = 0;
+}
+
 /* ------------------------------------------------------------------ how they end */
 
 static struct wfi_completion *report(struct wfi_op *op, int error, int status)

@@ -71,5 +71,7 @@ void wfi_ops_close(struct wfi_ep *ep);
 unsigned int wfi_ops_closing(void);
 /** The pool; nothing is under way any more. */
 void wfi_ops_free(void);
+/** In a child of fork(): there is none. */
+void wfi_ops_forked(void);
 
 #endif /* WFI_OP_H */

@@ -154,6 +154,11 @@ void wfi_peers_forget(void)
 	}
 }
 
+void wfi_peers_forked(void)
+{
+	memset(table, 0, sizeof(table));
+}
+
 /* ------------------------------------------------------------------ connections */
 
 /*

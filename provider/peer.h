@@ -64,5 +64,7 @@ int wfi_peer_rkey(struct wfi_peer *peer, uint64_t key, struct weft_rkey **rkey);
 
 /** The worker goes, and its endpoints with it. Locked. */
 void wfi_peers_forget(void);
+/** In a child of fork(): there are none. */
+void wfi_peers_forked(void);
 
 #endif /* WFI_PEER_H */

@@ -111,6 +111,14 @@ void wfi_worker_put(void)
 	wfi.worker = NULL;
 }
 
+void wfi_process_forked(void)
+{
+	unsigned int generation = wfi.generation + 1, workers = wfi.worker_number;
+
+	wfi = (struct wfi_process){.generation = generation, .worker_number = workers};
+	wfi_lock_forked();
+}
+
 /* ------------------------------------------------------------------ errors */
 
 int wfi_errno(int status)

@@ -22,6 +22,7 @@ struct wfi_process {
 	struct weft_context *ctx;
 	struct weft_worker *worker; /**< NULL without endpoints */
 	unsigned int worker_number; /**< how many there have been */
+	unsigned int generation;    /**< of processes: a child of fork() has the next */
 };
 
 extern struct wfi_process wfi;
@@ -55,6 +56,9 @@ void wfi_process_put(void);
 int wfi_worker_get(void);
 /** One endpoint less. Locked. */
 void wfi_worker_put(void);
+
+/** In a child of fork(): all is the parent's, the lock included. */
+void wfi_process_forked(void);
 
 /** libfabric's error, positive, for a status of Weft's. */
 int wfi_errno(int status);

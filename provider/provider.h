@@ -14,6 +14,7 @@
  *	trywait.c         fi_trywait()
  *	thread.c          the thread that makes progress while the application computes
  *	peer.c            remote processes and the connection to each
+ *	fork.c            children of fork(), which begin with nothing
  *	domain.c          domains
  *	av.c              address vectors
  *	eq.c              event queues

@@ -128,3 +128,10 @@ void wfi_thread_stop(void)
 	}
 	pthread_mutex_unlock(&lifetime);
 }
+
+void wfi_thread_forked(void)
+{
+	pthread_mutex_init(&lifetime, NULL);
+	users = 0;
+	idle = (struct wfi_wait)WFI_WAIT_CLOSED;
+}

@@ -10,6 +10,8 @@
 
 /** One more user; not to be called with the lock of the process. @return 0 or a negative error */
 int wfi_thread_start(unsigned int interval_us);
+/** In a child of fork(), which has no such thread. */
+void wfi_thread_forked(void);
 /** One user less; waits for the thread's end. Not locked. */
 void wfi_thread_stop(void);
 

@@ -160,6 +160,11 @@ int wfi_wait_sleep(struct wfi_wait *wait, int timeout)
 	return 0;
 }
 
+void wfi_wait_forked(void)
+{
+	LIST_INIT(&sleepers);
+}
+
 /* ------------------------------------------------------------------ deadlines */
 
 static uint64_t now_ms(void)

@@ -51,6 +51,9 @@ void wfi_wait_signal(struct wfi_wait *wait);
  */
 int wfi_wait_sleep(struct wfi_wait *wait, int timeout);
 
+/** In a child of fork(): nobody sleeps. */
+void wfi_wait_forked(void);
+
 /* A time from now, in ms; negative: never. */
 struct wfi_deadline {
 	bool never;
