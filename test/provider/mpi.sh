@@ -101,6 +101,16 @@ dies() {
 	! pgrep -f "$public/mpi_ranks" >/dev/null && all_right p2p
 }
 
+# The same in MPI_Init(), when the provider is there.
+dies_early() {
+	local rc=0
+	mpi 4 "$public/mpi_ranks" die-early || rc=$?
+	cat "$dir/mpi.err" "$dir/mpi.out"
+	[ $rc != 0 ] && [ $rc != 124 ] || return 1
+	grep -q "exited on signal 9" "$dir/mpi.err" "$dir/mpi.out" || return 1
+	! pgrep -f "$public/mpi_ranks" >/dev/null
+}
+
 # two_jobs: at the same time on one host.
 two_jobs() {
 	local rc=0 pid
@@ -206,6 +216,7 @@ check "windows" all_right rma
 check "windows by remote memory and atomics" remote_memory
 check "a rank that computes" all_right compute
 check "a rank that dies" dies
+check "a rank that dies in MPI_Init()" dies_early
 check "two jobs at a time" two_jobs
 check "hpcc, verified" hpcc_verified
 check "a misspelt variable is named once" misspelt

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An MPI program of 2 to 16 ranks, each kind of communication with its answers compared:
- * mpi_ranks coll|p2p|threads|rma|compute|die. "N errors" is its last line; rank 0 prints it.
+ * An MPI program of 2 to 16 ranks, each kind of communication with its answers compared: mpi_ranks
+ * coll|p2p|threads|rma|compute|die|die-early. "N errors" is its last line; rank 0 prints it.
  */
 
+#include <link.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
@@ -332,12 +333,37 @@ static void die(void)
 	MPI_Recv(&c, 1, MPI_CHAR, ranks - 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+static int see_provider(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	return strstr(info->dlpi_name, "/libweft-fi.so") != NULL;
+}
+
+/* Ends the process inside MPI_Init(), when libfabric has loaded the provider. */
+static void *kill_early(void *arg)
+{
+	while (!dl_iterate_phdr(see_provider, NULL))
+		usleep(1000);
+	raise(SIGKILL);
+	return NULL;
+}
+
+static void die_early(void)
+{
+	const char *number = getenv("OMPI_COMM_WORLD_RANK");
+	pthread_t thread;
+
+	if (number && strcmp(number, "1") == 0)
+		pthread_create(&thread, NULL, kill_early, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "p2p";
 	int wanted, provided, all = 0;
 
 	wanted = strcmp(what, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+	if (strcmp(what, "die-early") == 0)
+		die_early();
 	MPI_Init_thread(&argc, &argv, wanted, &provided);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
