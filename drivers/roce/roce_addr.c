@@ -91,6 +91,8 @@ void weft_roce_gid_print(const uint8_t gid[16], char *buf, size_t size)
 /*
  * The 40 bytes before a datagram hold its IPv6 header, or in the last 20 of them its IPv4 header,
  * the first 20 being undefined. An IPv4 header that is whole (version, length, checksum) decides.
+ * From one queue pair of a device to another rdma_rxe sets neither checksum nor length, which are
+ * what the memory had, and the first 20 bytes are zeros.
  */
 static bool ipv4_whole(const uint8_t *ip)
 {
@@ -106,9 +108,16 @@ static bool ipv4_whole(const uint8_t *ip)
 	return sum == 0xffff;
 }
 
+static bool ipv4_same_device(const uint8_t *grh)
+{
+	static const uint8_t zeros[20];
+
+	return memcmp(grh, zeros, sizeof(zeros)) == 0 && grh[20] == 0x45;
+}
+
 static bool source_of(const uint8_t *grh, uint8_t gid[16])
 {
-	if (ipv4_whole(grh + 20)) {
+	if (ipv4_whole(grh + 20) || ipv4_same_device(grh)) {
 		memset(gid, 0, 10);
 		gid[10] = gid[11] = 0xff;
 		memcpy(gid + 12, grh + 20 + 12, 4);

@@ -360,6 +360,29 @@ static void a_datagram_tells_whence_it_comes(void **state)
 	assert_string_equal(gid, "fe80::9");
 }
 
+/* As rdma_rxe leaves the network header between queue pairs of one device: two MPI ranks, say. */
+static void a_datagram_of_the_same_device_has_no_checksum(void **state)
+{
+	struct weft_roce_ud_packet p;
+	size_t n = datagram(1, 33);
+	char gid[48];
+
+	(void)state;
+	memset(packet, 0, 20);
+	packet[20 + 2] = packet[20 + 3] = 0xa7; /* nor a length */
+	packet[20 + 10] = packet[20 + 11] = 0xa7;
+	assert_int_equal(weft_roce_ud_check(packet, n, &p), 0);
+	weft_roce_gid_print(p.gid, gid, sizeof(gid));
+	assert_string_equal(gid, "10.0.0.7");
+	/* What may be IPv6 is, without a checksum that says otherwise. */
+	packet[0] = 0x60;
+	packet[8] = 0xfe;
+	packet[9] = 0x80;
+	assert_int_equal(weft_roce_ud_check(packet, n, &p), 0);
+	weft_roce_gid_print(p.gid, gid, sizeof(gid));
+	assert_string_equal(gid, "fe80::4500:a7a7");
+}
+
 static void damaged_datagrams_are_refused(void **state)
 {
 	struct weft_roce_ud_packet p;
@@ -536,6 +559,7 @@ int main(void)
 		cmocka_unit_test(half_a_count_is_not_believed),
 		cmocka_unit_test(a_datagram_tells_whence_it_comes),
 		cmocka_unit_test(a_lane_may_be_silent_for_as_long_as_it_takes),
+		cmocka_unit_test(a_datagram_of_the_same_device_has_no_checksum),
 		cmocka_unit_test(damaged_datagrams_are_refused),
 		cmocka_unit_test(options_have_sane_defaults),
 		cmocka_unit_test(options_are_read_and_judged),
