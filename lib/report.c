@@ -7,8 +7,8 @@
 
 #include "core/endpoint.h"
 #include "core/worker.h"
-#include "msg/endpoint.h"
-#include "proto/ep_config.h"
+#include "msg/msg.h"
+#include "proto/proto.h"
 #include "roof.h"
 #include "weft_plan.h"
 

@@ -24,11 +24,10 @@
 
 #include "eal.h"
 #include "lane.h"
-#include "mock/rounds.h"
 #include "port/ethdev.h"
 
 #define THREADS 4
-#define ROUNDS test_rounds(100)
+#define ROUNDS 100
 
 struct job {
 	pthread_t thread;
