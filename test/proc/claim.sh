@@ -213,7 +213,7 @@ switch_refused() {
 	owner=$(program_pid "$server_pid")
 	timeout 60 "${switch[@]}" "$dir/two.sock" >"$dir/two" 2>&1 && return 1
 	cat "$dir/two"
-	grep -q "the uplink net_af_packet0 is in use by process $owner (weft-perf)" "$dir/two"
+	grep -q "the uplink net_af_packet0 is in use by process $owner (weft-" "$dir/two"
 }
 
 check "WEFT_PORTS: processes take a port each, and the third of two is told" ports_are_chosen
