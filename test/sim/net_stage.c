@@ -77,6 +77,9 @@ static struct sim_port *make_port(struct net_stage *s, unsigned int index, unsig
 	};
 	char name[16];
 
+	/* Behind several trunks it carries what they do. */
+	if (!index && s->conf.trunks)
+		p.bandwidth *= s->conf.trunks;
 	/* A few have what ports have by default; who receives from all has more under way. */
 	if (!index || s->conf.senders <= 8)
 		p.bufs = s->conf.ring > 1920 ? 2 * s->conf.ring + 255 : 4095;
