@@ -49,12 +49,13 @@ STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/shm']], [['drivers
 # What a stack sees of others besides: folders and files.
 API = ['lib/weft.h', 'lib/weft_msg.h', 'lib/weft_plan.h', 'lib/weft_rma.h']
 # wire_types.h: integers as the wire has them
-LANE = ['lib/lane.h', 'lib/lane_attr.h', 'lib/lane_boot.h', 'lib/lane_event.h']
+LANE = ['lib/lane.h', 'lib/lane_attr.h', 'lib/lane_boot.h', 'lib/lane_event.h',
+        'lib/lane_tap.h']
 DRIVER = ['lib/weft.h', 'lib/base', 'lib/core/wire_types.h'] + LANE
 SEES = {
     # the table of drivers
     'lib': ['drivers/self/self_lane.h', 'drivers/shm/shm_lane.h', 'drivers/self', 'drivers/shm',
-            'drivers/dpdk', 'drivers/roce'],
+            'drivers/dpdk', 'drivers/dpdk/capture', 'drivers/roce'],
     'drivers/self': DRIVER,
     'drivers/roce': DRIVER,
     'drivers/shm': DRIVER,
@@ -79,7 +80,7 @@ MANY_HEADERS = ['lib/base', 'lib/core', 'drivers/dpdk/frame', 'drivers/dpdk/port
 SHARED_HEADERS = ['drivers/dpdk/compat.h', 'drivers/dpdk/frame/frame.h',
                   'drivers/dpdk/frame/frame_port.h', 'drivers/dpdk/port/lane_opts.h',
                   'drivers/dpdk/port/switch_wire.h',
-                  'lib/core/wire_conn.h', 'lib/core/wire_types.h']
+                  'lib/core/wire_conn.h', 'lib/core/wire_types.h', 'lib/lane_tap.h']
 
 CIRCLE = 7    # files that need each other, inside a folder
 LENGTH = 600  # lines of a file

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "am/am.h"
+#include "core/lane_show.h"
 #include "dispatch.h"
 #include "rma/rma.h"
 #include "tag/tag.h"
@@ -105,6 +106,8 @@ int weft_worker_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t id, const 
 {
 	struct weft_ep *ep = lane_ep->user;
 
+	if (weft_lanes_are_shown())
+		weft_shown_recv(lane_ep, id, data, length);
 	if (__builtin_expect(!ep || id == WEFT_WIRE_WIREUP ||
 				     !(ep->lanes_up >> (lane_ep->index & 31) & 1),
 			     0))

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/context.h"
+#include "roof.h"
 #include "self/self_lane.h"
 #include "shm/shm_lane.h"
 #include "weft_build.h"
@@ -16,6 +17,7 @@
  * Weak: the library links, and has no raw lanes, while the driver's sources are not in the build.
  */
 extern const struct weft_lane_driver weft_dpdk_driver __attribute__((weak));
+#pragma weak weft_capture_messages
 #endif
 
 #if WEFT_HAVE_ROCE
@@ -64,6 +66,15 @@ const struct weft_lane_driver **weft_drivers_list(void)
 			list[n++] = driver_at(i);
 	pthread_mutex_unlock(&added_lock);
 	return list;
+}
+
+const struct weft_lane_tap_ops *weft_drivers_tap(void)
+{
+#if WEFT_HAVE_DPDK
+	return &weft_capture_messages;
+#else
+	return NULL;
+#endif
 }
 
 /* As WEFT_LANES and worker addresses have it. */

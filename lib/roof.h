@@ -8,8 +8,15 @@
 
 #include "core/worker.h"
 #include "lane.h"
+#include "lane_tap.h"
 
 /** What the worker tells its lanes' drivers about itself; report.c. */
 struct weft_lane_report weft_worker_report(struct weft_worker *w);
+
+/**
+ * What captures see of lanes that have no frames of their own: open() of it; drivers.c.
+ * @return NULL: this build captures nothing
+ */
+const struct weft_lane_tap_ops *weft_drivers_tap(void);
 
 #endif /* WEFT_ROOF_H */

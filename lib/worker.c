@@ -2,6 +2,7 @@
 /* Workers: opening their interfaces, a round of progress, their address, flush, the end. */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "heartbeat.h"
 #include "core/config.h"
 #include "core/context.h"
+#include "core/lane_show.h"
 #include "msg/msg.h"
 #include "core/lane_list.h"
 #include "base/log.h"
@@ -30,6 +32,8 @@
 static void worker_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev,
 			 int status, const char *text)
 {
+	if (ev == WEFT_LANE_EV_DOWN && weft_lanes_are_shown())
+		weft_shown_failed(lane_ep, text);
 	weft_wireup_event(arg, lane_ep, ev, status, text);
 }
 
@@ -64,6 +68,30 @@ static void left_out(struct weft_worker *w, const struct weft_lane_driver *drive
 	snprintf(name, sizeof(name), "%s:%.64s", driver->name, resource);
 	weft_log(level, "%s %s: %s", name, what, why);
 	weft_rails_missing(w, name, why);
+}
+
+/* For captures, where the lane has no frames that they see; what a worker tells itself is not. */
+static void open_tap(struct weft_worker *w, struct weft_lane_iface *iface)
+{
+	const struct weft_lane_tap_ops *ops = weft_drivers_tap();
+	char about[192];
+	struct weft_lane_tap_open params = {
+		.name = iface->name,
+		.about = about,
+		.speed = (uint64_t)(iface->attr.bandwidth * 8),
+		.platform = w->ctx->platform,
+		.conf = &w->ctx->conf->lane,
+	};
+
+	if (!ops || iface->driver->captures || iface->attr.features & WEFT_LANE_F_LOOPBACK)
+		return;
+	snprintf(about, sizeof(about),
+		 "message records of worker %016" PRIx64 ", messages of up to %zu bytes", w->id,
+		 iface->attr.max_bcopy > iface->attr.max_zcopy ? iface->attr.max_bcopy
+							       : iface->attr.max_zcopy);
+	if (!weft_lane_show_open(iface, ops, &params))
+		weft_info("%s: captures will not have its messages: no memory, or too many lanes",
+			  iface->name);
 }
 
 static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driver,
@@ -105,6 +133,7 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 		weft_lane_numbers_apply(numbers, &iface->attr);
 	iface->user = w;
 	w->ifaces[w->num_ifaces++] = iface;
+	open_tap(w, iface);
 	weft_iface_link_init(w, w->num_ifaces - 1);
 	weft_mem_iface_opened(w->ctx, iface);
 	/* Without its control channel it can still be reached over other lanes. */
@@ -186,6 +215,7 @@ static void close_last(struct weft_worker *w)
 
 	weft_mem_iface_closing(w->ctx, iface);
 	w->num_ifaces--;
+	weft_lane_show_close(iface);
 	iface->ops->close(iface);
 }
 
@@ -198,10 +228,10 @@ static void tell_of_capture(const struct weft_worker *w)
 	if (!file)
 		return;
 	for (i = 0; i < w->num_ifaces; i++)
-		if (w->ifaces[i]->driver->captures)
+		if (w->ifaces[i]->driver->captures || weft_lane_is_known(w->ifaces[i]))
 			return;
-	weft_warn("WEFT_CAPTURE: nothing is written (%s): only raw lanes are captured, and there "
-		  "are none",
+	weft_warn("WEFT_CAPTURE: nothing is written (%s): there is no lane whose frames or "
+		  "messages could be captured",
 		  file);
 }
 

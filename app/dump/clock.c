@@ -6,6 +6,8 @@
  * both ways. Least values of stretches of time, where there is a second and more of them, tell how
  * it grows.
  *
+ * Processes of one host have one clock: records of lanes through shared memory say that two are.
+ *
  * Frames are sampled by a hash, so all captures have the same ones, in bounded memory: when there
  * are too many every second one is forgotten.
  */
@@ -15,6 +17,7 @@
 #include <string.h>
 
 #include "common/cli.h"
+#include "dump/record.h"
 #include "dump/trace.h"
 
 #define SAMPLES (1u << 17)
@@ -24,6 +27,7 @@
 struct sighting {
 	uint64_t id, time;
 	uint8_t file, way;
+	bool host; /* of a lane inside of one host, which has one clock */
 };
 
 struct sightings {
@@ -58,7 +62,8 @@ static void thin(struct sightings *all)
 	all->num = n;
 }
 
-static void see(struct sightings *all, const struct dump_frame *frame, const struct dump_view *v)
+static void see(struct sightings *all, const struct dump_frame *frame, const struct dump_view *v,
+		bool host)
 {
 	uint64_t id = id_of(v->hdr);
 
@@ -69,7 +74,7 @@ static void see(struct sightings *all, const struct dump_frame *frame, const str
 	/* Full of one id: somebody has made frames to that end. */
 	if ((id & all->mask) || all->num == SAMPLES)
 		return;
-	all->s[all->num++] = (struct sighting){id, frame->time, frame->file, frame->way};
+	all->s[all->num++] = (struct sighting){id, frame->time, frame->file, frame->way, host};
 }
 
 static int look_through(const char *name, uint8_t index, struct sightings *all)
@@ -86,8 +91,9 @@ static int look_through(const char *name, uint8_t index, struct sightings *all)
 	}
 	while (dump_file_next(file, &frame)) {
 		dump_decode(&frame, &view);
-		if (view.what == DUMP_LANE)
-			see(all, &frame, &view);
+		if (view.what == DUMP_LANE || dump_record_is_unique(&view))
+			see(all, &frame, &view,
+			    frame.record && !strncmp(file->iface[frame.iface].lane, "shm:", 4));
 	}
 	dump_file_close(file);
 	return APP_OK;
@@ -113,6 +119,7 @@ struct stretch {
 struct two {
 	struct stretch s[STRETCHES], all;
 	uint64_t from, to;
+	bool host;
 };
 
 static void least(struct stretch *s, unsigned int dir, int64_t d)
@@ -141,6 +148,7 @@ static void each_pair(const struct sightings *all, uint8_t a, uint8_t b, struct 
 			continue;
 		if (!((x->file == b && y->file == a) || (x->file == a && y->file == b)))
 			continue;
+		two->host = two->host || x->host;
 		dir = y->file == b;
 		at = x->file == a ? x->time : y->time;
 		d = dir ? (int64_t)(y->time - x->time) : (int64_t)(x->time - y->time);
@@ -195,6 +203,11 @@ static bool compare(const struct sightings *all, uint8_t a, uint8_t b, struct tr
 	each_pair(all, a, b, &two, false);
 	if (!two.all.has[0] && !two.all.has[1])
 		return false;
+	/* Shared memory takes as long as the cores are busy, which says nothing of clocks. */
+	if (two.host) {
+		*clock = (struct trace_clock){.known = true, .at = two.from};
+		return true;
+	}
 	if (!middle(&two.all, &ahead)) /* one way only: as if it took no time */
 		ahead = two.all.has[0] ? two.all.least[0] : -two.all.least[1];
 	*clock = (struct trace_clock){.known = true, .offset = ahead};

@@ -5,6 +5,7 @@
 #include <rte_arp.h>
 
 #include "drivers/dpdk/frame/csum.h"
+#include "dump/record.h"
 #include "dump/shape.h"
 
 #define VLAN_ID 0xfff
@@ -247,6 +248,10 @@ void dump_decode(const struct dump_frame *frame, struct dump_view *v)
 	const char *why;
 
 	*v = (struct dump_view){.what = DUMP_OTHER};
+	if (frame->record) {
+		dump_record(frame, v);
+		return;
+	}
 	if (!outer(&c, v))
 		return;
 	v->what = DUMP_LANE;
@@ -263,6 +268,8 @@ bool dump_msg_next(const struct dump_view *v, uint32_t *at, struct dump_msg *msg
 	const struct weft_frame_msg *m = (const struct weft_frame_msg *)(v->body + *at);
 	uint32_t left;
 
+	if (v->what == DUMP_RECORD)
+		return dump_is_message(v) && dump_record_message(v, at, msg);
 	if (v->what != DUMP_LANE || v->hdr->type != WEFT_FRAME_DATA ||
 	    *at + sizeof(*m) > v->body_cap)
 		return false;

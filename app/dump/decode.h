@@ -13,13 +13,15 @@
 
 #include "core/wire.h"
 #include "drivers/dpdk/frame/frame.h"
+#include "lane_tap.h"
 #include "dump/file.h"
 
 enum dump_what {
 	DUMP_OTHER, /**< none of ours: ARP, other protocols, UDP without the magic */
 	DUMP_ARP,
 	DUMP_LANE,
-	DUMP_WRONG, /**< a lane frame that is not as doc/wire.md says */
+	DUMP_RECORD, /**< a message record (lib/lane_tap.h) of a lane without frames */
+	DUMP_WRONG,  /**< a lane frame, or a record, that is not as doc/wire.md says */
 };
 
 struct dump_view {
@@ -43,11 +45,24 @@ struct dump_view {
 	uint32_t body_len; /**< as the frame had it */
 	uint32_t body_cap; /**< of it that is there */
 	const struct rte_arp_hdr *arp;
+	/**
+	 * DUMP_RECORD, and DUMP_WRONG when all of it is there; else NULL. @p body is the message,
+	 * or the native operation. @p hdr is @p made then: what a DATA frame with this message
+	 * would name it by, the same at both ends
+	 */
+	const struct weft_record_head *record;
+	struct weft_frame_hdr made;
 };
 
 void dump_decode(const struct dump_frame *frame, struct dump_view *view);
 
-/** A message of a DATA frame. */
+/** Is it a record of a message, and not of a native operation? */
+static inline bool dump_is_message(const struct dump_view *v)
+{
+	return v->what == DUMP_RECORD && v->record->kind == WEFT_RECORD_MESSAGE;
+}
+
+/** A message of a DATA frame, or of a record. */
 struct dump_msg {
 	uint8_t id;
 	uint32_t len;        /**< as the frame had it */

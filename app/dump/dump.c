@@ -196,10 +196,13 @@ bool dump_file_complain(const struct dump_file *file)
 {
 	if (file->why[0])
 		cli_error("%s; %" PRIu64 " frames before it are read", file->why, file->frames);
-	if (file->dropped)
-		cli_error("%s: its writer has lost %" PRIu64 " frames", file->name, file->dropped);
+	if (dump_file_dropped(file))
+		cli_error("%s: its writer has lost %" PRIu64 " frames", file->name,
+			  dump_file_dropped(file));
 	if (file->foreign)
-		cli_error("%s: %" PRIu64 " frames of interfaces that are not Ethernet are left out",
+		cli_error("%s: %" PRIu64
+			  " frames of interfaces that are neither Ethernet nor message records are "
+			  "left out",
 			  file->name, file->foreign);
 	return file->why[0] != '\0';
 }

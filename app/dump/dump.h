@@ -9,6 +9,7 @@
  *	dump/filter.c       tcpdump's filter expressions
  *	dump/progress.c     how far a large file has been read
  *	dump/decode.c       a frame becomes a view: what is where, what is wrong
+ *	dump/record.c       a message record becomes a view, too
  *	dump/shape_frame.c  tables of the fields of lane frames
  *	dump/shape_msg.c    tables of the fields of messages, wire-up, records
  *	dump/walk.c         goes through a frame by these tables

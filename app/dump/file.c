@@ -8,6 +8,8 @@
 
 #include <pcap/pcap.h>
 
+#include "lane_tap.h"
+
 #define BUFFER (256u << 10)
 #define PCAPNG_FIRST 0x0a
 
@@ -36,6 +38,7 @@ static int open_pcap(struct dump_file *file, char *why, size_t why_len)
 	snprintf(file->iface[0].name, sizeof(file->iface[0].name), "0");
 	dump_iface_lane(&file->iface[0]);
 	file->iface[0].ethernet = pcap_datalink(file->pcap) == DLT_EN10MB;
+	file->iface[0].records = pcap_datalink(file->pcap) == WEFT_RECORD_LINKTYPE;
 	return 0;
 }
 
@@ -111,6 +114,19 @@ static bool pcap_one(struct dump_file *file, struct dump_frame *frame)
 	return true;
 }
 
+uint64_t dump_file_dropped(const struct dump_file *file)
+{
+	uint64_t sum = file->dropped_before;
+	const struct dump_iface *i;
+	unsigned int n;
+
+	for (n = 0; n < file->num_ifaces; n++) {
+		i = &file->iface[n];
+		sum += i->dropped > i->told ? i->dropped : i->told;
+	}
+	return sum;
+}
+
 bool dump_file_next(struct dump_file *file, struct dump_frame *frame)
 {
 	for (;;) {
@@ -120,7 +136,8 @@ bool dump_file_next(struct dump_file *file, struct dump_frame *frame)
 			return false;
 		frame->number = ++file->frames;
 		frame->file = file->index;
-		if (file->iface[frame->iface].ethernet)
+		frame->record = file->iface[frame->iface].records;
+		if (frame->record || file->iface[frame->iface].ethernet)
 			return true;
 		file->foreign++;
 	}

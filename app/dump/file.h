@@ -30,16 +30,19 @@ struct dump_frame {
 	uint16_t iface;
 	uint8_t file; /**< number of the capture, as the command line has them */
 	uint8_t way;  /**< enum dump_way */
+	bool record;  /**< a message record (lib/lane_tap.h), not an Ethernet frame */
 };
 
 struct dump_iface {
 	char name[96]; /**< printable */
 	char lane[48]; /**< its first word */
 	bool ethernet;
+	bool records;        /**< message records of a lane without frames */
 	uint32_t snaplen;    /**< 0 = none */
 	uint64_t per_second; /**< units of time; 0 = ns */
 	int64_t offset;      /**< s */
-	uint64_t dropped;    /**< that the writer says it has lost */
+	uint64_t dropped;    /**< that its statistics say were lost, in all */
+	uint64_t told;       /**< that its frames say were lost before them */
 };
 
 struct dump_file {
@@ -54,8 +57,8 @@ struct dump_file {
 	size_t room;
 	uint64_t at; /**< bytes read so far */
 	uint64_t frames;
-	uint64_t dropped; /**< records that the writer says it has lost */
-	uint64_t foreign; /**< frames of interfaces that are not Ethernet */
+	uint64_t dropped_before; /**< lost, as the writer says, in sections before this one */
+	uint64_t foreign;        /**< frames of interfaces that are neither Ethernet nor records */
 	unsigned int num_ifaces;
 	struct dump_iface iface[DUMP_IFACES];
 	char why[300]; /**< damaged: what and where; "" = whole so far */
@@ -68,6 +71,11 @@ void dump_iface_lane(struct dump_iface *iface);
 struct dump_file *dump_file_open(const char *name, uint8_t index, char *why, size_t why_len);
 /** @return whether there is one; after the last one file->why says whether the file was whole */
 bool dump_file_next(struct dump_file *file, struct dump_frame *frame);
+/**
+ * Frames that the writer says it has lost, so far: by what stands at frames, or by statistics of
+ * interfaces, which have all of them.
+ */
+uint64_t dump_file_dropped(const struct dump_file *file);
 void dump_file_close(struct dump_file *file);
 
 /* dump/pcapng.c */

@@ -34,6 +34,9 @@ bool dump_filter_takes(const struct dump_filter *filter, const struct dump_frame
 {
 	const struct pcap_pkthdr head = {.caplen = frame->caplen, .len = frame->len};
 
+	/* An expression is of frames. */
+	if (frame->record)
+		return false;
 	return pcap_offline_filter(&filter->program, &head, frame->data) != 0;
 }
 

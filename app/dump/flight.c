@@ -16,6 +16,7 @@
 #define JUMP 65536       /* acknowledged at once: the capture has lost what was between */
 
 struct flight {
+	uint64_t entered;     /* of a record: when it was seen first */
 	uint64_t first, sent; /* first and last time that it went out; 0 = not seen */
 	uint32_t flow, seq, len, ts, next, link;
 	uint32_t order, outs; /* of the first transmission; how many there were */
@@ -23,6 +24,7 @@ struct flight {
 	bool live;   /* not acknowledged */
 	bool listed; /* the table has it: until all before it are acknowledged, too */
 	bool out, here, again, resent;
+	bool record; /* of a message record: nobody acknowledges it */
 	bool by_ack; /* it went out again because later ones were acknowledged */
 };
 
@@ -68,26 +70,31 @@ static struct flight *find(const struct trace_follow *fo, uint32_t flow, uint32_
 
 /* ---- what happens to messages --------------------------------------------------------------- */
 
-static void record(struct trace_follow *fo, const struct msg *m, const struct msg_link *l,
-		   const struct flight *e, uint64_t time, uint8_t way, bool acked)
+void flight_note(struct trace_follow *fo, const struct msg *m, const struct msg_event *event)
 {
 	struct msg_watch *w = &fo->watch[m->watched];
 
 	if (m->watched == MSG_WATCHED)
 		return;
-	if (w->num_events == MSG_EVENTS) {
+	if (w->num_events == MSG_EVENTS)
 		w->missed++;
-		return;
-	}
-	w->event[w->num_events++] = (struct msg_event){.time = time,
-						       .offset = l->offset,
-						       .flow = e->flow,
-						       .seq = e->seq,
-						       .bytes = l->bytes,
-						       .way = way,
-						       .kind = l->kind,
-						       .again = e->resent,
-						       .acked = acked};
+	else
+		w->event[w->num_events++] = *event;
+}
+
+static void record(struct trace_follow *fo, const struct msg *m, const struct msg_link *l,
+		   const struct flight *e, uint64_t time, uint8_t way, bool acked)
+{
+	flight_note(fo, m,
+		    &(struct msg_event){.time = time,
+					.offset = l->offset,
+					.flow = e->flow,
+					.seq = e->seq,
+					.bytes = l->bytes,
+					.way = way,
+					.kind = l->kind,
+					.again = e->resent,
+					.acked = acked});
 }
 
 /* Something of a message is at its receiver. */
@@ -242,6 +249,13 @@ static void forget(struct trace_follow *fo, struct flight *e)
 	e->listed = false;
 }
 
+/* A record of sending whose other end nobody has captured: it is there when it was sent. */
+static void settle(struct trace *t, struct flight *e)
+{
+	if (e->record && e->live && !e->here)
+		arrives(t, e, e->first, DUMP_OUT, false, false);
+}
+
 void flight_retire(struct trace *t)
 {
 	struct trace_follow *fo = t->follow;
@@ -250,6 +264,7 @@ void flight_retire(struct trace *t)
 	if (fo->tail == fo->head)
 		return;
 	fo->tail++;
+	settle(t, e);
 	if (e->listed)
 		forget(fo, e);
 	let_go(t, e, t->now);
@@ -260,7 +275,7 @@ void flight_end(struct trace *t)
 	uint32_t i;
 
 	for (i = 0; i < t->num_flows; i++)
-		t->flow[i].open_frames = t->flow[i].flight_frames;
+		t->flow[i].open_frames = t->flow[i].record ? 0 : t->flow[i].flight_frames;
 	while (t->follow->tail != t->follow->head)
 		flight_retire(t);
 }
@@ -385,6 +400,63 @@ void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame 
 	if (frame->way != DUMP_OUT && whole)
 		arrives(t, e, time, frame->way, false,
 			e->again && weft_get32(v->hdr->order) != e->order);
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+/* Those that have waited long enough for their other end. */
+static void settle_old(struct trace *t)
+{
+	struct trace_follow *fo = t->follow;
+	struct flight *e;
+
+	while (fo->tail != fo->head) {
+		e = &fo->flight[fo->tail % FLIGHTS];
+		if ((e->live || e->listed) && (!e->record || e->entered + TRACE_WAIT_NS > t->now))
+			return;
+		flight_retire(t);
+	}
+}
+
+static struct flight *enter_record(struct trace *t, struct trace_flow *f, const struct dump_view *v,
+				   uint64_t time, uint8_t way)
+{
+	struct flight *e = enter(t, (uint32_t)(f - t->flow), v, v->body_len);
+
+	e->record = true;
+	e->entered = time;
+	e->link = follow_messages(t, f, v, time, way);
+	return e;
+}
+
+/*
+ * One end's record and the other's are known by the message's header. Where a header comes again,
+ * without anything that tells it from the one before, it is another message.
+ */
+void flight_record(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
+		   const struct dump_view *v, uint64_t time)
+{
+	struct flight *e = find(t->follow, (uint32_t)(f - t->flow), weft_get32(v->hdr->seq));
+	bool in = frame->way == DUMP_IN;
+
+	if (e && ((e->here && e->out) || (in ? e->here : e->out))) {
+		settle(t, e);
+		forget(t->follow, e);
+		let_go(t, e, time);
+		e = NULL;
+	}
+	if (!e)
+		e = enter_record(t, f, v, time, frame->way);
+	if (!in && e->live) {
+		goes_out(t, f, e, 0, 0, time);
+		seen_out(t, e, time, frame->way);
+	}
+	e->out = e->out || !in;
+	if (in || f->alone) {
+		arrives(t, e, time, frame->way, false, false);
+		let_go(t, e, time);
+	}
+	settle_old(t);
 }
 
 /* ---- acknowledgements ----------------------------------------------------------------------- */

@@ -81,13 +81,19 @@ static struct trace_flow *add(struct trace *t, uint32_t *slot, const struct dump
 	*f = (struct trace_flow){.dst_conn = weft_get32(v->hdr->dst_conn),
 				 .token = weft_get32(v->hdr->token),
 				 .src_conn = weft_get16(v->hdr->src_conn),
-				 .src = trace_address(v->src_ip, v->src_mac),
-				 .dst = trace_address(v->dst_ip, v->dst_mac),
 				 .other = TRACE_NONE,
 				 .min_delay = INT64_MAX,
 				 .lost_min = UINT32_MAX,
 				 .parent = t->num_flows,
 				 .stride = 1};
+	if (!v->record) {
+		f->src = trace_address(v->src_ip, v->src_mac);
+		f->dst = trace_address(v->dst_ip, v->dst_mac);
+	} else {
+		f->record = true;
+		f->src = weft_get64(v->record->from);
+		f->dst = weft_get64(v->record->to);
+	}
 	f->rx_frames = rx_frames_of(t, f->dst_conn, f->token);
 	for (i = 0; i < WEFT_FRAME_PATHS_MAX; i++)
 		f->path[i].min_delay = INT64_MAX;
@@ -97,6 +103,8 @@ static struct trace_flow *add(struct trace *t, uint32_t *slot, const struct dump
 	f->gone = f->came + TRACE_SAMPLES;
 	*slot = t->num_flows++;
 	pair(t, *slot);
+	if (v->record)
+		stream_record(t, f, v->record);
 	return f;
 }
 
@@ -176,7 +184,9 @@ static void remember_port(struct trace_port *port, const struct dump_frame *fram
 static void sent(struct trace_flow *f, const struct dump_frame *frame, const struct dump_view *v,
 		 uint64_t time)
 {
-	if (!f->out.known)
+	if (v->record)
+		;
+	else if (!f->out.known)
 		memcpy(f->dst_mac, v->dst_mac, sizeof(f->dst_mac));
 	else if (memcmp(f->dst_mac, v->dst_mac, sizeof(f->dst_mac)) && !f->moved_at)
 		f->moved_at = time;
@@ -207,17 +217,18 @@ static void count(struct trace *t, struct trace_flow *f, const struct dump_frame
 {
 	struct trace_path *path = &f->path[v->hdr->path % WEFT_FRAME_PATHS_MAX];
 	uint64_t since = time > t->begin ? time - t->begin : 0;
+	uint32_t len = v->record ? v->body_len : frame->len;
 	bool again = v->flags & WEFT_FRAME_F_RETX;
 
 	while (since / t->interval >= TRACE_SERIES)
 		widen(t);
 	f->frames++;
-	f->bytes += frame->len;
+	f->bytes += len;
 	f->again += again;
 	path->frames++;
-	path->bytes += frame->len;
+	path->bytes += len;
 	path->again += again;
-	f->series.bytes[since / t->interval] += frame->len;
+	f->series.bytes[since / t->interval] += len;
 	f->series.again[since / t->interval] += again;
 }
 
@@ -234,6 +245,48 @@ static bool is_compared(struct trace_flow *f, uint64_t time)
 	return true;
 }
 
+static void seen(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
+		 const struct dump_view *v, uint64_t time)
+{
+	bool compared;
+
+	if (!f->frames)
+		f->first = time;
+	f->last = time;
+	if (frame->way == DUMP_IN)
+		remember_port(&f->in, frame);
+	else
+		sent(f, frame, v, time);
+	if (frame->way != DUMP_IN || !f->out.known)
+		count(t, f, frame, v, time);
+	compared = frame->way != DUMP_WAY_UNKNOWN && is_compared(f, time);
+	if (compared && !f->record)
+		trace_fate(t, f, frame, v, time);
+	follow_frame(t, f, frame, v, time);
+}
+
+static void record(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
+		   uint64_t time)
+{
+	struct trace_flow *f;
+	struct dump_msg m;
+	uint32_t at = 0;
+
+	/* While nobody knows which lane it is there is only wire-up, which says who they are. */
+	if (v->record->lane == WEFT_RECORD_NO_LANE) {
+		if (dump_msg_next(v, &at, &m) && m.id == WEFT_WIRE_WIREUP)
+			stream_learn(t, &m);
+		return;
+	}
+	f = flow_of(t, v);
+	if (!f)
+		return;
+	if (dump_is_message(v))
+		seen(t, f, frame, v, time);
+	else
+		follow_native(t, f, frame, v, time);
+}
+
 void trace_frame(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
 		 uint64_t time)
 {
@@ -246,22 +299,12 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 		f = flow_of(t, v);
 	if (v->what == DUMP_LANE || v->what == DUMP_ARP)
 		trace_question(t, frame, v, time);
-	if (f) {
-		if (!f->frames)
-			f->first = time;
-		f->last = time;
-		if (frame->way == DUMP_IN)
-			remember_port(&f->in, frame);
-		else
-			sent(f, frame, v, time);
-		if (frame->way != DUMP_IN || !f->out.known)
-			count(t, f, frame, v, time);
-		if (frame->way != DUMP_WAY_UNKNOWN && is_compared(f, time))
-			trace_fate(t, f, frame, v, time);
-		follow_frame(t, f, frame, v, time);
-	} else if (v->what == DUMP_WRONG && frame->way == DUMP_IN) {
+	if (f)
+		seen(t, f, frame, v, time);
+	else if (v->what == DUMP_RECORD)
+		record(t, frame, v, time);
+	else if (v->what == DUMP_WRONG && frame->way == DUMP_IN)
 		trace_fate_changed(t, frame, time);
-	}
 	trace_host_record(t, frame, f, time);
 	trace_fate_judge(t, false);
 }

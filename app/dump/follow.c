@@ -550,6 +550,10 @@ void follow_frame(struct trace *t, struct trace_flow *f, const struct dump_frame
 	switch (v->hdr->type) {
 	case WEFT_FRAME_DATA:
 	case WEFT_FRAME_PART:
+		if (f->record) {
+			flight_record(t, f, frame, v, time);
+			break;
+		}
 		flight_ack(t, f, frame, v, time);
 		flight_data(t, f, frame, v, time);
 		break;

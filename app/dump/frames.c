@@ -132,8 +132,11 @@ static void addresses(FILE *out, const struct dump_view *v)
 			s[1], s[2], s[3], s[4], s[5], d[0], d[1], d[2], d[3], d[4], d[5]);
 }
 
-static const char *const what_names[] = {
-	[DUMP_OTHER] = "other", [DUMP_ARP] = "arp", [DUMP_LANE] = "lane", [DUMP_WRONG] = "wrong"};
+static const char *const what_names[] = {[DUMP_OTHER] = "other",
+					 [DUMP_ARP] = "arp",
+					 [DUMP_LANE] = "lane",
+					 [DUMP_RECORD] = "record",
+					 [DUMP_WRONG] = "wrong"};
 
 void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_frame *frame,
 		     const struct dump_view *view)
@@ -149,7 +152,7 @@ void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_
 	addresses(out, view);
 	if (view->what == DUMP_WRONG)
 		fprintf(out, " WRONG: %s", view->wrong);
-	else if (view->what != DUMP_LANE)
+	else if (view->what != DUMP_LANE && view->what != DUMP_RECORD)
 		fprintf(out, " %s", what_names[view->what]);
 	dump_walk(view, &t.sink);
 	if (view->hdr)
@@ -270,6 +273,7 @@ const char *dump_count(struct dump_counts *c, const struct dump_view *v)
 	uint32_t at = 0;
 
 	c->frames++;
+	c->records += v->what == DUMP_RECORD;
 	c->arp += v->what == DUMP_ARP;
 	c->other += v->what == DUMP_OTHER;
 	c->cut += v->cut;
@@ -327,6 +331,9 @@ void dump_counts_text(FILE *out, const struct dump_counts *c)
 		"%10" PRIu64 " frames, of them %" PRIu64 " wrong, %" PRIu64 " ARP, %" PRIu64
 		" others, %" PRIu64 " cut by the capture\n",
 		c->frames, c->wrong, c->arp, c->other, c->cut);
+	if (c->records)
+		fprintf(out, "%10" PRIu64 " of them are message records of lanes without frames\n",
+			c->records);
 	each_count(c, tell_text, out);
 }
 
@@ -341,6 +348,7 @@ static void tell_json(void *arg, uint64_t count, const char *what, const char *n
 void dump_counts_json(struct json *j, const struct dump_counts *c)
 {
 	json_number(j, "frames", c->frames);
+	json_number(j, "records", c->records);
 	json_number(j, "wrong", c->wrong);
 	json_number(j, "arp", c->arp);
 	json_number(j, "other", c->other);

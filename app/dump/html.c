@@ -56,7 +56,7 @@ static void captures(FILE *out, const struct report *r)
 		cell(out, r->file[i]->name);
 		cell(out, dump_time_text(r->trace->host[i].first, when, sizeof(when)));
 		number(out, (double)r->file[i]->frames, 0);
-		number(out, (double)r->file[i]->dropped, 0);
+		number(out, (double)dump_file_dropped(r->file[i]), 0);
 		number(out, (double)r->clock[i].offset / 1e3, 3);
 		number(out, r->clock[i].drift * 1e6, 3);
 		fputs("</tr>\n", out);

@@ -8,6 +8,7 @@
  *	dump/message.c   the table of open messages
  *	dump/follow.c    what the messages of a frame say of them
  *	dump/flight.c    frames from the first transmission to the acknowledgement
+ *	dump/native.c    native operations of lanes without frames
  *	dump/hist.c      quantiles of times
  */
 #ifndef DUMP_MESSAGE_H
@@ -196,9 +197,19 @@ void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame 
 /** What a frame of @p f acknowledges of the other direction. */
 void flight_ack(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		const struct dump_view *view, uint64_t time);
+/** A message record. */
+void flight_record(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
+		   const struct dump_view *view, uint64_t time);
+/** For the time line of @p m: bytes that a native operation over @p flow moves. */
+void flight_note(struct trace_follow *fo, const struct msg *m, const struct msg_event *e);
 void flight_end(struct trace *t);
 /** Makes room for links: the oldest frame goes. */
 void flight_retire(struct trace *t);
+
+/* dump/native.c */
+/** A record of a native operation. */
+void follow_native(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
+		   const struct dump_view *view, uint64_t time);
 
 /* dump/stream.c */
 uint32_t stream_of(const struct trace *t, uint32_t flow);
@@ -206,6 +217,10 @@ uint32_t stream_of(const struct trace *t, uint32_t flow);
 void stream_join(struct trace *t, uint32_t a, uint32_t b);
 /** May they be, though nothing names their endpoints? */
 bool stream_may_join(const struct trace *t, uint32_t a, uint32_t b);
+/** The first record of a flow: it says whose it is. */
+void stream_record(struct trace *t, struct trace_flow *f, const struct weft_record_head *r);
+/** A wire-up message: what workers are called. */
+void stream_learn(struct trace *t, const struct dump_msg *msg);
 /** A wire-up message of flow @p f. */
 void stream_wireup(struct trace *t, struct trace_flow *f, const struct dump_msg *msg);
 /** An IPv4 or MAC address. @return buf */

@@ -9,10 +9,11 @@
 
 #include "base/text.h"
 #include "dump/file.h"
+#include "lane_tap.h"
 
 enum { SECTION = 0x0a0d0d0a, INTERFACE = 1, SIMPLE = 3, STATISTICS = 5, PACKET = 6 };
 enum { OPT_END, IF_NAME = 2, IF_TSRESOL = 9, IF_TSOFFSET = 14 };
-enum { EPB_FLAGS = 2, EPB_DROPCOUNT = 4, ISB_IFDROP = 5 };
+enum { EPB_FLAGS = 2, EPB_DROPCOUNT = 4, ISB_IFDROP = 5, ISB_OSDROP = 7 };
 
 #define MAGIC 0x1a2b3c4du
 #define LINK_ETHERNET 1
@@ -168,6 +169,7 @@ static bool add_interface(struct dump_file *file, const struct block *b)
 	if (file->num_ifaces == DUMP_IFACES)
 		return damaged(file, "more than %u interfaces", DUMP_IFACES);
 	*i = (struct dump_iface){.ethernet = get16(file, b->data) == LINK_ETHERNET,
+				 .records = get16(file, b->data) == WEFT_RECORD_LINKTYPE,
 				 .snaplen = get32(file, b->data + 4),
 				 .per_second = 1000000};
 	snprintf(i->name, sizeof(i->name), "%u", file->num_ifaces);
@@ -224,7 +226,7 @@ static bool packet(struct dump_file *file, const struct block *b, struct dump_fr
 		if (code == EPB_FLAGS && len == 4)
 			frame->way = get32(file, data) & 3;
 		else if (code == EPB_DROPCOUNT && len == 8)
-			file->dropped += get64(file, data);
+			file->iface[iface].told += get64(file, data);
 	}
 	if (frame->way > DUMP_OUT)
 		frame->way = DUMP_WAY_UNKNOWN;
@@ -251,13 +253,16 @@ static void statistics(struct dump_file *file, const struct block *b)
 	uint32_t at = 12, iface;
 	const uint8_t *data;
 	uint16_t code, len;
+	uint64_t sum = 0;
 
 	if (b->len < 12)
 		return;
 	iface = get32(file, b->data);
 	while (iface < file->num_ifaces && option(file, b, &at, &code, &len, &data))
-		if (code == ISB_IFDROP && len == 8)
-			file->iface[iface].dropped = get64(file, data);
+		if ((code == ISB_IFDROP || code == ISB_OSDROP) && len == 8)
+			sum += get64(file, data);
+	if (iface < file->num_ifaces)
+		file->iface[iface].dropped = sum;
 }
 
 bool dump_pcapng_next(struct dump_file *file, struct dump_frame *frame)
@@ -266,9 +271,11 @@ bool dump_pcapng_next(struct dump_file *file, struct dump_frame *frame)
 	bool found = false;
 
 	while (!found && read_block(file, &b)) {
-		if (b.type == SECTION)
+		if (b.type == SECTION) {
+			file->dropped_before = dump_file_dropped(file);
 			file->num_ifaces = 0;
-		else if (b.type == INTERFACE && !add_interface(file, &b))
+		}
+		if (b.type == INTERFACE && !add_interface(file, &b))
 			return false;
 		else if (b.type == STATISTICS)
 			statistics(file, &b);

@@ -9,6 +9,13 @@
 
 static struct trace_anomaly found[TRACE_ANOMALIES];
 
+static const char *const native_names[WEFT_RECORD_KINDS] = {
+	[WEFT_RECORD_READ] = "reads",
+	[WEFT_RECORD_WRITE] = "writes",
+	[WEFT_RECORD_ADD] = "additions",
+	[WEFT_RECORD_CSWAP] = "comparisons",
+};
+
 const char *report_port_name(const struct report *r, const struct trace_port *p)
 {
 	return p->known ? r->file[p->file]->iface[p->iface].name : "?";
@@ -74,8 +81,26 @@ static void paths_text(FILE *out, const struct trace_flow *f)
 	}
 }
 
+/* A lane without frames, by message records. */
+static void record_text(FILE *out, const struct report *r, const struct trace_flow *f)
+{
+	unsigned int i;
+
+	fprintf(out, "    %s > %s: %" PRIu64 " messages in records, %" PRIu64 " bytes, %.2f MB/s\n",
+		report_port_name(r, &f->out), report_port_name(r, &f->in), f->frames, f->bytes,
+		report_rate(f));
+	for (i = WEFT_RECORD_READ; i < WEFT_RECORD_KINDS; i++)
+		if (f->natives[i])
+			fprintf(out, "        native: %" PRIu64 " %s, %" PRIu64 " bytes\n",
+				f->natives[i], native_names[i], f->native_bytes[i]);
+}
+
 static void flow_text(FILE *out, const struct report *r, const struct trace_flow *f)
 {
+	if (f->record) {
+		record_text(out, r, f);
+		return;
+	}
 	fprintf(out,
 		"    %s > %s: %" PRIu64 " frames, %" PRIu64 " bytes, %.2f MB/s, %" PRIu64
 		" sent again",
@@ -342,6 +367,10 @@ static void flow_json(struct json *j, const struct report *r, const struct trace
 	json_number(j, "frames", f->frames);
 	json_number(j, "bytes", f->bytes);
 	json_real(j, "rate_mb_s", report_rate(f));
+	json_number(j, "records", f->record);
+	for (unsigned int i = WEFT_RECORD_READ; i < WEFT_RECORD_KINDS; i++)
+		if (f->natives[i])
+			json_number(j, native_names[i], f->native_bytes[i]);
 	json_number(j, "sent_again", f->again);
 	flight_json(j, f);
 	if (f->judged) {
@@ -383,7 +412,7 @@ static void clocks_json(struct json *j, const struct report *r)
 		json_begin(j, NULL, '{');
 		json_text(j, "file", r->file[i]->name);
 		json_number(j, "frames", r->file[i]->frames);
-		json_number(j, "lost_by_writer", r->file[i]->dropped);
+		json_number(j, "lost_by_writer", dump_file_dropped(r->file[i]));
 		json_real(j, "clock_us", (double)r->clock[i].offset / 1e3);
 		json_real(j, "drift_ppm", r->clock[i].drift * 1e6);
 		if (r->file[i]->why[0])

@@ -151,6 +151,23 @@ static void say_whose(struct trace *t, struct trace_flow *f, const uint64_t work
 	}
 }
 
+void stream_record(struct trace *t, struct trace_flow *f, const struct weft_record_head *r)
+{
+	uint64_t worker[2] = {weft_get64(r->from), weft_get64(r->to)};
+
+	f->lane = r->lane;
+	say_whose(t, f, worker, weft_get32(r->conn_sn));
+}
+
+void stream_learn(struct trace *t, const struct dump_msg *msg)
+{
+	const struct weft_wire_wireup *w = (const void *)msg->data;
+
+	if (msg->cap >= sizeof(*w) && w->major == WEFT_WIRE_MAJOR &&
+	    (w->type == WEFT_WIREUP_REQ || w->type == WEFT_WIREUP_ADDRESS))
+		look_for_name(t, msg);
+}
+
 void stream_wireup(struct trace *t, struct trace_flow *f, const struct dump_msg *msg)
 {
 	const struct weft_wire_wireup *w = (const void *)msg->data;
@@ -159,8 +176,7 @@ void stream_wireup(struct trace *t, struct trace_flow *f, const struct dump_msg 
 
 	if (msg->cap < sizeof(*w) || w->major != WEFT_WIRE_MAJOR)
 		return;
-	if (w->type == WEFT_WIREUP_REQ || w->type == WEFT_WIREUP_ADDRESS)
-		look_for_name(t, msg);
+	stream_learn(t, msg);
 	if (f->named || !of_this_lane(w))
 		return;
 	worker[0] = back[1] = weft_get64(w->src_worker);

@@ -75,8 +75,10 @@ struct trace_series {
 struct trace_flow {
 	uint32_t dst_conn, token;
 	uint16_t src_conn;
-	uint64_t src, dst; /**< addresses: IPv4, or MAC with its top bit set */
-	uint32_t other;    /**< the other direction, or TRACE_NONE */
+	bool record; /**< a lane without frames, by message records */
+	/** addresses: IPv4, or MAC with its top bit set; of records the workers */
+	uint64_t src, dst;
+	uint32_t other; /**< the other direction, or TRACE_NONE */
 	struct trace_port out, in;
 	uint8_t dst_mac[6];     /**< that its sender writes */
 	uint64_t moved_at;      /**< it wrote another one; 0 = never */
@@ -119,6 +121,8 @@ struct trace_flow {
 	uint64_t acked_at, sacked_at; /**< times of the newest acknowledgement, of one of some */
 	uint32_t sack_ack, sack_words;
 	uint64_t sack[WEFT_FRAME_SACK_WORDS];
+	/* dump/native.c: operations that the sender has posted, by what they are */
+	uint64_t natives[WEFT_RECORD_KINDS], native_bytes[WEFT_RECORD_KINDS];
 	uint32_t rx_frames; /**< that the receiver's ring holds, as its HELLO says; 0 = not seen */
 };
 

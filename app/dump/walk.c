@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "dump/record.h"
 
 #define TEXT_MAX 256
 
@@ -231,6 +232,11 @@ void dump_walk(const struct dump_view *v, struct dump_sink *sink)
 	const struct dump_shape *shape;
 	unsigned int i;
 
+	if (v->what == DUMP_RECORD) {
+		dump_record_walk(v, sink);
+		messages(v, sink);
+		return;
+	}
 	if (!v->hdr)
 		return;
 	fields(&dump_shape_header, &s, sink);

@@ -98,6 +98,13 @@ local wireup_records = {
 }
 local unknown = shape("unknown", "", "bytes")
 
+-- Message records: what lanes without frames of their own (shm, RoCE) carry.
+local record = shape("record", "magic x2 version d1 kind d1 am_id d1 lane d1 flags x2 length d4 " ..
+	"conn_sn d4 from x8 to x8")
+local native = shape("native", "offset d8 key x8 local x8 compare x8 ref_index d4 " ..
+	"ref_generation d4")
+local record_kinds = { "MESSAGE", "READ", "WRITE", "ADD", "CSWAP" }
+
 -- Messages: by their id.
 local messages = {
 	[1] = shape("wireup", "type d1 major d1 minor d1 lane d1 conn_sn d4 src_worker x8 " ..
@@ -143,6 +150,7 @@ local values = {
 	["weft.type"] = types,
 	["weft.wireup.type"] = wireup_types,
 	["weft.reset.reason"] = resets,
+	["weft.record.kind"] = record_kinds,
 	["weft.hello.csum"] = { [0] = "none", [1] = "udp", [2] = "crc32c" },
 	["weft.amo.op"] = { [0] = "add", "and", "or", "xor", "swap", "cswap" },
 }
@@ -189,7 +197,11 @@ local function declare_all(s)
 	end
 end
 
-local alone = { header, ecn_entry, iface, raw_iface, unknown }
+-- A put behind EXT, which notifies.
+local put_note = shape("put", "key x8 offset d8 ref ref flags x4 total d8 number d4", "bytes")
+local put = 20
+
+local alone = { header, ecn_entry, iface, raw_iface, unknown, record, native, put_note }
 for _, t in ipairs({ alone, bodies, msg_records, wireup_records, messages }) do
 	for _, s in pairs(t) do declare_all(s) end
 end
@@ -402,7 +414,8 @@ function rest_of(tree, s, buf)
 	elseif left == 0 then
 		return
 	elseif s.rest == "message" then
-		local inner = messages[buf(0, 1):uint()]
+		local id = buf(0, 1):uint()
+		local inner = id == put and put_note or messages[id]
 		if inner and inner.rest ~= "message" and left >= inner.size then
 			add_item(tree, inner, part(buf, s.size))
 		end
@@ -448,12 +461,29 @@ local function add_links(item, fact, name)
 	end
 end
 
+-- One message: returns what it is called.
+local function add_message(tree, id, len, data, pinfo, fact, conn)
+	local s = messages[id] or unknown
+	local item = add_item(tree, data:len() < s.size and len < s.size and unknown or s,
+		data, (s == unknown and "message " .. id or s.name:upper()))
+	if s == unknown then
+		item:add_proto_expert_info(e_wrong, "Message id " .. id)
+	end
+	local name = message_name(id, data, conn)
+	if name and not pinfo.visited then
+		learn_piece(pinfo.number, fact, name)
+	end
+	if name then
+		add_links(item, fact, name)
+	end
+	return id == 1 and wireup_types[data(0, 1):uint()] or s.name:upper()
+end
+
 local function add_messages(tree, buf, pinfo, fact, conn)
 	local at, names = 0, {}
 	while buf:len() - at >= 4 do
 		local len, id = buf(at, 2):le_uint(), buf(at + 2, 1):uint()
 		local s = messages[id] or unknown
-		local data, item
 		at = at + 4
 		if len > buf:len() - at then -- cut by the capture, or wrong
 			if buf:len() == at then break end
@@ -461,24 +491,8 @@ local function add_messages(tree, buf, pinfo, fact, conn)
 		if len == 0 or buf:len() == at then
 			tree:add(weft, buf(at - 4, 4), s.name)
 		else
-			data = part(buf, at, len)
-			item = add_item(tree, data:len() < s.size and len < s.size and unknown or s,
-				data, (s == unknown and "message " .. id or s.name:upper()))
-			if s == unknown then
-				item:add_proto_expert_info(e_wrong, "Message id " .. id)
-			end
-			local name = message_name(id, data, conn)
-			if name and not pinfo.visited then
-				learn_piece(pinfo.number, fact, name)
-			end
-			if name then
-				add_links(item, fact, name)
-			end
-			if id == 1 and wireup_types[data(0, 1):uint()] then
-				table.insert(names, wireup_types[data(0, 1):uint()])
-			else
-				table.insert(names, s.name:upper())
-			end
+			table.insert(names, add_message(tree, id, len, part(buf, at, len), pinfo,
+				fact, conn))
 		end
 		at = at + len
 		if at > buf:len() then break end
@@ -599,6 +613,95 @@ function weft.dissector(buf, pinfo, root)
 	tree:append_text(", " .. text)
 	return buf:len()
 end
+
+-- ---- message records: packets of LINKTYPE_USER15 -------------------------------------------------
+
+local weft_record = Proto("weft_record", "Weft message record")
+
+-- The number of the lane, the same both ways.
+local function record_stream(buf)
+	local from, to = tostring(buf(16, 8):le_uint64()), tostring(buf(24, 8):le_uint64())
+	local name = (from < to and from .. to or to .. from) .. " " .. buf(12, 4):le_uint() .. " " ..
+		buf(5, 1):uint()
+	if not streams[name] then
+		streams[name] = num_streams
+		num_streams = num_streams + 1
+	end
+	return streams[name]
+end
+
+local function add_record(tree, buf, pinfo)
+	local kind, id, length = buf(3, 1):uint(), buf(4, 1):uint(), buf(8, 4):le_uint()
+	local fact = facts[pinfo.number] or {}
+	facts[pinfo.number] = fact
+	if buf:len() == record.size then
+		return record_kinds[kind] or "?" -- cut by the capture
+	end
+	local body = part(buf, record.size)
+	local good = buf:reported_len() == record.size + (kind == 1 and length or native.size)
+	if not record_kinds[kind] or not good then
+		tree:add_proto_expert_info(e_wrong, "Kind or length of a record")
+		return "record"
+	end
+	if kind == 1 then
+		-- Both ends' records of a lane in one file are told apart by their interfaces.
+		return add_message(tree, id, length, body, pinfo, fact,
+			tostring(record_stream(buf)) .. place())
+	end
+	add_item(tree, native, body)
+	return record_kinds[kind] .. (buf(6, 2):le_uint() % 2 == 1 and " done" or "")
+end
+
+function weft_record.dissector(buf, pinfo, root)
+	local tree = root:add(weft, buf(), "Weft message record")
+	pinfo.cols.protocol = "Weft"
+	if buf:len() < record.size or buf(0, 2):le_uint() ~= 0x7257 or buf(2, 1):uint() ~= 1 then
+		tree:add_proto_expert_info(e_wrong, "No message record")
+		return buf:len()
+	end
+	local item = tree:add(weft, buf(0, record.size), "record")
+	add_fields(item, record, buf)
+	pinfo.cols.src = string.format("%s", buf(16, 8):le_uint64():tohex())
+	pinfo.cols.dst = string.format("%s", buf(24, 8):le_uint64():tohex())
+	tree:add(f_stream, record_stream(buf)):set_generated()
+	local text = add_record(tree, buf, pinfo)
+	pinfo.cols.info = string.format("%s %d bytes, lane %d", text, buf(8, 4):le_uint(),
+		buf(5, 1):uint())
+	tree:append_text(", " .. text)
+	return buf:len()
+end
+
+DissectorTable.get("wtap_encap"):add(wtap.USER15, weft_record)
+
+-- ---- messages of RoCE lanes, in captures of the network device: Wireshark dissects the rest ------
+
+local ib_opcode = Field.new("infiniband.bth.opcode")
+local ib_immediate = Field.new("infiniband.immdt")
+local SEND_ONLY_IMM = 5
+
+local function of_roce(buf, pinfo, root)
+	local opcode, immediate = ib_opcode(), ib_immediate()
+	if not opcode or not immediate or opcode.value ~= SEND_ONLY_IMM or buf:len() == 0 then
+		return false
+	end
+	local head = immediate.range:uint()
+	local id = bit32.band(bit32.rshift(head, 25), 31)
+	local s = messages[id]
+	-- Another program's: a control message has no payload, ours begin with their fields.
+	if bit32.btest(head, 0x80000000) or not s or buf:len() < s.size then
+		return false
+	end
+	local tree = root:add(weft, buf(), "Weft, a RoCE lane")
+	local fact = facts[pinfo.number] or {}
+	facts[pinfo.number] = fact
+	pinfo.cols.protocol = "Weft"
+	local text = add_message(tree, id, buf:len(), buf, pinfo, fact, "roce")
+	pinfo.cols.info = string.format("RoCE %s %d bytes", text, buf:len())
+	tree:append_text(", " .. text)
+	return true
+end
+
+weft:register_heuristic("infiniband.payload", of_roce)
 
 local function heuristic(buf, pinfo, root)
 	if buf:len() < HEADER or buf(0, 2):le_uint() ~= MAGIC then

@@ -349,13 +349,14 @@ const struct weft_option weft_options[] = {
 	{
 		"CAPTURE", WEFT_OPT_STRING, FIELD(lane.capture), .def = "", .unit = "file",
 		.help = "FILE[,filter=EXPR][,snaplen=N][,ring=SIZE][,size=SIZE][,files=N]: write "
-			"the frames of every raw lane, both directions, to this file (pcapng); %p "
+			"the frames of every raw lane, and the messages of every shm and RoCE "
+			"lane, both directions, to this file (pcapng); %p "
 			"becomes the process id. filter: those that tcpdump's expression takes "
 			"(without commas); snaplen: N bytes of each; ring: memory in which frames "
 			"of an interface wait to be written, 16M; what finds it full is dropped "
 			"and counted; size: of a file, after which it is FILE.1 (with files=, the "
-			"number that are kept) or the capture ends. RoCE passes the CPU by and is "
-			"not in it.",
+			"number that are kept) or the capture ends. Of shm and RoCE lanes, whose "
+			"frames pass us by, it has the messages; with a filter it has not.",
 	},
 	{
 		"RECORDER", WEFT_OPT_U32, FIELD(lane.recorder), .def = "1024", .unit = "frames",
@@ -370,7 +371,8 @@ const struct weft_option weft_options[] = {
 		.help = "File of the flight recorder (pcapng); %p becomes the process id, %n a "
 			"number. Empty: weft-recorder-%p-%n.pcapng in TMPDIR or /tmp. Errors write "
 			"no more than one in 10 s and eight in all. The first context of a "
-			"process decides.",
+			"process decides. FILE,messages: the recorder also has the messages of shm "
+			"and RoCE lanes, whose frames it does not see, at a cost for short ones.",
 	},
 	{
 		"RECORDER_SIGNAL", WEFT_OPT_STRING, FIELD(lane.recorder_signal), .def = "",

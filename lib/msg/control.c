@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/lane_show.h"
 #include "msg/credit.h"
 #include "msg/send.h"
 
@@ -30,8 +31,8 @@ static int small_on(struct weft_msg_lane *l, uint8_t id, const void *data, size_
 	struct small_arg arg = {data, length};
 
 	if (length <= l->max_short)
-		return l->lane_ep->ops->am_short(l->lane_ep, id, data, length, NULL, 0);
-	return l->lane_ep->ops->am_bcopy(l->lane_ep, id, pack_small, &arg) < 0 ? -EAGAIN : 0;
+		return weft_lane_short(l->lane_ep, id, data, length, NULL, 0);
+	return weft_lane_bcopy(l->lane_ep, id, pack_small, &arg) < 0 ? -EAGAIN : 0;
 }
 
 int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, const void *data,

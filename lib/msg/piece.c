@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "core/lane_show.h"
 #include "msg/send.h"
 
 struct pack_arg {
@@ -102,7 +103,7 @@ static int piece_zcopy(struct weft_request *req, const struct weft_msg_lane *l, 
 		return -E2BIG;
 	req->send.comp.done = zcopy_done;
 	req->send.zcopies++;
-	rc = l->lane_ep->ops->am_zcopy(l->lane_ep, id, hdr, hdr_len, iov, n, mem, &req->send.comp);
+	rc = weft_lane_zcopy(l->lane_ep, id, hdr, hdr_len, iov, n, mem, &req->send.comp);
 	if (rc)
 		req->send.zcopies--;
 	return rc;
@@ -116,7 +117,7 @@ static int piece_bcopy(struct weft_request *req, const struct weft_msg_lane *l, 
 	ssize_t rc;
 
 	if (hdr_len + len <= l->max_bcopy) {
-		rc = l->lane_ep->ops->am_bcopy(l->lane_ep, id, pack_piece, &arg);
+		rc = weft_lane_bcopy(l->lane_ep, id, pack_piece, &arg);
 		*err = arg.err;
 		return rc < 0 ? (int)rc : 0;
 	}
@@ -125,7 +126,7 @@ static int piece_bcopy(struct weft_request *req, const struct weft_msg_lane *l, 
 	*err = arg.err;
 	if (rc < 0)
 		return (int)rc;
-	return l->lane_ep->ops->am_short(l->lane_ep, id, buf, hdr_len, buf + hdr_len, len);
+	return weft_lane_short(l->lane_ep, id, buf, hdr_len, buf + hdr_len, len);
 }
 
 int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
@@ -142,8 +143,7 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 		rc = piece_zcopy(req, l, id, hdr, hdr_len, off, len);
 	if (rc == -E2BIG) {
 		if (req->dt.dt_class == WEFT_DT_CONTIG && whole <= l->max_short)
-			rc = l->lane_ep->ops->am_short(l->lane_ep, id, hdr, hdr_len,
-						       req->dt.buf + off, len);
+			rc = weft_lane_short(l->lane_ep, id, hdr, hdr_len, req->dt.buf + off, len);
 		else
 			rc = piece_bcopy(req, l, id, hdr, hdr_len, off, len, &err);
 		if (rc == 0)

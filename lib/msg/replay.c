@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/lane_show.h"
 #include "msg/layer.h"
 #include "msg/send.h"
 
@@ -183,13 +184,13 @@ static int hand_over(const struct weft_msg_lane *l, struct part *p)
 
 	if (l->max_bcopy &&
 	    (p->head + p->take <= l->max_bcopy || p->head + p->take > l->max_short)) {
-		rc = l->lane_ep->ops->am_bcopy(l->lane_ep, p->r->id, pack_part, p);
+		rc = weft_lane_bcopy(l->lane_ep, p->r->id, pack_part, p);
 		return rc < 0 ? (int)rc : 0;
 	}
 	rc = pack_part(buf, sizeof(buf), p);
 	if (rc < 0)
 		return (int)rc;
-	return l->lane_ep->ops->am_short(l->lane_ep, p->r->id, buf, (size_t)rc, NULL, 0);
+	return weft_lane_short(l->lane_ep, p->r->id, buf, (size_t)rc, NULL, 0);
 }
 
 /* @return 0, -EAGAIN, -EMSGSIZE: the lane does not carry it, whole or in parts; or its error */

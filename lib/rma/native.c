@@ -11,6 +11,7 @@
 
 #include <errno.h>
 
+#include "core/lane_show.h"
 #include "core/log_who.h"
 #include "rma/rma.h"
 
@@ -108,11 +109,40 @@ bool weft_rma_native_begin(struct weft_request *req)
 	return weft_rma_local_get(req, lanes) && native_lanes(req) != 0;
 }
 
+static enum weft_record_kind record_kind(const struct weft_req_rma *r)
+{
+	if (r->kind == WEFT_RMA_AMO)
+		return r->op == WEFT_ATOMIC_ADD ? WEFT_RECORD_ADD : WEFT_RECORD_CSWAP;
+	return r->kind == WEFT_RMA_PUT ? WEFT_RECORD_WRITE : WEFT_RECORD_READ;
+}
+
+/* For captures: it is posted, or has ended well; then nobody may have the key any more. */
+static void show(struct weft_request *req, const struct weft_native *p, bool over)
+{
+	struct weft_lane_ep *lane_ep = req->me->lanes[p->lane].lane_ep;
+	const struct weft_req_rma *r = weft_rma_req(req);
+	struct weft_shown_native n;
+
+	if (!lane_ep || !weft_lanes_are_shown())
+		return;
+	n = (struct weft_shown_native){
+		.kind = record_kind(r),
+		.length = p->length,
+		.offset = r->remote + p->offset,
+		.key = over ? 0 : *native_key(req, p->lane),
+		.local = r->kind == WEFT_RMA_AMO ? r->amo.operand : p->offset,
+		.compare = r->kind == WEFT_RMA_AMO ? r->amo.compare : 0,
+	};
+	weft_shown_native(lane_ep, &n, over);
+}
+
 static void native_done(struct weft_lane_comp *comp, int status)
 {
 	struct weft_native *n = container_of(comp, struct weft_native, comp);
 	struct weft_request *req = n->req;
 
+	if (!status)
+		show(req, n, true);
 	weft_native_over(n, status);
 	if (weft_rma_req(req)->kind != WEFT_RMA_PUT)
 		weft_rma_gets_done(req->me, 1, status == 0);
@@ -166,6 +196,7 @@ static ssize_t give(struct weft_request *req, unsigned int lane, size_t off, siz
 		return -EAGAIN;
 	}
 	weft_native_given(n, off, len);
+	show(req, n, false);
 	req->mw->rma->native_bytes += len;
 	return (ssize_t)len;
 }
@@ -239,6 +270,7 @@ static int atomic_step(struct weft_request *req, uint32_t lanes)
 		return -EAGAIN;
 	}
 	weft_native_given(n, 0, sizeof(r->amo.old));
+	show(req, n, false);
 	weft_rma_gets_take(req->me, 1);
 	req->send.offset = req->length;
 	return 0;

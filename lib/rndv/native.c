@@ -6,7 +6,26 @@
 
 #include <errno.h>
 
+#include "core/lane_show.h"
 #include "rndv/rndv.h"
+
+/* For captures: it is posted, or has ended well. */
+static void show(const struct weft_fetch *f, const struct weft_ask *a, bool over)
+{
+	struct weft_lane_ep *lane_ep = f->me->lanes[a->lane].lane_ep;
+	const struct weft_shown_native n = {
+		.kind = WEFT_RECORD_READ,
+		.length = a->left,
+		.offset = f->offer.offset + a->offset,
+		.key = f->offer.key[a->lane],
+		.local = a->offset,
+		.ref_index = weft_get32(f->offer.sreq.index),
+		.ref_generation = weft_get32(f->offer.sreq.generation),
+	};
+
+	if (lane_ep && weft_lanes_are_shown())
+		weft_shown_native(lane_ep, &n, over);
+}
 
 static void read_done(struct weft_lane_comp *comp, int status)
 {
@@ -17,8 +36,10 @@ static void read_done(struct weft_lane_comp *comp, int status)
 	uint8_t lane = a->lane;
 
 	f->reads--;
-	if (status == 0)
+	if (status == 0) {
+		show(f, a, true);
 		weft_lane_read(f->me, lane, len);
+	}
 	if (status && !f->over) {
 		/* It may have been the key, or the lane: the bytes come another way. */
 		f->native &= ~(1u << lane);
@@ -45,7 +66,9 @@ int weft_rndv_native_read(struct weft_fetch *f, struct weft_ask *a)
 	a->comp.done = read_done;
 	rc = lane_ep->ops->get_zcopy(lane_ep, &iov, 1, weft_mem_lane_of(f->mem, lane_ep->iface),
 				     f->offer.offset + a->offset, f->offer.key[a->lane], &a->comp);
-	if (rc == 0)
+	if (rc == 0) {
+		show(f, a, false);
 		f->reads++;
+	}
 	return rc;
 }

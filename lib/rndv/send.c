@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/lane_show.h"
 #include "mem/mem.h"
 #include "rndv/rndv.h"
 
@@ -303,6 +304,25 @@ static void put_again(struct weft_request *req, unsigned int lane, uint64_t off,
 	weft_tx_kick(me);
 }
 
+/* For captures: a write is posted, or has ended well. */
+static void show_put(const struct weft_request *req, const struct weft_native *p, bool over)
+{
+	struct weft_lane_ep *lane_ep = req->me->lanes[p->lane].lane_ep;
+	const struct weft_rndv_offer *to = req->send.put;
+	const struct weft_shown_native n = {
+		.kind = WEFT_RECORD_WRITE,
+		.length = p->length,
+		.offset = to ? to->offset + p->offset : 0,
+		.key = to ? to->key[p->lane] : 0,
+		.local = p->offset,
+		.ref_index = weft_get32(req->send.peer.index),
+		.ref_generation = weft_get32(req->send.peer.generation),
+	};
+
+	if (lane_ep && weft_lanes_are_shown())
+		weft_shown_native(lane_ep, &n, over);
+}
+
 static void put_done(struct weft_lane_comp *comp, int status)
 {
 	struct weft_native *p = container_of(comp, struct weft_native, comp);
@@ -317,6 +337,8 @@ static void put_done(struct weft_lane_comp *comp, int status)
 	unsigned int lane = p->lane;
 
 	weft_msg_ep_hold(me);
+	if (!status)
+		show_put(req, p, true);
 	weft_native_over(p, status);
 	/* Only while the receiver waits for it; the endpoint's end, or ATS, has settled it else. */
 	if (!me->failed && (req->flags & WEFT_REQ_WAIT_ACK) && req->status == WEFT_INPROGRESS) {
@@ -363,6 +385,7 @@ static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off
 		return -EAGAIN;
 	}
 	weft_native_given(p, off, iov.iov_len);
+	show_put(req, p, false);
 	weft_lane_wrote(req->me, lane, iov.iov_len);
 	req->mw->count.puts++;
 	return (ssize_t)iov.iov_len;

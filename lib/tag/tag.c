@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/lane_show.h"
 #include "tag/tag.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
@@ -94,8 +95,7 @@ static __attribute__((noinline)) bool send_short_ext(struct weft_msg_ep *me, con
 		return false;
 	hdr.x = weft_ext_to_wire(&x, WEFT_WIRE_EAGER);
 	hdr.e = (struct weft_wire_eager){weft_put32(me->tx_seq), weft_put64(tag)};
-	return lane_ep->ops->am_short(lane_ep, WEFT_WIRE_EXT, &hdr, sizeof(hdr), buffer, count) ==
-	       0;
+	return weft_lane_short(lane_ep, WEFT_WIRE_EXT, &hdr, sizeof(hdr), buffer, count) == 0;
 }
 
 /* What the short send does anyway, or can do. */
@@ -138,8 +138,8 @@ int weft_tag_send(struct weft_ep *ep, const void *buffer, size_t count, uint64_t
 		bool sent;
 
 		if (likely(!has_ext(params)))
-			sent = lane_ep->ops->am_short(lane_ep, WEFT_WIRE_EAGER, &hdr, sizeof(hdr),
-						      buffer, count) == 0;
+			sent = weft_lane_short(lane_ep, WEFT_WIRE_EAGER, &hdr, sizeof(hdr), buffer,
+					       count) == 0;
 		else
 			sent = send_short_ext(me, buffer, count, tag, params);
 		if (likely(sent)) {

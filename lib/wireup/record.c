@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "core/lane_show.h"
 #include "wireup/wireup.h"
 
 /* ------------------------------------------------------------------ out */
@@ -77,9 +78,9 @@ static int send_piece(struct weft_lane_ep *lane_ep, const struct weft_wire_wireu
 	ssize_t n;
 
 	if (sizeof(*head) + len <= lane_ep->iface->attr.max_short)
-		return lane_ep->ops->am_short(lane_ep, WEFT_WIRE_WIREUP, head, sizeof(*head),
-					      records, len);
-	n = lane_ep->ops->am_bcopy(lane_ep, WEFT_WIRE_WIREUP, pack_piece, &arg);
+		return weft_lane_short(lane_ep, WEFT_WIRE_WIREUP, head, sizeof(*head), records,
+				       len);
+	n = weft_lane_bcopy(lane_ep, WEFT_WIRE_WIREUP, pack_piece, &arg);
 	return n < 0 ? (int)n : 0;
 }
 

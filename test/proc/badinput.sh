@@ -48,7 +48,7 @@ done
 capture_of_nothing() {
 	WEFT_CAPTURE=$dir/nothing.pcapng timeout 60 "$info" "${eal[@]}" -- -d -L self \
 		>"$dir/client.out" 2>"$dir/client.err" </dev/null || return 1
-	grep -q "WEFT_CAPTURE: nothing is written (.*nothing.pcapng): only raw lanes" \
+	grep -q "WEFT_CAPTURE: nothing is written (.*nothing.pcapng): there is no lane" \
 		"$dir/client.err" && [ ! -e "$dir/nothing.pcapng" ]
 }
 

@@ -8,6 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 
 dump=$build/app/weft-dump
+dissector=$(dirname "$0")/../../app/dump/weft.lua
 command -v tshark >/dev/null || { echo "tshark is not installed"; exit 77; }
 
 # fields FILTER FIELD...: of the frames of $file that pass the filter.
@@ -171,6 +172,46 @@ a_changed_frame_is_noticed() {
 	grep -qE 'WRONG: (an unknown type|the CRC32C)' "$dir/page.txt"
 }
 
+# Lanes without frames, beside one that has some: message records, in the same files.
+shared_memory_is_on_the_same_time_line() {
+	new_pair 1
+	lanes="shm:host,mix;dpdk:0,mtu=9000"
+	export WEFT_CAPTURE="$dir/mix-%p.pcapng"
+	start_server "$perf" && client "$perf" -t tag_bw -s 8,1M -n 4 -w 0 -V -W 2 || return 1
+	unset WEFT_CAPTURE
+	server_code || return 1
+	"$dump" -j "$dir"/mix-*.pcapng >"$dir/mix.json" || return 1
+	"$dump" -m -j "$dir"/mix-*.pcapng >"$dir/mix.messages" || return 1
+	python3 - "$dir/mix.json" "$dir/mix.messages" <<-'END' || return 1
+		import json, sys
+		report = json.load(open(sys.argv[1]))
+		flows = [f for lane in report['lanes'] for f in lane]
+		records = [f for f in flows if f['records']]
+		lines = [line for line in open(sys.argv[2]) if line.startswith('{"mess')]
+		messages = [json.loads(line) for line in lines]
+		large = [m for m in messages if m['size'] == 1 << 20]
+		print(flows, report['captures'], large)
+		ok = len(records) == 2 and len(flows) > 2 and report['wrong'] == 0
+		# Both ends' records of one lane, and which file has which end.
+		ok = ok and all(f['from'] == f['to'] == 'shm:host' for f in records)
+		ok = ok and all(f['from_file'] != f['to_file'] for f in records)
+		ok = ok and sum(f['frames'] for f in records) > 10 and report['stray_pieces'] == 0
+		# Every byte is on some lane, at some time.
+		ok = ok and len(large) >= 4 and all(
+			m['complete'] and m['took_us'] > 0 and
+			sum(lane['bytes'] for lane in m['lanes']) == 1 << 20 for m in large)
+		names = {lane['lane'] for m in messages for lane in m['lanes']}
+		ok = ok and 'shm:host' in names
+		sys.exit(not ok)
+	END
+	for file in "$dir"/mix-*.pcapng; do
+		tshark -X "lua_script:$dissector" -r "$file" \
+			-Y '_ws.malformed || weft.expert.wrong' \
+			>"$dir/malformed" 2>/dev/null || return 1
+		[ ! -s "$dir/malformed" ] || { head -n 5 "$dir/malformed"; return 1; }
+	done
+}
+
 one_file_for_two_is_refused() {
 	export WEFT_CAPTURE="$dir/one.pcapng"
 	perf_pair 1 -t tag_lat -n 10 -w 0 || return 1
@@ -262,6 +303,8 @@ check "every frame reads as it should" every_frame_reads_as_it_should
 check "a changed frame is noticed" a_changed_frame_is_noticed
 check "started, filtered, stopped while it runs; the flight recorder has the last frames" \
 	during it_is_started_and_stopped_and_recorded
+check "messages over shared memory are on the same time line" \
+	shared_memory_is_on_the_same_time_line
 check "two processes do not share a file" one_file_for_two_is_refused
 check "a file that others could read is made private" what_was_readable_is_made_private
 check "another user's file is refused" anothers_file_is_refused

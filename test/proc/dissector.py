@@ -38,6 +38,8 @@ TRAFFIC = [
 
 def kind_of(frame):
     """What makes two frames alike: type and flags, and the first message."""
+    if frame[:2] == b'\x57\x72':
+        return 'record', frame[3], frame[4], frame[6]
     at = frame.find(b'\x57\x66', 14)
     if at not in (14, 18, 42, 46) or len(frame) < at + 48:
         return None
@@ -79,7 +81,7 @@ def from_dump(path):
     for line in out.splitlines():
         frame = json.loads(line)
         # Some tests of the simulator send messages that are none of the protocol's.
-        if frame['kind'] == 'lane' and '"wrong"' not in line:
+        if frame['kind'] in ('lane', 'record') and '"wrong"' not in line:
             frames[frame['number']] = list(walked(frame['weft'], 'weft.'))
     return frames
 
@@ -176,6 +178,92 @@ def what_the_simulator_does_not_send():
     assert {'ext', 'eager', 'frag', 'ecn'} <= names, names
 
 
+def complaints(path):
+    done = subprocess.run(['tshark', '-X', 'lua_script:' + LUA, '-r', path, '-Y',
+                           'weft.expert.wrong || _ws.malformed'], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=True, text=True)
+    return done.stdout
+
+
+def messages_of_shared_memory():
+    """What two workers exchange over shm, as message records."""
+    with tempfile.TemporaryDirectory(prefix='weft-dissector.') as folder:
+        path = os.path.join(folder, 'c.pcapng')
+        subprocess.run([os.path.join(BUILD, 'test', 'unit', 'test_shm_worker')], check=True,
+                       env=dict(os.environ, WEFT_CAPTURE=path), stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+        thinned(path)
+        names = compare(path)
+        missing = {'record', 'wireup', 'eager', 'rts', 'ats', 'native', 'put'} - names
+        assert not missing, 'no %s in this traffic' % ' '.join(sorted(missing))
+        assert not complaints(path), complaints(path)
+
+
+def messages_of_roce_lanes():
+    """What two workers exchange over a RoCE lane, whose device is the tests' own, and a raw one."""
+    with tempfile.TemporaryDirectory(prefix='weft-dissector.') as folder:
+        path = os.path.join(folder, 'c.pcapng')
+        subprocess.run([os.path.join(BUILD, 'test', 'sim', 'sim_sys_roce'), '-k',
+                        'mixed_traffic_over_a_roce_and_a_raw_lane', '-n', '1'], check=True,
+                       env=dict(os.environ, SIM_CAPTURE=path), stdout=subprocess.DEVNULL)
+        done = subprocess.run([DUMP, '-j', path], stdout=subprocess.PIPE, check=True, text=True)
+        report = json.loads(done.stdout)
+        records = [f for lane in report['lanes'] for f in lane if f['records']]
+        assert {f['from'].split(':')[0] for f in records} == {'roce'}, records
+        assert any(not f['records'] for lane in report['lanes'] for f in lane), report['lanes']
+        assert sum(f['frames'] for f in records) > 20, records
+        assert any('reads' in f or 'writes' in f for f in records), records
+        assert report['wrong'] == 0, report['wrong']
+        thinned(path)
+        names = compare(path)
+        missing = {'record', 'eager', 'native'} - names
+        assert not missing, 'no %s in this traffic' % ' '.join(sorted(missing))
+        assert not complaints(path), complaints(path)
+
+
+def native_operations_of_lanes():
+    """A write, an addition and a comparison, posted and done; and records that are none."""
+    head, body = '<HBBBBHIIQQ', struct.pack('<QQQQII', 64, 0xaabb, 3, 4, 5, 6)
+    out = block(0x0a0d0d0a, struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1))
+    out += block(1, struct.pack('<HHI', 162, 0, 0))
+    records = [struct.pack(head, 0x7257, 1, kind, 0, 2, done, 4096, 1, 7, 8) + body
+               for kind in (3, 4, 5) for done in (0, 1)]
+    wrong = [struct.pack(head, 0x7257, 1, 9, 0, 2, 0, 40, 1, 7, 8) + body,
+             struct.pack(head, 0x7257, 1, 1, 2, 2, 0, 99, 1, 7, 8) + body, b'Wr']
+    for r in records + wrong:
+        out += block(6, struct.pack('<IIIII', 0, 0, 0, len(r), len(r)) + r +
+                     bytes(-len(r) % 4))
+    with tempfile.NamedTemporaryFile(prefix='weft-dissector.') as file:
+        file.write(out)
+        file.flush()
+        names = compare(file.name)
+        assert {'record', 'native'} <= names, names
+        assert len(complaints(file.name).splitlines()) == len(wrong), complaints(file.name)
+
+
+def a_message_in_a_frame_of_roce():
+    """As tcpdump has it of a network device with rxe: EAGER in a SEND with immediate data."""
+    eager = struct.pack('<IQ', 0x1234, 8) + b'data'
+    bth = struct.pack('>BBHII', 5, 0x40, 0xffff, 17, 1)
+    payload = bth + struct.pack('>I', 2 << 25 | 3) + eager + bytes(4)
+    udp = struct.pack('>HHHH', 50000, 4791, 8 + len(payload), 0)
+    ip = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 20 + len(udp) + len(payload), 0, 0, 64, 17, 0,
+                     bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2)))
+    frame = bytes(12) + b'\x08\x00' + ip + udp + payload
+    out = block(0x0a0d0d0a, struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1))
+    out += block(1, struct.pack('<HHI', 1, 0, 0))
+    out += block(6, struct.pack('<IIIII', 0, 0, 0, len(frame), len(frame)) + frame +
+                 bytes(-len(frame) % 4))
+    with tempfile.NamedTemporaryFile(prefix='weft-dissector.') as file:
+        file.write(out)
+        file.flush()
+        done = subprocess.run(['tshark', '-X', 'lua_script:' + LUA, '-r', file.name, '-T', 'fields',
+                               '-e', 'weft.eager.seq', '-e', 'weft.eager.tag', '-e',
+                               'weft.eager.bytes', '-e', '_ws.malformed'], check=True, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert done.stdout.split() == ['0x00001234', '0x0000000000000008', '4'], done.stdout
+
+
 def readme_filter():
     with open(os.path.join(ROOT, 'README.md'), encoding='utf-8') as f:
         return re.search(r"tshark -r FILE -Y '([^']+)'", f.read()).group(1)
@@ -220,7 +308,9 @@ def main():
         print('tshark is not installed')
         sys.exit(77)
     tap.run([the_dissector_and_weft_dump_read_the_same_fields(*t) for t in TRAFFIC] +
-            [what_the_simulator_does_not_send, colours_connections_and_flows])
+            [what_the_simulator_does_not_send, messages_of_shared_memory,
+             messages_of_roce_lanes, native_operations_of_lanes, a_message_in_a_frame_of_roce,
+             colours_connections_and_flows])
 
 
 main()

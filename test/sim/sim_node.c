@@ -53,6 +53,7 @@ static const struct weft_lane_driver sim_driver = {
 	.query = sim_query,
 	.open = sim_open,
 	.options = "",
+	.captures = true,
 	.boot = &weft_raw_boot_ops,
 	.mem_register = weft_raw_mem_register,
 	.mem_deregister = weft_raw_mem_deregister,

@@ -5,6 +5,7 @@
  * dies, at any time and in any way, and comes back.
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,6 +206,8 @@ static void begin(struct sim *sim, bool raw, const char *config)
 	static const char *const configs[] = {"RNDV_THRESH=8k", "", "RNDV_SCHEME=put",
 					      "RNDV_THRESH=8k RNDV_SCHEME=put",
 					      "MULTI_EAGER_LIMIT=0"};
+	const char *capture = getenv("SIM_CAPTURE"); /* for test/proc/dissector.py */
+	char with_capture[400];
 	unsigned int i;
 
 	memset(&run, 0, sizeof(run));
@@ -215,6 +218,10 @@ static void begin(struct sim *sim, bool raw, const char *config)
 	run.frame = sim_chance(&run.rng, 0.5) ? 1514 : 9014;
 	if (!config)
 		config = configs[sim_below(&run.rng, sizeof(configs) / sizeof(configs[0]))];
+	if (capture) {
+		snprintf(with_capture, sizeof(with_capture), "CAPTURE=%s %s", capture, config);
+		config = with_capture;
+	}
 	for (i = 0; i < NODES; i++)
 		run.node[i] = make_node(sim, i, raw, config);
 }

@@ -33,12 +33,23 @@ static void wait_until_idle(struct weft_tap *tap)
 		sched_yield();
 }
 
+/* A worker makes records while somebody takes them. */
+static void tell_wanted(struct weft_tap *tap)
+{
+	bool yes = tap->recorder ||
+		   atomic_load_explicit(&tap->target, memory_order_relaxed); /* with the lock */
+
+	if (tap->want)
+		tap->want(tap->arg, yes);
+}
+
 static struct weft_tap_target *detach(struct weft_tap *tap)
 {
 	struct weft_tap_target *t;
 
 	/* See weft_tap_copy(). */
 	t = atomic_exchange_explicit(&tap->target, NULL, memory_order_seq_cst);
+	tell_wanted(tap);
 	wait_until_idle(tap);
 	return t;
 }
@@ -56,6 +67,7 @@ static int attach(struct weft_tap *tap, struct weft_capture *c)
 		return -ENOMEM;
 	}
 	atomic_store_explicit(&tap->target, &s->target, memory_order_seq_cst);
+	tell_wanted(tap);
 	return 0;
 }
 
@@ -127,8 +139,10 @@ static void in_child(void)
 	struct weft_capture *c;
 	struct weft_tap *tap;
 
-	LIST_FOREACH(tap, &taps, entry)
+	LIST_FOREACH(tap, &taps, entry) {
 		atomic_store_explicit(&tap->target, NULL, memory_order_seq_cst);
+		tell_wanted(tap);
+	}
 	LIST_FOREACH(c, &captures, entry)
 		close(c->out.fd);
 	LIST_INIT(&captures);
@@ -218,24 +232,11 @@ static void join_commanded(struct weft_tap *tap)
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
-struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
-			       const struct weft_platform *platform, uint64_t worker_id,
-			       const struct weft_lane_conf *conf)
+/* Into the capture of its configuration, or the one that a command has started. */
+static void join(struct weft_tap *tap, const struct weft_lane_conf *conf)
 {
-	struct weft_tap *tap = calloc(1, sizeof(*tap));
 	struct own own;
 
-	if (!tap)
-		return NULL;
-	tap->platform = platform;
-	snprintf(tap->name, sizeof(tap->name), "dpdk:%s (%s)", port->name, port->device);
-	snprintf(tap->about, sizeof(tap->about),
-		 "raw lane of worker %016" PRIx64 ", frames of up to %u bytes", worker_id,
-		 port->frame_size);
-	memcpy(tap->mac, port->mac, sizeof(tap->mac));
-	tap->speed = (uint64_t)(port->bandwidth * 8);
-	tap->recorder =
-		weft_recorder_open(conf, platform, tap->name, tap->about, tap->mac, tap->speed);
 	weft_capture_control();
 	if (conf->capture)
 		prepare_own(&own, conf->capture);
@@ -245,21 +246,56 @@ struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 		join_own(tap, &own);
 	else
 		join_commanded(tap);
+	tell_wanted(tap);
 	pthread_mutex_unlock(&lock);
+}
+
+struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
+			       const struct weft_platform *platform, uint64_t worker_id,
+			       const struct weft_lane_conf *conf)
+{
+	struct weft_tap *tap = calloc(1, sizeof(*tap));
+
+	if (!tap)
+		return NULL;
+	tap->platform = platform;
+	tap->link = WEFT_PCAPNG_ETHERNET;
+	snprintf(tap->name, sizeof(tap->name), "dpdk:%s (%s)", port->name, port->device);
+	snprintf(tap->about, sizeof(tap->about),
+		 "raw lane of worker %016" PRIx64 ", frames of up to %u bytes", worker_id,
+		 port->frame_size);
+	memcpy(tap->mac, port->mac, sizeof(tap->mac));
+	tap->speed = (uint64_t)(port->bandwidth * 8);
+	tap->recorder = weft_recorder_open(conf, platform, tap);
+	join(tap, conf);
 	return tap;
 }
 
-void weft_tap_close(struct weft_tap *tap)
+void weft_tap_open_messages(struct weft_tap *tap, const struct weft_lane_tap_open *params)
+{
+	tap->platform = params->platform;
+	tap->link = WEFT_RECORD_LINKTYPE;
+	snprintf(tap->name, sizeof(tap->name), "%s", params->name);
+	snprintf(tap->about, sizeof(tap->about), "%s", params->about);
+	tap->speed = params->speed;
+	tap->want = params->want;
+	tap->arg = params->arg;
+	if (weft_recorder_has_messages(params->conf))
+		tap->recorder = weft_recorder_open(params->conf, params->platform, tap);
+	join(tap, params->conf);
+}
+
+void weft_tap_leave(struct weft_tap *tap)
 {
 	struct weft_capture_source *s;
 	struct weft_tap_target *t;
 	struct weft_capture *c;
 
-	if (!tap)
-		return;
 	pthread_mutex_lock(&lock);
 	LIST_REMOVE(tap, entry);
 	t = detach(tap);
+	if (tap->want)
+		tap->want(tap->arg, false);
 	if (t) {
 		s = (struct weft_capture_source *)t;
 		c = t->capture;
@@ -274,6 +310,13 @@ void weft_tap_close(struct weft_tap *tap)
 	pthread_mutex_unlock(&lock);
 	weft_recorder_settle();
 	weft_recorder_close(tap->recorder);
+}
+
+void weft_tap_close(struct weft_tap *tap)
+{
+	if (!tap)
+		return;
+	weft_tap_leave(tap);
 	free(tap);
 }
 

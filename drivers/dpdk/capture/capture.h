@@ -7,6 +7,7 @@
  *	capture, writer      captures and their lanes; the thread that writes a file from the rings
  *	pcapng, file,        the format; files and their names; comments; threads
  *	describe, thread
+ *	messages             records of lanes without frames
  *	options              FILE[,filter=EXPR]...
  *	control              telemetry's commands
  *	recorder,            the flight recorder, and its files
@@ -21,6 +22,7 @@
 #include "frame/frame_port.h"
 #include "base/platform.h"
 #include "lane.h"
+#include "lane_tap.h"
 
 /**
  * A lane opens: what it shows its frames to. It joins the capture of its configuration, else the
@@ -36,6 +38,11 @@ struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 			       const struct weft_lane_conf *conf);
 /** The lane closes; the writer goes on with what it has shown. NULL is allowed. */
 void weft_tap_close(struct weft_tap *tap);
+
+/** A lane without frames: it shows message records. @param tap  zeros */
+void weft_tap_open_messages(struct weft_tap *tap, const struct weft_lane_tap_open *params);
+/** As weft_tap_close(), but for the memory. */
+void weft_tap_leave(struct weft_tap *tap);
 
 /**
  * Start a capture of all lanes that are in none, and of those that open later.

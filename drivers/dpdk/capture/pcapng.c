@@ -13,7 +13,6 @@ enum { IF_NAME = 2, IF_DESCRIPTION = 3, IF_MAC = 6, IF_SPEED = 8, IF_TSRESOL = 9
 enum { EPB_FLAGS = 2, EPB_DROPCOUNT = 4 };
 enum { ISB_IFRECV = 4, ISB_IFDROP = 5 };
 
-#define LINKTYPE_ETHERNET 1
 #define STATISTICS_ROOM 4096u
 /* Who reads a FIFO may be slow, but not for ever: frames that wait are dropped and counted. */
 #define READER_MS 2000
@@ -102,19 +101,21 @@ void weft_pcapng_begin(struct weft_pcapng *w, int fd, const char *comment)
 	end_block(w);
 }
 
-uint32_t weft_pcapng_interface(struct weft_pcapng *w, const char *name, const char *description,
-			       const uint8_t mac[6], uint64_t speed, uint32_t snaplen)
+uint32_t weft_pcapng_interface(struct weft_pcapng *w, uint16_t link, const char *name,
+			       const char *description, const uint8_t mac[6], uint64_t speed,
+			       uint32_t snaplen)
 {
 	const uint8_t nanoseconds = 9;
 
 	if (!begin_block(w, BLOCK_INTERFACE, 128 + strlen(name) + strlen(description)))
 		return w->interfaces++;
-	put16(w, LINKTYPE_ETHERNET);
+	put16(w, link);
 	put16(w, 0);
 	put32(w, snaplen);
 	put_text(w, IF_NAME, name);
 	put_text(w, IF_DESCRIPTION, description);
-	put_option(w, IF_MAC, mac, 6);
+	if (link == WEFT_PCAPNG_ETHERNET)
+		put_option(w, IF_MAC, mac, 6);
 	if (speed)
 		put_option(w, IF_SPEED, &speed, sizeof(speed));
 	put_option(w, IF_TSRESOL, &nanoseconds, 1);

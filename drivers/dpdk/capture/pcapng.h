@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define WEFT_PCAPNG_ETHERNET 1
 #define WEFT_PCAPNG_BUFFER (256u * 1024)
 #define WEFT_PCAPNG_INTERFACES 256u /**< in one file; weft-dump reads as many */
 
@@ -52,14 +53,17 @@ struct weft_pcapng_packet {
 void weft_pcapng_begin(struct weft_pcapng *w, int fd, const char *comment);
 
 /**
- * Add an Ethernet interface.
+ * Add an interface.
  *
+ * @param link     type of its packets: WEFT_PCAPNG_ETHERNET, WEFT_RECORD_LINKTYPE
+ * @param mac      of Ethernet
  * @param speed    bit/s; 0 = not known
  * @param snaplen  0 = whole packets
  * @return its number, counted from 0
  */
-uint32_t weft_pcapng_interface(struct weft_pcapng *w, const char *name, const char *description,
-			       const uint8_t mac[6], uint64_t speed, uint32_t snaplen);
+uint32_t weft_pcapng_interface(struct weft_pcapng *w, uint16_t link, const char *name,
+			       const char *description, const uint8_t mac[6], uint64_t speed,
+			       uint32_t snaplen);
 
 void weft_pcapng_packet(struct weft_pcapng *w, const struct weft_pcapng_packet *p);
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "capture/tap.h"
+
 #define FRAMES_MIN 128u
 /* A burst may be under way behind head: so many of the oldest frames may be written over. */
 #define MARGIN 32u
@@ -16,6 +18,33 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* who adds to it */
 struct weft_recorder *weft_recorder_at(unsigned int i)
 {
 	return i < WEFT_RECORDERS ? atomic_load_explicit(&pool[i], memory_order_acquire) : NULL;
+}
+
+/* ---- writing, where records are in pieces --------------------------------------------------- */
+
+void weft_recorder_put_bytes(struct weft_recorder *r, const struct iovec *iov, unsigned int num,
+			     enum weft_pcapng_direction direction, uint64_t now)
+{
+	uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed), word; /* ours */
+	struct weft_recorder_slot *s = &r->slots[head & r->mask];
+	uint8_t bytes[WEFT_RECORDER_BYTES] = {0};
+	uint64_t len = 0, have = 0, n;
+	unsigned int i;
+
+	for (i = 0; i < num; i++) {
+		n = RTE_MIN(iov[i].iov_len, sizeof(bytes) - have);
+		memcpy(bytes + have, iov[i].iov_base, n);
+		have += n;
+		len += iov[i].iov_len;
+	}
+	/* Release: as in weft_recorder_put(). */
+	atomic_thread_fence(memory_order_release);
+	atomic_store_explicit(&s->time, now << 2 | direction, memory_order_relaxed);
+	atomic_store_explicit(&s->lengths, len | have << 32, memory_order_relaxed);
+	for (i = 0; i < WEFT_RECORDER_WORDS; i++) {
+		memcpy(&word, bytes + i * sizeof(word), sizeof(word));
+		atomic_store_explicit(&s->word[i], word, memory_order_relaxed);
+	}
 }
 
 /* ---- reading: any thread, a signal handler too ---------------------------------------------- */
@@ -105,8 +134,8 @@ static void publish(struct weft_recorder *r)
 }
 
 struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
-					 const struct weft_platform *platform, const char *name,
-					 const char *about, const uint8_t mac[6], uint64_t speed)
+					 const struct weft_platform *platform,
+					 const struct weft_tap *tap)
 {
 	struct weft_recorder *r;
 	uint64_t frames = FRAMES_MIN;
@@ -119,10 +148,11 @@ struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
 	pthread_mutex_lock(&lock);
 	r = find(frames);
 	if (r) {
-		snprintf(r->name, sizeof(r->name), "%s", name);
-		snprintf(r->about, sizeof(r->about), "%s", about);
-		memcpy(r->mac, mac, sizeof(r->mac));
-		r->speed = speed;
+		snprintf(r->name, sizeof(r->name), "%s", tap->name);
+		snprintf(r->about, sizeof(r->about), "%s", tap->about);
+		memcpy(r->mac, tap->mac, sizeof(r->mac));
+		r->speed = tap->speed;
+		r->link = tap->link;
 		r->platform = platform;
 		atomic_store_explicit(&r->begin,
 				      atomic_load_explicit(&r->head, memory_order_relaxed),

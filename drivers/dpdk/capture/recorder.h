@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #include <rte_common.h>
 #include <rte_mbuf.h>
@@ -36,6 +37,8 @@
 #define WEFT_RECORDER_BY_WORDS
 #endif
 
+struct weft_tap;
+
 struct weft_recorder_slot {
 	_Atomic uint64_t time;    /**< << 2, and the direction */
 	_Atomic uint64_t lengths; /**< of the frame, and << 32 of its first buffer */
@@ -54,18 +57,23 @@ struct weft_recorder {
 	char name[160], about[192];
 	uint8_t mac[6];
 	uint64_t speed;
+	uint16_t link;
 };
 
 /**
  * A recorder for a lane that opens.
  * @param conf  recorder: frames, 0 = none; recorder_file, recorder_signal
+ * @param tap   what the lane is called
  * @return NULL: off, no memory, or too many lanes; the lane does without
  */
 struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
-					 const struct weft_platform *platform, const char *name,
-					 const char *about, const uint8_t mac[6], uint64_t speed);
+					 const struct weft_platform *platform,
+					 const struct weft_tap *tap);
 /** The lane closes. NULL is allowed. */
 void weft_recorder_close(struct weft_recorder *r);
+/** As weft_recorder_put(), of a message record that is in pieces. */
+void weft_recorder_put_bytes(struct weft_recorder *r, const struct iovec *iov, unsigned int num,
+			     enum weft_pcapng_direction direction, uint64_t now);
 
 /* ---- the file: recorder_file.c ---- */
 
@@ -80,6 +88,9 @@ struct weft_recorder *weft_recorder_at(unsigned int i);
  * @param[out] from, to  frames [from, to) are in r->copy, each at its number & mask
  */
 void weft_recorder_snapshot(struct weft_recorder *r, uint64_t *from, uint64_t *to);
+
+/** Shall messages of lanes without frames be in it, too? WEFT_RECORDER_FILE=FILE,messages */
+bool weft_recorder_has_messages(const struct weft_lane_conf *conf);
 
 /** Where files go and which signals make one, as the first lane has it. */
 void weft_recorder_setup(const struct weft_lane_conf *conf);

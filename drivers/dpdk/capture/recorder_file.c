@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 
 #define ERRORS_MAX 8u
 #define ERRORS_APART_NS 10000000000ull
+#define WITH_MESSAGES ",messages" /* behind the name of the file */
 #define EXIT_WAIT_MS 2000u
 
 /* Files are written one at a time: who has set `writing` has all of this. */
@@ -115,7 +117,8 @@ static void write_frame(struct source *s, unsigned int interface)
 		.comment = comment,
 	};
 
-	weft_capture_describe(s->r->name, p.data, p.caplen, comment, sizeof(comment));
+	weft_capture_describe(s->r->name, p.data, s->r->link == WEFT_PCAPNG_ETHERNET ? p.caplen : 0,
+			      comment, sizeof(comment));
 	weft_pcapng_packet(&out, &p);
 	s->from++;
 }
@@ -134,8 +137,9 @@ static int write_file(char *name, size_t size)
 		return fd;
 	weft_pcapng_begin(&out, fd, reason_text);
 	for (i = 0; i < num_sources; i++)
-		weft_pcapng_interface(&out, sources[i].r->name, sources[i].r->about,
-				      sources[i].r->mac, sources[i].r->speed, WEFT_RECORDER_BYTES);
+		weft_pcapng_interface(&out, sources[i].r->link, sources[i].r->name,
+				      sources[i].r->about, sources[i].r->mac, sources[i].r->speed,
+				      WEFT_RECORDER_BYTES);
 	while ((i = oldest()) < num_sources)
 		write_frame(&sources[i], i);
 	rc = weft_pcapng_flush(&out);
@@ -280,6 +284,21 @@ static void take_signal(const char *name, size_t len)
 		(int)len, name);
 }
 
+/* Bytes of the file's name, without what stands behind it. */
+static size_t name_length(const struct weft_lane_conf *conf)
+{
+	size_t len = conf->recorder_file ? strlen(conf->recorder_file) : 0;
+	size_t end = sizeof(WITH_MESSAGES) - 1;
+
+	return len >= end && !strcmp(conf->recorder_file + len - end, WITH_MESSAGES) ? len - end
+										     : len;
+}
+
+bool weft_recorder_has_messages(const struct weft_lane_conf *conf)
+{
+	return conf->recorder_file && conf->recorder_file[name_length(conf)] != '\0';
+}
+
 /* ---- set-up --------------------------------------------------------------------------------- */
 
 static void setup(const struct weft_lane_conf *conf)
@@ -287,8 +306,9 @@ static void setup(const struct weft_lane_conf *conf)
 	const char *folder = getenv("TMPDIR"), *s = conf->recorder_signal;
 	size_t len;
 
-	if (conf->recorder_file && conf->recorder_file[0])
-		snprintf(file_name, sizeof(file_name), "%s", conf->recorder_file);
+	if (name_length(conf) > 0)
+		snprintf(file_name, sizeof(file_name), "%.*s", (int)name_length(conf),
+			 conf->recorder_file);
 	else
 		snprintf(file_name, sizeof(file_name), "%s/weft-recorder-%%p-%%n.pcapng",
 			 folder && folder[0] ? folder : "/tmp");

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/uio.h>
 
 #include <rte_branch_prediction.h>
 #include <rte_mbuf.h>
@@ -55,11 +56,18 @@ struct weft_tap {
 	char name[160], about[192];
 	uint8_t mac[6];
 	uint64_t speed; /**< bit/s */
+	uint16_t link;  /**< type of its packets, as pcapng has it */
+	/** of a lane without frames: tells its worker whether records are wanted; else NULL */
+	void (*want)(void *arg, bool yes);
+	void *arg;
 };
 
 void weft_tap_copy(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned int n,
 		   enum weft_pcapng_direction direction);
 void weft_tap_copied(struct weft_tap *tap, unsigned int n);
+/** A message record, in pieces, instead of a burst of frames. */
+void weft_tap_copy_bytes(struct weft_tap *tap, const struct iovec *iov, unsigned int num,
+			 enum weft_pcapng_direction direction);
 
 /**
  * Frames that are about to be handed to the port; WEFT_CAPTURE_BURST at most.

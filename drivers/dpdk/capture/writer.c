@@ -96,7 +96,7 @@ static void flush(struct weft_capture *c)
 static void put_interface(struct weft_capture *c, struct weft_capture_source *s)
 {
 	s->interface =
-		weft_pcapng_interface(&c->out, s->name, s->about, s->mac, s->speed,
+		weft_pcapng_interface(&c->out, s->link, s->name, s->about, s->mac, s->speed,
 				      c->options.snaplen == UINT32_MAX ? 0 : c->options.snaplen);
 }
 
@@ -182,7 +182,8 @@ static void write_record(struct weft_capture *c, struct weft_capture_source *s,
 		c->unwritten++;
 		return;
 	}
-	weft_capture_describe(s->name, r->data, r->caplen, comment, sizeof(comment));
+	weft_capture_describe(s->name, r->data, s->link == WEFT_PCAPNG_ETHERNET ? r->caplen : 0,
+			      comment, sizeof(comment));
 	weft_pcapng_packet(&c->out, &p);
 	s->records++;
 	if (c->out.error)
@@ -324,6 +325,24 @@ static void written_by_lane(struct weft_capture *c)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
+/* From the platform's time to that of day: of some readings the one that nothing came between. */
+static uint64_t offset_of(const struct weft_platform *pf)
+{
+	uint64_t best = UINT64_MAX, offset = 0, before, real, after;
+	unsigned int i;
+
+	for (i = 0; i < 8; i++) {
+		before = pf->now(pf->arg);
+		real = real_ns();
+		after = pf->now(pf->arg);
+		if (after - before < best) {
+			best = after - before;
+			offset = real - before - best / 2;
+		}
+	}
+	return offset;
+}
+
 struct weft_capture_source *weft_capture_add(struct weft_capture *c, const struct weft_tap *tap)
 {
 	const struct weft_platform *pf = tap->platform;
@@ -343,11 +362,12 @@ struct weft_capture_source *weft_capture_add(struct weft_capture *c, const struc
 	snprintf(s->about, sizeof(s->about), "%s", tap->about);
 	memcpy(s->mac, tap->mac, sizeof(s->mac));
 	s->speed = tap->speed;
+	s->link = tap->link;
 	s->target.filter = c->filter;
 	s->target.snaplen = c->options.snaplen;
 	s->target.capture = c;
 	if (pf == &weft_platform_host)
-		s->target.offset = real_ns() - pf->now(pf->arg);
+		s->target.offset = offset_of(pf);
 	if (!c->threaded)
 		s->target.written_by_lane = written_by_lane;
 	s->target.ring->dead = c->why[0] != '\0';

@@ -22,6 +22,7 @@ struct weft_capture_source {
 	char name[160], about[192];
 	uint8_t mac[6];
 	uint64_t speed;
+	uint16_t link;
 	bool closed;        /* the lane is: when the ring is empty, it goes */
 	uint32_t interface; /* of the present file */
 	uint64_t records;   /* in the present file */

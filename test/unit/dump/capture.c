@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "base/platform_host.h"
 #include "capture/capture.h"
 #include "capture/file.h"
+#include "capture_util.h"
 #include "dump/file.h"
 #include "eal.h"
 
@@ -36,41 +38,9 @@ static struct weft_frame_port port = {
 	.bandwidth = 1.25e9,
 };
 static struct weft_lane_conf conf = {.recorder = 128, .recorder_file = "", .recorder_signal = ""};
-static char folder[] = "/tmp/weft-capture-XXXXXX", file[64];
+static char folder[] = "/tmp/weft-capture-XXXXXX", file[64], recorder_file[128];
 
 /* ---- a lane, and what is in a file ---- */
-
-struct seen {
-	uint64_t frames, dropped, in, longest, caplen, last;
-	unsigned int interfaces;
-	char name[96];
-};
-
-static struct seen read_file(const char *name)
-{
-	struct seen seen = {0};
-	struct dump_frame frame;
-	char why[400];
-	struct dump_file *f = dump_file_open(name, 0, why, sizeof(why));
-
-	assert_non_null(f);
-	while (dump_file_next(f, &frame)) {
-		seen.frames++;
-		seen.in += frame.way == DUMP_IN;
-		seen.caplen = frame.caplen > seen.caplen ? frame.caplen : seen.caplen;
-		seen.longest = frame.len > seen.longest ? frame.len : seen.longest;
-		assert_true(frame.time >= seen.last);
-		seen.last = frame.time;
-	}
-	assert_string_equal(f->why, "");
-	seen.interfaces = f->num_ifaces;
-	for (unsigned int i = 0; i < f->num_ifaces; i++)
-		seen.dropped += f->iface[i].dropped;
-	if (f->num_ifaces)
-		snprintf(seen.name, sizeof(seen.name), "%s", f->iface[0].name);
-	dump_file_close(f);
-	return seen;
-}
 
 static struct rte_mbuf *frame_of(uint16_t len, uint8_t port_number)
 {
@@ -129,7 +99,7 @@ static void what_is_sent_is_in_the_file_or_counted(void **state)
 		sent += i % (BURST + 1);
 	}
 	stop(&end);
-	seen = read_file(file);
+	seen = capture_seen(file);
 	assert_int_equal(end.frames + end.dropped, sent);
 	assert_int_equal(seen.frames, end.frames);
 	assert_int_equal(seen.dropped, end.dropped);
@@ -166,7 +136,7 @@ static void it_is_started_filtered_and_stopped_while_frames_pass(void **state)
 	stop(&now);
 	show(tap, m, 2, 2, WEFT_PCAPNG_IN);
 	assert_int_equal(weft_capture_stop(&now, why, sizeof(why)), -ENOENT);
-	seen = read_file(file);
+	seen = capture_seen(file);
 	assert_int_equal(seen.frames, 4);
 	assert_int_equal(seen.in, 3);
 	assert_int_equal(seen.interfaces, 2);
@@ -196,10 +166,10 @@ static void files_are_rotated_by_size(void **state)
 	weft_tap_close(tap);
 	stop(&end);
 	assert_int_equal(end.frames, 100 * BURST);
-	kept = read_file(file).frames;
+	kept = capture_seen(file).frames;
 	for (unsigned int i = 1; i < 3; i++) {
 		snprintf(name, sizeof(name), "%s.%u", file, i);
-		kept += read_file(name).frames;
+		kept += capture_seen(name).frames;
 		assert_int_equal(stat(name, &st), 0);
 		assert_true(st.st_size >= 1 << 20 && st.st_size < (1 << 20) + 65536);
 		assert_int_equal(st.st_mode & 0777, 0600);
@@ -283,9 +253,88 @@ static void a_fork_leaves_the_file_to_its_parent(void **state)
 	assert_int_equal(status, 0);
 	show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
 	stop(&end);
-	assert_int_equal(read_file(file).frames, 2);
+	assert_int_equal(capture_seen(file).frames, 2);
 	rte_pktmbuf_free(m);
 	weft_tap_close(tap);
+}
+
+/*
+ * Whatever becomes of the disk, lanes go on. A FIFO that nobody reads stands for one that hangs:
+ * the capture is ended after two seconds, and what was shown meanwhile is counted.
+ */
+static void a_disk_that_hangs_holds_up_no_lane(void **state)
+{
+	struct rte_mbuf *m = frame_of(LARGE, 1);
+	struct weft_capture_state end;
+	char name[80], capture[128];
+	uint64_t begin, longest = 0, took, before;
+	struct weft_tap *tap;
+	int reader;
+
+	(void)state;
+	snprintf(name, sizeof(name), "%s/hangs", folder);
+	assert_int_equal(mkfifo(name, 0600), 0);
+	reader = open(name, O_RDONLY | O_NONBLOCK);
+	snprintf(capture, sizeof(capture), "%s,ring=256k", name);
+	tap = tap_of(capture);
+	begin = weft_platform_host.now(NULL);
+	for (unsigned int i = 0; i < 2000; i++) {
+		before = weft_platform_host.now(NULL);
+		show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+		took = weft_platform_host.now(NULL) - before;
+		longest = took > longest ? took : longest;
+		usleep(50);
+	}
+	print_message("# longest %" PRIu64 " us of %" PRIu64 "\n", longest / 1000,
+		      (weft_platform_host.now(NULL) - begin) / 1000);
+	/* The writer waits for two seconds: who waited for it would show that. */
+	assert_true(longest < 1500000000ull);
+	weft_tap_close(tap);
+	stop(&end);
+	assert_int_equal(end.frames + end.dropped, 2000);
+	assert_true(end.dropped > 1000);
+	assert_non_null(strstr(end.why, "can't be written any more"));
+	close(reader);
+	rte_pktmbuf_free(m);
+}
+
+/* ... at any moment, without exit handlers: what was captured until shortly before can be read. */
+static void a_capture_of_a_process_that_is_killed_is_read(void **state)
+{
+	struct rte_mbuf *m = frame_of(SMALL, 1);
+	struct dump_frame frame;
+	struct weft_tap *tap;
+	struct dump_file *f;
+	char why[400];
+	uint64_t frames = 0;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (pid == 0) {
+		tap = tap_of(file);
+		for (unsigned int i = 0; i < 500; i++)
+			show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+		usleep(300000);
+		/* These may be in the file, or not, or in part. */
+		for (unsigned int i = 0; i < 100000; i++)
+			show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+		kill(getpid(), SIGKILL);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	f = dump_file_open(file, 0, why, sizeof(why));
+	assert_non_null(f);
+	while (dump_file_next(f, &frame)) {
+		assert_int_equal(frame.len, SMALL);
+		frames++;
+	}
+	print_message("# %" PRIu64 " frames, '%s'\n", frames, f->why);
+	assert_true(frames >= 500);
+	assert_true(f->why[0] == '\0' || strstr(f->why, "cut short"));
+	dump_file_close(f);
+	rte_pktmbuf_free(m);
 }
 
 /* ---- the flight recorder ---- */
@@ -304,7 +353,7 @@ static void the_recorder_has_the_last_frames_of_each_lane(void **state)
 		show(a, m, BURST, BURST, WEFT_PCAPNG_OUT);
 	show(b, m, BURST, 3, WEFT_PCAPNG_IN);
 	assert_int_equal(weft_recorder_write("a test", name, sizeof(name)), 0);
-	seen = read_file(name);
+	seen = capture_seen(name);
 	/* 32, which a burst may be writing over in this moment, are left out. */
 	assert_int_equal(seen.frames, 128 - 32 + 3);
 	assert_int_equal(seen.in, 3);
@@ -392,14 +441,14 @@ static void a_signal_writes_a_file_and_an_abort_too(void **state)
 	assert_int_equal(weft_recorder_write("a test", name, sizeof(name)), 0);
 	n = atoi(strrchr(name, '-') + 1);
 	snprintf(last, sizeof(last), "%s/rec-%d-%d.pcapng", folder, getpid(), n - 1);
-	assert_true(read_file(last).frames > 0);
+	assert_true(capture_seen(last).frames > 0);
 	pid = fork();
 	if (pid == 0)
 		abort();
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 	snprintf(last, sizeof(last), "%s/rec-%d-%d.pcapng", folder, pid, n + 1);
-	assert_true(read_file(last).frames > 0);
+	assert_true(capture_seen(last).frames > 0);
 	rte_pktmbuf_free(m);
 	weft_tap_close(tap);
 }
@@ -452,8 +501,6 @@ static void frames_are_whole_while_the_lane_goes_on(void **state)
 
 static int set_up(void **state)
 {
-	static char recorder_file[128];
-
 	(void)state;
 	test_eal_init("64");
 	pool = rte_pktmbuf_pool_create("capture", 64, 0, 0, 10000, SOCKET_ID_ANY);
@@ -484,6 +531,8 @@ int main(void)
 		cmocka_unit_test(a_capture_that_cannot_be_leaves_the_lane_alone),
 		cmocka_unit_test(what_others_made_does_not_get_the_frames),
 		cmocka_unit_test(a_fork_leaves_the_file_to_its_parent),
+		cmocka_unit_test(a_disk_that_hangs_holds_up_no_lane),
+		cmocka_unit_test(a_capture_of_a_process_that_is_killed_is_read),
 		cmocka_unit_test(the_recorder_has_the_last_frames_of_each_lane),
 		cmocka_unit_test(the_recorder_reads_no_more_than_the_buffer_has),
 		cmocka_unit_test(errors_do_not_fill_the_disk),

@@ -85,3 +85,30 @@ struct dump_file *capture_open(const struct capture *c, size_t len, char *why, s
 	close(fd);
 	return file;
 }
+
+struct seen capture_seen(const char *name)
+{
+	struct seen seen = {0};
+	struct dump_frame frame;
+	char why[400];
+	struct dump_file *f = dump_file_open(name, 0, why, sizeof(why));
+
+	assert_non_null(f);
+	while (dump_file_next(f, &frame)) {
+		seen.frames++;
+		seen.in += frame.way == DUMP_IN;
+		seen.records += frame.record && frame.len == 232;
+		seen.caplen = frame.caplen > seen.caplen ? frame.caplen : seen.caplen;
+		seen.longest = frame.len > seen.longest ? frame.len : seen.longest;
+		assert_true(frame.time >= seen.last);
+		seen.last = frame.time;
+	}
+	assert_string_equal(f->why, "");
+	seen.interfaces = f->num_ifaces;
+	for (unsigned int i = 0; i < f->num_ifaces; i++)
+		seen.dropped += f->iface[i].dropped;
+	if (f->num_ifaces)
+		snprintf(seen.name, sizeof(seen.name), "%s", f->iface[0].name);
+	dump_file_close(f);
+	return seen;
+}

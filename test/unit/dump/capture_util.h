@@ -26,4 +26,13 @@ void capture_frame(struct capture *c, uint64_t time, enum dump_way way, const vo
 /** The reader on the first @p len bytes; what dump_file_open() says. */
 struct dump_file *capture_open(const struct capture *c, size_t len, char *why, size_t why_len);
 
+/** What is in a file that is whole. */
+struct seen {
+	uint64_t frames, records, dropped, in, longest, caplen, last;
+	unsigned int interfaces;
+	char name[96];
+};
+
+struct seen capture_seen(const char *name);
+
 #endif /* DUMP_CAPTURE_UTIL_H */

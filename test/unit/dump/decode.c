@@ -262,6 +262,118 @@ static void other_frames_are_not_ours(void **state)
 		dump_decode(&frame, &view);
 }
 
+/* ---- message records ---- */
+
+static struct dump_view record_of(struct built *b, uint32_t caplen)
+{
+	struct dump_frame frame = frame_of(b, caplen);
+	struct dump_view view;
+
+	frame.record = true;
+	dump_decode(&frame, &view);
+	return view;
+}
+
+static struct weft_record_head *build_record(struct built *b, enum weft_record_kind kind,
+					     const void *body, size_t len)
+{
+	struct weft_record_head *r = (void *)b->bytes;
+
+	memset(b, 0, sizeof(*b));
+	*r = (struct weft_record_head){
+		.magic = weft_put16(WEFT_RECORD_MAGIC),
+		.version = WEFT_RECORD_VERSION,
+		.kind = (uint8_t)kind,
+		.am_id = kind == WEFT_RECORD_MESSAGE ? WEFT_WIRE_EAGER : 0,
+		.length = weft_put32((uint32_t)len),
+		.from = weft_put64(1),
+		.to = weft_put64(2),
+	};
+	memcpy(r + 1, body, len);
+	b->len = (uint32_t)(sizeof(*r) + len);
+	return r;
+}
+
+static void expect_wrong_record(struct built *b, const char *why)
+{
+	struct dump_view view = record_of(b, b->len);
+
+	assert_int_equal(view.what, DUMP_WRONG);
+	if (!strstr(view.wrong, why))
+		fail_msg("'%s' instead of '%s'", view.wrong, why);
+}
+
+static void a_record_is_a_message_or_an_operation(void **state)
+{
+	const struct weft_record_native native = {.offset = weft_put64(5)};
+	struct weft_record_head *r;
+	struct dump_view view;
+	struct dump_msg m;
+	uint32_t at = 0, seq;
+	struct built b;
+
+	(void)state;
+	r = build_record(&b, WEFT_RECORD_MESSAGE, eager + 4, 16);
+	view = record_of(&b, b.len);
+	assert_int_equal(view.what, DUMP_RECORD);
+	assert_true(dump_msg_next(&view, &at, &m));
+	assert_int_equal(m.id, WEFT_WIRE_EAGER);
+	assert_int_equal(m.len, 16);
+	assert_null(dump_msg_wrong(&m));
+	assert_false(dump_msg_next(&view, &at, &m));
+	/* Both ends' records of a message are known by the same numbers; others' are not. */
+	seq = weft_get32(view.made.seq);
+	b.bytes[sizeof(*r)]++;
+	assert_int_not_equal(weft_get32(record_of(&b, b.len).made.seq), seq);
+	r->lane = 1;
+	assert_int_not_equal(weft_get32(record_of(&b, b.len).made.token),
+			     weft_get32(view.made.token));
+	/* The other direction's names fit to this one's. */
+	view = record_of(&b, b.len);
+	r->from = weft_put64(2);
+	r->to = weft_put64(1);
+	assert_int_equal(weft_get32(view.made.dst_conn) & 0xffff,
+			 weft_get16(record_of(&b, b.len).made.src_conn));
+	r = build_record(&b, WEFT_RECORD_READ, &native, sizeof(native));
+	r->length = weft_put32(1 << 20);
+	view = record_of(&b, b.len);
+	at = 0;
+	assert_int_equal(view.what, DUMP_RECORD);
+	assert_false(dump_msg_next(&view, &at, &m));
+}
+
+static void what_is_no_record_is_wrong(void **state)
+{
+	const struct weft_record_native native = {.offset = weft_put64(5)};
+	struct weft_record_head *r;
+	struct dump_view view;
+	struct built b;
+
+	(void)state;
+	build_record(&b, WEFT_RECORD_MESSAGE, eager + 4, 16)->magic = weft_put16(1);
+	expect_wrong_record(&b, "another magic");
+	build_record(&b, WEFT_RECORD_MESSAGE, eager + 4, 16)->version = 9;
+	expect_wrong_record(&b, "another version");
+	build_record(&b, WEFT_RECORD_KINDS, eager + 4, 16);
+	expect_wrong_record(&b, "an unknown kind");
+	build_record(&b, WEFT_RECORD_MESSAGE, eager + 4, 16)->flags = weft_put16(2);
+	expect_wrong_record(&b, "unknown flags");
+	build_record(&b, WEFT_RECORD_MESSAGE, eager + 4, 16)->length = weft_put32(17);
+	expect_wrong_record(&b, "a message of another length");
+	build_record(&b, WEFT_RECORD_MESSAGE, eager + 4, 16)->am_id = 32;
+	expect_wrong_record(&b, "a message id");
+	build_record(&b, WEFT_RECORD_READ, &native, sizeof(native) - 1);
+	expect_wrong_record(&b, "a native operation of another length");
+	build_record(&b, WEFT_RECORD_MESSAGE, eager + 4, 16);
+	b.len = sizeof(*r) - 1;
+	expect_wrong_record(&b, "too short");
+	/* Cut by a snaplen: nothing is wrong with it. */
+	build_record(&b, WEFT_RECORD_MESSAGE, eager + 4, 16);
+	view = record_of(&b, sizeof(*r) + 3);
+	assert_int_equal(view.what, DUMP_RECORD);
+	assert_true(view.cut);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +384,8 @@ int main(void)
 		cmocka_unit_test(a_frame_that_the_capture_cut_is_no_wrong_one),
 		cmocka_unit_test(what_a_peer_says_commands_no_terminal),
 		cmocka_unit_test(other_frames_are_not_ours),
+		cmocka_unit_test(a_record_is_a_message_or_an_operation),
+		cmocka_unit_test(what_is_no_record_is_wrong),
 	};
 
 	return cmocka_run_group_tests_name("dump decode", tests, NULL, NULL);

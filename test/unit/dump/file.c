@@ -248,9 +248,56 @@ static void what_the_writer_lost_is_told(void **state)
 	assert_non_null(file);
 	assert_true(dump_file_next(file, &frame));
 	assert_int_equal(frame.len, 9000);
-	assert_int_equal(file->dropped, 17);
+	assert_int_equal(dump_file_dropped(file), 17);
 	/* What names an interface commands no terminal. */
 	assert_string_equal(file->iface[0].name, "?]0;owned?");
+	dump_file_close(file);
+}
+
+/* Others than us say at the end only what they have lost: dumpcap, say. */
+static void what_statistics_say_was_lost_is_told_once(void **state)
+{
+	struct {
+		uint32_t iface, high, low;
+		uint16_t if_code, if_len;
+		uint64_t by_interface;
+		uint16_t os_code, os_len;
+		uint64_t by_system;
+	} __attribute__((packed))
+	statistics = {.if_code = 5, .if_len = 8, .os_code = 7, .os_len = 8};
+	struct {
+		uint32_t iface, high, low, caplen, len, data;
+		uint16_t code, opt_len;
+		uint64_t dropped;
+	} __attribute__((packed))
+	packet = {.caplen = 4, .len = 4, .code = 4, .opt_len = 8, .dropped = 2};
+	static struct capture c, other;
+	struct dump_frame frame;
+	struct dump_file *file;
+	char why[400];
+
+	(void)state;
+	capture_begin(&c, "i");
+	capture_block(&c, 6, &packet, sizeof(packet));
+	/* Totals: the last one counts, and has what frames have told. */
+	statistics.by_interface = 3;
+	capture_block(&c, 5, &statistics, sizeof(statistics));
+	statistics.by_interface = 5;
+	statistics.by_system = 1;
+	capture_block(&c, 5, &statistics, sizeof(statistics));
+	/* Of an interface that is not there: nothing. */
+	statistics.iface = 7;
+	capture_block(&c, 5, &statistics, sizeof(statistics));
+	/* Another section, with an interface 0 of its own. */
+	capture_begin(&other, "i");
+	capture_block(&other, 6, &packet, sizeof(packet));
+	memcpy(c.data + c.len, other.data, other.len);
+	file = capture_open(&c, c.len + other.len, why, sizeof(why));
+	assert_non_null(file);
+	while (dump_file_next(file, &frame))
+		;
+	assert_string_equal(file->why, "");
+	assert_int_equal(dump_file_dropped(file), 5 + 1 + 2);
 	dump_file_close(file);
 }
 
@@ -265,6 +312,7 @@ int main(void)
 		cmocka_unit_test(a_pcap_is_read_by_libpcap),
 		cmocka_unit_test(the_other_byte_order_is_read),
 		cmocka_unit_test(what_the_writer_lost_is_told),
+		cmocka_unit_test(what_statistics_say_was_lost_is_told_once),
 	};
 
 	return cmocka_run_group_tests_name("dump file", tests, NULL, NULL);

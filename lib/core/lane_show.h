@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file core/lane_show.h
+ * How the library calls a lane: the lane's own functions, and message records of what goes over it
+ * where it has no frames that a capture sees (lane_tap.h). While nobody wants records that is one
+ * branch for each message.
+ */
+#ifndef WEFT_LANE_SHOW_H
+#define WEFT_LANE_SHOW_H
+
+#include <stdatomic.h>
+
+#include "lane.h"
+#include "lane_tap.h"
+
+/** A native operation, as records have it. */
+struct weft_shown_native {
+	enum weft_record_kind kind;
+	uint64_t length, offset, key, local, compare;
+	uint32_t ref_index, ref_generation;
+};
+
+int weft_shown_short(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr, size_t hdr_len,
+		     const void *payload, size_t length);
+ssize_t weft_shown_bcopy(struct weft_lane_ep *lane_ep, uint8_t id, weft_lane_pack_cb pack,
+			 void *arg);
+int weft_shown_zcopy(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr, size_t hdr_len,
+		     const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+		     struct weft_lane_comp *comp);
+void weft_shown_recv(struct weft_lane_ep *lane_ep, uint8_t id, const void *data, size_t length);
+/** A connection has failed. */
+void weft_shown_failed(const struct weft_lane_ep *lane_ep, const char *reason);
+void weft_shown_native(struct weft_lane_ep *lane_ep, const struct weft_shown_native *n, bool over);
+
+/** Lanes of this process whose messages somebody wants to see. */
+extern _Atomic unsigned int weft_lanes_shown;
+
+/** Does anybody want to see what goes over lanes? Then it is worth looking which these are. */
+static inline bool weft_lanes_are_shown(void)
+{
+	/* Relaxed: only whether; what is known of the lane is its worker's. */
+	return __builtin_expect(atomic_load_explicit(&weft_lanes_shown, memory_order_relaxed) != 0,
+				0);
+}
+
+/** An interface without frames of its own may be shown. @return false: no memory, or too many */
+bool weft_lane_show_open(struct weft_lane_iface *iface, const struct weft_lane_tap_ops *ops,
+			 struct weft_lane_tap_open *params);
+/** Has it been opened here? */
+bool weft_lane_is_known(const struct weft_lane_iface *iface);
+/** Before the interface is closed; also of one that was not opened here. */
+void weft_lane_show_close(const struct weft_lane_iface *iface);
+
+static inline int weft_lane_short(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr,
+				  size_t hdr_len, const void *payload, size_t length)
+{
+	if (weft_lanes_are_shown())
+		return weft_shown_short(lane_ep, id, hdr, hdr_len, payload, length);
+	return lane_ep->ops->am_short(lane_ep, id, hdr, hdr_len, payload, length);
+}
+
+static inline ssize_t weft_lane_bcopy(struct weft_lane_ep *lane_ep, uint8_t id,
+				      weft_lane_pack_cb pack, void *arg)
+{
+	if (weft_lanes_are_shown())
+		return weft_shown_bcopy(lane_ep, id, pack, arg);
+	return lane_ep->ops->am_bcopy(lane_ep, id, pack, arg);
+}
+
+static inline int weft_lane_zcopy(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr,
+				  size_t hdr_len, const struct iovec *iov, unsigned int iovcnt,
+				  struct weft_mem_lane *mem, struct weft_lane_comp *comp)
+{
+	if (weft_lanes_are_shown())
+		return weft_shown_zcopy(lane_ep, id, hdr, hdr_len, iov, iovcnt, mem, comp);
+	return lane_ep->ops->am_zcopy(lane_ep, id, hdr, hdr_len, iov, iovcnt, mem, comp);
+}
+
+#endif /* WEFT_LANE_SHOW_H */

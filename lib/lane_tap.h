@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file lane_tap.h
+ * What no wire shows: messages and native operations of lanes that have no frames of their own
+ * (shared memory, RoCE), as message records for captures. The protocol layer makes them where it
+ * calls a lane (core/lane_show.h); who writes captures takes them. Their format is that of files
+ * (doc/wire.md, "Message records").
+ */
+#ifndef WEFT_LANE_TAP_H
+#define WEFT_LANE_TAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/platform.h"
+#include "core/wire_types.h"
+
+/** Link type of interfaces whose packets are message records: LINKTYPE_USER15. */
+#define WEFT_RECORD_LINKTYPE 162u
+#define WEFT_RECORD_MAGIC 0x7257u /**< "Wr" */
+#define WEFT_RECORD_VERSION 1
+#define WEFT_RECORD_NO_LANE 0xff
+
+enum weft_record_kind {
+	WEFT_RECORD_MESSAGE = 1,
+	WEFT_RECORD_READ, /**< native operations: weft_record_native follows */
+	WEFT_RECORD_WRITE,
+	WEFT_RECORD_ADD,
+	WEFT_RECORD_CSWAP,
+	WEFT_RECORD_KINDS,
+};
+
+/** The operation has ended well; without the flag it has been posted. */
+#define WEFT_RECORD_F_DONE 1u
+
+struct weft_record_head {
+	weft_le16 magic;
+	uint8_t version;
+	uint8_t kind;  /**< enum weft_record_kind */
+	uint8_t am_id; /**< of a message, else 0 */
+	/** number in its endpoint, the same at both ends; #WEFT_RECORD_NO_LANE = not known yet */
+	uint8_t lane;
+	weft_le16 flags;
+	/** bytes of the message, which follow; of a native operation, bytes that it moves */
+	weft_le32 length;
+	weft_le32 conn_sn;
+	weft_le64 from, to; /**< workers: who sends the message, who posts the operation */
+};
+static_assert(sizeof(struct weft_record_head) == 32, "doc/wire.md");
+
+struct weft_record_native {
+	weft_le64 offset, key; /**< of remote memory */
+	/** where the bytes lie in the message; of an atomic its operand */
+	weft_le64 local;
+	/** of an atomic: to compare with */
+	weft_le64 compare;
+	/**
+	 * whose bytes they are: of a read the sender's request, as RTS names it; of a write the
+	 * receiver's, as RTR does; 0, 0 = none of a message
+	 */
+	weft_le32 ref_index, ref_generation;
+};
+static_assert(sizeof(struct weft_record_native) == 40, "doc/wire.md");
+
+struct weft_lane_conf;
+struct weft_lane_tap;
+
+/** A lane whose messages may be shown. */
+struct weft_lane_tap_open {
+	const char *name, *about;
+	uint64_t speed; /**< bit/s; 0 = not known */
+	const struct weft_platform *platform;
+	const struct weft_lane_conf *conf;
+	/** Records are wanted from now on, or no more. Any thread; not two at a time. */
+	void (*want)(void *arg, bool yes);
+	void *arg;
+};
+
+enum weft_lane_tap_way { WEFT_LANE_TAP_IN = 1, WEFT_LANE_TAP_OUT = 2 };
+
+struct weft_lane_tap_ops {
+	/** @return NULL: no memory; the lane does without */
+	struct weft_lane_tap *(*open)(const struct weft_lane_tap_open *params);
+	void (*close)(struct weft_lane_tap *tap);
+	/**
+	 * A record, in pieces; it counts, or not, when taken() has been called. By the worker's
+	 * thread, like taken().
+	 * @param now  the worker's time
+	 */
+	void (*offer)(struct weft_lane_tap *tap, enum weft_lane_tap_way way,
+		      const struct iovec *iov, unsigned int num, uint64_t now);
+	void (*taken)(struct weft_lane_tap *tap, bool yes);
+	/** A connection over the lane has failed, for this reason. */
+	void (*failed)(struct weft_lane_tap *tap, const char *reason);
+};
+
+/** Who writes captures: drivers/dpdk/capture/messages.c. Only lib/drivers.c asks for it. */
+extern const struct weft_lane_tap_ops weft_capture_messages;
+
+/** Base of a tap. */
+struct weft_lane_tap {
+	const struct weft_lane_tap_ops *ops;
+};
+
+#endif /* WEFT_LANE_TAP_H */
