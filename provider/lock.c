@@ -19,8 +19,8 @@ static void exclude(void)
 {
 	struct wfi_lock *l = &wfi_the_lock;
 
-	/* Relaxed: the mutex orders it with other threads that change it. */
-	if (atomic_load_explicit(&l->alone, memory_order_relaxed)) {
+	/* Acquire: who made it false without the mutex is seen to be inside (wfi_lock_shared()). */
+	if (atomic_load_explicit(&l->alone, memory_order_acquire)) {
 		atomic_store_explicit(&l->alone, false, memory_order_relaxed);
 		membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 	}

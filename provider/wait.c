@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -146,7 +147,9 @@ int wfi_wait_sleep(struct wfi_wait *wait, int timeout)
 
 	rc = wfi_wait_arm(wait);
 	if (rc == -FI_EAGAIN) {
-		wfi_yield();
+		wfi_unlock();
+		sched_yield();
+		wfi_lock_any(); /* as below */
 		return 0;
 	}
 	if (rc < 0)
@@ -154,7 +157,8 @@ int wfi_wait_sleep(struct wfi_wait *wait, int timeout)
 	wait->sleeping++;
 	wfi_unlock_armed();
 	poll(&fd, 1, timeout); /* interrupted: the caller looks, and sleeps again */
-	wfi_lock();
+	/* By the mutex: meanwhile another thread may have become the one that is alone. */
+	wfi_lock_any();
 	if (--wait->sleeping == 0)
 		disarm(wait);
 	return 0;

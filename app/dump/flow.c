@@ -127,7 +127,8 @@ static struct trace_flow *flow_of(struct trace *t, const struct dump_view *v)
 		if (*slot == TRACE_NONE)
 			return add(t, slot, v);
 		f = &t->flow[*slot];
-		if (f->dst_conn == conn && f->token == token)
+		/* A record's two are made from its ends: a file may have a frame with the same. */
+		if (f->dst_conn == conn && f->token == token && f->record == (v->record != NULL))
 			return f;
 	}
 }
@@ -260,7 +261,7 @@ static void seen(struct trace *t, struct trace_flow *f, const struct dump_frame 
 	if (frame->way != DUMP_IN || !f->out.known)
 		count(t, f, frame, v, time);
 	compared = frame->way != DUMP_WAY_UNKNOWN && is_compared(f, time);
-	if (compared && !f->record)
+	if (compared && !v->record)
 		trace_fate(t, f, frame, v, time);
 	follow_frame(t, f, frame, v, time);
 }

@@ -29,6 +29,16 @@ static struct shown_lane {
 static _Atomic unsigned int num_lanes;                   /* there were so many at a time */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* open and close */
 
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
 static struct shown_lane *lane_of(const struct weft_lane_iface *iface)
 {
 	/* Relaxed: an interface is entered by the thread that looks for it. */
@@ -81,9 +91,12 @@ static struct shown_lane *take_place(const struct weft_lane_iface *iface)
 bool weft_lane_show_open(struct weft_lane_iface *iface, const struct weft_lane_tap_ops *ops,
 			 struct weft_lane_tap_open *params)
 {
+	static bool prepared;
 	struct shown_lane *l;
 
 	pthread_mutex_lock(&lock);
+	if (!prepared) /* a child of fork() may open lanes of its own */
+		prepared = pthread_atfork(before_fork, after_fork, after_fork) == 0;
 	l = take_place(iface);
 	pthread_mutex_unlock(&lock);
 	if (!l)

@@ -238,9 +238,48 @@ def what_is_cut_is_read_as_far_as_it_is_there():
     assert dump('-m', path('cut.pcapng'), code=4).count('\n') > 300
 
 
+def mix(value, more):
+    value = (value ^ more) * 0x9e3779b97f4a7c15 & (1 << 64) - 1
+    return value ^ value >> 29
+
+
+def name_of_record(sender, receiver):
+    """What weft-dump makes of connection 3 and lane 0 between two workers (app/dump/record.c)."""
+    value = 0x77
+    for more in sender, receiver, 3 << 8:
+        value = mix(value, more)
+    return value
+
+
+def a_record_is_none_of_a_frames_connection():
+    """Anybody can name a connection as weft-dump names that of a record, which has no frame."""
+    size = 15000000
+    there, back = name_of_record(1, 2), name_of_record(2, 1)
+    message = struct.pack('<HBB', 24, 3, 0) + bytes(24)
+    frame = bytes(12) + b'\x88\xb5' + struct.pack(
+        '<HBBHHIIIIHBBIIIH', 0x6657, 2, 7, 0, 42 + len(message), there & 0xffffffff, there >> 32,
+        1, 0, back & 0xffff, 0, 0, 1, 1, 0, 0xffff) + message
+    record = struct.pack('<HBBBBHIIQQ', 0x7257, 1, 1, 3, 0, 0, size, 3, 1, 2) + bytes(size)
+    out = block(0x0a0d0d0a, struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1))
+    for link, name in ((1, b'dpdk:0'), (162, b'shm:x')):
+        out += block(1, struct.pack('<HHI', link, 0, 0) + option(2, name) + option(0, b''))
+    for number, (interface, data, way) in enumerate(((0, frame, 2), (1, record, 2),
+                                                     (1, record, 1))):
+        out += block(6, struct.pack('<IIIII', interface, 0, 1000 * number, len(data), len(data)) +
+                     data + bytes(-len(data) % 4) + option(2, struct.pack('<I', way)) +
+                     option(0, b''))
+    with open(path('record.pcapng'), 'wb') as f:
+        f.write(out)
+    report = json.loads(dump('-j', path('record.pcapng')))
+    assert report['records'] == 2, report['records']
+    kinds = {(lane['from'].split(':')[0], lane['records'])
+             for lanes in report['lanes'] for lane in lanes}
+    assert kinds == {('dpdk', 0), ('shm', 1)}, kinds
+
+
 tap.run([a_report_is_one_page_that_loads_nothing, pictures_are_svg, csv_of_messages_and_of_lanes,
          filters_choose_messages, a_message_has_its_time_line,
          a_time_line_ends_where_its_bar_does,
          one_hosts_capture_has_all_messages_too, a_capture_that_begins_later_is_joined_by_pieces,
          what_peers_say_is_text, what_cannot_be_written_is_said,
-         what_is_cut_is_read_as_far_as_it_is_there])
+         what_is_cut_is_read_as_far_as_it_is_there, a_record_is_none_of_a_frames_connection])
