@@ -2,6 +2,8 @@
 
 #include "rndv/port.h"
 
+#define RTT_MOST 1000000000u /* ns */
+
 static void set_window(struct weft_pull_port *p)
 {
 	double slack = p->rate * p->slack * 1e-9;
@@ -31,8 +33,7 @@ void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns)
 
 	if (rtt_ns == 0 || (p->rtt != 0 && rtt_ns >= p->rtt))
 		return;
-	/* Nobody's way is longer than a second. */
-	rtt_ns = rtt_ns < 1000000000u ? rtt_ns : 1000000000u;
+	rtt_ns = rtt_ns < RTT_MOST ? rtt_ns : RTT_MOST;
 	much = p->rtt == 0 || rtt_ns < p->rtt / 2;
 	p->rtt = rtt_ns;
 	/* What was thought of a longer way says little. */
@@ -62,8 +63,9 @@ static void judge_rate(struct weft_pull_port *p, double rate, uint64_t ns)
 
 static void judge(struct weft_pull_port *p, double rate, uint64_t ns)
 {
-	/* A path may have become longer. */
-	p->rtt += p->rtt >> 10;
+	/* A path may have become longer, but none is longer than a second. */
+	if (p->rtt < RTT_MOST)
+		p->rtt += p->rtt >> 10;
 	if (rate < p->rate / 32 * 28) {
 		judge_rate(p, rate, ns);
 		set_slack(p,

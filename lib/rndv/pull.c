@@ -358,21 +358,27 @@ static int ask_one(struct weft_msg_ep *me)
 unsigned int weft_rndv_pump(struct weft_msg_worker *mw)
 {
 	struct weft_rndv *r, *stuck = NULL;
-	unsigned int n = 0;
+	unsigned int n = 0, vain = 0;
 
 	while ((r = weft_rndv_next(mw, stuck))) {
+		bool turn = r->turn != NULL;
 		int rc;
 
 		weft_rndv_unwant(r);
 		if (!weft_share_room(&mw->rndv->pulls, &r->pulls, mw->worker->now)) {
+			r->turn = NULL;
 			weft_rndv_want_later(r);
 			continue;
 		}
 		rc = ask_one(r->me);
 		r->turn = NULL;
+		/* The port had room, but not on the lane that it would take: not again now. */
+		if (turn && rc == 0 && ++vain > mw->rndv->waiting)
+			break;
 		if (rc > 0) {
 			n++;
 			stuck = NULL;
+			vain = 0;
 			weft_rndv_want(r);
 		} else if (rc < 0) {
 			/* Tried again at the next progress; meanwhile others. */

@@ -10,8 +10,8 @@
  *
  * Short messages, and ends of long ones, go before others, in a port's line and in an endpoint; but
  * one piece of WEFT_RNDV_TURNS goes to the others, so nobody starves. Of a port's window no more is
- * held by peers that deliver nothing: what is requested of them does not count when it is late, and
- * until they deliver nothing further is requested over that lane.
+ * held by peers that deliver nothing, or next to nothing: what is requested of them does not count
+ * when it is late, and until it has come nothing further is requested over that lane.
  */
 
 #include "core/worker.h"
@@ -173,37 +173,32 @@ static void late(struct weft_rndv *r, struct weft_ask *a)
 	r->me->mw->rndv->lates++;
 }
 
-static void late_no_more(struct weft_rndv *r, struct weft_ask *a)
-{
-	struct weft_rndv_lane *l = &r->lanes[a->lane];
-
-	a->late = false;
-	l->late--;
-	weft_pull_port_take(&a->port->pull, a->left, l->out == 0);
-	l->out += a->left;
-	TAILQ_INSERT_TAIL(&a->port->asks, a, port_link);
-}
-
 void weft_rndv_port_came(struct weft_rndv *r, struct weft_ask *a, uint64_t bytes, bool good)
 {
 	struct weft_rndv_lane *l = &r->lanes[a->lane];
 
 	if (!a->port)
 		return;
-	if (a->late)
-		late_no_more(r, a);
-	l->out -= bytes;
-	weft_pull_port_done(&a->port->pull, bytes, l->out == 0);
 	if (good)
 		weft_pull_port_came(&a->port->pull, bytes, a->port->waiting,
 				    r->me->mw->worker->now);
+	/* Late is late: a byte now and then does not make it count again. */
+	if (a->late) {
+		if (bytes == a->left) {
+			a->late = false;
+			l->late--;
+		}
+		return;
+	}
+	l->out -= bytes;
+	weft_pull_port_done(&a->port->pull, bytes, l->out == 0);
 	if (bytes == a->left)
 		TAILQ_REMOVE(&a->port->asks, a, port_link);
 }
 
 /*
- * Somebody waits: for whom? The oldest requests are looked at, those whose peer has delivered
- * anything meanwhile last again.
+ * Somebody waits: for whom? The oldest requests are looked at. A peer that has delivered something
+ * meanwhile is given as long as one of the worker's limit is: a byte now and then is not enough.
  */
 static void find_late(struct weft_rndv_port *p, uint64_t now)
 {
@@ -217,7 +212,7 @@ static void find_late(struct weft_rndv_port *p, uint64_t now)
 
 		if (now - a->given < most)
 			return;
-		if (now - moved >= most) {
+		if (now - moved >= most || now - a->given >= most + WEFT_SHARE_STALL) {
 			late(r, a);
 			continue;
 		}
@@ -228,13 +223,13 @@ static void find_late(struct weft_rndv_port *p, uint64_t now)
 
 /* ------------------------------------------------------------------ whose turn */
 
-/* Has a lane of it over the port nothing outstanding? */
+/* Has a lane of it over the port nothing outstanding, and may have something? */
 static bool idle_at(const struct weft_rndv *r, const struct weft_rndv_port *p)
 {
 	for (uint32_t m = r->me->rndv_lanes; m; m &= m - 1) {
 		const struct weft_rndv_lane *l = &r->lanes[__builtin_ctz(m)];
 
-		if (l->port == p && l->out == 0)
+		if (l->port == p && l->out == 0 && l->late == 0)
 			return true;
 	}
 	return false;
