@@ -46,8 +46,9 @@ static void report_endpoints(void *arg, void (*cb)(const char *text, void *arg),
 			tx += ep->lane_info[i].tx_bytes;
 			rx += ep->lane_info[i].rx_bytes;
 		}
+		/* Of the name so much that the numbers are whole in DPDK's telemetry, 127 bytes. */
 		snprintf(text, sizeof(text),
-			 "to %.64s/%08" PRIx32 ": %s, %u of %u lanes up, %" PRIu64
+			 "to %.20s/%08" PRIx32 ": %s, %u of %u lanes up, %" PRIu64
 			 " bytes sent, %" PRIu64 " received",
 			 ep->remote_name, (uint32_t)(ep->remote_id >> 32), state_of(ep),
 			 (unsigned int)__builtin_popcount(ep->lanes_up), ep->num_lanes, tx, rx);

@@ -85,8 +85,10 @@ static void on_text(const char *text, void *arg)
 {
 	struct entry *e = new_entry(arg);
 
-	if (e)
-		snprintf(e->text, sizeof(e->text), "%s", text);
+	if (!e)
+		return;
+	if ((size_t)snprintf(e->text, sizeof(e->text), "%s", text) >= sizeof(e->text))
+		memcpy(e->text + sizeof(e->text) - sizeof("..."), "...", sizeof("..."));
 }
 
 static void answer(struct weft_telemetry *t)

@@ -140,27 +140,51 @@ static int claim(const struct weft_candidate *c,
 	return rc < 0 ? rc : 0;
 }
 
-/* @return 0, or the error of the last one, and @p dc says who has the first one */
+/* What says most of several devices: the least. */
+enum { CLAIMED, UNCLAIMED, BUSY, BROKEN, NOTHING };
+
+static int kind_of(int rc)
+{
+	switch (rc) {
+	case 0:
+		return CLAIMED;
+	case -EADDRINUSE:
+	case -EBUSY:
+		return BUSY;
+	case -ENODEV:
+	case -ENOMEM:
+		return BROKEN;
+	default:
+		/*
+		 * Nothing can be claimed here, or who claims it is not heeded: we may have it, and
+		 * the port says so when it is opened.
+		 */
+		return UNCLAIMED;
+	}
+}
+
+/* @return 0 or the error that says most, of device @p chosen, which @p dc is about */
 static int try_all(struct picking *g, const int *order, int n,
 		   int (*how)(const char *name, struct weft_claim_owner *owner),
 		   struct weft_device_claim *dc, int *chosen)
 {
 	struct weft_device_claim one;
-	int i, rc = -EBUSY;
+	int i, rc, kind = NOTHING, most = -EBUSY;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && kind != CLAIMED; i++) {
 		rc = claim(&g->list[order[i]], how, &one);
-		if (rc == 0 || i == 0)
-			*dc = one;
+		if (kind_of(rc) >= kind)
+			continue;
+		kind = kind_of(rc);
+		most = rc;
+		*dc = one;
 		*chosen = order[i];
-		if (rc == 0)
-			return 0;
 	}
-	return rc;
+	return most;
 }
 
 /* "12 processes, 8 ports", and the way out. */
-static int none_left(struct picking *g, const char *pattern, const int *order, int n,
+static int none_left(struct picking *g, const char *pattern, int chosen, int n,
 		     const struct weft_device_claim *dc)
 {
 	const struct weft_local *l = &g->p->local;
@@ -175,7 +199,7 @@ static int none_left(struct picking *g, const char *pattern, const int *order, i
 		 "WEFT_PORTS: %sall %d that '%s' matches have a process (%s: %s): make a port for "
 		 "each process (VFs, queues of net_af_xdp), start fewer, or let weft-switch give "
 		 "each a port of one NIC (doc/switch.md)",
-		 job, n, pattern, g->list[order[0]].name, who);
+		 job, n, pattern, g->list[chosen].name, who);
 	return -EBUSY;
 }
 
@@ -202,17 +226,13 @@ static int pick_one(struct picking *g, const char *pattern)
 	/* An owner may just be ending. */
 	if (rc)
 		rc = try_all(g, order, n, weft_claim, &dc, &chosen);
-	if (rc == -EADDRINUSE || rc == -EBUSY)
-		return none_left(g, pattern, order, n, &dc);
-	if (rc == -ENODEV || rc == -ENOMEM) {
+	if (kind_of(rc) == BUSY)
+		return none_left(g, pattern, chosen, n, &dc);
+	if (kind_of(rc) == BROKEN) {
 		snprintf(g->why, g->why_len, "WEFT_PORTS: %s: %s: %s", g->list[chosen].name,
 			 dc.what, strerror(-rc));
 		return rc;
 	}
-	/*
-	 * Else nothing can be claimed here, or who claims it is not heeded: it is ours, unclaimed,
-	 * and the port says so when it is opened.
-	 */
 	if (rc == 0)
 		held[num_held++] = dc;
 	g->list[chosen].taken = true;

@@ -111,6 +111,8 @@ static void pick_and_say(const struct weft_pick *p, int count, char *const *word
 		_exit(1);
 }
 
+static uid_t taker; /* of the process that takes; 0 = ours */
+
 /* It has what it took until the test's end. @return the EAL's words, or the error and why */
 static const char *take(const char *ports, long rank, long size, int count,
 			const char *const *words)
@@ -124,6 +126,8 @@ static const char *take(const char *ports, long rank, long size, int count,
 	assert_int_equal(pipe(fds), 0);
 	pid = fork();
 	if (pid == 0) {
+		if (taker && setuid(taker))
+			_exit(1);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		pick_and_say(&p, count, (char *const *)(uintptr_t)words, fds[1]);
 		pause();
@@ -182,6 +186,22 @@ static void processes_take_one_each_until_none_is_left(void **state)
 	waitpid(takers[1], NULL, 0);
 	takers[1] = takers[--num_takers];
 	expect_nic(take(pattern("3b:02.*"), -1, -1, 0, NULL), "3b:02.1");
+}
+
+/* A user's claims keep nothing from root: not a device, nor a start where the others are busy. */
+static void claims_of_users_stop_no_process_of_roots(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	nic("3b:02.0", "vfio-pci", "\n");
+	nic("3b:02.1", "vfio-pci", "\n");
+	assert_int_equal(chmod(sys, 0755), 0);
+	taker = 65534;
+	expect_nic(take(pattern("3b:02.0"), -1, -1, 0, NULL), "3b:02.0");
+	taker = 0;
+	expect_nic(take(pattern("3b:02.*"), -1, -1, 0, NULL), "3b:02.1");
+	expect_nic(take(pattern("3b:02.*"), -1, -1, 0, NULL), "3b:02.0");
 }
 
 static void ranks_begin_at_different_ones(void **state)
@@ -344,6 +364,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(processes_take_one_each_until_none_is_left),
+		TEST(claims_of_users_stop_no_process_of_roots),
 		TEST(ranks_begin_at_different_ones),
 		TEST(near_ones_come_first),
 		TEST(words_of_the_eal_are_candidates),
