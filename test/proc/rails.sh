@@ -80,10 +80,21 @@ down_and_back() {
 			"^sent again: dpdk:0 [0-9]+ frames, dpdk:1 [0-9]+; dropped here: "
 }
 
+# The kernel tells the other end of a link that went down in up to a second.
+until_no_carrier() {
+	local i
+	for ((i = 0; i < 1200; i++)); do
+		! ip -n "$1" link show "$2" | grep -q NO-CARRIER || return 0
+		sleep 0.05
+	done
+	return 1
+}
+
 # cut_at_the_start CLIENT_ARGS...
 cut_at_the_start() {
 	local rc=0
 	ip -n "${ns[1]}" link set rail1 down
+	until_no_carrier "${ns[0]}" rail1 || return 1
 	new_pair
 	start_server "$perf" -S CONNECT_TIMEOUT=2s
 	client "$perf" -t tag_bw -s 64k -f -V -S CONNECT_TIMEOUT=2s "$@" || rc=$?
