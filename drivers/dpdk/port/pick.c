@@ -244,9 +244,23 @@ static int pick_one(struct picking *g, const char *pattern)
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
+/* A PCI device is others', and no word is left that keeps the EAL from probing all there are. */
+static bool would_probe(const struct picking *g, char *const *words, int n)
+{
+	bool others = false;
+	int i;
+
+	for (i = 0; i < g->num; i++)
+		others |= !g->list[i].vdev && g->list[i].matches && !g->list[i].taken;
+	for (i = 0; i < n && others; i++)
+		others = strncmp(words[i], "-a", 2) && strncmp(words[i], "--allow", 7);
+	return others;
+}
+
 /* The EAL's, without devices that match and are not ours, and with ours. */
 static int make_words(const struct picking *g, int count, char *const *words, char ***out)
 {
+	static char no_pci[] = "--no-pci";
 	size_t room = (size_t)(count + 2 * g->num + 1), at, bytes = 0;
 	bool *drop;
 	char *text;
@@ -275,6 +289,8 @@ static int make_words(const struct picking *g, int count, char *const *words, ch
 		(*out)[n++] = text + at;
 		at += strlen(g->list[i].name) + 1;
 	}
+	if (would_probe(g, *out, n))
+		(*out)[n++] = no_pci;
 	return n;
 }
 

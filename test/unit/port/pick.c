@@ -192,8 +192,10 @@ static void processes_take_one_each_until_none_is_left(void **state)
 static void claims_of_users_stop_no_process_of_roots(void **state)
 {
 	(void)state;
-	if (geteuid() != 0)
+	if (geteuid() != 0) {
+		print_message("left out: only root has claims of other users\n");
 		skip();
+	}
 	nic("3b:02.0", "vfio-pci", "\n");
 	nic("3b:02.1", "vfio-pci", "\n");
 	assert_int_equal(chmod(sys, 0755), 0);
@@ -258,6 +260,19 @@ static void words_of_the_eal_are_candidates(void **state)
 	assert_string_equal(take("net_null*", -1, -1, 7, words),
 			    "--no-pci --vdev net_null1,size=64 --vdev=net_ring0 -l 0");
 	expect_words(take("net_null*", 2, 3, 7, words), -EBUSY, "3 processes", "2 ports");
+}
+
+/* The EAL would probe all PCI devices, and with uio reset those that others have. */
+static void who_has_a_vdev_probes_no_pci_device(void **state)
+{
+	static const char *const words[] = {"--vdev=net_null0"};
+	char want[64];
+
+	(void)state;
+	nic("3b:02.0", "vfio-pci", "\n");
+	snprintf(want, sizeof(want), "-a %s:3b:02.0", domain);
+	assert_string_equal(take("*", -1, -1, 1, words), "--vdev=net_null0 --no-pci");
+	assert_string_equal(take("*", -1, -1, 1, words), want);
 }
 
 static void named_devices_keep_their_arguments(void **state)
@@ -368,6 +383,7 @@ int main(void)
 		TEST(ranks_begin_at_different_ones),
 		TEST(near_ones_come_first),
 		TEST(words_of_the_eal_are_candidates),
+		TEST(who_has_a_vdev_probes_no_pci_device),
 		TEST(named_devices_keep_their_arguments),
 		TEST(of_each_pattern_one),
 		TEST(what_dpdk_cannot_have_is_no_candidate),
