@@ -23,6 +23,7 @@ import tempfile
 import time
 from functools import partial
 
+import bench_against
 import bench_multi_eager
 import bench_report
 import bench_shm
@@ -63,8 +64,10 @@ class Bench:
                       'bsize=9216' % (i, role, self.dir, tag, i, rsize) for i in range(lanes)]
                      for role in ('server', 'client'))
 
-    def weft(self, test, size, extra=(), lanes=1, env=None, iters=None, memory=None, rsize=8):
-        """One run of weft-perf over memif lanes; the last CSV row."""
+    def weft(self, test, size, extra=(), lanes=1, env=None, iters=None, memory=None, rsize=8,
+             perf=None):
+        """One run of weft-perf (or of perf, another build's) over memif lanes; the last CSV row."""
+        perf = perf or self.perf
         port = free_port()
         srv, cli = self.memif(lanes, rsize)
         environ = {'WEFT_LANES': ';'.join('dpdk:%d,mtu=9000' % i for i in range(lanes)),
@@ -72,8 +75,8 @@ class Bench:
         common = ['-p', str(port)]
         test_args = ['-t', test, '-s', str(size), '-n', str(iters or self.iters(test, size)), '-f',
                      '-v']
-        out = pair([self.perf] + self.eal(self.a, srv, memory) + ['--'] + common,
-                   [self.perf] + self.eal(self.b, cli, memory) + ['--'] + common + test_args
+        out = pair([perf] + self.eal(self.a, srv, memory) + ['--'] + common,
+                   [perf] + self.eal(self.b, cli, memory) + ['--'] + common + test_args
                    + list(extra) + ['127.0.0.1'],
                    environ, environ, timeout=60)
         return csv_rows(out)[-1]
@@ -507,11 +510,17 @@ def m_shm(b):
     bench_shm.measure(b, at_least, at_most_more, report)
 
 
+def m_against(b):
+    """this build against another one (--against BUILD), one memif lane: 8 B latency 1.03 x, 8 B
+    rate and 64 KiB bandwidth 0.97 x; only when named"""
+    bench_against.measure(b, at_least, at_most)
+
+
 MEASURES = {'table': m_table, 'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'shm': m_shm,
             'switch': bench_switch.m_switch, 'virtio': m_virtio, 'rails': m_rails,
             'unequal': m_unequal, 'cut': m_cut, 'striped-lat': m_striped_lat, 'memory': m_memory,
             'flood': m_flood, 'soak': m_soak, 'multi-eager': m_multi_eager, 'sweep': m_sweep,
-            'sweep-rails': m_sweep_rails, 'select': m_select}
+            'sweep-rails': m_sweep_rails, 'select': m_select, 'against': m_against}
 
 
 def options():
@@ -520,7 +529,7 @@ def options():
                                      epilog='measures:\n' + '\n'.join(
                                          '  %-12s %s' % (n, ' '.join(f.__doc__.split()))
                                          for n, f in MEASURES.items()))
-    parser.add_argument('measure', nargs='*', help='which ones (all)')
+    parser.add_argument('measure', nargs='*', help='which ones (all but against)')
     parser.add_argument('--trials', type=int, default=7, help='trials per variant and state (7)')
     parser.add_argument('--seconds', type=float, default=80,
                         help='longest time per comparison (80)')
@@ -530,6 +539,8 @@ def options():
     parser.add_argument('--seeds', type=int, default=1000, help='seeds of the soak (1000)')
     parser.add_argument('--busy', type=float, default=5,
                         help='percent of the machine that others may use during a trial (5)')
+    parser.add_argument('--against', metavar='BUILD',
+                        help='the build folder of another Weft, for the measure of that name')
     parser.add_argument('--out', default='bench-results',
                         help='folder for the raw figures (bench-results)')
     parser.add_argument('--markdown', metavar='FILE',
@@ -539,6 +550,7 @@ def options():
     parser.add_argument('--build', default='build', help=argparse.SUPPRESS)
     parser.add_argument('--memory', default='--in-memory', help=argparse.SUPPRESS)
     args = parser.parse_args()
+    args.measure = args.measure or [n for n in MEASURES if n != 'against']
     for name in args.measure:
         if name not in MEASURES:
             parser.error("no measure '%s'; there are %s" % (name, ', '.join(MEASURES)))
@@ -551,7 +563,7 @@ def replay(args):
     with open(args.replay) as f:
         raw = json.load(f)
     bench_report.merge(args.markdown, [r for r in raw['results']
-                                       if r['measure'] in (args.measure or MEASURES)], raw['where'])
+                                       if r['measure'] in args.measure], raw['where'])
 
 
 def save(bench, where):
@@ -577,7 +589,7 @@ def main():
     print('weft-bench: %s\ncores %d and %d; a cache line takes %.0f ns between them now (%s)'
           % (where, bench.a, bench.b, *line))
     try:
-        for bench.measure in args.measure or MEASURES:
+        for bench.measure in args.measure:
             name, begin = bench.measure, time.monotonic()
             try:
                 MEASURES[name](bench)

@@ -10,7 +10,7 @@
 #	-j JOBS      how many at once (default: the number of cores)
 #	-d DIR       inputs worth keeping, findings and logs (default build-fuzz/campaign); the next
 #	             campaign goes on from there
-#	NAME         address, frame, msg, rma, session, wireup (default all)
+#	NAME         address, dump, frame, msg, rma, session, wireup (default all)
 #
 # Needs clang, which it installs. An input that kills a fuzzer is in DIR/NAME-crash-*, one that
 # takes too long in DIR/NAME-timeout-*; "build-fuzz/test/fuzz/fuzz_NAME FILE" runs it again. Ends

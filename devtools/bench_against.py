@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""This build against another one, for bench.py: what a change costs where nothing is congested."""
+
+import os
+
+from bench_run import TrialError, bandwidth, mean_latency_ns, rate
+
+KIB = 1024
+CASES = [  # title, test of weft-perf, size, figure of a row, unit
+    ('8 B latency, one memif lane (half round trip)', 'tag_lat', 8, mean_latency_ns, 'ns'),
+    ('8 B message rate, one memif lane', 'tag_bw', 8, rate, 'M/s'),
+    ('64 KiB bandwidth, one memif lane', 'tag_bw', 64 * KIB, bandwidth, 'MiB/s'),
+]
+
+
+def measure(b, at_least, at_most):
+    other = os.path.join(b.args.against or '', 'app/weft-perf')
+    if not b.args.against or not os.access(other, os.X_OK):
+        raise TrialError('--against names no build: no program %s' % other)
+    for title, test, size, figure, unit in CASES:
+        wanted = (at_most, 1.03) if test == 'tag_lat' else (at_least, 0.97)
+        b.alternate(title, {
+            'this build': lambda t=test, s=size: b.weft(t, s),
+            'the other': lambda t=test, s=size: b.weft(t, s, perf=other),
+        }, figure, unit, [('this build', 'the other', *wanted, None)])
