@@ -7,9 +7,11 @@
 #include "provider/info.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "provider/options.h"
+#include "provider/peer.h"
 
 /* An attribute that asks for nothing, or for no more than there is. */
 #define AT_MOST(asked, there) ((asked) <= (there))
@@ -84,7 +86,7 @@ static const char *domain_lacks(const struct fi_domain_attr *a, enum wfi_progres
 	if (!AT_MOST(a->max_ep_tx_ctx, 1) || !AT_MOST(a->max_ep_rx_ctx, 1) || a->max_ep_stx_ctx ||
 	    a->max_ep_srx_ctx)
 		return "domain_attr->max_ep_..._ctx";
-	if (!NO_MORE_BITS(a->caps, FI_LOCAL_COMM | FI_REMOTE_COMM))
+	if (!NO_MORE_BITS(a->caps, WFI_CAPS_DOMAIN))
 		return "domain_attr->caps";
 	return a->auth_key_size ? "domain_attr->auth_key_size" : NULL;
 }
@@ -94,7 +96,37 @@ static bool takes_keys(const struct fi_info *hints)
 	return !hints || !hints->domain_attr || hints->domain_attr->mr_mode & FI_MR_PROV_KEY;
 }
 
-static const char *lacks(const struct fi_info *hints, enum wfi_progress_choice progress)
+/* An endpoint's own address is made with it, so what was answered here is all that can be asked. */
+static bool is_unmade(const void *addr, size_t length)
+{
+	struct wfi_addr unmade;
+
+	wfi_addr_unmade(&unmade);
+	return length == sizeof(unmade) && memcmp(addr, &unmade, sizeof(unmade)) == 0;
+}
+
+static bool is_peer(const void *addr, size_t length)
+{
+	uint16_t number;
+	uint64_t id;
+
+	return length == sizeof(struct wfi_addr) && wfi_addr_check(addr, &id, &number) == 0;
+}
+
+static const char *address_lacks(const struct fi_info *hints, uint64_t flags)
+{
+	if (hints->addr_format != FI_FORMAT_UNSPEC)
+		return "addr_format";
+	if (hints->src_addr && !(flags & FI_SOURCE) &&
+	    !is_unmade(hints->src_addr, hints->src_addrlen))
+		return "src_addr: an endpoint's address is made with it";
+	if (hints->dest_addr && !is_peer(hints->dest_addr, hints->dest_addrlen))
+		return "dest_addr: it is no address of fi_getname()";
+	return NULL;
+}
+
+static const char *lacks(const struct fi_info *hints, uint64_t flags,
+			 enum wfi_progress_choice progress)
 {
 	const char *what;
 
@@ -102,8 +134,9 @@ static const char *lacks(const struct fi_info *hints, enum wfi_progress_choice p
 		return NULL;
 	if (!NO_MORE_BITS(hints->caps, WFI_CAPS))
 		return "caps";
-	if (hints->addr_format != FI_FORMAT_UNSPEC || hints->src_addr || hints->dest_addr)
-		return "addr_format, src_addr or dest_addr";
+	what = address_lacks(hints, flags);
+	if (what)
+		return what;
 	if (hints->fabric_attr && hints->fabric_attr->name &&
 	    strcmp(hints->fabric_attr->name, WFI_NAME) != 0)
 		return "fabric_attr->name";
@@ -141,7 +174,7 @@ static uint64_t caps_for(const struct fi_info *hints)
 static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *asked, uint64_t caps)
 {
 	a->caps = caps & ~(uint64_t)(FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
-				     FI_REMOTE_READ | FI_REMOTE_WRITE);
+				     FI_REMOTE_READ | FI_REMOTE_WRITE | WFI_CAPS_DOMAIN);
 	/*
 	 * A completed send has left its buffer; whether the peer has it is another matter, which
 	 * operations may ask about.
@@ -157,7 +190,7 @@ static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *asked, uint64
 
 static void fill_rx(struct fi_rx_attr *a, const struct fi_rx_attr *asked, uint64_t caps)
 {
-	a->caps = caps & ~(uint64_t)(FI_SEND | FI_READ | FI_WRITE);
+	a->caps = caps & ~(uint64_t)(FI_SEND | FI_READ | FI_WRITE | WFI_CAPS_DOMAIN);
 	a->op_flags = asked ? asked->op_flags : 0;
 	a->msg_order = WFI_ORDER;
 	a->comp_order = FI_ORDER_NONE;
@@ -201,9 +234,29 @@ static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *as
 	a->max_ep_rx_ctx = 1;
 	a->mr_iov_limit = 1;
 	a->mr_cnt = 1 << 16;
-	a->caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+	a->caps = WFI_CAPS_DOMAIN;
 	a->name = strdup(WFI_NAME);
 	return a->name ? 0 : -FI_ENOMEM;
+}
+
+static int fill_addresses(struct fi_info *info, const struct fi_info *hints)
+{
+	struct wfi_addr *addr = malloc(sizeof(*addr));
+
+	if (!addr)
+		return -FI_ENOMEM;
+	wfi_addr_unmade(addr);
+	info->addr_format = FI_FORMAT_UNSPEC;
+	info->src_addr = addr;
+	info->src_addrlen = sizeof(*addr);
+	if (!hints || !hints->dest_addr)
+		return 0;
+	info->dest_addr = malloc(sizeof(*addr));
+	if (!info->dest_addr)
+		return -FI_ENOMEM;
+	memcpy(info->dest_addr, hints->dest_addr, sizeof(*addr));
+	info->dest_addrlen = sizeof(*addr);
+	return 0;
 }
 
 static int offer(const struct fi_info *hints, enum wfi_progress_choice progress,
@@ -215,12 +268,13 @@ static int offer(const struct fi_info *hints, enum wfi_progress_choice progress,
 	if (!info)
 		return -FI_ENOMEM;
 	info->caps = caps_for(hints);
-	info->addr_format = FI_FORMAT_UNSPEC;
 	fill_tx(info->tx_attr, hints ? hints->tx_attr : NULL, info->caps);
 	fill_rx(info->rx_attr, hints ? hints->rx_attr : NULL, info->caps);
 	fill_ep(info->ep_attr);
 	rc = fill_domain(info->domain_attr, hints ? hints->domain_attr : NULL, info->caps,
 			 progress);
+	if (rc == 0)
+		rc = fill_addresses(info, hints);
 	info->fabric_attr->name = strdup(WFI_NAME);
 	info->fabric_attr->prov_version = wfi_provider.version;
 	if (rc < 0 || !info->fabric_attr->name) {
@@ -242,7 +296,7 @@ int wfi_getinfo(uint32_t version, const char *node, const char *service, uint64_
 		hints = NULL;
 	/* Names and port numbers are no addresses here: those go from hand to hand. */
 	what = node || (service && !(flags & FI_SOURCE)) ? "a node or service"
-							 : lacks(hints, progress);
+							 : lacks(hints, flags, progress);
 	if (what) {
 		FI_INFO(&wfi_provider, FI_LOG_CORE, "not offered: %s\n", what);
 		return -FI_ENODATA;

@@ -33,16 +33,21 @@ struct wfi_rkeys {
 
 /* ------------------------------------------------------------------ addresses */
 
+void wfi_addr_unmade(struct wfi_addr *addr)
+{
+	*addr = (struct wfi_addr){.version = WFI_ADDR_VERSION};
+	memcpy(addr->magic, magic, sizeof(magic));
+}
+
 int wfi_addr_own(struct wfi_addr *addr, uint16_t number)
 {
 	size_t length = sizeof(addr->boot);
 	int rc;
 
-	*addr = (struct wfi_addr){.version = WFI_ADDR_VERSION};
+	wfi_addr_unmade(addr);
 	rc = weft_worker_get_boot_address(wfi.worker, addr->boot, &length);
 	if (rc < 0)
 		return -wfi_errno(rc);
-	memcpy(addr->magic, magic, sizeof(magic));
 	addr->length = (uint8_t)length;
 	addr->number[0] = number & 0xff;
 	addr->number[1] = (uint8_t)(number >> 8);

@@ -36,6 +36,11 @@ struct wfi_peer {
 	uint8_t boot[WFI_BOOT_MAX];
 };
 
+/**
+ * What stands for the address of an endpoint that is not there yet: fi_getinfo() can't know more
+ * without starting a worker. Nobody can be reached by it.
+ */
+void wfi_addr_unmade(struct wfi_addr *addr);
 /** The address of endpoint @p number of this process. @return 0 or a negative error */
 int wfi_addr_own(struct wfi_addr *addr, uint16_t number);
 /**

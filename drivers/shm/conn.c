@@ -118,10 +118,14 @@ void shm_reap(struct shm_iface *s)
 void shm_ep_destroy(struct weft_lane_ep *base)
 {
 	struct shm_ep *lane_ep = shm_ep(base);
+	bool was_up = lane_ep->state == SHM_UP;
 
 	lane_ep->destroyed = true;
 	if (lane_ep->state != SHM_DEAD)
 		bury(shm_iface(base->iface), lane_ep, -ECANCELED);
+	/* A peer that takes a message and closes at once is heard of before its head is read. */
+	if (was_up)
+		shm_complete(lane_ep);
 	shm_cancel(lane_ep, -ECANCELED);
 }
 

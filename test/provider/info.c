@@ -239,6 +239,54 @@ static void refuses_nodes(void **state)
 	fi_freeinfo(hints);
 }
 
+/*
+ * A source address comes back and may be asked for, whatever service it is for; nobody is reached
+ * by it. Another one can't be had, and a destination must be an address.
+ */
+static void addresses(void **state)
+{
+	struct fi_info *hints = new_hints(), *info = NULL, *again = NULL;
+	int rc;
+
+	assert_int_equal(fi_getinfo(VERSION, NULL, "5000", FI_SOURCE, hints, &info), 0);
+	assert_non_null(info->src_addr);
+	assert_int_equal(info->src_addrlen, FI_NAME_MAX);
+	assert_null(info->dest_addr);
+	again = ask(info, &rc);
+	assert_int_equal(rc, 0);
+	assert_memory_equal(again->src_addr, info->src_addr, FI_NAME_MAX);
+	fi_freeinfo(again);
+	((char *)info->src_addr)[FI_NAME_MAX - 1] = 1;
+	assert_null(ask(info, &rc));
+	assert_int_equal(rc, -FI_ENODATA);
+	/* With FI_SOURCE that of the hints is of no account. */
+	assert_int_equal(fi_getinfo(VERSION, NULL, "5000", FI_SOURCE, info, &again), 0);
+	fi_freeinfo(again);
+	((char *)info->src_addr)[FI_NAME_MAX - 1] = 0;
+	hints->dest_addr = info->src_addr;
+	hints->dest_addrlen = FI_NAME_MAX;
+	info->src_addr = NULL;
+	fi_freeinfo(info);
+	refused(hints, "destination", 0);
+}
+
+/* Each direction has capabilities that are for it, and none of the domain's. */
+static void directions(void **state)
+{
+	struct fi_info *hints = new_hints(), *info;
+	int rc;
+
+	info = ask(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(info->tx_attr->caps & (FI_SEND | FI_TAGGED), FI_SEND | FI_TAGGED);
+	assert_int_equal(info->tx_attr->caps & (FI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM), 0);
+	assert_int_equal(info->rx_attr->caps & (FI_RECV | FI_TAGGED), FI_RECV | FI_TAGGED);
+	assert_int_equal(info->rx_attr->caps & (FI_SEND | FI_LOCAL_COMM | FI_REMOTE_COMM), 0);
+	assert_int_equal(info->caps & FI_REMOTE_COMM, FI_REMOTE_COMM);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
 /* FI_WEFT_PROGRESS=manual is no offer of a thread. */
 static void progress_variable(void **state)
 {
@@ -266,6 +314,7 @@ int main(void)
 		cmocka_unit_test(claims),        cmocka_unit_test(remote_keys),
 		cmocka_unit_test(answers),       cmocka_unit_test(refuses),
 		cmocka_unit_test(refuses_nodes), cmocka_unit_test(progress_variable),
+		cmocka_unit_test(addresses),     cmocka_unit_test(directions),
 	};
 
 	setenv("FI_PROVIDER", "weft", 1);

@@ -162,6 +162,25 @@ static void completions_end_with_the_lane(void **state)
 	assert_int_equal(done, SHM_CHUNKS);
 }
 
+/* As the layer above does when the peer's last message says that it has closed. */
+static void what_the_peer_took_is_no_error_of_the_end(void **state)
+{
+	struct comp sent = {.base.done = on_done};
+	uint64_t n = 0;
+	struct iovec iov = {.iov_base = &n, .iov_len = sizeof(n)};
+
+	(void)state;
+	end_connect(&a, &b);
+	assert_int_equal(
+		a.iface->ops->am_zcopy(a.lane_ep, END_AM, NULL, 0, &iov, 1, NULL, &sent.base), 0);
+	end_run(&b, NULL, &b.received, 1, 10);
+	assert_int_equal(end_send(b.lane_ep, 0, 50), 0);
+	a.destroy_in = true;
+	end_run(&a, NULL, &a.received, 1, 10);
+	assert_int_equal(sent.done, 1);
+	assert_int_equal(sent.status, 0);
+}
+
 static void unread_messages_end_with_an_error(void **state)
 {
 	struct comp sent = {.base.done = on_done}, mine = {.base.done = on_done};
@@ -423,6 +442,7 @@ int main(void)
 		TEST(kept_buffers_stop_nobody),
 		TEST(completions_mean_that_it_arrived),
 		TEST(completions_end_with_the_lane),
+		TEST(what_the_peer_took_is_no_error_of_the_end),
 		TEST(unread_messages_end_with_an_error),
 		TEST(destroyed_inside_its_callback),
 		TEST(nobody_listens_any_more),
