@@ -11,11 +11,11 @@ quartiles of each variant, and the ratio of the medians.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import random
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -24,32 +24,29 @@ import time
 from functools import partial
 
 import bench_against
+import bench_mpi
 import bench_multi_eager
 import bench_report
+import bench_run
 import bench_shm
 import bench_switch
 import bench_sweep
 from bench_rails import Rails
-from bench_report import FIGURES, figures_row, number, spread
 from bench_run import (Cores, Others, TrialError, bandwidth, csv_rows, free_port, mean_latency_ns,
                        pair, rate, tail)
+from bench_trials import Trials, at_least, at_most, at_most_more, report
 
 KIB, MIB = 1024, 1024 * 1024
-STATES = ('near', 'far', 'any')
-DROPPED = {'changed': 'the cores changed state', 'busy': 'other processes used the machine'}
 
 
-class Bench:
+class Bench(Trials):
     def __init__(self, args):
-        self.args = args
         self.a, self.b = (int(c) for c in args.cores.split(','))
-        self.cores = Cores(os.path.join(args.build, 'devtools/corestate'), self.a, self.b,
-                           args.near)
+        super().__init__(args, Cores(os.path.join(args.build, 'devtools/corestate'), self.a,
+                                     self.b, args.near))
         self.perf = os.path.join(args.build, 'app/weft-perf')
         self.memory = args.memory.split()
         self.dir = tempfile.mkdtemp(prefix='weft-bench.')
-        self.results = []
-        self.measure = ''
 
     def eal(self, core, vdevs, memory=None):
         cmd = ['-l', str(core), '--no-pci', '--log-level=error'] + (memory or self.memory)
@@ -142,148 +139,6 @@ class Bench:
         if test.endswith('lat'):
             return max(int(400000 * scale / (1 + size / 4096)), 200)
         return max(int(4000000 * scale / (1 + size / 512)), 100)
-
-    # ---- trials ----
-
-    def trial(self, run, others):
-        """Runs one trial: (state of the cores, what it returned), or a reason in the place of the
-        state to drop it."""
-        before = self.cores.state()
-        others.part()
-        value = run()
-        busy = others.part()
-        after = self.cores.state()
-        if busy > self.args.busy / 100:
-            return 'busy', value
-        return (before[1] if before[1] == after[1] else 'changed'), value
-
-    def alternate(self, title, variants, figure, unit, compare, sort=True):
-        """variants: {name: function giving a CSV row}; compare: [(numerator, denominator, test,
-        target, state)]: the target holds in that state only, or in both when there is none. Without
-        sort the cores' state does not matter."""
-        print('\n%s' % title)
-        got = {name: {} for name in variants}
-        dropped = {name: dict.fromkeys(DROPPED, 0) for name in variants}
-        errors = {name: [] for name in variants}
-        others = Others()
-        begin = time.monotonic()
-        want = self.args.trials
-
-        def enough():
-            """All variants in every state that was seen; in one of them when half of the time is
-            over."""
-            live = [n for n in variants if len(errors[n]) < 3]
-            full = [all(len(got[n].get(s, [])) >= want for n in live)
-                    for s in STATES if any(s in g for g in got.values())]
-            late = time.monotonic() - begin > self.args.seconds / 2
-            return not live or (full and (any if late else all)(full))
-
-        while time.monotonic() - begin < self.args.seconds and not enough():
-            for name, run in variants.items():
-                if len(errors[name]) >= 3:
-                    continue
-                try:
-                    state, value = self.trial(lambda: figure(run()), others)
-                except (TrialError, KeyError, ValueError) as err:
-                    errors[name].append(str(err) or repr(err))
-                    continue
-                if not sort and state != 'busy':
-                    state = 'any'
-                if state in DROPPED:
-                    dropped[name][state] += 1
-                else:
-                    got[name].setdefault(state, []).append(value)
-
-        record = self.record(title, unit=unit, values=got, dropped=dropped, errors=errors)
-        rows = [(name, state, got[name][state]) for name in variants for state in STATES
-                if state in got[name]]
-        record['tables'] = [(FIGURES, [figures_row(name, unit, state, values)
-                                       for name, state, values in rows])]
-        for name, state, values in rows:
-            print('  %-4s  %-34s %s' % (state, name, spread(values, unit)))
-        for name in variants:
-            for why, text in DROPPED.items():
-                if dropped[name][why]:
-                    self.note('%s: %d trials dropped: %s' % (name, dropped[name][why], text))
-            for text in errors[name]:
-                self.note('%s failed: %s' % (name, text))
-        for a, b, what, target, only in compare:
-            for state in STATES:
-                va, vb = got[a].get(state), got[b].get(state)
-                if va and vb:
-                    ok, result, wanted = what(statistics.median(va), statistics.median(vb), target)
-                    self.verdict(a + ' against ' + b, ok, result,
-                                 wanted if only in (None, state) else '',
-                                 state=state, enough=min(len(va), len(vb)) >= want)
-        sys.stdout.flush()
-
-    def series(self, title, run, columns):
-        """Trials of one thing that has a limit, not a rival. columns: [(name, unit, function of a
-        row, limit of a row or None)]."""
-        print('\n%s' % title)
-        rows, errors = [], []
-        while len(rows) < self.args.trials and len(errors) < 3:
-            try:
-                rows.append(run())
-            except TrialError as err:
-                errors.append(str(err))
-        record = self.record(title, values=rows, errors=errors)
-        figures = []
-        for name, unit, value, limit in columns if rows else ():
-            values = [value(r) for r in rows]
-            figures.append(figures_row(name, unit, '', values))
-            print('  %-40s %s' % (name, spread(values, unit)))
-            if limit:
-                ok = all(value(r) <= limit(r) for r in rows) and not errors
-                self.verdict(name, ok, ('at most %s %s' % (number(max(values)), unit)).strip(),
-                             ('at most %s %s'
-                              % (number(max(limit(r) for r in rows)), unit)).strip(),
-                             enough=len(rows) >= self.args.trials)
-        record['tables'] = [(FIGURES, figures)]
-        for text in errors:
-            self.note('failed: %s' % text)
-        sys.stdout.flush()
-
-    # ---- records ----
-
-    def record(self, title, **more):
-        """Begins a record; verdicts and notes go to the last one."""
-        self.results.append({'measure': self.measure, 'title': title, 'tables': [], 'verdicts': [],
-                             'notes': [], **more})
-        return self.results[-1]
-
-    def verdict(self, what, met, result, wanted, state='', enough=True):
-        """wanted: '' when the figure is for scale only."""
-        v = {'what': what, 'state': state, 'result': result, 'wanted': wanted,
-             'target': wanted or None, 'met': met,
-             'enough': enough}
-        self.results[-1]['verdicts'].append(v)
-        text = 'for scale'
-        if wanted:
-            text = 'wanted %s: %s%s' % (wanted, 'met' if met else 'NOT MET',
-                                        '' if enough else ' (too few trials)')
-        print('  %-4s  %s: %s, %s' % (state, what, result, text))
-
-    def note(self, text):
-        self.results[-1]['notes'].append(text)
-        print('        ' + text)
-
-
-# Comparisons of two medians with a target: whether it is met, the result, what is wanted.
-def at_least(a, b, target):
-    return a / b >= target, '%.2f x' % (a / b), 'at least %.2f x' % target
-
-
-def at_most(a, b, target):
-    return a / b <= target, '%.2f x' % (a / b), 'at most %.2f x' % target
-
-
-def at_most_more(a, b, target):
-    return a - b <= target, '%+.0f ns' % (a - b), 'at most %+.0f ns' % target
-
-
-def report(a, b, _):
-    return True, '%.2f x' % (a / b), ''
 
 
 # ---- measures -------------------------------------------------------------------------------
@@ -505,22 +360,20 @@ def m_table(b):
     print('\n' + out)
 
 
-def m_shm(b):
-    """shared memory: 8 B a bare ring + 80 ns, 3 x UCX's rate; 64 KiB to 4 MiB 1 x UCX"""
-    bench_shm.measure(b, at_least, at_most_more, report)
-
-
-def m_against(b):
-    """this build against another one (--against BUILD), one memif lane: 8 B latency 1.03 x, 8 B
-    rate and 64 KiB bandwidth 0.97 x; only when named"""
-    bench_against.measure(b, at_least, at_most)
-
-
-MEASURES = {'table': m_table, 'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'shm': m_shm,
+MEASURES = {'table': m_table, 'lat': m_lat, 'rate': m_rate, 'bw': m_bw,
+            'shm': bench_shm.m_shm, **bench_mpi.MEASURES,
             'switch': bench_switch.m_switch, 'virtio': m_virtio, 'rails': m_rails,
             'unequal': m_unequal, 'cut': m_cut, 'striped-lat': m_striped_lat, 'memory': m_memory,
             'flood': m_flood, 'soak': m_soak, 'multi-eager': m_multi_eager, 'sweep': m_sweep,
-            'sweep-rails': m_sweep_rails, 'select': m_select, 'against': m_against}
+            'sweep-rails': m_sweep_rails, 'select': m_select, 'against': bench_against.m_against}
+
+# Several by one name.
+GROUPS = {'mpi': ['shm', *bench_mpi.MEASURES]}
+
+
+def chosen(names):
+    """The measures that are meant, in this order."""
+    return list(dict.fromkeys(m for n in names for m in GROUPS.get(n, [n])))
 
 
 def options():
@@ -528,11 +381,13 @@ def options():
                                      formatter_class=argparse.RawDescriptionHelpFormatter,
                                      epilog='measures:\n' + '\n'.join(
                                          '  %-12s %s' % (n, ' '.join(f.__doc__.split()))
-                                         for n, f in MEASURES.items()))
+                                         for n, f in MEASURES.items())
+                                     + ''.join('\n  %-12s all of %s' % (n, ', '.join(g))
+                                               for n, g in GROUPS.items()))
     parser.add_argument('measure', nargs='*', help='which ones (all but against)')
     parser.add_argument('--trials', type=int, default=7, help='trials per variant and state (7)')
-    parser.add_argument('--seconds', type=float, default=80,
-                        help='longest time per comparison (80)')
+    parser.add_argument('--seconds', type=float,
+                        help='longest time per comparison (80; of a group 40)')
     parser.add_argument('--cores', default='0,1', help='the two (0,1)')
     parser.add_argument('--near', type=float, default=90,
                         help='ns a cache line may take between near cores (90)')
@@ -541,6 +396,9 @@ def options():
                         help='percent of the machine that others may use during a trial (5)')
     parser.add_argument('--against', metavar='BUILD',
                         help='the build folder of another Weft, for the measure of that name')
+    parser.add_argument('--first', action='store_true',
+                        help="trials go before the machine's other work (autogroup -20, root); "
+                        'none is dropped for that work')
     parser.add_argument('--out', default='bench-results',
                         help='folder for the raw figures (bench-results)')
     parser.add_argument('--markdown', metavar='FILE',
@@ -552,8 +410,13 @@ def options():
     args = parser.parse_args()
     args.measure = args.measure or [n for n in MEASURES if n != 'against']
     for name in args.measure:
-        if name not in MEASURES:
-            parser.error("no measure '%s'; there are %s" % (name, ', '.join(MEASURES)))
+        if name not in MEASURES and name not in GROUPS:
+            parser.error("no measure '%s'; there are %s" % (name, ', '.join([*MEASURES, *GROUPS])))
+    args.seconds = args.seconds or (40 if set(args.measure) <= set(GROUPS) else 80)
+    args.measure = chosen(args.measure)
+    if args.first:
+        bench_run.go_first()
+        args.busy = 100
     if args.replay and not args.markdown:
         parser.error('--replay needs --markdown FILE')
     return args
@@ -585,7 +448,8 @@ def main():
     bench = Bench(args)
     line = bench.cores.state()
     where = ', '.join([time.strftime('%Y-%m-%d %H:%M'), *bench_report.machine(args.build),
-                       'EAL with ' + args.memory]) + '.'
+                       'EAL with ' + args.memory,
+                       *(['before other work (autogroup -20)'] if args.first else [])]) + '.'
     print('weft-bench: %s\ncores %d and %d; a cache line takes %.0f ns between them now (%s)'
           % (where, bench.a, bench.b, *line))
     try:
@@ -599,8 +463,7 @@ def main():
             print('  (%s took %.0f s)' % (name, time.monotonic() - begin))
     finally:
         save(bench, where)
-        with contextlib.suppress(OSError):
-            os.rmdir(bench.dir)
+        shutil.rmtree(bench.dir, ignore_errors=True)
     verdicts = [v for r in bench.results for v in r['verdicts'] if v['target'] is not None
                 and v['enough']]
     print('%d comparisons met, %d not met' % (sum(v['met'] for v in verdicts),

@@ -12,7 +12,7 @@ MIB = 1024 * 1024
 
 class Rails:
     """Two network namespaces, two veth rails between them behind a token bucket at both ends, and a
-    veth for the programs' own TCP connection."""
+    veth for the programs' own TCP connection. A rate of None: not shaped."""
 
     def __init__(self, bench, rates=(10**9, 10**9), mtu=9000, burst=None, name=''):
         self.b = bench
@@ -40,7 +40,10 @@ class Rails:
                         self.run('ip -n %s addr add 10.99.0.%d/24 dev ctl' % (ns, side + 1))
                     else:
                         self.run('ip -n %s link set %s mtu %d' % (ns, link, self.mtu))
-                        self.shape('add', ns, i, self.rates[i])
+                        self.run('ip -n %s addr add 10.77.%d.%d/24 dev %s'
+                                 % (ns, i, side + 1, link))
+                        if self.rates[i]:
+                            self.shape('add', ns, i, self.rates[i])
                     self.run('ip -n %s link set %s up' % (ns, link))
         except BaseException:
             self.__exit__()
@@ -73,17 +76,21 @@ class Rails:
     def commands(self, rails, port):
         """Command lines and environments of the two ends."""
         cmds, envs = [], []
-        for side, core in ((0, self.b.a), (1, self.b.b)):
-            vdevs = ['net_af_packet%d,iface=rail%d,qdisc_bypass=0,blocksz=16384,framesz=16384,'
-                     'framecnt=256'
-                     % (n, r) for n, r in enumerate(rails)]
-            cmds.append(['ip', 'netns', 'exec', self.ns[side], self.b.perf]
-                        + self.b.eal(core, vdevs)
+        for side in (0, 1):
+            eal, lanes = self.ports(side, rails)
+            cmds.append(['ip', 'netns', 'exec', self.ns[side], self.b.perf] + eal
                         + ['--', '-p', str(port)])
-            envs.append({'WEFT_LANES': ';'.join('dpdk:%d,ip=10.88.%d.%d/24,mtu=%d'
-                                                % (n, r, side + 1, self.mtu)
-                                                for n, r in enumerate(rails))})
+            envs.append({'WEFT_LANES': lanes})
         return cmds, envs
+
+    def ports(self, side, rails):
+        """EAL's arguments and the value of WEFT_LANES for lanes on these rails. Only frames that
+        go by the queue of the kernel are shaped."""
+        vdevs = ['net_af_packet%d,iface=rail%d,qdisc_bypass=%d,blocksz=16384,framesz=16384,'
+                 'framecnt=256' % (n, r, not self.rates[r]) for n, r in enumerate(rails)]
+        lanes = ('dpdk:%d,ip=10.88.%d.%d/24,mtu=%d' % (n, r, side + 1, self.mtu)
+                 for n, r in enumerate(rails))
+        return self.b.eal((self.b.a, self.b.b)[side], vdevs), ';'.join(lanes)
 
     def stream(self, test, size, rails, nbytes):
         return self.weft(test, size, rails, ['-n', str(max(nbytes // size, 8))])

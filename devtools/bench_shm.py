@@ -4,7 +4,9 @@
 import os
 import subprocess
 
-from bench_run import TrialError, bandwidth, csv_rows, free_port, latency_ns, pair, rate, tail
+from bench_run import (FIRST, TrialError, bandwidth, csv_rows, free_port, latency_ns, pair, rate,
+                       tail)
+from bench_trials import at_least, at_most, at_most_more
 
 KIB, MIB = 1024, 1024 * 1024
 
@@ -23,14 +25,28 @@ class Shm:
         return csv_rows(out)[-1]
 
     def floor(self):
-        done = subprocess.run([self.floor_exe, str(self.b.a), str(self.b.b), '400000'],
-                              capture_output=True, text=True)
+        done = subprocess.run(FIRST + [self.floor_exe, str(self.b.a), str(self.b.b), '400000'],
+                              capture_output=True, text=True, start_new_session=True)
         if done.returncode:
             raise TrialError('shm_floor: ' + tail(done.stderr))
         return csv_rows(done.stdout)[-1]
 
 
-def measure(b, at_least, at_most_more, report):
+def rate_target():
+    """Of UCX's, which sends with a locked operation: it costs Intel's processors more."""
+    with open('/proc/cpuinfo') as f:
+        return 3 if 'GenuineIntel' in f.read() else 0.9
+
+
+def at_most_when_slow(a, b, target):
+    """Nothing is asked where UCX itself takes no more than 250 ns."""
+    met, result, wanted = at_most(a, b, target)
+    return met, result, wanted if b > 250 else ''
+
+
+def m_shm(b):
+    """shared memory: 8 B a bare ring + 80 ns, 0.8 x UCX where that takes over 250 ns; 3 x UCX's
+    rate (AMD: 0.9); 64 KiB to 4 MiB 1 x UCX"""
     shm = Shm(b)
     ucx = 'posix,cma,self'
     b.alternate('8 B latency over shared memory (half round trip, median)', {
@@ -39,12 +55,12 @@ def measure(b, at_least, at_most_more, report):
         'UCX posix tag_lat': lambda: b.ucx(ucx, 'tag_lat', 8),
     }, latency_ns, 'ns', [
         ('weft tag_lat', 'bare ring of lines', at_most_more, 80, None),
-        ('weft tag_lat', 'UCX posix tag_lat', report, None, None),
+        ('weft tag_lat', 'UCX posix tag_lat', at_most_when_slow, 0.8, None),
     ])
     b.alternate('8 B message rate over shared memory', {
         'weft tag_bw': lambda: shm.weft('tag_bw', 8),
         'UCX posix tag_bw': lambda: b.ucx(ucx, 'tag_bw', 8),
-    }, rate, 'M/s', [('weft tag_bw', 'UCX posix tag_bw', at_least, 3, None)])
+    }, rate, 'M/s', [('weft tag_bw', 'UCX posix tag_bw', at_least, rate_target(), None)])
     for size in (64 * KIB, MIB, 4 * MIB):
         b.alternate('%d KiB bandwidth over shared memory' % (size // KIB), {
             'weft tag_bw': lambda: shm.weft('tag_bw', size),

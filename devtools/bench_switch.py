@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 from bench_run import TrialError, pair, csv_rows, bandwidth, free_port, tail
+from bench_trials import report
 
 KIB, MIB = 1024, 1024 * 1024
 SMALL = ['--no-huge', '-m', '64', '--no-pci', '--no-shconf']
@@ -74,10 +75,6 @@ class Switch:
                 del end[end.index('-L'):end.index('-L') + 2]
         ends[1] += ['-t', 'tag_bw', '-s', '1M', '-f', '-v', '-D', '1', '127.0.0.1']
         return csv_rows(pair(*ends, env, env, timeout=60))[-1]
-
-
-def report(a, b, _):
-    return True, '%.2f x' % (a / b), ''
 
 
 def m_switch(b):

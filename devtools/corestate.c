@@ -4,10 +4,8 @@
  *
  * On rented machines the hypervisor moves virtual cores: two of them share a cache now and don't a
  * second later, which changes every figure by a factor of three to five. A benchmark runs this
- * right before and after each trial and compares near with near and far with far.
- *
- * Two threads, pinned, pass one word back and forth; a one-way time is half a round trip. The
- * smallest of several short batches is taken, because an interrupt only ever adds.
+ * right before and after each trial and compares near with near and far with far. Here two threads,
+ * pinned, pass one word back and forth (bounce.h).
  */
 
 #include <errno.h>
@@ -15,17 +13,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define BATCHES 25
-#define ROUNDS 2000
+#include "bounce.h"
 
-static _Alignas(256) _Atomic uint32_t ball;
-static _Atomic int failed;
+static struct bounce shared;
 
 static void pin(int core)
 {
@@ -37,59 +31,15 @@ static void pin(int core)
 	err = pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 	if (err) {
 		fprintf(stderr, "corestate: can't run on core %d: %s\n", core, strerror(err));
-		atomic_store(&failed, 1);
+		atomic_store(&shared.failed, 1);
 	}
-}
-
-static int give_up(uint64_t *spins)
-{
-	/* The other side may have failed to start, or the core is taken away for long. */
-	return (++*spins & 0xffff) == 0 && atomic_load(&failed);
 }
 
 static void *echo(void *arg)
 {
-	uint64_t spins = 0;
-	uint32_t i;
-
 	pin(*(int *)arg);
-	for (i = 0; i < BATCHES * ROUNDS; i++) {
-		while (atomic_load_explicit(&ball, memory_order_acquire) != 2 * i + 1)
-			if (give_up(&spins))
-				return NULL;
-		atomic_store_explicit(&ball, 2 * i + 2, memory_order_release);
-	}
+	bounce_echo(&shared);
 	return NULL;
-}
-
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static double measure(void)
-{
-	uint64_t spins = 0;
-	double best = 1, start, t;
-	uint32_t i = 0;
-	int batch, n;
-
-	for (batch = 0; batch < BATCHES; batch++) {
-		start = seconds();
-		for (n = 0; n < ROUNDS; n++, i++) {
-			atomic_store_explicit(&ball, 2 * i + 1, memory_order_release);
-			while (atomic_load_explicit(&ball, memory_order_acquire) != 2 * i + 2)
-				if (give_up(&spins))
-					return -1;
-		}
-		t = (seconds() - start) / ROUNDS / 2;
-		if (t < best)
-			best = t;
-	}
-	return best;
 }
 
 static int parse_cores(const char *arg, int cores[2])
@@ -149,9 +99,9 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	pin(cores[0]);
-	t = measure();
+	t = bounce_time(&shared);
 	pthread_join(thread, NULL);
-	if (t < 0 || atomic_load(&failed))
+	if (t < 0 || atomic_load(&shared.failed))
 		return 1;
 	printf("%.1f %s\n", t * 1e9, t * 1e9 <= limit ? "near" : "far");
 	return 0;

@@ -11,11 +11,10 @@
 #	netpipe    NPopenmpi, with its integrity test
 #	hpcc       2 and 4 ranks, with its verification
 #	crowd      8 ranks, each kind of communication, which yield their core while they wait
-#	measure    latency, overlap, start and memory, in alternation; reported, not judged
 #
-# A step that lacks a program says which. What is not here: fabtests, which Debian has no package
-# of, and MPICH's test programs, which come with its sources alone. No program has more than
-# WEFT_SOAK_LIMIT (300) seconds.
+# Figures are not its business, but devtools/bench.sh's (mpi). A step that lacks a program says
+# which. What is not here: fabtests, which Debian has no package of, and MPICH's test programs,
+# which come with its sources alone. No program has more than WEFT_SOAK_LIMIT (300) seconds.
 set -uo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -36,7 +35,7 @@ results=()
 failed=0
 
 usage() {
-	sed -n '4,20s/^# \{0,1\}//p' "$0"
+	sed -n '4,19s/^# \{0,1\}//p' "$0"
 	exit "$1"
 }
 
@@ -117,47 +116,16 @@ crowd() {
 	more=()
 }
 
-# one LABEL WHAT BYTES: rounds in alternation, medians
-one() {
-	local way
-	rm -f "$tmp"/m.*
-	for _ in 1 2 3; do
-		for way in weft thread vader; do
-			more=(--bind-to core)
-			[ $way = thread ] && more+=(--mca mtl_ofi_data_progress auto)
-			over ${way/thread/weft} 2 "$tmp/measure" "$2" "$3" &&
-				cat "$tmp/out" >>"$tmp/m.$way"
-		done
-	done
-	more=()
-	for way in weft thread vader; do
-		touch "$tmp/m.$way"
-		weft_say "$(printf '%-28s %-16s %s' "$1" "$way" \
-			"$(sort -n "$tmp/m.$way" | sed -n 2p)")"
-	done
-}
-
-measure() {
-	command -v mpicc >/dev/null || { lacks measure mpicc; return; }
-	mpicc -O2 "$weft_root/devtools/mpi_measure.c" -o "$tmp/measure" || { failed=1; return; }
-	weft_say "thread: with FI_PROGRESS_AUTO"
-	one "8 B, us" lat 8
-	one "64 KiB, us" lat 65536
-	one "4 MiB, us" lat 4194304
-	one "4 MiB, part hidden" overlap 4194304
-	one "MPI_Init, ms; memory, MB" start 0
-}
-
 # ------------------------------------------------------------------
 
 steps=("$@")
 case ${1:-} in -h | --help) usage 0 ;; esac
-[ ${#steps[@]} -gt 0 ] || steps=(netpipe hpcc crowd measure)
+[ ${#steps[@]} -gt 0 ] || steps=(netpipe hpcc crowd)
 [ -f "$weft_build/provider/libweft-fi.so" ] || weft_die "there is no provider in $weft_build"
 command -v mpirun >/dev/null || weft_die "there is no mpirun: devtools/setup.sh build mpi"
 for step in "${steps[@]}"; do
 	case $step in
-	netpipe | hpcc | crowd | measure) $step ;;
+	netpipe | hpcc | crowd) $step ;;
 	*) usage 2 ;;
 	esac
 done

@@ -1,31 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What two MPI ranks take, whatever carries them; for devtools/mpi-soak.sh. One line on standard
- * output: medians.
+ * What MPI ranks take, whatever carries them; for devtools/bench_mpi.py.
  *
- *	mpi_measure lat BYTES      half a round trip, us
- *	mpi_measure overlap BYTES  part of an MPI_Isend() that is hidden behind computing as long
- *	mpi_measure start 0        MPI_Init(), ms, and the memory of a rank, MB
+ *	mpi_measure WHAT[:BYTES]...
+ *
+ *	lat:N      half a round trip between two ranks, us
+ *	bw:N       a stream from one to the other, 64 messages at a time (8 of 1 MiB or more), MiB/s
+ *	rate:N     the same, millions of messages a second
+ *	overlap:N  part of an MPI_Isend() that is hidden behind computing that takes as long
+ *	rss, pss, private  KiB of a rank that has exchanged 8 bytes with every other; the mean
+ *	init, finalize     ms; of MPI_Init() the mean, of MPI_Finalize() the first rank's
+ *
+ * Prints a line for each, a median of samples: the figure, and what a cache line took between the
+ * two ranks' cores right before and right after, ns (bounce.h).
  */
 
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "bounce.h"
 
 #define SAMPLES_MAX 20000
+#define BUDGET_US 100000 /* for the samples of one figure */
+#define WINDOW 64
 
-static int rank;
+static int rank, ranks;
 static char *buf;
+static struct bounce *shared; /* memory of the first two ranks, NULL if they have none */
 static double samples[SAMPLES_MAX];
 
 static double now_us(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+	return bounce_seconds() * 1e6;
 }
 
 static int compare(const void *a, const void *b)
@@ -35,28 +46,47 @@ static int compare(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static double median(int n)
+/* ---- one sample; of the first two ranks ---- */
+
+/* Short ones by sixteen: a look at the clock takes as long as a part of a round trip. */
+static double lat(int length)
 {
-	qsort(samples, (size_t)n, sizeof(samples[0]), compare);
-	return samples[n / 2];
-}
+	int n = length > 4096 ? 1 : 16;
+	double start = now_us();
 
-static double latency(int length)
-{
-	int n = length > 65536 ? 200 : SAMPLES_MAX;
-
-	for (int i = -n / 10; i < n; i++) {
-		double start = now_us();
-
+	for (int i = 0; i < n; i++) {
 		if (rank == 0)
 			MPI_Send(buf, length, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
 		MPI_Recv(buf, length, MPI_CHAR, !rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		if (rank == 1)
 			MPI_Send(buf, length, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
-		if (i >= 0)
-			samples[i] = (now_us() - start) / 2;
 	}
-	return median(n);
+	return (now_us() - start) / n / 2;
+}
+
+static double rate(int length)
+{
+	MPI_Request req[WINDOW];
+	int n = length < 1 << 20 ? WINDOW : 8;
+	double start = now_us();
+	char ack = 0;
+
+	for (int i = 0; i < n; i++)
+		if (rank == 0)
+			MPI_Isend(buf, length, MPI_CHAR, 1, 2, MPI_COMM_WORLD, &req[i]);
+		else
+			MPI_Irecv(buf, length, MPI_CHAR, 0, 2, MPI_COMM_WORLD, &req[i]);
+	MPI_Waitall(n, req, MPI_STATUSES_IGNORE);
+	if (rank == 1)
+		MPI_Send(&ack, 1, MPI_CHAR, 0, 3, MPI_COMM_WORLD);
+	else
+		MPI_Recv(&ack, 1, MPI_CHAR, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	return n / (now_us() - start);
+}
+
+static double bw(int length)
+{
+	return rate(length) * 1e6 * length / (1 << 20);
 }
 
 /* Without a call of MPI's. */
@@ -69,79 +99,214 @@ static void compute(double us)
 }
 
 /* A send, with so much computing before it is waited for. The receiver waits all the time. */
-static double send_and_compute(int length, double us)
+static double computing;
+static double send_and_compute(int length)
 {
 	MPI_Request req;
+	char ack = 0;
 	double start;
-	char ack;
 
-	for (int i = 0; i < 60; i++) {
-		MPI_Barrier(MPI_COMM_WORLD);
-		start = now_us();
-		if (rank == 0) {
-			MPI_Isend(buf, length, MPI_CHAR, 1, 2, MPI_COMM_WORLD, &req);
-			compute(us);
-			MPI_Wait(&req, MPI_STATUS_IGNORE);
-			MPI_Recv(&ack, 1, MPI_CHAR, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		} else {
-			MPI_Recv(buf, length, MPI_CHAR, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-			MPI_Send(buf, 1, MPI_CHAR, 0, 3, MPI_COMM_WORLD);
-		}
-		samples[i] = now_us() - start;
+	MPI_Barrier(MPI_COMM_WORLD);
+	start = now_us();
+	if (rank == 0) {
+		MPI_Isend(buf, length, MPI_CHAR, 1, 2, MPI_COMM_WORLD, &req);
+		compute(computing);
+		MPI_Wait(&req, MPI_STATUS_IGNORE);
+		MPI_Recv(&ack, 1, MPI_CHAR, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	} else {
+		MPI_Recv(buf, length, MPI_CHAR, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Send(&ack, 1, MPI_CHAR, 0, 3, MPI_COMM_WORLD);
 	}
-	return median(60);
+	return now_us() - start;
+}
+
+/* ---- figures ---- */
+
+/* The median of as many samples as the time allows. */
+static double median(double (*sample)(int), int length)
+{
+	double start = 0;
+	int n;
+
+	for (int i = 0; i < 6; i++) {
+		if (i == 1) /* the first one may connect */
+			start = now_us();
+		sample(length);
+	}
+	n = (int)(BUDGET_US / ((now_us() - start) / 5 + 1));
+	n = n < 5 ? 5 : n > SAMPLES_MAX ? SAMPLES_MAX : n;
+	MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	for (int i = 0; i < n; i++)
+		samples[i] = sample(length);
+	qsort(samples, (size_t)n, sizeof(samples[0]), compare);
+	return samples[n / 2];
 }
 
 static double overlap(int length)
 {
-	double alone = send_and_compute(length, 0);
-	double computing = alone;
-	double both;
+	double alone, both;
 
+	computing = 0;
+	alone = computing = median(send_and_compute, length);
 	MPI_Bcast(&computing, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-	both = send_and_compute(length, computing);
+	both = median(send_and_compute, length);
 	return (alone + computing - both) / alone;
 }
 
-static long memory_kb(void)
+/* The sum of the lines of /proc/self/smaps_rollup that begin so. */
+static double memory_kb(const char *field)
 {
-	FILE *f = fopen("/proc/self/status", "r");
+	FILE *f = fopen("/proc/self/smaps_rollup", "r");
 	char line[256];
-	long kb = 0;
+	double kb = 0;
 
 	while (f && fgets(line, sizeof(line), f))
-		if (strncmp(line, "VmHWM:", 6) == 0)
-			kb = strtol(line + 6, NULL, 10);
+		if (strncmp(line, field, strlen(field)) == 0)
+			kb += strtod(strchr(line, ':') + 1, NULL);
 	if (f)
 		fclose(f);
 	return kb;
 }
 
-int main(int argc, char **argv)
+static double mean(double value)
 {
-	const char *what = argc > 2 ? argv[1] : "lat";
-	int length = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 8, ranks;
-	double start = now_us(), init, value;
+	double sum = 0;
 
-	MPI_Init(&argc, &argv);
-	init = (now_us() - start) / 1000;
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	buf = calloc(1, (size_t)length + 1);
-	if (ranks != 2 || !buf) {
-		fprintf(stderr, "mpi_measure needs two ranks\n");
+	MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+	return sum / ranks;
+}
+
+static void meet_all(void)
+{
+	for (int i = 1; i < ranks; i++)
+		MPI_Sendrecv(buf, 8, MPI_CHAR, (rank + i) % ranks, 4, buf + 8, 8, MPI_CHAR,
+			     (rank + ranks - i) % ranks, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* ---- the state of the cores ---- */
+
+/* The first rank makes the memory, the second one opens it, which fails on another host. */
+static void share(void)
+{
+	int where[2] = {(int)getpid(), memfd_create("mpi_measure", MFD_CLOEXEC)}, fd = where[1];
+	char path[64];
+	void *p = MAP_FAILED;
+	int ok;
+
+	MPI_Bcast(where, 2, MPI_INT, 0, MPI_COMM_WORLD);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", where[0], where[1]);
+	if (rank == 1)
+		fd = open(path, O_RDWR | O_CLOEXEC);
+	if (rank < 2 && fd >= 0 && ftruncate(fd, sizeof(*shared)) == 0)
+		p = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ok = rank >= 2 || p != MAP_FAILED;
+	MPI_Allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+	shared = ok && rank < 2 ? p : NULL;
+}
+
+static double line_ns(void)
+{
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (!shared)
+		return 0;
+	return rank ? bounce_echo(shared) : bounce_time(shared) * 1e9;
+}
+
+/* ---- */
+
+static const struct {
+	const char *name;
+	double (*sample)(int);
+	double (*figure)(int);
+} kinds[] = {
+	{"lat", lat, NULL},
+	{"bw", bw, NULL},
+	{"rate", rate, NULL},
+	{"overlap", NULL, overlap},
+};
+
+static int measure(const char *what, int length, double *value)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(what, kinds[i].name) != 0)
+			continue;
+		if (ranks != 2 || length < 1)
+			return -1;
+		*value =
+			kinds[i].sample ? median(kinds[i].sample, length) : kinds[i].figure(length);
+		return 0;
+	}
+	return -1;
+}
+
+static int memory(const char *what, double *value)
+{
+	static const struct {
+		const char *name, *field;
+	} fields[] = {{"rss", "Rss:"}, {"pss", "Pss:"}, {"private", "Private_"}};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		if (strcmp(what, fields[i].name) == 0) {
+			meet_all();
+			*value = mean(memory_kb(fields[i].field));
+			return 0;
+		}
+	}
+	return -1;
+}
+
+static void print(const char *what, double value, double before, double after)
+{
+	if (rank == 0)
+		printf("%s,%.4f,%.1f,%.1f\n", what, value, before, after);
+}
+
+static void one(const char *arg)
+{
+	const char *colon = strchr(arg, ':');
+	int length = colon ? (int)strtol(colon + 1, NULL, 10) : 8;
+	double before, value = 0;
+	char what[16];
+
+	snprintf(what, sizeof(what), "%.*s", colon ? (int)(colon - arg) : 15, arg);
+	if (memory(what, &value) == 0) {
+		print(arg, value, 0, 0);
+		return;
+	}
+	buf = realloc(buf, (size_t)(length > 16 ? length : 16));
+	if (!buf)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	memset(buf, 1, (size_t)length);
+	before = line_ns();
+	if (measure(what, length, &value)) {
+		fprintf(stderr, "mpi_measure: '%s' with %d ranks is not understood\n", arg, ranks);
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
-	if (strcmp(what, "start") == 0) {
-		MPI_Barrier(MPI_COMM_WORLD);
-		if (rank == 0)
-			printf("%.0f %.1f\n", init, (double)memory_kb() / 1024);
-	} else {
-		value = strcmp(what, "overlap") == 0 ? overlap(length) : latency(length);
-		if (rank == 0)
-			printf("%.2f\n", value);
-	}
+	print(arg, value, before, line_ns());
+}
+
+int main(int argc, char **argv)
+{
+	double start = now_us();
+
+	MPI_Init(&argc, &argv);
+	start = now_us() - start;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	if (rank == 0)
+		puts("what,value,before,after");
+	print("init", mean(start / 1000), 0, 0);
+	buf = calloc(1, 16);
+	if (!buf)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	if (ranks > 1)
+		share();
+	for (int i = 1; i < argc; i++)
+		one(argv[i]);
+	start = now_us();
 	MPI_Finalize();
+	print("finalize", (now_us() - start) / 1000, 0, 0);
 	free(buf);
 	return 0;
 }

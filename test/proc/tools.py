@@ -3,6 +3,10 @@
 """What devtools' programs do with what they are not used to: programs that say nothing, wrong
 arguments. Prints TAP."""
 
+import argparse
+import contextlib
+import io
+import itertools
 import os
 import re
 import subprocess
@@ -17,6 +21,7 @@ sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
 from bench_run import TrialError, pair  # noqa: E402
+from bench_trials import Figure, Trials, at_most, limit  # noqa: E402
 
 
 # ---- trials -----------------------------------------------------------------------------------
@@ -53,6 +58,53 @@ def what_goes_wrong_in_between_is_told():
         raise AssertionError('nothing was told')
     except TrialError as err:
         assert str(err) == 'tc: no such device', err
+
+
+class StillCores:
+    """Near cores, as corestate sees them."""
+
+    @staticmethod
+    def named(ns):
+        return 'near' if ns <= 90 else 'far'
+
+    def state(self):
+        return 40, self.named(40)
+
+
+def trials_are_compared_within_a_state():
+    """Each figure by what was measured around it; who fails thrice is left out, and the time is
+    kept."""
+    trials = Trials(argparse.Namespace(trials=3, seconds=2, busy=100), StillCores())
+    states = {'ours': itertools.cycle(((40, 41), (150, 151), (40, 151))),
+              'theirs': itertools.cycle(((40, 41), (150, 151)))}
+
+    def run(name, factor):
+        before, after = next(states[name])
+        return {'value': factor * before, 'lines': (before, after)}
+
+    def fails():
+        raise TrialError('no such program')
+
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        trials.contest([
+            Figure('sorted', lambda r: r['value'], 'ns',
+                   [('ours', 'theirs', at_most, 1.5, 'near'),
+                    ('ours', None, limit('ns'), 100, None)],
+                   names=['ours', 'theirs'], lines=lambda r: r['lines']),
+            Figure('not sorted', lambda r: r['value'], 'ns', [], sort=False),
+        ], {'ours': lambda: run('ours', 2), 'theirs': lambda: run('theirs', 1), 'absent': fails})
+    first, second = trials.results
+    assert set(first['values']['ours']['near']) == {80}, first
+    assert set(first['values']['ours']['far']) == {300}, first
+    assert first['dropped']['ours']['changed'] > 0 == first['dropped']['theirs']['changed'], first
+    assert [(v['state'], v['target'] and v['met'], v['result'], v['wanted'])
+            for v in first['verdicts']] == [
+        ('near', False, '2.00 x', 'at most 1.50 x'), ('far', None, '2.00 x', ''),
+        ('near', True, '80 ns', 'at most 100 ns'),
+        ('far', False, '300 ns', 'at most 100 ns')], first['verdicts']
+    assert set(second['values']['ours']) == {'any'}, second
+    assert second['errors']['absent'] == ['no such program'] * 3, second
+    assert 'absent failed: no such program' in second['notes'], (second, out.getvalue())
 
 
 # ---- arguments --------------------------------------------------------------------------------
@@ -162,7 +214,8 @@ def documents_name_files_that_exist():
 
 
 TESTS = [no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
-         what_goes_wrong_in_between_is_told, fresh_sh_refuses_what_it_does_not_know,
+         what_goes_wrong_in_between_is_told, trials_are_compared_within_a_state,
+         fresh_sh_refuses_what_it_does_not_know,
          arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say,
          documents_name_files_that_exist]
 

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""MPI ranks over Weft's provider against Open MPI's own transports: on one host, on two, and what
+starting, memory and progress cost. devtools/mpi_measure.c is what runs."""
+
+import csv
+import io
+import os
+import shutil
+import stat
+import statistics
+import subprocess
+from functools import partial
+
+from bench_rails import Rails
+from bench_run import FIRST, TrialError, end, tail, whole
+from bench_trials import Figure, at_least, at_most, floor, limit, more, report
+
+KIB, MIB = 1024, 1024 * 1024
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIMIT = 60  # s a job may take
+
+WEFT = ['--mca', 'pml', 'cm', '--mca', 'mtl', 'ofi', '--mca', 'opal_common_ofi_provider_include',
+        'weft']
+THREAD = WEFT + ['--mca', 'mtl_ofi_data_progress', 'auto']
+VADER = ['--mca', 'pml', 'ob1', '--mca', 'btl', 'self,vader']
+TCP = ['--mca', 'pml', 'ob1', '--mca', 'btl', 'self,tcp', '--mca', 'btl_tcp_if_include', 'rail0']
+UCX = ['--mca', 'pml', 'ucx', '--mca', 'opal_common_ucx_tls', 'any', '--mca',
+       'opal_common_ucx_devices', 'any', '-x', 'UCX_TLS=posix,cma,self']
+
+# A rank, on its core: the first is that of the even ones.
+RANK = """#!/bin/sh
+%s
+[ $((OMPI_COMM_WORLD_RANK %% 2)) = 0 ] && core=%d || core=%d
+exec taskset -c $core %s "$@"
+"""
+
+# What runs on a host: a network namespace with that name. mpirun starts its daemon by it as well.
+ON = """#!/bin/bash
+case $1 in
+%s*) exit 1 ;;
+esac
+exec ip netns exec $1 unshare --uts bash -c "hostname $1; ${*:2}"
+"""
+HOST = """%s)
+	export WEFT_EAL_ARGS='%s' WEFT_LANES='%s' ;;
+"""
+
+
+class Mpi:
+    def __init__(self, bench):
+        self.b = bench
+        for program in ('mpicc', 'mpirun', 'taskset'):
+            if shutil.which(program) is None:
+                raise TrialError('there is no program %s: devtools/setup.sh build mpi' % program)
+        provider = os.path.join(os.path.abspath(bench.args.build), 'provider')
+        if not os.path.exists(os.path.join(provider, 'libweft-fi.so')):
+            raise TrialError('the build has no provider: devtools/setup.sh build mpi')
+        self.env = {**{k: v for k, v in os.environ.items()
+                       if not k.startswith(('OMPI_', 'FI_', 'UCX_', 'WEFT_'))},
+                    'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1',
+                    'FI_PROVIDER_PATH': provider}
+        self.program = os.path.join(bench.dir, 'mpi_measure')
+        done = subprocess.run(['mpicc', '-O2', '-D_GNU_SOURCE', os.path.join(HERE, 'mpi_measure.c'),
+                               '-o', self.program], capture_output=True, text=True)
+        if done.returncode:
+            raise TrialError('mpicc: ' + tail(done.stderr))
+        # A daemon of mpirun's has a session of its own, and so its ranks.
+        first = 'echo -20 > /proc/self/autogroup' if FIRST else ''
+        self.rank = self.script('rank', RANK % (first, bench.a, bench.b, self.program))
+
+    def script(self, name, text):
+        path = os.path.join(self.b.dir, name)
+        with open(path, 'w') as f:
+            f.write(text)
+        os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
+        return path
+
+    def run(self, way, what, ranks=2, before=((), ())):
+        """One job: {what: row}. before: what mpirun is started by, and further arguments."""
+        command = [*before[0], 'mpirun', *before[1], '-n', str(ranks), '--bind-to', 'none', '-x',
+                   'FI_PROVIDER_PATH', *way, self.rank, *what]
+        if ranks > os.cpu_count():
+            command[command.index('-n'):0] = ['--oversubscribe']
+        with open(os.path.join(self.b.dir, 'mpi.err'), 'w+') as err:
+            job = subprocess.Popen(FIRST + command, env=self.env, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=err, text=True,
+                                   start_new_session=True)
+            try:
+                out, _ = job.communicate(timeout=LIMIT)
+            except subprocess.TimeoutExpired:
+                raise TrialError('no end after %d s: %s' % (LIMIT, tail(whole(err)))) from None
+            finally:
+                end(job)
+            if job.returncode:
+                raise TrialError('exit code %d: %s' % (job.returncode, tail(whole(err) or out)))
+        return {row.pop('what'): {k: float(v) for k, v in row.items()}
+                for row in csv.DictReader(io.StringIO(out))}
+
+    def two_hosts(self, rails, which):
+        """What mpirun is started by on two hosts that have these rails."""
+        names = rails.ns
+        on = self.script('on.' + '.'.join(map(str, which)), ON % ''.join(
+            HOST % (ns, ' '.join(rails.ports(side, which)[0]), rails.ports(side, which)[1])
+            for side, ns in enumerate(names)))
+        return [on, names[0]], ['--host', ','.join(n + ':1' for n in names), '--mca',
+                                'plm_rsh_agent', on, '--mca', 'oob_tcp_if_include', 'ctl', '--mca',
+                                'orte_tmpdir_base', self.b.dir]
+
+
+def figure(title, what, unit, compare, scale=1, **more):
+    return Figure(title, lambda row: row[what]['value'] * scale, unit, compare, **more)
+
+
+def on_cores(what):
+    """Figures for which the rank has looked how near the cores are."""
+    return {'lines': lambda row: (row[what]['before'], row[what]['after'])}
+
+
+# ---- measures -------------------------------------------------------------------------------
+
+def m_host(b):
+    """two ranks of one host against vader: 8 B 1.5 x its time; 64 KiB and 4 MiB 1 x its
+    bandwidth"""
+    mpi = Mpi(b)
+    what = ['lat:8', 'lat:%d' % (64 * KIB), 'rate:8', 'bw:%d' % (64 * KIB), 'bw:%d' % (4 * MIB)]
+    ways = {'Weft': WEFT, "Open MPI's vader": VADER, 'UCX posix, cma': UCX}
+    weft, vader, ucx = ways
+    scale = [(weft, ucx, report, None, None)]
+    b.contest([
+        figure('8 B, half round trip, two ranks of a host', 'lat:8', 'ns',
+               [(weft, vader, at_most, 1.5, None)] + scale, 1000, **on_cores('lat:8')),
+        figure('64 KiB, half round trip, two ranks of a host', what[1], 'us',
+               [(weft, vader, report, None, None)] + scale, **on_cores(what[1])),
+        figure('8 B message rate, two ranks of a host', 'rate:8', 'M/s',
+               [(weft, vader, report, None, None)] + scale, **on_cores('rate:8')),
+        *(figure('%d KiB bandwidth, two ranks of a host' % (size // KIB), name, 'MiB/s',
+                 [(weft, vader, at_least, 1, None)] + scale, **on_cores(name))
+          for name, size in ((what[3], 64 * KIB), (what[4], 4 * MIB))),
+    ], {name: partial(mpi.run, way, what) for name, way in ways.items()})
+
+
+def network(b, mpi, rates, what, figures, names):
+    """names: of each variant, and the rails that it has, or None for Open MPI's tcp."""
+    with Rails(b, rates) as rails:
+        b.contest(figures, {name: partial(mpi.run, TCP if which is None else WEFT, what,
+                                          before=mpi.two_hosts(rails, which or [0]))
+                            for name, which in names.items()})
+
+
+def m_hosts(b):
+    """two hosts, veth and af_packet, against Open MPI's tcp: 8 B 0.8 x its time, bandwidth 1 x
+    behind tbf; two rails 1.9 x of one"""
+    mpi = Mpi(b)
+    large, huge = 'bw:%d' % (64 * KIB), 'bw:%d' % (4 * MIB)
+    sides = {'Weft': [0], "Open MPI's tcp": None}
+    weft, tcp = sides
+    where = ', two hosts, veth of MTU 9000, net_af_packet'
+    network(b, mpi, (None, None), ['lat:8', large, huge], [
+        figure('8 B, half round trip' + where, 'lat:8', 'us', [(weft, tcp, at_most, 0.8, None)],
+               **on_cores('lat:8')),
+        *(figure('%s bandwidth%s' % (size, where), name, 'MiB/s',
+                 [(weft, tcp, report, None, None)], **on_cores(name))
+          for name, size in ((large, '64 KiB'), (huge, '4 MiB')))], sides)
+    network(b, mpi, (5 * 10**9, None), [huge], [
+        figure('4 MiB bandwidth%s, tbf 5 Gb/s' % where, huge, 'MiB/s',
+               [(weft, tcp, at_least, 1, None)], sort=False)], sides)
+    network(b, mpi, (10**9, 10**9), [huge], [
+        figure('4 MiB bandwidth%s, tbf 1 Gb/s a rail' % where, huge, 'MiB/s',
+               [('Weft, two rails', 'Weft, one rail', at_least, 1.9, None)], sort=False)],
+            {'Weft, two rails': [0, 1], 'Weft, one rail': [0]})
+
+
+def m_start(b):
+    """MPI_Init and MPI_Finalize, and memory of a rank, with 2 to 16 ranks of a host: 100 ms with
+    two, 30 MB"""
+    mpi = Mpi(b)
+    counts = (2, 4, 8, 16)
+    ways = {'Weft': WEFT, "Open MPI's vader": VADER}
+    names = {(way, n): '%s, %d ranks' % (way, n) for way in ways for n in counts}
+
+    def beside(target=None, test=None, ranks=counts):
+        weft, vader = ways
+        return [(names[weft, n], None, test, target, None) for n in ranks if target] + [
+            (names[weft, n], names[vader, n], report, None, None) for n in counts]
+
+    kinds = (('MPI_Init()', 'init', 'ms', 1, beside(100, limit('ms'), (2,))),
+             ('MPI_Finalize()', 'finalize', 'ms', 1, beside()),
+             ('Memory of a rank that has met all others, resident', 'rss', 'MB', 1.024e-3,
+              beside(30, limit('MB'))),
+             ('The same, shared pages by part (PSS)', 'pss', 'MB', 1.024e-3, beside()),
+             ('The same, private', 'private', 'MB', 1.024e-3, beside()))
+    b.contest([figure(title, what, unit, compare, scale, sort=False)
+               for title, what, unit, scale, compare in kinds],
+              {names[way, n]: partial(mpi.run, ways[way], ['rss', 'pss', 'private'], n)
+               for n in counts for way in ways})
+    per_peer(b, names, counts)
+
+
+def per_peer(b, names, counts):
+    """Of the medians: what each further rank of the host adds to one."""
+    few, many = counts[0], counts[-1]
+    for r in (b.results[-3], b.results[-1]):
+        got = {key: statistics.median(r['values'][name]['any']) for key, name in names.items()
+               if 'any' in r['values'][name]}
+        for way in dict.fromkeys(w for w, _ in got):
+            if (way, few) in got and (way, many) in got:
+                kib = (got[way, many] - got[way, few]) / (many - few) / 1.024e-3
+                r['notes'].append('%s: %.0f KiB for each further peer' % (way, kib))
+                print('        %s: %s' % (r['title'], r['notes'][-1]))
+
+
+def m_overlap(b):
+    """MPI_Isend() of 4 MiB and computing: 0.8 hidden with the progress thread; what that costs at
+    8 B"""
+    mpi = Mpi(b)
+    name = 'overlap:%d' % (4 * MIB)
+    ways = {'Weft, progress thread': THREAD, 'Weft': WEFT, "Open MPI's vader": VADER}
+    thread, weft, _ = ways
+    b.contest([
+        figure('MPI_Isend() of 4 MiB, then computing as long: part that is hidden', name, '',
+               [(thread, None, floor(''), 0.8, None)], **on_cores(name)),
+        figure('8 B, half round trip, with and without the thread', 'lat:8', 'ns',
+               [(thread, weft, more, None, None)], 1000, names=[thread, weft],
+               **on_cores('lat:8')),
+    ], {n: partial(mpi.run, way, [name, 'lat:8']) for n, way in ways.items()})
+
+
+MEASURES = {'mpi-host': m_host, 'mpi-hosts': m_hosts, 'mpi-start': m_start,
+            'mpi-overlap': m_overlap}
