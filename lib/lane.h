@@ -191,6 +191,7 @@ struct weft_lane_conf {
 	const char *recorder_signal; /**< WEFT_RECORDER_SIGNAL */
 	const char *eal_args;        /**< WEFT_EAL_ARGS */
 	const char *ports;           /**< WEFT_PORTS */
+	bool dumpcap;                /**< WEFT_DUMPCAP */
 	const char *switch_path;     /**< WEFT_SWITCH: "auto", "off", or a path */
 	unsigned int rx_bufs;        /**< WEFT_RX_BUFS, per iface; 0 = driver's default */
 	bool zcopy;                  /**< WEFT_ZCOPY */

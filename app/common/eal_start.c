@@ -51,7 +51,8 @@ static void floating_lcore(char *buf, size_t len)
 static int start_words(int count, char *const *words, const struct weft_config *config)
 {
 	char floating[6 * CPU_SETSIZE] = "", note[512], why[1024], ports[1024];
-	char **all = calloc((size_t)count + 1, sizeof(*all));
+	char **all = calloc((size_t)count + 1, sizeof(*all)), dumpcap[8];
+	struct weft_eal_conf conf = {.ports = ports};
 	int extra = 0, ret;
 
 	if (!all)
@@ -61,13 +62,15 @@ static int start_words(int count, char *const *words, const struct weft_config *
 		free(all);
 		return -EINVAL;
 	}
+	weft_config_get(config, "DUMPCAP", dumpcap, sizeof(dumpcap));
+	conf.dumpcap = !strcmp(dumpcap, "y");
 	if (!chooses_cores(count, words))
 		floating_lcore(floating, sizeof(floating));
 	if (floating[0])
 		all[extra++] = floating;
 	for (int i = 0; i < count; i++)
 		all[extra + i] = words[i];
-	ret = weft_eal_start_words(extra + count, all, ports, note, sizeof(note), why, sizeof(why));
+	ret = weft_eal_start_words(extra + count, all, &conf, note, sizeof(note), why, sizeof(why));
 	free(all);
 	if (ret)
 		cli_error("%s", why);

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "port/nic_state.h"
 #include "port/ethdev.h"
+#include "port/pdump.h"
 #include "engine/engine.h"
 #include "port/switch.h"
 
@@ -52,11 +53,14 @@ static bool nothing_to_find(const struct weft_lane_conf *conf)
 
 static int start_eal(const struct weft_lane_conf *conf, char *why, size_t why_len)
 {
+	const struct weft_eal_conf ec = {.ports = conf->ports, .dumpcap = conf->dumpcap};
 	char note[512];
-	int err = weft_eal_start(conf->eal_args, conf->ports, note, sizeof(note), why, why_len);
+	int err = weft_eal_start(conf->eal_args, &ec, note, sizeof(note), why, why_len);
 
 	if (err == 0 && note[0] != '\0')
 		weft_info("dpdk: %s", note);
+	if (err == 0 && conf->dumpcap)
+		weft_pdump_serve();
 	return err;
 }
 
@@ -147,6 +151,7 @@ static int open_port(const struct weft_lane_open *params, const struct weft_lane
 		.queues = o->queues,
 		.rx_bufs = conf->rx_bufs,
 		.rx_intr = (enum weft_rx_intr)conf->rx_intr,
+		.no_owner = conf->dumpcap,
 	};
 
 	return weft_port_ethdev_open(params->resource, &po, port, why, why_len);

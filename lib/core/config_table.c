@@ -46,6 +46,13 @@ const struct weft_option weft_options[] = {
 			"programs.",
 	},
 	{
+		"DUMPCAP", WEFT_OPT_BOOL, FIELD(lane.dumpcap), .def = "n", .unit = "y|n",
+		.help = "y: let DPDK's own tools attach to this process and capture frames of its "
+			"ports, dpdk-dumpcap and dpdk-pdump. The EAL must have hugepages and share "
+			"files: --in-memory is left out where Weft or its programs start it, and "
+			"each process of a host wants a --file-prefix of its own (doc/capture.md).",
+	},
+	{
 		"SWITCH", WEFT_OPT_STRING, FIELD(lane.switch_path), .def = "auto", .unit = "path",
 		.help = "Where weft-switch listens, which gives this process a port when it has no "
 			"other one for DPDK. auto: /run/weft/switch.sock, if it is there. off: it "

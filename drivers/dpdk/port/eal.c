@@ -252,8 +252,11 @@ static void add(struct command *c, const char *word)
 	c->words[c->count++] = (char *)(uintptr_t)word;
 }
 
-/* No files: a killed process leaves no hugepages behind, and nobody waits for its lock. */
-static void choose_memory(struct command *c, int count, char *const *words)
+/*
+ * No files: a killed process leaves no hugepages behind, and nobody waits for its lock. But a
+ * secondary process (dpdk-dumpcap) attaches through them.
+ */
+static void choose_memory(struct command *c, bool dumpcap, int count, char *const *words)
 {
 	bool no_huge = has_long(count, words, "no-huge");
 
@@ -263,8 +266,9 @@ static void choose_memory(struct command *c, int count, char *const *words)
 		c->memory = "memory as requested";
 		return;
 	} else if (free_huge_bytes() >= HUGE_BYTES_MIN && hugetlbfs_is_there()) {
-		c->memory = "hugepages";
-		add(c, "--in-memory");
+		c->memory = dumpcap ? "hugepages and shared files" : "hugepages";
+		if (!dumpcap)
+			add(c, "--in-memory");
 		return;
 	} else {
 		c->memory = "no hugepages: fewer than 96 MiB of them are free";
@@ -383,8 +387,8 @@ static int run(const struct command *c, int count, char *const *words, char *why
 	return explain(rte_errno ? -rte_errno : -EFAULT, why, why_len);
 }
 
-static int start(int count, char *const *words, char *note, size_t note_len, char *why,
-		 size_t why_len)
+static int start(int count, char *const *words, bool dumpcap, char *note, size_t note_len,
+		 char *why, size_t why_len)
 {
 	struct command c = {0};
 	size_t used = strlen(note);
@@ -393,7 +397,7 @@ static int start(int count, char *const *words, char *note, size_t note_len, cha
 	rc = weft_memif_dead_remove(count, words, why, why_len);
 	if (rc)
 		return rc;
-	choose_memory(&c, count, words);
+	choose_memory(&c, dumpcap, count, words);
 	choose_rest(&c, count, words);
 	rc = run(&c, count, words, why, why_len);
 	if (rc == 0)
@@ -402,10 +406,10 @@ static int start(int count, char *const *words, char *note, size_t note_len, cha
 	return rc;
 }
 
-int weft_eal_start_words(int count, char *const *words, const char *ports, char *note,
-			 size_t note_len, char *why, size_t why_len)
+int weft_eal_start_words(int count, char *const *words, const struct weft_eal_conf *conf,
+			 char *note, size_t note_len, char *why, size_t why_len)
 {
-	struct weft_pick pick = {.ports = ports, .sys = "/sys"};
+	struct weft_pick pick = {.ports = conf->ports, .sys = "/sys"};
 	char **ours = NULL;
 	int rc;
 
@@ -414,17 +418,19 @@ int weft_eal_start_words(int count, char *const *words, const char *ports, char 
 		return explain(-EFAULT, why, why_len);
 	if (weft_eal_is_up())
 		return 0;
-	if (ports && ports[0] != '\0') {
+	if (conf->ports && conf->ports[0] != '\0') {
 		weft_local_find(&pick.local);
 		count = weft_pick(&pick, count, words, &ours, note, note_len, why, why_len);
 	}
-	rc = count < 0 ? count : start(count, ours ? ours : words, note, note_len, why, why_len);
+	rc = count < 0 ? count
+		       : start(count, ours ? ours : words, conf->dumpcap, note, note_len, why,
+			       why_len);
 	free(ours);
 	return rc;
 }
 
-int weft_eal_start(const char *args, const char *ports, char *note, size_t note_len, char *why,
-		   size_t why_len)
+int weft_eal_start(const char *args, const struct weft_eal_conf *conf, char *note, size_t note_len,
+		   char *why, size_t why_len)
 {
 	char **words;
 	int count, rc;
@@ -438,7 +444,7 @@ int weft_eal_start(const char *args, const char *ports, char *note, size_t note_
 			 "WEFT_EAL_ARGS has an open quote or ends with a backslash: %s", args);
 		return count;
 	}
-	rc = weft_eal_start_words(count, words, ports, note, note_len, why, why_len);
+	rc = weft_eal_start_words(count, words, conf, note, note_len, why, why_len);
 	free(words);
 	return rc;
 }

@@ -8,7 +8,7 @@
  * these are added unless the arguments say otherwise:
  *  - hugepages when they can be had, `--no-huge` when not, and the note says which;
  *  - no shared files (`--in-memory` or `--no-shconf`): several processes of a host don't meet, and
- *    a killed one leaves nothing behind;
+ *    a killed one leaves nothing behind; with WEFT_DUMPCAP they are shared;
  *  - quiet logs: errors only.
  *
  * Needs DPDK and libc only, so that programs can compile it in.
@@ -19,6 +19,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct weft_eal_conf {
+	const char *ports; /**< WEFT_PORTS: devices for us (port/pick.h); NULL or "" = all */
+	bool dumpcap;      /**< WEFT_DUMPCAP: share files, so that secondary processes can attach */
+};
+
 /** Has somebody in this process started the EAL? */
 bool weft_eal_is_up(void);
 
@@ -26,17 +31,16 @@ bool weft_eal_is_up(void);
  * Start the EAL from a string of arguments, or accept the one that is there.
  *
  * @param args      as on a command line: blanks separate, quotes and backslash protect; NULL = none
- * @param ports     WEFT_PORTS: which devices are ours (port/pick.h); NULL or "" = all
  * @param[out] note what was done, for the log ("EAL started: hugepages"); "" when nothing was
  * @param[out] why  on error one sentence
  * @return 0; -EINVAL malformed or unknown arguments; what weft_pick() or the EAL said
  */
-int weft_eal_start(const char *args, const char *ports, char *note, size_t note_len, char *why,
-		   size_t why_len);
+int weft_eal_start(const char *args, const struct weft_eal_conf *conf, char *note, size_t note_len,
+		   char *why, size_t why_len);
 
 /** The same from words; @p words has no program name. */
-int weft_eal_start_words(int count, char *const *words, const char *ports, char *note,
-			 size_t note_len, char *why, size_t why_len);
+int weft_eal_start_words(int count, char *const *words, const struct weft_eal_conf *conf,
+			 char *note, size_t note_len, char *why, size_t why_len);
 
 /**
  * A program's command line: with `--`, what is before the first one is the EAL's; without, all is

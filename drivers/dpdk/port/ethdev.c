@@ -18,7 +18,7 @@
 
 /* ---- claiming ------------------------------------------------------------------------------- */
 
-static int claim(struct weft_port_dev *d, char *why, size_t why_len)
+static int claim(struct weft_port_dev *d, bool no_owner, char *why, size_t why_len)
 {
 	static struct rte_eth_dev_owner owner;
 
@@ -32,6 +32,8 @@ static int claim(struct weft_port_dev *d, char *why, size_t why_len)
 		return weft_port_fail(-EBUSY, why, why_len,
 				      "port %u (%s) belongs to another part of this process",
 				      d->port_id, d->name);
+	if (no_owner)
+		rte_eth_dev_owner_unset(d->port_id, owner.id);
 	return 0;
 }
 
@@ -203,7 +205,7 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 	if (!rc)
 		rc = weft_port_claim(d, why, why_len);
 	if (!rc)
-		rc = claim(d, why, why_len);
+		rc = claim(d, o->no_owner, why, why_len);
 	if (rc) {
 		weft_port_unclaim(d);
 		weft_dma_close(id);

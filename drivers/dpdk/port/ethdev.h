@@ -49,6 +49,8 @@ struct weft_port_opts {
 	/** Receive buffers that receivers may keep, beyond what the rings hold; 0 = default. */
 	uint32_t rx_bufs;
 	enum weft_rx_intr rx_intr;
+	/** Leave it without an owner: dpdk-dumpcap passes over ports that have one. */
+	bool no_owner;
 };
 
 /**

@@ -18,6 +18,7 @@
  *	port/limits.c       what a port can take: from its capabilities, and what only its PMD's
  *	                    source shows
  *	port/nic_state.c    why a NIC is no DPDK port
+ *	port/pdump.c        WEFT_DUMPCAP: dpdk-dumpcap may attach
  *	port/rdma.c         NICs that the kernel and DPDK drive at the same time
  *	port/hint.c         what is worth saying about a network with limits of its own
  *	port/pool.c         buffers: whole frames, small mbufs for headers

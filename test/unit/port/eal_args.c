@@ -115,11 +115,12 @@ static void nothing_before_double_dash_means_no_eal_words(void **state)
 
 static void an_open_quote_in_the_variable_is_one_sentence(void **state)
 {
+	struct weft_eal_conf conf = {0};
 	char note[64], why[256];
 
 	(void)state;
 	assert_false(weft_eal_is_up());
-	assert_int_equal(weft_eal_start("--vdev 'net", NULL, note, sizeof(note), why, sizeof(why)),
+	assert_int_equal(weft_eal_start("--vdev 'net", &conf, note, sizeof(note), why, sizeof(why)),
 			 -EINVAL);
 	assert_non_null(strstr(why, "WEFT_EAL_ARGS"));
 	assert_false(weft_eal_is_up());
