@@ -295,7 +295,64 @@ static void round_trips_are_told_by_who_looks_rarely(struct sim_case *c)
 	assert_true(told > 40);
 }
 
+static uint32_t fill(struct lane_two *t, uint32_t n)
+{
+	while (lane_send(t->e, LANE_BCOPY, n, 1000) >= 0)
+		n++;
+	return n;
+}
+
+/* A peer that is off its core for long loses nothing, whatever timeouts there were meanwhile. */
+static void a_pause_of_the_peer_makes_no_window_smaller(struct sim_case *c)
+{
+	struct lane_two t = lane_two_up(c, fast, "CC=delay");
+	uint64_t before;
+	uint32_t n;
+
+	*sim_port_down(t.pb) =
+		(struct sim_link){.rate = SIM_GBIT, .delay_ns = 100000, .queue_bytes = 100000};
+	assert_true(lane_send_all(t.e, 0, 10000, 10 * SIM_S));
+	before = lane_counter(t.a, "path0.window");
+	assert_true(before > 20000);
+	n = fill(&t, 10000);
+	lane_host_pause(t.b, 30 * SIM_MS);
+	sim_run(t.sim, 30 * SIM_MS + 300 * SIM_US, NULL, NULL);
+	assert_true(lane_counter(t.a, "tx.retransmit.rto") > 2);
+	assert_in_range(lane_counter(t.a, "path0.window"), before / 8 * 7, UINT32_MAX);
+	sim_run(t.sim, 10 * SIM_MS, NULL, NULL);
+	assert_true(lane_exactly_once(t.b, 0, n));
+}
+
+/* Messages that arrive at a host that has a look at its port every 10 ms only. */
+static uint32_t between_rare_looks(struct sim_case *c, const char *config)
+{
+	struct lane_two t = lane_two_up(c, fast, config);
+	uint32_t n = 0;
+
+	for (unsigned int i = 0; i < 40; i++) {
+		n = fill(&t, n);
+		lane_host_pause(t.b, 10 * SIM_MS);
+		sim_run(t.sim, 10 * SIM_MS + 3 * SIM_US, NULL, NULL);
+	}
+	sim_run(t.sim, 100 * SIM_MS, NULL, NULL);
+	assert_true(lane_exactly_once(t.b, 0, n));
+	assert_int_equal(sim_port_stats(t.pb)->tail_drops, 0);
+	return n;
+}
+
+/* Of it no round trip is ever told, and windows of a few frames carry nothing. */
+static void a_host_that_hardly_ever_looks_is_sent_as_much_as_with_a_fixed_window(struct sim_case *c)
+{
+	uint32_t fixed = between_rare_looks(c, "CC=fixed"),
+		 delay = between_rare_looks(c, "CC=delay");
+
+	print_message("# %u messages, %u with a fixed window\n", delay, fixed);
+	assert_true(delay > fixed / 4 * 3);
+}
+
 static struct sim_case cases[] = {
+	SIM_CASE(a_pause_of_the_peer_makes_no_window_smaller),
+	SIM_CASE(a_host_that_hardly_ever_looks_is_sent_as_much_as_with_a_fixed_window),
 	SIM_CASE(frames_are_ecn_capable_where_marks_are_heeded),
 	SIM_CASE(marks_keep_a_queue_short),
 	SIM_CASE(marks_that_cannot_be_are_bounded),

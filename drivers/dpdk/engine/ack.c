@@ -133,6 +133,8 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 			raw_count(c->iface, RAW_DROP_BAD_ACK);
 		return 0;
 	}
+	if (c->cc && unlikely(c->cc_quiet != 0))
+		raw_window_heard(c, ack);
 	while (c->snd_una != ack) {
 		acked += raw_slot(c, c->snd_una)->m != NULL;
 		slot_acked(c, raw_slot(c, c->snd_una));

@@ -45,6 +45,11 @@ struct weft_cc_ops {
 	void (*on_loss)(struct weft_cc *cc, uint32_t bytes, uint64_t now);
 	/** Nothing was heard for a timeout; for the @p tries th time in a row (1 = first). */
 	void (*on_timeout)(struct weft_cc *cc, unsigned int tries, uint64_t now);
+	/**
+	 * Frames from before the first of these timeouts, sent once, have arrived: nobody lost
+	 * them, it was the peer that was silent.
+	 */
+	void (*on_spurious)(struct weft_cc *cc);
 	/** Nothing was in flight for long: what is known of the way is old. */
 	void (*on_idle)(struct weft_cc *cc);
 };
@@ -83,6 +88,7 @@ struct weft_cc_delay {
 	bool again;         /**< mode SHARE was left for too many losses, and had to come back */
 	uint64_t ban_at;    /**< when it was left */
 	uint8_t trips;      /**< round trips that the last round took */
+	bool blind_lost;    /**< frames, since a round trip was last told */
 	uint8_t cut_wait;   /**< rounds until the next cut by loss */
 	uint32_t base;      /**< ns: least round trip of full frames; of others until there are */
 	uint32_t small;     /**< ns: least round trip of small frames; 0 = none yet */
@@ -91,6 +97,9 @@ struct weft_cc_delay {
 	uint8_t still;  /**< rounds in a row in which hardly anything moved */
 	uint32_t still_least, still_most; /**< ns, of their round trips */
 	uint32_t start_most;              /**< mode START ends at this window; 0 = at none */
+	uint32_t undo_window;             /**< before the last outage; 0 = it was none */
+	uint32_t undo_most;               /**< start_most then */
+	uint8_t undo_mode;                /**< mode then */
 	uint32_t srtt;                    /**< ns, of the last few samples */
 	uint8_t full_wait;                /**< rounds until full_new is taken */
 	uint32_t full_new;                /**< ns, what full_wait has seen so far */

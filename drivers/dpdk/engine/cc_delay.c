@@ -38,6 +38,8 @@
 #define TRIP_MAX 1000000000u /* ns: a sample beyond is nobody's round trip */
 #define BLIND_TRIPS 2u       /* a round without a sample ends after so many round trips */
 #define BLIND_NS 1000000u    /* a round trip where none is known */
+#define BLIND_SLOW 2u        /* so many times less than two windows in that time */
+#define BLIND_PARTS 4u       /* of the window: growth between hosts that are so slow */
 
 /* ---------------------------------------------------------------- window */
 
@@ -400,7 +402,32 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 			delay_round(cc, now, queue, target);
 	}
 	d->queue_last = queue;
+	d->blind_lost = false;
 	begin_round(cc, now);
+}
+
+/* How long a round may last without a sample. */
+static uint64_t blind_after(const struct weft_cc *cc)
+{
+	uint32_t trip = max32(cc->delay.srtt, max32(cc->delay.base, cc->conf.rtt));
+
+	return BLIND_TRIPS * (uint64_t)min32(trip != 0 ? trip : BLIND_NS, TRIP_MAX);
+}
+
+/*
+ * The fair increase. Where far less came back in @p ns than the way carries in that time it is the
+ * hosts that keep the window for so long, and the queue has been empty meanwhile; unless frames
+ * get lost: then it is the queue.
+ */
+static uint32_t blind_more(const struct weft_cc *cc, uint64_t ns)
+{
+	uint32_t fair = cc->conf.frame / INCREASE_PARTS, w = cc->window;
+	const struct weft_cc_delay *d = &cc->delay;
+
+	if (w >= PACED * cc->conf.frame && !d->blind_lost &&
+	    part(w, ns, blind_after(cc)) / BLIND_SLOW > d->round.acked)
+		return max32(fair, w / BLIND_PARTS);
+	return fair;
 }
 
 /*
@@ -414,21 +441,14 @@ static void end_blind(struct weft_cc *cc, uint64_t now)
 
 	if (d->calm < UINT32_MAX)
 		d->calm++;
+	d->blind_lost |= d->round.lost != 0;
 	if (!weft_cc_in_dip(cc, UINT32_MAX) && !loss(cc, now, 0) && d->mode == WEFT_CC_MODE_DELAY) {
 		if (d->round.marked != 0)
 			cut_by_marks(cc);
 		else if (d->round.lost == 0 && d->round.limited)
-			weft_cc_apply(cc, plus(cc, cc->conf.frame / INCREASE_PARTS));
+			weft_cc_apply(cc, plus(cc, blind_more(cc, now - d->round.at)));
 	}
 	begin_round(cc, now);
-}
-
-/* How long a round may last without a sample. */
-static uint64_t blind_after(const struct weft_cc *cc)
-{
-	uint32_t trip = max32(cc->delay.srtt, max32(cc->delay.base, cc->conf.rtt));
-
-	return BLIND_TRIPS * (uint64_t)min32(trip != 0 ? trip : BLIND_NS, TRIP_MAX);
 }
 
 /* ---------------------------------------------------------------- what the sender calls */
@@ -507,6 +527,9 @@ static void delay_timeout(struct weft_cc *cc, unsigned int tries, uint64_t now)
 	if (tries < 2)
 		return;
 	if (tries == 2) {
+		d->undo_window = cc->window;
+		d->undo_most = d->start_most;
+		d->undo_mode = d->mode;
 		/* What was too much is not to be doubled to again. */
 		d->start_most = max32(cc->window / 2, first);
 		weft_cc_apply(cc, max32(min32(cc->window / 2, first),
@@ -515,6 +538,19 @@ static void delay_timeout(struct weft_cc *cc, unsigned int tries, uint64_t now)
 	}
 	d->mode = WEFT_CC_MODE_START;
 	d->over = 0;
+}
+
+/* It was no outage: nothing has changed. */
+static void delay_spurious(struct weft_cc *cc)
+{
+	struct weft_cc_delay *d = &cc->delay;
+
+	if (d->undo_window == 0)
+		return;
+	d->mode = d->undo_mode;
+	d->start_most = d->undo_most;
+	weft_cc_apply(cc, max32(cc->window, d->undo_window));
+	d->undo_window = 0;
 }
 
 static void delay_idle(struct weft_cc *cc)
@@ -534,5 +570,6 @@ const struct weft_cc_ops weft_cc_delay = {
 	.on_ack = delay_ack,
 	.on_loss = delay_loss,
 	.on_timeout = delay_timeout,
+	.on_spurious = delay_spurious,
 	.on_idle = delay_idle,
 };

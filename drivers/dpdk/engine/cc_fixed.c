@@ -28,7 +28,7 @@ static void fixed_timeout(struct weft_cc *cc, unsigned int tries, uint64_t now)
 	(void)now;
 }
 
-static void fixed_idle(struct weft_cc *cc)
+static void fixed_nothing(struct weft_cc *cc)
 {
 	(void)cc;
 }
@@ -39,5 +39,6 @@ const struct weft_cc_ops weft_cc_fixed = {
 	.on_ack = fixed_ack,
 	.on_loss = fixed_loss,
 	.on_timeout = fixed_timeout,
-	.on_idle = fixed_idle,
+	.on_spurious = fixed_nothing,
+	.on_idle = fixed_nothing,
 };

@@ -220,6 +220,8 @@ struct raw_conn {
 	struct raw_multi *multi; /* NULL: there is one path */
 	struct raw_path path[WEFT_FRAME_PATHS_MAX];
 
+	/* et: first of several timeouts of which nobody knows yet what was silent; 0 = of none */
+	uint64_t cc_quiet;
 	uint64_t cc_next;  /* et: not before may the next frame leave, with a gap */
 	uint32_t cc_limit; /* bytes in flight */
 	uint32_t cc_gap;   /* ns between frames; 0 = none */

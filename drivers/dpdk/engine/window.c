@@ -18,6 +18,8 @@
 /* Smaller limits have acknowledgements asked for: the peer's own rule is every eighth frame. */
 #define ASK_FRAMES (4 * RAW_ACK_FRAMES)
 
+#define QUIET_PARTS 4u /* of the window; timeouts of less tell nothing of it */
+
 /* So many ACKs tell of marks. */
 #define MARK_ACKS 4u
 
@@ -305,6 +307,7 @@ void raw_window_found(struct raw_conn *c, struct raw_slot *slot)
 
 void raw_window_lost(struct raw_conn *c, struct raw_slot *slot)
 {
+	c->cc_quiet = 0;
 	slot->lost = true;
 	c->cc_lost++;
 	c->cc_full = true;
@@ -349,8 +352,40 @@ void raw_window_paths(struct raw_conn *c)
 	update(c);
 }
 
+/*
+ * Frames that had been sent when the silence began, and never since, have arrived: it was the peer
+ * that said nothing, or its acknowledgements got lost, and no frame of ours.
+ */
+void raw_window_heard(struct raw_conn *c, uint32_t ack)
+{
+	const struct raw_slot *slot;
+	bool early;
+
+	for (uint32_t seq = c->snd_una; seq != ack; seq++) {
+		slot = raw_slot(c, seq);
+		if (!slot->m || slot->tries != 1)
+			continue;
+		early = slot->sent < c->cc_quiet;
+		c->cc_quiet = 0;
+		if (!early)
+			return; /* those before it are known */
+		for (unsigned int i = 0; i < c->path_count; i++)
+			c->cc[i].ops->on_spurious(&c->cc[i]);
+		update(c);
+		return;
+	}
+}
+
 void raw_window_timeout(struct raw_conn *c)
 {
+	if (c->backoff == 1)
+		c->cc_quiet = c->iface->et;
+	/* Who had next to nothing in flight does not know what the network carries now. */
+	if (c->inflight < c->cc_limit / QUIET_PARTS) {
+		if (c->backoff == 2)
+			raw_window_idle(c);
+		return;
+	}
 	for (unsigned int i = 0; i < c->path_count; i++)
 		c->cc[i].ops->on_timeout(&c->cc[i], c->backoff, c->iface->now);
 	update(c);

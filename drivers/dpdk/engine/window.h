@@ -70,6 +70,8 @@ void raw_window_resent(struct raw_conn *c, struct raw_slot *slot, uint8_t before
 /** New frames take other paths than before. */
 void raw_window_paths(struct raw_conn *c);
 void raw_window_timeout(struct raw_conn *c);
+/** After timeouts all before @p ack are acknowledged, and their slots still there. */
+void raw_window_heard(struct raw_conn *c, uint32_t ack);
 void raw_window_idle(struct raw_conn *c);
 /** Nothing is outstanding any more, since the connection is over. */
 void raw_window_over(struct raw_conn *c);
