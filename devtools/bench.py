@@ -24,6 +24,7 @@ import time
 from functools import partial
 
 import bench_against
+import bench_capture
 import bench_mpi
 import bench_multi_eager
 import bench_report
@@ -364,7 +365,8 @@ MEASURES = {'table': m_table, 'lat': m_lat, 'rate': m_rate, 'bw': m_bw,
             'shm': bench_shm.m_shm, **bench_mpi.MEASURES,
             'switch': bench_switch.m_switch, 'virtio': m_virtio, 'rails': m_rails,
             'unequal': m_unequal, 'cut': m_cut, 'striped-lat': m_striped_lat, 'memory': m_memory,
-            'flood': m_flood, 'soak': m_soak, 'multi-eager': m_multi_eager, 'sweep': m_sweep,
+            'flood': m_flood, 'capture': bench_capture.m_capture, 'soak': m_soak,
+            'multi-eager': m_multi_eager, 'sweep': m_sweep,
             'sweep-rails': m_sweep_rails, 'select': m_select, 'against': bench_against.m_against}
 
 # Several by one name.
