@@ -33,8 +33,8 @@ weft_packages() {
 		build) printf '%s\n' gcc libc6-dev binutils dpkg-dev meson ninja-build pkgconf \
 			python3 git libdpdk-dev \
 			libpcap-dev libibverbs-dev ibverbs-providers ;;
-		test) printf '%s\n' libcmocka-dev dpdk-dev iproute2 procps tshark valgrind doxygen \
-			clang-format make \
+		test) printf '%s\n' libcmocka-dev iproute2 procps tshark valgrind doxygen \
+			clang-format make dpdk-dev chromium-headless-shell \
 			man-db gnuplot-nox qemu-system-x86 busybox-static cpio libibverbs-dev \
 			ibverbs-utils ibverbs-providers rdma-core \
 			perftest ;;
