@@ -111,6 +111,42 @@ dies_early() {
 	! pgrep -f "$public/mpi_ranks" >/dev/null
 }
 
+# wrapped: as it is installed: weft-mpirun finds the provider, and carries our variables.
+wrapped() {
+	local place libs rc=0 run=(timeout -k 10 100 "$public/bin/weft-mpirun" --oversubscribe
+		--bind-to none --mca orte_tmpdir_base "$dir")
+	mkdir -p "$public/bin"
+	cp "$build/provider/weft-mpirun" "$public/bin/" && chmod 755 "$public/bin/weft-mpirun"
+	place=$(sed -n "s/^dir='\(.*\)'$/\1/p" "$public/bin/weft-mpirun")
+	libs=$(realpath -m "$public/bin/$place")
+	mkdir -p "$libs"
+	"${run[@]}" -n 2 "$public/mpi_ranks" coll >"$dir/mpi.out" 2>"$dir/mpi.err" && rc=1
+	cat "$dir/mpi.err"
+	grep -q "^weft-mpirun: there is no libweft-fi.so in $libs$" "$dir/mpi.err" || return 1
+	cp "$public/provider/libweft-fi.so" "$libs/"
+	env -u LD_LIBRARY_PATH "${run[@]}" -n 2 "$public/mpi_ranks" coll >"$dir/mpi.out" \
+		2>"$dir/mpi.err" && rc=1
+	cat "$dir/mpi.err"
+	grep -q "can't be loaded: there is no libweft.so.0: " "$dir/mpi.err" || return 1
+	cp "$public/libweft.so.0" "$libs/.."
+	"${run[@]}" -n 4 "$public/mpi_ranks" coll >"$dir/mpi.out" 2>"$dir/mpi.err" || rc=1
+	cat "$dir/mpi.err"
+	grep -q "^coll: 4 ranks, 0 errors$" "$dir/mpi.out" || return 1
+	FI_WEFT_PROGRESS=often "${run[@]}" -n 2 "$public/mpi_ranks" coll >"$dir/mpi.out" \
+		2>"$dir/mpi.err" && rc=1
+	cat "$dir/mpi.err"
+	grep -q "^weft: FI_WEFT_PROGRESS=often" "$dir/mpi.err" && [ $rc = 0 ]
+}
+
+# by_variables: what weft-mpirun --env prints does for any launcher.
+by_variables() {
+	(
+		eval "$(FI_PROVIDER_PATH=$public/provider "$public/bin/weft-mpirun" --env)"
+		"${run[@]}" -n 2 "$public/mpi_ranks" coll >"$dir/mpi.out" 2>"$dir/mpi.err"
+	) || show || return 1
+	grep -q "^coll: 2 ranks, 0 errors$" "$dir/mpi.out"
+}
+
 # two_jobs: at the same time on one host.
 two_jobs() {
 	local rc=0 pid
@@ -207,6 +243,8 @@ no_library() {
 
 check "fi_info lists the provider and prints nothing else" listed
 check "without Weft's library there is no provider, and the others are there" no_library
+check "weft-mpirun, as it is installed" wrapped
+check "what weft-mpirun --env prints" by_variables
 check "messages from one to another" all_right p2p
 check "the same with a thread for progress" thread_all_right
 check "it is the provider that carries them" nothing_else
