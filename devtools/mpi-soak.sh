@@ -6,15 +6,17 @@
 # provider's. Ends with a line for each step, and the exit code 0 when nothing failed with Weft
 # alone.
 #
-#	devtools/mpi-soak.sh [STEP...]
+#	devtools/mpi-soak.sh [--fabtests FOLDER] [STEP...]
 #
 #	netpipe    NPopenmpi, with its integrity test
 #	hpcc       2 and 4 ranks, with its verification
 #	crowd      8 ranks, each kind of communication, which yield their core while they wait
+#	fabtests   libfabric's own test programs, with its tcp;ofi_rxm as the reference
 #
 # Figures are not its business, but devtools/bench.sh's (mpi). A step that lacks a program says
-# which. What is not here: fabtests, which Debian has no package of, and MPICH's test programs,
-# which come with its sources alone. No program has more than WEFT_SOAK_LIMIT (300) seconds.
+# which. Debian has no package of fabtests: --fabtests names the folder of its programs (fi_rdm
+# ...), else they are looked for in PATH. What is not here: MPICH's test programs, which come with
+# its sources alone. No program has more than WEFT_SOAK_LIMIT (300) seconds, of fabtests 60.
 set -uo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -23,9 +25,11 @@ set -uo pipefail
 limit=${WEFT_SOAK_LIMIT:-300}
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/weft-mpi-soak.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
+start=$PWD
+self=$(realpath "$0")
 cd "$tmp" || exit 1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export FI_PROVIDER_PATH=$weft_build/provider
+export FI_PROVIDER_PATH=$weft_build/provider FI_WEFT_LANES=shm
 
 # shellcheck disable=SC2034 # used by name, in over()
 weft=(-x FI_PROVIDER_PATH --mca pml cm --mca mtl ofi --mca opal_common_ofi_provider_include weft)
@@ -35,7 +39,7 @@ results=()
 failed=0
 
 usage() {
-	sed -n '4,19s/^# \{0,1\}//p' "$0"
+	sed -n '4,19s/^# \{0,1\}//p' "$self"
 	exit "$1"
 }
 
@@ -116,20 +120,90 @@ crowd() {
 	more=()
 }
 
+# Those that need nothing but what is offered. What others ask for is in doc/mpi.md, "fabtests".
+fab_pairs=(
+	"fi_av_xfer" "fi_bw -v" "fi_cq_data" "fi_msg_inject" "fi_multi_ep -v" "fi_multi_recv"
+	"fi_rdm" "fi_rdm_atomic -o all -I 10" "fi_rdm_cntr_pingpong -I 50 -v"
+	"fi_rdm_multi_client -C 5 -I 3" "fi_rdm_pingpong -I 50 -v" "fi_rdm_tagged_bw -I 20 -v"
+	"fi_rdm_tagged_bw -I 20 -v -U" "fi_rdm_tagged_peek" "fi_rdm_tagged_pingpong -I 50 -v"
+	"fi_recv_cancel -V" "fi_resmgmt_test" "fi_rma_bw -o write -I 20 -v"
+	"fi_rma_bw -o read -I 20" "fi_rma_bw -o writedata -I 20" "fi_unexpected_msg -I 10"
+	"fi_unmap_mem"
+)
+fab_singles=("fi_cntr_test" "fi_cq_test" "fi_dom_test -n 3" "fi_eq_test" "fi_getinfo_test"
+	"fi_mr_cache_evict" "fi_mr_test")
+fab_dir=
+fab_limit=$((limit < 60 ? limit : 60))
+
+# fab_single PROVIDER PROGRAM...; fab_pair: the same at two ends, which find each other by TCP.
+fab_single() {
+	local provider=$1
+	shift
+	env FI_PROVIDER="${provider//;/,}" timeout -k 10 "$fab_limit" "$fab_dir$1" -p "$provider" \
+		"${@:2}" >"$tmp/out" 2>&1 </dev/null
+}
+
+fab_pair() {
+	local provider=$1 port=$((20000 + RANDOM % 12000)) rc=0 pid
+	shift
+	fab_single "$provider" "$@" -E -B "$port" &
+	pid=$!
+	sleep 1
+	env FI_PROVIDER="${provider//;/,}" timeout -k 10 "$fab_limit" "$fab_dir$1" -p "$provider" \
+		"${@:2}" -E -P "$port" 127.0.0.1 >"$tmp/client" 2>&1 </dev/null || rc=1
+	wait $pid || rc=1
+	cat "$tmp/client" >>"$tmp/out"
+	return $rc
+}
+
+# fab KIND PROGRAM...
+fab() {
+	local kind=$1 a=failed b=failed
+	shift
+	if ! command -v "$fab_dir$1" >/dev/null; then
+		result fabtests "not run: there is no $1" - -
+		return
+	fi
+	"$kind" "tcp;ofi_rxm" "$@" && b=ok
+	"$kind" weft "$@" && a=ok
+	result fabtests "$*" $a $b
+}
+
+fabtests() {
+	local program
+	command -v "${fab_dir}fi_rdm" >/dev/null ||
+		{ lacks fabtests "fi_rdm (fabtests; --fabtests FOLDER)"; return; }
+	for program in "${fab_singles[@]}"; do
+		# shellcheck disable=SC2086
+		fab fab_single $program
+	done
+	for program in "${fab_pairs[@]}"; do
+		# shellcheck disable=SC2086
+		fab fab_pair $program
+	done
+}
+
 # ------------------------------------------------------------------
 
+case ${1:-} in
+-h | --help) usage 0 ;;
+--fabtests)
+	[ $# -gt 1 ] || usage 2
+	fab_dir=$(cd "$start" && realpath "$2")/
+	shift 2
+	;;
+esac
 steps=("$@")
-case ${1:-} in -h | --help) usage 0 ;; esac
-[ ${#steps[@]} -gt 0 ] || steps=(netpipe hpcc crowd)
+[ ${#steps[@]} -gt 0 ] || steps=(netpipe hpcc crowd fabtests)
 [ -f "$weft_build/provider/libweft-fi.so" ] || weft_die "there is no provider in $weft_build"
 command -v mpirun >/dev/null || weft_die "there is no mpirun: devtools/setup.sh build mpi"
 for step in "${steps[@]}"; do
 	case $step in
-	netpipe | hpcc | crowd) $step ;;
+	netpipe | hpcc | crowd | fabtests) $step ;;
 	*) usage 2 ;;
 	esac
 done
 echo
-printf '%-8s %-34s %-8s %s\n' step what weft vader
+printf '%-8s %-34s %-8s %s\n' step what weft reference
 printf '%s\n' "${results[@]}"
 [ $failed = 0 ]
