@@ -101,7 +101,8 @@ const struct weft_option weft_options[] = {
 		.help = "Congestion control of raw lanes. fixed: the window that WEFT_WINDOW says, "
 			"whatever the network does. delay: a window per path that follows round "
 			"trips, congestion marks and losses, so that queues stay short and flows "
-			"share (doc/congestion.md); WEFT_WINDOW is its largest. auto: fixed.",
+			"share (doc/congestion.md); WEFT_WINDOW is its largest. auto: fixed where "
+			"the port is memory, delay else.",
 	},
 	{
 		"WINDOW", WEFT_OPT_BYTES, FIELD(lane.window), .def = "auto", .unit = "bytes",

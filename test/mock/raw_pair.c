@@ -302,7 +302,7 @@ static void open_end(struct pair *p, int i, const struct pair_params *pp,
 	e->wire.delay_ns = 2000;
 	e->port = (struct weft_frame_port){
 		.ops = &wire_ops,
-		.flags = WEFT_FRAME_PORT_MEMORY | WEFT_FRAME_PORT_MULTISEG |
+		.flags = (pp->network ? 0 : WEFT_FRAME_PORT_MEMORY) | WEFT_FRAME_PORT_MULTISEG |
 			 (pp->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF) |
 			 (pp->reg ? WEFT_FRAME_PORT_REG : 0) |
 			 (pp->nic_csum ? WEFT_FRAME_PORT_RX_CSUM : 0),

@@ -81,6 +81,7 @@ struct pair_params {
 	bool no_extbuf;
 	bool reg;      /* memory must be registered */
 	bool nic_csum; /* the NIC looks at checksums */
+	bool network;  /* the port is none in memory */
 	uint16_t tx_segs;
 	uint8_t tx_page_bits;
 	bool off_subnet;

@@ -103,7 +103,7 @@ static void unknown_rates(struct sim_case *c, const char *config, double least)
 
 static void rails_of_unknown_unequal_rates_reach_their_sum(struct sim_case *c)
 {
-	unknown_rates(c, NULL, 0.95);
+	unknown_rates(c, "CC=fixed", 0.95);
 	unknown_rates(c, "CC=delay", 0.92);
 }
 
@@ -130,7 +130,7 @@ static void cut_and_restored(struct sim_case *c, const char *config)
 
 static void a_rail_cut_to_a_quarter_and_restored_is_followed(struct sim_case *c)
 {
-	cut_and_restored(c, NULL);
+	cut_and_restored(c, "CC=fixed");
 	cut_and_restored(c, "CC=delay");
 }
 
@@ -154,7 +154,7 @@ static void stands_still(struct sim_case *c, const char *config)
 
 static void a_rail_that_stands_still_for_a_while_stops_nobody_for_good(struct sim_case *c)
 {
-	stands_still(c, "PEER_TIMEOUT=60s");
+	stands_still(c, "PEER_TIMEOUT=60s CC=fixed");
 	stands_still(c, "PEER_TIMEOUT=60s CC=delay");
 }
 

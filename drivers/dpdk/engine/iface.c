@@ -432,6 +432,15 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 	return pf->random(pf->arg, &iface->key, sizeof(iface->key));
 }
 
+/*
+ * Between the ends of a network lie queues that others use, too, and they choke; memory has none,
+ * and there a peer that waits for its core would be taken for a queue.
+ */
+static unsigned int cc_for(const struct weft_frame_port *port)
+{
+	return port->flags & WEFT_FRAME_PORT_MEMORY ? WEFT_CC_FIXED : WEFT_CC_DELAY;
+}
+
 int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf *rc,
 			const struct weft_lane_open *open, struct weft_lane_iface **out, char *why,
 			size_t len)
@@ -449,6 +458,8 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	iface->base.ops = &raw_ops;
 	snprintf(iface->base.name, sizeof(iface->base.name), "dpdk:%.50s", port->name);
 	iface->conf = *open->conf;
+	if (iface->conf.cc == WEFT_CC_AUTO)
+		iface->conf.cc = cc_for(port);
 	iface->recv = open->recv;
 	iface->split = open->split;
 	iface->event = open->event;

@@ -17,6 +17,7 @@
 #include "engine/conn.h"
 #include "engine/iface.h"
 #include "engine/peer.h"
+#include "engine/window.h"
 #include "frame/csum.h"
 #include "mock/raw_pair.h"
 #include "mock/rounds.h"
@@ -519,9 +520,31 @@ static void a_probe_is_not_answered_by_more_than_came(void **state)
 	}
 }
 
+static bool window_is_fixed(unsigned int cc, bool network)
+{
+	const struct pair_params pp = {.cc = cc, .network = network};
+	bool fixed;
+
+	pair_open(&pair, &pp, 9);
+	fixed = raw_window_fixed((const struct raw_iface *)A->iface);
+	pair_close(&pair);
+	return fixed;
+}
+
+/* Nobody says which congestion control: where there are queues of others it heeds them. */
+static void windows_follow_networks_and_not_memory(void **state)
+{
+	(void)state;
+	assert_true(window_is_fixed(WEFT_CC_AUTO, false));
+	assert_false(window_is_fixed(WEFT_CC_AUTO, true));
+	assert_true(window_is_fixed(WEFT_CC_FIXED, true));
+	assert_false(window_is_fixed(WEFT_CC_DELAY, false));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(windows_follow_networks_and_not_memory),
 		cmocka_unit_test(a_computing_peer_does_not_lengthen_the_round_trip),
 		cmocka_unit_test(a_peer_that_polls_seldom_does_not_lengthen_the_round_trip),
 		cmocka_unit_test(bye_tells_what_came_out_of_order),
