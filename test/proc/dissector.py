@@ -204,8 +204,9 @@ def messages_of_roce_lanes():
     with tempfile.TemporaryDirectory(prefix='weft-dissector.') as folder:
         path = os.path.join(folder, 'c.pcapng')
         subprocess.run([os.path.join(BUILD, 'test', 'sim', 'sim_sys_roce'), '-k',
-                        'mixed_traffic_over_a_roce_and_a_raw_lane', '-n', '1'], check=True,
-                       env=dict(os.environ, SIM_CAPTURE=path), stdout=subprocess.DEVNULL)
+                        'mixed_traffic_over_a_roce_and_a_raw_lane', '-s', '2', '-n', '1'],
+                       check=True, env=dict(os.environ, SIM_CAPTURE=path),
+                       stdout=subprocess.DEVNULL)
         done = subprocess.run([DUMP, '-j', path], stdout=subprocess.PIPE, check=True, text=True)
         report = json.loads(done.stdout)
         records = [f for lane in report['lanes'] for f in lane if f['records']]
@@ -281,7 +282,7 @@ def colours_connections_and_flows():
         shutil.copy(os.path.join(ROOT, 'app', 'dump', 'weft.colorfilters'),
                     os.path.join(profile, 'colorfilters'))
         env = dict(os.environ, XDG_CONFIG_HOME=folder, HOME=folder)
-        command = ['tshark', '-X', 'lua_script:' + LUA, '-r', path, '-c', '3500']
+        command = ['tshark', '-X', 'lua_script:' + LUA, '-r', path, '-c', '5500']
         done = subprocess.run([*command, '-C', 'Weft', '--color', '-T', 'fields', '-e',
                                'frame.coloring_rule.name', '-e', 'weft.stream'],
                               env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

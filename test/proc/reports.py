@@ -114,7 +114,7 @@ def a_report_is_one_page_that_loads_nothing():
 
 
 def pictures_are_svg():
-    for arguments in (('--message', '582'), ()):
+    for arguments in (('--message', '546'), ()):
         dump('--graph', path('g.svg'), *arguments, A, B)
         root = ElementTree.parse(path('g.svg')).getroot()
         names = [e.text for e in root.iter('{http://www.w3.org/2000/svg}text')]
@@ -141,9 +141,12 @@ def filters_choose_messages():
 
 
 def a_message_has_its_time_line():
-    one = json.loads(dump('-j', '--message', '582', A, B))
-    assert any(e['again'] for e in one['events']) and one['message']['sent_again'] == 2, one
-    assert 'again >' in dump('--message', '582', A, B)
+    rows = [json.loads(line) for line in dump('-m', '-j', A, B).splitlines()]
+    lost = next(r for r in rows if r['lost'] and r['lanes'][0]['lost'])
+    one = json.loads(dump('-j', '--message', str(lost['message']), A, B))
+    again = [e for e in one['events'] if e['again'] and e['direction'] == 'out']
+    assert len(again) == one['message']['sent_again'] == lost['sent_again'] > 0, one
+    assert 'again >' in dump('--message', str(lost['message']), A, B)
     assert 'numbered from 1 to 840' in dump('--message', '99999', A, B, code=2)
 
 
