@@ -68,7 +68,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 14u
+#define WEFT_LANE_ABI 15u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: nothing is registered, or peers need no keys */
@@ -268,7 +268,8 @@ struct weft_lane_ops {
 
 	/* ---- remote memory (NULL without the feature bit) */
 	/**
-	 * Read remote memory into @p iov, which lies in @p mem. Native reads and writes name remote
+	 * Read remote memory into @p iov, which lies in @p mem, or with #WEFT_LANE_F_GET_ANY
+	 * anywhere (@p mem may be NULL). Native reads and writes name remote
 	 * memory by the registration's key (weft_lane_driver.mem_key()) and a byte offset from its
 	 * start: no addresses on the wire. The memory belongs to the lane until comp->done(): the
 	 * data is there. Nothing is ordered against other operations.

@@ -46,6 +46,8 @@
  * no others, and it is no part of stripes with others
  */
 #define WEFT_LANE_F_HOST (1ull << 15)
+/** get_zcopy() writes into any memory of the process: it need not be registered */
+#define WEFT_LANE_F_GET_ANY (1ull << 16)
 
 /*
  * What a registration allows besides being read by the lane's own sends. A key that leaves the

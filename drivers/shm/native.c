@@ -7,7 +7,8 @@
  * There are no native writes: one that was under way when the owner released the memory could end
  * after that, and nothing would tell the owner when.
  *
- * An operation is done by progress(), in slices, so that messages come through in between.
+ * Operations are done by progress(), in slices, so that messages come through in between. A call of
+ * the kernel costs as much as 20 pages of what it copies, so it takes all that a slice has.
  */
 
 #include <errno.h>
@@ -18,7 +19,9 @@
 
 #include "shm/shm.h"
 
-#define SLICE (256u << 10) /* bytes in a progress call for a lane_ep */
+/* Bytes in a progress call for a lane_ep: others wait meanwhile, so of few peers each has more. */
+#define SLICE_MIN (256u << 10)
+#define SLICE_MAX (1024u << 10)
 
 struct shm_native {
 	STAILQ_ENTRY(shm_native) next;
@@ -115,55 +118,84 @@ int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned i
 
 /* ------------------------------------------------------------------ work */
 
-/* The part of our memory behind what is done: at most @p most bytes. @return parts */
-static unsigned int here(const struct shm_native *n, size_t most, struct iovec *iov, size_t *len)
-{
-	size_t skip = n->done, part;
-	unsigned int i, num = 0;
+/** What one call of the kernel reads: the front of the queue. */
+struct batch {
+	struct iovec here[SHM_NATIVES + SHM_NATIVE_IOV], there[SHM_NATIVES];
+	size_t part[SHM_NATIVES]; /* of each operation */
+	size_t len;
+	unsigned int num_here, num;
+};
 
-	*len = 0;
-	for (i = 0; i < n->num && *len < most; i++) {
+/* The part of our memory behind what is done: at most @p most bytes. */
+static void add_here(struct batch *b, const struct shm_native *n, size_t most)
+{
+	size_t skip = n->done, len = 0, part;
+	unsigned int i;
+
+	for (i = 0; i < n->num && len < most; i++) {
 		if (skip >= n->iov[i].iov_len) {
 			skip -= n->iov[i].iov_len;
 			continue;
 		}
 		part = n->iov[i].iov_len - skip;
-		if (part > most - *len)
-			part = most - *len;
-		iov[num++] = (struct iovec){(char *)n->iov[i].iov_base + skip, part};
-		*len += part;
+		if (part > most - len)
+			part = most - len;
+		b->here[b->num_here++] = (struct iovec){(char *)n->iov[i].iov_base + skip, part};
+		len += part;
 		skip = 0;
 	}
-	return num;
+	b->part[b->num] = len;
+	b->len += len;
 }
 
-/* @return bytes moved, or a negative error */
-static ssize_t move(struct shm_ep *lane_ep, struct shm_native *n, size_t most)
+static int find(const struct shm_ep *lane_ep, const struct shm_native *n, size_t len,
+		uint64_t *address)
 {
-	struct iovec local[SHM_NATIVE_IOV], remote;
+	return shm_reg_find(lane_ep->regs, n->key, n->offset + n->done, len,
+			    WEFT_LANE_ACCESS_REMOTE_READ, address);
+}
+
+/* @return 0, or why the first one can't be done */
+static int gather(struct batch *b, const struct shm_ep *lane_ep, size_t most)
+{
+	const struct shm_native *n;
 	uint64_t address;
-	unsigned int num;
-	ssize_t moved;
 	size_t len;
 	int rc;
 
-	num = here(n, most, local, &len);
-	rc = shm_reg_find(lane_ep->regs, n->key, n->offset + n->done, len,
-			  WEFT_LANE_ACCESS_REMOTE_READ, &address);
+	b->len = b->num_here = b->num = 0;
+	STAILQ_FOREACH(n, &lane_ep->natives, next) {
+		len = n->length - n->done;
+		if (len > most - b->len)
+			len = most - b->len;
+		if (len == 0 || b->num_here + n->num > sizeof(b->here) / sizeof(b->here[0]))
+			return 0;
+		rc = find(lane_ep, n, len, &address);
+		if (rc < 0)
+			return b->num > 0 ? 0 : rc;
+		add_here(b, n, len);
+		b->there[b->num++] = (struct iovec){(void *)(uintptr_t)address, len};
+	}
+	return 0;
+}
+
+/* @return bytes moved, or why the first one can't be done */
+static ssize_t move(struct batch *b, struct shm_ep *lane_ep, size_t most)
+{
+	ssize_t moved;
+	int rc;
+
+	rc = gather(b, lane_ep, most);
 	if (rc < 0)
 		return rc;
+	if (b->len == 0) /* it has no bytes */
+		return 0;
 	if (!is_alive(lane_ep))
 		return -ECONNRESET;
-	remote = (struct iovec){(void *)(uintptr_t)address, len};
-	moved = process_vm_readv(lane_ep->pid, local, num, &remote, 1, 0);
+	moved = process_vm_readv(lane_ep->pid, b->here, b->num_here, b->there, b->num, 0);
 	if (moved < 0)
 		return errno == ESRCH ? -ECONNRESET : -errno;
-	if (moved == 0)
-		return -EFAULT;
-	/* What was given back meanwhile may have had other bytes. */
-	rc = shm_reg_find(lane_ep->regs, n->key, n->offset + n->done, len,
-			  WEFT_LANE_ACCESS_REMOTE_READ, &address);
-	return rc < 0 ? rc : moved;
+	return moved == 0 ? -EFAULT : moved;
 }
 
 static void end(struct shm_ep *lane_ep, int status)
@@ -188,26 +220,58 @@ static int taken_away(struct shm_ep *lane_ep, int error)
 	return -ECANCELED;
 }
 
+static void fail(struct shm_iface *s, struct shm_ep *lane_ep, int error)
+{
+	s->count.native_failed++;
+	end(lane_ep, taken_away(lane_ep, error));
+}
+
+/* The first one has so many bytes more. */
+static void advance(struct shm_iface *s, struct shm_ep *lane_ep, size_t part)
+{
+	struct shm_native *n = STAILQ_FIRST(&lane_ep->natives);
+	uint64_t address;
+	/* What was given back meanwhile may have had other bytes. */
+	int rc = part > 0 ? find(lane_ep, n, part, &address) : 0;
+
+	if (rc < 0) {
+		fail(s, lane_ep, rc);
+		return;
+	}
+	s->count.native_get_bytes += part;
+	n->done += part;
+	if (n->done == n->length)
+		end(lane_ep, 0);
+}
+
 static unsigned int work(struct shm_iface *s, struct shm_ep *lane_ep)
 {
-	size_t budget = SLICE;
+	size_t budget = SLICE_MAX / (s->num_table > 0 ? s->num_table : 1);
 	unsigned int done = 0;
-	struct shm_native *n;
+	struct batch b;
 	ssize_t moved;
+	size_t part;
 
-	while ((n = STAILQ_FIRST(&lane_ep->natives)) && budget > 0) {
-		moved = n->done < n->length ? move(lane_ep, n, budget) : 0;
+	if (budget < SLICE_MIN)
+		budget = SLICE_MIN;
+	while (!STAILQ_EMPTY(&lane_ep->natives) && budget > 0) {
+		moved = move(&b, lane_ep, budget);
 		done++;
 		if (moved < 0) {
-			s->count.native_failed++;
-			end(lane_ep, taken_away(lane_ep, (int)moved));
+			fail(s, lane_ep, (int)moved);
 			continue;
 		}
 		budget -= (size_t)moved;
-		n->done += (size_t)moved;
-		s->count.native_get_bytes += (uint64_t)moved;
-		if (n->done == n->length)
-			end(lane_ep, 0);
+		if (b.num == 0)
+			advance(s, lane_ep, 0);
+		/* A callback may end them all, and add others behind. */
+		for (unsigned int i = 0; i < b.num && !STAILQ_EMPTY(&lane_ep->natives); i++) {
+			part = b.part[i] < (size_t)moved ? b.part[i] : (size_t)moved;
+			if (part == 0)
+				break;
+			moved -= (ssize_t)part;
+			advance(s, lane_ep, part);
+		}
 	}
 	return done;
 }

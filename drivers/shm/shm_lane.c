@@ -159,7 +159,7 @@ static void attributes(struct weft_lane_attr *attr, double copy_bw)
 	*attr = (struct weft_lane_attr){
 		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_ZCOPY |
 			    WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_COPIES | WEFT_LANE_F_MEMORY |
-			    WEFT_LANE_F_HOST,
+			    WEFT_LANE_F_HOST | WEFT_LANE_F_GET_ANY,
 		.bandwidth = copy_bw > 0 ? copy_bw / 2 : 5e9,
 		.latency = 150e-9,
 		.send_overhead = 30e-9,

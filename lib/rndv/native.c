@@ -64,7 +64,8 @@ int weft_rndv_native_read(struct weft_fetch *f, struct weft_ask *a)
 	int rc;
 
 	a->comp.done = read_done;
-	rc = lane_ep->ops->get_zcopy(lane_ep, &iov, 1, weft_mem_lane_of(f->mem, lane_ep->iface),
+	rc = lane_ep->ops->get_zcopy(lane_ep, &iov, 1,
+				     f->mem ? weft_mem_lane_of(f->mem, lane_ep->iface) : NULL,
 				     f->offer.offset + a->offset, f->offer.key[a->lane], &a->comp);
 	if (rc == 0) {
 		show(f, a, false);

@@ -195,12 +195,31 @@ static void send_rtr(struct weft_fetch *f, bool keys)
 	weft_tx_ctl(f->me, WEFT_WIRE_RTR, &m, length);
 }
 
-/* Lanes that the offer has keys for read into our memory, if that can be registered. */
+/* Lanes that read into any memory. */
+static uint32_t need_nothing(const struct weft_msg_ep *me, uint32_t lanes)
+{
+	uint32_t mask = 0;
+
+	for (; lanes; lanes &= lanes - 1) {
+		int i = __builtin_ctz(lanes);
+
+		if (me->lanes[i].lane_ep->iface->attr.features & WEFT_LANE_F_GET_ANY)
+			mask |= 1u << i;
+	}
+	return mask;
+}
+
+/* Lanes that the offer has keys for read into our memory, if that can be registered where it must.
+ */
 static void use_keys(struct weft_fetch *f)
 {
 	uint32_t lanes = f->offer.lanes & weft_rndv_native_lanes(f->me, false);
 
-	if (!lanes || !is_plain(f) || (!f->mem && register_it(f, WEFT_LANE_ACCESS_LOCAL_WRITE)))
+	if (!lanes || !is_plain(f))
+		return;
+	f->native |= need_nothing(f->me, lanes);
+	lanes &= ~f->native;
+	if (!lanes || (!f->mem && register_it(f, WEFT_LANE_ACCESS_LOCAL_WRITE)))
 		return;
 	for (; lanes; lanes &= lanes - 1) {
 		int i = __builtin_ctz(lanes);

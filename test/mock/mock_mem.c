@@ -52,14 +52,15 @@ static int rma(struct weft_lane_ep *base, const struct iovec *iov, unsigned int 
 	int rc;
 
 	assert_in_range(iovcnt, 1, base->iface->attr.max_rma_iov);
-	assert_non_null(mem);
+	assert_true(mem || (!write && base->iface->attr.features & WEFT_LANE_F_GET_ANY));
 	for (i = 0; i < iovcnt; i++) {
-		assert_true((uint8_t *)iov[i].iov_base >= mem->addr &&
-			    (uint8_t *)iov[i].iov_base + iov[i].iov_len <= mem->addr + mem->len);
+		assert_true(!mem ||
+			    ((uint8_t *)iov[i].iov_base >= mem->addr &&
+			     (uint8_t *)iov[i].iov_base + iov[i].iov_len <= mem->addr + mem->len));
 		assert_true(iov[i].iov_len > 0);
 		len += iov[i].iov_len;
 	}
-	assert_true(write || (mem->access & WEFT_LANE_ACCESS_LOCAL_WRITE));
+	assert_true(write || !mem || (mem->access & WEFT_LANE_ACCESS_LOCAL_WRITE));
 	rc = mock_check_send(lane_ep, len,
 			     write ? base->iface->attr.max_put : base->iface->attr.max_get);
 	if (rc == 0 && mock_net.rma_refuse)

@@ -23,6 +23,34 @@ static void a_lane_that_reads_is_read_from_and_the_sender_copies_nothing(void **
 	duo_close(&d);
 }
 
+/* While reads are under way, two registrations: the receiver's is not needed by every lane. */
+static void only_lanes_that_need_it_have_the_receivers_memory_registered(void **state)
+{
+	(void)state;
+	for (int any = 0; any < 2; any++) {
+		struct op s, r;
+		struct duo d;
+
+		mock_reset();
+		duo_open(&d, "mock:0,get=4096", "auto", "auto");
+		if (any)
+			mock_iface(d.w[1], 0)->attr.features |= WEFT_LANE_F_GET_ANY;
+		mock_set_rma_window(2);
+		op_recv(&r, d.w[1], d.rbuf, LEN, 1, FULL);
+		op_send(&s, d.ep, d.sbuf, LEN, 1);
+		for (int i = 0; i < 100 && gets(&d) == 0; i++)
+			duo_run(&d, 1);
+		assert_true(gets(&d) > 0);
+		assert_false(op_done(&r));
+		assert_int_equal(mock_num_mems(), any ? 1 : 2);
+		wait_for(&d, &s, &r);
+		op_end(&s, 0);
+		op_end_recv(&r, d.rbuf, LEN, 1, 5);
+		assert_int_equal(pulls(&d), 0);
+		duo_close(&d);
+	}
+}
+
 static void one_message_is_read_natively_and_pulled_at_the_same_time(void **state)
 {
 	struct duo d;
@@ -283,6 +311,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_lane_that_reads_is_read_from_and_the_sender_copies_nothing),
+		T(only_lanes_that_need_it_have_the_receivers_memory_registered),
 		T(one_message_is_read_natively_and_pulled_at_the_same_time),
 		T(U35_schemes_get_put_and_am_give_the_same_bytes),
 		T(that_bytes_are_written_is_said_over_the_lane_that_wrote_them),

@@ -113,6 +113,94 @@ static void all_bytes_get_there(void **state)
 	weft_shm_driver.mem_deregister(b.iface, mem);
 }
 
+/*
+ * Many at once are one call of the kernel's: each ends for itself, with what became of it, in the
+ * order of the posts. Those in the middle fail by their key, by their bounds, and by memory that is
+ * gone.
+ */
+static void each_of_many_ends_for_itself(void **state)
+{
+	enum { NUM = 12, LEN = 5000 };
+	static const int want[NUM] = {[3] = -EACCES, [4] = -ERANGE, [7] = -EFAULT, [8] = -EFAULT};
+	uint8_t *gone = mmap(NULL, LEN, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct weft_lane_ep *lane_ep = a.lane_ep;
+	struct weft_mem_lane *mem, *of_gone;
+	struct wait w[NUM];
+	uint64_t key, key_gone;
+
+	(void)state;
+	need_native();
+	assert_ptr_not_equal(gone, MAP_FAILED);
+	key = register_it(&b, theirs, SIZE, READ, &mem);
+	key_gone = register_it(&b, gone, LEN, READ, &of_gone);
+	munmap(gone, LEN);
+	for (unsigned int i = 0; i < NUM; i++) {
+		/* One has no bytes, and each has several pieces, of which one is empty. */
+		size_t len = i == 5 ? 0 : LEN;
+		uint8_t *at = ours + i * LEN;
+		const struct iovec iov[] = {{at, len / 2}, {at, 0}, {at + len / 2, len - len / 2}};
+
+		w[i] = (struct wait){.comp = {on_done}};
+		assert_int_equal(lane_ep->ops->get_zcopy(lane_ep, iov, 3, NULL,
+							 want[i] == -ERANGE   ? SIZE - 1
+							 : want[i] == -EFAULT ? 0
+									      : i * LEN,
+							 want[i] == -EACCES   ? key ^ 1ull << 40
+							 : want[i] == -EFAULT ? key_gone
+									      : key,
+							 &w[i].comp),
+				 0);
+	}
+	end_run(&a, NULL, &w[NUM - 1].done, 1, 10);
+	for (unsigned int i = 0; i < NUM; i++) {
+		assert_int_equal(w[i].done, 1);
+		assert_int_equal(w[i].status, want[i]);
+		if (want[i] == 0 && i != 5)
+			assert_memory_equal(ours + i * LEN, theirs + i * LEN, LEN);
+	}
+	assert_int_equal(end_counter(&a, "native.failed"), 4);
+	assert_int_equal(end_counter(&a, "native.get_bytes"), 7 * LEN);
+	weft_shm_driver.mem_deregister(b.iface, mem);
+	weft_shm_driver.mem_deregister(b.iface, of_gone);
+}
+
+struct ender {
+	struct weft_lane_comp comp; /* first */
+	unsigned int done;
+};
+
+static void on_done_destroy(struct weft_lane_comp *comp, int status)
+{
+	struct ender *e = (struct ender *)comp;
+
+	(void)status;
+	if (e->done++ == 0)
+		a.lane_ep->ops->ep_destroy(a.lane_ep);
+}
+
+/* The first one's callback ends the lane, and so all others. */
+static void a_callback_may_end_the_lane(void **state)
+{
+	struct ender first = {.comp = {on_done_destroy}};
+	struct wait rest = {.comp = {on_done}};
+	const struct iovec iov = {ours, 8};
+	struct weft_lane_ep *lane_ep = a.lane_ep;
+	struct weft_mem_lane *mem;
+	uint64_t key;
+
+	(void)state;
+	need_native();
+	key = register_it(&b, theirs, SIZE, READ, &mem);
+	assert_int_equal(lane_ep->ops->get_zcopy(lane_ep, &iov, 1, NULL, 0, key, &first.comp), 0);
+	for (unsigned int i = 0; i < 5; i++)
+		assert_int_equal(
+			lane_ep->ops->get_zcopy(lane_ep, &iov, 1, NULL, 0, key, &rest.comp), 0);
+	end_run(&a, NULL, &first.done, 1, 10);
+	assert_int_equal(rest.done, 5);
+	assert_int_equal(rest.status, -ECANCELED);
+	weft_shm_driver.mem_deregister(b.iface, mem);
+}
+
 static void bounds_and_rights_hold(void **state)
 {
 	struct weft_mem_lane *mem, *other;
@@ -288,6 +376,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(all_bytes_get_there),
+		TEST(each_of_many_ends_for_itself),
+		TEST(a_callback_may_end_the_lane),
 		TEST(bounds_and_rights_hold),
 		TEST(memory_that_is_gone_ends_the_operation),
 		TEST(what_is_under_way_is_bounded_and_ends_with_the_lane),
