@@ -245,6 +245,7 @@ unsigned int ask_find(long pid, struct ask_process *list)
 	/* Where the EAL of who is not root has them. */
 	find_in(getenv("XDG_RUNTIME_DIR"), &s);
 	find_in("/tmp", &s);
+	find_in("/tmp/weft-*", &s); /* where /tmp/dpdk is another user's */
 	if (s.left_out)
 		cli_error("%u telemetry sockets are left out: others took %u s and did not answer; "
 			  "choose a process with --pid",

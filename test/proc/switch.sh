@@ -235,6 +235,55 @@ second_switch() {
 	[ $rc = 1 ] && grep -q "^weft-switch: another weft-switch has $dir/sock" "$dir/out"
 }
 
+# Two containers of an ordinary user, who has no number for root: each has its own user, PID and
+# mount namespace. The switch is root's, in a folder of root's; one in a folder of somebody else's
+# is taken from nobody.
+containers() {
+	local public rc=0
+	public=$(mktemp -d /tmp/weft-switch.XXXXXX)
+	chmod 755 "$public"
+	mkdir "$public/root" "$public/other" "$public/build"
+	cp -L "$build/libweft.so.0" "$public/build/"
+	mkdir "$public/build/app"
+	cp "$cat" "$public/build/app/weft-cat"
+	cp "$dir/data" "$public/data"
+	chmod -R a+rX "$public"
+	chmod 777 "$public/other"
+	run_containers "$public" || rc=1
+	rm -rf "$public" /tmp/weft-12345
+	return $rc
+}
+
+run_containers() {
+	local cat=$1/build/app/weft-cat dir_before=$dir rc=0
+	local wrap=(setpriv --reuid 12345 --regid 12345 --clear-groups env -u XDG_RUNTIME_DIR
+		HOME="$1" unshare --user --map-current-user --pid --fork --mount-proc)
+	"${wrap[@]}" true || { echo "no user namespaces"; return 77; }
+	dir=$1/root
+	start_switch -M 666 || return 1
+	new_pair
+	export WEFT_SWITCH=$1/root/sock
+	timeout -k 10 60 "${wrap[@]}" "$cat" -p "$port" -L dpdk -l </dev/null \
+		>"$dir_before/server.out" 2>"$dir_before/server.err" &
+	server_pid=$!
+	until_said "$dir_before/server.err" "waiting for a client" "$server_pid" || rc=1
+	timeout -k 10 60 "${wrap[@]}" "$cat" -p "$port" -L dpdk -W 30 127.0.0.1 <"$1/data" \
+		2>"$dir_before/client.err" || rc=1
+	server_code || rc=1
+	cat "$dir_before/client.err"
+	cmp "$1/data" "$dir_before/server.out" || rc=1
+	end_switch || rc=1
+	dir=$1/other
+	start_switch -M 666 || rc=1
+	WEFT_SWITCH=$1/other/sock timeout 60 "${wrap[@]}" "$cat" -p "$port" -L dpdk -l </dev/null \
+		>"$dir_before/out" 2>&1 && rc=1
+	cat "$dir_before/out"
+	grep -q "is neither root nor this user" "$dir_before/out" || rc=1
+	end_switch || rc=1
+	dir=$dir_before
+	return $rc
+}
+
 check "two processes find it and sleep while nothing comes" finds_it
 check "a switch that is killed and started anew" switch_restarted
 check "a client that is killed gives its port back" client_killed
@@ -242,6 +291,12 @@ check "addresses of others, memory anywhere, a flood: a stream beside them goes 
 check "memory that may go, old secrets, rings and eventfds that are none" hostile_clients
 check "descriptors that nobody asked for are closed" spare_descriptors
 check "16 ports with full rings and a slow one: all others have their share" many_ports
+if [ "$(id -u)" = 0 ] && unshare --user true 2>/dev/null; then
+	check "two containers, root's switch" containers
+else
+	skip "two containers, root's switch" \
+		"only root can become another user, in a user namespace"
+fi
 check "no port is left" no_port_left
 check "nobody listens" nobody_there
 check "a second switch at one place" second_switch

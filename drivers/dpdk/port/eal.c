@@ -16,6 +16,7 @@
 #include <rte_errno.h>
 #include <rte_lcore.h>
 
+#include "port/eal_folder.h"
 #include "port/memif/memif.h"
 #include "port/pick.h"
 
@@ -244,6 +245,7 @@ struct command {
 	char *words[EXTRA_WORDS];
 	int count;
 	const char *memory; /* for the note */
+	const char *folder; /* for its sockets; NULL: its own */
 };
 
 static void add(struct command *c, const char *word)
@@ -357,6 +359,25 @@ static int init_on_any_core(int argc, char **argv)
  */
 static char **kept_argv __attribute__((used));
 
+/* The variable is as it was when the EAL has looked at it. */
+static int init_in_folder(const char *folder, int argc, char **argv)
+{
+	const char *was = folder ? getenv(WEFT_EAL_FOLDER_VARIABLE) : NULL;
+	char *before = was ? strdup(was) : NULL;
+	int rc;
+
+	if (!folder)
+		return init_on_any_core(argc, argv);
+	setenv(WEFT_EAL_FOLDER_VARIABLE, folder, 1);
+	rc = init_on_any_core(argc, argv);
+	if (before)
+		setenv(WEFT_EAL_FOLDER_VARIABLE, before, 1);
+	else
+		unsetenv(WEFT_EAL_FOLDER_VARIABLE);
+	free(before);
+	return rc;
+}
+
 static int run(const struct command *c, int count, char *const *words, char *why, size_t why_len)
 {
 	size_t room = (size_t)(1 + c->count + count + 1);
@@ -379,7 +400,7 @@ static int run(const struct command *c, int count, char *const *words, char *why
 	memcpy(kept_argv, argv, (size_t)n * sizeof(*argv));
 	saved = hide_stdout(count, words);
 	rte_errno = 0;
-	rc = init_on_any_core(n, argv);
+	rc = init_in_folder(c->folder, n, argv);
 	show_stdout(saved);
 	if (rc >= 0 || rte_errno == EALREADY)
 		return 0;
@@ -387,11 +408,28 @@ static int run(const struct command *c, int count, char *const *words, char *why
 	return explain(rte_errno ? -rte_errno : -EFAULT, why, why_len);
 }
 
+/* A secondary process's EAL (dpdk-dumpcap) would not find another folder. */
+static void choose_folder(struct command *c, char *own, size_t size, int count, char *const *words)
+{
+	if (has_long(count, words, "no-telemetry") || has_long(count, words, "proc-type"))
+		return;
+	switch (weft_eal_folder_now(own, size)) {
+	case WEFT_EAL_FOLDER_ITS:
+		break;
+	case WEFT_EAL_FOLDER_OWN:
+		c->folder = own;
+		break;
+	case WEFT_EAL_FOLDER_NONE:
+		add(c, "--no-telemetry");
+	}
+}
+
 static int start(int count, char *const *words, bool dumpcap, char *note, size_t note_len,
 		 char *why, size_t why_len)
 {
-	struct command c = {0};
 	size_t used = strlen(note);
+	struct command c = {0};
+	char folder[64];
 	int rc;
 
 	rc = weft_memif_dead_remove(count, words, why, why_len);
@@ -399,6 +437,7 @@ static int start(int count, char *const *words, bool dumpcap, char *note, size_t
 		return rc;
 	choose_memory(&c, dumpcap, count, words);
 	choose_rest(&c, count, words);
+	choose_folder(&c, folder, sizeof(folder), count, words);
 	rc = run(&c, count, words, why, why_len);
 	if (rc == 0)
 		snprintf(note + used, note_len - used, "%sEAL started with %s", used ? "; " : "",
@@ -425,6 +464,9 @@ int weft_eal_start_words(int count, char *const *words, const struct weft_eal_co
 	rc = count < 0 ? count
 		       : start(count, ours ? ours : words, conf->dumpcap, note, note_len, why,
 			       why_len);
+	/* Another process may have what was taken, while this one goes on without ports. */
+	if (rc < 0)
+		weft_pick_release();
 	free(ours);
 	return rc;
 }

@@ -50,11 +50,11 @@ void weft_local_find(struct weft_local *local)
 
 /* ---- what we hold --------------------------------------------------------------------------- */
 
-/* Until the process ends. A child has no port of its parent's. */
+/* Until the process ends, or its EAL does not start. A child has no port of its parent's. */
 static struct weft_device_claim held[PATTERNS_MAX];
 static unsigned int num_held;
 
-static void in_child(void)
+void weft_pick_release(void)
 {
 	while (num_held)
 		weft_device_unclaim(&held[--num_held]);
@@ -62,7 +62,7 @@ static void in_child(void)
 
 static void watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, weft_pick_release);
 }
 
 /* ---- one pattern ---------------------------------------------------------------------------- */
@@ -166,13 +166,15 @@ static int kind_of(int rc)
 /* @return 0 or the error that says most, of device @p chosen, which @p dc is about */
 static int try_all(struct picking *g, const int *order, int n,
 		   int (*how)(const char *name, struct weft_claim_owner *owner),
-		   struct weft_device_claim *dc, int *chosen)
+		   struct weft_device_claim *dc, int *chosen, int *busy)
 {
 	struct weft_device_claim one;
 	int i, rc, kind = NOTHING, most = -EBUSY;
 
+	*busy = 0;
 	for (i = 0; i < n && kind != CLAIMED; i++) {
 		rc = claim(&g->list[order[i]], how, &one);
+		*busy += kind_of(rc) == BUSY;
 		if (kind_of(rc) >= kind)
 			continue;
 		kind = kind_of(rc);
@@ -184,22 +186,24 @@ static int try_all(struct picking *g, const int *order, int n,
 }
 
 /* "12 processes, 8 ports", and the way out. */
-static int none_left(struct picking *g, const char *pattern, int chosen, int n,
+static int none_left(struct picking *g, const char *pattern, int chosen, int n, int broken,
 		     const struct weft_device_claim *dc)
 {
 	const struct weft_local *l = &g->p->local;
-	char who[96], job[96] = "";
+	char who[96], job[96] = "", lost[64] = "";
 
 	if (l->size > n)
 		snprintf(job, sizeof(job),
 			 "this host has %ld processes of the job, and %d port%s; ", l->size, n,
 			 n == 1 ? "" : "s");
+	if (broken > 0)
+		snprintf(lost, sizeof(lost), ", but for %d that can't be opened", broken);
 	weft_claim_owner_text(&dc->owner, who, sizeof(who));
 	snprintf(g->why, g->why_len,
-		 "WEFT_PORTS: %sall %d that '%s' matches have a process (%s: %s): make a port for "
-		 "each process (VFs, queues of net_af_xdp), start fewer, or let weft-switch give "
-		 "each a port of one NIC (doc/switch.md)",
-		 job, n, pattern, g->list[chosen].name, who);
+		 "WEFT_PORTS: %sall %d that '%s' matches have a process (%s: %s)%s: make a port "
+		 "for each process (VFs, queues of net_af_xdp), start fewer, or let weft-switch "
+		 "give each a port of one NIC (doc/switch.md)",
+		 job, n, pattern, g->list[chosen].name, who, lost);
 	return -EBUSY;
 }
 
@@ -217,17 +221,17 @@ static int nothing_matches(struct picking *g, const char *pattern)
 static int pick_one(struct picking *g, const char *pattern)
 {
 	struct weft_device_claim dc = {0};
-	int order[WEFT_PICK_MAX], n = put_in_order(g, pattern, order), chosen = 0, rc;
+	int order[WEFT_PICK_MAX], n = put_in_order(g, pattern, order), chosen = 0, busy, rc;
 	size_t used;
 
 	if (n == 0)
 		return nothing_matches(g, pattern);
-	rc = try_all(g, order, n, weft_claim_now, &dc, &chosen);
+	rc = try_all(g, order, n, weft_claim_now, &dc, &chosen, &busy);
 	/* An owner may just be ending. */
 	if (rc)
-		rc = try_all(g, order, n, weft_claim, &dc, &chosen);
+		rc = try_all(g, order, n, weft_claim, &dc, &chosen, &busy);
 	if (kind_of(rc) == BUSY)
-		return none_left(g, pattern, chosen, n, &dc);
+		return none_left(g, pattern, chosen, n, n - busy, &dc);
 	if (kind_of(rc) == BROKEN) {
 		snprintf(g->why, g->why_len, "WEFT_PORTS: %s: %s: %s", g->list[chosen].name,
 			 dc.what, strerror(-rc));
@@ -330,7 +334,7 @@ int weft_pick(const struct weft_pick *p, int count, char *const *words, char ***
 	if (rc == 0)
 		rc = make_words(&g, count, words, out);
 	else
-		in_child();
+		weft_pick_release();
 	free(patterns);
 	free(g.list);
 	return rc;

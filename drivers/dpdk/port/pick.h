@@ -4,8 +4,8 @@
  * WEFT_PORTS: which of a host's devices this process takes, before the EAL starts.
  *
  * Each pattern stands for one device that no other process has. It is claimed (port/claim_dev.h)
- * until the process ends, and of all that match the EAL is given this one alone. So the processes
- * of a host may have the same environment, and get a port each.
+ * until the process ends or its EAL does not start, and of all that match the EAL is given this one
+ * alone. So the processes of a host may have the same environment, and get a port each.
  *
  * Candidates are devices among the EAL's words (--vdev, -a); where no -a is among them, PCI network
  * devices, too, whose driver lets DPDK have them. Those that are near to the processors which the
@@ -49,6 +49,9 @@ struct weft_pick {
  */
 int weft_pick(const struct weft_pick *p, int count, char *const *words, char ***out, char *note,
 	      size_t note_len, char *why, size_t why_len);
+
+/** What was taken is nobody's again: the EAL did not start. */
+void weft_pick_release(void);
 
 /* ---- port/pick_find.c ----------------------------------------------------------------------- */
 

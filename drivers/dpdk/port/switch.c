@@ -3,10 +3,12 @@
 #include "port/switch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 
+#include "port/eal_folder.h"
 #include "port/priv.h"
 #include "port/switch_wire.h"
 
@@ -74,14 +77,55 @@ static int open_socket(const char *path, char *why, size_t why_len)
 	return no_answer(path, err, why, why_len);
 }
 
+/* @return the number of users that this process's user namespace has none for; -1: it has all */
+static int64_t overflow_uid(void)
+{
+	unsigned int inside = 1, outside = 1, count = 0, uid = 0;
+	FILE *map = fopen("/proc/self/uid_map", "r"), *file;
+	bool good;
+
+	if (!map)
+		return -1;
+	good = fscanf(map, "%u %u %u", &inside, &outside, &count) == 3;
+	fclose(map);
+	if (!good || (inside == 0 && outside == 0 && count == UINT32_MAX))
+		return -1;
+	file = fopen("/proc/sys/kernel/overflowuid", "r");
+	if (!file)
+		return -1;
+	good = fscanf(file, "%u", &uid) == 1;
+	fclose(file);
+	return good ? (int64_t)uid : -1;
+}
+
+/*
+ * In a container root may have no number, nor has any other user outside. Then it must be in a
+ * folder that only such a user can write to: whoever made the container has put it here.
+ */
+static bool is_from_outside(const char *path, uid_t uid)
+{
+	char folder[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct stat st;
+	char *end;
+
+	if ((int64_t)uid != overflow_uid())
+		return false;
+	snprintf(folder, sizeof(folder), "%s", path);
+	end = strrchr(folder, '/');
+	if (!end)
+		return false;
+	end[end == folder] = '\0';
+	return stat(folder, &st) == 0 && st.st_uid == uid && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
 /* Frames go to whoever listens there: root, or ourselves. */
-static bool is_trusted(int fd)
+static bool is_trusted(const char *path, int fd)
 {
 	struct ucred who;
 	socklen_t len = sizeof(who);
 
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
-	       (who.uid == 0 || who.uid == geteuid());
+	       (who.uid == 0 || who.uid == geteuid() || is_from_outside(path, who.uid));
 }
 
 static bool is_text(const char *text, size_t size)
@@ -138,16 +182,45 @@ static void take(const struct weft_switch_grant *g)
 	};
 }
 
+/*
+ * The PMD wants a folder that it can write to, though a client writes nothing there: it gets one of
+ * ours, with a link to the socket, which is the same for all processes of this user.
+ */
+static const char *in_our_folder(const char *socket, char *path, size_t size)
+{
+	char folder[sizeof(((struct weft_switch_grant *)0)->socket)], there[sizeof(folder)];
+	size_t used;
+	ssize_t n;
+
+	snprintf(folder, sizeof(folder), "%s", socket);
+	*strrchr(folder, '/') = '\0';
+	if (faccessat(AT_FDCWD, folder[0] ? folder : "/", R_OK | W_OK, AT_EACCESS) == 0 ||
+	    !weft_user_folder(geteuid(), "/tmp", path, size))
+		return socket;
+	used = strlen(path);
+	if (snprintf(path + used, size - used, "/switch%s", socket) >= (int)(size - used))
+		return socket;
+	for (char *p = path + used + 1; *p; p++)
+		if (*p == '/')
+			*p = '-';
+	n = readlink(path, there, sizeof(there) - 1);
+	if (n > 0 && (size_t)n == strlen(socket) && !memcmp(there, socket, (size_t)n))
+		return path;
+	unlink(path);
+	/* Another process may have made it meanwhile. */
+	return symlink(socket, path) == 0 || errno == EEXIST ? path : socket;
+}
+
 static int make_port(const struct weft_switch_grant *g, char *why, size_t why_len)
 {
-	char args[400];
+	char args[400], link[108];
 	int rc;
 
 	snprintf(args, sizeof(args),
 		 "role=client,id=%u,socket-abstract=no,socket=%s,secret=%s,rsize=%u,bsize=%u,"
 		 "mac=%02x:%02x:%02x:%02x:%02x:%02x",
-		 g->port, g->socket, g->secret, g->log2_ring, g->bsize, g->mac[0], g->mac[1],
-		 g->mac[2], g->mac[3], g->mac[4], g->mac[5]);
+		 g->port, in_our_folder(g->socket, link, sizeof(link)), g->secret, g->log2_ring,
+		 g->bsize, g->mac[0], g->mac[1], g->mac[2], g->mac[3], g->mac[4], g->mac[5]);
 	rc = rte_eal_hotplug_add("vdev", DEVICE, args);
 	if (rc == 0)
 		rc = rte_eth_dev_get_port_by_name(DEVICE, &place.port_id);
@@ -166,9 +239,11 @@ static int join(const char *path, char *why, size_t why_len)
 	if (fd < 0)
 		return fd;
 	grant_fd = fd; /* from here on a child that is forked meanwhile closes it */
-	if (!is_trusted(fd))
+	if (!is_trusted(path, fd))
 		rc = weft_port_fail(-EPERM, why, why_len,
-				    "who listens at %s is neither root nor this user", path);
+				    "who listens at %s is neither root nor this user (in a "
+				    "container: its folder must be root's)",
+				    path);
 	if (!rc)
 		rc = read_grant(path, fd, &g, why, why_len);
 	if (!rc) {

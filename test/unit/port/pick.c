@@ -352,6 +352,36 @@ static void a_child_has_no_port(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_int_equal(atoi(take(pattern("3b:*"), -1, -1, 0, NULL)), -EBUSY);
+	weft_pick_release();
+}
+
+/* One has a process, the other is not there: both are said. */
+static void busy_and_missing_devices_are_told_apart(void **state)
+{
+	static const char *const both[] = {"--vdev=net_af_packet0,iface=lo",
+					   "--vdev=net_af_packet1,iface=nosuch"};
+	char who[64];
+
+	(void)state;
+	assert_string_equal(take("net_af_*", -1, -1, 2, both), both[0]);
+	snprintf(who, sizeof(who), "process %d", (int)takers[0]);
+	expect_words(take("net_af_*", -1, -1, 2, both), -EBUSY, who,
+		     "but for 1 that can't be opened");
+	expect_words(take("net_af_*", 1, 2, 2, both), -EBUSY, who, "but for 1");
+}
+
+static void what_is_released_is_the_next_ones(void **state)
+{
+	const struct weft_pick p = {.ports = pattern("3b:*"), .sys = sys, .local = {-1, -1}};
+	char note[64], why[512], **out;
+
+	(void)state;
+	nic("3b:02.0", "vfio-pci", "\n");
+	assert_int_equal(weft_pick(&p, 0, NULL, &out, note, sizeof(note), why, sizeof(why)), 2);
+	free(out);
+	assert_int_equal(atoi(take(pattern("3b:*"), -1, -1, 0, NULL)), -EBUSY);
+	weft_pick_release();
+	expect_nic(take(pattern("3b:*"), -1, -1, 0, NULL), "3b:02.0");
 }
 
 static void launchers_say_which_rank_it_is(void **state)
@@ -389,6 +419,8 @@ int main(void)
 		TEST(what_dpdk_cannot_have_is_no_candidate),
 		TEST(an_interface_is_one_port_whatever_it_is_called),
 		TEST(a_child_has_no_port),
+		TEST(busy_and_missing_devices_are_told_apart),
+		TEST(what_is_released_is_the_next_ones),
 		TEST(launchers_say_which_rank_it_is),
 	};
 

@@ -503,6 +503,21 @@ static int server_open(struct weft_memif_relay *r, uint16_t port_id)
 
 /* ---- the port's view ------------------------------------------------------------------------ */
 
+/* A server's name is the one that it was bound to, whatever link its client goes by. */
+static void follow_link(struct weft_memif_name *name)
+{
+	char there[sizeof(name->path)];
+	ssize_t n;
+
+	if (name->server || name->abstract)
+		return;
+	n = readlink(name->path, there, sizeof(there) - 1);
+	if (n <= 0 || there[0] != '/')
+		return;
+	memcpy(name->path, there, (size_t)n);
+	name->path[n] = '\0';
+}
+
 int weft_memif_relay_open(uint16_t port_id, const struct weft_memif_name *name,
 			  struct weft_memif_relay **out)
 {
@@ -512,6 +527,7 @@ int weft_memif_relay_open(uint16_t port_id, const struct weft_memif_name *name,
 	if (!r)
 		return -ENOMEM;
 	r->name = *name;
+	follow_link(&r->name);
 	r->ring = weft_memif_ring_make(name->server);
 	rc = name->server ? server_open(r, port_id) : 0;
 	if (rc) {

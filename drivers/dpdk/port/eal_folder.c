@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "port/eal_folder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Of ours alone: nobody else may put a socket there. */
+static bool make(const char *path)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return false;
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+	       !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* As rte_eal_init() does: BASE/dpdk, and a folder for each prefix in it. */
+static bool is_usable(const char *base)
+{
+	char path[512];
+
+	if (snprintf(path, sizeof(path), "%s/dpdk", base) >= (int)sizeof(path))
+		return false;
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return false;
+	return access(path, W_OK | X_OK) == 0;
+}
+
+bool weft_user_folder(uid_t uid, const char *tmp, char *own, size_t size)
+{
+	return snprintf(own, size, "%s/weft-%u", tmp, (unsigned int)uid) < (int)size && make(own);
+}
+
+enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const char *tmp,
+					  char *own, size_t size)
+{
+	if (uid == 0) /* the EAL looks at nothing else */
+		return is_usable(runtime) ? WEFT_EAL_FOLDER_ITS : WEFT_EAL_FOLDER_NONE;
+	if (is_usable(runtime ? runtime : tmp))
+		return WEFT_EAL_FOLDER_ITS;
+	if (!weft_user_folder(uid, tmp, own, size))
+		return WEFT_EAL_FOLDER_NONE;
+	return is_usable(own) ? WEFT_EAL_FOLDER_OWN : WEFT_EAL_FOLDER_NONE;
+}
+
+enum weft_eal_folder weft_eal_folder_now(char *own, size_t size)
+{
+	uid_t uid = getuid();
+
+	return weft_eal_folder_find(uid, uid == 0 ? "/var/run" : getenv(WEFT_EAL_FOLDER_VARIABLE),
+				    "/tmp", own, size);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file port/eal_folder.h
+ * Where the EAL has its sockets: /var/run/dpdk, of who is not root $XDG_RUNTIME_DIR/dpdk or,
+ * without that variable (batch jobs, su), /tmp/dpdk, which belongs to the user who came first.
+ * Where it can't write there it does not start. Then it gets a folder of this user's.
+ */
+#ifndef WEFT_EAL_FOLDER_H
+#define WEFT_EAL_FOLDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define WEFT_EAL_FOLDER_VARIABLE "XDG_RUNTIME_DIR"
+
+/** TMP/weft-UID, in which nobody else can put anything. @return it is there, and this user's */
+bool weft_user_folder(uid_t uid, const char *tmp, char *own, size_t size);
+
+enum weft_eal_folder {
+	WEFT_EAL_FOLDER_ITS,  /**< the EAL's own choice will do */
+	WEFT_EAL_FOLDER_OWN,  /**< the variable must name @p own */
+	WEFT_EAL_FOLDER_NONE, /**< it can't have one: it must do without telemetry */
+};
+
+/**
+ * @param runtime  uid 0: /var/run; else the variable's value or NULL
+ * @param[out] own  TMP/weft-UID, made and ours
+ */
+enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const char *tmp,
+					  char *own, size_t size);
+/** The same for this process. */
+enum weft_eal_folder weft_eal_folder_now(char *own, size_t size);
+
+#endif /* WEFT_EAL_FOLDER_H */

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Before the EAL starts: a folder for its sockets. When it does not start: no port is held. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "drivers/dpdk/port/claim.h"
+#include "drivers/dpdk/port/eal.h"
+#include "drivers/dpdk/port/eal_folder.h"
+
+static char tmp[64];
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(tmp, sizeof(tmp), "/tmp/eal-start.XXXXXX");
+	return mkdtemp(tmp) ? 0 : -1;
+}
+
+static int tidy(void **state)
+{
+	char command[96];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -r %s", tmp);
+	return system(command);
+}
+
+static const char *in_tmp(const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", tmp, name);
+	return path;
+}
+
+/* Nobody can make anything in it, not even root. */
+static void spoil(const char *name)
+{
+	int fd = open(in_tmp(name), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void the_eals_own_folder_is_left_to_it(void **state)
+{
+	char own[128] = "";
+
+	(void)state;
+	assert_int_equal(weft_eal_folder_find(1000, NULL, tmp, own, sizeof(own)),
+			 WEFT_EAL_FOLDER_ITS);
+	assert_int_equal(weft_eal_folder_find(1000, tmp, "/nowhere", own, sizeof(own)),
+			 WEFT_EAL_FOLDER_ITS);
+	assert_int_equal(weft_eal_folder_find(0, tmp, "/nowhere", own, sizeof(own)),
+			 WEFT_EAL_FOLDER_ITS);
+	assert_string_equal(own, "");
+}
+
+/* As /tmp/dpdk is, when another user came first. */
+static void who_cannot_write_there_gets_a_folder(void **state)
+{
+	unsigned int uid = geteuid();
+	char own[128], want[128];
+
+	(void)state;
+	if (uid == 0)
+		uid = 4711; /* the name's alone: the folder is made by whom we are */
+	snprintf(want, sizeof(want), "%s/weft-%u", tmp, uid);
+	spoil("dpdk");
+	assert_int_equal(weft_eal_folder_find(uid, NULL, tmp, own, sizeof(own)),
+			 WEFT_EAL_FOLDER_OWN);
+	assert_string_equal(own, want);
+	assert_int_equal(access(want, W_OK | X_OK), 0);
+	/* It is there the next time; where others may write it is none of ours. */
+	assert_int_equal(weft_eal_folder_find(uid, "/nowhere", tmp, own, sizeof(own)),
+			 WEFT_EAL_FOLDER_OWN);
+	assert_int_equal(chmod(want, 0777), 0);
+	assert_int_equal(weft_eal_folder_find(uid, NULL, tmp, own, sizeof(own)),
+			 WEFT_EAL_FOLDER_NONE);
+}
+
+static void root_of_a_container_has_no_other(void **state)
+{
+	char own[128];
+
+	(void)state;
+	spoil("dpdk");
+	assert_int_equal(weft_eal_folder_find(0, tmp, tmp, own, sizeof(own)), WEFT_EAL_FOLDER_NONE);
+}
+
+/* @return 0: the EAL did not start, and nobody holds the device */
+static int start_badly(void)
+{
+	const struct weft_eal_conf conf = {.ports = "net_ring*"};
+	char note[256], why[512], name[WEFT_CLAIM_NAME];
+	int rc, err = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	weft_claim_args_name(name, "net_ring4711", "");
+	dup2(null, STDERR_FILENO);
+	rc = weft_eal_start("--no-huge --no-shconf --no-pci -m 16 --no-telemetry --nonsense "
+			    "--vdev=net_ring4711",
+			    &conf, note, sizeof(note), why, sizeof(why));
+	dup2(err, STDERR_FILENO);
+	if (rc >= 0 || !strstr(note, "net_ring4711") || !strstr(why, "did not start"))
+		return 1;
+	return weft_claim_find(name) >= 0 ? 2 : 0;
+}
+
+static void an_eal_that_does_not_start_holds_no_port(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = fork(); /* it can't be tried again */
+	if (pid == 0)
+		_exit(start_badly());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, tidy)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_eals_own_folder_is_left_to_it),
+		TEST(who_cannot_write_there_gets_a_folder),
+		TEST(root_of_a_container_has_no_other),
+		TEST(an_eal_that_does_not_start_holds_no_port),
+	};
+
+	return cmocka_run_group_tests_name("start of the EAL", tests, NULL, NULL);
+}
