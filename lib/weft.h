@@ -459,7 +459,8 @@ WEFT_API int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *para
 
 /**
  * As weft_ep_flush(), for all endpoints of the worker that are neither closed nor failed when it is
- * called (weft_ep_err_cb has reported a failure); ends with the first error of any.
+ * called (weft_ep_err_cb has reported a failure); ends with the first error of any, with -ECANCELED
+ * (of an endpoint that was closed by force meanwhile) when there is no other.
  */
 WEFT_API int weft_worker_flush(struct weft_worker *worker, const struct weft_op_params *params,
 			       struct weft_request **req);

@@ -503,13 +503,19 @@ struct worker_flush {
 	int status;
 };
 
+/* Who closed an endpoint by force knows that; what a peer refused is told once only. */
+static void take_status(struct worker_flush *f, int status)
+{
+	if (status < 0 && (f->status == 0 || f->status == -ECANCELED))
+		f->status = status;
+}
+
 static void ep_flushed(void *arg, int status)
 {
 	struct worker_flush *f = arg;
 	struct weft_request *req = f->req;
 
-	if (status < 0 && f->status == 0)
-		f->status = status;
+	take_status(f, status);
 	if (--f->left > 0)
 		return;
 	status = f->status;
@@ -543,8 +549,7 @@ static int worker_flush(struct weft_worker *w, const struct weft_op_params *para
 		if (rc == 0)
 			continue;
 		f->left--;
-		if (rc < 0 && f->status == 0)
-			f->status = rc;
+		take_status(f, rc);
 	}
 	if (--f->left > 0) {
 		if (out)

@@ -11,8 +11,6 @@
 #include "mock/msg_util.h"
 
 #define MS 1000000ull
-
-#define MS 1000000ull
 #define RIGHTS (WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC)
 
 static inline int setup(void **state)
@@ -33,8 +31,6 @@ static inline int teardown(void **state)
 	assert_int_equal(mock_num_mems(), 0);
 	return 0;
 }
-
-/* One asks (ctx[0]), the others have memory (ctx[1]); peer 0 may be the initiator itself. */
 
 /* One asks (ctx[0]), the others have memory (ctx[1]); peer 0 may be the initiator itself. */
 #define PEERS 3

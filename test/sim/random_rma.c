@@ -335,8 +335,13 @@ void rma_flushed(struct end *e, const struct rop *flush)
 		if (op->end != e || (op->kind != K_PUT && op->kind != K_ATOMIC) || op->forgotten ||
 		    (op->status && op->status != -EKEYREJECTED))
 			continue;
-		/* It may have told of what was posted behind it. */
-		if (op->mem->dead && flush->status == -EKEYREJECTED)
+		/*
+		 * It may have told of what was posted behind it; a worker's tells the first of many
+		 * errors, but not that the application has closed an endpoint.
+		 */
+		if (op->mem->dead && (flush->status == -EKEYREJECTED ||
+				      (flush->kind == K_WORKER_FLUSH && flush->status &&
+				       flush->status != -ECANCELED)))
 			op->told = true;
 		else if (!flush->status && op->posted < flush->posted)
 			check_flushed(op, flush);

@@ -86,6 +86,33 @@ static void U76_worker_flush_covers_every_endpoint(void **state)
 	world_close(&x);
 }
 
+/* Another endpoint is closed by force while it runs: that is known, the refusal is not. */
+static void a_worker_flush_tells_of_what_was_refused(void **state)
+{
+	struct weft_op_params p;
+	struct op large, put_, flush_;
+	struct world x;
+
+	(void)state;
+	world_open(&x, 2, "mock:0;mock:1,net=1", "ATOMIC_MODE=cpu", false);
+	mock_set_order(MOCK_RANDOM);
+	assert_int_equal(weft_mem_deregister(x.mem[1]), 0);
+	fill(x.buf, x.size, 3);
+	put(&x, &large, 0, 0, x.size);
+	put(&x, &put_, 1, 0, 8);
+	p = params(&flush_, NULL);
+	flush_.rc = weft_worker_flush(x.w, &p, &flush_.req);
+	assert_int_equal(flush_.rc, WEFT_INPROGRESS);
+	weft_ep_close(x.ep[0], WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	wait_op(&x, &flush_);
+	op_end(&large, -ECANCELED);
+	op_end(&put_, 0);
+	op_end(&flush_, -EKEYREJECTED);
+	weft_rkey_destroy(x.rkey[1]);
+	share(&x, 1, x.ctx[1]);
+	world_close(&x);
+}
+
 static void a_worker_fence_orders_operations_of_different_endpoints(void **state)
 {
 	(void)state;
@@ -201,6 +228,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(U79_put_get_and_atomics_between_workers),
 		T(U76_worker_flush_covers_every_endpoint),
+		T(a_worker_flush_tells_of_what_was_refused),
 		T(a_worker_fence_orders_operations_of_different_endpoints),
 		T(a_fence_does_not_wait_for_a_peer_that_has_failed),
 		T(a_worker_fence_looks_at_each_busy_endpoint_a_few_times),
