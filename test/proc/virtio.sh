@@ -14,6 +14,8 @@ if [ -n "${WEFT_TEST_NO_HUGE:-}" ] || [ "$free" -lt 300 ]; then
 	memory=(--no-huge -m 256)
 fi
 
+switch=$build/app/weft-switch
+
 # new_virtio: fresh TCP port and socket. The server has the virtio NIC, and the socket: its EAL
 # waits for vhost.
 new_virtio() {
@@ -139,6 +141,32 @@ idles() {
 	[ $rc = 0 ] && [ $((after - before)) -le $((hz * 2 * 4 * 5 / 100)) ]
 }
 
+# behind_switch MODE...: a process with a virtio-user port, whose other side is the uplink of a
+# weft-switch, as it is OVS-DPDK's vhost port elsewhere; the other process has a port of the switch.
+# Every byte, both ways.
+behind_switch() {
+	local rc=0
+	new_virtio
+	lanes="dpdk:0,mtu=1500,ip=10.77.0.200/24"
+	virtio_server "$perf" || return 1
+	"$switch" "${memory[@]}" --no-pci --no-telemetry --file-prefix="weft-switch-$$" \
+		--vdev="net_vhost0,iface=$dir/vhost,client=1" -- -p "$dir/sock" -n 2 \
+		-a 10.77.0.16/24 "$@" >"$dir/switch.out" 2>"$dir/switch.err" &
+	switch_pid=$!
+	until_said "$dir/switch.out" "^weft-switch: .* ports at" $switch_pid || rc=1
+	until_said "$dir/server.err" "waiting for a client" $server_pid || rc=1
+	[ $rc = 1 ] || WEFT_SWITCH=$dir/sock WEFT_EAL_ARGS="--no-huge -m 256 --no-pci" \
+		timeout -k 10 100 "$perf" -p "$port" -L dpdk -W 60 -V -v \
+		-t tag_bibw -s 8,1400,64k -n 20 -w 2 "$host" >"$dir/client.out" \
+		2>"$dir/client.err" || rc=1
+	[ $rc = 0 ] || kill $server_pid
+	server_code || rc=1
+	kill $switch_pid
+	wait $switch_pid
+	cat "$dir/switch.out" "$dir/switch.err" "$dir/client.out"
+	[ $rc = 0 ] && grep -Eq "^uplink net_vhost0: rx [1-9].* tx [1-9]" "$dir/switch.out"
+}
+
 check "a stream of each size, every byte" virtio_pair dpdk:0,mtu=1500 -t tag_bw -s 0,8,1k,64k,1M \
 	-n 40 -w 2
 check "streams both ways, every byte" virtio_pair dpdk:0,mtu=1500 -t tag_bibw -s 8,64k,1M -n 40 -w 2
@@ -147,6 +175,8 @@ check "paths=4: a stream, every byte" virtio_pair dpdk:0,mtu=1500,paths=4 -t tag
 check "csum=udp: a stream, every byte" virtio_pair dpdk:0,mtu=1500,csum=udp -t tag_bw -s 1M -n 40 \
 	-w 2
 check "the bare port" virtio_pair dpdk:0,mtu=1500 -t raw_bw -s 1400 -n 1000 -w 2
+check "behind weft-switch, both ways, every byte" behind_switch
+check "behind weft-switch with one address for all" behind_switch -1
 if command -v taskset >/dev/null; then
 	check "--sleep: frames wake both ends, on one core" wakes
 else
