@@ -289,6 +289,14 @@ struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_matc
 	if (m->num_exact && !(m->num_wild | source->num_exact | source->num_wild |
 			      source->from_exact | source->from_wild))
 		return take_exact(m, tag, chan.channel);
+	/* Of an MPI rank that waits: there is one receive, and it is from this source. */
+	if (m->num_recvs == 1 && (r = TAILQ_FIRST(&source->recvs))) {
+		if (((r->tag ^ tag) & r->mask) != 0 ||
+		    !takes(r->channel, r->from, chan.channel, chan.from))
+			return NULL;
+		take_out(m, r);
+		return r;
+	}
 	if (m->num_exact)
 		best = first_exact(m, NULL, tag, any);
 	if (source->num_exact) {
