@@ -79,6 +79,26 @@ perf_whole() {
 	grep -q "lane shm:host" "$dir/client.out"
 }
 
+# containers: of one user and network namespace; PID, mount and IPC namespaces are each one's own.
+# The server says that it can't read the other's memory, and every byte comes by copies.
+containers() {
+	# shellcheck disable=SC2016 # for the other shell
+	timeout -k 10 100 unshare --user --map-root-user --net bash -c '
+		ip link set lo up
+		wrap=(unshare --mount --pid --ipc --fork --mount-proc)
+		export WEFT_LOG_LEVEL=info
+		"${wrap[@]}" "$1" -p 20001 -L shm >"$2/server.out" 2>"$2/server.err" &
+		for ((i = 0; i < 600; i++)); do
+			grep -q "waiting for a client" "$2/server.err" && break
+			sleep 0.05
+		done
+		"${wrap[@]}" "$1" -p 20001 -L shm -t tag_bw -s 8,70000,1M -n 50 -V 127.0.0.1 \
+			>"$2/client.out" 2>"$2/client.err" && wait $!
+		' bash "$perf" "$dir" || return 1
+	grep -q "lane shm:host" "$dir/client.out" &&
+		grep -q "by copies: its memory cannot be read" "$dir/server.err"
+}
+
 # both_lanes LANES: with a memif lane, too. The lanes that the client had are in client.out.
 both_lanes() {
 	new_pair 1
@@ -100,6 +120,11 @@ mixed() {
 }
 
 check "every size, whole, by weft-perf" perf_whole
+if unshare --user --net true 2>/dev/null; then
+	check "two containers of one user and network namespace" containers
+else
+	skip "two containers of one user and network namespace" "no user namespaces"
+fi
 check "chosen before a port, and alone" chosen_first
 lanes="dpdk:0,mtu=9000"
 check "beside a port where that is asked for" mixed

@@ -166,6 +166,17 @@ ordinary_user() {
 	(cd "$home" && all_right p2p && all_right coll)
 }
 
+# in_container: namespaces of its own of every kind, and little memory that may be locked.
+in_container() {
+	local rc=0 before=("${run[@]}")
+	# shellcheck disable=SC2016 # for the other shell
+	run=(unshare --user --map-root-user --mount --pid --net --ipc --fork --mount-proc sh -c
+		'ip link set lo up; ulimit -l 64; ulimit -n 256; exec "$@"' sh "${run[@]}")
+	all_right p2p && all_right coll || rc=1
+	run=("${before[@]}")
+	return $rc
+}
+
 # One line for the job, not one for each rank, and the job runs.
 misspelt() {
 	more=(-x FI_WEFT_LANE=shm)
@@ -262,6 +273,11 @@ check "a wrong value is named" wrong_value
 check "no such lane" no_lane
 check "hints that can't be served" unfit
 check "ranks of two versions" other_version
+if unshare --user --net true 2>/dev/null; then
+	check "an unprivileged container" in_container
+else
+	skip "an unprivileged container" "no user namespaces"
+fi
 if [ "$(id -u)" = 0 ]; then
 	check "an ordinary user" ordinary_user
 else
