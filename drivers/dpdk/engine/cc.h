@@ -109,6 +109,11 @@ struct weft_cc_delay {
 	uint64_t over_at;           /**< begin of the first of `over` rounds */
 	uint32_t over_from;         /**< window at the first of `over` rounds */
 	uint32_t over_queue;        /**< ns of queueing then */
+	uint32_t mean_queue;        /**< ns, of the last rounds of mode DELAY */
+	uint64_t mean_at;           /**< since when it is far beyond the target; 0 = it is not */
+	uint8_t mean_rounds;        /**< since then */
+	uint16_t look_wait;         /**< rounds of mode SHARE until the next look */
+	uint8_t idle;               /**< rounds of it in a row with a short queue */
 	uint32_t back, base_before; /**< after the look; of before it */
 	uint16_t share_ban;         /**< rounds in which mode SHARE is not to be entered */
 	uint64_t share_acked, share_lost; /**< in mode SHARE, the older the less */
@@ -118,7 +123,7 @@ struct weft_cc_delay {
 	uint32_t loss_before;             /**< loss rate then, in 2^-16 */
 	uint64_t old_at;                  /**< since when old_least is collected */
 	uint32_t old_least;               /**< ns */
-	uint8_t below;                    /**< samples in a row that are below what can be */
+	uint8_t below;                    /**< samples are below what can be: the more, the more */
 	uint32_t below_least;             /**< ns, of them */
 	uint64_t meter_at;                /**< since when meter_acked counts */
 	uint64_t meter_acked;             /**< bytes */

@@ -6,7 +6,8 @@
 
 #define SIZES 4u           /* up to a quarter of a full frame is small; from three on full */
 #define LEAST_PARTS 2u     /* no round trip is less than half of what the handshake measured */
-#define WRONG_SAMPLES 8u   /* in a row are: then the handshake was wrong */
+#define WRONG_EACH 8u      /* for each that is, against one for each that is not */
+#define WRONG_MOST 64u     /* then the handshake was wrong */
 #define METER_NS 10000000u /* longer than hosts are off their cores, for the most part */
 
 /*
@@ -34,8 +35,8 @@ static uint32_t as_full(struct weft_cc *cc, const struct weft_cc_ack *a)
 
 /*
  * An end that loses its core between clock and port takes others' time off: no round trip is far
- * below what the handshake has measured. Where many in a row are, the handshake's were of peers
- * that waited for their cores, and nothing is known from it.
+ * below what the handshake has measured. Where every eighth is, the handshake's were of peers that
+ * waited for their cores, or behind the queue of others, and nothing is known from it.
  */
 static uint32_t at_least(struct weft_cc *cc, uint32_t rtt)
 {
@@ -43,11 +44,12 @@ static uint32_t at_least(struct weft_cc *cc, uint32_t rtt)
 	uint32_t least = cc->conf.rtt / LEAST_PARTS;
 
 	if (rtt >= least) {
-		d->below = 0;
+		d->below -= (uint8_t)min32(d->below, 1);
 		return rtt;
 	}
 	d->below_least = d->below != 0 ? min32(d->below_least, rtt) : rtt;
-	if (++d->below < WRONG_SAMPLES)
+	d->below = (uint8_t)(d->below + WRONG_EACH);
+	if (d->below < WRONG_MOST)
 		return least;
 	cc->conf.rtt = 0;
 	d->base = d->below_least;

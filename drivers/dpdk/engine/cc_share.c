@@ -21,6 +21,13 @@
 #define LOOK_ROUNDS 2u
 #define LOOK_PART 16u
 #define LOOKS_EMPTY 3u /* in a row: the queues of others are empty now and then, too */
+#define LOOK_WAIT 32u  /* rounds between two looks: where each few lose, looks would be all */
+#define IDLE_ROUNDS 2u /* in a row: then nobody else is there */
+#define MEAN_PARTS 16u
+#define MEAN_TARGETS 3u /* a mean queue that only others keep */
+#define MEAN_NS 50000000u
+#define MEAN_ROUNDS 24u
+#define MEAN_FRAMES 4u /* window, at most */
 #define OVER_BACK 3u   /* rounds of a queue that others keep are undone by one that sees it short */
 
 /* For a moment the window is small, so that the queue is seen without us; then it is @p back. */
@@ -67,10 +74,12 @@ void weft_cc_share_loss(struct weft_cc *cc)
 	uint32_t to;
 
 	to = max32(cc->window / 10 * 7, cc->conf.frame);
-	if (++d->looks % LOOK_EVERY != 0)
+	if (++d->looks % LOOK_EVERY != 0 || d->look_wait > 0) {
 		weft_cc_apply(cc, to);
-	else
-		weft_cc_dip(cc, LOOK_PART, to);
+		return;
+	}
+	d->look_wait = LOOK_WAIT;
+	weft_cc_dip(cc, LOOK_PART, to);
 }
 
 static void share_begin(struct weft_cc *cc)
@@ -82,10 +91,35 @@ static void share_begin(struct weft_cc *cc)
 	d->share_left = SHARE_ROUNDS + (uint32_t)(d->round.at / 64 % SHARE_ROUNDS);
 	/* They have left after a ban, and the queue stays: so it is others who lose that much. */
 	d->again = d->ban_at != 0 && d->round.at - d->ban_at < 4ull * BAN_NS;
-	d->over = d->empty = 0;
+	d->over = d->empty = d->idle = 0;
+	d->mean_at = 0;
+	d->look_wait = 0;
 	d->share_acked = d->share_lost = 0;
 	cc->modes++;
 	weft_cc_apply(cc, max32(d->over_from / 2, SHARE_FRAMES * cc->conf.frame));
+}
+
+/*
+ * Where others let the queue run empty now and then, as BBR does, no dozen rounds in a row see it,
+ * nor does our window stay as small as it can be. Over a longer time the mean tells.
+ */
+static bool mean_of_others(struct weft_cc *cc, uint32_t queue)
+{
+	struct weft_cc_delay *d = &cc->delay;
+	uint32_t most = MEAN_TARGETS * target_plain(cc);
+
+	d->mean_queue = d->mean_queue - d->mean_queue / MEAN_PARTS + queue / MEAN_PARTS;
+	if (d->mean_queue < most || d->share_ban > 0 || cc->window > MEAN_FRAMES * cc->conf.frame) {
+		d->mean_at = 0;
+		return false;
+	}
+	if (d->mean_at == 0) {
+		d->mean_at = d->round.at;
+		d->mean_rounds = 0;
+	}
+	if (d->mean_rounds < UINT8_MAX)
+		d->mean_rounds++;
+	return d->mean_rounds >= MEAN_ROUNDS && d->round.at - d->mean_at >= MEAN_NS;
 }
 
 /*
@@ -98,6 +132,11 @@ void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue)
 
 	if (d->share_ban > 0 && (--d->share_ban == 0 || d->round.at - d->ban_at >= BAN_NS))
 		d->share_ban = 0;
+	if (mean_of_others(cc, queue)) {
+		d->over_from = max32(d->over_from, MEAN_FRAMES * cc->conf.frame);
+		share_begin(cc);
+		return;
+	}
 	if (queue < target_plain(cc) / 2 * OVER_HALVES || d->share_ban > 0) {
 		d->over -= (uint8_t)min32(d->over, d->share_ban > 0 ? d->over : OVER_BACK);
 		return;
@@ -144,12 +183,16 @@ void weft_cc_share_round(struct weft_cc *cc, uint32_t queue)
 	struct weft_cc_delay *d = &cc->delay;
 	uint32_t frame = cc->conf.frame;
 
-	if (queue < target_plain(cc) / 2 || d->share_left == 0) {
+	d->idle = queue < target_plain(cc) / 2 ? (uint8_t)(d->idle + 1) : 0;
+	if (d->idle >= IDLE_ROUNDS || d->share_left == 0) {
 		d->mode = WEFT_CC_MODE_DELAY;
 		d->over = 0;
+		if (d->again)
+			d->ban_at = d->round.at;
 		return;
 	}
 	d->share_left--;
+	d->look_wait -= (uint16_t)min32(d->look_wait, 1);
 	if (d->round.limited)
 		weft_cc_apply(cc, plus(cc, frame));
 }

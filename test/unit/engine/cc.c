@@ -299,6 +299,8 @@ static void beside_tcp_neither_starves(void **state)
 	m.from = 20 * MS;
 	m.s[1].reno = true;
 	model_run(&m, WEFT_CC_DELAY, 300 * MS);
+	print_message("# beside TCP: %.3f of the link, TCP %.3f\n", model_share(&m, 0, 300 * MS),
+		      model_share(&m, 1, 300 * MS));
 	assert_true(m.s[0].cc.modes > 0);
 	assert_true(model_share(&m, 0, 300 * MS) > 0.1);
 	assert_true(model_share(&m, 1, 300 * MS) > 0.3);
@@ -313,6 +315,8 @@ static void when_tcp_has_gone_the_queue_is_short_again(void **state)
 	m.s[2].stop = 1000 * MS;
 	m.from = 2000 * MS;
 	model_run(&m, WEFT_CC_DELAY, 3000 * MS);
+	print_message("# after TCP: queue %.1f us, %.3f and %.3f of the link\n", m.mean_queue / 1e3,
+		      model_share(&m, 0, 3000 * MS), model_share(&m, 1, 3000 * MS));
 	assert_true(m.mean_queue < 500e3);
 	assert_true(model_share(&m, -1, 3000 * MS) > 0.9);
 	assert_true(model_share(&m, 0, 3000 * MS) > 0.2);

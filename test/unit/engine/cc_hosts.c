@@ -39,6 +39,38 @@ static void a_measure_that_was_too_long_is_corrected(void **state)
 	assert_true(cc.target < 100000);
 }
 
+/*
+ * As beside BBR: the queue of others is full, empty and anything between, and was full when the
+ * handshake measured. Neither ever stays for a dozen round trips.
+ */
+static void a_queue_that_others_fill_and_drain_is_shared(void **state)
+{
+	const struct weft_cc_conf conf = {
+		.frame = FRAME, .most = 1 << 20, .rtt = 600000, .meter = true};
+	struct weft_cc_ack a = {.now = GBIT, .acked = FRAME, .size = FRAME, .limited = true};
+	uint64_t seed = 88172645463325252ull;
+	struct weft_cc cc;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	/* At first it gets what the link carries. */
+	for (unsigned int i = 0; i < 300; i++) {
+		a.now += 60000;
+		a.rtt = 1600000;
+		cc.ops->on_ack(&cc, &a);
+	}
+	for (unsigned int i = 0; i < 1000 && cc.modes == 0; i++) {
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		a.rtt = 12000 + (uint32_t)(seed >> 40) % 1588000;
+		a.now += a.rtt + cc.gap;
+		cc.ops->on_ack(&cc, &a);
+	}
+	assert_true(cc.delay.base < 60000);
+	assert_string_equal(weft_cc_mode_name(&cc), "share");
+	print_message("# shares after %u ms\n", (unsigned int)((a.now - GBIT) / MS));
+	assert_true(a.now - GBIT < 500 * MS);
+}
+
 /* 200 Mb/s by a bucket of two frames: single frames pass in no time, and 40 kB of queue. */
 static struct model bucket(void)
 {
@@ -119,6 +151,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_measure_that_was_too_long_is_corrected),
+		cmocka_unit_test(a_queue_that_others_fill_and_drain_is_shared),
 		cmocka_unit_test(a_bucket_of_tokens_is_filled_by_who_sees_no_round_trip_of_it),
 		cmocka_unit_test(hosts_off_their_cores_do_not_make_the_window_small),
 		cmocka_unit_test(beside_tcp_neither_starves_behind_a_bucket),
