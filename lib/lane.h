@@ -127,23 +127,6 @@ typedef int (*weft_lane_recv_cb)(void *arg, struct weft_lane_ep *lane_ep, uint8_
  */
 typedef size_t (*weft_lane_split_fn)(uint8_t am_id, const void *msg, size_t had, void *piece);
 
-/**
- * What a worker can report about itself, for drivers that have a management interface. All optional
- * (NULL). To be called by the worker's thread inside progress(), and not inside a callback.
- */
-struct weft_lane_report {
-	/** All counters of the worker, those of its lanes included. */
-	void (*counters)(void *arg, void (*cb)(const char *name, uint64_t value, void *arg),
-			 void *cb_arg);
-	/** A line of text per endpoint. */
-	void (*endpoints)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
-	/** One per iface, those of other drivers included. */
-	void (*lanes)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
-	/** Which protocol carries which sizes: one per set of endpoints, operation and range. */
-	void (*thresholds)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
-	void *arg;
-};
-
 /** What the protocol layer gives when it opens an iface. */
 struct weft_lane_open {
 	const char *resource; /**< name as query() gave it, e.g. "0" or "net_memif0" */
@@ -218,9 +201,6 @@ typedef ssize_t (*weft_lane_pack_cb)(void *dst, size_t max, void *arg);
 
 /** Native atomics; all return the old value. */
 enum weft_lane_amo { WEFT_LANE_AMO_ADD, WEFT_LANE_AMO_CSWAP };
-
-/** Counters every iface keeps; drivers have more behind counters(). */
-typedef void (*weft_lane_counter_cb)(const char *name, uint64_t value, void *arg);
 
 /** Hot and cold operations of an iface. All functions are required unless marked optional. */
 struct weft_lane_ops {
@@ -581,6 +561,8 @@ struct weft_lane_driver {
 	const struct weft_lane_boot_ops *boot; /**< optional: lane_boot.h */
 	/** Names of options that open() knows, comma-separated, for error messages. */
 	const char *options;
+	/** Optional: what counters() tells, for people; it ends with a name that is NULL. */
+	const struct weft_lane_counter *counters;
 };
 
 /**

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file lane_attr.h
- * What an interface says of itself: features, limits, rates, the rights of registrations. A part of
- * lane.h, which includes it.
+ * What an interface says of itself: features, limits, rates, counters, rights of registrations. A
+ * part of lane.h, which includes it.
  */
 #ifndef WEFT_LANE_ATTR_H
 #define WEFT_LANE_ATTR_H
@@ -128,6 +128,35 @@ struct weft_lane_measured {
 	/** half a round trip of a small message, both CPUs included, s; 0 = not known */
 	double latency;
 	double bandwidth; /**< payload, bytes/s; 0 = not measured, the attribute is as good */
+};
+
+/** Counters every iface keeps; drivers have more behind counters(). */
+typedef void (*weft_lane_counter_cb)(const char *name, uint64_t value, void *arg);
+
+/**
+ * What a worker can report about itself, for drivers that have a management interface. All optional
+ * (NULL). To be called by the worker's thread inside progress(), and not inside a callback.
+ */
+struct weft_lane_report {
+	/** All counters of the worker, those of its lanes included. */
+	void (*counters)(void *arg, void (*cb)(const char *name, uint64_t value, void *arg),
+			 void *cb_arg);
+	/** What one of them counts, weft_counter_help(); NULL = nothing is known. */
+	const char *(*help)(const char *name);
+	/** A line of text per endpoint. */
+	void (*endpoints)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
+	/** One per iface, those of other drivers included. */
+	void (*lanes)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
+	/** Which protocol carries which sizes: one per set of endpoints, operation and range. */
+	void (*thresholds)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
+	void *arg;
+};
+
+/** What a counter of a driver's ifaces is. */
+struct weft_lane_counter {
+	const char *name; /**< '#' stands for a number: "conn#.path#.rtt_ns" */
+	const char *help; /**< one sentence that begins with the unit */
+	bool level;       /**< of now: it falls, too */
 };
 
 #endif /* WEFT_LANE_ATTR_H */

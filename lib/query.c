@@ -13,6 +13,7 @@
 #include "core/wait.h"
 #include "mem/mem.h"
 #include "plan/plan.h"
+#include "roof.h"
 #include "msg/msg.h"
 #include "wireup/wireup.h"
 
@@ -108,6 +109,24 @@ int weft_worker_query_iface(struct weft_worker *w, unsigned int index, struct we
 
 /* ------------------------------------------------------------------ counters */
 
+#define LEVELS(X)                                                               \
+	X(w->num_eps, "ep.open", "Endpoints now.")                              \
+	X(w->conns->num_unclaimed, "ep.unclaimed",                              \
+	  "Endpoints now that peers have begun and the program has not taken.") \
+	X(w->conns->num_pending, "wireup.pending", "Requests to connect that wait now.")
+#define SEARCHES(X) \
+	X(w->conns->looks, "wireup.looks", "Entries looked at to find a connection or a peer.")
+
+/* clang-format off */
+const struct weft_lane_counter weft_worker_counter_help[] = {
+	WEFT_WORKER_COUNTERS(WEFT_COUNTER_HELP)
+	WEFT_REGCACHE_COUNTERS(WEFT_COUNTER_HELP)
+	LEVELS(WEFT_LEVEL_HELP)
+	SEARCHES(WEFT_COUNTER_HELP)
+	WEFT_COUNTER_HELP_END
+};
+/* clang-format on */
+
 /* Counters of an iface get its name in front. */
 struct prefix {
 	const char *name;
@@ -131,7 +150,7 @@ static void regcache_counters(const struct weft_context *ctx,
 	struct weft_regcache_stats stats;
 
 	weft_regcache_query(ctx->regcache, &stats);
-#define TELL(field, name) cb(name, stats.field, arg);
+#define TELL(field, name, help) cb(name, stats.field, arg);
 	WEFT_REGCACHE_COUNTERS(TELL)
 #undef TELL
 }
@@ -149,11 +168,11 @@ void weft_worker_counters(struct weft_worker *w,
 		p.name = w->ifaces[i]->name;
 		w->ifaces[i]->ops->counters(w->ifaces[i], prefixed, &p);
 	}
-	cb("ep.open", w->num_eps, arg);
-	cb("ep.unclaimed", w->conns->num_unclaimed, arg);
-	cb("wireup.pending", w->conns->num_pending, arg);
-	cb("wireup.looks", w->conns->looks, arg);
-#define TELL(field, name) cb(name, w->count.field, arg);
+#define TELL(value, name, help) cb(name, value, arg);
+	LEVELS(TELL)
+	SEARCHES(TELL)
+#undef TELL
+#define TELL(field, name, help) cb(name, w->count.field, arg);
 	WEFT_WORKER_COUNTERS(TELL)
 #undef TELL
 	weft_msg_counters(w, cb, arg);

@@ -17,6 +17,11 @@ static void report_counters(void *arg, weft_lane_counter_cb cb, void *cb_arg)
 	weft_worker_counters(arg, cb, cb_arg);
 }
 
+static const char *help_of(const char *name)
+{
+	return weft_counter_help(name, NULL);
+}
+
 static const char *state_of(const struct weft_ep *ep)
 {
 	switch (ep->state) {
@@ -116,6 +121,7 @@ struct weft_lane_report weft_worker_report(struct weft_worker *w)
 {
 	return (struct weft_lane_report){
 		.counters = report_counters,
+		.help = help_of,
 		.endpoints = report_endpoints,
 		.lanes = report_lanes,
 		.thresholds = report_thresholds,

@@ -19,4 +19,7 @@ struct weft_lane_report weft_worker_report(struct weft_worker *w);
  */
 const struct weft_lane_tap_ops *weft_drivers_tap(void);
 
+/** Of the connection layer and the registration cache; query.c. Ends with a name that is NULL. */
+extern const struct weft_lane_counter weft_worker_counter_help[];
+
 #endif /* WEFT_ROOF_H */

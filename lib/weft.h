@@ -376,6 +376,16 @@ WEFT_API void weft_worker_counters(struct weft_worker *worker,
 				   void (*cb)(const char *name, uint64_t value, void *arg),
 				   void *arg);
 
+/**
+ * What a counter counts: one sentence that begins with the unit.
+ *
+ * @param name        as weft_worker_counters() tells it; '/' may stand for '.'
+ * @param[out] level  of now, so it falls, too; else it counts since the worker was made. Or NULL
+ * @return static storage; NULL where nothing is known: what a port's PMD counts itself, and names
+ *   that are nobody's
+ */
+WEFT_API const char *weft_counter_help(const char *name, bool *level);
+
 /* ------------------------------------------------------------------ endpoint */
 
 /**

@@ -11,6 +11,7 @@
 #include "info/ask.h"
 #include "info/live.h"
 #include "info/samples.h"
+#include "weft.h"
 
 static char answer[ASK_ANSWER];
 
@@ -43,11 +44,15 @@ static void split(const struct sample *s, char metric[96], unsigned int *conn, u
 			*p = '_';
 }
 
-/* Backslash, quote and newline; weft-info's reader leaves no other control characters. */
+/* Names come from processes of others: devices and peers may be called anything. */
 static void label(const char *name, const char *value)
 {
 	printf(",%s=\"", name);
 	for (; *value; value++) {
+		if (*value == '\n') {
+			fputs("\\n", stdout);
+			continue;
+		}
 		if (*value == '\\' || *value == '"')
 			putchar('\\');
 		putchar(*value);
@@ -55,18 +60,19 @@ static void label(const char *name, const char *value)
 	putchar('"');
 }
 
-static bool is_gauge(const char *metric)
+/* What is none of Weft's is the PMD's; or that of a process with a newer Weft than this program. */
+static void explain(const char *metric, const struct sample *s)
 {
-	static const char *const ends[] = {"_kept",   "_held", "_count", "_ns",
-					   "_window", "_now",  "_open"};
-	size_t len = strlen(metric), n;
+	char name[sizeof(s->lane) + sizeof(s->name) + 1];
+	const char *help;
+	bool level;
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-		n = strlen(ends[i]);
-		if (len > n && strcmp(metric + len - n, ends[i]) == 0)
-			return true;
-	}
-	return false;
+	snprintf(name, sizeof(name), "%s%s%s", s->lane, s->lane[0] ? "." : "", s->name);
+	help = weft_counter_help(name, &level);
+	if (!help)
+		help = s->lane[0] ? "Counter of the port's PMD, see DPDK's page about that."
+				  : "Counter that this weft-info does not know.";
+	printf("# HELP %s %s\n# TYPE %s %s\n", metric, help, metric, level ? "gauge" : "counter");
 }
 
 static int metric_order(const void *a, const void *b)
@@ -91,8 +97,7 @@ static void print_metrics(struct samples *s)
 	for (unsigned int i = 0; i < s->num; i++) {
 		split(&s->of[i], metric, &conn, &path, &parts);
 		if (strcmp(metric, last))
-			printf("# HELP %s Weft's counter of that name, see weft(7)\n# TYPE %s %s\n",
-			       metric, metric, is_gauge(metric) ? "gauge" : "counter");
+			explain(metric, &s->of[i]);
 		snprintf(last, sizeof(last), "%s", metric);
 		printf("%s{pid=\"%ld\"", metric, s->of[i].pid);
 		label("worker", s->of[i].worker);

@@ -231,6 +231,7 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 
 const struct weft_lane_driver weft_dpdk_driver = {
 	.name = "dpdk",
+	.counters = weft_raw_counter_help,
 	.abi = WEFT_LANE_ABI,
 	.query = dpdk_query,
 	.open = dpdk_open,

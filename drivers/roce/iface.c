@@ -118,16 +118,29 @@ static void roce_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
 		 sent - acked, sent);
 }
 
+#define LEVELS(X)                                                                         \
+	X(r->kept, "rx.kept", "Receive buffers now that the program has not given back.") \
+	X(r->posted, "rx.posted", "Receive buffers now that the device has.")             \
+	X(r->promised, "rx.promised", "Receive buffers now that peers count on.")
+
+/* clang-format off */
+static const struct weft_lane_counter counter_help[] = {
+	ROCE_COUNTERS(WEFT_COUNTER_HELP)
+	LEVELS(WEFT_LEVEL_HELP)
+	WEFT_COUNTER_HELP_END
+};
+/* clang-format on */
+
 static void roce_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
 {
 	struct roce_iface *r = roce_iface_of(base);
 
-#define COUNTER(field, name) cb(name, r->count.field, arg);
+#define COUNTER(field, name, help) cb(name, r->count.field, arg);
 	ROCE_COUNTERS(COUNTER)
 #undef COUNTER
-	cb("rx.kept", r->kept, arg);
-	cb("rx.posted", r->posted, arg);
-	cb("rx.promised", r->promised, arg);
+#define COUNTER(value, name, help) cb(name, value, arg);
+	LEVELS(COUNTER)
+#undef COUNTER
 }
 
 static void free_iface(struct roce_iface *r)
@@ -405,6 +418,7 @@ static int roce_query(const struct weft_lane_conf *conf, struct weft_lane_resour
 
 const struct weft_lane_driver weft_roce_driver = {
 	.name = "roce",
+	.counters = counter_help,
 	.abi = WEFT_LANE_ABI,
 	.query = roce_query,
 	.open = roce_open,

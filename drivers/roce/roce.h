@@ -256,7 +256,7 @@ struct roce_iface {
 	LIST_HEAD(, roce_lane_ep) dying;
 	struct roce_watch watch;
 	struct {
-		ROCE_COUNTERS(ROCE_COUNTER_FIELD)
+		ROCE_COUNTERS(WEFT_COUNTER_FIELD)
 	} count;
 };
 

@@ -6,51 +6,50 @@
 #ifndef WEFT_ROCE_COUNTERS_H
 #define WEFT_ROCE_COUNTERS_H
 
-#include <stdint.h>
+#include "base/counters.h"
 
-#define ROCE_COUNTERS(X)                  \
-	X(tx, "tx.messages")              \
-	X(tx_bytes, "tx.bytes")           \
-	X(doorbells, "tx.doorbells")      \
-	X(words, "tx.counts")             \
-	X(no_credit, "tx.no_credit")      \
-	X(no_place, "tx.no_place")        \
-	X(no_buffer, "tx.no_buffer")      \
-	X(rx, "rx.messages")              \
-	X(rx_bytes, "rx.bytes")           \
-	X(rx_copied, "rx.copied")         \
-	X(torn_word, "rx.torn_count")     \
-	X(gets, "rma.gets")               \
-	X(get_bytes, "rma.get_bytes")     \
-	X(puts, "rma.puts")               \
-	X(put_bytes, "rma.put_bytes")     \
-	X(amos, "rma.atomics")            \
-	X(bad_imm, "drop.bad_immediate")  \
-	X(bad_ack, "drop.bad_count")      \
-	X(bad_addr, "drop.bad_address")   \
-	X(oversize, "drop.too_long")      \
-	X(late, "drop.late")              \
-	X(stray, "drop.stray_completion") \
-	X(failed, "lanes.failed")         \
-	X(suspect, "lanes.suspect")       \
-	X(stopped, "lanes.stopped")       \
-	X(events, "device.events")
+#define ROCE_COUNTERS(X)                                                                         \
+	X(tx, "tx.messages", "Messages sent.")                                                   \
+	X(tx_bytes, "tx.bytes", "Bytes of messages sent.")                                       \
+	X(doorbells, "tx.doorbells", "Times that work was given to the device.")                 \
+	X(words, "tx.counts", "Writes that tell a peer what was processed.")                     \
+	X(no_credit, "tx.no_credit", "Sends that found the peer's window full.")                 \
+	X(no_place, "tx.no_place", "Sends and operations that found the send queues full.")      \
+	X(no_buffer, "tx.no_buffer", "Sends that found no buffer.")                              \
+	X(rx, "rx.messages", "Messages received.")                                               \
+	X(rx_bytes, "rx.bytes", "Bytes of messages received.")                                   \
+	X(rx_copied, "rx.copied", "Messages received that had to be copied: buffers are short.") \
+	X(torn_word, "rx.torn_count", "Counts of peers read while they were being written.")     \
+	X(gets, "rma.gets", "Native reads posted.")                                              \
+	X(get_bytes, "rma.get_bytes", "Bytes of native reads.")                                  \
+	X(puts, "rma.puts", "Native writes posted.")                                             \
+	X(put_bytes, "rma.put_bytes", "Bytes of native writes.")                                 \
+	X(amos, "rma.atomics", "Native atomic operations posted.")                               \
+	X(bad_imm, "drop.bad_immediate",                                                         \
+	  "Messages that ended a lane: immediate data that nobody sends.")                       \
+	X(bad_ack, "drop.bad_count", "Counts that ended a lane: of what was never sent.")        \
+	X(bad_addr, "drop.bad_address", "Addresses of peers refused: malformed.")                \
+	X(oversize, "drop.too_long", "Messages that ended a lane: longer than a buffer.")        \
+	X(late, "drop.late", "Messages dropped: their lane is closed.")                          \
+	X(stray, "drop.stray_completion", "Completions dropped: of no request.")                 \
+	X(failed, "lanes.failed", "Lanes that failed.")                                          \
+	X(suspect, "lanes.suspect", "Times that a silent lane was suspected to be dead.")        \
+	X(stopped, "lanes.stopped", "Lanes stopped to say what they have delivered.")            \
+	X(events, "device.events", "Asynchronous events of the device.")
 
-#define UD_COUNTERS(X)                  \
-	X(tx, "tx.messages")            \
-	X(no_room, "tx.no_room")        \
-	X(tx_error, "tx.errors")        \
-	X(asked, "tx.retry")            \
-	X(resets, "qp.resets")          \
-	X(rx, "rx.messages")            \
-	X(shown, "rx.retry")            \
-	X(looks, "conn.looks")          \
-	X(bad, "drop.malformed")        \
-	X(bad_addr, "drop.bad_address") \
-	X(late, "drop.late")            \
-	X(full, "drop.too_many_peers")  \
-	X(stray, "drop.stray_completion")
-
-#define ROCE_COUNTER_FIELD(field, name) uint64_t field;
+#define UD_COUNTERS(X)                                                                  \
+	X(tx, "tx.messages", "Datagrams sent.")                                         \
+	X(no_room, "tx.no_room", "Sends that found the queue full.")                    \
+	X(tx_error, "tx.errors", "Datagrams that the device did not send.")             \
+	X(asked, "tx.retry", "Peers asked to show a cookie.")                           \
+	X(resets, "qp.resets", "Times that the queue pair failed and was reset.")       \
+	X(rx, "rx.messages", "Datagrams received.")                                     \
+	X(shown, "rx.retry", "Cookies shown because a peer asked for one.")             \
+	X(looks, "conn.looks", "Connections looked at to find a peer's.")               \
+	X(bad, "drop.malformed", "Datagrams dropped: malformed.")                       \
+	X(bad_addr, "drop.bad_address", "Addresses of peers refused: malformed.")       \
+	X(late, "drop.late", "Datagrams dropped: their connection is gone.")            \
+	X(full, "drop.too_many_peers", "Datagrams dropped: no place for another peer.") \
+	X(stray, "drop.stray_completion", "Completions dropped: of no request.")
 
 #endif /* WEFT_ROCE_COUNTERS_H */

@@ -245,11 +245,18 @@ static bool ud_link_up(struct weft_lane_iface *base)
 	return ud_iface_of(base)->watched.up && !ud_iface_of(base)->gid_gone;
 }
 
+/* clang-format off */
+static const struct weft_lane_counter counter_help[] = {
+	UD_COUNTERS(WEFT_COUNTER_HELP)
+	WEFT_COUNTER_HELP_END
+};
+/* clang-format on */
+
 static void ud_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
 {
 	struct ud_iface *u = ud_iface_of(base);
 
-#define COUNTER(field, name) cb(name, u->count.field, arg);
+#define COUNTER(field, name, help) cb(name, u->count.field, arg);
 	UD_COUNTERS(COUNTER)
 #undef COUNTER
 }
@@ -420,6 +427,7 @@ static int ud_query(const struct weft_lane_conf *conf, struct weft_lane_resource
 
 const struct weft_lane_driver weft_roce_ud_driver = {
 	.name = "roce_ud",
+	.counters = counter_help,
 	.abi = WEFT_LANE_ABI,
 	.query = ud_query,
 	.open = ud_open,

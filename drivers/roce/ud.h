@@ -94,7 +94,7 @@ struct ud_iface {
 	unsigned int resolving;
 	struct roce_watch watch;
 	struct {
-		UD_COUNTERS(ROCE_COUNTER_FIELD)
+		UD_COUNTERS(WEFT_COUNTER_FIELD)
 	} count;
 };
 

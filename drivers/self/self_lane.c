@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/counters.h"
 #include "base/mpool.h"
 #include "self/self_lane.h"
 
@@ -361,14 +362,28 @@ static void self_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
 	snprintf(buf, size, "loopback, %u messages queued", to_lane_ep(base)->outstanding);
 }
 
+#define COUNTERS(X)                                   \
+	X(s->tx, "tx.messages", "Messages sent.")     \
+	X(s->rx, "rx.messages", "Messages received.") \
+	X(s->no_room, "tx.no_room", "Sends that found the queue full.")
+#define LEVELS(X) X(s->num_kept, "rx.kept", "Messages now that the program has not given back.")
+
+/* clang-format off */
+static const struct weft_lane_counter counter_help[] = {
+	COUNTERS(WEFT_COUNTER_HELP)
+	LEVELS(WEFT_LEVEL_HELP)
+	WEFT_COUNTER_HELP_END
+};
+/* clang-format on */
+
 static void self_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
 {
 	struct self_iface *s = to_iface(base);
 
-	cb("tx.messages", s->tx, arg);
-	cb("rx.messages", s->rx, arg);
-	cb("tx.no_room", s->no_room, arg);
-	cb("rx.kept", s->num_kept, arg);
+#define TELL(value, name, help) cb(name, value, arg);
+	COUNTERS(TELL)
+	LEVELS(TELL)
+#undef TELL
 }
 
 static void self_close(struct weft_lane_iface *base)
@@ -460,6 +475,7 @@ static int self_open(const struct weft_lane_open *params, struct weft_lane_iface
 
 const struct weft_lane_driver weft_self_driver = {
 	.name = "self",
+	.counters = counter_help,
 	.abi = WEFT_LANE_ABI,
 	.query = self_query,
 	.open = self_open,

@@ -127,27 +127,25 @@ struct shm_ep {
 };
 TAILQ_HEAD(shm_list, shm_ep);
 
-#define SHM_COUNTERS(X)                                                  \
-	X(tx_messages, "tx.messages")                                    \
-	X(tx_chunks, "tx.chunks")                                        \
-	X(tx_no_room, "tx.no_room")                                      \
-	/* peers that slept */                                           \
-	X(tx_wakes, "tx.wakes")                                          \
-	X(rx_messages, "rx.messages")                                    \
-	X(rx_chunks, "rx.chunks")                                        \
-	X(native_get_bytes, "native.get_bytes")                          \
-	X(native_failed, "native.failed")                                \
-	/* connections ended because what came over them cannot be */    \
-	X(rx_bad, "rx.bad")                                              \
-	X(accepted, "conn.accepted")                                     \
-	/* by processes of other users */                                \
-	X(refused_user, "conn.refused.user")                             \
-	/* by a process that has enough connections which say nothing */ \
-	X(refused_share, "conn.refused.share")                           \
-	/* malformed, of another version, or too many */                 \
-	X(refused_other, "conn.refused.other")                           \
-	/* peers that ended without closing */                           \
-	X(died, "conn.died")
+#define SHM_COUNTERS(X)                                                                         \
+	X(tx_messages, "tx.messages", "Messages sent.")                                         \
+	X(tx_chunks, "tx.chunks",                                                               \
+	  "Messages sent in a chunk, since they were too long for the ring.")                   \
+	X(tx_no_room, "tx.no_room",                                                             \
+	  "Sends that found the ring full, no chunk, or no connection yet.")                    \
+	X(tx_wakes, "tx.wakes", "Peers that slept and were woken.")                             \
+	X(rx_messages, "rx.messages", "Messages received.")                                     \
+	X(rx_chunks, "rx.chunks", "Messages received in a chunk.")                              \
+	X(native_get_bytes, "native.get_bytes", "Bytes read from the memory of peers.")         \
+	X(native_failed, "native.failed", "Reads of the memory of peers that failed.")          \
+	X(rx_bad, "rx.bad", "Connections ended because of what stood in the shared memory.")    \
+	X(accepted, "conn.accepted", "Connections taken.")                                      \
+	X(refused_user, "conn.refused.user", "Connections refused: a process of another user.") \
+	X(refused_share, "conn.refused.share",                                                  \
+	  "Connections refused: too many of one process say nothing.")                          \
+	X(refused_other, "conn.refused.other",                                                  \
+	  "Connections refused: malformed, another version, or too many.")                      \
+	X(died, "conn.died", "Peers that ended without closing.")
 
 struct shm_count {
 	SHM_COUNTERS(WEFT_COUNTER_FIELD)

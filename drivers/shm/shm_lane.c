@@ -76,16 +76,30 @@ static void shm_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
 		 (unsigned int)__builtin_popcount(lane_ep->tx.out));
 }
 
+#define LEVELS(X)                                                                             \
+	X(s->num_eps, "conn.open", "Connections now.")                                        \
+	X(s->num_kept, "rx.kept", "Receive buffers now that the program has not given back.") \
+	X((uint64_t)s->num_eps * sizeof(struct shm_segment), "memory",                        \
+	  "Bytes of shared memory that the connections may use now.")
+
+/* clang-format off */
+static const struct weft_lane_counter counter_help[] = {
+	SHM_COUNTERS(WEFT_COUNTER_HELP)
+	LEVELS(WEFT_LEVEL_HELP)
+	WEFT_COUNTER_HELP_END
+};
+/* clang-format on */
+
 static void shm_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
 {
 	struct shm_iface *s = shm_iface(base);
 
-#define TELL(field, name) cb(name, s->count.field, arg);
+#define TELL(field, name, help) cb(name, s->count.field, arg);
 	SHM_COUNTERS(TELL)
 #undef TELL
-	cb("conn.open", s->num_eps, arg);
-	cb("rx.kept", s->num_kept, arg);
-	cb("memory", (uint64_t)s->num_eps * sizeof(struct shm_segment), arg);
+#define TELL(value, name, help) cb(name, value, arg);
+	LEVELS(TELL)
+#undef TELL
 }
 
 static void iface_free(struct shm_iface *s)
@@ -272,6 +286,7 @@ static int shm_open(const struct weft_lane_open *params, struct weft_lane_iface 
 
 const struct weft_lane_driver weft_shm_driver = {
 	.name = "shm",
+	.counters = counter_help,
 	.abi = WEFT_LANE_ABI,
 	.boot = &shm_boot_ops,
 	.query = shm_query,

@@ -29,21 +29,19 @@ struct weft_wait;       /* core/wait.h */
 #define WEFT_MAX_IFACES 16
 
 /** What the connection layer counts; the message layer has its own (msg/endpoint.h). */
-#define WEFT_WORKER_COUNTERS(X)                                        \
-	X(eps_created, "ep.created")                                   \
-	X(eps_accepted, "ep.accepted")                                 \
-	X(eps_failed, "ep.failed")                                     \
-	/* lanes that died while their ep went on, and came back */    \
-	X(lanes_lost, "ep.lanes_lost")                                 \
-	X(lanes_back, "ep.lanes_back")                                 \
-	/* malformed or foreign wire-up messages */                    \
-	X(wireup_bad, "wireup.drop.bad")                               \
-	/* for an ep that is not there any more */                     \
-	X(wireup_stale, "wireup.drop.stale")                           \
-	/* REQs without our secret, or from elsewhere than they say */ \
-	X(wireup_denied, "wireup.denied")                              \
-	/* data on a connection that no ep owns */                     \
-	X(unbound, "wireup.drop.unbound")
+#define WEFT_WORKER_COUNTERS(X)                                                                  \
+	X(eps_created, "ep.created", "Endpoints created.")                                       \
+	X(eps_accepted, "ep.accepted", "Endpoints made because a peer connected.")               \
+	X(eps_failed, "ep.failed", "Endpoints that failed.")                                     \
+	X(lanes_lost, "ep.lanes_lost", "Lanes that died while their endpoint went on.")          \
+	X(lanes_back, "ep.lanes_back", "Lanes that came back to their endpoint.")                \
+	X(wireup_bad, "wireup.drop.bad",                                                         \
+	  "Wire-up messages dropped: malformed, or of another version.")                         \
+	X(wireup_stale, "wireup.drop.stale",                                                     \
+	  "Wire-up messages dropped: for an endpoint that is gone.")                             \
+	X(wireup_denied, "wireup.denied", "Requests to connect denied: wrong secret or origin.") \
+	X(unbound, "wireup.drop.unbound",                                                        \
+	  "Messages dropped that came over a connection of no endpoint.")
 
 /** What is known of an iface's link: wireup/iface_event.c. */
 struct weft_iface_link {

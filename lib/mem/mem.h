@@ -143,19 +143,15 @@ bool weft_regcache_keeps(struct weft_regcache *rc);
 void weft_regcache_reap(struct weft_regcache *rc);
 
 /** What it has counted, and what it holds. */
-#define WEFT_REGCACHE_COUNTERS(X)                         \
-	X(hits, "regcache.hits")                          \
-	/* registered, and kept */                        \
-	X(misses, "regcache.misses")                      \
-	/* registered for one operation */                \
-	X(uncached, "regcache.uncached")                  \
-	/* to make room for others */                     \
-	X(evicted, "regcache.evicted")                    \
-	/* their memory was unmapped, moved or emptied */ \
-	X(invalidated, "regcache.invalidated")            \
-	/* in use included */                             \
-	X(entries, "regcache.entries_now")                \
-	X(bytes, "regcache.bytes_now")
+#define WEFT_REGCACHE_COUNTERS(X)                                                         \
+	X(hits, "regcache.hits", "Registrations found in the cache.")                     \
+	X(misses, "regcache.misses", "Registrations made and kept.")                      \
+	X(uncached, "regcache.uncached", "Registrations made for one operation.")         \
+	X(evicted, "regcache.evicted", "Registrations given up to make room for others.") \
+	X(invalidated, "regcache.invalidated",                                            \
+	  "Registrations whose memory was unmapped, moved or emptied.")                   \
+	X(entries, "regcache.entries_now", "Registrations kept now, in use included.")    \
+	X(bytes, "regcache.bytes_now", "Bytes of memory that is registered now.")
 
 struct weft_regcache_stats {
 	WEFT_REGCACHE_COUNTERS(WEFT_COUNTER_FIELD)

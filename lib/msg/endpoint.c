@@ -131,26 +131,31 @@ bool weft_msg_busy(const struct weft_worker *worker, bool *soon)
 	return busy;
 }
 
-void weft_msg_count(const struct weft_msg_counter *list, size_t num, weft_lane_counter_cb cb,
-		    void *arg)
-{
-	for (size_t i = 0; i < num; i++)
-		cb(list[i].name, list[i].value, arg);
-}
+#define LEVELS(X)                                                         \
+	X(mw->credit_bytes.granted, "tag.credit_granted",                 \
+	  "Bytes that peers may send now before a receive is posted.")    \
+	X(mw->credit_msgs.granted, "tag.messages_granted",                \
+	  "Messages that peers may send now before a receive is posted.") \
+	X(mw->reqs.in_use, "tag.requests_now", "Requests under way now.")
+
+/* clang-format off */
+const struct weft_lane_counter weft_msg_counter_help[] = {
+	WEFT_MSG_COUNTERS(WEFT_COUNTER_HELP)
+	LEVELS(WEFT_LEVEL_HELP)
+	WEFT_COUNTER_HELP_END
+};
+/* clang-format on */
 
 void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg)
 {
 	const struct weft_msg_worker *mw = worker->msg;
-	const struct weft_msg_counter list[] = {
-		{"tag.credit_granted", mw->credit_bytes.granted},
-		{"tag.messages_granted", mw->credit_msgs.granted},
-		{"tag.requests_now", mw->reqs.in_use},
-	};
 
-#define TELL(field, name) cb(name, mw->count.field, arg);
+#define TELL(field, name, help) cb(name, mw->count.field, arg);
 	WEFT_MSG_COUNTERS(TELL)
 #undef TELL
-	weft_msg_count(list, sizeof(list) / sizeof(*list), cb, arg);
+#define TELL(value, name, help) cb(name, value, arg);
+	LEVELS(TELL)
+#undef TELL
 	WEFT_EACH_MODULE(m, mw, counters)
 		m->counters(mw, cb, arg);
 }

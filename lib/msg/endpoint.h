@@ -152,52 +152,49 @@ struct weft_msg_conf {
 };
 
 /** What messages count: what happened; what came in and was dropped, and why. */
-#define WEFT_MSG_COUNTERS(X)                                                              \
-	/* with every message, so next to each other */                                   \
-	X(expected, "tag.expected")                                                       \
-	X(unexpected, "tag.unexpected")                                                   \
-	/* by receives: to their place, or to where they waited for it */                 \
-	X(rx_copied_bytes, "rx_copied_bytes")                                             \
-	X(am_received, "am.received")                                                     \
-	/* sent out of a copy, the shortest sends not counted */                          \
-	X(copied_bytes, "copied_bytes")                                                   \
-	X(out_of_order, "tag.out_of_order")                                               \
-	X(rts, "tag.rts")                                                                 \
-	X(truncated, "tag.truncated")                                                     \
-	/* sends that their sender took back before a match */                            \
-	X(withdrawn, "tag.withdrawn")                                                     \
-	/* sends that became rendezvous for want of credit */                             \
-	X(no_eager_credit, "tag.no_eager_credit")                                         \
-	/* pieces asked for; read and written natively */                                 \
-	X(pulls, "rndv.pulls")                                                            \
-	X(gets, "rndv.gets")                                                              \
-	X(puts, "rndv.puts")                                                              \
-	/* which then came another way, and those whose memory could not be registered */ \
-	X(native_failed, "rndv.native_failed")                                            \
-	X(register_failed, "rndv.register_failed")                                        \
-	/* the gate: unknown id, lengths */                                               \
-	X(malformed, "tag.drop.malformed")                                                \
-	/* a sequence that is over; beyond the window */                                  \
-	X(old_seq, "tag.drop.old_sequence")                                               \
-	X(far_seq, "tag.drop.far_sequence")                                               \
-	/* more than was granted */                                                       \
-	X(no_credit, "tag.drop.no_credit")                                                \
-	/* pieces of one message contradict each other */                                 \
-	X(mismatch, "tag.drop.mismatch")                                                  \
-	/* a byte that was there already */                                               \
-	X(overlap, "tag.drop.overlap")                                                    \
-	/* messages in more pieces than can be kept track of */                           \
-	X(torn, "tag.drop.torn")                                                          \
-	/* a request that is not (any more) */                                            \
-	X(bad_ref, "tag.drop.bad_reference")                                              \
-	X(am_unknown, "am.drop.unknown_id")                                               \
-	X(am_closed, "am.drop.endpoint_closed")                                           \
-	X(am_not_kept, "am.drop.not_kept")                                                \
-	X(am_aborted, "am.drop.aborted")                                                  \
-	/* messages that a lane took along when it died */                                \
-	X(replayed, "msg.sent_again")                                                     \
-	/* at endpoints and messages of a list, to find those that matter */              \
-	X(looks, "msg.looks")
+#define WEFT_MSG_COUNTERS(X)                                                                     \
+	X(expected, "tag.expected", "Tagged messages that came after their receive was posted.") \
+	X(unexpected, "tag.unexpected",                                                          \
+	  "Tagged messages that came before their receive was posted.")                          \
+	X(rx_copied_bytes, "rx_copied_bytes",                                                    \
+	  "Bytes copied by receives, into buffers or to where they waited.")                     \
+	X(am_received, "am.received", "Active messages given to a handler.")                     \
+	X(copied_bytes, "copied_bytes",                                                          \
+	  "Bytes sent out of a copy, the shortest sends not counted.")                           \
+	X(out_of_order, "tag.out_of_order",                                                      \
+	  "Messages that came before one sent earlier, and waited for it.")                      \
+	X(rts, "tag.rts", "Messages that their sender announced first (rendezvous).")            \
+	X(truncated, "tag.truncated", "Messages longer than the buffer of their receive.")       \
+	X(withdrawn, "tag.withdrawn", "Sends that their sender took back before a match.")       \
+	X(no_eager_credit, "tag.no_eager_credit",                                                \
+	  "Sends that were announced first for want of credit.")                                 \
+	X(pulls, "rndv.pulls", "Pieces of messages that were asked for.")                        \
+	X(gets, "rndv.gets", "Native reads of message data.")                                    \
+	X(puts, "rndv.puts", "Native writes of message data.")                                   \
+	X(native_failed, "rndv.native_failed",                                                   \
+	  "Native reads and writes that failed; the data came another way.")                     \
+	X(register_failed, "rndv.register_failed",                                               \
+	  "Memory that could not be registered, and was copied.")                                \
+	X(malformed, "tag.drop.malformed", "Messages dropped: unknown kind, or wrong lengths.")  \
+	X(old_seq, "tag.drop.old_sequence", "Messages dropped: their sequence number is over.")  \
+	X(far_seq, "tag.drop.far_sequence",                                                      \
+	  "Messages dropped: sequence number beyond what was granted.")                          \
+	X(no_credit, "tag.drop.no_credit",                                                       \
+	  "Messages dropped: more than their sender was granted.")                               \
+	X(mismatch, "tag.drop.mismatch",                                                         \
+	  "Pieces dropped that contradict others of their message.")                             \
+	X(overlap, "tag.drop.overlap", "Pieces dropped: their bytes were there already.")        \
+	X(torn, "tag.drop.torn", "Messages dropped: in more pieces than are kept track of.")     \
+	X(bad_ref, "tag.drop.bad_reference",                                                     \
+	  "Answers dropped: they name no request that is under way.")                            \
+	X(am_unknown, "am.drop.unknown_id", "Active messages dropped: no handler has that id.")  \
+	X(am_closed, "am.drop.endpoint_closed",                                                  \
+	  "Active messages dropped: their endpoint is closed.")                                  \
+	X(am_not_kept, "am.drop.not_kept",                                                       \
+	  "Active messages that a handler wanted to keep and could not.")                        \
+	X(am_aborted, "am.drop.aborted", "Active messages that their sender gave up half way.")  \
+	X(replayed, "msg.sent_again", "Messages sent again after a lane that had them died.")    \
+	X(looks, "msg.looks", "Entries of lists looked at to find those that matter.")
 
 struct weft_msg_worker {
 	struct weft_tag_worker *tag; /* modules' parts; each knows its own alone */
@@ -246,14 +243,8 @@ static inline int weft_msg_ep_check(const struct weft_ep *ep)
 	return ep->state == WEFT_EP_CLOSING ? -ENOTCONN : 0;
 }
 
-/** For weft_module.counters(). */
-struct weft_msg_counter {
-	const char *name;
-	uint64_t value;
-};
-
-void weft_msg_count(const struct weft_msg_counter *list, size_t num, weft_lane_counter_cb cb,
-		    void *arg);
+/** What weft_msg_counters() tells of its own. */
+extern const struct weft_lane_counter weft_msg_counter_help[];
 
 /* weft_ep_events.fail(), fail_later(): the endpoint is broken, now or at the end of progress. */
 void weft_msg_fail(struct weft_msg_ep *me, int status, const char *fmt, ...)

@@ -53,6 +53,7 @@ struct weft_module {
 	/** As weft_msg_busy(). */
 	bool (*busy)(const struct weft_msg_worker *mw, bool *soon);
 	void (*counters)(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, void *arg);
+	const struct weft_lane_counter *counter_help; /**< of those; as a driver's */
 
 	/** @return 0 or -ENOMEM */
 	int (*ep_init)(struct weft_msg_ep *me);

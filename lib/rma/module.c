@@ -31,19 +31,31 @@ static unsigned int look(struct weft_msg_worker *mw)
 	return 0;
 }
 
+#define LEVELS(X)                                                                                \
+	X(rw->gets.used + rw->gets.stalled, "rma.gets_now",                                      \
+	  "Pieces of gets asked for, not yet "                                                   \
+	  "here, now.")                                                                          \
+	X(rw->gets.peak, "rma.gets_peak", "Pieces of gets asked for at a time, at most so far.") \
+	X(rw->gets.stalled, "rma.gets_stalled", "Pieces of gets now whose peers are stalled.")
+
+/* clang-format off */
+static const struct weft_lane_counter counter_help[] = {
+	WEFT_RMA_COUNTERS(WEFT_COUNTER_HELP)
+	LEVELS(WEFT_LEVEL_HELP)
+	WEFT_COUNTER_HELP_END
+};
+/* clang-format on */
+
 static void counters(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, void *arg)
 {
 	const struct weft_rma_worker *rw = mw->rma;
-	const struct weft_msg_counter list[] = {
-		{"rma.gets_now", rw->gets.used + rw->gets.stalled},
-		{"rma.gets_peak", rw->gets.peak},
-		{"rma.gets_stalled", rw->gets.stalled},
-	};
 
-#define TELL(field, name) cb(name, rw->field, arg);
+#define TELL(field, name, help) cb(name, rw->field, arg);
 	WEFT_RMA_COUNTERS(TELL)
 #undef TELL
-	weft_msg_count(list, sizeof(list) / sizeof(*list), cb, arg);
+#define TELL(value, name, help) cb(name, value, arg);
+	LEVELS(TELL)
+#undef TELL
 }
 
 /* ------------------------------------------------------------------ endpoint */
@@ -109,6 +121,7 @@ const struct weft_module weft_rma_module = {
 	.worker_fini = worker_fini,
 	.before_queues = look,
 	.counters = counters,
+	.counter_help = counter_help,
 	.ep_fini = ep_fini,
 	.serve = weft_rma_serve,
 	.has_work = weft_rma_has_work,

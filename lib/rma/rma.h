@@ -105,29 +105,28 @@ static inline struct weft_req_rma *weft_rma_req(const struct weft_request *req)
 }
 
 /** What peers did to our memory, what we did, and what was refused. */
-#define WEFT_RMA_COUNTERS(X)                            \
-	X(puts, "rma.puts")                             \
-	X(put_bytes, "rma.put_bytes")                   \
-	X(gets_served, "rma.gets")                      \
-	X(get_bytes, "rma.get_bytes")                   \
-	X(amos, "rma.atomics")                          \
-	X(native_bytes, "rma.native_bytes")             \
-	/* tries of gets that had to wait for others */ \
-	X(gets_limited, "rma.gets_limited")             \
-	/* of ours */                                   \
-	X(naks, "rma.refused_by_peers")                 \
-	/* revoked, forged, foreign */                  \
-	X(bad_key, "rma.drop.bad_key")                  \
-	X(bad_rights, "rma.drop.bad_rights")            \
-	X(bad_range, "rma.drop.bad_range")              \
-	X(misaligned, "rma.drop.misaligned")            \
-	/* answers to what is over */                   \
-	X(bad_ref, "rma.drop.bad_reference")            \
-	/* raised; unheard */                           \
-	X(notes, "rma.notifications")                   \
-	X(notes_dropped, "rma.drop.notifications")      \
-	/* asked for beyond the window */               \
-	X(too_many, "rma.drop.too_many")
+#define WEFT_RMA_COUNTERS(X)                                                                      \
+	X(puts, "rma.puts", "Puts of peers into memory here.")                                    \
+	X(put_bytes, "rma.put_bytes", "Bytes that peers have put here.")                          \
+	X(gets_served, "rma.gets", "Gets of peers that were answered.")                           \
+	X(get_bytes, "rma.get_bytes", "Bytes that peers have got from here.")                     \
+	X(amos, "rma.atomics", "Atomic operations of peers that were done here.")                 \
+	X(native_bytes, "rma.native_bytes",                                                       \
+	  "Bytes moved by native reads and writes of operations.")                                \
+	X(gets_limited, "rma.gets_limited", "Tries of gets that had to wait for others.")         \
+	X(naks, "rma.refused_by_peers", "Operations of this worker that a peer refused.")         \
+	X(bad_key, "rma.drop.bad_key",                                                            \
+	  "Operations of peers refused: a key revoked, forged or foreign.")                       \
+	X(bad_rights, "rma.drop.bad_rights",                                                      \
+	  "Operations of peers refused: the key does not allow them.")                            \
+	X(bad_range, "rma.drop.bad_range", "Operations of peers refused: outside of the memory.") \
+	X(misaligned, "rma.drop.misaligned",                                                      \
+	  "Atomic operations of peers refused: misaligned address.")                              \
+	X(bad_ref, "rma.drop.bad_reference", "Answers dropped: their operation is over.")         \
+	X(notes, "rma.notifications", "Notifications of puts given to the program.")              \
+	X(notes_dropped, "rma.drop.notifications",                                                \
+	  "Notifications of puts that nobody listened to.")                                       \
+	X(too_many, "rma.drop.too_many", "Requests of peers refused: beyond their window.")
 
 /** Of a worker: mw->rma. */
 struct weft_rma_worker {

@@ -72,18 +72,35 @@ static bool busy(const struct weft_msg_worker *mw, bool *soon)
 	return false;
 }
 
+#define LEVELS(X)                                             \
+	X(pulls->used + pulls->stalled, "rndv.outstanding",   \
+	  "Bytes now that were asked for and have not come.") \
+	X(pulls->stalled, "rndv.outstanding_stalled",         \
+	  "Bytes now that were asked for and do not come: their peers are stalled.")
+#define COUNTERS(X)                                                        \
+	X(pulls->stalls, "rndv.peers_stalled",                             \
+	  "Times that a peer sent nothing of what it was "                 \
+	  "asked for.")                                                    \
+	X(mw->rndv->waits, "rndv.port_waits",                              \
+	  "Times that a peer's messages waited for their turn at a port.") \
+	X(mw->rndv->lates, "rndv.port_late", "Pieces asked for whose turn at a port ran out.")
+
+/* clang-format off */
+static const struct weft_lane_counter counter_help[] = {
+	LEVELS(WEFT_LEVEL_HELP)
+	COUNTERS(WEFT_COUNTER_HELP)
+	WEFT_COUNTER_HELP_END
+};
+/* clang-format on */
+
 static void counters(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, void *arg)
 {
 	const struct weft_share *pulls = &mw->rndv->pulls;
-	const struct weft_msg_counter list[] = {
-		{"rndv.outstanding", pulls->used + pulls->stalled},
-		{"rndv.outstanding_stalled", pulls->stalled},
-		{"rndv.peers_stalled", pulls->stalls},
-		{"rndv.port_waits", mw->rndv->waits},
-		{"rndv.port_late", mw->rndv->lates},
-	};
 
-	weft_msg_count(list, sizeof(list) / sizeof(*list), cb, arg);
+#define TELL(value, name, help) cb(name, value, arg);
+	LEVELS(TELL)
+	COUNTERS(TELL)
+#undef TELL
 }
 
 /* ------------------------------------------------------------------ endpoint */
@@ -122,6 +139,7 @@ const struct weft_module weft_rndv_module = {
 	.after_queues = pump,
 	.busy = busy,
 	.counters = counters,
+	.counter_help = counter_help,
 	.ep_init = ep_init,
 	.ep_fini = ep_fini,
 	.ep_lanes = weft_rndv_ep_lanes,

@@ -104,18 +104,33 @@ static bool busy(const struct weft_msg_worker *mw, bool *soon)
 	return !TAILQ_EMPTY(&mw->tag->drain);
 }
 
+#define LEVELS(X)                                                                          \
+	X(tw->messages.num, "tag.unexpected_now", "Messages that wait for a receive now.") \
+	X(tw->messages.bytes, "tag.unexpected_bytes",                                      \
+	  "Bytes of messages that wait for a receive now.")                                \
+	X(tw->messages.bytes_peak, "tag.unexpected_bytes_peak",                            \
+	  "Bytes of messages that waited for a receive, at most so far.")                  \
+	X(tw->match.num_recvs, "tag.posted_now", "Receives that wait for a message now.")
+#define SEARCHES(X)                              \
+	X(tw->match.looks, "tag.wildcard_looks", \
+	  "Receives looked at, one after the other, because some have wildcards.")
+
+/* clang-format off */
+static const struct weft_lane_counter counter_help[] = {
+	LEVELS(WEFT_LEVEL_HELP)
+	SEARCHES(WEFT_COUNTER_HELP)
+	WEFT_COUNTER_HELP_END
+};
+/* clang-format on */
+
 static void counters(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, void *arg)
 {
 	const struct weft_tag_worker *tw = mw->tag;
-	const struct weft_msg_counter list[] = {
-		{"tag.unexpected_now", tw->messages.num},
-		{"tag.unexpected_bytes", tw->messages.bytes},
-		{"tag.unexpected_bytes_peak", tw->messages.bytes_peak},
-		{"tag.posted_now", tw->match.num_recvs},
-		{"tag.wildcard_looks", tw->match.looks},
-	};
 
-	weft_msg_count(list, sizeof(list) / sizeof(*list), cb, arg);
+#define TELL(value, name, help) cb(name, value, arg);
+	LEVELS(TELL)
+	SEARCHES(TELL)
+#undef TELL
 }
 
 /* ------------------------------------------------------------------ endpoint */
@@ -148,6 +163,7 @@ const struct weft_module weft_tag_module = {
 	.before_queues = drain,
 	.busy = busy,
 	.counters = counters,
+	.counter_help = counter_help,
 	.ep_init = ep_init,
 	.ep_fini = ep_fini,
 	.ended = weft_tag_ended,

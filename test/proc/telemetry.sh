@@ -128,7 +128,10 @@ import re, sys
 name = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 text = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\n"])*"'
 sample = re.compile(r"^(%s)\{(%s(?:,%s)*)\} -?[0-9.e+]+$" % (name, text, text))
-seen, typed, bad, pids = set(), None, 0, set()
+seen, typed, bad, pids, helps = set(), None, 0, set(), set()
+# What the PMD counts: of each port, and of each queue.
+pmd = re.compile(r"weft_lane_[rt]x_(good_(packets|bytes)|(missed_)?errors|mbuf_allocation_errors|"
+                 r"q[0-9]+_?(packets|bytes|errors))")
 for line in open(sys.argv[1]):
     words = line.split()
     if line.startswith("# HELP ") or line.startswith("# TYPE "):
@@ -136,6 +139,14 @@ for line in open(sys.argv[1]):
             bad += words[2] in seen or words[3] not in ("counter", "gauge")
             seen.add(words[2])
             typed = words[2]
+        else:
+            # Once, before the samples, in words of its own.
+            said = line.split(" ", 3)[3]
+            bad += words[2] in seen or words[2] in helps or not said.endswith(".\n")
+            helps.add(words[2])
+            if "port's PMD" in said and not pmd.fullmatch(words[2]) or "not know" in said:
+                print("without help:", line)
+                bad += 1
         continue
     match = sample.match(line)
     if not match or match.group(1) != typed:
@@ -145,7 +156,7 @@ for line in open(sys.argv[1]):
         pids.add(re.search(r'pid="(\d+)"', line).group(1))
 print(len(seen), bad, pids)
 want = {"weft_lane_rx_frames", "weft_lane_tx_bytes", "weft_worker_ep_open"}
-sys.exit(bad != 0 or pids != {sys.argv[2]} or not want <= seen)
+sys.exit(bad != 0 or pids != {sys.argv[2]} or not want <= seen or helps != seen)
 PYTHON
 }
 
@@ -223,6 +234,8 @@ fits("lanes", ask("/weft/lanes" + me),
 fits("paths", ask("/weft/paths" + me),
      r"dpdk:[01] conn\d+/path\d+ rtt [0-9.]+ us \+- [0-9.]+, window \d+, "
      r"\d+ sent, \d+ again(, bad|, in reserve)?, to 169\.254\..*", 2)
+fits("help", ask("/weft/help" + me + ",tag."), r"tag\.[a-z_.]+: [A-Z].*\.", 20)
+fits("help of lanes", ask("/weft/help" + me + ",dpdk:0.drop"), r"dpdk:0\.[a-z_.]+: [A-Z].*\.", 10)
 lines = ask("/weft/thresholds" + me)
 fits("thresholds", lines,
      r"set \d+, \d+ endpoints, [a-z_]+ from \d+ (to \d+|on): [a-z/-]+, lanes (0x[0-9a-f]+|0)", 4)
@@ -235,7 +248,7 @@ for low, high in (m.groups() for m in ranges if m):
     at = int(high) + 1 if high else None
 if at is not None:
     bad.append("ends at %s" % at)
-for what in ("lanes", "paths", "thresholds", "endpoints", "counters"):
+for what in ("lanes", "paths", "thresholds", "endpoints", "counters", "help"):
     for param in ("nobody", "x" * 900, "%s%n%n", '"\\', "\x01\xff", me[1:] + "0"):
         answer = ask("/weft/%s,%s" % (what, param))
         error = answer.get("error", "") if isinstance(answer, dict) else ""

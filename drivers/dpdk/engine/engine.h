@@ -67,6 +67,9 @@ struct weft_raw_conf {
 	struct weft_tap *tap; /**< is shown all frames; closed with the iface, if that opens */
 };
 
+/** What its counters count, and those of its port besides the PMD's; ends with a NULL name. */
+extern const struct weft_lane_counter weft_raw_counter_help[];
+
 /**
  * Open the engine over @p port. The port belongs to the iface from here on, and is closed with it;
  * on error it stays the caller's.

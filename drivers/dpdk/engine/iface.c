@@ -10,6 +10,7 @@
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
+#include "base/counters.h"
 #include "base/deadline.h"
 #include "base/siphash.h"
 #include "engine/clock.h"
@@ -39,6 +40,7 @@
 #include "frame/arp.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
+#include "frame/port_counters.h"
 #include "frame/ip.h"
 #include "frame/parse.h"
 #include "frame/steering.h"
@@ -56,8 +58,27 @@
 #define TX_BATCH_MAX 16u
 
 static const char *const counter_name[RAW_COUNTERS] = {
-#define RAW_COUNTER_NAME(id, name) [id] = name,
+#define RAW_COUNTER_NAME(id, name, help) [id] = name,
 	RAW_COUNTER_LIST(RAW_COUNTER_NAME)};
+
+#define OF_PATH(value, name, help) {"conn#.path#." name, help, false},
+#define OF_PATH_NOW(value, name, help) {"conn#.path#." name, help, true},
+/* clang-format off */
+const struct weft_lane_counter weft_raw_counter_help[] = {
+	RAW_COUNTER_LIST(WEFT_COUNTER_HELP)
+	RAW_LEVELS(WEFT_LEVEL_HELP)
+	RAW_PATH_COUNTERS(OF_PATH)
+	RAW_CC_COUNTERS(OF_PATH)
+	RAW_PATH_LEVELS(OF_PATH_NOW)
+	RAW_PATH_BAD_LEVEL(OF_PATH_NOW)
+	RAW_CC_LEVELS(OF_PATH_NOW)
+	WEFT_PORT_COUNTERS(WEFT_COUNTER_HELP)
+	WEFT_DMA_COUNTERS(WEFT_COUNTER_HELP)
+	WEFT_DMA_LEVELS(WEFT_LEVEL_HELP)
+	WEFT_PORT_INTR_COUNTERS(WEFT_COUNTER_HELP)
+	WEFT_COUNTER_HELP_END
+};
+/* clang-format on */
 
 /* ---------------------------------------------------------------- progress */
 
@@ -178,19 +199,17 @@ static void raw_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, 
 
 	for (unsigned int i = 0; i < RAW_COUNTERS; i++)
 		cb(counter_name[i], iface->counter[i], arg);
-	cb("rx.kept", iface->kept, arg);
-	cb("tx.held", iface->share.tx_held, arg);
-	cb("tx.taken_back_bytes", iface->share.taken_back, arg);
-	cb("conn.count", iface->conn_count, arg);
+#define TELL(value, what, help) cb(what, value, arg);
+	RAW_LEVELS(TELL)
+#undef TELL
 	TAILQ_FOREACH(c, &iface->conns, link) {
 		for (unsigned int i = 0; i < c->path_count && c->state == RAW_UP; i++) {
-			snprintf(name, sizeof(name), "conn%u.path%u.frames", c->id & 0xffff, i);
-			cb(name, c->path[i].order, arg);
-			snprintf(name, sizeof(name), "conn%u.path%u.retransmits", c->id & 0xffff,
-				 i);
-			cb(name, c->path[i].retransmits, arg);
-			snprintf(name, sizeof(name), "conn%u.path%u.rtt_ns", c->id & 0xffff, i);
-			cb(name, c->path[i].rtt.srtt, arg);
+#define TELL(value, what, help)                                                 \
+	snprintf(name, sizeof(name), "conn%u.path%u." what, c->id & 0xffff, i); \
+	cb(name, value, arg);
+			RAW_PATH_COUNTERS(TELL)
+			RAW_PATH_LEVELS(TELL)
+#undef TELL
 			raw_window_counters(c, i, cb, arg);
 			raw_multi_counters(c, i, cb, arg);
 		}

@@ -422,8 +422,11 @@ void raw_multi_counters(const struct raw_conn *c, unsigned int path, weft_lane_c
 
 	if (!c->multi)
 		return;
-	snprintf(name, sizeof(name), "conn%u.path%u.bad", c->id & 0xffff, path);
-	cb(name, c->multi->bad >> path & 1, arg);
+#define TELL(value, what, help)                                                    \
+	snprintf(name, sizeof(name), "conn%u.path%u." what, c->id & 0xffff, path); \
+	cb(name, value, arg);
+	RAW_PATH_BAD_LEVEL(TELL)
+#undef TELL
 }
 
 const char *raw_multi_text(const struct raw_conn *c, unsigned int path)

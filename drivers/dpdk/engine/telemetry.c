@@ -22,7 +22,7 @@
 #define TEXTS_MAX 15000  /* bytes of all texts of an answer */
 #define PATIENCE_MS 1000 /* for a worker that does not poll */
 
-enum question { COUNTERS, ENDPOINTS, LANES, THRESHOLDS, PATHS };
+enum question { COUNTERS, HELP, ENDPOINTS, LANES, THRESHOLDS, PATHS };
 
 struct entry {
 	char text[RTE_TEL_MAX_STRING_LEN]; /* its name, or all of it */
@@ -91,11 +91,31 @@ static void on_text(const char *text, void *arg)
 		memcpy(e->text + sizeof(e->text) - sizeof("..."), "...", sizeof("..."));
 }
 
+/* What a PMD counts has none. */
+static void on_help(const char *name, uint64_t value, void *arg)
+{
+	struct weft_telemetry *t = arg;
+	const char *help;
+	char text[256];
+
+	(void)value;
+	if (strncmp(name, t->prefix, strlen(t->prefix)))
+		return;
+	help = t->report.help(name);
+	if (!help)
+		return;
+	snprintf(text, sizeof(text), "%s: %s", name, help);
+	on_text(text, t);
+}
+
 static void answer(struct weft_telemetry *t)
 {
 	switch (t->question) {
 	case COUNTERS:
 		t->report.counters(t->report.arg, on_counter, t);
+		break;
+	case HELP:
+		t->report.counters(t->report.arg, on_help, t);
 		break;
 	case ENDPOINTS:
 		t->report.endpoints(t->report.arg, on_text, t);
@@ -302,6 +322,12 @@ static int on_counters(const char *cmd, const char *params, struct rte_tel_data 
 	return ask(COUNTERS, params, d);
 }
 
+static int on_help_wanted(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return ask(HELP, params, d);
+}
+
 static int on_endpoints(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
@@ -366,6 +392,10 @@ static void register_once(void)
 	rte_telemetry_register_cmd("/weft/counters", on_counters,
 				   "A worker's counters that are not 0. Parameters: beginning of "
 				   "its id, beginning of the names wanted");
+	rte_telemetry_register_cmd(
+		"/weft/help", on_help_wanted,
+		"What a worker's counters count, a sentence each. Parameters: as "
+		"for /weft/counters, names with '.'");
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -376,8 +406,8 @@ struct weft_telemetry *weft_telemetry_add(const struct weft_lane_iface *iface,
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct weft_telemetry *t;
 
-	if (!open->report.counters || !open->report.endpoints || !open->report.lanes ||
-	    !open->report.thresholds)
+	if (!open->report.counters || !open->report.help || !open->report.endpoints ||
+	    !open->report.lanes || !open->report.thresholds)
 		return NULL;
 	t = aligned_alloc(64, (sizeof(*t) + 63) / 64 * 64);
 	if (!t)

@@ -2,7 +2,7 @@
 /**
  * @file engine/telemetry.h
  * Workers with raw lanes answer on DPDK's telemetry socket: /weft/workers, /weft/lanes,
- * /weft/endpoints, /weft/paths, /weft/thresholds, /weft/counters (see weft(7)).
+ * /weft/endpoints, /weft/paths, /weft/thresholds, /weft/counters, /weft/help (see weft(7)).
  *
  * Requests come in threads of DPDK's, and a worker belongs to its own thread. So a request is
  * posted; the worker finds it at its next progress call and writes the answer, and nobody else

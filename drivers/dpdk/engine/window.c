@@ -408,31 +408,16 @@ void raw_window_over(struct raw_conn *c)
 void raw_window_counters(const struct raw_conn *c, unsigned int path, weft_lane_counter_cb cb,
 			 void *arg)
 {
-	static const struct {
-		const char *what;
-		size_t at;
-		bool wide;
-	} all[] = {
-		{"window", offsetof(struct weft_cc, window), false},
-		{"target_ns", offsetof(struct weft_cc, target), false},
-		{"marked_bytes", offsetof(struct weft_cc, marked), true},
-		{"lost_by_queue", offsetof(struct weft_cc, lost_queue), true},
-		{"lost_otherwise", offsetof(struct weft_cc, lost_random), true},
-		{"shares", offsetof(struct weft_cc, modes), false},
-	};
-	const uint8_t *cc;
 	char name[64];
 
 	if (!c->cc)
 		return;
-	cc = (const uint8_t *)&c->cc[path];
-	for (unsigned int i = 0; i < RTE_DIM(all); i++) {
-		snprintf(name, sizeof(name), "conn%u.path%u.%s", c->id & 0xffff, path, all[i].what);
-		cb(name,
-		   all[i].wide ? *(const uint64_t *)(cc + all[i].at)
-			       : *(const uint32_t *)(cc + all[i].at),
-		   arg);
-	}
+#define TELL(field, what, help)                                                    \
+	snprintf(name, sizeof(name), "conn%u.path%u." what, c->id & 0xffff, path); \
+	cb(name, c->cc[path].field, arg);
+	RAW_CC_LEVELS(TELL)
+	RAW_CC_COUNTERS(TELL)
+#undef TELL
 }
 
 void raw_window_print(const struct raw_conn *c, unsigned int path, char *buf, size_t size)

@@ -29,6 +29,7 @@
 #include <rte_dev.h>
 #include <rte_spinlock.h>
 
+#include "frame/port_counters.h"
 #include "port/priv.h"
 
 #define BLIND_FIRST 50000u
@@ -233,11 +234,9 @@ void weft_port_intr_counters(const struct weft_port *p, weft_frame_port_counter_
 
 	if (!in)
 		return;
-	cb("rx_intr.wakes", in->wakes, arg);
-	cb("rx_intr.empty", in->empty, arg);
-	cb("rx_intr.missed", in->missed, arg);
-	cb("rx_intr.late", in->late, arg);
-	cb("rx_intr.refused", in->refused, arg);
+#define TELL(field, name, help) cb(name, in->field, arg);
+	WEFT_PORT_INTR_COUNTERS(TELL)
+#undef TELL
 }
 
 /* ---- sleeping ------------------------------------------------------------------------------- */

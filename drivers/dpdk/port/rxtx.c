@@ -9,6 +9,7 @@
 
 #include <rte_cycles.h>
 
+#include "frame/port_counters.h"
 #include "port/priv.h"
 
 /* ---- hardware and memory -------------------------------------------------------------------- */
@@ -77,9 +78,9 @@ static void port_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb
 	struct rte_eth_xstat *values = NULL;
 	int i, n = rte_eth_xstats_get_names(p->port_id, NULL, 0);
 
-	cb("tx_refused", p->tx_refused, arg);
-	cb("tx_copied", p->tx_copied, arg);
-	cb("tx_too_long", p->tx_too_long, arg);
+#define TELL(field, name, help) cb(name, p->field, arg);
+	WEFT_PORT_COUNTERS(TELL)
+#undef TELL
 	weft_port_zcopy_counters(p, cb, arg);
 	weft_port_intr_counters(p, cb, arg);
 	if (n <= 0)

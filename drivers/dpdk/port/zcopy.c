@@ -10,6 +10,7 @@
 
 #include <rte_cycles.h>
 
+#include "frame/port_counters.h"
 #include "port/dma.h"
 #include "port/priv.h"
 
@@ -154,9 +155,8 @@ void weft_port_zcopy_counters(const struct weft_port *p, weft_frame_port_counter
 	if (!(p->fp.flags & WEFT_FRAME_PORT_REG))
 		return;
 	weft_dma_query(&s);
-	cb("dma.areas", s.areas, arg);
-	cb("dma.bytes", s.bytes, arg);
-	cb("dma.mapped", s.mapped, arg);
-	cb("dma.no_room", s.no_room, arg);
-	cb("dma.failed", s.failed, arg);
+#define TELL(field, name, help) cb(name, s.field, arg);
+	WEFT_DMA_LEVELS(TELL)
+	WEFT_DMA_COUNTERS(TELL)
+#undef TELL
 }

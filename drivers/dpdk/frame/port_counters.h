@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file frame/port_counters.h
+ * What a port counts besides its PMD: field, the name that people see, what it is.
+ */
+#ifndef WEFT_PORT_COUNTERS_H
+#define WEFT_PORT_COUNTERS_H
+
+/** struct weft_port */
+#define WEFT_PORT_COUNTERS(X)                                                             \
+	X(tx_refused, "tx_refused", "Frames that the PMD did not take at once.")          \
+	X(tx_copied, "tx_copied", "Frames copied for a PMD that keeps what it is given.") \
+	X(tx_too_long, "tx_too_long", "Frames not sent: longer than the port takes.")
+
+/** struct weft_dma_stats, of the process */
+#define WEFT_DMA_COUNTERS(X)                                                \
+	X(mapped, "dma.mapped", "Areas of memory mapped for NICs.")         \
+	X(no_room, "dma.no_room", "Registrations refused: too many areas.") \
+	X(failed, "dma.failed", "Registrations refused by the EAL or the IOMMU.")
+#define WEFT_DMA_LEVELS(X)                                               \
+	X(areas, "dma.areas", "Areas of memory that NICs may read now.") \
+	X(bytes, "dma.bytes", "Bytes of memory that NICs may read now.")
+
+/** struct weft_port_intr */
+#define WEFT_PORT_INTR_COUNTERS(X)                                                       \
+	X(wakes, "rx_intr.wakes", "Interrupts that woke the worker, with frames.")       \
+	X(empty, "rx_intr.empty", "Interrupts that woke the worker for nothing.")        \
+	X(missed, "rx_intr.missed", "Sleeps that ran out beside a frame: no interrupt.") \
+	X(late, "rx_intr.late", "Times that a frame came just before falling asleep.")   \
+	X(refused, "rx_intr.refused", "Times that the PMD refused to switch interrupts on.")
+
+#endif /* WEFT_PORT_COUNTERS_H */
