@@ -10,6 +10,9 @@
 #define OVER_HALVES 3u /* of the target: a queue that others keep */
 #define OVER_NS 20000000u
 #define OVER_ROUNDS 12u /* so long others are given the chance to drain the queue */
+/* Fewer rounds are of windows of a small part of a frame: crowds of our kind take so long. */
+#define FEW_ROUNDS 48u
+#define FEW_NS 40000000u
 #define SHARE_FRAMES 2u
 #define SHARE_SAMPLE 256u /* frames */
 #define SHARE_LOSS 10u    /* a part of them that TCP would not lose */
@@ -129,6 +132,7 @@ static bool mean_of_others(struct weft_cc *cc, uint32_t queue)
 void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue)
 {
 	struct weft_cc_delay *d = &cc->delay;
+	uint64_t ns;
 
 	if (d->share_ban > 0 && (--d->share_ban == 0 || d->round.at - d->ban_at >= BAN_NS))
 		d->share_ban = 0;
@@ -148,7 +152,8 @@ void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue)
 	}
 	if (d->over < UINT8_MAX)
 		d->over++;
-	if (d->over >= OVER_ROUNDS && d->round.at - d->over_at >= OVER_NS &&
+	ns = d->over < FEW_ROUNDS ? FEW_NS : OVER_NS;
+	if (d->over >= OVER_ROUNDS && d->round.at - d->over_at >= ns &&
 	    queue >= d->over_queue / 2 &&
 	    cc->window <= max32(d->over_from / 2, cc->conf.frame) / OVER_CUT)
 		share_begin(cc);
