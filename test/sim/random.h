@@ -104,6 +104,7 @@ struct rop {
 	struct end *end; /* source, for receives */
 	struct weft_request *req;
 	bool asked, has_cb, posting, done, forgotten, withdrawn, busy;
+	bool matched; /* a receive: its cancel said so */
 	unsigned int completions;
 	int status;
 	uint64_t posted, ended;

@@ -296,6 +296,7 @@ void op_cancel(struct rop *op)
 		     (unsigned long long)op->posted, weft_strerror(ret));
 	if (was ? ret != -EALREADY : ret != 0 && ret != -EBUSY)
 		random_fail(op->w, "cancel of a %s said: %s", op_name(op), weft_strerror(ret));
+	op->matched |= ret == -EBUSY;
 	if (ret)
 		op->withdrawn = false;
 	else if (!op->has_cb)

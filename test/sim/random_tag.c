@@ -298,7 +298,7 @@ static void check_passed_over(struct world *w, const struct rop *r)
 	unsigned int i;
 
 	/* A receive that was matched may end badly with its connection. */
-	if (r->done && !r->withdrawn)
+	if ((r->done && !r->withdrawn) || r->matched)
 		return;
 	if (r->end && r->end->closed && r->end->closed < end)
 		end = r->end->closed;
