@@ -16,6 +16,7 @@
 #include <rte_errno.h>
 #include <rte_lcore.h>
 
+#include "port/eal_dead.h"
 #include "port/eal_folder.h"
 #include "port/memif/memif.h"
 #include "port/pick.h"
@@ -415,9 +416,11 @@ static void choose_folder(struct command *c, char *own, size_t size, int count, 
 		return;
 	switch (weft_eal_folder_now(own, size)) {
 	case WEFT_EAL_FOLDER_ITS:
+		weft_eal_dead_remove(weft_eal_folder_base());
 		break;
 	case WEFT_EAL_FOLDER_OWN:
 		c->folder = own;
+		weft_eal_dead_remove(own);
 		break;
 	case WEFT_EAL_FOLDER_NONE:
 		add(c, "--no-telemetry");

@@ -49,6 +49,15 @@ enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const 
 	return is_usable(own) ? WEFT_EAL_FOLDER_OWN : WEFT_EAL_FOLDER_NONE;
 }
 
+const char *weft_eal_folder_base(void)
+{
+	const char *runtime = getenv(WEFT_EAL_FOLDER_VARIABLE);
+
+	if (getuid() == 0)
+		return "/var/run";
+	return runtime ? runtime : "/tmp";
+}
+
 enum weft_eal_folder weft_eal_folder_now(char *own, size_t size)
 {
 	uid_t uid = getuid();

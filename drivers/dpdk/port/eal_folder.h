@@ -29,7 +29,10 @@ enum weft_eal_folder {
  */
 enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const char *tmp,
 					  char *own, size_t size);
-/** The same for this process. */
+/** What the EAL of this process would choose, without /dpdk. */
+const char *weft_eal_folder_base(void);
+
+/** The same as weft_eal_folder_find() for this process. */
 enum weft_eal_folder weft_eal_folder_now(char *own, size_t size);
 
 #endif /* WEFT_EAL_FOLDER_H */

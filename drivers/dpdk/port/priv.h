@@ -14,6 +14,7 @@
  *	port/pick_find.c    devices there are to take, and how near they are
  *	port/eal.c          starting the EAL, or accepting the application's
  *	port/eal_folder.c   where it has its sockets
+ *	port/eal_dead.c     those of who was killed are removed
  *	port/lane_opts.c    options of one lane
  *	port/conf.c         configure: frames, offloads, queues, MTU, VLANs, depth of the rings
  *	port/limits.c       what a port can take: from its capabilities, and what only its PMD's

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Before the EAL starts: a folder for its sockets. When it does not start: no port is held. */
+/*
+ * Before the EAL starts: a folder for its sockets, without dead ones. When it does not start: no
+ * port is held.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +24,7 @@
 
 #include "drivers/dpdk/port/claim.h"
 #include "drivers/dpdk/port/eal.h"
+#include "drivers/dpdk/port/eal_dead.h"
 #include "drivers/dpdk/port/eal_folder.h"
 
 static char tmp[64];
@@ -102,6 +108,57 @@ static void root_of_a_container_has_no_other(void **state)
 	assert_int_equal(weft_eal_folder_find(0, tmp, tmp, own, sizeof(own)), WEFT_EAL_FOLDER_NONE);
 }
 
+/* A socket of this type at dpdk/weft/NAME. @return its descriptor */
+static int bound(const char *name, int type)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/dpdk/weft/%s", tmp, name);
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	return fd;
+}
+
+static bool is_left(const char *name)
+{
+	struct stat st;
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/dpdk/weft/%s", tmp, name);
+	return lstat(path, &st) == 0 && !unlink(path);
+}
+
+/* Where it starts beside others, DPDK would complain of them. */
+static void sockets_of_who_was_killed_are_removed(void **state)
+{
+	int living, silent;
+
+	(void)state;
+	weft_eal_dead_remove(tmp); /* no such folder */
+	assert_int_equal(mkdir(in_tmp("dpdk"), 0700), 0);
+	assert_int_equal(mkdir(in_tmp("dpdk/weft"), 0700), 0);
+	close(bound("dpdk_telemetry.v2", SOCK_SEQPACKET));
+	close(bound("dpdk_telemetry.v2:3", SOCK_SEQPACKET));
+	close(bound("other.sock", SOCK_SEQPACKET));
+	living = bound("dpdk_telemetry.v2:1", SOCK_SEQPACKET);
+	assert_int_equal(listen(living, 1), 0);
+	silent = bound("dpdk_telemetry.v2:2", SOCK_SEQPACKET); /* it will listen soon */
+	spoil("dpdk/weft/dpdk_telemetry.v2:4");
+	assert_int_equal(symlink("other.sock", in_tmp("dpdk/weft/dpdk_telemetry.v2:5")), 0);
+	weft_eal_dead_remove(tmp);
+	assert_false(is_left("dpdk_telemetry.v2"));
+	assert_false(is_left("dpdk_telemetry.v2:3"));
+	assert_true(is_left("dpdk_telemetry.v2:1"));
+	assert_true(is_left("dpdk_telemetry.v2:2"));
+	assert_true(is_left("dpdk_telemetry.v2:4"));
+	assert_true(is_left("dpdk_telemetry.v2:5"));
+	assert_true(is_left("other.sock"));
+	assert_int_equal(rmdir(in_tmp("dpdk/weft")), 0);
+	close(living);
+	close(silent);
+}
+
 /* @return 0: the EAL did not start, and nobody holds the device */
 static int start_badly(void)
 {
@@ -141,6 +198,7 @@ int main(void)
 		TEST(the_eals_own_folder_is_left_to_it),
 		TEST(who_cannot_write_there_gets_a_folder),
 		TEST(root_of_a_container_has_no_other),
+		TEST(sockets_of_who_was_killed_are_removed),
 		TEST(an_eal_that_does_not_start_holds_no_port),
 	};
 

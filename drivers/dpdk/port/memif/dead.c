@@ -7,12 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "port/claim.h"
+#include "port/eal_dead.h"
 
 #define DEFAULT_PATH "/run/memif.sock"
 
@@ -56,26 +55,6 @@ static bool is_server(const char *device, struct server *s)
 	return true;
 }
 
-/*
- * To connect with another type of socket fails with one error when somebody listens and with
- * another when nobody does, and the one who listens hears nothing of it.
- */
-static bool is_dead(const char *path)
-{
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd, rc;
-
-	if (strlen(path) >= sizeof(un.sun_path))
-		return false;
-	memcpy(un.sun_path, path, strlen(path) + 1);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	rc = connect(fd, (struct sockaddr *)&un, sizeof(un)) ? errno : 0;
-	close(fd);
-	return rc == ECONNREFUSED;
-}
-
 static int is_taken(const char *path, const char *who, char *why, size_t why_len)
 {
 	snprintf(why, why_len,
@@ -106,7 +85,7 @@ static int make_free(const struct server *s, char *why, size_t why_len)
 			 path);
 		return -EADDRINUSE;
 	}
-	if (is_dead(path) && (!unlink(path) || errno == ENOENT))
+	if (weft_socket_is_dead(path) && (!unlink(path) || errno == ENOENT))
 		return 0;
 	return is_taken(path, "another process", why, why_len);
 }
