@@ -73,8 +73,10 @@ static struct weft_worker *worker(struct weft_context *ctx)
 
 	assert_int_equal(weft_worker_create(ctx, &p, &w), 0);
 	weft_worker_lock(w);
-	ops = *w->ifaces[0]->ops;
-	ops.beat = count;
+	if (!ops.beat) { /* once: the thread reads it */
+		ops = *w->ifaces[0]->ops;
+		ops.beat = count;
+	}
 	w->ifaces[0]->ops = &ops;
 	weft_worker_unlock(w);
 	return w;
