@@ -323,6 +323,44 @@ static void a_pause_of_the_peer_makes_no_window_smaller(struct sim_case *c)
 	assert_true(lane_exactly_once(t.b, 0, n));
 }
 
+/*
+ * What an outage took is not given back by a moment's silence of the peer long after it, with a few
+ * frames in flight, over what is a slow way by then.
+ */
+static void an_outage_is_not_undone_by_a_later_silence(struct sim_case *c)
+{
+	struct lane_two t = lane_two_up(c, fast, "CC=delay");
+	struct sim_link link = {.rate = SIM_GBIT, .delay_ns = 100000, .queue_bytes = 100000};
+	uint64_t large, small, rto;
+	uint32_t n;
+
+	*sim_port_down(t.pb) = link;
+	assert_true(lane_send_all(t.e, 0, 5000, 10 * SIM_S));
+	n = fill(&t, 5000);
+	large = lane_counter(t.a, "path0.window");
+	sim_port_up(t.pa)->blackhole = true;
+	sim_run(t.sim, 30 * SIM_MS, NULL, NULL);
+	sim_port_up(t.pa)->blackhole = false;
+	assert_true(lane_counter(t.a, "path0.window") < large);
+	link.rate = SIM_GBIT / 20;
+	*sim_port_down(t.pb) = link;
+	assert_true(lane_send_all(t.e, n, n + 1000, 10 * SIM_S));
+	small = lane_counter(t.a, "path0.window");
+	assert_true(small < large / 2);
+	n += 1000;
+	rto = lane_counter(t.a, "tx.retransmit.rto");
+	for (unsigned int i = 0; lane_counter(t.a, "tx.retransmit.rto") == rto; i++) {
+		lane_host_pause(t.b, 20 * SIM_US);
+		if (i < 3)
+			assert_true(lane_send(t.e, LANE_BCOPY, n++, 100) >= 0);
+		sim_run(t.sim, 10 * SIM_US, NULL, NULL);
+	}
+	sim_run(t.sim, SIM_MS, NULL, NULL);
+	assert_true(lane_exactly_once(t.b, 0, n));
+	assert_int_equal(lane_counter(t.a, "tx.retransmit.rto"), rto + 1);
+	assert_in_range(lane_counter(t.a, "path0.window"), 1, small + small / 4);
+}
+
 /* Messages that arrive at a host that has a look at its port every 10 ms only. */
 static uint32_t between_rare_looks(struct sim_case *c, const char *config)
 {
@@ -352,6 +390,7 @@ static void a_host_that_hardly_ever_looks_is_sent_as_much_as_with_a_fixed_window
 
 static struct sim_case cases[] = {
 	SIM_CASE(a_pause_of_the_peer_makes_no_window_smaller),
+	SIM_CASE(an_outage_is_not_undone_by_a_later_silence),
 	SIM_CASE(a_host_that_hardly_ever_looks_is_sent_as_much_as_with_a_fixed_window),
 	SIM_CASE(frames_are_ecn_capable_where_marks_are_heeded),
 	SIM_CASE(marks_keep_a_queue_short),

@@ -43,7 +43,10 @@ struct weft_cc_ops {
 	void (*on_ack)(struct weft_cc *cc, const struct weft_cc_ack *ack);
 	/** @p bytes are known to be lost: newer frames of this path arrived. */
 	void (*on_loss)(struct weft_cc *cc, uint32_t bytes, uint64_t now);
-	/** Nothing was heard for a timeout; for the @p tries th time in a row (1 = first). */
+	/**
+	 * Nothing was heard for a timeout; for the @p tries th time in a row. The first one is
+	 * always told, others where enough was in flight.
+	 */
 	void (*on_timeout)(struct weft_cc *cc, unsigned int tries, uint64_t now);
 	/**
 	 * Frames from before the first of these timeouts, sent once, have arrived: nobody lost
@@ -97,7 +100,7 @@ struct weft_cc_delay {
 	uint8_t still;  /**< rounds in a row in which hardly anything moved */
 	uint32_t still_least, still_most; /**< ns, of their round trips */
 	uint32_t start_most;              /**< mode START ends at this window; 0 = at none */
-	uint32_t undo_window;             /**< before the last outage; 0 = it was none */
+	uint32_t undo_window;             /**< before the outage in this silence; 0 = none yet */
 	uint32_t undo_most;               /**< start_most then */
 	uint8_t undo_mode;                /**< mode then */
 	uint32_t srtt;                    /**< ns, of the last few samples */

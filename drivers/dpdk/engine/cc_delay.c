@@ -524,8 +524,10 @@ static void delay_timeout(struct weft_cc *cc, unsigned int tries, uint64_t now)
 	struct weft_cc_delay *d = &cc->delay;
 	uint32_t first = max32(BYTES_START, 2 * cc->conf.frame);
 
-	if (tries < 2)
+	if (tries < 2) {
+		d->undo_window = 0; /* of another silence: nothing is to come back */
 		return;
+	}
 	if (tries == 2) {
 		d->undo_window = cc->window;
 		d->undo_most = d->start_most;

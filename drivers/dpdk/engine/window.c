@@ -381,7 +381,7 @@ void raw_window_timeout(struct raw_conn *c)
 	if (c->backoff == 1)
 		c->cc_quiet = c->iface->et;
 	/* Who had next to nothing in flight does not know what the network carries now. */
-	if (c->inflight < c->cc_limit / QUIET_PARTS) {
+	if (c->backoff > 1 && c->inflight < c->cc_limit / QUIET_PARTS) {
 		if (c->backoff == 2)
 			raw_window_idle(c);
 		return;

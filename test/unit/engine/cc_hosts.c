@@ -39,6 +39,33 @@ static void a_measure_that_was_too_long_is_corrected(void **state)
 	assert_true(cc.target < 100000);
 }
 
+/* What a silence changed comes back when it was the peer's, and never for another silence. */
+static void only_the_last_silence_is_undone(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20};
+	struct weft_cc_ack a = {.acked = FRAME, .rtt = 10000, .inflight = 1 << 20, .limited = true};
+	uint32_t large, small;
+	struct weft_cc cc;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	for (a.now = GBIT; a.now < GBIT + MS; a.now += 1000)
+		cc.ops->on_ack(&cc, &a);
+	large = cc.window;
+	cc.ops->on_timeout(&cc, 1, a.now);
+	cc.ops->on_timeout(&cc, 2, a.now + MS);
+	small = cc.window;
+	assert_true(small < large / 2);
+	cc.ops->on_spurious(&cc);
+	assert_int_equal(cc.window, large);
+	/* An outage, and long after it a moment of silence. */
+	cc.ops->on_timeout(&cc, 1, a.now + 2 * MS);
+	cc.ops->on_timeout(&cc, 2, a.now + 3 * MS);
+	cc.ops->on_timeout(&cc, 1, a.now + GBIT);
+	cc.ops->on_spurious(&cc);
+	assert_int_equal(cc.window, small);
+}
+
 /*
  * As beside BBR: the queue of others is full, empty and anything between, and was full when the
  * handshake measured. Neither ever stays for a dozen round trips.
@@ -151,6 +178,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_measure_that_was_too_long_is_corrected),
+		cmocka_unit_test(only_the_last_silence_is_undone),
 		cmocka_unit_test(a_queue_that_others_fill_and_drain_is_shared),
 		cmocka_unit_test(a_bucket_of_tokens_is_filled_by_who_sees_no_round_trip_of_it),
 		cmocka_unit_test(hosts_off_their_cores_do_not_make_the_window_small),
