@@ -96,12 +96,29 @@ struct weft_lane_comp *roce_flush_take(struct roce_lane_ep *lane_ep)
 	return comp;
 }
 
+/* Not only over: the peer has processed all of it. */
+static bool flush_delivered(const struct roce_lane_ep *lane_ep, const struct roce_flush *f)
+{
+	unsigned int i;
+
+	for (i = 0; i < lane_ep->num_qps; i++)
+		if ((int32_t)(lane_ep->chans[i]->credit.acked - f->sent[i]) < 0 ||
+		    (int32_t)(lane_ep->chans[i]->sq.tail - f->tail[i]) < 0)
+			return false;
+	return true;
+}
+
 static void end_flushes(struct roce_lane_ep *lane_ep, int status)
 {
+	const struct roce_flush *f;
 	struct weft_lane_comp *comp;
+	int rc;
 
-	while ((comp = roce_flush_take(lane_ep)))
-		comp->done(comp, status);
+	while ((f = STAILQ_FIRST(&lane_ep->flushes))) {
+		rc = flush_delivered(lane_ep, f) ? 0 : status;
+		comp = roce_flush_take(lane_ep);
+		comp->done(comp, rc);
+	}
 }
 
 void roce_lane_ep_fail(struct roce_lane_ep *lane_ep, enum weft_lane_event event, int status,
@@ -150,6 +167,24 @@ void roce_lane_ep_fail_wc(struct roce_lane_ep *lane_ep, struct roce_chan *chan,
 	roce_lane_ep_lost(lane_ep, weft_roce_wc_error(status), text);
 }
 
+/*
+ * A peer that takes messages and closes at once is heard of, over another queue pair, before its
+ * words are read: what it had processed is no error.
+ */
+static void read_last_words(struct roce_lane_ep *lane_ep)
+{
+	unsigned int i;
+	uint32_t count;
+
+	for (i = 0; i < lane_ep->num_qps; i++) {
+		struct roce_chan *chan = lane_ep->chans[i];
+
+		if (weft_roce_word_read(chan->word, &count) && count != chan->word_seen &&
+		    weft_roce_credit_word(&chan->credit, count) == WEFT_ROCE_ACK_BAD)
+			roce_lane_ep_iface(lane_ep)->count.bad_ack++;
+	}
+}
+
 void roce_ep_destroy(struct weft_lane_ep *base)
 {
 	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
@@ -164,10 +199,12 @@ void roce_ep_destroy(struct weft_lane_ep *base)
 	base->up = false;
 	lane_ep->state = ROCE_DRAIN;
 	lane_ep->since = r->now;
-	if (was == ROCE_UP)
+	if (was == ROCE_UP) {
+		read_last_words(lane_ep);
 		say_bye(lane_ep);
-	else if (was == ROCE_CONNECTING)
+	} else if (was == ROCE_CONNECTING) {
 		lane_ep->bye_due = true;
+	}
 	if (lane_ep->connecting)
 		roce_job_cancel(r->dev, &lane_ep->job);
 	if (lane_ep->closing)

@@ -88,6 +88,54 @@ static void a_zero_copy_send_is_over_when_the_peers_callback_has_returned(void *
 	free(buf);
 }
 
+static void send_zcopy(uint8_t *buf, struct weft_mem_lane *mem, struct rw_comp *c)
+{
+	const struct iovec iov = {buf, 1000};
+	uint64_t hdr = 0;
+
+	assert_int_equal(a.lane_ep->ops->am_zcopy(a.lane_ep, 5, &hdr, 8, &iov, 1, mem, &c->base),
+			 0);
+	f->lane->ops->tx_flush(f->lane);
+}
+
+/* The layer above destroys it when the peer closes, which comes over one of the queue pairs. */
+static void what_the_peer_took_is_no_error_of_the_end(void **state)
+{
+	struct rw_comp taken[3] = {rw_comp(), rw_comp(), rw_comp()}, lost = rw_comp(),
+		       flush = rw_comp(), late = rw_comp();
+	struct weft_mem_lane *mem;
+	static uint8_t buf[1000];
+	char why[160];
+
+	connect_pair("qps=2");
+	assert_int_equal(
+		weft_roce_driver.mem_register(f->lane, buf, sizeof(buf), 0, &mem, why, 160), 0);
+	g->still = true;
+	for (int i = 0; i < 3; i++)
+		send_zcopy(buf, mem, &taken[i]);
+	assert_int_equal(a.lane_ep->ops->ep_flush(a.lane_ep, &flush.base), 0);
+	rw_run(100000);
+	f->still = true;
+	g->still = false;
+	rw_run(100000);
+	g->still = true;
+	send_zcopy(buf, mem, &lost);
+	assert_int_equal(a.lane_ep->ops->ep_flush(a.lane_ep, &late.base), 0);
+	assert_int_equal(taken[0].done + taken[1].done + taken[2].done + flush.done, 0);
+	rw_destroy(&a);
+	f->still = g->still = false;
+	rw_run(1000000);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(taken[i].done, 1);
+		assert_int_equal(taken[i].status, 0);
+	}
+	assert_int_equal(flush.done, 1);
+	assert_int_equal(flush.status, 0);
+	assert_int_equal(lost.status, -ECANCELED);
+	assert_int_equal(late.status, -ECANCELED);
+	weft_roce_driver.mem_deregister(f->lane, mem);
+}
+
 static void who_sends_to_a_peer_that_does_not_poll_has_no_room_and_loses_nothing(void **state)
 {
 	unsigned int i;
@@ -287,6 +335,7 @@ int main(void)
 		T(messages_of_all_sizes_arrive_exactly_once_in_order_in_both_directions),
 		T(a_zero_copy_send_is_over_when_the_peers_callback_has_returned),
 		T(who_sends_to_a_peer_that_does_not_poll_has_no_room_and_loses_nothing),
+		T(what_the_peer_took_is_no_error_of_the_end),
 		T(a_flush_waits_for_all_messages_before_it),
 		T(gets_puts_and_atomics_touch_the_bytes_they_name_and_no_others),
 		T(a_key_that_allows_reading_does_not_allow_writing),
