@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of ours alone: nobody else may put a socket there. */
+/* Of ours alone: nobody else may put a socket there, or another file in the place of ours. */
 static bool make(const char *path)
 {
 	struct stat st;
@@ -32,6 +32,14 @@ static bool is_usable(const char *base)
 	return access(path, W_OK | X_OK) == 0;
 }
 
+/* The same where anybody may have made it: what others can write to may become theirs. */
+static bool is_ours(const char *tmp)
+{
+	char path[512];
+
+	return snprintf(path, sizeof(path), "%s/dpdk", tmp) < (int)sizeof(path) && make(path);
+}
+
 bool weft_user_folder(uid_t uid, const char *tmp, char *own, size_t size)
 {
 	return snprintf(own, size, "%s/weft-%u", tmp, (unsigned int)uid) < (int)size && make(own);
@@ -42,7 +50,7 @@ enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const 
 {
 	if (uid == 0) /* the EAL looks at nothing else */
 		return is_usable(runtime) ? WEFT_EAL_FOLDER_ITS : WEFT_EAL_FOLDER_NONE;
-	if (is_usable(runtime ? runtime : tmp))
+	if (runtime ? is_usable(runtime) : is_ours(tmp))
 		return WEFT_EAL_FOLDER_ITS;
 	if (!weft_user_folder(uid, tmp, own, size))
 		return WEFT_EAL_FOLDER_NONE;

@@ -3,7 +3,8 @@
  * @file port/eal_folder.h
  * Where the EAL has its sockets: /var/run/dpdk, of who is not root $XDG_RUNTIME_DIR/dpdk or,
  * without that variable (batch jobs, su), /tmp/dpdk, which belongs to the user who came first.
- * Where it can't write there it does not start. Then it gets a folder of this user's.
+ * Where it can't write there it does not start; a /tmp/dpdk that others can write to, too, it would
+ * use. Then it gets a folder of this user's.
  */
 #ifndef WEFT_EAL_FOLDER_H
 #define WEFT_EAL_FOLDER_H

@@ -99,6 +99,29 @@ static void who_cannot_write_there_gets_a_folder(void **state)
 			 WEFT_EAL_FOLDER_NONE);
 }
 
+/* Made in advance by somebody who would like to have our sockets, or a link to what he chose. */
+static void what_others_can_write_to_is_none_of_ours(void **state)
+{
+	unsigned int uid = geteuid();
+	char own[128], elsewhere[128];
+
+	(void)state;
+	if (uid == 0)
+		uid = 4711;
+	assert_int_equal(mkdir(in_tmp("dpdk"), 0700), 0);
+	assert_int_equal(chmod(in_tmp("dpdk"), 01777), 0);
+	assert_int_equal(weft_eal_folder_find(uid, NULL, tmp, own, sizeof(own)),
+			 WEFT_EAL_FOLDER_OWN);
+	assert_int_equal(rmdir(in_tmp("dpdk")), 0);
+	snprintf(elsewhere, sizeof(elsewhere), "%s", own);
+	assert_int_equal(symlink(elsewhere, in_tmp("dpdk")), 0);
+	assert_int_equal(weft_eal_folder_find(uid, NULL, tmp, own, sizeof(own)),
+			 WEFT_EAL_FOLDER_OWN);
+	/* Whoever names a folder answers for it. */
+	assert_int_equal(weft_eal_folder_find(uid, tmp, "/nowhere", own, sizeof(own)),
+			 WEFT_EAL_FOLDER_ITS);
+}
+
 static void root_of_a_container_has_no_other(void **state)
 {
 	char own[128];
@@ -197,6 +220,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_eals_own_folder_is_left_to_it),
 		TEST(who_cannot_write_there_gets_a_folder),
+		TEST(what_others_can_write_to_is_none_of_ours),
 		TEST(root_of_a_container_has_no_other),
 		TEST(sockets_of_who_was_killed_are_removed),
 		TEST(an_eal_that_does_not_start_holds_no_port),
