@@ -215,6 +215,10 @@ def messages_of_roce_lanes():
         assert sum(f['frames'] for f in records) > 20, records
         assert any('reads' in f or 'writes' in f for f in records), records
         assert report['wrong'] == 0, report['wrong']
+        # Both ends' records are in it, by one clock: each message is whole, and on time.
+        for what in ('stray_pieces', 'messages_unfinished', 'messages_left'):
+            assert report[what] == 0, (what, report[what])
+        assert not report['anomalies'], report['anomalies']
         thinned(path)
         names = compare(path)
         missing = {'record', 'eager', 'native'} - names

@@ -257,6 +257,8 @@ struct sim_node_params {
 	const struct weft_lane_driver *driver;
 	const char *lanes;
 	void (*pump)(uint64_t now_ns);
+	/** It is in one process with this node: their clock is the same. NULL = another host */
+	const struct sim_node *beside;
 };
 
 /** Make a host with a context and a worker on these ports; fails the test when that fails. */

@@ -60,6 +60,12 @@ static int host_random(void *arg, void *buf, size_t len)
 	return 0;
 }
 
+void sim_host_share_clock(struct sim_host *host, const struct sim_host *other)
+{
+	host->clock_offset = other->clock_offset;
+	host->clock_ppm = other->clock_ppm;
+}
+
 /* Who has a queue of somebody's port runs on the same machine. */
 static void share_clock(struct sim_host *host, const struct sim_port *port)
 {
@@ -68,10 +74,8 @@ static void share_clock(struct sim_host *host, const struct sim_port *port)
 
 	TAILQ_FOREACH(other, &host->sim->hosts, entry) {
 		for (i = 0; i < other->num_ports; i++) {
-			if (other->ports[i] != port)
-				continue;
-			host->clock_offset = other->clock_offset;
-			host->clock_ppm = other->clock_ppm;
+			if (other->ports[i] == port)
+				sim_host_share_clock(host, other);
 		}
 	}
 }

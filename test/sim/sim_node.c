@@ -185,6 +185,8 @@ int sim_node_try(struct sim *sim, const struct sim_node_params *params, struct s
 	node->host.progress = node_progress;
 	node->host.stop = node_stop;
 	sim_host_add(sim, &node->host, params->name, params->ports, params->num_ports);
+	if (params->beside)
+		sim_host_share_clock(&node->host, &params->beside->host);
 	ret = node_start(node, params);
 	/* Kept in the list even when it failed: numbers of hosts are part of a scenario. */
 	node->host.alive = !ret;

@@ -228,6 +228,8 @@ int sim_config(const char *text, struct weft_config **config);
  */
 void sim_host_add(struct sim *sim, struct sim_host *host, const char *name,
 		  struct sim_port *const *ports, unsigned int n);
+/** They run on one machine. */
+void sim_host_share_clock(struct sim_host *host, const struct sim_host *other);
 /** @p mute: nothing it says from now on is heard. */
 void sim_host_stop(struct sim_host *host, bool mute);
 struct sim_port *sim_host_port(const struct sim_host *host, const char *name);

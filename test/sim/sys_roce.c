@@ -191,6 +191,9 @@ static struct sim_node *make_node(struct sim *sim, unsigned int i, bool raw, con
 		ip[2] = (uint8_t)l;
 		run.device[i][l] = fake_device_add(names[i][l], ip);
 	}
+	/* Who writes one capture is one process. */
+	if (i && getenv("SIM_CAPTURE"))
+		np.beside = run.node[0];
 	if (raw) {
 		run.port[i] = sim_port_create(sim, &pp);
 		np.ports = &run.port[i];

@@ -63,6 +63,8 @@ static void end(void)
 
 static void snapshot(const char *reason)
 {
+	const struct weft_platform *host = &weft_platform_host;
+	uint64_t offset = 0;
 	struct source *s;
 
 	snprintf(reason_text, sizeof(reason_text), "flight recorder: %s", reason);
@@ -71,10 +73,10 @@ static void snapshot(const char *reason)
 		s->r = weft_recorder_at(num_sources);
 		if (!s->r)
 			break;
-		s->offset = 0;
-		if (s->r->platform == &weft_platform_host)
-			s->offset =
-				clock_ns(CLOCK_REALTIME) - s->r->platform->now(s->r->platform->arg);
+		/* Once: the recorders of a process have one clock, see writer.c. */
+		if (s->r->platform == host && !offset)
+			offset = clock_ns(CLOCK_REALTIME) - host->now(host->arg);
+		s->offset = s->r->platform == host ? offset : 0;
 		weft_recorder_snapshot(s->r, &s->from, &s->to);
 	}
 }

@@ -366,8 +366,16 @@ struct weft_capture_source *weft_capture_add(struct weft_capture *c, const struc
 	s->target.filter = c->filter;
 	s->target.snaplen = c->options.snaplen;
 	s->target.capture = c;
-	if (pf == &weft_platform_host)
-		s->target.offset = offset_of(pf);
+	if (pf == &weft_platform_host) {
+		/*
+		 * Lanes of a process have one clock: in a file it is set by that of day once. Set
+		 * again for a lane that comes later it would differ by what the clocks have drifted
+		 * apart since, and a message would be received before it was sent.
+		 */
+		if (!c->offset)
+			c->offset = offset_of(pf);
+		s->target.offset = c->offset;
+	}
 	if (!c->threaded)
 		s->target.written_by_lane = written_by_lane;
 	s->target.ring->dead = c->why[0] != '\0';

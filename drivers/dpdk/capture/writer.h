@@ -44,6 +44,7 @@ struct weft_capture {
 	uint64_t gone_records, gone_dropped; /* of sources that have gone */
 	uint64_t unwritten;                  /* records that the file has not taken */
 	uint64_t flush_at, stats_at;
+	uint64_t offset; /**< from the host's monotonic time to that of day; 0 = not known yet */
 	pthread_t thread;
 	bool threaded;
 	atomic_bool stop;

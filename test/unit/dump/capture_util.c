@@ -101,6 +101,7 @@ struct seen capture_seen(const char *name)
 		seen.caplen = frame.caplen > seen.caplen ? frame.caplen : seen.caplen;
 		seen.longest = frame.len > seen.longest ? frame.len : seen.longest;
 		assert_true(frame.time >= seen.last);
+		seen.first = seen.first ? seen.first : frame.time;
 		seen.last = frame.time;
 	}
 	assert_string_equal(f->why, "");

@@ -28,7 +28,7 @@ struct dump_file *capture_open(const struct capture *c, size_t len, char *why, s
 
 /** What is in a file that is whole. */
 struct seen {
-	uint64_t frames, records, dropped, in, longest, caplen, last;
+	uint64_t frames, records, dropped, in, longest, caplen, first, last;
 	unsigned int interfaces;
 	char name[96];
 };

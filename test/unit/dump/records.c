@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -19,6 +21,18 @@ static struct weft_lane_conf conf = {.recorder = 128, .recorder_file = "", .reco
 static char folder[] = "/tmp/weft-records-XXXXXX", file[64], recorder_file[128];
 
 static bool wanted;
+
+/* The time of day as somebody sets it; of all that this program links. */
+static time_t step;
+
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	long rc = syscall(SYS_clock_gettime, id, ts);
+
+	if (id == CLOCK_REALTIME)
+		ts->tv_sec += step;
+	return (int)rc;
+}
 
 static void want(void *arg, bool yes)
 {
@@ -90,6 +104,33 @@ static void messages_of_lanes_without_frames_are_in_the_file(void **state)
 	assert_false(wanted);
 }
 
+/* Their clock in the file is set by the time of day once, whenever they are opened. */
+static void lanes_of_a_file_have_one_clock(void **state)
+{
+	struct weft_lane_tap *lane[2];
+	struct weft_capture_state end;
+	struct seen seen;
+	char why[300];
+
+	(void)state;
+	conf.recorder_file = "";
+	lane[0] = lane_of(NULL);
+	assert_int_equal(weft_capture_start(file, why, sizeof(why)), 0);
+	show_record(lane[0], 200, true);
+	step = 5;
+	lane[1] = lane_of(NULL);
+	show_record(lane[1], 200, true);
+	show_record(lane[0], 200, true);
+	step = 0;
+	assert_int_equal(weft_capture_stop(&end, why, sizeof(why)), 0);
+	seen = capture_seen(file);
+	assert_int_equal(seen.records, 3);
+	assert_int_equal(seen.interfaces, 2);
+	assert_true(seen.last - seen.first < 4000000000ull);
+	lane[0]->ops->close(lane[0]);
+	lane[1]->ops->close(lane[1]);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -113,6 +154,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_of_lanes_without_frames_are_in_the_file),
+		cmocka_unit_test(lanes_of_a_file_have_one_clock),
 	};
 
 	return cmocka_run_group_tests_name("records", tests, set_up, tear_down);
