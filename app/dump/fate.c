@@ -9,21 +9,24 @@
 #include <stdlib.h>
 
 #include "drivers/dpdk/frame/csum.h"
+#include "dump/seed.h"
 #include "dump/trace.h"
 
 #define END_NS 5000000u /* what was sent so shortly before the end may still come */
 #define BUCKETS (2u * TRACE_PENDING)
+#define NEAR 32u /* entries of a bucket; more are where their id leads */
 
 struct pending {
 	uint64_t id;
 	uint64_t out, in; /* 0 = not seen */
 	uint32_t flow, len, crc, next, order, bucket;
 	uint8_t path, outs, ins; /* equal frames may be sent at one time: probes */
-	bool data, changed, whole, late;
+	bool data, changed, whole, late, far;
 };
 
 struct trace_pending {
 	uint64_t head, tail; /* numbers of entries; the ring has those between */
+	uint32_t num_far;    /* entries that are not in their own bucket */
 	struct pending entry[TRACE_PENDING];
 	uint32_t bucket[BUCKETS];
 };
@@ -62,7 +65,8 @@ static uint64_t id_of(uint32_t flow, const struct dump_view *v, uint32_t len)
 /*
  * What follows each other in a flow is in neighbouring buckets, which are in the cache, then: a
  * bucket at random takes longer to come from memory than all else that is done with a frame. Where
- * neither sequence moves, time stamps are different.
+ * neither sequence moves, time stamps are different. What meets in one bucket, because somebody
+ * has made it so or because nothing but time goes on, is put elsewhere from the 33rd entry on.
  */
 static uint32_t bucket_of(uint32_t flow, const struct dump_view *v)
 {
@@ -73,14 +77,31 @@ static uint32_t bucket_of(uint32_t flow, const struct dump_view *v)
 	       (uint32_t)(stamps >> 60);
 }
 
-static struct pending *find(struct trace_pending *p, uint64_t id, uint32_t bucket)
+static struct pending *look(struct trace_pending *p, uint64_t id, uint32_t bucket, uint32_t *steps)
 {
 	uint32_t at;
 
-	for (at = p->bucket[bucket % BUCKETS]; at != TRACE_NONE; at = p->entry[at].next)
+	for (at = p->bucket[bucket % BUCKETS]; at != TRACE_NONE; at = p->entry[at].next) {
 		if (p->entry[at].id == id)
 			return &p->entry[at];
+		++*steps;
+	}
 	return NULL;
+}
+
+static uint32_t far_bucket(uint64_t id)
+{
+	return dump_hash(id, 0);
+}
+
+/* @p full: there is none, and the bucket takes no more */
+static struct pending *find(struct trace_pending *p, uint64_t id, uint32_t bucket, bool *full)
+{
+	uint32_t steps = 0, more = 0;
+	struct pending *e = look(p, id, bucket, &steps);
+
+	*full = steps >= NEAR;
+	return e || !p->num_far ? e : look(p, id, far_bucket(id), &more);
 }
 
 /* ---- judgement ------------------------------------------------------------------------------ */
@@ -184,6 +205,7 @@ static void drop(struct trace_pending *p, const struct pending *e)
 	while (*at != index)
 		at = &p->entry[*at].next;
 	*at = e->next;
+	p->num_far -= e->far;
 }
 
 void trace_fate_judge(struct trace *t, bool all)
@@ -204,12 +226,13 @@ void trace_fate_judge(struct trace *t, bool all)
 
 /* ---- what is seen --------------------------------------------------------------------------- */
 
-static struct pending *enter(struct trace_pending *p, uint64_t id, uint32_t bucket)
+static struct pending *enter(struct trace_pending *p, uint64_t id, uint32_t bucket, bool full)
 {
 	struct pending *e = &p->entry[p->head % TRACE_PENDING];
-	uint32_t *first = &p->bucket[bucket % BUCKETS];
+	uint32_t at = full ? far_bucket(id) : bucket, *first = &p->bucket[at % BUCKETS];
 
-	*e = (struct pending){.id = id, .next = *first, .bucket = bucket};
+	*e = (struct pending){.id = id, .next = *first, .bucket = at, .far = full};
+	p->num_far += full;
 	*first = (uint32_t)(p->head++ % TRACE_PENDING);
 	return e;
 }
@@ -234,12 +257,13 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 	uint32_t flow = (uint32_t)(f - t->flow), bucket = bucket_of(flow, v), crc = 0;
 	uint64_t id = id_of(flow, v, frame->len);
 	struct pending *e;
+	bool full;
 
 	if (!v->cut)
 		crc = weft_crc32c(WEFT_CRC32C_INIT, v->hdr, v->length);
-	e = find(t->pending, id, bucket);
+	e = find(t->pending, id, bucket, &full);
 	if (!e) {
-		e = enter(t->pending, id, bucket);
+		e = enter(t->pending, id, bucket, full);
 		e->flow = flow;
 		e->len = frame->len;
 		e->crc = crc;

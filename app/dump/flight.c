@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "dump/message.h"
+#include "dump/seed.h"
 
 #define BUCKETS (2u * FLIGHTS)
 #define PROMPT_NS 50000u /* what acknowledgements cause is sent so soon behind one */
@@ -50,12 +51,9 @@ void flight_free(struct trace_follow *fo)
 	free(fo->flight);
 }
 
-/* Sequences that follow each other are neighbours: see fate.c. */
 static uint32_t *bucket_of(const struct trace_follow *fo, uint32_t flow, uint32_t seq)
 {
-	uint64_t h = flow * 0x9e3779b97f4a7c15ull;
-
-	return &fo->flight_bucket[((uint32_t)(h >> 40) + seq) % BUCKETS];
+	return &fo->flight_bucket[dump_hash_near(flow, 0, seq) % BUCKETS];
 }
 
 static struct flight *find(const struct trace_follow *fo, uint32_t flow, uint32_t seq)

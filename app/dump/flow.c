@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dump/message.h"
+#include "dump/seed.h"
 
 #define FIRST_INTERVAL_NS 10000u
 #define ALONE_FRAMES 4096u
@@ -12,9 +13,7 @@
 
 static uint32_t slot_of(uint32_t conn, uint32_t token)
 {
-	uint64_t h = ((uint64_t)conn << 32 | token) * 0x9e3779b97f4a7c15ull;
-
-	return (uint32_t)(h >> 40) % TABLE;
+	return dump_hash((uint64_t)conn << 32 | token, 0) % TABLE;
 }
 
 uint64_t trace_address(uint32_t ip, const uint8_t mac[6])
@@ -47,7 +46,8 @@ static void pair(struct trace *t, uint32_t index)
 
 static struct trace_hello *hello_of(struct trace *t, uint32_t conn, uint32_t token)
 {
-	return &t->hello[slot_of(conn, token) % TRACE_HELLOS];
+	/* By no seed: which one is written over must not change from run to run. */
+	return &t->hello[((conn ^ token) * 0x9e3779b1u >> 16) % TRACE_HELLOS];
 }
 
 static void remember_hello(struct trace *t, const struct dump_view *v)
@@ -144,6 +144,7 @@ struct trace *trace_make(unsigned int num_files)
 
 	if (!t)
 		return NULL;
+	dump_seed_draw();
 	t->num_files = num_files;
 	t->flow = calloc(TRACE_FLOWS, sizeof(*t->flow));
 	t->table = malloc(TABLE * sizeof(*t->table));

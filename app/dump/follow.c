@@ -100,7 +100,7 @@ static struct msg *begun(struct reader *r, enum msg_kind kind, uint32_t seq, uin
 	m->seq = seq;
 	m->tag = tag;
 	m->channel = r->channel;
-	msg_name(r->t->follow, m, MSG_BY_NAME, (uint64_t)kind << 32 | seq, tag);
+	msg_name(r->t, m, MSG_BY_NAME, (uint64_t)kind << 32 | seq, tag);
 	return m;
 }
 
@@ -145,7 +145,7 @@ static void eager(struct reader *r, const struct piece *p, const struct weft_wir
 	m->total = p->len - head;
 	if (req) {
 		m->seen |= MSG_SYNC;
-		msg_name(r->t->follow, m, MSG_BY_SREQ, 0, ref_of(req));
+		msg_name(r->t, m, MSG_BY_SREQ, 0, ref_of(req));
 	}
 	add_link(r, m, LINK_BYTES, 0, p->len - head);
 }
@@ -161,7 +161,7 @@ static void frag(struct reader *r, const struct piece *p, const struct weft_wire
 	m->seen |= MSG_FRAG;
 	if (req) {
 		m->seen |= MSG_SYNC;
-		msg_name(r->t->follow, m, MSG_BY_SREQ, 0, ref_of(req));
+		msg_name(r->t, m, MSG_BY_SREQ, 0, ref_of(req));
 	}
 	add_link(r, m, LINK_BYTES, weft_get64(f->offset), p->len - head);
 }
@@ -173,7 +173,7 @@ static void rts(struct reader *r, const struct piece *p)
 
 	m->total = weft_get64(w->total);
 	m->seen |= MSG_RTS;
-	msg_name(r->t->follow, m, MSG_BY_SREQ, 0, ref_of(&w->req));
+	msg_name(r->t, m, MSG_BY_SREQ, 0, ref_of(&w->req));
 	add_link(r, m, LINK_ANNOUNCE, 0, 0);
 }
 
@@ -206,7 +206,7 @@ static void am_rts(struct reader *r, const struct piece *p)
 
 	m->total = weft_get64(a->total);
 	m->seen |= MSG_RTS;
-	msg_name(r->t->follow, m, MSG_BY_SREQ, 0, ref_of(&a->req));
+	msg_name(r->t, m, MSG_BY_SREQ, 0, ref_of(&a->req));
 	add_link(r, m, LINK_ANNOUNCE, 0, 0);
 }
 
@@ -231,7 +231,7 @@ static void pull(struct reader *r, const struct piece *p, uint16_t seen)
 		stream_join(r->t, r->back, m->flow);
 	is_answered(r, m);
 	m->seen |= seen;
-	msg_name(r->t->follow, m, MSG_BY_RREQ, 0, ref_of(&w->rreq));
+	msg_name(r->t, m, MSG_BY_RREQ, 0, ref_of(&w->rreq));
 	add_link(r, m, LINK_ANSWER, weft_get64(w->offset), (uint32_t)weft_get64(w->length));
 }
 
@@ -287,7 +287,7 @@ static void withdrawn(struct reader *r, const struct piece *p)
 	struct msg *m = begun(r, MSG_TAG, weft_get32(w->e.seq), weft_get64(w->e.tag), 0);
 
 	m->seen |= MSG_WITHDRAWN | MSG_RTS;
-	msg_name(r->t->follow, m, MSG_BY_SREQ, 0, ref_of(&w->sreq));
+	msg_name(r->t, m, MSG_BY_SREQ, 0, ref_of(&w->sreq));
 	add_link(r, m, LINK_ANNOUNCE, 0, 0);
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "dump/message.h"
+#include "dump/seed.h"
 
 #define BUCKETS (2u * MSG_OPEN)
 #define IDLE_NS 20000000u /* operations without an end of their own */
@@ -68,22 +69,10 @@ struct msg_watch *follow_watch(struct trace_follow *fo, uint64_t number)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* Sequences, the lower half of `a`, that follow each other are neighbours: see fate.c. */
+/* The lower half of `a` are sequences. */
 static uint32_t *bucket_of(const struct trace_follow *fo, enum msg_key key, uint64_t a, uint64_t b)
 {
-	uint64_t h = ((a >> 32) * 0x9e3779b97f4a7c15ull ^ b) * 0xc2b2ae3d27d4eb4full;
-
-	return &fo->bucket[key][((uint32_t)(h >> 32) + (uint32_t)a) % BUCKETS];
-}
-
-void msg_name(struct trace_follow *fo, struct msg *m, enum msg_key key, uint64_t a, uint64_t b)
-{
-	uint32_t *bucket = bucket_of(fo, key, a, b);
-
-	if (m->name[key].in)
-		return;
-	m->name[key] = (struct msg_name){.a = a, .b = b, .next = *bucket, .in = true};
-	*bucket = (uint32_t)(m - fo->msg);
+	return &fo->bucket[key][dump_hash_near(b, (uint32_t)(a >> 32), (uint32_t)a) % BUCKETS];
 }
 
 static void forget_name(struct trace_follow *fo, struct msg *m, enum msg_key key)
@@ -113,6 +102,22 @@ struct msg *msg_find(const struct trace *t, uint32_t flow, enum msg_key key, uin
 		if (has_name(&fo->msg[at], key, a, b) && stream_of(t, fo->msg[at].flow) == stream)
 			return &fo->msg[at];
 	return NULL;
+}
+
+/* Of two of a stream with one name the newer one has it: it would be found first anyway. */
+void msg_name(struct trace *t, struct msg *m, enum msg_key key, uint64_t a, uint64_t b)
+{
+	struct trace_follow *fo = t->follow;
+	uint32_t *bucket = bucket_of(fo, key, a, b);
+	struct msg *older;
+
+	if (m->name[key].in)
+		return;
+	older = msg_find(t, m->flow, key, a, b);
+	if (older)
+		forget_name(fo, older, key);
+	m->name[key] = (struct msg_name){.a = a, .b = b, .next = *bucket, .in = true};
+	*bucket = (uint32_t)(m - fo->msg);
 }
 
 struct msg *msg_find_alike(const struct trace *t, uint32_t flow, enum msg_key key, uint64_t a,

@@ -162,7 +162,7 @@ const struct msg_lane *msg_last_lane(const struct msg *m, uint64_t *by);
 
 /* dump/message.c */
 struct msg *msg_begin(struct trace *t, uint32_t flow, uint64_t time);
-void msg_name(struct trace_follow *fo, struct msg *m, enum msg_key key, uint64_t a, uint64_t b);
+void msg_name(struct trace *t, struct msg *m, enum msg_key key, uint64_t a, uint64_t b);
 /** A message of this stream that has this name. */
 struct msg *msg_find(const struct trace *t, uint32_t flow, enum msg_key key, uint64_t a,
 		     uint64_t b);
