@@ -160,6 +160,63 @@ sys.exit(bad != 0 or pids != {sys.argv[2]} or not want <= seen or helps != seen)
 PYTHON
 }
 
+# A process that says what it likes: what stands in its answers is text of a label, or part of a
+# name, and never another line, another label, or a command for a terminal.
+hostile_names_stay_labels() {
+	local folder=/var/run/dpdk/$prefix-hostile pid rc=0
+	mkdir -p "$folder" || return 1
+	python3 - "$folder/dpdk_telemetry.v2" >"$dir/hostile" <<'PYTHON' &
+import socket, sys
+LANE = b'dpdk:a\\"b\\\\c}\x1b[2J\r\xff,pid=\\"1'
+NAMES = (b'rx.frames', b'rx.frames\\"} 1\nweft_evil{pid=\\"1',
+         b'conn1/path2/\\u001b[2J\x1b[2J', b'%n%s')
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind(sys.argv[1])
+s.listen(1)
+print("ready", flush=True)
+c = s.accept()[0]
+c.send(b'{"version": "x", "pid": 1, "max_output_len": 16384}')
+while True:
+    command = c.recv(4096)
+    if not command:
+        break
+    if command == b"/weft/workers":
+        c.send(b'{"/weft/workers": ["1122334455667788 ' + LANE + b' dev\nice"]}')
+        continue
+    # Counters of the lane; of the worker, once.
+    of = LANE + b"." if b",1122334455667788,dpdk:" in command else b""
+    names = NAMES if of or command.endswith(b",ep.") else ()
+    c.send(b'{"/weft/counters": {' + b", ".join(b'"%s%s": %d' % (of, n, i + 1)
+                                                for i, n in enumerate(names)) + b"}}")
+PYTHON
+	pid=$!
+	until_said "$dir/hostile" ready && "$info" --metrics --pid $pid >"$dir/metrics" || rc=1
+	wait $pid || rc=1
+	rm -r "$folder"
+	cat -v "$dir/metrics"
+	python3 - "$dir/metrics" "$pid" <<'PYTHON' || rc=1
+import re, sys
+sample = re.compile(r'(weft_[a-zA-Z0-9_]+)\{pid="(\d+)",worker="([0-9a-f]{16})"'
+                    r'(?:,lane="((?:[^"\\\n]|\\[\\n"])*)")?(?:,conn="\d+",path="\d+")?\} [0-9.e+]+')
+lanes, bad = set(), []
+text = open(sys.argv[1], "rb").read().decode()  # UTF-8
+lines = text.split("\n")
+for line in lines[:-1]:
+    if line.startswith(("# HELP weft_", "# TYPE weft_")):
+        continue
+    match = sample.fullmatch(line)
+    if not match or match.group(2) != sys.argv[2] or match.group(1) == "weft_evil":
+        bad.append(line)
+    else:
+        lanes.add(match.group(4))
+print(bad, lanes)
+wild = [c for c in text if c != "\n" and not c.isprintable()]
+want = {None, r'dpdk:a\"b\\c}?[2J??,pid=\"1'}
+sys.exit(bool(bad or wild or lines[-1] or lanes != want))
+PYTHON
+	return $rc
+}
+
 # Each lane of the process has a line, and something comes over one of them.
 live_shows_rates() {
 	local pid
@@ -297,6 +354,7 @@ weft_info_shows_it() {
 }
 
 check "weft-info: metrics, live view, captures by command" during weft_info_shows_it
+check "weft-info --metrics: names that a hostile process has chosen" hostile_names_stay_labels
 check "the lanes of a worker are listed" during workers_are_listed
 check "its endpoints are told" during endpoints_are_told
 check "its counters go up" during counters_go_up
