@@ -7,14 +7,15 @@
  * time, medians of 15 rounds.
  *
  *	taskset -c 0 build/test/unit/hop_bench [-e ENDPOINTS,...] [-r RECEIVES] [-m MASKS]
- *		[-l LANES] [-E NAME=VALUE]... [ROUND_TRIPS]
+ *		[-l LANES] [-s] [-E NAME=VALUE]... [ROUND_TRIPS]
  *
  * Several numbers of endpoints are measured by a process each, whose rounds alternate: what else
  * the machine does meets all of them alike, and each round is compared with that of the first
  * number. So it is with several -E: a process for each, with this variable in its environment
  * (-E WEFT_RECORDER=off -E WEFT_RECORDER=1024). RECEIVES wildcard receives of MASKS different masks
- * wait at each end; no message is theirs. Under callgrind, a small number of round trips tells
- * instructions per message:
+ * wait at each end; no message is theirs. With -s a third worker has an idle lane through shared
+ * memory, whose messages may be wanted (WEFT_RECORDER_FILE=,messages). Under callgrind, a small
+ * number of round trips tells instructions per message:
  *
  *	valgrind --tool=callgrind --toggle-collect=over_one build/test/unit/hop_bench 2000
  */
@@ -22,6 +23,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,8 +60,9 @@ struct one {
 
 static struct one one[CASES];
 static unsigned int num_cases;
-static struct weft_worker *worker[2];
+static struct weft_worker *worker[3];
 static struct weft_ep **ep[2];
+static bool beside;
 static unsigned int endpoints = 1, receives, masks = 1, lanes = 1, got;
 
 static void check(int ret, const char *what)
@@ -240,6 +243,12 @@ static void open_workers(struct weft_context *ctx)
 			n += snprintf(list + n, sizeof(list) - (size_t)n, "%sdpdk:%u,mtu=9000",
 				      l > 0 ? ";" : "", 2 * l + i);
 		check(weft_worker_create(ctx, &wp, &worker[i]), "worker");
+	}
+	if (beside) {
+		struct weft_worker_params wp =
+			WEFT_INIT(struct weft_worker_params, .lanes = "shm:host");
+
+		check(weft_worker_create(ctx, &wp, &worker[2]), "worker of shared memory");
 	}
 }
 
@@ -436,8 +445,8 @@ static void options(int argc, char **argv)
 	unsigned int variables = 0;
 	int c;
 
-	while ((c = getopt(argc, argv, "e:r:m:l:E:")) != -1) {
-		unsigned int v = c == '?' ? 0 : (unsigned int)atoi(optarg);
+	while ((c = getopt(argc, argv, "e:r:m:l:sE:")) != -1) {
+		unsigned int v = optarg ? (unsigned int)atoi(optarg) : 0;
 
 		if (c == 'e')
 			words = optarg;
@@ -449,6 +458,8 @@ static void options(int argc, char **argv)
 			masks = v;
 		else if (c == 'l')
 			lanes = v;
+		else if (c == 's')
+			beside = true;
 		else
 			exit(2);
 	}
