@@ -98,8 +98,10 @@ static void works_over_ipv6(void **state)
 
 	(void)state;
 	close(fd);
-	if (ret)
+	if (ret) {
+		print_message("left out: there is no address ::1\n");
 		skip();
+	}
 	join_ends(&e, "::1");
 	part_ends(&e);
 }

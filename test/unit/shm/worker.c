@@ -322,8 +322,10 @@ static void a_child_with_lanes_of_its_own_closes_no_others_file(void **state)
 	result = status_of(pid);
 	transfer(b, ep, 8, 2);
 	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
-	if (WIFEXITED(result) && WEXITSTATUS(result) == NO_CLOSE_RANGE)
+	if (WIFEXITED(result) && WEXITSTATUS(result) == NO_CLOSE_RANGE) {
+		print_message("left out: the kernel has no close_range()\n");
 		skip();
+	}
 	assert_int_equal(result, 0);
 }
 
