@@ -27,8 +27,11 @@ static inline uint32_t max32(uint32_t a, uint32_t b)
 
 static inline uint32_t part(uint32_t of, uint64_t num, uint64_t den)
 {
-	uint64_t v = of * num / (den != 0 ? den : 1);
+	uint64_t v;
 
+	for (; num > UINT32_MAX; num /= 2) /* no product overflows */
+		den /= 2;
+	v = of * num / (den != 0 ? den : 1);
 	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
 }
 

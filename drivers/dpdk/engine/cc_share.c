@@ -95,6 +95,8 @@ static void share_begin(struct weft_cc *cc)
 	/* They have left after a ban, and the queue stays: so it is others who lose that much. */
 	d->again = d->ban_at != 0 && d->round.at - d->ban_at < 4ull * BAN_NS;
 	d->over = d->empty = d->idle = 0;
+	/* What it was says nothing of the queue when this mode ends. */
+	d->mean_queue = min32(d->mean_queue, MEAN_TARGETS * target_plain(cc));
 	d->mean_at = 0;
 	d->look_wait = 0;
 	d->share_acked = d->share_lost = 0;

@@ -306,32 +306,6 @@ static void beside_tcp_neither_starves(void **state)
 	assert_true(model_share(&m, 1, 300 * MS) > 0.3);
 }
 
-/* ms until mode share begins: of a queue that stays, told by a round trip in each @p round ns. */
-static uint64_t shares_after(uint64_t round)
-{
-	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .rtt = 10000};
-	struct weft_cc_ack a = {.acked = FRAME, .rtt = 10000, .inflight = 1 << 20, .limited = true};
-	struct weft_cc cc;
-
-	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
-	for (a.now = 1000 * MS; a.now < 1100 * MS; a.now += 10000)
-		cc.ops->on_ack(&cc, &a);
-	assert_int_equal(cc.modes, 0);
-	a.rtt = 210000;
-	for (; a.now < 1300 * MS && cc.modes == 0; a.now += round)
-		cc.ops->on_ack(&cc, &a);
-	return a.now / MS - 1100;
-}
-
-/* Windows of a small part of a frame have long rounds, and many of them a queue for so long. */
-static void few_rounds_do_not_show_that_others_keep_the_queue(void **state)
-{
-	(void)state;
-	assert_in_range(shares_after(220000), 20, 22);
-	assert_in_range(shares_after(1500000), 40, 43);
-	assert_in_range(shares_after(10000000), 110, 140);
-}
-
 static void when_tcp_has_gone_the_queue_is_short_again(void **state)
 {
 	struct model m = narrow(3);
@@ -556,7 +530,6 @@ int main(void)
 		cmocka_unit_test(who_comes_later_gets_as_much),
 		cmocka_unit_test(fixed_would_have_dropped_most),
 		cmocka_unit_test(beside_tcp_neither_starves),
-		cmocka_unit_test(few_rounds_do_not_show_that_others_keep_the_queue),
 		cmocka_unit_test(when_tcp_has_gone_the_queue_is_short_again),
 		cmocka_unit_test(timeouts_shrink_only_when_there_are_two),
 		cmocka_unit_test(a_peer_off_its_core_does_not_stop_the_sender),
