@@ -18,10 +18,10 @@
 
 /* ---- claiming ------------------------------------------------------------------------------- */
 
+static struct rte_eth_dev_owner owner; /* of all ports that are open */
+
 static int claim(struct weft_port_dev *d, bool no_owner, char *why, size_t why_len)
 {
-	static struct rte_eth_dev_owner owner;
-
 	if (!owner.id) {
 		if (rte_eth_dev_owner_new(&owner.id))
 			return weft_port_fail(-EBUSY, why, why_len, "port %u (%s) can't be claimed",
@@ -39,10 +39,11 @@ static int claim(struct weft_port_dev *d, bool no_owner, char *why, size_t why_l
 
 static void unclaim(const struct weft_port_dev *d)
 {
-	struct rte_eth_dev_owner owner;
+	struct rte_eth_dev_owner now;
 
-	if (!weft_port_is_taken(d) && rte_eth_dev_owner_get(d->port_id, &owner) == 0 &&
-	    owner.id != RTE_ETH_DEV_NO_OWNER)
+	/* With no_owner the application may have claimed it meanwhile. */
+	if (!weft_port_is_taken(d) && rte_eth_dev_owner_get(d->port_id, &now) == 0 &&
+	    now.id == owner.id)
 		rte_eth_dev_owner_unset(d->port_id, owner.id);
 }
 

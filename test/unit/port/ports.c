@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include <rte_dev.h>
+#include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
 #include "eal.h"
@@ -130,9 +131,32 @@ static void threads_open_list_and_close_ports_at_the_same_time(void **state)
 	assert_in_range(opened, THREADS * ROUNDS + 1, 2 * THREADS * ROUNDS);
 }
 
+/* With WEFT_DUMPCAP ports have no owner: the application may take one, and keeps it. */
+static void closing_leaves_others_their_port(void **state)
+{
+	const struct weft_port_opts opts = {
+		.no_extbuf = true, .rx_bufs = 64, .frame_size = 1514, .no_owner = true};
+	struct rte_eth_dev_owner app = {.name = "application"}, now;
+	struct weft_frame_port *port;
+	char why[256];
+	uint16_t id;
+
+	(void)state;
+	assert_int_equal(weft_port_ethdev_open("net_null_common", &opts, &port, why, sizeof(why)),
+			 0);
+	assert_int_equal(rte_eth_dev_get_port_by_name("net_null_common", &id), 0);
+	assert_int_equal(rte_eth_dev_owner_new(&app.id), 0);
+	assert_int_equal(rte_eth_dev_owner_set(id, &app), 0);
+	port->ops->close(port);
+	assert_int_equal(rte_eth_dev_owner_get(id, &now), 0);
+	assert_int_equal(now.id, app.id);
+	assert_int_equal(rte_eth_dev_owner_unset(id, app.id), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(closing_leaves_others_their_port),
 		cmocka_unit_test(threads_open_list_and_close_ports_at_the_same_time),
 	};
 	char name[32];
