@@ -131,9 +131,11 @@ wrapped() {
 	cat "$dir/mpi.err"
 	grep -q "can't be loaded: there is no libweft.so.0: " "$dir/mpi.err" || return 1
 	cp "$public/libweft.so.0" "$libs/.."
-	"${run[@]}" -n 4 "$public/mpi_ranks" coll >"$dir/mpi.out" 2>"$dir/mpi.err" || rc=1
+	LINES_OF=$'one\nFI_NOBODY=two' "${run[@]}" -n 4 "$public/mpi_ranks" coll >"$dir/mpi.out" \
+		2>"$dir/mpi.err" || rc=1
 	cat "$dir/mpi.err"
 	grep -q "^coll: 4 ranks, 0 errors$" "$dir/mpi.out" || return 1
+	! grep -q FI_NOBODY "$dir/mpi.err" || return 1
 	FI_WEFT_PROGRESS=often "${run[@]}" -n 2 "$public/mpi_ranks" coll >"$dir/mpi.out" \
 		2>"$dir/mpi.err" && rc=1
 	cat "$dir/mpi.err"
