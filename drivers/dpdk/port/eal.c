@@ -412,19 +412,19 @@ static int run(const struct command *c, int count, char *const *words, char *why
 /* A secondary process's EAL (dpdk-dumpcap) would not find another folder. */
 static void choose_folder(struct command *c, char *own, size_t size, int count, char *const *words)
 {
+	enum weft_eal_folder which;
+	const char *base;
+
 	if (has_long(count, words, "no-telemetry") || has_long(count, words, "proc-type"))
 		return;
-	switch (weft_eal_folder_now(own, size)) {
-	case WEFT_EAL_FOLDER_ITS:
-		weft_eal_dead_remove(weft_eal_folder_base());
-		break;
-	case WEFT_EAL_FOLDER_OWN:
-		c->folder = own;
-		weft_eal_dead_remove(own);
-		break;
-	case WEFT_EAL_FOLDER_NONE:
+	which = weft_eal_folder_now(own, size, &base);
+	if (which == WEFT_EAL_FOLDER_NONE) {
 		add(c, "--no-telemetry");
+		return;
 	}
+	if (which == WEFT_EAL_FOLDER_OWN)
+		c->folder = own;
+	weft_eal_dead_remove(base);
 }
 
 static int start(int count, char *const *words, bool dumpcap, char *note, size_t note_len,

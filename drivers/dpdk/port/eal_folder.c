@@ -57,19 +57,15 @@ enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const 
 	return is_usable(own) ? WEFT_EAL_FOLDER_OWN : WEFT_EAL_FOLDER_NONE;
 }
 
-const char *weft_eal_folder_base(void)
+enum weft_eal_folder weft_eal_folder_now(char *own, size_t size, const char **base)
 {
-	const char *runtime = getenv(WEFT_EAL_FOLDER_VARIABLE);
-
-	if (getuid() == 0)
-		return "/var/run";
-	return runtime ? runtime : "/tmp";
-}
-
-enum weft_eal_folder weft_eal_folder_now(char *own, size_t size)
-{
+	static const char tmp[] = "/tmp";
 	uid_t uid = getuid();
+	const char *runtime = uid == 0 ? "/var/run" : getenv(WEFT_EAL_FOLDER_VARIABLE);
+	enum weft_eal_folder which = weft_eal_folder_find(uid, runtime, tmp, own, size);
 
-	return weft_eal_folder_find(uid, uid == 0 ? "/var/run" : getenv(WEFT_EAL_FOLDER_VARIABLE),
-				    "/tmp", own, size);
+	*base = runtime ? runtime : tmp;
+	if (which == WEFT_EAL_FOLDER_OWN)
+		*base = own;
+	return which;
 }

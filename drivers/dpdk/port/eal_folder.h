@@ -30,10 +30,12 @@ enum weft_eal_folder {
  */
 enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const char *tmp,
 					  char *own, size_t size);
-/** What the EAL of this process would choose, without /dpdk. */
-const char *weft_eal_folder_base(void);
 
-/** The same as weft_eal_folder_find() for this process. */
-enum weft_eal_folder weft_eal_folder_now(char *own, size_t size);
+/**
+ * The same for this process.
+ *
+ * @param[out] base  of BASE/dpdk, where its sockets will be; @p own, the environment's, or static
+ */
+enum weft_eal_folder weft_eal_folder_now(char *own, size_t size, const char **base);
 
 #endif /* WEFT_EAL_FOLDER_H */
