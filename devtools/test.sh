@@ -58,6 +58,8 @@ check_symbols() {
 
 check_style() { "$weft_root/devtools/check-style.py"; }
 
+check_words() { "$weft_root/devtools/check-words.py"; }
+
 # Other versions of clang-format break lines elsewhere: Debian 12's has the word.
 check_format() {
 	command -v clang-format >/dev/null || { echo "clang-format is not installed"; return 77; }
@@ -209,6 +211,7 @@ checks() {
 	local example
 	check "exported symbols are those of the headers and of libweft.abi" check_symbols
 	check "one dialect, 100 columns, and every file names its licence" check_style
+	check "no more words to be replaced than devtools/words.limit" check_words
 	check "every source file is formatted by .clang-format" check_format
 	check "includes and calls run down the layers" check_layers
 	check "what is external is used" check_unused
