@@ -13,6 +13,7 @@
 - files and functions that comments of C name are there
 - the first comment of a folder's header is its map: each .c file of the folder stands in the left
   column of an indented list there, as FILE.c, FOLDER/FILE.c or FILE
+- threads of the product are started by lib/base/thread.c alone
 - nothing that is left to be done
 
 devtools/style.exceptions has what is let through; it is empty.
@@ -44,6 +45,8 @@ UNBOUNDED = re.compile(r'\b(strcpy|strcat|sprintf|vsprintf|gets|strtok|alloca|at
 TYPEDEF_OF_STRUCT = re.compile(r'^typedef (struct|union|enum)\b[^;(]*[{;]')
 # Integers in the byte order of the wire are structs that are passed as integers are.
 TYPEDEFS = ('lib/core/wire_types.h',)
+# Where the product's threads are started.
+THREADS = 'lib/base/thread.c'
 # Files of the kernel that comments name, and of an installation.
 OTHERS = ('include/linux/sched.h', 'mm/userfaultfd.c', 'weft/lane.h')
 # By the system, and in the table of drivers.
@@ -136,6 +139,8 @@ def check_c(path, text):
         m = UNBOUNDED.search(line)
         if m and product:
             yield 'unbounded %s' % path, at + '%s() knows no bound' % m.group(1)
+        if product and 'pthread_create(' in line and path != THREADS:
+            yield 'thread %s' % path, at + 'threads are started by weft_thread_start()'
         m = re.match(r'extern .*?(\w+)(?:\[\w*\])?(?: __attribute__.*|\(.*)?;', line)
         if m and product and path.endswith('.c') and m.group(1) not in DECLARED:
             yield 'extern %s' % path, at + 'a header declares %s' % m.group(1)

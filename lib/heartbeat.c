@@ -3,10 +3,10 @@
 #include "heartbeat.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <time.h>
 
+#include "base/thread.h"
 #include "core/config.h"
 #include "core/context.h"
 #include "core/worker.h"
@@ -73,21 +73,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* The program's signals are not for it. */
-static int start(void)
-{
-	sigset_t all, old;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, NULL, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (rc == 0)
-		pthread_setname_np(thread, "weft-heartbeat");
-	return -rc;
-}
-
 static void init_changed(void)
 {
 	pthread_condattr_t attr;
@@ -112,7 +97,7 @@ int weft_heartbeat_add(struct weft_worker *w)
 	pthread_cond_signal(&changed);
 	pthread_mutex_unlock(&lock);
 	if (first)
-		rc = start();
+		rc = weft_thread_start("weft-heartbeat", run, NULL, NULL, &thread);
 	if (rc != 0)
 		LIST_REMOVE(w, heartbeat); /* nobody else is there */
 	w->beats = rc == 0;

@@ -3,11 +3,11 @@
 #include "provider/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
 
+#include "base/thread.h"
 #include "provider/process.h"
 #include "provider/provider.h"
 #include "provider/wait.h"
@@ -72,21 +72,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int start(void)
-{
-	sigset_t all, old;
-	int rc;
-
-	/* The program's signals are not for it. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, NULL, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (rc == 0)
-		pthread_setname_np(thread, "weft-progress");
-	return -rc;
-}
-
 /* @return 0, or a negative error: it does not run */
 static int first_user(unsigned int interval_us)
 {
@@ -97,7 +82,7 @@ static int first_user(unsigned int interval_us)
 	atomic_store(&stop, false);
 	rc = wfi_wait_open(&idle);
 	if (rc == 0) {
-		rc = start();
+		rc = weft_thread_start("weft-progress", run, NULL, NULL, &thread);
 		if (rc < 0)
 			wfi_wait_close(&idle);
 	}

@@ -9,13 +9,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "common/cli.h"
 
 /* One of the two. The pipe hands it over whole: it is shorter than PIPE_BUF. */
@@ -47,22 +47,16 @@ static void *closer(void *arg)
 
 int sw_close_start(void)
 {
-	sigset_t all, old;
-	pthread_t thread;
 	int ret;
 
 	if (pipe2(queue, O_CLOEXEC) || fcntl(queue[1], F_SETFL, O_NONBLOCK)) {
 		cli_error("a pipe can't be had: %s", strerror(errno));
 		return APP_FAIL;
 	}
-	/* Signals that end the program are for the thread that forwards. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &old);
-	ret = pthread_create(&thread, NULL, closer, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ret = weft_thread_start("weft-sw-close", closer, NULL, NULL, NULL);
 	if (ret == 0)
 		return APP_OK;
-	cli_error("a thread can't be started: %s", strerror(ret));
+	cli_error("a thread can't be started: %s", strerror(-ret));
 	return APP_FAIL;
 }
 

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "common/cli.h"
 
 #define PATIENCE_NS 20000000
@@ -45,20 +46,14 @@ static void *watch(void *arg)
 int sw_wake_start(void)
 {
 	struct sigaction sa = {.sa_handler = interrupted}; /* without SA_RESTART */
-	sigset_t all, old;
-	pthread_t thread;
 	int ret;
 
 	forwarder = pthread_self();
 	sigaction(SIGUSR2, &sa, NULL);
-	/* Signals that end the program are for the thread that forwards. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &old);
-	ret = pthread_create(&thread, NULL, watch, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ret = weft_thread_start("weft-sw-watch", watch, NULL, NULL, NULL);
 	if (ret == 0)
 		return APP_OK;
-	cli_error("a thread can't be started: %s", strerror(ret));
+	cli_error("a thread can't be started: %s", strerror(-ret));
 	return APP_FAIL;
 }
 

@@ -10,12 +10,10 @@
  */
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "roce_dev.h"
-
-#define STACK (256u << 10)
 
 static bool may_run(const struct roce_dev *dev, const struct roce_job *job)
 {
@@ -84,29 +82,15 @@ static void *job_thread(void *arg)
 	return NULL;
 }
 
-/*
- * Without signals: they are for the application's threads. With a small stack, since memory may be
- * locked as a whole (mlockall()). Holds the device's lock.
- */
+/* The device's lock is held. */
 static int start_thread(struct roce_dev *dev)
 {
 	pthread_t *thread = &dev->threads[dev->num_threads];
-	pthread_attr_t attr;
-	sigset_t all, old;
-	int err;
+	int rc = weft_thread_start("weft-roce", job_thread, dev, NULL, thread);
 
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(thread, &attr, job_thread, dev);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	if (err == 0) {
+	if (rc == 0)
 		dev->num_threads++;
-		pthread_setname_np(*thread, "weft-roce");
-	}
-	return -err;
+	return rc;
 }
 
 int roce_job_start(struct roce_dev *dev, struct roce_job *job)

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
+#include "base/thread.h"
 #include "mem/cache_watch.h"
 
 /*
@@ -106,21 +106,6 @@ static void *monitor(void *arg)
 	return NULL;
 }
 
-/* A thread that runs none of the program's signal handlers. */
-static int start_thread(struct weft_regcache_watch *w)
-{
-	sigset_t all, old;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&w->thread, NULL, monitor, w);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (rc == 0)
-		pthread_setname_np(w->thread, "weft-regcache");
-	return -rc;
-}
-
 static void close_all(struct weft_regcache_watch *w)
 {
 	close_uffd(w);
@@ -153,7 +138,7 @@ static int watch_start(struct weft_regcache_watch *w, char *why, size_t why_len)
 			 strerror(rc < 0 ? -rc : EAGAIN));
 		return rc < 0 ? rc : -EOPNOTSUPP;
 	}
-	return start_thread(w);
+	return weft_thread_start("weft-regcache", monitor, w, NULL, &w->thread);
 }
 
 int weft_regcache_watch_start(struct weft_regcache_watch *w, size_t page_size, char *why,

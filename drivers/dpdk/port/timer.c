@@ -9,13 +9,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include <rte_lcore.h>
 #include <rte_timer.h>
 
+#include "base/thread.h"
 #include "port/priv.h"
 
 /* Drivers of DPDK 22.11 to 24.11 that use rte_timer for a port's health. */
@@ -86,20 +86,10 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Signals are for the application's threads. */
 static int make_thread(void)
 {
-	sigset_t all, before;
-	int rc;
-
 	timers.known = timers.lcore = timers.starting = false;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&timers.thread, NULL, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc == 0)
-		pthread_setname_np(timers.thread, "weft-nic-timers");
-	return -rc;
+	return weft_thread_start("weft-nic-timers", run, NULL, NULL, &timers.thread);
 }
 
 int weft_port_timers_start(struct weft_port_dev *d)
