@@ -34,21 +34,6 @@ new=
 run=
 child=
 
-# mirror: the first source of apt for Debian itself, if it has one; debootstrap's own choice
-# otherwise.
-mirror() {
-	if [ -n "${WEFT_FRESH_MIRROR:-}" ]; then
-		printf '%s\n' "$WEFT_FRESH_MIRROR"
-		return
-	fi
-	# A path of .../debian/ is the archive; security updates and others' packages have other
-	# paths.
-	# shellcheck disable=SC2016
-	apt-get indextargets --no-release-info --format '$(REPO_URI)' 'Created-By: Packages' \
-		2>/dev/null |
-		grep -m 1 '^[a-z]*://.*/debian/*$' || true
-}
-
 # make_base SUITE: $cache/base/SUITE, once.
 make_base() {
 	local suite=$1 base=$cache/base/$1 log=$cache/$1.log source
@@ -59,7 +44,7 @@ make_base() {
 	if [ ! -d "$base" ]; then
 		weft_say "$suite: the base system, by debootstrap"
 		rm -rf "$base.new"
-		source=$(mirror)
+		source=$(weft_mirror)
 		# shellcheck disable=SC2086 # an empty one is debootstrap's own
 		if ! timeout "$limit" debootstrap --variant=minbase "$suite" "$base.new" $source \
 			>"$log" 2>&1 </dev/null 8>&-; then

@@ -108,6 +108,21 @@ weft_apt() {
 		-o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$action" "$@" </dev/null
 }
 
+# weft_mirror: the mirror that this machine's apt uses for Debian itself; nothing where there is
+# none. WEFT_FRESH_MIRROR names another one.
+weft_mirror() {
+	if [ -n "${WEFT_FRESH_MIRROR:-}" ]; then
+		printf '%s\n' "$WEFT_FRESH_MIRROR"
+		return
+	fi
+	# A path of .../debian/ is the archive; security updates and others' packages have other
+	# paths.
+	# shellcheck disable=SC2016
+	apt-get indextargets --no-release-info --format '$(REPO_URI)' 'Created-By: Packages' \
+		2>/dev/null |
+		grep -m 1 '^[a-z]*://.*/debian/*$' || true
+}
+
 # weft_hugepages [PAGES]: reserves 2 MiB pages when they can be had; sets weft_memory to the EAL
 # arguments for memory and says which. Either way nothing is shared between processes and nothing
 # stays behind in the file system.

@@ -78,6 +78,8 @@ check_headers() { "$weft_root/devtools/check-headers.py" --build "$weft_build"; 
 
 check_behaviours() { python3 "$weft_root/devtools/check-behaviours.py"; }
 
+check_libfabric() { "$weft_root/devtools/check-libfabric.sh" "$weft_build/libfabric"; }
+
 check_doxygen() {
 	command -v doxygen >/dev/null || { echo "doxygen is not installed"; return 77; }
 	ninja -C "$weft_build" doc/api.stamp
@@ -217,6 +219,7 @@ checks() {
 	check "what is external is used" check_unused
 	check "every header compiles alone" check_headers
 	check "every behaviour has the tests that doc/behaviours.md names" check_behaviours
+	check "the provider compiles against libfabric 1.17 and 2.x" check_libfabric
 	check "manual pages without a warning" check_man
 	check "install" check_install
 	for example in hello rma; do

@@ -28,7 +28,7 @@ static const char *tx_lacks(const struct fi_tx_attr *a)
 		return "tx_attr->caps";
 	if (!NO_MORE_BITS(a->op_flags, WFI_TX_OP_FLAGS))
 		return "tx_attr->op_flags";
-	if (!NO_MORE_BITS(a->msg_order, WFI_ORDER) || a->comp_order != FI_ORDER_NONE)
+	if (!NO_MORE_BITS(a->msg_order, WFI_ORDER) || a->comp_order != WFI_COMP_ORDER)
 		return "tx_attr->msg_order or comp_order";
 	if (!AT_MOST(a->inject_size, WFI_INJECT_SIZE))
 		return "tx_attr->inject_size";
@@ -46,7 +46,7 @@ static const char *rx_lacks(const struct fi_rx_attr *a)
 		return "rx_attr->caps";
 	if (!NO_MORE_BITS(a->op_flags, WFI_RX_OP_FLAGS))
 		return "rx_attr->op_flags";
-	if (!NO_MORE_BITS(a->msg_order, WFI_ORDER) || a->comp_order != FI_ORDER_NONE)
+	if (!NO_MORE_BITS(a->msg_order, WFI_ORDER) || a->comp_order != WFI_COMP_ORDER)
 		return "rx_attr->msg_order or comp_order";
 	if (!AT_MOST(a->size, WFI_QUEUE_SIZE) || !AT_MOST(a->iov_limit, WFI_IOV_MAX))
 		return "rx_attr->size or iov_limit";
@@ -181,7 +181,7 @@ static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *asked, uint64
 	 */
 	a->op_flags = asked && asked->op_flags ? asked->op_flags : FI_INJECT_COMPLETE;
 	a->msg_order = WFI_ORDER;
-	a->comp_order = FI_ORDER_NONE;
+	a->comp_order = WFI_COMP_ORDER;
 	a->inject_size = WFI_INJECT_SIZE;
 	a->size = asked && asked->size ? asked->size : WFI_QUEUE_SIZE;
 	a->iov_limit = WFI_IOV_MAX;
@@ -193,7 +193,7 @@ static void fill_rx(struct fi_rx_attr *a, const struct fi_rx_attr *asked, uint64
 	a->caps = caps & ~(uint64_t)(FI_SEND | FI_READ | FI_WRITE | WFI_CAPS_DOMAIN);
 	a->op_flags = asked ? asked->op_flags : 0;
 	a->msg_order = WFI_ORDER;
-	a->comp_order = FI_ORDER_NONE;
+	a->comp_order = WFI_COMP_ORDER;
 	a->size = asked && asked->size ? asked->size : WFI_QUEUE_SIZE;
 	a->iov_limit = WFI_IOV_MAX;
 }

@@ -32,6 +32,8 @@
 
 /* Messages from one endpoint to another match in the order of their sends; no other promise. */
 #define WFI_ORDER FI_ORDER_SAS
+/* Completions come in any order: 1.x calls it FI_ORDER_NONE, which is deprecated in 2.x. */
+#define WFI_COMP_ORDER 0
 
 /* In a process. */
 #define WFI_ENDPOINTS 256
@@ -42,7 +44,8 @@
 #define WFI_QUEUE_SIZE 65536
 /* Every bit of a tag can be matched. */
 #define WFI_TAG_FORMAT 0xaaaaaaaaaaaaaaaaull
-#define WFI_PROTOCOL (FI_PROV_SPECIFIC | 0x57454654u)
+/* Protocols of providers have the highest bit, for which 2.x has no name. */
+#define WFI_PROTOCOL ((1u << 31) | 0x57454654u)
 #define WFI_PROTOCOL_VERSION 1
 
 int wfi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,

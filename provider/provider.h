@@ -39,6 +39,8 @@
 #ifndef WFI_PROVIDER_H
 #define WFI_PROVIDER_H
 
+#include <stddef.h>
+
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -50,6 +52,11 @@
 #include <rdma/providers/fi_prov.h>
 
 #define WFI_NAME "weft"
+
+/* Headers of libfabric 1.x define it, those of 2.x do not. */
+#ifndef container_of
+#define container_of(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
+#endif
 
 /** Most pieces of a buffer, in sends and receives. */
 #define WFI_IOV_MAX 4
