@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Unknown senders, impostors and neighbours with somebody else's address: connections that are
- * there go on, and new ones are made (doc/wire.md, "Who is believed").
+ * there go on, and new ones are made (doc/wire.md, "Identity and trust").
  */
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who is believed (doc/wire.md): what a peer claims in wire-up messages counts only as far as it
+ * Identity and trust (doc/wire.md): what a peer claims in wire-up messages counts only as far as it
  * has shown it.
  */
 
