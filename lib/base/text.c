@@ -2,8 +2,10 @@
 
 #include "base/text.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A character's bytes, from its first one; 0 = no first byte of UTF-8 */
@@ -65,4 +67,23 @@ void weft_text_copy(char *dst, size_t size, const void *src, size_t length)
 	memcpy(dst, src, length);
 	dst[length] = '\0';
 	weft_text_printable(dst, length);
+}
+
+void weft_reason_set(struct weft_reason *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(r->text, sizeof(r->text), fmt, ap);
+	va_end(ap);
+}
+
+void weft_reason_add(struct weft_reason *r, const char *fmt, ...)
+{
+	size_t used = strlen(r->text);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(r->text + used, sizeof(r->text) - used, fmt, ap);
+	va_end(ap);
 }

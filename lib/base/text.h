@@ -23,4 +23,18 @@ void weft_text_printable(char *text, size_t length);
  */
 void weft_text_copy(char *dst, size_t size, const void *src, size_t length);
 
+/**
+ * Why a connection or an interface failed, for the log and the error callback. Assigning it copies
+ * it as a whole: there is no length to get wrong. A text that is longer is cut, and terminated.
+ */
+struct weft_reason {
+	char text[384];
+};
+
+void weft_reason_set(struct weft_reason *r, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/** Append. */
+void weft_reason_add(struct weft_reason *r, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
 #endif /* WEFT_TEXT_H */

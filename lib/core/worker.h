@@ -16,6 +16,7 @@
 #include "base/counters.h"
 #include "base/log.h"
 #include "base/siphash.h"
+#include "base/text.h"
 #include "core/context.h"
 #include "lane.h"
 #include "weft.h"
@@ -88,7 +89,7 @@ struct weft_worker {
 	uint32_t next_generation;
 	bool destroying; /* only teardown goes on: nothing is delivered or accepted */
 	struct weft_iface_link links[WEFT_MAX_IFACES]; /* of ifaces[] */
-	char missing[384]; /* interfaces that could not be opened, and why */
+	struct weft_reason missing; /* interfaces that could not be opened, and why */
 	struct weft_conns *conns;
 	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
 			  const char *remote_name, void *arg);

@@ -278,8 +278,9 @@ static int create_remote(struct weft_worker *w, const struct weft_address *remot
 	rc = weft_wireup_start(ep, remote, learn);
 	if (rc < 0) {
 		weft_log_ep(ep, WEFT_LOG_ERROR, "cannot connect to %s: %s", remote->name,
-			    ep->wireup && ep->wireup->reason[0] != '\0' ? ep->wireup->reason
-									: weft_strerror(rc));
+			    ep->wireup && ep->wireup->reason.text[0] != '\0'
+				    ? ep->wireup->reason.text
+				    : weft_strerror(rc));
 		weft_ep_retire(ep, rc);
 		return rc;
 	}

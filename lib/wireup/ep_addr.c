@@ -66,9 +66,9 @@ static int create(struct weft_ep *ep, unsigned int n)
 		weft_lane_bind(ep, n, lane_ep);
 		return 0;
 	}
-	snprintf(wu->reason, sizeof(wu->reason), "%s: no endpoint for a lane: %s", iface->name,
-		 weft_strerror(rc));
-	weft_log_ep(ep, WEFT_LOG_WARN, "lane %u is left out: %s", n, wu->reason);
+	weft_reason_set(&wu->reason, "%s: no endpoint for a lane: %s", iface->name,
+			weft_strerror(rc));
+	weft_log_ep(ep, WEFT_LOG_WARN, "lane %u is left out: %s", n, wu->reason.text);
 	wu->map[n].max_frag = 0;
 	return rc;
 }
@@ -163,10 +163,10 @@ int weft_links_connect(struct weft_ep *ep, const struct weft_wireup_msg *m, bool
 		if (rc == 0)
 			continue;
 		if (i == 0) {
-			snprintf(wu->reason, sizeof(wu->reason), "%s: lane 0: %s",
-				 ep->lanes[0].lane_ep->iface->name,
-				 rc == -EPROTO ? "the peer gave no usable endpoint address"
-					       : weft_strerror(rc));
+			weft_reason_set(&wu->reason, "%s: lane 0: %s",
+					ep->lanes[0].lane_ep->iface->name,
+					rc == -EPROTO ? "the peer gave no usable endpoint address"
+						      : weft_strerror(rc));
 			return rc;
 		}
 		weft_lane_leave_out(ep, i,

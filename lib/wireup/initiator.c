@@ -98,14 +98,13 @@ static int open_pair(struct weft_ep *ep)
 	rc = iface->ops->ep_connect(iface, remote->addr, remote->addr_len, ep, &wu->boot);
 	if (rc < 0) {
 		wu->boot = NULL;
-		snprintf(wu->reason, sizeof(wu->reason), "%s to %s: %s", iface->name, words,
-			 weft_strerror(rc));
+		weft_reason_set(&wu->reason, "%s to %s: %s", iface->name, words, weft_strerror(rc));
 		return rc;
 	}
 	wu->control = iface->attr.features & WEFT_LANE_F_CONTROL;
 	wu->boot->index = wu->control ? WEFT_NO_LANE : 0;
-	if (wu->reason[0] == '\0')
-		snprintf(wu->reason, sizeof(wu->reason), "%s to %s: no answer", iface->name, words);
+	if (wu->reason.text[0] == '\0')
+		weft_reason_set(&wu->reason, "%s to %s: no answer", iface->name, words);
 	weft_log_ep(ep, WEFT_LOG_DEBUG, "connecting %s to %s", iface->name, words);
 	weft_ep_timer_at(ep, wu->pair_deadline);
 	return 0;
@@ -124,7 +123,7 @@ static int try_pairs(struct weft_ep *ep)
 		for (; wu->pair < wu->num_pairs; wu->pair++) {
 			if (open_pair(ep) == 0)
 				return 0;
-			weft_log_ep(ep, WEFT_LOG_INFO, "%s", wu->reason);
+			weft_log_ep(ep, WEFT_LOG_INFO, "%s", wu->reason.text);
 			wu->pair_down[wu->pair] = true;
 		}
 		for (i = 0, down = 0; i < wu->num_pairs; i++)
@@ -141,21 +140,19 @@ static int try_pairs(struct weft_ep *ep)
 static void next_pair(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
-	char reason[256];
 	int rc;
 
 	wu->pair++;
 	rc = try_pairs(ep);
-	if (rc < 0) {
-		memcpy(reason, wu->reason, sizeof(reason));
-		if (wu->num_pairs == 1)
-			weft_ep_fail(ep, rc, "no connection to %s: %s", ep->remote_name, reason);
-		else
-			weft_ep_fail(ep, rc,
-				     "no connection to %s over any of %u pairs of interfaces; "
-				     "the last one: %s",
-				     ep->remote_name, wu->num_pairs, reason);
-	}
+	if (rc == 0)
+		return;
+	if (wu->num_pairs == 1)
+		weft_ep_fail(ep, rc, "no connection to %s: %s", ep->remote_name, wu->reason.text);
+	else
+		weft_ep_fail(ep, rc,
+			     "no connection to %s over any of %u pairs of interfaces; the last "
+			     "one: %s",
+			     ep->remote_name, wu->num_pairs, wu->reason.text);
 }
 
 int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote, bool learn)

@@ -166,7 +166,7 @@ void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bo
 		    text);
 	snprintf(ep->lane_info[n].why, sizeof(ep->lane_info[n].why), "%.*s",
 		 (int)sizeof(ep->lane_info[n].why) - 1, text);
-	snprintf(wu->reason, sizeof(wu->reason), "%s", text);
+	weft_reason_set(&wu->reason, "%s", text);
 	wu->map[n].max_frag = 0;
 	wu->attach[n] = tell ? WEFT_ATTACH_DROP : WEFT_ATTACH_NONE;
 	if (lane_ep) {

@@ -11,7 +11,6 @@
  */
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,16 +25,6 @@ static bool is_rail(const struct weft_lane_iface *iface)
 {
 	return !(iface->attr.features &
 		 (WEFT_LANE_F_LOOPBACK | WEFT_LANE_F_CONTROL | WEFT_LANE_F_HOST));
-}
-
-__attribute__((format(printf, 3, 4))) static void add(char *buf, size_t size, const char *fmt, ...)
-{
-	size_t at = strlen(buf);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(buf + at, size - at, fmt, ap);
-	va_end(ap);
 }
 
 /* ------------------------------------------------------------------ interfaces */
@@ -105,8 +94,7 @@ void weft_rails_changed(struct weft_worker *w, const struct weft_lane_iface *ifa
 
 void weft_rails_missing(struct weft_worker *w, const char *name, const char *why)
 {
-	add(w->missing, sizeof(w->missing), "%s%s: %s", w->missing[0] != '\0' ? "; " : "", name,
-	    why);
+	weft_reason_add(&w->missing, "%s%s: %s", w->missing.text[0] != '\0' ? "; " : "", name, why);
 }
 
 int weft_rails_opened(struct weft_worker *w, bool wants_rails)
@@ -123,8 +111,8 @@ int weft_rails_opened(struct weft_worker *w, bool wants_rails)
 	if (n >= least || (n == 0 && (least == 1 || !wants_rails)))
 		return 0;
 	weft_error("this worker has %u lane%s, WEFT_MIN_LANES wants %u%s%s", n, n == 1 ? "" : "s",
-		   least, w->missing[0] != '\0' ? "; " : ": no other port or device was found",
-		   w->missing);
+		   least, w->missing.text[0] != '\0' ? "; " : ": no other port or device was found",
+		   w->missing.text);
 	return -ENODEV;
 }
 
@@ -174,7 +162,7 @@ static bool has_lane(const struct weft_ep *ep, unsigned int index)
 }
 
 /* All interfaces without a lane; once each by a line of its own. */
-static void log_unused(struct weft_ep *ep, char *all, size_t size)
+static void log_unused(struct weft_ep *ep, struct weft_reason *all)
 {
 	const struct weft_wireup *wu = ep->wireup;
 	struct weft_worker *w = ep->worker;
@@ -183,13 +171,14 @@ static void log_unused(struct weft_ep *ep, char *all, size_t size)
 	unsigned int l, index;
 	char why[256];
 
-	all[0] = '\0';
+	all->text[0] = '\0';
 	for (l = 0; l < wu->select.num_local; l++) {
 		index = wu->local[l].index;
 		if (!is_rail(w->ifaces[index]) || has_lane(ep, index))
 			continue;
 		why_unused(ep, l, why, sizeof(why));
-		add(all, size, "%s%s: %s", all[0] != '\0' ? "; " : "", w->ifaces[index]->name, why);
+		weft_reason_add(all, "%s%s: %s", all->text[0] != '\0' ? "; " : "",
+				w->ifaces[index]->name, why);
 		link = &w->links[index];
 		/* What was left out has had its line; with many peers one is enough. */
 		level = link->unused_told || strncmp(why, "left out", 8) == 0 ? WEFT_LOG_INFO
@@ -247,6 +236,6 @@ bool weft_rails_settled(struct weft_ep *ep)
 	for (i = 0; i < ep->num_lanes; i++)
 		if (ep->lanes[i].up)
 			log_smaller(ep, i);
-	log_unused(ep, wu->reason, sizeof(wu->reason));
+	log_unused(ep, &wu->reason);
 	return n >= least;
 }

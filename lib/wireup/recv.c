@@ -54,7 +54,7 @@ static bool wait_for_room(struct weft_ep *ep, const char *text)
 	if (!wu->initiator || wu->step != WEFT_STEP_REQUESTED || ep->worker->now >= wu->deadline)
 		return false;
 	wu->busy = true;
-	snprintf(wu->reason, sizeof(wu->reason), "%s", text);
+	weft_reason_set(&wu->reason, "%s", text);
 	return true;
 }
 
@@ -339,8 +339,7 @@ static void note_reason(struct weft_wireup *wu, const char *iface, const char *t
 {
 	bool named = strncmp(text, iface, strlen(iface)) == 0;
 
-	snprintf(wu->reason, sizeof(wu->reason), "%s%s%s", named ? "" : iface, named ? "" : ": ",
-		 text);
+	weft_reason_set(&wu->reason, "%s%s%s", named ? "" : iface, named ? "" : ": ", text);
 }
 
 /*
@@ -386,7 +385,7 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bo
 	if (wu->step != WEFT_STEP_ESTABLISHED && (lane_ep == wu->boot || n == 0)) {
 		note_reason(wu, lane_ep->iface->name,
 			    gone && text[0] == '\0' ? "the peer closed the connection" : text);
-		weft_log_ep(ep, WEFT_LOG_INFO, "%s", wu->reason);
+		weft_log_ep(ep, WEFT_LOG_INFO, "%s", wu->reason.text);
 		wu->closed = has_closed(lane_ep, gone, status);
 		if (wu->initiator)
 			weft_wireup_boot_failed(ep, true);

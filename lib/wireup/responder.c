@@ -93,7 +93,8 @@ static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct 
 	if (rc == 0 && !wu->leader)
 		rc = weft_links_connect(ep, m, false);
 	if (rc < 0)
-		weft_ep_fail(ep, rc, "%s cannot be connected: %s", ep->remote_name, wu->reason);
+		weft_ep_fail(ep, rc, "%s cannot be connected: %s", ep->remote_name,
+			     wu->reason.text);
 	return rc;
 }
 

@@ -288,7 +288,7 @@ static bool take_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	}
 	if (weft_links_connect(ep, m, true) < 0) {
 		weft_ep_fail(ep, -EHOSTUNREACH, "%s cannot be connected: %s", ep->remote_name,
-			     wu->reason);
+			     wu->reason.text);
 		return false;
 	}
 	return true;
@@ -326,24 +326,24 @@ void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
  * The lane has the same limit and better words, but its clock may be behind ours: it does not count
  * the time in which nobody polled. So it is asked.
  */
-static void what_is_missing(const struct weft_wireup *wu, char *text, size_t size)
+static void what_is_missing(const struct weft_wireup *wu, struct weft_reason *why)
 {
 	const struct weft_lane_ep *boot = wu->step == WEFT_STEP_BOOT ? wu->boot : NULL;
 
-	text[0] = '\0';
+	why->text[0] = '\0';
 	if (boot && boot->ops->ep_waits_for)
-		boot->ops->ep_waits_for(boot, text, size);
-	if (text[0] == '\0')
-		snprintf(text, size, "%s", wu->reason);
+		boot->ops->ep_waits_for(boot, why->text, sizeof(why->text));
+	if (why->text[0] == '\0')
+		*why = wu->reason;
 }
 
 static void timed_out(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 	double s = (double)weft_connect_timeout(ep->worker) * 1e-9;
-	char reason[384];
+	struct weft_reason reason;
 
-	what_is_missing(wu, reason, sizeof(reason));
+	what_is_missing(wu, &reason);
 	if (!wu->initiator && !ep->owned)
 		weft_ep_retire(ep, -ETIMEDOUT);
 	else if (!wu->initiator)
@@ -355,7 +355,7 @@ static void timed_out(struct weft_ep *ep)
 			     ep->remote_name, ep->lanes[0].lane_ep->iface->name, s);
 	else if (wu->step == WEFT_STEP_REQUESTED && wu->busy)
 		weft_ep_fail(ep, -EUSERS, "%s refused for %g s: %s", ep->remote_name, s,
-			     wu->reason);
+			     wu->reason.text);
 	else if (weft_wireup_asks(wu) && wu->control)
 		weft_ep_fail(ep, -ETIMEDOUT,
 			     "no answer from %s within %g s, sent over %s, which does not report "
@@ -368,7 +368,7 @@ static void timed_out(struct weft_ep *ep)
 			     wu->boot->iface->name, ep->remote_name, s);
 	else
 		weft_ep_fail(ep, -ETIMEDOUT, "no connection to %s within %g s; %s", ep->remote_name,
-			     s, reason);
+			     s, reason.text);
 }
 
 /* Nothing has shown yet that there is anybody at the other end of the current pair. */
@@ -386,8 +386,8 @@ static void fail_too_few(struct weft_ep *ep)
 		n += ep->lanes[i].up;
 	weft_ep_fail(ep, -ENETDOWN, "%u lane%s to %s, WEFT_MIN_LANES wants %u%s%s", n,
 		     n == 1 ? "" : "s", ep->remote_name, ep->worker->ctx->conf->min_lanes,
-		     wu->reason[0] != '\0' ? "; " : ": this worker has no other interface",
-		     wu->reason);
+		     wu->reason.text[0] != '\0' ? "; " : ": this worker has no other interface",
+		     wu->reason.text);
 }
 
 void weft_wireup_timer(struct weft_ep *ep)

@@ -42,6 +42,7 @@
 #include "base/deadline.h"
 #include "wireup/select.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "core/wire.h"
 #include "wireup/peer.h"
 
@@ -294,7 +295,7 @@ struct weft_wireup {
 	/* the message that is retried */
 	enum weft_wireup_type msg_type;
 	struct weft_records msg;
-	char reason[384]; /* last thing that went wrong */
+	struct weft_reason reason; /* last thing that went wrong */
 };
 
 /**

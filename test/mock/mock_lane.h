@@ -268,7 +268,7 @@ void mock_run(unsigned int rounds, uint64_t step_ns, struct weft_worker *worker,
 struct mock_err {
 	unsigned int calls;
 	int status;
-	char why[256];
+	char why[512];
 };
 void mock_err_cb(struct weft_ep *ep, int status, const char *why, void *arg);
 

@@ -43,7 +43,7 @@ struct mock_lane_ep {
 	uint64_t target;   /* address id; 0 = connected or passive */
 	bool asked;        /* lies in the target's list of connects */
 	uint64_t deadline; /* of the connect, or of a silent peer; UINT64_MAX = none */
-	char text[128];
+	char text[512];
 	/* events due */
 	bool up_due, gone_due, down_due;
 	int down_status;
@@ -128,7 +128,7 @@ struct weft_mem_lane {
 struct refusal {
 	const struct mock_iface *from, *to;
 	int status;
-	char text[128];
+	char text[512];
 };
 
 struct mock_net {

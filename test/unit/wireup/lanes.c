@@ -294,6 +294,39 @@ static int failed_with(struct weft_context *ctx, struct weft_worker *a, struct w
 	return err.status;
 }
 
+/* The longest reason, and one that is longer: no byte is lost before its end, none comes after. */
+static void a_long_reason_arrives_whole(void **state)
+{
+	static const size_t lengths[] = {200, 255, 256, 257, sizeof(struct weft_reason) - 1, 480};
+	char text[512], all[512];
+	size_t n;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct weft_context *ctx =
+			mock_context("CONNECT_TIMEOUT=30s", "LOG_FILE=/dev/null", NULL);
+		struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+		struct mock_err err = {0};
+		struct weft_ep *ep;
+
+		/* It begins with the interface, so nothing is put before it. */
+		memset(text, 'r', sizeof(text));
+		memcpy(text, "mock:0 ", 7);
+		text[lengths[i]] = '\0';
+		mock_refuse(NULL, NULL, -EHOSTUNREACH, text);
+		ep = conn_create(a, b, &err);
+		mock_run(20, MS, a, b, NULL);
+		assert_int_equal(err.calls, 1);
+		n = lengths[i] < sizeof(struct weft_reason) ? lengths[i]
+							    : sizeof(struct weft_reason) - 1;
+		snprintf(all, sizeof(all), "no connection to test: %.*s", (int)n, text);
+		assert_string_equal(err.why, all);
+		assert_int_equal(weft_ep_close(ep, 0, NULL, NULL), 0);
+		conn_destroy(ctx, a, b);
+		mock_reset();
+	}
+}
+
 /* In a network the end of a close may get lost; a process of the same host that resets has died. */
 static void who_died_while_connecting_has_not_closed(void **state)
 {
@@ -472,6 +505,7 @@ int main(int argc, char **argv)
 		CONN_TEST(a_further_lane_that_cannot_attach_is_left_out),
 		CONN_TEST(unreachable_peer_is_refused_at_creation),
 		CONN_TEST(connect_fails_after_the_last_pair_with_its_reason),
+		CONN_TEST(a_long_reason_arrives_whole),
 		CONN_TEST(who_died_while_connecting_has_not_closed),
 		CONN_TEST(what_the_last_pair_says_is_what_connecting_fails_with),
 		CONN_TEST(connect_timeout_names_lane_and_peer),
