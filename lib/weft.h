@@ -15,13 +15,13 @@
  *
  * Paths such as lib/lane.h are those of the sources; share/doc/weft is installed.
  *
- * Conventions, valid for every call unless it says otherwise:
+ * Conventions, valid for every call unless its description differs:
  *  - **Errors** are negative errno values; weft_strerror() gives the message text. Nothing that
  *    arrives from the wire, the environment or the caller aborts the process.
  *  - **Non-blocking calls** return 0 when the operation is done (no callback is invoked, no request
  *    exists), a negative error when it was not started and left no trace, or #WEFT_INPROGRESS when
- *    it goes on; then `*req` (if wanted) is its request, whose callback comes from a later call,
- *    never before this one has returned, whatever goes wrong in it.
+ *    it goes on; then `*req` (if wanted) is its request. Its callback comes from a later call, and
+ *    never before this call has returned, even if the operation fails in the call.
  *  - **Parameter structs** start with `size`, which the caller sets to the size it was compiled
  *    with (the WEFT_INIT() macro does that). Fields that the caller does not know are taken as
  *    zero, and zero always means the default; so structs can grow.
@@ -29,13 +29,14 @@
  *  - **Threads**: a context may be used from any thread for worker creation. A worker and
  *    everything that belongs to it (endpoints, requests, probes, progress) belongs to one thread at
  *    a time with #WEFT_THREAD_SINGLE, to any thread with #WEFT_THREAD_MULTI.
- *  - **fork()**: a child may use nothing of its parent's, and may make contexts of its own. What it
- *    closes, destroys or deregisters of its parent's stays as it is, and the call returns 0.
+ *  - **fork()**: a child may use no object of its parent, and may create contexts of its own. A
+ *    child that closes, destroys or deregisters an object of its parent changes nothing, and the
+ *    call returns 0.
  *  - **Callbacks** run inside a call on the worker: weft_worker_progress(), weft_request_cancel(),
  *    weft_ep_close(), weft_worker_destroy(). They may post and cancel operations, free requests,
- *    create endpoints, and close them, the one that the callback is about included. Progress inside
- *    a callback does nothing and returns 0; destroying the worker there is refused, with a log
- *    line. Callbacks of a *datatype* may do none of this: see struct weft_generic_ops.
+ *    create endpoints, and close them, the endpoint of the callback included. Progress inside a
+ *    callback does nothing and returns 0; destroying the worker there is refused, with a log line.
+ *    Callbacks of a *datatype* may do none of this: see struct weft_generic_ops.
  */
 #ifndef WEFT_H
 #define WEFT_H
@@ -104,8 +105,8 @@ WEFT_API const char *weft_strerror(int status);
  * warned about, with the nearest known name.
  *
  * @param[out] config  to be released with weft_config_release()
- * @return 0, -ENOMEM, or -EINVAL when a variable is malformed (the log says which, and what was
- *   expected)
+ * @return 0, -ENOMEM, or -EINVAL when a variable is malformed (the log names the variable and the
+ *   expected form)
  */
 WEFT_API int weft_config_read(struct weft_config **config);
 
@@ -134,9 +135,9 @@ WEFT_API void weft_config_release(struct weft_config *config);
 /* ------------------------------------------------------------------ context */
 
 /**
- * What the application will use; decides which lanes an endpoint needs. Peers learn it with the
- * worker's address. A call of a feature that was not requested returns -EOPNOTSUPP, and the log
- * says which.
+ * Features that the application will use. They decide which lanes an endpoint needs. The worker's
+ * address contains them. A call of a feature that was not requested returns -EOPNOTSUPP, and the
+ * log names the feature.
  */
 #define WEFT_FEATURE_TAG 1ull
 #define WEFT_FEATURE_AM (1ull << 1)    /**< active messages */
@@ -214,9 +215,9 @@ struct weft_worker_params {
 };
 
 /**
- * What is posted leaves inside the call, as far as the lanes have room: a frame is not kept for
- * more to share it until the next progress. #WEFT_OP_MORE lifts that for one operation; inside a
- * callback all leaves at the end of the progress call.
+ * A posted operation leaves inside the call, as far as the lanes have room. Without the flag a
+ * frame may wait for further messages until the next progress. #WEFT_OP_MORE permits this for one
+ * operation. Operations of a callback leave at the end of the progress call.
  */
 #define WEFT_WORKER_SEND_NOW 1u
 
@@ -236,30 +237,29 @@ WEFT_API int weft_worker_create(struct weft_context *ctx, const struct weft_work
 WEFT_API void weft_worker_destroy(struct weft_worker *worker);
 
 /**
- * Move everything forward: receive, deliver, acknowledge, retransmit, send what waits. Never
- * sleeps. A program that stops calling it is slow to its peers, not dead: over raw lanes up to
- * their `WEFT_PEER_TIMEOUT`, over RoCE lanes for as long as its NIC answers.
+ * Make progress: receive, deliver, acknowledge, retransmit, and send queued operations. Never
+ * sleeps. Peers regard a program that stops calling it as slow: over raw lanes for their
+ * `WEFT_PEER_TIMEOUT`, over RoCE lanes for as long as its NIC answers.
  * @return number of events (messages, completions) handled; 0 = nothing happened
  */
 WEFT_API unsigned int weft_worker_progress(struct weft_worker *worker);
 
 /**
- * Have everything leave that waits only for more to share its frame: what was posted with
- * #WEFT_OP_MORE, or without #WEFT_WORKER_SEND_NOW. Neither receives nor calls back.
+ * Send the frames that wait for further messages: operations with #WEFT_OP_MORE, and operations
+ * without #WEFT_WORKER_SEND_NOW. The call receives nothing and invokes no callback.
  */
 WEFT_API void weft_worker_kick(struct weft_worker *worker);
 
 /**
- * Make progress, and sleep while there is nothing to do: returns when weft_worker_progress() has
- * handled something, which need not be what the caller waits for, so call it in a loop:
+ * Make progress, and sleep while there is no event. Returns when weft_worker_progress() has handled
+ * an event. It may be another event than the one that the caller waits for, so call it in a loop:
  *
  *	while (weft_request_test(req, NULL) == WEFT_INPROGRESS)
  *		weft_worker_wait(worker, -1);
  *
- * It polls for a moment first (`WEFT_WAIT_SPIN`; less where that is seldom of use), then sleeps in
- * the kernel. Lanes that can wake their owner do at once: see weft_iface_info.wakes. With others it
- * looks now and then, at least every `WEFT_WAIT_SLEEP`. Retransmissions and keepalives go on in
- * time.
+ * The call polls first (`WEFT_WAIT_SPIN`; for a shorter time where polling seldom helps), then
+ * sleeps in the kernel. Lanes with weft_iface_info.wakes wake it at once. It polls other lanes at
+ * least every `WEFT_WAIT_SLEEP`. Retransmissions and keepalives continue in time.
  *
  * @param timeout_ns  sleep no longer than this; negative = for ever; 0 = progress once
  * @return number of events handled, > 0; 0 after weft_worker_signal(), a signal handler, or, with
@@ -281,8 +281,8 @@ WEFT_API int weft_worker_get_fd(struct weft_worker *worker);
  * and again. What happens after this call makes the descriptor readable; what had happened before
  * it makes it fail. Any other call on the worker by the same thread ends that: arm again.
  *
- * The descriptor becomes readable when something is due (a retransmission, a keepalive), too, and
- * when a lane that can't wake its owner must be looked at (`WEFT_WAIT_SLEEP`).
+ * The descriptor also becomes readable when a timer is due (a retransmission, a keepalive), and
+ * when a lane without weft_iface_info.wakes must be polled (`WEFT_WAIT_SLEEP`).
  * @return 0; -EBUSY: something has happened, or weft_worker_signal() was called: call
  *   weft_worker_progress() first; -EDEADLK inside a callback of the worker; -EMFILE, -ENFILE,
  *   -ENOMEM
@@ -290,9 +290,9 @@ WEFT_API int weft_worker_get_fd(struct weft_worker *worker);
 WEFT_API int weft_worker_arm(struct weft_worker *worker);
 
 /**
- * Wake threads that sleep in weft_worker_wait() or on weft_worker_get_fd(); if nobody does, the
- * next weft_worker_wait() or weft_worker_arm() returns at once. Several before it count as one. Any
- * thread, whatever the worker's thread mode, and signal handlers.
+ * Wake the threads that sleep in weft_worker_wait() or on weft_worker_get_fd(). If no thread
+ * sleeps, the next weft_worker_wait() or weft_worker_arm() returns at once. Several signals before
+ * that count as one. Any thread may call it in every thread mode, and signal handlers may, too.
  */
 WEFT_API void weft_worker_signal(struct weft_worker *worker);
 
@@ -308,13 +308,13 @@ WEFT_API void weft_worker_release_address(struct weft_worker *worker, void *addr
 #define WEFT_BOOT_ADDRESS_MAX 56
 
 /**
- * A short address, for places that have no room for a whole one: weft_ep_create() takes it, and
- * asks the worker for the rest over the interface that it names, one round trip before connecting.
- * That is the network interface with the lowest latency (none is fine: then it serves this worker
- * and this host's), and the shared-memory interface beside it. It is a capability as the whole one
- * is. Lanes of drivers that are not part of Weft are in it if the driver says how.
+ * A short address, for launchers without room for a whole one. weft_ep_create() accepts it, and
+ * requests the whole address from the worker, which takes one round trip before connecting. The
+ * short address names the network interface with the lowest latency, if there is one, and the
+ * shared-memory interface. It is a capability as the whole address is. It contains lanes of drivers
+ * outside Weft if the driver supports boot addresses.
  * @param[in,out] length  room in @p buf; bytes of the address
- * @return 0; -EMSGSIZE: there is no room, @p length says how much it takes; -EINVAL
+ * @return 0; -EMSGSIZE: there is no room, @p length has the required size; -EINVAL
  */
 WEFT_API int weft_worker_get_boot_address(struct weft_worker *worker, void *buf, size_t *length);
 
@@ -339,7 +339,7 @@ struct weft_iface_info {
 	char name[64];     /**< as in WEFT_LANES, e.g. "dpdk:0" */
 	char device[64];   /**< card or port identity; two lanes with the same device share it */
 	char address[128]; /**< network address as text */
-	char why[160];     /**< why it is used the way it is, or why it is down */
+	char why[160];     /**< reason for its use, or for its being down */
 	int up;            /**< link is up */
 	double bandwidth;  /**< bytes/s */
 	double latency;    /**< s, one way */
@@ -357,7 +357,7 @@ struct weft_iface_info {
 	int link_expected;
 	/** s from opening until there was a link; 0 = at once, or there is none */
 	double up_after;
-	/** wakes weft_worker_wait(); 0 = that looks at it every `WEFT_WAIT_SLEEP`, or more often */
+	/** wakes weft_worker_wait(); 0 = it is polled at least every `WEFT_WAIT_SLEEP` */
 	int wakes;
 };
 
@@ -366,10 +366,10 @@ WEFT_API int weft_worker_query_iface(struct weft_worker *worker, unsigned int in
 				     struct weft_iface_info *info);
 
 /**
- * Walk all counters of the worker, its lanes and paths: what was sent, received, retransmitted,
- * dropped and for which reason. Names look like "dpdk:0.drop.bad_csum" or "tag.unexpected_bytes".
- * Those that begin with "regcache." are of the registration cache, which belongs to the context:
- * each of its workers tells the same, so do not add them up.
+ * Walk all counters of the worker, its lanes and paths: frames and messages sent, received,
+ * retransmitted, and dropped with the reason. Names look like "dpdk:0.drop.bad_csum" or
+ * "tag.unexpected_bytes". Counters with the prefix "regcache." belong to the context's registration
+ * cache. Each of its workers reports the same values, so they must not be added up.
  * The callback must not call into the worker.
  */
 WEFT_API void weft_worker_counters(struct weft_worker *worker,
@@ -377,12 +377,12 @@ WEFT_API void weft_worker_counters(struct weft_worker *worker,
 				   void *arg);
 
 /**
- * What a counter counts: one sentence that begins with the unit.
+ * Meaning of a counter: one sentence that begins with the unit.
  *
- * @param name        as weft_worker_counters() tells it; '/' may stand for '.'
- * @param[out] level  of now, so it falls, too; else it counts since the worker was made. Or NULL
- * @return static storage; NULL where nothing is known: what a port's PMD counts itself, and names
- *   that are nobody's
+ * @param name        as weft_worker_counters() reports it; '/' may replace '.'
+ * @param[out] level  true: a present value, which may fall; false: a total since the worker was
+ *   created. May be NULL
+ * @return static storage; NULL for counters of a port's PMD and for unknown names
  */
 WEFT_API const char *weft_counter_help(const char *name, bool *level);
 
@@ -390,7 +390,7 @@ WEFT_API const char *weft_counter_help(const char *name, bool *level);
 
 /**
  * Called once when an endpoint fails (peer dead or gone, last lane lost), unless a callback of one
- * of its requests has closed it meanwhile. All its requests end with @p status, in no particular
+ * of its requests has already closed it. All its requests end with @p status, in no particular
  * order; new operations return it. The endpoint must still be closed by its owner. @p why is a
  * human-readable message text, valid during the call.
  */
@@ -409,12 +409,12 @@ struct weft_ep_params {
  * Create an endpoint to a remote worker (the own worker's address makes a loopback). Returns at
  * once; operations posted before the connection is up are queued and go out in order.
  *
- * The peer needs not create an endpoint back. When it does, both ends share one connection: a new
- * endpoint adopts the oldest live connection that the peer has made to this worker and nobody here
- * owns; two that are created at the same time meet. A connection is live until its peer's close is
- * heard. Where a close with #WEFT_EP_CLOSE_FORCE has not been heard yet, the endpoint that the peer
- * has closed may be adopted: it then fails with -ECONNRESET, as if the peer had closed it right
- * after, and the next one created adopts a later connection.
+ * The peer need not create an endpoint back. When it does, both ends share one connection: a new
+ * endpoint adopts the oldest live and unowned connection that the peer has made to this worker. Two
+ * endpoints that are created at the same time share one connection, too. A connection is live until
+ * the peer's close has arrived. An endpoint may adopt a connection that the peer has already closed
+ * with #WEFT_EP_CLOSE_FORCE. It then fails with -ECONNRESET, and the next endpoint adopts a later
+ * connection.
  * @return 0; -EINVAL damaged address; -EPROTONOSUPPORT; -EHOSTUNREACH when no local interface
  * reaches any of the peer's (the log lists each pair with its reason); -ENOMEM
  */
@@ -469,8 +469,8 @@ WEFT_API int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *para
 
 /**
  * As weft_ep_flush(), for all endpoints of the worker that are neither closed nor failed when it is
- * called (weft_ep_err_cb has reported a failure); ends with the first error of any, with -ECANCELED
- * (of an endpoint that was closed by force meanwhile) when there is no other.
+ * called (weft_ep_err_cb has reported a failure). It ends with the first error of any endpoint, and
+ * with -ECANCELED if the only error is that an endpoint was closed by force before the end.
  */
 WEFT_API int weft_worker_flush(struct weft_worker *worker, const struct weft_op_params *params,
 			       struct weft_request **req);
@@ -568,9 +568,9 @@ WEFT_API int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t len
 				 struct weft_proto_info *info);
 
 /**
- * For measurements: use one protocol for everything that it can carry, whatever the model says of
- * it (a message without credit still goes as a rendezvous). It concerns what has not begun to be
- * sent, and this end only.
+ * For measurements: use one protocol for everything that it can carry, regardless of the model. A
+ * message without credit is still sent by rendezvous. The call affects this end only, and only
+ * messages that have not begun to leave.
  * @param name  as in struct weft_proto_info; NULL = choose again
  * @return 0; -ENOENT there is no such protocol; -ENOMEM, and nothing has changed
  */

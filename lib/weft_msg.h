@@ -41,8 +41,8 @@ enum weft_dt_class {
  *
  * When pack() fails, the send or put ends with its error. The message keeps its place in the peer's
  * sequence: the receive that matches it ends with the same error, whatever the size and the
- * protocol. Of an active message no handler hears, but for one with #WEFT_AM_F_RNDV: there
- * weft_am_recv_data() ends with the error. Of a put a part may have been written.
+ * protocol. No handler is called for an active message, except with #WEFT_AM_F_RNDV: there
+ * weft_am_recv_data() ends with the error. A part of a put may have been written.
  */
 struct weft_generic_ops {
 	size_t size;
@@ -77,7 +77,7 @@ struct weft_datatype {
 
 /* ------------------------------------------------------------------ operations and requests */
 
-/** What is known of a finished operation. */
+/** Result of a finished operation. */
 struct weft_completion {
 	size_t size; /**< set by the provider of the struct */
 	/**
@@ -150,11 +150,11 @@ struct weft_op_params {
 	/**
 	 * Messages match within one channel only: several users of a worker don't see each other's.
 	 * All channels of an endpoint share one sequence: a receive gets the earliest of its
-	 * channel. Active messages, and puts with #WEFT_OP_IMM, tell it to their handler, which is
-	 * one for all channels.
+	 * channel. Active messages, and puts with #WEFT_OP_IMM, pass it to their handler, which is
+	 * the same for all channels.
 	 */
 	uint16_t channel;
-	/** sends: which of the sender's channels it is from; receives: #WEFT_OP_SOURCE_CHANNEL */
+	/** sends: number of the sender's own channel; receives: #WEFT_OP_SOURCE_CHANNEL */
 	uint16_t source_channel;
 };
 
@@ -170,13 +170,13 @@ WEFT_API int weft_request_test(struct weft_request *req, struct weft_completion 
 WEFT_API void weft_request_free(struct weft_request *req);
 
 /**
- * Cancel what has not met its other half.
+ * Cancel an operation that has not met its other half.
  *  - A posted receive that is not matched yet ends with -ECANCELED (its callback runs inside this
  *    call). So does a send of which nothing has left.
  *  - A rendezvous send that waits for its receive is withdrawn: it ends later, with -ECANCELED when
  *    no receive had matched it (then none ever will), or as if nothing had happened.
  * @return 0 if cancelled or withdrawn; -EBUSY if matched, under way or of a kind that cannot be
- *   cancelled; -EALREADY when it is complete, as weft_request_test() says
+ *   cancelled; -EALREADY when it is complete (weft_request_test() has its status)
  */
 WEFT_API int weft_request_cancel(struct weft_request *req);
 
@@ -251,11 +251,11 @@ WEFT_API void weft_tag_msg_drop(struct weft_worker *worker, struct weft_message 
 /** Longest header, bytes. */
 #define WEFT_AM_HEADER_MAX 256
 
-#define WEFT_AM_F_KEEPABLE 1u /**< data stays until weft_am_data_release() if the handler says so */
+#define WEFT_AM_F_KEEPABLE 1u /**< the handler may keep the data until weft_am_data_release() */
 #define WEFT_AM_F_RNDV 2u     /**< data is still at the sender: weft_am_recv_data() gets it */
 #define WEFT_AM_F_IMM 4u      /**< it has immediate data */
 
-/** What a handler gets. Valid during the call, except what it may keep. */
+/** Argument of a handler. Valid during the call, except the data that a handler keeps. */
 struct weft_am_msg {
 	size_t size;
 	unsigned int id;
@@ -279,7 +279,8 @@ struct weft_am_msg {
  * A message has come, in sequence: messages of one endpoint are delivered in the order of their
  * send calls, whatever their size; with #WEFT_AM_F_RNDV in the order of the sends too, only the
  * data comes when it is requested.
- * @return 0: done with it; data that was not received is dropped, its sender sees success.
+ * @return 0: the message is consumed; data that was not received is dropped, its sender sees
+ *   success.
  *   #WEFT_INPROGRESS: `desc` and `data` are kept until weft_am_data_release() or
  *   weft_am_recv_data(). A negative error (above -4096): done, and the sender of a message with
  *   #WEFT_AM_F_RNDV sees it
@@ -300,11 +301,14 @@ WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int
 					void *arg, unsigned int flags);
 
 /**
- * never by rendezvous; -EMSGSIZE if it is longer than pieces may carry (WEFT_MULTI_EAGER_LIMIT), or
- * than what the peer lets anybody send unasked at the time (three quarters of its WEFT_EAGER_CREDIT
- * always find credit in the end; it gives less when it has many peers): from the call when the
- * endpoint is connected, whatever waits before it; before that the limits are not known, and the
- * request ends so. So does one that waits for credit when the peer takes back what it would need
+ * Never by rendezvous. The message ends with -EMSGSIZE when its payload exceeds one of two limits:
+ *  - WEFT_MULTI_EAGER_LIMIT, the most that pieces may carry;
+ *  - the eager credit that the peer can grant. Three quarters of its WEFT_EAGER_CREDIT are always
+ *    granted in the end; a peer with many peers grants less.
+ *
+ * On a connected endpoint the call itself returns -EMSGSIZE, whatever waits before the message. On
+ * a connecting endpoint the limits are unknown, so the request ends with -EMSGSIZE later. A request
+ * that waits for credit ends with -EMSGSIZE when the peer reduces its credit below the payload.
  */
 #define WEFT_AM_SEND_EAGER 1u
 #define WEFT_AM_SEND_RNDV 2u /**< always by rendezvous, even without data */
@@ -319,9 +323,9 @@ struct weft_am_send {
 
 /**
  * Send an active message. Done means that header and buffer may be reused; with rendezvous that the
- * handler has the data, or did not want it. The protocols are those of tags: short ones go at once,
- * medium ones in pieces over several lanes, long ones by rendezvous (WEFT_RNDV_THRESH);
- * weft_ep_query_proto() reports which.
+ * handler has received or refused the data. The protocols are those of tagged messages: short ones
+ * leave at once, medium ones in pieces over several lanes, long ones by rendezvous
+ * (WEFT_RNDV_THRESH); weft_ep_query_proto() reports the choice.
  * @return 0, #WEFT_INPROGRESS, -EINVAL, -EMSGSIZE (header too long; #WEFT_AM_SEND_EAGER),
  *   -EOPNOTSUPP, -ENOMEM, or the endpoint's error
  */
@@ -340,8 +344,8 @@ WEFT_API int weft_am_recv_data(struct weft_worker *worker, struct weft_am_data *
 			       struct weft_request **req);
 
 /**
- * Done with a message that a handler has kept; one with #WEFT_AM_F_RNDV is dropped, its sender sees
- * success.
+ * Release a message that a handler has kept. A message with #WEFT_AM_F_RNDV is dropped, and its
+ * sender sees success.
  * @return 0, or -EINVAL when it was used up inside its handler
  */
 WEFT_API int weft_am_data_release(struct weft_worker *worker, struct weft_am_data *desc);
