@@ -16,19 +16,20 @@ const struct weft_option weft_options[] = {
 		"LANES", WEFT_OPT_STRING, FIELD(lanes), .def = "", .unit = "lanes",
 		.help = "Lanes that a worker opens: items separated by ';', each "
 			"DRIVER:RESOURCE[,OPTION=VALUE...], for example "
-			"'dpdk:0,ip=10.0.0.1/24;dpdk:1'. DRIVER:* takes all resources of a "
-			"driver, empty or '*' what is not named of all drivers, and '-DRIVER' one "
-			"of them out of that: '-shm'. A lane requested by name must open; of '*' "
-			"those are used that can be. Processes of one host and user have shared "
-			"memory (shm) alone between them where both have it.",
+			"'dpdk:0,ip=10.0.0.1/24;dpdk:1'. DRIVER:* takes all resources of a driver; "
+			"empty or '*' takes all resources that are not named; '-DRIVER' leaves a "
+			"driver out: '-shm'. A lane requested by name must open; of '*' the usable "
+			"ones are opened. Two processes of one host and user connect over shared "
+			"memory (shm) alone if both have it.",
 	},
 	{
 		"MIN_LANES", WEFT_OPT_UINT, FIELD(min_lanes), .def = "1", .unit = "number",
 		.min = 1, .max = 16,
-		.help = "A worker with fewer lanes to other hosts is not made, and an endpoint "
-			"that both ends have agreed on with fewer fails, with an error message "
-			"that names which are missing and why. Else that is a line of the log. "
-			"Shared memory is no such lane, and who is reached by it needs none.",
+		.help = "A worker with fewer lanes to other hosts is not created. An endpoint that "
+			"both ends have agreed on with fewer lanes fails. The error message names "
+			"the missing lanes and the reasons. With the default the log has one line "
+			"about them. Shared memory does not count as such a lane, and a peer on "
+			"shared memory needs none.",
 	},
 	{
 		"EAL_ARGS", WEFT_OPT_STRING, FIELD(lane.eal_args), .def = "", .unit = "arguments",
@@ -37,13 +38,13 @@ const struct weft_option weft_options[] = {
 	},
 	{
 		"PORTS", WEFT_OPT_STRING, FIELD(lane.ports), .def = "", .unit = "patterns",
-		.help = "Devices of which this process takes one that no other process has, so "
-			"that all processes of a host may have the same environment: patterns as a "
-			"shell has them, such as '0000:3b:02.*' (PCI network devices) or "
-			"'net_af_xdp*' (of WEFT_EAL_ARGS); of each pattern, separated by ';', one. "
-			"Those near to the process's processors come first, and processes of a job "
-			"begin at different ones. Where the EAL is started by Weft or its "
-			"programs.",
+		.help = "Devices of which this process takes one free device, so that all "
+			"processes of a host may have the same environment: patterns of a shell, "
+			"such as '0000:3b:02.*' (PCI network devices) or 'net_af_xdp*' (of "
+			"WEFT_EAL_ARGS). Patterns are separated by ';', and each gives one device. "
+			"Devices near the process's processors come first. The processes of a job "
+			"begin at different devices. It applies where Weft or its programs start "
+			"the EAL.",
 	},
 	{
 		"DUMPCAP", WEFT_OPT_BOOL, FIELD(lane.dumpcap), .def = "n", .unit = "y|n",
@@ -54,9 +55,9 @@ const struct weft_option weft_options[] = {
 	},
 	{
 		"SWITCH", WEFT_OPT_STRING, FIELD(lane.switch_path), .def = "auto", .unit = "path",
-		.help = "Where weft-switch listens, which gives this process a port when it has no "
-			"other one for DPDK. auto: /run/weft/switch.sock, if it is there. off: it "
-			"is not asked.",
+		.help = "Socket of weft-switch, which gives this process a port when the process "
+			"has no other one for DPDK. auto: /run/weft/switch.sock, if it exists. "
+			"off: weft-switch is not used.",
 	},
 	{
 		"ENCAP", WEFT_OPT_ENUM, FIELD(encap), .def = "udp", .unit = "word",
@@ -98,20 +99,20 @@ const struct weft_option weft_options[] = {
 	{
 		"CC", WEFT_OPT_ENUM, FIELD(lane.cc), .def = "auto", .unit = "word",
 		.words = "auto" WEFT_CC_LIST(CC_WORD),
-		.help = "Congestion control of raw lanes. fixed: the window that WEFT_WINDOW says, "
-			"whatever the network does. delay: a window per path that follows round "
+		.help = "Congestion control of raw lanes. fixed: the window of WEFT_WINDOW, "
+			"independent of the network. delay: a window per path that follows round "
 			"trips, congestion marks and losses, so that queues stay short and flows "
-			"share (doc/congestion.md); WEFT_WINDOW is its largest. auto: fixed where "
-			"the port is memory, delay else.",
+			"share (doc/congestion.md); WEFT_WINDOW is its maximum. auto: fixed where "
+			"the port is memory, delay otherwise.",
 	},
 	{
 		"WINDOW", WEFT_OPT_BYTES, FIELD(lane.window), .def = "auto", .unit = "bytes",
 		.has_auto = true,
 		.auto_value = 0, .min = 1024,
-		.help = "Bytes a raw lane may have sent to a peer and not acknowledged. auto: 1 "
-			"MiB with WEFT_CC=fixed, else up to 64 MiB, as the network path needs. "
-			"Frames have a bound besides, which this does not raise: half of the "
-			"peer's receive ring, at most 512, with WEFT_CC=fixed; else four times the "
+		.help = "Bytes that a raw lane may have sent to a peer without an acknowledgement. "
+			"auto: 1 MiB with WEFT_CC=fixed, otherwise up to 64 MiB, as the network "
+			"path requires. The number of frames has its own limit: half of the peer's "
+			"receive ring, at most 512, with WEFT_CC=fixed; otherwise four times the "
 			"ring, at most 4096.",
 	},
 	{
@@ -129,65 +130,66 @@ const struct weft_option weft_options[] = {
 		"RX_INTR", WEFT_OPT_ENUM, FIELD(lane.rx_intr), .def = "auto", .unit = "word",
 		.words = "auto|y|n",
 		.help = "Request RX interrupts from NICs, virtio_user and vhost, which wake a "
-			"worker that waits. auto: where that changes nothing for who polls, and "
-			"link events stay (doc/ports.md, Waiting); y: from every PMD; n: from "
-			"none.",
+			"worker that waits. auto: where interrupts cost a polling worker nothing "
+			"and link events remain (doc/ports.md, Waiting); y: from every PMD; n: "
+			"from none.",
 	},
 	{
 		"PEER_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.peer_timeout_ns), .def = "30s",
 		.unit = "time", .min = 1e6, .has_inf = true,
-		.help = "A peer that gave no sign of life on any raw lane for so long is dead (one "
-			"lane of several is left after some tens of milliseconds), and so is one "
-			"that is heard but acknowledges nothing of what it was sent. A peer that "
-			"merely does not poll counts as dead after this time too, so do not set it "
-			"below the longest pause of the program, or set WEFT_HEARTBEAT there. inf: "
-			"silence is no death; a peer that was restarted, and a port that is gone, "
-			"still end a lane at once. RoCE lanes go by their options timeout and "
-			"retry, and wait without limit for a peer whose NIC answers.",
+		.help = "A peer is dead when no valid frame has arrived on any raw lane for this "
+			"time, or when it has acknowledged nothing for this time although its "
+			"frames arrive. (One lane of several is given up after tens of "
+			"milliseconds.) A peer that does not poll for this time counts as dead, "
+			"too. So the value must exceed the longest pause of the program, unless "
+			"the program sets WEFT_HEARTBEAT. inf: silence is no death; a restarted "
+			"peer and a removed port still end a lane at once. RoCE lanes use their "
+			"options timeout and retry, and wait without limit for a peer whose NIC "
+			"answers.",
 	},
 	{
 		"HEARTBEAT", WEFT_OPT_TIME, FIELD(heartbeat_ns), .def = "off", .unit = "time",
 		.word = "off", .word_value = 0, .min = 1e6,
-		.help = "A process that computes for so long without polling is not taken for "
-			"dead: a thread of its own, one for all workers, tells the peers of its "
-			"raw lanes, again and again, that it lives. A peer that hears it waits on, "
-			"however long its messages go unacknowledged. Less than a third of the "
-			"peers' WEFT_PEER_TIMEOUT is right. Workers then take their lock as with "
-			"WEFT_THREAD_MULTI; a callback that computes holds it, and no sign of life "
-			"goes out meanwhile. off: no such thread.",
+		.help = "Interval at which a thread, one for all workers, reports to the peers of "
+			"raw lanes that this process is alive while it computes without polling. A "
+			"peer that receives these frames waits, even if its messages stay "
+			"unacknowledged. The value should be less than a third of the peers' "
+			"WEFT_PEER_TIMEOUT. Workers then take their lock as with "
+			"WEFT_THREAD_MULTI. A callback that computes holds the lock, and no "
+			"heartbeat leaves during that time. off: no such thread.",
 	},
 	{
 		"CONNECT_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.connect_timeout_ns), .def = "30s",
 		.unit = "time", .min = 1e6,
-		.help = "An endpoint that is not connected after so long fails; a further lane "
+		.help = "An endpoint that is not connected after this time fails. A further lane "
 			"that cannot be attached in this time is left out.",
 	},
 	{
 		"KEEPALIVE_INTERVAL", WEFT_OPT_TIME, FIELD(lane.keepalive_ns), .def = "5s",
 		.unit = "time", .min = 1e6,
-		.help = "After so long without traffic a lane probes its peer for a sign of life.",
+		.help = "A lane sends a keepalive to its peer after this time without traffic.",
 	},
 	{
 		"MAX_UNCLAIMED_EPS", WEFT_OPT_UINT, FIELD(max_passive_eps), .def = "1024",
 		.unit = "number", .min = 1,
 		.max = 1 << 20,
-		.help = "Endpoints that peers made by connecting and that the program has not "
-			"claimed, per worker; one host may have seven of eight, and the last "
-			"sixteenth is for hosts that have none. Further ones wait until some are "
-			"claimed, and are refused when WEFT_CONNECT_TIMEOUT has passed.",
+		.help = "Endpoints per worker that peers have made by connecting and that the "
+			"program has not claimed. One host may have seven of eight, and the last "
+			"sixteenth is reserved for hosts that have none. Further ones wait until "
+			"some are claimed, and are refused after WEFT_CONNECT_TIMEOUT.",
 	},
 	{
 		"WAIT_SPIN", WEFT_OPT_TIME, FIELD(wait_spin_ns), .def = "10us", .unit = "time",
 		.max = 1e9,
-		.help = "So long weft_worker_wait() polls before it sleeps, where that has been of "
-			"use lately. 0s: not at all.",
+		.help = "Time for which weft_worker_wait() polls before it sleeps, if polling has "
+			"been useful lately. 0s: no polling.",
 	},
 	{
 		"WAIT_SLEEP", WEFT_OPT_TIME, FIELD(wait_sleep_ns), .def = "1ms", .unit = "time",
 		.min = 1e4, .max = 1e9,
-		.help = "The longest sleep of a worker that waits and has lanes that cannot wake "
-			"it (DPDK ports without a descriptor, such as net_ring): so late it may "
-			"see what came. Sleeps begin with 50 us and double while nothing comes.",
+		.help = "Longest sleep of a waiting worker whose lanes cannot wake it (DPDK ports "
+			"without a descriptor, such as net_ring). A message may be noticed this "
+			"much later. Sleeps begin with 50 us and double while no message arrives.",
 	},
 	/* ---- which protocol */
 	{
@@ -196,25 +198,25 @@ const struct weft_option weft_options[] = {
 		.word = "model", .word_value = WEFT_CONF_MODEL,
 		.help = "Messages of this size and more go by rendezvous, exactly. inf: never. "
 			"auto: from the formula of doc/thresholds.md, at most "
-			"WEFT_MULTI_EAGER_LIMIT. model: where the staged model says so.",
+			"WEFT_MULTI_EAGER_LIMIT. model: from the staged model.",
 	},
 	{
 		"RNDV_PERF_DIFF", WEFT_OPT_DOUBLE, FIELD(rndv_perf_diff), .def = "1",
 		.unit = "percent", .max = 99.999999,
-		.help = "Rendezvous is taken though it is so much slower by the model: it needs no "
-			"memory for messages that nobody has requested yet.",
+		.help = "Rendezvous is chosen although the model expects it to be slower by this "
+			"much, since it needs no memory for unrequested messages.",
 	},
 	{
 		"RNDV_THRESH_FALLBACK", WEFT_OPT_BYTES, FIELD(rndv_fallback), .def = "inf",
 		.unit = "bytes", .has_inf = true,
-		.help = "What WEFT_RNDV_THRESH=auto uses where the formula has no answer: eager "
+		.help = "Value of WEFT_RNDV_THRESH=auto where the formula has no solution: eager "
 			"and rendezvous never meet. WEFT_MULTI_EAGER_LIMIT caps it.",
 	},
 	{
 		"BCOPY_BW", WEFT_OPT_RATE, FIELD(bcopy_bw), .def = "auto", .unit = "rate",
 		.has_auto = true, .min = 1e6, .max = 1e13,
-		.help = "How fast a CPU copies, for the choice of protocols. auto: measured once, "
-			"in a few milliseconds. Peers agree on the slower of theirs.",
+		.help = "Rate at which a CPU copies, for the choice of protocols. auto: measured "
+			"once, in a few milliseconds. Peers agree on the slower rate.",
 	},
 	{
 		"PROTO_INFO", WEFT_OPT_BOOL, FIELD(proto_info), .def = "n", .unit = "y|n",
@@ -232,8 +234,9 @@ const struct weft_option weft_options[] = {
 		"REG_CACHE", WEFT_OPT_ENUM, FIELD(reg_cache), .def = "auto", .unit = "word",
 		.words = "auto|on|off",
 		.help = "Keep registrations of memory that large messages came from or went to, "
-			"for the next one. auto, on: where userfaultfd reports reliably when "
-			"memory is unmapped; without it none are kept, and a notice says so.",
+			"for the next message. auto, on: where userfaultfd reports reliably when "
+			"memory is unmapped; without it no registration is kept, and the log "
+			"reports it.",
 	},
 	{
 		"REG_CACHE_ENTRIES", WEFT_OPT_UINT, FIELD(reg_cache_entries), .def = "1024",
@@ -272,11 +275,12 @@ const struct weft_option weft_options[] = {
 	{
 		"RNDV_SCHEME", WEFT_OPT_ENUM, FIELD(rndv_scheme), .def = "auto", .unit = "word",
 		.words = "auto|get|put|am",
-		.help = "How rendezvous data moves. get: the receiver reads it, by remote memory "
-			"access where the lane can, else by pulling it from the sender in pieces. "
-			"put: the sender writes it where the lane can. am: the sender sends it as "
-			"messages. auto: the first of these that both ends can. Each end obeys "
-			"its own setting; what the other does not allow falls back to am.",
+		.help = "Movement of rendezvous data. get: the receiver reads it, by remote memory "
+			"access where the lane can, otherwise by pulling it from the sender in "
+			"pieces. put: the sender writes it where the lane can. am: the sender "
+			"sends it as messages. auto: the first of these that both ends support. "
+			"Each end follows its own setting; am replaces a scheme that the other end "
+			"does not allow.",
 	},
 	{
 		"RNDV_MIN_PIECE", WEFT_OPT_BYTES, FIELD(rndv_min_piece), .def = "16k",
@@ -287,33 +291,33 @@ const struct weft_option weft_options[] = {
 	{
 		"RNDV_ALIGN", WEFT_OPT_BYTES, FIELD(rndv_align), .def = "1",
 		.unit = "bytes", .min = 1, .max = 1 << 20,
-		.help = "Pieces of a rendezvous message are cut at multiples of this, or of what "
-			"the lane likes if that is more.",
+		.help = "Pieces of a rendezvous message are cut at multiples of this number, or of "
+			"the lane's preferred alignment if that is larger.",
 	},
 	{
 		"RNDV_WINDOW", WEFT_OPT_BYTES, FIELD(rndv_window), .def = "16M",
 		.unit = "bytes", .min = 65536,
-		.help = "What may be outstanding over one lane, in each direction, at most: "
-			"rendezvous data that was requested and has not come, and native reads "
-			"and writes of operations that several lanes share. Within it the lane's "
-			"measured rate and round trip decide.",
+		.help = "Most bytes that may be outstanding over one lane in each direction: "
+			"requested rendezvous data, and native reads and writes of operations that "
+			"several lanes share. The lane's measured rate and round trip decide below "
+			"this limit.",
 	},
 	{
 		"RNDV_LIMIT", WEFT_OPT_BYTES, FIELD(rndv_limit), .def = "64M",
 		.unit = "bytes", .min = 65536,
-		.help = "The same for a worker, all peers and lanes together: with many senders "
-			"this is what arrives at a time. Within it the rate and round trip of the "
-			"lanes decide, 4 MiB at least. Peers that do not deliver are not counted, "
-			"and of one with nothing outstanding a least piece is requested in any "
-			"case.",
+		.help = "The same limit for a worker, all peers and lanes together: with many "
+			"senders this is the data that arrives at a time. Rate and round trip of "
+			"the lanes decide below it, with at least 4 MiB. Peers that do not deliver "
+			"are not counted. A peer with nothing outstanding always gets a request "
+			"for one smallest piece.",
 	},
 	{
 		"RMA_MAX_GETS", WEFT_OPT_UINT, FIELD(rma_max_gets), .def = "64",
 		.unit = "number", .min = 1, .max = 65536,
-		.help = "Pieces that a worker's gets have requested and not got, all peers "
-			"together: of up to 64 KiB by messages, 256 KiB where the lane reads "
-			"remote memory itself. What is beyond waits its turn, but for one piece "
-			"of each peer that has none. Peers that do not deliver are not counted.",
+		.help = "Outstanding pieces of a worker's gets, all peers together: pieces of up "
+			"to 64 KiB by messages, of 256 KiB where the lane reads remote memory "
+			"itself. Further pieces wait, except one piece of each peer that has none "
+			"outstanding. Peers that do not deliver are not counted.",
 	},
 	/* ---- memory */
 	{
@@ -334,13 +338,14 @@ const struct weft_option weft_options[] = {
 	{
 		"ATOMIC_MODE", WEFT_OPT_ENUM, FIELD(atomic_device), .def = "cpu", .unit = "word",
 		.words = "cpu|device",
-		.help = "Who carries out weft_atomic(): cpu (the peer's progress, atomic with its "
-			"threads' own atomics, all operations) or device (lanes that have "
-			"atomics, without the peer's processor; add and compare-swap of 8 bytes "
-			"only). The two are not atomic against each other: the same for all peers "
-			"that share a word. Nor are two devices: all peers use the first one of "
-			"the context with the memory, which has to have atomics, and who has no "
-			"lane there gets -EOPNOTSUPP.",
+		.help = "Executor of weft_atomic(): cpu (the peer's progress, atomic with its "
+			"threads' own atomics, all operations) or device (lanes with atomics, "
+			"without the peer's processor; add and compare-swap of 8 bytes only). The "
+			"two are not atomic against each other, so all peers that share a word "
+			"need the same mode. Two devices are not atomic against each other either: "
+			"all peers use the first device of the context with the memory. This "
+			"device must support atomics, and a peer without a lane to it gets "
+			"-EOPNOTSUPP.",
 	},
 	/* ---- seen from outside */
 	{
@@ -393,8 +398,8 @@ const struct weft_option weft_options[] = {
 	/* ---- for tests and for finding faults */
 	{
 		"THREAD_MULTI", WEFT_OPT_BOOL, FIELD(thread_multi), .def = "n", .unit = "y|n",
-		.help = "Every worker takes its lock, even one made for a single thread. To find "
-			"out whether a fault comes from using a worker in two threads.",
+		.help = "Every worker takes its lock, even one made for a single thread. The "
+			"setting shows whether a fault comes from using a worker in two threads.",
 	},
 	{
 		"SEQ_START", WEFT_OPT_U32, FIELD(seq_start), .def = "0", .unit = "number",
