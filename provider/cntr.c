@@ -2,6 +2,7 @@
 
 #include "provider/cntr.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "provider/process.h"
@@ -11,26 +12,29 @@ static struct wfi_cntr *cntr_of(struct fid_cntr *fid)
 	return container_of(fid, struct wfi_cntr, cntr);
 }
 
-static uint64_t cntr_read(struct fid_cntr *fid)
+static uint64_t read_field(const uint64_t *field)
 {
 	uint64_t value;
+	bool yield;
 
 	wfi_lock();
 	wfi_progress();
-	value = cntr_of(fid)->value;
+	value = *field;
+	yield = wfi_turn_is_over();
 	wfi_unlock();
+	if (yield)
+		sched_yield();
 	return value;
+}
+
+static uint64_t cntr_read(struct fid_cntr *fid)
+{
+	return read_field(&cntr_of(fid)->value);
 }
 
 static uint64_t cntr_readerr(struct fid_cntr *fid)
 {
-	uint64_t errors;
-
-	wfi_lock();
-	wfi_progress();
-	errors = cntr_of(fid)->errors;
-	wfi_unlock();
-	return errors;
+	return read_field(&cntr_of(fid)->errors);
 }
 
 static int change(struct fid_cntr *fid, uint64_t *field, uint64_t keep, uint64_t value)

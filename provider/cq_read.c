@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reading completion queues, with and without sleeping. */
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,13 +49,21 @@ static __attribute__((noinline)) ssize_t take(struct wfi_cq *cq, void *buf, size
 static inline ssize_t read_now(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *source)
 {
 	struct wfi_cq *cq = container_of(fid, struct wfi_cq, cq);
+	bool yield = false;
 	ssize_t n;
 
 	wfi_lock();
 	if (wfi_cq_empty(cq) || count == 0)
 		wfi_progress();
-	n = wfi_cq_empty(cq) ? -FI_EAGAIN : take(cq, buf, count, source);
+	if (wfi_cq_empty(cq)) {
+		n = -FI_EAGAIN;
+		yield = wfi_turn_is_over();
+	} else {
+		n = take(cq, buf, count, source);
+	}
 	wfi_unlock();
+	if (yield)
+		sched_yield();
 	return n;
 }
 

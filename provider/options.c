@@ -2,8 +2,8 @@
 
 #include "provider/options.h"
 
-#include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,12 +12,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "provider/job.h"
 #include "provider/provider.h"
 #include "weft.h"
 
 #define PREFIX "FI_WEFT_"
 #define INTERVAL_US 200
 #define INTERVAL_MAX_US 1000000
+/* About 1 us over shared memory: less than a switch to another process and back. */
+#define YIELD_AFTER 20
+#define YIELD_MAX 1000000
 
 static const struct {
 	const char *name; /* as libfabric wants it */
@@ -33,6 +37,10 @@ static const struct {
 	{"progress_interval", FI_PARAM_INT,
 	 "Microseconds without a call of the application after which that thread makes progress "
 	 "itself, 1 to 1000000. Default: 200"},
+	{"yield", FI_PARAM_STRING,
+	 "Calls in a row that find nothing (fi_cq_read() and fi_cntr_read()) after which the core "
+	 "is left to other ranks, 1 to 1000000; never; or auto: 20 where more ranks are on the "
+	 "host than the launcher has CPUs, never where not. Default: auto"},
 };
 
 #define NUM_VARIABLES (sizeof(variables) / sizeof(variables[0]))
@@ -42,49 +50,6 @@ void wfi_options_define(void)
 	for (size_t i = 0; i < NUM_VARIABLES; i++)
 		fi_param_define(&wfi_provider, variables[i].name, variables[i].type, "%s",
 				variables[i].help);
-}
-
-/* ------------------------------------------------------------------ the job */
-
-/* @return the number that the first of these variables says; -1: none does */
-static long job_number(const char *const *names)
-{
-	const char *text;
-	char *end;
-	long n;
-
-	for (; *names; names++) {
-		text = getenv(*names);
-		if (!text || !isdigit((unsigned char)text[0]))
-			continue;
-		n = strtol(text, &end, 10);
-		if (*end == '\0' && n >= 0)
-			return n;
-	}
-	return -1;
-}
-
-static bool is_first_rank(void)
-{
-	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-					    "SLURM_PROCID", NULL};
-
-	return job_number(names) <= 0;
-}
-
-static bool job_on_one_host(void)
-{
-	static const char *const ranks[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
-	static const char *const local[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
-	static const char *const task[] = {"SLURM_PROCID", NULL};
-	static const char *const step[] = {"SLURM_STEP_NUM_NODES", NULL};
-	static const char *const hosts[] = {"SLURM_NNODES", NULL};
-	long n = job_number(ranks);
-
-	/* One process alone may spawn others, or connect to them, anywhere. */
-	if (n > 0 && job_number(local) > 0)
-		return n > 1 && job_number(local) == n;
-	return job_number(task) >= 0 && job_number(step) == 1 && job_number(hosts) == 1;
 }
 
 /* ------------------------------------------------------------------ reading */
@@ -116,7 +81,7 @@ static void find_misspelt(void)
 	static bool done;
 	const char *name, *end;
 
-	if (done || !is_first_rank())
+	if (done || !wfi_job_is_first_rank())
 		return;
 	done = true;
 	for (char **v = environ; *v; v++) {
@@ -139,7 +104,7 @@ void wfi_options_other_version(void)
 	if (done)
 		return;
 	done = true;
-	if (is_first_rank())
+	if (wfi_job_is_first_rank())
 		complain("a rank's address comes from another version of libweft-fi.so or "
 			 "libweft.so.0: all ranks of a job must have the same one");
 	else
@@ -191,6 +156,36 @@ static int read_progress(struct wfi_options *o)
 	return -FI_EINVAL;
 }
 
+static int read_yield(struct wfi_options *o)
+{
+	char *text = NULL, *end;
+	long n;
+
+	o->yield_after = UINT_MAX;
+	if (fi_param_get_str(&wfi_provider, "yield", &text) != 0 || !text ||
+	    strcasecmp(text, "auto") == 0) {
+		if (wfi_job_is_crowded()) {
+			o->yield_after = YIELD_AFTER;
+			FI_INFO(&wfi_provider, FI_LOG_CORE,
+				"%ld ranks share fewer CPUs: a rank yields after %d calls that "
+				"find nothing\n",
+				wfi_job_local_ranks(), YIELD_AFTER);
+		}
+		return 0;
+	}
+	if (strcasecmp(text, "never") == 0)
+		return 0;
+	n = strtol(text, &end, 10);
+	if (end == text || *end != '\0' || n < 1 || n > YIELD_MAX) {
+		complain("FI_WEFT_YIELD=%s is not understood: it is auto, never, or a number of "
+			 "calls that find nothing, 1 to %d",
+			 text, YIELD_MAX);
+		return -FI_EINVAL;
+	}
+	o->yield_after = (unsigned int)n;
+	return 0;
+}
+
 int wfi_options_read(struct wfi_options *o)
 {
 	int interval = INTERVAL_US, rc;
@@ -208,7 +203,8 @@ int wfi_options_read(struct wfi_options *o)
 		return -FI_EINVAL;
 	}
 	o->interval_us = (unsigned int)interval;
-	return read_progress(o);
+	rc = read_yield(o);
+	return rc < 0 ? rc : read_progress(o);
 }
 
 /* ------------------------------------------------------------------ Weft's variables */
@@ -223,7 +219,7 @@ static int set_lanes(const struct wfi_options *o, struct weft_config *config)
 	int rc;
 
 	if (!o->lanes)
-		return job_on_one_host() ? set_default(config, "WEFT_LANES", "shm") : 0;
+		return wfi_job_on_one_host() ? set_default(config, "WEFT_LANES", "shm") : 0;
 	rc = weft_config_modify(config, "WEFT_LANES", o->lanes);
 	if (rc < 0)
 		complain("FI_WEFT_LANES=%s is not understood", o->lanes);

@@ -19,6 +19,7 @@ struct wfi_options {
 	const char *lanes; /**< NULL: by the job */
 	enum wfi_progress_choice progress;
 	unsigned int interval_us; /**< how often the thread looks whether the application polls */
+	unsigned int yield_after; /**< calls that find nothing; UINT_MAX: never */
 };
 
 /** Tell libfabric of the variables; reads nothing. */

@@ -17,6 +17,7 @@
 struct wfi_process {
 	unsigned int sleepers;       /**< armed struct wfi_wait: wfi_unlock() cares for them */
 	unsigned int progress_calls; /**< of the application; tells the thread that it polls */
+	unsigned int empty_calls;    /**< of them in a row, without an event */
 	unsigned int domains, endpoints;
 	struct wfi_options options;
 	struct weft_context *ctx;
@@ -43,8 +44,23 @@ void wfi_yield(void);
 /** Locked. Of the application. @return number of events */
 static inline unsigned int wfi_progress(void)
 {
+	unsigned int events = wfi.worker ? weft_worker_progress(wfi.worker) : 0;
+
 	wfi.progress_calls++;
-	return wfi.worker ? weft_worker_progress(wfi.worker) : 0;
+	wfi.empty_calls = events ? 0 : wfi.empty_calls + 1;
+	return events;
+}
+
+/**
+ * Locked, after a call of the application that found nothing. @return true: the core is to be left
+ * to other ranks, by sched_yield() after wfi_unlock() (FI_WEFT_YIELD)
+ */
+static inline bool wfi_turn_is_over(void)
+{
+	if (wfi.empty_calls < wfi.options.yield_after)
+		return false;
+	wfi.empty_calls = 0;
+	return true;
 }
 
 /** One more domain. Locked. @return 0, or a negative libfabric error */

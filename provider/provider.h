@@ -8,6 +8,7 @@
  *	base.c            what every object of libfabric's needs
  *	info.c            what is offered: fi_getinfo() and its hints
  *	options.c         FI_WEFT_* variables, and Weft's defaults for a job
+ *	job.c             what the launcher reports of the job
  *	process.c         what all domains of the process share: context, worker, progress
  *	lock.c            and the lock of it
  *	wait.c            who sleeps until something completes, and is woken by others' calls
