@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "shm/segment.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -220,12 +221,10 @@ uint64_t shm_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem)
 
 const struct shm_reg_table *shm_reg_map(int fd)
 {
-	struct stat st;
 	void *p;
-	int seals = fcntl(fd, F_GET_SEALS);
 
-	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &st) < 0 ||
-	    st.st_size != (off_t)sizeof(struct shm_reg_table))
+	/* F_SEAL_FUTURE_WRITE: no process can cut a hole any more, so its pages stay. */
+	if (shm_memfd_check(fd, SEALS | F_SEAL_FUTURE_WRITE, sizeof(struct shm_reg_table)))
 		return NULL;
 	p = mmap(NULL, sizeof(struct shm_reg_table), PROT_READ, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)

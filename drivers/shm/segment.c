@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /*
@@ -48,19 +50,28 @@ struct shm_segment *shm_segment_create(int *fd)
 	return segment;
 }
 
+const char *shm_memfd_check(int fd, int seals, size_t size)
+{
+	int present = fcntl(fd, F_GET_SEALS);
+	struct statfs fs;
+	struct stat st;
+
+	/* Only files in memory have seals: no other file could delay or end a read. */
+	if (present < 0 || (present & seals) != seals)
+		return "what it passed is no sealed memory file";
+	if (fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
+		return "the memory file it passed has no ordinary pages";
+	if (fstat(fd, &st) < 0 || st.st_size != (off_t)size)
+		return "the segment it passed has another size";
+	return NULL;
+}
+
 struct shm_segment *shm_segment_map(int fd, const char **why)
 {
 	struct shm_segment *segment;
-	struct stat st;
-	int seals;
 
-	/* Only files in memory have seals: nothing that could hang or end a read. */
-	seals = fcntl(fd, F_GET_SEALS);
-	*why = "what it passed is no sealed memory file";
-	if (seals < 0 || (seals & SEALS) != SEALS)
-		return NULL;
-	*why = "the segment it passed has another size";
-	if (fstat(fd, &st) < 0 || st.st_size != (off_t)sizeof(*segment))
+	*why = shm_memfd_check(fd, SEALS, sizeof(*segment));
+	if (*why)
 		return NULL;
 	*why = "the segment it passed cannot be mapped";
 	segment = map(fd);

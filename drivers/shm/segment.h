@@ -73,4 +73,15 @@ struct shm_segment *shm_segment_map(int fd, const char **why);
 
 void shm_segment_unmap(struct shm_segment *segment);
 
+/**
+ * Check a memory file of a peer before it is mapped. An access to a mapping raises SIGBUS when the
+ * peer can take pages away. A sealed size does not exclude this: a hole can be cut out of a file of
+ * huge pages, and its next access fails when no huge page is free.
+ *
+ * @param seals  that the file must have
+ * @param size   that it must have, bytes
+ * @return NULL, or the reason of the refusal
+ */
+const char *shm_memfd_check(int fd, int seals, size_t size);
+
 #endif /* WEFT_SHM_SEGMENT_H */
