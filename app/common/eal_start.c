@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <rte_alarm.h>
@@ -130,10 +131,26 @@ static int start_text(const struct weft_config *config)
 	return ret;
 }
 
+/*
+ * Arguments of the EAL load modules ("-d") and name devices. A user who may start a program with
+ * more rights than the user has must not choose them.
+ */
+static bool may_choose_arguments(int count)
+{
+	if (count <= 0 || !getauxval(AT_SECURE))
+		return true;
+	cli_error("arguments for the EAL are refused: this program has more rights than its user "
+		  "(set-user-id, set-group-id or file capabilities); start it with sudo instead");
+	return false;
+}
+
 int eal_start(int count, char **words, const struct weft_config *config, int core)
 {
-	int ret = count < 0 ? start_text(config) : start_words(count, words, config);
+	int ret;
 
+	if (!may_choose_arguments(count))
+		return APP_FAIL;
+	ret = count < 0 ? start_text(config) : start_words(count, words, config);
 	if (ret)
 		return ret == -EINVAL ? APP_USAGE : APP_FAIL;
 	return core >= 0 && sys_pin((unsigned int)core) ? APP_USAGE : APP_OK;

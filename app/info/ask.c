@@ -243,7 +243,7 @@ unsigned int ask_find(long pid, struct ask_process *list)
 
 	find_in("/var/run", &s);
 	/* Where the EAL of who is not root has them. */
-	find_in(getenv("XDG_RUNTIME_DIR"), &s);
+	find_in(secure_getenv("XDG_RUNTIME_DIR"), &s);
 	find_in("/tmp", &s);
 	find_in("/tmp/weft-*", &s); /* where /tmp/dpdk is another user's */
 	if (s.left_out)

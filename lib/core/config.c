@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/auxv.h>
 
 #include "core/config.h"
 #include "base/log.h"
@@ -147,6 +148,24 @@ static bool is_script_variable(const char *name, size_t len)
 	       (p == script_variables || p[-1] == ' ');
 }
 
+/*
+ * A program with set-user-id, set-group-id or file capabilities acts with rights that its user does
+ * not have, and the environment is the user's. Such a variable would let the user write files or
+ * load a module with these rights.
+ */
+static bool is_refused(const struct weft_option *opt)
+{
+	static struct weft_log_limit limit;
+
+	if (!opt->guarded || !getauxval(AT_SECURE))
+		return false;
+	weft_log_limited(&limit, WEFT_LOG_WARN,
+			 "WEFT_%s is ignored: this program has more rights than its user "
+			 "(set-user-id, set-group-id or file capabilities)",
+			 opt->name);
+	return true;
+}
+
 /* One "WEFT_NAME=value" of the environment. */
 static int read_variable(struct weft_config *config, const char *var)
 {
@@ -174,6 +193,8 @@ static int read_variable(struct weft_config *config, const char *var)
 					 name);
 		return 0;
 	}
+	if (is_refused(opt))
+		return 0;
 	rc = weft_option_set(&config->conf, opt, var + len + 1, why, sizeof(why));
 	if (rc == -EINVAL)
 		weft_error("%s", why);

@@ -149,6 +149,11 @@ struct weft_option {
 	bool has_inf;
 	/** bounds in the stored unit; max 0 = none. "auto" and "inf" are exempt */
 	double min, max;
+	/**
+	 * The value names files, sockets, devices or arguments of the EAL, which loads modules. The
+	 * variable is ignored in a program that has more rights than its user (AT_SECURE).
+	 */
+	bool guarded;
 	const char *help; /**< sentences, one paragraph */
 };
 

@@ -33,11 +33,13 @@ const struct weft_option weft_options[] = {
 	},
 	{
 		"EAL_ARGS", WEFT_OPT_STRING, FIELD(lane.eal_args), .def = "", .unit = "arguments",
+		.guarded = true,
 		.help = "Arguments for DPDK's EAL when the program does not initialise it itself, "
 			"separated by spaces.",
 	},
 	{
 		"PORTS", WEFT_OPT_STRING, FIELD(lane.ports), .def = "", .unit = "patterns",
+		.guarded = true,
 		.help = "Devices of which this process takes one free device, so that all "
 			"processes of a host may have the same environment: patterns of a shell, "
 			"such as '0000:3b:02.*' (PCI network devices) or 'net_af_xdp*' (of "
@@ -48,6 +50,7 @@ const struct weft_option weft_options[] = {
 	},
 	{
 		"DUMPCAP", WEFT_OPT_BOOL, FIELD(lane.dumpcap), .def = "n", .unit = "y|n",
+		.guarded = true,
 		.help = "y: let DPDK's own tools attach to this process and capture frames of its "
 			"ports, dpdk-dumpcap and dpdk-pdump. The EAL must have hugepages and share "
 			"files: --in-memory is left out where Weft or its programs start it, and "
@@ -55,6 +58,7 @@ const struct weft_option weft_options[] = {
 	},
 	{
 		"SWITCH", WEFT_OPT_STRING, FIELD(lane.switch_path), .def = "auto", .unit = "path",
+		.guarded = true,
 		.help = "Socket of weft-switch, which gives this process a port when the process "
 			"has no other one for DPDK. auto: /run/weft/switch.sock, if it exists. "
 			"off: weft-switch is not used.",
@@ -355,12 +359,14 @@ const struct weft_option weft_options[] = {
 	},
 	{
 		"LOG_FILE", WEFT_OPT_STRING, FIELD(log_file), .def = "", .unit = "file",
+		.guarded = true,
 		.help = "Where the log goes; empty: stderr. %p becomes the process id, %h the "
 			"host's name. A new file is for its owner alone; another user's file or "
 			"symbolic link is refused.",
 	},
 	{
 		"CAPTURE", WEFT_OPT_STRING, FIELD(lane.capture), .def = "", .unit = "file",
+		.guarded = true,
 		.help = "FILE[,filter=EXPR][,snaplen=N][,ring=SIZE][,size=SIZE][,files=N]: write "
 			"the frames of every raw lane, and the messages of every shm and RoCE "
 			"lane, both directions, to this file (pcapng); %p "
@@ -381,6 +387,7 @@ const struct weft_option weft_options[] = {
 	{
 		"RECORDER_FILE", WEFT_OPT_STRING, FIELD(lane.recorder_file), .def = "",
 		.unit = "file",
+		.guarded = true,
 		.help = "File of the flight recorder (pcapng); %p becomes the process id, %n a "
 			"number. Empty: weft-recorder-%p-%n.pcapng in TMPDIR or /tmp. Errors write "
 			"no more than one in 10 s and eight in all. The first context of a "

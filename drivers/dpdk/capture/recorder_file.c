@@ -305,7 +305,7 @@ bool weft_recorder_has_messages(const struct weft_lane_conf *conf)
 
 static void setup(const struct weft_lane_conf *conf)
 {
-	const char *folder = getenv("TMPDIR"), *s = conf->recorder_signal;
+	const char *folder = secure_getenv("TMPDIR"), *s = conf->recorder_signal;
 	size_t len;
 
 	if (name_length(conf) > 0)

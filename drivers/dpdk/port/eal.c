@@ -360,16 +360,24 @@ static int init_on_any_core(int argc, char **argv)
  */
 static char **kept_argv __attribute__((used));
 
-/* The variable is as it was when the EAL has looked at it. */
+/*
+ * @p folder takes the place of the variable while the EAL reads it. The EAL trusts the variable
+ * even in a program with more rights than its user (AT_SECURE), so it is hidden there.
+ */
 static int init_in_folder(const char *folder, int argc, char **argv)
 {
-	const char *was = folder ? getenv(WEFT_EAL_FOLDER_VARIABLE) : NULL;
-	char *before = was ? strdup(was) : NULL;
+	const char *was = getenv(WEFT_EAL_FOLDER_VARIABLE);
+	bool hidden = !folder && was && !secure_getenv(WEFT_EAL_FOLDER_VARIABLE);
+	char *before;
 	int rc;
 
-	if (!folder)
+	if (!folder && !hidden)
 		return init_on_any_core(argc, argv);
-	setenv(WEFT_EAL_FOLDER_VARIABLE, folder, 1);
+	before = was ? strdup(was) : NULL;
+	if (folder)
+		setenv(WEFT_EAL_FOLDER_VARIABLE, folder, 1);
+	else
+		unsetenv(WEFT_EAL_FOLDER_VARIABLE);
 	rc = init_on_any_core(argc, argv);
 	if (before)
 		setenv(WEFT_EAL_FOLDER_VARIABLE, before, 1);

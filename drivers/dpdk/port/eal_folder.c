@@ -61,7 +61,7 @@ enum weft_eal_folder weft_eal_folder_now(char *own, size_t size, const char **ba
 {
 	static const char tmp[] = "/tmp";
 	uid_t uid = getuid();
-	const char *runtime = uid == 0 ? "/var/run" : getenv(WEFT_EAL_FOLDER_VARIABLE);
+	const char *runtime = uid == 0 ? "/var/run" : secure_getenv(WEFT_EAL_FOLDER_VARIABLE);
 	enum weft_eal_folder which = weft_eal_folder_find(uid, runtime, tmp, own, size);
 
 	*base = runtime ? runtime : tmp;

@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A program with more rights than its user takes no file, module or EAL argument from the
+# environment.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+[ "$(id -u)" = 0 ] || { echo "needs root, to make a program with set-user-id"; exit 77; }
+[ -x "$build/test/proc/proc_secure" ] || { echo "there is no DPDK in this build"; exit 77; }
+
+# The EAL takes modules only from folders that no other user can write to, above them, too.
+modules=$(mktemp -d /var/lib/weft-proc.XXXXXX) || exit 77
+trap 'rm -rf "$modules"; tidy' EXIT
+chmod 755 "$dir" "$modules"
+cp "$build/test/proc/proc_secure" "$dir/plain"
+cp "$build/test/proc/proc_secure" "$dir/raised"
+cp "$build/test/proc/libproc_secure_module.so" "$modules/module.so"
+chmod 755 "$dir/plain" "$modules/module.so"
+chmod 4755 "$dir/raised"
+eal="--no-huge -m 64 --no-pci --no-telemetry -d $modules/module.so"
+
+# as_user PROGRAM [VARIABLE=VALUE...]
+as_user() {
+	local program=$1
+	shift
+	(cd / && timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups \
+		env "$@" "$dir/$program" "${arguments[@]}" 2>&1)
+}
+arguments=()
+
+[ "$(as_user raised | grep -c 'worker: ')" = 1 ] ||
+	{ echo "files with set-user-id do not run in this folder"; exit 77; }
+
+# Without more rights the variables work, so the cases below can fail.
+control() {
+	as_user plain WEFT_EAL_ARGS="$eal" | tee "$dir/out"
+	grep -q 'module runs as user 65534' "$dir/out"
+}
+
+module() {
+	as_user raised WEFT_EAL_ARGS="$eal" | tee "$dir/out"
+	! grep -q 'module runs' "$dir/out" &&
+		grep -q 'WEFT_EAL_ARGS is ignored: this program has more rights' "$dir/out"
+}
+
+# file VARIABLE [SUFFIX]: a file of root keeps its content, and no file is made.
+file() {
+	echo mine >"$dir/file"
+	chmod 600 "$dir/file"
+	mkdir -p "$dir/empty"
+	as_user raised "$1=$dir/file$2" "WEFT_LANES=shm" | tee "$dir/out"
+	as_user raised "$1=$dir/empty/new$2" "WEFT_LANES=shm" >/dev/null
+	[ "$(cat "$dir/file")" = mine ] && [ -z "$(ls "$dir/empty")" ] &&
+		grep -q "$1 is ignored" "$dir/out"
+}
+
+# The EAL makes its files in XDG_RUNTIME_DIR, with the program's rights.
+runtime_folder() {
+	local program
+	arguments=(set "--no-huge -m 64 --no-pci --vdev=net_null0")
+	for program in plain raised; do
+		rm -rf "$dir/$program.runtime"
+		mkdir -m 777 "$dir/$program.runtime"
+		as_user $program XDG_RUNTIME_DIR="$dir/$program.runtime"
+		ls -la "$dir/$program.runtime"
+	done
+	arguments=()
+	[ -d "$dir/plain.runtime/dpdk" ] && [ -z "$(ls "$dir/raised.runtime")" ]
+}
+
+eal_arguments() {
+	# shellcheck disable=SC2206 # one word each
+	arguments=($eal)
+	as_user plain | tee "$dir/out"
+	grep -q 'module runs as user 65534' "$dir/out" || return 1
+	as_user raised | tee "$dir/out"
+	arguments=()
+	! grep -q 'module runs' "$dir/out" && grep -q 'arguments for the EAL are refused' "$dir/out"
+}
+
+check "control: WEFT_EAL_ARGS loads a module for the user itself" control
+check "WEFT_EAL_ARGS loads no module with the program's rights" module
+check "WEFT_CAPTURE writes no file with the program's rights" file WEFT_CAPTURE
+check "WEFT_LOG_FILE writes no file with the program's rights" file WEFT_LOG_FILE
+check "WEFT_RECORDER_FILE names no file" file WEFT_RECORDER_FILE
+check "XDG_RUNTIME_DIR does not choose the EAL's folder" runtime_folder
+check "Weft's programs refuse EAL arguments" eal_arguments
+tap_end
