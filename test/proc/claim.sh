@@ -116,7 +116,8 @@ claimed_by_nobody() {
 		rc=$?
 	kill "${holders[@]}"
 	wait "${holders[@]}"
-	grep "not heeded because it is not root's" "$dir/server.err" || rc=1
+	grep "claim is ignored because it is neither root's nor this user's" "$dir/server.err" ||
+		rc=1
 	return $rc
 }
 
@@ -226,9 +227,9 @@ check "a second memif server" memif_second server
 check "two network namespaces: no conflict" other_namespace
 check "a killed owner keeps nothing" after_a_kill
 if command -v python3 >/dev/null; then
-	check "a claim that is not root's is not heeded; nobody resets the other's connections" \
+	check "a claim of another user is ignored; nobody resets the other's connections" \
 		claimed_by_nobody
 else
-	skip "a claim that is not root's is not heeded" "python3 is not installed"
+	skip "a claim of another user is ignored" "python3 is not installed"
 fi
 tap_end

@@ -84,13 +84,10 @@ static bool wait_for(enum weft_claim_held held, struct waits *w)
 	return true;
 }
 
-/*
- * Who has the name and does not listen claims nothing, and root is kept off by nobody's wish.
- */
-static bool is_heeded(enum weft_claim_held held)
+/* A process that has the name and does not listen claims nothing. */
+static bool is_claim(enum weft_claim_held held)
 {
-	return held != WEFT_HELD_UNHEEDED &&
-	       (geteuid() != 0 || (held != WEFT_HELD_FREE && held != WEFT_HELD_SILENT));
+	return held != WEFT_HELD_UNTRUSTED && held != WEFT_HELD_FREE && held != WEFT_HELD_SILENT;
 }
 
 int weft_claim(const char *name, struct weft_claim_owner *owner)
@@ -111,7 +108,7 @@ int weft_claim(const char *name, struct weft_claim_owner *owner)
 			return rc;
 		held = weft_claim_look(&un, len, owner);
 	} while (wait_for(held, &waits));
-	return is_heeded(held) ? rc : -EPERM;
+	return is_claim(held) ? rc : -EPERM;
 }
 
 int weft_claim_now(const char *name, struct weft_claim_owner *owner)

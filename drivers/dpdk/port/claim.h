@@ -9,9 +9,8 @@
  * listens; and the name is free again when the last descriptor is closed, however the owner ended.
  * There is no file that could be stale, or be another user's link.
  *
- * What the kernel does not check is who may have a name. So the superuser does not heed the claim
- * of a user who is not, nor of one who cannot be named, nor a name that somebody has and does not
- * listen under.
+ * The kernel lets each user bind each name. So a claim counts only if its owner is root or the same
+ * user, and listens under the name. A claim of another or an unknown user is reported and ignored.
  */
 #ifndef WEFT_CLAIM_H
 #define WEFT_CLAIM_H
@@ -36,7 +35,7 @@ struct weft_claim_owner {
 /**
  * Hold @p name until the descriptor is closed. An owner that is just ending is waited for, 10 s at
  * most; one that has ended and left the descriptor to another process, or does not listen, 1 s.
- * @return a descriptor; -EADDRINUSE: @p owner has it; -EPERM: @p owner has it and is not heeded;
+ * @return a descriptor; -EADDRINUSE: @p owner has it; -EPERM: @p owner has it and is not trusted;
  * another negative errno: nothing can be claimed here
  */
 int weft_claim(const char *name, struct weft_claim_owner *owner);
@@ -50,7 +49,7 @@ int weft_claim_now(const char *name, struct weft_claim_owner *owner);
  */
 int weft_claim_find(const char *name);
 
-/** Does somebody hold it whose claim we heed? */
+/** Does a trusted owner hold it? */
 bool weft_claimed(const char *name, struct weft_claim_owner *owner);
 
 /** Such as "process 4711 (weft-perf)", "a process of another container". */

@@ -231,11 +231,19 @@ static int ask_owner(const struct sockaddr_un *un, socklen_t len, struct weft_cl
 	return rc;
 }
 
+/*
+ * Each user may bind each name, whether or not the user can open the device. Only a claim of root
+ * or of the same user counts, so no user keeps another one from a port.
+ */
+static bool is_trusted(unsigned int uid)
+{
+	return uid == 0 || uid == geteuid();
+}
+
 enum weft_claim_held weft_claim_look(const struct sockaddr_un *un, socklen_t len,
 				     struct weft_claim_owner *owner)
 {
 	struct wanted w = {.un = un, .len = len, .uid = WEFT_CLAIM_NO_UID};
-	bool root = geteuid() == 0;
 	int rc;
 
 	*owner = (struct weft_claim_owner){.uid = WEFT_CLAIM_NO_UID};
@@ -248,12 +256,12 @@ enum weft_claim_held weft_claim_look(const struct sockaddr_un *un, socklen_t len
 		if (rc == -ECONNREFUSED && !w.found)
 			return WEFT_HELD_FREE;
 		if (rc == -ECONNREFUSED)
-			return root && w.uid != 0 ? WEFT_HELD_UNHEEDED : WEFT_HELD_SILENT;
+			return is_trusted(w.uid) ? WEFT_HELD_SILENT : WEFT_HELD_UNTRUSTED;
 	} else if (rc) {
 		return WEFT_HELD_FREE;
 	}
-	if (root && owner->uid != 0)
-		return WEFT_HELD_UNHEEDED;
+	if (!is_trusted(owner->uid))
+		return WEFT_HELD_UNTRUSTED;
 	return process_is(owner->pid);
 }
 

@@ -15,7 +15,7 @@ enum weft_claim_held {
 	WEFT_HELD_FREE, /**< nobody is known to have it */
 	/** bound, and nobody listens: a claim that begins, or somebody in the way */
 	WEFT_HELD_SILENT,
-	WEFT_HELD_UNHEEDED,  /**< somebody else's than root's, and we are root */
+	WEFT_HELD_UNTRUSTED, /**< by neither root nor the own user */
 	WEFT_HELD,           /**< by a process that lives */
 	WEFT_HELD_ENDING,    /**< the kernel is closing what its process had open */
 	WEFT_HELD_INHERITED, /**< its process has ended, and another has the descriptor */

@@ -4,8 +4,8 @@
  * each other's connections. What a port stands on is claimed (port/claim_dev.h) while it is open,
  * or from when this process has chosen it (port/pick.h).
  *
- * Where the claim cannot be had (nothing of the kind is allowed here, or somebody has the name whom
- * root does not heed), or others may receive what is for us (an interface with more queues than
+ * Where the claim cannot be had (nothing of the kind is allowed here, or an untrusted process has
+ * the name), or others may receive what is for us (an interface with more queues than
  * ours), the port works and says WEFT_FRAME_PORT_SHARED: see answers_for() in engine/build.c.
  */
 
@@ -35,22 +35,23 @@ static int in_use(const struct weft_port_dev *d, const struct weft_claim_owner *
 			      d->port_id, d->name, who, what);
 }
 
-static void note_unheeded(struct weft_port_dev *d, const struct weft_claim_owner *owner,
-			  const char *what)
+static void note_untrusted(struct weft_port_dev *d, const struct weft_claim_owner *owner,
+			   const char *what)
 {
-	const char *reason = "is not root's";
+	const char *reason = "is neither root's nor this user's";
 	char who[96], user[32];
 
 	weft_claim_owner_text(owner, who, sizeof(who));
 	snprintf(user, sizeof(user), "user %u", owner->uid);
 	if (owner->uid == WEFT_CLAIM_NO_UID) {
 		snprintf(user, sizeof(user), "an unknown user");
-		reason = "is not known to be root's";
-	} else if (owner->uid == 0) {
+		reason = "is not known to be root's or this user's";
+	} else if (owner->uid == 0 || owner->uid == geteuid()) {
 		reason = "does not listen there";
 	}
 	snprintf(d->claim_note, sizeof(d->claim_note),
-		 "%s of %s claims %s, and is not heeded because it %s: end it if it is not yours",
+		 "%s of %s claims %s; the claim is ignored because it %s: end the process if it "
+		 "is not yours",
 		 who, user, what, reason);
 }
 
@@ -102,7 +103,7 @@ static int claim_name(struct weft_port_dev *d, const char *name, const char *wha
 	d->shared = true;
 	d->warning = d->claim_note;
 	if (fd == -EPERM)
-		note_unheeded(d, &owner, what);
+		note_untrusted(d, &owner, what);
 	else
 		snprintf(d->claim_note, sizeof(d->claim_note),
 			 "%s can't be claimed (%s): see that no other process uses it", what,

@@ -156,8 +156,8 @@ static int kind_of(int rc)
 		return BROKEN;
 	default:
 		/*
-		 * Nothing can be claimed here, or who claims it is not heeded: we may have it, and
-		 * the port says so when it is opened.
+		 * Claims do not work here, or the owner is not trusted. The device may be free, and
+		 * the port reports the doubt when it is opened.
 		 */
 		return UNCLAIMED;
 	}
