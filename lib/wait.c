@@ -27,6 +27,8 @@
 /* The kernel's clock and the platform's, over the longest sleep. */
 #define CLOCKS_DIFFER_NS 1000000u
 #define NEVER UINT64_MAX
+/* A thread that waits for those that leave looks again after this time, for signals. */
+#define LEAVING_MAX_NS 100000000u
 
 /* ------------------------------------------------------------------ descriptors */
 
@@ -80,6 +82,17 @@ static int open_fds(struct weft_wait *wait)
 	return rc < 0 ? rc : add(wait, wait->event);
 }
 
+static void init_left(struct weft_wait *wait)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&wait->left, &attr);
+	pthread_condattr_destroy(&attr);
+	pthread_mutex_init(&wait->left_lock, NULL);
+}
+
 /* Worker locked. */
 static int wait_open(struct weft_worker *w)
 {
@@ -98,6 +111,7 @@ static int wait_open(struct weft_worker *w)
 		free(wait);
 		return rc;
 	}
+	init_left(wait);
 	add_ifaces(w, wait);
 	w->wait = wait;
 	/*
@@ -119,6 +133,8 @@ void weft_wait_close(struct weft_worker *w)
 	atomic_store(&w->wake_fd, -1);
 	w->wait = NULL;
 	close_fds(wait);
+	pthread_cond_destroy(&wait->left);
+	pthread_mutex_destroy(&wait->left_lock);
 	free(wait);
 }
 
@@ -189,22 +205,34 @@ void weft_wait_disarm(struct weft_worker *w)
 	disarm_ifaces(w);
 }
 
+/* Sleepers have been roused, and some have not left yet. Worker locked. */
+static bool are_leaving(const struct weft_wait *wait)
+{
+	return wait->roused && wait->sleepers > 0;
+}
+
+/* Most often there is nothing in it. */
+static void empty_event(struct weft_wait *wait)
+{
+	uint64_t count;
+	ssize_t n = read(wait->event, &count, sizeof(count));
+
+	(void)n;
+	wait->roused = false;
+}
+
 /* A signal, or another thread's call, since the last time. */
 static bool take_signal(struct weft_worker *w)
 {
 	struct weft_wait *wait = w->wait;
 	bool found = atomic_exchange(&w->signalled, false);
-	uint64_t count;
-	ssize_t n;
 
 	if (found && wait->sleepers > 0)
 		weft_wait_rouse(w); /* it is for them, too */
+	w->handled += found;        /* each other thread's next wait returns for it */
 	found = found || wait->roused;
-	if (wait->sleepers == 0) {
-		wait->roused = false;
-		n = read(wait->event, &count, sizeof(count)); /* most often there is nothing */
-		(void)n;
-	}
+	if (wait->sleepers == 0)
+		empty_event(wait);
 	return found;
 }
 
@@ -317,6 +345,7 @@ void weft_wait_after(struct weft_worker *w, unsigned int n)
 
 int weft_worker_arm(struct weft_worker *w)
 {
+	bool leaving;
 	int rc;
 
 	if (!w)
@@ -331,7 +360,10 @@ int weft_worker_arm(struct weft_worker *w)
 		rc = others_have(w) ? -EBUSY : arm(w, NEVER);
 	if (rc == 0)
 		w->wait->armer = pthread_self();
+	leaving = rc == -EALREADY && are_leaving(w->wait);
 	weft_worker_unlock_armed(w);
+	if (leaving)
+		sched_yield(); /* they need the core to leave */
 	return rc == -EALREADY ? -EBUSY : rc;
 }
 
@@ -409,36 +441,75 @@ static int join(struct weft_worker *w, uint64_t until)
 {
 	struct weft_wait *wait = w->wait;
 
-	if (wait->roused)
-		return -EBUSY;
 	return until < wait->timer_at ? set_timer(wait, now_of(w), until) : 0;
 }
 
+/* Worker locked. */
+static void leave(struct weft_wait *wait)
+{
+	bool last = are_leaving(wait) && wait->sleepers == 1;
+
+	wait->sleepers--;
+	if (!last)
+		return;
+	/* A signal that rings from here on has set its flag, which the next arm() finds. */
+	empty_event(wait);
+	pthread_mutex_lock(&wait->left_lock);
+	wait->wakeups++;
+	pthread_cond_broadcast(&wait->left);
+	pthread_mutex_unlock(&wait->left_lock);
+}
+
+/* The wake-up with this number is going on: until its last sleeper has left. Not locked. */
+static void await_leaving(struct weft_worker *w, uint64_t number, uint64_t until)
+{
+	struct weft_wait *wait = w->wait;
+	uint64_t now = now_of(w), most = until > now ? until - now : 0;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	most = most < LEAVING_MAX_NS ? most : LEAVING_MAX_NS;
+	ts.tv_nsec += (long)most;
+	ts.tv_sec += ts.tv_nsec / 1000000000;
+	ts.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&wait->left_lock);
+	while (wait->wakeups == number &&
+	       pthread_cond_timedwait(&wait->left, &wait->left_lock, &ts) == 0)
+		;
+	pthread_mutex_unlock(&wait->left_lock);
+}
+
 /*
- * @return 0: awake again; -EALREADY or -EINTR: to be told to the caller; -EBUSY: did not sleep; or
- * another error
+ * @return 0: awake again; -EAGAIN: other threads have been waited for; -EALREADY or -EINTR: to be
+ * told to the caller; -EBUSY: did not sleep; or another error
  */
 static int sleep_until(struct weft_worker *w, uint64_t until)
 {
 	struct weft_wait *wait = w->wait;
 	struct epoll_event ev;
+	uint64_t wakeups;
 	int rc;
 
 	weft_worker_lock(w);
+	wakeups = wait->wakeups;
 	if (others_have(w))
 		rc = -EALREADY;
+	else if (are_leaving(wait))
+		rc = -EAGAIN;
 	else
 		rc = w->armed ? join(w, until) : arm(w, until);
 	wait->sleepers += rc == 0;
 	weft_worker_unlock_armed(w);
+	if (rc == -EAGAIN)
+		await_leaving(w, wakeups, until);
 	if (rc != 0)
 		return rc;
 	rc = epoll_wait(wait->epoll, &ev, 1, -1) < 0 ? -errno : 0;
 	weft_worker_lock(w);
-	wait->sleepers--;
 	wait->armer = pthread_self(); /* its progress call is nobody else's, if all are awake */
 	if (rc == 0 && wait->roused)
 		rc = -EALREADY;
+	leave(wait);
 	weft_worker_unlock_armed(w);
 	return rc;
 }
@@ -454,7 +525,7 @@ static int wait_until(struct weft_worker *w, uint64_t until)
 		if (now_of(w) >= until)
 			return -ETIMEDOUT;
 		rc = sleep_until(w, until);
-		if (rc != 0 && rc != -EBUSY && rc != -EALREADY && rc != -EINTR)
+		if (rc != 0 && rc != -EBUSY && rc != -EALREADY && rc != -EINTR && rc != -EAGAIN)
 			return rc;
 		n = weft_worker_progress(w);
 		if (n == 0 && (rc == -EINTR || rc == -EALREADY))

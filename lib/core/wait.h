@@ -15,9 +15,12 @@
  *  - who posts something rouses the sleepers: it may have a deadline of its own;
  *  - a progress call that handles something rouses them, too: it may be what they wait for; one
  *    that handles nothing arms the worker again for them;
- *  - who waits while others sleep joins them, and moves the timer forward if need be.
- * The eventfd is emptied by arm() alone, and only when nobody sleeps: it cannot be taken away from
- * a thread that is just about to wake.
+ *  - who waits while others sleep joins them, and moves the timer forward if need be;
+ *  - roused sleepers leave one after the other, and until then the descriptor stays readable. A
+ *    thread that would sleep meanwhile waits until the last of them has left (`left`): it would
+ *    only find that same wake-up again, and keep the core that they need.
+ * The eventfd is emptied by the last sleeper that leaves, and by arm() when no thread sleeps: it
+ * cannot be taken away from a thread that is just about to wake.
  */
 #ifndef WEFT_WAIT_H
 #define WEFT_WAIT_H
@@ -37,6 +40,13 @@ struct weft_wait {
 	pthread_t armer;       /* who armed it */
 	bool others;           /* a progress call was made by another thread than those that wait */
 	bool roused;           /* sleepers are to return: the eventfd was rung */
+	/*
+	 * Times that the last roused sleeper has left. Written with both locks, the worker's first;
+	 * read with one of them.
+	 */
+	uint64_t wakeups;
+	pthread_mutex_t left_lock;
+	pthread_cond_t left; /* by the monotonic clock */
 	/*
 	 * Adaptive polling: so many waits to come go without; and how many after the next failure.
 	 */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -282,6 +283,58 @@ static void threads_that_wait_for_nothing_cost_nothing(void **state)
 		fail_msg("%.2f %% of a CPU", cpu * 100 / 2);
 }
 
+/* On one core, where a thread that does not sleep keeps it from those that are to wake. */
+enum { LATE_THREADS = 3, LATE_TIMEOUTS = 60 };
+
+static atomic_ulong zeros, timeouts;
+
+static void *count_returns(void *arg)
+{
+	cpu_set_t one = *(const cpu_set_t *)arg;
+	int rc;
+
+	pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+	for (int i = 0; i < LATE_TIMEOUTS;) {
+		rc = weft_worker_wait(worker, 5 * MS);
+		if (rc != 0 && rc != -ETIMEDOUT)
+			return (void *)"waiting";
+		i += rc == -ETIMEDOUT;
+		atomic_fetch_add(rc == 0 ? &zeros : &timeouts, 1);
+		if (atomic_load(&zeros) > 100 * LATE_THREADS * LATE_TIMEOUTS)
+			return (void *)"returns without an event";
+	}
+	return NULL;
+}
+
+/* A timeout of one thread wakes each other thread at most once. */
+static void a_thread_that_comes_after_a_wakeup_sleeps_until_the_next(void **state)
+{
+	pthread_t thread[LATE_THREADS];
+	cpu_set_t all, one;
+	int core = 0;
+	void *what;
+
+	(void)state;
+	quiet();
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	while (!CPU_ISSET(core, &all))
+		core++;
+	CPU_ZERO(&one);
+	CPU_SET(core, &one);
+	atomic_store(&zeros, 0);
+	atomic_store(&timeouts, 0);
+	for (int i = 0; i < LATE_THREADS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, count_returns, &one), 0);
+	for (int i = 0; i < LATE_THREADS; i++) {
+		pthread_join(thread[i], &what);
+		if (what)
+			fail_msg("thread %d: %s", i, (const char *)what);
+	}
+	print_message("%lu returns of 0, %lu timeouts\n", atomic_load(&zeros),
+		      atomic_load(&timeouts));
+	assert_true(atomic_load(&zeros) <= (LATE_THREADS - 1) * atomic_load(&timeouts));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +344,7 @@ int main(void)
 		cmocka_unit_test(what_another_thread_handles_before_is_not_slept_over),
 		cmocka_unit_test(threads_that_wait_miss_nothing),
 		cmocka_unit_test(threads_that_wait_for_nothing_cost_nothing),
+		cmocka_unit_test(a_thread_that_comes_after_a_wakeup_sleeps_until_the_next),
 	};
 
 	return cmocka_run_group_tests_name("wait_threads", tests, setup, teardown);
