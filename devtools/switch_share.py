@@ -68,9 +68,10 @@ class Port:
         answer(self.sock, 2)
         message(self.sock, 3, struct.pack('<HIB24s32s', 0x200, self.number, 0, secret, b'share'))
         answer(self.sock, 1)
+        # Before the switch has it: from then on no other mapping may write.
+        self.mem = mmap.mmap(fd, self.size)
         message(self.sock, 4, struct.pack('<HQ', 0, self.size), fd)
         answer(self.sock, 1)
-        self.mem = mmap.mmap(fd, self.size)
         os.close(fd)
         for ring in range(2):
             at = ring * self.ring

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server's side of memif's control messages. Each connection brings one region and one ring for
- * each direction; what a client sends that is anything else ends the connection.
+ * The server's side of memif's control messages, in the control thread. Each connection brings one
+ * region and one ring for each direction; any other message ends the connection.
  */
 
 #include "switch/switch.h"
@@ -9,26 +9,26 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <rte_common.h>
 
 #define VERSION 0x0200u
-#define REGION_MAX (512ull << 20)
 #define DESCRIPTORS 253 /* SCM_MAX_FD: with one message */
 /* So long after its start a switch takes the clients of the one before: they try ten times a
  * second. */
 #define RETURN_NS 10000000000ull
 #define HALF_OPEN_NS 2000000000ull
+#define RINGS_NS 5000000000ull /* from the connection to its rings */
+#define ACCEPTS 64             /* at a time */
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
 
 enum { T_NONE, T_ACK, T_HELLO, T_INIT, T_REGION, T_RING, T_CONNECT, T_CONNECTED, T_DISCONNECT };
 
@@ -114,43 +114,54 @@ static bool refuse(const struct sw_conn *c, const char *text)
 	return false;
 }
 
-/* The oldest of those that have not said who they are makes room. */
+static unsigned int half_open_of(const struct sw *s, uid_t user)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < SW_HALF_OPEN; i++)
+		n += s->half[i].fd >= 0 && s->half[i].user == user;
+	return n;
+}
+
+/* The user with most of them gives its oldest one, so no user pushes out those of others. */
 static unsigned int half_slot(struct sw *s)
 {
-	unsigned int i, oldest = 0;
+	unsigned int i, n, most = 0, oldest = 0;
 
 	for (i = 0; i < SW_HALF_OPEN; i++) {
 		if (s->half[i].fd < 0)
 			return i;
-		if (s->half[i].since < s->half[oldest].since)
+		n = half_open_of(s, s->half[i].user);
+		if (n > most || (n == most && s->half[i].since < s->half[oldest].since)) {
+			most = n;
 			oldest = i;
+		}
 	}
 	conn_close(s, &s->half[oldest]);
 	return oldest;
 }
 
-void sw_conn_accept(struct sw *s, uint64_t now)
+static void take_half(struct sw *s, int fd, uint64_t now)
 {
-	int fd = accept4(s->memif_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct message m = {.type = T_HELLO};
-	unsigned int i;
+	struct sw_conn from;
 	struct sw_conn *c;
-	struct ucred who;
-	socklen_t len = sizeof(who);
+	unsigned int i;
 
-	if (fd < 0)
-		return;
-	i = half_slot(s);
-	c = &s->half[i];
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) ||
-	    sw_watch(s, fd, sw_tag(SW_TAG_HALF, i)) < 0) {
+	sw_conn_init(&from);
+	from.fd = fd;
+	from.since = now;
+	if (sw_user_of(fd, &from) || !sw_user_may_connect(s, from.user, now)) {
 		sw_close(&fd);
 		return;
 	}
-	sw_conn_init(c);
-	c->fd = fd;
-	c->uid = who.uid;
-	c->since = now;
+	i = half_slot(s);
+	c = &s->half[i];
+	if (sw_watch(s, fd, sw_tag(SW_TAG_HALF, i)) < 0) {
+		sw_close(&fd);
+		return;
+	}
+	*c = from;
 	m.hello = (struct hello){
 		.name = "weft-switch",
 		.min_version = VERSION,
@@ -161,13 +172,34 @@ void sw_conn_accept(struct sw *s, uint64_t now)
 		conn_close(s, c);
 }
 
+void sw_conn_accept(struct sw *s, uint64_t now)
+{
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < ACCEPTS; i++) {
+		fd = accept4(s->memif_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0) {
+			s->no_files = errno != EAGAIN;
+			return;
+		}
+		take_half(s, fd, now);
+	}
+}
+
 void sw_half_expire(struct sw *s, uint64_t now)
 {
+	struct sw_port *p;
 	unsigned int i;
 
 	for (i = 0; i < SW_HALF_OPEN; i++)
 		if (s->half[i].fd >= 0 && now - s->half[i].since > HALF_OPEN_NS)
 			conn_close(s, &s->half[i]);
+	for (i = 0; i < s->plan.ports; i++) {
+		p = &s->port[i];
+		if (p->conn.fd >= 0 && !p->conn.up && now - p->conn.since > RINGS_NS)
+			sw_conn_end(s, i);
+	}
 }
 
 /* ---- receiving ------------------------------------------------------------------------------ */
@@ -220,30 +252,15 @@ static int hear(const struct sw_conn *c, struct message *m, int *fd)
 
 /* ---- the port's messages -------------------------------------------------------------------- */
 
-/*
- * Memory that its owner can take away later would end us by SIGBUS: it must be sealed against being
- * made shorter, as DPDK's is, and not of hugepages, out of which a hole can be cut all the same.
- * Only a memfd has seals, so whoever serves another kind of file is not asked anything.
- */
-static bool take_region(struct sw_conn *c, const struct add_region *r, int *fd)
+static bool take_region(const struct sw *s, struct sw_conn *c, const struct add_region *r, int *fd)
 {
-	struct statfs fs;
-	struct stat st;
-	int seals = *fd < 0 ? -1 : fcntl(*fd, F_GET_SEALS);
+	const char *why;
 
-	if (c->region || r->index != 0 || r->size == 0 || r->size > REGION_MAX)
-		return refuse(c, "one region of memory is taken, of at most 512 MiB");
-	if (seals < 0 || !(seals & F_SEAL_SHRINK))
-		return refuse(c, "the region is not sealed against being made shorter");
-	if (fstatfs(*fd, &fs) || fs.f_type != TMPFS_MAGIC)
-		return refuse(c, "the region is not of a memfd of ordinary pages");
-	if (fstat(*fd, &st) || (uint64_t)st.st_size < r->size)
-		return refuse(c, "the region is shorter than it is said to be");
-	c->region = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-	if (c->region == MAP_FAILED) {
-		c->region = NULL;
-		return refuse(c, "the region can't be mapped");
-	}
+	if (c->region || r->index != 0)
+		return refuse(c, "one region of memory is taken");
+	why = sw_region_map(s, *fd, r->size, &c->region);
+	if (why)
+		return refuse(c, why);
 	c->len = r->size;
 	c->region_fd = *fd;
 	*fd = -1;
@@ -273,6 +290,12 @@ static bool take_ring(struct sw_conn *c, const struct add_ring *m, int *fd)
 	return acknowledge(c);
 }
 
+/* From the secret on until the rings are there; before 6.16 the kernel knows no such limit. */
+static void let_descriptors(const struct sw_conn *c, int let)
+{
+	setsockopt(c->fd, SOL_SOCKET, SO_PASSRIGHTS, &let, sizeof(let));
+}
+
 static bool connect_rings(struct sw *s, unsigned int port)
 {
 	struct sw_conn *c = &s->port[port].conn;
@@ -280,8 +303,12 @@ static bool connect_rings(struct sw *s, unsigned int port)
 
 	if (!c->rx.shm || !c->tx.shm)
 		return refuse(c, "rings are missing");
+	if (c->up)
+		return false;
+	let_descriptors(c, false);
 	c->up = true;
-	s->plan.up |= 1ull << port;
+	sw_wake_set(s, port, c->tx.event);
+	sw_lane_attach(s, port, c);
 	snprintf(m.connected, sizeof(m.connected), "port %u", port);
 	return say(c, &m);
 }
@@ -294,7 +321,7 @@ static bool take(struct sw *s, unsigned int port, const struct message *m, int *
 	case T_ACK:
 		return true;
 	case T_REGION:
-		return take_region(c, &m->region, fd);
+		return take_region(s, c, &m->region, fd);
 	case T_RING:
 		return take_ring(c, &m->ring, fd);
 	case T_CONNECT:
@@ -308,10 +335,12 @@ void sw_conn_end(struct sw *s, unsigned int port)
 {
 	struct sw_port *p = &s->port[port];
 
-	s->plan.up &= ~(1ull << port);
+	if (p->conn.up) {
+		sw_lane_detach(s, port);
+		sw_wake_forget(s, port);
+		p->idle_since = sw_now();
+	}
 	conn_close(s, &p->conn);
-	p->filled = p->room = 0;
-	p->wake = false;
 	sw_port_check(s, port);
 }
 
@@ -343,19 +372,24 @@ static bool same_secret(const char a[24], const char b[24])
 }
 
 /*
- * A port without a grant is of a switch that ran here before, whose clients come again: soon, and
- * as many as may ask. Everybody knows the secrets of ports that he once had.
+ * A port without a grant belongs to a switch that ran here before, whose clients come again within
+ * RETURN_NS. The limit of ports holds for them, too: a user knows the secrets of all ports that it
+ * once had.
  */
-static bool may_return(const struct sw *s, const struct sw_conn *c)
+static bool may_come(const struct sw *s, const struct sw_port *p, const struct sw_conn *c,
+		     uint64_t now)
 {
-	if (s->grants_from == 0 || c->since >= s->grants_from + RETURN_NS)
+	const char *limit;
+
+	if (p->grant < 0 && (s->grants_from == 0 || c->since >= s->grants_from + RETURN_NS))
 		return refuse(c, "the port was given back: ask the switch for one");
-	if (sw_user_has_all(s, c->uid))
-		return refuse(c, "the user has as many ports as one may have");
-	return true;
+	limit = sw_user_is_banned(s, c->user, now) || !sw_port_is_taken(p, now)
+			? sw_user_limit(s, c->user, now)
+			: NULL;
+	return limit ? refuse(c, limit) : true;
 }
 
-static bool take_init(struct sw *s, struct sw_conn *c, const struct init *i)
+static bool take_init(struct sw *s, struct sw_conn *c, const struct init *i, uint64_t now)
 {
 	char secret[24];
 	struct sw_port *p;
@@ -372,15 +406,16 @@ static bool take_init(struct sw *s, struct sw_conn *c, const struct init *i)
 		return refuse(c, "the port is connected");
 	if (p->grant >= 0 && p->uid != c->uid)
 		return refuse(c, "the port belongs to another user");
-	if (sw_is_banned(s, c->uid, c->since))
-		return refuse(c, "an eventfd of this user has blocked");
-	if (p->grant < 0 && !may_return(s, c))
+	if (!may_come(s, p, c, now))
 		return false;
+	p->user = c->user;
+	if (p->grant < 0)
+		p->pid = c->pid;
 	p->uid = c->uid;
 	return true;
 }
 
-void sw_half_event(struct sw *s, unsigned int half)
+void sw_half_event(struct sw *s, unsigned int half, uint64_t now)
 {
 	struct sw_conn *c = &s->half[half];
 	struct sw_port *p;
@@ -390,13 +425,14 @@ void sw_half_event(struct sw *s, unsigned int half)
 	if (rc == 0)
 		return;
 	sw_close(&fd);
-	if (rc > 0 && m.type == T_INIT && take_init(s, c, &m.init)) {
+	if (rc > 0 && m.type == T_INIT && take_init(s, c, &m.init, now)) {
 		p = &s->port[m.init.id];
 		p->conn = *c;
 		sw_conn_init(c);
 		epoll_ctl(s->epoll, EPOLL_CTL_MOD, p->conn.fd,
 			  &(struct epoll_event){.events = EPOLLIN,
 						.data.u64 = sw_tag(SW_TAG_CONN, m.init.id)});
+		let_descriptors(&p->conn, true);
 		if (acknowledge(&p->conn))
 			return;
 		sw_conn_end(s, m.init.id);

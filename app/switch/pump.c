@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames. Each port is served in its turn, a burst at a time, and another one is the first in each
- * round. What goes to a port without room is dropped there; what goes to an uplink without room
- * waits in its sender's own ring. So nobody waits for anybody else's process.
+ * The forwarder: frames. Users take turns, another one first in each round, and the ports of a user
+ * share its turn. A frame for a port without room is dropped there; a frame for an uplink without
+ * room waits in its sender's own ring. So no process waits for another one.
  */
 
 #include "switch/switch.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include <rte_common.h>
@@ -35,13 +36,11 @@ static void copy(uint8_t *to, const struct frame *f)
 /* ---- to a port ------------------------------------------------------------------------------ */
 
 /* @return why not */
-static enum sw_drop put(struct sw_port *p, const struct frame *f)
+static enum sw_drop put(struct sw_lane *p, const struct frame *f)
 {
-	const struct sw_ring *r = &p->conn.tx;
+	const struct sw_ring *r = &p->tx;
 	struct sw_buf room;
 
-	if (!p->conn.up)
-		return SW_DROP_UNKNOWN;
 	if (p->filled >= p->room) {
 		p->room = sw_ring_ready(r);
 		if (p->filled >= p->room)
@@ -55,8 +54,8 @@ static enum sw_drop put(struct sw_port *p, const struct frame *f)
 	copy(room.at, f);
 	sw_ring_fill(r, (unsigned int)p->filled, f->len);
 	p->filled++;
-	p->counters.tx_frames++;
-	p->counters.tx_bytes += f->len;
+	SW_COUNT(p->counters.tx_frames, 1);
+	SW_COUNT(p->counters.tx_bytes, f->len);
 	return SW_PASS;
 }
 
@@ -67,25 +66,32 @@ static void to_ports(struct sw *s, uint64_t ports, const struct frame *f)
 
 	for (; ports; ports &= ports - 1) {
 		i = (unsigned int)__builtin_ctzll(ports);
-		why = put(&s->port[i], f);
+		why = put(&s->lane[i], f);
 		if (why != SW_PASS)
-			s->port[i].counters.drop[why]++;
+			SW_COUNT(s->lane[i].counters.drop[why], 1);
 	}
 }
 
-static void flush_ports(struct sw *s)
+/* @return the ports whose process may sleep */
+static uint64_t flush_ports(struct sw *s)
 {
-	uint64_t up = s->plan.up;
-	struct sw_port *p;
+	uint64_t up = s->plan.up, asleep = 0;
+	unsigned int i;
+	struct sw_lane *p;
 
 	for (; up; up &= up - 1) {
-		p = &s->port[__builtin_ctzll(up)];
+		i = (unsigned int)__builtin_ctzll(up);
+		p = &s->lane[i];
 		if (p->filled > 0) {
-			sw_ring_done(&p->conn.tx, (unsigned int)p->filled);
-			p->wake = sw_ring_sleeps(&p->conn.tx);
+			sw_ring_done(&p->tx, (unsigned int)p->filled);
+			if (sw_ring_sleeps(&p->tx)) {
+				SW_COUNT(p->counters.wakes, 1);
+				asleep |= 1ull << i;
+			}
 		}
 		p->filled = p->room = 0;
 	}
+	return asleep;
 }
 
 /* ---- to the uplink -------------------------------------------------------------------------- */
@@ -101,7 +107,7 @@ static void flush_uplink(struct sw_uplink *u, uint64_t now)
 		u->stuck = 0;
 	else if (u->stuck == 0)
 		u->stuck = now;
-	u->counters.tx_frames += sent;
+	SW_COUNT(u->counters.tx_frames, sent);
 	for (i = sent; i < u->num_out; i++)
 		u->out[i - sent] = u->out[i];
 	u->num_out = (uint16_t)(u->num_out - sent);
@@ -122,7 +128,7 @@ static enum sw_drop to_uplink(struct sw_uplink *u, const struct frame *f)
 	if (!m)
 		return SW_DROP_FULL;
 	copy((uint8_t *)rte_pktmbuf_append(m, (uint16_t)f->len), f);
-	u->counters.tx_bytes += f->len;
+	SW_COUNT(u->counters.tx_bytes, f->len);
 	u->out[u->num_out++] = m;
 	return SW_PASS;
 }
@@ -132,53 +138,52 @@ static enum sw_drop to_uplink(struct sw_uplink *u, const struct frame *f)
 /* @return false: it waits for room at the uplink */
 static bool one_frame(struct sw *s, unsigned int from, const struct frame *f, uint64_t now)
 {
-	struct sw_counters *c = &s->port[from].counters;
+	struct sw_counters *c = &s->lane[from].counters;
 	struct sw_route r = sw_from_port(&s->plan, from, f->head, f->head_len);
 
 	if (r.uplink && uplink_is_full(&s->uplink, now)) {
 		if (s->uplink.stuck == 0 || now - s->uplink.stuck < STUCK_NS)
 			return false;
-		s->uplink.counters.drop[SW_DROP_FULL]++;
+		SW_COUNT(s->uplink.counters.drop[SW_DROP_FULL], 1);
 		r.uplink = false;
 	}
-	c->rx_frames++;
-	c->rx_bytes += f->len;
+	SW_COUNT(c->rx_frames, 1);
+	SW_COUNT(c->rx_bytes, f->len);
 	if (r.drop != SW_PASS)
-		c->drop[r.drop]++;
+		SW_COUNT(c->drop[r.drop], 1);
 	to_ports(s, r.ports, f);
 	if (r.uplink) {
 		r.drop = to_uplink(&s->uplink, f);
 		if (r.drop != SW_PASS)
-			s->uplink.counters.drop[r.drop]++;
+			SW_COUNT(s->uplink.counters.drop[r.drop], 1);
 	}
 	return true;
 }
 
-static unsigned int from_port(struct sw *s, unsigned int from, uint64_t now)
+static unsigned int from_port(struct sw *s, unsigned int from, unsigned int most, uint64_t now)
 {
-	struct sw_port *p = &s->port[from];
+	struct sw_lane *p = &s->lane[from];
 	uint8_t head[SW_HEAD];
 	struct sw_buf b;
 	struct frame f = {.head = head};
 	unsigned int i, n;
-	int ready = sw_ring_ready(&p->conn.rx);
+	int ready = sw_ring_ready(&p->rx);
 
 	if (ready < 0) {
-		/* Its index has left the ring: nothing more is to be had from it. */
-		p->counters.drop[SW_DROP_BAD]++;
-		sw_conn_end(s, from);
+		SW_COUNT(p->counters.drop[SW_DROP_BAD], 1);
+		sw_lane_broken(s, from);
 		return 0;
 	}
-	n = RTE_MIN((unsigned int)ready, SW_BURST);
+	n = RTE_MIN(RTE_MIN((unsigned int)ready, SW_BURST), most);
 	for (i = 0; i < n; i++) {
-		b = sw_ring_at(&p->conn.rx, i);
+		b = sw_ring_at(&p->rx, i);
 		if (!b.at) {
-			p->counters.drop[SW_DROP_BAD]++;
+			SW_COUNT(p->counters.drop[SW_DROP_BAD], 1);
 			continue;
 		}
 		/* It and the room for it are as long as clients say: up to a whole region. */
 		if (b.len > longest(s)) {
-			p->counters.drop[SW_DROP_LONG]++;
+			SW_COUNT(p->counters.drop[SW_DROP_LONG], 1);
 			continue;
 		}
 		f.at = b.at;
@@ -189,7 +194,7 @@ static unsigned int from_port(struct sw *s, unsigned int from, uint64_t now)
 			break;
 	}
 	if (i > 0)
-		sw_ring_done(&p->conn.rx, i);
+		sw_ring_done(&p->rx, i);
 	return i;
 }
 
@@ -205,10 +210,10 @@ static unsigned int from_uplink(struct sw *s)
 
 	n = rte_eth_rx_burst(u->id, 0, pkts, SW_BURST);
 	for (i = 0; i < n; i++) {
-		u->counters.rx_frames++;
-		u->counters.rx_bytes += pkts[i]->pkt_len;
+		SW_COUNT(u->counters.rx_frames, 1);
+		SW_COUNT(u->counters.rx_bytes, pkts[i]->pkt_len);
 		if (rte_pktmbuf_linearize(pkts[i])) {
-			u->counters.drop[SW_DROP_LONG]++;
+			SW_COUNT(u->counters.drop[SW_DROP_LONG], 1);
 			continue;
 		}
 		f.at = f.head = rte_pktmbuf_mtod(pkts[i], const uint8_t *);
@@ -216,7 +221,7 @@ static unsigned int from_uplink(struct sw *s)
 		f.head_len = RTE_MIN(f.len, SW_HEAD);
 		r = sw_from_uplink(&s->plan, f.head, f.head_len);
 		if (r.drop != SW_PASS)
-			u->counters.drop[r.drop]++;
+			SW_COUNT(u->counters.drop[r.drop], 1);
 		to_ports(s, r.ports, &f);
 	}
 	rte_pktmbuf_free_bulk(pkts, n);
@@ -225,22 +230,47 @@ static unsigned int from_uplink(struct sw *s)
 
 /* ---- a round -------------------------------------------------------------------------------- */
 
+/*
+ * A user's turn: a burst, of the port whose turn it is among its ports, and of the ones behind it
+ * if that has less. A user alone has no one to wait for: then all ports send a burst.
+ */
+static unsigned int from_user(struct sw *s, struct sw_share *u, uint64_t now)
+{
+	unsigned int most = s->num_shares > 1 ? SW_BURST : UINT_MAX, first = u->first, frames = 0;
+	uint64_t ports = u->ports;
+	unsigned int at;
+
+	/* Bit 0 is the port whose turn it is. */
+	ports = first ? ports >> first | ports << (WEFT_SWITCH_PORTS - first) : ports;
+	for (; ports && frames < most; ports &= ports - 1) {
+		at = ((unsigned int)__builtin_ctzll(ports) + first) % WEFT_SWITCH_PORTS;
+		frames += from_port(s, at, most - frames, now);
+		u->first = (at + 1) % WEFT_SWITCH_PORTS;
+	}
+	return frames;
+}
+
+/* A broken ring takes a share away: a share that moves into its place waits for the next round. */
+static unsigned int from_users(struct sw *s, uint64_t now)
+{
+	unsigned int i, n = s->num_shares, frames = 0;
+
+	for (i = 0; i < n && s->num_shares; i++)
+		frames += from_user(s, &s->share[(s->first + i) % s->num_shares], now);
+	s->first++;
+	return frames;
+}
+
 unsigned int sw_round(struct sw *s, uint64_t now)
 {
-	uint64_t first = s->first % WEFT_SWITCH_PORTS, up = s->plan.up;
-	unsigned int frames = 0, at;
+	unsigned int frames;
 
-	/* Bit 0 is whose turn it is. */
-	up = first ? up >> first | up << (WEFT_SWITCH_PORTS - first) : up;
-	for (; up; up &= up - 1) {
-		at = ((unsigned int)__builtin_ctzll(up) + (unsigned int)first) % WEFT_SWITCH_PORTS;
-		frames += from_port(s, at, now);
-	}
-	s->first++;
+	sw_lane_change(s);
+	frames = from_users(s, now);
 	if (s->uplink.id != SW_NO_UPLINK) {
 		frames += from_uplink(s);
 		flush_uplink(&s->uplink, now);
 	}
-	flush_ports(s);
+	sw_wake(s, flush_ports(s));
 	return frames;
 }

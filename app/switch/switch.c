@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <rte_cycles.h>
@@ -23,8 +24,8 @@
 #include "weft.h"
 
 #define UDP_PORT 9338    /* as lanes have it: what firewalls let through */
-#define SERVE_NS 1000000 /* how often sockets are looked at */
 #define IDLE_ROUNDS 2000 /* without a frame, before the core is given away */
+#define FILES_MAX 2048   /* descriptors of this process; close.c relies on it */
 #define MTU_INSIDE 9000  /* without an uplink */
 
 static const char help[] =
@@ -46,8 +47,10 @@ static const char help[] =
 	"                         a cloud takes nothing else; needs -a (on by itself for net_ena, "
 	"net_gve,\n"
 	"                         net_netvsc)\n"
-	"  -u, --per-user N       ports for one user that is not the switch's (3/4 of all)\n"
-	"  -M, --mode OCTAL       who may ask for a port: mode of the sockets (666)\n"
+	"  -u, --per-user N       ports for one user that is not the switch's (3/4 of all); the "
+	"others are\n"
+	"                         for users that have none\n"
+	"  -M, --mode OCTAL       who may ask for a port: mode of the sockets (660)\n"
 	"  -p, --path PATH        the well-known socket (" WEFT_SWITCH_SOCKET ")\n"
 	"  -m, --mtu BYTES        longest packet (the uplink's; without one 9000)\n"
 	"  -P, --udp-port N       with -1: UDP port of the first port (9338)\n"
@@ -74,14 +77,6 @@ struct options {
 	uint32_t ip;
 	const char *uplink;
 };
-
-static volatile sig_atomic_t tell_now;
-
-static void on_usr1(int sig)
-{
-	(void)sig;
-	tell_now = 1;
-}
 
 /* ---- options -------------------------------------------------------------------------------- */
 
@@ -302,25 +297,6 @@ static int make_plan(struct options *o)
 
 /* ---- running -------------------------------------------------------------------------------- */
 
-uint64_t sw_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + 1;
-}
-
-static void print_counters(struct sw *s)
-{
-	static char text[65536];
-
-	rte_ticketlock_lock(&s->lock);
-	sw_tell(s, text, sizeof(text));
-	rte_ticketlock_unlock(&s->lock);
-	fputs(text, stdout);
-	fflush(stdout);
-}
-
 static void rest(const struct sw *s, unsigned int idle)
 {
 	if (idle < IDLE_ROUNDS)
@@ -331,28 +307,35 @@ static void rest(const struct sw *s, unsigned int idle)
 		sched_yield();
 }
 
+/* No system call here waits for another process; what may wait is done by other threads. */
 static void forward(struct sw *s)
 {
-	uint64_t now, serve_at = 0;
 	unsigned int idle = 0;
 
 	while (!sys_signal()) {
-		now = sw_now();
-		rte_ticketlock_lock(&s->lock);
-		if (now >= serve_at) {
-			sw_serve(s, now);
-			serve_at = now + SERVE_NS;
-		}
-		idle = sw_round(s, now) ? 0 : idle + 1;
-		sw_wake(s, now);
-		rte_ticketlock_unlock(&s->lock);
+		idle = sw_round(s, sw_now()) ? 0 : idle + 1;
 		if (idle)
 			rest(s, idle);
-		if (tell_now) {
-			tell_now = 0;
-			print_counters(s);
-		}
 	}
+	/* release: the control thread may take back what this thread had */
+	atomic_store_explicit(&s->handover.ended, true, memory_order_release);
+}
+
+/*
+ * DPDK raises the limit to the hard one. Descriptors that clients send would fill tables of a
+ * million places then. Five for each port, half-open connections, and what waits to be closed.
+ */
+static int limit_files(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur <= FILES_MAX)
+		return APP_OK;
+	r.rlim_cur = FILES_MAX;
+	if (setrlimit(RLIMIT_NOFILE, &r) == 0)
+		return APP_OK;
+	cli_error("the limit of open files can't be set: %s", strerror(errno));
+	return APP_FAIL;
 }
 
 static int run(struct options *o, int eal_count, char **eal_words)
@@ -378,18 +361,21 @@ static int run(struct options *o, int eal_count, char **eal_words)
 	s->log2_ring = s->bsize > 2048 ? 8 : 9;
 	if (!s->per_user)
 		s->per_user = RTE_MAX(s->plan.ports * 3u / 4, 1u);
-	rte_ticketlock_init(&s->lock);
+	s->region_max = sw_region_max(s->log2_ring, s->bsize);
 	ret = sw_listen(s);
 	if (!ret)
 		ret = make_plan(o);
 	if (!ret)
-		ret = sw_close_start();
+		ret = sw_wake_start(s);
 	if (!ret)
-		ret = sw_wake_start();
+		ret = sw_close_start(s);
+	if (!ret)
+		ret = limit_files();
+	if (!ret)
+		ret = sw_control_start(s);
 	if (ret)
 		return ret;
-	sw_telemetry(s);
-	signal(SIGUSR1, on_usr1);
+	sw_tell_start(s);
 	printf("weft-switch: %u ports at %s, %s\n", s->plan.ports, s->path,
 	       s->plan.single ? "one address for all" : "an address for each");
 	fflush(stdout);
@@ -397,7 +383,7 @@ static int run(struct options *o, int eal_count, char **eal_words)
 	sw_unlisten(s);
 	if (s->uplink.id != SW_NO_UPLINK)
 		rte_eth_dev_stop(s->uplink.id);
-	print_counters(s);
+	sw_tell_print(s);
 	return APP_OK;
 }
 
@@ -407,8 +393,9 @@ int main(int argc, char **argv)
 					   .plan = {.ports = 16, .udp_port = UDP_PORT},
 					   .uplink = {.id = SW_NO_UPLINK},
 					   .path = WEFT_SWITCH_SOCKET,
-					   .mode = 0666,
+					   .mode = 0660,
 					   .sleep_us = 50,
+					   .lock = PTHREAD_MUTEX_INITIALIZER,
 				   }};
 	char **eal_words;
 	int eal_count, ret;

@@ -4,38 +4,46 @@
  * weft-switch: one NIC, or none, and a port for each of many processes (doc/switch.md).
  *
  *	switch.c   options and start
- *	grant.c    the well-known socket: who gets which port, and for how long
- *	client.c   memif's control messages, up to two rings in checked memory
+ *	listen.c   sockets, the key, and the lock of the socket's path
+ *	event.c    what threads are started and woken with
+ *	control.c  the control thread: events of all sockets, and everything that has a time limit
+ *	grant.c    the well-known socket: which process gets a port, and until when
+ *	client.c   memif's control messages
+ *	region.c   the memory that a client brings, checked until the forwarder can rely on it
+ *	user.c     the user that a connection counts for, and limits of each user
+ *	handover.c checked rings go to the forwarder and come back
  *	ring.c     those rings
- *	forward.c  where a frame goes, and whether its sender may send it
- *	pump.c     frames: from rings and uplink, to rings and uplink
- *	wake.c     clients that sleep
- *	close.c    what clients gave is closed by a thread that may wait
+ *	forward.c  the destination of a frame, and whether its sender may send it
+ *	pump.c     the forwarder: frames between rings and uplink
+ *	wake.c     the wake-up thread, for clients that sleep
+ *	close.c    closing what clients gave, by a thread that may wait
  *	tell.c     counters: text, telemetry
  *
- * One thread does it all but for telemetry's questions, the watch over wake-ups, and closing.
+ * Each member below names the thread that owns it (doc/switch.md, "Threads").
  */
 #ifndef APP_SWITCH_H
 #define APP_SWITCH_H
 
-#include <signal.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
-#include <rte_ticketlock.h>
 
 #include "base/siphash.h"
 #include "switch/forward.h"
 #include "switch/ring.h"
 
 #define SW_BURST 32u
-#define SW_HALF_OPEN 16u /* connections that have not said which port they are */
-#define SW_BANS 8u
+#define SW_HALF_OPEN 64u /* connections that have not sent the secret of a port yet */
+#define SW_USERS 256u
 #define SW_NO_UPLINK UINT16_MAX
 
+/** One thread writes them, others read them: SW_COUNT() and sw_counter(). */
 struct sw_counters {
 	uint64_t rx_frames, rx_bytes; /**< from the process, or the network */
 	uint64_t tx_frames, tx_bytes; /**< to it */
@@ -43,26 +51,45 @@ struct sw_counters {
 	uint64_t drop[SW_DROP_KINDS]; /**< of what came from it; SW_DROP_FULL: of what went to it */
 };
 
-/** One memif connection. */
+/* relaxed: a counter orders nothing. The one writer needs no atomic addition. */
+#define SW_COUNT(counter, n) __atomic_store_n(&(counter), (counter) + (n), __ATOMIC_RELAXED)
+
+/** Control thread: one memif connection. */
 struct sw_conn {
-	int fd; /**< -1 = none */
-	uid_t uid;
-	uint64_t since; /**< when it was accepted */
+	int fd;     /**< -1 = none */
+	pid_t pid;  /**< of the process that connected */
+	uid_t uid;  /**< of its credentials: the secret is bound to it */
+	uid_t user; /**< the user that it counts for (user.c) */
+	uint64_t since;
 	void *region;
 	size_t len;
 	int region_fd;
 	struct sw_ring rx, tx;
-	bool up;
+	bool up; /**< the forwarder has the rings */
 };
 
+/** Control thread: the process that has a port. */
 struct sw_port {
 	int grant; /**< connection on the well-known socket; -1 = none */
-	uid_t uid;
+	uid_t uid, user;
 	pid_t pid;
+	uint64_t idle_since; /**< the grant has had no memif connection since then */
 	struct sw_conn conn;
+};
+
+/** Forwarder: the rings of a port, and counters. */
+struct sw_lane {
+	struct sw_ring rx, tx;
+	uid_t user;
 	struct sw_counters counters;
-	bool wake;        /**< has got frames in this round, and may sleep */
 	int filled, room; /**< entries of its ring: used in this round, and there to be used */
+};
+
+/** Forwarder: the ports of one user, which take turns (pump.c). */
+struct sw_share {
+	uid_t user;
+	uint64_t ports; /**< bit N: port N */
+	unsigned int first;
 };
 
 struct sw_uplink {
@@ -74,77 +101,179 @@ struct sw_uplink {
 	struct sw_counters counters;
 };
 
-/** A user whose eventfd has made us wait gets no port for some time. */
-struct sw_ban {
-	uid_t uid;
-	uint64_t until;
+/** Control thread: limits of one user. Times in ns; see user.c. */
+struct sw_user {
+	uid_t id;
+	bool used;
+	uint64_t seen, banned_until;
+	uint64_t asks, connects, lines; /**< until when what was taken is paid off */
+};
+
+/** Between control thread and forwarder (handover.c): one change at a time. */
+struct sw_handover {
+	atomic_bool wanted; /**< the members below hold a change */
+	atomic_bool ended;  /**< the forwarder has left its loop */
+	bool attach;
+	unsigned int port;
+	uid_t user;
+	struct sw_ring rx, tx;
+	atomic_uint_fast64_t broken; /**< ports whose ring's index made no sense */
+};
+
+/** Between forwarder, wake-up thread and control thread (wake.c). */
+struct sw_wakeups {
+	atomic_uint_fast64_t wanted;        /**< ports to be woken */
+	atomic_uint_fast64_t full, blocked; /**< ports whose eventfd did not take the wake-up */
+	atomic_bool asleep;
+	atomic_int event[WEFT_SWITCH_PORTS]; /**< -1 = none */
+	atomic_uint busy;                    /**< 1 + the port whose eventfd is in use; 0 = none */
+	atomic_uint turn;
+	int doorbell;
+	pthread_t thread;
+	unsigned int seen_turn; /**< control thread: of the last look */
 };
 
 struct sw {
-	rte_ticketlock_t lock; /* between the thread that forwards and telemetry */
-	struct sw_plan plan;
-	struct sw_port port[WEFT_SWITCH_PORTS];
+	/* forwarder */
+	struct sw_plan plan; /* constant after the start, without up */
+	struct sw_lane lane[WEFT_SWITCH_PORTS];
+	struct sw_share share[WEFT_SWITCH_PORTS];
+	unsigned int num_shares;
 	struct sw_uplink uplink;
+	unsigned int first; /* the share that is served first */
+	/* constant after the start */
 	uint16_t mtu;
 	uint8_t log2_ring;
 	uint32_t bsize;
+	size_t region_max;
 	unsigned int sleep_us;
-	unsigned int per_user; /* ports that a user other than ours may have */
+	unsigned int per_user; /* ports of one user that is not the switch's */
 	mode_t mode;
-	unsigned int first; /* whose turn it is to be served first */
-	/* grant.c and client.c */
 	char path[108 - 8]; /* the well-known socket; ".memif" and ".key" stand beside it */
-	int lock_fd, grant_fd, memif_fd, epoll;
-	uint64_t grants_from; /* none before: those of the switch before may come back */
 	struct weft_siphash_key key;
+	/* between threads */
+	struct sw_handover handover;
+	struct sw_wakeups wakeups;
+	int control_event;    /* eventfd: wakes the control thread */
+	pthread_mutex_t lock; /* of the control thread's members, for readers */
+	/* control thread */
+	struct sw_port port[WEFT_SWITCH_PORTS];
+	int lock_fd, grant_fd, memif_fd, epoll;
+	bool granting;
+	bool no_files;        /* accept() failed */
+	uint64_t ticked;      /* the last look at what may last */
+	uint64_t grants_from; /* none before: clients of the switch before may come back */
 	struct sw_conn half[SW_HALF_OPEN];
-	struct sw_ban ban[SW_BANS];
+	struct sw_user user[SW_USERS];
+	uint64_t lines, unlogged;
 };
 
 /** A clock of nanoseconds that does not stand still at 0. */
-uint64_t sw_now(void);
+static inline uint64_t sw_now(void)
+{
+	struct timespec ts;
 
-/* grant.c */
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + 1;
+}
+
+/* listen.c */
 /** @return APP_OK or an exit code after a sentence */
 int sw_listen(struct sw *s);
 void sw_unlisten(struct sw *s);
-/** What has happened on sockets. Without waiting. */
-void sw_serve(struct sw *s, uint64_t now);
-void sw_secret(const struct sw *s, unsigned int port, uid_t uid, char secret[24]);
-/** @return a descriptor in epoll's set with this tag, or -1; it is closed then */
+
+/* control.c */
+/** Start the control thread. @return APP_OK or an exit code after a sentence */
+int sw_control_start(struct sw *s);
+
+/* event.c */
+/** Beside the forwarder's core, if it is pinned. @return APP_OK or an exit code after a sentence */
+int sw_thread_start(const char *name, void *(*run)(void *arg), struct sw *s, pthread_t *thread);
+/** By any thread: the control thread has something to look at. Never waits. */
+void sw_control_notify(struct sw *s);
+/** @return a descriptor in epoll's set with this tag, or -1 */
 int sw_watch(struct sw *s, int fd, uint64_t tag);
 uint64_t sw_tag(unsigned int kind, unsigned int index);
-/** Has the port's process neither connection any more? Then it is free. */
+
+enum { SW_TAG_NOTIFY, SW_TAG_LISTEN, SW_TAG_MEMIF, SW_TAG_GRANT, SW_TAG_HALF, SW_TAG_CONN };
+
+/* grant.c, control thread */
+void sw_grant_accept(struct sw *s, uint64_t now);
+/** The connection on the well-known socket has ended, or the port goes to another user. */
+void sw_grant_end(struct sw *s, unsigned int port);
+void sw_secret(const struct sw *s, unsigned int port, uid_t uid, char secret[24]);
+/** A port whose process has neither connection any more is free. */
 void sw_port_check(struct sw *s, unsigned int port);
-/** Has the user as many ports as one may have? */
-bool sw_user_has_all(const struct sw *s, uid_t uid);
-void sw_ban(struct sw *s, uid_t uid, uint64_t now);
-bool sw_is_banned(const struct sw *s, uid_t uid, uint64_t now);
+/** Has the port a process, other than one whose grant was unused for too long? */
+bool sw_port_is_taken(const struct sw_port *p, uint64_t now);
+/** May this user have one port more? @return NULL, or the reason */
+const char *sw_user_limit(const struct sw *s, uid_t user, uint64_t now);
 
-enum { SW_TAG_LISTEN, SW_TAG_MEMIF, SW_TAG_GRANT, SW_TAG_HALF, SW_TAG_CONN };
-
-/* client.c */
+/* client.c, control thread */
 void sw_conn_init(struct sw_conn *c);
 void sw_conn_accept(struct sw *s, uint64_t now);
-/** A message of a connection that has no port yet (@p half), or has one. */
-void sw_half_event(struct sw *s, unsigned int half);
+/** A message of a connection that has no port yet, or has one. */
+void sw_half_event(struct sw *s, unsigned int half, uint64_t now);
 void sw_conn_event(struct sw *s, unsigned int port);
 /** It is over, for whatever reason. */
 void sw_conn_end(struct sw *s, unsigned int port);
 void sw_half_expire(struct sw *s, uint64_t now);
+
+/* region.c, control thread */
+/**
+ * Check, map and seal the memory of a client; all of its pages are there afterwards.
+ * @return NULL; or the reason, for the client
+ */
+const char *sw_region_map(const struct sw *s, int fd, uint64_t size, void **region);
+/** What two rings of the granted sizes take. */
+size_t sw_region_max(unsigned int log2_ring, uint32_t bsize);
+
+/* user.c, control thread */
+/**
+ * The user that the other end of a connection counts for.
+ * @return 0; -ESRCH: the process has ended
+ */
+int sw_user_of(int fd, struct sw_conn *c);
+/** May the user do it once more? Each call counts. */
+bool sw_user_may_ask(struct sw *s, uid_t user, uint64_t now);
+bool sw_user_may_connect(struct sw *s, uid_t user, uint64_t now);
+void sw_user_ban(struct sw *s, uid_t user, uint64_t now);
+bool sw_user_is_banned(const struct sw *s, uid_t user, uint64_t now);
+/** cli_error(), for lines that a user can cause: a few, then one a second. */
+void sw_report(struct sw *s, uid_t user, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* handover.c */
+/** By the control thread; waits for the forwarder, which never waits. */
+void sw_lane_attach(struct sw *s, unsigned int port, const struct sw_conn *c);
+void sw_lane_detach(struct sw *s, unsigned int port);
+/** By the forwarder: take the change that is wanted, if one is. */
+void sw_lane_change(struct sw *s);
+/** By the forwarder: the port's index makes no sense; the control thread ends its connection. */
+void sw_lane_broken(struct sw *s, unsigned int port);
 
 /* pump.c */
 /** Everything once. @return frames */
 unsigned int sw_round(struct sw *s, uint64_t now);
 
 /* wake.c */
-/** By the thread that forwards. @return APP_OK or an exit code after a sentence */
-int sw_wake_start(void);
-void sw_wake(struct sw *s, uint64_t now);
+/** @return APP_OK or an exit code after a sentence */
+int sw_wake_start(struct sw *s);
+/** By the forwarder: ports that got frames and may sleep. Never waits. */
+void sw_wake(struct sw *s, uint64_t ports);
+/** By the control thread: this eventfd is the port's; or none is, and the old one is unused. */
+void sw_wake_set(struct sw *s, unsigned int port, int event);
+void sw_wake_forget(struct sw *s, unsigned int port);
+/** By the control thread, now and then: interrupt a write that lasts. */
+void sw_wake_watch(struct sw *s);
 
 /* close.c */
 /** @return APP_OK or an exit code after a sentence */
-int sw_close_start(void);
+int sw_close_start(struct sw *s);
+/** So much waits to be closed that nothing more is to be taken from clients. */
+bool sw_close_is_late(void);
+/** By the control thread, now and then: interrupt a close that lasts. */
+void sw_close_watch(void);
 /** -1 = nothing; it is -1 afterwards. */
 void sw_close(int *fd);
 /** The same of a socket in epoll's set; the other end knows at once. */
@@ -157,7 +286,11 @@ void sw_unmap(void *at, size_t len);
 int sw_uplink_open(struct sw *s, const char *name);
 
 /* tell.c */
-void sw_tell(const struct sw *s, char *buf, size_t len);
-void sw_telemetry(struct sw *s);
+/** Telemetry's commands, and SIGUSR1. */
+void sw_tell_start(struct sw *s);
+/** By the control thread: print counters if SIGUSR1 has come. */
+void sw_tell_wanted(struct sw *s);
+/** By any thread but the forwarder at work: counters on standard output. */
+void sw_tell_print(struct sw *s);
 
 #endif /* APP_SWITCH_H */

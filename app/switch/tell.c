@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,18 +38,24 @@ static const struct {
 	FIELD("drop.long", drop[SW_DROP_LONG]),
 };
 
+/* Callbacks of DPDK and signal handlers have no argument. */
+static struct sw *told;
+
 static uint64_t value(const struct sw_counters *c, size_t i)
 {
-	return *(const uint64_t *)((const char *)c + counters[i].offset);
+	/* relaxed: see SW_COUNT() */
+	return __atomic_load_n((const uint64_t *)((const char *)c + counters[i].offset),
+			       __ATOMIC_RELAXED);
 }
 
 /* Nothing before the first use of a port. */
-static bool is_of_interest(const struct sw_port *p)
+static bool is_of_interest(const struct sw *s, unsigned int port)
 {
+	const struct sw_port *p = &s->port[port];
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(counters); i++)
-		if (value(&p->counters, i))
+		if (value(&s->lane[port].counters, i))
 			return true;
 	return p->grant >= 0 || p->conn.fd >= 0;
 }
@@ -66,13 +73,14 @@ static size_t line(const char *head, const struct sw_counters *c, char *buf, siz
 	return RTE_MIN(at, len);
 }
 
-void sw_tell(const struct sw *s, char *buf, size_t len)
+static void tell_text(struct sw *s, char *buf, size_t len)
 {
 	char head[64 + RTE_ETH_NAME_MAX_LEN], name[RTE_ETH_NAME_MAX_LEN];
 	size_t at = 0;
 	unsigned int i;
 
 	buf[0] = '\0';
+	pthread_mutex_lock(&s->lock);
 	if (s->uplink.id != SW_NO_UPLINK) {
 		snprintf(head, sizeof(head), "uplink %s:", eth_port_name(s->uplink.id, name));
 		at = line(head, &s->uplink.counters, buf, len);
@@ -80,18 +88,47 @@ void sw_tell(const struct sw *s, char *buf, size_t len)
 	for (i = 0; i < s->plan.ports; i++) {
 		const struct sw_port *p = &s->port[i];
 
-		if (!is_of_interest(p))
+		if (!is_of_interest(s, i))
 			continue;
 		snprintf(head, sizeof(head), "port %u process %d %s:", i, (int)p->pid,
 			 p->conn.up ? "up" : "down");
-		at += line(head, &p->counters, buf + at, len - at);
+		at += line(head, &s->lane[i].counters, buf + at, len - at);
 	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- SIGUSR1 -------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t tell_now;
+
+static void on_usr1(int sig)
+{
+	int err = errno;
+
+	(void)sig;
+	tell_now = 1;
+	sw_control_notify(told);
+	errno = err;
+}
+
+void sw_tell_wanted(struct sw *s)
+{
+	if (!tell_now)
+		return;
+	tell_now = 0;
+	sw_tell_print(s);
+}
+
+void sw_tell_print(struct sw *s)
+{
+	char text[32768];
+
+	tell_text(s, text, sizeof(text));
+	fputs(text, stdout);
+	fflush(stdout);
 }
 
 /* ---- telemetry ------------------------------------------------------------------------------ */
-
-/* DPDK's callbacks have no argument, and its names no '-'. */
-static struct sw *told;
 
 static int tell_ports(const char *cmd, const char *params, struct rte_tel_data *data)
 {
@@ -101,14 +138,14 @@ static int tell_ports(const char *cmd, const char *params, struct rte_tel_data *
 	(void)cmd;
 	(void)params;
 	rte_tel_data_start_dict(data);
-	rte_ticketlock_lock(&told->lock);
+	pthread_mutex_lock(&told->lock);
 	for (i = 0; i < told->plan.ports; i++) {
-		if (!is_of_interest(&told->port[i]))
+		if (!is_of_interest(told, i))
 			continue;
 		snprintf(name, sizeof(name), "%u", i);
 		rte_tel_data_add_dict_int(data, name, told->port[i].pid);
 	}
-	rte_ticketlock_unlock(&told->lock);
+	pthread_mutex_unlock(&told->lock);
 	return 0;
 }
 
@@ -122,19 +159,18 @@ static int tell_counters(const char *cmd, const char *params, struct rte_tel_dat
 	if (params && sscanf(params, "%u", &port) == 1) {
 		if (port >= told->plan.ports)
 			return -EINVAL;
-		c = &told->port[port].counters;
+		c = &told->lane[port].counters;
 	}
 	rte_tel_data_start_dict(data);
-	rte_ticketlock_lock(&told->lock);
 	for (k = 0; k < RTE_DIM(counters); k++)
 		rte_tel_data_add_dict_uint(data, counters[k].name, value(c, k));
-	rte_ticketlock_unlock(&told->lock);
 	return 0;
 }
 
-void sw_telemetry(struct sw *s)
+void sw_tell_start(struct sw *s)
 {
 	told = s;
+	signal(SIGUSR1, on_usr1);
 	/* Without telemetry (--no-telemetry) there is nobody to tell. */
 	rte_telemetry_register_cmd("/weft_switch/ports", tell_ports,
 				   "Ports in use, and the processes that have them.");

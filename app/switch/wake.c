@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients that sleep are woken by their eventfd. It is theirs: one that has filled its counter, and
- * has made it block, would hold up everybody. So a full one ends that client's connection. It may
- * be filled behind that look: a thread watches, and what lasts longer than its patience is
- * interrupted, ends the connection, and its user gets no port for some time.
+ * Clients that sleep are woken by their eventfd, which belongs to them: a write to it may block. So
+ * the wake-up thread writes, and the forwarder never does. A full eventfd ends its connection. A
+ * client may fill its eventfd between the look and the write: the control thread interrupts a write
+ * that lasts, and a write that made the thread sleep ends the connection and bans the user.
  */
 
 #include "switch/switch.h"
@@ -11,92 +11,156 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/thread.h"
 #include "common/cli.h"
 
-#define PATIENCE_NS 20000000
+/* A thread that waits for a mutex of the kernel sleeps for some us, and that is no attack. */
+#define BLOCKED_NS 1000000ull
 
-static pthread_t forwarder;
-static atomic_uint writes; /* odd: one is going on */
+enum outcome { WOKEN, FULL, BLOCKED };
 
 static void interrupted(int sig)
 {
 	(void)sig;
 }
 
-static void *watch(void *arg)
+static long sleeps(void)
 {
-	unsigned int before = 0, now;
+	struct rusage u;
 
-	for (;;) {
-		nanosleep(&(struct timespec){.tv_nsec = PATIENCE_NS}, NULL);
-		now = atomic_load_explicit(&writes, memory_order_relaxed);
-		if (now % 2 && now == before)
-			pthread_kill(forwarder, SIGUSR2);
-		before = now;
-	}
-	return arg;
+	getrusage(RUSAGE_THREAD, &u);
+	return u.ru_nvcsw;
 }
 
-int sw_wake_start(void)
-{
-	struct sigaction sa = {.sa_handler = interrupted}; /* without SA_RESTART */
-	int ret;
-
-	forwarder = pthread_self();
-	sigaction(SIGUSR2, &sa, NULL);
-	ret = weft_thread_start("weft-sw-watch", watch, NULL, NULL, NULL);
-	if (ret == 0)
-		return APP_OK;
-	cli_error("a thread can't be started: %s", strerror(-ret));
-	return APP_FAIL;
-}
-
-static bool is_full(int event)
+/*
+ * A look for room first, and for nothing else: at ULLONG_MAX poll() reports POLLERR. Where other
+ * threads need the core a write takes long without any fault of the client, but it does not sleep.
+ */
+static enum outcome poke(int event)
 {
 	struct pollfd p = {.fd = event, .events = POLLOUT};
-
-	return poll(&p, 1, 0) == 0;
-}
-
-/* @return false: it blocks. The watch changes nothing but the errno of one that does. */
-static bool poke(int event)
-{
-	uint64_t one = 1;
+	uint64_t one = 1, begin;
+	long before;
 	ssize_t n;
 
-	atomic_fetch_add_explicit(&writes, 1, memory_order_relaxed);
+	if (poll(&p, 1, 0) < 0)
+		return WOKEN; /* interrupted by the watch, for the write before */
+	if (!(p.revents & POLLOUT))
+		return FULL;
+	before = sleeps();
+	begin = sw_now();
 	n = write(event, &one, sizeof(one));
-	atomic_fetch_add_explicit(&writes, 1, memory_order_relaxed);
-	return n == (ssize_t)sizeof(one) || errno != EINTR;
+	if (n != (ssize_t)sizeof(one))
+		return errno == EINTR ? BLOCKED : WOKEN;
+	return sw_now() - begin > BLOCKED_NS && sleeps() != before ? BLOCKED : WOKEN;
 }
 
-void sw_wake(struct sw *s, uint64_t now)
+static void wake_port(struct sw *s, unsigned int port)
 {
-	uint64_t up = s->plan.up;
-	struct sw_port *p;
-	unsigned int i;
-	bool full;
+	struct sw_wakeups *w = &s->wakeups;
+	enum outcome outcome = WOKEN;
+	int event;
 
-	for (; up; up &= up - 1) {
-		i = (unsigned int)__builtin_ctzll(up);
-		p = &s->port[i];
-		if (!p->wake)
-			continue;
-		p->wake = false;
-		p->counters.wakes++;
-		full = is_full(p->conn.tx.event);
-		if (!full && poke(p->conn.tx.event))
-			continue;
-		if (!full)
-			sw_ban(s, p->conn.uid, now);
-		cli_error("port %u of process %d: its eventfd %s; its connection is ended", i,
-			  (int)p->pid, full ? "is full" : "blocks");
-		sw_conn_end(s, i);
+	atomic_fetch_add_explicit(&w->turn, 1, memory_order_relaxed);
+	/* seq_cst, with sw_wake_forget(): it sees busy, or the event is -1 here */
+	atomic_store(&w->busy, port + 1);
+	event = atomic_load(&w->event[port]);
+	if (event >= 0)
+		outcome = poke(event);
+	atomic_store(&w->busy, 0);
+	if (outcome == WOKEN)
+		return;
+	/* relaxed: the bit is all that is handed over */
+	atomic_fetch_or_explicit(outcome == FULL ? &w->full : &w->blocked, 1ull << port,
+				 memory_order_relaxed);
+	sw_control_notify(s);
+}
+
+static void *wake_thread(void *arg)
+{
+	struct sw *s = arg;
+	struct sw_wakeups *w = &s->wakeups;
+	sigset_t usr2;
+	uint64_t ports, rung;
+
+	sigemptyset(&usr2);
+	sigaddset(&usr2, SIGUSR2);
+	pthread_sigmask(SIG_UNBLOCK, &usr2, NULL);
+	for (;;) {
+		/* seq_cst, with sw_wake(): the forwarder sees asleep, or its ports are seen here */
+		atomic_store(&w->asleep, true);
+		ports = atomic_exchange(&w->wanted, 0);
+		if (ports == 0 && read(w->doorbell, &rung, sizeof(rung)) < 0)
+			continue; /* interrupted */
+		atomic_store(&w->asleep, false);
+		for (; ports; ports &= ports - 1)
+			wake_port(s, (unsigned int)__builtin_ctzll(ports));
 	}
+	return NULL;
+}
+
+int sw_wake_start(struct sw *s)
+{
+	struct sigaction sa = {.sa_handler = interrupted}; /* without SA_RESTART */
+	struct sw_wakeups *w = &s->wakeups;
+	unsigned int i;
+
+	for (i = 0; i < WEFT_SWITCH_PORTS; i++)
+		atomic_init(&w->event[i], -1);
+	w->doorbell = eventfd(0, EFD_CLOEXEC);
+	if (w->doorbell < 0) {
+		cli_error("the wake-up thread gets no eventfd: %s; raise the limit of open files",
+			  strerror(errno));
+		return APP_FAIL;
+	}
+	sigaction(SIGUSR2, &sa, NULL);
+	return sw_thread_start("switch-wake", wake_thread, s, &w->thread);
+}
+
+/* The doorbell is rung once for each sleep of the thread, so its counter never fills. */
+void sw_wake(struct sw *s, uint64_t ports)
+{
+	struct sw_wakeups *w = &s->wakeups;
+	const uint64_t one = 1;
+
+	if (ports == 0)
+		return;
+	atomic_fetch_or(&w->wanted, ports);
+	if (atomic_exchange(&w->asleep, false) &&
+	    write(w->doorbell, &one, sizeof(one)) != (ssize_t)sizeof(one))
+		atomic_store(&w->asleep, true); /* the next frame rings it */
+}
+
+/* ---- control thread ------------------------------------------------------------------------- */
+
+void sw_wake_set(struct sw *s, unsigned int port, int event)
+{
+	atomic_store(&s->wakeups.event[port], event);
+}
+
+void sw_wake_forget(struct sw *s, unsigned int port)
+{
+	struct sw_wakeups *w = &s->wakeups;
+
+	atomic_store(&w->event[port], -1);
+	while (atomic_load(&w->busy) == port + 1) {
+		pthread_kill(w->thread, SIGUSR2);
+		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+	}
+}
+
+void sw_wake_watch(struct sw *s)
+{
+	struct sw_wakeups *w = &s->wakeups;
+	unsigned int turn = atomic_load_explicit(&w->turn, memory_order_relaxed);
+
+	if (atomic_load(&w->busy) != 0 && turn == w->seen_turn)
+		pthread_kill(w->thread, SIGUSR2);
+	w->seen_turn = turn;
 }
