@@ -37,7 +37,7 @@ weft_packages() {
 			clang-format make dpdk-dev chromium-headless-shell \
 			man-db gnuplot-nox qemu-system-x86 busybox-static cpio libibverbs-dev \
 			ibverbs-utils ibverbs-providers rdma-core \
-			perftest ;;
+			perftest libjemalloc2 ;;
 		# libfabric's provider for MPI, and what its tests run.
 		mpi) printf '%s\n' libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev hpcc ;;
 		demo) printf '%s\n' tar coreutils ;;

@@ -251,22 +251,34 @@ static size_t evict(struct weft_regcache *rc, struct evicted *out)
 }
 
 /*
- * Unlock; what nobody needs any more is not watched any more. Others may have entries in the same
- * pages.
+ * An entry of these pages has gone. Their mappings are not watched any more when no other entry is
+ * in them. slow is held, so no entry comes meanwhile; lock is not, since fopen() calls malloc().
  */
+static void end_watch(struct weft_regcache *rc, const struct weft_uffd_range *pages)
+{
+	struct weft_uffd_range whole, rest;
+
+	if (!weft_uffd_anonymous(pages->start, pages->end, &whole))
+		whole = *pages; /* a part was unmapped */
+	rest = whole;
+	pthread_mutex_lock(&rc->lock);
+	weft_regcache_unshared(&rc->table, &rest.start, &rest.end);
+	pthread_mutex_unlock(&rc->lock);
+	/* Of the heap, which is watched by pages, the part without entries. */
+	if (whole.start == pages->start && whole.end == pages->end)
+		whole = rest;
+	if (rest.start == whole.start && rest.end == whole.end && rest.start < rest.end)
+		weft_uffd_unwatch(rc->watch.uffd, rest.start, rest.end);
+}
+
+/* Unlock; what is not needed any more is not watched any more. slow stays held. */
 static void unlock_evicted(struct weft_regcache *rc, struct evicted *out)
 {
-	struct weft_uffd_range *g;
 	unsigned int i;
 
-	for (i = 0; i < out->num; i++)
-		weft_regcache_unshared(&rc->table, &out->range[i].start, &out->range[i].end);
 	pthread_mutex_unlock(&rc->lock);
-	for (i = 0; i < out->num; i++) {
-		g = &out->range[i];
-		if (g->start < g->end)
-			weft_uffd_unwatch(rc->watch.uffd, g->start, g->end);
-	}
+	for (i = 0; i < out->num; i++)
+		end_watch(rc, &out->range[i]);
 }
 
 /* Room for @p bytes in one more entry; slow and lock are held. */
@@ -378,10 +390,16 @@ static uint64_t widen(struct weft_regcache *rc, enum weft_regcache_kind kind, ui
 /* Can [start, end) be kept? It is watched from here on. */
 static bool watch(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
 {
+	struct weft_uffd_range whole;
+
 	if (end - start > rc->ctx->conf->reg_cache_bytes)
 		return false;
 	weft_regcache_pages(&rc->table, &start, &end);
-	return weft_uffd_anonymous(start, end) && weft_uffd_watch(rc->watch.uffd, start, end) == 0;
+	if (!weft_uffd_anonymous(start, end, &whole))
+		return false;
+	/* Its mapping may have changed since, and its other pages may not be ours to watch. */
+	return weft_uffd_watch(rc->watch.uffd, whole.start, whole.end) == 0 ||
+	       weft_uffd_watch(rc->watch.uffd, start, end) == 0;
 }
 
 /*

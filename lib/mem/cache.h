@@ -7,6 +7,9 @@
  * **A hit is certain.** What is kept is watched (mem/uffd.h): the call that unmaps, moves or
  * empties the memory waits until the cache has heard of it, and a look-up asks the kernel whether
  * such a call is under way. What cannot be watched is registered for one operation and not kept.
+ * A mapping is watched as a whole, since a part would split it, and the program's mremap() would
+ * fail. (The heap and the main stack, which mremap() is not for, are watched by pages.) It is
+ * watched by one context: another one of the process keeps nothing that lies in it.
  *
  * Locks, outermost first: `slow` (who registers and evicts; never held for a hit), the context's
  * lock, `lock` (the table; a few instructions). The monitor thread takes `lock` around reading

@@ -111,36 +111,48 @@ unsigned int weft_uffd_read(int fd, struct weft_uffd_range *out, unsigned int ma
 
 /* ------------------------------------------------------------------ what is mapped */
 
+struct mapping {
+	uintptr_t start, end;
+	bool anonymous;
+	bool fixed; /* the heap or the stack: mremap() is not for them */
+};
+
 /* A line of /proc/self/maps: "start-end perms offset dev inode name". */
-static bool parse_line(const char *line, uintptr_t *from, uintptr_t *to, bool *anonymous)
+static bool parse_line(const char *line, struct mapping *m)
 {
 	unsigned long start, end, inode;
-	char perms[5];
+	char perms[5], name[16] = "";
 
-	if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &start, &end, perms, &inode) != 4)
+	if (sscanf(line, "%lx-%lx %4s %*s %*s %lu %15s", &start, &end, perms, &inode, name) < 4)
 		return false; /* the rest of a long name */
-	*from = start;
-	*to = end;
-	*anonymous = perms[3] == 'p' && inode == 0;
+	m->start = start;
+	m->end = end;
+	m->anonymous = perms[3] == 'p' && inode == 0;
+	m->fixed = strcmp(name, "[heap]") == 0 || strcmp(name, "[stack]") == 0;
 	return true;
 }
 
-bool weft_uffd_anonymous(uintptr_t start, uintptr_t end)
+bool weft_uffd_anonymous(uintptr_t start, uintptr_t end, struct weft_uffd_range *whole)
 {
+	uintptr_t at = start;
+	struct mapping m;
 	char line[512];
-	uintptr_t from, to;
-	bool anonymous;
 	FILE *f = fopen("/proc/self/maps", "re");
 
 	if (!f)
 		return false;
-	while (start < end && fgets(line, sizeof(line), f)) {
-		if (!parse_line(line, &from, &to, &anonymous) || to <= start)
+	*whole = (struct weft_uffd_range){start, end};
+	while (at < end && fgets(line, sizeof(line), f)) {
+		if (!parse_line(line, &m) || m.end <= at)
 			continue;
-		if (from > start || !anonymous)
+		if (m.start > at || !m.anonymous)
 			break; /* a hole, or something else */
-		start = to;
+		if (at == start && !m.fixed)
+			whole->start = m.start;
+		if (m.end > end && !m.fixed)
+			whole->end = m.end;
+		at = m.end;
 	}
 	fclose(f);
-	return start >= end;
+	return at >= end;
 }

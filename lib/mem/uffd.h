@@ -3,7 +3,8 @@
  * @file mem/uffd.h
  * Hearing of memory that goes away: what the registration cache needs of Linux's userfaultfd(2). A
  * watched range behaves as before: nothing in it is write-protected, so no fault ever waits for us.
- * But whoever unmaps, moves or empties a part of it waits in the kernel until the event is read.
+ * Mappings are watched as a whole, so that each stays one mapping. A thread that unmaps, moves or
+ * empties a part of one waits in the kernel until the event is read.
  */
 #ifndef WEFT_UFFD_H
 #define WEFT_UFFD_H
@@ -47,7 +48,10 @@ unsigned int weft_uffd_read(int fd, struct weft_uffd_range *out, unsigned int ma
 /**
  * Is all of it private anonymous memory? Only such memory cannot lose its pages behind the event's
  * back (files and shared memory can be truncated or punched through other mappings).
+ *
+ * @param whole  out, if so: it and the remainder of the mappings in which it begins and ends. To
+ *               watch a part of a mapping splits it, and mremap() of both parts fails with EFAULT.
  */
-bool weft_uffd_anonymous(uintptr_t start, uintptr_t end);
+bool weft_uffd_anonymous(uintptr_t start, uintptr_t end, struct weft_uffd_range *whole);
 
 #endif /* WEFT_UFFD_H */

@@ -200,6 +200,89 @@ static void moved_memory_is_registered_at_its_new_place(void **state)
 	munmap(place, 16 * PAGE);
 }
 
+/* Pages that no other mapping touches, so that each is one mapping of its own. */
+static uint8_t *map_apart(size_t pages)
+{
+	uint8_t *p = mmap(NULL, (pages + 2) * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(p != MAP_FAILED);
+	assert_int_equal(mprotect(p + PAGE, pages * PAGE, PROT_READ | PROT_WRITE), 0);
+	memset(p + PAGE, 1, pages * PAGE);
+	return p + PAGE;
+}
+
+/* A part was used, wherever it is; the program's own mremap() takes the whole. */
+static void memory_of_which_a_part_was_used_can_be_moved(void **state)
+{
+	static const size_t first[] = {0, 100, 200}, count[] = {1, 50, 56};
+	uint8_t *p, *q;
+	struct scene s;
+
+	NEEDS_UFFD();
+	open_scene(&s, "16", "1g", "auto");
+	for (unsigned int i = 0; i < 3; i++) {
+		p = map_apart(256);
+		assert_int_equal(use(&s, p + first[i] * PAGE, count[i] * PAGE), 1);
+		q = mremap(p, 256 * PAGE, 512 * PAGE, MREMAP_MAYMOVE);
+		assert_true(q != MAP_FAILED);
+		q[first[i] * PAGE] = 2;
+		assert_int_equal(use(&s, q + first[i] * PAGE, count[i] * PAGE), 2);
+		q = mremap(q, 512 * PAGE, 64 * PAGE, 0);
+		assert_true(q != MAP_FAILED);
+		munmap(q, 64 * PAGE);
+	}
+	close_scene(&s);
+}
+
+/* By its line of /proc/self/smaps: "uw" = userfaultfd, write protection. */
+static bool is_watched(const void *addr)
+{
+	unsigned long start = 0, end = 0, from, to;
+	bool found = false;
+	char line[512];
+	FILE *f = fopen("/proc/self/smaps", "re");
+
+	assert_non_null(f);
+	while (!found && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
+			start = from;
+			end = to;
+		} else if ((uintptr_t)addr >= start && (uintptr_t)addr < end &&
+			   strncmp(line, "VmFlags:", 8) == 0) {
+			found = strstr(line, " uw") != NULL;
+			break;
+		}
+	}
+	fclose(f);
+	return found;
+}
+
+/* What is evicted leaves no hole in what is watched. */
+static void memory_of_which_a_part_was_evicted_can_be_moved(void **state)
+{
+	uint8_t *p, *q, *other;
+	struct scene s;
+
+	NEEDS_UFFD();
+	open_scene(&s, "2", "1g", "auto");
+	p = map_apart(256);
+	other = map_apart(16);
+	for (unsigned int i = 0; i < 8; i++)
+		assert_int_equal(use(&s, p + i * 32 * PAGE, 4 * PAGE), 1);
+	q = mremap(p, 256 * PAGE, 512 * PAGE, MREMAP_MAYMOVE);
+	assert_true(q != MAP_FAILED);
+	/* The last entry of a mapping ends its watch: emptying it is no event any more. */
+	assert_int_equal(use(&s, q, PAGE), 1);
+	assert_int_equal(use(&s, other, PAGE), 1);
+	assert_int_equal(use(&s, other + 8 * PAGE, PAGE), 1);
+	assert_int_equal(stats(&s)->entries, 2);
+	assert_false(is_watched(q));
+	assert_true(is_watched(other + 15 * PAGE));
+	munmap(q, 512 * PAGE);
+	munmap(other, 16 * PAGE);
+	close_scene(&s);
+}
+
 static void a_child_process_changes_nothing_here(void **state)
 {
 	struct scene s;
@@ -407,6 +490,8 @@ int main(int argc, char **argv)
 		CONN_TEST(unmapped_memory_is_never_found_again),
 		CONN_TEST(emptied_memory_is_registered_anew),
 		CONN_TEST(moved_memory_is_registered_at_its_new_place),
+		CONN_TEST(memory_of_which_a_part_was_used_can_be_moved),
+		CONN_TEST(memory_of_which_a_part_was_evicted_can_be_moved),
 		CONN_TEST(a_child_process_changes_nothing_here),
 		CONN_TEST(a_child_that_lives_on_keeps_nobody_from_unmapping_after_the_end),
 		CONN_TEST(threads_that_map_each_others_addresses_see_their_own_content),

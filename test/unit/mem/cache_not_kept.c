@@ -14,6 +14,7 @@
 static void what_cannot_be_watched_for_certain_is_not_kept(void **state)
 {
 	uint8_t *shared, *file, *hole;
+	struct weft_uffd_range whole;
 	struct scene s;
 	FILE *f = tmpfile();
 
@@ -32,8 +33,8 @@ static void what_cannot_be_watched_for_certain_is_not_kept(void **state)
 	assert_int_equal(snapshots, 0);
 	hole = map_pages(NULL, 3, 1);
 	munmap(hole + PAGE, PAGE);
-	assert_false(weft_uffd_anonymous((uintptr_t)hole, (uintptr_t)hole + 3 * PAGE));
-	assert_true(weft_uffd_anonymous((uintptr_t)hole, (uintptr_t)hole + PAGE));
+	assert_false(weft_uffd_anonymous((uintptr_t)hole, (uintptr_t)hole + 3 * PAGE, &whole));
+	assert_true(weft_uffd_anonymous((uintptr_t)hole, (uintptr_t)hole + PAGE, &whole));
 	munmap(hole, 3 * PAGE);
 	munmap(shared, 4 * PAGE);
 	munmap(file, 4 * PAGE);
