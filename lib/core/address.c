@@ -260,6 +260,17 @@ static int unpack_ifaces(struct weft_address *a, const uint8_t *p, const uint8_t
 	return 0; /* what is left was added by a later minor version */
 }
 
+/* Magic and version are where they are in every version; length and checksum may not be. */
+static int other_version(const struct weft_wire_address *head, char *why, size_t why_len)
+{
+	if (why)
+		snprintf(why, why_len,
+			 "the worker address was made by protocol version %u.%u, this is %u.%u: "
+			 "both ends need the same major version",
+			 head->major, head->minor, WEFT_WIRE_MAJOR, WEFT_WIRE_MINOR);
+	return -EPROTONOSUPPORT;
+}
+
 int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, char *why,
 			size_t why_len)
 {
@@ -275,21 +286,15 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 	memcpy(&head, p, length < sizeof(head) ? length : sizeof(head));
 	if (weft_get32(head.magic) != WEFT_ADDRESS_MAGIC)
 		return bad(why, why_len, "this is no worker address");
+	a->major = head.major;
+	a->minor = head.minor;
+	if (head.major != WEFT_WIRE_MAJOR)
+		return other_version(&head, why, why_len);
 	if (weft_get16(head.length) != length)
 		return bad(why, why_len,
 			   "the worker address is truncated or has something behind it");
 	if (weft_get32(head.crc) != address_crc(p, length))
 		return bad(why, why_len, "the worker address is damaged");
-	a->major = head.major;
-	a->minor = head.minor;
-	if (head.major != WEFT_WIRE_MAJOR) {
-		if (why)
-			snprintf(why, why_len,
-				 "the worker address was made by protocol version %u.%u, this is "
-				 "%u.%u",
-				 head.major, head.minor, WEFT_WIRE_MAJOR, WEFT_WIRE_MINOR);
-		return -EPROTONOSUPPORT;
-	}
 	if (length < sizeof(head) || head.name_len >= sizeof(a->name) ||
 	    length - sizeof(head) < head.name_len || head.num_ifaces > WEFT_ADDRESS_MAX_IFACES)
 		return bad(why, why_len, "the worker address contradicts itself");
