@@ -76,7 +76,7 @@ struct weft_request_ops {
 #define WEFT_REQ_NOW (1u << 15)     /**< receive: over inside the call that posted it */
 
 /** Bytes that a request has for its module, which casts them to what it likes. */
-#define WEFT_REQ_RECV_OWN 80
+#define WEFT_REQ_RECV_OWN 88
 #define WEFT_REQ_SEND_OWN 88
 
 /** What a message has beside its tag: channels, immediate data. Without any it is all zero. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <errno.h>
+
 #include "tag/match.h"
 
 static inline size_t bucket_of(const struct weft_match *m, uint64_t key)
@@ -20,21 +22,16 @@ static inline bool takes(uint16_t channel, uint32_t from, uint16_t msg_channel, 
 
 #define FROM_KEY 0x8ebc6af09c88c6e3ull
 
-/* What weft_match_recv.place says: beside these the number of its mask. */
-#define PLACE_EXACT WEFT_MATCH_MASKS
-#define PLACE_LIST (WEFT_MATCH_MASKS + 1)
-
 static inline struct weft_match_recvs *recv_bucket(const struct weft_match *m,
 						   const struct weft_match_source *s, uint64_t tag)
 {
 	return &m->recv_table[bucket_of(m, pair_key(s, tag))];
 }
 
-/* Of a receive that is not in a list. */
 static inline struct weft_match_recvs *bucket_for(const struct weft_match *m,
 						  const struct weft_match_recv *r)
 {
-	uint64_t key = r->place == PLACE_EXACT ? 0 : m->masks[r->place].key;
+	uint64_t key = r->kind ? r->kind->key : 0;
 
 	key ^= weft_match_chan_key(r->channel) ^ r->from * FROM_KEY;
 	return recv_bucket(m, r->source, (r->tag & r->mask) ^ key);
@@ -84,10 +81,8 @@ void weft_match_init(struct weft_match *m, void *mem, unsigned int bits, uint64_
 {
 	*m = (struct weft_match){.order = 1, .multiplier = seed | 1};
 	set_tables(m, mem, bits);
-	TAILQ_INIT(&m->wild);
 	TAILQ_INIT(&m->msgs);
-	for (unsigned int i = 0; i < WEFT_MATCH_MASKS; i++)
-		m->masks[i].key = (2 * i + 1) * 0xa0761d6478bd642full;
+	TAILQ_INIT(&m->idle);
 }
 
 void weft_match_source_init(struct weft_match *m, struct weft_match_source *s)
@@ -98,7 +93,6 @@ void weft_match_source_init(struct weft_match *m, struct weft_match_source *s)
 	s->num_wild = 0;
 	s->from_exact = 0;
 	s->from_wild = 0;
-	TAILQ_INIT(&s->wild);
 	TAILQ_INIT(&s->recvs);
 	TAILQ_INIT(&s->msgs);
 }
@@ -192,37 +186,20 @@ static inline struct weft_match_recv *earlier_of(struct weft_match *m,
 	return best;
 }
 
-/* The first receive of a list that matches, or @p best if that was posted before. */
-static struct weft_match_recv *earlier_in(struct weft_match *m, const struct weft_match_recvs *list,
-					  uint64_t tag, struct weft_match_chan c,
-					  struct weft_match_recv *best)
-{
-	struct weft_match_recv *r;
-
-	TAILQ_FOREACH(r, list, link) {
-		m->looks++;
-		if (best && r->order > best->order)
-			return best;
-		if (((r->tag ^ tag) & r->mask) == 0 &&
-		    takes(r->channel, r->from, c.channel, c.from))
-			return r;
-	}
-	return best;
-}
-
 /* The first of all receives with wildcards that matches, or @p best if that was posted before. */
 static struct weft_match_recv *earlier_wild(struct weft_match *m, struct weft_match_source *source,
 					    uint64_t tag, struct weft_match_chan c,
 					    struct weft_match_recv *best)
 {
 	const struct weft_match_chan any = {c.channel, 0};
+	const struct weft_match_used *u = m->used, *end = u + m->num_used;
 	const struct weft_match_mask *k;
 
-	for (uint32_t used = m->masks_used; used; used &= used - 1) {
-		k = &m->masks[__builtin_ctz(used)];
+	for (; u < end; u++) {
 		/* Tags often have a part that says whose they are: no look at the table then. */
-		if ((tag ^ k->value) & k->agreed)
+		if ((tag ^ u->value) & u->agreed)
 			continue;
+		k = u->mask;
 		if (m->num_wild)
 			best = earlier_of(m, k, NULL, tag, any, best);
 		if (source->num_wild)
@@ -230,8 +207,7 @@ static struct weft_match_recv *earlier_wild(struct weft_match *m, struct weft_ma
 		if (source->from_wild)
 			best = earlier_of(m, k, source, tag, c, best);
 	}
-	best = earlier_in(m, &m->wild, tag, c, best);
-	return earlier_in(m, &source->wild, tag, c, best);
+	return best;
 }
 
 /* In which of the counts of its source a receive is. */
@@ -251,15 +227,11 @@ static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
 		TAILQ_REMOVE(&s->recvs, r, source_link);
 		*source_count(s, r) -= 1;
 	} else {
-		*(r->place == PLACE_EXACT ? &m->num_exact : &m->num_wild) -= 1;
-	}
-	if (r->place == PLACE_LIST) {
-		TAILQ_REMOVE(s ? &s->wild : &m->wild, r, link);
-		return;
+		*(r->kind ? &m->num_wild : &m->num_exact) -= 1;
 	}
 	TAILQ_REMOVE(bucket_for(m, r), r, link);
-	if (r->place != PLACE_EXACT && --m->masks[r->place].num == 0)
-		m->masks_used &= ~(1u << r->place);
+	if (r->kind && --r->kind->num == 0)
+		weft_match_mask_idle(m, r->kind);
 }
 
 /* The commonest case: nobody names a source, and there are no wildcards. */
@@ -457,65 +429,50 @@ struct weft_match_msg *weft_match_search(struct weft_match *m,
 				  : find_wild(m, source, tag, mask, chan);
 }
 
-/* The place of a mask that is not the full one: its own, a free one, or the lists. */
-static unsigned int place_of(struct weft_match *m, uint64_t tag, uint64_t mask)
-{
-	uint32_t used, unused = ~m->masks_used & ((1u << WEFT_MATCH_MASKS) - 1);
-	struct weft_match_mask *k;
-	unsigned int i;
-
-	for (used = m->masks_used; used; used &= used - 1) {
-		i = (unsigned int)__builtin_ctz(used);
-		if (m->masks[i].mask == mask)
-			return i;
-	}
-	if (!unused)
-		return PLACE_LIST;
-	i = (unsigned int)__builtin_ctz(unused);
-	k = &m->masks[i];
-	k->mask = mask;
-	k->agreed = mask;
-	k->value = tag;
-	m->masks_used |= 1u << i;
-	return i;
-}
-
-void weft_match_post(struct weft_match *m, struct weft_match_recv *r)
+/* A receive that is not of the commonest kind: it has a mask, or a source, or both. */
+static __attribute__((noinline)) int post_other(struct weft_match *m, struct weft_match_recv *r)
 {
 	struct weft_match_source *s = r->source;
-	struct weft_match_recvs *bucket;
-	struct weft_match_mask *k;
+	struct weft_match_mask *k = NULL;
+	struct weft_match_used *u;
 
+	if (!is_exact(r)) {
+		k = m->last_mask;
+		if (!k || k->mask != r->mask || k->num == 0)
+			k = weft_match_mask_get(m, r->tag, r->mask);
+		if (!k)
+			return -ENOMEM;
+		k->num++;
+		u = &m->used[k->at];
+		u->agreed &= ~(r->tag ^ u->value);
+	}
+	r->kind = k;
 	r->order = m->order++;
 	m->num_recvs++;
-	/* The commonest case, as in take_exact(). */
-	if (is_exact(r) && !s) {
-		r->place = PLACE_EXACT;
-		m->num_exact++;
-		bucket = recv_bucket(m, NULL, r->tag ^ weft_match_chan_key(r->channel));
-		TAILQ_INSERT_TAIL(bucket, r, link);
-		return;
-	}
 	if (s) {
 		TAILQ_INSERT_TAIL(&s->recvs, r, source_link);
 		*source_count(s, r) += 1;
 	} else {
 		m->num_wild++;
 	}
-	if (is_exact(r)) {
-		r->place = PLACE_EXACT;
-		TAILQ_INSERT_TAIL(bucket_for(m, r), r, link);
-		return;
-	}
-	r->place = place_of(m, r->tag, r->mask);
-	if (r->place == PLACE_LIST) {
-		TAILQ_INSERT_TAIL(s ? &s->wild : &m->wild, r, link);
-		return;
-	}
-	k = &m->masks[r->place];
-	k->num++;
-	k->agreed &= ~(r->tag ^ k->value);
 	TAILQ_INSERT_TAIL(bucket_for(m, r), r, link);
+	return 0;
+}
+
+int weft_match_post(struct weft_match *m, struct weft_match_recv *r)
+{
+	struct weft_match_recvs *bucket;
+
+	/* The commonest case, as in take_exact(). */
+	if (!is_exact(r) || r->source)
+		return post_other(m, r);
+	r->kind = NULL;
+	r->order = m->order++;
+	m->num_recvs++;
+	m->num_exact++;
+	bucket = recv_bucket(m, NULL, r->tag ^ weft_match_chan_key(r->channel));
+	TAILQ_INSERT_TAIL(bucket, r, link);
+	return 0;
 }
 
 void weft_match_cancel(struct weft_match *m, struct weft_match_recv *r)
@@ -529,12 +486,10 @@ struct weft_match_recv *weft_match_any_recv(struct weft_match *m)
 
 	if (m->num_recvs == 0)
 		return NULL;
-	if (!TAILQ_EMPTY(&m->wild))
-		return TAILQ_FIRST(&m->wild);
 	/* All are taken out one by one: what was seen to be empty is not looked at each time. */
 	for (size_t i = 0; i < n; i++, m->any++) {
 		if (!TAILQ_EMPTY(&m->recv_table[m->any & (n - 1)]))
 			return TAILQ_FIRST(&m->recv_table[m->any & (n - 1)]);
 	}
-	return NULL; /* what is left names a source: its endpoint ends it */
+	return NULL;
 }

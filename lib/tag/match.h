@@ -15,16 +15,15 @@
  * Where things stand, so that a match costs the same with 10 or 10^5 entries:
  *  - receives: hash buckets keyed by (mask, tag under the mask, source or none). A message is
  *    looked for once under the full mask and once under each other mask in use, and of what is
- *    found the one that was posted first gets it; the cost grows with the masks, not with the
- *    receives;
- *  - receives of further masks, when #WEFT_MATCH_MASKS are in use: one list without a source, and
- *    one list per source;
+ *    found the one that was posted first gets it. The cost grows with the masks, not with the
+ *    receives. There is no limit to the masks (tag/match_mask.c), and a mask whose receives all
+ *    differ from the message in a bit that they share costs a comparison only;
  *  - messages: hash buckets by tag, hash buckets by (tag, source), all in arrival order, and each
  *    source's in arrival order; and, for up to #WEFT_MATCH_INDEXES masks of searches with wildcards
  *    that had to look at many, hash buckets by tag under the mask (tag/match_index.c).
  *
  * The hash tables are memory that the owner gives; weft_match_crowded() says when to give more. The
- * indexes allocate for themselves, and go with the last message.
+ * indexes and the table of masks allocate for themselves. An index goes with its last message.
  */
 #ifndef WEFT_MATCH_H
 #define WEFT_MATCH_H
@@ -55,9 +54,9 @@ struct weft_match_recv {
 	struct weft_match_source *source; /**< NULL = any */
 	uint16_t channel;
 	uint32_t from;                            /**< 1 + channel of the source; 0 = any of its */
-	uint64_t order : 56;                      /**< posting order */
-	uint64_t place : 8;                       /**< full mask, one of the masks, or a list */
-	TAILQ_ENTRY(weft_match_recv) link;        /**< in a bucket, or in a list of wildcards */
+	uint64_t order;                           /**< posting order */
+	struct weft_match_mask *kind;             /**< its mask, posted; NULL = the full one */
+	TAILQ_ENTRY(weft_match_recv) link;        /**< in a bucket */
 	TAILQ_ENTRY(weft_match_recv) source_link; /**< all receives that name this source */
 };
 
@@ -81,7 +80,6 @@ TAILQ_HEAD(weft_match_msgs, weft_match_msg);
 /** Where messages come from: one per endpoint. */
 struct weft_match_source {
 	uint64_t key;                  /**< hashed; differs from source to source */
-	struct weft_match_recvs wild;  /**< receives from here only, of one mask too many */
 	struct weft_match_recvs recvs; /**< all receives from here only */
 	struct weft_match_msgs msgs;   /**< messages from here, in arrival order */
 	/* Receives from here only: of the full mask, and others; and those that name its channel */
@@ -102,16 +100,27 @@ struct weft_match_seen {
 
 #define WEFT_MATCH_SEEN 4
 
-/** Masks beside the full one whose receives stand in the hash table. */
-#define WEFT_MATCH_MASKS 16
-
+/** A mask beside the full one. It stays for a while when its last receive has gone. */
 struct weft_match_mask {
 	uint64_t mask;
-	uint64_t key; /**< hashed; differs from mask to mask */
-	uint64_t agreed,
-		value; /**< bits of the tag in which all its receives agree, and what they are */
-	size_t num;    /**< its receives in the table; 0 = the place is free */
+	uint64_t key;                      /**< hashed; differs from mask to mask */
+	size_t num;                        /**< its receives; 0 = it is idle */
+	uint32_t at;                       /**< its place in weft_match.used, unless it is idle */
+	SLIST_ENTRY(weft_match_mask) same; /**< in the table of masks */
+	TAILQ_ENTRY(weft_match_mask) idle_link; /**< the longest idle one comes first */
 };
+
+/** What an arriving message is compared with before the table is: one of the masks in use. */
+struct weft_match_used {
+	uint64_t agreed; /**< bits of the tag in which all its receives agree */
+	uint64_t value;  /**< and what they are */
+	struct weft_match_mask *mask;
+};
+
+SLIST_HEAD(weft_match_same, weft_match_mask);
+
+/** Idle masks that are kept: a mask that comes and goes with each receive costs no allocation. */
+#define WEFT_MATCH_MASKS_IDLE 16
 
 /** Masks of searches that have an index, one with and one without a source being two. */
 #define WEFT_MATCH_INDEXES 8
@@ -137,13 +146,11 @@ struct weft_match {
 	unsigned int bits;   /**< each table has 2^bits buckets */
 	uint64_t order;      /**< of the next receive */
 	uint64_t next_key;
-	size_t num_exact;             /**< full-mask receives without a source */
-	size_t num_wild;              /**< other receives without a source */
-	size_t num_recvs, num_msgs;   /**< all */
-	size_t crowd;                 /**< entries of the fuller table at which it is crowded */
-	struct weft_match_recvs wild; /**< those of them of one mask too many */
-	struct weft_match_msgs msgs;  /**< all messages in arrival order */
-	uint32_t masks_used;          /**< bit i: masks[i].num > 0 */
+	size_t num_exact;            /**< full-mask receives without a source */
+	size_t num_wild;             /**< other receives without a source */
+	size_t num_recvs, num_msgs;  /**< all */
+	size_t crowd;                /**< entries of the fuller table at which it is crowded */
+	struct weft_match_msgs msgs; /**< all messages in arrival order */
 	uint64_t looks;     /**< receives with wildcards that messages were compared with */
 	uint64_t msg_looks; /**< messages that searches with wildcards were compared with */
 	uint32_t num_seen;  /**< entries of seen[] in use */
@@ -152,8 +159,15 @@ struct weft_match {
 	uint64_t searches; /**< with wildcards */
 	uint32_t num_index;
 	struct weft_match_index index[WEFT_MATCH_INDEXES];
-	size_t any; /**< bucket at which weft_match_any_recv() goes on */
-	struct weft_match_mask masks[WEFT_MATCH_MASKS];
+	size_t any;                        /**< bucket at which weft_match_any_recv() goes on */
+	struct weft_match_used *used;      /**< one for each mask with receives, without gaps */
+	struct weft_match_mask *last_mask; /**< of the receive that was posted last, or NULL */
+	struct weft_match_same *mask_table;
+	TAILQ_HEAD(, weft_match_mask) idle;
+	uint32_t num_used;  /**< masks with receives */
+	uint32_t num_masks; /**< and without */
+	uint32_t num_idle;
+	unsigned int mask_bits; /**< the table of masks has 2^bits buckets, `used` as many places */
 };
 
 /**
@@ -221,9 +235,22 @@ static inline struct weft_match_msg *weft_match_find(struct weft_match *m,
 	return m->num_msgs == 0 ? NULL : weft_match_search(m, source, tag, mask, chan);
 }
 
-/** Post a receive for which weft_match_find() had nothing. */
-void weft_match_post(struct weft_match *m, struct weft_match_recv *recv);
+/**
+ * Post a receive for which weft_match_find() had nothing.
+ * @return 0, or -ENOMEM: there is no memory for its mask, and it is not posted
+ */
+int weft_match_post(struct weft_match *m, struct weft_match_recv *recv);
 void weft_match_cancel(struct weft_match *m, struct weft_match_recv *recv);
+
+/* tag/match_mask.c, for tag/match.c */
+/**
+ * The mask for a receive that is about to be posted. An idle one is put in use.
+ * @return NULL = no memory
+ */
+struct weft_match_mask *weft_match_mask_get(struct weft_match *m, uint64_t tag, uint64_t mask);
+/** Its last receive has gone. */
+void weft_match_mask_idle(struct weft_match *m, struct weft_match_mask *k);
+void weft_match_masks_fini(struct weft_match *m);
 
 /* tag/match_index.c, for tag/match.c */
 void weft_match_index_make(struct weft_match *m, uint64_t mask, bool sourced);

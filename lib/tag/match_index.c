@@ -200,4 +200,5 @@ void weft_match_fini(struct weft_match *m)
 		if (x->table)
 			drop_index(m, x);
 	}
+	weft_match_masks_fini(m);
 }

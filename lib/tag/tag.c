@@ -277,8 +277,12 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 	match->channel = chan.channel;
 	match->from = chan.from;
 	req->ext.channel = chan.channel;
+	rc = weft_match_post(&mw->tag->match, match);
+	if (rc) {
+		weft_request_drop(req);
+		return rc;
+	}
 	req->flags |= WEFT_REQ_POSTED;
-	weft_match_post(&mw->tag->match, match);
 	if (__builtin_expect(weft_match_crowded(&mw->tag->match), 0))
 		weft_tag_match_grow(mw->tag);
 	if (out)

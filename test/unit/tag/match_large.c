@@ -96,7 +96,7 @@ static uint64_t looks_behind(unsigned int n, unsigned int num_masks, bool direct
 	for (unsigned int i = 0; i < n; i++) {
 		recv[i] = (struct weft_match_recv){
 			.tag = agree ? 1ull << 63 | i : next_random(&s) | 1ull << 40,
-			.mask = ~(0xffull << i % num_masks),
+			.mask = ~((i % num_masks + 1ull) << 8),
 			.source = directed ? &r->src[i % SOURCES] : NULL};
 		weft_match_post(&r->m, &recv[i]);
 		if (weft_match_crowded(&r->m))
@@ -120,7 +120,7 @@ static uint64_t looks_behind(unsigned int n, unsigned int num_masks, bool direct
 	for (unsigned int i = r->m.num_recvs; i > 0; i--)
 		weft_match_cancel(&r->m, weft_match_any_recv(&r->m));
 	assert_int_equal(r->m.num_recvs, 0);
-	assert_int_equal(r->m.masks_used, 0);
+	assert_int_equal(r->m.num_used, 0);
 	free(recv);
 	weft_match_fini(&r->m);
 	free(r->mem);
@@ -131,13 +131,46 @@ static uint64_t looks_behind(unsigned int n, unsigned int num_masks, bool direct
 static void a_match_behind_1e5_wildcards_looks_at_their_masks(void **state)
 {
 	(void)state;
-	for (unsigned int num_masks = 1; num_masks <= 16; num_masks *= 2) {
+	for (unsigned int num_masks = 1; num_masks <= 4096; num_masks *= 2) {
 		/* On average 1.5 receives stand in a bucket. */
 		assert_in_range(looks_behind(100000, num_masks, false, false), 0, 6 * num_masks);
 		assert_in_range(looks_behind(100000, num_masks, true, false), 0, 6 * num_masks);
 		/* A tag that differs from all where all agree is not looked for at all. */
 		assert_int_equal(looks_behind(100000, num_masks, false, true), 0);
 	}
+}
+
+/* Receives that come and go, each with a mask of its own: masks without receives are few. */
+static void masks_without_receives_do_not_pile_up(void **state)
+{
+	struct weft_match_recv *recv = calloc(5000, sizeof(*recv));
+	struct rig *r = malloc(sizeof(*r));
+
+	(void)state;
+	rig_init(r, 8);
+	for (unsigned int round = 0; round < 3; round++) {
+		for (unsigned int i = 0; i < 5000; i++) {
+			recv[i] = (struct weft_match_recv){.tag = i, .mask = 4 * i + round};
+			assert_int_equal(weft_match_post(&r->m, &recv[i]), 0);
+			if (round < 2)
+				weft_match_cancel(&r->m, &recv[i]);
+		}
+		if (round < 2)
+			assert_true(r->m.num_masks <= WEFT_MATCH_MASKS_IDLE);
+	}
+	assert_int_equal(r->m.num_used, 5000);
+	for (unsigned int i = 0; i < 5000; i++) {
+		struct weft_match_recv *got =
+			weft_match_arrive(&r->m, &r->src[0], i, ((struct weft_match_chan){0, 0}));
+
+		assert_non_null(got);
+		assert_true(((got->tag ^ i) & got->mask) == 0);
+	}
+	assert_int_equal(r->m.num_used, 0);
+	weft_match_fini(&r->m);
+	free(r->mem);
+	free(recv);
+	free(r);
 }
 
 /* Of 10^5 messages the last one is searched for, over and over, as a program that probes does. */
@@ -270,6 +303,7 @@ int main(void)
 		cmocka_unit_test(tags_chosen_to_collide_do_not_without_the_seed),
 		cmocka_unit_test(tags_that_count_up_spread_with_every_seed),
 		cmocka_unit_test(a_match_behind_1e5_wildcards_looks_at_their_masks),
+		cmocka_unit_test(masks_without_receives_do_not_pile_up),
 		cmocka_unit_test(a_search_with_wildcards_looks_at_each_message_once),
 		cmocka_unit_test(U25_E1_full_mask_tags_cost_the_same_with_1e5_entries),
 	};
