@@ -120,8 +120,13 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
  * the peer is notified with it, see weft_put_cb
  */
 #define WEFT_OP_IMM 4u
-/** receives and probes with a source: only messages from its `source_channel` */
+/** receives and probes with a source, or a source id: only messages from its `source_channel` */
 #define WEFT_OP_SOURCE_CHANNEL 8u
+/**
+ * Receives and probes without a source: only messages of the worker with the id `source_id`
+ * (weft_address_query()), over any of its endpoints. An endpoint to that worker is not needed.
+ */
+#define WEFT_OP_SOURCE_ID 64u
 /**
  * Tagged and active messages, puts: the buffer, and an iov's array, may be reused when the call
  * returns, whatever it returns. At most #WEFT_INJECT_MAX bytes, else -EMSGSIZE. They are copied
@@ -146,7 +151,10 @@ struct weft_op_params {
 	struct weft_mem *mem; /**< registration that covers the buffer; NULL = none */
 	/** receives: filled when the call returns 0; may be NULL */
 	struct weft_completion *completion;
-	uint64_t imm; /**< #WEFT_OP_IMM: 64 bits for the peer's completion, probe or handler */
+	union {
+		uint64_t imm; /**< #WEFT_OP_IMM: 64 bits for the peer's completion or handler */
+		uint64_t source_id; /**< #WEFT_OP_SOURCE_ID: id of a worker */
+	};
 	/**
 	 * Messages match within one channel only: several users of a worker don't see each other's.
 	 * All channels of an endpoint share one sequence: a receive gets the earliest of its
@@ -216,7 +224,14 @@ WEFT_API int weft_tag_send_sync(struct weft_ep *ep, const void *buffer, size_t c
  * status, and what the buffer holds is not known.) 0 is returned only for a message that is there,
  * whole and without an error; an error found in the call makes a request that ends at the next
  * progress.
- * @param source  only messages from this endpoint; NULL = from any
+ *
+ * A message that has arrived stays matchable after its endpoint has failed or closed, until a
+ * receive takes it. A receive that names a source also matches what earlier endpoints to the same
+ * worker have left. It ends with its endpoint when nothing matches. A receive by
+ * #WEFT_OP_SOURCE_ID needs no endpoint and does not end with one: the application cancels it when
+ * nothing more can come.
+ * @param source  only messages of the worker that this endpoint is connected to; NULL = of any
+ * @return also -EINVAL: #WEFT_OP_SOURCE_ID beside a source
  */
 WEFT_API int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buffer,
 			   size_t count, uint64_t tag, uint64_t mask,
@@ -225,7 +240,8 @@ WEFT_API int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, v
 /**
  * Is there a message? Does not progress. The length is the whole message's, even while it is still
  * arriving.
- * @param params  channel and #WEFT_OP_SOURCE_CHANNEL, nothing else; NULL = channel 0
+ * @param source  as in weft_tag_recv()
+ * @param params  channel, #WEFT_OP_SOURCE_CHANNEL and #WEFT_OP_SOURCE_ID; NULL = channel 0
  * @param[out] message  NULL = only look; else the message is taken out of matching and must be
  *                      received with weft_tag_msg_recv() or dropped with weft_tag_msg_drop()
  * @param[out] c        tag, length, source, immediate data, channels; may be NULL

@@ -125,24 +125,42 @@ ssize_t wfi_send(struct fid_ep *fid, const struct wfi_post *p)
 /* ------------------------------------------------------------------ receiving */
 
 int wfi_recv_source(const struct wfi_ep *ep, fi_addr_t from, uint64_t kind,
-		    struct weft_op_params *params, struct weft_ep **source)
+		    struct weft_op_params *params, struct wfi_peer **peer)
 {
 	struct wfi_av_entry *e;
-	int rc;
 
 	params->channel = wfi_channel(ep->number, kind);
-	*source = NULL;
+	*peer = NULL;
 	if (!ep->directed || from == FI_ADDR_UNSPEC)
 		return 0;
 	e = wfi_av_entry(ep->av, from);
 	if (!e)
 		return -FI_EINVAL;
-	rc = wfi_peer_connect(e->peer);
-	if (rc < 0)
-		return rc;
-	*source = e->peer->ep;
-	params->flags |= WEFT_OP_SOURCE_CHANNEL;
+	*peer = e->peer;
+	params->flags |= WEFT_OP_SOURCE_ID | WEFT_OP_SOURCE_CHANNEL;
+	params->source_id = e->peer->id;
 	params->source_channel = wfi_channel(e->number, kind);
+	return 0;
+}
+
+/*
+ * A receive waits for a process. It must end when that process cannot send any more, so there is a
+ * connection, which reports it.
+ */
+static int watch(struct wfi_op *op, struct wfi_peer *peer, bool multi)
+{
+	int rc = wfi_peer_connect(peer);
+
+	if (rc == 0)
+		return 0;
+	/* What it had sent may lie in the lanes. An operation that ends has no endpoint. */
+	wfi_progress_all();
+	if (!op->ep)
+		return 0;
+	if (!multi)
+		return wfi_op_undo(op) == 0 ? rc : 0;
+	/* It may have received some messages by now: the error is a completion. */
+	wfi_ops_end(peer, rc);
 	return 0;
 }
 
@@ -152,13 +170,13 @@ static int try_recv(struct wfi_ep *ep, const struct wfi_post *p)
 	struct weft_completion c = {.size = sizeof(c)};
 	struct weft_op_params params = {
 		.size = sizeof(params), .cb = wfi_received_cb, .completion = &c};
-	struct weft_ep *source;
+	struct wfi_peer *peer;
 	struct wfi_op *op;
 	size_t count;
 	void *buf;
 	int rc;
 
-	rc = wfi_recv_source(ep, p->addr, p->kind, &params, &source);
+	rc = wfi_recv_source(ep, p->addr, p->kind, &params, &peer);
 	if (rc < 0)
 		return rc;
 	op = wfi_op_get(ep, ep->rx.cq);
@@ -172,17 +190,19 @@ static int try_recv(struct wfi_ep *ep, const struct wfi_post *p)
 	op->length = total(p->iov, p->count);
 	op->data = 0;
 	op->tag = p->tag;
+	op->peer = peer;
 	params.cb_arg = op;
 	buf = buffer(op, p, &count, &params);
 	if (p->flags & FI_MULTI_RECV) {
 		op->multi = true;
-		op->source = source;
 		op->params = params;
 		rc = wfi_multi_post(op);
 	} else {
-		rc = weft_tag_recv(wfi.worker, source, buf, count, p->tag, ~p->ignore, &params,
+		rc = weft_tag_recv(wfi.worker, NULL, buf, count, p->tag, ~p->ignore, &params,
 				   &op->req);
 	}
+	if (rc == WEFT_INPROGRESS && peer && !peer->ep)
+		return watch(op, peer, p->flags & FI_MULTI_RECV);
 	if (rc == 0)
 		wfi_op_received(op, &c);
 	else if (rc < 0)

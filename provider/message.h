@@ -41,10 +41,12 @@ static inline bool wfi_wants_report(const struct wfi_half *half, uint64_t flags)
 }
 
 /**
- * Where a receive or probe looks: its channel, and Weft's endpoint, NULL for any. Locked.
+ * Where a receive or probe looks: its channel, and the process that it names. No connection is
+ * needed. Locked.
+ * @param[out] peer  the process, or NULL for any
  * @return 0 or a negative error
  */
 int wfi_recv_source(const struct wfi_ep *ep, fi_addr_t from, uint64_t kind,
-		    struct weft_op_params *params, struct weft_ep **source);
+		    struct weft_op_params *params, struct wfi_peer **peer);
 
 #endif /* WFI_MESSAGE_H */

@@ -6,6 +6,12 @@
 
 #include "provider/process.h"
 
+/* One that names a process does not wait for others, which may not. */
+static bool is_queued(const struct wfi_op *op)
+{
+	return !(op->params.flags & WEFT_OP_SOURCE_ID);
+}
+
 /* @return as weft_tag_recv(), whose completion, if it is one, is in @p c */
 static int next_receive(struct wfi_op *op, struct weft_completion *c)
 {
@@ -13,7 +19,7 @@ static int next_receive(struct wfi_op *op, struct weft_completion *c)
 
 	*c = (struct weft_completion){.size = sizeof(*c)};
 	params.completion = c;
-	return weft_tag_recv(wfi.worker, op->source, op->buf, op->length, 0, UINT64_MAX, &params,
+	return weft_tag_recv(wfi.worker, NULL, op->buf, op->length, 0, UINT64_MAX, &params,
 			     &op->req);
 }
 
@@ -46,7 +52,7 @@ static bool one(struct wfi_op *op, const struct weft_completion *c)
 static void run(struct wfi_op *op, struct weft_completion *c)
 {
 	struct wfi_ep *ep = op->ep;
-	bool queued = !op->source;
+	bool queued = is_queued(op);
 	int rc;
 
 	for (;;) {
@@ -79,7 +85,7 @@ int wfi_multi_post(struct wfi_op *op)
 	int rc;
 
 	op->req = NULL;
-	if (!op->source) {
+	if (is_queued(op)) {
 		STAILQ_INSERT_TAIL(&op->ep->multi, op, waiting);
 		if (op != STAILQ_FIRST(&op->ep->multi))
 			return WEFT_INPROGRESS;
@@ -87,7 +93,7 @@ int wfi_multi_post(struct wfi_op *op)
 	rc = next_receive(op, &c);
 	if (rc == 0)
 		run(op, &c);
-	else if (rc < 0 && !op->source)
+	else if (rc < 0 && is_queued(op))
 		STAILQ_REMOVE_HEAD(&op->ep->multi, waiting);
 	return rc < 0 ? rc : WEFT_INPROGRESS;
 }

@@ -68,6 +68,8 @@ struct wfi_op *wfi_op_get(struct wfi_ep *ep, struct wfi_cq *cq)
 	op->cq = cq;
 	op->cancelled = false;
 	op->multi = false;
+	op->peer = NULL;
+	op->status = 0;
 	return op;
 }
 
@@ -141,7 +143,7 @@ int wfi_op_error(const struct wfi_op *op, int status)
 	if (status >= 0)
 		return 0;
 	if (status == -ECANCELED && !op->cancelled)
-		return FI_ECONNRESET;
+		return op->status ? wfi_errno(op->status) : FI_ECONNRESET;
 	return wfi_errno(status);
 }
 
@@ -152,7 +154,7 @@ void wfi_op_message(struct wfi_op *op, const struct weft_completion *c, int erro
 
 	op->length = c->length < room ? c->length : room;
 	op->tag = c->tag;
-	out = report(op, error, c->status);
+	out = report(op, error, op->status ? op->status : c->status);
 	if (c->flags & WEFT_COMPLETION_IMM) {
 		out->entry.flags |= FI_REMOTE_CQ_DATA;
 		out->entry.data = c->imm;
@@ -214,6 +216,52 @@ int wfi_ops_cancel(struct wfi_ep *ep, void *context)
 		}
 	}
 	return -FI_ENOENT;
+}
+
+int wfi_op_undo(struct wfi_op *op)
+{
+	struct wfi_cq *cq = op->cq;
+	struct wfi_cntr *cntr = op->cntr;
+
+	op->cq = NULL;
+	op->cntr = NULL;
+	if (weft_request_cancel(op->req) < 0) {
+		op->cq = cq;
+		op->cntr = cntr;
+		return -EBUSY;
+	}
+	if (cq)
+		wfi_cq_release(cq);
+	return 0;
+}
+
+bool wfi_ops_await(const struct wfi_peer *peer)
+{
+	for (struct chunk *c = chunks; c; c = c->next) {
+		for (int i = 0; i < CHUNK; i++) {
+			if (c->ops[i].ep && c->ops[i].req && c->ops[i].peer == peer)
+				return true;
+		}
+	}
+	return false;
+}
+
+void wfi_ops_end(const struct wfi_peer *peer, int status)
+{
+	struct wfi_op *op;
+
+	for (struct chunk *c = chunks; c; c = c->next) {
+		for (int i = 0; i < CHUNK; i++) {
+			op = &c->ops[i];
+			if (!op->ep || !op->req || op->peer != peer)
+				continue;
+			op->peer = NULL;
+			op->status = status;
+			/* One that is matched ends with its message. */
+			if (weft_request_cancel(op->req) < 0)
+				op->status = 0;
+		}
+	}
 }
 
 unsigned int wfi_ops_closing(void)

@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 
 #include "provider/ep.h"
+#include "provider/peer.h"
 #include "provider/provider.h"
 #include "weft.h"
 
@@ -31,11 +32,11 @@ struct wfi_op {
 	/** FI_MULTI_RECV: the buffer is for several messages, with one receive at a time */
 	bool closing; /* its endpoint is closed, and Weft still has its buffer */
 	bool multi;
-	struct weft_ep *source;
 	struct weft_op_params params;
+	struct wfi_peer *peer; /**< receives: from this process only; compared, never followed */
 	/** Of what is several operations of Weft's (atomic.c). */
 	unsigned int parts; /* under way */
-	int status;         /* the first error */
+	int status;         /* the first error; of a receive: why wfi_ops_end() has ended it */
 	void *copy;         /* of operands; NULL: none */
 	STAILQ_ENTRY(wfi_op) waiting;
 	struct iovec iov[WFI_IOV_MAX]; /**< Weft reads it until the operation has ended */
@@ -62,6 +63,19 @@ void wfi_op_release(struct wfi_op *op);
 /** Callbacks for Weft; the argument is the operation. */
 void wfi_sent_cb(struct weft_request *req, const struct weft_completion *c, void *arg);
 void wfi_received_cb(struct weft_request *req, const struct weft_completion *c, void *arg);
+
+/**
+ * A receive was posted, and its call returns an error: it ends without a completion. Locked.
+ * @return 0, or -EBUSY: a message has matched it, and it ends with that
+ */
+int wfi_op_undo(struct wfi_op *op);
+/** Is there a posted receive from this process only? Locked. */
+bool wfi_ops_await(const struct wfi_peer *peer);
+/**
+ * Nothing comes from this process any more: posted receives that name it end.
+ * @param status  of Weft, or of libfabric: negative. Locked.
+ */
+void wfi_ops_end(const struct wfi_peer *peer, int status);
 
 /** fi_cancel(). Locked. @return 0 or -FI_ENOENT */
 int wfi_ops_cancel(struct wfi_ep *ep, void *context);

@@ -62,28 +62,33 @@ ssize_t wfi_peek(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t fl
 	struct weft_completion c = {.size = sizeof(c)};
 	bool take = flags & (FI_CLAIM | FI_DISCARD);
 	struct weft_message *message = NULL;
-	struct weft_ep *source;
+	struct wfi_peer *peer;
 	struct wfi_op *op;
-	int rc;
+	int rc, dead;
 
-	rc = wfi_recv_source(ep, msg->addr, FI_TAGGED, &params, &source);
+	rc = wfi_recv_source(ep, msg->addr, FI_TAGGED, &params, &peer);
 	if (rc < 0)
 		return rc;
 	op = new_op(ep, msg);
 	if (!op)
 		return -FI_EAGAIN;
-	rc = weft_tag_probe(wfi.worker, source, msg->tag, ~msg->ignore, &params,
+	rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, &params,
 			    take ? &message : NULL, &c);
 	if (rc == -ENOMSG) {
 		wfi_progress();
-		/* The source may have ended meanwhile, and its endpoint with it. */
-		rc = wfi_recv_source(ep, msg->addr, FI_TAGGED, &params, &source);
-		if (rc < 0) {
-			wfi_op_drop(op);
-			return rc;
-		}
-		rc = weft_tag_probe(wfi.worker, source, msg->tag, ~msg->ignore, &params,
+		rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, &params,
 				    take ? &message : NULL, &c);
+	}
+	/* Programs look again and again: they learn it when the process cannot send any more. */
+	dead = rc == -ENOMSG && peer ? wfi_peer_connect(peer) : 0;
+	if (dead < 0) {
+		wfi_progress_all(); /* what it had sent may lie in the lanes */
+		rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, &params,
+				    take ? &message : NULL, &c);
+	}
+	if (dead < 0 && rc == -ENOMSG) {
+		wfi_op_drop(op);
+		return dead;
 	}
 	if (rc < 0) {
 		c = (struct weft_completion){.status = rc, .tag = msg->tag};

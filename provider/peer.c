@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "provider/op.h"
 #include "provider/process.h"
 #include "provider/provider.h"
 
@@ -140,6 +141,7 @@ void wfi_peer_put(struct wfi_peer *peer)
 {
 	if (--peer->refs > 0)
 		return;
+	wfi_ops_end(peer, -ECONNRESET);
 	drop_rkeys(peer);
 	if (peer->ep)
 		weft_ep_close(peer->ep, 0, NULL, NULL);
@@ -168,20 +170,28 @@ void wfi_peers_forked(void)
 
 /*
  * A peer that has closed in order may have removed our address and be there still: the next
- * message connects again. One that has died stays dead.
+ * message connects again. One that has died stays dead. Receives that wait for the peer need an
+ * answer to which of the two it is: a new connection gives it.
  */
 static void failed(struct weft_ep *ep, int status, const char *why, void *arg)
 {
 	struct wfi_peer *peer = arg;
+	bool current = peer->ep == ep;
+	int rc;
 
 	FI_INFO(&wfi_provider, FI_LOG_EP_CTRL, "the connection to a peer has ended: %s\n", why);
-	if (peer->ep == ep) {
+	if (current) {
 		drop_rkeys(peer);
 		peer->ep = NULL;
 	}
 	if (status != -ECONNRESET)
 		peer->status = status;
 	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	if (!current || !wfi_ops_await(peer))
+		return;
+	rc = wfi_peer_connect(peer);
+	if (rc < 0)
+		wfi_ops_end(peer, rc);
 }
 
 int wfi_peer_connect_now(struct wfi_peer *peer)

@@ -30,7 +30,7 @@ struct wfi_peer {
 	uint64_t id; /**< of its worker */
 	unsigned int refs;
 	int status;              /**< it has died, of this; 0 */
-	struct weft_ep *ep;      /**< NULL: nothing has been sent yet, or the peer has closed it */
+	struct weft_ep *ep;      /**< NULL: not wanted yet, or the peer has closed it */
 	struct wfi_rkeys *rkeys; /**< NULL: none has been used */
 	uint8_t length;
 	uint8_t boot[WFI_BOOT_MAX];

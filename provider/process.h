@@ -63,6 +63,13 @@ static inline bool wfi_turn_is_over(void)
 	return true;
 }
 
+/** Until nothing more is there, or other peers keep sending. Locked. */
+static inline void wfi_progress_all(void)
+{
+	for (unsigned int i = 0; i < 10000 && wfi_progress() > 0; i++)
+		;
+}
+
 /** One more domain. Locked. @return 0, or a negative libfabric error */
 int wfi_process_get(void);
 /** One domain less. Locked. */

@@ -15,7 +15,7 @@ struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag, const s
 {
 	const struct weft_match_chan chan = {x ? x->channel : 0, 1 + (x ? x->source_channel : 0)};
 	struct weft_match_recv *recv =
-		weft_match_arrive(&me->mw->tag->match, &me->tag->source, tag, chan);
+		weft_match_arrive(&me->mw->tag->match, &me->tag->source->match, tag, chan);
 	struct weft_request *req;
 
 	if (!recv)

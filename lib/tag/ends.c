@@ -45,11 +45,11 @@ void weft_tag_closing(struct weft_msg_ep *me)
 	struct weft_match_msg *m, *next;
 
 	refuse_all_probed(me);
-	for (m = TAILQ_FIRST(&me->tag->source.msgs); m; m = next) {
+	for (m = TAILQ_FIRST(&me->tag->source->match.msgs); m; m = next) {
 		struct weft_message *msg = container_of(m, struct weft_message, match);
 
 		next = TAILQ_NEXT(m, source_link);
-		if (msg->flags & (WEFT_MSG_RTS | WEFT_MSG_SYNC))
+		if (msg->me == me && (msg->flags & (WEFT_MSG_RTS | WEFT_MSG_SYNC)))
 			weft_rx_refuse(msg);
 	}
 }
@@ -96,10 +96,10 @@ static void fail_synchronous(struct weft_msg_ep *me, int status)
 	struct weft_match_msg *m, *next;
 	struct weft_message *msg;
 
-	for (m = TAILQ_FIRST(&me->tag->source.msgs); m; m = next) {
+	for (m = TAILQ_FIRST(&me->tag->source->match.msgs); m; m = next) {
 		next = TAILQ_NEXT(m, source_link);
 		msg = container_of(m, struct weft_message, match);
-		if (msg->flags & WEFT_MSG_SYNC)
+		if (msg->me == me && (msg->flags & WEFT_MSG_SYNC))
 			fail_message(msg, status);
 	}
 	LIST_FOREACH(msg, &me->tag->probed, link) {
@@ -110,25 +110,41 @@ static void fail_synchronous(struct weft_msg_ep *me, int status)
 	}
 }
 
+/* Posted receives that name the endpoint. Others of its worker wait on. */
+static void end_receives(struct weft_msg_ep *me, int status)
+{
+	struct weft_requests ended = TAILQ_HEAD_INITIALIZER(ended);
+	struct weft_match_recv *recv, *next;
+	struct weft_request *req;
+
+	for (recv = TAILQ_FIRST(&me->tag->source->match.recvs); recv; recv = next) {
+		next = TAILQ_NEXT(recv, source_link);
+		req = weft_tag_req_of(recv);
+		if (weft_tag_recv_of(req)->named != me)
+			continue;
+		weft_match_cancel(&me->mw->tag->match, recv);
+		req->flags &= ~WEFT_REQ_POSTED;
+		req->length = 0;
+		TAILQ_INSERT_TAIL(&ended, req, link);
+	}
+	/* A callback may post, cancel and free others. */
+	while ((req = TAILQ_FIRST(&ended))) {
+		TAILQ_REMOVE(&ended, req, link);
+		weft_request_complete(req, status);
+	}
+}
+
 void weft_tag_ended(struct weft_msg_ep *me, int status)
 {
 	struct weft_tag *t = me->tag;
 	struct weft_seq_node *node;
-	struct weft_match_recv *recv;
 
 	t->ahead = 0;
 	fail_active(me, status);
 	for (uint32_t i = 0; (node = weft_seq_table_any(&t->open, &i));)
 		fail_message(container_of(node, struct weft_message, by_seq), status);
 	fail_synchronous(me, status);
-	while ((recv = TAILQ_FIRST(&me->tag->source.recvs))) {
-		struct weft_request *req = weft_tag_req_of(recv);
-
-		weft_match_cancel(&me->mw->tag->match, recv);
-		req->flags &= ~WEFT_REQ_POSTED;
-		req->length = 0;
-		weft_request_complete(req, status);
-	}
+	end_receives(me, status);
 }
 
 void weft_tag_detach(struct weft_msg_ep *me)
@@ -136,12 +152,15 @@ void weft_tag_detach(struct weft_msg_ep *me)
 	struct weft_match_msg *m;
 	struct weft_message *msg;
 
-	TAILQ_FOREACH(m, &me->tag->source.msgs, source_link) {
+	TAILQ_FOREACH(m, &me->tag->source->match.msgs, source_link) {
 		msg = container_of(m, struct weft_message, match);
+		if (msg->me != me)
+			continue;
 		weft_tag_credit_left(msg, true);
 		weft_message_orphan(msg);
 	}
-	weft_match_source_fini(&me->mw->tag->match, &me->tag->source);
+	weft_tag_source_leave(me->mw->tag, me->tag->source);
+	me->tag->source = NULL;
 	while ((msg = LIST_FIRST(&me->tag->probed))) {
 		LIST_REMOVE(msg, link);
 		weft_tag_credit_left(msg, true);

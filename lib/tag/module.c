@@ -30,7 +30,7 @@ static int worker_init(struct weft_msg_worker *mw)
 	TAILQ_INIT(&tw->drain);
 	LIST_INIT(&tw->probed);
 	mw->tag = tw;
-	return 0;
+	return weft_tag_sources_init(tw); /* worker_fini() follows an error */
 }
 
 void weft_tag_match_grow(struct weft_tag_worker *tw)
@@ -81,6 +81,7 @@ static void worker_fini(struct weft_msg_worker *mw)
 
 	if (!tw)
 		return;
+	weft_tag_sources_fini(tw);
 	weft_match_fini(&tw->match); /* refers to messages */
 	weft_message_pool_fini(&tw->messages);
 	free(tw->match_mem);
@@ -145,13 +146,20 @@ static int ep_init(struct weft_msg_ep *me)
 	t->open.seed = me->mw->tag->seed;
 	TAILQ_INIT(&t->active);
 	LIST_INIT(&t->probed);
-	weft_match_source_init(&me->mw->tag->match, &t->source);
+	t->source = weft_tag_source_get(me->mw->tag, me->ep->remote_id);
+	if (!t->source) {
+		free(t);
+		return -ENOMEM;
+	}
+	t->source->eps++;
 	me->tag = t;
 	return 0;
 }
 
 static void ep_fini(struct weft_msg_ep *me)
 {
+	if (me->tag && me->tag->source) /* it never lived: weft_tag_detach() was not called */
+		weft_tag_source_leave(me->mw->tag, me->tag->source);
 	free(me->tag);
 }
 

@@ -34,7 +34,7 @@ static struct weft_message *new_message(struct weft_msg_ep *me, const struct wef
 		return NULL;
 	}
 	msg->match.tag = weft_get64(e->tag);
-	msg->match.source = &me->tag->source;
+	msg->match.source = &me->tag->source->match;
 	msg->match.channel = x ? x->channel : 0;
 	msg->match.from = 1u + (x ? x->source_channel : 0);
 	if (x && x->has_imm) {

@@ -193,12 +193,15 @@ const struct weft_request_ops weft_tag_recv_ops = {
 	.describe = describe_recv,
 };
 
+/* Flags that say where a receive, or a probe, looks. */
+#define LOOK_FLAGS (WEFT_OP_SOURCE_CHANNEL | WEFT_OP_SOURCE_ID)
+
 static struct weft_request *recv_new(struct weft_msg_worker *mw, void *buffer, size_t count,
 				     const struct weft_op_params *params, bool held, int *rc)
 {
 	struct weft_request *req;
 
-	*rc = weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | WEFT_OP_SOURCE_CHANNEL);
+	*rc = weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | LOOK_FLAGS);
 	if (*rc)
 		return NULL;
 	req = weft_request_alloc(mw, &weft_tag_recv_ops, params, held);
@@ -213,21 +216,42 @@ static struct weft_request *recv_new(struct weft_msg_worker *mw, void *buffer, s
 	return NULL;
 }
 
-/* Where a receive, or a probe, looks. @return false: what it asks for can't be */
-static bool chan_of(const struct weft_op_params *params, const struct weft_ep *source,
-		    struct weft_match_chan *chan)
+/* Where a receive, or a probe, looks. */
+struct look {
+	struct weft_tag_source *source;
+	struct weft_match_chan chan;
+	bool none; /* nothing has come from the worker that is named by its id */
+};
+
+/* @return 0; -EINVAL: the parameters contradict each other */
+static int look_of(struct weft_worker *worker, const struct weft_op_params *params,
+		   const struct weft_ep *source, struct look *look)
 {
-	*chan = (struct weft_match_chan){0, 0};
-	if (!params)
-		return true;
+	uint32_t flags = params ? params->flags : 0;
+
+	*look = (struct look){.source = source ? source->msg->tag->source : NULL};
 	if (!weft_op_params_short(params))
-		chan->channel = params->channel;
-	if (!(params->flags & WEFT_OP_SOURCE_CHANNEL))
-		return true;
-	if (!source || weft_op_params_short(params))
-		return false;
-	chan->from = 1u + params->source_channel;
-	return true;
+		look->chan.channel = params->channel;
+	if (!(flags & LOOK_FLAGS))
+		return 0;
+	if (weft_op_params_short(params) || !source == !(flags & WEFT_OP_SOURCE_ID))
+		return -EINVAL;
+	if (flags & WEFT_OP_SOURCE_CHANNEL)
+		look->chan.from = 1u + params->source_channel;
+	if (!(flags & WEFT_OP_SOURCE_ID))
+		return 0;
+	look->source = weft_tag_source_find(worker->msg->tag, params->source_id);
+	look->none = !look->source;
+	return 0;
+}
+
+static struct weft_match_msg *look_for(struct weft_worker *worker, const struct look *look,
+				       uint64_t tag, uint64_t mask)
+{
+	if (look->none)
+		return NULL;
+	return weft_match_find(&worker->msg->tag->match, look->source ? &look->source->match : NULL,
+			       tag, mask, look->chan);
 }
 
 /* A message is there. */
@@ -238,22 +262,41 @@ static int recv_message(struct weft_message *msg, struct weft_request *req,
 	return weft_recv_return(req, params, out);
 }
 
+static int post(struct weft_msg_worker *mw, struct weft_request *req, const struct look *look,
+		uint64_t tag, uint64_t mask)
+{
+	struct weft_match_recv *match = &weft_tag_recv_of(req)->match;
+	int rc;
+
+	match->tag = tag;
+	match->mask = mask;
+	match->source = look->source ? &look->source->match : NULL;
+	match->channel = look->chan.channel;
+	match->from = look->chan.from;
+	req->ext.channel = look->chan.channel;
+	rc = weft_match_post(&mw->tag->match, match);
+	if (rc)
+		return rc;
+	req->flags |= WEFT_REQ_POSTED;
+	if (__builtin_expect(weft_match_crowded(&mw->tag->match), 0))
+		weft_tag_match_grow(mw->tag);
+	return WEFT_INPROGRESS;
+}
+
 static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *buffer, size_t count,
 		    uint64_t tag, uint64_t mask, const struct weft_op_params *params,
 		    struct weft_request **out)
 {
 	struct weft_msg_worker *mw = worker->msg;
-	struct weft_match_source *src = source ? &source->msg->tag->source : NULL;
-	struct weft_match_recv *match;
-	struct weft_match_chan chan;
 	struct weft_match_msg *m;
 	struct weft_request *req;
+	struct look look;
 	int rc;
 
-	if (weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | WEFT_OP_SOURCE_CHANNEL) ||
-	    !chan_of(params, source, &chan))
+	if (weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | LOOK_FLAGS) ||
+	    look_of(worker, params, source, &look))
 		return -EINVAL;
-	m = weft_match_find(&mw->tag->match, src, tag, mask, chan);
+	m = look_for(worker, &look, tag, mask);
 
 	/*
 	 * What a failed endpoint had delivered is still there for the taking; more will not come.
@@ -270,24 +313,15 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 		msg->flags &= (uint16_t)~WEFT_MSG_QUEUED;
 		return recv_message(msg, req, params, out);
 	}
-	match = &weft_tag_recv_of(req)->match;
-	match->tag = tag;
-	match->mask = mask;
-	match->source = src;
-	match->channel = chan.channel;
-	match->from = chan.from;
-	req->ext.channel = chan.channel;
-	rc = weft_match_post(&mw->tag->match, match);
-	if (rc) {
+	weft_tag_recv_of(req)->named = source ? source->msg : NULL;
+	if (look.none)
+		look.source = weft_tag_source_get(mw->tag, params->source_id);
+	rc = look.none && !look.source ? -ENOMEM : post(mw, req, &look, tag, mask);
+	if (rc < 0)
 		weft_request_drop(req);
-		return rc;
-	}
-	req->flags |= WEFT_REQ_POSTED;
-	if (__builtin_expect(weft_match_crowded(&mw->tag->match), 0))
-		weft_tag_match_grow(mw->tag);
-	if (out)
+	else if (out)
 		*out = req;
-	return WEFT_INPROGRESS;
+	return rc;
 }
 
 int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buffer, size_t count,
@@ -327,17 +361,17 @@ int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, uint64_t 
 		   const struct weft_op_params *params, struct weft_message **message,
 		   struct weft_completion *c)
 {
-	struct weft_match_source *src;
-	struct weft_match_chan chan;
 	struct weft_match_msg *m;
+	struct look look;
+	int rc;
 
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_tag_probe");
-	if (weft_op_params_allow(params, WEFT_OP_SOURCE_CHANNEL) || !chan_of(params, source, &chan))
+	if (weft_op_params_allow(params, LOOK_FLAGS))
 		return -EINVAL;
 	weft_worker_lock(worker);
-	src = source ? &source->msg->tag->source : NULL;
-	m = weft_match_find(&worker->msg->tag->match, src, tag, mask, chan);
+	rc = look_of(worker, params, source, &look);
+	m = rc ? NULL : look_for(worker, &look, tag, mask);
 	if (m) {
 		struct weft_message *msg = container_of(m, struct weft_message, match);
 
@@ -349,7 +383,7 @@ int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, uint64_t 
 		}
 	}
 	weft_worker_unlock(worker);
-	return m ? 0 : -ENOMSG;
+	return rc ? rc : m ? 0 : -ENOMSG;
 }
 
 int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message, void *buffer,

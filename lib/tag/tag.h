@@ -6,9 +6,11 @@
  *	tag/tag.c          the calls of weft_msg.h
  *	tag/match.c        tags and receives
  *	tag/match_index.c  indexes for searches with wildcards
+ *	tag/match_mask.c   the masks of posted receives
  *	tag/recv.c         what arrives: sequence, reassembly
  *	tag/deliver.c      receives and the messages they get
  *	tag/unexpected.c   messages that are still coming or wait: memory, table by sequence
+ *	tag/source.c       where messages come from: workers, by their id
  *	tag/ends.c         an endpoint closes, fails, goes
  *	tag/module.c       the hooks (msg/module.h)
  */
@@ -122,6 +124,19 @@ void weft_message_pool_fini(struct weft_message_pool *pool);
 
 /* ------------------------------------------------------------------ worker, endpoint, receive */
 
+/**
+ * A worker that messages come from. All endpoints to it share this. What they leave behind, and
+ * receives by #WEFT_OP_SOURCE_ID, keep it when they have gone.
+ */
+struct weft_tag_source {
+	struct weft_match_source match;
+	uint64_t id;
+	uint32_t eps; /* endpoints to it */
+	SLIST_ENTRY(weft_tag_source) link;
+};
+
+SLIST_HEAD(weft_tag_sources, weft_tag_source);
+
 #define WEFT_RX_DRAIN 64 /* messages taken out of the waiting ones per call */
 
 /** Of a worker: mw->tag. */
@@ -131,13 +146,16 @@ struct weft_tag_worker {
 	struct weft_msg_worker *mw;
 	TAILQ_HEAD(, weft_tag) drain; /* endpoints with messages that are in sequence now */
 	struct weft_message_pool messages;
-	struct weft_message_list probed; /* complete, taken out by a probe, endpoint gone */
-	uint64_t seed;                   /* which sequences meet in a table */
+	struct weft_message_list probed;  /* complete, taken out by a probe, endpoint gone */
+	struct weft_tag_sources *sources; /* by id */
+	unsigned int source_bits;         /* 2^bits lists */
+	size_t num_sources;
+	uint64_t seed; /* which sequences meet in a table */
 };
 
 /** Of an endpoint: me->tag. */
 struct weft_tag {
-	struct weft_match_source source;
+	struct weft_tag_source *source;
 	uint32_t ahead;                  /* messages in `open` that wait for their turn */
 	bool draining;                   /* in the worker's list */
 	struct weft_seq_table open;      /* messages that have begun and are not over */
@@ -150,7 +168,10 @@ struct weft_tag {
 /** What a receive keeps: weft_tag_recv_of(). */
 struct weft_tag_recv {
 	struct weft_match_recv match;
-	struct weft_message *msg; /* in pieces: what the later ones find by sequence */
+	union {
+		struct weft_msg_ep *named; /* POSTED: the endpoint that it ends with, or NULL */
+		struct weft_message *msg;  /* in pieces: what the later ones find by sequence */
+	};
 };
 
 static_assert(sizeof(struct weft_tag_recv) <= WEFT_REQ_RECV_OWN, "room in the request");
@@ -167,6 +188,19 @@ static inline struct weft_request *weft_tag_req_of(struct weft_match_recv *match
 
 extern const struct weft_module weft_tag_module;
 extern const struct weft_request_ops weft_tag_recv_ops;
+
+/* ------------------------------------------------------------------ tag/source.c */
+
+/** @return the worker's source, or NULL: it has none */
+struct weft_tag_source *weft_tag_source_find(const struct weft_tag_worker *tw, uint64_t id);
+/** The worker's source, made if there is none. @return NULL = no memory */
+struct weft_tag_source *weft_tag_source_get(struct weft_tag_worker *tw, uint64_t id);
+/** One endpoint to it less. It goes, if nothing else keeps it. */
+void weft_tag_source_leave(struct weft_tag_worker *tw, struct weft_tag_source *s);
+/** @return 0 or -ENOMEM */
+int weft_tag_sources_init(struct weft_tag_worker *tw);
+/** All receives and messages have gone. */
+void weft_tag_sources_fini(struct weft_tag_worker *tw);
 
 /* Messages that have begun and are not over, by sequence. */
 

@@ -114,6 +114,95 @@ static void truncation(void **state)
 	world_close(&w);
 }
 
+/* Side 1 sends all, closes its endpoint and is not there any more. Its messages are. */
+static void from_one_that_has_gone(bool progress, bool any)
+{
+	static const size_t lengths[] = {8, 0, 300, 1000, 2000};
+	struct fi_cq_err_entry error;
+	struct world w;
+	uint8_t buf[2000];
+	ssize_t rc;
+
+	world_open(&w, &(struct wish){.caps = FI_TAGGED | FI_DIRECTED_RECV});
+	/* Side 1 makes the connection, and side 0 has none of its own. */
+	if (w.me == 1) {
+		world_send(&w, buf, 8, 100);
+	} else {
+		CHECK(fi_trecv(w.ep, buf, 8, NULL, FI_ADDR_UNSPEC, 100, 0, NULL));
+		world_next(&w, NULL);
+	}
+	for (unsigned int i = 0; w.me == 1 && i < 5; i++) {
+		world_fill(buf, lengths[i], i);
+		world_send(&w, buf, lengths[i], i);
+	}
+	if (w.me == 1)
+		world_close_ep(&w);
+	if (progress)
+		world_barrier_progress(&w);
+	else
+		world_barrier();
+	for (unsigned int i = 5; w.me == 0 && i-- > 0;) {
+		fi_addr_t source = any && i % 2 ? FI_ADDR_UNSPEC : w.peer;
+
+		memset(buf, 0, sizeof(buf));
+		CHECK(fi_trecv(w.ep, buf, sizeof(buf), NULL, source, i, 0, NULL));
+		assert_int_equal(world_next(&w, NULL).len, lengths[i]);
+		world_compare(buf, lengths[i], i);
+	}
+	/* Nothing of it is left, and nothing can come: the call or its completion reports it. */
+	if (w.me == 0) {
+		rc = fi_trecv(w.ep, buf, sizeof(buf), NULL, w.peer, 1, 0, NULL);
+		if (rc == 0) {
+			error = world_next_error(&w);
+			rc = -error.err;
+		}
+		assert_true(rc == -FI_EHOSTUNREACH || rc == -FI_ECONNRESET);
+	}
+	world_close(&w);
+}
+
+static void what_came_from_a_process_that_has_gone_is_received(void **state)
+{
+	from_one_that_has_gone(false, false);
+	from_one_that_has_gone(true, false);
+	from_one_that_has_gone(false, true);
+}
+
+/* Side 1 forgets the address of side 0, which waits, and then sends: the receive is still there. */
+static void a_receive_outlives_its_connection(void **state)
+{
+	uint8_t address[64], buf[8], in[8] = {0};
+	size_t length = sizeof(address);
+	struct world w;
+
+	world_open(&w, &(struct wish){.caps = FI_TAGGED | FI_DIRECTED_RECV});
+	if (w.me == 0)
+		CHECK(fi_trecv(w.ep, in, 8, NULL, w.peer, 2, 0, NULL));
+	world_fill(buf, 8, 1);
+	if (w.me == 1) {
+		world_send(&w, buf, 8, 1);
+		CHECK(fi_av_lookup(w.av, w.peer, address, &length));
+	} else {
+		uint8_t first[8];
+
+		CHECK(fi_trecv(w.ep, first, 8, NULL, w.peer, 1, 0, NULL));
+		world_next(&w, NULL);
+	}
+	world_barrier_progress(&w);
+	if (w.me == 1) {
+		CHECK(fi_av_remove(w.av, &w.peer, 1, 0));
+		assert_int_equal(fi_av_insert(w.av, address, 1, &w.peer, 0, NULL), 1);
+	}
+	world_barrier_progress(&w);
+	if (w.me == 1) {
+		world_send(&w, buf, 8, 2);
+	} else {
+		assert_int_equal(world_next(&w, NULL).tag, 2);
+		world_compare(in, 8, 1);
+	}
+	world_close(&w);
+}
+
 static void cancelling(void **state)
 {
 	struct fi_cq_err_entry error;
@@ -281,10 +370,16 @@ static void match_complete(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_size), cmocka_unit_test(pieces),
-		cmocka_unit_test(matching),   cmocka_unit_test(truncation),
-		cmocka_unit_test(cancelling), cmocka_unit_test(peeking),
-		cmocka_unit_test(directed),   cmocka_unit_test(match_complete),
+		cmocka_unit_test(every_size),
+		cmocka_unit_test(pieces),
+		cmocka_unit_test(matching),
+		cmocka_unit_test(truncation),
+		cmocka_unit_test(what_came_from_a_process_that_has_gone_is_received),
+		cmocka_unit_test(a_receive_outlives_its_connection),
+		cmocka_unit_test(cancelling),
+		cmocka_unit_test(peeking),
+		cmocka_unit_test(directed),
+		cmocka_unit_test(match_complete),
 	};
 
 	world_begin();

@@ -164,13 +164,20 @@ void world_open(struct world *w, const struct wish *wish)
 	world_barrier();
 }
 
+void world_close_ep(struct world *w)
+{
+	CHECK(fi_close(&w->ep->fid));
+	w->ep = NULL;
+}
+
 void world_close(struct world *w)
 {
 	if (w->cq)
 		world_barrier_progress(w);
 	else
 		world_barrier();
-	CHECK(fi_close(&w->ep->fid));
+	if (w->ep)
+		world_close_ep(w);
 	if (w->cq)
 		CHECK(fi_close(&w->cq->fid));
 	if (w->sent) {

@@ -63,6 +63,8 @@ struct fi_info *world_hints(const struct wish *wish);
 /** Everything open, addresses exchanged. */
 void world_open(struct world *w, const struct wish *wish);
 void world_close(struct world *w);
+/** The endpoint alone, before the rest. */
+void world_close_ep(struct world *w);
 
 /** Both sides are here. */
 void world_barrier(void);

@@ -69,6 +69,18 @@ struct rop *op_new(struct rnode *n, enum kind kind, struct end *e)
 	return op;
 }
 
+static bool ended_between(const struct world *w, const struct rnode *a, const struct rnode *b)
+{
+	for (unsigned int i = 0; i < w->num_ends; i++) {
+		const struct end *e = w->end[i];
+
+		if ((e->closed || e->failed) &&
+		    ((e->node == a && e->peer == b) || (e->node == b && e->peer == a)))
+			return true;
+	}
+	return false;
+}
+
 /* Ends of an operation that no mistake of the library is needed for. */
 static bool allowed(const struct rop *op, int status)
 {
@@ -92,9 +104,12 @@ static bool allowed(const struct rop *op, int status)
 	if (status != -ECANCELED && status != -ECONNRESET)
 		return false;
 	/* A receive from one endpoint ends with it: by its close, or with its error. */
+	if (op->kind == K_RECV && e &&
+	    (e->closed && !e->failed ? status == -ECANCELED : status == e->status || !e->status))
+		return true;
+	/* Another endpoint to the same worker may have had its message. */
 	if (op->kind == K_RECV && e)
-		return e->closed && !e->failed ? status == -ECANCELED
-					       : status == e->status || !e->status;
+		return ended_between(w, e->node, e->peer);
 	if (e)
 		return !end_whole(e, w->now) || end_has_failed(op->end);
 	/* A receive from anybody, matched when its connection ended; a flush of all endpoints. */

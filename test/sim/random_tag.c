@@ -57,7 +57,8 @@ bool tag_accepts(const struct rop *r, const struct rmsg *m)
 	return !m->am && m->end->peer == r->node && !((r->tag ^ m->tag) & r->mask) &&
 	       r->channel == m->channel &&
 	       (!(r->flags & WEFT_OP_SOURCE_CHANNEL) || r->source_channel == m->source_channel) &&
-	       (!r->end || r->end->from == m->end);
+	       (!r->end || r->end->peer == m->end->node) &&
+	       (!(r->flags & WEFT_OP_SOURCE_ID) || r->imm == m->end->node->id);
 }
 
 void tag_send(struct rnode *n)
@@ -88,8 +89,12 @@ static void dice_match(struct rop *op)
 
 	if (sim_chance(&w->rng, 0.4))
 		op->channel = (uint16_t)sim_below(&w->rng, RANDOM_CHANNELS);
-	if (op->end && sim_chance(&w->rng, 0.3)) {
-		op->flags = WEFT_OP_SOURCE_CHANNEL;
+	if (!op->end && sim_chance(&w->rng, 0.15)) {
+		op->flags = WEFT_OP_SOURCE_ID;
+		op->imm = w->node[sim_below(&w->rng, w->nodes)].id;
+	}
+	if ((op->end || op->flags) && sim_chance(&w->rng, 0.3)) {
+		op->flags |= WEFT_OP_SOURCE_CHANNEL;
 		op->source_channel = (uint16_t)(sim_below(&w->rng, 3) * 0x7fff);
 	}
 	if (sim_chance(&w->rng, 0.3))
@@ -173,8 +178,8 @@ void tag_received(struct rop *op, const struct weft_completion *c)
 	if (c->length != m->size || (c->status == -EMSGSIZE) != (m->size > op->cap))
 		random_fail(w, "a message of %zu bytes for %zu: %zu, %s", m->size, op->cap,
 			    c->length, weft_strerror(c->status));
-	if (op->end && op->end->ep && c->ep != op->end->ep)
-		random_fail(w, "a receive from one endpoint got a message of another");
+	if (op->kind == K_RECV && !tag_accepts(op, m))
+		random_fail(w, "a receive from one worker got a message of another");
 	if (c->source_id != m->end->node->id)
 		random_fail(w, "a receive named another sender");
 	op_check_imm(w, m, c);
@@ -221,6 +226,7 @@ void tag_probe(struct rnode *n)
 	p.flags = op->flags;
 	p.channel = op->channel;
 	p.source_channel = op->source_channel;
+	p.imm = op->imm;
 	ret = weft_tag_probe(n->worker, op->end ? op->end->ep : NULL, op->tag, op->mask,
 			     p.channel || p.flags ? &p : NULL, take ? &message : NULL, &c);
 	op->done = true;
@@ -240,8 +246,8 @@ void tag_probe(struct rnode *n)
 		return;
 	}
 	op_check_imm(w, m, &c);
-	if (op->flags & WEFT_OP_SOURCE_CHANNEL && op->source_channel != m->source_channel)
-		random_fail(w, "a probe found a message of another channel of the source");
+	if (!tag_accepts(op, m))
+		random_fail(w, "a probe found a message of another worker or channel");
 	end_named(n, m, c.ep, "probe");
 	op->msg = m;
 	if (take)

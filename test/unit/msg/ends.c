@@ -134,6 +134,92 @@ static void messages_that_are_complete_stay_receivable_after_their_endpoint_is_g
 	pair_close(&p);
 }
 
+static void recv_from_id(struct op *op, struct pair *p, uint64_t id, void *buf, uint64_t tag)
+{
+	struct weft_op_params params = op_params(op, NULL);
+
+	params.flags |= WEFT_OP_SOURCE_ID;
+	params.source_id = id;
+	op->rc = weft_tag_recv(&p->w[1], NULL, buf, 100, tag, FULL, &params, &op->req);
+}
+
+/* The peer has sent all, and its connection is gone. A receive that names it still matches. */
+static void messages_stay_matchable_by_their_workers_id_after_its_endpoint_is_gone(void **state)
+{
+	static uint8_t sbuf[100], rbuf[100], other[100], later[100];
+	struct weft_op_params by_id = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_SOURCE_ID);
+	struct op s, r, none, wait;
+	struct pair p;
+
+	(void)state;
+	pair_defaults(&p);
+	pair_open(&p, 1, NULL);
+	/* A receive by id needs no message and no endpoint, and does not end with one. */
+	recv_from_id(&wait, &p, 1, later, 9);
+	recv_from_id(&none, &p, 77, other, 0);
+	assert_int_equal(none.rc, WEFT_INPROGRESS);
+	for (uint64_t i = 0; i < 3; i++) {
+		fill(sbuf, sizeof(sbuf), i);
+		op_send(&s, &p.ep[0], sbuf, sizeof(sbuf), i);
+		op_end(&s, 0);
+	}
+	pair_run(&p);
+	weft_msg_ep_fini(&p.ep[1], -ECONNRESET);
+	p.table[1][0] = NULL;
+	assert_false(op_done(&wait));
+	by_id.source_id = 77;
+	assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0, 0, &by_id, NULL, NULL), -ENOMSG);
+	by_id.source_id = 1;
+	assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0, 0, &by_id, NULL, NULL), 0);
+	recv_from_id(&r, &p, 1, rbuf, 1);
+	op_end_recv(&r, rbuf, 100, 1, 1);
+	/* An endpoint that is made to the same worker later finds them, too. */
+	assert_int_equal(weft_msg_ep_init(&p.ep[1]), 0);
+	op_recv_dt(&r, &p.w[1], &p.ep[1], rbuf, sizeof(rbuf), 2, FULL, NULL);
+	op_end_recv(&r, rbuf, 100, 2, 2);
+	assert_int_equal(r.c.source_id, 1);
+	assert_int_equal(weft_request_cancel(none.req), 0);
+	op_end(&none, -ECANCELED);
+	assert_int_equal(weft_request_cancel(wait.req), 0);
+	op_end(&wait, -ECANCELED);
+	assert_int_equal(p.w[1].msg->tag->messages.num, 1);
+	pair_close(&p);
+}
+
+static void sources_without_endpoints_go_when_nothing_is_left_of_them(void **state)
+{
+	static uint8_t buf[100];
+	struct op r;
+	struct pair p;
+
+	(void)state;
+	pair_defaults(&p);
+	pair_open(&p, 1, NULL);
+	for (uint64_t id = 2; id < 20000; id++) {
+		recv_from_id(&r, &p, id, buf, 0);
+		assert_int_equal(r.rc, WEFT_INPROGRESS);
+		assert_int_equal(weft_request_cancel(r.req), 0);
+		op_end(&r, -ECANCELED);
+		assert_true(p.w[1].msg->tag->num_sources <= 32);
+	}
+	pair_close(&p);
+}
+
+static void a_source_and_a_source_id_contradict_each_other(void **state)
+{
+	struct weft_op_params params = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_SOURCE_ID);
+	struct pair p;
+
+	(void)state;
+	pair_defaults(&p);
+	pair_open(&p, 1, NULL);
+	assert_int_equal(weft_tag_recv(&p.w[1], &p.ep[1], NULL, 0, 0, 0, &params, NULL), -EINVAL);
+	assert_int_equal(weft_tag_probe(&p.w[1], &p.ep[1], 0, 0, &params, NULL, NULL), -EINVAL);
+	params.size = WEFT_OP_PARAMS_LEAST;
+	assert_int_equal(weft_tag_recv(&p.w[1], NULL, NULL, 0, 0, 0, &params, NULL), -EINVAL);
+	pair_close(&p);
+}
+
 static void two_closing_ends_do_not_wait_for_each_others_match(void **state)
 {
 	static uint8_t buf[20000];
@@ -311,6 +397,10 @@ int main(void)
 		cmocka_unit_test(a_failed_endpoint_ends_all_its_operations_exactly_once),
 		cmocka_unit_test(
 			messages_that_are_complete_stay_receivable_after_their_endpoint_is_gone),
+		cmocka_unit_test(
+			messages_stay_matchable_by_their_workers_id_after_its_endpoint_is_gone),
+		cmocka_unit_test(sources_without_endpoints_go_when_nothing_is_left_of_them),
+		cmocka_unit_test(a_source_and_a_source_id_contradict_each_other),
 		cmocka_unit_test(two_closing_ends_do_not_wait_for_each_others_match),
 		cmocka_unit_test(sends_before_the_connection_is_up_go_out_in_order),
 		cmocka_unit_test(flush_waits_for_everything_before_it),
