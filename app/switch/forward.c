@@ -16,11 +16,13 @@
 
 #define ICMP_UNREACHABLE 3
 #define NOBODY (-1)
+#define VLAN_ID 0xfff
 
 /* Of a frame, as far as it goes. Pointers are into the head, and may be unaligned. */
 struct view {
 	const struct rte_ether_hdr *eth;
 	uint16_t type;
+	int vlan; /* -1 = no tag */
 	const struct rte_arp_hdr *arp;
 	const struct rte_ipv4_hdr *ip;
 	const struct rte_udp_hdr *udp;
@@ -78,12 +80,12 @@ static bool look_into_ip(struct view *v, const uint8_t *at, uint32_t left)
 	return true;
 }
 
-/* A tag is passed over: the VLAN is the network's business. @return false: cut off, or malformed */
+/* One tag may stand before the packet. @return false: cut off, or malformed */
 static bool look(struct view *v, const uint8_t *head, uint32_t len)
 {
 	uint32_t at = sizeof(*v->eth);
 
-	*v = (struct view){.eth = (const struct rte_ether_hdr *)head};
+	*v = (struct view){.eth = (const struct rte_ether_hdr *)head, .vlan = -1};
 	if (len < at)
 		return false;
 	v->type = be16_at(&v->eth->ether_type);
@@ -92,6 +94,7 @@ static bool look(struct view *v, const uint8_t *head, uint32_t len)
 		if (len < at)
 			return false;
 		v->type = be16_at(head + at - 2);
+		v->vlan = be16_at(head + at - 4) & VLAN_ID;
 	}
 	if (v->type == RTE_ETHER_TYPE_IPV4)
 		return look_into_ip(v, head + at, len - at);
@@ -100,6 +103,29 @@ static bool look(struct view *v, const uint8_t *head, uint32_t len)
 		return len - at >= sizeof(*v->arp);
 	}
 	return true;
+}
+
+/*
+ * A second tag, or one of another kind than 802.1Q, is never allowed: the network may strip the
+ * first one.
+ */
+static bool is_tag(uint16_t type)
+{
+	return type == RTE_ETHER_TYPE_VLAN || type == RTE_ETHER_TYPE_QINQ ||
+	       type == RTE_ETHER_TYPE_QINQ1 || type == RTE_ETHER_TYPE_QINQ2 ||
+	       type == RTE_ETHER_TYPE_QINQ3;
+}
+
+static bool vlan_is_allowed(const struct sw_plan *p, uint16_t vlan)
+{
+	return p->vlans[vlan / 64] >> vlan % 64 & 1;
+}
+
+static bool may_pass(const struct sw_plan *p, const struct view *v)
+{
+	if (is_tag(v->type))
+		return false;
+	return v->vlan < 0 || vlan_is_allowed(p, (uint16_t)v->vlan);
 }
 
 /* ---- addresses ------------------------------------------------------------------------------ */
@@ -215,6 +241,8 @@ struct sw_route sw_from_port(const struct sw_plan *p, unsigned int port, const u
 
 	if (!look(&v, head, len))
 		return dropped(SW_DROP_SHORT);
+	if (!may_pass(p, &v))
+		return dropped(SW_DROP_VLAN);
 	if (!is_carried(p, &v))
 		return dropped(SW_DROP_KIND);
 	if (!owns_source(p, port, &v))
@@ -264,7 +292,9 @@ struct sw_route sw_from_uplink(const struct sw_plan *p, const uint8_t *head, uin
 
 	if (!look(&v, head, len))
 		return dropped(SW_DROP_SHORT);
-	/* Whoever is out there has none of our addresses. */
+	if (!may_pass(p, &v))
+		return dropped(SW_DROP_VLAN);
+	/* A host outside has none of our addresses. */
 	if (by_mac(p, &v.eth->src_addr) != NOBODY)
 		return dropped(SW_DROP_SOURCE);
 	if (p->single)

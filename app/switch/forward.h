@@ -26,6 +26,7 @@ enum sw_drop {
 	SW_DROP_SHORT,   /**< too short for what its headers say */
 	SW_DROP_SOURCE,  /**< the sender's addresses are not its own */
 	SW_DROP_KIND,    /**< of a kind that this plan of addresses does not carry */
+	SW_DROP_VLAN,    /**< a VLAN tag that is not allowed (--vlan) */
 	SW_DROP_UNKNOWN, /**< for nobody here, and there is no uplink */
 	SW_DROP_FULL,    /**< the receiver has no room */
 	SW_DROP_BAD,     /**< a descriptor that points outside of the client's memory, or a chain */
@@ -41,7 +42,8 @@ struct sw_plan {
 	uint8_t mac[6]; /**< single: of all. Else the last byte is 1 + the port's number */
 	uint32_t gw;
 	uint32_t ip[WEFT_SWITCH_PORTS]; /**< single: all the same */
-	uint64_t up;                    /**< bit N: port N has a process */
+	uint64_t vlans[4096 / 64]; /**< bit N: frames with tag N pass; untagged ones always do */
+	uint64_t up;               /**< bit N: port N has a process */
 };
 
 /** Where to: ports, the uplink, both, or neither with a reason. */

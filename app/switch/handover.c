@@ -98,10 +98,15 @@ void sw_lane_change(struct sw *s)
 	atomic_store_explicit(&h->wanted, false, memory_order_release);
 }
 
-void sw_lane_broken(struct sw *s, unsigned int port)
+void sw_lane_broken(struct sw *s, uint64_t ports)
 {
-	drop_lane(s, port);
-	/* relaxed: the bit is all that is handed over */
-	atomic_fetch_or_explicit(&s->handover.broken, 1ull << port, memory_order_relaxed);
+	uint64_t p;
+
+	if (ports == 0)
+		return;
+	for (p = ports; p; p &= p - 1)
+		drop_lane(s, (unsigned int)__builtin_ctzll(p));
+	/* relaxed: the bits are all that is handed over */
+	atomic_fetch_or_explicit(&s->handover.broken, ports, memory_order_relaxed);
 	sw_control_notify(s);
 }

@@ -171,7 +171,7 @@ static unsigned int from_port(struct sw *s, unsigned int from, unsigned int most
 
 	if (ready < 0) {
 		SW_COUNT(p->counters.drop[SW_DROP_BAD], 1);
-		sw_lane_broken(s, from);
+		s->broken |= 1ull << from;
 		return 0;
 	}
 	n = RTE_MIN(RTE_MIN((unsigned int)ready, SW_BURST), most);
@@ -200,6 +200,15 @@ static unsigned int from_port(struct sw *s, unsigned int from, unsigned int most
 
 /* ---- from the uplink ------------------------------------------------------------------------ */
 
+/* A NIC or kernel that took the tag off puts it beside the frame: it is checked as part of it. */
+static bool restore_tag(struct rte_mbuf **m)
+{
+	if (!((*m)->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED))
+		return true;
+	(*m)->ol_flags &= ~RTE_MBUF_F_RX_VLAN_STRIPPED;
+	return rte_vlan_insert(m) == 0;
+}
+
 static unsigned int from_uplink(struct sw *s)
 {
 	struct sw_uplink *u = &s->uplink;
@@ -212,7 +221,7 @@ static unsigned int from_uplink(struct sw *s)
 	for (i = 0; i < n; i++) {
 		SW_COUNT(u->counters.rx_frames, 1);
 		SW_COUNT(u->counters.rx_bytes, pkts[i]->pkt_len);
-		if (rte_pktmbuf_linearize(pkts[i])) {
+		if (rte_pktmbuf_linearize(pkts[i]) || !restore_tag(&pkts[i])) {
 			SW_COUNT(u->counters.drop[SW_DROP_LONG], 1);
 			continue;
 		}
@@ -250,14 +259,16 @@ static unsigned int from_user(struct sw *s, struct sw_share *u, uint64_t now)
 	return frames;
 }
 
-/* A broken ring takes a share away: a share that moves into its place waits for the next round. */
+/* Shares stay in their places until all had their turn. */
 static unsigned int from_users(struct sw *s, uint64_t now)
 {
-	unsigned int i, n = s->num_shares, frames = 0;
+	unsigned int i, frames = 0;
 
-	for (i = 0; i < n && s->num_shares; i++)
+	for (i = 0; i < s->num_shares; i++)
 		frames += from_user(s, &s->share[(s->first + i) % s->num_shares], now);
 	s->first++;
+	sw_lane_broken(s, s->broken);
+	s->broken = 0;
 	return frames;
 }
 

@@ -53,6 +53,8 @@ static const char help[] =
 	"  -M, --mode OCTAL       who may ask for a port: mode of the sockets (660)\n"
 	"  -p, --path PATH        the well-known socket (" WEFT_SWITCH_SOCKET ")\n"
 	"  -m, --mtu BYTES        longest packet (the uplink's; without one 9000)\n"
+	"  -v, --vlan N[,N...]    VLAN tags that frames may have, in both directions (none, "
+	"untagged only)\n"
 	"  -P, --udp-port N       with -1: UDP port of the first port (9338)\n"
 	"  -S, --sleep US         give the core away for so long while nothing comes (50; 0: "
 	"never)\n"
@@ -63,14 +65,20 @@ static const char help[] =
 
 enum { OPT_VERSION = 256 };
 
-static const char shorts[] = ":n:a:1u:M:p:m:P:S:h";
-static const struct option longs[] = {
-	{"ports", required_argument, NULL, 'n'},     {"address", required_argument, NULL, 'a'},
-	{"single", no_argument, NULL, '1'},          {"per-user", required_argument, NULL, 'u'},
-	{"mode", required_argument, NULL, 'M'},      {"path", required_argument, NULL, 'p'},
-	{"mtu", required_argument, NULL, 'm'},       {"udp-port", required_argument, NULL, 'P'},
-	{"sleep", required_argument, NULL, 'S'},     {"help", no_argument, NULL, 'h'},
-	{"version", no_argument, NULL, OPT_VERSION}, {0}};
+static const char shorts[] = ":n:a:1u:M:p:m:v:P:S:h";
+static const struct option longs[] = {{"ports", required_argument, NULL, 'n'},
+				      {"address", required_argument, NULL, 'a'},
+				      {"single", no_argument, NULL, '1'},
+				      {"per-user", required_argument, NULL, 'u'},
+				      {"mode", required_argument, NULL, 'M'},
+				      {"path", required_argument, NULL, 'p'},
+				      {"mtu", required_argument, NULL, 'm'},
+				      {"udp-port", required_argument, NULL, 'P'},
+				      {"vlan", required_argument, NULL, 'v'},
+				      {"sleep", required_argument, NULL, 'S'},
+				      {"help", no_argument, NULL, 'h'},
+				      {"version", no_argument, NULL, OPT_VERSION},
+				      {0}};
 
 struct options {
 	struct sw sw;
@@ -143,6 +151,25 @@ static int option_mode(struct sw *s, const char *value)
 	return APP_OK;
 }
 
+static int option_vlan(struct sw_plan *p, const char *value)
+{
+	unsigned long vlan;
+	const char *at = value;
+	char *end;
+
+	do {
+		vlan = strtoul(at, &end, 10);
+		if (end == at || !strchr("0123456789", *at) || vlan > 4094 || (*end && *end != ','))
+			break;
+		p->vlans[vlan / 64] |= 1ull << vlan % 64;
+		at = end + 1;
+	} while (*end);
+	if (*end == '\0' && at == end + 1)
+		return APP_OK;
+	cli_error("-v '%s': VLAN tags of 0 to 4094 are wanted, such as 10,20", value);
+	return APP_USAGE;
+}
+
 /* @return APP_OK or an exit code */
 static int option(struct options *o, int c, const char *value)
 {
@@ -161,6 +188,8 @@ static int option(struct options *o, int c, const char *value)
 		return option_path(s, value);
 	case 'M':
 		return option_mode(s, value);
+	case 'v':
+		return option_vlan(&s->plan, value);
 	case 'n':
 		ret = cli_count(name, value, 1, WEFT_SWITCH_PORTS, &n);
 		s->plan.ports = (uint16_t)n;

@@ -141,6 +141,7 @@ struct sw {
 	unsigned int num_shares;
 	struct sw_uplink uplink;
 	unsigned int first; /* the share that is served first */
+	uint64_t broken;    /* ports whose index made no sense in this round */
 	/* constant after the start */
 	uint16_t mtu;
 	uint8_t log2_ring;
@@ -249,8 +250,8 @@ void sw_lane_attach(struct sw *s, unsigned int port, const struct sw_conn *c);
 void sw_lane_detach(struct sw *s, unsigned int port);
 /** By the forwarder: take the change that is wanted, if one is. */
 void sw_lane_change(struct sw *s);
-/** By the forwarder: the port's index makes no sense; the control thread ends its connection. */
-void sw_lane_broken(struct sw *s, unsigned int port);
+/** By the forwarder: these ports' indices make no sense; the control thread ends them. */
+void sw_lane_broken(struct sw *s, uint64_t ports);
 
 /* pump.c */
 /** Everything once. @return frames */

@@ -32,6 +32,7 @@ static const struct {
 	FIELD("drop.short", drop[SW_DROP_SHORT]),
 	FIELD("drop.source", drop[SW_DROP_SOURCE]),
 	FIELD("drop.kind", drop[SW_DROP_KIND]),
+	FIELD("drop.vlan", drop[SW_DROP_VLAN]),
 	FIELD("drop.unknown", drop[SW_DROP_UNKNOWN]),
 	FIELD("drop.full", drop[SW_DROP_FULL]),
 	FIELD("drop.bad", drop[SW_DROP_BAD]),

@@ -469,44 +469,6 @@ def idle_grants_return():
             return taken == '4' and line.startswith('port')
 
 
-def turns_by_users():
-    """A user with 11 busy ports beside one with one: each has half of the forwarder."""
-    with Switch('-n', '16') as switch:
-        def flood(count, seconds):
-            def drive():
-                ports = [Port(switch.path).join() for _ in range(count)]
-                for p in ports:
-                    for slot in range(p.slots):
-                        at = 2 * p.ring + slot * p.bsize
-                        p.mem[at:at + 14] = p.mac + p.mac + b'\x88\xb5'
-                        struct.pack_into('<I', p.mem, 128 + 16 * slot + 4, 9000)
-                last = [p.out_tail.value for p in ports]
-                sent = 0
-                end_at = time.monotonic() + seconds
-                while time.monotonic() < end_at:
-                    for i, p in enumerate(ports):
-                        tail = p.out_tail.value
-                        sent += (tail - last[i]) & 0xffff
-                        last[i] = tail
-                        p.in_head.value = (p.in_tail.value + p.slots) & 0xffff
-                        p.out_head.value = (tail + p.slots) & 0xffff
-                return str(sent)
-            return drive
-
-        results = []
-
-        def other():
-            with user(2001, flood(11, 3)) as line:
-                results.append(line)
-
-        t = threading.Thread(target=other)
-        t.start()
-        with user(2002, flood(1, 3)) as line:
-            t.join()
-            print('# frames: 11 ports %s, one port %s' % (results[0], line))
-            return int(line) * 3 >= int(results[0])
-
-
 def connects_and_lines():
     """Connections as fast as they come, and secrets that are wrong: others are served."""
     with Switch('-n', '8') as switch:
@@ -570,7 +532,6 @@ run([checked(c) for c in (
     ports_for_newcomers,
     namespaces_count_for_their_owner,
     idle_grants_return,
-    turns_by_users,
     connects_and_lines,
     lines_are_few,
 ) if len(sys.argv) < 3 or sys.argv[2] in c.__name__])

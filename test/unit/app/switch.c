@@ -167,12 +167,60 @@ static void nobody_sends_with_others_addresses(void **state)
 	f = udp(c, b, OURS + 1, OURS + 2, BASE, BASE); /* from outside, by a MAC of ours */
 	expect(sw_from_uplink(&p, f.b, f.len), 0, false, SW_DROP_SOURCE);
 	/* behind a tag, too */
+	p.vlans[0] = 1;
 	f = ether(c, a, 0x8100);
 	put16(f.b + 16, 0x0800);
 	ip_at(f.b + 18, 17, OURS + 1, OURS + 2);
 	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SOURCE);
 	put32(f.b + 30, OURS);
 	expect(sw_from_port(&p, 0, f.b, f.len), 1 << 2, false, SW_PASS);
+}
+
+static struct packet tagged(const uint8_t dst[6], const uint8_t src[6], uint16_t kind, uint16_t tag,
+			    uint16_t type, uint32_t from)
+{
+	struct packet f = ether(dst, src, kind);
+
+	put16(f.b + 14, tag);
+	put16(f.b + 16, type);
+	ip_at(f.b + 18, 17, from, OURS + 2);
+	return f;
+}
+
+static void tags_pass_if_they_are_named(void **state)
+{
+	struct sw_plan plans[] = {each_plan(), single_plan()};
+	static const uint16_t kinds[] = {0x88a8, 0x9100, 0x9200, 0x9300};
+	struct packet f;
+	uint8_t mac[6];
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct sw_plan *p = &plans[i];
+
+		mac_of(p, 0, mac);
+		p->vlans[20 / 64] |= 1ull << 20;
+		for (uint16_t vlan = 0; vlan < 4096; vlan++) {
+			/* the priority in the upper bits is no part of the number */
+			f = tagged(stranger, mac, 0x8100, vlan | 0xe000, 0x0800, OURS);
+			put16(f.b + 38, BASE);
+			assert_int_equal(sw_from_port(p, 0, f.b, f.len).uplink, vlan == 20);
+			assert_int_equal(sw_from_port(p, 0, f.b, f.len).drop,
+					 vlan == 20 ? SW_PASS : SW_DROP_VLAN);
+			f = tagged(mac, stranger, 0x8100, vlan, 0x0800, NET + 99);
+			put32(f.b + 34, OURS);
+			put16(f.b + 40, BASE);
+			expect(sw_from_uplink(p, f.b, f.len), vlan == 20, false,
+			       vlan == 20 ? SW_PASS : SW_DROP_VLAN);
+		}
+		f = tagged(stranger, mac, 0x8100, 20, 0x8100, OURS); /* a second tag */
+		expect(sw_from_port(p, 0, f.b, f.len), 0, false, SW_DROP_VLAN);
+		f = tagged(mac, stranger, 0x8100, 20, 0x88a8, NET + 99);
+		expect(sw_from_uplink(p, f.b, f.len), 0, false, SW_DROP_VLAN);
+		for (unsigned int k = 0; k < 4; k++) {
+			f = tagged(mac, stranger, kinds[k], 20, 0x0800, NET + 99);
+			expect(sw_from_uplink(p, f.b, f.len), 0, false, SW_DROP_VLAN);
+		}
+	}
 }
 
 static void arp_goes_to_who_can_answer(void **state)
@@ -380,6 +428,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_go_by_mac),
 		cmocka_unit_test(nobody_sends_with_others_addresses),
+		cmocka_unit_test(tags_pass_if_they_are_named),
 		cmocka_unit_test(arp_goes_to_who_can_answer),
 		cmocka_unit_test(frames_go_by_udp_port),
 		cmocka_unit_test(a_udp_port_is_an_address_too),
