@@ -29,6 +29,8 @@ void sw_lane_attach(struct sw *s, unsigned int port, const struct sw_conn *c)
 {
 	struct sw_handover *h = &s->handover;
 
+	/* of the connection before; relaxed: the bit is all there is */
+	atomic_fetch_and_explicit(&h->broken, ~(1ull << port), memory_order_relaxed);
 	h->attach = true;
 	h->port = port;
 	h->user = c->user;

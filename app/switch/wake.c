@@ -141,7 +141,12 @@ void sw_wake(struct sw *s, uint64_t ports)
 
 void sw_wake_set(struct sw *s, unsigned int port, int event)
 {
-	atomic_store(&s->wakeups.event[port], event);
+	struct sw_wakeups *w = &s->wakeups;
+
+	/* of the connection before; relaxed: the bit is all there is */
+	atomic_fetch_and_explicit(&w->full, ~(1ull << port), memory_order_relaxed);
+	atomic_fetch_and_explicit(&w->blocked, ~(1ull << port), memory_order_relaxed);
+	atomic_store(&w->event[port], event);
 }
 
 void sw_wake_forget(struct sw *s, unsigned int port)
