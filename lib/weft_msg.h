@@ -199,9 +199,9 @@ WEFT_API int weft_request_query(const struct weft_request *req, char *buf, size_
 /**
  * Send. Messages of one endpoint match in the order of their send calls, whatever their size. Done
  * means that the buffer may be reused, not that the peer has the message; see weft_tag_send_sync()
- * and weft_ep_flush(). A peer that has not received more messages than it grants credit for (2^17
- * of a single sender by default, a share of 2^18 among many: WEFT_UNEXP_LIMIT) holds back further
- * ones, and all behind them, until it has.
+ * and weft_ep_flush(). Messages without a receive wait at the peer, however many: beyond
+ * WEFT_UNEXP_LIMIT in memory that WEFT_UNEXP_MEMORY bounds. An endpoint that fills it fails with
+ * -ENOMEM at the peer. With WEFT_UNEXP_MEMORY=0 further messages wait here for receives there.
  * @param count  see enum weft_dt_class
  * @param req    NULL = no request is wanted (a callback may still be)
  */

@@ -86,6 +86,11 @@ struct weft_conf {
 	bool proto_info;
 	/** WEFT_UNEXP_LIMIT: unexpected payload that a worker keeps: this, and 4 KiB per peer */
 	size_t unexp_limit;
+	/**
+	 * WEFT_UNEXP_MEMORY: memory of a worker for unexpected messages beyond unexp_limit;
+	 * WEFT_CONF_AUTO; 0 = none, and senders wait
+	 */
+	size_t unexp_memory;
 	/** WEFT_EAGER_CREDIT: eager payload that one peer may have on the way */
 	size_t eager_credit;
 	/**

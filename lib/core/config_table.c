@@ -335,6 +335,15 @@ const struct weft_option weft_options[] = {
 			"announced, and without that credit, too, it waits at its sender.",
 	},
 	{
+		"UNEXP_MEMORY", WEFT_OPT_BYTES, FIELD(unexp_memory), .def = "auto", .unit = "bytes",
+		.has_auto = true, .auto_value = WEFT_CONF_AUTO,
+		.help = "Memory of a worker for short and announced messages that wait for a "
+			"receive beyond WEFT_UNEXP_LIMIT. An endpoint that fills it fails with "
+			"-ENOMEM, if it has more than an even share of it; other endpoints "
+			"continue. 0: none, and senders wait for receives. auto: a quarter of the "
+			"host's memory, divided by its processors, at least 64 MiB.",
+	},
+	{
 		"EAGER_CREDIT", WEFT_OPT_BYTES, FIELD(eager_credit), .def = "1M", .unit = "bytes",
 		.min = 4096,
 		.help = "Eager payload that one peer may have in flight and unmatched.",

@@ -16,7 +16,12 @@
  * all (msg/credit.h). What a peer was told is what it may send: more ends the endpoint.
  *
  * An honest sender without credit for a message announces it; without credit for that either it
- * waits. A peer that does not read its answers gets no credit: it is held back as long as more than
+ * waits. It need not wait for long: operations that both ends have started must complete, whatever
+ * else waits for a receive. So when half of a peer's messages' window is used and the pool has no
+ * more, further messages that are kept give their credit back at once. They are booked in bytes
+ * instead, within WEFT_UNEXP_MEMORY for the whole worker (weft_credit_spill()).
+ *
+ * A peer that does not read its answers gets no credit: it is held back as long as more than
  * WEFT_CTL_HELD of them wait here.
  *
  * All values told are totals since the connection was made: CREDIT messages may overtake each
@@ -43,6 +48,36 @@ void weft_credit_worker_init(struct weft_msg_worker *mw)
 			      mw->conf.eager_credit);
 	weft_credit_pool_init(&mw->credit_msgs, limit / MSG_BYTES, MSGS_LEAST, WEFT_SEQ_WINDOW,
 			      WEFT_SMALL_WINDOW);
+}
+
+bool weft_credit_spill(struct weft_msg_ep *me, uint64_t bytes)
+{
+	struct weft_msg_worker *mw = me->mw;
+	uint64_t bound = mw->conf.unexp_memory;
+
+	if (bound == 0)
+		return false;
+	if (mw->spilled + bytes > bound) {
+		if (me->rx_spilled + bytes >
+		    bound / (mw->worker->num_eps ? mw->worker->num_eps : 1))
+			weft_msg_fail_later(me, -ENOMEM,
+					    "unreceived messages of the sender fill "
+					    "WEFT_UNEXP_MEMORY: raise it at the receiver, or post "
+					    "receives earlier");
+		return false;
+	}
+	mw->spilled += bytes;
+	me->rx_spilled += bytes;
+	me->rx_small_allowed++;
+	mw->count.spilled++;
+	return true;
+}
+
+void weft_credit_unspill(struct weft_msg_worker *mw, struct weft_msg_ep *me, uint64_t bytes)
+{
+	mw->spilled -= bytes;
+	if (me)
+		me->rx_spilled -= bytes;
 }
 
 /* The next look at growing is due when half of what was told is used. */

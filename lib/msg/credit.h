@@ -40,6 +40,26 @@ static inline void weft_credit_give_rts(struct weft_msg_ep *me)
 	me->rx_small_allowed++;
 }
 
+/**
+ * A message stays here that took a message credit. Is so much of the window used that the peer is
+ * about to wait, and the pool has no more for it?
+ */
+static inline bool weft_credit_short(const struct weft_msg_ep *me)
+{
+	uint32_t used = me->rx_small + me->rx_small_window - me->rx_small_allowed;
+
+	return used > me->rx_small_window / 2;
+}
+
+/**
+ * It gives its credit back now, and @p bytes of WEFT_UNEXP_MEMORY are booked for it. At the bound
+ * the endpoint fails, soon, if it has more than an even share.
+ * @return false: it keeps its credit
+ */
+bool weft_credit_spill(struct weft_msg_ep *me, uint64_t bytes);
+/** It goes. @param me  NULL = its endpoint is gone */
+void weft_credit_unspill(struct weft_msg_worker *mw, struct weft_msg_ep *me, uint64_t bytes);
+
 void weft_credit_worker_init(struct weft_msg_worker *mw);
 /** Send what may be sent by now, or when there is room. */
 void weft_credit_send(struct weft_msg_ep *me);

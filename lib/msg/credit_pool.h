@@ -21,6 +21,7 @@
  *
  * What up to 512 hostile peers together can make a worker keep (test/unit/msg/hostile_bench.c):
  *
+ *	short and announced messages beyond their windows         WEFT_UNEXP_MEMORY
  *	payload of messages above 256 B, and 200 B beside each    1.85 x L: 118 MiB
  *	short tagged messages and ABORTs, 456 B each              114 MiB
  *	announced messages, 240 B each, 400 B with keys           100 MiB

@@ -131,11 +131,12 @@ bool weft_msg_busy(const struct weft_worker *worker, bool *soon)
 	return busy;
 }
 
-#define LEVELS(X)                                                         \
-	X(mw->credit_bytes.granted, "tag.credit_granted",                 \
-	  "Bytes that peers may send now before a receive is posted.")    \
-	X(mw->credit_msgs.granted, "tag.messages_granted",                \
-	  "Messages that peers may send now before a receive is posted.") \
+#define LEVELS(X)                                                                                 \
+	X(mw->credit_bytes.granted, "tag.credit_granted",                                         \
+	  "Bytes that peers may send now before a receive is posted.")                            \
+	X(mw->credit_msgs.granted, "tag.messages_granted",                                        \
+	  "Messages that peers may send now before a receive is posted.")                         \
+	X(mw->spilled, "tag.spilled_bytes", "Memory of messages beyond their peers' credit now.") \
 	X(mw->reqs.in_use, "tag.requests_now", "Requests under way now.")
 
 /* clang-format off */

@@ -92,8 +92,9 @@ struct weft_msg_ep {
 	/* in what is coming, beyond the first of each message (base/interval.h) */
 	uint32_t rx_islands;
 	uint64_t rx_window_told;
-	bool rx_shrunk; /* the window has: the peer is told how large it is */
-	bool rx_torn;   /* more than its share: fails soon, and counts no more */
+	uint64_t rx_spilled; /* bytes of its messages that are kept beyond their credit */
+	bool rx_shrunk;      /* the window has: the peer is told how large it is */
+	bool rx_torn;        /* more than its share: fails soon, and counts no more */
 	/* send, the rest */
 	uint64_t tx_used, tx_credit;  /* eager bytes: sent, allowed; cumulative */
 	uint64_t tx_window;           /* the peer's, or the most that were ever allowed at a time */
@@ -141,6 +142,7 @@ struct weft_msg_conf {
 	struct weft_model_conf model;
 	size_t min_chunk;
 	size_t unexp_limit, eager_credit;
+	size_t unexp_memory; /* bytes of messages that are kept beyond their credit */
 	uint32_t seq_start;
 	enum weft_rndv_scheme rndv_scheme;
 	size_t rndv_min_piece, rndv_align;
@@ -194,6 +196,8 @@ struct weft_msg_conf {
 	  "Active messages that a handler wanted to keep and could not.")                        \
 	X(am_aborted, "am.drop.aborted", "Active messages that their sender gave up half way.")  \
 	X(replayed, "msg.sent_again", "Messages sent again after a lane that had them died.")    \
+	X(spilled, "tag.spilled",                                                                \
+	  "Unexpected messages kept beyond the credit of their peer (WEFT_UNEXP_MEMORY).")       \
 	X(looks, "msg.looks", "Entries of lists looked at to find those that matter.")
 
 struct weft_msg_worker {
@@ -210,6 +214,7 @@ struct weft_msg_worker {
 	struct weft_worker *worker;
 	SLIST_HEAD(, weft_native) free_natives; /* msg/stripe.c */
 	struct weft_credit_pool credit_bytes, credit_msgs;
+	uint64_t spilled;    /* bytes of messages that are kept beyond their credit */
 	uint32_t rx_islands; /* of all endpoints, those within the floors not counted */
 	struct weft_msg_conf conf;
 	struct weft_ep_configs configs;

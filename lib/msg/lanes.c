@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "proto/proto.h"
 #include "msg/msg.h"
@@ -108,12 +109,28 @@ void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *fr
 	to->atomic_device = from->atomic_device == 1;
 }
 
+/* What a worker may take of the host's memory, when each processor has one with as much. */
+static size_t memory_share(void)
+{
+	const size_t least = 64u << 20;
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	size_t share;
+
+	if (pages <= 0 || size <= 0 || cpus <= 0)
+		return least;
+	share = (size_t)pages / 4 / (size_t)cpus * (size_t)size;
+	return share > least ? share : least;
+}
+
 void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw,
 			const struct weft_proto *const *protos)
 {
 	*to = (struct weft_msg_conf){
 		.min_chunk = from->min_chunk ? from->min_chunk : 1,
 		.unexp_limit = from->unexp_limit,
+		.unexp_memory =
+			from->unexp_memory == WEFT_CONF_AUTO ? memory_share() : from->unexp_memory,
 		.eager_credit = from->eager_credit,
 		.seq_start = from->seq_start,
 		.rndv_scheme = (enum weft_rndv_scheme)from->rndv_scheme,

@@ -174,4 +174,6 @@ void weft_rx_queue(struct weft_message *msg)
 	if (__builtin_expect(weft_match_crowded(&tw->match), 0))
 		weft_tag_match_grow(tw);
 	weft_credit_kept(msg->me);
+	if (__builtin_expect(weft_credit_short(msg->me), 0))
+		weft_tag_spill(msg);
 }

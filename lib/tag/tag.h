@@ -38,8 +38,9 @@ struct weft_tag_worker;
 #define WEFT_MSG_HELD \
 	(1u << 6) /**< in the list of the endpoint, or of the worker, of probed and complete ones */
 
-#define WEFT_MSG_IMM (1u << 8)   /**< it has immediate data */
-#define WEFT_MSG_BOUND (1u << 9) /**< a receive has it, and what it has beside its tag */
+#define WEFT_MSG_IMM (1u << 8)      /**< it has immediate data */
+#define WEFT_MSG_BOUND (1u << 9)    /**< a receive has it, and what it has beside its tag */
+#define WEFT_MSG_SPILLED (1u << 10) /**< kept beyond its peer's credit, and booked in bytes */
 
 /**
  * A message between its first piece and its end, unless a receive was there and one piece was all:
@@ -292,9 +293,12 @@ void weft_tag_detach(struct weft_msg_ep *me);
 /** Of a message that has waited. */
 static inline void weft_credit_give_msg(struct weft_message *msg)
 {
-	if (msg->me)
+	if (msg->me && !(msg->flags & WEFT_MSG_SPILLED))
 		weft_credit_give(msg->me, msg->flags & WEFT_MSG_RTS ? 0 : msg->total);
 }
+
+/** A message that nobody receives yet may stay beyond its peer's credit. */
+void weft_tag_spill(struct weft_message *msg);
 
 /** A message stays (@p stays), or has stayed, when its endpoint is gone: it counts in the pools. */
 void weft_tag_credit_left(const struct weft_message *msg, bool stays);

@@ -110,9 +110,30 @@ void weft_message_free_data(struct weft_message *msg)
 	msg->data = NULL;
 }
 
+/*
+ * Bytes that a message takes of WEFT_UNEXP_MEMORY: itself, its payload, its share of the hash
+ * tables, the keys of what it announces.
+ */
+static uint64_t cost(const struct weft_message *msg)
+{
+	bool keys = (msg->flags & WEFT_MSG_RTS) && msg->rts.keys;
+
+	return slot_size(msg->slot) + 64 + (keys ? sizeof(struct weft_rndv_offer) : 0);
+}
+
+void weft_tag_spill(struct weft_message *msg)
+{
+	if (((msg->flags & WEFT_MSG_RTS) || msg->total <= WEFT_EAGER_FREE) &&
+	    weft_credit_spill(msg->me, cost(msg)))
+		msg->flags |= WEFT_MSG_SPILLED;
+}
+
 void weft_message_free(struct weft_message *msg)
 {
 	struct weft_message_pool *pool = &msg->tw->messages;
+
+	if (msg->flags & WEFT_MSG_SPILLED)
+		weft_credit_unspill(msg->tw->mw, msg->me, cost(msg));
 
 	weft_message_free_data(msg);
 	if (msg->flags & WEFT_MSG_RTS)
@@ -183,7 +204,8 @@ void weft_rx_hold_probed(struct weft_message *msg)
 
 void weft_tag_credit_left(const struct weft_message *msg, bool stays)
 {
-	weft_credit_left(msg->tw->mw, msg->flags & WEFT_MSG_RTS ? 0 : msg->total, stays);
+	if (!(msg->flags & WEFT_MSG_SPILLED))
+		weft_credit_left(msg->tw->mw, msg->flags & WEFT_MSG_RTS ? 0 : msg->total, stays);
 }
 
 void weft_rx_free(struct weft_message *msg)

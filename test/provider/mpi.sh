@@ -54,6 +54,28 @@ all_right() {
 	[ ! -s "$dir/mpi.err" ] || show
 }
 
+# many_unexpected: 10 to 10^6 messages that nothing receives yet, with little credit and with much.
+many_unexpected() {
+	local n rc=0
+	for n in 10 1000 100000; do
+		more=(-x WEFT_UNEXP_LIMIT=64k)
+		all_right unexpected$n || rc=1
+	done
+	more=()
+	mpi 2 "$public/mpi_ranks" unexpected1000000 || rc=1
+	grep -q "2 ranks, 0 errors$" "$dir/mpi.out" || rc=1
+	[ $rc = 0 ] || show
+}
+
+# little_memory: the error names the variable.
+little_memory() {
+	local rc=1
+	more=(-x WEFT_UNEXP_LIMIT=64k -x WEFT_UNEXP_MEMORY=1m)
+	mpi 2 "$public/mpi_ranks" unexpected100000 || rc=0
+	more=()
+	[ $rc = 0 ] && grep -q WEFT_UNEXP_MEMORY "$dir/mpi.err" || show
+}
+
 thread_all_right() {
 	more=(--mca mtl_ofi_data_progress auto)
 	all_right p2p
@@ -262,6 +284,8 @@ check "weft-mpirun, as it is installed" wrapped
 check "what weft-mpirun --env prints" by_variables
 check "messages from one to another" all_right p2p
 check "the same with a thread for progress" thread_all_right
+check "many messages before their receives" many_unexpected
+check "messages that fill the memory for them" little_memory
 check "it is the provider that carries them" nothing_else
 check "collectives" all_right coll
 check "threads" all_right threads

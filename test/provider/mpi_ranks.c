@@ -256,6 +256,39 @@ static void from_many(void)
 	}
 }
 
+/*
+ * All ranks but the last start n sends that the last does not receive yet, and one that it does:
+ * that one completes, by the rule of progress. Short messages and long ones in turn.
+ */
+static void unexpected(int n)
+{
+	MPI_Request *request = malloc(sizeof(*request) * (size_t)(n + 1));
+	static int big[20000], in[20000];
+	int *value = malloc(sizeof(*value) * (size_t)n);
+
+	for (int i = 0; i < n && rank != ranks - 1; i++) {
+		value[i] = i;
+		MPI_Isend(i % 100 ? &value[i] : big, i % 100 ? 1 : 20000, MPI_INT, ranks - 1, 1,
+			  MPI_COMM_WORLD, &request[i]);
+	}
+	if (rank != ranks - 1) {
+		MPI_Isend(&rank, 1, MPI_INT, ranks - 1, 2, MPI_COMM_WORLD, &request[n]);
+		MPI_Waitall(n + 1, request, MPI_STATUSES_IGNORE);
+	}
+	for (int from = 0; from < ranks - 1 && rank == ranks - 1; from++) {
+		MPI_Recv(in, 1, MPI_INT, from, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		EXPECT(in[0], from);
+	}
+	for (int from = 0; from < ranks - 1 && rank == ranks - 1; from++) {
+		for (int i = 0; i < n; i++) {
+			MPI_Recv(in, 20000, MPI_INT, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			EXPECT(in[0], i % 100 ? i : 0);
+		}
+	}
+	free(request);
+	free(value);
+}
+
 static void point_to_point(void)
 {
 	static const int lengths[] = {0, 1, 64, 1000, 5000, 40000, LONG};
@@ -367,7 +400,9 @@ int main(int argc, char **argv)
 	MPI_Init_thread(&argc, &argv, wanted, &provided);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	if (strcmp(what, "coll") == 0)
+	if (strncmp(what, "unexpected", 10) == 0)
+		unexpected(atoi(what + 10));
+	else if (strcmp(what, "coll") == 0)
 		collectives();
 	else if (strcmp(what, "threads") == 0)
 		threads(provided);

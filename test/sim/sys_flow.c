@@ -123,6 +123,52 @@ static void small_messages_still_pass_when_credit_is_used_up(struct sim_case *c)
 	}
 }
 
+/*
+ * Node 1 sends without end to node 0, which receives none of it. Nodes 2 and 3 send what their
+ * share allows, and then something that is asked for. Only node 1's endpoint ends.
+ */
+static void who_fills_the_memory_for_unexpected_messages_ends_alone(struct sim_case *c)
+{
+	const struct scene_conf conf = {
+		.nodes = 4, .config = "UNEXP_LIMIT=64k UNEXP_MEMORY=1M LOG_LEVEL=error"};
+	struct scene *s = scene_open(c, &conf);
+	struct op *asked[4], *r;
+	struct scene_ep *e[4];
+	unsigned int i, k;
+
+	for (k = 1; k < 4; k++)
+		e[k] = scene_up(s, k, 0);
+	for (i = 0; i < 500; i++) {
+		op_send(e[2], i, 8, 12);
+		op_send(e[3], i, 20000, 13);
+	}
+	scene_run(s, 100 * SIM_MS);
+	for (i = 0; i < 20000 && !e[1]->errors; i++) {
+		op_send(e[1], i, 8, 11);
+		if (i % 100 == 0)
+			scene_run(s, SIM_MS);
+	}
+	assert_int_equal(e[1]->errors, 1);
+	assert_non_null(strstr(e[1]->why, "WEFT_UNEXP_MEMORY"));
+	for (k = 2; k < 4; k++) {
+		asked[k] = op_recv(s, 0, 20000, k);
+		op_send(e[k], 77, k == 2 ? 100 : 20000, k);
+	}
+	for (k = 2; k < 4; k++) {
+		op_expect(asked[k], 10 * SIM_S, 0);
+		op_holds(asked[k], 77, k == 2 ? 100 : 20000);
+		assert_int_equal(e[k]->errors, 0);
+	}
+	for (i = 0; i < 500; i++) {
+		r = op_recv(s, 0, 8, 12);
+		op_expect(r, SIM_S, 0);
+		op_holds(r, i, 8);
+		r = op_recv(s, 0, 20000, 13);
+		op_expect(r, SIM_S, 0);
+		op_holds(r, i, 20000);
+	}
+}
+
 static void a_full_window_resumes(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}, .config = "WINDOW=16k"};
@@ -392,6 +438,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(flood_of_1000_messages_of_64k_beyond_the_bound),
 	SIM_CASE(flood_of_300_messages_of_256k_from_three_peers),
 	SIM_CASE(small_messages_still_pass_when_credit_is_used_up),
+	SIM_CASE(who_fills_the_memory_for_unexpected_messages_ends_alone),
 	SIM_CASE(a_full_window_resumes),
 	SIM_CASE(more_messages_than_the_sequence_window),
 	SIM_CASE(incast_terminates),

@@ -204,6 +204,95 @@ static void E2_announcements_are_bounded_and_none_is_lost(void **state)
 	pair_close(&p);
 }
 
+/*
+ * Any number of messages that nothing receives yet, behind them one with a receive: it completes,
+ * short or by rendezvous. Then all are received, and nothing is booked any more.
+ */
+static void a_message_with_a_receive_waits_for_no_number_of_others(void **state)
+{
+	static const uint32_t num[] = {10, 1000, 100000};
+	static uint8_t sbuf[20000], rbuf[20000];
+
+	(void)state;
+	for (unsigned int k = 0; k < 6; k++) {
+		struct op *s = calloc(num[k / 2], sizeof(*s)), last, r;
+		size_t len = k % 2 ? sizeof(sbuf) : 8;
+		struct pair p;
+		uint32_t x;
+
+		pair_defaults(&p);
+		p.conf.unexp_limit = 65536;
+		p.conf.unexp_memory = 1u << 30;
+		pair_open(&p, 1, NULL);
+		fill(sbuf, len, 9);
+		for (x = 0; x < num[k / 2]; x++) {
+			op_send(&s[x], &p.ep[0], x % 3 ? (void *)&x : sbuf, x % 3 ? 4 : len, 1);
+			pair_run(&p);
+		}
+		op_send(&last, &p.ep[0], sbuf, len, 2);
+		op_recv(&r, &p.w[1], rbuf, len, 2, FULL);
+		pair_run(&p);
+		op_end_recv(&r, rbuf, len, 2, 9);
+		op_end(&last, 0);
+		assert_true((p.w[1].msg->spilled > 0) == (num[k / 2] > 256));
+		for (x = 0; x < num[k / 2]; x++) {
+			uint32_t got = UINT32_MAX;
+
+			op_recv(&r, &p.w[1], x % 3 ? (void *)&got : rbuf, x % 3 ? 4 : len, 1, FULL);
+			pair_run(&p);
+			op_end(&r, 0);
+			assert_true(x % 3 == 0 || got == x);
+			op_end(&s[x], 0);
+		}
+		assert_int_equal(p.w[1].msg->spilled, 0);
+		assert_int_equal(p.ep[1].msg->rx_spilled, 0);
+		free(s);
+		pair_check_empty(&p);
+		pair_close(&p);
+	}
+}
+
+/* The bound is bytes. The endpoint that reaches it fails; what had come stays. */
+static void an_endpoint_that_fills_the_memory_fails_and_its_messages_stay(void **state)
+{
+	enum { N = 20000 };
+	struct op *s = calloc(N, sizeof(*s)), r;
+	struct pair p;
+	uint32_t x;
+
+	(void)state;
+	pair_defaults(&p);
+	p.conf.unexp_limit = 65536;
+	p.conf.unexp_memory = 1u << 20;
+	pair_open(&p, 1, NULL);
+	for (uint32_t i = 0; i < N; i++) {
+		op_send(&s[i], &p.ep[0], &i, sizeof(i), 1);
+		pair_run(&p);
+		assert_true(p.w[1].msg->spilled <= 1u << 20);
+		if (p.fail_status[1])
+			break;
+	}
+	assert_int_equal(p.fail_status[1], -ENOMEM);
+	assert_true(p.w[1].msg->spilled > (1u << 20) - 1024);
+	pair_fail(&p, 1, -ENOMEM);
+	weft_msg_ep_fini(&p.ep[1], -ENOMEM);
+	p.table[1][0] = NULL;
+	for (uint32_t i = 0; i < 2000; i++) {
+		op_recv(&r, &p.w[1], &x, sizeof(x), 1, FULL);
+		op_end(&r, 0);
+		assert_int_equal(x, i);
+	}
+	while (weft_tag_recv(&p.w[1], NULL, &x, sizeof(x), 1, FULL, NULL, NULL) == 0)
+		;
+	assert_int_equal(p.w[1].msg->spilled, 0);
+	assert_int_equal(p.w[1].msg->credit_msgs.granted, 0);
+	pair_fail(&p, 0, -ETIMEDOUT);
+	for (uint32_t i = 0; i < N; i++)
+		weft_request_free(s[i].req);
+	free(s);
+	pair_close(&p);
+}
+
 static void the_sender_holds_back_at_the_sequence_window(void **state)
 {
 	const int n = 3 * WEFT_SEQ_WINDOW;
@@ -349,6 +438,8 @@ int main(void)
 		cmocka_unit_test(E2_a_repeated_answer_grants_nothing_more),
 		cmocka_unit_test(E2_messages_without_any_credit_wait_for_it),
 		cmocka_unit_test(E2_announcements_are_bounded_and_none_is_lost),
+		cmocka_unit_test(a_message_with_a_receive_waits_for_no_number_of_others),
+		cmocka_unit_test(an_endpoint_that_fills_the_memory_fails_and_its_messages_stay),
 		cmocka_unit_test(the_sender_holds_back_at_the_sequence_window),
 		cmocka_unit_test(U19_what_has_waited_for_one_message_is_taken_in_bounded_portions),
 		cmocka_unit_test(E8_control_messages_get_through_with_no_data_traffic),
