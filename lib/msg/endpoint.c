@@ -181,6 +181,7 @@ int weft_msg_ep_init(struct weft_ep *ep)
 	TAILQ_INIT(&me->pending);
 	TAILQ_INIT(&me->ops);
 	TAILQ_INIT(&me->parked);
+	TAILQ_INIT(&me->asking);
 	STAILQ_INIT(&me->ctl);
 	STAILQ_INIT(&me->flushes);
 	STAILQ_INIT(&me->replay);

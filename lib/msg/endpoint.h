@@ -102,6 +102,7 @@ struct weft_msg_ep {
 	struct weft_requests ops; /* every send that is not complete, in the order of the calls */
 	/* but those that are with the lanes, and whose end is the peer's application's matter */
 	struct weft_requests parked;
+	struct weft_requests asking; /* done when lanes are flushed, which had no room to ask */
 	STAILQ_HEAD(, weft_ctl) ctl;
 	uint32_t num_ctl;
 	STAILQ_HEAD(, weft_flush) flushes;

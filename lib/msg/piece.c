@@ -36,7 +36,7 @@ static void zcopy_done(struct weft_lane_comp *comp, int status)
 	req->ops->check(req);
 }
 
-void weft_tx_ask_lane(struct weft_request *req, struct weft_lane_ep *lane_ep)
+int weft_tx_ask_lane(struct weft_request *req, struct weft_lane_ep *lane_ep)
 {
 	int rc;
 
@@ -44,10 +44,13 @@ void weft_tx_ask_lane(struct weft_request *req, struct weft_lane_ep *lane_ep)
 	req->send.zcopies++;
 	rc = lane_ep->ops->ep_flush(lane_ep, &req->send.comp);
 	if (rc == 0)
-		return;
+		return 0;
 	req->send.zcopies--;
+	if (rc == -EAGAIN)
+		return rc;
 	if (rc < 0 && req->status == WEFT_INPROGRESS)
 		req->status = weft_lane_status(req->me, rc);
+	return 0;
 }
 
 /* Longest zcopy message of this request on the lane; 0 = it cannot. */

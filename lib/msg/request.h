@@ -73,6 +73,7 @@ struct weft_request_ops {
 	(1u << 19) /**< send: the peer has keys (send.offered), and has not said ATS */
 #define WEFT_REQ_INJECT (1u << 21)  /**< send: its buffer is the user's during the call only */
 #define WEFT_REQ_DELIVER (1u << 22) /**< send: done when the peer has it */
+#define WEFT_REQ_ASKING (1u << 23)  /**< send: in me->asking, which counts as one of `zcopies` */
 #define WEFT_REQ_NOW (1u << 15)     /**< receive: over inside the call that posted it */
 
 /** Bytes that a request has for its module, which casts them to what it likes. */
@@ -126,6 +127,7 @@ struct weft_request {
 			uint32_t pulls;             /* asked for, and not handed to a lane yet */
 			struct weft_rndv_offer *put; /* keys of an RTR, or NULL */
 			uint32_t seq;
+			uint32_t asks;             /* ASKING: lanes whose flush found no room */
 			size_t offset, end;        /* next byte to hand over, and where to stop */
 			struct weft_wire_ref peer; /* rendezvous: the receiver's request */
 			union {

@@ -76,9 +76,22 @@ int weft_send_keep(struct weft_request *req)
 	return rc;
 }
 
+/* @return have all lanes of req->send.asks taken the request for a flush? */
+static bool ask_lanes(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+
+	req->send.asks &= me->lanes_up;
+	for (uint32_t m = req->send.asks; m; m &= m - 1) {
+		if (weft_tx_ask_lane(req, me->lanes[__builtin_ctz(m)].lane_ep) == 0)
+			req->send.asks &= ~(m & -m);
+	}
+	return req->send.asks == 0;
+}
+
 /*
- * With the lanes, and nobody else says when the peer has it: they do. One that fails gives back
- * what waits for it with what the peer has not got.
+ * All of it is with the lanes, and only they report when the peer has it. A lane that fails gives
+ * back what waits for it with what the peer has not got. One without room is asked again.
  */
 static void ask_delivered(struct weft_request *req)
 {
@@ -86,11 +99,34 @@ static void ask_delivered(struct weft_request *req)
 
 	if (!(req->flags & WEFT_REQ_DELIVER) || (req->flags & WEFT_REQ_WAIT_ACK))
 		return;
-	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
-		struct weft_lane_ep *lane_ep = me->lanes[__builtin_ctz(m)].lane_ep;
+	req->send.asks = me->lanes_up;
+	if (ask_lanes(req))
+		return;
+	req->flags |= WEFT_REQ_ASKING;
+	req->send.zcopies++;
+	TAILQ_INSERT_TAIL(&me->asking, req, link);
+	weft_tx_kick(me);
+}
 
-		weft_tx_ask_lane(req, lane_ep);
+static void stop_asking(struct weft_request *req)
+{
+	TAILQ_REMOVE(&req->me->asking, req, link);
+	req->flags &= ~WEFT_REQ_ASKING;
+	req->send.zcopies--;
+}
+
+static unsigned int serve_asking(struct weft_msg_ep *me)
+{
+	struct weft_request *req;
+	unsigned int n = 0;
+
+	/* In order: where the first finds no room, the next ones do not either. */
+	while (n < WEFT_TX_BURST && me->up && (req = TAILQ_FIRST(&me->asking)) && ask_lanes(req)) {
+		stop_asking(req);
+		weft_send_check(req);
+		n++;
 	}
+	return n;
 }
 
 void weft_send_release(struct weft_request *req)
@@ -449,7 +485,8 @@ static bool has_work(const struct weft_msg_ep *me)
 
 	if (!me->up)
 		return false;
-	if (!STAILQ_EMPTY(&me->replay) || !STAILQ_EMPTY(&me->ctl) || me->credit_due)
+	if (!STAILQ_EMPTY(&me->replay) || !STAILQ_EMPTY(&me->ctl) || me->credit_due ||
+	    !TAILQ_EMPTY(&me->asking))
 		return true;
 	WEFT_EACH_MODULE(m, me->mw, has_work) {
 		if (m->has_work(me))
@@ -482,6 +519,7 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 		weft_stripe_measure(me);
 	n = weft_replay_serve(me);
 	n += weft_tx_serve_ctl(me);
+	n += serve_asking(me);
 	/*
 	 * Messages in line and rendezvous data take turns, so that neither starves on a busy lane.
 	 */
@@ -508,6 +546,8 @@ void weft_tx_fail(struct weft_msg_ep *me, int status)
 	struct weft_request *req;
 
 	weft_tx_drop_ctl(me);
+	while ((req = TAILQ_FIRST(&me->asking)))
+		stop_asking(req);
 	/*
 	 * First out of all queues, then the callbacks: they may free anything. What lanes still
 	 * hold ends with their completion.

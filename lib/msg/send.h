@@ -129,8 +129,11 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 		  size_t hdr_len, size_t off, size_t len);
 /** How long shall the next piece be: @p max, less where alignment or a tiny rest ask for it. */
 size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align);
-/** One completion more of the request: what the lane was given before has arrived. */
-void weft_tx_ask_lane(struct weft_request *req, struct weft_lane_ep *lane_ep);
+/**
+ * One completion more of the request: what the lane was given before has arrived.
+ * @return 0, or -EAGAIN: the lane has no room for one. An error is the request's status.
+ */
+int weft_tx_ask_lane(struct weft_request *req, struct weft_lane_ep *lane_ep);
 /** Has the peer allowed a further message? */
 static inline bool weft_tx_has_seq(const struct weft_request *req)
 {

@@ -293,6 +293,38 @@ static void an_endpoint_that_fills_the_memory_fails_and_its_messages_stay(void *
 	pair_close(&p);
 }
 
+/* More sends wait for the peer to have them than a lane has room for: none ends with -EAGAIN. */
+static void delivered_sends_ask_again_when_a_lane_has_no_room_for_it(void **state)
+{
+	enum { N = 3 * PAIR_FLUSHES };
+	struct op s[N];
+	struct pair p;
+
+	(void)state;
+	for (unsigned int fail = 0; fail < 2; fail++) {
+		pair_defaults(&p);
+		pair_open(&p, 2, NULL);
+		for (uint32_t i = 0; i < N; i++) {
+			struct weft_op_params params = op_params(&s[i], NULL);
+
+			params.flags |= WEFT_OP_DELIVERED;
+			s[i].rc = weft_tag_send(&p.ep[0], &i, sizeof(i), i, &params, &s[i].req);
+			assert_int_equal(s[i].rc, WEFT_INPROGRESS);
+		}
+		pair_progress(&p);
+		for (uint32_t i = 0; i < N; i++)
+			assert_false(op_done(&s[i]));
+		if (fail)
+			pair_fail(&p, 0, -ETIMEDOUT);
+		pair_run(&p);
+		for (uint32_t i = 0; i < N; i++)
+			op_end(&s[i], fail ? -ETIMEDOUT : 0);
+		if (fail)
+			pair_fail(&p, 1, -ETIMEDOUT);
+		pair_close(&p);
+	}
+}
+
 static void the_sender_holds_back_at_the_sequence_window(void **state)
 {
 	const int n = 3 * WEFT_SEQ_WINDOW;
@@ -440,6 +472,7 @@ int main(void)
 		cmocka_unit_test(E2_announcements_are_bounded_and_none_is_lost),
 		cmocka_unit_test(a_message_with_a_receive_waits_for_no_number_of_others),
 		cmocka_unit_test(an_endpoint_that_fills_the_memory_fails_and_its_messages_stay),
+		cmocka_unit_test(delivered_sends_ask_again_when_a_lane_has_no_room_for_it),
 		cmocka_unit_test(the_sender_holds_back_at_the_sequence_window),
 		cmocka_unit_test(U19_what_has_waited_for_one_message_is_taken_in_bounded_portions),
 		cmocka_unit_test(E8_control_messages_get_through_with_no_data_traffic),
