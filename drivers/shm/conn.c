@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd_aside.h"
 #include "shm/shm.h"
 
 #define ACCEPTS 16 /* connections accepted at a look */
@@ -50,13 +51,19 @@ static int watch(struct shm_iface *s, struct shm_fd *what)
 	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, what->fd, &ev) < 0 ? -errno : 0;
 }
 
-/* Closing does not take it out of the epoll while a child that was forked has it, too. */
-static void unwatch(struct shm_iface *s, struct shm_fd *what)
+/*
+ * Closing does not take it out of the epoll while a child that was forked has it, too. Descriptors
+ * may wait in the queue of a socket whose peer is not known yet.
+ */
+static void unwatch(struct shm_iface *s, struct shm_fd *what, bool known)
 {
 	if (what->fd < 0)
 		return;
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, what->fd, NULL);
-	close(what->fd);
+	if (known)
+		close(what->fd);
+	else
+		shm_socket_close_foreign(what->fd);
 	what->fd = -1;
 }
 
@@ -69,12 +76,14 @@ static void watch_process(struct shm_iface *s, struct shm_ep *lane_ep)
 	if (lane_ep->process.fd == -ESRCH)
 		lane_ep->ended = true; /* children of its own may still have the socket */
 	if (lane_ep->process.fd >= 0 && watch(s, &lane_ep->process) < 0)
-		unwatch(s, &lane_ep->process);
+		unwatch(s, &lane_ep->process, true);
 }
 
 /* Out of the lists of those alive; shm_reap() frees it when the protocol layer is done with it. */
 static void bury(struct shm_iface *s, struct shm_ep *lane_ep, int status)
 {
+	bool known = lane_ep->state == SHM_UP;
+
 	if (lane_ep->state == SHM_UP) {
 		TAILQ_REMOVE(&s->up, lane_ep, entry);
 		shm_table_remove(lane_ep);
@@ -92,8 +101,8 @@ static void bury(struct shm_iface *s, struct shm_ep *lane_ep, int status)
 	/* A child that was forked has the socket, too: closing would not end the connection. */
 	if (lane_ep->sock.fd >= 0)
 		shutdown(lane_ep->sock.fd, SHUT_RDWR);
-	unwatch(s, &lane_ep->sock);
-	unwatch(s, &lane_ep->process);
+	unwatch(s, &lane_ep->sock, known);
+	unwatch(s, &lane_ep->process, true);
 	TAILQ_INSERT_TAIL(&s->dead, lane_ep, entry);
 }
 
@@ -158,6 +167,7 @@ static void up(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_hel
 		lane_ep->base.lacks = SHM_NATIVE_FEATURES;
 	lane_ep->fences = s->fences || hello->fences;
 
+	weft_socket_refuse_fds(lane_ep->sock.fd);
 	TAILQ_REMOVE(&s->making, lane_ep, entry);
 	s->num_making--;
 	s->num_half -= lane_ep->state == SHM_ACCEPTED;
@@ -422,25 +432,28 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 	pid_t pid;
 	int fd, i;
 
-	/* Those that find no place wait in the queue: closing them would fail honest ones. */
-	for (i = 0; i < ACCEPTS && s->num_half < SHM_HALF_MAX; i++) {
+	/*
+	 * Those that find no place wait in the queue: closing them would fail honest ones. While
+	 * too many foreign descriptors wait to be closed, no further ones are received.
+	 */
+	for (i = 0; i < ACCEPTS && s->num_half < SHM_HALF_MAX && weft_fd_aside_has_room(); i++) {
 		fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
 			return (unsigned int)i;
 		if (shm_socket_peer(fd, &pid) < 0) {
 			s->count.refused_user++;
-			close(fd);
+			shm_socket_close_foreign(fd);
 			continue;
 		}
 		if (pid > 0 && has_its_share(s, pid)) {
 			s->count.refused_share++;
-			close(fd);
+			shm_socket_close_foreign(fd);
 			continue;
 		}
 		lane_ep = s->num_eps < SHM_EPS_MAX ? ep_new(s, SHM_ACCEPTED, now_ns) : NULL;
 		if (!lane_ep) {
 			s->count.refused_other++;
-			close(fd);
+			shm_socket_close_foreign(fd);
 			continue;
 		}
 		lane_ep->sock.fd = fd;
@@ -468,7 +481,7 @@ static void drain(struct shm_iface *s, struct shm_ep *lane_ep)
 			return;
 		if (n <= 0) {
 			lane_ep->ended = true;
-			unwatch(s, &lane_ep->sock);
+			unwatch(s, &lane_ep->sock, true);
 			return;
 		}
 	}
@@ -493,7 +506,7 @@ unsigned int shm_readable(struct shm_fd *from)
 			return 0;
 		}
 		lane_ep->ended = true;
-		unwatch(s, &lane_ep->process);
+		unwatch(s, &lane_ep->process, true);
 		return 0;
 	default:
 		return 0;

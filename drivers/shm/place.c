@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who shares memory with whom: the same system, network namespace (of the sockets) and user. */
+/*
+ * Two processes share memory if they are of the same system, user and user namespace, and see the
+ * same folder of sockets.
+ */
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,23 +11,34 @@
 #include <unistd.h>
 
 #include "base/siphash.h"
+#include "base/user_folder.h"
 #include "shm/shm.h"
 
 /* Not the numbers themselves: addresses travel, and need not tell them. */
 static const struct weft_siphash_key place_key = {0x7765667420736d31ull, 0x706c616365303031ull};
 
 struct place {
-	uint64_t host, net_dev, net_ino, user_dev, user_ino, uid;
+	uint64_t host, folder_dev, folder_ino, user_dev, user_ino, uid;
 };
 
-static int look(struct place *p)
+static int find_place(struct place *p, char *why, size_t why_len)
 {
-	struct stat net, user;
+	char path[WEFT_USER_FOLDER];
+	struct stat folder, user;
+	int rc = weft_user_folder_find(path, why, why_len);
 
-	if (stat("/proc/self/ns/net", &net) < 0 || stat("/proc/self/ns/user", &user) < 0)
-		return -errno;
-	p->net_dev = net.st_dev;
-	p->net_ino = net.st_ino;
+	if (rc < 0)
+		return rc;
+	if (stat(path, &folder) < 0 || stat("/proc/self/ns/user", &user) < 0) {
+		rc = -errno;
+		snprintf(
+			why, why_len,
+			"the user namespace of this process is not known (/proc/self/ns): is /proc "
+			"mounted?");
+		return rc;
+	}
+	p->folder_dev = folder.st_dev;
+	p->folder_ino = folder.st_ino;
 	p->user_dev = user.st_dev;
 	p->user_ino = user.st_ino;
 	p->uid = geteuid();
@@ -46,13 +60,9 @@ int shm_place_init(struct shm_addr *own, const struct weft_lane_open *params, ch
 			 "(/proc/sys/kernel/random/boot_id): is /proc mounted?");
 		return -ENOENT;
 	}
-	rc = look(&p);
-	if (rc < 0) {
-		snprintf(why, why_len,
-			 "the namespaces of this process are not known "
-			 "(/proc/self/ns): is /proc mounted?");
+	rc = find_place(&p, why, why_len);
+	if (rc < 0)
 		return rc;
-	}
 	own->host = weft_put64(p.host);
 	own->place = weft_put64(weft_siphash(&place_key, &p, sizeof(p)));
 	own->iface_id = weft_put64(params->iface_id);
@@ -81,7 +91,7 @@ int shm_place_reachable(const struct shm_addr *own, const void *addr, size_t len
 	}
 	if (weft_get64(a.place) != weft_get64(own->place)) {
 		snprintf(why, why_len,
-			 "it is on this host, but another user's, or in another network or user "
+			 "it is on this host, but another user's, or it has another /tmp or user "
 			 "namespace");
 		return -EACCES;
 	}

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +22,7 @@
 #define SHM_SHORT_MAX (SHM_RECORD_LINES * SHM_LINE - 8u)
 
 #define SHM_MAGIC 0x314d48535446u
-#define SHM_VERSION 2u
+#define SHM_VERSION 3u
 
 /** shm_ctl.sleeping: what the owner of the receiving end wants to be woken by. */
 #define SHM_WAKE_RECORD 1u /* a record for it */
@@ -72,6 +73,9 @@ struct shm_segment *shm_segment_create(int *fd);
 struct shm_segment *shm_segment_map(int fd, const char **why);
 
 void shm_segment_unmap(struct shm_segment *segment);
+
+/** Is it a memory file as shm_segment_map() takes it? */
+bool shm_segment_is(int fd);
 
 /**
  * Check a memory file of a peer before it is mapped. An access to a mapping raises SIGBUS when the

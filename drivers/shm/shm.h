@@ -169,6 +169,7 @@ struct shm_iface {
 	uint64_t word; /* random: who can read it can read our memory */
 	uint32_t num_eps, num_half, num_making, num_kept;
 	int epoll;
+	pid_t owner; /* process that has made the socket's name */
 	struct shm_fd listen;
 	uint64_t connect_timeout;
 	struct shm_addr addr;
@@ -213,6 +214,10 @@ bool shm_socket_peek(int sock, struct shm_hello *hello);
 /** @return 1, -EAGAIN, or another error; 0 = the end. @p fds: what was passed, or -1 */
 int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS]);
 void shm_socket_close_fds(const int fds[SHM_HELLO_FDS]);
+/** Close what a peer has passed, or a socket in which passed descriptors may wait. */
+void shm_socket_close_foreign(int fd);
+/** Remove the name that shm_socket_listen() has made. */
+void shm_socket_remove(const struct shm_addr *own);
 /** @return a descriptor that is readable when the process has ended, or a negative error */
 int shm_process_open(pid_t pid);
 

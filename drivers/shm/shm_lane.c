@@ -104,8 +104,12 @@ static void shm_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, 
 
 static void iface_free(struct shm_iface *s)
 {
-	if (s->listen.fd >= 0)
+	/* A forked child that closes its parent's has only a copy. */
+	if (s->listen.fd >= 0) {
+		if (s->owner == getpid())
+			shm_socket_remove(&s->addr);
 		close(s->listen.fd);
+	}
 	if (s->epoll >= 0)
 		close(s->epoll);
 	weft_mpool_fini(&s->bufs);
@@ -201,6 +205,7 @@ static int start_listening(struct shm_iface *s)
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
 		return -errno;
+	s->owner = getpid();
 	s->listen.fd = shm_socket_listen(&s->addr);
 	if (s->listen.fd < 0)
 		return s->listen.fd;
@@ -273,7 +278,9 @@ static int shm_open(const struct weft_lane_open *params, struct weft_lane_iface 
 	if (rc == 0) {
 		rc = start_listening(s);
 		if (rc < 0)
-			snprintf(why, why_len, "no socket to be found at: %s", strerror(-rc));
+			snprintf(why, why_len,
+				 "no socket in this user's folder (/tmp/weft-UID): %s",
+				 strerror(-rc));
 	}
 	if (rc < 0) {
 		iface_free(s);

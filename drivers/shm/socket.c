@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sockets in the abstract namespace: their names go with the process, so that nothing is left
- * behind. They have no permissions: who the other end is says SO_PEERCRED.
+ * Sockets in a folder of this user alone. A name in the abstract namespace has no permissions: each
+ * user of the network namespace could fill its queue, and pass descriptors whose close() blocks.
  */
 
 #include <errno.h>
@@ -12,19 +12,25 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/fd_aside.h"
+#include "base/user_folder.h"
 #include "shm/shm.h"
 
 #define BACKLOG 1024
+#define PREFIX "shm-"
+#define SWEEP_AGE_S 60
 
-static socklen_t name_of(const struct shm_addr *a, struct sockaddr_un *name)
+/* @return 0, or a negative error */
+static int name_of(const struct shm_addr *a, struct sockaddr_un *name)
 {
-	int n;
+	char folder[WEFT_USER_FOLDER], why[256];
+	int rc = weft_user_folder_find(folder, why, sizeof(why));
 
 	memset(name, 0, sizeof(*name));
 	name->sun_family = AF_UNIX;
-	n = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "weft-shm-%016llx",
-		     (unsigned long long)weft_get64(a->iface_id));
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+	snprintf(name->sun_path, sizeof(name->sun_path), "%s/" PREFIX "%016llx", folder,
+		 (unsigned long long)weft_get64(a->iface_id));
+	return rc;
 }
 
 static int new_socket(void)
@@ -45,22 +51,47 @@ static int failed(int fd)
 int shm_socket_listen(const struct shm_addr *own)
 {
 	struct sockaddr_un name;
-	socklen_t len = name_of(own, &name);
-	int fd = new_socket();
+	int fd, rc = name_of(own, &name);
 
-	if (fd >= 0 && (bind(fd, (struct sockaddr *)&name, len) < 0 || listen(fd, BACKLOG) < 0))
+	if (rc < 0)
+		return rc;
+	*strrchr(name.sun_path, '/') = '\0';
+	weft_sockets_sweep(name.sun_path, PREFIX, SWEEP_AGE_S);
+	name.sun_path[strlen(name.sun_path)] = '/';
+	fd = new_socket();
+	if (fd < 0)
+		return fd;
+	if (bind(fd, (struct sockaddr *)&name, sizeof(name)) < 0)
 		return failed(fd);
+	if (listen(fd, BACKLOG) < 0) {
+		unlink(name.sun_path);
+		return failed(fd);
+	}
 	return fd;
+}
+
+void shm_socket_remove(const struct shm_addr *own)
+{
+	struct sockaddr_un name;
+
+	if (name_of(own, &name) == 0)
+		unlink(name.sun_path);
 }
 
 int shm_socket_connect(const struct shm_addr *to)
 {
 	struct sockaddr_un name;
-	socklen_t len = name_of(to, &name);
-	int fd = new_socket();
+	int fd, rc = name_of(to, &name);
 
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&name, len) < 0)
+	if (rc < 0)
+		return rc;
+	fd = new_socket();
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&name, sizeof(name)) < 0) {
+		/* A process that has ended in order has removed the name. */
+		if (errno == ENOENT)
+			errno = ECONNREFUSED;
 		return failed(fd);
+	}
 	return fd;
 }
 
@@ -112,7 +143,6 @@ int shm_socket_send(int sock, const struct shm_hello *hello, const int *fds, uns
 	return sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* Those for which there is no use are closed. */
 static void take_fds(struct msghdr *msg, int fds[SHM_HELLO_FDS])
 {
 	unsigned int had = 0;
@@ -129,16 +159,26 @@ static void take_fds(struct msghdr *msg, int fds[SHM_HELLO_FDS])
 			if (had < SHM_HELLO_FDS)
 				fds[had++] = one;
 			else
-				close(one);
+				shm_socket_close_foreign(one);
 		}
 	}
+}
+
+/* The last reference of a file that the peer has chosen may be dropped here. */
+void shm_socket_close_foreign(int fd)
+{
+	if (shm_reg_is_table(fd) || shm_segment_is(fd))
+		close(fd); /* of known size, and not backed by a process */
+	else
+		weft_fd_close_aside(
+			fd); /* at its bound the descriptor stays open: see shm_accept() */
 }
 
 void shm_socket_close_fds(const int fds[SHM_HELLO_FDS])
 {
 	for (unsigned int i = 0; i < SHM_HELLO_FDS; i++)
 		if (fds[i] >= 0)
-			close(fds[i]);
+			shm_socket_close_foreign(fds[i]);
 }
 
 int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS])

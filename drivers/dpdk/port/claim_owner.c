@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd_aside.h"
 #include "base/text.h"
 
 #define PF_EXITING 4u /* of the kernel's include/linux/sched.h */
@@ -23,7 +24,11 @@ int weft_claim_socket(void)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	/* Its connections are never accepted: passed descriptors would wait until it is closed. */
+	weft_socket_refuse_fds(fd);
+	return fd;
 }
 
 /* ---- the process ---------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@
 #include <rte_bus.h>
 #include <rte_dev.h>
 
+#include "base/fd_aside.h"
 #include "port/claim_dev.h"
 #include "port/priv.h"
 
@@ -170,7 +171,7 @@ int weft_port_claim(struct weft_port_dev *d, char *why, size_t why_len)
 void weft_port_unclaim(struct weft_port_dev *d)
 {
 	while (d->num_claims)
-		close(d->claims[--d->num_claims]);
+		weft_socket_close_public(d->claims[--d->num_claims]);
 	free(d->claims);
 	d->claims = NULL;
 }

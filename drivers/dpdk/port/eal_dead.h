@@ -8,11 +8,6 @@
 #ifndef WEFT_EAL_DEAD_H
 #define WEFT_EAL_DEAD_H
 
-#include <stdbool.h>
-
-/** Nobody has the socket at @p path any more. False when that cannot be known. */
-bool weft_socket_is_dead(const char *path);
-
 /**
  * Remove this user's dead telemetry sockets in BASE/dpdk/weft, the folder of the EALs that Weft
  * starts. What else is there stays.

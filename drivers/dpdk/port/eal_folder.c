@@ -9,17 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of ours alone: nobody else may put a socket there, or another file in the place of ours. */
-static bool make(const char *path)
-{
-	struct stat st;
-
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return false;
-	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-	       !(st.st_mode & (S_IWGRP | S_IWOTH));
-}
-
 /* As rte_eal_init() does: BASE/dpdk, and a folder for each prefix in it. */
 static bool is_usable(const char *base)
 {
@@ -37,12 +26,8 @@ static bool is_ours(const char *tmp)
 {
 	char path[512];
 
-	return snprintf(path, sizeof(path), "%s/dpdk", tmp) < (int)sizeof(path) && make(path);
-}
-
-bool weft_user_folder(uid_t uid, const char *tmp, char *own, size_t size)
-{
-	return snprintf(own, size, "%s/weft-%u", tmp, (unsigned int)uid) < (int)size && make(own);
+	return snprintf(path, sizeof(path), "%s/dpdk", tmp) < (int)sizeof(path) &&
+	       weft_private_folder(path);
 }
 
 enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const char *tmp,

@@ -13,10 +13,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define WEFT_EAL_FOLDER_VARIABLE "XDG_RUNTIME_DIR"
+#include "base/user_folder.h"
 
-/** TMP/weft-UID, in which nobody else can put anything. @return it is there, and this user's */
-bool weft_user_folder(uid_t uid, const char *tmp, char *own, size_t size);
+#define WEFT_EAL_FOLDER_VARIABLE "XDG_RUNTIME_DIR"
 
 enum weft_eal_folder {
 	WEFT_EAL_FOLDER_ITS,  /**< the EAL's own choice will do */

@@ -2,18 +2,22 @@
 /* Two processes: one is killed, ends in order, scribbles, is another user's or elsewhere. */
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/user_folder.h"
 #include "unit/shm/shm_end.h"
 
 static uint64_t fresh_id(void)
@@ -75,19 +79,42 @@ static void reap(pid_t pid)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
+static void path_of(const struct shm_addr *addr, char *path, size_t size)
+{
+	char folder[WEFT_USER_FOLDER], why[256];
+
+	assert_int_equal(weft_user_folder_find(folder, why, sizeof(why)), 0);
+	snprintf(path, size, "%s/shm-%016llx", folder,
+		 (unsigned long long)weft_get64(addr->iface_id));
+}
+
 static bool name_exists(const struct shm_addr *addr)
 {
-	FILE *f = fopen("/proc/net/unix", "r");
-	char line[512], name[64];
-	bool found = false;
+	char path[128];
 
+	path_of(addr, path, sizeof(path));
+	return access(path, F_OK) == 0;
+}
+
+/* Any user of the network namespace could connect to a name in the abstract namespace. */
+static void no_name_is_abstract(void **state)
+{
+	FILE *f = fopen("/proc/net/unix", "r");
+	char line[512], id[32];
+	struct shm_addr addr;
+	struct end a;
+
+	(void)state;
 	assert_non_null(f);
-	snprintf(name, sizeof(name), "@weft-shm-%016llx",
-		 (unsigned long long)weft_get64(addr->iface_id));
+	end_open(&a, fresh_id());
+	a.iface->ops->get_address(a.iface, &addr);
+	snprintf(id, sizeof(id), "%016llx", (unsigned long long)weft_get64(addr.iface_id));
 	while (fgets(line, sizeof(line), f))
-		found = found || strstr(line, name);
+		assert_false(strstr(line, id) && strchr(line, '@'));
 	fclose(f);
-	return found;
+	assert_true(name_exists(&addr));
+	end_close(&a);
+	assert_false(name_exists(&addr));
 }
 
 /* ------------------------------------------------------------------ ends */
@@ -108,6 +135,7 @@ static void send_for_ever(struct end *e)
 
 static void killed_in_the_middle(void **state)
 {
+	char path[128];
 	struct shm_addr addr;
 	struct end a;
 	double at;
@@ -128,6 +156,11 @@ static void killed_in_the_middle(void **state)
 	assert_non_null(strstr(a.text, "has ended without closing the connection"));
 	assert_int_equal(end_counter(&a, "conn.died"), 1);
 	reap(pid);
+	/* A killed process leaves its name. A later one removes it. */
+	path_of(&addr, path, sizeof(path));
+	assert_true(weft_socket_is_dead(path));
+	*strrchr(path, '/') = '\0';
+	weft_sockets_sweep(path, "shm-", 0);
 	assert_false(name_exists(&addr));
 	end_close(&a);
 }
@@ -378,17 +411,66 @@ static void pass_unsealed(struct end *e)
 	_exit(present(&mine, &to, fd) == -EPROTO ? 42 : 1);
 }
 
+/* Exit code 42: the socket of the address cannot be reached. */
 static void as_another_user(struct end *e)
 {
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct shm_addr to;
+	int fd;
+
+	(void)e;
+	while (read(STDIN_FILENO, &to, sizeof(to)) != sizeof(to))
+		usleep(1000);
+	path_of(&to, un.sun_path, sizeof(un.sun_path));
+	if (setgid(65534) < 0 || setuid(65534) < 0)
+		_exit(77);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	_exit(connect(fd, (struct sockaddr *)&un, sizeof(un)) < 0 && errno == EACCES ? 42 : 1);
+}
+
+/* A TCP socket whose close() waits, since the other end does not read. */
+static int lingering_socket(int seconds)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int listener = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct linger linger = {.l_onoff = 1, .l_linger = seconds};
+	static char bytes[65536];
+	socklen_t len = sizeof(in);
+
+	if (bind(listener, (struct sockaddr *)&in, len) || listen(listener, 1) ||
+	    getsockname(listener, (struct sockaddr *)&in, &len) ||
+	    connect(fd, (struct sockaddr *)&in, len) || accept(listener, NULL, NULL) < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	return fd;
+}
+
+/* A broken process of the same user: with its hello comes a socket that lingers, not a memory. */
+static void pass_lingering(struct end *e)
+{
+	struct shm_hello hello = {.magic = SHM_HELLO_MAGIC, .version = SHM_VERSION};
+	int fd = lingering_socket(8), sock;
 	struct shm_addr mine, to;
 
+	if (fd < 0)
+		_exit(77);
 	e->iface->ops->get_address(e->iface, &mine);
 	while (read(STDIN_FILENO, &to, sizeof(to)) != sizeof(to))
 		usleep(1000);
-	if (setgid(65534) < 0 || setuid(65534) < 0)
-		_exit(77);
-	_exit(present(&mine, &to, -1) <= 0 ? 42 : 1);
+	sock = shm_socket_connect(&to);
+	memcpy(hello.addr, &mine, sizeof(mine));
+	memcpy(hello.to, &to.iface_id, sizeof(hello.to));
+	if (sock < 0 || shm_socket_send(sock, &hello, &fd, 1) < 0)
+		_exit(1);
+	close(fd);
+	close(sock);
+	sleep(2); /* the other end of the TCP connection stays, and is not read */
+	_exit(42);
 }
+
+static double longest_call; /* of progress, in run_with_address(), s */
 
 /* Its standard input is a pipe, by which it gets our address. @return its exit code */
 static int run_with_address(struct end *a, void (*child)(struct end *e))
@@ -411,7 +493,11 @@ static int run_with_address(struct end *a, void (*child)(struct end *e))
 	close(fds[0]);
 	close(fds[1]);
 	for (until = end_seconds() + 10; waitpid(pid, &status, WNOHANG) == 0;) {
+		double before = end_seconds();
+
 		child_progress(a);
+		if (end_seconds() - before > longest_call)
+			longest_call = end_seconds() - before;
 		assert_true(end_seconds() < until);
 	}
 	for (int i = 0; i < 10; i++)
@@ -517,12 +603,29 @@ static void other_users_get_in_nowhere(void **state)
 		skip();
 	}
 	assert_int_equal(rc, 42);
-	assert_int_equal(end_counter(&a, "conn.refused.user"), 1);
+	assert_int_equal(end_counter(&a, "conn.refused.user"), 0);
 	assert_int_equal(a.ups, 0);
 	end_close(&a);
 }
 
-static void other_network_namespaces_are_elsewhere(void **state)
+static void a_close_that_lingers_stops_no_progress(void **state)
+{
+	struct end a;
+	int rc;
+
+	(void)state;
+	longest_call = 0;
+	rc = run_with_address(&a, pass_lingering);
+	if (rc == 77)
+		skip();
+	assert_int_equal(rc, 42);
+	assert_int_equal(end_counter(&a, "conn.refused.other"), 1);
+	assert_true(longest_call < 1.5); /* the close takes 8 s */
+	end_close(&a);
+}
+
+/* The folder of sockets is another one where /tmp is. */
+static void another_tmp_is_elsewhere(void **state)
 {
 	struct shm_addr addr, theirs;
 	char why[256];
@@ -538,7 +641,8 @@ static void other_network_namespaces_are_elsewhere(void **state)
 	if (pid == 0) {
 		struct end e;
 
-		if (unshare(CLONE_NEWNET) < 0)
+		if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount("none", "/tmp", "tmpfs", 0, NULL))
 			_exit(77);
 		end_open(&e, fresh_id());
 		e.iface->ops->get_address(e.iface, &theirs);
@@ -547,14 +651,14 @@ static void other_network_namespaces_are_elsewhere(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	if (WEXITSTATUS(status) == 77) {
 		end_close(&a);
-		print_message("left out: no other network namespace may be made\n");
+		print_message("left out: no other /tmp may be mounted\n");
 		skip();
 	}
 	assert_int_equal(read(fds[0], &theirs, sizeof(theirs)), sizeof(theirs));
 	assert_int_equal(a.iface->ops->is_reachable(a.iface, &theirs, sizeof(theirs), why,
 						    sizeof(why)),
 			 -EACCES);
-	assert_non_null(strstr(why, "another network or user namespace"));
+	assert_non_null(strstr(why, "another /tmp"));
 	close(fds[0]);
 	close(fds[1]);
 	end_close(&a);
@@ -572,7 +676,9 @@ int main(void)
 		cmocka_unit_test(memory_that_can_shrink_is_refused),
 		cmocka_unit_test(silent_connections_keep_nobody_out),
 		cmocka_unit_test(other_users_get_in_nowhere),
-		cmocka_unit_test(other_network_namespaces_are_elsewhere),
+		cmocka_unit_test(another_tmp_is_elsewhere),
+		cmocka_unit_test(no_name_is_abstract),
+		cmocka_unit_test(a_close_that_lingers_stops_no_progress),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

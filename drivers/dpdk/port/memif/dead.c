@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "port/claim.h"
-#include "port/eal_dead.h"
+#include "base/user_folder.h"
 
 #define DEFAULT_PATH "/run/memif.sock"
 
