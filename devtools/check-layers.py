@@ -83,7 +83,7 @@ SHARED_HEADERS = ['drivers/dpdk/compat.h', 'drivers/dpdk/frame/frame.h',
                   'lib/core/wire_conn.h', 'lib/core/wire_types.h', 'lib/lane_tap.h']
 
 CIRCLE = 7    # files that need each other, inside a folder
-LENGTH = 600  # lines of a file
+LENGTH = 800  # lines of a file
 
 PARTS = ('lib/', 'drivers/', 'app/', 'provider/')
 RANK = {name: (stack, rank) for stack in range(len(STACKS))
