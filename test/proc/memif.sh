@@ -136,10 +136,97 @@ living_servers_socket() {
 	ask 5 && served 1
 }
 
+# ---- other users ------------------------------------------------------------------------------
+
+# Another user connects to the abstract or the named socket, and prints what happens.
+visitor_py='
+import os, socket, sys
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.settimeout(10)
+try:
+    s.connect(sys.argv[1].replace("@", "\0"))
+    print("sent away" if s.recv(128) == b"" else "served")
+except ConnectionResetError:
+    print("sent away")
+except OSError as e:
+    print("refused", e.errno)
+'
+# The same user listens there before the server does, and waits for a message of the client.
+squatter_py='
+import os, socket, sys
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind("\0" + sys.argv[1])
+s.listen(8)
+print("listens", flush=True)
+while True:
+    c, _ = s.accept()
+    c.send((b"\2\0" + b"evil").ljust(128, b"\0"))
+    c.settimeout(5)
+    try:
+        print("got", len(c.recv(128)), flush=True)
+    except OSError:
+        print("got 0", flush=True)
+'
+
+# Without socket-abstract= the socket has a name in a folder, and so the folder's permissions.
+default_is_private() {
+	new_socket
+	memif=${memif/socket-abstract=no,/}
+	serve || return 1
+	grep "$dir/s$number" /proc/net/unix
+	! grep -q "@$dir/s$number" /proc/net/unix || return 1
+	python3 -c "$visitor_py" "@$dir/s$number" | tee "$dir/visit"
+	grep -q "refused 111" "$dir/visit" || return 1
+	python3 -c "$visitor_py" "$dir/s$number" | tee "$dir/visit"
+	grep -q "refused 13" "$dir/visit" || return 1
+	ask 5 && served 1
+}
+
+# At an abstract name the relay stands between a stranger and the PMD.
+stranger_is_sent_away() {
+	new_socket
+	memif=${memif/socket-abstract=no,/socket-abstract=yes,}
+	serve || return 1
+	python3 -c "$visitor_py" "@$dir/s$number" | tee "$dir/visit"
+	grep -q "sent away" "$dir/visit" && grep "is refused as a peer" "$dir/server.err" &&
+		ask 5 && served 1
+}
+
+squatter_gets_nothing() {
+	local rc=0 squatter
+	new_socket
+	memif=${memif/socket-abstract=no,/socket-abstract=yes,}
+	echo 0 >"$address"
+	python3 -c "$squatter_py" "$dir/s$number" >"$dir/squatter" &
+	squatter=$!
+	until_said "$dir/squatter" listens $squatter || return 1
+	WEFT_EAL_ARGS=$(eal_args client) timeout 4 "$build/app/weft-info" -d >/dev/null \
+		2>"$dir/client.err" || rc=$?
+	kill $squatter
+	wait $squatter 2>/dev/null
+	cat "$dir/squatter" "$dir/client.err"
+	echo "exit code $rc"
+	[ $rc != 139 ] && ! grep -q "got [1-9]" "$dir/squatter" &&
+		grep -q "is refused as a peer" "$dir/client.err"
+}
+
 check "15 clients one after the other" one_after_the_other
 check "killed clients at any time of their lives" killed_clients
 check "a server stopped for 3 s in a handshake goes on with it" stopped_server_waits_for
 check "clients that die while the server is stopped" stopped_server_survives
 check "a killed server's socket is used again" dead_servers_socket
 check "a living server's socket is not" living_servers_socket
+if [ "$(id -u)" = 0 ] && command -v python3 >/dev/null; then
+	check "a socket is private by default" default_is_private
+	check "another user is no client" stranger_is_sent_away
+	check "another user is no server" squatter_gets_nothing
+else
+	skip "another user is no peer" "needs root and python3"
+fi
 tap_end

@@ -460,7 +460,7 @@ int weft_eal_start_words(int count, char *const *words, const struct weft_eal_co
 			 char *note, size_t note_len, char *why, size_t why_len)
 {
 	struct weft_pick pick = {.ports = conf->ports, .sys = "/sys"};
-	char **ours = NULL;
+	char **ours = NULL, **private;
 	int rc;
 
 	snprintf(note, note_len, "%s", "");
@@ -468,17 +468,21 @@ int weft_eal_start_words(int count, char *const *words, const struct weft_eal_co
 		return explain(-EFAULT, why, why_len);
 	if (weft_eal_is_up())
 		return 0;
+	private = weft_memif_private_words(count, words);
+	if (!private)
+		return explain(-ENOMEM, why, why_len);
 	if (conf->ports && conf->ports[0] != '\0') {
 		weft_local_find(&pick.local);
-		count = weft_pick(&pick, count, words, &ours, note, note_len, why, why_len);
+		count = weft_pick(&pick, count, private, &ours, note, note_len, why, why_len);
 	}
 	rc = count < 0 ? count
-		       : start(count, ours ? ours : words, conf->dumpcap, note, note_len, why,
+		       : start(count, ours ? ours : private, conf->dumpcap, note, note_len, why,
 			       why_len);
 	/* Another process may have what was taken, while this one goes on without ports. */
 	if (rc < 0)
 		weft_pick_release();
 	free(ours);
+	free(private);
 	return rc;
 }
 

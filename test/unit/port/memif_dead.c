@@ -114,6 +114,30 @@ static void what_is_no_socket_is_left_alone(void **state)
 	assert_int_equal(access(p->path, F_OK), 0);
 }
 
+static void a_socket_is_private_unless_the_words_differ(void **state)
+{
+	static char l[] = "-l", zero[] = "0", vdev[] = "--vdev", null[] = "--vdev=net_null0",
+		    bare[] = "net_memif3", server[] = "--vdev=net_memif0,role=server,socket=/run/a",
+		    client[] = "net_memif1,role=client",
+		    abstract[] = "--vdev=net_memif2,socket-abstract=yes,id=1";
+	char *words[] = {l, zero, server, vdev, client, abstract, null, bare};
+	char **out;
+
+	(void)state;
+	out = weft_memif_private_words(8, words);
+	assert_non_null(out);
+	assert_string_equal(out[0], "-l");
+	assert_string_equal(out[2],
+			    "--vdev=net_memif0,role=server,socket=/run/a,socket-abstract=no");
+	assert_string_equal(out[3], "--vdev");
+	assert_string_equal(out[4], "net_memif1,role=client,socket-abstract=no");
+	assert_string_equal(out[5], "--vdev=net_memif2,socket-abstract=yes,id=1");
+	assert_string_equal(out[6], "--vdev=net_null0");
+	assert_string_equal(out[7], "net_memif3");
+	assert_null(out[8]);
+	free(out);
+}
+
 static void clients_and_abstract_names_are_left_alone(void **state)
 {
 	static const char *const devices[] = {
@@ -147,6 +171,7 @@ int main(void)
 		PLACE_TEST(a_living_server_keeps_its_socket_and_hears_nothing),
 		PLACE_TEST(what_is_no_socket_is_left_alone),
 		PLACE_TEST(clients_and_abstract_names_are_left_alone),
+		cmocka_unit_test(a_socket_is_private_unless_the_words_differ),
 	};
 
 	return cmocka_run_group_tests_name("memif_dead", tests, NULL, NULL);

@@ -90,6 +90,49 @@ static int make_free(const struct server *s, char *why, size_t why_len)
 	return is_taken(path, "another process", why, why_len);
 }
 
+/* The device arguments of word @p i: "--vdev=ARGS", or ARGS behind "--vdev". NULL: none */
+static const char *device_of(int i, char *const *words)
+{
+	if (!strncmp(words[i], "--vdev=", 7))
+		return words[i] + 7;
+	return i > 0 && !strcmp(words[i - 1], "--vdev") ? words[i] : NULL;
+}
+
+static char *append(char *to, const char *text)
+{
+	size_t n = strlen(text);
+
+	memcpy(to, text, n);
+	return to + n;
+}
+
+char **weft_memif_private_words(int count, char *const *words)
+{
+	static const char private[] = ",socket-abstract=no";
+	size_t bytes = ((size_t)count + 1) * sizeof(char *);
+	const char *device;
+	char **out, *text, word[16];
+	int i;
+
+	for (i = 0; i < count; i++)
+		bytes += strlen(words[i]) + sizeof(private);
+	out = malloc(bytes);
+	if (!out)
+		return NULL;
+	text = (char *)(out + count + 1);
+	for (i = 0; i < count; i++) {
+		device = device_of(i, words);
+		out[i] = text;
+		text = append(text, words[i]);
+		if (device && !strncmp(device, "net_memif", 9) &&
+		    !argument(device, "socket-abstract", word, sizeof(word)))
+			text = append(text, private);
+		*text++ = '\0';
+	}
+	out[count] = NULL;
+	return out;
+}
+
 int weft_memif_dead_remove(int count, char *const *words, char *why, size_t why_len)
 {
 	const char *device;
@@ -97,11 +140,7 @@ int weft_memif_dead_remove(int count, char *const *words, char *why, size_t why_
 	int i, rc = 0;
 
 	for (i = 0; i < count && rc == 0; i++) {
-		device = NULL;
-		if (!strncmp(words[i], "--vdev=", 7))
-			device = words[i] + 7;
-		else if (!strcmp(words[i], "--vdev") && i + 1 < count)
-			device = words[i + 1];
+		device = device_of(i, words);
 		if (device && is_server(device, &s))
 			rc = make_free(&s, why, why_len);
 	}

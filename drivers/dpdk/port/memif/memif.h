@@ -59,6 +59,15 @@ int weft_memif_arm(struct weft_memif *mi, uint64_t *within);
 void weft_memif_disarm(struct weft_memif *mi);
 
 /**
+ * Before the EAL starts: a copy of its words in which each `--vdev=net_memif...` without
+ * `socket-abstract=` has `socket-abstract=no`. With the PMD's default, an abstract name, each user
+ * of the network namespace can be the peer, and the PMD trusts the offsets that a peer writes.
+ *
+ * @return the words, one block for free(); NULL: out of memory
+ */
+char **weft_memif_private_words(int count, char *const *words);
+
+/**
  * Before the EAL starts: for each `--vdev=net_memif...,role=server,...,socket-abstract=no` among
  * its words, remove the socket file if nobody listens there any more. Libc only.
  *

@@ -18,7 +18,11 @@
 
 #include <rte_common.h>
 #include <rte_config.h>
+#include <rte_cycles.h>
 #include <rte_interrupts.h>
+#include <rte_log.h>
+
+#include "base/fd_aside.h"
 
 #define MESSAGE_MAX 512 /* memif's messages have 128 bytes */
 #define FDS_MAX 4       /* and one descriptor at most */
@@ -316,12 +320,41 @@ static struct link *link_make(struct weft_memif_relay *r, int peer, int pmd)
 	return l;
 }
 
+/* ---- trust in the peer ---------------------------------------------------------------------- */
+
+/*
+ * The PMD trusts the offsets and lengths that its peer writes into the shared memory. So a peer can
+ * read and write this process, and must be a process of root or of the same user.
+ */
+static bool is_trusted(int sock, const struct weft_memif_name *name)
+{
+	static uint64_t next_tsc;
+	struct ucred cred = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
+	    (cred.uid == 0 || cred.uid == geteuid()))
+		return true;
+	if (rte_rdtsc() >= next_tsc) {
+		next_tsc = rte_rdtsc() + rte_get_tsc_hz() * 10;
+		rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1,
+			"weft: memif socket %s: process %d of user %d is refused as a peer: it is "
+			"neither root's nor this user's (a memif peer can read and write this "
+			"process)\n",
+			name->path, (int)cred.pid, (int)cred.uid);
+	}
+	return false;
+}
+
 /* ---- client --------------------------------------------------------------------------------- */
 
 static int client_started(struct weft_memif_relay *r)
 {
 	int fd = find_socket(&r->name, -1), pair[2], peer;
 
+	/* The PMD has not read from it: this thread does so later. */
+	if (fd >= 0 && !is_trusted(fd, &r->name))
+		return -EACCES;
 	if (fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return fd < 0 ? -ENOTCONN : -errno;
 	peer = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -435,7 +468,13 @@ static void on_listener(void *arg)
 
 	if (peer < 0)
 		return;
-	/* Who is sent away tries again. */
+	if (!is_trusted(peer, &ls->name)) {
+		/* Its messages are not received. Another thread closes the descriptors in them. */
+		if (!weft_fd_close_aside(peer))
+			close(peer);
+		return;
+	}
+	/* A client that is sent away tries again. */
 	if (r && r->started && !r->link && !weft_memif_relay_left(r))
 		r->link = let_in(r, peer);
 	if (!r || !r->link || r->link->peer != peer)
