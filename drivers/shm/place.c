@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two processes share memory if they are of the same system, user and user namespace, and see the
- * same folder of sockets.
+ * Two processes share memory if they are of the same system, user, network and user namespace, and
+ * see the same folder of sockets. The sockets reach other network namespaces, too. But a network
+ * namespace stands for a host of its own, which tests and containers connect by a network.
  */
 
 #include <errno.h>
@@ -18,27 +19,29 @@
 static const struct weft_siphash_key place_key = {0x7765667420736d31ull, 0x706c616365303031ull};
 
 struct place {
-	uint64_t host, folder_dev, folder_ino, user_dev, user_ino, uid;
+	uint64_t host, folder_dev, folder_ino, net_dev, net_ino, user_dev, user_ino, uid;
 };
 
 static int find_place(struct place *p, char *why, size_t why_len)
 {
 	char path[WEFT_USER_FOLDER];
-	struct stat folder, user;
+	struct stat folder, net, user;
 	int rc = weft_user_folder_find(path, why, why_len);
 
 	if (rc < 0)
 		return rc;
-	if (stat(path, &folder) < 0 || stat("/proc/self/ns/user", &user) < 0) {
+	if (stat(path, &folder) < 0 || stat("/proc/self/ns/net", &net) < 0 ||
+	    stat("/proc/self/ns/user", &user) < 0) {
 		rc = -errno;
-		snprintf(
-			why, why_len,
-			"the user namespace of this process is not known (/proc/self/ns): is /proc "
-			"mounted?");
+		snprintf(why, why_len,
+			 "the namespaces of this process are not known (/proc/self/ns): is /proc "
+			 "mounted?");
 		return rc;
 	}
 	p->folder_dev = folder.st_dev;
 	p->folder_ino = folder.st_ino;
+	p->net_dev = net.st_dev;
+	p->net_ino = net.st_ino;
 	p->user_dev = user.st_dev;
 	p->user_ino = user.st_ino;
 	p->uid = geteuid();
@@ -91,8 +94,8 @@ int shm_place_reachable(const struct shm_addr *own, const void *addr, size_t len
 	}
 	if (weft_get64(a.place) != weft_get64(own->place)) {
 		snprintf(why, why_len,
-			 "it is on this host, but another user's, or it has another /tmp or user "
-			 "namespace");
+			 "it is on this host, but another user's, or it has another /tmp, network "
+			 "or user namespace");
 		return -EACCES;
 	}
 	return 0;

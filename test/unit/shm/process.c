@@ -624,8 +624,20 @@ static void a_close_that_lingers_stops_no_progress(void **state)
 	end_close(&a);
 }
 
+static bool leave_network(void)
+{
+	return unshare(CLONE_NEWNET) == 0;
+}
+
 /* The folder of sockets is another one where /tmp is. */
-static void another_tmp_is_elsewhere(void **state)
+static bool leave_tmp(void)
+{
+	return unshare(CLONE_NEWNS) == 0 && mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount("none", "/tmp", "tmpfs", 0, NULL) == 0;
+}
+
+/* A process that has left is elsewhere: other lanes are used. */
+static void elsewhere(bool (*leave)(void))
 {
 	struct shm_addr addr, theirs;
 	char why[256];
@@ -633,7 +645,6 @@ static void another_tmp_is_elsewhere(void **state)
 	int fds[2], status;
 	pid_t pid;
 
-	(void)state;
 	end_open(&a, fresh_id());
 	a.iface->ops->get_address(a.iface, &addr);
 	assert_int_equal(pipe(fds), 0);
@@ -641,8 +652,7 @@ static void another_tmp_is_elsewhere(void **state)
 	if (pid == 0) {
 		struct end e;
 
-		if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-		    mount("none", "/tmp", "tmpfs", 0, NULL))
+		if (!leave())
 			_exit(77);
 		end_open(&e, fresh_id());
 		e.iface->ops->get_address(e.iface, &theirs);
@@ -651,17 +661,29 @@ static void another_tmp_is_elsewhere(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	if (WEXITSTATUS(status) == 77) {
 		end_close(&a);
-		print_message("left out: no other /tmp may be mounted\n");
+		print_message("left out: no other namespace may be made\n");
 		skip();
 	}
 	assert_int_equal(read(fds[0], &theirs, sizeof(theirs)), sizeof(theirs));
 	assert_int_equal(a.iface->ops->is_reachable(a.iface, &theirs, sizeof(theirs), why,
 						    sizeof(why)),
 			 -EACCES);
-	assert_non_null(strstr(why, "another /tmp"));
+	assert_non_null(strstr(why, "another /tmp, network or user namespace"));
 	close(fds[0]);
 	close(fds[1]);
 	end_close(&a);
+}
+
+static void other_network_namespaces_are_elsewhere(void **state)
+{
+	(void)state;
+	elsewhere(leave_network);
+}
+
+static void another_tmp_is_elsewhere(void **state)
+{
+	(void)state;
+	elsewhere(leave_tmp);
 }
 
 int main(void)
@@ -676,6 +698,7 @@ int main(void)
 		cmocka_unit_test(memory_that_can_shrink_is_refused),
 		cmocka_unit_test(silent_connections_keep_nobody_out),
 		cmocka_unit_test(other_users_get_in_nowhere),
+		cmocka_unit_test(other_network_namespaces_are_elsewhere),
 		cmocka_unit_test(another_tmp_is_elsewhere),
 		cmocka_unit_test(no_name_is_abstract),
 		cmocka_unit_test(a_close_that_lingers_stops_no_progress),
