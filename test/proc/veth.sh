@@ -54,6 +54,21 @@ server_killed() {
 	[ $rc = 3 ] && [ $i -lt "$bound" ] && sentence "$dir/client.err" died
 }
 
+# Both ends are on a bridge whose ports have a smaller MTU than they. A longer frame would stay at
+# the head of the packet socket's ring for ever.
+bridged_with_smaller_mtu() {
+	local r=${ns[2]}
+	link own0 9000 "" 0 2 && link own1 9000 "" 1 2 || return 1
+	ip -n "$r" link add br0 type bridge && ip -n "$r" link set br0 up || return 1
+	ip -n "$r" link set own0 mtu 4000 master br0 && ip -n "$r" link set own1 mtu 4000 master br0
+	new_pair 1
+	eal_server=(--no-huge -m 512 --no-pci --vdev="net_af_packet0,iface=own0,$packet")
+	eal_client=(--no-huge -m 512 --no-pci --vdev="net_af_packet0,iface=own1,$packet")
+	start_server "$perf" || return 1
+	client "$perf" -t tag_bw -s 8,64k -n 50 -f -V || return 1
+	server_code && cat "$dir/client.out" && grep -q "frames of 4014" "$dir/client.out"
+}
+
 # A MTU of 1500 at one end and of 9000 at the other: the smaller one counts.
 mtus_differ() {
 	new_pair 1
@@ -158,6 +173,7 @@ check "own ethertype instead of UDP" own_ethertype
 check "UDP at one end, own ethertype at the other: a sentence" encaps_differ
 check "CRC32C over every frame" perf_pair 2 -t tag_bw -s 8,64k -n 100 -f -V -S CSUM=crc32c
 check "MTU 1500 at one end, 9000 at the other" mtus_differ
+check "ports of a bridge with a smaller MTU" bridged_with_smaller_mtu
 check "weft-cat: a file" cat_file
 check "server killed in a stream" server_killed
 check "link down: a sentence" link_down

@@ -145,7 +145,7 @@ static int ring_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 static int kernel_limits(struct weft_port_dev *d)
 {
 	struct weft_port_limits *l = &d->limits;
-	uint32_t mtu;
+	uint32_t mtu, peer;
 
 	l->if_index = d->info.if_index;
 	l->kernel_link = true;
@@ -157,6 +157,12 @@ static int kernel_limits(struct weft_port_dev *d)
 	l->frame_hint =
 		"raise the MTU of the kernel interface (ip link set dev NAME mtu N), at both "
 		"ends";
+	/* A veth refuses a frame that its other end does not take, and the ring stops for ever. */
+	peer = weft_veth_peer_mtu(l->if_index);
+	if (peer && peer < mtu) {
+		l->frame_max = peer + weft_port_l2(d->vlan);
+		l->frame_hint = "the other end of this veth has a smaller MTU: raise it there";
+	}
 	return 0;
 }
 

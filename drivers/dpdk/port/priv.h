@@ -30,6 +30,7 @@
  *	port/intr.c         RX interrupts, for an owner that sleeps
  *	port/xdp.c          the socket of net_af_xdp, for the same
  *	port/kernel.c       ports that stand on a kernel interface: link, MTU, af_packet's socket
+ *	port/peer_mtu.c     the MTU of a veth's other end
  *	port/memif/memif.h  what is about memif alone
  *	port/spread.c       several queues: what the port's hash is
  *	port/steer.c        flow rules that bring a queue's frames home
@@ -249,6 +250,8 @@ bool weft_kernel_link_up(unsigned int if_index);
 void weft_kernel_link_why(unsigned int if_index, char *buf, size_t size);
 /** Its MTU; 0 = there is none. */
 uint32_t weft_kernel_mtu(unsigned int if_index);
+/** The MTU of a veth's other end; 0 = it is no veth, or the other end is not visible here. */
+uint32_t weft_veth_peer_mtu(unsigned int if_index);
 /** Set up p->sock and its limits. */
 void weft_packet_socket_init(struct weft_port *p);
 /** How many of the frames may be given to the PMD without its sleeping. */
