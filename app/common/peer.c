@@ -191,20 +191,18 @@ int peer_check(struct peer *p)
 	return -ECANCELED;
 }
 
-/* oob_idle_cb for a peer (arg): peer_look(), or only the checks before there is a worker. */
+/* oob_idle_cb for a peer (arg): progress and the checks. */
 static int peer_idle(void *arg)
 {
 	struct peer *p = arg;
 
 	if (!p->worker)
 		return sys_idle(NULL);
-	/*
-	 * Lanes are measured while they connect: who looks at its TCP socket all the time looks
-	 * slow.
-	 */
+	/* Lanes are measured while they connect: rare progress would look like a slow peer. */
 	for (int i = 0; i < 32; i++)
-		weft_worker_progress(p->worker);
-	return peer_look(p);
+		p->events += weft_worker_progress(p->worker);
+	/* Each call, since the caller may sleep for 100 ms between two: a signal must not wait. */
+	return peer_check(p);
 }
 
 #define SLEEP_NS 20000000
