@@ -132,6 +132,17 @@ static int piece_bcopy(struct weft_request *req, const struct weft_msg_lane *l, 
 	return weft_lane_short(l->lane_ep, id, buf, hdr_len, buf + hdr_len, len);
 }
 
+/*
+ * A whole message that leaves room for another one in its frame is copied: a frame with user memory
+ * is not shared, and a second frame costs more than the copy.
+ */
+static bool shares_its_frame(const struct weft_request *req, const struct weft_msg_lane *l,
+			     size_t whole, size_t len)
+{
+	return len == req->length && whole <= l->max_bcopy / 2 && !(req->flags & WEFT_REQ_RNDV) &&
+	       req->mw->conf.model.zcopy_thresh == WEFT_CONF_AUTO;
+}
+
 int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
 		  size_t hdr_len, size_t off, size_t len)
 {
@@ -142,7 +153,7 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 
 	/* Short tails are copied, unless nothing but zcopy takes them. */
 	if ((len >= zcopy_from(req) || (whole > l->max_bcopy && whole > l->max_short)) &&
-	    whole <= zcopy_max(req, l, hdr_len))
+	    whole <= zcopy_max(req, l, hdr_len) && !shares_its_frame(req, l, whole, len))
 		rc = piece_zcopy(req, l, id, hdr, hdr_len, off, len);
 	if (rc == -E2BIG) {
 		if (req->dt.dt_class == WEFT_DT_CONTIG && whole <= l->max_short)

@@ -277,6 +277,38 @@ static void a_receiver_copies_each_byte_once_if_it_was_expected_else_twice(void 
 	}
 }
 
+/*
+ * A whole message that leaves room for another one in its frame is copied, so that frames are
+ * shared. A longer one is sent from user memory. Both are contiguous, and zero copy is possible.
+ */
+static void whole_messages_that_share_a_frame_are_copied(void **state)
+{
+	const struct pair_lane_params lane = {
+		.max_short = 256, .max_bcopy = 9000, .max_zcopy = 9000, .max_iov = 4};
+	static const size_t lens[] = {4096, 4400, 4600, 8900};
+	static uint8_t sbuf[9000], rbuf[9000];
+	struct op s, r;
+	struct pair p;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
+		pair_defaults(&p);
+		p.conf.rndv_thresh = WEFT_CONF_INF;
+		p.conf.zcopy_thresh = WEFT_CONF_AUTO;
+		pair_open(&p, 1, &lane);
+		op_recv(&r, &p.w[1], rbuf, lens[i], 6, FULL);
+		fill(sbuf, lens[i], i);
+		op_send(&s, &p.ep[0], sbuf, lens[i], 6);
+		pair_run(&p);
+		op_end(&s, 0);
+		op_end(&r, 0);
+		check(rbuf, lens[i], i);
+		assert_int_equal(p.w[0].msg->count.copied_bytes, lens[i] < 4500 ? lens[i] : 0);
+		pair_check_empty(&p);
+		pair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +323,7 @@ int main(void)
 		cmocka_unit_test(B6_many_outstanding_rendezvous),
 		cmocka_unit_test(B7_U33_large_messages_head_to_head),
 		cmocka_unit_test(a_receiver_copies_each_byte_once_if_it_was_expected_else_twice),
+		cmocka_unit_test(whole_messages_that_share_a_frame_are_copied),
 	};
 
 	return cmocka_run_group_tests_name("sizes of messages", tests, NULL, NULL);
