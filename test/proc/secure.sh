@@ -10,16 +10,17 @@
 [ "$(id -u)" = 0 ] || { echo "needs root, to make a program with set-user-id"; exit 77; }
 [ -x "$build/test/proc/proc_secure" ] || { echo "there is no DPDK in this build"; exit 77; }
 
-# The EAL takes modules only from folders that no other user can write to, above them, too.
-modules=$(mktemp -d /var/lib/weft-proc.XXXXXX) || exit 77
-trap 'rm -rf "$modules"; tidy' EXIT
-chmod 755 "$dir" "$modules"
+# A folder that other users reach and cannot write to: the EAL takes modules from no other. lib.sh
+# removes it.
+rm -rf "$dir"
+dir=$(mktemp -d /var/lib/weft-proc.XXXXXX) || exit 77
+chmod 755 "$dir"
 cp "$build/test/proc/proc_secure" "$dir/plain"
 cp "$build/test/proc/proc_secure" "$dir/raised"
-cp "$build/test/proc/libproc_secure_module.so" "$modules/module.so"
-chmod 755 "$dir/plain" "$modules/module.so"
+cp "$build/test/proc/libproc_secure_module.so" "$dir/module.so"
+chmod 755 "$dir/plain" "$dir/module.so"
 chmod 4755 "$dir/raised"
-eal="--no-huge -m 64 --no-pci --no-telemetry -d $modules/module.so"
+eal="--no-huge -m 64 --no-pci --no-telemetry -d $dir/module.so"
 
 # as_user PROGRAM [VARIABLE=VALUE...]
 as_user() {

@@ -47,8 +47,16 @@ enum weft_eal_folder weft_eal_folder_now(char *own, size_t size, const char **ba
 	static const char tmp[] = "/tmp";
 	uid_t uid = getuid();
 	const char *runtime = uid == 0 ? "/var/run" : secure_getenv(WEFT_EAL_FOLDER_VARIABLE);
-	enum weft_eal_folder which = weft_eal_folder_find(uid, runtime, tmp, own, size);
+	enum weft_eal_folder which;
 
+	/* With set-user-id: a folder of this name would belong to another user than its own. */
+	if (uid != geteuid()) {
+		*base = own;
+		return weft_user_folder(geteuid(), tmp, own, size) && is_usable(own)
+			       ? WEFT_EAL_FOLDER_OWN
+			       : WEFT_EAL_FOLDER_NONE;
+	}
+	which = weft_eal_folder_find(uid, runtime, tmp, own, size);
 	*base = runtime ? runtime : tmp;
 	if (which == WEFT_EAL_FOLDER_OWN)
 		*base = own;

@@ -20,6 +20,7 @@
 #include "compat.h"
 #include "port/priv.h"
 #include "port/switch.h"
+#include "port/switch.h"
 
 /* An Ethernet frame of MTU 9000: what a port in memory carries unless told otherwise. */
 #define JUMBO_FRAME (9000 + RTE_ETHER_HDR_LEN)
@@ -87,6 +88,7 @@ static void memif_socket(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	snprintf(mi->name.path, sizeof(mi->name.path), "%s", socket_path(kv));
 	mi->name.abstract = !arg_is(kv, "socket-abstract", "no");
 	mi->name.server = is_server(kv);
+	mi->name.vouched = !strcmp(d->name, WEFT_SWITCH_DEVICE);
 	mi->id = (uint32_t)arg_number(kv, "id", 0);
 	mi->port_id = d->port_id;
 	mi->started = &d->started;

@@ -21,7 +21,7 @@
 #include "port/priv.h"
 #include "port/switch_wire.h"
 
-#define DEVICE "net_memif_switch"
+#define DEVICE WEFT_SWITCH_DEVICE
 /* A switch that was just started waits for the clients of the one before. */
 #define PATIENCE_S 10
 

@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** Name of the DPDK device that is a port of weft-switch. */
+#define WEFT_SWITCH_DEVICE "net_memif_switch"
+
 /** What the switch has said of the port: its addresses, and which frames are for it. */
 struct weft_switch_place {
 	uint16_t port_id; /**< DPDK's */

@@ -26,6 +26,11 @@ struct weft_memif_name {
 	char path[108];
 	bool abstract;
 	bool server;
+	/**
+	 * The peer is weft-switch, whose identity has been checked when it granted the port. In a
+	 * container its user may have no number.
+	 */
+	bool vouched;
 };
 
 /** A memif connection; see memif.c for which thread touches what. */
