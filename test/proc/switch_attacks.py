@@ -39,7 +39,7 @@ class Refused(Exception):
 
 class Switch:
     def __init__(self, *options):
-        self.folder = tempfile.mkdtemp(prefix='weft-switch.')
+        self.folder = tempfile.mkdtemp(prefix='weft-switch.', dir='/tmp')
         os.chmod(self.folder, 0o755)
         self.path = os.path.join(self.folder, 'sock')
         self.err = open(os.path.join(self.folder, 'err'), 'w+')

@@ -332,7 +332,11 @@ static void a_thread_that_comes_after_a_wakeup_sleeps_until_the_next(void **stat
 	}
 	print_message("%lu returns of 0, %lu timeouts\n", atomic_load(&zeros),
 		      atomic_load(&timeouts));
-	assert_true(atomic_load(&zeros) <= (LATE_THREADS - 1) * atomic_load(&timeouts));
+	/*
+	 * Each timeout rouses each other thread once. On a busy machine a thread may be roused
+	 * again before it has slept, so twice as many are let through; spinning gives thousands.
+	 */
+	assert_true(atomic_load(&zeros) <= 2 * (LATE_THREADS - 1) * atomic_load(&timeouts));
 }
 
 int main(void)
