@@ -52,14 +52,14 @@ looks_for_a_server() {
 	shift 2
 	"$@" </dev/zero >"$dir/out" 2>"$dir/err" &
 	pid=$!
-	sleep 1.5
+	sleep 3
 	begin=$(date +%s%N)
 	kill -s "$signal" $pid
 	wait $pid || rc=$?
 	ms=$((($(date +%s%N) - begin) / 1000000))
 	cat "$dir/err"
 	echo "exit code $rc after $ms ms"
-	[ $rc = "$code" ] && [ $ms -le $((2 * limit_ms)) ] && grep -q interrupted "$dir/err"
+	[ $rc = "$code" ] && [ $ms -le $((5 * limit_ms)) ] && grep -q interrupted "$dir/err"
 }
 free_port
 check "weft-cat that looks for its server" \
