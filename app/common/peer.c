@@ -200,9 +200,13 @@ static int peer_idle(void *arg)
 		return sys_idle(NULL);
 	/* Lanes are measured while they connect: rare progress would look like a slow peer. */
 	for (int i = 0; i < 32; i++)
-		p->events += weft_worker_progress(p->worker);
-	/* Each call, since the caller may sleep for 100 ms between two: a signal must not wait. */
-	return peer_check(p);
+		weft_worker_progress(p->worker);
+	/* The caller may sleep for 100 ms between two calls: a signal is looked for in each. */
+	if (sys_signal()) {
+		p->next_check = 0;
+		return peer_check(p);
+	}
+	return peer_look(p);
 }
 
 #define SLEEP_NS 20000000
