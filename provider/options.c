@@ -56,15 +56,16 @@ void wfi_options_define(void)
 
 static void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* One write() for each line: the ranks of a job share the launcher's standard error. */
 static void complain(const char *format, ...)
 {
+	char text[512];
 	va_list args;
 
-	fputs("weft: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fputc('\n', stderr);
+	fprintf(stderr, "weft: %s\n", text);
 }
 
 static bool is_known(const char *name, size_t length)
