@@ -135,6 +135,8 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 	}
 	if (c->cc && unlikely(c->cc_quiet != 0))
 		raw_window_heard(c, ack);
+	if (unlikely(c->tail == RAW_TAIL_ASKED) && (ack != c->snd_una || sack))
+		raw_tail_answered(c);
 	while (c->snd_una != ack) {
 		acked += raw_slot(c, c->snd_una)->m != NULL;
 		slot_acked(c, raw_slot(c, c->snd_una));
@@ -167,7 +169,7 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 	}
 	if (unlikely(c->win_frames < c->win_whole))
 		raw_share_acked(c, acked);
-	c->tail_probed = false;
+	c->tail = RAW_TAIL_NONE;
 	c->ack_asked = false;
 	c->base.tx_room = true;
 	raw_timer_arm(c);

@@ -41,13 +41,16 @@ static inline void raw_timer_arm(struct raw_conn *c)
 		c->timer = 0;
 		return;
 	}
-	if (unlikely(c->tail_probed)) {
+	if (unlikely(c->tail != RAW_TAIL_NONE)) {
 		raw_timer_arm_rto(c);
 		return;
 	}
 	c->timer = c->iface->et + c->probe_wait;
 	raw_deadline_et(c, c->timer);
 }
+
+/* The first acknowledgement after a question; before it is taken. */
+void raw_tail_answered(struct raw_conn *c);
 
 /* @return the peer is silent for long: it may have moved */
 bool raw_timer_fire(struct raw_conn *c);

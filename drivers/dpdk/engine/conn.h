@@ -67,6 +67,13 @@ enum raw_state {
 	RAW_TIME_WAIT, /* destroyed; answers late frames, repeats BYE */
 };
 
+/* What has been done about the silence since the last acknowledgement (engine/retransmit.c). */
+enum raw_tail {
+	RAW_TAIL_NONE,
+	RAW_TAIL_ASKED,  /* memory only: a frame without data requests an acknowledgement */
+	RAW_TAIL_PROBED, /* the newest frame has been sent again */
+};
+
 enum raw_ack { RAW_ACK_NONE, RAW_ACK_DELAYED, RAW_ACK_NOW };
 
 /* A frame that was sent and is not acknowledged. */
@@ -175,7 +182,7 @@ struct raw_conn {
 	uint32_t win_bytes, win_frames;
 	uint8_t next_path;
 	uint8_t backoff;
-	bool tail_probed;
+	uint8_t tail; /* enum raw_tail */
 	bool on_tx_list;
 	uint64_t timer; /* et of tail probe or RTO; 0 = nothing outstanding */
 	/*
@@ -270,6 +277,8 @@ struct raw_conn {
 	bool hash_wrong;         /* answers came elsewhere than the driver's hash says */
 	uint32_t port_cursor;    /* of weft_path_port() */
 	uint8_t peer_mac[6];
+	uint32_t late;         /* ns; see raw_tail_answered() */
+	uint64_t tail_at;      /* lt of the last question or frame sent again; 0 = of none */
 	uint64_t loss_timer;   /* et; 0 = no suspect waits for patience */
 	uint64_t next_ping;    /* lt */
 	uint32_t pings;        /* questions since the last sign of life */

@@ -45,7 +45,8 @@ static void send_again(struct raw_conn *c)
 {
 	if (c->timer == 0)
 		return;
-	c->tail_probed = true;
+	c->tail = RAW_TAIL_PROBED;
+	c->tail_at = 0;
 	c->backoff = 0;
 	c->timer = c->iface->et;
 	raw_deadline_et(c, c->timer);

@@ -399,7 +399,7 @@ void raw_multi_renewed(struct raw_conn *c, uint8_t k)
 	if (c->multi->bad >> k & 1)
 		good(c, k);
 	/* Who waits for an answer tries it at once. */
-	if (c->tail_probed || c->backoff > 0) {
+	if (c->tail != RAW_TAIL_NONE || c->backoff > 0) {
 		c->timer = c->iface->et;
 		raw_deadline_et(c, c->timer);
 	}

@@ -18,14 +18,17 @@
 #include "engine/mtu.h"
 #include "engine/multipath.h"
 #include "engine/parts.h"
+#include "engine/peer.h"
 #include "engine/rx.h"
 #include "engine/share.h"
 #include "engine/slots.h"
+#include "engine/suspect.h"
 #include "engine/timer.h"
 #include "engine/txq.h"
 #include "engine/window.h"
 #include "frame/frame.h"
 
+#define LATE_MAX (2ull * WEFT_RTO_MIN)
 #define QUEUE_NS 20000u /* of a round trip, besides twice the least */
 
 /*
@@ -45,6 +48,13 @@ const struct weft_rtt *raw_timer_slowest(const struct raw_conn *c)
 	return r;
 }
 
+static void set_probe_wait(struct raw_conn *c)
+{
+	uint64_t wait = weft_rtt_probe(raw_timer_slowest(c), 2 * RAW_ACK_DELAY);
+
+	c->probe_wait = (uint32_t)RTE_MAX(wait, c->late + c->late / 4ull);
+}
+
 /* A round trip is known anew: what follows from it is computed now, not for each frame. */
 void raw_timer_learn(struct raw_conn *c)
 {
@@ -52,7 +62,23 @@ void raw_timer_learn(struct raw_conn *c)
 
 	if (unlikely(r->srtt / 2 > r->min + QUEUE_NS))
 		c->path_busy = true; /* would others have shorter queues? (engine/path_grow.c) */
-	c->probe_wait = (uint32_t)weft_rtt_probe(raw_timer_slowest(c), 2 * RAW_ACK_DELAY);
+	c->late -= c->late / 16;
+	set_probe_wait(c);
+}
+
+/*
+ * The peer acknowledges after a question what had arrived before: it waited in a full ring, or for
+ * its core. Round trips do not show that, for a burst of long frames leaves none that is exact.
+ */
+void raw_tail_answered(struct raw_conn *c)
+{
+	const struct raw_slot *slot = raw_slot(c, c->snd_una);
+	uint64_t age = c->iface->et - slot->sent;
+
+	if (slot->m && slot->tries <= 1 && age > c->late) {
+		c->late = (uint32_t)RTE_MIN(age, LATE_MAX);
+		set_probe_wait(c);
+	}
 }
 
 /* The last frame has been sent again: from here on it is the retransmission timeout. */
@@ -230,15 +256,84 @@ static uint32_t last_unacked(struct raw_conn *c)
 	return seq;
 }
 
+/* Only frames of the peer's own thread count: its heartbeat thread takes no frame. */
+static bool heard_since(const struct raw_conn *c, uint64_t lt)
+{
+	return raw_ep_seen(&c->base) > lt;
+}
+
 /*
- * Silence although frames are outstanding. First the last frame goes out again with the wish for an
- * answer: the SACK that comes back tells what is missing. Only then, and at growing intervals, the
- * oldest one.
+ * A ring in memory loses no frame, a switch behind it seldom one: a silent peer nearly always waits
+ * for its core. The data would only stand in the ring twice, so an empty frame requests an
+ * acknowledgement first. Data is sent again after a sign of the peer that does not acknowledge it.
+ */
+static bool asks_first(const struct raw_conn *c)
+{
+	return (c->iface->port->flags & WEFT_FRAME_PORT_MEMORY) != 0 &&
+	       (c->tail == RAW_TAIL_NONE || !heard_since(c, c->tail_at));
+}
+
+/* The wait doubles with each try in vain. */
+static void back_off(struct raw_conn *c)
+{
+	if (c->backoff >= 15u * c->path_count)
+		return;
+	c->backoff++;
+	c->pings++;
+	if (c->cc)
+		raw_window_timeout(c);
+	if (c->backoff >= c->path_count)
+		raw_path_open(c); /* all have been tried in vain */
+}
+
+/* @return false: there is no room in the queue */
+static bool ask(struct raw_conn *c)
+{
+	bool first = c->tail == RAW_TAIL_NONE;
+
+	if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) != 0)
+		return false;
+	raw_count(c->iface, RAW_TX_QUERY);
+	c->tail_at = c->iface->lt;
+	if (first) {
+		c->tail = RAW_TAIL_ASKED;
+		c->timer = c->iface->et + c->probe_wait;
+		raw_deadline_et(c, c->timer);
+		return true;
+	}
+	back_off(c);
+	raw_share_stalled(c);
+	raw_timer_arm(c);
+	return true;
+}
+
+static void send_again(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	if (c->tail != RAW_TAIL_PROBED) {
+		if (retransmit(c, last_unacked(c), RAW_TX_PROBE, WEFT_FRAME_F_ACK_REQ) == 0) {
+			c->tail = RAW_TAIL_PROBED;
+			c->tail_at = iface->lt;
+		}
+	} else {
+		if (retransmit(c, c->snd_una, RAW_TX_RTO, WEFT_FRAME_F_ACK_REQ) == 0) {
+			c->tail_at = iface->lt;
+			back_off(c);
+		}
+		raw_share_stalled(c);
+	}
+	raw_timer_arm(c);
+}
+
+/*
+ * Silence although frames are outstanding. First the last frame goes out again with a request for
+ * an acknowledgement: the SACK that comes back names what is missing. Only then, and at growing
+ * intervals, the oldest one. In memory a question comes before each of them.
  */
 bool raw_timer_fire(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	bool silent = false;
 
 	if (iface->txq.count > 0) {
 		/* What waits in our own queue is not lost. */
@@ -246,22 +341,9 @@ bool raw_timer_fire(struct raw_conn *c)
 		raw_deadline_et(c, c->timer);
 		return false;
 	}
-	if (!c->tail_probed) {
-		if (retransmit(c, last_unacked(c), RAW_TX_PROBE, WEFT_FRAME_F_ACK_REQ) == 0)
-			c->tail_probed = true;
-	} else {
-		if (retransmit(c, c->snd_una, RAW_TX_RTO, WEFT_FRAME_F_ACK_REQ) == 0 &&
-		    c->backoff < 15u * c->path_count) {
-			c->backoff++;
-			c->pings++;
-			if (c->cc)
-				raw_window_timeout(c);
-			if (c->backoff >= c->path_count)
-				raw_path_open(c); /* all have been tried in vain */
-		}
-		raw_share_stalled(c);
-		silent = c->backoff >= 2;
-	}
-	raw_timer_arm(c);
-	return silent;
+	if (!asks_first(c))
+		send_again(c);
+	else if (!ask(c))
+		raw_timer_arm(c);
+	return c->tail != RAW_TAIL_NONE && c->backoff >= 2;
 }

@@ -205,6 +205,73 @@ static void acknowledgements_ride_on_answers(void **state)
 	pair_close(&pair);
 }
 
+static uint64_t again(struct pair_end *e)
+{
+	return pair_counter(e, RAW_TX_FAST) + pair_counter(e, RAW_TX_PROBE) +
+	       pair_counter(e, RAW_TX_RTO);
+}
+
+/* B has no core for 30 ms. */
+static void pause_of_peer(bool network)
+{
+	struct pair_params pp = {.network = network};
+	uint32_t n = 0;
+
+	pair_open(&pair, &pp, 29);
+	pair_connect(&pair);
+	while (n < 10 && pair_send(A, A->lane_ep, n, 8000) == 0)
+		n++;
+	assert_true(n > 0);
+	for (unsigned int us = 0; us < 30000; us++) {
+		A->iface->ops->progress(A->iface, pair.now);
+		A->iface->ops->tx_flush(A->iface);
+		pair.now += 1000;
+	}
+	pair_run(&pair, 2000000, NULL);
+	assert_int_equal(B->messages, n);
+	assert_int_equal(B->bad, 0);
+}
+
+static void peer_without_its_core_gets_no_frame_of_memory_twice(void **state)
+{
+	(void)state;
+	pause_of_peer(false);
+	assert_int_equal(again(A), 0);
+	assert_int_equal(pair_counter(B, RAW_DROP_DUPLICATE), 0);
+	assert_in_range(pair_counter(A, RAW_TX_QUERY), 3, 10);
+	pair_close(&pair);
+
+	pause_of_peer(true);
+	assert_true(again(A) > 0);
+	assert_int_equal(pair_counter(A, RAW_TX_QUERY), 0);
+	pair_close(&pair);
+}
+
+static uint32_t last_lost(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	(void)frame;
+	from->wire.edit = NULL;
+	return len > 4000 ? 0 : len;
+}
+
+/* A switch behind the ring had no room. */
+static void lost_tail_in_memory_comes_after_one_question(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 30);
+	pair_connect(&pair);
+	stream(100, 8000, 1000000000);
+	pair_run(&pair, 1000000, NULL);
+	A->wire.edit = last_lost;
+	assert_int_equal(pair_send(A, A->lane_ep, 100, 8000), 0);
+	pair_run(&pair, 600000, NULL);
+	assert_int_equal(B->messages, 101);
+	assert_int_equal(pair_counter(A, RAW_TX_QUERY), 1);
+	assert_int_equal(pair_counter(A, RAW_TX_PROBE), 1);
+	assert_int_equal(again(A), 1);
+	pair_close(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +286,8 @@ int main(void)
 		cmocka_unit_test(kept_buffers_never_stop_acknowledgements),
 		cmocka_unit_test(full_tx_ring_is_an_answer),
 		cmocka_unit_test(acknowledgements_ride_on_answers),
+		cmocka_unit_test(peer_without_its_core_gets_no_frame_of_memory_twice),
+		cmocka_unit_test(lost_tail_in_memory_comes_after_one_question),
 	};
 
 	return cmocka_run_group_tests_name("raw_engine", tests, NULL, NULL);
