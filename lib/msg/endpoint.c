@@ -353,7 +353,7 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 void weft_msg_ep_down(struct weft_ep *ep)
 {
 	ep->msg->up = false;
-	ep->msg->short_end = 0;
+	weft_tx_no_short(ep->msg);
 }
 
 void weft_msg_ep_failed(struct weft_ep *ep, int status)
@@ -365,7 +365,7 @@ void weft_msg_ep_failed(struct weft_ep *ep, int status)
 	weft_msg_ep_hold(me);
 	me->failed = true;
 	me->up = false;
-	me->short_end = 0;
+	weft_tx_no_short(me);
 	if (me->ready)
 		TAILQ_REMOVE(&me->mw->ready, me, ready_link);
 	me->ready = false;

@@ -65,7 +65,7 @@ struct weft_msg_lane {
 struct weft_msg_ep {
 	/* line 0: the short send */
 	struct weft_lane_ep *short_lane_ep;
-	size_t short_end; /* messages shorter than this may go out at once */
+	size_t short_end; /* messages shorter than this go out at once; 0 with threads */
 	struct weft_ep_lane_info *short_count;
 	uint32_t tx_seq;       /* of the next message */
 	uint32_t tx_seq_end;   /* first one that the peer has not allowed */
@@ -96,6 +96,7 @@ struct weft_msg_ep {
 	bool rx_shrunk;      /* the window has: the peer is told how large it is */
 	bool rx_torn;        /* more than its share: fails soon, and counts no more */
 	/* send, the rest */
+	size_t short_locked;          /* WEFT_THREAD_MULTI: as short_end, under the worker's lock */
 	uint64_t tx_used, tx_credit;  /* eager bytes: sent, allowed; cumulative */
 	uint64_t tx_window;           /* the peer's, or the most that were ever allowed at a time */
 	struct weft_requests pending; /* not begun, or partly handed over: in order */
@@ -134,6 +135,13 @@ struct weft_msg_ep {
 	struct weft_rma *rma; /* NULL = never used */
 	void **own;           /* of those without a field: weft_module_own() */
 };
+
+/* Something waits: the next short send takes its turn behind that. */
+static inline void weft_tx_no_short(struct weft_msg_ep *me)
+{
+	me->short_end = 0;
+	me->short_locked = 0;
+}
 
 TAILQ_HEAD(weft_msg_eps, weft_msg_ep);
 

@@ -272,13 +272,16 @@ void weft_tx_kick(struct weft_msg_ep *me)
 void weft_tx_update(struct weft_msg_ep *me)
 {
 	const struct weft_proto_range *r;
+	size_t end;
 
-	me->short_end = 0;
-	if (!me->up || me->closing || me->mw->worker->multi || !TAILQ_EMPTY(&me->pending))
+	weft_tx_no_short(me);
+	if (!me->up || me->closing || !TAILQ_EMPTY(&me->pending))
 		return;
 	r = &me->config->select[WEFT_OP_TAG_SEND][WEFT_BUF_CONTIG].ranges[0];
-	if (r->proto && (r->proto->flags & WEFT_PROTO_F_SHORT))
-		me->short_end = (r->max < WEFT_EAGER_FREE ? r->max : WEFT_EAGER_FREE) + 1;
+	if (!r->proto || !(r->proto->flags & WEFT_PROTO_F_SHORT))
+		return;
+	end = (r->max < WEFT_EAGER_FREE ? r->max : WEFT_EAGER_FREE) + 1;
+	*(me->mw->worker->multi ? &me->short_locked : &me->short_end) = end;
 }
 
 static const struct weft_proto_select *select_of(const struct weft_request *req)
@@ -414,7 +417,7 @@ int weft_tx_start(struct weft_request *req)
 		weft_send_keep(req);
 		req->flags |= WEFT_REQ_PENDING;
 		TAILQ_INSERT_TAIL(&me->pending, req, link);
-		me->short_end = 0;
+		weft_tx_no_short(me);
 		weft_tx_kick(me);
 		return WEFT_INPROGRESS;
 	}

@@ -62,25 +62,9 @@ static int send_new(struct weft_ep *ep, const void *buffer, size_t count, uint64
 	return rc;
 }
 
-static int send_locked(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
-		       const struct weft_op_params *params, uint32_t flags,
-		       struct weft_request **out)
-{
-	struct weft_worker *w = ep->worker;
-	int rc;
-
-	if (weft_dt_calls)
-		return weft_dt_refuse("weft_tag_send");
-	weft_worker_lock(w);
-	rc = send_new(ep, buffer, count, tag, params, flags, out);
-	weft_worker_posted(w, params);
-	weft_worker_unlock(w);
-	return rc;
-}
-
 /* The short send with EXT in front, as without it. @return false: the long way */
 static __attribute__((noinline)) bool send_short_ext(struct weft_msg_ep *me, const void *buffer,
-						     size_t count, uint64_t tag,
+						     size_t count, uint64_t tag, size_t end,
 						     const struct weft_op_params *params)
 {
 	struct weft_lane_ep *lane_ep = me->short_lane_ep;
@@ -91,7 +75,7 @@ static __attribute__((noinline)) bool send_short_ext(struct weft_msg_ep *me, con
 	} __attribute__((packed)) hdr;
 
 	weft_ext_of_send(&x, params);
-	if (count + sizeof(hdr.x) >= me->short_end)
+	if (count + sizeof(hdr.x) >= end)
 		return false;
 	hdr.x = weft_ext_to_wire(&x, WEFT_WIRE_EAGER);
 	hdr.e = (struct weft_wire_eager){weft_put32(me->tx_seq), weft_put64(tag)};
@@ -123,36 +107,71 @@ static __attribute__((noinline)) void leave(struct weft_msg_ep *me,
 
 /*
  * The short send, all of it: what it needs of the endpoint stands in one cache line, plus the
- * lane's and its counters. short_end is 0 while anything of the endpoint waits, so that nothing
+ * lane's and its counters. @p end is 0 while anything of the endpoint waits, so that nothing
  * overtakes.
  */
+static inline __attribute__((always_inline)) bool send_short(struct weft_msg_ep *me,
+							     const void *buffer, size_t count,
+							     uint64_t tag, size_t end,
+							     const struct weft_op_params *params)
+{
+	struct weft_wire_eager hdr = {weft_put32(me->tx_seq), weft_put64(tag)};
+	bool sent;
+
+	if (__builtin_expect(count >= end || weft_dt_calls || me->tx_seq == me->tx_seq_end ||
+				     me->tx_small == me->tx_small_end || (!buffer && count) ||
+				     !is_short(params),
+			     0))
+		return false;
+	if (likely(!has_ext(params)))
+		sent = weft_lane_short(me->short_lane_ep, WEFT_WIRE_EAGER, &hdr, sizeof(hdr),
+				       buffer, count) == 0;
+	else
+		sent = send_short_ext(me, buffer, count, tag, end, params);
+	if (!likely(sent))
+		return false;
+	me->tx_seq++;
+	me->tx_small++;
+	me->short_count->tx_msgs++;
+	me->short_count->tx_bytes += count;
+	return true;
+}
+
+static int send_locked(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
+		       const struct weft_op_params *params, uint32_t flags,
+		       struct weft_request **out)
+{
+	struct weft_worker *w = ep->worker;
+	int rc;
+
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_tag_send");
+	weft_worker_lock(w);
+	if (flags == 0 && send_short(ep->msg, buffer, count, tag, ep->msg->short_locked, params)) {
+		if (__builtin_expect(ep->msg->send_now, 0))
+			weft_worker_posted(w, params);
+		weft_worker_unlock(w);
+		if (out)
+			*out = NULL;
+		return 0;
+	}
+	rc = send_new(ep, buffer, count, tag, params, flags, out);
+	weft_worker_posted(w, params);
+	weft_worker_unlock(w);
+	return rc;
+}
+
 int weft_tag_send(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
 		  const struct weft_op_params *params, struct weft_request **req)
 {
 	struct weft_msg_ep *me = ep->msg;
 
-	if (likely(count < me->short_end && !weft_dt_calls && me->tx_seq != me->tx_seq_end &&
-		   me->tx_small != me->tx_small_end && (buffer || !count) && is_short(params))) {
-		struct weft_wire_eager hdr = {weft_put32(me->tx_seq), weft_put64(tag)};
-		struct weft_lane_ep *lane_ep = me->short_lane_ep;
-		bool sent;
-
-		if (likely(!has_ext(params)))
-			sent = weft_lane_short(lane_ep, WEFT_WIRE_EAGER, &hdr, sizeof(hdr), buffer,
-					       count) == 0;
-		else
-			sent = send_short_ext(me, buffer, count, tag, params);
-		if (likely(sent)) {
-			me->tx_seq++;
-			me->tx_small++;
-			me->short_count->tx_msgs++;
-			me->short_count->tx_bytes += count;
-			if (__builtin_expect(me->send_now, 0))
-				leave(me, params);
-			if (req)
-				*req = NULL;
-			return 0;
-		}
+	if (likely(send_short(me, buffer, count, tag, me->short_end, params))) {
+		if (__builtin_expect(me->send_now, 0))
+			leave(me, params);
+		if (req)
+			*req = NULL;
+		return 0;
 	}
 	return send_locked(ep, buffer, count, tag, params, 0, req);
 }
