@@ -405,6 +405,8 @@ def options():
                         help='folder for the raw figures (bench-results)')
     parser.add_argument('--markdown', metavar='FILE',
                         help='write the tables into this document, each measure at its place')
+    parser.add_argument('--strict', action='store_true',
+                        help='exit code 1 when a comparison is not met, or none could be made')
     parser.add_argument('--replay', metavar='JSON',
                         help='with --markdown: the tables of these raw figures; measures nothing')
     parser.add_argument('--build', default='build', help=argparse.SUPPRESS)
@@ -470,7 +472,7 @@ def main():
                 and v['enough']]
     print('%d comparisons met, %d not met' % (sum(v['met'] for v in verdicts),
                                               sum(not v['met'] for v in verdicts)))
-    return 0
+    return int(args.strict and not (verdicts and all(v['met'] for v in verdicts)))
 
 
 if __name__ == '__main__':

@@ -10,13 +10,14 @@ KIB = 1024
 CASES = [  # title, test of weft-perf, size, figure of a row, unit
     ('8 B latency, one memif lane (half round trip)', 'tag_lat', 8, mean_latency_ns, 'ns'),
     ('8 B message rate, one memif lane', 'tag_bw', 8, rate, 'M/s'),
+    ('4 KiB bandwidth, one memif lane', 'tag_bw', 4 * KIB, bandwidth, 'MiB/s'),
     ('64 KiB bandwidth, one memif lane', 'tag_bw', 64 * KIB, bandwidth, 'MiB/s'),
 ]
 
 
 def m_against(b):
     """this build against another one (--against BUILD), one memif lane: 8 B latency 1.03 x, 8 B
-    rate and 64 KiB bandwidth 0.97 x; only when named"""
+    rate, 4 and 64 KiB bandwidth 0.97 x; only when named"""
     other = os.path.join(b.args.against or '', 'app/weft-perf')
     if not b.args.against or not os.access(other, os.X_OK):
         raise TrialError('--against names no build: no program %s' % other)

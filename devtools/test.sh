@@ -74,6 +74,9 @@ check_layers() { "$weft_root/devtools/check-layers.py" --build "$weft_build"; }
 
 check_unused() { "$weft_root/devtools/check-unused.py" --build "$weft_build"; }
 
+# Slower code has to be seen before it is merged, on any machine: by counts, not by time.
+check_instructions() { "$weft_root/devtools/check-instructions.py" "$weft_build"; }
+
 check_headers() { "$weft_root/devtools/check-headers.py" --build "$weft_build"; }
 
 check_behaviours() { python3 "$weft_root/devtools/check-behaviours.py"; }
@@ -218,6 +221,8 @@ checks() {
 	check "includes and calls run down the layers" check_layers
 	check "what is external is used" check_unused
 	check "every header compiles alone" check_headers
+	check "no more instructions per message than devtools/instructions.limit" \
+		check_instructions
 	check "every behaviour has the tests that doc/behaviours.md names" check_behaviours
 	check "the provider compiles against libfabric 1.17 and 2.x" check_libfabric
 	check "manual pages without a warning" check_man

@@ -273,7 +273,7 @@ static bool asks_first(const struct raw_conn *c)
 	       (c->tail == RAW_TAIL_NONE || !heard_since(c, c->tail_at));
 }
 
-/* The wait doubles with each try in vain. */
+/* The wait doubles with each try without an answer. */
 static void back_off(struct raw_conn *c)
 {
 	if (c->backoff >= 15u * c->path_count)
@@ -283,7 +283,7 @@ static void back_off(struct raw_conn *c)
 	if (c->cc)
 		raw_window_timeout(c);
 	if (c->backoff >= c->path_count)
-		raw_path_open(c); /* all have been tried in vain */
+		raw_path_open(c); /* none of them answers */
 }
 
 /* @return false: there is no room in the queue */

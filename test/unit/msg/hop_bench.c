@@ -40,15 +40,18 @@
 
 #define ROUNDS 15
 #define BATCH 32u
+#define BURST 64u
+#define LONG_SIZE 65536u
 #define LANES_MAX 8u
 #define FIRST 64u /* endpoints from which on memory is counted */
 #define CASES 8u
 
-enum { OVER_ONE, OVER_ALL, IDLE, BARE, FIGURES };
+enum { OVER_ONE, OVER_ALL, BURSTS, LONG, IDLE, BARE, FIGURES };
 
-static const char *const figure[FIGURES] = {"8 B message over one endpoint",
-					    "over all endpoints in turn",
-					    "progress that finds nothing", "bare port, 104 B"};
+static const char *const figure[FIGURES] = {
+	"8 B message over one endpoint", "over all endpoints in turn",
+	"8 B message in a burst of 64",  "64 KiB message",
+	"progress that finds nothing",   "bare port, 104 B"};
 
 /* One number of endpoints, and the process that has them; fd[0] = from it, fd[1] = to it. */
 struct one {
@@ -81,13 +84,18 @@ static void on_recv(struct weft_request *req, const struct weft_completion *c, v
 	got++;
 }
 
+static void post_into(unsigned int i, void *buf, size_t size, uint64_t tag, uint64_t mask)
+{
+	struct weft_op_params params = WEFT_INIT(struct weft_op_params, .cb = on_recv);
+
+	check(weft_tag_recv(worker[i], NULL, buf, size, tag, mask, &params, NULL), "receive");
+}
+
 static void post(unsigned int i, uint64_t tag, uint64_t mask)
 {
 	static uint64_t buf[2];
-	struct weft_op_params params = WEFT_INIT(struct weft_op_params, .cb = on_recv);
 
-	check(weft_tag_recv(worker[i], NULL, &buf[i], sizeof(buf[i]), tag, mask, &params, NULL),
-	      "receive");
+	post_into(i, &buf[i], sizeof(buf[i]), tag, mask);
 }
 
 /* Bit 63 is in the tags and masks of receives that wait in vain. */
@@ -101,6 +109,16 @@ static void post_idle(void)
 	}
 }
 
+/*
+ * When a credit is under way, a message waits for company until its sender's next progress: in two
+ * threads that comes at once, here with every eighth poll.
+ */
+static void until_got(unsigned int count, unsigned int from)
+{
+	for (unsigned int polls = 1; got < count; polls++)
+		weft_worker_progress(worker[polls % 8 ? 1 - from : from]);
+}
+
 static void hop(struct weft_ep *over, unsigned int from)
 {
 	unsigned int to = 1 - from;
@@ -109,12 +127,7 @@ static void hop(struct weft_ep *over, unsigned int from)
 	check(weft_tag_send(over, &v, sizeof(v), to, NULL, NULL), "send");
 	post(from, from, WEFT_TAG_MASK_FULL);
 	got = 0;
-	/*
-	 * When a credit is under way, the message waits for company until its sender's next
-	 * progress: in two threads that comes at once, here with every eighth poll.
-	 */
-	for (unsigned int polls = 1; !got; polls++)
-		weft_worker_progress(worker[polls % 8 ? to : from]);
+	until_got(1, from);
 }
 
 /* CPU time: others may want the machine, too. */
@@ -146,6 +159,38 @@ static double over_all(unsigned int n)
 		hop(ep[1][i % endpoints], 1);
 	}
 	return (now_ns() - t) / (2.0 * n);
+}
+
+/* One receive is posted already. */
+static __attribute__((noinline)) double bursts(unsigned int n)
+{
+	double t = now_ns();
+	uint64_t v = 1;
+
+	n = (n + BURST - 1) / BURST * BURST;
+	for (unsigned int sent = 0; sent < n; sent += BURST) {
+		for (unsigned int i = 0; i < BURST; i++)
+			post(1, 1, WEFT_TAG_MASK_FULL);
+		got = 0;
+		for (unsigned int i = 0; i < BURST; i++)
+			check(weft_tag_send(ep[0][0], &v, sizeof(v), 1, NULL, NULL), "send");
+		until_got(BURST, 0);
+	}
+	return (now_ns() - t) / n;
+}
+
+static __attribute__((noinline)) double long_ones(unsigned int n)
+{
+	static uint8_t from[LONG_SIZE], to[LONG_SIZE];
+	double t = now_ns();
+
+	for (unsigned int i = 0; i < n; i++) {
+		post_into(1, to, sizeof(to), 2, WEFT_TAG_MASK_FULL);
+		got = 0;
+		check(weft_tag_send(ep[0][0], from, sizeof(from), 2, NULL, NULL), "send");
+		until_got(1, 0);
+	}
+	return (now_ns() - t) / n;
 }
 
 static double idle(unsigned int n)
@@ -296,7 +341,7 @@ static void connect_some(unsigned int from, unsigned int to)
 			until_up(ep[0][from + k]);
 			until_up(ep[1][from + k]);
 		}
-		/* Who waits for a message over it knows that it is there. */
+		/* Messages over it pass only when both ends are up. */
 		for (unsigned int k = 0; k < n; k++) {
 			hop(ep[0][from + k], 0);
 			hop(ep[1][from + k], 1);
@@ -340,6 +385,10 @@ static double measure(int what, unsigned int n)
 		return over_one(n);
 	case OVER_ALL:
 		return over_all(n);
+	case BURSTS:
+		return bursts(2 * n);
+	case LONG:
+		return long_ones(n / 10 + 1);
 	case IDLE:
 		return idle(10 * n);
 	default:
@@ -347,7 +396,7 @@ static double measure(int what, unsigned int n)
 	}
 }
 
-/* Says that it is ready, then measures what it is told to, until nobody tells any more. */
+/* Reports that it is ready, then measures what the pipe requests, until the pipe ends. */
 static void serve(struct one *me, int in, int out, unsigned int n)
 {
 	uint8_t what;

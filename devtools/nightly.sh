@@ -1,0 +1,114 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The checks that take too long for each change. A machine with nothing else to do takes about
+# 2 hours for all of them; the times are upper estimates for 2 cores.
+#
+#	devtools/nightly.sh [--against COMMIT] [STEP...]
+#
+#	against    this build against COMMIT (default b8f6610, version 0.1.0): 9 alternating pairs
+#	           each of the measures of "bench.sh against". A ratio of medians that is 3 % worse
+#	           in two runs fails (15 minutes)
+#	soak       3,000 seeds of random traffic and calls in the simulator (20 minutes)
+#	fuzz       each fuzzer with libFuzzer for 300 s of processor time (20 minutes)
+#	stress     unit and sim on one core beside three busy processes (30 minutes)
+#	mpi        netpipe, hpcc and 8 ranks over the provider (20 minutes)
+#	threads    the ThreadSanitizer build with five times the rounds (10 minutes)
+#
+# Each step's output is in BUILD/nightly/STEP.log. Ends with "N passed, N failed, N skipped"; the
+# exit code is 0 when no step failed. A step whose program is not there is skipped with the reason.
+set -uo pipefail
+
+# shellcheck source=devtools/setup.sh
+. "$(dirname "$0")/setup.sh"
+
+commit=b8f6610
+steps=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--against)
+		commit=${2:?a commit}
+		shift
+		;;
+	-h | --help)
+		sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "$0"
+		exit 0
+		;;
+	against | soak | fuzz | stress | mpi | threads) steps+=("$1") ;;
+	*) weft_die "no option or step '$1'; see --help" ;;
+	esac
+	shift
+done
+[ ${#steps[@]} -gt 0 ] || steps=(against soak fuzz stress mpi threads)
+
+logs=$weft_build/nightly
+other=$weft_build/nightly/against
+passed=0 failed=0 skipped=0
+
+# The other commit's build, made once.
+other_build() {
+	local at
+	at=$(git -C "$weft_root" rev-parse --verify --quiet "$commit^{commit}") ||
+		{ echo "there is no commit $commit in this repository"; return 77; }
+	if [ "$(git -C "$other" rev-parse HEAD 2>/dev/null)" != "$at" ]; then
+		rm -rf "$other"
+		git clone -q --no-checkout "$weft_root" "$other" &&
+			git -C "$other" checkout -q "$at" || return 1
+	fi
+	[ -e "$other/build/build.ninja" ] || meson setup "$other/build" "$other" || return 1
+	ninja -C "$other/build" app/weft-perf
+}
+
+# One disturbed run shows nothing, so it takes two to fail.
+step_against() {
+	local run rc
+	other_build || return
+	for run in 1 2; do
+		echo "run $run"
+		"$weft_root/devtools/bench.sh" --no-install --strict --trials 9 --seconds 200 \
+			--out "$logs" --against "$other/build" against
+		rc=$?
+		[ $rc != 0 ] || return 0
+	done
+	return $rc
+}
+
+step_soak() {
+	"$weft_root/devtools/soak.sh" --seeds 1:2000 &&
+		"$weft_root/devtools/soak.sh" --seeds 1:1000 --kind calls
+}
+
+step_fuzz() { "$weft_root/devtools/fuzz.sh" -s 300; }
+
+step_stress() { "$weft_root/devtools/stress.sh" unit sim; }
+
+step_mpi() {
+	command -v mpirun >/dev/null || { echo "there is no mpirun here"; return 77; }
+	"$weft_root/devtools/mpi-soak.sh" netpipe hpcc crowd
+}
+
+step_threads() {
+	local tsan=$weft_root/build-tsan
+	[ -e "$tsan/build.ninja" ] ||
+		{ echo "there is no $tsan: devtools/test.sh makes it"; return 77; }
+	ninja -C "$tsan" && TEST_ROUNDS=500 setarch -R meson test -C "$tsan" --no-rebuild \
+		--timeout-multiplier 20 --suite threads --suite bare
+}
+
+mkdir -p "$logs"
+weft_say "build"
+weft_compile "$weft_build" || exit 1
+for step in "${steps[@]}"; do
+	begin=$SECONDS
+	weft_say "$step"
+	(set -o pipefail && "step_$step" 2>&1 | tee "$logs/$step.log")
+	rc=$?
+	case $rc in
+	0) passed=$((passed + 1)) result=passed ;;
+	77) skipped=$((skipped + 1)) result="skipped: $(tail -n 1 "$logs/$step.log")" ;;
+	*) failed=$((failed + 1)) result="failed, see $logs/$step.log" ;;
+	esac
+	printf '   %s: %s (%d s)\n' "$step" "$result" $((SECONDS - begin))
+done
+printf '\n%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+[ $failed = 0 ]
