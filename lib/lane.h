@@ -80,7 +80,9 @@ struct weft_mem_lane; /* driver's own per-registration state */
 
 /**
  * Zero-copy / flush completion. Owned by the caller until done() runs; done() runs inside
- * progress() or ep_destroy().
+ * progress() or ep_destroy(). @p status is 0; -ECANCELED: not carried out, and may be repeated over
+ * another lane; -EKEYREJECTED: the peer has no such key; -EACCES: the device refused access without
+ * a reason; -EFAULT: own memory; or why the lane failed. msg/lane_status.h translates it.
  */
 struct weft_lane_comp {
 	void (*done)(struct weft_lane_comp *comp, int status);

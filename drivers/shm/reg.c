@@ -250,13 +250,15 @@ int shm_reg_find(const struct shm_reg_table *table, uint64_t key, uint64_t offse
 	uint64_t base, length, access;
 
 	if (key < SHM_REG_SLOTS || atomic_load_explicit(&slot->key, memory_order_acquire) != key)
-		return -EACCES;
+		return -EKEYREJECTED;
 	base = atomic_load_explicit(&slot->address, memory_order_relaxed);
 	length = atomic_load_explicit(&slot->length, memory_order_relaxed);
 	access = atomic_load_explicit(&slot->access, memory_order_relaxed);
 	/* All of one registration: the key was there before and is still. */
 	atomic_thread_fence(memory_order_acquire);
-	if (atomic_load_explicit(&slot->key, memory_order_relaxed) != key || !(access & right))
+	if (atomic_load_explicit(&slot->key, memory_order_relaxed) != key)
+		return -EKEYREJECTED;
+	if (!(access & right))
 		return -EACCES;
 	if (offset > length || len > length - offset)
 		return -ERANGE;

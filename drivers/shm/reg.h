@@ -56,7 +56,7 @@ void shm_reg_unmap(const struct shm_reg_table *table);
 /**
  * Where in the peer's memory is this?
  * @param right  one of WEFT_LANE_ACCESS_REMOTE_*
- * @return 0; -EACCES: no such key now, or not for this; -ERANGE: not inside
+ * @return 0; -EKEYREJECTED: no such key now; -EACCES: not for this; -ERANGE: not inside
  */
 int shm_reg_find(const struct shm_reg_table *table, uint64_t key, uint64_t offset, size_t len,
 		 unsigned int right, uint64_t *address);

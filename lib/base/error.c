@@ -74,7 +74,7 @@ static const struct {
 	{EBADMSG, "damaged message"},
 	{EFAULT, "bad address"},
 	{EEXIST, "it exists already"},
-	{EKEYREJECTED, "the remote key is not (or no longer) one of the peer"},
+	{EKEYREJECTED, "the peer does not have this remote key, or has it no longer"},
 };
 
 const char *weft_strerror(int status)

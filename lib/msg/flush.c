@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "msg/lane_status.h"
 #include "msg/layer.h"
 #include "msg/send.h"
 

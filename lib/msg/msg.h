@@ -21,6 +21,7 @@
  *	msg/piece.c        pieces onto lanes: by which call, how long
  *	msg/flush.c        when all that was sent is acknowledged
  *	msg/replay.c       what a lane that died had to send, over another one
+ *	msg/lane_status.c  what an application receives for a lane's error
  *	msg/lanes.c        an endpoint's lanes as the model that protocols are chosen by
  *	msg/stripe.c       which lane gets a piece
  *	msg/lane_load.c    what a lane has outstanding, and how long that takes
@@ -40,6 +41,7 @@
 #include "msg/module.h"
 #include "msg/recv.h"
 #include "msg/request.h"
+#include "msg/lane_status.h"
 #include "msg/send.h"
 #include "msg/stripe.h"
 

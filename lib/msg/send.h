@@ -168,15 +168,6 @@ static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 		req->me->tx_small++;
 }
 
-/**
- * What a lane says of a piece that it gives back. One that closes with its endpoint does not know
- * why.
- */
-static inline int weft_lane_status(const struct weft_msg_ep *me, int status)
-{
-	return status == -ECANCELED && me->ep && me->ep->status ? me->ep->status : status;
-}
-
 /** Bytes that a lane writes or reads by itself, for those who look at shares. */
 static inline void weft_lane_wrote(struct weft_msg_ep *me, unsigned int lane, size_t length)
 {

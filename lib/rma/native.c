@@ -150,7 +150,7 @@ static void native_done(struct weft_lane_comp *comp, int status)
 		weft_rma_req(req)->again = true;
 		req->mw->count.native_failed++;
 	} else if (status && req->status == WEFT_INPROGRESS) {
-		req->status = weft_lane_status(req->me, status);
+		req->status = weft_lane_key_status(req->me, status);
 		if (status == -EIO && weft_rma_req(req)->kind == WEFT_RMA_AMO)
 			weft_log_ep(req->me->ep, WEFT_LOG_WARN,
 				    "a lane died with an atomic operation under way: the outcome "

@@ -166,6 +166,24 @@ static void native_keys_of_withdrawn_memory_are_refused_by_the_lane(void **state
 	world_close(&x);
 }
 
+/* RoCE has one status for key, rights and range; the latter two were checked in the call. */
+static void what_a_device_refuses_is_the_key(void **state)
+{
+	static const int status[] = {-EKEYREJECTED, -EACCES, -ERANGE};
+	struct world x;
+	struct op op;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(status) / sizeof(*status); i++) {
+		world_open(&x, 1, NATIVE, "ATOMIC_MODE=cpu", false);
+		mock_lose_native(1, status[i]);
+		get(&x, &op, 0, 0, 100000);
+		wait_op(&x, &op);
+		op_end(&op, -EKEYREJECTED);
+		world_close(&x);
+	}
+}
+
 static void a_foreign_key_never_reaches_a_native_lane(void **state)
 {
 	struct weft_rkey *foreign;
@@ -547,6 +565,7 @@ int main(void)
 		T(gets_from_a_peer_that_takes_no_reads_come_by_messages),
 		T(equal_native_lanes_take_turns),
 		T(native_keys_of_withdrawn_memory_are_refused_by_the_lane),
+		T(what_a_device_refuses_is_the_key),
 		T(a_foreign_key_never_reaches_a_native_lane),
 		T(device_atomics_are_the_lanes_or_nobodys),
 		T(device_atomics_of_all_peers_go_to_one_device_of_the_target),

@@ -123,7 +123,8 @@ static void all_bytes_get_there(void **state)
 static void each_of_many_ends_for_itself(void **state)
 {
 	enum { NUM = 12, LEN = 5000 };
-	static const int want[NUM] = {[3] = -EACCES, [4] = -ERANGE, [7] = -EFAULT, [8] = -EFAULT};
+	static const int want[NUM] = {
+		[3] = -EKEYREJECTED, [4] = -ERANGE, [7] = -EFAULT, [8] = -EFAULT};
 	uint8_t *gone = mmap(NULL, LEN, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct weft_lane_ep *lane_ep = a.lane_ep;
 	struct weft_mem_lane *mem, *of_gone;
@@ -147,9 +148,9 @@ static void each_of_many_ends_for_itself(void **state)
 							 want[i] == -ERANGE   ? SIZE - 1
 							 : want[i] == -EFAULT ? 0
 									      : i * LEN,
-							 want[i] == -EACCES   ? key ^ 1ull << 40
-							 : want[i] == -EFAULT ? key_gone
-									      : key,
+							 want[i] == -EKEYREJECTED ? key ^ 1ull << 40
+							 : want[i] == -EFAULT     ? key_gone
+										  : key,
 							 &w[i].comp),
 				 0);
 	}
@@ -215,16 +216,16 @@ static void bounds_and_rights_hold(void **state)
 	assert_int_equal(transfer(ours, 1000, 1, key), -ERANGE);
 	assert_int_equal(transfer(ours, 1, 1000, key), -ERANGE);
 	assert_int_equal(transfer(ours, 8, UINT64_MAX - 3, key), -ERANGE);
-	assert_int_equal(transfer(ours, 8, 0, key ^ 1ull << 40), -EACCES);
-	assert_int_equal(transfer(ours, 8, 0, key ^ 1), -EACCES);
-	assert_int_equal(transfer(ours, 8, 0, 0), -EACCES);
+	assert_int_equal(transfer(ours, 8, 0, key ^ 1ull << 40), -EKEYREJECTED);
+	assert_int_equal(transfer(ours, 8, 0, key ^ 1), -EKEYREJECTED);
+	assert_int_equal(transfer(ours, 8, 0, 0), -EKEYREJECTED);
 	assert_int_equal(theirs[0], 1);
 	/* Given back, and the slot another's: the key is for neither. */
 	weft_shm_driver.mem_deregister(b.iface, mem);
-	assert_int_equal(transfer(ours, 8, 0, key), -EACCES);
+	assert_int_equal(transfer(ours, 8, 0, key), -EKEYREJECTED);
 	next = register_it(&b, theirs, 1000, READ | WRITE, &other);
 	assert_int_equal(next % SHM_REG_SLOTS, key % SHM_REG_SLOTS);
-	assert_int_equal(transfer(ours, 8, 0, key), -EACCES);
+	assert_int_equal(transfer(ours, 8, 0, key), -EKEYREJECTED);
 	assert_int_equal(transfer(ours, 8, 0, next), 0);
 	weft_shm_driver.mem_deregister(b.iface, other);
 	assert_true(end_counter(&a, "native.failed") >= 7);
