@@ -5,13 +5,14 @@
 callgrind counts what test/unit/hop_bench executes: both ends of a memif lane in one thread, memif,
 DPDK and libc included. The measured functions are a message of 8 bytes that is alone in its frame,
 one in a burst of 64, and one of 64 KiB. devtools/instructions.limit has the ceilings. A figure
-above its ceiling fails. --lower writes ceilings of 3 % above the measured figures, and never raises
-one.
+above its ceiling fails. --lower writes ceilings that are above the measured figures by the slack
+below, and never raises one.
 
 Counts do not depend on the load of the machine. They depend on the compiler: the ceilings are those
 of gcc 12 (Debian 12) with the release build, and other compilers skip the check. Valgrind emulates
-one instruction set (AVX2) on each processor that has it. The least of up to three runs counts,
-since timers read the clock.
+one instruction set (AVX2) on each processor that has it. Acknowledgements and timers
+read the clock, which runs on while valgrind computes. So a message of 64 KiB needs 125,000 to
+130,000 on one machine, and its slack is the larger one. The least of up to three runs counts.
 """
 
 import argparse
@@ -24,7 +25,7 @@ import tempfile
 
 LIMITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'instructions.limit')
 TRIPS = 200
-SLACK = 1.03
+SLACK = {'hop_8': 1.05, 'burst_8': 1.05, 'long_64k': 1.10}
 TRIES = 3
 # name in the file: function of hop_bench
 CASES = {'hop_8': 'over_one', 'burst_8': 'bursts', 'long_64k': 'long_ones'}
@@ -105,7 +106,7 @@ def main():
         wrong += above
         print('%s: %.0f instructions a message, at most %d%s'
               % (name, least, limits[name], ': TOO MANY' if above else ''))
-        limits[name] = min(limits[name], int(least * SLACK))
+        limits[name] = min(limits[name], int(least * SLACK[name]))
     if o.lower and not wrong:
         with open(LIMITS, 'w', encoding='utf-8') as f:
             f.write('# SPDX-License-Identifier: BSD-3-Clause\n')
