@@ -27,7 +27,7 @@ class Switch:
     def __enter__(self):
         command = ['taskset', '-c', str(self.b.b),
                    os.path.join(self.b.args.build, 'app/weft-switch'),
-                   *SMALL, '--', '-p', self.socket, '-n', '16', '-S', '0']
+                   *SMALL, '--', '-p', self.socket, '-n', '16', '-S', '0', 'none']
         self.program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         if ' ports at ' not in self.program.stdout.readline():
             raise TrialError('weft-switch did not start')

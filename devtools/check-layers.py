@@ -118,14 +118,21 @@ def shared_objects(root):
     names = {m.group(1): m.group(2) for m in re.finditer(r'^(\w+) = (\[[^\]]*\])', text, re.M)}
     table = re.search(r'^app_shared = \{(.*?)^\}', text, re.M | re.S)
     shared = {}
-    for m in re.finditer(r"'([\w-]*)': (\w+|\[[^\]]*\])", table.group(1) if table else ''):
-        sources = re.findall(r"'([^']+)'", names.get(m.group(2), m.group(2)))
+    part = r"(?:\w+|\[[^\]]*\])"
+    for m in re.finditer(r"'([\w-]*)': (%s(?: \+ %s)*)" % (part, part),
+                         table.group(1) if table else ''):
+        text = re.sub(r'(?<!\S)\w+(?!\S)', lambda n: names.get(n.group(0), ''), m.group(2))
+        sources = re.findall(r"'([^']+)'", text)
         shared[m.group(1)] = set(sources) | {s[:-2] + '.h' for s in sources} | set(SHARED_HEADERS)
     return shared
 
 
 def program_sees(shared, path, other):
-    name = 'weft-' + path.split('/')[1]
+    folder = path.split('/')[1]
+    # The linker takes files of app/common only into programs that use them.
+    if folder == 'common' and any(other in files for files in shared.values()):
+        return True
+    name = 'weft-' + folder
     return other in API or other in shared.get('', ()) or other in shared.get(name, ())
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/eth_port.h
- * A port of DPDK with one queue, that takes all frames: of programs that pass them on.
+ * Ports of programs that pass frames on: drivers/dpdk/port/passing.h with messages and exit codes.
  */
 #ifndef APP_ETH_PORT_H
 #define APP_ETH_PORT_H
@@ -11,8 +11,24 @@
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 
+#include "drivers/dpdk/port/passing.h"
+
 /** Entries of each of its rings, if it has as many. */
 #define ETH_PORT_RING 1024
+
+/**
+ * Find what a port takes.
+ * @param mtu  in bytes; 0 = the port's own
+ * @return APP_OK, or an exit code after a sentence
+ */
+int eth_port_find(uint16_t port, uint16_t mtu, struct weft_passing_limits *limits);
+
+/**
+ * Data room of buffers, headroom included, for frames of an MTU with two VLAN tags.
+ * @param mtu  in bytes
+ * @param room least one: the largest of the ports'
+ */
+uint16_t eth_port_room(uint16_t mtu, uint16_t room);
 
 /** Configure and start it. @return APP_OK or an exit code after a sentence */
 int eth_port_open(uint16_t port, uint16_t mtu, struct rte_mempool *pool);

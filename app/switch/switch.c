@@ -371,6 +371,7 @@ static int run(struct options *o, int eal_count, char **eal_words)
 {
 	struct weft_config *config;
 	struct sw *s = &o->sw;
+	char uplink[128];
 	int ret = weft_config_read(&config);
 
 	if (ret) {
@@ -405,8 +406,9 @@ static int run(struct options *o, int eal_count, char **eal_words)
 	if (ret)
 		return ret;
 	sw_tell_start(s);
-	printf("weft-switch: %u ports at %s, %s\n", s->plan.ports, s->path,
-	       s->plan.single ? "one address for all" : "an address for each");
+	sw_uplink_text(s, uplink, sizeof(uplink));
+	printf("weft-switch: %u ports at %s, %s; %s\n", s->plan.ports, s->path,
+	       s->plan.single ? "one address for all" : "an address for each", uplink);
 	fflush(stdout);
 	forward(s);
 	sw_unlisten(s);

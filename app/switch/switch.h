@@ -286,6 +286,9 @@ void sw_unmap(void *at, size_t len);
 /** @return APP_OK or an exit code after a sentence */
 int sw_uplink_open(struct sw *s, const char *name);
 
+/** What the first line prints of it, with the MTU. */
+void sw_uplink_text(const struct sw *s, char *text, size_t len);
+
 /* tell.c */
 /** Telemetry's commands, and SIGUSR1. */
 void sw_tell_start(struct sw *s);

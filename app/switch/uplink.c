@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,23 +15,28 @@
 #include "common/cli.h"
 #include "common/eth_port.h"
 #include "drivers/dpdk/port/claim_dev.h"
+#include "drivers/dpdk/port/nic_state.h"
 
 #define CACHE 256u
-#define BUFFER_MAX 32768u
 
-static int find(const char *name, uint16_t *id)
+static void print_missing(const char *sentence)
+{
+	cli_error("%s", sentence);
+}
+
+/* A switch without its uplink would give ports that reach no other host. */
+static int no_uplink(void)
+{
+	if (weft_port_tell_missing(print_missing) == 0)
+		cli_error("there is no DPDK port for the uplink: name one for the EAL (-a ADDRESS "
+			  "or --vdev=...); the word 'none' starts a switch without an uplink");
+	return APP_FAIL;
+}
+
+static int find_only(uint16_t *id)
 {
 	uint16_t port;
 
-	*id = SW_NO_UPLINK;
-	if (name && strcmp(name, "none") != 0) {
-		if (rte_eth_dev_get_port_by_name(name, id) == 0)
-			return APP_OK;
-		cli_error("there is no port '%s'; the EAL's arguments before -- make ports", name);
-		return APP_USAGE;
-	}
-	if (name)
-		return APP_OK;
 	RTE_ETH_FOREACH_DEV(port) {
 		if (*id != SW_NO_UPLINK) {
 			cli_error("there are several ports; name the one that is the uplink, or "
@@ -41,7 +45,22 @@ static int find(const char *name, uint16_t *id)
 		}
 		*id = port;
 	}
-	return APP_OK;
+	if (*id == SW_NO_UPLINK)
+		return no_uplink();
+	return weft_port_tell_missing(print_missing) ? APP_FAIL : APP_OK;
+}
+
+static int find(const char *name, uint16_t *id)
+{
+	*id = SW_NO_UPLINK;
+	if (!name)
+		return find_only(id);
+	if (strcmp(name, "none") == 0 || rte_eth_dev_get_port_by_name(name, id) == 0)
+		return APP_OK;
+	*id = SW_NO_UPLINK;
+	if (weft_port_tell_missing(print_missing) == 0)
+		cli_error("there is no port '%s'; the EAL's arguments before -- make ports", name);
+	return APP_USAGE;
 }
 
 /*
@@ -80,43 +99,24 @@ static int claim(uint16_t id)
 	return APP_OK;
 }
 
-/* Some PMDs want more than the longest frame: net_af_packet what a slot of its ring has. */
-static uint32_t least_buffer(uint16_t id)
-{
-	const struct rte_devargs *args;
-	struct rte_eth_dev_info info;
-	char framesz[16];
-	uint32_t least;
-
-	if (rte_eth_dev_info_get(id, &info))
-		return 0;
-	least = RTE_MIN(info.min_rx_bufsize, BUFFER_MAX);
-	args = info.device ? rte_dev_devargs(info.device) : NULL;
-	if (args && weft_device_arg(args->args, "framesz", framesz, sizeof(framesz)))
-		least = RTE_MAX(least, RTE_MIN((uint32_t)strtoul(framesz, NULL, 10), BUFFER_MAX));
-	return least;
-}
-
 int sw_uplink_open(struct sw *s, const char *name)
 {
 	struct sw_uplink *u = &s->uplink;
-	uint16_t mtu = 0, room;
+	struct weft_passing_limits limits;
 	int ret = find(name, &u->id);
+	uint16_t room;
 
 	if (ret || u->id == SW_NO_UPLINK)
 		return ret;
 	ret = claim(u->id);
+	if (!ret)
+		ret = eth_port_find(u->id, s->mtu, &limits);
 	if (ret)
 		return ret;
-	if (s->mtu == 0 && (rte_eth_dev_get_mtu(u->id, &mtu) || mtu < 1280))
-		mtu = RTE_ETHER_MTU;
-	s->mtu = s->mtu ? s->mtu : mtu;
-	room = (uint16_t)RTE_MAX(RTE_PKTMBUF_HEADROOM + s->mtu + RTE_ETHER_HDR_LEN +
-					 2 * RTE_VLAN_HLEN,
-				 RTE_MBUF_DEFAULT_BUF_SIZE);
-	room = (uint16_t)RTE_MAX(room, RTE_PKTMBUF_HEADROOM + least_buffer(u->id));
-	u->pool = rte_pktmbuf_pool_create("uplink", 4 * ETH_PORT_RING + CACHE, CACHE, 0,
-					  (uint16_t)RTE_ALIGN_CEIL(room, 64), SOCKET_ID_ANY);
+	s->mtu = s->mtu ? s->mtu : limits.mtu;
+	room = eth_port_room(s->mtu, limits.room);
+	u->pool = rte_pktmbuf_pool_create("uplink", 4 * ETH_PORT_RING + CACHE, CACHE, 0, room,
+					  SOCKET_ID_ANY);
 	if (!u->pool) {
 		cli_error("there is no memory for %u buffers of %u bytes: %s; give more to the "
 			  "EAL (-m)",
@@ -125,4 +125,16 @@ int sw_uplink_open(struct sw *s, const char *name)
 	}
 	s->plan.uplink = true;
 	return eth_port_open(u->id, s->mtu, u->pool);
+}
+
+void sw_uplink_text(const struct sw *s, char *text, size_t len)
+{
+	char name[RTE_ETH_NAME_MAX_LEN];
+	struct rte_eth_dev_info info;
+
+	if (s->uplink.id == SW_NO_UPLINK || rte_eth_dev_info_get(s->uplink.id, &info))
+		snprintf(text, len, "no uplink, MTU %u", s->mtu);
+	else
+		snprintf(text, len, "uplink %s %s, MTU %u", info.driver_name,
+			 eth_port_name(s->uplink.id, name), s->mtu);
 }

@@ -39,16 +39,34 @@ static int find_ports(char *const *names, unsigned int num, uint16_t *ports, uns
 	return APP_OK;
 }
 
-static int make_pool(struct wire *w, unsigned int ports)
+/* Without --mtu the smallest MTU of the ports, and no more than Ethernet's. */
+static int choose_mtu(struct wire *w, const uint16_t *ports, unsigned int num, uint16_t *room)
+{
+	struct weft_passing_limits limits;
+	bool given = w->mtu;
+	unsigned int i;
+	int ret;
+
+	w->mtu = given ? w->mtu : RTE_ETHER_MTU;
+	*room = 0;
+	for (i = 0; i < num; i++) {
+		ret = eth_port_find(ports[i], given ? w->mtu : 0, &limits);
+		if (ret)
+			return ret;
+		*room = RTE_MAX(*room, limits.room);
+		w->mtu = given ? w->mtu : RTE_MIN(w->mtu, limits.mtu);
+	}
+	return APP_OK;
+}
+
+static int make_pool(struct wire *w, unsigned int ports, uint16_t room)
 {
 	uint32_t rings = ports * (2 * ETH_PORT_RING + POOL_CACHE);
-	uint32_t room = RTE_PKTMBUF_HEADROOM + w->mtu + RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN;
 
 	w->limit = w->mbufs;
 	w->mbufs += rings;
-	room = room < RTE_MBUF_DEFAULT_BUF_SIZE ? RTE_MBUF_DEFAULT_BUF_SIZE : room;
-	w->pool = rte_pktmbuf_pool_create("wire", w->mbufs, POOL_CACHE, 0,
-					  (uint16_t)RTE_ALIGN_CEIL(room, 64), SOCKET_ID_ANY);
+	room = eth_port_room(w->mtu, room);
+	w->pool = rte_pktmbuf_pool_create("wire", w->mbufs, POOL_CACHE, 0, room, SOCKET_ID_ANY);
 	if (w->pool)
 		return APP_OK;
 	cli_error("there is no memory for %u buffers of %u bytes: %s; give more to the EAL (-m), "
@@ -59,7 +77,7 @@ static int make_pool(struct wire *w, unsigned int ports)
 
 int wire_ports_open(struct wire *w, char *const *names, unsigned int num_names)
 {
-	uint16_t ports[2 * WIRE_PAIRS];
+	uint16_t ports[2 * WIRE_PAIRS], room = 0;
 	unsigned int num, i;
 	int ret;
 
@@ -77,7 +95,9 @@ int wire_ports_open(struct wire *w, char *const *names, unsigned int num_names)
 			  WIRE_PAIRS, num_names ? "these are" : "there are", num);
 		return APP_USAGE;
 	}
-	ret = make_pool(w, num);
+	ret = choose_mtu(w, ports, num, &room);
+	if (!ret)
+		ret = make_pool(w, num, room);
 	for (i = 0; i < num && !ret; i++) {
 		w->pair[i / 2].dir[i % 2].from = ports[i];
 		w->pair[i / 2].dir[!(i % 2)].to = ports[i];

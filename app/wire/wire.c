@@ -27,7 +27,8 @@ static const char help[] =
 	"  -f, --forth LINK       from the first port of a pair to the second\n"
 	"  -b, --back LINK        from the second to the first\n"
 	"  -s, --seed N           of all dice (1)\n"
-	"  -m, --mtu BYTES        longest packet that is carried (1500)\n"
+	"  -m, --mtu BYTES        longest packet that is carried (the smallest MTU of the\n"
+	"                         ports, at most 1500)\n"
 	"  -n, --mbufs N          frames that may be under way at a time (16k)\n"
 	"  -S, --sleep US         give the core away for so long while nothing comes (0: never)\n"
 	"  -h, --help             this text\n"
@@ -194,7 +195,7 @@ static int run(struct options *o, int eal_count, char **eal_words)
 
 int main(int argc, char **argv)
 {
-	static struct options o = {.wire = {.seed = 1, .mtu = 1500, .mbufs = 16000}};
+	static struct options o = {.wire = {.seed = 1, .mbufs = 16000}};
 	char **eal_words;
 	int eal_count, ret;
 

@@ -24,7 +24,7 @@ export WEFT_EAL_ARGS="--no-huge -m 256 --no-pci"
 start_switch() {
 	[ -z "$switch_pid" ] || kill -KILL "$switch_pid" # of a case that failed
 	: >"$dir/switch.out"
-	"$switch" --no-huge -m 64 --no-pci --no-shconf -- -p "$dir/sock" -n 4 -S 50 "$@" \
+	"$switch" --no-huge -m 64 --no-pci --no-shconf -- -p "$dir/sock" -n 4 -S 50 "$@" none \
 		>"$dir/switch.out" 2>"$dir/switch.err" &
 	switch_pid=$!
 	until_said "$dir/switch.out" "^weft-switch: .* ports at" $switch_pid ||
@@ -228,7 +228,7 @@ many_ports() {
 
 second_switch() {
 	start_switch || return 1
-	"$switch" --no-huge -m 64 --no-pci --no-shconf -- -p "$dir/sock" >"$dir/out" 2>&1
+	"$switch" --no-huge -m 64 --no-pci --no-shconf -- -p "$dir/sock" none >"$dir/out" 2>&1
 	local rc=$?
 	cat "$dir/out"
 	end_switch

@@ -46,7 +46,7 @@ class Switch:
         self.program = subprocess.Popen(
             [os.environ.get('WEFT_TEST_SWITCH', build + '/app/weft-switch'), '--no-huge', '-m',
              '64', '--no-pci', '--no-shconf', '--', '-p', self.path, '-M', '666', '-S', '50',
-             *options], stdout=subprocess.PIPE, stderr=self.err, text=True)
+             *options, 'none'], stdout=subprocess.PIPE, stderr=self.err, text=True)
         if ' ports at ' not in self.program.stdout.readline():
             raise RuntimeError('weft-switch did not start')
 

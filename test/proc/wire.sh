@@ -13,6 +13,8 @@ command -v python3 >/dev/null || { echo "python3 is not installed"; exit 77; }
 
 prefix=weft-wire-$$
 wire_pid=
+bsize=2048
+mtu=1500
 
 # memif lanes take the memory between for true, and here bits flip.
 export WEFT_CSUM=crc32c
@@ -33,13 +35,13 @@ start_wire() {
 	new_pair 0
 	eal_wire=(--no-huge -m 256 --no-pci --file-prefix="$prefix")
 	for end in 0 1; do
-		memif="id=0,socket-abstract=no,socket=$dir/w$pair_number.$end,rsize=10,bsize=2048"
+		memif="id=0,socket-abstract=no,socket=$dir/w$pair_number.$end,rsize=10,bsize=$bsize"
 		eal_wire+=(--vdev="net_memif$end,role=server,$memif")
 	done
-	memif="net_memif0,role=client,id=0,socket-abstract=no,rsize=10,bsize=2048"
+	memif="net_memif0,role=client,id=0,socket-abstract=no,rsize=10,bsize=$bsize"
 	eal_server+=(--vdev="$memif,socket=$dir/w$pair_number.0")
 	eal_client+=(--vdev="$memif,socket=$dir/w$pair_number.1")
-	lanes=dpdk:0,mtu=1500
+	lanes=dpdk:0,mtu=$mtu
 	rm -f "$dir/commands"
 	mkfifo "$dir/commands"
 	# Without timeout: a signal shall be the program's.
@@ -86,6 +88,17 @@ faults_are_survived() {
 		[ "$(counter back corrupted)" -gt 2 ] &&
 		[ "$(counter back lost_in_bursts)" -gt 0 ] &&
 		[ "$(counter forth lost_in_bursts)" = 0 ] && [ "$(counter back rx)" -gt 2000 ]
+}
+
+# Frames of an MTU of 9000 fit one buffer of the port, and none is cut to Ethernet's 1500.
+jumbo_frames_pass() {
+	local rc=0 bsize=9216 mtu=9000
+	start_wire -m 9000 || return 1
+	carry || rc=1
+	end_wire || rc=1
+	cat "$dir/client.err"
+	[ $rc = 0 ] && ! grep -q "do not reach" "$dir/client.err" &&
+		[ "$(counter back tx)" -gt 300 ] && [ "$(counter back tx)" -lt 1000 ]
 }
 
 # A queue is as long as it is said, and what goes beyond is dropped.
@@ -222,6 +235,10 @@ eal=(--no-huge -m 64 --no-pci)
 one=("--vdev=net_memif0,role=server,socket-abstract=no,socket=$dir/one")
 
 check "loss, bursts, duplicates, disorder and flipped bits are survived" faults_are_survived
+check "frames of an MTU of 9000 pass over memif" jumbo_frames_pass
+check "a memif buffer that is too small for the MTU: the remedy" refused 2 "give a larger bsize=" \
+	"${eal[@]}" "${one[@]}" --vdev=net_memif1,role=server,socket-abstract=no,socket="$dir/two" \
+	-- -m 9000
 check "a narrow link with a short queue drops" a_narrow_link_drops
 check "a link marks: the receiver counts and tells it" marks_are_counted_and_told
 check "a blackout by a command, its end by telemetry" a_blackout_in_the_middle

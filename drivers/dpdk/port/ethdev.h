@@ -19,6 +19,7 @@
 
 #include "frame/frame_port.h"
 
+struct rte_mempool;
 struct weft_lane_resource;
 
 /** WEFT_RX_INTR. */
@@ -51,6 +52,10 @@ struct weft_port_opts {
 	enum weft_rx_intr rx_intr;
 	/** Leave it without an owner: dpdk-dumpcap passes over ports that have one. */
 	bool no_owner;
+	/** Buffers of the caller, who also frees them; NULL = the port makes its own. */
+	struct rte_mempool *pool;
+	/** Entries of each ring, if the port has as many; 0 = lanes' default. */
+	uint16_t ring;
 };
 
 /**

@@ -70,20 +70,13 @@ static void leave_to_kernel(uint16_t id, struct weft_lane_resource *r)
 static int missing(struct weft_lane_resource *r, int n)
 {
 	struct rte_devargs *da;
-	uint16_t id;
 
 	RTE_EAL_DEVARGS_FOREACH("vdev", da)
 	{
-		if (n == RTE_MAX_ETHPORTS ||
-		    (strncmp(da->name, "net_", 4) && strncmp(da->name, "eth_", 4)) ||
-		    !rte_eth_dev_get_port_by_name(da->name, &id))
+		if (n == RTE_MAX_ETHPORTS || !weft_vdev_is_missing(da, r[n].why, sizeof(r[n].why)))
 			continue;
 		snprintf(r[n].name, sizeof(r[n].name), "%.63s", da->name);
 		snprintf(r[n].device, sizeof(r[n].device), "%.63s", da->name);
-		snprintf(r[n].why, sizeof(r[n].why),
-			 "--vdev=%.64s made no port: look at its arguments, and at DPDK's lines "
-			 "above",
-			 da->name);
 		n++;
 	}
 	return n;

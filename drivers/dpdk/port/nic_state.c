@@ -396,24 +396,71 @@ static unsigned int tell_bound(const struct weft_nic_env *env, void (*tell)(cons
 	return n;
 }
 
-unsigned int weft_nic_tell(const struct weft_nic_env *env, void (*tell)(const char *sentence))
+/* @param[out] named some NIC was named. @return how many that were are no ports */
+static unsigned int tell_named(const struct weft_nic_env *env, void (*tell)(const char *sentence),
+			       bool *named)
 {
 	struct rte_devargs *da;
 	unsigned int n = 0;
 	char address[16];
-	bool named = false;
 
-	if (!rte_eal_has_pci())
-		return 0;
+	*named = false;
 	RTE_EAL_DEVARGS_FOREACH("pci", da)
 	{
-		named = true;
+		*named = true;
 		if (da->policy != RTE_DEV_ALLOWED || !weft_nic_address(da->name, address) ||
 		    is_port(address))
 			continue;
-		tell_one(env, address, tell);
+		if (tell)
+			tell_one(env, address, tell);
 		n++;
 	}
+	return n;
+}
+
+unsigned int weft_nic_tell(const struct weft_nic_env *env, void (*tell)(const char *sentence))
+{
+	unsigned int n;
+	bool named;
+
+	if (!rte_eal_has_pci())
+		return 0;
+	n = tell_named(env, tell, &named);
 	/* Who names NICs does not want the others. */
 	return named ? n : tell_bound(env, tell);
+}
+
+bool weft_vdev_is_missing(const struct rte_devargs *da, char *why, size_t why_len)
+{
+	uint16_t id;
+
+	if ((strncmp(da->name, "net_", 4) && strncmp(da->name, "eth_", 4)) ||
+	    !rte_eth_dev_get_port_by_name(da->name, &id))
+		return false;
+	snprintf(why, why_len,
+		 "--vdev=%.64s made no port: look at its arguments, and at DPDK's lines above",
+		 da->name);
+	return true;
+}
+
+unsigned int weft_port_tell_missing(void (*tell)(const char *sentence))
+{
+	struct weft_nic_env env;
+	struct rte_devargs *da;
+	unsigned int n = 0;
+	char why[160];
+	bool named;
+
+	weft_nic_env_here(&env);
+	if (rte_eal_has_pci())
+		n = tell_named(&env, tell, &named);
+	RTE_EAL_DEVARGS_FOREACH("vdev", da)
+	{
+		if (!weft_vdev_is_missing(da, why, sizeof(why)))
+			continue;
+		if (tell)
+			tell(why);
+		n++;
+	}
+	return n;
 }

@@ -55,4 +55,17 @@ void weft_nic_node_memory(const struct weft_nic_env *env, int node, char *why, s
  */
 unsigned int weft_nic_tell(const struct weft_nic_env *env, void (*tell)(const char *sentence));
 
+struct rte_devargs;
+
+/** Is it an Ethernet device in software that the EAL was given, and that made no port? */
+bool weft_vdev_is_missing(const struct rte_devargs *da, char *why, size_t why_len);
+
+/**
+ * Report each device that the EAL was given by name and that is no port. The EAL is up.
+ *
+ * @param tell  gets a sentence for each, with the remedy; NULL = they are counted only
+ * @return how many
+ */
+unsigned int weft_port_tell_missing(void (*tell)(const char *sentence));
+
 #endif /* WEFT_NIC_STATE_H */

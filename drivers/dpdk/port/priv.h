@@ -30,6 +30,7 @@
  *	port/intr.c         RX interrupts, for an owner that sleeps
  *	port/xdp.c          the socket of net_af_xdp, for the same
  *	port/kernel.c       ports that stand on a kernel interface: link, MTU, af_packet's socket
+ *	port/passing.c      ports of programs that pass frames on
  *	port/peer_mtu.c     the MTU of a veth's other end
  *	port/memif/memif.h  what is about memif alone
  *	port/spread.c       several queues: what the port's hash is
