@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/cli.h"
 #include "common/gnuplot.h"
@@ -26,15 +31,49 @@ static void write_quoted(FILE *out, const char *variable, const char *text)
 	fprintf(out, "'\n");
 }
 
+bool gnuplot_is_installed(void)
+{
+	const char *dirs = getenv("PATH");
+	char path[PATH_MAX];
+	size_t len;
+
+	for (dirs = dirs ? dirs : "/usr/local/bin:/usr/bin:/bin"; *dirs;
+	     dirs += len + (dirs[len] == ':')) {
+		len = strcspn(dirs, ":");
+		if (snprintf(path, sizeof(path), "%.*s/gnuplot", (int)len, dirs) <
+			    (int)sizeof(path) &&
+		    access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A failed drawing leaves no empty picture behind. */
+static void remove_if_empty(const char *file)
+{
+	struct stat st;
+
+	if (lstat(file, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
+		unlink(file);
+}
+
 FILE *gnuplot_open(const char *file, const char *title)
 {
 	/* What gnuplot can't open it writes to standard output. */
-	FILE *out = fopen(file, "we");
+	FILE *out = fopen(file, "ae");
 
 	if (!out)
 		return NULL;
 	fclose(out);
+	/* popen() starts a shell, which reports a missing program after the script is written. */
+	if (!gnuplot_is_installed()) {
+		remove_if_empty(file);
+		errno = ENOPKG;
+		return NULL;
+	}
 	fflush(stdout);
+	/* gnuplot may end before it has read all. */
+	signal(SIGPIPE, SIG_IGN);
 	out = popen("gnuplot", "we");
 	if (!out)
 		return NULL;
@@ -99,16 +138,15 @@ const char *gnuplot_colour(unsigned int i)
 
 int gnuplot_close(FILE *out, const char *file)
 {
-	int status;
-
 	if (!out) {
-		cli_error("--graph %s: %s", file, strerror(errno));
+		cli_error("--graph %s: %s", file,
+			  errno == ENOPKG ? "gnuplot is not installed (Debian: gnuplot-nox)"
+					  : strerror(errno));
 		return APP_FAIL;
 	}
-	status = pclose(out);
-	if (status == 0)
+	if (pclose(out) == 0)
 		return APP_OK;
-	cli_error("--graph %s: gnuplot could not draw it%s", file,
-		  status == 127 << 8 ? ": there is no gnuplot here (Debian: gnuplot-nox)" : "");
+	remove_if_empty(file);
+	cli_error("--graph %s: gnuplot could not draw it", file);
 	return APP_FAIL;
 }

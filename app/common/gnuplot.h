@@ -11,9 +11,12 @@
 
 /** Can a picture have this name? .svg and .png can. */
 bool gnuplot_can_draw(const char *file);
+/** Is there a program gnuplot in PATH? */
+bool gnuplot_is_installed(void);
 /**
  * Start gnuplot with the terminal and output that @p file asks for, and a title (any text).
- * @return where the script goes, or NULL: gnuplot_close() says why
+ * @return where the script goes; or NULL with errno set, which gnuplot_close() reports. A failure
+ * leaves no empty file.
  */
 FILE *gnuplot_open(const char *file, const char *title);
 /** "64 KiB": a size for a label. */

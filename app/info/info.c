@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft-info: what this Weft is, what it could use here, and how it is configured. */
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "drivers/dpdk/port/eal.h"
+#include "drivers/dpdk/port/nic_state.h"
 #include "common/eal_start.h"
 #include "info/lane_options.h"
 #include "info/protocols.h"
@@ -48,8 +50,8 @@ static const char help[] =
 	"  -h, --help             this text\n"
 	"\n"
 	"What stands before a \"--\" goes to the EAL; without one the EAL gets WEFT_EAL_ARGS.\n"
-	"Exit code: 0 all well, 1 no interface could be opened, there is none of that name, or no\n"
-	"process answers or it refuses, 2 wrong usage.\n";
+	"Exit code: 0 all well, 1 no interface could be opened, a device that the EAL was given is no\n"
+	"port, there is no interface of that name, no process answers or it refuses, 2 wrong usage.\n";
 
 static const char shorts[] = ":vcCdnhL:S:o:";
 static const struct option longs[] = {{"version", no_argument, NULL, 'v'},
@@ -151,6 +153,7 @@ static int print_devices(struct info *info)
 	struct weft_iface_info iface = {.size = sizeof(iface)};
 	struct peer p;
 	int ret = peer_init(&p, &info->opts);
+	unsigned int missing;
 
 	if (!ret)
 		ret = peer_open(&p);
@@ -161,6 +164,12 @@ static int print_devices(struct info *info)
 	if (!ret && info->counters) {
 		printf("counters\n");
 		weft_worker_counters(p.worker, print_counter, NULL);
+	}
+	missing = weft_port_tell_missing(NULL);
+	if (!ret && missing) {
+		cli_error("%u of the devices that the EAL was given %s no port (see above)", missing,
+			  missing == 1 ? "is" : "are");
+		ret = APP_FAIL;
 	}
 	return peer_end(&p, ret);
 }
@@ -213,6 +222,14 @@ static int parse(struct info *info, int argc, char **argv)
 	return APP_USAGE;
 }
 
+static int written(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return APP_OK;
+	cli_error("standard output: %s", strerror(errno));
+	return APP_FAIL;
+}
+
 static int show(struct info *info, int eal_count, char **eal_words)
 {
 	unsigned int flags = info->config ? WEFT_CONFIG_PRINT_HELP : WEFT_CONFIG_PRINT_CHANGED;
@@ -224,11 +241,14 @@ static int show(struct info *info, int eal_count, char **eal_words)
 		weft_config_print(info->opts.config, stdout, flags);
 	if (info->interface)
 		ret = info_lane_options(info->interface);
-	fflush(stdout);
+	if (!ret)
+		ret = written();
 	if (!ret && info->devices) {
 		ret = eal_start(eal_count, eal_words, info->opts.config, -1);
 		if (!ret)
 			ret = print_devices(info);
+		if (!ret)
+			ret = written();
 	}
 	return ret;
 }

@@ -65,36 +65,64 @@ static bool is_vmbus(const struct iface_facts *f)
 	return true;
 }
 
-/* A line of lane options for each address, best first. */
+/* net_af_packet gives headers of the kernel 66 bytes of each ring frame, and a frame 2048 bytes. */
+#define RING_FRAME_DEFAULT 2048u
+#define RING_FRAME_HEADERS 66u
+
+static void print_af_packet(const struct iface_facts *f)
+{
+	uint32_t framesz = f->mtu + 14 + RING_FRAME_HEADERS;
+
+	printf("  EAL              --no-pci --vdev=net_af_packet0,iface=%s", f->name);
+	/* Four frames of whole KiB are whole pages, as a block of the ring has to be. */
+	framesz = (framesz + 1023) / 1024 * 1024;
+	if (f->mtu <= WEFT_MTU_MAX && framesz > RING_FRAME_DEFAULT)
+		printf(",framesz=%u,blocksz=%u,framecnt=512", framesz, 4 * framesz);
+	printf("\n");
+}
+
+/* A line of lane options for each address, best first. The kernel keeps those of a virtual one. */
 static void print_options(const struct iface_facts *f, const struct iface_addr *addr, int n,
 			  uint32_t gateway)
 {
 	char port[96], ip[16], gw[16], via[24] = "", mtu[16] = "";
+	bool nic = f->pci || is_vmbus(f);
 	int i;
 
-	if (f->pci || is_vmbus(f))
-		snprintf(port, sizeof(port), "dpdk:%s", f->device);
-	else
-		snprintf(port, sizeof(port), "dpdk:0");
+	snprintf(port, sizeof(port), "dpdk:%s", nic ? f->device : "0");
 	if (gateway)
 		snprintf(via, sizeof(via), ",gw=%s", ip_text(gateway, gw));
 	/* The loopback interface has more than a lane can. */
 	if (f->mtu >= WEFT_MTU_MIN && f->mtu <= WEFT_MTU_MAX)
 		snprintf(mtu, sizeof(mtu), ",mtu=%u", f->mtu);
-	for (i = 0; i < n; i++)
+	for (i = 0; nic && i < n; i++)
 		printf("  %-16s %s,ip=%s/%u%s%s\n", i ? "or" : "lane", port,
 		       ip_text(addr[i].ip, ip), addr[i].prefix, addr[i].ip == gateway ? "" : via,
 		       mtu);
-	if (n == 0)
+	if (!nic || n == 0)
 		printf("  lane             %s%s\n", port, mtu);
-	if (f->pci || is_vmbus(f))
+	if (nic)
 		printf("  EAL              -a %s\n", f->device);
 	else if (strchr(f->name, ','))
 		printf("  EAL              none: a name with a comma can be no part of --vdev; "
 		       "give it another one (ip link set dev '%s' name NAME)\n",
 		       f->name);
 	else if (!f->device[0])
-		printf("  EAL              --no-pci --vdev=net_af_packet0,iface=%s\n", f->name);
+		print_af_packet(f);
+}
+
+/* Without ip= a lane chooses a link-local address, which reaches the interface's own network. */
+static void print_virtual(const struct iface_addr *addr, int n)
+{
+	char ip[16];
+
+	printf("  note             a virtual interface stays with the kernel, which answers for its "
+	       "addresses");
+	if (n > 0)
+		printf(" (%s/%u): for a lane that a router shall reach add ip= with a free address "
+		       "of that network, and gw=",
+		       ip_text(addr[0].ip, ip), addr[0].prefix);
+	printf("\n");
 }
 
 static void print_notes(const struct iface_facts *f, const struct iface_addr *addr, int n,
@@ -107,7 +135,7 @@ static void print_notes(const struct iface_facts *f, const struct iface_addr *ad
 	if (n > 0 && is_link_local(addr[0].ip))
 		printf("  note             its address is link-local: no network behind a "
 		       "router\n");
-	if (n > 1)
+	if (n > 1 && f->device[0])
 		printf("  note             a lane has one address: take one of these\n");
 	if (n > 0 && !r->gateway)
 		printf("  note             no route over it has a gateway, so the lane reaches its "
@@ -131,8 +159,7 @@ static void print_notes(const struct iface_facts *f, const struct iface_addr *ad
 		printf("  note             it stands on %s: bind that one; for a VLAN add vlan=\n",
 		       f->lower);
 	else if (!f->device[0] && !f->bond)
-		printf("  note             a virtual interface stays with the kernel, which "
-		       "answers for its addresses: give the lane a free one of that network\n");
+		print_virtual(addr, n);
 	if (is_vmbus(f))
 		printf("  note             on VMBus, not PCI: bind it with driverctl, as "
 		       "doc/clouds.md says for Azure\n");

@@ -330,6 +330,11 @@ static int complete(struct perf_options *o, int argc, char **argv)
 		cli_error("--graph draws a --sweep");
 		return APP_USAGE;
 	}
+	/* Before minutes of measurement, not after. */
+	if (o->graph && !gnuplot_is_installed()) {
+		cli_error("--graph %s: gnuplot is not installed (Debian: gnuplot-nox)", o->graph);
+		return APP_FAIL;
+	}
 	if (!o->sizes.count && cli_sizes_parse("-s",
 					       o->sweep   ? SWEEP_SIZES
 					       : o->table ? "8:4M"

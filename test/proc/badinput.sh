@@ -110,6 +110,31 @@ check "weft-info -c needs no EAL: all variables with help" shows "^WEFT_PEER_TIM
 check "weft-info -C: only what was changed" shows "^WEFT_PEER_TIMEOUT=" env WEFT_PEER_TIMEOUT=7s \
 	"$info" -C
 
+full_disk() {
+	local rc=0
+	timeout 20 "$info" "$@" >/dev/full 2>"$dir/client.err" || rc=$?
+	cat "$dir/client.err"
+	[ $rc = 1 ] && grep -q "standard output: No space left" "$dir/client.err"
+}
+# no_port PATTERN COMMAND...: the device is named, and the exit code is 1.
+no_port() {
+	local rc=0
+	timeout 60 "${@:2}" >"$dir/client.out" 2>"$dir/client.err" || rc=$?
+	cat "$dir/client.err"
+	[ $rc = 1 ] && grep -q "$1" "$dir/client.err" &&
+		grep -q "weft-info: 1 of the devices that the EAL was given is no port" \
+			"$dir/client.err"
+}
+check "weft-info -c: a full disk is an error" full_disk -c
+check "weft-info -v: a full disk is an error" full_disk -v
+check "weft-info -d: a full disk is an error" full_disk --no-huge -m 64 --no-pci \
+	--vdev=net_ring0 -- -d
+check "weft-info -d: a NIC that is not there is an error" no_port "0000:ff:00.0" \
+	"$info" --no-huge -m 64 -a 0000:ff:00.0 -- -d
+check "weft-info -d: a virtual port that was not made is an error" no_port \
+	"net_af_packet0 made no port" \
+	"$info" --no-huge -m 64 --no-pci --vdev=net_af_packet0,iface=nosuch -- -d
+
 profile() { printf '%b' "$1" >"$dir/lanes.ini"; }
 profile '[lane a]\ndriver=dpdk\nbandwidth=25Gbps\nlatency=2us\nam_max=8k\n'
 check "weft-info protocols: without lanes" refuses 2 "--lanes FILE" "$info" protocols
@@ -126,6 +151,11 @@ check "weft-info protocols: malformed size to explain" refuses 2 "--explain want
 check "weft-info protocols: a picture where none can be written" refuses 1 \
 	"--graph /no/where/x.svg: No such file or directory" \
 	"$info" protocols --lanes "$dir/lanes.ini" --graph /no/where/x.svg
+no_gnuplot() {
+	refuses 1 "gnuplot is not installed" env PATH=/no/where "$info" protocols \
+		--lanes "$dir/lanes.ini" --graph "$dir/new.svg" && [ ! -e "$dir/new.svg" ]
+}
+check "weft-info protocols: a picture without gnuplot, and no empty file" no_gnuplot
 profile '[lane a]\ndriver=dpdk\nbandwidth=25\n'
 check "weft-info protocols: a profile with a missing unit" refuses 2 \
 	"lanes.ini:3: bandwidth = '25': expected a rate with its unit" \

@@ -11,11 +11,27 @@
 
 on=(ip -n "${ns[0]}")
 
-# says PATTERN...: the interface nic of the first namespace; each pattern stands in a line.
-says() {
+pci=0000:00:05.0
+
+# on_bus DEVICE: the interface in a sysfs of the test's, on a bus.
+on_bus() {
+	rm -rf "$dir/net"
+	mkdir -p "$dir/net" "$dir/bus/$1"
+	mkdir "$dir/net/nic"
+	ln -s "$dir/bus/$1" "$dir/net/nic/device"
+	echo 00:0d:3a:00:00:01 >"$dir/net/nic/address"
+	ip netns exec "${ns[0]}" cat /sys/class/net/nic/mtu >"$dir/net/nic/mtu"
+	ip netns exec "${ns[0]}" unshare -m bash \
+		-c 'mount --bind "$1" /sys/class/net && exec timeout 20 "$2" --lane-options nic' - \
+		"$dir/net" "$info" >"$dir/client.out" 2>"$dir/client.err" || {
+			cat "$dir/client.err"
+			return 1
+		}
+}
+
+# in_output PATTERN...: each stands in a line of what was printed.
+in_output() {
 	local pattern
-	timeout 20 ip netns exec "${ns[0]}" "$info" --lane-options nic >"$dir/client.out" \
-		2>"$dir/client.err" || return 1
 	for pattern; do
 		grep -qE -- "$pattern" "$dir/client.out" || {
 			echo "no '$pattern' in:"
@@ -23,6 +39,17 @@ says() {
 			return 1
 		}
 	done
+}
+
+# says_virtual PATTERN...: the interface nic of the first namespace, which is a veth.
+says_virtual() {
+	timeout 20 ip netns exec "${ns[0]}" "$info" --lane-options nic >"$dir/client.out" \
+		2>"$dir/client.err" && in_output "$@"
+}
+
+# says PATTERN...: the same interface, on a PCI bus of the test's.
+says() {
+	on_bus "$pci" && in_output "$@"
 }
 
 no_note() {
@@ -35,18 +62,31 @@ fresh() {
 }
 
 no_address() {
-	fresh 1500 && says "lane +dpdk:0,mtu=1500" "it has no IPv4 address"
+	fresh 1500 && says "lane +dpdk:$pci,mtu=1500" "it has no IPv4 address"
 }
 
 virtual() {
-	says "device +none: virtual" "iface=nic" "a virtual interface stays with the kernel" \
+	says_virtual "device +none: virtual" "iface=nic\$" "a virtual interface stays with the kernel" \
 		"MAC address +[0-9a-f:]{17}"
+}
+
+# The kernel answers for its own addresses, and a frame of 9000 bytes needs a larger ring frame.
+virtual_jumbo() {
+	fresh 9000 && "${on[@]}" address add 10.1.2.3/20 dev nic &&
+		says_virtual "lane +dpdk:0,mtu=9000\$" "iface=nic,framesz=9216,blocksz=36864" \
+			"\(10.1.2.3/20\): for a lane that" || return 1
+	# shellcheck disable=SC2046 # words
+	ip netns exec "${ns[0]}" timeout 60 "$info" --no-huge -m 512 \
+		$(awk '$1 == "EAL" { $1 = ""; print }' "$dir/client.out") -- \
+		-d -L "$(awk '$1 == "lane" { print $2 }' "$dir/client.out")" \
+		>"$dir/server.out" 2>"$dir/server.err" &&
+		grep -q "frame  *9014 bytes" "$dir/server.out"
 }
 
 subnet() {
 	fresh 9000 && "${on[@]}" address add 10.1.2.3/20 dev nic &&
 		"${on[@]}" route add default via 10.1.0.1 dev nic &&
-		says "lane +dpdk:0,ip=10.1.2.3/20,gw=10.1.0.1,mtu=9000" "default route goes over it"
+		says "lane +dpdk:$pci,ip=10.1.2.3/20,gw=10.1.0.1,mtu=9000" "default route goes over it"
 }
 
 # As GCP gives it: /32, the gateway by a route of its own, the subnet behind it.
@@ -54,7 +94,7 @@ on_link() {
 	fresh 1460 && "${on[@]}" address add 10.128.0.5/32 dev nic &&
 		"${on[@]}" route add 10.128.0.1 dev nic scope link &&
 		"${on[@]}" route add 10.128.0.0/20 via 10.128.0.1 dev nic &&
-			says "lane +dpdk:0,ip=10.128.0.5/32,gw=10.128.0.1,mtu=1460" &&
+			says "lane +dpdk:$pci,ip=10.128.0.5/32,gw=10.128.0.1,mtu=1460" &&
 		no_note "default route goes over it"
 }
 
@@ -70,7 +110,7 @@ policy() {
 several() {
 	fresh 1500 && "${on[@]}" address add 10.4.0.2/24 dev nic &&
 		"${on[@]}" address add 10.4.0.77/24 dev nic &&
-		says "lane +dpdk:0,ip=10.4.0.2/24,mtu=1500" "or +dpdk:0,ip=10.4.0.77/24,mtu=1500" \
+		says "lane +dpdk:$pci,ip=10.4.0.2/24,mtu=1500" "or +dpdk:$pci,ip=10.4.0.77/24,mtu=1500" \
 			"a lane has one address" "no route over it has a gateway"
 }
 
@@ -92,25 +132,9 @@ is_taken() {
 	local lane
 	subnet || return 1
 	lane=$(awk '$1 == "lane" { print $2 }' "$dir/client.out")
-	timeout 60 "$info" --no-huge -m 512 --no-pci --vdev=net_ring0 -- -d -L "${lane%,mtu=*}" \
+	timeout 60 "$info" --no-huge -m 512 --no-pci --vdev=net_ring0 -- -d -L "$(sed "s/$pci/0/" <<<"${lane%,mtu=*}")" \
 		>"$dir/client.out" 2>"$dir/client.err" &&
 		grep -qE "address +10\.1\.2\.3/20" "$dir/client.out"
-}
-
-# on_bus DEVICE: the interface in a sysfs of the test's, on a bus.
-on_bus() {
-	rm -rf "$dir/net"
-	mkdir -p "$dir/net" "$dir/bus/$1"
-	mkdir "$dir/net/nic"
-	ln -s "$dir/bus/$1" "$dir/net/nic/device"
-	echo 00:0d:3a:00:00:01 >"$dir/net/nic/address"
-	echo 1500 >"$dir/net/nic/mtu"
-	ip netns exec "${ns[0]}" unshare -m bash \
-		-c 'mount --bind "$1" /sys/class/net && exec timeout 20 "$2" --lane-options nic' - \
-		"$dir/net" "$info" >"$dir/client.out" 2>"$dir/client.err" || {
-			cat "$dir/client.err"
-			return 1
-		}
 }
 
 vmbus() {
@@ -158,6 +182,7 @@ clouds() {
 check "the lanes of doc/clouds.md open" clouds
 check "no address: what is missing is said" no_address
 check "a virtual interface is named as such" virtual
+check "a virtual interface of MTU 9000: what is printed opens a lane" virtual_jumbo
 check "address, gateway and MTU of a subnet; the default route is warned of" subnet
 check "/32 with a gateway on the link" on_link
 check "a gateway in a table of its own" policy
