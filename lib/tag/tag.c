@@ -115,10 +115,14 @@ static inline __attribute__((always_inline)) bool send_short(struct weft_msg_ep 
 							     uint64_t tag, size_t end,
 							     const struct weft_op_params *params)
 {
-	struct weft_wire_eager hdr = {weft_put32(me->tx_seq), weft_put64(tag)};
+	struct weft_wire_eager hdr;
 	bool sent;
 
-	if (__builtin_expect(count >= end || weft_dt_calls || me->tx_seq == me->tx_seq_end ||
+	/* First: with WEFT_THREAD_MULTI the rest belongs to the owner of the worker's lock. */
+	if (__builtin_expect(count >= end, 0))
+		return false;
+	hdr = (struct weft_wire_eager){weft_put32(me->tx_seq), weft_put64(tag)};
+	if (__builtin_expect(weft_dt_calls || me->tx_seq == me->tx_seq_end ||
 				     me->tx_small == me->tx_small_end || (!buffer && count) ||
 				     !is_short(params),
 			     0))
