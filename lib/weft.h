@@ -98,6 +98,28 @@ WEFT_API const char *weft_build_info(void);
  */
 WEFT_API const char *weft_strerror(int status);
 
+/** Level of a log line. `WEFT_LOG_LEVEL` is the last one that is written. */
+enum weft_log_level { WEFT_LOG_ERROR, WEFT_LOG_WARN, WEFT_LOG_INFO, WEFT_LOG_DEBUG };
+
+/**
+ * Receives a line of the log, of a level that is written.
+ *
+ * @param source  worker or endpoint in brackets, or "" for the process
+ * @param text    the sentence, printable, without time and line feed. Both texts end with the call
+ * @return true: the application handled the line; false: the library writes it too
+ *
+ * Any thread of the process calls it, several at a time, with the worker's lock held. It returns at
+ * once and calls no function of Weft.
+ */
+typedef bool (*weft_log_cb)(enum weft_log_level level, const char *source, const char *text,
+			    void *arg);
+
+/**
+ * Set the log's callback, one for the process, or remove it (NULL). No other thread uses Weft
+ * meanwhile.
+ */
+WEFT_API void weft_log_set_callback(weft_log_cb callback, void *arg);
+
 /* ------------------------------------------------------------------ configuration */
 
 /**

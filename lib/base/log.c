@@ -21,6 +21,9 @@ int weft_log_level = WEFT_LOG_WARN;
 
 static int log_fd = STDERR_FILENO;
 
+static weft_log_cb log_callback;
+static void *log_callback_arg;
+
 #define LIMIT_LINES 5
 #define LIMIT_PERIOD (10 * 1000000000ull)
 
@@ -107,25 +110,47 @@ int weft_log_setup(enum weft_log_level level, const char *file)
 	return 0;
 }
 
+void weft_log_set_callback(weft_log_cb callback, void *arg)
+{
+	log_callback = callback;
+	log_callback_arg = arg;
+}
+
+/* @return the application handled the line */
+static bool call_back(enum weft_log_level level, const char *who, const char *text)
+{
+	char source[256] = "";
+
+	if (who)
+		snprintf(source, sizeof(source), "%s", who);
+	weft_text_printable(source, strlen(source));
+	return log_callback(level, source, text, log_callback_arg);
+}
+
 void weft_log_vwrite(enum weft_log_level level, const char *who, const char *fmt, va_list ap)
 {
+	size_t n, text, room;
 	char line[1024];
 	struct timespec ts;
 	struct tm tm;
-	size_t n, room = sizeof(line) - 1; /* the last byte is for the line feed */
 	int k;
 
+	room = sizeof(line) - 1; /* the last byte is for the line feed */
 	clock_gettime(CLOCK_REALTIME, &ts);
 	localtime_r(&ts.tv_sec, &tm);
 	n = strftime(line, room, "%F %T", &tm);
 	k = snprintf(line + n, room - n, ".%06ld weft %s%s%s: ", ts.tv_nsec / 1000,
 		     level_names[level], who ? " " : "", who ? who : "");
 	n += (size_t)k < room - n ? (size_t)k : room - n - 1;
+	text = n;
 	k = vsnprintf(line + n, room - n, fmt, ap);
 	if (k > 0)
 		n += (size_t)k < room - n ? (size_t)k : room - n - 1;
 	/* Whatever was put into it: environment, files, a peer's words. */
 	weft_text_printable(line, n);
+	line[n] = '\0';
+	if (log_callback && call_back(level, who, line + text))
+		return;
 	line[n++] = '\n';
 	/*
 	 * One write: lines of several threads or processes do not mix. A log that cannot be written

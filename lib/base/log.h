@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum weft_log_level { WEFT_LOG_ERROR, WEFT_LOG_WARN, WEFT_LOG_INFO, WEFT_LOG_DEBUG };
+#include "weft.h"
 
 /**
  * Lines of this level and below are written. Read without a lock: a torn change costs a line, no

@@ -7,8 +7,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,10 +122,66 @@ static void what_somebody_else_has_laid_is_refused(void **state)
 	unlink(other);
 }
 
+struct heard {
+	unsigned int lines;
+	enum weft_log_level level;
+	char source[64], text[64];
+	bool handled;
+};
+
+static bool on_line(enum weft_log_level level, const char *source, const char *text, void *arg)
+{
+	struct heard *h = arg;
+
+	h->lines++;
+	h->level = level;
+	snprintf(h->source, sizeof(h->source), "%s", source);
+	snprintf(h->text, sizeof(h->text), "%s", text);
+	return h->handled;
+}
+
+static off_t size_of(const char *name)
+{
+	struct stat st;
+
+	assert_int_equal(stat(name, &st), 0);
+	return st.st_size;
+}
+
+static void a_callback_gets_each_line_and_may_keep_it(void **state)
+{
+	struct heard h = {.handled = true};
+
+	(void)state;
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), 0);
+	weft_log_set_callback(on_line, &h);
+	weft_log_write(WEFT_LOG_ERROR, "[worker 1\x1b]", "port %d\n is gone", 7);
+	assert_int_equal(h.lines, 1);
+	assert_int_equal(h.level, WEFT_LOG_ERROR);
+	assert_string_equal(h.source, "[worker 1?]");
+	assert_string_equal(h.text, "port 7? is gone");
+	weft_info("not of the level that is written");
+	assert_int_equal(h.lines, 1);
+	assert_int_equal(size_of(path), 0);
+
+	h.handled = false;
+	weft_warn("slow");
+	assert_int_equal(h.lines, 2);
+	assert_string_equal(h.source, "");
+	assert_true(size_of(path) > 4);
+
+	weft_log_set_callback(NULL, NULL);
+	weft_warn("slow");
+	assert_int_equal(h.lines, 2);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, NULL), 0);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_new_file_is_its_owners_alone),
+		cmocka_unit_test(a_callback_gets_each_line_and_may_keep_it),
 		cmocka_unit_test(links_of_our_own_are_followed),
 		cmocka_unit_test(a_pipe_that_nobody_reads_is_an_error),
 		cmocka_unit_test(what_somebody_else_has_laid_is_refused),
