@@ -16,7 +16,7 @@
 const char *cli_program = "weft";
 const char *cli_server = "the same program without a host";
 
-static char last_error[256];
+static char last_error[512];
 
 void cli_error(const char *fmt, ...)
 {
@@ -33,6 +33,11 @@ void cli_error(const char *fmt, ...)
 const char *cli_last_error(void)
 {
 	return last_error;
+}
+
+void cli_set_last_error(const char *what, const char *why)
+{
+	snprintf(last_error, sizeof(last_error), "%s: %s", what, why);
 }
 
 /* ---- options */

@@ -39,6 +39,9 @@ void cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /** The last message of cli_error(): what the peer learns about our end. "" = none. */
 const char *cli_last_error(void);
 
+/** What the peer learns instead: "what: why". Prints nothing. */
+void cli_set_last_error(const char *what, const char *why);
+
 /**
  * getopt_long() that says what is wrong itself.
  * @return as getopt_long(); '?' after the message was printed

@@ -171,7 +171,7 @@ static bool have_rdma(void)
 	return found;
 }
 
-/* A switch that is asked for a port, when lanes are opened, and says itself why there is none. */
+/* Opening lanes requests a port of the switch, and reports why there is none. */
 static bool have_switch(const struct weft_config *config)
 {
 	char path[256];
@@ -180,7 +180,7 @@ static bool have_switch(const struct weft_config *config)
 	       (path[0] == '/' || access(WEFT_SWITCH_SOCKET, F_OK) == 0);
 }
 
-void eal_tell_ports(const struct weft_config *config)
+void eal_hint_ports(const struct weft_config *config)
 {
 	char lanes[1024];
 

@@ -19,8 +19,11 @@ struct weft_config;
  */
 int eal_start(int count, char **words, const struct weft_config *config, int core);
 
-/** Where lanes are not named and there is no DPDK port and no RDMA device: say so. */
-void eal_tell_ports(const struct weft_config *config);
+/**
+ * After no lane reached a peer: print how to get one, where lanes are not named and there is no
+ * DPDK port and no RDMA device.
+ */
+void eal_hint_ports(const struct weft_config *config);
 
 /** All ports, but none that its PMD left unfit to be closed. */
 void eal_close_ports(void);

@@ -176,7 +176,7 @@ int oob_peer_bye(struct oob *oob, int *code, char *text, size_t len)
 
 int oob_bye(struct oob *oob, int code, const char *text)
 {
-	uint8_t out[260];
+	uint8_t out[4 + OOB_BYE_TEXT];
 	size_t length = strnlen(text, sizeof(out) - 4);
 
 	oob_put32(out, (uint32_t)code);

@@ -16,6 +16,8 @@
 #include <stdint.h>
 
 #define OOB_MAX 16384u
+/** Longest text of OOB_BYE, in bytes. */
+#define OOB_BYE_TEXT 512u
 
 enum oob_type {
 	OOB_HELLO = 1, /**< program and version; both must be the same at both ends */

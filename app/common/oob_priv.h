@@ -25,7 +25,7 @@ struct oob {
 	uint32_t barriers;
 	bool bye; /* a BYE is among the kept messages, or was taken */
 	int32_t bye_code;
-	char bye_text[256];
+	char bye_text[OOB_BYE_TEXT + 1];
 	char name[96];
 	size_t in_length;
 	uint8_t in[4 * (OOB_HEADER + OOB_MAX)];

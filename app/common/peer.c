@@ -11,6 +11,9 @@
 
 #include <rte_cycles.h>
 
+#include "common/cli.h"
+#include "common/eal_start.h"
+#include "common/reason.h"
 #include "common/sys.h"
 
 #define CLOSE_SECONDS 2.0
@@ -24,6 +27,7 @@ int peer_options_init(struct peer_options *opts)
 {
 	int ret;
 
+	reason_watch();
 	*opts = (struct peer_options){.port = CLI_DEFAULT_PORT, .wait = 3, .core = -1};
 	ret = weft_config_read(&opts->config);
 	if (!ret)
@@ -129,7 +133,7 @@ static const char *other(const struct peer *p)
 /* The out-of-band connection is over, or says something that was not expected. */
 static int peer_lost(struct peer *p, int status)
 {
-	char text[256];
+	char text[OOB_BYE_TEXT + 1];
 	int code;
 
 	if (p->exit_code)
@@ -283,12 +287,11 @@ int peer_init(struct peer *p, const struct peer_options *opts)
 	memset(p, 0, sizeof(*p));
 	p->opts = opts;
 	p->server = !opts->host;
+	reason_forget();
 	ret = weft_context_create(&params, &p->ctx);
 	if (!ret)
 		return APP_OK;
-	cli_error("Weft does not start: %s",
-		  ret == -EINVAL ? "a setting is wrong (the log above says which)"
-				 : weft_strerror(ret));
+	reason_error("Weft does not start", weft_strerror(ret));
 	return peer_fail(p, ret == -EINVAL ? APP_USAGE : APP_FAIL);
 }
 
@@ -335,14 +338,14 @@ int peer_meet(struct peer *p)
 
 int peer_open(struct peer *p)
 {
-	int ret = weft_worker_create(p->ctx, NULL, &p->worker);
+	int ret;
 
+	reason_forget();
+	ret = weft_worker_create(p->ctx, NULL, &p->worker);
 	if (!ret)
 		return APP_OK;
-	if (ret == -ENODEV)
-		cli_error("no lane could be opened: the log above says why");
-	else
-		cli_error("the lanes could not be opened: %s", weft_strerror(ret));
+	reason_error(ret == -ENODEV ? "no lane could be opened" : "the lanes could not be opened",
+		     weft_strerror(ret));
 	return peer_fail(p, ret == -EINVAL ? APP_USAGE : APP_FAIL);
 }
 
@@ -383,15 +386,20 @@ static int make_ep(struct peer *p, const void *address, size_t length)
 	struct weft_ep_params params =
 		WEFT_INIT(struct weft_ep_params, .address = address, .address_length = length,
 			  .err_cb = on_ep_error, .err_arg = p);
-	int ret = weft_ep_create(p->worker, &params, &p->ep);
+	char what[64];
+	int ret;
 
+	reason_forget();
+	ret = weft_ep_create(p->worker, &params, &p->ep);
 	if (!ret)
 		return APP_OK;
+	snprintf(what, sizeof(what),
+		 ret == -EHOSTUNREACH ? "no lane here reaches a lane of the %s"
+				      : "can't connect to the %s",
+		 other(p));
+	reason_error(what, weft_strerror(ret));
 	if (ret == -EHOSTUNREACH)
-		cli_error("no lane here reaches a lane of the %s (the log above has each pair)",
-			  other(p));
-	else
-		cli_error("can't connect to the %s: %s", other(p), weft_strerror(ret));
+		eal_hint_ports(p->opts->config);
 	return peer_fail(p, APP_FAIL);
 }
 

@@ -15,8 +15,6 @@ int program_connect(struct peer *p, const struct peer_options *options, int eal_
 	*p = (struct peer){.opts = options};
 	ret = eal_start(eal_count, eal_words, options->config, options->core);
 	if (!ret)
-		eal_tell_ports(options->config);
-	if (!ret)
 		ret = peer_init(p, options);
 	if (!ret)
 		ret = peer_open(p);

@@ -50,8 +50,9 @@ static const char help[] =
 	"  -h, --help             this text\n"
 	"\n"
 	"What stands before a \"--\" goes to the EAL; without one the EAL gets WEFT_EAL_ARGS.\n"
-	"Exit code: 0 all well, 1 no interface could be opened, a device that the EAL was given is no\n"
-	"port, there is no interface of that name, no process answers or it refuses, 2 wrong usage.\n";
+	"Exit code: 0 all well, 1 no interface could be opened, a device that the EAL was given\n"
+	"is no port, there is no interface of that name, no process answers or it refuses,\n"
+	"2 wrong usage.\n";
 
 static const char shorts[] = ":vcCdnhL:S:o:";
 static const struct option longs[] = {{"version", no_argument, NULL, 'v'},
@@ -167,8 +168,8 @@ static int print_devices(struct info *info)
 	}
 	missing = weft_port_tell_missing(NULL);
 	if (!ret && missing) {
-		cli_error("%u of the devices that the EAL was given %s no port (see above)", missing,
-			  missing == 1 ? "is" : "are");
+		cli_error("%u of the devices that the EAL was given %s no port (see above)",
+			  missing, missing == 1 ? "is" : "are");
 		ret = APP_FAIL;
 	}
 	return peer_end(&p, ret);

@@ -116,8 +116,8 @@ static void print_virtual(const struct iface_addr *addr, int n)
 {
 	char ip[16];
 
-	printf("  note             a virtual interface stays with the kernel, which answers for its "
-	       "addresses");
+	printf("  note             a virtual interface stays with the kernel, which answers for "
+	       "its addresses");
 	if (n > 0)
 		printf(" (%s/%u): for a lane that a router shall reach add ip= with a free address "
 		       "of that network, and gw=",

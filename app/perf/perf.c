@@ -388,8 +388,6 @@ static int run(void *options, int eal_count, char **eal_words)
 	int ret = eal_start(eal_count, eal_words, o->peer.config, o->peer.core);
 
 	if (!ret)
-		eal_tell_ports(o->peer.config);
-	if (!ret)
 		ret = o->peer.host ? perf_client(o) : perf_server(o);
 	return ret;
 }

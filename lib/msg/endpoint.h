@@ -139,7 +139,7 @@ struct weft_msg_ep {
 /* Something waits: the next short send takes its turn behind that. */
 static inline void weft_tx_no_short(struct weft_msg_ep *me)
 {
-	/* Threads of WEFT_THREAD_MULTI read it without the lock: there it is 0 and never written. */
+	/* WEFT_THREAD_MULTI reads it without the lock: there it is 0 and never written. */
 	if (me->short_end)
 		me->short_end = 0;
 	me->short_locked = 0;

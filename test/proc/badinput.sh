@@ -131,6 +131,12 @@ check "weft-info -d: a full disk is an error" full_disk --no-huge -m 64 --no-pci
 	--vdev=net_ring0 -- -d
 check "weft-info -d: a NIC that is not there is an error" no_port "0000:ff:00.0" \
 	"$info" --no-huge -m 64 -a 0000:ff:00.0 -- -d
+if [ "$(id -u)" = 0 ]; then
+	check "weft-info -d: a port of the kernel's needs rights that this process has not" \
+		no_port "net_af_packet0 made no port: it needs root or CAP_NET_RAW" \
+		setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$info" --no-huge -m 64 --no-pci --vdev=net_af_packet0,iface=lo -- -d
+fi
 check "weft-info -d: a virtual port that was not made is an error" no_port \
 	"net_af_packet0 made no port" \
 	"$info" --no-huge -m 64 --no-pci --vdev=net_af_packet0,iface=nosuch -- -d
@@ -176,9 +182,12 @@ check "weft-perf: EAL argument that is none" refuses 2 "EAL did not start" "$per
 	--nonsense -- -t tag_lat
 check "weft-perf: no port at all" refuses 1 "no lane could be opened" "$perf" \
 	"${eal[@]}" -- -L -shm -W 1 -p 1 localhost
-check "weft-perf: no port, only this host is reached" refuses 1 \
-	"only processes of this host are reached" "$perf" "${eal[@]}" -- -W 1 -p 1 localhost
-check "weft-perf: lane list that is none" refuses 2 "does not start: a setting" "$perf" \
+nothing_else() {
+	refuses 1 "nobody listens" "$perf" -W 1 -p 1 127.0.0.1 &&
+		[ "$(wc -l <"$dir/client.err")" = 1 ]
+}
+check "weft-perf: without a requested port not a line of DPDK's" nothing_else
+check "weft-perf: lane list that is none" refuses 2 "does not start" "$perf" \
 	"${eal[@]}" "${memif[@]}" -- -L "token:ring" localhost
 check "weft-perf: port that is not there" refuses 1 "lane" "$perf" "${eal[@]}" "${memif[@]}" -- \
 	-L dpdk:7 localhost
@@ -205,6 +214,16 @@ port_taken() {
 	return $rc
 }
 check "weft-perf: TCP port taken" port_taken
+
+# The server opens its lanes when the client comes: the client prints the server's reason.
+relayed() {
+	new_pair 1
+	start_server "$perf" -L dpdk:7 || return 1
+	refuses 3 "the server gave up: no lane could be opened: .*there is no DPDK port '7'" \
+		"$perf" "${eal[@]}" -- -p "$port" -L shm 127.0.0.1 || return 1
+	! server_code
+}
+check "weft-perf: why the server has no lane reaches the client" relayed
 
 # A cat and a perf that meet part again, and the server goes on waiting for its own kind.
 wrong_program() {

@@ -96,7 +96,7 @@ through_the_router() {
 
 without_gateway() {
 	no_pair left right "dpdk:0,ip=10.1.0.1/24" "dpdk:0,ip=10.2.0.1/24" -t tag_bw -n 10 &&
-		grep -q "gw=" "$dir/client.err"
+		grep -q "gave up: .*gw=\|weft error .*gw=" "$dir/client.err"
 }
 
 gateway_silent() {

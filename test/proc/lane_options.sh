@@ -66,7 +66,8 @@ no_address() {
 }
 
 virtual() {
-	says_virtual "device +none: virtual" "iface=nic\$" "a virtual interface stays with the kernel" \
+	says_virtual "device +none: virtual" "iface=nic\$" \
+		"a virtual interface stays with the kernel" \
 		"MAC address +[0-9a-f:]{17}"
 }
 
@@ -86,7 +87,8 @@ virtual_jumbo() {
 subnet() {
 	fresh 9000 && "${on[@]}" address add 10.1.2.3/20 dev nic &&
 		"${on[@]}" route add default via 10.1.0.1 dev nic &&
-		says "lane +dpdk:$pci,ip=10.1.2.3/20,gw=10.1.0.1,mtu=9000" "default route goes over it"
+		says "lane +dpdk:$pci,ip=10.1.2.3/20,gw=10.1.0.1,mtu=9000" \
+			"default route goes over it"
 }
 
 # As GCP gives it: /32, the gateway by a route of its own, the subnet behind it.
@@ -110,7 +112,8 @@ policy() {
 several() {
 	fresh 1500 && "${on[@]}" address add 10.4.0.2/24 dev nic &&
 		"${on[@]}" address add 10.4.0.77/24 dev nic &&
-		says "lane +dpdk:$pci,ip=10.4.0.2/24,mtu=1500" "or +dpdk:$pci,ip=10.4.0.77/24,mtu=1500" \
+		says "lane +dpdk:$pci,ip=10.4.0.2/24,mtu=1500" \
+			"or +dpdk:$pci,ip=10.4.0.77/24,mtu=1500" \
 			"a lane has one address" "no route over it has a gateway"
 }
 
@@ -132,7 +135,8 @@ is_taken() {
 	local lane
 	subnet || return 1
 	lane=$(awk '$1 == "lane" { print $2 }' "$dir/client.out")
-	timeout 60 "$info" --no-huge -m 512 --no-pci --vdev=net_ring0 -- -d -L "$(sed "s/$pci/0/" <<<"${lane%,mtu=*}")" \
+	lane=${lane%,mtu=*}
+	timeout 60 "$info" --no-huge -m 512 --no-pci --vdev=net_ring0 -- -d -L "${lane/$pci/0}" \
 		>"$dir/client.out" 2>"$dir/client.err" &&
 		grep -qE "address +10\.1\.2\.3/20" "$dir/client.out"
 }

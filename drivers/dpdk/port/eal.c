@@ -18,6 +18,7 @@
 
 #include "port/eal_dead.h"
 #include "port/eal_folder.h"
+#include "port/eal_log.h"
 #include "port/memif/memif.h"
 #include "port/pick.h"
 
@@ -387,6 +388,19 @@ static int init_in_folder(const char *folder, int argc, char **argv)
 	return rc;
 }
 
+/* Did the user name a device, or choose what is logged? */
+static bool wants_log(int count, char *const *words)
+{
+	static const char *const names[] = {"allow", "vdev", "log-level", "syslog", "help"};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (has_long(count, words, names[i]))
+			return true;
+	return has_short(count, words, 'a') || has_short(count, words, 'd') ||
+	       weft_eal_log_nic_bound("/sys");
+}
+
 static int run(const struct command *c, int count, char *const *words, char *why, size_t why_len)
 {
 	size_t room = (size_t)(1 + c->count + count + 1);
@@ -409,7 +423,10 @@ static int run(const struct command *c, int count, char *const *words, char *why
 	memcpy(kept_argv, argv, (size_t)n * sizeof(*argv));
 	saved = hide_stdout(count, words);
 	rte_errno = 0;
+	if (!wants_log(count, words))
+		weft_eal_log_hold();
 	rc = init_in_folder(c->folder, n, argv);
+	weft_eal_log_release(rc < 0);
 	show_stdout(saved);
 	if (rc >= 0 || rte_errno == EALREADY)
 		return 0;

@@ -359,6 +359,24 @@ static bool is_port(const char *address)
 	return false;
 }
 
+#define CAP_NET_RAW_BIT 13
+
+/* Sockets of net_af_packet and net_af_xdp need it; root has it, unless a container took it. */
+static bool have_net_raw(void)
+{
+	unsigned long long caps = 0;
+	char line[128];
+	FILE *f = fopen("/proc/self/status", "re");
+
+	if (!f)
+		return true;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "CapEff: %llx", &caps) == 1)
+			break;
+	fclose(f);
+	return caps >> CAP_NET_RAW_BIT & 1;
+}
+
 static void tell_one(const struct weft_nic_env *env, const char *address,
 		     void (*tell)(const char *sentence))
 {
@@ -367,8 +385,11 @@ static void tell_one(const struct weft_nic_env *env, const char *address,
 	if (!weft_nic_problem(env, address, why, sizeof(why)))
 		snprintf(why, sizeof(why),
 			 "%s is no port: no PMD took it; the EAL says why with --log-level=info, "
-			 "and WEFT_EAL_ARGS or what stands before -- says which NICs it may use",
-			 address);
+			 "and WEFT_EAL_ARGS or what stands before -- says which NICs it may use%s",
+			 address,
+			 geteuid() ? "; a process that is not root's needs rights on its device "
+				     "files"
+				   : "");
 	tell(why);
 }
 
@@ -437,9 +458,14 @@ bool weft_vdev_is_missing(const struct rte_devargs *da, char *why, size_t why_le
 	if ((strncmp(da->name, "net_", 4) && strncmp(da->name, "eth_", 4)) ||
 	    !rte_eth_dev_get_port_by_name(da->name, &id))
 		return false;
-	snprintf(why, why_len,
-		 "--vdev=%.64s made no port: look at its arguments, and at DPDK's lines above",
-		 da->name);
+	if ((strstr(da->name, "af_packet") || strstr(da->name, "af_xdp")) && !have_net_raw())
+		snprintf(why, why_len, "--vdev=%.64s made no port: it needs root or CAP_NET_RAW",
+			 da->name);
+	else
+		snprintf(why, why_len,
+			 "--vdev=%.64s made no port: look at its arguments, and at DPDK's lines "
+			 "above",
+			 da->name);
 	return true;
 }
 

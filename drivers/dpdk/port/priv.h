@@ -13,6 +13,7 @@
  *	port/pick.c         WEFT_PORTS: which devices this process takes
  *	port/pick_find.c    devices there are to take, and how near they are
  *	port/eal.c          starting the EAL, or accepting the application's
+ *	port/eal_log.c      its log lines while it starts
  *	port/eal_folder.c   where it has its sockets
  *	port/eal_dead.c     those of who was killed are removed
  *	port/lane_opts.c    options of one lane
