@@ -21,8 +21,11 @@
 
 static struct shm_ep *ep_new(struct shm_iface *s, enum shm_state state, uint64_t now_ns)
 {
-	struct shm_ep *lane_ep = calloc(1, sizeof(*lane_ep));
+	struct shm_ep *lane_ep;
 
+	if (shm_table_reserve(s, s->num_eps + 1) < 0)
+		return NULL;
+	lane_ep = calloc(1, sizeof(*lane_ep));
 	if (!lane_ep)
 		return NULL;
 	lane_ep->base = (struct weft_lane_ep){
@@ -266,8 +269,12 @@ int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 	rc = shm_place_reachable(&s->addr, addr, len, why, sizeof(why));
 	if (rc < 0)
 		return rc;
-	if (s->num_eps == SHM_EPS_MAX)
+	if (s->num_eps == SHM_EPS_MAX) {
+		weft_log_limited(&s->full, WEFT_LOG_WARN,
+				 "%s: it has %u connections, and no room for more", s->base.name,
+				 SHM_EPS_MAX);
 		return -ENOSPC;
+	}
 	lane_ep = ep_new(s, SHM_CONNECTING, 0);
 	if (!lane_ep)
 		return -ENOMEM;
@@ -452,6 +459,10 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 		}
 		lane_ep = s->num_eps < SHM_EPS_MAX ? ep_new(s, SHM_ACCEPTED, now_ns) : NULL;
 		if (!lane_ep) {
+			weft_log_limited(&s->full, WEFT_LOG_WARN,
+					 "%s: a process is refused: there are %u connections, of "
+					 "at most %u",
+					 s->base.name, s->num_eps, SHM_EPS_MAX);
 			s->count.refused_other++;
 			shm_socket_close_foreign(fd);
 			continue;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -14,6 +15,21 @@
 #define EVENTS 16 /* of the sockets, at a look */
 
 /* ------------------------------------------------------------------ the table of rings */
+
+int shm_table_reserve(struct shm_iface *s, uint32_t num)
+{
+	uint32_t room = s->table_room ? 2 * s->table_room : 64;
+	struct shm_ep **table;
+
+	if (num <= s->table_room)
+		return 0;
+	table = realloc(s->table, room * sizeof(struct shm_ep *));
+	if (!table)
+		return -ENOMEM;
+	s->table = table;
+	s->table_room = room;
+	return 0;
+}
 
 void shm_table_add(struct shm_ep *lane_ep)
 {

@@ -182,11 +182,13 @@ int shm_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsi
 		     struct weft_mem_lane **out, char *why, size_t why_len)
 {
 	struct weft_mem_lane *mem;
-	int rc = -ENOMEM;
+	int rc;
 
 	(void)iface;
 	pthread_mutex_lock(&lock);
 	mem = slot_get();
+	/* The caller's peers read and write it by messages then. */
+	rc = own.used == SHM_REG_SLOTS ? -ENOSPC : -ENOMEM;
 	if (mem)
 		rc = slot_fill(mem, (uintptr_t)addr, len, access);
 	if (mem && rc < 0)

@@ -21,6 +21,7 @@
 #include <sys/queue.h>
 
 #include "base/counters.h"
+#include "base/log.h"
 #include "base/mpool.h"
 #include "core/wire_types.h"
 #include "lane.h"
@@ -28,13 +29,13 @@
 #include "shm/ring.h"
 
 #define SHM_ADDR_LEN 32
-#define SHM_EPS_MAX 1024 /* connections of an iface, those being made included */
-#define SHM_HALF_MAX 64  /* of them accepted ones whose first word has not come */
-#define SHM_HALF_ONE 16  /* of these, of one process */
-#define SHM_COMPS 128    /* completions that a lane_ep waits for */
-#define SHM_BUFS 64      /* receive buffers of an iface */
-#define SHM_KEEP_MAX 32  /* above, callbacks must copy */
-#define SHM_NATIVES 16   /* native reads and writes of a lane_ep under way */
+#define SHM_EPS_MAX 16384 /* connections of an iface, those being made included */
+#define SHM_HALF_MAX 64   /* of them accepted ones whose first word has not come */
+#define SHM_HALF_ONE 16   /* of these, of one process */
+#define SHM_COMPS 128     /* completions that a lane_ep waits for */
+#define SHM_BUFS 64       /* receive buffers of an iface */
+#define SHM_KEEP_MAX 32   /* above, callbacks must copy */
+#define SHM_NATIVES 16    /* native reads and writes of a lane_ep under way */
 #define SHM_NATIVE_IOV 4u
 #define SHM_NATIVE_MAX (16u << 20)
 #define SHM_NATIVE_FEATURES ((uint32_t)WEFT_LANE_F_GET)
@@ -157,10 +158,11 @@ struct shm_iface {
 	weft_lane_event_cb event;
 	void *arg;
 	/* lane_eps that are up: the first SHM_HOT are looked at by every progress() */
-	struct shm_ep *table[SHM_EPS_MAX];
-	uint32_t num_table, next_cold, next_hot;
-	uint64_t look_at; /* when the sockets are looked at again */
-	bool fences;      /* membarrier() is missing here */
+	struct shm_ep **table;
+	uint32_t table_room, num_table, next_cold, next_hot;
+	struct weft_log_limit full; /* lines about no room for a connection */
+	uint64_t look_at;           /* when the sockets are looked at again */
+	bool fences;                /* membarrier() is missing here */
 	struct shm_list making, up, dead;
 	LIST_HEAD(, shm_ep) waiting;
 	LIST_HEAD(, shm_ep) busy;
@@ -268,6 +270,8 @@ void shm_native_cancel(struct shm_ep *lane_ep, int status);
 
 unsigned int shm_progress(struct weft_lane_iface *base, uint64_t now_ns);
 void shm_release(struct weft_lane_iface *base, void *desc);
+/** Make room for @p num connections. @return 0 or -ENOMEM */
+int shm_table_reserve(struct shm_iface *s, uint32_t num);
 void shm_table_add(struct shm_ep *lane_ep);
 void shm_table_remove(struct shm_ep *lane_ep);
 

@@ -116,6 +116,7 @@ static void iface_free(struct shm_iface *s)
 	weft_mpool_fini(&s->natives);
 	if (s->reg_fd >= 0)
 		shm_reg_close();
+	free(s->table);
 	free(s);
 }
 

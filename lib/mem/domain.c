@@ -205,6 +205,13 @@ static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
 		return 0;
 	rc = register_as_can(mem, iface, &d->mem, why, sizeof(why));
 	note_shortage(mem, iface, rc);
+	/* A lane whose table of registrations is full copies this memory; the others have it. */
+	if (rc == -ENOSPC && !mem->on_the_fly) {
+		if (is_news(mem->ctx, iface, rc))
+			weft_warn("%s: %s; more memory is registered without this lane",
+				  iface->name, why[0] ? why : weft_strerror(rc));
+		return 0;
+	}
 	if (rc < 0) {
 		failed(mem, iface, rc, why);
 		return rc;

@@ -433,6 +433,32 @@ static void many_peers_are_all_served(void **state)
 	assert_int_equal(end_counter(&a, "conn.open"), 0);
 }
 
+/* Each has an iface of its own: its other end is a process of a large host. */
+static void thousands_of_connections_are_served(void **state)
+{
+	enum { PEERS = 1300 };
+	struct end *peers = calloc(PEERS, sizeof(*peers));
+	unsigned int i;
+
+	(void)state;
+	assert_non_null(peers);
+	for (i = 0; i < PEERS; i++) {
+		end_open(&peers[i], fresh_id());
+		end_connect(&peers[i], &a);
+	}
+	assert_int_equal(end_counter(&a, "conn.open"), PEERS);
+	for (i = 0; i < PEERS; i++) {
+		a.next = 0;
+		assert_int_equal(end_send(peers[i].lane_ep, 0, 100), 0);
+		end_run(&a, NULL, &a.received, i + 1, 10);
+	}
+	assert_int_equal(a.wrong, 0);
+	for (i = 0; i < PEERS; i++)
+		end_close(&peers[i]);
+	free(peers);
+	end_run(&a, NULL, &a.gones, PEERS, 10);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -451,6 +477,7 @@ int main(void)
 		TEST(half_connections_are_bounded),
 		TEST(a_sleeper_is_woken),
 		TEST(many_peers_are_all_served),
+		TEST(thousands_of_connections_are_served),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,6 +195,48 @@ static void remote_memory_is_written_and_read(void **state)
 	free(in);
 }
 
+/* The table that peers look into has 65536 places: messages carry what goes beyond. */
+static void more_memory_than_the_table_has_places_is_reached(void **state)
+{
+	enum { REGIONS = 65536 + 8, LENGTH = 100000 };
+	struct weft_mem_params mp = {.size = sizeof(mp),
+				     .flags = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE};
+	struct weft_mem **mem = calloc(REGIONS, sizeof(struct weft_mem *));
+	uint8_t *there = malloc(LENGTH), *in = calloc(1, LENGTH);
+	struct weft_rkey *rkey;
+	size_t length;
+	unsigned int i;
+	void *blob;
+
+	(void)state;
+	assert_true(mem && there && in);
+	memset(there, 0x5c, LENGTH);
+	transfer(b, ep, 8, 1);
+	for (i = 0; i < REGIONS; i++)
+		assert_int_equal(weft_mem_register(ctx, there, LENGTH, &mp, &mem[i]), 0);
+	assert_int_equal(weft_rkey_pack(mem[REGIONS - 1], &blob, &length), 0);
+	assert_int_equal(weft_rkey_unpack(ep, blob, length, &rkey), 0);
+	weft_rkey_release_blob(blob);
+	done = 0;
+	if (weft_get(ep, in, LENGTH, rkey, 0, &params, NULL) == WEFT_INPROGRESS)
+		run_until(1);
+	assert_memory_equal(in, there, LENGTH);
+	memset(in, 0xa7, LENGTH);
+	done = 0;
+	if (weft_put(ep, in, LENGTH, rkey, 0, &params, NULL) == WEFT_INPROGRESS)
+		run_until(1);
+	assert_memory_equal(in, there, LENGTH);
+	weft_rkey_destroy(rkey);
+	/* As the source of a large message, too. */
+	transfer(b, ep, 1 << 20, 2);
+	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	for (i = 0; i < REGIONS; i++)
+		assert_int_equal(weft_mem_deregister(mem[i]), 0);
+	free(mem);
+	free(there);
+	free(in);
+}
+
 static void a_waiting_worker_is_woken(void **state)
 {
 	uint64_t in = 0, out = 42;
@@ -391,6 +433,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(messages_of_all_sizes_arrive),
 		TEST(remote_memory_is_written_and_read),
+		TEST(more_memory_than_the_table_has_places_is_reached),
 		TEST(a_waiting_worker_is_woken),
 		TEST(a_peer_that_goes_ends_the_endpoint),
 		TEST(a_child_that_closes_all_disturbs_nobody),
