@@ -107,6 +107,11 @@ int oob_poll(struct oob *oob)
 	return oob->status;
 }
 
+uint32_t oob_next(const struct oob *oob)
+{
+	return first_message(oob) > 0 ? oob_get32(oob->in + 4) : 0;
+}
+
 int oob_take(struct oob *oob, enum oob_type type, void *data, size_t *length)
 {
 	ssize_t whole = first_message(oob);

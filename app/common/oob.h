@@ -27,10 +27,15 @@ enum oob_type {
 	OOB_RESULT,    /**< program-defined */
 	OOB_BYE,       /**< i32 exit code, then a message text; nothing follows */
 	OOB_KEY,       /**< packed remote key, opaque */
+	OOB_MORE,      /**< program-defined: the sender announces more work */
+	OOB_SEEN,      /**< program-defined: the sender reports what has arrived */
 	OOB_TYPES
 };
 
 struct oob;
+
+/** Type of the first message that has arrived whole and was not taken; 0 = there is none. */
+uint32_t oob_next(const struct oob *oob);
 
 /**
  * Called while something is waited for. @return 0 to go on, or a negative error that ends the

@@ -381,7 +381,7 @@ static void on_ep_error(struct weft_ep *ep, int status, const char *why, void *a
 	peer_fail(p, APP_PEER);
 }
 
-static int make_ep(struct peer *p, const void *address, size_t length)
+static int make_ep(struct peer *p, const void *address, size_t length, struct weft_ep **ep)
 {
 	struct weft_ep_params params =
 		WEFT_INIT(struct weft_ep_params, .address = address, .address_length = length,
@@ -390,7 +390,7 @@ static int make_ep(struct peer *p, const void *address, size_t length)
 	int ret;
 
 	reason_forget();
-	ret = weft_ep_create(p->worker, &params, &p->ep);
+	ret = weft_ep_create(p->worker, &params, ep);
 	if (!ret)
 		return APP_OK;
 	snprintf(what, sizeof(what),
@@ -418,13 +418,13 @@ static int exchange_addresses(struct peer *p, void *theirs, size_t *length)
 	return oob_result(p, ret);
 }
 
-static int wait_until_up(struct peer *p)
+static int wait_until_up(struct peer *p, struct weft_ep *ep)
 {
 	struct weft_ep_attr attr = {.size = sizeof(attr)};
 	int ret;
 
 	for (;;) {
-		ret = weft_ep_query(p->ep, &attr);
+		ret = weft_ep_query(ep, &attr);
 		if (ret || attr.status < 0)
 			return peer_fail_op(p, "no connection over the lanes",
 					    ret ? ret : attr.status);
@@ -465,6 +465,19 @@ static int wait_for_lanes(struct peer *p)
 	return APP_OK;
 }
 
+/* Each endpoint is a connection of its own, with its own windows on every lane. */
+static int connect_more(struct peer *p, const void *address, size_t length)
+{
+	int ret = APP_OK;
+
+	while (!ret && !p->server && p->num_more + 1 < p->opts->parallel) {
+		ret = make_ep(p, address, length, &p->more[p->num_more]);
+		if (!ret)
+			ret = wait_until_up(p, p->more[p->num_more++]);
+	}
+	return ret;
+}
+
 int peer_connect(struct peer *p)
 {
 	uint8_t address[OOB_MAX];
@@ -472,9 +485,11 @@ int peer_connect(struct peer *p)
 	int ret = exchange_addresses(p, address, &length);
 
 	if (!ret)
-		ret = make_ep(p, address, length);
+		ret = make_ep(p, address, length, &p->ep);
 	if (!ret)
-		ret = wait_until_up(p);
+		ret = wait_until_up(p, p->ep);
+	if (!ret)
+		ret = connect_more(p, address, length);
 	if (!ret)
 		ret = wait_for_lanes(p);
 	return ret ? ret : peer_barrier(p);
@@ -482,17 +497,24 @@ int peer_connect(struct peer *p)
 
 /* ---- taking down */
 
-static void close_ep(struct peer *p, bool flush)
+static void close_one(struct peer *p, struct weft_ep *ep, bool flush)
 {
 	struct weft_request *req = NULL;
 	double end = sys_seconds() + CLOSE_SECONDS;
-	int ret = weft_ep_close(p->ep, flush ? 0 : WEFT_EP_CLOSE_FORCE, NULL, &req);
+	int ret = weft_ep_close(ep, flush ? 0 : WEFT_EP_CLOSE_FORCE, NULL, &req);
 
 	while (ret == WEFT_INPROGRESS && weft_request_test(req, NULL) == WEFT_INPROGRESS &&
 	       sys_seconds() < end)
 		weft_worker_progress(p->worker);
 	if (ret == WEFT_INPROGRESS)
 		weft_request_free(req);
+}
+
+static void close_ep(struct peer *p, bool flush)
+{
+	while (p->num_more)
+		close_one(p, p->more[--p->num_more], flush);
+	close_one(p, p->ep, flush);
 	p->ep = NULL;
 }
 

@@ -32,8 +32,9 @@ struct peer_options {
 	double wait; /**< client: seconds to wait for a server */
 	int core;    /**< -1 = not pinned */
 	struct weft_config *config;
-	uint64_t features; /**< WEFT_FEATURE_*; 0 = tagged messages */
-	bool counters;     /**< print those of the lanes at the end */
+	uint64_t features;     /**< WEFT_FEATURE_*; 0 = tagged messages */
+	bool counters;         /**< print those of the lanes at the end */
+	unsigned int parallel; /**< client: connections; 0 = 1 */
 };
 
 #define PEER_COUNTERS 1000 /* an option that has no letter */
@@ -70,6 +71,9 @@ int peer_option(struct peer_options *opts, int c, const char *value);
 int peer_host(struct peer_options *opts, const char *text);
 int peer_local(struct peer_options *opts, const char *text);
 
+/** Most connections of a client to its server. */
+#define PEER_PARALLEL 64u
+
 struct peer {
 	const struct peer_options *opts;
 	bool server;
@@ -78,6 +82,8 @@ struct peer {
 	struct weft_context *ctx;
 	struct weft_worker *worker;
 	struct weft_ep *ep;
+	struct weft_ep *more[PEER_PARALLEL - 1]; /* of a client: further connections */
+	unsigned int num_more;
 	int exit_code; /* != 0: it is over, and a message was printed */
 	bool closing;  /* the end of the connection is no surprise now */
 	bool sleeps;   /* peer_poll() sleeps while nothing happens... */

@@ -25,6 +25,7 @@ struct fetched {
 struct flow {
 	struct perf_flow base; /* first; the slots are those of sends */
 	struct weft_am_send am;
+	bool sends, receives;
 	uint64_t rx_seen, rx_done, rx_total, rx_rndv;
 	struct fetched *rx, *rx_free; /* all, and those without a message */
 	struct weft_completion completion;
@@ -135,8 +136,8 @@ static inline bool post_send(struct perf_flow *b)
 
 	if (!slot)
 		return false;
-	ret = weft_am_send(b->peer->ep, &flow_of(b)->am, slot->buffer, b->run->size, &slot->params,
-			   NULL);
+	ret = weft_am_send(perf_flow_ep(b), &flow_of(b)->am, slot->buffer, b->run->size,
+			   &slot->params, NULL);
 	return perf_flow_posted(b, slot, ret);
 }
 
@@ -150,34 +151,68 @@ static int wait_received(struct flow *f, uint64_t number)
 	return 0;
 }
 
+/* The present total of the run. A message may come before the announcement of its number does. */
+static void apply_limit(struct flow *f)
+{
+	const struct perf_side *side = f->base.side;
+
+	if (f->sends)
+		f->base.total = side->total;
+	if (f->receives)
+		f->rx_total = side->open ? UINT64_MAX : side->total;
+}
+
 static int ping(struct flow *f)
 {
-	for (uint64_t i = 0; i < f->base.run->iters; i++) {
+	int more;
+
+	for (uint64_t i = 0; (more = perf_flow_more(&f->base, i)) > 0; i++) {
+		apply_limit(f);
 		if (perf_flow_one(&f->base, post_send) || wait_received(f, i + 1))
 			return -ECANCELED;
 		perf_count(f->base.side, 1);
 	}
-	return 0;
+	return more;
 }
 
 static int pong(struct flow *f)
 {
-	for (uint64_t i = 0; i < f->base.run->iters; i++)
+	int more;
+
+	for (uint64_t i = 0; (more = perf_flow_more(&f->base, i)) > 0; i++) {
+		apply_limit(f);
 		if (wait_received(f, i + 1) || perf_flow_one(&f->base, post_send))
 			return -ECANCELED;
+	}
+	return more;
+}
+
+static int look(struct flow *f)
+{
+	uint64_t done = f->sends ? f->base.posted : f->rx_done;
+
+	if (likely(!perf_limit_near(f->base.side, done)))
+		return 0;
+	if (perf_limit_look(f->base.side, done))
+		return -ECANCELED;
+	apply_limit(f);
 	return 0;
 }
 
 static int stream(struct flow *f)
 {
+	struct perf_side *side = f->base.side;
 	struct perf_flow *b = &f->base;
 
-	while (b->posted < b->total || f->rx_done < f->rx_total) {
+	while (b->posted < b->total || f->rx_done < f->rx_total || side->open) {
 		unsigned int messages = perf_flow_fill(b, b->total, post_send);
+		uint64_t before = f->rx_done;
 
-		if (perf_flow_turn(&f->base))
+		if (perf_flow_turn(&f->base) || look(f))
 			return -ECANCELED;
-		perf_count(f->base.side, messages);
+		if (f->receives && perf_limit_report(side, f->rx_done))
+			return -ECANCELED;
+		perf_count(side, f->sends ? messages : f->rx_done - before);
 	}
 	return 0;
 }
@@ -188,6 +223,7 @@ static int set_up(struct flow *f, struct perf_side *side)
 {
 	const struct perf_run *run = side->run;
 	bool server = side->peer->server, both = perf_is_latency(run->test);
+	bool reverse = run->flags & PERF_F_REVERSE;
 	uint64_t stride = perf_flow_stride(run), length;
 	struct perf_flow *b = &f->base;
 	int ret;
@@ -195,9 +231,14 @@ static int set_up(struct flow *f, struct perf_side *side)
 	perf_flow_init(b, side);
 	f->am = WEFT_INIT(struct weft_am_send, .id = AM_ID);
 	f->completion.size = sizeof(f->completion);
-	b->total = both || !server ? run->iters : 0;
-	f->rx_total = both || server ? run->iters : 0;
-	b->slots = b->validate && b->total ? (unsigned int)run->window : 1;
+	f->sends = both || server == reverse;
+	f->receives = both || server != reverse;
+	/* The clock has not started: whether more will come is not known. */
+	if (f->sends)
+		b->total = run->iters;
+	if (f->receives)
+		f->rx_total = run->limit_ns ? UINT64_MAX : run->iters;
+	b->slots = b->validate && f->sends ? (unsigned int)run->window : 1;
 	length = (b->slots + 1) * stride;
 	f->memory = perf_flow_memory(length, 0x5a);
 	if (!f->memory)
@@ -247,11 +288,12 @@ int perf_am(struct perf_side *side, struct perf_remote *remote)
 		return p->exit_code;
 	if (side->meter)
 		perf_meter_start(side->meter);
+	perf_limit_begin(side);
 	if (!perf_is_latency(side->run->test))
 		ret = stream(f);
 	else
 		ret = p->server ? pong(f) : ping(f);
-	if (!ret && f->base.total) {
+	if (!ret && f->sends) {
 		ret = perf_flow_flush(&f->base);
 		perf_flow_stop(&f->base);
 	}

@@ -62,12 +62,33 @@ int perf_flow_finish(struct perf_flow *f, int ret, struct weft_request *req)
 	return ret ? -ECANCELED : 0;
 }
 
-int perf_flow_flush(struct perf_flow *f)
+int perf_flow_wait_more(struct perf_flow *f, uint64_t done)
+{
+	struct perf_side *s = f->side;
+
+	if (perf_limit_look(s, done))
+		return -ECANCELED;
+	while (s->open && done >= s->total)
+		if (perf_flow_turn(f) || perf_limit_look(s, done))
+			return -ECANCELED;
+	return done < s->total;
+}
+
+static int flush_one(struct perf_flow *f, struct weft_ep *ep)
 {
 	struct weft_request *req = NULL;
-	int ret = weft_ep_flush(f->peer->ep, NULL, &req);
+	int ret = weft_ep_flush(ep, NULL, &req);
 
 	return perf_flow_finish(f, ret, req);
+}
+
+int perf_flow_flush(struct perf_flow *f)
+{
+	int ret = flush_one(f, f->peer->ep);
+
+	for (unsigned int i = 0; !ret && i < f->peer->num_more; i++)
+		ret = flush_one(f, f->peer->more[i]);
+	return ret;
 }
 
 void perf_flow_stop(struct perf_flow *f)

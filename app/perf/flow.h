@@ -12,6 +12,7 @@
 
 #include <errno.h>
 
+#include "perf/limit.h"
 #include "perf/perf.h"
 
 struct perf_flow;
@@ -75,10 +76,24 @@ void perf_flow_stop(struct perf_flow *f);
 /** An operation's callback where there is nothing to do at its end. */
 void perf_flow_sent(struct weft_request *req, const struct weft_completion *c, void *arg);
 
+/** The slow part of perf_flow_more(). */
+int perf_flow_wait_more(struct perf_flow *f, uint64_t done);
+
 /** One look at everything. @return 0, or non-zero when the run is over */
 static inline int perf_flow_turn(struct perf_flow *f)
 {
 	return peer_poll(f->peer) ? -ECANCELED : f->error;
+}
+
+/**
+ * Is there an iteration after @p done ones? At the end of the total the server waits for more.
+ * @return 1, 0, or -ECANCELED when the run is over
+ */
+static inline int perf_flow_more(struct perf_flow *f, uint64_t done)
+{
+	if (unlikely(perf_limit_near(f->side, done)))
+		return perf_flow_wait_more(f, done);
+	return done < f->side->total;
 }
 
 /** The slot for the next operation; NULL = it is still in use. */
@@ -123,6 +138,18 @@ static inline void perf_flow_received(struct perf_flow *f, int status, const voi
 	else if (status || length != f->run->size ||
 		 (f->validate && !perf_check(data, length, index)))
 		f->side->wrong++;
+}
+
+/** The next message's connection, with -P each in turn. */
+static inline struct weft_ep *perf_flow_ep(const struct perf_flow *f)
+{
+	const struct peer *p = f->peer;
+	uint64_t i;
+
+	if (likely(!p->num_more))
+		return p->ep;
+	i = f->posted % (p->num_more + 1);
+	return i ? p->more[i - 1] : p->ep;
 }
 
 /** Begins one operation. @return false when there is no slot, or with f->error */

@@ -51,13 +51,16 @@ static const char help[] =
 	"                         2^30 (default 8; table 8:4M)\n"
 	"  -n, --iterations N     iterations, or messages of a flood (default: as many as fit in "
 	"-D)\n"
-	"  -D, --duration SECONDS how long a size takes without -n (1)\n"
+	"  -D, --duration SECONDS without -n: a deadline for each size; what is in flight then "
+	"(-O) still ends (1)\n"
 	"  -w, --warmup N         iterations before the clock starts (default: some)\n"
 	"  -O, --window N         messages in flight of a stream (32)\n"
 	"  -V, --validate         fill and compare every byte (takes its time, and shows in the "
 	"figures)\n"
 	"  -U, --unexpected       tag_*: receive each message only after it has arrived\n"
 	"  -z, --registered       register the buffers\n"
+	"  -R, --reverse          tag_bw, am_bw: the server sends\n"
+	"  -P, --parallel N       tag_bw, am_bw: over N connections to the server, in turn (1)\n"
 	"      --sleep            both ends sleep while nothing comes, instead of polling\n"
 	"      --sweep            every usable protocol forced at every size: predicted and "
 	"measured times, crossings,\n"
@@ -70,6 +73,7 @@ static const char help[] =
 	"  -f, --final            only the last line of each size, no line per second\n"
 	"  -v, --csv              CSV with ucx_perftest's columns, then percentiles, lanes and "
 	"memory\n"
+	"      --json             an object of JSON in each line\n"
 	"\n"
 	"Where:\n" PEER_HELP "  -B, --bind ADDRESS     server: local address to listen on (all)\n"
 	"  -k, --keep             server: serve one client after the other until a signal ends it\n"
@@ -83,7 +87,8 @@ static const char help[] =
 	"call until\n"
 	"the answer is there, and the server only progresses. MB/s are 2^20 bytes per second, avg "
 	"is since the\n"
-	"last line, overall since the start, times are in microseconds.\n"
+	"last line, overall since the start, times are in microseconds. A line per second of\n"
+	"tag_bw or am_bw counts what has arrived.\n"
 	"\n"
 	"Exit code: 0 all well, 1 could not start or go on, 2 wrong usage, 3 the peer died or "
 	"gave up,\n"
@@ -173,9 +178,9 @@ static int option_test(struct perf_options *o, const char *names)
 	"393216,524288,786432,1048576,1572864,2097152,3145728,4194304,6291456,8388608,"  \
 	"12582912,16777216"
 
-enum { OPT_VERSION = 256, OPT_SWEEP, OPT_GRAPH, OPT_SLEEP };
+enum { OPT_VERSION = 256, OPT_SWEEP, OPT_GRAPH, OPT_SLEEP, OPT_JSON };
 
-static const char shorts[] = ":t:s:n:D:w:O:VUzfvB:kh" PEER_SHORTS;
+static const char shorts[] = ":t:s:n:D:w:O:P:VUzRfvB:kh" PEER_SHORTS;
 static const struct option longs[] = {{"test", required_argument, NULL, 't'},
 				      {"size", required_argument, NULL, 's'},
 				      {"iterations", required_argument, NULL, 'n'},
@@ -185,6 +190,9 @@ static const struct option longs[] = {{"test", required_argument, NULL, 't'},
 				      {"validate", no_argument, NULL, 'V'},
 				      {"unexpected", no_argument, NULL, 'U'},
 				      {"registered", no_argument, NULL, 'z'},
+				      {"reverse", no_argument, NULL, 'R'},
+				      {"parallel", required_argument, NULL, 'P'},
+				      {"json", no_argument, NULL, OPT_JSON},
 				      {"final", no_argument, NULL, 'f'},
 				      {"csv", no_argument, NULL, 'v'},
 				      {"bind", required_argument, NULL, 'B'},
@@ -210,6 +218,8 @@ static int option_graph(struct perf_options *o, const char *path)
 /* What takes a value. @return APP_OK, an exit code, or -1 = not one of these */
 static int option_value(struct perf_options *o, int c, const char *value)
 {
+	uint64_t number;
+
 	switch (c) {
 	case 't':
 		o->test_given = true;
@@ -226,6 +236,11 @@ static int option_value(struct perf_options *o, int c, const char *value)
 		return cli_count("-w", value, 0, 1ull << 40, &o->warmup) ? APP_USAGE : APP_OK;
 	case 'O':
 		return cli_count("-O", value, 1, 65536, &o->window) ? APP_USAGE : APP_OK;
+	case 'P':
+		if (cli_count("-P", value, 1, PEER_PARALLEL, &number))
+			return APP_USAGE;
+		o->peer.parallel = (unsigned int)number;
+		return APP_OK;
 	case 'B':
 		return peer_local(&o->peer, value);
 	case OPT_GRAPH:
@@ -249,6 +264,12 @@ static void option_flag(struct perf_options *o, int c)
 		break;
 	case OPT_SLEEP:
 		o->flags |= PERF_F_SLEEP;
+		break;
+	case 'R':
+		o->flags |= PERF_F_REVERSE;
+		break;
+	case OPT_JSON:
+		o->json = true;
 		break;
 	case 'f':
 		o->final_only = true;
@@ -276,6 +297,27 @@ static int judge_test(const struct perf_options *o, enum perf_test test)
 	if (o->flags & PERF_F_SLEEP && !perf_can_sleep(test)) {
 		cli_error("--sleep is for tagged and active messages, but tag_flood: %s polls",
 			  perf_test_name(test));
+		return APP_USAGE;
+	}
+	if (o->flags & PERF_F_REVERSE && !perf_can_reverse(test)) {
+		cli_error("-R is for tag_bw and am_bw: %s has no one sender that could be the "
+			  "server",
+			  perf_test_name(test));
+		return APP_USAGE;
+	}
+	if (o->peer.parallel > 1 && (!perf_can_reverse(test) || o->flags & PERF_F_REVERSE)) {
+		cli_error("-P is for tag_bw and am_bw from the client, and goes neither with %s "
+			  "nor with -R",
+			  perf_can_reverse(test) ? "other tests" : perf_test_name(test));
+		return APP_USAGE;
+	}
+	if (o->peer.parallel > 1 && o->flags & PERF_F_VALIDATE) {
+		cli_error("-P does not go with -V: messages of several connections come in any "
+			  "order");
+		return APP_USAGE;
+	}
+	if (o->json && test == PERF_TAG_FLOOD) {
+		cli_error("--json: tag_flood prints text or CSV");
 		return APP_USAGE;
 	}
 	if (!perf_is_am(test) && !perf_is_rma(test))
@@ -341,8 +383,12 @@ static int complete(struct perf_options *o, int argc, char **argv)
 							  : "8",
 					       &o->sizes))
 		return APP_FAIL;
+	if (o->json && (o->csv || o->sweep)) {
+		cli_error("--json goes neither with -v nor with --sweep");
+		return APP_USAGE;
+	}
 	/* For programs the two tests of a size are two rows. */
-	if (o->csv)
+	if (o->csv || o->json)
 		o->table = false;
 	return judge_tests(o);
 }

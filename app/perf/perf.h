@@ -45,6 +45,7 @@ enum perf_test {
 #define PERF_F_UNEXPECTED 2u
 #define PERF_F_REGISTERED 4u
 #define PERF_F_SLEEP 8u
+#define PERF_F_REVERSE 16u /**< of a stream one way: the server sends */
 
 /**
  * A run, as the client sends it to the server: little-endian u64 each on the wire, in this order.
@@ -53,7 +54,8 @@ struct perf_run {
 	uint64_t test; /**< enum perf_test */
 	uint64_t id;   /**< part of the tags: late messages of one run never match in the next */
 	uint64_t size;
-	uint64_t iters;
+	uint64_t iters;    /**< with a deadline: those that come for certain */
+	uint64_t limit_ns; /**< deadline (perf/limit.h); 0 = none */
 	uint64_t window;
 	uint64_t flags;
 	/** name of the protocol to send by, first byte lowest; 0 = the library's choice */
@@ -118,6 +120,7 @@ struct perf_options {
 	bool table;        /**< latency and bandwidth of a size in one line */
 	bool final_only;
 	bool csv;
+	bool json;
 	bool keep; /**< server: wait for the next client when one is done */
 };
 
@@ -153,6 +156,12 @@ static inline bool perf_can_sleep(uint64_t test)
 	return perf_is_am(test) || (test >= PERF_TAG_LAT && test <= PERF_TAG_BIBW);
 }
 
+/** A stream of messages one way. */
+static inline bool perf_can_reverse(uint64_t test)
+{
+	return test == PERF_TAG_BW || test == PERF_AM_BW;
+}
+
 static inline bool perf_is_rma(uint64_t test)
 {
 	return test >= PERF_PUT_LAT && test <= PERF_CSWAP_LAT;
@@ -178,7 +187,7 @@ int perf_server(const struct perf_options *opts);
 /** Reports progress of a long run; called about once a second inside it, not for warm-up. */
 typedef void (*perf_tick_cb)(const struct perf_meter *meter, void *arg);
 
-/** One side's state of a run on tagged messages. */
+/** One side's state of a run. */
 struct perf_side {
 	struct peer *peer;
 	const struct perf_run *run;
@@ -186,6 +195,16 @@ struct perf_side {
 	perf_tick_cb tick;        /**< NULL = silent */
 	void *tick_arg;
 	uint64_t wrong; /**< out: messages that came wrong */
+
+	/* perf/limit.c */
+	bool open;                /**< more than total may come */
+	bool fixed;               /**< the total rises by rounds */
+	uint64_t total;           /**< iterations that come for certain */
+	uint64_t margin;          /**< the end checks N iterations before the total */
+	uint64_t rise;            /**< iterations of the last rise */
+	uint64_t seen;            /**< client: arrived at the server, of a stream */
+	uint64_t begin, deadline; /**< TSC */
+	uint64_t next_report, turns;
 };
 
 /** Run tag_lat, tag_sync_lat, tag_bw or tag_bibw. @return APP_OK or an exit code */
@@ -216,12 +235,16 @@ bool perf_check(const void *buffer, uint64_t size, uint64_t index);
 
 /* ---- printing (client) */
 
+/** The lanes to the peer, a line each. */
+void perf_print_lanes(struct peer *p);
 void perf_print_begin(const struct perf_options *opts, struct peer *p);
 void perf_print_run(const struct perf_options *opts, const struct perf_report *report);
 /** A line per second; arg = struct perf_ticker. */
 struct perf_ticker {
 	const struct perf_options *opts;
 	const struct perf_run *run;
+	struct perf_side *side;
+	uint64_t before; /**< arrived at the last line */
 };
 void perf_print_tick(const struct perf_meter *meter, void *arg);
 /** One line of the table: latency and bandwidth of one size. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "perf/limit.h"
 #include "perf/perf.h"
 
 #define MIB 1048576.0
@@ -112,9 +113,75 @@ static void csv_run(const struct perf_report *r, const struct printed *p)
 	       r->remote->peak / 1024, r->remote->hugetlb / 1024);
 }
 
+/* ---- JSON: an object in a line, so that a run that fails leaves what was measured */
+
+static void json_text(const char *name, const char *text)
+{
+	printf(",\"%s\":\"", name);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putchar('\\');
+		if ((unsigned char)*text >= ' ')
+			putchar(*text);
+	}
+	putchar('"');
+}
+
+static void json_begin(struct peer *p)
+{
+	struct weft_lane_info info = {.size = sizeof(info)};
+
+	printf("{\"type\":\"begin\"");
+	json_text("version", weft_version_string());
+	json_text("peer", oob_peer_name(p->oob));
+	printf(",\"lanes\":[");
+	for (unsigned int i = 0; p->ep && weft_ep_query_lane(p->ep, i, &info) == 0; i++) {
+		printf("%s{\"index\":%u", i ? "," : "", i);
+		json_text("name", info.name);
+		json_text("state", info.state);
+		json_text("remote", info.remote);
+		printf("}");
+	}
+	printf("]}\n");
+}
+
+/* Times in seconds, rates in messages and bytes per second. */
+static void json_figures(const char *type, const struct perf_run *run, const struct printed *p)
+{
+	printf("{\"type\":\"%s\"", type);
+	json_text("test", perf_test_name(run->test));
+	printf(",\"size_bytes\":%" PRIu64 ",\"window\":%" PRIu64 ",\"iterations\":%" PRIu64
+	       ",\"p50_seconds\":%.9f,\"p99_seconds\":%.9f,\"p99_9_seconds\":%.9f"
+	       ",\"average_seconds\":%.9f,\"overall_seconds\":%.9f"
+	       ",\"average_bytes_per_second\":%.0f,\"bytes_per_second\":%.0f"
+	       ",\"average_messages_per_second\":%.1f,\"messages_per_second\":%.1f",
+	       run->size, run->window, p->iters, p->p50 / 1e6, p->p99 / 1e6, p->p999 / 1e6,
+	       p->average / 1e6, p->overall / 1e6, p->average_bw * MIB, p->overall_bw * MIB,
+	       p->average_rate, p->overall_rate);
+}
+
+static void json_run(const struct perf_report *r, const struct printed *p)
+{
+	struct sys_memory memory;
+
+	sys_memory(&memory);
+	json_figures("result", r->run, p);
+	json_text("protocol", r->protocol);
+	printf(",\"reverse\":%s,\"lanes\":[", r->run->flags & PERF_F_REVERSE ? "true" : "false");
+	for (unsigned int i = 0; i < r->lanes->count; i++) {
+		printf("%s{\"index\":%u", i ? "," : "", i);
+		json_text("name", r->lanes->name[i]);
+		printf(",\"%s\":%" PRIu64 "}", perf_is_atomic(r->run->test) ? "messages" : "bytes",
+		       r->lanes->bytes[i]);
+	}
+	printf("],\"retransmits\":%" PRIu64 ",\"wrong\":%" PRIu64 ",\"peak_bytes\":%" PRIu64
+	       ",\"peer_peak_bytes\":%" PRIu64 "}\n",
+	       r->lanes->retransmits, r->wrong, memory.peak, r->remote->peak);
+}
+
 /* ---- human-readable */
 
-static void print_lanes(struct peer *p)
+void perf_print_lanes(struct peer *p)
 {
 	struct weft_lane_info info = {.size = sizeof(info)};
 
@@ -139,12 +206,14 @@ static void columns(const struct perf_options *opts)
 
 void perf_print_begin(const struct perf_options *opts, struct peer *p)
 {
-	if (opts->csv && !opts->sweep) {
+	if (opts->json) {
+		json_begin(p);
+	} else if (opts->csv && !opts->sweep) {
 		csv_begin(opts);
 	} else if (!opts->csv) {
 		printf("weft-perf %s, client of %s\n", weft_version_string(),
 		       oob_peer_name(p->oob));
-		print_lanes(p);
+		perf_print_lanes(p);
 		if (!opts->sweep)
 			columns(opts);
 	}
@@ -165,10 +234,27 @@ static void print_line(const struct perf_run *run, const struct printed *p, cons
 
 void perf_print_tick(const struct perf_meter *meter, void *arg)
 {
-	const struct perf_ticker *t = arg;
-	struct printed p = figures(t->run, meter);
+	struct perf_ticker *t = arg;
+	struct perf_meter arrived = *meter;
+	struct printed p;
 
-	if (t->opts->csv) {
+	/*
+	 * Of a stream to the server, what has arrived there: the sender's own count begins with
+	 * what it has put into rings and queues.
+	 */
+	if (perf_can_reverse(t->run->test) && !(t->run->flags & PERF_F_REVERSE)) {
+		perf_limit_seen(t->side);
+		arrived.iters = t->side->seen;
+		arrived.report_iters = t->before;
+		t->before = t->side->seen;
+	}
+	p = figures(t->run, &arrived);
+
+	if (t->opts->json) {
+		json_figures("second", t->run, &p);
+		printf("}\n");
+		fflush(stdout);
+	} else if (t->opts->csv) {
 		csv_figures(t->run, &p);
 		printf(",,,,,,,,,,\n");
 		fflush(stdout);
@@ -184,8 +270,11 @@ void perf_print_run(const struct perf_options *opts, const struct perf_report *r
 	struct printed p = figures(r->run, r->meter);
 	char lanes[64];
 
-	if (opts->csv) {
-		csv_run(r, &p);
+	if (opts->csv || opts->json) {
+		if (opts->csv)
+			csv_run(r, &p);
+		else
+			json_run(r, &p);
 		fflush(stdout);
 		return;
 	}
@@ -232,7 +321,7 @@ void perf_print_end(const struct perf_options *opts, const struct perf_report *l
 	const struct perf_remote *r = last->remote;
 	struct sys_memory memory;
 
-	if (opts->csv || !r)
+	if (opts->csv || opts->json || !r)
 		return;
 	sys_memory(&memory);
 	printf("\nmemory: VmHWM %.1f MB here (%.1f idle after connecting), %.1f MB at the server "

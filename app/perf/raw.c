@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "perf/limit.h"
 #include "perf/raw.h"
 
 #include <assert.h>
@@ -333,11 +334,19 @@ static void count(struct run *r, uint64_t iters)
 		s->tick(s->meter, s->tick_arg);
 }
 
+/* The server ends with the client's last frame, so the client alone checks the deadline. */
+static inline bool goes_on(const struct run *r, uint64_t i)
+{
+	const struct perf_side *s = r->side;
+
+	return s->open ? !s->meter || s->meter->last < s->deadline : i < s->run->iters;
+}
+
 static int ping(struct run *r)
 {
 	uint64_t i, resend_after = us_to_tsc(RESEND_US), sent;
 
-	for (i = 0; i < r->side->run->iters; i++) {
+	for (i = 0; goes_on(r, i); i++) {
 		do {
 			if (add_message(r, i) || flush(r))
 				return -ECANCELED;
@@ -372,13 +381,13 @@ static int pong(struct run *r)
 
 static int stream(struct run *r)
 {
-	uint64_t i, iters = r->side->run->iters, each, got;
+	uint64_t i, each, got;
 
 	/*
 	 * Small messages are counted by the burst: reading the clock takes as long as one of them.
 	 */
 	each = r->size >= r->raw->room ? 1 : BURST;
-	for (i = 0; i < iters; i++) {
+	for (i = 0; goes_on(r, i); i++) {
 		/*
 		 * A port without a link may take all and drop it, so that it is never waited for.
 		 */
@@ -393,7 +402,7 @@ static int stream(struct run *r)
 		return 0;
 	/* The clock stops when the receiver has answered, and what counts is what it got. */
 	r->side->meter->last = rte_rdtsc();
-	got = r->size ? r->fin_bytes / r->size : iters;
+	got = r->size ? r->fin_bytes / r->size : i;
 	r->side->meter->iters = got ? got : 1;
 	return 0;
 }
@@ -462,6 +471,7 @@ int perf_raw_run(struct perf_raw *raw, struct perf_side *side)
 		return p->exit_code;
 	if (side->meter)
 		perf_meter_start(side->meter);
+	perf_limit_begin(side);
 	if (p->server)
 		ret = latency ? pong(r) : sink(r);
 	else

@@ -141,16 +141,24 @@ static inline bool post(struct perf_flow *b)
 	return true;
 }
 
-/* Operations up to number @total, a window of them at a time; a latency's window is 1. */
-static int stream(struct flow *f, uint64_t total)
+/*
+ * Operations up to number @end, or to the end of the run (@whole), a window of them at a time; a
+ * latency's window is 1.
+ */
+static int stream(struct flow *f, uint64_t end, bool whole)
 {
-	while (f->done < total) {
+	struct perf_side *side = f->base.side;
+
+	while (f->done < (whole ? side->total : end) || (whole && side->open)) {
 		uint64_t before = f->done;
 
-		perf_flow_fill(&f->base, total, post);
+		perf_flow_fill(&f->base, whole ? side->total : end, post);
 		if (turn(f))
 			return -ECANCELED;
-		perf_count(f->base.side, f->done - before);
+		perf_count(side, f->done - before);
+		if (whole && unlikely(perf_limit_near(side, f->base.posted)) &&
+		    perf_limit_look(side, f->base.posted))
+			return -ECANCELED;
 	}
 	return 0;
 }
@@ -181,30 +189,41 @@ static int await(struct flow *f, int kind)
 
 /* ---- one side works, the other only progresses */
 
-/* Operations before the server must look: with -V a put_bw's window, else all. */
-static uint64_t round_length(const struct flow *f)
+/* With -V the server checks each window of a put_bw, else at the end. */
+static bool in_rounds(const struct flow *f)
 {
-	return f->base.validate && f->base.run->test == PERF_PUT_BW ? f->target_slots
-								    : f->base.run->iters;
+	return f->base.validate && f->base.run->test == PERF_PUT_BW;
 }
 
 static uint64_t round_end(const struct flow *f, uint64_t begin)
 {
-	uint64_t rest = f->base.run->iters - begin, length = round_length(f);
+	uint64_t rest = f->base.side->total - begin;
 
-	return begin + (rest < length ? rest : length);
+	return begin + (in_rounds(f) && rest > f->target_slots ? f->target_slots : rest);
 }
 
 static int work(struct flow *f)
 {
-	for (uint64_t at = 0; at < f->base.run->iters;) {
+	int more;
+
+	for (uint64_t at = 0; (more = perf_flow_more(&f->base, at)) > 0;) {
 		at = round_end(f, at);
-		if (stream(f, at) || perf_flow_flush(&f->base))
+		if (stream(f, at, !in_rounds(f)) || perf_flow_flush(&f->base))
 			return -ECANCELED;
+		at = f->done;
 		perf_flow_stop(&f->base);
 		if (say(f, KIND_UP) || await(f, KIND_DOWN))
 			return -ECANCELED;
 	}
+	return more;
+}
+
+/* A run that does not go in rounds is closed before its client reports its end. */
+static int wait_closed(struct flow *f)
+{
+	while (f->base.side->open)
+		if (turn(f) || perf_limit_look(f->base.side, 0))
+			return -ECANCELED;
 	return 0;
 }
 
@@ -223,17 +242,18 @@ static void look(struct flow *f, uint64_t begin, uint64_t end)
 
 static int serve(struct flow *f)
 {
-	for (uint64_t at = 0; at < f->base.run->iters;) {
-		uint64_t end = round_end(f, at);
+	uint64_t end;
+	int more;
 
-		if (await(f, KIND_UP))
+	for (uint64_t at = 0; (more = perf_flow_more(&f->base, at)) > 0; at = end) {
+		if (await(f, KIND_UP) || (!in_rounds(f) && wait_closed(f)))
 			return -ECANCELED;
+		end = round_end(f, at);
 		look(f, at, end);
 		if (say(f, KIND_DOWN))
 			return -ECANCELED;
-		at = end;
 	}
-	return perf_flow_flush(&f->base);
+	return more ? more : perf_flow_flush(&f->base);
 }
 
 /* ---- put_lat */
@@ -271,20 +291,24 @@ static int wait_written(struct flow *f, uint64_t index)
 
 static int ping(struct flow *f)
 {
-	for (uint64_t i = 0; i < f->base.run->iters; i++) {
+	int more;
+
+	for (uint64_t i = 0; (more = perf_flow_more(&f->base, i)) > 0; i++) {
 		if (perf_flow_one(&f->base, post) || wait_written(f, i))
 			return -ECANCELED;
 		perf_count(f->base.side, 1);
 	}
-	return perf_flow_flush(&f->base);
+	return more ? more : perf_flow_flush(&f->base);
 }
 
 static int pong(struct flow *f)
 {
-	for (uint64_t i = 0; i < f->base.run->iters; i++)
+	int more;
+
+	for (uint64_t i = 0; (more = perf_flow_more(&f->base, i)) > 0; i++)
 		if (wait_written(f, i) || perf_flow_one(&f->base, post))
 			return -ECANCELED;
-	return perf_flow_flush(&f->base);
+	return more ? more : perf_flow_flush(&f->base);
 }
 
 /* ---- set-up */
@@ -426,6 +450,9 @@ int perf_rma(struct perf_side *side)
 		return p->exit_code;
 	if (side->meter)
 		perf_meter_start(side->meter);
+	perf_limit_begin(side);
+	if (in_rounds(f))
+		perf_limit_rounds(side, f->target_slots);
 	if (side->run->test == PERF_PUT_LAT)
 		ret = p->server ? pong(f) : ping(f);
 	else

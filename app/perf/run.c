@@ -13,12 +13,15 @@
 #include <string.h>
 
 #include "common/lane_losses.h"
+#include "perf/limit.h"
 #include "perf/session.h"
 #include "weft_plan.h"
 
-#define MIN_ITERS 10u
+#define MIN_ITERS 2u
 #define DEFAULT_WARMUP 10000u
-#define CALIBRATE_PART 0.1 /* of the wanted seconds */
+#define WARMUP_PART 0.1 /* of the wanted seconds */
+#define WARMUP_SECONDS 0.1
+#define FIRST_SECONDS 0.01
 
 /* ---- structs of u64 on the wire */
 
@@ -127,7 +130,7 @@ static void tell_losses(struct perf_session *s)
 {
 	char text[2048];
 
-	if (s->opts->csv || s->opts->sweep || !s->peer.ep)
+	if (s->opts->csv || s->opts->json || s->opts->sweep || !s->peer.ep)
 		return;
 	lane_losses(&s->peer, text, sizeof(text));
 	printf("%s\n", text);
@@ -146,6 +149,8 @@ static int end_session(struct perf_session *s, int ret)
 
 static bool run_is_sane(const struct perf_run *run)
 {
+	if (run->flags & PERF_F_REVERSE && !perf_can_reverse(run->test))
+		return false;
 	return run->test > PERF_END && run->test < PERF_TESTS && run->iters && run->window &&
 	       run->window <= 65536 && run->size <= 1ull << 40 &&
 	       perf_size_fits(run->test, run->size) &&
@@ -194,6 +199,12 @@ static int serve(struct perf_session *s)
 
 	if (!ret)
 		ret = begin_session(s, perf_is_raw(run.test));
+	if (!ret && s->peer.ep) {
+		printf("weft-perf %s, server of %s\n", weft_version_string(),
+		       oob_peer_name(s->peer.oob));
+		perf_print_lanes(&s->peer);
+		fflush(stdout);
+	}
 	while (!ret) {
 		ret = hear(&s->peer, OOB_PARAMS, &run, sizeof(run));
 		if (ret || run.test == PERF_END)
@@ -239,6 +250,19 @@ int perf_server(const struct perf_options *opts)
 
 /* ---- client */
 
+/* The server's last report may come before it. */
+static int hear_result(struct perf_session *s, struct perf_side *side, struct perf_remote *seen)
+{
+	struct peer *p = &s->peer;
+
+	while (!s->raw && !oob_next(p->oob))
+		if (peer_poll(p))
+			return p->exit_code;
+	if (perf_limit_seen(side))
+		return p->exit_code;
+	return hear(p, OOB_RESULT, seen, sizeof(*seen));
+}
+
 int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side *side,
 		 struct perf_remote *remote)
 {
@@ -251,7 +275,10 @@ int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side 
 	if (!ret)
 		ret = run_here(s, side, remote);
 	if (!ret)
-		ret = hear(&s->peer, OOB_RESULT, &seen, sizeof(seen));
+		ret = hear_result(s, side, &seen);
+	/* With a deadline the client alone knows how many it were. */
+	if (!ret && run->limit_ns)
+		run->iters = s->meter->iters;
 	seen.flood_late_ns = remote->flood_late_ns;
 	*remote = seen;
 	s->wrong += side->wrong + seen.wrong;
@@ -262,40 +289,17 @@ int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side 
 	return ret;
 }
 
-static double seconds_of(const struct perf_meter *meter)
+/* A run until a deadline, whose total begins with what the last run's rate gives for 10 ms. */
+static void set_deadline(struct perf_session *s, struct perf_run *run, double seconds)
 {
-	struct perf_figures f;
+	struct perf_figures f = {0};
 
-	perf_meter_read(meter, &f);
-	return f.overall * (double)f.iters;
-}
-
-/*
- * How many iterations take the wanted time: run more and more of them until the measure is worth
- * something.
- */
-static int calibrate(struct perf_session *s, struct perf_run *run, struct perf_side *side)
-{
-	double want = s->opts->seconds * CALIBRATE_PART, took = 0;
-	struct perf_remote remote = {0};
-	int ret;
-
-	run->iters = MIN_ITERS;
-	for (int tries = 0; tries < 12; tries++) {
-		ret = perf_measure(s, run, side, &remote);
-		if (ret)
-			return ret;
-		took = seconds_of(s->meter);
-		if (took >= want / 2)
-			break;
-		run->iters = took * 50 < want ? run->iters * 50
-					      : (uint64_t)((double)run->iters * want / took) + 1;
-	}
-	run->iters =
-		(uint64_t)((double)run->iters * s->opts->seconds / (took > 1e-9 ? took : 1e-9));
+	if (s->next_id)
+		perf_meter_read(s->meter, &f);
+	run->limit_ns = (uint64_t)(seconds * 1e9);
+	run->iters = f.iters && f.overall > 0 ? (uint64_t)(FIRST_SECONDS / f.overall) : 0;
 	if (run->iters < MIN_ITERS)
 		run->iters = MIN_ITERS;
-	return APP_OK;
 }
 
 static int warm_up(struct perf_session *s, struct perf_run *run, struct perf_side *side)
@@ -308,40 +312,58 @@ static int warm_up(struct perf_session *s, struct perf_run *run, struct perf_sid
 	run->iters = o->iters;
 	if (run->test == PERF_TAG_FLOOD)
 		return APP_OK;
-	if (iters == UINT64_MAX)
-		iters = o->iters / 20 < DEFAULT_WARMUP ? o->iters / 20 : DEFAULT_WARMUP;
-	if (iters) {
+	if (iters != UINT64_MAX) {
 		run->iters = iters;
-		ret = perf_measure(s, run, side, &remote);
+	} else if (o->iters) {
+		run->iters = o->iters / 20 < DEFAULT_WARMUP ? o->iters / 20 : DEFAULT_WARMUP;
+	} else {
+		double want = o->seconds * WARMUP_PART;
+
+		run->iters = MIN_ITERS;
+		run->limit_ns = (uint64_t)((want < WARMUP_SECONDS ? want : WARMUP_SECONDS) * 1e9);
 	}
+	if (run->iters)
+		ret = perf_measure(s, run, side, &remote);
+	run->limit_ns = 0;
 	run->iters = o->iters;
-	if (!ret && !o->iters)
-		ret = calibrate(s, run, side);
+	if (!o->iters)
+		set_deadline(s, run, o->seconds);
 	return ret;
 }
 
 /* What a lane's share is of: what is sent, what gets bring, and of atomics their messages. */
-static uint64_t carried(enum perf_test test, const struct weft_lane_info *info)
+static uint64_t carried(const struct perf_run *run, const struct weft_lane_info *info)
 {
-	if (test == PERF_GET_LAT || test == PERF_GET_BW)
+	uint64_t test = run->test;
+
+	if (test == PERF_GET_LAT || test == PERF_GET_BW || run->flags & PERF_F_REVERSE)
 		return info->rx_bytes;
 	return perf_is_atomic(test) ? info->tx_msgs : info->tx_bytes;
 }
 
-static void read_lanes(struct perf_session *s, enum perf_test test, struct perf_lanes *lanes,
-		       int sign)
+static void read_lanes_of(struct weft_ep *ep, const struct perf_run *run, struct perf_lanes *lanes,
+			  int sign)
 {
 	struct weft_lane_info info = {.size = sizeof(info)};
 	unsigned int i;
 
-	for (i = 0; s->peer.ep && i < PERF_MAX_LANES; i++) {
-		if (weft_ep_query_lane(s->peer.ep, i, &info))
+	for (i = 0; ep && i < PERF_MAX_LANES; i++) {
+		if (weft_ep_query_lane(ep, i, &info))
 			break;
 		snprintf(lanes->name[i], sizeof(lanes->name[i]), "%s", info.name);
-		lanes->bytes[i] += (uint64_t)sign * carried(test, &info);
+		lanes->bytes[i] += (uint64_t)sign * carried(run, &info);
 		lanes->retransmits += (uint64_t)sign * info.retransmits;
 	}
-	lanes->count = i;
+	if (i > lanes->count)
+		lanes->count = i;
+}
+
+static void read_lanes(struct perf_session *s, const struct perf_run *run, struct perf_lanes *lanes,
+		       int sign)
+{
+	read_lanes_of(s->peer.ep, run, lanes, sign);
+	for (unsigned int i = 0; i < s->peer.num_more; i++)
+		read_lanes_of(s->peer.more[i], run, lanes, sign);
 }
 
 /* A test on a size. @p protocol, @p lanes and @p remote are filled for printing. */
@@ -401,8 +423,8 @@ static void name_protocol(struct perf_session *s, struct outcome *out)
 static int run_test(struct perf_session *s, enum perf_test test, uint64_t size, struct outcome *out)
 {
 	const struct perf_options *o = s->opts;
-	struct perf_ticker ticker = {.opts = o, .run = &out->run};
 	struct perf_side side = {.peer = &s->peer, .run = &out->run, .meter = s->meter};
+	struct perf_ticker ticker = {.opts = o, .run = &out->run, .side = &side};
 	int ret;
 
 	memset(out, 0, sizeof(*out));
@@ -417,10 +439,11 @@ static int run_test(struct perf_session *s, enum perf_test test, uint64_t size, 
 		side.tick = perf_print_tick;
 		side.tick_arg = &ticker;
 	}
-	read_lanes(s, test, &out->lanes, -1);
+	read_lanes(s, &out->run, &out->lanes, -1);
 	ret = perf_measure(s, &out->run, &side, &out->remote);
-	read_lanes(s, test, &out->lanes, 1);
-	for (unsigned int i = 0; i < PERF_MAX_LANES && !perf_is_rma(test); i++)
+	read_lanes(s, &out->run, &out->lanes, 1);
+	for (unsigned int i = 0;
+	     i < PERF_MAX_LANES && !perf_is_rma(test) && !(out->run.flags & PERF_F_REVERSE); i++)
 		if (out->remote.rx_bytes[i] > out->lanes.bytes[i])
 			out->lanes.bytes[i] = out->remote.rx_bytes[i];
 	out->meter = *s->meter;

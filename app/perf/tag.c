@@ -17,7 +17,7 @@ enum { KIND_PING = 1, KIND_PONG, KIND_ACK_UP, KIND_ACK_DOWN };
 
 struct flow {
 	struct perf_flow base; /* first; the slots are those of sends */
-	bool unexpected, sync;
+	bool unexpected, sync, sends, receives;
 	bool repost; /* post the next receive as soon as one is done */
 	uint64_t tx_tag, rx_tag;
 	uint64_t rx_posted, rx_done, rx_total;
@@ -42,6 +42,15 @@ static void received(struct perf_slot *slot, int status, size_t length)
 	slot->busy = false;
 	f->rx_done++;
 	perf_flow_received(&f->base, status, slot->buffer, length, slot->index);
+}
+
+/* The present total of the run. */
+static void apply_limit(struct flow *f)
+{
+	if (f->sends)
+		f->base.total = f->base.side->total;
+	if (f->receives)
+		f->rx_total = f->base.side->total;
 }
 
 /* Post the next receive into @slot; and again, as long as its message is already there. */
@@ -75,11 +84,20 @@ static void on_recv(struct weft_request *req, const struct weft_completion *c, v
 		post_recv(flow_of(slot->flow), slot);
 }
 
+/* Each slot that waits for nothing, also because the total had been reached. */
 static void post_all(struct flow *f)
 {
 	for (unsigned int i = 0; i < f->rx_slots && !f->unexpected; i++)
-		if (f->rx_posted < f->rx_total)
+		if (f->rx_posted < f->rx_total && !f->rx[i].busy)
 			post_recv(f, &f->rx[i]);
+}
+
+/* A ping-pong's: its slots take turns. */
+static inline void post_next(struct flow *f)
+{
+	while (f->rx_posted < f->rx_total && !f->unexpected && !f->base.error &&
+	       !f->rx[f->rx_posted % f->rx_slots].busy)
+		post_recv(f, &f->rx[f->rx_posted % f->rx_slots]);
 }
 
 /* -U: take what has come, and only then receive it. */
@@ -117,10 +135,10 @@ static inline bool post_send(struct perf_flow *b)
 	if (!slot)
 		return false;
 	if (f->sync)
-		ret = weft_tag_send_sync(b->peer->ep, slot->buffer, b->run->size, f->tx_tag,
+		ret = weft_tag_send_sync(perf_flow_ep(b), slot->buffer, b->run->size, f->tx_tag,
 					 &slot->params, NULL);
 	else
-		ret = weft_tag_send(b->peer->ep, slot->buffer, b->run->size, f->tx_tag,
+		ret = weft_tag_send(perf_flow_ep(b), slot->buffer, b->run->size, f->tx_tag,
 				    &slot->params, NULL);
 	return perf_flow_posted(b, slot, ret);
 }
@@ -152,41 +170,64 @@ static int wait_received(struct flow *f, uint64_t number)
  */
 static int ping(struct flow *f)
 {
-	for (uint64_t i = 0; i < f->base.run->iters; i++) {
+	int more;
+
+	for (uint64_t i = 0; (more = perf_flow_more(&f->base, i)) > 0; i++) {
+		f->rx_total = f->base.side->total;
 		if (perf_flow_one(&f->base, post_send))
 			return -ECANCELED;
-		if (i && !f->unexpected)
-			post_recv(f, &f->rx[(i + 1) % f->rx_slots]);
+		post_next(f);
 		if (wait_received(f, i + 1))
 			return -ECANCELED;
 		perf_count(f->base.side, 1);
 	}
-	return 0;
+	return more;
 }
 
 static int pong(struct flow *f)
 {
-	for (uint64_t i = 0; i < f->base.run->iters; i++) {
+	int more;
+
+	for (uint64_t i = 0; (more = perf_flow_more(&f->base, i)) > 0; i++) {
+		f->rx_total = f->base.side->total;
+		/* More may have been announced when all that was posted had come. */
+		post_next(f);
 		if (wait_received(f, i + 1) || perf_flow_one(&f->base, post_send))
 			return -ECANCELED;
-		if (!f->unexpected)
-			post_recv(f, &f->rx[i % f->rx_slots]);
+		post_next(f);
 	}
-	return 0;
+	return more;
 }
 
 /* ---- streams */
 
+static int look(struct flow *f)
+{
+	uint64_t done = f->sends ? f->base.posted : f->rx_posted;
+
+	if (likely(!perf_limit_near(f->base.side, done)))
+		return 0;
+	if (perf_limit_look(f->base.side, done))
+		return -ECANCELED;
+	apply_limit(f);
+	post_all(f);
+	return 0;
+}
+
 static int stream(struct flow *f)
 {
+	struct perf_side *side = f->base.side;
 	struct perf_flow *b = &f->base;
 
-	while (b->posted < b->total || b->out || f->rx_done < f->rx_total) {
+	while (side->open || b->posted < b->total || b->out || f->rx_done < f->rx_total) {
 		unsigned int messages = perf_flow_fill(b, b->total, post_send);
+		uint64_t before = f->rx_done;
 
-		if (turn(f))
+		if (turn(f) || look(f))
 			return -ECANCELED;
-		perf_count(f->base.side, messages);
+		if (f->receives && perf_limit_report(side, f->rx_done))
+			return -ECANCELED;
+		perf_count(side, f->sends ? messages : f->rx_done - before);
 	}
 	return 0;
 }
@@ -204,10 +245,10 @@ static int acknowledge(struct flow *f)
 	struct peer *p = f->base.peer;
 	int ret = 0, sret = 0;
 
-	if (f->base.total)
+	if (f->sends)
 		ret = weft_tag_recv(p->worker, NULL, &byte_in, sizeof(byte_in),
 				    p->server ? up : down, WEFT_TAG_MASK_FULL, NULL, &recv);
-	if (f->rx_total)
+	if (f->receives)
 		sret = weft_tag_send(p->ep, &byte_out, sizeof(byte_out), p->server ? down : up,
 				     NULL, &send);
 	ret = perf_flow_finish(&f->base, ret, recv);
@@ -247,6 +288,7 @@ static int set_up(struct flow *f, struct perf_side *side)
 {
 	const struct perf_run *run = side->run;
 	bool latency = perf_is_latency(run->test), server = side->peer->server;
+	bool reverse = run->flags & PERF_F_REVERSE;
 
 	perf_flow_init(&f->base, side);
 	f->unexpected = run->flags & PERF_F_UNEXPECTED;
@@ -255,8 +297,9 @@ static int set_up(struct flow *f, struct perf_side *side)
 	f->repost = !latency;
 	f->tx_tag = run->id << 8 | (server ? KIND_PONG : KIND_PING);
 	f->rx_tag = run->id << 8 | (server ? KIND_PING : KIND_PONG);
-	f->base.total = run->test == PERF_TAG_BW && server ? 0 : run->iters;
-	f->rx_total = run->test == PERF_TAG_BW && !server ? 0 : run->iters;
+	f->sends = run->test != PERF_TAG_BW || server == reverse;
+	f->receives = run->test != PERF_TAG_BW || server != reverse;
+	apply_limit(f);
 	f->base.slots = latency ? 1 : (unsigned int)run->window;
 	f->rx_slots = latency ? 2 : (unsigned int)run->window;
 	return make_slots(f);
@@ -278,7 +321,10 @@ int perf_tag(struct perf_side *side)
 {
 	struct peer *p = side->peer;
 	struct flow *f = calloc(1, sizeof(*f));
-	int ret = f ? set_up(f, side) : -ENOMEM;
+	int ret;
+
+	side->total = side->run->iters;
+	ret = f ? set_up(f, side) : -ENOMEM;
 
 	if (ret) {
 		cli_error("no memory for messages of %llu bytes: %s",
@@ -290,6 +336,7 @@ int perf_tag(struct perf_side *side)
 		return p->exit_code;
 	if (side->meter)
 		perf_meter_start(side->meter);
+	perf_limit_begin(side);
 	if (perf_is_latency(side->run->test))
 		ret = p->server ? pong(f) : ping(f);
 	else

@@ -55,6 +55,68 @@ line_per_second() {
 	[ "$(wc -l <"$dir/client.out")" -ge 4 ] && [ $((SECONDS - begin)) -ge 2 ]
 }
 
+# On a host that is busy with other things, too, and whatever the rate was before.
+deadline() {
+	local begin=$EPOCHREALTIME took
+	perf_pair 1 -t tag_bw,tag_lat,put_bw -s 64k -D 0.5 -f || return 1
+	took=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')
+	echo "three runs of 0.5 s: $took s, programs and connections included"
+	awk -v t="$took" 'BEGIN { exit !(t >= 1.5 && t < 8) }' &&
+		[ "$(grep -cE '^[a-z]+_[a-z]+ +64k ' "$dir/client.out")" = 3 ]
+}
+
+# The rate falls to a thousandth in the middle of a run: the server is stopped for 1.5 s.
+deadline_of_a_stall() {
+	local pid begin
+	new_pair 1
+	start_server "$perf" || return 1
+	: >"$dir/client.out"
+	begin=$SECONDS
+	client "$perf" -t tag_bw -s 1k -D 3 &
+	pid=$!
+	until_said "$dir/client.out" '^tag_bw +' $pid || return 1
+	kill -STOP "$(program_pid "$server_pid")"
+	sleep 1.5
+	kill -CONT "$(program_pid "$server_pid")"
+	wait $pid || return 1
+	server_code || return 1
+	echo "$((SECONDS - begin)) s"
+	[ $((SECONDS - begin)) -le 8 ]
+}
+
+# The server sends: the client's figures are of what came, and both ends know the lanes.
+reverse() {
+	perf_pair 1 -t tag_bw,am_bw -s 8,64k -D 0.1 -f -R -V || return 1
+	[ "$(grep -cE '^(tag|am)_bw +(8|64k) ' "$dir/client.out")" = 4 ] &&
+		grep -q '^  lane dpdk:0 .*up' "$dir/server.out"
+}
+
+json_lines() {
+	perf_pair 1 -t tag_bw,tag_lat -s 8,64k -D 1.2 --json -P "$1" || return 1
+	python3 - "$dir/client.out" <<-'END'
+		import json, sys
+		lines = [json.loads(line) for line in open(sys.argv[1])]
+		kinds = [line["type"] for line in lines]
+		assert kinds[0] == "begin" and lines[0]["lanes"][0]["state"] == "up", lines[0]
+		results = [line for line in lines if line["type"] == "result"]
+		assert len(results) == 4, kinds
+		assert {r["test"] for r in results} == {"tag_bw", "tag_lat"}
+		assert all(r["bytes_per_second"] > 0 and r["wrong"] == 0 for r in results)
+		seconds = [line for line in lines if line["type"] == "second"]
+		# What has arrived in a second is no more than a tenth above what the run carried.
+		for s in seconds:
+		    r = [r for r in results if (r["test"], r["size_bytes"]) ==
+		         (s["test"], s["size_bytes"])][0]
+		    assert s["iterations"] <= r["iterations"], (s, r)
+		assert seconds
+	END
+}
+
+several_connections() {
+	perf_pair 1 -t tag_bw,am_bw -s 8,64k -n 3000 -P 5 --json -f || return 1
+	[ "$(grep -c '"type":"result"' "$dir/client.out")" = 4 ]
+}
+
 table() {
 	perf_pair 2 -t table -s 8,64k,1M -D 0.05 || return 1
 	[ "$(grep -cE '^ +(8|64k|1M)  [a-z/-]+ +[0-9]+:[0-9]+ ' "$dir/client.out")" = 3 ]
@@ -193,6 +255,11 @@ last_lines() {
 	done
 }
 
+check "-D is a deadline" deadline
+check "-D is a deadline when the server stalls" deadline_of_a_stall
+check "-R: the server sends" reverse
+check "--json: objects that add up" json_lines 1
+check "-P: several connections" several_connections
 check "the last lines say what was sent again and dropped, for each lane" last_lines
 check "tag_lat: half round trips" ping_pong
 check "CSV has ucx_perftest's columns first" ucx_columns
