@@ -4,7 +4,9 @@
 #include "dump/dump.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cli.h"
 #include "dump/frames.h"
@@ -39,6 +41,8 @@ static const char help[] =
 	"      --time FROM-TO    only messages that begin then, in seconds from the first frame\n"
 	"      --took SECONDS    only messages that took so long, or longer\n"
 	"      --graph FILE      draw the lanes, or with --message that one, as SVG\n"
+	"      --dissector       print the path of Wireshark's dissector, for tshark -X\n"
+	"                        lua_script:$(weft-dump --dissector)\n"
 	"      --html FILE       write a report for a browser, with the slowest messages drawn\n"
 	"  -h, --help            this text\n"
 	"      --version         version and build\n"
@@ -57,7 +61,8 @@ enum {
 	OPT_TIME,
 	OPT_TOOK,
 	OPT_GRAPH,
-	OPT_HTML
+	OPT_HTML,
+	OPT_DISSECTOR,
 };
 
 #define SLOWEST 5
@@ -79,6 +84,7 @@ static const struct option longs[] = {{"frames", no_argument, NULL, 'F'},
 				      {"time", required_argument, NULL, OPT_TIME},
 				      {"took", required_argument, NULL, OPT_TOOK},
 				      {"graph", required_argument, NULL, OPT_GRAPH},
+				      {"dissector", no_argument, NULL, OPT_DISSECTOR},
 				      {"html", required_argument, NULL, OPT_HTML},
 				      {"help", no_argument, NULL, 'h'},
 				      {"version", no_argument, NULL, OPT_VERSION},
@@ -151,6 +157,27 @@ static int option(struct dump_options *o, int c, const char *value)
 	}
 }
 
+/* That of the build folder for a program of the build folder, else the installed one. */
+static int print_dissector(void)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - sizeof("weft.lua"));
+	char *slash;
+
+	path[n > 0 ? n : 0] = '\0';
+	slash = strrchr(path, '/');
+	if (slash)
+		memcpy(slash + 1, "weft.lua", sizeof("weft.lua"));
+	if (!slash || access(path, R_OK))
+		snprintf(path, sizeof(path), "%s/weft.lua", WEFT_WIRESHARK_PLUGINS);
+	if (access(path, R_OK)) {
+		cli_error("there is no dissector at %s: ninja -C build install", path);
+		return APP_FAIL;
+	}
+	puts(path);
+	return -1;
+}
+
 /* @return APP_OK, an exit code, or -1 = done, end with 0 */
 static int parse(struct dump_options *o, int argc, char **argv)
 {
@@ -161,6 +188,8 @@ static int parse(struct dump_options *o, int argc, char **argv)
 			fputs(c == 'h' ? help : weft_build_info(), stdout);
 			return -1;
 		}
+		if (c == OPT_DISSECTOR)
+			return print_dissector();
 		ret = option(o, c, optarg);
 		if (ret)
 			return ret;

@@ -7,6 +7,12 @@
 -- Filters: weft.type == 7, weft.stream == 3, weft.flags.retx == 1, weft.frag.seq == 0x10,
 -- weft.retransmission_of, weft.duplicate_of, weft.message_first, _ws.expert.
 
+-- It may be installed where Wireshark looks, and be named by -X lua_script: too.
+if weft_dissector_loaded then
+	return
+end
+weft_dissector_loaded = true
+
 local weft = Proto("weft", "Weft")
 local fields = {}
 

@@ -140,13 +140,14 @@ wrapped() {
 	local place libs rc=0 run=(timeout -k 10 100 "$public/bin/weft-mpirun" --oversubscribe
 		--bind-to none --mca orte_tmpdir_base "$dir")
 	mkdir -p "$public/bin"
-	cp "$build/provider/weft-mpirun" "$public/bin/" && chmod 755 "$public/bin/weft-mpirun"
+	cp "$build/weft-mpirun" "$public/bin/" && chmod 755 "$public/bin/weft-mpirun"
 	place=$(sed -n "s/^dir='\(.*\)'$/\1/p" "$public/bin/weft-mpirun")
 	libs=$(realpath -m "$public/bin/$place")
 	mkdir -p "$libs"
 	"${run[@]}" -n 2 "$public/mpi_ranks" coll >"$dir/mpi.out" 2>"$dir/mpi.err" && rc=1
 	cat "$dir/mpi.err"
-	grep -q "^weft-mpirun: there is no libweft-fi.so in $libs$" "$dir/mpi.err" || return 1
+	grep -q "^weft-mpirun: there is no libweft-fi.so in $libs\. A build that" "$dir/mpi.err" ||
+		return 1
 	cp "$public/provider/libweft-fi.so" "$libs/"
 	env -u LD_LIBRARY_PATH "${run[@]}" -n 2 "$public/mpi_ranks" coll >"$dir/mpi.out" \
 		2>"$dir/mpi.err" && rc=1
