@@ -164,23 +164,65 @@ bool ask(struct ask_process *p, const char *command, char answer[ASK_ANSWER])
 }
 
 /* A command that the process does not know has the value null. */
-static bool has_workers(struct ask_process *p)
+static bool knows(struct ask_process *p, const char *command, char answer[ASK_ANSWER])
 {
-	static char answer[ASK_ANSWER];
 	char name[TEXT_MAX];
 
-	/* What DPDK says first is not wrapped in a command. */
-	return receive(p->fd, answer) && ask(p, "/weft/workers", answer) &&
-	       strncmp(value_of(answer, name), "null", 4);
+	return ask(p, command, answer) && strncmp(value_of(answer, name), "null", 4);
 }
+
+static void on_member(const char *name, const char *text, bool is_number, void *arg)
+{
+	struct ask_process *p = arg;
+
+	if (is_number)
+		return;
+	if (!strcmp(name, "version"))
+		snprintf(p->version, sizeof(p->version), "%s", text);
+	else if (!strcmp(name, "program"))
+		snprintf(p->program, sizeof(p->program), "%s", text);
+	else if (!strcmp(name, "job"))
+		snprintf(p->job, sizeof(p->job), "%s", text);
+}
+
+/* Is it a process with Weft? Older versions do not know /weft/process. */
+static bool is_weft(struct ask_process *p, bool switches)
+{
+	static char answer[ASK_ANSWER];
+
+	p->version[0] = p->program[0] = p->job[0] = '\0';
+	p->is_switch = false;
+	/* DPDK's first message is not wrapped in a command. */
+	if (!receive(p->fd, answer))
+		return false;
+	if (knows(p, "/weft/workers", answer)) {
+		if (knows(p, "/weft/process", answer))
+			ask_walk(answer, on_member, p);
+		return true;
+	}
+	if (!switches || !knows(p, "/weft_switch/process", answer))
+		return false;
+	ask_walk(answer, on_member, p);
+	p->is_switch = true;
+	return true;
+}
+
+struct search {
+	long pid;
+	bool switches;
+	uint64_t until;
+	struct ask_process *list;
+	unsigned int num, left_out;
+};
 
 static bool trusted(uid_t uid, long pid)
 {
 	return uid == 0 || uid == geteuid() || (pid && geteuid() == 0);
 }
 
-static bool join(const char *path, long pid, uint64_t ms, struct ask_process *p)
+static bool join(const char *path, const struct search *s, uint64_t ms, struct ask_process *p)
 {
+	long pid = s->pid;
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	socklen_t len = sizeof(struct ucred);
 	struct ucred peer;
@@ -196,7 +238,7 @@ static bool join(const char *path, long pid, uint64_t ms, struct ask_process *p)
 	set_patience(p->fd, ms);
 	if (connect(p->fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
 	    getsockopt(p->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
-	    trusted(peer.uid, pid) && (!pid || pid == peer.pid) && has_workers(p)) {
+	    trusted(peer.uid, pid) && (!pid || pid == peer.pid) && is_weft(p, s->switches)) {
 		p->pid = peer.pid;
 		set_patience(p->fd, PATIENCE_MS);
 		return true;
@@ -205,13 +247,6 @@ static bool join(const char *path, long pid, uint64_t ms, struct ask_process *p)
 		close(p->fd);
 	return false;
 }
-
-struct search {
-	long pid;
-	uint64_t until;
-	struct ask_process *list;
-	unsigned int num, left_out;
-};
 
 static void find_in(const char *folder, struct search *s)
 {
@@ -229,7 +264,7 @@ static void find_in(const char *folder, struct search *s)
 		now = now_ms();
 		if (now >= s->until)
 			s->left_out++;
-		else if (join(found.gl_pathv[i], s->pid,
+		else if (join(found.gl_pathv[i], s,
 			      s->until - now < PATIENCE_MS ? s->until - now : PATIENCE_MS,
 			      &s->list[s->num]))
 			s->num++;
@@ -237,9 +272,10 @@ static void find_in(const char *folder, struct search *s)
 	globfree(&found);
 }
 
-unsigned int ask_find(long pid, struct ask_process *list)
+unsigned int ask_find(long pid, bool switches, struct ask_process *list)
 {
-	struct search s = {.pid = pid, .until = now_ms() + FIND_MS, .list = list};
+	struct search s = {
+		.pid = pid, .switches = switches, .until = now_ms() + FIND_MS, .list = list};
 
 	find_in("/var/run", &s);
 	/* Where the EAL of who is not root has them. */

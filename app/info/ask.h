@@ -16,15 +16,20 @@
 struct ask_process {
 	int fd;   /**< -1: it has failed to answer */
 	long pid; /**< as the kernel has it */
+	/** It is a weft-switch, and knows its own commands alone. */
+	bool is_switch;
+	/* What it states of itself, printable; "" = nothing. */
+	char version[64], program[64], job[64];
 };
 
 /**
  * Connect to the processes that know /weft/workers: those of the caller's user and of root. The
  * folders may be anybody's, so the kernel is asked whose process listens. All may take 10 s.
- * @param pid  only this one, which root may ask whosever it is; 0 = all
+ * @param pid       only this one, which root may ask whosever it is; 0 = all
+ * @param switches  weft-switch too
  * @return how many
  */
-unsigned int ask_find(long pid, struct ask_process *list);
+unsigned int ask_find(long pid, bool switches, struct ask_process *list);
 void ask_close(struct ask_process *list, unsigned int n);
 
 /**

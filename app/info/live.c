@@ -200,6 +200,15 @@ static void print_live(const struct between *t)
 			print_worker(b, &b->of[i]);
 }
 
+static void print_processes(const struct ask_process *list, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		printf("process %ld  %s  Weft %s%s%s\n", list[i].pid,
+		       list[i].program[0] ? list[i].program : "?",
+		       list[i].version[0] ? list[i].version : "of an older version",
+		       list[i].job[0] ? "  job " : "", list[i].job);
+}
+
 static double now(void)
 {
 	struct timespec ts;
@@ -231,6 +240,7 @@ void info_live(struct ask_process *list, unsigned int n, bool once)
 		t.seconds = at - before;
 		if (!once)
 			printf("\033[H\033[2J");
+		print_processes(list, n);
 		print_live(&t);
 		print_slowest(&peers);
 		fflush(stdout);

@@ -9,105 +9,13 @@
 
 #include "common/cli.h"
 #include "info/ask.h"
+#include "info/listen.h"
 #include "info/live.h"
+#include "info/metrics.h"
 #include "info/samples.h"
 #include "weft.h"
 
 static char answer[ASK_ANSWER];
-
-/* ---- metrics -------------------------------------------------------------------------------- */
-
-static int by_name(const void *a, const void *b)
-{
-	const struct sample *x = a, *y = b;
-	int c = strcmp(x->name, y->name);
-
-	if (c == 0)
-		c = strcmp(x->worker, y->worker);
-	return c ? c : strcmp(x->lane, y->lane);
-}
-
-/* Names of connections and paths ("conn3/path0/rtt_ns") are labels, not metrics. */
-static void split(const struct sample *s, char metric[96], unsigned int *conn, unsigned int *path,
-		  int *parts)
-{
-	int used = 0;
-
-	*parts = sscanf(s->name, "conn%u/path%u/%n", conn, path, &used);
-	snprintf(metric, 96, "weft_%s_%s",
-		 *parts == 2  ? "path"
-		 : s->lane[0] ? "lane"
-			      : "worker",
-		 s->name + (*parts == 2 ? used : 0));
-	for (char *p = metric; *p; p++)
-		if ((*p < '0' || *p > '9') && ((*p | 32) < 'a' || (*p | 32) > 'z'))
-			*p = '_';
-}
-
-/* Names come from processes of others: devices and peers may be called anything. */
-static void label(const char *name, const char *value)
-{
-	printf(",%s=\"", name);
-	for (; *value; value++) {
-		if (*value == '\n') {
-			fputs("\\n", stdout);
-			continue;
-		}
-		if (*value == '\\' || *value == '"')
-			putchar('\\');
-		putchar(*value);
-	}
-	putchar('"');
-}
-
-/* What is none of Weft's is the PMD's; or that of a process with a newer Weft than this program. */
-static void explain(const char *metric, const struct sample *s)
-{
-	char name[sizeof(s->lane) + sizeof(s->name) + 1];
-	const char *help;
-	bool level;
-
-	snprintf(name, sizeof(name), "%s%s%s", s->lane, s->lane[0] ? "." : "", s->name);
-	help = weft_counter_help(name, &level);
-	if (!help)
-		help = s->lane[0] ? "Counter of the port's PMD, see DPDK's page about that."
-				  : "Counter that this weft-info does not know.";
-	printf("# HELP %s %s\n# TYPE %s %s\n", metric, help, metric, level ? "gauge" : "counter");
-}
-
-static int metric_order(const void *a, const void *b)
-{
-	char x[96], y[96];
-	unsigned int c, p;
-	int n, order;
-
-	split(a, x, &c, &p, &n);
-	split(b, y, &c, &p, &n);
-	order = strcmp(x, y);
-	return order ? order : by_name(a, b);
-}
-
-static void print_metrics(struct samples *s)
-{
-	char metric[96], last[96] = "";
-	unsigned int conn, path;
-	int parts;
-
-	qsort(s->of, s->num, sizeof(s->of[0]), metric_order);
-	for (unsigned int i = 0; i < s->num; i++) {
-		split(&s->of[i], metric, &conn, &path, &parts);
-		if (strcmp(metric, last))
-			explain(metric, &s->of[i]);
-		snprintf(last, sizeof(last), "%s", metric);
-		printf("%s{pid=\"%ld\"", metric, s->of[i].pid);
-		label("worker", s->of[i].worker);
-		if (s->of[i].lane[0])
-			label("lane", s->of[i].lane);
-		if (parts == 2)
-			printf(",conn=\"%u\",path=\"%u\"", conn, path);
-		printf("} %.17g\n", s->of[i].value);
-	}
-}
 
 /* ---- what a worker tells about itself ------------------------------------------------------- */
 
@@ -205,11 +113,8 @@ bool info_is_running(const char *option)
 static int run(const char *what, struct ask_process *list, unsigned int n, const char *words,
 	       bool once)
 {
-	static struct samples samples;
-
 	if (!strcmp(what, "--metrics")) {
-		samples_take(list, n, &samples);
-		print_metrics(&samples);
+		info_metrics(stdout, list, n);
 		return APP_OK;
 	}
 	if (!strcmp(what, "--show"))
@@ -240,8 +145,8 @@ static long number(const char *text)
 int info_running(int argc, char **argv)
 {
 	static struct ask_process list[ASK_PROCESSES];
-	const char *words = "";
-	bool once = false;
+	const char *words = "", *address = NULL;
+	bool once = false, metrics = !strcmp(argv[0], "--metrics");
 	unsigned int n;
 	long pid = 0;
 	int i, ret;
@@ -249,6 +154,9 @@ int info_running(int argc, char **argv)
 	for (i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--pid") && i + 1 < argc && number(argv[i + 1]) > 0) {
 			pid = number(argv[++i]);
+		} else if (!strcmp(argv[i], "--listen") && i + 1 < argc &&
+			   !strcmp(argv[0], "--metrics")) {
+			address = argv[++i];
 		} else if (!strcmp(argv[i], "--once") && !strcmp(argv[0], "--live")) {
 			once = true;
 		} else if (!words[0] && argv[i][0] != '-' &&
@@ -264,7 +172,9 @@ int info_running(int argc, char **argv)
 		cli_error("--show wants one of lanes, endpoints, paths, thresholds, counters");
 		return APP_USAGE;
 	}
-	n = ask_find(pid, list);
+	if (address)
+		return info_listen(address, pid);
+	n = ask_find(pid, metrics, list);
 	if (n == 0) {
 		cli_error("no process%s with raw lanes answers: it needs DPDK's telemetry (no "
 			  "--no-telemetry) and the same user; without raw lanes (shm, roce alone) "

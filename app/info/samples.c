@@ -60,7 +60,7 @@ static void take_lane(struct ask_process *p, const char *text, bool first, struc
 
 	if (sscanf(text, "%19s %63s %63s", place.like.worker, place.like.lane, device) < 2)
 		return;
-	snprintf(command, sizeof(command), "/weft/counters,%s,%s.", place.like.worker,
+	snprintf(command, sizeof(command), "/weft/counters,%s,%s.,all", place.like.worker,
 		 place.like.lane);
 	place.skip = strlen(place.like.lane) + 1;
 	if (ask(p, command, answer))
@@ -71,7 +71,7 @@ static void take_lane(struct ask_process *p, const char *text, bool first, struc
 	place.skip = 0;
 	place.like.lane[0] = '\0';
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		snprintf(command, sizeof(command), "/weft/counters,%s,%s", place.like.worker,
+		snprintf(command, sizeof(command), "/weft/counters,%s,%s,all", place.like.worker,
 			 others[i]);
 		if (ask(p, command, answer))
 			ask_walk(answer, on_counter, &place);
@@ -85,7 +85,7 @@ void samples_take(struct ask_process *list, unsigned int n, struct samples *to)
 
 	to->num = 0;
 	for (i = 0; i < n; i++) {
-		if (!lanes_take(&list[i], &lanes))
+		if (list[i].is_switch || !lanes_take(&list[i], &lanes))
 			continue;
 		for (j = 0; j < lanes.num; j++)
 			take_lane(&list[i], lanes.text[j], lanes_first(&lanes, j), to);

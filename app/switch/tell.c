@@ -14,6 +14,7 @@
 
 #include "common/eth_port.h"
 #include "drivers/dpdk/compat.h"
+#include "weft.h"
 
 #define FIELD(name, field)                                \
 	{                                                 \
@@ -154,6 +155,7 @@ static int tell_counters(const char *cmd, const char *params, struct rte_tel_dat
 {
 	const struct sw_counters *c = &told->uplink.counters;
 	unsigned int port;
+	char name[32];
 	size_t k;
 
 	(void)cmd;
@@ -163,8 +165,26 @@ static int tell_counters(const char *cmd, const char *params, struct rte_tel_dat
 		c = &told->lane[port].counters;
 	}
 	rte_tel_data_start_dict(data);
-	for (k = 0; k < RTE_DIM(counters); k++)
-		rte_tel_data_add_dict_uint(data, counters[k].name, value(c, k));
+	for (k = 0; k < RTE_DIM(counters); k++) {
+		snprintf(name, sizeof(name), "%s", counters[k].name);
+		/* DPDK leaves out names with other characters than letters, digits, '_' and '/'. */
+		if (strchr(name, '.'))
+			*strchr(name, '.') = '/';
+		rte_tel_data_add_dict_uint(data, name, value(c, k));
+	}
+	return 0;
+}
+
+static int tell_process(const char *cmd, const char *params, struct rte_tel_data *data)
+{
+	char text[RTE_TEL_MAX_STRING_LEN];
+
+	(void)cmd;
+	(void)params;
+	rte_tel_data_start_dict(data);
+	snprintf(text, sizeof(text), "%s", weft_version_string());
+	rte_tel_data_add_dict_string(data, "version", text);
+	rte_tel_data_add_dict_string(data, "program", "weft-switch");
 	return 0;
 }
 
@@ -173,6 +193,8 @@ void sw_tell_start(struct sw *s)
 	told = s;
 	signal(SIGUSR1, on_usr1);
 	/* Without telemetry (--no-telemetry) there is nobody to tell. */
+	rte_telemetry_register_cmd("/weft_switch/process", tell_process,
+				   "Version of Weft. Takes no parameters.");
 	rte_telemetry_register_cmd("/weft_switch/ports", tell_ports,
 				   "Ports in use, and the processes that have them.");
 	rte_telemetry_register_cmd("/weft_switch/counters", tell_counters,

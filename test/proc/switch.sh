@@ -31,6 +31,23 @@ start_switch() {
 		{ cat "$dir/switch.err"; return 1; }
 }
 
+# Its own telemetry, in a folder that a switch with shared files has.
+metrics() {
+	local pid rc=0
+	"$switch" --no-huge -m 64 --no-pci --file-prefix="metrics$$" -- -p "$dir/metrics.sock" \
+		-n 4 none >"$dir/switch.out" 2>"$dir/switch.err" &
+	pid=$!
+	until_said "$dir/switch.out" "^weft-switch: .* ports at" $pid &&
+		"$info" --metrics --pid $pid >"$dir/metrics" || rc=1
+	kill $pid
+	wait $pid
+	cat "$dir/metrics"
+	[ $rc = 0 ] &&
+		grep -q "^weft_build_info{pid=\"$pid\",host=\"[^\"]*\",program=\"weft-switch\"" \
+			"$dir/metrics" &&
+		grep -q "^weft_switch_drop_full_total{.*,port=\"uplink\"} 0$" "$dir/metrics"
+}
+
 end_switch() {
 	kill "$switch_pid"
 	wait "$switch_pid"
@@ -284,6 +301,7 @@ run_containers() {
 	return $rc
 }
 
+check "weft-info --metrics: counters of the uplink and of each port" metrics
 check "two processes find it and sleep while nothing comes" finds_it
 check "a switch that is killed and started anew" switch_restarted
 check "a client that is killed gives its port back" client_killed

@@ -127,11 +127,11 @@ metrics_are_well_formed() {
 import re, sys
 name = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 text = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\n"])*"'
-sample = re.compile(r"^(%s)\{(%s(?:,%s)*)\} -?[0-9.e+]+$" % (name, text, text))
-seen, typed, bad, pids, helps = set(), None, 0, set(), set()
+sample = re.compile(r"^(%s)\{(%s(?:,%s)*)\} -?[0-9.e+-]+$" % (name, text, text))
+seen, typed, bad, pids, helps, types = set(), None, 0, set(), set(), {}
 # What the PMD counts: of each port, and of each queue.
 pmd = re.compile(r"weft_lane_[rt]x_(good_(packets|bytes)|(missed_)?errors|mbuf_allocation_errors|"
-                 r"q[0-9]+_?(packets|bytes|errors))")
+                 r"q[0-9]+_?(packets|bytes|errors))_total")
 for line in open(sys.argv[1]):
     words = line.split()
     if line.startswith("# HELP ") or line.startswith("# TYPE "):
@@ -139,6 +139,7 @@ for line in open(sys.argv[1]):
             bad += words[2] in seen or words[3] not in ("counter", "gauge")
             seen.add(words[2])
             typed = words[2]
+            types[typed] = line
         else:
             # Once, before the samples, in words of its own.
             said = line.split(" ", 3)[3]
@@ -154,8 +155,15 @@ for line in open(sys.argv[1]):
         bad += 1
     else:
         pids.add(re.search(r'pid="(\d+)"', line).group(1))
+    if types[typed].endswith(" counter\n") and not typed.endswith("_total"):
+        print("no _total:", line)
+        bad += 1
+    if not re.search(r'host="[^"]+",program="[^"]+"', line):
+        print("without host and program:", line)
+        bad += 1
 print(len(seen), bad, pids)
-want = {"weft_lane_rx_frames", "weft_lane_tx_bytes", "weft_worker_ep_open"}
+want = {"weft_lane_rx_frames_total", "weft_lane_tx_bytes_total", "weft_worker_ep_open",
+        "weft_build_info", "weft_lane_drop_bad_csum_total"}
 sys.exit(bad != 0 or pids != {sys.argv[2]} or not want <= seen or helps != seen)
 PYTHON
 }
@@ -183,9 +191,13 @@ while True:
     if command == b"/weft/workers":
         c.send(b'{"/weft/workers": ["1122334455667788 ' + LANE + b' dev\nice"]}')
         continue
+    if command == b"/weft/process":
+        c.send(b'{"/weft/process": {"version": "1\\"}\x1b[2J", "program": "a\\",pid=\\"1\n", '
+               b'"job": "\xff"}}')
+        continue
     # Counters of the lane; of the worker, once.
     of = LANE + b"." if b",1122334455667788,dpdk:" in command else b""
-    names = NAMES if of or command.endswith(b",ep.") else ()
+    names = NAMES if of or command.endswith(b",ep.,all") else ()
     c.send(b'{"/weft/counters": {' + b", ".join(b'"%s%s": %d' % (of, n, i + 1)
                                                 for i, n in enumerate(names)) + b"}}")
 PYTHON
@@ -196,7 +208,9 @@ PYTHON
 	cat -v "$dir/metrics"
 	python3 - "$dir/metrics" "$pid" <<'PYTHON' || rc=1
 import re, sys
-sample = re.compile(r'(weft_[a-zA-Z0-9_]+)\{pid="(\d+)",worker="([0-9a-f]{16})"'
+sample = re.compile(r'(weft_[a-zA-Z0-9_]+)\{pid="(\d+)",host="[^"]*",'
+                    r'program="a\\",pid=\\"1\?",job="\?"'
+                    r'(?:,version="1\\"}\?\[2J"|,worker="([0-9a-f]{16})")'
                     r'(?:,lane="((?:[^"\\\n]|\\[\\n"])*)")?(?:,conn="\d+",path="\d+")?\} [0-9.e+]+')
 lanes, bad = set(), []
 text = open(sys.argv[1], "rb").read().decode()  # UTF-8
@@ -347,8 +361,45 @@ captures_are_commanded() {
 	sentence "$dir/info.err" 'no process of that id'
 }
 
+# The same over HTTP, on this host alone. promtool, where it is, has nothing to find fault with.
+metrics_are_served() {
+	local pid http=$((20000 + RANDOM % 12000)) served rc=0
+	pid=$(program_pid "$server_pid")
+	"$info" --metrics --listen "$http" --pid "$pid" 2>"$dir/listen.err" &
+	served=$!
+	until_said "$dir/listen.err" "metrics at" $served || {
+		grep -q "no HTTP server" "$dir/listen.err"
+		return
+	}
+	python3 - "$http" >"$dir/scraped" <<'PYTHON' || rc=1
+import socket, sys, urllib.error, urllib.request
+base = "http://127.0.0.1:%s" % sys.argv[1]
+answer = urllib.request.urlopen(base + "/metrics", timeout=20)
+assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4"), answer.headers
+print(answer.read().decode(), end="")
+for request in (base + "/", urllib.request.Request(base + "/metrics", b"x" * 100000)):
+    try:
+        urllib.request.urlopen(request, timeout=20)
+        sys.exit("%s has an answer" % request)
+    except urllib.error.HTTPError as e:
+        assert e.code == 404, e.code
+# A client that sends nothing stops nobody.
+silent = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+assert urllib.request.urlopen(base + "/metrics", timeout=20).status == 200
+PYTHON
+	kill -TERM $served
+	wait $served
+	[ $? = 143 ] || rc=1
+	grep -q "^weft_build_info{pid=\"$pid\"" "$dir/scraped" || rc=1
+	if command -v promtool >/dev/null; then
+		promtool check metrics <"$dir/scraped" || rc=1
+	fi
+	return $rc
+}
+
 weft_info_shows_it() {
-	metrics_are_well_formed && live_shows_rates && live_shows_shares_and_peers &&
+	metrics_are_well_formed && metrics_are_served && live_shows_rates &&
+		live_shows_shares_and_peers &&
 		live_draws_on_a_terminal && weft_info_shows_what_is_in_use &&
 		captures_are_commanded
 }

@@ -3,6 +3,7 @@
 
 #include "engine/telemetry.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -40,6 +41,7 @@ struct weft_telemetry {
 	/* The question and its answer; the worker's while asked is set, else the asker's. */
 	enum question question;
 	char prefix[64];
+	bool zeros; /* counters that are 0, too */
 	unsigned int num, left_out;
 	struct entry entries[ENTRIES_MAX];
 };
@@ -59,13 +61,18 @@ static struct entry *new_entry(struct weft_telemetry *t)
 	return &t->entries[t->num++];
 }
 
-/* What has never happened is left out. */
+/*
+ * A scraper wants zeros as well: the first loss is a change from 0 to 1. A PMD may have hundreds of
+ * counters, and of those only the ones above 0 count.
+ */
 static void on_counter(const char *name, uint64_t value, void *arg)
 {
 	struct weft_telemetry *t = arg;
 	struct entry *e;
 
-	if (value == 0 || strncmp(name, t->prefix, strlen(t->prefix)))
+	if (strncmp(name, t->prefix, strlen(t->prefix)))
+		return;
+	if (value == 0 && !(t->zeros && t->report.help(name)))
 		return;
 	e = new_entry(t);
 	if (!e)
@@ -202,7 +209,8 @@ static const char *put(struct weft_telemetry *t, enum question question, const c
 	if (state_of(t) != WEFT_TELEMETRY_IDLE)
 		return "the worker has not finished its last answer";
 	t->question = question;
-	snprintf(t->prefix, sizeof(t->prefix), "%s", prefix);
+	t->zeros = strchr(prefix, ',') && !strcmp(strchr(prefix, ','), ",all");
+	snprintf(t->prefix, sizeof(t->prefix), "%.*s", (int)strcspn(prefix, ","), prefix);
 	atomic_store_explicit(&t->ask.state, WEFT_TELEMETRY_ASKED, memory_order_release);
 	if (!wait_for_answer(t))
 		return "the worker has not polled for a second, or is going";
@@ -372,8 +380,40 @@ static int on_workers(const char *cmd, const char *params, struct rte_tel_data *
 	return 0;
 }
 
+/* Its batch system's number, as Slurm, PBS, Grid Engine, LSF and PMIx set it. */
+static const char *job(void)
+{
+	static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID",
+						"PMIX_NAMESPACE"};
+	const char *text = NULL;
+	size_t i;
+
+	for (i = 0; i < sizeof(variables) / sizeof(variables[0]) && !text; i++)
+		text = getenv(variables[i]);
+	return text ? text : "";
+}
+
+static int on_process(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	char text[RTE_TEL_MAX_STRING_LEN];
+
+	(void)cmd;
+	(void)params;
+	rte_tel_data_start_dict(d);
+	snprintf(text, sizeof(text), "%s", weft_version_string());
+	rte_tel_data_add_dict_string(d, "version", text);
+	snprintf(text, sizeof(text), "%s", program_invocation_short_name);
+	rte_tel_data_add_dict_string(d, "program", text);
+	snprintf(text, sizeof(text), "%s", job());
+	rte_tel_data_add_dict_string(d, "job", text);
+	return 0;
+}
+
 static void register_once(void)
 {
+	rte_telemetry_register_cmd("/weft/process", on_process,
+				   "Version of Weft, the program's name and its job. Takes no "
+				   "parameters");
 	rte_telemetry_register_cmd("/weft/workers", on_workers,
 				   "Lanes of Weft's workers: the worker's id and the lane. "
 				   "Takes no parameters");
@@ -389,9 +429,10 @@ static void register_once(void)
 	rte_telemetry_register_cmd("/weft/thresholds", on_thresholds,
 				   "Which protocol carries which sizes now, for each set of "
 				   "endpoints with equal lanes. Parameters: beginning of its id");
-	rte_telemetry_register_cmd("/weft/counters", on_counters,
-				   "A worker's counters that are not 0. Parameters: beginning of "
-				   "its id, beginning of the names wanted");
+	rte_telemetry_register_cmd(
+		"/weft/counters", on_counters,
+		"A worker's counters that are not 0. Parameters: beginning of "
+		"its id, beginning of the names wanted, and 'all' for zeros, too");
 	rte_telemetry_register_cmd(
 		"/weft/help", on_help_wanted,
 		"What a worker's counters count, a sentence each. Parameters: as "

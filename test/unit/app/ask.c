@@ -82,7 +82,7 @@ static void the_kernel_says_whose_socket_it_is(void **state)
 	(void)state;
 	begin(&server[0], "{\"version\":\"DPDK\",\"pid\":1,\"max_output_len\":16384}",
 	      "{\"/weft/workers\":[\"0123 dpdk:0 net_null0\"]}", NULL);
-	n = ask_find(getpid(), list);
+	n = ask_find(getpid(), false, list);
 	assert_int_equal(n, 1);
 	assert_int_equal(list[0].pid, getpid());
 	ask_close(list, n);
@@ -94,7 +94,7 @@ static void a_process_without_the_command_is_left_out(void **state)
 	(void)state;
 	begin(&server[0], "{\"pid\":1}", "{\"/weft/workers\" : \n null}", NULL);
 	begin(&server[1], "{\"pid\":1}", "nonsense", NULL);
-	assert_int_equal(ask_find(getpid(), list), 0);
+	assert_int_equal(ask_find(getpid(), false, list), 0);
 	end(&server[0]);
 	end(&server[1]);
 }
@@ -105,7 +105,7 @@ static void an_answer_to_something_else_is_the_last(void **state)
 
 	(void)state;
 	begin(&server[0], "{\"pid\":1}", "{\"/weft/workers\":[]}", "{\"/weft/workers\":[]}");
-	n = ask_find(getpid(), list);
+	n = ask_find(getpid(), false, list);
 	assert_int_equal(n, 1);
 	assert_false(ask(&list[0], "/weft/counters,1,dpdk", answer));
 	assert_int_equal(list[0].fd, -1);
@@ -122,7 +122,7 @@ static void silent_sockets_of_others_cost_no_time(void **state)
 	for (unsigned int i = 0; i < SERVERS; i++)
 		begin(&server[i], NULL, NULL, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &from);
-	assert_int_equal(ask_find(1, list), 0);
+	assert_int_equal(ask_find(1, false, list), 0);
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	assert_true(to.tv_sec - from.tv_sec < 5 * (long)SERVERS - 1);
 	for (unsigned int i = 0; i < SERVERS; i++)

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "info/metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "info/samples.h"
+#include "weft.h"
+
+#define METRIC_MAX 112
+
+/* A sample's name, and the factor of its value. */
+struct metric {
+	char name[METRIC_MAX];
+	double factor;
+	bool level;
+	const char *help;
+	unsigned int conn, path;
+	bool of_path;
+};
+
+/* One host in all samples. */
+static char host[65];
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static bool cut_end(char *name, const char *end)
+{
+	size_t len = strlen(name), part = strlen(end);
+
+	if (len <= part || strcmp(name + len - part, end))
+		return false;
+	name[len - part] = '\0';
+	return true;
+}
+
+static void end_with(struct metric *m, const char *end)
+{
+	size_t len = strlen(m->name);
+
+	snprintf(m->name + len, sizeof(m->name) - len, "%s", end);
+}
+
+/* Help and type. What is none of Weft's is the PMD's, or of a newer Weft than this program. */
+static void find_help(const struct sample *s, struct metric *m)
+{
+	char name[sizeof(s->lane) + sizeof(s->name) + 1];
+
+	m->level = false;
+	snprintf(name, sizeof(name), "%s%s%s", s->lane, s->lane[0] ? "." : "", s->name);
+	m->help = weft_counter_help(name, &m->level);
+	if (!m->help)
+		m->help = s->lane[0] ? "Counter of the port's PMD, see DPDK's page about that."
+				     : "Counter that this weft-info does not know.";
+}
+
+/* Names of connections and paths ("conn3/path0/rtt_ns") are labels, not metrics. */
+static void name_metric(const struct sample *s, struct metric *m)
+{
+	int used = 0;
+
+	find_help(s, m);
+	m->of_path = sscanf(s->name, "conn%u/path%u/%n", &m->conn, &m->path, &used) == 2;
+	m->factor = 1;
+	snprintf(m->name, sizeof(m->name) - 16, "weft_%s_%s",
+		 m->of_path   ? "path"
+		 : s->lane[0] ? "lane"
+			      : "worker",
+		 s->name + (m->of_path ? used : 0));
+	for (char *p = m->name; *p; p++)
+		if ((*p < '0' || *p > '9') && ((*p | 32) < 'a' || (*p | 32) > 'z'))
+			*p = '_';
+	if (cut_end(m->name, "_ns")) {
+		m->factor = 1e-9;
+		end_with(m, "_seconds");
+	}
+	/* "_count" belongs to histograms. */
+	if (!m->level)
+		end_with(m, "_total");
+	else
+		cut_end(m->name, "_count");
+}
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+/* Names come from processes of others: devices and peers may be called anything. */
+static void label(FILE *out, const char *name, const char *value)
+{
+	fprintf(out, ",%s=\"", name);
+	for (; *value; value++) {
+		if (*value == '\n') {
+			fputs("\\n", out);
+			continue;
+		}
+		if (*value == '\\' || *value == '"')
+			putc('\\', out);
+		putc(*value, out);
+	}
+	putc('"', out);
+}
+
+static void labels(FILE *out, const char *metric, const struct ask_process *p)
+{
+	fprintf(out, "%s{pid=\"%ld\"", metric, p->pid);
+	label(out, "host", host);
+	label(out, "program", p->program);
+	if (p->job[0])
+		label(out, "job", p->job);
+}
+
+static void head(FILE *out, const char *metric, const char *help, bool level)
+{
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metric, help, metric,
+		level ? "gauge" : "counter");
+}
+
+static const struct ask_process *process_of(const struct ask_process *list, unsigned int n,
+					    long pid)
+{
+	static const struct ask_process none;
+
+	for (unsigned int i = 0; i < n; i++)
+		if (list[i].pid == pid)
+			return &list[i];
+	return &none;
+}
+
+/* ---- workers -------------------------------------------------------------------------------- */
+
+static int by_metric(const void *a, const void *b)
+{
+	const struct sample *x = a, *y = b;
+	struct metric m, n;
+	int order;
+
+	name_metric(x, &m);
+	name_metric(y, &n);
+	order = strcmp(m.name, n.name);
+	if (!order)
+		order = (x->pid > y->pid) - (x->pid < y->pid);
+	if (!order)
+		order = strcmp(x->worker, y->worker);
+	if (!order)
+		order = strcmp(x->lane, y->lane);
+	return order ? order : strcmp(x->name, y->name);
+}
+
+static void print_workers(FILE *out, struct ask_process *list, unsigned int n)
+{
+	static struct samples samples;
+	char last[METRIC_MAX] = "";
+	const struct sample *s;
+	struct metric m;
+
+	samples_take(list, n, &samples);
+	qsort(samples.of, samples.num, sizeof(samples.of[0]), by_metric);
+	for (unsigned int i = 0; i < samples.num; i++) {
+		s = &samples.of[i];
+		name_metric(s, &m);
+		if (strcmp(m.name, last))
+			head(out, m.name, m.help, m.level);
+		memcpy(last, m.name, sizeof(last));
+		labels(out, m.name, process_of(list, n, s->pid));
+		label(out, "worker", s->worker);
+		if (s->lane[0])
+			label(out, "lane", s->lane);
+		if (m.of_path)
+			fprintf(out, ",conn=\"%u\",path=\"%u\"", m.conn, m.path);
+		fprintf(out, "} %.17g\n", s->value * m.factor);
+	}
+}
+
+/* ---- switches ------------------------------------------------------------------------------- */
+
+#define SWITCH_SAMPLES 8192u
+
+struct switch_samples {
+	const struct ask_process *process;
+	int port;   /* -1 = the uplink */
+	long owner; /* process that has the port */
+	unsigned int num;
+	struct switch_sample {
+		const struct ask_process *process;
+		int port;
+		long owner;
+		char name[64];
+		double value;
+	} of[SWITCH_SAMPLES];
+};
+
+static char answer[ASK_ANSWER];
+
+static void on_switch_counter(const char *name, const char *text, bool is_number, void *arg)
+{
+	struct switch_samples *to = arg;
+	struct switch_sample *s;
+
+	if (!is_number || to->num == SWITCH_SAMPLES)
+		return;
+	s = &to->of[to->num++];
+	*s = (struct switch_sample){.process = to->process,
+				    .port = to->port,
+				    .owner = to->owner,
+				    .value = strtod(text, NULL)};
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	for (char *p = s->name; *p; p++)
+		if ((*p < '0' || *p > '9') && ((*p | 32) < 'a' || (*p | 32) > 'z'))
+			*p = '_';
+}
+
+struct ports {
+	unsigned int num;
+	struct {
+		int number;
+		long owner;
+	} of[1024];
+};
+
+static void on_port(const char *name, const char *text, bool is_number, void *arg)
+{
+	struct ports *ports = arg;
+
+	if (!is_number || ports->num == sizeof(ports->of) / sizeof(ports->of[0]))
+		return;
+	ports->of[ports->num].number = (int)strtol(name, NULL, 10);
+	ports->of[ports->num++].owner = strtol(text, NULL, 10);
+}
+
+static void take_switch(struct ask_process *p, struct switch_samples *to)
+{
+	static struct ports ports;
+	char command[64];
+
+	to->process = p;
+	to->port = -1;
+	to->owner = 0;
+	if (ask(p, "/weft_switch/counters", answer))
+		ask_walk(answer, on_switch_counter, to);
+	ports.num = 0;
+	if (ask(p, "/weft_switch/ports", answer))
+		ask_walk(answer, on_port, &ports);
+	for (unsigned int i = 0; i < ports.num; i++) {
+		to->port = ports.of[i].number;
+		to->owner = ports.of[i].owner;
+		snprintf(command, sizeof(command), "/weft_switch/counters,%d", to->port);
+		if (ask(p, command, answer))
+			ask_walk(answer, on_switch_counter, to);
+	}
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct switch_sample *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	if (!order)
+		order = (x->process->pid > y->process->pid) - (x->process->pid < y->process->pid);
+	return order ? order : (x->port > y->port) - (x->port < y->port);
+}
+
+static void print_switches(FILE *out, struct ask_process *list, unsigned int n)
+{
+	static struct switch_samples samples;
+	char metric[96], last[96] = "", number[16];
+	const struct switch_sample *s;
+
+	samples.num = 0;
+	for (unsigned int i = 0; i < n; i++)
+		if (list[i].is_switch)
+			take_switch(&list[i], &samples);
+	qsort(samples.of, samples.num, sizeof(samples.of[0]), by_name);
+	for (unsigned int i = 0; i < samples.num; i++) {
+		s = &samples.of[i];
+		snprintf(metric, sizeof(metric), "weft_switch_%s_total", s->name);
+		if (strcmp(metric, last))
+			head(out, metric,
+			     "Counter of a switch's uplink or port, see doc/switch.md.", false);
+		memcpy(last, metric, sizeof(last));
+		labels(out, metric, s->process);
+		snprintf(number, sizeof(number), "%d", s->port);
+		label(out, "port", s->port < 0 ? "uplink" : number);
+		if (s->owner)
+			fprintf(out, ",owner=\"%ld\"", s->owner);
+		fprintf(out, "} %.17g\n", s->value);
+	}
+}
+
+/* ---- all ------------------------------------------------------------------------------------ */
+
+static void print_builds(FILE *out, const struct ask_process *list, unsigned int n)
+{
+	if (n)
+		head(out, "weft_build_info", "1 for each process, with its version of Weft.", true);
+	for (unsigned int i = 0; i < n; i++) {
+		labels(out, "weft_build_info", &list[i]);
+		label(out, "version", list[i].version);
+		fprintf(out, "} 1\n");
+	}
+}
+
+void info_metrics(FILE *out, struct ask_process *list, unsigned int n)
+{
+	gethostname(host, sizeof(host) - 1);
+	print_builds(out, list, n);
+	print_workers(out, list, n);
+	print_switches(out, list, n);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file info/metrics.h
+ * Counters of running processes in Prometheus' text format: totals end with `_total`, times are in
+ * seconds, and a counter is there from the start with 0. Every sample has the labels host, program,
+ * job (of the batch system, where there is one) and pid.
+ */
+#ifndef INFO_METRICS_H
+#define INFO_METRICS_H
+
+#include <stdio.h>
+
+#include "info/ask.h"
+
+/** @param list  processes of ask_find(), weft-switch included */
+void info_metrics(FILE *out, struct ask_process *list, unsigned int n);
+
+#endif /* INFO_METRICS_H */
