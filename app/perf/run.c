@@ -250,16 +250,19 @@ int perf_server(const struct perf_options *opts)
 
 /* ---- client */
 
-/* The server's last report may come before it. */
+/* The server's last reports come before it. */
 static int hear_result(struct perf_session *s, struct perf_side *side, struct perf_remote *seen)
 {
 	struct peer *p = &s->peer;
 
-	while (!s->raw && !oob_next(p->oob))
+	while (!s->raw) {
+		if (perf_limit_seen(side))
+			return p->exit_code;
+		if (oob_next(p->oob))
+			break;
 		if (peer_poll(p))
 			return p->exit_code;
-	if (perf_limit_seen(side))
-		return p->exit_code;
+	}
 	return hear(p, OOB_RESULT, seen, sizeof(*seen));
 }
 

@@ -271,7 +271,7 @@ def a_message_in_a_frame_of_roce():
 
 def readme_filter():
     with open(os.path.join(ROOT, 'README.md'), encoding='utf-8') as f:
-        return re.search(r"tshark -r FILE -Y '([^']+)'", f.read()).group(1)
+        return re.search(r"tshark .*-r FILE -Y '([^']+)'", f.read()).group(1)
 
 
 def colours_connections_and_flows():
