@@ -44,19 +44,23 @@ static int choose_mtu(struct wire *w, const uint16_t *ports, unsigned int num, u
 {
 	struct weft_passing_limits limits;
 	bool given = w->mtu;
+	int ret = APP_OK;
 	unsigned int i;
-	int ret;
 
 	w->mtu = given ? w->mtu : RTE_ETHER_MTU;
-	*room = 0;
-	for (i = 0; i < num; i++) {
-		ret = eth_port_find(ports[i], given ? w->mtu : 0, &limits);
-		if (ret)
-			return ret;
-		*room = RTE_MAX(*room, limits.room);
-		w->mtu = given ? w->mtu : RTE_MIN(w->mtu, limits.mtu);
+	for (i = 0; i < num && !ret && !given; i++) {
+		ret = eth_port_find(ports[i], 0, &limits);
+		if (!ret)
+			w->mtu = RTE_MIN(w->mtu, limits.mtu);
 	}
-	return APP_OK;
+	/* Buffers for that MTU: a port in memory has room for 9000 bytes by itself. */
+	*room = 0;
+	for (i = 0; i < num && !ret; i++) {
+		ret = eth_port_find(ports[i], w->mtu, &limits);
+		if (!ret)
+			*room = RTE_MAX(*room, limits.room);
+	}
+	return ret;
 }
 
 static int make_pool(struct wire *w, unsigned int ports, uint16_t room)

@@ -10,14 +10,14 @@
 export WEFT_LANES=shm
 limit_ms=200
 
-# ends SIGNAL CODE TEXT PROGRAM...: once it has written TEXT to stderr. The best of three tries
+# ends SIGNAL CODE TEXT PROGRAM...: once it has written TEXT. The best of three tries
 # counts: others may have the processors.
 ends() {
 	local signal=$1 code=$2 text=$3 pid begin ms best=99999 rc try
 	shift 3
 	for try in 1 2 3; do
 		rc=0
-		"$@" </dev/zero >"$dir/out" 2>"$dir/err" &
+		"$@" <"${input:-/dev/zero}" >"$dir/err" 2>&1 &
 		pid=$!
 		until_said "$dir/err" "$text" $pid || { cat "$dir/err"; kill -9 $pid; return 1; }
 		sleep 0.3
@@ -44,6 +44,19 @@ for signal in INT:2 TERM:15 HUP:1; do
 	free_port
 	check "weft-perf that waits for a client: SIG$name" \
 		ends "$name" $code "waiting for a client" "$perf" -p $port
+	check "weft-switch that serves: SIG$name" ends "$name" 0 "ports at" \
+		"$build/app/weft-switch" --no-huge -m 64 --no-pci --no-shconf -- \
+		-p "$dir/switch" -n 4 none
+	input=/dev/null
+	check "weft-wire that bridges: SIG$name" ends "$name" $code "net_ring0 -> net_ring1: clear" \
+		"$build/app/weft-wire" --no-huge -m 128 --no-pci --no-shconf \
+		--vdev=net_ring0 --vdev=net_ring1 -- -S 100
+	input=
+	free_port
+	if "$info" --help | grep -q -- --listen && ldd "$info" | grep -q microhttpd; then
+		check "weft-info --metrics --listen: SIG$name" ends "$name" $code "metrics at" \
+			"$info" --metrics --listen $port
+	fi
 done
 
 # A program that looks for its server prints nothing, so its start is waited for by time.
