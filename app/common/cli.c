@@ -14,6 +14,7 @@
 #include "lib/base/text.h"
 
 const char *cli_program = "weft";
+bool cli_has_eal = true;
 const char *cli_server = "the same program without a host";
 
 static char last_error[512];
@@ -57,6 +58,7 @@ static bool is_long_option(const struct option *longs, int val)
 static void say_wrong_option(char **argv, const struct option *longs, int what)
 {
 	const char *word = argv[optind > 1 ? optind - 1 : 1];
+	const char *eal = cli_has_eal ? " (EAL's options go before a \"--\")" : "";
 
 	if (what == ':')
 		cli_error("option '%s' needs a value; see --help", word);
@@ -64,11 +66,9 @@ static void say_wrong_option(char **argv, const struct option *longs, int what)
 		 strncmp(word, "--", 2) == 0)
 		cli_error("option '%s' takes no value; see --help", word);
 	else if (optopt && optopt < 256)
-		cli_error("there is no option '-%c'; see --help (EAL's options go before a \"--\")",
-			  optopt);
+		cli_error("there is no option '-%c'; see --help%s", optopt, eal);
 	else
-		cli_error("there is no option '%s'; see --help (EAL's options go before a \"--\")",
-			  word);
+		cli_error("there is no option '%s'; see --help%s", word, eal);
 }
 
 int cli_getopt(int argc, char **argv, const char *shorts, const struct option *longs)

@@ -27,6 +27,8 @@ enum app_exit {
 
 /** Name in front of every message. Static storage. */
 extern const char *cli_program;
+/** Are options before a "--" the EAL's? */
+extern bool cli_has_eal;
 /** How the end that others connect to is started: "weft-perf without a host". Static storage. */
 extern const char *cli_server;
 

@@ -284,6 +284,7 @@ int main(int argc, char **argv)
 	int ret;
 
 	cli_program = "weft-dump";
+	cli_has_eal = false;
 	setvbuf(stdout, output, _IOFBF, sizeof(output));
 	ret = parse(&o, argc, argv);
 	if (ret == APP_OK)

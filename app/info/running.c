@@ -142,6 +142,19 @@ static long number(const char *text)
 	return *end ? 0 : v;
 }
 
+static int not_taken(const char *what, const char *word, const char *next)
+{
+	if (!strcmp(word, "--pid"))
+		cli_error("--pid wants the number of a process, not '%s'", next ? next : "");
+	else if (!strcmp(what, "--show"))
+		cli_error("--show does not take '%s', but one of lanes, endpoints, paths, "
+			  "thresholds, counters",
+			  word);
+	else
+		cli_error("%s does not take '%s'; see --help", what, word);
+	return APP_USAGE;
+}
+
 int info_running(int argc, char **argv)
 {
 	static struct ask_process list[ASK_PROCESSES];
@@ -164,8 +177,7 @@ int info_running(int argc, char **argv)
 			    (!strcmp(argv[0], "--show") && is_shown(argv[i])))) {
 			words = argv[i];
 		} else {
-			cli_error("%s does not take '%s'; see --help", argv[0], argv[i]);
-			return APP_USAGE;
+			return not_taken(argv[0], argv[i], argv[i + 1]);
 		}
 	}
 	if (!strcmp(argv[0], "--show") && !words[0]) {

@@ -48,7 +48,7 @@ for signal in INT:2 TERM:15 HUP:1; do
 		"$build/app/weft-switch" --no-huge -m 64 --no-pci --no-shconf -- \
 		-p "$dir/switch" -n 4 none
 	input=/dev/null
-	check "weft-wire that bridges: SIG$name" ends "$name" $code "net_ring0 -> net_ring1: clear" \
+	check "weft-wire that bridges: SIG$name" ends "$name" $code "net_ring1: clear" \
 		"$build/app/weft-wire" --no-huge -m 128 --no-pci --no-shconf \
 		--vdev=net_ring0 --vdev=net_ring1 -- -S 100
 	input=

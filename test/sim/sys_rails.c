@@ -183,7 +183,7 @@ static void fails(struct sim_case *c, unsigned int there, bool dead, const char 
 
 static void fewer_lanes_than_wanted_end_the_endpoint_which_says_what_is_missing(struct sim_case *c)
 {
-	fails(c, 1, false, "dpdk:a1: 10.0.0.5 is not in our subnet");
+	fails(c, 1, false, "10.0.0.5 is not in our subnet");
 }
 
 static void a_dead_rail_ends_an_endpoint_that_wants_it(struct sim_case *c)

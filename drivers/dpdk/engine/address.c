@@ -186,17 +186,16 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 		return iface->ended;
 	}
 	if (raw_addr_read(addr, len, &a) != 0) {
-		snprintf(why, why_len, "%s: not an address of this driver's version", base->name);
+		snprintf(why, why_len, "not an address of this driver's version");
 		return -EINVAL;
 	}
 	if (a.iface_id == iface->iface_id) {
-		snprintf(why, why_len, "%s: a raw lane does not reach its own iface", base->name);
+		snprintf(why, why_len, "a raw lane does not reach its own interface");
 		return -EHOSTUNREACH;
 	}
 	if (a.raw_ethertype != iface->gate.raw_ethertype) {
 		snprintf(why, why_len,
-			 "%s: one side uses UDP, the other its own ethertype (WEFT_ENCAP)",
-			 base->name);
+			 "one side uses UDP, the other its own ethertype (WEFT_ENCAP)");
 		return -EHOSTUNREACH;
 	}
 	if (a.raw_ethertype)
@@ -204,18 +203,17 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 	ip_text(iface->gate.ip, ours, sizeof(ours));
 	ip_text(a.ip, theirs, sizeof(theirs));
 	if (!weft_lane_is_unicast(a.ip)) {
-		snprintf(why, why_len, "%s: %s is not an address that a peer can have", base->name,
-			 theirs);
+		snprintf(why, why_len, "%s is not an address that a peer can have", theirs);
 		return -EINVAL;
 	}
 	if (a.ip == iface->gate.ip) {
-		snprintf(why, why_len, "%s: the peer has our own IP address %s", base->name, ours);
+		snprintf(why, why_len, "the peer has our own IP address %s", ours);
 		return -EHOSTUNREACH;
 	}
 	if (raw_next_hop(iface, a.ip, &hop) != 0) {
 		snprintf(why, why_len,
-			 "%s: %s is not in our subnet %s/%u and there is no gateway (gw=)%s",
-			 base->name, theirs, ours, iface->prefix, raw_ip_hint(iface));
+			 "%s is not in our subnet %s/%u and there is no gateway (gw=)%s", theirs,
+			 ours, iface->prefix, raw_ip_hint(iface));
 		return -EHOSTUNREACH;
 	}
 	return 0;

@@ -290,6 +290,7 @@ struct raw_conn {
 	uint64_t hs_started;
 	uint64_t hs_expire;
 	uint32_t hs_tries;
+	bool hs_late;                  /* the log has a line about the time that it takes */
 	struct weft_mtu_search search; /* times are lt */
 	struct raw_mtu mtu;
 	LIST_HEAD(, raw_part) parts; /* frames of which not all parts have come */

@@ -45,6 +45,8 @@
 #include "frame/parse.h"
 #include "lane.h"
 
+#define LATE_NS 3000000000ull
+
 static uint64_t retry_wait(const struct raw_conn *c)
 {
 	uint64_t wait = RAW_HS_RETRY_MIN << RTE_MIN(c->hs_tries, 10u);
@@ -383,6 +385,22 @@ void raw_hs_start(struct raw_conn *c)
 	/* The first question leaves with the next progress(). */
 }
 
+/*
+ * The user waits for WEFT_CONNECT_TIMEOUT, by default half a minute, and may know after LATE_NS
+ * what is wrong.
+ */
+static void report_late(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	char text[512];
+
+	if (c->hs_late || c->state == RAW_HALF_OPEN || iface->lt - c->hs_started < LATE_NS)
+		return;
+	c->hs_late = true;
+	raw_ep_waits_for(&c->base, text, sizeof(text));
+	weft_log_limited(&iface->late_log, WEFT_LOG_WARN, "still connecting: %s", text);
+}
+
 /* One step of a connection that is not up, when lt has reached hs_next or hs_expire. */
 void raw_hs_timer(struct raw_conn *c)
 {
@@ -399,6 +417,7 @@ void raw_hs_timer(struct raw_conn *c)
 	}
 	if (c->state == RAW_HALF_OPEN || iface->lt < c->hs_next)
 		return;
+	report_late(c);
 	if (c->state == RAW_RESOLVE) {
 		resolve(c);
 		if (c->state == RAW_RESOLVE)

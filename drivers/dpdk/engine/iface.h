@@ -154,7 +154,7 @@ struct raw_iface {
 	uint64_t announce_at; /* lt; of the next word that somebody begins here */
 	uint8_t announced;    /* such words */
 	struct weft_arp arp;
-	struct weft_log_limit conflict_log;
+	struct weft_log_limit conflict_log, late_log;
 	uint32_t gateway;
 	uint8_t prefix;
 	bool no_ip; /* none was given: ours is link-local */
