@@ -146,7 +146,7 @@ void weft_recv_ext(struct weft_msg_ep *me, const void *data, size_t length)
 
 	if (w->id == WEFT_WIRE_PUT)
 		weft_rma_recv_put_note(me, (const void *)(w + 1), payload, &x);
-	/* Of an active message, or of data that is asked for, an end says all that there is. */
+	/* Of an active message, or of data that is requested, an end says all that there is. */
 	else if (w->id == WEFT_WIRE_ABORT && (is_am(w->id, abort) || abort->rreq.generation.v))
 		weft_recv_abort(me, abort, payload);
 	else if (is_am(w->id, w + 1))

@@ -3,7 +3,7 @@
  * @file lane_boot.h
  * Part of the contract of lane.h: what a driver's interface looks like in a boot address
  * (weft_worker_get_boot_address()), which has room for one interface of a network, and for none of
- * what can be asked for once it is reached.
+ * what can be requested once it is reached.
  */
 #ifndef WEFT_LANE_BOOT_H
 #define WEFT_LANE_BOOT_H

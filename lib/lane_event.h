@@ -21,7 +21,7 @@ enum weft_lane_event {
 	/**
 	 * Of lanes with ep_quiesce(): the lane may be dead. @p status 1: the peer is heard, and
 	 * acknowledges nothing. Sends go unacknowledged although they
-	 * were repeated, a sign of life was asked for in vain, or the port has lost its link. Comes
+	 * were repeated, a sign of life was requested in vain, or the port has lost its link. Comes
 	 * again while that is so. With @p status < 0 the lane has failed: #WEFT_LANE_EV_DOWN
 	 * follows with it, unless the lane_ep is stopped in this call. -ETIMEDOUT says that only
 	 * silence tells so

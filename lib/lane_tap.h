@@ -95,7 +95,7 @@ struct weft_lane_tap_ops {
 	void (*failed)(struct weft_lane_tap *tap, const char *reason);
 };
 
-/** Who writes captures: drivers/dpdk/capture/messages.c. Only lib/drivers.c asks for it. */
+/** Who writes captures: drivers/dpdk/capture/messages.c. Only lib/drivers.c requests it. */
 extern const struct weft_lane_tap_ops weft_capture_messages;
 
 /** Base of a tap. */

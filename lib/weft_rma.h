@@ -77,7 +77,7 @@ WEFT_API uint64_t weft_mem_key(const struct weft_mem *mem);
 /**
  * Make a remote key of weft_mem_key() alone. Bounds, rights and alignment are checked by the owner
  * of the memory: what weft_put() finds in its call comes from the peer then, as -EKEYREJECTED does.
- * The keys of lanes that access memory themselves are asked for once, with the first operation over
+ * The keys of lanes that access memory themselves are requested once, with the first operation over
  * an endpoint that has such lanes; until the answer, operations go by messages.
  * @return 0; -EINVAL; -EOPNOTSUPP; -ENOMEM
  */

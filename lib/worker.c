@@ -161,7 +161,7 @@ static void open_all(struct weft_worker *w, const struct weft_lanes_item *item)
 	}
 }
 
-/* Lanes to other hosts: were any asked for? Not by names of drivers that have none. */
+/* Lanes to other hosts: were any requested? Not by names of drivers that have none. */
 static bool is_network(const struct weft_lane_driver *driver)
 {
 	return driver != &weft_self_driver && driver != &weft_shm_driver;
@@ -180,7 +180,7 @@ static int open_items(struct weft_worker *w, const char *lanes, struct weft_lane
 		return n;
 	}
 	/*
-	 * Those asked for by name first: '*' takes the rest, and numbers follow the order of the
+	 * Those requested by name first: '*' takes the rest, and numbers follow the order of the
 	 * text.
 	 */
 	for (i = 0; i < n; i++) {

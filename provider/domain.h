@@ -14,7 +14,7 @@
 struct wfi_domain {
 	struct fid_domain domain;
 	unsigned int refs;       /**< objects of it */
-	bool has_thread;         /**< it asked for FI_PROGRESS_AUTO */
+	bool has_thread;         /**< it requested FI_PROGRESS_AUTO */
 	unsigned int generation; /**< of processes */
 	enum fi_av_type av_type;
 };

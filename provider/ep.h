@@ -19,7 +19,7 @@ struct wfi_op;
 /** One direction of an endpoint. */
 struct wfi_half {
 	struct wfi_cq *cq;
-	bool selective;    /**< only what asks for it is reported */
+	bool selective;    /**< only what requests it is reported */
 	uint64_t op_flags; /**< of calls that have none */
 };
 

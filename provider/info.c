@@ -13,7 +13,7 @@
 #include "provider/options.h"
 #include "provider/peer.h"
 
-/* An attribute that asks for nothing, or for no more than there is. */
+/* An attribute that requests nothing, or for no more than there is. */
 #define AT_MOST(asked, there) ((asked) <= (there))
 #define NO_MORE_BITS(asked, there) (((asked) & ~(uint64_t)(there)) == 0)
 
@@ -152,7 +152,7 @@ static const char *lacks(const struct fi_info *hints, uint64_t flags,
 
 /* ------------------------------------------------------------------ what is offered */
 
-/* What was asked for, and what costs nothing; everything where nothing was asked for. */
+/* What was requested, and what costs nothing; everything where nothing was requested. */
 static uint64_t caps_for(const struct fi_info *hints)
 {
 	uint64_t primary = WFI_CAPS_PRIMARY, caps = hints ? hints->caps : 0;

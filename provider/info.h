@@ -8,7 +8,7 @@
 
 #include "provider/provider.h"
 
-/* Capabilities: what an application may do; what it may ask for besides. */
+/* Capabilities: what an application may do; what it may request besides. */
 #define WFI_CAPS_PRIMARY (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC)
 #define WFI_CAPS_RMA (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define WFI_CAPS_DIRECTION (FI_SEND | FI_RECV | WFI_CAPS_RMA)
@@ -19,7 +19,7 @@
 /* Regions for peers: the provider chooses keys, and the memory is there. */
 #define WFI_MR_MODE (FI_MR_PROV_KEY | FI_MR_ALLOCATED)
 #define WFI_CAPS_FREE (FI_MULTI_RECV | WFI_CAPS_DOMAIN)
-/* These cost something or change what calls mean: who does not ask for them does not get them. */
+/* These cost something or change what calls mean: who does not request them does not get them. */
 #define WFI_CAPS_ASKED (FI_SOURCE | FI_DIRECTED_RECV)
 #define WFI_CAPS (WFI_CAPS_PRIMARY | WFI_CAPS_DIRECTION | WFI_CAPS_FREE | WFI_CAPS_ASKED)
 

@@ -14,7 +14,7 @@ bool gnuplot_can_draw(const char *file);
 /** Is there a program gnuplot in PATH? */
 bool gnuplot_is_installed(void);
 /**
- * Start gnuplot with the terminal and output that @p file asks for, and a title (any text).
+ * Start gnuplot with the terminal and output that @p file requests, and a title (any text).
  * @return where the script goes; or NULL with errno set, which gnuplot_close() reports. A failure
  * leaves no empty file.
  */

@@ -234,7 +234,7 @@ static void count(struct trace *t, struct trace_flow *f, const struct dump_frame
 	f->series.again[since / t->interval] += again;
 }
 
-/* Has the other end's capture got it, too? If it hasn't for long, fates are not asked for. */
+/* Has the other end's capture got it, too? If it hasn't for long, fates are not requested. */
 static bool is_compared(struct trace_flow *f, uint64_t time)
 {
 	if (!(f->out.known && f->in.known) && f->frames > ALONE_FRAMES) {

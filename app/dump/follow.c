@@ -382,7 +382,7 @@ static void flush(struct reader *r, const struct piece *p)
 	add_link(r, m, LINK_ANNOUNCE, 0, 0);
 }
 
-/* Its answer does not say which half: one of the two is asked for at a time. */
+/* Its answer does not say which half: one of the two is requested at a time. */
 static void flushed(struct reader *r, const struct piece *p)
 {
 	uint64_t count =

@@ -38,7 +38,7 @@ struct list *list_make(const struct dump_options *o, struct report *r);
 /** trace_follow.over */
 void list_over(void *arg, struct trace *t, const struct msg *m);
 
-/** The line of a message in the form that was asked for. */
+/** The line of a message in the form that was requested. */
 void list_line(FILE *out, const struct list *l, const struct msg *m);
 void list_csv_head(FILE *out);
 /** A cell of CSV. */

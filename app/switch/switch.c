@@ -50,7 +50,7 @@ static const char help[] =
 	"  -u, --per-user N       ports for one user that is not the switch's (3/4 of all); the "
 	"others are\n"
 	"                         for users that have none\n"
-	"  -M, --mode OCTAL       who may ask for a port: mode of the sockets (660)\n"
+	"  -M, --mode OCTAL       who may request a port: mode of the sockets (660)\n"
 	"  -p, --path PATH        the well-known socket (" WEFT_SWITCH_SOCKET ")\n"
 	"  -m, --mtu BYTES        longest packet (the uplink's; without one 9000)\n"
 	"  -v, --vlan N[,N...]    VLAN tags that frames may have, in both directions (none, "

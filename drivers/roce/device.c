@@ -36,7 +36,7 @@ void roce_setup_failed(const struct roce_dev *dev, const char *what, int err, ch
 
 /* ------------------------------------------------------------------ open */
 
-/* The names of all devices, for who asked for another one. */
+/* The names of all devices, for who requested another one. */
 static void no_such_device(struct ibv_device **list, int num, const char *name, char *why,
 			   size_t why_len)
 {

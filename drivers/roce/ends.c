@@ -338,7 +338,7 @@ int roce_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
 		struct roce_chan *chan = lane_ep->chans[i];
 		uint32_t n = chan->sq.head - chan->sq.posted;
 
-		/* The last message that is still here asks for an answer at once. */
+		/* The last message that is still here requests an answer at once. */
 		if (n > 0 && chan->wr[n - 1].opcode == IBV_WR_SEND_WITH_IMM)
 			chan->wr[n - 1].imm_data |= WEFT_ROCE_IMM_ASK;
 		f->sent[i] = chan->credit.sent;

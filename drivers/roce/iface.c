@@ -231,7 +231,7 @@ static const struct weft_lane_ops roce_ops = {
 /* ------------------------------------------------------------------ open */
 
 /*
- * How much inline data the device takes, by asking for it: there is no attribute. @return -1 = it
+ * How much inline data the device takes, by requesting it: there is no attribute. @return -1 = it
  * makes no such queue pair at all
  */
 static int probe_inline(struct roce_iface *r)

@@ -73,7 +73,7 @@
 #define ROCE_RING_PLACES 128
 #define ROCE_RING_SIZE (ROCE_RING_PLACES * ROCE_PLACE + ROCE_SQ_DEPTH * 8)
 #define ROCE_MAX_RINGS (WEFT_ROCE_WINDOW_MAX / ROCE_RING_PLACES)
-#define ROCE_NO_MESSAGE 0xff /* struct roce_unacked: only an answer was asked for */
+#define ROCE_NO_MESSAGE 0xff /* struct roce_unacked: only an answer was requested */
 #define ROCE_POLL 32
 
 enum roce_slot_kind {
@@ -206,7 +206,7 @@ struct roce_qpns {
 struct roce_notify {
 	struct ibv_comp_channel *channel; /* NULL = it does not */
 	bool asked;                       /* the next completion is told of */
-	uint64_t empties;                 /* when that was asked for */
+	uint64_t empties;                 /* when that was requested */
 };
 
 struct roce_iface {

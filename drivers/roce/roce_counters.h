@@ -44,7 +44,7 @@
 	X(asked, "tx.retry", "Peers asked to show a cookie.")                           \
 	X(resets, "qp.resets", "Times that the queue pair failed and was reset.")       \
 	X(rx, "rx.messages", "Datagrams received.")                                     \
-	X(shown, "rx.retry", "Cookies shown because a peer asked for one.")             \
+	X(shown, "rx.retry", "Cookies shown because a peer requested one.")             \
 	X(looks, "conn.looks", "Connections looked at to find a peer's.")               \
 	X(bad, "drop.malformed", "Datagrams dropped: malformed.")                       \
 	X(bad_addr, "drop.bad_address", "Addresses of peers refused: malformed.")       \

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_sq.h
- * A send queue's places, when its doorbell is rung and which requests ask for a completion. Pure.
+ * A send queue's places, when its doorbell is rung and which requests request a completion. Pure.
  *
  * Requests are collected and handed to the device in batches: each hand-over costs a doorbell (or,
  * with a software device, a system call). The first on an idle queue goes at once; the others wait
- * until the batch is full or the worker's turn ends. Only the last request of a batch asks for a
+ * until the batch is full or the worker's turn ends. Only the last request of a batch requests a
  * completion, which completes all before it: so no request ever waits for a completion that nobody
- * asked for, and a stream costs one completion per batch. Requests whose end somebody waits for by
- * itself (reads, writes, atomics) ask for their own.
+ * requested, and a stream costs one completion per batch. Requests whose end somebody waits for by
+ * itself (reads, writes, atomics) request their own.
  */
 #ifndef WEFT_ROCE_SQ_H
 #define WEFT_ROCE_SQ_H

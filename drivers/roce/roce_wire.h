@@ -39,7 +39,7 @@
 
 enum weft_roce_control {
 	WEFT_ROCE_BYE = 1, /**< last message: the sender has closed the lane */
-	/** counted as a message is, and asks for the count at once: is the receiver there? */
+	/** counted as a message is, and requests the count at once: is the receiver there? */
 	WEFT_ROCE_PING = 2,
 };
 
@@ -173,7 +173,7 @@ struct weft_roce_ud_head {
 	uint8_t reserved; /**< 0 */
 	/**
 	 * RETRY: what the addressee must show before it is listened to. With dst_conn 0: what was
-	 * asked for, 0 = nothing yet. Else 0.
+	 * requested, 0 = nothing yet. Else 0.
 	 */
 	weft_le64 cookie;
 } __attribute__((packed));

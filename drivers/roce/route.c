@@ -2,7 +2,7 @@
 
 /*
  * Is there a way from a lane's address to a peer's? In the lane's own network: yes. Else the
- * kernel's routes decide, and the way must leave by the lane's network device. (To ask for a route
+ * kernel's routes decide, and the way must leave by the lane's network device. (To request a route
  * by that device does not do: the kernel then takes any address for a neighbour, and address
  * resolution fails a second later.)
  */

@@ -60,7 +60,7 @@ static void answer(struct ud_lane_ep *asker)
 
 	if (u->tx_room <= UD_TX_KEPT) {
 		u->count.no_room++;
-		return; /* it is asked for again */
+		return; /* it is requested again */
 	}
 	memcpy(p.gid, asker->gid, sizeof(p.gid));
 	h.cookie = weft_put64(cookie(u, &p, asker->qpn, u->now / COOKIE_NS));

@@ -40,7 +40,7 @@ static inline bool weft_backoff_is_shortage(int err)
 }
 
 /**
- * Shall @p length bytes more beside @p held be asked for?
+ * Shall @p length bytes more beside @p held be requested?
  * @return 0, or the error that was the answer before
  */
 static inline int weft_backoff_ask(const struct weft_backoff *b, uint64_t now, size_t held,

@@ -31,7 +31,7 @@ extern int weft_log_level;
  */
 int weft_log_setup(enum weft_log_level level, const char *file);
 
-/** Write text of several lines as it is, whatever the level: something that was asked for. */
+/** Write text of several lines as it is, whatever the level: something that was requested. */
 void weft_log_block(const char *text, size_t length);
 
 /** Write a line. @p who = NULL: nobody in particular. */

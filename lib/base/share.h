@@ -4,7 +4,7 @@
  * What a worker has asked its peers for and not got, within a limit for all of them: bytes of
  * rendezvous (rndv/pull.c), pieces of gets (rma/gets.c).
  *
- * A peer that has nothing outstanding may always ask for a little: that is its guarantee. One that
+ * A peer that has nothing outstanding may always request a little: that is its guarantee. One that
  * does not deliver is *stalled*: what it has outstanding does not count any more, so others get its
  * share, and it gets nothing further. It is judged by progress, not by signs of life: it has to
  * deliver a quarter of what it had within 20 ms, or, while others deliver, within the time in which

@@ -104,7 +104,7 @@ struct weft_conf {
 	unsigned int atomic_device;
 
 	unsigned int rndv_scheme; /**< WEFT_RNDV_SCHEME: enum weft_rndv_scheme */
-	size_t rndv_min_piece; /**< WEFT_RNDV_MIN_PIECE: smallest piece asked for over one lane */
+	size_t rndv_min_piece; /**< WEFT_RNDV_MIN_PIECE: smallest piece requested over one lane */
 	size_t rndv_align;     /**< WEFT_RNDV_ALIGN: cuts are at multiples of this */
 	size_t rndv_window;    /**< WEFT_RNDV_WINDOW: requested and not come, per lane */
 	size_t rndv_limit;     /**< WEFT_RNDV_LIMIT: the same per worker */

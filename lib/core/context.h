@@ -119,7 +119,7 @@ struct weft_found {
 };
 
 /**
- * Resources of a driver, asked for once. The context's lock is held, or the context is not shared
+ * Resources of a driver, requested once. The context's lock is held, or the context is not shared
  * yet.
  */
 struct weft_found *weft_context_find(struct weft_context *ctx,

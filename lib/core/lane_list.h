@@ -25,7 +25,7 @@ struct weft_lane_numbers {
 /** Put what is given into the attributes. */
 void weft_lane_numbers_apply(const struct weft_lane_numbers *n, struct weft_lane_attr *attr);
 
-/** One item. "driver" alone and "driver:*" ask for all resources of the driver. */
+/** One item. "driver" alone and "driver:*" request all resources of the driver. */
 struct weft_lanes_item {
 	const struct weft_lane_driver *driver;
 	bool all; /**< every usable resource; one that does not open is left out */

@@ -169,7 +169,7 @@ struct weft_wire_model {
 	weft_le32 reserved; /**< 0 */
 } __attribute__((packed));
 
-/** The number that was asked for is used up: this one, and those behind it, are free. */
+/** The number that was requested is used up: this one, and those behind it, are free. */
 struct weft_wire_next_sn {
 	weft_le32 conn_sn;
 } __attribute__((packed));

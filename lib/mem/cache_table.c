@@ -65,7 +65,7 @@ void weft_regcache_widen(const struct weft_regcache_table *t, enum weft_regcache
 	const struct weft_regcache_entry *e;
 	unsigned int i;
 
-	/* Each overlaps what was asked for, so what they make together has no gap. */
+	/* Each overlaps what was requested, so what they make together has no gap. */
 	for (i = weft_regcache_position(list, *start); i < list->num; i++) {
 		e = list->entry[i];
 		if (e->start >= *end)

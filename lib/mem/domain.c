@@ -144,7 +144,7 @@ int weft_mem_shortage(struct weft_context *ctx, size_t length)
 
 /* ------------------------------------------------------------------ domains */
 
-/* Is it the first time that this domain fails so? A message a millisecond may ask for it. */
+/* Is it the first time that this domain fails so? A message a millisecond may request it. */
 static bool is_news(struct weft_context *ctx, const struct weft_lane_iface *iface, int err)
 {
 	struct weft_ctx_domain *d = domain_of(ctx, iface);

@@ -43,10 +43,10 @@ unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsi
 /**
  * A registration that covers [address, address + length), for an operation on memory that its user
  * has not registered: from the registration cache, or made now (system calls: not for small
- * messages). Its start and length may be larger than asked for. Any thread; takes the context's
+ * messages). Its start and length may be larger than requested. Any thread; takes the context's
  * lock.
  * @param access  WEFT_LANE_ACCESS_*. What peers may do with its keys is exactly this, with memory
- *   that was asked for with this REMOTE right, now or before, and with no other; without a REMOTE
+ *   that was requested with this REMOTE right, now or before, and with no other; without a REMOTE
  *   right here its keys must not be given away, for they may allow anything
  * @param[out] mem  to be given back with weft_mem_put() when no lane uses it any more
  * @return 0, or the driver's error, which has been logged (once per device and error, then counted)

@@ -157,7 +157,7 @@ struct weft_msg_conf {
 	uint32_t seq_start;
 	enum weft_rndv_scheme rndv_scheme;
 	size_t rndv_min_piece, rndv_align;
-	size_t rndv_window; /* asked for, per lane */
+	size_t rndv_window; /* requested, per lane */
 	size_t rndv_limit;  /* and per worker */
 	uint32_t rma_max_gets;
 	bool zcopy;
@@ -181,7 +181,7 @@ struct weft_msg_conf {
 	X(withdrawn, "tag.withdrawn", "Sends that their sender took back before a match.")       \
 	X(no_eager_credit, "tag.no_eager_credit",                                                \
 	  "Sends that were announced first for want of credit.")                                 \
-	X(pulls, "rndv.pulls", "Pieces of messages that were asked for.")                        \
+	X(pulls, "rndv.pulls", "Pieces of messages that were requested.")                        \
 	X(gets, "rndv.gets", "Native reads of message data.")                                    \
 	X(puts, "rndv.puts", "Native writes of message data.")                                   \
 	X(native_failed, "rndv.native_failed",                                                   \

@@ -4,7 +4,7 @@
  * What one lane has to do in one direction, and how long that takes: what every choice of a lane
  * looks at.
  *
- * Bytes are outstanding from when they are given (posted, or asked for) until they are done
+ * Bytes are outstanding from when they are given (posted, or requested) until they are done
  * (completed, or come). Neither a stated rate nor the time since then says when that is. The lane's
  * own completions do: a lane that is slower than it says keeps bytes outstanding, and is given
  * fewer.

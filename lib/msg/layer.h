@@ -92,7 +92,7 @@ int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), v
  * weft_msg_request_done(), tested, queried and freed like any other; it cannot be cancelled.
  * @param what    static text for weft_request_query(): "endpoint close"
  * @param params  callback and its argument; NULL = none
- * @param wanted  the caller asked for the request (req != NULL); else the library frees it after
+ * @param wanted  the caller requested the request (req != NULL); else the library frees it after
  *   the callback
  * @return NULL = no memory
  */

@@ -81,7 +81,7 @@ struct weft_module {
 	void (*closing)(struct weft_msg_ep *me);
 	/**
 	 * Flush: is everything at the peer? @param mark  0 at first, and kept between calls.
-	 * @return false: asked for, weft_flush_check() follows
+	 * @return false: requested, weft_flush_check() follows
 	 */
 	bool (*flushed)(struct weft_msg_ep *me, uint64_t *mark);
 	/** The error that a flush shall tell, once: of operations before @p op_sn. */

@@ -6,7 +6,7 @@
  *
  * Life: weft_request_alloc(), then parts of the library hold it in their lists, then
  * weft_request_complete(), once, and its callback. A request is given back to the pool when it is
- * complete **and** nobody holds it: the caller that asked for it (#WEFT_REQ_HELD) must have
+ * complete **and** nobody holds it: the caller that requested it (#WEFT_REQ_HELD) must have
  * called weft_request_free(). A request freed before its end loses its callback and goes on.
  *
  * References on the wire are {index, generation}: the index is the request's place in the pool for
@@ -61,7 +61,7 @@ struct weft_request_ops {
 #define WEFT_REQ_SYNC (1u << 9)    /**< send: done at the match */
 #define WEFT_REQ_WAIT_ACK (1u << 10)  /**< send: SYNC_ACK or ATS must come */
 #define WEFT_REQ_FORCE (1u << 11)     /**< never complete inside the call */
-#define WEFT_REQ_RTR (1u << 12)       /**< send: the receiver has asked for the data */
+#define WEFT_REQ_RTR (1u << 12)       /**< send: the receiver has requested the data */
 #define WEFT_REQ_UNPACKERR (1u << 13) /**< receive: unpack failed: no more of it */
 #define WEFT_REQ_LATER (1u << 14)     /**< complete, but the callback waits for the next progress */
 #define WEFT_REQ_RNDV (1u << 16)      /**< send: offered: the receiver asks, or says ATS */
@@ -124,7 +124,7 @@ struct weft_request {
 			void *inject;               /* room for a copy of the buffer, or the copy */
 			struct weft_lane_comp comp; /* of every zcopy piece */
 			uint32_t zcopies;           /* zcopy pieces that the lanes still hold */
-			uint32_t pulls;             /* asked for, and not handed to a lane yet */
+			uint32_t pulls;             /* requested, and not handed to a lane yet */
 			struct weft_rndv_offer *put; /* keys of an RTR, or NULL */
 			uint32_t seq;
 			uint32_t asks;             /* ASKING: lanes whose flush found no room */

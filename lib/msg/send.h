@@ -108,7 +108,7 @@ int weft_send_cancel(struct weft_request *req);
 void weft_send_abort(struct weft_request *req, int status);
 /**
  * Tell the peer that the rest of the message will not come. @param rreq  its request, if it has
- * asked for the data
+ * requested the data
  */
 void weft_tx_abort(struct weft_request *req, struct weft_wire_ref rreq, int status);
 /** All sends and control messages end. */
@@ -127,7 +127,7 @@ size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size
  */
 int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
 		  size_t hdr_len, size_t off, size_t len);
-/** How long shall the next piece be: @p max, less where alignment or a tiny rest ask for it. */
+/** How long shall the next piece be: @p max, less where alignment or a tiny rest request it. */
 size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align);
 /**
  * One completion more of the request: what the lane was given before has arrived.

@@ -4,7 +4,7 @@
  * What a protocol is to the engine: an entry of a table. The engine (proto/select.c) knows no
  * protocol by name; adding one touches the file that defines it and the table (lib/tables.c).
  *
- *	operation      what is asked for: enum weft_op (weft.h), or the data phase of a rendezvous
+ *	operation      what is requested: enum weft_op (weft.h), or the data phase of a rendezvous
  *	protocol       one way to do it: struct weft_proto
  *	lane selector  which lanes it wants: struct weft_lane_selector
  *	buffer type    what the memory is like: weft_buf, a few packed bits
@@ -215,7 +215,7 @@ struct weft_proto {
 	void (*abort)(struct weft_request *req, int status);
 	/**
 	 * Optional: the endpoint's lanes have changed while a request that has begun has something
-	 * left to hand over, or to ask for. No callback of the user runs in it. @return 0 = it is
+	 * left to hand over, or to request. No callback of the user runs in it. @return 0 = it is
 	 * as if not begun, and is selected anew; 1 = it goes on over the lanes that are there now
 	 * (what NULL means)
 	 */

@@ -255,7 +255,7 @@ static struct window window_of(const struct candidates *c, const struct candidat
 	uint32_t flags = cand->proto->flags;
 
 	if (flags & WEFT_PROTO_F_RNDV) {
-		/* Empty messages have no data to ask for: they are eager whatever the threshold. */
+		/* Empty messages have no data to request: they are eager whatever the threshold. */
 		size_t from = b->rndv_from > 1 ? b->rndv_from : 1;
 
 		w.lo = from > w.lo ? from : w.lo;

@@ -16,7 +16,7 @@ static struct weft_request *find(struct weft_msg_ep *me, struct weft_wire_ref re
 	return NULL;
 }
 
-/* Bytes that were asked for have come, or will not. */
+/* Bytes that were requested have come, or will not. */
 static void account(struct weft_request *req, uint64_t length)
 {
 	struct weft_msg_ep *me = req->me;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a worker's gets (and atomics of lanes that have them) have asked for and not got, over all
+ * What a worker's gets (and atomics of lanes that have them) have requested and not got, over all
  * its peers: at most WEFT_RMA_MAX_GETS pieces, and one for each peer that has none of them, since
  * its answer may be what the others wait for. With many peers the asker decides so how much arrives
  * at a time. Endpoints that want more wait in line, and take turns; what peers hold that do not

@@ -33,9 +33,9 @@ static unsigned int look(struct weft_msg_worker *mw)
 
 #define LEVELS(X)                                                                                \
 	X(rw->gets.used + rw->gets.stalled, "rma.gets_now",                                      \
-	  "Pieces of gets asked for, not yet "                                                   \
+	  "Pieces of gets requested, not yet "                                                   \
 	  "here, now.")                                                                          \
-	X(rw->gets.peak, "rma.gets_peak", "Pieces of gets asked for at a time, at most so far.") \
+	X(rw->gets.peak, "rma.gets_peak", "Pieces of gets requested at a time, at most so far.") \
 	X(rw->gets.stalled, "rma.gets_stalled", "Pieces of gets now whose peers are stalled.")
 
 /* clang-format off */

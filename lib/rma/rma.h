@@ -22,7 +22,7 @@
  *	rma/module.c     the hooks (msg/module.h)
  *
  * Who knows what. PUT and AMO messages have no answer (a fetching AMO has); they are counted at
- * both ends. RMA_FLUSH asks for an answer when all of them so far are done; the answer also says
+ * both ends. RMA_FLUSH requests an answer when all of them so far are done; the answer also says
  * how many RMA_NAK were sent for them, so that it takes effect only after those, whatever order
  * lanes deliver in. GETs are answered by data or a NAK, byte for byte.
  *
@@ -52,7 +52,7 @@ enum weft_rma_kind {
 	WEFT_RMA_SMALL,  /**< ours without payload, that found no room */
 };
 
-/** Answers that an endpoint has asked for: GETs of WEFT_RMA_CHUNK bytes, fetching atomics. */
+/** Answers that an endpoint has requested: GETs of WEFT_RMA_CHUNK bytes, fetching atomics. */
 #define WEFT_RMA_OPEN 64
 #define WEFT_RMA_CHUNK (64u << 10)
 
@@ -137,7 +137,7 @@ struct weft_rma_worker {
 	uint32_t fence_holders;     /* endpoints that the next one waits for */
 	LIST_HEAD(, weft_rma) used; /* by operations, since a fence has looked last */
 	WEFT_RMA_COUNTERS(WEFT_COUNTER_FIELD)
-	struct weft_share gets; /* pieces that gets have asked for */
+	struct weft_share gets; /* pieces that gets have requested */
 	TAILQ_HEAD(, weft_rma) gets_waiting;
 };
 
@@ -197,7 +197,7 @@ struct weft_rma {
 	bool listed; /* in the worker's list of those */
 	bool holds;  /* is one of fence_holders */
 	LIST_ENTRY(weft_rma) used_link;
-	bool gets_wait;               /* for room to ask for more */
+	bool gets_wait;               /* for room to request more */
 	bool gets_listed;             /* in the worker's list of those */
 	struct weft_share_user share; /* of the worker's gets */
 	TAILQ_ENTRY(weft_rma) gets_link;
@@ -228,7 +228,7 @@ static inline bool weft_rma_quiet(const struct weft_rma *rma)
 	return rma->running == 0 && rma->sent == rma->confirmed;
 }
 
-/** Is what the peer's RMA_FLUSH asked for done? */
+/** Is what the peer's RMA_FLUSH requested done? */
 static inline bool weft_rma_asked_done(const struct weft_rma *rma)
 {
 	return rma->asked && rma->done[rma->asked_odd] >= rma->asked_count;
@@ -248,7 +248,7 @@ static inline void weft_rma_count(struct weft_rma *rma, bool odd)
  * dropped; WEFT_INPROGRESS; an error (dropped)
  */
 int weft_rma_start(struct weft_request *req);
-/** Pieces of the window that it holds, given what has been asked for and has not come. */
+/** Pieces of the window that it holds, given what has been requested and has not come. */
 void weft_rma_set_pieces(struct weft_request *req, uint64_t left);
 /** Something of the operation is over: look whether all is. */
 void weft_rma_check(struct weft_request *req);
@@ -272,7 +272,7 @@ bool weft_rma_native_begin(struct weft_request *req);
 /** Hand over to @p lanes. @return 0, -EAGAIN, or the lane's error */
 int weft_rma_native_step(struct weft_request *req);
 
-/** Lanes of the endpoint could do with their own keys: ask for them, once. */
+/** Lanes of the endpoint could do with their own keys: request them, once. */
 void weft_rkey_ask(struct weft_msg_ep *me, struct weft_rkey *rkey);
 void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rma_recv_key(struct weft_msg_ep *me, const void *data, size_t payload);
@@ -341,7 +341,7 @@ void weft_rma_local_put(struct weft_request *req);
 
 /* ------------------------------------------------------------------ gets under way (rma/gets.c) */
 
-/** May this endpoint ask for one more piece? If not, it is kicked when it may. Counted. */
+/** May this endpoint request one more piece? If not, it is kicked when it may. Counted. */
 bool weft_rma_gets_room(struct weft_msg_ep *me);
 /** So many more pieces are under way. */
 void weft_rma_gets_take(struct weft_msg_ep *me, uint32_t pieces);
@@ -366,7 +366,7 @@ unsigned int weft_rma_serve_answers(struct weft_msg_ep *me);
 /** Must it wait for what was posted before a fence? */
 bool weft_rma_blocked(const struct weft_request *req);
 /**
- * May the operation, the next one of its endpoint, start? If not, what it waits for is asked for.
+ * May the operation, the next one of its endpoint, start? If not, what it waits for is requested.
  */
 bool weft_rma_may_start(struct weft_request *req);
 /** It has an operation: fences look at it. */

@@ -187,8 +187,8 @@ static void refused(struct weft_rma *rma, uint32_t number, int status)
 }
 
 /*
- * A PUT that was cut: all parts together are one. A flush asks for all of a half, so the sum is
- * what it asks for only when no part is missing.
+ * A PUT that was cut: all parts together are one. A flush requests all of a half, so the sum is
+ * what it requests only when no part is missing.
  */
 static void add_share(struct weft_rma *rma, bool odd, unsigned int halvings)
 {

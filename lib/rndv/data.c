@@ -4,8 +4,8 @@
  * sender has offered. The same for tags and active messages. A sender's table of rendezvous
  * protocols (rndv/proto.c) rests on the same times.
  *
- *	data/get    the lanes that read do, over the others bytes are asked for; PULL needs no key
- *	data/pull   all bytes are asked for, piece by piece, over all lanes
+ *	data/get    the lanes that read do, over the others bytes are requested; PULL needs no key
+ *	data/pull   all bytes are requested, piece by piece, over all lanes
  *	data/put    RTR with keys, the sender writes, and sends over lanes that can't
  *	data/am     RTR, the sender sends
  */

@@ -74,16 +74,16 @@ static bool busy(const struct weft_msg_worker *mw, bool *soon)
 
 #define LEVELS(X)                                             \
 	X(pulls->used + pulls->stalled, "rndv.outstanding",   \
-	  "Bytes now that were asked for and have not come.") \
+	  "Bytes now that were requested and have not come.") \
 	X(pulls->stalled, "rndv.outstanding_stalled",         \
-	  "Bytes now that were asked for and do not come: their peers are stalled.")
+	  "Bytes now that were requested and do not come: their peers are stalled.")
 #define COUNTERS(X)                                                        \
 	X(pulls->stalls, "rndv.peers_stalled",                             \
 	  "Times that a peer sent nothing of what it was "                 \
-	  "asked for.")                                                    \
+	  "requested.")                                                    \
 	X(mw->rndv->waits, "rndv.port_waits",                              \
 	  "Times that a peer's messages waited for their turn at a port.") \
-	X(mw->rndv->lates, "rndv.port_late", "Pieces asked for whose turn at a port ran out.")
+	X(mw->rndv->lates, "rndv.port_late", "Pieces requested whose turn at a port ran out.")
 
 /* clang-format off */
 static const struct weft_lane_counter counter_help[] = {

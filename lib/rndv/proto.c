@@ -11,7 +11,7 @@
  *	  | <------------------------- ATS sreq status | all there, or not wanted
  *
  * Who may send what: one RTR covers one stretch; a further one must continue where the one before
- * ends. Our receivers ask for the whole message at once, the lanes' windows are the flow control. A
+ * ends. Our receivers request the whole message at once, the lanes' windows are the flow control. A
  * buffer that is too small takes nothing: the receive ends with -EMSGSIZE, ATS releases the sender,
  * which sees success.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which bytes are asked for next. Over which lane, msg/stripe.h says.
+ * Which bytes are requested next. Over which lane, msg/stripe.h says.
  *
- * What is asked for over a lane is its load (msg/lane_load.h): at most a window, which is what the
+ * What is requested over a lane is its load (msg/lane_load.h): at most a window, which is what the
  * lane carries in a round trip and WEFT_LOAD_SLACK, at its measured rate. So every lane is kept
  * busy, yet none has more than about a millisecond of work ahead of it, and a lane that becomes
  * slow holds up little. A port has a window over all its senders (rndv/port.h), and a worker a
@@ -46,7 +46,7 @@ static size_t frame_of(const struct weft_msg_ep *me, unsigned int lane)
 
 /* ------------------------------------------------------------------ pieces */
 
-/* What is left to ask for begins here. */
+/* What is left to request begins here. */
 static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
 {
 	const struct weft_ask *a = TAILQ_FIRST(&f->again);
@@ -313,7 +313,7 @@ static void wait_in_line(struct weft_msg_ep *me, uint32_t held)
 		weft_rndv_want_port(me->rndv, best);
 }
 
-/* Ask for one piece. @return 1; 0 nothing to ask for, or no window; -EAGAIN no room */
+/* Request one piece. @return 1; 0 nothing to request, or no window; -EAGAIN no room */
 static int ask_one(struct weft_msg_ep *me)
 {
 	struct weft_fetch *f = weft_rndv_next_fetch(me->rndv);

@@ -4,7 +4,7 @@
  *
  * A fetch lives from weft_rndv_fetch() until its request has ended and no lane writes into the
  * user's memory any more: an end with native reads under way (f->reads) waits for them. Of a
- * message that is longer than the buffer only what has room is asked for; ATS releases the sender,
+ * message that is longer than the buffer only what has room is requested; ATS releases the sender,
  * which sees success.
  */
 
@@ -245,7 +245,7 @@ int weft_rndv_begin_get(struct weft_request *req)
 	return weft_rndv_begin_pull(req);
 }
 
-/* Nothing has been asked for: another way may be better now. */
+/* Nothing has been requested: another way may be better now. */
 int weft_rndv_reset_pull(struct weft_request *req)
 {
 	struct weft_fetch *f = req->recv.fetch;
@@ -387,7 +387,7 @@ void weft_rndv_recv_data(struct weft_msg_ep *me, const void *data, size_t length
 	over = f->pulled && weft_rndv_pull_came(f, off, length);
 	weft_rndv_fetch_progress(f);
 	/*
-	 * Smaller gaps in what is asked for are filled once in a progress call, by
+	 * Smaller gaps in what is requested are filled once in a progress call, by
 	 * weft_msg_progress().
 	 */
 	if (over && (!TAILQ_EMPTY(&me->mw->rndv->fetching) || me->mw->rndv->waiting))

@@ -49,7 +49,7 @@ struct weft_ask;
 
 /** bytes; what all peers may be asked for at a time, if WEFT_RNDV_LIMIT is not less */
 #define WEFT_RNDV_PULLS_MIN (4u << 20)
-/** Pulls of one peer that may wait for their lanes here. Ours ask for far less. */
+/** Pulls of one peer that may wait for their lanes here. Ours request far less. */
 #define WEFT_RNDV_PULLS_MAX 1024u
 /** bytes; messages of which no more is left to request go before others */
 #define WEFT_RNDV_SHORT (64u << 10)
@@ -58,7 +58,7 @@ struct weft_ask;
 
 /* ------------------------------------------------------------------ offers */
 
-/** What an RTS says about the data; kept while nobody has asked for the message. */
+/** What an RTS says about the data; kept while nobody has requested the message. */
 struct weft_rndv_offer {
 	struct weft_wire_ref sreq;
 	uint32_t flags;  /**< WEFT_RTS_F_* */
@@ -126,7 +126,7 @@ extern const struct weft_proto weft_proto_data_am;
 
 /** Rendezvous state of one lane of an endpoint. */
 struct weft_rndv_lane {
-	STAILQ_HEAD(, weft_pull) pulls; /**< sender: asked for over this lane, in order */
+	STAILQ_HEAD(, weft_pull) pulls; /**< sender: requested over this lane, in order */
 	struct weft_rndv_port *port;    /**< receiver: that the lane is over, or NULL */
 	uint64_t out;                   /**< bytes requested over it, of those that count there */
 	uint32_t late;                  /**< requests that do not: nothing comes */
@@ -152,16 +152,16 @@ struct weft_rndv_port {
 struct weft_rndv {
 	struct weft_msg_ep *me;
 	/* sender */
-	struct weft_requests data; /**< to hand over what RTR asked for, any order */
+	struct weft_requests data; /**< to hand over what RTR requested, any order */
 	uint32_t num_pulls;        /**< the peer's, waiting */
 	struct weft_rndv_lane lanes[WEFT_MAX_LANES];
 	/* receiver */
 	struct weft_requests active; /**< receives that have a fetch */
-	/** those with something left to ask for, in order */
+	/** those with something left to request, in order */
 	struct weft_fetches fetches[WEFT_RNDV_SIZES];
 	uint64_t unasked;             /**< how much */
-	struct weft_share_user pulls; /**< bytes asked for */
-	uint32_t turns;               /**< pieces asked for */
+	struct weft_share_user pulls; /**< bytes requested */
+	uint32_t turns;               /**< pieces requested */
 	/**
 	 * in which list: of the worker's, of those that may ask, or that wait for room to; or of a
 	 * port's
@@ -175,13 +175,13 @@ struct weft_rndv {
 
 /** Of a worker: mw->rndv. */
 struct weft_rndv_worker {
-	struct weft_rndvs fetching;       /**< may ask for more */
+	struct weft_rndvs fetching;       /**< may request more */
 	struct weft_rndvs fetching_later; /**< when others have less */
 	uint32_t waiting;                 /**< in the lines of ports */
 	uint64_t waits;                   /**< how often one began to wait there */
 	uint64_t lates;                   /**< requests that were found late */
 	struct weft_rndv_port ports[WEFT_MAX_IFACES];
-	struct weft_share pulls; /**< bytes asked for that have not come */
+	struct weft_share pulls; /**< bytes requested that have not come */
 	STAILQ_HEAD(, weft_pull) free_pulls;
 	struct weft_asks free_asks;
 	struct weft_fetches free_fetches;
@@ -200,7 +200,7 @@ void weft_rndv_keys_read(struct weft_rndv_offer *offer, const void *records, siz
 /** Lanes of @p me that rendezvous may use and that read (@p put: write) remote memory. */
 uint32_t weft_rndv_native_lanes(const struct weft_msg_ep *me, bool put);
 
-/** Sender: hand over what RTR asked for, and what was pulled, as far as the lanes take it. */
+/** Sender: hand over what RTR requested, and what was pulled, as far as the lanes take it. */
 unsigned int weft_rndv_serve(struct weft_msg_ep *me);
 /** Sender: the request ends: nothing of it waits any more. */
 void weft_rndv_send_end(struct weft_request *req);
@@ -222,17 +222,17 @@ void weft_rndv_ended(struct weft_msg_ep *me, int status);
 /** The endpoint's protocols are others now: fetches are given to reset(). */
 void weft_rndv_reset(struct weft_msg_ep *me);
 
-/** Receiver: this fetch has something to ask for. */
+/** Receiver: this fetch has something to request. */
 void weft_rndv_pull_add(struct weft_fetch *f);
-/** Receiver: there may be room to ask for more. @return pieces asked for */
+/** Receiver: there may be room to request more. @return pieces requested */
 unsigned int weft_rndv_pump(struct weft_msg_worker *mw);
-/** Have bytes [off, off + len) been asked for? */
+/** Have bytes [off, off + len) been requested? */
 bool weft_rndv_pull_asked(struct weft_fetch *f, uint64_t off, uint64_t len);
-/** They have come, for the first time. @return with them all that one PULL asked for has */
+/** They have come, for the first time. @return with them all that one PULL requested has */
 bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len);
 /** Receiver: read a->left bytes at a->offset over its lane. @return 0, -EAGAIN, or a refusal */
 int weft_rndv_native_read(struct weft_fetch *f, struct weft_ask *a);
-/** Receiver: a native read has ended: the bytes are there, or (if still wanted) asked for anew. */
+/** Receiver: a native read has ended: the bytes are there, or (if still wanted) requested anew. */
 void weft_rndv_pull_read(struct weft_ask *a, bool good);
 /** Receiver: a piece of a fetch is in its place. It may have been the last. */
 void weft_rndv_fetch_progress(struct weft_fetch *f);
@@ -242,7 +242,7 @@ void weft_rndv_fetch_reads_over(struct weft_fetch *f);
 void weft_rndv_pull_end(struct weft_fetch *f);
 
 /* rndv/turn.c */
-/** Has it something left to ask for? */
+/** Has it something left to request? */
 bool weft_rndv_wants(const struct weft_rndv *r);
 /** The message that the next piece is of, or NULL. */
 struct weft_fetch *weft_rndv_next_fetch(const struct weft_rndv *r);
@@ -260,7 +260,7 @@ struct weft_rndv *weft_rndv_next(struct weft_msg_worker *mw, const struct weft_r
 bool weft_rndv_port_full(const struct weft_rndv *r, unsigned int lane);
 /** Are others than @p lane of @p r at its port? */
 bool weft_rndv_port_shared(const struct weft_rndv *r, unsigned int lane);
-/** All of @p a has been asked for, and counts at the port. */
+/** All of @p a has been requested, and counts at the port. */
 void weft_rndv_port_asked(struct weft_rndv *r, struct weft_ask *a);
 /** @p bytes of it have come, or (not @p good) will not. */
 void weft_rndv_port_came(struct weft_rndv *r, struct weft_ask *a, uint64_t bytes, bool good);
@@ -273,21 +273,21 @@ size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t
 
 /** Its lanes are up, or others than before. */
 void weft_rndv_ep_lanes(struct weft_msg_ep *me);
-/** It asks for nothing more. */
+/** It requests nothing more. */
 void weft_rndv_ep_fail(struct weft_msg_ep *me);
 /** The same of the sender's half. */
 void weft_rndv_send_ep_lanes(struct weft_msg_ep *me);
 
 /* ------------------------------------------------------------------ inside */
 
-/** Sender: a stretch that was asked for. */
+/** Sender: a stretch that was requested. */
 struct weft_pull {
 	STAILQ_ENTRY(weft_pull) link;
 	struct weft_request *req;
 	uint64_t offset, end; /**< next byte, and where to stop */
 };
 
-/** Receiver: a stretch that was asked for, over one lane. */
+/** Receiver: a stretch that was requested, over one lane. */
 struct weft_ask {
 	TAILQ_ENTRY(weft_ask) link; /**< of its fetch: asks, or again */
 	TAILQ_ENTRY(weft_ask) port_link;
@@ -296,7 +296,7 @@ struct weft_ask {
 	struct weft_fetch *fetch;
 	uint64_t offset, end;
 	uint64_t left;  /**< bytes of it that have not come */
-	uint64_t given; /**< when it was asked for, ns */
+	uint64_t given; /**< when it was requested, ns */
 	uint8_t lane;
 	bool native;
 	bool late; /**< does not count at its port until something of it comes */
@@ -305,17 +305,17 @@ struct weft_ask {
 /** Receiver: a message on its way. */
 struct weft_fetch {
 	TAILQ_ENTRY(weft_fetch)
-	link; /**< of me->rndv->fetches, while something is left to ask for */
+	link; /**< of me->rndv->fetches, while something is left to request */
 	struct weft_request *req;
 	struct weft_msg_ep *me;
 	struct weft_ivals got;
 	uint64_t length;       /**< bytes that are wanted: the message's, as far as there is room */
-	uint64_t next;         /**< first byte that was never asked for */
+	uint64_t next;         /**< first byte that was never requested */
 	struct weft_asks asks; /**< under way */
-	struct weft_asks again; /**< to be asked for once more: a native read was refused */
+	struct weft_asks again; /**< to be requested once more: a native read was refused */
 	uint32_t reads;         /**< native reads under way */
 	const struct weft_proto *proto;
-	bool pulled;  /**< bytes are asked for piece by piece; else all by RTR */
+	bool pulled;  /**< bytes are requested piece by piece; else all by RTR */
 	bool written; /**< the RTR had keys */
 	bool queued;  /**< in me->rndv->fetches */
 	uint8_t size; /**< of these: in which */

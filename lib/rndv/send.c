@@ -5,7 +5,7 @@
  *
  * What the peer may name is a request of its own endpoint that waits for it, by index and
  * generation, and bytes inside that message; anything else is dropped and counted. So is what comes
- * after the end. Pulls that wait for their lanes are bounded: who asks for more at a time than
+ * after the end. Pulls that wait for their lanes are bounded: who requests more at a time than
  * WEFT_RNDV_PULLS_MAX does not keep to the protocol, and fails.
  */
 
@@ -131,7 +131,7 @@ static const struct weft_msg_lane *lane_registers(const struct weft_msg_ep *me)
 }
 
 /*
- * The data is asked for. Registering, once or with every use, against copying here: the receiver
+ * The data is requested. Registering, once or with every use, against copying here: the receiver
  * copies in either case. What was offered with keys is registered already.
  */
 static void register_to_send(struct weft_request *req)

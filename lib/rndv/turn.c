@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who asks next. Endpoints with something left to ask for are in one list:
+ * Who asks next. Endpoints with something left to request are in one list:
  *
  *	fetching        may ask now, piece by piece in turn
  *	fetching_later  when the worker's limit has room

@@ -120,7 +120,7 @@ struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer
 /* ------------------------------------------------------------------ by time */
 
 /*
- * "At once" comes after all that is due already: who asks for it again and again delays no other.
+ * "At once" comes after all that is due already: who requests it again and again delays no other.
  */
 void weft_ep_timer_at(struct weft_ep *ep, uint64_t when)
 {

@@ -41,7 +41,7 @@ void weft_learn_answer(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 	if (weft_get64(m->head.dst_secret) != w->secret) {
 		w->count.wireup_denied++;
 		weft_wireup_refuse(w, lane_ep, &m->head, -EACCES,
-				   "who asks for a worker's address must have its boot address");
+				   "who requests a worker's address must have its boot address");
 		return;
 	}
 	weft_address_of_worker(w, &a);

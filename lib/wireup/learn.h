@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wireup/learn.h
- * A peer of which only the boot address is known: what to make of it, and how to ask for the rest.
+ * A peer of which only the boot address is known: what to make of it, and how to request the rest.
  */
 #ifndef WEFT_LEARN_H
 #define WEFT_LEARN_H

@@ -107,7 +107,7 @@ int weft_rails_opened(struct weft_worker *w, bool wants_rails)
 		compare_speed(w, i);
 		compare_frames(w, i);
 	}
-	/* Without any it is for messages inside the host, unless several were asked for. */
+	/* Without any it is for messages inside the host, unless several were requested. */
 	if (n >= least || (n == 0 && (least == 1 || !wants_rails)))
 		return 0;
 	weft_error("this worker has %u lane%s, WEFT_MIN_LANES wants %u%s%s", n, n == 1 ? "" : "s",

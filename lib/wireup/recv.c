@@ -128,7 +128,7 @@ static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lan
 		if (ep->remote_id == weft_get64(h->src_worker) && knows_itself(ep, h->type, src))
 			return ep;
 		/*
-		 * Who refuses our REQ may be another worker than we asked for: the one that has its
+		 * Who refuses our REQ may be another worker than we requested: the one that has its
 		 * address now.
 		 */
 		if (h->type == WEFT_WIREUP_ERROR && ep->wireup && ep->wireup->boot == lane_ep &&

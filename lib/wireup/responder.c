@@ -2,7 +2,7 @@
 
 /*
  * The responder: a REQ has come. It may be new, a retry, cross ours, be late, or its sender may
- * have nothing to ask for here.
+ * have nothing to request here.
  */
 
 #include <errno.h>

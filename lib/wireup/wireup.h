@@ -17,7 +17,7 @@
  *   wireup/lane_return.c  and come back
  *   wireup/lane_link.c  those whose two ends need each other's address
  * Above it:
- *   wireup/learn.c      boot addresses: the rest is asked for, and answered
+ *   wireup/learn.c      boot addresses: the rest is requested, and answered
  *   wireup/recv.c       messages and events: which endpoint they are for
  *   wireup/progress.c   what is due
  *   wireup/iface_event.c  links that come and go

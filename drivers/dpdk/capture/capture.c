@@ -402,7 +402,7 @@ int weft_capture_refilter(const char *expression, char *why, size_t why_len)
 			 sizeof(c->options.filter) - 1);
 		return -EINVAL;
 	}
-	/* Before the lock, for which lanes wait: names of hosts are asked for. */
+	/* Before the lock, for which lanes wait: names of hosts are requested. */
 	rc = weft_capture_filter_make(expression, &f, why, why_len);
 	if (rc)
 		return rc;

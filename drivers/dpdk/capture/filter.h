@@ -14,7 +14,7 @@
 struct weft_capture_filter;
 
 /**
- * This may take long: a host's name is asked for.
+ * This may take long: a host's name is requested.
  * @param[out] out  NULL for an empty expression: it takes all
  * @return 0, or a negative errno with a sentence
  */

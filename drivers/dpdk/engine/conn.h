@@ -203,7 +203,7 @@ struct raw_conn {
 	bool heard;           /* DATA has come since the last zero-copy send */
 	uint8_t echo_wait;    /* DATA frames that go without an echo before the next one with */
 	uint8_t echo_missed;  /* arrivals of which nobody knows when they were */
-	uint8_t echo_asked;   /* those of them that asked for an acknowledgement */
+	uint8_t echo_asked;   /* those of them that requested an acknowledgement */
 	uint8_t stale_missed; /* round trips refused, since the frame was stamped long before */
 	uint8_t mark_acks;    /* ACKs to come that tell marks */
 	bool ack_asked;       /* ACK_REQ is out for one, and nothing has been acknowledged since */

@@ -12,7 +12,7 @@
 #include "engine/iface.h"
 #include "frame/parse.h"
 
-/* ARP of another host than ours, asked for or not. */
+/* ARP of another host than ours, requested or not. */
 void raw_doubt_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp);
 /* A frame of ours did not arrive, says whoever. */
 void raw_doubt_icmp(struct raw_iface *iface, const struct weft_frame_view *v);

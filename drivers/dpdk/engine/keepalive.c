@@ -102,7 +102,7 @@ static bool stuck(struct raw_conn *c)
 }
 
 /*
- * Silence kills only when it was asked for: a peer that has nothing to say, or an owner that was
+ * Silence kills only when it was requested: a peer that has nothing to say, or an owner that was
  * away itself, is no reason. Liveness time passes only while we poll.
  */
 static void live_timer(struct raw_conn *c)

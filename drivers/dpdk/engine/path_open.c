@@ -4,7 +4,7 @@
  *
  * The initiator alone chooses ports. It asks by PROBE{PATH} from a new port, which changes nothing
  * but shows that the pair carries frames both ways; then it says PROBE{USE}, and the responder
- * sends there from then on. A responder that wants a path asks for it by PROBE{WANT}.
+ * sends there from then on. A responder that wants a path requests it by PROBE{WANT}.
  */
 
 #include <errno.h>
@@ -147,7 +147,7 @@ void raw_path_open(struct raw_conn *c)
 }
 
 /*
- * Before it is needed: what comes to us may fall silent, and then the peer cannot ask for a path.
+ * Before it is needed: what comes to us may fall silent, and then the peer cannot request a path.
  * Where there is something to carry.
  */
 void raw_path_reserve(struct raw_conn *c)

@@ -40,7 +40,7 @@
 
 #define STEP_ROUGH 20000u /* between two looks at the port: a rough time of arrival */
 #define ECHO_ROUGH 255u   /* arrivals in vain until a rough echo is better than none */
-#define ECHO_ASKED 4u     /* the same of arrivals that ask for an acknowledgement at once */
+#define ECHO_ASKED 4u     /* the same of arrivals that request an acknowledgement at once */
 
 static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 {
@@ -133,7 +133,7 @@ static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
  * Do we know when the frame in hand arrived? Some time since the last look at the port; when that
  * is long ago, because the application computed, its age must not pass for the network's time. Long
  * is measured by the round trip; without an estimate of our own (we only receive) a rough echo
- * comes now and then, or the sender would never get any. Who asks for acknowledgements at once has
+ * comes now and then, or the sender would never get any. Who requests acknowledgements at once has
  * a small window to steer, and gets a rough one in any case.
  */
 static inline bool arrival_known(struct raw_conn *c, uint16_t flags)

@@ -10,7 +10,7 @@
  * its own that stand still while nobody polls (engine/clock.h), and virtual time in the simulator;
  * its lists belong to lcores, and a worker may be any thread; and entering a timer takes a lock and
  * a walk, where here it is once per connection and firing, not per frame. A wheel would round the
- * deadlines that a worker that sleeps asks for.
+ * deadlines that a worker that sleeps requests.
  */
 #ifndef WEFT_ENGINE_TIMER_H
 #define WEFT_ENGINE_TIMER_H

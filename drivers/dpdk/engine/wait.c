@@ -71,7 +71,7 @@ static uint64_t next_timer(const struct raw_iface *iface, bool wakes)
 		       until(iface->next_lt, iface->lt, wakes ? RAW_NEVER : RAW_LIVE_STEP_MAX));
 }
 
-/* Sent buffers come back when they are asked for: a few times after the last frame. */
+/* Sent buffers come back when they are requested: a few times after the last frame. */
 static void kick(struct raw_iface *iface, uint64_t *within)
 {
 	if (!iface->tx_used || !iface->port->ops->tx_kick)

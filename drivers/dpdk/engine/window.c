@@ -15,7 +15,7 @@
 #include "engine/window.h"
 #include "frame/parse.h"
 
-/* Smaller limits have acknowledgements asked for: the peer's own rule is every eighth frame. */
+/* Smaller limits have acknowledgements requested: the peer's own rule is every eighth frame. */
 #define ASK_FRAMES (4 * RAW_ACK_FRAMES)
 
 #define QUIET_PARTS 4u /* of the window; timeouts of less tell nothing of it */

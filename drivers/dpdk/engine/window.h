@@ -51,7 +51,7 @@ void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn);
 void raw_window_found(struct raw_conn *c, struct raw_slot *slot);
 /**
  * An acknowledgement has been taken which tells a round trip, or a window is in the way:
- * c->cc_acked is what has been acknowledged since the last call. Between two calls nobody asks for
+ * c->cc_acked is what has been acknowledged since the last call. Between two calls nobody requests
  * more.
  * @param hdr     that it came with: it tells which frame the round trip @p rtt (ns; 0 = none) is of
  * @param before  bytes that were in flight

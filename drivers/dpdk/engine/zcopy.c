@@ -197,8 +197,8 @@ static unsigned int count_segments(const struct raw_conn *c, const struct iovec 
 
 /*
  * Somebody waits for this memory, and an acknowledgement that is delayed for company lets him wait
- * for all of the delay. So it is asked for at once, on the frame that looks like the last one of a
- * message (it is not full), unless one that was asked for is still to come, or the peer keeps
+ * for all of the delay. So it is requested at once, on the frame that looks like the last one of a
+ * message (it is not full), unless one that was requested is still to come, or the peer keeps
  * sending: then it rides on an answer and costs nothing.
  */
 static uint16_t want_ack(struct raw_conn *c, uint32_t payload)

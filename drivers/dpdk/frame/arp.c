@@ -346,7 +346,7 @@ static void conflict_set(struct weft_arp_conflict *c, uint32_t ip, const uint8_t
 }
 
 /*
- * Only while our own question is open: what nobody asked for is what somebody wants us to believe,
+ * Only while our own question is open: what nobody requested is what somebody wants us to believe,
  * and so is a second answer.
  */
 static enum weft_arp_result table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6],

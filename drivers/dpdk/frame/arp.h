@@ -20,11 +20,11 @@
 #include <rte_arp.h>
 
 /**
- * Addresses that we ask for ourselves. Beyond that the one that was unused for longest goes, if
+ * Addresses that we request ourselves. Beyond that the one that was unused for longest goes, if
  * that is WEFT_ARP_BUSY ago; else who asks has to wait.
  */
 #define WEFT_ARP_OURS 4096u
-/** And those that strangers make us ask for, by a HELLO. They have their own places. */
+/** And those that strangers make us request, by a HELLO. They have their own places. */
 #define WEFT_ARP_THEIRS 512u
 #define WEFT_ARP_FIXED_MAX 32u
 #define WEFT_ARP_BUSY 1000000000ull   /**< ns */
@@ -112,7 +112,7 @@ void weft_arp_fini(struct weft_arp *a);
 bool weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now, uint8_t mac[6]);
 
 /**
- * Ask for @p ip if it is time to.
+ * Request @p ip if it is time to.
  * @param[out] pkt  the request, when true is returned; goes to ff:ff:ff:ff:ff:ff
  */
 bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt);
@@ -145,14 +145,14 @@ struct weft_arp_hint {
 bool weft_arp_hint(const struct weft_arp *a, const struct rte_arp_hdr *pkt,
 		   struct weft_arp_hint *hint);
 
-/** Has anybody who shares the table asked for @p ip? */
+/** Has anybody who shares the table requested @p ip? */
 bool weft_arp_has(const struct weft_arp *a, uint32_t ip);
 
-/** Asks for @p ip that had no answer so far. */
+/** Requests @p ip that had no answer so far. */
 uint32_t weft_arp_asked(struct weft_arp *a, uint32_t ip);
 
 /**
- * Static neighbour: its address is never asked for.
+ * Static neighbour: its address is never requested.
  *
  * @return 0, -EEXIST (another MAC was given for it), -ENOSPC
  */

@@ -17,7 +17,7 @@
 #include "port/claim_owner.h"
 
 /*
- * Who asks for the owner stays in the queue of a socket that nobody accepts from, until it is full.
+ * Who requests the owner stays in the queue of a socket that nobody accepts from, until it is full.
  */
 #define QUEUE 4096
 /*

@@ -205,7 +205,7 @@ static void find_socket(struct wanted *w)
 	if (fd < 0)
 		return;
 	n = send(fd, &ask, sizeof(ask), 0);
-	/* Each part of the answer is there when it is asked for. */
+	/* Each part of the answer is there when it is requested. */
 	while (n > 0) {
 		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
 		if (n > 0 && !look_at_all(w, buf, (size_t)n))

@@ -205,7 +205,7 @@ static uint64_t free_huge_bytes(void)
 	return best;
 }
 
-/* A hugetlbfs that we may write to: the EAL asks for one even when it makes no file there. */
+/* A hugetlbfs that we may write to: the EAL requests one even when it makes no file there. */
 static bool hugetlbfs_is_there(void)
 {
 	char line[512], dir[256], type[64];
@@ -304,7 +304,7 @@ static int hide_stdout(int count, char *const *words)
 
 	if (has_long(count, words, "help") || has_long(count, words, "log-level") ||
 	    has_short(count, words, 'h'))
-		return -1; /* then the output is what was asked for */
+		return -1; /* then the output is what was requested */
 	fflush(stdout);
 	null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	saved = null < 0 ? -1 : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);

@@ -161,7 +161,7 @@ static int try_set_up(struct weft_port_dev *d, const struct weft_port_opts *o, c
 }
 
 /*
- * RX interrupts are asked for before anybody can know whether they can be had. PMDs refuse them
+ * RX interrupts are requested before anybody can know whether they can be had. PMDs refuse them
  * when they are configured, when a queue is set up or when they start: then without.
  */
 static int set_up(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,

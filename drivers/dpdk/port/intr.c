@@ -38,7 +38,7 @@
 /* What a sleep that ran out beside a frame has to be made up by: interrupts with frames. */
 #define MISTRUST 8
 
-/* ---- is it to be asked for? ----------------------------------------------------------------- */
+/* ---- is it to be requested? ----------------------------------------------------------------- */
 
 /* Of PCI's configuration space. */
 #define PCI_CAPABILITIES 0x34
@@ -88,7 +88,7 @@ unsigned int weft_port_intr_vectors(const char *sysfs, const char *device)
 }
 
 /*
- * By the sources of DPDK 22.11: those that wake, and poll as well when asked for interrupts that
+ * By the sources of DPDK 22.11: those that wake, and poll as well when requested interrupts that
  * are off. Not em: its PMD gives no vector of MSI-X to the queue, and INTx has one interrupt in 16
  * ms. Not i40e, iavf, ice: they set up anew how descriptors are written back then.
  */

@@ -18,7 +18,7 @@ struct rte_mempool;
 /** What a port takes. */
 struct weft_passing_limits {
 	uint16_t mtu;  /**< bytes; as lanes have it by default */
-	uint16_t room; /**< data room of its buffers for the MTU asked for, headroom included */
+	uint16_t room; /**< data room of its buffers for the MTU requested, headroom included */
 };
 
 /**

@@ -10,7 +10,7 @@
  * Candidates are devices among the EAL's words (--vdev, -a); where no -a is among them, PCI network
  * devices, too, whose driver lets DPDK have them. Those that are near to the processors which the
  * process may run on come first. Processes of one job begin at different ones, by their local rank,
- * so that they do not all ask for the first.
+ * so that they do not all request the first.
  *
  * Needs libc only, so that programs can compile it in.
  */

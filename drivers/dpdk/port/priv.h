@@ -298,7 +298,7 @@ int weft_xdp_arm(const struct weft_port *p);
 /** Hear of a port's events, whoever raises them. */
 void weft_port_events_on(struct weft_port_dev *d);
 void weft_port_events_off(struct weft_port_dev *d);
-/** Ask for the interrupts that it offers. */
+/** Request the interrupts that it offers. */
 void weft_port_events_conf(const struct weft_port_dev *d, struct rte_eth_conf *conf);
 /** Before it is opened: reset it if it wants that. @return 0, or an error with @p why */
 int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len);

@@ -5,7 +5,7 @@
  *
  * DPDK's drivers of some NICs (mlx5, mana) stand on the kernel's RDMA driver and need no vfio-pci.
  * While such a port is started, the kernel's interface gets no unicast frames any more (DPDK's
- * guide of mlx5: "flow bifurcation"). So nobody gets such a port who has not asked for it.
+ * guide of mlx5: "flow bifurcation"). So nobody gets such a port who has not requested it.
  */
 #ifndef WEFT_PORT_RDMA_H
 #define WEFT_PORT_RDMA_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file port/switch_wire.h
- * What weft-switch tells a process that asks for a port (doc/switch.md). The process connects to
+ * What weft-switch tells a process that requests a port (doc/switch.md). The process connects to
  * the well-known socket (SOCK_SEQPACKET) and gets one grant; the port is its own for as long as it
  * keeps that connection, or the memif connection that it then makes.
  */
