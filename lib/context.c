@@ -47,7 +47,7 @@ struct weft_found *weft_context_find(struct weft_context *ctx,
 }
 
 /*
- * The drivers that the configured lanes name. They start what they stand on (the EAL), and look at
+ * The drivers that the configured lanes name. They start what they stand on (the EAL), and check
  * the machine's devices, not before somebody wants them: a worker may have other lanes.
  * @return 0; -EINVAL when the lanes are malformed; -ENOMEM
  */

@@ -11,7 +11,7 @@
 #include "core/context.h"
 #include "core/worker.h"
 
-/* A worker whose lock is taken is looked at again after this part of its interval. */
+/* A worker whose lock is taken is checked again after this part of its interval. */
 #define AGAIN 4u
 
 /* Guards the list. The thread holds it while it beats, so who has left it is not touched. */
@@ -22,7 +22,7 @@ static pthread_cond_t changed; /* by the monotonic clock */
 static LIST_HEAD(, weft_worker) workers = LIST_HEAD_INITIALIZER(workers);
 static pthread_t thread;
 
-/* @return ns until it is looked at again */
+/* @return ns until it is checked again */
 static uint64_t beat(struct weft_worker *w)
 {
 	const struct weft_platform *platform = w->ctx->platform;

@@ -524,7 +524,7 @@ struct weft_lane_driver {
 	uint32_t abi;     /**< WEFT_LANE_ABI */
 	bool captures;    /**< its lanes write WEFT_CAPTURE */
 	/**
-	 * List resources. Initialises what the driver stands on if need be (the EAL).
+	 * List resources. Initialises what the driver rests on if need be (the EAL).
 	 * @param[out] list  malloc()ed array, freed by the caller; NULL with 0
 	 * @return number of resources, or a negative error (the driver logs why)
 	 */

@@ -25,7 +25,7 @@ enum weft_lane_boot_kind {
 	WEFT_LANE_BOOT_ROCE_UD = 2,
 	/**
 	 * Inside a host (#WEFT_LANE_F_HOST): beside the one of a network, without bytes, and only
-	 * looked at where the address is one of the same running system.
+	 * checked where the address is one of the same running system.
 	 */
 	WEFT_LANE_BOOT_HOST = 3,
 	WEFT_LANE_BOOT_OTHER = 6,

@@ -115,7 +115,7 @@ int weft_worker_query_iface(struct weft_worker *w, unsigned int index, struct we
 	  "Endpoints now that peers have begun and the program has not taken.") \
 	X(w->conns->num_pending, "wireup.pending", "Requests to connect that wait now.")
 #define SEARCHES(X) \
-	X(w->conns->looks, "wireup.looks", "Entries looked at to find a connection or a peer.")
+	X(w->conns->looks, "wireup.looks", "Entries checked to find a connection or a peer.")
 
 /* clang-format off */
 const struct weft_lane_counter weft_worker_counter_help[] = {

@@ -22,7 +22,7 @@
 
 /* Of lanes that cannot wake: the first sleep. */
 #define SLEEP_MIN_NS 50000u
-/* After a poll in vain so many waits, at most, go without one. */
+/* After a poll without result so many waits, at most, go without one. */
 #define SPIN_SKIP_MAX 64u
 /* The kernel's clock and the platform's, over the longest sleep. */
 #define CLOCKS_DIFFER_NS 1000000u
@@ -46,7 +46,7 @@ static int add(const struct weft_wait *wait, int fd)
 	return epoll_ctl(wait->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
-/* What cannot be entered is looked at now and then. */
+/* What cannot be entered is checked now and then. */
 static void add_ifaces(struct weft_worker *w, struct weft_wait *wait)
 {
 	unsigned int i;
@@ -141,7 +141,7 @@ void weft_wait_close(struct weft_worker *w)
 /* ------------------------------------------------------------------ what others have handled */
 
 /*
- * A thread looks at its request, and sleeps when that is under way. Between the two another thread
+ * A thread checks its request, and sleeps when that is under way. Between the two another thread
  * may handle what it waits for, and there is nothing left to wake it: so who sleeps, or arms, must
  * have returned here after the last event. By worker, since one thread may wait for several: the
  * last few.

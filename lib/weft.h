@@ -116,7 +116,7 @@ typedef bool (*weft_log_cb)(enum weft_log_level level, const char *source, const
 
 /**
  * Set the log's callback, one for the process, or remove it (NULL). No other thread uses Weft
- * meanwhile.
+ * in the meantime.
  */
 WEFT_API void weft_log_set_callback(weft_log_cb callback, void *arg);
 

@@ -109,7 +109,7 @@ WEFT_API void weft_rkey_destroy(struct weft_rkey *rkey);
  * `source_channel` of @p params when all bytes are in its memory, and before a flush or
  * #WEFT_OP_DELIVERED report the put; never for a put that is refused, even in part. Such puts go by
  * messages on all lanes, may have no bytes at all, and are notified in any order unless a fence
- * stands between.
+ * is between.
  */
 WEFT_API int weft_put(struct weft_ep *ep, const void *buffer, size_t count, struct weft_rkey *rkey,
 		      uint64_t remote_offset, const struct weft_op_params *params,

@@ -15,8 +15,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int error;
 
 /*
- * Another thread may have had the lock, and a table half changed. So nothing is looked at: all
- * begins anew, and the memory stays.
+ * Another thread may have had the lock, and a table half changed. So nothing is checked: all
+ * begins again, and the memory stays.
  */
 static void in_child(void)
 {

@@ -5,12 +5,12 @@
  *
  * It is a mutex. But an application that has one domain and promises to serialize its calls
  * (FI_THREAD_DOMAIN), as MPI without MPI_THREAD_MULTIPLE does, is alone, and two mutexes for each
- * message and one for each look at a queue are a good part of what these cost. Alone, the lock is
+ * message and one for each check a queue are a good part of what these cost. Alone, the lock is
  * taken by a store. Whoever else may come (another domain, the thread that makes progress, calls
  * on objects of the fabric) takes it by wfi_lock_any(), which ends that: it forbids the short way,
  * waits until nobody is inside by it, and has the mutex. From then on all use the mutex.
  *
- * Who enters stores `inside` and then looks at `alone`; who ends it stores `alone` and then looks
+ * Who enters stores `inside` and then checks `alone`; who ends it stores `alone` and then looks
  * at `inside`. One of both sees the other's store, if each fences in between: the one who ends it
  * does it for both, by membarrier(). Without that system call nobody is ever alone.
  */
@@ -48,7 +48,7 @@ static inline void wfi_lock(void)
 {
 	struct wfi_lock *l = &wfi_the_lock;
 
-	/* Relaxed: it is looked at again below. */
+	/* Relaxed: it is checked again below. */
 	if (__builtin_expect(!atomic_load_explicit(&l->alone, memory_order_relaxed), 0)) {
 		wfi_lock_any();
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tagged messages that are looked at, set aside, or dropped before they are received. */
+/* Tagged messages that are checked, set aside, or dropped before they are received. */
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file tagged.h
- * fi_tsend(), fi_trecv() and their like, and what looks at messages before they are received.
+ * fi_tsend(), fi_trecv() and their like, and what checks messages before they are received.
  */
 #ifndef WFI_TAGGED_H
 #define WFI_TAGGED_H

@@ -157,7 +157,7 @@ int wfi_wait_sleep(struct wfi_wait *wait, int timeout)
 	wait->sleeping++;
 	wfi_unlock_armed();
 	poll(&fd, 1, timeout); /* interrupted: the caller looks, and sleeps again */
-	/* By the mutex: meanwhile another thread may have become the one that is alone. */
+	/* By the mutex: in the meantime another thread may have become the one that is alone. */
 	wfi_lock_any();
 	if (--wait->sleeping == 0)
 		disarm(wait);

@@ -25,7 +25,7 @@
 /* A descriptor that had nothing is read again after so long. */
 #define RETRY_SECONDS 20e-6
 #define IDLE_SECONDS 50e-6
-/* Signals, the TCP connection's end and the line are looked at so often in any case. */
+/* Signals, the TCP connection's end and the line are checked so often in any case. */
 #define SLEEP_NS_MAX 100000000
 #define SLEEP_NS_BLIND 1000000 /* without a descriptor of the lanes */
 #define LINE_SECONDS 0.5

@@ -17,18 +17,18 @@
 static enum cat_kind open_anew(int fd, bool output)
 {
 	char path[32];
-	int anew;
+	int again;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	anew = open(path, (output ? O_WRONLY : O_RDONLY) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (anew < 0)
+	again = open(path, (output ? O_WRONLY : O_RDONLY) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (again < 0)
 		return CAT_POLLED;
 	/* The old one must go: as long as we hold it the other end of a pipe never sees the end. */
-	if (dup2(anew, fd) < 0) {
-		close(anew);
+	if (dup2(again, fd) < 0) {
+		close(again);
 		return CAT_POLLED;
 	}
-	close(anew);
+	close(again);
 	return CAT_NONBLOCK;
 }
 

@@ -5,7 +5,7 @@
  * writer is slow.
  *
  * O_NONBLOCK belongs to the open file that other processes share (a shell and its terminal), so it
- * is not set on what we were given: pipes and terminals are opened anew through /proc/self/fd,
+ * is not set on what we were given: pipes and terminals are opened again through /proc/self/fd,
  * sockets are asked call by call, regular files don't block. Where none of that works, poll() comes
  * first and pieces are small.
  */
@@ -18,7 +18,7 @@
 
 enum cat_kind {
 	CAT_PLAIN,    /**< never blocks for long: a file, /dev/null */
-	CAT_NONBLOCK, /**< opened anew with O_NONBLOCK */
+	CAT_NONBLOCK, /**< opened again with O_NONBLOCK */
 	CAT_SOCKET,
 	CAT_POLLED,
 };

@@ -89,7 +89,7 @@ const char *oob_peer_name(const struct oob *oob);
 int oob_send(struct oob *oob, enum oob_type type, const void *data, size_t length);
 
 /**
- * Look at the socket without waiting; complete messages are kept for oob_recv().
+ * Check the socket without waiting; complete messages are kept for oob_recv().
  * @return 0; -ECONNRESET the peer is gone; -EPROTO; sticky
  */
 int oob_poll(struct oob *oob);

@@ -54,7 +54,7 @@ struct addrinfo *oob_resolve(const char *host, uint16_t port, int flags);
 int oob_say_hello(struct oob *oob);
 
 /**
- * Look at the peer's greeting without waiting.
+ * Check the peer's greeting without waiting.
  * @return 0 it is one of us, -EAGAIN it has sent too little yet, or -EPROTO with a reason in @p why
  */
 int oob_check_hello(struct oob *oob, char *why, size_t len);

@@ -8,7 +8,7 @@
  * needs the EAL and the TCP connection, but no worker). Each returns APP_OK or an exit code after a
  * sentence; peer_end() takes down whatever is there, after any of them.
  *
- * A loop on the datapath calls peer_poll(): progress, and every millisecond a look at the TCP
+ * A loop on the datapath calls peer_poll(): progress, and every millisecond a check of the TCP
  * connection and at signals.
  */
 #ifndef APP_PEER_H
@@ -112,7 +112,7 @@ int peer_connect(struct peer *p);
 int peer_check(struct peer *p);
 
 /**
- * Sleep until something happens, but look at signals and the TCP connection now and then. As
+ * Sleep until something happens, but check signals and the TCP connection now and then. As
  * peer_poll()
  */
 int peer_sleep(struct peer *p);

@@ -72,7 +72,7 @@ struct dump_file *dump_file_open(const char *name, uint8_t index, char *why, siz
 /** @return whether there is one; after the last one file->why says whether the file was whole */
 bool dump_file_next(struct dump_file *file, struct dump_frame *frame);
 /**
- * Frames that the writer says it has lost, so far: by what stands at frames, or by statistics of
+ * Frames that the writer says it has lost, so far: by what is at frames, or by statistics of
  * interfaces, which have all of them.
  */
 uint64_t dump_file_dropped(const struct dump_file *file);

@@ -390,7 +390,7 @@ void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame 
 			goes_again(t, e, time, true);
 	}
 	if (!e->live)
-		return; /* sent again in vain */
+		return; /* sent again without result */
 	if (frame->way != DUMP_IN) {
 		goes_out(t, f, e, weft_get32(v->hdr->ts), weft_get32(v->hdr->order), time);
 		seen_out(t, e, time, frame->way);

@@ -12,7 +12,7 @@
 
 struct json {
 	FILE *out;
-	bool more; /**< a member or an element stands before */
+	bool more; /**< a member or an element is before */
 };
 
 /** @param name  of the member; NULL: an element, or the whole. @param bracket  '{' or '[' */

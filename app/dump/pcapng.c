@@ -20,7 +20,7 @@ enum { EPB_FLAGS = 2, EPB_DROPCOUNT = 4, ISB_IFDROP = 5, ISB_OSDROP = 7 };
 #define BLOCK_MAX (16u << 20) /* a frame has at most 64 KiB; comments may be longer */
 #define NS 1000000000u
 
-/* A block: @p data is what stands between its two lengths. */
+/* A block: @p data is what is between its two lengths. */
 struct block {
 	uint32_t type, len;
 	const uint8_t *data;
@@ -79,7 +79,7 @@ static bool make_room(struct dump_file *file, size_t len)
 	return true;
 }
 
-/* The byte order of a section is told by its first word, which stands behind its length. */
+/* The byte order of a section is told by its first word, which is behind its length. */
 static bool section_order(struct dump_file *file, uint8_t head[12])
 {
 	uint32_t magic;

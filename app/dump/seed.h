@@ -2,7 +2,7 @@
 /**
  * @file dump/seed.h
  * Hashes for tables whose keys stand in captures: others may have written these. With numbers that
- * each run draws anew nobody can choose keys that meet in a bucket: of two that differ in what is
+ * each run draws again nobody can choose keys that meet in a bucket: of two that differ in what is
  * hashed they do with a probability of 2^-32 times what the buckets are fewer (pair-multiply-shift,
  * M. Thorup, "High speed hashing for integers and strings"). Output depends on no hash: tables are
  * only asked for exact keys.

@@ -2,7 +2,7 @@
 /**
  * @file dump/trace.h
  * What captures tell together: the directions of lanes (flows), what became of each frame, what
- * hosts did meanwhile. doc/capture.md, "Analysis", has the model and the bounds.
+ * hosts did in the meantime. doc/capture.md, "Analysis", has the model and the bounds.
  *
  *	dump/clock.c    clocks of the captures against each other
  *	dump/merge.c    several captures in the order of one clock

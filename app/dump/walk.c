@@ -119,7 +119,7 @@ static struct stretch iface(struct stretch s, struct dump_sink *sink)
 	return behind(s, (uint32_t)sizeof(*i) + i->driver_len + i->addr_len);
 }
 
-/* What stands behind the head of a worker address, which is still in front of @p s. */
+/* What is behind the head of a worker address, which is still in front of @p s. */
 static void address(struct stretch s, struct dump_sink *sink)
 {
 	const struct weft_wire_address *a = (const void *)(s.p - sizeof(*a));
@@ -139,7 +139,7 @@ static uint32_t user_header(const uint8_t *behind_head)
 	return weft_get16(am->header_length);
 }
 
-/* The message that an EXT, which is still in front of @p s, stands before. */
+/* The message that an EXT, which is still in front of @p s, is before. */
 static void inner(struct stretch s, struct dump_sink *sink)
 {
 	const struct weft_wire_ext *x = (const void *)(s.p - sizeof(*x));

@@ -28,7 +28,7 @@ struct iface_facts {
 	bool bond;                /**< a bonding or team master */
 	char members[128];        /**< of it, separated by blanks */
 	char master[IF_NAMESIZE]; /**< bond or bridge that it is a member of; "" = none */
-	char lower[IF_NAMESIZE];  /**< a VLAN's or macvlan's interface; "" = it stands on none */
+	char lower[IF_NAMESIZE];  /**< a VLAN's or macvlan's interface; "" = it rests on none */
 };
 
 struct iface_addr {

@@ -51,7 +51,7 @@ static const char help[] =
 	"  -S, --set NAME=VALUE   set a configuration variable\n"
 	"  -h, --help             this text\n"
 	"\n"
-	"What stands before a \"--\" goes to the EAL; without one the EAL gets WEFT_EAL_ARGS.\n"
+	"What is before a \"--\" goes to the EAL; without one the EAL gets WEFT_EAL_ARGS.\n"
 	"Exit code: 0 all well, 1 no interface could be opened, a device that the EAL was given\n"
 	"is no port, there is no interface of that name, no process answers or it refuses,\n"
 	"2 wrong usage.\n";
@@ -103,9 +103,8 @@ static void print_iface(const struct weft_iface_info *i)
 		printf("  link             %s\n", i->up ? "up" : "down");
 	if (i->why[0])
 		printf("  note             %s\n", i->why);
-	printf("  waiting          %s\n", i->wakes
-						  ? "what comes wakes who sleeps"
-						  : "who sleeps looks at it every WEFT_WAIT_SLEEP");
+	printf("  waiting          %s\n", i->wakes ? "what comes wakes who sleeps"
+						   : "who sleeps checks it every WEFT_WAIT_SLEEP");
 	printf("  bandwidth        %.2f MB/s (%.2f Gb/s): %s\n", i->bandwidth / 1e6,
 	       i->bandwidth * 8e-9, i->bandwidth_from);
 	printf("  latency          %.0f ns: %s\n", i->latency * 1e9, i->latency_from);

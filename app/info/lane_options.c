@@ -156,7 +156,8 @@ static void print_notes(const struct iface_facts *f, const struct iface_addr *ad
 	else if (f->master[0])
 		printf("  note             a member of %s, which has the addresses\n", f->master);
 	if (f->lower[0])
-		printf("  note             it stands on %s: bind that one; for a VLAN add vlan=\n",
+		printf("  note             its lower interface is %s: bind that one; for a VLAN "
+		       "add vlan=\n",
 		       f->lower);
 	else if (!f->device[0] && !f->bond)
 		print_virtual(addr, n);

@@ -92,7 +92,7 @@ struct sim_link_state {
 
 void sim_link_init(struct sim_link_state *s, uint64_t seed, uint64_t purpose);
 
-/** A frame as far as the link looks at it. */
+/** A frame as far as the link checks it. */
 struct sim_link_frame {
 	const uint8_t *data; /**< at least its headers: hdr_len bytes */
 	uint32_t hdr_len;

@@ -2,7 +2,7 @@
 /*
  * tag_flood: N messages that nobody has posted a receive for, then one that is expected, then
  * receives for the N in reverse order of their tags. The questions: does all arrive, is the
- * expected one held up, and how much memory does the receiver take meanwhile?
+ * expected one held up, and how much memory does the receiver take in the meantime?
  */
 
 #include <errno.h>

@@ -79,7 +79,7 @@ void perf_flow_sent(struct weft_request *req, const struct weft_completion *c, v
 /** The slow part of perf_flow_more(). */
 int perf_flow_wait_more(struct perf_flow *f, uint64_t done);
 
-/** One look at everything. @return 0, or non-zero when the run is over */
+/** One check of everything. @return 0, or non-zero when the run is over */
 static inline int perf_flow_turn(struct perf_flow *f)
 {
 	return peer_poll(f->peer) ? -ECANCELED : f->error;

@@ -79,7 +79,7 @@ static void put_head(const struct run *r, uint8_t *at, uint32_t type, uint64_t m
 	*h = (struct raw_hdr){RAW_MAGIC, type, r->id, message, offset, total, length};
 }
 
-/* Nothing to do: the run's end looks at the count, and the memory is the run's. */
+/* Nothing to do: the run's end checks the count, and the memory is the run's. */
 static void extbuf_back(void *addr, void *opaque)
 {
 	(void)addr;
@@ -143,7 +143,7 @@ static void push(struct run *r)
 }
 
 /*
- * The port may hold something back, or be of no use any more, and the peer may be dead: looked at
+ * The port may hold something back, or be of no use any more, and the peer may be dead: checked
  * seldom. A dead peer's link is down, too: that it is dead says more.
  */
 static int look_around(struct run *r)

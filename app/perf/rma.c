@@ -385,7 +385,7 @@ static int tell_key(struct flow *f)
 }
 
 /*
- * What comes is whatever the peer sends: the library looks at it, and knows damage by a checksum.
+ * What comes is whatever the peer sends: the library checks it, and knows damage by a checksum.
  */
 static int hear_key(struct flow *f)
 {

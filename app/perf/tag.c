@@ -143,7 +143,7 @@ static inline bool post_send(struct perf_flow *b)
 	return perf_flow_posted(b, slot, ret);
 }
 
-/* ---- one look at everything. @return 0, or non-zero when the run is over */
+/* ---- one check of everything. @return 0, or non-zero when the run is over */
 
 static inline int turn(struct flow *f)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The control thread: sockets, grants, checks of clients' memory, limits, and what users read. It
- * may wait for the kernel or for a process; frames go on meanwhile.
+ * may wait for the kernel or for a process; frames go on in the meantime.
  */
 
 #include "switch/switch.h"
@@ -16,7 +16,7 @@
 #include "common/cli.h"
 
 #define EVENTS 64
-/* Time limits, and writes to eventfds that last, are looked at so often. */
+/* Time limits, and writes to eventfds that last, are checked so often. */
 #define TICK_MS 20
 
 /* ---- what the other threads have found ------------------------------------------------------ */

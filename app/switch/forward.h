@@ -17,7 +17,7 @@
 
 #include "drivers/dpdk/port/switch_wire.h"
 
-/** So many bytes of a frame are looked at: ICMP quotes the ports 70 bytes behind the Ethernet
+/** So many bytes of a frame are checked: ICMP quotes the ports 70 bytes behind the Ethernet
  * header. */
 #define SW_HEAD 128u
 

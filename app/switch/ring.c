@@ -11,7 +11,7 @@ static_assert(sizeof(struct sw_ring_desc) == 16 && offsetof(struct sw_ring_shm, 
 		      offsetof(struct sw_ring_shm, desc) == 128,
 	      "memif's layout");
 
-/* Once, and not again behind the check: the client may write meanwhile. */
+/* Once, and not again behind the check: the client may write in the meantime. */
 #define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 
 int sw_ring_attach(struct sw_ring *r, void *region, size_t len, uint64_t offset,
@@ -82,7 +82,7 @@ void sw_ring_done(struct sw_ring *r, unsigned int n)
 
 bool sw_ring_sleeps(const struct sw_ring *r)
 {
-	/* Our index before its flag: it sets the flag and then looks at the index once more. */
+	/* Our index before its flag: it sets the flag and then checks the index once more. */
 	atomic_thread_fence(memory_order_seq_cst);
 	return r->event >= 0 && !(READ_ONCE(r->shm->flags) & SW_RING_MASK_INT);
 }

@@ -266,7 +266,7 @@ static bool all_differ(const struct sw_plan *p)
 }
 
 /*
- * MACs that are the same when the switch is started anew: out of its key. Two MACs may have the
+ * MACs that are the same when the switch is started again: out of its key. Two MACs may have the
  * same link-local address, so some are passed over.
  */
 static void address_each(struct options *o)

@@ -162,7 +162,7 @@ struct sw {
 	int lock_fd, grant_fd, memif_fd, epoll;
 	bool granting;
 	bool no_files;        /* accept() failed */
-	uint64_t ticked;      /* the last look at what may last */
+	uint64_t ticked;      /* the last check of what may last */
 	uint64_t grants_from; /* none before: clients of the switch before may come back */
 	struct sw_conn half[SW_HALF_OPEN];
 	struct sw_user user[SW_USERS];
@@ -190,7 +190,7 @@ int sw_control_start(struct sw *s);
 /* event.c */
 /** Beside the forwarder's core, if it is pinned. @return APP_OK or an exit code after a sentence */
 int sw_thread_start(const char *name, void *(*run)(void *arg), struct sw *s, pthread_t *thread);
-/** By any thread: the control thread has something to look at. Never waits. */
+/** By any thread: the control thread has something to check. Never waits. */
 void sw_control_notify(struct sw *s);
 /** @return a descriptor in epoll's set with this tag, or -1 */
 int sw_watch(struct sw *s, int fd, uint64_t tag);

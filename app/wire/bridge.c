@@ -16,7 +16,7 @@
 #include "common/eth_port.h"
 #include "common/sys.h"
 
-#define INPUT_NS 10000000 /* how often standard input is looked at */
+#define INPUT_NS 10000000 /* how often standard input is checked */
 #define IDLE_ROUNDS 200   /* without a frame, before the thread sleeps */
 
 /* ---- from the port -------------------------------------------------------------------------- */

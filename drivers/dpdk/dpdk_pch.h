@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What a build with b_pch=true compiles once for all sources of this driver and of the simulator.
- * Nobody includes it: without b_pch each source stands on its own includes.
+ * Nobody includes it: without b_pch each source rests on its own includes.
  */
 #ifndef WEFT_DPDK_PCH_H
 #define WEFT_DPDK_PCH_H

@@ -121,7 +121,7 @@ bool roce_watch_next(struct roce_dev *dev, struct roce_watch *watch, struct roce
 /* ------------------------------------------------------------------ what they mean for lanes */
 
 /*
- * All lanes of the iface end. The callbacks may destroy lane_eps, so the list is begun anew each
+ * All lanes of the iface end. The callbacks may destroy lane_eps, so the list is begun again each
  * time.
  */
 static void fail_all(struct roce_iface *r, int status, const char *what)
@@ -165,7 +165,7 @@ bool roce_gid_changed(struct roce_dev *dev, unsigned int port, struct weft_roce_
 	if (gid->index == before)
 		return false;
 	weft_roce_gid_print(gid->gid, text, sizeof(text));
-	snprintf(what, len, "its address %s was given anew to the network device (GID %u, was %u)",
+	snprintf(what, len, "its address %s was given again to the network device (GID %u, was %u)",
 		 text, gid->index, before);
 	return true;
 }
@@ -290,7 +290,7 @@ static void check_lane_eps(struct roce_iface *r)
 	struct roce_lane_ep *lane_ep, *next;
 	unsigned int i;
 
-	/* Whoever is told may destroy lane_eps; none is freed meanwhile. */
+	/* Whoever is told may destroy lane_eps; none is freed in the meantime. */
 	for (lane_ep = LIST_FIRST(&r->lane_eps); lane_ep; lane_ep = next) {
 		next = LIST_NEXT(lane_ep, link);
 		roce_suspect_look(lane_ep);

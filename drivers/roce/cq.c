@@ -107,7 +107,7 @@ static inline int unacked_status(const struct roce_lane_ep *lane_ep)
 }
 
 /*
- * A callback may end the lane, and then comes back here: state and bound are looked at anew each
+ * A callback may end the lane, and then comes back here: state and bound are checked again each
  * time.
  */
 void roce_chan_done(struct roce_chan *chan)

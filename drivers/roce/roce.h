@@ -121,7 +121,7 @@ struct roce_chan {
 	uint32_t done;             /* min(on_wire, acked): messages that are over */
 	uint32_t unacked_mask;
 	volatile struct weft_roce_word *word; /* where the peer writes */
-	uint32_t word_seen;                   /* what it was when it was looked at last */
+	uint32_t word_seen;                   /* what it was when it was checked last */
 	uint64_t word_remote;
 	uint64_t busy_since; /* ns: when the oldest request was posted, or the last one answered */
 	uint64_t ack_since; /* ns: when the first message came that the peer has not been told of */
@@ -236,7 +236,7 @@ struct roce_iface {
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
 	struct roce_notify notify;
-	uint64_t look_ns; /* an owner that sleeps looks at counts after so long */
+	uint64_t look_ns; /* an owner that sleeps checks counts after so long */
 	/* requests that may still be under way: the completion queue holds them all */
 	uint32_t tx_room;
 	uint32_t tx_total;
@@ -421,7 +421,7 @@ static inline bool roce_srq_may_keep(const struct roce_iface *r)
 void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *buf);
 /** Tell peers what was processed, where it is time. */
 void roce_acks_send(struct roce_iface *r);
-/** Look at the words that peers write. @return true when something went on */
+/** Check the words that peers write. @return true when something went on */
 unsigned int roce_words_read(struct roce_iface *r);
 struct roce_chan *roce_chan_find(const struct roce_iface *r, uint32_t qpn);
 int roce_chan_enter(struct roce_iface *r, struct roce_chan *chan);

@@ -55,7 +55,7 @@ static inline enum weft_roce_ack weft_roce_credit_ack(struct weft_roce_credit *c
 
 /**
  * The same by the word that the peer writes, which holds all 32 bits. It may be as old as it likes:
- * while messages tell the count nobody looks at the word.
+ * while messages tell the count nobody checks the word.
  */
 static inline enum weft_roce_ack weft_roce_credit_word(struct weft_roce_credit *c, uint32_t count)
 {
@@ -92,7 +92,7 @@ static inline uint32_t weft_roce_window(uint32_t wanted, uint32_t left)
 }
 
 /**
- * Receive buffers that can still be promised: an eighth stays for what is being looked at, and what
+ * Receive buffers that can still be promised: an eighth stays for what is being checked, and what
  * the protocol layer keeps can't be posted. So what is posted covers all promises, however many
  * peers there are.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_opts.h
- * Options of one RoCE lane: what stands behind the device in an item of WEFT_LANES, as in
+ * Options of one RoCE lane: what is behind the device in an item of WEFT_LANES, as in
  * `roce:mlx5_0:1,gid=3,tc=106`. Pure: no verbs.
  */
 #ifndef WEFT_ROCE_OPTS_H

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a completion's status means to people; @p hint = what to look at. */
+/* What a completion's status means to people; @p hint = what to check. */
 static const struct {
 	int error;
 	const char *what, *hint;

@@ -49,7 +49,7 @@ static int qp_up(struct ud_iface *u)
 
 /*
  * A request failed: the device executes no more of them, for all peers. Everything must come back
- * before the queue pair is set up anew, which would drop it without a word.
+ * before the queue pair is set up again, which would drop it without a word.
  */
 static void fall_sick(struct ud_iface *u)
 {
@@ -60,10 +60,9 @@ static void fall_sick(struct ud_iface *u)
 	u->sick = true;
 	u->sick_since = u->now;
 	if (u->count.resets++ == 0)
-		weft_warn(
-			"%s: the queue pair of the control channel failed and is set up anew (said "
-			"once; 'qp.resets' counts)",
-			u->dev->name);
+		weft_warn("%s: the queue pair of the control channel failed and is set up again "
+			  "(logged once; 'qp.resets' counts)",
+			  u->dev->name);
 	ibv_modify_qp(u->qp, &attr, IBV_QP_STATE);
 }
 

@@ -43,7 +43,7 @@ struct ud_lane_ep {
 	LIST_ENTRY(ud_lane_ep) conn_link, peer_link, passive_link, resolving_link; /* ud_table.c */
 	struct ibv_ah *ah;
 	uint8_t gid[16];
-	uint8_t sgid_index;         /* for the thread: the iface's may change meanwhile */
+	uint8_t sgid_index;         /* for the thread: the iface's may change in the meantime */
 	uint32_t qpn, qkey;         /* the peer's */
 	uint32_t conn, remote_conn; /* remote_conn 0 = not known yet */
 	struct roce_buf *first;     /* datagram that waits for the way back */
@@ -69,7 +69,7 @@ struct ud_iface {
 	int status; /* why nothing goes any more; 0 = it does */
 	const char *what;
 	bool gid_gone; /* the address was removed */
-	bool sick; /* the queue pair is in error: everything comes back, then it is set up anew */
+	bool sick; /* the queue pair is in error: everything comes back, then it is set up again */
 	uint64_t sick_since;
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
@@ -129,7 +129,7 @@ bool roce_ud_shows_cookie(const struct ud_iface *u, const struct weft_roce_ud_pa
 void roce_ud_ask(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn);
 /** Ways to askers were found, or not. @return events */
 unsigned int roce_ud_asked(struct ud_iface *u);
-/** Ways that are @p age old are looked for anew. */
+/** Ways that are @p age old are looked for again. */
 void roce_ud_askers_end(struct ud_iface *u, uint64_t age);
 /** An opener says something: it may be wanted again. */
 void roce_ud_keep_said(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,

@@ -44,7 +44,7 @@ bool roce_ud_shows_cookie(const struct ud_iface *u, const struct weft_roce_ud_pa
 	       p->cookie == cookie(u, p, src_qpn, period - 1);
 }
 
-/* What was asked last: others of the host that wait meanwhile ask again. */
+/* What was asked last: others of the host that wait in the meantime ask again. */
 static void answer(struct ud_lane_ep *asker)
 {
 	struct ud_iface *u = asker->u;

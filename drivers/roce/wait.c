@@ -3,11 +3,11 @@
 /*
  * Owners that sleep (lane.h, waiting): the device tells of completions through a completion
  * channel. A completion that came before the request to be told is not told of, so after the
- * request the completion queue is looked at once more: arm() says -EBUSY when it has just asked,
+ * request the completion queue is checked once more: arm() says -EBUSY when it has just asked,
  * and 0 when a progress() since has found the queue empty.
  *
  * Two things come without a completion. Counts that peers write (messages that are not acknowledged
- * by others on the way) are looked at while some are awaited, after 50 us, 100 us, ... 1 ms; and
+ * by others on the way) are checked while some are awaited, after 50 us, 100 us, ... 1 ms; and
  * what the device reports by itself, and addresses that the threads resolve, within the times
  * below.
  */
@@ -20,7 +20,7 @@
 #define LOOK_MIN_NS 50000u
 #define LOOK_MAX_NS 1000000u
 /*
- * Between two looks at what the device reports; connections that begin or end are looked at every
+ * Between two checks of what the device reports; connections that begin or end are checked every
  * LOOK_MAX_NS.
  */
 #define SLOW_ASLEEP_NS 100000000u

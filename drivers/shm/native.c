@@ -231,7 +231,7 @@ static void advance(struct shm_iface *s, struct shm_ep *lane_ep, size_t part)
 {
 	struct shm_native *n = STAILQ_FIRST(&lane_ep->natives);
 	uint64_t address;
-	/* What was given back meanwhile may have had other bytes. */
+	/* What was given back in the meantime may have had other bytes. */
 	int rc = part > 0 ? find(lane_ep, n, part, &address) : 0;
 
 	if (rc < 0) {

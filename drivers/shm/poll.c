@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Progress. An iface with few peers looks at all rings each time; with many, at those that had
+ * Progress. An iface with few peers checks all rings each time; with many, at those that had
  * something lately and, in turn, at some of the others.
  */
 

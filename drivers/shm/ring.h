@@ -142,7 +142,7 @@ struct shm_rx {
 	uint32_t published; /* as the sender knows */
 };
 
-/** A record as the receiver has checked it: nothing of it is looked at in shared memory again. */
+/** A record as the receiver has checked it: nothing of it is checked in shared memory again. */
 struct shm_record {
 	const uint64_t *data; /* of the message, shared: to be copied, once */
 	uint32_t length;

@@ -39,11 +39,11 @@
 #define SHM_NATIVE_IOV 4u
 #define SHM_NATIVE_MAX (16u << 20)
 #define SHM_NATIVE_FEATURES ((uint32_t)WEFT_LANE_F_GET)
-#define SHM_HOT 2    /* rings that every progress() looks at */
+#define SHM_HOT 2    /* rings that every progress() checks */
 #define SHM_COLD 2   /* and so many of the others, in turn */
 #define SHM_BURST 64 /* records of one ring in a row */
 #define SHM_TEXT_MAX 200
-/* How often the sockets are looked at, and while connections are made. */
+/* How often the sockets are checked, and while connections are made. */
 #define SHM_LOOK_NS 1000000u
 #define SHM_LOOK_MAKING_NS 50000u
 
@@ -157,11 +157,11 @@ struct shm_iface {
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
 	void *arg;
-	/* lane_eps that are up: the first SHM_HOT are looked at by every progress() */
+	/* lane_eps that are up: the first SHM_HOT are checked by every progress() */
 	struct shm_ep **table;
 	uint32_t table_room, num_table, next_cold, next_hot;
 	struct weft_log_limit full; /* lines about no room for a connection */
-	uint64_t look_at;           /* when the sockets are looked at again */
+	uint64_t look_at;           /* when the sockets are checked again */
 	bool fences;                /* membarrier() is missing here */
 	struct shm_list making, up, dead;
 	LIST_HEAD(, shm_ep) waiting;
@@ -286,7 +286,7 @@ void shm_disarm(struct weft_lane_iface *base);
 
 /**
  * After a record was written or taken: wake the peer if it sleeps and wants to know of @p what. The
- * peer's arm() orders its word before its look at the ring for both sides (membarrier()); where the
+ * peer's arm() orders its word before it checks the ring for both sides (membarrier()); where the
  * system can't, this side fences, too.
  */
 static inline void shm_tell(struct shm_ep *lane_ep, const struct shm_dir *dir, unsigned int what)

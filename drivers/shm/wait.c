@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sleeping. Who sleeps says so in a word of each ring, then looks at the rings once more; who
- * writes a record looks at the word afterwards, and wakes the sleeper by a byte over the
+ * Sleeping. Who sleeps says so in a word of each ring, then checks the rings once more; who
+ * writes a record checks the word afterwards, and wakes the sleeper by a byte over the
  * connection's socket. One of the two sees the other's store if both fence in between. The fence of
  * the one who sends would cost as much as the rest of a send, so the one who sleeps makes it for
  * both: membarrier().

@@ -8,7 +8,7 @@
  * What failed is known by how much there would have been: what is registered, and the message. Less
  * than that may still go, so a smaller message, or one after something was deregistered, is tried
  * at once; the others after a while that doubles with each failure. A limit that was raised is
- * noticed then; after that it begins anew.
+ * noticed then; after that it begins again.
  */
 #ifndef WEFT_BACKOFF_H
 #define WEFT_BACKOFF_H

@@ -24,7 +24,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static double measured;
 
-/* Copies cannot be optimised away: what they write is looked at. */
+/* Copies cannot be optimised away: what they write is checked. */
 static unsigned char copy_round(unsigned char *dst, const unsigned char *src, size_t at)
 {
 	for (size_t n = 0; n < ROUND; n += PIECE)

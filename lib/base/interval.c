@@ -54,7 +54,7 @@ static uint32_t find_block(const struct weft_ivals *s, uint64_t lo)
 {
 	uint32_t a = 0, b = s->blocks - 1u;
 
-	/* Pieces mostly come in order: look at the end first. */
+	/* Pieces mostly come in order: check the end first. */
 	if (b == 0 || block_end(s, b - 1) < lo)
 		return b;
 	while (a < b) {

@@ -31,7 +31,7 @@ int weft_seq_table_add(struct weft_seq_table *t, struct weft_seq_node *node, uin
 void weft_seq_table_remove(struct weft_seq_table *t, struct weft_seq_node *node);
 /** Called with t->num > 0 by weft_seq_table_find(). */
 struct weft_seq_node *weft_seq_table_look(const struct weft_seq_table *t, uint32_t seq);
-/** Any one at or behind bucket @p *from, which it moves on: to look at all, or take all out. */
+/** Any one at or behind bucket @p *from, which it moves on: to check all, or take all out. */
 struct weft_seq_node *weft_seq_table_any(const struct weft_seq_table *t, uint32_t *from);
 /** The memory; what is in is forgotten. */
 void weft_seq_table_fini(struct weft_seq_table *t);

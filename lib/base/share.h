@@ -31,7 +31,7 @@
 struct weft_share_user {
 	TAILQ_ENTRY(weft_share_user) link; /**< while it has something outstanding, not stalled */
 	uint64_t out;
-	uint64_t due;   /**< to come until it is judged anew */
+	uint64_t due;   /**< to come until it is judged again */
 	uint64_t since; /**< ns; when it was judged last */
 	uint64_t came;  /**< of all, then */
 	bool listed, stalled;

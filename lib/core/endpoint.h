@@ -73,7 +73,7 @@ struct weft_ep_lane {
 	uint8_t remote_domain;
 };
 
-/** What only people and set-up look at, and counters (written by the message half). */
+/** What only people and set-up check, and counters (written by the message half). */
 struct weft_ep_lane_info {
 	uint64_t tx_bytes, rx_bytes, tx_msgs, rx_msgs;
 	/* Agreed at wire-up, the same at both ends: s, s/byte. */

@@ -4,14 +4,14 @@
  * Waiting without spinning. A worker that waits has one epoll descriptor, in which are
  *  - the descriptor of each lane that can wake its owner (lane.h, wait_fd()),
  *  - a timer for what is due: the earliest time that a lane's arm() or wire-up names, or the next
- *    look at lanes that cannot wake,
+ *    check lanes that cannot wake,
  *  - an eventfd for weft_worker_signal() and other threads' calls.
  *
  * States: *awake*, *armed*. weft_worker_arm() looks first (a signal, callbacks that are due, each
  * lane), and only when nothing is found is the worker armed; whatever happens from then on makes
  * the epoll descriptor readable. The first progress call afterwards, whoever makes it, disarms.
  *
- * With WEFT_THREAD_MULTI several threads may sleep, and others call meanwhile:
+ * With WEFT_THREAD_MULTI several threads may sleep, and others call in the meantime:
  *  - who posts something rouses the sleepers: it may have a deadline of its own;
  *  - a progress call that handles something rouses them, too: it may be what they wait for; one
  *    that handles nothing arms the worker again for them;

@@ -6,7 +6,7 @@
  * doc/wire.md explains them byte by byte. Lane frames (below these messages) are in
  * drivers/dpdk/frame/frame.h.
  *
- * Trust: weft_wire_check() (core/wire.c) is the one place that validates. It looks at id, length
+ * Trust: weft_wire_check() (core/wire.c) is the one place that validates. It checks id, length
  * and every field that can be judged without state; after it the length fields are trusted.
  * References ({index, generation}) are checked where they are looked up. There are no pointers on
  * the wire.

@@ -68,7 +68,7 @@ struct weft_wire_wireup {
 	struct weft_wire_ref src_ep;
 	struct weft_wire_ref dst_ep; /**< 0,0 = not known yet */
 	weft_le16 status;            /**< ERROR: positive errno, < 4096 */
-	weft_le16 lane_epoch; /**< of lane's connection: 0, and 1 more each time it is made anew */
+	weft_le16 lane_epoch; /**< of lane's connection: 0, and 1 more each time it is made again */
 	weft_le16 total;      /**< bytes of records of the whole message, <= 8192 */
 	/**
 	 * of the records in this piece; their length is what follows this head. Pieces let a REQ
@@ -88,7 +88,7 @@ struct weft_wire_wireup {
 } __attribute__((packed));
 
 static_assert(sizeof(struct weft_wire_wireup) == 64, "wire");
-/* What stands before is the same in every version. */
+/* What is before is the same in every version. */
 static_assert(offsetof(struct weft_wire_wireup, src_secret) == 48, "wire");
 
 /** weft_wire_wireup.lane of an ERROR that ends the whole endpoint. */

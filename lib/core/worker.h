@@ -56,7 +56,7 @@ struct weft_iface_link {
 	struct weft_log_limit limit;
 	bool unused_told, smaller_told; /* of its lanes: see wireup/rails.c */
 	/* Lanes that die and come back. */
-	uint64_t suspect_next;   /* not before is the next one looked at */
+	uint64_t suspect_next;   /* not before is the next one checked */
 	uint64_t lines_until;    /* a new period begins */
 	uint64_t tell_at;        /* when what was left out is told; UINT64_MAX = nothing was */
 	unsigned int lines;      /* of the period */
@@ -135,7 +135,7 @@ static inline void weft_worker_unlock_armed(struct weft_worker *w)
 }
 
 /**
- * A call in which callbacks of the user may run: what they must not do meanwhile (progress,
+ * A call in which callbacks of the user may run: what they must not do in the meantime (progress,
  * destroy) is refused, since it would end what is half way on this thread's stack. @return for
  * weft_worker_leave()
  */

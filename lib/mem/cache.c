@@ -356,7 +356,7 @@ static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64
 	bool kept;
 
 	pthread_mutex_lock(&rc->lock);
-	/* Something went away meanwhile: it may have been this. */
+	/* Something went away in the meantime: it may have been this. */
 	kept = events == rc->events;
 	if (kept)
 		replace(rc, e);

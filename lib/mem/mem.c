@@ -215,8 +215,8 @@ void weft_mem_put_dead(struct weft_mem *mem)
 }
 
 /*
- * One more operation whose peers have keys of what stands at @p at. @return it, or NULL = nothing
- * stands there
+ * One more operation whose peers have keys of what is at @p at. @return it, or NULL = nothing
+ * is there
  */
 static struct weft_mem *export_again(struct weft_context *ctx, struct weft_mem *const *at)
 {
@@ -243,7 +243,7 @@ struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote)
 		return narrow;
 	like.on_the_fly = true;
 	pthread_mutex_lock(&mem->ctx->lock);
-	/* Another thread may have made it meanwhile. */
+	/* Another thread may have made it in the meantime. */
 	narrow = export_again(mem->ctx, at);
 	if (!narrow && make(mem->ctx, &like, true, &narrow) == 0) {
 		narrow->exported = 1;

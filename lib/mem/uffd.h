@@ -33,8 +33,8 @@ void weft_uffd_unwatch(int fd, uintptr_t start, uintptr_t end);
 
 /**
  * Is somebody, at this moment, taking watched memory away, without the event having been read?
- * Whoever maps memory anew where others have just unmapped it, and then asks, gets true until then:
- * the kernel counts such calls from a time on when the address is not free yet.
+ * A caller that maps memory again where others have just unmapped it gets true until then: the
+ * kernel counts such calls from a time on when the address is not free yet.
  * @param page  a watched page that stays (of the caller)
  */
 bool weft_uffd_changing(int fd, uintptr_t page);

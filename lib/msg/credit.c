@@ -80,7 +80,7 @@ void weft_credit_unspill(struct weft_msg_worker *mw, struct weft_msg_ep *me, uin
 		me->rx_spilled -= bytes;
 }
 
-/* The next look at growing is due when half of what was told is used. */
+/* The next check of growing is due when half of what was told is used. */
 static void set_low(struct weft_msg_ep *me)
 {
 	me->rx_low = me->rx_told - me->rx_window / 2;
@@ -181,7 +181,7 @@ void weft_credit_look(struct weft_msg_ep *me)
 	grow(me);
 	if (me->rx_allowed == bytes && me->rx_small_allowed == small)
 		shrink(me);
-	/* Nothing new: looked at again when as much again has been used. */
+	/* Nothing new: checked again when as much again has been used. */
 	me->rx_low = me->rx_used + me->rx_window / 2 + 1;
 	me->rx_small_low = me->rx_small + me->rx_small_window / 2 + 1;
 	if (me->rx_allowed != me->rx_told || me->rx_small_allowed != me->rx_small_told ||

@@ -56,7 +56,7 @@ uint64_t weft_credit_pool_join(struct weft_credit_pool *p);
 void weft_credit_pool_leave(struct weft_credit_pool *p, uint64_t window);
 /** The peer has used half of @p window. @return how much more it gets; booked */
 uint64_t weft_credit_pool_grow(struct weft_credit_pool *p, uint64_t window);
-/** @p back of @p window is free again. @return how much of that it does not get anew; booked */
+/** @p back of @p window is free again. @return how much of that it does not get again; booked */
 uint64_t weft_credit_pool_keep(struct weft_credit_pool *p, uint64_t window, uint64_t back);
 
 #endif /* WEFT_CREDIT_POOL_H */

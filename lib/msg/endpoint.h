@@ -39,7 +39,7 @@ struct weft_ctl {
 	uint8_t data[];
 };
 
-/** What the striping looks at, per lane. */
+/** What the striping checks, per lane. */
 struct weft_msg_lane {
 	struct weft_lane_ep *lane_ep; /* NULL = not usable */
 	uint32_t max_short;           /* header + payload, 0 = cannot */
@@ -87,7 +87,7 @@ struct weft_msg_ep {
 	uint64_t rx_window;
 	/* receive, the rest */
 	struct weft_seq_window rx_am_seq; /* of active messages */
-	uint64_t rx_low;                  /* rx_used from which on the window is looked at */
+	uint64_t rx_low;                  /* rx_used from which on the window is checked */
 	uint32_t rx_small_low;            /* rx_small, the same */
 	/* in what is coming, beyond the first of each message (base/interval.h) */
 	uint32_t rx_islands;
@@ -209,7 +209,7 @@ struct weft_msg_conf {
 	X(replayed, "msg.sent_again", "Messages sent again after a lane that had them died.")    \
 	X(spilled, "tag.spilled",                                                                \
 	  "Unexpected messages kept beyond the credit of their peer (WEFT_UNEXP_MEMORY).")       \
-	X(looks, "msg.looks", "Entries of lists looked at to find those that matter.")
+	X(looks, "msg.looks", "Entries of lists checked to find those that matter.")
 
 struct weft_msg_worker {
 	struct weft_tag_worker *tag; /* modules' parts; each knows its own alone */
@@ -218,7 +218,7 @@ struct weft_msg_worker {
 	struct weft_am_worker *am;                /* NULL = no handler was ever set */
 	const struct weft_module *const *modules; /* msg/module.h; NULL-terminated */
 	const struct weft_handler *handlers;
-	uint32_t work; /* entries of lists that modules' before_queues(), after_queues() look at */
+	uint32_t work; /* entries of lists that modules' before_queues(), after_queues() check */
 	struct weft_request_table reqs;
 	struct weft_requests later; /* complete, callback at the next progress */
 	struct weft_msg_eps ready;  /* something to send */
@@ -287,7 +287,7 @@ void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, 
 /**
  * The endpoint's lanes are known, or have changed: find the configuration for them, shared with
  * endpoints whose lanes are equal (proto/ep_config.c). Requests that have not begun are selected
- * anew by their next step.
+ * again by their next step.
  * @return 1 it is another one than before; 0; -ENOMEM
  */
 int weft_proto_select_build(struct weft_msg_ep *me);

@@ -2,7 +2,7 @@
 /**
  * @file msg/lane_load.h
  * What one lane has to do in one direction, and how long that takes: what every choice of a lane
- * looks at.
+ * checks.
  *
  * Bytes are outstanding from when they are given (posted, or requested) until they are done
  * (completed, or come). Neither a stated rate nor the time since then says when that is. The lane's
@@ -60,7 +60,7 @@ void weft_load_set_window(struct weft_lane_load *l, uint32_t rtt_ns, uint64_t ma
 bool weft_load_done(struct weft_lane_load *l, uint64_t bytes, bool good, uint64_t given,
 		    uint64_t now);
 
-/** Look at the rate again: it drifts back to the stated one when nothing confirms it. */
+/** Check the rate again: it drifts back to the stated one when nothing confirms it. */
 void weft_load_refresh(struct weft_lane_load *l, uint64_t now);
 
 /** The lane has taken @p bytes. */

@@ -61,7 +61,7 @@ size_t weft_msg_split(uint8_t id, const void *msg, size_t had, void *piece);
 uint8_t weft_msg_recast(uint8_t id, void *msg, size_t length);
 /**
  * As weft_msg_split(), of all that can be cut for a lane that takes less. @p had 0: how long is
- * what stands before the bytes in the message itself? The first part has that and a byte at least.
+ * what is before the bytes in the message itself? The first part has that and a byte at least.
  */
 size_t weft_msg_part(uint8_t id, const void *msg, size_t had, void *piece);
 /** Is it a PUT, of whatever kind? */

@@ -104,7 +104,7 @@ static uint8_t *bytes_of(const struct weft_replay *r)
 	return (uint8_t *)(uintptr_t)(r->recast ? r->room : r->data);
 }
 
-/* A PUT is counted, in halves: the second one stands behind the first. @return 0 or an error */
+/* A PUT is counted, in halves: the second one is behind the first. @return 0 or an error */
 static int halve(struct weft_msg_ep *me, struct weft_replay *r)
 {
 	struct weft_replay *second = malloc(sizeof(*r) + r->length);
@@ -159,7 +159,7 @@ static size_t most_for(const struct weft_msg_lane *l, const struct weft_replay *
 struct part {
 	const struct weft_replay *r;
 	size_t take; /* bytes of the message */
-	size_t head; /* in front of them, written anew; 0 = the first part */
+	size_t head; /* in front of them, written again; 0 = the first part */
 };
 
 static ssize_t pack_part(void *dst, size_t max, void *arg)

@@ -52,7 +52,7 @@ struct weft_request_ops {
 #define WEFT_REQ_HELD (1u << 0) /**< the user has the pointer */
 #define WEFT_REQ_DONE (1u << 1)
 #define WEFT_REQ_CALLING (1u << 2) /**< its callback runs: not given back before it returns */
-#define WEFT_REQ_POSTED (1u << 3)  /**< receive: stands in the matching lists */
+#define WEFT_REQ_POSTED (1u << 3)  /**< receive: is in the matching lists */
 #define WEFT_REQ_ACTIVE (1u << 4)  /**< receive: matched, data is coming */
 #define WEFT_REQ_PENDING (1u << 5) /**< send: in its endpoint's pending queue */
 #define WEFT_REQ_DATA (1u << 6)    /**< send: in its endpoint's rendezvous data queue */
@@ -251,7 +251,7 @@ static inline void weft_ext_of_send(struct weft_ext *x, const struct weft_op_par
 	x->any = x->has_imm || x->channel || x->source_channel;
 }
 
-/** What stands in front of one. */
+/** What is in front of one. */
 static inline struct weft_wire_ext weft_ext_to_wire(const struct weft_ext *x, uint8_t id)
 {
 	return (struct weft_wire_ext){

@@ -19,7 +19,7 @@ void weft_eager_abort(struct weft_request *req, int status);
 
 /* ------------------------------------------------------------------ msg/send.c, msg/piece.c */
 
-/** Something of the endpoint waits: progress shall look at it. */
+/** Something of the endpoint waits: progress shall check it. */
 void weft_tx_kick(struct weft_msg_ep *me);
 /**
  * An eager protocol has no credit for the request: it goes by the protocol that needs none. @return
@@ -36,7 +36,7 @@ bool weft_tx_crowded(const struct weft_request *req);
 int weft_tx_announce(struct weft_request *req);
 /** The endpoint's protocols are others now: what has begun is given to its protocol's reset(). */
 void weft_tx_reset(struct weft_msg_ep *me);
-/** Decide anew whether short messages may go out at once. */
+/** Decide again whether short messages may go out at once. */
 void weft_tx_update(struct weft_msg_ep *me);
 /**
  * Put a new send in line; it goes out at once where it may. @return 0 it is over and was dropped,
@@ -168,7 +168,7 @@ static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 		req->me->tx_small++;
 }
 
-/** Bytes that a lane writes or reads by itself, for those who look at shares. */
+/** Bytes that a lane writes or reads by itself, for those who check shares. */
 static inline void weft_lane_wrote(struct weft_msg_ep *me, unsigned int lane, size_t length)
 {
 	if (!me->ep)

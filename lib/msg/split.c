@@ -23,7 +23,7 @@ static size_t repeat_ext(const void *msg, size_t n, void *piece)
 	return n ? EXT + n : 0;
 }
 
-/* Nothing is validated yet: what else stands behind it is no message, or can't be cut. */
+/* Nothing is validated yet: what else is behind it is no message, or can't be cut. */
 static size_t split_ext(const struct weft_wire_ext *x, size_t had, void *piece)
 {
 	if (x->id != WEFT_WIRE_FRAG && x->id != WEFT_WIRE_FRAG_SYNC)
@@ -154,7 +154,7 @@ size_t weft_msg_part(uint8_t id, const void *msg, size_t had, void *piece)
 	return sizeof(*f);
 }
 
-/* What stands in front of a PUT's bytes; 0: it is none. */
+/* What is in front of a PUT's bytes; 0: it is none. */
 static size_t put_head(uint8_t id, const struct weft_wire_ext *x)
 {
 	if (id == WEFT_WIRE_PUT)

@@ -347,8 +347,7 @@ static int line(struct parser *p, char *s)
 	s = trim(s);
 	eq = trim(eq + 1);
 	if (p->section == NOWHERE)
-		return fail(p, "'%.64s' stands before any section: expected [lane NAME] or [model]",
-			    s);
+		return fail(p, "'%.64s' is before any section: expected [lane NAME] or [model]", s);
 	return p->section == IN_LANE ? lane_key(p, s, eq) : model_key(p, s, eq);
 }
 

@@ -63,7 +63,7 @@ static int best_at(const struct weft_env_line *lines, unsigned int num, unsigned
 
 /*
  * The first size in (x, end] where line @a is better than @b, which is better at @x; 0 = nowhere.
- * The intersection says where; the integers around it are looked at one by one in effect, since
+ * The intersection says where; the integers around it are checked one by one in effect, since
  * rounding may shift it.
  */
 static size_t overtakes(const struct weft_env_line *lines, int a, int b, size_t x, size_t end)

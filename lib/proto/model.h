@@ -179,7 +179,7 @@ void weft_curve_lanes(struct weft_curve *cv, const struct weft_model *m, uint32_
 
 /**
  * A line that is valid for sizes min..max (inclusive). Smaller @p rank goes first: a line of rank 1
- * is looked at only where none of rank 0 is.
+ * is checked only where none of rank 0 is.
  */
 struct weft_env_line {
 	size_t min, max;

@@ -216,7 +216,7 @@ struct weft_proto {
 	/**
 	 * Optional: the endpoint's lanes have changed while a request that has begun has something
 	 * left to hand over, or to request. No callback of the user runs in it. @return 0 = it is
-	 * as if not begun, and is selected anew; 1 = it goes on over the lanes that are there now
+	 * as if not begun, and is selected again; 1 = it goes on over the lanes that are there now
 	 * (what NULL means)
 	 */
 	int (*reset)(struct weft_request *req);

@@ -105,7 +105,7 @@ static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key
 		return -ENOTSUP;
 	}
 	/*
-	 * Lanes that can't do it carry their share as messages meanwhile (rndv/pull.c,
+	 * Lanes that can't do it carry their share as messages in the meantime (rndv/pull.c,
 	 * rndv/send.c), whose copies the other lanes' wires hide. The closed form, and what tables
 	 * of senders show, are of the native lanes alone.
 	 */

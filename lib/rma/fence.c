@@ -178,7 +178,7 @@ static bool has_any(const struct weft_rma *rma)
 	return !rma->me->failed && (!weft_rma_quiet(rma) || !TAILQ_EMPTY(&rma->pending));
 }
 
-/* How many fences its oldest operation stands behind; it has one. */
+/* How many fences its oldest operation is behind; it has one. */
 static uint32_t epoch_of(const struct weft_rma *rma)
 {
 	return weft_rma_quiet(rma) ? weft_rma_req(TAILQ_FIRST(&rma->pending))->epoch : rma->epoch;
@@ -211,7 +211,7 @@ static void want_all(struct weft_rma *rma)
 		weft_rma_want(rma->me, rma->sent);
 }
 
-/* Fences of the worker that nothing stands before any more. */
+/* Fences of the worker that nothing is before any more. */
 static void pass_fences(struct weft_msg_worker *mw)
 {
 	uint32_t oldest = oldest_epoch(mw);

@@ -149,7 +149,7 @@ unsigned int weft_rma_local_iov(struct weft_request *req, const struct weft_lane
 	const struct weft_rma_regs *regs = weft_rma_req(req)->regs;
 	unsigned int n = weft_dt_iov_some(&req->dt, off, len, iov, regs ? 1 : max);
 
-	/* The cursor stands at the entry that was described last. */
+	/* The cursor is at the entry that was described last. */
 	*mem = weft_mem_lane_of(regs ? regs->mem[req->dt.pos] : req->send.mem, iface);
 	return n;
 }

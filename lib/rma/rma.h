@@ -74,7 +74,7 @@ struct weft_req_rma {
 	bool fence;                 /* waits for what was posted before it */
 	bool delivered;             /* WEFT_OP_DELIVERED */
 	bool native;                /* by the lanes themselves */
-	bool again;                 /* a lane died with a part of it: all anew */
+	bool again;                 /* a lane died with a part of it: all again */
 	uint8_t op, width;          /* atomic */
 	uint8_t type;               /* of an array; 0 = `amo` */
 	struct weft_rma_regs *regs; /* native, of an iov: registrations of its entries */
@@ -262,7 +262,7 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload)
 int weft_rma_put_step(struct weft_request *req);
 int weft_rma_get_step(struct weft_request *req);
 int weft_rma_amo_step(struct weft_request *req);
-/** A native one, of which nothing is under way any more, begins anew: perhaps another way. */
+/** A native one, of which nothing is under way any more, begins again: perhaps another way. */
 void weft_rma_restart(struct weft_request *req);
 /** Their reset(): what has not left may take another way. */
 int weft_rma_reset(struct weft_request *req);
@@ -369,7 +369,7 @@ bool weft_rma_blocked(const struct weft_request *req);
  * May the operation, the next one of its endpoint, start? If not, what it waits for is requested.
  */
 bool weft_rma_may_start(struct weft_request *req);
-/** It has an operation: fences look at it. */
+/** It has an operation: fences check it. */
 static inline void weft_rma_use(struct weft_rma *rma)
 {
 	if (rma->listed)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What peers ask of our memory. Every message names its memory anew, so a key that was revoked
+ * What peers ask of our memory. Every message names its memory again, so a key that was revoked
  * stops the rest of what is half done. Nothing is touched before key, rights and bounds are right;
  * what is refused is counted, and its asker told.
  *

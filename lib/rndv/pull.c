@@ -381,7 +381,7 @@ unsigned int weft_rndv_pump(struct weft_msg_worker *mw)
 			vain = 0;
 			weft_rndv_want(r);
 		} else if (rc < 0) {
-			/* Tried again at the next progress; meanwhile others. */
+			/* Tried again at the next progress; in the meantime others. */
 			weft_rndv_want(r);
 			if (!stuck)
 				stuck = r;

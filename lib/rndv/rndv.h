@@ -232,7 +232,7 @@ bool weft_rndv_pull_asked(struct weft_fetch *f, uint64_t off, uint64_t len);
 bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len);
 /** Receiver: read a->left bytes at a->offset over its lane. @return 0, -EAGAIN, or a refusal */
 int weft_rndv_native_read(struct weft_fetch *f, struct weft_ask *a);
-/** Receiver: a native read has ended: the bytes are there, or (if still wanted) requested anew. */
+/** Receiver: a native read has ended: the bytes are there, or (if still wanted) requested again. */
 void weft_rndv_pull_read(struct weft_ask *a, bool good);
 /** Receiver: a piece of a fetch is in its place. It may have been the last. */
 void weft_rndv_fetch_progress(struct weft_fetch *f);

@@ -197,7 +197,7 @@ void weft_rndv_port_came(struct weft_rndv *r, struct weft_ask *a, uint64_t bytes
 }
 
 /*
- * Somebody waits: for whom? The oldest requests are looked at. A peer that has delivered something
+ * Somebody waits: for whom? The oldest requests are checked. A peer that has delivered something
  * meanwhile is given as long as one of the worker's limit is: a byte now and then is not enough.
  */
 static void find_late(struct weft_rndv_port *p, uint64_t now)

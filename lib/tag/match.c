@@ -196,7 +196,7 @@ static struct weft_match_recv *earlier_wild(struct weft_match *m, struct weft_ma
 	const struct weft_match_mask *k;
 
 	for (; u < end; u++) {
-		/* Tags often have a part that says whose they are: no look at the table then. */
+		/* Tags often have a part that names their owner: no table is used then. */
 		if ((tag ^ u->value) & u->agreed)
 			continue;
 		k = u->mask;
@@ -354,7 +354,7 @@ static struct weft_match_msg *find_exact(const struct weft_match *m,
 	return NULL;
 }
 
-/* Fewer are looked at again each time. */
+/* Fewer are checked again each time. */
 #define SEEN_LEAST 8
 
 static struct weft_match_seen *seen_of(struct weft_match *m, const struct weft_match_source *source,
@@ -486,7 +486,7 @@ struct weft_match_recv *weft_match_any_recv(struct weft_match *m)
 
 	if (m->num_recvs == 0)
 		return NULL;
-	/* All are taken out one by one: what was seen to be empty is not looked at each time. */
+	/* All are taken out one by one: what was seen to be empty is not checked each time. */
 	for (size_t i = 0; i < n; i++, m->any++) {
 		if (!TAILQ_EMPTY(&m->recv_table[m->any & (n - 1)]))
 			return TAILQ_FIRST(&m->recv_table[m->any & (n - 1)]);

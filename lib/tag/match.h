@@ -7,7 +7,7 @@
  * Rules
  *  - A receive matches a message when `((message tag ^ tag) & mask) == 0`, their channels are equal
  *    and it names no source or the message's; of that, no channel (`from`) or the message's.
- *  - A message goes to the matching receive that was posted first, whichever list it stands in
+ *  - A message goes to the matching receive that was posted first, whichever list it is in
  *    (#weft_match_recv.order decides).
  *  - A receive takes the matching message that arrived first. The caller adds messages of one
  *    source in send order.
@@ -20,7 +20,7 @@
  *    differ from the message in a bit that they share costs a comparison only;
  *  - messages: hash buckets by tag, hash buckets by (tag, source), all in arrival order, and each
  *    source's in arrival order; and, for up to #WEFT_MATCH_INDEXES masks of searches with wildcards
- *    that had to look at many, hash buckets by tag under the mask (tag/match_index.c).
+ *    that had to check many, hash buckets by tag under the mask (tag/match_index.c).
  *
  * The hash tables are memory that the owner gives; weft_match_crowded() says when to give more. The
  * indexes and the table of masks allocate for themselves. An index goes with its last message.
@@ -88,8 +88,8 @@ struct weft_match_source {
 };
 
 /**
- * A search with wildcards for a message that had to look at many: what is known of them. Programs
- * probe again and again for the same, and would look at each message again that is not for them.
+ * A search with wildcards for a message that had to check many: what is known of them. Programs
+ * probe again and again for the same, and would check each message again that is not for them.
  */
 struct weft_match_seen {
 	const struct weft_match_source *source; /**< searched for; NULL = any */
@@ -124,7 +124,7 @@ SLIST_HEAD(weft_match_same, weft_match_mask);
 
 /** Masks of searches that have an index, one with and one without a source being two. */
 #define WEFT_MATCH_INDEXES 8
-/** A search that had to look at more messages makes one. */
+/** A search that had to check more messages makes one. */
 #define WEFT_MATCH_MANY 64
 /** Searches after which an unused one may go. */
 #define WEFT_MATCH_IDLE 1024

@@ -2,10 +2,10 @@
 
 /*
  * Unexpected messages by their tag under a mask, with their source or without: for searches with
- * wildcards, which else look at one message after the other, however many a peer has sent that
- * nobody wants. An index is made when a search had to look at many, and goes when its last message
+ * wildcards, which else check one message after the other, however many a peer has sent that
+ * nobody wants. An index is made when a search had to check many, and goes when its last message
  * does. There are few; one that is no longer used gives its place to another mask, but not before
- * WEFT_MATCH_IDLE other searches, so that masks in turns don't make it anew each time.
+ * WEFT_MATCH_IDLE other searches, so that masks in turns don't make it again each time.
  *
  * Its memory is its own, unlike the tables': a node for each message. Where there is none, the
  * search goes on without.

@@ -114,7 +114,7 @@ static bool busy(const struct weft_msg_worker *mw, bool *soon)
 	X(tw->match.num_recvs, "tag.posted_now", "Receives that wait for a message now.")
 #define SEARCHES(X)                              \
 	X(tw->match.looks, "tag.wildcard_looks", \
-	  "Receives looked at, one after the other, because some have wildcards.")
+	  "Receives checked, one after the other, because some have wildcards.")
 
 /* clang-format off */
 static const struct weft_lane_counter counter_help[] = {

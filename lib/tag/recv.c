@@ -9,7 +9,7 @@
  * struct weft_message.
  *
  * The piece that has just arrived is placed, and its receive completed, before anything that waited
- * is looked at, and then at most WEFT_RX_DRAIN are: so the lanes are always read.
+ * is checked, and then at most WEFT_RX_DRAIN are: so the lanes are always read.
  */
 
 #include <errno.h>

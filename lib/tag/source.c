@@ -5,7 +5,7 @@
  * connection.
  *
  * A source whose endpoints have gone stays as long as it has messages or receives. Whether it has
- * is looked at when the table is full: a message costs no count.
+ * is checked when the table is full: a message costs no count.
  */
 
 #include <errno.h>

@@ -106,7 +106,7 @@ static __attribute__((noinline)) void leave(struct weft_msg_ep *me,
 }
 
 /*
- * The short send, all of it: what it needs of the endpoint stands in one cache line, plus the
+ * The short send, all of it: what it needs of the endpoint is in one cache line, plus the
  * lane's and its counters. @p end is 0 while anything of the endpoint waits, so that nothing
  * overtakes.
  */

@@ -236,7 +236,7 @@ void weft_rx_ack(struct weft_message *msg, int status);
 /** Those with EXT in front. @param payload  bytes behind the message's own header */
 void weft_tag_recv_ext(struct weft_msg_ep *me, uint8_t id, const void *data, size_t payload,
 		       const struct weft_ext *x);
-/** Channels and immediate data, for who looks at the message or gets it. */
+/** Channels and immediate data, for who checks the message or gets it. */
 static inline struct weft_ext weft_message_ext(const struct weft_message *msg)
 {
 	if (msg->flags & WEFT_MSG_BOUND)

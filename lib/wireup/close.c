@@ -97,7 +97,7 @@ static bool flush_lanes(struct weft_ep *ep)
 		return false;
 	}
 	for (i = 0; i < ep->num_lanes; i++)
-		/* Or of one that died meanwhile: another lane will answer for it. */
+		/* Or of one that died in the meantime: another lane will answer for it. */
 		if ((ep->lanes[i].up || ep->closing->lanes[i].pending) && !flush_lane(ep, i))
 			all = false;
 	return all;
@@ -113,7 +113,7 @@ void weft_ep_closing_lanes(struct weft_ep *ep)
 
 /*
  * It may take long until everything is delivered (a peer that posts its receive late). The peer
- * must not take this endpoint for a living one meanwhile, and hand it to a new owner.
+ * must not take this endpoint for a living one in the meantime, and hand it to a new owner.
  */
 static void announce(struct weft_ep *ep)
 {
@@ -164,7 +164,7 @@ void weft_ep_closing_step(struct weft_ep *ep)
 			return;
 		}
 		c->step = CLOSING_SAID;
-		/* Answers and credits have gone out meanwhile, over any lane. */
+		/* Answers and credits have gone out in the meantime, over any lane. */
 		for (i = 0; i < ep->num_lanes; i++)
 			c->lanes[i].done = false;
 	}

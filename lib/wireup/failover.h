@@ -2,7 +2,7 @@
 /**
  * @file wireup/failover.h
  * Lanes that die and come back: which of an endpoint's lanes is stopped, and when
- * (wireup/failover.c), and how it is made anew (wireup/lane_return.c). What the peer has not
+ * (wireup/failover.c), and how it is made again (wireup/lane_return.c). What the peer has not
  * received over a lane that died goes over the others (msg/replay.c). doc/failover.md has the
  * whole.
  */
@@ -19,7 +19,7 @@ enum weft_lane_life {
 	WEFT_LANE_SUSPECTED,  /* it may be dead: does another one live? */
 	WEFT_LANE_CLOSING,    /* stopped here; what the peer has received is not known */
 	WEFT_LANE_GONE,       /* known at both ends, and sent again; none is there */
-	WEFT_LANE_CONNECTING, /* leader: its connection is being made anew */
+	WEFT_LANE_CONNECTING, /* leader: its connection is being made again */
 	WEFT_LANE_ATTACHING,  /* leader: ATTACH is out */
 };
 
@@ -39,7 +39,7 @@ struct weft_failover_lane {
 	struct weft_lane_comp told, caught_up; /* flushes: of LANE_DOWN; of a deaf lane */
 	bool telling, catching_up;             /* they are under way */
 	bool caught;     /* what was sent before it was deaf has been acknowledged */
-	uint8_t returns; /* tries to make it anew */
+	uint8_t returns; /* tries to make it again */
 	uint16_t link;   /* number of the last try by LANE_LINK; 0 = there was none */
 	bool link_due;   /* LANE_LINK found no room */
 	bool linked;     /* the peer's address has come */
@@ -81,12 +81,12 @@ void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const
 void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft_wireup_msg *m);
 /** It is over: stop it, and tell the peer. @return false: it goes on */
 bool weft_failover_stop(struct weft_ep *ep, unsigned int n, const char *text);
-/** What is due: looks, messages that found no room or no answer, lanes to be made anew. */
+/** What is due: looks, messages that found no room or no answer, lanes to be made again. */
 void weft_failover_timer(struct weft_ep *ep);
 
 /* wireup/lane_return.c */
 
-/** The lower id: it decides which lane is stopped, and makes it anew. */
+/** The lower id: it decides which lane is stopped, and makes it again. */
 static inline bool weft_failover_leads(const struct weft_ep *ep)
 {
 	return ep->worker->id < ep->remote_id;

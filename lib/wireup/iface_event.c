@@ -91,7 +91,7 @@ void weft_iface_link_init(struct weft_worker *w, unsigned int index)
 }
 
 /*
- * With an interface its lanes die, of thousands of endpoints. Each is looked at on its own, since
+ * With an interface its lanes die, of thousands of endpoints. Each is checked on its own, since
  * it may be a peer that is gone; but not all at once, or their questions would take the time in
  * which the other lanes are to be served, and not with a line for each.
  */

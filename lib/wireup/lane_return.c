@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lanes that died come back: the leader tries to make a connection anew, at once when the link of
+ * Lanes that died come back: the leader tries to make a connection again, at once when the link of
  * its port is back, and attaches it with the next number of the lane's connections. The other end
  * takes it when it has done with the one before.
  */
@@ -17,7 +17,7 @@
 /* Between two tries: so much more each time. One under way finds a way that is back itself. */
 #define TRY_NS 100000000ull
 #define TRY_MAX_NS 500000000ull
-/* A connection over which the peer has not answered; ATTACH is said again meanwhile. */
+/* A connection over which the peer has not answered; ATTACH is said again in the meantime. */
 #define CONNECT_NS 1000000000ull
 #define ATTACH_AGAIN_NS 100000000ull
 #define ATTACH_NS 2000000000ull

@@ -14,8 +14,8 @@
  * message has come: that is somebody's work.
  *
  * Hosts stand in a hash table by number and in ranks by the logarithm of what they have, so "most"
- * means: nobody else has twice as much. A REQ that finds no place looks at RANK_LOOKS of them,
- * those that were looked at before last. An endpoint over which something came is not looked at
+ * means: nobody else has twice as much. A REQ that finds no place checks RANK_LOOKS of them,
+ * those that were checked before last. An endpoint over which something came is not checked
  * again.
  */
 
@@ -114,7 +114,7 @@ static struct weft_ep *who_goes(struct weft_worker *w, unsigned int mine)
 			if (looks++ == RANK_LOOKS)
 				return NULL;
 			conns->looks++;
-			/* Behind those that were not looked at. */
+			/* Behind those that were not checked. */
 			TAILQ_REMOVE(&conns->ranks[r], host, rank);
 			TAILQ_INSERT_TAIL(&conns->ranks[r], host, rank);
 			ep = host->num_eps > mine + 1 ? silent_of(w, host) : NULL;

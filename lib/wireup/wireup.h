@@ -196,7 +196,7 @@ struct weft_conns {
 	LIST_HEAD(, weft_pending) pending_free;
 	struct weft_pending pending_room[WEFT_MAX_PENDING]; /* pending_used were used ever */
 	unsigned int num_pending, pending_used;
-	uint64_t looks; /* entries looked at to find one, of all these tables */
+	uint64_t looks; /* entries checked to find one, of all these tables */
 	/* Of the eps that nobody owns. */
 	LIST_HEAD(weft_host_list, weft_host) hosts[WEFT_HOST_BUCKETS];
 	TAILQ_HEAD(weft_host_rank, weft_host) ranks[32]; /* by the logarithm of num_eps */
@@ -554,7 +554,7 @@ void weft_iface_link_text(struct weft_lane_iface *iface, char *buf, size_t size)
 void weft_iface_timers(struct weft_worker *w);
 /**
  * A lane of @p iface may be dead; thousands may be, with their interface.
- * @return when it is to be looked at: now, or later than those before
+ * @return when it is to be checked: now, or later than those before
  */
 uint64_t weft_iface_suspect_at(struct weft_worker *w, const struct weft_lane_iface *iface);
 /** A lane of it is given up, or @p back. @return it may have a line; else it is counted in one */

@@ -127,7 +127,7 @@ several_hops() {
 vlan_interface() {
 	"${on[@]}" link add link nic2 name nic2.5 type vlan id 5 2>/dev/null || return 0
 	timeout 20 ip netns exec "${ns[0]}" "$info" --lane-options nic2.5 >"$dir/client.out" 2>&1 &&
-		grep -q "it stands on nic2: bind that one" "$dir/client.out"
+		grep -q "its lower interface is nic2: bind that one" "$dir/client.out"
 }
 
 # The lane takes what was printed, as it was printed.

@@ -72,7 +72,7 @@ int weft_capture_file_open(const char *name, char *why, size_t why_len)
 	rc = make_ours(fd, name, why, why_len);
 	if (!rc && ftruncate(fd, 0) && errno != EINVAL) {
 		rc = -errno;
-		snprintf(why, why_len, "%s can't be made anew (%s)", name, strerror(-rc));
+		snprintf(why, why_len, "%s can't be made again (%s)", name, strerror(-rc));
 	}
 	if (rc) {
 		close(fd);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 /**
- * Make a file, or make it anew. A symbolic link, another user's file or FIFO (root's FIFO or device
+ * Make a file, or make it again. A symbolic link, a foreign file or FIFO (root's FIFO or device
  * excepted) and a file that another process writes are refused. A FIFO is taken if somebody reads
  * it.
  * @return descriptor, or a negative errno with a sentence

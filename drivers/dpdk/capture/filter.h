@@ -23,7 +23,7 @@ int weft_capture_filter_make(const char *expression, struct weft_capture_filter 
 /** For another capture: it is freed once more. NULL is allowed. */
 struct weft_capture_filter *weft_capture_filter_share(struct weft_capture_filter *f);
 void weft_capture_filter_free(struct weft_capture_filter *f);
-/** Does it take the frame? Of one in several buffers the first 2048 bytes are looked at. */
+/** Does it take the frame? Of one in several buffers the first 2048 bytes are checked. */
 bool weft_capture_filter_takes(const struct weft_capture_filter *f, const struct rte_mbuf *m);
 
 #endif /* WEFT_CAPTURE_FILTER_H */

@@ -5,7 +5,7 @@
  * become a file when a lane fails, by a signal, or by a command (capture/recorder_file.c).
  *
  * The lane's thread writes; anybody reads at any time, a signal handler too: all words are atomic,
- * and a reader throws away what may have been written over meanwhile (take()). Nobody waits.
+ * and a reader throws away what may have been written over in the meantime (take()). Nobody waits.
  * Recorders are never freed: one that a closed lane has left goes to the next lane, and may be read
  * until then.
  */

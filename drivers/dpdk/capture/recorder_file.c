@@ -286,7 +286,7 @@ static void take_signal(const char *name, size_t len)
 		(int)len, name);
 }
 
-/* Bytes of the file's name, without what stands behind it. */
+/* Bytes of the file's name, without what is behind it. */
 static size_t name_length(const struct weft_lane_conf *conf)
 {
 	size_t len = conf->recorder_file ? strlen(conf->recorder_file) : 0;

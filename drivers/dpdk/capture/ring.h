@@ -28,7 +28,7 @@ struct weft_capture_record {
 	uint8_t data[];
 };
 
-/** Where the producer stands behind a frame of its burst. */
+/** Where the producer is behind a frame of its burst. */
 struct weft_capture_mark {
 	uint64_t head, seen, dropped;
 	uint64_t unsaid; /**< dropped, and no record tells of it yet */

@@ -97,7 +97,7 @@ static inline void weft_tap_taken(struct weft_tap *tap, unsigned int n)
 		weft_tap_copied(tap, n);
 }
 
-/** Frames that have come: weft_tap_offer() and weft_tap_taken() in one, with less to look at. */
+/** Frames that have come: weft_tap_offer() and weft_tap_taken() in one, with less to check. */
 static inline void weft_tap_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts,
 				    unsigned int n, uint64_t now)
 {

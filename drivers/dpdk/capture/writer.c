@@ -20,7 +20,7 @@
 /* What is captured is in the file, and what was dropped is said there, after so long at most. */
 #define FLUSH_NS 100000000ull
 #define STATS_NS 1000000000ull
-#define ROUND 4096u /* records between two looks at the clock, and at who waits for the lock */
+#define ROUND 4096u /* records between two checks of the clock, and of who waits for the lock */
 #define SLEEP_MIN_NS 250000
 #define SLEEP_MAX_NS 4000000
 #define LET_ROUNDS 40u

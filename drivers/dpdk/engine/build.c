@@ -65,8 +65,8 @@ void raw_conn_template(struct raw_conn *c)
 /*
  * How long has the newest frame waited here? Between the clock's last reading and now the
  * application may have computed, in a callback or outside, and the peer would take that for the
- * network's time. So the clock is read anew; since that costs as much as half a small message, only
- * some DATA frames ask.
+ * network's time. So the clock is read again; since that costs as much as half a small message,
+ * only some DATA frames do so.
  */
 uint16_t raw_hold_time(struct raw_conn *c)
 {

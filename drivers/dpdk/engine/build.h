@@ -18,7 +18,7 @@
 #include "frame/frame.h"
 #include "frame/parse.h"
 
-#define RAW_ECHO_EVERY 16u /* of so many DATA frames one echoes: it costs a look at the clock */
+#define RAW_ECHO_EVERY 16u /* of so many DATA frames one echoes: it costs a check of the clock */
 
 void raw_conn_template(struct raw_conn *c);
 uint16_t raw_hold_time(struct raw_conn *c);
@@ -26,7 +26,7 @@ void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, boo
 
 /*
  * What every frame carries from the moment it leaves: acknowledgement, order, times. The echo needs
- * a look at the clock, and so most DATA frames have none.
+ * a check of the clock, and so most DATA frames have none.
  */
 static inline void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uint8_t path)
 {

@@ -255,7 +255,7 @@ static bool loss(struct weft_cc *cc, uint64_t now, uint32_t worst)
 
 /*
  * The least round trip of a way that has become longer is never seen again. When for ten seconds
- * no round came near the target, what was the least meanwhile is the way's.
+ * no round came near the target, what was the least in the meantime is the way's.
  */
 static void refresh_base(struct weft_cc *cc, uint64_t now, uint32_t least, bool low)
 {

@@ -13,7 +13,7 @@
 #define HOPS 3u
 #define METER_TIMES 8u
 #define METER_NS_BYTE 80u /* 100 Mb/s: below, it is others who take the rest */
-#define OVER_CUT 8u       /* and our window fell to this part meanwhile */
+#define OVER_CUT 8u       /* and our window fell to this part in the meantime */
 
 static inline uint32_t min32(uint32_t a, uint32_t b)
 {

@@ -144,7 +144,7 @@ enum raw_hint { RAW_HINT_ARP, RAW_HINT_ICMP, RAW_HINT_MAC, RAW_HINTS };
 
 struct raw_doubt {
 	struct {
-		uint64_t next; /* lt; others are not looked at before */
+		uint64_t next; /* lt; others are not checked before */
 		uint8_t vain;  /* so many came, and the peer lived: the wait doubles */
 	} hint[RAW_HINTS];
 	uint64_t since, at; /* lt; of the hint, of the next question */
@@ -208,7 +208,7 @@ struct raw_conn {
 	uint8_t mark_acks;    /* ACKs to come that tell marks */
 	bool ack_asked;       /* ACK_REQ is out for one, and nothing has been acknowledged since */
 	uint32_t probe_wait;  /* ns from a frame to its tail probe: follows the round trip */
-	uint64_t et_at;       /* when raw_timers() looks at it; RAW_NEVER = it need not */
+	uint64_t et_at;       /* when raw_timers() checks it; RAW_NEVER = it need not */
 	struct weft_rxwin rx; /* next and high still on this line */
 
 	/* Per frame, but not per message. */
@@ -270,7 +270,7 @@ struct raw_conn {
 	bool ack_all;   /* the next ACK goes over all paths: those of its like do not come back */
 	uint8_t reply_path;      /* 1 + path of an ACK that wants an answer; 0 = none does */
 	uint8_t path_count;      /* paths wanted, and then found: of `paths` at least */
-	uint8_t path_small_acks; /* small frames over path 0 answered meanwhile */
+	uint8_t path_small_acks; /* small frames over path 0 answered in the meantime */
 	uint16_t path_id;        /* of the last probe before */
 	uint16_t path_found;     /* initiator: bit k: path k has its ports */
 	bool elsewhere;          /* a path leads to another worker's queue, here or there */
@@ -283,7 +283,7 @@ struct raw_conn {
 	uint64_t next_ping;    /* lt */
 	uint32_t pings;        /* questions since the last sign of life */
 	uint64_t hs_next;      /* lt of the next try of a handshake step, or of BYE */
-	uint64_t doomed_at;    /* lt; silent for WEFT_PEER_TIMEOUT: the last look at other lanes */
+	uint64_t doomed_at;    /* lt; silent for WEFT_PEER_TIMEOUT: the last check of other lanes */
 	uint64_t beat_at;      /* lt of the last ALIVE, */
 	uint64_t own_seen;     /* and of the last frame before that the peer's owner sent */
 	uint64_t suspect_next; /* lt: not before is it said again that it may be dead */

@@ -36,7 +36,7 @@ struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_fram
 /* The peer made it, and its numbers at the peer are known and stay. */
 void raw_table_hello_add(struct raw_conn *c);
 void raw_table_hello_remove(struct raw_conn *c);
-/* The connection is up, until it ends: it stands in the list of its next hop. */
+/* The connection is up, until it ends: it is in the list of its next hop. */
 void raw_table_hop_add(struct raw_conn *c);
 void raw_table_hop_remove(struct raw_conn *c);
 /* Of connections by this hop, and some others. NULL: there is none. */

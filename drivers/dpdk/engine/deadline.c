@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When a connection is looked at next: its places in the two heaps of its iface (engine/timer.h).
+ * When a connection is checked next: its places in the two heaps of its iface (engine/timer.h).
  */
 
 #include <rte_common.h>

@@ -5,7 +5,7 @@
  * not arrive, a frame that comes from another MAC. Anybody can make them up, and some networks have
  * them all the time (a kernel that shares a port with Weft sends ICMP for every frame). So a hint
  * moves and ends nothing: the peer is asked, by a keepalive whose answer proves what is true, or
- * the new MAC is (engine/move.c). Who began anew answers with RESET; who says nothing to three
+ * the new MAC is (engine/move.c). Who began again answers with RESET; who says nothing to three
  * questions is suspect, which is for the other lanes to judge.
  *
  * Questions are bounded for each connection, by a wait that doubles with each hint in vain, and for
@@ -29,12 +29,12 @@
 #include "frame/arp.h"
 #include "frame/frame.h"
 
-#define WAIT_NS 200000000ull /* lt, between two hints of a kind that a connection looks at */
+#define WAIT_NS 200000000ull /* lt, between two hints of a kind that a connection checks */
 #define WAIT_DOUBLES 6u
 #define CALM_NS 60000000000ull      /* without any: the next one is the first again */
 #define GAP_NS 200000ull            /* between two of all connections */
 #define AHEAD_NS 1000000000ull      /* so much is planned; what more there is goes by */
-#define LOOKS 64u                   /* connections that one frame makes us look at */
+#define LOOKS 64u                   /* connections that one frame makes us check */
 #define QUOTE_GAP_NS 400000ull      /* between two looks for whom a short quote is about */
 #define QUOTE_SHARE_NS 1600000ull   /* the same, for one sender */
 #define QUOTE_BURST_NS 100000000ull /* so much of either may come at once */
@@ -44,8 +44,8 @@
 #define ANNOUNCE_NS 100000000ull
 
 /*
- * When this connection may look at one more hint of this kind: each has a slot of its own, so that
- * the RESETs of who began anew, which are few at a time, reach all.
+ * When this connection may check one more hint of this kind: each has a slot of its own, so that
+ * the RESETs of who began again, which are few at a time, reach all.
  * @return lt, 0 = it may not
  */
 static uint64_t slot(struct raw_conn *c, enum raw_hint kind)
@@ -116,7 +116,7 @@ void raw_doubt_timer(struct raw_conn *c)
 
 static void new_mac(struct raw_conn *c, const uint8_t mac[6])
 {
-	/* The table is all workers': it is looked at as seldom as there may be a question. */
+	/* The table is all workers': it is checked as seldom as there may be a question. */
 	if (memcmp(mac, c->peer_mac, 6) != 0 && slot(c, RAW_HINT_MAC) != 0 &&
 	    !weft_arp_is_fixed(&c->iface->arp, c->hop_ip))
 		raw_move_ask(c, mac);

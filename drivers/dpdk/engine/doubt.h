@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/doubt.h
- * Something says, and proves nothing, that a peer is gone, began anew or has moved: ARP of others,
+ * Something says, and proves nothing, that a peer is gone, began again or has moved: ARP of others,
  * ICMP, a frame from another MAC. Then the peer itself is asked; what it answers, or does not,
  * decides.
  */

@@ -25,7 +25,7 @@
  *	timer.h                              which clock
  *	share                              buffers that connections share
  *	suspect, reap                      a lane that may be dead; what it has not delivered
- *	telemetry, raw_counters            what can be looked at
+ *	telemetry, raw_counters            what can be checked
  */
 #ifndef WEFT_ENGINE_H
 #define WEFT_ENGINE_H

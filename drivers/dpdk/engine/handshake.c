@@ -97,7 +97,7 @@ static void send_hello(struct raw_conn *c, uint8_t type)
 	raw_ctl_send(c, type, 0, &h, sizeof(h), 0);
 }
 
-/* What ARP has told may be wrong, or over: while nobody answers it is asked anew now and then. */
+/* What ARP has told may be wrong, or over: while nobody answers it is asked again now and then. */
 static void refresh_mac(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;

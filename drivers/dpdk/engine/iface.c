@@ -121,7 +121,7 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 		idle(iface);
 	else
 		iface->idle_polls = 0;
-	/* Timers only when what has arrived has been looked at; but a full ring must not put them
+	/* Timers only when what has arrived has been checked; but a full ring must not put them
 	 * off for ever. */
 	if (n == RAW_BURST && ++iface->full_bursts < 64)
 		goto acks;
@@ -443,7 +443,7 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 	iface->et = 1000000000ull;
 	iface->lt = 1000000000ull;
 	iface->next_et = RAW_NEVER;
-	/* The port is looked at soon: its link may have come since it was asked first. */
+	/* The port is checked soon: its link may have come since it was asked first. */
 	iface->link_up = iface->port->ops->link_up(iface->port);
 	iface->look_at = iface->port->ops->look ? iface->lt + RAW_LOOK_DOWN : RAW_NEVER;
 	iface->next_lt = iface->look_at;

@@ -78,7 +78,7 @@ struct raw_iface {
 	uint64_t now, et, lt;
 	uint64_t next_et, next_lt; /* when raw_timers() has something to do */
 	bool gap;                  /* this progress call came late */
-	bool sent_first;    /* it sent, after its look at the clock and before that at the port */
+	bool sent_first;    /* it sent, after its check of the clock and before that of the port */
 	bool slept;         /* since the last one the owner slept, ready to be woken */
 	uint64_t sleep_max; /* and this long at most */
 	bool rx_l4_ok;      /* the NIC has checked the UDP checksum of the frame in hand */
@@ -106,7 +106,7 @@ struct raw_iface {
 	struct weft_deadlines by_et, by_lt; /* connections, by their index in refs */
 	uint32_t kept, keep_max;            /* receive buffers held by the protocol layer */
 	struct rte_mbuf *in_hand;           /* its messages are being delivered */
-	uint32_t in_hand_back;              /* so often it was given back meanwhile */
+	uint32_t in_hand_back;              /* so often it was given back in the meantime */
 	struct raw_share share;
 	weft_lane_recv_cb recv;
 	weft_lane_split_fn split;

@@ -30,7 +30,7 @@
 #include "engine/window.h"
 #include "frame/frame.h"
 
-/* Lanes of an endpoint are looked at in some 100 ms (wireup/failover.c). */
+/* Lanes of an endpoint are checked in some 100 ms (wireup/failover.c). */
 #define LAST_LOOK_NS 300000000ull
 
 /* Another thread, while the owner computes: this iface's times are those of its last progress. */
@@ -223,7 +223,7 @@ static void half_timer(struct raw_conn *c)
 }
 
 /*
- * What is due is done, and when the connection is looked at next is entered anew. It may be freed.
+ * What is due is done, and when the connection is checked next is entered again. It may be freed.
  */
 static void look_at(struct raw_conn *c)
 {

@@ -11,7 +11,7 @@
 #include "engine/iface.h"
 #include "lane.h"
 
-#define RAW_LOOK_UP 1000000000ull  /* lt between two looks at a port with a link */
+#define RAW_LOOK_UP 1000000000ull  /* lt between two checks of a port with a link */
 #define RAW_LOOK_DOWN 100000000ull /* without one */
 void raw_port_look(struct raw_iface *iface);
 

@@ -33,7 +33,7 @@
 #include "lane.h"
 
 #define PINGS 64u
-#define PINGS_SAME 12u   /* so many in vain after the best one are enough */
+#define PINGS_SAME 12u   /* so many without result after the best one are enough */
 #define PING_NS 2000000u /* no further ping is begun after so long, unless there were */
 #define PINGS_MIN \
 	4u /* fewer: on a narrow way the first waits behind full PROBEs that were sent again */

@@ -114,7 +114,7 @@ void raw_move_look(struct raw_conn *c)
 	}
 	c->move.next = iface->lt + MOVE_GAP * RTE_MIN(c->pings + 1, 20u);
 	iface->move_arp = iface->lt + ARP_GAP;
-	/* What is known may be what was: ask anew. */
+	/* What is known may be what was: ask again. */
 	weft_arp_forget(&iface->arp, c->hop_ip);
 	raw_arp_ask(iface, c->hop_ip, false);
 }
@@ -185,7 +185,7 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 	c->move.over = c->move.asked;
 	if (c->open)
 		raw_seal(c, 0);
-	/* Who connects next asks ARP anew. */
+	/* Who connects next asks ARP again. */
 	if (weft_arp_lookup(&c->iface->arp, c->hop_ip, c->iface->now, known) &&
 	    memcmp(known, v->src_mac, 6) != 0)
 		weft_arp_forget(&c->iface->arp, c->hop_ip);

@@ -19,7 +19,7 @@
 #include "frame/parse.h"
 #include "lane.h"
 
-/* c->path_watch: why frames are looked at. */
+/* c->path_watch: why frames are checked. */
 #define RAW_WATCH_MANY 1u  /* new frames go over several paths */
 #define RAW_WATCH_AGAIN 2u /* a frame was sent again over another path */
 

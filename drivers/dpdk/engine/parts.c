@@ -161,7 +161,7 @@ static struct raw_part *part_of(struct raw_conn *c, uint32_t seq, uint32_t total
 {
 	struct raw_part *p, *next;
 
-	/* What came whole meanwhile is of no use, and its number comes again one day. */
+	/* What came whole in the meantime is of no use, and its number comes again one day. */
 	for (p = LIST_FIRST(&c->parts); p; p = next) {
 		next = LIST_NEXT(p, conn_link);
 		if (weft_rxwin_check(&c->rx, p->seq) != WEFT_RXWIN_NEW)

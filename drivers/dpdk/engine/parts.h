@@ -2,7 +2,7 @@
 /**
  * @file engine/parts.h
  * Frames that are longer than what the path carries now: they go in parts, under their own
- * sequence, and the receiver puts them together before it looks at their messages. So what was in
+ * sequence, and the receiver puts them together before it checks their messages. So what was in
  * flight when the path became narrower arrives exactly once like all else: the unit of
  * acknowledgement and of delivery is the frame still.
  *

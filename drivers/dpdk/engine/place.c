@@ -45,7 +45,7 @@ bool raw_placed(struct raw_conn *c)
 		return iface->lt + RAW_HALF_OPEN_NS >= c->hs_expire + RAW_PLACE_NS;
 	}
 	same = memcmp(mac, c->hello_mac, 6) == 0;
-	/* It may have moved since; so each HELLO asks anew, now and then. */
+	/* It may have moved since; so each HELLO asks again, now and then. */
 	if (!same && weft_arp_doubt(&iface->arp, c->hop_ip, iface->now)) {
 		raw_arp_ask(iface, c->hop_ip, true);
 		return false;

@@ -136,9 +136,9 @@
 	X(RAW_PORT_LINK_UP, "port.link_up", "Times that the link came up.")                        \
 	X(RAW_DROP_ENDED, "drop.port_ended",                                                       \
 	  "Frames dropped: the port had ended before they left.")                                  \
-	X(RAW_TIMER_LOOKS, "timer.looks", "Connections looked at because a timer was due.")        \
-	X(RAW_CONN_LOOKS, "conn.looks", "Connections looked at to find a peer's.")                 \
-	X(RAW_PATH_LOOKS, "path.looks", "Frames looked at to find a path that is late.")           \
+	X(RAW_TIMER_LOOKS, "timer.looks", "Connections checked because a timer was due.")          \
+	X(RAW_CONN_LOOKS, "conn.looks", "Connections checked to find a peer's.")                   \
+	X(RAW_PATH_LOOKS, "path.looks", "Frames checked to find a path that is late.")             \
 	X(RAW_COOKIE_HASHES, "hello.cookie_hashes", "Cookies computed for requests to connect.")   \
 	X(RAW_GAPS, "progress.gaps",                                                               \
 	  "Pauses between two progress calls long enough to excuse silence.")

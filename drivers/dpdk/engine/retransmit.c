@@ -55,7 +55,7 @@ static void set_probe_wait(struct raw_conn *c)
 	c->probe_wait = (uint32_t)RTE_MAX(wait, c->late + c->late / 4ull);
 }
 
-/* A round trip is known anew: what follows from it is computed now, not for each frame. */
+/* A round trip is known again: what follows from it is computed now, not for each frame. */
 void raw_timer_learn(struct raw_conn *c)
 {
 	const struct weft_rtt *r = &c->path[c->next_path].rtt;

@@ -38,8 +38,8 @@
 /* So much of a frame is fetched ahead: it and what is being copied fit the first-level cache. */
 #define PREFETCH_MAX 4096u
 
-#define STEP_ROUGH 20000u /* between two looks at the port: a rough time of arrival */
-#define ECHO_ROUGH 255u   /* arrivals in vain until a rough echo is better than none */
+#define STEP_ROUGH 20000u /* between two checks of the port: a rough time of arrival */
+#define ECHO_ROUGH 255u   /* arrivals without result until a rough echo is better than none */
 #define ECHO_ASKED 4u     /* the same of arrivals that request an acknowledgement at once */
 
 static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
@@ -130,7 +130,7 @@ static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
 }
 
 /*
- * Do we know when the frame in hand arrived? Some time since the last look at the port; when that
+ * Do we know when the frame in hand arrived? Some time since the last check of the port; when that
  * is long ago, because the application computed, its age must not pass for the network's time. Long
  * is measured by the round trip; without an estimate of our own (we only receive) a rough echo
  * comes now and then, or the sender would never get any. Who requests acknowledgements at once has
@@ -378,8 +378,8 @@ static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct w
 }
 
 /*
- * Is the checksum that the connection wants there, and has the NIC looked at it? virtio's NONE says
- * that the frame has not left memory. If not, frame_input() looks at it.
+ * Is the checksum that the connection wants there, and has the NIC checked it? virtio's NONE says
+ * that the frame has not left memory. If not, frame_input() checks it.
  */
 static inline bool nic_has_checked(const struct raw_conn *c, const struct rte_mbuf *m)
 {
@@ -400,7 +400,7 @@ static inline bool nic_has_checked(const struct raw_conn *c, const struct rte_mb
 }
 
 /*
- * Data whose headers have been looked at, of a connection that is up, with no checksum that is left
+ * Data whose headers have been checked, of a connection that is up, with no checksum that is left
  * to us. What it says is done by the same functions as for any other frame.
  * @return false: it is another; nothing has been done
  */
@@ -497,7 +497,7 @@ static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf 
 			raw_count(iface, RAW_DROP_BAD_CSUM);
 			return;
 		}
-		/* "Unknown" is an answer, too: NICs don't look at everything they could. */
+		/* "Unknown" is an answer, too: NICs don't check everything they could. */
 		iface->rx_l4_ok = l4 != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN;
 	}
 	g = weft_frame_parse(&iface->gate, data, m->pkt_len, &v);

@@ -15,7 +15,7 @@
 /* The peer is heard, and yet acknowledges nothing: frames of this size may not pass any more. */
 #define DEAF_TIMEOUTS 7u
 #define DEAF_NS 100000000ull
-/* Said no more often: a port that takes nothing is looked at each 0.2 ms. */
+/* Said no more often: a port that takes nothing is checked each 0.2 ms. */
 #define SUSPECT_AGAIN_NS 5000000ull
 
 static void suspect(struct raw_conn *c, int status, const char *text)
@@ -95,7 +95,7 @@ uint64_t raw_ep_seen(const struct weft_lane_ep *lane_ep)
 
 	/*
 	 * That a process computes says nothing about which of its lanes work: on a lane without
-	 * such a thread nobody answers meanwhile.
+	 * such a thread nobody answers in the meantime.
 	 */
 	return c->seen == c->beat_at ? c->own_seen : c->seen;
 }

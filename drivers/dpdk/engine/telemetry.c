@@ -143,7 +143,7 @@ void weft_telemetry_answer(struct weft_telemetry *t)
 {
 	unsigned int asked = WEFT_TELEMETRY_ASKED;
 
-	/* Acquires what the asker wrote. It may have lost patience meanwhile. */
+	/* Acquires what the asker wrote. It may have lost patience in the meantime. */
 	if (!atomic_compare_exchange_strong(&t->ask.state, &asked, WEFT_TELEMETRY_ANSWERING))
 		return;
 	t->num = t->left_out = 0;

@@ -20,7 +20,7 @@
 
 struct weft_telemetry;
 
-/** What is looked at in every progress call. */
+/** What is checked in every progress call. */
 enum weft_telemetry_state { WEFT_TELEMETRY_IDLE, WEFT_TELEMETRY_ASKED, WEFT_TELEMETRY_ANSWERING };
 
 struct weft_telemetry_ask {

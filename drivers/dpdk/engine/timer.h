@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/timer.h
- * Which connections are looked at, and when.
+ * Which connections are checked, and when.
  *
- * A connection stands in by_et while frames of it are outstanding, and in by_lt with its next sign
+ * A connection is in by_et while frames of it are outstanding, and in by_lt with its next sign
  * of life or step of its handshake: what is idle costs its share of keepalives and nothing else.
  *
  * DPDK's rte_timer does not fit: it reads the CPU's cycle counter, where the engine has clocks of
@@ -20,13 +20,13 @@
 #include "engine/conn.h"
 #include "engine/iface.h"
 
-/* Connections that one raw_timers() looks at, per clock: what else is due waits for the next. */
+/* Connections that one raw_timers() checks, per clock: what else is due waits for the next. */
 #define RAW_TIMER_BATCH 32u
 
 void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t);
 
 /*
- * raw_timers() looks at the connection at @p t, or before, and then finds out itself what is due: a
+ * raw_timers() checks the connection at @p t, or before, and then finds out itself what is due: a
  * timer that is put off, as by every acknowledgement, costs nothing here.
  */
 static inline void raw_deadline_et(struct raw_conn *c, uint64_t t)

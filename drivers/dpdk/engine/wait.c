@@ -4,10 +4,10 @@
  * An owner that sleeps (lane.h, waiting). Where the port wakes it, a sleep is no pause: whatever
  * comes ends it. So the clocks of engine/clock.h go on for the time that it meant to sleep, where
  * those of an owner that was merely away stand still, and the times of frames that are answered
- * meanwhile are good.
+ * in the meantime are good.
  *
  * What nobody is woken for has a time here: timers, acknowledgements and frames that the port did
- * not take, the port's own wishes, a look at what has happened to it.
+ * not take, the port's own wishes, a check of what has happened to it.
  */
 
 #include <errno.h>

@@ -27,7 +27,7 @@
 #include "lane.h"
 
 #define ZC_CHUNK 64u
-#define ZC_ASK_EVERY 10000ull /* ns between two looks at what the NIC has read */
+#define ZC_ASK_EVERY 10000ull /* ns between two checks of what the NIC has read */
 
 struct zc_chunk {
 	struct zc_chunk *next;
@@ -122,7 +122,7 @@ void raw_zc_wait(struct raw_iface *iface, struct raw_zc *zc)
 
 /*
  * Has the NIC read what it was given? Then all that waits now is done; what completions add
- * meanwhile may still lie in our queue. @return completions run
+ * in the meantime may still lie in our queue. @return completions run
  */
 unsigned int raw_zc_ask(struct raw_iface *iface)
 {

@@ -375,7 +375,7 @@ static enum weft_arp_result table_learn(struct weft_arp_table *t, uint32_t ip, c
 }
 
 /*
- * Does this MAC answer for addresses of others, too? Those used last are looked at: who wants to
+ * Does this MAC answer for addresses of others, too? Those used last are checked: who wants to
  * know is anybody.
  */
 static bool answers_for_others(const struct weft_arp *a, const uint8_t mac[6])

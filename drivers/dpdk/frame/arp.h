@@ -63,7 +63,7 @@ TAILQ_HEAD(weft_arp_list, weft_arp_entry);
 LIST_HEAD(weft_arp_bucket, weft_arp_entry);
 
 /**
- * Who has which address. Each call below takes the lock for a look at one bucket: none is made per
+ * Who has which address. Each call below takes the lock for a check of one bucket: none is made per
  * message. Entries are made when somebody is asked.
  */
 struct weft_arp_table {

@@ -11,7 +11,7 @@
  *	frame/arp.c         ARP: the table, questions, answers
  *	frame/csum.c        CRC32C, Internet checksum
  *	frame/steering.c    which UDP ports bring a connection's frames to which queue
- *	frame/frame_port.h  a port that sends and receives frames, whatever stands behind it
+ *	frame/frame_port.h  a port that sends and receives frames, whatever is behind it
  *
  * All fields are little-endian. A frame begins at an even address; no field of a lane header is
  * aligned: 14 + 20 + 8 bytes stand in front, so the structs are packed and a lane header is 42

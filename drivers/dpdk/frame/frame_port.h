@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file frame/frame_port.h
- * What the raw-DPDK lane's engine stands on: a port that sends and receives bursts of Ethernet
+ * What the raw-DPDK lane's engine uses: a port that sends and receives bursts of Ethernet
  * frames. Two implementations: an ethdev queue pair (port/ethdev.c) and the simulated network
  * (test/sim/). Buffers are rte_mbufs in both, so that the engine runs unchanged.
  */
@@ -74,7 +74,7 @@ typedef void (*weft_frame_port_counter_cb)(const char *name, uint64_t value, voi
 enum weft_frame_port_what {
 	WEFT_FRAME_PORT_NOTHING,
 	WEFT_FRAME_PORT_LINK_DOWN,
-	WEFT_FRAME_PORT_LINK_UP, /**< bandwidth and the flag GUESS are set anew */
+	WEFT_FRAME_PORT_LINK_UP, /**< bandwidth and the flag GUESS are set again */
 	WEFT_FRAME_PORT_SPEED,   /**< the same, while the link stays up */
 	/** gone, or of no use before a reset: nothing is received or taken any more */
 	WEFT_FRAME_PORT_ENDED,

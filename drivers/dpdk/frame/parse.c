@@ -54,7 +54,7 @@ static enum weft_gate parse_arp(struct cursor *c, struct weft_frame_view *view)
 
 /*
  * "Destination unreachable", with the beginning of a UDP datagram from a port of ours. Nothing else
- * of ICMP is looked at, and this proves nothing: anybody can make it up.
+ * of ICMP is checked, and this proves nothing: anybody can make it up.
  */
 static enum weft_gate parse_icmp(const struct weft_gate_conf *conf, const struct cursor *c,
 				 struct weft_frame_view *view)

@@ -126,7 +126,7 @@ enum weft_gate weft_frame_parse(const struct weft_gate_conf *conf, const void *f
 
 /**
  * The headers of the commonest frames, of which the first p->least bytes are contiguous. Of the
- * view only what the lane header and the body are is filled in; messages are not looked at.
+ * view only what the lane header and the body are is filled in; messages are not checked.
  * @return false: not one of these, or not right; weft_frame_parse() tells
  */
 static inline bool weft_frame_parse_head(const struct weft_gate_pattern *p, const uint8_t *frame,

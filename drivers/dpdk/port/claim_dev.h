@@ -43,10 +43,10 @@ void weft_claim_bus_name(char name[WEFT_CLAIM_NAME], const char *bus, const char
 bool weft_device_arg(const char *args, const char *key, char *buf, size_t size);
 
 /**
- * Hold all that a device stands on.
+ * Hold all that a device rests on.
  *
  * @param claim  weft_claim() or weft_claim_now()
- * @return 0, also for a virtual device that stands on nothing another process could have; else as
+ * @return 0, also for a virtual device that rests on nothing another process could have; else as
  * @p claim, -ENODEV (a kernel interface that is not there) or -ENOMEM, and nothing is held
  */
 int weft_device_claim(const struct weft_device *d,

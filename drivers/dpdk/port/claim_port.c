@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One process for each port: two that receive the same frames, or write the same registers, end
- * each other's connections. What a port stands on is claimed (port/claim_dev.h) while it is open,
+ * each other's connections. What a port rests on is claimed (port/claim_dev.h) while it is open,
  * or from when this process has chosen it (port/pick.h).
  *
  * Where the claim cannot be had (nothing of the kind is allowed here, or an untrusted process has

@@ -49,7 +49,7 @@ static uint16_t mtu_of(const struct weft_port_dev *d)
 
 /*
  * Chains are sent where external buffers can be, and nowhere else: they cost some PMDs their vector
- * path. The IPv4 header is 20 bytes: its checksum is made and looked at by us.
+ * path. The IPv4 header is 20 bytes: its checksum is made and checked by us.
  */
 static void choose_offloads(const struct weft_port_dev *d, const struct weft_port_opts *o,
 			    struct rte_eth_conf *conf)
@@ -114,7 +114,7 @@ static int setup_queue(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint
 }
 
 /*
- * After the queues: some PMDs look at the pools of their queues here, and before that these are the
+ * After the queues: some PMDs check the pools of their queues here, and before that these are the
  * pools of the port's last life.
  */
 static int set_mtu(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,

@@ -37,7 +37,7 @@ static bool failed; /* an EAL that did not start can't be started again */
 
 bool weft_eal_is_up(void)
 {
-	/* Zero until rte_eal_init() has looked at the processors; there is no better question. */
+	/* Zero until rte_eal_init() has checked the processors; there is no better question. */
 	return !failed && rte_lcore_count() > 0;
 }
 

@@ -33,7 +33,7 @@ static bool is_ours(const char *tmp)
 enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const char *tmp,
 					  char *own, size_t size)
 {
-	if (uid == 0) /* the EAL looks at nothing else */
+	if (uid == 0) /* the EAL checks nothing else */
 		return is_usable(runtime) ? WEFT_EAL_FOLDER_ITS : WEFT_EAL_FOLDER_NONE;
 	if (runtime ? is_usable(runtime) : is_ours(tmp))
 		return WEFT_EAL_FOLDER_ITS;

@@ -41,7 +41,7 @@ static void unclaim(const struct weft_port_dev *d)
 {
 	struct rte_eth_dev_owner now;
 
-	/* With no_owner the application may have claimed it meanwhile. */
+	/* With no_owner the application may have claimed it in the meantime. */
 	if (!weft_port_is_taken(d) && rte_eth_dev_owner_get(d->port_id, &now) == 0 &&
 	    now.id == owner.id)
 		rte_eth_dev_owner_unset(d->port_id, owner.id);

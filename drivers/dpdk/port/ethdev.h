@@ -4,7 +4,7 @@
  * A frame port (frame/frame_port.h) over one queue pair of a DPDK ethdev port.
  *
  * What a port can do is asked of the port: offloads, MTU, queue counts, ring depths. What no
- * capability tells of virtual ports (memif's real frame limit, af_packet's sleep) stands in one
+ * capability tells of virtual ports (memif's real frame limit, af_packet's sleep) is in one
  * table, port/limits.c.
  *
  * Threads: list, open and close run under the caller's context-wide lock; the operations of an

@@ -104,13 +104,13 @@ int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len)
 	uint16_t id = d->port_id;
 	int rc;
 
-	/* What is there under this number now is another device, or the same one anew. */
+	/* What is there under this number now is another device, or the same one again. */
 	if (life_of(id) & TAKEN)
 		atomic_fetch_and_explicit(&lives[id], ~ENDED, memory_order_relaxed);
 	if (life_of(id) & REMOVED || rte_eth_dev_is_removed(id) == 1) {
 		snprintf(why, why_len,
 			 "port %u (%s) was removed from this machine; when the NIC is back, start "
-			 "the process anew, or give it to DPDK again (rte_dev_remove(), "
+			 "the process again, or give it to DPDK again (rte_dev_remove(), "
 			 "rte_dev_probe())",
 			 id, d->name);
 		return -ENODEV;
@@ -228,7 +228,7 @@ static enum weft_frame_port_what ended(const struct weft_port_dev *d, uint32_t l
 		ev->status = -ENETRESET;
 		snprintf(ev->text, sizeof(ev->text),
 			 "the NIC wants a reset (its PF, its host or %s requests it); close the "
-			 "context and create it anew, which does that",
+			 "context and create it again, which does that",
 			 d->info.driver_name ? d->info.driver_name : "its driver");
 	}
 	return WEFT_FRAME_PORT_ENDED;

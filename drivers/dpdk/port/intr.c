@@ -90,7 +90,7 @@ unsigned int weft_port_intr_vectors(const char *sysfs, const char *device)
 /*
  * By the sources of DPDK 22.11: those that wake, and poll as well when requested interrupts that
  * are off. Not em: its PMD gives no vector of MSI-X to the queue, and INTx has one interrupt in 16
- * ms. Not i40e, iavf, ice: they set up anew how descriptors are written back then.
+ * ms. Not i40e, iavf, ice: they set up again how descriptors are written back then.
  */
 static bool is_known(const char *driver, uint16_t queues)
 {

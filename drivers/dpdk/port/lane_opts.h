@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file port/lane_opts.h
- * Options of one raw-DPDK lane: what stands behind the port in an item of WEFT_LANES, as in
+ * Options of one raw-DPDK lane: what is behind the port in an item of WEFT_LANES, as in
  * `dpdk:0,ip=10.0.0.1/24,gw=10.0.0.254,mtu=9000`. Pure: no DPDK, no system.
  */
 #ifndef WEFT_LANE_OPTS_H

@@ -2,7 +2,7 @@
 /*
  * What a port can take. Capabilities tell it for hardware. Virtual ports of DPDK 22.11 report 1518
  * bytes and no more, whatever they carry, so for them the device arguments and the source of the
- * PMD decide; what is known stands here and nowhere else.
+ * PMD decide; what is known is here and nowhere else.
  */
 
 #include <errno.h>

@@ -385,7 +385,7 @@ static void tell_one(const struct weft_nic_env *env, const char *address,
 	if (!weft_nic_problem(env, address, why, sizeof(why)))
 		snprintf(why, sizeof(why),
 			 "%s is no port: no PMD took it; the EAL says why with --log-level=info, "
-			 "and WEFT_EAL_ARGS or what stands before -- says which NICs it may use%s",
+			 "and WEFT_EAL_ARGS or what is before -- says which NICs it may use%s",
 			 address,
 			 geteuid() ? "; a process that is not root's needs rights on its device "
 				     "files"
@@ -463,7 +463,7 @@ bool weft_vdev_is_missing(const struct rte_devargs *da, char *why, size_t why_le
 			 da->name);
 	else
 		snprintf(why, why_len,
-			 "--vdev=%.64s made no port: look at its arguments, and at DPDK's lines "
+			 "--vdev=%.64s made no port: check its arguments, and DPDK's lines "
 			 "above",
 			 da->name);
 	return true;

@@ -25,7 +25,7 @@ void weft_nic_env_here(struct weft_nic_env *env);
 bool weft_nic_address(const char *text, char address[16]);
 
 /**
- * What stands between DPDK and a NIC?
+ * What is between DPDK and a NIC?
  *
  * @param address  as weft_nic_address() makes it
  * @param[out] why one sentence; it names the NIC

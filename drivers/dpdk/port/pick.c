@@ -127,7 +127,7 @@ static int claim(const struct weft_candidate *c,
 
 	if (rc || claim->num)
 		return rc;
-	/* It stands on nothing we know: it is one, with all that it was given. */
+	/* It rests on nothing we know: it is one, with all that it was given. */
 	claim->fds = calloc(1, sizeof(*claim->fds));
 	if (!claim->fds)
 		return -ENOMEM;

@@ -29,7 +29,7 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 /**
  * Free the pools of queue pair @p q, once all their buffers are back: a peer in this process may
  * still hold some (net_ring), or the PMD in its ring, and then they are freed by a later call for
- * any port. A PMD may also look at the pool of a queue that the port's next life does not use: that
+ * any port. A PMD may also check the pool of a queue that the port's next life does not use: that
  * of every queue but the first stays until the queue has another.
  */
 void weft_port_pools_free(struct weft_port_dev *d, uint16_t q);

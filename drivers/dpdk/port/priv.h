@@ -74,7 +74,7 @@ struct weft_port_limits {
 	bool set_mtu;       /**< the MTU is set by rte_eth_dev_set_mtu() */
 	bool memif;         /**< its connection is looked after by port/memif/memif.c */
 	bool kernel_link;   /**< link state is that of the kernel interface if_index */
-	bool packet_socket; /**< stands on a packet socket whose send sleeps */
+	bool packet_socket; /**< rests on a packet socket whose send sleeps */
 	bool no_link;       /**< there is no link that could have a speed */
 	bool guess;         /**< the link speed that the PMD reports means nothing */
 	bool copies;        /**< every frame is copied by the CPU at both ends */
@@ -226,7 +226,7 @@ bool weft_port_rx_scatters(const struct weft_port_dev *d, uint32_t room);
 
 /* port/claim_port.c */
 
-/** Have what the port stands on for this process alone. @return 0, or an error with @p why */
+/** Have what the port rests on for this process alone. @return 0, or an error with @p why */
 int weft_port_claim(struct weft_port_dev *d, char *why, size_t why_len);
 void weft_port_unclaim(struct weft_port_dev *d);
 

@@ -121,7 +121,7 @@ static const struct weft_frame_port_ops intr_ops = {
 	.rx_burst = port_rx,
 };
 
-/* So that who polls has nothing more to look at. */
+/* So that who polls has nothing more to check. */
 static const struct weft_frame_port_ops intr_first_ops = {
 	INTR_OPS,
 	.rx_burst = weft_port_intr_rx,
@@ -131,7 +131,7 @@ const struct weft_port_intr_modes weft_port_intr_modes = {&intr_ops, &intr_first
 
 /* ---- memif ---------------------------------------------------------------------------------- */
 
-/* Polls between two looks at the connection, and how often it is looked at while frames come. */
+/* Polls between two checks of the connection, and how often it is checked while frames come. */
 #define LOOK_EVERY 16384u
 
 static uint16_t memif_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)

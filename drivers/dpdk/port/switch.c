@@ -207,7 +207,7 @@ static const char *in_our_folder(const char *socket, char *path, size_t size)
 	if (n > 0 && (size_t)n == strlen(socket) && !memcmp(there, socket, (size_t)n))
 		return path;
 	unlink(path);
-	/* Another process may have made it meanwhile. */
+	/* Another process may have made it in the meantime. */
 	return symlink(socket, path) == 0 || errno == EEXIST ? path : socket;
 }
 
@@ -238,7 +238,7 @@ static int join(const char *path, char *why, size_t why_len)
 
 	if (fd < 0)
 		return fd;
-	grant_fd = fd; /* from here on a child that is forked meanwhile closes it */
+	grant_fd = fd; /* from here on a child that is forked in the meantime closes it */
 	if (!is_trusted(path, fd))
 		rc = weft_port_fail(-EPERM, why, why_len,
 				    "who listens at %s is neither root nor this user (in a "

@@ -39,6 +39,6 @@ void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size)
 			 "side, and see that socket=, id= and secret= are the same",
 			 d->port_id, d->name);
 	else
-		snprintf(buf, size, "port %u (%s) has no link: look at its cable and the switch",
+		snprintf(buf, size, "port %u (%s) has no link: check its cable and the switch",
 			 d->port_id, d->name);
 }

@@ -8,7 +8,7 @@
  * stops touching the rings, and only then has them taken down.
  *
  * A client's start fails while its server is not there, it is sent away by a server that is not
- * ready, and its connection is not made again by itself: then it is started anew, every 100 ms. No
+ * ready, and its connection is not made again by itself: then it is started again, every 100 ms. No
  * time limit is set to a handshake: a server that is stopped in the middle of one goes on with it.
  */
 
@@ -170,7 +170,7 @@ bool weft_memif_link_up(struct weft_memif *mi)
 
 /* ---- an owner that sleeps ------------------------------------------------------------------- */
 
-/* Between two looks at a port that has no connection. */
+/* Between two checks of a port that has no connection. */
 #define LOOK_NS 10000000u
 
 static struct weft_memif_ring *ring_of(const struct weft_memif *mi)
@@ -201,7 +201,7 @@ int weft_memif_arm(struct weft_memif *mi, uint64_t *within)
 	mi->armed = rc == 0;
 	/*
 	 * The connection makes itself known, but a client without a server tries again by being
-	 * looked at.
+	 * checked.
 	 */
 	if (rc)
 		*within = RTE_MIN(*within, (uint64_t)LOOK_NS);

@@ -526,7 +526,7 @@ static int server_open(struct weft_memif_relay *r, uint16_t port_id)
 	int fd = find_socket(&r->name, ls ? ls->real : -1), rc;
 
 	if (fd >= 0) {
-		/* A port that was made anew with the number of an old one. */
+		/* A port that was made again with the number of an old one. */
 		if (ls)
 			listener_forget(ls);
 		listeners[port_id] = ls = NULL;

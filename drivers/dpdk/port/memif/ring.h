@@ -6,7 +6,7 @@
  * to clear it. So the port finds the ring and the eventfd in the messages that pass on the control
  * socket (port/memif/relay.h), and clears the flag while its owner sleeps.
  *
- * The PMD's sender looks at the flag right after it has moved the ring's index, with no barrier in
+ * The PMD's sender checks the flag right after it has moved the ring's index, with no barrier in
  * between. The sleeper asks the kernel for one on all processors (membarrier(2)), so it need not:
  * either the sender sees the flag cleared, or the sleeper sees the index moved. Without
  * membarrier(), or with a switch between the peers that does not take part in it, a frame may in
