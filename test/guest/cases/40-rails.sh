@@ -32,8 +32,8 @@ both_devices_worked() {
 mixed() {
 	server_eal=(--vdev=net_af_packet0,iface=v2b,blocksz=8192,framesz=4096)
 	client_eal=(--vdev=net_af_packet0,iface=v2a,blocksz=8192,framesz=4096)
-	perf_pair "roce:rxe0b;dpdk:0,ip=10.2.0.2/24,mtu=3000" \
-		"roce:rxe0a;dpdk:0,ip=10.2.0.1/24,mtu=3000" "$@"
+	perf_pair "roce:rxe0b,bw=1Gbps;dpdk:0,ip=10.2.0.2/24,mtu=3000,bw=1Gbps" \
+		"roce:rxe0a,bw=1Gbps;dpdk:0,ip=10.2.0.1/24,mtu=3000,bw=1Gbps" "$@"
 }
 
 only_one_has_roce() {
