@@ -252,14 +252,15 @@ part_tools() {
 
 	# Without DPDK and rdma-core, and by ThreadSanitizer, which does not know DPDK's own
 	# threads; without randomised addresses, some of which it can't use. (Nor does it know
-	# fences, which GCC says.)
+	# fences, which GCC says.) A child of a process with threads starts threads of its own.
 	if step "build without DPDK and rdma-core, with ThreadSanitizer" build \
 		"build without DPDK and rdma-core, with ThreadSanitizer" "$tsan" \
 		-Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false \
 		-Dc_args='-g1 -Wno-tsan' -Ddpdk=disabled -Droce=disabled \
 		-- threads bare; then
 		step "threads, and what sees that DPDK is not there" suites tsan "$tsan" \
-			$((10 * times)) threads bare -- setarch -R
+			$((10 * times)) threads bare -- \
+			env TSAN_OPTIONS=die_after_fork=0 setarch -R
 	fi
 
 	# For memory that was never written; all else, leaks too, the sanitizers have seen, with

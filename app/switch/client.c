@@ -18,8 +18,9 @@
 
 #include <rte_common.h>
 
+#include "base/foreign_fd.h"
+
 #define VERSION 0x0200u
-#define DESCRIPTORS 253 /* SCM_MAX_FD: with one message */
 /* So long after its start a switch takes the clients of the one before: they try ten times a
  * second. */
 #define RETURN_NS 10000000000ull
@@ -204,48 +205,13 @@ void sw_half_expire(struct sw *s, uint64_t now)
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 
-/* The kernel puts in as many descriptors as there is room for: none may stay. @return the first */
-static int one_descriptor(struct msghdr *mh)
-{
-	struct cmsghdr *cm;
-	size_t i, n;
-	int fd, first = -1;
-
-	for (cm = CMSG_FIRSTHDR(mh); cm; cm = CMSG_NXTHDR(mh, cm)) {
-		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
-		for (i = 0; i < n; i++) {
-			memcpy(&fd, CMSG_DATA(cm) + i * sizeof(fd), sizeof(fd));
-			if (first < 0)
-				first = fd;
-			else
-				sw_close(&fd);
-		}
-	}
-	return first;
-}
-
 /* @return 1 a message, 0 none now, -1 the connection is over. @p fd: what came with it, or -1 */
 static int hear(const struct sw_conn *c, struct message *m, int *fd)
 {
-	struct iovec iov = {m, sizeof(*m)};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(DESCRIPTORS * sizeof(int))];
-	} ctl;
-	struct msghdr mh = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &ctl,
-		.msg_controllen = sizeof(ctl),
-	};
-	ssize_t n = recvmsg(c->fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = weft_foreign_fd_recv(c->fd, m, sizeof(*m), fd, 1);
 
-	*fd = -1;
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -1;
-	*fd = one_descriptor(&mh);
+	if (n == -EAGAIN)
+		return 0;
 	/* A client that fills in each field alone sends as much as DPDK's. */
 	return n == (ssize_t)sizeof(*m) ? 1 : -1;
 }

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
+#include "base/foreign_fd.h"
 #include "common/cli.h"
 
 #define EVENTS 64
@@ -119,7 +121,7 @@ static void serve(struct sw *s, const struct epoll_event *ev, int n)
 	int i;
 
 	grant_from_now(s, now);
-	for (i = 0; i < n && !sw_close_is_late(); i++)
+	for (i = 0; i < n && weft_foreign_fd_has_room(); i++)
 		one_event(s, ev[i].data.u64, now);
 	end_broken(s);
 	end_bad_events(s, now);
@@ -128,7 +130,7 @@ static void serve(struct sw *s, const struct epoll_event *ev, int n)
 		return;
 	s->ticked = now;
 	sw_wake_watch(s);
-	sw_close_watch();
+	weft_blocking_interrupt();
 }
 
 static void *control_thread(void *arg)
@@ -140,7 +142,7 @@ static void *control_thread(void *arg)
 	for (;;) {
 		n = epoll_wait(s->epoll, ev, EVENTS, TICK_MS);
 		/* Events that can't be served now stay, so epoll would return at once. */
-		if (sw_close_is_late() || s->no_files)
+		if (!weft_foreign_fd_has_room() || s->no_files)
 			nanosleep(&(struct timespec){.tv_nsec = TICK_MS * 1000000l}, NULL);
 		s->no_files = false;
 		pthread_mutex_lock(&s->lock);

@@ -392,13 +392,12 @@ static int run(struct options *o, int eal_count, char **eal_words)
 	if (!s->per_user)
 		s->per_user = RTE_MAX(s->plan.ports * 3u / 4, 1u);
 	s->region_max = sw_region_max(s->log2_ring, s->bsize);
+	sw_close_init();
 	ret = sw_listen(s);
 	if (!ret)
 		ret = make_plan(o);
 	if (!ret)
 		ret = sw_wake_start(s);
-	if (!ret)
-		ret = sw_close_start(s);
 	if (!ret)
 		ret = limit_files();
 	if (!ret)

@@ -269,12 +269,8 @@ void sw_wake_forget(struct sw *s, unsigned int port);
 void sw_wake_watch(struct sw *s);
 
 /* close.c */
-/** @return APP_OK or an exit code after a sentence */
-int sw_close_start(struct sw *s);
-/** So much waits to be closed that nothing more is to be taken from clients. */
-bool sw_close_is_late(void);
-/** By the control thread, now and then: interrupt a close that lasts. */
-void sw_close_watch(void);
+/** Before the first close; its threads avoid the core of the caller, if that is pinned to one. */
+void sw_close_init(void);
 /** -1 = nothing; it is -1 afterwards. */
 void sw_close(int *fd);
 /** The same of a socket in epoll's set; the other end knows at once. */

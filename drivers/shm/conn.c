@@ -12,7 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd_aside.h"
+#include "base/foreign_fd.h"
+#include "shm/receipt.h"
 #include "shm/shm.h"
 
 #define ACCEPTS 16 /* connections accepted at a look */
@@ -47,27 +48,43 @@ static struct shm_ep *ep_new(struct shm_iface *s, enum shm_state state, uint64_t
 	return lane_ep;
 }
 
-static int watch(struct shm_iface *s, struct shm_fd *what)
+static int watch(struct shm_iface *s, struct shm_fd *what, uint32_t more)
 {
-	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = what};
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP | more, .data.ptr = what};
 
-	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, what->fd, &ev) < 0 ? -errno : 0;
+	if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, what->fd, &ev) == 0 ||
+	    (errno == EEXIST && epoll_ctl(s->epoll, EPOLL_CTL_MOD, what->fd, &ev) == 0))
+		return 0;
+	return -errno;
 }
 
-/*
- * Closing does not take it out of the epoll while a child that was forked has it, too. Descriptors
- * may wait in the queue of a socket whose peer is not known yet.
- */
-static void unwatch(struct shm_iface *s, struct shm_fd *what, bool known)
+/* A socket whose hello another thread is to receive is reported once. */
+static int watch_hello(struct shm_iface *s, struct shm_ep *lane_ep)
 {
-	if (what->fd < 0)
+	return watch(s, &lane_ep->sock, EPOLLONESHOT);
+}
+
+/* Closing does not take it out of the epoll while a child that was forked has it, too. */
+static void unwatch_process(struct shm_iface *s, struct shm_ep *lane_ep)
+{
+	if (lane_ep->process.fd < 0)
 		return;
-	epoll_ctl(s->epoll, EPOLL_CTL_DEL, what->fd, NULL);
-	if (known)
-		close(what->fd);
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, lane_ep->process.fd, NULL);
+	close(lane_ep->process.fd);
+	lane_ep->process.fd = -1;
+}
+
+/* Descriptors that the peer has passed may wait in its queue. */
+static void unwatch_socket(struct shm_iface *s, struct shm_ep *lane_ep)
+{
+	if (lane_ep->sock.fd < 0)
+		return;
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, lane_ep->sock.fd, NULL);
+	if (lane_ep->receipt)
+		shm_receipt_orphan(lane_ep);
 	else
-		shm_socket_close_foreign(what->fd);
-	what->fd = -1;
+		weft_foreign_fd_close(lane_ep->sock.fd);
+	lane_ep->sock.fd = -1;
 }
 
 /* A process in another PID namespace has no number here: then the socket has to do. */
@@ -78,15 +95,13 @@ static void watch_process(struct shm_iface *s, struct shm_ep *lane_ep)
 	lane_ep->process.fd = shm_process_open(lane_ep->pid);
 	if (lane_ep->process.fd == -ESRCH)
 		lane_ep->ended = true; /* children of its own may still have the socket */
-	if (lane_ep->process.fd >= 0 && watch(s, &lane_ep->process) < 0)
-		unwatch(s, &lane_ep->process, true);
+	if (lane_ep->process.fd >= 0 && watch(s, &lane_ep->process, 0) < 0)
+		unwatch_process(s, lane_ep);
 }
 
 /* Out of the lists of those alive; shm_reap() frees it when the protocol layer is done with it. */
 static void bury(struct shm_iface *s, struct shm_ep *lane_ep, int status)
 {
-	bool known = lane_ep->state == SHM_UP;
-
 	if (lane_ep->state == SHM_UP) {
 		TAILQ_REMOVE(&s->up, lane_ep, entry);
 		shm_table_remove(lane_ep);
@@ -104,8 +119,8 @@ static void bury(struct shm_iface *s, struct shm_ep *lane_ep, int status)
 	/* A child that was forked has the socket, too: closing would not end the connection. */
 	if (lane_ep->sock.fd >= 0)
 		shutdown(lane_ep->sock.fd, SHUT_RDWR);
-	unwatch(s, &lane_ep->sock, known);
-	unwatch(s, &lane_ep->process, true);
+	unwatch_socket(s, lane_ep);
+	unwatch_process(s, lane_ep);
 	TAILQ_INSERT_TAIL(&s->dead, lane_ep, entry);
 }
 
@@ -171,6 +186,8 @@ static void up(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_hel
 	lane_ep->fences = s->fences || hello->fences;
 
 	weft_socket_refuse_fds(lane_ep->sock.fd);
+	if (watch(s, &lane_ep->sock, 0) < 0)
+		lane_ep->ended = true; /* its end and its wake-ups would not be seen */
 	TAILQ_REMOVE(&s->making, lane_ep, entry);
 	s->num_making--;
 	s->num_half -= lane_ep->state == SHM_ACCEPTED;
@@ -228,7 +245,7 @@ static int introduce(struct shm_iface *s, struct shm_ep *lane_ep)
 	rc = shm_socket_send(lane_ep->sock.fd, &hello, fds, s->reg_fd >= 0 ? 2 : 1);
 	close(fds[0]);
 	if (rc == 0)
-		rc = watch(s, &lane_ep->sock);
+		rc = watch_hello(s, lane_ep);
 	if (rc < 0)
 		snprintf(lane_ep->text, sizeof(lane_ep->text), "its socket does not take us: %s",
 			 strerror(-rc));
@@ -288,30 +305,25 @@ int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 }
 
 /* The answer. */
-static unsigned int answered(struct shm_iface *s, struct shm_ep *lane_ep)
+static void answered(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receipt *r)
 {
-	struct shm_hello hello;
-	int fds[SHM_HELLO_FDS], rc;
+	const struct shm_hello *hello = &r->hello;
 
-	rc = shm_socket_recv(lane_ep->sock.fd, &hello, fds);
-	if (rc == -EAGAIN)
-		return 0;
-	if (rc == 1 && fds[0] >= 0)
-		lane_ep->regs = shm_reg_map(fds[0]);
-	if (rc == 1)
-		shm_socket_close_fds(fds);
-	if (rc <= 0) {
-		shm_end(lane_ep, -ECONNREFUSED, "it did not answer in shared memory's terms");
-	} else if (hello.status < 0) {
-		snprintf(lane_ep->text, sizeof(lane_ep->text), "refused: %s", hello.text);
+	if (r->status < 0) {
+		shm_end(lane_ep, -ECONNREFUSED,
+			lane_ep->ended ? "its process has ended"
+				       : "it did not answer in shared memory's terms");
+	} else if (hello->status < 0) {
+		snprintf(lane_ep->text, sizeof(lane_ep->text), "refused: %s", hello->text);
 		shm_end(lane_ep, -ECONNREFUSED, lane_ep->text);
-	} else if (hello.version != SHM_VERSION ||
-		   memcmp(hello.addr, &lane_ep->peer, SHM_ADDR_LEN) != 0) {
+	} else if (hello->version != SHM_VERSION ||
+		   memcmp(hello->addr, &lane_ep->peer, SHM_ADDR_LEN) != 0) {
 		shm_end(lane_ep, -EPROTO, "another interface answered");
 	} else {
-		up(s, lane_ep, &hello, 1);
+		lane_ep->regs = r->regs;
+		r->regs = NULL;
+		up(s, lane_ep, hello, 1);
 	}
-	return 1;
 }
 
 unsigned int shm_making(struct shm_iface *s, uint64_t now_ns)
@@ -339,87 +351,34 @@ unsigned int shm_making(struct shm_iface *s, uint64_t now_ns)
 
 /* ------------------------------------------------------------------ who accepts */
 
-/* What a peer says of itself, and what it passes. @return 0, or an error with a reason */
-static int check_hello(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_hello *hello,
-		       const int *fds, char *why, size_t why_len)
+static void asked(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receipt *r)
 {
-	const char *what = "";
-	int rc;
+	struct shm_hello answer;
 
-	if (hello->version != SHM_VERSION ||
-	    memcmp(hello->to, &s->addr.iface_id, sizeof(hello->to)) != 0) {
-		snprintf(why, why_len, "version %u of shared memory for this interface is here",
-			 SHM_VERSION);
-		return -EPROTONOSUPPORT;
-	}
-	rc = shm_place_reachable(&s->addr, hello->addr, SHM_ADDR_LEN, why, why_len);
-	if (rc < 0)
-		return rc;
-	memcpy(&lane_ep->peer, hello->addr, SHM_ADDR_LEN);
-	lane_ep->segment = shm_segment_map(fds[0], &what);
-	if (!lane_ep->segment) {
-		snprintf(why, why_len, "%s", what);
-		return -EPROTO;
-	}
-	if (fds[1] >= 0)
-		lane_ep->regs = shm_reg_map(fds[1]);
-	return 0;
-}
-
-/*
- * Does the process listen where the hello says that it comes from? Upper layers rely on that.
- * @return 0; -EAGAIN: not known yet; -EACCES
- */
-static int check_sender(const struct shm_ep *lane_ep)
-{
-	struct shm_hello hello;
-	struct shm_addr addr;
-
-	/* What is malformed is refused with its own reason. */
-	if (!shm_socket_peek(lane_ep->sock.fd, &hello) || hello.magic != SHM_HELLO_MAGIC)
-		return 0;
-	memcpy(&addr, hello.addr, sizeof(addr));
-	return shm_socket_is_at(&addr, lane_ep->pid);
-}
-
-static unsigned int asked(struct shm_iface *s, struct shm_ep *lane_ep)
-{
-	int fds[SHM_HELLO_FDS], rc, sender = check_sender(lane_ep);
-	struct shm_hello hello, answer;
-	char why[160] = "";
-
-	/* The socket stays readable: the next look asks again, until it has taken too long. */
-	if (sender == -EAGAIN)
-		return 0;
-
-	rc = shm_socket_recv(lane_ep->sock.fd, &hello, fds);
-	if (rc == -EAGAIN)
-		return 0;
-	if (rc <= 0) {
-		/* Most often somebody who only looked who listens. */
-		s->count.refused_other += rc < 0;
+	if (!r->is_hello) {
+		/* A connection without a hello is most often a process that checks an address. */
+		s->count.refused_other += r->status != -ECONNRESET;
 		shm_end(lane_ep, -EPROTO, "");
-		return 0;
+		return;
 	}
-	rc = check_hello(s, lane_ep, &hello, fds, why, sizeof(why));
-	if (rc == 0 && sender < 0) {
-		snprintf(why, sizeof(why), "the address it gives is another process's");
-		rc = sender;
-	}
-	shm_socket_close_fds(fds);
+	memcpy(&lane_ep->peer, r->hello.addr, SHM_ADDR_LEN);
 	hello_init(s, lane_ep, &answer);
-	answer.status = rc;
-	snprintf(answer.text, sizeof(answer.text), "%s", why);
-	if (rc < 0)
+	answer.status = r->status;
+	snprintf(answer.text, sizeof(answer.text), "%s", r->why);
+	if (r->status < 0)
 		s->count.refused_other++;
-	if (shm_socket_send(lane_ep->sock.fd, &answer, &s->reg_fd, s->reg_fd >= 0) < 0 || rc < 0) {
+	if (shm_socket_send(lane_ep->sock.fd, &answer, &s->reg_fd, s->reg_fd >= 0) < 0 ||
+	    r->status < 0) {
 		shm_end(lane_ep, -EPROTO, "");
-		return 0;
+		return;
 	}
+	lane_ep->segment = r->segment;
+	lane_ep->regs = r->regs;
+	r->segment = NULL;
+	r->regs = NULL;
 	watch_process(s, lane_ep);
 	s->count.accepted++;
-	up(s, lane_ep, &hello, 0);
-	return 1;
+	up(s, lane_ep, &r->hello, 0);
 }
 
 /* A process has a share of the places for connections that have said nothing. */
@@ -433,6 +392,19 @@ static bool has_its_share(const struct shm_iface *s, pid_t pid)
 	return n >= SHM_HALF_ONE;
 }
 
+static void start_receipt(struct shm_iface *s, struct shm_ep *lane_ep)
+{
+	int rc = shm_receipt_start(s->inbox, lane_ep, &s->addr);
+
+	if (rc == 0)
+		return;
+	weft_log_limited(&s->full, WEFT_LOG_WARN,
+			 "%s: a connection ends, since no thread can be started for its hello: %s; "
+			 "raise the limits on threads and memory (ulimit -u, -v)",
+			 s->base.name, strerror(-rc));
+	shm_end(lane_ep, rc, "no thread can be started for its hello");
+}
+
 unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 {
 	struct shm_ep *lane_ep;
@@ -443,18 +415,18 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 	 * Those that find no place wait in the queue: closing them would fail honest ones. While
 	 * too many foreign descriptors wait to be closed, no further ones are received.
 	 */
-	for (i = 0; i < ACCEPTS && s->num_half < SHM_HALF_MAX && weft_fd_aside_has_room(); i++) {
+	for (i = 0; i < ACCEPTS && s->num_half < SHM_HALF_MAX && weft_foreign_fd_has_room(); i++) {
 		fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
 			return (unsigned int)i;
 		if (shm_socket_peer(fd, &pid) < 0) {
 			s->count.refused_user++;
-			shm_socket_close_foreign(fd);
+			weft_foreign_fd_close(fd);
 			continue;
 		}
 		if (pid > 0 && has_its_share(s, pid)) {
 			s->count.refused_share++;
-			shm_socket_close_foreign(fd);
+			weft_foreign_fd_close(fd);
 			continue;
 		}
 		lane_ep = s->num_eps < SHM_EPS_MAX ? ep_new(s, SHM_ACCEPTED, now_ns) : NULL;
@@ -464,22 +436,23 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 					 "at most %u",
 					 s->base.name, s->num_eps, SHM_EPS_MAX);
 			s->count.refused_other++;
-			shm_socket_close_foreign(fd);
+			weft_foreign_fd_close(fd);
 			continue;
 		}
 		lane_ep->sock.fd = fd;
 		lane_ep->pid = pid;
-		if (watch(s, &lane_ep->sock) < 0)
+		/* Most often the hello is there already. */
+		if (shm_socket_has_message(fd))
+			start_receipt(s, lane_ep);
+		else if (watch_hello(s, lane_ep) < 0)
 			shm_end(lane_ep, -ENOMEM, "");
-		else
-			asked(s, lane_ep); /* most often it has said already what it wants */
 	}
 	return (unsigned int)i;
 }
 
-/* ------------------------------------------------------------------ what the sockets say */
+/* ------------------------------------------------------------------ events of the sockets */
 
-/* Bytes that have woken us, or the end. */
+/* Bytes that have woken this process, or the end. */
 static void drain(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	char bytes[8];
@@ -487,15 +460,31 @@ static void drain(struct shm_iface *s, struct shm_ep *lane_ep)
 	int i;
 
 	for (i = 0; i < 16; i++) {
-		n = recv(lane_ep->sock.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		n = weft_foreign_fd_recv(lane_ep->sock.fd, bytes, sizeof(bytes), NULL, 0);
+		if (n == -EAGAIN)
 			return;
 		if (n <= 0) {
 			lane_ep->ended = true;
-			unwatch(s, &lane_ep->sock, true);
+			unwatch_socket(s, lane_ep);
 			return;
 		}
 	}
+}
+
+/* @return events: 1 if the connection has ended */
+static unsigned int process_ended(struct shm_iface *s, struct shm_ep *lane_ep)
+{
+	lane_ep->ended = true;
+	unwatch_process(s, lane_ep);
+	if (lane_ep->state != SHM_ASKED || lane_ep->receipt)
+		return 0;
+	/* An answer that was sent before counts: messages may have followed it. */
+	if (shm_socket_has_message(lane_ep->sock.fd)) {
+		start_receipt(s, lane_ep);
+		return 0;
+	}
+	shm_end(lane_ep, -ECONNREFUSED, "its process has ended");
+	return 1;
 }
 
 unsigned int shm_readable(struct shm_fd *from)
@@ -503,23 +492,44 @@ unsigned int shm_readable(struct shm_fd *from)
 	struct shm_ep *lane_ep = from->lane_ep;
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);
 
-	switch (lane_ep->state) {
-	case SHM_ASKED:
-		if (!from->is_process)
-			return answered(s, lane_ep);
-		shm_end(lane_ep, -ECONNREFUSED, "its process has ended");
-		return 1;
-	case SHM_ACCEPTED:
-		return asked(s, lane_ep);
-	case SHM_UP:
-		if (!from->is_process) {
-			drain(s, lane_ep);
-			return 0;
-		}
-		lane_ep->ended = true;
-		unwatch(s, &lane_ep->process, true);
+	if (lane_ep->state == SHM_DEAD)
 		return 0;
-	default:
-		return 0;
+	if (from->is_process)
+		return process_ended(s, lane_ep);
+	if (lane_ep->state == SHM_UP)
+		drain(s, lane_ep);
+	else if (!lane_ep->receipt)
+		start_receipt(s, lane_ep);
+	return 0;
+}
+
+static void received(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receipt *r)
+{
+	lane_ep->receipt = NULL;
+	if (r->status == -EAGAIN && !lane_ep->ended) {
+		if (watch_hello(s, lane_ep) < 0)
+			shm_end(lane_ep, -ENOMEM, "its socket cannot be watched");
+		return;
 	}
+	if (r->is_answer)
+		answered(s, lane_ep, r);
+	else
+		asked(s, lane_ep, r);
+}
+
+unsigned int shm_received(struct shm_iface *s)
+{
+	struct shm_receipt *r = shm_inbox_take(s->inbox), *next;
+	unsigned int n = 0;
+
+	for (; r; r = next) {
+		next = r->next;
+		/* A callback of an earlier one may have ended the connection. */
+		if (r->lane_ep) {
+			received(s, r->lane_ep, r);
+			n++;
+		}
+		shm_receipt_free(r);
+	}
+	return n;
 }

@@ -196,6 +196,8 @@ static unsigned int look(struct shm_iface *s, uint64_t now_ns)
 	for (i = 0; i < num; i++) {
 		if (events[i].data.ptr == &s->listen)
 			n += shm_accept(s, now_ns);
+		else if (events[i].data.ptr == &s->received)
+			n += shm_received(s);
 		else
 			n += shm_readable(events[i].data.ptr);
 	}

@@ -221,7 +221,7 @@ uint64_t shm_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem)
 
 /* ------------------------------------------------------------------ a peer's */
 
-bool shm_reg_is_table(int fd)
+static bool is_table(int fd)
 {
 	/* F_SEAL_FUTURE_WRITE: no process can cut a hole any more, so its pages stay. */
 	return !shm_memfd_check(fd, SEALS | F_SEAL_FUTURE_WRITE, sizeof(struct shm_reg_table));
@@ -231,7 +231,7 @@ const struct shm_reg_table *shm_reg_map(int fd)
 {
 	void *p;
 
-	if (!shm_reg_is_table(fd))
+	if (!is_table(fd))
 		return NULL;
 	p = mmap(NULL, sizeof(struct shm_reg_table), PROT_READ, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)

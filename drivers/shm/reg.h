@@ -46,9 +46,6 @@ int shm_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsi
 void shm_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 uint64_t shm_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 
-/** Is it a memory file as shm_reg_map() takes it? */
-bool shm_reg_is_table(int fd);
-
 /** Map a peer's table, if it is one that cannot shrink under us; else NULL. */
 const struct shm_reg_table *shm_reg_map(int fd);
 void shm_reg_unmap(const struct shm_reg_table *table);

@@ -66,11 +66,6 @@ const char *shm_memfd_check(int fd, int seals, size_t size)
 	return NULL;
 }
 
-bool shm_segment_is(int fd)
-{
-	return !shm_memfd_check(fd, SEALS, sizeof(struct shm_segment));
-}
-
 struct shm_segment *shm_segment_map(int fd, const char **why)
 {
 	struct shm_segment *segment;

@@ -74,9 +74,6 @@ struct shm_segment *shm_segment_map(int fd, const char **why);
 
 void shm_segment_unmap(struct shm_segment *segment);
 
-/** Is it a memory file as shm_segment_map() takes it? */
-bool shm_segment_is(int fd);
-
 /**
  * Check a memory file of a peer before it is mapped. An access to a mapping raises SIGBUS when the
  * peer can take pages away. A sealed size does not exclude this: a hole can be cut out of a file of

@@ -7,6 +7,7 @@
  *	ring.h      the two ends of its rings
  *	place.c     who shares memory with whom; addresses
  *	socket.c    the sockets that connections are made with, and that tell of a peer's end
+ *	receipt.c   hellos, received in another thread
  *	conn.c      making and ending connections
  *	send.c      sends, completions
  *	reg.c       registered memory, and where a peer's is
@@ -73,7 +74,7 @@ struct shm_hello {
 };
 static_assert(sizeof(struct shm_hello) == 200, "as doc/shm.md has it");
 
-/** Descriptors that come with one: of who connects the segment, then the table of registrations. */
+/** Descriptors that come with one: from a connecting peer the segment, then the registrations. */
 #define SHM_HELLO_FDS 2
 
 enum shm_state {
@@ -89,11 +90,13 @@ struct shm_ep;
 /** A descriptor in the iface's epoll. */
 struct shm_fd {
 	int fd;
-	struct shm_ep *lane_ep; /* NULL: the listening socket */
+	struct shm_ep *lane_ep; /* NULL: the listening socket, or the inbox */
 	bool is_process;        /* readable when the peer's process has ended */
 };
 
 struct shm_native;
+struct shm_inbox;
+struct shm_receipt;
 
 struct shm_comp {
 	uint32_t position; /* due when the peer has taken all lines before */
@@ -120,10 +123,11 @@ struct shm_ep {
 	LIST_ENTRY(shm_ep) busy; /* in iface->busy, while num_natives > 0 */
 	struct shm_addr peer;
 	struct shm_fd sock, process;
-	TAILQ_ENTRY(shm_ep) entry;  /* in iface->making, ->up or ->dead */
-	LIST_ENTRY(shm_ep) waiting; /* in iface->waiting, while num_comps > 0 */
-	uint32_t slot;              /* in iface->table */
-	char text[SHM_TEXT_MAX];    /* why it ends */
+	struct shm_receipt *receipt; /* under way; NULL = none */
+	TAILQ_ENTRY(shm_ep) entry;   /* in iface->making, ->up or ->dead */
+	LIST_ENTRY(shm_ep) waiting;  /* in iface->waiting, while num_comps > 0 */
+	uint32_t slot;               /* in iface->table */
+	char text[SHM_TEXT_MAX];     /* why it ends */
 	struct shm_comp comps[SHM_COMPS];
 };
 TAILQ_HEAD(shm_list, shm_ep);
@@ -172,7 +176,8 @@ struct shm_iface {
 	uint32_t num_eps, num_half, num_making, num_kept;
 	int epoll;
 	pid_t owner; /* process that has made the socket's name */
-	struct shm_fd listen;
+	struct shm_fd listen, received;
+	struct shm_inbox *inbox;
 	uint64_t connect_timeout;
 	struct shm_addr addr;
 	struct weft_mpool bufs;
@@ -199,7 +204,7 @@ int shm_place_reachable(const struct shm_addr *own, const void *addr, size_t len
 			size_t why_len);
 void shm_place_print(const void *addr, size_t len, char *buf, size_t size);
 
-/* ---- socket.c: all calls return at once */
+/* ---- socket.c */
 
 /** @return a listening socket, or a negative error */
 int shm_socket_listen(const struct shm_addr *own);
@@ -213,11 +218,13 @@ int shm_socket_is_at(const struct shm_addr *addr, pid_t pid);
 int shm_socket_send(int sock, const struct shm_hello *hello, const int *fds, unsigned int num);
 /** What will be received, but its descriptors, stays. @return false: shm_socket_recv() says why */
 bool shm_socket_peek(int sock, struct shm_hello *hello);
-/** @return 1, -EAGAIN, or another error; 0 = the end. @p fds: what was passed, or -1 */
+/** Is there a message? Its descriptors stay in the socket. */
+bool shm_socket_has_message(int sock);
+/**
+ * Not in the progress thread: base/foreign_fd.h.
+ * @return 0; -EAGAIN: no message; -ECONNRESET: the end; -EPROTO. @p fds: what was passed, or -1
+ */
 int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS]);
-void shm_socket_close_fds(const int fds[SHM_HELLO_FDS]);
-/** Close what a peer has passed, or a socket in which passed descriptors may wait. */
-void shm_socket_close_foreign(int fd);
 /** Remove the name that shm_socket_listen() has made. */
 void shm_socket_remove(const struct shm_addr *own);
 /** @return a descriptor that is readable when the process has ended, or a negative error */
@@ -237,6 +244,8 @@ unsigned int shm_making(struct shm_iface *s, uint64_t now_ns);
 /** The listening socket has connections, or a lane_ep's socket has something. @return events */
 unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns);
 unsigned int shm_readable(struct shm_fd *from);
+/** Receipts have finished. @return events */
+unsigned int shm_received(struct shm_iface *s);
 
 /* ---- send.c */
 

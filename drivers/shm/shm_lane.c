@@ -10,6 +10,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/foreign_fd.h"
+#include "shm/receipt.h"
 #include "shm/shm.h"
 
 /* Records leave when they are written. */
@@ -108,8 +110,9 @@ static void iface_free(struct shm_iface *s)
 	if (s->listen.fd >= 0) {
 		if (s->owner == getpid())
 			shm_socket_remove(&s->addr);
-		close(s->listen.fd);
+		weft_foreign_fd_close(s->listen.fd); /* connections may wait in its queue */
 	}
+	shm_inbox_close(s->inbox);
 	if (s->epoll >= 0)
 		close(s->epoll);
 	weft_mpool_fini(&s->bufs);
@@ -199,18 +202,28 @@ static void attributes(struct weft_lane_attr *attr, double copy_bw)
 	};
 }
 
+static int watch(struct shm_iface *s, struct shm_fd *what)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = what};
+
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, what->fd, &ev) < 0 ? -errno : 0;
+}
+
 static int start_listening(struct shm_iface *s)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = &s->listen};
+	int rc;
 
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (s->epoll < 0)
+	s->inbox = s->epoll < 0 ? NULL : shm_inbox_new();
+	if (!s->inbox)
 		return -errno;
+	s->received.fd = shm_inbox_fd(s->inbox);
 	s->owner = getpid();
 	s->listen.fd = shm_socket_listen(&s->addr);
 	if (s->listen.fd < 0)
 		return s->listen.fd;
-	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->listen.fd, &ev) < 0 ? -errno : 0;
+	rc = watch(s, &s->listen);
+	return rc < 0 ? rc : watch(s, &s->received);
 }
 
 /* @return 0, or -EINVAL */

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/fd_aside.h"
+#include "base/foreign_fd.h"
 #include "base/user_folder.h"
 #include "shm/shm.h"
 
@@ -119,6 +119,13 @@ int shm_socket_is_at(const struct shm_addr *addr, pid_t pid)
 	return is ? 0 : -EACCES;
 }
 
+bool shm_socket_has_message(int sock)
+{
+	char byte;
+
+	return recv(sock, &byte, sizeof(byte), MSG_DONTWAIT | MSG_PEEK) > 0;
+}
+
 bool shm_socket_peek(int sock, struct shm_hello *hello)
 {
 	return recv(sock, hello, sizeof(*hello), MSG_DONTWAIT | MSG_PEEK) == sizeof(*hello);
@@ -143,67 +150,16 @@ int shm_socket_send(int sock, const struct shm_hello *hello, const int *fds, uns
 	return sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-static void take_fds(struct msghdr *msg, int fds[SHM_HELLO_FDS])
-{
-	unsigned int had = 0;
-	struct cmsghdr *c;
-	size_t i, num;
-	int one;
-
-	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		num = (c->cmsg_len - CMSG_LEN(0)) / sizeof(one);
-		for (i = 0; i < num; i++) {
-			memcpy(&one, CMSG_DATA(c) + i * sizeof(one), sizeof(one));
-			if (had < SHM_HELLO_FDS)
-				fds[had++] = one;
-			else
-				shm_socket_close_foreign(one);
-		}
-	}
-}
-
-/* The last reference of a file that the peer has chosen may be dropped here. */
-void shm_socket_close_foreign(int fd)
-{
-	if (shm_reg_is_table(fd) || shm_segment_is(fd))
-		close(fd); /* of known size, and not backed by a process */
-	else
-		weft_fd_close_aside(
-			fd); /* at its bound the descriptor stays open: see shm_accept() */
-}
-
-void shm_socket_close_fds(const int fds[SHM_HELLO_FDS])
-{
-	for (unsigned int i = 0; i < SHM_HELLO_FDS; i++)
-		if (fds[i] >= 0)
-			shm_socket_close_foreign(fds[i]);
-}
-
 int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS])
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(SHM_HELLO_FDS * sizeof(int))];
-	struct iovec iov = {.iov_base = hello, .iov_len = sizeof(*hello)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control,
-			     .msg_controllen = sizeof(control)};
-	ssize_t n;
+	ssize_t n = weft_foreign_fd_recv(sock, hello, sizeof(*hello), fds, SHM_HELLO_FDS);
 
-	for (unsigned int i = 0; i < SHM_HELLO_FDS; i++)
-		fds[i] = -1;
-	n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
-		return -errno;
-	take_fds(&msg, fds);
-	if (n != sizeof(*hello) || msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
-	    hello->magic != SHM_HELLO_MAGIC) {
-		shm_socket_close_fds(fds);
-		return n == 0 ? 0 : -EPROTO;
-	}
+		return n == -EAGAIN ? -EAGAIN : -EPROTO;
+	if (n != sizeof(*hello) || hello->magic != SHM_HELLO_MAGIC)
+		return n == 0 ? -ECONNRESET : -EPROTO;
 	hello->text[sizeof(hello->text) - 1] = '\0';
-	return 1;
+	return 0;
 }
 
 int shm_process_open(pid_t pid)

@@ -21,7 +21,7 @@
 #include <rte_bus.h>
 #include <rte_dev.h>
 
-#include "base/fd_aside.h"
+#include "base/foreign_fd.h"
 #include "port/claim_dev.h"
 #include "port/priv.h"
 

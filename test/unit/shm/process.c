@@ -346,10 +346,11 @@ static int present(const struct shm_addr *mine, const struct shm_addr *to, int f
 	shm_socket_send(sock, &hello, &fd, fd >= 0);
 	for (double until = end_seconds() + 10; rc == -EAGAIN && end_seconds() < until;)
 		rc = shm_socket_recv(sock, &answer, passed);
-	if (rc == 1)
-		shm_socket_close_fds(passed);
+	for (unsigned int i = 0; i < SHM_HELLO_FDS; i++)
+		if (passed[i] >= 0)
+			close(passed[i]);
 	close(sock);
-	return rc == 1 ? answer.status : rc;
+	return rc == 0 ? answer.status : rc;
 }
 
 /* All the connections that it can have, of which none says anything. */
@@ -471,12 +472,33 @@ static void pass_lingering(struct end *e)
 }
 
 static double longest_call; /* of progress, in run_with_address(), s */
+static bool without_room;   /* it has one number for a descriptor: the accepted socket's */
+
+/* @return the descriptors that take up all numbers but one; -1 behind them */
+static int *take_up_numbers(struct rlimit *before)
+{
+	static int taken[1024];
+	struct rlimit few;
+	int n = 0;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, before), 0);
+	few = *before;
+	few.rlim_cur = 256;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	while ((taken[n] = dup(STDERR_FILENO)) >= 0)
+		n++;
+	assert_true(n > 0);
+	close(taken[--n]);
+	taken[n] = -1;
+	return taken;
+}
 
 /* Its standard input is a pipe, by which it gets our address. @return its exit code */
 static int run_with_address(struct end *a, void (*child)(struct end *e))
 {
 	struct shm_addr addr, mine;
-	int fds[2], saved, status;
+	int fds[2], saved, status, *taken = NULL;
+	struct rlimit before;
 	double until;
 	pid_t pid;
 
@@ -492,14 +514,20 @@ static int run_with_address(struct end *a, void (*child)(struct end *e))
 	close(saved);
 	close(fds[0]);
 	close(fds[1]);
+	if (without_room)
+		taken = take_up_numbers(&before);
 	for (until = end_seconds() + 10; waitpid(pid, &status, WNOHANG) == 0;) {
-		double before = end_seconds();
+		double begin = end_seconds();
 
 		child_progress(a);
-		if (end_seconds() - before > longest_call)
-			longest_call = end_seconds() - before;
+		if (end_seconds() - begin > longest_call)
+			longest_call = end_seconds() - begin;
 		assert_true(end_seconds() < until);
 	}
+	for (; taken && *taken >= 0; taken++)
+		close(*taken);
+	if (without_room)
+		setrlimit(RLIMIT_NOFILE, &before);
 	for (int i = 0; i < 10; i++)
 		a->iface->ops->progress(a->iface, UINT64_MAX / 2 + (uint64_t)i);
 	assert_true(WIFEXITED(status));
@@ -624,6 +652,24 @@ static void a_close_that_lingers_stops_no_progress(void **state)
 	end_close(&a);
 }
 
+/* The kernel closes a descriptor for which the receiving process has no number. */
+static void nor_does_one_without_room(void **state)
+{
+	struct end a;
+	int rc;
+
+	(void)state;
+	longest_call = 0;
+	without_room = true;
+	rc = run_with_address(&a, pass_lingering);
+	without_room = false;
+	if (rc == 77)
+		skip();
+	assert_int_equal(rc, 42);
+	assert_true(longest_call < 1.5); /* the close takes 8 s */
+	end_close(&a);
+}
+
 static bool leave_network(void)
 {
 	return unshare(CLONE_NEWNET) == 0;
@@ -702,6 +748,7 @@ int main(void)
 		cmocka_unit_test(another_tmp_is_elsewhere),
 		cmocka_unit_test(no_name_is_abstract),
 		cmocka_unit_test(a_close_that_lingers_stops_no_progress),
+		cmocka_unit_test(nor_does_one_without_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

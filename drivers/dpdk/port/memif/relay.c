@@ -22,7 +22,7 @@
 #include <rte_interrupts.h>
 #include <rte_log.h>
 
-#include "base/fd_aside.h"
+#include "base/foreign_fd.h"
 
 #define MESSAGE_MAX 512 /* memif's messages have 128 bytes */
 #define FDS_MAX 4       /* and one descriptor at most */
@@ -164,28 +164,6 @@ union control {
 	struct cmsghdr align;
 };
 
-/* Keeps the descriptors only (credentials are the kernel's to add). @return how many */
-static size_t take_fds(struct msghdr *mh, int fds[FDS_MAX])
-{
-	struct cmsghdr *c;
-	size_t i, n = 0, here;
-	int fd;
-
-	for (c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		here = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (i = 0; i < here; i++) {
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (n < FDS_MAX)
-				fds[n++] = fd;
-			else
-				close(fd);
-		}
-	}
-	return n;
-}
-
 static int send_on(int to, void *data, size_t len, const int *fds, size_t n)
 {
 	union control control = {0};
@@ -212,31 +190,23 @@ static int send_on(int to, void *data, size_t len, const int *fds, size_t n)
 static int pass_on(int from, int to, struct weft_memif_ring *ring)
 {
 	char data[MESSAGE_MAX];
-	union control control = {0};
-	struct iovec iov = {.iov_base = data, .iov_len = sizeof(data)};
-	struct msghdr mh = {.msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control.buf,
-			    .msg_controllen = sizeof(control.buf)};
-	int fds[FDS_MAX], rc = 0;
-	ssize_t len = recvmsg(from, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	size_t i, n;
+	int fds[FDS_MAX];
+	ssize_t len = weft_foreign_fd_recv(from, data, sizeof(data), fds, FDS_MAX);
+	size_t i, n = 0;
 
-	if (len < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	n = take_fds(&mh, fds);
-	if (len == 0)
-		rc = -ECONNRESET;
-	else if (mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-		rc = -EPROTO;
-	else
-		weft_memif_ring_message(ring, data, (size_t)len, fds, n);
+	if (len == -EAGAIN)
+		return 0;
+	if (len <= 0)
+		return len < 0 ? (int)len : -ECONNRESET;
+	while (n < FDS_MAX && fds[n] >= 0)
+		n++;
+	weft_memif_ring_message(ring, data, (size_t)len, fds, n);
 	/* That the other end is over is found at the other end. */
-	if (!rc && to >= 0)
+	if (to >= 0)
 		send_on(to, data, (size_t)len, fds, n);
 	for (i = 0; i < n; i++)
-		close(fds[i]);
-	return rc ? rc : 1;
+		weft_foreign_fd_close(fds[i]);
+	return 1;
 }
 
 /* ---- a connection --------------------------------------------------------------------------- */
@@ -472,8 +442,7 @@ static void on_listener(void *arg)
 		return;
 	if (!is_trusted(peer, &ls->name)) {
 		/* Its messages are not received. Another thread closes the descriptors in them. */
-		if (!weft_fd_close_aside(peer))
-			close(peer);
+		weft_foreign_fd_close(peer);
 		return;
 	}
 	/* A client that is sent away tries again. */

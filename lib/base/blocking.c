@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "base/blocking.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#include "base/thread.h"
+
+#define IDLE_S 1 /* a thread without work ends after this time */
+
+struct job {
+	void (*run)(void *arg);
+	void *arg;
+	STAILQ_ENTRY(job) next;
+};
+
+/* A thread; the record is on its stack. */
+struct worker {
+	pthread_t thread;
+	unsigned int calls; /* begun */
+	unsigned int seen;  /* calls at the last interrupt */
+	bool busy;
+	LIST_ENTRY(worker) entry;
+};
+
+/* Of the process; the lock is never held during a call. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t work;
+static STAILQ_HEAD(, job) queue = STAILQ_HEAD_INITIALIZER(queue);
+static LIST_HEAD(, worker) workers = LIST_HEAD_INITIALIZER(workers);
+static unsigned int queued, idle, threads;
+static atomic_uint pending;
+static int interrupt_signal;
+static cpu_set_t avoided;
+static bool avoids;
+
+static void init_condition(void)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&work, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static void after_fork_in_child(void)
+{
+	STAILQ_INIT(&queue);
+	LIST_INIT(&workers);
+	queued = idle = threads = 0;
+	/* Relaxed: the child has one thread. */
+	atomic_store_explicit(&pending, 0, memory_order_relaxed);
+	init_condition(); /* threads of the parent waited on it */
+	pthread_mutex_unlock(&lock);
+}
+
+static int atfork_error;
+
+static void init_once(void)
+{
+	init_condition();
+	atfork_error = -pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+/* With the lock. @return the next call, or NULL after IDLE_S without one */
+static struct job *next_job(void)
+{
+	struct timespec until;
+	struct job *job;
+	int rc = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += IDLE_S;
+	idle++;
+	while (STAILQ_EMPTY(&queue) && rc == 0)
+		rc = pthread_cond_timedwait(&work, &lock, &until);
+	idle--;
+	job = STAILQ_FIRST(&queue);
+	if (job) {
+		STAILQ_REMOVE_HEAD(&queue, next);
+		queued--;
+	}
+	return job;
+}
+
+static void call(struct worker *w, struct job *job)
+{
+	w->busy = true;
+	w->calls++;
+	pthread_mutex_unlock(&lock);
+	job->run(job->arg);
+	free(job);
+	/* Relaxed: the number is a bound and orders nothing. */
+	atomic_fetch_sub_explicit(&pending, 1, memory_order_relaxed);
+	pthread_mutex_lock(&lock);
+	w->busy = false;
+}
+
+static void *run_worker(void *arg)
+{
+	struct worker w = {.thread = pthread_self()};
+	struct job *job;
+	sigset_t set;
+
+	pthread_mutex_lock(&lock);
+	if (interrupt_signal) {
+		sigemptyset(&set);
+		sigaddset(&set, interrupt_signal);
+		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	}
+	LIST_INSERT_HEAD(&workers, &w, entry);
+	while ((job = next_job()))
+		call(&w, job);
+	LIST_REMOVE(&w, entry);
+	threads--;
+	pthread_mutex_unlock(&lock);
+	return arg;
+}
+
+/* With the lock: each call in the queue has a thread that waits for it, or the bound is reached. */
+static int start_threads(void)
+{
+	int rc = 0;
+
+	if (queued > idle && threads < WEFT_BLOCKING_THREADS) {
+		rc = weft_thread_start("weft-blocking", run_worker, NULL, avoids ? &avoided : NULL,
+				       NULL);
+		threads += rc == 0;
+	}
+	return threads > 0 ? 0 : rc;
+}
+
+void weft_blocking_init(int signo, const cpu_set_t *avoid)
+{
+	pthread_mutex_lock(&lock);
+	interrupt_signal = signo;
+	avoids = avoid != NULL;
+	if (avoid)
+		avoided = *avoid;
+	pthread_mutex_unlock(&lock);
+}
+
+int weft_blocking_run(void (*run)(void *arg), void *arg)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct job *job;
+	int rc;
+
+	pthread_once(&once, init_once);
+	if (atfork_error < 0)
+		return atfork_error;
+	job = malloc(sizeof(*job));
+	if (!job)
+		return -ENOMEM;
+	*job = (struct job){.run = run, .arg = arg};
+	pthread_mutex_lock(&lock);
+	STAILQ_INSERT_TAIL(&queue, job, next);
+	queued++;
+	rc = start_threads();
+	if (rc < 0) {
+		STAILQ_REMOVE(&queue, job, job, next);
+		queued--;
+		free(job);
+	} else {
+		atomic_fetch_add_explicit(&pending, 1, memory_order_relaxed);
+		pthread_cond_signal(&work);
+	}
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+unsigned int weft_blocking_pending(void)
+{
+	return atomic_load_explicit(&pending, memory_order_relaxed);
+}
+
+void weft_blocking_interrupt(void)
+{
+	struct worker *w;
+
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(w, &workers, entry) {
+		if (interrupt_signal && w->busy && w->seen == w->calls)
+			pthread_kill(w->thread, interrupt_signal);
+		w->seen = w->calls;
+	}
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file base/foreign_fd.h
+ * Descriptors that another process has chosen.
+ *
+ * A close() can block for as long as the sender of the descriptor likes: a TCP socket that lingers,
+ * a file of FUSE, or a Unix socket in whose queue such descriptors wait. The thread that moves
+ * messages must not wait for another process, so threads of base/blocking.h close each of them. A
+ * receive closes, too: the kernel drops descriptors for which a process has no number left.
+ */
+#ifndef WEFT_FOREIGN_FD_H
+#define WEFT_FOREIGN_FD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/**
+ * Close @p fd in another thread. Any thread; returns at once. Where no thread can be started, the
+ * descriptor stays open.
+ */
+void weft_foreign_fd_close(int fd);
+
+/**
+ * @return false: so many closes are pending that the caller should receive no further descriptors
+ *   and accept no connections until it is true again. Any thread.
+ */
+bool weft_foreign_fd_has_room(void);
+
+/**
+ * Receive one message with the descriptors that come with it, without waiting for a message. The
+ * call can block in the kernel while the process has no number for a descriptor.
+ *
+ * @param fds  out: the first @p num descriptors, close-on-exec; -1 = none. Further ones are closed.
+ * @return bytes of the message, 0 at the end of the connection; or a negative errno value: -EAGAIN:
+ *   no message; -EMSGSIZE: the message is longer than @p len; -EPROTO: the kernel had to drop
+ *   descriptors. With an error all of @p fds are -1.
+ */
+ssize_t weft_foreign_fd_recv(int sock, void *buf, size_t len, int *fds, unsigned int num);
+
+/**
+ * No peer can pass descriptors over @p sock any more, nor over connections that it accepts.
+ * @return false: the kernel is older than Linux 6.16
+ */
+bool weft_socket_refuse_fds(int sock);
+
+/**
+ * Close a socket to which each user may have connected. If descriptors may wait in it, another
+ * thread closes it, and the call returns after at most 20 ms.
+ */
+void weft_socket_close_public(int sock);
+
+#endif /* WEFT_FOREIGN_FD_H */
