@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +76,16 @@ const struct weft_lane_tap_ops *weft_drivers_tap(void)
 #else
 	return NULL;
 #endif
+}
+
+int weft_recorder_write(const char *reason, char *text, size_t text_len)
+{
+	const struct weft_lane_tap_ops *ops = weft_drivers_tap();
+
+	if (ops)
+		return ops->record(reason, text, text_len);
+	snprintf(text, text_len, "this build has no flight recorder");
+	return -ENOENT;
 }
 
 /* As WEFT_LANES and worker addresses have it. */

@@ -93,6 +93,8 @@ struct weft_lane_tap_ops {
 	void (*taken)(struct weft_lane_tap *tap, bool yes);
 	/** A connection over the lane has failed, for this reason. */
 	void (*failed)(struct weft_lane_tap *tap, const char *reason);
+	/** weft_recorder_write(). Any thread. */
+	int (*record)(const char *reason, char *text, size_t text_len);
 };
 
 /** Who writes captures: drivers/dpdk/capture/messages.c. Only lib/drivers.c requests it. */

@@ -120,6 +120,18 @@ typedef bool (*weft_log_cb)(enum weft_log_level level, const char *source, const
  */
 WEFT_API void weft_log_set_callback(weft_log_cb callback, void *arg);
 
+/**
+ * Write the frames that the flight recorder has to a file now. A program calls it when it learns of
+ * a failure by other means than Weft. Any thread; the call returns when the file is written.
+ *
+ * @param reason    a sentence for the file's comment
+ * @param text      out: the name of the file (WEFT_RECORDER_FILE), or the reason of the error
+ * @param text_len  its size, bytes
+ * @return 0; -ENOENT: there is no raw lane, or WEFT_RECORDER=off; -EBUSY: another thread writes a
+ *   file; or the error of the file
+ */
+WEFT_API int weft_recorder_write(const char *reason, char *text, size_t text_len);
+
 /* ------------------------------------------------------------------ configuration */
 
 /**

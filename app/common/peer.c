@@ -130,6 +130,23 @@ static const char *other(const struct peer *p)
 	return p->server ? "client" : "server";
 }
 
+/* The lanes notice the end of a process later than the out-of-band connection. */
+static void print_end(const struct peer *p, const char *what)
+{
+	char text[640];
+	int rc = -ENOENT;
+
+	if (p->worker)
+		rc = weft_recorder_write(what, text, sizeof(text));
+	if (rc == -ENOENT)
+		cli_error("the %s (%s) %s", other(p), oob_peer_name(p->oob), what);
+	else
+		cli_error("the %s (%s) %s; %s %s", other(p), oob_peer_name(p->oob), what,
+			  rc ? "the flight recorder has no file:"
+			     : "the flight recorder's frames are in",
+			  text);
+}
+
 /* The out-of-band connection is over, or says something that was not expected. */
 static int peer_lost(struct peer *p, int status)
 {
@@ -150,10 +167,9 @@ static int peer_lost(struct peer *p, int status)
 			"the %s (%s) sent something out of order; are both ends the same version?",
 			other(p), oob_peer_name(p->oob));
 	} else if (status == -ETIMEDOUT) {
-		cli_error("the %s (%s) does not answer any more", other(p), oob_peer_name(p->oob));
+		print_end(p, "does not answer any more");
 	} else {
-		cli_error("the %s (%s) died: its connection ended", other(p),
-			  oob_peer_name(p->oob));
+		print_end(p, "died: its connection ended");
 	}
 	return peer_fail(p, APP_PEER);
 }

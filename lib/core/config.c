@@ -155,11 +155,12 @@ static bool is_script_variable(const char *name, size_t len)
  */
 static bool is_refused(const struct weft_option *opt)
 {
-	static struct weft_log_limit limit;
+	/* One for each variable: every one that is ignored is reported. */
+	static struct weft_log_limit limits[WEFT_OPTIONS_MAX];
 
 	if (!opt->guarded || !getauxval(AT_SECURE))
 		return false;
-	weft_log_limited(&limit, WEFT_LOG_WARN,
+	weft_log_limited(&limits[opt - weft_options], WEFT_LOG_WARN,
 			 "WEFT_%s is ignored: this program has more rights than its user "
 			 "(set-user-id, set-group-id or file capabilities)",
 			 opt->name);

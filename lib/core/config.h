@@ -162,6 +162,7 @@ struct weft_option {
 	const char *help; /**< sentences, one paragraph */
 };
 
+#define WEFT_OPTIONS_MAX 192u
 extern const struct weft_option weft_options[];
 extern const unsigned int weft_num_options;
 

@@ -4,6 +4,8 @@
 
 #include "core/config.h"
 
+#include <assert.h>
+
 #define FIELD(f) .offset = offsetof(struct weft_conf, f)
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
@@ -398,10 +400,13 @@ const struct weft_option weft_options[] = {
 		.unit = "file",
 		.guarded = true,
 		.help = "File of the flight recorder (pcapng); %p becomes the process id, %n a "
-			"number. Empty: weft-recorder-%p-%n.pcapng in TMPDIR or /tmp. Errors write "
-			"no more than one in 10 s and eight in all. The first context of a "
-			"process decides. FILE,messages: the recorder also has the messages of shm "
-			"and RoCE lanes, whose frames it does not see, at a cost for short ones.",
+			"number. Empty: recorder-PID-RANDOM.pcapng in the folder weft-UID of "
+			"TMPDIR or /tmp, where the newest 20 files of all processes stay, at most "
+			"64 MiB. Errors write no more than one file in 10 s and eight in all. A "
+			"file holds the beginnings of messages: only its owner can read it. The "
+			"first context of a process decides. FILE,messages: the recorder also has "
+			"the messages of shm and RoCE lanes, whose frames it does not see, at a "
+			"cost for short ones.",
 	},
 	{
 		"RECORDER_SIGNAL", WEFT_OPT_STRING, FIELD(lane.recorder_signal), .def = "",
@@ -426,4 +431,5 @@ const struct weft_option weft_options[] = {
 };
 /* clang-format on */
 
+static_assert(sizeof(weft_options) / sizeof(weft_options[0]) <= WEFT_OPTIONS_MAX, "raise it");
 const unsigned int weft_num_options = sizeof(weft_options) / sizeof(weft_options[0]);

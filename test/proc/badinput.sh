@@ -305,14 +305,18 @@ else
 	skip "weft-perf: spoiled remote keys" "there is no python3"
 fi
 
-# The peer's lanes lead somewhere else: nothing answers there.
+# The peer's lanes lead somewhere else: nothing answers there. A connection that never came up
+# leaves no file of the flight recorder.
 no_answer() {
 	local rc=0
 	new_pair 1
+	mkdir "$dir/recorded" || return 1
+	export TMPDIR=$dir/recorded
 	start_server "$perf" -S CONNECT_TIMEOUT=1s || return 1
 	timeout 30 "$perf" "${eal[@]}" "${memif[@]}" -- -p "$port" -S CONNECT_TIMEOUT=1s 127.0.0.1 \
 		>"$dir/client.out" 2>"$dir/client.err" || rc=$?
 	server_code && return 1
+	find "$dir/recorded" -name 'recorder-*' | grep . && return 1
 	[ $rc != 0 ] && sentence "$dir/client.err" "lane|link|reach|connect"
 }
 check "lanes that don't meet: a sentence within WEFT_CONNECT_TIMEOUT" no_answer

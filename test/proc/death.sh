@@ -7,6 +7,8 @@
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+export TMPDIR=$dir # of the flight recorder's files
+
 ms() { echo $(($(date +%s%N) / 1000000)); }
 
 # told_at_once FILE PID: the message comes in time; then the process ends, its exit code in rc.
@@ -22,6 +24,19 @@ told_at_once() {
 	[ $took -le "$bound" ]
 }
 
+# recorded FILE: the message names a file of the flight recorder, which only its owner can read and
+# weft-dump reads.
+recorded() {
+	local file
+	file=$(grep -oE "$dir/weft-[0-9]+/recorder-[0-9]+-[0-9a-f]{16}.pcapng" "$1") || {
+		echo "no file of the flight recorder:"
+		cat "$1"
+		return 1
+	}
+	"$build/app/weft-dump" "$file" >"$dir/recorder.txt" 2>&1
+	grep -q "frames" "$dir/recorder.txt" && [ "$(stat -c %a "$file")" = 600 ]
+}
+
 # victim SIGNAL END CLIENT_ARGS...: weft-perf runs, END (server or client) gets SIGNAL; the other
 # one must notice.
 victim() {
@@ -34,7 +49,8 @@ victim() {
 	if [ "$end" = server ]; then
 		kill "-$signal" "$(program_pid "$server_pid")" || return 1
 		told_at_once "$dir/client.err" $client_pid || return 1
-		[ $rc = 3 ] && sentence "$dir/client.err" "$expect"
+		[ $rc = 3 ] && sentence "$dir/client.err" "$expect" || return 1
+		[ "$signal" != KILL ] || recorded "$dir/client.err"
 	else
 		kill "-$signal" "$(pgrep -f -- "-p $port -L.*127.0.0.1" | while read -r p; do
 			[ "$(cat "/proc/$p/comm")" = weft-perf ] && echo "$p"
@@ -43,7 +59,8 @@ victim() {
 		server_pid=
 		wait "$client_pid"
 		[ $rc = 3 ] && grep -v waiting "$dir/server.err" >"$dir/said" &&
-			sentence "$dir/said" "$expect"
+			sentence "$dir/said" "$expect" || return 1
+		[ "$signal" != KILL ] || recorded "$dir/server.err"
 	fi
 }
 
@@ -70,7 +87,7 @@ cat_killed() {
 	while [ ! -s "$dir/client.out" ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
 	kill -9 "$(program_pid "$server_pid")"
 	told_at_once "$dir/client.err" $pid || return 1
-	[ "$rc" = 3 ] && sentence "$dir/client.err" "died"
+	[ "$rc" = 3 ] && sentence "$dir/client.err" "died" && recorded "$dir/client.err"
 }
 
 # A process that is stopped is slow, not dead.

@@ -69,7 +69,7 @@ dump=$build/app/weft-dump
 export TMPDIR=$dir
 recorded() {
 	local file
-	for file in "$dir"/weft-recorder-*.pcapng; do
+	for file in "$dir"/weft-*/recorder-*.pcapng; do
 		if grep -aqE "the lane to .* is given up" "$file"; then
 			"$dump" "$file" >"$dir/recorder.txt"
 			return
@@ -81,7 +81,7 @@ recorded() {
 
 # down_for_good SIZE [FEEDER]
 down_for_good() {
-	rm -f "$dir"/weft-recorder-*
+	rm -f "$dir"/weft-*/recorder-*
 	stream "$@" || return 1
 	ip -n "${ns[0]}" link set rail1 down
 	said client "$given_up" && ends_well && recorded

@@ -57,6 +57,16 @@ file() {
 		grep -q "$1 is ignored" "$dir/out"
 }
 
+# More variables than a log limit has lines: each one is reported.
+each_is_reported() {
+	local name names="EAL_ARGS PORTS DUMPCAP SWITCH LOG_FILE CAPTURE RECORDER_FILE"
+	# shellcheck disable=SC2086 # one word each
+	as_user raised $(printf 'WEFT_%s=/nowhere ' $names) WEFT_LANES=shm | tee "$dir/out"
+	for name in $names; do
+		grep -q "WEFT_$name is ignored" "$dir/out" || return 1
+	done
+}
+
 # The EAL makes its files in XDG_RUNTIME_DIR, with the program's rights.
 runtime_folder() {
 	local program
@@ -86,6 +96,7 @@ check "WEFT_EAL_ARGS loads no module with the program's rights" module
 check "WEFT_CAPTURE writes no file with the program's rights" file WEFT_CAPTURE
 check "WEFT_LOG_FILE writes no file with the program's rights" file WEFT_LOG_FILE
 check "WEFT_RECORDER_FILE names no file" file WEFT_RECORDER_FILE
+check "each ignored variable is reported" each_is_reported
 check "XDG_RUNTIME_DIR does not choose the EAL's folder" runtime_folder
 check "Weft's programs refuse EAL arguments" eal_arguments
 tap_end

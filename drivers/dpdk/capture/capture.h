@@ -10,8 +10,9 @@
  *	messages             records of lanes without frames
  *	options              FILE[,filter=EXPR]...
  *	control              telemetry's commands
- *	recorder,            the flight recorder, and its files
- *	recorder_file
+ *	recorder,            the flight recorder, its files and their folder
+ *	recorder_file,
+ *	recorder_folder
  */
 #ifndef WEFT_CAPTURE_H
 #define WEFT_CAPTURE_H

@@ -82,7 +82,7 @@ static int on_recorder(const char *cmd, const char *params, struct rte_tel_data 
 
 	(void)cmd;
 	(void)params;
-	if (weft_recorder_write("requested by telemetry", name, sizeof(name)))
+	if (weft_recorder_file_write("requested by telemetry", name, sizeof(name)))
 		return rte_tel_data_string(d, name);
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_string(d, "file", name);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "capture/capture.h"
+#include "capture/recorder.h"
 #include "lane_tap.h"
 
 struct messages {
@@ -62,4 +63,5 @@ const struct weft_lane_tap_ops weft_capture_messages = {
 	.offer = offer,
 	.taken = taken,
 	.failed = failed,
+	.record = weft_recorder_file_write,
 };

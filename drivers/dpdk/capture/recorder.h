@@ -108,11 +108,11 @@ void weft_recorder_error(const char *reason);
 void weft_recorder_settle(void);
 
 /**
- * Write a file now.
- * @param[out] name  of the file, or a sentence that says why there is none
- * @return 0, or a negative errno
+ * Write a file now. Any thread, also a signal handler.
+ * @param[out] name  the file, or the reason why there is none
+ * @return 0, or a negative errno value: -ENOENT: no recorder; -EBUSY: another file is being written
  */
-int weft_recorder_write(const char *reason, char *name, size_t size);
+int weft_recorder_file_write(const char *reason, char *name, size_t size);
 
 /*
  * The bytes. Words are what C11 has atomics of, but vectors take a quarter of the instructions, and

@@ -16,6 +16,7 @@
 #include "capture/file.h"
 #include "capture/options.h"
 #include "capture/recorder.h"
+#include "capture/recorder_folder.h"
 #include "capture/thread.h"
 
 #define ERRORS_MAX 8u
@@ -33,7 +34,9 @@ static struct source {
 static unsigned int num_sources;
 static char reason_text[320];
 
-static char file_name[512]; /* before %p and %n */
+static char file_name[512]; /* before %p and %n; "" = a new file in the folder */
+static char folder[256];    /* or the reason why there is none */
+static int folder_error;
 static _Atomic unsigned int number;
 static struct sigaction before[NSIG];
 
@@ -125,6 +128,26 @@ static void write_frame(struct source *s, unsigned int interface)
 	s->from++;
 }
 
+/* @return a descriptor, or an error with a sentence in @p name */
+static int open_file(char *name, size_t size)
+{
+	char full[512];
+	int fd;
+
+	if (!file_name[0] && folder_error) {
+		snprintf(name, size, "%s", folder);
+		return folder_error;
+	}
+	if (!file_name[0])
+		return weft_recorder_folder_create(folder, name, size);
+	weft_capture_expand(file_name, atomic_fetch_add_explicit(&number, 1, memory_order_relaxed),
+			    full, sizeof(full));
+	fd = weft_capture_file_open(full, name, size);
+	if (fd >= 0)
+		snprintf(name, size, "%s", full);
+	return fd;
+}
+
 /* @return 0, or an error with a sentence in @p name */
 static int write_file(char *name, size_t size)
 {
@@ -132,9 +155,7 @@ static int write_file(char *name, size_t size)
 	unsigned int i;
 	int fd, rc;
 
-	weft_capture_expand(file_name, atomic_fetch_add_explicit(&number, 1, memory_order_relaxed),
-			    full, sizeof(full));
-	fd = weft_capture_file_open(full, name, size);
+	fd = open_file(name, size);
 	if (fd < 0)
 		return fd;
 	weft_pcapng_begin(&out, fd, reason_text);
@@ -146,14 +167,20 @@ static int write_file(char *name, size_t size)
 		write_frame(&sources[i], i);
 	rc = weft_pcapng_flush(&out);
 	close(fd);
-	if (rc)
+	if (rc) {
+		snprintf(full, sizeof(full), "%s", name);
 		snprintf(name, size, "%s can't be written (%s)", full, strerror(-rc));
-	else
-		snprintf(name, size, "%s", full);
+	}
 	return rc;
 }
 
-int weft_recorder_write(const char *reason, char *name, size_t size)
+static void prune(void)
+{
+	if (!file_name[0] && !folder_error)
+		weft_recorder_folder_prune(folder, WEFT_RECORDER_FILES, WEFT_RECORDER_FILES_BYTES);
+}
+
+int weft_recorder_file_write(const char *reason, char *name, size_t size)
 {
 	int rc;
 
@@ -181,7 +208,10 @@ static void *write_thread(void *arg)
 	if (write_file(name, sizeof(name)))
 		weft_error("WEFT_RECORDER: %s", name);
 	else
-		weft_warn("the flight recorder's frames are in %s (%s)", name, reason_text);
+		weft_warn("the flight recorder's frames are in %s (%s); weft-dump reads it, best "
+			  "with the file of the other host",
+			  name, reason_text);
+	prune();
 	end();
 	return NULL;
 }
@@ -250,7 +280,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	size_t i;
 
 	snprintf(reason, sizeof(reason), "signal %d", sig);
-	rc = weft_recorder_write(reason, name, sizeof(name));
+	rc = weft_recorder_file_write(reason, name, sizeof(name));
 	snprintf(line, sizeof(line), "weft: %s%s\n",
 		 rc ? "WEFT_RECORDER: " : "the flight recorder's frames are in ", name);
 	tell(line);
@@ -305,15 +335,15 @@ bool weft_recorder_has_messages(const struct weft_lane_conf *conf)
 
 static void setup(const struct weft_lane_conf *conf)
 {
-	const char *folder = secure_getenv("TMPDIR"), *s = conf->recorder_signal;
+	const char *s = conf->recorder_signal;
 	size_t len;
 
 	if (name_length(conf) > 0)
 		snprintf(file_name, sizeof(file_name), "%.*s", (int)name_length(conf),
 			 conf->recorder_file);
 	else
-		snprintf(file_name, sizeof(file_name), "%s/weft-recorder-%%p-%%n.pcapng",
-			 folder && folder[0] ? folder : "/tmp");
+		folder_error = weft_recorder_folder_find(folder, sizeof(folder));
+	prune(); /* signal handlers of earlier processes could not */
 	atexit(weft_recorder_settle);
 	for (; s && *s; s += len + (s[len] == ',')) {
 		len = strcspn(s, ",");

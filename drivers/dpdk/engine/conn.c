@@ -246,6 +246,7 @@ void raw_conn_fail(struct raw_conn *c, int status, const char *text)
 {
 	struct raw_iface *iface = c->iface;
 	bool known = c->state != RAW_HALF_OPEN; /* to the protocol layer */
+	bool was_up = c->base.up;
 
 	raw_count(iface, RAW_CONN_FAILED);
 	go_down(c, status);
@@ -254,7 +255,9 @@ void raw_conn_fail(struct raw_conn *c, int status, const char *text)
 		return;
 	}
 	raw_flushes_end(c, status);
-	weft_tap_error(iface->tap, text);
+	/* Of an address without a listener there is nothing to examine. */
+	if (was_up)
+		weft_tap_error(iface->tap, text);
 	if (c->state == RAW_DOWN)
 		iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_DOWN, status, text);
 }

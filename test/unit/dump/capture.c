@@ -354,7 +354,7 @@ static void the_recorder_has_the_last_frames_of_each_lane(void **state)
 	for (unsigned int i = 0; i < 1000; i++)
 		show(a, m, BURST, BURST, WEFT_PCAPNG_OUT);
 	show(b, m, BURST, 3, WEFT_PCAPNG_IN);
-	assert_int_equal(weft_recorder_write("a test", name, sizeof(name)), 0);
+	assert_int_equal(weft_recorder_file_write("a test", name, sizeof(name)), 0);
 	seen = capture_seen(name);
 	/* 32, which a burst may be writing over in this moment, are left out. */
 	assert_int_equal(seen.frames, 128 - 32 + 3);
@@ -389,7 +389,7 @@ static void the_recorder_reads_no_more_than_the_buffer_has(void **state)
 	memset(rte_pktmbuf_append(m, SHORT), 0xa5, SHORT);
 	show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
 	weft_tap_arrived(tap, &m, 1, weft_platform_host.now(NULL));
-	assert_int_equal(weft_recorder_write("a test", name, sizeof(name)), 0);
+	assert_int_equal(weft_recorder_file_write("a test", name, sizeof(name)), 0);
 	f = dump_file_open(name, 0, why, sizeof(why));
 	assert_non_null(f);
 	/* Recorders of the tests before have frames of other lengths. */
@@ -418,11 +418,11 @@ static void errors_do_not_fill_the_disk(void **state)
 
 	(void)state;
 	show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
-	assert_int_equal(weft_recorder_write("a test", before, sizeof(before)), 0);
+	assert_int_equal(weft_recorder_file_write("a test", before, sizeof(before)), 0);
 	for (unsigned int i = 0; i < 1000; i++)
 		weft_recorder_error("a test of many errors");
 	/* Numbers tell how many files there were between: one. */
-	while (weft_recorder_write("a test", after, sizeof(after)) == -EBUSY)
+	while (weft_recorder_file_write("a test", after, sizeof(after)) == -EBUSY)
 		usleep(1000);
 	assert_int_equal(atoi(strrchr(after, '-') + 1) - atoi(strrchr(before, '-') + 1), 2);
 	rte_pktmbuf_free(m);
@@ -440,7 +440,7 @@ static void a_signal_writes_a_file_and_an_abort_too(void **state)
 	(void)state;
 	show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
 	raise(SIGUSR2);
-	assert_int_equal(weft_recorder_write("a test", name, sizeof(name)), 0);
+	assert_int_equal(weft_recorder_file_write("a test", name, sizeof(name)), 0);
 	n = atoi(strrchr(name, '-') + 1);
 	snprintf(last, sizeof(last), "%s/rec-%d-%d.pcapng", folder, getpid(), n - 1);
 	assert_true(capture_seen(last).frames > 0);
@@ -482,7 +482,7 @@ static void frames_are_whole_while_the_lane_goes_on(void **state)
 	tap = tap_of(NULL);
 	assert_int_equal(pthread_create(&thread, NULL, show_frames, tap), 0);
 	for (unsigned int i = 0; i < 20; i++) {
-		assert_int_equal(weft_recorder_write("a test", name, sizeof(name)), 0);
+		assert_int_equal(weft_recorder_file_write("a test", name, sizeof(name)), 0);
 		f = dump_file_open(name, 0, why, sizeof(why));
 		while (dump_file_next(f, &frame))
 			for (unsigned int j = 1; frame.iface == f->num_ifaces - 1u && j < SMALL;

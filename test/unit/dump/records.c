@@ -96,7 +96,7 @@ static void messages_of_lanes_without_frames_are_in_the_file(void **state)
 	assert_true(wanted);
 	for (unsigned int i = 0; i < 5; i++)
 		show_record(lane, 200, i != 2);
-	assert_int_equal(weft_recorder_write("a test", name, sizeof(name)), 0);
+	assert_int_equal(weft_recorder_file_write("a test", name, sizeof(name)), 0);
 	seen = capture_seen(name);
 	assert_int_equal(seen.records, 4);
 	assert_int_equal(seen.caplen, WEFT_RECORDER_BYTES);

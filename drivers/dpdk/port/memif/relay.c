@@ -298,23 +298,26 @@ static struct link *link_make(struct weft_memif_relay *r, int peer, int pmd)
  */
 static bool is_trusted(int sock, const struct weft_memif_name *name)
 {
-	static uint64_t next_tsc;
+	static uint64_t next_tsc; /* the interrupt thread and those that start ports */
 	struct ucred cred = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(cred);
+	uint64_t now, due;
 
 	if (name->vouched)
 		return true;
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
 	    (cred.uid == 0 || cred.uid == geteuid()))
 		return true;
-	if (rte_rdtsc() >= next_tsc) {
-		next_tsc = rte_rdtsc() + rte_get_tsc_hz() * 10;
+	now = rte_rdtsc();
+	due = __atomic_load_n(&next_tsc, __ATOMIC_RELAXED);
+	/* Relaxed: one of the threads writes the line, and nothing depends on which one. */
+	if (now >= due && __atomic_compare_exchange_n(&next_tsc, &due, now + rte_get_tsc_hz() * 10,
+						      false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1,
 			"weft: memif socket %s: process %d of user %d is refused as a peer: it is "
 			"neither root's nor this user's (a memif peer can read and write this "
 			"process)\n",
 			name->path, (int)cred.pid, (int)cred.uid);
-	}
 	return false;
 }
 
