@@ -76,6 +76,13 @@ static void wait_to_go(void *arg)
 	atomic_fetch_add(&c->ended, 1);
 }
 
+static void wait_for_begun(struct calls *c, unsigned int num)
+{
+	for (int i = 0; i < 2000 && atomic_load(&c->begun) < num; i++)
+		pause_ms(10);
+	assert_int_equal(atomic_load(&c->begun), num);
+}
+
 static void begin(struct calls *c, unsigned int num)
 {
 	memset(c, 0, sizeof(*c));
@@ -100,8 +107,7 @@ static void more_calls_than_threads_wait_in_the_queue(void **state)
 
 	(void)state;
 	begin(&c, num);
-	for (int i = 0; i < 500 && atomic_load(&c.begun) < WEFT_BLOCKING_THREADS; i++)
-		pause_ms(10);
+	wait_for_begun(&c, WEFT_BLOCKING_THREADS);
 	pause_ms(50);
 	assert_int_equal(atomic_load(&c.begun), WEFT_BLOCKING_THREADS);
 	assert_int_equal(weft_blocking_pending(), num);
@@ -134,6 +140,8 @@ static void a_child_has_a_queue_of_its_own(void **state)
 
 	(void)state;
 	begin(&c, WEFT_BLOCKING_THREADS + 1);
+	/* A sanitizer's locks, which a starting thread holds, stay locked in a child. */
+	wait_for_begun(&c, WEFT_BLOCKING_THREADS);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
@@ -221,9 +229,44 @@ static int lowest_free(void)
 	return fd;
 }
 
-static void descriptors_that_no_caller_wants_are_closed(void **state)
+/* The kernel's limit of descriptors: valgrind shows a limit of its own to getrlimit(). */
+static rlim_t kernel_fd_limit(void)
+{
+	FILE *f = fopen("/proc/self/limits", "r");
+	unsigned long limit = 0;
+	char line[200];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "Max open files %lu", &limit) == 1)
+			break;
+	fclose(f);
+	return limit;
+}
+
+/* The kernel drops descriptors for which the process has no number left. */
+static void receive_without_numbers(int sock[2], int lowest)
 {
 	struct rlimit before, few;
+	char text[8];
+	int fds[2];
+
+	getrlimit(RLIMIT_NOFILE, &before);
+	few = before;
+	few.rlim_cur = (rlim_t)lowest + 3;
+	setrlimit(RLIMIT_NOFILE, &few);
+	if (kernel_fd_limit() == few.rlim_cur) {
+		send_fds(sock[0], 20);
+		assert_int_equal(weft_foreign_fd_recv(sock[1], text, sizeof(text), fds, 2),
+				 -EPROTO);
+		assert_int_equal(fds[0], -1);
+		wait_for_none();
+	}
+	setrlimit(RLIMIT_NOFILE, &before);
+}
+
+static void descriptors_that_no_caller_wants_are_closed(void **state)
+{
 	int sock[2], fds[2], lowest;
 	char text[8];
 
@@ -243,16 +286,7 @@ static void descriptors_that_no_caller_wants_are_closed(void **state)
 	assert_int_equal(weft_foreign_fd_recv(sock[1], text, 3, fds, 2), -EMSGSIZE);
 	assert_int_equal(fds[0], -1);
 
-	/* The kernel drops those for which there is no number. */
-	getrlimit(RLIMIT_NOFILE, &before);
-	few = before;
-	few.rlim_cur = (rlim_t)lowest + 3;
-	setrlimit(RLIMIT_NOFILE, &few);
-	send_fds(sock[0], 20);
-	assert_int_equal(weft_foreign_fd_recv(sock[1], text, sizeof(text), fds, 2), -EPROTO);
-	assert_int_equal(fds[0], -1);
-	wait_for_none();
-	setrlimit(RLIMIT_NOFILE, &before);
+	receive_without_numbers(sock, lowest);
 	assert_int_equal(lowest_free(), lowest);
 	close(sock[0]);
 	assert_int_equal(weft_foreign_fd_recv(sock[1], text, sizeof(text), fds, 2), 0);
