@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "base/thread.h"
 #include "core/config.h"
 #include "core/context.h"
@@ -29,7 +30,7 @@ static uint64_t beat(struct weft_worker *w)
 	uint64_t every = w->ctx->conf->heartbeat_ns, now, since;
 
 	/* Its owner is inside a call: it progresses, or will. */
-	if (pthread_mutex_trylock(&w->lock) != 0)
+	if (!weft_lock_try(&w->lock))
 		return every / AGAIN;
 	now = platform->now(platform->arg);
 	since = now > w->now ? now - w->now : 0;
@@ -40,7 +41,7 @@ static uint64_t beat(struct weft_worker *w)
 				w->ifaces[i]->ops->beat(w->ifaces[i]);
 		since = 0;
 	}
-	pthread_mutex_unlock(&w->lock);
+	weft_lock_release(&w->lock);
 	return since < every ? every - since : every;
 }
 

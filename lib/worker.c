@@ -287,17 +287,6 @@ static int make_id(struct weft_worker *w)
 	return rc;
 }
 
-static void init_lock(struct weft_worker *w)
-{
-	pthread_mutexattr_t attr;
-
-	pthread_mutexattr_init(&attr);
-	/* Recursive: callbacks run with the lock held and may call back in. */
-	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(&w->lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-}
-
 /* Both halves' state and the ifaces. On error weft_worker_destroy() cleans up what there is. */
 static int worker_setup(struct weft_worker *w, const char *lanes)
 {
@@ -325,7 +314,6 @@ static void worker_free(struct weft_worker *w)
 	pthread_mutex_unlock(&ctx->lock);
 	weft_msg_worker_fini(w); /* its requests were the lanes' until now */
 	free(w->ep_table);
-	pthread_mutex_destroy(&w->lock);
 	free(w);
 }
 
@@ -352,7 +340,6 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 	w->accept_arg = p.accept_arg;
 	w->now = ctx->platform->now(ctx->platform->arg);
 	atomic_init(&w->wake_fd, -1);
-	init_lock(w);
 	LIST_INIT(&w->eps);
 	pthread_mutex_lock(&ctx->lock);
 	LIST_INSERT_HEAD(&ctx->workers, w, entry);

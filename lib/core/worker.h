@@ -7,13 +7,13 @@
 #ifndef WEFT_WORKER_H
 #define WEFT_WORKER_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
 #include "base/counters.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/siphash.h"
 #include "base/text.h"
@@ -74,7 +74,7 @@ struct weft_worker {
 	uint64_t now;     /* time of this progress call */
 	uint64_t handled; /* events, by any thread: wait.c */
 	struct weft_msg_worker *msg;
-	pthread_mutex_t lock; /* recursive, only with multi */
+	struct weft_lock lock; /* only with multi; callbacks run with it and may call back in */
 	/* set-up */
 	struct weft_context *ctx;
 	const struct weft_ep_events *ep_events;
@@ -112,7 +112,7 @@ struct weft_worker {
 static inline void weft_worker_lock(struct weft_worker *w)
 {
 	if (w->multi)
-		pthread_mutex_lock(&w->lock);
+		weft_lock_acquire(&w->lock);
 }
 
 /* Another thread sleeps, and a call has changed what it may wait for: core/wake.c. */
@@ -123,7 +123,7 @@ static inline void weft_worker_unlock(struct weft_worker *w)
 	if (w->multi) {
 		if (__builtin_expect(w->armed, 0))
 			weft_wait_rouse(w);
-		pthread_mutex_unlock(&w->lock);
+		weft_lock_release(&w->lock);
 	}
 }
 
@@ -131,7 +131,7 @@ static inline void weft_worker_unlock(struct weft_worker *w)
 static inline void weft_worker_unlock_armed(struct weft_worker *w)
 {
 	if (w->multi)
-		pthread_mutex_unlock(&w->lock);
+		weft_lock_release(&w->lock);
 }
 
 /**
