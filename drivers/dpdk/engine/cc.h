@@ -2,11 +2,11 @@
 /**
  * @file engine/cc.h
  * Congestion control of one path: how many bytes may be in flight, and how far apart frames
- * leave. doc/congestion.md has the equations. Pure: time is passed in, nothing is allocated.
+ * leave. doc/congestion.md has the equations. Pure: time is an argument, nothing is allocated.
  *
  * An algorithm is one file with a `struct weft_cc_ops` and one line in WEFT_CC_LIST
- * (lib/lane.h). It is told what happened and writes `window`, `limit` and `gap`; the sender
- * reads nothing else.
+ * (lib/lane.h). The sender reports acknowledgements, losses and timeouts to it. The algorithm
+ * writes `window`, `limit` and `gap`; the sender reads no other field.
  */
 #ifndef WEFT_CC_H
 #define WEFT_CC_H
@@ -16,14 +16,14 @@
 
 struct weft_cc;
 
-/** What an algorithm knows of the way from the start. */
+/** What is known of the path when the algorithm starts. */
 struct weft_cc_conf {
 	uint32_t frame; /**< bytes of a full frame, as the window counts them; at least 1 */
-	uint32_t most;  /**< bytes: the largest window that sender and receiver have room for */
-	/** ns: round trip of a small frame before there was traffic; 0 = not known */
+	uint32_t most;  /**< bytes: the largest window for which sender and receiver have buffers */
+	/** ns: round trip of a small frame before there was traffic; 0 = unknown */
 	uint32_t rtt;
 	uint32_t frame_ns; /**< time of a full frame on the slowest link known; 0 = none is */
-	bool meter;        /**< nobody knows the port's speed: what gets through tells more */
+	bool meter;        /**< the port's speed is a guess: measure the rate that is achieved */
 };
 
 /** An acknowledgement. */
@@ -31,10 +31,10 @@ struct weft_cc_ack {
 	uint64_t now;      /**< of the clock that round trips are measured by */
 	uint32_t acked;    /**< bytes that left the network */
 	uint32_t inflight; /**< bytes that were in flight before */
-	uint32_t marked;   /**< bytes of those that came with Congestion Experienced */
+	uint32_t marked;   /**< bytes of them that arrived with Congestion Experienced */
 	uint32_t rtt;      /**< ns, the receiver's hold time taken off; 0 = no sample */
-	uint32_t size;     /**< bytes of the frame that rtt is of; 0 = not known */
-	bool limited;      /**< since the last one, the window kept frames back */
+	uint32_t size;     /**< bytes of the frame that rtt is of; 0 = unknown */
+	bool limited;      /**< the window has held frames back since the last acknowledgement */
 };
 
 struct weft_cc_ops {
@@ -44,25 +44,25 @@ struct weft_cc_ops {
 	/** @p bytes are known to be lost: newer frames of this path arrived. */
 	void (*on_loss)(struct weft_cc *cc, uint32_t bytes, uint64_t now);
 	/**
-	 * Nothing was heard for a timeout; for the @p tries th time in a row. The first one is
-	 * always told, others where enough was in flight.
+	 * The retransmission timer has expired, for the @p tries th time in a row. The first
+	 * timeout is always reported, later ones if enough was in flight.
 	 */
 	void (*on_timeout)(struct weft_cc *cc, unsigned int tries, uint64_t now);
 	/**
-	 * Frames from before the first of these timeouts, sent once, have arrived: nobody lost
-	 * them, it was the peer that was silent.
+	 * Frames that were sent once, before the first of these timeouts, have arrived. So the
+	 * network lost nothing: the peer was silent.
 	 */
 	void (*on_spurious)(struct weft_cc *cc);
-	/** Nothing was in flight for long: what is known of the way is old. */
+	/** Nothing was in flight for a long time: the knowledge of the path is old. */
 	void (*on_idle)(struct weft_cc *cc);
 };
 
-/** What a round of the delay algorithm collects. Bytes and ns. */
+/** What the delay algorithm collects in a round, in bytes and ns. */
 struct weft_cc_round {
 	uint64_t at;    /**< begin */
-	uint32_t from;  /**< window then */
+	uint32_t from;  /**< window at the begin */
 	uint32_t worst; /**< largest round trip */
-	uint32_t late;  /**< least one of the last part of the round; 0 = none */
+	uint32_t late;  /**< least round trip of the last quarter of the round; 0 = none */
 	uint32_t acked;
 	uint32_t lost;
 	uint32_t marked;
@@ -70,9 +70,9 @@ struct weft_cc_round {
 };
 
 enum weft_cc_mode {
-	WEFT_CC_MODE_START, /**< doubling, until something is in the way */
-	WEFT_CC_MODE_DELAY, /**< the queue is kept at the target */
-	/** others fill the queue whatever we do: additive increase, loss decides */
+	WEFT_CC_MODE_START, /**< the window doubles, until a queue or a loss shows */
+	WEFT_CC_MODE_DELAY, /**< the window keeps the queue at the target */
+	/** other flows fill the queue in any case: additive increase, decrease by loss */
 	WEFT_CC_MODE_SHARE,
 };
 
@@ -80,70 +80,75 @@ enum weft_cc_mode {
 struct weft_cc_delay {
 	struct weft_cc_round round;
 	uint8_t mode;       /**< enum weft_cc_mode */
-	uint8_t loss_shift; /**< a loss rate of 2^-shift is the way's own, not a queue's */
+	uint8_t loss_shift; /**< a loss rate of 2^-shift is the path's own, not a queue's */
 	uint8_t over;       /**< rounds in a row with a queue far beyond the target */
-	uint8_t look;       /**< rounds for which the window is small to see who else is there */
-	uint8_t clear;      /**< rounds with an empty queue */
-	uint8_t cuts;       /**< by delay */
+	uint8_t look;       /**< rounds left of a dip: a small window, to observe other flows */
+	uint8_t clear;      /**< rounds in a row with a nearly empty queue */
+	uint8_t cuts;       /**< number of cuts by delay */
 	uint8_t uncut;      /**< rounds since a cut by delay */
 	uint8_t looks;      /**< losses in mode SHARE */
-	uint8_t empty;      /**< looks in a row that saw an empty queue */
-	bool again;         /**< mode SHARE was left for too many losses, and had to come back */
+	uint8_t empty;      /**< dips in a row that found an empty queue */
+	bool again;         /**< mode SHARE was left for too many losses, and began again soon */
 	uint64_t ban_at;    /**< when it was left */
 	uint8_t trips;      /**< round trips that the last round took */
-	bool blind_lost;    /**< frames, since a round trip was last told */
+	bool blind_lost;    /**< frames were lost since the last round-trip sample */
 	uint8_t cut_wait;   /**< rounds until the next cut by loss */
-	uint32_t base;      /**< ns: least round trip of full frames; of others until there are */
+	uint32_t base;      /**< ns: least round trip of full frames; of any before the first one */
 	uint32_t small;     /**< ns: least round trip of small frames; 0 = none yet */
 	bool full_seen;     /**< base is of full frames */
-	uint32_t links; /**< ns: full frames take so much longer at most than small; 0 = unknown */
-	uint8_t still;  /**< rounds in a row in which hardly anything moved */
-	uint32_t still_least, still_most; /**< ns, of their round trips */
+	/** ns: full frames take at most this much longer than small ones; 0 = unknown */
+	uint32_t links;
+	uint8_t still;                    /**< rounds in a row with nearly the same round trip */
+	uint32_t still_least, still_most; /**< ns: bounds of these round trips */
 	uint32_t start_most;              /**< mode START ends at this window; 0 = at none */
-	uint32_t undo_window;             /**< before the outage in this silence; 0 = none yet */
-	uint32_t undo_most;               /**< start_most then */
-	uint8_t undo_mode;                /**< mode then */
-	uint32_t srtt;                    /**< ns, of the last few samples */
-	uint8_t full_wait;                /**< rounds until full_new is taken */
-	uint32_t full_new;                /**< ns, what full_wait has seen so far */
-	uint32_t queue_last;              /**< ns, of the round before */
-	uint32_t full;              /**< ns of queueing at which frames were lost; 0 = never */
-	uint32_t calm;              /**< rounds since a loss by a queue */
-	uint64_t over_at;           /**< begin of the first of `over` rounds */
-	uint32_t over_from;         /**< window at the first of `over` rounds */
-	uint32_t over_queue;        /**< ns of queueing then */
-	uint32_t mean_queue;        /**< ns, of the last rounds of mode DELAY */
-	uint64_t mean_at;           /**< since when it is far beyond the target; 0 = it is not */
-	uint8_t mean_rounds;        /**< since then */
-	uint16_t look_wait;         /**< rounds of mode SHARE until the next look */
-	uint8_t idle;               /**< rounds of it in a row with a short queue */
-	uint32_t back, base_before; /**< after the look; of before it */
-	uint16_t share_ban;         /**< rounds in which mode SHARE is not to be entered */
-	uint64_t share_acked, share_lost; /**< in mode SHARE, the older the less */
+	/** window before the outage in this silence; 0 = none yet */
+	uint32_t undo_window;
+	uint32_t undo_most;  /**< start_most before it */
+	uint8_t undo_mode;   /**< mode before it */
+	uint32_t srtt;       /**< ns: mean of the last few samples */
+	uint8_t full_wait;   /**< rounds until full_new goes into full */
+	uint32_t full_new;   /**< ns: largest queueing of these rounds so far */
+	uint32_t queue_last; /**< ns: queueing of the round before */
+	uint32_t full;       /**< ns of queueing at which frames were lost; 0 = never */
+	uint32_t calm;       /**< rounds since a loss by a queue */
+	uint64_t over_at;    /**< begin of the first of `over` rounds */
+	uint32_t over_from;  /**< window at the first of `over` rounds */
+	uint32_t over_queue; /**< ns of queueing at the first of `over` rounds */
+	uint32_t mean_queue; /**< ns: mean queueing of the last rounds of mode DELAY */
+	/** time since which mean_queue is far beyond the target; 0 = it is not */
+	uint64_t mean_at;
+	uint8_t mean_rounds;              /**< rounds since mean_at */
+	uint16_t look_wait;               /**< rounds of mode SHARE until the next dip may begin */
+	uint8_t idle;                     /**< rounds of mode SHARE in a row with a short queue */
+	uint32_t back, base_before;       /**< window after the dip; base before it */
+	uint16_t share_ban;               /**< rounds in which mode SHARE must not begin */
+	uint64_t share_acked, share_lost; /**< bytes in mode SHARE; older ones weigh less */
 	uint32_t share_left;              /**< rounds of mode SHARE until a trial without it */
-	int64_t allow;                    /**< bytes that may be lost before it counts */
-	uint64_t seen_acked, seen_lost;   /**< since allow was last used up */
-	uint32_t loss_before;             /**< loss rate then, in 2^-16 */
-	uint64_t old_at;                  /**< since when old_least is collected */
-	uint32_t old_least;               /**< ns */
-	uint8_t below;                    /**< samples are below what can be: the more, the more */
-	uint32_t below_least;             /**< ns, of them */
-	uint64_t meter_at;                /**< since when meter_acked counts */
-	uint64_t meter_acked;             /**< bytes */
+	int64_t allow;                  /**< bytes that may be lost before losses cut the window */
+	uint64_t seen_acked, seen_lost; /**< bytes since allow was last used up */
+	uint32_t loss_before;           /**< loss rate when allow was used up, in 2^-16 */
+	uint64_t old_at;                /**< begin of the time of which old_least is */
+	uint32_t old_least;             /**< ns: least round trip since old_at */
+	uint8_t below;                  /**< grows with samples below the possible minimum */
+	uint32_t below_least;           /**< ns: least of these samples */
+	uint64_t meter_at;              /**< begin of the time that meter_acked counts */
+	uint64_t meter_acked;           /**< bytes */
 	uint32_t frame_ns; /**< least time of a full frame, by the meter; 0 = not yet */
-	bool old_low;      /**< since then the queue was once below the target */
+	bool old_low;      /**< since old_at the queue was once below the target */
 };
 
 struct weft_cc {
 	const struct weft_cc_ops *ops;
 	uint32_t window; /**< bytes, exactly */
-	/** bytes: one more frame may leave when so many with it are in flight, or it alone */
+	/**
+	 * bytes: a frame may leave if at most this many are in flight with it, or if it is alone
+	 */
 	uint32_t limit;
-	uint32_t gap;    /**< ns between frames; 0 = the limit is all */
-	uint32_t target; /**< ns of round trip that it steers to; 0 = none */
-	/** for people: bytes */
+	uint32_t gap;    /**< ns between frames; 0 = only the limit applies */
+	uint32_t target; /**< ns: the round trip that the algorithm steers to; 0 = none */
+	/** for reports only: bytes */
 	uint64_t marked, lost_queue, lost_random;
-	uint32_t modes; /**< for people: times that mode SHARE was entered */
+	uint32_t modes; /**< for reports only: times that mode SHARE began */
 	struct weft_cc_conf conf;
 	struct weft_cc_delay delay;
 };
@@ -158,7 +163,7 @@ static inline void weft_cc_init(struct weft_cc *cc, const struct weft_cc_ops *op
 	ops->init(cc, conf);
 }
 
-/** Word for a mode, for people. */
+/** Name of the present mode, for reports; "" with an algorithm without modes. */
 const char *weft_cc_mode_name(const struct weft_cc *cc);
 
 #endif /* WEFT_CC_H */

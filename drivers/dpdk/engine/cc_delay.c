@@ -1,49 +1,57 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Congestion control by queueing delay: doc/congestion.md has the equations and says why.
+ * Congestion control by queueing delay. doc/congestion.md has the equations and their reasons.
  *
- * Decisions fall once per round, which is a round trip: it ends with the first sample of a frame
- * that was sent after its begin.
+ * The algorithm decides once per round. A round lasts one round trip: it ends with the first sample
+ * of a frame that was sent after the round had begun.
  */
 
 #include "engine/cc_delay.h"
 #include "engine/cc_list.h"
 
 #define BYTES_START 15000u
-#define WINDOW_PARTS 64u /* the least window: a frame, cut into so many */
-#define TARGET_SMALL 4u  /* frames: smaller windows have a larger target */
+#define WINDOW_PARTS 64u /* the least window is a frame divided by this */
+#define TARGET_SMALL 4u  /* windows of fewer frames have a larger target */
 #define STILL_FRAMES 2u  /* in flight at most */
 #define STILL_ROUNDS 16u
-#define STILL_PART 5u  /* of the least time in queues or on slow links, that it may change by */
-#define FULL_MIN 4000u /* ns */
+/*
+ * Round trips count as constant while they differ by less than this part of what they exceed the
+ * round trip of a small frame by.
+ */
+#define STILL_PART 5u
+#define FULL_MIN 4000u /* ns: the delay of a full queue is never taken for less */
 #define FULL_ROUNDS 256u
-#define FULL_WAIT 3u       /* rounds until what was seen of a full queue counts */
-#define GAP_TARGETS 8u     /* of queueing, at most, that the gap between frames follows */
-#define GAP_MOST 2000000u  /* ns: who sends less does not see what others do */
+/* rounds after a loss in which the delay of the full queue is collected */
+#define FULL_WAIT 3u
+#define GAP_TARGETS 8u     /* the gap between frames follows at most this queueing delay */
+#define GAP_MOST 2000000u  /* ns: a sender with a longer gap does not notice other flows */
 #define PACED 4u           /* windows of fewer frames leave one by one */
-#define INCREASE_PARTS 16u /* fair increase per round: a frame, cut into so many */
+#define INCREASE_PARTS 16u /* fair increase per round trip: a frame divided by this */
 #define TRIPS_MAX 32u
 #define CLEAR_ROUNDS 4u
-#define GROW_PARTS 2u        /* of a frame: most of the fair increase at once */
-#define CALM_ROUNDS 16u      /* after a loss by a queue the window grows slowly for so long */
-#define LOSS_SHIFT_MAX 6u    /* at first 1/64 of what is sent may be lost */
-#define LOSS_SHIFT_MIN 3u    /* and 1/8 at most where less sent is not less lost */
+#define GROW_PARTS 2u        /* the fair increase of one round is at most half a frame */
+#define CALM_ROUNDS 16u      /* after a loss by a queue the window grows slowly in these rounds */
+#define LOSS_SHIFT_MAX 6u    /* at first 1/64 of the bytes may be lost */
+#define LOSS_SHIFT_MIN 3u    /* at most 1/8, where a smaller window does not reduce the loss */
 #define LOSS_RATE_MAX 16384u /* 2^-16: a quarter */
 #define LOSS_BURST 6u        /* frames that may be lost at once */
 #define CUT_WAIT 2u          /* rounds between two cuts by loss */
-#define UNCUT_ROUNDS 32u     /* a limit that was not cut for so long looks what is behind it */
-#define DEEP_EVERY 8u        /* cut by delay */
+#define UNCUT_ROUNDS 32u     /* rounds without a cut, after which a dip measures `base` again */
+#define DEEP_EVERY 8u        /* of this number of cuts by delay, one drains the queue further */
 #define OLD_NS 10000000000ull
-#define TRIP_MAX 1000000000u /* ns: a sample beyond is nobody's round trip */
-#define BLIND_TRIPS 2u       /* a round without a sample ends after so many round trips */
-#define BLIND_NS 1000000u    /* a round trip where none is known */
-#define BLIND_SLOW 2u        /* so many times less than two windows in that time */
-#define BLIND_PARTS 4u       /* of the window: growth between hosts that are so slow */
+#define TRIP_MAX 1000000000u /* ns: a longer sample is no round trip of a network */
+#define BLIND_TRIPS 2u       /* a round without a sample ends after this number of round trips */
+#define BLIND_NS 1000000u    /* the round trip that is assumed while none is known */
+#define BLIND_SLOW 2u        /* hosts are slow if less than half a window came in BLIND_TRIPS */
+#define BLIND_PARTS 4u       /* between slow hosts a quarter of the window is added */
 
 /* ---------------------------------------------------------------- window */
 
-/* What follows from the window: the sender's limit, and the gap that makes parts of a frame. */
+/*
+ * Sets the window, and the sender's limit and gap that follow from it. The gap is needed for small
+ * windows, which are no multiple of a frame.
+ */
 void weft_cc_apply(struct weft_cc *cc, uint32_t window)
 {
 	uint32_t frame = cc->conf.frame,
@@ -55,30 +63,36 @@ void weft_cc_apply(struct weft_cc *cc, uint32_t window)
 	if (cc->window >= PACED * frame || cc->delay.srtt == 0)
 		return;
 	cc->limit = (cc->window + frame - 1) / frame * frame;
-	/* A round trip that is longer than a queue of ours is a peer's that was off its core. */
+	/*
+	 * A round trip longer than GAP_TARGETS of queueing means that the peer had lost its core.
+	 */
 	trip = min32(cc->delay.srtt, cc->delay.base + GAP_TARGETS * target_plain(cc));
 	cc->gap = min32(part(trip, frame, cc->window), GAP_MOST);
 }
 
-/* Queueing delay that is aimed at. */
+/* The queueing delay that the algorithm steers to, in ns. */
 static uint32_t target_queue(const struct weft_cc *cc)
 {
 	const struct weft_cc_delay *d = &cc->delay;
 	uint32_t t = target_plain(cc), frame = cc->conf.frame;
 
-	/* Who has only a part of a frame can't keep the queue as short as few can. */
+	/*
+	 * Many senders with a fraction of a frame each cannot keep the queue as short as a few
+	 * senders can.
+	 */
 	if (cc->window < TARGET_SMALL * frame)
 		t += part(t, TARGET_SMALL * frame - cc->window, TARGET_SMALL * frame);
-	/* Nor do they have enough round trips to know a full queue by. */
+	/* Such senders have too few samples to measure the delay of a full queue, too. */
 	if (d->full != 0 && cc->window >= PACED * frame)
 		t = min32(t, max32(d->full / 2, FULL_MIN));
 	return t;
 }
 
 /*
- * Who came to a queue that was never empty took it for the way. The handshake has asked earlier,
- * with small frames; full ones take longer by their own time on a few links. As long as nobody
- * knows of a slow one, none is slower than what this path gets through.
+ * A path that began while a queue was never empty has counted that queue in `base`. The handshake
+ * has measured the round trip of small frames earlier, and that bounds `base`: a full frame takes
+ * longer only by its transmission time on HOPS links. While the speed of no link is known, no link
+ * is assumed to be slower than the rate that this path has achieved.
  */
 static void cap_base(struct weft_cc *cc, uint64_t ns)
 {
@@ -98,8 +112,9 @@ static void cap_base(struct weft_cc *cc, uint64_t ns)
 }
 
 /*
- * With a frame or two in flight there is hardly a queue of our own, and one of others never stays
- * as long as it is. What stays the same is the way: a link of it is slower than was known.
+ * With at most STILL_FRAMES in flight this path makes hardly any queue, and the queues of other
+ * flows vary. So a constant delay is no queue: a link of the path is slower than was known, and
+ * `base` is corrected.
  */
 static void learn_links(struct weft_cc *cc, uint32_t late, uint32_t queue)
 {
@@ -129,7 +144,7 @@ static void begin_round(struct weft_cc *cc, uint64_t now)
 	cc->delay.round = (struct weft_cc_round){.at = now, .from = cc->window};
 }
 
-/* What this path got through, with @p queue ns of it waiting. */
+/* The window that sustains the rate of this round with @p queue ns of queueing delay. */
 static uint32_t achieved(const struct weft_cc *cc, uint64_t now, uint32_t queue)
 {
 	const struct weft_cc_delay *d = &cc->delay;
@@ -139,7 +154,10 @@ static uint32_t achieved(const struct weft_cc *cc, uint64_t now, uint32_t queue)
 
 /* ---------------------------------------------------------------- loss */
 
-/* Were frames lost in this round by a queue that was full? Else the way loses them anyway. */
+/*
+ * Did a full queue drop the frames that were lost in this round? Otherwise the path loses frames
+ * whatever the window is.
+ */
 static bool by_queue(const struct weft_cc *cc, uint32_t worst)
 {
 	const struct weft_cc_delay *d = &cc->delay;
@@ -152,8 +170,9 @@ static bool by_queue(const struct weft_cc *cc, uint32_t worst)
 }
 
 /*
- * More is lost than may be. Where a smaller window did not help the last time, the way loses
- * that much by itself; a policer or a queue too short to be felt would have lost less.
+ * The loss exceeds the allowance. If the loss rate is about the same as before the last cut, the
+ * path itself loses at this rate, and the allowance grows. A policer, or a queue that is too short
+ * to show as delay, would have lost less after the cut.
  */
 static void learn_loss(struct weft_cc_delay *d)
 {
@@ -188,7 +207,8 @@ static bool too_much(struct weft_cc *cc)
 }
 
 /*
- * What got through, an eighth less than was; half at least. At the start it was too much by far.
+ * The window after a loss: what the path has carried, at most 7/8 and at least half of the present
+ * window. Mode START may have been far above that, so there the least is a quarter.
  */
 static uint32_t after_loss(const struct weft_cc *cc, uint64_t now)
 {
@@ -200,8 +220,8 @@ static uint32_t after_loss(const struct weft_cc *cc, uint64_t now)
 }
 
 /*
- * Frames were lost, and the longest round trips may be of those right behind them: what they show
- * within two rounds is what a full queue is.
+ * The frames right behind the lost ones may have the longest round trips. So the largest queueing
+ * delay in FULL_WAIT rounds after a loss is taken for that of a full queue.
  */
 static void learn_full(struct weft_cc_delay *d, uint32_t worst)
 {
@@ -231,7 +251,7 @@ static void cut_by_loss(struct weft_cc *cc, uint64_t now, bool queue, uint32_t w
 	d->mode = WEFT_CC_MODE_DELAY;
 }
 
-/* @return the window has been cut, and nothing else is to be done in this round */
+/* @return true: the window has been cut, and this round changes nothing else */
 static bool loss(struct weft_cc *cc, uint64_t now, uint32_t worst)
 {
 	struct weft_cc_delay *d = &cc->delay;
@@ -254,8 +274,8 @@ static bool loss(struct weft_cc *cc, uint64_t now, uint32_t worst)
 /* ---------------------------------------------------------------- delay */
 
 /*
- * The least round trip of a way that has become longer is never seen again. When for ten seconds
- * no round came near the target, what was the least in the meantime is the way's.
+ * When the path becomes longer, its old least round trip never occurs again. If no round in ten
+ * seconds had a queue below the target, the least round trip of that time becomes `base`.
  */
 static void refresh_base(struct weft_cc *cc, uint64_t now, uint32_t least, bool low)
 {
@@ -267,7 +287,10 @@ static void refresh_base(struct weft_cc *cc, uint64_t now, uint32_t least, bool 
 		return;
 	if (!d->old_low && d->old_at != 0) {
 		d->base = d->old_least;
-		/* The handshake saw another way, and so did the least of small and full frames. */
+		/*
+		 * The handshake's measure and the least round trips of small and full frames are of
+		 * the old path.
+		 */
 		cc->conf.rtt = 0;
 		d->small = 0;
 		d->full_seen = false;
@@ -278,8 +301,10 @@ static void refresh_base(struct weft_cc *cc, uint64_t now, uint32_t least, bool 
 }
 
 /*
- * Fair: the same for all. Proportional: half of what is free of the target, an eighth at most;
- * where the queue was empty for long, or is short beside the way, ever more.
+ * The fair part is the same for all flows. The proportional part is half of the growth that would
+ * fill the free part of the target, at most an eighth of the window. On long paths the target is
+ * small compared with `base`, and so is this part: it doubles with every CLEAR_ROUNDS rounds in
+ * which the queue was nearly empty.
  */
 static void increase(struct weft_cc *cc, uint32_t queue, uint32_t target)
 {
@@ -301,10 +326,14 @@ static void increase(struct weft_cc *cc, uint32_t queue, uint32_t target)
 }
 
 /*
- * To a quarter of the target: an empty queue would be an idle link. With few frames to three
- * quarters, for then many share the queue, and all do the same; what falls already falls by what
- * was cut a round ago. Now and then further, for who came later and took what waited then for the
- * way sees only so that it is shorter. No more than three quarters at once.
+ * Reduces the window until a quarter of the target is left as queue: an empty queue would be an
+ * idle link. Windows below PACED frames leave three quarters, since many flows share the queue then
+ * and all of them reduce. They do not reduce while the queue is falling, which is the effect of the
+ * cut one round ago.
+ *
+ * One in DEEP_EVERY cuts drains the queue further: a flow that began later has counted a part of
+ * the queue in `base`, and only a shorter queue corrects that. One cut takes at most three quarters
+ * of the window.
  */
 static void decrease(struct weft_cc *cc, uint32_t queue, uint32_t target)
 {
@@ -321,7 +350,7 @@ static void decrease(struct weft_cc *cc, uint32_t queue, uint32_t target)
 	weft_cc_apply(cc, cc->window - min32(much, cc->window / 4 * 3));
 }
 
-/* As DCTCP, and half as much: the delay is felt, too. */
+/* As DCTCP, with half of its factor, because the delay reduces the window, too. */
 static void cut_by_marks(struct weft_cc *cc)
 {
 	const struct weft_cc_round *r = &cc->delay.round;
@@ -339,7 +368,8 @@ static void delay_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32
 	if (d->mode == WEFT_CC_MODE_SHARE)
 		return;
 	/*
-	 * Who uses half of it fills it, even if a link of its own keeps it from being the limit.
+	 * A round that uses half of the window counts as one that fills it: the host's own link may
+	 * keep the window from being the limit.
 	 */
 	d->uncut = queue > target || d->round.acked < cc->window / 2 ? 0 : (uint8_t)(d->uncut + 1);
 	if (d->uncut >= UNCUT_ROUNDS && cc->conf.rtt == 0) {
@@ -378,14 +408,17 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 	worst = d->round.worst > d->base ? d->round.worst - d->base : 0;
 	target = target_queue(cc);
 	cc->target = d->base + target;
-	/* Parts of a frame are further apart than round trips. */
+	/*
+	 * A window of a part of a frame sends less than once per round trip, so a round lasts
+	 * several.
+	 */
 	d->trips = (uint8_t)min32((uint32_t)((now - d->round.at) / max32(late, 1)), TRIPS_MAX);
 	d->trips = (uint8_t)max32(d->trips, 1);
 	refresh_base(cc, now, late, queue < target);
 	learn_full(d, worst);
 	if (d->calm < UINT32_MAX)
 		d->calm++;
-	/* The way may have another queue by now. */
+	/* The bottleneck may have another queue since, so the estimate grows slowly. */
 	if (d->calm % FULL_ROUNDS == 0)
 		d->full += min32(d->full / 8, UINT32_MAX / 2 - min32(d->full, UINT32_MAX / 2));
 	if (d->mode == WEFT_CC_MODE_SHARE && weft_cc_share_crowd(cc)) {
@@ -406,7 +439,7 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 	begin_round(cc, now);
 }
 
-/* How long a round may last without a sample. */
+/* The time after which a round without a sample ends, in ns. */
 static uint64_t blind_after(const struct weft_cc *cc)
 {
 	uint32_t trip = max32(cc->delay.srtt, max32(cc->delay.base, cc->conf.rtt));
@@ -415,9 +448,9 @@ static uint64_t blind_after(const struct weft_cc *cc)
 }
 
 /*
- * The fair increase. Where far less came back in @p ns than the way carries in that time it is the
- * hosts that keep the window for so long, and the queue has been empty meanwhile; unless frames
- * get lost: then it is the queue.
+ * The growth in a round without samples: the fair increase. If far less came back in @p ns than the
+ * path carries, the hosts delay the window, and the queue was empty in the meantime. The window
+ * then grows faster. After a loss the queue may be the reason, so the fair increase remains.
  */
 static uint32_t blind_more(const struct weft_cc *cc, uint64_t ns)
 {
@@ -431,9 +464,9 @@ static uint32_t blind_more(const struct weft_cc *cc, uint64_t ns)
 }
 
 /*
- * A round in which no acknowledgement told a round trip, as where hosts are off their cores most of
- * the time. Nothing is known of the queue, but losses and marks are: those cut the window, and
- * without them it grows by the fair increase only.
+ * Ends a round in which no acknowledgement had a round-trip sample, as between hosts that lose
+ * their cores most of the time. The queue is unknown then. Losses and marks still cut the window,
+ * and without them it grows by blind_more().
  */
 static void end_blind(struct weft_cc *cc, uint64_t now)
 {
@@ -464,7 +497,7 @@ static void delay_init(struct weft_cc *cc, const struct weft_cc_conf *conf)
 	weft_cc_apply(cc, max32(BYTES_START, 2 * conf->frame));
 }
 
-/* Twice as much in a round, however many round trips it takes to end it. */
+/* The window doubles at most once per round, however many round trips the round lasts. */
 static void start_grow(struct weft_cc *cc, uint32_t acked)
 {
 	struct weft_cc_delay *d = &cc->delay;
@@ -516,8 +549,8 @@ static void delay_loss(struct weft_cc *cc, uint32_t bytes, uint64_t now)
 }
 
 /*
- * One timeout may be the peer's, off its core; what it says after it tells which frames were
- * lost. Two in a row are an outage or a queue that nothing passes.
+ * One timeout may mean that the peer had lost its core: its next acknowledgement reports which
+ * frames are lost. Two timeouts in a row mean an outage, or a queue that no frame passes.
  */
 static void delay_timeout(struct weft_cc *cc, unsigned int tries, uint64_t now)
 {
@@ -525,14 +558,14 @@ static void delay_timeout(struct weft_cc *cc, unsigned int tries, uint64_t now)
 	uint32_t first = max32(BYTES_START, 2 * cc->conf.frame);
 
 	if (tries < 2) {
-		d->undo_window = 0; /* of another silence: nothing is to come back */
+		d->undo_window = 0; /* saved in an earlier silence: not to be restored */
 		return;
 	}
 	if (tries == 2) {
 		d->undo_window = cc->window;
 		d->undo_most = d->start_most;
 		d->undo_mode = d->mode;
-		/* What was too much is not to be doubled to again. */
+		/* Doubling must not reach the window that was too large. */
 		d->start_most = max32(cc->window / 2, first);
 		weft_cc_apply(cc, max32(min32(cc->window / 2, first),
 					min32(cc->window, cc->conf.frame)));
@@ -542,7 +575,7 @@ static void delay_timeout(struct weft_cc *cc, unsigned int tries, uint64_t now)
 	d->over = 0;
 }
 
-/* It was no outage: nothing has changed. */
+/* The timeouts were no outage: the state before them is valid again. */
 static void delay_spurious(struct weft_cc *cc)
 {
 	struct weft_cc_delay *d = &cc->delay;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/cc_delay.h
- * Inside of the delay algorithm: what cc_delay.c, cc_sample.c and cc_share.c have in common.
+ * Internals of the delay algorithm that cc_delay.c, cc_sample.c and cc_share.c share.
  */
 #ifndef WEFT_CC_DELAY_H
 #define WEFT_CC_DELAY_H
 
 #include "engine/cc.h"
 
-#define TARGET_MIN 16000u /* ns of queueing: below, software alone is that unsteady */
+#define TARGET_MIN 16000u /* ns of queueing: the jitter of software alone reaches this */
 #define TARGET_MAX 1000000u
 #define HOPS 3u
 #define METER_TIMES 8u
-#define METER_NS_BYTE 80u /* 100 Mb/s: below, it is others who take the rest */
-#define OVER_CUT 8u       /* and our window fell to this part in the meantime */
+#define METER_NS_BYTE 80u /* 100 Mb/s: at a lower rate other flows take the rest of the link */
+#define OVER_CUT 8u       /* mode SHARE begins only when the window has fallen to this part */
 
 static inline uint32_t min32(uint32_t a, uint32_t b)
 {
@@ -40,15 +40,16 @@ static inline uint32_t plus(const struct weft_cc *cc, uint64_t more)
 	return (uint32_t)(cc->window + more < UINT32_MAX ? cc->window + more : UINT32_MAX);
 }
 
-/* Round trip of a small frame that waits nowhere, as far as is known; 0 = not at all. */
+/* The round trip of a small frame without queueing, as far as it is known; 0 = unknown. */
 static inline uint32_t least_small(const struct weft_cc *cc)
 {
 	return cc->conf.rtt != 0 ? cc->conf.rtt : cc->delay.small;
 }
 
 /*
- * Time of a full frame where the way is narrowest, as far as is known. The meter shows what we get
- * through, not what the link could, so it counts up to a few times what somebody has measured.
+ * The time of a full frame on the slowest link, as far as it is known. The meter shows the rate
+ * that this path achieves, which may be less than the link carries. So the meter counts up to
+ * METER_TIMES the time that the port or the handshake gave.
  */
 static inline uint32_t narrowest(const struct weft_cc *cc)
 {
@@ -59,8 +60,8 @@ static inline uint32_t narrowest(const struct weft_cc *cc)
 }
 
 /*
- * Queueing delay that is aimed at by whoever has a few frames in flight, ns: two frames' time at
- * least.
+ * The target for the queueing delay with a few frames in flight, in ns: at least the time of two
+ * frames.
  */
 static inline uint32_t target_plain(const struct weft_cc *cc)
 {
@@ -70,10 +71,13 @@ static inline uint32_t target_plain(const struct weft_cc *cc)
 	if (small == 0 || small > d->base)
 		small = d->base;
 	longer = d->base - small;
-	/* More than links as fast as ours take: nearly all of it is a slow one's. */
+	/*
+	 * Links as fast as the port share this time equally. A longer one is nearly all of one slow
+	 * link.
+	 */
 	if (longer / HOPS <= cc->conf.frame_ns || cc->conf.frame_ns == 0)
 		longer /= HOPS;
-	/* A bucket of tokens lets single frames through sooner. */
+	/* A token bucket passes single frames sooner than its rate, so the meter counts, too. */
 	longer = max32(longer, narrowest(cc));
 	t = max32(max32(small / 2 * 3, TARGET_MIN), min32(longer, TARGET_MAX) * 2);
 	return min32(t, TARGET_MAX);
@@ -82,25 +86,30 @@ static inline uint32_t target_plain(const struct weft_cc *cc)
 /** Set the window, and the limit and gap that follow from it. */
 void weft_cc_apply(struct weft_cc *cc, uint32_t window);
 
-/** A round trip is told: goes to the least ones and to the round. */
+/** Add the round trip of @p a to the minima and to the round. */
 void weft_cc_sample(struct weft_cc *cc, const struct weft_cc_ack *a);
 /**
- * What a full frame takes of the path when it gets most through: two of them are the least queue
- * that can be steered to. A bucket of tokens lets single frames through sooner, so round trips do
- * not tell it, and the handshake's train may have met hosts that were off their cores.
+ * Measure the time per full frame at the highest rate of the path: the time of two frames is the
+ * least queue that can be steered to. A token bucket passes single frames sooner, so round trips do
+ * not show its rate. The handshake's train may have met hosts that had lost their cores.
  */
 void weft_cc_meter(struct weft_cc *cc, const struct weft_cc_ack *a);
 
-/** For a moment the window is small, so that the queue is seen without us; then it is @p back. */
+/**
+ * Reduce the window to 1 / @p to_part for two rounds, to observe the queue without this path's
+ * frames. After them it is @p back.
+ */
 void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back);
-/** A round ends. @return it was one of a dip */
+/** To be called when a round ends. @return true: the round was one of a dip */
 bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue);
-/** A round of mode DELAY ends: may begin mode SHARE. */
+/** To be called when a round of mode DELAY ends. May begin mode SHARE. */
 void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue);
-/** A round of mode SHARE ends, with frames lost to a full queue, and without. */
+/**
+ * To be called when a round of mode SHARE ends: the first one after a cut by loss, else the second.
+ */
 void weft_cc_share_loss(struct weft_cc *cc);
 void weft_cc_share_round(struct weft_cc *cc, uint32_t queue);
-/** @return too much is lost in mode SHARE for those whom we share with to be TCP */
+/** @return true: mode SHARE loses too many frames for its competitors to be TCP */
 bool weft_cc_share_crowd(struct weft_cc *cc);
 
 #endif /* WEFT_CC_DELAY_H */

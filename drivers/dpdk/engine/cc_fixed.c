@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The window that the configuration says, whatever the network does. */
+/* The window of the configuration, whatever the state of the network. */
 
 #include "engine/cc_list.h"
 

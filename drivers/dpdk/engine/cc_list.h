@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/cc_list.h
- * The algorithms that there are, for cc.c and for the files that define them.
+ * The list of algorithms, for cc.c and for the files that define them.
  */
 #ifndef WEFT_CC_LIST_H
 #define WEFT_CC_LIST_H

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The delay algorithm's samples: what one round trip tells of the way, and what many bytes do. */
+/*
+ * The samples of the delay algorithm: least round trips, and the meter of the rate that is
+ * achieved.
+ */
 
 #include "engine/cc_delay.h"
 
-#define SIZES 4u           /* up to a quarter of a full frame is small; from three on full */
-#define LEAST_PARTS 2u     /* no round trip is less than half of what the handshake measured */
-#define WRONG_EACH 8u      /* for each that is, against one for each that is not */
-#define WRONG_MOST 64u     /* then the handshake was wrong */
-#define METER_NS 10000000u /* longer than hosts are off their cores, for the most part */
+#define SIZES 4u           /* up to a quarter of a full frame is small; from three quarters full */
+#define LEAST_PARTS 2u     /* no round trip counts as less than half of the handshake's measure */
+#define WRONG_EACH 8u      /* added for a sample below that; 1 is taken off for any other */
+#define WRONG_MOST 64u     /* with this sum the handshake's measure counts as wrong */
+#define METER_NS 10000000u /* longer than most pauses of hosts that lose their cores */
 
 /*
- * Each link takes its time for each byte of a frame, which is no queueing: what waits is told by
- * frames of one size only. Least round trips are kept of small and of full frames, and a sample is
- * made what it would be of a full one.
+ * Each link needs time for each byte of a frame, and that is no queueing: only frames of one size
+ * show the queue. So least round trips are kept of small and of full frames, and each sample is
+ * converted to that of a full frame.
  */
 static uint32_t as_full(struct weft_cc *cc, const struct weft_cc_ack *a)
 {
@@ -34,9 +37,10 @@ static uint32_t as_full(struct weft_cc *cc, const struct weft_cc_ack *a)
 }
 
 /*
- * An end that loses its core between clock and port takes others' time off: no round trip is far
- * below what the handshake has measured. Where every eighth is, the handshake's were of peers that
- * waited for their cores, or behind the queue of others, and nothing is known from it.
+ * A host that loses its core between reading its clock and using its port reports a hold time that
+ * is too long. The round trip is then too short, and a minimum would keep it. So no sample counts
+ * as less than half of the handshake's measure. If every eighth sample is below that, the handshake
+ * met peers that waited for their cores, or the queue of other flows: its measure is discarded.
  */
 static uint32_t at_least(struct weft_cc *cc, uint32_t rtt)
 {

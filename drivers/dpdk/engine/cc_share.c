@@ -1,39 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The delay algorithm beside others who fill the queue until it overflows, as TCP does: mode
- * SHARE, its begin and its end. doc/congestion.md, Beside others.
+ * The delay algorithm in competition with flows that fill the queue until it overflows, as TCP
+ * does: mode SHARE, its begin and its end. doc/congestion.md has the rules.
  */
 
 #include "engine/cc_delay.h"
 
-#define OVER_HALVES 3u /* of the target: a queue that others keep */
+#define OVER_HALVES 3u /* of the target: only other flows keep a longer queue */
 #define OVER_NS 20000000u
-#define OVER_ROUNDS 12u /* so long others are given the chance to drain the queue */
-/* Fewer rounds are of windows of a small part of a frame: crowds of our kind take so long. */
+#define OVER_ROUNDS 12u /* other flows have this number of rounds to drain the queue */
+/*
+ * Fewer rounds than this in OVER_NS mean windows of a small part of a frame: many senders of this
+ * kind need FEW_NS to drain the queue.
+ */
 #define FEW_ROUNDS 48u
 #define FEW_NS 40000000u
 #define SHARE_FRAMES 2u
 #define SHARE_SAMPLE 256u /* frames */
-#define SHARE_LOSS 10u    /* a part of them that TCP would not lose */
+#define SHARE_LOSS 10u    /* TCP would not lose more than this part of them */
 #define SHARE_BAN 256u    /* rounds */
-#define BAN_NS 50000000u  /* which are long where a window is a part of a frame */
-#define AGAIN_LOSS 3u     /* a part of them, for who had to come back after a ban */
+#define BAN_NS 50000000u  /* ends a ban, too: rounds of a part of a frame are long */
+#define AGAIN_LOSS 3u     /* the part that may be lost after mode SHARE began again */
 #define SHARE_ROUNDS 256u
-#define LOOK_EVERY 4u /* loss */
+#define LOOK_EVERY 4u /* a dip follows one loss of this number */
 #define LOOK_ROUNDS 2u
 #define LOOK_PART 16u
-#define LOOKS_EMPTY 3u /* in a row: the queues of others are empty now and then, too */
-#define LOOK_WAIT 32u  /* rounds between two looks: where each few lose, looks would be all */
-#define IDLE_ROUNDS 2u /* in a row: then nobody else is there */
+#define LOOKS_EMPTY 3u /* dips in a row: the queue of other flows is empty at times, too */
+#define LOOK_WAIT 32u  /* rounds between two dips: frequent losses would make dips the rule */
+#define IDLE_ROUNDS 2u /* rounds in a row with a short queue: no other flow is there */
 #define MEAN_PARTS 16u
-#define MEAN_TARGETS 3u /* a mean queue that only others keep */
+#define MEAN_TARGETS 3u /* only other flows keep a longer mean queue */
 #define MEAN_NS 50000000u
 #define MEAN_ROUNDS 24u
 #define MEAN_FRAMES 4u /* window, at most */
-#define OVER_BACK 3u   /* rounds of a queue that others keep are undone by one that sees it short */
+#define OVER_BACK 3u   /* rounds with a long queue that one with a short queue takes back */
 
-/* For a moment the window is small, so that the queue is seen without us; then it is @p back. */
+/*
+ * Reduces the window for LOOK_ROUNDS, to observe the queue without this path's frames. After them
+ * it is @p back.
+ */
 void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back)
 {
 	struct weft_cc_delay *d = &cc->delay;
@@ -45,7 +51,7 @@ void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back)
 	weft_cc_apply(cc, cc->window / to_part);
 }
 
-/* @return the round was one of a dip */
+/* @return true: the round was one of a dip */
 bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue)
 {
 	struct weft_cc_delay *d = &cc->delay;
@@ -61,15 +67,18 @@ bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue)
 			d->over = 0;
 		}
 	}
-	/* The way is shorter than was thought: what was a window for it is none. */
+	/*
+	 * If the dip has shown a shorter path, the window before it was of a wrong length: not
+	 * restored.
+	 */
 	if (d->base + d->base / 8 >= d->base_before)
 		weft_cc_apply(cc, d->back);
 	return true;
 }
 
 /*
- * The queue was full, and whoever shares it was told at the same time. Are these all of our
- * kind? Then all leave it for a moment, and it is seen empty.
+ * The queue was full, and all flows that share it lost frames at the same time. If all of them are
+ * paths of this kind, all dip together and observe an empty queue.
  */
 void weft_cc_share_loss(struct weft_cc *cc)
 {
@@ -90,12 +99,18 @@ static void share_begin(struct weft_cc *cc)
 	struct weft_cc_delay *d = &cc->delay;
 
 	d->mode = WEFT_CC_MODE_SHARE;
-	/* Not all at the same time: what the clock says is as good as a die. */
+	/*
+	 * The trials of several paths must not coincide: digits of the clock serve as a random
+	 * number.
+	 */
 	d->share_left = SHARE_ROUNDS + (uint32_t)(d->round.at / 64 % SHARE_ROUNDS);
-	/* They have left after a ban, and the queue stays: so it is others who lose that much. */
+	/*
+	 * At the ban the paths of this kind left the mode. The queue has stayed, so other flows
+	 * cause the high loss.
+	 */
 	d->again = d->ban_at != 0 && d->round.at - d->ban_at < 4ull * BAN_NS;
 	d->over = d->empty = d->idle = 0;
-	/* What it was says nothing of the queue when this mode ends. */
+	/* A mean from before this mode is no evidence of the queue after it. */
 	d->mean_queue = min32(d->mean_queue, MEAN_TARGETS * target_plain(cc));
 	d->mean_at = 0;
 	d->look_wait = 0;
@@ -105,8 +120,9 @@ static void share_begin(struct weft_cc *cc)
 }
 
 /*
- * Where others let the queue run empty now and then, as BBR does, no dozen rounds in a row see it,
- * nor does our window stay as small as it can be. Over a longer time the mean tells.
+ * Flows such as BBR let the queue run empty at times. So OVER_ROUNDS rounds with a long queue never
+ * follow each other, and the window does not stay at its minimum. The mean over a longer time shows
+ * these flows.
  */
 static bool mean_of_others(struct weft_cc *cc, uint32_t queue)
 {
@@ -128,8 +144,8 @@ static bool mean_of_others(struct weft_cc *cc, uint32_t queue)
 }
 
 /*
- * The queue stays far beyond the target although our window has fallen: others keep it there,
- * who give way to loss only, and would take all.
+ * If the queue stays far beyond the target although this path's window has fallen, other flows keep
+ * it there. They yield to loss only, and would take the whole link.
  */
 void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue)
 {
@@ -162,8 +178,8 @@ void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue)
 }
 
 /*
- * TCP keeps losses rare. Where many are lost all are of our kind, each of which took the others
- * for something else.
+ * TCP keeps losses rare. A high loss rate means that all flows are paths of this kind, and each has
+ * taken the others for TCP.
  */
 bool weft_cc_share_crowd(struct weft_cc *cc)
 {
