@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The sender's half of reliability: what acknowledgements say.
+ * The sender's half of reliability: processing of acknowledgements.
  *
  * Sequences [snd_una, snd_next) are outstanding. A slot whose mbuf is NULL has been acknowledged by
  * a SACK bit.
@@ -20,16 +20,16 @@
 #include "engine/window.h"
 #include "frame/frame.h"
 
-#define STALE_ROUGH 4u /* samples that are refused until a rough one is taken */
+#define STALE_ROUGH 4u /* of this number of stale samples, one is used all the same */
 
-/* Left to itself gcc has it out of line: a twentieth of raw_ack_new()'s time. */
+/* gcc does not inline it by itself: that costs a twentieth of raw_ack_new()'s time. */
 static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *slot)
 {
 	struct raw_iface *iface = c->iface;
 	struct raw_path *p = &c->path[slot->path];
 
 	if (!slot->m)
-		return; /* a SACK bit was earlier */
+		return; /* a SACK bit has acknowledged it before */
 	weft_loss_acked(&p->loss, &p->rtt, slot->order, slot->tries, slot->sent, iface->et);
 	if (unlikely(c->path_watch))
 		raw_multi_slot_acked(c, slot);
@@ -42,9 +42,9 @@ static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *
 }
 
 /*
- * The clock was read, frames were sent, which takes a system call on some ports, and only then the
- * acknowledgement was there: less than the round trip would be worse than more, for a minimum is
- * kept.
+ * The time of arrival of the acknowledgement. Between reading the clock and receiving, progress()
+ * may have sent frames, which takes a system call on some ports. A round trip that is too short
+ * would be worse than one that is too long, since a minimum is kept. So the clock is read again.
  */
 static uint32_t arrived(const struct raw_conn *c)
 {
@@ -56,9 +56,8 @@ static uint32_t arrived(const struct raw_conn *c)
 }
 
 /*
- * Was the echoed frame sent long after the clock was read? Where that is so with nearly every one,
- * and congestion control has a small window to steer, now and then a rough sample is better than
- * none.
+ * Was the echoed frame sent long after the clock had been read? If nearly all are, a small window
+ * needs some rough samples: they are better than none.
  */
 static bool too_stale(struct raw_conn *c, uint32_t ts, uint32_t rtt)
 {
@@ -71,7 +70,10 @@ static bool too_stale(struct raw_conn *c, uint32_t ts, uint32_t rtt)
 	       ++c->stale_missed % STALE_ROUGH != 0;
 }
 
-/* @return the round trip over the path that the frame says, in ns; 0 = it tells none */
+/*
+ * @return the round trip in ns, over the path that the frame names; 0 = the frame has no usable
+ * echo
+ */
 static uint32_t take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 {
 	struct raw_iface *iface = c->iface;
@@ -87,7 +89,7 @@ static uint32_t take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr
 	if (too_stale(c, weft_get32(hdr->ts_echo), rtt))
 		return 0;
 	if (hold > rtt && hold - rtt > RAW_STAMP_ERROR)
-		return 0; /* the peer's clock was read long before the frame had come */
+		return 0; /* the peer's clock was read long before the frame arrived */
 	rtt = rtt > hold ? rtt - hold : 1;
 	weft_rtt_sample(&c->path[path].rtt, rtt);
 	c->base.rtt_ns = c->path[path].rtt.srtt;
@@ -103,7 +105,7 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *
 	while (weft_sack_next(sack + 1, words, &pos, &bit)) {
 		seq = ack + 1 + bit;
 		if (weft_seq_diff(seq, c->snd_una) < 0)
-			continue; /* an older view than the one we have */
+			continue; /* older than what is known */
 		if (seq - c->snd_una >= c->snd_next - c->snd_una) {
 			raw_count(c->iface, RAW_DROP_BAD_ACK);
 			break;
@@ -118,7 +120,7 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *
 	return acked;
 }
 
-/* raw_ack_input() of a frame that says more than the one before. */
+/* raw_ack_input() of a frame that acknowledges more than the one before, or has a SACK block. */
 unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 			 const struct weft_frame_sack *sack)
 {
@@ -127,8 +129,7 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 	unsigned int acked = 0;
 
 	if (unlikely(ack - c->snd_una > c->snd_next - c->snd_una)) {
-		/* Older than what we know: overtaken on its way. Newer than what we sent: nonsense.
-		 */
+		/* An older one was overtaken. One of a frame that was never sent is invalid. */
 		if (weft_seq_diff(ack, c->snd_una) > 0)
 			raw_count(c->iface, RAW_DROP_BAD_ACK);
 		return 0;
@@ -144,8 +145,10 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 	}
 	if (unlikely(sack))
 		acked += take_sack(c, sack, ack);
-	/* A SACK has named it: only a peer that contradicts itself gets here, and snd_una must stay
-	 * a frame we hold. */
+	/*
+	 * Skips frames that a SACK has acknowledged. Only a peer that contradicts itself gets here,
+	 * and snd_una must stay a frame in a slot.
+	 */
 	while (c->snd_una != c->snd_next && !raw_slot(c, c->snd_una)->m)
 		c->snd_una++;
 	if (weft_seq_diff(c->sack_high, c->snd_una) < 0)
@@ -173,7 +176,7 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 	c->ack_asked = false;
 	c->base.tx_room = true;
 	raw_timer_arm(c);
-	/* Or what is lost and had no room in the window, which may have some now. */
+	/* Lost frames that the window has held back may be sent now, too. */
 	if (unlikely(c->sack_high != c->snd_una || c->cc_lost != 0 || silent))
 		raw_loss_detect(c);
 	if (unlikely(!STAILQ_EMPTY(&c->flushes)))

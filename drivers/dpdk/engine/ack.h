@@ -14,13 +14,17 @@
 #include "engine/timer.h"
 #include "frame/frame.h"
 
-#define RAW_STAMP_ERROR 1000u /* ns that a timestamp may be wrong by in any case */
-#define RAW_ROUND 8u /* frames of which one must not stay unacknowledged for the peer's timeout */
+#define RAW_STAMP_ERROR 1000u /* ns: timestamps are only exact to this */
+/* if one of this number of frames stays unacknowledged for the peer timeout, the lane fails */
+#define RAW_ROUND 8u
 
 unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 			 const struct weft_frame_sack *sack);
 
-/* Acknowledgements of any frame of the peer. @return frames newly acknowledged */
+/*
+ * Processes the acknowledgement that each frame of the peer contains.
+ * @return frames newly acknowledged
+ */
 static inline unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 					 const struct weft_frame_sack *sack)
 {
@@ -30,7 +34,7 @@ static inline unsigned int raw_ack_input(struct raw_conn *c, const struct weft_f
 }
 
 void raw_loss_detect(struct raw_conn *c);
-/* The path whose round trip the timers follow. */
+/* The round trip of the slowest path, which the timers follow. */
 const struct weft_rtt *raw_timer_slowest(const struct raw_conn *c);
 void raw_timer_learn(struct raw_conn *c);
 void raw_timer_arm_rto(struct raw_conn *c);
@@ -49,10 +53,10 @@ static inline void raw_timer_arm(struct raw_conn *c)
 	raw_deadline_et(c, c->timer);
 }
 
-/* The first acknowledgement after a question; before it is taken. */
+/* To be called before the first acknowledgement after a request (RAW_TAIL_ASKED) is processed. */
 void raw_tail_answered(struct raw_conn *c);
 
-/* @return the peer is silent for long: it may have moved */
+/* @return true: the peer has been silent for several timeouts and may have moved */
 bool raw_timer_fire(struct raw_conn *c);
 
 #endif /* WEFT_ENGINE_ACK_H */

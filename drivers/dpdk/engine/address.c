@@ -54,7 +54,7 @@ void raw_get_address(struct weft_lane_iface *base, void *buf)
 	memcpy(buf, &w, sizeof(w));
 }
 
-/* In a boot address: what struct addr_wire is made of again. */
+/* An iface in a boot address: boot_unpack() makes a struct addr_wire from it. */
 struct boot_wire {
 	weft_le32 ip;
 	weft_le16 udp_port, vlan, frame_size;
@@ -143,8 +143,8 @@ static uint32_t netmask(uint8_t prefix)
 }
 
 /*
- * Who gets the frame: the peer itself, or the gateway. A static neighbour is on the link, whatever
- * its address is; so is the gateway.
+ * Finds the next hop of a frame: the peer itself, or the gateway. A static neighbour is on the
+ * link, whatever its address is; so is the gateway.
  */
 int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop)
 {

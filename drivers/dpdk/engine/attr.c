@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What an iface says of itself: limits, costs, features. */
+/* The attributes that an iface reports: limits, costs, features. */
 
 #include <stdio.h>
 
@@ -22,13 +22,16 @@
 #define MAX_IOV 4u
 
 /*
- * What is said of its cost until a few have been made: a system call or two, and the pages are
- * looked up.
+ * Estimate of a registration's cost until a few have been measured: one or two system calls, and a
+ * look-up of each page.
  */
 #define REG_COST 20e-6
 #define REG_GROWTH 0.1e-9
 
-/* What is said until a connection has measured it. Again when the link's speed changes. */
+/*
+ * Sets the bandwidth that is reported until a connection has measured it. Called again when the
+ * link's speed changes.
+ */
 void raw_fill_numbers(struct raw_iface *iface)
 {
 	const struct weft_frame_port *port = iface->port;

@@ -20,8 +20,8 @@
 #include "frame/parse.h"
 
 /*
- * Between two RESETs, and so many at once: unknown senders cannot make us loud, and who was
- * restarted tells all.
+ * ns between two RESETs, and the number of them that may leave at once. Unknown senders must not
+ * cause floods, and a restarted process must reach all its former peers.
  */
 #define RESET_GAP 100000ull
 #define RESET_BURST 32u
@@ -32,7 +32,7 @@
 /* The shortest Ethernet frame. */
 #define ARP_FRAME (RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN)
 
-/* Everything in front of the body that does not change while the connection lives. */
+/* Builds the headers in front of the body, as far as they are constant during the connection. */
 void raw_conn_template(struct raw_conn *c)
 {
 	const struct raw_iface *iface = c->iface;
@@ -63,10 +63,10 @@ void raw_conn_template(struct raw_conn *c)
 }
 
 /*
- * How long has the newest frame waited here? Between the clock's last reading and now the
- * application may have computed, in a callback or outside, and the peer would take that for the
- * network's time. So the clock is read again; since that costs as much as half a small message,
- * only some DATA frames do so.
+ * The time for which the newest frame has waited here, in units of WEFT_FRAME_HOLD_UNIT. The
+ * application may have computed since the clock was last read, in a callback or outside. The peer
+ * would take that time for the network's. So the clock is read again. That costs as much as half a
+ * small message, so only some DATA frames contain a hold time.
  */
 uint16_t raw_hold_time(struct raw_conn *c)
 {
@@ -89,7 +89,9 @@ static uint32_t crc_chain(const struct rte_mbuf *m, uint32_t skip, uint32_t len)
 	return ~crc;
 }
 
-/* The CRC's four bytes are the last ones of the last segment, reserved by whoever built the frame.
+/*
+ * The CRC's four bytes are the last ones of the last segment. The builder of the frame has reserved
+ * them.
  */
 static void put_crc(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len)
 {
@@ -99,7 +101,10 @@ static void put_crc(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len)
 	memcpy(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len - 4), &crc, 4);
 }
 
-/* Not rte_ipv4_udptcp_cksum_mbuf(): 22.11 loses carries of a piece that begins at an odd byte. */
+/*
+ * Not by rte_ipv4_udptcp_cksum_mbuf(), which loses carries of a segment at an odd offset (DPDK
+ * 22.11).
+ */
 static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_len)
 {
 	uint32_t skip = c->encap.l2_len + (uint32_t)sizeof(struct rte_ipv4_hdr), n, odd = 0;
@@ -108,7 +113,7 @@ static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_le
 	uint16_t part, csum;
 
 	if (c->iface->port->flags & WEFT_FRAME_PORT_TX_CSUM) {
-		/* The NIC adds the rest to the pseudo header's sum. */
+		/* The NIC adds the datagram to the sum of the pseudo header. */
 		udp->dgram_cksum = weft_csum_fold(sum);
 		m->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_UDP_CKSUM;
 		m->l2_len = c->encap.l2_len;
@@ -119,7 +124,7 @@ static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_le
 	for (const struct rte_mbuf *s = m; s; s = s->next, skip = 0) {
 		n = (uint32_t)s->data_len - skip;
 		part = rte_raw_cksum(rte_pktmbuf_mtod_offset(s, const void *, skip), n);
-		/* A piece that begins at an odd byte has its halves exchanged. */
+		/* The sum of a segment at an odd offset has its bytes exchanged. */
 		sum += odd ? __builtin_bswap16(part) : part;
 		odd ^= n & 1;
 	}
@@ -154,8 +159,8 @@ static struct rte_mbuf *ctl_alloc(struct raw_iface *iface, uint32_t size)
 }
 
 /*
- * A frame that is not DATA. Control frames always carry a CRC32C: they are rare, and what they set
- * up decides about all that follows.
+ * Sends a frame that is not DATA. Control frames always have a CRC32C: they are rare, and errors in
+ * them would spoil the connection that they set up.
  * @param pad_to  size of the whole frame, or 0
  */
 int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags,
@@ -185,7 +190,7 @@ int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t fla
 	hdr->flags = weft_put16(flags | WEFT_FRAME_F_CRC32C);
 	hdr->seq = weft_put32(c->snd_next);
 	if (type == WEFT_FRAME_HELLO) {
-		/* The receiver has no connection yet that could be named. */
+		/* The receiver has no connection yet that the frame could name. */
 		hdr->dst_conn = weft_put32(c->id);
 		hdr->token = weft_put32(c->token);
 	}
@@ -214,7 +219,10 @@ static uint32_t state_size(uint32_t words)
 	return RAW_TMPL + (uint32_t)sizeof(struct weft_frame_sack) + 8 * words + 4;
 }
 
-/* A buffer for a long SACK block is a frame's: when there is none, so much fits a small one. */
+/*
+ * Long SACK blocks need a buffer of frame size. Without one, this number of words fits a small
+ * buffer.
+ */
 static uint32_t short_sack(const struct raw_iface *iface, uint32_t words)
 {
 	uint32_t room =
@@ -223,7 +231,7 @@ static uint32_t short_sack(const struct raw_iface *iface, uint32_t words)
 	return room < state_size(1) ? 0 : RTE_MIN(words, (room - state_size(0)) / 8);
 }
 
-/* @return bytes of the block that tells marks */
+/* @return bytes of the ECN block */
 static uint32_t put_ecn(const struct raw_conn *c, void *at)
 {
 	struct weft_frame_ecn *ecn = at;
@@ -234,15 +242,15 @@ static uint32_t put_ecn(const struct raw_conn *c, void *at)
 		if (c->path[k].marked != 0)
 			e[n++] = (struct weft_frame_ecn_path){
 				.path = k, .marked = weft_put16(c->path[k].marked)};
-	if (n == 0) /* modulo 2^16 */
+	if (n == 0) /* counters modulo 2^16 may all be 0 */
 		e[n++] = (struct weft_frame_ecn_path){0};
 	*ecn = (struct weft_frame_ecn){.paths = weft_put16(n)};
 	return (uint32_t)(sizeof(*ecn) + n * sizeof(*e));
 }
 
 /*
- * A frame without a body of its own, and with a SACK block when there are holes, an ECN block when
- * frames have been marked.
+ * Sends a frame without a body of its own. It has a SACK block if there are holes, and an ECN block
+ * if marks are to be reported.
  */
 static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags)
 {
@@ -254,7 +262,7 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 	struct weft_frame_hdr *hdr;
 
 	if (!m && type == WEFT_FRAME_ACK && words > 0) {
-		/* Better than none, which the sender would take for silence. */
+		/* A short block is better than no ACK, which the sender would take for silence. */
 		words = short_sack(iface, words);
 		marks = false;
 		m = ctl_alloc(iface, state_size(words));
@@ -297,14 +305,14 @@ void raw_probe_send(struct raw_conn *c, uint16_t size)
 	raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), size);
 }
 
-/* The path that the newest DATA came over, or the question for it. */
+/* The path for an ACK: that of the newest DATA, or of the request that it answers. */
 static uint8_t ack_path(const struct raw_conn *c, uint16_t flags)
 {
 	uint8_t path = c->reply_path != 0 ? c->reply_path - 1 : c->echo_path;
 
 	if (!c->multi)
 		return c->next_path;
-	/* A question that got no answer is asked over another path. */
+	/* A request that got no answer is repeated over another path. */
 	if (flags & WEFT_FRAME_F_ACK_REQ)
 		return (uint8_t)((c->next_path + c->pings) % c->path_count);
 	return path < c->path_count ? path : c->next_path;
@@ -319,7 +327,10 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
 	path = ack_path(c, flags);
 	if (send_state(c, path, WEFT_FRAME_ACK, flags) != 0)
 		return -EAGAIN;
-	/* A frame came again: of its path the way back may be what does not work. */
+	/*
+	 * A duplicate indicates that the peer did not receive the ACK: the path may fail in this
+	 * direction only.
+	 */
 	for (uint8_t k = 0; c->ack_all && c->multi && k < c->path_count; k++)
 		if (k != path)
 			send_state(c, k, WEFT_FRAME_ACK, flags);
@@ -332,12 +343,15 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
 	return 0;
 }
 
-/* The last word says all that was received: what came out of order has been processed, too. */
+/*
+ * BYE acknowledges all frames that were received, those out of order included: they have been
+ * processed.
+ */
 int raw_bye_send(struct raw_conn *c)
 {
 	uint8_t path = c->next_path;
 
-	/* Repeated over another one: whatever ate it may eat it again. */
+	/* It is repeated over another path: the same path may lose it again. */
 	if (c->multi)
 		path = (uint8_t)((path + c->hs_tries) % c->path_count);
 	if (send_state(c, path, WEFT_FRAME_BYE, WEFT_FRAME_F_CRC32C) != 0)
@@ -346,8 +360,7 @@ int raw_bye_send(struct raw_conn *c)
 	return 0;
 }
 
-/* Addresses of an answer to a frame that belongs to no connection: all fields the other way round.
- */
+/* The headers of an answer to a frame of no connection: source and destination are exchanged. */
 static void answer_encap(struct raw_iface *iface, const struct weft_frame_view *v,
 			 struct weft_encap_hdr *e)
 {
@@ -385,7 +398,8 @@ void raw_stranger_send(struct raw_iface *iface, const struct weft_frame_view *v,
 }
 
 /*
- * @return where the peer is that has this index, or had it last, if the frame says it is from there
+ * @return the MAC address of the peer that has or last had this connection index, if the frame
+ * comes from that peer; else NULL
  */
 static const uint8_t *known_peer(const struct raw_iface *iface, const struct weft_frame_view *v)
 {
@@ -406,11 +420,12 @@ static const uint8_t *known_peer(const struct raw_iface *iface, const struct wef
 }
 
 /*
- * Is it for this iface to say that there is no such connection? Who has the port alone answers for
- * those who had it before, too. On a port that others may have, it is the connections that this
- * iface has made itself: what it does not know can be another's, alive and well. And it says so to
- * their peers alone, where these are: else anybody could try which generations were given out.
- * @param to  set to the MAC that the answer goes to, where it is not the frame's
+ * May this iface answer that there is no such connection? An iface that has its port alone also
+ * answers for earlier processes on that port. On a shared port a connection may belong to another,
+ * live process. So the iface answers only for connections that it has made itself. It answers only
+ * their peers at their known addresses: otherwise any host could find out which generations were
+ * used.
+ * @param to  set to the MAC to which the answer is sent, where that is not the frame's
  */
 static bool answers_for(const struct raw_iface *iface, const struct weft_frame_view *v,
 			uint16_t reason, const uint8_t **to)
@@ -423,7 +438,7 @@ static bool answers_for(const struct raw_iface *iface, const struct weft_frame_v
 	switch (reason) {
 	case WEFT_RESET_REFUSED:
 	case WEFT_RESET_BUSY:
-		return true; /* it has named this iface */
+		return true; /* the HELLO has named this iface */
 	case WEFT_RESET_UNKNOWN:
 		*to = known_peer(iface, v);
 		return number < iface->generation && *to != NULL;
@@ -433,12 +448,13 @@ static bool answers_for(const struct raw_iface *iface, const struct weft_frame_v
 }
 
 /*
- * There is no such connection. Rate-limited, and proves to the other side that its frame was seen.
+ * Answers that there is no such connection. The rate is limited. The echoed numbers prove to the
+ * peer that this end has received its frame.
  */
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason)
 {
 	/*
-	 * In a HELLO they are its sender's own: the two fields prove the answer in every version.
+	 * In a HELLO these two fields are the sender's own: they prove the answer in every version.
 	 */
 	struct weft_frame_reset body = {
 		.reason = weft_put16(reason),

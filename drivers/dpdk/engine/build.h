@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/build.h
- * Building frames: what every frame carries, and frames that are not data.
+ * Building frames: the fields that every frame has, and frames that are not DATA.
  */
 #ifndef WEFT_ENGINE_BUILD_H
 #define WEFT_ENGINE_BUILD_H
@@ -18,15 +18,16 @@
 #include "frame/frame.h"
 #include "frame/parse.h"
 
-#define RAW_ECHO_EVERY 16u /* of so many DATA frames one echoes: it costs a check of the clock */
+/* one of this number of DATA frames has an echo, which costs reading the clock */
+#define RAW_ECHO_EVERY 16u
 
 void raw_conn_template(struct raw_conn *c);
 uint16_t raw_hold_time(struct raw_conn *c);
 void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc);
 
 /*
- * What every frame carries from the moment it leaves: acknowledgement, order, times. The echo needs
- * a check of the clock, and so most DATA frames have none.
+ * Fills the fields that are valid from the moment a frame leaves: acknowledgement, order, times. An
+ * echo costs reading the clock, so most DATA frames have none.
  */
 static inline void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uint8_t path)
 {
@@ -52,8 +53,8 @@ static inline void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uin
 }
 
 /*
- * Last touch before a frame leaves (again): lengths, source port, checksums. `lane_len` counts the
- * lane header and the body; with CRC32C the four bytes behind it are there already.
+ * Completes a frame before it leaves, for each transmission: lengths, ports, checksums. `lane_len`
+ * counts the lane header and the body; the four bytes of a CRC32C behind them are reserved already.
  */
 static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len,
 			      uint8_t path)
@@ -70,7 +71,7 @@ static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t l
 	c->iface->counter[RAW_TX_BYTES] += m->pkt_len;
 }
 
-/* Bytes that a frame of the iface is longer by than sizes on the wire say. */
+/* Length of the VLAN tag in frames of the iface: sizes on the wire do not count it. */
 static inline uint16_t raw_tag_len(const struct raw_iface *iface)
 {
 	return iface->gate.vlan != 0 ? RTE_VLAN_HLEN : 0;
@@ -78,15 +79,18 @@ static inline uint16_t raw_tag_len(const struct raw_iface *iface)
 
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
 		 uint32_t body_len, uint32_t pad_to);
-/* The path that a frame came over, and its answer goes back by. */
+/* The path over which a frame came, for its answer. */
 uint8_t raw_came_over(const struct raw_conn *c, const struct weft_frame_view *v);
 int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags,
 		    const void *body, uint32_t body_len, uint32_t pad_to);
-/* A probe of this size; 0: a small one. */
+/* Send a probe of this size; 0: a small one. */
 void raw_probe_send(struct raw_conn *c, uint16_t size);
 int raw_ack_send(struct raw_conn *c, uint16_t flags);
 int raw_bye_send(struct raw_conn *c);
-/* Answer a frame that belongs to no connection: with its own numbers, which prove the answer. */
+/*
+ * Answer a frame that belongs to no connection. The answer contains the frame's own numbers, which
+ * prove it.
+ */
 void raw_stranger_send(struct raw_iface *iface, const struct weft_frame_view *v, uint8_t type,
 		       const void *body, uint32_t len);
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/connect.h
- * How connections are made: who provides which step. engine/handshake.c has the state machine.
+ * Connecting: the functions of the handshake, by the file that implements them. engine/handshake.c
+ * has the state machine.
  */
 #ifndef WEFT_ENGINE_CONNECT_H
 #define WEFT_ENGINE_CONNECT_H
@@ -18,31 +19,32 @@
 #define RAW_HALF_OPEN_NS 5000000000ull
 #define RAW_HS_RETRY_MIN 1000000ull
 #define RAW_HS_RETRY_MAX 100000000ull
-#define RAW_PLACE_NS 1000000000ull /* lt; so long a responder waits for an answer of ARP */
-/* tries of a step in which handshake frames that came to another queue are not taken */
+#define RAW_PLACE_NS 1000000000ull /* lt; for this time a responder waits for an ARP reply */
+/* tries of a step during which handshake frames that came to another queue are ignored */
 #define RAW_STEER_ROUNDS 12u
 
-/* ---- engine/half_open.c: state for who has only said HELLO */
+/* ---- engine/half_open.c: admission of peers that have only sent HELLO */
 
 /*
- * May the sender of this HELLO have a half-open connection? *@shown: it has shown its address, for
- * raw_half_add(). @return false: it was answered
+ * May the sender of this HELLO have a half-open connection? @p shown: the sender has proven its
+ * address, for raw_half_add().
+ * @return false: the HELLO has been answered
  */
 bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v, bool *shown);
 void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v, bool shown);
-/* It has answered with a cookie, or with what only HELLO_ACK tells. */
+/* The peer has proven its address: by a cookie, or by a token that only HELLO_ACK contains. */
 void raw_half_shown(struct raw_conn *c);
 void raw_half_remove(struct raw_conn *c);
 
-/* ---- engine/place.c: which MAC address gets the answer to a HELLO */
+/* ---- engine/place.c: the MAC address to which the answer to a HELLO is sent */
 
 void raw_place_begin(struct raw_conn *c, const struct weft_frame_view *v);
-/* @return it is known: c->peer_mac */
+/* @return true: the MAC address is known and in c->peer_mac */
 bool raw_placed(struct raw_conn *c);
 /* ARP has learned an address. */
 void raw_place_learned(struct raw_iface *iface);
 
-/* ---- engine/measure.c: what the handshake finds out about the path */
+/* ---- engine/measure.c: measurement of the path during the handshake */
 
 /* Initiator, when the frame size is known. @return false: there is nothing to measure */
 bool raw_measure_begin(struct raw_conn *c);
@@ -54,14 +56,15 @@ void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind);
 void raw_ep_measured(struct weft_lane_ep *lane_ep, struct weft_lane_measured *out);
 
 /* ---- engine/path_port.c: ports from which answers come to the right queue */
-/* Do ports matter? */
+/* @return true: the ports decide to which queue frames come, at one of the ends */
 bool raw_paths_spread(const struct raw_conn *c);
-/* Initiator: HELLO from as many ports as it takes, by now, for one to reach the right queues. */
+/* Initiator: the number of ports for HELLO in this round, so that one reaches the right queues. */
 unsigned int raw_paths_hellos(const struct raw_conn *c);
 void raw_paths_next(struct raw_conn *c, unsigned int path);
 uint16_t raw_paths_port(struct raw_conn *c, unsigned int path);
 /*
- * Is this question of the handshake, or its answer, to be ignored, since it came to another queue?
+ * @return true: the request or answer of the handshake is to be ignored, since it came to another
+ * queue
  */
 bool raw_paths_ignored(struct raw_conn *c, bool any);
 
@@ -81,14 +84,14 @@ void raw_hs_ready(struct raw_conn *c);
 void raw_hs_enter(struct raw_conn *c, enum raw_state state);
 void raw_hs_measure(struct raw_conn *c);
 void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v);
-/* To the initiator of a half-open connection that is placed, or of one that is up. */
+/* Sends HELLO_ACK: the connection is half-open with a known MAC address, or it is up. */
 void raw_hello_answer(struct raw_conn *c);
 void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v);
 
-/* ---- engine/reset.c: the peer says that there is no such connection */
+/* ---- engine/reset.c: RESET, by which the peer reports that it has no such connection */
 void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v);
 
-/* ---- engine/resolve.c: an answer of ARP, for connections that wait for it */
+/* ---- engine/resolve.c: ARP replies, for connections that wait for them */
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v);
 
 void raw_ep_waits_for(const struct weft_lane_ep *lane_ep, char *text, size_t size);

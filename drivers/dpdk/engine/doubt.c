@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Hints: a host's word by ARP that it begins or has another MAC address, ICMP's that a frame did
- * not arrive, a frame that comes from another MAC. Anybody can make them up, and some networks have
- * them all the time (a kernel that shares a port with Weft sends ICMP for every frame). So a hint
- * moves and ends nothing: the peer is asked, by a keepalive whose answer proves what is true, or
- * the new MAC is (engine/move.c). Who began again answers with RESET; who says nothing to three
- * questions is suspect, which is for the other lanes to judge.
+ * Hints that a peer may be gone or may have moved: ARP in which a host starts or has another MAC
+ * address, ICMP that reports an undelivered frame, a frame from another MAC. Any host can forge
+ * them, and some networks have them all the time: a kernel that shares a port with Weft sends ICMP
+ * for every frame.
  *
- * Questions are bounded for each connection, by a wait that doubles with each hint in vain, and for
- * all of an iface; so is the number of connections that a hint is for. ICMP that quotes ports alone
- * has connections searched for them: each sender has a share of such looks, too.
+ * So a hint neither moves nor ends a connection. A keepalive queries the peer, and its answer
+ * proves the truth; or a challenge queries the new MAC (engine/move.c). A restarted peer answers
+ * with RESET. A peer that answers none of three queries is suspect, and the protocol layer then
+ * checks its other lanes.
+ *
+ * The rate of queries is bounded for each connection, by a wait that doubles with each hint, and
+ * for all connections of an iface. The number of connections that one hint concerns is bounded,
+ * too. ICMP that quotes ports only makes us search for the connection: each sender has a share of
+ * these searches, too.
  */
 
 #include "engine/doubt.h"
@@ -31,21 +35,22 @@
 
 #define WAIT_NS 200000000ull /* lt, between two hints of a kind that a connection checks */
 #define WAIT_DOUBLES 6u
-#define CALM_NS 60000000000ull      /* without any: the next one is the first again */
-#define GAP_NS 200000ull            /* between two of all connections */
-#define AHEAD_NS 1000000000ull      /* so much is planned; what more there is goes by */
-#define LOOKS 64u                   /* connections that one frame makes us check */
-#define QUOTE_GAP_NS 400000ull      /* between two looks for whom a short quote is about */
+#define CALM_NS 60000000000ull      /* after this time without hints the wait starts again */
+#define GAP_NS 200000ull            /* between two hints of all connections */
+#define AHEAD_NS 1000000000ull      /* queries are planned for this time; further hints drop */
+#define LOOKS 64u                   /* connections that are checked because of one frame */
+#define QUOTE_GAP_NS 400000ull      /* between two searches for the connection of a short quote */
 #define QUOTE_SHARE_NS 1600000ull   /* the same, for one sender */
-#define QUOTE_BURST_NS 100000000ull /* so much of either may come at once */
+#define QUOTE_BURST_NS 100000000ull /* searches of this time may come at once */
 #define QUESTIONS 3u
-#define ANSWER_NS 20000000ull /* between two questions, at least */
-#define ANNOUNCE 3u           /* said so often: broadcasts get lost */
+#define ANSWER_NS 20000000ull /* between two queries, at least */
+#define ANNOUNCE 3u           /* number of announcements: broadcasts get lost */
 #define ANNOUNCE_NS 100000000ull
 
 /*
- * When this connection may check one more hint of this kind: each has a slot of its own, so that
- * the RESETs of who began again, which are few at a time, reach all.
+ * The time at which this connection may check one more hint of this kind. Each hint gets a time
+ * slot of its own: a restarted peer sends few RESETs at a time, and all its connections must get
+ * one.
  * @return lt, 0 = it may not
  */
 static uint64_t slot(struct raw_conn *c, enum raw_hint kind)
@@ -116,15 +121,15 @@ void raw_doubt_timer(struct raw_conn *c)
 
 static void new_mac(struct raw_conn *c, const uint8_t mac[6])
 {
-	/* The table is all workers': it is checked as seldom as there may be a question. */
+	/* All workers share the ARP table and its lock: it is searched only when a query is due. */
 	if (memcmp(mac, c->peer_mac, 6) != 0 && slot(c, RAW_HINT_MAC) != 0 &&
 	    !weft_arp_is_fixed(&c->iface->arp, c->hop_ip))
 		raw_move_ask(c, mac);
 }
 
 /*
- * The first of the list, which goes to its end: the next hint begins with others.
- * @param last  of the list, before the first call; set to NULL when it has had its turn
+ * Takes the first connection of the list and moves it to the end: the next hint begins with others.
+ * @param last  last of the list before the first call; set to NULL when it has been returned
  */
 static struct raw_conn *turn(struct raw_hop_list *hop, struct raw_conn **last)
 {
@@ -139,7 +144,7 @@ static struct raw_conn *turn(struct raw_hop_list *hop, struct raw_conn **last)
 	return c;
 }
 
-/* The ARP of whole networks passes here, so it costs a look into a table. */
+/* The ARP of whole networks comes here, so an unrelated one costs one look-up in a table. */
 void raw_doubt_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp)
 {
 	struct weft_arp_hint hint;
@@ -154,7 +159,7 @@ void raw_doubt_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp)
 		if (c->hop_ip != hint.ip || c->state != RAW_UP)
 			continue;
 		new_mac(c, hint.mac);
-		/* A gateway's beginning says nothing about who is behind it. */
+		/* That a gateway has started does not concern the peers behind it. */
 		if (hint.begins && c->peer_ip == hint.ip)
 			doubt(c, RAW_HINT_ARP);
 	}
@@ -163,7 +168,8 @@ void raw_doubt_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp)
 void raw_doubt_source(struct raw_conn *c, const uint8_t mac[6])
 {
 	/*
-	 * Gateways send from other MACs than they answer for, so of these ARP is asked.
+	 * Gateways may send from other MACs than their ARP answers contain, so ARP is queried about
+	 * them.
 	 */
 	if (c->iface->gate.raw_ethertype)
 		return;
@@ -191,7 +197,7 @@ static bool has_ports(const struct raw_conn *c, uint16_t ours, uint16_t theirs)
 	return false;
 }
 
-/* @p next: when the one after it may come at the usual pace. */
+/* Token bucket. @p next: the time from which the next event is within the rate. */
 static bool is_due(uint64_t *next, uint64_t lt, uint64_t gap)
 {
 	uint64_t at = RTE_MAX(lt, *next);
@@ -203,8 +209,9 @@ static bool is_due(uint64_t *next, uint64_t lt, uint64_t gap)
 }
 
 /*
- * Anybody can make short quotes up, also in others' names: who floods uses up the own share first,
- * and what is there for all is little beside what other hints may ask.
+ * Any host can forge short quotes, also with other hosts' source addresses. A sender that floods
+ * uses up its own share first. The rate for all senders is small compared with the queries of other
+ * hints.
  */
 static bool may_look(struct raw_iface *iface, uint32_t sender)
 {
@@ -219,8 +226,8 @@ static bool may_look(struct raw_iface *iface, uint32_t sender)
 }
 
 /*
- * By ports alone: routers may quote no more. Of many connections the next frame's quote finds
- * those that this one's does not reach.
+ * Finds a connection by its ports, since routers may quote no more. If many connections match, the
+ * quote of the next frame reaches those that this search does not.
  */
 static struct raw_conn *by_ports(struct raw_iface *iface, const struct weft_frame_view *v,
 				 const struct rte_udp_hdr *udp)
@@ -240,7 +247,10 @@ static struct raw_conn *by_ports(struct raw_iface *iface, const struct weft_fram
 	return NULL;
 }
 
-/* Whose frame it is that did not arrive. Of one that is quoted at length all must be right. */
+/*
+ * The connection of the frame that did not arrive. If its lane header is quoted, that must match as
+ * a whole.
+ */
 static struct raw_conn *quoted(struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(v->quote + 1);
@@ -271,12 +281,12 @@ void raw_doubt_icmp(struct raw_iface *iface, const struct weft_frame_view *v)
 	if (v->icmp_code != WEFT_ICMP_TOO_LONG)
 		doubt(c, RAW_HINT_ICMP);
 	else if (c->timer != 0 && slot(c, RAW_HINT_ICMP) != 0)
-		raw_mtu_suspect(c, c->snd_una); /* which finds out by itself what passes */
+		raw_mtu_suspect(c, c->snd_una); /* it searches the size that passes */
 }
 
 /*
- * A process that began in the place of another has connections that it knows nothing of. Their
- * peers, when they hear this, ask, and get RESET.
+ * A process that has replaced another one does not have the connections of its predecessor. Peers
+ * that receive this announcement query their connections and get RESET.
  */
 void raw_announce_begin(struct raw_iface *iface)
 {

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who may have a half-open connection: state for somebody who has only said HELLO.
+ * Admission of half-open connections, which are state for a peer that has only sent HELLO.
  *
- * While there are few, everybody at once. Beyond that a HELLO makes no state unless its sender has
- * shown that it gets what is sent to its address: it is answered with a cookie, a keyed hash of its
- * address and its numbers, which it sends again. So senders of made-up addresses cost a frame each
- * and keep nobody away: a place that nobody has shown an address for counts for nobody, and is the
- * first to go when somebody who has needs one.
+ * While there are few half-open connections, every HELLO gets one. Beyond HALF_FREE a HELLO makes
+ * no state unless its sender has proven that it receives at its address. The proof is a cookie, a
+ * keyed hash of the sender's address and numbers: HELLO_RETRY contains it, and the sender repeats
+ * it in the next HELLO. So a sender of forged addresses costs one frame per HELLO and keeps no
+ * other peer away. An entry without a proven address does not count for any sender. It is the
+ * first to be evicted for a peer with a proven address.
  *
- * Those who have shown theirs share the places. Each address behind each MAC has a share. A
- * neighbour can show any address that it makes up, but all by its own MAC: a MAC that has more than
- * half of the places gives way to others, however many addresses are behind it, as a router has.
+ * Peers with proven addresses share the entries. Each address behind each MAC has a share. A
+ * neighbour can prove any forged address, but all of them by its own MAC. So a MAC with more than
+ * half of the entries gives way to others, however many addresses are behind it, as behind a
+ * router.
  */
 
 #include <string.h>
@@ -24,13 +26,16 @@
 #include "frame/frame.h"
 #include "frame/parse.h"
 
-#define HALF_FREE 32u  /* places for those who have shown nothing */
-#define HALF_SHARE 32u /* of one sender, once those are taken */
+#define HALF_FREE 32u  /* entries for peers without a proven address */
+#define HALF_SHARE 32u /* entries of one sender, once HALF_FREE are taken */
 #define HALF_MAC (RAW_HALF_OPEN_MAX / 2)
-#define HALF_OLD 100000000ull /* lt; several round trips, in which who goes on has gone on */
+#define HALF_OLD 100000000ull /* lt; several round trips: a live handshake has gone on by then */
 #define COOKIE_NS 8000000000ull
 
-/* Where a HELLO comes from. An address behind a router may come by several of its MACs. */
+/*
+ * The source of a HELLO. The frames of an address behind a router may come from several of its
+ * MACs.
+ */
 struct source {
 	uint8_t mac[6];
 	uint16_t kind;
@@ -46,7 +51,7 @@ static struct source source_of(const struct raw_iface *iface, const struct weft_
 	return s;
 }
 
-/* What the sender must show, in this stretch of time. */
+/* The cookie that the sender must repeat, for this period. */
 static uint64_t cookie(struct raw_iface *iface, const struct weft_frame_view *v, uint64_t period)
 {
 	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;
@@ -72,7 +77,7 @@ static bool shows_cookie(struct raw_iface *iface, const struct weft_frame_view *
 	       (shown == cookie(iface, v, period) || shown == cookie(iface, v, period - 1));
 }
 
-/* Senders in one bucket pass for one: which ones do only we know. */
+/* Senders in one bucket count as one. The hash is keyed, so no sender can choose its bucket. */
 struct buckets {
 	uint8_t sender, mac;
 };
@@ -93,7 +98,7 @@ static bool is_big(const struct raw_iface *iface, uint8_t mac)
 	return iface->half.by_mac[mac] > HALF_MAC;
 }
 
-/* Who goes first among those who have shown their address: the larger, the sooner. */
+/* The entry with the highest rank is evicted first among those with a proven address. */
 static uint32_t rank(const struct raw_conn *c)
 {
 	const struct raw_iface *iface = c->iface;
@@ -110,8 +115,9 @@ static bool same_address(const struct raw_conn *c, const struct weft_frame_view 
 }
 
 /*
- * Who makes room for the sender of @p v, which has shown its address; NULL = nobody has to. There
- * are RAW_HALF_OPEN_MAX at most.
+ * Finds the entry to evict for the sender of @p v, which has proven its address. The list has at
+ * most RAW_HALF_OPEN_MAX entries.
+ * @return NULL: no entry has to give way
  */
 static struct raw_conn *who_goes(struct raw_iface *iface, const struct weft_frame_view *v,
 				 struct buckets of)

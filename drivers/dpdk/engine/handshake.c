@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How a connection comes to be. Every step is a question that the initiator repeats until it is
- * answered, and an answer that the responder gives as often as it is asked; the responder keeps no
- * timer but the expiry of half-open entries.
+ * The handshake of a connection. In every step the initiator repeats a request until it is
+ * answered, and the responder answers every request. The responder has no timer but the expiry of
+ * half-open entries.
  *
  *   initiator                         responder
  *   RESOLVE    ARP for the next hop
@@ -17,11 +17,12 @@
  *   READY      READY{frame size} ->   UP
  *   UP         <------  READY_ACK
  *
- * The probe finds out how large a frame arrives (engine/mtu_search.c). It is not enough that a full
- * one does not: the peer may not be polling. So small probes go with it, and say that it is there.
+ * The probes find the largest frame size that arrives (engine/mtu_search.c). A full frame without
+ * an answer is no proof that the size is too large, since the peer may not be polling. So small
+ * probes are sent with it: their answers prove that the peer polls.
  *
- * Sizes on the wire are those of untagged frames: a switch may take the VLAN tag off between two
- * ifaces, and then both must come to the same room for messages.
+ * Sizes on the wire are those of untagged frames: a switch may remove the VLAN tag between two
+ * ifaces, and both ends must compute the same room for messages.
  */
 
 #include <errno.h>
@@ -97,7 +98,10 @@ static void send_hello(struct raw_conn *c, uint8_t type)
 	raw_ctl_send(c, type, 0, &h, sizeof(h), 0);
 }
 
-/* What ARP has told may be wrong, or over: while nobody answers it is asked again now and then. */
+/*
+ * The MAC from ARP may be wrong or outdated: while the peer does not answer, ARP is queried again
+ * now and then.
+ */
 static void refresh_mac(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -116,7 +120,10 @@ static void refresh_mac(struct raw_conn *c)
 	}
 }
 
-/* From as many ports as it takes to reach the right queue at both ends: one, mostly. */
+/*
+ * Sends HELLO from the number of ports that it takes to reach the right queue at both ends: mostly
+ * one.
+ */
 static void ask_hello(struct raw_conn *c)
 {
 	refresh_mac(c);
@@ -126,7 +133,7 @@ static void ask_hello(struct raw_conn *c)
 	}
 }
 
-/* What the peer says of itself, from HELLO and HELLO_ACK alike. */
+/* Takes the peer's properties from HELLO or HELLO_ACK. */
 static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 {
 	c->remote_id = weft_get32(h->conn);
@@ -140,7 +147,7 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 	c->frame_size =
 		(uint16_t)RTE_MIN((uint32_t)c->iface->frame_size,
 				  (uint32_t)weft_get16(h->frame_size) + raw_tag_len(c->iface));
-	/* The stronger of both wishes; both sides come to the same. */
+	/* The stronger of both checksums: both ends compute the same. */
 	c->csum = RTE_MAX(c->csum, h->csum);
 	c->mtu.parts = weft_get32(h->features) & WEFT_HELLO_F_PARTS;
 	c->ect = weft_get32(h->features) & WEFT_HELLO_F_MARKS && c->iface->ecn;
@@ -163,14 +170,19 @@ static void resolve(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	/* By the machine's clock: lt is this iface's own, and others may share the table. */
+	/*
+	 * By the machine's clock: lt is this iface's own, and ifaces of other workers share the
+	 * table.
+	 */
 	if (weft_arp_lookup(&iface->arp, c->hop_ip, iface->now, c->peer_mac)) {
 		raw_conn_template(c);
 		raw_hs_enter(c, RAW_HELLO);
 		return;
 	}
 	raw_arp_ask(iface, c->hop_ip, false);
-	/* An answer that comes to us wakes all; that it came to another queue is seen then. */
+	/*
+	 * An ARP reply to this queue continues all; one to another queue is found at the next try.
+	 */
 	c->hs_next = iface->lt + RTE_MAX(WEFT_ARP_RETRY_MIN, retry_wait(c));
 	c->hs_tries++;
 	raw_resolving(c, true);
@@ -208,7 +220,7 @@ void raw_hs_measure(struct raw_conn *c)
 		raw_hs_ready(c);
 }
 
-/* What a round or an answer says of the search. */
+/* Processes the result of a round of the search, or of an answer. */
 static void searched(struct raw_conn *c, enum weft_mtu_result result)
 {
 	if (result == WEFT_MTU_NARROW) {
@@ -257,14 +269,15 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 }
 
 /*
- * There is much to do there: what comes with our HELLO again shows that we get what is sent to us.
+ * The responder has many half-open connections. The cookie, repeated in HELLO, proves that this end
+ * receives at its address.
  */
 static void retry_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_retry *r = (const struct weft_frame_retry *)v->body;
 
 	if (c->state != RAW_HELLO || c->cookie == weft_get64(r->cookie))
-		return; /* the same again comes with the next round */
+		return; /* a repeated one: the next round sends it */
 	c->cookie = weft_get64(r->cookie);
 	c->path[0].sport = v->dst_port;
 	send_hello(c, WEFT_FRAME_HELLO);
@@ -275,7 +288,7 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;
 
 	if (c->state != RAW_HELLO)
-		return; /* an answer to a repeated HELLO */
+		return; /* the answer to a repeated HELLO */
 	if (!hello_acceptable(h) || weft_get64(h->iface_id) != c->remote_iface) {
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 		return;
@@ -294,7 +307,7 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	raw_hs_timer(c);
 }
 
-/* Nobody has told the next hop's MAC address. */
+/* The error text of a next hop whose MAC address ARP has not found. */
 static void resolve_text(const struct raw_conn *c, double s, char *text, size_t size)
 {
 	const struct raw_iface *iface = c->iface;
@@ -315,10 +328,10 @@ static void resolve_text(const struct raw_conn *c, double s, char *text, size_t 
 			 iface->base.name, hop, s,
 			 iface->no_ip ? raw_ip_hint(iface)
 				      : "; where only the gateway answers ARP give ip=ADDRESS/32 "
-					"and gw=, where nobody does neigh=");
+					"and gw=, without any ARP give neigh=");
 }
 
-/* Our own address may be why nobody answers: the end of a sentence. */
+/* The end of an error text: the host's own address may be the reason why no answer comes. */
 static void own_ip_text(const struct raw_iface *iface, char *text, size_t size)
 {
 	uint32_t ip = iface->gate.ip;
@@ -369,7 +382,7 @@ static void no_answer(struct raw_conn *c)
 	char text[512];
 
 	raw_ep_waits_for(&c->base, text, sizeof(text));
-	/* The next attempt asks again: the address may have moved to another card. */
+	/* The next attempt queries ARP again: the address may have moved to another NIC. */
 	if (!iface->gate.raw_ethertype)
 		weft_arp_forget(&iface->arp, c->hop_ip);
 	raw_conn_fail(c, -ETIMEDOUT, text);
@@ -382,12 +395,12 @@ void raw_hs_start(struct raw_conn *c)
 	c->hs_started = iface->lt;
 	c->hs_expire = iface->lt + iface->conf.connect_timeout_ns;
 	raw_hs_enter(c, iface->gate.raw_ethertype ? RAW_HELLO : RAW_RESOLVE);
-	/* The first question leaves with the next progress(). */
+	/* The next progress() sends the first request. */
 }
 
 /*
- * The user waits for WEFT_CONNECT_TIMEOUT, by default half a minute, and may know after LATE_NS
- * what is wrong.
+ * The user would wait for WEFT_CONNECT_TIMEOUT, half a minute by default. So a warning after
+ * LATE_NS names the probable cause.
  */
 static void report_late(struct raw_conn *c)
 {
@@ -401,7 +414,7 @@ static void report_late(struct raw_conn *c)
 	weft_log_limited(&iface->late_log, WEFT_LOG_WARN, "still connecting: %s", text);
 }
 
-/* One step of a connection that is not up, when lt has reached hs_next or hs_expire. */
+/* Performs a step of the handshake when lt has reached hs_next or hs_expire. */
 void raw_hs_timer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -503,7 +516,8 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 }
 
 /*
- * Bytes of the frame that came, as this side would have sent it: a switch may have seen to its tag.
+ * Bytes of the received frame as this end would have sent it: a switch may have added or removed
+ * its tag.
  */
 static uint32_t came_size(const struct raw_conn *c, const struct weft_frame_view *v)
 {
@@ -512,8 +526,8 @@ static uint32_t came_size(const struct raw_conn *c, const struct weft_frame_view
 }
 
 /*
- * Answered at its size, if it has that: who says more than he sends would have us flood somebody
- * else.
+ * Answers a probe at its own size, if the frame really has that size. Otherwise a forged probe
+ * would make this end flood another host.
  */
 static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
@@ -552,7 +566,7 @@ static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 		raw_conn_up(c, (uint16_t)size);
 }
 
-/* Frames of the handshake, for a connection that their token has proven. */
+/* Processes frames of the handshake. Their token has proven the connection. */
 void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	if (c->state == RAW_HALF_OPEN)
@@ -580,7 +594,7 @@ void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 			raw_conn_up(c, c->frame_size);
 		break;
 	case WEFT_FRAME_BYE:
-		/* Closed before it was up here, or already down. */
+		/* The peer closed the connection before it was up here, or it is down already. */
 		raw_ctl_send_on(c, raw_came_over(c, v), WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
 		if (c->state == RAW_HALF_OPEN)
 			raw_conn_free(c);
