@@ -2,15 +2,15 @@
 /**
  * @file engine/clock.h
  * The three clocks of an iface. All are in ns and derived from the `now` of progress():
- *   now   real time; timestamps and RTT samples
+ *   now   real time; timestamps and round-trip samples
  *   et    engine time: as now, but no step is longer than RAW_STEP_MAX. Retransmission timers run
- *         on it, so a pause of the owner, in which nothing could be received, never looks like
- *         silence of the peer. When frames were sent between two progress calls, nobody knows when
- *         in that step, and only RAW_OUTSIDE_STEP_MAX of it counts.
+ *         on it. The owner can receive nothing during a pause of its own, so such a pause must not
+ *         count as silence of the peer. If frames were sent between two progress calls, their times
+ *         are unknown, and only RAW_OUTSIDE_STEP_MAX of that step counts.
  *   lt    liveness: steps of up to RAW_LIVE_STEP_MAX count. Keepalive, peer timeout and connect
  *         timeout run on it.
- * An owner that sleeps until the port wakes it misses nothing: all clocks go on, for as long as it
- * meant to sleep (engine/wait.c).
+ * An owner that sleeps until the port wakes it misses no frame. So all clocks go on for the time
+ * that it meant to sleep (engine/wait.c).
  */
 #ifndef WEFT_ENGINE_CLOCK_H
 #define WEFT_ENGINE_CLOCK_H
@@ -23,10 +23,11 @@
 
 #define RAW_STEP_MAX 2000000ull
 #define RAW_LIVE_STEP_MAX 100000000ull
-#define RAW_GAP 200000ull /* between two progress calls: samples across it are discarded */
+/* between two progress calls: samples across a longer one are discarded */
+#define RAW_GAP 200000ull
 #define RAW_OUTSIDE_STEP_MAX 100000ull
 
-/* A short step is the same in all three clocks, whatever happened in it. */
+/* A short step is the same in all three clocks, whatever has happened during it. */
 static_assert(RAW_OUTSIDE_STEP_MAX <= RAW_STEP_MAX && RAW_OUTSIDE_STEP_MAX <= RAW_GAP &&
 		      RAW_OUTSIDE_STEP_MAX <= RAW_LIVE_STEP_MAX,
 	      "short step");
@@ -50,8 +51,10 @@ static inline void raw_clocks(struct raw_iface *iface, uint64_t now)
 		raw_clocks_far(iface, now);
 	}
 	if (iface->sent) {
-		/* Their timestamp is the last call's; a sample from it is wrong by up to the whole
-		 * step. */
+		/*
+		 * These frames have the last call's timestamp: a sample from it is wrong by up to
+		 * the whole step.
+		 */
 		iface->stale[slot].ts = ts;
 		iface->stale[slot].error = iface->step;
 		iface->sent = false;

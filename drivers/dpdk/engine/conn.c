@@ -52,7 +52,7 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	c->base.ops = iface->base.ops;
 	c->base.passive = passive;
 	c->iface = iface;
-	/* The generation is a permuted number: whoever knows his own does not know others'. */
+	/* The generation is a permuted number: a peer cannot derive those of other connections. */
 	c->id = index | (uint32_t)raw_generation(&iface->key, (uint16_t)iface->generation++) << 16;
 	c->token = rnd.token;
 	c->secret = rnd.secret;
@@ -79,20 +79,20 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	return c;
 }
 
-/* Its peer is told of the end, if it asks: see answers_for(). */
+/* Keeps the peer's address, so that RESET can answer the peer's later frames: see answers_for(). */
 static void remember_peer(struct raw_conn *c)
 {
 	struct raw_gone *gone = &c->iface->gone[c->id & 0xffff];
 	bool half = c->state == RAW_HALF_OPEN;
 
-	/* Those who only begin do not make us forget those who were here. */
+	/* A half-open connection does not overwrite the peer of a former established one. */
 	if (half && gone->known && !gone->half)
 		return;
 	*gone = (struct raw_gone){.ip = c->peer_ip, .known = true, .half = half};
 	memcpy(gone->mac, c->peer_mac, 6);
 }
 
-/* In TIME_WAIT it counts as one of those that stay a while. */
+/* Enters the connection into iface->closed during TIME_WAIT, or removes it. */
 static void linger(struct raw_conn *c, bool yes)
 {
 	struct raw_iface *iface = c->iface;
@@ -109,7 +109,7 @@ static void linger(struct raw_conn *c, bool yes)
 	}
 }
 
-/* Only for connections that the protocol layer does not know (any more). */
+/* Only for connections to which the protocol layer has no reference (any more). */
 void raw_conn_free(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -137,9 +137,9 @@ void raw_conn_free(struct raw_conn *c)
 }
 
 /*
- * The fixed window: what the configuration says, and never more frames than half the peer's receive
- * ring, so that one sender alone cannot overrun it. With congestion control it is a bound only, and
- * most of what a long path needs is in the network, not in the ring.
+ * Sets the window. The fixed window is the configured one, in frames at most half of the peer's
+ * receive ring: one sender alone must not overrun the ring. With congestion control it is
+ * an upper bound only: most of a long path's window is in the network, not in the ring.
  */
 static int make_window(struct raw_conn *c)
 {
@@ -161,7 +161,7 @@ static int make_window(struct raw_conn *c)
 	return raw_window_init(c);
 }
 
-/* @return less than what was wanted: worth a warning */
+/* @return true: the connection is worse than configured, which is worth a warning */
 static bool up_text(const struct raw_conn *c, char *text, size_t size)
 {
 	const char *name = c->iface->base.name;
@@ -226,7 +226,9 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 		     text);
 }
 
-/* Nothing more is sent or delivered; completions come with the error; the event is the last word.
+/*
+ * The connection sends and delivers nothing more. Completions get the error. The event is the last
+ * callback.
  */
 static void go_down(struct raw_conn *c, int error)
 {
@@ -255,7 +257,7 @@ void raw_conn_fail(struct raw_conn *c, int status, const char *text)
 		return;
 	}
 	raw_flushes_end(c, status);
-	/* Of an address without a listener there is nothing to examine. */
+	/* A failed attempt to connect leaves nothing for the flight recorder to examine. */
 	if (was_up)
 		weft_tap_error(iface->tap, text);
 	if (c->state == RAW_DOWN)
@@ -263,10 +265,10 @@ void raw_conn_fail(struct raw_conn *c, int status, const char *text)
 }
 
 /*
- * The peer closed. When all that it sent is here, the connection is gone in good order, even though
- * sends of ours that it did not acknowledge end with an error. When not, BYE may have overtaken the
- * rest: it has RAW_BYE_GRACE to arrive. After that messages are lost (the peer keeps none) and the
- * lane has failed.
+ * The peer has closed the connection. If all its frames have arrived, the connection has ended in
+ * good order, although our unacknowledged sends end with an error. Otherwise BYE may have overtaken
+ * frames: they have RAW_BYE_GRACE to arrive. After that messages are lost, since the peer has
+ * released them, and the lane has failed.
  */
 void raw_conn_bye(struct raw_conn *c)
 {
@@ -306,9 +308,9 @@ void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v)
 }
 
 /*
- * When there are too many, the oldest goes early: then a late frame finds nobody and is answered
- * with RESET. It is freed by the timers, never here: we may be called from the middle of a walk
- * over the connections.
+ * When too many connections are in TIME_WAIT, the oldest one ends early. A late frame for it finds
+ * no connection and is answered with RESET. The timers free it, never this function: the caller may
+ * be walking over the connections.
  */
 static void expire_oldest(struct raw_iface *iface)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/conn.h
- * A connection of the raw-DPDK lane engine: its state, and what holds the frames that it sent.
+ * A connection of the raw-DPDK lane engine: its state, and the slots of the frames that it has
+ * sent.
  *
  * Ownership of a data frame: the connection's slot holds one reference of every mbuf of the chain
- * until the frame is acknowledged, the TX queue or the NIC holds another while it is to be sent.
- * Only when both are gone does the buffer return to its pool, and user memory of a zero-copy send
- * to its owner.
+ * until the frame is acknowledged. The TX queue or the NIC holds another while the frame is to be
+ * sent. When both are gone, the buffer returns to its pool, and user memory of a zero-copy send to
+ * its owner.
  */
 #ifndef WEFT_ENGINE_CONN_H
 #define WEFT_ENGINE_CONN_H
@@ -34,8 +35,8 @@
 #define RAW_TIME_WAIT_NS 2000000000ull
 #define RAW_WIN_FRAMES 512u /* with WEFT_CC=fixed, and WEFT_WINDOW=auto in bytes */
 #define RAW_WIN_BYTES (1024u * 1024)
-#define RAW_RESERVE_NS 20000000ull /* after connecting: is there traffic? (engine/path_open.c) */
-/* With congestion control: the bound of what follows from the path, in bytes and peer's rings. */
+#define RAW_RESERVE_NS 20000000ull /* after connecting: check for traffic (engine/path_open.c) */
+/* With congestion control: bounds of the window, in bytes and in receive rings of the peer. */
 #define RAW_WIN_BYTES_MAX (64u << 20)
 #define RAW_WIN_RINGS 4u
 #define RAW_BYE_GRACE 2000000ull
@@ -54,20 +55,20 @@ struct raw_multi;
 struct raw_zc;
 
 enum raw_state {
-	RAW_RESOLVE,   /* initiator: who has the next hop's address? */
-	RAW_HELLO,     /* initiator: HELLO is out */
-	RAW_PROBE,     /* initiator: looking for the frame size that arrives */
-	RAW_PATHS,     /* initiator: looking for the ports of the other paths */
-	RAW_MEASURE,   /* initiator: frames of that size arrive; how fast? */
-	RAW_READY,     /* initiator: READY is out */
-	RAW_HALF_OPEN, /* responder: HELLO_ACK is out, READY awaited */
+	RAW_RESOLVE,   /* initiator: ARP looks for the next hop's MAC address */
+	RAW_HELLO,     /* initiator: HELLO is sent */
+	RAW_PROBE,     /* initiator: searches the frame size that arrives */
+	RAW_PATHS,     /* initiator: searches the ports of the other paths */
+	RAW_MEASURE,   /* initiator: measures latency and rate of the path */
+	RAW_READY,     /* initiator: READY is sent */
+	RAW_HALF_OPEN, /* responder: HELLO_ACK is sent, READY awaited */
 	RAW_UP,
-	RAW_QUIET,     /* says nothing more: another lane gets its messages (engine/reap.c) */
+	RAW_QUIET,     /* sends nothing more: another lane gets its messages (engine/reap.c) */
 	RAW_DOWN,      /* failed or closed by the peer; waits for ep_destroy() */
 	RAW_TIME_WAIT, /* destroyed; answers late frames, repeats BYE */
 };
 
-/* What has been done about the silence since the last acknowledgement (engine/retransmit.c). */
+/* What the timer has sent since the last acknowledgement (engine/retransmit.c). */
 enum raw_tail {
 	RAW_TAIL_NONE,
 	RAW_TAIL_ASKED,  /* memory only: a frame without data requests an acknowledgement */
@@ -83,18 +84,18 @@ struct raw_slot {
 		struct raw_copy *copy; /* taken_back: see engine/share.c */
 	};
 	uint64_t sent;    /* et of the last transmission */
-	uint32_t order;   /* of it, on its path */
+	uint32_t order;   /* of the last transmission, on its path */
 	uint32_t payload; /* message bytes, for lane_ep->queued */
 	uint16_t bytes;   /* lane bytes, for the window */
 	uint8_t path;
 	uint8_t tries;
 	bool taken_back;
-	bool lost; /* and not sent again: it is not in flight (engine/window.c) */
+	bool lost; /* and not retransmitted yet: not in flight (engine/window.c) */
 };
 
 /*
- * A flow inside the lane: one pair of UDP ports, the same in both directions, with a window of its
- * own where congestion control says so (engine/window.h).
+ * A flow inside the lane: one pair of UDP ports, the same in both directions. With congestion
+ * control it has a window of its own (engine/window.h).
  */
 struct raw_path {
 	struct weft_rtt rtt;
@@ -102,77 +103,78 @@ struct raw_path {
 	uint32_t order;        /* of the next frame */
 	uint16_t sport, dport; /* ours, the peer's */
 	uint32_t retransmits;
-	uint32_t inflight;  /* with RAW_WATCH_MANY: lane bytes */
-	uint32_t acked;     /* the same: since its congestion control was told */
-	uint32_t ask_bytes; /* after so many the peer is asked to acknowledge; 0 = it need not be */
-	uint32_t asked;     /* since it was */
-	uint16_t marked;    /* the peer's frames that came marked, modulo 2^16 */
-	uint16_t echoed;    /* ours, as the peer has told */
-	uint32_t marks;     /* of them, those that congestion control has not been told */
+	/* Both with RAW_WATCH_MANY only. */
+	uint32_t inflight;  /* lane bytes */
+	uint32_t acked;     /* lane bytes acknowledged since the last on_ack() of its cc */
+	uint32_t ask_bytes; /* a frame requests an ACK after this number; 0 = none does */
+	uint32_t asked;     /* bytes sent since the last request */
+	uint16_t marked;    /* frames received with a congestion mark, modulo 2^16 */
+	uint16_t echoed;    /* frames of ours with a mark, as the peer reports: modulo 2^16 */
+	uint32_t marks;     /* those of them that congestion control has not got yet */
 };
 
 /*
- * What the handshake finds out about the way (engine/measure.c). Times by the platform's clock, ns.
+ * The handshake's measurement of the path (engine/measure.c). Times are ns of the platform's clock.
  */
 struct raw_measure {
 	uint64_t begin;
-	uint64_t until; /* initiator: lt, the train ends */
-	uint64_t sent;  /* initiator: of the last ping; responder: of its last answer to one */
-	uint64_t last;  /* frame of the train: acknowledged (initiator), received (responder) */
-	uint64_t mark;  /* the present stretch of the train began */
+	uint64_t until; /* initiator: lt at which the train ends */
+	uint64_t sent;  /* the last ping (initiator), the last answer to one (responder) */
+	uint64_t last;  /* the last frame of the train: acknowledged, or received (responder) */
+	uint64_t mark;  /* begin of the present stretch of the train */
 	uint64_t slow_mark;
 	float best;           /* ns per frame of the fastest stretch; 0 = none yet */
-	uint32_t rtt;         /* least of a small frame; 0 = none yet */
-	uint32_t check;       /* what a checksum over a frame takes */
-	uint16_t pings, same; /* pings made; samples since the best one */
-	uint16_t out, done;   /* frames of the train: sent, over */
+	uint32_t rtt;         /* least round trip of a small frame; 0 = none yet */
+	uint32_t check;       /* the time of a checksum over a frame */
+	uint16_t pings, same; /* pings sent; samples since the best one */
+	uint16_t out, done;   /* frames of the train: sent, finished */
 	uint16_t id;          /* responder: of the last ping */
 };
 
 /* The search for the peer's MAC address: see engine/move.c. */
 struct raw_move {
-	uint64_t next;     /* lt; not looked for before */
-	uint64_t answered; /* bit k: question newest - k */
-	uint32_t newest;   /* of the peer's questions that were answered */
-	uint32_t asked;    /* our questions */
+	uint64_t next;     /* lt; no search before */
+	uint64_t answered; /* bit k: the peer's CHALLENGE newest - k */
+	uint32_t newest;   /* of the peer's CHALLENGEs that were answered */
+	uint32_t asked;    /* number of our CHALLENGEs */
 	uint32_t over;     /* those of them that were before the last move */
-	uint32_t turn;     /* whose turn it is of those that say they have the address */
+	uint32_t turn;     /* next index into the MACs that claim the address */
 };
 
-/* What says, unproven, that the peer is gone or has moved: see engine/doubt.c. */
+/* Unproven indications that the peer is gone or has moved: see engine/doubt.c. */
 enum raw_hint { RAW_HINT_ARP, RAW_HINT_ICMP, RAW_HINT_MAC, RAW_HINTS };
 
 struct raw_doubt {
 	struct {
-		uint64_t next; /* lt; others are not checked before */
-		uint8_t vain;  /* so many came, and the peer lived: the wait doubles */
+		uint64_t next; /* lt; no further hint of this kind is checked before */
+		uint8_t vain;  /* hints checked since a calm time: each doubles the wait */
 	} hint[RAW_HINTS];
-	uint64_t since, at; /* lt; of the hint, of the next question */
-	uint8_t left;       /* questions, unless it answers */
+	uint64_t since, at; /* lt: of the hint, of the next query */
+	uint8_t left;       /* queries to send, unless the peer answers */
 };
 
 /* The path's MTU while the connection is up: see engine/mtu.c. Times are lt. */
 struct raw_mtu {
-	uint64_t next;    /* a round of the search, or the next try for more; 0 = none is due */
-	uint64_t again;   /* not before is lost frames' size doubted again */
-	uint32_t suspect; /* a frame that was lost several times */
-	uint16_t told;    /* size that the protocol layer knows of */
-	uint8_t raises;   /* tries for more since the size has changed */
+	uint64_t next;  /* next round of a search, or next try of larger frames; 0 = none is due */
+	uint64_t again; /* no search because of lost frames before */
+	uint32_t suspect; /* sequence of a frame that was lost several times */
+	uint16_t told;    /* size that was reported to the protocol layer */
+	uint8_t raises;   /* tries of larger frames since the size has changed */
 	bool searching, raising;
-	bool parts; /* the peer takes them */
+	bool parts; /* the peer accepts frames in parts */
 };
 
 struct raw_conn {
-	/* Line 0: all that a small send into an open frame touches. */
+	/* Line 0: all fields that a small send into an open frame touches. */
 	struct weft_lane_ep base;
-	uint8_t *open_pos;  /* where the next message goes */
-	uint32_t open_room; /* 0 = no open frame */
+	uint8_t *open_pos;  /* position of the next message */
+	uint32_t open_room; /* bytes; 0 = no open frame */
 	uint8_t state;      /* enum raw_state */
 	uint8_t csum;       /* enum weft_frame_csum, agreed */
-	uint8_t path_watch; /* see engine/multipath.h; 0 = frames all go one way */
+	uint8_t path_watch; /* RAW_WATCH_* (engine/multipath.h); 0 = all frames take one path */
 	uint8_t ack_state;  /* enum raw_ack */
 
-	/* Line 1: sending a frame, taking an acknowledgement. */
+	/* Line 1: sending a frame, processing an acknowledgement. */
 	struct rte_mbuf *open __rte_cache_aligned;
 	struct raw_slot *slots;
 	uint32_t slot_mask;
@@ -185,123 +187,120 @@ struct raw_conn {
 	uint8_t tail; /* enum raw_tail */
 	bool on_tx_list;
 	uint64_t timer; /* et of tail probe or RTO; 0 = nothing outstanding */
-	/*
-	 * lt since when all before round_end are wanted, of which one at least is not acknowledged
-	 */
+	/* lt since which a frame before round_end has been missing its acknowledgement. */
 	uint64_t round_at;
 
 	/* Line 2: receiving a frame. */
 	uint64_t seen __rte_cache_aligned; /* lt of the last valid frame */
 	uint64_t ack_due;
-	uint64_t ts_at; /* now, when ts_echo came */
+	uint64_t ts_at; /* `now` when ts_echo arrived */
 	uint32_t ts_echo;
 	uint32_t ack_bytes;
 	uint16_t ack_frames;
 	uint8_t echo_path;
 	bool ts_valid;
 	bool on_ack_list;
-	bool heard;           /* DATA has come since the last zero-copy send */
-	uint8_t echo_wait;    /* DATA frames that go without an echo before the next one with */
-	uint8_t echo_missed;  /* arrivals of which nobody knows when they were */
+	bool heard;           /* DATA was received since the last zero-copy send */
+	uint8_t echo_wait;    /* DATA frames without an echo before the next one with an echo */
+	uint8_t echo_missed;  /* frames received at an unknown time */
 	uint8_t echo_asked;   /* those of them that requested an acknowledgement */
-	uint8_t stale_missed; /* round trips refused, since the frame was stamped long before */
-	uint8_t mark_acks;    /* ACKs to come that tell marks */
-	bool ack_asked;       /* ACK_REQ is out for one, and nothing has been acknowledged since */
+	uint8_t stale_missed; /* round-trip samples refused: the frame's timestamp was too old */
+	uint8_t mark_acks;    /* number of further ACKs that report marks */
+	bool ack_asked;       /* a zero-copy send has sent ACK_REQ and awaits the answer */
 	uint32_t probe_wait;  /* ns from a frame to its tail probe: follows the round trip */
-	uint64_t et_at;       /* when raw_timers() checks it; RAW_NEVER = it need not */
+	uint64_t et_at;       /* et of the next check by raw_timers(); RAW_NEVER = none */
 	struct weft_rxwin rx; /* next and high still on this line */
 
 	/* Per frame, but not per message. */
 	uint8_t tmpl[RAW_TMPL] __rte_cache_aligned;
 	struct weft_encap_hdr encap;
-	bool ect;            /* our frames may be marked: the peer tells it, and we heed it */
+	bool ect;            /* frames are ECN-capable: the peer reports marks, cc respects them */
 	uint16_t frame_size; /* agreed */
 	uint16_t cut;        /* longer frames go in parts (engine/parts.c); UINT16_MAX = none */
 	uint16_t txq_need;   /* places in the queue that the longest frame takes */
-	uint32_t room;       /* bytes for messages in a frame that is not longer */
+	uint32_t room;       /* bytes for messages in a frame that is sent whole */
 	/* Congestion control, one for each path; NULL: the window is fixed (engine/window.h). */
 	struct weft_cc *cc;
 	int32_t cc_left;         /* bytes until raw_window_ask() */
-	uint32_t cc_acked;       /* bytes since congestion control was told */
-	bool cc_full;            /* since then the window kept a frame back */
+	uint32_t cc_acked;       /* bytes acknowledged since the last on_ack() */
+	bool cc_full;            /* since then the window has held a frame back */
 	struct raw_multi *multi; /* NULL: there is one path */
 	struct raw_path path[WEFT_FRAME_PATHS_MAX];
 
-	/* et: first of several timeouts of which nobody knows yet what was silent; 0 = of none */
+	/* et of the first of several timeouts in a row whose cause is not known yet; 0 = none */
 	uint64_t cc_quiet;
-	uint64_t cc_next;  /* et: not before may the next frame leave, with a gap */
+	uint64_t cc_next;  /* et: with a gap no frame leaves before */
 	uint32_t cc_limit; /* bytes in flight */
 	uint32_t cc_gap;   /* ns between frames; 0 = none */
-	uint32_t cc_lost;  /* frames that are lost and wait to be sent again */
+	uint32_t cc_lost;  /* frames that are lost and wait for their retransmission */
 
 	uint32_t round_end;
-	uint32_t hdr_held; /* small buffers in its zero-copy frames */
+	uint32_t hdr_held; /* small buffers held by its zero-copy frames */
 
 	/* Cold. */
 	struct raw_iface *iface;
-	uint32_t win_whole;               /* win_frames of a peer that acknowledges */
+	uint32_t win_whole;               /* win_frames while the peer acknowledges */
 	uint32_t rx_first;                /* the peer's first sequence */
 	uint32_t take_next;               /* stalled: frames before this one have been taken back */
 	TAILQ_ENTRY(raw_conn) stall_link; /* while win_frames < win_whole */
 	TAILQ_ENTRY(raw_conn) wait_link;  /* in iface->resolving or iface->closed */
-	bool resolving, lingers;          /* is in the one list, in the other */
+	bool resolving, lingers;          /* is in iface->resolving, in iface->closed */
 	bool in_hello;
-	LIST_ENTRY(raw_conn) hello_link;  /* in iface->hello, while in_hello: the peer made it */
+	LIST_ENTRY(raw_conn) hello_link;  /* in iface->hello, while in_hello: a responder's */
 	uint32_t id, token;               /* ours */
 	uint32_t remote_id, remote_token; /* the peer's */
-	uint64_t secret, remote_secret;   /* in no frame but HELLO and its answer */
+	uint64_t secret, remote_secret;   /* only HELLO and HELLO_ACK contain them */
 	uint64_t cookie;                  /* initiator: from HELLO_RETRY */
 	struct raw_move move;
 	struct raw_doubt doubt;
 	TAILQ_ENTRY(raw_conn) hop_link; /* in iface->by_hop, while in_hop */
 	bool in_hop;
 	TAILQ_ENTRY(raw_conn) half_link;
-	bool unplaced; /* responder: ARP does not name, yet, the MAC that HELLO came from */
+	bool unplaced; /* responder: ARP has not confirmed the source MAC of HELLO yet */
 	uint8_t hello_mac[6];
 	uint8_t half_bucket, half_mac;
-	bool half_shown; /* the sender gets what is sent to its address */
+	bool half_shown; /* the peer has proven that it receives at its address */
 	uint64_t remote_worker, remote_iface;
 	uint32_t peer_ip, hop_ip;
-	uint16_t peer_port;  /* that it listens on */
-	uint8_t peer_queues; /* its NIC hashes to so many, or 0 */
+	uint16_t peer_port;  /* that the peer listens on */
+	uint8_t peer_queues; /* number of queues that the peer's NIC hashes to; 0 = it does not */
 	uint8_t peer_paths;
 	uint8_t paths;  /* that we send over */
-	bool path_busy; /* the window keeps frames back */
-	bool ack_all;   /* the next ACK goes over all paths: those of its like do not come back */
-	uint8_t reply_path;      /* 1 + path of an ACK that wants an answer; 0 = none does */
-	uint8_t path_count;      /* paths wanted, and then found: of `paths` at least */
-	uint8_t path_small_acks; /* small frames over path 0 answered in the meantime */
-	uint16_t path_id;        /* of the last probe before */
+	bool path_busy; /* more paths may help: full window, growing queue or losses */
+	bool ack_all; /* a duplicate came: the next ACK goes over all paths, as ACKs may be lost */
+	uint8_t reply_path;      /* 1 + path of an ACK with ACK_REQ, for the answer; 0 = none */
+	uint8_t path_count;      /* paths wanted, and then found: at least `paths` */
+	uint8_t path_small_acks; /* answers over path 0 during the search for paths */
+	uint16_t path_id;        /* of the last probe before that search */
 	uint16_t path_found;     /* initiator: bit k: path k has its ports */
-	bool elsewhere;          /* a path leads to another worker's queue, here or there */
-	bool hash_wrong;         /* answers came elsewhere than the driver's hash says */
+	bool elsewhere;          /* a path leads to another worker's queue, at either end */
+	bool hash_wrong;         /* answers came to another queue than the driver's hash predicts */
 	uint32_t port_cursor;    /* of weft_path_port() */
 	uint8_t peer_mac[6];
 	uint32_t late;         /* ns; see raw_tail_answered() */
-	uint64_t tail_at;      /* lt of the last question or frame sent again; 0 = of none */
-	uint64_t loss_timer;   /* et; 0 = no suspect waits for patience */
+	uint64_t tail_at;      /* lt of the last request or retransmission of the timer; 0 = none */
+	uint64_t loss_timer;   /* et; 0 = no frame is a candidate for loss */
 	uint64_t next_ping;    /* lt */
-	uint32_t pings;        /* questions since the last sign of life */
+	uint32_t pings;        /* requests for an ACK since the last valid frame */
 	uint64_t hs_next;      /* lt of the next try of a handshake step, or of BYE */
-	uint64_t doomed_at;    /* lt; silent for WEFT_PEER_TIMEOUT: the last check of other lanes */
+	uint64_t doomed_at;    /* lt; WEFT_PEER_TIMEOUT is over: the last check of other lanes */
 	uint64_t beat_at;      /* lt of the last ALIVE, */
-	uint64_t own_seen;     /* and of the last frame before that the peer's owner sent */
-	uint64_t suspect_next; /* lt: not before is it said again that it may be dead */
+	uint64_t own_seen;     /* and of the last frame of the peer's own thread before it */
+	uint64_t suspect_next; /* lt: no further EV_SUSPECT before */
 	uint64_t hs_started;
 	uint64_t hs_expire;
 	uint32_t hs_tries;
-	bool hs_late;                  /* the log has a line about the time that it takes */
+	bool hs_late;                  /* the log has a line about the slow handshake */
 	struct weft_mtu_search search; /* times are lt */
 	struct raw_mtu mtu;
-	LIST_HEAD(, raw_part) parts; /* frames of which not all parts have come */
+	LIST_HEAD(, raw_part) parts; /* frames of which parts are missing */
 	uint32_t num_parts;
 	uint16_t probe_id;
 	uint32_t peer_rx_frames, peer_rx_bufs;
-	uint32_t peer_rx_seqs; /* sequences that it remembers */
+	uint32_t peer_rx_seqs; /* sequences that the peer remembers */
 	struct raw_measure measure;
 	/*
-	 * lt; the peer has closed, and what it sent before may still arrive until then; 0 = it has
-	 * not
+	 * lt until which frames that the peer sent before its BYE may still arrive; 0 = no BYE yet.
 	 */
 	uint64_t bye_at;
 	uint32_t bye_seq;
@@ -315,7 +314,7 @@ struct raw_conn {
 	TAILQ_ENTRY(raw_conn) link;
 };
 
-/* DPDK's idea of a line: 64 bytes; 128 on arm64, where some processors have that. */
+/* RTE_CACHE_LINE_SIZE is 64 bytes, and 128 on arm64, where some processors have such lines. */
 static_assert(offsetof(struct raw_conn, open) == RTE_CACHE_LINE_SIZE, "hot line 0");
 static_assert(offsetof(struct raw_conn, seen) == 2 * RTE_CACHE_LINE_SIZE, "hot line 1");
 static_assert(offsetof(struct raw_conn, rx) + offsetof(struct weft_rxwin, bits) <=
@@ -338,15 +337,18 @@ static inline struct weft_frame_hdr *raw_hdr(const struct raw_conn *c, struct rt
 }
 
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
-/* Only for connections that the protocol layer does not know (any more). */
+/* Only for connections to which the protocol layer has no reference (any more). */
 void raw_conn_free(struct raw_conn *c);
 void raw_conn_up(struct raw_conn *c, uint16_t frame_size);
 void raw_conn_fail(struct raw_conn *c, int status, const char *text);
 void raw_conn_bye(struct raw_conn *c);
 void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v);
-/* The connection waits for ARP, or no more: it is in iface->resolving. */
+/* The connection waits for ARP, and is in iface->resolving; or it waits no more. */
 void raw_resolving(struct raw_conn *c, bool yes);
-/* The program has closed it: it stays a while to answer late frames, if the peer has seen it. */
+/*
+ * The program has closed the connection. With @p met the peer has seen it: it stays for
+ * RAW_TIME_WAIT_NS to answer late frames.
+ */
 void raw_conn_linger(struct raw_conn *c, bool met);
 
 #endif /* WEFT_ENGINE_CONN_H */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Which connection a frame is for. By its number, whose lower half is an index into refs[]; a
- * HELLO, which has none of ours yet, by what the peer says of itself, in a hash table: it may come
- * again, and thousands of others may be there. Peers choose what is hashed, so the hash has a key.
+ * Look-up of a frame's connection. The lower half of its number is an index into refs[]. A HELLO
+ * does not contain a number of this end. It is found in a hash table by the peer's own numbers,
+ * since it may be repeated, and thousands of other connections may exist. Peers choose what is
+ * hashed, so the hash is keyed.
  */
 
 #include <errno.h>
@@ -116,7 +117,7 @@ static int grow_hops(struct raw_iface *iface, uint32_t len)
 	return 0;
 }
 
-/* Twice as many places; all were taken. */
+/* Doubles the tables when all indices are in use. */
 static int grow(struct raw_iface *iface)
 {
 	uint32_t len = iface->refs_len == 0 ? 16 : 2 * iface->refs_len;
@@ -128,7 +129,7 @@ static int grow(struct raw_iface *iface)
 
 	if (len > RAW_CONNS_MAX)
 		return -ENOSPC;
-	/* All that entering a deadline will need. */
+	/* Reserved here, so that entering a deadline never fails. */
 	if (weft_deadlines_reserve(&iface->by_et, len) != 0 ||
 	    weft_deadlines_reserve(&iface->by_lt, len) != 0)
 		return -ENOMEM;

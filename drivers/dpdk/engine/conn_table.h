@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/conn_table.h
- * Which connection a frame is for.
+ * Look-up of a frame's connection.
  */
 #ifndef WEFT_ENGINE_CONN_TABLE_H
 #define WEFT_ENGINE_CONN_TABLE_H
@@ -12,14 +12,17 @@
 #include "engine/conn.h"
 #include "engine/iface.h"
 
-/* What incoming frames are looked up by, without touching the connection. */
+/* The keys by which received frames are looked up, without touching the connection. */
 struct raw_ref {
 	uint32_t id;
 	uint32_t token;
 	struct raw_conn *conn; /* NULL = free */
 };
 
-/* Whose the last connection of an index was that is no more. A half-open one is nobody's yet. */
+/*
+ * The peer of the last connection of an index that has ended. A half-open one was not established
+ * yet.
+ */
 struct raw_gone {
 	uint32_t ip;
 	uint8_t mac[6];
@@ -27,19 +30,22 @@ struct raw_gone {
 };
 
 /*
- * A free index. One goes round through all free ones before it is used again. @return 0 or -ENOSPC
+ * Takes a free index. Indices are used in turn: the one that has been free for longest is next.
+ * @return 0 or -ENOSPC
  */
 int raw_table_take(struct raw_iface *iface, uint32_t *index);
 void raw_table_give(struct raw_iface *iface, uint32_t index);
-/* The connection that was made for this very HELLO, or NULL. */
+/* The connection that was made for this HELLO, or NULL. */
 struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_frame_hello *h);
-/* The peer made it, and its numbers at the peer are known and stay. */
+/* Enters a connection that the peer has initiated: the peer's numbers are known and constant. */
 void raw_table_hello_add(struct raw_conn *c);
 void raw_table_hello_remove(struct raw_conn *c);
-/* The connection is up, until it ends: it is in the list of its next hop. */
+/* While a connection is up, it is in the list of its next hop. */
 void raw_table_hop_add(struct raw_conn *c);
 void raw_table_hop_remove(struct raw_conn *c);
-/* Of connections by this hop, and some others. NULL: there is none. */
+/*
+ * The list of the connections over this hop, which contains some others, too. NULL: there is none.
+ */
 struct raw_hop_list *raw_table_hop(struct raw_iface *iface, uint32_t hop_ip);
 void raw_table_fini(struct raw_iface *iface);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * When a connection is checked next: its places in the two heaps of its iface (engine/timer.h).
- */
+/* The next check of a connection: its entries in the two heaps of its iface (engine/timer.h). */
 
 #include <rte_common.h>
 

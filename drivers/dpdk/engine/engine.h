@@ -8,24 +8,24 @@
  *	conn, conn_table, generation, ep   connections: life, state, how frames find theirs
  *	handshake, half_open, place,       connecting: each step, unknown senders, where answers go,
  *	mtu_search, paths, path_port,      frame size, UDP ports and queues, latency and rate;
- *	measure, connect.h, peer.h           who provides which step; where the peer is
- *	resolve, neighbour, move, reset,   ARP, a peer whose MAC address changes, RESET, and what
- *	doubt                                says that a peer is gone or has moved
+ *	measure, connect.h, peer.h           the steps by file; the peer's addresses
+ *	resolve, neighbour, move, reset,   ARP, a peer whose MAC address changes, RESET, and hints
+ *	doubt                                that a peer is gone or has moved
  *	tx, txq, build, zcopy, zc          sending: messages into frames, frames to the port
  *	mtu, parts                         the path's MTU changes: frames that are too long now
- *	slots, ack, retransmit, loss,      what is not acknowledged: frames kept, acknowledgements,
- *	rtt, flush                           sending again, loss, round trips
+ *	slots, ack, retransmit, loss,      unacknowledged frames: slots, acknowledgements,
+ *	rtt, flush                           retransmission, loss, round trips
  *	cc, cc_fixed, cc_delay,            congestion control: the table of algorithms, a fixed
- *	cc_sample, cc_share                  window, by delay, its samples, by delay beside others
+ *	cc_sample, cc_share                  window, by delay, its samples, its mode next to TCP
  *	multipath, path_rules, path_open,  several paths: the next one, bad ones, new ports;
  *	path_grow, path_trial                whether more help
- *	window                             what congestion control says, as the sender obeys it
+ *	window                             the sender's half of congestion control
  *	rx, sack, hand_over                receiving: validation, duplicates, delivery, other queues
- *	keepalive, deadline, clock,        keepalive and peer timeout; what is due when, and by
- *	timer.h                              which clock
+ *	keepalive, deadline, clock,        keepalive and peer timeout; timers and their clocks
+ *	timer.h
  *	share                              buffers that connections share
- *	suspect, reap                      a lane that may be dead; what it has not delivered
- *	telemetry, raw_counters            what can be checked
+ *	suspect, reap                      a lane that may be dead; its undelivered messages
+ *	telemetry, raw_counters            reports and counters
  */
 #ifndef WEFT_ENGINE_H
 #define WEFT_ENGINE_H
@@ -39,35 +39,34 @@
 #include "lane.h"
 #include "frame/ip.h"
 
-/** Paths of a connection at most where nobody said how many. */
+/** Most paths of a connection whose number of paths is not configured. */
 #define RAW_PATHS_AUTO 8u
 
-/**
- * Settings of one iface that are not of the whole context (those are in open->conf). Zero =
- * default.
- */
+/** Settings of one iface; those of the whole context are in open->conf. Zero = default. */
 struct weft_raw_conf {
 	bool raw_ethertype; /**< own ethertype instead of IPv4/UDP */
 	uint16_t vlan;      /**< 1..4094; 0 = untagged */
 	uint32_t ip;        /**< host order; 0 = link-local, 169.254/16, derived from the MAC */
 	uint8_t prefix;     /**< bits of the subnet; with ip 0: 16 */
 	uint32_t gateway;   /**< host order; 0 = none */
-	/** whose MAC is known without ARP; WEFT_LANE_NEIGH_MAX at most */
+	/** static neighbours, whose MAC is known without ARP; WEFT_LANE_NEIGH_MAX at most */
 	const struct weft_lane_neigh *neigh;
 	unsigned int num_neigh;
 	/** ours; 0 = port->udp_port, else open->conf->udp_port, else WEFT_LANE_UDP_PORT */
 	uint16_t udp_port;
-	uint8_t dscp;        /**< of all that connections send, 0..63 */
-	bool no_ecn;         /**< no frame says that it is ECN-capable */
+	uint8_t dscp;        /**< of all frames of connections, 0..63 */
+	bool no_ecn;         /**< frames are sent as not ECN-capable */
 	uint8_t paths;       /**< UDP source ports per lane, <= 16; 0 = open->conf->paths, else 1 */
 	uint16_t frame_size; /**< at most port->frame_size; 0 = that */
 	/** tests: begin sequences at first_seq, near the wrap, instead of at random */
 	bool set_first_seq;
 	uint32_t first_seq;
-	struct weft_tap *tap; /**< is shown all frames; closed with the iface, if that opens */
+	struct weft_tap *tap; /**< gets all frames; closed with the iface, if that opens */
 };
 
-/** What its counters count, and those of its port besides the PMD's; ends with a NULL name. */
+/**
+ * Descriptions of the iface's counters and of its port's, without the PMD's. Ends with a NULL name.
+ */
 extern const struct weft_lane_counter weft_raw_counter_help[];
 
 /**
@@ -79,10 +78,10 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 			const struct weft_lane_open *open, struct weft_lane_iface **out, char *why,
 			size_t len);
 
-/** The driver's registrations, of ifaces over ports with #WEFT_FRAME_PORT_REG. */
-/** Of drivers whose ifaces these are: weft_lane_driver.boot. */
+/** Boot addresses, for weft_lane_driver.boot of the drivers that open these ifaces. */
 extern const struct weft_lane_boot_ops weft_raw_boot_ops;
 
+/** The driver's registrations, of ifaces over ports with #WEFT_FRAME_PORT_REG. */
 int weft_raw_mem_register(struct weft_lane_iface *iface, void *addr, size_t len,
 			  unsigned int access, struct weft_mem_lane **mem, char *why,
 			  size_t why_len);

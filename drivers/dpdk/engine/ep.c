@@ -55,8 +55,8 @@ int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 }
 
 /*
- * What was sent before leaves the queue in any case; what was not acknowledged is forgotten. The
- * entry stays a while, to acknowledge what the peer sends again and to repeat BYE.
+ * Frames that were sent before leave the queue in any case; unacknowledged ones are dropped. The
+ * connection stays in TIME_WAIT, to acknowledge frames that the peer retransmits and to repeat BYE.
  */
 void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 {
@@ -65,7 +65,8 @@ void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 	bool met = c->state == RAW_UP || c->state == RAW_PROBE || c->state == RAW_PATHS ||
 		   c->state == RAW_MEASURE || c->state == RAW_READY;
 	bool lingers = met || c->state == RAW_DOWN;
-	bool reaped = c->state == RAW_QUIET && !c->slots; /* the peer has what is left */
+	/* the peer has received the sends that are left */
+	bool reaped = c->state == RAW_QUIET && !c->slots;
 
 	c->base.up = false;
 	c->base.tx_room = false;
@@ -86,8 +87,8 @@ void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 }
 
 /*
- * The far end as frames have shown it: what answered with the token of our HELLO, or what sent the
- * HELLO and then the token of our answer to it. So it gets what goes to its address.
+ * Compares an address with the proven address of the peer: the peer has answered with the token of
+ * our HELLO, or has sent HELLO and then the token of our answer. So it receives at its address.
  */
 bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len)
 {
@@ -95,7 +96,7 @@ bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len)
 	struct raw_addr a;
 
 	if (c->remote_token == 0 && c->remote_id == 0)
-		return false; /* nobody has answered yet */
+		return false; /* no peer has answered yet */
 	if (raw_addr_read(addr, len, &a) != 0 || a.raw_ethertype != c->iface->gate.raw_ethertype)
 		return false;
 	if (a.iface_id != c->remote_iface)
@@ -105,7 +106,7 @@ bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len)
 	return a.ip == c->peer_ip && a.udp_port == c->peer_port;
 }
 
-/* Its IP address, whatever ports it uses; else its MAC. */
+/* The peer's IP address, whatever ports it uses; without IP its MAC address. */
 uint64_t raw_ep_host(const struct weft_lane_ep *lane_ep)
 {
 	const struct raw_conn *c = (const struct raw_conn *)lane_ep;

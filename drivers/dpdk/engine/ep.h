@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/ep.h
- * Operations of an endpoint that are not on the hot path (lane.h says what they do).
+ * Operations of an endpoint that are not on the hot path. lane.h has their contracts.
  */
 #ifndef WEFT_ENGINE_EP_H
 #define WEFT_ENGINE_EP_H

@@ -7,7 +7,7 @@
 #include "engine/flush.h"
 #include "lane.h"
 
-/* @p f, from malloc(), waits for all that was sent. */
+/* Queues @p f, from malloc(): it completes when all frames sent so far are acknowledged. */
 void raw_flush_queue(struct raw_conn *c, struct raw_flush *f, struct weft_lane_comp *comp)
 {
 	/* An open frame that found the queue full will be the next sequence. */

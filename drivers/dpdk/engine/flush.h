@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/flush.h
- * Who waits until all that was sent is acknowledged.
+ * Flushes: a completion when all frames sent before are acknowledged.
  */
 #ifndef WEFT_ENGINE_FLUSH_H
 #define WEFT_ENGINE_FLUSH_H
@@ -18,7 +18,7 @@ struct raw_flush {
 	STAILQ_ENTRY(raw_flush) link;
 };
 
-/* @p f, from malloc(), waits for all that was sent. */
+/* Queue @p f, from malloc(): it completes when all frames sent so far are acknowledged. */
 void raw_flush_queue(struct raw_conn *c, struct raw_flush *f, struct weft_lane_comp *comp);
 void raw_flushes_end(struct raw_conn *c, int status);
 unsigned int raw_flushes_check(struct raw_conn *c);

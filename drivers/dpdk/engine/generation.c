@@ -5,7 +5,8 @@
 
 /*
  * A Feistel network over two bytes: a permutation whatever its round function is. Numbers count up,
- * so that it can be told whether one was given out; generations look random to who has not the key.
+ * so that a comparison shows whether one was used. Generations look random to a host without the
+ * key.
  */
 #define ROUNDS 6
 

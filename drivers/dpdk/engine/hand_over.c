@@ -12,7 +12,7 @@
 #include "frame/frame_port.h"
 #include "frame/steering.h"
 
-/* So many hints wait for a worker at most: of old ones nothing more is learned. */
+/* At most this number of hints waits for a worker: old ones are of no use. */
 #define HINTS_MAX 32u
 
 static bool hand(struct raw_iface *iface, struct rte_mbuf *m, unsigned int queue, uint32_t max)
@@ -21,7 +21,7 @@ static bool hand(struct raw_iface *iface, struct rte_mbuf *m, unsigned int queue
 
 	if (rte_ring_count(ring) >= max)
 		return false;
-	raw_ref_chain(m); /* the caller lets go of its own */
+	raw_ref_chain(m); /* the caller frees its own reference */
 	if (rte_ring_enqueue(ring, m) != 0) {
 		rte_pktmbuf_free(m);
 		return false;
@@ -30,9 +30,9 @@ static bool hand(struct raw_iface *iface, struct rte_mbuf *m, unsigned int queue
 }
 
 /*
- * A frame for another worker of this port goes to it by a ring: the NIC's hash has brought it here,
- * for a moment or, where nothing better was to be had, always. Only frames as they came: no worker
- * passes on what it was passed.
+ * Hands a frame for another worker of this port to it by a ring. The NIC's hash has brought the
+ * frame to this queue, for a moment or, where no better port was found, always. Only frames from
+ * the port are handed over: no worker passes on a frame that it got by a ring.
  */
 bool raw_hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_port)
 {
@@ -53,9 +53,10 @@ bool raw_hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_por
 }
 
 /*
- * ARP comes to the first queue, and what it says of a host that some worker of the port has asked
- * for is for all of them. A queue without a worker has a ring that nobody empties: a few hints wait
- * in it, and that there is no room for more is no loss. None of them came to a wrong queue.
+ * Hands ARP to the other workers. It comes to the first queue only, and is of interest to all
+ * workers if one of them has requested that host. The ring of a queue without a worker is never
+ * emptied: a few hints wait in it, and dropping further ones is no loss. Hints do not count as
+ * frames that came to a wrong queue.
  */
 void raw_hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct rte_arp_hdr *arp)
 {

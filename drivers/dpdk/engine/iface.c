@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of an iface: opening it over a port, one round of progress, closing. */
+/* The lifetime of an iface: opening it over a port, one round of progress, closing. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -46,12 +46,13 @@
 #include "frame/steering.h"
 #include "lane.h"
 
-/* What a small buffer must hold behind its headroom; ACKs with long SACK blocks take a big one. */
+/* The least data room of a small buffer. ACKs with long SACK blocks take a large buffer. */
 #define CTL_ROOM 128u
 
 /*
- * Full frames wait for each other before they go to the port, whose calls cost (a doorbell, vhost's
- * locks and barriers): so many bytes, which are read while the next are written, in so many frames.
+ * Full frames are collected before they go to the port, whose calls are expensive: a doorbell, or
+ * vhost's locks and barriers. A batch has this number of bytes: the receiver reads one batch while
+ * the sender writes the next. The number of frames is bounded, too.
  */
 #define TX_BATCH_BYTES 32768u
 #define TX_BATCH_MIN 4u
@@ -85,9 +86,9 @@ const struct weft_lane_counter weft_raw_counter_help[] = {
 #define IDLE_KICK 4096u
 
 /*
- * Sent buffers come back only when the port looks: right after the last frame, and then ever more
- * seldom while nothing happens. Once in a while in any case: a port may have to look after a peer
- * that comes late.
+ * The port reclaims sent buffers only when it is called: right after the last frame, and then at
+ * growing intervals while nothing happens. Every IDLE_KICK polls it is called in any case, since a
+ * port may have to attend to a peer that arrives late.
  */
 static void idle(struct raw_iface *iface)
 {
@@ -121,8 +122,10 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 		idle(iface);
 	else
 		iface->idle_polls = 0;
-	/* Timers only when what has arrived has been checked; but a full ring must not put them
-	 * off for ever. */
+	/*
+	 * Timers run only after all received frames have been processed. A receive ring that stays
+	 * full must not delay them for ever.
+	 */
 	if (n == RAW_BURST && ++iface->full_bursts < 64)
 		goto acks;
 	iface->full_bursts = 0;
@@ -144,7 +147,7 @@ acks:
 	return n + !TAILQ_EMPTY(&iface->tx_list);
 }
 
-/* Stamps are still true here: the worker calls this in the same breath as progress(). */
+/* Timestamps are still valid here: the worker calls this directly after progress(). */
 static void raw_tx_flush(struct weft_lane_iface *base)
 {
 	struct raw_iface *iface = raw_iface_of(base);
@@ -163,7 +166,10 @@ static void raw_release(struct weft_lane_iface *base, void *desc)
 {
 	struct raw_iface *iface = raw_iface_of(base);
 
-	/* Inside the callback that is about to keep it: counted there once it has returned. */
+	/*
+	 * Called inside the callback that is about to keep the buffer: deliver() counts it after
+	 * the callback.
+	 */
 	if (unlikely(desc == iface->in_hand)) {
 		iface->in_hand_back++;
 		return;
@@ -284,7 +290,7 @@ int weft_raw_mem_register(struct weft_lane_iface *base, void *addr, size_t len, 
 {
 	struct weft_frame_port *port = raw_iface_of(base)->port;
 
-	(void)access; /* a NIC is given all rights or none, and uses one of them */
+	(void)access; /* a NIC has all access rights or none, and only reads */
 	return port->ops->mem_map(port, addr, len, mem, why, why_len);
 }
 
@@ -315,9 +321,9 @@ static uint8_t csum_wish(const struct weft_frame_port *port, unsigned int mode, 
 }
 
 /*
- * Buffers are shared out so that nobody starves another: what the receive ring and the frame in
- * hand need is never given away; of the rest, five eighths may be held by sends until acknowledged
- * and a quarter be kept by receivers.
+ * Divides the buffers so that no user starves another. The part for the receive ring and the frame
+ * that is being processed is never given away. Of the rest, sends may hold five eighths until
+ * acknowledgement, and the protocol layer may keep a quarter of received frames.
  */
 static void share_buffers(struct raw_iface *iface)
 {
@@ -330,7 +336,7 @@ static void share_buffers(struct raw_iface *iface)
 	iface->keep_max = rest / 4;
 	iface->share.hdr_held_max = port->hdr_pool->size / 4 * 3;
 	iface->share.hdr_held_hard = port->hdr_pool->size / 8 * 7;
-	/* Frames that lie in other workers' rings are buffers of ours, for as long as they like. */
+	/* Frames in other workers' rings are buffers of this pool, for an unbounded time. */
 	iface->hand_max = rest / 2 / RTE_MAX(port->steering.queues, 2u) + 1;
 	raw_share_init(iface);
 }
@@ -405,7 +411,7 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 		iface->conf.connect_timeout_ns = 10000000000ull;
 	if (iface->conf.peer_timeout_ns == 0)
 		iface->conf.peer_timeout_ns = 30000000000ull;
-	/* Times are added to it. */
+	/* Bounded, because times are added to it. */
 	iface->conf.peer_timeout_ns = RTE_MIN(iface->conf.peer_timeout_ns, RAW_FOREVER);
 	weft_arp_init(&iface->arp, iface->gate.ip, port->mac, weft_siphash(&iface->key, "arp", 3),
 		      port->arp);
@@ -439,11 +445,11 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 	iface->worker_id = open->worker_id;
 	iface->iface_id = open->iface_id;
 	iface->now = pf->now(pf->arg);
-	/* Far from zero, so that "0 = not set" is never a time. */
+	/* Far from zero, so that 0 can mean "not set". */
 	iface->et = 1000000000ull;
 	iface->lt = 1000000000ull;
 	iface->next_et = RAW_NEVER;
-	/* The port is checked soon: its link may have come since it was asked first. */
+	/* The port is polled soon: its link may have come up since the query above. */
 	iface->link_up = iface->port->ops->link_up(iface->port);
 	iface->look_at = iface->port->ops->look ? iface->lt + RAW_LOOK_DOWN : RAW_NEVER;
 	iface->next_lt = iface->look_at;
@@ -452,8 +458,8 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 }
 
 /*
- * Between the ends of a network lie queues that others use, too, and they choke; memory has none,
- * and there a peer that waits for its core would be taken for a queue.
+ * A network has queues that other flows use, too, and they overflow. A port in memory has none, and
+ * there a peer that waits for its core would be taken for a queue.
  */
 static unsigned int cc_for(const struct weft_frame_port *port)
 {
@@ -500,7 +506,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 		goto fail;
 	err = fill_identity(iface, open);
 	if (err != 0) {
-		snprintf(why, len, "%s: no random numbers to be had", port->name);
+		snprintf(why, len, "%s: the system gives no random numbers", port->name);
 		goto fail;
 	}
 	take_conf(iface, rc);

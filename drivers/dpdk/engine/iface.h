@@ -24,8 +24,8 @@
 
 #define RAW_BURST 32u
 #define RAW_TXQ 64u     /* frames sealed and not yet taken by the port */
-#define RAW_QUOTERS 16u /* senders of short ICMP that are told from each other */
-#define RAW_STALE 64u   /* timestamps of the last progress calls that had a stale one */
+#define RAW_QUOTERS 16u /* buckets of senders of short ICMP quotes */
+#define RAW_STALE 64u   /* number of stale timestamps that are remembered */
 
 struct raw_conn;
 struct raw_gone;
@@ -35,13 +35,13 @@ struct raw_zc;
 
 /* Buffers that connections share: see engine/share.c. */
 struct raw_share {
-	/* Frame buffers held until acknowledged, and what the least share may come to. */
+	/* Frame buffers held until acknowledged; their limit, and the limit with least shares. */
 	uint32_t tx_held, tx_held_max, tx_held_hard;
-	/* small buffers in zero-copy frames: acknowledgements need some too */
+	/* Small buffers in zero-copy frames: limited, since ACKs need some, too. */
 	uint32_t hdr_held, hdr_held_max, hdr_held_hard;
-	bool pressed; /* somebody was refused a buffer since the last progress() */
+	bool pressed; /* a buffer was refused since the last progress() */
 	TAILQ_HEAD(, raw_conn) stalled;
-	uint64_t taken_back; /* bytes of heap, and their bound */
+	uint64_t taken_back; /* bytes of the heap for frames taken back, and their limit */
 	uint64_t taken_back_max;
 };
 
@@ -54,11 +54,12 @@ struct raw_txq {
 /* Zero-copy messages: see engine/zc.c. */
 struct raw_zc_state {
 	STAILQ_HEAD(, raw_zc) free;
-	STAILQ_HEAD(, raw_zc) released; /* hardware and peer are done with it */
-	LIST_HEAD(, raw_zc) orphans;    /* lane ep destroyed, hardware not done */
-	/* no slot has them, a PMD with registered memory does */
+	STAILQ_HEAD(, raw_zc) released; /* neither hardware nor slots refer to them any more */
+	/* the lane endpoint is destroyed, the hardware still refers to them */
+	LIST_HEAD(, raw_zc) orphans;
+	/* no slot refers to them, a PMD with registered memory does */
 	LIST_HEAD(raw_zc_list, raw_zc) waiting;
-	uint64_t ask_at; /* now; when it is asked again */
+	uint64_t ask_at; /* `now` of the next query to that PMD */
 	void *chunks;
 };
 
@@ -66,7 +67,7 @@ struct raw_zc_state {
 struct raw_half {
 	uint32_t count;
 	TAILQ_HEAD(, raw_conn) list; /* oldest first */
-	/* Those that have shown their address, by bucket of address and MAC, and of MAC alone. */
+	/* Entries with a proven address, by bucket of address and MAC, and of MAC alone. */
 	uint16_t by_source[256], by_mac[256];
 };
 
@@ -76,52 +77,52 @@ struct raw_iface {
 	struct weft_tap *tap; /* recorder and captures; NULL = neither */
 
 	uint64_t now, et, lt;
-	uint64_t next_et, next_lt; /* when raw_timers() has something to do */
+	uint64_t next_et, next_lt; /* times at which raw_timers() is to be called */
 	bool gap;                  /* this progress call came late */
-	bool sent_first;    /* it sent, after its check of the clock and before that of the port */
-	bool slept;         /* since the last one the owner slept, ready to be woken */
-	uint64_t sleep_max; /* and this long at most */
-	bool rx_l4_ok;      /* the NIC has checked the UDP checksum of the frame in hand */
-	uint32_t hand_max;  /* frames in another worker's ring beyond which we add none */
-	bool rx_elsewhere;  /* the frame in hand has come to another worker's queue */
+	bool sent_first;           /* it sent frames between reading the clock and receiving */
+	bool slept;                /* since the last one the owner has slept, armed for wake-up */
+	uint64_t sleep_max;        /* ns: the longest time that it meant to sleep */
+	bool rx_l4_ok;             /* the NIC has checked the UDP checksum of the present frame */
+	uint32_t hand_max;         /* most frames in another worker's ring when we add one */
+	bool rx_elsewhere;         /* the present frame has come to another worker's queue */
 	bool in_progress;
-	bool rx_far; /* frames were not written by this core, as those are that a PMD copies */
+	bool rx_far;        /* another core or a NIC wrote the frames: prefetch them */
 	unsigned int lcore; /* of the thread that is in raw_rx() */
 	bool sent_outside;  /* frames were sent since the last progress call ended */
-	bool sent;     /* frames were stamped with the present `now`: computing makes it stale */
-	uint32_t step; /* ns between the last two progress calls */
+	bool sent;          /* frames have the present `now` as timestamp, which gets stale */
+	uint32_t step;      /* ns between the last two progress calls */
 	struct {
 		uint32_t ts, error;
-	} stale[RAW_STALE]; /* how stale, by timestamp */
+	} stale[RAW_STALE]; /* ns by which it was stale, by timestamp */
 	struct raw_ref *refs;
-	struct raw_gone *gone; /* as many */
+	struct raw_gone *gone; /* refs_len entries, too */
 	uint32_t refs_len;     /* a power of two */
-	/* Indices into refs that are free: the one that was so first goes first. */
+	/* Free indices into refs: a FIFO. */
 	uint16_t *free_ring;
 	uint32_t free_first, free_num;
-	/* By what peers' HELLOs say; refs_len buckets. */
+	/* Connections by the peer's numbers in HELLO; refs_len buckets. */
 	LIST_HEAD(raw_hello_list, raw_conn) * hello;
-	/* Those that are up, by the address that ARP knows them by; refs_len buckets. */
+	/* Connections that are up, by the IP address of their next hop; refs_len buckets. */
 	TAILQ_HEAD(raw_hop_list, raw_conn) * by_hop;
 	struct weft_deadlines by_et, by_lt; /* connections, by their index in refs */
 	uint32_t kept, keep_max;            /* receive buffers held by the protocol layer */
-	struct rte_mbuf *in_hand;           /* its messages are being delivered */
-	uint32_t in_hand_back;              /* so often it was given back in the meantime */
+	struct rte_mbuf *in_hand;           /* the frame whose messages are being delivered */
+	uint32_t in_hand_back;              /* number of its releases in the meantime */
 	struct raw_share share;
 	weft_lane_recv_cb recv;
 	weft_lane_split_fn split;
 	void *cb_arg;
-	TAILQ_HEAD(, raw_conn) tx_list;           /* have an open frame */
-	TAILQ_HEAD(raw_conns, raw_conn) ack_list; /* owe a delayed acknowledgement */
-	bool acks_now;                            /* some of them owe it at once */
-	uint64_t acks_due;                        /* et; when the first of the others is due */
-	unsigned int tx_batch;                    /* full frames wait for so many */
+	TAILQ_HEAD(, raw_conn) tx_list;           /* connections with an open frame */
+	TAILQ_HEAD(raw_conns, raw_conn) ack_list; /* those with an acknowledgement to send */
+	bool acks_now;                            /* some of these are due at once */
+	uint64_t acks_due;                        /* et at which the first of the others is due */
+	unsigned int tx_batch;                    /* full frames are collected up to this number */
 	unsigned int idle_polls;
 	unsigned int full_bursts;
-	unsigned int kicks; /* by raw_arm(), since something was sent */
-	bool tx_used;       /* something was sent since the port was last idle for long */
+	unsigned int kicks; /* by raw_arm(), since a frame was sent */
+	bool tx_used;       /* frames were sent since the port was last idle for IDLE_KICK polls */
 	struct raw_txq txq;
-	struct weft_telemetry *telemetry; /* NULL = nobody can ask */
+	struct weft_telemetry *telemetry; /* NULL = no telemetry */
 
 	struct weft_gate_pattern pattern;
 	struct weft_gate_conf gate;
@@ -129,36 +130,38 @@ struct raw_iface {
 
 	weft_lane_event_cb event;
 	weft_lane_iface_event_cb iface_event;
-	uint64_t look_at; /* lt; when the port is asked what has happened to it */
-	bool link_up;     /* as last told */
-	int ended;        /* the port has: error of connections; 0 = it has not */
+	uint64_t look_at; /* lt of the next poll of the port's events */
+	bool link_up;     /* as last reported by the port */
+	int ended;        /* error of connections after the port has ended; 0 = it has not */
 	char ended_why[256];
 	double copy_bw;
 	const struct weft_platform *platform;
 	struct weft_lane_conf conf;
 	struct raw_zc_state zc;
 	TAILQ_HEAD(, raw_conn) conns;
-	TAILQ_HEAD(, raw_conn) resolving;      /* in RESOLVE, and some that have left it */
-	TAILQ_HEAD(, raw_conn) closed;         /* in TIME_WAIT and not due, oldest first */
+	TAILQ_HEAD(, raw_conn) resolving; /* those in RESOLVE, and some that have left it */
+	/* those in TIME_WAIT that are not due, oldest first */
+	TAILQ_HEAD(, raw_conn) closed;
 	TAILQ_HEAD(raw_parts, raw_part) parts; /* of all connections, oldest first */
 	uint32_t num_parts;
 	uint32_t conn_count, time_wait;
 	struct raw_half half;
-	uint32_t generation;         /* connections made */
-	struct weft_siphash_key key; /* random: of generations, cookies, hashes */
+	uint32_t generation;         /* number of connections made */
+	struct weft_siphash_key key; /* random: for generations, cookies, hashes */
 	uint64_t worker_id, iface_id;
 	uint64_t next_reset;
-	uint64_t move_arp;                          /* see engine/move.c; lt */
-	uint64_t doubt_next;                        /* lt; see engine/doubt.c */
-	uint64_t quote_next, quote_by[RAW_QUOTERS]; /* lt; of all, and of each sender's share */
-	uint64_t announce_at; /* lt; of the next word that somebody begins here */
-	uint8_t announced;    /* such words */
+	uint64_t move_arp;   /* see engine/move.c; lt */
+	uint64_t doubt_next; /* lt; see engine/doubt.c */
+	/* lt: for all senders, for each bucket of senders */
+	uint64_t quote_next, quote_by[RAW_QUOTERS];
+	uint64_t announce_at; /* lt of the next announcement of this iface */
+	uint8_t announced;    /* number of announcements */
 	struct weft_arp arp;
 	struct weft_log_limit conflict_log, late_log;
 	uint32_t gateway;
 	uint8_t prefix;
-	bool no_ip; /* none was given: ours is link-local */
-	bool ecn;   /* frames may say that they are ECN-capable: marks are heeded */
+	bool no_ip; /* no IP address is configured: a link-local one is used */
+	bool ecn;   /* frames may be sent as ECN-capable: congestion control respects marks */
 	uint8_t dscp;
 	uint8_t paths;
 	bool paths_auto; /* more are opened where they help */
@@ -167,7 +170,7 @@ struct raw_iface {
 	uint16_t frame_size;
 	bool set_first_seq;
 	uint32_t first_seq;
-	uint8_t *scratch; /* chained frames are made contiguous here */
+	uint8_t *scratch; /* buffer in which chained frames are made contiguous */
 };
 
 static inline struct raw_iface *raw_iface_of(struct weft_lane_iface *i)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keepalive and the peer timeout; and which of these, the retransmission timer
- * (engine/retransmit.c), the next step of the handshake or the end is due on a connection. When
- * they are due: engine/deadline.c.
+ * Keepalive and the peer timeout; and the dispatch of a connection's timers: these two, the
+ * retransmission timer (engine/retransmit.c), the next step of the handshake, or the end.
+ * engine/deadline.c has the times.
  */
 
 #include <errno.h>
@@ -30,10 +30,13 @@
 #include "engine/window.h"
 #include "frame/frame.h"
 
-/* Lanes of an endpoint are checked in some 100 ms (wireup/failover.c). */
+/* The protocol layer checks the lanes of an endpoint in some 100 ms (wireup/failover.c). */
 #define LAST_LOOK_NS 300000000ull
 
-/* Another thread, while the owner computes: this iface's times are those of its last progress. */
+/*
+ * Called by another thread, while the owner computes: the iface's times are those of its last
+ * progress().
+ */
 void raw_beat(struct weft_lane_iface *base)
 {
 	struct raw_iface *iface = raw_iface_of(base);
@@ -43,15 +46,15 @@ void raw_beat(struct weft_lane_iface *base)
 		if (c->state != RAW_UP)
 			continue;
 		if (raw_txq_space(iface) == 0)
-			raw_txq_flush(iface); /* or those at the end would never get one */
-		/* Path 0 may be a bad one. */
+			raw_txq_flush(iface); /* or the last connections would never send one */
+		/* Not path 0, which may be bad. */
 		if (raw_ctl_send_on(c, c->next_path, WEFT_FRAME_ALIVE, 0, NULL, 0, 0) == 0)
 			raw_count(iface, RAW_TX_ALIVE);
 	}
 	raw_txq_flush(iface);
 }
 
-/* That its frames are not acknowledged says nothing about the path. */
+/* While the peer computes, missing acknowledgements are no evidence against the path. */
 void raw_alive_input(struct raw_conn *c)
 {
 	raw_count(c->iface, RAW_RX_ALIVE);
@@ -62,7 +65,7 @@ static uint64_t keepalive_interval(const struct raw_iface *iface)
 {
 	uint64_t third = iface->conf.peer_timeout_ns / 3, k = iface->conf.keepalive_ns;
 
-	/* A peer must be asked several times before its silence counts. */
+	/* A peer must be queried several times before its silence counts. */
 	return k == 0 ? 0 : RTE_MIN(k, third);
 }
 
@@ -78,10 +81,11 @@ static void dead(struct raw_conn *c)
 }
 
 /*
- * A peer that answers, but in so long a time has not acknowledged the RAW_ROUND frames that were
- * the oldest at its beginning, does not get our frames, or one now and then. It is said, and does
- * not hang. Only a peer that was heard of late "answers": where the link is gone, the last
- * acknowledgement may be a little older than the last frame, and that is silence (live_timer()).
+ * Detects a peer that answers, but has not acknowledged one of the RAW_ROUND oldest frames for the
+ * peer timeout: our frames do not reach it, or only one now and then. This is reported as an error,
+ * because the lane would hang otherwise. "Answers" means that a frame came recently. If the link is
+ * gone, the last acknowledgement may be a little older than the last frame, and that is silence
+ * (live_timer()).
  */
 static bool stuck(struct raw_conn *c)
 {
@@ -102,8 +106,8 @@ static bool stuck(struct raw_conn *c)
 }
 
 /*
- * Silence kills only when it was requested: a peer that has nothing to say, or an owner that was
- * away itself, is no reason. Liveness time passes only while we poll.
+ * Silence fails a connection only if the peer was queried: a peer may have nothing to send, and the
+ * owner may have been away itself. Liveness time passes only while the owner polls.
  */
 static void live_timer(struct raw_conn *c)
 {
@@ -111,7 +115,10 @@ static void live_timer(struct raw_conn *c)
 	uint64_t every = keepalive_interval(iface), silent = iface->lt - c->seen;
 
 	if (silent >= iface->conf.peer_timeout_ns && c->pings >= 3) {
-		/* After a pause of the peer another lane may live: its owner looks first. */
+		/*
+		 * After a pause of the peer another lane may work: the protocol layer checks that
+		 * first.
+		 */
 		if (c->doomed_at <= c->seen) {
 			c->doomed_at = iface->lt;
 			c->suspect_next = iface->lt;
@@ -137,7 +144,10 @@ static void live_timer(struct raw_conn *c)
 			raw_window_idle(c);
 		if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
 			raw_count(iface, RAW_TX_PING);
-		/* A port that takes nothing (its link or its peer is gone) is silence, too. */
+		/*
+		 * A port that accepts no frame (its link or its peer is gone) counts as silence,
+		 * too.
+		 */
 		c->pings++;
 		c->next_ping = iface->lt + every;
 		if (c->pings >= 2) {
@@ -223,7 +233,8 @@ static void half_timer(struct raw_conn *c)
 }
 
 /*
- * What is due is done, and when the connection is checked next is entered again. It may be freed.
+ * Performs the actions of a connection that are due, and enters the time of its next check. It may
+ * free the connection.
  */
 static void look_at(struct raw_conn *c)
 {
@@ -244,8 +255,9 @@ static void look_at(struct raw_conn *c)
 }
 
 /*
- * The connections that are due, in that order, a batch of each clock: when many come at once, after
- * a pause or as they connected together, frames are received between.
+ * Checks the connections that are due, in the order of their times, one batch for each clock. When
+ * many are due at once, after a pause or because they connected together, frames are received
+ * between the batches.
  */
 void raw_timers(struct raw_iface *iface)
 {
