@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ARP table: what is learned and believed, questions and answers. */
+/* The ARP table: requests, replies, and the rules by which a reply enters the table. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ void weft_arp_table_init(struct weft_arp_table *t, uint64_t seed)
 	t->seed = seed;
 	for (size_t i = 0; i < WEFT_ARP_KINDS; i++)
 		TAILQ_INIT(&t->list[i]);
-	/* A default mutex: there is nothing that could fail. */
+	/* The initialisation of a default mutex cannot fail. */
 	pthread_mutex_init(&t->lock, NULL);
 }
 
@@ -37,7 +37,7 @@ void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6], uint64
 	a->table = shared ? shared : &a->own;
 }
 
-/* The functions with "table" in the name are called with the lock. */
+/* The functions with "table" in the name are called with the lock held. */
 
 static struct weft_arp_bucket *table_bucket(struct weft_arp_table *t, uint32_t ip)
 {
@@ -77,7 +77,10 @@ void weft_arp_fini(struct weft_arp *a)
 	weft_arp_table_fini(&a->own);
 }
 
-/* Used, by us if it is to be ours from now on. */
+/*
+ * Marks an entry as used. An entry made for an unknown sender changes to @p kind when this host
+ * uses it.
+ */
 static void table_use(struct weft_arp_table *t, struct weft_arp_entry *e, enum weft_arp_kind kind,
 		      uint64_t now)
 {
@@ -90,7 +93,10 @@ static void table_use(struct weft_arp_table *t, struct weft_arp_entry *e, enum w
 	e->used = now;
 }
 
-/* Room for one more of this kind. Strangers push out each other; what we use ourselves stays. */
+/*
+ * Makes room for one more entry of this kind. Entries of unknown senders evict each other only,
+ * never entries that this host uses.
+ */
 static bool table_room(struct weft_arp_table *t, enum weft_arp_kind kind, uint64_t now)
 {
 	static const uint32_t max[WEFT_ARP_KINDS] = {
@@ -109,7 +115,7 @@ static bool table_room(struct weft_arp_table *t, enum weft_arp_kind kind, uint64
 	return true;
 }
 
-/* @return NULL: all are in use, or there is no memory */
+/* @return NULL: all entries are in use, or there is no memory */
 static struct weft_arp_entry *table_take(struct weft_arp_table *t, uint32_t ip,
 					 enum weft_arp_kind kind, uint64_t now)
 {
@@ -316,10 +322,11 @@ bool weft_arp_doubt(struct weft_arp *a, uint32_t ip, uint64_t now)
 }
 
 /*
- * Another answer to a question that has one. It is not believed, but said: when a peer moves, a
- * neighbour that answers in its name may be faster than the peer. Of more than there is room for
- * all have the same chance: the last digits of the time are nobody's choice.
- * @return this MAC has not said it before
+ * Records another reply to a request that has one. The reply is not trusted, but listed: when a
+ * peer moves, a neighbour that replies in its name may be faster than the peer. If there are more
+ * replies than places, each has the same chance. No host can influence that choice, which depends
+ * on the time and a random seed.
+ * @return true: this MAC has not replied before
  */
 static bool also_said(const struct weft_arp_table *t, struct weft_arp_entry *e,
 		      const uint8_t mac[6], uint64_t now)
@@ -346,8 +353,8 @@ static void conflict_set(struct weft_arp_conflict *c, uint32_t ip, const uint8_t
 }
 
 /*
- * Only while our own question is open: what nobody requested is what somebody wants us to believe,
- * and so is a second answer.
+ * Learns an address, but only from the first reply while a request of this host is open. An
+ * unrequested reply may be forged, and so may a second one.
  */
 static enum weft_arp_result table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6],
 					uint64_t now, struct weft_arp_conflict *conflict)
@@ -375,8 +382,8 @@ static enum weft_arp_result table_learn(struct weft_arp_table *t, uint32_t ip, c
 }
 
 /*
- * Does this MAC answer for addresses of others, too? Those used last are checked: who wants to
- * know is anybody.
+ * Does this MAC reply for addresses of other hosts, too? Only the entries used last are checked,
+ * because any host can cause this search.
  */
 static bool answers_for_others(const struct weft_arp *a, const uint8_t mac[6])
 {
@@ -411,7 +418,10 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 	    rte_is_multicast_ether_addr(&pkt->arp_data.arp_sha))
 		return WEFT_ARP_IGNORED;
 	if (sip == a->ip && memcmp(sha, a->mac, 6) != 0) {
-		/* Whatever answers for all answers our probe, too, when nothing else is known. */
+		/*
+		 * A proxy that replies for all addresses replies to our probe, too, even if no
+		 * other entry shows it.
+		 */
 		if ((op == RTE_ARP_OP_REPLY && tip == 0) || answers_for_others(a, sha))
 			return WEFT_ARP_IGNORED;
 		conflict_set(&a->conflict, a->ip, a->mac, sha);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file frame/arp.h
- * ARP: a small cache per port, asks with backoff, answers. Pure: builds and reads packets, sends
- * none.
+ * ARP: a small cache per port, requests with backoff, replies. Pure: builds and reads packets,
+ * sends none.
  *
- * A port's queues share one cache. ARP has no UDP port that a flow rule could steer by, so its
- * frames come to one queue only, the first one's as a rule: what the worker there learns the others
- * find here, at their next look.
+ * The queues of a port share one cache. ARP has no UDP port by which a flow rule could steer it. So
+ * its frames come to one queue only, as a rule the first one. The worker there learns an address,
+ * and the other workers find it here at their next look-up.
  */
 #ifndef WEFT_ARP_H
 #define WEFT_ARP_H
@@ -20,27 +20,33 @@
 #include <rte_arp.h>
 
 /**
- * Addresses that we request ourselves. Beyond that the one that was unused for longest goes, if
- * that is WEFT_ARP_BUSY ago; else who asks has to wait.
+ * Most addresses that this host requests for itself. Beyond that the entry that was unused for the
+ * longest time is evicted, if it was unused for WEFT_ARP_BUSY; otherwise the new request has to
+ * wait.
  */
 #define WEFT_ARP_OURS 4096u
-/** And those that strangers make us request, by a HELLO. They have their own places. */
+/**
+ * Most addresses that are requested because an unknown sender sent HELLO. They have entries of
+ * their own.
+ */
 #define WEFT_ARP_THEIRS 512u
 #define WEFT_ARP_FIXED_MAX 32u
-#define WEFT_ARP_BUSY 1000000000ull   /**< ns */
-#define WEFT_ARP_SAID 4u              /**< MACs kept of those that answered one question */
-#define WEFT_ARP_LOOKS 64u            /**< entries that are searched for a MAC, of a kind */
+#define WEFT_ARP_BUSY 1000000000ull /**< ns */
+/** MACs that are kept of the hosts that replied to one request */
+#define WEFT_ARP_SAID 4u
+#define WEFT_ARP_LOOKS 64u            /**< entries of a kind that are searched for a MAC */
 #define WEFT_ARP_BUCKETS 512u         /**< a power of two */
 #define WEFT_ARP_RETRY_MIN 2000000ull /**< ns; doubles */
 #define WEFT_ARP_RETRY_MAX 500000000ull
-#define WEFT_ARP_FRESH 1000000000ull /**< ns; what was learned just now is not doubted */
-#define WEFT_ARP_OPEN 10000000000ull /**< ns after the next one was due: an answer comes too late */
+#define WEFT_ARP_FRESH 1000000000ull /**< ns; an address learned within this time is not doubted */
+/** ns after the next request was due: a later reply is ignored */
+#define WEFT_ARP_OPEN 10000000000ull
 
-/** Whose an entry is. */
+/** The origin of an entry. */
 enum weft_arp_kind {
-	WEFT_ARP_KIND_OURS,
-	WEFT_ARP_KIND_THEIRS,
-	WEFT_ARP_KIND_FIXED, /**< given by the user: no answer changes it, nothing pushes it out */
+	WEFT_ARP_KIND_OURS,   /**< this host sends to the address */
+	WEFT_ARP_KIND_THEIRS, /**< an unknown sender claims it */
+	WEFT_ARP_KIND_FIXED, /**< given by the user: no reply changes it, and it is never evicted */
 	WEFT_ARP_KINDS,
 };
 
@@ -48,28 +54,28 @@ struct weft_arp_entry {
 	LIST_ENTRY(weft_arp_entry) bucket;
 	TAILQ_ENTRY(weft_arp_entry) link;
 	uint32_t ip;    /**< host order */
-	uint32_t asked; /**< asks without an answer */
+	uint32_t asked; /**< requests without a reply */
 	uint64_t next_ask;
 	uint64_t used;
 	uint64_t learned;
 	uint8_t mac[6];
 	bool known;
 	uint8_t kind;                   /**< enum weft_arp_kind */
-	uint8_t said[WEFT_ARP_SAID][6]; /**< who answered the last question that was answered */
-	uint32_t num_said;              /**< answers by others than those, too */
+	uint8_t said[WEFT_ARP_SAID][6]; /**< MACs that replied to the last request with a reply */
+	uint32_t num_said;              /**< number of replies, those without a place included */
 };
 
 TAILQ_HEAD(weft_arp_list, weft_arp_entry);
 LIST_HEAD(weft_arp_bucket, weft_arp_entry);
 
 /**
- * Who has which address. Each call below takes the lock for a check of one bucket: none is made per
- * message. Entries are made when somebody is asked.
+ * The table of addresses. Each call below takes the lock for a search of one bucket: none is made
+ * per message. A request makes the entry.
  */
 struct weft_arp_table {
 	pthread_mutex_t lock;
-	uint64_t seed; /**< random: peers choose addresses, but not who shares a bucket with whom */
-	struct weft_arp_list list[WEFT_ARP_KINDS]; /**< the one used last at the end */
+	uint64_t seed; /**< random: peers choose addresses, but not which of them share a bucket */
+	struct weft_arp_list list[WEFT_ARP_KINDS]; /**< the entry used last is at the end */
 	uint32_t num[WEFT_ARP_KINDS];
 	struct weft_arp_bucket bucket[WEFT_ARP_BUCKETS];
 };
@@ -78,7 +84,7 @@ struct weft_arp_table {
 struct weft_arp {
 	uint32_t ip; /**< ours, host order */
 	uint8_t mac[6];
-	/** the last two that claim one address; of ours the first one is our own MAC */
+	/** the last two MACs that claim one address; for our address the first one is our own */
 	struct weft_arp_conflict {
 		uint32_t ip; /**< 0 = there was none */
 		uint8_t mac[2][6];
@@ -91,8 +97,8 @@ enum weft_arp_result {
 	WEFT_ARP_IGNORED,
 	WEFT_ARP_LEARNED,  /**< the answer to our question */
 	WEFT_ARP_ANSWER,   /**< @p reply is to be sent to the reply's arp_tha */
-	WEFT_ARP_CONFLICT, /**< someone else uses our IP address: a->conflict */
-	WEFT_ARP_SEVERAL,  /**< somebody has answered for an address as others have: a->conflict */
+	WEFT_ARP_CONFLICT, /**< another host uses our IP address: a->conflict */
+	WEFT_ARP_SEVERAL,  /**< a second MAC has replied for an address: a->conflict */
 };
 
 void weft_arp_table_init(struct weft_arp_table *t, uint64_t seed);
@@ -102,53 +108,57 @@ void weft_arp_table_fini(struct weft_arp_table *t);
  * @param seed    a random number
  * @param shared  the port's table, initialised, which outlives @p a; NULL = one for itself
  *
- * Times given to the calls below are of one clock for all who share a table: ns.
+ * Times are ns. All callers that share a table must use one clock.
  */
 void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6], uint64_t seed,
 		   struct weft_arp_table *shared);
 void weft_arp_fini(struct weft_arp *a);
 
-/** MAC of @p ip if known. */
+/** Look up the MAC of @p ip. @return true: known, and in @p mac */
 bool weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now, uint8_t mac[6]);
 
 /**
- * Request @p ip if it is time to.
+ * Request @p ip if a request is due.
  * @param[out] pkt  the request, when true is returned; goes to ff:ff:ff:ff:ff:ff
  */
 bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt);
-/** The same, because a stranger says that it has @p ip. */
+/** The same, because an unknown sender claims to have @p ip. */
 bool weft_arp_ask_theirs(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt);
 
 /**
- * Who said that it has @p ip when that was asked last: the first one, which is believed, and up to
- * three others, of more a random choice. Forgetting leaves them until the next answer.
+ * The MACs that replied to the last answered request for @p ip: the first one, which is trusted,
+ * and up to three others, a random choice if there were more. Forgetting an address keeps them
+ * until the next reply.
  *
- * @return how many
+ * @return their number
  */
 unsigned int weft_arp_said(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT_ARP_SAID][6]);
 
 /**
- * "Does anybody have this address?" of our own, as RFC 5227 begins with: it changes nobody's table,
- * and peers learn that somebody begins here. (Answers prove no conflict: a cloud's fabric answers
- * for all.)
+ * An ARP probe for our own address, with which RFC 5227 begins. It changes no host's table, and
+ * peers learn from it that this host has started. (A reply proves no conflict: the fabric of a
+ * cloud replies for all addresses.)
  */
 void weft_arp_probe(const struct weft_arp *a, struct rte_arp_hdr *pkt);
 
-/** What a packet of ARP says unasked of another host. Not believed: a reason to ask that host. */
+/**
+ * Content of an unrequested ARP packet about another host. It is not trusted: it is a reason to
+ * query that host.
+ */
 struct weft_arp_hint {
 	uint32_t ip;
 	uint8_t mac[6];
-	bool begins; /**< it says so of itself: it has come, come back, or changed */
+	bool begins; /**< the host announces itself: it has started, restarted or changed */
 };
 
-/** @return false: nothing, or of ourselves */
+/** @return false: the packet contains no hint, or one about this host */
 bool weft_arp_hint(const struct weft_arp *a, const struct rte_arp_hdr *pkt,
 		   struct weft_arp_hint *hint);
 
-/** Has anybody who shares the table requested @p ip? */
+/** Has an iface that shares the table requested @p ip? */
 bool weft_arp_has(const struct weft_arp *a, uint32_t ip);
 
-/** Requests @p ip that had no answer so far. */
+/** The number of requests for @p ip without a reply so far. */
 uint32_t weft_arp_asked(struct weft_arp *a, uint32_t ip);
 
 /**
@@ -161,25 +171,24 @@ int weft_arp_fix(struct weft_arp *a, uint32_t ip, const uint8_t mac[6]);
 /** Is @p ip a static neighbour? */
 bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip);
 
-/** Forget an answer: the peer behind it has gone silent and may have moved. */
+/** Forget a reply: the peer behind it is silent and may have moved. */
 void weft_arp_forget(struct weft_arp *a, uint32_t ip);
 
 /**
- * Frames from @p ip come from another MAC than the known one. Forget that, if it is older than a
- * while.
+ * Frames from @p ip come from another MAC than the known one. Forget that, if it is older than
+ * WEFT_ARP_FRESH.
  *
- * @return it was forgotten
+ * @return true: it was forgotten
  */
 bool weft_arp_doubt(struct weft_arp *a, uint32_t ip, uint64_t now);
 
 /**
- * Handle a received packet. Nothing enters the cache but the first answer to a question of ours
- * that is open: requests are answered and teach nothing, whoever's address they name as their
- * sender's.
+ * Process a received packet. Only the first reply to an open request of this host enters the cache.
+ * Requests are answered and teach nothing, whatever address they contain as their sender's.
  *
- * Where one MAC answers for everybody (a cloud's virtual network, a router with proxy ARP) it may
- * claim our address as well, and takes nothing from us by that: a MAC that is known to answer for
- * another address is no conflict.
+ * In a cloud's virtual network, or behind a router with proxy ARP, one MAC replies for all
+ * addresses. It may claim our address as well, and that takes nothing from us. So a MAC that is
+ * known to reply for another address is no conflict.
  */
 enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr *pkt, uint64_t now,
 				    struct rte_arp_hdr *reply);

@@ -15,8 +15,8 @@ static inline uint64_t load64(const uint8_t *p)
 }
 
 /*
- * What LANE_BYTES zeros do to a CRC: linear, so 32 columns, computed once from the definition, give
- * the table of all bytes.
+ * The effect of LANE_BYTES zeros on a CRC. It is linear, so 32 columns give the table of all bytes.
+ * They are computed once, from the definition.
  */
 #define LANE_BYTES 1024u
 
@@ -44,8 +44,8 @@ static inline uint32_t shift_lane(uint32_t crc)
 }
 
 /*
- * The instruction takes 3 cycles but one can start in each: three independent runs over thirds of a
- * block, joined by the linearity of the CRC.
+ * The CRC instruction takes 3 cycles, but one can start in each cycle. So three independent runs
+ * over thirds of a block are joined by the linearity of the CRC.
  */
 static uint32_t crc_block(uint32_t crc, const uint8_t *p)
 {

@@ -35,7 +35,7 @@ static inline bool weft_ipv4_header_ok(const struct rte_ipv4_hdr *ip)
 	return sum == 0xffff;
 }
 
-/** A sum of up to 2^16 16-bit words in 16 bits: what DPDK has is internal. */
+/** Fold a sum of up to 2^16 16-bit words into 16 bits: DPDK's function is internal. */
 static inline uint16_t weft_csum_fold(uint32_t sum)
 {
 	sum = (sum & 0xffff) + (sum >> 16);

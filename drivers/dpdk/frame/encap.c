@@ -31,7 +31,10 @@ static void build_ip_udp(struct weft_encap_hdr *e, const struct weft_encap_addr 
 
 	ip->version_ihl = RTE_IPV4_VHL_DEF;
 	ip->type_of_service = a->tos;
-	/* So that a wrong MTU loses frames, which the probe sees, and makes no fragments. */
+	/*
+	 * With a wrong MTU frames must be lost, which the probe detects, and must not be
+	 * fragmented.
+	 */
 	ip->fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG);
 	ip->time_to_live = IPDEFTTL;
 	ip->next_proto_id = IPPROTO_UDP;

@@ -15,7 +15,7 @@
 
 /** In the IPv4 header's type of service: the two bits of ECN (RFC 3168), and values of them. */
 #define WEFT_IP_ECN 0x3u
-#define WEFT_IP_ECT0 0x2u /**< the sender heeds marks */
+#define WEFT_IP_ECT0 0x2u /**< the sender is ECN-capable and respects marks */
 #define WEFT_IP_CE 0x3u   /**< a queue has marked the packet */
 
 struct weft_encap_hdr {

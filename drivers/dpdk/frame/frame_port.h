@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file frame/frame_port.h
- * What the raw-DPDK lane's engine uses: a port that sends and receives bursts of Ethernet
- * frames. Two implementations: an ethdev queue pair (port/ethdev.c) and the simulated network
- * (test/sim/). Buffers are rte_mbufs in both, so that the engine runs unchanged.
+ * The interface between the raw-DPDK lane engine and a port that sends and receives bursts of
+ * Ethernet frames. It has two implementations: an ethdev queue pair (port/ethdev.c) and the
+ * simulated network (test/sim/). Buffers are rte_mbufs in both, so that the engine runs unchanged.
  */
 #ifndef WEFT_FRAME_PORT_H
 #define WEFT_FRAME_PORT_H
@@ -23,30 +23,30 @@ struct weft_frame_port;
 
 /**
  * Memory that a port with #WEFT_FRAME_PORT_REG may read: the driver's state of a registration
- * (lane.h). One reference is the registration's; each frame that the NIC may still read has one,
- * too, so memory is never unmapped under it.
+ * (lane.h). The registration holds one reference, and so does each frame that the NIC may still
+ * read. So memory is never unmapped while the NIC may read it.
  */
 struct weft_mem_lane {
 	_Atomic uint32_t refs;
 	uint8_t page_bits;    /**< log2 of the size of the pages of iova[] */
 	uintptr_t start, end; /**< bytes that may be sent */
 	rte_iova_t *iova;     /**< of each page, start's first; NULL: an address is its IOVA */
-	void (*unmap)(
-		struct weft_mem_lane *mem); /**< the last reference is gone: unmaps and frees */
+	/** called after the last reference is dropped: unmaps and frees */
+	void (*unmap)(struct weft_mem_lane *mem);
 };
 
 static inline void weft_mem_lane_put(struct weft_mem_lane *mem)
 {
 	/*
-	 * Release: what this thread has done with the memory comes before; acquire: the last one
-	 * sees all of that.
+	 * Release orders this thread's accesses to the memory before the decrement. Acquire lets
+	 * the thread that drops the last reference see all of them.
 	 */
 	if (atomic_fetch_sub_explicit(&mem->refs, 1, memory_order_acq_rel) == 1)
 		mem->unmap(mem);
 }
 
 /**
- * @return how many of the @p len bytes at @p at, which lie in @p mem, follow each other for the
+ * @return the number of bytes, at most @p len, from @p at in @p mem on that are contiguous for the
  * NIC, too
  */
 static inline uint32_t weft_mem_lane_iova(const struct weft_mem_lane *mem, const void *at,
@@ -70,37 +70,38 @@ static inline uint32_t weft_mem_lane_iova(const struct weft_mem_lane *mem, const
 /** Walks a port's own counters (xstats, drops). */
 typedef void (*weft_frame_port_counter_cb)(const char *name, uint64_t value, void *arg);
 
-/** What look() finds. */
+/** Events that look() reports. */
 enum weft_frame_port_what {
 	WEFT_FRAME_PORT_NOTHING,
 	WEFT_FRAME_PORT_LINK_DOWN,
-	WEFT_FRAME_PORT_LINK_UP, /**< bandwidth and the flag GUESS are set again */
+	WEFT_FRAME_PORT_LINK_UP, /**< `bandwidth` and the flag GUESS have been updated */
 	WEFT_FRAME_PORT_SPEED,   /**< the same, while the link stays up */
-	/** gone, or of no use before a reset: nothing is received or taken any more */
+	/** removed, or unusable before a reset: it receives and accepts no frame any more */
 	WEFT_FRAME_PORT_ENDED,
 };
 
 struct weft_frame_port_event {
-	int status;     /**< ENDED: of the connections */
-	char text[192]; /**< speed or cause; ENDED: a sentence with the way out */
+	int status;     /**< ENDED: the error of the connections */
+	char text[192]; /**< speed or cause; ENDED: a sentence with the remedy */
 };
 
 struct weft_frame_port_ops {
 	/** Receive up to @p n frames; never waits. */
 	uint16_t (*rx_burst)(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n);
 	/**
-	 * Send; takes ownership of the frames it accepts (a prefix). Never waits: the port keeps
-	 * what a PMD would sleep on below the PMD's limits.
+	 * Send; takes ownership of the frames that it accepts (a prefix). Never waits: the port
+	 * keeps the number of unsent frames below the limits at which a PMD would sleep.
 	 */
 	uint16_t (*tx_burst)(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n);
 	/**
-	 * Push out what the PMD holds back and reclaim sent buffers (af_packet's tail, idle TX
+	 * Send frames that the PMD holds back and reclaim sent buffers (af_packet's tail, idle TX
 	 * queues). Called on idle progress and by timers; may be NULL.
 	 */
 	void (*tx_kick)(struct weft_frame_port *port);
 	/**
-	 * With #WEFT_FRAME_PORT_REG. Reclaim what can be reclaimed. @return true: the NIC has read
-	 * all frames that tx_burst() has accepted, even if the PMD still holds their mbufs
+	 * With #WEFT_FRAME_PORT_REG. Reclaim sent buffers.
+	 * @return true: the NIC has read all frames that tx_burst() has accepted, even if the PMD
+	 * still holds their mbufs
 	 */
 	bool (*tx_done)(struct weft_frame_port *port);
 	/**
@@ -110,56 +111,60 @@ struct weft_frame_port_ops {
 	int (*mem_map)(struct weft_frame_port *port, void *addr, size_t len,
 		       struct weft_mem_lane **mem, char *why, size_t why_len);
 	bool (*link_up)(struct weft_frame_port *port);
-	/** Why there is no link, in a sentence; "" when there is one. NULL = nothing to say. */
+	/**
+	 * The reason why there is no link, as a sentence; "" with a link. NULL = the port has no
+	 * text.
+	 */
 	void (*link_text)(struct weft_frame_port *port, char *buf, size_t size);
 	/**
-	 * What has happened to the port since the last call, one thing at a time: called again
-	 * until it is nothing. Called when `event` is set, and a few times a second. May be NULL.
+	 * The next event of the port since the last call. Called again until it returns NOTHING.
+	 * Called when `event` is set, and a few times a second. May be NULL.
 	 */
 	enum weft_frame_port_what (*look)(struct weft_frame_port *port,
 					  struct weft_frame_port_event *event);
 	/**
-	 * A descriptor that becomes readable, after arm(), when frames come. The port's own; the
-	 * same until close(). NULL, or a negative error: nothing wakes who sleeps.
+	 * A file descriptor that becomes readable, after arm(), when frames arrive. It belongs to
+	 * the port and is constant until close(). NULL, or a negative error: the port cannot wake a
+	 * sleeping owner.
 	 */
 	int (*wait_fd)(struct weft_frame_port *port);
 	/**
-	 * The owner is about to sleep, after an rx_burst() that brought nothing. NULL = nothing to
-	 * do.
-	 * @param within  ns; lowered to when tx_kick() is wanted
-	 * @return 0, or -EBUSY: frames are there
+	 * The owner is about to sleep, after an rx_burst() that returned no frame. NULL = nothing
+	 * to prepare.
+	 * @param within  ns; lowered if tx_kick() must be called earlier
+	 * @return 0, or -EBUSY: frames have arrived
 	 */
 	int (*arm)(struct weft_frame_port *port, uint64_t *within);
-	/** After an arm() that returned 0. With it. */
+	/** Called after an arm() that returned 0. Exists if arm() does. */
 	void (*disarm)(struct weft_frame_port *port);
 	void (*counters)(struct weft_frame_port *port, weft_frame_port_counter_cb cb, void *arg);
 	void (*close)(struct weft_frame_port *port);
 };
 
-/** frames never leave memory (memif, ring): bits cannot rot on a wire */
+/** frames never leave memory (memif, ring): no wire can corrupt them */
 #define WEFT_FRAME_PORT_MEMORY (1u << 0)
 /** the NIC checks UDP checksums and marks bad ones in ol_flags */
 #define WEFT_FRAME_PORT_RX_CSUM (1u << 1)
 #define WEFT_FRAME_PORT_TX_CSUM (1u << 2)  /**< the NIC fills UDP checksums */
-#define WEFT_FRAME_PORT_MULTISEG (1u << 3) /**< tx takes chained mbufs */
-/** external buffers may be sent, and come back soon: zero-copy is possible */
+#define WEFT_FRAME_PORT_MULTISEG (1u << 3) /**< tx_burst() accepts chained mbufs */
+/** external buffers may be sent, and are released soon: zero-copy is possible */
 #define WEFT_FRAME_PORT_EXTBUF (1u << 4)
-/** memory of external buffers must be registered by mem_map() first (NICs) */
+/** memory of external buffers must be registered by mem_map() before (NICs) */
 #define WEFT_FRAME_PORT_REG (1u << 5)
-/** the way to a peer is to be measured while connecting: its round trip */
+/** the round trip to a peer is to be measured during the handshake */
 #define WEFT_FRAME_PORT_MEASURE (1u << 6)
-/** bandwidth is a guess: it is to be measured, too */
+/** `bandwidth` is a guess: it is to be measured, too */
 #define WEFT_FRAME_PORT_GUESS (1u << 7)
-/** the PMD copies each frame at either end with the CPU that calls it */
+/** the PMD copies each frame at either end, on the core of its caller */
 #define WEFT_FRAME_PORT_COPIES (1u << 8)
-/** frames for this MAC, IP and UDP port may be another process's */
+/** frames for this MAC, IP and UDP port may belong to another process */
 #define WEFT_FRAME_PORT_SHARED (1u << 9)
 
 struct weft_frame_port {
 	const struct weft_frame_port_ops *ops;
 	/**
-	 * look() has something to tell: set inside rx_burst() that brings nothing, and cleared by
-	 * it
+	 * look() has an event to report: set inside an rx_burst() that returns no frame, and
+	 * cleared by look()
 	 */
 	bool event;
 	char name[64]; /**< resource name, e.g. "0" */
@@ -170,11 +175,11 @@ struct weft_frame_port {
 	int socket; /**< NUMA node, or SOCKET_ID_ANY */
 	/** largest frame with L2 header (VLAN tag included), without FCS */
 	uint16_t frame_size;
-	/** frames the TX ring holds, at most: not every PMD tells that it has cut it */
+	/** most frames that the TX ring holds: some PMDs reduce it without reporting that */
 	uint16_t tx_depth;
 	uint16_t rx_depth; /**< frames the RX ring holds */
-	uint16_t tx_segs;  /**< mbufs of a frame to be sent, at most; 0 = any number */
-	/** log2: no mbuf of user memory crosses a multiple of it; 0 = any may */
+	uint16_t tx_segs;  /**< most mbufs of a frame to be sent; 0 = any number */
+	/** log2: no mbuf of user memory may cross a multiple of it; 0 = no such limit */
 	uint8_t tx_page_bits;
 	/**
 	 * registrations of ports with equal names serve each other; "" without #WEFT_FRAME_PORT_REG
@@ -182,7 +187,7 @@ struct weft_frame_port {
 	char mem_domain[16];
 	/** bytes that may be unsent in the port before the PMD would sleep; 0 = no limit */
 	uint32_t tx_bytes_max;
-	/** bytes/s from link speed; 0 = there is no link, what the CPU copies counts */
+	/** bytes/s of the link; 0 = there is no link, and the copy rate of the CPU counts */
 	double bandwidth;
 	double latency; /**< s, first estimate */
 	/**
@@ -196,17 +201,17 @@ struct weft_frame_port {
 	 */
 	struct rte_mempool *hdr_pool;
 	enum weft_lane_link link;
-	const char
-		*warning; /**< it works, but not as it should: the end of a sentence; NULL = no */
-	bool rx_chained;  /**< received frames may be mbuf chains */
-	/** UDP port that this queue listens on; 0 = whatever the lane says */
+	/** the port works, but with a deficiency: the end of a sentence; NULL = none */
+	const char *warning;
+	bool rx_chained; /**< received frames may be mbuf chains */
+	/** UDP port on which this queue listens; 0 = that of the lane's options */
 	uint16_t udp_port;
-	struct weft_steering steering; /**< how frames find this queue */
-	/** where the port's queues find the addresses that one of them learned; NULL = one queue */
+	struct weft_steering steering; /**< how frames reach this queue */
+	/** the ARP table that the port's queues share; NULL = one queue */
 	struct weft_arp_table *arp;
 };
 
-/** Why there is no link, in a sentence that says what to do; "" when there is one. */
+/** The reason why there is no link, as a sentence with the remedy; "" with a link. */
 static inline void weft_frame_port_link_text(struct weft_frame_port *port, char *buf, size_t size)
 {
 	if (size)

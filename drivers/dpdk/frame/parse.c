@@ -10,10 +10,10 @@
 #include "frame/parse.h"
 #include "lane.h"
 
-#define VLAN_ID 0xfff /* of a tag; what is above it is priority */
+#define VLAN_ID 0xfff /* of a tag; the bits above are priority */
 #define FRAGMENT RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)
 
-/* What has been read so far of the frame. */
+/* The rest of the frame that has not been read yet. */
 struct cursor {
 	const uint8_t *p;
 	size_t left;
@@ -53,8 +53,8 @@ static enum weft_gate parse_arp(struct cursor *c, struct weft_frame_view *view)
 }
 
 /*
- * "Destination unreachable", with the beginning of a UDP datagram from a port of ours. Nothing else
- * of ICMP is checked, and this proves nothing: anybody can make it up.
+ * Parses "destination unreachable" with the beginning of a UDP datagram from a port of ours. All
+ * other ICMP is dropped. The result proves nothing: any host can forge it.
  */
 static enum weft_gate parse_icmp(const struct weft_gate_conf *conf, const struct cursor *c,
 				 struct weft_frame_view *view)
@@ -80,7 +80,7 @@ static enum weft_gate parse_icmp(const struct weft_gate_conf *conf, const struct
 	    weft_be32(quote->src_addr) != conf->ip)
 		return WEFT_GATE_NOT_OURS;
 	if (!weft_gate_port_ok(weft_be16(udp->src_port), conf->udp_port, &conf->range)) {
-		view->dst_port = weft_be16(udp->src_port); /* another queue's, it may be */
+		view->dst_port = weft_be16(udp->src_port); /* perhaps another queue's */
 		return WEFT_GATE_NOT_OURS;
 	}
 	view->src_ip = weft_be32(ip->src_addr);
@@ -90,7 +90,7 @@ static enum weft_gate parse_icmp(const struct weft_gate_conf *conf, const struct
 	return WEFT_GATE_ICMP;
 }
 
-/* IPv4 and UDP: the lengths they state bound what follows; Ethernet padding falls off here. */
+/* IPv4 and UDP: their lengths bound the lane frame, and so cut off Ethernet padding. */
 static enum weft_gate parse_ip_udp(const struct weft_gate_conf *conf, struct cursor *c,
 				   struct weft_frame_view *view)
 {
@@ -107,7 +107,7 @@ static enum weft_gate parse_ip_udp(const struct weft_gate_conf *conf, struct cur
 	if (ip->next_proto_id != IPPROTO_UDP)
 		return WEFT_GATE_NOT_OURS;
 	total = weft_be16(ip->total_length);
-	/* No options, no fragments: nobody sends these to us, and they would hide the ports. */
+	/* No options, no fragments: no peer sends them, and they would hide the ports. */
 	if (ip->version_ihl != RTE_IPV4_VHL_DEF || (ip->fragment_offset & FRAGMENT))
 		return WEFT_GATE_BAD_IP;
 	if (total > c->left || total < WEFT_IP_UDP_LEN)
@@ -140,7 +140,7 @@ static enum weft_gate parse_l2(const struct weft_gate_conf *conf, struct cursor 
 
 	if (c->left < sizeof(*eth))
 		return WEFT_GATE_BAD_LENGTH;
-	/* Group addresses: ARP asks are broadcast, everything of ours is unicast to our MAC. */
+	/* ARP requests are broadcast; all other frames for us are unicast to our MAC. */
 	if (!rte_is_multicast_ether_addr(&eth->dst_addr) &&
 	    memcmp(&eth->dst_addr, conf->mac, RTE_ETHER_ADDR_LEN) != 0)
 		return WEFT_GATE_NOT_OURS;
@@ -168,8 +168,10 @@ static enum weft_gate parse_l2(const struct weft_gate_conf *conf, struct cursor 
 	return parse_ip_udp(conf, c, view);
 }
 
-/* Shortest body of each type; 0xffff = unknown type. Longer ones are allowed for what versions
- * append. */
+/*
+ * Shortest body of each type; 0xffff = unknown type. Longer bodies are allowed, since later
+ * versions may append fields.
+ */
 static uint32_t body_min(uint8_t type)
 {
 	static const uint16_t min[WEFT_FRAME_TYPE_END] = {
@@ -234,7 +236,7 @@ static enum weft_gate parse_ecn(struct weft_frame_view *view)
 	return WEFT_GATE_OK;
 }
 
-/* Do the bytes lie in the frame that they say they are of, in whole units? */
+/* Are the bytes inside the body to which the part belongs, in whole units? */
 static bool part_ok(const struct weft_frame_view *view)
 {
 	const struct weft_frame_part *part = (const struct weft_frame_part *)view->body;
@@ -257,7 +259,7 @@ static enum weft_gate parse_lane(struct cursor *c, struct weft_frame_view *view)
 		return WEFT_GATE_BAD_MAGIC;
 	view->hdr = hdr;
 	view->type = hdr->type;
-	/* RESET looks the same in all versions: it is how one version tells another. */
+	/* RESET is the same in all versions: it reports that versions differ. */
 	if (hdr->version != WEFT_FRAME_VERSION && hdr->type != WEFT_FRAME_RESET)
 		return WEFT_GATE_BAD_VERSION;
 	if (c->left < sizeof(*hdr))
@@ -305,13 +307,13 @@ enum weft_gate weft_frame_parse(const struct weft_gate_conf *conf, const void *f
 	g = parse_l2(conf, &c, view);
 	if (g != WEFT_GATE_OK)
 		return g;
-	/* Only ARP may come to a group address. */
+	/* Only ARP may be sent to a group address. */
 	if (rte_is_multicast_ether_addr(frame))
 		return WEFT_GATE_NOT_OURS;
 	return parse_lane(&c, view);
 }
 
-/* @return where what the Ethernet type says begins */
+/* @return length of the Ethernet header, with the tag */
 static uint8_t pattern_l2(const struct weft_gate_conf *conf, uint8_t *want, uint8_t *mask)
 {
 	static const uint8_t anybody[RTE_ETHER_ADDR_LEN];
@@ -333,7 +335,7 @@ static void pattern_ip(const struct weft_gate_conf *conf, struct rte_ipv4_hdr *w
 {
 	want->version_ihl = RTE_IPV4_VHL_DEF;
 	mask->version_ihl = UINT8_MAX;
-	/* 0 where nothing is marked: not ECN-capable, or ECT(0). */
+	/* This bit is 0 in a frame without a mark: not ECN-capable, or ECT(0). */
 	mask->type_of_service = WEFT_IP_CE ^ WEFT_IP_ECT0;
 	mask->fragment_offset = FRAGMENT;
 	want->next_proto_id = IPPROTO_UDP;
@@ -373,7 +375,9 @@ void weft_gate_pattern_init(struct weft_gate_pattern *p, const struct weft_gate_
 	memcpy(p->mask, mask, sizeof(mask));
 }
 
-/* Not rte_ipv4_udptcp_cksum_verify(): IP's length, which that takes, may be longer than UDP's. */
+/*
+ * Not by rte_ipv4_udptcp_cksum_verify(): it takes the length of IP, which may exceed that of UDP.
+ */
 bool weft_frame_udp_csum_ok(const struct weft_frame_view *view)
 {
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(view->ip + 1);

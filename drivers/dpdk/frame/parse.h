@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file frame/parse.h
- * Validation: bytes from the wire become a view whose lengths and offsets can be trusted. Receive
- * path, unit tests and fuzzer all come through here. No allocation, no state; of DPDK only what
- * headers look like.
+ * Validation of received frames: the result is a view whose lengths and offsets can be trusted. The
+ * receive path, unit tests and the fuzzer all use these functions. They allocate nothing and have
+ * no state; of DPDK they use header formats only.
  */
 #ifndef WEFT_FRAME_PARSE_H
 #define WEFT_FRAME_PARSE_H
@@ -21,18 +21,19 @@
 #include "frame/steering.h"
 
 #define WEFT_ICMP_UNREACHABLE 3u
-#define WEFT_ICMP_TOO_LONG 4u /**< its code: a link carries no frame of this size */
+/** code of UNREACHABLE: a link does not carry a frame of this size */
+#define WEFT_ICMP_TOO_LONG 4u
 
-/** Result of the validation; everything but OK, ARP and ICMP is a drop with its reason. */
+/** Result of the validation. Every value but OK, ARP and ICMP is the reason of a drop. */
 enum weft_gate {
 	WEFT_GATE_OK,
-	WEFT_GATE_ARP,        /**< ARP for Ethernet/IPv4, whole */
+	WEFT_GATE_ARP,        /**< complete ARP for Ethernet/IPv4 */
 	WEFT_GATE_ICMP,       /**< ICMP: a UDP datagram from a port of ours did not arrive */
 	WEFT_GATE_NOT_OURS,   /**< another protocol, address, port or VLAN */
 	WEFT_GATE_BAD_LENGTH, /**< truncated, or lengths that contradict each other */
 	WEFT_GATE_BAD_IP,     /**< options, fragment, or header checksum */
 	WEFT_GATE_BAD_MAGIC,
-	/** the first 26 bytes of the lane header are there and can be answered */
+	/** another version; the first 26 bytes of the lane header are valid, for a RESET */
 	WEFT_GATE_BAD_VERSION,
 	WEFT_GATE_BAD_TYPE,    /**< unknown type or flags, or a body that does not fit the type */
 	WEFT_GATE_BAD_MESSAGE, /**< messages do not tile the body, unknown am_id or flags */
@@ -40,28 +41,28 @@ enum weft_gate {
 	WEFT_GATE_COUNT,
 };
 
-/** What is "ours"; fixed while the iface is open. */
+/** The addresses of the iface; constant while it is open. */
 struct weft_gate_conf {
 	bool raw_ethertype;
 	bool check_ip;     /**< verify the IPv4 header checksum (the NIC does not) */
 	uint16_t vlan;     /**< 0 = untagged */
 	uint16_t udp_port; /**< our port */
-	/** and those of connections that we open: (port & mask) == first; mask 0 = none */
+	/** our ports of connections that we initiate: (port & mask) == first; mask 0 = none */
 	struct weft_port_range range;
 	uint32_t ip; /**< our address, host order */
 	uint8_t mac[6];
 };
 
 /**
- * The first 48 bytes of a DATA frame without flags or mark as they must be, and which bits matter;
- * and so the first eight of its lane header. Most frames are such, and comparing words is a quarter
- * of the validation.
+ * The first 48 bytes of a DATA frame without flags or mark: required values, and a mask of the bits
+ * that matter. The first eight bytes of the lane header have the same. Most frames match, and
+ * comparing words takes a quarter of the full validation's time.
  */
 struct weft_gate_pattern {
 	uint64_t want[6], mask[6];
 	uint64_t lane_want, lane_mask;
-	uint32_t least;   /**< bytes of the shortest such frame; 0 = nothing matches */
-	uint8_t ip, lane; /**< where the IPv4 header (0 = none) and the lane header begin */
+	uint32_t least;   /**< bytes of the shortest such frame; 0 = no frame matches */
+	uint8_t ip, lane; /**< offsets of the IPv4 header (0 = none) and of the lane header */
 	bool check_ip;
 	uint16_t udp_port;
 	struct weft_port_range range;
@@ -76,7 +77,7 @@ static inline bool weft_gate_port_ok(uint16_t port, uint16_t listens,
 	return port == listens || (range->mask && (port & range->mask) == range->first);
 }
 
-/** A frame that passed. Pointers go into the frame. */
+/** A valid frame. Pointers are into the frame. */
 struct weft_frame_view {
 	const struct weft_frame_hdr *hdr;
 	const struct weft_frame_sack *sack; /**< NULL = none */
@@ -85,22 +86,25 @@ struct weft_frame_view {
 	uint32_t body_len;
 	uint32_t src_ip;   /**< host order; 0 without IP */
 	uint16_t src_port; /**< 0 without UDP */
-	uint16_t
-		dst_port; /**< with NOT_OURS: a UDP port of our address that is another's; else 0 */
+	/**
+	 * 0 without UDP; with NOT_OURS a UDP port of our address that belongs to another queue, or
+	 * 0
+	 */
+	uint16_t dst_port;
 	uint16_t udp_csum; /**< as on the wire; 0 = none */
 	const uint8_t *src_mac;
 	const struct rte_ipv4_hdr *ip; /**< for the UDP checksum */
 	const struct rte_arp_hdr *arp; /**< with WEFT_GATE_ARP */
-	/** with WEFT_GATE_ICMP: the datagram, from its IP header on, and how much of it is there */
+	/** with WEFT_GATE_ICMP: the quoted datagram, from its IP header on, and its quoted bytes */
 	const struct rte_ipv4_hdr *quote;
 	uint32_t quote_len; /**< IP and UDP header at least */
 	uint8_t icmp_code;
 	uint8_t type;
-	bool ce; /**< it came with Congestion Experienced */
+	bool ce; /**< the frame has a mark (Congestion Experienced) */
 	uint16_t flags;
 };
 
-/** Do messages tile the body, and are they known? */
+/** Do the messages fill the body exactly, and are they known? */
 static inline bool weft_frame_messages_ok(const struct weft_frame_view *view)
 {
 	const struct weft_frame_msg *msg;
@@ -118,16 +122,16 @@ static inline bool weft_frame_messages_ok(const struct weft_frame_view *view)
 }
 
 /**
- * Check a frame of @p len contiguous bytes, L2 header first. A CRC32C is verified when present.
- * DATA: afterwards the messages tile the body exactly and every am_id is known.
+ * Validate a frame of @p len contiguous bytes that begin with the L2 header. A CRC32C is verified
+ * when present. In a valid DATA frame the messages fill the body exactly and every am_id is known.
  */
 enum weft_gate weft_frame_parse(const struct weft_gate_conf *conf, const void *frame, size_t len,
 				struct weft_frame_view *view);
 
 /**
- * The headers of the commonest frames, of which the first p->least bytes are contiguous. Of the
- * view only what the lane header and the body are is filled in; messages are not checked.
- * @return false: not one of these, or not right; weft_frame_parse() tells
+ * Validate the headers of the most frequent frames, whose first p->least bytes are contiguous. Only
+ * the lane header's and the body's fields of the view are set; messages are not checked.
+ * @return false: another frame, or an invalid one; weft_frame_parse() finds out
  */
 static inline bool weft_frame_parse_head(const struct weft_gate_pattern *p, const uint8_t *frame,
 					 uint32_t len, struct weft_frame_view *view)
@@ -169,7 +173,7 @@ static inline bool weft_frame_parse_head(const struct weft_gate_pattern *p, cons
 	return true;
 }
 
-/** weft_frame_parse() for the commonest frames: as above, and of contiguous frames. */
+/** weft_frame_parse() for the most frequent frames: as above, and for contiguous frames. */
 static inline bool weft_frame_parse_data(const struct weft_gate_pattern *p, const uint8_t *frame,
 					 uint32_t len, struct weft_frame_view *view)
 {
@@ -182,7 +186,7 @@ bool weft_frame_udp_csum_ok(const struct weft_frame_view *view);
 /** Name of a drop, as in the counter "drop.<name>". */
 const char *weft_gate_name(enum weft_gate g);
 
-/** Step through the messages of a checked body. @p off starts at 0. @return NULL at the end */
+/** Step through the messages of a valid body. @p off starts at 0. @return NULL at the end */
 static inline const struct weft_frame_msg *weft_frame_msg_next(const struct weft_frame_view *v,
 							       uint32_t *off)
 {

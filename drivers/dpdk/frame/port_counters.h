@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file frame/port_counters.h
- * What a port counts besides its PMD: field, the name that people see, what it is.
+ * The counters of a port, without those of its PMD: field, visible name, meaning.
  */
 #ifndef WEFT_PORT_COUNTERS_H
 #define WEFT_PORT_COUNTERS_H
@@ -22,11 +22,11 @@
 	X(bytes, "dma.bytes", "Bytes of memory that NICs may read now.")
 
 /** struct weft_port_intr */
-#define WEFT_PORT_INTR_COUNTERS(X)                                                       \
-	X(wakes, "rx_intr.wakes", "Interrupts that woke the worker, with frames.")       \
-	X(empty, "rx_intr.empty", "Interrupts that woke the worker for nothing.")        \
-	X(missed, "rx_intr.missed", "Sleeps that ran out beside a frame: no interrupt.") \
-	X(late, "rx_intr.late", "Times that a frame came just before falling asleep.")   \
+#define WEFT_PORT_INTR_COUNTERS(X)                                                             \
+	X(wakes, "rx_intr.wakes", "Interrupts that woke the worker, with frames.")             \
+	X(empty, "rx_intr.empty", "Interrupts that woke the worker for nothing.")              \
+	X(missed, "rx_intr.missed", "Sleeps that ran out with a frame waiting: no interrupt.") \
+	X(late, "rx_intr.late", "Times that a frame came just before falling asleep.")         \
 	X(refused, "rx_intr.refused", "Times that the PMD refused to switch interrupts on.")
 
 #endif /* WEFT_PORT_COUNTERS_H */

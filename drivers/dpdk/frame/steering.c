@@ -18,7 +18,7 @@ uint16_t weft_rss_queue(const struct weft_rss *rss, uint32_t src_ip, uint32_t ds
 	return rss->reta[hash & (rss->reta_size - 1u)];
 }
 
-/* The first quarter from the top in which none of the queues listens. */
+/* The highest quarter of the port numbers in which no queue listens. */
 static uint16_t quarter(uint16_t base, uint16_t queues)
 {
 	uint32_t last = base + (queues ? queues : 1u) - 1, q;
