@@ -19,14 +19,15 @@
 #define ADDR_VERSION 1
 #define ADDR_F_ETHER 1
 
-/* Address of an iface, as it goes to peers. */
+/* Address of an iface, as peers get it. */
 struct addr_wire {
 	uint8_t version;
 	uint8_t flags; /* 1 = own ethertype */
 	weft_le16 udp_port, vlan, frame_size;
 	weft_le32 ip;
 	uint8_t prefix;
-	uint8_t queues; /* that the port hashes frames to; 0 = they are steered by port, or one */
+	/* queues to which the NIC hashes frames; 0 = flow rules steer frames, or there is one */
+	uint8_t queues;
 	uint8_t mac[6];
 	uint8_t reserved[4]; /* 0 */
 	weft_le64 iface_id;
@@ -186,7 +187,9 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 		return iface->ended;
 	}
 	if (raw_addr_read(addr, len, &a) != 0) {
-		snprintf(why, why_len, "not an address of this driver's version");
+		snprintf(why, why_len,
+			 "the address is of another version of this driver: use one version of "
+			 "Weft at both ends");
 		return -EINVAL;
 	}
 	if (a.iface_id == iface->iface_id) {
@@ -195,7 +198,8 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 	}
 	if (a.raw_ethertype != iface->gate.raw_ethertype) {
 		snprintf(why, why_len,
-			 "one side uses UDP, the other its own ethertype (WEFT_ENCAP)");
+			 "one end uses UDP, the other its own ethertype: set WEFT_ENCAP alike at "
+			 "both ends");
 		return -EHOSTUNREACH;
 	}
 	if (a.raw_ethertype)
@@ -203,11 +207,13 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 	ip_text(iface->gate.ip, ours, sizeof(ours));
 	ip_text(a.ip, theirs, sizeof(theirs));
 	if (!weft_lane_is_unicast(a.ip)) {
-		snprintf(why, why_len, "%s is not an address that a peer can have", theirs);
+		snprintf(why, why_len, "%s is no unicast address: check ip= of the peer", theirs);
 		return -EINVAL;
 	}
 	if (a.ip == iface->gate.ip) {
-		snprintf(why, why_len, "the peer has our own IP address %s", ours);
+		snprintf(why, why_len,
+			 "the peer has our own IP address %s: give one of the two another ip=",
+			 ours);
 		return -EHOSTUNREACH;
 	}
 	if (raw_next_hop(iface, a.ip, &hop) != 0) {

@@ -18,19 +18,19 @@ struct weft_cc;
 
 /** What is known of the path when the algorithm starts. */
 struct weft_cc_conf {
-	uint32_t frame; /**< bytes of a full frame, as the window counts them; at least 1 */
+	uint32_t frame; /**< bytes of a full frame that count in the window; at least 1 */
 	uint32_t most;  /**< bytes: the largest window for which sender and receiver have buffers */
 	/** ns: round trip of a small frame before there was traffic; 0 = unknown */
 	uint32_t rtt;
-	uint32_t frame_ns; /**< time of a full frame on the slowest link known; 0 = none is */
+	uint32_t frame_ns; /**< time of a full frame on the slowest known link; 0 = unknown */
 	bool meter;        /**< the port's speed is a guess: measure the rate that is achieved */
 };
 
 /** An acknowledgement. */
 struct weft_cc_ack {
-	uint64_t now;      /**< of the clock that round trips are measured by */
+	uint64_t now;      /**< ns of the clock that measures round trips */
 	uint32_t acked;    /**< bytes that left the network */
-	uint32_t inflight; /**< bytes that were in flight before */
+	uint32_t inflight; /**< bytes that were in flight before this acknowledgement */
 	uint32_t marked;   /**< bytes of them that arrived with Congestion Experienced */
 	uint32_t rtt;      /**< ns, the receiver's hold time taken off; 0 = no sample */
 	uint32_t size;     /**< bytes of the frame that rtt is of; 0 = unknown */
@@ -89,7 +89,7 @@ struct weft_cc_delay {
 	uint8_t looks;      /**< losses in mode SHARE */
 	uint8_t empty;      /**< dips in a row that found an empty queue */
 	bool again;         /**< mode SHARE was left for too many losses, and began again soon */
-	uint64_t ban_at;    /**< when it was left */
+	uint64_t ban_at;    /**< begin of the last ban, or the end of mode SHARE with `again` */
 	uint8_t trips;      /**< round trips that the last round took */
 	bool blind_lost;    /**< frames were lost since the last round-trip sample */
 	uint8_t cut_wait;   /**< rounds until the next cut by loss */

@@ -13,7 +13,7 @@
 #define BYTES_START 15000u
 #define WINDOW_PARTS 64u /* the least window is a frame divided by this */
 #define TARGET_SMALL 4u  /* windows of fewer frames have a larger target */
-#define STILL_FRAMES 2u  /* in flight at most */
+#define STILL_FRAMES 2u  /* learn_links(): the largest window */
 #define STILL_ROUNDS 16u
 /*
  * Round trips count as constant while they differ by less than this part of what they exceed the

@@ -32,7 +32,7 @@ static_assert(RAW_OUTSIDE_STEP_MAX <= RAW_STEP_MAX && RAW_OUTSIDE_STEP_MAX <= RA
 		      RAW_OUTSIDE_STEP_MAX <= RAW_LIVE_STEP_MAX,
 	      "short step");
 
-/* The last call was long ago, or the clock stood still. */
+/* raw_clocks() for a step of more than RAW_OUTSIDE_STEP_MAX, or when the clock has gone back. */
 void raw_clocks_far(struct raw_iface *iface, uint64_t now);
 
 static inline void raw_clocks(struct raw_iface *iface, uint64_t now)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The life of a connection: making it, reporting that it is up or has failed, closing and freeing
- * it.
+ * The lifetime of a connection: creation, the reports that it is up or has failed, closing,
+ * release.
  */
 
 #include <errno.h>
@@ -247,7 +247,7 @@ static void go_down(struct raw_conn *c, int error)
 void raw_conn_fail(struct raw_conn *c, int status, const char *text)
 {
 	struct raw_iface *iface = c->iface;
-	bool known = c->state != RAW_HALF_OPEN; /* to the protocol layer */
+	bool known = c->state != RAW_HALF_OPEN; /* the protocol layer has a reference */
 	bool was_up = c->base.up;
 
 	raw_count(iface, RAW_CONN_FAILED);

@@ -42,7 +42,8 @@
 #define RAW_BYE_GRACE 2000000ull
 #define RAW_TMPL 96u /* encapsulation + lane header, rounded up for the copy */
 #define RAW_NEVER WEFT_NEVER
-#define RAW_FOREVER (WEFT_NEVER / 4) /* a time limit that is never reached, and can be added to */
+/* a timeout that never expires; sums with it do not overflow */
+#define RAW_FOREVER (WEFT_NEVER / 4)
 
 static_assert(WEFT_ENCAP_MAX + sizeof(struct weft_frame_hdr) <= RAW_TMPL, "template");
 
@@ -64,15 +65,15 @@ enum raw_state {
 	RAW_HALF_OPEN, /* responder: HELLO_ACK is sent, READY awaited */
 	RAW_UP,
 	RAW_QUIET,     /* sends nothing more: another lane gets its messages (engine/reap.c) */
-	RAW_DOWN,      /* failed or closed by the peer; waits for ep_destroy() */
+	RAW_DOWN,      /* failed, or closed by the peer; ends with ep_destroy() */
 	RAW_TIME_WAIT, /* destroyed; answers late frames, repeats BYE */
 };
 
 /* What the timer has sent since the last acknowledgement (engine/retransmit.c). */
 enum raw_tail {
 	RAW_TAIL_NONE,
-	RAW_TAIL_ASKED,  /* memory only: a frame without data requests an acknowledgement */
-	RAW_TAIL_PROBED, /* the newest frame has been sent again */
+	RAW_TAIL_ASKED,  /* ports in memory: a frame without data has requested an ACK */
+	RAW_TAIL_PROBED, /* the newest frame has been retransmitted */
 };
 
 enum raw_ack { RAW_ACK_NONE, RAW_ACK_DELAYED, RAW_ACK_NOW };
@@ -100,7 +101,7 @@ struct raw_slot {
 struct raw_path {
 	struct weft_rtt rtt;
 	struct weft_loss loss;
-	uint32_t order;        /* of the next frame */
+	uint32_t order;        /* send order of the next frame */
 	uint16_t sport, dport; /* ours, the peer's */
 	uint32_t retransmits;
 	/* Both with RAW_WATCH_MANY only. */
@@ -179,7 +180,7 @@ struct raw_conn {
 	struct raw_slot *slots;
 	uint32_t slot_mask;
 	uint32_t snd_una, snd_next;
-	uint32_t sack_high; /* one past the newest sequence that a SACK named; snd_una = none */
+	uint32_t sack_high; /* one past the newest sequence in a SACK; snd_una = none */
 	uint32_t inflight;  /* lane bytes */
 	uint32_t win_bytes, win_frames;
 	uint8_t next_path;
@@ -211,7 +212,7 @@ struct raw_conn {
 	uint64_t et_at;       /* et of the next check by raw_timers(); RAW_NEVER = none */
 	struct weft_rxwin rx; /* next and high still on this line */
 
-	/* Per frame, but not per message. */
+	/* Fields that each frame uses, but not each message. */
 	uint8_t tmpl[RAW_TMPL] __rte_cache_aligned;
 	struct weft_encap_hdr encap;
 	bool ect;            /* frames are ECN-capable: the peer reports marks, cc respects them */
@@ -265,7 +266,7 @@ struct raw_conn {
 	uint16_t peer_port;  /* that the peer listens on */
 	uint8_t peer_queues; /* number of queues that the peer's NIC hashes to; 0 = it does not */
 	uint8_t peer_paths;
-	uint8_t paths;  /* that we send over */
+	uint8_t paths;  /* number of paths for sending */
 	bool path_busy; /* more paths may help: full window, growing queue or losses */
 	bool ack_all; /* a duplicate came: the next ACK goes over all paths, as ACKs may be lost */
 	uint8_t reply_path;      /* 1 + path of an ACK with ACK_REQ, for the answer; 0 = none */
@@ -284,8 +285,8 @@ struct raw_conn {
 	uint32_t pings;        /* requests for an ACK since the last valid frame */
 	uint64_t hs_next;      /* lt of the next try of a handshake step, or of BYE */
 	uint64_t doomed_at;    /* lt; WEFT_PEER_TIMEOUT is over: the last check of other lanes */
-	uint64_t beat_at;      /* lt of the last ALIVE, */
-	uint64_t own_seen;     /* and of the last frame of the peer's own thread before it */
+	uint64_t beat_at;      /* lt of the last ALIVE frame */
+	uint64_t own_seen;     /* lt of the last frame before it that the peer's own thread sent */
 	uint64_t suspect_next; /* lt: no further EV_SUSPECT before */
 	uint64_t hs_started;
 	uint64_t hs_expire;

@@ -41,7 +41,7 @@ void raw_half_remove(struct raw_conn *c);
 void raw_place_begin(struct raw_conn *c, const struct weft_frame_view *v);
 /* @return true: the MAC address is known and in c->peer_mac */
 bool raw_placed(struct raw_conn *c);
-/* ARP has learned an address. */
+/* To be called when ARP has learned an address. */
 void raw_place_learned(struct raw_iface *iface);
 
 /* ---- engine/measure.c: measurement of the path during the handshake */
@@ -73,7 +73,7 @@ bool raw_paths_ignored(struct raw_conn *c, bool any);
 bool raw_paths_begin(struct raw_conn *c);
 void raw_paths_send(struct raw_conn *c);
 void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t kind);
-/* Both: the paths that READY names. */
+/* Both ends: write and read the ports of the paths in READY. */
 uint32_t raw_paths_ready(const struct raw_conn *c, void *body);
 bool raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v);
 

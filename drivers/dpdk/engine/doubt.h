@@ -12,11 +12,11 @@
 #include "engine/iface.h"
 #include "frame/parse.h"
 
-/* ARP of another host than ours, requested or not. */
+/* ARP of another host, requested or not. */
 void raw_doubt_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp);
 /* ICMP reports that a frame of ours did not arrive. Any host can forge that. */
 void raw_doubt_icmp(struct raw_iface *iface, const struct weft_frame_view *v);
-/* A frame of the connection came from another MAC than the peer's. */
+/* A frame of the connection has come from another MAC than the peer's. */
 void raw_doubt_source(struct raw_conn *c, const uint8_t mac[6]);
 /*
  * The peer has reset connection @p c: queries its other connections, which it may have lost, too.

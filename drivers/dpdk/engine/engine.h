@@ -70,8 +70,8 @@ struct weft_raw_conf {
 extern const struct weft_lane_counter weft_raw_counter_help[];
 
 /**
- * Open the engine over @p port. The port belongs to the iface from here on, and is closed with it;
- * on error it stays the caller's.
+ * Open the engine over @p port. The iface owns the port from then on, and closes it with itself. On
+ * error the caller still owns it.
  * @return 0 or a negative error with a sentence in @p why
  */
 int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf *rc,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lane endpoints outside the path of messages: connect, destroy, identify the peer, describe. */
+/*
+ * Operations of lane endpoints that are not on the hot path: connect, destroy, identify the peer,
+ * describe.
+ */
 
 #include <errno.h>
 #include <stdio.h>

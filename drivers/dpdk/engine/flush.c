@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flushes: each waits until all that was sent before it is acknowledged. */
+/* Flushes: each completes when all frames sent before it are acknowledged. */
 
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 /* Queues @p f, from malloc(): it completes when all frames sent so far are acknowledged. */
 void raw_flush_queue(struct raw_conn *c, struct raw_flush *f, struct weft_lane_comp *comp)
 {
-	/* An open frame that found the queue full will be the next sequence. */
+	/* An open frame, which found the queue full, will have the next sequence. */
 	*f = (struct raw_flush){.comp = comp, .seq = c->snd_next + (c->open != NULL)};
 	STAILQ_INSERT_TAIL(&c->flushes, f, link);
 }

@@ -14,7 +14,7 @@
 
 struct raw_flush {
 	struct weft_lane_comp *comp;
-	uint32_t seq; /* done when all before it is acknowledged */
+	uint32_t seq; /* completes when all sequences before it are acknowledged */
 	STAILQ_ENTRY(raw_flush) link;
 };
 

@@ -372,7 +372,9 @@ void raw_ep_waits_for(const struct weft_lane_ep *lane_ep, char *text, size_t siz
 			 "carries a smaller MTU",
 			 iface->base.name, peer, c->search.size);
 	else
-		snprintf(text, size, "%s: %s stopped answering while connecting (%.1f s)",
+		snprintf(text, size,
+			 "%s: %s stopped answering while connecting (%.1f s): check that it still "
+			 "runs and polls",
 			 iface->base.name, peer, s);
 }
 

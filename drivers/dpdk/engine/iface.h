@@ -23,7 +23,7 @@
 #include "lane.h"
 
 #define RAW_BURST 32u
-#define RAW_TXQ 64u     /* frames sealed and not yet taken by the port */
+#define RAW_TXQ 64u     /* most frames that are complete and that the port has not accepted */
 #define RAW_QUOTERS 16u /* buckets of senders of short ICMP quotes */
 #define RAW_STALE 64u   /* number of stale timestamps that are remembered */
 
@@ -78,7 +78,7 @@ struct raw_iface {
 
 	uint64_t now, et, lt;
 	uint64_t next_et, next_lt; /* times at which raw_timers() is to be called */
-	bool gap;                  /* this progress call came late */
+	bool gap;                  /* this progress call came late: no round-trip samples */
 	bool sent_first;           /* it sent frames between reading the clock and receiving */
 	bool slept;                /* since the last one the owner has slept, armed for wake-up */
 	uint64_t sleep_max;        /* ns: the longest time that it meant to sleep */
@@ -164,7 +164,7 @@ struct raw_iface {
 	bool ecn;   /* frames may be sent as ECN-capable: congestion control respects marks */
 	uint8_t dscp;
 	uint8_t paths;
-	bool paths_auto; /* more are opened where they help */
+	bool paths_auto; /* further paths are opened where they help */
 	uint8_t encap_len;
 	uint8_t csum_wish;
 	uint16_t frame_size;

@@ -157,7 +157,7 @@ static void live_timer(struct raw_conn *c)
 			raw_suspect_idle(c);
 		}
 		if (c->state != RAW_UP)
-			return; /* the protocol layer has stopped it */
+			return; /* the protocol layer has stopped the connection */
 	} else if (silent < every) {
 		c->next_ping = c->seen + every;
 	}
@@ -190,7 +190,7 @@ static void up_timer(struct raw_conn *c)
 		raw_suspect_silent(c);
 	}
 	if (c->state != RAW_UP)
-		return; /* the protocol layer has stopped it */
+		return; /* the protocol layer has stopped the connection */
 	if (c->mtu.next != 0 && iface->lt >= c->mtu.next)
 		raw_mtu_timer(c);
 	if (c->state != RAW_UP)

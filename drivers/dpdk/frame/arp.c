@@ -428,7 +428,7 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 		return WEFT_ARP_CONFLICT;
 	}
 	if (sip == a->ip)
-		return WEFT_ARP_IGNORED; /* our own request, sent back by the link */
+		return WEFT_ARP_IGNORED; /* our own request, reflected by the link */
 	if (op == RTE_ARP_OP_REQUEST) {
 		if (tip != a->ip)
 			return WEFT_ARP_IGNORED;

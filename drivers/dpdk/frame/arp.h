@@ -86,7 +86,7 @@ struct weft_arp {
 	uint8_t mac[6];
 	/** the last two MACs that claim one address; for our address the first one is our own */
 	struct weft_arp_conflict {
-		uint32_t ip; /**< 0 = there was none */
+		uint32_t ip; /**< 0 = there was no conflict */
 		uint8_t mac[2][6];
 	} conflict;
 	struct weft_arp_table *table; /**< own, or the port's */
@@ -95,8 +95,8 @@ struct weft_arp {
 
 enum weft_arp_result {
 	WEFT_ARP_IGNORED,
-	WEFT_ARP_LEARNED,  /**< the answer to our question */
-	WEFT_ARP_ANSWER,   /**< @p reply is to be sent to the reply's arp_tha */
+	WEFT_ARP_LEARNED,  /**< the reply to our request */
+	WEFT_ARP_ANSWER,   /**< @p reply is to be sent, to its arp_tha */
 	WEFT_ARP_CONFLICT, /**< another host uses our IP address: a->conflict */
 	WEFT_ARP_SEVERAL,  /**< a second MAC has replied for an address: a->conflict */
 };

@@ -15,7 +15,7 @@
 
 #include "base/crc32c.h"
 
-/** As weft_crc32c_soft(), by the processor's instruction where it has one. */
+/** As weft_crc32c_soft(), with the processor's instruction if it has one. */
 uint32_t weft_crc32c(uint32_t crc, const void *data, size_t len);
 
 /** Is the checksum of an IPv4 header without options right? rte_ipv4_cksum() is half as fast. */
@@ -43,7 +43,7 @@ static inline uint16_t weft_csum_fold(uint32_t sum)
 	return (uint16_t)sum;
 }
 
-/** UDP's pseudo header without the length; to be added to rte_raw_cksum()'s. */
+/** Sum of UDP's pseudo header without the length; to be added to that of rte_raw_cksum(). */
 static inline uint16_t weft_pseudo_sum(const struct rte_ipv4_hdr *ip)
 {
 	return rte_ipv4_phdr_cksum(ip, RTE_MBUF_F_TX_TCP_SEG);

@@ -13,7 +13,7 @@
 #include "frame/csum.h"
 #include "frame/frame.h"
 
-/** In the IPv4 header's type of service: the two bits of ECN (RFC 3168), and values of them. */
+/** The two bits of ECN (RFC 3168) in the IPv4 header's type of service, and values of them. */
 #define WEFT_IP_ECN 0x3u
 #define WEFT_IP_ECT0 0x2u /**< the sender is ECN-capable and respects marks */
 #define WEFT_IP_CE 0x3u   /**< a queue has marked the packet */
@@ -22,7 +22,7 @@ struct weft_encap_hdr {
 	uint8_t bytes[WEFT_ENCAP_MAX];
 	uint8_t len;      /**< bytes in use; the lane header follows */
 	uint8_t l2_len;   /**< Ethernet, with tag */
-	bool ip;          /**< IPv4 and UDP are there */
+	bool ip;          /**< the headers contain IPv4 and UDP */
 	uint16_t ip_sum;  /**< raw sum of the IPv4 header without total length and checksum */
 	uint16_t udp_sum; /**< weft_pseudo_sum() */
 };
@@ -48,7 +48,8 @@ void weft_encap_build(struct weft_encap_hdr *e, const struct weft_encap_addr *a)
 
 /**
  * Patch the copy of a template at @p frame for @p lane_len bytes of lane frame (CRC included): IPv4
- * total length and header checksum, UDP length and ports. The UDP checksum is left 0: none.
+ * total length and header checksum, UDP length and ports. The UDP checksum stays 0, which means
+ * none.
  */
 static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *frame,
 				    uint32_t lane_len, uint16_t src_port, uint16_t dst_port)

@@ -37,10 +37,7 @@
 #define WEFT_IP_UDP_LEN ((uint32_t)(sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr)))
 #define WEFT_ENCAP_MAX (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + WEFT_IP_UDP_LEN)
 
-/**
- * Smallest frame size a lane works with: IPv6's minimum MTU of 1280, and an Ethernet header with a
- * tag.
- */
+/** Smallest frame size of a lane: IPv6's minimum MTU of 1280, and an Ethernet header with a tag. */
 #define WEFT_FRAME_SIZE_MIN (1280u + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
 #define WEFT_FRAME_SIZE_MAX 16384u
 
@@ -53,16 +50,16 @@ enum weft_frame_type {
 	/** the initiator sets the frame size: struct weft_frame_ready */
 	WEFT_FRAME_READY = 5,
 	WEFT_FRAME_READY_ACK = 6, /**< the responder has received READY */
-	WEFT_FRAME_DATA = 7,      /**< messages; the only type that uses up sequences */
+	WEFT_FRAME_DATA = 7,      /**< messages; only DATA frames have sequences of their own */
 	WEFT_FRAME_ACK = 8,       /**< no body; with WEFT_FRAME_F_ACK_REQ also the keepalive */
 	WEFT_FRAME_RESET = 9,     /**< there is no such connection: struct weft_frame_reset */
-	WEFT_FRAME_BYE = 10,      /**< closed in good order; seq = sequences used up in all */
+	WEFT_FRAME_BYE = 10,      /**< orderly close; seq = the sequence after the last DATA */
 	WEFT_FRAME_BYE_ACK = 11,  /**< stop repeating BYE */
 	/** the answer to a HELLO without state at the responder: struct weft_frame_retry */
 	WEFT_FRAME_HELLO_RETRY = 12,
 	/** is the peer at this MAC address, too? struct weft_frame_challenge */
 	WEFT_FRAME_CHALLENGE = 13,
-	WEFT_FRAME_CHALLENGE_ACK = 14, /**< it is: struct weft_frame_challenge */
+	WEFT_FRAME_CHALLENGE_ACK = 14, /**< the peer is there: struct weft_frame_challenge */
 	/** a part of the DATA frame of this sequence, which is too long: struct weft_frame_part */
 	WEFT_FRAME_PART = 15,
 	/** the sender's process computes and does not poll, but it is alive */
@@ -80,7 +77,7 @@ enum weft_frame_type {
 /* 0x0020 and 0x0040 are reserved for encryption: version 2 drops frames with them */
 
 #define WEFT_FRAME_HOLD_UNIT 64u   /**< ns per unit of ts_hold */
-#define WEFT_FRAME_NO_ECHO 0xffffu /**< ts_hold: ts_echo means nothing */
+#define WEFT_FRAME_NO_ECHO 0xffffu /**< ts_hold: ts_echo is invalid */
 #define WEFT_FRAME_PATHS_MAX 16u
 
 /**
@@ -98,9 +95,9 @@ struct weft_frame_hdr {
 	weft_le32 dst_conn;
 	/** random token of that connection, the receiver's; in HELLO the sender's; 0 in RESET */
 	weft_le32 token;
-	weft_le32 seq;      /**< DATA: sequence of this frame. Others: the next one to be used */
+	weft_le32 seq;      /**< DATA: sequence of this frame. Others: sequence of the next DATA */
 	weft_le32 ack;      /**< all sequences before this one have arrived and been processed */
-	weft_le16 src_conn; /**< index of the sender's connection, so that a RESET finds it */
+	weft_le16 src_conn; /**< index of the sender's connection, for a RESET */
 	uint8_t path;       /**< of this frame */
 	uint8_t echo_path;  /**< path of the frame of ts_echo; 0 without an echo */
 	weft_le32 order;    /**< send order of DATA on this path, retransmissions counted */
@@ -238,7 +235,7 @@ enum weft_frame_csum {
 
 /** Body of PROBE and PROBE_ACK; zeros follow up to the size probed. */
 struct weft_frame_probe {
-	weft_le16 id; /**< of the try; echoed */
+	weft_le16 id; /**< of the attempt; echoed */
 	/** size of this frame, L2 header included; 0 = a small one; or WEFT_FRAME_PROBE_* */
 	weft_le16 frame_size;
 } __attribute__((packed));

@@ -67,7 +67,7 @@ static inline uint32_t weft_mem_lane_iova(const struct weft_mem_lane *mem, const
 	return len;
 }
 
-/** Walks a port's own counters (xstats, drops). */
+/** Receives each of a port's own counters (xstats, drops). */
 typedef void (*weft_frame_port_counter_cb)(const char *name, uint64_t value, void *arg);
 
 /** Events that look() reports. */
@@ -181,11 +181,9 @@ struct weft_frame_port {
 	uint16_t tx_segs;  /**< most mbufs of a frame to be sent; 0 = any number */
 	/** log2: no mbuf of user memory may cross a multiple of it; 0 = no such limit */
 	uint8_t tx_page_bits;
-	/**
-	 * registrations of ports with equal names serve each other; "" without #WEFT_FRAME_PORT_REG
-	 */
+	/** Ports with equal names share registrations; "" without #WEFT_FRAME_PORT_REG. */
 	char mem_domain[16];
-	/** bytes that may be unsent in the port before the PMD would sleep; 0 = no limit */
+	/** most unsent bytes in the port, so that the PMD does not sleep; 0 = no limit */
 	uint32_t tx_bytes_max;
 	/** bytes/s of the link; 0 = there is no link, and the copy rate of the CPU counts */
 	double bandwidth;

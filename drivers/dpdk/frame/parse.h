@@ -36,7 +36,7 @@ enum weft_gate {
 	/** another version; the first 26 bytes of the lane header are valid, for a RESET */
 	WEFT_GATE_BAD_VERSION,
 	WEFT_GATE_BAD_TYPE,    /**< unknown type or flags, or a body that does not fit the type */
-	WEFT_GATE_BAD_MESSAGE, /**< messages do not tile the body, unknown am_id or flags */
+	WEFT_GATE_BAD_MESSAGE, /**< messages do not fill the body exactly, unknown am_id or flags */
 	WEFT_GATE_BAD_CSUM,
 	WEFT_GATE_COUNT,
 };
@@ -97,7 +97,7 @@ struct weft_frame_view {
 	const struct rte_arp_hdr *arp; /**< with WEFT_GATE_ARP */
 	/** with WEFT_GATE_ICMP: the quoted datagram, from its IP header on, and its quoted bytes */
 	const struct rte_ipv4_hdr *quote;
-	uint32_t quote_len; /**< IP and UDP header at least */
+	uint32_t quote_len; /**< at least the IP and UDP headers */
 	uint8_t icmp_code;
 	uint8_t type;
 	bool ce; /**< the frame has a mark (Congestion Experienced) */

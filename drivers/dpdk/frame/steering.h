@@ -72,7 +72,7 @@ struct weft_path_choice {
 	bool spread;    /**< an end hashes: path 0 needs a port of its own, too */
 	uint32_t ip, peer_ip;
 	uint16_t port, peer_port; /**< on which the ends listen */
-	uint32_t token;           /**< random: where to begin */
+	uint32_t token;           /**< random: begin of the search for a port */
 };
 
 /**
