@@ -20,10 +20,10 @@
 #define SHARE_SAMPLE 256u /* frames */
 #define SHARE_LOSS 10u    /* TCP would not lose more than this part of them */
 #define SHARE_BAN 256u    /* rounds */
-#define BAN_NS 50000000u  /* ends a ban, too: rounds of a part of a frame are long */
+#define BAN_NS 50000000u  /* ends a ban, too: rounds of a small window are long */
 #define AGAIN_LOSS 3u     /* the part that may be lost after mode SHARE began again */
 #define SHARE_ROUNDS 256u
-#define LOOK_EVERY 4u /* a dip follows one loss of this number */
+#define LOOK_EVERY 4u /* one in this number of losses begins a dip */
 #define LOOK_ROUNDS 2u
 #define LOOK_PART 16u
 #define LOOKS_EMPTY 3u /* dips in a row: the queue of other flows is empty at times, too */
@@ -68,7 +68,7 @@ bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue)
 		}
 	}
 	/*
-	 * If the dip has shown a shorter path, the window before it was of a wrong length: not
+	 * If the dip has shown that the path is shorter, the window before was too large: it is not
 	 * restored.
 	 */
 	if (d->base + d->base / 8 >= d->base_before)

@@ -138,8 +138,8 @@ void raw_conn_free(struct raw_conn *c)
 
 /*
  * Sets the window. The fixed window is the configured one, in frames at most half of the peer's
- * receive ring: one sender alone must not overrun the ring. With congestion control it is
- * an upper bound only: most of a long path's window is in the network, not in the ring.
+ * receive ring: one sender alone must not overrun the ring. With congestion control it is an upper
+ * bound only: most of a long path's window is in the network, not in the ring.
  */
 static int make_window(struct raw_conn *c)
 {

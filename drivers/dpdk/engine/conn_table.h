@@ -19,10 +19,7 @@ struct raw_ref {
 	struct raw_conn *conn; /* NULL = free */
 };
 
-/*
- * The peer of the last connection of an index that has ended. A half-open one was not established
- * yet.
- */
+/* The peer of the last ended connection of an index. A half-open one had not been established. */
 struct raw_gone {
 	uint32_t ip;
 	uint8_t mac[6];
