@@ -40,8 +40,8 @@ static bool is_given(const char *text)
 }
 
 /*
- * The EAL takes tenths of a second and tens of megabytes: of no use where nobody has given it a
- * port and it would find none.
+ * Starting the EAL takes tenths of a second and tens of megabytes. It is useless if no port is
+ * configured and the EAL would find none.
  */
 static bool nothing_to_find(const struct weft_lane_conf *conf)
 {
@@ -64,7 +64,7 @@ static int start_eal(const struct weft_lane_conf *conf, char *why, size_t why_le
 	return err;
 }
 
-/* Where the EAL has no port a switch is asked for one. @return 0 also where there is none */
+/* If the EAL has no port, request one from a switch. @return 0 also if there is no switch */
 static int ask_switch(const struct weft_lane_conf *conf, char *why, size_t why_len)
 {
 	const char *path = weft_switch_socket(conf->switch_path);
@@ -104,7 +104,7 @@ static bool is_ether(const struct weft_lane_opts *o, const struct weft_lane_conf
 	return o->encap >= 0 ? o->encap == WEFT_ENCAP_ETHER : conf->raw_ethertype;
 }
 
-/* A port of the switch has the addresses that it was given; others are nobody's. */
+/* A port of the switch has the addresses that the switch assigned; no other addresses reach it. */
 static int take_place(const char *resource, struct weft_lane_opts *o,
 		      const struct weft_switch_place **place, char *why, size_t why_len)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a build with b_pch=true compiles once for all sources of this driver and of the simulator.
- * Nobody includes it: without b_pch each source rests on its own includes.
+ * The headers that a build with b_pch=true compiles once for all sources of this driver and of the
+ * simulator. No source includes this file: without b_pch each source has its own includes.
  */
 #ifndef WEFT_DPDK_PCH_H
 #define WEFT_DPDK_PCH_H
 
-/* As the sources that call such functions have it; the others are checked without b_pch. */
+/* Sources that call experimental functions define it; a build without b_pch checks the others. */
 #define ALLOW_EXPERIMENTAL_API
 
 #include <stdatomic.h>

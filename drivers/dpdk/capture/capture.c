@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The captures of a process, and the lanes that they see. */
+/* The captures of a process, and the lanes that they include. */
 
 #include "capture/capture.h"
 
@@ -19,21 +19,24 @@
 #include "capture/ring.h"
 #include "capture/writer.h"
 
-/* All that follows; before the lock of a capture. No lane takes it but to open and close. */
+/*
+ * Protects all that follows. It is taken before the lock of a capture. Lanes take it only to open
+ * and close.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, weft_tap) taps = LIST_HEAD_INITIALIZER(taps);
 static LIST_HEAD(, weft_capture) captures = LIST_HEAD_INITIALIZER(captures);
 
 /* ---- lanes and captures; with the lock ------------------------------------------------------ */
 
-/* Its thread is in none of what the target has, and will not be. */
+/* Afterwards the lane's thread uses nothing of the old target, and will not begin to. */
 static void wait_until_idle(struct weft_tap *tap)
 {
 	while (atomic_load_explicit(&tap->busy, memory_order_seq_cst))
 		sched_yield();
 }
 
-/* A worker makes records while somebody takes them. */
+/* A worker makes records only while a recorder or a capture takes them. */
 static void tell_wanted(struct weft_tap *tap)
 {
 	bool yes = tap->recorder ||
@@ -95,7 +98,7 @@ static void fill_state(struct weft_capture *c, struct weft_capture_state *state)
 	weft_capture_unlock(c);
 }
 
-/* @param[out] last  NULL = nobody wants to know */
+/* @param[out] last  NULL = not requested */
 static void end_capture(struct weft_capture *c, struct weft_capture_state *last)
 {
 	struct weft_tap_target *t;
@@ -112,7 +115,7 @@ static void end_capture(struct weft_capture *c, struct weft_capture_state *last)
 	weft_capture_destroy(c);
 }
 
-/* What the rings have is to be in the files. */
+/* Write the contents of the rings to the files. */
 static void at_exit(void)
 {
 	struct weft_capture *c;
@@ -133,7 +136,7 @@ static void after_fork(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* There is no writer here, and the file is the parent's. */
+/* The child has no writer thread, and the file is the parent's. */
 static void in_child(void)
 {
 	struct weft_capture *c;
@@ -178,7 +181,10 @@ static struct weft_capture *find(const char *file)
 	return NULL;
 }
 
-/* What a lane's configuration wants. Made without the lock: a host's name in a filter takes long */
+/*
+ * The capture that a lane's configuration requests. It is made without the lock: resolving a host
+ * name of a filter takes long.
+ */
 struct own {
 	struct weft_capture_options options;
 	struct weft_capture_filter *filter;
@@ -194,7 +200,7 @@ static void prepare_own(struct own *own, const char *text)
 						   sizeof(own->why));
 }
 
-/* The capture of its configuration; another lane may have opened it. */
+/* Join the capture of the lane's configuration; another lane may have opened it. */
 static void join_own(struct weft_tap *tap, struct own *own)
 {
 	static char last[256];
@@ -232,7 +238,7 @@ static void join_commanded(struct weft_tap *tap)
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
-/* Into the capture of its configuration, or the one that a command has started. */
+/* Join the capture of the lane's configuration, or the one that a command has started. */
 static void join(struct weft_tap *tap, const struct weft_lane_conf *conf)
 {
 	struct own own;
@@ -301,7 +307,7 @@ void weft_tap_leave(struct weft_tap *tap)
 		c = t->capture;
 		weft_capture_lock(c);
 		s->closed = true;
-		/* Here, not by the writer: the process may end without its exit handlers. */
+		/* Here and not in the writer: the process may end without its exit handlers. */
 		while (weft_capture_drain(c))
 			;
 		weft_capture_settle(c);
@@ -398,11 +404,11 @@ int weft_capture_refilter(const char *expression, char *why, size_t why_len)
 	int rc;
 
 	if (strlen(expression) >= sizeof(c->options.filter)) {
-		snprintf(why, why_len, "a filter has up to %zu bytes",
+		snprintf(why, why_len, "a filter has at most %zu bytes: give a shorter one",
 			 sizeof(c->options.filter) - 1);
 		return -EINVAL;
 	}
-	/* Before the lock, for which lanes wait: names of hosts are requested. */
+	/* Before the lock, on which lanes wait: host names are resolved here. */
 	rc = weft_capture_filter_make(expression, &f, why, why_len);
 	if (rc)
 		return rc;

@@ -3,7 +3,7 @@
  * @file capture/capture.h
  * Captures of raw lanes: WEFT_CAPTURE, and those that a command starts and stops (doc/capture.md).
  *
- *	tap, filter, ring    the lane's side: which frames, and copies of them into a ring
+ *	tap, filter, ring    the lane's side: the choice of frames, and copies of them into a ring
  *	capture, writer      captures and their lanes; the thread that writes a file from the rings
  *	pcapng, file,        the format; files and their names; comments; threads
  *	describe, thread
@@ -26,45 +26,46 @@
 #include "lane_tap.h"
 
 /**
- * A lane opens: what it shows its frames to. It joins the capture of its configuration, else the
- * one that a command has started, and gets a recorder. Where one of them can't be had the log says
- * why, and the lane does without.
+ * A lane opens: create the tap to which it shows its frames. The tap joins the capture of the
+ * lane's configuration, else the one that a command has started, and gets a recorder. If one of
+ * them is not available, the log contains the reason, and the lane goes on without it.
  *
- * @param platform  whose clock stamps; the host's is shown as time of day, another (a simulator's)
- *   as it is, and there the lane itself writes the files
+ * @param platform  its clock stamps the frames. The host's clock is shown as time of day. The clock
+ *   of another platform (a simulator) is shown unchanged, and there the lane itself writes the
+ *   files
  * @return NULL: no memory
  */
 struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 			       const struct weft_platform *platform, uint64_t worker_id,
 			       const struct weft_lane_conf *conf);
-/** The lane closes; the writer goes on with what it has shown. NULL is allowed. */
+/** The lane closes; the writer still writes the frames that it has shown. NULL is allowed. */
 void weft_tap_close(struct weft_tap *tap);
 
-/** A lane without frames: it shows message records. @param tap  zeros */
+/** A lane without frames: it shows message records. @param tap  zeroed */
 void weft_tap_open_messages(struct weft_tap *tap, const struct weft_lane_tap_open *params);
-/** As weft_tap_close(), but for the memory. */
+/** As weft_tap_close(), but @p tap is not freed. */
 void weft_tap_leave(struct weft_tap *tap);
 
 /**
- * Start a capture of all lanes that are in none, and of those that open later.
+ * Start a capture of all lanes that are in no capture, and of those that open later.
  * @param text  as WEFT_CAPTURE
  * @return 0, or a negative errno with a sentence
  */
 int weft_capture_start(const char *text, char *why, size_t why_len);
-/** From now on all captures take what @p expression does. */
+/** From now on all captures take the frames that match @p expression. */
 int weft_capture_refilter(const char *expression, char *why, size_t why_len);
 
 struct weft_capture_state {
 	char file[512], filter[512];
-	char why[256]; /**< it has ended because of this; "" = it goes on */
+	char why[256]; /**< < the reason why it has ended; "" = it goes on */
 	unsigned int interfaces;
 	uint64_t frames;  /**< records that have been written, or wait to be */
-	uint64_t dropped; /**< no room in the ring, or in the file */
+	uint64_t dropped; /**< < no room in the ring, or in the file */
 };
 
 /**
- * End all captures of the process; what was shown until now is in the files then.
- * @param[out] last  what the last one came to
+ * End all captures of the process; the frames shown until now are in the files then.
+ * @param[out] last  the final state of the last one
  */
 int weft_capture_stop(struct weft_capture_state *last, char *why, size_t why_len);
 /** State of the capture number @p i. @return false: there is none */

@@ -11,7 +11,7 @@
 
 static void add_state(struct rte_tel_data *d, const struct weft_capture_state *s)
 {
-	/* DPDK cuts texts of dictionaries at 127 bytes. */
+	/* DPDK truncates strings of dictionaries at 127 bytes. */
 	rte_tel_data_add_dict_string(d, "file", s->file);
 	rte_tel_data_add_dict_string(d, "filter", s->filter);
 	rte_tel_data_add_dict_uint(d, "interfaces", s->interfaces);
@@ -21,7 +21,7 @@ static void add_state(struct rte_tel_data *d, const struct weft_capture_state *s
 		rte_tel_data_add_dict_string(d, "ended", s->why);
 }
 
-/* Several are possible only where each context of the program has one of its own. */
+/* Several captures run only if each context of the program has one of its own. */
 static int tell_state(struct rte_tel_data *d)
 {
 	struct weft_capture_state s;
@@ -36,7 +36,7 @@ static int tell_state(struct rte_tel_data *d)
 	return 0;
 }
 
-/* Is it this command? Its words then are in @p rest. */
+/* Is it this command? Its parameters then are in @p rest. */
 static bool is_command(const char *params, const char *command, const char **rest)
 {
 	size_t len = strlen(command);

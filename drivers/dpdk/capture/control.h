@@ -6,7 +6,7 @@
 #ifndef WEFT_CAPTURE_CONTROL_H
 #define WEFT_CAPTURE_CONTROL_H
 
-/** Make the commands known, once. Any thread. */
+/** Register the commands, once. Any thread. */
 void weft_capture_control(void);
 
 #endif /* WEFT_CAPTURE_CONTROL_H */

@@ -13,7 +13,7 @@
 #define IP 20u
 #define UDP 8u
 
-/* Where the lane header begins; 0 = this is no frame of a lane, or not enough of it. */
+/* @return where the lane header begins; 0 = this is no frame of a lane, or too short */
 static size_t lane_header(const uint8_t *p, size_t len)
 {
 	size_t at = 12;

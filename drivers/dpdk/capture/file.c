@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 /*
- * What was there before: readers of what comes now are ours to choose, not its maker's. FIFOs and
- * devices may be root's, too (/dev/null): root reads everything anyway.
+ * An existing file is used only if it belongs to this user: its owner could read the frames. FIFOs
+ * and devices may belong to root, too (/dev/null), since root reads everything anyway.
  */
 static int make_ours(int fd, const char *name, char *why, size_t why_len)
 {
@@ -21,12 +21,13 @@ static int make_ours(int fd, const char *name, char *why, size_t why_len)
 
 	if (fstat(fd, &st)) {
 		rc = -errno;
-		snprintf(why, why_len, "whose file %s is can't be told (%s)", name, strerror(-rc));
+		snprintf(why, why_len, "the owner of the file %s can't be found (%s)", name,
+			 strerror(-rc));
 		return rc;
 	}
 	if (st.st_uid != geteuid() && (S_ISREG(st.st_mode) || st.st_uid != 0)) {
 		snprintf(why, why_len,
-			 "%s belongs to user %u, who could read all frames: remove it, or give "
+			 "%s belongs to user %u, which could read all frames: remove it, or give "
 			 "another name",
 			 name, st.st_uid);
 		return -EPERM;
@@ -38,7 +39,7 @@ static int make_ours(int fd, const char *name, char *why, size_t why_len)
 			 strerror(errno));
 		return -EPERM;
 	}
-	/* Two processes in one file would spoil it for both. */
+	/* Two processes that write one file would corrupt it for both. */
 	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
 		snprintf(
 			why, why_len,
@@ -52,7 +53,10 @@ static int make_ours(int fd, const char *name, char *why, size_t why_len)
 
 int weft_capture_file_open(const char *name, char *why, size_t why_len)
 {
-	/* A link here was perhaps laid by somebody else. A FIFO must not make us wait. */
+	/*
+	 * O_NOFOLLOW: another user may have made a link here. O_NONBLOCK: opening a FIFO must not
+	 * wait.
+	 */
 	int fd = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600), rc;
 
 	if (fd < 0) {
@@ -64,7 +68,8 @@ int weft_capture_file_open(const char *name, char *why, size_t why_len)
 				"name",
 				name);
 		else if (rc == -ENXIO)
-			snprintf(why, why_len, "%s is a FIFO that nobody reads", name);
+			snprintf(why, why_len,
+				 "%s is a FIFO without a reader: start the reader first", name);
 		else
 			snprintf(why, why_len, "%s can't be written (%s)", name, strerror(-rc));
 		return rc;
@@ -72,7 +77,7 @@ int weft_capture_file_open(const char *name, char *why, size_t why_len)
 	rc = make_ours(fd, name, why, why_len);
 	if (!rc && ftruncate(fd, 0) && errno != EINVAL) {
 		rc = -errno;
-		snprintf(why, why_len, "%s can't be made again (%s)", name, strerror(-rc));
+		snprintf(why, why_len, "%s can't be truncated (%s)", name, strerror(-rc));
 	}
 	if (rc) {
 		close(fd);

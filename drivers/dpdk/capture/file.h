@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file capture/file.h
- * Files that captures go to. Frames hold secrets and keys: a file is its owner's alone.
+ * Files that captures write. Frames contain secrets and keys: only the owner can read the file.
  */
 #ifndef WEFT_CAPTURE_FILE_H
 #define WEFT_CAPTURE_FILE_H
@@ -9,15 +9,15 @@
 #include <stddef.h>
 
 /**
- * Make a file, or make it again. A symbolic link, a foreign file or FIFO (root's FIFO or device
- * excepted) and a file that another process writes are refused. A FIFO is taken if somebody reads
- * it.
+ * Create a file, or truncate an existing one. Refused are a symbolic link, another user's file or
+ * FIFO (except root's FIFO or device), and a file that another process writes. A FIFO needs a
+ * reader.
  * @return descriptor, or a negative errno with a sentence
  */
 int weft_capture_file_open(const char *name, char *why, size_t why_len);
 
 /**
- * NAME becomes NAME.1, that NAME.2 and so on, up to NAME.(@p files - 1), whose file goes.
+ * Rename NAME to NAME.1, that to NAME.2 and so on, up to NAME.(@p files - 1), which is replaced.
  * @return 0 or a negative errno
  */
 int weft_capture_file_rotate(const char *name, unsigned int files);

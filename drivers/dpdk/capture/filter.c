@@ -54,7 +54,7 @@ int weft_capture_filter_make(const char *expression, struct weft_capture_filter 
 
 struct weft_capture_filter *weft_capture_filter_share(struct weft_capture_filter *f)
 {
-	/* Relaxed: who shares has one. */
+	/* Relaxed: the caller holds a reference. */
 	if (f)
 		atomic_fetch_add_explicit(&f->users, 1, memory_order_relaxed);
 	return f;
@@ -62,7 +62,7 @@ struct weft_capture_filter *weft_capture_filter_share(struct weft_capture_filter
 
 void weft_capture_filter_free(struct weft_capture_filter *f)
 {
-	/* Acquire and release: all others are done with it. */
+	/* Acquire and release: all other users have finished with it. */
 	if (!f || atomic_fetch_sub_explicit(&f->users, 1, memory_order_acq_rel) > 1)
 		return;
 	pcap_freecode(&f->program);

@@ -14,16 +14,16 @@
 struct weft_capture_filter;
 
 /**
- * This may take long: a host's name is requested.
- * @param[out] out  NULL for an empty expression: it takes all
+ * This may take long: host names are resolved.
+ * @param[out] out  NULL for an empty expression: all frames match
  * @return 0, or a negative errno with a sentence
  */
 int weft_capture_filter_make(const char *expression, struct weft_capture_filter **out, char *why,
 			     size_t why_len);
-/** For another capture: it is freed once more. NULL is allowed. */
+/** Take another reference, to be freed as well. NULL is allowed. */
 struct weft_capture_filter *weft_capture_filter_share(struct weft_capture_filter *f);
 void weft_capture_filter_free(struct weft_capture_filter *f);
-/** Does it take the frame? Of one in several buffers the first 2048 bytes are checked. */
+/** Does the frame match? Of a chained frame the first 2048 bytes are checked. */
 bool weft_capture_filter_takes(const struct weft_capture_filter *f, const struct rte_mbuf *m);
 
 #endif /* WEFT_CAPTURE_FILTER_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lanes without frames, as captures see them: message records that the protocol layer makes
- * (lane_tap.h) take the way of frames, into rings, files and the flight recorder.
+ * Lanes without frames, as captures see them. The protocol layer makes message records
+ * (lane_tap.h), which go into rings, files and the flight recorder as frames do.
  */
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void offer(struct weft_lane_tap *base, enum weft_lane_tap_way way, const 
 	if (tap->recorder)
 		weft_recorder_put_bytes(tap->recorder, iov, num, (enum weft_pcapng_direction)way,
 					now);
-	/* Relaxed: only whether; weft_tap_copy_bytes() looks again. */
+	/* Relaxed: a hint; weft_tap_copy_bytes() checks again. */
 	if (atomic_load_explicit(&tap->target, memory_order_relaxed))
 		weft_tap_copy_bytes(tap, iov, num, (enum weft_pcapng_direction)way);
 }

@@ -14,12 +14,17 @@ enum { EPB_FLAGS = 2, EPB_DROPCOUNT = 4 };
 enum { ISB_IFRECV = 4, ISB_IFDROP = 5 };
 
 #define STATISTICS_ROOM 4096u
-/* Who reads a FIFO may be slow, but not for ever: frames that wait are dropped and counted. */
+/*
+ * ms that a write waits for the reader of a FIFO, which may be slow but not blocked. Frames that
+ * find no room in the meantime are dropped and counted.
+ */
 #define READER_MS 2000
 
-/* ---- blocks. All numbers are in the writer's byte order: the section header tells which. ---- */
+/*
+ * ---- blocks. All numbers are in the writer's byte order, which the section header indicates. ----
+ */
 
-/* begin_block() has made room. */
+/* The caller has made room by begin_block(). */
 static void put(struct weft_pcapng *w, const void *data, size_t len)
 {
 	if (len)
@@ -44,7 +49,7 @@ static void pad(struct weft_pcapng *w)
 	put(w, zeros, -w->used & 3);
 }
 
-/* @p room: at least as long as the block will be. @return false when it can't be had */
+/* @p room: at least the length of the block. @return false: no room, or an earlier error */
 static bool begin_block(struct weft_pcapng *w, uint32_t type, size_t room)
 {
 	if (w->used + room > WEFT_PCAPNG_BUFFER)
@@ -93,7 +98,7 @@ void weft_pcapng_begin(struct weft_pcapng *w, int fd, const char *comment)
 	put32(w, 0x1a2b3c4d); /* byte order */
 	put16(w, 1);
 	put16(w, 0);
-	put32(w, UINT32_MAX); /* section length: not known */
+	put32(w, UINT32_MAX); /* section length: unknown */
 	put32(w, UINT32_MAX);
 	put_text(w, OPT_COMMENT, comment);
 	put_text(w, SHB_APPLICATION, "weft");
@@ -165,7 +170,7 @@ void weft_pcapng_statistics(struct weft_pcapng *w, uint32_t interface, uint64_t 
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-/* @return bytes of the buffer that are in the file */
+/* @return bytes of the buffer that have been written */
 static size_t write_all(struct weft_pcapng *w)
 {
 	struct pollfd p = {.fd = w->fd, .events = POLLOUT};
@@ -184,7 +189,7 @@ static size_t write_all(struct weft_pcapng *w)
 	return done;
 }
 
-/* Whole blocks within the first @p room bytes; packets behind them are lost. */
+/* Keep the whole blocks within the first @p room bytes; packets after them are lost. */
 static size_t whole_blocks(struct weft_pcapng *w, size_t room)
 {
 	size_t at = 0, keep = 0;

@@ -2,11 +2,11 @@
 /**
  * @file capture/pcapng.h
  * Writing pcapng: section, interfaces, packets, statistics; buffered. Pure: libc only, no
- * allocation, and nothing that a signal handler may not call.
+ * allocation, and only calls that a signal handler may make.
  *
- * DPDK 22.11's rte_pcapng is not used: its interfaces are ethdev ports (a simulated port is none),
- * the length it writes includes padding, it copies each packet into an mbuf first, and its clock is
- * shared without a lock.
+ * DPDK 22.11's rte_pcapng is not used. Its interfaces are ethdev ports, which a simulated port is
+ * not. The length that it writes includes padding, it first copies each packet into an mbuf, and
+ * its clock is shared without a lock.
  */
 #ifndef WEFT_PCAPNG_H
 #define WEFT_PCAPNG_H
@@ -17,19 +17,19 @@
 
 #define WEFT_PCAPNG_ETHERNET 1
 #define WEFT_PCAPNG_BUFFER (256u * 1024)
-#define WEFT_PCAPNG_INTERFACES 256u /**< in one file; weft-dump reads as many */
+#define WEFT_PCAPNG_INTERFACES 256u /**< in one file; weft-dump reads the same number */
 
 enum weft_pcapng_direction { WEFT_PCAPNG_IN = 1, WEFT_PCAPNG_OUT = 2 };
 
 struct weft_pcapng {
 	int fd;
-	int error; /**< the first of all writing; nothing is written after it */
+	int error; /**< the first write error; nothing is written after it */
 	uint32_t interfaces;
 	uint64_t written; /**< bytes */
-	/** packets that did not reach the file, by interface */
+	/** packets that are not in the file, by interface */
 	uint64_t lost[WEFT_PCAPNG_INTERFACES];
-	size_t block; /**< where the block that is being made begins */
-	size_t used;  /**< bytes that wait for a flush */
+	size_t block; /**< offset of the block that is being made */
+	size_t used;  /**< bytes to be flushed */
 	uint8_t buffer[WEFT_PCAPNG_BUFFER];
 };
 
@@ -39,7 +39,7 @@ struct weft_pcapng_packet {
 	uint64_t time_ns; /**< since 1970 */
 	const void *data;
 	uint32_t caplen;  /**< bytes of data */
-	uint32_t len;     /**< bytes that the packet had */
+	uint32_t len;     /**< original length of the packet */
 	uint64_t dropped; /**< of this interface since its last packet */
 	const char *comment;
 };
@@ -67,14 +67,14 @@ uint32_t weft_pcapng_interface(struct weft_pcapng *w, uint16_t link, const char 
 
 void weft_pcapng_packet(struct weft_pcapng *w, const struct weft_pcapng_packet *p);
 
-/** What this file has and lacks of an interface: @p seen = packets in it + @p dropped. */
+/** Packets of an interface that this file has and lacks: @p seen = packets in it + @p dropped. */
 void weft_pcapng_statistics(struct weft_pcapng *w, uint32_t interface, uint64_t time_ns,
 			    uint64_t seen, uint64_t dropped);
 
 /**
- * Write what is buffered. Of a disk that is full the file gets whole blocks only, and some room is
- * left for statistics.
- * @return 0, or the first error of all writing
+ * Write the buffer. If the disk is full, the file contains whole blocks only, and some room is left
+ * for statistics.
+ * @return 0, or the first write error of this file
  */
 int weft_pcapng_flush(struct weft_pcapng *w);
 

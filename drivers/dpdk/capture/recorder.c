@@ -9,23 +9,24 @@
 #include "capture/tap.h"
 
 #define FRAMES_MIN 128u
-/* A burst may be under way behind head: so many of the oldest frames may be written over. */
+/* A burst may be in progress behind head: it overwrites N of the oldest frames at most. */
 #define MARGIN 32u
 
 static _Atomic(struct weft_recorder *) pool[WEFT_RECORDERS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* who adds to it */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for threads that add a recorder */
 
 struct weft_recorder *weft_recorder_at(unsigned int i)
 {
 	return i < WEFT_RECORDERS ? atomic_load_explicit(&pool[i], memory_order_acquire) : NULL;
 }
 
-/* ---- writing, where records are in pieces --------------------------------------------------- */
+/* ---- writing records that are in pieces ----------------------------------------------------- */
 
 void weft_recorder_put_bytes(struct weft_recorder *r, const struct iovec *iov, unsigned int num,
 			     enum weft_pcapng_direction direction, uint64_t now)
 {
-	uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed), word; /* ours */
+	/* this thread's own */
+	uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed), word;
 	struct weft_recorder_slot *s = &r->slots[head & r->mask];
 	uint8_t bytes[WEFT_RECORDER_BYTES] = {0};
 	uint64_t len = 0, have = 0, n;
@@ -64,12 +65,14 @@ void weft_recorder_snapshot(struct weft_recorder *r, uint64_t *from, uint64_t *t
 	uint64_t begin = atomic_load_explicit(&r->begin, memory_order_relaxed), i, now;
 	uint64_t frames = r->mask + 1;
 
-	/* Acquire: the words of what is before head. */
+	/* Acquire: the words of all frames before head. */
 	*to = atomic_load_explicit(&r->head, memory_order_acquire);
 	*from = *to > begin + frames ? *to - frames : begin;
 	for (i = *from; i < *to; i++)
 		copy_slot(&r->copy[i & r->mask], &r->slots[i & r->mask]);
-	/* Acquire: a word that was written over is seen with the head of that time, or a later. */
+	/*
+	 * Acquire: if a word was overwritten, the head of that time or a later one is visible now.
+	 */
 	atomic_thread_fence(memory_order_acquire);
 	now = atomic_load_explicit(&r->head, memory_order_relaxed) + MARGIN;
 	if (now > frames && now - frames > *from)
@@ -78,7 +81,7 @@ void weft_recorder_snapshot(struct weft_recorder *r, uint64_t *from, uint64_t *t
 		*from = *to;
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- lifetime ------------------------------------------------------------------------------- */
 
 static void destroy(struct weft_recorder *r)
 {
@@ -105,7 +108,7 @@ static struct weft_recorder *create(uint64_t frames)
 	return r;
 }
 
-/* One that a lane has left, or a new one. Under the lock. */
+/* @return a recorder that a lane has left, or a new one. Under the lock. */
 static struct weft_recorder *find(uint64_t frames)
 {
 	struct weft_recorder *r;
@@ -115,7 +118,7 @@ static struct weft_recorder *find(uint64_t frames)
 		r = atomic_load_explicit(&pool[i], memory_order_relaxed);
 		if (!r)
 			return create(frames);
-		/* Acquire: what its lane has done with it. */
+		/* Acquire: all that its last lane has written. */
 		if (r->mask == frames - 1 && !atomic_load_explicit(&r->open, memory_order_acquire))
 			return r;
 	}
@@ -129,7 +132,7 @@ static void publish(struct weft_recorder *r)
 	for (i = 0; atomic_load_explicit(&pool[i], memory_order_relaxed); i++)
 		if (atomic_load_explicit(&pool[i], memory_order_relaxed) == r)
 			return;
-	/* Release: it is whole before others see it. */
+	/* Release: it is complete before other threads see it. */
 	atomic_store_explicit(&pool[i], r, memory_order_release);
 }
 
@@ -166,7 +169,7 @@ struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
 
 void weft_recorder_close(struct weft_recorder *r)
 {
-	/* Release: who opens it next goes on behind our frames. */
+	/* Release: the next lane that opens it goes on behind the frames of this one. */
 	if (r)
 		atomic_store_explicit(&r->open, false, memory_order_release);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file capture/recorder.h
- * The flight recorder: the beginnings of the last frames of each raw lane, in memory, always. They
- * become a file when a lane fails, by a signal, or by a command (capture/recorder_file.c).
+ * The flight recorder: the first bytes of the last frames of each raw lane, in memory, always. They
+ * are written to a file when a lane fails, on a signal, or by a command (capture/recorder_file.c).
  *
- * The lane's thread writes; anybody reads at any time, a signal handler too: all words are atomic,
- * and a reader throws away what may have been written over in the meantime (take()). Nobody waits.
- * Recorders are never freed: one that a closed lane has left goes to the next lane, and may be read
- * until then.
+ * The lane's thread writes. Any thread, or a signal handler, may read at any time: all words are
+ * atomic, and a reader discards the frames that may have been overwritten in the meantime
+ * (weft_recorder_snapshot()). No thread waits. Recorders are never freed: the recorder of a closed
+ * lane is reused by the next lane, and can be read until then.
  */
 #ifndef WEFT_CAPTURE_RECORDER_H
 #define WEFT_CAPTURE_RECORDER_H
@@ -49,8 +49,8 @@ struct weft_recorder {
 	_Atomic uint64_t head; /**< frames so far: the next one goes to head & mask */
 	uint64_t mask;
 	struct weft_recorder_slot *slots;
-	/* Others'. */
-	struct weft_recorder_slot *copy; /**< of who writes the file */
+	/* Not used by the lane's thread. */
+	struct weft_recorder_slot *copy; /**< of the thread that writes the file */
 	_Atomic uint64_t begin;          /**< head when the lane was opened */
 	atomic_bool open;
 	const struct weft_platform *platform;
@@ -61,64 +61,66 @@ struct weft_recorder {
 };
 
 /**
- * A recorder for a lane that opens.
+ * @return a recorder for a lane that opens; NULL: off, no memory, or too many lanes; the lane goes
+ * on without
  * @param conf  recorder: frames, 0 = none; recorder_file, recorder_signal
- * @param tap   what the lane is called
- * @return NULL: off, no memory, or too many lanes; the lane does without
+ * @param tap   has the lane's name
  */
 struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
 					 const struct weft_platform *platform,
 					 const struct weft_tap *tap);
 /** The lane closes. NULL is allowed. */
 void weft_recorder_close(struct weft_recorder *r);
-/** As weft_recorder_put(), of a message record that is in pieces. */
+/** As weft_recorder_put(), for a message record in pieces. */
 void weft_recorder_put_bytes(struct weft_recorder *r, const struct iovec *iov, unsigned int num,
 			     enum weft_pcapng_direction direction, uint64_t now);
 
 /* ---- the file: recorder_file.c ---- */
 
-/** Of all recorders, what they have now. Everything else is as recorder_file.c wants it. */
+/** Limit of all recorders. */
 #define WEFT_RECORDERS 64u
 
-/** Recorder @p i of all, from 0; NULL: there are no more. */
+/** Recorder @p i, counted from 0; NULL: there are no more. */
 struct weft_recorder *weft_recorder_at(unsigned int i);
 
 /**
- * Copy what there is. Any thread, also a signal handler; one at a time.
+ * Copy the recorded frames. Any thread, or a signal handler; one at a time.
  * @param[out] from, to  frames [from, to) are in r->copy, each at its number & mask
  */
 void weft_recorder_snapshot(struct weft_recorder *r, uint64_t *from, uint64_t *to);
 
-/** Shall messages of lanes without frames be in it, too? WEFT_RECORDER_FILE=FILE,messages */
+/** Are messages of lanes without frames recorded, too? WEFT_RECORDER_FILE=FILE,messages */
 bool weft_recorder_has_messages(const struct weft_lane_conf *conf);
 
-/** Where files go and which signals make one, as the first lane has it. */
+/**
+ * Set the file name and the signals that write a file, from the configuration of the first lane.
+ */
 void weft_recorder_setup(const struct weft_lane_conf *conf);
 
 /**
- * Write a file because of an error: in a thread of its own, from a copy that is made at once. Not
- * more than one in ten seconds and eight in all, so that many errors don't fill a disk.
+ * Write a file because of an error: in a thread of its own, from a copy that is made at once. There
+ * is at most one file in ten seconds and eight in all, so that many errors do not fill a disk.
  */
 void weft_recorder_error(const char *reason);
 
 /**
- * Wait, for two seconds at most, until a file that is being written is whole: the accident is often
- * the last thing that happens, and not every process ends by its exit handlers.
+ * Wait up to two seconds until a file that is being written is complete. The error is often the
+ * last event in a process, and not every process runs its exit handlers.
  */
 void weft_recorder_settle(void);
 
 /**
- * Write a file now. Any thread, also a signal handler.
+ * Write a file now. Any thread, or a signal handler.
  * @param[out] name  the file, or the reason why there is none
  * @return 0, or a negative errno value: -ENOENT: no recorder; -EBUSY: another file is being written
  */
 int weft_recorder_file_write(const char *reason, char *name, size_t size);
 
 /*
- * The bytes. Words are what C11 has atomics of, but vectors take a quarter of the instructions, and
- * 112 bytes that are known to be there no loop. It is enough that the compiler keeps the fence
- * before them and the release behind them: whatever a reader may have seen half-written it throws
- * away. ThreadSanitizer can't know that, and gets words.
+ * Copies the bytes. C11 has atomics of words only, but vectors take a quarter of the instructions,
+ * and 112 bytes that are known to be there need no loop. It suffices that the compiler keeps the
+ * fence before them and the release behind them: a reader discards all frames that it may have seen
+ * half-written. ThreadSanitizer cannot know that, so its build copies words.
  */
 static inline void weft_recorder_bytes(struct weft_recorder_slot *s, const struct rte_mbuf *m)
 {
@@ -133,7 +135,9 @@ static inline void weft_recorder_bytes(struct weft_recorder_slot *s, const struc
 		atomic_store_explicit(&s->word[i / sizeof(word)], word, memory_order_relaxed);
 	}
 #else
-	/* What the buffer has behind a short frame does no harm: `lengths` says where it ends. */
+	/*
+	 * Bytes of the buffer behind a short frame do no harm: `lengths` contains the frame's end.
+	 */
 	if (likely(m->buf_len >= m->data_off + WEFT_RECORDER_BYTES))
 		memcpy((void *)s->word, from, WEFT_RECORDER_BYTES);
 	else
@@ -142,8 +146,8 @@ static inline void weft_recorder_bytes(struct weft_recorder_slot *s, const struc
 }
 
 /**
- * Behind head: frames of a burst whose acceptance is not known yet.
- * @return the head when all are
+ * Write behind head: the port may not accept all frames of a burst.
+ * @return the head if it accepts all
  */
 static inline uint64_t weft_recorder_put(struct weft_recorder *r, struct rte_mbuf *const *pkts,
 					 unsigned int n, enum weft_pcapng_direction direction,
@@ -154,8 +158,8 @@ static inline uint64_t weft_recorder_put(struct weft_recorder *r, struct rte_mbu
 	uint64_t head, end, mask = r->mask;
 
 	now = now << 2 | direction;
-	head = atomic_load_explicit(&r->head, memory_order_relaxed); /* ours */
-	/* Release: who sees these words sees the head that was before them, too. */
+	head = atomic_load_explicit(&r->head, memory_order_relaxed); /* this thread's own */
+	/* Release: a reader that sees these words sees the head before them, too. */
 	atomic_thread_fence(memory_order_release);
 	for (end = head + n; head != end; head++, pkts++) {
 		m = *pkts;
@@ -170,17 +174,17 @@ static inline uint64_t weft_recorder_put(struct weft_recorder *r, struct rte_mbu
 
 static inline void weft_recorder_commit(struct weft_recorder *r, unsigned int n)
 {
-	/* Release: their words come before. */
+	/* Release: after the words of the frames. */
 	atomic_store_explicit(&r->head, atomic_load_explicit(&r->head, memory_order_relaxed) + n,
 			      memory_order_release);
 }
 
-/** Frames that have come. */
+/** Received frames. */
 static inline void weft_recorder_add(struct weft_recorder *r, struct rte_mbuf *const *pkts,
 				     unsigned int n, enum weft_pcapng_direction direction,
 				     uint64_t now)
 {
-	/* Release: their words come before. */
+	/* Release: after the words of the frames. */
 	atomic_store_explicit(&r->head, weft_recorder_put(r, pkts, n, direction, now),
 			      memory_order_release);
 }

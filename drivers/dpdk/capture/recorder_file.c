@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the flight recorder holds becomes a file: on an error, by a signal, by a command. */
+/* Writes the flight recorder's frames to a file: on an error, on a signal, or by a command. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,10 +21,10 @@
 
 #define ERRORS_MAX 8u
 #define ERRORS_APART_NS 10000000000ull
-#define WITH_MESSAGES ",messages" /* behind the name of the file */
+#define WITH_MESSAGES ",messages" /* after the name of the file */
 #define EXIT_WAIT_MS 2000u
 
-/* Files are written one at a time: who has set `writing` has all of this. */
+/* Files are written one at a time: the thread that has set `writing` owns all of this. */
 static atomic_bool writing;
 static struct weft_pcapng out;
 static struct source {
@@ -35,12 +35,12 @@ static unsigned int num_sources;
 static char reason_text[320];
 
 static char file_name[512]; /* before %p and %n; "" = a new file in the folder */
-static char folder[256];    /* or the reason why there is none */
+static char folder[256];    /* or the reason why there is no folder */
 static int folder_error;
 static _Atomic unsigned int number;
 static struct sigaction before[NSIG];
 
-/* ---- the file. Nothing here that a signal handler must not call. ---- */
+/* ---- the file. Only calls that a signal handler may make. ---- */
 
 static uint64_t clock_ns(clockid_t id)
 {
@@ -54,7 +54,7 @@ static bool begin(void)
 {
 	bool no = false;
 
-	/* Acquire, and release in end(): one writer after the other. */
+	/* Acquire, paired with the release in end(): one writer after the other. */
 	return atomic_compare_exchange_strong_explicit(&writing, &no, true, memory_order_acquire,
 						       memory_order_relaxed);
 }
@@ -89,7 +89,7 @@ static uint64_t time_of(const struct source *s)
 	return (s->r->copy[s->from & s->r->mask].time >> 2) + s->offset;
 }
 
-/* Whose next frame is the oldest; @return num_sources when there is none */
+/* @return the source whose next frame is the oldest; num_sources if there is none */
 static unsigned int oldest(void)
 {
 	unsigned int i, found = num_sources;
@@ -260,7 +260,7 @@ void weft_recorder_settle(void)
 static const struct signal_name {
 	const char *name;
 	int number;
-	bool ends; /* the process: what was there before has the last word */
+	bool ends; /* ends the process: the previous handler runs last */
 } signal_names[] = {
 	{"USR1", SIGUSR1, false}, {"USR2", SIGUSR2, false}, {"HUP", SIGHUP, false},
 	{"QUIT", SIGQUIT, true},  {"ABRT", SIGABRT, true},  {"SEGV", SIGSEGV, true},
@@ -316,7 +316,7 @@ static void take_signal(const char *name, size_t len)
 		(int)len, name);
 }
 
-/* Bytes of the file's name, without what is behind it. */
+/* Bytes of the file's name, without the options behind it. */
 static size_t name_length(const struct weft_lane_conf *conf)
 {
 	size_t len = conf->recorder_file ? strlen(conf->recorder_file) : 0;

@@ -101,7 +101,7 @@ static size_t list_files(DIR *dir, struct old_file **list)
 			continue;
 		if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
 			continue;
-		/* In steps of powers of two. */
+		/* The array grows by powers of two. */
 		more = n & (n - 1) ? *list : realloc(*list, (n ? 2 * n : 1) * sizeof(*more));
 		if (!more)
 			break;

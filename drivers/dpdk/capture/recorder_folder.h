@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file capture/recorder_folder.h
- * Where files of the flight recorder go by default: the folder of the user, in which no other user
- * can make or replace a file.
+ * The default folder for files of the flight recorder: the user's own, in which no other user can
+ * create or replace a file.
  */
 #ifndef WEFT_CAPTURE_RECORDER_FOLDER_H
 #define WEFT_CAPTURE_RECORDER_FOLDER_H
@@ -10,7 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Files of all processes of the user that stay, the newest ones, and their bytes together. */
+/**
+ * Limits for all processes of the user: the newest files that are kept, and their bytes in total.
+ */
 #define WEFT_RECORDER_FILES 20u
 #define WEFT_RECORDER_FILES_BYTES (64ull << 20)
 
@@ -22,14 +24,14 @@ int weft_recorder_folder_find(char *path, size_t size);
 
 /**
  * Create a file recorder-PID-RANDOM.pcapng in @p folder. Also in a signal handler.
- * @param[out] name  the file, or on error a sentence
+ * @param[out] name  the file, or a sentence on error
  * @return a descriptor, or a negative errno value
  */
 int weft_recorder_folder_create(const char *folder, char *name, size_t size);
 
 /**
- * Remove the oldest files of the user's flight recorders in @p folder, until at most @p files stay
- * and they have at most @p bytes; the newest file always stays.
+ * Remove the oldest files of the user's flight recorders in @p folder, until at most @p files are
+ * left with at most @p bytes; the newest file always stays.
  */
 void weft_recorder_folder_prune(const char *folder, unsigned int files, uint64_t bytes);
 

@@ -18,7 +18,7 @@ struct weft_capture_ring *weft_capture_ring_create(uint64_t size)
 	memset(r, 0, sizeof(*r));
 	while (n < size)
 		n *= 2;
-	/* Pages that no record has reached cost nothing. */
+	/* Pages that no record has reached use no memory. */
 	r->data = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (r->data == MAP_FAILED) {
 		free(r);
@@ -42,7 +42,7 @@ static bool has_room(struct weft_capture_ring *r, uint64_t head)
 {
 	if (head - r->tail_seen <= r->size)
 		return true;
-	/* Acquire: the consumer has read what will be written over. */
+	/* Acquire: the consumer has read the bytes that will be overwritten. */
 	r->tail_seen = atomic_load_explicit(&r->tail, memory_order_acquire);
 	return head - r->tail_seen <= r->size;
 }
@@ -53,7 +53,7 @@ struct weft_capture_record *weft_capture_ring_put(struct weft_capture_ring *r, u
 	struct weft_capture_record *rec;
 
 	r->now.seen++;
-	/* A record is in one piece; all are multiples of 8, so there is room for the word. */
+	/* A record is contiguous. All records are multiples of 8, so there is room for the word. */
 	if (r->size - at < need)
 		skip = r->size - at;
 	if (atomic_load_explicit(&r->dead, memory_order_relaxed) ||
@@ -83,9 +83,12 @@ void weft_capture_ring_commit(struct weft_capture_ring *r, unsigned int n)
 {
 	if (n > 0) {
 		r->done = r->mark[n - 1];
-		/* Release: records are whole before they are seen. */
+		/* Release: records are complete before the consumer sees them. */
 		atomic_store_explicit(&r->head, r->done.head, memory_order_release);
-		/* Relaxed: who reads them while frames pass has no exact moment anyway. */
+		/*
+		 * Relaxed: a thread that reads the counters while frames pass gets no exact moment
+		 * anyway.
+		 */
 		atomic_store_explicit(&r->seen, r->done.seen, memory_order_relaxed);
 		atomic_store_explicit(&r->dropped, r->done.dropped, memory_order_relaxed);
 	}
@@ -100,7 +103,7 @@ const struct weft_capture_record *weft_capture_ring_peek(struct weft_capture_rin
 	uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
 	const struct weft_capture_record *rec;
 
-	/* Acquire: what was committed is there. */
+	/* Acquire: the committed records are complete. */
 	if (tail == atomic_load_explicit(&r->head, memory_order_acquire))
 		return NULL;
 	rec = (const struct weft_capture_record *)(r->data + (tail & (r->size - 1)));
@@ -115,6 +118,6 @@ void weft_capture_ring_next(struct weft_capture_ring *r, const struct weft_captu
 {
 	uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
 
-	/* Release: it has been read before it is written over. */
+	/* Release: the record has been read before it is overwritten. */
 	atomic_store_explicit(&r->tail, tail + rec->size, memory_order_release);
 }

@@ -20,7 +20,7 @@ static void copy_bytes(uint8_t *to, const struct rte_mbuf *m, uint32_t len)
 static void copy_frame(struct weft_tap_target *t, const struct rte_mbuf *m, uint64_t time,
 		       enum weft_pcapng_direction direction)
 {
-	/* Acquire: the filter is whole. Who takes it away waits for `busy`. */
+	/* Acquire: the filter is complete. A thread that removes it waits until `busy` is false. */
 	struct weft_capture_filter *f = atomic_load_explicit(&t->filter, memory_order_acquire);
 	uint32_t caplen = RTE_MIN(m->pkt_len, t->snaplen);
 	struct weft_capture_record *r;
@@ -37,13 +37,16 @@ static void copy_frame(struct weft_tap_target *t, const struct rte_mbuf *m, uint
 	copy_bytes(r->data, m, caplen);
 }
 
-/* @return where to copy to, until weft_tap_copied(); NULL: there is no capture any more */
+/* @return the target to copy to, until weft_tap_copied(); NULL: there is no capture any more */
 static struct weft_tap_target *begin(struct weft_tap *tap, uint64_t *time)
 {
 	const struct weft_platform *pf = tap->platform;
 	struct weft_tap_target *t;
 
-	/* In one order for both sides: either we see no target, or who took it sees `busy`. */
+	/*
+	 * Sequentially consistent on both sides: this thread sees no target, or the thread that
+	 * removed the target sees `busy`.
+	 */
 	atomic_store_explicit(&tap->busy, true, memory_order_seq_cst);
 	t = atomic_load_explicit(&tap->target, memory_order_seq_cst);
 	if (!t) {
@@ -92,7 +95,7 @@ void weft_tap_copy_bytes(struct weft_tap *tap, const struct iovec *iov, unsigned
 	for (i = 0; i < num; i++)
 		len += (uint32_t)iov[i].iov_len;
 	caplen = RTE_MIN(len, t->snaplen);
-	/* An expression is of frames. Relaxed: only whether. */
+	/* A filter expression applies to frames only. Relaxed: a hint. */
 	if (!atomic_load_explicit(&t->filter, memory_order_relaxed)) {
 		r = weft_capture_ring_put(t->ring, caplen);
 		if (r) {
@@ -114,6 +117,6 @@ void weft_tap_copied(struct weft_tap *tap, unsigned int n)
 	if (t->written_by_lane)
 		t->written_by_lane(t->capture);
 	tap->in_use = NULL;
-	/* Release: what was done to ring and filter comes before. */
+	/* Release: after all changes of ring and filter. */
 	atomic_store_explicit(&tap->busy, false, memory_order_release);
 }

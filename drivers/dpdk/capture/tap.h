@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file capture/tap.h
- * Where a lane shows its frames: to the flight recorder (capture/recorder.h), and to a capture
- * while there is one (capture/capture.h). The lane's thread calls what is inline here; captures
- * come and go in other threads. Without a capture that is one branch for each burst.
+ * A lane shows its frames to its tap. The tap passes them to the flight recorder
+ * (capture/recorder.h), and to a capture while there is one (capture/capture.h). The lane's thread
+ * calls the inline functions of this file; other threads start and stop captures. Without a capture
+ * the cost is one branch for each burst.
  *
- * Frames are as the port gets or gives them: what a NIC fills in (checksums) is not there yet, and
- * frames that the port did not accept are in neither.
+ * Frames are as the port receives or sends them: fields that the NIC fills in (checksums) are
+ * missing, and frames that the port did not accept are not recorded.
  *
- * A port frees what it sends, and says only afterwards how much that was. So frames are shown by
- * weft_tap_offer() before they are sent, and weft_tap_taken() says how many of them count.
+ * A port frees the frames that it sends, and returns their number only afterwards. So frames are
+ * shown by weft_tap_offer() before they are sent, and weft_tap_taken() reports how many of them
+ * count.
  */
 #ifndef WEFT_CAPTURE_TAP_H
 #define WEFT_CAPTURE_TAP_H
@@ -32,32 +34,34 @@ struct weft_capture;
 struct weft_capture_filter;
 struct weft_capture_ring;
 
-/** What the lane's thread needs of a capture; the capture's. */
+/** The part of a capture that the lane's thread needs; it belongs to the capture. */
 struct weft_tap_target {
 	struct weft_capture_ring *ring;
 	_Atomic(struct weft_capture_filter *) filter; /**< NULL = all frames */
 	uint32_t snaplen;
-	uint64_t offset; /**< from the platform's time to that of the file */
-	/** a simulator's: it has no threads, so the lane writes the file itself; else NULL */
+	uint64_t offset; /**< from the platform's time to the file's */
+	/** of a simulator: it has no threads, so the lane writes the file itself; else NULL */
 	void (*written_by_lane)(struct weft_capture *c);
 	struct weft_capture *capture;
 };
 
 struct weft_tap {
-	/* The lane's. */
+	/* Of the lane's thread. */
 	struct weft_recorder *recorder; /**< NULL = none */
 	struct weft_tap_target *in_use; /**< between offer() and taken() */
-	/** NULL = no capture. Others take it away, and then wait until the lane is not `busy` */
+	/**
+	 * NULL = no capture. Other threads remove it, and then wait until the lane is not `busy`.
+	 */
 	_Atomic(struct weft_tap_target *) target;
 	atomic_bool busy;
-	/* Others'. */
+	/* Of other threads. */
 	const struct weft_platform *platform;
 	LIST_ENTRY(weft_tap) entry;
 	char name[160], about[192];
 	uint8_t mac[6];
 	uint64_t speed; /**< bit/s */
-	uint16_t link;  /**< type of its packets, as pcapng has it */
-	/** of a lane without frames: tells its worker whether records are wanted; else NULL */
+	uint16_t link;  /**< type of its packets, as in pcapng */
+	/** of a lane without frames: notifies its worker whether records are needed; else NULL */
 	void (*want)(void *arg, bool yes);
 	void *arg;
 };
@@ -70,8 +74,8 @@ void weft_tap_copy_bytes(struct weft_tap *tap, const struct iovec *iov, unsigned
 			 enum weft_pcapng_direction direction);
 
 /**
- * Frames that are about to be handed to the port; WEFT_CAPTURE_BURST at most.
- * @param now  the lane's, for the recorder; a capture reads the clock
+ * Frames that are about to be sent; WEFT_CAPTURE_BURST at most.
+ * @param now  the lane's time, for the recorder; a capture reads the clock
  */
 static inline void weft_tap_offer(struct weft_tap *tap, struct rte_mbuf *const *pkts,
 				  unsigned int n, enum weft_pcapng_direction direction,
@@ -81,12 +85,12 @@ static inline void weft_tap_offer(struct weft_tap *tap, struct rte_mbuf *const *
 		return;
 	if (tap->recorder)
 		weft_recorder_put(tap->recorder, pkts, n, direction, now);
-	/* Relaxed: only whether; weft_tap_copy() looks again. */
+	/* Relaxed: a hint; weft_tap_copy() checks again. */
 	if (unlikely(atomic_load_explicit(&tap->target, memory_order_relaxed)))
 		weft_tap_copy(tap, pkts, n, direction);
 }
 
-/** The first @p n of them were accepted. */
+/** The port has accepted the first @p n of them. */
 static inline void weft_tap_taken(struct weft_tap *tap, unsigned int n)
 {
 	if (!tap)
@@ -97,7 +101,7 @@ static inline void weft_tap_taken(struct weft_tap *tap, unsigned int n)
 		weft_tap_copied(tap, n);
 }
 
-/** Frames that have come: weft_tap_offer() and weft_tap_taken() in one, with less to check. */
+/** Received frames: weft_tap_offer() and weft_tap_taken() in one, with less to check. */
 static inline void weft_tap_arrived(struct weft_tap *tap, struct rte_mbuf *const *pkts,
 				    unsigned int n, uint64_t now)
 {
@@ -112,7 +116,7 @@ static inline void weft_tap_arrived(struct weft_tap *tap, struct rte_mbuf *const
 	}
 }
 
-/** A lane has failed, or is given up: what the recorders have becomes a file. */
+/** A lane has failed or is given up: the recorders' frames are written to a file. */
 static inline void weft_tap_error(const struct weft_tap *tap, const char *reason)
 {
 	if (tap && tap->recorder)

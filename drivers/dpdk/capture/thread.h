@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file capture/thread.h
- * Threads that write files: as base/thread.h starts them, on other cores than DPDK's lcores, where
- * lanes poll.
+ * Threads that write files. They are started by base/thread.h, on other cores than DPDK's lcores,
+ * where lanes poll.
  */
 #ifndef WEFT_CAPTURE_THREAD_H
 #define WEFT_CAPTURE_THREAD_H

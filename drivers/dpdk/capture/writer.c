@@ -17,10 +17,10 @@
 #include "capture/ring.h"
 #include "capture/thread.h"
 
-/* What is captured is in the file, and what was dropped is said there, after so long at most. */
+/* ns until captured frames, and the numbers of dropped ones, are in the file at the latest. */
 #define FLUSH_NS 100000000ull
 #define STATS_NS 1000000000ull
-#define ROUND 4096u /* records between two checks of the clock, and of who waits for the lock */
+#define ROUND 4096u /* records between two checks of the clock and of `waiting` */
 #define SLEEP_MIN_NS 250000
 #define SLEEP_MAX_NS 4000000
 #define LET_ROUNDS 40u
@@ -67,7 +67,7 @@ static void put_statistics(struct weft_capture *c)
 	}
 }
 
-/* The file does not take the last records. If it takes statistics, they tell of that, too. */
+/* The file could not take the last records. The statistics, if they still fit, include these. */
 static void after_error(struct weft_capture *c)
 {
 	char why[sizeof(c->why)];
@@ -100,7 +100,10 @@ static void put_interface(struct weft_capture *c, struct weft_capture_source *s)
 				      c->options.snaplen == UINT32_MAX ? 0 : c->options.snaplen);
 }
 
-/* Another file. What the last one lacks is told there; the new one begins at nothing. */
+/*
+ * Begin another file. Frames that were dropped until now count in the old file; the new one counts
+ * from 0.
+ */
 static void rotate(struct weft_capture *c)
 {
 	struct weft_capture_source *s;
@@ -241,7 +244,7 @@ static bool more_dropped(const struct weft_capture *c)
 	return false;
 }
 
-/* Now and then, so that a process that is killed leaves a good file. */
+/* Flush now and then, so that a process that is killed leaves a valid file. */
 static void keep_up(struct weft_capture *c)
 {
 	uint64_t now = real_ns();
@@ -258,13 +261,13 @@ static void keep_up(struct weft_capture *c)
 }
 
 /*
- * A mutex is not fair: a thread that unlocks it and locks it again at once has it before one that
- * must be woken. So those who wait are counted, and the writer sleeps while there are any; not for
- * ever, since more may come.
+ * A mutex is not fair: a thread that unlocks it and locks it again at once gets it before a thread
+ * that must be woken. So waiting threads are counted, and the writer sleeps while there are any;
+ * LET_ROUNDS limits that, since more threads may arrive.
  */
 void weft_capture_lock(struct weft_capture *c)
 {
-	/* Relaxed: a hint; what it guards is the lock's. */
+	/* Relaxed: a hint; the lock protects the data. */
 	atomic_fetch_add_explicit(&c->waiting, 1, memory_order_relaxed);
 	pthread_mutex_lock(&c->lock);
 	atomic_fetch_sub_explicit(&c->waiting, 1, memory_order_relaxed);
@@ -306,7 +309,7 @@ static void *write_loop(void *arg)
 	return NULL;
 }
 
-/* A simulator's lanes write when there is much to write; the ring then never is full. */
+/* A simulator's lanes write when a quarter of the ring is used, so that it never is full. */
 static void written_by_lane(struct weft_capture *c)
 {
 	struct weft_capture_ring *r;
@@ -323,9 +326,14 @@ static void written_by_lane(struct weft_capture *c)
 	}
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/*
+ * ---- lifetime ---------------------------------------------------------------------------------
+ */
 
-/* From the platform's time to that of day: of some readings the one that nothing came between. */
+/*
+ * The offset from the platform's time to the time of day: of several readings the shortest, which
+ * was not interrupted.
+ */
 static uint64_t offset_of(const struct weft_platform *pf)
 {
 	uint64_t best = UINT64_MAX, offset = 0, before, real, after;
@@ -368,9 +376,9 @@ struct weft_capture_source *weft_capture_add(struct weft_capture *c, const struc
 	s->target.capture = c;
 	if (pf == &weft_platform_host) {
 		/*
-		 * Lanes of a process have one clock: in a file it is set by that of day once. Set
-		 * again for a lane that comes later it would differ by what the clocks have drifted
-		 * apart since, and a message would be received before it was sent.
+		 * Lanes of a process have one clock, and its offset to the time of day is set once
+		 * for a file. An offset set again for a later lane would differ by the clocks'
+		 * drift since then, and a message could be received before it was sent.
 		 */
 		if (!c->offset)
 			c->offset = offset_of(pf);

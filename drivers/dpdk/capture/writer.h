@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file capture/writer.h
- * One capture: its file, its interfaces with a ring each, and who writes the one from the others.
- * Records of all rings go to the file by their times.
+ * A capture: its file, its interfaces with a ring each, and the thread that writes the file from
+ * the rings. Records of all rings are written in the order of their times.
  */
 #ifndef WEFT_CAPTURE_WRITER_H
 #define WEFT_CAPTURE_WRITER_H
@@ -16,17 +16,17 @@
 
 #define WEFT_CAPTURE_SOURCES WEFT_PCAPNG_INTERFACES
 
-/** An interface: what a lane shows, and what has become of it. Under the capture's lock. */
+/** An interface: the frames of a lane and their statistics. Under the capture's lock. */
 struct weft_capture_source {
 	struct weft_tap_target target;
 	char name[160], about[192];
 	uint8_t mac[6];
 	uint64_t speed;
 	uint16_t link;
-	bool closed;        /* the lane is: when the ring is empty, it goes */
+	bool closed;        /* the lane is closed: the source is removed once its ring is empty */
 	uint32_t interface; /* of the present file */
 	uint64_t records;   /* in the present file */
-	uint64_t told;      /* of those that were dropped, in files before */
+	uint64_t told;      /* dropped frames that earlier files have reported */
 	uint64_t all;       /* records in all files */
 	uint64_t dropped_at_stats;
 };
@@ -37,14 +37,16 @@ struct weft_capture {
 	bool by_command;
 	struct weft_capture_filter *filter;
 	pthread_mutex_t lock; /**< by weft_capture_lock() */
-	atomic_uint waiting;  /**< for the lock: the writer's thread lets them have it */
+	atomic_uint waiting;  /**< threads that wait for the lock: the writer lets them have it */
 	struct weft_capture_source *source[WEFT_CAPTURE_SOURCES];
 	unsigned int num_sources;
-	char why[256];                       /* ended: not written any more */
-	uint64_t gone_records, gone_dropped; /* of sources that have gone */
-	uint64_t unwritten;                  /* records that the file has not taken */
+	/* the reason why it has ended; nothing is written any more */
+	char why[256];
+	uint64_t gone_records, gone_dropped; /* of removed sources */
+	uint64_t unwritten;                  /* records that could not be written */
 	uint64_t flush_at, stats_at;
-	uint64_t offset; /**< from the host's monotonic time to that of day; 0 = not known yet */
+	/** from the host's monotonic time to the time of day; 0 = not known yet */
+	uint64_t offset;
 	pthread_t thread;
 	bool threaded;
 	atomic_bool stop;
@@ -52,22 +54,22 @@ struct weft_capture {
 };
 
 /**
- * @param filter  the capture's from now on, also where there is none
+ * @param filter  belongs to the capture from now on, also on failure
  * @return NULL with a sentence
  */
 struct weft_capture *weft_capture_create(const struct weft_capture_options *o,
 					 struct weft_capture_filter *filter, bool threaded, int *rc,
 					 char *why, size_t why_len);
-/** No lane shows frames to it any more. Writes what is left. */
+/** No lane shows frames to the capture any more. Writes the remaining records. */
 void weft_capture_destroy(struct weft_capture *c);
-/** The lock, soon, however much the writer's thread has to write. */
+/** Take the lock without waiting for the writer to finish its records. */
 void weft_capture_lock(struct weft_capture *c);
 void weft_capture_unlock(struct weft_capture *c);
-/** A lane as another interface. @return NULL: no memory, or too many */
+/** Add a lane as another interface. @return NULL: no memory, or too many */
 struct weft_capture_source *weft_capture_add(struct weft_capture *c, const struct weft_tap *tap);
-/** Write what is in the rings. @return records */
+/** Write the records of the rings. @return their number */
 unsigned int weft_capture_drain(struct weft_capture *c);
-/** Flush, with statistics. */
+/** Flush the file, with statistics. */
 void weft_capture_settle(struct weft_capture *c);
 
 #endif /* WEFT_CAPTURE_WRITER_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What happens to the port while its iface is open: links come and go, NICs vanish. */
+/* Events of the port while its iface is open: a link goes down or comes up, a NIC is removed. */
 
 #include <stdio.h>
 
@@ -24,9 +24,9 @@ static void tell(struct raw_iface *iface, enum weft_lane_iface_event ev, const c
 }
 
 /*
- * Nothing will go out or come in over this port again: waiting for timeouts would only hide why.
- * Callbacks may destroy connections and make others, at the end of the list; only one that the
- * protocol layer does not know is freed here, and by its own turn.
+ * The port sends and receives nothing any more. All connections end at once: a timeout would only
+ * hide the reason. Callbacks may destroy connections, and create others at the end of the list.
+ * Only a connection that the protocol layer does not know is freed here, in its own iteration.
  */
 static void end_all(struct raw_iface *iface, const struct weft_frame_port_event *ev)
 {

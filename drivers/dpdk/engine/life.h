@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/life.h
- * The port of an iface: what happens to it, and how its owner sleeps.
+ * The port of an iface: its events, and how its owner sleeps.
  */
 #ifndef WEFT_ENGINE_LIFE_H
 #define WEFT_ENGINE_LIFE_H
@@ -12,12 +12,12 @@
 #include "lane.h"
 
 #define RAW_LOOK_UP 1000000000ull  /* lt between two checks of a port with a link */
-#define RAW_LOOK_DOWN 100000000ull /* without one */
+#define RAW_LOOK_DOWN 100000000ull /* the same, without a link */
 void raw_port_look(struct raw_iface *iface);
 
-/* ---- engine/attr.c: what the iface says of itself */
+/* ---- engine/attr.c: attributes of the iface */
 void raw_fill_attr(struct raw_iface *iface);
-/* Again when the speed of the link changes. */
+/* Also called when the speed of the link changes. */
 void raw_fill_numbers(struct raw_iface *iface);
 
 /* ---- engine/wait.c */

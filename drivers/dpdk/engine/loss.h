@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/loss.h
- * Which frames are lost? RACK's idea, per path: a frame is lost when frames that left later **on
- * the same path** have arrived, several of them, and it has had a round trip's time itself. Two
- * paths never blame each other. Pure.
+ * Loss detection as in RACK, for each path: a frame is lost when several frames that left later
+ * **on the same path** have arrived and it has been in flight for a round trip itself. Frames of
+ * other paths do not count. Pure.
  */
 #ifndef WEFT_LOSS_H
 #define WEFT_LOSS_H
@@ -13,26 +13,28 @@
 
 #include "engine/rtt.h"
 
-#define WEFT_LOSS_REORDER 3u      /**< orders that a frame may be late by, at first */
-#define WEFT_LOSS_REORDER_MAX 64u /**< grows up to this as retransmissions prove needless */
+#define WEFT_LOSS_REORDER 3u      /**< frames sent later that may overtake, at first */
+#define WEFT_LOSS_REORDER_MAX 64u /**< the limit, which grows with each needless retransmission */
 
-/** What is known of one path. */
+/** The state of one path. */
 struct weft_loss {
 	uint32_t acked;   /**< newest send order known to have arrived */
 	uint32_t reorder; /**< threshold in orders */
-	bool any;         /**< acked means something */
+	bool any;         /**< acked is valid */
 };
 
 void weft_loss_init(struct weft_loss *l);
 
-/** A retransmission was needless: the first transmission was late, not lost. Be more patient. */
+/**
+ * A retransmission was needless, as the first transmission was late and not lost: raise the
+ * threshold.
+ */
 void weft_loss_spurious(struct weft_loss *l);
 
 /**
  * A frame sent as @p order at @p sent has been acknowledged at @p now.
- * @param tries  transmissions of it. When an answer to a repeated frame comes sooner than any
- *               answer ever did, an earlier transmission is what arrived, and nothing is learned
- *               about this order.
+ * @param tries  its transmissions. If a retransmitted frame is answered sooner than any frame ever
+ *   was, an earlier transmission has arrived, and the answer is no evidence about this order.
  */
 static inline void weft_loss_acked(struct weft_loss *l, const struct weft_rtt *r, uint32_t order,
 				   unsigned int tries, uint64_t sent, uint64_t now)
@@ -47,15 +49,15 @@ static inline void weft_loss_acked(struct weft_loss *l, const struct weft_rtt *r
 	}
 }
 
-/** How long a frame must have been under way before it can be called lost. */
+/** @return ns that a frame must have been in flight before it can be lost */
 static inline uint64_t weft_loss_patience(const struct weft_rtt *r)
 {
 	return (uint64_t)r->srtt + r->srtt / 4;
 }
 
 /**
- * Newer frames of its path have arrived and it has not: it is a candidate, and lost once patience
- * is over.
+ * Newer frames of its path have arrived and this one has not: it is lost once weft_loss_patience()
+ * has passed.
  */
 static inline bool weft_loss_suspect(const struct weft_loss *l, uint32_t order)
 {

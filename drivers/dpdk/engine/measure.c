@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How long is the way, and how wide? Between the PROBE that has found the frame size and READY the
- * initiator asks by some more PROBEs, so that protocols are chosen by what is there and not by what
- * a driver states:
+ * Measures the path's round trip and bandwidth. Between the PROBE that has found the frame size and
+ * READY, the initiator sends some more PROBEs, so that protocols are chosen by measured values and
+ * not by those that a driver states:
  *
- *   PING   small, one after the other, each answered at once, until the least round trip gets no
- *   less: others had a peer
- *          in them that was busy connecting, or memory touched for the first time.
- *   TRAIN  of full frames, answered by small ones, where nobody knows the bandwidth (virtual links,
- *   NICs without a link
- *          speed). Some are always on their way; the fastest stretch behind the first one counts: a
- *          bucket of tokens is empty by then, and slower ones were interrupted.
+ * - PING: small probes, one after the other. Each is answered at once, until the least round trip
+ *   no longer falls. Longer round trips include a peer that was busy connecting, or memory that was
+ *   touched for the first time.
+ * - TRAIN: full frames, answered by small ones, if the bandwidth is unknown (virtual links, NICs
+ *   without a link speed). Some are always in flight. The fastest stretch after the first one
+ *   counts: a token bucket is empty by then, and slower stretches were interrupted.
  *
- * The responder sees the same from its side: PINGs follow its answers, the TRAIN arrives. Nothing
- * depends on any of it: frames may get lost, time is bounded, peers that don't know PING and TRAIN
- * take them for small probes.
+ * The responder measures the same from its side: PINGs follow its answers, and the TRAIN arrives.
+ * Nothing depends on the result: frames may be lost, and the time is bounded. A peer that does not
+ * know PING and TRAIN takes them for small probes.
  */
 
 #include <string.h>
@@ -33,13 +32,13 @@
 #include "lane.h"
 
 #define PINGS 64u
-#define PINGS_SAME 12u   /* so many without result after the best one are enough */
-#define PING_NS 2000000u /* no further ping is begun after so long, unless there were */
+#define PINGS_SAME 12u   /* pings that do not improve the best round trip, after which it counts */
+#define PING_NS 2000000u /* no further ping is sent after this time, unless there were */
 #define PINGS_MIN \
-	4u /* fewer: on a narrow way the first waits behind full PROBEs that were sent again */
+	4u /* fewer: on a slow path the first ping waits behind full PROBEs that were retransmitted */
 /*
- * Memory is not that far: the peer was busy with connecting all the time, and what is stated is
- * nearer to the truth.
+ * A round trip through memory is shorter: the peer was busy connecting all the time, and the stated
+ * latency is nearer to the truth.
  */
 #define MEMORY_RTT_MAX 4000u
 #define TRAIN 96u
@@ -47,7 +46,7 @@
 #define AT_ONCE 4u
 #define SLOW_SKIP 4u
 #define STRETCH 32u
-#define LIMIT_NS 12000000u /* of lt: for all of it */
+#define LIMIT_NS 12000000u /* of lt: for the whole measurement */
 
 static uint64_t clock_now(const struct raw_conn *c)
 {
@@ -84,8 +83,8 @@ static void ping(struct raw_conn *c)
 }
 
 /*
- * A frame of the train is over. Of the stretches behind the first one the fastest counts: slower
- * ones were interrupted.
+ * A frame of the train is acknowledged or received. Of the stretches after the first one the
+ * fastest counts: slower ones were interrupted.
  */
 static void mark(struct raw_conn *c)
 {
@@ -99,13 +98,16 @@ static void mark(struct raw_conn *c)
 			m->best = ns;
 		m->mark = now;
 	}
-	/* What a slow way has let through by the end has to do. */
+	/* On a slow path, the frames that arrive after this one have to suffice. */
 	if (m->done == SLOW_SKIP)
 		m->slow_mark = now;
 	m->last = now;
 }
 
-/* PROBEs are checked by CRC32C wherever they come from; data may not be. */
+/*
+ * Each PROBE has a CRC32C that the receiver checks; data may have none. So the time of the check is
+ * subtracted.
+ */
 static uint32_t check_time(struct raw_conn *c)
 {
 	uint64_t begin, end;
@@ -138,7 +140,7 @@ static void train_begin(struct raw_conn *c)
 		return;
 	}
 	if (m->until != 0)
-		return; /* the acknowledgement came twice */
+		return; /* the acknowledgement arrived twice */
 	m->pings = PINGS;
 	m->check = check_time(c);
 	m->until = c->hs_next;
@@ -165,7 +167,9 @@ void raw_measure_ack(struct raw_conn *c, uint16_t id, uint16_t kind)
 	}
 }
 
-/* hs_next has come: the train goes on a little with each call, or it has taken too long. */
+/*
+ * hs_next is reached: send some more frames of the train, or end it, since it has taken too long.
+ */
 void raw_measure_timer(struct raw_conn *c)
 {
 	struct raw_measure *m = &c->measure;
@@ -192,7 +196,7 @@ void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind)
 
 	if (kind == WEFT_FRAME_PROBE_PING) {
 		now = clock_now(c);
-		/* Only the one that followed our answer: it is a round trip old. */
+		/* Only a ping that directly follows the last answer measures a round trip. */
 		if (m->sent != 0 && id == (uint16_t)(m->id + 1))
 			sample(m, now - m->sent);
 		m->id = id;
@@ -204,7 +208,7 @@ void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind)
 	}
 }
 
-/* ns per frame of the train, or 0 = too few came */
+/* @return ns per frame of the train; 0 = too few frames arrived */
 static double frame_time(const struct raw_measure *m)
 {
 	if (m->best > 0)
@@ -223,7 +227,10 @@ void raw_ep_measured(struct weft_lane_ep *lane_ep, struct weft_lane_measured *ou
 	out->latency = (double)m->rtt * 0.5e-9;
 	if (c->iface->port->flags & WEFT_FRAME_PORT_MEMORY && m->rtt > MEMORY_RTT_MAX)
 		out->latency = 0;
-	/* Too short a way between too few frames: the window was the limit, the lane is faster. */
+	/*
+	 * A window takes hardly longer than the round trip: the window was the limit, and the lane
+	 * is faster.
+	 */
 	if (ns > 0 && m->rtt != 0 && ns * WINDOW < 1.5 * m->rtt)
 		ns = 0;
 	if (c->csum != WEFT_FRAME_CSUM_CRC32C && ns > 2.0 * m->check)

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The peer's MAC address changes: a gateway takes over for another, a machine moves, a card is
- * replaced. ARP says so, and anybody in the network can. So frames go on to the old MAC until the
- * new one has shown that the peer is behind it: it gets a number, and answers with a hash of it
- * that only who has both ends' secrets can make. The answer must come from that MAC, for the peer
- * itself answers to the MAC that it knows us by, whoever hands the question on. The question has no
- * token.
+ * A peer's MAC address changes when a gateway takes over for another, a machine moves or a NIC is
+ * replaced. ARP announces the new address, but any host of the network can send ARP. So frames go
+ * to the old MAC until the peer has proved that it is behind the new one: the new MAC gets a
+ * CHALLENGE with a number, and the answer is a hash of it under the secrets of both ends. The
+ * answer must come from the challenged MAC: the peer answers to the MAC address that it has for
+ * this end, so another host that forwards the challenge gains nothing. The challenge has no
+ * connection token, so that an unknown receiver learns nothing that it could send.
  *
- * While the peer is heard ARP is not asked again: silence does that. What ARP or a frame says
- * unasked of another MAC is a reason to ask that one (engine/doubt.c).
+ * While frames of the peer arrive, ARP requests are not repeated; silence of the peer causes them.
+ * An unrequested ARP message, or a frame, that names another MAC starts a challenge to that MAC
+ * (engine/doubt.c).
  *
- * Several may say that they have the address, and a stranger may be the first each time. ARP keeps
- * a few of them, and two are asked at a time, in turns. The number says which MAC was asked, so
- * nothing is kept for each.
+ * Several hosts may claim the address, and an unknown one may be the first each time. The ARP table
+ * keeps a few of the claims, and two get a challenge at a time, in rotation. The number depends on
+ * the challenged MAC, so the connection keeps no state for each MAC.
  *
- * A question has a proof, too, and is answered once: a stranger who has got one and repeats it, or
- * makes up others, costs a hash, gets no answers, and uses up nothing that the true one needs.
+ * A challenge contains a proof, too, and is answered once. A host that repeats a challenge, or
+ * invents one, costs this end one hash. It gets no answer and uses up nothing that the genuine
+ * challenge needs.
  */
 
 #include <string.h>
@@ -35,10 +38,11 @@
 #include "frame/frame.h"
 #include "frame/parse.h"
 
-#define MOVE_GAP 50000000ull /* lt, between two looks of a connection */
-#define MOVE_ASKED 2u        /* questions of one look */
-#define MOVE_MEMORY 64u      /* questions that are told apart, and answers that are still good */
-#define ARP_GAP 10000000ull  /* lt, between two ARP questions of an iface for it */
+#define MOVE_GAP 50000000ull /* lt, between two checks of a connection */
+#define MOVE_ASKED 2u        /* challenges of one check */
+/* Challenges that the receiver distinguishes, and answers that are still valid. */
+#define MOVE_MEMORY 64u
+#define ARP_GAP 10000000ull /* lt, between two ARP requests of an iface for a moved peer */
 
 enum { QUESTION, ANSWER };
 
@@ -46,7 +50,7 @@ static uint64_t proof(const struct raw_conn *c, uint64_t number, bool ours, uint
 {
 	const struct weft_siphash_key key = {c->base.passive ? c->remote_secret : c->secret,
 					     c->base.passive ? c->secret : c->remote_secret};
-	uint8_t by = ours != c->base.passive; /* the initiator asks */
+	uint8_t by = ours != c->base.passive; /* 1: the initiator is the challenger */
 	weft_le64 wire = weft_put64(number);
 	struct weft_siphash s;
 
@@ -57,7 +61,10 @@ static uint64_t proof(const struct raw_conn *c, uint64_t number, bool ours, uint
 	return weft_siphash_end(&s);
 }
 
-/* The question's number. Only we know which number a MAC is asked with. */
+/*
+ * The number of a challenge. Its hash is under a key of this iface, so no other host can compute
+ * the number of a MAC.
+ */
 static uint64_t number_of(const struct raw_conn *c, uint32_t question, const uint8_t mac[6])
 {
 	struct weft_siphash s;
@@ -107,19 +114,22 @@ void raw_move_look(struct raw_conn *c)
 		raw_move_ask(c, mac[k]);
 		asked++;
 	}
-	/* Who has to wait for his turn to ask ARP looks again soon: others were before him. */
+	/*
+	 * Other connections have used the iface's ARP requests first: check again as soon as the
+	 * next is allowed.
+	 */
 	if (iface->lt < iface->move_arp) {
 		c->move.next = asked > 0 ? iface->lt + MOVE_GAP : iface->move_arp;
 		return;
 	}
 	c->move.next = iface->lt + MOVE_GAP * RTE_MIN(c->pings + 1, 20u);
 	iface->move_arp = iface->lt + ARP_GAP;
-	/* What is known may be what was: ask again. */
+	/* The entry may be the address that the peer had before: request it again. */
 	weft_arp_forget(&iface->arp, c->hop_ip);
 	raw_arp_ask(iface, c->hop_ip, false);
 }
 
-/* Is it one that has not been answered? Then it is now. */
+/* @return true: the challenge has not been answered before; from now on it counts as answered */
 static bool take_question(struct raw_conn *c, uint32_t question)
 {
 	uint32_t ahead = question - c->move.newest, behind = c->move.newest - question;
@@ -136,8 +146,8 @@ static bool take_question(struct raw_conn *c, uint32_t question)
 }
 
 /*
- * Somebody asks whether the peer of one of our connections is here. The answer goes where its
- * frames go.
+ * A host checks whether the peer of one of this iface's connections is here. The answer goes to the
+ * MAC address that the connection's frames go to.
  */
 void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *v)
 {
@@ -160,7 +170,7 @@ void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *
 	raw_ctl_send(c, WEFT_FRAME_CHALLENGE_ACK, 0, &body, sizeof(body), 0);
 }
 
-/* An answer to one of our last questions, from who was asked. */
+/* Is it the answer to one of the last challenges, from the MAC that was challenged? */
 static bool answers(const struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_challenge *a = (const struct weft_frame_challenge *)v->body;
@@ -185,7 +195,7 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 	c->move.over = c->move.asked;
 	if (c->open)
 		raw_seal(c, 0);
-	/* Who connects next asks ARP again. */
+	/* The next connection to this address requests it by ARP again. */
 	if (weft_arp_lookup(&c->iface->arp, c->hop_ip, c->iface->now, known) &&
 	    memcmp(known, v->src_mac, 6) != 0)
 		weft_arp_forget(&c->iface->arp, c->hop_ip);

@@ -15,10 +15,10 @@
 #include "frame/frame.h"
 #include "lane.h"
 
-#define AGAIN_NS 50000000ull   /* between two searches that losses start */
-#define SILENCE_NS 50000000ull /* of the peer: the search goes on more slowly */
-#define SLOW_NS 500000000ull   /* so slowly at most */
-#define RAISE_NS 5000000000ull /* to the first try for more; doubles */
+#define AGAIN_NS 50000000ull   /* between two searches started by losses */
+#define SILENCE_NS 50000000ull /* silence of the peer after which the search slows down */
+#define SLOW_NS 500000000ull   /* between two rounds of a slow search, at most */
+#define RAISE_NS 5000000000ull /* to the first try of a larger size; doubles */
 #define RAISE_DOUBLES 6u
 
 static uint16_t least(const struct raw_conn *c)
@@ -31,16 +31,20 @@ static uint16_t present(const struct raw_conn *c)
 	return RTE_MIN(c->cut, c->frame_size);
 }
 
-/* Frames of so many bytes pass; longer ones that are waiting, or must come, go in parts. */
+/* Frames of up to @p size bytes pass; longer ones, outstanding or new, are sent in parts. */
 static void set_size(struct raw_conn *c, uint16_t size)
 {
 	c->cut = size < c->frame_size ? size : UINT16_MAX;
 	c->txq_need = size < c->frame_size ? raw_parts_count(c) : 1;
-	/* The CRC's place is kept in any case, so that sizes do not depend on what was agreed. */
+	/*
+	 * Room for the CRC is always reserved, so that sizes do not depend on the agreed checksum.
+	 */
 	c->room = size - c->encap.len - (uint32_t)sizeof(struct weft_frame_hdr) - 4;
 }
 
-/* What waits goes out at once, the oldest frame first: its acknowledgement finds the others. */
+/*
+ * Retransmit at once, the oldest frame first: its acknowledgement shows which others are missing.
+ */
 static void send_again(struct raw_conn *c)
 {
 	if (c->timer == 0)
@@ -58,7 +62,7 @@ void raw_mtu_init(struct raw_conn *c)
 	c->mtu.told = c->frame_size;
 }
 
-/* The protocol layer cuts messages accordingly from now on. */
+/* Notify the protocol layer, which cuts messages to this size from now on. */
 static void tell(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -81,7 +85,7 @@ static void tell(struct raw_conn *c)
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_SIZE, lower, text);
 }
 
-/* The search has ended: when is more tried? May destroy the connection. */
+/* The search has ended: schedule the next try of a larger size. May destroy the connection. */
 static void over(struct raw_conn *c)
 {
 	uint64_t lt = c->iface->lt;
@@ -103,13 +107,16 @@ static bool suspect_arrived(struct raw_conn *c)
 	       !raw_slot(c, c->mtu.suspect)->m;
 }
 
-/* What a round or an answer says. May destroy the connection. */
+/* Evaluate a round or an answer. May destroy the connection. */
 static void searched(struct raw_conn *c, enum weft_mtu_result result)
 {
 	const struct weft_mtu_search *s = &c->search;
 
 	if (!c->mtu.raising && s->hi != 0 && s->hi == present(c) && s->hi > s->least) {
-		/* A frame of this size has come through after all: it was mere loss. */
+		/*
+		 * A frame of this size has arrived after all: its size was not the cause of the
+		 * losses.
+		 */
 		if (suspect_arrived(c)) {
 			over(c);
 			return;
@@ -129,7 +136,7 @@ static void searched(struct raw_conn *c, enum weft_mtu_result result)
 
 static void begin(struct raw_conn *c, uint16_t full, uint16_t lo)
 {
-	/* Its numbers are those of all probes, which have gone on since the last search. */
+	/* Its ids are those of all probes, which have advanced since the last search. */
 	c->search.id = c->probe_id;
 	weft_mtu_search_again(&c->search, full, least(c),
 			      (uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), lo,

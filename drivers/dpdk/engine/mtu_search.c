@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 /*
- * AWS 9001, 8500 between regions; bare metal 9000, a VXLAN in it 8950; GCP 8896, 1460; Azure 3900;
- * IB and old jumbo frames 4096; Ethernet 1500; OpenStack's VXLAN 1450; WireGuard 1420; VPNs 1400;
- * IPv6's least 1280.
+ * Usual MTUs: AWS 9001, 8500 between regions; bare metal 9000, a VXLAN in it 8950; GCP 8896, 1460;
+ * Azure 3900; IB and old jumbo frames 4096; Ethernet 1500; OpenStack's VXLAN 1450; WireGuard 1420;
+ * VPNs 1400; IPv6's least 1280.
  */
 static const uint16_t usual[] = {9001, 9000, 8950, 8896, 8500, 4096, 3900,
 				 1500, 1460, 1450, 1420, 1400, 1280};
@@ -55,7 +55,7 @@ enum weft_mtu_result weft_mtu_search_round(struct weft_mtu_search *s, uint64_t n
 		return WEFT_MTU_GOES_ON;
 	if (s->lo != 0 && now - s->begin >= WEFT_MTU_TIME)
 		return WEFT_MTU_FOUND;
-	/* Mostly the first one arrives, and nothing more is sent. */
+	/* Usually the first probe arrives, and no other is sent. */
 	*big = first ? 1 : WEFT_MTU_BIG;
 	*small = first && !s->quick ? 0 : 1;
 	s->id++;
@@ -65,7 +65,7 @@ enum weft_mtu_result weft_mtu_search_round(struct weft_mtu_search *s, uint64_t n
 	return WEFT_MTU_GOES_ON;
 }
 
-/* The middle one of the usual sizes that are still in question; 0 = there is none. */
+/* @return the middle one of the usual sizes that are not decided; 0 = there is none */
 static uint16_t usual_size(const struct weft_mtu_search *s)
 {
 	uint16_t left[NUM_USUAL + 1], size;
@@ -76,13 +76,13 @@ static uint16_t usual_size(const struct weft_mtu_search *s)
 		if (size >= s->least && size > s->lo && size < s->hi)
 			left[n++] = size;
 	}
-	/* Whether anything passes at all must be known, whatever the least size is. */
+	/* The search must find out whether any frame passes, whatever the least size is. */
 	if (s->lo == 0 && s->least < s->hi && (n == 0 || left[n - 1] != s->least))
 		left[n++] = s->least;
 	return n > 0 ? left[n / 2] : 0;
 }
 
-/* What to try next, when lo or hi has moved. */
+/* Choose the next size, after lo or hi has changed. */
 static enum weft_mtu_result step(struct weft_mtu_search *s, uint64_t now)
 {
 	uint16_t size = usual_size(s);
@@ -92,7 +92,7 @@ static enum weft_mtu_result step(struct weft_mtu_search *s, uint64_t now)
 	if (size == 0 && s->hi - s->lo <= (int)WEFT_MTU_GRAIN)
 		return WEFT_MTU_FOUND;
 	if (size == 0) {
-		/* Mostly the path has a usual MTU, and the next size above fails. */
+		/* Usually the path has a usual MTU, and the next size above fails. */
 		size = (uint16_t)(s->lo + (s->between ? (s->hi - s->lo) / 2 : (int)WEFT_MTU_GRAIN));
 		s->between = true;
 	}
@@ -107,7 +107,7 @@ static enum weft_mtu_result passed(struct weft_mtu_search *s, uint16_t size, uin
 	s->lo = size;
 	if (size == s->full)
 		return WEFT_MTU_FOUND;
-	/* It was late, and is no failure: what is known to fail is the full one alone. */
+	/* The answer was late, so this size has not failed; only the full size is known to fail. */
 	if (s->hi == 0 || size >= s->hi)
 		s->hi = s->full;
 	return step(s, now);
@@ -118,7 +118,7 @@ enum weft_mtu_result weft_mtu_search_ack(struct weft_mtu_search *s, uint16_t id,
 {
 	if (size != 0)
 		return passed(s, size, now);
-	/* On a long path the answers to the last size's small ones still come. */
+	/* On a long path, answers to small probes of the previous size still arrive. */
 	if (s->rounds == 0 || (uint16_t)(id - s->first) > (uint16_t)(s->id - s->first))
 		return WEFT_MTU_GOES_ON;
 	if (++s->small_acks < WEFT_MTU_SMALL_ACKS)

@@ -15,9 +15,10 @@
 #include "engine/window.h"
 #include "frame/frame.h"
 
-#define JUDGE_STEP 200000u    /* ns between two walks over what is outstanding */
-#define GOOD_NS 1000000000ull /* a path that was good so long is asked soon when it is bad again */
-#define RESCUE_NS 100000u     /* an answer that comes later may be a peer's that was away */
+#define JUDGE_STEP 200000u /* ns between two walks over the outstanding frames */
+/* a path that was good for this time is probed soon when it is bad again */
+#define GOOD_NS 1000000000ull
+#define RESCUE_NS 100000u /* a later answer may be that of a peer that was not polling */
 
 static_assert(WEFT_PATHS_MAX == WEFT_FRAME_PATHS_MAX, "masks");
 
@@ -46,8 +47,8 @@ static void choose(struct raw_conn *c)
 }
 
 /*
- * What is in flight on each path is counted only while there are several. What is outstanding is
- * walked over once when that begins.
+ * Bytes in flight are counted for each path only while there are several. When that begins, the
+ * outstanding frames are walked over once.
  */
 static void count_inflight(struct raw_conn *c)
 {
@@ -58,7 +59,7 @@ static void count_inflight(struct raw_conn *c)
 			c->path[raw_slot(c, seq)->path].inflight += raw_slot(c, seq)->bytes;
 }
 
-/* active, bad or open has changed. */
+/* Called when active, bad or open has changed. */
 static void changed(struct raw_conn *c)
 {
 	uint16_t mask = usable(c->multi);
@@ -117,7 +118,10 @@ uint8_t raw_multi_other(const struct raw_conn *c, uint8_t path, bool reserve)
 	if (!mp)
 		return path;
 	mask = mp->active & (uint16_t)~mp->bad;
-	/* Alone in a reserve it would be overtaken by none, and be missed late were it lost. */
+	/*
+	 * On a path in reserve no other frame would overtake it, and its loss would be detected
+	 * late.
+	 */
 	if (!reserve && mask >> path & 1)
 		return (uint8_t)weft_path_other(mask, path);
 	mask = mp->open & (uint16_t)~mp->bad;
@@ -162,7 +166,7 @@ static void bad(struct raw_conn *c, unsigned int k)
 	struct raw_multi_path *m = &mp->path[k];
 
 	if (mp->bad & 1u << k || (mp->open & ~mp->bad & ~(1u << k)) == 0)
-		return; /* the last one is never left */
+		return; /* the last usable path is never left */
 	mp->bad |= (uint16_t)(1u << k);
 	m->gone = c->path[k].order;
 	m->is_late = true;
@@ -182,7 +186,7 @@ static void good(struct raw_conn *c, unsigned int k)
 
 	mp->bad &= (uint16_t) ~(1u << k);
 	m->good_at = c->iface->et;
-	m->proved = c->iface->et; /* what was sent before says nothing */
+	m->proved = c->iface->et; /* frames that were sent before are no evidence */
 	m->strikes = 0;
 	raw_count(c->iface, RAW_PATH_BACK);
 	if (c->cc)
@@ -209,7 +213,7 @@ void raw_multi_slot_acked(struct raw_conn *c, const struct raw_slot *slot)
 		if (!slot->lost)
 			c->path[slot->path].inflight -= slot->bytes;
 	}
-	/* Which of its transmissions has arrived? prove() knows better. */
+	/* It is unknown which of the transmissions arrived; prove() finds out by the timestamp. */
 	if (slot->tries > 1)
 		return;
 	if (slot->sent > m->proved)
@@ -219,7 +223,7 @@ void raw_multi_slot_acked(struct raw_conn *c, const struct raw_slot *slot)
 		m->is_late = false;
 }
 
-/* The peer tells by which path its newest frame has come, and when that was sent. */
+/* The header names the path of the newest frame that the peer received, and when that was sent. */
 static void prove(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 {
 	uint32_t age = (uint32_t)c->iface->now - weft_get32(hdr->ts_echo);
@@ -234,7 +238,7 @@ static void prove(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 	}
 }
 
-/* When did the newest frame leave that arrived over another path than @p k? */
+/* @return when the newest frame left that arrived over another path than @p k */
 static uint64_t proved_beside(const struct raw_conn *c, unsigned int k)
 {
 	uint64_t newest = 0;
@@ -246,9 +250,9 @@ static uint64_t proved_beside(const struct raw_conn *c, unsigned int k)
 }
 
 /*
- * Frames that wait although others, which left long after them over other paths, have arrived:
- * they are lost, and a path on which several in a row are is bad. Its newest frame would never be
- * overtaken by one of the same path.
+ * Finds frames that are outstanding although frames that left long after them over other paths have
+ * arrived. They are lost, and a path on which several in a row are lost is bad. Without this check
+ * the newest frame of a path would never be detected, as no frame of the same path overtakes it.
  */
 static bool judge(struct raw_conn *c)
 {
@@ -269,7 +273,7 @@ static bool judge(struct raw_conn *c)
 	for (uint32_t seq = c->snd_una; seq != c->snd_next; seq++) {
 		slot = raw_slot(c, seq);
 		raw_count(c->iface, RAW_PATH_LOOKS);
-		/* This one is not late, and what follows left after it. */
+		/* This frame is not late, and the following frames left after it. */
 		if (slot->tries == 1 && newest < slot->sent + least)
 			break;
 		m = &mp->path[slot->path];
@@ -290,9 +294,9 @@ static bool judge(struct raw_conn *c)
 }
 
 /*
- * Frames arrive and their acknowledgements do not, as those go the same way back: then it is a
- * probe over another path, each time, that brings the news. Only a prompt answer counts, for a peer
- * that was away answers what it finds last.
+ * Frames may arrive while their acknowledgements, which take the same path back, do not. Then each
+ * time only a tail probe over another path gets an answer. Only a prompt answer counts: a peer that
+ * was not polling answers the last frame that it finds.
  */
 static void rescued(struct raw_conn *c, uint8_t came_over)
 {
@@ -311,7 +315,7 @@ static void rescued(struct raw_conn *c, uint8_t came_over)
 		mp->rescues = 0;
 		bad(c, mp->rescued);
 	}
-	/* Each of them lacks one direction, it may be: then a further one is needed. */
+	/* Each of the paths may lack one direction: then a further path is needed. */
 	if (prompt && c->backoff > 0 && came_over != c->next_path &&
 	    ++mp->stalls >= WEFT_PATH_STRIKES) {
 		mp->stalls = 0;
@@ -336,7 +340,7 @@ bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 	return judge(c);
 }
 
-/* ---------------------------------------------------------------- questions and answers */
+/* ---------------------------------------------------------------- probes and answers */
 
 static void ask(struct raw_conn *c, uint8_t k)
 {
@@ -344,7 +348,7 @@ static void ask(struct raw_conn *c, uint8_t k)
 
 	if (m->asked < UINT8_MAX)
 		m->asked++;
-	/* By turns over new ports and over those that it has: either may be what does not pass. */
+	/* Alternate between new ports and the path's own: either flow may be the one that fails. */
 	if (!c->base.passive && m->asked % 2) {
 		raw_path_ask(c, k);
 	} else {
@@ -398,7 +402,7 @@ void raw_multi_renewed(struct raw_conn *c, uint8_t k)
 {
 	if (c->multi->bad >> k & 1)
 		good(c, k);
-	/* Who waits for an answer tries it at once. */
+	/* If an acknowledgement is overdue, retransmit over the path at once. */
 	if (c->tail != RAW_TAIL_NONE || c->backoff > 0) {
 		c->timer = c->iface->et;
 		raw_deadline_et(c, c->timer);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/multipath.h
- * The paths of a connection that is up: which one the next frame takes, which ones are bad and are
- * left, and when they are tried again. doc/multipath.md says what and why; the rules are
+ * The paths of a connection that is up: the path of the next frame, the bad paths, which are not
+ * used, and when these are probed again. doc/multipath.md has the reasons; the rules are in
  * engine/path_rules.h.
  *
- * A connection with one path (c->multi NULL) pays nothing; with c->path_watch 0 frames pay nothing.
+ * A connection with one path (c->multi NULL) has no cost; with c->path_watch 0 no frame has one.
  */
 #ifndef WEFT_ENGINE_MULTIPATH_H
 #define WEFT_ENGINE_MULTIPATH_H
@@ -19,46 +19,47 @@
 #include "frame/parse.h"
 #include "lane.h"
 
-/* c->path_watch: why frames are checked. */
+/* c->path_watch: the reasons why frames are checked. */
 #define RAW_WATCH_MANY 1u  /* new frames go over several paths */
-#define RAW_WATCH_AGAIN 2u /* a frame was sent again over another path */
+#define RAW_WATCH_AGAIN 2u /* a frame was retransmitted over another path */
 
 struct raw_multi_path {
 	uint64_t proved;   /* et; when the newest of its frames that arrived was sent */
-	uint64_t ask_at;   /* et; bad: when it is asked again whether it carries frames */
-	uint64_t given_at; /* et; not before it gets another port for the peer's sake */
-	uint64_t good_at;  /* et; since when it has not been bad */
+	uint64_t ask_at;   /* et; when a bad path is probed again */
+	uint64_t given_at; /* et; before it, a request of the peer does not change the port */
+	uint64_t good_at;  /* et; the path has been good since */
 	uint32_t gone;     /* with is_late: frames of lower orders are lost */
-	uint64_t use_at;   /* et; when USE is said again */
-	uint16_t use_port; /* what USE says, until it is answered; 0 = nothing */
+	uint64_t use_at;   /* et; when USE is sent again */
+	uint16_t use_port; /* the port in USE, until that is answered; 0 = no USE */
 	uint8_t use_tries;
-	uint16_t ask_id; /* of the last question */
-	uint16_t use_id; /* of the newest USE: that was said (initiator), or taken (responder) */
-	uint8_t asked;   /* questions; the wait between two grows with it */
+	uint16_t ask_id; /* of the last probe */
+	uint16_t use_id; /* of the newest USE, sent (initiator) or accepted (responder) */
+	uint8_t asked;   /* probes; the wait between two grows with their number */
 	uint8_t strikes; /* frames in a row that did not arrive in time */
 	bool is_late;
 };
 
 struct raw_multi {
-	uint64_t judged;    /* et; of the last walk over what is outstanding */
-	uint64_t again_at;  /* et; a tail probe went over another path than the frame before */
-	uint32_t watch_end; /* acknowledged up to here: RAW_WATCH_AGAIN is over */
+	uint64_t judged;    /* et; of the last walk over the outstanding frames */
+	uint64_t again_at;  /* et; when a tail probe took another path than the frame before */
+	uint32_t watch_end; /* RAW_WATCH_AGAIN ends when all before it is acknowledged */
 	uint16_t open;      /* bit k: both ends know the ports of path k */
 	uint16_t active;    /* new frames go over these */
-	uint16_t bad;       /* but not over these */
-	uint8_t rescues;    /* tail probes in a row that had to help path `rescued` */
+	uint16_t bad;       /* except over these */
+	uint8_t rescues;    /* tail probes in a row that were answered instead of path `rescued` */
 	uint8_t rescued;
 	uint8_t stalls; /* timeouts in a row after which no answer came over the path in use */
-	bool opening;   /* the next path's port is looked for */
+	bool opening;   /* a port for the next path is being searched */
 	uint8_t open_tries;
-	uint64_t open_at;                   /* et; of the next question */
-	uint64_t open_again_at, open_again; /* et; no questions before, since none was answered */
+	uint64_t open_at; /* et; of the next probe */
+	/* et; no probe before, since none was answered; ns of that wait */
+	uint64_t open_again_at, open_again;
 	/* engine/path_grow.c; times are et */
 	bool on_trial;
 	uint8_t trial_used, trial_spare;
-	uint64_t trial_at, pair_at; /* not before the next trial, the next pair of it */
+	uint64_t trial_at, pair_at; /* not before: of the next trial, of its next pair */
 	uint64_t again;             /* ns between two trials */
-	uint64_t more_at;           /* when paths were added last, or taken away */
+	uint64_t more_at;           /* when paths were last added or removed */
 	uint64_t fewer_at, fewer_ns;
 	struct weft_path_trial trial;
 	struct raw_multi_path path[WEFT_FRAME_PATHS_MAX];
@@ -66,73 +67,79 @@ struct raw_multi {
 
 /** The connection is up. @return 0 or -ENOMEM */
 int raw_multi_init(struct raw_conn *c);
-/** c->multi is there. @return 0 or -ENOMEM */
+/** Allocate c->multi if it is missing. @return 0 or -ENOMEM */
 int raw_multi_need(struct raw_conn *c);
 void raw_multi_free(struct raw_conn *c);
 
-/** New frames may take it. */
+/** New frames may take @p path. */
 static inline bool raw_multi_usable(const struct raw_conn *c, unsigned int path)
 {
 	return !c->multi || (c->multi->active & ~c->multi->bad) >> path & 1 || path == c->next_path;
 }
 
 /**
- * A frame is to be sent again that was sent over @p path: what ate it may eat it again.
- * @param reserve  a path in reserve will do: there may be more to it than a frame that is lost
+ * @return the path over which a frame is retransmitted that was sent over @p path: the cause of its
+ * loss may still exist there
+ * @param reserve  a path in reserve is allowed: the cause may be more than a lost frame
  */
 uint8_t raw_multi_other(const struct raw_conn *c, uint8_t path, bool reserve);
-/** It is, over slot->path; before over @p before. @p probe: nothing was heard, no loss found. */
+/**
+ * A frame was retransmitted over slot->path; its previous transmission was over @p before.
+ * @p probe: without a detected loss, since the peer was silent.
+ */
 void raw_multi_resent(struct raw_conn *c, const struct raw_slot *slot, uint8_t before, bool probe);
 /** With RAW_WATCH_MANY: a frame has left. Chooses the path of the next one. */
 void raw_multi_sent(struct raw_conn *c, uint8_t path, uint32_t bytes);
 /** With path_watch: a frame is acknowledged. */
 void raw_multi_slot_acked(struct raw_conn *c, const struct raw_slot *slot);
 /**
- * With path_watch: an acknowledgement has been taken, which came over the path in @p hdr.
- * @return frames are lost
+ * With path_watch: an acknowledgement was processed, which arrived over the path in @p hdr.
+ * @return true: frames are lost
  */
 bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr);
-/** Its path has fallen silent behind it: it is lost, whatever newer frames tell. */
+/** Its path has been silent since: the frame is lost, whatever newer frames show. */
 bool raw_multi_lost(const struct raw_conn *c, const struct raw_slot *slot);
 
 /* ---- engine/path_open.c: ports */
 
 bool raw_multi_can_open(const struct raw_conn *c);
-/** One path more is looked for, unless it is already; at either end. */
+/** Search a port for one more path, unless a search is in progress; at either end. */
 void raw_path_open(struct raw_conn *c);
-/** Initiator, now and then: is it time for a reserve? */
+/** Initiator, now and then: opens a path in reserve if it is time. */
 void raw_path_reserve(struct raw_conn *c);
 void raw_path_open_timer(struct raw_conn *c);
-/** Initiator: USE of path @p k is said again when it is due. @return no other port is looked for */
+/**
+ * Initiator: sends USE of path @p k again when it is due. @return true: no other port is searched
+ */
 bool raw_path_using(struct raw_conn *c, uint8_t k);
-/** Initiator: may path @p k have a new port? @return 0 or -EAGAIN */
+/** Initiator: probe a new port for path @p k. @return 0 or -EAGAIN */
 int raw_path_ask(struct raw_conn *c, uint8_t k);
-/** Responder: path @p k should have one. */
+/** Responder: request a new port for path @p k. */
 void raw_path_want(struct raw_conn *c, uint8_t k);
-/** A question over a path, by the ports that it has. @return 0 or -EAGAIN */
+/** Send a probe over a path, by its present ports. @return 0 or -EAGAIN */
 int raw_path_probe_send(struct raw_conn *c, uint8_t k, uint16_t kind);
-/** PROBE_ACK{PATH}: it may; PROBE_ACK{USE}: it has. */
+/** PROBE_ACK{PATH}: the new port works; PROBE_ACK{USE}: the peer uses it. */
 void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16_t kind);
-/** PROBE. @return it is to be answered over path @p over */
+/** PROBE. @return true: it is to be answered over path @p over */
 bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t *over);
 
 /* ---- engine/path_grow.c */
 
-/** By et, while c->path_busy: is it time for a trial, or for its next frames? */
+/** By et, while c->path_busy: start a trial, or send its next frames, if it is time. */
 void raw_path_grow_timer(struct raw_conn *c);
 
 /* ---- engine/multipath.c */
 
-/** New frames take these. */
+/** New frames take the paths in @p mask. */
 void raw_multi_activate(struct raw_conn *c, uint16_t mask);
 
-/** A path has another port, and an answer has come back by it. */
+/** A path has another port, and an answer has arrived over it. */
 void raw_multi_renewed(struct raw_conn *c, uint8_t k);
-/** It has another port; whether it carries anything from here is to be found out. */
+/** The path has another port: probe soon whether it carries frames from here. */
 void raw_multi_ask_soon(struct raw_conn *c, uint8_t k);
-/** Questions to paths that are due, by et. */
+/** Probes to paths that are due, by et. */
 void raw_multi_timer(struct raw_conn *c);
-/** PROBE_ACK over a connection that is up. */
+/** PROBE_ACK on a connection that is up. */
 void raw_multi_answer(struct raw_conn *c, const struct weft_frame_view *v);
 /** State of a path, as counters and for people. */
 void raw_multi_counters(const struct raw_conn *c, unsigned int path, weft_lane_counter_cb cb,

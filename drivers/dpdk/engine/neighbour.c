@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asking by ARP for the MAC address of the next hop. */
+/* ARP requests for the MAC address of the next hop. */
 
 #include "engine/build.h"
 #include "engine/iface.h"

@@ -16,7 +16,7 @@
 #include "frame/frame.h"
 
 #define UNITS_MAX (WEFT_FRAME_SIZE_MAX / WEFT_FRAME_PART_UNIT)
-/* Of the longest frame, each as short as frames may be. */
+/* Parts of the longest frame, each of the shortest size that frames may have. */
 #define PARTS_MAX (WEFT_FRAME_SIZE_MAX / (WEFT_FRAME_SIZE_MIN - 128) + 1)
 
 /* ---------------------------------------------------------------- sending */
@@ -41,7 +41,7 @@ uint16_t raw_parts_count(const struct raw_conn *c)
 	return (uint16_t)num_parts(c, (uint32_t)c->base.max_msg + sizeof(struct weft_frame_msg));
 }
 
-/* Bytes of the frame, from @p at on, wherever they are. */
+/* Copy bytes of the frame from @p at on, from wherever they are stored. */
 static void copy_bytes(const struct raw_slot *slot, uint32_t at, uint32_t len, uint8_t *to)
 {
 	struct raw_zc *zc;
@@ -83,7 +83,7 @@ int raw_parts_send(struct raw_conn *c, struct raw_slot *slot, uint32_t seq, uint
 		m[i]->pkt_len = m[i]->data_len;
 		hdr = raw_hdr(c, m[i]);
 		hdr->type = WEFT_FRAME_PART;
-		/* An answer is of use when the last one has come. */
+		/* An acknowledgement is of use only after the last part. */
 		hdr->flags = weft_put16(i + 1 < n ? flags & ~WEFT_FRAME_F_ACK_REQ : flags);
 		hdr->seq = weft_put32(seq);
 		raw_stamp(c, hdr, path);
@@ -104,7 +104,7 @@ struct raw_part {
 	uint32_t seq;
 	uint32_t total, missing; /* bytes of the body */
 	uint64_t got[UNITS_MAX / 64];
-	uint8_t pad[4]; /* behind it the first message's data is aligned as in a frame */
+	uint8_t pad[4]; /* aligns the data of the first message behind it as in a frame */
 	uint8_t body[];
 };
 
@@ -134,8 +134,8 @@ void raw_parts_forget(struct raw_conn *c)
 }
 
 /*
- * Its own oldest one goes; where all have their place taken, that of a connection that has more
- * than this one.
+ * Drop the connection's own oldest frame. If it has none and the limit of the iface is reached,
+ * drop one of a connection that has more than one.
  */
 static void make_room(struct raw_conn *c)
 {
@@ -146,7 +146,7 @@ static void make_room(struct raw_conn *c)
 		return;
 	if (c->num_parts > 0) {
 		LIST_FOREACH(p, &c->parts, conn_link)
-			oldest = p; /* new ones go to the front */
+			oldest = p; /* new ones are inserted at the front */
 	} else {
 		TAILQ_FOREACH(oldest, &iface->parts, link)
 			if (oldest->conn->num_parts > 1)
@@ -161,7 +161,7 @@ static struct raw_part *part_of(struct raw_conn *c, uint32_t seq, uint32_t total
 {
 	struct raw_part *p, *next;
 
-	/* What came whole in the meantime is of no use, and its number comes again one day. */
+	/* Drop frames that arrived whole in the meantime: their sequence numbers will be reused. */
 	for (p = LIST_FIRST(&c->parts); p; p = next) {
 		next = LIST_NEXT(p, conn_link);
 		if (weft_rxwin_check(&c->rx, p->seq) != WEFT_RXWIN_NEW)
@@ -173,7 +173,7 @@ static struct raw_part *part_of(struct raw_conn *c, uint32_t seq, uint32_t total
 	if (p && p->total == total)
 		return p;
 	if (p)
-		drop(p); /* it contradicts itself */
+		drop(p); /* the parts contradict each other */
 	make_room(c);
 	p = calloc(1, sizeof(*p) + total);
 	if (!p)
@@ -189,7 +189,7 @@ static struct raw_part *part_of(struct raw_conn *c, uint32_t seq, uint32_t total
 	return p;
 }
 
-/* What was there already is not counted again. */
+/* Bytes that are there already are not counted again. */
 static void put_bytes(struct raw_part *p, uint32_t at, uint32_t len, const uint8_t *from)
 {
 	uint32_t n;

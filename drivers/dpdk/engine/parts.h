@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/parts.h
- * Frames that are longer than what the path carries now: they go in parts, under their own
- * sequence, and the receiver puts them together before it checks their messages. So what was in
- * flight when the path became narrower arrives exactly once like all else: the unit of
- * acknowledgement and of delivery is the frame still.
+ * Frames that are longer than the path carries now. They are sent in parts, under their own
+ * sequence number, and the receiver assembles them before it checks their messages. So frames that
+ * were in flight when the path became narrower are delivered exactly once, as all others: the unit
+ * of acknowledgement and of delivery is still the frame.
  *
- * A part may come twice, late, or cut elsewhere than before. A frame of which a part is lost goes
- * again as a whole. What receivers keep has a bound for each connection and for all.
+ * A part may arrive twice, late, or with other boundaries than before. If a part is lost, the whole
+ * frame is retransmitted. A receiver's memory for parts has a limit for each connection and for
+ * all.
  */
 #ifndef WEFT_ENGINE_PARTS_H
 #define WEFT_ENGINE_PARTS_H
@@ -18,10 +19,10 @@
 #include "engine/conn.h"
 #include "frame/parse.h"
 
-#define RAW_PARTS_OF_CONN 8u    /* frames that are being put together */
-#define RAW_PARTS_OF_IFACE 256u /* at most, of all connections */
+#define RAW_PARTS_OF_CONN 8u    /* frames being assembled, of a connection */
+#define RAW_PARTS_OF_IFACE 256u /* the same, of all connections */
 
-/* Would the frame be too long as it is? */
+/* Would the whole frame be too long for the path? */
 static inline bool raw_parts_needed(const struct raw_conn *c, const struct raw_slot *slot)
 {
 	return (uint32_t)slot->bytes + c->encap.len +
@@ -29,19 +30,19 @@ static inline bool raw_parts_needed(const struct raw_conn *c, const struct raw_s
 	       c->cut;
 }
 
-/* Frames of c->cut bytes that one of c->frame_size makes. */
+/* @return the frames of c->cut bytes into which a frame of c->frame_size is cut */
 uint16_t raw_parts_count(const struct raw_conn *c);
 /*
- * Send the slot's frame in parts over a path; slot->order becomes that of the last one. @return 0,
+ * Send the slot's frame in parts over a path; slot->order becomes that of the last part. @return 0,
  * or -EAGAIN without side effect
  */
 int raw_parts_send(struct raw_conn *c, struct raw_slot *slot, uint32_t seq, uint8_t path,
 		   uint16_t flags);
 
 /*
- * Take a part of a frame that is not there yet.
- * @param[out] whole  when the frame is complete: it, valid until the result is freed
- * @return what holds the bytes of the complete frame, for free(); NULL = some are missing
+ * Take a part of a frame that has not been received yet.
+ * @param[out] whole  when the frame is complete: the frame, valid until the result is freed
+ * @return the memory of the complete frame, to be freed; NULL = parts are missing
  */
 struct raw_part *raw_part_take(struct raw_conn *c, const struct weft_frame_view *v,
 			       struct weft_frame_view *whole);

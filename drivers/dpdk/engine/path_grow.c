@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many paths carry new frames where nobody said how many: one, until trials
- * (engine/path_trial.h) show that more help. A trial costs some frames and is made while the
- * window keeps frames back, ever more seldom as it is lost. doc/multipath.md.
+ * The number of paths that carry new frames, if no number is configured: one, until trials
+ * (engine/path_trial.h) show that more help. A trial costs some frames. It is made while the window
+ * keeps frames back, and less often after each failure. doc/multipath.md.
  */
 
 #include <rte_common.h>
@@ -18,19 +18,19 @@
 #include "engine/window.h"
 #include "frame/frame.h"
 
-#define PAIR_NS 50000u           /* between two pairs at least; half a round trip */
-#define AGAIN_MIN 10000000ull    /* a trial that was lost is repeated after so long, */
-#define AGAIN_MAX 10000000000ull /* and each time after twice that */
+#define PAIR_NS 50000u           /* between two pairs, or half a round trip if that is longer */
+#define AGAIN_MIN 10000000ull    /* wait after a failed trial, */
+#define AGAIN_MAX 10000000000ull /* which doubles each time up to this */
 #define SILENT_TIMEOUTS 2u       /* in a row, after which no trial is made */
-#define FEWER_MIN 1000000000ull  /* after so long half of the paths are tried, */
-#define FEWER_MAX 64000000000ull /* and each time that they were too few after twice that */
+#define FEWER_MIN 1000000000ull  /* time after which half of the paths are tried, */
+#define FEWER_MAX 64000000000ull /* which doubles each time that they were too few */
 
 static unsigned int count(uint16_t mask)
 {
 	return (unsigned int)__builtin_popcount(mask);
 }
 
-/* Good ones that carry no new frames. */
+/* Good paths that carry no new frames. */
 static uint16_t spares(const struct raw_multi *mp)
 {
 	return mp->open & (uint16_t) ~(mp->active | mp->bad);
@@ -46,7 +46,7 @@ static void question(struct raw_conn *c, uint8_t k, uint16_t id)
 	raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), RTE_MIN(c->cut, c->frame_size));
 }
 
-/* Full frames, for a queue may have room for small ones where it has none for data. */
+/* Full frames, since a queue may have room for small ones where it has none for data. */
 static void pair(struct raw_conn *c)
 {
 	struct raw_multi *mp = c->multi;
@@ -62,7 +62,7 @@ static void pair(struct raw_conn *c)
 	c->probe_id += 2;
 	p = weft_trial_send(&mp->trial, c->iface->now, (uint16_t)(c->probe_id - 1), mp->trial_used,
 			    mp->trial_spare);
-	/* Neither is always the first. */
+	/* Neither path is always the first. */
 	if (mp->trial.sent % 2)
 		question(c, p->spare_path, (uint16_t)(p->id + 1));
 	question(c, p->used_path, p->id);
@@ -108,7 +108,7 @@ static void end(struct raw_conn *c, bool more)
 	raw_multi_activate(c, mp->active | spares(mp));
 }
 
-/* What helped once need not help for ever. */
+/* More paths that helped once need not help for ever. */
 static void try_fewer(struct raw_conn *c)
 {
 	struct raw_multi *mp = c->multi;
@@ -131,17 +131,19 @@ void raw_path_grow_timer(struct raw_conn *c)
 	uint64_t et = c->iface->et;
 	bool more;
 
-	/* In a silence there is nothing to compare, and full frames would go to nobody. */
+	/*
+	 * While the peer is silent no round trips can be compared, and full frames would be wasted.
+	 */
 	if (c->backoff >= SILENT_TIMEOUTS) {
 		mp->on_trial = false;
 		return;
 	}
-	/* Where each frame has its time many share a queue: it needs no further ones. */
+	/* With pacing, many flows share a queue: further paths would not help. */
 	if (c->cc_gap != 0 || (!mp->on_trial && (!c->path_busy || et < mp->trial_at)))
 		return;
 	c->path_busy = false;
 	try_fewer(c);
-	/* As many spare ones as are in use: a trial that is won doubles them. */
+	/* As many spare paths as there are in use: a successful trial doubles the number. */
 	if (count(spares(mp)) < count(mp->active))
 		raw_path_open(c);
 	if (spares(mp) == 0)

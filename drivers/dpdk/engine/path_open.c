@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Paths that are opened, or get another port, on a connection that is up: doc/multipath.md.
+ * Opening paths, and changing their ports, on a connection that is up: doc/multipath.md.
  *
- * The initiator alone chooses ports. It asks by PROBE{PATH} from a new port, which changes nothing
- * but shows that the pair carries frames both ways; then it says PROBE{USE}, and the responder
- * sends there from then on. A responder that wants a path requests it by PROBE{WANT}.
+ * Only the initiator chooses ports. It sends PROBE{PATH} from a new port, which changes nothing but
+ * shows that the pair of ports carries frames in both directions. Then it sends PROBE{USE}, and the
+ * responder sends to that port from then on. A responder that needs a path requests it by
+ * PROBE{WANT}.
  */
 
 #include <errno.h>
@@ -23,27 +24,31 @@
 #include "frame/frame.h"
 #include "frame/parse.h"
 
-#define OPEN_STEP 1000000u            /* ns: how much longer each question waits for an answer */
-#define OPEN_TRIES 16u                /* then somebody between does not let other ports through */
-#define OPEN_AGAIN_MIN 200000000ull   /* ns: then it waits for so long, */
-#define OPEN_AGAIN_MAX 10000000000ull /* and each time for twice that */
+#define OPEN_STEP 1000000u /* ns by which the wait after each probe grows */
+/* after N probes a device on the path seems to drop other ports */
+#define OPEN_TRIES 16u
+#define OPEN_AGAIN_MIN 200000000ull   /* ns of the wait then, */
+#define OPEN_AGAIN_MAX 10000000000ull /* which doubles each time up to this */
 #define RESERVE_FRAMES 32u
 #define USE_MIN 1000000ull /* ns to the second USE, at least; doubles */
 #define USE_TRIES 4u
-#define OTHER_PORTS 64u /* tried to find one that no path has */
+#define OTHER_PORTS 64u /* tries to find a port that no path has */
 
 static bool is_ours(const struct raw_conn *c)
 {
 	return !c->base.passive && !c->iface->gate.raw_ethertype;
 }
 
-/* Where ports choose the receive queue too, the handshake finds them, for a stated number only. */
+/*
+ * If ports also choose the receive queue, only the handshake finds them, for a configured number of
+ * paths.
+ */
 bool raw_multi_can_open(const struct raw_conn *c)
 {
 	return c->iface->paths_auto && !raw_paths_spread(c) && c->path_count < RAW_PATHS_AUTO;
 }
 
-/* A port that no path has. */
+/* @return a port that no path has */
 static uint16_t fresh_port(struct raw_conn *c)
 {
 	uint16_t port = 0;
@@ -67,7 +72,7 @@ int raw_path_probe_send(struct raw_conn *c, uint8_t k, uint16_t kind)
 	return raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
 }
 
-/* Does @p k carry anything by another port? @return 0 or -EAGAIN */
+/* Probe whether @p k carries frames by another port. @return 0 or -EAGAIN */
 int raw_path_ask(struct raw_conn *c, uint8_t k)
 {
 	struct raw_path *path = &c->path[k];
@@ -82,8 +87,8 @@ int raw_path_ask(struct raw_conn *c, uint8_t k)
 }
 
 /*
- * From the port that shall be the path's, which it is here when the answer has come: until then
- * frames go by the one before, and what is lost is said again under the same number.
+ * USE leaves from the path's new port. This end uses that port once the answer has arrived; until
+ * then frames take the previous port. A lost USE is sent again with the same id.
  */
 static void say_use(struct raw_conn *c, uint8_t k)
 {
@@ -117,7 +122,10 @@ bool raw_path_using(struct raw_conn *c, uint8_t k)
 	return m->use_port != 0;
 }
 
-/* Responder: the initiator chooses, we cannot. Over the path in use, and by turns the others. */
+/*
+ * Responder: only the initiator can choose a port. The request goes over the path in use, and in
+ * rotation over the others.
+ */
 void raw_path_want(struct raw_conn *c, uint8_t k)
 {
 	struct weft_frame_probe p = {
@@ -129,7 +137,7 @@ void raw_path_want(struct raw_conn *c, uint8_t k)
 			WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
 }
 
-/* ---------------------------------------------------------------- one path more */
+/* ---------------------------------------------------------------- opening a path */
 
 void raw_path_open(struct raw_conn *c)
 {
@@ -147,8 +155,8 @@ void raw_path_open(struct raw_conn *c)
 }
 
 /*
- * Before it is needed: what comes to us may fall silent, and then the peer cannot request a path.
- * Where there is something to carry.
+ * Open a path before it is needed: if the direction from the peer to this end fails, a request of
+ * the peer for a path could not arrive. Only where there is traffic.
  */
 void raw_path_reserve(struct raw_conn *c)
 {
@@ -179,7 +187,7 @@ void raw_path_open_timer(struct raw_conn *c)
 	raw_deadline_et(c, mp->open_at);
 }
 
-/* @return it is open: the next one */
+/* @return true: path @p k is the next one, and now open */
 static bool one_more(struct raw_conn *c, uint8_t k)
 {
 	if (k != c->path_count || (c->cc && raw_window_more(c) != 0))
@@ -192,7 +200,7 @@ static bool one_more(struct raw_conn *c, uint8_t k)
 	return true;
 }
 
-/* ---------------------------------------------------------------- what comes */
+/* ---------------------------------------------------------------- receiving */
 
 void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16_t kind)
 {
@@ -204,7 +212,7 @@ void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16
 	if (kind == WEFT_FRAME_PROBE_PATH) {
 		if (raw_paths_ignored(c, false))
 			return;
-		/* The peer takes a USE of the path with a higher number only. */
+		/* The peer accepts a USE of the path only with a higher number. */
 		m->ask_id = ++m->use_id;
 		m->use_port = v->dst_port;
 		m->use_tries = 0;
@@ -221,7 +229,7 @@ void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16
 		raw_multi_renewed(c, k);
 }
 
-/* The way it came, whatever ports the path has. */
+/* Answer by the ports of the probe, whatever ports the path has. */
 static void answer_trial(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	struct raw_path *p = &c->path[v->hdr->path];
@@ -235,7 +243,7 @@ static void answer_trial(struct raw_conn *c, const struct weft_frame_view *v)
 	p->dport = before.dport;
 }
 
-/* @return the question is to be answered, over path v->hdr->path */
+/* @return true: the probe is to be answered, over path v->hdr->path */
 static bool take_port(struct raw_conn *c, const struct weft_frame_view *v, uint16_t id)
 {
 	struct raw_multi_path *m;
@@ -244,7 +252,7 @@ static bool take_port(struct raw_conn *c, const struct weft_frame_view *v, uint1
 	if (!c->base.passive || k > c->path_count || k >= WEFT_FRAME_PATHS_MAX ||
 	    raw_multi_need(c) != 0)
 		return false;
-	/* An older one may come late: its port has been given up. */
+	/* An older USE may arrive late: its port is no longer in use. */
 	m = &c->multi->path[k];
 	if ((int16_t)(id - m->use_id) < 0)
 		return false;

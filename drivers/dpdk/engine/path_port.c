@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * From which UDP port the next question leaves, so that its answer comes to this worker's queue.
+ * The UDP port from which the next probe leaves, so that its answer arrives at this worker's queue.
  */
 
 #include <rte_common.h>
@@ -10,7 +10,7 @@
 #include "engine/iface.h"
 #include "frame/steering.h"
 
-#define TRUST 8u   /* rounds in which what the driver reports of its hash is believed */
+#define TRUST 8u   /* rounds in which the driver's report of its hash is trusted */
 #define PATIENT 3u /* rounds of HELLO from the usual port only */
 #define ASK_MAX 32u
 
@@ -19,7 +19,7 @@ static const struct weft_rss *told(const struct raw_conn *c)
 	return c->hash_wrong || c->hs_tries >= TRUST ? NULL : c->iface->port->steering.rss;
 }
 
-/* One in so many ports leads to the right queues. */
+/* @return N, if one of N ports leads to the right queues */
 static unsigned int odds(const struct raw_conn *c)
 {
 	const struct weft_steering *s = &c->iface->port->steering;
@@ -39,8 +39,9 @@ unsigned int raw_paths_hellos(const struct raw_conn *c)
 }
 
 /*
- * The next candidate. Where it makes no difference path 0 has the port that all listen on; when
- * that is not answered, others are tried too, for a flow may end in a black hole.
+ * @return the next candidate. If the port makes no difference, path 0 has the port on which all
+ * listen. If HELLO is not answered from there, others are tried, too, since a flow may be
+ * black-holed.
  */
 uint16_t raw_paths_port(struct raw_conn *c, unsigned int path)
 {
@@ -79,6 +80,6 @@ bool raw_paths_ignored(struct raw_conn *c, bool any)
 		return false;
 	}
 	raw_count(c->iface, RAW_STEER_WRONG);
-	c->hash_wrong = true; /* or the way back has other ports than the way here */
+	c->hash_wrong = true; /* or the return path uses other ports than the forward path */
 	return true;
 }

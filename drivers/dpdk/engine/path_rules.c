@@ -2,7 +2,7 @@
 
 #include "engine/path_rules.h"
 
-/* A path that was never measured is taken for as good as the best. */
+/* A path that was never measured counts as the best one. */
 static uint32_t least_srtt(const struct weft_path_load *load, uint16_t mask)
 {
 	uint32_t least = 0;
@@ -27,7 +27,7 @@ unsigned int weft_path_soonest(const struct weft_path_load load[WEFT_PATHS_MAX],
 			continue;
 		cost = (load[k].srtt != 0 ? load[k].srtt : least);
 		cost *= (uint64_t)load[k].inflight + bytes;
-		/* A full one only when all are. */
+		/* A full path is taken only when all are full. */
 		if (load[k].full)
 			cost = cost / 2 + UINT64_MAX / 2;
 		if (cost < best) {

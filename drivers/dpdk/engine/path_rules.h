@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/path_rules.h
- * The rules by which a connection of several paths chooses: which one delivers soonest, and which
- * ones have stopped to deliver. doc/multipath.md says why. Pure: times are passed in.
+ * The rules by which a connection with several paths chooses: the path that delivers soonest, and
+ * the paths that have stopped delivering. doc/multipath.md has the reasons. Pure: times are passed
+ * in.
  */
 #ifndef WEFT_PATH_RULES_H
 #define WEFT_PATH_RULES_H
@@ -13,26 +14,26 @@
 #include "engine/rtt.h"
 
 #define WEFT_PATHS_MAX 16u
-#define WEFT_PATH_STRIKES 3u         /**< so many frames in a row did not arrive: the path is bad */
-#define WEFT_PATH_ASK_MIN 2000000ull /**< ns until a bad path is asked for the first time */
-#define WEFT_PATH_ASK_MAX 1000000000ull /**< ns between two questions */
+#define WEFT_PATH_STRIKES 3u            /**< frames in a row that did not arrive: the path is bad */
+#define WEFT_PATH_ASK_MIN 2000000ull    /**< ns until a bad path is probed for the first time */
+#define WEFT_PATH_ASK_MAX 1000000000ull /**< ns between two probes */
 
-/** What the choice depends on. */
+/** The state of a path that the choice depends on. */
 struct weft_path_load {
-	uint32_t srtt;     /**< ns; 0 = not known */
+	uint32_t srtt;     /**< ns; 0 = unknown */
 	uint32_t inflight; /**< bytes */
 	bool full;         /**< its window has no room */
 };
 
 /**
- * The path that delivers a frame of @p bytes soonest, of those in @p mask: round trips that are
- * long, because the way is or others use it, and bytes that are under way both speak against one.
- * @param after  of equal ones the next one behind it: they take turns
+ * @return the path of @p mask that delivers a frame of @p bytes soonest. Both a long round trip, by
+ * distance or by other traffic, and bytes in flight count against a path.
+ * @param after  of equal paths the next one behind it is taken, in rotation
  */
 unsigned int weft_path_soonest(const struct weft_path_load load[WEFT_PATHS_MAX], uint16_t mask,
 			       unsigned int after, uint32_t bytes);
 
-/** The next one of @p mask behind @p path; @p path itself when there is no other. */
+/** @return the next path of @p mask behind @p path; @p path itself if there is no other */
 static inline unsigned int weft_path_other(uint16_t mask, unsigned int path)
 {
 	for (unsigned int i = 1; i < WEFT_PATHS_MAX; i++) {
@@ -45,9 +46,11 @@ static inline unsigned int weft_path_other(uint16_t mask, unsigned int path)
 }
 
 enum weft_path_verdict {
-	WEFT_PATH_WAIT,   /**< it may still come */
-	WEFT_PATH_LATE,   /**< the frame is lost; so may others have been that left when it did */
-	WEFT_PATH_SILENT, /**< and another path has carried one at that time: a strike */
+	WEFT_PATH_WAIT, /**< it may still arrive */
+	/** the frame is lost; frames of other paths may have been lost at that time, too */
+	WEFT_PATH_LATE,
+	/** lost, and another path has delivered a frame of that time: a strike */
+	WEFT_PATH_SILENT,
 };
 
 /**
@@ -64,7 +67,7 @@ static inline enum weft_path_verdict weft_path_judge(const struct weft_rtt *r, u
 	return other - sent < 3 * rto ? WEFT_PATH_SILENT : WEFT_PATH_LATE;
 }
 
-/** How long a path that was asked @p tries times without an answer is left alone. */
+/** @return ns that a path is not probed after @p tries probes without an answer */
 static inline uint64_t weft_path_wait(unsigned int tries)
 {
 	uint64_t wait = WEFT_PATH_ASK_MIN << (tries < 16 ? tries : 16);

@@ -2,9 +2,9 @@
 
 #include "engine/path_trial.h"
 
-#define NOISE_NS 4000u /* that two round trips may differ by, besides a quarter */
-#define WINS 12u       /* clear results that are needed */
-#define CLEAR 6u       /* so many times as many wins as losses */
+#define NOISE_NS 4000u /* by which two round trips may differ, plus a quarter */
+#define WINS 12u       /* clear results that are required */
+#define CLEAR 6u       /* required ratio of wins to losses */
 #define ROUNDS_MIN 16u
 #define ROUNDS_MAX 64u
 
@@ -65,7 +65,7 @@ enum weft_trial_result weft_trial_result(const struct weft_path_trial *t)
 {
 	if (t->wins >= WINS && t->wins >= CLEAR * t->losses)
 		return WEFT_TRIAL_MORE;
-	/* It cannot be won any more, or hardly. */
+	/* The trial cannot succeed any more, or hardly. */
 	if (t->rounds >= ROUNDS_MAX || (t->rounds >= ROUNDS_MIN && t->wins < t->rounds / 3) ||
 	    CLEAR * t->losses > ROUNDS_MAX)
 		return WEFT_TRIAL_ENDS;

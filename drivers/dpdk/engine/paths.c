@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Which ports each path of a connection uses: those from which the initiator's questions reached
- * the peer's queue, and their answers ours.
+ * Finds the ports of each path of a connection: those from which the initiator's probes reached the
+ * peer's queue, and their answers this end's.
  *
- * Where neither end hashes frames to queues every port does, and one question per path is enough.
- * Else the initiator asks from many ports: those by which answers come to its own queue as far as
- * its driver reports the hash (weft_path_port()); the peer's hash it need not know. What comes to
- * another worker's queue is handed over by it, and as long as there is hope for a better port it is
- * not answered (or the answer not taken). At last any port is taken: then frames go through the
- * other worker, the lane is slower and depends on that worker's polling, and a warning says so.
+ * If neither end hashes frames to queues, every port does, and one probe per path is enough.
+ * Otherwise the initiator sends probes from many ports: those by which answers arrive at its own
+ * queue, as far as its driver reports the hash (weft_path_port()). It need not know the peer's
+ * hash. A worker hands over frames of other workers that arrive at its queue. While a better port
+ * may still be found, such a probe is not answered, or its answer is ignored. At last any port is
+ * accepted: then frames pass through the other worker, the lane is slower and depends on that
+ * worker's polling, and a warning reports it.
  *
- * The other paths are looked for all at once. A path none of whose questions is answered, although
- * small frames over path 0 are, is left out: somebody between does not let it through.
+ * All further paths are searched at once. A path is left out if none of its probes is answered
+ * although small frames over path 0 are: then a device on the path drops it.
  */
 
 #include <string.h>
@@ -28,9 +29,15 @@
 #include "frame/parse.h"
 #include "frame/steering.h"
 
-/* ports tried in a round for each small frame, where any does: mere loss is no silence */
+/*
+ * Ports tried in a round for each small frame, if any port will do: random loss must not look like
+ * a blocked path.
+ */
 #define TRIES 3u
-/* answers over path 0 after which a silent path is given up; where its port is one of many */
+/*
+ * Answers over path 0 after which a silent path is given up; the second if only one of many ports
+ * works.
+ */
 #define SMALL_ACKS 6u
 #define SMALL_ACKS_SPREAD (2 * RAW_STEER_ROUNDS)
 
@@ -129,8 +136,8 @@ uint32_t raw_paths_ready(const struct raw_conn *c, void *body)
 }
 
 /*
- * Responder. Path 0 leads back to where READY came from, so that a port that was translated on the
- * way stays so.
+ * Responder. Path 0 leads back to the source of READY, so that the port translation of a NAT on the
+ * path stays in use.
  */
 bool raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 {
@@ -140,7 +147,7 @@ bool raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 
 	if (n > WEFT_FRAME_PATHS_MAX || sizeof(*r) + n * sizeof(ports[0]) > v->body_len)
 		return false;
-	/* All of it, before anything is taken: READY may come again, and be good then. */
+	/* Check all of it before anything is stored: READY may arrive again, and be valid then. */
 	memcpy(ports, v->body + sizeof(*r), n * sizeof(ports[0]));
 	for (uint32_t i = 1; i < n; i++)
 		if (weft_get16(ports[i]) == 0)

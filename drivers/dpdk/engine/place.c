@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Which MAC address gets the answer to a HELLO. It has the connection's secrets, so it goes to who
- * has the sender's IP address and not to whoever sent the frame: ARP is asked, for the gateway if
- * the address is outside the subnet. Where nobody answers ARP for it, or no gateway was given,
- * there is nobody to ask, and the answer goes where the frame came from.
+ * Which MAC address the answer to a HELLO goes to. The answer contains the connection's secrets, so
+ * it goes to the owner of the sender's IP address, which need not be the sender of the frame. The
+ * owner is found by ARP; if the address is outside the subnet, the gateway's address is requested.
+ * If the ARP request gets no answer, or there is no gateway, the answer goes to the frame's source
+ * MAC.
  *
- * The question is out as soon as the entry is made, and the initiator says HELLO again soon: this
- * costs a round trip when the address is not known, and nothing when it is.
+ * The ARP request leaves as soon as the half-open entry exists, and the initiator soon repeats
+ * HELLO. So an unknown address costs one round trip, and a known one costs nothing.
  */
 
 #include <string.h>
@@ -45,7 +46,7 @@ bool raw_placed(struct raw_conn *c)
 		return iface->lt + RAW_HALF_OPEN_NS >= c->hs_expire + RAW_PLACE_NS;
 	}
 	same = memcmp(mac, c->hello_mac, 6) == 0;
-	/* It may have moved since; so each HELLO asks again, now and then. */
+	/* The peer may have moved since; so a HELLO starts another ARP request now and then. */
 	if (!same && weft_arp_doubt(&iface->arp, c->hop_ip, iface->now)) {
 		raw_arp_ask(iface, c->hop_ip, true);
 		return false;
@@ -56,7 +57,7 @@ bool raw_placed(struct raw_conn *c)
 	return true;
 }
 
-/* RAW_HALF_OPEN_MAX at most. */
+/* The list has RAW_HALF_OPEN_MAX entries at most. */
 void raw_place_learned(struct raw_iface *iface)
 {
 	struct raw_conn *c;

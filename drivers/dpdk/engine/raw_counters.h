@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/raw_counters.h
- * Everything that the engine counts, once: enumerator, the name that people see, what it is.
+ * All counters of the engine, once: enumerator, the name that people see, its description.
  */
 #ifndef WEFT_RAW_COUNTERS_H
 #define WEFT_RAW_COUNTERS_H
@@ -29,12 +29,12 @@
 	  "Frames sent again since later ones were acknowledged.")                                 \
 	X(RAW_TX_RTO, "tx.retransmit.rto", "Frames sent again after a timeout.")                   \
 	X(RAW_TX_PROBE, "tx.retransmit.probe",                                                     \
-	  "Last frames sent again early, to hear of losses at the end.")                           \
+	  "Last frames sent again early, to detect losses at the end.")                            \
 	X(RAW_TX_RETX_COPY, "tx.retransmit.copied",                                                \
 	  "Frames sent again as a copy, since the port held the first.")                           \
 	X(RAW_TX_QUERY, "tx.query",                                                                \
 	  "Requests for an acknowledgement, on ports in memory before a frame is sent again.")     \
-	X(RAW_TX_PING, "tx.keepalive", "Frames sent to an idle peer to hear whether it lives.")    \
+	X(RAW_TX_PING, "tx.keepalive", "Frames sent to an idle peer to check that it lives.")      \
 	X(RAW_PATH_BAD, "path.bad", "Times that a path was found bad.")                            \
 	X(RAW_PATH_OPENED, "path.opened", "Further paths opened.")                                 \
 	X(RAW_PATH_MORE, "path.more", "Trials that ended with one path more in use.")              \
@@ -42,11 +42,11 @@
 	X(RAW_PATH_BACK, "path.back", "Times that a bad path was found good again.")               \
 	X(RAW_PATH_SWITCHES, "path.switches",                                                      \
 	  "Times that sending left a path that was found bad.")                                    \
-	X(RAW_TX_ALIVE, "tx.alive", "Frames sent for a program that computes, to say it lives.")   \
-	X(RAW_RX_ALIVE, "rx.alive", "Frames received from peers that compute and do not poll.")    \
-	X(RAW_TX_RESET, "tx.reset", "Frames sent to refuse what came (RESET).")                    \
+	X(RAW_TX_ALIVE, "tx.alive", "Heartbeats sent for a program that computes.")                \
+	X(RAW_RX_ALIVE, "rx.alive", "Heartbeats received from peers that do not poll now.")        \
+	X(RAW_TX_RESET, "tx.reset", "Frames sent to refuse a received one (RESET).")               \
 	X(RAW_RESET_NOT_OURS, "tx.reset.withheld",                                                 \
-	  "Refusals not sent: what came was not for this interface.")                              \
+	  "RESETs not sent: the frame was not for this interface.")                                \
 	X(RAW_TX_ZCOPY, "tx.zcopy", "Frames sent from user memory.")                               \
 	X(RAW_TX_ZCOPY_COPIED, "tx.zcopy.copied",                                                  \
 	  "Frames copied that should have gone from user memory.")                                 \
@@ -58,7 +58,7 @@
 	X(RAW_TX_WINDOW_FULL, "tx.window_full", "Sends that found the window full.")               \
 	X(RAW_TX_SHARE_FULL, "tx.share_full",                                                      \
 	  "Sends that found their share of the buffers used up.")                                  \
-	X(RAW_TX_STALLED, "tx.stalled", "Peers found to take nothing, whose share was cut.")       \
+	X(RAW_TX_STALLED, "tx.stalled", "Peers that stopped acknowledging; share cut.")            \
 	X(RAW_TX_TAKEN_BACK, "tx.taken_back",                                                      \
 	  "Frames to stalled peers whose buffers were taken back.")                                \
 	X(RAW_DROP_NOT_OURS, "drop.not_ours",                                                      \
@@ -74,9 +74,9 @@
 	  "Frames dropped: their messages do not fill the body.")                                  \
 	X(RAW_DROP_BAD_CSUM, "drop.bad_csum", "Frames dropped: wrong or missing checksum.")        \
 	X(RAW_DROP_UNKNOWN, "drop.unknown_sender",                                                 \
-	  "Frames dropped: from nobody that is connected.")                                        \
+	  "Frames dropped: of no connection of this interface.")                                   \
 	X(RAW_DROP_STALE, "drop.stale_epoch",                                                      \
-	  "Frames dropped: of an earlier life of a connection.")                                   \
+	  "Frames dropped: of an earlier incarnation of a connection.")                            \
 	X(RAW_DROP_DUPLICATE, "drop.duplicate", "Data frames dropped: received before.")           \
 	X(RAW_DROP_BEYOND, "drop.beyond_window",                                                   \
 	  "Data frames dropped: beyond the receive window.")                                       \
@@ -91,22 +91,20 @@
 	  "Frames in parts dropped: incomplete, or parts contradict.")                             \
 	X(RAW_MTU_LOWER, "mtu.lower", "Times that a connection went on with smaller frames.")      \
 	X(RAW_MTU_HIGHER, "mtu.higher", "Times that a connection went on with larger frames.")     \
-	X(RAW_MOVE_REQUESTS, "mac.requests",                                                       \
-	  "Questions whether a peer is at another MAC address.")                                   \
+	X(RAW_MOVE_REQUESTS, "mac.requests", "CHALLENGEs sent to another MAC address of a peer.")  \
 	X(RAW_MOVED, "mac.changed", "Peers found at another MAC address.")                         \
-	X(RAW_HINT_ASKED, "hint.asked", "Questions to a peer after a hint that it may be gone.")   \
-	X(RAW_HINT_LIMITED, "hint.limited",                                                        \
-	  "Hints that a peer may be gone not followed: too many.")                                 \
+	X(RAW_HINT_ASKED, "hint.asked", "Probes of a peer after a hint that it may be gone.")      \
+	X(RAW_HINT_LIMITED, "hint.limited", "Hints that a peer may be gone, ignored: too many.")   \
 	X(RAW_ICMP_IN, "icmp.received",                                                            \
 	  "ICMP errors received that quote a frame of a connection.")                              \
-	X(RAW_DROP_ICMP, "drop.icmp", "ICMP errors dropped: they quote nothing that was sent.")    \
+	X(RAW_DROP_ICMP, "drop.icmp", "ICMP errors dropped: they quote no frame that was sent.")   \
 	X(RAW_HELLO_RETRY, "hello.retry",                                                          \
-	  "Requests to connect answered by the wish for a cookie.")                                \
+	  "Requests to connect answered by a request for a cookie.")                               \
 	X(RAW_HALF_EVICTED, "conn.half_open_evicted",                                              \
 	  "Half-open connections given up for others.")                                            \
 	X(RAW_DROP_TOO_LONG, "drop.too_long", "Frames dropped: longer than any frame of Weft.")    \
 	X(RAW_DROP_PROBE, "drop.probe_size",                                                       \
-	  "Probes of the frame size dropped: shorter than they say.")                              \
+	  "Probes of the frame size dropped: shorter than stated.")                                \
 	X(RAW_DROP_RESET, "drop.reset_unproven",                                                   \
 	  "RESETs dropped: they do not prove what they refuse.")                                   \
 	X(RAW_STEER_HANDED, "steer.handed_over", "Frames of another queue handed to its worker.")  \
@@ -137,7 +135,7 @@
 	X(RAW_DROP_ENDED, "drop.port_ended",                                                       \
 	  "Frames dropped: the port had ended before they left.")                                  \
 	X(RAW_TIMER_LOOKS, "timer.looks", "Connections checked because a timer was due.")          \
-	X(RAW_CONN_LOOKS, "conn.looks", "Connections checked to find a peer's.")                   \
+	X(RAW_CONN_LOOKS, "conn.looks", "Connections checked to find a peer's one.")               \
 	X(RAW_PATH_LOOKS, "path.looks", "Frames checked to find a path that is late.")             \
 	X(RAW_COOKIE_HASHES, "hello.cookie_hashes", "Cookies computed for requests to connect.")   \
 	X(RAW_GAPS, "progress.gaps",                                                               \
@@ -147,7 +145,7 @@
 enum raw_counter { RAW_COUNTER_LIST(RAW_COUNTER_ENUM) RAW_COUNTERS };
 #undef RAW_COUNTER_ENUM
 
-/** Of now. */
+/** Present values. */
 #define RAW_LEVELS(X)                                                                         \
 	X(iface->kept, "rx.kept", "Receive buffers now that the program has not given back.") \
 	X(iface->share.tx_held, "tx.held", "Buffers now that wait for an acknowledgement.")   \
@@ -155,7 +153,7 @@ enum raw_counter { RAW_COUNTER_LIST(RAW_COUNTER_ENUM) RAW_COUNTERS };
 	  "Bytes now of frames to stalled peers, copied to take their buffers back.")         \
 	X(iface->conn_count, "conn.count", "Connections now, half-open ones included.")
 
-/** Of path i of connection c; behind "conn#.path#." */
+/** Of path i of connection c; the names follow "conn#.path#.". */
 #define RAW_PATH_COUNTERS(X)                                              \
 	X(c->path[i].order, "frames", "Data frames sent over this path.") \
 	X(c->path[i].retransmits, "retransmits", "Frames sent again over this path.")
@@ -166,7 +164,7 @@ enum raw_counter { RAW_COUNTER_LIST(RAW_COUNTER_ENUM) RAW_COUNTERS };
 
 /** Of struct weft_cc. */
 #define RAW_CC_LEVELS(X)                                                     \
-	X(window, "window", "Bytes that may be under way on this path now.") \
+	X(window, "window", "Bytes that may be in flight on this path now.") \
 	X(target, "target_ns", "ns of queueing that this path aims at now.")
 #define RAW_CC_COUNTERS(X)                                                          \
 	X(marked, "marked_bytes", "Bytes that came with a congestion mark (ECN).")  \

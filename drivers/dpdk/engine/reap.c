@@ -22,7 +22,7 @@
 
 static_assert(sizeof(struct raw_rx_state) == 8 + 8 * WEFT_FRAME_SACK_WORDS, "state");
 
-/* What waits in the open frame is the last that is handed out. */
+/* The messages of the open frame are the last to be handed out. */
 static void park_open(struct raw_conn *c)
 {
 	struct rte_mbuf *m = c->open;
@@ -79,7 +79,7 @@ static bool received(const struct raw_rx_state *s, uint32_t seq)
 	return weft_get64(s->word[bit / 64]) >> (bit % 64) & 1;
 }
 
-/* The peer has what it has acknowledged, and nothing that was not sent. */
+/* Has the peer received all that it has acknowledged, and nothing that was not sent? */
 static bool state_fits(struct raw_conn *c, const struct raw_rx_state *s, size_t length)
 {
 	uint32_t words = weft_get16(s->words), pos = 0, bit, seq, sent;
@@ -109,8 +109,8 @@ static void nobody(struct weft_lane_comp *comp, int status)
 }
 
 /*
- * The completion goes with the message. The NIC may still read the memory: until it has let go of
- * it, which nobody waits for, the registration stays.
+ * The completion goes with the message. The NIC may still read the memory: the registration stays
+ * until the NIC has released it, and no completion waits for that.
  */
 static struct weft_lane_comp *take_comp(struct raw_zc *zc)
 {
@@ -137,7 +137,7 @@ static void give(struct raw_conn *c, const uint8_t *frame, uint32_t payload,
 
 	/* A completion may destroy the connection, and the frame with it. */
 	while (c->state == RAW_QUIET && (msg = weft_frame_msg_next(&v, &off))) {
-		/* A frame with user memory has one message. */
+		/* A frame with user memory has a single message. */
 		cb(arg, msg->am_id, msg + 1, weft_get16(msg->length), comp);
 		comp = NULL;
 	}
@@ -185,7 +185,7 @@ int raw_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
 	memcpy(&s, state, length);
 	if (c->state != RAW_QUIET || !state_fits(c, &s, length))
 		return -EPROTO;
-	/* What the queue still holds of them goes to a peer that does not listen any more. */
+	/* Frames that are still in the TX queue leave; the peer ignores them. */
 	for (seq = c->snd_una; seq != c->snd_next; seq++) {
 		give_flushes(c, seq, cb, arg);
 		slot = c->state == RAW_QUIET ? raw_slot(c, seq) : NULL;

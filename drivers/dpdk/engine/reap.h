@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/reap.h
- * The end of a connection whose messages shall not be lost: each side first stops and says what it
- * has received, then takes back what the other has not. doc/failover.md has the whole.
+ * The end of a connection whose messages must not be lost. Each side first stops and reports what
+ * it has received, then takes back the messages that the other has not received. doc/failover.md
+ * describes the whole procedure.
  */
 #ifndef WEFT_RAW_REAP_H
 #define WEFT_RAW_REAP_H
@@ -14,7 +15,9 @@
 #include "frame/frame.h"
 #include "lane.h"
 
-/** What a side has received, as LANE_DOWN carries it: all before next, and bit i: next + 1 + i. */
+/**
+ * The receive state of a side, as in LANE_DOWN: all before `next` is received; bit i: next + 1 + i.
+ */
 struct raw_rx_state {
 	weft_le32 next;
 	weft_le16 words; /**< 0 .. WEFT_FRAME_SACK_WORDS */

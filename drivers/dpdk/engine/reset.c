@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What ends connections, or finds them: RESET and ARP. */
+/* RESET frames that end connections. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -55,15 +55,15 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		return;
 	}
 	if (c->state == RAW_DOWN || c->state == RAW_QUIET || reason == WEFT_RESET_BUSY)
-		return; /* busy: HELLO is repeated anyway */
+		return; /* busy: HELLO is sent again anyway */
 	if (c->state == RAW_HALF_OPEN) {
 		raw_conn_free(c);
 		return;
 	}
 	if (reason == WEFT_RESET_UNKNOWN && (c->state == RAW_PROBE || c->state == RAW_PATHS ||
 					     c->state == RAW_MEASURE || c->state == RAW_READY)) {
-		/* Our half-open entry there expired while we did not poll. Nothing was sent on it:
-		 * begin again. */
+		/* The half-open entry at the peer expired while this end did not poll. Nothing was
+		 * sent on it: begin again. */
 		raw_hs_enter(c, RAW_HELLO);
 		return;
 	}

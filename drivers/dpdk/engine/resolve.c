@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ARP frames say: answers go to the connections that wait for them. */
+/* Received ARP frames: answers go to the connections that wait for them. */
 
 #include <stdio.h>
 
@@ -18,8 +18,9 @@
 #include "frame/parse.h"
 
 /*
- * Two hosts have one address. Traffic goes on to the one that the connection was made with, and new
- * connections reach one or the other: somebody has to change something, so it is said.
+ * Two hosts have one address. The frames of a connection go on to the host with which it was made;
+ * new connections reach one or the other. Only a person can resolve the conflict, so the log
+ * reports it.
  */
 static void several_have_it(struct raw_iface *iface)
 {
@@ -32,17 +33,19 @@ static void several_have_it(struct raw_iface *iface)
 	snprintf(ip, sizeof(ip), "%u.%u.%u.%u", k->ip >> 24, k->ip >> 16 & 255, k->ip >> 8 & 255,
 		 k->ip & 255);
 	if (k->ip == iface->gate.ip)
-		weft_log_limited(&iface->conflict_log, WEFT_LOG_WARN,
-				 "%s (%s): address conflict: %s is this port's, which has MAC "
-				 "address %s, and a host with MAC address %s says that it has it, "
-				 "too: peers may reach either, so give one of them another (ip=)",
-				 iface->base.name, iface->base.attr.device, ip, mac[0], mac[1]);
+		weft_log_limited(
+			&iface->conflict_log, WEFT_LOG_WARN,
+			"%s (%s): address conflict: %s is this port's, which has MAC "
+			"address %s, and a host with MAC address %s claims it, "
+			"too: peers may reach either, so give one of them another address (ip=)",
+			iface->base.name, iface->base.attr.device, ip, mac[0], mac[1]);
 	else
-		weft_log_limited(&iface->conflict_log, WEFT_LOG_WARN,
-				 "%s (%s): address conflict: %s is answered for by MAC addresses "
-				 "%s and %s: if these are two hosts, give one of them another "
-				 "address; neigh=%s-MAC says here which one is meant",
-				 iface->base.name, iface->base.attr.device, ip, mac[0], mac[1], ip);
+		weft_log_limited(
+			&iface->conflict_log, WEFT_LOG_WARN,
+			"%s (%s): address conflict: ARP for %s is answered by MAC addresses "
+			"%s and %s: if these are two hosts, give one of them another "
+			"address; neigh=%s-MAC selects one of them here",
+			iface->base.name, iface->base.attr.device, ip, mac[0], mac[1], ip);
 }
 
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * The retransmission timer and loss detection: when a frame is sent again, which one, and how.
- */
+/* The retransmission timer and loss detection: when, which and how frames are retransmitted. */
 
 #include <errno.h>
 #include <string.h>
@@ -29,11 +27,11 @@
 #include "frame/frame.h"
 
 #define LATE_MAX (2ull * WEFT_RTO_MIN)
-#define QUEUE_NS 20000u /* of a round trip, besides twice the least */
+#define QUEUE_NS 20000u /* of half a round trip, beyond the least one */
 
 /*
- * The slowest path decides: a tail may sit on any of them. Of those that new frames take, and have
- * been measured, if there are such.
+ * @return the round trip of the slowest path, since a tail may be on any of them. Only paths that
+ * new frames take and that have been measured count, if there are any.
  */
 const struct weft_rtt *raw_timer_slowest(const struct raw_conn *c)
 {
@@ -55,20 +53,24 @@ static void set_probe_wait(struct raw_conn *c)
 	c->probe_wait = (uint32_t)RTE_MAX(wait, c->late + c->late / 4ull);
 }
 
-/* A round trip is known again: what follows from it is computed now, not for each frame. */
+/*
+ * A new sample of a round trip: the values that follow from it are computed now, not for each
+ * frame.
+ */
 void raw_timer_learn(struct raw_conn *c)
 {
 	const struct weft_rtt *r = &c->path[c->next_path].rtt;
 
 	if (unlikely(r->srtt / 2 > r->min + QUEUE_NS))
-		c->path_busy = true; /* would others have shorter queues? (engine/path_grow.c) */
+		c->path_busy = true; /* other paths may have shorter queues (engine/path_grow.c) */
 	c->late -= c->late / 16;
 	set_probe_wait(c);
 }
 
 /*
- * The peer acknowledges after a question what had arrived before: it waited in a full ring, or for
- * its core. Round trips do not show that, for a burst of long frames leaves none that is exact.
+ * After a request the peer acknowledges frames that had arrived before: they waited in a full ring,
+ * or for its core. Round trips do not show that delay, as a burst of long frames gives no exact
+ * sample.
  */
 void raw_tail_answered(struct raw_conn *c)
 {
@@ -81,17 +83,17 @@ void raw_tail_answered(struct raw_conn *c)
 	}
 }
 
-/* The last frame has been sent again: from here on it is the retransmission timeout. */
+/* The last frame was retransmitted: from here on the retransmission timeout applies. */
 void raw_timer_arm_rto(struct raw_conn *c)
 {
-	/* Each path has its turn before the wait is doubled. */
+	/* Each path gets a try before the timeout doubles. */
 	c->timer = c->iface->et + weft_rtt_rto(raw_timer_slowest(c), c->backoff / c->path_count);
 	raw_deadline_et(c, c->timer);
 }
 
-#define RESERVE_TRIES 2u /* a frame that was lost more often takes a path in reserve */
+#define RESERVE_TRIES 2u /* a frame that was lost more often is sent over a path in reserve */
 
-/* The same bytes in a buffer of our own, for the NIC may still read the first. User memory is
+/* Copies a frame to a new buffer, since the NIC may still read the first one. User memory is
  * shared, not copied. */
 static struct rte_mbuf *copy_frame(struct raw_iface *iface, const struct rte_mbuf *m)
 {
@@ -133,7 +135,7 @@ static bool held_by_port(const struct rte_mbuf *m)
 	return false;
 }
 
-/* The frame as it was. @return 0, or -EAGAIN without side effect */
+/* Retransmit the frame unchanged. @return 0, or -EAGAIN without side effect */
 static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
@@ -144,7 +146,8 @@ static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, u
 		return -EAGAIN;
 	if (slot->taken_back) {
 		/*
-		 * It goes out and is not kept: the copy in memory stays until it is acknowledged.
+		 * The mbuf is sent and not kept: the copy in memory stays until the
+		 * acknowledgement.
 		 */
 		m = raw_copy_frame(iface, slot->copy);
 	} else if (held_by_port(slot->m)) {
@@ -181,7 +184,7 @@ static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, ui
 	uint8_t before = slot->path, path;
 	int err;
 
-	/* Another path, if there is one: whatever ate the frame may eat it again. */
+	/* Another path, if there is one: the cause of the loss may still exist on the last one. */
 	path = raw_multi_other(c, before, why != RAW_TX_FAST || slot->tries > RESERVE_TRIES);
 	if (unlikely(slot->tries >= RAW_MTU_TRIES))
 		raw_mtu_suspect(c, seq);
@@ -195,7 +198,7 @@ static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, ui
 	if (c->cc)
 		raw_window_resent(c, slot, before);
 	raw_multi_resent(c, slot, before, why != RAW_TX_FAST);
-	c->path_busy = true; /* would other paths lose less? (engine/path_grow.c) */
+	c->path_busy = true; /* other paths may lose less (engine/path_grow.c) */
 	if (slot->tries < UINT8_MAX)
 		slot->tries++;
 	c->path[slot->path].retransmits++;
@@ -205,9 +208,8 @@ static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, ui
 }
 
 /*
- * Send again what newer frames of the same path have overtaken, once each had time to arrive, and
- * what went over a path that is silent.
- * Frames that only lack time set loss_timer.
+ * Retransmit frames that newer frames of the same path have overtaken, once each had time to
+ * arrive, and frames of a path that is silent. loss_timer is set for frames that only lack time.
  */
 void raw_loss_detect(struct raw_conn *c)
 {
@@ -237,7 +239,8 @@ void raw_loss_detect(struct raw_conn *c)
 		if (c->cc && !raw_window_again(c, slot->bytes, &wait))
 			continue;
 		if (retransmit(c, seq, RAW_TX_FAST, 0) != 0) {
-			wait = iface->et + 1; /* no room in the queue: go on at the next progress */
+			/* no room in the queue: go on in the next progress call */
+			wait = iface->et + 1;
 			break;
 		}
 	}
@@ -256,16 +259,17 @@ static uint32_t last_unacked(struct raw_conn *c)
 	return seq;
 }
 
-/* Only frames of the peer's own thread count: its heartbeat thread takes no frame. */
+/* Only frames of the peer's own thread count: its heartbeat thread receives no frames. */
 static bool heard_since(const struct raw_conn *c, uint64_t lt)
 {
 	return raw_ep_seen(&c->base) > lt;
 }
 
 /*
- * A ring in memory loses no frame, a switch behind it seldom one: a silent peer nearly always waits
- * for its core. The data would only stand in the ring twice, so an empty frame requests an
- * acknowledgement first. Data is sent again after a sign of the peer that does not acknowledge it.
+ * A ring in memory loses no frame, and a switch behind it rarely one: a silent peer almost always
+ * waits for its core. Retransmitted data would only be in the ring twice, so an empty frame
+ * requests an acknowledgement first. Data is retransmitted after a frame of the peer that does not
+ * acknowledge it.
  */
 static bool asks_first(const struct raw_conn *c)
 {
@@ -283,10 +287,10 @@ static void back_off(struct raw_conn *c)
 	if (c->cc)
 		raw_window_timeout(c);
 	if (c->backoff >= c->path_count)
-		raw_path_open(c); /* none of them answers */
+		raw_path_open(c); /* no path gets an answer */
 }
 
-/* @return false: there is no room in the queue */
+/* @return false: the queue has no room */
 static bool ask(struct raw_conn *c)
 {
 	bool first = c->tail == RAW_TAIL_NONE;
@@ -327,16 +331,17 @@ static void send_again(struct raw_conn *c)
 }
 
 /*
- * Silence although frames are outstanding. First the last frame goes out again with a request for
- * an acknowledgement: the SACK that comes back names what is missing. Only then, and at growing
- * intervals, the oldest one. In memory a question comes before each of them.
+ * The peer is silent although frames are outstanding. First the last frame is retransmitted with a
+ * request for an acknowledgement: the SACK in the answer names the missing frames. Only then the
+ * oldest frame is retransmitted, at growing intervals. On ports in memory a request without data
+ * precedes each of them.
  */
 bool raw_timer_fire(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
 	if (iface->txq.count > 0) {
-		/* What waits in our own queue is not lost. */
+		/* Frames in the engine's own queue are not lost. */
 		c->timer = iface->et + WEFT_PROBE_MIN;
 		raw_deadline_et(c, c->timer);
 		return false;

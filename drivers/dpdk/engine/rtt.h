@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/** 1 ms: on a shared machine a peer is off its core that long */
+/** 1 ms: on a shared machine a peer may be off its core for that time */
 #define WEFT_RTO_MIN 1000000ull
 #define WEFT_RTO_MAX 50000000ull    /**< between two tries, backoff included */
 #define WEFT_RTO_INITIAL 5000000ull /**< before the first sample */
@@ -29,8 +29,8 @@ void weft_rtt_sample(struct weft_rtt *r, uint32_t ns);
 uint64_t weft_rtt_rto(const struct weft_rtt *r, unsigned int backoff);
 
 /**
- * When the tail is silent for this long, a probe goes out. @p ack_delay: how long the peer may hold
- * an ack.
+ * @return ns without an acknowledgement after which a tail probe is sent. @p ack_delay: how long
+ * the peer may delay an acknowledgement.
  */
 uint64_t weft_rtt_probe(const struct weft_rtt *r, uint64_t ack_delay);
 

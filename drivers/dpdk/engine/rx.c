@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A frame has come: it is validated (frame/parse.c), its connection found, duplicates dropped
- * (engine/sack.h), what it acknowledges released (engine/ack.c), its messages delivered.
+ * Receiving. A frame is validated (frame/parse.c), and its connection is looked up. Duplicates are
+ * dropped (engine/sack.h), acknowledged frames are released (engine/ack.c), and messages are
+ * delivered.
  */
 
 #include <stdlib.h>
@@ -33,14 +34,17 @@
 #include "frame/parse.h"
 #include "lane.h"
 
-#define CHAIN_HEAD 256 /* all headers of a frame, and of its first message, lie in so many bytes */
+#define CHAIN_HEAD 256 /* bytes that hold all headers of a frame and of its first message */
 
-/* So much of a frame is fetched ahead: it and what is being copied fit the first-level cache. */
+/*
+ * Bytes of a frame that are prefetched at most: they and the frame that is being copied fit the
+ * first-level cache.
+ */
 #define PREFETCH_MAX 4096u
 
-#define STEP_ROUGH 20000u /* between two checks of the port: a rough time of arrival */
-#define ECHO_ROUGH 255u   /* arrivals without result until a rough echo is better than none */
-#define ECHO_ASKED 4u     /* the same of arrivals that request an acknowledgement at once */
+#define STEP_ROUGH 20000u /* ns between two checks of the port: arrival times are rough beyond */
+#define ECHO_ROUGH 255u   /* arrivals without an echo before a rough echo is better than none */
+#define ECHO_ASKED 4u     /* the same, for arrivals that request an acknowledgement at once */
 
 static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 {
@@ -49,8 +53,8 @@ static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 	if (how > c->ack_state) {
 		if (c->ack_state == RAW_ACK_NONE)
 			c->ack_due = iface->et + RAW_ACK_DELAY;
-		/* Of who is first in the list it says nothing: an answer may have taken that one's
-		 * along. */
+		/* The due time of the list's first connection is no bound: data may have carried
+		 * its acknowledgement already. */
 		if (c->ack_due < iface->acks_due)
 			iface->acks_due = c->ack_due;
 		c->ack_state = (uint8_t)how;
@@ -64,8 +68,8 @@ static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 }
 
 /*
- * The only message of a frame in several buffers: each buffer's part goes up as a message of its
- * own, so that every byte is copied once, to where it belongs.
+ * A chained frame with one message: the part in each buffer is delivered as a message of its own,
+ * so that each byte is copied once, to its destination.
  */
 static __rte_noinline void deliver_pieces(struct raw_conn *c, const struct weft_frame_view *v,
 					  struct rte_mbuf *m)
@@ -90,8 +94,8 @@ static __rte_noinline void deliver_pieces(struct raw_conn *c, const struct weft_
 	}
 }
 
-/* Messages in a frame go up one by one. A callback may destroy the lane ep; then the rest is
- * nobody's. */
+/* Delivers the messages of a frame one by one. A callback may destroy the lane ep; the remaining
+ * messages are then dropped. */
 static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
 			   struct rte_mbuf *desc)
 {
@@ -130,11 +134,13 @@ static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
 }
 
 /*
- * Do we know when the frame in hand arrived? Some time since the last check of the port; when that
- * is long ago, because the application computed, its age must not pass for the network's time. Long
- * is measured by the round trip; without an estimate of our own (we only receive) a rough echo
- * comes now and then, or the sender would never get any. Who requests acknowledgements at once has
- * a small window to steer, and gets a rough one in any case.
+ * Is the arrival time of the current frame known well enough to echo its timestamp?
+ *
+ * The frame arrived at some time since the last check of the port. If the application computed in
+ * between, that time must not pass for a delay of the network: up to a quarter of the round trip is
+ * accepted. An end that only receives has no estimate of the round trip. It sends a rough echo now
+ * and then, since the sender would otherwise never get one. A sender that requests acknowledgements
+ * at once has a small window to control, so it gets a rough echo regularly.
  */
 static inline bool arrival_known(struct raw_conn *c, uint16_t flags)
 {
@@ -161,7 +167,7 @@ static __rte_always_inline void data_input(struct raw_conn *c, const struct weft
 	uint32_t seq = weft_get32(v->hdr->seq);
 	enum weft_rxwin_verdict verdict = weft_rxwin_check(&c->rx, seq);
 
-	/* Also of a duplicate: its sender wants to know how long the repeated frame took. */
+	/* Duplicates, too: the sender measures the round trip of the retransmitted frame. */
 	c->ts_echo = weft_get32(v->hdr->ts);
 	c->ts_at = iface->now;
 	c->ts_valid = arrival_known(c, v->flags);
@@ -176,8 +182,8 @@ static __rte_always_inline void data_input(struct raw_conn *c, const struct weft
 	}
 	deliver(c, v, desc);
 	if (unlikely(c->state != RAW_UP))
-		return; /* destroyed: what it did not take is not acknowledged either */
-	/* Only now: an acknowledgement says that the callback has returned. */
+		return; /* destroyed: frames that were not delivered are not acknowledged */
+	/* Only now: an acknowledgement means that the callback has returned. */
 	weft_rxwin_mark(&c->rx, seq);
 	c->ack_frames++;
 	c->ack_bytes += v->body_len;
@@ -187,14 +193,17 @@ static __rte_always_inline void data_input(struct raw_conn *c, const struct weft
 			    : RAW_ACK_DELAYED);
 }
 
-/* A frame that was too long for the path: when the last part is there it is as any other. */
+/*
+ * A part of a frame that was too long for the path. With the last part, the frame is handled as any
+ * other.
+ */
 static __rte_noinline void part_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	struct weft_frame_view whole;
 	struct raw_part *p;
 
 	if (weft_rxwin_check(&c->rx, weft_get32(v->hdr->seq)) != WEFT_RXWIN_NEW) {
-		data_input(c, v, NULL); /* which counts it, and says that it is there */
+		data_input(c, v, NULL); /* which counts the duplicate and acknowledges it */
 		return;
 	}
 	p = raw_part_take(c, v, &whole);
@@ -203,12 +212,12 @@ static __rte_noinline void part_input(struct raw_conn *c, const struct weft_fram
 	free(p);
 }
 
-/* A destroyed connection acknowledges what it had, and tells about its end whoever sends more. */
+/* A destroyed connection acknowledges what it has received. It answers new data with BYE. */
 static void time_wait_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	if (v->type == WEFT_FRAME_BYE) {
 		raw_ctl_send_on(c, raw_came_over(c, v), WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
-		c->bye_done = true; /* the peer is closing too: it needs no telling */
+		c->bye_done = true; /* the peer is closing, too: it needs no BYE */
 	} else if (v->type == WEFT_FRAME_BYE_ACK) {
 		c->bye_done = true;
 	} else if (v->type == WEFT_FRAME_DATA || v->flags & WEFT_FRAME_F_ACK_REQ) {
@@ -220,7 +229,7 @@ static void time_wait_input(struct raw_conn *c, const struct weft_frame_view *v)
 	}
 }
 
-/* Marked frames, and frames that tell of marks, are never the commonest ones of plain_input(). */
+/* Marked frames, and frames that report marks, never take the fast path of plain_input(). */
 static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct rte_mbuf *desc)
 {
 	c->pings = 0;
@@ -285,14 +294,20 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 	} else if (c->state == RAW_TIME_WAIT) {
 		time_wait_input(c, v);
 	} else if (c->state == RAW_READY && v->type == WEFT_FRAME_DATA) {
-		/* The answer to READY was overtaken; data says the same. */
+		/*
+		 * The answer to READY was lost or overtaken; data proves as well that the peer is
+		 * up.
+		 */
 		raw_conn_up(c, c->frame_size);
 		if (c->state == RAW_UP)
 			up_input(c, v, desc);
 	} else if (c->state == RAW_QUIET) {
 		raw_count(iface, RAW_DROP_STATE);
 	} else if (c->state == RAW_DOWN && v->type != WEFT_FRAME_BYE) {
-		/* Given up here; the other side should not have to find out by silence. */
+		/*
+		 * The connection failed here. A RESET ends it at the peer at once, without waiting
+		 * for a timeout.
+		 */
 		raw_count(iface, RAW_DROP_STATE);
 		raw_reset_send(iface, v, WEFT_RESET_UNKNOWN);
 	} else {
@@ -300,7 +315,7 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 	}
 }
 
-/* A frame that names no connection of ours. */
+/* A frame that names no connection of this iface. */
 static void stranger_input(struct raw_iface *iface, const struct weft_frame_view *v, uint32_t index)
 {
 	uint32_t id = weft_get32(v->hdr->dst_conn);
@@ -358,7 +373,7 @@ static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct w
 
 	if (g == WEFT_GATE_ARP) {
 		if (iface->rx_elsewhere) {
-			iface->counter[RAW_STEER_ELSEWHERE]--; /* it did not come for us */
+			iface->counter[RAW_STEER_ELSEWHERE]--; /* not a frame for this worker */
 			raw_doubt_arp(iface, v->arp); /* the first queue has done the rest */
 			return;
 		}
@@ -378,8 +393,8 @@ static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct w
 }
 
 /*
- * Is the checksum that the connection wants there, and has the NIC checked it? virtio's NONE says
- * that the frame has not left memory. If not, frame_input() checks it.
+ * Is the agreed checksum present, and has the NIC checked it? NONE from virtio means that the frame
+ * has not left memory. On false, frame_input() checks it.
  */
 static inline bool nic_has_checked(const struct raw_conn *c, const struct rte_mbuf *m)
 {
@@ -400,9 +415,9 @@ static inline bool nic_has_checked(const struct raw_conn *c, const struct rte_mb
 }
 
 /*
- * Data whose headers have been checked, of a connection that is up, with no checksum that is left
- * to us. What it says is done by the same functions as for any other frame.
- * @return false: it is another; nothing has been done
+ * DATA with checked headers, of a connection that is up, whose checksum needs no check by the CPU.
+ * The frame then takes the same functions as any other.
+ * @return false: it is another kind of frame; nothing has been done
  */
 static inline bool known_input(struct raw_iface *iface, const struct weft_frame_view *v,
 			       struct rte_mbuf *m)
@@ -426,7 +441,7 @@ static inline bool known_input(struct raw_iface *iface, const struct weft_frame_
 	return true;
 }
 
-/* The commonest frame: such data, whole in one buffer. */
+/* The most frequent frame: such data in a single buffer. */
 static inline bool plain_input(struct raw_iface *iface, struct rte_mbuf *m)
 {
 	struct weft_frame_view v;
@@ -458,7 +473,7 @@ static bool can_be_split(const struct raw_iface *iface, const struct weft_frame_
 	return len == pkt_len;
 }
 
-/* The commonest frame in several buffers: such data, one message that can be taken apart. */
+/* The most frequent chained frame: such data with one message that can be split. */
 static bool chain_input(struct raw_iface *iface, struct rte_mbuf *m)
 {
 	struct weft_frame_view v;
@@ -497,7 +512,9 @@ static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf 
 			raw_count(iface, RAW_DROP_BAD_CSUM);
 			return;
 		}
-		/* "Unknown" is an answer, too: NICs don't check everything they could. */
+		/*
+		 * UNKNOWN is a valid answer: a NIC does not check every frame that it could check.
+		 */
 		iface->rx_l4_ok = l4 != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN;
 	}
 	g = weft_frame_parse(&iface->gate, data, m->pkt_len, &v);
@@ -507,7 +524,7 @@ static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf 
 		drop_input(iface, g, &v, m);
 }
 
-/* Frames for us that came to other workers' queues. */
+/* Frames of this worker that arrived at other workers' queues. */
 static __rte_noinline unsigned int handed_input(struct raw_iface *iface, struct rte_ring *ring)
 {
 	struct rte_mbuf *m[RAW_BURST];
@@ -524,8 +541,8 @@ static __rte_noinline unsigned int handed_input(struct raw_iface *iface, struct 
 }
 
 /*
- * What a NIC or another core has written is not in this core's cache: fetching it overlaps with the
- * work on the frame before.
+ * Bytes that a NIC or another core wrote are not in this core's cache. The prefetch overlaps with
+ * the work on the previous frame.
  */
 static inline void prefetch_body(const struct rte_mbuf *m)
 {
@@ -571,9 +588,10 @@ unsigned int raw_rx(struct raw_iface *iface)
 }
 
 /*
- * Acknowledgements that are due. Those that rode along with data meanwhile fall off the list here.
- * In it are those connections over which something came within RAW_ACK_DELAY, or since a port that
- * is full takes frames again: it does not grow with what is idle.
+ * Sends the acknowledgements that are due. A connection whose acknowledgement has gone with data in
+ * the meantime leaves the list here. The list has the connections that received within
+ * RAW_ACK_DELAY, or since a full port accepts frames again: its length does not grow with idle
+ * connections.
  */
 void raw_acks(struct raw_iface *iface)
 {

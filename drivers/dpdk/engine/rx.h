@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/rx.h
- * Receiving frames, and the acknowledgements that they want.
+ * Receiving frames, and sending the acknowledgements that they require.
  */
 #ifndef WEFT_ENGINE_RX_H
 #define WEFT_ENGINE_RX_H
@@ -23,11 +23,11 @@ unsigned int raw_rx(struct raw_iface *iface);
 void raw_acks(struct raw_iface *iface);
 
 /*
- * A frame for another worker's UDP port goes to it (engine/hand_over.c).
- * @return false: it is nobody's here, or there is no room
+ * Pass a frame for another worker's UDP port to that worker (engine/hand_over.c).
+ * @return false: no worker of this process has the port, or its ring is full
  */
 bool raw_hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_port);
-/* ARP that may be of use to the port's other workers. */
+/* Pass on an ARP message that may be useful to the port's other workers. */
 void raw_hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct rte_arp_hdr *arp);
 
 #endif /* WEFT_ENGINE_RX_H */

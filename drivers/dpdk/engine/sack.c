@@ -30,7 +30,7 @@ void weft_rxwin_mark_slow(struct weft_rxwin *w, uint32_t seq)
 	}
 }
 
-/* 64 bits of the ring that begin at sequence `seq`, whichever word boundary that crosses. */
+/* 64 bits of the ring from sequence `seq` on, across word boundaries. */
 static uint64_t ring_word(const struct weft_rxwin *w, uint32_t seq)
 {
 	uint32_t i = seq % WEFT_RXWIN / 64, shift = seq % 64;
@@ -55,8 +55,7 @@ uint32_t weft_rxwin_sack(const struct weft_rxwin *w, void *word, uint32_t max)
 		uint32_t left = w->high - first;
 
 		v = ring_word(w, first);
-		/* The ring goes round: what lies past `high` belongs to the other end of the
-		 * window. */
+		/* The ring wraps: bits past `high` belong to the other end of the window. */
 		if (left < 64)
 			v &= (1ull << left) - 1;
 		wire = weft_put64(v);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/sack.h
- * The receiver's memory of which sequences have come: it drops duplicates and writes the SACK
- * block. Pure.
+ * The receiver's record of the received sequences. It finds duplicates and writes the SACK block.
+ * Pure.
  *
  * Sequences are 32-bit and wrap. `next` is the first one missing; `high` is one past the newest
- * that came. A ring of WEFT_RXWIN bits, indexed by the sequence itself, holds what came in [next,
- * next + WEFT_RXWIN).
+ * received one. A ring of WEFT_RXWIN bits, indexed by the sequence itself, marks the received ones
+ * in [next, next + WEFT_RXWIN).
  */
 #ifndef WEFT_SACK_H
 #define WEFT_SACK_H
@@ -26,12 +26,12 @@ struct weft_rxwin {
 enum weft_rxwin_verdict {
 	WEFT_RXWIN_NEW,
 	WEFT_RXWIN_DUPLICATE,
-	WEFT_RXWIN_BEYOND, /**< further ahead than the window: no honest sender does that */
+	WEFT_RXWIN_BEYOND, /**< beyond the window: no correct sender does that */
 };
 
 void weft_rxwin_init(struct weft_rxwin *w, uint32_t first);
 
-/** a - b as a signed distance on the circle. */
+/** a - b as a signed distance modulo 2^32. */
 static inline int32_t weft_seq_diff(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b);
@@ -42,7 +42,7 @@ static inline bool weft_rxwin_has_hole(const struct weft_rxwin *w)
 	return w->high != w->next;
 }
 
-/** Words of the bitmap that matter; 0 = no hole, no SACK block needed. */
+/** Words of the bitmap in use; 0 = no hole, no SACK block needed. */
 static inline uint32_t weft_rxwin_words(const struct weft_rxwin *w)
 {
 	uint32_t span = w->high - w->next; /* the first of these is the missing one itself */
@@ -50,7 +50,7 @@ static inline uint32_t weft_rxwin_words(const struct weft_rxwin *w)
 	return span <= 1 ? 0 : (span - 1 + 63) / 64;
 }
 
-/** Has @p seq come before? Changes nothing. */
+/** Was @p seq received before? Without side effect. */
 static inline enum weft_rxwin_verdict weft_rxwin_check(const struct weft_rxwin *w, uint32_t seq)
 {
 	int32_t d = weft_seq_diff(seq, w->next);
@@ -63,10 +63,12 @@ static inline enum weft_rxwin_verdict weft_rxwin_check(const struct weft_rxwin *
 								: WEFT_RXWIN_NEW;
 }
 
-/** The slow half of weft_rxwin_mark(). */
+/** The slow path of weft_rxwin_mark(). */
 void weft_rxwin_mark_slow(struct weft_rxwin *w, uint32_t seq);
 
-/** Record a sequence that weft_rxwin_check() called NEW, after its messages have been delivered. */
+/**
+ * Record a sequence for which weft_rxwin_check() returned NEW, after its messages were delivered.
+ */
 static inline void weft_rxwin_mark(struct weft_rxwin *w, uint32_t seq)
 {
 	if (seq == w->next && w->high == w->next)
@@ -76,9 +78,9 @@ static inline void weft_rxwin_mark(struct weft_rxwin *w, uint32_t seq)
 }
 
 /**
- * Write the bitmap of a SACK block: bit i = sequence next + 1 + i has come.
- * @param word  @p max words, little-endian as they stand on the wire, any alignment
- * @return words that matter; 0 = no hole, no block needed
+ * Write the bitmap of a SACK block: bit i = sequence next + 1 + i was received.
+ * @param word  @p max words, little-endian as on the wire, any alignment
+ * @return words in use; 0 = no hole, no block needed
  */
 uint32_t weft_rxwin_sack(const struct weft_rxwin *w, void *word, uint32_t max);
 

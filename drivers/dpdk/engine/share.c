@@ -4,16 +4,16 @@
  * Buffers that connections share. Frames are held until they are acknowledged, in the port's pools,
  * and a peer that stops acknowledges nothing.
  *
- * - A connection may hold four times what is free (raw_share_frame()), so that something is left
- *   for whoever comes next, and a least share whatever the others hold.
- * - A connection whose oldest frame has been sent again in vain for RAW_STALL_NS has stalled: its
- *   window shrinks to the least share and grows again frame by frame as it acknowledges. One that
- *   acknowledges a frame now and then stays small.
- * - Where buffers are short, what stalled connections hold is taken back: copied into memory of the
- *   heap, from which it is sent again. That memory has a bound for all; when it is reached the rest
- *   stays where it is.
+ * - A connection may hold four times the number of free buffers (raw_share_frame()), so that some
+ *   are left for the next connection. It always has a least share, whatever the others hold.
+ * - A connection is stalled when its oldest frame was retransmitted without result for
+ *   RAW_STALL_NS. Its window shrinks to the least share and grows again by each acknowledged frame.
+ *   The window of a peer that acknowledges a frame now and then stays small.
+ * - When buffers are short, those of stalled connections are taken back: their frames are copied to
+ *   the heap, from which they are retransmitted. That memory has a limit for all connections;
+ *   beyond it frames stay in their buffers.
  *
- * A zero-copy frame that was taken back still holds its reference of the user's memory: its
+ * A zero-copy frame that was taken back still holds its reference to the user's memory: its
  * completion is the peer's acknowledgement.
  */
 
@@ -32,7 +32,7 @@
 
 /* Frames taken back in one progress() call: some 0.1 ms of copying. */
 #define TAKE_BATCH 32u
-/* Times the memory of the port's frame pool. */
+/* As a multiple of the memory of the port's frame pool. */
 #define HEAP_SHARE 4u
 
 struct raw_copy {
@@ -50,7 +50,8 @@ void raw_share_init(struct raw_iface *iface)
 }
 
 /*
- * May it use @p n small buffers more? As with frames: so many times what is free is the most.
+ * May the connection use @p n more small buffers? As for frames, the limit is a multiple of the
+ * free ones.
  */
 bool raw_share_hdrs(struct raw_conn *c, uint32_t n)
 {
@@ -66,9 +67,9 @@ bool raw_share_hdrs(struct raw_conn *c, uint32_t n)
 	return false;
 }
 
-/* ---------------------------------------------------------------- who has stalled */
+/* ---------------------------------------------------------------- stalled connections */
 
-/* Its oldest frame has just been sent again, because nothing was heard of it. */
+/* Its oldest frame was just retransmitted, since the peer is silent. */
 void raw_share_stalled(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -82,7 +83,7 @@ void raw_share_stalled(struct raw_conn *c)
 	raw_count(iface, RAW_TX_STALLED);
 }
 
-/* It has acknowledged so many frames, or is over. */
+/* The connection has acknowledged frames, or is over. */
 static void grow(struct raw_conn *c, uint32_t to)
 {
 	if (c->win_frames >= c->win_whole)
@@ -130,20 +131,20 @@ void raw_copy_free(struct raw_iface *iface, struct raw_copy *copy)
 	if (copy->shinfo) {
 		if (rte_mbuf_ext_refcnt_update(copy->shinfo, -1) == 0)
 			copy->shinfo->free_cb(NULL, copy->shinfo->fcb_opaque);
-		else /* the port may still hold the frame that was sent first */
+		else /* the port may still hold the original frame */
 			raw_zc_slot_freed(iface, copy->shinfo->fcb_opaque);
 	}
 	free(copy);
 }
 
-/* The frame, and the message's user memory that it holds, if it does. */
+/* @return the frame's bytes. @p zc: the user memory that the frame holds, or NULL */
 const uint8_t *raw_copy_bytes(const struct raw_copy *copy, struct raw_zc **zc)
 {
 	*zc = copy->shinfo ? copy->shinfo->fcb_opaque : NULL;
 	return copy->data;
 }
 
-/* A frame to send, whose only reference is the queue's. @return NULL: no buffer */
+/* @return a frame to send, whose only reference is the queue's; NULL: no buffer */
 struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *copy)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(iface->port->pool);
@@ -156,7 +157,7 @@ struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *
 	return m;
 }
 
-/* @return false: there is no memory left for it */
+/* @return false: the memory limit is reached */
 static bool take(struct raw_conn *c, struct raw_slot *slot)
 {
 	struct raw_iface *iface = c->iface;
@@ -194,7 +195,7 @@ static uint32_t take_some(struct raw_conn *c, uint32_t most)
 	return n;
 }
 
-/* Somebody was refused a buffer: some of what stalled connections hold goes back to the pools. */
+/* A connection got no buffer: return some buffers of stalled connections to the pools. */
 void raw_share_take_back(struct raw_iface *iface)
 {
 	struct raw_conn *c;

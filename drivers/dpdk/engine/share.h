@@ -15,15 +15,15 @@
 #include "engine/conn.h"
 #include "engine/iface.h"
 
-/* A connection may hold so many frames whatever the others hold. */
+/* Frames that a connection may hold whatever the others hold. */
 #define RAW_SHARE_MIN 8u
 #define RAW_SHARE_TIMES 4u
 #define RAW_STALL_NS 10000000ull
 
 /*
- * May a connection with @p mine frames outstanding hold one more? So many times of what is free is
- * the most for each: one alone gets four fifths, yet something is always left for whoever comes;
- * the least share is everybody's.
+ * May a connection with @p mine frames outstanding hold one more? The limit of each is a multiple
+ * of the free frames: a single connection gets four fifths, yet some are always left for the next
+ * one. The least share is guaranteed to each.
  */
 static inline bool raw_share_frame(struct raw_iface *iface, uint32_t mine)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames that were sent and may have to be sent again: from the seal until the acknowledgement. */
+/* Frames that were sent and may be retransmitted: from sealing to acknowledgement. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@
 #include "engine/window.h"
 
 /*
- * @p n is a power of two, and what is outstanding fits. @return false: no memory, all is as before
+ * @p n is a power of two, and the outstanding frames fit. @return false: no memory, nothing has
+ * changed
  */
 static bool resize_slots(struct raw_conn *c, uint32_t n)
 {
@@ -63,7 +64,7 @@ void raw_slot_free_slow(struct raw_conn *c, struct raw_slot *slot, unsigned int 
 	raw_zc_slot_freed(iface, zc);
 }
 
-/* The connection is over: nothing is sent again. */
+/* The connection is over: nothing is retransmitted. */
 void raw_slots_release(struct raw_conn *c)
 {
 	if (c->open) {
@@ -83,7 +84,9 @@ void raw_slots_release(struct raw_conn *c)
 		if (raw_slot(c, c->snd_una)->m)
 			raw_slot_free(c, raw_slot(c, c->snd_una), rte_lcore_id());
 	}
-	/* What is left of the connection waits for seconds, and there may be hundreds of them. */
+	/*
+	 * A closed connection is kept for seconds, and there may be hundreds: they need no slots.
+	 */
 	free(c->slots);
 	c->slots = NULL;
 }

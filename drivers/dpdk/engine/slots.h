@@ -16,9 +16,9 @@
 #include "engine/conn.h"
 #include "engine/iface.h"
 
-#define RAW_SLOTS_MIN 16u /* what an idle connection has; more on demand */
+#define RAW_SLOTS_MIN 16u /* of an idle connection; more on demand */
 
-/* One reference more for the queue, on every segment. */
+/* Take one more reference for the queue, on every segment. */
 static inline void raw_ref_chain(struct rte_mbuf *m)
 {
 	do {
@@ -27,8 +27,8 @@ static inline void raw_ref_chain(struct rte_mbuf *m)
 }
 
 /*
- * A buffer whose last reference is most likely ours. As rte_pktmbuf_free(), by a core known
- * already.
+ * Free a buffer that most likely has no other reference. As rte_pktmbuf_free(), but the core is
+ * known already.
  */
 static inline void raw_mbuf_free(struct rte_mbuf *m, unsigned int lcore)
 {
@@ -41,7 +41,7 @@ static inline void raw_mbuf_free(struct rte_mbuf *m, unsigned int lcore)
 	rte_mempool_generic_put(m->pool, &obj, 1, rte_mempool_default_cache(m->pool, lcore));
 }
 
-/* The buffers of a frame go back, and the connection's share with them. */
+/* Free the buffers of a frame, and return the connection's share. */
 static inline void raw_slot_release(struct raw_conn *c, struct raw_slot *slot, unsigned int lcore)
 {
 	struct raw_iface *iface = c->iface;
@@ -55,7 +55,7 @@ static inline void raw_slot_release(struct raw_conn *c, struct raw_slot *slot, u
 	slot->m = NULL;
 }
 
-/* The frame is acknowledged, or the connection over: its buffers go back, wherever they are. */
+/* The frame is acknowledged, or the connection is over: free its buffers, wherever they are. */
 void raw_slot_free_slow(struct raw_conn *c, struct raw_slot *slot, unsigned int lcore);
 
 static inline void raw_slot_free(struct raw_conn *c, struct raw_slot *slot, unsigned int lcore)
@@ -66,13 +66,13 @@ static inline void raw_slot_free(struct raw_conn *c, struct raw_slot *slot, unsi
 		raw_slot_free_slow(c, slot, lcore);
 }
 
-/* As many as an idle connection has. @return 0 or -ENOMEM */
+/* Allocate the slots of an idle connection. @return 0 or -ENOMEM */
 int raw_slots_init(struct raw_conn *c);
-/* Slots for more frames outstanding. @return false: no memory */
+/* Allocate slots for more outstanding frames. @return false: no memory */
 bool raw_slots_grow(struct raw_conn *c);
-/* Nothing is outstanding, nor has been for long. */
+/* Nothing has been outstanding for a long time. */
 void raw_slots_shrink(struct raw_conn *c);
-/* The connection is over: nothing is sent again. */
+/* The connection is over: nothing is retransmitted. */
 void raw_slots_release(struct raw_conn *c);
 
 #endif /* WEFT_ENGINE_SLOTS_H */

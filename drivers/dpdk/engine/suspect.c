@@ -9,13 +9,16 @@
 #include "engine/peer.h"
 #include "engine/slots.h"
 
-/* Timeouts in a row, and so long without a sign of life: some tens of milliseconds. */
+/* Timeouts in a row, and ns without a valid frame: some tens of milliseconds. */
 #define SUSPECT_TIMEOUTS 5u
 #define SUSPECT_NS 20000000ull
-/* The peer is heard, and yet acknowledges nothing: frames of this size may not pass any more. */
+/*
+ * Frames of the peer arrive, yet it acknowledges nothing: frames of this size may not pass any
+ * more.
+ */
 #define DEAF_TIMEOUTS 7u
 #define DEAF_NS 100000000ull
-/* Said no more often: a port that takes nothing is checked each 0.2 ms. */
+/* ns between two reports: a port that takes no frames is checked every 0.2 ms. */
 #define SUSPECT_AGAIN_NS 5000000ull
 
 static void suspect(struct raw_conn *c, int status, const char *text)
@@ -60,13 +63,13 @@ void raw_suspect_idle(struct raw_conn *c)
 
 	if (iface->lt < c->suspect_next)
 		return;
-	snprintf(text, sizeof(text), "%s: no sign of %s for %.1f s, asked %u times",
+	snprintf(text, sizeof(text), "%s: no sign of %s for %.1f s, after %u probes",
 		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
 		 (double)(iface->lt - c->seen) / 1e9, c->pings);
 	suspect(c, 0, text);
 }
 
-/* Whoever is told may destroy connections, and none is freed before the next progress. */
+/* The event's receiver may destroy connections; none is freed before the next progress call. */
 void raw_suspect_link(struct raw_iface *iface)
 {
 	struct raw_conn *c;
@@ -94,8 +97,8 @@ uint64_t raw_ep_seen(const struct weft_lane_ep *lane_ep)
 	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
 
 	/*
-	 * That a process computes says nothing about which of its lanes work: on a lane without
-	 * such a thread nobody answers in the meantime.
+	 * A heartbeat does not count. It shows that the peer's process computes, but not which of
+	 * its lanes work: a lane without a heartbeat thread gets no answer in the meantime.
 	 */
 	return c->seen == c->beat_at ? c->own_seen : c->seen;
 }

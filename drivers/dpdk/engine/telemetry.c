@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers on DPDK's telemetry socket (engine/telemetry.h). */
+/* Requests on DPDK's telemetry socket (engine/telemetry.h). */
 
 #include "engine/telemetry.h"
 
@@ -19,34 +19,36 @@
 #include "engine/ep.h"
 #include "engine/iface.h"
 
-#define ENTRIES_MAX 250  /* of a dictionary or an array of DPDK's, nearly */
-#define TEXTS_MAX 15000  /* bytes of all texts of an answer */
-#define PATIENCE_MS 1000 /* for a worker that does not poll */
+#define ENTRIES_MAX 250  /* of a dictionary or an array of DPDK, with some reserve */
+#define TEXTS_MAX 15000  /* bytes of all strings of an answer */
+#define PATIENCE_MS 1000 /* wait for a worker that does not poll */
 
 enum question { COUNTERS, HELP, ENDPOINTS, LANES, THRESHOLDS, PATHS };
 
 struct entry {
-	char text[RTE_TEL_MAX_STRING_LEN]; /* its name, or all of it */
+	char text[RTE_TEL_MAX_STRING_LEN]; /* the name, or the whole text */
 	uint64_t value;
 };
 
 struct weft_telemetry {
 	struct weft_telemetry_ask ask; /* first */
-	atomic_bool leaving;           /* the worker waits to go: ask nothing any more */
+	atomic_bool leaving;           /* the worker waits to close: no more requests */
 	uint64_t worker_id;
 	struct weft_lane_report report;
 	const struct raw_iface *iface;
 	char lane[64];
 	LIST_ENTRY(weft_telemetry) link;
-	/* The question and its answer; the worker's while asked is set, else the asker's. */
+	/*
+	 * The request and its answer. The worker's while state is not IDLE, else DPDK's thread's.
+	 */
 	enum question question;
 	char prefix[64];
-	bool zeros; /* counters that are 0, too */
+	bool zeros; /* include counters that are 0 */
 	unsigned int num, left_out;
 	struct entry entries[ENTRIES_MAX];
 };
 
-/* The list, and everybody's questions: one at a time. */
+/* Protects the list, and serialises all requests. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, weft_telemetry) all = LIST_HEAD_INITIALIZER(all);
 
@@ -62,8 +64,8 @@ static struct entry *new_entry(struct weft_telemetry *t)
 }
 
 /*
- * A scraper wants zeros as well: the first loss is a change from 0 to 1. A PMD may have hundreds of
- * counters, and of those only the ones above 0 count.
+ * A scraper needs zeros as well: the first loss is a change from 0 to 1. A PMD may have hundreds of
+ * counters, of which only those above 0 are reported.
  */
 static void on_counter(const char *name, uint64_t value, void *arg)
 {
@@ -77,7 +79,7 @@ static void on_counter(const char *name, uint64_t value, void *arg)
 	e = new_entry(t);
 	if (!e)
 		return;
-	/* DPDK's names have less than 64 bytes, and letters, digits, '_' and '/' only. */
+	/* Names in DPDK have less than 64 bytes, and only letters, digits, '_' and '/'. */
 	snprintf(e->text, sizeof(e->text), "%.63s", name);
 	for (char *p = e->text; *p; p++)
 		if (*p == '.')
@@ -98,7 +100,7 @@ static void on_text(const char *text, void *arg)
 		memcpy(e->text + sizeof(e->text) - sizeof("..."), "...", sizeof("..."));
 }
 
-/* What a PMD counts has none. */
+/* Counters of a PMD have no help text. */
 static void on_help(const char *name, uint64_t value, void *arg)
 {
 	struct weft_telemetry *t = arg;
@@ -143,12 +145,12 @@ void weft_telemetry_answer(struct weft_telemetry *t)
 {
 	unsigned int asked = WEFT_TELEMETRY_ASKED;
 
-	/* Acquires what the asker wrote. It may have lost patience in the meantime. */
+	/* Acquires the request. Its thread may have timed out in the meantime. */
 	if (!atomic_compare_exchange_strong(&t->ask.state, &asked, WEFT_TELEMETRY_ANSWERING))
 		return;
 	t->num = t->left_out = 0;
 	answer(t);
-	/* The answer is whole before the asker reads it. */
+	/* Release: the answer is complete before the requesting thread reads it. */
 	atomic_store_explicit(&t->ask.state, WEFT_TELEMETRY_IDLE, memory_order_release);
 }
 
@@ -159,7 +161,7 @@ static unsigned int state_of(struct weft_telemetry *t)
 	return atomic_load_explicit(&t->ask.state, memory_order_acquire);
 }
 
-/* Under the lock. @return true when there is an answer */
+/* Under the lock. @return true: there is an answer */
 static bool wait_for_answer(struct weft_telemetry *t)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
@@ -173,12 +175,12 @@ static bool wait_for_answer(struct weft_telemetry *t)
 			break;
 		nanosleep(&ms, NULL);
 	}
-	/* Take the question back, so that nobody answers it while the next one is asked. */
+	/* Withdraw the request, so that it is not answered while the next one is posted. */
 	return !atomic_compare_exchange_strong(&t->ask.state, &asked, WEFT_TELEMETRY_IDLE) &&
 	       asked == WEFT_TELEMETRY_IDLE;
 }
 
-/* The worker that is meant: by the beginning of its id, or the only one. Under the lock. */
+/* @return the worker whose id begins with @p id, if it is the only one. Under the lock. */
 static struct weft_telemetry *find(const char *id, size_t len)
 {
 	struct weft_telemetry *t, *found = NULL;
@@ -202,10 +204,10 @@ static int say(struct rte_tel_data *d, const char *text)
 	return 0;
 }
 
-/* Under the lock. @return NULL, or why there is no answer */
+/* Under the lock. @return NULL, or the reason why there is no answer */
 static const char *put(struct weft_telemetry *t, enum question question, const char *prefix)
 {
-	/* A worker that was stopped in the middle of the last answer: it still writes there. */
+	/* A worker that was stopped in the middle of the last answer still writes there. */
 	if (state_of(t) != WEFT_TELEMETRY_IDLE)
 		return "the worker has not finished its last answer";
 	t->question = question;
@@ -213,11 +215,11 @@ static const char *put(struct weft_telemetry *t, enum question question, const c
 	snprintf(t->prefix, sizeof(t->prefix), "%.*s", (int)strcspn(prefix, ","), prefix);
 	atomic_store_explicit(&t->ask.state, WEFT_TELEMETRY_ASKED, memory_order_release);
 	if (!wait_for_answer(t))
-		return "the worker has not polled for a second, or is going";
+		return "the worker has not polled for a second, or is closing";
 	return NULL;
 }
 
-/* An answer's texts. DPDK sends 16 KiB, and leaves out without a word what is more. */
+/* The strings of an answer. DPDK sends 16 KiB, and silently omits the rest. */
 struct texts {
 	struct rte_tel_data *to;
 	size_t room;
@@ -265,7 +267,9 @@ static void add_counters(const struct weft_telemetry *t, struct rte_tel_data *d)
 		rte_tel_data_add_dict_uint(d, "left_out", t->left_out);
 }
 
-/* Each lane of the worker knows its own paths. @return NULL, or why there is no answer */
+/*
+ * Each lane of the worker reports its own paths. @return NULL, or the reason why there is no answer
+ */
 static const char *ask_lanes(uint64_t worker_id, struct rte_tel_data *d)
 {
 	struct texts texts = texts_begin(d);
@@ -284,7 +288,7 @@ static const char *ask_lanes(uint64_t worker_id, struct rte_tel_data *d)
 	return NULL;
 }
 
-/* One lane answers for its worker. @return NULL, or why there is no answer */
+/* One lane answers for its worker. @return NULL, or the reason why there is no answer */
 static const char *ask_one(struct weft_telemetry *t, enum question question, const char *prefix,
 			   struct rte_tel_data *d)
 {
@@ -380,7 +384,7 @@ static int on_workers(const char *cmd, const char *params, struct rte_tel_data *
 	return 0;
 }
 
-/* Its batch system's number, as Slurm, PBS, Grid Engine, LSF and PMIx set it. */
+/* The job number of the batch system, as set by Slurm, PBS, Grid Engine, LSF and PMIx. */
 static const char *job(void)
 {
 	static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID",
@@ -439,7 +443,7 @@ static void register_once(void)
 		"for /weft/counters, names with '.'");
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- lifetime ------------------------------------------------------------------------------- */
 
 struct weft_telemetry *weft_telemetry_add(const struct weft_lane_iface *iface,
 					  const struct weft_lane_open *open)
@@ -469,7 +473,7 @@ void weft_telemetry_remove(struct weft_telemetry *t)
 {
 	if (!t)
 		return;
-	/* Who asks holds the lock, and waits for nobody who leaves. */
+	/* The requesting thread holds the lock; `leaving` ends its wait for this worker. */
 	atomic_store_explicit(&t->leaving, true, memory_order_relaxed);
 	pthread_mutex_lock(&lock);
 	LIST_REMOVE(t, link);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages into frames: a message is appended to its connection's open frame; a frame that is
- * full, or need not wait, is sealed, kept for retransmission (engine/slots.c) and handed to the
- * port (engine/txq.c).
+ * Sending messages. A message is appended to its connection's open frame. A frame that is full, or
+ * need not wait, is sealed, kept for retransmission (engine/slots.c) and handed to the port
+ * (engine/txq.c).
  */
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static inline void append(struct raw_conn *c, uint8_t am_id, const void *hdr, si
 	c->open_room -= (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length);
 }
 
-/* May another frame be sent? Without side effect, except that the hint tx_room follows. */
+/* May another frame be sent? Without side effect, except on the hint tx_room. */
 static inline int tx_ready(struct raw_conn *c)
 {
 	uint32_t outstanding = c->snd_next - c->snd_una;
@@ -106,7 +106,7 @@ static inline int open_frame(struct raw_conn *c)
 	return 0;
 }
 
-/* Give back an open frame into which nothing was written. */
+/* Free an open frame that is still empty. */
 static void unopen_frame(struct raw_conn *c)
 {
 	rte_pktmbuf_free(c->open);
@@ -115,18 +115,21 @@ static void unopen_frame(struct raw_conn *c)
 	c->open_room = 0;
 }
 
-/* The path carries no frame of this size any more. Without buffers it counts as lost. */
+/*
+ * The path carries no frame of this size any more, so it is sent in parts. Without buffers the
+ * frame counts as lost.
+ */
 static __rte_noinline void commit_parts(struct raw_conn *c, struct raw_slot *slot, uint8_t path,
 					uint16_t flags)
 {
-	c->path[path].order--; /* the first part has the frame's own */
+	c->path[path].order--; /* the first part takes the frame's order */
 	if (raw_parts_send(c, slot, c->snd_next - 1, path, flags) != 0)
 		c->path[path].order++;
 }
 
 /*
- * A finished frame gets its sequence, its slot and its place in the queue. From here on it is
- * retransmitted until acknowledged.
+ * A sealed frame gets its sequence number, its slot and its place in the queue. From here on it is
+ * retransmitted until it is acknowledged.
  */
 static inline void commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len,
 			  uint32_t payload, uint16_t flags)
@@ -163,8 +166,8 @@ static inline void commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_
 		c->round_end = c->snd_next;
 		raw_timer_arm(c);
 	}
-	/* The acknowledgement rides along; blocks do not, so holes and marks are still told by an
-	 * ACK. */
+	/* Data carries the acknowledgement, but no SACK or mark blocks: holes and marks still need
+	 * an ACK. */
 	if (c->ack_state != RAW_ACK_NONE && !weft_rxwin_has_hole(&c->rx) && c->mark_acks == 0) {
 		c->ack_state = RAW_ACK_NONE;
 		c->ack_frames = 0;
@@ -188,7 +191,7 @@ void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, ui
 	commit(c, m, lane_len, payload, flags);
 }
 
-/* Close the open frame and queue it: the queue has room. */
+/* Close the open frame and queue it. The queue must have room. */
 static inline void seal(struct raw_conn *c, uint16_t flags)
 {
 	struct rte_mbuf *m = c->open;
@@ -204,7 +207,9 @@ static inline void seal(struct raw_conn *c, uint16_t flags)
 	commit(c, m, lane_len, payload, flags);
 }
 
-/* Close the open frame and queue it. @return false when the queue has no room: it stays open */
+/*
+ * Close the open frame and queue it. @return false: the queue has no room, and the frame stays open
+ */
 bool raw_seal(struct raw_conn *c, uint16_t flags)
 {
 	if (unlikely(raw_txq_space(c->iface) < c->txq_need)) {
@@ -216,7 +221,9 @@ bool raw_seal(struct raw_conn *c, uint16_t flags)
 	return true;
 }
 
-/* The one frame that waits leaves; what waited before it goes the long way. */
+/*
+ * The fast path for a single frame in the queue; with others before it the whole queue is flushed.
+ */
 static inline void send_now(struct raw_iface *iface)
 {
 	if (likely(iface->txq.count == 1 && raw_port_tx(iface, 1) == 1)) {
@@ -231,16 +238,16 @@ static inline void send_now(struct raw_iface *iface)
 }
 
 /*
- * The first message is in a frame. It leaves at once when the lane is idle (somebody may be waiting
- * for just this one); a frame that has little room left goes to the queue; any other stays open for
- * company until the next progress().
+ * The first message is in a frame. The frame leaves at once when the lane is idle, since the peer
+ * may wait for just this message. A frame with little room left goes to the queue. Any other stays
+ * open for further messages until the next progress().
  */
 static inline void opened(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
 	if (c->snd_una == c->snd_next) {
-		seal(c, 0); /* open_frame() has seen that there is room */
+		seal(c, 0); /* open_frame() has checked that there is room */
 		send_now(iface);
 		return;
 	}
@@ -269,7 +276,7 @@ static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const vo
 	err = open_frame(c);
 	if (err != 0)
 		return err;
-	/* Longer than what the path carries now (engine/mtu.h): it fills its frame. */
+	/* The message is longer than the path carries now (engine/mtu.h): it fills its frame. */
 	c->open_room =
 		RTE_MAX(c->open_room, (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length));
 	append(c, am_id, hdr, hdr_len, payload, length);
@@ -290,8 +297,8 @@ int raw_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 }
 
 /*
- * The length is known only after packing, so the message gets a frame of its own; when it turns out
- * to be small, the frame stays open for others.
+ * The length is known only after packing, so the message gets a frame of its own. If the message is
+ * small, the frame stays open for others.
  */
 ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
 {
@@ -317,7 +324,7 @@ ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack
 	return n;
 }
 
-/* Open frames leave, at the latest now. */
+/* Seal all open frames. */
 void raw_seal_all(struct raw_iface *iface)
 {
 	struct raw_conn *c;

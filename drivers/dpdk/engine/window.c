@@ -15,12 +15,15 @@
 #include "engine/window.h"
 #include "frame/parse.h"
 
-/* Smaller limits have acknowledgements requested: the peer's own rule is every eighth frame. */
+/*
+ * With a smaller limit the sender requests acknowledgements: without requests the peer acknowledges
+ * every eighth frame.
+ */
 #define ASK_FRAMES (4 * RAW_ACK_FRAMES)
 
-#define QUIET_PARTS 4u /* of the window; timeouts of less tell nothing of it */
+#define QUIET_PARTS 4u /* of the window; timeouts with less in flight are no evidence about it */
 
-/* So many ACKs tell of marks. */
+/* ACKs that report a mark, in case some of them are lost. */
 #define MARK_ACKS 4u
 
 static uint32_t full_frame(const struct raw_conn *c)
@@ -29,9 +32,9 @@ static uint32_t full_frame(const struct raw_conn *c)
 }
 
 /*
- * The connection's limit and gap follow from its paths'. A frame may leave while less than
- * win_bytes is in flight, so that it is the last one within the limit; with a gap, or with lost
- * frames that wait, who wants to send always has to ask raw_window_paced().
+ * The connection's limit and gap follow from those of its paths. A frame may leave while less than
+ * win_bytes is in flight; the last one still is within the limit. With a gap, or with lost frames
+ * to be retransmitted, win_bytes is 0: each send has to call raw_window_paced().
  */
 static void update(struct raw_conn *c)
 {
@@ -55,7 +58,7 @@ static void update(struct raw_conn *c)
 		if (p->ask_bytes != 0)
 			ask = RTE_MIN(ask, p->ask_bytes - 1);
 	}
-	/* WEFT_WINDOW is the lane's, however many paths have been opened. */
+	/* WEFT_WINDOW limits the lane, however many paths are open. */
 	limit = RTE_MIN(limit, (uint64_t)c->cc[0].conf.most * c->paths);
 	c->cc_limit = (uint32_t)RTE_MIN(limit, (uint64_t)INT32_MAX);
 	c->cc_gap = paced ? (uint32_t)RTE_MIN(1000000000ull / per_s + 1, (uint64_t)INT32_MAX) : 0;
@@ -74,8 +77,8 @@ bool raw_window_fixed(const struct raw_iface *iface)
 }
 
 /*
- * Time of a full frame on the port's link; where nobody knows its speed, what the handshake has
- * measured; 0 = neither.
+ * Time of a full frame on the port's link; if the link's speed is unknown, the time that the
+ * handshake has measured; 0 = neither is known.
  */
 static uint32_t frame_ns(const struct raw_conn *c)
 {
@@ -92,7 +95,7 @@ int raw_window_init(struct raw_conn *c)
 	const struct weft_cc_ops *ops = weft_cc_ops(c->iface->conf.cc);
 	struct weft_cc_conf conf = {
 		.frame = full_frame(c),
-		/* WEFT_WINDOW is the lane's, whatever its paths are. */
+		/* WEFT_WINDOW limits the lane, whatever its paths are. */
 		.most = RTE_MAX(c->win_bytes / c->paths, full_frame(c)),
 		.rtt = c->measure.rtt,
 		.frame_ns = frame_ns(c),
@@ -150,7 +153,7 @@ bool raw_window_paced(struct raw_conn *c)
 	return false;
 }
 
-/* The next frame's time; a sender that was late does not catch up by more than one. */
+/* Sets the time of the next frame. A late sender catches up by one frame at most. */
 static void pace(struct raw_conn *c, uint32_t bytes)
 {
 	uint64_t now = c->iface->et, gap = (uint64_t)c->cc_gap * bytes / full_frame(c);
@@ -168,7 +171,7 @@ uint16_t raw_window_ask(struct raw_conn *c, uint8_t path, uint32_t bytes)
 	if (c->cc_gap != 0)
 		pace(c, bytes);
 	if (c->path_watch & RAW_WATCH_MANY) {
-		/* Each path has a part of its own. */
+		/* Each path counts for itself. */
 		c->cc_left = 0;
 		if (p->ask_bytes == 0)
 			return 0;
@@ -181,13 +184,13 @@ uint16_t raw_window_ask(struct raw_conn *c, uint8_t path, uint32_t bytes)
 	if (p->ask_bytes == 0)
 		return 0;
 	c->cc_left = c->cc_gap != 0 ? 0 : (int32_t)p->ask_bytes - 1;
-	/* Who uses less of the window does not wait for it. */
+	/* A sender that uses less of the window does not wait for acknowledgements. */
 	return c->cc_gap != 0 || c->inflight + bytes > c->cc_limit / 2 ? WEFT_FRAME_F_ACK_REQ : 0;
 }
 
-/* ---------------------------------------------------------------- what comes back */
+/* ---------------------------------------------------------------- acknowledgements and losses */
 
-/* @return what the sender obeys has changed */
+/* @return true: the limit or the gap has changed */
 static bool tell(struct weft_cc *cc, const struct weft_cc_ack *a)
 {
 	uint32_t limit = cc->limit, gap = cc->gap;
@@ -196,20 +199,20 @@ static bool tell(struct weft_cc *cc, const struct weft_cc_ack *a)
 	return cc->limit != limit || cc->gap != gap;
 }
 
-/* Bytes of those acknowledged that came marked: frames are counted, not bytes. */
+/* Bytes of the acknowledged frames that arrived with a mark: the peer counts frames, not bytes. */
 static uint32_t take_marks(const struct raw_conn *c, struct raw_path *p, uint32_t acked)
 {
 	uint64_t bytes = (uint64_t)p->marks * full_frame(c);
 
 	if (acked == 0)
-		return 0; /* they count with the next bytes */
+		return 0; /* the marks count with the next bytes */
 	p->marks = 0;
 	return (uint32_t)RTE_MIN(bytes, (uint64_t)acked);
 }
 
 /*
- * A queue on the way has marked it. Several ACKs tell, since they may be lost, and the next mark
- * tells again what they said.
+ * A queue on the path has marked the frame. Several ACKs report the mark, since some may be lost; a
+ * later mark repeats the total count.
  */
 void raw_window_marked(struct raw_conn *c, const struct weft_frame_view *v)
 {
@@ -230,7 +233,7 @@ void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn)
 
 		if (e->path >= c->path_count) {
 			raw_count(c->iface, RAW_DROP_BAD_ACK);
-		} else if (n <= INT16_MAX) { /* else it has been overtaken */
+		} else if (n <= INT16_MAX) { /* else: the report was overtaken by a newer one */
 			c->iface->counter[RAW_TX_MARKED] += n;
 			p->echoed = (uint16_t)(p->echoed + n);
 			p->marks = RTE_MIN(p->marks + n, (uint32_t)WEFT_FRAME_SEQS << 4);
@@ -239,8 +242,8 @@ void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn)
 }
 
 /*
- * Bytes of the frame that the round trip is of: the newest that is acknowledged, unless it was not
- * sent when the echoed one was; 0 = it was not.
+ * Bytes of the frame that the round trip was measured with. It is the newest acknowledged frame, if
+ * that was sent when the echoed timestamp was taken; 0 = it was not.
  */
 static uint32_t sample_size(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 {
@@ -301,7 +304,7 @@ void raw_window_found(struct raw_conn *c, struct raw_slot *slot)
 {
 	slot->lost = false;
 	c->cc_lost--;
-	c->cc_full = true; /* for there may be room now */
+	c->cc_full = true; /* there may be room now */
 	c->cc_acked += slot->bytes;
 }
 
@@ -353,8 +356,8 @@ void raw_window_paths(struct raw_conn *c)
 }
 
 /*
- * Frames that had been sent when the silence began, and never since, have arrived: it was the peer
- * that said nothing, or its acknowledgements got lost, and no frame of ours.
+ * After a silence, frames are acknowledged that were sent before it and never since. So the peer
+ * was silent, or its acknowledgements were lost: the frames arrived, and the timeout was spurious.
  */
 void raw_window_heard(struct raw_conn *c, uint32_t ack)
 {
@@ -368,7 +371,7 @@ void raw_window_heard(struct raw_conn *c, uint32_t ack)
 		early = slot->sent < c->cc_quiet;
 		c->cc_quiet = 0;
 		if (!early)
-			return; /* those before it are known */
+			return; /* the frames after it were sent later still */
 		for (unsigned int i = 0; i < c->path_count; i++)
 			c->cc[i].ops->on_spurious(&c->cc[i]);
 		update(c);
@@ -380,7 +383,7 @@ void raw_window_timeout(struct raw_conn *c)
 {
 	if (c->backoff == 1)
 		c->cc_quiet = c->iface->et;
-	/* Who had next to nothing in flight does not know what the network carries now. */
+	/* With little in flight, the timeouts are no evidence of what the network carries now. */
 	if (c->backoff > 1 && c->inflight < c->cc_limit / QUIET_PARTS) {
 		if (c->backoff == 2)
 			raw_window_idle(c);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/window.h
- * What congestion control (engine/cc.h) says, as the sender obeys it: a limit of bytes in flight
- * for the connection, the time of the next frame where windows are smaller than a few of them,
- * and when the peer is asked to acknowledge at once.
+ * How the sender applies the result of congestion control (engine/cc.h): a limit of the bytes in
+ * flight on the connection; the time of the next frame, where a window is smaller than a few
+ * frames; and requests for immediate acknowledgement.
  *
- * With a fixed window (c->cc NULL) nothing here is called per frame, with large windows one
- * function per round trip that is told.
+ * With a fixed window (c->cc NULL) no function of this file is called per frame. With a large
+ * window there is one call for each round trip that is sampled.
  */
 #ifndef WEFT_ENGINE_WINDOW_H
 #define WEFT_ENGINE_WINDOW_H
@@ -18,7 +18,7 @@
 #include "frame/frame.h"
 #include "lane.h"
 
-/** Nothing but WEFT_WINDOW and the peer's ring limits what is in flight. */
+/** @return true: only WEFT_WINDOW and the peer's ring limit the bytes in flight */
 bool raw_window_fixed(const struct raw_iface *iface);
 /** The connection is up: its paths and its frame size are agreed. @return 0 or -ENOMEM */
 int raw_window_init(struct raw_conn *c);
@@ -26,9 +26,9 @@ int raw_window_init(struct raw_conn *c);
 int raw_window_more(struct raw_conn *c);
 void raw_window_free(struct raw_conn *c);
 
-/** The limit is reached, or each frame has its time. @return true: one may leave all the same */
+/** Called when the limit is reached, or when frames are paced. @return true: one may leave now */
 bool raw_window_paced(struct raw_conn *c);
-/** raw_window_sent() where c->cc_left is used up. */
+/** The rest of raw_window_sent(), once c->cc_left is used up. */
 uint16_t raw_window_ask(struct raw_conn *c, uint8_t path, uint32_t bytes);
 /**
  * A frame of @p bytes leaves over @p path. @return WEFT_FRAME_F_ACK_REQ or 0, for its header.
@@ -40,45 +40,46 @@ static inline uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_
 	return likely(c->cc_left >= 0) ? 0 : raw_window_ask(c, path, bytes);
 }
 
-/** A frame of the peer came marked: the next ACKs tell it. */
+/** A frame of the peer arrived with a congestion mark: the next ACKs report it. */
 void raw_window_marked(struct raw_conn *c, const struct weft_frame_view *v);
 /**
- * The peer tells how many of our frames came marked. It may tell more than were ever sent: what
- * counts is never more than what it acknowledges.
+ * The peer reports how many frames of this end arrived marked. The reported number may exceed the
+ * number sent: marks never count for more bytes than the peer acknowledges.
  */
 void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn);
-/** A frame that was taken for lost, and is not sent again yet, is acknowledged. */
+/** A frame that was taken for lost is acknowledged before it was retransmitted. */
 void raw_window_found(struct raw_conn *c, struct raw_slot *slot);
 /**
- * An acknowledgement has been taken which tells a round trip, or a window is in the way:
- * c->cc_acked is what has been acknowledged since the last call. Between two calls nobody requests
- * more.
- * @param hdr     that it came with: it tells which frame the round trip @p rtt (ns; 0 = none) is of
+ * An acknowledgement was processed that has a round trip, or the window holds frames back.
+ * c->cc_acked is the number of bytes acknowledged since the last call. Between two calls the
+ * window holds no frame back.
+ * @param hdr     of the acknowledgement: it names the frame that @p rtt (ns; 0 = none) was measured
+ * with
  * @param before  bytes that were in flight
  */
 void raw_window_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr, uint32_t rtt,
 		      uint32_t before);
-/** A frame is lost: it is no more in flight, until it is sent again. */
+/** A frame is lost. It is not in flight until it is retransmitted. */
 void raw_window_lost(struct raw_conn *c, struct raw_slot *slot);
 /**
- * May a lost frame be sent again now? @p when is set to when (et) if that is only a matter of
- * time.
+ * May a lost frame be retransmitted now? If only pacing delays it, @p when is lowered to its time
+ * (et).
  */
 bool raw_window_again(struct raw_conn *c, uint32_t bytes, uint64_t *when);
-/** A frame is sent again, over slot->path; it was sent over @p before. */
+/** A frame is retransmitted over slot->path; its previous transmission was over @p before. */
 void raw_window_resent(struct raw_conn *c, struct raw_slot *slot, uint8_t before);
 /** New frames take other paths than before. */
 void raw_window_paths(struct raw_conn *c);
 void raw_window_timeout(struct raw_conn *c);
-/** After timeouts all before @p ack are acknowledged, and their slots still there. */
+/** After timeouts: all frames before @p ack are acknowledged, and their slots are still in use. */
 void raw_window_heard(struct raw_conn *c, uint32_t ack);
 void raw_window_idle(struct raw_conn *c);
-/** Nothing is outstanding any more, since the connection is over. */
+/** The connection is over: nothing is outstanding any more. */
 void raw_window_over(struct raw_conn *c);
-/** target, window, round trips, marks and losses of a path, as counters. */
+/** Reports target, window, round trips, marks and losses of a path as counters. */
 void raw_window_counters(const struct raw_conn *c, unsigned int path, weft_lane_counter_cb cb,
 			 void *arg);
-/** For people: what there is to say of a path; "" with a fixed window. */
+/** Writes the state of a path as text for people; "" with a fixed window. */
 void raw_window_print(const struct raw_conn *c, unsigned int path, char *buf, size_t size);
 
 #endif /* WEFT_ENGINE_WINDOW_H */
