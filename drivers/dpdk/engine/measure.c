@@ -35,7 +35,7 @@
 #define PINGS_SAME 12u   /* pings that do not improve the best round trip, after which it counts */
 #define PING_NS 2000000u /* no further ping is sent after this time, unless there were */
 #define PINGS_MIN \
-	4u /* fewer: on a slow path the first ping waits behind full PROBEs that were retransmitted */
+	4u /* fewer: on a slow path the first ping waits behind retransmitted full PROBEs */
 /*
  * A round trip through memory is shorter: the peer was busy connecting all the time, and the stated
  * latency is nearer to the truth.

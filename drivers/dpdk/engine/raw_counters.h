@@ -91,10 +91,12 @@
 	  "Frames in parts dropped: incomplete, or parts contradict.")                             \
 	X(RAW_MTU_LOWER, "mtu.lower", "Times that a connection went on with smaller frames.")      \
 	X(RAW_MTU_HIGHER, "mtu.higher", "Times that a connection went on with larger frames.")     \
-	X(RAW_MOVE_REQUESTS, "mac.requests", "CHALLENGEs sent to another MAC address of a peer.")  \
+	X(RAW_MOVE_REQUESTS, "mac.requests",                                                       \
+	  "CHALLENGEs sent to check another MAC address of a peer.")                               \
 	X(RAW_MOVED, "mac.changed", "Peers found at another MAC address.")                         \
 	X(RAW_HINT_ASKED, "hint.asked", "Probes of a peer after a hint that it may be gone.")      \
-	X(RAW_HINT_LIMITED, "hint.limited", "Hints that a peer may be gone, ignored: too many.")   \
+	X(RAW_HINT_LIMITED, "hint.limited",                                                        \
+	  "Hints that a peer may be gone that were ignored: too many.")                            \
 	X(RAW_ICMP_IN, "icmp.received",                                                            \
 	  "ICMP errors received that quote a frame of a connection.")                              \
 	X(RAW_DROP_ICMP, "drop.icmp", "ICMP errors dropped: they quote no frame that was sent.")   \
@@ -135,7 +137,7 @@
 	X(RAW_DROP_ENDED, "drop.port_ended",                                                       \
 	  "Frames dropped: the port had ended before they left.")                                  \
 	X(RAW_TIMER_LOOKS, "timer.looks", "Connections checked because a timer was due.")          \
-	X(RAW_CONN_LOOKS, "conn.looks", "Connections checked to find a peer's one.")               \
+	X(RAW_CONN_LOOKS, "conn.looks", "Connections checked to find a certain peer's.")           \
 	X(RAW_PATH_LOOKS, "path.looks", "Frames checked to find a path that is late.")             \
 	X(RAW_COOKIE_HASHES, "hello.cookie_hashes", "Cookies computed for requests to connect.")   \
 	X(RAW_GAPS, "progress.gaps",                                                               \

@@ -9,8 +9,8 @@
 #include "frame/frame_port.h"
 
 /*
- * Hand the port what it takes. What it does not take stays, and senders are told -EAGAIN once the
- * queue is full: nobody spins on a full ring.
+ * Hand frames to the port. Frames that the port does not take stay in the queue, and sends return
+ * -EAGAIN once the queue is full: no thread spins on a full ring.
  */
 void raw_txq_flush(struct raw_iface *iface)
 {
@@ -23,8 +23,8 @@ void raw_txq_flush(struct raw_iface *iface)
 		iface->txq.head = (iface->txq.head + sent) % RAW_TXQ;
 		iface->txq.count -= sent;
 		if (sent > 0) {
-			/* The port is asked for these buffers soon, even if it has been idle for
-			 * long before. */
+			/* The port will be polled for these buffers soon, even if it was idle for a
+			 * long time before. */
 			iface->tx_used = true;
 			iface->idle_polls = 0;
 		}
@@ -37,8 +37,7 @@ void raw_txq_flush(struct raw_iface *iface)
 			return;
 		}
 	}
-	/* An empty queue begins at 0, so that a burst is seldom cut in two by the end of the array.
-	 */
+	/* An empty queue begins at 0, so that the end of the array rarely cuts a burst in two. */
 	iface->txq.head = 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/txq.h
- * Frames to the port, never waiting.
+ * The queue of frames to the port; no call waits.
  */
 #ifndef WEFT_ENGINE_TXQ_H
 #define WEFT_ENGINE_TXQ_H
@@ -21,7 +21,7 @@ static inline void raw_txq_push(struct raw_iface *iface, struct rte_mbuf *m)
 	iface->base.tx_open = true;
 }
 
-/* The first @p n, which follow each other in the array, RAW_BURST at most. @return those it took */
+/* Send the first @p n frames, which are contiguous; RAW_BURST at most. @return frames taken */
 static inline unsigned int raw_port_tx(struct raw_iface *iface, unsigned int n)
 {
 	struct rte_mbuf **frames = &iface->txq.frames[iface->txq.head];
@@ -36,7 +36,7 @@ static inline unsigned int raw_port_tx(struct raw_iface *iface, unsigned int n)
 void raw_txq_flush(struct raw_iface *iface);
 void raw_txq_drop(struct raw_iface *iface);
 
-/* What waits for a port that takes nothing any more is counted and dropped. */
+/* Count and drop the frames that wait for a port that takes no more frames. */
 void raw_txq_end(struct raw_iface *iface);
 
 #endif /* WEFT_ENGINE_TXQ_H */

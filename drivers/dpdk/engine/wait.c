@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * An owner that sleeps (lane.h, waiting). Where the port wakes it, a sleep is no pause: whatever
- * comes ends it. So the clocks of engine/clock.h go on for the time that it meant to sleep, where
- * those of an owner that was merely away stand still, and the times of frames that are answered
- * in the meantime are good.
+ * An owner that sleeps (lane.h, waiting). If the port wakes it, a sleep is no pause, as any frame
+ * ends it. So the clocks of engine/clock.h go on for the time that the owner meant to sleep; those
+ * of an owner that merely did not poll stop. The round trips of frames that are answered in the
+ * meantime are valid.
  *
- * What nobody is woken for has a time here: timers, acknowledgements and frames that the port did
- * not take, the port's own wishes, a check of what has happened to it.
+ * Work that does not wake the owner gets a time here: timers, acknowledgements and frames that the
+ * port did not take, requests of the port itself, and a check of the port's events.
  */
 
 #include <errno.h>
@@ -23,9 +23,9 @@
 #include "frame/frame_port.h"
 #include "lane.h"
 
-/* Between two tries of what the port, or another connection, has no room for. */
+/* ns between two tries of work for which the port, or another connection, has no room. */
 #define RETRY_NS 50000u
-/* Looks for sent buffers after the last frame. */
+/* Checks for sent buffers after the last frame. */
 #define KICKS 4u
 
 int raw_wait_fd(struct weft_lane_iface *base)
@@ -33,13 +33,19 @@ int raw_wait_fd(struct weft_lane_iface *base)
 	const struct raw_iface *iface = raw_iface_of(base);
 	struct weft_frame_port *port = iface->port;
 
-	/* Frames that come to other workers' queues are handed over in memory. */
+	/*
+	 * Frames that arrive at other workers' queues are handed over in memory, which wakes no
+	 * thread.
+	 */
 	if (port->steering.handed || !port->ops->wait_fd)
 		return -ENOTSUP;
 	return port->ops->wait_fd(port);
 }
 
-/* The owner may be away for long, so nobody shall wait for these. */
+/*
+ * The owner may sleep for long: send delayed acknowledgements now, so that no sender waits for
+ * them.
+ */
 static void send_acks(struct raw_iface *iface)
 {
 	struct raw_conn *c;
@@ -53,7 +59,7 @@ static void send_acks(struct raw_iface *iface)
 	raw_txq_flush(iface);
 }
 
-/* From now to a time on one of the clocks, no step of which counts for more than @p most. */
+/* @return ns from now to a time on one of the clocks, whose steps count for @p most at most */
 static uint64_t until(uint64_t at, uint64_t clock, uint64_t most)
 {
 	if (at == RAW_NEVER)
@@ -62,8 +68,8 @@ static uint64_t until(uint64_t at, uint64_t clock, uint64_t most)
 }
 
 /*
- * Where nothing wakes the owner, sleeping longer than the step that counts would put timers off by
- * what does not.
+ * If nothing wakes the owner, it must not sleep longer than the step that counts: the remainder
+ * would delay timers.
  */
 static uint64_t next_timer(const struct raw_iface *iface, bool wakes)
 {
@@ -71,7 +77,7 @@ static uint64_t next_timer(const struct raw_iface *iface, bool wakes)
 		       until(iface->next_lt, iface->lt, wakes ? RAW_NEVER : RAW_LIVE_STEP_MAX));
 }
 
-/* Sent buffers come back when they are requested: a few times after the last frame. */
+/* The PMD frees sent buffers when it is polled: a few times after the last frame. */
 static void kick(struct raw_iface *iface, uint64_t *within)
 {
 	if (!iface->tx_used || !iface->port->ops->tx_kick)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The life of a zero-copy message.
+ * The lifetime of a zero-copy message.
  *
- * The pieces share one counter (shinfo). It reaches zero when the slot has let go (the peer
- * acknowledged, or the lane failed) and the NIC has let go; only then the memory is the user's
- * again. That moment may lie inside a tx_burst() of somebody else, so the callback only queues, and
- * completions run in progress().
+ * The pieces share one counter (shinfo). It reaches zero when the slot has released the frame (the
+ * peer acknowledged, or the lane failed) and the NIC has released it; only then the memory belongs
+ * to the user again. That may happen inside a tx_burst() of another connection, so the callback
+ * only queues, and completions run in progress().
  *
- * PMDs of NICs free sent mbufs when descriptors run short, which is never, if nothing more is sent.
- * Such a port (WEFT_FRAME_PORT_REG) can tell whether the NIC has read all that it was given
- * (tx_done()). It is asked while a message waits for nothing else, and its memory is then the
- * user's again although mbufs still name it: the PMD will only free them.
+ * PMDs of NICs free sent mbufs when descriptors run short, which never happens if nothing more is
+ * sent. The tx_done() of such a port (WEFT_FRAME_PORT_REG) reports whether the NIC has read all
+ * frames that it was given. It is called while a message waits for nothing else. The memory then
+ * belongs to the user again although mbufs still refer to it: the PMD will only free them.
  */
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@
 #include "lane.h"
 
 #define ZC_CHUNK 64u
-#define ZC_ASK_EVERY 10000ull /* ns between two checks of what the NIC has read */
+#define ZC_ASK_EVERY 10000ull /* ns between two calls of tx_done() */
 
 struct zc_chunk {
 	struct zc_chunk *next;
@@ -52,7 +52,7 @@ void raw_zc_released(void *addr, void *opaque)
 	STAILQ_INSERT_TAIL(&zc->iface->zc.released, zc, link);
 }
 
-/* Its completion is due. @return false: it has been told before */
+/* Run the completion. @return false: it has run before */
 static bool zc_tell(struct raw_zc *zc)
 {
 	struct weft_lane_comp *comp = zc->comp;
@@ -66,7 +66,7 @@ static bool zc_tell(struct raw_zc *zc)
 	if (zc->mem)
 		weft_mem_lane_put(zc->mem);
 	zc->mem = NULL;
-	/* From here on it may be in use for another message, if the port has let go of it. */
+	/* From here on it may be in use for another message, if the port has released it. */
 	comp->done(comp, status);
 	return true;
 }
@@ -77,7 +77,7 @@ struct raw_zc *raw_zc_get(struct raw_iface *iface)
 	struct raw_zc *zc;
 
 	if (unlikely(STAILQ_EMPTY(&iface->zc.free))) {
-		/* Once per 64 ever outstanding at a time. */
+		/* Once for each 64 messages outstanding at a time. */
 		chunk = calloc(1, sizeof(*chunk));
 		if (!chunk)
 			return NULL;
@@ -97,7 +97,7 @@ void raw_zc_put(struct raw_iface *iface, struct raw_zc *zc)
 	STAILQ_INSERT_HEAD(&iface->zc.free, zc, link);
 }
 
-/* @return completions run */
+/* @return the number of completions run */
 unsigned int raw_zc_complete(struct raw_iface *iface)
 {
 	struct raw_zc *zc;
@@ -111,7 +111,7 @@ unsigned int raw_zc_complete(struct raw_iface *iface)
 	return n;
 }
 
-/* No slot refers to it any more, and the port does. */
+/* No slot refers to the message any more, but the port does. */
 void raw_zc_wait(struct raw_iface *iface, struct raw_zc *zc)
 {
 	if (!zc->comp || zc->waiting)
@@ -121,8 +121,8 @@ void raw_zc_wait(struct raw_iface *iface, struct raw_zc *zc)
 }
 
 /*
- * Has the NIC read what it was given? Then all that waits now is done; what completions add
- * in the meantime may still lie in our queue. @return completions run
+ * If the NIC has read all that it was given, complete all messages that wait now. Frames that
+ * completions send in the meantime may still be in the queue. @return the number of completions run
  */
 unsigned int raw_zc_ask(struct raw_iface *iface)
 {
@@ -146,9 +146,9 @@ unsigned int raw_zc_ask(struct raw_iface *iface)
 }
 
 /*
- * The lane ends; called while the slots still hold what is not acknowledged. Completions still wait
- * for the NIC to let go, and then carry the error. What is acknowledged and released, and only not
- * told yet, has succeeded.
+ * The lane ends; called while the slots still hold the unacknowledged frames. Their completions
+ * still wait until the NIC releases the memory, and then carry the error. A message that is
+ * acknowledged and released has succeeded, although its completion has not run yet.
  */
 void raw_zc_fail(struct raw_conn *c, int status)
 {
@@ -161,9 +161,9 @@ void raw_zc_fail(struct raw_conn *c, int status)
 }
 
 /*
- * The lane ep ends; its slots have been released. What the port lets go of now is told now. What
- * the hardware may still read stays with the iface and is told by a later progress(), or by
- * close().
+ * The lane ep ends; its slots have been released. Completions of messages that the port releases
+ * now run now. Memory that the hardware may still read stays with the iface; its completions run in
+ * a later progress(), or in close().
  */
 void raw_zc_cancel(struct raw_conn *c)
 {
@@ -179,15 +179,17 @@ void raw_zc_cancel(struct raw_conn *c)
 		if (rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0) {
 			LIST_REMOVE(zc, conn_link);
 			LIST_INSERT_HEAD(&iface->zc.orphans, zc, conn_link);
-			iface->tx_used = true; /* keeps the port being asked */
+			iface->tx_used = true; /* keeps polling of the port */
 			continue;
 		}
-		/* It is in the list of released ones and returns to the free ones from there. */
+		/*
+		 * It is in the list of released messages, and returns from there to the free ones.
+		 */
 		zc_tell(zc);
 	}
 }
 
-/* A PMD that holds mbufs beyond its queue's end calls back into what must not be freed then. */
+/* A PMD that holds mbufs after its queue was closed calls back: such a chunk must not be freed. */
 static void free_chunks(struct raw_iface *iface)
 {
 	struct zc_chunk *chunk, *next;
@@ -205,7 +207,7 @@ static void free_chunks(struct raw_iface *iface)
 	iface->zc.chunks = NULL;
 }
 
-/* The port is closed: nobody reads any more. */
+/* The port is closed: the NIC reads no memory any more. */
 void raw_zc_destroy(struct raw_iface *iface)
 {
 	struct raw_zc *zc;

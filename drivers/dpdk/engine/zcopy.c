@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Zero-copy sends: an mbuf with the headers, and behind it one per piece of user memory, attached
- * as an external buffer.
+ * Zero-copy sends: an mbuf with the headers, followed by one for each piece of user memory, which
+ * is attached as an external buffer.
  */
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static int attach(struct chain *ch, void *at, rte_iova_t iova, uint32_t len)
 	return link_segment(ch, m);
 }
 
-/* @return how many of the bytes may be one segment */
+/* @return the number of bytes that may be one segment */
 static uint32_t segment(const struct weft_frame_port *port, const struct weft_mem_lane *mem,
 			const uint8_t *at, uint32_t len, rte_iova_t *iova)
 {
@@ -70,7 +70,7 @@ static uint32_t segment(const struct weft_frame_port *port, const struct weft_me
 	return weft_mem_lane_iova(mem, at, len, iova);
 }
 
-/* One segment, or several where its pages do not follow each other for the NIC. */
+/* One segment, or several if its pages are not contiguous for the NIC. */
 static int attach_piece(struct chain *ch, const struct iovec *iov)
 {
 	uint32_t len = (uint32_t)iov->iov_len, n;
@@ -85,7 +85,7 @@ static int attach_piece(struct chain *ch, const struct iovec *iov)
 	return err;
 }
 
-/* Link the segments behind the head. On error nothing but the chain refers to user memory. */
+/* Link the segments behind the head. On error only the chain refers to user memory. */
 static int attach_all(struct raw_conn *c, struct rte_mbuf *head, const struct iovec *iov,
 		      unsigned int iovcnt, struct raw_zc *zc)
 {
@@ -105,11 +105,11 @@ static int attach_all(struct raw_conn *c, struct rte_mbuf *head, const struct io
 	return err;
 }
 
-/* No user memory at all: a copy, and done when it is acknowledged. */
+/* Without user memory: a copy, which completes when it is acknowledged. */
 static int header_only(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		       struct weft_lane_comp *comp)
 {
-	/* First all that can fail: what has been sent cannot be refused afterwards. */
+	/* First all steps that can fail: a message that was sent cannot be refused afterwards. */
 	struct raw_flush *f = malloc(sizeof(*f));
 	int err;
 
@@ -146,7 +146,7 @@ static ssize_t pack_pieces(void *dst, size_t max, void *arg)
 	return (ssize_t)n;
 }
 
-/* Memory that the NIC cannot be given, or in more pieces than it takes: as header_only(). */
+/* Memory that the NIC cannot read, or in more pieces than it takes: as header_only(). */
 static int copied(struct weft_lane_ep *lane_ep, uint8_t am_id, struct pack_pieces *p,
 		  struct weft_lane_comp *comp)
 {
@@ -172,7 +172,7 @@ static bool covers(const struct weft_mem_lane *mem, const struct iovec *iov)
 	return at >= mem->start && at <= mem->end && iov->iov_len <= mem->end - at;
 }
 
-/* Mbufs of the frame. @return 0: the port cannot send it in place */
+/* @return the number of mbufs of the frame; 0: the port cannot send it in place */
 static unsigned int count_segments(const struct raw_conn *c, const struct iovec *iov,
 				   unsigned int iovcnt, const struct weft_mem_lane *mem)
 {
@@ -196,10 +196,10 @@ static unsigned int count_segments(const struct raw_conn *c, const struct iovec 
 }
 
 /*
- * Somebody waits for this memory, and an acknowledgement that is delayed for company lets him wait
- * for all of the delay. So it is requested at once, on the frame that looks like the last one of a
- * message (it is not full), unless one that was requested is still to come, or the peer keeps
- * sending: then it rides on an answer and costs nothing.
+ * The user waits for this memory, and a delayed acknowledgement would add its whole delay. So an
+ * acknowledgement is requested at once, on the frame that seems to be the last one of a message (it
+ * is not full). None is requested if an earlier request is outstanding, or if the peer keeps
+ * sending: then its data carries the acknowledgement at no cost.
  */
 static uint16_t want_ack(struct raw_conn *c, uint32_t payload)
 {
@@ -212,7 +212,7 @@ static uint16_t want_ack(struct raw_conn *c, uint32_t payload)
 	return WEFT_FRAME_F_ACK_REQ;
 }
 
-/* Everything of the frame but the user's memory. */
+/* Writes all of the frame except the user's memory. */
 static inline void put_headers(const struct raw_conn *c, struct rte_mbuf *head, uint8_t am_id,
 			       const void *hdr, size_t hdr_len, uint32_t payload)
 {
@@ -229,7 +229,7 @@ static inline void put_headers(const struct raw_conn *c, struct rte_mbuf *head, 
 	head->pkt_len = head->data_len;
 }
 
-/* The frame is whole: it is counted, kept and queued. */
+/* The frame is complete: count, keep and queue it. */
 static inline void commit(struct raw_conn *c, struct rte_mbuf *head, struct raw_zc *zc,
 			  uint32_t payload)
 {
@@ -296,8 +296,8 @@ int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 	};
 	put_headers(c, head, am_id, hdr, hdr_len, payload);
 	if (unlikely(attach_all(c, head, iov, iovcnt, zc) != 0)) {
-		/* Freeing the last reference would queue zc as released: hold one, then take it
-		 * back by hand. */
+		/* Freeing the last reference would queue zc as released: hold one, and reset the
+		 * counter in raw_zc_put(). */
 		rte_mbuf_ext_refcnt_update(&zc->shinfo, 1);
 		goto no_buffer;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/zcopy.h
- * Zero-copy sends: their life (engine/zc.c), and the sends (engine/zcopy.c).
+ * Zero-copy sends (engine/zcopy.c), and their lifetime (engine/zc.c).
  */
 #ifndef WEFT_ENGINE_ZCOPY_H
 #define WEFT_ENGINE_ZCOPY_H
@@ -17,14 +17,14 @@
 #include "engine/iface.h"
 #include "lane.h"
 
-/* Zero-copy message under way. shinfo counts the mbufs that refer to user memory. */
+/* A zero-copy message in progress. shinfo counts the mbufs that refer to user memory. */
 struct raw_zc {
 	struct rte_mbuf_ext_shared_info shinfo;
 	struct raw_iface *iface;
 	struct weft_lane_comp *comp; /* NULL = already reported */
 	struct weft_mem_lane *mem;   /* with comp; NULL = the port needs no registration */
 	int status;
-	bool waiting;                 /* for the port: in iface->zc.waiting */
+	bool waiting;                 /* for the port: is in iface->zc.waiting */
 	LIST_ENTRY(raw_zc) wait_link; /* of that */
 	LIST_ENTRY(raw_zc) conn_link; /* of conn->zc, or iface->zc.orphans, while comp is set */
 	STAILQ_ENTRY(raw_zc) link;    /* of iface->zc.free or zc_released */
@@ -36,9 +36,9 @@ int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 
 /* shinfo.free_cb: the last mbuf that refers to the user's memory is freed. */
 void raw_zc_released(void *addr, void *opaque);
-/* A message to be sent. @return NULL: no memory */
+/* A new message to be sent. @return NULL: no memory */
 struct raw_zc *raw_zc_get(struct raw_iface *iface);
-/* It is not sent, and nobody refers to it. */
+/* The message is not sent, and nothing refers to it. */
 void raw_zc_put(struct raw_iface *iface, struct raw_zc *zc);
 unsigned int raw_zc_complete(struct raw_iface *iface);
 void raw_zc_cancel(struct raw_conn *c);
@@ -56,8 +56,8 @@ static inline struct raw_zc *raw_zc_of(const struct rte_mbuf *m)
 }
 
 /*
- * The lane has let go of a frame. A port that copies or frees at once has done so, too; a NIC's PMD
- * may hold its mbufs for as long as nothing else is sent, and somebody waits for the memory.
+ * The lane has released a frame. A port that copies, or frees at once, has released it, too. The
+ * PMD of a NIC may hold its mbufs until more is sent, while the user waits for the memory.
  */
 static inline void raw_zc_slot_freed(struct raw_iface *iface, struct raw_zc *zc)
 {

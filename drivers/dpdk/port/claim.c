@@ -17,14 +17,16 @@
 #include "port/claim_owner.h"
 
 /*
- * Who requests the owner stays in the queue of a socket that nobody accepts from, until it is full.
+ * Backlog of a claim's socket. A process that queries the owner connects to it. The connection is
+ * never accepted, and stays in the backlog until that is full.
  */
 #define QUEUE 4096
 /*
- * Closing its packet sockets may take the kernel a second for each, and the name comes after them.
+ * Closing the packet sockets of an ending owner may take the kernel a second for each, and its name
+ * is freed after them.
  */
 #define ENDING_TRIES 200
-/* Between bind() and listen(), or between a look and the next one. */
+/* Tries while an owner is between bind() and listen(), or changes between two checks. */
 #define OTHER_TRIES 20
 #define WAIT_NS 50000000
 #define FDS_MAX 65536
@@ -56,12 +58,12 @@ static int try_claim(const struct sockaddr_un *un, socklen_t len)
 	return rc;
 }
 
-/* How often was waited for an owner that is ending, and for anything else. */
+/* Number of waits for an owner that is ending, and for other reasons. */
 struct waits {
 	unsigned int ending, other;
 };
 
-/* May the name be free soon? Then some time has passed. */
+/* If the name may soon be free, wait. @return true: try again */
 static bool wait_for(enum weft_claim_held held, struct waits *w)
 {
 	const struct timespec wait = {.tv_nsec = WAIT_NS};
@@ -84,7 +86,7 @@ static bool wait_for(enum weft_claim_held held, struct waits *w)
 	return true;
 }
 
-/* A process that has the name and does not listen claims nothing. */
+/* A process that has the name and does not listen has no claim. */
 static bool is_claim(enum weft_claim_held held)
 {
 	return held != WEFT_HELD_UNTRUSTED && held != WEFT_HELD_FREE && held != WEFT_HELD_SILENT;
@@ -167,7 +169,7 @@ bool weft_claimed(const char *name, struct weft_claim_owner *owner)
 	return held == WEFT_HELD || held == WEFT_HELD_ENDING || held == WEFT_HELD_INHERITED;
 }
 
-/* 64 bits of what is too long for a name (FNV-1a). */
+/* A 64-bit hash (FNV-1a) of text that is too long for a name. */
 static uint64_t hash(const char *text)
 {
 	uint64_t h = 0xcbf29ce484222325;
@@ -177,7 +179,7 @@ static uint64_t hash(const char *text)
 	return h;
 }
 
-/* What two processes mean by a path depends on their mounts; the folder's inode does not. */
+/* The meaning of a path depends on a process's mounts; the folder's inode does not. */
 static uint64_t socket_hash(const char *path, bool abstract)
 {
 	const char *base = strrchr(path, '/');

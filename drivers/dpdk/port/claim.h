@@ -3,11 +3,11 @@
  * @file port/claim.h
  * Names that one process of a network namespace holds at a time.
  *
- * A claim is a listening socket with an abstract address. The kernel keeps these apart by network
- * namespace, as it does interface indices, whatever the processes see of each other's files (two
- * containers on the host's network meet, two with networks of their own don't); it says who
- * listens; and the name is free again when the last descriptor is closed, however the owner ended.
- * There is no file that could be stale, or be another user's link.
+ * A claim is a listening socket with an abstract address. The kernel separates these addresses by
+ * network namespace, as it does interface indices, independent of the files that the processes see:
+ * two containers on the host's network share them, two with networks of their own do not. The
+ * kernel reports the listener. It frees the name when the last descriptor is closed, however the
+ * owner ended. There is no file that could be stale, or be another user's link.
  *
  * The kernel lets each user bind each name. So a claim counts only if its owner is root or the same
  * user, and listens under the name. A claim of another or an unknown user is reported and ignored.
@@ -22,19 +22,20 @@
 /** Longest name, with its zero byte: what fits into an address. */
 #define WEFT_CLAIM_NAME 96
 
-/** Nobody's, so not root's either */
+/** The uid of no user, so not root's either. */
 #define WEFT_CLAIM_NO_UID ((unsigned int)-1)
 
 struct weft_claim_owner {
 	int pid;           /**< 0 = not known */
 	unsigned int uid;  /**< #WEFT_CLAIM_NO_UID = not known */
-	bool in_container; /**< its PID namespace is one that we can't see into */
+	bool in_container; /**< its PID namespace is not visible to this process */
 	char name[32];     /**< of the process, printable; "" = not known */
 };
 
 /**
- * Hold @p name until the descriptor is closed. An owner that is just ending is waited for, 10 s at
- * most; one that has ended and left the descriptor to another process, or does not listen, 1 s.
+ * Hold @p name until the descriptor is closed. The call waits for an owner that is ending, for up
+ * to 10 s. It waits for up to 1 s for an owner that does not listen, or that has ended and left the
+ * descriptor to another process.
  * @return a descriptor; -EADDRINUSE: @p owner has it; -EPERM: @p owner has it and is not trusted;
  * another negative errno: nothing can be claimed here
  */
@@ -44,7 +45,7 @@ int weft_claim(const char *name, struct weft_claim_owner *owner);
 int weft_claim_now(const char *name, struct weft_claim_owner *owner);
 
 /**
- * Does this process hold it, whichever of its libraries has claimed it?
+ * Does this process hold it, by any of its libraries?
  * @return the descriptor, or -1
  */
 int weft_claim_find(const char *name);
@@ -52,7 +53,7 @@ int weft_claim_find(const char *name);
 /** Does a trusted owner hold it? */
 bool weft_claimed(const char *name, struct weft_claim_owner *owner);
 
-/** Such as "process 4711 (weft-perf)", "a process of another container". */
+/** Text such as "process 4711 (weft-perf)", "a process of another container". */
 void weft_claim_owner_text(const struct weft_claim_owner *owner, char *buf, size_t size);
 
 /** The name of one end of a memif connection. */

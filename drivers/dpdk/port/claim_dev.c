@@ -74,7 +74,7 @@ static bool begins(const char *name, const char *with)
 	return strncmp(name, with, strlen(with)) == 0;
 }
 
-/* ---- one after the other -------------------------------------------------------------------- */
+/* ---- all names of a device ------------------------------------------------------------------ */
 
 struct claiming {
 	int (*claim)(const char *name, struct weft_claim_owner *owner);

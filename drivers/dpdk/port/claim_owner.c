@@ -18,7 +18,7 @@
 #include "base/foreign_fd.h"
 #include "base/text.h"
 
-#define PF_EXITING 4u /* of the kernel's include/linux/sched.h */
+#define PF_EXITING 4u /* from the kernel's include/linux/sched.h */
 
 int weft_claim_socket(void)
 {
@@ -26,7 +26,10 @@ int weft_claim_socket(void)
 
 	if (fd < 0)
 		return -errno;
-	/* Its connections are never accepted: passed descriptors would wait until it is closed. */
+	/*
+	 * Its connections are never accepted: passed descriptors would stay open until it is
+	 * closed.
+	 */
 	weft_socket_refuse_fds(fd);
 	return fd;
 }
@@ -50,14 +53,14 @@ static void read_name(struct weft_claim_owner *owner)
 	weft_text_copy(owner->name, sizeof(owner->name), comm, n);
 }
 
-/* Of a thread: of proc(5)'s stat, fields 3, 9 and 31. */
+/* Of a thread: fields 3, 9 and 31 of proc(5)'s stat. */
 struct thread {
 	char state;
 	unsigned int flags;
 	unsigned long pending;
 };
 
-/* @return whether there is such a thread. What can't be read lives. */
+/* @return true: there is such a thread. If its state cannot be read, it counts as alive. */
 static bool read_thread(const char *path, struct thread *t)
 {
 	const char *at;
@@ -88,13 +91,13 @@ static bool has_ended(const struct thread *t)
 	return t->state == 'Z' || t->state == 'X';
 }
 
-/* Inside of exit(), or about to be killed. */
+/* In exit(), or about to be killed. */
 static bool is_ending(const struct thread *t)
 {
 	return t->flags & PF_EXITING || t->pending & 1ul << (SIGKILL - 1);
 }
 
-/* The first thread has ended. The files are closed when the last one has. */
+/* The first thread has ended. The files are closed when the last one has ended. */
 static enum weft_claim_held other_threads(int pid)
 {
 	enum weft_claim_held held = WEFT_HELD_INHERITED;
@@ -137,7 +140,7 @@ struct wanted {
 	const struct sockaddr_un *un;
 	socklen_t len;
 	bool listens;
-	unsigned int uid; /* of who made it */
+	unsigned int uid; /* of its creator */
 	bool found;
 };
 
@@ -153,8 +156,8 @@ static void look_at(struct wanted *w, const struct nlmsghdr *h)
 	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*msg)) || msg->udiag_type != SOCK_STREAM)
 		return;
 	/*
-	 * Connections that wait for accept() have the name too, and belong to nobody, which reads
-	 * as 0.
+	 * Connections that wait for accept() have the name, too. They belong to no user, which
+	 * reads as uid 0.
 	 */
 	if (msg->udiag_state != (w->listens ? TCP_LISTEN : TCP_CLOSE))
 		return;
@@ -171,7 +174,7 @@ static void look_at(struct wanted *w, const struct nlmsghdr *h)
 	w->uid = uid;
 }
 
-/* @return whether there may be more */
+/* @return true: there may be more */
 static bool look_at_all(struct wanted *w, const uint8_t *buf, size_t n)
 {
 	const struct nlmsghdr *h = (const struct nlmsghdr *)buf;
@@ -184,7 +187,7 @@ static bool look_at_all(struct wanted *w, const uint8_t *buf, size_t n)
 	return !w->found;
 }
 
-/* Not every kernel tells: then nothing is found. */
+/* Not every kernel supports this request: then nothing is found. */
 static void find_socket(struct wanted *w)
 {
 	const struct {
@@ -205,7 +208,7 @@ static void find_socket(struct wanted *w)
 	if (fd < 0)
 		return;
 	n = send(fd, &ask, sizeof(ask), 0);
-	/* Each part of the answer is there when it is requested. */
+	/* Each part of the answer is ready when it is requested. */
 	while (n > 0) {
 		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
 		if (n > 0 && !look_at_all(w, buf, (size_t)n))
@@ -254,7 +257,10 @@ enum weft_claim_held weft_claim_look(const struct sockaddr_un *un, socklen_t len
 	*owner = (struct weft_claim_owner){.uid = WEFT_CLAIM_NO_UID};
 	rc = ask_owner(un, len, owner);
 	if (rc == -EAGAIN || rc == -ECONNREFUSED) {
-		/* It listens, and so many have asked that nobody else can; or it does not. */
+		/*
+		 * -EAGAIN: the socket listens, but its backlog is full. -ECONNREFUSED: it does not
+		 * listen.
+		 */
 		w.listens = rc == -EAGAIN;
 		find_socket(&w);
 		owner->uid = w.uid;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file port/claim_owner.h
- * Who has the name of a claim (port/claim.h), and whether that is over soon.
+ * The owner of a claim's name (port/claim.h), and whether it will soon be free.
  */
 #ifndef WEFT_CLAIM_OWNER_H
 #define WEFT_CLAIM_OWNER_H
@@ -12,13 +12,13 @@
 #include "port/claim.h"
 
 enum weft_claim_held {
-	WEFT_HELD_FREE, /**< nobody is known to have it */
-	/** bound, and nobody listens: a claim that begins, or somebody in the way */
+	WEFT_HELD_FREE, /**< no owner is known */
+	/** bound without a listener: a claim that begins, or an unrelated socket */
 	WEFT_HELD_SILENT,
-	WEFT_HELD_UNTRUSTED, /**< by neither root nor the own user */
-	WEFT_HELD,           /**< by a process that lives */
-	WEFT_HELD_ENDING,    /**< the kernel is closing what its process had open */
-	WEFT_HELD_INHERITED, /**< its process has ended, and another has the descriptor */
+	WEFT_HELD_UNTRUSTED, /**< by a user that is neither root nor this user */
+	WEFT_HELD,           /**< by a process that is alive */
+	WEFT_HELD_ENDING,    /**< its process is ending: the kernel closes its files */
+	WEFT_HELD_INHERITED, /**< its process has ended, and another one has the descriptor */
 };
 
 /** @return a descriptor, or a negative errno */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One process for each port: two that receive the same frames, or write the same registers, end
- * each other's connections. What a port rests on is claimed (port/claim_dev.h) while it is open,
- * or from when this process has chosen it (port/pick.h).
+ * One process for each port: two processes that receive the same frames, or write the same
+ * registers, end each other's connections. The devices under a port are claimed (port/claim_dev.h)
+ * while it is open, or from the time when this process has chosen it (port/pick.h).
  *
- * Where the claim cannot be had (nothing of the kind is allowed here, or an untrusted process has
- * the name), or others may receive what is for us (an interface with more queues than
- * ours), the port works and says WEFT_FRAME_PORT_SHARED: see answers_for() in engine/build.c.
+ * If the claim fails (claims are not permitted here, or an untrusted process has the name), or if
+ * other processes may receive this port's frames (an interface with more queues than the port's),
+ * the port works and has the flag WEFT_FRAME_PORT_SHARED: see answers_for() in engine/build.c.
  */
 
 #include <errno.h>
@@ -63,7 +63,7 @@ static bool is_same(int a, int b)
 	return !fstat(a, &one) && !fstat(b, &other) && one.st_ino == other.st_ino;
 }
 
-/* Does an open port have it? */
+/* Is it a claim of an open port? */
 static bool is_open_with(int claim)
 {
 	const struct weft_port_dev *d;
@@ -86,7 +86,7 @@ static int take_own(const char *name, const struct weft_claim_owner *owner)
 	return fd < 0 || is_open_with(fd) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-/* @return 0, also where nothing can be claimed; -EADDRINUSE with @p why */
+/* @return 0, also if nothing can be claimed; -EADDRINUSE with @p why */
 static int claim_name(struct weft_port_dev *d, const char *name, const char *what, char *why,
 		      size_t why_len)
 {

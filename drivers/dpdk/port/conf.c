@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Configuring a port: frames, offloads, queues, MTU, VLANs, and what its rings really are. */
+/* Configuring a port: frames, offloads, queues, MTU, VLANs, and the real depth of its rings. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "port/priv.h"
 
 #define RX_DESC 512 /* frames that may arrive while the owner computes */
-#define TX_DESC 256 /* deeper rings only add delay that congestion control can't see through */
+#define TX_DESC 256 /* deeper rings only add delay that congestion control does not see */
 
 /* ---- size of a frame ------------------------------------------------------------------------ */
 
@@ -48,8 +48,8 @@ static uint16_t mtu_of(const struct weft_port_dev *d)
 /* ---- offloads ------------------------------------------------------------------------------- */
 
 /*
- * Chains are sent where external buffers can be, and nowhere else: they cost some PMDs their vector
- * path. The IPv4 header is 20 bytes: its checksum is made and checked by us.
+ * Chains are requested only if external buffers can be sent: they cost some PMDs their vector path.
+ * The checksum of the 20-byte IPv4 header is computed and checked by the CPU.
  */
 static void choose_offloads(const struct weft_port_dev *d, const struct weft_port_opts *o,
 			    struct rte_eth_conf *conf)
@@ -114,8 +114,8 @@ static int setup_queue(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint
 }
 
 /*
- * After the queues: some PMDs check the pools of their queues here, and before that these are the
- * pools of the port's last life.
+ * After the queues are set up: some PMDs check the pools of their queues here, and before that
+ * these are the pools of the port's previous opening.
  */
 static int set_mtu(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 		   size_t why_len)
@@ -126,7 +126,7 @@ static int set_mtu(struct weft_port_dev *d, const struct weft_port_opts *o, char
 	if (!d->limits.set_mtu)
 		return 0;
 	rc = rte_eth_dev_set_mtu(d->port_id, mtu);
-	/* A lane must know that its frames pass; a program that passes frames on counts losses. */
+	/* A lane must know that its frames pass; a program that forwards frames counts losses. */
 	if (rc == -ENOTSUP && (mtu <= RTE_ETHER_MTU || o->pool))
 		rc = 0;
 	if (rc)
@@ -152,12 +152,11 @@ int weft_port_configure(struct weft_port_dev *d, const struct weft_port_opts *o,
 	weft_port_spread_conf(d, &conf);
 	rc = rte_eth_dev_configure(d->port_id, d->num_queues, d->num_queues, &conf);
 	if (rc)
-		return weft_port_fail(
-			rc, why, why_len, "port %u (%s) can't be configured (%s)%s", d->port_id,
-			d->name, rte_strerror(-rc),
-			rc == -EBUSY ? "; somebody in this process has started it already, and "
-				       "a lane needs a port of its own"
-				     : "");
+		return weft_port_fail(rc, why, why_len, "port %u (%s) can't be configured (%s)%s",
+				      d->port_id, d->name, rte_strerror(-rc),
+				      rc == -EBUSY ? "; this process has started it already, and "
+						     "a lane needs a port of its own"
+						   : "");
 	rc = rte_eth_dev_adjust_nb_rx_tx_desc(d->port_id, &nb_rx, &nb_tx);
 	if (rc)
 		return weft_port_fail(rc, why, why_len, "port %u (%s): no ring size suits it",
@@ -181,11 +180,11 @@ int weft_port_configure(struct weft_port_dev *d, const struct weft_port_opts *o,
 /* ---- depth of the rings --------------------------------------------------------------------- */
 
 /*
- * A PMD may have cut its rings to what the device has, and few can tell. What it has taken of the
- * pool when it has just been started is what the ring holds. Where it took nothing (buffers of the
- * last life are still in the ring, or it copies) what was found before holds.
+ * A PMD may have cut its rings to the device's limits, and few PMDs report that. The buffers that
+ * it has taken from the pool right after the start are the depth of the ring. If it took none
+ * (buffers of the previous opening are still in the ring, or it copies), the earlier result counts.
  *
- * @return it was cut
+ * @return true: the ring was cut
  */
 static bool find_rx_depth(struct weft_port_dev *d)
 {
@@ -207,8 +206,8 @@ static bool find_rx_depth(struct weft_port_dev *d)
 }
 
 /*
- * Entries of the shortest send ring, by PMDs that tell (Intel's, mlx5, netvsc, hns3); 0: it does
- * not.
+ * @return entries of the shortest send ring, if the PMD reports it (Intel's, mlx5, netvsc, hns3);
+ * 0: it does not
  */
 static uint16_t tx_ring_told(const struct weft_port_dev *d)
 {
@@ -225,10 +224,9 @@ static uint16_t tx_ring_told(const struct weft_port_dev *d)
 }
 
 /*
- * Of a send ring nothing shows how long it is, so where the PMD does not tell, a device with a
- * short ring for one direction is taken to have one for the other, too. If only that for sending is
- * short, what is found is too much: it is an upper bound, and a ring that takes no more is what
- * counts.
+ * The length of a send ring is not visible. So if the PMD does not report it, a device with a short
+ * receive ring is assumed to have a short send ring, too. If only the send ring is short, the
+ * result is too large: it is an upper bound, and the real limit is a ring that takes no more.
  */
 void weft_port_find_depth(struct weft_port_dev *d)
 {
@@ -268,7 +266,7 @@ int weft_port_vlan_add(struct weft_port *p, char *why, size_t why_len)
 	if (!p->vlan || !(p->dev->offloads_rx & RTE_ETH_RX_OFFLOAD_VLAN_FILTER))
 		return 0;
 	rc = rte_eth_dev_vlan_filter(p->port_id, p->vlan, 1);
-	/* It offers a filter and has none: then nothing is filtered. */
+	/* The port offers a filter but has none: then nothing is filtered. */
 	if (rc == 0 || rc == -ENOTSUP)
 		return 0;
 	return weft_port_fail(

@@ -21,20 +21,20 @@
 #include <rte_log.h>
 #include <rte_memory.h>
 
-/* Mapped and registered; start and end are whole pages. */
+/* Mapped and registered; start and end are on page boundaries. */
 struct area {
 	uintptr_t start, end;
-	struct rte_device *dev; /* of an open port, that it is mapped for; NULL: it is not mapped */
+	struct rte_device *dev; /* of the open port that it is mapped for; NULL: not mapped */
 	uint32_t refs;
-	bool stuck; /* it could not be unmapped: nothing else may be mapped there */
+	bool stuck; /* it could not be unmapped: no other memory may be mapped there */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* By address, disjoint. */
+/* Sorted by address, disjoint. */
 static struct area areas[WEFT_DMA_AREAS];
 static unsigned int num_areas;
 static struct weft_dma_stats stats;
-/* Open ports that any memory may be mapped for, by number. */
+/* Open ports for which any memory may be mapped, by number. */
 static struct rte_device *devices[RTE_MAX_ETHPORTS];
 
 static uintptr_t page_size(void)
@@ -42,7 +42,7 @@ static uintptr_t page_size(void)
 	return (uintptr_t)sysconf(_SC_PAGESIZE);
 }
 
-/* DPDK's calls leave their error here or there, and some leave none. */
+/* DPDK's calls set rte_errno or errno, and some set none. */
 static int last_error(void)
 {
 	if (rte_errno)
@@ -52,7 +52,7 @@ static int last_error(void)
 
 /* ---- one area; the lock is held ------------------------------------------------------------- */
 
-/* Of the page size of the system: what is larger is a multiple of it, and maps the same. */
+/* In pages of the system's page size: larger pages are multiples of it, and map the same. */
 static int extmem_register(uintptr_t start, uintptr_t end)
 {
 	size_t page = page_size(), n = (end - start) / page, i;
@@ -106,7 +106,7 @@ static void area_insert(unsigned int i, struct rte_device *dev, uintptr_t start,
 	stats.bytes += end - start;
 }
 
-/* @return the number of the area behind it */
+/* @return the index of the next area */
 static unsigned int area_put(unsigned int i)
 {
 	struct area *a = &areas[i];
@@ -124,7 +124,7 @@ static unsigned int area_put(unsigned int i)
 	return i;
 }
 
-/* The first area that ends behind @p at. */
+/* @return the first area that ends behind @p at */
 static unsigned int area_at(uintptr_t at)
 {
 	unsigned int i = 0;
@@ -134,7 +134,7 @@ static unsigned int area_at(uintptr_t at)
 	return i;
 }
 
-/* ---- a range of them; the lock is held ------------------------------------------------------ */
+/* ---- a range of areas; the lock is held ----------------------------------------------------- */
 
 static int lists_overlap(const struct rte_memseg_list *msl, void *arg)
 {
@@ -144,11 +144,11 @@ static int lists_overlap(const struct rte_memseg_list *msl, void *arg)
 
 	if (base >= want->end || base + msl->len <= want->start)
 		return 0;
-	/* Ours is the EAL's external memory, too. */
+	/* Areas of this table are external memory of the EAL, too. */
 	return i == num_areas || areas[i].start != base;
 }
 
-/* Can [start, end) be mapped: how many areas more would that take? */
+/* Can [start, end) be mapped, within the limit of areas? */
 static int check_range(uintptr_t start, uintptr_t end, char *why, size_t why_len)
 {
 	struct area want = {.start = start, .end = end};
@@ -173,7 +173,7 @@ static int check_range(uintptr_t start, uintptr_t end, char *why, size_t why_len
 	if (num_areas + gaps <= WEFT_DMA_AREAS)
 		return 0;
 	snprintf(why, why_len,
-		 "%u areas of memory are mapped for DMA, which is as many as there may be: use "
+		 "%u areas of memory are mapped for DMA, which is the limit: use "
 		 "fewer and larger buffers, or register one large area (weft_mem_register())",
 		 num_areas);
 	stats.no_room++;
@@ -188,7 +188,7 @@ static void put_range(uintptr_t start, uintptr_t end)
 		i = area_put(i);
 }
 
-/* One reference more for what is there, new areas for what lies between. */
+/* Take a reference on existing areas, and map new areas in the gaps. */
 static int get_range(struct rte_device *dev, uintptr_t start, uintptr_t end, char *why,
 		     size_t why_len)
 {
@@ -313,10 +313,7 @@ int weft_dma_map(uint16_t port, enum weft_dma_reach reach, void *addr, size_t le
 
 /* ---- ports ---------------------------------------------------------------------------------- */
 
-/*
- * Is there a map of one page? The kernel's driver and the IOMMU behind @p dev are asked by making
- * one.
- */
+/* Can a page be mapped? The kernel's driver and the IOMMU of @p dev are tested with one page. */
 static bool takes_maps(struct rte_device *dev)
 {
 	uintptr_t page = page_size();
@@ -333,13 +330,13 @@ static bool takes_maps(struct rte_device *dev)
 	takes = !area_map(dev, a.start, a.end);
 	if (takes)
 		undone = area_unmap(&a);
-	/* Else it is kept, so that nothing else is ever mapped there. */
+	/* Else the page is kept, so that no other memory is ever mapped there. */
 	if (undone)
 		munmap(p, page);
 	return takes && undone;
 }
 
-/* What no open port's device was left for. @return false: some of it cannot be reached */
+/* Map the areas again that lost their device. @return false: some of them cannot be mapped */
 static bool map_again(struct rte_device *dev)
 {
 	unsigned int i;
@@ -364,8 +361,8 @@ static struct rte_device *any_device(void)
 }
 
 /*
- * @p gone will be freed: what is mapped for it another device answers for, which shares its maps,
- * or it is unmapped.
+ * @p gone will be freed. Its areas are assigned to another device, which shares its maps, or are
+ * unmapped.
  */
 static void leave(struct rte_device *gone)
 {
@@ -382,8 +379,8 @@ static void leave(struct rte_device *gone)
 }
 
 /*
- * Without an IOMMU a NIC sees physical addresses, and pages of user memory may move at any time;
- * those of the EAL's hugepages stay.
+ * Without an IOMMU a NIC uses physical addresses, and pages of user memory may move at any time;
+ * pages of the EAL's hugepages do not move.
  */
 enum weft_dma_reach weft_dma_open(uint16_t port, struct rte_device *dev)
 {

@@ -22,22 +22,22 @@
 #include "port/memif/memif.h"
 #include "port/pick.h"
 
-/* Less than this in free hugepages and a pool of two lanes may fail half way. */
+/* With fewer bytes in free hugepages, a pool of two lanes may fail half way. */
 #define HUGE_BYTES_MIN (96ull << 20)
 
-/* Address space with --no-huge; memory is taken only when it is touched. */
+/* Address space with --no-huge; memory is used only when it is touched. */
 #define NO_HUGE_MEGABYTES "512"
 
 #define MAX_CORES 8192
 
-/* What may be added: the most words start_words() puts in front of the user's. */
+/* Upper limit of the words that start_words() puts in front of the user's. */
 #define EXTRA_WORDS 10
 
-static bool failed; /* an EAL that did not start can't be started again */
+static bool failed; /* an EAL that failed to start can't be started again */
 
 bool weft_eal_is_up(void)
 {
-	/* Zero until rte_eal_init() has checked the processors; there is no better question. */
+	/* Zero until rte_eal_init() has detected the processors; DPDK has no better indication. */
 	return !failed && rte_lcore_count() > 0;
 }
 
@@ -48,7 +48,7 @@ struct splitter {
 	char *out;
 	char **words;
 	int count;
-	bool open; /* in the middle of a word, which may be empty: '' */
+	bool open; /* inside a word, which may be empty: '' */
 };
 
 static void begin_word(struct splitter *s)
@@ -65,7 +65,7 @@ static void end_word(struct splitter *s)
 	s->open = false;
 }
 
-/* Copies up to the closing quote, which it eats. */
+/* Copies up to the closing quote, and skips that. */
 static int quoted(struct splitter *s)
 {
 	char quote = *s->in++;
@@ -110,7 +110,7 @@ int weft_eal_words(const char *text, char ***words)
 	int rc;
 
 	*words = NULL;
-	/* One block: the pointers, then the text, which never grows. */
+	/* One block: the pointers, and behind them the text, which never grows. */
 	s.words = calloc(1, slots * sizeof(char *) + len + 1);
 	if (!s.words)
 		return -ENOMEM;
@@ -141,7 +141,7 @@ int weft_eal_split_args(int *argc, char ***argv, char ***eal_words)
 	return -1;
 }
 
-/* ---- what to add ---------------------------------------------------------------------------- */
+/* ---- additional arguments ------------------------------------------------------------------- */
 
 /* Is a long option given, as --name or --name=value? */
 static bool has_long(int count, char *const *words, const char *name)
@@ -182,7 +182,7 @@ static uint64_t read_number(const char *dir, const char *file)
 	return v;
 }
 
-/* Free huge memory of the page size that has most of it. */
+/* @return free bytes of hugepages, of the page size that has most */
 static uint64_t free_huge_bytes(void)
 {
 	unsigned long long kb;
@@ -205,7 +205,7 @@ static uint64_t free_huge_bytes(void)
 	return best;
 }
 
-/* A hugetlbfs that we may write to: the EAL requests one even when it makes no file there. */
+/* Is there a writable hugetlbfs? The EAL requires one even if it creates no file there. */
 static bool hugetlbfs_is_there(void)
 {
 	char line[512], dir[256], type[64];
@@ -221,7 +221,7 @@ static bool hugetlbfs_is_there(void)
 	return found;
 }
 
-/* Has the user chosen where memory comes from? */
+/* Has the user chosen the memory? */
 static bool memory_is_chosen(int count, char *const *words)
 {
 	static const char *const names[] = {
@@ -247,18 +247,18 @@ struct command {
 	char *words[EXTRA_WORDS];
 	int count;
 	const char *memory; /* for the note */
-	const char *folder; /* for its sockets; NULL: its own */
+	const char *folder; /* for its sockets; NULL: the EAL's default */
 };
 
 static void add(struct command *c, const char *word)
 {
-	/* rte_eal_init() wants writable pointers and leaves the text alone. */
+	/* rte_eal_init() takes writable pointers and does not change the text. */
 	c->words[c->count++] = (char *)(uintptr_t)word;
 }
 
 /*
- * No files: a killed process leaves no hugepages behind, and nobody waits for its lock. But a
- * secondary process (dpdk-dumpcap) attaches through them.
+ * Without files a killed process leaves no hugepages behind, and no process waits for its lock. But
+ * a secondary process (dpdk-dumpcap) attaches through files.
  */
 static void choose_memory(struct command *c, bool dumpcap, int count, char *const *words)
 {
@@ -295,8 +295,8 @@ static void choose_rest(struct command *c, int count, char *const *words)
 /* ---- start ---------------------------------------------------------------------------------- */
 
 /*
- * When it dislikes an argument the EAL prints its whole help to stdout, which may be where a
- * program's data goes, and buries the line that matters. Returns where stdout was, or -1.
+ * If the EAL rejects an argument, it prints its whole help text to stdout. That may be the
+ * program's output, and the text hides the error line. @return the saved stdout, or -1
  */
 static int hide_stdout(int count, char *const *words)
 {
@@ -304,7 +304,7 @@ static int hide_stdout(int count, char *const *words)
 
 	if (has_long(count, words, "help") || has_long(count, words, "log-level") ||
 	    has_short(count, words, 'h'))
-		return -1; /* then the output is what was requested */
+		return -1; /* then the user requested the output */
 	fflush(stdout);
 	null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	saved = null < 0 ? -1 : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -338,12 +338,12 @@ static int explain(int rc, char *why, size_t why_len)
 
 /*
  * The EAL pins the thread that starts it to its main lcore, by default the first core of the
- * process. Threads inherit that, so all ranks of a host would share a core. Who chose cores by EAL
- * arguments gets them for the EAL's own threads; the caller's thread runs where it ran before.
+ * process. Threads inherit that, so all ranks of a host would share a core. Cores chosen by EAL
+ * arguments apply to the EAL's own threads; the caller's thread keeps its cores.
  */
 static int init_on_any_core(int argc, char **argv)
 {
-	/* Machines with more cores than cpu_set_t has places. */
+	/* For machines with more cores than cpu_set_t can hold. */
 	size_t size = CPU_ALLOC_SIZE(MAX_CORES);
 	cpu_set_t *cores = CPU_ALLOC(MAX_CORES);
 	bool known = cores && sched_getaffinity(0, size, cores) == 0;
@@ -356,14 +356,14 @@ static int init_on_any_core(int argc, char **argv)
 }
 
 /*
- * What the EAL was started with, in its order: it moves the words, and leak checkers do not see its
- * own pointers to them.
+ * The arguments of the EAL in their original order. The EAL moves the words, and leak checkers do
+ * not see its own pointers to them.
  */
 static char **kept_argv __attribute__((used));
 
 /*
- * @p folder takes the place of the variable while the EAL reads it. The EAL trusts the variable
- * even in a program with more rights than its user (AT_SECURE), so it is hidden there.
+ * @p folder replaces the variable while the EAL reads it. The EAL uses the variable even in a
+ * program with more rights than its user (AT_SECURE), so it is hidden there.
  */
 static int init_in_folder(const char *folder, int argc, char **argv)
 {
@@ -388,7 +388,7 @@ static int init_in_folder(const char *folder, int argc, char **argv)
 	return rc;
 }
 
-/* Did the user name a device, or choose what is logged? */
+/* Did the user name a device, or choose the log output? */
 static bool wants_log(int count, char *const *words)
 {
 	static const char *const names[] = {"allow", "vdev", "log-level", "syslog", "help"};
@@ -495,7 +495,7 @@ int weft_eal_start_words(int count, char *const *words, const struct weft_eal_co
 	rc = count < 0 ? count
 		       : start(count, ours ? ours : private, conf->dumpcap, note, note_len, why,
 			       why_len);
-	/* Another process may have what was taken, while this one goes on without ports. */
+	/* Release the devices for other processes, since this one goes on without ports. */
 	if (rc < 0)
 		weft_pick_release();
 	free(ours);

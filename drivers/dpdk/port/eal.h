@@ -3,13 +3,13 @@
  * @file port/eal.h
  * Starting DPDK's EAL, or accepting one that the application has started.
  *
- * An EAL is started once per process and can't be started again, so a library must take what is
- * there. When we start it ourselves (WEFT_EAL_ARGS, or what a program's user wrote before `--`)
- * these are added unless the arguments say otherwise:
- *  - hugepages when they can be had, `--no-huge` when not, and the note says which;
- *  - no shared files (`--in-memory` or `--no-shconf`): several processes of a host don't meet, and
- *    a killed one leaves nothing behind; with WEFT_DUMPCAP they are shared;
- *  - quiet logs: errors only.
+ * An EAL is started once per process and can't be started again, so a library must accept an
+ * existing one. If Weft starts it (WEFT_EAL_ARGS, or the words before `--` on a program's command
+ * line), these arguments are added unless given otherwise:
+ * - hugepages if they are available, `--no-huge` if not, and the note states which;
+ * - no shared files (`--in-memory` or `--no-shconf`): several processes of a host do not conflict,
+ *   and a killed one leaves nothing behind; with WEFT_DUMPCAP files are shared;
+ * - quiet logs: errors only.
  *
  * Needs DPDK and libc only, so that programs can compile it in.
  */
@@ -20,37 +20,38 @@
 #include <stddef.h>
 
 struct weft_eal_conf {
-	const char *ports; /**< WEFT_PORTS: devices for us (port/pick.h); NULL or "" = all */
-	bool dumpcap;      /**< WEFT_DUMPCAP: share files, so that secondary processes can attach */
+	/** WEFT_PORTS: devices for this process (port/pick.h); NULL or "" = all */
+	const char *ports;
+	bool dumpcap; /**< WEFT_DUMPCAP: share files, so that secondary processes can attach */
 };
 
-/** Has somebody in this process started the EAL? */
+/** Has this process started the EAL? */
 bool weft_eal_is_up(void);
 
 /**
- * Start the EAL from a string of arguments, or accept the one that is there.
+ * Start the EAL from a string of arguments, or accept a running one.
  *
  * @param args      as on a command line: blanks separate, quotes and backslash protect; NULL = none
- * @param[out] note what was done, for the log ("EAL started: hugepages"); "" when nothing was
- * @param[out] why  on error one sentence
- * @return 0; -EINVAL malformed or unknown arguments; what weft_pick() or the EAL said
+ * @param[out] note the result, for the log ("EAL started: hugepages"); "" if nothing was done
+ * @param[out] why  a sentence on error
+ * @return 0; -EINVAL malformed or unknown arguments; or the error of weft_pick() or of the EAL
  */
 int weft_eal_start(const char *args, const struct weft_eal_conf *conf, char *note, size_t note_len,
 		   char *why, size_t why_len);
 
-/** The same from words; @p words has no program name. */
+/** The same from separate words; @p words has no program name. */
 int weft_eal_start_words(int count, char *const *words, const struct weft_eal_conf *conf,
 			 char *note, size_t note_len, char *why, size_t why_len);
 
 /**
- * A program's command line: with `--`, what is before the first one is the EAL's; without, all is
- * the program's and the EAL gets WEFT_EAL_ARGS. Nothing is started, so that --help needs no port
- * and no root.
+ * Split a program's command line. With `--`, the words before the first one are the EAL's. Without
+ * it, all are the program's, and the EAL gets WEFT_EAL_ARGS. Nothing is started, so that --help
+ * needs no port and no root.
  *
  * @param[in,out] argc, argv  become the program's own, argv[0] kept
  * @param[out] eal_words      the EAL's words, without a program name, inside the old argv; NULL
- *                            without `--`
- * @return number of EAL's words; -1 without `--`
+ *   without `--`
+ * @return number of the EAL's words; -1 without `--`
  */
 int weft_eal_split_args(int *argc, char ***argv, char ***eal_words);
 

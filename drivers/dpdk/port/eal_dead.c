@@ -6,7 +6,7 @@
 
 #include "base/user_folder.h"
 
-#define TELEMETRY "dpdk_telemetry.v" /* and 1 or 2, and :N */
+#define TELEMETRY "dpdk_telemetry.v" /* followed by 1 or 2, and :N */
 
 void weft_eal_dead_remove(const char *base)
 {

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* As rte_eal_init() does: BASE/dpdk, and a folder for each prefix in it. */
+/* As in rte_eal_init(): BASE/dpdk, and a folder for each prefix in it. */
 static bool is_usable(const char *base)
 {
 	char path[512];
@@ -21,7 +21,10 @@ static bool is_usable(const char *base)
 	return access(path, W_OK | X_OK) == 0;
 }
 
-/* The same where anybody may have made it: what others can write to may become theirs. */
+/*
+ * The same in a folder where any user may have created it: if others can write to it, they can
+ * replace its files.
+ */
 static bool is_ours(const char *tmp)
 {
 	char path[512];
@@ -33,7 +36,7 @@ static bool is_ours(const char *tmp)
 enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const char *tmp,
 					  char *own, size_t size)
 {
-	if (uid == 0) /* the EAL checks nothing else */
+	if (uid == 0) /* the EAL tries no other folder */
 		return is_usable(runtime) ? WEFT_EAL_FOLDER_ITS : WEFT_EAL_FOLDER_NONE;
 	if (runtime ? is_usable(runtime) : is_ours(tmp))
 		return WEFT_EAL_FOLDER_ITS;
@@ -49,7 +52,10 @@ enum weft_eal_folder weft_eal_folder_now(char *own, size_t size, const char **ba
 	const char *runtime = uid == 0 ? "/var/run" : secure_getenv(WEFT_EAL_FOLDER_VARIABLE);
 	enum weft_eal_folder which;
 
-	/* With set-user-id: a folder of this name would belong to another user than its own. */
+	/*
+	 * With set-user-id: a folder of the real user's name would belong to another user than the
+	 * effective one.
+	 */
 	if (uid != geteuid()) {
 		*base = own;
 		return weft_user_folder(geteuid(), tmp, own, size) && is_usable(own)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file port/eal_folder.h
- * Where the EAL has its sockets: /var/run/dpdk, of who is not root $XDG_RUNTIME_DIR/dpdk or,
- * without that variable (batch jobs, su), /tmp/dpdk, which belongs to the user who came first.
- * Where it can't write there it does not start; a /tmp/dpdk that others can write to, too, it would
- * use. Then it gets a folder of this user's.
+ * The folder of the EAL's sockets. It is /var/run/dpdk; for users other than root
+ * $XDG_RUNTIME_DIR/dpdk, or, without that variable (batch jobs, su), /tmp/dpdk, which belongs to
+ * the first user that creates it. If the EAL can't write there, it does not start. It would use a
+ * /tmp/dpdk that others can write to. In both cases the EAL gets a folder of this user.
  */
 #ifndef WEFT_EAL_FOLDER_H
 #define WEFT_EAL_FOLDER_H
@@ -18,14 +18,14 @@
 #define WEFT_EAL_FOLDER_VARIABLE "XDG_RUNTIME_DIR"
 
 enum weft_eal_folder {
-	WEFT_EAL_FOLDER_ITS,  /**< the EAL's own choice will do */
+	WEFT_EAL_FOLDER_ITS,  /**< the EAL's default is usable */
 	WEFT_EAL_FOLDER_OWN,  /**< the variable must name @p own */
-	WEFT_EAL_FOLDER_NONE, /**< it can't have one: it must do without telemetry */
+	WEFT_EAL_FOLDER_NONE, /**< no folder is usable: the EAL must start without telemetry */
 };
 
 /**
  * @param runtime  uid 0: /var/run; else the variable's value or NULL
- * @param[out] own  TMP/weft-UID, made and ours
+ * @param[out] own  TMP/weft-UID, created and owned by this user
  */
 enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const char *tmp,
 					  char *own, size_t size);
@@ -33,7 +33,7 @@ enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const 
 /**
  * The same for this process.
  *
- * @param[out] base  of BASE/dpdk, where its sockets will be; @p own, the environment's, or static
+ * @param[out] base  of BASE/dpdk, where the sockets will be; @p own, the environment's, or static
  */
 enum weft_eal_folder weft_eal_folder_now(char *own, size_t size, const char **base);
 

@@ -10,8 +10,8 @@
 #include <rte_log.h>
 
 /*
- * Threads of the EAL may hold the stream when it is taken away, so the stream is never closed, and
- * later writes go to standard error.
+ * Threads of the EAL may hold the stream when it is replaced, so it is never closed, and later
+ * writes to it go to standard error.
  */
 static struct {
 	FILE *stream;
@@ -44,7 +44,7 @@ bool weft_eal_log_nic_bound(const char *sys)
 	size_t i;
 
 	for (i = 0; i < sizeof(drivers) / sizeof(drivers[0]) && !found; i++) {
-		/* A device is a link with a ':' (PCI) or five '-' (VMBus) in its name. */
+		/* A device is a link whose name contains a ':' (PCI) or five '-' (VMBus). */
 		snprintf(pattern, sizeof(pattern), "%s/bus/*/drivers/%s/*[0-9a-f][-:]*", sys,
 			 drivers[i]);
 		if (glob(pattern, 0, NULL, &g) == 0) {

@@ -2,8 +2,8 @@
 /**
  * @file port/eal_log.h
  * DPDK's log lines while the EAL starts. A process that requested no port gets a line for each NIC
- * that a PMD tries and cannot use, also where the process then works over shared memory. Such lines
- * are held back, and printed when the start fails.
+ * that a PMD probes and cannot use, even if the process then works over shared memory. Such lines
+ * are held back, and printed if the start fails.
  *
  * Threads: the one that starts the EAL. Needs DPDK and libc only.
  */
@@ -13,7 +13,8 @@
 #include <stdbool.h>
 
 /**
- * Is there a NIC that its administrator gave to DPDK (vfio, uio)? Lines about it are wanted.
+ * Is a NIC bound to DPDK's kernel drivers (vfio, uio) by its administrator? Lines about it are of
+ * use.
  * @param sys  "/sys"
  */
 bool weft_eal_log_nic_bound(const char *sys);
@@ -23,7 +24,7 @@ void weft_eal_log_hold(void);
 
 /**
  * After it: later lines are printed as usual.
- * @param show  print those that were held back, to standard error
+ * @param show  print the lines that were held back, to standard error
  */
 void weft_eal_log_release(bool show);
 

@@ -18,7 +18,7 @@
 
 /* ---- claiming ------------------------------------------------------------------------------- */
 
-static struct rte_eth_dev_owner owner; /* of all ports that are open */
+static struct rte_eth_dev_owner owner; /* of all open ports */
 
 static int claim(struct weft_port_dev *d, bool no_owner, char *why, size_t why_len)
 {
@@ -41,7 +41,7 @@ static void unclaim(const struct weft_port_dev *d)
 {
 	struct rte_eth_dev_owner now;
 
-	/* With no_owner the application may have claimed it in the meantime. */
+	/* With no_owner the application may have claimed the port in the meantime. */
 	if (!weft_port_is_taken(d) && rte_eth_dev_owner_get(d->port_id, &now) == 0 &&
 	    now.id == owner.id)
 		rte_eth_dev_owner_unset(d->port_id, owner.id);
@@ -54,9 +54,9 @@ static int start(struct weft_port_dev *d, char *why, size_t why_len)
 	int rc;
 
 	if (d->limits.memif) {
-		/* One that takes without copying gives slots back late, so the ring tells less. */
+		/* A sender that copies nothing frees slots late, so the ring shows less. */
 		d->memif.no_wait = d->num_queues > 1 || d->limits.no_extbuf;
-		/* A client whose server is not there yet starts later. */
+		/* A client whose server does not run yet starts later. */
 		weft_memif_start(&d->memif);
 		return 0;
 	}
@@ -161,8 +161,8 @@ static int try_set_up(struct weft_port_dev *d, const struct weft_port_opts *o, c
 }
 
 /*
- * RX interrupts are requested before anybody can know whether they can be had. PMDs refuse them
- * when they are configured, when a queue is set up or when they start: then without.
+ * RX interrupts are requested before it is known whether they are available. PMDs refuse them at
+ * configuration, at queue setup or at start: then the port is set up again without them.
  */
 static int set_up(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 		  size_t why_len)
@@ -177,7 +177,7 @@ static int set_up(struct weft_port_dev *d, const struct weft_port_opts *o, char 
 	if (rc == 0 || !d->rx_intr)
 		return rc;
 	snprintf(d->no_intr, sizeof(d->no_intr), "%s", why);
-	stop(d); /* what the first try has begun: the timers of a PMD */
+	stop(d); /* undo the first try: the timers of a PMD */
 	d->rx_intr = false;
 	for (q = 0; q < d->num_queues; q++) {
 		weft_port_pools_free(d, q);
@@ -246,7 +246,7 @@ static uint32_t port_flags(const struct weft_port_dev *d)
 		flags |= WEFT_FRAME_PORT_RX_CSUM;
 	if (d->offloads_tx & RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
 		flags |= WEFT_FRAME_PORT_TX_CSUM;
-	/* What gives away pointers copies chains into one buffer. */
+	/* A port that passes pointers copies chains into one buffer. */
 	if ((d->offloads_tx & RTE_ETH_TX_OFFLOAD_MULTI_SEGS && !d->limits.no_chains) ||
 	    d->limits.by_pointer)
 		flags |= WEFT_FRAME_PORT_MULTISEG;
@@ -384,8 +384,8 @@ static void ip_text(const struct weft_port_dev *d, uint32_t ip, char text[40])
 }
 
 /*
- * May another worker come to an open port? ARP has no UDP port: the first queue gets it, and
- * whoever polls that answers for its own address and VLAN.
+ * May another worker use an open port? ARP has no UDP port: the first queue receives it, and its
+ * worker answers for that worker's own address and VLAN only.
  */
 static int fits_others(const struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 		       size_t why_len)

@@ -3,12 +3,12 @@
  * @file port/ethdev.h
  * A frame port (frame/frame_port.h) over one queue pair of a DPDK ethdev port.
  *
- * What a port can do is asked of the port: offloads, MTU, queue counts, ring depths. What no
- * capability tells of virtual ports (memif's real frame limit, af_packet's sleep) is in one
- * table, port/limits.c.
+ * The capabilities of a port are queried from the port: offloads, MTU, queue counts, ring depths.
+ * Limits of virtual ports that no capability reports (memif's real frame limit, af_packet's sleep)
+ * are in one table, port/limits.c.
  *
- * Threads: list, open and close run under the caller's context-wide lock; the operations of an
- * open port belong to one thread.
+ * Threads: list, open and close run under the caller's context-wide lock; the operations of an open
+ * port belong to one thread.
  */
 #ifndef WEFT_PORT_ETHDEV_H
 #define WEFT_PORT_ETHDEV_H
@@ -24,16 +24,16 @@ struct weft_lane_resource;
 
 /** WEFT_RX_INTR. */
 enum weft_rx_intr {
-	WEFT_RX_INTR_AUTO, /**< of PMDs that are known to poll the same with them */
-	WEFT_RX_INTR_YES,  /**< of any */
+	WEFT_RX_INTR_AUTO, /**< for PMDs that are known to poll at the same speed with them */
+	WEFT_RX_INTR_YES,  /**< for any PMD */
 	WEFT_RX_INTR_NO,
 };
 
-/** What the engine wants of a port. All zero is a good default. */
+/** The engine's requirements of a port. All zero is a good default. */
 struct weft_port_opts {
-	/** Largest frame, L2 header and VLAN tag included, without FCS; 0 = what the port gives. */
+	/** Largest frame, L2 header and VLAN tag included, without FCS; 0 = the port's default. */
 	uint16_t frame_size;
-	/** IP MTU (from 1280); wins over frame_size; 0 = from frame_size. */
+	/** IP MTU (from 1280); has priority over frame_size; 0 = from frame_size. */
 	uint16_t mtu;
 	/** Frames carry the tag of this VLAN: a frame is MTU + 18 bytes; 0 = none. */
 	uint16_t vlan;
@@ -43,16 +43,16 @@ struct weft_port_opts {
 	bool no_extbuf;
 	/** The lane's address, host order; 0 = link-local. Workers on one port have the same. */
 	uint32_t ip;
-	/** UDP port wanted, host order; queue k of a port with several gets udp_port + k. */
+	/** UDP port to use, host order; queue k of a port with several gets udp_port + k. */
 	uint16_t udp_port;
 	/** Queue pairs to set up when the port is opened first; 0 = 1. */
 	uint16_t queues;
 	/** Receive buffers that receivers may keep, beyond what the rings hold; 0 = default. */
 	uint32_t rx_bufs;
 	enum weft_rx_intr rx_intr;
-	/** Leave it without an owner: dpdk-dumpcap passes over ports that have one. */
+	/** Set no DPDK owner: dpdk-dumpcap skips ports that have one. */
 	bool no_owner;
-	/** Buffers of the caller, who also frees them; NULL = the port makes its own. */
+	/** Buffers of the caller, which also frees them; NULL = the port creates its own. */
 	struct rte_mempool *pool;
 	/** Entries of each ring, if the port has as many; 0 = lanes' default. */
 	uint16_t ring;
@@ -67,26 +67,26 @@ struct weft_port_opts {
 int weft_port_ethdev_list(struct weft_lane_resource **list);
 
 /**
- * Open a queue pair of a port. Link down is no error (a memif server waits for its client):
- * ops->link_up() tells.
+ * Open a queue pair of a port. A link that is down is no error (a memif server waits for its
+ * client): ops->link_up() returns the state.
  *
  * @param resource  port id ("0") or device name ("net_memif0", "0000:00:06.0")
  * @param opts      never NULL
  * @param[out] port freed by (*port)->ops->close()
- * @param[out] why  on error one sentence naming the port and the way out
+ * @param[out] why  on error a sentence that names the port and the remedy
  * @return 0; -ENODEV no such port; -EBUSY every queue pair has a worker; -EINVAL a frame size or
- *         MTU that the port can't take; -ENOMEM; or the PMD's error
+ * MTU that the port can't take; -ENOMEM; or the PMD's error
  */
 int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opts,
 			  struct weft_frame_port **port, char *why, size_t why_len);
 
-/** What is worth saying of the network behind a port just opened, or "". @p paths of the lane */
+/** A hint about the network behind a port just opened, or "". @p paths: of the lane */
 void weft_port_hint(struct weft_frame_port *port, unsigned int paths, char *text, size_t size);
 
-/** How frames find the queue of a port with several, or "" */
+/** How frames find the queue of a port with several queues, or "" */
 void weft_port_spread_text(struct weft_frame_port *port, char *text, size_t size);
 
-/** Why a port that should wake who sleeps can't, or "" */
+/** The reason why a port that should wake a sleeping owner can't, or "" */
 void weft_port_intr_text(struct weft_frame_port *port, char *text, size_t size);
 
 #endif /* WEFT_PORT_ETHDEV_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What happens to a NIC while it is open. PMDs report it in DPDK's interrupt thread, or in whatever
- * thread runs their timers: there nothing is done but to change one word, which is all that the
- * threads share. Who polls the port compares it with what it has seen.
+ * Events of a NIC while it is open. PMDs report them in DPDK's interrupt thread, or in the thread
+ * that runs their timers. The callback only changes one word, which is all that the threads share.
+ * The thread that polls the port compares the word with the value that it saw last.
  */
 
 #include <errno.h>
@@ -17,13 +17,14 @@
 
 #define REMOVED 1u
 #define RESET 2u
-#define TAKEN 4u /* the application took the device from DPDK: the number may be another's by now */
-#define ONE_MORE 8u /* the rest counts events */
+/* the application took the device from DPDK: the number may belong to another one */
+#define TAKEN 4u
+#define ONE_MORE 8u /* the other bits count events */
 #define ENDED (REMOVED | RESET | TAKEN)
 
 /*
- * By port number, and not in struct weft_port_dev: a late callback finds it, and the next opening
- * sees what ended the last one.
+ * By port number, and not in struct weft_port_dev: a late callback still finds the word, and the
+ * next opening sees which event ended the last one.
  */
 static _Atomic uint32_t lives[RTE_MAX_ETHPORTS];
 
@@ -35,14 +36,14 @@ static int on_event(uint16_t id, enum rte_eth_event_type type, void *arg, void *
 
 	RTE_SET_USED(arg);
 	RTE_SET_USED(ret);
-	/* Nothing is handed over by the word but itself: relaxed, here and wherever it is read. */
+	/* Relaxed, here and wherever the word is read: no other data depends on it. */
 	if (type == RTE_ETH_EVENT_INTR_RMV)
 		atomic_fetch_or_explicit(life, REMOVED, memory_order_relaxed);
 	else if (type == RTE_ETH_EVENT_INTR_RESET)
 		atomic_fetch_or_explicit(life, RESET, memory_order_relaxed);
 	else if (type == RTE_ETH_EVENT_DESTROY)
 		atomic_fetch_or_explicit(life, TAKEN, memory_order_relaxed);
-	/* It is stopped, and its struct rte_device is freed after this. */
+	/* The port is stopped, and its struct rte_device is freed after this event. */
 	if (type == RTE_ETH_EVENT_DESTROY)
 		weft_dma_close(id);
 	atomic_fetch_add_explicit(life, ONE_MORE, memory_order_relaxed);
@@ -68,7 +69,7 @@ void weft_port_events_on(struct weft_port_dev *d)
 {
 	size_t i;
 
-	/* Without memory for that the port works; its end is found by timeouts. */
+	/* Without memory for the callback the port works; its end is then detected by timeouts. */
 	for (i = 0; i < RTE_DIM(heard); i++)
 		rte_eth_dev_callback_register(d->port_id, heard[i], on_event, NULL);
 	d->life = &lives[d->port_id];
@@ -79,10 +80,13 @@ void weft_port_events_off(struct weft_port_dev *d)
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(heard); i++) {
-		/* Of a port that was removed we want to know when its number is free. */
+		/*
+		 * After a removal this event still has to be received: it shows that the number is
+		 * free.
+		 */
 		if (heard[i] == RTE_ETH_EVENT_DESTROY && life_of(d->port_id) & REMOVED)
 			continue;
-		/* It runs just now, and is through in a moment. */
+		/* The callback is running, and returns in a moment. */
 		while (rte_eth_dev_callback_unregister(d->port_id, heard[i], on_event, NULL) ==
 		       -EAGAIN)
 			rte_pause();
@@ -104,7 +108,7 @@ int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len)
 	uint16_t id = d->port_id;
 	int rc;
 
-	/* What is there under this number now is another device, or the same one again. */
+	/* The number now belongs to another device, or to the same one again. */
 	if (life_of(id) & TAKEN)
 		atomic_fetch_and_explicit(&lives[id], ~ENDED, memory_order_relaxed);
 	if (life_of(id) & REMOVED || rte_eth_dev_is_removed(id) == 1) {
@@ -118,7 +122,7 @@ int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len)
 	if (!(life_of(id) & RESET))
 		return 0;
 	rc = rte_eth_dev_reset(id);
-	/* A PMD that has nothing of the kind resets itself, or when it is configured. */
+	/* A PMD without this operation resets itself, or is reset when it is configured. */
 	if (rc && rc != -ENOTSUP) {
 		snprintf(
 			why, why_len,
@@ -158,7 +162,7 @@ enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d)
 
 	if (d->limits.kernel_link)
 		return WEFT_LANE_LINK_HOST;
-	/* Ports in memory: nothing has to come up but the other side. */
+	/* Ports in memory: their link only depends on the other process. */
 	if (d->limits.no_link || (bus && !strcmp(rte_bus_name(bus), "vdev")))
 		return WEFT_LANE_LINK_PEER;
 	return WEFT_LANE_LINK_NIC;
@@ -178,8 +182,8 @@ double weft_port_bandwidth(const struct weft_port_dev *d, uint32_t *flags)
 
 	*flags &= ~WEFT_FRAME_PORT_GUESS;
 	/*
-	 * Memory is not tried out while connecting: its pages are touched for the first time then,
-	 * which takes longer than all that follows.
+	 * Memory is not measured while connecting: its pages are touched for the first time then,
+	 * which takes longer than all later accesses.
 	 */
 	if (d->limits.no_link)
 		return 0;
@@ -208,7 +212,7 @@ static void speed_text(const struct weft_port_dev *d, char *buf, size_t size)
 		snprintf(buf, size, "%g Gb/s", link.link_speed / 1000.0);
 }
 
-/* ---- by who polls the port ------------------------------------------------------------------ */
+/* ---- in the thread that polls the port ------------------------------------------------------- */
 
 static enum weft_frame_port_what ended(const struct weft_port_dev *d, uint32_t life,
 				       struct weft_frame_port_event *ev)
@@ -234,7 +238,7 @@ static enum weft_frame_port_what ended(const struct weft_port_dev *d, uint32_t l
 	return WEFT_FRAME_PORT_ENDED;
 }
 
-/* Which side is it? */
+/* Names the side that has caused it. */
 static void link_cause(const struct weft_port_dev *d, char *buf, size_t size)
 {
 	if (d->limits.kernel_link)
@@ -255,7 +259,7 @@ enum weft_frame_port_what weft_port_look(struct weft_frame_port *fp,
 	bool up;
 
 	ev->text[0] = '\0';
-	/* It stays unseen, and so the port halted. */
+	/* life_seen is not updated, so the port stays halted. */
 	if (life & ENDED)
 		return ended(d, life, ev);
 	p->life_seen = life;

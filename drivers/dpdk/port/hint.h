@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file port/hint.h
- * What is worth saying about a port whose network has limits of its own. Pure.
+ * A hint about a port whose network has limits of its own. Pure.
  */
 #ifndef WEFT_PORT_HINT_H
 #define WEFT_PORT_HINT_H
@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 /**
- * AWS gives one flow 5 Gb/s, 10 in a cluster placement group, and carries an MTU of 9001: a lane
- * over ENA with one path, or small frames, gets a part of its link.
+ * AWS limits one flow to 5 Gb/s, or 10 in a cluster placement group, and carries an MTU of 9001: a
+ * lane over ENA with one path, or with small frames, gets a part of its link.
  *
- * @param driver  of the port; others than net_ena: ""
- * @param mbps    link speed; 0 = unknown, as ENA's driver has it
+ * @param driver  of the port; for others than net_ena the text is ""
+ * @param mbps    link speed; 0 = unknown, as ENA's driver reports it
  * @param mtu     of the lane
  * @param paths   of the lane
  * @param[out] text a sentence that names the lane options, or ""

@@ -2,18 +2,20 @@
 /*
  * RX interrupts: a queue pair whose PMD has a descriptor for them wakes its owner.
  *
- * The descriptor is an eventfd (VFIO's, virtio_user's), an epoll set (vhost's), a completion
- * channel (mlx5's): what empties it differs, and some nobody can empty. So it stands edge-triggered
- * in an epoll set of our own, which is what wait_fd() gives: one epoll_wait() takes the edge,
- * whatever it came from. (rte_eth_dev_rx_intr_ctl_q() would do the same for rte_epoll_wait(), whose
- * events carry DPDK's own callbacks; an application's epoll_wait() calls none.)
+ * The descriptor is an eventfd (VFIO, virtio_user), an epoll set (vhost) or a completion channel
+ * (mlx5). Each is emptied in another way, and some cannot be emptied. So the descriptor is
+ * edge-triggered in an epoll set of the port, which is the result of wait_fd(): one epoll_wait()
+ * takes the edge, whatever its source is. (rte_eth_dev_rx_intr_ctl_q() would do the same for
+ * rte_epoll_wait(), whose events carry DPDK's own callbacks; an application's epoll_wait() calls
+ * none.)
  *
- * arm() switches the interrupt on and then looks for frames, since a PMD raises none for what came
- * before. What it finds is kept for the next rx_burst(), by another table of operations: who polls
- * has nothing to test.
+ * arm() enables the interrupt and then polls for frames, since a PMD raises none for earlier
+ * frames. Frames that it finds are kept for the next rx_burst(), by another table of operations:
+ * normal polling needs no test for them.
  *
- * Whether interrupts come nobody tells. As long as none has proven itself an owner sleeps no longer
- * than without any; and never longer than LONG, so that one that is lost costs no more than that.
+ * No PMD reports whether its interrupts arrive. Until one has arrived with frames, an owner sleeps
+ * no longer than without interrupts. It never sleeps longer than LONG, which limits the cost of a
+ * lost interrupt.
  */
 
 #include <errno.h>
@@ -35,17 +37,23 @@
 #define BLIND_FIRST 50000u
 #define BLIND_MOST 1000000u
 #define LONG 100000000u
-/* What a sleep that ran out beside a frame has to be made up by: interrupts with frames. */
+/*
+ * Interrupts with frames that must arrive before interrupts are trusted again, after a sleep that
+ * ran out although a frame had arrived.
+ */
 #define MISTRUST 8
 
 /* ---- is it to be requested? ----------------------------------------------------------------- */
 
-/* Of PCI's configuration space. */
+/* From PCI's configuration space. */
 #define PCI_CAPABILITIES 0x34
 #define PCI_CAP_MSIX 0x11
 #define PCI_CONFIG 256
 
-/* Vectors of MSI-X; 0: there is none, or we may not see it (who is not root gets 64 bytes). */
+/*
+ * MSI-X vectors; 0: there are none, or they are not visible (only root can read more than 64
+ * bytes).
+ */
 static unsigned int msix_vectors(const char *path)
 {
 	uint8_t c[PCI_CONFIG];
@@ -78,7 +86,7 @@ unsigned int weft_port_intr_vectors(const char *sysfs, const char *device)
 		return UINT_MAX;
 	driver[n] = '\0';
 	name = strrchr(driver, '/') ? strrchr(driver, '/') + 1 : driver;
-	/* One, which the link has. */
+	/* One, which link events use. */
 	if (!strncmp(name, "uio", 3) || !strcmp(name, "igb_uio"))
 		return 1;
 	if (strcmp(name, "vfio-pci") != 0)
@@ -88,13 +96,17 @@ unsigned int weft_port_intr_vectors(const char *sysfs, const char *device)
 }
 
 /*
- * By the sources of DPDK 22.11: those that wake, and poll as well when requested interrupts that
- * are off. Not em: its PMD gives no vector of MSI-X to the queue, and INTx has one interrupt in 16
- * ms. Not i40e, iavf, ice: they set up again how descriptors are written back then.
+ * PMDs of DPDK 22.11 that wake by their source, and that poll at the same speed when interrupts are
+ * requested but disabled. Not em: its PMD assigns no MSI-X vector to the queue, and INTx has one
+ * interrupt in 16 ms. Not i40e, iavf, ice: with interrupts they change how descriptors are written
+ * back.
  */
 static bool is_known(const char *driver, uint16_t queues)
 {
-	/* ixgbe's enables the vector of the queue before, and its VF's that of the first one. */
+	/*
+	 * ixgbe enables the vector of the previous queue, and its VF driver that of the first
+	 * queue.
+	 */
 	static const struct {
 		const char *driver;
 		uint16_t queues;
@@ -119,7 +131,7 @@ bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode
 		return false;
 	if (mode == WEFT_RX_INTR_YES)
 		return true;
-	/* Link events first: they need a vector besides those of the queues. */
+	/* Link events first: they need one vector more than the queues. */
 	return is_known(d->info.driver_name, d->num_queues) &&
 	       (!d->info.device ||
 		weft_port_intr_vectors("/sys/bus/pci/devices", rte_dev_name(d->info.device)) >
@@ -130,7 +142,7 @@ bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode
 
 /*
  * By port number. PMDs keep one word for all queues, which workers in several threads change
- * (ixgbe); and vhost's device is freed by a thread that tells first that the link is gone.
+ * (ixgbe). vhost's device is freed by a thread that reports the loss of the link first.
  */
 static rte_spinlock_t locks[RTE_MAX_ETHPORTS];
 
@@ -145,7 +157,10 @@ static int turn_on(const struct weft_port *p)
 	int rc;
 
 	rte_spinlock_lock(&locks[p->port_id]);
-	/* Here, and not before: whoever ends it has told, and waits for us. */
+	/*
+	 * Under the lock: a thread that ends the port has set the event before, and waits for the
+	 * lock.
+	 */
 	rc = weft_port_has_ended(p->dev) ? -EIO : rte_eth_dev_rx_intr_enable(p->port_id, p->queue);
 	rte_spinlock_unlock(&locks[p->port_id]);
 	return rc;
@@ -194,7 +209,7 @@ void weft_port_intr_open(struct weft_port *p, const struct weft_port_intr_modes 
 		free(in);
 		return;
 	}
-	/* Some PMDs start with them on. */
+	/* Some PMDs start with interrupts enabled. */
 	turn_off(p);
 	p->intr = in;
 	p->fp.ops = in->modes.ops;
@@ -246,7 +261,7 @@ int weft_port_intr_fd(struct weft_frame_port *fp)
 	return weft_port_of(fp)->intr->epoll;
 }
 
-/* Takes the edge. @return was there one? */
+/* Takes the edge. @return true: there was one */
 static bool take_edge(const struct weft_port_intr *in)
 {
 	struct epoll_event ev;
@@ -267,7 +282,7 @@ int weft_port_intr_arm(struct weft_frame_port *fp, uint64_t *within)
 		in->refused++;
 	}
 	if (in->on) {
-		/* Vhost stores and does not wait: its peer may not see the store before we look. */
+		/* Vhost stores without a barrier: its peer must see the store before the poll. */
 		atomic_thread_fence(memory_order_seq_cst);
 		in->given = 0;
 		in->kept = rte_eth_rx_burst(p->port_id, p->queue, in->keep, WEFT_PORT_KEEP);
@@ -280,7 +295,8 @@ int weft_port_intr_arm(struct weft_frame_port *fp, uint64_t *within)
 		}
 	}
 	/*
-	 * Vhost's next peer finds them off: who has seen no frame since an event trusts in nothing.
+	 * The next peer of vhost finds interrupts disabled: without a frame since the last event,
+	 * interrupts are not trusted.
 	 */
 	in->most = in->on && in->trust > 0 && in->life == weft_port_life(p->dev) ? LONG : in->blind;
 	in->begin_tsc = rte_rdtsc();

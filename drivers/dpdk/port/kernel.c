@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports that stand on a kernel interface. Their PMDs say "up" and "MTU 1500" whatever the interface
- * does, so the kernel is asked.
+ * Ports over a kernel interface. Their PMDs report "up" and "MTU 1500" whatever the interface does,
+ * so its state is read from the kernel.
  *
- * net_af_packet's send has two traps. When the slot it wants is still in use it sleeps in poll()
- * until the kernel has sent enough; and the kernel stops sending when the socket's bytes in flight
- * reach SO_SNDBUF, leaving the rest in the ring until somebody calls send() again. Both are avoided
- * by never giving it more than the socket takes at once: the socket is ours as much as the PMD's,
- * so the bytes in flight are read from it (SIOCOUTQ), and what a full queue discipline made the
- * kernel leave behind is sent by our own send() from tx_kick.
+ * net_af_packet's send has two traps. If its next slot is still in use, it sleeps in poll() until
+ * the kernel has sent enough. And the kernel stops sending when the socket's bytes in flight reach
+ * SO_SNDBUF, and leaves the remainder in the ring until the next send(). Both are avoided by never
+ * giving the PMD more than the socket takes at once. The socket is accessible in this process, so
+ * the bytes in flight are read from it (SIOCOUTQ). Frames that the kernel left behind because of a
+ * full queue discipline are sent by a send() in tx_kick.
  */
 
 #include <errno.h>
@@ -79,20 +79,23 @@ uint32_t weft_kernel_mtu(unsigned int if_index)
 /* ---- packet socket -------------------------------------------------------------------------- */
 
 /*
- * What the kernel charges for a frame beyond its bytes: the packet's own structures, about 0.8 to
- * 1.2 KiB. Guess high when we count (a frame too few in flight does no harm), low when it bounds
- * how many frames the bytes in flight may be (each holds a slot of the ring).
+ * Bytes that the kernel charges for a frame in addition to its own: the packet's structures, about
+ * 0.8 to 1.2 KiB. Counting uses the high estimate (one frame too few in flight does no harm). The
+ * limit on the number of frames, each of which holds a slot of the ring, uses the low one.
  */
 #define CHARGE_HIGH 1280u
 #define CHARGE_LOW 768u
 
-/* Frames given to the kernel before it is asked whether it has taken all. */
+/* Frames given to the kernel before a send() checks whether it has taken all. */
 #define UNPROVEN_MAX 16u
 
-/* Send what is left behind only after a while without sending: send() costs more than a poll. */
+/* Frames left behind are sent only after a while without sending: send() costs more than a poll. */
 #define KICK_AFTER_US 20
 
-/* Of the interface, and a member of a fanout group, which the PMD's are and a sniffer's are not. */
+/*
+ * Is it bound to the interface and a member of a fanout group, as the PMD's sockets and no
+ * sniffer's?
+ */
 static bool is_pmd_socket(int fd, unsigned int if_index)
 {
 	struct sockaddr_ll ll = {0};
@@ -113,7 +116,7 @@ static int packet_socket_find(unsigned int if_index, unsigned int k)
 
 	if (max < 0 || max > 65536)
 		max = 65536;
-	/* The PMD opens one per queue, in order; descriptors are given lowest first. */
+	/* The PMD opens one per queue, in order; the kernel assigns the lowest descriptor first. */
 	for (fd = 0; fd < max; fd++)
 		if (is_pmd_socket(fd, if_index) && k-- == 0)
 			return fd;
@@ -134,7 +137,7 @@ void weft_packet_socket_init(struct weft_port *p)
 		sndbuf = 212992; /* Linux's default */
 	p->sock_limit = RTE_MIN((uint32_t)sndbuf, slots * CHARGE_LOW);
 	/*
-	 * One frame must always go, however small the buffer is: the kernel looks before it
+	 * One frame must always fit, however small the buffer is: the kernel checks before it
 	 * charges.
 	 */
 	p->sock_limit = RTE_MAX(p->sock_limit, p->fp.frame_size + CHARGE_HIGH);
@@ -154,9 +157,9 @@ static void refresh(struct weft_port *p)
 }
 
 /*
- * What the kernel does not take (the interface is down, its queue is full) stays in the ring
- * without being in flight, and the PMD hides the error. So now and then the kernel is asked to take
- * all that is left, before there is so much that the PMD finds no free slot, and sleeps.
+ * Frames that the kernel does not take (the interface is down, its queue is full) stay in the ring
+ * without being in flight, and the PMD hides the error. So now and then a send() lets the kernel
+ * take all frames left, before the PMD finds no free slot and sleeps.
  */
 static bool is_stuck(struct weft_port *p)
 {
@@ -189,7 +192,7 @@ uint16_t weft_packet_socket_room(struct weft_port *p, struct rte_mbuf **pkts, ui
 			refresh(p);
 			fresh = true;
 		}
-		/* With nothing in flight one frame goes, whatever the estimate says. */
+		/* With nothing in flight one frame may go, whatever the estimate is. */
 		if (p->sock_used + mine + need > p->sock_limit && p->sock_used + mine)
 			break;
 		mine += need;
@@ -207,7 +210,7 @@ void weft_packet_socket_kick(struct weft_port *p)
 		return;
 	sent = send(p->sock, NULL, 0, MSG_DONTWAIT);
 	p->last_tx_tsc = rte_rdtsc();
-	/* 0: nothing was left. An error: the kernel still has no room for it. */
+	/* 0: nothing was left. An error: the kernel still has no room. */
 	p->stuck = sent < 0;
 	if (sent >= 0)
 		p->unproven = 0;
@@ -221,12 +224,12 @@ int weft_packet_socket_arm(struct weft_port *p, uint64_t *within)
 	int error;
 
 	if (p->tail) {
-		/* A few microseconds after the last frame the kernel may still be at it. */
+		/* A few microseconds after the last frame the kernel may still be sending. */
 		weft_packet_socket_kick(p);
 		if (p->tail)
 			*within = RTE_MIN(*within, (uint64_t)KICK_AFTER_US * 1000);
 	}
-	/* Taken here, or an interface that went down would wake us for ever. */
+	/* Clear the error, or an interface that went down would wake the owner for ever. */
 	getsockopt(p->sock, SOL_SOCKET, SO_ERROR, &error, &len);
 	return 0;
 }

@@ -14,7 +14,7 @@ static uint32_t mask_of(unsigned int prefix)
 	return prefix ? UINT32_MAX << (32 - prefix) : 0;
 }
 
-/* The first or the last address of a network is no host's, unless there are but two or one. */
+/* The first and the last address of a network belong to no host, unless it has only two or one. */
 static bool is_hosts(uint32_t ip, unsigned int prefix)
 {
 	uint32_t host = ip & ~mask_of(prefix);
@@ -91,7 +91,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "02:00:00:00:00:0a", of one station: neither a group's nor all zeros. */
+/* "02:00:00:00:00:0a", of one station: neither a group address nor all zeros. */
 static int parse_mac(const char *p, size_t len, uint8_t mac[6])
 {
 	int hi, lo, i;
@@ -232,7 +232,7 @@ static bool equals(const char *text, size_t len, const char *word)
 	return strlen(word) == len && memcmp(text, word, len) == 0;
 }
 
-/* One of @p count words; its index. */
+/* Finds the value among @p count words. @param[out] out  its index */
 static int item_word(const struct weft_opt *it, const char *const *words, int count, int8_t *out)
 {
 	char list[64];
@@ -280,7 +280,7 @@ static const struct weft_opt_key keys[] = {
 	{"csum", set_csum}, {"queues", set_queues}, {"dscp", set_dscp},   {"ecn", set_ecn},
 };
 
-/* What only makes sense together. */
+/* Checks options that depend on each other. */
 static int check_together(const struct weft_lane_opts *o, const struct weft_opt *it)
 {
 	int i;

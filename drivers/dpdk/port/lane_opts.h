@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file port/lane_opts.h
- * Options of one raw-DPDK lane: what is behind the port in an item of WEFT_LANES, as in
- * `dpdk:0,ip=10.0.0.1/24,gw=10.0.0.254,mtu=9000`. Pure: no DPDK, no system.
+ * Options of one raw-DPDK lane: the part behind the port in an item of WEFT_LANES, as in
+ * `dpdk:0,ip=10.0.0.1/24,gw=10.0.0.254,mtu=9000`. Pure: no DPDK, no system calls.
  */
 #ifndef WEFT_LANE_OPTS_H
 #define WEFT_LANE_OPTS_H
@@ -24,20 +24,20 @@
 
 enum weft_encap { WEFT_ENCAP_UDP, WEFT_ENCAP_ETHER };
 
-/** 0 (or -1 where said) = not given: the configuration, or the port, decides. Host byte order. */
+/** 0 (or -1 where stated) = not given: the configuration, or the port, decides. Host byte order. */
 struct weft_lane_opts {
 	uint32_t ip; /**< own IPv4 address */
-	/** gateway; needs ip. Outside the network of ip it is on the link all the same, as clouds
-	 * have it that give /32 */
+	/** gateway; needs ip. If it is outside the network of ip, it still is on the link, as in
+	 * clouds that assign /32 */
 	uint32_t gw;
 	uint8_t prefix;    /**< prefix length of ip, 1..32 */
 	uint8_t paths;     /**< UDP source ports, 1..WEFT_LANE_PATHS_MAX */
-	uint16_t udp_port; /**< UDP destination port of frames to us */
+	uint16_t udp_port; /**< UDP destination port of frames to this lane */
 	uint16_t mtu;      /**< IP MTU, WEFT_MTU_MIN..WEFT_MTU_MAX */
 	uint16_t vlan;     /**< VLAN id, 1..4094 */
 	uint16_t queues;   /**< queue pairs to set up on a port that can steer */
-	uint8_t dscp;      /**< of what connections send, 0..63 */
-	bool no_ecn;       /**< ecn=0: no frame says that it is ECN-capable */
+	uint8_t dscp;      /**< of the frames that connections send, 0..63 */
+	bool no_ecn;       /**< ecn=0: no frame is marked ECN-capable */
 	int8_t encap;      /**< enum weft_encap; -1 = not given */
 	int8_t csum;       /**< enum weft_csum_mode; -1 = not given */
 	uint8_t num_neigh; /**< entries of neigh in use */
@@ -48,8 +48,8 @@ struct weft_lane_opts {
  * Parse options.
  *
  * @param text      "ip=10.0.0.1/24,mtu=9000"; NULL or "" = none
- * @param[out] opts filled, "not given" where nothing was
- * @param[out] why  on error one sentence that names the option and what it takes
+ * @param[out] opts the given options; the others are "not given"
+ * @param[out] why  on error a sentence that names the option and the values that it takes
  * @return 0 or -EINVAL
  */
 int weft_lane_opts_parse(const char *text, struct weft_lane_opts *opts, char *why, size_t why_len);
