@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a port can take. Capabilities tell it for hardware. Virtual ports of DPDK 22.11 report 1518
- * bytes and no more, whatever they carry, so for them the device arguments and the source of the
- * PMD decide; what is known is here and nowhere else.
+ * The limits of a port. Capabilities report them for hardware. Virtual ports of DPDK 22.11 report
+ * 1518 bytes, whatever they carry, so for them the device arguments and the source of the PMD
+ * decide. Only this file has that knowledge.
  */
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include "port/switch.h"
 #include "port/switch.h"
 
-/* An Ethernet frame of MTU 9000: what a port in memory carries unless told otherwise. */
+/* An Ethernet frame of MTU 9000: the default of a port in memory. */
 #define JUMBO_FRAME (9000 + RTE_ETHER_HDR_LEN)
 
 /* ---- device arguments ----------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static bool is_server(const struct rte_kvargs *kv)
 	return arg_is(kv, "role", "server") || arg_is(kv, "role", "master");
 }
 
-/* How many memif ports of this process have this end of this socket? */
+/* @return the number of memif ports of this process with this end of this socket */
 static unsigned int count_on_socket(const char *path, bool server)
 {
 	struct weft_port_dev other = {0};
@@ -96,9 +96,9 @@ static void memif_socket(struct weft_port_dev *d, const struct rte_kvargs *kv)
 }
 
 /*
- * A frame longer than a ring buffer (bsize) goes as chained descriptors, but the PMD's sender does
- * not clear the chain flag of a frame's first descriptor: once a slot was in the middle of a chain,
- * a later short frame in it is glued to the one that follows. So a frame must fit one buffer.
+ * A frame longer than a ring buffer (bsize) is sent as chained descriptors. But the PMD's sender
+ * does not clear the chain flag of a frame's first descriptor: if its slot was in the middle of an
+ * earlier chain, a short frame is joined to the next one. So a frame must fit one buffer.
  */
 static int memif_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 {
@@ -106,14 +106,17 @@ static int memif_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	struct weft_port_limits *l = &d->limits;
 	unsigned long rsize = arg_number(kv, "rsize", 10);
 
-	/* Behind a switch with an uplink there is a network. */
+	/* A switch with an uplink connects to a network. */
 	l->memory = !place || !place->uplink;
 	l->frame_max = (uint32_t)arg_number(kv, "bsize", 2048);
 	l->frame_default = RTE_MIN(l->frame_max, (uint32_t)JUMBO_FRAME);
 	l->frame_hint = "give a larger bsize= in its --vdev (a frame must fit one memif buffer; "
 			"bsize=9216 carries MTU 9000), the same at both ends";
 	l->rx_depth = l->tx_depth = (uint16_t)(1u << RTE_MIN(rsize, 14ul));
-	/* With zero-copy the peer reads our hugepages: nothing else may be pointed at. */
+	/*
+	 * With zero-copy the peer reads this process's hugepages: descriptors can name no other
+	 * memory.
+	 */
 	l->no_extbuf = arg_is(kv, "zero-copy", "yes") && !is_server(kv);
 	l->copies_tx = !l->no_extbuf;
 	l->no_chains = WEFT_MEMIF_SPLITS_CHAINS;
@@ -154,12 +157,15 @@ static int kernel_limits(struct weft_port_dev *d)
 	mtu = weft_kernel_mtu(l->if_index);
 	if (!mtu)
 		return -ENODEV;
-	/* The kernel takes an MTU's worth and a VLAN tag. */
+	/* The kernel accepts frames of the MTU and a VLAN tag. */
 	l->frame_max = mtu + weft_port_l2(d->vlan);
 	l->frame_hint =
 		"raise the MTU of the kernel interface (ip link set dev NAME mtu N), at both "
 		"ends";
-	/* A veth refuses a frame that its other end does not take, and the ring stops for ever. */
+	/*
+	 * A veth refuses a frame that is too long for its other end, and then the ring stops for
+	 * ever.
+	 */
 	peer = weft_veth_peer_mtu(l->if_index);
 	if (peer && peer < mtu) {
 		l->frame_max = peer + weft_port_l2(d->vlan);
@@ -170,8 +176,8 @@ static int kernel_limits(struct weft_port_dev *d)
 
 /*
  * A ring frame (framesz) begins with headers: 32 bytes when sending, 66 when receiving, and the
- * mbuf must hold the whole slot. A frame longer than the interface's MTU would block its slot
- * forever.
+ * mbuf must hold the whole slot. A frame longer than the interface's MTU would block its slot for
+ * ever.
  */
 #define PACKET_RX_OVERHEAD 66u
 #define PACKET_TX_OVERHEAD 32u
@@ -200,22 +206,22 @@ static int packet_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	l->packet_socket = true;
 	l->copies_tx = true;
 	l->copies = true;
-	l->guess = true; /* the PMD reports 10 Gb/s, whatever is below */
+	l->guess = true; /* the PMD reports 10 Gb/s, whatever the interface is */
 	l->latency = 5e-6;
 	return 0;
 }
 
 /*
- * Frames live in chunks of at most a page that are the mempool's objects: its header, the mbuf, our
- * headroom and the kernel's come off, and a cache line of padding. The fill ring takes 2048 of
- * them.
+ * Frames are in chunks of at most a page, which are the mempool's objects. Each also contains the
+ * object's header, the mbuf, the headrooms of DPDK and of the kernel, and a cache line of padding.
+ * The fill ring takes 2048 of them.
  */
 #define XDP_OVERHEAD (64u + 64u + sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM + 256u)
 
 /*
  * A frame, the kernel's headroom and its struct skb_shared_info share a page: 3506 on a veth, 3498
- * on mlx5. Drivers refuse to attach the program beyond that, the PMD's queue is not set up then,
- * and the PMD is not fit to be closed.
+ * on mlx5. With more, drivers refuse to attach the program. Then the PMD's queue is not set up, and
+ * the PMD cannot be closed safely.
  */
 #define XDP_MTU_MAX 3506u
 
@@ -236,10 +242,10 @@ static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 		l->frame_hint = "this port's buffers are a page each, with headers";
 	}
 	l->frame_default = l->frame_max;
-	l->data_room = l->object_max; /* all that the object holds */
+	l->data_room = l->object_max; /* all that fits the object */
 	l->rx_reserve = 2048;
 	l->no_extbuf = true;
-	l->guess = true; /* as above */
+	l->guess = true; /* as in packet_limits() */
 	l->latency = 5e-6;
 	return 0;
 }
@@ -247,10 +253,10 @@ static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 /* ---- hardware, and anything else ------------------------------------------------------------ */
 
 /*
- * PMDs count more than the frame: FCS (4), two tags (8), virtio's header (12), and refuse a buffer
- * that does not hold it, or take frames apart. Some NICs use whole KiB of a buffer, some a power of
- * two; which is told by no capability. The default serves all that use units of up to 1 KiB; since
- * no MTU is below 1280, it is never less than the usual 2048.
+ * PMDs add to the frame: FCS (4), two tags (8), virtio's header (12). They refuse a smaller buffer,
+ * or split frames. Some NICs use whole KiB of a buffer, some a power of two; no capability reports
+ * which. The default suits all with units of up to 1 KiB; since no MTU is below 1280, it is never
+ * less than the usual 2048.
  */
 #define RX_EXTRA 32u
 #define RX_UNIT 1024u
@@ -288,7 +294,7 @@ uint32_t weft_port_rx_room(const struct weft_port_dev *d)
 	if (!l->set_mtu)
 		return RTE_MAX(d->frame_size, l->data_room);
 	room = RTE_MAX(d->frame_size + RX_EXTRA, d->info.min_rx_bufsize);
-	/* What no buffer of the NIC holds comes in pieces anyway. */
+	/* A frame longer than any buffer of the NIC is split anyway. */
 	if (l->buf_max && room > l->buf_max)
 		return RTE_ALIGN(room, RX_UNIT);
 	return l->buf_unit ? RTE_ALIGN(room, l->buf_unit) : rte_align32pow2(room);
@@ -372,7 +378,7 @@ int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len)
 			 d->limits.frame_max - weft_port_l2(d->vlan), XDP_MTU_MAX, ifname);
 	else if (rc)
 		snprintf(why, why_len,
-			 "port %u (%s): its device arguments make no sense: blocksz= "
+			 "port %u (%s): its device arguments are invalid: blocksz= "
 			 "must be at least framesz=",
 			 d->port_id, d->name);
 	return rc;

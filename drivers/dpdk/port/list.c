@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Which ports there are, and which are open. */
+/* The ports of DPDK, and those that are open. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +21,10 @@
 pthread_mutex_t weft_port_lock = PTHREAD_MUTEX_INITIALIZER;
 struct weft_port_dev *weft_port_devs[RTE_MAX_ETHPORTS];
 
-/* Ports that another part of the process has claimed (a bond's members, the application's). */
+/*
+ * May Weft use the port? Another part of the process may have claimed it (a bond's members, the
+ * application).
+ */
 static bool is_ours_to_use(uint16_t id)
 {
 	struct rte_eth_dev_owner owner;
@@ -38,7 +41,7 @@ void weft_port_name(uint16_t id, char name[RTE_ETH_NAME_MAX_LEN])
 		snprintf(name, RTE_ETH_NAME_MAX_LEN, "?");
 }
 
-/* WEFT_PORTS names it, if this process has claimed it. */
+/* Has this process claimed the device, since WEFT_PORTS names it? */
 static bool is_picked(const char *device)
 {
 	char name[WEFT_CLAIM_NAME];
@@ -47,7 +50,7 @@ static bool is_picked(const char *device)
 	return weft_claim_find(name) >= 0;
 }
 
-/* A port whose NIC the kernel uses too is for those who name it. */
+/* A port whose NIC the kernel uses, too, is used only if it is named. */
 static void leave_to_kernel(uint16_t id, struct weft_lane_resource *r)
 {
 	struct rte_eth_dev_info info;
@@ -64,8 +67,8 @@ static void leave_to_kernel(uint16_t id, struct weft_lane_resource *r)
 }
 
 /*
- * Devices that the EAL was given and that are no ports, since their PMD has refused them. It goes
- * on without.
+ * Devices among the EAL's arguments that are no ports, since their PMD has refused them. The EAL
+ * goes on without.
  */
 static int missing(struct weft_lane_resource *r, int n)
 {
@@ -93,7 +96,10 @@ int weft_port_ethdev_list(struct weft_lane_resource **list)
 	r = calloc(RTE_MAX_ETHPORTS, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
-	/* Or a port that is just being opened or closed is neither ours nor free. */
+	/*
+	 * Without the lock, a port that is just being opened or closed would look like one of
+	 * another part.
+	 */
 	pthread_mutex_lock(&weft_port_lock);
 	for (id = 0; id < RTE_MAX_ETHPORTS; id++) {
 		if (!is_ours_to_use(id))

@@ -16,12 +16,12 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
-#define NODE_BYTES_MIN (32ull << 20) /* less than this is no room for a lane's buffers */
+#define NODE_BYTES_MIN (32ull << 20) /* less is no room for a lane's buffers */
 #define NODES_MAX 64
 
 /* ---- reading the kernel's folders ----------------------------------------------------------- */
 
-/* The last part of where a link points; false: there is no such link. */
+/* The last part of a link's target. @return false: there is no such link */
 __attribute__((format(printf, 3, 4))) static bool link_name(char *name, size_t size,
 							    const char *fmt, ...)
 {
@@ -42,7 +42,7 @@ __attribute__((format(printf, 3, 4))) static bool link_name(char *name, size_t s
 	return true;
 }
 
-/* The last part of the first file that a pattern matches; false: there is none. */
+/* The last part of the first file that matches a pattern. @return false: there is none */
 __attribute__((format(printf, 3, 4))) static bool first_match(char *name, size_t size,
 							      const char *fmt, ...)
 {
@@ -116,7 +116,7 @@ static bool is_uio(const char *driver)
 	return is_one_of(driver, list);
 }
 
-/* Kernel drivers below which DPDK works without taking the NIC away. */
+/* Kernel drivers that DPDK can share a NIC with. */
 static bool is_shared(const char *driver)
 {
 	static const char *const list[] = {"mlx5_core", "mlx4_core", "mana", NULL};
@@ -139,7 +139,7 @@ static bool may_open(const char *path, bool *exists)
 	return access(path, R_OK | W_OK) == 0;
 }
 
-/* Which driver a NIC that has none for DPDK can get: vfio-pci takes none without an IOMMU. */
+/* The driver that can be bound to a NIC without one for DPDK: vfio-pci needs an IOMMU. */
 static void bind_how(const struct weft_nic_env *env, const char *address, char *how, size_t size)
 {
 	char group[32];
@@ -213,8 +213,8 @@ static bool uio_problem(const struct weft_nic_env *env, const char *address, con
 	if (may_open(path, &exists))
 		return false;
 	snprintf(why, why_len,
-		 "%s is bound to %s, but you may not open %s: run as root (physical addresses are "
-		 "shown to nobody else)",
+		 "%s is bound to %s, but you may not open %s: run as root (only root sees physical "
+		 "addresses)",
 		 address, driver, path);
 	return true;
 }
@@ -253,7 +253,7 @@ bool weft_nic_problem(const struct weft_nic_env *env, const char *address, char 
 	return true;
 }
 
-/* Without a driver, too: virtio's PMD takes such ones. */
+/* Also without a driver: virtio's PMD takes such devices. */
 static bool may_be_port(const struct weft_nic_env *env, const char *address)
 {
 	char driver[64];
@@ -384,8 +384,8 @@ static void tell_one(const struct weft_nic_env *env, const char *address,
 
 	if (!weft_nic_problem(env, address, why, sizeof(why)))
 		snprintf(why, sizeof(why),
-			 "%s is no port: no PMD took it; the EAL says why with --log-level=info, "
-			 "and WEFT_EAL_ARGS or what is before -- says which NICs it may use%s",
+			 "%s is no port: no PMD took it; --log-level=info logs the EAL's reason, "
+			 "and WEFT_EAL_ARGS, or the words before --, name the NICs to use%s",
 			 address,
 			 geteuid() ? "; a process that is not root's needs rights on its device "
 				     "files"
@@ -393,7 +393,7 @@ static void tell_one(const struct weft_nic_env *env, const char *address,
 	tell(why);
 }
 
-/* Bound to DPDK's drivers, and a network controller: PCI class 2. */
+/* Reports NICs that are bound to DPDK's drivers and are network controllers: PCI class 2. */
 static unsigned int tell_bound(const struct weft_nic_env *env, void (*tell)(const char *sentence))
 {
 	char path[PATH_MAX], address[16];
@@ -417,7 +417,7 @@ static unsigned int tell_bound(const struct weft_nic_env *env, void (*tell)(cons
 	return n;
 }
 
-/* @param[out] named some NIC was named. @return how many that were are no ports */
+/* @param[out] named a NIC was named. @return the number of named NICs that are no ports */
 static unsigned int tell_named(const struct weft_nic_env *env, void (*tell)(const char *sentence),
 			       bool *named)
 {
@@ -447,7 +447,7 @@ unsigned int weft_nic_tell(const struct weft_nic_env *env, void (*tell)(const ch
 	if (!rte_eal_has_pci())
 		return 0;
 	n = tell_named(env, tell, &named);
-	/* Who names NICs does not want the others. */
+	/* If NICs are named, the others are not reported. */
 	return named ? n : tell_bound(env, tell);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file port/nic_state.h
- * Why a NIC is no DPDK port, or its memory is not there: what the kernel's folders say, in one
- * sentence with the way out. Reads files only.
+ * The reason why a NIC is no DPDK port, or has no memory, from the kernel's folders, in one
+ * sentence with the remedy. Reads files only.
  */
 #ifndef WEFT_NIC_STATE_H
 #define WEFT_NIC_STATE_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Where to look, and what the EAL has. */
+/** The folders to read, and the state of the EAL. */
 struct weft_nic_env {
 	const char *sys; /**< "/sys" */
 	const char *dev; /**< "/dev" */
@@ -18,53 +18,54 @@ struct weft_nic_env {
 	bool noiommu;    /**< vfio works without an IOMMU here (enable_unsafe_noiommu_mode) */
 };
 
-/** The machine we run on. The EAL is up. */
+/** This machine. The EAL is up. */
 void weft_nic_env_here(struct weft_nic_env *env);
 
-/** A PCI address as the kernel writes it ("0000:05:00.0"), from that or "05:00.0". */
+/** A PCI address in the kernel's form ("0000:05:00.0"), from that or from "05:00.0". */
 bool weft_nic_address(const char *text, char address[16]);
 
 /**
- * What is between DPDK and a NIC?
+ * Find the reason why a NIC is no port.
  *
- * @param address  as weft_nic_address() makes it
+ * @param address  from weft_nic_address()
  * @param[out] why one sentence; it names the NIC
- * @return whether something was found that explains why there is no port
+ * @return true: a reason was found
  */
 bool weft_nic_problem(const struct weft_nic_env *env, const char *address, char *why,
 		      size_t why_len);
 
-/** Is a NIC bound to a driver that only DPDK uses: did somebody want a port? */
+/** Is a NIC bound to a driver that only DPDK uses, so that it should be a port? */
 bool weft_nic_is_bound(const struct weft_nic_env *env, const char *address);
 
 /**
- * Could the EAL find a port by itself? False where no bus has a network controller that DPDK can
- * use as it is bound now. The EAL need not be up.
+ * Could the EAL find a port by itself? False if no bus has a network controller that DPDK can use
+ * as it is bound now. The EAL need not be up.
  */
 bool weft_nic_any(const struct weft_nic_env *env);
 
 /**
- * Is the memory of a NUMA node used up while others have hugepages?
+ * Is the memory of a NUMA node used up while other nodes have free hugepages?
  * @param[out] why the end of a sentence, beginning with "; "; "" = no
  */
 void weft_nic_node_memory(const struct weft_nic_env *env, int node, char *why, size_t why_len);
 
 /**
- * Say to @p tell why NICs that somebody wanted are no ports: those that the EAL was given (-a) and
- * those that are bound to DPDK's drivers. The EAL is up. @return how many
+ * Report why requested NICs are no ports: those in the EAL's arguments (-a), and those that are
+ * bound to DPDK's drivers. The EAL is up. The callback gets a sentence for each. @return their
+ * number
  */
 unsigned int weft_nic_tell(const struct weft_nic_env *env, void (*tell)(const char *sentence));
 
 struct rte_devargs;
 
-/** Is it an Ethernet device in software that the EAL was given, and that made no port? */
+/** Is it a virtual Ethernet device in the EAL's arguments that made no port? */
 bool weft_vdev_is_missing(const struct rte_devargs *da, char *why, size_t why_len);
 
 /**
- * Report each device that the EAL was given by name and that is no port. The EAL is up.
+ * Report each device that the EAL's arguments name and that is no port. The EAL is up. The callback
+ * gets a sentence for each, with the remedy; NULL = they are only counted.
  *
- * @param tell  gets a sentence for each, with the remedy; NULL = they are counted only
- * @return how many
+ * @return their number
  */
 unsigned int weft_port_tell_missing(void (*tell)(const char *sentence));
 

@@ -29,7 +29,7 @@ static int find(struct weft_port_dev *d, uint16_t port, const struct weft_port_o
 	return rc ? rc : weft_port_choose_frame(d, o, why, why_len);
 }
 
-/* Frames are not Weft's own: no checksum of UDP is requested, and none are chains. */
+/* Frames are not Weft's own: no UDP checksum is requested, and no frame is a chain. */
 static struct weft_port_opts options(uint16_t mtu, struct rte_mempool *pool)
 {
 	return (struct weft_port_opts){.mtu = mtu && mtu < MTU_LEAST ? MTU_LEAST : mtu,

@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 
-/* What rte_pdump_init() reserves; it is there when the application has called it before us. */
+/* rte_pdump_init() reserves it; it exists if the application has called that before. */
 #define PDUMP_MEMZONE "rte_pdump_stats"
 
 static int no_answer(const struct rte_mp_msg *msg, const void *peer)
@@ -23,7 +23,7 @@ static int no_answer(const struct rte_mp_msg *msg, const void *peer)
 	return 0;
 }
 
-/* The EAL says nowhere whether it shares files, but it takes no functions for messages else. */
+/* No call reports whether the EAL shares files, but otherwise it registers no message handlers. */
 static bool shares_files(void)
 {
 	static const char name[] = "weft_pdump_question";
@@ -34,7 +34,7 @@ static bool shares_files(void)
 	return true;
 }
 
-/* @return why nobody can attach, or NULL */
+/* @return the reason why no process can attach, or NULL */
 static const char *why_not(void)
 {
 	if (rte_eal_process_type() != RTE_PROC_PRIMARY)

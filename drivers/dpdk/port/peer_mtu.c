@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The MTU of a veth's other end. The veth driver refuses a frame that is longer, and the kernel
- * reports ENOBUFS to the sender. net_af_packet then keeps the frame at the head of its ring, and no
- * later frame leaves. So the port's frames must fit both ends.
+ * The MTU of a veth's other end. The veth driver refuses a longer frame, and the kernel reports
+ * ENOBUFS to the sender. net_af_packet then keeps the frame at the head of its ring, and no later
+ * frame leaves. So the port's frames must fit both ends.
  */
 
 #include <errno.h>

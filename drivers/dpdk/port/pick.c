@@ -48,9 +48,11 @@ void weft_local_find(struct weft_local *local)
 	local->size = first_number(size);
 }
 
-/* ---- what we hold --------------------------------------------------------------------------- */
+/* ---- devices that are held ----------------------------------------------------------------- */
 
-/* Until the process ends, or its EAL does not start. A child has no port of its parent's. */
+/*
+ * Held until the process ends, or its EAL fails to start. A child does not own its parent's ports.
+ */
 static struct weft_device_claim held[PATTERNS_MAX];
 static unsigned int num_held;
 
@@ -75,14 +77,17 @@ struct picking {
 	size_t note_len, why_len;
 };
 
-/* The domain may be left out where it is 0. */
+/* The domain may be omitted if it is 0. */
 static bool fits(const char *pattern, const struct weft_candidate *c)
 {
 	return fnmatch(pattern, c->name, 0) == 0 ||
 	       (!c->vdev && !strncmp(c->name, "0000:", 5) && fnmatch(pattern, c->name + 5, 0) == 0);
 }
 
-/* Those that match and are not ours yet. @return how many; @p num_near of them are near */
+/*
+ * Finds devices that match and are not taken yet. @return their number; @p num_near of them are
+ * near
+ */
 static int match(struct picking *g, const char *pattern, int *found, int *num_near)
 {
 	int i, n = 0;
@@ -100,7 +105,7 @@ static int match(struct picking *g, const char *pattern, int *found, int *num_ne
 	return n;
 }
 
-/* Near ones first. Either kind is a ring that is entered where the local rank says. */
+/* Near devices first. Both groups are rings that begin at the process's local rank. */
 static int put_in_order(struct picking *g, const char *pattern, int *order)
 {
 	long rank = g->p->local.rank > 0 ? g->p->local.rank : 0, place;
@@ -127,7 +132,7 @@ static int claim(const struct weft_candidate *c,
 
 	if (rc || claim->num)
 		return rc;
-	/* It rests on nothing we know: it is one, with all that it was given. */
+	/* No claim is known for the device: it is claimed by its name and its arguments. */
 	claim->fds = calloc(1, sizeof(*claim->fds));
 	if (!claim->fds)
 		return -ENOMEM;
@@ -140,7 +145,7 @@ static int claim(const struct weft_candidate *c,
 	return rc < 0 ? rc : 0;
 }
 
-/* What says most of several devices: the least. */
+/* Of several results, the lowest one is reported. */
 enum { CLAIMED, UNCLAIMED, BUSY, BROKEN, NOTHING };
 
 static int kind_of(int rc)
@@ -157,13 +162,13 @@ static int kind_of(int rc)
 	default:
 		/*
 		 * Claims do not work here, or the owner is not trusted. The device may be free, and
-		 * the port reports the doubt when it is opened.
+		 * the port reports the uncertainty when it is opened.
 		 */
 		return UNCLAIMED;
 	}
 }
 
-/* @return 0 or the error that says most, of device @p chosen, which @p dc is about */
+/* @return 0 or the most important error; it belongs to device @p chosen, as does @p dc */
 static int try_all(struct picking *g, const int *order, int n,
 		   int (*how)(const char *name, struct weft_claim_owner *owner),
 		   struct weft_device_claim *dc, int *chosen, int *busy)
@@ -185,7 +190,7 @@ static int try_all(struct picking *g, const int *order, int n,
 	return most;
 }
 
-/* "12 processes, 8 ports", and the way out. */
+/* The error text: "12 processes, 8 ports", and the remedy. */
 static int none_left(struct picking *g, const char *pattern, int chosen, int n, int broken,
 		     const struct weft_device_claim *dc)
 {
@@ -246,9 +251,9 @@ static int pick_one(struct picking *g, const char *pattern)
 	return 0;
 }
 
-/* ---- words ---------------------------------------------------------------------------------- */
+/* ---- the EAL's words ------------------------------------------------------------------------ */
 
-/* A PCI device is others', and no word is left that keeps the EAL from probing all there are. */
+/* Another process has a matching PCI device, and no word keeps the EAL from probing all devices. */
 static bool would_probe(const struct picking *g, char *const *words, int n)
 {
 	bool others = false;
@@ -261,7 +266,7 @@ static bool would_probe(const struct picking *g, char *const *words, int n)
 	return others;
 }
 
-/* The EAL's, without devices that match and are not ours, and with ours. */
+/* The EAL's words, without devices that match and were not taken, and with the taken ones. */
 static int make_words(const struct picking *g, int count, char *const *words, char ***out)
 {
 	static char no_pci[] = "--no-pci";
@@ -275,7 +280,7 @@ static int make_words(const struct picking *g, int count, char *const *words, ch
 	*out = calloc(1, room * sizeof(char *) + bytes + 3 + (size_t)count);
 	if (!*out)
 		return -ENOMEM;
-	/* One block: the pointers, "-a" and the names, and which words go. */
+	/* One block: the pointers, "-a" and the names, and the flags of words to drop. */
 	text = (char *)(*out + room);
 	memcpy(text, "-a", 3);
 	drop = (bool *)(text + 3 + bytes);

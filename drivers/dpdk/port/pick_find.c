@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices that a process could take, and how near they are. */
+/* Devices that a process could take, and their distance. */
 
 #include <ctype.h>
 #include <dirent.h>
@@ -16,15 +16,15 @@
 
 #define MAX_CORES 8192
 
-/* ---- near ----------------------------------------------------------------------------------- */
+/* ---- distance ------------------------------------------------------------------------------- */
 
 /* The processors that this process may run on. */
 struct cores {
 	size_t size;
-	cpu_set_t *set; /* NULL = not known */
+	cpu_set_t *set; /* NULL = unknown */
 };
 
-/* "0-3,8-11": is one of them ours? */
+/* Does a list such as "0-3,8-11" contain one of the process's cores? */
 static bool has_core(const char *list, const struct cores *mine)
 {
 	unsigned long first, last;
@@ -43,7 +43,7 @@ static bool has_core(const char *list, const struct cores *mine)
 	return false;
 }
 
-/* Where nothing is known of either all are near. */
+/* If the cores or the device's position are unknown, all devices are near. */
 static bool is_near(const char *device, const struct cores *mine)
 {
 	char path[PATH_MAX], list[4096];
@@ -78,7 +78,7 @@ static bool is_network(const char *device)
 	return class >> 16 == 2;
 }
 
-/* Drivers that let DPDK have a device, or share it with DPDK. */
+/* Drivers that give a device to DPDK, or share it with DPDK. */
 static bool is_for_dpdk(const char *device)
 {
 	static const char *const drivers[] = {"vfio-pci",  "uio_pci_generic", "igb_uio",
@@ -154,7 +154,10 @@ static void find_pci(struct finder *f)
 
 /* ---- the EAL's words ------------------------------------------------------------------------ */
 
-/* The device that the word names with this option, or NULL; @p num words are about it. */
+/*
+ * @return the device that the word names with this option, or NULL; @p num is the number of its
+ * words
+ */
 static const char *device_of(int left, char *const *word, const char *option, int *num)
 {
 	size_t len = strlen(option);
@@ -177,7 +180,7 @@ static void add_word(struct finder *f, const char *device, bool vdev, int at, in
 	char iface[32], path[PATH_MAX], full[32];
 	struct weft_candidate *c;
 
-	/* As the kernel names it. */
+	/* In the kernel's form. */
 	snprintf(full, sizeof(full), "0000:%.12s", device);
 	if (!vdev && len == 7 && device[2] == ':')
 		c = add(f, full, 12);
@@ -197,7 +200,7 @@ static void add_word(struct finder *f, const char *device, bool vdev, int at, in
 	}
 }
 
-/* @return whether PCI devices are looked for: none is named, nor is that forbidden */
+/* @return true: PCI devices are to be searched, as no word names or forbids them */
 static bool find_words(struct finder *f, int count, char *const *words)
 {
 	static const char *const options[] = {"--vdev", "--allow", "-a"};

@@ -13,21 +13,21 @@
 #include "port/nic_state.h"
 #include "port/priv.h"
 
-#define HDR_BUFS 1023      /* small mbufs where frames are one buffer each: control frames */
-#define HDR_BUFS_MAX 16383 /* else up to */
+#define HDR_BUFS 1023      /* small mbufs if frames are one buffer each: control frames */
+#define HDR_BUFS_MAX 16383 /* otherwise up to this number */
 #define HDR_PER_FRAME 3    /* for each frame: a frame with user memory has header, data, CRC */
 #define HDR_ROOM 256       /* bytes: the longest headers */
-#define FRAME_BUFS 4095    /* more whole frames than this do no good by themselves */
-#define FRAME_BUFS_MIN 255 /* kept beyond the rings when nothing is said */
+#define FRAME_BUFS 4095    /* a larger default has no benefit */
+#define FRAME_BUFS_MIN 255 /* default number beyond the buffers of the rings */
 #define CACHE 256
 #define MIB (1u << 20)
 
-/* A pool that was not to be freed when its port was closed. */
+/* A pool that could not be freed when its port was closed. */
 struct late {
 	LIST_ENTRY(late) link;
 	struct rte_mempool *mp;
 	uint16_t port, queue;
-	bool known; /* to the PMD, until the queue has another */
+	bool known; /* the PMD refers to it, until the queue gets another one */
 };
 
 static LIST_HEAD(, late) late_pools = LIST_HEAD_INITIALIZER(late_pools);
@@ -67,7 +67,7 @@ static void free_late(void)
 	}
 }
 
-/* The queue is about to get another pool: what it had may go the next time. */
+/* The queue is about to get another pool: the old one may be freed by the next call. */
 static void forget(const struct weft_port_dev *d, uint16_t q)
 {
 	struct late *l;
@@ -118,7 +118,7 @@ static uint32_t count_frames(const struct weft_port_dev *d, uint16_t room, uint1
 {
 	uint32_t rings = nb_rx + nb_tx + d->limits.rx_reserve, n;
 
-	/* Memory, kernel and ring ports keep no buffers of ours in their rings. */
+	/* Memory, kernel and ring ports keep none of these buffers in their rings. */
 	if ((d->limits.copies_tx || d->limits.by_pointer) && !d->limits.rx_reserve)
 		rings = 0;
 	if (rx_bufs)
@@ -132,7 +132,7 @@ static uint32_t count_frames(const struct weft_port_dev *d, uint16_t room, uint1
 static struct rte_mempool *make(const struct weft_port_dev *d, const char *kind, uint16_t q,
 				uint32_t n, uint16_t room)
 {
-	static unsigned int serial; /* a late pool keeps its name */
+	static unsigned int serial; /* a pool that is freed late keeps its name */
 	char name[RTE_MEMPOOL_NAMESIZE];
 
 	snprintf(name, sizeof(name), "weft_%s_%u_%u_%u", kind, d->port_id, q, serial++);

@@ -18,19 +18,19 @@ struct weft_port_dev;
 uint16_t weft_port_pool_room(const struct weft_port_dev *d);
 
 /**
- * Make the pools of queue pair @p q.
+ * Create the pools of queue pair @p q.
  *
- * @param rx_bufs  buffers wanted beyond what rings hold; 0 = what fits WEFT_PORT_POOL_BYTES
+ * @param rx_bufs  buffers beyond those of the rings; 0 = as many as fit WEFT_PORT_POOL_BYTES
  * @return 0 or -ENOMEM with @p why
  */
 int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint16_t nb_tx,
 			   uint32_t rx_bufs, char *why, size_t why_len);
 
 /**
- * Free the pools of queue pair @p q, once all their buffers are back: a peer in this process may
- * still hold some (net_ring), or the PMD in its ring, and then they are freed by a later call for
- * any port. A PMD may also check the pool of a queue that the port's next life does not use: that
- * of every queue but the first stays until the queue has another.
+ * Free the pools of queue pair @p q once all their buffers are back. A peer in this process
+ * (net_ring), or the PMD's ring, may still hold some; then a later call for any port frees them. A
+ * PMD may also check the pool of a queue that the port's next opening does not use. So the pools of
+ * all queues but the first stay until the queue has another one.
  */
 void weft_port_pools_free(struct weft_port_dev *d, uint16_t q);
 

@@ -3,9 +3,9 @@
  * @file port/rdma.h
  * NICs that the kernel and DPDK drive at the same time.
  *
- * DPDK's drivers of some NICs (mlx5, mana) stand on the kernel's RDMA driver and need no vfio-pci.
- * While such a port is started, the kernel's interface gets no unicast frames any more (DPDK's
- * guide of mlx5: "flow bifurcation"). So nobody gets such a port who has not requested it.
+ * DPDK's drivers of some NICs (mlx5, mana) use the kernel's RDMA driver and need no vfio-pci. While
+ * such a port is started, the kernel's interface gets no unicast frames (DPDK's guide of mlx5:
+ * "flow bifurcation"). So such a port is used only on request.
  */
 #ifndef WEFT_PORT_RDMA_H
 #define WEFT_PORT_RDMA_H
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Where devices of the PCI bus have their folders. */
+/** The folder that contains the folders of PCI devices. */
 #define WEFT_PORT_RDMA_SYSFS "/sys/bus/pci/devices"
 
 /**

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The operations of an open port. Nothing here waits. */
+/* The operations of an open port. None of them waits. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -37,7 +37,7 @@ static uint16_t port_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint
 	return sent;
 }
 
-/* Ask sent buffers back once sending has paused. */
+/* Reclaim sent buffers once sending has paused. */
 static void port_kick(struct weft_frame_port *fp)
 {
 	struct weft_port *p = weft_port_of(fp);
@@ -121,7 +121,7 @@ static const struct weft_frame_port_ops intr_ops = {
 	.rx_burst = port_rx,
 };
 
-/* So that who polls has nothing more to check. */
+/* A table of its own, so that normal polling has nothing more to check. */
 static const struct weft_frame_port_ops intr_first_ops = {
 	INTR_OPS,
 	.rx_burst = weft_port_intr_rx,
@@ -131,7 +131,7 @@ const struct weft_port_intr_modes weft_port_intr_modes = {&intr_ops, &intr_first
 
 /* ---- memif ---------------------------------------------------------------------------------- */
 
-/* Polls between two checks of the connection, and how often it is checked while frames come. */
+/* Polls between two checks of the connection. */
 #define LOOK_EVERY 16384u
 
 static uint16_t memif_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
@@ -149,7 +149,7 @@ static uint16_t memif_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uin
 {
 	struct weft_port *p = weft_port_of(fp);
 
-	/* Who only sends does not poll, and a dead peer's ring stays full. */
+	/* An owner that only sends does not poll, and a dead peer's ring stays full. */
 	if (unlikely(++p->polls % LOOK_EVERY == 0))
 		weft_memif_look(&p->dev->memif);
 	return port_tx(fp, pkts, n);
@@ -191,7 +191,7 @@ const struct weft_frame_port_ops weft_port_memif_ops = {
 
 /* ---- packet sockets ------------------------------------------------------------------------- */
 
-/* A frame that the kernel refuses would block its slot of the ring for good. */
+/* A frame that the kernel refuses would block its slot of the ring for ever. */
 static uint16_t leading_good(struct weft_port *p, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t i;
@@ -232,8 +232,8 @@ static void packet_kick(struct weft_frame_port *fp)
 }
 
 /*
- * The socket itself, packet or AF_XDP: the kernel finds it readable while a slot of its ring has
- * not been given back, and there is none after an rx_burst() that brought nothing.
+ * The packet or AF_XDP socket itself. The kernel reports it readable while a slot of its ring has
+ * not been returned; after an rx_burst() without frames there is none.
  */
 static int socket_wait_fd(struct weft_frame_port *fp)
 {
@@ -280,8 +280,9 @@ const struct weft_frame_port_ops weft_port_xdp_ops = {
 /* ---- by pointer ----------------------------------------------------------------------------- */
 
 /*
- * The receiver gets the mbuf itself, and may cut headers off it, keep it, write to it. So what the
- * sender keeps (for retransmission) or what isn't an mbuf's own memory is copied, as a wire would.
+ * The receiver gets the mbuf itself, and may cut headers off it, keep it or write to it. So a frame
+ * that the sender keeps (for retransmission), or whose bytes are not in the mbuf's own memory, is
+ * copied, as a wire would do.
  */
 static struct rte_mbuf *to_give_away(struct weft_port *p, struct rte_mbuf *m)
 {

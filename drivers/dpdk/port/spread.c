@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports with several queues: by flow rules where the port takes them (port/steer.c), else as its
- * hash spreads frames. What its driver reports of the hash is read here; connections find the ports
- * that suit it (engine/paths.c).
+ * Ports with several queues: frames are distributed by flow rules if the port takes them
+ * (port/steer.c), else by the port's hash. This file reads the parameters of the hash that the
+ * driver reports; connections search suitable UDP ports (engine/paths.c).
  */
 
 #include <errno.h>
@@ -14,9 +14,10 @@
 #include "port/hint.h"
 #include "port/priv.h"
 
-#define RING 512       /* frames that came to another worker's queue and wait for the right one */
-#define KEY_DEFAULT 40 /* bytes, where a driver does not say */
-#define KEY_LEAST 16   /* bytes that addresses and ports are hashed with */
+/* frames that arrived at another worker's queue and wait for the right one */
+#define RING 512
+#define KEY_DEFAULT 40 /* bytes, if the driver does not report the length */
+#define KEY_LEAST 16   /* bytes needed to hash addresses and ports */
 #define UDP_HASH RTE_ETH_RSS_NONFRAG_IPV4_UDP
 
 void weft_port_spread_conf(const struct weft_port_dev *d, struct rte_eth_conf *conf)
@@ -39,13 +40,13 @@ static bool read_key(const struct weft_port_dev *d, struct weft_rss *rss)
 		return false;
 	if (rte_eth_dev_rss_hash_conf_get(d->port_id, &conf) || !(conf.rss_hf & UDP_HASH))
 		return false;
-	/* Some drivers answer and fill in nothing. */
+	/* Some drivers report success and fill in nothing. */
 	for (size_t i = 0; i < KEY_LEAST / 4; i++)
 		any |= rss->key[i];
 	return any != 0;
 }
 
-/* Equal shares, where the table can be written; what is in it then, in any case. */
+/* Set equal shares if the table can be written, and read its contents in any case. */
 static bool read_table(const struct weft_port_dev *d, struct weft_rss *rss)
 {
 	struct rte_eth_rss_reta_entry64 reta[WEFT_RSS_RETA_MAX / RTE_ETH_RETA_GROUP_SIZE] = {0};
@@ -76,7 +77,7 @@ static int make_rings(const struct weft_port_dev *d, struct weft_port_spread *s)
 		return -ENOMEM;
 	for (uint16_t q = 0; q < d->num_queues; q++) {
 		snprintf(name, sizeof(name), "weft_handed_%u_%u", d->port_id, q);
-		/* Any worker puts frames in, only the queue's own takes them out. */
+		/* Any worker adds frames; only the queue's own worker removes them. */
 		s->handed[q] = rte_ring_create(name, RING, rte_eth_dev_socket_id(d->port_id),
 					       RING_F_SC_DEQ);
 		if (!s->handed[q])
@@ -132,7 +133,7 @@ void weft_port_spread_fill(struct weft_port *p)
 
 	if (!s)
 		return;
-	/* Of the queue's last worker. */
+	/* Frames of the queue's last worker. */
 	empty(s->handed[p->queue]);
 	p->fp.arp = &p->dev->arp;
 	p->fp.udp_port = (uint16_t)(p->dev->base_udp_port + p->queue);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flow rules: frames to a queue's UDP port come to that queue. Asked by rte_flow_validate(), which
- * is the only capability there is.
+ * Flow rules: frames to a queue's UDP port go to that queue. rte_flow_validate() checks support, as
+ * there is no other capability.
  */
 
 #include <errno.h>
@@ -52,8 +52,9 @@ bool weft_port_can_steer(const struct weft_port_dev *d, uint16_t queue)
 }
 
 /*
- * The ports of connections that this queue opens: one rule for all where the NIC takes masks, else
- * one each for a few. Without any their frames come to another queue and are handed over.
+ * The ports of connections that this queue opens: one rule for all if the NIC supports masks, else
+ * one rule each for a few ports. Without rules their frames arrive at another queue and are handed
+ * over.
  */
 static void steer_range(struct weft_port *p)
 {

@@ -22,14 +22,14 @@
 #include "port/switch_wire.h"
 
 #define DEVICE WEFT_SWITCH_DEVICE
-/* A switch that was just started waits for the clients of the one before. */
+/* Timeout in s: a switch that was just started waits for the clients of its predecessor. */
 #define PATIENCE_S 10
 
-/* One port for a process, which all its contexts use. It is never given back but by ending. */
+/* One port for a process, which all its contexts use. Only the end of the process returns it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weft_switch_place place;
 static bool joined;
-/* The port is ours while it is open. */
+/* The port belongs to this process while this is open. */
 static int grant_fd = -1;
 
 const char *weft_switch_socket(const char *conf)
@@ -41,12 +41,12 @@ const char *weft_switch_socket(const char *conf)
 	return access(WEFT_SWITCH_SOCKET, F_OK) == 0 ? WEFT_SWITCH_SOCKET : NULL;
 }
 
-/* ---- asking --------------------------------------------------------------------------------- */
+/* ---- the request ---------------------------------------------------------------------------- */
 
 static int no_answer(const char *path, int err, char *why, size_t why_len)
 {
 	const char *what =
-		err == EACCES ? "this user may not ask it for a port: see its option -M"
+		err == EACCES ? "this user may not request a port: see its option -M"
 		: err == ECONNREFUSED || err == ENOENT
 			? "no weft-switch listens there; start it, or set WEFT_SWITCH=off"
 			: strerror(err);
@@ -77,7 +77,9 @@ static int open_socket(const char *path, char *why, size_t why_len)
 	return no_answer(path, err, why, why_len);
 }
 
-/* @return the number of users that this process's user namespace has none for; -1: it has all */
+/*
+ * @return the uid of all users without a number in this user namespace; -1: there are none
+ */
 static int64_t overflow_uid(void)
 {
 	unsigned int inside = 1, outside = 1, count = 0, uid = 0;
@@ -99,8 +101,8 @@ static int64_t overflow_uid(void)
 }
 
 /*
- * In a container root may have no number, nor has any other user outside. Then it must be in a
- * folder that only such a user can write to: whoever made the container has put it here.
+ * In a container, root may have no number, like any other user outside. Then the socket must be in
+ * a folder that only such a user can write to: the creator of the container has put it here.
  */
 static bool is_from_outside(const char *path, uid_t uid)
 {
@@ -118,7 +120,7 @@ static bool is_from_outside(const char *path, uid_t uid)
 	return stat(folder, &st) == 0 && st.st_uid == uid && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Frames go to whoever listens there: root, or ourselves. */
+/* Frames go to the listener, which must be root's or this user's. */
 static bool is_trusted(const char *path, int fd)
 {
 	struct ucred who;
@@ -160,7 +162,7 @@ static int read_grant(const char *path, int fd, struct weft_switch_grant *g, cha
 				      g->text);
 	if (!makes_sense(g))
 		return weft_port_fail(-EPROTO, why, why_len,
-				      "weft-switch at %s: its answer makes no sense", path);
+				      "weft-switch at %s: its answer is invalid", path);
 	return 0;
 }
 
@@ -183,8 +185,8 @@ static void take(const struct weft_switch_grant *g)
 }
 
 /*
- * The PMD wants a folder that it can write to, though a client writes nothing there: it gets one of
- * ours, with a link to the socket, which is the same for all processes of this user.
+ * The PMD requires a folder that it can write to, though a client writes nothing there. So it gets
+ * a private folder with a link to the socket, the same for all processes of this user.
  */
 static const char *in_our_folder(const char *socket, char *path, size_t size)
 {
@@ -207,7 +209,7 @@ static const char *in_our_folder(const char *socket, char *path, size_t size)
 	if (n > 0 && (size_t)n == strlen(socket) && !memcmp(there, socket, (size_t)n))
 		return path;
 	unlink(path);
-	/* Another process may have made it in the meantime. */
+	/* Another process may have created it in the meantime. */
 	return symlink(socket, path) == 0 || errno == EEXIST ? path : socket;
 }
 
@@ -226,9 +228,10 @@ static int make_port(const struct weft_switch_grant *g, char *why, size_t why_le
 		rc = rte_eth_dev_get_port_by_name(DEVICE, &place.port_id);
 	if (rc == 0)
 		return 0;
-	return weft_port_fail(rc, why, why_len,
-			      "weft-switch's port can't be made (%s): is DPDK's net_memif there?",
-			      rte_strerror(-rc));
+	return weft_port_fail(
+		rc, why, why_len,
+		"weft-switch's port can't be made (%s): check that DPDK has net_memif",
+		rte_strerror(-rc));
 }
 
 static int join(const char *path, char *why, size_t why_len)
@@ -240,10 +243,11 @@ static int join(const char *path, char *why, size_t why_len)
 		return fd;
 	grant_fd = fd; /* from here on a child that is forked in the meantime closes it */
 	if (!is_trusted(path, fd))
-		rc = weft_port_fail(-EPERM, why, why_len,
-				    "who listens at %s is neither root nor this user (in a "
-				    "container: its folder must be root's)",
-				    path);
+		rc = weft_port_fail(
+			-EPERM, why, why_len,
+			"the process that listens at %s is neither root nor this user (in a "
+			"container: its folder must be root's)",
+			path);
 	if (!rc)
 		rc = read_grant(path, fd, &g, why, why_len);
 	if (!rc) {
@@ -259,10 +263,11 @@ static int join(const char *path, char *why, size_t why_len)
 	return 0;
 }
 
-/* A child would keep the port when its parent has ended, and has none itself. */
+/* A child has no port of its own, and must not keep the port after the end of its parent. */
 static void in_child(void)
 {
-	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* who had it is not here */
+	/* its owner does not exist in the child */
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	if (grant_fd >= 0)
 		close(grant_fd);
 	grant_fd = -1;
@@ -291,7 +296,7 @@ const struct weft_switch_place *weft_switch_place(uint16_t port_id)
 {
 	bool ours;
 
-	/* It is asked by threads that have not joined, too. Once joined, the place stays. */
+	/* Called by threads that have not joined, too. Once joined, the place does not change. */
 	pthread_mutex_lock(&lock);
 	ours = joined && place.port_id == port_id;
 	pthread_mutex_unlock(&lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Why a port cannot be opened or used, in a sentence. */
+/* The reason why a port cannot be opened or used, in a sentence. */
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DPDK timers for the PMDs that rely on them (net_ena's watchdog). rte_timer_manage() runs the
- * timers of the calling lcore alone, also those of the application, and aborts in a thread that is
- * no lcore, as most threads of Weft's users are. So one thread of our own becomes an lcore, starts
- * such ports, whose timers are then its own, and runs them. Nothing of that is on anybody's path of
- * messages, and the watchdog also sees what happens while the application computes.
+ * DPDK timers for the PMDs that rely on them (net_ena's watchdog). rte_timer_manage() runs only the
+ * timers of the calling lcore, which may include those of the application. It aborts in a thread
+ * that is no lcore, as most threads of Weft's users are. So one thread of Weft becomes an lcore,
+ * starts such ports, which makes it the owner of their timers, and runs them. The thread is not on
+ * the path of messages, and the watchdog also works while the application computes.
  */
 
 #include <errno.h>
@@ -27,8 +27,8 @@ static struct {
 	pthread_t thread;
 	unsigned int ports; /* the thread runs while there are any */
 	bool starting;      /* port_id is to be started */
-	bool lcore;         /* it has become one */
-	bool known;         /* whether it has */
+	bool lcore;         /* the thread is an lcore */
+	bool known;         /* `lcore` is valid */
 	uint16_t port_id;
 	int rc;
 } timers;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The socket that net_af_xdp has for a queue, and keeps to itself. AF_XDP sockets do not tell which
- * interface they are bound to, so it is the one that is new after the queue was set up. poll() on
- * it also asks a driver that wants to be woken to go on (XDP_USE_NEED_WAKEUP).
+ * The socket that net_af_xdp opens for a queue, and does not export. AF_XDP sockets do not report
+ * the interface that they are bound to, so the socket is the one that is new after the queue was
+ * set up. poll() on it also wakes a driver that requires it (XDP_USE_NEED_WAKEUP).
  */
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 
 #define FDS_MAX 65536u
 
-/* Those that were there before: a bit each. */
+/* Sockets that existed before: a bit each. */
 static uint8_t known[FDS_MAX / 8];
 
 static bool is_xdp_socket(int fd)
@@ -27,7 +27,7 @@ static bool is_xdp_socket(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_XDP;
 }
 
-/* Calls fn() for each. Without /proc there are none, and nothing wakes. */
+/* Calls fn() for each socket. Without /proc there are none, and no frame wakes the owner. */
 static void for_each(void (*fn)(int fd, void *arg), void *arg)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -63,7 +63,7 @@ static void look(int fd, void *arg)
 	if (fd < (int)FDS_MAX && known[fd / 8] >> fd % 8 & 1)
 		return;
 	f->fd = fd;
-	/* Of those numbers nobody knows whether it is new. */
+	/* For numbers from FDS_MAX on it is unknown whether the socket is new. */
 	f->count += fd < (int)FDS_MAX ? 1 : 2;
 }
 
@@ -83,7 +83,8 @@ void weft_xdp_after(struct weft_port_dev *d, uint16_t queue)
 		return;
 	for_each(look, &f);
 	/*
-	 * Another thread of the application may have made one, too: whose is whose nobody can tell.
+	 * Another thread of the application may have created one, too: then the right one is
+	 * unknown.
 	 */
 	d->xdp_socks[queue] = f.count == 1 ? f.fd : -1;
 }
@@ -92,7 +93,7 @@ int weft_xdp_arm(const struct weft_port *p)
 {
 	struct pollfd fd = {.fd = p->sock, .events = POLLIN};
 
-	/* The application may have closed it: the number may be another file's. */
+	/* The application may have closed it: the number may refer to another file. */
 	return p->sock >= 0 && !weft_port_has_ended(p->dev) && poll(&fd, 1, 0) > 0 &&
 			       fd.revents & POLLIN
 		       ? -EBUSY

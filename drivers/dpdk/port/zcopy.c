@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Zero-copy sends of an ethdev port: whether they can be, and when sent memory is the user's again.
- * No frame is sent to find out: the network may not be ours.
+ * Zero-copy sends of an ethdev port: whether they are possible, and when sent memory belongs to the
+ * user again. No frame is sent to find out, since other hosts may share the network.
  */
 
 #include <stdio.h>
@@ -15,26 +15,26 @@
 #include "port/priv.h"
 
 /*
- * A PMD frees sent mbufs when descriptors run short, so the last ones stay as long as nothing more
- * is sent. What it can be asked instead was read in its source (DPDK 22.11); the calls themselves
- * do not tell:
+ * A PMD frees sent mbufs when descriptors run short, so the last ones stay until more is sent. The
+ * following calls can be used instead. Their support was found in the PMDs' sources (DPDK 22.11);
+ * the calls themselves do not report it:
  *
- *  - rte_eth_tx_descriptor_status() of the descriptor before the tail is that of the newest frame,
- *    and done means that all before it are. The NIC writes it back for frames with the RS bit,
- *    which is each one with tx_rs_thresh 1; igb and igc set it always. Not so elsewhere: mlx5 and
- *    sfc count the offset from the oldest frame.
- *  - rte_eth_tx_done_cleanup() frees every frame that the NIC is done with (ena completes each).
- *    That of the Intel PMDs is not needed beside the status.
+ * - rte_eth_tx_descriptor_status() of the descriptor before the tail is that of the newest frame,
+ *   and DONE means that all frames before it are done. The NIC writes the status back for frames
+ *   with the RS bit, which is each one with tx_rs_thresh 1; igb and igc set it always. Other PMDs
+ *   differ: mlx5 and sfc count the offset from the oldest frame.
+ * - rte_eth_tx_done_cleanup() frees every frame that the NIC is done with (ena completes each). The
+ *   Intel PMDs have it, too, but the status suffices for them.
  *
- * All of these free what is in the ring when the port stops. PMDs with neither (virtio, vmxnet3,
- * gve, netvsc's own path), and those that nobody has read, get copies.
+ * All of these free the frames of the ring when the port stops. PMDs with neither (virtio, vmxnet3,
+ * gve, netvsc's own path), and those whose source has not been checked, get copies.
  */
 static const struct {
 	const char *driver;
 	enum weft_port_tx_done how;
 	/*
-	 * NICs that QEMU emulates: behind its IOMMU it drops a frame without a word if a
-	 * descriptor's bytes lie in pages that do not follow each other in the guest's memory.
+	 * NICs that QEMU emulates: behind its IOMMU it silently drops a frame if a descriptor's
+	 * bytes are in pages that are not contiguous in the guest's memory.
 	 */
 	bool emulated;
 } known[] = {
@@ -111,15 +111,18 @@ bool weft_port_tx_done(struct weft_frame_port *fp)
 	struct weft_port *p = weft_port_of(fp);
 	const struct weft_port_dev *d = p->dev;
 
-	/* A port that was stopped has given all back. */
+	/* A port that was stopped has returned all. */
 	if (!d->started)
 		return true;
-	/* The PMD is not asked any more; what it holds comes back when the port is closed. */
+	/*
+	 * The PMD is not called any more; the buffers that it holds come back when the port is
+	 * closed.
+	 */
 	if (weft_port_has_ended(d))
 		return false;
 	if (d->zcopy.done == WEFT_TX_DONE_CLEANUP) {
 		rte_eth_tx_done_cleanup(p->port_id, p->queue, 0);
-		return false; /* it has freed what is done */
+		return false; /* it has freed the frames that are done */
 	}
 	return rte_eth_tx_descriptor_status(p->port_id, p->queue,
 					    (uint16_t)(d->zcopy.tx_ring - 1)) ==
@@ -134,7 +137,10 @@ int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
 	return weft_dma_map(d->port_id, d->zcopy.reach, addr, len, mem, why, why_len);
 }
 
-/* The last queue of a port stops it; beside others the NIC goes on reading this one's ring. */
+/*
+ * The last queue of a port stops it. While other queues are open, the NIC still reads this one's
+ * ring.
+ */
 #define DRAIN_MS 20u
 
 void weft_port_zcopy_drain(struct weft_port *p)

@@ -15,7 +15,7 @@
 
 #define DEFAULT_PATH "/run/memif.sock"
 
-/* The value of key in a device's arguments. @return false when it has none */
+/* The value of key in a device's arguments. @return false: there is none */
 static bool argument(const char *args, const char *key, char *buf, size_t size)
 {
 	size_t len = strlen(key), n;
@@ -32,7 +32,7 @@ static bool argument(const char *args, const char *key, char *buf, size_t size)
 	return false;
 }
 
-/* What a memif server listens on. */
+/* The address on which a memif server listens. */
 struct server {
 	char path[256];
 	bool abstract;
@@ -90,7 +90,7 @@ static int make_free(const struct server *s, char *why, size_t why_len)
 	return is_taken(path, "another process", why, why_len);
 }
 
-/* The device arguments of word @p i: "--vdev=ARGS", or ARGS behind "--vdev". NULL: none */
+/* @return the device arguments in word @p i: "--vdev=ARGS", or ARGS after "--vdev"; NULL: none */
 static const char *device_of(int i, char *const *words)
 {
 	if (!strncmp(words[i], "--vdev=", 7))

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The life of a memif connection.
+ * The lifetime of a memif connection.
  *
  * The PMD makes and ends connections in the EAL's interrupt thread, and a start or stop in another
- * thread meets it there. So every start and stop of ours runs in that thread, as an alarm; and the
- * PMD does not see its peer go (see port/memif/relay.h): the thread that polls the port is told,
- * stops touching the rings, and only then has them taken down.
+ * thread would race with it. So every start and stop runs in that thread, as an alarm. The PMD does
+ * not see its peer leave (see port/memif/relay.h). The thread that polls the port is notified and
+ * stops using the rings, and only then has them removed.
  *
- * A client's start fails while its server is not there, it is sent away by a server that is not
- * ready, and its connection is not made again by itself: then it is started again, every 100 ms. No
- * time limit is set to a handshake: a server that is stopped in the middle of one goes on with it.
+ * A client's start fails while its server does not run, and a server that is not ready rejects it.
+ * A lost connection is not made again by itself. In each case the client is started again, every
+ * 100 ms. A handshake has no time limit: a server that is stopped in the middle of one continues it
+ * later.
  */
 
 #include <errno.h>
@@ -39,7 +40,7 @@ static bool has_link(const struct weft_memif *mi)
 
 static int start_quietly(struct weft_memif *mi)
 {
-	/* A client logs an error for each try while its server is not there yet. */
+	/* A client logs an error for each try while its server does not run yet. */
 	int type = mi->name.server ? -1 : rte_log_register("pmd.net.memif");
 	int level = type >= 0 ? rte_log_get_level((uint32_t)type) : -1;
 	int rc;
@@ -77,7 +78,7 @@ static void do_open(void *arg)
 {
 	struct weft_memif *mi = arg;
 
-	/* Which port of a shared listening socket a client wants is for the PMD to find out. */
+	/* Only the PMD can find out which port of a shared listening socket a client requests. */
 	if ((!mi->name.server || mi->alone) &&
 	    weft_memif_relay_open(mi->port_id, &mi->name, &mi->relay))
 		mi->relay = NULL;
@@ -107,7 +108,7 @@ static void do_and_tell(void *arg)
 	sem_post(&w->done);
 }
 
-/* Run it there and wait for it; here, if it can't be had there. */
+/* Run @p fn in that thread and wait for it; run it here if no alarm can be set. */
 static void run_and_wait(struct weft_memif *mi, void (*fn)(void *arg))
 {
 	struct wait w = {.mi = mi, .fn = fn};
@@ -139,7 +140,7 @@ void weft_memif_start(struct weft_memif *mi)
 void weft_memif_stop(struct weft_memif *mi)
 {
 	*mi->started = false;
-	/* Alarms run one after the other: what was scheduled before is over then. */
+	/* Alarms run one after the other: those that were scheduled before are done then. */
 	run_and_wait(mi, do_close);
 }
 
@@ -170,7 +171,7 @@ bool weft_memif_link_up(struct weft_memif *mi)
 
 /* ---- an owner that sleeps ------------------------------------------------------------------- */
 
-/* Between two checks of a port that has no connection. */
+/* ns between two checks of a port that has no connection. */
 #define LOOK_NS 10000000u
 
 static struct weft_memif_ring *ring_of(const struct weft_memif *mi)
@@ -200,7 +201,7 @@ int weft_memif_arm(struct weft_memif *mi, uint64_t *within)
 		return rc;
 	mi->armed = rc == 0;
 	/*
-	 * The connection makes itself known, but a client without a server tries again by being
+	 * A new connection wakes the owner, but a client without a server retries only when it is
 	 * checked.
 	 */
 	if (rc)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file port/memif/memif.h
- * All that the rest of port/ sees of this folder, which stands around faults of DPDK's memif:
+ * The interface of this folder to the rest of port/. The folder works around faults of DPDK's
+ * memif:
  *
- *	dead.c   a server that was killed leaves a socket file on which none can bind again
+ *	dead.c   a killed server leaves a socket file on which no other process can bind
  *	memif.c  starting, stopping and losing a connection, all in the EAL's interrupt thread
- *	relay.c  keeps the peer's socket away from the PMD (relay.h says why)
- *	ring.c   lets an owner sleep until frames come, which the PMD cannot
+ *	relay.c  keeps the peer's socket away from the PMD (relay.h has the reasons)
+ *	ring.c   lets an owner sleep until frames arrive, which the PMD does not support
  *
- * The faults were found in the PMD of DPDK 22.11. Nothing here depends on the version: whoever
- * knows that the PMD of a later one needs no help can leave the folder out for it. What does depend
- * on it, chains of mbufs from 23.03 on, is WEFT_MEMIF_SPLITS_CHAINS in compat.h.
+ * The faults were found in the PMD of DPDK 22.11. The code does not check the version: it can be
+ * left out for a later PMD without these faults. One difference does depend on the version, chains
+ * of mbufs from 23.03 on: WEFT_MEMIF_SPLITS_CHAINS in compat.h.
  */
 #ifndef WEFT_MEMIF_H
 #define WEFT_MEMIF_H
@@ -21,44 +22,44 @@
 
 struct weft_memif_relay;
 
-/** Where a port's control socket is, and which end of it the port has. */
+/** The address of a port's control socket, and the port's end of it. */
 struct weft_memif_name {
 	char path[108];
 	bool abstract;
 	bool server;
 	/**
-	 * The peer is weft-switch, whose identity has been checked when it granted the port. In a
+	 * The peer is weft-switch, whose identity was checked when it granted the port. In a
 	 * container its user may have no number.
 	 */
 	bool vouched;
 };
 
-/** A memif connection; see memif.c for which thread touches what. */
+/** A memif connection; the comment of memif.c describes the threads. */
 struct weft_memif {
 	struct weft_memif_name name;
 	uint32_t id;
 	uint16_t port_id;
 	bool alone;   /**< no other port of the process uses the socket */
 	bool no_wait; /**< frames cannot wake its owner: several queues, or a zero-copy client */
-	/** the port is started: where the owner's thread looks for it. Written by either thread */
+	/** whether the port is started, as read by the owner's thread; written by either thread */
 	bool *started;
-	struct weft_memif_relay *relay; /**< interrupt thread; NULL = the PMD is on its own */
+	struct weft_memif_relay *relay; /**< interrupt thread; NULL = the PMD has the real socket */
 	bool running;                   /**< interrupt thread: between start and stop */
-	bool busy;                      /**< something is scheduled in the interrupt thread */
-	uint64_t next_tsc;              /**< next try to start */
-	bool armed;                     /**< the owner: it sleeps, and frames wake it */
+	bool busy;                      /**< an alarm is scheduled in the interrupt thread */
+	uint64_t next_tsc;              /**< time of the next try to start */
+	bool armed;                     /**< of the owner: it sleeps, and frames wake it */
 };
 
 /*
- * From the port's owner, whose thread polls it. name, id, port_id, alone, no_wait and started are
- * there.
+ * Called by the port's owner, whose thread polls it. name, id, port_id, alone, no_wait and started
+ * are set.
  */
 void weft_memif_start(struct weft_memif *mi);
 void weft_memif_stop(struct weft_memif *mi);
-/** Has the peer come, or left? Cheap enough for every few thousand polls. */
+/** Check whether the peer has arrived or left. Cheap enough for every few thousand polls. */
 void weft_memif_look(struct weft_memif *mi);
 bool weft_memif_link_up(struct weft_memif *mi);
-/** As frame/frame_port.h says. */
+/** As in frame/frame_port.h. */
 int weft_memif_wait_fd(struct weft_memif *mi);
 int weft_memif_arm(struct weft_memif *mi, uint64_t *within);
 void weft_memif_disarm(struct weft_memif *mi);
@@ -74,10 +75,10 @@ char **weft_memif_private_words(int count, char *const *words);
 
 /**
  * Before the EAL starts: for each `--vdev=net_memif...,role=server,...,socket-abstract=no` among
- * its words, remove the socket file if nobody listens there any more. Libc only.
+ * its words, remove the socket file if no process listens there any more. Libc only.
  *
- * Nobody is disturbed by the question: a living server does not notice it. Two servers that start
- * at the very same time on one path can still get in each other's way.
+ * The check does not disturb a live server, which does not notice it. Two servers that start at the
+ * very same time on one path can still conflict.
  *
  * @param words  the EAL's words
  * @param[out] why  a sentence on error

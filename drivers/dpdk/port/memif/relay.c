@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Interrupt handles are experimental in 22.11 and stable since. */
+/* Interrupt handles are experimental in 22.11 and stable in later versions. */
 #define ALLOW_EXPERIMENTAL_API
 
 #include "port/memif/relay.h"
@@ -25,30 +25,30 @@
 #include "base/foreign_fd.h"
 
 #define MESSAGE_MAX 512 /* memif's messages have 128 bytes */
-#define FDS_MAX 4       /* and one descriptor at most */
+#define FDS_MAX 4       /* with one descriptor at most */
 #define BACKLOG 64      /* a client's connect() sleeps when the backlog is full */
 
-/* One connection. It may live a little longer than its port's interest in it. */
+/* One connection. It may exist for a short time after its port has ended it. */
 struct link {
-	struct weft_memif_relay *relay; /* NULL: nobody is interested any more */
+	struct weft_memif_relay *relay; /* NULL: no port uses it any more */
 	int peer;                       /* -1 = closed */
-	int pmd;                        /* our end of what the PMD has */
-	bool pmd_is_there;              /* the PMD has accepted it, and has said hello */
+	int pmd;                        /* the relay's end of the PMD's connection */
+	bool pmd_is_there;              /* the PMD has accepted it and has sent HELLO */
 };
 
-/* A server's listening socket; lives as long as the process. */
+/* A server's listening socket; exists until the process ends. */
 struct listener {
 	struct weft_memif_name name;
-	struct weft_memif_relay *relay; /* of the port while it is open */
+	struct weft_memif_relay *relay; /* of the port, while it is open */
 	int real;
-	int pmd; /* the PMD's descriptor, which has another socket behind it now */
+	int pmd; /* the PMD's descriptor, which now refers to another socket */
 };
 
 struct weft_memif_relay {
 	struct weft_memif_name name;
 	struct listener *listener;    /* server */
 	struct link *link;            /* NULL = not connected */
-	struct weft_memif_ring *ring; /* NULL = its owner cannot be woken */
+	struct weft_memif_ring *ring; /* NULL = frames cannot wake the owner */
 	bool started;
 	bool left; /* atomic */
 };
@@ -83,8 +83,8 @@ static void close_watched(struct rte_intr_handle *h, void *arg)
 }
 
 /*
- * A descriptor must leave the interrupt thread's set before it is closed, or the EAL aborts; from
- * its own callback it leaves a moment later.
+ * A descriptor must be removed from the interrupt thread's set before it is closed, or the EAL
+ * aborts. From its own callback the removal is deferred.
  */
 static void unwatch_and_close(int fd, rte_intr_callback_fn fn, void *arg)
 {
@@ -121,7 +121,10 @@ static int int_option(int fd, int option)
 	return getsockopt(fd, SOL_SOCKET, option, &v, &len) ? -1 : v;
 }
 
-/* The listening socket of a server, or the connected one of a client, and not one of ours. */
+/*
+ * Is it the listening socket of a server, or the connected one of a client, and not the relay's
+ * own?
+ */
 static bool is_pmd_socket(const struct weft_memif_name *name, int fd, int ours)
 {
 	struct sockaddr_un un = {0};
@@ -132,7 +135,7 @@ static bool is_pmd_socket(const struct weft_memif_name *name, int fd, int ours)
 	    int_option(fd, SO_TYPE) != SOCK_SEQPACKET ||
 	    int_option(fd, SO_ACCEPTCONN) != (name->server ? 1 : 0))
 		return false;
-	/* What the PMD opens is inherited by children; what is ours is not. */
+	/* Children inherit the PMD's descriptors; those of this file are closed by exec(). */
 	if (fcntl(fd, F_GETFD) & FD_CLOEXEC)
 		return false;
 	rc = name->server ? getsockname(fd, (struct sockaddr *)&un, &len)
@@ -184,8 +187,8 @@ static int send_on(int to, void *data, size_t len, const int *fds, size_t n)
 }
 
 /*
- * One message; @p ring hears of it. @return 1 if one came, 0 if none is there, or an error: this
- * end is over.
+ * Pass on one message, and inform @p ring of it. @return 1 if there was one, 0 if there is none, or
+ * an error: this end has closed.
  */
 static int pass_on(int from, int to, struct weft_memif_ring *ring)
 {
@@ -201,7 +204,7 @@ static int pass_on(int from, int to, struct weft_memif_ring *ring)
 	while (n < FDS_MAX && fds[n] >= 0)
 		n++;
 	weft_memif_ring_message(ring, data, (size_t)len, fds, n);
-	/* That the other end is over is found at the other end. */
+	/* A failure at the other end is detected there. */
 	if (to >= 0)
 		send_on(to, data, (size_t)len, fds, n);
 	for (i = 0; i < n; i++)
@@ -222,8 +225,8 @@ static void close_peer(struct link *l)
 }
 
 /*
- * What the PMD has not accepted yet stays until it has: it would say hello to nobody, which it
- * survives no better than our peers do.
+ * A connection that the PMD has not accepted yet stays open until it has. Otherwise the PMD would
+ * send HELLO on a closed connection, which it does not survive.
  */
 static void link_free(struct link *l)
 {
@@ -298,7 +301,8 @@ static struct link *link_make(struct weft_memif_relay *r, int peer, int pmd)
  */
 static bool is_trusted(int sock, const struct weft_memif_name *name)
 {
-	static uint64_t next_tsc; /* the interrupt thread and those that start ports */
+	/* shared by the interrupt thread and the threads that start ports */
+	static uint64_t next_tsc;
 	struct ucred cred = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(cred);
 	uint64_t now, due;
@@ -310,7 +314,7 @@ static bool is_trusted(int sock, const struct weft_memif_name *name)
 		return true;
 	now = rte_rdtsc();
 	due = __atomic_load_n(&next_tsc, __ATOMIC_RELAXED);
-	/* Relaxed: one of the threads writes the line, and nothing depends on which one. */
+	/* Relaxed: one of the threads writes the line, whichever it is. */
 	if (now >= due && __atomic_compare_exchange_n(&next_tsc, &due, now + rte_get_tsc_hz() * 10,
 						      false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1,
@@ -327,7 +331,10 @@ static int client_started(struct weft_memif_relay *r)
 {
 	int fd = find_socket(&r->name, -1), pair[2], peer;
 
-	/* The PMD has not read from it: this thread does so later. */
+	/*
+	 * The PMD has not read from the socket yet: the interrupt thread, which runs this, does so
+	 * later.
+	 */
 	if (fd >= 0 && !is_trusted(fd, &r->name))
 		return -EACCES;
 	if (fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
@@ -342,7 +349,10 @@ static int client_started(struct weft_memif_relay *r)
 		return -ENOMEM;
 	}
 	r->link->pmd_is_there = true;
-	/* The thread has not yet seen the descriptor, so it will not poll the real socket by it. */
+	/*
+	 * This thread has not polled the descriptor yet, so it will not poll the real socket
+	 * through it.
+	 */
 	if (dup2(pair[0], fd) < 0 || watch(peer, on_peer, r->link)) {
 		close(pair[0]);
 		link_free(r->link);
@@ -369,8 +379,8 @@ static int private_dir(char *buf, size_t size)
 }
 
 /*
- * A listening socket that has one connection waiting, ours, and can get no other: its name is gone
- * before anybody knows it.
+ * A listening socket that has one waiting connection, the relay's own, and gets no other: its name
+ * is removed before any other process can know it.
  */
 static int make_listener(int *ours)
 {
@@ -402,7 +412,7 @@ static int make_listener(int *ours)
 	return fd;
 }
 
-/* Put it where the PMD looks for its clients. */
+/* Replace the socket on which the PMD accepts its clients. */
 static int give_listener(struct listener *ls, int *ours)
 {
 	int fd = make_listener(ours), rc;
@@ -423,10 +433,10 @@ static struct link *let_in(struct weft_memif_relay *r, int peer)
 
 	if (give_listener(r->listener, &pmd))
 		return NULL;
-	/* From here on the PMD will accept it: it may not be closed before that. */
+	/* From here on the PMD will accept it: it must not be closed before. */
 	l = link_make(r, -1, pmd);
 	if (!l || watch(peer, on_peer, l)) {
-		/* Out of memory: the PMD waits on a connection where nobody speaks. */
+		/* Out of memory: the PMD waits on a connection without messages. */
 		if (l)
 			l->relay = NULL;
 		return NULL;
@@ -448,7 +458,7 @@ static void on_listener(void *arg)
 		weft_foreign_fd_close(peer);
 		return;
 	}
-	/* A client that is sent away tries again. */
+	/* A rejected client tries again. */
 	if (r && r->started && !r->link && !weft_memif_relay_left(r))
 		r->link = let_in(r, peer);
 	if (!r || !r->link || r->link->peer != peer)
@@ -498,7 +508,7 @@ static int server_open(struct weft_memif_relay *r, uint16_t port_id)
 	int fd = find_socket(&r->name, ls ? ls->real : -1), rc;
 
 	if (fd >= 0) {
-		/* A port that was made again with the number of an old one. */
+		/* A port was created again with the number of an old one. */
 		if (ls)
 			listener_forget(ls);
 		listeners[port_id] = ls = NULL;
@@ -514,9 +524,9 @@ static int server_open(struct weft_memif_relay *r, uint16_t port_id)
 	return 0;
 }
 
-/* ---- the port's view ------------------------------------------------------------------------ */
+/* ---- the interface for the port ------------------------------------------------------------- */
 
-/* A server's name is the one that it was bound to, whatever link its client goes by. */
+/* A server's socket has the path that it was bound to, even if its client uses a symbolic link. */
 static void follow_link(struct weft_memif_name *name)
 {
 	char there[sizeof(name->path)];

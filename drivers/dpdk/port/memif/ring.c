@@ -20,7 +20,7 @@
 #include <rte_common.h>
 #include <rte_config.h>
 
-/* ---- what memif's protocol says ------------------------------------------------------------- */
+/* ---- memif's protocol ------------------------------------------------------------------------ */
 
 #define TYPE_ADD_REGION 4
 #define TYPE_ADD_RING 5
@@ -28,7 +28,7 @@
 #define RING_COOKIE 0x3E31F20u
 #define RING_MASK_INT 1u
 #define RING_LOG2_MAX 14u
-/* Rings lie at the beginning of their region. */
+/* Rings are at the beginning of their region. */
 #define OFFSET_MAX (64u << 20)
 
 struct __rte_packed add_region {
@@ -63,9 +63,9 @@ static_assert(sizeof(struct add_region) == 12 && sizeof(struct add_ring) == 13 &
 struct weft_memif_ring {
 	bool server;
 	int epoll;
-	int poke;   /* eventfd of our own, in epoll */
-	int region; /* region 0's memory; -1 = not known */
-	int event;  /* the peer rings it; -1 = not known */
+	int poke;   /* own eventfd, in epoll */
+	int region; /* memory of region 0; -1 = not known */
+	int event;  /* eventfd that the peer signals; -1 = not known */
 	uint16_t size;
 	void *map;
 	size_t map_len;
@@ -80,7 +80,8 @@ static int membarrier(int cmd)
 }
 
 /*
- * What this process's threads have done is seen by those that call everywhere(), and the reverse.
+ * Registers this process for the barriers of everywhere(): its accesses are ordered with those of
+ * the process that calls it, and the reverse.
  */
 static void take_part(void)
 {
@@ -93,7 +94,9 @@ static void everywhere(void)
 	membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
-/* ---- learning ------------------------------------------------------------------------------- */
+/*
+ * ---- finding the ring -------------------------------------------------------------------------
+ */
 
 static int watch(const struct weft_memif_ring *r, int fd)
 {
@@ -129,7 +132,9 @@ void weft_memif_ring_forget(struct weft_memif_ring *r)
 	if (r->region >= 0)
 		close(r->region);
 	r->region = -1;
-	/* The peer has the eventfd, too, so closing it here does not take it out of the set. */
+	/*
+	 * The peer has the eventfd open, too, so closing it here does not remove it from the set.
+	 */
 	if (r->event >= 0) {
 		epoll_ctl(r->epoll, EPOLL_CTL_DEL, r->event, NULL);
 		close(r->event);
@@ -156,7 +161,7 @@ static void learn_region(struct weft_memif_ring *r, const struct add_region *m, 
 	r->region = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-/* Nothing that the peer says is believed: its memory is as long as the kernel says. */
+/* No value from the peer is trusted: the kernel reports the size of its memory. */
 static bool map(struct weft_memif_ring *r, const struct add_ring *m)
 {
 	size_t len = (size_t)m->offset + sizeof(struct ring);
@@ -182,7 +187,7 @@ static void learn_ring(struct weft_memif_ring *r, const struct add_ring *m, int 
 {
 	int flags;
 
-	/* Rings that we receive from: a server those from its client. */
+	/* Only rings that this end receives from: a server those of its client. */
 	if (m->index != 0 || (bool)(m->flags & RING_C2S) != r->server || r->map)
 		return;
 	if (!map(r, m))
@@ -190,14 +195,14 @@ static void learn_ring(struct weft_memif_ring *r, const struct add_ring *m, int 
 	r->event = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (r->event < 0)
 		return;
-	/* It is read to be emptied. */
+	/* The descriptor will be read until it is empty. */
 	flags = fcntl(r->event, F_GETFL);
 	if (flags < 0 || fcntl(r->event, F_SETFL, flags | O_NONBLOCK) || watch(r, r->event)) {
 		close(r->event);
 		r->event = -1;
 		return;
 	}
-	/* Release: who sees the ring sees the rest. */
+	/* Release: a thread that sees the ring sees the other fields. */
 	atomic_store_explicit(&r->ring, (struct ring *)((char *)r->map + m->offset),
 			      memory_order_release);
 	weft_memif_ring_poke(r);
@@ -249,8 +254,9 @@ int weft_memif_ring_fd(const struct weft_memif_ring *r)
 }
 
 /*
- * From a client the server takes what is between tail, which it moves, and head. A client gives
- * back each slot as soon as it has taken it, so head is one round ahead of what it has taken.
+ * On a client's ring, the server takes the frames between tail, which it moves, and head. A client
+ * returns each slot as soon as it has taken its frame, so head is one round ahead of the frames
+ * that it has taken.
  */
 static bool has_frames(const struct weft_memif_ring *r, struct ring *ring)
 {
@@ -286,7 +292,7 @@ void weft_memif_ring_disarm(struct weft_memif_ring *r)
 	weft_memif_ring_awake(r);
 	if (!ring)
 		return;
-	/* The PMD would read the eventfd with every poll. */
+	/* With the flag cleared, the PMD would read the eventfd in every poll. */
 	atomic_fetch_or_explicit(&ring->flags, RING_MASK_INT, memory_order_relaxed);
 	empty(r->event);
 }
