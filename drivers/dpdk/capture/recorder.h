@@ -77,7 +77,7 @@ void weft_recorder_put_bytes(struct weft_recorder *r, const struct iovec *iov, u
 
 /* ---- the file: recorder_file.c ---- */
 
-/** Limit of all recorders. */
+/** Recorders of a process, at most. */
 #define WEFT_RECORDERS 64u
 
 /** Recorder @p i, counted from 0; NULL: there are no more. */

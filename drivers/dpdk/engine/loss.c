@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loss detection of one path: what newer frames have overtaken. */
+/* Loss detection of one path, by newer frames that have overtaken older ones. */
 
 #include "engine/loss.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/loss.h
- * Loss detection as in RACK, for each path: a frame is lost when several frames that left later
- * **on the same path** have arrived and it has been in flight for a round trip itself. Frames of
- * other paths do not count. Pure.
+ * Loss detection as in RACK, for each path: a frame is lost when it has been in flight for a round
+ * trip and several later frames **of the same path** have arrived. Frames of other paths do not
+ * count. Pure.
  */
 #ifndef WEFT_LOSS_H
 #define WEFT_LOSS_H

@@ -2,8 +2,8 @@
 
 /*
  * Measures the path's round trip and bandwidth. Between the PROBE that has found the frame size and
- * READY, the initiator sends some more PROBEs, so that protocols are chosen by measured values and
- * not by those that a driver states:
+ * READY, the initiator sends some more PROBEs. So protocols are chosen by measured values and not
+ * by those that a driver states:
  *
  * - PING: small probes, one after the other. Each is answered at once, until the least round trip
  *   no longer falls. Longer round trips include a peer that was busy connecting, or memory that was

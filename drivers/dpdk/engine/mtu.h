@@ -5,8 +5,8 @@
  * tunnel), and no trustworthy message reports that. So the search follows RFC 8899 for black holes:
  * a frame that was lost several times starts a search (engine/mtu_search.h). If small probes are
  * answered and probes of the present size are not, frames are cut to the size that every path
- * carries (engine/parts.h), until the search has found the size that passes. Later, larger sizes
- * are tried again, up to the size that was agreed when the connection was made.
+ * carries (engine/parts.h). They stay at it until the search has found the size that passes. Later,
+ * larger sizes are tried again, up to the size that was agreed when the connection was made.
  *
  * Each end does so for the frames that it sends. A probe is answered at its own size, so a size
  * must pass in both directions.

@@ -40,12 +40,11 @@ static void several_have_it(struct raw_iface *iface)
 			"too: peers may reach either, so give one of them another address (ip=)",
 			iface->base.name, iface->base.attr.device, ip, mac[0], mac[1]);
 	else
-		weft_log_limited(
-			&iface->conflict_log, WEFT_LOG_WARN,
-			"%s (%s): address conflict: ARP for %s is answered by MAC addresses "
-			"%s and %s: if these are two hosts, give one of them another "
-			"address; neigh=%s-MAC selects one of them here",
-			iface->base.name, iface->base.attr.device, ip, mac[0], mac[1], ip);
+		weft_log_limited(&iface->conflict_log, WEFT_LOG_WARN,
+				 "%s (%s): address conflict: %s is claimed by MAC addresses "
+				 "%s and %s: if these are two hosts, give one of them another "
+				 "address; neigh=%s-MAC selects one of them here",
+				 iface->base.name, iface->base.attr.device, ip, mac[0], mac[1], ip);
 }
 
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)

@@ -6,8 +6,8 @@
  * A connection is in by_et while frames of it are outstanding, and in by_lt with its next keepalive
  * or handshake step: an idle connection costs its share of keepalives and nothing else.
  *
- * DPDK's rte_timer does not fit. It reads the CPU's cycle counter, whereas the engine has clocks of
- * its own that stop while the worker does not poll (engine/clock.h), and virtual time in the
+ * DPDK's rte_timer does not fit. It reads the CPU's cycle counter. The engine has clocks of its
+ * own, which stop while the worker does not poll (engine/clock.h), and virtual time in the
  * simulator. Its lists belong to lcores, and a worker may be any thread. Entering a timer takes a
  * lock and a walk; here a timer is entered once per connection and expiry, not per frame. A timer
  * wheel would round the deadlines that a sleeping worker needs.

@@ -27,7 +27,7 @@ struct raw_zc {
 	bool waiting;                 /* for the port: is in iface->zc.waiting */
 	LIST_ENTRY(raw_zc) wait_link; /* of that */
 	LIST_ENTRY(raw_zc) conn_link; /* of conn->zc, or iface->zc.orphans, while comp is set */
-	STAILQ_ENTRY(raw_zc) link;    /* of iface->zc.free or zc_released */
+	STAILQ_ENTRY(raw_zc) link;    /* of iface->zc.free or iface->zc.released */
 };
 
 int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,

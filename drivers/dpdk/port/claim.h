@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Longest name, with its zero byte: what fits into an address. */
+/** Longest name, with its zero byte, that fits a socket address. */
 #define WEFT_CLAIM_NAME 96
 
 /** The uid of no user, so not root's either. */

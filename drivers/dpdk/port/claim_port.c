@@ -4,9 +4,10 @@
  * registers, end each other's connections. The devices under a port are claimed (port/claim_dev.h)
  * while it is open, or from the time when this process has chosen it (port/pick.h).
  *
- * If the claim fails (claims are not permitted here, or an untrusted process has the name), or if
- * other processes may receive this port's frames (an interface with more queues than the port's),
- * the port works and has the flag WEFT_FRAME_PORT_SHARED: see answers_for() in engine/build.c.
+ * The claim fails if claims are not permitted here, or if an untrusted process has the name. Other
+ * processes may receive this port's frames if its interface has more queues than the port. In both
+ * cases the port works and has the flag WEFT_FRAME_PORT_SHARED: see answers_for() in
+ * engine/build.c.
  */
 
 #include <errno.h>

@@ -158,8 +158,8 @@ static void refresh(struct weft_port *p)
 
 /*
  * Frames that the kernel does not take (the interface is down, its queue is full) stay in the ring
- * without being in flight, and the PMD hides the error. So now and then a send() lets the kernel
- * take all frames left, before the PMD finds no free slot and sleeps.
+ * without being in flight. The PMD hides the error. So now and then a send() lets the kernel take
+ * all frames left, before the PMD finds no free slot and sleeps.
  */
 static bool is_stuck(struct weft_port *p)
 {

@@ -4,9 +4,9 @@
  * WEFT_PORTS: the devices of a host that this process takes, before the EAL starts.
  *
  * Each pattern selects one device that no other process has. The device is claimed
- * (port/claim_dev.h) until the process ends or its EAL fails to start, and of all devices that
- * match, the EAL gets only this one. So the processes of a host may have the same environment, and
- * get a port each.
+ * (port/claim_dev.h) until the process ends or its EAL fails to start. Of all devices that match,
+ * the EAL gets only this one. So the processes of a host may have the same environment, and get a
+ * port each.
  *
  * Candidates are the devices among the EAL's words (--vdev, -a). If there is no -a, PCI network
  * devices with a driver that DPDK can use are candidates, too. Devices near the processors on which

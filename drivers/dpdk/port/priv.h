@@ -68,7 +68,7 @@ struct weft_port_limits {
 	uint16_t rx_depth;   /**< frames; 0 = as configured */
 	uint16_t tx_depth;
 	bool memory;        /**< frames never leave memory */
-	bool by_pointer;    /**< the receiver gets our mbuf itself */
+	bool by_pointer;    /**< the receiver gets the sender's mbuf itself */
 	bool copies_tx;     /**< tx copies and frees at once: external buffers come back */
 	bool no_chains;     /**< a frame must be one mbuf */
 	bool no_extbuf;     /**< the PMD takes no external buffers */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The socket that net_af_xdp opens for a queue, and does not export. AF_XDP sockets do not report
- * the interface that they are bound to, so the socket is the one that is new after the queue was
- * set up. poll() on it also wakes a driver that requires it (XDP_USE_NEED_WAKEUP).
+ * the interface that they are bound to. So the port takes the socket that is new after the queue
+ * was set up. poll() on it also wakes a driver that requires it (XDP_USE_NEED_WAKEUP).
  */
 
 #include <dirent.h>

@@ -4,16 +4,16 @@
  * Sleeping on a memif connection. A sender signals the receiver's eventfd after each burst, unless
  * the receiver has set a flag in the ring for polling. DPDK's PMD sets it and has no call to clear
  * it. So the port finds the ring and the eventfd in the messages that pass on the control socket
- * (port/memif/relay.h), and clears the flag while its owner sleeps.
+ * (port/memif/relay.h). It clears the flag while its owner sleeps.
  *
  * The PMD's sender checks the flag right after it has moved the ring's index, without a barrier in
  * between. The sleeping end requests a barrier on all processors from the kernel (membarrier(2)).
- * So the sender sees the flag cleared, or the sleeping end sees the index moved. Without
- * membarrier(), or with a switch between the peers that is not registered for it, a frame may in
- * rare cases stay in the ring until the sender's next tail probe.
+ * So the sender sees the flag cleared, or the sleeping end sees the index moved. membarrier() may
+ * be missing, or a switch between the peers may not be registered for it. Then, in rare cases, a
+ * frame stays in the ring until the sender's next tail probe.
  *
- * message(), forget() and poke() run in the interrupt thread, arm() and disarm() in the owner's,
- * which does not use the ring while the connection is removed (port/memif/memif.c).
+ * message(), forget() and poke() run in the interrupt thread, arm() and disarm() in the owner's.
+ * The owner does not use the ring while the connection is removed (port/memif/memif.c).
  */
 #ifndef WEFT_MEMIF_RING_H
 #define WEFT_MEMIF_RING_H
