@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dispatch.h
- * From a lane to the module whose message it is.
+ * The path of a received message from a lane to its module.
  */
 #ifndef WEFT_DISPATCH_H
 #define WEFT_DISPATCH_H
@@ -11,13 +11,13 @@
 /** weft_lane_open.recv(). @param arg  the worker */
 int weft_worker_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t id, const void *data,
 		     size_t length, void *desc);
-/** A message that is no wire-up came on lane @p lane of @p ep. */
+/** Handle a message, other than wire-up, that arrived on lane @p lane of @p ep. */
 void weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
 		   size_t length);
-/** The handler of ABORT, which any of the modules may have to hear. */
+/** The handler of ABORT, which passes the message to the module that it concerns. */
 void weft_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload);
 
-/** The handler of EXT: that of the message behind it, with what EXT says. */
+/** The handler of EXT: calls the handler of the message behind it, with the fields of EXT. */
 void weft_recv_ext(struct weft_msg_ep *me, const void *data, size_t payload);
 
 #endif /* WEFT_DISPATCH_H */

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file heartbeat.h
- * WEFT_HEARTBEAT: a worker that does not progress, because its owner computes, has its lanes tell
- * their peers that the process lives. So the silence of a process is told from that of its host.
+ * WEFT_HEARTBEAT: while the owner of a worker computes and the worker makes no progress, its lanes
+ * send their peers frames which show that the process is alive. Peers can then distinguish a
+ * process that computes from a host that is down.
  *
- * One thread of the process looks after all workers. It takes a worker's lock only if nobody has
- * it, and does nothing but call the lanes' beat(): nothing is received, no callback runs. Such
- * workers take their lock in every call, as with WEFT_THREAD_MULTI; there is no cheaper way to know
- * that their owner is not just sending.
+ * One thread of the process serves all workers. It takes a worker's lock only if the lock is free,
+ * and does nothing but call the lanes' beat(): nothing is received, no callback runs. Such workers
+ * take their lock in every call, as with WEFT_THREAD_MULTI. There is no cheaper way to know that
+ * the owner is not sending at that moment.
  */
 #ifndef WEFT_HEARTBEAT_H
 #define WEFT_HEARTBEAT_H
 
 struct weft_worker;
 
-/** A worker whose lanes are open. @return 0, or the error of starting the thread */
+/** Add a worker whose lanes are open. @return 0, or the error of starting the thread */
 int weft_heartbeat_add(struct weft_worker *w);
-/** Before its lanes are closed. */
+/** Remove a worker, before its lanes are closed. */
 void weft_heartbeat_remove(struct weft_worker *w);
 
 #endif /* WEFT_HEARTBEAT_H */

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file lane.h
- * The contract between the protocol layer (lib/) and a lane driver (drivers/...). A third driver
- * can be written from this file, lane_attr.h, lane_boot.h and lane_event.h, which it includes.
- * Installed as weft/lane.h: weft_lane_driver_add() makes a driver that is not part of Weft known.
+ * The contract between the protocol layer (lib/) and a lane driver (drivers/...). A further driver
+ * can be written from this file, lane_attr.h, lane_boot.h and lane_event.h, which it includes. The
+ * file is installed as weft/lane.h: weft_lane_driver_add() registers a driver that is not part of
+ * Weft.
  *
- * What is promised to such drivers: nothing but WEFT_LANE_ABI. It changes with every change of this
- * file that a driver can see, which any version of Weft may bring, and a driver with another number
- * is refused: it has to be compiled, and perhaps changed, with the headers of the library it runs
- * with. Only WEFT_API functions may be called.
+ * Weft promises nothing but WEFT_LANE_ABI to such drivers. This number changes with every change of
+ * this file that a driver can see. Any version of Weft may bring such a change. A driver with
+ * another number is refused; it must be compiled, and perhaps changed, with the headers of the
+ * library it runs with. A driver may call WEFT_API functions only.
  *
- * Words: a **driver** is code; a **resource** is something it found that could be opened (a DPDK
+ * Terms: a **driver** is code; a **resource** is something the driver found and could open (a DPDK
  * port, a verbs device port); an **iface** is a resource opened for one worker; a **lane ep**
  * (lane_ep) is a connection over one iface to one remote iface.
  *
@@ -20,28 +21,27 @@
  *     #WEFT_LANE_EV_DOWN is reported once, after which no callback comes for that lane_ep except
  *     completions (with the error) and no send succeeds. An acknowledgement (completion of a zcopy
  *     send or of a flush) means that the peer's receive callback has returned for the message.
- *  2. No room is an answer: a send returns -EAGAIN, has no side effect, and may be tried again
- *     later. It is never a wait. No call sleeps. Room is looked for by trying again after
- *     progress(); #weft_lane_ep.tx_room is a hint that may skip useless tries.
+ *  2. A send without room returns -EAGAIN, has no side effect, and may be repeated later. No call
+ *     waits or sleeps. The caller finds room by trying again after progress();
+ *     #weft_lane_ep.tx_room is a hint by which it may skip attempts that would fail.
  *  3. Receive callbacks run only inside ops->progress(). A callback may send on any lane. It may
- *     keep the lane's buffer (return #WEFT_LANE_KEEP when the descriptor is given) and give it back
- *     later with ops->release(); when the driver is below its low-water mark of buffers it passes
- *     desc == NULL and the callback must copy. Kept buffers never stop acknowledgements.
- *  4. Time: progress() gets `now`, logic never reads a clock. Receive is handled before timers, and
- *     RTT samples or timeouts across a gap between two progress calls are discarded: a peer, or an
- *     owner, that does not poll is slow, not dead.
- *  5. Small messages sent to one peer between two progress() calls may share a frame; they leave at
- *     the latest at the next progress(). When nothing is unacknowledged on the lane_ep the first
- *     leaves at once.
- *  6. Nothing from the wire is believed before the driver has validated it; what is dropped is
- *     counted by reason.
- *
- *  7. What happens to the port or the device is reported: #weft_lane_iface_event. A link that is
- *     lost ends no lane_ep by itself (it may be back in a second); a device that is gone or wants a
- *     reset ends all of them at once, with message text that names it and the cause.
- *  8. An owner need not poll all the time: with arm(), it may sleep until wait_fd() is readable or
- *     the time that arm() names has come. Nothing is lost in between: what came before arm() makes
- *     arm() say -EBUSY, what comes later makes the descriptor readable.
+ *     keep the lane's buffer if there is a descriptor: it returns #WEFT_LANE_KEEP and releases the
+ *     buffer later with ops->release(). A driver that is below its low-water mark of buffers passes
+ *     desc == NULL, and the callback must copy. Kept buffers never stop acknowledgements.
+ *  4. Time: progress() gets `now`, and logic never reads a clock. Received frames are handled
+ *     before timers. RTT samples and timeouts that span a gap between two progress calls are
+ *     discarded, because a peer or an owner that does not poll is slow, not dead.
+ *  5. Small messages sent to one peer between two progress() calls may share a frame. They are sent
+ *     at the latest at the next progress(). If nothing is unacknowledged on the lane_ep, the first
+ *     is sent at once.
+ * 6. The driver validates all bytes from the wire before it uses them. It counts dropped frames by
+ *    reason.
+ * 7. The driver reports events of the port or the device: #weft_lane_iface_event. A lost link ends
+ *    no lane_ep by itself, because it may be back in a second. A device that is gone or needs a
+ *    reset ends all its lane_eps at once, with message text that names the device and the cause.
+ * 8. An owner need not poll all the time: with arm(), it may sleep until wait_fd() is readable or
+ *    until the time that arm() returned. No event is lost in between: an event before arm() makes
+ *    arm() return -EBUSY, an event after it makes the descriptor readable.
  *
  * Threads: an iface and its lane_eps belong to their worker's thread; the protocol layer holds the
  * worker's lock where there is one. query(), open() and close() are called under a context-wide
@@ -71,7 +71,7 @@ extern "C" {
 #define WEFT_LANE_ABI 15u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
-/** weft_lane_iface.domain: nothing is registered, or peers need no keys */
+/** weft_lane_iface.domain: the iface registers nothing, or peers need no keys */
 #define WEFT_NO_DOMAIN 0xff
 
 struct weft_lane_iface;
@@ -82,7 +82,8 @@ struct weft_mem_lane; /* driver's own per-registration state */
  * Zero-copy / flush completion. Owned by the caller until done() runs; done() runs inside
  * progress() or ep_destroy(). @p status is 0; -ECANCELED: not carried out, and may be repeated over
  * another lane; -EKEYREJECTED: the peer has no such key; -EACCES: the device refused access without
- * a reason; -EFAULT: own memory; or why the lane failed. msg/lane_status.h translates it.
+ * a reason; -EFAULT: a fault of local memory; or the error of the lane. msg/lane_status.h
+ * translates it.
  */
 struct weft_lane_comp {
 	void (*done)(struct weft_lane_comp *comp, int status);
@@ -92,14 +93,14 @@ struct weft_lane_comp {
 #define WEFT_LANE_STATE_MAX 520
 
 /**
- * One message that the peer has not got, to be copied; or, with @p msg NULL, only a completion: of
- * a flush, due when all messages before it have arrived.
- * @param comp  of the message, due when it has arrived; NULL = nobody waits
+ * One message that the peer has not received; the callback copies it. With @p msg NULL there is
+ * only a completion: that of a flush, due when all messages before it have arrived.
+ * @param comp  of the message, due when it has arrived; NULL = it has no completion
  */
 typedef void (*weft_lane_reap_cb)(void *arg, uint8_t am_id, const void *msg, size_t length,
 				  struct weft_lane_comp *comp);
 
-#define WEFT_LANE_KEEP 1 /**< receive callback: I keep the buffer; release() comes later */
+#define WEFT_LANE_KEEP 1 /**< receive callback: it keeps the buffer; release() follows later */
 
 /**
  * Receive callback. @p data is valid during the call, or until release(desc) when the callback
@@ -109,18 +110,18 @@ typedef void (*weft_lane_reap_cb)(void *arg, uint8_t am_id, const void *msg, siz
  * @param lane_ep   lane ep it came over. lane_ep->user is NULL on a passively accepted connection
  *   until the protocol layer sets it
  * @param am_id 0 .. WEFT_LANE_AM_MAX-1, checked by the driver
- * @param desc  handle for keeping the buffer; NULL = copy what you need
+ * @param desc  handle for keeping the buffer; NULL = the callback must copy
  * @return 0, or WEFT_LANE_KEEP
  */
 typedef int (*weft_lane_recv_cb)(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id,
 				 const void *data, size_t length, void *desc);
 
-/** Bytes that a driver has in front of a piece for weft_lane_split_fn. */
+/** Writable bytes that a driver provides in front of a piece for weft_lane_split_fn. */
 #define WEFT_LANE_PIECE_ROOM 64
 
 /**
  * A received message that lies in several buffers is delivered as several messages, if it can be
- * taken apart: this writes a header in front of the bytes that begin the next buffer.
+ * split. This function writes a header in front of the bytes that begin the next buffer.
  *
  * @param msg   the message's first bytes, #WEFT_LANE_PIECE_ROOM at least
  * @param had   bytes of the message that came before the piece
@@ -139,8 +140,8 @@ struct weft_lane_open {
 	/** random, non-zero; part of the iface's identity on the wire */
 	uint64_t worker_id;
 	/**
-	 * random, non-zero, made from the worker's secret: what peers name the iface by on the
-	 * wire. Known to those who have the worker's address
+	 * random, non-zero, made from the worker's secret: peers identify the iface by it on the
+	 * wire. Processes that have the worker's address know it
 	 */
 	uint64_t iface_id;
 	const struct weft_platform *platform;
@@ -149,16 +150,16 @@ struct weft_lane_open {
 	weft_lane_recv_cb recv;
 	weft_lane_split_fn split; /**< NULL = all messages must be contiguous */
 	weft_lane_event_cb event;
-	/** NULL = nobody wants to know */
+	/** NULL = the worker needs no events */
 	weft_lane_iface_event_cb iface_event;
 	void *arg;
 	struct weft_lane_report report;
 };
 
-/** WEFT_UDP_PORT where nobody says another: what firewalls are told to let through. */
+/** Default of WEFT_UDP_PORT: the port that firewalls must let through. */
 #define WEFT_LANE_UDP_PORT 9338
 
-/** Settings from the configuration table that drivers obey. */
+/** Settings of the configuration table for drivers. */
 struct weft_lane_conf {
 	uint64_t peer_timeout_ns;    /**< WEFT_PEER_TIMEOUT */
 	uint64_t connect_timeout_ns; /**< WEFT_CONNECT_TIMEOUT */
@@ -185,7 +186,10 @@ struct weft_lane_conf {
 
 enum weft_csum_mode { WEFT_CSUM_AUTO, WEFT_CSUM_NONE, WEFT_CSUM_UDP, WEFT_CSUM_CRC32C };
 
-/** Congestion control of raw lanes, in the order of WEFT_CC's words: a line here and a file. */
+/**
+ * Congestion control of raw lanes, in the order of WEFT_CC's words. Each has a line here and a
+ * file.
+ */
 #define WEFT_CC_LIST(X) \
 	X(FIXED, fixed) \
 	X(DELAY, delay)
@@ -222,28 +226,28 @@ struct weft_lane_ops {
 	/**
 	 * Send header (copied) and iov in place. The memory belongs to the lane until comp->done():
 	 * acknowledged by the peer **and** released by the hardware. @p mem is the driver's state
-	 * of the registration that covers the iov, or NULL. A driver may copy what the hardware
-	 * cannot be given. @return 0, -EAGAIN, or the lane's error
+	 * of the registration that covers the iov, or NULL. A driver may copy bytes that the
+	 * hardware cannot send in place. @return 0, -EAGAIN, or the lane's error
 	 */
 	int (*am_zcopy)(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr,
 			size_t hdr_len, const struct iovec *iov, unsigned int iovcnt,
 			struct weft_mem_lane *mem, struct weft_lane_comp *comp);
 	/**
 	 * Send the frames that are still open for coalescing. The worker calls it for each iface at
-	 * the end of its progress call, after the protocol layer has had its turn, so that what
-	 * callbacks and queues sent leaves in the same call.
+	 * the end of its progress call, after the protocol layer. Messages that callbacks and
+	 * queues have sent therefore leave in the same call.
 	 */
 	void (*tx_flush)(struct weft_lane_iface *iface);
 	/**
-	 * Receive, timers, transmit. @return events handled; 0 only when nothing is held back for
-	 * coalescing
+	 * Receive, handle timers, transmit. @return events handled; 0 only when nothing is held
+	 * back for coalescing
 	 *
 	 * A frame sent outside progress() is stamped, and its timers start, with the `now` of the
 	 * next progress(); it gives no RTT sample.
 	 */
 	unsigned int (*progress)(struct weft_lane_iface *iface, uint64_t now_ns);
 	/**
-	 * Give back a buffer that a receive callback kept. Also allowed after the lane_ep is
+	 * Release a buffer that a receive callback kept. Also allowed after the lane_ep is
 	 * destroyed, until close().
 	 */
 	void (*release)(struct weft_lane_iface *iface, void *desc);
@@ -251,20 +255,20 @@ struct weft_lane_ops {
 	/* ---- remote memory (NULL without the feature bit) */
 	/**
 	 * Read remote memory into @p iov, which lies in @p mem, or with #WEFT_LANE_F_GET_ANY
-	 * anywhere (@p mem may be NULL). Native reads and writes name remote
-	 * memory by the registration's key (weft_lane_driver.mem_key()) and a byte offset from its
-	 * start: no addresses on the wire. The memory belongs to the lane until comp->done(): the
-	 * data is there. Nothing is ordered against other operations.
+	 * anywhere (@p mem may be NULL). Native reads and writes name remote memory by the
+	 * registration's key (weft_lane_driver.mem_key()) and a byte offset from its start, so the
+	 * wire carries no addresses. The memory belongs to the lane until comp->done(), when the
+	 * data is there. The operation is not ordered against others.
 	 * @return 0, -EAGAIN (outstanding operations are bounded), or the lane's error
 	 */
 	int (*get_zcopy)(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
 			 struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 			 struct weft_lane_comp *comp);
 	/**
-	 * Write remote memory; comp->done(): the bytes are visible to a remote CPU that learns of
-	 * it by a message sent afterwards over this lane_ep. (Over another, of another device, it
-	 * may learn too soon: an acknowledgement can mean that the remote device has the bytes.) As
-	 * get_zcopy().
+	 * Write remote memory. After comp->done() the bytes are visible to a remote CPU once it has
+	 * received a message that was sent afterwards over this lane_ep. A message over a lane_ep
+	 * of another device may arrive before the bytes are visible, because an acknowledgement can
+	 * mean that only the remote device has the bytes. As get_zcopy().
 	 */
 	int (*put_zcopy)(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
 			 struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
@@ -281,19 +285,19 @@ struct weft_lane_ops {
 	/**
 	 * Start connecting to a remote iface whose get_address() bytes are @p addr. Returns at
 	 * once; EV_UP or EV_DOWN follows. Sends are refused with -EAGAIN until EV_UP. Each
-	 * ep_connect() makes a connection of its own: one active lane_ep here, one passive there;
-	 * the driver never merges two (crossed connects are sorted out above). What arrives on a
-	 * loopback connection (own iface's address) comes on the passive lane_ep, or on the same
-	 * one with WEFT_LANE_F_LOOPBACK. When the peer connects first, the driver makes a lane_ep
-	 * itself and its first message arrives with lane_ep->user NULL; EV_UP is reported for it
-	 * too, before that message. The protocol layer must ep_destroy() every lane_ep.
+	 * ep_connect() makes a connection of its own: one active lane_ep here, one passive there.
+	 * The driver never merges two connections; the protocol layer resolves crossed connects.
+	 * Messages of a loopback connection (own iface's address) arrive on the passive lane_ep, or
+	 * on the same one with WEFT_LANE_F_LOOPBACK. When the peer connects first, the driver makes
+	 * a lane_ep itself and its first message arrives with lane_ep->user NULL. EV_UP is reported
+	 * for it too, before that message. The protocol layer must ep_destroy() every lane_ep.
 	 */
 	int (*ep_connect)(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
 			  struct weft_lane_ep **lane_ep);
 	/**
-	 * #WEFT_LANE_F_TO_EP instead of ep_connect(): make a lane_ep that is not connected yet, so
-	 * that its address can be sent to the peer. It is not passive, whichever side connects
-	 * first. Receives may come as soon as the peer is connected to it.
+	 * Replaces ep_connect() with #WEFT_LANE_F_TO_EP: make a lane_ep that is not connected yet,
+	 * so that its address can be sent to the peer. It is not passive, whichever side connects
+	 * first. Messages may arrive as soon as the peer is connected to it.
 	 */
 	int (*ep_create)(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lane_ep);
 	/**
@@ -303,9 +307,10 @@ struct weft_lane_ops {
 	void (*ep_get_address)(struct weft_lane_ep *lane_ep, void *buf);
 	/**
 	 * Connect to the remote lane_ep: its iface's get_address() bytes and its ep_get_address()
-	 * bytes. Once per lane_ep. @return 0: EV_UP follows, from progress(), when sends are
-	 * possible; that the peer has connected too must be known from wire-up. What the peer sends
-	 * is received from the return of this call on. Or an error: the addresses are not usable
+	 * bytes. Once per lane_ep. Messages of the peer are received from the return of this call
+	 * on. @return 0: EV_UP follows, from progress(), when sends are possible. EV_UP does not
+	 * mean that the peer has connected too; only wire-up knows that. Or an error: the addresses
+	 * are not usable
 	 */
 	int (*ep_connect_ep)(struct weft_lane_ep *lane_ep, const void *dev_addr, size_t dev_len,
 			     const void *ep_addr, size_t ep_len);
@@ -315,63 +320,65 @@ struct weft_lane_ops {
 	 * state, and a tombstone without buffers answers its late retransmissions for some 100 ms.
 	 * Completions whose memory the hardware still holds run later with -ECANCELED, from
 	 * progress() or close(); others before it returns. The driver frees the lane_ep itself,
-	 * never inside a callback. Allowed inside callbacks. Messages sent before still go out, as
-	 * far as the peer takes them soon: the last one often says that the endpoint is closed, and
-	 * nobody can wait for it when a worker goes.
+	 * never inside a callback. Allowed inside callbacks. Messages sent before are still
+	 * transmitted, as far as the peer accepts them soon: the last one often reports that the
+	 * endpoint is closed, and a worker that is destroyed cannot wait for it.
 	 */
 	void (*ep_destroy)(struct weft_lane_ep *lane_ep);
 	/**
 	 * Optional (NULL = not known): is the far end of @p lane_ep the iface with this address?
-	 * The protocol layer takes no peer's word for where it is. The answer must rest on what the
-	 * lane itself has seen on the wire: that the far end gets what is sent to this address.
+	 * The protocol layer does not trust the address that a peer reports. The result must rest
+	 * on what the lane itself has observed on the wire: the far end receives what is sent to
+	 * this address.
 	 */
 	bool (*ep_is_from)(struct weft_lane_ep *lane_ep, const void *addr, size_t len);
 	/**
-	 * Optional (NULL = all are one): a number for the host at the far end of @p lane_ep, the
-	 * same for whatever comes from there, as the lane itself has seen on the wire. What hosts
-	 * share is shared out by it.
+	 * Optional (NULL = all peers count as one host): a number for the host at the far end of @p
+	 * lane_ep. It is the same for all connections from that host, and rests on what the lane
+	 * itself has observed on the wire. Resources that hosts share are divided by it.
 	 */
 	uint64_t (*ep_host)(const struct weft_lane_ep *lane_ep);
 	/**
-	 * Optional (NULL = it can't): have the far end of a lane_ep that is up give a sign of life
-	 * now. If what answers there does not know the connection any more, EV_DOWN follows at
-	 * once, else nothing happens.
+	 * Optional (NULL = not possible): probe the far end of a lane_ep that is up, now. If the
+	 * reply shows that the far end does not know the connection any more, EV_DOWN follows at
+	 * once. Otherwise the call has no effect.
 	 */
 	void (*ep_check)(struct weft_lane_ep *lane_ep);
 	/**
-	 * Optional: what a lane_ep that is not up has been waiting for: message text that names it
-	 * and the remedy, as EV_DOWN would give it, for a caller that has no more time. Empty =
-	 * nothing to say.
+	 * Optional: why a lane_ep is not up yet. Message text names the missing thing and the
+	 * remedy, as that of EV_DOWN would, for a caller whose own timeout is over. Empty = no
+	 * text.
 	 */
 	void (*ep_waits_for)(const struct weft_lane_ep *lane_ep, char *buf, size_t size);
 	/**
-	 * comp->done(0) once all sent before is acknowledged. @return 0 = it will come,
-	 * WEFT_LANE_IDLE = nothing is outstanding, comp is not used; or the lane's error
+	 * comp->done(0) runs once all messages sent before are acknowledged. @return 0 = it will
+	 * run; WEFT_LANE_IDLE = nothing is outstanding, comp is not used; or the lane's error
 	 */
 	int (*ep_flush)(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
 
 	/* ---- failover, optional, all three or none: without them a lane that fails ends its ep */
 	/**
-	 * When the peer gave its last sign of life over this lane_ep, by a clock of the driver's
-	 * own: a number that grows with each. Zero or a difference to an earlier one is all that it
-	 * says.
+	 * When the last valid frame of the peer arrived over this lane_ep, by a clock of the
+	 * driver's own: a number that grows with each such frame. Callers may only compare it with
+	 * zero and with an earlier result.
 	 */
 	uint64_t (*ep_seen)(const struct weft_lane_ep *lane_ep);
 	/**
 	 * Stop a lane_ep that is up, for good: nothing is received, sent or reported over it any
-	 * more. Sends that are not acknowledged stay, for ep_reap(); else ep_destroy() ends them.
-	 * Allowed inside #WEFT_LANE_EV_SUSPECT, and inside receive callbacks of other lane_eps.
+	 * more. Sends that are not acknowledged stay, for ep_reap(); without it ep_destroy() ends
+	 * them. Allowed inside #WEFT_LANE_EV_SUSPECT, and inside receive callbacks of other
+	 * lane_eps.
 	 * @param[out] state  what was received, final, for the peer's ep_reap(): at most
 	 *   #WEFT_LANE_STATE_MAX bytes, little-endian
 	 * @return bytes of it, > 0; -ENOTCONN: the lane_ep is not up
 	 */
 	int (*ep_quiesce)(struct weft_lane_ep *lane_ep, void *state);
 	/**
-	 * After ep_quiesce(), once: hand out, in the order of sending, what the peer has not
-	 * received. Completions of what it has received run as ever. Native reads, writes and
-	 * atomics that are not over end: with -ECANCELED where nothing of them will happen at the
-	 * peer any more, so that they may be done again over another lane; with another error where
-	 * nobody knows.
+	 * After ep_quiesce(), once: pass the messages that the peer has not received to @p cb, in
+	 * the order of sending. Completions of messages that it has received run as usual. Native
+	 * reads, writes and atomics under way end. They end with -ECANCELED if they cannot take
+	 * effect at the peer any more, so that they may be repeated over another lane. They end
+	 * with another error if their outcome is unknown.
 	 * @param state  of the peer, @p length bytes from the wire: not trusted
 	 * @return 0; -EPROTO: the state contradicts what the peer has acknowledged, or what was
 	 *   sent, and nothing was handed out
@@ -379,21 +386,21 @@ struct weft_lane_ops {
 	int (*ep_reap)(struct weft_lane_ep *lane_ep, const void *state, size_t length,
 		       weft_lane_reap_cb cb, void *arg);
 
-	/* ---- waiting; without these three an owner that waits looks every WEFT_WAIT_SLEEP */
+	/* ---- waiting; without these three an owner that waits polls every WEFT_WAIT_SLEEP */
 	/**
-	 * A descriptor that poll() finds readable, from arm() on, as soon as progress() has
-	 * something to do that is not due at a time; the same one until close(). It may also be
-	 * readable for nothing. @return it, or a negative error: nothing wakes the owner of this
-	 * iface, who looks every WEFT_WAIT_SLEEP
+	 * A descriptor that is readable, from arm() on, as soon as progress() has something to do
+	 * other than timers; the same one until close(). Spurious readability is allowed. @return
+	 * the descriptor, or a negative error: nothing wakes the owner for this iface, so the owner
+	 * polls it every WEFT_WAIT_SLEEP
 	 */
 	int (*wait_fd)(struct weft_lane_iface *iface);
 	/**
-	 * The owner is about to sleep. What waits only to share a frame or to be acknowledged is
-	 * sent.
+	 * The owner is about to sleep. Messages that wait to share a frame, and delayed
+	 * acknowledgements, are sent.
 	 *
 	 * @param now_ns  time now, as in progress()
-	 * @param due_ns  lowered to when progress() must be called in any case. It may be early,
-	 *   and then the next one is later; it is never late
+	 * @param due_ns  lowered to the time by which progress() must be called in any case. It may
+	 *   be early, never late
 	 * @return 0; -EBUSY when there is something to do at once: progress() comes first
 	 */
 	int (*arm)(struct weft_lane_iface *iface, uint64_t now_ns, uint64_t *due_ns);
@@ -401,9 +408,10 @@ struct weft_lane_ops {
 	void (*disarm)(struct weft_lane_iface *iface);
 
 	/**
-	 * Optional (NULL = nobody would take us for dead): the owner computes, and does not call
-	 * progress(). Tell all that are connected that its process lives. Called by another thread,
-	 * which holds the worker's lock; nothing is received, and no callback runs.
+	 * Optional (NULL = peers of this driver need no heartbeat): the owner computes and does not
+	 * call progress(). Send all connected peers a frame that shows that the process is alive.
+	 * Another thread calls this under the worker's lock; nothing is received, and no callback
+	 * runs.
 	 */
 	void (*beat)(struct weft_lane_iface *iface);
 
@@ -414,29 +422,29 @@ struct weft_lane_ops {
 	 */
 	void (*get_address)(struct weft_lane_iface *iface, void *buf);
 	/**
-	 * Can a peer's address be reached from here? @return 0, or a negative error with the reason
+	 * Is a peer's address reachable from here? @return 0, or a negative error with the reason
 	 * in @p why
 	 */
 	int (*is_reachable)(struct weft_lane_iface *iface, const void *addr, size_t len, char *why,
 			    size_t why_len);
 	/** Address bytes (of any iface of this driver) as text. */
 	void (*print_address)(const void *addr, size_t len, char *buf, size_t size);
-	/**
-	 * Is there a link now? Changes are reported by events, too, but by drivers that can see
-	 * none.
-	 */
+	/** Is there a link now? Drivers that can detect changes report them by events, too. */
 	bool (*link_up)(struct weft_lane_iface *iface);
-	/** Optional: message text: why there is no link and what to do; "" = not known. */
+	/**
+	 * Optional: message text with the reason why there is no link, and the remedy; "" = not
+	 * known.
+	 */
 	void (*link_text)(struct weft_lane_iface *iface, char *buf, size_t size);
 	/**
-	 * Optional (NULL = nothing is measured): what is known once the lane_ep is up. Protocols
-	 * are chosen by it instead of by the attributes.
+	 * Optional (NULL = nothing is measured): results of measurements, once the lane_ep is up.
+	 * Protocols are chosen by these instead of by the attributes.
 	 */
 	void (*ep_measured)(struct weft_lane_ep *lane_ep, struct weft_lane_measured *out);
 	/**
-	 * Optional (NULL = max_msg): the largest message that goes well over the path as it is now:
-	 * less than max_msg where it carries smaller frames than when the lane_ep came up.
-	 * #WEFT_LANE_EV_SIZE tells of changes.
+	 * Optional (NULL = max_msg): the largest message that the path now carries efficiently. It
+	 * is less than max_msg if the path carries smaller frames than when the lane_ep came up.
+	 * #WEFT_LANE_EV_SIZE reports changes.
 	 */
 	uint32_t (*ep_best_msg)(const struct weft_lane_ep *lane_ep);
 	/** Human-readable text about the lane_ep: peer, state, RTT. */
@@ -455,13 +463,13 @@ struct weft_lane_iface {
 	/** protocol layer's: number of attr.domain in its context, or WEFT_NO_DOMAIN */
 	uint8_t domain;
 	/**
-	 * protocol layer's: 1 + that number for whatever is registered, with keys or without; 0 =
-	 * nothing is
+	 * protocol layer's: 1 + number of attr.domain, also for domains without keys; 0 = the iface
+	 * registers nothing
 	 */
 	uint8_t mem_domain;
 	/**
-	 * driver: something waits for tx_flush(); the worker skips the call otherwise. An indirect
-	 * call that does nothing costs as much as a small message
+	 * driver: a frame waits for tx_flush(). Otherwise the worker skips the call, because an
+	 * indirect call that does nothing costs as much as a small message
 	 */
 	bool tx_open;
 	/**
@@ -471,8 +479,8 @@ struct weft_lane_iface {
 	bool quiet;
 	char name[64]; /**< "dpdk:0" */
 	/**
-	 * driver: how it was set up and why so, human-readable: which address by which rule. "" =
-	 * nothing to say
+	 * driver: how the iface was set up, and why, human-readable: which address by which rule.
+	 * "" = no text
 	 */
 	char note[128];
 	struct weft_lane_attr attr;
@@ -501,30 +509,29 @@ struct weft_lane_ep {
 	uint32_t max_msg;
 	uint32_t retransmits; /**< driver: frames sent again */
 	/**
-	 * driver: native access that the iface has and this lane_ep has not, as its peer takes
-	 * none. Set before EV_UP; it may gain bits later, when the system takes the access away,
-	 * and then operations that were accepted end with -ECANCELED
+	 * driver: feature bits of native access that the iface has and this lane_ep lacks, because
+	 * its peer does not accept it. Set before EV_UP. Bits may be added later, when the system
+	 * withdraws the access; operations that were accepted then end with -ECANCELED
 	 */
 	uint32_t lacks;
 };
 
-/** One thing a driver found. */
+/** A resource that a driver found. */
 struct weft_lane_resource {
 	char name[64]; /**< what comes after "driver:" in WEFT_LANES */
 	char device[64];
-	char why[160]; /**< "" = usable; else why not */
+	char why[160]; /**< "" = usable; else the reason why it is not */
 };
 
 /**
- * A driver. Those of Weft itself stand in one table, lib/drivers.c.
- * (Paths are those of the sources.)
+ * A driver. lib/drivers.c has the table of Weft's own drivers. (Paths are those of the sources.)
  */
 struct weft_lane_driver {
 	const char *name; /**< "dpdk", "roce", "shm", "self" */
 	uint32_t abi;     /**< WEFT_LANE_ABI */
 	bool captures;    /**< its lanes write WEFT_CAPTURE */
 	/**
-	 * List resources. Initialises what the driver rests on if need be (the EAL).
+	 * List resources. Initialises what the driver needs for it (the EAL).
 	 * @param[out] list  malloc()ed array, freed by the caller; NULL with 0
 	 * @return number of resources, or a negative error (the driver logs why)
 	 */
@@ -563,16 +570,19 @@ struct weft_lane_driver {
 	const struct weft_lane_boot_ops *boot; /**< optional: lane_boot.h */
 	/** Names of options that open() knows, comma-separated, for error messages. */
 	const char *options;
-	/** Optional: what counters() tells, for people; it ends with a name that is NULL. */
+	/**
+	 * Optional: descriptions of what counters() reports; the table ends with a name that is
+	 * NULL.
+	 */
 	const struct weft_lane_counter *counters;
 };
 
 /**
- * Make a driver known to the contexts that are created from now on, after those of Weft itself; its
- * lanes are named "NAME:..." in WEFT_LANES. Any thread.
- * @param driver  static storage: it is never taken out again
- * @return 0, also when this very driver is known already; -EINVAL (a function or the name is
- *   missing, or the name cannot stand in WEFT_LANES); -EPROTONOSUPPORT (compiled for another
+ * Register a driver for the contexts that are created from now on, after the drivers of Weft
+ * itself. Its lanes are named "NAME:..." in WEFT_LANES. Any thread.
+ * @param driver  static storage: a driver is never removed
+ * @return 0, also when this driver is registered already; -EINVAL (a function or the name is
+ *   missing, or the name is not valid in WEFT_LANES); -EPROTONOSUPPORT (compiled for another
  *   WEFT_LANE_ABI); -EEXIST (another driver has the name); -ENOSPC (#WEFT_LANE_DRIVERS_MAX)
  */
 WEFT_API int weft_lane_driver_add(const struct weft_lane_driver *driver);

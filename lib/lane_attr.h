@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file lane_attr.h
- * What an interface says of itself: features, limits, rates, counters, rights of registrations. A
- * part of lane.h, which includes it.
+ * Attributes of an interface: features, limits, rates, counters, rights of registrations. A part of
+ * lane.h, which includes it.
  */
 #ifndef WEFT_LANE_ATTR_H
 #define WEFT_LANE_ATTR_H
@@ -25,33 +25,32 @@
 #define WEFT_LANE_F_LOOPBACK (1ull << 8) /**< reaches only the worker it belongs to */
 #define WEFT_LANE_F_AMO64 (1ull << 9)    /**< amo64(): native atomics on aligned 64-bit words */
 /**
- * An unreliable control channel: am_short() of WEFT_WIREUP messages only; what it loses or doubles,
- * wire-up retries and recognises. Never a lane of an endpoint. With #WEFT_LANE_F_TO_IFACE.
+ * An unreliable control channel: am_short() of WEFT_WIREUP messages only. It may lose or duplicate
+ * messages, so wire-up repeats them and recognises duplicates. Never a lane of an endpoint. With
+ * #WEFT_LANE_F_TO_IFACE.
  */
 #define WEFT_LANE_F_CONTROL (1ull << 10)
-/**
- * attr.bandwidth, attr.latency were said by the user (WEFT_LANES): what is measured does not count
- */
+/** the user has set attr.bandwidth, attr.latency (WEFT_LANES); measurements do not replace them */
 #define WEFT_LANE_F_BW_SET (1ull << 11)
 #define WEFT_LANE_F_LAT_SET (1ull << 12)
 /** the driver copies every byte once at either end, with the CPU that calls it */
 #define WEFT_LANE_F_COPIES (1ull << 13)
 /**
- * nothing lies between the ends but memory: moving the bytes is the receiving CPU's work,
- * attr.bandwidth is what it takes in, and several such lanes share it
+ * only memory lies between the ends. The receiving CPU moves the bytes, attr.bandwidth is the rate
+ * at which it does so, and several such lanes share that rate
  */
 #define WEFT_LANE_F_MEMORY (1ull << 14)
 /**
- * reaches processes of its own host only, faster than any network: peers that have such a lane have
- * no others, and it is no part of stripes with others
+ * reaches processes of its own host only, faster than any network. Peers with such a lane have no
+ * other lanes, and messages are never striped over it and others
  */
 #define WEFT_LANE_F_HOST (1ull << 15)
 /** get_zcopy() writes into any memory of the process: it need not be registered */
 #define WEFT_LANE_F_GET_ANY (1ull << 16)
 
 /*
- * What a registration allows besides being read by the lane's own sends. A key that leaves the
- * process allows what its use needs and no more.
+ * Access that a registration allows in addition to reads by the lane's own sends. A key that is
+ * sent to a peer allows only the access that its use needs.
  */
 /** the lane's own gets and atomics write into it */
 #define WEFT_LANE_ACCESS_LOCAL_WRITE (1u << 0)
@@ -67,23 +66,28 @@
 
 #define WEFT_LANE_ADDR_MAX 64 /**< longest device + iface address */
 
-/** How an iface's link behaves: what may be said of one that is not up. */
+/** Kind of an iface's link. It decides whether a link that is not up is worth a warning. */
 enum weft_lane_link {
 	/**
-	 * memory, or another process's: up when the other side is there; nothing is wrong without
+	 * memory, or another process: up when the other side is there; a missing link is no fault
 	 */
 	WEFT_LANE_LINK_PEER,
-	/** another's (the kernel's, an RDMA device's): it was there before, or is missing */
+	/**
+	 * of the kernel or an RDMA device, started before: without a link now, the link is missing
+	 */
 	WEFT_LANE_LINK_HOST,
-	/** a NIC that we have started: the link may take #WEFT_LANE_LINK_WAIT_NS to come */
+	/**
+	 * a NIC that the driver has started: the link may take #WEFT_LANE_LINK_WAIT_NS to come up
+	 */
 	WEFT_LANE_LINK_NIC,
 };
-/** So long nobody complains about a #WEFT_LANE_LINK_NIC without link. */
+/** Time for which a #WEFT_LANE_LINK_NIC without link causes no warning. */
 #define WEFT_LANE_LINK_WAIT_NS 5000000000ull
 
 /**
- * Attributes of an iface, fixed while it is open; but bandwidth and bandwidth_from may change with
- * #WEFT_LANE_IFACE_EV_LINK_UP and #WEFT_LANE_IFACE_EV_SPEED (not with #WEFT_LANE_F_BW_SET).
+ * Attributes of an iface. They are fixed while it is open, except that bandwidth and bandwidth_from
+ * may change with #WEFT_LANE_IFACE_EV_LINK_UP and #WEFT_LANE_IFACE_EV_SPEED (not with
+ * #WEFT_LANE_F_BW_SET).
  */
 struct weft_lane_attr {
 	uint64_t features;
@@ -97,7 +101,7 @@ struct weft_lane_attr {
 	size_t max_zcopy;            /**< header + payload of am_zcopy() */
 	size_t max_zcopy_hdr;        /**< header part of it */
 	unsigned int max_iov;        /**< of am_zcopy() */
-	/** cuts of a striped message are best multiples of this; 1 = no matter */
+	/** a striped message is best cut at multiples of this; 1 = any offset is as good */
 	size_t opt_align;
 	size_t frame_size;        /**< largest frame on the wire, L2 header included, FCS not */
 	size_t max_get;           /**< bytes of one get_zcopy() */
@@ -120,43 +124,43 @@ struct weft_lane_attr {
 	 * rate of this CPU". NULL = stated by the driver
 	 */
 	const char *bandwidth_from, *latency_from, *overhead_from;
-	bool bandwidth_known; /**< by a link or by the user: no guess, and not what a CPU copies */
+	bool bandwidth_known; /**< from the link or the user, not an estimate or a copy rate */
 };
 
-/** What a lane ep has found out about the path to its peer, so far. */
+/** What a lane ep has measured of the path to its peer so far. */
 struct weft_lane_measured {
 	/** half a round trip of a small message, both CPUs included, s; 0 = not known */
 	double latency;
-	double bandwidth; /**< payload, bytes/s; 0 = not measured, the attribute is as good */
+	double bandwidth; /**< payload, bytes/s; 0 = not measured, use the attribute */
 };
 
-/** Counters every iface keeps; drivers have more behind counters(). */
+/** Receives one counter of an iface from counters(). */
 typedef void (*weft_lane_counter_cb)(const char *name, uint64_t value, void *arg);
 
 /**
- * What a worker can report about itself, for drivers that have a management interface. All optional
- * (NULL). To be called by the worker's thread inside progress(), and not inside a callback.
+ * Reports of a worker about itself, for drivers that have a management interface. All optional
+ * (NULL). A driver calls them on the worker's thread inside progress(), and not inside a callback.
  */
 struct weft_lane_report {
 	/** All counters of the worker, those of its lanes included. */
 	void (*counters)(void *arg, void (*cb)(const char *name, uint64_t value, void *arg),
 			 void *cb_arg);
-	/** What one of them counts, weft_counter_help(); NULL = nothing is known. */
+	/** What one of them counts, weft_counter_help(); NULL = not known. */
 	const char *(*help)(const char *name);
 	/** A line of text per endpoint. */
 	void (*endpoints)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
-	/** One per iface, those of other drivers included. */
+	/** A line of text per iface, those of other drivers included. */
 	void (*lanes)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
 	/** Which protocol carries which sizes: one per set of endpoints, operation and range. */
 	void (*thresholds)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
 	void *arg;
 };
 
-/** What a counter of a driver's ifaces is. */
+/** Description of a counter of a driver's ifaces. */
 struct weft_lane_counter {
-	const char *name; /**< '#' stands for a number: "conn#.path#.rtt_ns" */
+	const char *name; /**< '#' matches a number: "conn#.path#.rtt_ns" */
 	const char *help; /**< one sentence that begins with the unit */
-	bool level;       /**< of now: it falls, too */
+	bool level;       /**< a present value, which may fall */
 };
 
 #endif /* WEFT_LANE_ATTR_H */

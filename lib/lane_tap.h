@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file lane_tap.h
- * What no wire shows: messages and native operations of lanes that have no frames of their own
- * (shared memory, RoCE), as message records for captures. The protocol layer makes them where it
- * calls a lane (core/lane_show.h); who writes captures takes them. Their format is that of files
+ * Message records for captures: the messages and native operations of lanes that have no frames of
+ * their own (shared memory, RoCE). The protocol layer makes the records where it calls a lane
+ * (core/lane_show.h) and passes them to the capture writer. The format is that of capture files
  * (doc/wire.md, "Message records").
  */
 #ifndef WEFT_LANE_TAP_H
@@ -31,7 +31,7 @@ enum weft_record_kind {
 	WEFT_RECORD_KINDS,
 };
 
-/** The operation has ended well; without the flag it has been posted. */
+/** The operation has succeeded; without the flag it has been posted. */
 #define WEFT_RECORD_F_DONE 1u
 
 struct weft_record_head {
@@ -39,13 +39,15 @@ struct weft_record_head {
 	uint8_t version;
 	uint8_t kind;  /**< enum weft_record_kind */
 	uint8_t am_id; /**< of a message, else 0 */
-	/** number in its endpoint, the same at both ends; #WEFT_RECORD_NO_LANE = not known yet */
+	/**
+	 * lane number in its endpoint, the same at both ends; #WEFT_RECORD_NO_LANE = not known yet
+	 */
 	uint8_t lane;
 	weft_le16 flags;
-	/** bytes of the message, which follow; of a native operation, bytes that it moves */
+	/** bytes of the message, which follow; of a native operation: bytes that it moves */
 	weft_le32 length;
 	weft_le32 conn_sn;
-	weft_le64 from, to; /**< workers: who sends the message, who posts the operation */
+	weft_le64 from, to; /**< worker that sends the message or posts the operation; its peer */
 };
 static_assert(sizeof(struct weft_record_head) == 32, "doc/wire.md");
 
@@ -53,11 +55,11 @@ struct weft_record_native {
 	weft_le64 offset, key; /**< of remote memory */
 	/** where the bytes lie in the message; of an atomic its operand */
 	weft_le64 local;
-	/** of an atomic: to compare with */
+	/** of an atomic: the value to compare with */
 	weft_le64 compare;
 	/**
-	 * whose bytes they are: of a read the sender's request, as RTS names it; of a write the
-	 * receiver's, as RTR does; 0, 0 = none of a message
+	 * the request that the bytes belong to: of a read the sender's request, as in RTS; of a
+	 * write the receiver's, as in RTR; 0, 0 = the bytes are not part of a message
 	 */
 	weft_le32 ref_index, ref_generation;
 };
@@ -72,7 +74,7 @@ struct weft_lane_tap_open {
 	uint64_t speed; /**< bit/s; 0 = not known */
 	const struct weft_platform *platform;
 	const struct weft_lane_conf *conf;
-	/** Records are wanted from now on, or no more. Any thread; not two at a time. */
+	/** Start or stop making records. Any thread calls it, one at a time. */
 	void (*want)(void *arg, bool yes);
 	void *arg;
 };
@@ -80,12 +82,12 @@ struct weft_lane_tap_open {
 enum weft_lane_tap_way { WEFT_LANE_TAP_IN = 1, WEFT_LANE_TAP_OUT = 2 };
 
 struct weft_lane_tap_ops {
-	/** @return NULL: no memory; the lane does without */
+	/** @return NULL: no memory; the lane is not captured */
 	struct weft_lane_tap *(*open)(const struct weft_lane_tap_open *params);
 	void (*close)(struct weft_lane_tap *tap);
 	/**
-	 * A record, in pieces; it counts, or not, when taken() has been called. By the worker's
-	 * thread, like taken().
+	 * A record, in pieces. taken() then reports whether the lane accepted the message, and so
+	 * whether the record is valid. The worker's thread calls both.
 	 * @param now  the worker's time
 	 */
 	void (*offer)(struct weft_lane_tap *tap, enum weft_lane_tap_way way,
@@ -97,7 +99,7 @@ struct weft_lane_tap_ops {
 	int (*record)(const char *reason, char *text, size_t text_len);
 };
 
-/** Who writes captures: drivers/dpdk/capture/messages.c. Only lib/drivers.c requests it. */
+/** The capture writer: drivers/dpdk/capture/messages.c. Only lib/drivers.c refers to it. */
 extern const struct weft_lane_tap_ops weft_capture_messages;
 
 /** Base of a tap. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roof.h
- * What the files of lib/ itself share: they know every folder, and no folder knows them.
+ * Declarations shared by the files of lib/ itself. These files may include headers of every folder;
+ * no folder includes theirs.
  */
 #ifndef WEFT_ROOF_H
 #define WEFT_ROOF_H
@@ -10,16 +11,20 @@
 #include "lane.h"
 #include "lane_tap.h"
 
-/** What the worker tells its lanes' drivers about itself; report.c. */
+/** Reports of the worker for its lanes' drivers; report.c. */
 struct weft_lane_report weft_worker_report(struct weft_worker *w);
 
 /**
- * What captures see of lanes that have no frames of their own: open() of it; drivers.c.
- * @return NULL: this build captures nothing
+ * Captures of lanes that have no frames of their own: the operations of the capture writer;
+ * drivers.c.
+ * @return NULL: this build has no captures
  */
 const struct weft_lane_tap_ops *weft_drivers_tap(void);
 
-/** Of the connection layer and the registration cache; query.c. Ends with a name that is NULL. */
+/**
+ * Help of the counters of the connection layer and the registration cache; query.c. The table ends
+ * with a name that is NULL.
+ */
 extern const struct weft_lane_counter weft_worker_counter_help[];
 
 #endif /* WEFT_ROOF_H */

@@ -3,28 +3,30 @@
  * @file weft.h
  * Weft: messages between processes over Ethernet, woven over several lanes at once.
  *
- * The objects follow UCX's UCP, smaller: a *context* holds configuration and lane drivers, a
- * *worker* is one progress engine (one thread, or several behind its lock) with one interface per
- * lane it can use, an *endpoint* (ep) is a connection from a worker to a remote worker over one or
- * more lanes, a *request* is one operation under way.
+ * The objects are those of UCX's UCP:
+ *  - a *context* holds configuration and lane drivers;
+ *  - a *worker* is one progress engine (for one thread, or for several behind its lock) with one
+ *    interface per network or device that it uses;
+ *  - an *endpoint* (ep) is a connection from a worker to a remote worker over one or more lanes;
+ *  - a *request* is one operation under way.
  *
- * This file has contexts, workers and endpoints, and includes what goes over them: weft_msg.h
+ * This file declares contexts, workers and endpoints. It includes the operations: weft_msg.h
  * (datatypes, requests, tagged and active messages), weft_rma.h (registered and remote memory).
- * Tools that explain which protocol is used for which size include weft_plan.h, lane drivers
- * weft/lane.h.
+ * Tools that explain the choice of protocols include weft_plan.h. Lane drivers include weft/lane.h.
  *
  * Paths such as lib/lane.h are those of the sources; share/doc/weft is installed.
  *
  * Conventions, valid for every call unless its description differs:
  *  - **Errors** are negative errno values; weft_strerror() gives the message text. Nothing that
  *    arrives from the wire, the environment or the caller aborts the process.
- *  - **Non-blocking calls** return 0 when the operation is done (no callback is invoked, no request
- *    exists), a negative error when it was not started and left no trace, or #WEFT_INPROGRESS when
- *    it goes on; then `*req` (if wanted) is its request. Its callback comes from a later call, and
- *    never before this call has returned, even if the operation fails in the call.
+ *  - **Non-blocking calls** return 0 when the operation is done: no callback is invoked and no
+ *    request exists. They return a negative error when the operation was not started; it has then
+ *    changed nothing. They return #WEFT_INPROGRESS when the operation goes on; `*req`, if wanted,
+ *    is then its request. The callback runs in a later call, never before this call has returned,
+ *    even if the operation fails in the call.
  *  - **Parameter structs** start with `size`, which the caller sets to the size it was compiled
- *    with (the WEFT_INIT() macro does that). Fields that the caller does not know are taken as
- *    zero, and zero always means the default; so structs can grow.
+ *    with (the WEFT_INIT() macro does that). The library takes fields beyond that size as zero.
+ *    Zero always means the default, so later versions can add fields.
  *  - **Units**: bytes, seconds (double) or nanoseconds (names end in `_ns`), bytes per second.
  *  - **Threads**: a context may be used from any thread for worker creation. A worker and
  *    everything that belongs to it (endpoints, requests, probes, progress) belongs to one thread at
@@ -188,12 +190,12 @@ struct weft_context_params {
 };
 
 /**
- * Create a context: reads configuration (if none is given). Lane drivers look for their resources
- * when the first worker wants lanes of theirs, or weft_context_query() is called.
+ * Create a context, and read the configuration if none is given. A lane driver looks for its
+ * resources when the first worker uses its lanes, or when weft_context_query() is called.
  *
- * With raw-DPDK lanes wanted, the EAL is taken as it is when the application has initialised it;
- * else it is initialised from `WEFT_EAL_ARGS`. The calling thread stays on the cores it could run
- * on before, whatever cores the EAL's own threads get.
+ * Raw-DPDK lanes need the EAL. If the application has initialised it, it is used as it is.
+ * Otherwise the library initialises it from `WEFT_EAL_ARGS`. The calling thread keeps its CPU
+ * affinity, whatever cores the EAL assigns to its own threads.
  * @param params  NULL = defaults
  * @return 0, -ENOMEM, -EINVAL (configuration; the log names the variable)
  */
@@ -201,8 +203,8 @@ WEFT_API int weft_context_create(const struct weft_context_params *params,
 				 struct weft_context **ctx);
 
 /**
- * Destroy a context. All its workers and registrations must be gone: else -EBUSY and nothing
- * happens. NULL is allowed.
+ * Destroy a context. While workers or registrations of it exist, the call returns -EBUSY and does
+ * nothing. NULL is allowed.
  */
 WEFT_API int weft_context_destroy(struct weft_context *ctx);
 
@@ -236,11 +238,13 @@ struct weft_worker_params {
 	 */
 	const char *lanes;
 	/**
-	 * A peer connected and no endpoint here was waiting for it: the application becomes the
-	 * owner of @p ep and must close it; a later failure is reported by weft_ep_query() and by
-	 * operations on it. NULL: such endpoints belong to the library (they receive;
-	 * weft_ep_create() to that worker adopts one; they vanish when the peer closes) and
-	 * completions carry ep == NULL for them.
+	 * A peer connected and no endpoint here was waiting for it. The application becomes the
+	 * owner of @p ep and must close it. A later failure is reported by weft_ep_query() and by
+	 * operations on it.
+	 *
+	 * NULL: such endpoints belong to the library. They receive, weft_ep_create() to that worker
+	 * adopts one, and the library frees them when the peer closes. Completions have ep == NULL
+	 * for them.
 	 */
 	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
 			  const char *remote_name, void *arg);
@@ -249,9 +253,10 @@ struct weft_worker_params {
 };
 
 /**
- * A posted operation leaves inside the call, as far as the lanes have room. Without the flag a
- * frame may wait for further messages until the next progress. #WEFT_OP_MORE permits this for one
- * operation. Operations of a callback leave at the end of the progress call.
+ * A posted operation is sent inside the call, as far as the lanes have room. Without the flag a
+ * frame may wait for further messages until the next progress call. #WEFT_OP_MORE permits such a
+ * wait for one operation in spite of the flag. Operations that a callback posts are sent at the end
+ * of the progress call.
  */
 #define WEFT_WORKER_SEND_NOW 1u
 
@@ -303,23 +308,22 @@ WEFT_API void weft_worker_kick(struct weft_worker *worker);
 WEFT_API int weft_worker_wait(struct weft_worker *worker, int64_t timeout_ns);
 
 /**
- * A descriptor for the application's own poll(), select() or epoll set: readable while
- * weft_worker_progress() may have something to do, after weft_worker_arm() has returned 0. To be
- * polled for reading, and for nothing else; it belongs to the worker.
+ * A descriptor for the application's own poll(), select() or epoll set. After weft_worker_arm() has
+ * returned 0 it is readable while weft_worker_progress() may have something to do. Poll it for
+ * reading only. The worker owns it.
  * @return the descriptor; -EMFILE, -ENFILE, -ENOMEM
  */
 WEFT_API int weft_worker_get_fd(struct weft_worker *worker);
 
 /**
  * Get ready to sleep on weft_worker_get_fd(). The loop is: progress until it returns 0, arm, sleep,
- * and again. What happens after this call makes the descriptor readable; what had happened before
- * it makes it fail. Any other call on the worker by the same thread ends that: arm again.
+ * and again. An event after this call makes the descriptor readable. An event before the call makes
+ * the call return -EBUSY. Any other call on the worker by the same thread disarms it; arm again.
  *
  * The descriptor also becomes readable when a timer is due (a retransmission, a keepalive), and
  * when a lane without weft_iface_info.wakes must be polled (`WEFT_WAIT_SLEEP`).
- * @return 0; -EBUSY: something has happened, or weft_worker_signal() was called: call
- *   weft_worker_progress() first; -EDEADLK inside a callback of the worker; -EMFILE, -ENFILE,
- *   -ENOMEM
+ * @return 0; -EBUSY: there was an event or a weft_worker_signal(), call weft_worker_progress()
+ *   first; -EDEADLK inside a callback of the worker; -EMFILE, -ENFILE, -ENOMEM
  */
 WEFT_API int weft_worker_arm(struct weft_worker *worker);
 
@@ -331,8 +335,8 @@ WEFT_API int weft_worker_arm(struct weft_worker *worker);
 WEFT_API void weft_worker_signal(struct weft_worker *worker);
 
 /**
- * The worker's address: to be carried to peers by any means. At most 2 KiB for 8 interfaces, no
- * pointers inside, valid on machines of any byte order, versioned.
+ * The worker's address, which the application carries to peers by any means. It has at most 2 KiB
+ * for 8 interfaces, contains no pointers, is independent of byte order, and is versioned.
  * @param[out] address  release with weft_worker_release_address()
  */
 WEFT_API int weft_worker_get_address(struct weft_worker *worker, void **address, size_t *length);
@@ -386,12 +390,13 @@ struct weft_iface_info {
 	/** where these numbers come from, as text */
 	char bandwidth_from[64], latency_from[64], overhead_from[64];
 	/**
-	 * not up yet, but may be soon: a NIC started less than 5 s ago; make progress, query again
+	 * not up yet, but it may be soon: the NIC was started less than 5 s ago. Make progress and
+	 * query again
 	 */
 	int link_expected;
 	/** s from opening until there was a link; 0 = at once, or there is none */
 	double up_after;
-	/** wakes weft_worker_wait(); 0 = it is polled at least every `WEFT_WAIT_SLEEP` */
+	/** it wakes weft_worker_wait(); 0 = the wait polls it at least every `WEFT_WAIT_SLEEP` */
 	int wakes;
 };
 
@@ -458,45 +463,55 @@ WEFT_API int weft_ep_create(struct weft_worker *worker, const struct weft_ep_par
 #define WEFT_EP_CLOSE_FORCE 1u /**< do not flush: outstanding operations end with -ECANCELED */
 
 /**
- * Close an endpoint. Without FORCE everything sent before is first delivered to the peer: what
- * weft_ep_flush() waits for, and the match of every message whose sender waits with it
- * (synchronous, or its data still here; with both sides closing, as a loopback's do, unmatched ones
- * end with -ECONNRESET). A close does not report refused puts: weft_ep_flush() before it does.
- * With FORCE outstanding operations end with -ECANCELED, those whose memory the hardware still
- * holds a little later, from progress. The endpoint must not be used afterwards in either case, and
- * no completion, probe or handler names it any more.
+ * Close an endpoint. The endpoint must not be used afterwards, and no completion, probe or handler
+ * contains it any more.
  *
- * Receives from this endpoint only, and those that are matched but not complete, end with
- * -ECANCELED when the connection ends, also if the peer or a failure ends it first. So it goes with
- * messages from the peer that no receive has matched, a matched probe's included:
- *  - one that has come whole stays, for receives from any endpoint (its completion's `ep` is NULL);
- *  - one that its sender waits with (synchronous, or its data still at the sender) is gone, or an
- *    error for who has it from a probe; its send ends with -ECONNRESET. Without FORCE this is so
- *    from the call on, else when the connection ends; so, too, when the peer closes, or the
- *    endpoint fails;
- *  - one of which a part is missing when the connection ends is gone, or an error for its probe;
- *  - active messages get no handler from the call on; sends with data still there end with
- *    -ECONNRESET, if a handler has kept their descriptor, too. Kept data that is here stays.
- * @return 0, #WEFT_INPROGRESS with a request, or an error: the endpoint is gone in every case, but
- *   with -EINVAL (unknown flags, parameters, an endpoint that is not the application's) and -EBUSY
- *   (inside a datatype's callback)
+ * Without FORCE everything sent before is first delivered to the peer. The close waits for what
+ * weft_ep_flush() waits for. It also waits until receives match the messages whose data or
+ * completion depends on the match: synchronous sends, and sends whose data is still here. If both
+ * ends close, as both ends of a loopback do, unmatched messages of this kind end with -ECONNRESET.
+ * A close does not report refused puts; weft_ep_flush() before the close does.
+ *
+ * With FORCE outstanding operations end with -ECANCELED. Operations whose memory the hardware still
+ * holds end a little later, from progress.
+ *
+ * Receives that name this endpoint as their source end with -ECANCELED when the connection ends,
+ * and so do receives that are matched but not complete. This is so too if the peer or a failure
+ * ends the connection first. Messages from the peer that no receive has matched, those that a probe
+ * has taken included, are treated as follows:
+ *  - A message that has arrived completely stays, for receives from any endpoint. The `ep` of its
+ *    completion is NULL.
+ *  - A message whose sender waits for the match (synchronous, or its data still at the sender) is
+ *    dropped, and its send ends with -ECONNRESET. If a probe has taken it, receiving it returns an
+ *    error. A close without FORCE drops such messages in the call. Otherwise they are dropped when
+ *    the connection ends, also when the peer closes or the endpoint fails.
+ *  - A message of which a part is missing when the connection ends is dropped. If a probe has taken
+ *    it, receiving it returns an error.
+ *  - Active messages are not passed to handlers from the call on. Sends whose data is still at the
+ *    sender end with -ECONNRESET, also if a handler has kept their descriptor. Kept data that has
+ *    arrived stays.
+ * @return 0, #WEFT_INPROGRESS with a request, or an error. The endpoint is gone in every case
+ *   except -EINVAL (unknown flags, parameters, an endpoint that the application does not own) and
+ *   -EBUSY (inside a datatype's callback)
  */
 WEFT_API int weft_ep_close(struct weft_ep *ep, unsigned int flags,
 			   const struct weft_op_params *params, struct weft_request **req);
 
 /**
- * Complete when every operation posted on the endpoint before it has reached the peer's protocol
- * layer: puts and atomics are visible in the peer's memory, gets have their data, and each message
- * is there in sequence, so that a receive that is posted now matches it. It does not wait for that
- * receive: a synchronous send, or a message whose data stays here until it is matched (a
- * rendezvous), goes on after the flush, and its buffer is its own until its request ends. (Puts
- * that NICs wrote are with the peer's NICs, and visible to what comes over the same NIC afterwards;
- * a message over another one may be seen a moment earlier: roce.md in share/doc/weft.)
+ * Complete when every operation posted on the endpoint before the flush has reached the peer's
+ * protocol layer: puts and atomics are visible in the peer's memory, gets have their data, and each
+ * message has arrived in sequence, so that a receive posted now matches it. The flush does not wait
+ * for that receive. A synchronous send, or a rendezvous whose data stays here until it is matched,
+ * goes on after the flush; its buffer must not be reused until its request ends.
  *
- * It ends with the error of a put or atomic that no request could report any more (see weft_put());
- * the error is then forgotten. The first flush posted after the operation reports it, and none
- * before; when a peer refuses so many that it can't name each, flushes between the first and the
- * last may report it, too.
+ * A put that a NIC wrote (RoCE) is at the peer's NIC, and visible before any message that arrives
+ * over the same NIC afterwards. A message over another NIC may arrive a moment before the bytes are
+ * visible: roce.md in share/doc/weft.
+ *
+ * The flush ends with the error of a put or atomic whose request had already ended (see
+ * weft_put()). The error is reported once, by the first flush posted after the operation and by
+ * none posted before. If a peer refuses more operations than it can report one by one, flushes
+ * posted between the first and the last of them may report the error, too.
  */
 WEFT_API int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *params,
 			   struct weft_request **req);
@@ -511,9 +526,9 @@ WEFT_API int weft_worker_flush(struct weft_worker *worker, const struct weft_op_
 
 /**
  * Puts, gets and atomics posted on the endpoint after this call take effect after all those posted
- * before it. The call does not wait: what is posted after it is held back here until the peer has
- * confirmed what came before, one round trip where something was outstanding. Messages are not
- * concerned.
+ * before it. The call does not wait. Later operations are held back here until the peer has
+ * confirmed the earlier ones, which takes one round trip if any were outstanding. Messages are not
+ * affected.
  * @return 0, or the endpoint's error
  */
 WEFT_API int weft_ep_fence(struct weft_ep *ep);
@@ -565,8 +580,8 @@ enum weft_op {
 	WEFT_OP_AMO = 5,       /**< atomic without a result */
 	WEFT_OP_AMO_FETCH = 6, /**< atomic with one, compare-and-swap included */
 	/**
-	 * the data of a rendezvous, as its receiver gets it: what tag and active-message sends that
-	 * go by rendezvous lead to
+	 * the data of a rendezvous, as its receiver gets it: the second half of tag and
+	 * active-message sends that use rendezvous
 	 */
 	WEFT_OP_RNDV_DATA = 7,
 	WEFT_OP_LAST, /**< number of operations; grows with versions */
@@ -584,18 +599,19 @@ struct weft_proto_info {
 	uint32_t lanes; /**< bit i = lane i of weft_ep_query_lane() may carry it */
 	int chosen;     /**< it is what is used now */
 	/**
-	 * what the model expects of the given size: from the call to the last byte at its place, s;
-	 * 0 = not known
+	 * time that the model predicts for the given size, from the call to the last byte in place,
+	 * s; 0 = not known
 	 */
 	double time;
 	int usable;    /**< it can carry the given size */
-	char why[160]; /**< if it can carry nothing: why */
+	char why[160]; /**< the reason, if it can carry nothing */
 };
 
 /**
  * Which protocol an operation of @p length contiguous bytes (put and get: registered ones) would
- * use now. #WEFT_OP_RNDV_DATA: how the data of a rendezvous comes to this end, when its sender
- * offers everything. What else could carry it: weft_plan_of_ep(), weft_plan_query().
+ * use now. #WEFT_OP_RNDV_DATA: how the data of a rendezvous comes to this end if its sender offers
+ * every scheme. weft_plan_of_ep() and weft_plan_query() report the other protocols that could carry
+ * it.
  * @return 0; -ENOTCONN while not connected; -EOPNOTSUPP when none can; -EINVAL
  */
 WEFT_API int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length,
@@ -604,7 +620,7 @@ WEFT_API int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t len
 /**
  * For measurements: use one protocol for everything that it can carry, regardless of the model. A
  * message without credit is still sent by rendezvous. The call affects this end only, and only
- * messages that have not begun to leave.
+ * messages of which no byte has been sent.
  * @param name  as in struct weft_proto_info; NULL = choose again
  * @return 0; -ENOENT there is no such protocol; -ENOMEM, and nothing has changed
  */

@@ -31,13 +31,14 @@ enum weft_dt_class {
 };
 
 /**
- * Callbacks of a generic datatype. A state is made for each operation. pack() and unpack() may be
- * called with any offsets, in any order, and pack() again for the same bytes: they must have no
- * side effect on the operation.
+ * Callbacks of a generic datatype. Each operation has a state of its own. pack() and unpack() may
+ * be called with any offsets, in any order, and pack() again for the same bytes, so they must have
+ * no side effect on the operation.
  *
  * They run in the middle of an operation and must not call into the library. Calls that would
- * start, end or move something are refused, with a log line: they return -EBUSY and do nothing
- * (weft_worker_progress() returns 0, weft_worker_destroy() and weft_tag_msg_drop() just return).
+ * start, end or progress an operation are refused, with a log line: they return -EBUSY and do
+ * nothing (weft_worker_progress() returns 0, weft_worker_destroy() and weft_tag_msg_drop() just
+ * return).
  *
  * When pack() fails, the send or put ends with its error. The message keeps its place in the peer's
  * sequence: the receive that matches it ends with the same error, whatever the size and the
@@ -57,8 +58,8 @@ struct weft_generic_ops {
 	 */
 	ssize_t (*pack)(void *state, size_t offset, void *dst, size_t max);
 	/**
-	 * Unpack @p length bytes at packed offset @p offset. Each byte comes once. @return 0 or a
-	 * negative error: the receive ends with it
+	 * Unpack @p length bytes at packed offset @p offset. Each byte is passed once. @return 0,
+	 * or a negative error with which the receive ends
 	 */
 	int (*unpack)(void *state, size_t offset, const void *src, size_t length);
 	/** Called exactly once per state. */
@@ -88,22 +89,23 @@ struct weft_completion {
 	/** receives: true length of the message, even if truncated. Sends: bytes sent */
 	size_t length;
 	/**
-	 * receives: endpoint that the message came from; NULL if it is closed since, or unowned
-	 * (see weft_worker_params.accept_cb)
+	 * receives: endpoint that the message came from; NULL if it has been closed since, or if
+	 * the library owns it (see weft_worker_params.accept_cb)
 	 */
 	struct weft_ep *ep;
-	uint64_t source_id;      /**< receives: id of the worker it came from */
-	uint64_t imm;            /**< receives: the sender's, with #WEFT_COMPLETION_IMM */
+	uint64_t source_id; /**< receives: id of the worker it came from */
+	/** receives: the sender's immediate data, with #WEFT_COMPLETION_IMM */
+	uint64_t imm;
 	uint32_t flags;          /**< WEFT_COMPLETION_* */
-	uint16_t channel;        /**< receives: that it came on */
+	uint16_t channel;        /**< receives: the message's channel */
 	uint16_t source_channel; /**< receives: the sender's own, see struct weft_op_params */
 };
 
 #define WEFT_COMPLETION_IMM 1u /**< the message has immediate data */
 
 /**
- * Completion callback. @p req is NULL when the caller kept no request (req == NULL in the call).
- * The request is not freed by the library when the caller wanted it; the callback may free it.
+ * Completion callback. @p req is NULL when the call had req == NULL. Otherwise the caller owns the
+ * request, and the callback may free it.
  */
 typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_completion *c,
 				 void *arg);
@@ -112,12 +114,12 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
 /**
  * Puts, and atomics without result: done only when they are visible in the peer's memory. Tagged
  * and active messages: done only when the peer's protocol layer has the message, so that a receive
- * which is posted then finds it; by rendezvous, when its data is there.
+ * posted then matches it. A rendezvous is done when its data has arrived there.
  */
 #define WEFT_OP_DELIVERED 2u
 /**
- * Tagged and active messages: `imm` goes along, whatever the message's length and protocol. Puts:
- * the peer is notified with it, see weft_put_cb
+ * Tagged and active messages: `imm` is sent with the message, whatever its length and protocol.
+ * Puts: the peer's handler is called with it, see weft_put_cb
  */
 #define WEFT_OP_IMM 4u
 /** receives and probes with a source, or a source id: only messages from its `source_channel` */
@@ -129,8 +131,8 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
 #define WEFT_OP_SOURCE_ID 64u
 /**
  * Tagged and active messages, puts: the buffer, and an iov's array, may be reused when the call
- * returns, whatever it returns. At most #WEFT_INJECT_MAX bytes, else -EMSGSIZE. They are copied
- * once more only if they can't be handed to a lane in the call.
+ * returns, whatever it returns. At most #WEFT_INJECT_MAX bytes, else -EMSGSIZE. The library makes
+ * an additional copy only if no lane takes the bytes in the call.
  */
 #define WEFT_OP_INJECT 16u
 /** messages, puts, gets, atomics: more follows soon, see #WEFT_WORKER_SEND_NOW */
@@ -156,10 +158,10 @@ struct weft_op_params {
 		uint64_t source_id; /**< #WEFT_OP_SOURCE_ID: id of a worker */
 	};
 	/**
-	 * Messages match within one channel only: several users of a worker don't see each other's.
-	 * All channels of an endpoint share one sequence: a receive gets the earliest of its
-	 * channel. Active messages, and puts with #WEFT_OP_IMM, pass it to their handler, which is
-	 * the same for all channels.
+	 * Messages match receives of the same channel only, so several users of a worker do not
+	 * receive each other's messages. All channels of an endpoint share one sequence, and a
+	 * receive gets the earliest message of its channel. The handlers of active messages and of
+	 * puts with #WEFT_OP_IMM serve all channels and get the channel as an argument.
 	 */
 	uint16_t channel;
 	/** sends: number of the sender's own channel; receives: #WEFT_OP_SOURCE_CHANNEL */
@@ -167,7 +169,8 @@ struct weft_op_params {
 };
 
 /**
- * Status of a request: #WEFT_INPROGRESS, or its end. @p c may be NULL. Does not progress anything.
+ * Status of a request: #WEFT_INPROGRESS, or the status with which it ended. @p c may be NULL. The
+ * call makes no progress.
  */
 WEFT_API int weft_request_test(struct weft_request *req, struct weft_completion *c);
 
@@ -178,11 +181,12 @@ WEFT_API int weft_request_test(struct weft_request *req, struct weft_completion 
 WEFT_API void weft_request_free(struct weft_request *req);
 
 /**
- * Cancel an operation that has not met its other half.
- *  - A posted receive that is not matched yet ends with -ECANCELED (its callback runs inside this
- *    call). So does a send of which nothing has left.
- *  - A rendezvous send that waits for its receive is withdrawn: it ends later, with -ECANCELED when
- *    no receive had matched it (then none ever will), or as if nothing had happened.
+ * Cancel an operation that is not matched yet.
+ *  - A posted receive that is not matched yet ends with -ECANCELED. Its callback runs inside this
+ *    call. A send of which no byte has been sent ends likewise.
+ *  - A rendezvous send that waits for its receive is withdrawn. If no receive had matched it, it
+ *    ends later with -ECANCELED, and no receive will match it. Otherwise it goes on as without the
+ *    call.
  * @return 0 if cancelled or withdrawn; -EBUSY if matched, under way or of a kind that cannot be
  *   cancelled; -EALREADY when it is complete (weft_request_test() has its status)
  */
@@ -199,9 +203,11 @@ WEFT_API int weft_request_query(const struct weft_request *req, char *buf, size_
 /**
  * Send. Messages of one endpoint match in the order of their send calls, whatever their size. Done
  * means that the buffer may be reused, not that the peer has the message; see weft_tag_send_sync()
- * and weft_ep_flush(). Messages without a receive wait at the peer, however many: beyond
- * WEFT_UNEXP_LIMIT in memory that WEFT_UNEXP_MEMORY bounds. An endpoint that fills it fails with
- * -ENOMEM at the peer. With WEFT_UNEXP_MEMORY=0 further messages wait here for receives there.
+ * and weft_ep_flush().
+ *
+ * Messages without a receive wait at the peer. Beyond WEFT_UNEXP_LIMIT they wait in memory that
+ * WEFT_UNEXP_MEMORY bounds. An endpoint that fills this memory fails with -ENOMEM at the peer. With
+ * WEFT_UNEXP_MEMORY=0 further messages wait here until the peer posts receives.
  * @param count  see enum weft_dt_class
  * @param req    NULL = no request is wanted (a callback may still be)
  */
@@ -216,33 +222,34 @@ WEFT_API int weft_tag_send_sync(struct weft_ep *ep, const void *buffer, size_t c
 				const struct weft_op_params *params, struct weft_request **req);
 
 /**
- * Receive: matches a message with `((sender_tag ^ tag) & mask) == 0`, the earliest arrived one (per
- * endpoint: sent one), and a message matches the earliest posted receive.
+ * Receive: matches a message with `((sender_tag ^ tag) & mask) == 0`. Of several it is the one that
+ * arrived first; messages of one endpoint match in the order of their sends. A message matches the
+ * earliest posted receive.
  *
- * A message longer than the buffer ends with -EMSGSIZE and the true length: the buffer is filled,
- * bytes past it stay untouched, the sender sees success. (If it fails otherwise, too, that is the
- * status, and what the buffer holds is not known.) 0 is returned only for a message that is there,
- * whole and without an error; an error found in the call makes a request that ends at the next
- * progress.
+ * A message longer than the buffer ends with -EMSGSIZE and its true length. The buffer is filled,
+ * bytes past it stay untouched, and the send succeeds. If the receive also fails for another
+ * reason, that reason is its status, and the contents of the buffer are undefined. 0 is returned
+ * only for a message that has arrived completely and without an error. An error found in the call
+ * makes a request that ends at the next progress.
  *
  * A message that has arrived stays matchable after its endpoint has failed or closed, until a
- * receive takes it. A receive that names a source also matches what earlier endpoints to the same
- * worker have left. It ends with its endpoint when nothing matches. A receive by
- * #WEFT_OP_SOURCE_ID needs no endpoint and does not end with one: the application cancels it when
- * nothing more can come.
+ * receive takes it. A receive that names a source also matches messages of earlier endpoints to the
+ * same worker. It ends with its endpoint when nothing matches. A receive by #WEFT_OP_SOURCE_ID
+ * needs no endpoint and does not end with one: the application cancels it when no more messages can
+ * arrive.
  * @param source  only messages of the worker that this endpoint is connected to; NULL = of any
- * @return also -EINVAL: #WEFT_OP_SOURCE_ID beside a source
+ * @return also -EINVAL: #WEFT_OP_SOURCE_ID together with a source
  */
 WEFT_API int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buffer,
 			   size_t count, uint64_t tag, uint64_t mask,
 			   const struct weft_op_params *params, struct weft_request **req);
 
 /**
- * Is there a message? Does not progress. The length is the whole message's, even while it is still
- * arriving.
+ * Test whether a message has arrived; the call makes no progress. The length is that of the whole
+ * message, even while parts of it are still missing.
  * @param source  as in weft_tag_recv()
  * @param params  channel, #WEFT_OP_SOURCE_CHANNEL and #WEFT_OP_SOURCE_ID; NULL = channel 0
- * @param[out] message  NULL = only look; else the message is taken out of matching and must be
+ * @param[out] message  NULL = the message stays; else it is taken out of matching and must be
  *                      received with weft_tag_msg_recv() or dropped with weft_tag_msg_drop()
  * @param[out] c        tag, length, source, immediate data, channels; may be NULL
  * @return 0, or -ENOMSG when there is none; -EINVAL
@@ -252,14 +259,14 @@ WEFT_API int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, 
 			    struct weft_message **message, struct weft_completion *c);
 
 /**
- * Receive a message that a probe took out. As weft_tag_recv(); with -EINVAL or -ENOMEM the message
- * is still the caller's.
+ * Receive a message that a probe took out, as weft_tag_recv() does. After -EINVAL or -ENOMEM the
+ * caller still owns the message.
  */
 WEFT_API int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message,
 			       void *buffer, size_t count, const struct weft_op_params *params,
 			       struct weft_request **req);
 
-/** Drop a message that a probe took out; its sender sees success. */
+/** Drop a message that a probe took out; its send succeeds. */
 WEFT_API void weft_tag_msg_drop(struct weft_worker *worker, struct weft_message *message);
 
 /* ------------------------------------------------------------------ active messages */
@@ -283,8 +290,9 @@ struct weft_am_msg {
 	struct weft_am_data *desc; /**< NULL: nothing can be kept */
 	uint64_t source_id;        /**< worker it comes from */
 	/**
-	 * To reply on, during the call. Beyond it only if the application owns the endpoint (it
-	 * created it, or has it from accept_cb), until it closes it.
+	 * To reply on, during the call. The handler may use it after the call only if the
+	 * application owns the endpoint (created it, or got it from accept_cb), until it closes the
+	 * endpoint.
 	 */
 	struct weft_ep *ep;
 	uint64_t imm;                     /**< #WEFT_AM_F_IMM */
@@ -292,25 +300,24 @@ struct weft_am_msg {
 };
 
 /**
- * A message has come, in sequence: messages of one endpoint are delivered in the order of their
- * send calls, whatever their size; with #WEFT_AM_F_RNDV in the order of the sends too, only the
- * data comes when it is requested.
- * @return 0: the message is consumed; data that was not received is dropped, its sender sees
- *   success.
+ * A message has arrived. Messages of one endpoint are delivered in the order of their send calls,
+ * whatever their size. Messages with #WEFT_AM_F_RNDV are in the same order, but their data comes
+ * when it is requested.
+ * @return 0: the message is consumed; data that was not received is dropped, and the send succeeds.
  *   #WEFT_INPROGRESS: `desc` and `data` are kept until weft_am_data_release() or
- *   weft_am_recv_data(). A negative error (above -4096): done, and the sender of a message with
- *   #WEFT_AM_F_RNDV sees it
+ *   weft_am_recv_data(). A negative error (above -4096): done, and the send of a message with
+ *   #WEFT_AM_F_RNDV ends with it
  */
 typedef int (*weft_am_cb)(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg);
 
 #define WEFT_AM_PERSISTENT_DATA 1u /**< data can always be kept; costs a copy per message */
 
 /**
- * Set, replace or (NULL) remove the handler of an id. Messages with an id that has none are dropped
- * and counted ("am.drop.unknown_id"), their senders see success.
+ * Set, replace or (NULL) remove the handler of an id. Messages with an id that has no handler are
+ * dropped and counted ("am.drop.unknown_id"), and their sends succeed.
  * @param id     0..65535
- * @param flags  #WEFT_AM_PERSISTENT_DATA; without it only data with #WEFT_AM_F_RNDV, and what had
- *   come out of order or in pieces, can be kept
+ * @param flags  #WEFT_AM_PERSISTENT_DATA; without it only data with #WEFT_AM_F_RNDV, and data that
+ *   arrived out of order or in pieces, can be kept
  * @return 0; -EINVAL; -EOPNOTSUPP (context without #WEFT_FEATURE_AM); -ENOMEM
  */
 WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int id, weft_am_cb cb,
@@ -351,8 +358,8 @@ WEFT_API int weft_am_send(struct weft_ep *ep, const struct weft_am_send *am, con
 
 /**
  * Get the data of a message with #WEFT_AM_F_RNDV, inside its handler or later. The descriptor is
- * used up unless the call returns -EINVAL or -ENOMEM. As weft_tag_recv() for buffers, truncation,
- * completion (`tag` is the id).
+ * used up unless the call returns -EINVAL or -ENOMEM. Buffers, truncation and completion are as
+ * with weft_tag_recv(); the completion's `tag` is the id.
  * @return 0, #WEFT_INPROGRESS, -ECONNRESET when the sender is gone
  */
 WEFT_API int weft_am_recv_data(struct weft_worker *worker, struct weft_am_data *desc, void *buffer,
@@ -361,7 +368,7 @@ WEFT_API int weft_am_recv_data(struct weft_worker *worker, struct weft_am_data *
 
 /**
  * Release a message that a handler has kept. A message with #WEFT_AM_F_RNDV is dropped, and its
- * sender sees success.
+ * send succeeds.
  * @return 0, or -EINVAL when it was used up inside its handler
  */
 WEFT_API int weft_am_data_release(struct weft_worker *worker, struct weft_am_data *desc);

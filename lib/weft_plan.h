@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file weft_plan.h
- * Plans: which protocol is used for which size over some lanes, and why. For tools such as
- * weft-info and for tests of a configuration: no program needs them to communicate.
+ * Plans: which protocol is used for which size over some lanes, and why. They serve tools such as
+ * weft-info and tests of a configuration; no program needs them to communicate.
  */
 #ifndef WEFT_PUBLIC_PLAN_H
 #define WEFT_PUBLIC_PLAN_H
@@ -18,9 +18,9 @@ extern "C" {
 
 /**
  * A plan: which protocol would be used for which size over some lanes, and why. The lanes are those
- * of an endpoint, or of a profile file: no hardware, no EAL and no rights are needed for that. A
- * plan is a copy: it belongs to its maker, any thread may use it, and it does not change with what
- * it was made from.
+ * of an endpoint, or of a profile file. A profile file needs no hardware, no EAL and no rights. A
+ * plan is a copy: the caller owns it, any thread may use it, and later changes of the endpoint do
+ * not change it.
  */
 struct weft_plan;
 
@@ -47,8 +47,8 @@ enum weft_plan_format {
 };
 
 /**
- * Print who carries what. @return 0, or -EOPNOTSUPP after an error message: no protocol for the
- * operation, or lanes are missing
+ * Print which protocol and which lanes carry which sizes. @return 0, or -EOPNOTSUPP after an error
+ * message: there is no protocol for the operation, or lanes are missing
  */
 WEFT_API int weft_plan_print(const struct weft_plan *plan, FILE *out, enum weft_op op,
 			     enum weft_plan_format format);
@@ -60,8 +60,8 @@ WEFT_API int weft_plan_explain(const struct weft_plan *plan, FILE *out, enum wef
 			       size_t length);
 
 /**
- * Walk the protocols that do an operation: number @p index, for @p length contiguous bytes (put and
- * get: registered ones), in no special order.
+ * Describe protocol number @p index of those for an operation, for @p length contiguous bytes (put
+ * and get: registered ones). The numbers have no particular order.
  * @return 0, also for those that cannot carry the size (`usable`); -ENOENT past the last one;
  *   -EINVAL
  */

@@ -38,21 +38,22 @@ WEFT_API int weft_mem_register(struct weft_context *ctx, void *address, size_t l
 			       const struct weft_mem_params *params, struct weft_mem **mem);
 
 /**
- * Remote keys of the memory stop working at once, for what is half done as well: peers get
- * -EKEYREJECTED and the memory is not touched any more, except that bytes which a lane is sending
- * straight from it may still be read. What NICs do by themselves (RoCE) they refuse from when this
- * has returned 0 on: with -EBUSY their keys work still.
- * @return 0, or -EBUSY while operations use it, answers to peers' gets included: other remote
- *   keys are dead all the same; make progress and call again. NULL is allowed.
+ * Deregister memory. Remote keys of it stop working at once, also for operations that are half
+ * done: peers get -EKEYREJECTED, and the memory is not accessed any more, except that a lane may
+ * still read bytes which it is sending straight from the memory. Keys for native access by NICs
+ * (RoCE) stop working when the call returns 0; after -EBUSY they still work.
+ * @return 0, or -EBUSY while operations use the memory, replies to peers' gets included: make
+ *   progress and call again. NULL is allowed.
  */
 WEFT_API int weft_mem_deregister(struct weft_mem *mem);
 
 /* ------------------------------------------------------------------ remote memory */
 
 /**
- * Pack what a peer needs to reach the memory: a 64-bit random key, length, rights, and the keys of
- * lanes that access memory themselves, of the workers that exist now. At most 2 KiB; no pointers
- * inside. Whoever has the blob and an endpoint can use it, so carry it over trusted channels only.
+ * Pack what a peer needs to access the memory: a 64-bit random key, length, rights, and the keys
+ * for native access by lanes of the workers that exist now. At most 2 KiB; no pointers inside. Any
+ * process that has the blob and an endpoint can use the memory, so carry the blob over trusted
+ * channels only.
  * @param[out] blob  release with weft_rkey_release_blob()
  * @return 0; -EACCES when the memory was registered without rights for peers; -EINVAL; -ENOMEM
  */
@@ -69,23 +70,23 @@ WEFT_API int weft_rkey_unpack(struct weft_ep *ep, const void *blob, size_t lengt
 			      struct weft_rkey **rkey);
 
 /**
- * The 64-bit number of the registration, for places that have no room for a packed key; 0 without
- * rights for peers. Who has it and an endpoint can use the memory.
+ * The 64-bit key of the registration, for applications without room for a packed key; 0 without
+ * rights for peers. Any process that has the key and an endpoint can use the memory.
  */
 WEFT_API uint64_t weft_mem_key(const struct weft_mem *mem);
 
 /**
- * Make a remote key of weft_mem_key() alone. Bounds, rights and alignment are checked by the owner
- * of the memory: what weft_put() finds in its call comes from the peer then, as -EKEYREJECTED does.
- * The keys of lanes that access memory themselves are requested once, with the first operation over
- * an endpoint that has such lanes; until the answer, operations go by messages.
+ * Make a remote key from weft_mem_key() alone. The owner of the memory checks bounds, rights and
+ * alignment. Errors that weft_put() would return from its call therefore come from the peer later,
+ * as -EKEYREJECTED does. The keys for native access are requested once, with the first operation
+ * over an endpoint whose lanes support it. Until the reply arrives, operations go by messages.
  * @return 0; -EINVAL; -EOPNOTSUPP; -ENOMEM
  */
 WEFT_API int weft_rkey_from_key(struct weft_ep *ep, uint64_t key, struct weft_rkey **rkey);
 
 /**
- * Operations under way go on. On the worker's thread, and before the worker is destroyed. NULL is
- * allowed.
+ * Destroy a remote key. Operations under way go on. Call it on the worker's thread, before the
+ * worker is destroyed. NULL is allowed.
  */
 WEFT_API void weft_rkey_destroy(struct weft_rkey *rkey);
 
@@ -95,27 +96,28 @@ WEFT_API void weft_rkey_destroy(struct weft_rkey *rkey);
  *
  * Done means that the local buffer may be reused. The bytes are in the peer's memory when a later
  * weft_ep_flush() or weft_worker_flush() is done, or the put itself with #WEFT_OP_DELIVERED. They
- * appear there in any order, and relative to other operations in any order, unless a fence stands
- * between. On lanes without native remote memory the peer's progress writes them.
+ * appear there in any order, and in any order relative to other operations unless a fence separates
+ * them. On lanes without native remote memory the peer's progress writes them.
  *
  * Errors: -EOPNOTSUPP (features), -EACCES (rights), -ERANGE (past the end of the memory), -EINVAL
- * (a key of another worker; the datatype) are found in the call. -EKEYREJECTED comes from the peer:
- * the memory was deregistered, or the key is not one of its. It ends the request if that is still
- * under way (with #WEFT_OP_DELIVERED it always is), else the next flush. (A peer that refuses very
- * many at a time stops reporting which: puts and atomics of the same endpoint that are under way
- * then end with it, too.) Nothing is written outside the memory, and none of what is refused.
+ * (a key of another worker; the datatype) are returned by the call. -EKEYREJECTED comes from the
+ * peer: the memory was deregistered, or the peer has no such key. The request ends with it if it is
+ * still under way (with #WEFT_OP_DELIVERED it always is), else the next flush. If a peer refuses
+ * more operations at a time than it can report one by one, other puts and atomics of the same
+ * endpoint that are under way end with -EKEYREJECTED, too. Nothing is written outside the memory,
+ * and no refused byte is written.
  *
  * With #WEFT_OP_IMM the peer's handler (weft_put_cb) is called once with `imm`, `channel` and
  * `source_channel` of @p params when all bytes are in its memory, and before a flush or
- * #WEFT_OP_DELIVERED report the put; never for a put that is refused, even in part. Such puts go by
- * messages on all lanes, may have no bytes at all, and are notified in any order unless a fence
- * is between.
+ * #WEFT_OP_DELIVERED report the put. It is not called for a put of which any part is refused. Such
+ * puts go by messages on all lanes and may have no bytes at all. The handler is called for them in
+ * any order unless a fence separates them.
  */
 WEFT_API int weft_put(struct weft_ep *ep, const void *buffer, size_t count, struct weft_rkey *rkey,
 		      uint64_t remote_offset, const struct weft_op_params *params,
 		      struct weft_request **req);
 
-/** A peer's put with #WEFT_OP_IMM, all of whose bytes are in memory. Valid during the call. */
+/** A peer's put with #WEFT_OP_IMM, after all its bytes are in memory. Valid during the call. */
 struct weft_put_event {
 	size_t size;
 	uint64_t source_id; /**< worker it comes from */
@@ -141,9 +143,9 @@ typedef void (*weft_put_cb)(struct weft_worker *worker, const struct weft_put_ev
 WEFT_API int weft_worker_set_put_handler(struct weft_worker *worker, weft_put_cb cb, void *arg);
 
 /**
- * Read from a peer's memory; done means that the data is there. As weft_put(); a get that fails may
- * have written part of the buffer. @p count is the capacity in the sense of enum weft_dt_class, and
- * all of it is read.
+ * Read from a peer's memory; done means that the data is in the buffer. Otherwise as weft_put(). A
+ * get that fails may have written part of the buffer. @p count is the capacity in the sense of enum
+ * weft_dt_class, and all of it is read.
  */
 WEFT_API int weft_get(struct weft_ep *ep, void *buffer, size_t count, struct weft_rkey *rkey,
 		      uint64_t remote_offset, const struct weft_op_params *params,
@@ -173,7 +175,7 @@ enum weft_atomic_op {
 	WEFT_ATOMIC_MSWAP = 18, /**< store the bits of `operand` where `compare` has ones */
 };
 
-/** What the elements are; AND, OR, XOR and MSWAP are for integers. */
+/** Type of the elements; AND, OR, XOR and MSWAP are for integers. */
 enum weft_atomic_type {
 	WEFT_ATOMIC_WORD = 0, /**< one unsigned integer of `width` bytes */
 	WEFT_ATOMIC_INT8 = 1,
@@ -197,37 +199,38 @@ struct weft_atomic {
 	/** `width` bytes that get the old value, in host order; NULL = not wanted */
 	void *result;
 	/**
-	 * Another type than #WEFT_ATOMIC_WORD: not the fields from `width` to `compare` count, but
-	 * those below. `result` has room for all elements.
+	 * With another type than #WEFT_ATOMIC_WORD the fields from `width` to `compare` are
+	 * ignored, and those below are used. `result` has room for all elements.
 	 */
 	enum weft_atomic_type type;
 	size_t count;         /**< elements, one after the other; > 0 */
-	const void *operands; /**< so many; must live until the operation ends */
-	const void *compares; /**< CSWAP and its kin, MSWAP; as operands */
+	const void *operands; /**< `count` of them; must live until the operation ends */
+	const void *compares; /**< for all CSWAP operations and MSWAP; as operands */
 };
 
 /**
  * Change 4 or 8 bytes of a peer's memory atomically, exactly once. The value is in the peer's byte
  * order, naturally aligned.
  *
- * Atomic among all weft_atomic() on the same bytes, from any peer, and CPU atomics of the peer's
- * threads. With WEFT_ATOMIC_MODE=device (see weft-config(7)) only among those of the same mode,
- * with keys packed while the owner's worker had the same interfaces: all go to the first device
- * that the key has, and to a peer without a lane there -EOPNOTSUPP; then ADD and CSWAP of 8 bytes
- * exist only.
+ * The operation is atomic among all weft_atomic() on the same bytes, from any peer, and among CPU
+ * atomics of the peer's threads. With WEFT_ATOMIC_MODE=device (see weft-config(7)) it is atomic
+ * only among operations of the same mode whose keys were packed while the owner's worker had the
+ * same interfaces. All these operations go to the first device of the key; without a lane to that
+ * device they return -EOPNOTSUPP. Only ADD and CSWAP of 8 bytes exist in this mode.
  *
- * With a type, an array of elements of 1 to 8 bytes is changed, each element atomically among all
- * weft_atomic() of its width and CPU atomics, exactly once; long arrays go in several messages, and
- * an error may come after some elements have been changed. The peer's CPU does it: not with
- * WEFT_ATOMIC_MODE=device (-EOPNOTSUPP). Elements of 8 bytes need #WEFT_FEATURE_AMO64, others
- * #WEFT_FEATURE_AMO32. Both ends have the same byte order. An operation that its type does not have
- * is -EINVAL. A cswap compares floating-point numbers by value but for #WEFT_ATOMIC_CSWAP, which
- * compares bits.
+ * With a type, an array of elements of 1 to 8 bytes is changed, each element exactly once,
+ * atomically among all weft_atomic() of its width and CPU atomics. A long array goes in several
+ * messages, and an error may come after some elements have been changed. The peer's CPU executes
+ * the operation, so WEFT_ATOMIC_MODE=device returns -EOPNOTSUPP. Elements of 8 bytes need
+ * #WEFT_FEATURE_AMO64, others #WEFT_FEATURE_AMO32. Both ends have the same byte order. An operation
+ * that its type does not support returns -EINVAL. A cswap compares floating-point numbers by value,
+ * except #WEFT_ATOMIC_CSWAP, which compares bits.
  *
- * With a result, done means that the result is there; without, as weft_put(): done means handed
- * over. Errors as weft_put(), -EINVAL also for a misaligned address. With WEFT_ATOMIC_MODE=device
- * -EIO also when the lane died on which it was under way: the outcome is not known (it was done
- * once or not at all; its device keeps no record that could be asked).
+ * With a result, done means that the result is there. Without a result, done means that the
+ * operation is handed over, as with weft_put(). Errors are those of weft_put(); a misaligned
+ * address is -EINVAL, too. With WEFT_ATOMIC_MODE=device the operation also ends with -EIO when its
+ * lane dies. Its outcome is then unknown: it was executed once or not at all, because the device
+ * keeps no record of executed operations.
  */
 WEFT_API int weft_atomic(struct weft_ep *ep, const struct weft_atomic *atomic,
 			 struct weft_rkey *rkey, uint64_t remote_offset,
