@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contexts: configuration, the drivers that the configured lanes name, and what those find. */
+/* Contexts: configuration, the drivers of the configured lanes, and their resources. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -47,8 +47,9 @@ struct weft_found *weft_context_find(struct weft_context *ctx,
 }
 
 /*
- * The drivers that the configured lanes name. They start what they stand on (the EAL), and check
- * the machine's devices, not before somebody wants them: a worker may have other lanes.
+ * The drivers of the configured lanes. They start their environment (the EAL) and search the
+ * machine's devices only when a worker or a query needs them, because a worker may have other
+ * lanes.
  * @return 0; -EINVAL when the lanes are malformed; -ENOMEM
  */
 static int configured_drivers(struct weft_context *ctx, bool find)
@@ -106,7 +107,7 @@ static int context_setup(struct weft_context *ctx, const struct weft_config *con
 	if (rc < 0) {
 		weft_error("WEFT_LOG_FILE=%.128s cannot be opened: %s", ctx->conf->log_file,
 			   rc == -EPERM
-				   ? "it is another user's, who could read or redirect the log: "
+				   ? "another user owns it and could read or redirect the log: "
 				     "remove it, or give another name"
 				   : strerror(-rc));
 		return -EINVAL;
@@ -152,7 +153,10 @@ int weft_context_create_in(const struct weft_context_params *params,
 	}
 	ctx->tables = &weft_tables;
 	ctx->features = p.features != 0 ? p.features : WEFT_FEATURE_TAG;
-	/* Recursive: a lane that closes, under it, ends requests, and they give memory back. */
+	/*
+	 * Recursive: a lane that is closed under the lock ends requests, which release
+	 * registrations.
+	 */
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&ctx->lock, &attr);
@@ -195,7 +199,7 @@ int weft_context_destroy(struct weft_context *ctx)
 
 int weft_context_query(const struct weft_context *context, struct weft_context_attr *attr)
 {
-	/* What drivers find is kept: nothing that the caller could see changes. */
+	/* The result of a driver's search is kept; no state that the caller can see changes. */
 	struct weft_context *ctx = (struct weft_context *)(uintptr_t)context;
 	struct weft_context_attr out = {0};
 	unsigned int i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What counters mean: the tables that stand beside what counts. */
+/* Help texts of counters, from the tables next to the code that counts. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,7 +41,10 @@ static const struct weft_lane_counter *find(const struct weft_lane_counter *tabl
 	return NULL;
 }
 
-/* Of an interface: "dpdk:0000:00:05.0.rx.frames", "self.rx.messages". Its name may have dots. */
+/*
+ * Counters of an interface: "dpdk:0000:00:05.0.rx.frames", "self.rx.messages". The interface's name
+ * may contain dots.
+ */
 static const struct weft_lane_counter *find_in_driver(const char *name, size_t driver_len)
 {
 	const struct weft_lane_driver **drivers = weft_drivers_list();

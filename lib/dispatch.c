@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a lane brings: a short tagged message goes to its module at once, any other message is
- * validated and goes to its handler (lib/tables.c), wire-up to the connections.
+ * Messages received from lanes. A short tagged message goes to its module at once. Any other
+ * message is validated and goes to its handler (lib/tables.c), wire-up messages go to the
+ * connections.
  */
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include "tag/tag.h"
 #include "wireup/wireup.h"
 
-/* Of the message that EXT is in front of. */
+/* Header length of the message behind EXT. */
 static inline size_t inner_header(const struct weft_msg_ep *me, uint8_t id, const void *data)
 {
 	const struct weft_wire_ext *x = data;
@@ -44,8 +45,8 @@ static __attribute__((noinline)) void recv_by_id(struct weft_msg_ep *me, unsigne
 }
 
 /*
- * EXT in front of EAGER, well-formed: short messages with a channel or immediate data. What else it
- * may be says weft_wire_check().
+ * EXT in front of EAGER, well-formed: short messages with a channel or immediate data.
+ * weft_wire_check() validates the other forms of EXT.
  */
 static inline bool is_ext_eager(const void *data, size_t length)
 {
@@ -56,7 +57,7 @@ static inline bool is_ext_eager(const void *data, size_t length)
 	       (x->flags == WEFT_EXT_F_IMM || (x->flags == 0 && !weft_get64(x->imm)));
 }
 
-/* A short message with a channel, as recv_by_id() would do it. */
+/* A short message with a channel: the same result as that of recv_by_id(). */
 static void recv_ext_eager(struct weft_msg_ep *me, unsigned int lane, const void *data,
 			   size_t length)
 {
@@ -146,7 +147,7 @@ void weft_recv_ext(struct weft_msg_ep *me, const void *data, size_t length)
 
 	if (w->id == WEFT_WIRE_PUT)
 		weft_rma_recv_put_note(me, (const void *)(w + 1), payload, &x);
-	/* Of an active message, or of data that is requested, an end says all that there is. */
+	/* The ABORT of an active message, or of requested data, needs no field of EXT. */
 	else if (w->id == WEFT_WIRE_ABORT && (is_am(w->id, abort) || abort->rreq.generation.v))
 		weft_recv_abort(me, abort, payload);
 	else if (is_am(w->id, w + 1))

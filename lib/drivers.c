@@ -26,9 +26,7 @@ extern const struct weft_lane_driver weft_roce_driver;
 extern const struct weft_lane_driver weft_roce_ud_driver;
 #endif
 
-/*
- * The one place that knows which drivers there are. Order is the order of interfaces in a worker.
- */
+/* The only list of the drivers of this build. Its order is the order of interfaces in a worker. */
 static const struct weft_lane_driver *const built_in[] = {
 	&weft_self_driver, &weft_shm_driver,
 #if WEFT_HAVE_DPDK
@@ -117,7 +115,10 @@ int weft_lane_driver_add(const struct weft_lane_driver *driver)
 {
 	int rc;
 
-	/* First of all: what another version calls a function may be anything here. */
+	/*
+	 * The number is checked first: the members of another version may lie elsewhere in the
+	 * struct.
+	 */
 	if (driver && driver->abi != WEFT_LANE_ABI)
 		return -EPROTONOSUPPORT;
 	if (!driver || !driver->query || !driver->open || !name_is_good(driver->name))

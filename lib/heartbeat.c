@@ -15,26 +15,32 @@
 /* A worker whose lock is taken is checked again after this part of its interval. */
 #define AGAIN 4u
 
-/* Guards the list. The thread holds it while it beats, so who has left it is not touched. */
+/*
+ * Guards the list. The thread holds it while it calls beat(), so it never uses a worker that has
+ * left the list.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Starting and ending the thread, one at a time; taken before the other. */
+/* Serialises starting and ending the thread; taken before `lock`. */
 static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed; /* by the monotonic clock */
 static LIST_HEAD(, weft_worker) workers = LIST_HEAD_INITIALIZER(workers);
 static pthread_t thread;
 
-/* @return ns until it is checked again */
+/* @return ns until the worker is checked again */
 static uint64_t beat(struct weft_worker *w)
 {
 	const struct weft_platform *platform = w->ctx->platform;
 	uint64_t every = w->ctx->conf->heartbeat_ns, now, since;
 
-	/* Its owner is inside a call: it progresses, or will. */
+	/* The owner is inside a call: it makes progress, or will soon. */
 	if (!weft_lock_try(&w->lock))
 		return every / AGAIN;
 	now = platform->now(platform->arg);
 	since = now > w->now ? now - w->now : 0;
-	/* Who sleeps in weft_worker_wait() is woken by what comes, and answers himself. */
+	/*
+	 * A thread that sleeps in weft_worker_wait() needs no heartbeat: frames of the peer wake
+	 * it, and it answers them itself.
+	 */
 	if (since >= every && !w->armed && !w->destroying) {
 		for (unsigned int i = 0; i < w->num_ifaces; i++)
 			if (w->ifaces[i]->ops->beat)
@@ -100,7 +106,7 @@ int weft_heartbeat_add(struct weft_worker *w)
 	if (first)
 		rc = weft_thread_start("weft-heartbeat", run, NULL, NULL, &thread);
 	if (rc != 0)
-		LIST_REMOVE(w, heartbeat); /* nobody else is there */
+		LIST_REMOVE(w, heartbeat); /* the list has no other worker, and no thread uses it */
 	w->beats = rc == 0;
 	pthread_mutex_unlock(&life);
 	return rc;

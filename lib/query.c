@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * What a worker says about itself: interfaces and counters; and calls of weft.h that need the
- * tables.
- */
+/* Queries of a worker's interfaces and counters, and calls of weft.h that need the tables. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,7 +36,7 @@ static void fill_link_info(const struct weft_worker *w, unsigned int index,
 
 	info->up = iface->ops->link_up(iface);
 	info->up_after = l->up_after;
-	/* Its event comes with the next progress. */
+	/* The link event is handled by the next progress call. */
 	if (info->up && !l->seen)
 		info->up_after =
 			(double)(w->ctx->platform->now(w->ctx->platform->arg) - l->since) * 1e-9;
@@ -127,7 +124,7 @@ const struct weft_lane_counter weft_worker_counter_help[] = {
 };
 /* clang-format on */
 
-/* Counters of an iface get its name in front. */
+/* Names of an iface's counters get the iface's name as a prefix. */
 struct prefix {
 	const char *name;
 	void (*cb)(const char *name, uint64_t value, void *arg);
@@ -143,7 +140,7 @@ static void prefixed(const char *name, uint64_t value, void *arg)
 	p->cb(full, value, p->arg);
 }
 
-/* The registration cache belongs to the context: each of its workers tells the same. */
+/* The registration cache belongs to the context: each of its workers reports the same values. */
 static void regcache_counters(const struct weft_context *ctx,
 			      void (*cb)(const char *name, uint64_t value, void *arg), void *arg)
 {

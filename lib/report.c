@@ -51,7 +51,9 @@ static void report_endpoints(void *arg, void (*cb)(const char *text, void *arg),
 			tx += ep->lane_info[i].tx_bytes;
 			rx += ep->lane_info[i].rx_bytes;
 		}
-		/* Of the name so much that the numbers are whole in DPDK's telemetry, 127 bytes. */
+		/*
+		 * The name is cut so that the numbers fit into the 127 bytes of DPDK's telemetry.
+		 */
 		snprintf(text, sizeof(text),
 			 "to %.20s/%08" PRIx32 ": %s, %u of %u lanes up, %" PRIu64
 			 " bytes sent, %" PRIu64 " received",
@@ -80,7 +82,7 @@ static void report_lanes(void *arg, void (*cb)(const char *text, void *arg), voi
 	}
 }
 
-/* What messages of one kind take, as far as it has been computed. */
+/* Protocols of one operation by size, as far as they have been computed. */
 static void report_select(const struct weft_ep_config *config, unsigned int set, enum weft_op op,
 			  void (*cb)(const char *text, void *arg), void *cb_arg)
 {
@@ -101,7 +103,7 @@ static void report_select(const struct weft_ep_config *config, unsigned int set,
 	}
 }
 
-/* Endpoints with equal lanes share them. */
+/* Endpoints with equal lanes share one set of thresholds. */
 static void report_thresholds(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg)
 {
 	const struct weft_ep_config *config;

@@ -7,11 +7,11 @@
 #include "tag/tag.h"
 
 /*
- * The one place that knows which protocols, modules and messages there are. (Drivers stand in
- * drivers.c: which of them there are is the build's choice.)
+ * The only list of protocols, modules and messages. (drivers.c has the drivers, because the build
+ * decides which of them exist.)
  */
 
-/* Between equal times the first wins. */
+/* Of protocols with equal times the first is chosen. */
 /* clang-format off */
 static const struct weft_proto *const protos[] = {
 	&weft_proto_eager_short,
@@ -36,7 +36,7 @@ static const struct weft_proto *const protos[] = {
 };
 /* clang-format on */
 
-/* Hooks are called in this order: what others stand on comes first. */
+/* Hooks are called in this order: a module follows the modules that it uses. */
 static const struct weft_module *const modules[] = {
 	&weft_rndv_module, &weft_tag_module, &weft_am_module, &weft_rma_module, NULL,
 };

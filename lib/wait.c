@@ -20,14 +20,14 @@
 #include "msg/msg.h"
 #include "wireup/wireup.h"
 
-/* Of lanes that cannot wake: the first sleep. */
+/* The first sleep, if a lane cannot wake the worker. */
 #define SLEEP_MIN_NS 50000u
-/* After a poll without result so many waits, at most, go without one. */
+/* Most waits that skip polling after polls without result. */
 #define SPIN_SKIP_MAX 64u
 /* The kernel's clock and the platform's, over the longest sleep. */
 #define CLOCKS_DIFFER_NS 1000000u
 #define NEVER UINT64_MAX
-/* A thread that waits for those that leave looks again after this time, for signals. */
+/* A thread that waits until roused sleepers have left checks again for signals after this time. */
 #define LEAVING_MAX_NS 100000000u
 
 /* ------------------------------------------------------------------ descriptors */
@@ -46,7 +46,7 @@ static int add(const struct weft_wait *wait, int fd)
 	return epoll_ctl(wait->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
-/* What cannot be entered is checked now and then. */
+/* The worker polls lanes without a usable descriptor from time to time. */
 static void add_ifaces(struct weft_worker *w, struct weft_wait *wait)
 {
 	unsigned int i;
@@ -141,10 +141,10 @@ void weft_wait_close(struct weft_worker *w)
 /* ------------------------------------------------------------------ what others have handled */
 
 /*
- * A thread checks its request, and sleeps when that is under way. Between the two another thread
- * may handle what it waits for, and there is nothing left to wake it: so who sleeps, or arms, must
- * have returned here after the last event. By worker, since one thread may wait for several: the
- * last few.
+ * A thread checks its request, and sleeps while the request is under way. Between the check and the
+ * sleep another thread may handle the event, and nothing would wake the sleeper. So a thread sleeps
+ * or arms only if it has seen all events that the worker has handled. Each thread has a record for
+ * the last few workers, since one thread may wait for several.
  */
 #define SEEN_WORKERS 8
 
@@ -152,7 +152,10 @@ static _Thread_local struct seen {
 	uint64_t id, handled;
 } seen[SEEN_WORKERS];
 
-/* Of one that is not there nothing has been seen, which costs a look too many. Worker locked. */
+/*
+ * A worker without a record counts as one with unseen events, which costs one needless check.
+ * Worker locked.
+ */
 static struct seen *seen_of(const struct weft_worker *w)
 {
 	static _Thread_local unsigned int next;
@@ -166,7 +169,10 @@ static struct seen *seen_of(const struct weft_worker *w)
 	return &seen[i];
 }
 
-/* Worker locked. The caller is told, and has seen it then. */
+/*
+ * Has the worker handled events that this thread has not seen? They count as seen afterwards.
+ * Worker locked.
+ */
 static bool others_have(struct weft_worker *w)
 {
 	struct seen *s;
@@ -200,18 +206,18 @@ void weft_wait_disarm(struct weft_worker *w)
 	wait->others =
 		w->multi && (wait->sleepers > 0 || !pthread_equal(wait->armer, pthread_self()));
 	if (!wait->others)
-		wait->roused = false; /* by itself, and now it is awake */
+		wait->roused = false; /* the thread roused itself, and is awake now */
 	w->armed = false;
 	disarm_ifaces(w);
 }
 
-/* Sleepers have been roused, and some have not left yet. Worker locked. */
+/* Sleepers have been roused, and some have not left their wait yet. Worker locked. */
 static bool are_leaving(const struct weft_wait *wait)
 {
 	return wait->roused && wait->sleepers > 0;
 }
 
-/* Most often there is nothing in it. */
+/* The event is mostly empty. */
 static void empty_event(struct weft_wait *wait)
 {
 	uint64_t count;
@@ -228,8 +234,8 @@ static bool take_signal(struct weft_worker *w)
 	bool found = atomic_exchange(&w->signalled, false);
 
 	if (found && wait->sleepers > 0)
-		weft_wait_rouse(w); /* it is for them, too */
-	w->handled += found;        /* each other thread's next wait returns for it */
+		weft_wait_rouse(w); /* the signal is for the sleepers, too */
+	w->handled += found;        /* the next wait of each other thread returns for the signal */
 	found = found || wait->roused;
 	if (wait->sleepers == 0)
 		empty_event(wait);
@@ -249,7 +255,7 @@ static int arm_ifaces(struct weft_worker *w, uint64_t now, uint64_t *due)
 		if (iface->quiet)
 			continue;
 		if (iface->attr.features & WEFT_LANE_F_LOOPBACK)
-			return -EBUSY; /* it has something, or it would be quiet */
+			return -EBUSY; /* it has something to do, or it would be quiet */
 		blind = blind || !(wait->in_epoll >> i & 1);
 		if (!iface->ops->arm)
 			continue;
@@ -280,8 +286,8 @@ static int set_timer(struct weft_wait *wait, uint64_t now, uint64_t due)
 	struct itimerspec ts = {0};
 
 	/*
-	 * Too early does no harm, and saves a system call. But it must not have expired, by its
-	 * clock.
+	 * A timer that expires too early does no harm, and keeping it saves a system call. But it
+	 * must not have expired already by the kernel's clock.
 	 */
 	if (wait->timer_at == due && due == NEVER)
 		return 0;
@@ -297,8 +303,8 @@ static int set_timer(struct weft_wait *wait, uint64_t now, uint64_t due)
 }
 
 /*
- * Worker locked, and awake. @p due: the caller's own deadline. @return 0: armed; -EBUSY; -EALREADY:
- * the same, by a signal or another thread; or another error
+ * Worker locked, and awake. @p due: the caller's own deadline. @return 0: armed; -EBUSY: there is
+ * something to do; -EALREADY: the same, caused by a signal or another thread; or another error
  */
 static int arm(struct weft_worker *w, uint64_t due)
 {
@@ -363,7 +369,7 @@ int weft_worker_arm(struct weft_worker *w)
 	leaving = rc == -EALREADY && are_leaving(w->wait);
 	weft_worker_unlock_armed(w);
 	if (leaving)
-		sched_yield(); /* they need the core to leave */
+		sched_yield(); /* the roused threads need the core */
 	return rc == -EALREADY ? -EBUSY : rc;
 }
 
@@ -417,8 +423,8 @@ static void learn_spin(struct weft_worker *w, bool found)
 }
 
 /*
- * Poll for a moment. Where peers share the core, or are far, that is in vain: then it is tried ever
- * more seldom. @return events
+ * Poll for a short time. Polling finds nothing if peers share the core or are far away, so each
+ * failure lets more of the following waits skip it. @return events
  */
 static unsigned int spin(struct weft_worker *w, uint64_t until)
 {
@@ -436,7 +442,7 @@ static unsigned int spin(struct weft_worker *w, uint64_t until)
 	return n;
 }
 
-/* Others sleep already. Worker locked. */
+/* Other threads sleep already: set the timer for this thread's deadline, too. Worker locked. */
 static int join(struct weft_worker *w, uint64_t until)
 {
 	struct weft_wait *wait = w->wait;
@@ -452,7 +458,10 @@ static void leave(struct weft_wait *wait)
 	wait->sleepers--;
 	if (!last)
 		return;
-	/* A signal that rings from here on has set its flag, which the next arm() finds. */
+	/*
+	 * weft_worker_signal() sets its flag before it writes to the event, so the next arm() finds
+	 * a signal that is sent from here on.
+	 */
 	empty_event(wait);
 	pthread_mutex_lock(&wait->left_lock);
 	wait->wakeups++;
@@ -460,7 +469,7 @@ static void leave(struct weft_wait *wait)
 	pthread_mutex_unlock(&wait->left_lock);
 }
 
-/* The wake-up with this number is going on: until its last sleeper has left. Not locked. */
+/* Wait until the last sleeper of the wake-up with this number has left. Not locked. */
 static void await_leaving(struct weft_worker *w, uint64_t number, uint64_t until)
 {
 	struct weft_wait *wait = w->wait;
@@ -480,8 +489,8 @@ static void await_leaving(struct weft_worker *w, uint64_t number, uint64_t until
 }
 
 /*
- * @return 0: awake again; -EAGAIN: other threads have been waited for; -EALREADY or -EINTR: to be
- * told to the caller; -EBUSY: did not sleep; or another error
+ * @return 0: awake again; -EAGAIN: roused threads have left, sleep again; -EALREADY or -EINTR:
+ *   report it to the caller; -EBUSY: did not sleep; or another error
  */
 static int sleep_until(struct weft_worker *w, uint64_t until)
 {
@@ -506,7 +515,7 @@ static int sleep_until(struct weft_worker *w, uint64_t until)
 		return rc;
 	rc = epoll_wait(wait->epoll, &ev, 1, -1) < 0 ? -errno : 0;
 	weft_worker_lock(w);
-	wait->armer = pthread_self(); /* its progress call is nobody else's, if all are awake */
+	wait->armer = pthread_self(); /* its progress call is its own */
 	if (rc == 0 && wait->roused)
 		rc = -EALREADY;
 	leave(wait);
@@ -531,7 +540,7 @@ static int wait_until(struct weft_worker *w, uint64_t until)
 		if (n == 0 && (rc == -EINTR || rc == -EALREADY))
 			return 0;
 		if (n == 0 && rc == -EBUSY)
-			sched_yield(); /* others may have to wake first */
+			sched_yield(); /* other threads may have to wake first */
 	}
 	return n < INT32_MAX ? (int)n : INT32_MAX;
 }
@@ -556,7 +565,7 @@ int weft_worker_wait(struct weft_worker *w, int64_t timeout_ns)
 	rc = wait_until(w, until);
 	if (w->multi) {
 		weft_worker_lock(w);
-		others_have(w); /* whatever it was: the caller looks now */
+		others_have(w); /* the caller checks its requests now */
 		weft_worker_unlock_armed(w);
 	}
 	return rc;

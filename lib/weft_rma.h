@@ -32,7 +32,7 @@ struct weft_mem_params {
  * Register memory: for zero-copy sends with every lane driver that needs it, and for access by
  * peers. The memory must stay mapped until weft_mem_deregister().
  * @return 0, -EINVAL (empty range, unknown flags), -EOPNOTSUPP (rights that the context's features
- *   do not use), -ENOMEM, or the driver's error (the log says which driver and why)
+ *   do not use), -ENOMEM, or the driver's error (the log names the driver and the reason)
  */
 WEFT_API int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
 			       const struct weft_mem_params *params, struct weft_mem **mem);

@@ -70,7 +70,10 @@ static void left_out(struct weft_worker *w, const struct weft_lane_driver *drive
 	weft_rails_missing(w, name, why);
 }
 
-/* For captures, where the lane has no frames that they see; what a worker tells itself is not. */
+/*
+ * Message records for captures, if captures cannot see the lane's frames. The loopback is not
+ * captured.
+ */
 static void open_tap(struct weft_worker *w, struct weft_lane_iface *iface)
 {
 	const struct weft_lane_tap_ops *ops = weft_drivers_tap();
@@ -142,7 +145,7 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 	return 0;
 }
 
-/* "driver:*": what can be used is used. */
+/* "driver:*": open every usable resource. */
 static void open_all(struct weft_worker *w, const struct weft_lanes_item *item)
 {
 	struct weft_found *found = weft_context_find(w->ctx, item->driver);
@@ -161,7 +164,7 @@ static void open_all(struct weft_worker *w, const struct weft_lanes_item *item)
 	}
 }
 
-/* Lanes to other hosts: were any requested? Not by names of drivers that have none. */
+/* Does the driver have lanes to other hosts? */
 static bool is_network(const struct weft_lane_driver *driver)
 {
 	return driver != &weft_self_driver && driver != &weft_shm_driver;
@@ -180,8 +183,8 @@ static int open_items(struct weft_worker *w, const char *lanes, struct weft_lane
 		return n;
 	}
 	/*
-	 * Those requested by name first: '*' takes the rest, and numbers follow the order of the
-	 * text.
+	 * Lanes requested by name are opened first: '*' takes the remaining resources, and lane
+	 * numbers follow the order of the text.
 	 */
 	for (i = 0; i < n; i++) {
 		*network = *network || is_network(items[i].driver);
@@ -219,7 +222,7 @@ static void close_last(struct weft_worker *w)
 	iface->ops->close(iface);
 }
 
-/* Whoever looks for the file later should not have to find out why there is none. */
+/* Log why there is no capture file, so that the user need not search for the reason later. */
 static void tell_of_capture(const struct weft_worker *w)
 {
 	const char *file = w->ctx->conf->lane.capture;
@@ -235,7 +238,7 @@ static void tell_of_capture(const struct weft_worker *w)
 		  file);
 }
 
-/* Network lanes as the text says, then the loopback, which every worker has. */
+/* Open the network lanes of the text, then the loopback, which every worker has. */
 static int open_ifaces(struct weft_worker *w, const char *lanes)
 {
 	struct weft_lanes_item *items = calloc(WEFT_LANES_MAX_ITEMS, sizeof(*items));
@@ -287,7 +290,10 @@ static int make_id(struct weft_worker *w)
 	return rc;
 }
 
-/* Both halves' state and the ifaces. On error weft_worker_destroy() cleans up what there is. */
+/*
+ * State of connections and messages, and the ifaces. On error weft_worker_destroy() frees the parts
+ * that exist.
+ */
 static int worker_setup(struct weft_worker *w, const char *lanes)
 {
 	int rc;
@@ -312,7 +318,7 @@ static void worker_free(struct weft_worker *w)
 		close_last(w);
 	LIST_REMOVE(w, entry);
 	pthread_mutex_unlock(&ctx->lock);
-	weft_msg_worker_fini(w); /* its requests were the lanes' until now */
+	weft_msg_worker_fini(w); /* the lanes used its requests until now */
 	free(w->ep_table);
 	free(w);
 }
@@ -355,7 +361,10 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 	return 0;
 }
 
-/* Peers are told once. Callbacks of the user run (requests end), lanes deliver nothing any more. */
+/*
+ * Each peer is notified once, and the call does not wait. Requests end and their callbacks run;
+ * lanes deliver nothing any more.
+ */
 static void close_endpoints(struct weft_worker *w)
 {
 	struct weft_ep *ep;
@@ -386,7 +395,7 @@ void weft_worker_destroy(struct weft_worker *w)
 		weft_worker_unlock(w);
 		return;
 	}
-	weft_heartbeat_remove(w); /* its thread only tries for our lock, and waits for nobody */
+	weft_heartbeat_remove(w); /* its thread never waits for our lock */
 	close_endpoints(w);
 	if (w->conns)
 		weft_conns_fini(w);
@@ -409,8 +418,8 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 	weft_worker_lock(w);
 	if (__builtin_expect(w->in_progress || weft_dt_calls, 0)) {
 		/*
-		 * Inside a callback: the lanes and queues above us on the stack are in the middle
-		 * of something.
+		 * Inside a callback: callers on the stack are in the middle of changing lanes and
+		 * queues.
 		 */
 		weft_worker_unlock(w);
 		return 0;
@@ -424,7 +433,7 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 	for (i = 0; i < num; i++)
 		if (!w->ifaces[i]->quiet)
 			n += w->ifaces[i]->ops->progress(w->ifaces[i], now);
-	/* What connections have to say goes first: queued messages take all the room there is. */
+	/* Connections send first, because queued messages use all the room of the lanes. */
 	if (__builtin_expect(now >= w->next_timer, 0))
 		n += weft_conns_timers(w);
 	n += weft_msg_progress(w);
@@ -446,7 +455,7 @@ void weft_worker_kick(struct weft_worker *w)
 	if (!w || weft_dt_calls)
 		return;
 	weft_worker_lock(w);
-	/* A progress call on the stack ends with it. */
+	/* A progress call on the stack flushes at its end. */
 	if (!w->in_progress)
 		weft_worker_flush_tx(w);
 	weft_worker_unlock(w);
@@ -486,11 +495,14 @@ void weft_worker_release_address(struct weft_worker *w, void *address)
 
 struct worker_flush {
 	struct weft_request *req;
-	unsigned int left; /* endpoints that have not answered, + 1 while asking */
+	unsigned int left; /* endpoints whose flush is outstanding, + 1 while flushes are started */
 	int status;
 };
 
-/* Who closed an endpoint by force knows that; what a peer refused is told once only. */
+/*
+ * A refusal by a peer replaces -ECANCELED: it is reported only once, and the application that
+ * closed an endpoint by force knows of that.
+ */
 static void take_status(struct worker_flush *f, int status)
 {
 	if (status < 0 && (f->status == 0 || f->status == -ECANCELED))
@@ -527,7 +539,8 @@ static int worker_flush(struct weft_worker *w, const struct weft_op_params *para
 	f->left = 1;
 	LIST_FOREACH(ep, &w->eps, entry) {
 		/*
-		 * What has failed was told by its error callback; what closes is flushed by that.
+		 * The error callback has reported a failed endpoint. The close of an endpoint
+		 * flushes it.
 		 */
 		if (ep->state == WEFT_EP_FAILED || ep->state == WEFT_EP_CLOSING)
 			continue;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/backoff.h
- * Not to ask again and again for what is refused: registrations on the fly when locked memory is
- * used up. Each message would pay for a system call that pins its pages, fails, and lets them go.
+ * Backoff for registrations on the fly that the system refuses because locked memory is used up.
+ * Without it each message would cost a system call that pins its pages, fails, and unpins them.
  * Pure: no clock, no locks.
  *
- * What failed is known by how much there would have been: what is registered, and the message. Less
- * than that may still go, so a smaller message, or one after something was deregistered, is tried
- * at once; the others after a while that doubles with each failure. A limit that was raised is
- * noticed then; after that it begins again.
+ * A failure is recorded as a total: the bytes registered already, and those of the message. A
+ * smaller total may still succeed, so a smaller message, or one after a deregistration, is tried at
+ * once. Other messages are tried after a time that doubles with each failure, which detects a
+ * raised limit. A success with this total or more resets the backoff.
  */
 #ifndef WEFT_BACKOFF_H
 #define WEFT_BACKOFF_H
@@ -23,16 +23,17 @@
 
 /** Zeroed = nothing has failed. */
 struct weft_backoff {
-	uint64_t until; /**< ns: not again before */
-	uint64_t wait;  /**< ns: how long the last time; 0 = nothing has failed */
-	/** bytes: least that was refused since it last went well, with all that was there */
+	uint64_t until; /**< ns: no attempt before */
+	uint64_t wait;  /**< ns: last waiting time; 0 = nothing has failed */
+	/**
+	 * bytes: smallest total that was refused since the last success, registered bytes included
+	 */
 	size_t total;
-	int err; /**< what it failed with */
+	int err; /**< error of the failure */
 };
 
 /**
- * An error that other memory of the same size would get, too? A limit of no locked memory at all is
- * EPERM.
+ * Would other memory of the same size get the same error? EPERM means a limit of 0 locked bytes.
  */
 static inline bool weft_backoff_is_shortage(int err)
 {
@@ -40,8 +41,8 @@ static inline bool weft_backoff_is_shortage(int err)
 }
 
 /**
- * Shall @p length bytes more beside @p held be requested?
- * @return 0, or the error that was the answer before
+ * Is it worth registering @p length bytes in addition to @p held?
+ * @return 0, or the error of the last attempt
  */
 static inline int weft_backoff_ask(const struct weft_backoff *b, uint64_t now, size_t held,
 				   size_t length)
@@ -49,21 +50,19 @@ static inline int weft_backoff_ask(const struct weft_backoff *b, uint64_t now, s
 	return b->wait != 0 && now < b->until && held + length >= b->total ? b->err : 0;
 }
 
-/** Bytes that must go before they are not known to be too many. */
+/** Bytes that must be deregistered before the total is less than the one that was refused. */
 static inline size_t weft_backoff_excess(const struct weft_backoff *b, size_t held, size_t length)
 {
 	return b->wait != 0 && held + length >= b->total ? held + length - b->total + 1 : 0;
 }
 
-/** They were refused with @p err. */
+/** The registration was refused with @p err. */
 static inline void weft_backoff_failed(struct weft_backoff *b, uint64_t now, size_t held,
 				       size_t length, int err)
 {
 	size_t total = held + length;
 
-	/*
-	 * Something smaller, or after something else went: that is news, not the same thing again.
-	 */
+	/* A smaller total was refused: this is a new fact, not a repetition of the last failure. */
 	if (b->wait == 0 || total < b->total) {
 		b->total = total;
 		b->wait = b->wait ? b->wait : WEFT_BACKOFF_MIN_NS;
@@ -74,7 +73,7 @@ static inline void weft_backoff_failed(struct weft_backoff *b, uint64_t now, siz
 	b->err = err;
 }
 
-/** They were taken. */
+/** The registration succeeded. */
 static inline void weft_backoff_worked(struct weft_backoff *b, size_t held, size_t length)
 {
 	if (b->wait != 0 && held + length >= b->total)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/copy.h
- * Copies of a few bytes are most of what small messages cost, and memcpy() with a length that the
- * compiler does not know is a call and several branches. Two overlapping moves do any length
- * between their size and twice that.
+ * Copies of a few bytes are most of the cost of small messages. memcpy() with a length unknown to
+ * the compiler is a call and several branches. Two overlapping moves copy any length between their
+ * size and twice that.
  */
 #ifndef WEFT_COPY_H
 #define WEFT_COPY_H

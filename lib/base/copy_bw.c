@@ -8,11 +8,11 @@
 #include "base/platform_host.h"
 
 /*
- * Pieces as long as a frame, taken from buffers larger than the first-level caches: what packing a
- * message does. A round is short, 64 KiB / 7 GB/s = 9 us, so that on a machine with other work most
- * rounds lie between two preemptions, which last for milliseconds; the fastest one counts. 64 of
- * them take 0.6 ms. Where they take longer than LIMIT_NS together, ENOUGH of them have to do: never
- * fewer, or a single preemption would make the result.
+ * Pieces as long as a frame, copied from buffers larger than the first-level caches, as packing a
+ * message does. A round is short, 64 KiB / 7 GB/s = 9 us. On a machine with other work most rounds
+ * therefore lie between two preemptions, which last for milliseconds; the fastest round counts. 64
+ * rounds take 0.6 ms. If they take longer than LIMIT_NS together, the measurement ends after ENOUGH
+ * rounds, never after fewer, because a single preemption could then decide the result.
  */
 #define BUFFER (512u << 10)
 #define PIECE 4096u
@@ -24,7 +24,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static double measured;
 
-/* Copies cannot be optimised away: what they write is checked. */
+/* The compiler cannot remove the copies, because their result is used. */
 static unsigned char copy_round(unsigned char *dst, const unsigned char *src, size_t at)
 {
 	for (size_t n = 0; n < ROUND; n += PIECE)
@@ -41,7 +41,7 @@ double weft_bcopy_bw_measure(const struct weft_platform *platform)
 
 	if (!mem)
 		return WEFT_BCOPY_BW_DEFAULT;
-	memset(mem, 1, 2 * BUFFER); /* pages are there before the clock runs */
+	memset(mem, 1, 2 * BUFFER); /* the pages exist before the measurement starts */
 	start = platform->now(platform->arg);
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		before = platform->now(platform->arg);
@@ -63,7 +63,10 @@ double weft_bcopy_bw(const struct weft_platform *platform)
 {
 	double bw;
 
-	/* A replaced platform has its own time: what it measures must not leak into others. */
+	/*
+	 * A replaced platform has its own time, and its measurement must not be used with other
+	 * platforms.
+	 */
 	if (!platform || platform->now != weft_platform_host.now)
 		return WEFT_BCOPY_BW_DEFAULT;
 	pthread_mutex_lock(&lock);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/counters.h
- * Counters are listed once: LIST(X) has X(field, "name that people see", "what it counts.") for
- * each. The fields of a struct come out of it, what tells them, and what explains them
- * (weft_counter_help()). What it counts begins with the unit: "Frames dropped: ...".
+ * Counters are listed once: LIST(X) has X(field, "public name", "help text.") for each. The list
+ * generates the fields of a struct, the code that reports them, and their help
+ * (weft_counter_help()). The help text begins with the unit: "Frames dropped: ...".
  *
- * A second kind of list has levels, which fall, too, and are found when somebody asks:
- * X(expression, "name", "what it is.").
+ * A second kind of list has levels, which may fall, and which are evaluated when they are queried:
+ * X(expression, "name", "help text.").
  */
 #ifndef WEFT_COUNTERS_H
 #define WEFT_COUNTERS_H

@@ -3,7 +3,7 @@
 #include "base/crc32c.h"
 
 /*
- * Bytewise with a table of 16 entries: slow, small, and obviously the definition (reflected
+ * Bytewise with a table of 16 entries: slow and small, and close to the definition (reflected
  * polynomial 0x82f63b78).
  */
 uint32_t weft_crc32c_soft(uint32_t crc, const void *data, size_t len)

@@ -40,7 +40,7 @@ static inline void put(struct weft_deadlines *d, uint32_t i, struct weft_deadlin
 	d->place[e.item] = i + 1;
 }
 
-/* @p e belongs at @p i, or nearer to the root. */
+/* Insert @p e at @p i, or nearer to the root. */
 static void up(struct weft_deadlines *d, uint32_t i, struct weft_deadline e)
 {
 	uint32_t parent;
@@ -54,7 +54,7 @@ static void up(struct weft_deadlines *d, uint32_t i, struct weft_deadline e)
 	put(d, i, e);
 }
 
-/* @p e belongs at @p i, or farther from the root. */
+/* Insert @p e at @p i, or farther from the root. */
 static void down(struct weft_deadlines *d, uint32_t i, struct weft_deadline e)
 {
 	uint32_t child, end, least;
@@ -93,7 +93,7 @@ void weft_deadlines_remove(struct weft_deadlines *d, uint32_t item)
 	last = d->heap[--d->num];
 	if (last.item == item)
 		return;
-	/* The last one takes its place, and may belong on either side of it. */
+	/* The last entry moves to the free place, and may have to move up or down from there. */
 	if (i > 1 && last.at < d->heap[(i - 2) / CHILDREN].at)
 		up(d, i - 1, last);
 	else

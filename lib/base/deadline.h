@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/deadline.h
- * Which of many small numbers (connections, endpoints) is due first. A heap with four children per
- * node: entering something that is due last, as a retransmission timer mostly is, costs one
- * comparison, whatever else is in; taking the first one out costs the logarithm of what is in. No
- * clock: times are whatever the owner compares.
+ * Deadlines of items with small numbers (connections, endpoints), and the first one due. A heap
+ * with four children per node: adding the latest deadline, as a retransmission timer mostly is,
+ * costs one comparison, however many there are. Removing the first one costs the logarithm of their
+ * number. No clock: times are any numbers that the owner compares.
  */
 #ifndef WEFT_DEADLINE_H
 #define WEFT_DEADLINE_H
@@ -13,17 +13,17 @@
 
 #define WEFT_NEVER UINT64_MAX
 
-/** All zero = empty, with room for nothing. */
+/** All zero = empty, without room for items. */
 struct weft_deadlines {
 	struct weft_deadline {
 		uint64_t at;
 		uint32_t item;
 	} * heap;
-	uint32_t *place; /**< of each item: 1 + its index in the heap; 0 = it is not in */
+	uint32_t *place; /**< of each item: 1 + its index in the heap; 0 = not in the heap */
 	uint32_t num, room;
 };
 
-/** Items are below @p room from now on. It never shrinks. @return 0 or -ENOMEM */
+/** Make room for items below @p room. The room never shrinks. @return 0 or -ENOMEM */
 int weft_deadlines_reserve(struct weft_deadlines *d, uint32_t room);
 void weft_deadlines_fini(struct weft_deadlines *d);
 

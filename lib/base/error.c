@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Errors as sentences, and the version. */
+/* Error texts, and the version. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -31,8 +31,8 @@ const char *weft_build_info(void)
 }
 
 /*
- * What a status means in Weft, which is often not what libc's strerror() says of the same number.
- * Sentences name no object: the log and the callbacks do that.
+ * The meaning of a status in Weft, which often differs from libc's strerror() for the same number.
+ * The texts name no object; the log and the callbacks name it.
  */
 static const struct {
 	int err;
@@ -49,7 +49,7 @@ static const struct {
 	{EMSGSIZE, "message truncated: it is longer than the receive buffer"},
 	{ENOMSG, "no matching message has arrived"},
 	{ENOTCONN, "not connected yet"},
-	{ETIMEDOUT, "the peer gave no sign of life within the time limit"},
+	{ETIMEDOUT, "no valid frame of the peer arrived within the timeout"},
 	{ECONNRESET, "the peer closed the connection or was restarted"},
 	{ECONNREFUSED, "the peer refused the connection"},
 	{EHOSTUNREACH, "the peer cannot be reached from any local interface"},
@@ -68,7 +68,7 @@ static const struct {
 	{EOVERFLOW, "too large"},
 	{ERANGE, "out of range"},
 	{ESTALE, "the peer at this address is another one: it was restarted"},
-	{EUSERS, "too many connections that nobody has claimed"},
+	{EUSERS, "too many connections that the program has not claimed"},
 	{EADDRINUSE, "the network address is taken"},
 	{EADDRNOTAVAIL, "the network address cannot be used here"},
 	{EBADMSG, "damaged message"},

@@ -26,7 +26,10 @@ static void close_job(void *arg)
 
 void weft_foreign_fd_close(int fd)
 {
-	/* A descriptor that stays open costs a number; its close() could cost the caller's time. */
+	/*
+	 * If no thread can be started, the descriptor stays open: that costs a number, while a
+	 * close() here could block the caller.
+	 */
 	(void)weft_blocking_run(close_job, (void *)(intptr_t)fd);
 }
 
@@ -58,7 +61,10 @@ static void take(struct msghdr *msg, int *fds, unsigned int num)
 
 ssize_t weft_foreign_fd_recv(int sock, void *buf, size_t len, int *fds, unsigned int num)
 {
-	/* The kernel passes as many as there is room for, and closes the others in this thread. */
+	/*
+	 * The kernel passes as many descriptors as there is room for, and closes the others in this
+	 * thread.
+	 */
 	union {
 		char bytes[CMSG_SPACE(WITH_ONE_MESSAGE * sizeof(int)) +
 			   CMSG_SPACE(sizeof(struct ucred))];
@@ -105,7 +111,7 @@ void weft_socket_close_public(int sock)
 	}
 	before = weft_blocking_pending();
 	weft_foreign_fd_close(sock);
-	/* Most often it closes at once, and the name is free when the caller goes on. */
+	/* Mostly the socket is closed at once, and its name is free when this call returns. */
 	for (int i = 0; i < CLOSE_TRIES && weft_blocking_pending() > before; i++)
 		nanosleep(&tick, NULL);
 }

@@ -3,8 +3,8 @@
  * @file base/foreign_fd.h
  * Descriptors that another process has chosen.
  *
- * A close() can block for as long as the sender of the descriptor likes: a TCP socket that lingers,
- * a file of FUSE, or a Unix socket in whose queue such descriptors wait. The thread that moves
+ * The sender of a descriptor controls how long its close() blocks: a TCP socket that lingers, a
+ * file of FUSE, or a Unix socket in whose queue such descriptors wait. The thread that moves
  * messages must not wait for another process, so threads of base/blocking.h close each of them. A
  * receive closes, too: the kernel drops descriptors for which a process has no number left.
  */
@@ -22,8 +22,8 @@
 void weft_foreign_fd_close(int fd);
 
 /**
- * @return false: so many closes are pending that the caller should receive no further descriptors
- *   and accept no connections until it is true again. Any thread.
+ * @return false: too many closes are pending. The caller should receive no further descriptors and
+ *   accept no connections until the result is true again. Any thread.
  */
 bool weft_foreign_fd_has_room(void);
 

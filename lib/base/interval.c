@@ -20,7 +20,10 @@ struct place {
 	uint32_t b, i;
 };
 
-/* Neighbours hold more than half a block together, so there are never more than this. */
+/*
+ * Two neighbour blocks together have more than half a block of intervals, which bounds the number
+ * of blocks.
+ */
 static_assert(WEFT_IVAL_MAX / (WEFT_IVAL_BLOCK / 4) < UINT16_MAX, "blocks are counted in 16 bits");
 
 void weft_ivals_fini(struct weft_ivals *s)
@@ -54,7 +57,7 @@ static uint32_t find_block(const struct weft_ivals *s, uint64_t lo)
 {
 	uint32_t a = 0, b = s->blocks - 1u;
 
-	/* Pieces mostly come in order: check the end first. */
+	/* Pieces mostly arrive in order: check the last block first. */
 	if (b == 0 || block_end(s, b - 1) < lo)
 		return b;
 	while (a < b) {
@@ -105,7 +108,7 @@ static void drop_block(struct weft_ivals *s, uint32_t b)
 	s->blocks--;
 }
 
-/* Two neighbours become one where that leaves room in it. */
+/* Merge two neighbour blocks if the result has room left. */
 static void join_blocks(struct weft_ivals *s, uint32_t b)
 {
 	struct weft_ival_block *to, *from;
@@ -189,7 +192,7 @@ static int split(struct weft_ivals *s, uint32_t b)
 	return 0;
 }
 
-/* Make room in the block of *@p, which may then be another place. */
+/* Make room in the block of *@p; the place may change. */
 static int make_room(struct weft_ivals *s, struct place *p)
 {
 	struct weft_ival_block *k = s->dir[p->b];
@@ -230,7 +233,7 @@ static int insert(struct weft_ivals *s, struct place p, uint64_t lo, uint64_t hi
 
 /* ------------------------------------------------------------------ add */
 
-/* While there is one interval at most. @return 0, -EEXIST, or 1: there must be blocks */
+/* Add while there is one interval at most. @return 0, -EEXIST, or 1: blocks are needed */
 static int add_in_place(struct weft_ivals *s, uint64_t lo, uint64_t hi)
 {
 	if (s->num == 0)
@@ -251,7 +254,9 @@ static int add_in_blocks(struct weft_ivals *s, uint64_t lo, uint64_t hi)
 	struct weft_ival *v = at(s, p), *next;
 
 	if (v && v->hi == lo) {
-		/* It only ends where this one begins: the next one matters, too. */
+		/*
+		 * The found interval only ends where the new one begins: check the next one, too.
+		 */
 		q = next_place(s, p);
 		next = at(s, q);
 		if (next && next->lo < hi)

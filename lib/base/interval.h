@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/interval.h
- * Which bytes of a message have been placed: a sorted set of disjoint intervals. In the common case
- * (pieces in order, or nearly) it is one interval held in place; only a message that arrives torn
- * into many islands allocates.
+ * The bytes of a message that have been placed: a sorted set of disjoint intervals. In the common
+ * case (pieces in order, or nearly) it is one interval, stored inline. Only a message that arrives
+ * in many separate intervals allocates memory.
  *
- * Intervals and not piece numbers, because lanes cut messages differently.
+ * Intervals and not piece numbers, because lanes cut messages at different offsets.
  *
- * The islands lie in blocks of at most WEFT_IVAL_BLOCK, the blocks in a sorted directory. To add a
- * piece moves the rest of one block, and once in a while the rest of the directory: whoever tears a
- * message into as many islands as there may be pays for each piece about as much as for the first.
- * Two neighbours that fit into half a block become one, so memory follows what is left.
+ * The intervals are in blocks of at most WEFT_IVAL_BLOCK, and the blocks are in a sorted directory.
+ * Adding a piece moves the rest of one block, and sometimes the rest of the directory. So the cost
+ * of a piece stays about the same, even if a message arrives in the largest number of intervals.
+ * Two neighbour blocks that fit into half a block are merged, so memory is proportional to the
+ * remaining intervals.
  */
 #ifndef WEFT_IVAL_H
 #define WEFT_IVAL_H
@@ -25,19 +26,19 @@ struct weft_ival_block;
 
 struct weft_ivals {
 	uint64_t covered; /**< distinct bytes in the set */
-	uint32_t num;     /**< islands */
+	uint32_t num;     /**< intervals */
 	uint16_t blocks;  /**< 0 = the one interval is `one`; else they are in `dir` */
-	uint16_t room;    /**< blocks that the directory has room for */
+	uint16_t room;    /**< blocks that fit into the directory */
 	union {
 		struct weft_ival one; /**< blocks = 0 */
 		struct weft_ival_block **dir;
 	};
 };
 
-/** Islands in one block, at most. The first block of a set begins smaller. */
+/** Most intervals in one block. The first block of a set begins smaller. */
 #define WEFT_IVAL_BLOCK 64
 
-/** More islands than this in one message are not reassembly any more. */
+/** Most intervals of one message. A correct sender does not cause more. */
 #define WEFT_IVAL_MAX (1u << 16)
 
 static inline void weft_ivals_init(struct weft_ivals *s)
@@ -51,12 +52,12 @@ void weft_ivals_fini(struct weft_ivals *s);
 
 /**
  * Add [lo, hi), lo < hi.
- * @return 0; -EEXIST when a byte of it is there already (nothing changes); -ENOMEM; -E2BIG past
- *         #WEFT_IVAL_MAX
+ * @return 0; -EEXIST when a byte of it is in the set already (nothing changes); -ENOMEM; -E2BIG
+ *         past #WEFT_IVAL_MAX
  */
 int weft_ivals_add(struct weft_ivals *s, uint64_t lo, uint64_t hi);
 
-/** Where weft_ivals_next() stands; begins as {0}. */
+/** Position of weft_ivals_next(); begins as {0}. */
 struct weft_ival_pos {
 	uint32_t block, i;
 };

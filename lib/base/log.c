@@ -14,7 +14,8 @@
 #include "base/text.h"
 
 /*
- * The log stamps lines with wall-clock time; nothing but people reads it, so it needs no platform.
+ * The log stamps lines with wall-clock time. Only people read it, so it does not use the platform's
+ * clock.
  */
 
 int weft_log_level = WEFT_LOG_WARN;
@@ -58,9 +59,9 @@ static int log_flags(int more)
 }
 
 /*
- * Addresses and names of hosts are in the log, and it is often written in /tmp by root: a file that
- * is new is for its owner alone, and neither a file, a pipe nor a link that somebody else but root
- * has laid there is taken. O_NONBLOCK: a pipe that nobody reads is an error, and does not stop us.
+ * The log contains addresses and names of hosts, and root often writes it in /tmp. So only the
+ * owner can access a new file. A file, a pipe or a link that another user than root has put there
+ * is refused. O_NONBLOCK: opening a pipe without a reader fails and does not block.
  */
 static int log_open(const char *path)
 {
@@ -82,7 +83,7 @@ static int log_open(const char *path)
 		close(fd);
 		return -EPERM;
 	}
-	fcntl(fd, F_SETFL, O_WRONLY | O_APPEND); /* lines are written whole */
+	fcntl(fd, F_SETFL, O_WRONLY | O_APPEND); /* blocking writes, so that lines are complete */
 	return fd;
 }
 
@@ -146,15 +147,15 @@ void weft_log_vwrite(enum weft_log_level level, const char *who, const char *fmt
 	k = vsnprintf(line + n, room - n, fmt, ap);
 	if (k > 0)
 		n += (size_t)k < room - n ? (size_t)k : room - n - 1;
-	/* Whatever was put into it: environment, files, a peer's words. */
+	/* The line may contain text of the environment, of files or of a peer. */
 	weft_text_printable(line, n);
 	line[n] = '\0';
 	if (log_callback && call_back(level, who, line + text))
 		return;
 	line[n++] = '\n';
 	/*
-	 * One write: lines of several threads or processes do not mix. A log that cannot be written
-	 * is no reason to stop.
+	 * One write, so that lines of several threads or processes do not mix. A failed write of
+	 * the log is ignored.
 	 */
 	if (write(log_fd, line, n) < 0)
 		return;

@@ -3,9 +3,9 @@
  * @file base/log.h
  * The library's log: one line per event, on stderr or in WEFT_LOG_FILE.
  *
- * A line is `date time level [who] text`; *who* names the worker or endpoint (core/log_who.h).
- * Nothing logs per message: what a peer can provoke goes through weft_log_limited(), so that nobody
- * can flood a disk. The level and the file belong to the process; the context created last sets
+ * A line is `date time level [source] text`; the source is the worker or endpoint (core/log_who.h).
+ * Nothing logs per message. Lines that a peer can cause go through weft_log_limited(), so that no
+ * peer can fill a disk. The level and the file belong to the process; the context created last sets
  * them. Any thread may log: a line is one write.
  */
 #ifndef WEFT_LOG_H
@@ -19,8 +19,8 @@
 #include "weft.h"
 
 /**
- * Lines of this level and below are written. Read without a lock: a torn change costs a line, no
- * more.
+ * Lines of this level and below are written. Read without a lock: a concurrent change costs at most
+ * a line.
  */
 extern int weft_log_level;
 
@@ -31,10 +31,13 @@ extern int weft_log_level;
  */
 int weft_log_setup(enum weft_log_level level, const char *file);
 
-/** Write text of several lines as it is, whatever the level: something that was requested. */
+/**
+ * Write text of several lines unchanged, whatever the level: for output that the user has
+ * requested.
+ */
 void weft_log_block(const char *text, size_t length);
 
-/** Write a line. @p who = NULL: nobody in particular. */
+/** Write a line. NULL as its source means the process as a whole. */
 void weft_log_write(enum weft_log_level level, const char *who, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void weft_log_vwrite(enum weft_log_level level, const char *who, const char *fmt, va_list ap)
@@ -58,12 +61,12 @@ struct weft_log_limit {
 };
 
 /**
- * May another line be written? At most 5 in 10 seconds; when a new period begins a line tells how
- * many were left out. Reads the clock, so ask only when a line is due.
+ * May another line be written? At most 5 in 10 seconds. When a new period begins, a line reports
+ * the number of lines left out. The call reads the clock, so call it only when a line is due.
  */
 bool weft_log_allowed(struct weft_log_limit *limit);
 
-/** weft_log() at a place that a peer can make run often. */
+/** weft_log() for code that a peer can cause to run often. */
 #define weft_log_limited(limit, level, ...)                                    \
 	do {                                                                   \
 		if ((int)(level) <= weft_log_level && weft_log_allowed(limit)) \

@@ -55,7 +55,7 @@ int weft_mpool_grow(struct weft_mpool *pool)
 	c->bytes = n * pool->size;
 	c->next = pool->chunks;
 	pool->chunks = c;
-	/* Linked from the end, so that objects are handed out in the order of their addresses. */
+	/* Linked from the end, so that get returns objects in the order of their addresses. */
 	for (i = n; i-- > 0;) {
 		obj = (char *)c + WEFT_MPOOL_ALIGN + i * pool->size;
 		*(void **)obj = pool->free;

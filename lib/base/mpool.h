@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/mpool.h
- * A pool of objects of one size. Getting and putting is a few instructions, no malloc(); memory
- * comes in chunks that double and goes back to libc only with the pool. The last object put is the
- * first one got: it is warm in the cache.
+ * A pool of objects of one size. Get and put take a few instructions and no malloc(). Memory comes
+ * in chunks of doubling size and returns to libc only with the pool. The last object put is the
+ * first one got, because it is warm in the cache.
  *
  * No lock: a pool belongs to a worker. Under AddressSanitizer objects in the pool are poisoned, so
- * that using one after its put is seen.
+ * that a use after put is detected.
  */
 #ifndef WEFT_MPOOL_H
 #define WEFT_MPOOL_H
@@ -49,7 +49,7 @@ struct weft_mpool {
  */
 void weft_mpool_init(struct weft_mpool *pool, size_t size, size_t first, size_t max);
 
-/** Free all chunks. Objects still in use die with them. A zeroed pool is allowed. */
+/** Free all chunks, objects in use included. A zeroed pool is allowed. */
 void weft_mpool_fini(struct weft_mpool *pool);
 
 /** Add a chunk. @return 0, -ENOMEM, or -ENOBUFS at the bound */

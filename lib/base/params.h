@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/params.h
- * Parameter structs of calls, whose first member `size` says which version of them the caller was
+ * Parameter structs of calls. Their first member `size` identifies the version that the caller was
  * compiled with.
  */
 #ifndef WEFT_PARAMS_H
@@ -12,8 +12,9 @@
 #include <string.h>
 
 /**
- * Copy a caller's parameter struct (its first member is `size`) into ours of @p size bytes: what
- * the caller does not know is zero. NULL = all zero. @return 0, or -EINVAL when size is not set
+ * Copy a caller's parameter struct (its first member is `size`) into ours of @p size bytes. Fields
+ * that the caller's version lacks become zero. NULL = all zero. @return 0, or -EINVAL when size is
+ * not set
  */
 static inline int weft_struct_in(void *mine, size_t size, const void *theirs)
 {
@@ -30,7 +31,7 @@ static inline int weft_struct_in(void *mine, size_t size, const void *theirs)
 }
 
 /**
- * Fill a caller's struct, whose `size` must be set, from ours. Fields that we do not know become
+ * Fill a caller's struct, whose `size` must be set, from ours. Fields that our version lacks become
  * zero. @return 0 or -EINVAL
  */
 static inline int weft_struct_out(void *theirs, const void *mine, size_t size)

@@ -53,7 +53,7 @@ static inline uint64_t ticks(void)
 }
 
 /*
- * The CPU says that the TSC is invariant, and the kernel has not thrown it out (unsynchronised
+ * The CPU reports an invariant TSC, and the kernel has not rejected the TSC (unsynchronised
  * sockets, bad firmware).
  */
 static bool counter_usable(void)
@@ -74,9 +74,9 @@ static bool counter_usable(void)
 }
 
 /*
- * Ticks per second: two pairs of readings about 10 ms apart. Each pair is the tightest of some
- * tries, so that being interrupted between the two clocks does not count; that leaves an error of a
- * few ppm.
+ * Ticks per second: two pairs of readings about 10 ms apart. Each pair is the one of several
+ * attempts with the least time between its two clocks, so an interrupt between them does no harm.
+ * The remaining error is a few ppm.
  */
 static void read_pair(uint64_t *t, uint64_t *ns)
 {
@@ -167,7 +167,10 @@ static void clock_setup(void)
 static uint64_t host_now(void *arg)
 {
 	(void)arg;
-	/* Pairs with the release in clock_setup(): who sees ready sees the numbers. */
+	/*
+	 * Pairs with the release in clock_setup(): a thread that sees `ready` sees the other
+	 * fields.
+	 */
 	if (__builtin_expect(!atomic_load_explicit(&clk.ready, memory_order_acquire), 0))
 		pthread_once(&clk_once, clock_setup);
 	if (!clk.counter)
@@ -194,7 +197,10 @@ static int host_random(void *arg, void *buf, size_t len)
 	return 0;
 }
 
-/* Not the kernel's number itself: addresses travel, and need not tell it. */
+/*
+ * A hash of the kernel's boot id: addresses are sent to other hosts, which need not learn the id
+ * itself.
+ */
 static uint64_t host_id(void *arg)
 {
 	static const struct weft_siphash_key key = {0x7765667420686f73ull, 0x7420696420303031ull};

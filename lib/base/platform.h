@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/platform.h
- * Everything the library takes from the outside world that a simulator must be able to replace:
- * time and randomness. Memory comes from libc. Nothing else in lib/ reads a clock.
+ * Inputs of the library that a simulator must be able to replace: time and randomness. Memory comes
+ * from libc. No other code in lib/ reads a clock for its logic.
  */
 #ifndef WEFT_PLATFORM_H
 #define WEFT_PLATFORM_H

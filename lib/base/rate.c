@@ -2,7 +2,10 @@
 
 #include "base/rate.h"
 
-/* Slower than this share of what it claims no lane counts: it would never be tried again. */
+/*
+ * Lower bound of the estimate, as a share of the nominal rate: a slower lane would never be tried
+ * again.
+ */
 #define FLOOR (1.0 / 1024)
 
 void weft_rate_init(struct weft_rate *r, double nominal)
@@ -11,7 +14,7 @@ void weft_rate_init(struct weft_rate *r, double nominal)
 	r->rate = r->nominal;
 }
 
-/* A new stretch begins. */
+/* Begin a new span. */
 static void clear(struct weft_rate *r)
 {
 	r->span = 0;
@@ -19,7 +22,7 @@ static void clear(struct weft_rate *r)
 	r->limited = false;
 }
 
-/* The stretch is over: what does it say? */
+/* The span is over: update the estimate. */
 static bool sample(struct weft_rate *r, uint64_t now)
 {
 	uint64_t weight = r->span < WEFT_RATE_MAX ? r->span : WEFT_RATE_MAX;
@@ -30,7 +33,7 @@ static bool sample(struct weft_rate *r, uint64_t now)
 	clear(r);
 	if (!counts)
 		return false;
-	/* The first one replaces a claim, not a measurement. */
+	/* The first sample replaces the nominal rate, which is no measurement. */
 	if (r->seen == 0 && share < 0.5)
 		share = 0.5;
 	r->rate += (is - r->rate) * share;
@@ -68,7 +71,7 @@ bool weft_rate_pause(struct weft_rate *r, uint64_t now)
 
 bool weft_rate_stop(struct weft_rate *r, uint64_t now)
 {
-	/* The end of the work lay somewhere in this stretch. */
+	/* The work ended at an unknown time in this span. */
 	r->limited = true;
 	if (r->running && r->first != 0)
 		r->span += now - r->last;

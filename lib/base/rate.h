@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/rate.h
- * How fast a lane really is: bytes that arrived per time while it had more to carry. No clock, no
+ * Measured rate of a lane: bytes that arrived per time while the lane had a backlog. No clock, no
  * allocation.
  *
- * Nominal rates are the start, and the truth is what a lane delivers while it is *backlogged*:
- * while whoever feeds it had more for it than it took. Bytes are counted over stretches of at least
- * #WEFT_RATE_SPAN, the estimate follows them with a time constant of #WEFT_RATE_TAU. A stretch in
- * which the lane may have waited for work (*limited*) says only that it is at least so fast.
+ * The estimate begins with the nominal rate. It then follows the bytes that the lane delivers while
+ * it is *backlogged*, that is, while its sender has more for it than it takes. Bytes are counted
+ * over spans of at least #WEFT_RATE_SPAN, and the estimate follows them with a time constant of
+ * #WEFT_RATE_TAU. A span in which the lane may have waited for work (*limited*) gives only a lower
+ * bound of the rate.
  *
- * An estimate that nothing has confirmed for #WEFT_RATE_STALE drifts back to the nominal rate, by a
- * factor of two per #WEFT_RATE_STALE: a lane that was slow, and got nothing because of it, is tried
- * again.
+ * An estimate that was not confirmed for #WEFT_RATE_STALE drifts back to the nominal rate, by a
+ * factor of two per #WEFT_RATE_STALE. So a lane that was slow, and was not used because of it, is
+ * tried again.
  *
- * A stretch begins with the first bytes after work was given, not with the giving, so a long round
- * trip does not look like a low rate. What comes at the same time as these is not counted, for
- * nobody knows how long it took. One long silence counts for no more than #WEFT_RATE_MAX: a peer
- * that did not poll for a second has not become slow. Work that ends within a stretch is continued
- * by the next one, the time between left out.
+ * A span begins with the first bytes that arrive after the lane got work, not when it got the work,
+ * so a long round trip does not look like a low rate. Bytes that arrive at the same time as the
+ * first ones are not counted, because their transfer time is unknown. A long silence counts as at
+ * most #WEFT_RATE_MAX, because a peer that did not poll for a second has not become slow. If work
+ * ends within a span, the next work continues the span, and the time between is not counted.
  */
 #ifndef WEFT_RATE_H
 #define WEFT_RATE_H
@@ -25,27 +26,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WEFT_RATE_SPAN 1000000ull    /**< ns; shortest stretch that counts */
+#define WEFT_RATE_SPAN 1000000ull    /**< ns; shortest span that counts */
 #define WEFT_RATE_TAU 8000000ull     /**< ns */
-#define WEFT_RATE_MAX 8000000ull     /**< ns; longest time that one stretch is weighed with */
+#define WEFT_RATE_MAX 8000000ull     /**< ns; longest time by which one span is weighted */
 #define WEFT_RATE_STALE 500000000ull /**< ns */
 
 struct weft_rate {
 	double rate;    /**< estimate, bytes/s */
-	double nominal; /**< what was claimed */
-	uint64_t first; /**< bytes after the start, ns; 0 = they have yet to come */
-	uint64_t last;  /**< bytes, ns */
-	uint64_t span;  /**< of the stretch, ns */
-	uint64_t bytes; /**< in it */
+	double nominal; /**< bytes/s */
+	uint64_t first; /**< time of the first bytes after the start, ns; 0 = none yet */
+	uint64_t last;  /**< time of the last bytes, ns */
+	uint64_t span;  /**< length of the span, ns */
+	uint64_t bytes; /**< in the span */
 	uint64_t seen;  /**< when the estimate was last confirmed, ns; 0 = never */
 	bool running;   /**< backlogged */
-	bool limited;   /**< in this stretch the lane may have waited for work */
+	bool limited;   /**< in this span the lane may have waited for work */
 };
 
 /** @param nominal  bytes/s; not above 0 = 1e9 */
 void weft_rate_init(struct weft_rate *r, double nominal);
 
-/** The lane has work from now on. No effect when it has had. */
+/** The lane has work from now on. No effect if it already had. */
 static inline void weft_rate_start(struct weft_rate *r)
 {
 	if (r->running)
@@ -54,7 +55,7 @@ static inline void weft_rate_start(struct weft_rate *r)
 	r->first = 0;
 }
 
-/** For a while there was less to do than the lane could have done. */
+/** For some time the lane had less work than it could have carried. */
 static inline void weft_rate_limited(struct weft_rate *r)
 {
 	r->limited = true;
@@ -63,12 +64,12 @@ static inline void weft_rate_limited(struct weft_rate *r)
 /** @p bytes have arrived. @return true when the estimate has changed */
 bool weft_rate_add(struct weft_rate *r, uint64_t bytes, uint64_t now);
 
-/** The lane is done with all its work. @return true when the estimate has changed */
+/** The lane has finished all its work. @return true when the estimate has changed */
 bool weft_rate_pause(struct weft_rate *r, uint64_t now);
 
 /**
- * The lane has no work any more, since when is not known. @return true when the estimate has
- * changed
+ * The lane has no work any more; the time at which it ended is not known. @return true when the
+ * estimate has changed
  */
 bool weft_rate_stop(struct weft_rate *r, uint64_t now);
 

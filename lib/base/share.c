@@ -2,7 +2,7 @@
 
 #include "base/share.h"
 
-/* A new span in which it has to deliver. */
+/* Start a new span in which the peer must deliver. */
 static void judge_anew(struct weft_share *s, struct weft_share_user *u, uint64_t now)
 {
 	u->due = u->out / 4 + 1;
@@ -27,7 +27,7 @@ static bool is_late(const struct weft_share *s, const struct weft_share_user *u,
 
 	if (now - u->since < WEFT_SHARE_STALL)
 		return false;
-	/* When nobody delivers, nobody is the reason that it does not. */
+	/* If no other peer delivers, the load of other peers is not the reason for the delay. */
 	return came == 0 || came >= s->used || now - u->since >= WEFT_SHARE_STALL_MAX;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/siphash.h
- * SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein, 2012): a keyed hash of 64 bits. Who does not know
- * the key can neither compute nor guess it, nor choose inputs that collide. For cookies,
- * identifiers made from a secret, and hash tables that strangers fill. Not for the path of
+ * SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein, 2012): a keyed hash of 64 bits. Without the key a
+ * sender can neither compute nor guess the hash, nor choose inputs that collide. For cookies,
+ * identifiers made from a secret, and hash tables that unknown senders fill. Not for the path of
  * messages.
  */
 #ifndef WEFT_SIPHASH_H
@@ -16,10 +16,10 @@ struct weft_siphash_key {
 	uint64_t k0, k1;
 };
 
-/** The running hash of an input that comes in parts. */
+/** State of the hash of an input that is added in parts. */
 struct weft_siphash {
 	uint64_t v[4];
-	uint64_t tail; /**< bytes that are not yet a word */
+	uint64_t tail; /**< bytes of an incomplete word */
 	uint64_t length;
 };
 
@@ -27,7 +27,7 @@ void weft_siphash_init(struct weft_siphash *s, const struct weft_siphash_key *ke
 void weft_siphash_add(struct weft_siphash *s, const void *data, size_t length);
 uint64_t weft_siphash_end(struct weft_siphash *s);
 
-/** Of @p length bytes at @p data. */
+/** Hash of @p length bytes at @p data. */
 uint64_t weft_siphash(const struct weft_siphash_key *key, const void *data, size_t length);
 
 #endif /* WEFT_SIPHASH_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/text.h
- * Text that came from outside (a peer, a file, the environment) and is to be shown: what a terminal
- * would take for a command must not reach it.
+ * Text of a peer, a file or the environment that will be shown. Control sequences in it must not
+ * reach a terminal.
  */
 #ifndef WEFT_TEXT_H
 #define WEFT_TEXT_H
@@ -24,8 +24,8 @@ void weft_text_printable(char *text, size_t length);
 void weft_text_copy(char *dst, size_t size, const void *src, size_t length);
 
 /**
- * Why a connection or an interface failed, for the log and the error callback. Assigning it copies
- * it as a whole: there is no length to get wrong. A text that is longer is cut, and terminated.
+ * Why a connection or an interface failed, for the log and the error callback. An assignment copies
+ * the whole text, so no length can be wrong. A longer text is truncated and terminated.
  */
 struct weft_reason {
 	char text[384];

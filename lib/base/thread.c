@@ -15,7 +15,7 @@ static bool is_real_time(void)
 	return policy == SCHED_FIFO || policy == SCHED_RR;
 }
 
-/* The kernel takes away the cores that the process' cpuset does not have. */
+/* The kernel removes cores that are not in the process' cpuset. */
 static void choose_cores(cpu_set_t *cores, bool real_time, const cpu_set_t *avoid)
 {
 	cpu_set_t own;
@@ -46,8 +46,9 @@ static void init_attr(pthread_attr_t *attr, size_t stack, bool real_time, const 
 }
 
 /*
- * The affinity mask is refused where the cpuset has none of its cores, or by a sandbox; the stack's
- * size where thread-local storage needs more. The thread is started without them then.
+ * The kernel refuses the affinity mask if the cpuset has none of its cores, and a sandbox may
+ * refuse it, too. The stack size is refused if thread-local storage needs more. The thread is then
+ * started without them.
  */
 static int create(pthread_t *thread, void *(*run)(void *arg), void *arg, const cpu_set_t *avoid)
 {

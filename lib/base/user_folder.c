@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Another user could put a socket there, or replace a file, if it were not this user's alone. */
+/* If another user had access to the folder, it could put a socket there, or replace a file. */
 bool weft_private_folder(const char *path)
 {
 	struct stat st;

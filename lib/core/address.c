@@ -15,7 +15,7 @@
 
 /* ------------------------------------------------------------------ small parts */
 
-/* Of the whole address with the field itself taken as 0. */
+/* CRC of the whole address, with the field itself taken as 0. */
 static uint32_t address_crc(const uint8_t *p, size_t n)
 {
 	return weft_crc32c_of(p, n, offsetof(struct weft_wire_address, crc));
@@ -26,7 +26,7 @@ static uint32_t clamp32(size_t v)
 	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
 }
 
-/* FNV-1a: device identities only need to be told apart. */
+/* FNV-1a: device identities only need to be distinguished. */
 static uint64_t hash_string(const char *s)
 {
 	uint64_t h = 0xcbf29ce484222325ull;
@@ -197,7 +197,7 @@ static int bad(char *why, size_t why_len, const char *text)
 	return -EINVAL;
 }
 
-/* @return false: not figures that could be */
+/* @return false: the figures are impossible */
 static bool get_figures(struct weft_address_iface *a, const struct weft_wire_iface *w)
 {
 	a->bandwidth = weft_get_single(w->bandwidth);
@@ -257,10 +257,10 @@ static int unpack_ifaces(struct weft_address *a, const uint8_t *p, const uint8_t
 			return -EINVAL;
 		seen |= 1u << a->ifaces[i].index;
 	}
-	return 0; /* what is left was added by a later minor version */
+	return 0; /* a later minor version may have appended bytes */
 }
 
-/* Magic and version are where they are in every version; length and checksum may not be. */
+/* Magic and version are at the same place in every version; length and checksum may not be. */
 static int other_version(const struct weft_wire_address *head, char *why, size_t why_len)
 {
 	if (why)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/address.h
- * Worker addresses: what a peer must know to choose lanes and to reach them. Bytes in doc/wire.md,
- * structures in core/wire.h.
+ * Worker addresses: the data by which a peer chooses lanes and reaches them. doc/wire.md has the
+ * bytes, core/wire_conn.h the structures.
  */
 #ifndef WEFT_ADDRESS_H
 #define WEFT_ADDRESS_H
@@ -33,7 +33,7 @@ struct weft_address_iface {
 struct weft_address {
 	uint64_t worker_id;
 	uint64_t features; /**< WEFT_FEATURE_* of the context */
-	uint64_t secret;   /**< who connects to the worker must know it */
+	uint64_t secret;   /**< a peer must know it to connect to the worker */
 	uint64_t host_id;  /**< of the running system; 0 = not known */
 	uint8_t major, minor;
 	char name[64];
@@ -63,20 +63,21 @@ size_t weft_address_size(const struct weft_address *a);
 size_t weft_address_pack(const struct weft_address *a, void *buf);
 
 /**
- * Who is meant by the address: the worker, its secret, and where it is found. Equal for all
- * addresses of one worker; with another worker's interfaces in it, or with one more of them, it is
- * another.
+ * A hash of the worker, its secret, and its interfaces with their network addresses. It is equal
+ * for all addresses of one worker. It differs if the address contains another worker's interfaces,
+ * or one interface more.
  */
 uint64_t weft_address_identity(const struct weft_address *a, const struct weft_siphash_key *key);
 
 /**
- * The same by a key that all who have the address know: what a boot address names the rest of the
- * address by.
+ * The same with a key that follows from the address itself. A boot address contains it to identify
+ * the whole address.
  */
 uint64_t weft_address_digest(const struct weft_address *a);
 
 /**
- * Identity of interface @p index of a worker with this id and secret: what its lanes name it by.
+ * Identity of interface @p index of a worker with this id and secret, as its lanes use it on the
+ * wire.
  */
 uint64_t weft_iface_id(uint64_t worker_id, uint64_t secret, unsigned int index);
 
@@ -84,7 +85,7 @@ uint64_t weft_iface_id(uint64_t worker_id, uint64_t secret, unsigned int index);
 void weft_address_seal(void *address, size_t length);
 
 /**
- * Unpack; every length is checked before it is believed.
+ * Unpack; every length is checked before it is used.
  * @param why  gets a sentence on error; may be NULL
  * @return 0, -EINVAL (truncated, damaged, contradictory), -EPROTONOSUPPORT (another major version)
  */

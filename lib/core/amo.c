@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One element at a time, by compare-and-swap on its bits: so floating point, too, is atomic among
- * all that change the element so, and among CPU atomics of its width.
+ * One element at a time, by compare-and-swap on its bits. So floating-point operations, too, are
+ * atomic among all operations of this file on the element, and among CPU atomics of its width.
  */
 
 #include <string.h>
@@ -31,7 +31,7 @@ bool weft_amo_known(unsigned int op, unsigned int type)
 	return !(bits && type >= WEFT_ATOMIC_FLOAT);
 }
 
-/* What all types do alike; a sum or product of integers wraps. */
+/* Operations that are the same for all types; a sum or product of integers wraps. */
 #define CASES(type, wide)                            \
 	case WEFT_ATOMIC_ADD:                        \
 		return (type)((wide)v + (wide)a);    \
@@ -103,7 +103,7 @@ INTEGER(do_uint64, uint64_t)
 FLOATING(do_float, float)
 FLOATING(do_double, double)
 
-/* Sequentially consistent, as those on words are. */
+/* Sequentially consistent, as the atomics on words are. */
 #define ELEMENT(fn, type, bits)                                                             \
 	do {                                                                                \
 		bits was = __atomic_load_n((bits *)word, __ATOMIC_SEQ_CST), now;            \

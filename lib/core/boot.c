@@ -61,7 +61,7 @@ int weft_boot_unpack(struct weft_boot *b, const void *buf, size_t length, char *
 	*b = (struct weft_boot){0};
 	if (!weft_boot_is(buf, length))
 		return bad(why, why_len, "this is no boot address");
-	/* Magic and version are where they are in every version. */
+	/* Magic and version are at the same place in every version. */
 	if (length < offsetof(struct weft_wire_boot_address, iface))
 		return bad(why, why_len, "the boot address is truncated");
 	memcpy(&w, buf, length < sizeof(w) ? length : sizeof(w));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/boot.h
- * Boot addresses: how a worker is reached, in 56 bytes. All else it tells itself, when it is
- * reached (wireup/learn.c). Bytes in doc/wire.md, the structure in core/wire_conn.h.
+ * Boot addresses: enough to reach a worker, in 56 bytes. The worker sends its whole address once it
+ * is reached (wireup/learn.c). doc/wire.md has the bytes, core/wire_conn.h the structure.
  */
 #ifndef WEFT_CORE_BOOT_H
 #define WEFT_CORE_BOOT_H
@@ -21,12 +21,12 @@ struct weft_boot {
 	struct weft_lane_boot iface;
 };
 
-/** Is it one, by its first bytes? */
+/** Do the first bytes identify a boot address? */
 bool weft_boot_is(const void *buf, size_t length);
 /** @param buf  WEFT_BOOT_ADDRESS_MAX bytes. @return bytes written */
 size_t weft_boot_pack(const struct weft_boot *b, void *buf);
 /**
- * Every field is checked before it is believed.
+ * Unpack; every field is checked before it is used.
  * @param why  gets a sentence on error; may be NULL
  * @return 0, -EINVAL (truncated, damaged), -EPROTONOSUPPORT (another major version)
  */

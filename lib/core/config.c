@@ -12,7 +12,7 @@
 
 extern char **environ;
 
-/* Environment variables of the project that are not the library's: the scripts' and tests' own. */
+/* Environment variables of the project's scripts and tests, which the library does not read. */
 static const char script_variables[] =
 	"WEFT_BUILD WEFT_NO_INSTALL WEFT_HUGEPAGES WEFT_NO_HUGE_MB WEFT_TEST_NO_HUGE";
 
@@ -155,7 +155,7 @@ static bool is_script_variable(const char *name, size_t len)
  */
 static bool is_refused(const struct weft_option *opt)
 {
-	/* One for each variable: every one that is ignored is reported. */
+	/* One limit for each variable, so that each ignored variable is reported. */
 	static struct weft_log_limit limits[WEFT_OPTIONS_MAX];
 
 	if (!opt->guarded || !getauxval(AT_SECURE))
@@ -264,7 +264,7 @@ int weft_config_copy(const struct weft_config *src, struct weft_config **out)
 		from = *to;
 		*to = from != NULL ? strdup(from) : NULL;
 		if (from && !*to) {
-			/* What is not copied yet still belongs to the source. */
+			/* Strings that are not copied yet still belong to the source. */
 			for (i++; i < weft_num_options; i++)
 				if (weft_options[i].type == WEFT_OPT_STRING)
 					*(const char **)((char *)&config->conf +

@@ -7,7 +7,7 @@
  *
  * Values as text:
  *  - bytes: a number with an optional binary suffix k, M, G, T ("64k", "1.5M"); "inf"; "auto" where
- *    the option says so
+ *    the option allows it
  *  - time: a number with ns, us, ms, s or m; a bare number is seconds
  *  - rate: a number with a unit and decimal prefixes ("25Gbps", "3GBs", "1.25e9Bs"); never without
  *  - bool: y/n, yes/no, on/off, true/false, 1/0
@@ -33,7 +33,7 @@
 
 /** WEFT_RNDV_SCHEME. */
 enum weft_rndv_scheme {
-	WEFT_RNDV_AUTO, /**< get, put, am: the first that both ends can */
+	WEFT_RNDV_AUTO, /**< get, put, am: the first that both ends support */
 	WEFT_RNDV_GET,
 	WEFT_RNDV_PUT,
 	WEFT_RNDV_AM,
@@ -51,15 +51,21 @@ struct weft_conf {
 	unsigned int encap;     /**< WEFT_ENCAP: 0 udp, 1 ether */
 	/** WEFT_THREAD_MULTI: every worker takes its lock, whatever its thread mode */
 	bool thread_multi;
-	/** WEFT_HEARTBEAT: ns without progress until peers are told that we live; 0 = never */
+	/** WEFT_HEARTBEAT: ns without progress until peers get a heartbeat; 0 = never */
 	uint64_t heartbeat_ns;
-	/** WEFT_MAX_UNCLAIMED_EPS: endpoints that peers made and nobody has claimed, per worker */
+	/**
+	 * WEFT_MAX_UNCLAIMED_EPS: endpoints per worker that peers made and the program has not
+	 * claimed
+	 */
 	unsigned int max_passive_eps;
 
 	/* messages */
 	/** WEFT_RNDV_THRESH: rendezvous from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF = never */
 	size_t rndv_thresh;
-	/** WEFT_RNDV_PERF_DIFF: percent that rendezvous may be slower and still be taken, 0..100 */
+	/**
+	 * WEFT_RNDV_PERF_DIFF: percent by which rendezvous may be slower and still be chosen,
+	 * 0..100
+	 */
 	double rndv_perf_diff;
 	/** WEFT_RNDV_THRESH_FALLBACK: threshold where the formula has none */
 	size_t rndv_fallback;
@@ -84,40 +90,40 @@ struct weft_conf {
 	size_t min_chunk;
 	/** WEFT_PROTO_INFO: print which protocols each endpoint uses, and why */
 	bool proto_info;
-	/** WEFT_UNEXP_LIMIT: unexpected payload that a worker keeps: this, and 4 KiB per peer */
+	/**
+	 * WEFT_UNEXP_LIMIT: unexpected payload that a worker keeps, in addition to 4 KiB per peer
+	 */
 	size_t unexp_limit;
 	/**
 	 * WEFT_UNEXP_MEMORY: memory of a worker for unexpected messages beyond unexp_limit;
 	 * WEFT_CONF_AUTO; 0 = none, and senders wait
 	 */
 	size_t unexp_memory;
-	/** WEFT_EAGER_CREDIT: eager payload that one peer may have on the way */
+	/** WEFT_EAGER_CREDIT: eager payload that one peer may have in flight and unmatched */
 	size_t eager_credit;
 	/**
 	 * WEFT_SEQ_START: first message sequence of every endpoint (for wrap tests); same at both
 	 * ends
 	 */
 	uint32_t seq_start;
-	/**
-	 * WEFT_ATOMIC_MODE: 0 cpu; 1 device: atomics by lanes that have them, and by nothing else
-	 */
+	/** WEFT_ATOMIC_MODE: 0 cpu; 1 device: only lanes with native atomics execute atomics */
 	unsigned int atomic_device;
 
 	unsigned int rndv_scheme; /**< WEFT_RNDV_SCHEME: enum weft_rndv_scheme */
 	size_t rndv_min_piece; /**< WEFT_RNDV_MIN_PIECE: smallest piece requested over one lane */
 	size_t rndv_align;     /**< WEFT_RNDV_ALIGN: cuts are at multiples of this */
-	size_t rndv_window;    /**< WEFT_RNDV_WINDOW: requested and not come, per lane */
+	size_t rndv_window;    /**< WEFT_RNDV_WINDOW: bytes requested and not received, per lane */
 	size_t rndv_limit;     /**< WEFT_RNDV_LIMIT: the same per worker */
 	unsigned int rma_max_gets; /**< WEFT_RMA_MAX_GETS */
 
 	uint64_t wait_spin_ns;  /**< WEFT_WAIT_SPIN */
 	uint64_t wait_sleep_ns; /**< WEFT_WAIT_SLEEP */
 
-	/* lanes: handed to the drivers as it is */
+	/* lanes: passed to the drivers as it is */
 	struct weft_lane_conf lane;
 };
 
-/** A configuration that can be changed: what weft.h calls struct weft_config. */
+/** A configuration that can be changed; weft.h declares it. */
 struct weft_config {
 	struct weft_conf conf;
 };
@@ -170,9 +176,9 @@ extern const unsigned int weft_num_options;
 const struct weft_option *weft_option_find(const char *name);
 
 /**
- * Parse @p text as @p opt wants it into the field of @p conf.
- * @param name  what the user calls it: the variable, or a key in a file
- * @param why   gets a sentence that names it, the value and what was expected
+ * Parse @p text in the form of @p opt into the field of @p conf.
+ * @param name  for messages: the variable, or a key in a file
+ * @param why   gets a sentence with the name, the value and the expected form
  * @return 0, -EINVAL, -ENOMEM; on error the field keeps its value
  */
 int weft_option_set_as(struct weft_conf *conf, const struct weft_option *opt, const char *name,
@@ -185,9 +191,9 @@ int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const
 int weft_option_print(const struct weft_conf *conf, const struct weft_option *opt, char *buf,
 		      size_t size);
 
-/** A rate in words ("25Gbps", "3GBs"), bytes/s. @return false: it is none */
+/** A rate as text ("25Gbps", "3GBs"), bytes/s. @return false: the text is no rate */
 bool weft_rate_parse(const char *text, double *value);
-/** A time with its unit ("750ns"), s. @return false: it is none */
+/** A time with its unit ("750ns"), s. @return false: the text is no time */
 bool weft_time_parse(const char *text, double *seconds);
 
 /**

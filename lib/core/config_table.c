@@ -329,12 +329,12 @@ const struct weft_option weft_options[] = {
 	{
 		"UNEXP_LIMIT", WEFT_OPT_BYTES, FIELD(unexp_limit), .def = "64M", .unit = "bytes",
 		.min = 65536,
-		.help = "Payload of unexpected messages that a worker is ready to keep, all peers "
-			"together; and, besides, one message for each 256 bytes of it that is "
-			"short or only announced. When it is given out, each further peer gets 4 "
-			"KiB and 16 messages all the same, so the bound is this and 4 KiB for "
-			"each peer. Peers get credit within it; without credit a message is "
-			"announced, and without that credit, too, it waits at its sender.",
+		.help = "Payload of unexpected messages that a worker keeps, all peers together. "
+			"For each 256 bytes of it the worker also keeps one message that is short "
+			"or only announced. Peers get credit within this limit. When all of it is "
+			"granted, each further peer still gets 4 KiB and 16 messages, so the bound "
+			"is this value and 4 KiB for each peer. A message without credit is "
+			"announced. Without credit for that it waits at its sender.",
 	},
 	{
 		"UNEXP_MEMORY", WEFT_OPT_BYTES, FIELD(unexp_memory), .def = "auto", .unit = "bytes",
@@ -380,13 +380,14 @@ const struct weft_option weft_options[] = {
 		.guarded = true,
 		.help = "FILE[,filter=EXPR][,snaplen=N][,ring=SIZE][,size=SIZE][,files=N]: write "
 			"the frames of every raw lane, and the messages of every shm and RoCE "
-			"lane, both directions, to this file (pcapng); %p "
-			"becomes the process id. filter: those that tcpdump's expression takes "
-			"(without commas); snaplen: N bytes of each; ring: memory in which frames "
-			"of an interface wait to be written, 16M; what finds it full is dropped "
-			"and counted; size: of a file, after which it is FILE.1 (with files=, the "
-			"number that are kept) or the capture ends. Of shm and RoCE lanes, whose "
-			"frames pass us by, it has the messages; with a filter it has not.",
+			"lane, both directions, to this file (pcapng); %p becomes the process id. "
+			"filter: only frames that match tcpdump's expression (without commas). "
+			"snaplen: N bytes of each frame. ring: memory in which frames of an "
+			"interface wait to be written, 16M; frames that find it full are dropped "
+			"and counted. size: of a file; then it becomes FILE.1 (with files=, the "
+			"number of files that are kept), or the capture ends. Weft does not see "
+			"the frames of shm and RoCE lanes, so the file has their messages; with a "
+			"filter it does not.",
 	},
 	{
 		"RECORDER", WEFT_OPT_U32, FIELD(lane.recorder), .def = "1024", .unit = "frames",

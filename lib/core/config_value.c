@@ -18,7 +18,7 @@ static inline void *field(const struct weft_conf *conf, const struct weft_option
 	return (char *)(uintptr_t)conf + opt->offset;
 }
 
-/* What the option takes, in words, for error messages. */
+/* The form that the option expects, as text for error messages. */
 static void expected(const struct weft_option *opt, char *buf, size_t size)
 {
 	static const char *const kinds[] = {
@@ -108,7 +108,7 @@ static const struct suffix rates[] = {
 
 bool weft_time_parse(const char *text, double *seconds)
 {
-	/* A bare number would be seconds, and surely not be meant so. */
+	/* A bare number would be seconds, which the user hardly means. */
 	if (text[0] == '\0' || strchr("0123456789.", text[strlen(text) - 1]) ||
 	    with_suffix(text, times, false, seconds) < 0)
 		return false;
@@ -146,10 +146,7 @@ static int parse_enum(const char *text, const char *words)
 
 	for (i = 0; *words != '\0'; i++) {
 		n = strcspn(words, "|");
-		/*
-		 * A word may be cut short as long as it says which one is meant: "warn" for
-		 * "warning".
-		 */
+		/* A word may be abbreviated to four characters or more: "warn" for "warning". */
 		if (len > 0 && (n == len || (len >= 4 && n > len)) &&
 		    strncasecmp(text, words, len) == 0)
 			return i;
@@ -171,7 +168,8 @@ static int parse_number(const struct weft_option *opt, const char *text, double 
 		return -EINVAL;
 	if (opt->type != WEFT_OPT_DOUBLE && opt->type != WEFT_OPT_RATE) {
 		/*
-		 * 2^53: doubles count exactly so far; and a size never collides with AUTO or INF.
+		 * 2^53: doubles represent integers exactly up to this number, and a size never
+		 * collides with AUTO or INF.
 		 */
 		if (*value > 9007199254740992.0)
 			return -ERANGE;

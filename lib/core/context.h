@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/context.h
- * What all workers of a process share: configuration, drivers and what they have found, registered
+ * State that all workers of a context share: configuration, drivers and their resources, registered
  * memory.
  */
 #ifndef WEFT_CONTEXT_H
@@ -30,21 +30,23 @@ struct weft_regcache;
 struct weft_worker; /* core/worker.h */
 
 /**
- * What the layers below must know of those above, handed down by pointer. A test may give a context
- * another table before it makes the first worker.
+ * Tables of the upper layers, passed by pointer to the layers below, which include no header of
+ * those above. A test may give a context another table before it makes the first worker.
  */
 struct weft_tables {
-	/** NULL-terminated (proto/proto.h); between equal times the first wins */
+	/** NULL-terminated (proto/proto.h); of protocols with equal times the first is chosen */
 	const struct weft_proto *const *protos;
 	/** NULL-terminated, and by message id (msg/module.h) */
 	const struct weft_module *const *modules;
 	const struct weft_handler *handlers;
 };
 
-/** All there is in this build (lib/tables.c). */
+/** The tables of this build (lib/tables.c). */
 extern const struct weft_tables weft_tables;
 
-/** Registration domains one context can number; ifaces of further ones have no remote keys. */
+/**
+ * Registration domains that one context can number; ifaces of further domains have no remote keys.
+ */
 #define WEFT_MAX_DOMAINS 32
 
 struct weft_context {
@@ -53,25 +55,25 @@ struct weft_context {
 	const struct weft_platform *platform;
 	const struct weft_lane_driver *const *drivers; /* NULL-terminated */
 	const struct weft_lane_driver **drivers_list;  /* to be freed; NULL = they are static */
-	const struct weft_tables *tables;              /* what there is above: lib/tables.c */
+	const struct weft_tables *tables;              /* of the layers above: lib/tables.c */
 	uint64_t features;
-	pid_t pid; /* whose it is: a child that was forked has no part in it */
+	pid_t pid; /* of the process that made it; a forked child must not use it */
 	char name[64];
 	struct weft_found *found; /* resources per driver, same order: context.c */
 	pthread_mutex_t lock;     /* workers, registrations, driver query/open/close */
 	/*
-	 * narrow[], exported, withdrawn of mems. With messages, so never held through a driver's
-	 * call; inside lock
+	 * Guards narrow[], exported and withdrawn of mems. It is taken per message, so it is never
+	 * held during a driver's call. Taken inside `lock`.
 	 */
 	pthread_mutex_t export_lock;
 	LIST_HEAD(, weft_worker) workers;
 	LIST_HEAD(, weft_mem) mems;
 	size_t mem_bytes; /* of all mems */
 	struct weft_regcache *regcache;
-	_Atomic bool mem_garbage; /* registrations wait for regcache_reap(); progress looks */
+	_Atomic bool mem_garbage; /* registrations wait for regcache_reap(); progress checks it */
 	/**
-	 * Registration domains that ifaces of this context have had; a domain's position is its
-	 * number, for good.
+	 * Registration domains that ifaces of this context have had. A domain's index is its
+	 * number, which never changes.
 	 */
 	struct weft_ctx_domain {
 		const struct weft_lane_driver *driver;
@@ -79,7 +81,7 @@ struct weft_context {
 		struct weft_reg_cost {
 			double n, x, t, xx, xt; /* decaying sums: 1, bytes, s, bytes^2, bytes*s */
 		} measured;
-		int told[4]; /* errors of registrations on the fly whose sentence has been logged */
+		int told[4]; /* errors of registrations on the fly that have been logged */
 		struct weft_backoff backoff; /* of registrations on the fly; bytes: mem_bytes */
 	} domains[WEFT_MAX_DOMAINS];
 	unsigned int num_domains;
@@ -87,8 +89,8 @@ struct weft_context {
 };
 
 /**
- * False in a child that was forked: sockets, rings and devices are its parent's, who goes on with
- * them, so nothing of it may be closed or given back there.
+ * False in a forked child. Its sockets, rings and devices belong to the parent, which continues to
+ * use them, so the child must not close or release any of them.
  */
 static inline bool weft_context_is_ours(const struct weft_context *ctx)
 {
@@ -96,9 +98,9 @@ static inline bool weft_context_is_ours(const struct weft_context *ctx)
 }
 
 /**
- * As weft_context_create(), with another outside world: for the simulator and tests. NULL = the
- * real one.
- * @param drivers  NULL-terminated table, static storage; NULL = all there are
+ * As weft_context_create(), with another platform: for the simulator and tests. NULL = the real
+ * one.
+ * @param drivers  NULL-terminated table, static storage; NULL = all drivers of the build
  */
 int weft_context_create_in(const struct weft_context_params *params,
 			   const struct weft_platform *platform,
@@ -119,8 +121,8 @@ struct weft_found {
 };
 
 /**
- * Resources of a driver, requested once. The context's lock is held, or the context is not shared
- * yet.
+ * Resources of a driver; its query() is called once. The context's lock is held, or the context is
+ * not shared yet.
  */
 struct weft_found *weft_context_find(struct weft_context *ctx,
 				     const struct weft_lane_driver *driver);

@@ -36,7 +36,7 @@ static void driver_names(const struct weft_lane_driver *const *drivers, char *bu
 static const struct weft_lane_driver *find_driver(const struct weft_lane_driver *const *drivers,
 						  const char *name)
 {
-	/* The transport's full name, as weft-info and the documents have it. */
+	/* The full name of the transport, used by weft-info and the documents. */
 	if (strcmp(name, "roce_rc") == 0)
 		name = "roce";
 	for (; *drivers; drivers++)
@@ -45,7 +45,7 @@ static const struct weft_lane_driver *find_driver(const struct weft_lane_driver 
 	return NULL;
 }
 
-/* Is the name part of "name=value" one that the driver knows? */
+/* Does the driver know the name in "name=value"? */
 static bool option_known(const char *known, const char *name, size_t len)
 {
 	size_t n;
@@ -104,7 +104,10 @@ void weft_lane_numbers_apply(const struct weft_lane_numbers *n, struct weft_lane
 		attr->reg_cost = n->reg_cost;
 }
 
-/* "name=value" of @p len characters: is it one of these numbers? @return 1 taken, 0 no, -EINVAL */
+/*
+ * Take "name=value" of @p len characters if it is one of these numbers. @return 1 taken, 0 no,
+ * -EINVAL
+ */
 static int take_number(struct weft_lanes_item *item, const char *p, size_t len, char *why,
 		       size_t why_len)
 {
@@ -159,7 +162,7 @@ static int take_numbers(struct weft_lanes_item *item, char *why, size_t why_len)
 	return 0;
 }
 
-/* Every lane has the numbers too. */
+/* Options that every lane has. */
 #define FOR_ALL "bw, lat, overhead, reg"
 
 static int check_options(const struct weft_lanes_item *item, char *why, size_t why_len)
@@ -250,7 +253,7 @@ static int parse_item(const char *p, const char *end, const struct weft_lane_dri
 	return check_options(item, why, why_len);
 }
 
-/* '*', behind the @p n items that have words of their own: they come first, as they are. */
+/* '*', behind the @p n items that are named, which come first and stay as they are. */
 static int add_all(const struct weft_lane_driver *const *drivers, uint32_t without,
 		   struct weft_lanes_item *items, int n, char *why, size_t why_len)
 {
@@ -264,7 +267,7 @@ static int add_all(const struct weft_lane_driver *const *drivers, uint32_t witho
 	return n;
 }
 
-/* "-NAME": '*' goes without the driver. @return 0, or -EINVAL */
+/* "-NAME": '*' does not include the driver. @return 0, or -EINVAL */
 static int parse_without(const char *p, const char *end,
 			 const struct weft_lane_driver *const *drivers, uint32_t *without,
 			 char *why, size_t why_len)
@@ -304,7 +307,7 @@ int weft_lanes_parse(const char *text, const struct weft_lane_driver *const *dri
 		while (end > p && isspace((unsigned char)end[-1]))
 			end--;
 		if (p == end)
-			continue; /* an empty item: a semicolon too many does no harm */
+			continue; /* an empty item: an additional semicolon is allowed */
 		if (is_word(p, end, "all") || is_word(p, end, "*")) {
 			all = true;
 			continue;

@@ -11,8 +11,9 @@
 #define WEFT_LANES_MAX_ITEMS 32
 
 /**
- * Numbers of a lane that its user knows better than its driver: what protocols and lanes are chosen
- * by. Every driver's lanes have these options; a driver that lists one itself gets it.
+ * Figures of a lane that the user knows better than the driver. Protocols and lanes are chosen by
+ * them. The lanes of every driver have these options. If a driver lists such an option itself, the
+ * option is passed to the driver.
  */
 struct weft_lane_numbers {
 	uint32_t given;   /**< bit per field, in this order */
@@ -22,15 +23,15 @@ struct weft_lane_numbers {
 	double reg_cost;  /**< reg=16us, s */
 };
 
-/** Put what is given into the attributes. */
+/** Replace the attributes that the user has given. */
 void weft_lane_numbers_apply(const struct weft_lane_numbers *n, struct weft_lane_attr *attr);
 
 /** One item. "driver" alone and "driver:*" request all resources of the driver. */
 struct weft_lanes_item {
 	const struct weft_lane_driver *driver;
-	bool all; /**< every usable resource; one that does not open is left out */
+	bool all; /**< every usable resource; a resource that cannot be opened is left out */
 	char resource[64];
-	struct weft_lane_numbers numbers; /**< taken out of the options */
+	struct weft_lane_numbers numbers; /**< removed from the options */
 	char options[512];                /**< what follows the first comma; "" = none */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Message records of lanes without frames, while somebody wants them. */
+/* Message records of lanes without frames, while a capture wants them. */
 
 #include "core/lane_show.h"
 
@@ -10,7 +10,7 @@
 #include "core/wire_conn.h"
 
 #define LANES 256u /* of a process; a capture has no more */
-#define PARTS 36u  /* the record's head, the message's, and what am_zcopy() takes */
+#define PARTS 36u  /* the record's head, the message's header, and the iov of am_zcopy() */
 
 struct shown {
 	struct weft_record_head head;
@@ -20,13 +20,16 @@ struct shown {
 
 _Atomic unsigned int weft_lanes_shown;
 
-/* A lane without frames. Its worker's thread opens, closes, looks for it; others say `wanted`. */
+/*
+ * A lane without frames. Its worker's thread opens, closes and finds it; other threads set
+ * `wanted`.
+ */
 static struct shown_lane {
 	_Atomic(const struct weft_lane_iface *) iface; /* NULL = free */
 	struct weft_lane_tap *tap;
 	atomic_bool wanted;
 } lanes[LANES];
-static _Atomic unsigned int num_lanes;                   /* there were so many at a time */
+static _Atomic unsigned int num_lanes;                   /* most that were in use */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* open and close */
 
 static void before_fork(void)
@@ -41,7 +44,7 @@ static void after_fork(void)
 
 static struct shown_lane *lane_of(const struct weft_lane_iface *iface)
 {
-	/* Relaxed: an interface is entered by the thread that looks for it. */
+	/* Relaxed: the thread that searches an interface has also entered it. */
 	unsigned int i, n = atomic_load_explicit(&num_lanes, memory_order_relaxed);
 
 	for (i = 0; i < n; i++)
@@ -50,7 +53,7 @@ static struct shown_lane *lane_of(const struct weft_lane_iface *iface)
 	return NULL;
 }
 
-/* Relaxed: only whether; the tap takes nothing that it does not want. */
+/* Relaxed: the flag is only a hint; the tap ignores records that it does not want. */
 static struct weft_lane_tap *tap_of(const struct weft_lane_ep *lane_ep)
 {
 	const struct shown_lane *l = lane_of(lane_ep->iface);
@@ -105,7 +108,7 @@ bool weft_lane_show_open(struct weft_lane_iface *iface, const struct weft_lane_t
 	params->arg = l;
 	l->tap = ops->open(params);
 	if (!l->tap)
-		atomic_store_explicit(&l->iface, NULL, memory_order_relaxed); /* nobody else's */
+		atomic_store_explicit(&l->iface, NULL, memory_order_relaxed); /* ours alone */
 	return l->tap != NULL;
 }
 
@@ -122,7 +125,7 @@ void weft_lane_show_close(const struct weft_lane_iface *iface)
 		return;
 	l->tap->ops->close(l->tap);
 	pthread_mutex_lock(&lock);
-	/* Relaxed: who takes the place next has the lock, too. */
+	/* Relaxed: the thread that takes the entry next has the lock, too. */
 	atomic_store_explicit(&l->iface, NULL, memory_order_relaxed);
 	pthread_mutex_unlock(&lock);
 }
@@ -141,7 +144,10 @@ static void add(struct shown *s, const void *data, size_t len)
 		s->iov[s->num++] = (struct iovec){(void *)(uintptr_t)data, len};
 }
 
-/* Whose lane it is, as far as that is known: at first only wire-up says it. */
+/*
+ * The workers and the lane number, as far as they are known: at first only wire-up messages contain
+ * them.
+ */
 static void of_endpoint(struct shown *s, const struct weft_lane_ep *lane_ep, bool sends)
 {
 	const struct weft_worker *w = lane_ep->iface->user;
@@ -175,7 +181,7 @@ static void of_wireup(struct shown *s, const struct weft_wire_wireup *w)
 		s->head.lane = w->lane;
 }
 
-/* @param data  the message's first bytes; @p length: of all of it */
+/* @param data  the first bytes of the message; @p length: of the whole message */
 static void of_message(struct shown *s, const struct weft_lane_ep *lane_ep, bool sends, uint8_t id,
 		       const void *data, size_t have, size_t length)
 {
@@ -194,7 +200,9 @@ static void offer(struct weft_lane_tap *tap, const struct shown *s,
 	tap->ops->offer(tap, way, s->iov, s->num, w->now);
 }
 
-/* ---- sends: the record is older than the message, and counts if the lane takes it ----------- */
+/*
+ * ---- sends: the record is made before the send, and is valid if the lane accepts the message --
+ */
 
 int weft_shown_short(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr, size_t hdr_len,
 		     const void *payload, size_t length)
@@ -276,7 +284,7 @@ int weft_shown_zcopy(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr, 
 	return rc;
 }
 
-/* ---- what has come, or is native ------------------------------------------------------------ */
+/* ---- received messages, native operations --------------------------------------------------- */
 
 void weft_shown_recv(struct weft_lane_ep *lane_ep, uint8_t id, const void *data, size_t length)
 {

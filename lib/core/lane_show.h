@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/lane_show.h
- * How the library calls a lane: the lane's own functions, and message records of what goes over it
- * where it has no frames that a capture sees (lane_tap.h). While nobody wants records that is one
- * branch for each message.
+ * Wrappers by which the library calls a lane. They call the lane's own functions. They also make
+ * message records for lanes without frames that a capture could see (lane_tap.h). While no capture
+ * is active they cost one branch for each message.
  */
 #ifndef WEFT_LANE_SHOW_H
 #define WEFT_LANE_SHOW_H
@@ -13,7 +13,7 @@
 #include "lane.h"
 #include "lane_tap.h"
 
-/** A native operation, as records have it. */
+/** A native operation, in the form of records. */
 struct weft_shown_native {
 	enum weft_record_kind kind;
 	uint64_t length, offset, key, local, compare;
@@ -32,23 +32,26 @@ void weft_shown_recv(struct weft_lane_ep *lane_ep, uint8_t id, const void *data,
 void weft_shown_failed(const struct weft_lane_ep *lane_ep, const char *reason);
 void weft_shown_native(struct weft_lane_ep *lane_ep, const struct weft_shown_native *n, bool over);
 
-/** Lanes of this process whose messages somebody wants to see. */
+/** Number of lanes of this process whose messages a capture wants. */
 extern _Atomic unsigned int weft_lanes_shown;
 
-/** Does anybody want to see what goes over lanes? Then it is worth looking which these are. */
+/** Does a capture want the messages of any lane? Only then is the table of lanes searched. */
 static inline bool weft_lanes_are_shown(void)
 {
-	/* Relaxed: only whether; what is known of the lane is its worker's. */
+	/* Relaxed: the counter is only a hint; the lane's state belongs to its worker's thread. */
 	return __builtin_expect(atomic_load_explicit(&weft_lanes_shown, memory_order_relaxed) != 0,
 				0);
 }
 
-/** An interface without frames of its own may be shown. @return false: no memory, or too many */
+/**
+ * Let captures see an interface without frames of its own. @return false: no memory, or too many
+ * interfaces
+ */
 bool weft_lane_show_open(struct weft_lane_iface *iface, const struct weft_lane_tap_ops *ops,
 			 struct weft_lane_tap_open *params);
-/** Has it been opened here? */
+/** Has weft_lane_show_open() opened the interface? */
 bool weft_lane_is_known(const struct weft_lane_iface *iface);
-/** Before the interface is closed; also of one that was not opened here. */
+/** Called before the interface is closed, also for one that was not opened here. */
 void weft_lane_show_close(const struct weft_lane_iface *iface);
 
 static inline int weft_lane_short(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/mem.h
- * A registration of memory. mem/mem.h has what can be done with it.
+ * A registration of memory. mem/mem.h has its functions.
  */
 #ifndef WEFT_CORE_MEM_H
 #define WEFT_CORE_MEM_H
@@ -22,32 +22,32 @@ struct weft_mem {
 	_Atomic uint32_t refs; /* operations using it, of any worker */
 	unsigned int rights;   /* WEFT_MEM_REMOTE_* */
 	/*
-	 * WEFT_LANE_ACCESS_* it is registered with. Written under the context's lock; read without
-	 * it. Once others know the registration only LOCAL_WRITE can go, when a domain that comes
-	 * later finds that the memory is read-only. Whoever reads it uses domains that were there
-	 * before, whose registrations do not change: either value is right for them, so no order is
-	 * needed (relaxed).
+	 * WEFT_LANE_ACCESS_* that it is registered with. Written under the context's lock, read
+	 * without it. Once other threads can see the registration, the only change is that
+	 * LOCAL_WRITE is removed, when a domain that registers later finds the memory read-only. A
+	 * reader uses domains that were registered before, whose registrations do not change. Both
+	 * values are right for it, so no order is needed (relaxed).
 	 */
 	_Atomic unsigned int access;
-	bool write_optional; /* try LOCAL_WRITE, do without it if the memory is not writable */
-	bool on_the_fly;     /* for an operation, not by the user */
-	uint64_t key;        /* with rights: what peers name it by */
+	bool write_optional;        /* try LOCAL_WRITE, omit it if the memory is not writable */
+	bool on_the_fly;            /* for an operation, not by the user */
+	uint64_t key;               /* with rights for peers: the key on the wire */
 	struct weft_mem_slot *slot; /* of the key; NULL = no rights, or revoked */
 	_Atomic bool revoked;
-	struct weft_regcache_entry *cached; /* made by weft_mem_get() and kept; NULL = not */
+	struct weft_regcache_entry *cached; /* its entry in the cache; NULL = none */
 	/* the same memory with keys that allow reading, or writing, alone; weft_mem_export() */
 	struct weft_mem *narrow[2];
-	uint32_t exported; /* of such a one: operations whose peers have its keys */
-	bool withdrawn;    /* of such a one: in narrow[] no more; the last of them ends it */
+	uint32_t exported; /* of a narrow one: operations whose peers have its keys */
+	bool withdrawn;    /* of a narrow one: not in narrow[]; its last operation frees it */
 	/*
-	 * By number of the domain in the context, for good: whoever looks for his own
-	 * (weft_mem_lane_of(), without a lock) never meets another's.
+	 * Indexed by the number of the domain in the context, which never changes: a lookup without
+	 * a lock (weft_mem_lane_of()) never finds the entry of another domain.
 	 */
 	struct weft_mem_domain {
 		/*
-		 * That it was registered with, or that has taken it over; NULL = not registered.
-		 * Written under the context's lock, after mem (release); who reads without the lock
-		 * (acquire) has an iface of the domain, so mem stays.
+		 * The iface that registered it, or that has taken it over; NULL = not registered.
+		 * Written under the context's lock, after mem (release). A thread that reads it
+		 * without the lock (acquire) has an iface of the domain open, so mem stays valid.
 		 */
 		struct weft_lane_iface *_Atomic iface;
 		struct weft_mem_lane *mem;

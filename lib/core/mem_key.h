@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/mem_key.h
- * Remote keys of registered memory: which memory a key from the wire names, and that it names none
- * any more the moment it is revoked.
+ * Remote keys of registered memory: finds the memory of a key from the wire, and invalidates a key
+ * immediately when it is revoked.
  *
- * Keys are 64 random bits. A key lives in the one slot per level that its low bits choose; levels
- * are only ever added, so workers of other threads look keys up without a lock. Who uses the memory
- * stands inside the slot (enter, leave); revoking waits for the few copies that are under way.
+ * Keys are 64 random bits. The low bits of a key select one slot in each level. Levels are only
+ * added, never removed, so threads of other workers look keys up without a lock. A thread that uses
+ * the memory is counted in the slot (enter, leave). Revoking a key waits for the copies that are
+ * under way.
  */
 #ifndef WEFT_MEM_KEY_H
 #define WEFT_MEM_KEY_H
@@ -38,7 +39,10 @@ struct weft_mem_table {
 int weft_mem_key_make(struct weft_mem_table *keys, const struct weft_platform *platform,
 		      struct weft_mem *mem, struct weft_mem_slot **slot, uint64_t *key);
 
-/** From now on nobody enters, and nobody is inside. Under the context's lock. */
+/**
+ * Revoke a key. After the call no thread uses the memory by it, and none can start to. Under the
+ * context's lock.
+ */
 void weft_mem_key_revoke(struct weft_mem_slot *slot);
 
 /** The slot of a valid key, entered: slot->mem stays until weft_mem_key_leave(); or NULL. */
@@ -46,7 +50,7 @@ struct weft_mem_slot *weft_mem_key_enter(struct weft_mem_table *keys, uint64_t k
 
 static inline void weft_mem_key_leave(struct weft_mem_slot *slot)
 {
-	/* Release: what was done to the memory happens before the one who revokes goes on. */
+	/* Release: accesses to the memory happen before the return of weft_mem_key_revoke(). */
 	atomic_fetch_sub_explicit(&slot->users, 1, memory_order_release);
 }
 

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/wait.h
- * Waiting without spinning. A worker that waits has one epoll descriptor, in which are
+ * Waiting without spinning. A worker that waits has one epoll descriptor, which contains
  *  - the descriptor of each lane that can wake its owner (lane.h, wait_fd()),
- *  - a timer for what is due: the earliest time that a lane's arm() or wire-up names, or the next
- *    check lanes that cannot wake,
+ *  - a timer, set to the earliest time that a lane's arm() or wire-up has requested, or to the next
+ *    poll of lanes that cannot wake the worker,
  *  - an eventfd for weft_worker_signal() and other threads' calls.
  *
- * States: *awake*, *armed*. weft_worker_arm() looks first (a signal, callbacks that are due, each
- * lane), and only when nothing is found is the worker armed; whatever happens from then on makes
- * the epoll descriptor readable. The first progress call afterwards, whoever makes it, disarms.
+ * States: *awake*, *armed*. weft_worker_arm() first checks for signals, callbacks that are due, and
+ * events of each lane. The worker is armed only if there are none. Any later event makes the epoll
+ * descriptor readable. The first progress call afterwards, by any thread, disarms the worker.
  *
- * With WEFT_THREAD_MULTI several threads may sleep, and others call in the meantime:
- *  - who posts something rouses the sleepers: it may have a deadline of its own;
- *  - a progress call that handles something rouses them, too: it may be what they wait for; one
- *    that handles nothing arms the worker again for them;
- *  - who waits while others sleep joins them, and moves the timer forward if need be;
- *  - roused sleepers leave one after the other, and until then the descriptor stays readable. A
- *    thread that would sleep meanwhile waits until the last of them has left (`left`): it would
- *    only find that same wake-up again, and keep the core that they need.
- * The eventfd is emptied by the last sleeper that leaves, and by arm() when no thread sleeps: it
- * cannot be taken away from a thread that is just about to wake.
+ * With WEFT_THREAD_MULTI several threads may sleep while others call the worker:
+ *  - A thread that posts an operation rouses the sleepers, because the operation may have a
+ *    deadline of its own.
+ *  - A progress call that handles an event rouses them, too, because they may wait for that event.
+ *    A call that handles nothing arms the worker again for them.
+ *  - A thread that waits while others sleep joins them. It sets the timer to an earlier time if its
+ *    deadline requires it.
+ *  - Roused sleepers leave one after the other, and the descriptor stays readable until then.
+ *    Another thread that wants to sleep first waits until the last of them has left (`left`). It
+ *    would otherwise find the same wake-up again, and keep the core that they need.
+ * The last sleeper that leaves empties the eventfd, and so does arm() when no thread sleeps. So no
+ * thread can take the event from another thread that is about to wake.
  */
 #ifndef WEFT_WAIT_H
 #define WEFT_WAIT_H
@@ -29,37 +31,38 @@
 
 #include "core/worker.h"
 
-/** What a worker that has waited once has: wait.c, and core/wake.c for those who wake it. */
+/** State of a worker that has waited at least once: wait.c; core/wake.c wakes its threads. */
 struct weft_wait {
 	int epoll, timer, event;
 	uint32_t in_epoll;     /* bit i: ifaces[i] wakes */
 	uint32_t armed_ifaces; /* bit i: arm() of ifaces[i] was called */
-	uint64_t timer_at;     /* what the timer is set to; NEVER = nothing */
-	uint64_t sleep;        /* of lanes that cannot wake: the next one */
+	uint64_t timer_at;     /* time of the timer; NEVER = not set */
+	uint64_t sleep;        /* next sleep, if a lane cannot wake the worker */
 	unsigned int sleepers; /* threads that sleep in weft_worker_wait() */
-	pthread_t armer;       /* who armed it */
-	bool others;           /* a progress call was made by another thread than those that wait */
-	bool roused;           /* sleepers are to return: the eventfd was rung */
+	pthread_t armer;       /* thread that armed it */
+	bool others;           /* another thread than those that wait has called progress */
+	bool roused;           /* sleepers must return: the eventfd was written */
 	/*
-	 * Times that the last roused sleeper has left. Written with both locks, the worker's first;
-	 * read with one of them.
+	 * Number of wake-ups whose last sleeper has left. Written with both locks, the worker's
+	 * first; read with one of them.
 	 */
 	uint64_t wakeups;
 	pthread_mutex_t left_lock;
 	pthread_cond_t left; /* by the monotonic clock */
 	/*
-	 * Adaptive polling: so many waits to come go without; and how many after the next failure.
+	 * Adaptive polling: number of further waits that do not poll; the same after the next poll
+	 * without result.
 	 */
 	unsigned int spin_skip, spin_backoff;
 };
 
-/** A progress call begins while the worker is armed: lanes go on without descriptors. Locked. */
+/** A progress call begins while the worker is armed: disarm the lanes. Locked. */
 void weft_wait_disarm(struct weft_worker *w);
 /** The same call ends, and has handled @p n events. Locked. */
 void weft_wait_after(struct weft_worker *w, unsigned int n);
 /** The iface's descriptor, or a negative error: it cannot wake. */
 int weft_wait_fd_of(struct weft_lane_iface *iface);
-/** The worker ends. Nothing is made or freed when nobody has waited. */
+/** The worker is destroyed. The call does nothing if no thread has waited. */
 void weft_wait_close(struct weft_worker *w);
 
 #endif /* WEFT_WAIT_H */

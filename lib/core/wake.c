@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Waking who sleeps in wait.c. A file of its own: every call that takes the worker's lock refers to
- * it, and needs nothing else of waiting.
+ * Waking the threads that sleep in wait.c. This is a file of its own because every call that takes
+ * the worker's lock refers to it, and needs nothing else of waiting.
  */
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static void ring(int fd)
 	uint64_t one = 1;
 	ssize_t n;
 
-	/* It fails when the counter is full: readable in any case. */
+	/* The write fails when the counter is full; the event is readable in that case, too. */
 	do {
 		n = write(fd, &one, sizeof(one));
 	} while (n < 0 && errno == EINTR);

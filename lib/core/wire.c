@@ -21,7 +21,7 @@ static int check_frag(const struct weft_wire_frag *f, size_t payload)
 	return check_piece(weft_get64(f->total), weft_get64(f->offset), payload);
 }
 
-/* A stretch of a message. */
+/* A range of a message. */
 static int check_range(weft_le64 first, weft_le64 bytes)
 {
 	uint64_t offset = weft_get64(first), length = weft_get64(bytes);
@@ -129,7 +129,7 @@ static int check_put(const struct weft_wire_put *p, size_t payload)
 	return 0;
 }
 
-/* Behind EXT: a piece has a byte, unless there is none; an end has none. */
+/* A PUT behind EXT: a piece has at least one byte, unless the put is empty; an END has none. */
 static int check_put_note(const struct weft_wire_ext *x, size_t length)
 {
 	const struct weft_wire_put_note *n = (const void *)(x + 1);
@@ -161,7 +161,7 @@ static int check_amo(const struct weft_wire_amo *a)
 {
 	uint16_t flags = weft_get16(a->flags);
 
-	/* One that is answered is not counted, so in neither half. */
+	/* An AMO with a reply is not counted, so it is in neither half. */
 	if ((flags != WEFT_WIRE_AMO_FETCH && (flags & ~WEFT_WIRE_RMA_ODD)) ||
 	    weft_get32(a->number) > WEFT_WIRE_RMA_NUMBER || a->op > WEFT_WIRE_AMO_CSWAP ||
 	    (a->width != 4 && a->width != 8) ||
@@ -176,7 +176,7 @@ static int check_nak(const struct weft_wire_rma_nak *n)
 
 	if (status == 0 || status >= 4096 || (!flags && weft_get64(n->length) > WEFT_WIRE_GET_MAX))
 		return -EBADMSG;
-	/* A GET and what is answered by itself are in neither half. */
+	/* A GET, and operations with a reply of their own, are in neither half. */
 	if ((flags & ~(WEFT_WIRE_RMA_COUNTED | WEFT_WIRE_RMA_ODD)) || flags == WEFT_WIRE_RMA_ODD ||
 	    (flags && weft_get64(n->length) > WEFT_WIRE_RMA_NUMBER))
 		return -EBADMSG;
@@ -235,7 +235,7 @@ static int check_am(uint8_t id, const void *data, size_t length)
 	return check_records(id, (const uint8_t *)data + size, length - size);
 }
 
-/* A piece of one: only the first has the header. */
+/* A piece of an active message: only the first has the header. */
 static int check_am_frag(const struct weft_wire_am_frag *f, size_t length)
 {
 	size_t header;
@@ -249,7 +249,7 @@ static int check_am_frag(const struct weft_wire_am_frag *f, size_t length)
 	return check_piece(weft_get64(f->total), weft_get64(f->offset), length - header);
 }
 
-/* What it can stand in front of, itself not included. */
+/* The messages that EXT can be in front of, EXT not included. */
 static int check_ext(const struct weft_wire_ext *x, size_t length)
 {
 	const uint32_t known = 1u << WEFT_WIRE_EAGER | 1u << WEFT_WIRE_EAGER_SYNC |

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/wire.h
- * Every structure that endpoints' messages put on the wire, and nothing else: what connects workers
- * is in core/wire_conn.h, and comes with this header. Little-endian, packed, sizes asserted;
- * doc/wire.md explains them byte by byte. Lane frames (below these messages) are in
+ * Every structure of endpoints' messages on the wire. Structures for connecting workers are in
+ * core/wire_conn.h, which this header includes. All are little-endian and packed, and their sizes
+ * are asserted; doc/wire.md explains them byte by byte. Lane frames (below these messages) are in
  * drivers/dpdk/frame/frame.h.
  *
- * Trust: weft_wire_check() (core/wire.c) is the one place that validates. It checks id, length
- * and every field that can be judged without state; after it the length fields are trusted.
- * References ({index, generation}) are checked where they are looked up. There are no pointers on
- * the wire.
+ * Trust: weft_wire_check() (core/wire.c) is the only validation. It checks id, length and every
+ * field that can be checked without state. The length fields are trusted afterwards. References
+ * ({index, generation}) are checked by the code that looks them up. There are no pointers on the
+ * wire.
  */
 #ifndef WEFT_WIRE_H
 #define WEFT_WIRE_H
@@ -21,20 +21,20 @@
  * Active-message ids on a lane. 0 is never used. An unknown id on a connected endpoint fails the
  * endpoint (-EPROTO): the lane has acknowledged the message, so dropping it would lose data.
  *
- * Room for later minors: messages without payload (RTS, RTR, ATS, SYNC_ACK, CREDIT, ABORT) may be
- * longer than their struct; what follows are records {le16 type, le16 length, bytes}: unknown types
- * are skipped unless bit 15 of the type is set (then -EPROTO). Messages with payload change only by
- * a new id. A reference is valid only if its object belongs to the endpoint that the message came
- * on.
+ * Room for later minor versions: messages without payload (RTS, RTR, ATS, SYNC_ACK, CREDIT, ABORT)
+ * may be longer than their struct. Records {le16 type, le16 length, bytes} follow the struct.
+ * Unknown types are skipped unless bit 15 of the type is set (then -EPROTO). Messages with payload
+ * change only by a new id. A reference is valid only if its object belongs to the endpoint that
+ * received the message.
  *
- * EXT goes in front of another message and says more of it.
+ * EXT precedes another message and adds fields to it.
  */
 enum weft_wire_id {
 	/** struct weft_wire_wireup + records; all connection management (lib/wireup/wireup.c) */
 	WEFT_WIRE_WIREUP = 1,
 	WEFT_WIRE_EAGER = 2, /**< struct weft_wire_eager + payload: a whole message */
 	/**
-	 * struct weft_wire_eager_sync + payload: the same, to be answered by SYNC_ACK at the match
+	 * struct weft_wire_eager_sync + payload: the same; the receiver sends SYNC_ACK at the match
 	 */
 	WEFT_WIRE_EAGER_SYNC = 3,
 	/** struct weft_wire_frag + payload: a piece of a multi-eager message */
@@ -66,22 +66,22 @@ enum weft_wire_id {
 	WEFT_WIRE_AM_RTS = 17,
 	/** struct weft_wire_am_frag, header (with offset 0), payload: a piece of one */
 	WEFT_WIRE_AM_FRAG = 18,
-	/** struct weft_wire_ext, then the message that it is about, from its own header on */
+	/** struct weft_wire_ext, then the message that it extends, from its own header on */
 	WEFT_WIRE_EXT = 19,
 	/** struct weft_wire_put + payload: write it into registered memory */
 	WEFT_WIRE_PUT = 20,
-	/** struct weft_wire_get: answer with these bytes of registered memory */
+	/** struct weft_wire_get: request these bytes of registered memory */
 	WEFT_WIRE_GET = 21,
-	/** struct weft_wire_data + payload; ref and offset are the asker's */
+	/** struct weft_wire_data + payload; ref and offset are the initiator's */
 	WEFT_WIRE_GET_DATA = 22,
 	WEFT_WIRE_AMO = 23,     /**< struct weft_wire_amo */
 	WEFT_WIRE_AMO_REP = 24, /**< struct weft_wire_amo_rep: the old value */
 	/** struct weft_wire_rma_nak: refused, nothing was read or written */
 	WEFT_WIRE_RMA_NAK = 25,
-	WEFT_WIRE_RMA_FLUSH = 26, /**< struct weft_wire_rma_flush: answer when so many are done */
+	WEFT_WIRE_RMA_FLUSH = 26, /**< struct weft_wire_rma_flush: reply when `count` are done */
 	/** struct weft_wire_rma_flushed */
 	WEFT_WIRE_RMA_FLUSHED = 27,
-	/** struct weft_wire_key_req: bounds and native keys of registered memory, please */
+	/** struct weft_wire_key_req: request bounds and native keys of registered memory */
 	WEFT_WIRE_KEY_REQ = 28,
 	WEFT_WIRE_KEY = 29, /**< struct weft_wire_key_rep, then struct weft_wire_rkey_domain */
 	/** struct weft_wire_amov, operands, compares: atomics on elements of an array */
@@ -90,8 +90,8 @@ enum weft_wire_id {
 };
 
 /**
- * In front of EAGER, FRAG, RTS, AM and their kin, and of ABORT: the same in all of a message. In
- * front of PUT it announces struct weft_wire_put_note.
+ * In front of ABORT, and of EAGER, FRAG, RTS, AM and their variants: the same in all pieces of a
+ * message. In front of PUT it means that struct weft_wire_put_note follows.
  */
 struct weft_wire_ext {
 	uint8_t id;        /**< of the message that follows */
@@ -102,8 +102,8 @@ struct weft_wire_ext {
 	weft_le64 imm;      /**< with WEFT_EXT_F_IMM; else 0 */
 } __attribute__((packed));
 
-#define WEFT_EXT_F_IMM (1u << 0) /**< there are immediate data */
-/** PUT, instead of IMM: the put has ended early, and nobody is notified */
+#define WEFT_EXT_F_IMM (1u << 0) /**< `imm` is valid */
+/** PUT, instead of IMM: the put has ended early, and no handler is called */
 #define WEFT_EXT_F_END (1u << 1)
 
 /** Whole message; its length is the lane message's length less this header. */
@@ -117,7 +117,7 @@ struct weft_wire_eager_sync {
 	struct weft_wire_ref req; /**< sender's request, for SYNC_ACK */
 } __attribute__((packed));
 
-/** A piece; describes itself, so that the first to arrive does the matching, whichever it is. */
+/** A piece. Each piece describes the message, so that the first piece that arrives is matched. */
 struct weft_wire_frag {
 	struct weft_wire_eager e;
 	weft_le64 total;  /**< length of the message, > 0 */
@@ -136,7 +136,7 @@ struct weft_wire_rts {
 	weft_le32 flags;          /**< WEFT_RTS_F_* */
 } __attribute__((packed));
 
-/** RTS flags: the ways in which the sender gives its data; DATA after RTR it gives always. */
+/** RTS flags: schemes by which the sender offers its data. It always supports DATA after RTR. */
 #define WEFT_RTS_F_PULL (1u << 0) /**< it answers PULL */
 #define WEFT_RTS_F_PUT (1u << 1)  /**< it writes, when RTR has keys */
 
@@ -148,8 +148,8 @@ enum weft_msg_record_type {
 	 */
 	WEFT_MSG_RECORD_KEYS = 1,
 	/**
-	 * CREDIT: le64, how many bytes may be outstanding at a time, from a peer that had to take
-	 * some back
+	 * CREDIT: le64, bytes that may be outstanding at a time; from a peer that has had to
+	 * withdraw credit
 	 */
 	WEFT_MSG_RECORD_WINDOW = 2,
 };
@@ -186,8 +186,8 @@ struct weft_wire_ats {
 } __attribute__((packed));
 
 /**
- * What the sender may do, cumulative since the endpoint was made, so that a lost or reordered
- * CREDIT does no harm: values only grow (compared modulo 2^64 and 2^32).
+ * What the sender may send, cumulative since the endpoint was made. Values only grow (compared
+ * modulo 2^64 and 2^32), so a lost or reordered CREDIT does no harm.
  */
 struct weft_wire_credit {
 	/**
@@ -196,12 +196,12 @@ struct weft_wire_credit {
 	weft_le64 bytes;
 	weft_le32 seq; /**< first message sequence that must not be sent yet */
 	/**
-	 * messages that take no bytes: those of <= WEFT_EAGER_FREE bytes, and all that are
-	 * announced (RTS, AM_RTS), may have begun so many times. Bounds what is kept of unexpected
-	 * messages
+	 * number of messages without byte credit that the sender may have begun: those of <=
+	 * WEFT_EAGER_FREE bytes, and all announced ones (RTS, AM_RTS). It bounds the unexpected
+	 * messages that the receiver keeps
 	 */
 	weft_le32 small;
-	weft_le32 am_seq; /**< as seq, of the active messages' space */
+	weft_le32 am_seq; /**< as seq, of active messages */
 } __attribute__((packed));
 
 /** CREDIT with its record. */
@@ -228,22 +228,25 @@ struct weft_wire_abort {
 #define WEFT_ABORT_F_AM (1u << 0)
 
 /**
- * Receiver's other answer to an RTS, any number of times: send bytes [offset, offset + length) as
- * DATA over this lane. Good until the ATS, for the bytes of this message only.
+ * The receiver's alternative to RTR after an RTS, any number of times: send bytes [offset, offset +
+ * length) as DATA over this lane. Valid until the ATS, for the bytes of this message only.
  */
 struct weft_wire_pull {
 	struct weft_wire_ref sreq; /**< sender's request, from the RTS */
 	struct weft_wire_ref rreq; /**< receiver's request, for DATA; the same in all of them */
 	weft_le64 offset;
 	weft_le64 length; /**< > 0; offset + length <= total */
-	weft_le16 lane;   /**< lane number; of one that is gone: any */
+	weft_le16 lane;   /**< lane number; if that lane is gone, the sender uses any other */
 	weft_le16 flags;  /**< WEFT_PULL_F_* */
 } __attribute__((packed));
 
-/** Others wait for the receiver's port: long messages had better be announced. */
+/** Other senders compete for the receiver's port: the sender should announce long messages. */
 #define WEFT_PULL_F_CROWD (1u << 0)
 
-/** The sender has cancelled: answered by ATS(ECANCELED) if no receive had taken the message. */
+/**
+ * The sender has cancelled. The receiver sends ATS(ECANCELED) if no receive had matched the
+ * message.
+ */
 struct weft_wire_withdraw {
 	struct weft_wire_eager e;  /**< of the RTS */
 	struct weft_wire_ref sreq; /**< of the RTS */
@@ -284,40 +287,41 @@ struct weft_wire_am_rts {
 	weft_le32 flags;          /**< WEFT_RTS_F_* */
 } __attribute__((packed));
 
-/** Longest header of an active message: it fits into any lane's message, beside an RTS. */
+/** Longest header of an active message: with an RTS it fits into any lane's message. */
 #define WEFT_WIRE_AM_HEADER 256
 
 /**
- * Remote memory over active messages. Memory is named by the registration's random key and a byte
- * offset from its start. `ref` names the asker's request; 0,0 in a PUT: nobody waits for it,
- * RMA_FLUSHED tells of its errors.
+ * Remote memory over active messages. Memory is addressed by the registration's random key and a
+ * byte offset from its start. `ref` is the initiator's request. 0,0 in a PUT means that no request
+ * waits for it, and RMA_FLUSHED reports its errors.
  */
 struct weft_wire_put {
 	weft_le64 key;
 	weft_le64 offset;
-	struct weft_wire_ref ref; /**< for RMA_NAK only: a PUT has no answer of its own */
+	struct weft_wire_ref ref; /**< for RMA_NAK only: a PUT has no reply of its own */
 	/** WEFT_WIRE_RMA_ODD, or 0; its share, see WEFT_WIRE_PUT_SHARE; its number */
 	weft_le32 flags;
 } __attribute__((packed));
 
 /**
- * n in these flags of a PUT: it counts 2^-n of a PUT. What was counted when it went to a lane that
- * died may have to be cut for a lane that takes less, and counts the same.
+ * These bits of a PUT's flags contain n: the message counts as 2^-n of a PUT. A PUT that was
+ * counted for a lane that died may have to be split for a lane with smaller messages. Its parts
+ * together count as one.
  */
 #define WEFT_WIRE_PUT_SHARE 0xf8u
-#define WEFT_WIRE_PUT_HALF 0x08u /**< added: half as much */
+#define WEFT_WIRE_PUT_HALF 0x08u /**< added to the flags: the message counts half as much */
 
-/** A PUT behind EXT: of a put that notifies its target when all of it is written. */
+/** A PUT behind EXT, of a put that notifies its target when all its bytes are written. */
 struct weft_wire_put_note {
 	struct weft_wire_put put;
-	/** bytes of the put, may be 0; with WEFT_EXT_F_END: those that have been sent of it, > 0 */
+	/** bytes of the put, may be 0; with WEFT_EXT_F_END: bytes of it that have been sent, > 0 */
 	weft_le64 total;
-	weft_le32 number; /**< of the put: the same in all its pieces, another one in other puts */
+	weft_le32 number; /**< of the put: the same in all its pieces, different in other puts */
 } __attribute__((packed));
 
 /**
- * Such puts of which a part is at the target, per endpoint direction: more end the endpoint.
- * Initiators stay at half of it.
+ * Most puts of this kind of which only a part has arrived at the target, per endpoint direction.
+ * The endpoint fails if there are more. Initiators use at most half.
  */
 #define WEFT_WIRE_NOTES 4096
 
@@ -325,13 +329,13 @@ struct weft_wire_get {
 	weft_le64 key;
 	weft_le64 offset;
 	weft_le64 length; /**< > 0, <= WEFT_WIRE_GET_MAX */
-	/** offset at the asker of the first byte: GET_DATA counts from there */
+	/** offset of the first byte at the initiator: offsets of GET_DATA begin there */
 	weft_le64 local;
 	struct weft_wire_ref ref;
 	weft_le32 flags; /**< 0 */
 } __attribute__((packed));
 
-/** What an AMO does to the word; the old value is what it answers. */
+/** What an AMO does to the word; its reply is the old value. */
 enum weft_wire_amo_op {
 	WEFT_WIRE_AMO_ADD = 0,
 	WEFT_WIRE_AMO_AND = 1,
@@ -354,13 +358,14 @@ struct weft_wire_amo {
 	weft_le32 number; /**< as a PUT's: WEFT_WIRE_RMA_NUMBER; 0 with WEFT_WIRE_AMO_FETCH */
 } __attribute__((packed));
 
-/** Answer with AMO_REP. Without it the AMO is counted, as a PUT is. */
+/** The target replies with AMO_REP. Without the flag the AMO is counted as a PUT is. */
 #define WEFT_WIRE_AMO_FETCH 1u
 /** The message is one of the odd half, see struct weft_wire_rma_flush. */
 #define WEFT_WIRE_RMA_ODD 2u
 /**
- * An operation's number, modulo 2^24, stands above this in the flags of a PUT. Who refuses it says
- * it again, so that a flush takes no error of what was posted after it.
+ * The flags of a PUT contain the operation's number, modulo 2^24, above this bit. A target that
+ * refuses the PUT reports the number, so that a flush does not report errors of operations posted
+ * after it.
  */
 #define WEFT_WIRE_RMA_SHIFT 8
 #define WEFT_WIRE_RMA_NUMBER 0xffffffu
@@ -372,33 +377,36 @@ struct weft_wire_amo_rep {
 
 struct weft_wire_rma_nak {
 	struct weft_wire_ref ref;
-	/** bytes of a GET that will not come; number of what was counted; else 0 */
+	/** of a GET: bytes that will not come; of a counted operation: its number; else 0 */
 	weft_le64 length;
 	weft_le16 status; /**< positive errno, 1..4095 */
 	/**
-	 * WEFT_WIRE_RMA_COUNTED, perhaps with WEFT_WIRE_RMA_ODD: what is refused is of that half
+	 * WEFT_WIRE_RMA_COUNTED, perhaps with WEFT_WIRE_RMA_ODD: the refused operation is of that
+	 * half
 	 */
 	weft_le16 flags;
 } __attribute__((packed));
 
-/** It has no other answer: RMA_FLUSHED says how many such RMA_NAK there were of the half. */
+/**
+ * The operation has no other reply. RMA_FLUSHED contains the number of these RMA_NAK in the half.
+ */
 #define WEFT_WIRE_RMA_COUNTED 1u
 
 /**
- * PUT and AMO messages are counted at both ends, in two halves: with each RMA_FLUSH the asker goes
- * on in the other one. So what was handed over after the question is never taken for something
- * before it that is still on its way. Counts are cumulative since the endpoint was made.
+ * Both ends count PUT and AMO messages in two halves. With each RMA_FLUSH the initiator continues
+ * in the other half. So a message posted after the flush is never counted in place of an earlier
+ * one that is still in flight. Counts are cumulative since the endpoint was made.
  */
 struct weft_wire_rma_flush {
-	weft_le64 count; /**< of PUT and AMO in that half, all that there are until the answer */
+	weft_le64 count; /**< of PUT and AMO in that half; it does not grow until the reply */
 	weft_le32 flags; /**< WEFT_WIRE_RMA_ODD, or 0: which half */
 } __attribute__((packed));
 
 struct weft_wire_rma_flushed {
-	weft_le64 count; /**< as asked: they are over */
-	/** counted RMA_NAK sent of that half: they count before the flush does */
+	weft_le64 count; /**< as requested: these are done */
+	/** counted RMA_NAK sent for that half; the flush ends only after they have arrived */
 	weft_le64 naks;
-	weft_le64 errors; /**< PUT and AMO refused that had none */
+	weft_le64 errors; /**< PUT and AMO refused without an RMA_NAK */
 	weft_le32 status; /**< of the last of those, positive errno < 4096; 0 = none */
 	/** lowest and highest number of those since the last RMA_FLUSHED */
 	weft_le32 first, last;
@@ -409,7 +417,7 @@ struct weft_wire_amov {
 	weft_le64 key;
 	weft_le64 offset;         /**< of the first element */
 	struct weft_wire_ref ref; /**< of AMOV_REP, or RMA_NAK */
-	weft_le64 local;          /**< offset at the asker: AMOV_REP says it again */
+	weft_le64 local;          /**< offset at the initiator, returned by AMOV_REP */
 	uint8_t op;               /**< enum weft_atomic_op */
 	uint8_t type;             /**< enum weft_atomic_type, 1..10 */
 	weft_le16 flags;          /**< as an AMO's */
@@ -428,7 +436,7 @@ struct weft_wire_key_req {
 
 /** As a packed remote key, for the workers at both ends of the endpoint. */
 struct weft_wire_key_rep {
-	weft_le64 key;       /**< as asked */
+	weft_le64 key;       /**< as requested */
 	weft_le64 size;      /**< bytes of the memory, > 0 */
 	weft_le32 rights;    /**< WEFT_MEM_REMOTE_* */
 	uint8_t low;         /**< lowest 3 bits of its address */
@@ -439,12 +447,12 @@ struct weft_wire_key_rep {
 static_assert(sizeof(struct weft_wire_key_req) == 8, "wire");
 static_assert(sizeof(struct weft_wire_key_rep) == 24, "wire");
 
-/** Longest GET: an asker cuts longer ones. */
+/** Longest GET: initiators split longer ones. */
 #define WEFT_WIRE_GET_MAX (1u << 20)
 
 /**
- * GETs that may wait for their answer, per endpoint direction: more end the endpoint. Askers stay
- * at half of it or below.
+ * Most GETs that may wait for their reply, per endpoint direction. The endpoint fails if there are
+ * more. Initiators use at most half.
  */
 #define WEFT_WIRE_ANSWERS 256
 
@@ -461,8 +469,8 @@ static_assert(sizeof(struct weft_wire_key_rep) == 24, "wire");
 #define WEFT_SEQ_WINDOW 4096
 
 /**
- * Validation of a received message: @return 0 when id, length and every field that can be judged
- * without state are right; else -EBADMSG
+ * Validate a received message. @return 0 if id, length and every field that can be checked without
+ * state are right; else -EBADMSG
  */
 int weft_wire_check(uint8_t id, const void *data, size_t length);
 

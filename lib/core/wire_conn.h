@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/wire_conn.h
- * What connects workers: wire-up messages, worker addresses, remote keys. doc/wire.md explains them
- * byte by byte; wireup/record.c, core/address.c and rma/rkey.c are the gates that check them.
+ * Structures for connecting workers: wire-up messages, worker addresses, remote keys. doc/wire.md
+ * explains them byte by byte; wireup/record.c, core/address.c and rma/rkey.c validate them.
  */
 #ifndef WEFT_WIRE_CONN_H
 #define WEFT_WIRE_CONN_H
@@ -24,35 +24,44 @@ static_assert(sizeof(struct weft_wire_ref) == 8, "wire");
 /** WIREUP message kinds. */
 enum weft_wireup_type {
 	/**
-	 * here is my address, my ep, my proposal (lower id) or wish (higher id); retried until
-	 * answered
+	 * contains the sender's address, its ep, and its proposal (lower id) or preference (higher
+	 * id) of lanes; repeated until there is a reply
 	 */
 	WEFT_WIREUP_REQ = 1,
-	WEFT_WIREUP_REP = 2, /**< lane map agreed, my ep, my starting credits */
-	/** first message on a further lane: it belongs to your ep, as lane number n */
+	WEFT_WIREUP_REP = 2, /**< agreed lane map, the sender's ep, its first credits */
+	/**
+	 * first message on a further lane: the lane belongs to the receiver's ep, as lane number n
+	 */
 	WEFT_WIREUP_ATTACH = 3,
 	WEFT_WIREUP_ATTACHED = 4,
-	WEFT_WIREUP_CLOSE = 5, /**< everything I sent is acknowledged; the ep is gone */
-	/** refused: status and sentence; lane 0xff = the whole endpoint, else that lane */
+	WEFT_WIREUP_CLOSE = 5, /**< all messages of the sender are acknowledged; its ep is gone */
+	/** refused: status and text; lane 0xff = the whole endpoint, else that lane */
 	WEFT_WIREUP_ERROR = 6,
 	/**
-	 * REQ's sender: map of the REP accepted or trimmed; the other side retries REP until ACK or
-	 * data comes
+	 * from the sender of REQ: the map of the REP is accepted or reduced; the other side repeats
+	 * REP until ACK or data arrives
 	 */
 	WEFT_WIREUP_ACK = 7,
-	/** I am closing, and CLOSE follows when all is delivered: no new owner for this ep */
+	/**
+	 * the sender is closing, and CLOSE follows when all is delivered: no endpoint may adopt
+	 * this ep
+	 */
 	WEFT_WIREUP_CLOSING = 8,
-	/** I have stopped that lane, and this is all that I have received over it. And you? */
+	/**
+	 * the sender has stopped that lane; contains its receive state, and requests the receiver's
+	 */
 	WEFT_WIREUP_LANE_DOWN = 9,
-	/** the same, from one who knows what the other has received */
+	/** the same, from a sender that has the receiver's state already */
 	WEFT_WIREUP_LANE_DOWN_ACK = 10,
-	/** of the higher id: I get no answers over that lane, please stop it */
+	/**
+	 * from the higher id: it gets no acknowledgements over that lane, and requests to stop it
+	 */
 	WEFT_WIREUP_LANE_SUSPECT = 11,
-	/** of a lane that died: the address of my new end of it */
+	/** of a lane that died: the address of the sender's new end of it */
 	WEFT_WIREUP_LANE_LINK = 12,
-	/** of one that has your boot address alone: what is your worker address? */
+	/** from a peer that has only the boot address: request for the worker address */
 	WEFT_WIREUP_WHO = 13,
-	/** answer to WHO: my worker address */
+	/** reply to WEFT_WIREUP_WHO: the sender's worker address */
 	WEFT_WIREUP_ADDRESS = 14,
 };
 
@@ -61,34 +70,34 @@ struct weft_wire_wireup {
 	uint8_t type;  /**< enum weft_wireup_type */
 	uint8_t major; /**< WEFT_WIRE_MAJOR of the sender */
 	uint8_t minor;
-	uint8_t lane;         /**< lane number the message speaks of */
+	uint8_t lane;         /**< number of the lane that the message concerns */
 	weft_le32 conn_sn;    /**< which of the endpoints between the two workers */
 	weft_le64 src_worker; /**< sender's worker id */
-	weft_le64 dst_worker; /**< addressee's worker id; an addressee with another id refuses */
+	weft_le64 dst_worker; /**< receiver's worker id; a receiver with another id refuses */
 	struct weft_wire_ref src_ep;
 	struct weft_wire_ref dst_ep; /**< 0,0 = not known yet */
 	weft_le16 status;            /**< ERROR: positive errno, < 4096 */
 	weft_le16 lane_epoch; /**< of lane's connection: 0, and 1 more each time it is made again */
 	weft_le16 total;      /**< bytes of records of the whole message, <= 8192 */
 	/**
-	 * of the records in this piece; their length is what follows this head. Pieces let a REQ
-	 * fit any MTU; retries are byte-identical
+	 * offset of this piece's records; their length is that of the rest of the message. Pieces
+	 * let a REQ fit any MTU; repetitions are byte-identical
 	 */
 	weft_le16 offset;
 	/**
-	 * the sender's secret of this endpoint: random, and told to the peer alone; 0 when it
+	 * the sender's secret of this endpoint: random, and sent to the peer only; 0 when it
 	 * refuses a REQ
 	 */
 	weft_le64 src_secret;
 	/**
-	 * the receiver's secret of it, as its own messages told; in REQ the secret in the
+	 * the receiver's secret of it, from the receiver's messages; in REQ the secret of the
 	 * receiver's worker address
 	 */
 	weft_le64 dst_secret;
 } __attribute__((packed));
 
 static_assert(sizeof(struct weft_wire_wireup) == 64, "wire");
-/* What is before is the same in every version. */
+/* The bytes before are the same in every version. */
 static_assert(offsetof(struct weft_wire_wireup, src_secret) == 48, "wire");
 
 /** weft_wire_wireup.lane of an ERROR that ends the whole endpoint. */
@@ -110,9 +119,9 @@ enum weft_wire_record_type {
 	/** struct weft_wire_address...: the sender's worker address, of the ifaces it offers */
 	WEFT_RECORD_ADDRESS = 1,
 	WEFT_RECORD_LANES = 2, /**< struct weft_wire_lane, one or more: the lane map */
-	/** struct weft_wire_boot: which pair of ifaces this connection joins */
+	/** struct weft_wire_boot: the pair of ifaces that this connection joins */
 	WEFT_RECORD_BOOT = 3,
-	/** struct weft_wire_credit: what the receiver of the message may send at first */
+	/** struct weft_wire_credit: first credit of the receiver of the message */
 	WEFT_RECORD_CREDIT = 4,
 	/**
 	 * struct weft_wire_ep_addr, then the address; once per lane, only with LANES that has the
@@ -120,11 +129,11 @@ enum weft_wire_record_type {
 	 */
 	WEFT_RECORD_EP_ADDR = 6,
 	WEFT_RECORD_MODEL =
-		7, /**< struct weft_wire_model: what the sender's choices of protocols rest on */
-	WEFT_RECORD_TEXT = 5, /**< a sentence in UTF-8, not terminated, <= 255 bytes */
+		7, /**< struct weft_wire_model: parameters of the sender's choice of protocols */
+	WEFT_RECORD_TEXT = 5, /**< text in UTF-8, not terminated, <= 255 bytes */
 	WEFT_RECORD_NEXT_SN =
-		8, /**< struct weft_wire_next_sn: of ERROR(ESTALE): a number that is free */
-	/** what the sender has received over a lane: bytes of the lane's driver, 1..520 */
+		8, /**< struct weft_wire_next_sn: in ERROR(ESTALE): a number that is free */
+	/** the sender's receive state of a lane: bytes of the lane's driver, 1..520 */
 	WEFT_RECORD_RX_STATE = 9,
 };
 
@@ -145,8 +154,8 @@ struct weft_wire_lane {
 } __attribute__((packed));
 
 /**
- * What a lane's other end needs to connect to the sender's end of it. The driver's own bytes
- * follow, 1..64 of them.
+ * Address by which the receiver's end of a lane connects to the sender's end. The driver's own
+ * bytes follow, 1..64 of them.
  */
 struct weft_wire_ep_addr {
 	uint8_t lane;     /**< lane number in the map of the same message */
@@ -157,8 +166,8 @@ struct weft_wire_boot {
 	uint8_t src_iface; /**< iface number at the sender of the message */
 	uint8_t dst_iface;
 	/**
-	 * counts the opener's connections: over a channel that loses and doubles, an older REQ is
-	 * told from a newer one
+	 * counts the initiator's connections. A channel may lose and duplicate messages; the number
+	 * distinguishes an older REQ from a newer one
 	 */
 	weft_le16 attempt;
 } __attribute__((packed));
@@ -169,7 +178,7 @@ struct weft_wire_model {
 	weft_le32 reserved; /**< 0 */
 } __attribute__((packed));
 
-/** The number that was requested is used up: this one, and those behind it, are free. */
+/** The conn_sn of the request was used before. This number and all higher ones are free. */
 struct weft_wire_next_sn {
 	weft_le32 conn_sn;
 } __attribute__((packed));
@@ -186,8 +195,8 @@ static_assert(sizeof(struct weft_wire_ep_addr) == 2, "wire");
 #define WEFT_ADDRESS_MAGIC 0x54464557u /* "WEFT" */
 
 /**
- * Head of a worker address. The first 16 bytes are the same in every version: who reads them can
- * tell damage from age.
+ * Head of a worker address. The first 16 bytes are the same in every version, so a reader can
+ * distinguish a damaged address from one of another version.
  */
 struct weft_wire_address {
 	weft_le32 magic;
@@ -200,7 +209,7 @@ struct weft_wire_address {
 	uint8_t name_len;    /**< bytes of the name that follows the head, <= 63 */
 	uint8_t num_ifaces;  /**< struct weft_wire_iface after the name, <= 16 */
 	weft_le16 reserved2; /**< 0 */
-	weft_le64 secret;    /**< random: who connects to the worker must know it */
+	weft_le64 secret;    /**< random: a peer must know it to connect to the worker */
 	weft_le64 host_id;   /**< of the running system: equal = the same one; 0 = not known */
 } __attribute__((packed));
 
@@ -231,14 +240,14 @@ struct weft_wire_iface {
 #define WEFT_BOOT_ADDRESS_MAGIC 0x4657u /* "WF" */
 
 /**
- * A boot address: at most so many bytes, as many of the last field as the interface needs. Magic
- * and version are at their places in every version.
+ * A boot address: at most as long as this struct. The last field has only the bytes that the
+ * interface needs. Magic and version are at the same place in every version.
  */
 struct weft_wire_boot_address {
 	weft_le16 magic;
 	uint8_t major; /**< WEFT_WIRE_MAJOR of its maker */
 	uint8_t iface; /**< high 3 bits: enum weft_lane_boot_kind; low 5: number of the iface */
-	weft_le32 crc; /**< CRC-32C of all bytes that there are, with this field 0 */
+	weft_le32 crc; /**< CRC-32C of all bytes of the address, with this field 0 */
 	weft_le64 worker_id;
 	weft_le64 secret; /**< as in struct weft_wire_address */
 	weft_le64 digest; /**< weft_address_digest() of the worker address */
@@ -257,8 +266,8 @@ static_assert(sizeof(struct weft_wire_iface) == 56, "wire");
 #define WEFT_RKEY_MAGIC 0x594b5457u /* "WTKY" */
 
 /**
- * A packed remote key, carried to peers by the application. Checked like a worker address: it may
- * come from anywhere.
+ * A packed remote key, which the application carries to peers. It is validated like a worker
+ * address, because its origin is not trusted.
  */
 struct weft_wire_rkey {
 	weft_le32 magic;
@@ -266,11 +275,12 @@ struct weft_wire_rkey {
 	weft_le16 length;     /**< of the whole blob */
 	weft_le32 crc;        /**< CRC-32C of the whole blob, with this field 0 */
 	weft_le32 rights;     /**< WEFT_MEM_REMOTE_* */
-	weft_le64 key;        /**< random; what PUT, GET and AMO name */
+	weft_le64 key;        /**< random; the key in PUT, GET and AMO */
 	weft_le64 size;       /**< bytes of the memory */
-	uint8_t low;          /**< lowest 3 bits of its address: tells which offsets are aligned */
-	uint8_t num_domains;  /**< struct weft_wire_rkey_domain that follow */
-	/** then so many weft_le64: workers at which the domains' keys are valid */
+	/** lowest 3 bits of its address, by which peers find aligned offsets */
+	uint8_t low;
+	uint8_t num_domains; /**< struct weft_wire_rkey_domain that follow */
+	/** number of weft_le64 that follow then: workers at which the domains' keys are valid */
 	uint8_t num_workers;
 	uint8_t reserved;    /**< 0 */
 	weft_le32 reserved2; /**< 0 */

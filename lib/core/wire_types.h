@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/wire_types.h
- * What the structures on the wire are made of: little-endian integers at any address, singles and
- * their bounds, and the version that all of them have.
+ * Parts of the structures on the wire: little-endian integers without alignment, singles and their
+ * bounds, and the protocol version.
  */
 #ifndef WEFT_WIRE_TYPES_H
 #define WEFT_WIRE_TYPES_H
@@ -74,9 +74,9 @@ static inline weft_le32 weft_put_single(float f)
 }
 
 /*
- * What figures of interfaces and lanes may be; a message or an address with others is malformed.
- * Ten times what WEFT_LANES takes, and all that arithmetic with them can bear. A rate of 0 is one
- * that is not known.
+ * Bounds of the figures of interfaces and lanes; a message or an address with other figures is
+ * malformed. They are ten times those of WEFT_LANES, and arithmetic within them cannot overflow. A
+ * rate of 0 is unknown.
  */
 #define WEFT_WIRE_RATE_MIN 1.0f /**< bytes/s */
 #define WEFT_WIRE_RATE_MAX 1e14f
@@ -85,7 +85,7 @@ static inline weft_le32 weft_put_single(float f)
 #define WEFT_WIRE_REG_COST_MAX 100.0f
 #define WEFT_WIRE_REG_GROWTH_MAX 1e-3f /**< s/byte */
 
-/* Not a number compares as false. */
+/* A NaN compares as false. */
 static inline bool weft_wire_time_ok(float x, float max)
 {
 	return x >= 0 && x <= max;

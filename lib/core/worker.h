@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/worker.h
- * One progress engine: its interfaces, its endpoints, its lock. Fields that stand together are read
- * on the same path; the comment above each group says which.
+ * One progress engine: its interfaces, its endpoints, its lock. Fields are grouped by the path that
+ * reads them; the comment above each group names the path.
  */
 #ifndef WEFT_WORKER_H
 #define WEFT_WORKER_H
@@ -29,7 +29,7 @@ struct weft_wait;       /* core/wait.h */
 
 #define WEFT_MAX_IFACES 16
 
-/** What the connection layer counts; the message layer has its own (msg/endpoint.h). */
+/** Counters of the connection layer; the message layer has its own (msg/endpoint.h). */
 #define WEFT_WORKER_COUNTERS(X)                                                                  \
 	X(eps_created, "ep.created", "Endpoints created.")                                       \
 	X(eps_accepted, "ep.accepted", "Endpoints made because a peer connected.")               \
@@ -44,21 +44,21 @@ struct weft_wait;       /* core/wait.h */
 	X(unbound, "wireup.drop.unbound",                                                        \
 	  "Messages dropped that came over a connection of no endpoint.")
 
-/** What is known of an iface's link: wireup/iface_event.c. */
+/** State of an iface's link: wireup/iface_event.c. */
 struct weft_iface_link {
 	bool up;
 	bool ended;
 	bool seen;        /* it has been up */
-	bool told;        /* a line says that it is down */
+	bool told;        /* the log has a line that it is down */
 	uint64_t since;   /* when it went down, or the iface was opened */
 	double up_after;  /* s from opening to the first link; 0 = it was there */
-	uint64_t look_at; /* when to look whether it has come; UINT64_MAX = not */
+	uint64_t look_at; /* when to check whether it is up; UINT64_MAX = never */
 	struct weft_log_limit limit;
 	bool unused_told, smaller_told; /* of its lanes: see wireup/rails.c */
 	/* Lanes that die and come back. */
-	uint64_t suspect_next;   /* not before is the next one checked */
-	uint64_t lines_until;    /* a new period begins */
-	uint64_t tell_at;        /* when what was left out is told; UINT64_MAX = nothing was */
+	uint64_t suspect_next;   /* the next suspect lane is not checked before this time */
+	uint64_t lines_until;    /* end of the current period of log lines */
+	uint64_t tell_at;        /* when to log the number of lines left out; UINT64_MAX = none */
 	unsigned int lines;      /* of the period */
 	unsigned int lost, back; /* lanes without a line */
 };
@@ -70,7 +70,7 @@ struct weft_worker {
 	bool multi;       /* take the lock */
 	bool send_now;    /* WEFT_WORKER_SEND_NOW */
 	bool in_progress; /* a callback runs: progress and destroy are refused */
-	bool armed;       /* somebody sleeps, or is about to (core/wait.h) */
+	bool armed;       /* a thread sleeps, or is about to (core/wait.h) */
 	uint64_t now;     /* time of this progress call */
 	uint64_t handled; /* events, by any thread: wait.c */
 	struct weft_msg_worker *msg;
@@ -79,7 +79,7 @@ struct weft_worker {
 	struct weft_context *ctx;
 	const struct weft_ep_events *ep_events;
 	uint64_t id;     /* random, non-zero */
-	uint64_t secret; /* random; in our address: who connects must know it */
+	uint64_t secret; /* random; in our address: a peer must know it to connect */
 	uint64_t host_id;
 	struct weft_siphash_key hash_key; /* of weft_address_identity() */
 	unsigned int num_eps;
@@ -87,7 +87,7 @@ struct weft_worker {
 	struct weft_ep **ep_table;
 	uint32_t ep_table_size;
 	uint32_t next_generation;
-	bool destroying; /* only teardown goes on: nothing is delivered or accepted */
+	bool destroying; /* being destroyed: nothing is delivered or accepted any more */
 	struct weft_iface_link links[WEFT_MAX_IFACES]; /* of ifaces[] */
 	struct weft_reason missing; /* interfaces that could not be opened, and why */
 	struct weft_conns *conns;
@@ -95,9 +95,9 @@ struct weft_worker {
 			  const char *remote_name, void *arg);
 	void *accept_arg;
 	LIST_HEAD(, weft_ep) eps;
-	/* earliest time at which wireup has something to do; UINT64_MAX = never */
+	/* earliest time of a timer of wireup; UINT64_MAX = none */
 	uint64_t next_timer;
-	struct weft_wait *wait; /* NULL = nobody has waited yet */
+	struct weft_wait *wait; /* NULL = no thread has waited yet */
 	/* For weft_worker_signal(), in any thread: wait.c. */
 	_Atomic int wake_fd; /* -1 = not there yet */
 	_Atomic bool signalled;
@@ -115,7 +115,7 @@ static inline void weft_worker_lock(struct weft_worker *w)
 		weft_lock_acquire(&w->lock);
 }
 
-/* Another thread sleeps, and a call has changed what it may wait for: core/wake.c. */
+/* Rouse sleeping threads, because a call has changed state that they may wait for: core/wake.c. */
 void weft_wait_rouse(struct weft_worker *w);
 
 static inline void weft_worker_unlock(struct weft_worker *w)
@@ -135,9 +135,9 @@ static inline void weft_worker_unlock_armed(struct weft_worker *w)
 }
 
 /**
- * A call in which callbacks of the user may run: what they must not do in the meantime (progress,
- * destroy) is refused, since it would end what is half way on this thread's stack. @return for
- * weft_worker_leave()
+ * Begin a call in which callbacks of the user may run. Progress and destroy are refused until
+ * weft_worker_leave(), because they would free objects that this thread's stack still uses. @return
+ * argument of weft_worker_leave()
  */
 static inline bool weft_worker_enter(struct weft_worker *w)
 {
@@ -150,10 +150,10 @@ static inline bool weft_worker_enter(struct weft_worker *w)
 static inline void weft_worker_leave(struct weft_worker *w, bool was)
 {
 	w->in_progress = was;
-	w->handled++; /* perhaps */
+	w->handled++; /* it may have handled an event */
 }
 
-/** Frames that wait for company leave. */
+/** Send the frames that wait for further messages. */
 static inline void weft_worker_flush_tx(struct weft_worker *w)
 {
 	for (unsigned int i = 0; i < w->num_ifaces; i++)
@@ -161,7 +161,9 @@ static inline void weft_worker_flush_tx(struct weft_worker *w)
 			w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
 }
 
-/** The end of a call that has posted something; inside progress its end does it. */
+/**
+ * End a call that has posted an operation. Inside progress the end of progress sends the frames.
+ */
 static inline void weft_worker_posted(struct weft_worker *w, const struct weft_op_params *params)
 {
 	if (__builtin_expect(w->send_now, 0) && !w->in_progress &&
