@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lanes that die. Each side stops a lane before it says, in LANE_DOWN, what it has received over
- * it, so that this is final; and who has the other's word knows which of its messages are to be
- * sent again. The worker with the lower id decides, and the other one asks it to: if both did, each
- * could stop the lane over which the other says so. Only what is lost for sure is stopped by
- * whoever knows.
+ * Lanes that die. Each side stops a lane before it sends its receive state in LANE_DOWN, so that
+ * this state is final. A side that has the peer's state knows which of its messages it must send
+ * again. The worker with the lower id (the leader) decides. The other worker requests the decision,
+ * because otherwise each could stop the lane that carries the other's LANE_DOWN. A lane that is
+ * certainly lost is stopped by either worker.
  *
- *	USED --SUSPECT event--> SUSPECTED --itself, or no other lane, gives a sign of life--> USED
- *	SUSPECTED --others do, and it does not--> CLOSING (leader; the other one says LANE_SUSPECT)
- *	any of these --LANE_DOWN, LANE_SUSPECT, or lost for sure--> CLOSING
+ *	USED --SUSPECT event--> SUSPECTED --it is alive, or no other lane is--> USED
+ *	SUSPECTED --others are alive, it is not--> CLOSING (leader; else: send LANE_SUSPECT)
+ *	USED or SUSPECTED --LANE_DOWN, LANE_SUSPECT, or certainly lost--> CLOSING
  *	CLOSING --LANE_DOWN or LANE_DOWN_ACK--> GONE
  */
 
@@ -23,13 +23,16 @@
 #include "msg/msg.h"
 
 #define LOOK_NS 2000000ull
-/* Another lane lives, and this one gives no answer to as many questions. */
+/* Probes without a reply after which a lane is stopped, while another lane is alive. */
 #define LOOKS 4u
-/* None lives: the peer is silent, and the driver will say again that the lane is suspect. */
+/*
+ * Checks after which the suspicion ends, while no lane is alive: the peer is silent, and the driver
+ * will report the lane as suspect again.
+ */
 #define VAIN 8u
 #define ASK_AGAIN_NS 20000000ull
 #define AGAIN_MAX_NS 1000000000ull
-/* A connection that lasted so long was good: the next one is made at once. */
+/* A connection that lasted for this time was good: the next one is made at once. */
 #define LASTED_NS 10000000000ull
 
 /* ------------------------------------------------------------------ state */
@@ -45,7 +48,7 @@ static bool is_up(const struct weft_ep *ep)
 	       (!ep->wireup || ep->wireup->step == WEFT_STEP_ESTABLISHED);
 }
 
-/* Can it be stopped, and its messages go elsewhere? */
+/* Can lane @p n be stopped, and another lane carry its messages? */
 static bool can_stop(const struct weft_ep *ep, unsigned int n)
 {
 	return is_up(ep) && n < ep->num_lanes && ep->lanes[n].lane_ep &&
@@ -63,7 +66,10 @@ static void told(struct weft_lane_comp *comp, int status)
 	l->taken += status == 0;
 }
 
-/* Who computes does not answer, and its device may yet take what is said: only this tells. */
+/*
+ * A peer that computes does not reply, although its device may accept LANE_DOWN. Only the
+ * completion of a flush shows that the peer's process has received it.
+ */
 static void note_taken(struct weft_failover_lane *l, struct weft_lane_ep *over)
 {
 	int rc;
@@ -98,7 +104,7 @@ static int tell_over(struct weft_ep *ep, unsigned int n, enum weft_wireup_type t
 	return rc;
 }
 
-/* Over another lane than the last time; one that is not suspect, if there is one with room. */
+/* Use another lane than the last time, and one that is not suspect if there is one with room. */
 static int tell(struct weft_ep *ep, unsigned int n, enum weft_wireup_type type)
 {
 	uint32_t good = others(ep, n), suspect = 0;
@@ -135,7 +141,7 @@ static void answer(struct weft_ep *ep, unsigned int n)
 
 /* ------------------------------------------------------------------ the end of a lane */
 
-/* @return false: it goes on */
+/* @return false: the lane goes on */
 static bool stop(struct weft_ep *ep, unsigned int n, const char *text)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
@@ -175,7 +181,7 @@ bool weft_failover_stop(struct weft_ep *ep, unsigned int n, const char *text)
 	return true;
 }
 
-/* What the peer has received of ours is known: the rest goes over other lanes. */
+/* The peer's receive state is known: send the remaining messages over other lanes. */
 static void finish(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
@@ -188,7 +194,7 @@ static void finish(struct weft_ep *ep, unsigned int n, const struct weft_wireup_
 		rc = lane_ep->ops->ep_reap(lane_ep, m->rx_state, m->rx_state_len, weft_msg_replay,
 					   ep);
 	if (ep->generation != generation || ep->state == WEFT_EP_FAILED)
-		return; /* by a callback: all that it had is gone */
+		return; /* a callback closed or failed the ep: its messages are gone */
 	l->life = WEFT_LANE_GONE;
 	l->was_up = false;
 	ep->lanes_closing &= (uint16_t) ~(1u << n);
@@ -203,12 +209,12 @@ static void finish(struct weft_ep *ep, unsigned int n, const struct weft_wireup_
 	if (ep->generation != generation || ep->state == WEFT_EP_FAILED)
 		return;
 	if (rc == -ENOMEM)
-		weft_ep_fail(ep, rc, "no memory for what lane %u, which is given up, had to send",
-			     n);
+		weft_ep_fail(ep, rc,
+			     "no memory to retransmit messages of lane %u, which is given up", n);
 	else if (rc < 0)
 		weft_ep_fail(ep, -EPROTO,
-			     "%s contradicts itself about what it received over lane %u, which "
-			     "is given up",
+			     "%s reported an impossible receive state of lane %u, which is given "
+			     "up",
 			     ep->remote_name, n);
 	else
 		weft_lane_return_begin(ep, n);
@@ -216,7 +222,7 @@ static void finish(struct weft_ep *ep, unsigned int n, const struct weft_wireup_
 
 /* ------------------------------------------------------------------ suspicion */
 
-/* Which lanes have given a sign of life since the last look? */
+/* Note which lanes have received a valid frame since the last check. */
 static void note(struct weft_ep *ep)
 {
 	for (uint32_t m = ep->lanes_up; m; m &= m - 1) {
@@ -260,7 +266,7 @@ static void ask(struct weft_ep *ep, uint32_t lanes)
 	}
 }
 
-/* The rest of a round trip counts, too: an answer needs its time. */
+/* Interval of checks: at least half a round trip, because a reply needs that time. */
 static uint64_t look_ns(const struct weft_ep *ep, unsigned int n)
 {
 	uint64_t half = ep->lanes[n].lane_ep->rtt_ns / 2;
@@ -297,7 +303,7 @@ static void look(struct weft_ep *ep, unsigned int n)
 		if (++l->looks > LOOKS)
 			conclude(ep, n);
 	} else if (++l->vain > VAIN) {
-		l->life = WEFT_LANE_USED; /* the peer is silent, not the lane */
+		l->life = WEFT_LANE_USED; /* the peer is silent, not only the lane */
 	} else {
 		ask(ep, others(ep, n));
 		l->look_at += LOOK_NS << (l->vain / 2);
@@ -314,7 +320,10 @@ static void caught_up(struct weft_lane_comp *comp, int status)
 	l->caught = status == 0;
 }
 
-/* More may be sent than it acknowledges, when it does again. */
+/*
+ * Flush the deaf lane. When it acknowledges again, new sends may still keep its queue from
+ * shrinking, and only the flush shows the recovery.
+ */
 static void wait_for_deaf(struct weft_failover_lane *l, struct weft_lane_ep *lane_ep)
 {
 	int rc;
@@ -338,7 +347,7 @@ void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const
 	l = &ep->failover->lane[n];
 	if (status < 0) {
 		note(ep);
-		/* When the others are as silent, it is the peer that has gone. */
+		/* If the other lanes are silent, too, the peer is gone, and not this lane. */
 		if (status != -ETIMEDOUT || l->life == WEFT_LANE_ATTACHING ||
 		    (l->life == WEFT_LANE_SUSPECTED && others_live(ep, n)))
 			weft_failover_stop(ep, n, text);
@@ -357,7 +366,7 @@ void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const
 	l->looks = l->vain = l->tries = 0;
 	at = weft_iface_suspect_at(ep->worker, ep->lanes[n].lane_ep->iface);
 	if (at == l->since)
-		ask(ep, others(ep, n)); /* else the first look does */
+		ask(ep, others(ep, n)); /* else the first check does */
 	l->look_at = at + LOOK_NS;
 	weft_ep_timer_at(ep, l->look_at);
 }
@@ -369,7 +378,7 @@ static void stale(struct weft_ep *ep)
 	ep->worker->count.wireup_stale++;
 }
 
-/* It is about the lane as we know it: LANE_DOWN or its answer. */
+/* LANE_DOWN or LANE_DOWN_ACK, of the connection that we know. */
 static void recv_down(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
@@ -409,7 +418,9 @@ void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft
 			stale(ep);
 		return;
 	}
-	/* It died before its ATTACH came here, which is not to be taken any more. */
+	/*
+	 * The new connection failed before its ATTACH arrived, which must not be accepted any more.
+	 */
 	if (l->life == WEFT_LANE_CONNECTING && epoch == l->link && !weft_failover_leads(ep))
 		weft_lane_return_drop(ep, n);
 	if (weft_lane_newer(epoch, l->epoch) && l->life == WEFT_LANE_GONE &&
@@ -423,14 +434,17 @@ void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft
 	else if (m->head.type != WEFT_WIREUP_LANE_SUSPECT)
 		recv_down(ep, n, m);
 	else if (weft_failover_leads(ep) && can_stop(ep, n))
-		weft_failover_stop(ep, n, "the peer gets no answers over it");
+		weft_failover_stop(ep, n, "the peer gets no acknowledgements over it");
 	else
 		stale(ep);
 }
 
 /* ------------------------------------------------------------------ time */
 
-/* So many that the peer took, most of them a second apart, are WEFT_PEER_TIMEOUT. */
+/*
+ * The peer's process has received LANE_DOWN this number of times and has not replied. Most of them
+ * are a second apart, so together they take WEFT_PEER_TIMEOUT.
+ */
 static bool too_often(const struct weft_ep *ep, const struct weft_failover_lane *l)
 {
 	uint64_t limit = ep->worker->ctx->conf->lane.peer_timeout_ns;
@@ -449,8 +463,8 @@ static void step(struct weft_ep *ep, unsigned int n)
 	case WEFT_LANE_CLOSING:
 		if (too_often(ep, l))
 			weft_ep_fail(ep, -ETIMEDOUT,
-				     "%s does not say what it received over lane %u, which is "
-				     "given up (WEFT_PEER_TIMEOUT)",
+				     "%s has not reported its receive state of lane %u, which is "
+				     "given up, within WEFT_PEER_TIMEOUT",
 				     ep->remote_name, n);
 		else
 			tell_down(ep, n);

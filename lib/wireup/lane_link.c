@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A lane whose two ends need each other's address (WEFT_LANE_F_TO_EP) comes back: the leader makes
- * its end and says its address over another lane, LANE_LINK; the other side makes one, connects it,
- * and answers with its own; then the leader connects, and attaches as ever. Each try has a number
- * of its own, so that an answer to an earlier one is known.
+ * A lane whose two ends need each other's address (WEFT_LANE_F_TO_EP) comes back. The leader makes
+ * its end and sends its address over another lane, in LANE_LINK. The other side makes its end,
+ * connects it, and replies with its own address. Then the leader connects, and attaches as any
+ * lane. Each attempt has a number of its own, which identifies late replies to an earlier attempt.
  */
 
 #include "wireup/failover.h"
@@ -13,12 +13,18 @@
 #include <string.h>
 
 #define RETRY_NS 1000000ull
-/* The leader waits so long for the answer, longer each time, and for its end to be up. */
+/*
+ * Times for which the leader waits for the reply, longer with each attempt, and for its end to be
+ * up.
+ */
 #define ANSWER_NS 300000000ull
 #define UP_NS 1000000000ull
-/* The leader's whole try takes less; it is the leader that tries again. */
+/*
+ * The other side's timeout. A whole attempt of the leader takes less, and only the leader tries
+ * again.
+ */
 #define WAIT_NS 4000000000ull
-/* No more often than that one is made for the peer: it tries each 0.1 s at most. */
+/* Least time between two ends made for the peer, whose attempts are at least 0.1 s apart. */
 #define OFTEN_NS 50000000ull
 
 bool weft_lane_link_needed(const struct weft_lane_iface *iface)
@@ -87,7 +93,7 @@ bool weft_lane_link_timer(struct weft_ep *ep, unsigned int n)
 	return true;
 }
 
-/* @return 0 or an error: nothing is kept */
+/* @return 0, or an error: the end is of no use */
 static int connect_end(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
@@ -152,7 +158,7 @@ bool weft_lane_link_attaches(const struct weft_ep *ep, const struct weft_lane_ep
 {
 	const struct weft_failover_lane *l = &ep->failover->lane[n];
 
-	/* Not before it can answer: ATTACH comes again. */
+	/* Not before the lane is up and can carry the reply: the leader repeats ATTACH. */
 	return !weft_failover_leads(ep) && l->life == WEFT_LANE_CONNECTING &&
 	       ep->lanes[n].lane_ep == lane_ep && lane_ep->up && epoch == l->link;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lanes that died come back: the leader tries to make a connection again, at once when the link of
- * its port is back, and attaches it with the next number of the lane's connections. The other end
- * takes it when it has done with the one before.
+ * Lanes that died come back. The leader tries to connect again, at once when the link of its port
+ * is back, and attaches the connection with the lane's next connection number. The other end
+ * accepts it after it has finished with the last connection.
  */
 
 #include <errno.h>
@@ -14,10 +14,13 @@
 #include "wireup/failover.h"
 #include "wireup/lane_link.h"
 
-/* Between two tries: so much more each time. One under way finds a way that is back itself. */
+/*
+ * Time between two attempts; each attempt adds it once more. An attempt under way uses a path that
+ * works again by itself.
+ */
 #define TRY_NS 100000000ull
 #define TRY_MAX_NS 500000000ull
-/* A connection over which the peer has not answered; ATTACH is said again in the meantime. */
+/* Timeouts of a connection attempt, and of ATTACH, which is repeated in the meantime. */
 #define CONNECT_NS 1000000000ull
 #define ATTACH_AGAIN_NS 100000000ull
 #define ATTACH_NS 2000000000ull
@@ -68,7 +71,7 @@ static void connect(struct weft_ep *ep, unsigned int n)
 	struct weft_lane_iface *iface = iface_of(ep, n);
 	struct weft_lane_ep *lane_ep;
 
-	/* What the peer is to know of the last connection comes before the next one. */
+	/* LANE_DOWN_ACK of the last connection must be sent before the next connection is made. */
 	if (!iface->ops->link_up(iface) || l->answer_due) {
 		again(ep, n);
 		return;
@@ -122,7 +125,7 @@ void weft_lane_return_timer(struct weft_ep *ep, unsigned int n)
 		if (!weft_lane_link_timer(ep, n))
 			weft_lane_return_drop(ep, n);
 	} else if (ep->worker->now - l->since < ATTACH_NS ||
-		   !weft_failover_stop(ep, n, "its peer does not attach it")) {
+		   !weft_failover_stop(ep, n, "the peer does not attach it")) {
 		send_attach(ep, n);
 	}
 }
@@ -153,7 +156,7 @@ static void set_numbers(struct weft_ep *ep, unsigned int n)
 	struct weft_ep_lane_info *info = &ep->lane_info[n];
 	struct weft_ep_lane *lane = &ep->lanes[n];
 
-	/* As in lanes.c: rounded, they are the same at both ends. */
+	/* As in lanes.c: rounded to single precision, the numbers are the same at both ends. */
 	lane->bandwidth = (double)(float)map->bandwidth;
 	lane->latency = (double)(float)map->latency;
 	lane->max_frag = map->max_frag;

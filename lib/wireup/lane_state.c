@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What an endpoint knows of its lanes: which of them is up, and what is kept for their failing. */
+/* State of an endpoint's lanes: which of them are up, and the memory for failover. */
 
 #include <stdlib.h>
 #include <string.h>

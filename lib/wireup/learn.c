@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who has a worker's boot address only asks the worker for the rest of its address, over the
- * connection that the boot address leads to: WHO, ADDRESS. From there on it is as if the whole one
- * had been given; the connection is used for REQ, too.
+ * An endpoint that was created with a boot address requests the whole address from the worker:
+ * WEFT_WIREUP_WHO and ADDRESS, over the connection to the interface of the boot address. Afterwards
+ * everything is as if the whole address had been given, and the same connection carries REQ.
  *
  *	initiator  BOOT --up--> ASKED --ADDRESS--> REQUESTED ...
  *
- * A REQ of the worker that is asked says the same, and its sender is where the boot address says,
- * or knows all that its digest is made of: the endpoint becomes its responder.
+ * A REQ of that worker has the same effect as ADDRESS. Its sender is at the interface of the boot
+ * address, or it knows everything that the digest is made of. The endpoint becomes its responder.
  */
 
 #include <errno.h>
@@ -37,20 +37,20 @@ void weft_learn_answer(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 	struct weft_address a;
 
 	if (lane_ep->user)
-		return; /* bound: it was answered, and has gone on */
+		return; /* bound: the reply has arrived, and the peer has continued */
 	if (weft_get64(m->head.dst_secret) != w->secret) {
 		w->count.wireup_denied++;
 		weft_wireup_refuse(w, lane_ep, &m->head, -EACCES,
-				   "who requests a worker's address must have its boot address");
+				   "a request for a worker's address must have its secret");
 		return;
 	}
 	weft_address_of_worker(w, &a);
 	weft_records_add(&r, WEFT_RECORD_ADDRESS, buf, weft_address_pack(&a, buf));
-	/* Best effort: who asks asks again. */
+	/* Best effort: the peer repeats its request. */
 	weft_wireup_send(lane_ep, &h, r.buf, r.len);
 }
 
-/* The connection is there; what it is among the pairs that are known now. */
+/* Find the pair of the existing connection among the pairs of the whole address. */
 static bool find_pair(struct weft_wireup *wu, unsigned int local, unsigned int remote)
 {
 	wu->num_pairs = weft_select_boot(&wu->select, wu->pairs, WEFT_MAX_BOOT_PAIRS);
@@ -75,7 +75,7 @@ void weft_learn_answered(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	char why[160];
 
 	if (!wu || wu->step != WEFT_STEP_ASKED || lane_ep != wu->boot)
-		return; /* a second one */
+		return; /* a duplicate */
 	if (weft_address_unpack(&remote, m->address, m->address_len, why, sizeof(why)) < 0) {
 		weft_wireup_bad(ep->worker, lane_ep, why);
 		return;
@@ -83,8 +83,8 @@ void weft_learn_answered(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	if (remote.worker_id != ep->remote_id || weft_address_digest(&remote) != ep->peer->digest ||
 	    weft_peer_get(ep->worker, &remote) != ep->peer) {
 		weft_ep_fail(ep, -ECONNREFUSED,
-			     "what answers where %s should be has another address than the one it "
-			     "gave",
+			     "the worker at the boot address of %s has another address: get its "
+			     "boot address again",
 			     ep->remote_name);
 		return;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wireup/learn.h
- * A peer of which only the boot address is known: what to make of it, and how to request the rest.
+ * A peer of which only the boot address is known: the address that follows from it, and the request
+ * for the whole address.
  */
 #ifndef WEFT_LEARN_H
 #define WEFT_LEARN_H
@@ -9,9 +10,9 @@
 #include "core/boot.h"
 #include "wireup/wireup.h"
 
-/** What is known of a peer by its boot address. @return 0, or -EINVAL: damaged */
+/** Make the part of an address that follows from a boot address. @return 0, or -EINVAL: damaged */
 int weft_learn_address(struct weft_worker *w, const struct weft_boot *b, struct weft_address *a);
-/** Somebody has said WHO. */
+/** Reply to a request for our address, WEFT_WIREUP_WHO. */
 void weft_learn_answer(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		       const struct weft_wireup_msg *m);
 void weft_learn_answered(struct weft_ep *ep, struct weft_lane_ep *lane_ep,

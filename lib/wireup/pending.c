@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connections that peers have made and that have not said yet which endpoint they are for, and the
- * end of any connection. All wait
- * for the same time, so they stand in the order in which it is over; and in a hash table, since
- * each leaves when it says what it is for.
+ * Connections that peers have made and that have sent no message for an endpoint yet; and the end
+ * of any connection. All wait for the same time, so a list has them in the order of their
+ * deadlines. A hash table finds a connection when its first message removes it from the list.
  */
 
 #include "core/config.h"
@@ -18,7 +17,7 @@ uint64_t weft_connect_timeout(const struct weft_worker *w)
 static struct weft_pending_list *bucket_of(struct weft_conns *conns,
 					   const struct weft_lane_ep *lane_ep)
 {
-	/* Where we have put it ourselves: peers do not choose it. */
+	/* A local pointer, which peers cannot choose, so the hash needs no key. */
 	uint64_t h = (uint64_t)(uintptr_t)lane_ep * 0x9e3779b97f4a7c15u;
 
 	return &conns->pending_table[h >> 32 & (WEFT_PENDING_BUCKETS - 1)];
@@ -58,8 +57,8 @@ void weft_lane_ep_destroy(struct weft_worker *worker, struct weft_lane_ep *lane_
 }
 
 /*
- * The table is full: the one that has said nothing for longest makes room. A peer that means it
- * says what it wants at once, so whoever fills the table keeps nobody out but itself.
+ * The table is full: the connection that has been silent for the longest time is destroyed. An
+ * honest peer sends its first message at once, so a peer that fills the table excludes only itself.
  */
 static void evict(struct weft_worker *w, const char *iface)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What comes in over the lanes and is not data of an attached lane: wire-up messages, early data,
- * events. Here it is decided which endpoint something is for; what it means is decided in
- * wireup/wireup.c, wireup/responder.c and wireup/lanes.c.
+ * Wire-up messages, early data and events of lanes: everything except data of an attached lane.
+ * This file finds the endpoint of each. wireup/wireup.c, wireup/responder.c and wireup/lanes.c
+ * handle the contents.
  */
 
 #include <errno.h>
@@ -21,9 +21,9 @@
 /* ------------------------------------------------------------------ errors */
 
 /*
- * Our number was used up at the peer before we knew: take one that is free at both ends and ask
- * again. At once the first time; a peer that says so again and again is asked as seldom as one that
- * does not answer.
+ * The peer had used our number already: take one that is free at both ends, and repeat the REQ. The
+ * first time this happens at once. If the peer refuses again, the REQ is repeated as seldom as for
+ * a peer that does not reply.
  */
 static bool renumber(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
@@ -33,7 +33,7 @@ static bool renumber(struct weft_ep *ep, const struct weft_wireup_msg *m)
 	    ep->worker->now >= wu->deadline)
 		return false;
 	if (weft_get32(m->head.conn_sn) != ep->conn_sn)
-		return true; /* says it of the number that we had before */
+		return true; /* it is about our earlier number */
 	if (m->have_next_sn)
 		weft_peer_sn_skip(ep->peer, m->next_sn);
 	weft_ep_renumber(ep, ep->peer->next_sn);
@@ -43,9 +43,9 @@ static bool renumber(struct weft_ep *ep, const struct weft_wireup_msg *m)
 }
 
 /*
- * The peer has as many connections as it takes that nobody there has claimed. That passes, where
- * all connect to all at once and each has yet to come to our turn: we ask again, as if there had
- * been no answer, until WEFT_CONNECT_TIMEOUT.
+ * The peer has reached its limit of unclaimed connections. This is temporary if many workers
+ * connect to each other at once and the peer's program has not claimed them yet. So the REQ is
+ * repeated, as without a reply, until WEFT_CONNECT_TIMEOUT.
  */
 static bool wait_for_room(struct weft_ep *ep, const char *text)
 {
@@ -100,8 +100,8 @@ static void other_version(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 }
 
 /*
- * Does it come with the secret of the peer's endpoint? REP tells it, and who refuses a REQ has no
- * endpoint.
+ * Does the message contain the secret of the peer's endpoint? REP is the first message with it. A
+ * peer that refuses a REQ has no endpoint, and so no secret.
  */
 static bool knows_itself(const struct weft_ep *ep, uint8_t type, uint64_t src)
 {
@@ -112,9 +112,9 @@ static bool knows_itself(const struct weft_ep *ep, uint8_t type, uint64_t src)
 }
 
 /*
- * Which endpoint a message other than REQ is for: it must come over a connection of the endpoint,
- * or be the first on a further one, and prove that its sender is the endpoint's other end. NULL =
- * none that is here; counted
+ * The endpoint of a message other than REQ. The message must arrive over a connection of the
+ * endpoint, or be the first on a further one. Its secrets must prove that the sender is the
+ * endpoint's other end. NULL = there is no such endpoint; counted
  */
 static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 				 const struct weft_wire_wireup *h)
@@ -128,8 +128,8 @@ static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lan
 		if (ep->remote_id == weft_get64(h->src_worker) && knows_itself(ep, h->type, src))
 			return ep;
 		/*
-		 * Who refuses our REQ may be another worker than we requested: the one that has its
-		 * address now.
+		 * The worker that refuses our REQ may be another one than that of the address: a
+		 * worker that now has the network address.
 		 */
 		if (h->type == WEFT_WIREUP_ERROR && ep->wireup && ep->wireup->boot == lane_ep &&
 		    weft_wireup_asks(ep->wireup))
@@ -139,7 +139,7 @@ static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lan
 	return NULL;
 }
 
-/* Is it whole, and for this worker? Who asks a worker that is gone is told so. */
+/* Is the message well-formed, and for this worker? A REQ to a worker that is gone is refused. */
 static bool admit(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		  const struct weft_wire_wireup *h, const void *records, size_t len,
 		  struct weft_wireup_msg *m)
@@ -231,7 +231,7 @@ static void dispatch(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 	}
 }
 
-/* Data says as much as the ACK or ATTACHED that it has overtaken. */
+/* Data means the same as the ACK or ATTACHED that it has overtaken. */
 static void early_lane(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -245,7 +245,7 @@ static void early_lane(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigne
 	}
 }
 
-/* Data where none is due yet: it may have overtaken the message that makes it due. */
+/* Data before the lane is attached: it may have overtaken the message that attaches the lane. */
 static int early_data(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8_t am_id,
 		      const void *data, size_t length, void *desc)
 {
@@ -254,7 +254,7 @@ static int early_data(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8
 
 	if (!ep || n >= WEFT_MAX_LANES) {
 		/*
-		 * The lane has acknowledged it, so it cannot be dropped in silence: end the
+		 * The lane has acknowledged the data, so a silent drop would lose it: end the
 		 * connection.
 		 */
 		w->count.unbound++;
@@ -272,7 +272,7 @@ static int early_data(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8
 	if (ep->state == WEFT_EP_FAILED)
 		return 0;
 	early_lane(ep, lane_ep, n);
-	/* A callback on the way here may have closed the ep. */
+	/* A callback of early_lane() may have closed the ep. */
 	if (lane_ep->user != ep || ep->state == WEFT_EP_FAILED)
 		return 0;
 	w->ep_events->recv(ep, n, am_id, data, length);
@@ -334,7 +334,7 @@ static void event_up(struct weft_worker *w, struct weft_lane_ep *lane_ep, int st
 		weft_lane_ep_up(ep, lane_ep->index);
 }
 
-/* Drivers' sentences often begin with the iface; those that don't get it in front. */
+/* Texts of drivers often begin with the iface; the name is added to those that do not. */
 static void note_reason(struct weft_wireup *wu, const char *iface, const char *text)
 {
 	bool named = strncmp(text, iface, strlen(iface)) == 0;
@@ -343,8 +343,8 @@ static void note_reason(struct weft_wireup *wu, const char *iface, const char *t
 }
 
 /*
- * The end of a close may get lost in a network, and then it is told as a reset. On one host it does
- * not: what is reset there has died.
+ * A network may lose the last message of a close, and the lane then reports a reset. Inside a host
+ * no message is lost, so a reset there means that the peer has died.
  */
 static bool has_closed(const struct weft_lane_ep *lane_ep, bool gone, int status)
 {
@@ -353,8 +353,8 @@ static bool has_closed(const struct weft_lane_ep *lane_ep, bool gone, int status
 }
 
 /*
- * A connection of an ep that is not connected yet, or one beside its lanes. @return false: it is a
- * lane in use
+ * The lost connection is of an ep that is not connected yet, or it carries no lane. @return false:
+ * it is a lane in use
  */
 static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bool gone, int status,
 			    const char *text)
@@ -376,7 +376,10 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bo
 		return true;
 	}
 	if (lane_ep == wu->boot && wu->step == WEFT_STEP_LINKING) {
-		/* It has done its part, unless our ACK got lost: then the timeout ends it. */
+		/*
+		 * The connection has served its purpose, unless our ACK was lost: then the timeout
+		 * ends the attempt.
+		 */
 		wu->boot = NULL;
 		wu->msg_type = 0;
 		weft_lane_ep_destroy(ep->worker, lane_ep);
@@ -402,7 +405,7 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bo
 	return false;
 }
 
-/* Messages are cut to what goes best now. */
+/* Cut further messages to the size that the path now carries best. */
 static void event_size(struct weft_ep *ep, int status, const char *text)
 {
 	if (!ep)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Messages that end something: refusals, failure, close; and what is dropped without an answer. */
+/*
+ * Messages that end something: refusals, failure, close. Also messages that are dropped without a
+ * reply.
+ */
 
 #include <errno.h>
 #include <string.h>
@@ -31,11 +34,14 @@ static void send_error(struct weft_lane_ep *lane_ep, const struct weft_wire_wire
 		weft_records_add(&r, WEFT_RECORD_NEXT_SN, next, sizeof(*next));
 	if (text)
 		weft_records_add(&r, WEFT_RECORD_TEXT, text, strnlen(text, 255));
-	/* Best effort: who asked asks again. */
+	/* Best effort: the peer repeats its request. */
 	weft_wireup_send(lane_ep, &head, r.buf, r.len);
 }
 
-/* Nobody ends the connections that copies of a message make: we do when they have no use. */
+/*
+ * A duplicate of a message may make a connection that its sender never ends, so this end destroys
+ * it if it is of no use.
+ */
 void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep)
 {
 	if (!lane_ep->user && lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The responder: a REQ has come. It may be new, a retry, cross ours, be late, or its sender may
- * have nothing to request here.
+ * The responder: a REQ has arrived. It may be new, repeated or late, it may cross ours, or its
+ * sender may not be authorised.
  */
 
 #include <errno.h>
@@ -14,13 +14,16 @@
 #include "core/config.h"
 #include "wireup/learn.h"
 
-/* Not for each of a worker's endpoints; but the question, or its answer, may be lost. */
+/*
+ * Least time between two checks: one check serves all endpoints of a worker, but the probe or its
+ * reply may be lost.
+ */
 #define CHECK_AGAIN_NS UINT64_C(1000000000)
 
 /*
- * A worker connects from an address that a lane of another one leads to. That one may be gone, but
- * nobody is believed who says so: what answers at the lane's far end is asked, and does not know
- * the connection if it is the new one.
+ * A worker connects from an address to which a lane of another worker leads. That worker may be
+ * gone, but the REQ is no proof of it. So the lane probes its far end. If the new worker answers
+ * there, it does not know the connection, and the lane fails.
  */
 static void check_restarted(struct weft_worker *w, struct weft_peer *peer,
 			    struct weft_lane_ep *lane_ep, const struct weft_wireup_msg *m,
@@ -40,7 +43,7 @@ static void check_restarted(struct weft_worker *w, struct weft_peer *peer,
 	weft_peer_check_others(w, peer, lane_ep->iface->driver, words);
 }
 
-/* Which pair the connection joins, by the REQ and by what we see. */
+/* The pair that the connection joins, by the REQ, checked against the connection itself. */
 static int pair_of(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		   const struct weft_wireup_msg *m, struct weft_pair *pair)
 {
@@ -69,7 +72,10 @@ static void send_rep(struct weft_ep *ep)
 	weft_wireup_send_new(ep, WEFT_WIREUP_REP);
 }
 
-/* The map, and our ends of lanes that need addresses. @return 0, or the ep has failed */
+/*
+ * Make the map, and our ends of lanes that need addresses. @return 0, or an error: the ep has
+ * failed
+ */
 static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair pair)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -99,7 +105,7 @@ static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct 
 }
 
 /*
- * Answer a REQ: @p lane_ep becomes lane 0 of @p ep. A connection of our own that lost the crossing
+ * Accept a REQ: @p lane_ep becomes lane 0 of @p ep. A connection of our own that lost the crossing
  * is kept as redundant.
  */
 void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
@@ -143,7 +149,7 @@ void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	send_rep(ep);
 }
 
-/* Somebody new, or an endpoint nobody here has made yet. */
+/* The peer is new, or the endpoint does not exist here yet. */
 static void accept_new(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		       const struct weft_wireup_msg *m, const struct weft_address *remote,
 		       struct weft_peer *peer)
@@ -153,15 +159,15 @@ static void accept_new(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 
 	if (!weft_unclaimed_room(w, lane_ep, &goes)) {
 		snprintf(text, sizeof(text),
-			 "%s has %u connections that nobody has claimed, and this host's share of "
-			 "them is taken (WEFT_MAX_UNCLAIMED_EPS)",
+			 "%s has %u unclaimed connections, and this host has used its share of "
+			 "them (WEFT_MAX_UNCLAIMED_EPS)",
 			 w->ctx->name, w->conns->num_unclaimed);
 		weft_wireup_refuse(w, lane_ep, &m->head, -EUSERS, text);
 		return;
 	}
 	if (goes)
 		weft_ep_fail(goes, -EUSERS,
-			     "%s has as many connections that nobody has claimed as it takes "
+			     "%s has the most unclaimed connections that it allows "
 			     "(WEFT_MAX_UNCLAIMED_EPS): this one makes room for another host's",
 			     w->ctx->name);
 	ep = weft_ep_alloc(w, peer, weft_get32(m->head.conn_sn), false);
@@ -175,14 +181,14 @@ static void accept_new(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 	weft_wireup_accept(ep, lane_ep, m);
 }
 
-/* Is it the endpoint that we know at the other end? */
+/* Is the sender the endpoint that we know at the other end? */
 static bool is_same(const struct weft_ep *ep, const struct weft_wire_wireup *h)
 {
 	return weft_ref_equal(ep->remote, h->src_ep) &&
 	       ep->remote_secret == weft_get64(h->src_secret);
 }
 
-/* The REQ crossed ours, or its initiator tries another pair, or it is a retry. */
+/* The REQ crossed ours, or its initiator tries another pair, or the REQ is repeated. */
 static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m, const struct weft_address *remote)
 {
@@ -192,8 +198,8 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	if (!wu || wu->step == WEFT_STEP_ESTABLISHED || ep->state == WEFT_EP_FAILED ||
 	    (wu->initiator && wu->step == WEFT_STEP_LINKING)) {
 		/*
-		 * The very endpoint we are connected with: its REQ lost the crossing and was late.
-		 * It ends that connection itself.
+		 * The sender is the endpoint that we are connected with. Its REQ lost the crossing
+		 * and arrived late. The sender ends that connection itself.
 		 */
 		if (ep->state != WEFT_EP_FAILED && is_same(ep, &m->head)) {
 			weft_wireup_unwanted(w, lane_ep);
@@ -204,7 +210,7 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		return;
 	}
 	if (!wu->initiator) {
-		/* The initiator gave its first connection up before our REP got there. */
+		/* The initiator gave up its first connection before our REP arrived. */
 		if (!is_same(ep, &m->head)) {
 			weft_wireup_refuse_stale(w, lane_ep, &m->head, ep->peer,
 						 "this endpoint is being connected by another one");
@@ -212,7 +218,7 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		}
 		if (lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL &&
 		    (int16_t)(weft_get16(m->boot.attempt) - wu->attempt_in) <= 0) {
-			w->count.wireup_stale++; /* a copy that comes late */
+			w->count.wireup_stale++; /* a late duplicate */
 			weft_wireup_unwanted(w, lane_ep);
 			return;
 		}
@@ -225,7 +231,10 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	weft_wireup_accept(ep, lane_ep, m);
 }
 
-/* The first one stays: whoever comes later with the same number is not the endpoint that asked. */
+/*
+ * The first REQ stays: a later one with the same number from another sender is not of the endpoint
+ * that sent the first.
+ */
 static bool is_same_sender(const struct weft_wire_wireup *a, const struct weft_wire_wireup *b)
 {
 	return weft_ref_equal(a->src_ep, b->src_ep) &&
@@ -233,8 +242,8 @@ static bool is_same_sender(const struct weft_wire_wireup *a, const struct weft_w
 }
 
 /*
- * The lower id has asked too, so its own connection wins; the other REQ is kept for the case that
- * this connection fails. @return false: there is no crossing
+ * Two REQs crossed. This worker has the lower id, so its own connection wins. The other REQ is kept
+ * in case this connection fails. @return false: there is no crossing
  */
 static bool defer_req(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		      const struct weft_wire_wireup *head, const void *records, size_t len)
@@ -255,7 +264,7 @@ static bool defer_req(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	wu->deferred = malloc(wu->deferred_len);
 	wu->deferred_lane_ep = NULL;
 	if (!wu->deferred)
-		return true; /* the peer asks again */
+		return true; /* the peer repeats REQ */
 	memcpy(wu->deferred, head, sizeof(*head));
 	memcpy((char *)wu->deferred + sizeof(*head), records, len);
 	wu->deferred_lane_ep = lane_ep;
@@ -265,7 +274,7 @@ static bool defer_req(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	return true;
 }
 
-/* A REQ on a connection that is bound already: a retry. */
+/* A REQ on a connection that is bound already: it is repeated. */
 static void req_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -275,9 +284,9 @@ static void req_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep)
 }
 
 /*
- * The sender's interface in its address, if BOOT names that one and ours, and the connection can be
- * between them. Nothing else of a REQ counts without: what says where it comes from is what shows
- * who sent it.
+ * Position of the sender's interface in its address. BOOT must name this interface and ours, and
+ * the connection must be possible between the two. Otherwise the REQ is refused, because the origin
+ * of the connection is what authenticates the sender.
  */
 static int boot_position(const struct weft_worker *w, const struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m, const struct weft_address *remote)
@@ -292,9 +301,9 @@ static int boot_position(const struct weft_worker *w, const struct weft_lane_ep 
 }
 
 /*
- * Is a REQ allowed to ask, and is its sender where its address says? What an address says is worth
- * that much: it was told by somebody who has ours, and who is found at the interface that the
- * connection comes from. @return false: it was answered or dropped
+ * Is a REQ authorised, and is its sender at the address that it contains? These checks prove only
+ * that the sender has our address, and that it is reachable at the interface from which the
+ * connection comes. @return false: the REQ was refused or dropped
  */
 static bool admit_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		      const struct weft_wireup_msg *m, struct weft_address *remote)
@@ -305,8 +314,8 @@ static bool admit_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 
 	if (weft_get64(m->head.dst_secret) != w->secret) {
 		w->count.wireup_denied++;
-		snprintf(why, sizeof(why),
-			 "who connects to %.64s must have its worker address, whole", w->ctx->name);
+		snprintf(why, sizeof(why), "connecting to %.64s requires its whole worker address",
+			 w->ctx->name);
 		weft_wireup_refuse(w, lane_ep, &m->head, -EACCES, why);
 		return false;
 	}
@@ -335,7 +344,7 @@ static bool admit_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		w->count.wireup_denied++;
 		weft_wireup_refuse(w, lane_ep, &m->head, -EACCES,
 				   "the connection does not come from the interface that the "
-				   "address names: is there a translation of addresses between?");
+				   "address names: is there address translation in the path?");
 		return false;
 	}
 	return true;

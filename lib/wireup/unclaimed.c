@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Endpoints that peers have made by connecting and nobody here has claimed. They share
- * WEFT_MAX_UNCLAIMED_EPS places, by hosts, as their lanes tell these apart: a worker's id, name
- * and interfaces are what it says of itself, and a host may say as many as it likes.
+ * Endpoints that peers have made by connecting, and that the program has not claimed. They share
+ * WEFT_MAX_UNCLAIMED_EPS places. The quota is per host, as lanes identify hosts, because a peer
+ * chooses its worker id, name and interfaces itself, and one host may invent any number of them.
  *
- * A sixteenth of them, one at least, is for hosts that have none, one for each. Of the others a
- * host may have HOST_SHARE times as many as it leaves: one alone takes seven of eight of all
- * places, the next ones nearly all that is left but the sixteenth, and so it takes as many hosts as
- * that has places to take all. Then one of those who have most gives
- * its oldest one, if it has two more than the new one's host. But only one that has been there for
- * half of WEFT_CONNECT_TIMEOUT, for where many connect at once their turn comes, and over which no
- * message has come: that is somebody's work.
+ * A sixteenth of the places, at least one, is reserved for hosts that have none, one place for
+ * each. Of the others a host may have at most HOST_SHARE times the number that is free. So one host
+ * alone gets seven of eight of all places, and the next hosts nearly all of the rest except the
+ * sixteenth. To fill all places takes as many hosts as the sixteenth has places.
  *
- * Hosts stand in a hash table by number and in ranks by the logarithm of what they have, so "most"
- * means: nobody else has twice as much. A REQ that finds no place checks RANK_LOOKS of them,
- * those that were checked before last. An endpoint over which something came is not checked
- * again.
+ * When all places are taken, one of the hosts with the most endpoints loses its oldest one, if it
+ * has at least two more than the host of the new endpoint. That endpoint must be older than half of
+ * WEFT_CONNECT_TIMEOUT, because a program that gets many connections at once needs time to claim
+ * them. And no message must have arrived over it, because then it is in use.
+ *
+ * Hosts are in a hash table by number, and in ranks by the logarithm of their number of endpoints.
+ * So "most" means that no other host has twice as many. A REQ that finds no place checks at most
+ * RANK_LOOKS hosts, first those whose last check is the longest ago. An endpoint over which a
+ * message has arrived is not checked again.
  */
 
 #include <errno.h>
@@ -34,7 +36,7 @@ uint64_t weft_host_number(const struct weft_lane_ep *lane_ep)
 	return lane_ep->ops->ep_host ? lane_ep->ops->ep_host(lane_ep) : 0;
 }
 
-/* Hosts choose their numbers: the hash has a key. */
+/* Hosts can influence their numbers, so the hash has a key. */
 static struct weft_host_list *bucket_of(struct weft_worker *w, uint64_t number)
 {
 	uint64_t hash = weft_siphash(&w->hash_key, &number, sizeof(number));
@@ -59,7 +61,7 @@ static unsigned int rank_of(unsigned int num_eps)
 	return 31u - (unsigned int)__builtin_clz(num_eps);
 }
 
-/* It has @p num endpoints from now on, and had more or fewer; 0 = none. */
+/* Set the number of endpoints of @p host, and move it to the rank of that number; 0 = none. */
 static void set_num(struct weft_conns *conns, struct weft_host *host, unsigned int num)
 {
 	unsigned int before = host->num_eps;
@@ -81,7 +83,10 @@ static bool has_brought(const struct weft_ep *ep)
 	return false;
 }
 
-/* The oldest one that has brought nothing for long, or NULL. */
+/*
+ * The oldest endpoint of @p host over which no message has arrived since half of the timeout, or
+ * NULL.
+ */
 static struct weft_ep *silent_of(struct weft_worker *w, struct weft_host *host)
 {
 	struct weft_ep *ep;
@@ -99,7 +104,7 @@ static struct weft_ep *silent_of(struct weft_worker *w, struct weft_host *host)
 	return NULL;
 }
 
-/* One that can go for a host that has @p mine, or NULL. */
+/* An endpoint that must make room for a host that has @p mine endpoints, or NULL. */
 static struct weft_ep *who_goes(struct weft_worker *w, unsigned int mine)
 {
 	struct weft_conns *conns = w->conns;
@@ -114,7 +119,7 @@ static struct weft_ep *who_goes(struct weft_worker *w, unsigned int mine)
 			if (looks++ == RANK_LOOKS)
 				return NULL;
 			conns->looks++;
-			/* Behind those that were not checked. */
+			/* Move it behind the hosts that were not checked. */
 			TAILQ_REMOVE(&conns->ranks[r], host, rank);
 			TAILQ_INSERT_TAIL(&conns->ranks[r], host, rank);
 			ep = host->num_eps > mine + 1 ? silent_of(w, host) : NULL;
