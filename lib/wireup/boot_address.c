@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Boot addresses: a worker's own, and what one of a peer says of it. See wireup/learn.c. */
+/*
+ * Boot addresses: a worker's own, and the address that follows from a peer's. See wireup/learn.c.
+ */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +18,7 @@ static const struct weft_lane_boot_ops *boot_ops(const struct weft_lane_iface *i
 	return weft_address_bootable(iface->attr.features) ? iface->driver->boot : NULL;
 }
 
-/* Of the interfaces of a network the one with the lowest latency; the first one of the host. */
+/* Choose the network interface with the lowest latency, and the first interface inside the host. */
 static void describe(struct weft_worker *w, struct weft_boot *b)
 {
 	const struct weft_lane_boot_ops *ops;
@@ -75,7 +77,7 @@ int weft_worker_get_boot_address(struct weft_worker *w, void *buf, size_t *lengt
 
 /* ------------------------------------------------------------------ of a peer */
 
-/* The interface of ours that speaks as one of that kind does. */
+/* Our interface of that kind, or NULL. */
 static struct weft_lane_iface *speaks(const struct weft_worker *w, uint8_t kind)
 {
 	const struct weft_lane_boot_ops *ops;
@@ -88,7 +90,10 @@ static struct weft_lane_iface *speaks(const struct weft_worker *w, uint8_t kind)
 	return NULL;
 }
 
-/* What is not known of it is taken to be as with ours. @return false: nothing to make of it */
+/*
+ * Add the peer's interface; attributes that a boot address lacks are taken from ours, @p like.
+ * @return false: the bytes are not usable
+ */
 static bool add_iface(struct weft_address *a, const struct weft_boot *b,
 		      struct weft_lane_iface *like, uint8_t index)
 {
@@ -111,7 +116,7 @@ int weft_learn_address(struct weft_worker *w, const struct weft_boot *b, struct 
 	memset(a, 0, sizeof(*a));
 	a->worker_id = b->worker_id;
 	a->secret = b->secret;
-	a->host_id = b->host; /* a half of it, until it is learned */
+	a->host_id = b->host; /* the lower half, until the whole address is known */
 	a->major = b->major;
 	snprintf(a->name, sizeof(a->name), "worker %016" PRIx64, b->worker_id);
 	like = speaks(w, WEFT_LANE_BOOT_HOST);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Closing and flushing. Closing in good order: the messages' flush (CLOSING tells the peer when it
- * is not over at once), then a flush of every lane, CLOSE over one of them, a flush of that, and
- * all connections go.
+ * Closing and flushing. A close without force flushes the messages first, and sends CLOSING to the
+ * peer if this takes time. Then it flushes every lane, sends CLOSE over one of them, flushes the
+ * lanes again, and destroys all connections.
  */
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "msg/msg.h"
 #include "wireup/wireup.h"
 
-/* Everything was delivered before CLOSE; its acknowledgement is not worth a longer wait. */
+/* Longest wait for the acknowledgement of CLOSE: all messages were delivered before it. */
 #define CLOSE_LINGER_NS 1000000000ull
 #define REPLAY_LOOK_NS 1000000ull
 
@@ -20,7 +20,7 @@ enum closing_step {
 	CLOSING_FLUSH, /* messages are being flushed */
 	CLOSING_LANES, /* lanes are being flushed */
 	CLOSING_SAY,   /* CLOSE is to be sent */
-	CLOSING_SAID,  /* CLOSE is to be acknowledged, and what went out with it */
+	CLOSING_SAID,  /* CLOSE, and messages sent with it, await acknowledgement */
 };
 
 struct closing_comp {
@@ -32,7 +32,7 @@ struct closing_comp {
 
 struct weft_ep_closing {
 	enum closing_step step;
-	bool announced; /* the peer knows that CLOSE will come, or need not */
+	bool announced; /* CLOSING was sent, or is not needed */
 	struct weft_request *req;
 	uint64_t deadline;
 	struct closing_comp lanes[WEFT_MAX_LANES];
@@ -63,7 +63,7 @@ static void lane_flushed(struct weft_lane_comp *base, int status)
 		weft_ep_timer_at(c->ep, 0);
 }
 
-/* Flush one lane. @return true when that is over */
+/* Flush one lane. @return true when its flush has ended */
 static bool flush_lane(struct weft_ep *ep, unsigned int n)
 {
 	struct closing_comp *c = &ep->closing->lanes[n];
@@ -82,7 +82,7 @@ static bool flush_lane(struct weft_ep *ep, unsigned int n)
 		weft_ep_timer_at(ep, 0);
 		return false;
 	}
-	c->done = true; /* idle; or failed, and the event says so */
+	c->done = true; /* idle; or failed, which an event reports */
 	return true;
 }
 
@@ -91,13 +91,19 @@ static bool flush_lanes(struct weft_ep *ep)
 	bool all = true;
 	unsigned int i;
 
-	/* What waits for another lane is acknowledged by that, and then comes its flush. */
+	/*
+	 * Messages of a lane that died wait for another lane. That lane must send them before it is
+	 * flushed.
+	 */
 	if (ep->lanes_closing || weft_msg_replaying(ep)) {
 		weft_ep_timer_at(ep, ep->worker->now + REPLAY_LOOK_NS);
 		return false;
 	}
 	for (i = 0; i < ep->num_lanes; i++)
-		/* Or of one that died in the meantime: another lane will answer for it. */
+		/*
+		 * A pending flush may be of a lane that died since: it ends when another lane has
+		 * delivered the messages.
+		 */
 		if ((ep->lanes[i].up || ep->closing->lanes[i].pending) && !flush_lane(ep, i))
 			all = false;
 	return all;
@@ -112,8 +118,8 @@ void weft_ep_closing_lanes(struct weft_ep *ep)
 }
 
 /*
- * It may take long until everything is delivered (a peer that posts its receive late). The peer
- * must not take this endpoint for a living one in the meantime, and hand it to a new owner.
+ * Delivery may take long, for example if the peer posts its receive late. Until then a new endpoint
+ * of the peer must not adopt this connection as a live one.
  */
 static void announce(struct weft_ep *ep)
 {
@@ -146,7 +152,7 @@ void weft_ep_closing_step(struct weft_ep *ep)
 	if (c->step == CLOSING_LANES) {
 		if (!flush_lanes(ep))
 			return;
-		if (!ep->peer) { /* loopback: nobody to tell */
+		if (!ep->peer) { /* loopback: there is no peer */
 			closing_over(ep);
 			return;
 		}
@@ -164,7 +170,10 @@ void weft_ep_closing_step(struct weft_ep *ep)
 			return;
 		}
 		c->step = CLOSING_SAID;
-		/* Answers and credits have gone out in the meantime, over any lane. */
+		/*
+		 * Replies and credits have been sent in the meantime, over any lane, so flush all
+		 * lanes again.
+		 */
 		for (i = 0; i < ep->num_lanes; i++)
 			c->lanes[i].done = false;
 	}
@@ -184,8 +193,8 @@ static void messages_flushed(void *arg, int status)
 		return;
 	ep->closing->step = CLOSING_LANES;
 	if (status < 0)
-		return; /* the ep has failed or is about to: whoever failed it ends the close */
-	/* At the next progress: the message layer is in the middle of something. */
+		return; /* the ep has failed or is about to, and its failure ends the close */
+	/* At the next progress: the message layer is in the middle of an operation. */
 	weft_ep_timer_at(ep, 0);
 }
 
@@ -233,7 +242,7 @@ static int flush_close(struct weft_ep *ep, const struct weft_op_params *params,
 		ep->state = WEFT_EP_CLOSING;
 	rc = weft_msg_ep_flush(ep, messages_flushed, ep);
 	if (rc < 0 || (rc == WEFT_LANE_IDLE && ep->state == WEFT_EP_CONNECTING)) {
-		/* Nothing was sent, nobody is connected: nothing to wait for. */
+		/* Nothing was sent and there is no connection, so there is nothing to wait for. */
 		r = ep->closing->req;
 		ep->closing->req = NULL;
 		weft_ep_retire(ep, -ECANCELED);
@@ -292,7 +301,7 @@ static void flush_done(void *arg, int status)
 	struct flush *f = arg;
 	struct weft_request *req = f->req;
 
-	/* A lane that was torn down says "canceled"; what ended the endpoint says more. */
+	/* A destroyed lane reports -ECANCELED; the endpoint's own status has the reason. */
 	if (status < 0 && f->ep->state == WEFT_EP_FAILED)
 		status = f->ep->status;
 	free(f);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Life of an endpoint as its user sees it: made, failed, described; wireup/close.c closes it. How
- * it gets connected is in wireup/wireup.c.
+ * Endpoints as the user sees them: creation, failure, queries. wireup/close.c closes them,
+ * wireup/wireup.c connects them.
  *
- * An endpoint that has ended is *retired*: out of every table, without connections, its requests
- * ended. Its memory goes when no callback can be on the stack (weft_conns_reap()), so that whoever
- * fails or closes an endpoint inside its own callback can return in peace.
+ * An endpoint that has ended is *retired*: it is in no table and has no connections, and its
+ * requests have ended. Its memory is freed when no callback can be on the stack
+ * (weft_conns_reap()), because code that fails or closes an endpoint may run inside a callback of
+ * that endpoint.
  */
 
 #include <errno.h>
@@ -63,7 +64,8 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 }
 
 /*
- * Connections go first: their completions run, and nothing arrives any more. Then the requests end.
+ * Connections are destroyed first: their completions run, and nothing arrives any more. Then the
+ * requests end.
  */
 static void end_messages(struct weft_ep *ep, int status)
 {
@@ -79,7 +81,7 @@ void weft_ep_retire(struct weft_ep *ep, int status)
 	struct weft_worker *w = ep->worker;
 
 	if (ep->generation == 0)
-		return; /* retired already: by a callback of this very call */
+		return; /* a callback of this call has already retired it */
 	weft_ep_slot_give(ep);
 	weft_unclaimed_remove(ep);
 	weft_peer_remove_ep(w->conns, ep);
@@ -110,18 +112,18 @@ static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool t
 	if (status >= 0)
 		status = -EIO;
 	if (ep->remote_closed) {
-		/* The normal end of many programs: the owner hears of it, the log need not. */
+		/* Many programs end like this: the owner is notified, and the log has no error. */
 		weft_log_ep(ep, WEFT_LOG_INFO, "%s", why);
 	} else {
 		ep->worker->count.eps_failed++;
-		/* One sentence: what a status means in general may contradict what has happened. */
+		/* Only the reason: the general text of the status may contradict it. */
 		weft_log_ep(ep, ep->owned ? WEFT_LOG_ERROR : WEFT_LOG_INFO, "failed: %s",
 			    why[0] != '\0' ? why : weft_strerror(status));
 	}
 	if (tell)
 		weft_wireup_send_failed(ep, status, why);
 	if (ep->closing) {
-		/* What was to be flushed is lost, unless the flush was over. */
+		/* Messages that were not flushed are lost, and the close ends with the error. */
 		close_status = weft_ep_closing_status(ep, status);
 		weft_ep_retire(ep, status);
 		weft_ep_closing_end(ep, close_status);
@@ -132,7 +134,10 @@ static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool t
 		return;
 	}
 	end_messages(ep, status);
-	/* A callback of what has just ended may have closed it: then nobody is to hear of it. */
+	/*
+	 * A callback of a request that has just ended may have closed the endpoint; then err_cb
+	 * must not run.
+	 */
 	if (ep->err_cb && ep->generation != 0)
 		ep->err_cb(ep, status, why, ep->err_arg);
 }
@@ -172,8 +177,8 @@ void weft_ep_remote_closed(struct weft_ep *ep, const char *text)
 	snprintf(why, sizeof(why), "%s %s", ep->remote_name, text);
 	if (ep->closing) {
 		/*
-		 * Both close: that is how it should be. Sends that the peer has not taken end with
-		 * the error.
+		 * Both ends close, which is no failure. Sends that the peer has not matched end
+		 * with the error.
 		 */
 		weft_ep_retire(ep, -ECONNRESET);
 		weft_ep_closing_end(ep, 0);
@@ -188,9 +193,9 @@ void weft_ep_remote_closed(struct weft_ep *ep, const char *text)
 void weft_ep_lane_down(struct weft_ep *ep, int status, const char *text)
 {
 	/*
-	 * We are closing, everything of ours is delivered, and the peer ends the connection,
-	 * perhaps before its last frames came: it closes too, and nothing is lost that anybody
-	 * waits for.
+	 * This end is closing and all its messages are delivered. The peer ends the connection
+	 * because it closes, too, perhaps before its last frames arrived here. No message is lost
+	 * that a request waits for.
 	 */
 	if (status == -ECONNRESET && ep->closing && weft_ep_closing_status(ep, status) == 0) {
 		weft_ep_remote_closed(ep, "closed the connection");
@@ -255,7 +260,7 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 	return 0;
 }
 
-/* @param learn  the address is made of a boot address */
+/* @param learn  the address follows from a boot address */
 static int create_remote(struct weft_worker *w, const struct weft_address *remote,
 			 struct weft_peer *peer, bool learn, struct weft_ep **out)
 {
@@ -264,7 +269,7 @@ static int create_remote(struct weft_worker *w, const struct weft_address *remot
 
 	if (!peer)
 		return -ENOMEM;
-	/* The peer has connected already and nobody has claimed it. */
+	/* The peer has connected already: adopt its unclaimed endpoint. */
 	ep = weft_peer_unclaimed(w, peer);
 	if (ep) {
 		weft_peer_claim(ep);

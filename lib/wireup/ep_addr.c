@@ -2,13 +2,13 @@
 
 /*
  * Lanes whose two ends need each other's address (WEFT_LANE_F_TO_EP). The ends are made with the
- * lane map, their addresses travel beside it: the leader's with its proposal, the other side's
- * with its confirmation. So the other side is connected before the leader is, and it is the
- * leader that speaks first on every such lane: ATTACH, answered by ATTACHED.
+ * lane map, and their addresses are in the same messages: the leader's with its proposal, the other
+ * side's with its confirmation. So the other side is connected before the leader, and the leader
+ * sends the first message on every such lane: ATTACH. The reply is ATTACHED.
  *
- * When the exchange goes over a control channel, lane 0 is one of these, too, and this same
- * ATTACH and ATTACHED join the endpoint. Until then nothing but wire-up has been sent on any lane,
- * so whatever fails before can be tried again elsewhere.
+ * If the exchange goes over a control channel, lane 0 is such a lane, too, and its ATTACH and
+ * ATTACHED establish the endpoint. Until then only wire-up messages have been sent on any lane, so
+ * after a failure another pair of interfaces can be tried.
  */
 
 #include <errno.h>
@@ -130,7 +130,10 @@ bool weft_links_good(const struct weft_worker *w, const struct weft_address *rem
 	return true;
 }
 
-/* Our end of lane @p n to the peer's. @return 0, or why the lane cannot be */
+/*
+ * Connect our end of lane @p n to the peer's. @return 0, or the error for which the lane is left
+ * out
+ */
 static int connect_end(struct weft_ep *ep, const struct weft_wireup_msg *m, unsigned int n)
 {
 	const struct weft_address_iface *remote =

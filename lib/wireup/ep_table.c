@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Which endpoint is meant: by its slot, which peers send back to us, and by its number among those
- * between two workers. And which one wants to be called when: by time.
+ * Tables of endpoints: by slot, which peers return in their messages; by the endpoint's number
+ * among those between two workers; and by the time of its timer.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 static struct weft_ep_list *bucket_of(const struct weft_worker *w, struct weft_ep_list *table,
 				      uint32_t size, const struct weft_peer *peer, uint32_t sn)
 {
-	/* Not by its identity, which may be learned while there are endpoints. */
+	/* Not by the peer's identity, which may become known while there are endpoints. */
 	const uint64_t key[] = {peer->id, peer->digest, sn};
 
 	return &table[weft_siphash(&w->hash_key, key, sizeof(key)) & (size - 1)];
@@ -30,7 +30,7 @@ static int grow(struct weft_worker *w)
 	struct weft_ep *ep, **table;
 	uint32_t *free_slots;
 
-	/* All that entering a time will need. */
+	/* Reserve the memory for timers, so that setting one cannot fail. */
 	if (weft_deadlines_reserve(&conns->timers, size) < 0)
 		return -ENOMEM;
 	free_slots = realloc(conns->free_slots, size * sizeof(*free_slots));
@@ -120,7 +120,8 @@ struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer
 /* ------------------------------------------------------------------ by time */
 
 /*
- * "At once" comes after all that is due already: who requests it again and again delays no other.
+ * "At once" comes after all timers that are due already, so an endpoint that repeats the request
+ * delays no other.
  */
 void weft_ep_timer_at(struct weft_ep *ep, uint64_t when)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What happens to ports and devices while a worker has them open becomes log lines, the same for
- * all drivers. A link that comes and goes writes two lines each time, and not more than
- * weft_log_allowed() lets through.
+ * Log lines for events of ports and devices that a worker has open, the same for all drivers. A
+ * link that goes down and comes back writes two lines each time, limited by weft_log_allowed().
  */
 
 #include <stdio.h>
@@ -14,7 +13,7 @@
 
 #define LINES 5u
 #define LINES_NS 10000000000ull
-#define TELL_NS 1000000000ull /* from the first line that is left out to the one that counts them */
+#define TELL_NS 1000000000ull /* from the first line left out to the line with their number */
 #define SUSPECT_GAP_NS 50000ull
 #define SUSPECT_BURST 64u
 
@@ -25,10 +24,10 @@ static struct weft_iface_link *link_of(struct weft_worker *w, const struct weft_
 	for (i = 0; i < w->num_ifaces; i++)
 		if (w->ifaces[i] == iface)
 			return &w->links[i];
-	return NULL; /* it is being opened */
+	return NULL; /* the interface is being opened */
 }
 
-/* Another process that comes and goes is no fault; a cable is. */
+/* A process that starts and ends is no fault; a cable that does so is. */
 static enum weft_log_level level_of(const struct weft_lane_iface *iface)
 {
 	return iface->attr.link == WEFT_LANE_LINK_PEER ? WEFT_LOG_INFO : WEFT_LOG_WARN;
@@ -43,7 +42,7 @@ static void log_event(struct weft_worker *w, struct weft_iface_link *l,
 				      text);
 }
 
-/* There is no link, and none is on its way. */
+/* There is no link, and none is expected. */
 static void log_missing(struct weft_worker *w, struct weft_iface_link *l,
 			struct weft_lane_iface *iface)
 {
@@ -91,9 +90,10 @@ void weft_iface_link_init(struct weft_worker *w, unsigned int index)
 }
 
 /*
- * With an interface its lanes die, of thousands of endpoints. Each is checked on its own, since
- * it may be a peer that is gone; but not all at once, or their questions would take the time in
- * which the other lanes are to be served, and not with a line for each.
+ * An interface that fails takes its lanes with it, which may be those of thousands of endpoints.
+ * Each lane is checked separately, because its peer may be the cause. The checks are spread over
+ * time, because their probes would otherwise delay all other lanes. And not each lane has a log
+ * line.
  */
 uint64_t weft_iface_suspect_at(struct weft_worker *w, const struct weft_lane_iface *iface)
 {
@@ -148,7 +148,7 @@ static void tell_lanes(struct weft_worker *w, struct weft_iface_link *l,
 	l->lost = l->back = 0;
 }
 
-/* Once a NIC has had its time for a first link. */
+/* Check links whose time has come, for example a NIC that has had its time for a first link. */
 void weft_iface_timers(struct weft_worker *w)
 {
 	struct weft_iface_link *l;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The initiator: pairs of interfaces are tried in their order until a connection over one of them
- * is up, and the REQ goes over that.
+ * The initiator tries pairs of interfaces in their order until a connection over one of them is up,
+ * and sends the REQ over it.
  */
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "wireup/wireup.h"
 
-/* For a pair that gives no answer, in the first round, when there are others. */
+/* Timeout of a pair without a reply, in the first round, if there are other pairs. */
 #define PAIR_TIMEOUT_NS 1000000000ull
 
 static void add_address(struct weft_ep *ep, struct weft_records *r)
@@ -32,7 +32,7 @@ static void add_address(struct weft_ep *ep, struct weft_records *r)
 	weft_records_add(r, WEFT_RECORD_ADDRESS, buf, weft_address_pack(&a, buf));
 }
 
-/* The peer's boot address is all we have: say WHO. */
+/* Only the peer's boot address is known: send the request for its worker address. */
 static void ask_address(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -42,7 +42,7 @@ static void ask_address(struct weft_ep *ep)
 	weft_wireup_send_new(ep, WEFT_WIREUP_WHO);
 }
 
-/* The boot connection is up: ask. */
+/* The boot connection is up: send the first request. */
 void weft_wireup_boot_up(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -111,8 +111,8 @@ static int open_pair(struct weft_ep *ep)
 }
 
 /*
- * From the current pair on, find one that can be connected. @return 0, or after a round in which
- * all said no -EHOSTUNREACH, -ECONNRESET if the peer has closed the last one
+ * Connect the next pair that can be connected, from the current one on. @return 0; after a round in
+ * which all pairs failed -EHOSTUNREACH, or -ECONNRESET if the peer has closed the last one
  */
 static int try_pairs(struct weft_ep *ep)
 {
@@ -130,7 +130,7 @@ static int try_pairs(struct weft_ep *ep)
 			down += wu->pair_down[i];
 		if (down == wu->num_pairs)
 			return wu->closed ? -ECONNRESET : -EHOSTUNREACH;
-		/* Some gave no answer in time: they get more of it. */
+		/* Some pairs got no reply in time: try these again with a longer timeout. */
 		memset(wu->pair_down, 0, sizeof(wu->pair_down));
 		wu->pair = 0;
 		wu->pair_timeout *= 2;
@@ -174,7 +174,7 @@ int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote, boo
 	return try_pairs(ep);
 }
 
-/* Our connection is gone before the REP: answer the REQ that crossed ours, or try elsewhere. */
+/* Our connection failed before the REP: accept the REQ that crossed ours, or try another pair. */
 void weft_wireup_boot_failed(struct weft_ep *ep, bool definite)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -200,8 +200,8 @@ void weft_wireup_boot_failed(struct weft_ep *ep, bool definite)
 }
 
 /*
- * A responder that its user has claimed lost the initiator before it was established: it becomes
- * the initiator.
+ * A responder that the application has claimed lost its initiator before it was established. It
+ * becomes the initiator.
  */
 void weft_wireup_restart(struct weft_ep *ep)
 {

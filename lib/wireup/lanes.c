@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The lanes of an endpoint: binding a connection as one, and attaching those beside lane 0. The
- * leader opens them, the other end binds what is opened; which ones there are says the lane map
- * (wireup/map.c).
+ * The lanes of an endpoint: binding a connection as a lane, and attaching the lanes after lane 0.
+ * The leader opens their connections, the other end binds them. The lane map (wireup/map.c) lists
+ * them.
  */
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static double larger(float a, float b)
 	return (double)(a > b ? a : b);
 }
 
-/* Both ends have both addresses: the larger of each number is the same at both. */
+/* Both ends have both addresses, so the larger of two numbers is the same at both ends. */
 static void agree_lane(const struct weft_address_iface *l, const struct weft_address_iface *r,
 		       struct weft_ep_lane_info *info)
 {
@@ -46,10 +46,10 @@ static const char *from_words(bool measured, uint32_t set, const char *stated)
 }
 
 /*
- * One side has computed these numbers, the other got them in single precision: rounded, they are
- * the same at both ends, and so is what is chosen by them. Else two equal lanes look different to
- * one side, answers do not come back over the lane of the question, and acknowledgements do not
- * ride on them.
+ * One side has computed these numbers, and the other got them in single precision. Rounded, they
+ * are the same at both ends, and both make the same choices. Otherwise two equal lanes would differ
+ * for one side. Its replies would go over another lane than the requests, and could not carry their
+ * acknowledgements.
  */
 static void set_numbers(struct weft_ep *ep, unsigned int n)
 {
@@ -116,7 +116,7 @@ void weft_lane_up(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_ep_lane *lane = &ep->lanes[n];
 
-	/* The connection may take less than its ends: a way between them with a smaller MTU. */
+	/* The connection may take smaller messages than its ends, if the path has a smaller MTU. */
 	if (lane->lane_ep->max_msg != 0 && lane->lane_ep->max_msg < lane->max_frag)
 		lane->max_frag = lane->lane_ep->max_msg;
 	lane->up = true;
@@ -230,7 +230,7 @@ void weft_lane_answer_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep, u
 {
 	struct weft_wire_wireup h;
 
-	/* No room is no harm: ATTACH comes again. */
+	/* A send without room does no harm, because the peer repeats ATTACH. */
 	weft_wireup_head(ep, WEFT_WIREUP_ATTACHED, n, &h);
 	h.lane_epoch = weft_put16(epoch);
 	weft_wireup_send(lane_ep, &h, NULL, 0);
@@ -262,7 +262,10 @@ void weft_lane_ep_up(struct weft_ep *ep, unsigned int n)
 	}
 }
 
-/* The peer waits for a lane that will not come. @return false = no room, try again */
+/*
+ * Notify the peer, which waits for the lane, that it is left out. @return false = no room, try
+ * again
+ */
 static bool notify_left_out(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_records r = {.len = 0};
@@ -285,7 +288,7 @@ void weft_lanes_timer(struct weft_ep *ep)
 		switch (wu->attach[i]) {
 		case WEFT_ATTACH_OPENING:
 			if (i == 0)
-				break; /* bounded by the connect timeout as a whole */
+				break; /* the connect timeout of the endpoint bounds it */
 			if (now >= wu->attach_deadline)
 				weft_lane_leave_out(
 					ep, i, "no connection within WEFT_CONNECT_TIMEOUT", true);
@@ -309,7 +312,10 @@ void weft_lanes_timer(struct weft_ep *ep)
 	}
 }
 
-/* ATTACH on a connection that is bound: a lane that was connected by addresses, or a retry. */
+/*
+ * ATTACH on a connection that is bound: the lane was connected by addresses, or the ATTACH is
+ * repeated.
+ */
 static void attach_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -325,7 +331,10 @@ static void attach_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsig
 	}
 }
 
-/* ATTACH carries what the lane has measured since the map was made. Older peers send none. */
+/*
+ * ATTACH contains the numbers that the lane has measured since the map was made. Older peers do not
+ * send them.
+ */
 static void attach_numbers(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
 	unsigned int n = m->head.lane;
@@ -373,6 +382,6 @@ void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 
 	if (!ep->wireup || ep->wireup->attach[n] != WEFT_ATTACH_SENT ||
 	    ep->lanes[n].lane_ep != lane_ep)
-		return; /* a second one */
+		return; /* a duplicate */
 	weft_link_attached(ep, n);
 }

@@ -5,7 +5,7 @@
  * WEFT_WIREUP_WHO and ADDRESS, over the connection to the interface of the boot address. Afterwards
  * everything is as if the whole address had been given, and the same connection carries REQ.
  *
- *	initiator  BOOT --up--> ASKED --ADDRESS--> REQUESTED ...
+ *	initiator  BOOT --up--> STEP_ASKED --ADDRESS--> REQUESTED ...
  *
  * A REQ of that worker has the same effect as ADDRESS. Its sender is at the interface of the boot
  * address, or it knows everything that the digest is made of. The endpoint becomes its responder.

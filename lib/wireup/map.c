@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The lane map of an endpoint. The worker with the lower id is its leader: it proposes, and it
- * opens the further lanes; the other one may leave lanes out and binds what is opened. Pairs are
- * kept as positions in select.local and select.remote, on the wire they are iface numbers.
+ * The lane map of an endpoint. The worker with the lower id is the leader: it proposes the map, and
+ * it opens the further lanes. The other one may leave lanes out, and binds the lanes that are
+ * opened. Pairs are stored as positions in select.local and select.remote; on the wire they are
+ * iface numbers.
  */
 
 #include <errno.h>
@@ -30,8 +31,8 @@ void weft_lanes_describe_local(struct weft_ep *ep)
 }
 
 /*
- * Ends that connect in the same way; one that should give endpoint addresses and has none is no
- * use.
+ * Do both ends connect by the same method? An end that needs endpoint addresses and has none is not
+ * usable.
  */
 static bool same_kind(const struct weft_address_iface *l, const struct weft_address_iface *r)
 {
@@ -80,8 +81,8 @@ void weft_lanes_find_reachable(struct weft_ep *ep, bool complain)
 }
 
 /*
- * A coarse number: endpoints whose lanes measure about the same share one configuration, and lanes
- * that are equal are not told apart by noise.
+ * Round a number coarsely: endpoints whose lanes have about the same measurements share one
+ * configuration, and noise does not make equal lanes different.
  */
 static double coarse(double x, double steps_per_octave)
 {
@@ -89,8 +90,8 @@ static double coarse(double x, double steps_per_octave)
 }
 
 /*
- * The leader: what lane @p n has found out about its way replaces what the interfaces state,
- * unless a user knows better. The peer gets the same numbers with the map, or with ATTACH.
+ * The leader: numbers that @p lane_ep has measured replace those of the interfaces, unless the user
+ * has set them. The peer gets the same numbers with the map, or with ATTACH.
  */
 void weft_map_measured(struct weft_lane_ep *lane_ep, uint32_t set, struct weft_select_lane *lane)
 {
@@ -122,8 +123,8 @@ void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane
 }
 
 /*
- * What is kept per lane is made here, for as many as the map has: later maps are parts of it. Lanes
- * for which there is no memory are left out.
+ * Allocate the state per lane, for all lanes of the map: later maps are parts of it. Lanes for
+ * which there is no memory are left out.
  */
 static void make_room(struct weft_ep *ep, struct weft_select_lane *map)
 {
@@ -169,7 +170,7 @@ int weft_lanes_position(const struct weft_address_iface *list, unsigned int n, u
 	return -1;
 }
 
-/* The peer's numbers of a lane: what it has chosen by. */
+/* The peer's numbers of a lane, by which it has made its choices. */
 void weft_map_get_numbers(const struct weft_wire_lane *wl, struct weft_select_lane *lane)
 {
 	lane->bandwidth = (double)weft_get_single(wl->bandwidth);
@@ -200,7 +201,7 @@ static bool accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl, st
 		return false;
 	if (wu->local[l].features & WEFT_LANE_F_CONTROL)
 		return false;
-	/* What the leader gets back is a part of what it proposed. */
+	/* The map that the leader receives must be a part of its proposal. */
 	if (wu->leader && (mine->max_frag == 0 || mine->pair.local != l || mine->pair.remote != r))
 		return false;
 	*out = *mine;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Numbers that both ends choose protocols by: how fast the slower CPU copies. */
+/* Numbers by which both ends choose protocols: the copy rate of the slower CPU. */
 
 #include "base/copy_bw.h"
 #include "core/config.h"
@@ -25,6 +25,6 @@ void weft_wireup_agree_model(struct weft_ep *ep, const struct weft_wireup_msg *m
 {
 	float own = own_bcopy_bw(ep);
 
-	/* Nothing copies at less than a megabyte per second: nonsense does not count. */
+	/* No CPU copies at less than a megabyte per second: ignore an impossible number. */
 	ep->bcopy_bw = (double)(m->bcopy_bw >= 1e6f && m->bcopy_bw < own ? m->bcopy_bw : own);
 }

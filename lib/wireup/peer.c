@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What is known of remote workers, which is little: the numbers of the endpoints between them and
- * us. A record without endpoints is kept for a while, so that a late REQ of a closed endpoint is
- * told from a new one; unknown senders cannot make these records pile up.
+ * Records of remote workers: their identity, and the numbers of the endpoints between them and us.
+ * A record without endpoints is kept for some time, so that a late REQ of a closed endpoint is
+ * distinguished from a new one. The number of such records is bounded, so unknown senders cannot
+ * fill the memory.
  */
 
 #include <stdlib.h>
@@ -12,8 +13,8 @@
 #include "wireup/wireup.h"
 
 /*
- * By identity, a hash with a key of ours over the id, the secret and the addresses: who claims an
- * id does not choose its bucket.
+ * Buckets by identity, which is a keyed hash of the id, the secret and the addresses: a peer that
+ * chooses its id cannot choose its bucket.
  */
 static inline unsigned int bucket(uint64_t hash)
 {
@@ -30,7 +31,7 @@ static uint64_t hash_place(const struct weft_worker *w, const char *driver, cons
 	return weft_siphash_end(&s);
 }
 
-/* Where the peer's interfaces are, in the words of our drivers. */
+/* The addresses of the peer's interfaces, as text of our drivers. */
 static void set_places(const struct weft_worker *w, struct weft_peer *peer,
 		       const struct weft_address *remote)
 {
@@ -82,7 +83,7 @@ static void places_insert(struct weft_conns *conns, struct weft_peer *peer)
 				 link);
 }
 
-/* One whose identity is known, or any. */
+/* Find the record of a boot address, or that of a whole address, by its digest. */
 static struct weft_peer *find_by_digest(struct weft_worker *w, uint64_t id, uint64_t digest,
 					bool boot)
 {
@@ -151,7 +152,7 @@ struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address
 	return peer;
 }
 
-/* How far @p sn is behind the last one, modulo 2^32; numbers ahead come out huge. */
+/* Distance of @p sn behind the last number, modulo 2^32; numbers ahead of it give huge results. */
 static inline uint32_t behind(const struct weft_peer *peer, uint32_t sn)
 {
 	return peer->next_sn - 1 - sn;
@@ -208,7 +209,10 @@ struct weft_ep *weft_peer_unclaimed(const struct weft_worker *w, const struct we
 	return NULL;
 }
 
-/* In order of their numbers, in which they come but for the 64 that weft_peer_sn_used() allows. */
+/*
+ * Insert in the order of their numbers. They arrive in this order, apart from the 64 numbers by
+ * which weft_peer_sn_used() allows one to be late.
+ */
 static void unclaimed_insert(struct weft_conns *conns, struct weft_peer *peer, struct weft_ep *ep)
 {
 	struct weft_ep *last = TAILQ_LAST(&peer->unclaimed, weft_ep_queue);

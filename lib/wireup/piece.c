@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* WIREUP messages that come in pieces. */
+/* WIREUP messages that arrive in pieces. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -47,8 +47,8 @@ static void drop_partial(struct weft_conns *conns, struct weft_partial *p)
 }
 
 /*
- * The host with most: who comes in later is found later, so of equal ones the one that was there
- * first gives.
+ * The host with the most partial messages. Of hosts with equal numbers it is the one that came
+ * first.
  */
 static struct weft_partial_host *greediest(const struct weft_conns *conns)
 {
@@ -122,7 +122,10 @@ static struct weft_partial *partial_of(const struct weft_conns *conns,
 	struct weft_partial_host *host;
 	struct weft_partial *p;
 
-	/* Not by its host: a connection that has ended may not know that any more. */
+	/*
+	 * The search is not by host, because a connection that has ended may not know its host any
+	 * more.
+	 */
 	LIST_FOREACH(host, &conns->partial_hosts, entry) {
 		TAILQ_FOREACH(p, &host->partials, entry) {
 			if (p->lane_ep == lane_ep)
@@ -155,7 +158,7 @@ static void place(struct weft_partial *p, size_t offset, const uint8_t *data, si
 	for (i = 0; i < n; i++) {
 		b = offset + i;
 		if (p->have[b / 8] >> b % 8 & 1)
-			continue; /* a retry: the same bytes */
+			continue; /* repeated: the same bytes */
 		p->have[b / 8] |= (uint8_t)(1u << b % 8);
 		p->data[b] = data[i];
 		p->got++;
@@ -191,7 +194,10 @@ int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lane_ep, con
 	place(p, offset, data, n);
 	if (p->got < p->total)
 		return 0;
-	/* Off the list: handling the message may destroy the lane_ep and what hangs on it. */
+	/*
+	 * Remove it from the list: handling the message may destroy the lane_ep and its partial
+	 * messages.
+	 */
 	unlink_partial(conns, p);
 	*records = p->data;
 	*len = p->total;

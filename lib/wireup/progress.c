@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A worker's connections as its progress sees them: what is due; their beginning and end. */
+/* A worker's connections in its progress call: timers that are due; set-up and end of the state. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -24,7 +24,10 @@ static void ep_timer(struct weft_ep *ep)
 		weft_ep_closing_step(ep);
 }
 
-/* Those that are due, in that order, a batch at most: what the lanes have for us comes between. */
+/*
+ * Run due timers in their order, a batch at most, so that received frames are handled between
+ * batches.
+ */
 static unsigned int ep_timers(struct weft_worker *w)
 {
 	struct weft_deadlines *timers = &w->conns->timers;
@@ -32,14 +35,14 @@ static unsigned int ep_timers(struct weft_worker *w)
 	uint32_t generation[WEFT_EP_TIMER_BATCH];
 	unsigned int n = 0;
 
-	/* Who wants to be called again at once is, next time. */
+	/* An endpoint that sets its timer to "at once" again is handled by the next call. */
 	while (n < WEFT_EP_TIMER_BATCH && weft_deadlines_first(timers) <= w->now) {
 		ep = w->ep_table[weft_deadlines_pop(timers)];
 		due[n] = ep;
 		generation[n++] = ep->generation;
 	}
 	w->conns->looks += n;
-	/* Callbacks may retire others, which are not freed before we return. */
+	/* Callbacks may retire other endpoints, which are not freed before this returns. */
 	for (unsigned int i = 0; i < n; i++)
 		if (due[i]->generation == generation[i])
 			ep_timer(due[i]);

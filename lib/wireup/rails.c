@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rails that are not what their sisters are: said in the log of every application, since all works
- * without them, only slower. Of a worker's interfaces: missing, slower, of a smaller MTU, when they
- * are opened and when a link changes. Of an endpoint's lanes: missing, or taking smaller messages,
- * when all that both ends have agreed on have come or were left out. WEFT_MIN_LANES makes it an
- * error that there are fewer.
+ * Warnings about rails that are worse than their sisters. Every application's log has them, because
+ * everything works without these rails, only slower. Interfaces of a worker are compared when they
+ * are opened and when a link changes: they may be missing, slower, or have a smaller MTU. Lanes of
+ * an endpoint are compared when all lanes of the map are attached or left out: they may be missing,
+ * or take smaller messages. WEFT_MIN_LANES makes too few lanes an error.
  *
- * Rails are sisters when one driver has them and they are of one kind: a port in memory beside a
- * NIC is nobody's mistake. A lane inside the host is no rail, and who is reached by it needs none.
+ * Rails are sisters if they have the same driver and the same kind of link: a memory port next to a
+ * NIC is no mistake. A lane inside the host is no rail, and a peer that is reached by it needs no
+ * rail.
  */
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include "wireup/rails.h"
 #include "wireup/wireup.h"
 
-/* A link that is slower by less than this is as fast. */
+/* A link counts as slower if it has less than this share of the other's rate. */
 #define SLOWER 0.9
 
 static bool is_rail(const struct weft_lane_iface *iface)
@@ -41,8 +42,7 @@ static bool is_slower(const struct weft_lane_iface *a, const struct weft_lane_if
 }
 
 /*
- * The sister that shows best what is wrong with iface @p i: the fastest, or the one with the
- * largest frames.
+ * The sister to compare iface @p i with: the fastest, or the one with the largest frames.
  */
 static const struct weft_lane_iface *best_sister(const struct weft_worker *w, unsigned int i,
 						 bool by_frame)
@@ -67,7 +67,7 @@ static void compare_speed(struct weft_worker *w, unsigned int i)
 	if (best != iface)
 		weft_log_worker(w, WEFT_LOG_WARN,
 				"%s (%s) is slower than %s (%s): %.3g Gb/s and %.3g Gb/s; large "
-				"messages are shared out like that",
+				"messages are striped in that proportion",
 				iface->name, iface->attr.device, best->name, best->attr.device,
 				iface->attr.bandwidth * 8e-9, best->attr.bandwidth * 8e-9);
 }
@@ -107,18 +107,22 @@ int weft_rails_opened(struct weft_worker *w, bool wants_rails)
 		compare_speed(w, i);
 		compare_frames(w, i);
 	}
-	/* Without any it is for messages inside the host, unless several were requested. */
+	/*
+	 * A worker without any rail is for messages inside the host, unless several lanes are
+	 * required.
+	 */
 	if (n >= least || (n == 0 && (least == 1 || !wants_rails)))
 		return 0;
-	weft_error("this worker has %u lane%s, WEFT_MIN_LANES wants %u%s%s", n, n == 1 ? "" : "s",
-		   least, w->missing.text[0] != '\0' ? "; " : ": no other port or device was found",
+	weft_error("this worker has %u lane%s, WEFT_MIN_LANES requires %u%s%s", n,
+		   n == 1 ? "" : "s", least,
+		   w->missing.text[0] != '\0' ? "; " : ": no other port or device was found",
 		   w->missing.text);
 	return -ENODEV;
 }
 
 /* ------------------------------------------------------------------ lanes */
 
-/* Why no lane goes over the local interface at position @p l. */
+/* The reason why no lane uses the local interface at position @p l. */
 static void why_unused(struct weft_ep *ep, unsigned int l, char *buf, size_t size)
 {
 	const struct weft_wireup *wu = ep->wireup;
@@ -144,7 +148,7 @@ static void why_unused(struct weft_ep *ep, unsigned int l, char *buf, size_t siz
 			iface->ops->is_reachable(iface, wu->remote.ifaces[i].addr,
 						 wu->remote.ifaces[i].addr_len, buf, size);
 	n = (unsigned int)strlen(iface->name);
-	/* Drivers' sentences often begin with the iface. */
+	/* Texts of drivers often begin with the iface. */
 	if (strncmp(buf, iface->name, n) == 0 && strncmp(buf + n, ": ", 2) == 0)
 		memmove(buf, buf + n + 2, strlen(buf + n + 2) + 1);
 	if (buf[0] == '\0')
@@ -161,7 +165,7 @@ static bool has_lane(const struct weft_ep *ep, unsigned int index)
 	return false;
 }
 
-/* All interfaces without a lane; once each by a line of its own. */
+/* Log all interfaces without a lane, each once in a line of its own. */
 static void log_unused(struct weft_ep *ep, struct weft_reason *all)
 {
 	const struct weft_wireup *wu = ep->wireup;
@@ -180,7 +184,7 @@ static void log_unused(struct weft_ep *ep, struct weft_reason *all)
 		weft_reason_add(all, "%s%s: %s", all->text[0] != '\0' ? "; " : "",
 				w->ifaces[index]->name, why);
 		link = &w->links[index];
-		/* What was left out has had its line; with many peers one is enough. */
+		/* A lane that was left out has had its line; with many peers one line is enough. */
 		level = link->unused_told || strncmp(why, "left out", 8) == 0 ? WEFT_LOG_INFO
 									      : WEFT_LOG_WARN;
 		link->unused_told = true;
@@ -189,7 +193,7 @@ static void log_unused(struct weft_ep *ep, struct weft_reason *all)
 	}
 }
 
-/* Its own interface is as good as the sister's, so it is the other end, or the path. */
+/* The local interface is as good as its sister, so the cause is the other end, or the path. */
 static void log_smaller(struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_worker *w = ep->worker;
@@ -217,7 +221,7 @@ static void log_smaller(struct weft_ep *ep, unsigned int n)
 	}
 }
 
-/* Lanes inside a host are never beside others. */
+/* An endpoint with a lane inside the host has no others. */
 static bool is_in_host(const struct weft_ep *ep)
 {
 	return ep->num_lanes > 0 && ep->lanes[0].lane_ep &&

@@ -11,8 +11,8 @@
 /** A link has come up, or has another speed. */
 void weft_rails_changed(struct weft_worker *w, const struct weft_lane_iface *iface);
 /**
- * All lanes of an endpoint have come or were left out; its connecting state is still there.
- * @return false: they are fewer than WEFT_MIN_LANES; wireup->reason says why
+ * All lanes of an endpoint are attached or left out; its connecting state still exists.
+ * @return false: there are fewer than WEFT_MIN_LANES; wireup->reason has the reason
  */
 bool weft_rails_settled(struct weft_ep *ep);
 

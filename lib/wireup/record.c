@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* WIREUP messages as bytes: records, pieces, and the gate that judges what comes in. */
+/* WIREUP messages as bytes: records, pieces, and the validation of received messages. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ void weft_records_add(struct weft_records *r, enum weft_wire_record_type type, c
 	};
 
 	if (r->len + sizeof(rec) + len > sizeof(r->buf))
-		return; /* cannot be: an address has at most 2.2 KiB, a map 256 bytes */
+		return; /* impossible: an address has at most 2.2 KiB, a map 256 bytes */
 	memcpy(r->buf + r->len, &rec, sizeof(rec));
 	memcpy(r->buf + r->len + sizeof(rec), data, len);
 	r->len += sizeof(rec) + len;
@@ -46,7 +46,10 @@ void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsi
 		.src_ep = ref_of(ep),
 		.dst_ep = ep->remote,
 		.src_secret = weft_put64(ep->secret),
-		/* Before the peer has told its endpoint's, it is the one in its address. */
+		/*
+		 * Until the peer has sent the secret of its endpoint, the secret of its address is
+		 * used.
+		 */
 		.dst_secret = weft_put64(type == WEFT_WIREUP_REQ || type == WEFT_WIREUP_WHO
 						 ? ep->wireup->remote.secret
 						 : ep->remote_secret),
@@ -112,7 +115,7 @@ int weft_wireup_send(struct weft_lane_ep *lane_ep, struct weft_wire_wireup *head
 	return 0;
 }
 
-/* ------------------------------------------------------------------ the gate */
+/* ------------------------------------------------------------------ validation */
 
 static const char *check_lanes(const uint8_t *p, size_t len, struct weft_wireup_msg *m)
 {
@@ -145,7 +148,7 @@ static const char *check_ep_addr(const uint8_t *p, size_t len, struct weft_wireu
 		return "bad length of an endpoint address";
 	memcpy(&a, p, sizeof(a));
 	if (a.lane >= WEFT_MAX_LANES)
-		return "endpoint address of a lane that cannot be";
+		return "endpoint address of an impossible lane";
 	if (m->ep_addr[a.lane].len != 0)
 		return "two endpoint addresses of one lane";
 	m->ep_addr[a.lane].bytes = p + sizeof(a);
@@ -198,7 +201,7 @@ static const char *check_record(unsigned int type, const uint8_t *p, size_t len,
 		return NULL;
 	case WEFT_RECORD_RX_STATE:
 		if (len == 0 || len > WEFT_LANE_STATE_MAX)
-			return "bad length of what was received over a lane";
+			return "bad length of the receive state of a lane";
 		m->rx_state = p;
 		m->rx_state_len = len;
 		return NULL;
@@ -210,7 +213,7 @@ static const char *check_record(unsigned int type, const uint8_t *p, size_t len,
 	}
 }
 
-/* An endpoint address makes sense for a lane that the same message speaks of. */
+/* Each endpoint address must be of a lane that the same message lists. */
 static bool addrs_have_lanes(const struct weft_wireup_msg *m)
 {
 	uint32_t lanes = 0;
@@ -226,7 +229,7 @@ static bool addrs_have_lanes(const struct weft_wireup_msg *m)
 	return true;
 }
 
-/* What every message of a type must have. */
+/* Check the records that each type of message requires. */
 static const char *check_complete(const struct weft_wireup_msg *m)
 {
 	if (!addrs_have_lanes(m))
@@ -239,7 +242,8 @@ static const char *check_complete(const struct weft_wireup_msg *m)
 			return "REQ without address, pair or credit";
 		return NULL;
 	case WEFT_WIREUP_WHO:
-		return weft_get64(m->head.src_secret) == 0 ? "WHO without a secret" : NULL;
+		return weft_get64(m->head.src_secret) == 0 ? "WEFT_WIREUP_WHO without a secret"
+							   : NULL;
 	case WEFT_WIREUP_ADDRESS:
 		return m->address ? NULL : "ADDRESS without an address";
 	case WEFT_WIREUP_REP:
@@ -252,7 +256,7 @@ static const char *check_complete(const struct weft_wireup_msg *m)
 			       : "LANE_LINK without an address of the lane";
 	case WEFT_WIREUP_LANE_DOWN:
 		if (!m->rx_state)
-			return "LANE_DOWN without what was received";
+			return "LANE_DOWN without a receive state";
 		__attribute__((fallthrough));
 	case WEFT_WIREUP_LANE_DOWN_ACK:
 	case WEFT_WIREUP_LANE_SUSPECT:

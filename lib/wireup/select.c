@@ -13,7 +13,7 @@ static inline double min_double(double a, double b)
 	return a < b ? a : b;
 }
 
-/* 0 stands for "not known": something small, so that known ones win. */
+/* 0 means "not known": use a small rate, so that known ones win. */
 static inline double nominal(const struct weft_address_iface *a)
 {
 	return a->bandwidth > 0 ? (double)a->bandwidth : 1.0;
@@ -33,8 +33,8 @@ double weft_pair_cpu(const struct weft_address_iface *l, const struct weft_addre
 }
 
 /*
- * One way for a small message: the slower end's estimate, and the CPUs. Overheads are symmetric
- * here, so both ends compute the same.
+ * Latency of a small message in one direction: the slower end's estimate, and the time of both
+ * CPUs. The formula is symmetric, so both ends compute the same result.
  */
 static double pair_latency(const struct weft_address_iface *l, const struct weft_address_iface *r)
 {
@@ -108,7 +108,7 @@ static bool boot_better(const struct weft_select *in, struct weft_pair a, struct
 	return a.remote < b.remote;
 }
 
-/* Pairs that become lane 0, or those that carry the exchange only. */
+/* Pairs that become lane 0, or (@p control) pairs that carry the exchange only. */
 static unsigned int boot_pairs(const struct weft_select *in, bool control, struct weft_pair *out,
 			       unsigned int max)
 {
@@ -148,7 +148,7 @@ static unsigned int boot_pairs(const struct weft_select *in, bool control, struc
 	return n;
 }
 
-/* The first lane of ends that have met over a control channel. */
+/* The first lane of two ends that have connected over a control channel. */
 static bool first_link(const struct weft_select *in, struct weft_pair *best)
 {
 	struct weft_pair p;
@@ -172,7 +172,7 @@ unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *ou
 	unsigned int n = boot_pairs(in, false, out, max);
 	struct weft_pair link;
 
-	/* A control channel alone connects nobody. */
+	/* A control channel is of no use without a lane to connect. */
 	if (in->any_control || first_link(in, &link))
 		n += boot_pairs(in, true, out + n, max - n);
 	return n;
@@ -187,7 +187,7 @@ struct state {
 	uint16_t taken[WEFT_MAX_IFACES];
 };
 
-/* How often the lanes chosen so far use the device of iface @p i of that side. */
+/* Number of lanes chosen so far that use the device of iface @p i of that side. */
 static unsigned int device_use(const struct weft_select *in, const struct weft_select_lane *lanes,
 			       unsigned int n, bool local, unsigned int i)
 {
@@ -228,9 +228,9 @@ static void take(const struct weft_select *in, struct state *st, struct weft_pai
 }
 
 /*
- * Lanes inside the host and lanes of networks are not mixed: a stripe over both would wait for the
- * slower. Lane 0 decides, which is the connection that was made: the other kind was not there, or
- * could not be connected.
+ * Lanes inside the host and lanes of networks are not mixed, because a stripe over both would wait
+ * for the slower. The kind of lane 0 decides. Lane 0 is the connection that was made, so the other
+ * kind was missing, or could not be connected.
  */
 static bool fits(const struct weft_select *in, const struct weft_select_lane *lanes, unsigned int n,
 		 unsigned int l)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wireup/select.h
- * Which pairs of interfaces become lanes. Pure: numbers in, numbers out, no state; the same input
- * gives the same result on every machine. Wire-up asks, weft-info and tests may ask as well.
+ * Selection of the pairs of interfaces that become lanes. Pure: it has no state, and the same input
+ * gives the same result on every machine. Wire-up, weft-info and tests call it.
  */
 #ifndef WEFT_LANE_SELECT_H
 #define WEFT_LANE_SELECT_H
@@ -15,16 +15,19 @@ struct weft_pair {
 	uint8_t local, remote;
 };
 
-/** What is chosen from. */
+/** Input of the selection. */
 struct weft_select {
 	const struct weft_address_iface *local, *remote;
 	unsigned int num_local, num_remote; /* <= 16 each */
 	uint16_t reach[WEFT_MAX_IFACES];    /* bit r of reach[l]: local l reaches remote r */
 	bool have_boot;                     /* `boot` is connected already: it becomes lane 0 */
 	struct weft_pair boot;
-	/* met over a control channel: lane 0 is a lane that needs endpoint addresses */
+	/* connected over a control channel: lane 0 is a lane that needs endpoint addresses */
 	bool control_boot;
-	/* to ask a peer of which little is known: a control channel is good without a lane, too */
+	/*
+	 * for a peer of which only the boot address is known: a control channel is usable without a
+	 * lane
+	 */
 	bool any_control;
 };
 
@@ -39,15 +42,15 @@ struct weft_select_lane {
 
 /** The CPU time of both ends that a pair's latency includes. */
 double weft_pair_cpu(const struct weft_address_iface *l, const struct weft_address_iface *r);
-/** Largest lane message that both take. */
+/** Largest lane message that both ends take. */
 uint32_t weft_pair_max_frag(const struct weft_address_iface *l, const struct weft_address_iface *r);
 
 /**
- * Pairs that can carry wire-up, best first; those that only carry it (WEFT_LANE_F_CONTROL) come
- * after all others, and only when there is a lane for them to connect. Best: lowest latency, then
- * highest bandwidth, then lowest numbers; but pairs of ifaces that no earlier pair uses come before
- * others, so that one dead iface does not cost many tries.
- * @return how many
+ * Pairs that can carry wire-up, best first. Pairs that carry only wire-up (WEFT_LANE_F_CONTROL)
+ * come after all others, and only if there is a lane for them to connect. The order is by lowest
+ * latency, then highest bandwidth, then lowest numbers. Pairs of ifaces that no earlier pair uses
+ * come first, so that one dead iface does not cost many attempts.
+ * @return number of pairs
  */
 unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *out,
 			      unsigned int max);
@@ -56,7 +59,7 @@ unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *ou
  * Lanes for bulk data, lane 0 first. Each local and each remote device is used once before any is
  * used twice, and an iface is used again only while it has bandwidth left that the other end can
  * take (one 100G port against two of 25G).
- * @return how many lanes, at most @p max
+ * @return number of lanes, at most @p max
  */
 unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_lane *out,
 			       unsigned int max);

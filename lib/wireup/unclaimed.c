@@ -84,8 +84,7 @@ static bool has_brought(const struct weft_ep *ep)
 }
 
 /*
- * The oldest endpoint of @p host over which no message has arrived since half of the timeout, or
- * NULL.
+ * The oldest endpoint of @p host that is old enough and over which no message has arrived, or NULL.
  */
 static struct weft_ep *silent_of(struct weft_worker *w, struct weft_host *host)
 {

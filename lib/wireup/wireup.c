@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who says what when. An endpoint's *initiator* sends REQ, the *responder* answers REP, the
- * initiator confirms with ACK; every message may come twice and nothing happens twice. Lanes keep
- * no order, so data may overtake REP and ACK: the initiator takes it as it comes, to the responder
- * it is as good as the ACK. The responder itself sends data only once it knows that the initiator
- * has the REP; so a connection that dies before that has lost nothing, and the initiator may try
- * another pair of interfaces.
+ * The exchange of wire-up messages. An endpoint's *initiator* sends REQ, the *responder* replies
+ * with REP, and the initiator confirms with ACK. Every message may arrive twice, and a duplicate
+ * has no effect. Lanes keep no order, so data may overtake REP and ACK. The initiator accepts such
+ * data, and to the responder data means the same as the ACK. The responder sends data only once it
+ * knows that the initiator has the REP. So a connection that dies before that has lost nothing, and
+ * the initiator may try another pair of interfaces.
  *
  * States (weft_wireup.step):
  *	initiator  BOOT --up--> REQUESTED --REP--> ESTABLISHED
  *	responder  REPLIED --ACK or data--> ESTABLISHED
  *
- * Over a control channel, which loses, doubles and reorders, neither end is established before
- * lane 0, a connection of its own whose addresses the exchange carries, has spoken
- * (wireup/ep_addr.c):
+ * A control channel loses, duplicates and reorders messages. Lane 0 is then a connection of its
+ * own, whose addresses the exchange carries. Neither end is established before a message has
+ * arrived over lane 0 (wireup/ep_addr.c):
  *	initiator  BOOT --up--> REQUESTED --REP--> LINKING
  *		   LINKING --ATTACH or ATTACHED on lane 0--> ESTABLISHED
  *	responder  REPLIED --ACK--> LINKING --ATTACHED--> ESTABLISHED  (the leader)
@@ -32,7 +32,7 @@
 #include "wireup/wireup.h"
 
 #define RETRY_FIRST_NS 200000000ull
-#define RETRY_CONTROL_NS 20000000ull /* a retry is what makes up for a loss there */
+#define RETRY_CONTROL_NS 20000000ull /* only a repetition recovers from a loss there */
 #define RETRY_MAX_NS 2000000000ull
 
 /* ------------------------------------------------------------------ state of an ep */
@@ -83,7 +83,7 @@ void weft_wireup_finalize(struct weft_ep *ep)
 	if (wu && wu->step == WEFT_STEP_ESTABLISHED && wu->map_final && wu->msg_type == 0 &&
 	    weft_lanes_settled(ep) && !wu->too_few) {
 		if (!weft_rails_settled(ep)) {
-			/* From the timer: who called us may be in the middle of a message. */
+			/* Fail from the timer, because the caller may be processing a message. */
 			wu->too_few = true;
 			weft_ep_timer_at(ep, 0);
 			return;
@@ -99,7 +99,7 @@ void weft_wireup_drop(struct weft_ep *ep)
 	struct weft_lane_ep *lane_ep;
 	unsigned int i;
 
-	/* A connection that is not lane 0, or not yet, is known to the connecting state only. */
+	/* Only the connecting state refers to a connection that is not, or not yet, lane 0. */
 	if (wu && wu->boot && ep->lanes[0].lane_ep != wu->boot)
 		weft_lane_ep_destroy(ep->worker, wu->boot);
 	wireup_free(ep);
@@ -113,7 +113,7 @@ void weft_wireup_drop(struct weft_ep *ep)
 	}
 }
 
-/* Send, or send again, what the current step wants sent. */
+/* Send the message of the current step, for the first time or again. */
 void weft_wireup_resend(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -125,7 +125,7 @@ void weft_wireup_resend(struct weft_ep *ep)
 	if (rc == -EAGAIN) {
 		wu->retry_at = 0;
 	} else if (wu->msg_type == WEFT_WIREUP_ACK) {
-		wu->msg_type = 0; /* sent once: a lane loses nothing; else REP comes again */
+		wu->msg_type = 0; /* a lane loses nothing; else REP is repeated */
 		wu->retry_at = UINT64_MAX;
 	} else {
 		wu->retry_at = ep->worker->now + wu->backoff;
@@ -171,7 +171,8 @@ static void wireup_established(struct weft_ep *ep)
 	weft_msg_ep_connected(ep, &wu->credit_in);
 	if (ep->state == WEFT_EP_UP && ep->closing) {
 		ep->state = WEFT_EP_CLOSING;
-		weft_msg_ep_flush(ep, NULL, NULL); /* it learns only here that the ep is closing */
+		/* The message layer learns only here that the ep is closing. */
+		weft_msg_ep_flush(ep, NULL, NULL);
 		weft_ep_closing_step(ep);
 	} else if (ep->state == WEFT_EP_UP && !ep->owned && w->accept_cb) {
 		weft_peer_claim(ep);
@@ -186,8 +187,8 @@ void weft_wireup_confirm(struct weft_ep *ep)
 
 	wireup_established(ep);
 	/*
-	 * The callbacks above may have closed or failed the ep. As leader we wait for the ACK
-	 * with the final map.
+	 * The callbacks above may have closed or failed the ep. A leader waits for the ACK with the
+	 * final map.
 	 */
 	if (ep->wireup == wu && !wu->leader)
 		weft_lanes_start(ep);
@@ -214,7 +215,7 @@ static int link_initiator(struct weft_ep *ep, const struct weft_wireup_msg *m)
 	return rc < 0 ? rc : weft_links_connect(ep, m, ep->wireup->leader);
 }
 
-/* The REP has come over a control channel: lane 0 is connected before anything else. */
+/* The REP has arrived over a control channel: lane 0 must be connected first. */
 static void link_after_rep(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -231,9 +232,9 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	struct weft_wireup *wu = ep->wireup;
 
 	if (!wu || !wu->initiator || lane_ep != wu->boot)
-		return; /* a second one */
+		return; /* a duplicate */
 	if (wu->step == WEFT_STEP_LINKING && !wu->leader)
-		weft_wireup_send_new(ep, WEFT_WIREUP_ACK); /* the first one got lost */
+		weft_wireup_send_new(ep, WEFT_WIREUP_ACK); /* the first ACK was lost */
 	if (wu->step != WEFT_STEP_REQUESTED)
 		return;
 	if (!weft_links_good(ep->worker, &wu->remote, m)) {
@@ -271,7 +272,10 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	weft_wireup_finalize(ep);
 }
 
-/* The map and the addresses in an ACK. @return false: nothing more to do with it */
+/*
+ * Accept the map and the addresses of an ACK. @return false: the ep has failed or the ACK is
+ * dropped
+ */
 static bool take_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		     const struct weft_wireup_msg *m)
 {
@@ -302,7 +306,7 @@ void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	if (!wu || wu->initiator || lane_ep != wu->boot)
 		return;
 	if (wu->control) {
-		/* A second one, or none that is due. */
+		/* A duplicate, or an ACK that is not expected. */
 		if (!wu->leader || wu->step != WEFT_STEP_REPLIED || !m->lanes)
 			return;
 		if (take_ack(ep, lane_ep, m)) {
@@ -323,8 +327,8 @@ void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 /* ------------------------------------------------------------------ time */
 
 /*
- * The lane has the same limit and better words, but its clock may be behind ours: it does not count
- * the time in which nobody polled. So it is asked.
+ * The lane has the same timeout and a better message. But its clock does not count the time without
+ * polling, so its timeout may be later than ours. So query it for the reason now.
  */
 static void what_is_missing(const struct weft_wireup *wu, struct weft_reason *why)
 {
@@ -359,7 +363,7 @@ static void timed_out(struct weft_ep *ep)
 	else if (weft_wireup_asks(wu) && wu->control)
 		weft_ep_fail(ep, -ETIMEDOUT,
 			     "no answer from %s within %g s, sent over %s, which does not report "
-			     "whether anybody is there",
+			     "whether the peer is there",
 			     ep->remote_name, s, wu->boot->iface->name);
 	else if (weft_wireup_asks(wu))
 		weft_ep_fail(ep, -ETIMEDOUT,
@@ -371,7 +375,7 @@ static void timed_out(struct weft_ep *ep)
 			     s, reason.text);
 }
 
-/* Nothing has shown yet that there is anybody at the other end of the current pair. */
+/* No message has arrived yet from the other end of the current pair. */
 static bool waits_for_pair(const struct weft_wireup *wu)
 {
 	return wu->step == WEFT_STEP_BOOT || (weft_wireup_asks(wu) && wu->control);
@@ -384,7 +388,7 @@ static void fail_too_few(struct weft_ep *ep)
 
 	for (i = 0; i < ep->num_lanes; i++)
 		n += ep->lanes[i].up;
-	weft_ep_fail(ep, -ENETDOWN, "%u lane%s to %s, WEFT_MIN_LANES wants %u%s%s", n,
+	weft_ep_fail(ep, -ENETDOWN, "%u lane%s to %s, WEFT_MIN_LANES requires %u%s%s", n,
 		     n == 1 ? "" : "s", ep->remote_name, ep->worker->ctx->conf->min_lanes,
 		     wu->reason.text[0] != '\0' ? "; " : ": this worker has no other interface",
 		     wu->reason.text);

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wireup/wireup.h
- * Connecting endpoints: state and the functions that the connection layer's files share. The
- * exchange is described in doc/wire.md.
+ * Connecting endpoints: state and functions that the files of the connection layer share.
+ * doc/wire.md describes the exchange.
  *
- * One state machine, in which each file may call each other:
- *   wireup/wireup.c     messages of both ends, retries, established, time
- *   wireup/initiator.c  which pair of interfaces, and REQ
- *   wireup/responder.c  what a REQ leads to
+ * One state machine, whose files may call each other:
+ *   wireup/wireup.c     messages of both ends, repetition, established, time
+ *   wireup/initiator.c  choice of the pair of interfaces, and REQ
+ *   wireup/responder.c  handling of a received REQ
  *   wireup/lanes.c      attaching further lanes
  *   wireup/ep_addr.c    lanes whose two ends need each other's address
- *   wireup/ep.c         life of an endpoint as its user sees it
+ *   wireup/ep.c         creation, failure and queries of endpoints
  *   wireup/close.c      closing and flushing
- *   wireup/lane_state.c  which lane is up, what is kept for its failing
+ *   wireup/lane_state.c  which lane is up, memory for failover
  *   wireup/failover.c   lanes that die
- *   wireup/lane_return.c  and come back
- *   wireup/lane_link.c  those whose two ends need each other's address
+ *   wireup/lane_return.c  lanes that come back
+ *   wireup/lane_link.c  the same for lanes whose two ends need each other's address
  * Above it:
- *   wireup/learn.c      boot addresses: the rest is requested, and answered
- *   wireup/recv.c       messages and events: which endpoint they are for
- *   wireup/progress.c   what is due
- *   wireup/iface_event.c  links that come and go
+ *   wireup/learn.c      boot addresses: request and reply for the whole address
+ *   wireup/recv.c       messages and events: finds their endpoint
+ *   wireup/progress.c   timers
+ *   wireup/iface_event.c  links that go down and come up
  * Below it:
- *   wireup/boot_address.c  a worker's own, and what one of a peer says
- *   wireup/map.c        the lane map: proposing, trimming
+ *   wireup/boot_address.c  a worker's own, and the address that follows from a peer's
+ *   wireup/map.c        the lane map: proposing, reducing
  *   wireup/select.c     which pairs of interfaces become lanes
- *   wireup/model.c      how fast both ends copy
+ *   wireup/model.c      the copy rate of both ends
  *   wireup/refuse.c     refusals, failure, close as messages
  *   wireup/record.c, wireup/piece.c  bytes: building and parsing, cutting and joining
- *   wireup/peer.c       what is known of remote workers
+ *   wireup/peer.c       records of remote workers
  *   wireup/ep_table.c   endpoints by slot, number and time
- *   wireup/pending.c    connections that name no endpoint yet
- *   wireup/unclaimed.c  endpoints that nobody owns
+ *   wireup/pending.c    connections without an endpoint yet
+ *   wireup/unclaimed.c  endpoints that the program has not claimed
  *   wireup/rails.c      lanes that are missing, or worse than others
  */
 #ifndef WEFT_WIREUP_H
@@ -48,7 +48,7 @@
 
 /* ------------------------------------------------------------------ messages */
 
-/** A WIREUP message, checked. Pointers go into the received bytes. */
+/** A validated WIREUP message. Pointers point into the received bytes. */
 struct weft_wireup_msg {
 	struct weft_wire_wireup head;
 	const void *address;
@@ -59,7 +59,7 @@ struct weft_wireup_msg {
 	bool have_boot, have_credit;
 	struct weft_wire_boot boot;
 	struct weft_wire_credit credit;
-	float bcopy_bw; /* bytes/s; 0 = not told */
+	float bcopy_bw; /* bytes/s; 0 = not in the message */
 	bool have_next_sn;
 	uint32_t next_sn; /* with ESTALE: a number that is free at the sender */
 	/* Addresses of the sender's ends of lanes; len 0 = none. The lane is in `lanes`. */
@@ -67,7 +67,7 @@ struct weft_wireup_msg {
 		const uint8_t *bytes;
 		uint8_t len;
 	} ep_addr[WEFT_MAX_LANES];
-	const void *rx_state; /* of LANE_DOWN and its answer: the driver checks it; NULL = none */
+	const void *rx_state; /* of LANE_DOWN and LANE_DOWN_ACK, not validated; NULL = none */
 	size_t rx_state_len;
 	char text[256]; /* fit for printing */
 };
@@ -82,17 +82,17 @@ void weft_records_add(struct weft_records *r, enum weft_wire_record_type type, c
 		      size_t len);
 
 /**
- * Send a message, in pieces if need be. @return 0, -EAGAIN (send all of it again later), or the
- * lane's error
+ * Send a message, in pieces if it is too long. @return 0, -EAGAIN (send all of it again later), or
+ * the lane's error
  */
 int weft_wireup_send(struct weft_lane_ep *lane_ep, struct weft_wire_wireup *head,
 		     const void *records, size_t len);
 
-/** Judge a whole message by itself. @return 0, or -EPROTO with a reason in @p why */
+/** Validate a whole message, without state. @return 0, or -EPROTO with a reason in @p why */
 int weft_wireup_parse(const struct weft_wire_wireup *head, const void *records, size_t len,
 		      struct weft_wireup_msg *m, const char **why);
 
-/** A message being put together from its pieces. */
+/** A message that is being assembled from its pieces. */
 struct weft_partial {
 	TAILQ_ENTRY(weft_partial) entry; /* of its host's */
 	struct weft_partial_host *host;
@@ -103,7 +103,7 @@ struct weft_partial {
 	uint8_t data[];
 };
 
-/** Who sends such messages. */
+/** A host that sends such messages. */
 struct weft_partial_host {
 	LIST_ENTRY(weft_partial_host) entry;
 	uint64_t number; /* weft_host_number() */
@@ -112,10 +112,10 @@ struct weft_partial_host {
 };
 
 /**
- * Partial messages that a worker keeps, and that one connection may have of them. When all are
- * taken the host that has most of them gives its oldest one, so a host that has none gets a place
- * each time, however many others are greedy. Who is honest sends one message after the other: two
- * are there when a retry follows another step.
+ * Most partial messages of a worker, and of one connection. When all are in use, the host with the
+ * most of them loses its oldest one. So a host that has none always gets a place, however many
+ * other hosts are greedy. An honest peer sends one message after the other; there are two when a
+ * repeated message follows one of another step.
  */
 #define WEFT_MAX_PARTIALS 128
 #define WEFT_MAX_PARTIALS_LANE_EP 2
@@ -123,50 +123,50 @@ struct weft_partial_host {
 struct weft_conns;
 
 /**
- * Take a received piece.
+ * Add a received piece.
  * @param[out] records  the whole message's records when it is complete: valid until
  *   weft_partial_done(), or the end of the callback
  * @param[out] done     to be passed to weft_partial_done() after use; NULL = nothing to do
- * @return 1 complete, 0 more to come, -EPROTO malformed, -ENOMEM
+ * @return 1 complete, 0 incomplete, -EPROTO malformed, -ENOMEM
  */
 int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lane_ep, const void *data,
 		     size_t length, struct weft_wire_wireup *head, const void **records,
 		     size_t *len, struct weft_partial **done);
 void weft_partial_done(struct weft_partial *p);
-/** The lane_ep goes: so do its partial messages. */
+/** The lane_ep is destroyed: free its partial messages. */
 void weft_partial_forget(struct weft_conns *conns, const struct weft_lane_ep *lane_ep);
 void weft_partials_fini(struct weft_conns *conns);
 
-/* ------------------------------------------------------------------ endpoints that nobody owns */
+/* ------------------------------------------------------------------ unclaimed endpoints */
 
-/** One that has made endpoints which nobody here has claimed. */
+/** A host that has made endpoints which the program has not claimed. */
 struct weft_host {
 	LIST_ENTRY(weft_host) entry; /* of its bucket */
 	TAILQ_ENTRY(weft_host) rank;
 	uint64_t number; /* the lane's: ep_host() */
 	unsigned int num_eps;
-	TAILQ_HEAD(, weft_ep) eps, busy; /* oldest first; those that are known to have work */
+	TAILQ_HEAD(, weft_ep) eps, busy; /* oldest first; those over which a message has arrived */
 };
 
 #define WEFT_HOST_BUCKETS 256
 
-/** The host behind a lane connection, as its lane tells hosts apart. */
+/** The host at the far end of a lane connection, as its lane identifies hosts. */
 uint64_t weft_host_number(const struct weft_lane_ep *lane_ep);
 /**
- * Is there a place for an endpoint more that came over @p lane_ep?
- * @param[out] goes  the endpoint that is to fail to make room for it; NULL = none has to
+ * Is there a place for one more endpoint, whose REQ came over @p lane_ep?
+ * @param[out] goes  the endpoint that must fail to make room for it; NULL = none
  * @return false: not now
  */
 bool weft_unclaimed_room(struct weft_worker *worker, const struct weft_lane_ep *lane_ep,
 			 struct weft_ep **goes);
-/** @p ep came over @p lane_ep, and nobody owns it yet. @return 0 or -ENOMEM */
+/** Enter @p ep, whose REQ came over @p lane_ep, as unclaimed. @return 0 or -ENOMEM */
 int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lane_ep);
-/** It has an owner, or ends. */
+/** Remove @p ep, because it is claimed or ends. */
 void weft_unclaimed_remove(struct weft_ep *ep);
 
 /* ------------------------------------------------------------------ a worker's connections */
 
-/** A connection that a peer made and that has not said yet which endpoint it is for. */
+/** A connection that a peer made, and over which no message for an endpoint has arrived yet. */
 struct weft_pending {
 	struct weft_lane_ep *lane_ep;
 	uint64_t deadline;
@@ -194,26 +194,26 @@ struct weft_conns {
 	TAILQ_HEAD(, weft_pending) pending; /* oldest first */
 	LIST_HEAD(weft_pending_list, weft_pending) pending_table[WEFT_PENDING_BUCKETS];
 	LIST_HEAD(, weft_pending) pending_free;
-	struct weft_pending pending_room[WEFT_MAX_PENDING]; /* pending_used were used ever */
+	struct weft_pending pending_room[WEFT_MAX_PENDING]; /* pending_used have been used */
 	unsigned int num_pending, pending_used;
-	uint64_t looks; /* entries checked to find one, of all these tables */
-	/* Of the eps that nobody owns. */
+	uint64_t looks; /* entries checked in searches of all these tables */
+	/* Of unclaimed eps. */
 	LIST_HEAD(weft_host_list, weft_host) hosts[WEFT_HOST_BUCKETS];
 	TAILQ_HEAD(weft_host_rank, weft_host) ranks[32]; /* by the logarithm of num_eps */
-	unsigned int num_unclaimed;                      /* those */
+	unsigned int num_unclaimed;
 	struct weft_log_limit limit_bad, limit_refused;
 };
 
 int weft_conns_init(struct weft_worker *worker);
 void weft_conns_fini(struct weft_worker *worker);
-/** Run what is due at worker->now. @return events */
+/** Run the timers that are due at worker->now. @return events */
 unsigned int weft_conns_timers(struct weft_worker *worker);
 /** Free dead endpoints. No callback may be on the stack. */
 void weft_conns_reap(struct weft_worker *worker);
 
 /*
- * Callbacks of the worker's ifaces (worker.c sends other ids than WIREUP of attached lanes straight
- * to the messages).
+ * Callbacks of the worker's ifaces. (lib/dispatch.c passes other ids than WIREUP of attached lanes
+ * directly to the message layer.)
  */
 int weft_wireup_recv(struct weft_worker *worker, struct weft_lane_ep *lane_ep, uint8_t am_id,
 		     const void *data, size_t length, void *desc);
@@ -222,30 +222,30 @@ void weft_wireup_event(struct weft_worker *worker, struct weft_lane_ep *lane_ep,
 
 /* ------------------------------------------------------------------ an endpoint being connected */
 
-/** lane_ep->index of a connection that carries no lane. */
+/** lane_ep->index of a connection that is no lane. */
 #define WEFT_NO_LANE 0xff
 
 enum weft_wireup_step {
 	WEFT_STEP_BOOT,      /* initiator: a pair of ifaces is being connected */
-	WEFT_STEP_ASKED,     /* initiator: WHO sent, ADDRESS awaited */
+	WEFT_STEP_ASKED,     /* initiator: WEFT_WIREUP_WHO sent, ADDRESS awaited */
 	WEFT_STEP_REQUESTED, /* initiator: REQ sent, REP awaited */
 	WEFT_STEP_REPLIED,   /* responder: REP sent, ACK or data awaited */
 	/*
-	 * Over a control channel, addresses of lane 0 exchanged: it is being connected. Its ATTACH
-	 * and ATTACHED join the two ends.
+	 * Over a control channel: the addresses of lane 0 are exchanged, and it is being connected.
+	 * Its ATTACH and ATTACHED establish the two ends.
 	 */
 	WEFT_STEP_LINKING,
-	WEFT_STEP_ESTABLISHED, /* both ends know: up, further lanes are being attached */
+	WEFT_STEP_ESTABLISHED, /* up at both ends; further lanes are being attached */
 };
 
 enum weft_attach_state {
-	WEFT_ATTACH_NONE,    /* no such lane, or finished with */
-	WEFT_ATTACH_START,   /* ours to open: not begun */
-	WEFT_ATTACH_OPENING, /* ours to open: lane_ep is connecting */
-	WEFT_ATTACH_SENT,    /* ours to open: ATTACH sent, or to be sent */
-	WEFT_ATTACH_AWAIT,   /* the peer opens it */
-	WEFT_ATTACH_EARLY,   /* the peer has said ATTACH, our end is not up yet */
-	WEFT_ATTACH_DROP,    /* left out; the peer is still to be told */
+	WEFT_ATTACH_NONE,    /* no such lane, or finished */
+	WEFT_ATTACH_START,   /* opened by this end: not begun */
+	WEFT_ATTACH_OPENING, /* opened by this end: lane_ep is connecting */
+	WEFT_ATTACH_SENT,    /* opened by this end: ATTACH sent, or to be sent */
+	WEFT_ATTACH_AWAIT,   /* opened by the peer */
+	WEFT_ATTACH_EARLY,   /* the peer has sent ATTACH, our end is not up yet */
+	WEFT_ATTACH_DROP,    /* left out; the peer must still be notified */
 };
 
 #define WEFT_MAX_BOOT_PAIRS 64
@@ -253,75 +253,80 @@ enum weft_attach_state {
 struct weft_wireup {
 	enum weft_wireup_step step;
 	bool initiator; /* we sent the REQ */
-	bool learning;  /* initiator: the peer's boot address is all we have */
-	bool leader;    /* our id is the lower one: the lane map is ours */
+	bool learning;  /* initiator: only the peer's boot address is known */
+	bool leader;    /* our id is the lower one: we propose the lane map */
 	bool map_final; /* both ends have agreed on the map */
-	bool busy;      /* the peer has no room for us yet */
+	bool busy;      /* the peer refused for lack of places; we repeat the REQ */
 	bool granted;   /* credit_out is set */
-	bool too_few;   /* lanes, for WEFT_MIN_LANES: is about to fail */
+	bool too_few;   /* fewer lanes than WEFT_MIN_LANES: it is about to fail */
 	/*
-	 * The boot connection is a channel that loses and doubles: it carries the exchange only,
-	 * and lane 0 is a connection of its own.
+	 * The boot connection is a control channel, which loses and duplicates messages: it carries
+	 * the exchange only, and lane 0 is a connection of its own.
 	 */
 	bool control;
-	/* Connections we have asked on, as the initiator; number of the REQ we have answered. */
+	/*
+	 * Number of connections over which we have sent REQ; number of the REQ that we have
+	 * accepted.
+	 */
 	uint16_t attempt_out, attempt_in;
 	uint64_t deadline;
 	uint64_t retry_at, backoff;
-	/* who the peer is */
+	/* the peer */
 	struct weft_address remote;
 	struct weft_address_iface local[WEFT_MAX_IFACES]; /* our network ifaces */
 	struct weft_select select;
 	/* initiator: pairs to connect with, in order */
 	struct weft_pair pairs[WEFT_MAX_BOOT_PAIRS];
-	/* the lane said no in this round, not merely no answer in time */
+	/* the lane reported a failure in this round, not merely a timeout */
 	bool pair_down[WEFT_MAX_BOOT_PAIRS];
-	bool closed; /* the peer was there, and has closed the connection of this pair */
+	bool closed; /* the peer has closed the connection of this pair */
 	unsigned int num_pairs, pair;
 	uint64_t pair_timeout, pair_deadline;
 	/* connections */
 	struct weft_lane_ep *boot; /* becomes lane 0, unless it is a control channel */
-	/* higher id: own connection that lost a crossing; goes when the other one is confirmed */
+	/*
+	 * higher id: own connection that lost a crossing; destroyed when the other one is confirmed
+	 */
 	struct weft_lane_ep *redundant;
 	struct weft_lane_ep *deferred_lane_ep; /* lower id: connection whose REQ crossed ours... */
-	void *deferred; /* ...and the REQ, answered if our connection fails */
+	void *deferred; /* ...and the REQ, accepted if our connection fails */
 	size_t deferred_len;
 	struct weft_wire_credit credit_out, credit_in;
 	/* the map */
 	struct weft_select_lane map[WEFT_MAX_LANES]; /* by lane number; max_frag 0 = no such lane */
 	enum weft_attach_state attach[WEFT_MAX_LANES];
 	uint64_t attach_deadline;
-	unsigned int renumbered; /* times that our number was used up at the peer */
-	/* the message that is retried */
+	unsigned int renumbered; /* times that the peer had used our number already */
+	/* the message that is repeated */
 	enum weft_wireup_type msg_type;
 	struct weft_records msg;
-	struct weft_reason reason; /* last thing that went wrong */
+	struct weft_reason reason; /* the last failure */
 };
 
 /**
- * Start connecting: @p remote is the peer's address; with @p learn made of its boot address.
- * @return 0 or an error, after which the ep is to be released
+ * Start connecting: @p remote is the peer's address; with @p learn it follows from the boot
+ * address. @return 0 or an error, after which the caller must release the ep
  */
 int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote, bool learn);
-/** The ep's timer has come. */
+/** The ep's timer has expired. */
 void weft_wireup_timer(struct weft_ep *ep);
 /** Destroy every connection of the ep and its connecting state. */
 void weft_wireup_drop(struct weft_ep *ep);
-/** Say CLOSE, or CLOSING, over a lane. @return as weft_wireup_send(), or -ENOTCONN */
+/** Send CLOSE, or CLOSING, over a lane. @return as weft_wireup_send(), or -ENOTCONN */
 int weft_wireup_send_close(struct weft_ep *ep, enum weft_wireup_type type);
-/** Tell the peer, best effort, that the endpoint failed. */
+/** Notify the peer, best effort, that the endpoint failed. */
 void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text);
-/** Fill the fields of a head that follow from the ep. */
+/** Fill the fields of a head from the ep. */
 void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsigned int lane,
 		      struct weft_wire_wireup *h);
-/** Destroy a connection; what is being put together from it goes too. */
+/** Destroy a connection and its partial messages. */
 void weft_lane_ep_destroy(struct weft_worker *worker, struct weft_lane_ep *lane_ep);
 /** The connection belongs to an endpoint now: it no longer ends with WEFT_CONNECT_TIMEOUT. */
 void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lane_ep);
 
-/* Among the wire-up files. */
+/* Between the wire-up files. */
 
-/** A question of the initiator's has no answer yet. */
+/** Does a request of the initiator await its reply? */
 static inline bool weft_wireup_asks(const struct weft_wireup *wu)
 {
 	return wu->step == WEFT_STEP_REQUESTED || wu->step == WEFT_STEP_ASKED;
@@ -334,33 +339,37 @@ static inline bool weft_ref_equal(struct weft_wire_ref a, struct weft_wire_ref b
 
 /** WEFT_CONNECT_TIMEOUT, ns. */
 uint64_t weft_connect_timeout(const struct weft_worker *w);
-/** End those that nobody has bound in time. */
+/** Destroy pending connections that were not bound in time. */
 void weft_pending_timers(struct weft_worker *w);
-/** Put a connection on the list of those that nobody has bound. */
+/** Put a connection on the list of pending ones, which are not bound to an endpoint. */
 void weft_pending_add(struct weft_worker *w, struct weft_lane_ep *lane_ep);
 /** Count and log a message that is dropped. */
 void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lane_ep, const char *why);
-/** Answer a REQ with "no". */
+/** Refuse a REQ. */
 void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			const struct weft_wire_wireup *req, int status, const char *text);
-/** The same with ESTALE: its number is used up, the one that is free goes with it. */
+/** The same with ESTALE: its number was used before, and the reply contains one that is free. */
 void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			      const struct weft_wire_wireup *req, const struct weft_peer *peer,
 			      const char *text);
-/** @p lane_ep brought something that leads to nothing: over a control channel it goes at once. */
+/**
+ * A message over @p lane_ep has had no effect: a control channel's connection is destroyed at once.
+ */
 void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep);
 /** Connecting state of an ep; NULL = no memory. */
 struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_address *remote);
 /**
- * Destroy the connections that a crossing has left over: the redundant one, the deferred one and
+ * Destroy the connections that a crossing has left: the redundant one, and the deferred one with
  * its REQ.
  */
 void weft_wireup_drop_extra(struct weft_ep *ep);
 /** Free the connecting state when nothing is left to do. */
 void weft_wireup_finalize(struct weft_ep *ep);
-/** Send wireup->msg as a message of this type, and again until it is answered. */
+/** Send wireup->msg as a message of this type, and repeat it until there is a reply. */
 void weft_wireup_send_new(struct weft_ep *ep, enum weft_wireup_type type);
-/** Is the far end of @p lane_ep, by what its lane has seen, the interface with this address? */
+/**
+ * Is the far end of @p lane_ep, by the observation of its lane, the interface with this address?
+ */
 static inline bool weft_lane_ep_is_from(struct weft_lane_ep *lane_ep,
 					const struct weft_address_iface *a)
 {
@@ -368,22 +377,24 @@ static inline bool weft_lane_ep_is_from(struct weft_lane_ep *lane_ep,
 	       lane_ep->ops->ep_is_from(lane_ep, a->addr, a->addr_len);
 }
 
-/** Send what the current step wants sent, once more. */
+/** Send the message of the current step again. */
 void weft_wireup_resend(struct weft_ep *ep);
-/** Tell the peer how fast our CPU copies. */
+/** Add the copy rate of our CPU to a message. */
 void weft_wireup_add_model(struct weft_ep *ep, struct weft_records *r);
-/** The peer has told its own: ep->bcopy_bw is the smaller one. */
+/** Take the peer's copy rate: ep->bcopy_bw is the smaller one. */
 void weft_wireup_agree_model(struct weft_ep *ep, const struct weft_wireup_msg *m);
 /** Make wireup->credit_out, once. */
 void weft_wireup_grant(struct weft_ep *ep);
 /** Initiator: its connection is up. */
 void weft_wireup_boot_up(struct weft_ep *ep);
 /**
- * Initiator: its connection is lost before the REP. @p definite: the lane said so; else it gave no
- * answer in time
+ * Initiator: its connection is lost before the REP. @p definite: the lane reported it; else there
+ * was no reply in time
  */
 void weft_wireup_boot_failed(struct weft_ep *ep, bool definite);
-/** A responder that lost its initiator and whose user wants the endpoint becomes the initiator. */
+/**
+ * A responder that lost its initiator, and that the application has claimed, becomes the initiator.
+ */
 void weft_wireup_restart(struct weft_ep *ep);
 /** Responder: the initiator has the REP. */
 void weft_wireup_confirm(struct weft_ep *ep);
@@ -397,33 +408,35 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		     const struct weft_wireup_msg *m);
 
-/** Both ends of lane 0 have heard each other over it, after an exchange over a control channel. */
+/**
+ * Both ends of lane 0 have received a message over it, after an exchange over a control channel.
+ */
 void weft_wireup_linked(struct weft_ep *ep);
 
 /* wireup/ep_addr.c */
-/** Is lane @p n of the map one whose ends need each other's address? */
+/** Do the ends of lane @p n of the map need each other's address? */
 bool weft_link_needed(const struct weft_ep *ep, unsigned int n);
 /**
- * Make our ends of such lanes. Lanes that cannot be had leave the map. @return 0, or the error of
- * lane 0
+ * Make our ends of such lanes. Lanes that cannot be made are removed from the map. @return 0, or
+ * the error of lane 0
  */
 int weft_links_create(struct weft_ep *ep);
 /** Add our ends' addresses to a message that has the map. */
 void weft_links_record(const struct weft_ep *ep, struct weft_records *r);
-/** Are the addresses in @p m, of lanes to @p remote, as long as its interfaces say? */
+/** Have the addresses in @p m, of lanes to @p remote, the lengths that its interfaces require? */
 bool weft_links_good(const struct weft_worker *w, const struct weft_address *remote,
 		     const struct weft_wireup_msg *m);
 /**
- * Connect our ends to the peer's; ends of lanes that the map has lost go.
- * @param final  both maps are made: the peer must be told of lanes that are left out now
+ * Connect our ends to the peer's; destroy the ends of lanes that are no longer in the map.
+ * @param final  both maps are made: notify the peer of lanes that are left out from now on
  * @return 0, or the error of lane 0
  */
 int weft_links_connect(struct weft_ep *ep, const struct weft_wireup_msg *m, bool final);
-/** Forget all lanes that are connected or being connected, and the boot connection. */
+/** Destroy all lanes that are connected or being connected, and the boot connection. */
 void weft_links_reset(struct weft_ep *ep);
-/** Addresses are exchanged over a control channel: from here on lane 0 is connected. */
+/** The addresses are exchanged over a control channel: start to connect lane 0. */
 void weft_links_begin(struct weft_ep *ep);
-/** Lane @p n is connected at both ends, and both know. */
+/** Lane @p n is attached at both ends. */
 void weft_link_attached(struct weft_ep *ep, unsigned int n);
 
 /* wireup/map.c */
@@ -434,8 +447,8 @@ void weft_lanes_find_reachable(struct weft_ep *ep, bool complain);
 /** The leader's choice, with @p boot as lane 0. */
 void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot);
 /**
- * Take a map from the peer, leaving out what cannot be. @return lanes kept, or -EPROTO: not even
- * lane 0 fits
+ * Accept a map from the peer, without its impossible lanes. @return lanes kept, or -EPROTO: not
+ * even lane 0 is possible
  */
 int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair boot);
 void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r);
@@ -447,13 +460,16 @@ static inline struct weft_lane_iface *weft_map_iface(const struct weft_ep *ep, u
 	return ep->worker->ifaces[wu->local[wu->map[n].pair.local].index];
 }
 
-/** What @p lane_ep has measured counts, unless a user knows better: @p set, WEFT_LANE_F_*_SET. */
+/**
+ * Take the numbers that @p lane_ep has measured, except those that a user has set: @p set,
+ * WEFT_LANE_F_*_SET.
+ */
 void weft_map_measured(struct weft_lane_ep *lane_ep, uint32_t set, struct weft_select_lane *lane);
-/** The leader: lane @p n gets the numbers that @p lane_ep has measured, if any. */
+/** The leader: give lane @p n the numbers that @p lane_ep has measured, if any. */
 void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
-/** The peer's numbers of a lane: what it has chosen by. */
+/** The peer's numbers of a lane, by which it has made its choices. */
 void weft_map_get_numbers(const struct weft_wire_lane *wl, struct weft_select_lane *lane);
-/** Lane @p n of the map as it is sent. */
+/** Lane @p n of the map in the form of the wire. */
 struct weft_wire_lane weft_map_wire_lane(const struct weft_ep *ep, unsigned int n);
 
 /* wireup/lanes.c */
@@ -461,18 +477,18 @@ struct weft_wire_lane weft_map_wire_lane(const struct weft_ep *ep, unsigned int 
 void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
 /** Lane @p n is attached at both ends. */
 void weft_lane_up(struct weft_ep *ep, unsigned int n);
-/** Lane @p n, which was up, carries nothing any more; others do. */
+/** Lane @p n, which was up, carries no messages any more; other lanes do. */
 void weft_lane_lost(struct weft_ep *ep, unsigned int n);
 /** Any lane that is up, for wire-up messages; NULL = none is. */
 struct weft_lane_ep *weft_lane_any(const struct weft_ep *ep);
-/** Say ATTACHED, of connection number @p epoch of the lane. */
+/** Send ATTACHED, for connection number @p epoch of the lane. */
 void weft_lane_answer_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n,
 			     uint16_t epoch);
 /** The map is agreed: open or await the further lanes. */
 void weft_lanes_start(struct weft_ep *ep);
 void weft_lanes_timer(struct weft_ep *ep);
 void weft_lane_ep_up(struct weft_ep *ep, unsigned int n);
-/** Leave a lane out that is not attached. @p tell: the peer does not know yet */
+/** Leave out a lane that is not attached, and notify the peer if the last argument is true. */
 void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bool tell);
 bool weft_lanes_settled(const struct weft_ep *ep);
 void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct weft_lane_ep *lane_ep,
@@ -482,11 +498,11 @@ void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 
 /* ------------------------------------------------------------------ wireup/ep_table.c */
 
-/** Give it a slot and a generation. @return 0 or -ENOMEM */
+/** Give @p ep a slot and a generation. @return 0 or -ENOMEM */
 int weft_ep_slot_take(struct weft_ep *ep);
-/** It has no slot, no generation and no timer any more. */
+/** Release the slot, the generation and the timer of @p ep. */
 void weft_ep_slot_give(struct weft_ep *ep);
-/** It can be found by ep->peer and ep->conn_sn. */
+/** Enter @p ep in the table by ep->peer and ep->conn_sn. */
 void weft_ep_sn_add(struct weft_ep *ep);
 
 /* ------------------------------------------------------------------ wireup/ep.c */
@@ -495,31 +511,31 @@ void weft_ep_sn_add(struct weft_ep *ep);
 struct weft_ep *weft_ep_alloc(struct weft_worker *worker, struct weft_peer *peer, uint32_t conn_sn,
 			      bool owned);
 /**
- * Take it out of every table, destroy its connections, end its messages with @p status; freed
- * later.
+ * Remove @p ep from every table, destroy its connections, end its messages with @p status. It is
+ * freed later.
  */
 void weft_ep_retire(struct weft_ep *ep, int status);
-/** The worker goes: the ep ends with -ECANCELED, and so does its close. */
+/** The worker is destroyed: the ep ends with -ECANCELED, and so does its close. */
 void weft_ep_close_now(struct weft_ep *ep);
 /** The peer has closed. */
 void weft_ep_remote_closed(struct weft_ep *ep, const char *text);
 /** A lane in use has failed. */
 void weft_ep_lane_down(struct weft_ep *ep, int status, const char *text);
-/** Endpoint of a reference that the peer used, or NULL. */
+/** Endpoint of a reference in a peer's message, or NULL. */
 struct weft_ep *weft_ep_of_ref(const struct weft_worker *worker, struct weft_wire_ref ref);
-/** Wake the ep's timer at @p when at the latest. */
+/** Set the ep's timer to @p when, or earlier if it is set already. */
 void weft_ep_timer_at(struct weft_ep *ep, uint64_t when);
 
 /* wireup/close.c */
-/** An ep that is being closed has gone up, or its timer came. */
+/** An ep that is being closed is up now, or its timer has expired. */
 void weft_ep_closing_step(struct weft_ep *ep);
-/** A lane has died: what it gives back goes over others, which are flushed again. */
+/** A lane has died: other lanes send its messages, so they must be flushed again. */
 void weft_ep_closing_lanes(struct weft_ep *ep);
-/** The ep being closed is retired: its close ends. */
+/** The ep that is being closed is retired: end its close. */
 void weft_ep_closing_end(struct weft_ep *ep, int status);
 /**
- * What the close has to say if the ep ends now with @p status: nothing is lost once the flush is
- * over.
+ * Status of the close if the ep ends now with @p status: 0 once the flush is over, because no
+ * message is lost then.
  */
 int weft_ep_closing_status(const struct weft_ep *ep, int status);
 
@@ -527,7 +543,7 @@ int weft_ep_closing_status(const struct weft_ep *ep, int status);
 
 void weft_ep_fail(struct weft_ep *ep, int status, const char *why_fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/** weft_ep_events.fail(): the peer is told, unless @p status says that it has gone. */
+/** weft_ep_events.fail(): the peer is notified, unless @p status means that it is gone. */
 void weft_ep_fail_text(struct weft_ep *ep, int status, const char *why);
 void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why);
 
@@ -535,29 +551,36 @@ void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why);
 
 /* wireup/rails.c */
 /**
- * An interface of a worker being made is not there: kept for the sentence of weft_rails_opened().
+ * An interface of a worker that is being created is missing: store the reason for the message of
+ * weft_rails_opened().
  */
 void weft_rails_missing(struct weft_worker *w, const char *name, const char *why);
-/** All are open that can be. @return 0, or -ENODEV: fewer than WEFT_MIN_LANES, and that was said */
+/**
+ * All possible interfaces are open. @return 0, or -ENODEV: fewer than WEFT_MIN_LANES, which has
+ * been logged
+ */
 int weft_rails_opened(struct weft_worker *w, bool wants_rails);
 
-/* wireup/iface_event.c: what happens to ports and devices, in the log */
+/* wireup/iface_event.c: events of ports and devices, in the log */
 
 /** ifaces[@p index] was opened. */
 void weft_iface_link_init(struct weft_worker *w, unsigned int index);
 /** weft_lane_open.iface_event; @p arg is the worker. */
 void weft_iface_event(void *arg, struct weft_lane_iface *iface, enum weft_lane_iface_event ev,
 		      const char *text);
-/** Why @p iface has no link and what to do, in a sentence. */
+/** The reason why @p iface has no link, and the remedy, as text. */
 void weft_iface_link_text(struct weft_lane_iface *iface, char *buf, size_t size);
-/** Links that have not come: part of weft_conns_timers(). */
+/** Check links that are not up yet: part of weft_conns_timers(). */
 void weft_iface_timers(struct weft_worker *w);
 /**
- * A lane of @p iface may be dead; thousands may be, with their interface.
- * @return when it is to be checked: now, or later than those before
+ * A lane of @p iface may be dead. With their interface thousands may be dead.
+ * @return time of its check: now, or after the checks before it
  */
 uint64_t weft_iface_suspect_at(struct weft_worker *w, const struct weft_lane_iface *iface);
-/** A lane of it is given up, or @p back. @return it may have a line; else it is counted in one */
+/**
+ * A lane of @p iface is given up, or @p back. @return it may have a log line; else a later line
+ * counts it
+ */
 bool weft_iface_lane_line(struct weft_worker *w, const struct weft_lane_iface *iface, bool back);
 
 #endif /* WEFT_WIREUP_H */

@@ -44,7 +44,7 @@ misspelt_is_an_error() {
 	server_code && return 1
 	[ $rc != 0 ] &&
 		said server.err \
-			"error: this worker has 1 lane, WEFT_MIN_LANES wants 2; dpdk:net_af_packet1: --vdev"
+			"error: this worker has 1 lane, WEFT_MIN_LANES requires 2; dpdk:net_af_packet1: --vdev"
 }
 
 # Which end wants it does not matter: the endpoint is of both.
@@ -54,7 +54,7 @@ missing_at_the_peer_is_an_error() {
 	start_server "$perf" || return 1
 	client "$perf" -t tag_bw -s 64k -n 100 -f -S MIN_LANES=2 || rc=$?
 	server_code && return 1
-	[ $rc != 0 ] && said client.err "1 lane to .*, WEFT_MIN_LANES wants 2; dpdk:1: "
+	[ $rc != 0 ] && said client.err "1 lane to .*, WEFT_MIN_LANES requires 2; dpdk:1: "
 }
 
 # Down at the server's end, and what each end says of it, and when it is back. How many frames that
@@ -112,7 +112,7 @@ cut_is_said() {
 cut_is_an_error() {
 	# Longer than it takes to find out that the lane does not come up.
 	! cut_at_the_start -D "$(stretch 10 40)" -S MIN_LANES=2 &&
-		said client.err "1 lane to .*, WEFT_MIN_LANES wants 2; dpdk:1: left out: "
+		said client.err "1 lane to .*, WEFT_MIN_LANES requires 2; dpdk:1: left out: "
 }
 
 mtus_differ() {

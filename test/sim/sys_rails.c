@@ -176,7 +176,7 @@ static void fails(struct sim_case *c, unsigned int there, bool dead, const char 
 	e = scene_connect(s, 0, 1);
 	assert_true(sim_run(s->sim, 20 * SIM_S, has_failed, e));
 	/* Who opens the lanes hears first; the other one is told, or finds the same. */
-	if (!strstr(e->why, "WEFT_MIN_LANES wants 2") || !strstr(e->why, why))
+	if (!strstr(e->why, "WEFT_MIN_LANES requires 2") || !strstr(e->why, why))
 		fail_msg("(%d) %s", e->status, e->why);
 	log_end();
 }
