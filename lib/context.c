@@ -47,9 +47,8 @@ struct weft_found *weft_context_find(struct weft_context *ctx,
 }
 
 /*
- * The drivers of the configured lanes. They start their environment (the EAL) and search the
- * machine's devices only when a worker or a query needs them, because a worker may have other
- * lanes.
+ * The drivers of the configured lanes. A driver starts its environment (the EAL) and searches the
+ * machine's devices only when a worker or a query needs it. A worker may have other lanes.
  * @return 0; -EINVAL when the lanes are malformed; -ENOMEM
  */
 static int configured_drivers(struct weft_context *ctx, bool find)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file heartbeat.h
- * WEFT_HEARTBEAT: while the owner of a worker computes and the worker makes no progress, its lanes
- * send their peers frames which show that the process is alive. Peers can then distinguish a
+ * WEFT_HEARTBEAT: while the owner of a worker computes, the worker makes no progress. Its lanes
+ * then send frames to their peers which show that the process is alive. So peers can distinguish a
  * process that computes from a host that is down.
  *
  * One thread of the process serves all workers. It takes a worker's lock only if the lock is free,
  * and does nothing but call the lanes' beat(): nothing is received, no callback runs. Such workers
- * take their lock in every call, as with WEFT_THREAD_MULTI. There is no cheaper way to know that
- * the owner is not sending at that moment.
+ * take their lock in every call, as with WEFT_THREAD_MULTI. There is no cheaper test that the owner
+ * is not sending at that moment.
  */
 #ifndef WEFT_HEARTBEAT_H
 #define WEFT_HEARTBEAT_H

@@ -30,7 +30,7 @@
  *     desc == NULL, and the callback must copy. Kept buffers never stop acknowledgements.
  *  4. Time: progress() gets `now`, and logic never reads a clock. Received frames are handled
  *     before timers. RTT samples and timeouts that span a gap between two progress calls are
- *     discarded, because a peer or an owner that does not poll is slow, not dead.
+ *     discarded. A peer or an owner that does not poll is slow, not dead.
  *  5. Small messages sent to one peer between two progress() calls may share a frame. They are sent
  *     at the latest at the next progress(). If nothing is unacknowledged on the lane_ep, the first
  *     is sent at once.
@@ -130,7 +130,7 @@ typedef int (*weft_lane_recv_cb)(void *arg, struct weft_lane_ep *lane_ep, uint8_
  */
 typedef size_t (*weft_lane_split_fn)(uint8_t am_id, const void *msg, size_t had, void *piece);
 
-/** What the protocol layer gives when it opens an iface. */
+/** Arguments of the protocol layer for opening an iface. */
 struct weft_lane_open {
 	const char *resource; /**< name as query() gave it, e.g. "0" or "net_memif0" */
 	/**
@@ -141,7 +141,7 @@ struct weft_lane_open {
 	uint64_t worker_id;
 	/**
 	 * random, non-zero, made from the worker's secret: peers identify the iface by it on the
-	 * wire. Processes that have the worker's address know it
+	 * wire. It is known to processes that have the worker's address
 	 */
 	uint64_t iface_id;
 	const struct weft_platform *platform;
@@ -254,11 +254,11 @@ struct weft_lane_ops {
 
 	/* ---- remote memory (NULL without the feature bit) */
 	/**
-	 * Read remote memory into @p iov, which lies in @p mem, or with #WEFT_LANE_F_GET_ANY
-	 * anywhere (@p mem may be NULL). Native reads and writes name remote memory by the
-	 * registration's key (weft_lane_driver.mem_key()) and a byte offset from its start, so the
-	 * wire carries no addresses. The memory belongs to the lane until comp->done(), when the
-	 * data is there. The operation is not ordered against others.
+	 * Read remote memory into @p iov, which is inside @p mem. With #WEFT_LANE_F_GET_ANY @p iov
+	 * may be any memory, and @p mem may be NULL. Native reads and writes name remote memory by
+	 * the registration's key (weft_lane_driver.mem_key()) and a byte offset from its start, so
+	 * the wire carries no addresses. The memory belongs to the lane until comp->done(), when
+	 * the data is there. The operation is not ordered against others.
 	 * @return 0, -EAGAIN (outstanding operations are bounded), or the lane's error
 	 */
 	int (*get_zcopy)(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
@@ -267,8 +267,8 @@ struct weft_lane_ops {
 	/**
 	 * Write remote memory. After comp->done() the bytes are visible to a remote CPU once it has
 	 * received a message that was sent afterwards over this lane_ep. A message over a lane_ep
-	 * of another device may arrive before the bytes are visible, because an acknowledgement can
-	 * mean that only the remote device has the bytes. As get_zcopy().
+	 * of another device may arrive before the bytes are visible. An acknowledgement can mean
+	 * that only the remote device has the bytes. As get_zcopy().
 	 */
 	int (*put_zcopy)(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
 			 struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
@@ -301,16 +301,16 @@ struct weft_lane_ops {
 	 */
 	int (*ep_create)(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lane_ep);
 	/**
-	 * Write attr.ep_addr_len bytes: what the peer's lane_ep needs to connect to this one;
-	 * little-endian.
+	 * Write attr.ep_addr_len bytes: the address by which the peer's lane_ep connects to this
+	 * one; little-endian.
 	 */
 	void (*ep_get_address)(struct weft_lane_ep *lane_ep, void *buf);
 	/**
 	 * Connect to the remote lane_ep: its iface's get_address() bytes and its ep_get_address()
 	 * bytes. Once per lane_ep. Messages of the peer are received from the return of this call
 	 * on. @return 0: EV_UP follows, from progress(), when sends are possible. EV_UP does not
-	 * mean that the peer has connected too; only wire-up knows that. Or an error: the addresses
-	 * are not usable
+	 * mean that the peer has connected too; only wire-up messages show that. Or an error: the
+	 * addresses are not usable
 	 */
 	int (*ep_connect_ep)(struct weft_lane_ep *lane_ep, const void *dev_addr, size_t dev_len,
 			     const void *ep_addr, size_t ep_len);
@@ -340,8 +340,8 @@ struct weft_lane_ops {
 	uint64_t (*ep_host)(const struct weft_lane_ep *lane_ep);
 	/**
 	 * Optional (NULL = not possible): probe the far end of a lane_ep that is up, now. If the
-	 * reply shows that the far end does not know the connection any more, EV_DOWN follows at
-	 * once. Otherwise the call has no effect.
+	 * reply shows that the connection does not exist there any more, EV_DOWN follows at once.
+	 * Otherwise the call has no effect.
 	 */
 	void (*ep_check)(struct weft_lane_ep *lane_ep);
 	/**
@@ -556,9 +556,9 @@ struct weft_lane_driver {
 			    size_t why_len);
 	void (*mem_deregister)(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 	/**
-	 * Of drivers whose ifaces read or write remote memory: the key by which the peer's lanes of
-	 * the same driver reach @p mem. NULL: registrations serve am_zcopy() alone, and where one
-	 * fails the lane copies.
+	 * Needed by drivers whose ifaces read or write remote memory: the key by which the peer's
+	 * lanes of the same driver access @p mem. NULL: registrations serve am_zcopy() alone, and
+	 * where one fails the lane copies.
 	 */
 	uint64_t (*mem_key)(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 	/**
@@ -568,7 +568,7 @@ struct weft_lane_driver {
 	 */
 	const struct weft_lane_driver *control;
 	const struct weft_lane_boot_ops *boot; /**< optional: lane_boot.h */
-	/** Names of options that open() knows, comma-separated, for error messages. */
+	/** Names of the options of open(), comma-separated, for error messages. */
 	const char *options;
 	/**
 	 * Optional: descriptions of what counters() reports; the table ends with a name that is

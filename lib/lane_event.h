@@ -19,7 +19,7 @@ enum weft_lane_event {
 	 */
 	WEFT_LANE_EV_GONE,
 	/**
-	 * Of lanes with ep_quiesce(): the lane may be dead. Retransmitted sends are not
+	 * Only for lanes with ep_quiesce(): the lane may be dead. Retransmitted sends are not
 	 * acknowledged, a probe was not answered, or the port has lost its link. The event is
 	 * repeated while that is so. @p status 1: frames of the peer arrive, but acknowledge
 	 * nothing. @p status < 0: the lane has failed, and #WEFT_LANE_EV_DOWN follows with this
@@ -54,7 +54,7 @@ enum weft_lane_iface_event {
 	WEFT_LANE_IFACE_EV_SPEED,
 	/**
 	 * The device is gone, or unusable before a reset. Every lane_ep gets its EV_DOWN right
-	 * after this event, connecting is refused (is_reachable() returns the reason), and frames
+	 * after this event. Connecting is refused, and is_reachable() returns the reason. Frames
 	 * that waited to be sent are dropped and counted. The iface can only be closed. Reported
 	 * once; no other event follows.
 	 */

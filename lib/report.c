@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What a worker reports to the management interfaces of its lanes' drivers (lane.h). */
+/* Reports of a worker for the management interfaces of its lanes' drivers (lane.h). */
 
 #include <inttypes.h>
 #include <stdio.h>

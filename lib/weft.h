@@ -123,8 +123,8 @@ typedef bool (*weft_log_cb)(enum weft_log_level level, const char *source, const
 WEFT_API void weft_log_set_callback(weft_log_cb callback, void *arg);
 
 /**
- * Write the frames that the flight recorder has to a file now. A program calls it when it learns of
- * a failure by other means than Weft. Any thread; the call returns when the file is written.
+ * Write the frames that the flight recorder has to a file now. A program calls it when it detects a
+ * failure by other means than Weft. Any thread; the call returns when the file is written.
  *
  * @param reason    a sentence for the file's comment
  * @param text      out: the name of the file (WEFT_RECORDER_FILE), or the reason of the error
@@ -511,15 +511,15 @@ WEFT_API int weft_ep_close(struct weft_ep *ep, unsigned int flags,
  * The flush ends with the error of a put or atomic whose request had already ended (see
  * weft_put()). The error is reported once, by the first flush posted after the operation and by
  * none posted before. If a peer refuses more operations than it can report one by one, flushes
- * posted between the first and the last of them may report the error, too.
+ * posted between the first and the last may report it, too.
  */
 WEFT_API int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *params,
 			   struct weft_request **req);
 
 /**
  * As weft_ep_flush(), for all endpoints of the worker that are neither closed nor failed when it is
- * called (weft_ep_err_cb has reported a failure). It ends with the first error of any endpoint, and
- * with -ECANCELED if the only error is that an endpoint was closed by force before the end.
+ * called (weft_ep_err_cb has reported a failure). It ends with the first error of any endpoint. It
+ * ends with -ECANCELED if the only error is that an endpoint was closed by force before the end.
  */
 WEFT_API int weft_worker_flush(struct weft_worker *worker, const struct weft_op_params *params,
 			       struct weft_request **req);

@@ -32,8 +32,8 @@ enum weft_dt_class {
 
 /**
  * Callbacks of a generic datatype. Each operation has a state of its own. pack() and unpack() may
- * be called with any offsets, in any order, and pack() again for the same bytes, so they must have
- * no side effect on the operation.
+ * be called with any offsets, in any order. pack() may be called again for the same bytes. So they
+ * must have no side effect on the operation.
  *
  * They run in the middle of an operation and must not call into the library. Calls that would
  * start, end or progress an operation are refused, with a log line: they return -EBUSY and do
@@ -142,7 +142,7 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
 
 /**
  * Parameters of an operation; NULL = contiguous bytes, no callback. Read during the call only.
- * Flags that the operation does not know are -EINVAL.
+ * Flags that the operation does not support are -EINVAL.
  */
 struct weft_op_params {
 	size_t size;
@@ -290,9 +290,8 @@ struct weft_am_msg {
 	struct weft_am_data *desc; /**< NULL: nothing can be kept */
 	uint64_t source_id;        /**< worker it comes from */
 	/**
-	 * To reply on, during the call. The handler may use it after the call only if the
-	 * application owns the endpoint (created it, or got it from accept_cb), until it closes the
-	 * endpoint.
+	 * To reply on, during the call. After the call it is valid only if the application owns the
+	 * endpoint (created it, or got it from accept_cb), until the application closes it.
 	 */
 	struct weft_ep *ep;
 	uint64_t imm;                     /**< #WEFT_AM_F_IMM */

@@ -39,8 +39,8 @@ WEFT_API int weft_mem_register(struct weft_context *ctx, void *address, size_t l
 
 /**
  * Deregister memory. Remote keys of it stop working at once, also for operations that are half
- * done: peers get -EKEYREJECTED, and the memory is not accessed any more, except that a lane may
- * still read bytes which it is sending straight from the memory. Keys for native access by NICs
+ * done: peers get -EKEYREJECTED, and the memory is not accessed any more. One exception: a lane may
+ * still read bytes that it is sending straight from the memory. Keys for native access by NICs
  * (RoCE) stop working when the call returns 0; after -EBUSY they still work.
  * @return 0, or -EBUSY while operations use the memory, replies to peers' gets included: make
  *   progress and call again. NULL is allowed.
@@ -103,15 +103,15 @@ WEFT_API void weft_rkey_destroy(struct weft_rkey *rkey);
  * (a key of another worker; the datatype) are returned by the call. -EKEYREJECTED comes from the
  * peer: the memory was deregistered, or the peer has no such key. The request ends with it if it is
  * still under way (with #WEFT_OP_DELIVERED it always is), else the next flush. If a peer refuses
- * more operations at a time than it can report one by one, other puts and atomics of the same
- * endpoint that are under way end with -EKEYREJECTED, too. Nothing is written outside the memory,
- * and no refused byte is written.
+ * more operations at a time than it can report one by one, other puts and atomics under way on the
+ * same endpoint end with -EKEYREJECTED, too. Nothing is written outside the memory, and no refused
+ * byte is written.
  *
  * With #WEFT_OP_IMM the peer's handler (weft_put_cb) is called once with `imm`, `channel` and
- * `source_channel` of @p params when all bytes are in its memory, and before a flush or
- * #WEFT_OP_DELIVERED report the put. It is not called for a put of which any part is refused. Such
- * puts go by messages on all lanes and may have no bytes at all. The handler is called for them in
- * any order unless a fence separates them.
+ * `source_channel` of @p params. The call comes when all bytes are in the peer's memory, and before
+ * a flush or #WEFT_OP_DELIVERED reports the put. It is not called for a put of which any part is
+ * refused. Such puts go by messages on all lanes and may have no bytes at all. The handler is
+ * called for them in any order unless a fence separates them.
  */
 WEFT_API int weft_put(struct weft_ep *ep, const void *buffer, size_t count, struct weft_rkey *rkey,
 		      uint64_t remote_offset, const struct weft_op_params *params,

@@ -500,8 +500,8 @@ struct worker_flush {
 };
 
 /*
- * A refusal by a peer replaces -ECANCELED: it is reported only once, and the application that
- * closed an endpoint by force knows of that.
+ * A refusal by a peer replaces -ECANCELED, because it is reported only once. -ECANCELED is no news
+ * to the application that closed an endpoint by force.
  */
 static void take_status(struct worker_flush *f, int status)
 {

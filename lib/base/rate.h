@@ -14,8 +14,8 @@
  * factor of two per #WEFT_RATE_STALE. So a lane that was slow, and was not used because of it, is
  * tried again.
  *
- * A span begins with the first bytes that arrive after the lane got work, not when it got the work,
- * so a long round trip does not look like a low rate. Bytes that arrive at the same time as the
+ * A span begins with the first bytes that arrive after the lane got work, not with the work itself.
+ * So a long round trip does not look like a low rate. Bytes that arrive at the same time as the
  * first ones are not counted, because their transfer time is unknown. A long silence counts as at
  * most #WEFT_RATE_MAX, because a peer that did not poll for a second has not become slow. If work
  * ends within a span, the next work continues the span, and the time between is not counted.

@@ -50,8 +50,8 @@ int weft_user_folder_find(char path[WEFT_USER_FOLDER], char *why, size_t why_len
 }
 
 /*
- * A connect() with another type of socket fails with one error if a process has the socket, also
- * before listen(), and with another error if none has it. The owner notices nothing.
+ * A connect() with another type of socket fails. Its error shows whether a process has the socket,
+ * also before listen(). The owner notices nothing.
  */
 bool weft_socket_is_dead(const char *path)
 {

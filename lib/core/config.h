@@ -2,8 +2,8 @@
 /**
  * @file core/config.h
  * Configuration: one table (core/config_table.c) with name, type, unit, default and help of every
- * `WEFT_*` variable, parsed once into plain typed fields that both halves of the library and the
- * drivers read.
+ * `WEFT_*` variable. The values are parsed once, into typed fields that the library and the drivers
+ * read.
  *
  * Values as text:
  *  - bytes: a number with an optional binary suffix k, M, G, T ("64k", "1.5M"); "inf"; "auto" where
@@ -12,7 +12,7 @@
  *  - rate: a number with a unit and decimal prefixes ("25Gbps", "3GBs", "1.25e9Bs"); never without
  *  - bool: y/n, yes/no, on/off, true/false, 1/0
  *  - enum: one of the words in the table
- *  - number, double, string: as they are
+ *  - number, double, string: unchanged
  */
 #ifndef WEFT_CONFIG_H
 #define WEFT_CONFIG_H

@@ -45,7 +45,7 @@ static const struct weft_lane_driver *find_driver(const struct weft_lane_driver 
 	return NULL;
 }
 
-/* Does the driver know the name in "name=value"? */
+/* Is the name in "name=value" an option of the driver? */
 static bool option_known(const char *known, const char *name, size_t len)
 {
 	size_t n;
@@ -135,7 +135,7 @@ static int take_number(struct weft_lanes_item *item, const char *p, size_t len, 
 	return 0;
 }
 
-/* Take the numbers out of the options, except those that the driver knows itself. */
+/* Take the numbers out of the options, except those that are options of the driver itself. */
 static int take_numbers(struct weft_lanes_item *item, char *why, size_t why_len)
 {
 	const char *known = item->driver->options ? item->driver->options : "";

@@ -11,7 +11,7 @@
 #define WEFT_LANES_MAX_ITEMS 32
 
 /**
- * Figures of a lane that the user knows better than the driver. Protocols and lanes are chosen by
+ * Figures of a lane that the user sets instead of the driver. Protocols and lanes are chosen by
  * them. The lanes of every driver have these options. If a driver lists such an option itself, the
  * option is passed to the driver.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Message records of lanes without frames, while a capture wants them. */
+/* Message records of lanes without frames, while a capture is active. */
 
 #include "core/lane_show.h"
 
@@ -53,7 +53,7 @@ static struct shown_lane *lane_of(const struct weft_lane_iface *iface)
 	return NULL;
 }
 
-/* Relaxed: the flag is only a hint; the tap ignores records that it does not want. */
+/* Relaxed: the flag is only a hint; the tap ignores records while it is inactive. */
 static struct weft_lane_tap *tap_of(const struct weft_lane_ep *lane_ep)
 {
 	const struct shown_lane *l = lane_of(lane_ep->iface);

@@ -32,10 +32,10 @@ void weft_shown_recv(struct weft_lane_ep *lane_ep, uint8_t id, const void *data,
 void weft_shown_failed(const struct weft_lane_ep *lane_ep, const char *reason);
 void weft_shown_native(struct weft_lane_ep *lane_ep, const struct weft_shown_native *n, bool over);
 
-/** Number of lanes of this process whose messages a capture wants. */
+/** Number of lanes of this process whose messages a capture records. */
 extern _Atomic unsigned int weft_lanes_shown;
 
-/** Does a capture want the messages of any lane? Only then is the table of lanes searched. */
+/** Does a capture record the messages of any lane? Only then is the table of lanes searched. */
 static inline bool weft_lanes_are_shown(void)
 {
 	/* Relaxed: the counter is only a hint; the lane's state belongs to its worker's thread. */

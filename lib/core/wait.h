@@ -19,7 +19,7 @@
  *  - A thread that waits while others sleep joins them. It sets the timer to an earlier time if its
  *    deadline requires it.
  *  - Roused sleepers leave one after the other, and the descriptor stays readable until then.
- *    Another thread that wants to sleep first waits until the last of them has left (`left`). It
+ *    Another thread that is about to sleep first waits until the last of them has left (`left`). It
  *    would otherwise find the same wake-up again, and keep the core that they need.
  * The last sleeper that leaves empties the eventfd, and so does arm() when no thread sleeps. So no
  * thread can take the event from another thread that is about to wake.

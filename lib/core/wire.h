@@ -56,7 +56,7 @@ enum weft_wire_id {
 	WEFT_WIRE_ABORT = 12,
 	/** struct weft_wire_pull: receiver to sender: these bytes as DATA, over this lane */
 	WEFT_WIRE_PULL = 13,
-	/** struct weft_wire_withdraw: sender to receiver: forget the RTS, unless it is matched */
+	/** struct weft_wire_withdraw: sender to receiver: drop the RTS, unless it is matched */
 	WEFT_WIRE_WITHDRAW = 14,
 	/** struct weft_wire_put_done: sender to receiver: these bytes are written */
 	WEFT_WIRE_PUT_DONE = 15,
@@ -262,14 +262,14 @@ struct weft_wire_put_done {
 
 /** Active message; its payload is what follows struct and header. */
 struct weft_wire_am {
-	weft_le32 seq; /**< of this endpoint direction, active messages' space */
+	weft_le32 seq; /**< of this endpoint direction, of active messages */
 	weft_le16 id;
 	weft_le16 header_length; /**< bytes of the user's header, <= WEFT_WIRE_AM_HEADER */
 } __attribute__((packed));
 
 /**
- * A piece of an active message: what follows is payload, after the user's header in the piece at
- * offset 0. Begins as struct weft_wire_am.
+ * A piece of an active message. Payload follows the struct; in the piece at offset 0 the user's
+ * header precedes it. Begins as struct weft_wire_am.
  */
 struct weft_wire_am_frag {
 	struct weft_wire_am am;
@@ -335,7 +335,7 @@ struct weft_wire_get {
 	weft_le32 flags; /**< 0 */
 } __attribute__((packed));
 
-/** What an AMO does to the word; its reply is the old value. */
+/** Operation of an AMO on the word; its reply is the old value. */
 enum weft_wire_amo_op {
 	WEFT_WIRE_AMO_ADD = 0,
 	WEFT_WIRE_AMO_AND = 1,

@@ -15,8 +15,9 @@
 #include <endian.h>
 
 /**
- * Version of the protocol messages; peers with another major do not connect. When which number goes
- * up: doc/wire.md, "Versions"; test/unit/core/wire.c knows the layouts of this one.
+ * Version of the protocol messages; peers with another major do not connect. doc/wire.md,
+ * "Versions", defines when each number is raised. test/unit/core/wire.c has the layouts of this
+ * version.
  */
 #define WEFT_WIRE_MAJOR 3
 #define WEFT_WIRE_MINOR 0

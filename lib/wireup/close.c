@@ -92,8 +92,8 @@ static bool flush_lanes(struct weft_ep *ep)
 	unsigned int i;
 
 	/*
-	 * Messages of a lane that died wait for another lane. That lane must send them before it is
-	 * flushed.
+	 * Messages of a lane that died wait for another lane. The other lane must send them before
+	 * it is flushed.
 	 */
 	if (ep->lanes_closing || weft_msg_replaying(ep)) {
 		weft_ep_timer_at(ep, ep->worker->now + REPLAY_LOOK_NS);
@@ -205,7 +205,7 @@ static void force_close(struct weft_ep *ep, int status)
 	weft_ep_retire(ep, status);
 }
 
-/* Nothing to wait for, unless the caller wants a request in any case. */
+/* Close without waiting. There is a request only if the caller has set WEFT_OP_FORCE_REQUEST. */
 static int close_at_once(struct weft_ep *ep, int status, const struct weft_op_params *params,
 			 struct weft_request **req)
 {

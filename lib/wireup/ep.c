@@ -6,8 +6,7 @@
  *
  * An endpoint that has ended is *retired*: it is in no table and has no connections, and its
  * requests have ended. Its memory is freed when no callback can be on the stack
- * (weft_conns_reap()), because code that fails or closes an endpoint may run inside a callback of
- * that endpoint.
+ * (weft_conns_reap()). An endpoint may fail or be closed inside one of its own callbacks.
  */
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Lanes that die. Each side stops a lane before it sends its receive state in LANE_DOWN, so that
- * this state is final. A side that has the peer's state knows which of its messages it must send
- * again. The worker with the lower id (the leader) decides. The other worker requests the decision,
- * because otherwise each could stop the lane that carries the other's LANE_DOWN. A lane that is
- * certainly lost is stopped by either worker.
+ * this state is final. By the peer's state a side finds the messages that it must send again. The
+ * worker with the lower id (the leader) decides. The other worker requests the decision, because
+ * otherwise each could stop the lane that carries the other's LANE_DOWN. A lane that is certainly
+ * lost is stopped by either worker.
  *
  *	USED --SUSPECT event--> SUSPECTED --it is alive, or no other lane is--> USED
  *	SUSPECTED --others are alive, it is not--> CLOSING (leader; else: send LANE_SUSPECT)
@@ -378,7 +378,7 @@ static void stale(struct weft_ep *ep)
 	ep->worker->count.wireup_stale++;
 }
 
-/* LANE_DOWN or LANE_DOWN_ACK, of the connection that we know. */
+/* LANE_DOWN or LANE_DOWN_ACK, of the current connection of the lane. */
 static void recv_down(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Lanes that died come back. The leader tries to connect again, at once when the link of its port
- * is back, and attaches the connection with the lane's next connection number. The other end
- * accepts it after it has finished with the last connection.
+ * is back. It attaches the connection with the lane's next connection number. The other end accepts
+ * it after it has finished with the last connection.
  */
 
 #include <errno.h>

@@ -8,7 +8,7 @@
  *	initiator  BOOT --up--> STEP_ASKED --ADDRESS--> REQUESTED ...
  *
  * A REQ of that worker has the same effect as ADDRESS. Its sender is at the interface of the boot
- * address, or it knows everything that the digest is made of. The endpoint becomes its responder.
+ * address, or it has all the data of which the digest is made. The endpoint becomes its responder.
  */
 
 #include <errno.h>

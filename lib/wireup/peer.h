@@ -65,8 +65,8 @@ void weft_ep_renumber(struct weft_ep *ep, uint32_t sn);
 /** The program owns @p ep from now on. */
 void weft_peer_claim(struct weft_ep *ep);
 /**
- * Probe the lanes of other peers than @p peer to the address @p words: a far end that does not know
- * its connection ends the lane.
+ * Probe the lanes of other peers than @p peer to the address @p words: a lane fails if its
+ * connection does not exist at the far end.
  */
 void weft_peer_check_others(struct weft_worker *w, const struct weft_peer *peer,
 			    const struct weft_lane_driver *driver, const char *words);

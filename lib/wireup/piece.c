@@ -123,8 +123,8 @@ static struct weft_partial *partial_of(const struct weft_conns *conns,
 	struct weft_partial *p;
 
 	/*
-	 * The search is not by host, because a connection that has ended may not know its host any
-	 * more.
+	 * The search is not by host, because the lane may not report the host of a connection that
+	 * has ended.
 	 */
 	LIST_FOREACH(host, &conns->partial_hosts, entry) {
 		TAILQ_FOREACH(p, &host->partials, entry) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Warnings about rails that are worse than their sisters. Every application's log has them, because
- * everything works without these rails, only slower. Interfaces of a worker are compared when they
- * are opened and when a link changes: they may be missing, slower, or have a smaller MTU. Lanes of
- * an endpoint are compared when all lanes of the map are attached or left out: they may be missing,
- * or take smaller messages. WEFT_MIN_LANES makes too few lanes an error.
+ * Warnings about rails that are worse than comparable ones. Every application's log has them,
+ * because everything works without these rails, only slower. Interfaces of a worker are compared
+ * when they are opened and when a link changes: they may be missing, slower, or have a smaller MTU.
+ * Lanes of an endpoint are compared when all lanes of the map are attached or left out: they may be
+ * missing, or take smaller messages. WEFT_MIN_LANES makes too few lanes an error.
  *
- * Rails are sisters if they have the same driver and the same kind of link: a memory port next to a
- * NIC is no mistake. A lane inside the host is no rail, and a peer that is reached by it needs no
- * rail.
+ * Rails are comparable ("sisters") if they have the same driver and the same kind of link: a memory
+ * port next to a NIC is no mistake. A lane inside the host is no rail, and a peer that is reached
+ * by it needs no rail.
  */
 
 #include <errno.h>
@@ -42,7 +42,8 @@ static bool is_slower(const struct weft_lane_iface *a, const struct weft_lane_if
 }
 
 /*
- * The sister to compare iface @p i with: the fastest, or the one with the largest frames.
+ * The comparable iface that shows the fault of iface @p i best: the fastest, or the one with the
+ * largest frames.
  */
 static const struct weft_lane_iface *best_sister(const struct weft_worker *w, unsigned int i,
 						 bool by_frame)
@@ -193,7 +194,7 @@ static void log_unused(struct weft_ep *ep, struct weft_reason *all)
 	}
 }
 
-/* The local interface is as good as its sister, so the cause is the other end, or the path. */
+/* The local interface is as good as the other one, so the cause is the other end, or the path. */
 static void log_smaller(struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_worker *w = ep->worker;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wireup/rails.h
- * Rails that are missing, slower or narrower than their sisters.
+ * Rails that are missing, slower than comparable ones, or have a smaller MTU.
  */
 #ifndef WEFT_RAILS_H
 #define WEFT_RAILS_H

@@ -39,8 +39,8 @@ static void send_error(struct weft_lane_ep *lane_ep, const struct weft_wire_wire
 }
 
 /*
- * A duplicate of a message may make a connection that its sender never ends, so this end destroys
- * it if it is of no use.
+ * A duplicate of a message may make a connection that its sender never ends. This end destroys the
+ * connection if it has no use.
  */
 void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep)
 {

@@ -23,7 +23,7 @@
 /*
  * A worker connects from an address to which a lane of another worker leads. That worker may be
  * gone, but the REQ is no proof of it. So the lane probes its far end. If the new worker answers
- * there, it does not know the connection, and the lane fails.
+ * there, the connection does not exist at its end, and the lane fails.
  */
 static void check_restarted(struct weft_worker *w, struct weft_peer *peer,
 			    struct weft_lane_ep *lane_ep, const struct weft_wireup_msg *m,
@@ -181,7 +181,7 @@ static void accept_new(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 	weft_wireup_accept(ep, lane_ep, m);
 }
 
-/* Is the sender the endpoint that we know at the other end? */
+/* Is the sender the endpoint at the other end of @p ep? */
 static bool is_same(const struct weft_ep *ep, const struct weft_wire_wireup *h)
 {
 	return weft_ref_equal(ep->remote, h->src_ep) &&

@@ -57,8 +57,8 @@ unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *ou
 
 /**
  * Lanes for bulk data, lane 0 first. Each local and each remote device is used once before any is
- * used twice, and an iface is used again only while it has bandwidth left that the other end can
- * take (one 100G port against two of 25G).
+ * used twice. An iface is used again only while it has bandwidth left that the other end can take
+ * (one 100G port against two of 25G).
  * @return number of lanes, at most @p max
  */
 unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_lane *out,

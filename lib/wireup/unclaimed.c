@@ -2,18 +2,18 @@
 
 /*
  * Endpoints that peers have made by connecting, and that the program has not claimed. They share
- * WEFT_MAX_UNCLAIMED_EPS places. The quota is per host, as lanes identify hosts, because a peer
- * chooses its worker id, name and interfaces itself, and one host may invent any number of them.
+ * WEFT_MAX_UNCLAIMED_EPS places. The quota is per host, as lanes identify hosts. A peer chooses its
+ * worker id, name and interfaces itself, and one host may invent any number of them.
  *
  * A sixteenth of the places, at least one, is reserved for hosts that have none, one place for
  * each. Of the others a host may have at most HOST_SHARE times the number that is free. So one host
  * alone gets seven of eight of all places, and the next hosts nearly all of the rest except the
  * sixteenth. To fill all places takes as many hosts as the sixteenth has places.
  *
- * When all places are taken, one of the hosts with the most endpoints loses its oldest one, if it
- * has at least two more than the host of the new endpoint. That endpoint must be older than half of
- * WEFT_CONNECT_TIMEOUT, because a program that gets many connections at once needs time to claim
- * them. And no message must have arrived over it, because then it is in use.
+ * When all places are taken, one of the hosts with the most endpoints loses its oldest one. It must
+ * have at least two more than the host of the new endpoint. The oldest endpoint must be older than
+ * half of WEFT_CONNECT_TIMEOUT, because a program that gets many connections at once needs time to
+ * claim them. No message must have arrived over it, because then it is in use.
  *
  * Hosts are in a hash table by number, and in ranks by the logarithm of their number of endpoints.
  * So "most" means that no other host has twice as many. A REQ that finds no place checks at most

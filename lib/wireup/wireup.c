@@ -4,9 +4,9 @@
  * The exchange of wire-up messages. An endpoint's *initiator* sends REQ, the *responder* replies
  * with REP, and the initiator confirms with ACK. Every message may arrive twice, and a duplicate
  * has no effect. Lanes keep no order, so data may overtake REP and ACK. The initiator accepts such
- * data, and to the responder data means the same as the ACK. The responder sends data only once it
- * knows that the initiator has the REP. So a connection that dies before that has lost nothing, and
- * the initiator may try another pair of interfaces.
+ * data, and to the responder data means the same as the ACK. The responder sends data only after a
+ * message has shown that the initiator has the REP. So a connection that dies before that has lost
+ * nothing, and the initiator may try another pair of interfaces.
  *
  * States (weft_wireup.step):
  *	initiator  BOOT --up--> REQUESTED --REP--> ESTABLISHED
@@ -171,7 +171,7 @@ static void wireup_established(struct weft_ep *ep)
 	weft_msg_ep_connected(ep, &wu->credit_in);
 	if (ep->state == WEFT_EP_UP && ep->closing) {
 		ep->state = WEFT_EP_CLOSING;
-		/* The message layer learns only here that the ep is closing. */
+		/* Only this call notifies the message layer that the ep is closing. */
 		weft_msg_ep_flush(ep, NULL, NULL);
 		weft_ep_closing_step(ep);
 	} else if (ep->state == WEFT_EP_UP && !ep->owned && w->accept_cb) {

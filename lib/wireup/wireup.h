@@ -197,7 +197,7 @@ struct weft_conns {
 	struct weft_pending pending_room[WEFT_MAX_PENDING]; /* pending_used have been used */
 	unsigned int num_pending, pending_used;
 	uint64_t looks; /* entries checked in searches of all these tables */
-	/* Of unclaimed eps. */
+	/* Hosts of unclaimed eps. */
 	LIST_HEAD(weft_host_list, weft_host) hosts[WEFT_HOST_BUCKETS];
 	TAILQ_HEAD(weft_host_rank, weft_host) ranks[32]; /* by the logarithm of num_eps */
 	unsigned int num_unclaimed;
