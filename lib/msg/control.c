@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages without payload: sent now, or kept and sent as soon as a lane has room. Order does not
- * matter to them.
+ * Messages without payload. They are sent now, or stored and sent as soon as a lane has room. They
+ * need no order.
  */
 
 #include <errno.h>
@@ -76,7 +76,7 @@ void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *da
 		return;
 	ctl = malloc(sizeof(*ctl) + length);
 	if (!ctl) {
-		/* The peer would wait for ever: better an end that both see. */
+		/* The peer would wait forever: fail the endpoint, which both ends detect. */
 		weft_msg_fail_later(me, -ENOMEM, "no memory for a control message");
 		return;
 	}
@@ -102,7 +102,7 @@ unsigned int weft_tx_serve_ctl(struct weft_msg_ep *me)
 	unsigned int n = 0;
 	bool all_full = false;
 
-	/* One that waits for its lane does not hold up the others. */
+	/* A message that waits for its lane does not block the others. */
 	while ((ctl = STAILQ_FIRST(&me->ctl))) {
 		uint32_t lane = ctl->lane == WEFT_TX_ANY_LANE ? 0 : 1u << ctl->lane;
 		bool sent = !(full & lane) &&
@@ -122,7 +122,7 @@ unsigned int weft_tx_serve_ctl(struct weft_msg_ep *me)
 	}
 	STAILQ_CONCAT(&later, &me->ctl);
 	STAILQ_CONCAT(&me->ctl, &later);
-	/* One that waits for a lane of its own does not hold up credit. */
+	/* A message that waits for a particular lane does not block credit. */
 	if (me->credit_due && !all_full)
 		weft_credit_send(me);
 	return n;

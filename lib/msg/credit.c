@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much a peer may send unasked.
+ * How much a peer may send unrequested.
  *
- * Every message that has come and is not matched takes one of two credits:
+ * Every received message that is not matched takes one of two credits:
  *
  *	bytes     a message of more than WEFT_EAGER_FREE bytes that is sent whole or in pieces
  *	          takes its length
  *	messages  any other takes one: shorter ones, and all that are announced (RTS), whose data
  *	          stays at the sender
  *
- * It is booked when the message begins, at both ends, and comes back at the match: from then on
- * its bytes go to the user. Of an active message it comes back when its handler, or who keeps its
- * data, is done. A message that its sender aborts or takes back has credit like any other. So
- * nothing that a peer sends is kept without a credit, and credits are bounded for each peer and for
- * all (msg/credit.h). What a peer was told is what it may send: more ends the endpoint.
+ * Both ends book the credit when the message begins, and free it at the match, from which on the
+ * bytes go to the user. The credit of an active message is free when its handler has returned, or
+ * the user releases data that it retained. A message that its sender aborts or withdraws takes
+ * credit, too. So every message that a peer makes this worker store has a credit, and credits are
+ * bounded for each peer and for all (msg/credit_pool.h). A peer may send what was advertised to it;
+ * a peer that sends more fails its endpoint.
  *
- * An honest sender without credit for a message announces it; without credit for that either it
- * waits. It need not wait for long: operations that both ends have started must complete, whatever
- * else waits for a receive. So when half of a peer's messages' window is used and the pool has no
- * more, further messages that are kept give their credit back at once. They are booked in bytes
+ * A correct sender without credit for a message announces it; without credit for an announcement it
+ * waits. This wait must be short: operations that both ends have started must complete, whatever
+ * other messages wait for a receive. So when half of a peer's message window is used and the pool
+ * is exhausted, further unmatched messages free their credit at once. They are counted in bytes
  * instead, within WEFT_UNEXP_MEMORY for the whole worker (weft_credit_spill()).
  *
- * A peer that does not read its answers gets no credit: it is held back as long as more than
- * WEFT_CTL_HELD of them wait here.
+ * A peer that does not receive its replies gets no credit while more than WEFT_CTL_HELD of them
+ * wait here.
  *
- * All values told are totals since the connection was made: CREDIT messages may overtake each
+ * All advertised values are totals since the connection was made: CREDIT messages may overtake each
  * other.
  */
 
@@ -34,9 +35,9 @@
 #include "msg/recv.h"
 #include "msg/send.h"
 
-/* A message may cost so many bytes of WEFT_UNEXP_LIMIT. */
+/* Bytes of WEFT_UNEXP_LIMIT that a message may cost. */
 #define MSG_BYTES 256
-/* What a peer gets when there is nothing left. */
+/* The window of a peer when the pool is exhausted. */
 #define BYTES_LEAST 4096
 #define MSGS_LEAST 16
 
@@ -80,7 +81,7 @@ void weft_credit_unspill(struct weft_msg_worker *mw, struct weft_msg_ep *me, uin
 		me->rx_spilled -= bytes;
 }
 
-/* The next check of growing is due when half of what was told is used. */
+/* The windows are checked for growth when half of the advertised credit is used. */
 static void set_low(struct weft_msg_ep *me)
 {
 	me->rx_low = me->rx_told - me->rx_window / 2;
@@ -117,7 +118,7 @@ void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit)
 	told(me, credit);
 }
 
-/* A peer that has used half of its window may have a larger one. */
+/* A peer that has used half of its window may get a larger one. */
 static void grow(struct weft_msg_ep *me)
 {
 	uint64_t more = 0;
@@ -133,7 +134,7 @@ static void grow(struct weft_msg_ep *me)
 	me->rx_small_allowed += (uint32_t)more;
 }
 
-/* And one whose window is larger than its share does not get back all of it. */
+/* A peer whose window is larger than its share does not get all of it again. */
 static void shrink(struct weft_msg_ep *me)
 {
 	uint64_t kept;
@@ -162,7 +163,9 @@ void weft_credit_send(struct weft_msg_ep *me)
 	};
 	size_t length = me->rx_shrunk ? sizeof(c) : sizeof(c.credit);
 
-	/* Without room, or behind too many answers, it is tried again with the values of then. */
+	/*
+	 * Without room, or behind too many replies, it is sent later with the values of that time.
+	 */
 	me->credit_due = !me->failed && (me->num_ctl > WEFT_CTL_HELD ||
 					 weft_tx_envelope_any(me, WEFT_WIRE_CREDIT, &c, length));
 	if (me->credit_due)
@@ -181,7 +184,7 @@ void weft_credit_look(struct weft_msg_ep *me)
 	grow(me);
 	if (me->rx_allowed == bytes && me->rx_small_allowed == small)
 		shrink(me);
-	/* Nothing new: checked again when as much again has been used. */
+	/* No change: check again when the same amount has been used. */
 	me->rx_low = me->rx_used + me->rx_window / 2 + 1;
 	me->rx_small_low = me->rx_small + me->rx_small_window / 2 + 1;
 	if (me->rx_allowed != me->rx_told || me->rx_small_allowed != me->rx_small_told ||
@@ -192,8 +195,9 @@ void weft_credit_look(struct weft_msg_ep *me)
 }
 
 /*
- * The window as the peer says it: it had to take some back. Totals only grow, and so does what is
- * matched; so of two with the same total the one with the smaller window is the later.
+ * The window that the peer reports because it had to shrink it. Totals only grow, and so do the
+ * totals of matched messages. So of two messages with the same total, the one with the smaller
+ * window is the later one.
  */
 static bool window_of(const struct weft_wire_credit_window *c, size_t length, uint64_t *window)
 {
@@ -221,7 +225,7 @@ void weft_credit_recv(struct weft_msg_ep *me, const void *data, size_t payload)
 	} else if (me->tx_credit - me->tx_used > me->tx_window) {
 		me->tx_window = me->tx_credit - me->tx_used;
 	}
-	/* Never more than a window ahead of what we have sent, whatever the peer says. */
+	/* Never more than a window ahead of what is sent, whatever the peer advertises. */
 	if ((int32_t)(seq - me->tx_seq_end) > 0 && seq - me->tx_seq <= WEFT_SEQ_WINDOW)
 		me->tx_seq_end = seq;
 	if ((int32_t)(am_seq - me->tx_am_seq_end) > 0 && am_seq - me->tx_am_seq <= WEFT_SEQ_WINDOW)
@@ -254,7 +258,7 @@ void weft_rx_refused(struct weft_msg_ep *me, const struct weft_seq_window *w, ui
 		     const char *what)
 {
 	if (weft_seq_old(w, seq)) {
-		/* The rest of an aborted message, or a replay. */
+		/* The rest of an aborted message, or a duplicate of a message. */
 		me->mw->count.old_seq++;
 	} else if (!weft_seq_inside(w, seq)) {
 		me->mw->count.far_seq++;

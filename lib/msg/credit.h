@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file msg/credit.h
- * How much a peer may send unasked (msg/credit.c says what counts as what).
+ * Credit: how much a peer may send unrequested. msg/credit.c defines which credit a message takes.
  */
 #ifndef WEFT_CREDIT_H
 #define WEFT_CREDIT_H
@@ -9,7 +9,7 @@
 #include "msg/endpoint.h"
 
 /**
- * Has the peer credit for a message of @p total bytes, of which nobody has told before? Books it.
+ * Has the peer credit for a new message of @p total bytes, which no RTS has announced? Books it.
  */
 static inline bool weft_credit_take(struct weft_msg_ep *me, uint64_t total)
 {
@@ -25,7 +25,9 @@ static inline bool weft_credit_take(struct weft_msg_ep *me, uint64_t total)
 	return true;
 }
 
-/** An eager message of @p total bytes is matched, or dropped: another one may come. */
+/**
+ * An eager message of @p total bytes is matched or dropped: its credit is free for another message.
+ */
 static inline void weft_credit_give(struct weft_msg_ep *me, uint64_t total)
 {
 	if (total > WEFT_EAGER_FREE)
@@ -34,15 +36,16 @@ static inline void weft_credit_give(struct weft_msg_ep *me, uint64_t total)
 		me->rx_small_allowed++;
 }
 
-/** The same of one that is announced only. */
+/** The same for a message that is announced only (RTS). */
 static inline void weft_credit_give_rts(struct weft_msg_ep *me)
 {
 	me->rx_small_allowed++;
 }
 
 /**
- * A message stays here that took a message credit. Is so much of the window used that the peer is
- * about to wait, and the pool has no more for it?
+ * A message that took a message credit stays unmatched here. @return true when the peer has used
+ * more than half of its window. The window has not grown, so the pool is empty and the peer will
+ * wait soon.
  */
 static inline bool weft_credit_short(const struct weft_msg_ep *me)
 {
@@ -52,21 +55,24 @@ static inline bool weft_credit_short(const struct weft_msg_ep *me)
 }
 
 /**
- * It gives its credit back now, and @p bytes of WEFT_UNEXP_MEMORY are booked for it. At the bound
- * the endpoint fails, soon, if it has more than an even share.
- * @return false: it keeps its credit
+ * Free the credit of a message now, and book @p bytes of WEFT_UNEXP_MEMORY for the message instead.
+ * When that memory is full, the endpoint fails at the end of progress if it has more than an even
+ * share of it.
+ * @return false: the message keeps its credit
  */
 bool weft_credit_spill(struct weft_msg_ep *me, uint64_t bytes);
-/** It goes. @param me  NULL = its endpoint is gone */
+/** The message is removed: free its bytes. @param me  NULL = its endpoint is gone */
 void weft_credit_unspill(struct weft_msg_worker *mw, struct weft_msg_ep *me, uint64_t bytes);
 
 void weft_credit_worker_init(struct weft_msg_worker *mw);
-/** Send what may be sent by now, or when there is room. */
+/** Send a CREDIT message now, or as soon as a lane has room. */
 void weft_credit_send(struct weft_msg_ep *me);
-/** Much is used, or has come back: fit the windows, and tell the peer. */
+/**
+ * Much credit is used, or much is free again: resize the windows, and advertise them to the peer.
+ */
 void weft_credit_look(struct weft_msg_ep *me);
 
-/** Tell the peer when enough has become free. */
+/** Advertise credit to the peer when enough has become free. */
 static inline void weft_credit_update(struct weft_msg_ep *me)
 {
 	if (__builtin_expect(weft_seq_due(&me->rx_seq), 0) ||
@@ -77,7 +83,7 @@ static inline void weft_credit_update(struct weft_msg_ep *me)
 		weft_credit_look(me);
 }
 
-/** A message waits here: much may be used. */
+/** A message stays unmatched here: check the windows when much of them is used. */
 static inline void weft_credit_kept(struct weft_msg_ep *me)
 {
 	if ((int64_t)(me->rx_used - me->rx_low) >= 0 ||
@@ -85,13 +91,13 @@ static inline void weft_credit_kept(struct weft_msg_ep *me)
 		weft_credit_look(me);
 }
 
-/** The handler of CREDIT; records are its payload. */
+/** The handler of CREDIT. Records are in its payload. */
 void weft_credit_recv(struct weft_msg_ep *me, const void *data, size_t payload);
 /** Give the peer's windows back to the worker. */
 void weft_credit_fini(struct weft_msg_ep *me);
 /**
- * A message that an ended endpoint has left (@p more), or that it had left and that goes now,
- * counts in the pools. @param total  as in weft_credit_take()
+ * The pools count messages that an ended endpoint has left unmatched. @p more true: there is one
+ * more; false: one of them is removed. @param total  as in weft_credit_take()
  */
 void weft_credit_left(struct weft_msg_worker *mw, uint64_t total, bool more);
 

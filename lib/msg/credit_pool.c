@@ -2,12 +2,14 @@
 
 #include "msg/credit.h"
 
-/* A window's floor is so much of the limit, and a quarter of the limit is kept for floors. */
+/*
+ * The limit divided by this is a window's floor; the quarter of the limit is reserved for floors.
+ */
 #define FLOOR_PART 2048
 #define RESERVE_PART 4
-/* What is left goes to new peers in parts. */
+/* The part of the remaining pool that a new peer gets. */
 #define FIRST_PART 32
-/* Growing by less is not worth a message. */
+/* A window that grows by less than this part is not worth a message. */
 #define WORTH_PART 8
 
 static uint64_t less(uint64_t a, uint64_t b)
@@ -33,7 +35,7 @@ void weft_credit_pool_init(struct weft_credit_pool *p, uint64_t limit, uint64_t 
 	p->floor = less(p->floor, max);
 }
 
-/* Neither granted nor kept for the floors of peers to come. */
+/* Credit that is neither granted nor reserved for the floors of future peers. */
 static uint64_t left(const struct weft_credit_pool *p)
 {
 	uint64_t peers = p->limit / RESERVE_PART / p->floor;

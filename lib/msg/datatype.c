@@ -78,7 +78,7 @@ static void seek(struct weft_dt *dt, size_t off)
 		dt->base += dt->iov[dt->pos++].iov_len;
 }
 
-/* The longest stretch of memory that begins with byte @off, at most @len. */
+/* The longest contiguous memory that begins with byte @off, at most @len bytes. */
 static void *stretch(struct weft_dt *dt, size_t off, size_t *len)
 {
 	size_t skip, here;
@@ -110,7 +110,8 @@ int weft_dt_pack_slow(struct weft_dt *dt, size_t off, void *dst, size_t len)
 			weft_dt_calls--;
 			if (rc < 0)
 				return (int)rc;
-			if (rc == 0 || (size_t)rc > len) /* would never end, or has overrun */
+			/* would loop forever, or has overrun the buffer */
+			if (rc == 0 || (size_t)rc > len)
 				return -EINVAL;
 			n = (size_t)rc;
 		}

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file msg/datatype.h
- * The buffer of one operation, whatever its datatype, seen as a row of packed bytes with random
- * access.
+ * The buffer of one operation, of any datatype, as a sequence of packed bytes with random access.
  *
- * An iov keeps a cursor, so that walking forwards, or jumping a little, does not start from the
- * first entry. The iovec array stays the caller's and must live as long as the operation.
+ * An iov has a cursor. A forward walk, or a short jump, does not start from the first entry. The
+ * iovec array remains the caller's and must exist as long as the operation.
  */
 #ifndef WEFT_DT_H
 #define WEFT_DT_H
@@ -35,12 +34,13 @@ struct weft_dt {
 };
 
 /**
- * So many callbacks of generic datatypes are on this thread's stack: the operation, its queue and
- * perhaps a lane are half way, and every call that would change something is refused.
+ * The number of callbacks of generic datatypes on this thread's stack. Inside a callback the
+ * operation, its queue and perhaps a lane are in an intermediate state, so calls that would change
+ * them are refused.
  */
 extern _Thread_local unsigned int weft_dt_calls __attribute__((tls_model("initial-exec")));
 
-/** Such a call: a log line. @return -EBUSY */
+/** Log that @p call was made inside such a callback. @return -EBUSY */
 int weft_dt_refuse(const char *call) __attribute__((cold));
 
 int weft_dt_init_slow(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer,
@@ -55,14 +55,14 @@ static inline int weft_dt_init(struct weft_dt *dt, const struct weft_datatype *t
 {
 	if (type || (count && !buffer))
 		return weft_dt_init_slow(dt, type, buffer, count, unpack);
-	/* The common case touches no more than this. */
+	/* Contiguous memory, the common case, needs these three fields only. */
 	dt->dt_class = WEFT_DT_CONTIG;
 	dt->buf = (uint8_t *)(uintptr_t)buffer;
 	dt->length = count;
 	return 0;
 }
 
-/** Ends a generic state, exactly once however often it is called. */
+/** End the state of a generic type, once even if called again. */
 static inline void weft_dt_finish(struct weft_dt *dt)
 {
 	void *state;
@@ -100,16 +100,16 @@ static inline int weft_dt_unpack(struct weft_dt *dt, size_t off, const void *src
 }
 
 /**
- * Describe bytes [off, off + len) as at most @p max pieces. @return how many; 0 = they are more, or
- * the type is generic
+ * Describe bytes [off, off + len) as at most @p max pieces. @return the number of pieces; 0 = they
+ * are more, or the type is generic
  */
 unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iovec *out,
 			 unsigned int max);
 
 /**
- * The same for the bytes from @p off on, of which it describes as many as @p max pieces hold. Not
- * for generic types; *len > 0.
- * @param[in,out] len  bytes; those described
+ * The same for the bytes from @p off on, as far as @p max pieces describe them. Not for generic
+ * types; *len > 0.
+ * @param[in,out] len  bytes wanted; bytes described
  * @return pieces
  */
 unsigned int weft_dt_iov_some(struct weft_dt *dt, size_t off, size_t *len, struct iovec *out,

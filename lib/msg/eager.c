@@ -3,15 +3,15 @@
  * Eager: the whole message in one lane message, with the envelope in front.
  *
  *	sender                          receiver
- *	  | EAGER seq tag payload --------> | matched: copied to the user's buffer; else kept
+ *	  | EAGER seq tag payload --------> | matched: copied to the user's buffer; else stored
  *	  |                                 |
- *	  | EAGER_SYNC seq tag req payload >| kept until a receive matches
+ *	  | EAGER_SYNC seq tag req payload >| stored until a receive matches
  *	  | <---------------- SYNC_ACK req  | at the match
- *	  | AM seq id header payload -----> | to its handler, in its turn
+ *	  | AM seq id header payload -----> | to its handler, in sequence
  *
- * short: copied by the lane's inline call; bcopy: packed into the lane's buffer; zcopy: sent from
- * the user's memory, which is the lane's until it says so. Without credit the message goes as a
- * rendezvous.
+ * short: the lane's inline call copies the message. bcopy: it is packed into the lane's buffer.
+ * zcopy: it is sent from the user's memory, which the lane owns until it reports completion.
+ * Without credit the message goes by rendezvous.
  */
 
 #include <errno.h>
@@ -39,7 +39,8 @@ static int eager_progress(struct weft_request *req)
 		return weft_tx_uncredited(req);
 	weft_head_whole(req, &h);
 	/*
-	 * One lane while it has room, so that order is the common case; another rather than none.
+	 * One lane while it has room, so that order is the common case. Other lanes only when it is
+	 * full.
 	 */
 	rc = send_on(req, &h, me->am_lane);
 	for (; (rc == -EAGAIN || rc == WEFT_PROTO_NEXT) && rest; rest &= rest - 1) {
@@ -49,7 +50,7 @@ static int eager_progress(struct weft_request *req)
 	}
 	if (rc == -EAGAIN || rc == WEFT_PROTO_NEXT)
 		return rc;
-	/* If pack() has failed, too: the peer hears of a message that ends with its error. */
+	/* Also if pack() has failed: the peer receives a message that ends with this error. */
 	weft_tx_take_seq(req, true);
 	if (rc)
 		return rc;
@@ -59,7 +60,7 @@ static int eager_progress(struct weft_request *req)
 	return 0;
 }
 
-/* No acknowledgement is of interest now. */
+/* The reply of the peer does not matter any more. */
 void weft_eager_abort(struct weft_request *req, int status)
 {
 	if (!(req->flags & WEFT_REQ_STARTED))
@@ -70,7 +71,7 @@ void weft_eager_abort(struct weft_request *req, int status)
 
 /* ------------------------------------------------------------------ time */
 
-/* What every whole message costs; @p post names the sending call. */
+/* The cost of every whole message; @p post names the sending call. */
 static void cost_whole(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		       struct weft_curve *cv, const char *post, double extra)
 {
@@ -84,7 +85,7 @@ static void cost_whole(const struct weft_model *m, const struct weft_proto_key *
 	weft_curve_once(cv, WEFT_STAGE_LATENCY, (struct weft_linear){l->latency, 0}, "data", NULL);
 	weft_curve_once(cv, WEFT_STAGE_RECV_CPU, (struct weft_linear){l->recv_overhead, 0},
 			"take in", NULL);
-	/* A handler gets the bytes where the lane has them. */
+	/* A handler gets the bytes in the lane's buffer. */
 	if (!(WEFT_OPS_AM >> key->op & 1))
 		weft_curve_once(cv, WEFT_STAGE_RECV_COPY,
 				(struct weft_linear){0, 1 / m->conf.bcopy_bw},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The boundary to the connection layer (msg/layer.h): life of the message part of workers and
+ * The boundary to the connection layer (msg/layer.h): lifetime of the message part of workers and
  * endpoints.
  */
 
@@ -91,7 +91,9 @@ static __attribute__((noinline)) unsigned int serve(struct weft_msg_worker *mw)
 		WEFT_EACH_MODULE(m, mw, before_queues)
 			n += m->before_queues(mw);
 	}
-	/* Each once, in turn: who still has something queues up at the end, behind `last`. */
+	/*
+	 * Each endpoint once: one that still has something to send is queued again behind `last`.
+	 */
 	last = TAILQ_LAST(&mw->ready, weft_msg_eps);
 	while (last && (me = TAILQ_FIRST(&mw->ready))) {
 		TAILQ_REMOVE(&mw->ready, me, ready_link);
@@ -121,9 +123,7 @@ bool weft_msg_busy(const struct weft_worker *worker, bool *soon)
 	const struct weft_msg_worker *mw = worker->msg;
 	bool busy = !TAILQ_EMPTY(&mw->later);
 
-	/*
-	 * What can't go on for want of room or credit gets it by what comes in; but not all of it.
-	 */
+	/* Incoming messages will bring room or credit to most of the queues, but not to all. */
 	if (!TAILQ_EMPTY(&mw->ready))
 		*soon = true;
 	WEFT_EACH_MODULE(m, mw, busy)
@@ -163,7 +163,7 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 
 /* ------------------------------------------------------------------ endpoint */
 
-/* What endpoints have that are not connected: read, never written. */
+/* The lanes of endpoints that are not connected: read, never written. */
 static struct weft_msg_lane no_lane;
 
 int weft_msg_ep_init(struct weft_ep *ep)
@@ -224,10 +224,10 @@ static uint32_t at_most_u32(size_t x)
 	return x < UINT32_MAX ? (uint32_t)x : UINT32_MAX;
 }
 
-/* Lanes of which nobody knows how fast they are. */
+/* For lanes whose rate is unknown. */
 #define UNKNOWN_PER_BYTE 1e-9f
 
-/* How long a message may be: what both ends take, and what goes well over the path as it is. */
+/* The maximum length of a message: what both ends accept, and what the path carries well now. */
 static void set_sizes(struct weft_msg_lane *out, const struct weft_ep_lane *lane)
 {
 	const struct weft_lane_attr *attr = &lane->lane_ep->iface->attr;
@@ -254,7 +254,7 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 		lane->bandwidth > 0 ? (float)(1 / lane->bandwidth) : UNKNOWN_PER_BYTE;
 
 	if (me->lanes[i].lane_ep == lane->lane_ep) {
-		set_sizes(&me->lanes[i], lane); /* what was measured stays */
+		set_sizes(&me->lanes[i], lane); /* measured values stay */
 		return;
 	}
 	me->lanes[i] = (struct weft_msg_lane){
@@ -265,7 +265,7 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 		.align = attr->opt_align ? (uint32_t)attr->opt_align : 1,
 		.max_iov = (uint16_t)(attr->max_iov < UINT16_MAX ? attr->max_iov : UINT16_MAX),
 		.zcopy_any = !(attr->features & WEFT_LANE_F_ZCOPY_REG),
-		/* What is outstanding stays: it ends with its completions. */
+		/* Outstanding bytes stay until their completions. */
 		.load = {me->lanes[i].load[0], me->lanes[i].load[1]},
 	};
 	set_sizes(&me->lanes[i], lane);
@@ -273,7 +273,7 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 		weft_load_init(&me->lanes[i].load[dir], per_byte, (float)lane->latency);
 }
 
-/* It is gone, or not there yet. What it has outstanding stays: that ends with its completions. */
+/* The lane is gone, or not there yet. Its outstanding bytes stay until their completions. */
 static void drop_lane(struct weft_msg_ep *me, unsigned int i)
 {
 	me->lanes[i].lane_ep = NULL;
@@ -281,7 +281,7 @@ static void drop_lane(struct weft_msg_ep *me, unsigned int i)
 	me->tx_full &= (uint16_t) ~(1u << i);
 }
 
-/* All that there will be: the map of lanes is agreed when the endpoint is connected. */
+/* The largest number of lanes is final: both ends agree on the lane map when they connect. */
 static int make_lanes(struct weft_msg_ep *me)
 {
 	if (me->lanes != &no_lane)
@@ -300,7 +300,7 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 	int changed;
 
 	if (credit && !me->up) {
-		/* The receiver says where its numbers begin. */
+		/* The receiver chooses its first sequence numbers. */
 		me->tx_seq_end = weft_get32(credit->seq);
 		me->tx_seq = me->tx_seq_end - WEFT_SEQ_WINDOW;
 		me->tx_credit = weft_get64(credit->bytes);
@@ -370,7 +370,7 @@ void weft_msg_ep_failed(struct weft_ep *ep, int status)
 		TAILQ_REMOVE(&me->mw->ready, me, ready_link);
 	me->ready = false;
 	weft_tx_fail(me, status);
-	/* Who has closed has given up its receives, whichever end is the first to say so. */
+	/* An endpoint that is closing has given up its receives, whichever end fails first. */
 	WEFT_EACH_MODULE(m, me->mw, ended)
 		m->ended(me, me->closing ? -ECANCELED : status);
 	weft_flush_fail(me, status);

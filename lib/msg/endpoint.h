@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file msg/endpoint.h
- * The message half of a worker and of an endpoint: what sends, credit, flush and every module
- * share.
+ * The message half of a worker and of an endpoint: the state that sends, credit, flush and all
+ * modules share.
  *
- * Callbacks of the user may close the endpoint whose message is being handled. A struct weft_msg_ep
- * therefore lives until nobody uses it (weft_msg_ep_hold/release); `ep` is NULL once the connection
- * half has let go.
+ * Callbacks of the user may close the endpoint whose message is being processed. A struct
+ * weft_msg_ep therefore exists until its last reference is released (weft_msg_ep_hold/release);
+ * `ep` is NULL once the connection half is gone.
  */
 #ifndef WEFT_MSG_ENDPOINT_H
 #define WEFT_MSG_ENDPOINT_H
@@ -23,13 +23,13 @@
 
 /* ------------------------------------------------------------------ endpoint */
 
-/** With more control messages waiting than this a peer gets no credit for further messages. */
+/** A peer for which more control messages than this wait gets no credit for further messages. */
 #define WEFT_CTL_HELD 256
 
 /**
- * A control message that found no room: {id, bytes}. They are short, order does not matter to them.
- * A peer that takes none makes at most WEFT_CTL_HELD and two for each message that it may still
- * send: 2 * 2 * WEFT_SEQ_WINDOW.
+ * A control message for which no lane had room: {id, bytes}. They are short and need no order. For
+ * a peer that receives none at most WEFT_CTL_HELD wait, and two for each message that the peer may
+ * still send: 2 * 2 * WEFT_SEQ_WINDOW.
  */
 struct weft_ctl {
 	STAILQ_ENTRY(weft_ctl) link;
@@ -39,7 +39,7 @@ struct weft_ctl {
 	uint8_t data[];
 };
 
-/** What the striping checks, per lane. */
+/** The fields of a lane that striping reads. */
 struct weft_msg_lane {
 	struct weft_lane_ep *lane_ep; /* NULL = not usable */
 	uint32_t max_short;           /* header + payload, 0 = cannot */
@@ -51,11 +51,11 @@ struct weft_msg_lane {
 	uint32_t align;
 	uint16_t max_iov;
 	bool zcopy_any;       /* zcopy of memory that is not registered */
-	uint64_t sent;        /* since the last look, headers included */
-	uint32_t queued_seen; /* lane_ep->queued then */
+	uint64_t sent;        /* since the last measurement, headers included */
+	uint32_t queued_seen; /* lane_ep->queued at that time */
 	/*
-	 * Bytes that were under way when it took no more, or more if it has taken more since; 0 =
-	 * not known: about what congestion control allows. And the most ever
+	 * Bytes that were in flight when the lane last took no more, or more if it has taken more
+	 * since: about what congestion control allows. 0 = unknown. And the largest value so far
 	 */
 	uint32_t room, room_most;
 	/* by enum weft_dir: what is sent and written; what is read and pulled */
@@ -67,79 +67,87 @@ struct weft_msg_ep {
 	struct weft_lane_ep *short_lane_ep;
 	size_t short_end; /* messages shorter than this go out at once; 0 with threads */
 	struct weft_ep_lane_info *short_count;
-	uint32_t tx_seq;       /* of the next message */
+	uint32_t tx_seq;       /* number of the next message */
 	uint32_t tx_seq_end;   /* first one that the peer has not allowed */
-	uint32_t tx_small;     /* messages that took a message credit (msg/credit.c); cumulative */
-	uint32_t tx_small_end; /* and allowed */
+	uint32_t tx_small;     /* messages that took a message credit (msg/credit.c), in total */
+	uint32_t tx_small_end; /* and allowed, in total */
 	struct weft_ep *ep;    /* NULL = gone */
 	struct weft_msg_worker *mw;
 	uint32_t refs;
 	bool failed;
-	bool send_now; /* the worker's */
+	bool send_now; /* copy of worker->send_now */
 	/* line 1: a message in sequence */
 	struct weft_tag *tag; /* tagged messages */
 	struct weft_seq_window rx_seq;
-	/* messages that take a message credit: come, allowed, told; cumulative. Their window */
+	/*
+	 * messages that take a message credit: received, allowed, advertised, in total. Their
+	 * window
+	 */
 	uint32_t rx_small, rx_small_allowed, rx_small_told, rx_small_window;
-	uint64_t rx_used;    /* eager bytes of the messages that have begun to come; cumulative */
-	uint64_t rx_allowed; /* what the peer could be told: window + bytes matched */
-	uint64_t rx_told;    /* what it was told */
+	uint64_t rx_used;    /* bytes of eager messages of which some have come, in total */
+	uint64_t rx_allowed; /* may be advertised: window + bytes matched */
+	uint64_t rx_told;    /* advertised */
 	uint64_t rx_window;
-	/* receive, the rest */
+	/* receive, less frequently used */
 	struct weft_seq_window rx_am_seq; /* of active messages */
-	uint64_t rx_low;                  /* rx_used from which on the window is checked */
-	uint32_t rx_small_low;            /* rx_small, the same */
-	/* in what is coming, beyond the first of each message (base/interval.h) */
+	uint64_t rx_low;                  /* value of rx_used from which the window is checked */
+	uint32_t rx_small_low;            /* the same for rx_small */
+	/* received ranges of incomplete messages beyond the first of each (base/interval.h) */
 	uint32_t rx_islands;
 	uint64_t rx_window_told;
-	uint64_t rx_spilled; /* bytes of its messages that are kept beyond their credit */
-	bool rx_shrunk;      /* the window has: the peer is told how large it is */
-	bool rx_torn;        /* more than its share: fails soon, and counts no more */
-	/* send, the rest */
-	size_t short_locked;          /* WEFT_THREAD_MULTI: as short_end, under the worker's lock */
-	uint64_t tx_used, tx_credit;  /* eager bytes: sent, allowed; cumulative */
-	uint64_t tx_window;           /* the peer's, or the most that were ever allowed at a time */
-	struct weft_requests pending; /* not begun, or partly handed over: in order */
+	uint64_t rx_spilled; /* bytes of its messages that are stored beyond their credit */
+	bool rx_shrunk;      /* the window has shrunk: CREDIT messages contain its size */
+	/* it had more ranges than its share: fails at the end of progress, counts no more */
+	bool rx_torn;
+	/* send, less frequently used */
+	size_t short_locked;         /* WEFT_THREAD_MULTI: as short_end, under the worker's lock */
+	uint64_t tx_used, tx_credit; /* eager bytes: sent, allowed; cumulative */
+	/* the peer's window, or the most that it ever allowed at a time */
+	uint64_t tx_window;
+	struct weft_requests pending; /* not begun, or handed over in part: in order */
 	struct weft_requests ops; /* every send that is not complete, in the order of the calls */
-	/* but those that are with the lanes, and whose end is the peer's application's matter */
+	/* But sends that are with the lanes: the peer's application decides when they end */
 	struct weft_requests parked;
-	struct weft_requests asking; /* done when lanes are flushed, which had no room to ask */
+	/* complete when lanes are flushed, which had no room for that request */
+	struct weft_requests asking;
 	STAILQ_HEAD(, weft_ctl) ctl;
 	uint32_t num_ctl;
 	STAILQ_HEAD(, weft_flush) flushes;
-	/* What a lane that died has given back (msg/replay.c); later: what waits behind that. */
+	/* Messages that a dead lane has returned (msg/replay.c); later: what waits behind them. */
 	STAILQ_HEAD(, weft_replay) replay, replay_later;
 	bool replaying;
-	uint8_t replay_lane; /* that gets it, while replaying */
+	uint8_t replay_lane; /* the lane that sends them, while replaying */
 	TAILQ_ENTRY(weft_msg_ep) ready_link;
 	uint64_t op_sn;
 	uint32_t tx_am_seq, tx_am_seq_end; /* of active messages */
 	bool ready;      /* in the worker's list of endpoints with something to send */
 	bool up;         /* connected, lanes known */
-	bool credit_due; /* a CREDIT message found no room */
-	bool data_turn;  /* who goes first at the next service */
-	bool closing;    /* nobody here will match any more */
-	bool crowd;      /* others wait for the peer's port, as its last request said */
+	bool credit_due; /* no lane had room for a CREDIT message */
+	bool data_turn;  /* alternates: the service begins with data, or with messages */
+	bool closing;    /* no receive of the user will match its messages any more */
+	bool crowd;      /* the peer's last request reported that others wait for its port */
 	uint8_t am_lane;
-	uint8_t last_lane[2]; /* by enum weft_dir: that got the last piece */
+	uint8_t last_lane[2]; /* the lane of the last piece, by enum weft_dir */
 	uint16_t lanes_up;
-	uint16_t tx_full;                 /* lanes that were full and are measured */
-	struct weft_msg_lane *lanes;      /* ep->lane_room of them, once connected */
+	uint16_t tx_full;                 /* lanes that were full and are being measured */
+	struct weft_msg_lane *lanes;      /* ep->lane_room entries, once connected */
 	unsigned int forced;              /* weft_model_conf.forced */
 	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and bulk data may use */
-	size_t zcopy_from;             /* pieces of this size go from user memory where they can */
-	struct weft_ep_config *config; /* which protocol for what; NULL until there are lanes */
-	/* modules' parts; each knows its own alone */
+	/* pieces from this size on go from user memory where possible */
+	size_t zcopy_from;
+	/* the protocol of each message size; NULL until there are lanes */
+	struct weft_ep_config *config;
+	/* the state of modules, each used by its module alone */
 	struct weft_rndv *rndv;
-	struct weft_am *am;   /* NULL = never any that waited */
+	struct weft_am *am;   /* NULL = no message has ever waited */
 	struct weft_rma *rma; /* NULL = never used */
-	void **own;           /* of those without a field: weft_module_own() */
+	void **own;           /* of modules without a field here: weft_module_own() */
 };
 
-/* Something waits: the next short send takes its turn behind that. */
+/* A message waits: later short sends go behind it in the queue. */
 static inline void weft_tx_no_short(struct weft_msg_ep *me)
 {
-	/* WEFT_THREAD_MULTI reads it without the lock: there it is 0 and never written. */
+	/* With WEFT_THREAD_MULTI it is always 0: other threads read it without the lock. */
 	if (me->short_end)
 		me->short_end = 0;
 	me->short_locked = 0;
@@ -153,18 +161,18 @@ struct weft_msg_conf {
 	struct weft_model_conf model;
 	size_t min_chunk;
 	size_t unexp_limit, eager_credit;
-	size_t unexp_memory; /* bytes of messages that are kept beyond their credit */
+	size_t unexp_memory; /* bytes of messages that are stored beyond their credit */
 	uint32_t seq_start;
 	enum weft_rndv_scheme rndv_scheme;
 	size_t rndv_min_piece, rndv_align;
-	size_t rndv_window; /* requested, per lane */
-	size_t rndv_limit;  /* and per worker */
+	size_t rndv_window; /* bytes requested per lane */
+	size_t rndv_limit;  /* bytes requested per worker */
 	uint32_t rma_max_gets;
 	bool zcopy;
-	bool atomic_device; /* atomics by the lanes only */
+	bool atomic_device; /* only lanes execute atomics */
 };
 
-/** What messages count: what happened; what came in and was dropped, and why. */
+/** The counters of messages: events, and what was received and dropped, and why. */
 #define WEFT_MSG_COUNTERS(X)                                                                     \
 	X(expected, "tag.expected", "Tagged messages that came after their receive was posted.") \
 	X(unexpected, "tag.unexpected",                                                          \
@@ -206,33 +214,34 @@ struct weft_msg_conf {
 	X(am_not_kept, "am.drop.not_kept",                                                       \
 	  "Active messages that a handler wanted to keep and could not.")                        \
 	X(am_aborted, "am.drop.aborted", "Active messages that their sender gave up half way.")  \
-	X(replayed, "msg.sent_again", "Messages sent again after a lane that had them died.")    \
+	X(replayed, "msg.sent_again", "Messages retransmitted because their lane died.")         \
 	X(spilled, "tag.spilled",                                                                \
 	  "Unexpected messages kept beyond the credit of their peer (WEFT_UNEXP_MEMORY).")       \
 	X(looks, "msg.looks", "Entries of lists checked to find those that matter.")
 
 struct weft_msg_worker {
-	struct weft_tag_worker *tag; /* modules' parts; each knows its own alone */
+	struct weft_tag_worker *tag; /* the state of modules, each used by its module alone */
 	struct weft_rndv_worker *rndv;
 	struct weft_rma_worker *rma;
-	struct weft_am_worker *am;                /* NULL = no handler was ever set */
+	struct weft_am_worker *am;                /* NULL = no handler has been set */
 	const struct weft_module *const *modules; /* msg/module.h; NULL-terminated */
 	const struct weft_handler *handlers;
-	uint32_t work; /* entries of lists that modules' before_queues(), after_queues() check */
+	/* number of list entries that modules' before_queues(), after_queues() serve */
+	uint32_t work;
 	struct weft_request_table reqs;
-	struct weft_requests later; /* complete, callback at the next progress */
-	struct weft_msg_eps ready;  /* something to send */
+	struct weft_requests later; /* complete, their callbacks run at the next progress */
+	struct weft_msg_eps ready;  /* endpoints with something to send */
 	struct weft_worker *worker;
 	SLIST_HEAD(, weft_native) free_natives; /* msg/stripe.c */
 	struct weft_credit_pool credit_bytes, credit_msgs;
-	uint64_t spilled;    /* bytes of messages that are kept beyond their credit */
-	uint32_t rx_islands; /* of all endpoints, those within the floors not counted */
+	uint64_t spilled;    /* bytes of messages that are stored beyond their credit */
+	uint32_t rx_islands; /* of all endpoints, those below the floors not counted */
 	struct weft_msg_conf conf;
 	struct weft_ep_configs configs;
 	bool fini;
 	struct {
 		WEFT_MSG_COUNTERS(WEFT_COUNTER_FIELD)
-		uint64_t unclaimed; /* messages that nobody had received at the end; logged then */
+		uint64_t unclaimed; /* messages that no receive had taken at the end; logged then */
 	} count;
 };
 
@@ -245,7 +254,7 @@ static inline void weft_msg_ep_hold(struct weft_msg_ep *me)
 
 void weft_msg_ep_destroy(struct weft_msg_ep *me);
 
-/** Why an endpoint that has failed does nothing more. */
+/** The status of operations on an endpoint that has failed. */
 static inline int weft_msg_ep_why(const struct weft_ep *ep)
 {
 	return ep->status < 0 ? ep->status : -ECONNRESET;
@@ -259,36 +268,36 @@ static inline int weft_msg_ep_check(const struct weft_ep *ep)
 	return ep->state == WEFT_EP_CLOSING ? -ENOTCONN : 0;
 }
 
-/** What weft_msg_counters() tells of its own. */
+/** The help texts of weft_msg_counters()'s own counters. */
 extern const struct weft_lane_counter weft_msg_counter_help[];
 
-/* weft_ep_events.fail(), fail_later(): the endpoint is broken, now or at the end of progress. */
+/* weft_ep_events.fail(), fail_later(): the endpoint fails, now or at the end of progress. */
 void weft_msg_fail(struct weft_msg_ep *me, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void weft_msg_fail_later(struct weft_msg_ep *me, int status, const char *why);
 
 static inline void weft_msg_ep_release(struct weft_msg_ep *me)
 {
-	/* Sends whose buffers a lane still holds need it too. */
+	/* Sends whose buffers a lane still holds use it, too. */
 	if (--me->refs == 0 && TAILQ_EMPTY(&me->ops))
 		weft_msg_ep_destroy(me);
 }
 
 /**
- * Where a module keeps what it keeps of an endpoint, if it has no field there. @return NULL = no
- * memory, with the first call only
+ * The state of a module for an endpoint, if struct weft_msg_ep has no field for it. @return where
+ * it is; NULL = no memory, with the first call only
  */
 void **weft_module_own(struct weft_msg_ep *me, const struct weft_module *module);
 
-/** Settings out of the configuration. */
+/** Read the settings from the configuration. */
 void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw,
 			const struct weft_proto *const *protos);
 
 /**
- * The endpoint's lanes are known, or have changed: find the configuration for them, shared with
- * endpoints whose lanes are equal (proto/ep_config.c). Requests that have not begun are selected
- * again by their next step.
- * @return 1 it is another one than before; 0; -ENOMEM
+ * The endpoint's lanes are known, or have changed: find their configuration. Endpoints with equal
+ * lanes share it (proto/ep_config.c). Requests that have not begun select their protocol again at
+ * their next step.
+ * @return 1 the configuration has changed; 0; -ENOMEM
  */
 int weft_proto_select_build(struct weft_msg_ep *me);
 
@@ -303,7 +312,7 @@ static inline struct weft_request *weft_request_alloc(struct weft_msg_worker *mw
 						      const struct weft_op_params *params,
 						      bool held)
 {
-	/* The place given back last is taken first: it is warm. */
+	/* The place freed last is taken first: it is in the cache. */
 	struct weft_request *req = mw->reqs.free;
 
 	if (__builtin_expect(!req, 0)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of an endpoint that messages find: an event of the worker (core/endpoint.h). */
+/* Failures that the message layer detects: reported as events of the worker (core/endpoint.h). */
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flush: first every send before it must be with the lanes, and every put, get and atomic over;
- * then each lane says when all it was given is acknowledged. What waits for a receive or a handler
- * at the peer (parked: rendezvous, synchronous sends) is waited for by a close alone. Control
- * messages go along, or a close right after an ATS would leave the peer waiting.
+ * Flush. First every send before it must be with the lanes, and every put, get and atomic must be
+ * over. Then each lane reports when everything it has got is acknowledged. Sends that wait for a
+ * receive or a handler at the peer (parked: rendezvous, synchronous sends) delay a close only.
+ * Control messages are flushed, too: otherwise a close right after an ATS would leave the peer
+ * waiting.
  */
 
 #include <errno.h>
@@ -13,14 +14,15 @@
 #include "msg/layer.h"
 #include "msg/send.h"
 
-/* Waits until everything before it is at the peer. */
+/* A flush that waits until everything before it is at the peer. */
 struct weft_flush {
 	STAILQ_ENTRY(weft_flush) link;
 	struct weft_msg_ep *me;
-	uint64_t op_sn; /* sends with a lower number must be over, or known to the peer */
-	bool all;       /* the endpoint closes: over */
+	uint64_t op_sn;                  /* sends with a lower number must be over, or parked */
+	bool all;                        /* the endpoint closes: all sends must be over */
 	uint64_t mark[WEFT_MODULES_MAX]; /* weft_module.flushed() */
-	uint32_t lanes;                  /* lanes that have not answered, + 1 while asking */
+	/* lanes that have not replied, + 1 while requests are sent */
+	uint32_t lanes;
 	int status;
 	void (*done)(void *arg, int status);
 	void *arg;
@@ -52,8 +54,8 @@ static void lane_flushed(struct weft_lane_comp *comp, int status)
 }
 
 /*
- * Everything is with the lanes. @return true when nothing is outstanding there, or the flush has
- * ended
+ * Everything is with the lanes: request their flushes. @return true when nothing is outstanding
+ * there, or the flush has ended
  */
 static bool ask_lanes(struct weft_msg_ep *me, struct weft_flush *f)
 {
@@ -92,7 +94,7 @@ static bool is_ready(struct weft_msg_ep *me, struct weft_flush *f)
 	return true;
 }
 
-/* A close has nobody to tell, and must not end early for it. */
+/* A close has no caller to which it could report this, and must not end early for it. */
 static void take_status(struct weft_msg_ep *me, struct weft_flush *f)
 {
 	int status;
@@ -142,7 +144,7 @@ void weft_flush_check(struct weft_msg_ep *me)
 {
 	struct weft_flush *f;
 
-	/* Its lanes are going: weft_flush_fail() will end what waits. */
+	/* Its lanes are being destroyed: weft_flush_fail() will end the flushes. */
 	if (me->ep && me->ep->state == WEFT_EP_FAILED)
 		return;
 	while (!me->failed && (f = STAILQ_FIRST(&me->flushes)) && is_ready(me, f)) {

@@ -2,7 +2,7 @@
 
 #include "msg/header.h"
 
-/* Of the message: the one it has, or would take with its first piece. */
+/* The message's sequence number, or the one that it would take with its first piece. */
 static uint32_t seq_of(const struct weft_request *req)
 {
 	if (req->flags & WEFT_REQ_STARTED)
@@ -15,7 +15,7 @@ static struct weft_wire_eager tagged(const struct weft_request *req)
 	return (struct weft_wire_eager){weft_put32(seq_of(req)), weft_put64(req->tag)};
 }
 
-/* The fields that all headers of active messages begin with. */
+/* The common first fields of all headers of active messages. */
 static struct weft_wire_am am(const struct weft_request *req)
 {
 	const struct weft_req_am *a = &req->send.am;
@@ -24,7 +24,7 @@ static struct weft_wire_am am(const struct weft_request *req)
 				     weft_put16(a->header_length)};
 }
 
-/* The user's own. */
+/* Append the user's header. */
 static void add_user(const struct weft_request *req, struct weft_head *h)
 {
 	const struct weft_req_am *a = &req->send.am;
@@ -34,7 +34,7 @@ static void add_user(const struct weft_request *req, struct weft_head *h)
 	h->length = (uint16_t)(h->length + a->header_length);
 }
 
-/* @return how far the header has moved */
+/* @return by how many bytes the header has moved */
 static size_t add_ext(const struct weft_request *req, struct weft_head *h)
 {
 	struct weft_wire_ext x;

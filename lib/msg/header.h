@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file msg/header.h
- * The headers that sends of both spaces, tags and active messages, put in front of their bytes.
- * What a protocol does is the same for both; what it says differs, and is here: sequence, tag or
- * handler, the user's header.
+ * The headers that sends put in front of their bytes. Protocols are the same for both message
+ * classes, tagged and active messages. Headers differ, and are made here: sequence, tag or handler,
+ * the user's header.
  *
  *	whole   all bytes in one lane message           EAGER, EAGER_SYNC, AM
  *	piece   some of them, at an offset              FRAG, FRAG_SYNC, AM_FRAG
- *	rts     none: they are offered                  RTS, AM_RTS
+ *	rts     none: the message is announced          RTS, AM_RTS
  *
- * EXT comes in front where there are channels or immediate data.
+ * EXT precedes a header when the message has channels or immediate data.
  */
 #ifndef WEFT_HEAD_H
 #define WEFT_HEAD_H
@@ -21,7 +21,9 @@
 	(sizeof(struct weft_wire_record) + sizeof(struct weft_wire_keys) + \
 	 WEFT_MAX_LANES * sizeof(struct weft_wire_key))
 
-/** Longest: an AM_RTS with the longest header, and the records of an offer. */
+/**
+ * The longest header: an AM_RTS with the longest user header, and the records of the announcement.
+ */
 #define WEFT_HEAD_MAX                                                                           \
 	(sizeof(struct weft_wire_ext) + sizeof(struct weft_wire_am_rts) + WEFT_WIRE_AM_HEADER + \
 	 WEFT_HEAD_RECORDS_MAX)
@@ -43,10 +45,10 @@ struct weft_head {
 void weft_head_whole(const struct weft_request *req, struct weft_head *h);
 /** The piece at req->send.offset. */
 void weft_head_piece(const struct weft_request *req, struct weft_head *h);
-/** Without records, which follow at h->length. @return where the offer's flags go */
+/** Without records, which follow at h->length. @return where the RTS' flags go */
 weft_le32 *weft_head_rts(const struct weft_request *req, struct weft_head *h);
 
-/** What they are in length, the user's header of an active message aside: for estimates. */
+/** The length of headers, without the user's header of an active message: for estimates. */
 size_t weft_head_whole_size(enum weft_op op);
 size_t weft_head_piece_size(enum weft_op op);
 

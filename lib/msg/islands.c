@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which bytes of what is coming have come, whatever it is: a message in pieces, the data of a
- * rendezvous, the answer to a get. What a peer tears into many islands costs memory that no credit
- * bounds: there is a floor for each endpoint and a limit for all (WEFT_ISLANDS_LIMIT).
+ * Which bytes have come of a message in pieces, of a rendezvous' data, or of the reply to a get.
+ * The received ranges of a fragmented message cost memory that no credit bounds. There is a floor
+ * for each endpoint and a limit for all (WEFT_ISLANDS_LIMIT).
  */
 
 #include <errno.h>
 
 #include "msg/recv.h"
 
-/* Who has most of the worker's islands: @me, if nobody has more. */
+/* The endpoint with the most ranges of this worker; @me unless another one has more. */
 static struct weft_msg_ep *most_torn(struct weft_msg_ep *me)
 {
 	struct weft_msg_ep *most = me;
@@ -22,7 +22,10 @@ static struct weft_msg_ep *most_torn(struct weft_msg_ep *me)
 	return most;
 }
 
-/* May @me have what it has? Others may have to end for it: soon, as nobody expects that here. */
+/*
+ * May @me have its ranges? Endpoints with more may have to fail for it: at the end of progress,
+ * since callers here expect no other endpoint to fail.
+ */
 static bool islands_room(struct weft_msg_ep *me)
 {
 	struct weft_msg_worker *mw = me->mw;
@@ -37,8 +40,9 @@ static bool islands_room(struct weft_msg_ep *me)
 		mw->rx_islands -= weft_rx_islands_above(most);
 		most->rx_torn = true;
 		mw->count.torn++;
-		weft_msg_fail_later(most, -EPROTO,
-				    "the peer tears its messages into more islands than its share");
+		weft_msg_fail_later(
+			most, -EPROTO,
+			"the peer fragments its messages into more ranges than its share");
 	}
 	return true;
 }
@@ -48,7 +52,7 @@ int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, u
 	uint32_t before = got->num, more;
 	int rc = me->rx_torn ? -E2BIG : weft_ivals_add(got, off, off + len);
 
-	/* Those beyond the first of each message: they are what costs memory. */
+	/* Ranges beyond the first of each message: only these cost memory. */
 	more = (got->num ? got->num - 1 : 0) - (before ? before - 1 : 0);
 	weft_rx_islands(me, (int32_t)more);
 	if (rc == 0 && ((int32_t)more <= 0 || islands_room(me)))
@@ -56,11 +60,11 @@ int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, u
 	if (rc == -EEXIST) {
 		me->mw->count.overlap++;
 	} else if (rc == -ENOMEM) {
-		weft_msg_fail(me, rc, "no memory to keep track of what has come");
+		weft_msg_fail(me, rc, "no memory for the list of received ranges");
 	} else {
 		rc = -EPROTO;
 		me->mw->count.torn += !me->rx_torn;
-		weft_msg_fail(me, rc, "the peer tears its messages into more than %u islands",
+		weft_msg_fail(me, rc, "the peer fragments its messages into more than %u ranges",
 			      me->rx_islands - 1);
 	}
 	return rc;

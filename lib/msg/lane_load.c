@@ -3,7 +3,7 @@
 #include "msg/lane_load.h"
 
 #define WINDOW_MIN (64u << 10)
-#define SLACK_MAX (1u << 20) /* bytes: more for a fast lane on a short way only fills caches */
+#define SLACK_MAX (1u << 20) /* bytes: more for a fast lane on a short path only fills caches */
 
 void weft_load_init(struct weft_lane_load *l, float per_byte, float latency)
 {
@@ -22,13 +22,13 @@ void weft_load_set_window(struct weft_lane_load *l, uint32_t rtt_ns, uint64_t ma
 	if (rtt_ns && (!l->min_rtt_ns || rtt_ns < l->min_rtt_ns))
 		l->min_rtt_ns = rtt_ns;
 	else
-		l->min_rtt_ns += l->min_rtt_ns >> 10; /* the path may have become longer */
+		l->min_rtt_ns += l->min_rtt_ns >> 10; /* the path's round trip may have grown */
 	rate = weft_rate_get(&l->rate, now);
 	slack = rate * WEFT_LOAD_SLACK;
 	if (slack > SLACK_MAX)
 		slack = SLACK_MAX;
 	window = rate * (2e-9 * l->min_rtt_ns + 2 * (double)l->latency) + slack;
-	/* Compared as it is: the peer's numbers may be larger than any integer. */
+	/* A floating-point comparison: the peer's numbers may be larger than any integer. */
 	if (window >= (double)max)
 		l->window = max;
 	else

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file msg/lane_load.h
- * What one lane has to do in one direction, and how long that takes: what every choice of a lane
- * checks.
+ * The bytes that a lane has outstanding in one direction, and how long they take. Every choice of a
+ * lane uses this.
  *
- * Bytes are outstanding from when they are given (posted, or requested) until they are done
- * (completed, or come). Neither a stated rate nor the time since then says when that is. The lane's
- * own completions do: a lane that is slower than it says keeps bytes outstanding, and is given
- * fewer.
+ * Bytes are outstanding from when the lane gets them (posted, or requested) until they are done
+ * (completed, or received). Neither a nominal rate nor the time passed indicates when that is; the
+ * lane's own completions do. A lane that is slower than its nominal rate keeps bytes outstanding
+ * longer, and gets fewer.
  *
- * The rate is measured while bytes are outstanding (base/rate.h). A lane may be idle though bytes
- * are outstanding, namely while all of them are on their way: when they were given less than a
- * round trip before the ones before them were done. What is measured then says only that the lane
- * is at least so fast.
+ * The rate is measured while bytes are outstanding (base/rate.h). A lane may be idle with bytes
+ * outstanding, namely while all of them are in flight: when the lane got them less than a round
+ * trip before the previous ones were done. The measurement is then only a lower bound of the lane's
+ * rate.
  */
 #ifndef WEFT_LANE_LOAD_H
 #define WEFT_LANE_LOAD_H
@@ -23,44 +23,44 @@
 #include "base/rate.h"
 
 /**
- * s; what a lane has to do beyond a round trip: a peer, or a kernel between, looks after its queues
- * every so often.
+ * Seconds of work that a lane has outstanding beyond a round trip. The peer, or a kernel in
+ * between, polls its queues at intervals.
  */
 #define WEFT_LOAD_SLACK 1e-3
 
-/** Directions of a lane; they do not disturb each other. */
+/** Directions of a lane, which are independent of each other. */
 enum weft_dir { WEFT_DIR_TX, WEFT_DIR_RX };
 
 struct weft_lane_load {
-	/** bytes given that are not done; messages under way are in lane_ep->queued */
+	/** bytes given that are not done; messages in flight are in lane_ep->queued */
 	uint64_t out;
-	uint64_t window;     /**< and how many may be */
-	uint64_t since;      /**< when out was 0 last, ns */
-	uint64_t moved;      /**< when bytes were done last, or since, ns */
+	uint64_t window;     /**< the most that may be outstanding */
+	uint64_t since;      /**< time when out was 0 last, ns */
+	uint64_t moved;      /**< time when bytes were done last, or since, ns */
 	float per_byte;      /**< s, by the measured rate */
-	float latency;       /**< s, one way, as stated or measured at connect */
-	uint32_t min_rtt_ns; /**< 0 = not known */
+	float latency;       /**< s, one way, as configured or measured at connect */
+	uint32_t min_rtt_ns; /**< 0 = unknown */
 	bool full;           /**< messages wait for room: their acknowledgements are counted, too */
 	struct weft_rate rate;
 };
 
-/** @p per_byte, @p latency: as stated. What is outstanding stays. */
+/** @p per_byte, @p latency: nominal values. Outstanding bytes stay. */
 void weft_load_init(struct weft_lane_load *l, float per_byte, float latency);
 
 /**
- * The rate or the round trip has changed: set the window, between 64 KiB and @p max. @param rtt_ns
- * 0 = not known
+ * The rate or the round trip has changed: set the window, between 64 KiB and @p max.
+ * @param rtt_ns  0 = unknown
  */
 void weft_load_set_window(struct weft_lane_load *l, uint32_t rtt_ns, uint64_t max, uint64_t now);
 
 /**
- * @p bytes are done, or (@p good false) will never be. @param given  when they were given, ns
+ * @p bytes are done, or (@p good false) have failed. @param given  time when the lane got them, ns
  * @return true when the rate has changed
  */
 bool weft_load_done(struct weft_lane_load *l, uint64_t bytes, bool good, uint64_t given,
 		    uint64_t now);
 
-/** Check the rate again: it drifts back to the stated one when nothing confirms it. */
+/** Update the rate. It returns slowly to the nominal rate when no completion confirms it. */
 void weft_load_refresh(struct weft_lane_load *l, uint64_t now);
 
 /** The lane has taken @p bytes. */
@@ -72,7 +72,10 @@ static inline void weft_load_give(struct weft_lane_load *l, uint64_t bytes, uint
 	weft_rate_start(&l->rate);
 }
 
-/** How many of @p bytes may be given now: all when the lane is idle; 0 when fewer than @p min. */
+/**
+ * The number of @p bytes that may be given now: all if the lane is idle; 0 instead of less than @p
+ * min
+ */
 static inline uint64_t weft_load_room(const struct weft_lane_load *l, uint64_t bytes, uint64_t min)
 {
 	uint64_t room = l->window > l->out ? l->window - l->out : 0;
@@ -82,7 +85,7 @@ static inline uint64_t weft_load_room(const struct weft_lane_load *l, uint64_t b
 	return room >= min ? room : 0;
 }
 
-/** s; since when everything should have been done */
+/** s; how much later the outstanding bytes are than expected */
 static inline float weft_load_stall(const struct weft_lane_load *l, uint64_t now)
 {
 	float late;
@@ -94,7 +97,9 @@ static inline float weft_load_stall(const struct weft_lane_load *l, uint64_t now
 	return late > 0 ? late : 0;
 }
 
-/** s; until the lane is done with what it has, @p queued bytes of messages, and @p bytes more */
+/**
+ * s; until the lane has done its outstanding bytes, @p queued bytes of messages, and @p bytes more
+ */
 static inline float weft_load_time(const struct weft_lane_load *l, uint64_t queued, uint64_t bytes,
 				   uint64_t now)
 {

@@ -9,15 +9,15 @@
 struct weft_msg_ep;
 
 /**
- * The one place that translates what a driver passes to weft_lane_comp.done().
+ * The only place that translates the status that a driver passes to weft_lane_comp.done().
  *
  * @param me      the operation's endpoint
  * @param status  the driver's, 0 or a negative errno value
- * @return 0, or a status that weft.h names
+ * @return 0, or a status that weft.h defines
  */
 int weft_lane_status(const struct weft_msg_ep *me, int status);
 
-/** The same for a remote read, write or atomic operation that a lane does by itself. */
+/** The same for a remote read, write or atomic operation that a lane executes. */
 int weft_lane_key_status(const struct weft_msg_ep *me, int status);
 
 #endif /* WEFT_MSG_LANE_STATUS_H */

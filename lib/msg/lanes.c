@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From an endpoint's lanes to the model that its protocols are chosen by (proto/model.h), and back
- * to what the hot paths read. Numbers that both ends must see alike were agreed at wire-up
- * (wireup/lanes.c); sizes are what this end and the connection take.
+ * Converts an endpoint's lanes to the model from which its protocols are chosen (proto/model.h),
+ * and the result to the fields that the hot paths read. Both ends agreed at wire-up on values that
+ * must be equal at both (wireup/lanes.c); sizes are the limits of this end and of the connection.
  */
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "proto/proto.h"
 #include "msg/msg.h"
 
-/* Small numbers for names: the position of the first lane with the same one. */
+/* A small number for a name: the position of the first lane with the same name. */
 static uint32_t same_as(const struct weft_msg_ep *me, unsigned int lane, size_t field)
 {
 	const char *mine = (const char *)&me->lanes[lane].lane_ep->iface->attr + field;
@@ -59,7 +59,7 @@ static void model_lane(const struct weft_msg_ep *me, unsigned int i, struct weft
 
 static void model_of(const struct weft_msg_ep *me, struct weft_model *m)
 {
-	/* Compared byte by byte: also what is between the fields. */
+	/* Models are compared byte by byte, including padding. */
 	memset(m, 0, sizeof(*m));
 	for (unsigned int i = 0; i < WEFT_MAX_LANES; i++)
 		if (me->lanes_up >> i & 1)
@@ -109,7 +109,7 @@ void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *fr
 	to->atomic_device = from->atomic_device == 1;
 }
 
-/* What a worker may take of the host's memory, when each processor has one with as much. */
+/* A worker's share of the host's memory, if each processor runs one worker. */
 static size_t memory_share(void)
 {
 	const size_t least = 64u << 20;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Multi-eager: pieces over all eager lanes, at once, without asking.
+ * Multi-eager: pieces over all eager lanes at once, unrequested.
  *
  *	sender                                    receiver
- *	  | FRAG seq tag total offset=0 ---- lane 0 --> | the first to arrive matches,
- *	  | FRAG seq tag total offset=n ---- lane 1 --> | whichever it is; the others go
- *	  | FRAG ...                                    | to the same place
+ *	  | FRAG seq tag total offset=0 ---- lane 0 --> | the first piece to arrive is
+ *	  | FRAG seq tag total offset=n ---- lane 1 --> | matched; the others go to the
+ *	  | FRAG ...                                    | same place
  *	  | <------------------------- SYNC_ACK req     | FRAG_SYNC only, at the match
  *
- * An active message's pieces are AM_FRAG; its handler hears of it when all are there, in its turn.
+ * The pieces of an active message are AM_FRAG. Its handler is called in sequence, when all of them
+ * have arrived.
  *
- * Each piece goes to the lane that can take it soonest. The message stays at the head of its
- * endpoint's line until the last piece is handed over.
+ * Each piece goes to the lane that can take it first. The message stays at the head of its
+ * endpoint's queue until the last piece is handed over.
  */
 
 #include <errno.h>
@@ -60,8 +61,8 @@ static int multi_eager_progress(struct weft_request *req)
 /* ------------------------------------------------------------------ time */
 
 /*
- * The longest message: shorter than the limit, in which a threshold set by hand has the last word
- * unless there shall be no multi-eager at all.
+ * The longest message is shorter than the limit. A larger configured rendezvous threshold overrides
+ * the limit, unless multi-eager is disabled.
  */
 static size_t longest(const struct weft_model_conf *conf)
 {
@@ -89,7 +90,7 @@ static int multi_eager_cost(const struct weft_model *m, const struct weft_proto_
 	rc = weft_cost_fragments(cv, m, lanes, weft_head_piece_size(key->op), key->buf);
 	if (rc)
 		return rc;
-	/* What fits one lane message goes whole. */
+	/* A message that fits into one lane message is sent whole. */
 	cv->min = whole + 1;
 	weft_curve_end(cv);
 	return 0;

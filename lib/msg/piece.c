@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pieces of messages onto lanes: by which call, how long, and what becomes of the user's memory. */
+/* Sends pieces of messages on lanes: by which call, at which length, and from which memory. */
 
 #include <errno.h>
 
@@ -12,7 +12,7 @@ struct pack_arg {
 	size_t hdr_len;
 	struct weft_dt *dt;
 	size_t off, len;
-	int err; /* the user's, told apart from the lane's */
+	int err; /* the user's error, not the lane's */
 };
 
 static ssize_t pack_piece(void *dst, size_t max, void *arg)
@@ -67,7 +67,7 @@ static size_t zcopy_max(const struct weft_request *req, const struct weft_msg_la
 	return l->max_zcopy;
 }
 
-/* From this length on user memory is worth it. Rendezvous is the promise not to copy. */
+/* The length from which sending user memory is faster. Rendezvous promises not to copy. */
 static size_t zcopy_from(const struct weft_request *req)
 {
 	if (req->flags & WEFT_REQ_RNDV)
@@ -81,8 +81,8 @@ size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size
 	size_t max = l->max_bcopy > l->max_short ? l->max_bcopy : l->max_short;
 
 	/*
-	 * Below the threshold zcopy is for what no copying call takes, and for rendezvous. Of an
-	 * iov nobody knows beforehand whether it fits into the lane's.
+	 * Below the threshold, zcopy is for messages that no copying call takes, and for
+	 * rendezvous. Whether an iov fits into the lane's is not known here.
 	 */
 	if (req->dt.dt_class == WEFT_DT_CONTIG &&
 	    (req->length >= zcopy_from(req) || hdr_len + req->length > max)) {
@@ -134,8 +134,8 @@ static int piece_bcopy(struct weft_request *req, const struct weft_msg_lane *l, 
 }
 
 /*
- * A whole message that leaves room for another one in its frame is copied: a frame with user memory
- * is not shared, and a second frame costs more than the copy.
+ * A short whole message that leaves room for another one in its frame is copied. A frame with user
+ * memory is not shared, and a second frame costs more than the copy.
  */
 static bool shares_its_frame(const struct weft_request *req, const struct weft_msg_lane *l,
 			     size_t whole, size_t len)
@@ -152,7 +152,7 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 	size_t whole = hdr_len + len;
 	int err = 0, rc = -E2BIG;
 
-	/* Short tails are copied, unless nothing but zcopy takes them. */
+	/* Short last pieces are copied, unless only zcopy takes them. */
 	if ((len >= zcopy_from(req) || (whole > l->max_bcopy && whole > l->max_short)) &&
 	    whole <= zcopy_max(req, l, hdr_len) && !shares_its_frame(req, l, whole, len))
 		rc = piece_zcopy(req, l, id, hdr, hdr_len, off, len);
@@ -171,8 +171,8 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 		return 0;
 	}
 	/*
-	 * A lane that fails says so by an event, and the endpoint follows; until then it just has
-	 * no room.
+	 * A lane that fails reports this by an event, after which the endpoint uses others. Until
+	 * then the lane appears full.
 	 */
 	return err ? err : -EAGAIN;
 }
@@ -183,7 +183,9 @@ size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t
 
 	if (rest <= max)
 		return rest;
-	/* A rest smaller than a chunk is not worth a piece of its own: two equal ones instead. */
+	/*
+	 * A last piece smaller than a chunk is not worth a message: make two equal pieces instead.
+	 */
 	if (rest - max < min && rest / 2 >= min)
 		len = rest - rest / 2;
 	end = (off + len) / align * align;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which protocol a message of a live endpoint would use, and using another one by force. What else
- * could carry it: plan/plan.c.
+ * Which protocol a message of a connected endpoint would use, and forcing another one. Protocols
+ * that could carry it, too: plan/plan.c.
  */
 
 #include <errno.h>
@@ -90,7 +90,7 @@ int weft_ep_force_proto(struct weft_ep *ep, const char *name)
 			me->forced = before;
 		else
 			weft_tx_update(me);
-		rc = rc < 0 ? rc : 0; /* what has begun goes on as it has */
+		rc = rc < 0 ? rc : 0; /* requests that have begun keep their protocol */
 	}
 	weft_worker_unlock(ep->worker);
 	return rc;

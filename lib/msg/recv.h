@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file msg/recv.h
- * What all that arrives shares: which bytes have come (msg/islands.c), where they go, how a receive
- * ends.
+ * The common part of all receives: which bytes have come, where they go, how a receive ends.
  */
 #ifndef WEFT_MSG_RECV_H
 #define WEFT_MSG_RECV_H
@@ -11,17 +10,18 @@
 #include "msg/endpoint.h"
 
 /**
- * Islands cost memory that no credit bounds. An endpoint may have its floor whatever the others
- * have, and beyond it up to WEFT_IVAL_MAX, all together as many as the limit. When that is reached
- * who has most ends, so who has no more than an even share never does.
+ * A received range of bytes with gaps on both sides costs memory that no credit bounds. Every
+ * endpoint may have the floor of such ranges. Beyond that it may have up to WEFT_IVAL_MAX, and all
+ * endpoints together the limit. At the limit the endpoint with the most ranges fails. So an
+ * endpoint with no more than an even share never fails.
  */
 #define WEFT_ISLANDS_LIMIT (1u << 19)
 #define WEFT_ISLANDS_FLOOR 256u
 
 /**
- * Bytes [off, off + len) of something have come. @return 0: for the first time; else they are
- * dropped: -EEXIST (counted), or no memory, or more islands than the peer may have in all that is
- * coming from it (WEFT_ISLANDS_LIMIT): then the endpoint fails
+ * Bytes [off, off + len) have come. @return 0: for the first time. Else they are dropped: -EEXIST
+ * (counted), or no memory, or the endpoint has more ranges than it may have (WEFT_ISLANDS_LIMIT);
+ * in the last two cases the endpoint fails
  */
 int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, uint64_t len);
 static inline uint32_t weft_rx_islands_above(const struct weft_msg_ep *me)
@@ -29,7 +29,7 @@ static inline uint32_t weft_rx_islands_above(const struct weft_msg_ep *me)
 	return me->rx_islands > WEFT_ISLANDS_FLOOR ? me->rx_islands - WEFT_ISLANDS_FLOOR : 0;
 }
 
-/** So many islands more, or less. */
+/** Count @p more ranges. */
 static inline void weft_rx_islands(struct weft_msg_ep *me, int32_t more)
 {
 	uint32_t before = weft_rx_islands_above(me);
@@ -39,21 +39,21 @@ static inline void weft_rx_islands(struct weft_msg_ep *me, int32_t more)
 		me->mw->rx_islands += weft_rx_islands_above(me) - before;
 }
 
-/** Nothing more of it is awaited. @param me  that noted it */
+/** No more of these bytes are expected. @param me  the endpoint that counted the ranges */
 static inline void weft_rx_forget(struct weft_msg_ep *me, struct weft_ivals *got)
 {
 	if (me && got->num > 1)
 		weft_rx_islands(me, -(int32_t)(got->num - 1));
 	weft_ivals_fini(got);
 }
-/** Why it may not begin: counted, and the endpoint fails unless it is over already. */
+/** A message may not begin. Counts why; the endpoint fails unless the message is over already. */
 void weft_rx_refused(struct weft_msg_ep *me, const struct weft_seq_window *w, uint32_t seq,
 		     const char *what);
 
 /**
  * May message @p seq of a class begin now? Books its credit (@p total as in weft_credit_take()).
- * The lane has acknowledged it, so what must not be dropped silently ends the endpoint. @p what
- * names the class: "message".
+ * The lane has acknowledged the message, so the endpoint fails if the message cannot be accepted.
+ * @p what names the class: "message".
  */
 static inline bool weft_rx_may_begin(struct weft_msg_ep *me, const struct weft_seq_window *w,
 				     uint32_t seq, uint64_t total, const char *what)
@@ -64,7 +64,7 @@ static inline bool weft_rx_may_begin(struct weft_msg_ep *me, const struct weft_s
 	return false;
 }
 
-/** Note what a matched receive gets; truncation is known now. */
+/** Record the message that a receive has matched; truncation is known now. */
 static inline void weft_recv_matched(struct weft_request *req, struct weft_msg_ep *me, uint64_t tag,
 				     uint64_t total)
 {
@@ -78,14 +78,16 @@ static inline void weft_recv_matched(struct weft_request *req, struct weft_msg_e
 	}
 }
 
-/** Some of it will not come, which says more than that the rest has no room. */
+/**
+ * Some of the data will not come. This status replaces truncation, because it is more important.
+ */
 static inline void weft_recv_fail(struct weft_request *req, int status)
 {
 	if (req->status == WEFT_INPROGRESS || req->status == -EMSGSIZE)
 		req->status = status;
 }
 
-/** Put bytes where the user wants them; past the buffer's end they vanish. */
+/** Copy bytes to the user's buffer; bytes past its end are dropped. */
 static inline void weft_recv_place(struct weft_request *req, uint64_t off, const void *src,
 				   size_t len)
 {
@@ -97,7 +99,7 @@ static inline void weft_recv_place(struct weft_request *req, uint64_t off, const
 		len = req->dt.length - off;
 	if (len == 0)
 		return;
-	/* On the line of what counts matched messages. */
+	/* This counter is in the same cache line as those of matched messages. */
 	req->mw->count.rx_copied_bytes += len;
 	rc = weft_dt_unpack(&req->dt, off, src, len);
 	if (__builtin_expect(rc >= 0, 1))
@@ -107,7 +109,7 @@ static inline void weft_recv_place(struct weft_request *req, uint64_t off, const
 }
 
 /**
- * All there. @p now: inside the call of the user; the request is then marked WEFT_REQ_NOW, or
+ * All data is there. @p now: inside the user's call. The request is then marked WEFT_REQ_NOW, or
  * completes at the next progress.
  */
 static inline void weft_recv_done(struct weft_request *req, bool now)
@@ -123,8 +125,8 @@ static inline void weft_recv_done(struct weft_request *req, bool now)
 }
 
 /**
- * The end of the call that started the receive, whose data may have been there (WEFT_REQ_NOW: the
- * request is dropped). @return what the call does
+ * The end of the call that posted the receive. Its data may have been there already (WEFT_REQ_NOW:
+ * the request is freed). @return the result of the call
  */
 static inline int weft_recv_return(struct weft_request *req, const struct weft_op_params *params,
 				   struct weft_request **out)

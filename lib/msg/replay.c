@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages that a lane took along when it died (wireup/failover.c) go over another one, before
- * anything else of the endpoint. They are complete lane messages, wire-up's among them, and nobody
- * above knows that they are sent again; not even when they were longer than that lane takes, and
- * are cut for it. One lane gets them all, so that what waits for all messages
- * before it, a flush of the lane that died, can wait for that lane.
+ * Messages that a dead lane returns (wireup/failover.c) go over another lane, before anything else
+ * of the endpoint. They are complete lane messages, including those of wire-up. Layers above do not
+ * notice that they are sent again, even when a message is longer than the new lane's limit and is
+ * cut for it. One lane carries all of them. So a request that must follow all of them, such as a
+ * flush of the dead lane, needs to wait for that lane only.
  */
 
 #include <errno.h>
@@ -15,20 +15,20 @@
 #include "msg/layer.h"
 #include "msg/send.h"
 
-#define NO_MEMORY "no memory for what a lane that died had to send"
+#define NO_MEMORY "no memory for the messages of a lane that died"
 
 struct weft_replay {
 	STAILQ_ENTRY(weft_replay) link;
 	struct weft_lane_comp *comp;
 	size_t length, sent; /* sent: bytes that are with the lane */
 	bool message;        /* else only a completion */
-	bool recast;         /* it begins at the room in front */
+	bool recast;         /* it begins in the room in front of data */
 	uint8_t id;
 	uint8_t room[WEFT_RECAST_ROOM];
 	uint8_t data[];
 };
 
-/* What speaks of the connection that it came over is of no use on another one. */
+/* Messages about the connection of the dead lane have no meaning on another one. */
 static bool is_of_lane(uint8_t id, const void *msg, size_t length)
 {
 	const struct weft_wire_wireup *h = msg;
@@ -68,8 +68,8 @@ void weft_msg_replay(void *arg, uint8_t id, const void *msg, size_t length,
 }
 
 /*
- * A second lane dies while the first one's messages still wait. What it gives back was before them,
- * and what waits for all before it must find it there.
+ * A second lane dies while messages of the first one still wait. The second lane's messages were
+ * sent before those, and a request that waits for all messages before it must find them there.
  */
 void weft_msg_replay_begin(struct weft_ep *ep)
 {
@@ -104,7 +104,10 @@ static uint8_t *bytes_of(const struct weft_replay *r)
 	return (uint8_t *)(uintptr_t)(r->recast ? r->room : r->data);
 }
 
-/* A PUT is counted, in halves: the second one is behind the first. @return 0 or an error */
+/*
+ * The receiver counts PUTs, so it is sent as two halves: the second one behind the first. @return 0
+ * or an error
+ */
 static int halve(struct weft_msg_ep *me, struct weft_replay *r)
 {
 	struct weft_replay *second = malloc(sizeof(*r) + r->length);
@@ -125,7 +128,7 @@ static int halve(struct weft_msg_ep *me, struct weft_replay *r)
 	return 0;
 }
 
-/* @return 0: it goes whole, or can be cut; or an error */
+/* @return 0: it can be sent whole or cut; or an error */
 static int fit(struct weft_msg_ep *me, struct weft_replay *r, size_t max)
 {
 	uint8_t id;
@@ -144,7 +147,10 @@ static int fit(struct weft_msg_ep *me, struct weft_replay *r, size_t max)
 	return weft_msg_part(r->id, bytes_of(r), 0, NULL) ? 0 : -EMSGSIZE;
 }
 
-/* What a lane carries well; and one message that is not pieces, as long as the lane takes it. */
+/*
+ * The length that a lane carries well. A single message that cannot be cut may be longer, up to the
+ * lane's limit.
+ */
 static size_t most_for(const struct weft_msg_lane *l, const struct weft_replay *r)
 {
 	size_t max = most_of(l), end = l->lane_ep->iface->attr.max_bcopy;
@@ -159,7 +165,7 @@ static size_t most_for(const struct weft_msg_lane *l, const struct weft_replay *
 struct part {
 	const struct weft_replay *r;
 	size_t take; /* bytes of the message */
-	size_t head; /* in front of them, written again; 0 = the first part */
+	size_t head; /* bytes of the new header in front of them; 0 = the first part */
 };
 
 static ssize_t pack_part(void *dst, size_t max, void *arg)
@@ -193,7 +199,7 @@ static int hand_over(const struct weft_msg_lane *l, struct part *p)
 	return weft_lane_short(l->lane_ep, p->r->id, buf, (size_t)rc, NULL, 0);
 }
 
-/* @return 0, -EAGAIN, -EMSGSIZE: the lane does not carry it, whole or in parts; or its error */
+/* @return 0, -EAGAIN, -EMSGSIZE: the lane cannot carry it, whole or in parts; or its error */
 static int send_part(struct weft_msg_ep *me, struct weft_replay *r)
 {
 	struct weft_msg_lane *l = &me->lanes[me->replay_lane];
@@ -234,7 +240,7 @@ static int finish(struct weft_msg_ep *me, struct weft_replay *r)
 	return 0;
 }
 
-/* The one that takes the largest messages, and it stays until nothing waits. */
+/* The lane with the largest messages is used until no message waits. */
 static void choose_lane(struct weft_msg_ep *me)
 {
 	uint32_t best = 0;
@@ -252,7 +258,10 @@ static void choose_lane(struct weft_msg_ep *me)
 	}
 }
 
-/* A part that is with a lane that died meanwhile has come back itself: the rest is what is left. */
+/*
+ * A part that was with a lane that died in the meantime has been returned by it: only the rest is
+ * sent here.
+ */
 static int serve_first(struct weft_msg_ep *me, struct weft_replay *r)
 {
 	int rc = 0;
@@ -273,12 +282,12 @@ unsigned int weft_replay_serve(struct weft_msg_ep *me)
 		rc = serve_first(me, r);
 		if (rc == -EMSGSIZE)
 			weft_msg_fail_later(me, rc,
-					    "no lane that is left carries a message as long as "
-					    "one that a lane which died had to send");
+					    "no remaining lane carries a message as long as "
+					    "one of a lane that died");
 		if (rc == -ENOMEM)
 			weft_msg_fail_later(me, rc, NO_MEMORY);
 		if (rc < 0)
-			break; /* no room; or the lane has failed, which an event says */
+			break; /* no room; or the lane has failed, which an event reports */
 		n++;
 	}
 	me->replaying = !STAILQ_EMPTY(&me->replay);

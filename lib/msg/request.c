@@ -52,7 +52,7 @@ void weft_request_table_fini(struct weft_msg_worker *mw)
 	t->num_chunks = 0;
 }
 
-/* What the operation has borrowed. */
+/* Release what the operation uses. */
 static inline void release(struct weft_request *req)
 {
 	weft_dt_finish(&req->dt);
@@ -94,7 +94,7 @@ static inline struct weft_ep *ep_of(const struct weft_request *req)
 	return ep && ep->generation == req->ep_generation ? weft_ep_of_user(ep) : NULL;
 }
 
-/* All but its size. */
+/* All fields but the size. */
 static inline void fill(const struct weft_request *req, struct weft_completion *c)
 {
 	c->status = req->status == WEFT_INPROGRESS ? 0 : req->status;
@@ -137,7 +137,7 @@ void weft_request_settle(struct weft_request *req)
 static inline void finish(struct weft_request *req, int status)
 {
 	req->status = status;
-	release(req); /* which may have counted with the endpoint */
+	release(req); /* which may have been counted for the endpoint */
 	settle(req);
 }
 
@@ -161,7 +161,7 @@ static inline void call_back(struct weft_request *req)
 
 void weft_request_complete(struct weft_request *req, int status)
 {
-	/* Lanes that close tell what they still held, under the context's lock. */
+	/* Lanes that close report the operations that they still held, under the context's lock. */
 	if (__builtin_expect(req->mw->fini, 0)) {
 		weft_request_complete_later(req, status);
 		return;
@@ -182,7 +182,7 @@ unsigned int weft_request_run_later(struct weft_msg_worker *mw)
 	struct weft_request *req, *last = TAILQ_LAST(&mw->later, weft_requests);
 	unsigned int n = 0;
 
-	/* Callbacks may add more: those are for the next time. */
+	/* Callbacks may add more: those complete at the next progress. */
 	while ((req = TAILQ_FIRST(&mw->later))) {
 		TAILQ_REMOVE(&mw->later, req, link);
 		req->flags &= ~WEFT_REQ_LATER;
@@ -196,7 +196,7 @@ unsigned int weft_request_run_later(struct weft_msg_worker *mw)
 
 /* ------------------------------------------------------------------ for the connection half */
 
-/* What it is at, for people. */
+/* The state of a request, as text. */
 static const char *request_state(const struct weft_request *req)
 {
 	if (req->flags & WEFT_REQ_DONE)
@@ -291,7 +291,7 @@ int weft_request_cancel(struct weft_request *req)
 	} else if (req->flags & WEFT_REQ_DONE) {
 		rc = -EALREADY;
 	} else if (req->flags & WEFT_REQ_LATER) {
-		rc = -EBUSY; /* decided, and not told yet */
+		rc = -EBUSY; /* completed, and not reported yet */
 	} else {
 		rc = req->ops->cancel ? req->ops->cancel(req) : -EBUSY;
 	}

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file msg/request.h
- * One operation under way, from call to completion, and the table that gives every request a number
- * for the wire.
+ * One operation from call to completion, and the table that gives every request a number for the
+ * wire.
  *
- * Life: weft_request_alloc(), then parts of the library hold it in their lists, then
- * weft_request_complete(), once, and its callback. A request is given back to the pool when it is
- * complete **and** nobody holds it: the caller that requested it (#WEFT_REQ_HELD) must have
- * called weft_request_free(). A request freed before its end loses its callback and goes on.
+ * Lifetime: weft_request_alloc(); then parts of the library have it in their lists; then
+ * weft_request_complete(), once, which calls the callback. A request returns to the pool when it is
+ * complete **and** not held: a caller that has the pointer (#WEFT_REQ_HELD) must have called
+ * weft_request_free(). A request freed before its end loses its callback and continues.
  *
- * References on the wire are {index, generation}: the index is the request's place in the pool for
- * ever, the generation changes each time the place is given back, so an old reference finds
- * nothing.
+ * References on the wire are {index, generation}. The index is the request's place in the pool and
+ * never changes. The generation changes each time the place is freed, so that an old reference
+ * matches no request.
  */
 #ifndef WEFT_REQUEST_H
 #define WEFT_REQUEST_H
@@ -33,18 +33,18 @@ struct weft_fetch;
 
 struct weft_request;
 
-/** What a request's module does for it: one table for each kind of operation. */
+/** The functions of a request's module: one table for each kind of operation. */
 struct weft_request_ops {
 	/**
-	 * Give back what it has borrowed beside its datatype; req->status says how it has ended
-	 * (WEFT_INPROGRESS: the user never saw it). NULL = nothing
+	 * Release what the request uses apart from its datatype; req->status is its result
+	 * (WEFT_INPROGRESS: the user never got the request). NULL = nothing
 	 */
 	void (*release)(struct weft_request *req);
 	/** @return 0 it has ended, or will; -EBUSY too late. NULL = it cannot be cancelled */
 	int (*cancel)(struct weft_request *req);
-	/** One line for people. @return as snprintf() */
+	/** A one-line description for logs. @return as snprintf() */
 	int (*describe)(const struct weft_request *req, char *buf, size_t size);
-	/** A piece of it that a lane has held is over: look, and complete it. NULL = has none */
+	/** A lane has finished a piece of it: complete it if it is over. NULL = no pieces */
 	void (*check)(struct weft_request *req);
 };
 
@@ -56,42 +56,45 @@ struct weft_request_ops {
 #define WEFT_REQ_ACTIVE (1u << 4)  /**< receive: matched, data is coming */
 #define WEFT_REQ_PENDING (1u << 5) /**< send: in its endpoint's pending queue */
 #define WEFT_REQ_DATA (1u << 6)    /**< send: in its endpoint's rendezvous data queue */
-#define WEFT_REQ_STARTED (1u << 7) /**< send: a sequence is taken, the peer knows of the message */
-#define WEFT_REQ_HANDED (1u << 8)  /**< send: nothing more to hand to lanes, as far as is known */
-#define WEFT_REQ_SYNC (1u << 9)    /**< send: done at the match */
-#define WEFT_REQ_WAIT_ACK (1u << 10)  /**< send: SYNC_ACK or ATS must come */
+/** send: it has a sequence number, the peer knows of the message */
+#define WEFT_REQ_STARTED (1u << 7)
+#define WEFT_REQ_HANDED (1u << 8)     /**< send: everything known so far is handed to lanes */
+#define WEFT_REQ_SYNC (1u << 9)       /**< send: done when the receiver has matched it */
+#define WEFT_REQ_WAIT_ACK (1u << 10)  /**< send: waits for SYNC_ACK or ATS */
 #define WEFT_REQ_FORCE (1u << 11)     /**< never complete inside the call */
 #define WEFT_REQ_RTR (1u << 12)       /**< send: the receiver has requested the data */
-#define WEFT_REQ_UNPACKERR (1u << 13) /**< receive: unpack failed: no more of it */
+#define WEFT_REQ_UNPACKERR (1u << 13) /**< receive: unpack failed: the rest is dropped */
 #define WEFT_REQ_LATER (1u << 14)     /**< complete, but the callback waits for the next progress */
-#define WEFT_REQ_RNDV (1u << 16)      /**< send: offered: the receiver asks, or says ATS */
-#define WEFT_REQ_AM (1u << 18)        /**< of the active messages' space */
-#define WEFT_REQ_PARKED (1u << 20)    /**< send: in me->parked */
-#define WEFT_REQ_CANCEL (1u << 17)    /**< send: withdrawn; the receiver says who was first */
-#define WEFT_REQ_OWN_MEM (1u << 24)   /**< send: its registration was made on the fly */
+/** send: announced: the receiver requests the data, or sends ATS */
+#define WEFT_REQ_RNDV (1u << 16)
+#define WEFT_REQ_AM (1u << 18)     /**< an active message */
+#define WEFT_REQ_PARKED (1u << 20) /**< send: in me->parked */
+/** send: withdrawn; the receiver's reply decides whether a receive was first */
+#define WEFT_REQ_CANCEL (1u << 17)
+#define WEFT_REQ_OWN_MEM (1u << 24) /**< send: its registration was made on the fly */
 #define WEFT_REQ_KEYS \
-	(1u << 19) /**< send: the peer has keys (send.offered), and has not said ATS */
-#define WEFT_REQ_INJECT (1u << 21)  /**< send: its buffer is the user's during the call only */
-#define WEFT_REQ_DELIVER (1u << 22) /**< send: done when the peer has it */
-#define WEFT_REQ_ASKING (1u << 23)  /**< send: in me->asking, which counts as one of `zcopies` */
-#define WEFT_REQ_NOW (1u << 15)     /**< receive: over inside the call that posted it */
+	(1u << 19) /**< send: the peer has keys (send.offered), and has not sent ATS */
+#define WEFT_REQ_INJECT (1u << 21)  /**< send: the buffer is valid during the call only */
+#define WEFT_REQ_DELIVER (1u << 22) /**< send: done when it is delivered at the peer */
+#define WEFT_REQ_ASKING (1u << 23)  /**< send: a lane has no room for its flush; one of `zcopies` */
+#define WEFT_REQ_NOW (1u << 15)     /**< receive: complete inside the call that posted it */
 
-/** Bytes that a request has for its module, which casts them to what it likes. */
+/** Bytes of a request that its module uses as it likes. */
 #define WEFT_REQ_RECV_OWN 88
 #define WEFT_REQ_SEND_OWN 88
 
-/** What a message has beside its tag: channels, immediate data. Without any it is all zero. */
+/** Further fields of a message: channels, immediate data. All zero without any. */
 struct weft_ext {
 	uint64_t imm;
 	uint16_t channel, source_channel;
 	bool has_imm;
-	bool any; /* sends: EXT goes in front of all of it */
+	bool any; /* sends: EXT precedes all of its messages */
 };
 
-/** Of a send of an active message: what its header says (msg/header.c). */
+/** Of a send of an active message: the fields of its header (msg/header.c). */
 struct weft_req_am {
 	const void *header;
-	void *copy; /* of the header, where it does not go at once */
+	void *copy; /* of the header, if it is not sent at once */
 	uint16_t id, header_length;
 };
 
@@ -110,25 +113,27 @@ struct weft_request {
 	const struct weft_request_ops *ops;
 	struct weft_dt dt;
 	uint16_t op; /* send: enum weft_op */
-	/* What test() tells of the endpoint: it may be gone by then. */
+	/* The endpoint as test() reports it: it may be closed before that. */
 	uint32_t ep_slot, ep_generation;
 	uint64_t source_id;
 	struct weft_ext ext;
-	TAILQ_ENTRY(weft_request) link; /* in the queue its flags name, LATER's, or free */
+	TAILQ_ENTRY(weft_request) link; /* in the queue that its flags name, LATER's, or free */
 	union {
 		struct {
 			TAILQ_ENTRY(weft_request) ops_link; /* in order of the calls */
 			uint64_t op_sn;
 			const struct weft_proto *proto;
 			struct weft_mem *mem;
-			void *inject;               /* room for a copy of the buffer, or the copy */
+			/* memory for a copy of the buffer, or the copy */
+			void *inject;
 			struct weft_lane_comp comp; /* of every zcopy piece */
 			uint32_t zcopies;           /* zcopy pieces that the lanes still hold */
-			uint32_t pulls;             /* requested, and not handed to a lane yet */
+			/* requested by the receiver, and not handed to a lane yet */
+			uint32_t pulls;
 			struct weft_rndv_offer *put; /* keys of an RTR, or NULL */
 			uint32_t seq;
-			uint32_t asks;             /* ASKING: lanes whose flush found no room */
-			size_t offset, end;        /* next byte to hand over, and where to stop */
+			uint32_t asks;             /* lanes that had no room for a flush */
+			size_t offset, end;        /* next byte to hand over, and the end */
 			struct weft_wire_ref peer; /* rendezvous: the receiver's request */
 			union {
 				uint64_t own[WEFT_REQ_SEND_OWN / 8]; /* module's */
@@ -139,17 +144,17 @@ struct weft_request {
 			};
 		} send; /* remote memory, too */
 		struct {
-			/* rendezvous, while ACTIVE; NULL = it comes in pieces */
+			/* rendezvous, while ACTIVE; NULL = the data comes in pieces */
 			struct weft_fetch *fetch;
 			uint64_t own[WEFT_REQ_RECV_OWN / 8]; /* module's */
 		} recv;
-		const char *what; /* other: for people */
+		const char *what; /* other: text for logs */
 	};
 };
 
 TAILQ_HEAD(weft_requests, weft_request);
 
-/** Requests of one worker; they never move. */
+/** Requests of one worker; their addresses never change. */
 struct weft_request_table {
 	struct weft_request **chunks;
 	uint32_t num_chunks;
@@ -161,33 +166,34 @@ struct weft_request_table {
 
 void weft_request_table_fini(struct weft_msg_worker *mw);
 
-/** No request is free: make more. @return one of them, or NULL when memory is out */
+/** No request is free: allocate more. @return one of them, or NULL when memory is exhausted */
 struct weft_request *weft_request_more(struct weft_msg_worker *mw);
 
-/** What a send that is not over is at, for people. */
+/** The state of a send that is not over, as text. */
 const char *weft_send_state(const struct weft_request *req);
-/** weft_request_ops.describe() of messages: @p what it is, and what its tag or id is called. */
+/** weft_request_ops.describe() of messages. @p what names the message, @p key its tag or id. */
 int weft_send_describe(const struct weft_request *req, const char *what, const char *key, char *buf,
 		       size_t size);
 int weft_recv_describe(const struct weft_request *req, const char *what, const char *key, char *buf,
 		       size_t size);
 
-/** Give back a request that the user never saw and that has not completed. */
+/** Free a request that the user never got and that has not completed. */
 void weft_request_drop(struct weft_request *req);
 
 /**
- * The end of an operation: datatype finished, callback called, given back if nobody holds it. After
- * it the request, and whatever the callback may have closed, must not be touched.
+ * The end of an operation: finishes the datatype, calls the callback, and frees the request unless
+ * it is held. Afterwards the request, and everything that the callback may have closed, must not be
+ * used.
  */
 void weft_request_complete(struct weft_request *req, int status);
 
-/** The same at the next progress: for ends found inside the call that starts the operation. */
+/** The same at the next progress: for operations that end inside the call that starts them. */
 void weft_request_complete_later(struct weft_request *req, int status);
 
-/** Run what waits from weft_request_complete_later(). @return how many */
+/** Complete the requests of weft_request_complete_later(). @return how many */
 unsigned int weft_request_run_later(struct weft_msg_worker *mw);
 
-/** Copy as much of @p from as the owner of @p to knows of (to->size). */
+/** Copy the fields of @p from that the caller's version of @p to has (to->size). */
 static inline void weft_completion_copy(struct weft_completion *to,
 					const struct weft_completion *from)
 {
@@ -197,7 +203,7 @@ static inline void weft_completion_copy(struct weft_completion *to,
 	to->size = size;
 }
 
-/** Note the endpoint by number: the pointer is not to be trusted from now on. */
+/** Replace the endpoint's pointer by its number: the endpoint may be freed from now on. */
 void weft_request_settle(struct weft_request *req);
 
 /** Fill @p c from a request that is complete or about to be. */
@@ -212,14 +218,14 @@ static inline struct weft_wire_ref weft_request_ref(const struct weft_request *r
 	return (struct weft_wire_ref){weft_put32(req->index), weft_put32(req->generation)};
 }
 
-/** Bytes of struct weft_op_params that every caller has. */
+/** Bytes of struct weft_op_params that every version of the API has. */
 #define WEFT_OP_PARAMS_LEAST offsetof(struct weft_op_params, imm)
 
 /** Flags of sends. */
 #define WEFT_OPS_SEND \
 	(WEFT_OP_FORCE_REQUEST | WEFT_OP_IMM | WEFT_OP_INJECT | WEFT_OP_DELIVERED | WEFT_OP_MORE)
 
-/** Are the parameters of a size, and have they only these flags? @return 0 or -EINVAL */
+/** Has @p params a valid size, and no flags but @p flags? @return 0 or -EINVAL */
 static inline int weft_op_params_allow(const struct weft_op_params *params, uint32_t flags)
 {
 	if (!params)
@@ -227,19 +233,19 @@ static inline int weft_op_params_allow(const struct weft_op_params *params, uint
 	return params->size < WEFT_OP_PARAMS_LEAST || (params->flags & ~flags) ? -EINVAL : 0;
 }
 
-/** The same for operations that know WEFT_OP_FORCE_REQUEST only. */
+/** The same for operations that allow WEFT_OP_FORCE_REQUEST only. */
 static inline int weft_op_params_check(const struct weft_op_params *params)
 {
 	return weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST);
 }
 
-/** Are there none of the fields that not every caller has? */
+/** Are the fields absent that only newer versions have? */
 static inline bool weft_op_params_short(const struct weft_op_params *params)
 {
 	return !params || params->size < sizeof(*params);
 }
 
-/** What goes with a message that is sent. */
+/** The further fields of a message to be sent. */
 static inline void weft_ext_of_send(struct weft_ext *x, const struct weft_op_params *params)
 {
 	if (weft_op_params_short(params))
@@ -251,7 +257,7 @@ static inline void weft_ext_of_send(struct weft_ext *x, const struct weft_op_par
 	x->any = x->has_imm || x->channel || x->source_channel;
 }
 
-/** What is in front of one. */
+/** The EXT header of a message with @p id. */
 static inline struct weft_wire_ext weft_ext_to_wire(const struct weft_ext *x, uint8_t id)
 {
 	return (struct weft_wire_ext){

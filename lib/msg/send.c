@@ -11,7 +11,7 @@
 #include "msg/send.h"
 #include "msg/stripe.h"
 
-/* Round trips of a message that takes so long that announcing it adds little. */
+/* A message that takes at least this number of round trips is hardly delayed by an announcement. */
 #define ROOMS 4u
 
 /* ------------------------------------------------------------------ ends */
@@ -27,8 +27,8 @@ void weft_send_withdraw_keys(struct weft_request *req, bool dead)
 static void release_mem(struct weft_request *req)
 {
 	/*
-	 * The peer has not said that it is through: its hardware may read for a while yet, but not
-	 * what is here then.
+	 * The peer has not sent ATS: its hardware may still read this memory for a while, but must
+	 * not read later contents.
 	 */
 	bool dead = req->flags & WEFT_REQ_KEYS;
 
@@ -44,7 +44,7 @@ static void release_mem(struct weft_request *req)
 	req->send.mem = NULL;
 }
 
-/* There is room for the copy before anything leaves: a call that can't go on leaves no trace. */
+/* Allocates the copy's memory before anything is sent, so that a call that fails has no effect. */
 int weft_send_flags(struct weft_request *req, uint32_t flags)
 {
 	if (flags & WEFT_OP_DELIVERED)
@@ -57,7 +57,7 @@ int weft_send_flags(struct weft_request *req, uint32_t flags)
 	if (!req->send.inject)
 		return -ENOMEM;
 	req->flags |= WEFT_REQ_INJECT;
-	/* Packing may fail, and later nobody could be told in time. */
+	/* Packing may fail, and later there is no call that could report this. */
 	return req->dt.dt_class == WEFT_DT_GENERIC ? weft_send_keep(req) : 0;
 }
 
@@ -76,7 +76,7 @@ int weft_send_keep(struct weft_request *req)
 	return rc;
 }
 
-/* @return have all lanes of req->send.asks taken the request for a flush? */
+/* @return have all lanes that the send waits for taken the request for a flush? */
 static bool ask_lanes(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
@@ -90,8 +90,9 @@ static bool ask_lanes(struct weft_request *req)
 }
 
 /*
- * All of it is with the lanes, and only they report when the peer has it. A lane that fails gives
- * back what waits for it with what the peer has not got. One without room is asked again.
+ * The message is with the lanes, and only they report when the peer has it. A lane that fails
+ * returns this request together with the messages that the peer has not received. Lanes without
+ * room get the request later.
  */
 static void ask_delivered(struct weft_request *req)
 {
@@ -120,7 +121,7 @@ static unsigned int serve_asking(struct weft_msg_ep *me)
 	struct weft_request *req;
 	unsigned int n = 0;
 
-	/* In order: where the first finds no room, the next ones do not either. */
+	/* In order: if the first finds no room, the next ones find none either. */
 	while (n < WEFT_TX_BURST && me->up && (req = TAILQ_FIRST(&me->asking)) && ask_lanes(req)) {
 		stop_asking(req);
 		weft_send_check(req);
@@ -136,7 +137,7 @@ void weft_send_release(struct weft_request *req)
 	req->send.inject = NULL;
 	if (req->flags & WEFT_REQ_RNDV)
 		free(req->send.put);
-	/* Of one that has failed nothing is said to have gone. */
+	/* A failed send reports no bytes as sent. */
 	if (req->status < 0)
 		req->length = 0;
 }
@@ -162,8 +163,8 @@ void weft_send_check(struct weft_request *req)
 }
 
 /*
- * All of it that can go unasked is with the lanes; the rest depends on what the peer's application
- * receives. A flush does not wait for that, a close does.
+ * Everything that can be sent unrequested is with the lanes; the rest depends on the peer's
+ * application. A flush does not wait for that, a close does.
  */
 static void park(struct weft_request *req)
 {
@@ -191,7 +192,7 @@ void weft_tx_abort(struct weft_request *req, struct weft_wire_ref rreq, int stat
 		struct weft_wire_abort abort;
 	} __attribute__((packed)) both = {weft_ext_to_wire(&req->ext, WEFT_WIRE_ABORT), abort};
 
-	/* It may be all that the peer hears of the message. */
+	/* This may be all that the peer ever receives of the message. */
 	if (req->ext.any)
 		weft_tx_ctl(req->me, WEFT_WIRE_EXT, &both, sizeof(both));
 	else
@@ -208,7 +209,7 @@ void weft_send_abort(struct weft_request *req, int status)
 		proto->abort(req, status);
 }
 
-/* The receiver is asked to forget the RTS; only it knows whether a receive has matched. */
+/* Request the receiver to drop the RTS; only the receiver knows whether a receive has matched. */
 static void withdraw(struct weft_request *req)
 {
 	struct weft_wire_withdraw w = {
@@ -220,7 +221,7 @@ static void withdraw(struct weft_request *req)
 	weft_tx_ctl(req->me, WEFT_WIRE_WITHDRAW, &w, sizeof(w));
 }
 
-/* Nothing has left, and nothing shall. */
+/* Remove a send of which nothing has been sent. */
 static bool take_back(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
@@ -250,7 +251,7 @@ int weft_send_cancel(struct weft_request *req)
 		send_end(req, -ECANCELED);
 		return 0;
 	}
-	/* Of active messages handlers have heard already. */
+	/* Handlers of active messages have been notified already. */
 	if ((req->flags & WEFT_REQ_AM) ||
 	    (req->flags & (WEFT_REQ_RNDV | WEFT_REQ_WAIT_ACK | WEFT_REQ_RTR | WEFT_REQ_CANCEL)) !=
 		    (WEFT_REQ_RNDV | WEFT_REQ_WAIT_ACK))
@@ -297,8 +298,8 @@ static const struct weft_proto_select *select_of(const struct weft_request *req)
 }
 
 /*
- * More than the peer lets anybody send unasked: it would wait for ever, and all behind it. When the
- * peer has matched everything it may still keep a quarter of its window for itself before it tells
+ * More than the peer ever allows unrequested: this message, and all behind it, would wait forever.
+ * After the peer has matched everything, it may still keep a quarter of its window unadvertised
  * (weft_credit_update()).
  */
 static bool beyond_credit(const struct weft_request *req)
@@ -310,8 +311,9 @@ static bool beyond_credit(const struct weft_request *req)
 }
 
 /*
- * Of what must not ask first the call tells whether it is too long, whatever waits before it;
- * before there is a connection nobody knows, and the request ends with the same.
+ * A message that must not be announced (WEFT_OP_AM_EAGER) may be too long. The call reports this at
+ * once, without regard to messages in the queue. Before the endpoint is connected the limit is
+ * unknown, and the request ends with this error.
  */
 static bool too_long(const struct weft_request *req)
 {
@@ -343,7 +345,7 @@ bool weft_tx_crowded(const struct weft_request *req)
 		room += l->room;
 		most += l->room_most;
 	}
-	/* Who has just begun has a small window, and no reason to think of others. */
+	/* A lane that has just begun has a small window, which does not indicate load. */
 	return me->crowd || (room * ROOMS < req->length && room <= most / 2);
 }
 
@@ -352,8 +354,8 @@ int weft_tx_uncredited(struct weft_request *req)
 	const struct weft_proto *proto = select_of(req)->uncredited;
 
 	/*
-	 * Credit kicks. What is short needs the credit that announcing takes. A handler shall not
-	 * be asked for data that there is none of.
+	 * CREDIT kicks the queue. A short message needs the credit that announcing takes. A handler
+	 * must not be notified of an announced message without data.
 	 */
 	if (!proto || ((req->flags & WEFT_REQ_AM) && !req->length))
 		return beyond_credit(req) ? -EMSGSIZE : -EAGAIN;
@@ -364,7 +366,8 @@ int weft_tx_uncredited(struct weft_request *req)
 }
 
 /*
- * Nothing of it has left: choose, and let it begin. @return as progress(), -EMSGSIZE, -EOPNOTSUPP
+ * Nothing of the message is sent yet: choose its protocol, and begin. @return as progress(),
+ * -EMSGSIZE, -EOPNOTSUPP
  */
 static int begin(struct weft_request *req)
 {
@@ -383,8 +386,8 @@ static int begin(struct weft_request *req)
 }
 
 /*
- * One step of a send at the head of the line. 0 = nothing more to hand over; -EAGAIN; or the error
- * it shall end with.
+ * One step of the send at the head of the queue. @return 0 = nothing more to hand over; -EAGAIN; or
+ * the error with which it ends
  */
 static int send_step(struct weft_request *req)
 {
@@ -479,8 +482,8 @@ static unsigned int serve_pending(struct weft_msg_ep *me)
 }
 
 /*
- * Is there anything that a further look could move? What waits for the peer's credit is kicked by
- * it.
+ * Could another service send something? A queue that waits for the peer's credit is kicked by
+ * CREDIT.
  */
 static bool has_work(const struct weft_msg_ep *me)
 {
@@ -523,9 +526,7 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 	n = weft_replay_serve(me);
 	n += weft_tx_serve_ctl(me);
 	n += serve_asking(me);
-	/*
-	 * Messages in line and rendezvous data take turns, so that neither starves on a busy lane.
-	 */
+	/* Messages and rendezvous data alternate, so that neither starves on a busy lane. */
 	me->data_turn = !me->data_turn;
 	if (me->data_turn)
 		n += serve_data(me);
@@ -552,8 +553,8 @@ void weft_tx_fail(struct weft_msg_ep *me, int status)
 	while ((req = TAILQ_FIRST(&me->asking)))
 		stop_asking(req);
 	/*
-	 * First out of all queues, then the callbacks: they may free anything. What lanes still
-	 * hold ends with their completion.
+	 * First remove everything from all queues, then call callbacks, which may free anything.
+	 * Messages that lanes still hold end with their completion.
 	 */
 	TAILQ_INIT(&me->pending);
 	TAILQ_CONCAT(&me->parked, &me->ops, send.ops_link);

@@ -14,61 +14,66 @@ extern const struct weft_proto weft_proto_eager_bcopy;
 extern const struct weft_proto weft_proto_eager_zcopy;
 extern const struct weft_proto weft_proto_multi_eager;
 
-/** Sends without asking have failed: the peer, whose turn it is, shall not wait for the rest. */
+/**
+ * A send without rendezvous has failed. Notify the peer, which would otherwise wait for the rest.
+ */
 void weft_eager_abort(struct weft_request *req, int status);
 
 /* ------------------------------------------------------------------ msg/send.c, msg/piece.c */
 
-/** Something of the endpoint waits: progress shall check it. */
+/** The endpoint has something to send: the next progress serves it. */
 void weft_tx_kick(struct weft_msg_ep *me);
 /**
- * An eager protocol has no credit for the request: it goes by the protocol that needs none. @return
- * as progress()
+ * An eager protocol has no credit for the request: use the protocol that needs none. @return as
+ * progress()
  */
 int weft_tx_uncredited(struct weft_request *req);
 /**
- * Would the message had better be announced, though it may be sent at once? Others wait for the
- * peer's port, or the lanes let so little be under way that announcing takes hardly any longer:
- * then the receiver says who sends when. Not where WEFT_RNDV_THRESH is a number.
+ * Should the message be announced, though there is credit to send it at once? Yes if other senders
+ * wait for the peer's port, or if the lanes allow so few bytes in flight that announcing takes
+ * hardly longer: the receiver then schedules the senders. No if WEFT_RNDV_THRESH is a number.
  */
 bool weft_tx_crowded(const struct weft_request *req);
-/** Announce it. @return as progress() */
+/** Announce the message. @return as progress() */
 int weft_tx_announce(struct weft_request *req);
-/** The endpoint's protocols are others now: what has begun is given to its protocol's reset(). */
+/** The endpoint's protocols have changed: call reset() for requests that have begun. */
 void weft_tx_reset(struct weft_msg_ep *me);
-/** Decide again whether short messages may go out at once. */
+/** Decide again whether short messages may be sent at once. */
 void weft_tx_update(struct weft_msg_ep *me);
 /**
- * Put a new send in line; it goes out at once where it may. @return 0 it is over and was dropped,
- * WEFT_INPROGRESS, or an error (dropped)
+ * Queue a new send, or send it at once where possible. @return 0 it is over and freed,
+ * WEFT_INPROGRESS, or an error (freed)
  */
 int weft_tx_start(struct weft_request *req);
 /**
- * The call that has put it in line cannot go on: as if it had never been. @return false: too late,
- * something of it has left
+ * The call that has queued the request cannot go on: undo it. @return false: too late, a part of it
+ * has been sent
  */
 bool weft_tx_undo(struct weft_request *req);
-/** Serve what waits. @return events */
+/** Serve the endpoint's queues. @return events */
 unsigned int weft_tx_service(struct weft_msg_ep *me);
-/** Send a control message now or as soon as there is room. */
+/** Send a control message now or as soon as a lane has room. */
 void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
-/** What lanes that died have given back: before anything else. @return messages handed over */
+/**
+ * Send the messages that dead lanes have returned, before anything else. @return messages handed
+ * over
+ */
 unsigned int weft_replay_serve(struct weft_msg_ep *me);
 void weft_replay_fail(struct weft_msg_ep *me, int status);
-/** Those that wait: send them. @return events */
+/** Send the control messages that wait. @return events */
 unsigned int weft_tx_serve_ctl(struct weft_msg_ep *me);
 void weft_tx_drop_ctl(struct weft_msg_ep *me);
 #define WEFT_TX_ANY_LANE (-1)
 /**
- * The same over lane @p lane, as long as that is up: what it says is true only behind what went
- * over this lane.
+ * The same over lane @p lane, while that is up: the message is valid only after earlier messages of
+ * this lane.
  */
 void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length);
-/** WEFT_OP_INJECT and WEFT_OP_DELIVERED. @return 0, -EMSGSIZE, -ENOMEM */
+/** Apply WEFT_OP_INJECT and WEFT_OP_DELIVERED. @return 0, -EMSGSIZE, -ENOMEM */
 int weft_send_flags(struct weft_request *req, uint32_t flags);
 /**
- * The memory of a send, or of what is read: its datatype, and the registration that the user gives
- * with it. @return 0, or the datatype's error: the request is to be dropped
+ * Set the memory of a send, or of a read: its datatype, and the registration that the user passes
+ * with it. @return 0, or the datatype's error: the request must be dropped
  */
 static inline int weft_send_data(struct weft_request *req, const struct weft_op_params *params,
 				 const void *buffer, size_t count, bool unpack)
@@ -86,32 +91,32 @@ static inline int weft_send_data(struct weft_request *req, const struct weft_op_
 	return rc;
 }
 /**
- * The request goes on after the call, and has the user's buffer: from here on its own copy of what
- * has not left. @return 0 or the pack callback's error, which only generic types have
+ * The request continues after the call that has the user's buffer: copy the rest of the data.
+ * @return 0 or the pack callback's error, which only generic types have
  */
 int weft_send_keep(struct weft_request *req);
-/** weft_request_ops.release() of a send, which that of a module's sends calls. */
+/** weft_request_ops.release() of a send; the release() of a module's sends calls it. */
 void weft_send_release(struct weft_request *req);
 /**
- * The peer needs its keys (WEFT_REQ_KEYS) no more; @p dead: it may still use them, and shall not.
- * Again: no effect.
+ * The peer needs its keys (WEFT_REQ_KEYS) no more; @p dead: it may still use them, but must not. A
+ * second call has no effect.
  */
 void weft_send_withdraw_keys(struct weft_request *req, bool dead);
-/** A send may be over: look, and complete it. */
+/** Complete a send if it is over. */
 void weft_send_check(struct weft_request *req);
 /**
- * Take a send back. @return 0: it has ended, or the receiver will tell how it ends; -EBUSY: too
- * late, or of a kind that cannot be
+ * Cancel a send. @return 0: it has ended, or will end when the receiver replies; -EBUSY: too late,
+ * or of a kind that cannot be cancelled
  */
 int weft_send_cancel(struct weft_request *req);
-/** It ends with an error before its time: its protocol's abort(). */
+/** The send ends early with an error: call its protocol's abort(). */
 void weft_send_abort(struct weft_request *req, int status);
 /**
- * Tell the peer that the rest of the message will not come. @param rreq  its request, if it has
- * requested the data
+ * Notify the peer that the rest of the message will not come. @param rreq  the receiver's request,
+ * if it has requested the data
  */
 void weft_tx_abort(struct weft_request *req, struct weft_wire_ref rreq, int status);
-/** All sends and control messages end. */
+/** The endpoint has failed: end all sends and control messages. */
 void weft_tx_fail(struct weft_msg_ep *me, int status);
 
 /** Send a message without payload on one lane. @return 0 or -EAGAIN */
@@ -122,16 +127,16 @@ int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, s
 /** The longest piece after a header of @p hdr_len that lane @p lane takes of this request. */
 size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size_t hdr_len);
 /**
- * Send bytes [off, off + len) on one lane, by whichever call suits. @return 0, -EAGAIN, or the pack
- * error
+ * Send bytes [off, off + len) on one lane, by the most suitable call. @return 0, -EAGAIN, or the
+ * pack error
  */
 int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
 		  size_t hdr_len, size_t off, size_t len);
-/** How long shall the next piece be: @p max, less where alignment or a tiny rest request it. */
+/** The length of the next piece: @p max, or less for alignment or to avoid a tiny last piece. */
 size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align);
 /**
- * One completion more of the request: what the lane was given before has arrived.
- * @return 0, or -EAGAIN: the lane has no room for one. An error is the request's status.
+ * Request one more completion of @p req, when the lane has delivered all that it has got so far.
+ * @return 0, or -EAGAIN: the lane has no room. Errors go to the request's status.
  */
 int weft_tx_ask_lane(struct weft_request *req, struct weft_lane_ep *lane_ep);
 /** Has the peer allowed a further message? */
@@ -142,12 +147,12 @@ static inline bool weft_tx_has_seq(const struct weft_request *req)
 	return req->flags & WEFT_REQ_AM ? me->tx_am_seq != me->tx_am_seq_end
 					: me->tx_seq != me->tx_seq_end;
 }
-/** May one more be announced, or (up to WEFT_EAGER_FREE) sent? */
+/** May one more message be announced, or (up to WEFT_EAGER_FREE) sent? */
 static inline bool weft_tx_has_small(const struct weft_msg_ep *me)
 {
 	return me->tx_small != me->tx_small_end;
 }
-/** May it be sent whole or in pieces? */
+/** Is there credit to send a message of @p length bytes whole or in pieces? */
 static inline bool weft_tx_has_credit(const struct weft_msg_ep *me, size_t length)
 {
 	if (length <= WEFT_EAGER_FREE)
@@ -155,8 +160,8 @@ static inline bool weft_tx_has_credit(const struct weft_msg_ep *me, size_t lengt
 	return length <= me->tx_credit - me->tx_used;
 }
 /**
- * The message's first piece, or (@p eager false) its RTS, is accepted: its sequence and its credit
- * are taken.
+ * A lane has taken the message's first piece, or (@p eager false) its RTS: take its sequence number
+ * and its credit.
  */
 static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 {
@@ -168,7 +173,7 @@ static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 		req->me->tx_small++;
 }
 
-/** Bytes that a lane writes or reads by itself, for those who check shares. */
+/** Count bytes that a lane writes or reads natively, for statistics of lanes. */
 static inline void weft_lane_wrote(struct weft_msg_ep *me, unsigned int lane, size_t length)
 {
 	if (!me->ep)
@@ -187,7 +192,7 @@ static inline void weft_lane_read(struct weft_msg_ep *me, unsigned int lane, siz
 
 /* ------------------------------------------------------------------ flush (msg/flush.c) */
 
-/** Sends or control messages have ended: perhaps a flush may go on. */
+/** Sends or control messages have ended: flushes that waited for them continue. */
 void weft_flush_check(struct weft_msg_ep *me);
 void weft_flush_fail(struct weft_msg_ep *me, int status);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A message that carries a range of bytes can be taken apart: the header of each part. What
- * carries a whole message is first made one that carries all of its range.
+ * A message that carries a range of bytes can be split: this file makes the header of each part. A
+ * whole message is first converted to a piece with all of its bytes.
  */
 
 #include <assert.h>
@@ -15,7 +15,7 @@
 static_assert(EXT + sizeof(struct weft_wire_frag_sync) <= WEFT_LANE_PIECE_ROOM, "room");
 static_assert(sizeof(struct weft_wire_data) <= WEFT_LANE_PIECE_ROOM, "room");
 
-/* EXT in front of a header of @p n bytes that ends at @p piece. */
+/* Put EXT in front of a header of @p n bytes that ends at @p piece. */
 static size_t repeat_ext(const void *msg, size_t n, void *piece)
 {
 	if (piece && n)
@@ -23,7 +23,7 @@ static size_t repeat_ext(const void *msg, size_t n, void *piece)
 	return n ? EXT + n : 0;
 }
 
-/* Nothing is validated yet: what else is behind it is no message, or can't be cut. */
+/* Nothing is validated yet: any other id behind EXT is no valid message, or cannot be split. */
 static size_t split_ext(const struct weft_wire_ext *x, size_t had, void *piece)
 {
 	if (x->id != WEFT_WIRE_FRAG && x->id != WEFT_WIRE_FRAG_SYNC)
@@ -31,10 +31,7 @@ static size_t split_ext(const struct weft_wire_ext *x, size_t had, void *piece)
 	return repeat_ext(x, weft_msg_split(x->id, x + 1, had ? had - EXT : 0, piece), piece);
 }
 
-/*
- * What carries a range of bytes can be taken apart: each part is checked and counted as if it had
- * been sent so.
- */
+/* The receiver validates and counts each part as if it had been sent as a message. */
 size_t weft_msg_split(uint8_t id, const void *msg, size_t had, void *piece)
 {
 	struct weft_wire_frag_sync *fs;
@@ -83,13 +80,13 @@ static_assert(sizeof(struct weft_wire_am_frag) - sizeof(struct weft_wire_am) == 
 
 static_assert(sizeof(struct weft_wire_ext) == WEFT_RECAST_ROOM, "room");
 
-/* The user's header is in the piece at offset 0 only. */
+/* Only the piece at offset 0 contains the user's header. */
 static size_t am_head(const struct weft_wire_am_frag *f)
 {
 	return sizeof(*f) + (weft_get64(f->offset) ? 0 : weft_get16(f->am.header_length));
 }
 
-/* The message behind it begins where it was itself, and it in the room. */
+/* The message behind EXT then begins where EXT was, and EXT begins in the room. */
 static uint8_t recast_ext(struct weft_wire_ext *at, size_t length)
 {
 	struct weft_wire_ext x = *at;
@@ -154,7 +151,7 @@ size_t weft_msg_part(uint8_t id, const void *msg, size_t had, void *piece)
 	return sizeof(*f);
 }
 
-/* What is in front of a PUT's bytes; 0: it is none. */
+/* The length of a PUT's header; 0: it is no PUT. */
 static size_t put_head(uint8_t id, const struct weft_wire_ext *x)
 {
 	if (id == WEFT_WIRE_PUT)

@@ -19,7 +19,7 @@ static float time_of(const struct weft_msg_ep *me, unsigned int lane, const stru
 			      p->len, now);
 }
 
-/* The lane of @lanes that is done soonest, of equal ones the first behind the one that was last. */
+/* The lane of @lanes that is done first; of equal ones the next behind the last one used. */
 static int soonest(const struct weft_msg_ep *me, uint32_t lanes, const struct weft_pick *p,
 		   uint64_t now, float *time)
 {
@@ -42,7 +42,7 @@ static int soonest(const struct weft_msg_ep *me, uint32_t lanes, const struct we
 	return best;
 }
 
-/* Seconds until the lanes but @lane would have finished all that is left. */
+/* Seconds until the lanes except @lane could finish everything that is left. */
 static float without(const struct weft_msg_ep *me, int lane, const struct weft_pick *p,
 		     uint64_t now)
 {
@@ -63,7 +63,7 @@ static float without(const struct weft_msg_ep *me, int lane, const struct weft_p
 	return bytes / rates + stall;
 }
 
-/* One that gets nothing because it was slow is tried again after a while. */
+/* A lane that was too slow to get pieces is tried again after a while. */
 static void refresh(struct weft_msg_ep *me, const struct weft_pick *p, uint64_t now)
 {
 	for (uint32_t m = p->lanes; m; m &= m - 1) {
@@ -88,7 +88,7 @@ int weft_stripe_pick_of(struct weft_msg_ep *me, const struct weft_pick *p)
 	if (lane < 0 || !p->full)
 		return lane;
 	soonest(me, p->full, p, now, &full);
-	/* Some slack: rates are not exact, and a lane that stalls must not stop the others. */
+	/* A tolerance: rates are not exact, and a lane that stalls must not stop the others. */
 	if (time <= full * 1.25f + 50e-6f || time <= without(me, lane, p, now))
 		return lane;
 	return -1;
@@ -137,7 +137,7 @@ void weft_stripe_full(struct weft_msg_ep *me, unsigned int lane)
 	weft_rate_start(&load->rate);
 }
 
-/* What has been acknowledged since: sent, and not under way any more. */
+/* Measure the bytes acknowledged since: sent, and not in flight any more. */
 static void measure(struct weft_msg_ep *me, unsigned int lane, uint64_t now)
 {
 	struct weft_msg_lane *l = &me->lanes[lane];
@@ -224,8 +224,8 @@ void weft_native_over(struct weft_native *n, int status)
 
 	n->req->send.zcopies--;
 	/*
-	 * Messages that share the lane are not counted. (Of a lane that is down there may be no
-	 * endpoint any more.)
+	 * Messages that share the lane are not counted here, so the rate is a lower bound. (The
+	 * endpoint of a lane that is down may be freed already.)
 	 */
 	if (n->dir == WEFT_DIR_TX && me->up && (me->lanes_up & 1u << n->lane) && l->lane_ep->queued)
 		weft_rate_limited(&l->load[WEFT_DIR_TX].rate);
