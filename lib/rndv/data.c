@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the data of a rendezvous comes: the receiver's choice, by what its lanes are and what the
- * sender has offered. The same for tags and active messages. A sender's table of rendezvous
- * protocols (rndv/proto.c) rests on the same times.
+ * How the data of a rendezvous is transferred: the receiver's choice, from its lanes and from the
+ * sender's offer. Tagged and active messages use the same protocols. The sender's table of
+ * rendezvous protocols (rndv/proto.c) uses the same cost functions.
  *
- *	data/get    the lanes that read do, over the others bytes are requested; PULL needs no key
- *	data/pull   all bytes are requested, piece by piece, over all lanes
- *	data/put    RTR with keys, the sender writes, and sends over lanes that can't
- *	data/am     RTR, the sender sends
+ *	data/get    lanes with native reads read, the other lanes pull; PULL needs no key
+ *	data/pull   all bytes are requested piece by piece, over all lanes
+ *	data/put    RTR with keys: the sender writes, and sends over lanes that cannot write
+ *	data/am     RTR: the sender sends
  */
 
 #include "rndv/rndv.h"

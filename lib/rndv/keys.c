@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keys: what lets the peer's lanes read or write the memory of one message. One per lane, named by
- * the lane's number, which is the same at both ends; no addresses.
+ * Keys let the peer's lanes read or write the memory of one message. There is one per lane, with
+ * the lane's number, which is the same at both ends. A record contains no addresses.
  */
 
 #include "rndv/rndv.h"
@@ -67,7 +67,7 @@ void weft_rndv_keys_read(struct weft_rndv_offer *offer, const void *records, siz
 		n = (weft_get16(r->length) - sizeof(*keys)) / sizeof(*key);
 		for (; n; n--, key++) {
 			if (key->lane >= WEFT_MAX_LANES)
-				continue; /* of a version with more lanes */
+				continue; /* the peer's version has more lanes */
 			offer->lanes |= 1u << key->lane;
 			offer->key[key->lane] = weft_get64(key->key);
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rendezvous as a module: what a worker and an endpoint keep. */
+/* Rendezvous as a module: the state of a worker and of an endpoint. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -66,7 +66,10 @@ static unsigned int pump(struct weft_msg_worker *mw)
 
 static bool busy(const struct weft_msg_worker *mw, bool *soon)
 {
-	/* Who waits in line does so until others deliver, or are late: nothing tells that. */
+	/*
+	 * Endpoints that wait for a port wait until other peers deliver, or are late. No event
+	 * reports that.
+	 */
 	if (!TAILQ_EMPTY(&mw->rndv->fetching) || mw->rndv->waiting)
 		*soon = true;
 	return false;
@@ -77,13 +80,13 @@ static bool busy(const struct weft_msg_worker *mw, bool *soon)
 	  "Bytes now that were requested and have not come.") \
 	X(pulls->stalled, "rndv.outstanding_stalled",         \
 	  "Bytes now that were requested and do not come: their peers are stalled.")
-#define COUNTERS(X)                                                        \
-	X(pulls->stalls, "rndv.peers_stalled",                             \
-	  "Times that a peer sent nothing of what it was "                 \
-	  "requested.")                                                    \
-	X(mw->rndv->waits, "rndv.port_waits",                              \
-	  "Times that a peer's messages waited for their turn at a port.") \
-	X(mw->rndv->lates, "rndv.port_late", "Pieces requested whose turn at a port ran out.")
+#define COUNTERS(X)                                                      \
+	X(pulls->stalls, "rndv.peers_stalled",                           \
+	  "Times that a peer sent nothing of the bytes "                 \
+	  "requested.")                                                  \
+	X(mw->rndv->waits, "rndv.port_waits",                            \
+	  "Times that a peer's messages waited in the queue of a port.") \
+	X(mw->rndv->lates, "rndv.port_late", "Pieces requested that came too late for their port.")
 
 /* clang-format off */
 static const struct weft_lane_counter counter_help[] = {

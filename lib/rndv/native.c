@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Native reads of a fetch. A lane writes into the user's memory until the read has ended, whatever
- * became of the fetch: so the request's end waits for it.
+ * Native reads of a fetch. A lane writes into the user's memory until the read has ended, even if
+ * the fetch has failed. So the request ends after its reads.
  */
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "core/lane_show.h"
 #include "rndv/rndv.h"
 
-/* For captures: it is posted, or has ended well. */
+/* For captures: a read is posted, or has succeeded. */
 static void show(const struct weft_fetch *f, const struct weft_ask *a, bool over)
 {
 	struct weft_lane_ep *lane_ep = f->me->lanes[a->lane].lane_ep;
@@ -41,7 +41,7 @@ static void read_done(struct weft_lane_comp *comp, int status)
 		weft_lane_read(f->me, lane, len);
 	}
 	if (status && !f->over) {
-		/* It may have been the key, or the lane: the bytes come another way. */
+		/* The key or the lane may be the cause: the bytes are then pulled. */
 		f->native &= ~(1u << lane);
 		mw->count.native_failed++;
 	}

@@ -36,14 +36,17 @@ void weft_pull_port_rtt(struct weft_pull_port *p, uint32_t rtt_ns)
 	rtt_ns = rtt_ns < RTT_MOST ? rtt_ns : RTT_MOST;
 	much = p->rtt == 0 || rtt_ns < p->rtt / 2;
 	p->rtt = rtt_ns;
-	/* What was thought of a longer way says little. */
+	/* The slack of a much longer path does not fit this one. */
 	if (much)
 		set_slack(p, WEFT_PULL_SLACK_FIRST + rtt_ns / 2);
 	else
 		set_window(p);
 }
 
-/* All that can be requested was, and less came: for long enough that is what there is. */
+/*
+ * All that the greatest slack allows was requested, and less came than the rate. If this lasts for
+ * WEFT_PULL_LOW, that is the rate.
+ */
 static void judge_rate(struct weft_pull_port *p, double rate, uint64_t ns)
 {
 	if (p->slack < WEFT_PULL_SLACK_MAX) {
@@ -63,7 +66,7 @@ static void judge_rate(struct weft_pull_port *p, double rate, uint64_t ns)
 
 static void judge(struct weft_pull_port *p, double rate, uint64_t ns)
 {
-	/* A path may have become longer, but none is longer than a second. */
+	/* The path may have become longer; no path is longer than a second. */
 	if (p->rtt < RTT_MOST)
 		p->rtt += p->rtt >> 10;
 	if (rate < p->rate / 32 * 28) {
@@ -85,8 +88,8 @@ void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uin
 	if (ns < WEFT_PULL_SPAN || ns < span)
 		return;
 	/*
-	 * Over two spans: what a receiver that was off its core finds in its ring did not come in
-	 * the short time in which it is read.
+	 * Over two spans: bytes that a descheduled receiver finds in its ring did not arrive in the
+	 * short time in which it polls them.
 	 */
 	rate = (double)(p->came + p->before_came) * 1e9 / (double)(ns + p->before_ns);
 	if (p->before_ns != 0 && rate > p->rate) {

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rendezvous by active messages: the data moves only once a receive is there, straight to its
- * place.
+ * Rendezvous by active messages: the data is sent only when a receive has matched, directly to its
+ * buffer.
  *
  *	sender                                      receiver
- *	  | RTS seq tag total sreq ------------------> | matched at its turn in the sequence
- *	  | <------------- RTR sreq rreq offset length | "send these bytes"
+ *	  | RTS seq tag total sreq ------------------> | matched in sequence
+ *	  | <------------- RTR sreq rreq offset length | requests these bytes
  *	  | DATA rreq offset --------------- lane 0 -> | direct to the user's buffer
  *	  | DATA rreq offset --------------- lane 1 -> |
  *	  | <------------------------- ATS sreq status | all there, or not wanted
  *
- * Who may send what: one RTR covers one stretch; a further one must continue where the one before
- * ends. Our receivers request the whole message at once, the lanes' windows are the flow control. A
- * buffer that is too small takes nothing: the receive ends with -EMSGSIZE, ATS releases the sender,
- * which sees success.
+ * One RTR requests one range; a further one must continue at its end. Our receivers request the
+ * whole message at once; the lanes' windows are the flow control. A buffer that is too small gets
+ * the bytes that fit: the receive ends with -EMSGSIZE, and ATS completes the send with success.
  */
 
 #include <errno.h>
@@ -29,10 +28,10 @@ static int rts_progress(struct weft_request *req)
 	weft_le32 *flags;
 
 	if (!weft_tx_has_small(req->me))
-		return -EAGAIN; /* credit kicks */
+		return -EAGAIN; /* CREDIT kicks the queue */
 	flags = weft_head_rts(req, &h);
 	h.length = (uint16_t)(h.length + weft_rndv_offer(req, flags, h.bytes + h.length));
-	/* Never behind data of its own endpoint, so a lane with room is as good as the next. */
+	/* No data of this endpoint must precede it, so any lane with room is as good as another. */
 	if (weft_tx_envelope_any(req->me, h.id, h.bytes, h.length))
 		return -EAGAIN;
 	weft_tx_take_seq(req, false);
@@ -40,7 +39,7 @@ static int rts_progress(struct weft_request *req)
 	return 0;
 }
 
-/* Nothing of it waits here any more, and a receiver that has requested bytes is notified. */
+/* Remove its pieces from all queues, and notify a receiver that has requested bytes. */
 static void rndv_abort(struct weft_request *req, int status)
 {
 	if (!(req->flags & WEFT_REQ_RNDV))
@@ -51,9 +50,9 @@ static void rndv_abort(struct weft_request *req, int status)
 }
 
 /*
- * What the sender does first is the same for all: it offers what it can, and the receiver decides
- * how the data moves (rndv/rndv.h). The sender's table says what the receiver is going to do by the
- * same rules; the times are proto/rndv_cost.c's.
+ * All rendezvous sends begin in the same manner: the sender offers what it supports, and the
+ * receiver decides how the data is transferred (rndv/rndv.h). The sender's table predicts this
+ * decision by the same rules; the times are those of proto/rndv_cost.c.
  */
 
 const struct weft_proto weft_proto_rndv_get = {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which bytes are requested next. Over which lane, msg/stripe.h says.
+ * Which bytes are requested next. msg/stripe.h chooses the lane.
  *
- * What is requested over a lane is its load (msg/lane_load.h): at most a window, which is what the
- * lane carries in a round trip and WEFT_LOAD_SLACK, at its measured rate. So every lane is kept
- * busy, yet none has more than about a millisecond of work ahead of it, and a lane that becomes
- * slow holds up little. A port has a window over all its senders (rndv/port.h), and a worker a
- * limit over all its peers (base/share.h): with many senders the receiver decides how much comes at
- * a time, and takes turns among them piece by piece (rndv/turn.c). Peers that do not deliver hold
+ * Bytes requested over a lane are its load (msg/lane_load.h). At most a window is outstanding: the
+ * bytes that the lane carries in a round trip and WEFT_LOAD_SLACK, at its measured rate. So every
+ * lane is busy, yet none has more than about a millisecond of work outstanding, and a lane that
+ * becomes slow delays little. A port has a window for all its senders (rndv/port.h), and a worker a
+ * limit for all its peers (base/share.h). With many senders the receiver decides how much comes at
+ * a time, and serves them in turn, piece by piece (rndv/turn.c). Peers that do not deliver occupy
  * neither.
  */
 
@@ -32,7 +32,7 @@ static size_t align_of(const struct weft_msg_ep *me, unsigned int lane)
 	return own > align ? own : align;
 }
 
-/* Bytes of one DATA message on the lane, cut as the sender will cut it. */
+/* Bytes of one DATA message on the lane, at the size to which the sender will cut it. */
 static size_t frame_of(const struct weft_msg_ep *me, unsigned int lane)
 {
 	const struct weft_msg_lane *l = &me->lanes[lane];
@@ -46,7 +46,7 @@ static size_t frame_of(const struct weft_msg_ep *me, unsigned int lane)
 
 /* ------------------------------------------------------------------ pieces */
 
-/* What is left to request begins here. */
+/* The first range that is left to request. */
 static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
 {
 	const struct weft_ask *a = TAILQ_FIRST(&f->again);
@@ -56,8 +56,8 @@ static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
 }
 
 /*
- * A piece of about @len of the @rest that begins at @off, at most @max: what would be left over and
- * is not worth a piece of its own comes along; else it ends where the lane likes it.
+ * The length of a piece of about @len of the @rest bytes that begin at @off, at most @max. A small
+ * remainder that is not worth a piece is included; else the piece ends at the lane's alignment.
  */
 static uint64_t piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t off, uint64_t rest,
 		      uint64_t len, uint64_t max)
@@ -73,7 +73,7 @@ static uint64_t piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t 
 	return len;
 }
 
-/* Of a port that others want, too: an eighth of its window at most. */
+/* On a port that other endpoints use, too: at most an eighth of its window. */
 static uint64_t shared_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t len)
 {
 	uint64_t most = me->rndv->lanes[lane].port->pull.window / SHARED_PARTS;
@@ -84,8 +84,8 @@ static uint64_t shared_piece(const struct weft_msg_ep *me, unsigned int lane, ui
 }
 
 /*
- * How much of [off, end) shall the lane be asked for at a time: whole frames, a quarter of its
- * window, but towards the end no more than its share of what is left.
+ * How many bytes of [off, end) to request over the lane at a time: whole frames, a quarter of its
+ * window, towards the end at most its share of the remaining bytes.
  */
 static uint64_t cut(struct weft_msg_ep *me, unsigned int lane, bool native, uint64_t off,
 		    uint64_t end)
@@ -99,7 +99,7 @@ static uint64_t cut(struct weft_msg_ep *me, unsigned int lane, bool native, uint
 	return piece(me, lane, off, end - off, len, native ? me->lanes[lane].max_get : UINT64_MAX);
 }
 
-/* At most the least piece of @len: there is no room for it but the guarantee. */
+/* At most the least piece of @len: the worker's limit is exhausted but for this guarantee. */
 static uint64_t least(struct weft_msg_ep *me, unsigned int lane, bool native, uint64_t len)
 {
 	uint64_t frame = native ? 1 : frame_of(me, lane);
@@ -108,7 +108,9 @@ static uint64_t least(struct weft_msg_ep *me, unsigned int lane, bool native, ui
 	return len < min ? len : min;
 }
 
-/* Lanes that have no room for their next piece; @held: those that only their port keeps. */
+/*
+ * Lanes that have no room for their next piece; @held: those of them that only their port limits.
+ */
 static uint32_t full_lanes(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end,
 			   uint32_t *held)
 {
@@ -128,7 +130,7 @@ static uint32_t full_lanes(struct weft_msg_ep *me, uint32_t native, uint64_t off
 	return full | *held;
 }
 
-/* @return the lane that shall get the next piece now, or -1 */
+/* @return the lane for the next piece, or -1 */
 static int pick_lane(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end,
 		     uint32_t *held)
 {
@@ -151,7 +153,7 @@ size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t
 	return piece(me, lane, off, rest, len, max);
 }
 
-/* ------------------------------------------------------------------ asking */
+/* ------------------------------------------------------------------ requests */
 
 static struct weft_ask *ask_new(struct weft_msg_worker *mw)
 {
@@ -182,7 +184,7 @@ static int send_pull(struct weft_fetch *f, unsigned int lane, uint64_t off, uint
 		.flags = weft_put16(crowd ? WEFT_PULL_F_CROWD : 0),
 	};
 
-	/* Its own way back is as good as any, and shows that the lane works; else any. */
+	/* Preferably over the lane itself, which also shows that it works; else over any lane. */
 	if (weft_tx_envelope(f->me, lane, WEFT_WIRE_PULL, &pull, sizeof(pull)) == 0)
 		return 0;
 	return weft_tx_envelope_any(f->me, WEFT_WIRE_PULL, &pull, sizeof(pull));
@@ -200,9 +202,9 @@ static void booked(struct weft_fetch *f, struct weft_ask *a)
 }
 
 /*
- * The worker's limit is what the lanes of the endpoint with the widest way need together, measured
- * or, at first, as stated. It does not fall again: what one of many senders gets of a link says
- * nothing of the link.
+ * The worker's limit is the need of the endpoint with the fastest lanes, measured, or nominal at
+ * first. It never falls: the rate of one of many senders on a link does not indicate the link's
+ * rate.
  */
 static void follow(struct weft_msg_ep *me)
 {
@@ -223,7 +225,7 @@ static void rated(struct weft_msg_ep *me, unsigned int lane)
 	follow(me);
 }
 
-/* Bytes of an ask have come, which measures the lane, or (not @good) will not. */
+/* Bytes of a request have come, which measures the lane, or (not @good) will not come. */
 static void unbook(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes, bool good)
 {
 	struct weft_msg_ep *me = f->me;
@@ -237,7 +239,7 @@ static void unbook(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes, boo
 	weft_rndv_want(me->rndv);
 }
 
-/* Into the endpoint's line: what is short, or nearly done, before others. */
+/* Insert into the endpoint's queues: short messages, and nearly complete ones, precede others. */
 static void queue(struct weft_fetch *f)
 {
 	struct weft_rndv *r = f->me->rndv;
@@ -273,13 +275,13 @@ static void set_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
 	}
 }
 
-/* Native reads from memory that was refused once come by PULL. */
+/* Ranges whose native read was refused are requested by PULL. */
 static uint32_t native_of(const struct weft_fetch *f)
 {
 	return TAILQ_EMPTY(&f->again) ? f->native & f->me->rndv_lanes : 0;
 }
 
-/* @return 0, or -EAGAIN: nothing is under way */
+/* @return 0, or -EAGAIN: nothing was requested */
 static int ask(struct weft_fetch *f, struct weft_ask *a)
 {
 	int rc;
@@ -290,7 +292,8 @@ static int ask(struct weft_fetch *f, struct weft_ask *a)
 	if (rc == 0 || rc == -EAGAIN)
 		return rc;
 	/*
-	 * Refused: this lane does as the others. The piece may be longer than its own, no matter.
+	 * Refused: the lane pulls from now on. Its piece may be longer than a pulled one, which
+	 * does no harm.
 	 */
 	f->native &= ~(1u << a->lane);
 	f->req->mw->count.native_failed++;
@@ -298,7 +301,7 @@ static int ask(struct weft_fetch *f, struct weft_ask *a)
 	return send_pull(f, a->lane, a->offset, a->left);
 }
 
-/* In the line of the port that the fewest wait for, of those that @held lanes are over. */
+/* Wait in the shortest of the queues of the ports that the @held lanes use. */
 static void wait_in_line(struct weft_msg_ep *me, uint32_t held)
 {
 	struct weft_rndv_port *best = NULL;
@@ -325,7 +328,7 @@ static int ask_one(struct weft_msg_ep *me)
 	if (!f || !me->up)
 		return 0;
 	if (!STAILQ_EMPTY(&me->ctl))
-		return -EAGAIN; /* what waits for room goes first */
+		return -EAGAIN; /* messages that wait for room go first */
 	off = next_range(f, &end);
 	lane = pick_lane(me, native_of(f), off, end, &held);
 	if (lane < 0) {
@@ -372,7 +375,10 @@ unsigned int weft_rndv_pump(struct weft_msg_worker *mw)
 		}
 		rc = ask_one(r->me);
 		r->turn = NULL;
-		/* The port had room, but not on the lane that it would take: not again now. */
+		/*
+		 * The port had room, but not on the lane that this endpoint would use: do not try
+		 * again now.
+		 */
 		if (turn && rc == 0 && ++vain > mw->rndv->waiting)
 			break;
 		if (rc > 0) {
@@ -381,7 +387,7 @@ unsigned int weft_rndv_pump(struct weft_msg_worker *mw)
 			vain = 0;
 			weft_rndv_want(r);
 		} else if (rc < 0) {
-			/* Tried again at the next progress; in the meantime others. */
+			/* Try again at the next progress; continue with others. */
 			weft_rndv_want(r);
 			if (!stuck)
 				stuck = r;
@@ -396,7 +402,7 @@ void weft_rndv_pull_add(struct weft_fetch *f)
 
 	queue(f);
 	r->unasked += f->length;
-	/* With a short message it waits among others with one. */
+	/* With a short message it moves to the port's queue of short ones. */
 	if (r->fetching == WEFT_FETCHING_LINE && f->size < r->line_size)
 		weft_rndv_want_port(r, r->line);
 	else
@@ -494,7 +500,7 @@ void weft_rndv_ep_lanes(struct weft_msg_ep *me)
 	weft_rndv_send_ep_lanes(me);
 	weft_rndv_port_lanes(me);
 	follow(me);
-	/* What it waits for may be gone. */
+	/* The port that it waits for may be gone. */
 	if (me->rndv->fetching == WEFT_FETCHING_LINE)
 		weft_rndv_unwant(me->rndv);
 	weft_rndv_want(me->rndv);

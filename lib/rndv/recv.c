@@ -2,10 +2,10 @@
 /*
  * Rendezvous, the receiver's half: from the match to the last byte.
  *
- * A fetch lives from weft_rndv_fetch() until its request has ended and no lane writes into the
- * user's memory any more: an end with native reads under way (f->reads) waits for them. Of a
- * message that is longer than the buffer only what has room is requested; ATS releases the sender,
- * which sees success.
+ * A fetch exists from weft_rndv_fetch() until its request has ended and no lane writes into the
+ * user's memory any more: an end with native reads in flight (f->reads) waits for them. Of a
+ * message that is longer than the buffer only the bytes that fit are requested; ATS completes the
+ * send with success.
  */
 
 #include <errno.h>
@@ -66,14 +66,14 @@ static struct weft_fetch *fetch_new(struct weft_msg_ep *me, struct weft_request 
 	return f;
 }
 
-/* The last of it: the request ends, unless it has. */
+/* Free the fetch; the request ends separately. */
 static void fetch_free(struct weft_fetch *f)
 {
 	struct weft_msg_worker *mw = f->req->mw;
 	struct weft_msg_ep *me = f->me;
 	/*
-	 * Not all has come: the peer's hardware may write for a while yet, but not into what is the
-	 * user's again.
+	 * Data is missing: the peer's hardware may still write for a while, but must not write into
+	 * memory that belongs to the user again.
 	 */
 	bool dead = f->written && f->got.covered < f->length;
 
@@ -87,7 +87,7 @@ static void fetch_free(struct weft_fetch *f)
 }
 
 /*
- * No more of it is wanted. @return true when the request may end now; else
+ * No more of the data is needed. @return true when the request may end now; else
  * weft_rndv_fetch_reads_over() ends it
  */
 static bool fetch_end(struct weft_fetch *f)
@@ -111,7 +111,10 @@ static void fetch_done(struct weft_fetch *f, bool now)
 	weft_msg_ep_release(me);
 }
 
-/* Everything is there, or nothing more is wanted: out of the list, and done as soon as may be. */
+/*
+ * All data is there, or no more is needed: remove the fetch from the list, and end it as soon as
+ * possible.
+ */
 static void fetch_over(struct weft_fetch *f)
 {
 	struct weft_request *req = f->req;
@@ -153,14 +156,14 @@ void weft_rndv_ended(struct weft_msg_ep *me, int status)
 	}
 }
 
-/* ------------------------------------------------------------------ ways */
+/* ------------------------------------------------------------------ schemes */
 
 static bool is_plain(const struct weft_fetch *f)
 {
 	return f->req->dt.dt_class == WEFT_DT_CONTIG;
 }
 
-/* Of the bytes that will come, not of the whole buffer. */
+/* Registers the bytes that will come, not the whole buffer. */
 static int register_it(struct weft_fetch *f, unsigned int access)
 {
 	int rc = weft_mem_get(f->req->mw->worker->ctx, f->req->dt.buf, f->length, access, &f->mem);
@@ -195,7 +198,7 @@ static void send_rtr(struct weft_fetch *f, bool keys)
 	weft_tx_ctl(f->me, WEFT_WIRE_RTR, &m, length);
 }
 
-/* Lanes that read into any memory. */
+/* Lanes that can read into unregistered memory. */
 static uint32_t need_nothing(const struct weft_msg_ep *me, uint32_t lanes)
 {
 	uint32_t mask = 0;
@@ -209,8 +212,7 @@ static uint32_t need_nothing(const struct weft_msg_ep *me, uint32_t lanes)
 	return mask;
 }
 
-/* Lanes that the offer has keys for read into our memory, if that can be registered where it must.
- */
+/* Lanes with a key in the offer read into our memory, if it can be registered where necessary. */
 static void use_keys(struct weft_fetch *f)
 {
 	uint32_t lanes = f->offer.lanes & weft_rndv_native_lanes(f->me, false);
@@ -245,7 +247,7 @@ int weft_rndv_begin_get(struct weft_request *req)
 	return weft_rndv_begin_pull(req);
 }
 
-/* Nothing has been requested: another way may be better now. */
+/* Nothing has been requested yet: another protocol may be better now. */
 int weft_rndv_reset_pull(struct weft_request *req)
 {
 	struct weft_fetch *f = req->recv.fetch;
@@ -257,7 +259,7 @@ int weft_rndv_reset_pull(struct weft_request *req)
 	return 0;
 }
 
-/* Else lanes that have come, and that the sender had keys for, read from now on. */
+/* Otherwise new lanes for which the sender had keys read from now on. */
 int weft_rndv_reset_get(struct weft_request *req)
 {
 	struct weft_fetch *f = req->recv.fetch;
@@ -283,7 +285,7 @@ int weft_rndv_begin_am(struct weft_request *req)
 	return 0;
 }
 
-/* What the sender offers, and the buffer, leave. */
+/* The protocols that the sender's offer and the buffer allow. */
 static const struct weft_proto *choose(const struct weft_fetch *f)
 {
 	const struct weft_dt *dt = &f->req->dt;
@@ -308,11 +310,11 @@ static void start(struct weft_fetch *f)
 {
 	f->proto = NULL;
 	if (!f->me->config)
-		return; /* a peer that is connected sooner: weft_rndv_reset() begins it */
+		return; /* the peer connected first: weft_rndv_reset() begins it */
 	f->proto = choose(f);
 	if (f->proto)
 		f->proto->progress(f->req);
-	else /* no lane carries messages, or no memory: then nothing else goes on either */
+	else /* no lane carries messages, or no memory: the endpoint cannot work */
 		weft_msg_fail_later(f->me, -EOPNOTSUPP,
 				    "no protocol gets the data of a rendezvous");
 }
@@ -386,10 +388,7 @@ void weft_rndv_recv_data(struct weft_msg_ep *me, const void *data, size_t length
 	weft_recv_place(f->req, off, hdr + 1, length);
 	over = f->pulled && weft_rndv_pull_came(f, off, length);
 	weft_rndv_fetch_progress(f);
-	/*
-	 * Smaller gaps in what is requested are filled once in a progress call, by
-	 * weft_msg_progress().
-	 */
+	/* Later pieces are requested once per progress call, by weft_msg_progress(). */
 	if (over && (!TAILQ_EMPTY(&me->mw->rndv->fetching) || me->mw->rndv->waiting))
 		weft_rndv_pump(me->mw);
 }
@@ -417,7 +416,7 @@ void weft_rndv_recv_abort(struct weft_msg_ep *me, const void *data, size_t paylo
 
 	if (!f)
 		return;
-	/* Pieces that other lanes still carry find nobody, and are dropped. */
+	/* Pieces in flight on other lanes match no fetch, and are dropped. */
 	weft_recv_fail(f->req, -(int)weft_get32(abort->status));
 	fetch_over(f);
 }

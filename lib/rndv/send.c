@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rendezvous, the sender's half: it offers its data and gives what it is asked for, out of the
- * user's memory, until ATS.
+ * Rendezvous, the sender's half: it offers its data, and sends the requested bytes from the user's
+ * memory, until ATS.
  *
- * What the peer may name is a request of its own endpoint that waits for it, by index and
- * generation, and bytes inside that message; anything else is dropped and counted. So is what comes
- * after the end. Pulls that wait for their lanes are bounded: who requests more at a time than
- * WEFT_RNDV_PULLS_MAX does not keep to the protocol, and fails.
+ * The peer may refer to a request of its own endpoint that waits for it, by index and generation,
+ * and to bytes inside that message. Anything else is dropped and counted, also after the request
+ * has ended. The pulls that wait for their lanes are bounded: a peer with more than
+ * WEFT_RNDV_PULLS_MAX violates the protocol, and its endpoint fails.
  */
 
 #include <errno.h>
@@ -18,15 +18,15 @@
 
 /* ------------------------------------------------------------------ offer */
 
-/* Native lanes read and write one stretch of memory. */
+/* Native lanes read and write one contiguous range of memory. */
 static bool is_plain(const struct weft_request *req)
 {
 	return req->dt.dt_class == WEFT_DT_CONTIG && req->length;
 }
 
 /*
- * Unless the user has, or it was done when the RTS found no room before. @access: for the peer; 0 =
- * our lanes only read it.
+ * Registers the memory, unless the user has, or an earlier attempt to send the RTS. @access: for
+ * the peer; 0 = only our lanes read it.
  */
 static int register_it(struct weft_request *req, unsigned int access)
 {
@@ -58,7 +58,7 @@ size_t weft_rndv_offer(struct weft_request *req, weft_le32 *flags, void *records
 	    weft_rndv_native_lanes(me, true))
 		f |= WEFT_RTS_F_PUT;
 	*flags = weft_put32(f);
-	/* What cannot be registered is pulled. */
+	/* Data that cannot be registered is pulled. */
 	if (!lanes || !is_plain(req) || register_it(req, WEFT_LANE_ACCESS_REMOTE_READ))
 		return 0;
 	if (!(req->flags & WEFT_REQ_KEYS)) {
@@ -86,7 +86,7 @@ static struct weft_request *find_send(struct weft_msg_ep *me, struct weft_wire_r
 {
 	struct weft_request *req = weft_request_lookup(me->mw, ref);
 
-	/* Of messages, which alone are answered so. */
+	/* Only requests of messages get such replies. */
 	if (req && req->me == me && (req->flags & WEFT_REQ_WAIT_ACK) &&
 	    (req->flags & (WEFT_REQ_RNDV | WEFT_REQ_SYNC)))
 		return req;
@@ -94,7 +94,7 @@ static struct weft_request *find_send(struct weft_msg_ep *me, struct weft_wire_r
 	return NULL;
 }
 
-/* One that has offered [offset, offset + length). */
+/* A request that has offered [offset, offset + length). */
 static struct weft_request *find_offer(struct weft_msg_ep *me, struct weft_wire_ref ref,
 				       uint64_t offset, uint64_t length)
 {
@@ -107,15 +107,15 @@ static struct weft_request *find_offer(struct weft_msg_ep *me, struct weft_wire_
 		me->mw->count.mismatch++;
 		return NULL;
 	}
-	/* The pack callback has failed: ABORT is on its way. */
+	/* The pack callback has failed: ABORT is being sent. */
 	return req->status == WEFT_INPROGRESS ? req : NULL;
 }
 
 /* ------------------------------------------------------------------ registering, to send */
 
 /*
- * A lane that sends in place what is registered, and has no native access that it would be
- * registered for anyway.
+ * A lane that sends registered memory in place, and has no native reads, for which the memory would
+ * be registered anyway.
  */
 static const struct weft_msg_lane *lane_registers(const struct weft_msg_ep *me)
 {
@@ -131,8 +131,8 @@ static const struct weft_msg_lane *lane_registers(const struct weft_msg_ep *me)
 }
 
 /*
- * The data is requested. Registering, once or with every use, against copying here: the receiver
- * copies in either case. What was offered with keys is registered already.
+ * The data is requested. Register it, if that costs less than the copy here; the receiver copies in
+ * either case. Data offered with keys is registered already.
  */
 static void register_to_send(struct weft_request *req)
 {
@@ -153,7 +153,7 @@ static void register_to_send(struct weft_request *req)
 		    (double)req->length / req->mw->conf.model.bcopy_bw)
 			return;
 	}
-	register_it(req, 0); /* what cannot be is counted there, and copied */
+	register_it(req, 0); /* on failure it is counted there, and copied */
 }
 
 /* ------------------------------------------------------------------ pulls */
@@ -175,7 +175,7 @@ static void pull_free(struct weft_msg_ep *me, struct weft_pull *p)
 	STAILQ_INSERT_HEAD(&me->mw->rndv->free_pulls, p, link);
 }
 
-/* The lane it was asked over, or another when that is gone. */
+/* The lane of the request, or another one if that is down. */
 static unsigned int lane_for(const struct weft_msg_ep *me, uint32_t lane)
 {
 	return lane < WEFT_MAX_LANES && (me->lanes_up & 1u << lane) ? lane : me->am_lane;
@@ -197,7 +197,7 @@ void weft_rndv_recv_pull(struct weft_msg_ep *me, const void *data, size_t payloa
 	}
 	p = pull_new(me->mw);
 	if (!p) {
-		/* The peer would wait for ever: better an end that both see. */
+		/* The peer would wait forever: fail the endpoint, which both ends detect. */
 		weft_msg_fail(me, -ENOMEM, "no memory for what the peer requests");
 		return;
 	}
@@ -212,7 +212,7 @@ void weft_rndv_recv_pull(struct weft_msg_ep *me, const void *data, size_t payloa
 	weft_tx_kick(me);
 }
 
-/* Take the request's pulls out of a lane's line. */
+/* Remove the request's pulls from a lane's queue. */
 static void drop_pulls(struct weft_msg_ep *me, struct weft_rndv_lane *l,
 		       const struct weft_request *req)
 {
@@ -238,7 +238,7 @@ void weft_rndv_send_end(struct weft_request *req)
 		drop_pulls(me, &me->rndv->lanes[i], req);
 }
 
-/* One piece of a stretch. @return its length, -EAGAIN, or the pack error */
+/* Send one piece of a range. @return its length, -EAGAIN, or the pack error */
 static ssize_t send_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
 {
 	struct weft_wire_data hdr = {.rreq = req->send.peer, .offset = weft_put64(off)};
@@ -273,7 +273,8 @@ static unsigned int serve_lane(struct weft_msg_ep *me, unsigned int lane)
 		}
 		p->offset += (size_t)rc;
 		if (req->send.end == 0)
-			req->send.offset += (size_t)rc; /* for people; RTR uses it itself */
+			/* for weft_request_query(); RTR maintains it by itself */
+			req->send.offset += (size_t)rc;
 		if (p->offset == p->end) {
 			STAILQ_REMOVE_HEAD(&me->rndv->lanes[lane].pulls, link);
 			pull_free(me, p);
@@ -284,7 +285,7 @@ static unsigned int serve_lane(struct weft_msg_ep *me, unsigned int lane)
 
 /* ------------------------------------------------------------------ native writes */
 
-/* It could not be written: send it. */
+/* The native write failed: send the bytes as DATA. */
 static void put_again(struct weft_request *req, unsigned int lane, uint64_t off, uint64_t len)
 {
 	struct weft_msg_ep *me = req->me;
@@ -304,7 +305,7 @@ static void put_again(struct weft_request *req, unsigned int lane, uint64_t off,
 	weft_tx_kick(me);
 }
 
-/* For captures: a write is posted, or has ended well. */
+/* For captures: a write is posted, or has succeeded. */
 static void show_put(const struct weft_request *req, const struct weft_native *p, bool over)
 {
 	struct weft_lane_ep *lane_ep = req->me->lanes[p->lane].lane_ep;
@@ -340,14 +341,17 @@ static void put_done(struct weft_lane_comp *comp, int status)
 	if (!status)
 		show_put(req, p, true);
 	weft_native_over(p, status);
-	/* Only while the receiver waits for it; the endpoint's end, or ATS, has settled it else. */
+	/*
+	 * Only while the receiver waits for it; otherwise the endpoint's failure, or ATS, has ended
+	 * it.
+	 */
 	if (!me->failed && (req->flags & WEFT_REQ_WAIT_ACK) && req->status == WEFT_INPROGRESS) {
 		if (status)
 			put_again(req, lane, off, len);
 		else
 			/*
-			 * Behind the bytes: another lane's device may be faster in telling than
-			 * this one's is in writing.
+			 * On the same lane, behind the bytes: a notification over another lane
+			 * could overtake the write.
 			 */
 			weft_tx_ctl_on(me, (int)lane, WEFT_WIRE_PUT_DONE, &done, sizeof(done));
 	}
@@ -355,7 +359,7 @@ static void put_done(struct weft_lane_comp *comp, int status)
 	weft_msg_ep_release(me);
 }
 
-/* @return bytes being written, -EAGAIN; the lane that cannot after all has no key any more then */
+/* @return bytes being written, -EAGAIN; a lane that fails loses its key */
 static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
 {
 	const struct weft_msg_lane *l = &req->me->lanes[lane];
@@ -391,7 +395,10 @@ static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off
 	return (ssize_t)iov.iov_len;
 }
 
-/* The receiver's keys: for the lanes that write, if our side of the memory can be registered. */
+/*
+ * The receiver's keys, for the lanes with native writes, if our side of the memory can be
+ * registered.
+ */
 static void read_put_keys(struct weft_request *req, const void *records, size_t length)
 {
 	struct weft_rndv_offer keys = {.lanes = 0};

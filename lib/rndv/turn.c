@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who asks next. Endpoints with something left to request are in one list:
+ * Which endpoint requests next. Endpoints with bytes left to request are in one list:
  *
- *	fetching        may ask now, piece by piece in turn
- *	fetching_later  when the worker's limit has room
- *	a port's line   when the port's window has room
+ *	fetching        may request now, each a piece in turn
+ *	fetching_later  wait for the worker's limit
+ *	a port's queue  wait for the port's window
  *
- * or in none, while what they have outstanding fills their lanes: the next bytes put them back.
+ * or in none, while their outstanding bytes fill their lanes: the next bytes that come insert them
+ * again.
  *
- * Short messages, and ends of long ones, go before others, in a port's line and in an endpoint; but
- * one piece of WEFT_RNDV_TURNS goes to the others, so nobody starves. Of a port's window no more is
- * held by peers that deliver nothing, or next to nothing: what is requested of them does not count
- * when it is late, and until it has come nothing further is requested over that lane.
+ * Short messages, and the ends of long ones, precede others, in a port's queue and in an endpoint.
+ * But one of WEFT_RNDV_TURNS pieces goes to the others, so that none starves. Peers that deliver
+ * nothing, or next to nothing, do not occupy a port's window: a request that is late does not count
+ * there, and until its data has come nothing more is requested over that lane.
  */
 
 #include "core/worker.h"
@@ -23,7 +24,7 @@ bool weft_rndv_wants(const struct weft_rndv *r)
 	       !TAILQ_EMPTY(&r->fetches[WEFT_RNDV_IS_LONG]);
 }
 
-/* Which of two lines goes first? */
+/* Which of two queues is served first? */
 static unsigned int first_of(uint32_t turns)
 {
 	return turns % WEFT_RNDV_TURNS == WEFT_RNDV_TURNS - 1 ? WEFT_RNDV_IS_LONG
@@ -110,11 +111,11 @@ void weft_rndv_port_lanes(struct weft_msg_ep *me)
 		unsigned int lane = (unsigned int)__builtin_ctz(m);
 		const struct weft_lane_iface *iface = me->lanes[lane].lane_ep->iface;
 
-		/* What is outstanding counts where it was requested. */
+		/* Outstanding bytes count at the port where they were requested. */
 		if (me->rndv->lanes[lane].out || me->rndv->lanes[lane].late)
 			continue;
 		me->rndv->lanes[lane].port = NULL;
-		/* Where the receiving CPU moves the bytes there is no port to be overrun. */
+		/* If the receiving CPU copies the bytes, no port can be overrun. */
 		for (unsigned int i = 0;
 		     i < w->num_ifaces && !(iface->attr.features & WEFT_LANE_F_MEMORY); i++) {
 			struct weft_rndv_port *p = &me->mw->rndv->ports[i];
@@ -143,7 +144,7 @@ bool weft_rndv_port_full(const struct weft_rndv *r, unsigned int lane)
 
 	if (!weft_rndv_port_shared(r, lane))
 		return false;
-	/* Nobody goes before those who wait. */
+	/* Endpoints that do not wait must not overtake those in the queue. */
 	return (r->turn != l->port && l->port->waiting) ||
 	       !weft_pull_port_room(&l->port->pull, l->out == 0);
 }
@@ -182,7 +183,10 @@ void weft_rndv_port_came(struct weft_rndv *r, struct weft_ask *a, uint64_t bytes
 	if (good)
 		weft_pull_port_came(&a->port->pull, bytes, a->port->waiting,
 				    r->me->mw->worker->now);
-	/* Late is late: a byte now and then does not make it count again. */
+	/*
+	 * A late request remains late until all of it has come: single bytes do not make it count
+	 * again.
+	 */
 	if (a->late) {
 		if (bytes == a->left) {
 			a->late = false;
@@ -197,8 +201,9 @@ void weft_rndv_port_came(struct weft_rndv *r, struct weft_ask *a, uint64_t bytes
 }
 
 /*
- * Somebody waits: for whom? The oldest requests are checked. A peer that has delivered something
- * meanwhile is given as long as one of the worker's limit is: a byte now and then is not enough.
+ * The port is full, and endpoints wait: are its oldest requests late? A peer that has delivered
+ * something in the meantime gets as much time as at the worker's limit (WEFT_SHARE_STALL): single
+ * bytes are not enough.
  */
 static void find_late(struct weft_rndv_port *p, uint64_t now)
 {
@@ -221,9 +226,9 @@ static void find_late(struct weft_rndv_port *p, uint64_t now)
 	}
 }
 
-/* ------------------------------------------------------------------ whose turn */
+/* ------------------------------------------------------------------ the next endpoint */
 
-/* Has a lane of it over the port nothing outstanding, and may have something? */
+/* Has one of its lanes over this port nothing outstanding, nor late? */
 static bool idle_at(const struct weft_rndv *r, const struct weft_rndv_port *p)
 {
 	for (uint32_t m = r->me->rndv_lanes; m; m &= m - 1) {
