@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts, gets and atomics by messages: what the peer answers. */
+/* Puts, gets and atomics by messages: the peer's replies. */
 
 #include <errno.h>
 
 #include "rma/rma.h"
 
-/* The operation of this endpoint that @p ref names, or NULL. */
+/* The operation of this endpoint to which @p ref refers, or NULL. */
 static struct weft_request *find(struct weft_msg_ep *me, struct weft_wire_ref ref)
 {
 	struct weft_request *req = weft_request_lookup(me->mw, ref);
@@ -16,7 +16,7 @@ static struct weft_request *find(struct weft_msg_ep *me, struct weft_wire_ref re
 	return NULL;
 }
 
-/* Bytes that were requested have come, or will not. */
+/* Requested bytes have come, or will not come. */
 static void account(struct weft_request *req, uint64_t length)
 {
 	struct weft_msg_ep *me = req->me;
@@ -44,7 +44,8 @@ void weft_rma_recv_data(struct weft_msg_ep *me, const void *data, size_t length)
 		return;
 	}
 	/*
-	 * Nor more than is missing: bytes may have been refused (RMA_NAK), and come all the same.
+	 * Not more than is missing, either: the peer may have refused bytes (RMA_NAK), and sent
+	 * them too.
 	 */
 	if (off + length > req->send.offset ||
 	    length > req->send.offset - weft_rma_req(req)->count) {
@@ -80,7 +81,7 @@ void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const void *data, size_t payl
 	weft_rma_check(req);
 }
 
-/* Nobody is there to be told by a request: flush tells. */
+/* The user has neither request nor callback: a flush reports the error. */
 static bool is_silent(const struct weft_request *req)
 {
 	return !(req->flags & WEFT_REQ_HELD) && !req->cb;
@@ -96,7 +97,7 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload)
 	uint64_t length = weft_get64(nak->length), op_sn;
 
 	if (!rma)
-		return; /* never asked: nothing to count either */
+		return; /* the endpoint has never had an operation */
 	if (flags & WEFT_WIRE_RMA_COUNTED)
 		rma->naks[!!(flags & WEFT_WIRE_RMA_ODD)]++;
 	me->mw->rma->naks++;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Order among operations on remote memory. Lanes deliver in any order, so a fence is kept here:
- * what was posted after it starts when what was posted before it is confirmed.
+ * Order among operations on remote memory. Lanes deliver in any order, so fences are implemented at
+ * the initiator: operations posted after a fence start when those posted before it are confirmed.
  *
- * A worker's fences are numbered. An operation carries the number of those before it (epoch) and
- * starts when the worker has left as many behind: when no operation of an earlier epoch is under
- * way on any endpoint. So all that runs on one endpoint has one epoch.
+ * A worker's fences are numbered. An operation's epoch is the number of fences before it. It starts
+ * when that number of fences is passed, that is when no operation of an earlier epoch is in
+ * progress on any endpoint. So all operations in progress on one endpoint have the same epoch.
  *
- * A fence looks once at the endpoints that have had operations since the last look. Those with the
- * oldest epoch hold it, and are counted; the next look is when the last of them has gone on.
+ * A fence scans once the endpoints that have had operations since the last scan. Endpoints with the
+ * oldest epoch hold the fence, and are counted. The next scan takes place when the last of them has
+ * finished that epoch.
  */
 
 #include <errno.h>
 
 #include "rma/rma.h"
 
-/* ------------------------------------------------------------------ what is confirmed */
+/* ------------------------------------------------------------------ confirmation */
 
 void weft_rma_ask(struct weft_msg_ep *me)
 {
@@ -36,7 +37,9 @@ void weft_rma_ask(struct weft_msg_ep *me)
 	rma->asking = true;
 	rma->told = false;
 	rma->ask_sent = rma->sent;
-	/* The other half is empty of unknowns: what it had was confirmed by the last answer. */
+	/*
+	 * The last reply confirmed all messages of the other half, so its count can be used again.
+	 */
 	rma->odd = !rma->odd;
 }
 
@@ -66,7 +69,7 @@ static void confirm(struct weft_msg_ep *me, uint64_t count)
 		weft_rma_moved(me);
 }
 
-/* The last answer counts once the refusals it speaks of are here. */
+/* A reply takes effect when all the NAKs that it counts have come. */
 static void take_answer(struct weft_msg_ep *me)
 {
 	struct weft_rma *rma = me->rma;
@@ -95,7 +98,7 @@ void weft_rma_error(struct weft_rma *rma, uint64_t first, uint64_t last, int sta
 		rma->error[rma->num_errors++] = (struct weft_rma_error){first, last, status};
 		return;
 	}
-	/* A flush between may be told too much; none is told too little. */
+	/* A flush in between may report an error of other operations, but no error is lost. */
 	e = &rma->error[WEFT_RMA_ERRORS - 1];
 	if (first < e->first)
 		e->first = first;
@@ -104,8 +107,8 @@ void weft_rma_error(struct weft_rma *rma, uint64_t first, uint64_t last, int sta
 }
 
 /*
- * Refused, some from @first to @last, and nobody knows which: who waits for one of these may be
- * meant, and flush tells.
+ * Some of the operations from @first to @last were refused, and it is unknown which. All requests
+ * that wait for one of them get the error, and a flush reports it, too.
  */
 static void refused(struct weft_rma *rma, uint64_t first, uint64_t last, int status)
 {
@@ -118,8 +121,9 @@ static void refused(struct weft_rma *rma, uint64_t first, uint64_t last, int sta
 			req->status = status;
 	}
 	/*
-	 * Of a put that has begun some pieces may be there already: no later answer counts them
-	 * again. Before it may stand what a lane gave up when it died, and nothing else.
+	 * The pieces already sent of a put that has begun may be among those refused, and no later
+	 * reply counts them again. Only operations that a dead lane gave up may precede it in the
+	 * queue.
 	 */
 	TAILQ_FOREACH(req, &rma->pending, link) {
 		if (!(req->flags & WEFT_REQ_STARTED))
@@ -178,13 +182,13 @@ static bool has_any(const struct weft_rma *rma)
 	return !rma->me->failed && (!weft_rma_quiet(rma) || !TAILQ_EMPTY(&rma->pending));
 }
 
-/* How many fences its oldest operation is behind; it has one. */
+/* The number of fences before its oldest operation; it has an operation. */
 static uint32_t epoch_of(const struct weft_rma *rma)
 {
 	return weft_rma_quiet(rma) ? weft_rma_req(TAILQ_FIRST(&rma->pending))->epoch : rma->epoch;
 }
 
-/* The oldest epoch that is under way; who has nothing to do leaves the list. */
+/* The oldest epoch in progress. Endpoints without operations are removed from the list. */
 static uint32_t oldest_epoch(struct weft_msg_worker *mw)
 {
 	uint32_t oldest = mw->rma->fence_sn;
@@ -204,14 +208,14 @@ static uint32_t oldest_epoch(struct weft_msg_worker *mw)
 	return oldest;
 }
 
-/* Nothing of it runs any more: a fence waits until the peer has done it. */
+/* A fence waits for this endpoint, which has nothing more to send: request confirmation. */
 static void want_all(struct weft_rma *rma)
 {
 	if (epoch_of(rma) != rma->me->mw->rma->fence_sn && rma->running == 0)
 		weft_rma_want(rma->me, rma->sent);
 }
 
-/* Fences of the worker that nothing is before any more. */
+/* Pass the fences of the worker before which no operation is left. */
 static void pass_fences(struct weft_msg_worker *mw)
 {
 	uint32_t oldest = oldest_epoch(mw);
@@ -232,7 +236,9 @@ static void pass_fences(struct weft_msg_worker *mw)
 	}
 }
 
-/* Something of it is over, or it has failed. Is it the last one that a fence waits for? */
+/*
+ * An operation of the endpoint is over, or the endpoint has failed: a fence may have waited for it.
+ */
 static void fence_moved(struct weft_rma *rma)
 {
 	struct weft_msg_worker *mw = rma->me->mw;
@@ -326,7 +332,7 @@ int weft_rma_take_status(struct weft_msg_ep *me, uint64_t op_sn)
 			status = e.status;
 		if (e.last < op_sn)
 			continue;
-		/* Of those that are left one may be meant, too. */
+		/* The rest of its range may contain the failed operation, too. */
 		if (e.first < op_sn)
 			e.first = op_sn;
 		rma->error[left++] = e;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a worker's gets (and atomics of lanes that have them) have requested and not got, over all
- * its peers: at most WEFT_RMA_MAX_GETS pieces, and one for each peer that has none of them, since
- * its answer may be what the others wait for. With many peers the asker decides so how much arrives
- * at a time. Endpoints that want more wait in line, and take turns; what peers hold that do not
- * deliver goes to them (base/share.h).
+ * Limits the pieces of gets (and of native atomics) that a worker has outstanding with all its
+ * peers. The limit is WEFT_RMA_MAX_GETS pieces, plus one for each peer without any, because other
+ * operations may depend on its reply. So with many peers the initiator decides how much arrives at
+ * a time. Endpoints that need more wait in a queue. Peers that do not deliver do not occupy the
+ * limit (base/share.h).
  */
 
 #include "rma/rma.h"
@@ -18,7 +18,7 @@ bool weft_rma_gets_room(struct weft_msg_ep *me)
 		return true;
 	mw->rma->gets_limited++;
 	rma->gets_wait = true;
-	/* One that is stalled goes on when its own pieces come. */
+	/* A stalled endpoint continues when its own pieces come. */
 	if (rma->gets_listed || rma->share.stalled)
 		return false;
 	rma->gets_listed = true;
@@ -52,7 +52,7 @@ void weft_rma_gets_look(struct weft_msg_worker *mw)
 	if (TAILQ_EMPTY(&mw->rma->gets_waiting) ||
 	    !weft_share_free(&mw->rma->gets, mw->worker->now))
 		return;
-	/* All of them: the first may wait for something else by now. */
+	/* All of them: the first may wait for something else now. */
 	while ((rma = TAILQ_FIRST(&mw->rma->gets_waiting)))
 		go_on(rma);
 }
@@ -74,7 +74,7 @@ void weft_rma_gets_done(struct weft_msg_ep *me, uint32_t pieces, bool good)
 	weft_rma_gets_look(me->mw);
 }
 
-/* Pieces of the window that the operation holds, given what has been asked and has not come. */
+/* Set the pieces of the window that the operation has outstanding; @left bytes have not come. */
 void weft_rma_set_pieces(struct weft_request *req, uint64_t left)
 {
 	uint16_t now = (uint16_t)((left + WEFT_RMA_CHUNK - 1) / WEFT_RMA_CHUNK);

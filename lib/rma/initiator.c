@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts, gets and atomics by messages: the asker's part. */
+/* Puts, gets and atomics by messages: the initiator's part. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "rma/rma.h"
 
-/* ------------------------------------------------------------------ life of an operation */
+/* ------------------------------------------------------------------ end of an operation */
 
 static bool is_over(const struct weft_request *req)
 {
@@ -16,7 +16,7 @@ static bool is_over(const struct weft_request *req)
 	       !(req->flags & (WEFT_REQ_PENDING | WEFT_REQ_WAIT_ACK));
 }
 
-/* Out of the books of its endpoint. */
+/* Remove the operation from the lists and counters of its endpoint. */
 static void take_out(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
@@ -185,10 +185,13 @@ int weft_rma_amo_step(struct weft_request *req)
 
 /* ------------------------------------------------------------------ handing over */
 
-/* By the lanes themselves where the key, the registration and the table say so. */
+/* Natively if the key, the registration and the table of protocols allow it. */
 static const struct weft_proto *choose(struct weft_request *req)
 {
-	/* Before the rest: it may register the buffer. What lanes write nobody notices. */
+	/*
+	 * First, because it may register the buffer. The target does not notice native writes, so
+	 * they cannot notify it.
+	 */
 	bool can = !req->ext.any && weft_rma_native_begin(req);
 	struct weft_proto_key key = {
 		.op = (enum weft_op)req->op,
@@ -208,7 +211,7 @@ static void choose_way(struct weft_request *req)
 
 	if (__builtin_expect(r->rkey->unknown, 0))
 		weft_rkey_ask(req->me, r->rkey);
-	/* Arrays only CPUs can do. */
+	/* Only CPUs execute atomics on arrays. */
 	req->send.proto = r->type ? &weft_proto_amo_am : choose(req);
 	r->native = req->send.proto && (req->send.proto->needs & WEFT_NEEDS_NATIVE);
 	if (!r->native)
@@ -230,7 +233,10 @@ static int begin(struct weft_request *req)
 	return 0;
 }
 
-/* It was the next one before, and is again: nobody who waits for it goes first. */
+/*
+ * The operation was next before, and is inserted at the head again: those behind must not overtake
+ * it.
+ */
 void weft_rma_restart(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
@@ -252,11 +258,11 @@ int weft_rma_reset(struct weft_request *req)
 	    req->status != WEFT_INPROGRESS)
 		return 1;
 	req->me->rma->running--; /* begin() counts it again */
-	weft_rma_local_put(req); /* and registers it again, if other lanes want that */
+	weft_rma_local_put(req); /* and registers it again, if other lanes need it */
 	return 0;
 }
 
-/* Everything is with the lanes, or the rest is of no use: what does it still wait for? */
+/* Everything is with the lanes, or the operation has failed: wait for replies or confirmation. */
 static void handed(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
@@ -278,7 +284,7 @@ static void handed(struct weft_request *req)
 	}
 }
 
-/* @return 0 everything is handed over; -EAGAIN. Errors stand in the status. */
+/* @return 0 everything is handed over; -EAGAIN. Errors go to the request's status. */
 static int step(struct weft_request *req)
 {
 	int rc;
@@ -339,7 +345,8 @@ static unsigned int serve_pending(struct weft_msg_ep *me)
 		n++;
 		TAILQ_REMOVE(&rma->pending, req, link);
 		req->flags &= ~WEFT_REQ_PENDING;
-		weft_rma_gets_leave(me); /* the next in line may want something else */
+		/* the next operation in the queue may need other resources */
+		weft_rma_gets_leave(me);
 		handed(req);
 		weft_rma_check(req);
 	}
@@ -359,7 +366,7 @@ unsigned int weft_rma_serve(struct weft_msg_ep *me)
 	return n;
 }
 
-/* What waits for the window, a fence or an answer is kicked when that comes. */
+/* Operations that wait for the window, a fence or a reply are kicked when that comes. */
 bool weft_rma_has_work(const struct weft_msg_ep *me)
 {
 	const struct weft_rma *rma = me->rma;

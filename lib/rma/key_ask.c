@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote keys that are made of the number alone (weft_rkey_from_key()). Lanes that access memory
- * themselves need keys of their own, and bounds that hold: the owner is asked for both, once, when
- * such lanes are there. Until it answers, and if it does not, operations go by messages, which it
- * checks.
+ * Remote keys that the user made from a number (weft_rkey_from_key()). Native lanes need keys of
+ * their own, and valid bounds. With such lanes the initiator requests both from the owner, once.
+ * Until the owner replies, or if it does not, operations go by messages, which the owner checks.
  *
- *	asker                       owner
+ *	initiator                   owner
  *	  | KEY_REQ key ------------> |
  *	  | <-------- KEY key size .. |  or nothing: no such memory
  */
@@ -75,12 +74,14 @@ void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payl
 		rep.d[i].key = weft_put64(keys[i].key);
 		rep.d[i].domain = keys[i].domain;
 	}
-	/* Who asks without end and takes no answers goes without them. */
+	/*
+	 * A peer that sends requests without limit and receives no replies gets no further replies.
+	 */
 	if (me->num_ctl < WEFT_CTL_HELD)
 		weft_tx_ctl(me, WEFT_WIRE_KEY, &rep, sizeof(rep.head) + num * sizeof(rep.d[0]));
 }
 
-/* ------------------------------------------------------------------ the asker */
+/* ------------------------------------------------------------------ the initiator */
 
 static void take(struct weft_rkey *rkey, const struct weft_wire_key_rep *rep)
 {
@@ -106,7 +107,7 @@ void weft_rma_recv_key(struct weft_msg_ep *me, const void *data, size_t payload)
 
 	for (rkey = LIST_FIRST(&me->mw->rma->asked); rkey; rkey = next) {
 		next = LIST_NEXT(rkey, asked_link);
-		/* Others may say that they are that worker, but are no such peer. */
+		/* Other peers may claim that worker's id, but have another struct weft_peer. */
 		if (rkey->key == weft_get64(rep->key) && rkey->asked_of == me->ep->peer)
 			take(rkey, rep);
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The asker's own buffer in operations that lanes carry out: is it registered, or worth being
- * registered for this operation, and as which stretches do lanes get it?
+ * The initiator's buffer in native operations: whether it is registered, or worth being registered
+ * for this operation, and as which ranges lanes get it.
  *
- * Memory that the user has registered serves any mixture of pieces inside it: a lane gets as many
- * at a time as it takes. Else the buffer is registered through the cache, each entry of an iov by
- * itself, since nobody knows what lies between; a piece of the operation then ends with its entry.
+ * A registration by the user covers any ranges inside it: a lane gets as many at a time as it
+ * accepts. Otherwise the cache registers the buffer, each entry of an iov separately, because the
+ * memory between entries may not be accessible. A piece of the operation then ends with its entry.
  */
 
 #include <errno.h>
@@ -20,7 +20,7 @@ struct weft_rma_regs {
 	struct weft_mem *mem[];
 };
 
-/* Smaller entries, or more of them, are copied cheaper than looked up. */
+/* Smaller entries, or more of them, are cheaper to copy than to look up. */
 #define ENTRY_MIN 4096
 #define ENTRIES_MAX 64
 
@@ -37,7 +37,7 @@ static bool covers_all(const struct weft_mem *mem, const struct weft_dt *dt)
 	return true;
 }
 
-/* Registering, once or with every use, against copying at both ends. */
+/* Does registering, once or for every use, cost less than the copies at both ends? */
 static bool is_worth_it(const struct weft_request *req, uint32_t lanes)
 {
 	const struct weft_lane_attr *attr =
@@ -117,8 +117,8 @@ bool weft_rma_local_get(struct weft_request *req, uint32_t lanes)
 	if (req->length == 0 || !lanes)
 		return false;
 	/*
-	 * A registration that does not cover the buffer is the caller's mistake, and not the lane's
-	 * to find.
+	 * A registration that does not cover the buffer is the caller's error; a lane must not get
+	 * it.
 	 */
 	if (mem)
 		return (weft_mem_access(mem) & access) == access && covers_all(mem, &req->dt);
@@ -149,7 +149,7 @@ unsigned int weft_rma_local_iov(struct weft_request *req, const struct weft_lane
 	const struct weft_rma_regs *regs = weft_rma_req(req)->regs;
 	unsigned int n = weft_dt_iov_some(&req->dt, off, len, iov, regs ? 1 : max);
 
-	/* The cursor is at the entry that was described last. */
+	/* The cursor is at the last entry described. */
 	*mem = weft_mem_lane_of(regs ? regs->mem[req->dt.pos] : req->send.mem, iface);
 	return n;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Remote memory as a module: what a worker and an endpoint keep. */
+/* Remote memory as a module: the state of a worker and of an endpoint. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -93,7 +93,7 @@ bool weft_rma_ready(struct weft_msg_ep *me)
 {
 	if (weft_rma_of(me))
 		return true;
-	weft_msg_fail(me, -ENOMEM, "no memory for what a peer does with ours");
+	weft_msg_fail(me, -ENOMEM, "no memory for a peer's operations on memory here");
 	return false;
 }
 

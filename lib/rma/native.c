@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote memory over lanes that access it themselves. Each piece counts as its lane's load until it
- * has completed; the operation is over with the last: a put is then visible at the peer.
+ * Native operations: lanes that access remote memory themselves. Each piece counts as its lane's
+ * load until it has completed. The operation is over with its last piece: a put is then visible at
+ * the peer.
  *
- * When a lane dies with a piece (its driver says -ECANCELED), the whole operation is done again,
- * over what is left, by messages if need be: reading and writing twice does no harm, and no piece
- * of the first time is under way any more. Of an atomic the driver knows whether the device has
- * seen it.
+ * When a lane dies with a piece (its driver reports -ECANCELED), the whole operation is executed
+ * again over the remaining lanes, or by messages. Reading and writing twice does no harm, and no
+ * piece of the first attempt is in flight any more. For an atomic, the driver reports whether the
+ * device may have executed it.
  */
 
 #include <errno.h>
@@ -46,9 +47,9 @@ static uint32_t lanes_with(const struct weft_request *req, uint64_t feature)
 }
 
 /*
- * A device's atomics are atomic among its own only (IBV_ATOMIC_HCA). So all who ask use the same
- * device of the target, whichever lanes they have: the first that the key has; who has no lane
- * there is refused.
+ * A device's atomics are atomic among its own only (IBV_ATOMIC_HCA). So all initiators use the same
+ * device of the target, the first one in the key, whichever lanes they have. An initiator without a
+ * lane to that device is refused.
  */
 static uint32_t atomic_lanes(const struct weft_request *req)
 {
@@ -68,7 +69,7 @@ static uint32_t atomic_lanes(const struct weft_request *req)
 	return lanes;
 }
 
-/* Lanes that could, as far as the peer's memory is concerned. */
+/* Lanes that can access the peer's memory. */
 static uint32_t remote_lanes(const struct weft_request *req)
 {
 	switch (weft_rma_req(req)->kind) {
@@ -81,7 +82,7 @@ static uint32_t remote_lanes(const struct weft_request *req)
 	}
 }
 
-/* And as far as ours is. */
+/* Those of them that can access the local buffer, too. */
 static uint32_t native_lanes(const struct weft_request *req)
 {
 	uint32_t lanes = remote_lanes(req);
@@ -101,7 +102,7 @@ bool weft_rma_native_begin(struct weft_request *req)
 {
 	uint32_t lanes = remote_lanes(req);
 
-	/* A lane would hold the buffer after the call. */
+	/* A native lane would use the buffer after the call. */
 	if (req->flags & WEFT_REQ_INJECT)
 		return false;
 	if (weft_rma_req(req)->kind == WEFT_RMA_AMO)
@@ -116,7 +117,7 @@ static enum weft_record_kind record_kind(const struct weft_req_rma *r)
 	return r->kind == WEFT_RMA_PUT ? WEFT_RECORD_WRITE : WEFT_RECORD_READ;
 }
 
-/* For captures: it is posted, or has ended well; then nobody may have the key any more. */
+/* For captures: an operation is posted, or has succeeded; its key may be gone by then. */
 static void show(struct weft_request *req, const struct weft_native *p, bool over)
 {
 	struct weft_lane_ep *lane_ep = req->me->lanes[p->lane].lane_ep;
@@ -153,8 +154,8 @@ static void native_done(struct weft_lane_comp *comp, int status)
 		req->status = weft_lane_key_status(req->me, status);
 		if (status == -EIO && weft_rma_req(req)->kind == WEFT_RMA_AMO)
 			weft_log_ep(req->me->ep, WEFT_LOG_WARN,
-				    "a lane died with an atomic operation under way: the outcome "
-				    "is not known");
+				    "a lane died with an atomic operation in flight: the outcome "
+				    "is unknown");
 	}
 	if (weft_rma_req(req)->again && req->me->up && req->status == WEFT_INPROGRESS) {
 		if (req->send.zcopies == 0)
@@ -201,7 +202,9 @@ static ssize_t give(struct weft_request *req, unsigned int lane, size_t off, siz
 	return (ssize_t)len;
 }
 
-/* How much of the rest may the lane be given? A lane that is alone has its device's bound only. */
+/*
+ * How many of the @rest bytes may the lane get? Only the device limits a lane that is the only one.
+ */
 static size_t room(const struct weft_request *req, unsigned int lane, size_t off, size_t rest,
 		   enum weft_dir dir)
 {
@@ -214,7 +217,7 @@ static size_t room(const struct weft_request *req, unsigned int lane, size_t off
 		part = weft_stripe_part(req->me, lanes, dir, lane, rest);
 		rest = weft_load_room(&l->load[dir], rest, req->mw->conf.rndv_min_piece);
 	} else if (dir == WEFT_DIR_RX) {
-		part = WEFT_RMA_CHUNK * 4; /* gets are bounded by their number */
+		part = WEFT_RMA_CHUNK * 4; /* the number of gets is limited elsewhere */
 	}
 	return rest ? weft_tx_cut(req->me, off, rest, part < max ? part : max, l->align) : 0;
 }
@@ -239,7 +242,7 @@ static ssize_t get_piece(struct weft_request *req, unsigned int lane, size_t off
 	if (req->status != WEFT_INPROGRESS)
 		return 0;
 	if (!weft_rma_gets_room(req->me))
-		return -EBUSY; /* no lane is at fault */
+		return -EBUSY; /* the limit of gets, not the lane */
 	len = (ssize_t)room(req, lane, off, rest, WEFT_DIR_RX);
 	len = len ? give(req, lane, off, (size_t)len, WEFT_DIR_RX) : -EAGAIN;
 	if (len > 0) {
@@ -276,7 +279,7 @@ static int atomic_step(struct weft_request *req, uint32_t lanes)
 	return 0;
 }
 
-/* @return 0, or -EAGAIN: something of it is under way */
+/* @return 0, or -EAGAIN: pieces are still in flight */
 static int another_way(struct weft_request *req)
 {
 	if (req->send.zcopies) {

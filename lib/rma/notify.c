@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Puts that notify their target. Each piece says what the notification will say, how long the put
- * is and which one; the target adds up what it has written of it, so lanes may deliver the pieces
- * in any order and cut those that they take over from a dead one. A put that ends early (refused,
- * or its pack callback fails) says how much of it has left, so that the target forgets it.
+ * Puts that notify their target. Each piece contains the notification, the length of the put, and
+ * its number. The target adds up the bytes that it has written. So lanes may deliver the pieces in
+ * any order, and a lane may cut pieces that it takes over from a dead one. A put that ends early
+ * (refused, or its pack callback fails) sends how many bytes it has sent, so that the target drops
+ * its state.
  */
 
 #include <errno.h>
@@ -32,8 +33,8 @@ static struct head head_of(const struct weft_request *req, size_t off)
 }
 
 /*
- * All that began before it are with the lanes: operations go out one after the other. So when what
- * has been sent until a mark is confirmed, none of those before the mark is half done.
+ * All earlier puts are with the lanes, because operations are sent one after the other. So when
+ * everything sent up to a mark is confirmed, no put before the mark is incomplete at the target.
  */
 void weft_rma_note_begin(struct weft_request *req)
 {
@@ -63,7 +64,7 @@ static ssize_t piece(struct weft_request *req, unsigned int lane, size_t off, si
 	return weft_rma_put_piece(req, lane, WEFT_WIRE_EXT, &h, sizeof(h), off, rest);
 }
 
-/* What is here in part shall not wait for the rest. */
+/* Ends a put of which only a part was sent: the target must not wait for the rest. */
 static int send_end(struct weft_request *req)
 {
 	struct head h = head_of(req, 0);
@@ -98,15 +99,15 @@ int weft_rma_note_step(struct weft_request *req)
 
 /* ------------------------------------------------------------------ target */
 
-/* A put of which a part is here. */
+/* A put of which a part has arrived. */
 struct note {
 	struct weft_seq_node by_number;
 	struct weft_ext ext;
 	uint64_t key;
 	uint64_t offset; /* lowest so far */
 	uint64_t total, came;
-	bool ended;  /* total is what has been sent */
-	bool failed; /* nobody will hear of it */
+	bool ended;  /* total is the number of bytes sent */
+	bool failed; /* no notification follows */
 };
 
 static void notify(struct weft_msg_ep *me, const struct weft_ext *x, uint64_t key, uint64_t offset,
@@ -176,7 +177,7 @@ static struct note *new_note(struct weft_msg_ep *me, const struct weft_wire_put_
 	return note;
 }
 
-/* One more of its messages. @return false: it contradicts the others */
+/* Add one more of its messages. @return false: the message contradicts earlier ones */
 static bool add(struct note *note, const struct weft_wire_put_note *n, size_t length, bool end)
 {
 	uint64_t total = weft_get64(n->total), offset = weft_get64(n->put.offset);
@@ -209,7 +210,7 @@ static void of_several(struct weft_msg_ep *me, const struct weft_wire_put_note *
 	note->failed |= status != 0;
 	if (note->came < note->total)
 		return;
-	/* It may close the endpoint. */
+	/* The callback may close the endpoint. */
 	weft_seq_table_remove(&rma->noted, &note->by_number);
 	whole = *note;
 	free(note);
@@ -217,7 +218,7 @@ static void of_several(struct weft_msg_ep *me, const struct weft_wire_put_note *
 		notify(me, &whole.ext, whole.key, whole.offset, whole.total);
 }
 
-/* Without immediate data it is an end, which has no bytes. */
+/* A message without immediate data ends a put, and has no bytes. */
 void weft_rma_recv_put_note(struct weft_msg_ep *me, const struct weft_wire_put_note *n,
 			    size_t length, const struct weft_ext *x)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Puts, gets and atomics: by lanes that access remote memory themselves, or by messages that the
- * peer's progress carries out. Times run until the bytes, or the old value, are where they are
- * wanted.
+ * Puts, gets and atomics: native, by lanes that access remote memory, or by messages that the
+ * peer's progress executes. Times are until the bytes, or the old value, are at their destination.
  *
  *	put/native   WRITE by the lane                        needs a key of the lane's domain,
  *	                                                      and registered memory here
@@ -21,7 +20,7 @@
 #include "proto/proto.h"
 #include "rma/rma.h"
 
-/* What lanes that do it themselves cost: the way there (and back). */
+/* The costs of native lanes: one way, or (@back) a round trip. */
 static void cost_native(const struct weft_model *m, uint32_t lanes, bool back,
 			struct weft_curve *cv)
 {
@@ -61,7 +60,7 @@ static int cost_put_am(const struct weft_model *m, const struct weft_proto_key *
 	return rc;
 }
 
-/* The peer's memory is registered and contiguous, whatever ours is. */
+/* The peer's memory is registered and contiguous, whatever the local buffer is. */
 static int cost_get_am(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		       struct weft_curve *cv)
 {

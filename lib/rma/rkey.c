@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote keys: packed by the owner of the memory, unpacked by who uses it. The blob goes through
- * the application's hands, so it is as hostile as anything from the wire.
+ * Remote keys: packed by the owner of the memory, unpacked by the initiator. The application
+ * carries the blob, so it is validated like anything from the wire.
  */
 
 #include <errno.h>
@@ -76,9 +76,9 @@ void weft_rkey_release_blob(void *blob)
 	free(blob);
 }
 
-/* ------------------------------------------------------------------ the other end */
+/* ------------------------------------------------------------------ the initiator */
 
-/* The one gate for what an application has brought. */
+/* The only validation of a blob that the application passes. */
 static int check_blob(const void *blob, size_t length)
 {
 	const struct weft_wire_rkey *head = blob;
@@ -97,14 +97,14 @@ static int check_blob(const void *blob, size_t length)
 	       head->num_workers * sizeof(weft_le64);
 	if (head->num_domains > WEFT_RKEY_DOMAINS || head->num_workers > WEFT_RKEY_WORKERS ||
 	    length < size)
-		return -EINVAL; /* later minors may append */
+		return -EINVAL; /* later minor versions may append fields */
 	if (weft_get64(head->size) == 0 || weft_get64(head->size) > PTRDIFF_MAX || head->low > 7 ||
 	    weft_get64(head->key) == 0)
 		return -EINVAL;
 	return 0;
 }
 
-/* Native keys are small numbers, valid at the worker they are for and misleading elsewhere. */
+/* Native keys are small numbers, which are valid only for the worker that made them. */
 static void take_native(struct weft_rkey *rkey, const struct weft_wire_rkey *head)
 {
 	const struct weft_wire_rkey_domain *d = (const void *)(head + 1);

@@ -18,7 +18,7 @@ static bool params_ok(const struct weft_op_params *params)
 	       0;
 }
 
-/* May this endpoint ask, and with this key? */
+/* May this endpoint execute such an operation, with this key? */
 static int check_call(struct weft_ep *ep, uint64_t feature, const struct weft_rkey *rkey,
 		      unsigned int right, const struct weft_op_params *params)
 {
@@ -138,7 +138,7 @@ int weft_get(struct weft_ep *ep, void *buffer, size_t count, struct weft_rkey *r
 	return transfer_locked(ep, WEFT_RMA_GET, buffer, count, rkey, remote_offset, params, req);
 }
 
-/* Of an array. */
+/* Checks an atomic on an array. */
 static int vector_check(struct weft_ep *ep, const struct weft_atomic *a,
 			const struct weft_rkey *rkey, uint64_t remote,
 			const struct weft_op_params *params)
@@ -183,7 +183,7 @@ static int atomic_check(struct weft_ep *ep, const struct weft_atomic *a,
 		return -ERANGE;
 	if (!rkey->unknown && (remote + rkey->low) % a->width)
 		return -EINVAL;
-	/* Only what is atomic among all that the device does. */
+	/* Only operations that are atomic among all those of the device. */
 	if (ep->msg->mw->conf.atomic_device &&
 	    (a->width != 8 || (a->op != WEFT_ATOMIC_ADD && a->op != WEFT_ATOMIC_CSWAP)))
 		return -EOPNOTSUPP;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What peers ask of our memory. Every message names its memory again, so a key that was revoked
- * stops the rest of what is half done. Nothing is touched before key, rights and bounds are right;
- * what is refused is counted, and its asker told.
+ * Operations of peers on memory here. Every message contains the memory's key, so revoking a key
+ * stops the rest of an operation, too. Memory is accessed only after key, rights and bounds are
+ * validated. Refusals are counted, and reported to the initiator.
  *
  * The keys belong to the context: any of its workers serves any of its memory.
  */
@@ -13,10 +13,11 @@
 #include "core/mem.h"
 #include "rma/rma.h"
 
-/* ------------------------------------------------------------------ the check */
+/* ------------------------------------------------------------------ validation */
 
 /*
- * Enter the memory for [offset, offset + length). @return 0: to be left again; or why not
+ * Enter the memory for [offset, offset + length). @return 0: weft_mem_key_leave() must follow; or
+ * the error
  */
 int weft_rma_enter(struct weft_msg_ep *me, uint64_t key, uint64_t offset, uint64_t length,
 		   unsigned int right, struct weft_mem_slot **out)
@@ -44,7 +45,7 @@ int weft_rma_enter(struct weft_msg_ep *me, uint64_t key, uint64_t offset, uint64
 	return rc;
 }
 
-/* ------------------------------------------------------------------ answers */
+/* ------------------------------------------------------------------ replies */
 
 static const struct weft_request_ops answer_ops;
 
@@ -73,7 +74,7 @@ static struct weft_request *new_answer(struct weft_msg_ep *me, enum weft_rma_kin
 	req->send.zcopies = 0;
 	req->send.offset = 0;
 	*weft_rma_req(req) = (struct weft_req_rma){.kind = (uint8_t)kind};
-	/* A flush of ours, and a close, take them along. */
+	/* A local flush, and a close, wait for replies, too. */
 	req->send.op_sn = me->op_sn++;
 	TAILQ_INSERT_TAIL(&me->ops, req, send.ops_link);
 	rma->answers_open++;
@@ -113,7 +114,7 @@ static void queue_answer(struct weft_msg_ep *me, struct weft_request *req)
 	weft_tx_kick(me);
 }
 
-/* Send an answer without payload, now or as soon as there is room. */
+/* Send a reply without payload, now or as soon as there is room. */
 static void answer(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
 {
 	struct weft_request *req;
@@ -129,7 +130,7 @@ static void answer(struct weft_msg_ep *me, uint8_t id, const void *data, size_t 
 	queue_answer(me, req);
 }
 
-/* @param flags  0: it would have had an answer; or WEFT_WIRE_RMA_COUNTED and its half */
+/* @param flags  0: for an operation with a reply; or WEFT_WIRE_RMA_COUNTED and its half */
 void weft_rma_refuse(struct weft_msg_ep *me, struct weft_wire_ref ref, uint64_t length, int status,
 		     unsigned int flags)
 {
@@ -172,7 +173,7 @@ static bool before(uint32_t a, uint32_t b)
 	return ((a - b) & WEFT_WIRE_RMA_NUMBER) > WEFT_WIRE_RMA_NUMBER / 2;
 }
 
-/* Without a word of its own: the next RMA_FLUSHED says which. */
+/* Counted without a NAK of its own: the next RMA_FLUSHED contains the range of numbers. */
 static void refused(struct weft_rma *rma, uint32_t number, int status)
 {
 	bool first = rma->refused == 0 || rma->refused_told;
@@ -187,8 +188,8 @@ static void refused(struct weft_rma *rma, uint32_t number, int status)
 }
 
 /*
- * A PUT that was cut: all parts together are one. A flush requests all of a half, so the sum is
- * what it requests only when no part is missing.
+ * A PUT that was split: all parts together count as one. A flush requests all messages of a half,
+ * so the sum reaches the requested count only when no part is missing.
  */
 static void add_share(struct weft_rma *rma, bool odd, unsigned int halvings)
 {
@@ -198,7 +199,7 @@ static void add_share(struct weft_rma *rma, bool odd, unsigned int halvings)
 	rma->done[odd] += rma->done_part[odd] < part;
 }
 
-/* A PUT or counted AMO is over, with an error if @p status is one. */
+/* A PUT or counted AMO is done, or has failed with @p status. */
 void weft_rma_counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t flags,
 		      uint32_t number, int status)
 {
@@ -210,11 +211,11 @@ void weft_rma_counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t
 		add_share(rma, odd, halvings);
 	else
 		rma->done[odd]++;
-	/* Not a queue without end for a peer that goes on with a dead key. */
+	/* A peer that continues with a revoked key must not fill the queue of NAKs. */
 	if (status && (ref.generation.v == 0 || rma->answers_open >= WEFT_WIRE_ANSWERS / 2)) {
 		refused(rma, number, status);
 	} else if (status && memcmp(&ref, &rma->last_nak, sizeof(ref)) != 0) {
-		/* The other pieces of a PUT meet the same end: one NAK will do. */
+		/* The other pieces of a PUT fail, too: one NAK is enough. */
 		rma->last_nak = ref;
 		rma->naks_sent[odd]++;
 		weft_rma_refuse(me, ref, number, status,
@@ -260,7 +261,7 @@ void weft_rma_recv_flush(struct weft_msg_ep *me, const void *data, size_t payloa
 
 	if (!weft_rma_ready(me))
 		return;
-	/* The asker has one under way at a time. */
+	/* An initiator has one RMA_FLUSH outstanding at a time. */
 	rma = me->rma;
 	rma->asked = true;
 	rma->asked_odd = weft_get32(flush->flags) & WEFT_WIRE_RMA_ODD;
@@ -271,9 +272,9 @@ void weft_rma_recv_flush(struct weft_msg_ep *me, const void *data, size_t payloa
 /* ------------------------------------------------------------------ atomics */
 
 /*
- * On a naturally aligned word these are the processor's own instructions: atomic among all threads
- * of this process that use such, so among our workers, too. Sequentially consistent, which is what
- * somebody expects who takes a lock with them.
+ * On a naturally aligned word these are instructions of the processor: atomic among all threads of
+ * this process that use such instructions, including other workers. They are sequentially
+ * consistent, as programs that build locks from them expect.
  */
 #define DO_AMO(type)                                                                     \
 	static type do_amo_##type(type *word, uint8_t op, type operand, type compare)    \
@@ -289,10 +290,10 @@ void weft_rma_recv_flush(struct weft_msg_ep *me, const void *data, size_t payloa
 			return __atomic_fetch_xor(word, operand, __ATOMIC_SEQ_CST);      \
 		case WEFT_WIRE_AMO_SWAP:                                                 \
 			return __atomic_exchange_n(word, operand, __ATOMIC_SEQ_CST);     \
-		default: /* the gate has seen to it: CSWAP */                            \
+		default: /* validated before: CSWAP */                                   \
 			__atomic_compare_exchange_n(word, &compare, operand, false,      \
 						    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
-			return compare; /* the old value, stored or not */               \
+			return compare; /* the old value, whether stored or not */       \
 		}                                                                        \
 	}
 
@@ -347,7 +348,7 @@ void weft_rma_recv_amo(struct weft_msg_ep *me, const void *data, size_t payload)
 
 /* ------------------------------------------------------------------ gets */
 
-/* Straight from the memory, until it is revoked. */
+/* Data goes directly from the memory, until it is revoked. */
 static ssize_t get_data_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
 {
 	struct weft_msg_ep *me = req->me;
@@ -363,14 +364,14 @@ static ssize_t get_data_piece(struct weft_request *req, unsigned int lane, size_
 	if (len == 0)
 		return -EAGAIN;
 	len = weft_tx_cut(me, off, rest, len, me->lanes[lane].align);
-	/* Contiguous memory: no error but the want of room. */
+	/* Contiguous memory: the only possible error is that the lane has no room. */
 	if (weft_tx_piece(req, lane, WEFT_WIRE_GET_DATA, &hdr, sizeof(hdr), off, len))
 		return -EAGAIN;
 	me->mw->rma->get_bytes += len;
 	return (ssize_t)len;
 }
 
-/* Hand over what lanes take. @return 0 all of it, or it was revoked; -EAGAIN */
+/* Hand over as much as lanes accept. @return 0 all of it, or it was revoked; -EAGAIN */
 static int get_data_step(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
@@ -396,7 +397,9 @@ void weft_rma_recv_get(struct weft_msg_ep *me, const void *data, size_t payload)
 	}
 	req = new_answer(me, WEFT_RMA_ANSWER);
 	if (req) {
-		/* From here on the reference keeps the memory, and `revoked` tells of its end. */
+		/*
+		 * From here on the reference preserves the memory, and `revoked` indicates its end.
+		 */
 		req->send.mem = slot->mem;
 		slot->mem->refs++;
 		req->dt.buf = (uint8_t *)slot->mem->address + offset;
@@ -437,7 +440,7 @@ unsigned int weft_rma_serve_answers(struct weft_msg_ep *me)
 			break;
 		n++;
 		if (me->failed)
-			break; /* its refusal found no memory */
+			break; /* there was no memory for a NAK */
 		TAILQ_REMOVE(&rma->answers, req, link);
 		req->flags &= ~WEFT_REQ_PENDING;
 		answer_check(req);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Atomics on arrays of typed elements, by messages: AMOV with a few elements each, which the peer's
- * CPU does one by one. Without a result they are counted as PUTs are, with one AMOV_REP brings the
- * old values, byte for byte as GET_DATA does.
+ * CPU processes one by one. Without a result they are counted like PUTs; with one, AMOV_REP returns
+ * the old values, byte for byte as GET_DATA does.
  */
 
 #include <errno.h>
@@ -16,7 +16,7 @@ struct amov {
 	uint8_t bytes[2 * WEFT_WIRE_AMOV_BYTES];
 } __attribute__((packed));
 
-/* Elements that the largest lane message takes. */
+/* Bytes of elements in the largest lane message. */
 static size_t most(const struct weft_msg_ep *me, unsigned int op, size_t width)
 {
 	size_t max = 0, arrays = weft_amo_arrays(op), n;
@@ -27,7 +27,7 @@ static size_t most(const struct weft_msg_ep *me, unsigned int op, size_t width)
 		max = l->max_short > max ? l->max_short : max;
 		max = l->max_bcopy > max ? l->max_bcopy : max;
 	}
-	/* Its answer has to fit, too. */
+	/* The reply has to fit, too. */
 	n = WEFT_WIRE_AMOV_BYTES;
 	if (max < sizeof(struct weft_wire_amov) + arrays * n)
 		n = max > sizeof(struct weft_wire_amov)
@@ -68,7 +68,7 @@ static size_t fill(struct amov *a, const struct weft_request *req, size_t n)
 	return sizeof(a->head) + length;
 }
 
-/* All operations together: half of what the peer keeps answers of. */
+/* All operations together: half of the replies that the peer stores. */
 static bool may_ask(const struct weft_request *req, size_t max)
 {
 	const struct weft_req_rma *r = weft_rma_req(req);

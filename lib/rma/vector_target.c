@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomics on arrays of typed elements, as the target does them: see rma/vector.c. */
+/* Atomics on arrays of typed elements, at the target: see rma/vector.c. */
 
 #include <errno.h>
 
@@ -46,7 +46,7 @@ void weft_rma_recv_amov(struct weft_msg_ep *me, const void *data, size_t payload
 
 	if (!weft_rma_ready(me))
 		return;
-	/* Answers that can't go wait in memory. */
+	/* Replies that cannot be sent occupy memory. */
 	if ((flags & WEFT_WIRE_AMO_FETCH) && me->num_ctl >= 2 * WEFT_WIRE_ANSWERS) {
 		me->mw->rma->too_many++;
 		weft_msg_fail(me, -EPROTO, "the peer requests more than %u answers at a time",
