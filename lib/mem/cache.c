@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The registration cache: look-up, eviction, and what goes when its memory is unmapped (the thread
- * that hears of it: mem/cache_watch.c). mem/cache.h says what holds.
+ * The registration cache: look-up, eviction, and removing entries whose memory is unmapped. The
+ * thread that receives these events is in mem/cache_watch.c. mem/cache.h has the invariants.
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "mem/cache_watch.h"
 #include "mem/uffd.h"
 
-/* Entries that one new one may drive out; if it takes more, it is not kept. */
+/* The most entries that a new one may evict; a new entry that needs more is not stored. */
 #define MAX_EVICT 64
 
 TAILQ_HEAD(entry_list, weft_regcache_entry);
@@ -27,14 +27,14 @@ TAILQ_HEAD(entry_list, weft_regcache_entry);
 struct weft_regcache {
 	struct weft_context *ctx;
 	pthread_mutex_t slow;
-	_Atomic bool tried; /* to start: once; written under slow */
+	_Atomic bool tried; /* whether a start was attempted; written under slow */
 	struct weft_regcache_watch watch;
 	/* under lock */
 	pthread_mutex_t lock;
 	struct weft_regcache_table table;
 	unsigned int num;          /* entries of all kinds */
-	struct entry_list lru;     /* listed, idle: the longest unused first */
-	struct entry_list garbage; /* to be deregistered by whoever comes */
+	struct entry_list lru;     /* listed, idle: least recently used first */
+	struct entry_list garbage; /* to be deregistered by the next caller */
 	uint64_t events;
 	struct weft_regcache_stats stats;
 	/* read without a lock */
@@ -50,7 +50,7 @@ static void to_garbage(struct weft_regcache *rc, struct weft_regcache_entry *e)
 	atomic_store_explicit(rc->dirty, true, memory_order_release);
 }
 
-/* No more hits. What nobody uses becomes garbage; else its last user makes it that. */
+/* No more hits. An idle entry becomes garbage now, another one when its last user releases it. */
 static void unlist(struct weft_regcache *rc, struct weft_regcache_list *list, unsigned int i)
 {
 	struct weft_regcache_entry *e = weft_regcache_remove(list, i);
@@ -79,7 +79,10 @@ static struct weft_mem *hit(struct weft_regcache *rc, uintptr_t start, uintptr_t
 
 	if (!e)
 		return NULL;
-	/* Only its user's end stops peers from writing there: it has no other. */
+	/*
+	 * Only deregistering stops a peer from writing, so writable memory must not have a second
+	 * user.
+	 */
 	if (e->refs > 0 && e->kind == WEFT_REGCACHE_WRITE)
 		return NULL;
 	if (e->refs++ == 0)
@@ -88,7 +91,7 @@ static struct weft_mem *hit(struct weft_regcache *rc, uintptr_t start, uintptr_t
 	return e->mem;
 }
 
-/* @return how many overlap [start, end) */
+/* @return the number of entries that overlap [start, end) */
 static unsigned int unlist_range(struct weft_regcache *rc, struct weft_regcache_list *list,
 				 uintptr_t start, uintptr_t end)
 {
@@ -109,7 +112,7 @@ static void forget(void *arg, const struct weft_uffd_range *r)
 		rc->stats.invalidated += unlist_range(rc, &rc->table.kind[kind], r->start, r->end);
 }
 
-/* ------------------------------------------------------------------ life */
+/* ------------------------------------------------------------------ start and end */
 
 static int start(struct weft_regcache *rc, char *why, size_t why_len)
 {
@@ -170,7 +173,7 @@ void weft_regcache_free(struct weft_regcache *rc)
 
 	if (!rc)
 		return;
-	/* First of all: from here on nobody reads events. */
+	/* First of all: from here on no thread reads events. */
 	weft_regcache_watch_stop(&rc->watch);
 	pthread_mutex_lock(&rc->lock);
 	for (kind = 0; kind < WEFT_REGCACHE_KINDS; kind++)
@@ -223,15 +226,15 @@ static int get_once(struct weft_regcache *rc, void *address, size_t length, unsi
 	return weft_mem_make(rc->ctx, address, length, access, true, mem);
 }
 
-/* Pages of entries that were driven out. */
+/* Pages of evicted entries. */
 struct evicted {
 	struct weft_uffd_range range[MAX_EVICT];
 	unsigned int num;
 };
 
 /*
- * The longest unused goes; slow and lock are held. @return its bytes, 0 = all are in use, or that
- * is enough
+ * Evict the least recently used entry; slow and lock are held. @return its bytes, 0 = all are in
+ * use, or MAX_EVICT is reached
  */
 static size_t evict(struct weft_regcache *rc, struct evicted *out)
 {
@@ -251,8 +254,8 @@ static size_t evict(struct weft_regcache *rc, struct evicted *out)
 }
 
 /*
- * An entry of these pages has gone. Their mappings are not watched any more when no other entry is
- * in them. slow is held, so no entry comes meanwhile; lock is not, since fopen() calls malloc().
+ * An entry with these pages is gone. Stop watching their mappings if no other entry is in them.
+ * slow is held, so no entry is added in the meantime; lock is not, since fopen() calls malloc().
  */
 static void end_watch(struct weft_regcache *rc, const struct weft_uffd_range *pages)
 {
@@ -264,14 +267,14 @@ static void end_watch(struct weft_regcache *rc, const struct weft_uffd_range *pa
 	pthread_mutex_lock(&rc->lock);
 	weft_regcache_unshared(&rc->table, &rest.start, &rest.end);
 	pthread_mutex_unlock(&rc->lock);
-	/* Of the heap, which is watched by pages, the part without entries. */
+	/* The heap is watched by pages: stop watching the part without entries. */
 	if (whole.start == pages->start && whole.end == pages->end)
 		whole = rest;
 	if (rest.start == whole.start && rest.end == whole.end && rest.start < rest.end)
 		weft_uffd_unwatch(rc->watch.uffd, rest.start, rest.end);
 }
 
-/* Unlock; what is not needed any more is not watched any more. slow stays held. */
+/* Unlock lock, and stop watching pages without entries. slow stays held. */
 static void unlock_evicted(struct weft_regcache *rc, struct evicted *out)
 {
 	unsigned int i;
@@ -281,7 +284,7 @@ static void unlock_evicted(struct weft_regcache *rc, struct evicted *out)
 		end_watch(rc, &out->range[i]);
 }
 
-/* Room for @p bytes in one more entry; slow and lock are held. */
+/* Make room for @p bytes in one more entry; slow and lock are held. */
 static bool make_room(struct weft_regcache *rc, size_t bytes, struct evicted *out)
 {
 	const struct weft_conf *conf = rc->ctx->conf;
@@ -293,7 +296,7 @@ static bool make_room(struct weft_regcache *rc, size_t bytes, struct evicted *ou
 	return true;
 }
 
-/* Is so much kept and not in use? */
+/* Do idle entries have at least @bytes? */
 static bool has_idle(struct weft_regcache *rc, size_t bytes)
 {
 	const struct weft_regcache_entry *e;
@@ -309,7 +312,7 @@ static bool has_idle(struct weft_regcache *rc, size_t bytes)
 	return sum >= bytes;
 }
 
-/* Locked memory is used up: this much is given back, as far as there is. slow is held. */
+/* Locked memory is exhausted: evict entries of @bytes, as far as there are any. slow is held. */
 static void give_back(struct weft_regcache *rc, size_t bytes)
 {
 	struct evicted out = {.num = 0};
@@ -323,7 +326,8 @@ static void give_back(struct weft_regcache *rc, size_t bytes)
 }
 
 /*
- * What the new entry takes the place of: its parts, and what our lanes can use it for from now on.
+ * Remove the entries that the new entry replaces: those inside it, and those of local use that it
+ * serves as well.
  */
 static void replace(struct weft_regcache *rc, const struct weft_regcache_entry *e)
 {
@@ -348,7 +352,8 @@ static void replace(struct weft_regcache *rc, const struct weft_regcache_entry *
 }
 
 /*
- * Put a new registration into the table. @return false: it is for one operation only. slow is held
+ * Insert a new registration into the table. @return false: it is for one operation only. slow is
+ * held
  */
 static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64_t events)
 {
@@ -356,7 +361,7 @@ static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64
 	bool kept;
 
 	pthread_mutex_lock(&rc->lock);
-	/* Something went away in the meantime: it may have been this. */
+	/* Memory was unmapped in the meantime: it may have been this range. */
 	kept = events == rc->events;
 	if (kept)
 		replace(rc, e);
@@ -372,7 +377,7 @@ static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64
 	return kept;
 }
 
-/* What is wanted, and what overlaps it. @return events seen until then */
+/* Extend the range by the entries that overlap it. @return the number of events so far */
 static uint64_t widen(struct weft_regcache *rc, enum weft_regcache_kind kind, uintptr_t *start,
 		      uintptr_t *end)
 {
@@ -387,7 +392,7 @@ static uint64_t widen(struct weft_regcache *rc, enum weft_regcache_kind kind, ui
 	return events;
 }
 
-/* Can [start, end) be kept? It is watched from here on. */
+/* Watch [start, end). @return false: it cannot be watched, or is too large for the cache */
 static bool watch(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
 {
 	struct weft_uffd_range whole;
@@ -397,15 +402,18 @@ static bool watch(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
 	weft_regcache_pages(&rc->table, &start, &end);
 	if (!weft_uffd_anonymous(start, end, &whole))
 		return false;
-	/* Its mapping may have changed since, and its other pages may not be ours to watch. */
+	/*
+	 * The mapping may have changed since, and its other pages may be watched by another
+	 * context.
+	 */
 	return weft_uffd_watch(rc->watch.uffd, whole.start, whole.end) == 0 ||
 	       weft_uffd_watch(rc->watch.uffd, start, end) == 0;
 }
 
 /*
- * As weft_mem_make(). What only the cache holds must not stand in the way: it goes, as far as that
- * may help. First what is known to be too much; should that not do, as much as is wanted. slow is
- * held.
+ * As weft_mem_make(). Memory registered by idle entries must not cause a failure: evict entries if
+ * that may help. First evict the known excess; if that is not enough, as much as the new
+ * registration needs. slow is held.
  */
 static int make(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsigned int access,
 		struct weft_mem **mem)
@@ -419,7 +427,7 @@ static int make(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsign
 			break;
 		give_back(rc, i == 0 || bytes > length ? bytes : length);
 		/*
-		 * What went may have shared pages with this, which are not watched any more then.
+		 * Evicted entries may have shared pages with this range, which are then unwatched.
 		 */
 		if (!watch(rc, start, end))
 			return -EAGAIN;
@@ -495,9 +503,9 @@ int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, un
 	if (*mem)
 		return 0;
 	pthread_mutex_lock(&rc->slow);
-	*mem = lookup(rc, start, end, access); /* another thread may have been here */
+	*mem = lookup(rc, start, end, access); /* another thread may have registered it */
 	if (!*mem)
-		miss(rc, start, end, access, mem); /* else it cannot be kept */
+		miss(rc, start, end, access, mem); /* else it cannot be stored */
 	pthread_mutex_unlock(&rc->slow);
 	weft_regcache_reap(rc);
 	return *mem ? 0 : get_once(rc, address, length, access, mem);
@@ -540,15 +548,15 @@ void weft_regcache_put_dead(struct weft_regcache *rc, struct weft_mem *mem)
 		return;
 	}
 	pthread_mutex_lock(&rc->lock);
-	/* In use, so not in the list of those that are not. */
+	/* It is in use, so not in the list of idle entries. */
 	list = &rc->table.kind[e->kind];
 	if (e->listed)
 		unlist(rc, list, weft_regcache_position(list, e->start));
 	last = --e->refs == 0;
 	pthread_mutex_unlock(&rc->lock);
 	/*
-	 * Not as garbage, which another thread may be about to deregister: it must be done when
-	 * this returns.
+	 * Not as garbage, which another thread may be about to deregister: the memory must be
+	 * deregistered when this function returns.
 	 */
 	if (last) {
 		weft_mem_deregister(mem);

@@ -50,7 +50,10 @@ struct weft_regcache_entry *weft_regcache_find(const struct weft_regcache_table 
 	enum weft_regcache_kind kind = weft_regcache_kind(access), last = kind;
 	struct weft_regcache_entry *e = NULL;
 
-	/* For ourselves any will do; whose key goes to a peer wants one that allows just this. */
+	/*
+	 * For local use any entry will do; an entry whose key goes to a peer must allow exactly
+	 * this.
+	 */
 	if (kind == WEFT_REGCACHE_LOCAL)
 		last = WEFT_REGCACHE_KINDS - 1;
 	for (; kind <= last && kind < WEFT_REGCACHE_KINDS && !e; kind++)
@@ -65,7 +68,7 @@ void weft_regcache_widen(const struct weft_regcache_table *t, enum weft_regcache
 	const struct weft_regcache_entry *e;
 	unsigned int i;
 
-	/* Each overlaps what was requested, so what they make together has no gap. */
+	/* Each overlaps the requested range, so together they have no gap. */
 	for (i = weft_regcache_position(list, *start); i < list->num; i++) {
 		e = list->entry[i];
 		if (e->start >= *end)
@@ -102,7 +105,7 @@ void weft_regcache_pages(const struct weft_regcache_table *t, uintptr_t *start, 
 	*end = (*end + t->page_size - 1) & ~(t->page_size - 1);
 }
 
-/* Cut off what the entry's pages take of the range. */
+/* Cut the entry's pages off the range. */
 static void cut_off(const struct weft_regcache_table *t, const struct weft_regcache_entry *e,
 		    uintptr_t *start, uintptr_t *end)
 {
@@ -114,7 +117,7 @@ static void cut_off(const struct weft_regcache_table *t, const struct weft_regca
 	else if (to >= *end)
 		*end = from < *end ? from : *end;
 	else
-		*end = *start; /* in the middle: all of it stays */
+		*end = *start; /* in the middle: all of the range is needed */
 	if (*start > *end)
 		*start = *end;
 }

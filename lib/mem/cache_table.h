@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mem/cache_table.h
- * What the registration cache holds, by kind and by address. Pure: no locks, no system calls, no
- * allocation.
+ * The contents of the registration cache, by kind and by address. Pure: no locks, no system calls,
+ * no allocation.
  *
- * **Kinds.** A key must not reach memory that was never offered. So registrations that peers have
- * keys of are kept apart, one kind per right, and grow only by what was offered with that right: to
- * the byte, not to whole pages, and without what lies between. Registrations for our own lanes, of
- * which no key leaves, are whole pages. Entries of one kind do not overlap; those of different
- * kinds may.
+ * **Kinds.** A key must not give access to memory that was never offered. So registrations whose
+ * keys go to peers are separate, one kind per right. They grow only by memory offered with that
+ * right: by bytes, not by whole pages, and without memory in between. Registrations for local
+ * lanes, whose keys are not sent, are whole pages. Entries of one kind do not overlap; those of
+ * different kinds may.
  *
- * Our own lanes may also use what is kept for peers.
+ * Local lanes may also use registrations made for peers.
  */
 #ifndef WEFT_REGCACHE_TABLE_H
 #define WEFT_REGCACHE_TABLE_H
@@ -29,18 +29,18 @@ enum weft_regcache_kind {
 struct weft_mem;
 
 struct weft_regcache_entry {
-	uintptr_t start, end; /**< registered: bytes; LOCAL: whole pages */
+	uintptr_t start, end; /**< registered bytes; LOCAL: whole pages */
 	struct weft_mem *mem;
-	unsigned int access; /**< WEFT_LANE_ACCESS_*; remote ones are the kind's */
+	unsigned int access; /**< WEFT_LANE_ACCESS_*; the remote rights are those of the kind */
 	enum weft_regcache_kind kind;
-	uint32_t refs; /**< operations */
+	uint32_t refs; /**< operations that use it */
 	bool listed;   /**< in the table: hits are possible */
 	TAILQ_ENTRY(weft_regcache_entry)
 	link; /**< lru while listed and idle; garbage when neither */
 };
 
 struct weft_regcache_list {
-	struct weft_regcache_entry **entry; /**< by address; of the owner's */
+	struct weft_regcache_entry **entry; /**< by address; the array is the owner's */
 	unsigned int num;
 };
 
@@ -49,10 +49,10 @@ struct weft_regcache_table {
 	uintptr_t page_size;
 };
 
-/** Kind of a use. @return WEFT_REGCACHE_KINDS for rights that nothing is kept for */
+/** The kind of a use. @return WEFT_REGCACHE_KINDS for rights that are never cached */
 enum weft_regcache_kind weft_regcache_kind(unsigned int access);
 
-/** First entry that ends behind @p start. */
+/** The first entry that ends behind @p start. */
 unsigned int weft_regcache_position(const struct weft_regcache_list *list, uintptr_t start);
 
 /** An entry that may be used for [start, end) with @p access, or NULL. */
@@ -60,21 +60,23 @@ struct weft_regcache_entry *weft_regcache_find(const struct weft_regcache_table 
 					       uintptr_t end, unsigned int access);
 
 /**
- * What shall be registered for [start, end) of @p kind: with what overlaps it, since the new entry
- * takes the place of that.
+ * Extend [start, end) of @p kind by the entries that overlap it, since the new entry will replace
+ * them.
  */
 void weft_regcache_widen(const struct weft_regcache_table *t, enum weft_regcache_kind kind,
 			 uintptr_t *start, uintptr_t *end);
 
-/** Overlaps nothing of its kind, and there is room. */
+/** Insert an entry that overlaps none of its kind; there is room for it. */
 void weft_regcache_insert(struct weft_regcache_table *t, struct weft_regcache_entry *e);
-/** The entry at @p i of its kind goes. */
+/** Remove the entry at @p i. */
 struct weft_regcache_entry *weft_regcache_remove(struct weft_regcache_list *list, unsigned int i);
 
 /** The whole pages of [start, end). */
 void weft_regcache_pages(const struct weft_regcache_table *t, uintptr_t *start, uintptr_t *end);
 
-/** Of whole pages [start, end) what no entry needs; an empty range when one is in the middle. */
+/**
+ * Reduce whole pages [start, end) to those that no entry needs: none if an entry is in the middle.
+ */
 void weft_regcache_unshared(const struct weft_regcache_table *t, uintptr_t *start, uintptr_t *end);
 
 #endif /* WEFT_REGCACHE_TABLE_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hears, by userfaultfd, that watched memory is unmapped, and tells the cache (mem/cache.c). */
+/* Receives, by userfaultfd, events of watched memory that is unmapped, and notifies mem/cache.c. */
 
 #include <errno.h>
 #include <poll.h>
@@ -12,10 +12,11 @@
 #include "mem/cache_watch.h"
 
 /*
- * A child that does not exec has our descriptor open as long as it lives. When we close ours it
- * would not be the last one, what was watched would stay so, and whoever unmaps it would wait for
- * an event that nobody reads. So the child closes it first of all. uffds_lock: a descriptor in the
- * list is open, whenever the process is copied; nobody waits for anything under it.
+ * A child that does not exec has a copy of the descriptor as long as it runs. When the parent
+ * closes its own, the copy would remain open, memory would remain watched, and a thread that unmaps
+ * it would wait for an event that no thread reads. So the child closes its copy first of all.
+ * uffds_lock: a descriptor in the list is open whenever the process is copied; it is never held
+ * while waiting.
  */
 static pthread_mutex_t uffds_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, weft_regcache_watch) uffds = LIST_HEAD_INITIALIZER(uffds);
@@ -90,10 +91,10 @@ static void *monitor(void *arg)
 
 	while (!(fds[1].revents & POLLIN)) {
 		if (poll(fds, 2, -1) < 0)
-			continue; /* EINTR; signals are blocked, a debugger is not */
+			continue; /* EINTR; signals are blocked, but not those of a debugger */
 		/*
-		 * Who waits for the event goes on once it is read, and may look up the same
-		 * address: the lock makes that wait until the entries are gone.
+		 * The thread that unmaps memory continues once the event is read, and may look up
+		 * the same address. The lock makes that look-up wait until the entries are removed.
 		 */
 		pthread_mutex_lock(w->lock);
 		while ((n = weft_uffd_read(w->uffd, gone, 16)) > 0)
@@ -101,7 +102,7 @@ static void *monitor(void *arg)
 				w->gone(w->arg, &gone[i]);
 		pthread_mutex_unlock(w->lock);
 	}
-	/* The end of a thread gives memory back, too, and nobody reads events from here on. */
+	/* The end of a thread returns memory, too, and no thread reads events from here on. */
 	close_uffd(w);
 	return NULL;
 }
@@ -161,10 +162,10 @@ void weft_regcache_watch_stop(struct weft_regcache_watch *w)
 	const uint64_t one = 1;
 
 	if (w->pid != 0 && w->pid == getpid()) {
-		/* An eventfd with the value 0 takes it. */
+		/* A write to an eventfd with the value 0 succeeds. */
 		if (write(w->wake, &one, sizeof(one)) == sizeof(one))
 			pthread_join(w->thread, NULL);
 	}
-	/* Should the thread not have run here. */
+	/* In case the thread did not run in this process. */
 	close_all(w);
 }

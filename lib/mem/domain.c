@@ -18,13 +18,13 @@ struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 		return NULL;
 	d = &mem->domains[iface->mem_domain - 1];
 	/*
-	 * Pairs with add_domain(). The iface there may be closing in another worker: it is not
-	 * followed.
+	 * Pairs with add_domain(). The iface may be closing in another worker, so it is not
+	 * dereferenced.
 	 */
 	return atomic_load_explicit(&d->iface, memory_order_acquire) ? d->mem : NULL;
 }
 
-/* Domains keep their number as long as the context lives: peers have it in their keys. */
+/* A domain's number stays the same while the context exists: peers have it in their keys. */
 static unsigned int domain_index(struct weft_context *ctx, const struct weft_lane_iface *iface)
 {
 	struct weft_ctx_domain *d;
@@ -49,7 +49,7 @@ static struct weft_ctx_domain *domain_of(struct weft_context *ctx,
 	return &ctx->domains[iface->mem_domain - 1];
 }
 
-/* Least squares over what was measured, the last 64 or so counting most. */
+/* Least squares over the measurements, with decreasing weight of all but about the last 64. */
 static void note_cost(struct weft_reg_cost *c, double bytes, double s)
 {
 	const double keep = 1 - 1.0 / 64;
@@ -72,7 +72,7 @@ static bool get_cost(struct weft_context *ctx, const struct weft_lane_iface *ifa
 	if (iface->mem_domain == 0 || domain_of(ctx, iface)->measured.n < 4)
 		return false;
 	c = &domain_of(ctx, iface)->measured;
-	/* Of one size alone no slope can be told: the driver's stays. */
+	/* Measurements of a single size give no slope: the driver's figure stays. */
 	var = c->xx - c->x * c->x / c->n;
 	if (var > 0.01 * c->xx)
 		*growth = (c->xt - c->x * c->t / c->n) / var;
@@ -99,8 +99,8 @@ static int register_timed(struct weft_mem *mem, struct weft_lane_iface *iface,
 }
 
 /*
- * Constants, or a file that is mapped for reading, can be sent all the same, and read by peers.
- * Only who must write there is refused.
+ * Constants, or a file mapped for reading, can be sent, and read by peers. Only a use that must
+ * write there is refused.
  */
 static int register_as_can(struct weft_mem *mem, struct weft_lane_iface *iface,
 			   struct weft_mem_lane **out, char *why, size_t why_len)
@@ -144,7 +144,10 @@ int weft_mem_shortage(struct weft_context *ctx, size_t length)
 
 /* ------------------------------------------------------------------ domains */
 
-/* Is it the first time that this domain fails so? A message a millisecond may request it. */
+/*
+ * Is it the first time that this domain fails with this error? A program may request it every
+ * millisecond.
+ */
 static bool is_news(struct weft_context *ctx, const struct weft_lane_iface *iface, int err)
 {
 	struct weft_ctx_domain *d = domain_of(ctx, iface);
@@ -161,7 +164,7 @@ static bool is_news(struct weft_context *ctx, const struct weft_lane_iface *ifac
 	return false;
 }
 
-/* Its lanes read memory for their own sends and nothing else, which they can copy as well. */
+/* Its lanes need registrations only for sends from user memory, which they can copy instead. */
 static bool may_lack(const struct weft_lane_iface *iface)
 {
 	return iface->driver->mem_key == NULL;
@@ -172,7 +175,10 @@ static void failed(const struct weft_mem *mem, const struct weft_lane_iface *ifa
 {
 	bool news = is_news(mem->ctx, iface, err);
 
-	/* Who registers asks once and gets the error; what is done on the fly goes another way. */
+	/*
+	 * A caller that registers memory gets the error each time; registering on the fly has a
+	 * fallback.
+	 */
 	if (!mem->on_the_fly && may_lack(iface))
 		weft_warn("%s: cannot register %zu bytes at %p: %s. This lane copies them",
 			  iface->name, mem->length, mem->address,
@@ -186,11 +192,11 @@ static void failed(const struct weft_mem *mem, const struct weft_lane_iface *ifa
 	else if (news)
 		weft_warn(
 			"%s: cannot register memory of large messages (%zu bytes at %p): %s. They "
-			"are copied; this is said once, rndv.register_failed counts",
+			"are copied; this is logged once, rndv.register_failed counts",
 			iface->name, mem->length, mem->address, why[0] ? why : weft_strerror(err));
 }
 
-/* Register with the iface's domain unless that has been done. */
+/* Register with the iface's domain, once. */
 static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
 {
 	struct weft_mem_domain *d;
@@ -198,14 +204,20 @@ static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
 	int rc;
 
 	if (iface->mem_domain == 0)
-		/* nothing is registered, or more domains than there may be: those lanes copy */
+		/*
+		 * a lane without registration, or more than WEFT_MAX_DOMAINS domains: those lanes
+		 * copy
+		 */
 		return 0;
 	d = &mem->domains[iface->mem_domain - 1];
 	if (d->iface)
 		return 0;
 	rc = register_as_can(mem, iface, &d->mem, why, sizeof(why));
 	note_shortage(mem, iface, rc);
-	/* A lane whose table of registrations is full copies this memory; the others have it. */
+	/*
+	 * A lane whose table of registrations is full copies this memory; the other lanes can use
+	 * it.
+	 */
 	if (rc == -ENOSPC && !mem->on_the_fly) {
 		if (is_news(mem->ctx, iface, rc))
 			weft_warn("%s: %s; more memory is registered without this lane",
@@ -237,7 +249,7 @@ void weft_mem_domains_drop(struct weft_mem *mem)
 			drop_domain(&mem->domains[i]);
 }
 
-/* Its number here, and the one that peers learn, if they need one. */
+/* Sets the domain's number in this context, and the one that peers use, if they need one. */
 static void number_domain(struct weft_context *ctx, struct weft_lane_iface *iface)
 {
 	unsigned int i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keys by which peers reach registered memory through messages: random, revoked at once, looked up
- * without a lock.
+ * Keys by which peers access registered memory through messages: random, revoked immediately,
+ * looked up without a lock.
  */
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "mem/mem.h"
 #include "core/mem_key.h"
 
-/* Random keys that are tried for a free slot before the next level is. */
+/* Random keys that are tried for a free slot before the next level is used. */
 #define TRIES 8
 
 static uint32_t level_mask(unsigned int level)
@@ -50,7 +50,7 @@ int weft_mem_key_make(struct weft_mem_table *keys, const struct weft_platform *p
 			if (key == 0 || atomic_load_explicit(&slot->key, memory_order_relaxed))
 				continue;
 			slot->mem = mem;
-			/* Release: whoever sees the key sees its memory. */
+			/* Release: a thread that reads the key reads its memory, too. */
 			atomic_store_explicit(&slot->key, key, memory_order_release);
 			*out = slot;
 			*out_key = key;
@@ -74,8 +74,8 @@ struct weft_mem_slot *weft_mem_key_enter(struct weft_mem_table *keys, uint64_t k
 		if (atomic_load_explicit(&slot->key, memory_order_relaxed) != key)
 			continue;
 		/*
-		 * Both in sequential order, as in weft_mem_key_revoke(): either we see the key
-		 * gone, or the one who revokes sees us.
+		 * Both are sequentially consistent, as in weft_mem_key_revoke(): either this thread
+		 * reads the revoked key, or the revoking thread reads this user.
 		 */
 		atomic_fetch_add(&slot->users, 1);
 		if (atomic_load(&slot->key) == key)
@@ -88,7 +88,7 @@ struct weft_mem_slot *weft_mem_key_enter(struct weft_mem_table *keys, uint64_t k
 void weft_mem_key_revoke(struct weft_mem_slot *slot)
 {
 	atomic_store(&slot->key, 0);
-	/* Inside are copies of one lane message at most: no time worth a wait queue. */
+	/* Users copy at most one lane message: too short for a wait queue. */
 	while (atomic_load(&slot->users))
 		sched_yield();
 }
@@ -99,7 +99,7 @@ void weft_mem_table_fini(struct weft_mem_table *keys)
 		free(atomic_load_explicit(&keys->level[level], memory_order_relaxed));
 }
 
-/* ------------------------------------------------------------------ of lanes */
+/* ------------------------------------------------------------------ keys of lanes */
 
 unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsigned int max)
 {

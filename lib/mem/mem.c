@@ -2,9 +2,9 @@
 
 /*
  * Registered memory. A registration belongs to the context and has one driver state per domain
- * (mem/domain.c); interfaces come and go with workers, so a domain's state moves to another
+ * (mem/domain.c). Interfaces come and go with workers, so a domain's state moves to another
  * interface of the same domain when its own closes. Everything here holds the context's lock,
- * except weft_mem_lane_of() and weft_mem_access(): core/mem.h says why that is right.
+ * except weft_mem_lane_of() and weft_mem_access(): core/mem.h has the reason.
  */
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "mem/domain.h"
 #include "mem/cache.h"
 
-/* Memory that must be writable; else it is only tried. */
+/* Rights for which memory must be writable; for others it is only tried. */
 #define MUST_WRITE (WEFT_LANE_ACCESS_REMOTE_WRITE | WEFT_LANE_ACCESS_REMOTE_ATOMIC)
 static void free_mem(struct weft_mem *mem)
 {
@@ -24,7 +24,7 @@ static void free_mem(struct weft_mem *mem)
 	free(mem);
 }
 
-/* Are these rights known, and does the context's use allow for them? */
+/* Are these rights valid, and do the context's features include them? */
 static int rights_check(const struct weft_context *ctx, unsigned int rights)
 {
 	const unsigned int rma = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE;
@@ -45,7 +45,7 @@ static int rights_check(const struct weft_context *ctx, unsigned int rights)
 	return 0;
 }
 
-/* Out of the context's list, with what was made for its sake. */
+/* Remove it from the context's list, together with its exported registrations. */
 static void drop(struct weft_mem *mem)
 {
 	unsigned int i;
@@ -58,7 +58,7 @@ static void drop(struct weft_mem *mem)
 	free_mem(mem);
 }
 
-/* What lanes must allow so that peers have these rights. */
+/* The access that lanes must allow so that peers have these rights. */
 static unsigned int access_of(unsigned int rights)
 {
 	unsigned int access = 0;
@@ -72,7 +72,7 @@ static unsigned int access_of(unsigned int rights)
 	return access;
 }
 
-/* No peer gets at it any more. */
+/* Peers have no access any more. */
 static void withdraw_key(struct weft_mem *mem)
 {
 	if (!mem->slot)
@@ -148,7 +148,7 @@ int weft_mem_deregister(struct weft_mem *mem)
 		return 0;
 	ctx = mem->ctx;
 	pthread_mutex_lock(&ctx->lock);
-	withdraw_key(mem); /* even if the memory cannot be let go yet */
+	withdraw_key(mem); /* even if the memory cannot be deregistered yet */
 	if (mem->refs > 0) {
 		rc = -EBUSY;
 	} else {
@@ -215,8 +215,8 @@ void weft_mem_put_dead(struct weft_mem *mem)
 }
 
 /*
- * One more operation whose peers have keys of what is at @p at. @return it, or NULL = nothing
- * is there
+ * One more operation whose peer has keys of the registration at @p at. @return it, or NULL = there
+ * is none
  */
 static struct weft_mem *export_again(struct weft_context *ctx, struct weft_mem *const *at)
 {

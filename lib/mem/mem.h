@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mem/mem.h
- * Registered memory: it follows the interfaces that come and go; the keys by which peers reach it;
- * registration on the fly.
+ * Registered memory: registrations and the interfaces that come and go; keys by which peers access
+ * memory; registration on the fly.
  *
- *	mem/mem.c          registering, deregistering; what lives while interfaces come and go
- *	mem/domain.c       a registration's state in each domain, its cost, memory that runs out
- *	mem/key.c          keys by which peers reach memory through messages
+ *	mem/mem.c          registering, deregistering; moving state between interfaces
+ *	mem/domain.c       a registration's state in each domain, its cost, exhausted memory
+ *	mem/key.c          keys by which peers access memory through messages
  *	mem/cache.c        the registration cache: look-up, eviction
- *	mem/cache_table.c  what it holds, by kind and by address
- *	mem/cache_watch.c  the thread that hears of memory that is unmapped
- *	mem/uffd.c         userfaultfd, by which it does
+ *	mem/cache_table.c  its contents, by kind and by address
+ *	mem/cache_watch.c  the thread that receives events of unmapped memory
+ *	mem/uffd.c         userfaultfd, which sends these events
  */
 #ifndef WEFT_MEM_H
 #define WEFT_MEM_H
@@ -20,11 +20,11 @@
 
 /* ------------------------------------------------------------------ remote keys */
 
-/** What a peer's lanes need to read and write a registration. */
+/** The key with which a peer's lanes read and write a registration. */
 struct weft_mem_key {
 	/**
-	 * Number of the domain in this context. The peer learned it from the worker address: its
-	 * lane with weft_ep_lane.remote_domain equal to this uses this key.
+	 * Number of the domain in this context. The peer has it from the worker address: its lane
+	 * whose weft_ep_lane.remote_domain equals this uses this key.
 	 */
 	uint8_t domain;
 	const struct weft_lane_driver *driver;
@@ -32,23 +32,23 @@ struct weft_mem_key {
 };
 
 /**
- * The keys of @p mem, one per domain whose driver has mem_key(). A domain that loses its last iface
- * takes its key with it. Takes the context's lock.
- * @return how many were written, at most @p max; WEFT_MAX_IFACES is always enough
+ * The keys of @p mem, one per domain whose driver has mem_key(). A domain without an open iface has
+ * no key. Takes the context's lock.
+ * @return number of keys written, at most @p max; WEFT_MAX_IFACES is always enough
  */
 unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsigned int max);
 
 /* ------------------------------------------------------------------ on the fly */
 
 /**
- * A registration that covers [address, address + length), for an operation on memory that its user
- * has not registered: from the registration cache, or made now (system calls: not for small
+ * A registration that covers [address, address + length), for an operation on memory that the user
+ * has not registered. It is from the registration cache, or made now (system calls: not for small
  * messages). Its start and length may be larger than requested. Any thread; takes the context's
  * lock.
- * @param access  WEFT_LANE_ACCESS_*. What peers may do with its keys is exactly this, with memory
- *   that was requested with this REMOTE right, now or before, and with no other; without a REMOTE
- *   right here its keys must not be given away, for they may allow anything
- * @param[out] mem  to be given back with weft_mem_put() when no lane uses it any more
+ * @param access  WEFT_LANE_ACCESS_*. With a REMOTE right, its keys give peers exactly this access,
+ *   and only to memory for which the same right was requested, now or before. Without a REMOTE
+ *   right its keys must not be sent to peers, because they may allow any access
+ * @param[out] mem  to be released by weft_mem_put() when no lane uses it any more
  * @return 0, or the driver's error, which has been logged (once per device and error, then counted)
  */
 int weft_mem_get(struct weft_context *ctx, void *address, size_t length, unsigned int access,
@@ -56,25 +56,26 @@ int weft_mem_get(struct weft_context *ctx, void *address, size_t length, unsigne
 void weft_mem_put(struct weft_mem *mem);
 
 /**
- * The same of memory whose keys a peer has and may still use, because its operation did not end as
- * agreed: the lanes' hardware refuses them from the return of this call on. Memory that peers may
- * write has one user at a time, so that is certain; memory that they may only read lives on while
- * other operations use the same registration, and is not found by new ones.
+ * The same for memory whose keys a peer has and may still use, because its operation did not end as
+ * agreed: the lanes' hardware refuses them when this function has returned. Memory that peers may
+ * write has one user at a time, so it is deregistered. Memory that they may only read remains
+ * registered while other operations use the same registration; new operations do not find it.
  */
 void weft_mem_put_dead(struct weft_mem *mem);
 
 /**
  * A registration of all of @p mem whose keys allow peers exactly @p remote, and are not those that
- * the user gives away. What weft_mem_get() has made for @p remote is it itself; for the user's it
- * is made at the first call and lives as long as @p mem. Any thread; takes the context's lock.
+ * the user sends to peers. For a registration by weft_mem_get() with @p remote it is @p mem itself.
+ * For one of the user it is made at the first call and exists as long as @p mem. Any thread; takes
+ * the context's lock.
  * @param remote  #WEFT_LANE_ACCESS_REMOTE_READ or #WEFT_LANE_ACCESS_REMOTE_WRITE
- * @return to be given back with weft_mem_unexport(); NULL = it can't be registered so; logged as
- *   with weft_mem_get()
+ * @return to be released by weft_mem_unexport(); NULL = it cannot be registered with this right,
+ * which is logged as by weft_mem_get()
  */
 struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote);
 /**
- * @param dead  as weft_mem_put_dead(); weft_mem_get()'s own are not touched: that call is due for
- * them
+ * @param dead  as weft_mem_put_dead(); registrations of weft_mem_get() are not changed: call
+ *   weft_mem_put_dead() for them
  */
 void weft_mem_unexport(struct weft_mem *mem, struct weft_mem *exported, bool dead);
 
@@ -95,13 +96,13 @@ int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsign
 		  bool partial, struct weft_mem **mem);
 
 /**
- * Registering @p length bytes more is known to fail (base/backoff.h). Takes the context's lock.
- * @return bytes of registrations that must go before it may work; 0 = it is not known
+ * Registering @p length bytes more is expected to fail (base/backoff.h). Takes the context's lock.
+ * @return bytes of registrations to deregister before it may succeed; 0 = unknown
  */
 size_t weft_mem_excess(struct weft_context *ctx, size_t length);
 
 /**
- * What registering costs in the domain of @p iface: measured (an average over the last
+ * The cost of registering in the domain of @p iface: measured (an average over the last
  * registrations of this context), else the driver's figures.
  * @param[out] cost    s
  * @param[out] growth  s/byte
@@ -115,7 +116,7 @@ bool weft_mem_cost(struct weft_context *ctx, const struct weft_lane_iface *iface
  * held
  */
 
-/** A new iface of a worker: what is registered is registered with its domain, too. */
+/** A new iface of a worker: all registrations are made with its domain, too. */
 void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *iface);
 
 /**
@@ -130,19 +131,16 @@ enum weft_regcache_mode { WEFT_REGCACHE_AUTO, WEFT_REGCACHE_ON, WEFT_REGCACHE_OF
 
 /** A cache that does nothing before the first miss. @return NULL = no memory */
 struct weft_regcache *weft_regcache_new(struct weft_context *ctx);
-/**
- * Everything is given back: deregisters what is kept, ends the thread. The context's lock is not
- * held.
- */
+/** Deregister everything, end the thread. The context's lock is not held. */
 void weft_regcache_free(struct weft_regcache *rc);
 
-/** Are registrations kept, as far as is known? It is tried at the first use. */
+/** Does the cache store registrations? True before the first use, which tries to start it. */
 bool weft_regcache_keeps(struct weft_regcache *rc);
 
 /** Deregister what has been invalidated. Any thread that holds none of the locks. */
 void weft_regcache_reap(struct weft_regcache *rc);
 
-/** What it has counted, and what it holds. */
+/** The counters and levels of the cache. */
 #define WEFT_REGCACHE_COUNTERS(X)                                                         \
 	X(hits, "regcache.hits", "Registrations found in the cache.")                     \
 	X(misses, "regcache.misses", "Registrations made and kept.")                      \

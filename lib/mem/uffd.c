@@ -25,7 +25,7 @@ int weft_uffd_open(char *why, size_t why_len)
 	struct uffdio_api api = {.api = UFFD_API, .features = WANTED};
 	int fd, err;
 
-	/* No fault is ever handled, so the right to handle the kernel's own is not needed. */
+	/* Faults are never handled, so the right to handle those of the kernel is not needed. */
 	fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
 	if (fd < 0) {
 		err = errno;
@@ -60,7 +60,7 @@ void weft_uffd_unwatch(int fd, uintptr_t start, uintptr_t end)
 {
 	struct uffdio_range range = {.start = start, .len = end - start};
 
-	/* It may be unmapped by now: then there is nothing to end. */
+	/* The range may already be unmapped: then there is nothing to do. */
 	(void)ioctl(fd, UFFDIO_UNREGISTER, &range);
 }
 
@@ -71,9 +71,10 @@ bool weft_uffd_changing(int fd, uintptr_t page)
 	};
 
 	/*
-	 * Removing a protection that is not there. mm/userfaultfd.c: -EAGAIN while mmap_changing,
-	 * which an unmapping call raises under the lock of the address space, before the address
-	 * can be had by others, and lowers when its event has been read.
+	 * Removes a write protection that does not exist. mm/userfaultfd.c returns -EAGAIN while
+	 * mmap_changing. An unmapping call increments it under the lock of the address space,
+	 * before other calls can get the address, and it is decremented when the event has been
+	 * read.
 	 */
 	return ioctl(fd, UFFDIO_WRITEPROTECT, &wp) < 0;
 }
@@ -114,7 +115,7 @@ unsigned int weft_uffd_read(int fd, struct weft_uffd_range *out, unsigned int ma
 struct mapping {
 	uintptr_t start, end;
 	bool anonymous;
-	bool fixed; /* the heap or the stack: mremap() is not for them */
+	bool fixed; /* the heap or the stack: mremap() is not applied to them */
 };
 
 /* A line of /proc/self/maps: "start-end perms offset dev inode name". */
@@ -146,7 +147,7 @@ bool weft_uffd_anonymous(uintptr_t start, uintptr_t end, struct weft_uffd_range 
 		if (!parse_line(line, &m) || m.end <= at)
 			continue;
 		if (m.start > at || !m.anonymous)
-			break; /* a hole, or something else */
+			break; /* a hole, or another kind of memory */
 		if (at == start && !m.fixed)
 			whole->start = m.start;
 		if (m.end > end && !m.fixed)

@@ -8,9 +8,7 @@
 
 #include "msg/endpoint.h"
 
-/**
- * Has the peer credit for a new message of @p total bytes, which no RTS has announced? Books it.
- */
+/** Has the peer credit for a new message of @p total bytes (an RTS: 0)? Books it. */
 static inline bool weft_credit_take(struct weft_msg_ep *me, uint64_t total)
 {
 	if (total <= WEFT_EAGER_FREE) {

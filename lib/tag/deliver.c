@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receives, and the messages that find them: from the match to the completion, and the ends that
- * neither has hoped for.
+ * Receives and the messages that they match: from the match to the completion, and early ends of
+ * both.
  */
 
 #include <errno.h>
@@ -110,12 +110,12 @@ void weft_rx_drop(struct weft_message *msg)
 		return;
 	}
 	/*
-	 * The rest of its pieces must be consumed: a receive that takes everything and keeps
-	 * nothing.
+	 * The rest of its pieces must be consumed: bind it to a receive that accepts everything and
+	 * stores nothing.
 	 */
 	sink = weft_request_alloc(msg->tw->mw, &weft_tag_recv_ops, NULL, false);
 	if (!sink)
-		return; /* stays with its endpoint until that ends */
+		return; /* it stays with its endpoint until that ends */
 	sink->dt = (struct weft_dt){.length = msg->total};
 	sink->flags |= WEFT_REQ_UNPACKERR;
 	weft_rx_bind(msg, sink, false);
@@ -134,15 +134,15 @@ void weft_rx_over(struct weft_message *msg)
 		return;
 	}
 	if (msg->flags & WEFT_MSG_AHEAD)
-		return; /* found by its sequence when its turn comes */
+		return; /* found by its number when it is in sequence */
 	weft_rx_unhash(msg);
 	if (msg->flags & WEFT_MSG_PROBED)
 		weft_rx_hold_probed(msg);
 }
 
 /*
- * Its sender waits for a match, and the owner of this end has closed it: two closing peers would
- * wait for each other.
+ * The sender waits for a match, and the user has closed this end. Without a refusal, two closing
+ * peers would wait for each other.
  */
 void weft_rx_refuse(struct weft_message *msg)
 {
@@ -159,7 +159,7 @@ void weft_rx_refuse(struct weft_message *msg)
 	}
 }
 
-/* Nobody has posted a receive for it. */
+/* No receive for it is posted. */
 void weft_rx_queue(struct weft_message *msg)
 {
 	struct weft_tag_worker *tw = msg->tw;

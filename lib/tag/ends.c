@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ends of an endpoint: its owner closes it, its connection fails, it goes. What somebody may
- * still receive stays; senders that wait for a match that will not come are told.
+ * The end of an endpoint: the user closes it, its connection fails, it is freed. Messages that can
+ * still be received stay. Senders that wait for a match are notified that there will be none.
  */
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 /* ------------------------------------------------------------------ closing */
 
-/* The same of one that a probe has taken out: whoever has its handle finds the error. */
+/* The same for a message taken out by a probe: the user, who has its handle, receives the error. */
 static void refuse_probed(struct weft_message *msg)
 {
 	if (!(msg->flags & (WEFT_MSG_RTS | WEFT_MSG_SYNC)) || msg->error)
@@ -69,7 +69,7 @@ static void fail_active(struct weft_msg_ep *me, int status)
 }
 
 /*
- * A message that will not be complete. Somebody may have its handle from a probe: then it stays, as
+ * A message that will not be complete. If the user may have its handle from a probe, it stays, as
  * an error.
  */
 static void fail_message(struct weft_message *msg, int status)
@@ -90,7 +90,10 @@ static void fail_message(struct weft_message *msg, int status)
 	weft_rx_hold_probed(msg);
 }
 
-/* Whole ones, whose senders are told, or see for themselves, that nobody has matched them. */
+/*
+ * Complete synchronous messages: their senders have been notified, or know from the failed
+ * endpoint, that they were not matched.
+ */
 static void fail_synchronous(struct weft_msg_ep *me, int status)
 {
 	struct weft_match_msg *m, *next;
@@ -110,7 +113,7 @@ static void fail_synchronous(struct weft_msg_ep *me, int status)
 	}
 }
 
-/* Posted receives that name the endpoint. Others of its worker wait on. */
+/* Posted receives that name the endpoint. Receives from other endpoints of its worker remain. */
 static void end_receives(struct weft_msg_ep *me, int status)
 {
 	struct weft_requests ended = TAILQ_HEAD_INITIALIZER(ended);
@@ -127,7 +130,7 @@ static void end_receives(struct weft_msg_ep *me, int status)
 		req->length = 0;
 		TAILQ_INSERT_TAIL(&ended, req, link);
 	}
-	/* A callback may post, cancel and free others. */
+	/* A callback may post, cancel and free other receives. */
 	while ((req = TAILQ_FIRST(&ended))) {
 		TAILQ_REMOVE(&ended, req, link);
 		weft_request_complete(req, status);

@@ -14,7 +14,7 @@ static inline uint64_t pair_key(const struct weft_match_source *s, uint64_t tag)
 	return s ? tag ^ s->key : tag;
 }
 
-/* Does a receive, or a search, take what is there? */
+/* Does a receive, or a search, accept this message? */
 static inline bool takes(uint16_t channel, uint32_t from, uint16_t msg_channel, uint32_t msg_from)
 {
 	return channel == msg_channel && (from == 0 || from == msg_from);
@@ -87,7 +87,7 @@ void weft_match_init(struct weft_match *m, void *mem, unsigned int bits, uint64_
 
 void weft_match_source_init(struct weft_match *m, struct weft_match_source *s)
 {
-	/* An odd multiple of a large odd constant: never 0, which stands for "no source". */
+	/* An odd multiple of a large odd constant: never 0, which means "no source". */
 	s->key = (2 * m->next_key++ + 1) * 0xd1b54a32d192ed03ull;
 	s->num_exact = 0;
 	s->num_wild = 0;
@@ -127,7 +127,7 @@ void *weft_match_grow(struct weft_match *m, void *mem, unsigned int bits)
 	struct weft_match_recv *r;
 	struct weft_match_msg *msg;
 
-	/* Equal keys stand in one old bucket, in order, and are appended in that order. */
+	/* Equal keys are in one old bucket, in order, and are appended in that order. */
 	set_tables(m, mem, bits);
 	for (size_t i = 0; i < n; i++) {
 		while ((r = TAILQ_FIRST(&old[i]))) {
@@ -186,7 +186,7 @@ static inline struct weft_match_recv *earlier_of(struct weft_match *m,
 	return best;
 }
 
-/* The first of all receives with wildcards that matches, or @p best if that was posted before. */
+/* The first receive with a wildcard that matches, or @p best if that was posted before. */
 static struct weft_match_recv *earlier_wild(struct weft_match *m, struct weft_match_source *source,
 					    uint64_t tag, struct weft_match_chan c,
 					    struct weft_match_recv *best)
@@ -196,7 +196,7 @@ static struct weft_match_recv *earlier_wild(struct weft_match *m, struct weft_ma
 	const struct weft_match_mask *k;
 
 	for (; u < end; u++) {
-		/* Tags often have a part that names their owner: no table is used then. */
+		/* Tags often have a part that names their owner: then no table is searched. */
 		if ((tag ^ u->value) & u->agreed)
 			continue;
 		k = u->mask;
@@ -210,7 +210,7 @@ static struct weft_match_recv *earlier_wild(struct weft_match *m, struct weft_ma
 	return best;
 }
 
-/* In which of the counts of its source a receive is. */
+/* The counter of its source in which a receive is counted. */
 static inline uint32_t *source_count(struct weft_match_source *s, const struct weft_match_recv *r)
 {
 	if (is_exact(r))
@@ -234,7 +234,7 @@ static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
 		weft_match_mask_idle(m, r->kind);
 }
 
-/* The commonest case: nobody names a source, and there are no wildcards. */
+/* The most common case: no receive names a source, and there are no wildcards. */
 static inline struct weft_match_recv *take_exact(struct weft_match *m, uint64_t tag,
 						 uint16_t channel)
 {
@@ -261,7 +261,7 @@ struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_matc
 	if (m->num_exact && !(m->num_wild | source->num_exact | source->num_wild |
 			      source->from_exact | source->from_wild))
 		return take_exact(m, tag, chan.channel);
-	/* Of an MPI rank that waits: there is one receive, and it is from this source. */
+	/* An MPI rank that waits has one receive, which is from this source. */
 	if (m->num_recvs == 1 && (r = TAILQ_FIRST(&source->recvs))) {
 		if (((r->tag ^ tag) & r->mask) != 0 ||
 		    !takes(r->channel, r->from, chan.channel, chan.from))
@@ -302,7 +302,7 @@ void weft_match_msg_add(struct weft_match *m, struct weft_match_msg *msg)
 	TAILQ_INSERT_TAIL(pair_bucket(m, msg->source, msg->tag, msg->channel), msg, pair_link);
 }
 
-/* A message goes that a search has seen last: now that is the one before it. */
+/* A message is removed that a search has seen last: its predecessor is now the last one seen. */
 static void unsee(struct weft_match *m, struct weft_match_msg *msg)
 {
 	struct weft_match_seen *seen;
@@ -354,7 +354,7 @@ static struct weft_match_msg *find_exact(const struct weft_match *m,
 	return NULL;
 }
 
-/* Fewer are checked again each time. */
+/* Fewer messages are compared again each time. */
 #define SEEN_LEAST 8
 
 static struct weft_match_seen *seen_of(struct weft_match *m, const struct weft_match_source *source,
@@ -429,7 +429,7 @@ struct weft_match_msg *weft_match_search(struct weft_match *m,
 				  : find_wild(m, source, tag, mask, chan);
 }
 
-/* A receive that is not of the commonest kind: it has a mask, or a source, or both. */
+/* A receive that is not of the most common kind: it has a mask, or a source, or both. */
 static __attribute__((noinline)) int post_other(struct weft_match *m, struct weft_match_recv *r)
 {
 	struct weft_match_source *s = r->source;
@@ -463,7 +463,7 @@ int weft_match_post(struct weft_match *m, struct weft_match_recv *r)
 {
 	struct weft_match_recvs *bucket;
 
-	/* The commonest case, as in take_exact(). */
+	/* The most common case, as in take_exact(). */
 	if (!is_exact(r) || r->source)
 		return post_other(m, r);
 	r->kind = NULL;
@@ -486,7 +486,7 @@ struct weft_match_recv *weft_match_any_recv(struct weft_match *m)
 
 	if (m->num_recvs == 0)
 		return NULL;
-	/* All are taken out one by one: what was seen to be empty is not checked each time. */
+	/* The caller removes all receives one by one: buckets found empty are not checked again. */
 	for (size_t i = 0; i < n; i++, m->any++) {
 		if (!TAILQ_EMPTY(&m->recv_table[m->any & (n - 1)]))
 			return TAILQ_FIRST(&m->recv_table[m->any & (n - 1)]);

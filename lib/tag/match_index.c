@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Unexpected messages by their tag under a mask, with their source or without: for searches with
- * wildcards, which else check one message after the other, however many a peer has sent that
- * nobody wants. An index is made when a search had to check many, and goes when its last message
- * does. There are few; one that is no longer used gives its place to another mask, but not before
- * WEFT_MATCH_IDLE other searches, so that masks in turns don't make it again each time.
+ * Indexes of unexpected messages by their tag under a mask, with or without their source. They
+ * serve searches with wildcards. These would otherwise compare one message after another, however
+ * many a peer has sent that no receive matches. An index is made when a search had to compare many
+ * messages, and freed with its last message. There are few indexes. An unused one is replaced by
+ * that of another mask, but only after WEFT_MATCH_IDLE other searches, so that alternating masks do
+ * not rebuild it each time.
  *
- * Its memory is its own, unlike the tables': a node for each message. Where there is none, the
- * search goes on without.
+ * Unlike the tables, an index allocates its memory: a node for each message. Without memory the
+ * search runs without an index.
  */
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 
 struct weft_match_node {
 	TAILQ_ENTRY(weft_match_node) link; /* of the bucket, in arrival order */
-	struct weft_match_node *next;      /* of the message */
+	struct weft_match_node *next;      /* next node of the message */
 	struct weft_match_msg *msg;
 	struct weft_match_index *index;
 };
@@ -43,7 +44,7 @@ static void drop_node(struct weft_match *m, struct weft_match_node *n)
 	free(n);
 }
 
-/* The message is no longer in @x. */
+/* Remove the message from @x. */
 static void take_out(struct weft_match *m, struct weft_match_index *x, struct weft_match_msg *msg)
 {
 	struct weft_match_node **p = &msg->nodes, *n;
@@ -73,7 +74,7 @@ static bool put_in(struct weft_match *m, struct weft_match_index *x, struct weft
 	struct weft_match_node *n;
 
 	if (x->sourced && !msg->source)
-		return true; /* nobody can name it any more */
+		return true; /* no search can name its source any more */
 	n = malloc(sizeof(*n));
 	if (!n)
 		return false;

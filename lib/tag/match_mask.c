@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The masks of posted receives, as many as the application uses. The masks with receives stand in
- * one array without gaps: an arriving message is compared with each of them. A table by the mask
- * finds the one of a receive that is posted. A mask that has lost its last receive leaves the array
- * and stays in the table: programs that post one receive at a time use the same mask again.
+ * The masks of posted receives, without a limit to their number. The masks with receives are in one
+ * array without gaps, because an arriving message is compared with each of them. A table by mask
+ * finds the mask of a receive to be posted. A mask that has lost its last receive is removed from
+ * the array and stays in the table: programs that post one receive at a time use the same mask
+ * again.
  */
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static struct weft_match_same *same_of(const struct weft_match *m, uint64_t mask
 	return &m->mask_table[weft_match_bucket(m, mask, m->mask_bits)];
 }
 
-/* The memory for twice as many masks. */
+/* Memory for twice the number of masks. */
 static int grow(struct weft_match *m)
 {
 	unsigned int bits = m->mask_table ? m->mask_bits + 1 : FIRST_BITS;
@@ -44,7 +45,7 @@ static int grow(struct weft_match *m)
 	return 0;
 }
 
-/* The place for a mask that is not in the table: that of one that is idle, or a new one. */
+/* Memory for a mask that is not in the table: that of an idle mask, or new. */
 static struct weft_match_mask *new_mask(struct weft_match *m)
 {
 	struct weft_match_mask *k = TAILQ_FIRST(&m->idle);
@@ -88,7 +89,7 @@ struct weft_match_mask *weft_match_mask_get(struct weft_match *m, uint64_t tag, 
 		if (!k)
 			return NULL;
 		k->mask = mask;
-		/* One-to-one, and 0 for the full mask only, which has the tag alone as its key. */
+		/* One-to-one, and 0 for the full mask only, whose key is the tag alone. */
 		k->key = ~mask * 0xa0761d6478bd642full;
 		SLIST_INSERT_HEAD(same_of(m, mask), k, same);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tagged messages as a module: what a worker and an endpoint keep. */
+/* Tagged messages as a module: the state of a worker and of an endpoint. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ void weft_tag_match_grow(struct weft_tag_worker *tw)
 	void *mem = malloc(weft_match_table_size(bits));
 
 	if (!mem) {
-		tw->match.crowd *= 2; /* works crowded, too; try again later */
+		tw->match.crowd *= 2; /* matching works, if slower; try again later */
 		return;
 	}
 	free(weft_match_grow(&tw->match, mem, bits));
@@ -82,7 +82,7 @@ static void worker_fini(struct weft_msg_worker *mw)
 	if (!tw)
 		return;
 	weft_tag_sources_fini(tw);
-	weft_match_fini(&tw->match); /* refers to messages */
+	weft_match_fini(&tw->match); /* its memory refers to messages */
 	weft_message_pool_fini(&tw->messages);
 	free(tw->match_mem);
 	free(tw);
@@ -158,7 +158,8 @@ static int ep_init(struct weft_msg_ep *me)
 
 static void ep_fini(struct weft_msg_ep *me)
 {
-	if (me->tag && me->tag->source) /* it never lived: weft_tag_detach() was not called */
+	/* not initialized completely: weft_tag_detach() was not called */
+	if (me->tag && me->tag->source)
 		weft_tag_source_leave(me->mw->tag, me->tag->source);
 	free(me->tag);
 }

@@ -2,14 +2,15 @@
 /*
  * From lane messages in any order to receives in send order.
  *
- * Per endpoint: `rx_seq` is the next sequence to match. The first piece of it that arrives is
- * matched at once, whichever piece it is, and rx_seq moves on, matched or not. What is ahead waits
- * in a table (base/seq_table.h); so do, by sequence, all messages that have begun and are not over,
- * where later pieces find them. A message that is one piece, in sequence and expected never gets a
- * struct weft_message.
+ * Per endpoint, `rx_seq` is the next sequence number to match. Its first piece to arrive is matched
+ * at once, whichever piece it is, and rx_seq advances, whether a receive matched or not. Messages
+ * ahead of rx_seq wait in a table by sequence (base/seq_table.h). The table also contains all
+ * incomplete messages, so that later pieces find them. A message that is one piece, in sequence and
+ * expected never gets a struct weft_message.
  *
- * The piece that has just arrived is placed, and its receive completed, before anything that waited
- * is checked, and then at most WEFT_RX_DRAIN are: so the lanes are always read.
+ * The piece that has just arrived is copied, and its receive completed, before any waiting message
+ * is checked. Then at most WEFT_RX_DRAIN of those are processed, so that the lanes are always
+ * polled.
  */
 
 #include <errno.h>
@@ -44,7 +45,7 @@ static struct weft_message *new_message(struct weft_msg_ep *me, const struct wef
 	return msg;
 }
 
-/* Wait for the turn, or for the rest of the pieces. */
+/* Store it until it is in sequence, or until the rest of its pieces has come. */
 static int keep_by_seq(struct weft_msg_ep *me, struct weft_message *msg, weft_le32 seq)
 {
 	if (weft_rx_hash(me, msg, weft_get32(seq)) == 0)
@@ -64,7 +65,7 @@ static int keep_ahead(struct weft_msg_ep *me, struct weft_message *msg, weft_le3
 	return 0;
 }
 
-/* The turn of a message that was ahead. */
+/* A message that was ahead is now in sequence. */
 static void turn(struct weft_msg_ep *me, struct weft_message *msg)
 {
 	struct weft_ext x = weft_message_ext(msg);
@@ -96,7 +97,7 @@ unsigned int weft_rx_drain(struct weft_msg_ep *me, unsigned int budget)
 
 	weft_msg_ep_hold(me);
 	while (n < budget && me->tag->ahead && (msg = weft_rx_lookup(me, me->rx_seq.next))) {
-		turn(me, msg); /* may end the endpoint; rx_ahead is 0 then */
+		turn(me, msg); /* may end the endpoint; ahead is 0 then */
 		n++;
 	}
 	if (n == budget && me->tag->ahead && weft_rx_lookup(me, me->rx_seq.next) &&
@@ -170,7 +171,7 @@ static inline void recv_whole(struct weft_msg_ep *me, const struct weft_wire_eag
 	weft_recv_done(req, false);
 }
 
-/* The message of a piece that is the first to arrive. */
+/* The first piece of a message has arrived: begin the message. */
 static struct weft_message *begin(struct weft_msg_ep *me, const struct weft_wire_frag *f,
 				  const struct weft_ext *x)
 {
@@ -223,7 +224,7 @@ static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f,
 	if (msg ? !same_message(me, msg, f, x) : !(msg = begin(me, f, x)))
 		return;
 	if (msg->error)
-		return; /* aborted: the rest is of no use */
+		return; /* aborted: the rest is dropped */
 	if (sreq && !(msg->flags & WEFT_MSG_SYNC)) {
 		msg->flags |= WEFT_MSG_SYNC;
 		msg->sreq = *sreq;
@@ -244,7 +245,7 @@ static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f,
 		weft_rx_over(msg);
 }
 
-/* An end without pieces, seen before any piece. */
+/* An ABORT that arrives before any piece of its message. */
 static void begin_aborted(struct weft_msg_ep *me, const struct weft_wire_abort *a, int status,
 			  const struct weft_ext *x)
 {
@@ -291,13 +292,13 @@ static void recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *a,
 		return;
 	}
 	msg->error = (int16_t)status;
-	/* What is kept of it has its credit until somebody has received it. */
+	/* The message holds its credit until a receive has got the error. */
 	if (msg->flags & WEFT_MSG_BOUND) {
 		msg->recv->status = status;
 	} else {
 		/*
-		 * Where its pieces are is of no use any more; it may outlive the endpoint that
-		 * counts them.
+		 * The ranges of its pieces are not needed any more; the message may outlive the
+		 * endpoint that counts them.
 		 */
 		if (!(msg->flags & WEFT_MSG_RTS))
 			weft_rx_forget(me, &msg->got);
@@ -345,7 +346,7 @@ static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_rts *rts, si
 		weft_rx_queue(msg);
 }
 
-/* The RTS comes later, and shall find nothing to do. */
+/* The RTS comes later, and must then have no effect. */
 static void withdraw_early(struct weft_msg_ep *me, const struct weft_wire_withdraw *w)
 {
 	const struct weft_rndv_offer offer = {.sreq = w->sreq};
@@ -365,9 +366,8 @@ static void withdraw_early(struct weft_msg_ep *me, const struct weft_wire_withdr
 }
 
 /*
- * The sender takes its message back. It is too late when a receive, or a matched probe, has it:
- * then
- * the sender learns that from what it is asked for. Who was first is decided here alone.
+ * The sender withdraws its message. If a receive, or a matched probe, has it already, it is too
+ * late: requests for the data then notify the sender. Only the receiver decides which was first.
  */
 static void recv_withdraw(struct weft_msg_ep *me, const struct weft_wire_withdraw *w)
 {
@@ -396,7 +396,7 @@ static void recv_withdraw(struct weft_msg_ep *me, const struct weft_wire_withdra
 		weft_rndv_refuse(me, w->sreq, -ECANCELED);
 }
 
-/* After a tagged message, or a piece, the turn of others may have come. */
+/* After a tagged message, or a piece, other messages may be in sequence. */
 static inline void tagged_done(struct weft_msg_ep *me)
 {
 	if (me->failed)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where messages come from: a worker, by its id, whatever endpoints lead to it. So what a peer has
- * sent can be received by its address after its connection has closed, and a receive needs no
- * connection.
+ * The source of messages is a worker, identified by its id, whatever endpoints lead to it. So the
+ * user can receive messages of a peer by its address after its connection has closed, and can post
+ * such a receive without a connection.
  *
- * A source whose endpoints have gone stays as long as it has messages or receives. Whether it has
- * is checked when the table is full: a message costs no count.
+ * A source without endpoints stays while it has messages or receives. Whether it has any is checked
+ * when the table is full, so that messages need no counter.
  */
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 static struct weft_tag_sources *list_of(const struct weft_tag_worker *tw, uint64_t id)
 {
-	/* Peers choose their ids. */
+	/* Peers choose their ids, so the hash is seeded. */
 	return &tw->sources[weft_match_bucket(&tw->match, id, tw->source_bits)];
 }
 
@@ -58,7 +58,7 @@ static void sweep(struct weft_tag_worker *tw)
 	}
 }
 
-/* Twice as many lists; without memory for them the present ones get longer. */
+/* Twice the number of lists; without memory the present ones grow longer. */
 static void grow(struct weft_tag_worker *tw)
 {
 	struct weft_tag_sources *old = tw->sources;

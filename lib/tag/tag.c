@@ -62,7 +62,7 @@ static int send_new(struct weft_ep *ep, const void *buffer, size_t count, uint64
 	return rc;
 }
 
-/* The short send with EXT in front, as without it. @return false: the long way */
+/* The short send with EXT in front. @return false: use the general send */
 static __attribute__((noinline)) bool send_short_ext(struct weft_msg_ep *me, const void *buffer,
 						     size_t count, uint64_t tag, size_t end,
 						     const struct weft_op_params *params)
@@ -82,17 +82,17 @@ static __attribute__((noinline)) bool send_short_ext(struct weft_msg_ep *me, con
 	return weft_lane_short(lane_ep, WEFT_WIRE_EXT, &hdr, sizeof(hdr), buffer, count) == 0;
 }
 
-/* What the short send does anyway, or can do. */
+/* Flags that the short send obeys or implies. */
 #define SHORT_FLAGS (WEFT_OP_IMM | WEFT_OP_MORE | WEFT_OP_INJECT)
 
-/* May it be the short send? */
+/* Do the parameters allow a short send? */
 static inline bool is_short(const struct weft_op_params *params)
 {
 	return !params || !((params->flags & ~SHORT_FLAGS) || params->datatype ||
 			    params->size < WEFT_OP_PARAMS_LEAST);
 }
 
-/* Does something go with it? */
+/* Does the message need an EXT header? */
 static inline bool has_ext(const struct weft_op_params *params)
 {
 	return params && params->size >= sizeof(*params) &&
@@ -106,9 +106,8 @@ static __attribute__((noinline)) void leave(struct weft_msg_ep *me,
 }
 
 /*
- * The short send, all of it: what it needs of the endpoint is in one cache line, plus the
- * lane's and its counters. @p end is 0 while anything of the endpoint waits, so that nothing
- * overtakes.
+ * All of the short send: it uses one cache line of the endpoint, plus the lane's and its counters.
+ * @p end is 0 while anything of the endpoint waits, so that it overtakes nothing.
  */
 static inline __attribute__((always_inline)) bool send_short(struct weft_msg_ep *me,
 							     const void *buffer, size_t count,
@@ -216,7 +215,7 @@ const struct weft_request_ops weft_tag_recv_ops = {
 	.describe = describe_recv,
 };
 
-/* Flags that say where a receive, or a probe, looks. */
+/* Flags that limit where a receive, or a probe, searches. */
 #define LOOK_FLAGS (WEFT_OP_SOURCE_CHANNEL | WEFT_OP_SOURCE_ID)
 
 static struct weft_request *recv_new(struct weft_msg_worker *mw, void *buffer, size_t count,
@@ -239,11 +238,11 @@ static struct weft_request *recv_new(struct weft_msg_worker *mw, void *buffer, s
 	return NULL;
 }
 
-/* Where a receive, or a probe, looks. */
+/* Where a receive, or a probe, searches. */
 struct look {
 	struct weft_tag_source *source;
 	struct weft_match_chan chan;
-	bool none; /* nothing has come from the worker that is named by its id */
+	bool none; /* no message has come from the worker with this id */
 };
 
 /* @return 0; -EINVAL: the parameters contradict each other */
@@ -277,7 +276,7 @@ static struct weft_match_msg *look_for(struct weft_worker *worker, const struct 
 			       tag, mask, look->chan);
 }
 
-/* A message is there. */
+/* A message has come already. */
 static int recv_message(struct weft_message *msg, struct weft_request *req,
 			const struct weft_op_params *params, struct weft_request **out)
 {
@@ -322,7 +321,8 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 	m = look_for(worker, &look, tag, mask);
 
 	/*
-	 * What a failed endpoint had delivered is still there for the taking; more will not come.
+	 * Messages that a failed endpoint had delivered can still be received; there will be no
+	 * more.
 	 */
 	if (source && !m && source->msg->failed)
 		return weft_msg_ep_why(source);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of messages that nobody has received yet. */
+/* Memory of messages that are not received yet. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 /*
  * A message of n bytes may cost n * 1.1 + 256 bytes. Envelope and payload up to the last size share
- * a slot; the steps are small enough for the bound. malloc() would do nearly as well in memory, but
- * not in time when 10^5 envelopes come and go.
+ * a slot; the steps are small enough for this bound. malloc() would need hardly more memory, but
+ * more time when 10^5 envelopes are allocated and freed.
  */
 static const uint16_t slot_payload[WEFT_MSG_SLOTS] = {0, 8, 40, 80, 120, 160, 208, 256};
 
@@ -111,8 +111,8 @@ void weft_message_free_data(struct weft_message *msg)
 }
 
 /*
- * Bytes that a message takes of WEFT_UNEXP_MEMORY: itself, its payload, its share of the hash
- * tables, the keys of what it announces.
+ * Bytes of WEFT_UNEXP_MEMORY that a message takes: itself, its payload, its share of the hash
+ * tables, the keys of its announcement.
  */
 static uint64_t cost(const struct weft_message *msg)
 {
@@ -154,7 +154,7 @@ void weft_message_set_offer(struct weft_message *msg, const struct weft_rndv_off
 	msg->rts.keys = NULL;
 	if (!offer->lanes)
 		return;
-	/* Without memory the keys are forgotten, and the data comes another way. */
+	/* Without memory the keys are dropped, and the data is transferred without them. */
 	msg->rts.keys = malloc(sizeof(*offer));
 	if (msg->rts.keys)
 		*msg->rts.keys = *offer;
