@@ -69,7 +69,7 @@ static const struct weft_request_ops send_ops = {
 	.check = weft_send_check,
 };
 
-/* The header is the caller's: what goes later goes from a copy. */
+/* The header belongs to the caller: a message that is sent later has a copy of it. */
 static int copy_header(struct weft_request *req)
 {
 	struct weft_req_am *am = &req->send.am;
@@ -103,8 +103,8 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send *a, const void 
 					    .header_length = (uint16_t)a->header_length};
 	rc = weft_send_data(req, params, buffer, count, false);
 	/*
-	 * Whether it goes at once is known only then; a copy of so few bytes costs less than a
-	 * rule.
+	 * Whether it is sent at once is known only after weft_tx_start(). A copy of a header is
+	 * cheap.
 	 */
 	if (rc == 0 && (!me->up || !TAILQ_EMPTY(&me->pending)))
 		rc = copy_header(req);
@@ -124,7 +124,7 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send *a, const void 
 	req->send.zcopies = 0;
 	req->send.offset = 0;
 	rc = weft_tx_start(req);
-	/* Of what has begun the first piece is gone, and the header with it. */
+	/* If the message has begun, its first piece, with the header, is sent. */
 	if (rc == WEFT_INPROGRESS && (req->flags & WEFT_REQ_PENDING) && !req->send.am.copy &&
 	    copy_header(req) && weft_tx_undo(req))
 		return -ENOMEM;

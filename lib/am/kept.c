@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Data of active messages that handlers keep, or that is still at the sender. */
+/* Data of active messages that handlers retain, or that is still at the sender. */
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "am/am.h"
 
-/* What the message holds of the sender's credit. */
+/* Free the message's credit. */
 static void give_credit(struct weft_msg_ep *me, const struct weft_am_data *d)
 {
 	if (!me->failed)
@@ -34,7 +34,7 @@ void weft_am_keep(struct weft_am_data *d)
 		weft_credit_kept(d->me);
 }
 
-/* Its handler, or the one who keeps it, is done with it. */
+/* The handler, or the user who retained the data, is done with it. */
 static void consume(struct weft_am_data *d)
 {
 	d->consumed = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Active messages as a module: their part of a worker's and an endpoint's end. */
+/* Active messages as a module: the end of a worker's and an endpoint's part. */
 
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ static void worker_stop(struct weft_msg_worker *mw)
 	mw->am = NULL;
 }
 
-/* What is ahead goes. */
+/* Messages that are out of order or incomplete are dropped. */
 static void fail(struct weft_msg_ep *me)
 {
 	struct weft_seq_node *node;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Active messages that come. The one whose turn it is goes to its handler out of the lane's buffer;
- * what is ahead, or comes in pieces, is copied and waits until it is whole and its turn has come.
- * An id without a handler is dropped and counted; its sender sees success, as with a handler that
- * looks away.
+ * Active messages as they come. A message in sequence goes to its handler from the lane's buffer. A
+ * message that is out of order, or comes in pieces, is copied and waits until it is complete and in
+ * sequence. A message to an id without a handler is dropped and counted. Its sender gets success,
+ * as from a handler that ignores it.
  *
- * Data that a handler may keep is copied before the call (its address must not change after it), in
- * pieces of memory of its size: no lane's buffer is ever kept.
+ * Data that a handler may retain is copied before the call (its address must not change after it),
+ * to memory of its size: no lane's buffer is ever retained.
  */
 
 #include <errno.h>
@@ -40,12 +40,12 @@ static struct weft_am *am_of(struct weft_msg_ep *me)
 	return am;
 }
 
-/* A message, parsed: bytes still in the lane's buffer, or in @c d. */
+/* A parsed message: its bytes are in the lane's buffer, or in @c d. */
 struct am {
 	uint16_t id, header_length;
 	const uint8_t *header, *payload;
 	uint64_t length;
-	size_t room; /* that header and payload take here */
+	size_t room; /* bytes of header and payload to be stored here */
 	bool rndv;
 	struct weft_ext ext;
 	struct weft_rndv_offer offer;
@@ -53,7 +53,10 @@ struct am {
 
 static const struct weft_ext no_ext;
 
-/* With a copy of what is there: @p a's payload is NULL when it comes in pieces, or never. */
+/*
+ * Allocate a message with a copy of the data: @p a's payload is NULL if it comes in pieces, or
+ * never.
+ */
 static struct weft_am_data *data_new(struct weft_msg_ep *me, const struct am *a)
 {
 	struct weft_am_data *d = am_of(me) ? malloc(sizeof(*d) + a->room) : NULL;
@@ -103,7 +106,7 @@ static void after_call(struct weft_am_data *d, int rc)
 	weft_am_data_free(d);
 }
 
-/* Nobody is there for it: an id without handler, or this end of the endpoint is closed. */
+/* Drop a message: its id has no handler, or this end of the endpoint is closed. */
 static void not_wanted(struct weft_msg_ep *me, const struct am *a, struct weft_am_data *d)
 {
 	if (me->closing)
@@ -118,7 +121,7 @@ static void not_wanted(struct weft_msg_ep *me, const struct am *a, struct weft_a
 		weft_credit_give(me, a->rndv ? 0 : a->length);
 }
 
-/* @param d  a copy that is there already, or NULL */
+/* @param d  an existing copy, or NULL */
 static void deliver(struct weft_msg_ep *me, const struct am *a, struct weft_am_data *d)
 {
 	const struct weft_am_handler *h = find_handler(me->mw, a->id);
@@ -151,7 +154,8 @@ static void deliver(struct weft_msg_ep *me, const struct am *a, struct weft_am_d
 		msg.data = a->payload;
 		rc = h->cb(me->mw->worker, &msg, h->arg);
 		if (rc == WEFT_INPROGRESS)
-			me->mw->count.am_not_kept++; /* it is not: there was no descriptor */
+			/* it could not be retained: there was no descriptor */
+			me->mw->count.am_not_kept++;
 		if (!me->failed)
 			weft_credit_give(me, a->length);
 		return;
@@ -182,7 +186,7 @@ static void deliver_kept(struct weft_msg_ep *me, struct weft_am_data *d)
 
 /* ------------------------------------------------------------------ in order */
 
-/* The message that waits with this sequence, or NULL. */
+/* The waiting message with this sequence number, or NULL. */
 static struct weft_am_data *waiting(const struct weft_msg_ep *me, uint32_t seq)
 {
 	struct weft_seq_node *node = me->am ? weft_seq_table_find(&me->am->ahead, seq) : NULL;
@@ -204,7 +208,7 @@ static void drain(struct weft_msg_ep *me)
 	}
 }
 
-/* May it begin? */
+/* May the message begin? */
 static bool may_come(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 {
 	if (waiting(me, seq)) {
@@ -215,7 +219,9 @@ static bool may_come(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 				 "active message");
 }
 
-/* Wait: for those before it, or for the rest of it. @return NULL: the endpoint has failed */
+/*
+ * Let it wait for earlier messages, or for its other pieces. @return NULL: the endpoint has failed
+ */
 static struct weft_am_data *put_ahead(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 {
 	struct weft_am_data *d = data_new(me, a);
@@ -233,7 +239,7 @@ static struct weft_am_data *put_ahead(struct weft_msg_ep *me, const struct am *a
 	return d;
 }
 
-/* Something has become whole, or its turn has come. */
+/* A message may be complete now, or in sequence. */
 static void go_on(struct weft_msg_ep *me)
 {
 	if (me->am && !me->failed)
@@ -257,7 +263,7 @@ static void came(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 
 /* ------------------------------------------------------------------ in pieces */
 
-/* The message of a piece: the one it belongs to, or a new one. */
+/* The message of a piece: an existing one, or a new one. */
 static struct weft_am_data *of_piece(struct weft_msg_ep *me, const struct weft_wire_am_frag *f,
 				     const struct weft_ext *x)
 {
@@ -274,7 +280,10 @@ static struct weft_am_data *of_piece(struct weft_msg_ep *me, const struct weft_w
 		if (!d->whole && d->length == a.length && d->id == a.id &&
 		    d->header_length == a.header_length)
 			return d;
-		/* What has been aborted is of no use; anything else contradicts. */
+		/*
+		 * Pieces of an aborted message are dropped silently; others contradict earlier
+		 * ones.
+		 */
 		if (!d->error)
 			me->mw->count.mismatch++;
 		return NULL;
@@ -324,7 +333,7 @@ void weft_am_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload
 		me->mw->count.mismatch++;
 		return;
 	}
-	/* It may be the first that is heard of the message. */
+	/* ABORT may be the first that comes of the message. */
 	if (!d && (!may_come(me, &a, seq) || !(d = put_ahead(me, &a, seq))))
 		return;
 	d->error = (int16_t)-weft_get32(abort->status);
@@ -333,7 +342,7 @@ void weft_am_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload
 	go_on(me);
 }
 
-/* ------------------------------------------------------------------ what lanes bring */
+/* ------------------------------------------------------------------ messages from lanes */
 
 static void recv_whole(struct weft_msg_ep *me, const struct weft_wire_am *w, size_t payload,
 		       const struct weft_ext *x)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where every number of a plan comes from: protocol, stage, term. */
+/* The origin of every number of a plan: protocol, stage, term. */
 
 #include <errno.h>
 #include <string.h>
@@ -213,12 +213,12 @@ static void used(const struct weft_plan *plan, FILE *out, const struct weft_prot
 				       "(WEFT_MULTI_EAGER_LIMIT=0).\n");
 		break;
 	case WEFT_THRESH_FIXED:
-		fprintf(out, "fixed: WEFT_RNDV_THRESH says so.\n");
+		fprintf(out, "fixed: set by WEFT_RNDV_THRESH.\n");
 		break;
 	}
 }
 
-/* First size at which the staged model takes a rendezvous; SIZE_MAX = never. */
+/* The first size at which the staged model chooses a rendezvous; SIZE_MAX = never. */
 static size_t model_verdict(const struct weft_plan *plan, const struct weft_proto_key *key)
 {
 	struct weft_model m = plan->model;

@@ -32,7 +32,7 @@ const char *weft_op_name(enum weft_op op)
 
 int weft_op_find(const char *name)
 {
-	/* As people, and weft-perf, call them. */
+	/* Names that users, and weft-perf, use. */
 	if (name && (strcmp(name, "fadd") == 0 || strcmp(name, "cswap") == 0))
 		return WEFT_OP_AMO_FETCH;
 	for (size_t i = 0; name && i < NUM_NAMES; i++)
@@ -130,7 +130,10 @@ static void print_all(const struct weft_plan *plan, FILE *out)
 		struct weft_proto_key key = {(enum weft_op)op, weft_buf_usual((enum weft_op)op)};
 		struct weft_proto_select sel;
 
-		/* Operations that nobody implements, or that these lanes lack, are not news. */
+		/*
+		 * Operations without a protocol, or that these lanes do not support, are not
+		 * printed.
+		 */
 		if (weft_proto_choose(&plan->model, &key, &sel, NULL, 0) == 0)
 			weft_plan_print_key(plan, out, &key, WEFT_PLAN_TABLE);
 	}
@@ -163,7 +166,7 @@ void weft_plan_destroy(struct weft_plan *plan)
 	free(plan);
 }
 
-/* Protocol @p index among those that do the operation; NULL past the last. */
+/* Protocol @p index among those that implement the operation; NULL past the last. */
 static const struct weft_proto *nth(const struct weft_plan *plan, const struct weft_proto_key *key,
 				    unsigned int index)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file plan/plan.h
- * What a plan (weft_plan.h) holds, for the files that make and print one:
+ * The contents of a plan (weft_plan.h), for the files that make and print one:
  *
  *	plan/plan.c     plans, filled from a profile or from a live endpoint
  *	plan/profile.c  profile files: lanes that need not exist
- *	plan/print.c    for people and scripts: boxes, comma-separated values, sentences
- *	plan/explain.c  where every number comes from: protocol, stage, term
+ *	plan/print.c    output for users and scripts: boxes, comma-separated values, sentences
+ *	plan/explain.c  the origin of every number: protocol, stage, term
  */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
@@ -22,11 +22,11 @@ struct weft_plan_lane {
 	char driver[16];
 	char device[64];
 	char domain[32];
-	char why[160]; /* why it is there; "" = a profile says so */
+	char why[160]; /* the reason for this lane; "" = from a profile */
 };
 
 struct weft_plan {
-	char title[128]; /* where the lanes are from */
+	char title[128]; /* origin of the lanes */
 	struct weft_model model;
 	struct weft_plan_lane lanes[WEFT_MODEL_LANES];
 	bool measured; /* the copy bandwidth was measured here */
@@ -37,14 +37,14 @@ struct weft_ep;
 /** weft_ep_events.settled(): WEFT_PROTO_INFO prints what the endpoint will use. */
 void weft_plan_settled(struct weft_ep *ep);
 
-/** weft_plan_read() with the protocols that there are. */
+/** weft_plan_read() with the given protocols. */
 int weft_plan_read_with(const struct weft_proto *const *protos, const struct weft_config *config,
 			FILE *in, const char *name, struct weft_plan **out, char *why,
 			size_t why_len);
 
 /**
- * The profile parser (plan/profile.c), into a plan whose model.conf holds what applies where the
- * file is silent. As weft_plan_read()
+ * The profile parser (plan/profile.c). model.conf of the plan has the values that apply where the
+ * file has none. As weft_plan_read()
  */
 int weft_profile_parse(FILE *in, const char *name, struct weft_plan *plan, char *why,
 		       size_t why_len);
@@ -53,16 +53,16 @@ int weft_profile_parse(FILE *in, const char *name, struct weft_plan *plan, char 
 const char *weft_plan_lane_names(const struct weft_plan *plan, uint32_t mask, const char *sep,
 				 char *buf, size_t size);
 
-/** A size for people: "4096", "256 KiB", "inf". @return buf */
+/** A size as text: "4096", "256 KiB", "inf". @return buf */
 const char *weft_plan_size_text(size_t size, char *buf, size_t len);
 
 /** The same with all digits: "256 KiB (262144 bytes)", "no size". @return buf */
 const char *weft_plan_bytes_text(size_t size, char *buf, size_t len);
 
-/** A time for people: "750 ns", "12.3 us". @return buf */
+/** A time as text: "750 ns", "12.3 us". @return buf */
 const char *weft_plan_time_text(double s, char *buf, size_t len);
 
-/** The sentences about the rendezvous threshold, both verdicts. */
+/** Print the sentences about the rendezvous threshold, of the closed form and of the model. */
 void weft_plan_print_threshold(const struct weft_plan *plan, FILE *out,
 			       const struct weft_proto_key *key, const char *indent);
 

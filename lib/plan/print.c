@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A plan in the forms people and scripts read: boxes, comma-separated values, sentences. */
+/* A plan in the forms for users and scripts: boxes, comma-separated values, sentences. */
 
 #include <errno.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "core/config.h"
 #include "plan/plan.h"
 
-/* ------------------------------------------------------------------ words */
+/* ------------------------------------------------------------------ texts */
 
 const char *weft_plan_size_text(size_t size, char *buf, size_t len)
 {
@@ -261,7 +261,7 @@ static void csv_threshold(const struct weft_plan *plan, FILE *out, const struct 
 	struct weft_thresh t;
 
 	if (!rndv) {
-		/* Nobody reads remotely: there is no such line to cross. */
+		/* No lane has native reads: there is no such line to cross. */
 		bool fixed = m->conf.rndv_thresh != WEFT_CONF_AUTO &&
 			     m->conf.rndv_thresh != WEFT_CONF_MODEL;
 

@@ -10,7 +10,7 @@
  *	[model]
  *	bcopy_bw = 8GBs
  *
- * Every error names file, line and what was expected.
+ * Every error names the file, the line and the expected input.
  */
 
 #include <ctype.h>
@@ -25,14 +25,14 @@
 
 #define LINE_LEN 512
 
-/* Lane messages where a profile does not say: a 1500-byte frame without headers; verbs segments. */
+/* Lane messages if a profile has no am_max: a 1500-byte frame without headers; verbs segments. */
 #define AM_MAX_DPDK 1426
 #define AM_MAX_ROCE 8320
 /* Inline sends of a verbs queue pair. */
 #define SHORT_MAX_ROCE 220
 #define OVERHEAD_DEFAULT 75e-9
 
-/* A lane as the file says it. */
+/* A lane as the file describes it. */
 struct lane {
 	unsigned int line; /* of its section */
 	uint32_t seen;     /* bit per key */
@@ -46,7 +46,7 @@ struct parser {
 	const char *name;
 	unsigned int line;
 	struct weft_plan *plan;
-	struct weft_conf conf; /* [model] goes through the table of options */
+	struct weft_conf conf; /* [model] is parsed by the table of options */
 	struct lane lanes[WEFT_MODEL_LANES];
 	unsigned int num;
 	enum { NOWHERE, IN_LANE, IN_MODEL } section;
@@ -123,7 +123,7 @@ static const struct key keys[] = {
 static const char key_names[] = "driver bandwidth latency overhead reg_cost reg_growth am_max get "
 				"put domain device";
 
-/* Units: with a dot in front of what people often forget. No bare numbers but bytes. */
+/* Units. Only bytes may be given without one. */
 struct unit {
 	const char *name;
 	double factor;
@@ -328,7 +328,7 @@ static int line(struct parser *p, char *s)
 {
 	char *eq;
 
-	/* Comments stand on their own line, or behind a blank. */
+	/* Comments are on their own line, or behind a blank. */
 	for (eq = s; *eq; eq++) {
 		if ((*eq == '#' || *eq == ';') && (eq == s || isspace((unsigned char)eq[-1]))) {
 			*eq = '\0';
@@ -447,7 +447,7 @@ static int finish(struct parser *p)
 	return 0;
 }
 
-/* What [model] starts from: the settings that apply where it is silent. */
+/* The initial values of [model]: the settings that apply where it has none. */
 static void conf_of(const struct weft_model_conf *from, struct weft_conf *to)
 {
 	*to = (struct weft_conf){

@@ -63,7 +63,7 @@ void weft_cost_register(struct weft_curve *cv, const struct weft_model *m, uint3
 			"each domain once");
 }
 
-/* What the fragments of one round are. */
+/* The fragments of one round. */
 struct round {
 	uint32_t lanes;
 	size_t payload;     /* of one round */
@@ -115,11 +115,11 @@ static void add_cpu(struct weft_curve *cv, const struct weft_model *m, const str
 			 "one CPU");
 }
 
-/* What drivers' copies take of the ends' CPUs, s/byte, and which lanes have a wire of their own. */
+/* Time of drivers' copies at both CPUs, s/byte, and of lanes with a wire. */
 struct moved {
 	double send, recv;
 	double wire;  /* busy for one round, s */
-	double first; /* of the wire of single fragments, s/byte */
+	double first; /* single fragments on the wire, s/byte */
 };
 
 static struct moved moved_of(const struct weft_curve *cv, const struct weft_model *m,
@@ -171,7 +171,7 @@ int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint3
 			 hdr);
 		return -ENOTSUP;
 	}
-	/* A single fragment goes over the lowest-latency lane if that is one of them. */
+	/* A single fragment goes over the lowest-latency lane, if that is in the set. */
 	single = r.lanes >> m->am_lane & 1 ? m->am_lane : (unsigned int)__builtin_ctz(r.lanes);
 	one = &m->lanes[single];
 	weft_curve_lanes(cv, m, r.lanes);
@@ -183,7 +183,7 @@ int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint3
 		 sum.num == 1 ? "" : "s", sum.bandwidth / 1e9);
 	is = moved_of(cv, m, &r, one);
 	add_moved(cv, &is);
-	/* In the first round each lane is busy with a whole fragment, however little there is. */
+	/* In the first round each lane is busy for a whole fragment, even with less data. */
 	if (is.first > 0 || is.wire > 0)
 		weft_curve_round(cv, WEFT_STAGE_WIRE, (struct weft_linear){0, is.first},
 				 (struct weft_linear){is.wire, 0}, "data on the wire", note);

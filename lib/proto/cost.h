@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/cost.h
- * Parts that the costs of several protocols are made of: a control message, data in fragments,
- * registration. Each adds terms to a curve (proto/model.h).
+ * Parts of the costs of several protocols: a control message, data in fragments, registration. Each
+ * adds terms to a curve (proto/model.h).
  */
 #ifndef WEFT_COST_H
 #define WEFT_COST_H
@@ -10,24 +10,25 @@
 #include "proto/proto.h"
 
 /*
- * What the protocol layer itself costs per piece, s. Lanes' overheads are the lanes' own numbers.
- * Estimates, of the size that UCX's model has (5..60 ns); weft-perf --sweep is how to judge them.
+ * Costs of the protocol layer itself per piece, s. Lanes' overheads are numbers of the lanes. These
+ * are estimates, of the size in UCX's model (5..60 ns); weft-perf --sweep verifies them.
  */
 #define WEFT_COST_PACK 10e-9 /**< the pack callback of am_bcopy() against am_short()'s plain copy */
 #define WEFT_COST_ZCOPY 250e-9  /**< a zero-copy piece: describe the memory, complete later */
 #define WEFT_COST_KERNEL 600e-9 /**< a native read or write in memory: calls of the kernel */
-#define WEFT_COST_RNDV 60e-9    /**< request kept, looked up, ended: per end of a rendezvous */
+#define WEFT_COST_RNDV 60e-9    /**< request allocated, looked up, ended: per end of a rendezvous */
 
 /**
- * The measured rate is that of copies within a cache. Above this size a copy is one more of three,
- * and takes room there, however fast it is: pieces of 64 KiB messages over net_memif with frames of
- * 9 KB cost 0.77 of the CPU time [0.71-0.84] without it, where copies are taken for 40 GB/s.
+ * The measured rate is that of copies within a cache. Above this size a copy is one of three, and
+ * displaces other data from the cache, even if it is fast. Pieces of 64 KiB messages over net_memif
+ * with frames of 9 KB take 0.77 of the CPU time [0.71-0.84] without the copy, where copies are
+ * estimated at 40 GB/s.
  */
 #define WEFT_ZCOPY_MOST 4096
 
 /**
- * Zero-copy pays for pieces of at least so many bytes: the setting, or where the copy costs as much
- * as WEFT_COST_ZCOPY.
+ * The size from which zero-copy pays: the setting, or where the copy takes as long as
+ * WEFT_COST_ZCOPY.
  */
 size_t weft_cost_zcopy_from(const struct weft_model *m);
 
@@ -36,10 +37,10 @@ size_t weft_cost_zcopy_from(const struct weft_model *m);
  * longest payload, 0 = no
  */
 size_t weft_cost_zcopy_max(const struct weft_model *m, unsigned int lane, size_t hdr, weft_buf buf);
-/** Longest payload that the lane takes by copying. */
+/** The longest payload that the lane accepts by copying. */
 size_t weft_cost_copy_max(const struct weft_model *m, unsigned int lane, size_t hdr);
 
-/** A message without payload on the lowest-latency lane: both CPUs and its way. */
+/** A message without payload on the lowest-latency lane: both CPUs and the latency. */
 void weft_cost_control(struct weft_curve *cv, const struct weft_model *m, const char *name);
 
 /**
@@ -48,20 +49,22 @@ void weft_cost_control(struct weft_curve *cv, const struct weft_model *m, const 
 void weft_cost_register(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 			enum weft_stage stage);
 
-/** How fast @p lanes read and write by themselves. In memory the CPU that asks copies, once. */
+/**
+ * The rate of native reads and writes over @p lanes. In memory the initiator's CPU copies, once.
+ */
 double weft_cost_native_rate(const struct weft_model *m, uint32_t lanes, bool *in_memory);
 
 /**
- * Data that @p lanes read or write by themselves: posting by the CPU of stage @p poster, the wire,
- * the way. Sets lanes and shares.
+ * Data in native reads or writes over @p lanes: posting by the CPU of stage @p poster, the wire,
+ * the latency. Sets lanes and shares.
  */
 void weft_cost_native(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 		      enum weft_stage poster);
 
 /**
  * Data in fragments over @p lanes by active messages with headers of @p hdr bytes: send CPU, copy
- * (unless pieces go from user memory), wire, receive CPU, receive copy, and the way. Lanes that
- * cannot carry it are left out. Sets lanes, shares, fragment and round.
+ * (unless pieces go from user memory), wire, receive CPU, receive copy, and latency. Lanes that
+ * cannot carry it are excluded. Sets lanes, shares, fragment and round.
  * @return 0, or -ENOTSUP with the reason in cv->why
  */
 int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,

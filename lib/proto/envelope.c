@@ -6,7 +6,7 @@
 
 #include "proto/model.h"
 
-/* Is line @a a better choice than @b at @x? Equal times go to the one that stands first. */
+/* Is line @a a better choice than @b at @x? Of equal times the first line is better. */
 static bool better(const struct weft_env_line *lines, int a, int b, size_t x)
 {
 	double ta = weft_linear_at(lines[a].f, (double)x);
@@ -15,7 +15,7 @@ static bool better(const struct weft_env_line *lines, int a, int b, size_t x)
 	return ta < tb || (!(tb < ta) && a < b);
 }
 
-/* Lines valid at @x, of the lowest rank that has any; and how far that stays so. */
+/* Lines valid at @x, of the lowest rank that has one; and up to which size this is the same. */
 struct field {
 	unsigned int rank;
 	bool any;
@@ -62,9 +62,8 @@ static int best_at(const struct weft_env_line *lines, unsigned int num, unsigned
 }
 
 /*
- * The first size in (x, end] where line @a is better than @b, which is better at @x; 0 = nowhere.
- * The intersection says where; the integers around it are checked one by one in effect, since
- * rounding may shift it.
+ * The first size in (x, end] where line @a is better than @b, which is better at @x; 0 = there is
+ * none. Rounding may shift the intersection, so the integers around it are compared exactly.
  */
 static size_t overtakes(const struct weft_env_line *lines, int a, int b, size_t x, size_t end)
 {
@@ -73,7 +72,7 @@ static size_t overtakes(const struct weft_env_line *lines, int a, int b, size_t 
 
 	if (!better(lines, a, b, end))
 		return 0;
-	/* Close the bracket around the intersection first, then halve what is left of it. */
+	/* First narrow the bracket around the intersection, then bisect the rest. */
 	if (isfinite(at) && at > (double)lo + 2 && at < (double)hi - 2) {
 		mid = (size_t)at;
 		if (better(lines, a, b, mid - 1))

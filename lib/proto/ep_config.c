@@ -23,7 +23,7 @@ const struct weft_proto_range *weft_ep_config_variant(struct weft_ep_config *con
 	while (v && (v->key.op != key->op || v->key.buf != key->buf || v->key.lacks != key->lacks))
 		v = v->next;
 	if (!v) {
-		/* As many as there are operations, buffer types and needs: few. */
+		/* Their number is bounded by operations, buffer types and needs: few. */
 		v = malloc(sizeof(*v));
 		if (!v)
 			return NULL;
@@ -42,7 +42,7 @@ static struct weft_ep_config *config_new(const struct weft_model *model)
 	if (!config)
 		return NULL;
 	config->model = *model;
-	/* What the hot path looks into without asking. */
+	/* The hot path uses these without a check. */
 	for (unsigned int op = 0; op < WEFT_NUM_OPS; op++) {
 		weft_ep_config_fill(config, (enum weft_op)op, WEFT_BUF_CONTIG);
 		weft_ep_config_fill(config, (enum weft_op)op, WEFT_BUF_CONTIG | WEFT_BUF_REG);
@@ -55,7 +55,7 @@ struct weft_ep_config *weft_ep_config_get(struct weft_ep_configs *list,
 {
 	struct weft_ep_config *config;
 
-	/* Few: what is measured was rounded when the ends agreed on it (wireup/lanes.c). */
+	/* Few: measured values were rounded when the ends agreed on them (wireup/lanes.c). */
 	LIST_FOREACH(config, list, link) {
 		if (memcmp(&config->model, model, sizeof(*model)) == 0) {
 			config->refs++;

@@ -18,7 +18,7 @@ const char *const weft_stage_names[WEFT_NUM_STAGES] = {
 
 /* ------------------------------------------------------------------ curves */
 
-/* What a stage keeps busy. Rounds overlap between resources, never within one. */
+/* The resource that a stage occupies. Rounds overlap between resources, never within one. */
 enum resource { SENDER, WIRE, RECEIVER, NOTHING, NUM_RESOURCES };
 
 static const enum resource resource_of[WEFT_NUM_STAGES] = {
@@ -28,7 +28,7 @@ static const enum resource resource_of[WEFT_NUM_STAGES] = {
 	[WEFT_STAGE_RECV_REG] = RECEIVER, [WEFT_STAGE_LATENCY] = NOTHING,
 };
 
-/* For people: the stage that stands for its resource. */
+/* For texts: the stage that represents its resource. */
 static const enum weft_stage stage_of[NOTHING] = {
 	[SENDER] = WEFT_STAGE_SEND_CPU,
 	[WIRE] = WEFT_STAGE_WIRE,
@@ -46,8 +46,8 @@ static void add_term(struct weft_curve *cv, const struct weft_term *term, const 
 	struct weft_term *t;
 
 	/*
-	 * What costs nothing explains nothing. More terms than there is room for would be a bug;
-	 * the sum stays right.
+	 * A term without cost explains nothing. More terms than fit would be a bug; the sum stays
+	 * correct.
 	 */
 	if (!(term->f.c > 0) && !(term->f.m > 0))
 		return;
@@ -80,7 +80,7 @@ static void add_piece(struct weft_curve *cv, size_t max, struct weft_linear f, i
 {
 	if (max > cv->max)
 		max = cv->max;
-	/* Pieces that end before the sizes begin, or begin after they end. */
+	/* Pieces that end before the range of sizes, or begin after it. */
 	if (max < cv->min || (cv->num_pieces && max <= cv->pieces[cv->num_pieces - 1].max))
 		return;
 	cv->pieces[cv->num_pieces++] = (struct weft_piece){
@@ -90,7 +90,7 @@ static void add_piece(struct weft_curve *cv, size_t max, struct weft_linear f, i
 	};
 }
 
-/* Terms by what they keep busy. */
+/* Sums of terms by resource. */
 struct sums {
 	struct weft_linear once, one, first, round[NUM_RESOURCES];
 };
@@ -128,8 +128,9 @@ void weft_curve_end(struct weft_curve *cv)
 	add_piece(cv, cv->fragment, s.one, WEFT_PACE_ONE);
 	add_piece(cv, cv->round, s.first, WEFT_PACE_FIRST);
 	/*
-	 * From the second round on each resource adds what a round costs it; the slowest sets the
-	 * pace, the others have been paid in the first. Both pieces are equal at x = f.
+	 * From the second round on each resource adds its cost of a round, and the slowest one
+	 * determines the time; the costs of the others are in the first round. Both pieces are
+	 * equal at x = f.
 	 */
 	for (int r = 0; r < NOTHING; r++) {
 		slope[r] = s.round[r].m + s.round[r].c / f;

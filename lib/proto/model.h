@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/model.h
- * The staged performance model: how long a message of x bytes takes, as linear pieces made of named
+ * The staged performance model: the time of a message of x bytes, as linear pieces made of named
  * terms. Pure: numbers in, numbers out; no clock, no endpoint, no I/O. doc/thresholds.md derives
  * it.
  *
  * A protocol describes itself by terms `c + m * x`, each in one **stage**. There are two kinds:
  *
- *  - **once** terms are paid once per message, whatever its length (envelopes, latency,
- *    registration);
- *  - **round** terms are those of one round of fragments (one fragment on each lane), and what they
- *    are when the whole message is one fragment on one lane. Stages belong to a *resource*: the
- *    sender's CPU, the wire, the receiver's CPU. Rounds overlap, so while the first round pays for
- *    all resources, from the second on only the slowest one does: the line breaks there.
+ * - **once** terms count once per message, whatever its length (envelopes, latency, registration);
+ * - **round** terms count for one round of fragments (one fragment on each lane), and have another
+ *   value when the whole message is one fragment on one lane. Stages belong to a *resource*: the
+ *   sender's CPU, the wire, the receiver's CPU. Rounds overlap. The first round counts all
+ *   resources, later ones only the slowest: there the line has a bend.
  *
  * Units: seconds, bytes, bytes per second.
  */
@@ -31,9 +30,9 @@
 
 struct weft_proto;
 
-/* ------------------------------------------------------------------ what is known */
+/* ------------------------------------------------------------------ input */
 
-/** One lane, as the model sees it: both ends' numbers, already agreed. */
+/** One lane in the model: values on which both ends have agreed. */
 struct weft_model_lane {
 	double bandwidth;     /**< bytes/s, > 0 */
 	double latency;       /**< one way, s, CPU time of the ends not included */
@@ -43,7 +42,7 @@ struct weft_model_lane {
 	size_t max_short;            /**< header + payload, 0 = cannot */
 	size_t max_bcopy;
 	size_t max_zcopy;
-	size_t max_zcopy_hdr; /**< header part of it */
+	size_t max_zcopy_hdr; /**< the header's part of it */
 	unsigned int max_iov;
 	size_t max_get, max_put; /**< of native remote reads and writes */
 	unsigned int max_rma_iov;
@@ -52,27 +51,27 @@ struct weft_model_lane {
 	uint32_t device;   /**< equal numbers = one device */
 };
 
-/** Settings that the model obeys; sizes may be WEFT_CONF_INF. */
+/** Settings of the model; sizes may be WEFT_CONF_INF. */
 struct weft_model_conf {
-	double bcopy_bw;          /**< bytes/s at which a CPU copies, the slower end's, > 0 */
+	double bcopy_bw;          /**< bytes/s of a CPU's copies, of the slower end, > 0 */
 	double perf_diff;         /**< WEFT_RNDV_PERF_DIFF, percent, 0 <= .. < 100 */
 	size_t rndv_thresh;       /**< bytes, WEFT_CONF_INF, WEFT_CONF_AUTO, WEFT_CONF_MODEL */
 	size_t rndv_fallback;     /**< WEFT_RNDV_THRESH_FALLBACK */
 	size_t zcopy_thresh;      /**< bytes, WEFT_CONF_INF, WEFT_CONF_AUTO */
 	size_t multi_eager_limit; /**< 0 = no multi-eager */
 	unsigned int max_eager_lanes, max_rndv_lanes;
-	/** which there are, NULL-terminated; between equal times the first wins */
+	/** all protocols, NULL-terminated; of equal times the first wins */
 	const struct weft_proto *const *protos;
-	/** 1 + place in protos of the protocol that is used wherever it can be; 0 = none */
+	/** 1 + index in protos of the protocol to be used wherever possible; 0 = none */
 	unsigned int forced;
 	uint32_t rndv_scheme; /**< WEFT_RNDV_SCHEME: enum weft_rndv_scheme */
-	/** WEFT_ATOMIC_MODE=device: by the lanes only; else by messages only */
+	/** WEFT_ATOMIC_MODE=device: atomics by lanes only; else by messages only */
 	uint32_t atomic_device;
 };
 
 /**
- * Everything that decides which protocols an endpoint uses. Equal bytes = equal choices: unused
- * bytes are 0.
+ * All input to the choice of an endpoint's protocols. Equal bytes give equal choices: unused bytes
+ * are 0.
  */
 struct weft_model {
 	struct weft_model_lane lanes[WEFT_MODEL_LANES];
@@ -106,36 +105,36 @@ enum weft_stage {
 
 extern const char *const weft_stage_names[WEFT_NUM_STAGES];
 
-/** A named contribution, for computing and for explaining. */
+/** A named contribution, for the computation and its explanation. */
 struct weft_term {
 	enum weft_stage stage;
 	bool round;             /**< of one round of fragments; else once per message */
 	struct weft_linear f;   /**< once; or of one round */
 	struct weft_linear one; /**< round: when the message is one fragment */
 	char name[40];          /**< "RTS", "copy into frames" */
-	char note[64];          /**< where the number comes from: "2 lanes, sum" */
+	char note[64];          /**< origin of the number: "2 lanes, sum" */
 };
 
 #define WEFT_PACE_ONE (-1)   /**< one fragment: all stages add up */
 #define WEFT_PACE_FIRST (-2) /**< first round: all stages add up */
 
-/** Up to @p max (inclusive), from the piece before on. */
+/** Valid up to @p max (inclusive), from the end of the previous piece. */
 struct weft_piece {
 	size_t max;
 	struct weft_linear f;
-	int pace; /**< stage that sets the pace from the second round on; WEFT_PACE_* before */
+	int pace; /**< the slowest stage from the second round on; WEFT_PACE_* before */
 };
 
 /**
- * How long one protocol takes, over the sizes that it can carry. Filled by struct weft_proto.cost()
+ * The time of one protocol, over the sizes that it can carry. struct weft_proto.cost() fills it
  * with the functions below: begin, terms, end.
  */
 struct weft_curve {
 	size_t min, max;                /**< sizes it can carry, inclusive; min > max = none */
-	uint32_t lanes;                 /**< that carry data */
-	double share[WEFT_MODEL_LANES]; /**< part of the bytes that each gets; sums to 1 */
-	double scale; /**< the whole is multiplied by it: 1, or 1 - PERF_DIFF/100 of a rendezvous */
-	size_t fragment; /**< payload of one fragment on the lane that takes single ones */
+	uint32_t lanes;                 /**< lanes that carry data */
+	double share[WEFT_MODEL_LANES]; /**< part of the bytes that each lane gets; the sum is 1 */
+	double scale;    /**< factor of the whole: 1, or 1 - PERF_DIFF/100 of a rendezvous */
+	size_t fragment; /**< payload of one fragment on the lane for single fragments */
 	size_t round;    /**< payload of one round of fragments; SIZE_MAX = there are no rounds */
 	unsigned int num_terms, num_pieces;
 	struct weft_term terms[WEFT_CURVE_TERMS];
@@ -143,16 +142,16 @@ struct weft_curve {
 	char why[160]; /**< why it can carry nothing, or why these lanes */
 };
 
-/** Nothing in it; @p min .. @p max is what the protocol can carry. */
+/** Start with an empty curve; the protocol can carry @p min .. @p max. */
 void weft_curve_begin(struct weft_curve *cv, size_t min, size_t max);
 
-/** Add a term that is paid once per message. @p note may be NULL */
+/** Add a term that counts once per message. @p note may be NULL */
 void weft_curve_once(struct weft_curve *cv, enum weft_stage stage, struct weft_linear f,
 		     const char *name, const char *note);
 /** Add a term of a message in one fragment (@p one), and of one round of fragments. */
 void weft_curve_round(struct weft_curve *cv, enum weft_stage stage, struct weft_linear one,
 		      struct weft_linear round, const char *name, const char *note);
-/** All terms are there: make the pieces. cv->fragment, cv->round and cv->scale are set by now. */
+/** All terms are added: make the pieces. cv->fragment, cv->round and cv->scale must be set. */
 void weft_curve_end(struct weft_curve *cv);
 
 /** Time of @p x bytes; @p x lies within min..max. */
@@ -178,24 +177,24 @@ void weft_curve_lanes(struct weft_curve *cv, const struct weft_model *m, uint32_
 /* ------------------------------------------------------------------ lower envelope */
 
 /**
- * A line that is valid for sizes min..max (inclusive). Smaller @p rank goes first: a line of rank 1
- * is checked only where none of rank 0 is.
+ * A line that is valid for sizes min..max (inclusive). A line of rank 1 is used only at sizes where
+ * none of rank 0 is valid.
  */
 struct weft_env_line {
 	size_t min, max;
 	struct weft_linear f;
 	unsigned int rank;
-	unsigned int id; /**< caller's; equal times go to the line that stands first in the array */
+	unsigned int id; /**< the caller's; of equal times the first line in the array wins */
 };
 
 struct weft_env_range {
-	size_t max; /**< inclusive; the range begins after the one before */
-	int line;   /**< position in the array of lines, or -1: none is valid here */
+	size_t max; /**< inclusive; the range begins behind the previous one */
+	int line;   /**< index in the array of lines, or -1: none is valid here */
 };
 
 /**
- * The fastest line for every size 0..SIZE_MAX, by walking from intersection to intersection x = (c2
- * - c1)/(m1 - m2).
+ * The fastest line for every size 0..SIZE_MAX, by stepping from intersection to intersection x =
+ * (c2 - c1)/(m1 - m2).
  * @param out  neighbours with the same id are joined; the last max is SIZE_MAX
  * @return number of ranges, or -ENOSPC when more than @p max_out are needed
  */

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/proto.h
- * What a protocol is to the engine: an entry of a table. The engine (proto/select.c) knows no
- * protocol by name; adding one touches the file that defines it and the table (lib/tables.c).
+ * A protocol is an entry of a table. The engine (proto/select.c) knows no protocol by name: a new
+ * one needs the file that defines it and a line in the table (lib/tables.c).
  *
  *	operation      what is requested: enum weft_op (weft.h), or the data phase of a rendezvous
- *	protocol       one way to do it: struct weft_proto
- *	lane selector  which lanes it wants: struct weft_lane_selector
- *	buffer type    what the memory is like: weft_buf, a few packed bits
+ *	protocol       one method to do it: struct weft_proto
+ *	lane selector  which lanes it uses: struct weft_lane_selector
+ *	buffer type    properties of the memory: weft_buf, a few packed bits
  *
- * Selection: for an operation and a buffer type every entry that implements them chooses its lanes
- * and states its time as a curve (cost()); the lower envelope over 0..SIZE_MAX, with the thresholds
- * that the configuration sets, becomes an array {max size, protocol} that sends look through.
+ * Selection: for an operation and a buffer type, every protocol that implements them selects its
+ * lanes and computes its time as a curve (cost()). The lower envelope over 0..SIZE_MAX, with the
+ * configured thresholds, becomes an array {max size, protocol} in which sends search.
  *
- *	proto/model.c      how long a message takes: linear pieces, made of named terms
- *	proto/cost.c       parts that the costs of several protocols are made of
- *	proto/rndv_cost.c  how long rendezvous take
+ *	proto/model.c      the time of a message: linear pieces, made of named terms
+ *	proto/cost.c       parts of the costs of several protocols
+ *	proto/rndv_cost.c  the costs of rendezvous protocols
  *	proto/envelope.c   the lower envelope of lines
  *	proto/threshold.c  the threshold of rendezvous in closed form
  *	proto/select.c     protocols in, arrays out
@@ -31,7 +31,7 @@ struct weft_request;
 
 /* ------------------------------------------------------------------ operations */
 
-/** Variants that programs name by flags, after the operations of weft.h. */
+/** Variants that programs select by flags, after the operations of weft.h. */
 #define WEFT_OP_AM_EAGER ((enum weft_op)WEFT_OP_LAST)      /**< WEFT_AM_SEND_EAGER */
 #define WEFT_OP_AM_RNDV ((enum weft_op)(WEFT_OP_LAST + 1)) /**< WEFT_AM_SEND_RNDV */
 #define WEFT_NUM_OPS (WEFT_OP_LAST + 2)
@@ -43,21 +43,21 @@ struct weft_request;
 #define WEFT_OPS_AM                                                     \
 	(WEFT_OP_BIT(WEFT_OP_AM_SEND) | WEFT_OP_BIT(WEFT_OP_AM_EAGER) | \
 	 WEFT_OP_BIT(WEFT_OP_AM_RNDV))
-/** What sends without asking, and what sends after asking, do. */
+/** Operations of eager protocols, and of rendezvous protocols. */
 #define WEFT_OPS_EAGER (WEFT_OPS_TAG | (WEFT_OPS_AM & ~WEFT_OP_BIT(WEFT_OP_AM_RNDV)))
 #define WEFT_OPS_RNDV (WEFT_OPS_TAG | (WEFT_OPS_AM & ~WEFT_OP_BIT(WEFT_OP_AM_EAGER)))
-/** May be too long for every protocol. */
+/** Operations that may be too long for every protocol. */
 #define WEFT_OPS_BOUNDED (WEFT_OP_BIT(WEFT_OP_AM_EAGER) | WEFT_OPS_AMO)
 #define WEFT_OPS_AMO (WEFT_OP_BIT(WEFT_OP_AMO) | WEFT_OP_BIT(WEFT_OP_AMO_FETCH))
 
 /* ------------------------------------------------------------------ buffer types */
 
 /**
- * A buffer type: datatype class, number of iov entries (in classes), memory registered or not, in
- * one small number that is the place of its array. Host memory is the only memory type so far;
+ * A buffer type: datatype class, number of iov entries (in classes), memory registered or not, as
+ * one small number that is the index of its array. Host memory is the only memory type so far;
  * another one multiplies the numbers. Contiguous memory is 0 (or 1 if registered): nothing to
- * compute. All others put the number together once per operation, which is what a hash would be
- * for; no two types collide.
+ * compute. For others the number is computed once per operation, at the cost of a hash; no two
+ * types collide.
  */
 typedef uint8_t weft_buf;
 
@@ -95,7 +95,7 @@ static inline unsigned int weft_buf_class(weft_buf buf)
 					: WEFT_DT_GENERIC;
 }
 
-/** Most entries that an iov of this type has; 1 for contiguous memory. */
+/** The most entries of an iov of this type; 1 for contiguous memory. */
 static inline size_t weft_buf_iovs(weft_buf buf)
 {
 	static const size_t most[WEFT_NUM_BUFS / 2] = {1, WEFT_IOV_FEW, WEFT_IOV_SOME, SIZE_MAX,
@@ -104,12 +104,12 @@ static inline size_t weft_buf_iovs(weft_buf buf)
 	return most[buf / 2];
 }
 
-/* What protocols need beside lanes that can, and the one operation may lack. */
+/* What protocols need in addition to suitable lanes, and an operation may lack. */
 #define WEFT_NEEDS_NATIVE (1u << 0) /**< keys for, and registrations of, its memory */
-#define WEFT_NEEDS_PULL (1u << 1)   /**< a sender that answers pulls */
+#define WEFT_NEEDS_PULL (1u << 1)   /**< a sender that serves pulls */
 #define WEFT_NEEDS_PUT (1u << 2)    /**< a sender that writes */
 
-/** What an array of protocols is made for. */
+/** The key of an array of protocols. */
 struct weft_proto_key {
 	enum weft_op op;
 	weft_buf buf;
@@ -117,8 +117,8 @@ struct weft_proto_key {
 };
 
 /**
- * Contiguous memory, as the operation's is for whom asks without saying more: remote memory is
- * accessed from registered memory.
+ * The usual contiguous memory of an operation, for queries that name no buffer type: remote memory
+ * is accessed from registered memory.
  */
 static inline weft_buf weft_buf_usual(enum weft_op op)
 {
@@ -128,23 +128,23 @@ static inline weft_buf weft_buf_usual(enum weft_op op)
 
 /* ------------------------------------------------------------------ lane selectors */
 
-/** Opinion of a selector on one lane. */
+/** The rating of one lane by a selector. */
 struct weft_lane_rating {
 	unsigned int priority; /**< larger first */
-	double score;          /**< then larger first; then the lower lane number */
-	char why[96];          /**< if it is not valid: why */
+	double score;          /**< larger first; then the lower lane number */
+	char why[96];          /**< if it is not valid: the reason */
 };
 
 /**
- * Which lanes a protocol wants. Asked for every lane that is left, best first, until no more are
- * valid or enough are found.
+ * Selects the lanes of a protocol. rate() is called for every remaining lane, and the best is
+ * taken, until no more are valid or enough are found.
  */
 struct weft_lane_selector {
 	const char *name;
 	/** May @p lane serve? @return true, and the rating; false, and the reason */
 	bool (*rate)(const struct weft_model *m, const struct weft_proto_key *key,
 		     unsigned int lane, struct weft_lane_rating *r);
-	/** Most lanes it takes of this model. */
+	/** The most lanes to select in this model. */
 	unsigned int (*max)(const struct weft_model *m);
 };
 
@@ -161,17 +161,16 @@ extern const struct weft_lane_selector
 	weft_lanes_eager; /**< fastest lanes, up to WEFT_MAX_EAGER_LANES */
 extern const struct weft_lane_selector
 	weft_lanes_rndv_am; /**< fastest lanes, up to WEFT_MAX_RNDV_LANES */
-extern const struct weft_lane_selector weft_lanes_rndv_get; /**< those of them that read natively */
-extern const struct weft_lane_selector
-	weft_lanes_rndv_put; /**< those of them that write natively */
-/* Every lane that does it by itself: remote read, write, 64-bit atomics. */
+extern const struct weft_lane_selector weft_lanes_rndv_get; /**< those of them with native reads */
+extern const struct weft_lane_selector weft_lanes_rndv_put; /**< those of them with native writes */
+/* Every lane with native operations: remote read, write, 64-bit atomics. */
 extern const struct weft_lane_selector weft_lanes_get, weft_lanes_put, weft_lanes_amo;
 
 /* ------------------------------------------------------------------ protocols */
 
 /** short messages may bypass the request (the short send of msg/send.c) */
 #define WEFT_PROTO_F_SHORT (1u << 0)
-/** asks the receiver first: used from the rendezvous threshold on; needs no eager credit */
+/** announces first: used from the rendezvous threshold on; needs no eager credit */
 #define WEFT_PROTO_F_RNDV (1u << 1)
 /** eager from user memory: used from WEFT_ZCOPY_THRESH on */
 #define WEFT_PROTO_F_ZCOPY (1u << 2)
@@ -179,45 +178,45 @@ extern const struct weft_lane_selector weft_lanes_get, weft_lanes_put, weft_lane
 #define WEFT_PROTO_F_MULTI (1u << 3)
 
 /**
- * progress(): nothing has left, and this protocol can't carry it (the header of an active message
- * is too long for it): the engine takes that of the next larger size.
+ * progress(): nothing has been sent, and this protocol cannot carry the message (the header of an
+ * active message is too long for it): the engine uses the protocol of the next larger size.
  */
 #define WEFT_PROTO_NEXT 1
 
 struct weft_proto {
 	const char *name; /**< "eager/short" */
-	const char *desc; /**< in words, up to 95 characters */
-	uint32_t ops;     /**< WEFT_OP_BIT() of what it implements */
+	const char *desc; /**< description, up to 95 characters */
+	uint32_t ops;     /**< WEFT_OP_BIT() of the operations that it implements */
 	uint32_t classes; /**< datatype classes: 1 << WEFT_DT_CONTIG, ... */
 	uint32_t flags;   /**< WEFT_PROTO_F_* */
 	uint32_t needs;   /**< WEFT_NEEDS_* */
 	const struct weft_lane_selector *lanes;
 	/**
-	 * Sizes that it can carry over @p lanes (what its selector found, not empty), and its time:
-	 * weft_curve_begin() ... weft_curve_end(). Lanes of @p lanes that can't serve after all are
-	 * left out by weft_curve_lanes().
-	 * @return 0, or a negative error with the reason in cv->why: it can't serve this key at all
+	 * Sizes that it can carry over @p lanes (from its selector, not empty), and its time:
+	 * weft_curve_begin() ... weft_curve_end(). Lanes of @p lanes that turn out to be unsuitable
+	 * are excluded by weft_curve_lanes().
+	 * @return 0, or a negative error with the reason in cv->why: it cannot serve this key at
+	 * all
 	 */
 	int (*cost)(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		    struct weft_curve *cv);
 	/**
-	 * Hand to the lanes as much as they take. It may be called first when nothing of the
-	 * message has left, and it takes the sequence with the first piece.
+	 * Hand over as much as the lanes accept. In the first calls nothing of the message has been
+	 * sent; it takes the sequence number with the first piece.
 	 * @return 0 nothing more to hand over for now; -EAGAIN no room (or no sequence), call
-	 *         again; WEFT_PROTO_NEXT; or the error of the user's pack
+	 * again; WEFT_PROTO_NEXT; or the error of the user's pack
 	 */
 	int (*progress)(struct weft_request *req);
 	/**
-	 * Optional: a send ends with @p status before its time (a pack error amid it, the end of
-	 * the endpoint): out of what the protocol alone knows of, and tell the peer while
-	 * me->failed is not set. Its completion is the engine's.
+	 * Optional: a send ends early with @p status (a pack error in the middle, failure of the
+	 * endpoint). Remove it from the protocol's own queues, and notify the peer unless
+	 * me->failed is set. The engine completes it.
 	 */
 	void (*abort)(struct weft_request *req, int status);
 	/**
-	 * Optional: the endpoint's lanes have changed while a request that has begun has something
-	 * left to hand over, or to request. No callback of the user runs in it. @return 0 = it is
-	 * as if not begun, and is selected again; 1 = it goes on over the lanes that are there now
-	 * (what NULL means)
+	 * Optional: the endpoint's lanes have changed while a request that has begun has more to
+	 * hand over, or to request. No callback of the user runs in it. @return 0 = the request has
+	 * not begun, and is selected again; 1 = it continues over the present lanes (as with NULL)
 	 */
 	int (*reset)(struct weft_request *req);
 };
@@ -225,7 +224,7 @@ struct weft_proto {
 /* ------------------------------------------------------------------ the result */
 
 /**
- * Sizes up to @p max (inclusive), above those of the entry before, use @p proto. The last max is
+ * Sizes up to @p max (inclusive), above those of the previous entry, use @p proto. The last max is
  * SIZE_MAX.
  */
 struct weft_proto_range {
@@ -240,7 +239,7 @@ struct weft_proto_select {
 	struct weft_proto_range ranges[WEFT_PROTO_RANGES];
 	unsigned int num;
 	const struct weft_proto *
-		/** instead of an eager protocol when there is no credit; NULL = wait */
+		/** used instead of an eager protocol without credit; NULL = wait */
 		uncredited;
 };
 
@@ -261,7 +260,7 @@ static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto
 	return weft_proto_range(sel, length)->proto;
 }
 
-/* The rest of what others may use of this folder. */
+/* The other headers of this folder that others may use. */
 #include "proto/cost.h"
 #include "proto/ep_config.h"
 #include "proto/rndv_cost.h"

@@ -11,9 +11,9 @@
 enum how { BY_GET, BY_PUT, BY_AM };
 
 /*
- * WEFT_RNDV_SCHEME: auto is get, natively or by pulls, which every lane can. What the sender does
- * not offer is not wanted: then auto is the faster of the others, and data as messages is what
- * every sender gives.
+ * WEFT_RNDV_SCHEME: auto means get, natively or by pulls, which every lane supports. If the sender
+ * does not offer get, auto is the faster of the other schemes; every sender supports data as
+ * messages.
  */
 static bool wanted(const struct weft_model *m, const struct weft_proto_key *key, enum how how,
 		   struct weft_curve *cv)
@@ -35,7 +35,7 @@ static bool wanted(const struct weft_model *m, const struct weft_proto_key *key,
 	return yes;
 }
 
-/* What all of them have: both ends keep a request, the receiver ends with an ATS, d. */
+/* The common part: both ends have a request, the receiver ends with an ATS, d. */
 static void begin(const struct weft_model *m, const struct weft_proto_key *key,
 		  struct weft_curve *cv)
 {
@@ -74,8 +74,8 @@ int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key 
 	if (!wanted(m, key, BY_GET, cv))
 		return -ENOTSUP;
 	/*
-	 * Reading leaves both CPUs to the program, which no time says; and its sender has paid for
-	 * the key.
+	 * Native reads leave both CPUs to the program, which is not in any time; and the sender has
+	 * already registered the memory.
 	 */
 	if (key->op == WEFT_OP_RNDV_DATA && !(key->lacks & WEFT_NEEDS_NATIVE) &&
 	    weft_buf_class(key->buf) == WEFT_DT_CONTIG &&
@@ -85,7 +85,7 @@ int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key 
 		return -ENOTSUP;
 	}
 	begin(m, key, cv);
-	/* Further requests are on their way while data comes. */
+	/* Further requests are sent while data comes. */
 	weft_cost_control(cv, m, "pull request");
 	rc = weft_cost_fragments(cv, m, lanes, sizeof(struct weft_wire_data), key->buf);
 	if (rc == 0)
@@ -93,7 +93,7 @@ int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key 
 	return rc;
 }
 
-/* Memory that the NICs read and write by themselves: the same work for get and put. */
+/* Memory that the NICs read and write natively: the same work for get and put. */
 static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		    struct weft_curve *cv, enum weft_stage poster)
 {
@@ -105,17 +105,17 @@ static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key
 		return -ENOTSUP;
 	}
 	/*
-	 * Lanes that can't do it carry their share as messages in the meantime (rndv/pull.c,
-	 * rndv/send.c), whose copies the other lanes' wires hide. The closed form, and what tables
-	 * of senders show, are of the native lanes alone.
+	 * Lanes without native operations carry their share as messages in the meantime
+	 * (rndv/pull.c, rndv/send.c); the other lanes' wires hide their copies. The closed form,
+	 * and the tables of senders, are about the native lanes alone.
 	 */
 	all = lanes;
 	if (key->op == WEFT_OP_RNDV_DATA)
 		all |= weft_lanes_choose(m, &weft_lanes_rndv_am, key, NULL, 0);
 	weft_curve_lanes(cv, m, all);
 	/*
-	 * The receiver who decides knows its own buffer; the sender's is registered, or there are
-	 * no keys.
+	 * The receiver, which decides, uses its own buffer type; the sender's memory is registered,
+	 * or there are no keys.
 	 */
 	if (key->op != WEFT_OP_RNDV_DATA) {
 		if (!(key->buf & WEFT_BUF_REG))
@@ -159,7 +159,7 @@ int weft_rndv_cost_put(const struct weft_model *m, const struct weft_proto_key *
 	rc = cost_rma(m, key, lanes, cv, WEFT_STAGE_SEND_CPU);
 	if (rc)
 		return rc;
-	/* The writes must be complete, which takes an answer, before the message says so. */
+	/* The writes must be complete, which takes a reply, before the message that reports it. */
 	weft_cost_control(cv, m, "acknowledgement of the writes");
 	weft_cost_control(cv, m, "all is written");
 	weft_curve_end(cv);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/rndv_cost.h
- * How long rendezvous take, by the way their data moves: struct weft_proto.cost() of each. The
- * sender estimates by them; the receiver, which decides how the data moves, compares the same
- * numbers (operation WEFT_OP_RNDV_DATA: all of it without RTS). Time runs until the receiver has
- * the data. The ATS is only work for the receiver's CPU; the sender's buffer is free one way later.
+ * The times of rendezvous protocols, by the scheme of their data: struct weft_proto.cost() of each.
+ * The sender uses them for its estimate. The receiver, which decides on the scheme, compares the
+ * same numbers (operation WEFT_OP_RNDV_DATA: all of it without RTS). Time ends when the receiver
+ * has the data. The ATS is only work for the receiver's CPU; the sender's buffer is free one
+ * latency later.
  */
 #ifndef WEFT_RNDV_COST_H
 #define WEFT_RNDV_COST_H
@@ -15,7 +16,7 @@
 int weft_rndv_cost_am(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		      struct weft_curve *cv);
 /**
- * RTS, requests of the receiver for stretches of data, DATA as active messages from user memory
+ * RTS, requests of the receiver for ranges of the data, DATA as active messages from user memory
  * where possible.
  */
 int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key *key,

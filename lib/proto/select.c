@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which protocol for which message. Every protocol of the table states its time for an operation
- * and a kind of buffer; the lower envelope of all of them, within the bounds that thresholds set,
- * is the array that a send looks through.
+ * Which protocol for which message. Every protocol of the table computes its time for an operation
+ * and a buffer type. The lower envelope of all of them, within the bounds of the thresholds, is the
+ * array in which a send searches.
  */
 
 #include <errno.h>
@@ -96,7 +96,7 @@ static bool rate_put(const struct weft_model *m, const struct weft_proto_key *ke
 static bool rate_amo(const struct weft_model *m, const struct weft_proto_key *key,
 		     unsigned int lane, struct weft_lane_rating *r)
 {
-	/* One is enough: the nearest. */
+	/* One is enough: that with the lowest latency. */
 	bool can = rate_feature(m, lane, WEFT_LANE_F_AMO64, "atomics", r);
 
 	r->score = -m->lanes[lane].latency;
@@ -137,7 +137,7 @@ const struct weft_lane_selector weft_lanes_amo = {"remote atomics", rate_amo, on
 
 #define MAX_PROTOS 32
 
-/* A protocol that can carry something, and its pieces. */
+/* A protocol that can carry some sizes, and its pieces. */
 struct candidate {
 	const struct weft_proto *proto;
 	size_t min, max;
@@ -149,11 +149,11 @@ struct candidate {
 struct candidates {
 	struct candidate list[MAX_PROTOS];
 	unsigned int num;
-	unsigned int implement; /* protocols that know the operation and the buffer type */
+	unsigned int implement; /* protocols with this operation and buffer type */
 	size_t single;          /* longest eager message in one fragment */
-	bool zcopy;             /* there is a single-fragment one from user memory */
-	bool rndv;              /* there is a rendezvous protocol */
-	char why[256];          /* why those that can't serve can't */
+	bool zcopy;             /* one of them sends a single fragment from user memory */
+	bool rndv;              /* one of them is a rendezvous protocol */
+	char why[256];          /* the reasons of those that cannot serve */
 };
 
 int weft_proto_curve(const struct weft_model *m, const struct weft_proto_key *key,
@@ -243,7 +243,7 @@ void weft_proto_bounds(const struct weft_model *m, const struct weft_proto_key *
 	b->rndv_from = b->by_model ? 0 : b->thresh.bytes;
 }
 
-/* Sizes lo..hi for which a protocol is wanted. lo > hi: none. */
+/* Sizes lo..hi for which a protocol competes. lo > hi: none. */
 struct window {
 	size_t lo, hi;
 };
@@ -255,7 +255,7 @@ static struct window window_of(const struct candidates *c, const struct candidat
 	uint32_t flags = cand->proto->flags;
 
 	if (flags & WEFT_PROTO_F_RNDV) {
-		/* Empty messages have no data to request: they are eager whatever the threshold. */
+		/* Empty messages have no data to request: they are eager with any threshold. */
 		size_t from = b->rndv_from > 1 ? b->rndv_from : 1;
 
 		w.lo = from > w.lo ? from : w.lo;
@@ -298,9 +298,9 @@ static void add_line(struct lines *l, size_t lo, size_t hi, const struct weft_pi
 }
 
 /*
- * The pieces of a candidate: within its window they compete; outside, where thresholds do not want
- * it, it is there for sizes that nobody else can carry. A forced one goes before all others,
- * whatever its time.
+ * The pieces of a candidate. They compete within its window. Outside, where thresholds exclude it,
+ * it serves sizes that no other protocol can carry. A forced protocol precedes all others, whatever
+ * its time.
  */
 static void add_candidate(struct lines *l, const struct candidates *c, unsigned int id,
 			  const struct weft_proto_bounds *b, const struct weft_proto *forced)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/select.h
- * The engine: protocols that state their times in, arrays {max size, protocol} out. Pure: a model
- * in, the choice out; live endpoints and profile files go the same way.
+ * The engine: protocols with their times in, arrays {max size, protocol} out. Pure: a model in, the
+ * choice out; live endpoints and profile files use the same code.
  */
 #ifndef WEFT_PROTO_SELECT_H
 #define WEFT_PROTO_SELECT_H
@@ -14,23 +14,23 @@
 struct weft_proto_bounds {
 	uint32_t eager, rndv;      /**< lane sets of the closed form */
 	bool rma;                  /**< rendezvous by remote access */
-	struct weft_thresh thresh; /**< closed form, whatever the setting */
+	struct weft_thresh thresh; /**< closed form, even if a threshold is configured */
 	size_t rndv_from;          /**< eager below, rendezvous from here on; 0 with by_model */
-	size_t zcopy_from;         /**< by hand; SIZE_MAX = never; 0 with by_model */
+	size_t zcopy_from;         /**< as configured; SIZE_MAX = never; 0 with by_model */
 	bool by_model, zcopy_by_model;
 };
 
 /**
  * Choose the protocols for a key.
- * @param why  gets a sentence when sizes are left without a protocol: which lanes are missing; may
- *   be NULL
+ * @param why  gets the reason when there is no protocol for some sizes: which lanes are missing;
+ *   may be NULL
  * @return 0; -ENOTSUP when no protocol implements the operation for this buffer type, -EHOSTUNREACH
- *         when lanes are missing for some sizes; then sel->num is 1 and its protocol NULL
+ * when lanes are missing for some sizes; then sel->num is 1 and its protocol NULL
  */
 int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *key,
 		      struct weft_proto_select *sel, char *why, size_t why_len);
 
-/** Does the protocol do this operation with such a buffer? */
+/** Does the protocol implement this operation with such a buffer? */
 static inline bool weft_proto_implements(const struct weft_proto *p,
 					 const struct weft_proto_key *key)
 {

@@ -39,7 +39,7 @@ struct weft_linear weft_thresh_rndv_line(const struct weft_thresh_in *in)
 	};
 }
 
-/* Up to the next whole byte; what no size can hold is "never". */
+/* Round up to the next integer; a value that no size can hold means "never". */
 static size_t round_up(double x)
 {
 	x = ceil(x);

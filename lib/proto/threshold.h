@@ -2,14 +2,14 @@
 /**
  * @file proto/threshold.h
  * The multilane rendezvous threshold in closed form. Pure. doc/thresholds.md derives it and lists
- * where it departs from the documents that it comes from.
+ * its differences to the documents on which it is based.
  *
  *	eager(s) = ecost + s*egro + s/min(ebw, B) + eover
  *	rndv(s)  = d*((1+rrc)*(rcost + s*rgro) + 4*rlat + 3*rover + s/rbw')
  *
  * B: rate of a CPU's copy. rbw' = rbw for remote access (RMA, rrc = 1), min(rbw, B) for active
- * messages (AM, rrc = 0). d = 1 - PERF_DIFF/100. Of each set of lanes bandwidths, overheads and
- * registration costs (each domain once) are summed, latency is the largest.
+ * messages (AM, rrc = 0). d = 1 - PERF_DIFF/100. For each set of lanes, bandwidths, overheads and
+ * registration costs (each domain once) are summed; latency is the largest.
  */
 #ifndef WEFT_THRESHOLD_H
 #define WEFT_THRESHOLD_H
@@ -25,7 +25,7 @@ enum weft_thresh_rule {
 	/** the lines never meet, or rendezvous wins only below the crossing */
 	WEFT_THRESH_FALLBACK,
 	WEFT_THRESH_CAPPED, /**< above what multi-eager may carry */
-	WEFT_THRESH_FIXED,  /**< set by hand */
+	WEFT_THRESH_FIXED,  /**< configured */
 };
 
 /** One set of lanes, summed up (weft_lanes_sum() makes it). */
@@ -42,7 +42,7 @@ struct weft_thresh_in {
 	bool rma;         /**< rendezvous by remote access; else by active messages */
 	double bcopy_bw;  /**< bytes/s, > 0 */
 	double perf_diff; /**< percent, 0 <= .. < 100 */
-	size_t fixed;     /**< a threshold set by hand, SIZE_MAX = never; only with has_fixed */
+	size_t fixed;     /**< a configured threshold, SIZE_MAX = never; only with has_fixed */
 	bool has_fixed;
 	size_t fallback; /**< SIZE_MAX = never */
 	size_t cap;      /**< multi-eager carries less than this; SIZE_MAX = no cap */
@@ -70,12 +70,12 @@ extern const char *const weft_thresh_rule_names[];
  *	num <= 0, den >= 0   always     0
  *	any other            fallback   in->fallback
  *
- * Then a threshold above in->cap becomes in->cap (capped). A fixed one is taken as it is; num, den
- * and quotient are computed all the same.
+ * Then a threshold above in->cap becomes in->cap (capped). A configured one is used unchanged; num,
+ * den and quotient are computed nevertheless.
  */
 void weft_threshold(const struct weft_thresh_in *in, struct weft_thresh *out);
 
-/** The two lines themselves, for drawing and for feeding the engine with them. */
+/** The two lines, for diagrams and for tests of the engine. */
 struct weft_linear weft_thresh_eager_line(const struct weft_thresh_in *in);
 struct weft_linear weft_thresh_rndv_line(const struct weft_thresh_in *in);
 
@@ -87,7 +87,7 @@ struct weft_linear weft_thresh_rndv_line(const struct weft_thresh_in *in);
  */
 void weft_threshold_of(const struct weft_model *m, uint32_t eager, uint32_t rndv, bool rma,
 		       size_t single, struct weft_thresh *out);
-/** What weft_threshold_of() puts in. */
+/** The input of weft_threshold() in weft_threshold_of(). */
 void weft_threshold_in(const struct weft_model *m, uint32_t eager, uint32_t rndv, bool rma,
 		       size_t single, struct weft_thresh_in *in);
 
