@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Atomics. Operands, compares and results may each be in pieces of other lengths: what is
- * contiguous in all of them is one atomic of Weft's, and the operation ends with the last of these.
+ * Atomics. Operands, compares and results may each be in pieces of different lengths. A range that
+ * is contiguous in all of them is one atomic of Weft. The operation ends with the last of these.
  */
 
 #include "provider/atomic.h"
@@ -16,17 +16,17 @@
 #include "provider/process.h"
 #include "provider/rma.h"
 
-/* Of one call; Weft has no limit of its own. */
+/* The limit of one call; Weft has none. */
 #define SIZE_LIMIT (1u << 20)
 
 #define FLAGS (WFI_TX_OP_FLAGS | FI_FENCE | FI_MORE)
 
-/* ------------------------------------------------------------------ what there is */
+/* ------------------------------------------------------------------ supported operations */
 
 enum form { BASE = 1, FETCH = 2, COMPARE = 4 };
 
 static const struct {
-	unsigned int forms; /* in which calls */
+	unsigned int forms; /* the calls that support it */
 	bool bits;          /* for integers */
 	enum weft_atomic_op op;
 } ops[] = {
@@ -51,7 +51,7 @@ static const struct {
 	[FI_MSWAP] = {COMPARE, true, WEFT_ATOMIC_MSWAP},
 };
 
-/* No complex numbers, long double and 128 bits. */
+/* Complex numbers, long double and 128 bits are not supported. */
 static const struct {
 	enum weft_atomic_type type;
 	size_t width;
@@ -117,7 +117,7 @@ int wfi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum 
 
 /* ------------------------------------------------------------------ posting */
 
-/* An atomic as the application posts it. */
+/* An atomic with the arguments of the call. */
 struct post {
 	enum form form;
 	const struct fi_ioc *iov, *comparev;
@@ -132,10 +132,10 @@ struct post {
 	bool quiet;
 };
 
-/* A place in an array that is in pieces. */
+/* A position in an array of several pieces. */
 struct cursor {
 	const struct fi_ioc *ioc;
-	size_t done; /* elements of it */
+	size_t done; /* elements of the piece that are processed */
 };
 
 static size_t elements(const struct fi_ioc *ioc, size_t pieces)
@@ -147,7 +147,7 @@ static size_t elements(const struct fi_ioc *ioc, size_t pieces)
 	return n;
 }
 
-/* What is there in one piece, at most @p n; empty pieces are left out. */
+/* The number of contiguous elements at the cursor, at most @p n; empty pieces are skipped. */
 static size_t contiguous(struct cursor *c, size_t n)
 {
 	while (c->done == c->ioc->count) {
@@ -166,7 +166,7 @@ static void *take(struct cursor *c, size_t n, size_t width)
 	return at;
 }
 
-/* As they are now, in one piece. */
+/* Copy the present elements to contiguous memory. */
 static void gather(char *at, const struct fi_ioc *ioc, size_t pieces, size_t width)
 {
 	for (size_t i = 0; i < pieces; i++) {
@@ -175,7 +175,7 @@ static void gather(char *at, const struct fi_ioc *ioc, size_t pieces, size_t wid
 	}
 }
 
-/* FI_INJECT: the operands may change when the call has returned. */
+/* FI_INJECT: the application may change the operands when the call has returned. */
 static int inject(struct wfi_op *op, struct post *p, size_t n, struct fi_ioc copies[2])
 {
 	size_t width = types[p->datatype].width;
@@ -221,13 +221,15 @@ static uint32_t op_flags(const struct post *p)
 
 	if (p->flags & FI_MORE)
 		flags |= WEFT_OP_MORE;
-	/* Who has the result has been there. */
+	/* An operation with a result has been executed when the result comes. */
 	if (p->form == BASE && p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE))
 		flags |= WEFT_OP_DELIVERED;
 	return flags;
 }
 
-/* All parts of it. @return 0, or a negative error: nothing of it has been started */
+/*
+ * Start all parts of the operation. @return 0, or a negative error: no part of it has been started
+ */
 static int start(struct wfi_op *op, const struct post *p, size_t total, struct weft_ep *ep,
 		 struct weft_rkey *rkey)
 {
@@ -295,7 +297,7 @@ static int try(struct wfi_ep *ep, struct post *p, size_t total)
 	return rc == -ENOMEM ? -FI_EAGAIN : rc < 0 ? -wfi_errno(rc) : 0;
 }
 
-/* Elements; 0: the pieces don't fit together. */
+/* The number of elements; 0: the pieces of the arrays do not match. */
 static size_t count_elements(const struct post *p)
 {
 	const bool results = p->form != BASE, operands = p->op != FI_ATOMIC_READ;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file atomic.h
- * Atomics on remote memory: fi_atomic(), fi_fetch_atomic(), fi_compare_atomic() and their like.
+ * Atomics on remote memory: the calls like fi_atomic(), fi_fetch_atomic(), fi_compare_atomic().
  */
 #ifndef WFI_ATOMIC_H
 #define WFI_ATOMIC_H
@@ -11,7 +11,7 @@
 
 extern struct fi_ops_atomic wfi_atomic_ops;
 
-/** fi_query_atomic(): what there is is the same for every domain. */
+/** fi_query_atomic(): every domain supports the same operations. */
 int wfi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
 		     struct fi_atomic_attr *attr, uint64_t flags);
 

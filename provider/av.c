@@ -49,7 +49,7 @@ static void hash_add(struct wfi_av *av, size_t place)
 	av->hash[slot] = (uint32_t)place + 1;
 }
 
-/* Of a vector with room for so many places, at most half full. */
+/* Build the hash of a vector with @size entries; the hash is at most half full. */
 static int hash_make(struct wfi_av *av, size_t size)
 {
 	uint32_t *hash = calloc(size * 2, sizeof(*hash));
@@ -170,7 +170,7 @@ static int no_insertsym(struct fid_av *av, const char *node, size_t nodecnt, con
 	return -FI_ENOSYS;
 }
 
-/* ------------------------------------------------------------------ the rest */
+/* ------------------------------------------------------------------ removing, looking up */
 
 static void clear_place(struct wfi_av *av, size_t place)
 {
@@ -181,7 +181,7 @@ static void clear_place(struct wfi_av *av, size_t place)
 	wfi_peer_put(peer);
 }
 
-/* Places are not used again: an old fi_addr_t must not name somebody else. */
+/* Entries are not reused: an old fi_addr_t must not refer to another peer. */
 static int av_remove(struct fid_av *fid, fi_addr_t *places, size_t count, uint64_t flags)
 {
 	struct wfi_av *av = container_of(fid, struct wfi_av, av);
@@ -277,7 +277,7 @@ static struct fi_ops av_fi_ops = {
 };
 
 static struct fi_ops_av av_ops = {
-	/* No sets of addresses. */
+	/* Sets of addresses are not supported. */
 	.size = offsetof(struct fi_ops_av, av_set),
 	.insert = av_insert,
 	.insertsvc = no_insertsvc,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every object of libfabric's needs; provider.c fills in the rest of the provider. */
+/* What every object of libfabric needs. provider.c sets the other members of the provider. */
 
 #include "provider/provider.h"
 

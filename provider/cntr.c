@@ -158,7 +158,7 @@ int wfi_cntr_open(struct fid_domain *fid, struct fi_cntr_attr *attr, struct fid_
 	cntr = calloc(1, sizeof(*cntr));
 	if (!cntr)
 		return -FI_ENOMEM;
-	/* fi_cntr_wait() sleeps on it whatever the wait object. */
+	/* fi_cntr_wait() sleeps on it with any wait object. */
 	rc = wfi_wait_open(&cntr->wait);
 	if (rc < 0) {
 		free(cntr);

@@ -21,7 +21,7 @@ struct wfi_cntr {
 int wfi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
 		  void *context);
 
-/** One more has ended. Locked. */
+/** One more operation has ended. Locked. */
 static inline void wfi_cntr_count(struct wfi_cntr *cntr, bool error)
 {
 	if (error)

@@ -35,7 +35,7 @@ int wfi_cq_trywait(struct wfi_cq *cq)
 	return wfi_cq_empty(cq) ? wfi_wait_arm(&cq->wait) : -FI_EAGAIN;
 }
 
-/* ------------------------------------------------------------------ life */
+/* ------------------------------------------------------------------ open and close */
 
 static int cq_control(struct fid *fid, int command, void *arg)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file cq.h
- * Completion queues. Whatever may end in one has a place reserved when it is posted, so a queue
- * grows where an error can still be returned, and never overruns.
+ * Completion queues. An operation that may end in a queue reserves its entry when it is posted. So
+ * a queue grows where an error can still be returned, and never overruns.
  */
 #ifndef WFI_CQ_H
 #define WFI_CQ_H
@@ -10,11 +10,11 @@
 #include "provider/domain.h"
 #include "provider/wait.h"
 
-/** How an operation ended. */
+/** The end of an operation. */
 struct wfi_completion {
-	struct fi_cq_tagged_entry entry; /**< begins as each of the shorter formats does */
+	struct fi_cq_tagged_entry entry; /**< each shorter format is a prefix of it */
 	fi_addr_t source;
-	size_t cut;     /**< errors: bytes that had no room */
+	size_t cut;     /**< errors: bytes that did not fit */
 	int error;      /**< positive; 0: success */
 	int weft_error; /**< Weft's status, negative */
 };
@@ -26,9 +26,9 @@ struct wfi_cq {
 	enum fi_cq_format format;
 	enum fi_wait_obj wait_obj;
 	bool wait_threshold;
-	bool signalled; /**< fi_cq_signal(): who waits returns */
+	bool signalled; /**< fi_cq_signal(): waiting calls return */
 	struct wfi_wait wait;
-	size_t head, tail;     /**< free-running; entries between them are there */
+	size_t head, tail;     /**< free-running; the entries between them are valid */
 	size_t reserved, size; /**< size is a power of two */
 	struct wfi_completion *ring;
 };
@@ -38,7 +38,7 @@ int wfi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 
 int wfi_cq_grow(struct wfi_cq *cq);
 
-/** A place for what will end. Locked. @return 0, or -FI_EAGAIN: there is no memory */
+/** Reserve an entry. Locked. @return 0, or -FI_EAGAIN: there is no memory */
 static inline int wfi_cq_reserve(struct wfi_cq *cq)
 {
 	if (cq->reserved + (cq->tail - cq->head) == cq->size && wfi_cq_grow(cq) < 0)
@@ -47,13 +47,13 @@ static inline int wfi_cq_reserve(struct wfi_cq *cq)
 	return 0;
 }
 
-/** It ends without being reported. Locked. */
+/** The operation ends without an entry. Locked. */
 static inline void wfi_cq_release(struct wfi_cq *cq)
 {
 	cq->reserved--;
 }
 
-/** It has ended. Locked. The queue's entry, to be filled in. */
+/** The operation has ended: use its entry, which the caller fills in. Locked. */
 static inline struct wfi_completion *wfi_cq_push(struct wfi_cq *cq)
 {
 	struct wfi_completion *c = &cq->ring[cq->tail++ & (cq->size - 1)];
@@ -69,7 +69,7 @@ static inline bool wfi_cq_empty(const struct wfi_cq *cq)
 	return cq->head == cq->tail;
 }
 
-/** Locked, for fi_trywait(). @return 0, or -FI_EAGAIN: there is something */
+/** Locked, for fi_trywait(). @return 0, or -FI_EAGAIN: the queue is not empty */
 int wfi_cq_trywait(struct wfi_cq *cq);
 
 /** Reading (cq_read.c). */

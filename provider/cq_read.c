@@ -24,7 +24,10 @@ static size_t entry_size(enum fi_cq_format format)
 	}
 }
 
-/* Locked. Up to the first error. Most looks find nothing: they don't come here. */
+/*
+ * Locked. Reads up to the first error. Not inline: most reads find the queue empty, and do not call
+ * it.
+ */
 static __attribute__((noinline)) ssize_t take(struct wfi_cq *cq, void *buf, size_t count,
 					      fi_addr_t *source)
 {
@@ -95,7 +98,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 		buf->olen = c->cut;
 		buf->err = c->error;
 		buf->prov_errno = c->weft_error;
-		buf->err_data_size = 0; /* there is none */
+		buf->err_data_size = 0; /* always */
 		cq->head++;
 		n = 1;
 	}
@@ -105,7 +108,10 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 
 /* ------------------------------------------------------------------ sleeping */
 
-/* Locked. So many must be there; what is behind an error is not waited for. */
+/*
+ * Locked. Are @threshold entries there, or an error? Entries behind an error cannot be read before
+ * it.
+ */
 static bool is_enough(const struct wfi_cq *cq, size_t threshold)
 {
 	for (size_t i = cq->head; i != cq->tail; i++)
@@ -155,7 +161,7 @@ static int cq_signal(struct fid_cq *fid)
 
 	if (cq->wait.epoll < 0)
 		return -FI_ENOSYS;
-	wfi_lock_any(); /* of another thread, whatever is serialized */
+	wfi_lock_any(); /* The caller may be another thread, even if calls are serialized. */
 	cq->signalled = true;
 	wfi_wait_signal(&cq->wait);
 	wfi_unlock_armed();

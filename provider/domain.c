@@ -68,7 +68,7 @@ static struct fi_ops domain_fi_ops = {
 };
 
 static struct fi_ops_domain domain_ops = {
-	/* What comes behind these is not here, and libfabric sees that by the size. */
+	/* The later members are not implemented, which libfabric detects by the size. */
 	.size = offsetof(struct fi_ops_domain, query_collective),
 	.av_open = wfi_av_open,
 	.cq_open = wfi_cq_open,
@@ -94,7 +94,7 @@ static int start_thread(struct wfi_domain *domain, const struct fi_info *info)
 	return rc;
 }
 
-/* The only one, whose calls are serialized? Then nobody takes the lock from another. */
+/* With one domain whose calls are serialized, no other thread contends for the lock. */
 static void stay_alone(const struct wfi_domain *domain, const struct fi_info *info)
 {
 	wfi_lock_any();

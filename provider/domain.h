@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file domain.h
- * Domains: what belongs together for an application. They all share the process's worker.
+ * Domains: groups of objects of an application. All domains share the process's worker.
  */
 #ifndef WFI_DOMAIN_H
 #define WFI_DOMAIN_H
@@ -13,9 +13,9 @@
 
 struct wfi_domain {
 	struct fid_domain domain;
-	unsigned int refs;       /**< objects of it */
+	unsigned int refs;       /**< number of its objects */
 	bool has_thread;         /**< it requested FI_PROGRESS_AUTO */
-	unsigned int generation; /**< of processes */
+	unsigned int generation; /**< generation of the process that opened it */
 	enum fi_av_type av_type;
 };
 

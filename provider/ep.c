@@ -24,7 +24,7 @@ static struct wfi_ep *ep_of_fid(struct fid *fid)
 	return container_of(fid, struct wfi_ep, ep.fid);
 }
 
-/* ------------------------------------------------------------------ what is bound to it */
+/* ------------------------------------------------------------------ binding */
 
 static int bind_cq(struct wfi_ep *ep, struct wfi_cq *cq, uint64_t flags)
 {
@@ -62,7 +62,7 @@ static int bind_cntr(struct wfi_ep *ep, struct wfi_cntr *cntr, uint64_t flags)
 	};
 	const size_t n = sizeof(kinds) / sizeof(kinds[0]);
 
-	/* What peers do to our memory is not counted. */
+	/* Operations of peers on local memory are not counted. */
 	if (flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE) || flags == 0)
 		return -FI_ENOSYS;
 	if (cntr->domain != ep->domain)
@@ -134,7 +134,7 @@ static void unbind(struct wfi_ep *ep)
 
 static struct wfi_ep *numbers[WFI_ENDPOINTS]; /* NULL: free */
 
-/* The one that was given back first: what is still on its way to an old one finds nobody. */
+/* The number freed first is used first: messages in flight to an old endpoint then match none. */
 static int take_number(struct wfi_ep *ep)
 {
 	static uint16_t next;
@@ -187,7 +187,7 @@ static int ep_enable(struct wfi_ep *ep)
 	return rc;
 }
 
-/* Messages that nobody has received; their senders see success. */
+/* Drop messages that are not received; their senders get success. */
 static void drop_messages(const struct wfi_ep *ep)
 {
 	struct weft_op_params params = {.size = sizeof(params)};
@@ -200,7 +200,9 @@ static void drop_messages(const struct wfi_ep *ep)
 	}
 }
 
-/* Buffers of operations that can't be cancelled are the application's again when this is over. */
+/*
+ * Wait for operations that cannot be cancelled: afterwards the application may use their buffers.
+ */
 static void wait_for_operations(void)
 {
 	struct wfi_deadline deadline = wfi_deadline(CLOSE_MS);
@@ -224,10 +226,10 @@ static int ep_close(struct fid *fid)
 		wfi_ops_close(ep);
 		wfi_claims_drop(ep);
 		drop_messages(ep);
-		if (wfi.endpoints > 1) /* else all end with the worker */
+		if (wfi.endpoints > 1) /* else all operations end with the worker */
 			wait_for_operations();
 		numbers[ep->number] = NULL;
-		if (wfi.endpoints == 1) /* keys go before the worker that they are for */
+		if (wfi.endpoints == 1) /* keys must be destroyed before their worker */
 			wfi_peers_forget();
 		wfi_worker_put();
 	}
@@ -322,7 +324,7 @@ static int no_shutdown(struct fid_ep *ep, uint64_t flags)
 }
 
 static struct fi_ops_cm cm_ops = {
-	/* No multicast groups; listen() and reject() are for passive endpoints. */
+	/* Multicast groups are not supported; listen() and reject() are for passive endpoints. */
 	.size = offsetof(struct fi_ops_cm, join),
 	.setname = no_setname,
 	.getname = ep_getname,
@@ -427,7 +429,7 @@ int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ep->ep.fid.ops = &ep_fi_ops;
 	ep->ep.ops = &ep_ops;
 	ep->ep.cm = &cm_ops;
-	/* All of them, whatever it was opened for: libfabric calls through them unseen. */
+	/* All of them, with any capabilities: libfabric calls them without a check. */
 	ep->ep.tagged = &wfi_tagged_ops;
 	ep->ep.msg = &wfi_msg_ops;
 	ep->ep.rma = &wfi_rma_ops;

@@ -19,8 +19,8 @@ struct wfi_op;
 /** One direction of an endpoint. */
 struct wfi_half {
 	struct wfi_cq *cq;
-	bool selective;    /**< only what requests it is reported */
-	uint64_t op_flags; /**< of calls that have none */
+	bool selective;    /**< only operations that request it are reported */
+	uint64_t op_flags; /**< default flags of calls without flags */
 };
 
 struct wfi_ep {
@@ -36,16 +36,16 @@ struct wfi_ep {
 	bool directed; /**< FI_DIRECTED_RECV */
 	bool source;   /**< FI_SOURCE */
 	size_t min_multi_recv;
-	STAILQ_HEAD(, wfi_op) multi;   /**< buffers for several messages; the first receives */
-	LIST_HEAD(, wfi_claim) claims; /**< messages that FI_CLAIM has set aside */
+	STAILQ_HEAD(, wfi_op) multi;   /**< buffers for several messages; the first one receives */
+	LIST_HEAD(, wfi_claim) claims; /**< messages reserved by FI_CLAIM */
 };
 
 int wfi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context);
 
-/** The endpoint that has this number. Locked. @return NULL: there is none */
+/** The enabled endpoint with this number. Locked. @return NULL: there is none */
 struct wfi_ep *wfi_ep_find(unsigned int number);
 
-/** In a child of fork(): there are none. */
+/** In a child of fork(): there are no endpoints. */
 void wfi_eps_forked(void);
 
 static inline struct wfi_ep *wfi_ep_of(struct fid_ep *ep)

@@ -11,7 +11,7 @@ struct wfi_event {
 	STAILQ_ENTRY(wfi_event) entry;
 	uint32_t event;
 	int error;     /* positive; 0: none */
-	size_t length; /* of what follows */
+	size_t length; /* bytes of data */
 	uint8_t data[];
 };
 
@@ -128,7 +128,7 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 
 	wfi_lock_any();
 	for (;;) {
-		wfi_progress(); /* else a worker with something to do could not be armed */
+		wfi_progress(); /* a worker with events could not be armed */
 		n = rc < 0 ? rc : take(eq, event, buf, length, flags);
 		left = wfi_deadline_left(&deadline);
 		if (n != -FI_EAGAIN || left == 0)
@@ -150,7 +150,7 @@ int wfi_eq_trywait(struct wfi_eq *eq)
 	return STAILQ_EMPTY(&eq->events) ? wfi_wait_arm(&eq->wait) : -FI_EAGAIN;
 }
 
-/* ------------------------------------------------------------------ life */
+/* ------------------------------------------------------------------ open and close */
 
 static int eq_control(struct fid *fid, int command, void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file eq.h
- * Event queues. The provider's own events are those of address vectors; endpoints have none.
+ * Event queues. The provider reports events of address vectors; endpoints have none.
  */
 #ifndef WFI_EQ_H
 #define WFI_EQ_H
@@ -16,7 +16,7 @@ struct wfi_event;
 struct wfi_eq {
 	struct fid_eq eq;
 	unsigned int refs;       /**< of address vectors and endpoints */
-	unsigned int generation; /**< of processes: fork.h */
+	unsigned int generation; /**< generation of the process: fork.h */
 	enum fi_wait_obj wait_obj;
 	struct wfi_wait wait;
 	STAILQ_HEAD(, wfi_event) events;
@@ -25,11 +25,11 @@ struct wfi_eq {
 int wfi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
 		void *context);
 
-/** Locked. Without memory the event is lost, and the log says so. */
+/** Locked. Without memory the event is lost, and a warning is logged. */
 void wfi_eq_report(struct wfi_eq *eq, uint32_t event, fid_t fid, void *context, uint64_t data);
 void wfi_eq_report_error(struct wfi_eq *eq, fid_t fid, void *context, uint64_t data, int error);
 
-/** Locked, for fi_trywait(). @return 0, or -FI_EAGAIN: there is something */
+/** Locked, for fi_trywait(). @return 0, or -FI_EAGAIN: the queue is not empty */
 int wfi_eq_trywait(struct wfi_eq *eq);
 
 #endif /* WFI_EQ_H */

@@ -15,8 +15,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int error;
 
 /*
- * Another thread may have had the lock, and a table half changed. So nothing is checked: all
- * begins again, and the memory stays.
+ * Another thread of the parent may have held the lock, with a table half changed. So the child
+ * reads no state: everything is initialized again, and the memory is leaked.
  */
 static void in_child(void)
 {

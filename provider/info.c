@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fi_getinfo(): what is offered, for what is asked. Every libfabric program on the host comes here,
- * so nothing is started, opened or printed.
+ * fi_getinfo(): compares hints with what the provider offers. Every libfabric program on the host
+ * calls it, so it starts, opens and prints nothing.
  */
 
 #include "provider/info.h"
@@ -13,13 +13,13 @@
 #include "provider/options.h"
 #include "provider/peer.h"
 
-/* An attribute that requests nothing, or for no more than there is. */
+/* Does an attribute request nothing, or at most what is offered? */
 #define AT_MOST(asked, there) ((asked) <= (there))
 #define NO_MORE_BITS(asked, there) (((asked) & ~(uint64_t)(there)) == 0)
 
-/* ------------------------------------------------------------------ what is asked */
+/* ------------------------------------------------------------------ checking the hints */
 
-/* What of these attributes is not there; NULL: nothing. */
+/* The attribute that requests more than is offered; NULL: none. */
 static const char *tx_lacks(const struct fi_tx_attr *a)
 {
 	if (!a)
@@ -96,7 +96,10 @@ static bool takes_keys(const struct fi_info *hints)
 	return !hints || !hints->domain_attr || hints->domain_attr->mr_mode & FI_MR_PROV_KEY;
 }
 
-/* An endpoint's own address is made with it, so what was answered here is all that can be asked. */
+/*
+ * An endpoint's address is created with the endpoint, so the only source address accepted is the
+ * one that fi_getinfo() returned.
+ */
 static bool is_unmade(const void *addr, size_t length)
 {
 	struct wfi_addr unmade;
@@ -150,14 +153,14 @@ static const char *lacks(const struct fi_info *hints, uint64_t flags,
 	return what ? what : domain_lacks(hints->domain_attr, progress);
 }
 
-/* ------------------------------------------------------------------ what is offered */
+/* ------------------------------------------------------------------ the offer */
 
-/* What was requested, and what costs nothing; everything where nothing was requested. */
+/* The requested capabilities, and those without cost; all of them if none was requested. */
 static uint64_t caps_for(const struct fi_info *hints)
 {
 	uint64_t primary = WFI_CAPS_PRIMARY, caps = hints ? hints->caps : 0;
 
-	/* Who does not say so can't use keys that are not his own. */
+	/* An application without FI_MR_PROV_KEY cannot use keys that the provider chooses. */
 	if (!takes_keys(hints))
 		primary &= ~(uint64_t)WFI_CAPS_MEMORY;
 	if (caps == 0)
@@ -176,8 +179,8 @@ static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *asked, uint64
 	a->caps = caps & ~(uint64_t)(FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
 				     FI_REMOTE_READ | FI_REMOTE_WRITE | WFI_CAPS_DOMAIN);
 	/*
-	 * A completed send has left its buffer; whether the peer has it is another matter, which
-	 * operations may ask about.
+	 * A completed send no longer uses its buffer. Whether the peer has the message is not
+	 * known, unless an operation requests that by its flags.
 	 */
 	a->op_flags = asked && asked->op_flags ? asked->op_flags : FI_INJECT_COMPLETE;
 	a->msg_order = WFI_ORDER;
@@ -294,7 +297,10 @@ int wfi_getinfo(uint32_t version, const char *node, const char *service, uint64_
 	*info = NULL;
 	if (flags & FI_PROV_ATTR_ONLY)
 		hints = NULL;
-	/* Names and port numbers are no addresses here: those go from hand to hand. */
+	/*
+	 * Names and port numbers are no addresses of this provider: applications exchange addresses
+	 * of fi_getname().
+	 */
 	what = node || (service && !(flags & FI_SOURCE)) ? "a node or service"
 							 : lacks(hints, flags, progress);
 	if (what) {

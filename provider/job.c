@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* By Open MPI and PRRTE, Hydra, Slurm; ranks have them and launchers do not. */
+/* Variables of Open MPI and PRRTE, Hydra, Slurm; ranks have them and launchers do not. */
 static const char *const local_names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
 static const char slurm_task[] = "SLURM_PROCID";
 
@@ -25,7 +25,7 @@ static long number_of(const char *text)
 	return *end == '\0' ? n : -1;
 }
 
-/* @return the number in the first of these variables that has one; -1: none has */
+/* @return the number in the first of these variables that has one; -1: none */
 static long job_number(const char *const *names)
 {
 	long n = -1;
@@ -48,7 +48,7 @@ bool wfi_job_on_one_host(void)
 	static const char *const ranks[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
 	long n = job_number(ranks);
 
-	/* One process alone may spawn others, or connect to them, anywhere. */
+	/* A single process may spawn others, or connect to them, on any host. */
 	if (n > 0 && job_number(local_names) > 0)
 		return n > 1 && job_number(local_names) == n;
 	return number_of(getenv(slurm_task)) >= 0 &&
@@ -102,12 +102,12 @@ static pid_t parent_of(pid_t pid)
 	n = fread(text, 1, sizeof(text) - 1, f);
 	fclose(f);
 	text[n] = '\0';
-	/* "1 (name) S 0": a name may contain anything, and has at most 15 bytes. */
+	/* "1 (name) S 0": a name may contain any characters, and has at most 15 bytes. */
 	p = strrchr(text, ')');
 	return p && strlen(p) > 4 ? (pid_t)strtol(p + 4, NULL, 10) : 0;
 }
 
-/* Of another user: no. */
+/* False for a process of another user. */
 static bool has_variable(pid_t pid, const char *name)
 {
 	size_t room = 0, len = strlen(name);
@@ -126,7 +126,10 @@ static bool has_variable(pid_t pid, const char *name)
 	return found;
 }
 
-/* The first ancestor that is no rank, nor a script that the launcher runs for one; 0: not seen. */
+/*
+ * The first ancestor that is neither a rank nor a script that the launcher runs for one; 0:
+ * unknown.
+ */
 static pid_t launcher(void)
 {
 	const char *name = slurm_task;
@@ -149,7 +152,7 @@ static long cpus_for_ranks(void)
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
 	cpu_set_t cpus;
 
-	/* In a container of its own a rank does not see its launcher. */
+	/* In a container of its own a rank cannot find its launcher. */
 	if (pid && sched_getaffinity(pid, sizeof(cpus), &cpus) == 0)
 		n = CPU_COUNT(&cpus);
 	return given > 0 && given < n ? given : n;

@@ -14,17 +14,23 @@ static long membarrier(int command)
 	return syscall(SYS_membarrier, command, 0, 0);
 }
 
-/* With the mutex: whoever has entered by a store leaves, and nobody enters so any more. */
+/*
+ * With the mutex: wait until a thread that took the lock by a store releases it, and prevent others
+ * from taking it so.
+ */
 static void exclude(void)
 {
 	struct wfi_lock *l = &wfi_the_lock;
 
-	/* Acquire: who made it false without the mutex is seen to be inside (wfi_lock_shared()). */
+	/*
+	 * Acquire: a thread that set it to false without the mutex is seen inside
+	 * (wfi_lock_shared()).
+	 */
 	if (atomic_load_explicit(&l->alone, memory_order_acquire)) {
 		atomic_store_explicit(&l->alone, false, memory_order_relaxed);
 		membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 	}
-	/* Acquire: what it did inside is seen. */
+	/* Acquire: changes of that thread are visible. */
 	while (atomic_load_explicit(&l->inside, memory_order_acquire))
 		sched_yield();
 	l->by_store = false;
@@ -39,7 +45,10 @@ void wfi_lock_any(void)
 void wfi_unlock_alone(void)
 {
 	if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0)
-		/* Release: who enters by a store sees what was done with the mutex. */
+		/*
+		 * Release: a thread that takes the lock by a store sees changes made with the
+		 * mutex.
+		 */
 		atomic_store_explicit(&wfi_the_lock.alone, true, memory_order_release);
 	pthread_mutex_unlock(&wfi_the_lock.mutex);
 }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file lock.h
- * The lock of the process: of Weft's worker and of everything in this folder.
+ * The lock of the process, for Weft's worker and everything in this folder.
  *
- * It is a mutex. But an application that has one domain and promises to serialize its calls
- * (FI_THREAD_DOMAIN), as MPI without MPI_THREAD_MULTIPLE does, is alone, and two mutexes for each
- * message and one for each check a queue are a good part of what these cost. Alone, the lock is
- * taken by a store. Whoever else may come (another domain, the thread that makes progress, calls
- * on objects of the fabric) takes it by wfi_lock_any(), which ends that: it forbids the short way,
- * waits until nobody is inside by it, and has the mutex. From then on all use the mutex.
+ * It is a mutex. But an application with one domain that promises to serialize its calls
+ * (FI_THREAD_DOMAIN), as MPI without MPI_THREAD_MULTIPLE does, needs no mutex. Two mutexes for each
+ * message, and one for each poll of a queue, would be a large part of the costs. In this *alone*
+ * mode the lock is taken by a store. Other threads (another domain, the progress thread, calls on
+ * objects of the fabric) use wfi_lock_any(), which ends this mode: it disables the store, waits
+ * until no thread is inside by it, and holds the mutex. From then on all threads use the mutex.
  *
- * Who enters stores `inside` and then checks `alone`; who ends it stores `alone` and then looks
- * at `inside`. One of both sees the other's store, if each fences in between: the one who ends it
- * does it for both, by membarrier(). Without that system call nobody is ever alone.
+ * A thread that takes the lock by a store sets `inside` and then reads `alone`. A thread that ends
+ * the mode clears `alone` and then reads `inside`. If each has a fence in between, one of them sees
+ * the other's store. The thread that ends the mode issues the fence for both, by membarrier().
+ * Without that system call the mode is never enabled.
  */
 #ifndef WFI_LOCK_H
 #define WFI_LOCK_H
@@ -22,41 +23,44 @@
 #include <stdbool.h>
 
 struct wfi_lock {
-	_Atomic bool alone;  /**< changed to true with the mutex and all else excluded */
-	_Atomic bool inside; /**< somebody has the lock by a store, or tries */
-	bool by_store;       /**< how who has it has taken it */
+	_Atomic bool alone;  /**< set to true with the mutex, when no other thread is inside */
+	_Atomic bool inside; /**< a thread has the lock by a store, or tries to get it */
+	bool by_store;       /**< whether the present owner took the lock by a store */
 	pthread_mutex_t mutex;
 };
 
 extern struct wfi_lock wfi_the_lock;
 
-/** For those who may meet another thread that is alone: by the mutex. */
+/** Take the mutex: for threads that may meet a thread in alone mode. */
 void wfi_lock_any(void);
-/** The end of wfi_lock_any(); whoever comes from now on serializes its calls. */
+/** The end of wfi_lock_any(): from now on all callers serialize their calls. */
 void wfi_unlock_alone(void);
-/** In a child of fork(): another thread of the parent may have had it. */
+/** In a child of fork(): another thread of the parent may have held the lock. */
 void wfi_lock_forked(void);
-/** With the lock: others may come from now on. */
+/** With the lock held: other threads may take it from now on. */
 static inline void wfi_lock_shared(void)
 {
-	/* Release: who sees it sees `inside`, which we have set if we are. */
+	/*
+	 * Release: a thread that reads it also reads `inside`, which is set if this thread took it
+	 * by a store.
+	 */
 	atomic_store_explicit(&wfi_the_lock.alone, false, memory_order_release);
 }
 
-/** Calls on objects of a domain. */
+/** The lock for calls on objects of a domain. */
 static inline void wfi_lock(void)
 {
 	struct wfi_lock *l = &wfi_the_lock;
 
-	/* Relaxed: it is checked again below. */
+	/* Relaxed: it is read again below. */
 	if (__builtin_expect(!atomic_load_explicit(&l->alone, memory_order_relaxed), 0)) {
 		wfi_lock_any();
 		return;
 	}
 	atomic_store_explicit(&l->inside, true, memory_order_relaxed);
-	/* The other's membarrier() makes a fence of it. */
+	/* The membarrier() of the other thread makes a fence of this. */
 	atomic_signal_fence(memory_order_seq_cst);
-	/* Acquire: what was done before we were alone is seen. */
+	/* Acquire: changes made before the mode was enabled are visible. */
 	if (__builtin_expect(atomic_load_explicit(&l->alone, memory_order_acquire), 1)) {
 		l->by_store = true;
 		return;
@@ -65,12 +69,15 @@ static inline void wfi_lock(void)
 	wfi_lock_any();
 }
 
-/** The end of either. What sleepers need is wfi_unlock()'s (process.h). */
+/**
+ * Release the lock, however it was taken. wfi_unlock() also arms the worker for sleepers
+ * (process.h).
+ */
 static inline void wfi_lock_release(void)
 {
 	struct wfi_lock *l = &wfi_the_lock;
 
-	/* Release: who waits for us to leave sees what was done. */
+	/* Release: a thread that waits for this store sees the changes. */
 	if (__builtin_expect(l->by_store, 1))
 		atomic_store_explicit(&l->inside, false, memory_order_release);
 	else

@@ -20,7 +20,10 @@ static size_t total(const struct iovec *iov, size_t count)
 	return n;
 }
 
-/* One buffer as it is; several as a datatype, from a copy that lives as long as the operation. */
+/*
+ * One buffer is passed directly; several as a datatype, from a copy that exists until the operation
+ * ends.
+ */
 static void *buffer(struct wfi_op *op, const struct wfi_post *p, size_t *count,
 		    struct weft_op_params *params)
 {
@@ -49,7 +52,7 @@ static uint32_t send_flags(const struct wfi_post *p)
 		flags |= WEFT_OP_MORE;
 	if (p->flags & FI_INJECT)
 		flags |= WEFT_OP_INJECT;
-	/* Who has matched it has it. */
+	/* A matched message has been delivered. */
 	if (p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE) &&
 	    !(p->flags & FI_MATCH_COMPLETE))
 		flags |= WEFT_OP_DELIVERED;
@@ -144,8 +147,8 @@ int wfi_recv_source(const struct wfi_ep *ep, fi_addr_t from, uint64_t kind,
 }
 
 /*
- * A receive waits for a process. It must end when that process cannot send any more, so there is a
- * connection, which reports it.
+ * A receive from one process must end when that process cannot send any more. So there must be a
+ * connection, which reports that.
  */
 static int watch(struct wfi_op *op, struct wfi_peer *peer, bool multi)
 {
@@ -153,13 +156,16 @@ static int watch(struct wfi_op *op, struct wfi_peer *peer, bool multi)
 
 	if (rc == 0)
 		return 0;
-	/* What it had sent may lie in the lanes. An operation that ends has no endpoint. */
+	/*
+	 * Messages that the process has sent may still be in the lanes. An operation that ends has
+	 * no endpoint.
+	 */
 	wfi_progress_all();
 	if (!op->ep)
 		return 0;
 	if (!multi)
 		return wfi_op_undo(op) == 0 ? rc : 0;
-	/* It may have received some messages by now: the error is a completion. */
+	/* It may have received messages already: then the error is reported as a completion. */
 	wfi_ops_end(peer, rc);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file message.h
- * Messages, tagged or not. An endpoint has a channel of Weft's for either kind, so kinds and
- * endpoints never see each other's; on that of untagged messages every tag is 0.
+ * Messages, tagged or not. An endpoint has a channel of Weft for each kind, so messages of
+ * different kinds and endpoints never match. On the channel of untagged messages every tag is 0.
  */
 #ifndef WFI_MESSAGE_H
 #define WFI_MESSAGE_H
@@ -11,7 +11,7 @@
 #include "provider/provider.h"
 #include "weft.h"
 
-/** A send or receive as the application posts it. */
+/** A send or receive with the arguments of the call. */
 struct wfi_post {
 	uint64_t kind; /**< FI_TAGGED or FI_MSG */
 	const struct iovec *iov;
@@ -21,11 +21,11 @@ struct wfi_post {
 	uint64_t tag, ignore;
 	uint64_t data;
 	void *context;
-	uint64_t flags; /**< of the operation; FI_REMOTE_CQ_DATA: there is data */
-	bool quiet;     /**< success is not reported: fi_inject() and its like */
+	uint64_t flags; /**< flags of the operation; FI_REMOTE_CQ_DATA: `data` is valid */
+	bool quiet;     /**< success is not reported, as for fi_inject() */
 };
 
-/** Weft's channel of an endpoint for a kind. */
+/** Weft's channel for a kind of messages of an endpoint. */
 static inline uint16_t wfi_channel(uint16_t number, uint64_t kind)
 {
 	return (uint16_t)(number * 2 + (kind == FI_MSG));
@@ -41,8 +41,8 @@ static inline bool wfi_wants_report(const struct wfi_half *half, uint64_t flags)
 }
 
 /**
- * Where a receive or probe looks: its channel, and the process that it names. No connection is
- * needed. Locked.
+ * Set where a receive or probe searches: its channel, and the process that it names. No connection
+ * is needed. Locked.
  * @param[out] peer  the process, or NULL for any
  * @return 0 or a negative error
  */

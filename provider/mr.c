@@ -9,7 +9,7 @@
 #include "provider/process.h"
 #include "provider/wait.h"
 
-/* So long progress is made for operations that still use the memory. */
+/* The time, in ms, for which closing makes progress for operations that still use the memory. */
 #define CLOSE_MS 1000
 
 static int mr_close(struct fid *fid)
@@ -59,7 +59,10 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 	if (attr->access & FI_REMOTE_READ)
 		params.flags |= WEFT_MEM_REMOTE_READ;
 	if (attr->access & FI_REMOTE_WRITE)
-		/* libfabric has no right of atomics' own: it is this one, even if they fetch. */
+		/*
+		 * libfabric has no access flag for atomics: this one includes them, even if they
+		 * fetch.
+		 */
 		params.flags |= WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)

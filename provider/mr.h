@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mr.h
- * Memory regions. Their descriptor, which sends and receives may have, is the region itself.
+ * Memory regions. The descriptor for sends and receives is the region itself.
  */
 #ifndef WFI_MR_H
 #define WFI_MR_H
@@ -19,7 +19,7 @@ struct wfi_mr {
 
 extern struct fi_ops_mr wfi_mr_ops;
 
-/** The registration that a descriptor of libfabric's is; NULL for none. */
+/** The registration of a descriptor; NULL for none. */
 static inline struct weft_mem *wfi_mr_mem(void *desc)
 {
 	return desc ? ((struct wfi_mr *)desc)->mem : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file msg.h
- * fi_send(), fi_recv() and their like.
+ * The calls like fi_send() and fi_recv().
  */
 #ifndef WFI_MSG_H
 #define WFI_MSG_H

@@ -6,13 +6,15 @@
 
 #include "provider/process.h"
 
-/* One that names a process does not wait for others, which may not. */
+/*
+ * A buffer for one process only does not wait in the queue for others, which may never be filled.
+ */
 static bool is_queued(const struct wfi_op *op)
 {
 	return !(op->params.flags & WEFT_OP_SOURCE_ID);
 }
 
-/* @return as weft_tag_recv(), whose completion, if it is one, is in @p c */
+/* @return as weft_tag_recv(), which stores its completion in @p c if it completes at once */
 static int next_receive(struct wfi_op *op, struct weft_completion *c)
 {
 	struct weft_op_params params = op->params;
@@ -24,8 +26,8 @@ static int next_receive(struct wfi_op *op, struct weft_completion *c)
 }
 
 /*
- * One message. When what is left of the buffer is too short, or there is no place for a further
- * completion, the application gets it back. @return has it?
+ * Process one message. When the rest of the buffer is too short, or no further completion can be
+ * reserved, the application gets the buffer back. @return has it got it back?
  */
 static bool one(struct wfi_op *op, const struct weft_completion *c)
 {
@@ -48,7 +50,7 @@ static bool one(struct wfi_op *op, const struct weft_completion *c)
 	return last;
 }
 
-/* From here on it receives. @p c: a message that is there; NULL: none yet */
+/* Process the message in @p c, then post the next receives. */
 static void run(struct wfi_op *op, struct weft_completion *c)
 {
 	struct wfi_ep *ep = op->ep;
@@ -67,7 +69,7 @@ static void run(struct wfi_op *op, struct weft_completion *c)
 		rc = next_receive(op, c);
 		if (rc == WEFT_INPROGRESS)
 			return;
-		if (rc < 0) /* it ends so, in the place that it has reserved */
+		if (rc < 0) /* the error goes to the reserved completion */
 			c->status = rc;
 	}
 }
@@ -121,7 +123,7 @@ void wfi_multi_close(struct wfi_ep *ep)
 
 	while ((op = STAILQ_FIRST(&ep->multi))) {
 		STAILQ_REMOVE_HEAD(&ep->multi, waiting);
-		if (!op->req) /* the first one has a receive, which is cancelled as all are */
+		if (!op->req) /* the first one has a receive, which is cancelled with all others */
 			wfi_op_drop(op);
 	}
 }

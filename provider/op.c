@@ -99,7 +99,7 @@ void wfi_ops_forked(void)
 	num_closing = 0;
 }
 
-/* ------------------------------------------------------------------ how they end */
+/* ------------------------------------------------------------------ completion */
 
 static struct wfi_completion *report(struct wfi_op *op, int error, int status)
 {
@@ -124,7 +124,7 @@ void wfi_op_sent(struct wfi_op *op, int status)
 		wfi_cntr_count(op->cntr, status < 0);
 	if (op->cq) {
 		if (op->report || status < 0) {
-			/* Only receives have a buffer and a tag to tell. */
+			/* Only receives report a buffer and a tag. */
 			op->length = 0;
 			op->buf = NULL;
 			op->data = 0;
@@ -137,7 +137,7 @@ void wfi_op_sent(struct wfi_op *op, int status)
 	wfi_op_release(op);
 }
 
-/* A receive from a peer whose connection has ended is cancelled by Weft. */
+/* Weft cancels a receive from a peer whose connection has ended: report the reason instead. */
 int wfi_op_error(const struct wfi_op *op, int status)
 {
 	if (status >= 0)
@@ -211,7 +211,7 @@ int wfi_ops_cancel(struct wfi_ep *ep, void *context)
 			op->cancelled = true;
 			if (weft_request_cancel(op->req) == 0)
 				return 0;
-			/* It is matched and ends by itself. */
+			/* It is matched, and completes. */
 			op->cancelled = false;
 		}
 	}
@@ -257,7 +257,7 @@ void wfi_ops_end(const struct wfi_peer *peer, int status)
 				continue;
 			op->peer = NULL;
 			op->status = status;
-			/* One that is matched ends with its message. */
+			/* A matched receive ends with its message. */
 			if (weft_request_cancel(op->req) < 0)
 				op->status = 0;
 		}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file op.h
- * Operations under way, from the call that posts one to its completion. They come from a pool that
- * grows and is not given back before the last domain closes.
+ * Operations, from the call that posts one to its completion. They come from a pool that grows, and
+ * is freed when the last domain closes.
  */
 #ifndef WFI_OP_H
 #define WFI_OP_H
@@ -24,20 +24,21 @@ struct wfi_op {
 	struct wfi_cntr *cntr;
 	void *context;
 	void *buf;
-	size_t length;  /**< room of a receive, bytes of all else */
-	uint64_t flags; /**< of the completion */
+	size_t length;  /**< space of a receive; bytes of other operations */
+	uint64_t flags; /**< flags of the completion */
 	uint64_t tag, data;
-	bool report;    /**< success, too, is reported */
+	bool report;    /**< success is reported, too */
 	bool cancelled; /**< by the application */
 	/** FI_MULTI_RECV: the buffer is for several messages, with one receive at a time */
-	bool closing; /* its endpoint is closed, and Weft still has its buffer */
+	bool closing; /* the endpoint is closed, and Weft still uses the buffer */
 	bool multi;
 	struct weft_op_params params;
-	struct wfi_peer *peer; /**< receives: from this process only; compared, never followed */
-	/** Of what is several operations of Weft's (atomic.c). */
-	unsigned int parts; /* under way */
-	int status;         /* the first error; of a receive: why wfi_ops_end() has ended it */
-	void *copy;         /* of operands; NULL: none */
+	/** receives: from this process only; compared, never dereferenced */
+	struct wfi_peer *peer;
+	/** For an operation that is several operations of Weft (atomic.c). */
+	unsigned int parts; /* parts not ended */
+	int status;         /* the first error; of a receive: the reason of wfi_ops_end() */
+	void *copy;         /* copy of the operands; NULL: none */
 	STAILQ_ENTRY(wfi_op) waiting;
 	struct iovec iov[WFI_IOV_MAX]; /**< Weft reads it until the operation has ended */
 	struct wfi_op *next;
@@ -45,19 +46,19 @@ struct wfi_op {
 
 extern const struct weft_datatype wfi_iov_type;
 
-/** A new one, its completion's place reserved. Locked. @return NULL: there is no memory */
+/** Allocate an operation, and reserve its completion. Locked. @return NULL: there is no memory */
 struct wfi_op *wfi_op_get(struct wfi_ep *ep, struct wfi_cq *cq);
-/** It was not started. Locked. */
+/** The operation was not started: free it. Locked. */
 void wfi_op_drop(struct wfi_op *op);
-/** It has ended, with Weft's status. Locked. */
+/** The operation has ended, with Weft's status. Locked. */
 void wfi_op_sent(struct wfi_op *op, int status);
 void wfi_op_received(struct wfi_op *op, const struct weft_completion *c);
 
-/* For what ends otherwise (multi.c). The error of a receive, positive; 0. Locked. */
+/* For multi.c. The error of a receive, positive; 0: none. Locked. */
 int wfi_op_error(const struct wfi_op *op, int status);
-/* One entry of the queue for it. */
+/* Add an entry for the message to the queue. */
 void wfi_op_message(struct wfi_op *op, const struct weft_completion *c, int error);
-/* Without an entry, whose place has been used. */
+/* Free the operation; its reserved entry has been used. */
 void wfi_op_release(struct wfi_op *op);
 
 /** Callbacks for Weft; the argument is the operation. */
@@ -65,27 +66,27 @@ void wfi_sent_cb(struct weft_request *req, const struct weft_completion *c, void
 void wfi_received_cb(struct weft_request *req, const struct weft_completion *c, void *arg);
 
 /**
- * A receive was posted, and its call returns an error: it ends without a completion. Locked.
- * @return 0, or -EBUSY: a message has matched it, and it ends with that
+ * A receive was posted, but its call returns an error: end it without a completion. Locked.
+ * @return 0, or -EBUSY: a message has matched it, and completes it
  */
 int wfi_op_undo(struct wfi_op *op);
 /** Is there a posted receive from this process only? Locked. */
 bool wfi_ops_await(const struct wfi_peer *peer);
 /**
- * Nothing comes from this process any more: posted receives that name it end.
+ * No more messages will come from this process: end the posted receives that name it.
  * @param status  of Weft, or of libfabric: negative. Locked.
  */
 void wfi_ops_end(const struct wfi_peer *peer, int status);
 
 /** fi_cancel(). Locked. @return 0 or -FI_ENOENT */
 int wfi_ops_cancel(struct wfi_ep *ep, void *context);
-/** The endpoint closes: its receives are cancelled, and nothing of it is reported. Locked. */
+/** The endpoint closes: cancel its receives, and report none of its operations. Locked. */
 void wfi_ops_close(struct wfi_ep *ep);
 /** Operations of closed endpoints whose buffers Weft still has. Locked. */
 unsigned int wfi_ops_closing(void);
-/** The pool; nothing is under way any more. */
+/** Free the pool; there is no operation any more. */
 void wfi_ops_free(void);
-/** In a child of fork(): there is none. */
+/** In a child of fork(): there are no operations. */
 void wfi_ops_forked(void);
 
 #endif /* WFI_OP_H */

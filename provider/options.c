@@ -19,21 +19,21 @@
 #define PREFIX "FI_WEFT_"
 #define INTERVAL_US 200
 #define INTERVAL_MAX_US 1000000
-/* About 1 us over shared memory: less than a switch to another process and back. */
+/* About 1 us over shared memory: less than switching to another process and back. */
 #define YIELD_AFTER 20
 #define YIELD_MAX 1000000
 
 static const struct {
-	const char *name; /* as libfabric wants it */
+	const char *name; /* in the case that libfabric expects */
 	enum fi_param_type type;
 	const char *help;
 } variables[] = {
 	{"lanes", FI_PARAM_STRING,
 	 "Lanes of the process, as WEFT_LANES, which it overrides. Default: WEFT_LANES; else shm "
-	 "when the launcher says that the job is on one host, and all that there are when not"},
+	 "when the launcher reports that the job is on one host, otherwise all available lanes"},
 	{"progress", FI_PARAM_STRING,
-	 "asked: a thread makes progress for applications that ask for FI_PROGRESS_AUTO; auto: "
-	 "always; manual: never, and FI_PROGRESS_AUTO is not offered. Default: asked"},
+	 "asked (default): a thread makes progress for applications that request "
+	 "FI_PROGRESS_AUTO; auto: always; manual: never, and FI_PROGRESS_AUTO is not offered"},
 	{"progress_interval", FI_PARAM_INT,
 	 "Microseconds without a call of the application after which that thread makes progress "
 	 "itself, 1 to 1000000. Default: 200"},
@@ -56,7 +56,7 @@ void wfi_options_define(void)
 
 static void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* One write() for each line: the ranks of a job share the launcher's standard error. */
+/* One write() for each line, because all ranks of a job share the launcher's standard error. */
 static void complain(const char *format, ...)
 {
 	char text[512];
@@ -112,7 +112,7 @@ void wfi_options_other_version(void)
 		nanosleep(&moment, NULL);
 }
 
-/* @return NULL: it is not set */
+/* @return NULL: the variable is not set */
 static const char *find_progress(enum wfi_progress_choice *choice, bool *good)
 {
 	static const char *const words[] = {
@@ -153,7 +153,7 @@ static int read_progress(struct wfi_options *o)
 	text = find_progress(&o->progress, &good);
 	if (good)
 		return 0;
-	complain("FI_WEFT_PROGRESS=%s is not understood: it is asked, manual or auto", text);
+	complain("FI_WEFT_PROGRESS=%s is not understood: fi_info -e lists its values", text);
 	return -FI_EINVAL;
 }
 
@@ -237,14 +237,14 @@ int wfi_options_config(const struct wfi_options *o, struct weft_config **out)
 		return rc;
 	rc = set_lanes(o, config);
 	/*
-	 * Ranks compute for minutes without a call. Within a host a process that ends is seen at
-	 * once; a host that is gone is its launcher's to find out.
+	 * Ranks compute for minutes without a call. Within a host the end of a process is detected
+	 * immediately; the launcher detects a host that is gone.
 	 */
 	if (rc == 0)
 		rc = set_default(config, "WEFT_PEER_TIMEOUT", "inf");
 	if (rc == 0)
 		rc = set_default(config, "WEFT_CONNECT_TIMEOUT", "3600s");
-	/* Devices have few operations, and what is offered must not depend on a variable. */
+	/* Devices have few operations, and the offer must not depend on a variable. */
 	if (rc == 0)
 		rc = weft_config_modify(config, "WEFT_ATOMIC_MODE", "cpu");
 	if (rc < 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file options.h
- * Variables of the provider, FI_WEFT_*, which `fi_info -e` lists; and what Weft's own variables
- * are set to where the user has not.
+ * Variables of the provider, FI_WEFT_*, which `fi_info -e` lists; and defaults for Weft's own
+ * variables that the user has not set.
  */
 #ifndef WFI_OPTIONS_H
 #define WFI_OPTIONS_H
@@ -10,40 +10,41 @@
 struct weft_config;
 
 enum wfi_progress_choice {
-	WFI_PROGRESS_ASKED, /**< a thread for who requests FI_PROGRESS_AUTO */
+	WFI_PROGRESS_ASKED, /**< a thread for applications that request FI_PROGRESS_AUTO */
 	WFI_PROGRESS_MANUAL,
 	WFI_PROGRESS_AUTO,
 };
 
 struct wfi_options {
-	const char *lanes; /**< NULL: by the job */
+	const char *lanes; /**< NULL: depends on the job */
 	enum wfi_progress_choice progress;
-	unsigned int interval_us; /**< how often the thread looks whether the application polls */
-	unsigned int yield_after; /**< calls that find nothing; UINT_MAX: never */
+	/** interval at which the thread checks whether the application polls */
+	unsigned int interval_us;
+	unsigned int yield_after; /**< number of calls without an event; UINT_MAX: never */
 };
 
-/** Tell libfabric of the variables; reads nothing. */
+/** Declare the variables to libfabric; reads nothing. */
 void wfi_options_define(void);
 
 /**
- * Read them. Variables that are not known are named once in a job, by its first rank; a value that
- * is wrong by each rank, since the launcher may end the first one before it has a word.
+ * Read the variables. The first rank of a job reports unknown variables. Each rank reports an
+ * invalid value, since the launcher may end the first rank before it can report.
  * @return 0, or -FI_EINVAL
  */
 int wfi_options_read(struct wfi_options *options);
 
 /**
- * A rank has another version of the provider: said once in a job. Other ranks than the first wait
- * for a moment, since the launcher ends all as soon as one has failed.
+ * A rank has another version of the provider: the first rank reports it. Other ranks wait for 1 s,
+ * since the launcher ends all ranks as soon as one has failed.
  */
 void wfi_options_other_version(void);
 
-/** FI_WEFT_PROGRESS alone, without a word about what is wrong. */
+/** FI_WEFT_PROGRESS only; an invalid value is not reported. */
 enum wfi_progress_choice wfi_options_progress(void);
 
 /**
- * Weft's configuration for a job: the environment's, and where that says nothing what MPI programs
- * need. To be released by weft_config_release(). @return 0 or a negative error
+ * Weft's configuration for a job: the environment's, with defaults for MPI programs. To be released
+ * by weft_config_release(). @return 0 or a negative error
  */
 int wfi_options_config(const struct wfi_options *options, struct weft_config **config);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tagged messages that are checked, set aside, or dropped before they are received. */
+/* Tagged messages that are queried, reserved, or dropped before they are received. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -48,11 +48,11 @@ static int keep(struct wfi_ep *ep, void *context, struct weft_message *message,
 	return 0;
 }
 
-/* There is such a message, in @p c. */
+/* There is such a message, described by @p c. */
 static void found(struct wfi_op *op, struct weft_completion *c)
 {
 	c->status = 0;
-	op->length = c->length; /* all of it, though nothing is received */
+	op->length = c->length; /* its full length, though nothing is received */
 	wfi_op_received(op, c);
 }
 
@@ -79,10 +79,10 @@ ssize_t wfi_peek(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t fl
 		rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, &params,
 				    take ? &message : NULL, &c);
 	}
-	/* Programs look again and again: they learn it when the process cannot send any more. */
+	/* Programs repeat probes: return an error when the process cannot send any more. */
 	dead = rc == -ENOMSG && peer ? wfi_peer_connect(peer) : 0;
 	if (dead < 0) {
-		wfi_progress_all(); /* what it had sent may lie in the lanes */
+		wfi_progress_all(); /* messages that it has sent may be in the lanes */
 		rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, &params,
 				    take ? &message : NULL, &c);
 	}
@@ -98,7 +98,7 @@ ssize_t wfi_peek(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t fl
 	if (message && flags & FI_DISCARD) {
 		weft_tag_msg_drop(wfi.worker, message);
 	} else if (message && keep(ep, msg->context, message, &c) < 0) {
-		/* It can't be put back; its sender must not believe that it was received. */
+		/* It cannot be put back; its sender must not get success for it. */
 		weft_tag_msg_drop(wfi.worker, message);
 		c.status = -ENOMEM;
 		wfi_op_received(op, &c);

@@ -20,11 +20,11 @@
 
 static const uint8_t magic[4] = {'W', 'e', 'f', 't'};
 
-static_assert(sizeof(struct wfi_addr) == FI_NAME_MAX, "applications have so many bytes for it");
+static_assert(sizeof(struct wfi_addr) == FI_NAME_MAX, "applications reserve this size");
 
 static LIST_HEAD(peers, wfi_peer) table[BUCKETS];
 
-/* Keys that have been used lately, by their low bits, which are random. */
+/* Recently used keys, by their low bits, which are random. */
 struct wfi_rkeys {
 	struct {
 		uint64_t key;
@@ -169,9 +169,9 @@ void wfi_peers_forked(void)
 /* ------------------------------------------------------------------ connections */
 
 /*
- * A peer that has closed in order may have removed our address and be there still: the next
- * message connects again. One that has died stays dead. Receives that wait for the peer need an
- * answer to which of the two it is: a new connection gives it.
+ * A peer that has closed in order may have removed our address and still run: the next message
+ * connects again. A peer that has died remains dead. If receives wait for the peer, a new
+ * connection determines which of the two is the case.
  */
 static void failed(struct weft_ep *ep, int status, const char *why, void *arg)
 {

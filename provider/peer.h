@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file peer.h
- * Remote processes: their address as fi_getname() gives it, and Weft's endpoint to them, which all
- * endpoints and address vectors of this process share.
+ * Remote processes: their address, as fi_getname() returns it, and Weft's endpoint to each, which
+ * all endpoints and address vectors of this process share.
  */
 #ifndef WFI_PEER_H
 #define WFI_PEER_H
@@ -17,9 +17,9 @@
 /** An endpoint's address, in the byte order of the wire (little-endian), 64 bytes. */
 struct wfi_addr {
 	uint8_t magic[4];  /**< "Weft" */
-	uint8_t version;   /**< 1, since there are such addresses */
-	uint8_t length;    /**< of boot */
-	uint8_t number[2]; /**< of the endpoint in its process */
+	uint8_t version;   /**< 1 so far */
+	uint8_t length;    /**< length of boot */
+	uint8_t number[2]; /**< number of the endpoint in its process */
 	uint8_t boot[WFI_BOOT_MAX];
 };
 
@@ -27,25 +27,25 @@ struct wfi_rkeys;
 
 struct wfi_peer {
 	LIST_ENTRY(wfi_peer) entry;
-	uint64_t id; /**< of its worker */
+	uint64_t id; /**< id of its worker */
 	unsigned int refs;
-	int status;              /**< it has died, of this; 0 */
-	struct weft_ep *ep;      /**< NULL: not wanted yet, or the peer has closed it */
-	struct wfi_rkeys *rkeys; /**< NULL: none has been used */
+	int status;              /**< the error by which it has died; 0 */
+	struct weft_ep *ep;      /**< NULL: not used yet, or the peer has closed it */
+	struct wfi_rkeys *rkeys; /**< NULL: no key has been used */
 	uint8_t length;
 	uint8_t boot[WFI_BOOT_MAX];
 };
 
 /**
- * What stands for the address of an endpoint that is not there yet: fi_getinfo() can't know more
- * without starting a worker. Nobody can be reached by it.
+ * The placeholder for the address of an endpoint that does not exist yet: fi_getinfo() cannot
+ * return more without starting a worker. It leads to no endpoint.
  */
 void wfi_addr_unmade(struct wfi_addr *addr);
 /** The address of endpoint @p number of this process. @return 0 or a negative error */
 int wfi_addr_own(struct wfi_addr *addr, uint16_t number);
 /**
- * Look into an address, which may be anything. @return 0; -FI_EINVAL; -FI_EOPNOTSUPP: it comes from
- * another version
+ * Validate an address, which may have any contents. @return 0; -FI_EINVAL; -FI_EOPNOTSUPP: it comes
+ * from another version
  */
 int wfi_addr_check(const struct wfi_addr *addr, uint64_t *id, uint16_t *number);
 
@@ -56,20 +56,21 @@ void wfi_peer_put(struct wfi_peer *peer);
 
 int wfi_peer_connect_now(struct wfi_peer *peer);
 
-/** Weft's endpoint, made when it is first wanted. @return 0, or a negative libfabric error */
+/** Create Weft's endpoint at first use. @return 0, or a negative libfabric error */
 static inline int wfi_peer_connect(struct wfi_peer *peer)
 {
 	return peer->ep ? 0 : wfi_peer_connect_now(peer);
 }
 
 /**
- * A key of the peer's memory, which the peer keeps. @return 0, or a negative libfabric error
+ * Get the key of the peer's memory, which the peer entry owns. @return 0, or a negative libfabric
+ * error
  */
 int wfi_peer_rkey(struct wfi_peer *peer, uint64_t key, struct weft_rkey **rkey);
 
-/** The worker goes, and its endpoints with it. Locked. */
+/** The worker is destroyed, and its endpoints with it. Locked. */
 void wfi_peers_forget(void);
-/** In a child of fork(): there are none. */
+/** In a child of fork(): there are no peers. */
 void wfi_peers_forked(void);
 
 #endif /* WFI_PEER_H */

@@ -10,7 +10,7 @@
 
 #include "provider/provider.h"
 
-/* What the last endpoint's messages get to leave in; peers may be gone. */
+/* The time in which messages of the last endpoint may be sent; peers may be gone. */
 #define FLUSH_NS 2000000000ull
 
 struct wfi_process wfi;
@@ -89,7 +89,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* What was sent and is complete for the application may still wait for credit or a window. */
+/* Messages that are complete for the application may still wait for credit or a window. */
 static void flush(void)
 {
 	uint64_t end = now_ns() + FLUSH_NS;
@@ -133,7 +133,7 @@ int wfi_errno(int status)
 		return FI_EACCES;
 	case EPROTONOSUPPORT:
 		return FI_EOPNOTSUPP;
-	default: /* libfabric has the system's numbers */
+	default: /* libfabric uses the system's numbers */
 		return error;
 	}
 }

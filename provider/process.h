@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file process.h
- * What all domains of a process share: the context, from the first domain on, the worker, from the
- * first endpoint on, and the lock of both and of everything in this folder.
+ * The state that all domains of a process share: the context, from the first domain on, the worker,
+ * from the first endpoint on, and the lock of both and of everything in this folder.
  */
 #ifndef WFI_PROCESS_H
 #define WFI_PROCESS_H
@@ -15,20 +15,23 @@
 #include "weft.h"
 
 struct wfi_process {
-	unsigned int sleepers;       /**< armed struct wfi_wait: wfi_unlock() cares for them */
-	unsigned int progress_calls; /**< of the application; tells the thread that it polls */
-	unsigned int empty_calls;    /**< of them in a row, without an event */
+	/** armed struct wfi_wait, for which wfi_unlock() arms the worker */
+	unsigned int sleepers;
+	/** calls of the application; by them the thread detects polling */
+	unsigned int progress_calls;
+	unsigned int empty_calls; /**< consecutive calls without an event */
 	unsigned int domains, endpoints;
 	struct wfi_options options;
 	struct weft_context *ctx;
 	struct weft_worker *worker; /**< NULL without endpoints */
-	unsigned int worker_number; /**< how many there have been */
-	unsigned int generation;    /**< of processes: a child of fork() has the next */
+	unsigned int worker_number; /**< number of workers so far */
+	/** generation of the process: a child of fork() has the next */
+	unsigned int generation;
 };
 
 extern struct wfi_process wfi;
 
-/* A call on the worker has ended what it was armed for. */
+/* A call on the worker has disarmed it: arm it again for threads that sleep. */
 void wfi_arm_for_sleepers(void);
 
 static inline void wfi_unlock(void)
@@ -38,10 +41,10 @@ static inline void wfi_unlock(void)
 	wfi_lock_release();
 }
 
-/** Locked, in a loop that waits: other threads get the lock for a moment. */
+/** Locked, in a loop that waits: lets other threads take the lock. */
 void wfi_yield(void);
 
-/** Locked. Of the application. @return number of events */
+/** Locked, in calls of the application. @return number of events */
 static inline unsigned int wfi_progress(void)
 {
 	unsigned int events = wfi.worker ? weft_worker_progress(wfi.worker) : 0;
@@ -52,8 +55,8 @@ static inline unsigned int wfi_progress(void)
 }
 
 /**
- * Locked, after a call of the application that found nothing. @return true: the core is to be left
- * to other ranks, by sched_yield() after wfi_unlock() (FI_WEFT_YIELD)
+ * Locked, after a call of the application that had no event. @return true: the caller should leave
+ * the core to other ranks, by sched_yield() after wfi_unlock() (FI_WEFT_YIELD)
  */
 static inline bool wfi_turn_is_over(void)
 {
@@ -63,7 +66,9 @@ static inline bool wfi_turn_is_over(void)
 	return true;
 }
 
-/** Until nothing more is there, or other peers keep sending. Locked. */
+/**
+ * Make progress until there are no more events. Bounded, because peers may keep sending. Locked.
+ */
 static inline void wfi_progress_all(void)
 {
 	for (unsigned int i = 0; i < 10000 && wfi_progress() > 0; i++)
@@ -80,10 +85,10 @@ int wfi_worker_get(void);
 /** One endpoint less. Locked. */
 void wfi_worker_put(void);
 
-/** In a child of fork(): all is the parent's, the lock included. */
+/** In a child of fork(): all state is the parent's, including the lock. */
 void wfi_process_forked(void);
 
-/** libfabric's error, positive, for a status of Weft's. */
+/** libfabric's error, positive, for a status of Weft. */
 int wfi_errno(int status);
 
 #endif /* WFI_PROCESS_H */

@@ -21,7 +21,7 @@ static int fabric_close(struct fid *fid)
 static int no_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
 			 void *context)
 {
-	return -FI_ENOSYS; /* there is nothing to be connected */
+	return -FI_ENOSYS; /* there are no connected endpoints */
 }
 
 static int no_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr,
@@ -69,7 +69,7 @@ static void cleanup(void)
 {
 }
 
-/* libfabric looks for it when it has loaded the object. */
+/* libfabric looks this symbol up after it has loaded the object. */
 struct fi_provider *fi_prov_ini(void);
 
 FI_EXT_INI

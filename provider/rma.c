@@ -11,11 +11,11 @@
 #include "provider/op.h"
 #include "provider/process.h"
 
-/* Of calls that have flags. */
+/* Flags of calls that have flags. */
 #define READ_FLAGS (WFI_TX_OP_FLAGS | FI_FENCE | FI_MORE)
 #define WRITE_FLAGS (READ_FLAGS | FI_REMOTE_CQ_DATA)
 
-/* A read or write as the application posts it. */
+/* A read or write with the arguments of the call. */
 struct post {
 	uint64_t kind; /* FI_READ or FI_WRITE */
 	const struct iovec *iov;
@@ -147,8 +147,8 @@ void wfi_rma_notified(struct weft_worker *worker, const struct weft_put_event *e
 	struct wfi_completion *c;
 
 	if (!ep || !ep->rx.cq || !(ep->caps & FI_RMA))
-		return; /* it has been closed, or does not want to know */
-	/* Nobody has posted anything that could have had a place reserved. */
+		return; /* the endpoint has been closed, or does not request events */
+	/* No operation was posted that could have reserved an entry. */
 	if (wfi_cq_reserve(ep->rx.cq) < 0) {
 		FI_WARN(&wfi_provider, FI_LOG_CQ, "no memory: a peer's write is not reported\n");
 		return;

@@ -12,23 +12,24 @@
 #include "provider/provider.h"
 #include "provider/wait.h"
 
-/* So often it makes progress before others may have the lock. */
+/* Number of progress calls before other threads may take the lock. */
 #define ROUNDS 64
-/* Its descriptor wakes it; this is a safety timeout. */
+/* The worker's descriptor wakes the thread; this is a safety timeout. */
 #define SLEEP_MS 1000
 
 /*
- * Of starting and stopping. Taken before the lock of the process, which the thread needs to end.
+ * Guards starting and stopping. Taken before the lock of the process, which the thread needs to
+ * end.
  */
 static pthread_mutex_t lifetime = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t thread;
 static unsigned int users;
 static struct wfi_wait idle = WFI_WAIT_CLOSED;
-/* Read without the lock: seen at the latest one interval after it was set. */
+/* Read without the lock: it takes effect within one interval. */
 static atomic_bool stop;
 static struct timespec interval;
 
-/* Locked. @return has the application called since the last time? */
+/* Locked. @return has the application made a call since the last check? */
 static bool is_polled(void)
 {
 	static unsigned int seen;
@@ -39,8 +40,8 @@ static bool is_polled(void)
 }
 
 /*
- * Locked. The application's own sleepers are woken by what ends; else they are armed again with
- * this thread, since the descriptor is the same. @return is there nothing to do?
+ * Locked. Completions wake sleepers of the application; other sleepers are armed again together
+ * with this thread, since the descriptor is the same. @return is there nothing to do?
  */
 static bool work(void)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file thread.h
- * The thread that makes progress for FI_PROGRESS_AUTO. While the application calls it only looks,
- * once in an interval, that it still does; when it has not, the thread makes progress, and sleeps
- * on the worker's descriptor where there is nothing to do. One for the process.
+ * The thread that makes progress for FI_PROGRESS_AUTO. At intervals it checks whether the
+ * application still makes calls. If the application has made none, the thread makes progress, and
+ * sleeps on the worker's descriptor when there is nothing to do. There is one thread for the
+ * process.
  */
 #ifndef WFI_THREAD_H
 #define WFI_THREAD_H
 
-/** One more user; not to be called with the lock of the process. @return 0 or a negative error */
+/** One more user; the lock of the process must not be held. @return 0 or a negative error */
 int wfi_thread_start(unsigned int interval_us);
 /** In a child of fork(), which has no such thread. */
 void wfi_thread_forked(void);

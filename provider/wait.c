@@ -70,7 +70,7 @@ void wfi_wait_signal(struct wfi_wait *wait)
 	(void)n;
 }
 
-/* All, or those whose patience is over. */
+/* Wake all, or those whose rearms are used up. */
 static void wake(bool all)
 {
 	struct wfi_wait *wait, *next;
@@ -91,7 +91,7 @@ void wfi_arm_for_sleepers(void)
 		wake(true);
 }
 
-/* A signal that nobody has slept for. @return was there one? */
+/* Consume a signal for which no thread has slept. @return was there one? */
 static bool take_signal(const struct wfi_wait *wait)
 {
 	uint64_t count;
@@ -103,7 +103,7 @@ static int add_worker(struct wfi_wait *wait)
 {
 	int fd, rc;
 
-	/* That of an earlier worker has left the set when it was closed. */
+	/* The descriptor of an earlier worker left the set when it was closed. */
 	if (!wfi.worker || wait->worker == wfi.worker_number)
 		return 0;
 	fd = weft_worker_get_fd(wfi.worker);
@@ -117,7 +117,7 @@ int wfi_wait_arm(struct wfi_wait *wait)
 {
 	int rc;
 
-	/* Who sleeps is woken by others. */
+	/* Other threads must be able to wake the sleeper. */
 	wfi_lock_shared();
 	if (take_signal(wait))
 		return -FI_EAGAIN;
@@ -156,8 +156,8 @@ int wfi_wait_sleep(struct wfi_wait *wait, int timeout)
 		return rc;
 	wait->sleeping++;
 	wfi_unlock_armed();
-	poll(&fd, 1, timeout); /* interrupted: the caller looks, and sleeps again */
-	/* By the mutex: in the meantime another thread may have become the one that is alone. */
+	poll(&fd, 1, timeout); /* if interrupted, the caller polls and sleeps again */
+	/* By the mutex: in the meantime the lock may be in alone mode for another thread. */
 	wfi_lock_any();
 	if (--wait->sleeping == 0)
 		disarm(wait);

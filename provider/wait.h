@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wait.h
- * Sleeping until the worker has something to do, or another thread's call has done it: a descriptor
- * that is readable then. One for each completion queue and counter that may be waited for.
+ * Sleeping until the worker has events, or until a call of another thread has processed them: a
+ * descriptor that is readable then. There is one for each completion queue and counter on which
+ * threads may wait.
  *
- * Who sleeps has armed the worker, and any call on it, by any thread, ends that. So such a call
- * arms it again (wfi_unlock()), and wakes who sleeps where that can't be done. Were they always
- * woken, two who only look and sleep again would wake each other for ever.
+ * A thread that sleeps has armed the worker, and any call on the worker, by any thread, disarms it.
+ * So such a call arms it again (wfi_unlock()), and wakes sleepers if that is not possible. If it
+ * always woke them, two threads that only poll and sleep again would wake each other forever.
  */
 #ifndef WFI_WAIT_H
 #define WFI_WAIT_H
@@ -16,15 +17,18 @@
 #include <sys/queue.h>
 
 struct wfi_wait {
-	int epoll; /**< the worker's descriptor and the next; -1: not open */
+	int epoll; /**< epoll set of the worker's descriptor and of `event`; -1: not open */
 	int event;
-	unsigned int worker; /**< number of the worker whose descriptor is in it; 0: none */
+	unsigned int worker; /**< number of the worker whose descriptor is in the set; 0: none */
 	bool armed;
-	bool shy;              /**< a call of the application wakes it: the thread's */
+	bool shy;              /**< a call of the application wakes it: for the progress thread */
 	unsigned int sleeping; /**< threads in wfi_wait_sleep() */
-	/** Who is awake and has not said so costs every call: so often, then it is woken. */
+	/**
+	 * A sleeper that has woken up elsewhere and is still armed costs every call. After this
+	 * number of calls it is woken.
+	 */
 	unsigned int rearms;
-	LIST_ENTRY(wfi_wait) entry; /**< of those that are armed */
+	LIST_ENTRY(wfi_wait) entry; /**< in the list of armed ones */
 };
 
 #define WFI_WAIT_CLOSED                  \
@@ -37,21 +41,21 @@ int wfi_wait_open(struct wfi_wait *wait);
 void wfi_wait_close(struct wfi_wait *wait);
 
 /**
- * Locked, with nothing there that the caller waits for. @return 0: sleep, unlocked by
- * wfi_unlock_armed(); -FI_EAGAIN: make progress and look again; or another error
+ * Locked, when nothing that the caller waits for is there. @return 0: sleep, unlocked by
+ * wfi_unlock_armed(); -FI_EAGAIN: make progress and poll again; or another error
  */
 int wfi_wait_arm(struct wfi_wait *wait);
-/** Unlocks, and leaves sleepers asleep. */
+/** Unlocks, and does not wake sleepers. */
 void wfi_unlock_armed(void);
-/** Any thread: wakes this one. */
+/** Wakes the sleeper. Any thread. */
 void wfi_wait_signal(struct wfi_wait *wait);
 /**
- * Locked, with nothing there that the caller waits for: sleeps unlocked, at most @p timeout ms;
- * negative: for ever. @return 0: make progress and look again; or a negative error
+ * Locked, when nothing that the caller waits for is there. Sleeps unlocked, at most @p timeout ms;
+ * negative: without limit. @return 0: make progress and poll again; or a negative error
  */
 int wfi_wait_sleep(struct wfi_wait *wait, int timeout);
 
-/** In a child of fork(): nobody sleeps. */
+/** In a child of fork(): no thread sleeps. */
 void wfi_wait_forked(void);
 
 /* A time from now, in ms; negative: never. */
@@ -61,7 +65,7 @@ struct wfi_deadline {
 };
 
 struct wfi_deadline wfi_deadline(int timeout);
-/** @return ms that are left, at most; 0: it is over; -1: never */
+/** @return remaining ms; 0: it is over; -1: never */
 int wfi_deadline_left(const struct wfi_deadline *deadline);
 
 #endif /* WFI_WAIT_H */

@@ -34,7 +34,7 @@ void weft_am_keep(struct weft_am_data *d)
 		weft_credit_kept(d->me);
 }
 
-/* The handler, or the user who retained the data, is done with it. */
+/* The handler, or the user of the retained data, is done with it. */
 static void consume(struct weft_am_data *d)
 {
 	d->consumed = true;

@@ -10,7 +10,7 @@
 
 /* ------------------------------------------------------------------ closing */
 
-/* The same for a message taken out by a probe: the user, who has its handle, receives the error. */
+/* The same for a message taken out by a probe: its handle returns the error to the user. */
 static void refuse_probed(struct weft_message *msg)
 {
 	if (!(msg->flags & (WEFT_MSG_RTS | WEFT_MSG_SYNC)) || msg->error)
