@@ -126,7 +126,7 @@ static inline struct weft_req_rma *weft_rma_req(const struct weft_request *req)
 	X(bad_ref, "rma.drop.bad_reference", "Answers dropped: their operation is over.")         \
 	X(notes, "rma.notifications", "Notifications of puts given to the program.")              \
 	X(notes_dropped, "rma.drop.notifications",                                                \
-	  "Notifications of puts dropped: the program has no handler.")                           \
+	  "Notifications of puts dropped: no handler, or endpoint closed.")                       \
 	X(too_many, "rma.drop.too_many", "Requests of peers refused: beyond their window.")
 
 /** Of a worker: mw->rma. */

@@ -86,7 +86,7 @@ static bool busy(const struct weft_msg_worker *mw, bool *soon)
 	  "requested.")                                                  \
 	X(mw->rndv->waits, "rndv.port_waits",                            \
 	  "Times that a peer's messages waited in the queue of a port.") \
-	X(mw->rndv->lates, "rndv.port_late", "Pieces requested that came too late for their port.")
+	X(mw->rndv->lates, "rndv.port_late", "Pieces requested that did not come in time.")
 
 /* clang-format off */
 static const struct weft_lane_counter counter_help[] = {
