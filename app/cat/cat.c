@@ -15,7 +15,7 @@
 #include "common/sys.h"
 
 static const char help[] =
-	"usage: weft-cat [EAL ARGUMENTS --] -l [options] [ADDRESS]   waits for one peer (on this "
+	"usage: weft-cat [EAL ARGUMENTS --] -l [options] [ADDRESS]   waits for one peer (at this "
 	"local address)\n"
 	"       weft-cat [EAL ARGUMENTS --] [options] HOST           connects to it\n"
 	"\n"
@@ -68,7 +68,7 @@ static int option_block(struct cat_options *o, const char *value)
 		return APP_USAGE;
 	if (o->chunk >= 1 && o->chunk <= CAT_CHUNK_MAX)
 		return APP_OK;
-	cli_error("-b wants a size from 1 to 64M, not '%s'", value);
+	cli_error("-b takes a size from 1 to 64M, not '%s'", value);
 	return APP_USAGE;
 }
 
@@ -102,12 +102,12 @@ static int complete(struct cat_options *o, int argc, char **argv)
 	const char *host = optind < argc ? argv[optind] : NULL;
 
 	if (argc - optind > 1) {
-		cli_error("one address is enough, but there are '%s' and '%s'", argv[optind],
+		cli_error("only one address is possible, not both '%s' and '%s'", argv[optind],
 			  argv[optind + 1]);
 		return APP_USAGE;
 	}
 	if (!o->listen && !host) {
-		cli_error("say which host to connect to, or -l to wait for a peer; see --help");
+		cli_error("name the host to connect to, or use -l to wait for a peer; see --help");
 		return APP_USAGE;
 	}
 	if (!host)

@@ -3,11 +3,12 @@
  * @file cat/cat.h
  * weft-cat: options (cat/cat.c) and the two streams (cat/flow.c).
  *
- * A stream is a row of messages with one tag, each at most a chunk long, and an empty one at its
- * end. Its receiver has a window of receives posted and posts one again only when its bytes are
- * written: a slow writer slows the sender, and nothing piles up. When the empty message has come
- * and all is written, the receiver reports to the sender over TCP how many bytes with which CRC it
- * wrote (RESULT); the sender has reported what it read. A stream is done when the two agree.
+ * A stream is a sequence of messages with one tag, each at most a chunk long. An empty message ends
+ * it. The receiver keeps a window of receives posted, and posts one again only when its bytes are
+ * written: a slow writer slows the sender, and no data accumulates. After the empty message, when
+ * all bytes are written, the receiver reports to the sender over TCP how many bytes it wrote, and
+ * their CRC (RESULT). The sender has reported the same of its input. A stream is complete when the
+ * two reports agree.
  */
 #ifndef APP_CAT_H
 #define APP_CAT_H
@@ -26,19 +27,19 @@ struct cat_options {
 	uint64_t window; /**< messages in flight */
 	bool listen;
 	bool no_stdin;
-	bool quiet;   /**< no progress line, whatever stderr is */
-	bool summary; /**< a line at the end, whatever stderr is */
+	bool quiet;   /**< no progress line, also on a terminal */
+	bool summary; /**< lines at the end, also without a terminal */
 };
 
 struct cat;
 
-/** @return NULL without memory */
+/** @return NULL when memory is exhausted */
 struct cat *cat_new(const struct cat_options *opts, struct peer *p);
 
-/** Both streams, once the peer is connected. @return APP_OK or an exit code */
+/** Run both streams; the peer is connected. @return APP_OK or an exit code */
 int cat_run(struct cat *cat);
 
-/** Only after peer_end(): until then the lanes may hold the buffers. NULL is allowed. */
+/** Free, after peer_end(): until then the lanes may use the buffers. NULL is allowed. */
 void cat_free(struct cat *cat);
 
 #endif /* APP_CAT_H */

@@ -22,10 +22,10 @@
 
 #define TAG_TO_SERVER 0x7743415400000001ull
 #define TAG_TO_CLIENT 0x7743415400000002ull
-/* A descriptor that had nothing is read again after so long. */
+/* A descriptor without data, or without space, is tried again after this time. */
 #define RETRY_SECONDS 20e-6
 #define IDLE_SECONDS 50e-6
-/* Signals, the TCP connection's end and the line are checked so often in any case. */
+/* Longest sleep: signals, the TCP connection and the progress line are checked in between. */
 #define SLEEP_NS_MAX 100000000
 #define SLEEP_NS_BLIND 1000000 /* without a descriptor of the lanes */
 #define LINE_SECONDS 0.5
@@ -38,7 +38,7 @@ struct chunk {
 	enum chunk_state state;
 	char *buffer;
 	size_t length;
-	bool summed; /* received: its bytes are in the CRC */
+	bool summed; /* receiver: its bytes are in the CRC */
 	struct weft_op_params params;
 };
 
@@ -48,21 +48,21 @@ struct stream {
 	uint64_t tag;
 	uint64_t chunk, window;
 	struct chunk *chunks;
-	uint64_t head, tail; /* chunks taken into use, given back */
-	size_t at;           /* bytes of the chunk at `head` read, of that at `tail` written */
+	uint64_t head, tail; /* numbers of the next chunk to use, to free */
+	size_t at;           /* bytes read into chunk `head`, written of chunk `tail` */
 	uint64_t bytes;
 	uint32_t crc;
 	uint64_t retry; /* TSC */
-	bool ended;     /* in: end read and sent; out: end received and all written */
+	bool ended;     /* in: end of input read and sent; out: end received, all written */
 	bool confirmed;
 	int error;
-	uint64_t too_long; /* out: length of a piece that was longer than announced; 0 = none */
+	uint64_t too_long; /* out: length of a message longer than announced; 0 = none */
 };
 
 /* Over TCP, little-endian u64 each. */
 struct totals {
 	uint64_t bytes, crc;
-	uint64_t written; /* 0 = what I read, 1 = what I wrote */
+	uint64_t written; /* 0 = of bytes that the sender has read, 1 = that it has written */
 };
 
 struct cat {
@@ -169,14 +169,14 @@ static int end_input(struct cat *c)
 	if (c->in.at)
 		send_chunk(c, c->in.at);
 	if (in_flight(&c->in) >= c->in.window)
-		return 0; /* the end goes out when there is a chunk for it */
+		return 0; /* the empty message is sent when a chunk is free */
 	send_chunk(c, 0);
 	c->in.ended = true;
 	cat_io_close(&c->in.io);
 	return tell_totals(c, &c->in, false);
 }
 
-/* Read what is there. Part of a chunk goes out only when the lanes have little else to do. */
+/* Read the bytes that are there. A partial chunk is sent only while few chunks are in flight. */
 static int read_some(struct cat *c)
 {
 	struct stream *s = &c->in;
@@ -213,7 +213,7 @@ static void on_received(struct weft_request *req, const struct weft_completion *
 	struct chunk *c = arg;
 
 	(void)req;
-	/* Of a message that is longer than its buffer comp->length is the whole length. */
+	/* comp->length is the whole length, also of a message that is longer than its buffer. */
 	if (comp->status == -EMSGSIZE || comp->length > c->stream->chunk)
 		c->stream->too_long = comp->length;
 	else if (comp->status && comp->status != -ECANCELED)
@@ -242,7 +242,7 @@ static void post_receives(struct cat *c)
 	}
 }
 
-/* The empty message: nothing comes after it. Whoever reads our output shall see the end now. */
+/* The empty message has come. Close the output, so that its reader sees the end at once. */
 static int end_output(struct cat *c)
 {
 	struct stream *s = &c->out;
@@ -297,7 +297,7 @@ static int write_some(struct cat *c)
 	return 0;
 }
 
-/* ---- what was read must be what was written */
+/* ---- the bytes written must be the bytes read */
 
 static int compare(struct cat *c, const struct stream *s, const struct totals *t, const char *what)
 {
@@ -320,20 +320,20 @@ static int hear_totals(struct cat *c)
 	t = (struct totals){le64toh(t.bytes), le64toh(t.crc), le64toh(t.written)};
 	if (t.written) {
 		c->in.confirmed = true;
-		return compare(c, &c->in, &t, "sent is not what was written");
+		return compare(c, &c->in, &t, "the peer wrote other bytes than were sent");
 	}
 	c->theirs = t;
 	c->theirs_known = true;
 	return 0;
 }
 
-/* Before anything is written: what came with an error is no data. */
+/* Called before anything is written: bytes of a failed receive are no data. */
 static int check_streams(struct cat *c)
 {
 	int error = c->in.error ? c->in.error : c->out.error;
 
 	if (c->out.too_long) {
-		cli_error("the peer sent a piece of %" PRIu64 " bytes, though it had announced at "
+		cli_error("the peer sent a message of %" PRIu64 " bytes; it had announced at "
 			  "most %" PRIu64,
 			  c->out.too_long, c->out.chunk);
 		return peer_fail(c->peer, APP_PEER);
@@ -349,7 +349,7 @@ static int check_ends(struct cat *c)
 		ret = hear_totals(c);
 	if (!ret && c->out.ended && c->theirs_known && !c->out.confirmed) {
 		c->out.confirmed = true;
-		ret = compare(c, &c->out, &c->theirs, "received is not what was sent");
+		ret = compare(c, &c->out, &c->theirs, "other bytes were received than were sent");
 	}
 	return ret ? ret : check_streams(c);
 }
@@ -398,7 +398,7 @@ static void maybe_line(struct cat *c)
 
 /* ---- the loop */
 
-/* Nothing to do: sleep until a descriptor or the lanes want something. */
+/* Nothing to do: sleep until a descriptor is ready or the lanes have events. */
 static void rest(struct cat *c)
 {
 	struct pollfd fds[4];
@@ -459,7 +459,7 @@ static int loop(struct cat *c, bool line)
 		if (!idle_since)
 			idle_since = sys_seconds();
 		if (sys_seconds() - idle_since < IDLE_SECONDS) {
-			/* Who feeds or reads this pipe may need the core. */
+			/* The process at the other end of a pipe may need this core. */
 			sched_yield();
 			continue;
 		}
@@ -474,7 +474,7 @@ static int loop(struct cat *c, bool line)
 
 /* ---- set-up */
 
-/* Receives must take what the other end sends, whatever its -b. */
+/* Posted receives must be as long as the largest message of the peer, which its -b sets. */
 static int agree(struct cat *c, uint64_t *chunk)
 {
 	uint64_t mine = htole64(c->opts->chunk);
@@ -484,7 +484,7 @@ static int agree(struct cat *c, uint64_t *chunk)
 		ret = peer_hear(c->peer, OOB_PARAMS, chunk, sizeof(*chunk));
 	*chunk = le64toh(*chunk);
 	if (!ret && (!*chunk || *chunk > CAT_CHUNK_MAX)) {
-		cli_error("the peer wants to send pieces of %" PRIu64 " bytes", *chunk);
+		cli_error("the peer announces messages of %" PRIu64 " bytes", *chunk);
 		ret = peer_fail(c->peer, APP_PEER);
 	}
 	return ret;
@@ -507,13 +507,13 @@ static int set_up(struct cat *c)
 		ret = make_stream(&c->out, server ? TAG_TO_SERVER : TAG_TO_CLIENT, chunk,
 				  c->opts->window, on_received);
 	if (ret) {
-		cli_error("no memory for %" PRIu64 " pieces of %" PRIu64 " bytes; see -b and -O",
+		cli_error("no memory for %" PRIu64 " messages of %" PRIu64 " bytes; see -b and -O",
 			  c->opts->window, c->opts->chunk);
 		return peer_fail(c->peer, APP_FAIL);
 	}
 	post_receives(c);
 	ret = peer_barrier(c->peer);
-	/* After the barrier: the peer waits for that, and for nothing else, until then. */
+	/* After the barrier: until then the peer expects no other out-of-band message. */
 	return ret || !c->opts->no_stdin ? ret : end_input(c);
 }
 

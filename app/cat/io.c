@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A bigger pipe means fewer rounds; the kernel may refuse. */
+/* A larger pipe takes fewer system calls; the kernel may refuse this size. */
 #define PIPE_BYTES (1 << 20)
 
 static enum cat_kind open_anew(int fd, bool output)
@@ -23,7 +23,9 @@ static enum cat_kind open_anew(int fd, bool output)
 	again = open(path, (output ? O_WRONLY : O_RDONLY) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (again < 0)
 		return CAT_POLLED;
-	/* The old one must go: as long as we hold it the other end of a pipe never sees the end. */
+	/*
+	 * Replace the old descriptor: while it is open, the pipe's other end sees no end of file.
+	 */
 	if (dup2(again, fd) < 0) {
 		close(again);
 		return CAT_POLLED;
@@ -79,7 +81,7 @@ ssize_t cat_io_write(struct cat_io *io, const void *buf, size_t len)
 	if (io->kind == CAT_POLLED) {
 		if (!ready(io))
 			return -EAGAIN;
-		/* As much as poll() promises for a pipe. */
+		/* poll() promises space for PIPE_BUF bytes of a pipe. */
 		len = len < PIPE_BUF ? len : PIPE_BUF;
 	}
 	return result(write(io->fd, buf, len));

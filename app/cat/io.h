@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file cat/io.h
- * Standard input and output that never block, so that the lanes keep moving while a reader or
+ * Standard input and output that never block, so that the lanes make progress while a reader or
  * writer is slow.
  *
- * O_NONBLOCK belongs to the open file that other processes share (a shell and its terminal), so it
- * is not set on what we were given: pipes and terminals are opened again through /proc/self/fd,
- * sockets are asked call by call, regular files don't block. Where none of that works, poll() comes
- * first and pieces are small.
+ * O_NONBLOCK is a flag of the open file description, which other processes share (a shell and its
+ * terminal). So inherited descriptors do not get it: pipes and terminals are opened again through
+ * /proc/self/fd, calls on sockets have MSG_DONTWAIT, and regular files do not block. Where none of
+ * these works, poll() precedes each call, and calls are short.
  */
 #ifndef APP_CAT_IO_H
 #define APP_CAT_IO_H
@@ -29,21 +29,21 @@ struct cat_io {
 	bool output;
 };
 
-/** Take over descriptor @p fd. */
+/** Use descriptor @p fd; cat_io_close() closes it. */
 void cat_io_open(struct cat_io *io, int fd, bool output);
 
-/** @return bytes, 0 = end, -EAGAIN = nothing now, or an error */
+/** @return bytes, 0 = end, -EAGAIN = no bytes now, or a negative error */
 ssize_t cat_io_read(struct cat_io *io, void *buf, size_t len);
 
-/** @return bytes, -EAGAIN = no room now, or an error (-EPIPE: the reader has gone) */
+/** @return bytes, -EAGAIN = no space now, or a negative error (-EPIPE: the reader has closed) */
 ssize_t cat_io_write(struct cat_io *io, const void *buf, size_t len);
 
-/** May poll() report when it goes on? */
+/** Does poll() report when the descriptor is ready again? */
 bool cat_io_can_poll(const struct cat_io *io);
 
 /**
- * Close, with what the kernel reports only at the end (no space, I/O error). @return 0 or a
- * negative error
+ * Close. The kernel reports some errors only here (no space, I/O error). @return 0 or a negative
+ * error
  */
 int cat_io_close(struct cat_io *io);
 

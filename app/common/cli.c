@@ -27,7 +27,7 @@ void cli_error(const char *fmt, ...)
 	vsnprintf(last_error, sizeof(last_error), fmt, ap);
 	va_end(ap);
 	weft_text_printable(last_error, strlen(last_error));
-	/* One write, so that the messages of two processes on one terminal stay whole. */
+	/* One write: lines of two processes on one terminal do not mix. */
 	fprintf(stderr, "%s: %s\n", cli_program, last_error);
 }
 
@@ -52,8 +52,8 @@ static bool is_long_option(const struct option *longs, int val)
 }
 
 /*
- * getopt's optopt is the character of an unknown short option, 0 for an unknown long one, and the
- * option's value when its argument is missing or not wanted.
+ * optopt of getopt is the character of an unknown short option, and 0 for an unknown long one. It
+ * is the option's value when an argument is missing or superfluous.
  */
 static void say_wrong_option(char **argv, const struct option *longs, int what)
 {
@@ -133,7 +133,7 @@ int cli_size(const char *option, const char *text, uint64_t *value)
 {
 	if (parse_number(text, 1024, value) == 0 && *value <= SIZE_MAX / 2)
 		return 0;
-	cli_error("%s wants a size such as 8, 64k or 4M, not '%s'", option, text);
+	cli_error("%s takes a size such as 8, 64k or 4M, not '%s'", option, text);
 	return -EINVAL;
 }
 
@@ -141,7 +141,7 @@ int cli_count(const char *option, const char *text, uint64_t min, uint64_t max, 
 {
 	if (parse_number(text, 1000, value) == 0 && *value >= min && *value <= max)
 		return 0;
-	cli_error("%s wants a number from %" PRIu64 " to %" PRIu64 ", not '%s'", option, min, max,
+	cli_error("%s takes a number from %" PRIu64 " to %" PRIu64 ", not '%s'", option, min, max,
 		  text);
 	return -EINVAL;
 }
@@ -155,7 +155,7 @@ int cli_seconds(const char *option, const char *text, double min, double max, do
 	if (!errno && end != text && (*end == '\0' || strcmp(end, "s") == 0) && isfinite(*value) &&
 	    *value >= min && *value <= max)
 		return 0;
-	cli_error("%s wants seconds from %g to %g, not '%s'", option, min, max, text);
+	cli_error("%s takes seconds from %g to %g, not '%s'", option, min, max, text);
 	return -EINVAL;
 }
 
@@ -187,7 +187,7 @@ int cli_host_port(const char *text, char *host, size_t size, uint16_t *port)
 		number = colon + 1;
 	}
 	if (begin == end || (size_t)(end - begin) >= size) {
-		cli_error("'%s' is no host: a name or an address is wanted, with a port as in "
+		cli_error("'%s' is no host: use a name or an address, with a port as in "
 			  "node1:13377 or [fd00::1]:13377",
 			  text);
 		return -EINVAL;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/cli.h
- * What the programs have in common on their command lines: options, numbers with units, error
- * sentences and exit codes. libc only. EAL's half of a command line is split off by
- * weft_eal_split_args() (drivers/dpdk/port/eal.h).
+ * Command lines of all programs: options, numbers with units, error messages and exit codes. libc
+ * only. weft_eal_split_args() (drivers/dpdk/port/eal.h) splits off the arguments of the EAL.
  */
 #ifndef APP_CLI_H
 #define APP_CLI_H
@@ -16,41 +15,41 @@
 /** Exit codes of all programs; 128 + N after signal N. */
 enum app_exit {
 	APP_OK = 0,
-	APP_FAIL = 1,  /**< could not start or go on: no lane, no peer, output gone */
+	APP_FAIL = 1,  /**< could not start or continue: no lane, no peer, output closed */
 	APP_USAGE = 2, /**< wrong option, argument or WEFT_ variable */
 	APP_PEER = 3,  /**< the peer died, left early or failed */
-	APP_DATA = 4,  /**< bytes arrived wrong, or not as many as were sent */
+	APP_DATA = 4,  /**< bytes arrived changed, or fewer or more than were sent */
 };
 
 /** Default TCP port of the out-of-band connection. */
 #define CLI_DEFAULT_PORT 13377
 
-/** Name in front of every message. Static storage. */
+/** Name at the beginning of each message. Static storage. */
 extern const char *cli_program;
-/** Are options before a "--" the EAL's? */
+/** The program passes arguments before a "--" to the EAL. */
 extern bool cli_has_eal;
-/** How the end that others connect to is started: "weft-perf without a host". Static storage. */
+/** How the server is started, for messages: "weft-perf without a host". Static storage. */
 extern const char *cli_server;
 
 /**
- * "program: message" on standard error; what a terminal would take for a command is replaced by
- * '?'.
+ * "program: message" on standard error; '?' replaces control characters, which a terminal could
+ * execute.
  */
 void cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/** The last message of cli_error(): what the peer learns about our end. "" = none. */
+/** The last message of cli_error(), which OOB_BYE sends to the peer. "" = none. */
 const char *cli_last_error(void);
 
-/** What the peer learns instead: "what: why". Prints nothing. */
+/** Replace the message that the peer receives by "what: why". Prints nothing. */
 void cli_set_last_error(const char *what, const char *why);
 
 /**
- * getopt_long() that says what is wrong itself.
- * @return as getopt_long(); '?' after the message was printed
+ * getopt_long() with error messages of our own, which name the remedy.
+ * @return as getopt_long(); '?' after a message was printed
  */
 int cli_getopt(int argc, char **argv, const char *shorts, const struct option *longs);
 
-/** Is help or the version asked for? These shall work whatever the environment holds. */
+/** Is --help or --version among the arguments? Both work also with a wrong environment. */
 bool cli_asks_for_help(int argc, char **argv);
 
 /*

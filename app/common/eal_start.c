@@ -33,7 +33,7 @@ static bool chooses_cores(int count, char *const *words)
 	return false;
 }
 
-/* One lcore that floats over the cores the process may use, instead of a pinned thread for each. */
+/* One lcore on all cores that the process may use: the EAL would pin one thread to each core. */
 static void floating_lcore(char *buf, size_t len)
 {
 	size_t at = (size_t)snprintf(buf, len, "--lcores=0@(");
@@ -78,7 +78,7 @@ static int start_words(int count, char *const *words, const struct weft_config *
 	return ret;
 }
 
-/* Lanes are named, and none of them has a DPDK port. */
+/* WEFT_LANES names lanes, and none of them has a DPDK port. */
 static bool need_no_port(const struct weft_config *config)
 {
 	static const char *const without[] = {"shm", "self"};
@@ -105,8 +105,8 @@ static bool need_no_port(const struct weft_config *config)
 }
 
 /*
- * Programs take the time from the EAL. Where no lane needs it, it starts without hugepages, devices
- * and files, also for ordinary users and beside any other process.
+ * Programs read the time by the EAL's clock. Where no lane needs the EAL, it starts without
+ * hugepages, devices and files. So ordinary users may start it, and next to any other process.
  */
 static const char small[] = "--no-huge -m 16 --no-pci --no-shconf --no-telemetry --log-level=error";
 
@@ -132,8 +132,8 @@ static int start_text(const struct weft_config *config)
 }
 
 /*
- * Arguments of the EAL load modules ("-d") and name devices. A user who may start a program with
- * more rights than the user has must not choose them.
+ * Arguments of the EAL load shared objects ("-d") and name devices. When the program has more
+ * rights than its user, the user must not choose these arguments.
  */
 static bool may_choose_arguments(int count)
 {
@@ -156,7 +156,7 @@ int eal_start(int count, char **words, const struct weft_config *config, int cor
 	return core >= 0 && sys_pin((unsigned int)core) ? APP_USAGE : APP_OK;
 }
 
-/* A NIC whose RDMA driver is loaded, or a device in software: lanes need no DPDK port then. */
+/* A NIC with its RDMA driver, or a software RDMA device: lanes need no DPDK port then. */
 static bool have_rdma(void)
 {
 	DIR *dir = opendir("/sys/class/infiniband");
@@ -171,7 +171,7 @@ static bool have_rdma(void)
 	return found;
 }
 
-/* Opening lanes requests a port of the switch, and reports why there is none. */
+/* A switch is configured: opening the lanes requests its port, and logs why there is none. */
 static bool have_switch(const struct weft_config *config)
 {
 	char path[256];
@@ -184,22 +184,22 @@ void eal_hint_ports(const struct weft_config *config)
 {
 	char lanes[1024];
 
-	/* Lanes that are named have messages of their own. */
+	/* Lanes that WEFT_LANES names log their own errors. */
 	if (weft_config_get(config, "LANES", lanes, sizeof(lanes)) > 0 && lanes[0] != '\0')
 		return;
 	if (rte_eth_dev_count_avail() > 0 || have_rdma() || have_switch(config))
 		return;
 	fprintf(stderr,
-		"%s: there is no DPDK port and no RDMA device: only processes of this host are "
-		"reached. For a RoCE NIC load its RDMA driver ('rdma link' lists devices), and "
-		"leave it to the kernel. Another NIC is bound to vfio-pci, or the EAL gets a "
-		"virtual port, e.g. %s --vdev=net_af_packet0,iface=eth1 -- ...\n",
+		"%s: there is no DPDK port and no RDMA device: lanes reach only processes of this "
+		"host. For a RoCE NIC load its RDMA driver ('rdma link' lists devices), and do not "
+		"bind it to DPDK. Bind another NIC to vfio-pci, or give the EAL a virtual port, "
+		"e.g. %s --vdev=net_af_packet0,iface=eth1 -- ...\n",
 		cli_program, cli_program);
 }
 
 /*
- * net_af_xdp without its queue: where setting that up has failed, closing reads memory that was
- * freed then, and there is nothing to close.
+ * A port of net_af_xdp without its queue. After a failed queue set-up, this PMD's close reads
+ * memory that the failure has freed, and there is nothing to close.
  */
 static bool is_half_open(uint16_t port)
 {
@@ -221,9 +221,9 @@ void eal_close_ports(void)
 }
 
 /*
- * On the EAL's interrupt thread: no handler of a port runs at the same time, and none may run after
- * the ports are closed, so the process ends right here. rte_eal_cleanup() would wait for the alarm
- * that this is, for ever.
+ * Runs on the EAL's interrupt thread, so no interrupt handler of a port runs at the same time. None
+ * may run after the ports are closed, so the process ends here. rte_eal_cleanup() would deadlock:
+ * it waits for this alarm's callback to return.
  */
 static void end_process(void *arg)
 {

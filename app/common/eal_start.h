@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/eal_start.h
- * Starting the EAL for a program: with the arguments before "--", else with those of WEFT_EAL_ARGS.
+ * Start of the EAL for a program: with the arguments before "--", else with those of WEFT_EAL_ARGS.
  */
 #ifndef APP_EAL_START_H
 #define APP_EAL_START_H
@@ -9,10 +9,10 @@
 struct weft_config;
 
 /**
- * Start the EAL; where it stays silent is drivers/dpdk/port/eal.h's business.
+ * Start the EAL. drivers/dpdk/port/eal.h describes which of its log lines are suppressed.
  *
- * The EAL would pin the thread to its first core, and so all programs of a host to core 0. Here the
- * thread keeps the cores that it had, unless the arguments choose some.
+ * The EAL would pin the thread to its first core, which is core 0 for all programs of a host. Here
+ * the thread keeps its CPU affinity, unless the arguments choose cores.
  * @param count, words  from weft_eal_split_args(); count < 0 = WEFT_EAL_ARGS
  * @param core          core to pin the calling thread to afterwards, -1 = none
  * @return APP_OK or the exit code, after an error message
@@ -20,19 +20,19 @@ struct weft_config;
 int eal_start(int count, char **words, const struct weft_config *config, int core);
 
 /**
- * After no lane reached a peer: print how to get one, where lanes are not named and there is no
- * DPDK port and no RDMA device.
+ * No lane reached a peer: print how to get a lane. Prints only where WEFT_LANES names no lanes and
+ * there is neither a DPDK port nor an RDMA device.
  */
 void eal_hint_ports(const struct weft_config *config);
 
-/** All ports, but none that its PMD left unfit to be closed. */
+/** Close all ports, except those whose PMD crashes when it closes them. */
 void eal_close_ports(void);
 
 /**
- * What main() returns with. Once the EAL is up the process ends in here, and on the EAL's interrupt
- * thread: only there nothing happens to ports meanwhile. memif serves peers that connect and hang
- * up on that thread, and would do it on memory that rte_eal_cleanup() or a destructor has just
- * taken away. Closed ports leave no sockets behind, and the cleanup no hugepages.
+ * The last call of main(). When the EAL is up, the process ends in this call, on the EAL's
+ * interrupt thread. On another thread, callbacks of ports could run at the same time: memif handles
+ * peers that connect and disconnect on the interrupt thread. After rte_eal_cleanup() or a
+ * destructor these callbacks would use freed memory. Closed ports leave no sockets behind.
  */
 int eal_exit(int code);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/eth_port.h
- * Ports of programs that pass frames on: drivers/dpdk/port/passing.h with messages and exit codes.
+ * Ports of programs that forward frames: drivers/dpdk/port/passing.h with error messages and exit
+ * codes.
  */
 #ifndef APP_ETH_PORT_H
 #define APP_ETH_PORT_H
@@ -13,24 +14,24 @@
 
 #include "drivers/dpdk/port/passing.h"
 
-/** Entries of each of its rings, if it has as many. */
+/** Entries of each of its rings, or the port's maximum where that is less. */
 #define ETH_PORT_RING 1024
 
 /**
- * Find what a port takes.
+ * Query the limits of a port.
  * @param mtu  in bytes; 0 = the port's own
- * @return APP_OK, or an exit code after a sentence
+ * @return APP_OK, or an exit code after an error message
  */
 int eth_port_find(uint16_t port, uint16_t mtu, struct weft_passing_limits *limits);
 
 /**
  * Data room of buffers, headroom included, for frames of an MTU with two VLAN tags.
  * @param mtu  in bytes
- * @param room least one: the largest of the ports'
+ * @param room the least data room: the largest that a port requires
  */
 uint16_t eth_port_room(uint16_t mtu, uint16_t room);
 
-/** Configure and start it. @return APP_OK or an exit code after a sentence */
+/** Configure and start a port. @return APP_OK or an exit code after an error message */
 int eth_port_open(uint16_t port, uint16_t mtu, struct rte_mempool *pool);
 
 /** @param buf  of RTE_ETH_NAME_MAX_LEN bytes @return buf */

@@ -18,7 +18,7 @@ bool gnuplot_can_draw(const char *file)
 	return end && (strcmp(end, ".svg") == 0 || strcmp(end, ".png") == 0);
 }
 
-/* A string of gnuplot in single quotes, in which only those need care. */
+/* A string of gnuplot in single quotes: only single quotes are escaped in it. */
 static void write_quoted(FILE *out, const char *variable, const char *text)
 {
 	fprintf(out, "%s = '", variable);
@@ -48,7 +48,7 @@ bool gnuplot_is_installed(void)
 	return false;
 }
 
-/* A failed drawing leaves no empty picture behind. */
+/* After a failure no empty picture remains. */
 static void remove_if_empty(const char *file)
 {
 	struct stat st;
@@ -59,20 +59,22 @@ static void remove_if_empty(const char *file)
 
 FILE *gnuplot_open(const char *file, const char *title)
 {
-	/* What gnuplot can't open it writes to standard output. */
+	/* gnuplot writes to standard output when it can't open the file, so open it first. */
 	FILE *out = fopen(file, "ae");
 
 	if (!out)
 		return NULL;
 	fclose(out);
-	/* popen() starts a shell, which reports a missing program after the script is written. */
+	/*
+	 * popen() succeeds without the program: its shell fails only after the script is written.
+	 */
 	if (!gnuplot_is_installed()) {
 		remove_if_empty(file);
 		errno = ENOPKG;
 		return NULL;
 	}
 	fflush(stdout);
-	/* gnuplot may end before it has read all. */
+	/* gnuplot may exit before it has read the script. */
 	signal(SIGPIPE, SIG_IGN);
 	out = popen("gnuplot", "we");
 	if (!out)
@@ -129,7 +131,7 @@ void gnuplot_size_time_axes(FILE *out, double top, const char *ylabel)
 
 const char *gnuplot_colour(unsigned int i)
 {
-	/* Okabe and Ito, on white. */
+	/* The palette of Okabe and Ito, on white: distinct also for colour-blind readers. */
 	static const char *const colours[] = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
 					      "#D55E00", "#56B4E9", "#7F7F7F", "#000000"};
 

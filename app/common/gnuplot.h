@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/gnuplot.h
- * Pictures by gnuplot: the script goes to its standard input, data and all.
+ * Pictures by gnuplot: its standard input gets the script with the data.
  */
 #ifndef APP_GNUPLOT_H
 #define APP_GNUPLOT_H

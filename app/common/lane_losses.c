@@ -17,11 +17,11 @@ struct lanes {
 	} lane[32];
 };
 
-/* Is it a frame that the lane, or its port, had to throw away? */
+/* Does it count frames that were received, and that the lane or its port had to drop? */
 static bool is_drop(const char *counter)
 {
 	static const char *const port[] = {"rx_missed_errors", "rx_mbuf_allocation_errors"};
-	/* The network's and the kernel's, on an interface that is shared; ours, a second time. */
+	/* Normal: frames for others on a shared interface, and duplicates of retransmissions. */
 	static const char *const normal[] = {"drop.not_ours", "drop.duplicate"};
 	size_t i;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/lane_losses.h
- * What was lost on each lane of a peer, as the programs' last line has it.
+ * Losses on each lane of a peer, for the last line that the programs print.
  */
 #ifndef APP_LANE_LOSSES_H
 #define APP_LANE_LOSSES_H
@@ -11,9 +11,9 @@
 struct peer;
 
 /**
- * "sent again: dpdk:0 12 frames, dpdk:1 0; dropped here: dpdk:0 3, dpdk:1 0". Frames sent again are
- * the endpoint's, dropped ones the interface's: received and of no use, but neither duplicates nor
- * other people's.
+ * "sent again: dpdk:0 12 frames, dpdk:1 0; dropped here: dpdk:0 3, dpdk:1 0". The endpoint counts
+ * frames sent again, the interface counts dropped ones. Duplicates and frames for other hosts are
+ * not among the dropped ones.
  */
 void lane_losses(struct peer *p, char *buf, size_t size);
 

@@ -48,7 +48,7 @@ int oob_send(struct oob *oob, enum oob_type type, const void *data, size_t lengt
 }
 
 /*
- * Length of the first kept message with its header; 0 = not complete; -EPROTO = no message of ours.
+ * Length of the first buffered message with its header; 0 = incomplete; -EPROTO = wrong header.
  */
 static ssize_t first_message(const struct oob *oob)
 {
@@ -63,7 +63,7 @@ static ssize_t first_message(const struct oob *oob)
 	return oob->in_length < HEADER + length ? 0 : (ssize_t)(HEADER + length);
 }
 
-/* A BYE is noticed when it arrives, not when it is read in sequence. */
+/* A BYE takes effect when it arrives, before the messages in front of it are taken. */
 static void look_for_bye(struct oob *oob)
 {
 	size_t at = 0;

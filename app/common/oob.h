@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/oob.h
- * The out-of-band connection of two programs: one TCP connection beside the lanes. It carries
- * worker addresses, parameters, barriers and results, and its end means that the peer is gone: a
- * kernel closes it when a process dies, long before the lanes' own timeout.
+ * The out-of-band connection of two programs: one TCP connection next to the lanes. It carries
+ * worker addresses, parameters, barriers and results. Its end means that the peer has died: the
+ * kernel closes the connections of a dead process long before the lanes' timeout.
  *
- * The socket never blocks: oob_poll() is cheap enough to be called every millisecond from a
- * datapath loop. Messages are a 12-byte header {magic, type, length} and up to OOB_MAX bytes,
- * little-endian; whatever else arrives ends the connection with -EPROTO.
+ * The socket never blocks: oob_poll() is cheap enough for a call per millisecond in a datapath
+ * loop. A message has a 12-byte header {magic, type, length} and up to OOB_MAX bytes,
+ * little-endian. Any other bytes end the connection with -EPROTO.
  */
 #ifndef APP_OOB_H
 #define APP_OOB_H
@@ -34,12 +34,11 @@ enum oob_type {
 
 struct oob;
 
-/** Type of the first message that has arrived whole and was not taken; 0 = there is none. */
+/** Type of the first complete message that was not taken yet; 0 = there is none. */
 uint32_t oob_next(const struct oob *oob);
 
 /**
- * Called while something is waited for. @return 0 to go on, or a negative error that ends the
- * waiting
+ * Called during a wait. @return 0 to continue, or a negative error that ends the wait
  */
 typedef int (*oob_idle_cb)(void *arg);
 
@@ -51,21 +50,21 @@ struct oob_server;
  */
 int oob_server_open(const char *host, uint16_t port, struct oob_server **server);
 
-/** The port it listens on (it was asked for 0). */
+/** The port on which it listens; for a server that was opened with port 0. */
 uint16_t oob_server_port(const struct oob_server *server);
 
 /**
- * Wait for a peer that runs the same program, sleeping. Up to 16 others that have connected are
- * heard at the same time; one that sends nothing for 5 s, or something else, is refused with a
- * warning, and of more than 16 those of the host that has most give up their places.
+ * Sleep until a peer connects that runs the same program. Up to 16 connections may exchange their
+ * greetings at the same time. A connection that sends nothing for 5 s, or a wrong greeting, is
+ * refused with a warning. When there are more than 16, the host with most connections loses one.
  * @param idle  called at least every 100 ms; may be NULL
  * @return 0, idle's error, or a negative error after an error message
  */
 int oob_server_accept(struct oob_server *server, oob_idle_cb idle, void *arg, struct oob **oob);
 
 /**
- * Refuse whoever waits, with this text; never blocks. To be called again and again while a
- * peer is served.
+ * Refuse all waiting connections with this text; never blocks. Call it repeatedly while a peer is
+ * served.
  */
 void oob_server_refuse(struct oob_server *server, const char *text);
 
@@ -73,7 +72,7 @@ void oob_server_refuse(struct oob_server *server, const char *text);
 void oob_server_close(struct oob_server *server);
 
 /**
- * Connect, trying again for @p wait seconds while nobody listens.
+ * Connect; while no server listens, try again for @p wait seconds.
  * @return 0, idle's error, or a negative error after an error message
  */
 int oob_connect(const char *host, uint16_t port, double wait, oob_idle_cb idle, void *arg,
@@ -83,37 +82,37 @@ int oob_connect(const char *host, uint16_t port, double wait, oob_idle_cb idle, 
 const char *oob_peer_name(const struct oob *oob);
 
 /**
- * Send a message. The socket's buffer takes it unless the peer has stopped reading for seconds.
+ * Send a message. The socket's buffer has space for it unless the peer has not read for seconds.
  * @return 0 or a negative error
  */
 int oob_send(struct oob *oob, enum oob_type type, const void *data, size_t length);
 
 /**
- * Check the socket without waiting; complete messages are kept for oob_recv().
- * @return 0; -ECONNRESET the peer is gone; -EPROTO; sticky
+ * Read from the socket without waiting; complete messages are buffered for oob_recv().
+ * @return 0; -ECONNRESET the peer has died; -EPROTO a malformed message. Errors are sticky
  */
 int oob_poll(struct oob *oob);
 
 /**
- * Take the next message if it is there. A BYE that comes instead of another type ends the
- * connection (-ESHUTDOWN).
- * @param[out] length  in: room, out: length
- * @return 0, -EAGAIN when nothing is there, -EPROTO for another type or a too long one, or what
- *   oob_poll() says
+ * Take the next message if it has arrived. A BYE instead of the expected type ends the connection
+ * (-ESHUTDOWN).
+ * @param[in,out] length  in: size of the buffer, out: length
+ * @return 0, -EAGAIN when no message is there, -EPROTO for another type or a message that is too
+ *   long, or the result of oob_poll()
  */
 int oob_take(struct oob *oob, enum oob_type type, void *data, size_t *length);
 
 /**
- * Wait for a message: alternate oob_poll() and @p idle until it is there or @p timeout seconds (0 =
- * any time) are over (-ETIMEDOUT).
+ * Wait for a message: alternate oob_poll() and @p idle until the message is there or @p timeout
+ * seconds (0 = no timeout) have passed (-ETIMEDOUT).
  */
 int oob_recv(struct oob *oob, enum oob_type type, void *data, size_t *length, double timeout,
 	     oob_idle_cb idle, void *arg);
 
-/** Both sides call it; nobody leaves before both are there. */
+/** Both sides call it. It returns at neither side before both have called it. */
 int oob_barrier(struct oob *oob, double timeout, oob_idle_cb idle, void *arg);
 
-/** Has the peer sent BYE (it may still be unread)? @return 1 with its code and text, else 0 */
+/** Has BYE arrived, though it may not be taken yet? @return 1 with its code and text, else 0 */
 int oob_peer_bye(struct oob *oob, int *code, char *text, size_t len);
 
 /** Send BYE with an exit code and a message text ("" = none). */

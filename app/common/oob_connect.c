@@ -34,8 +34,8 @@ static void name_of(const struct sockaddr_storage *ss, socklen_t len, char *buf,
 }
 
 /*
- * The end of a dead process closes the connection at once. For a dead host or a cut wire there are
- * TCP's keepalives: 3 probes after 5 s of silence, and data that nobody acknowledges for 10 s.
+ * The kernel closes the connections of a dead process at once. TCP finds a dead host or a cut wire:
+ * by 3 keepalive probes after 5 s of silence, or by data that is unacknowledged for 10 s.
  */
 static void set_options(int fd)
 {
@@ -108,26 +108,25 @@ int oob_check_hello(struct oob *oob, char *why, size_t len)
 	weft_text_copy(program, sizeof(program), theirs.program,
 		       strnlen(theirs.program, sizeof(theirs.program)));
 	if (ret == -ECONNRESET)
-		snprintf(why, len, "it closed the connection");
+		snprintf(why, len, "the connection was closed at the other end");
 	else if (ret == -ESHUTDOWN && oob->bye_text[0])
 		snprintf(why, len, "%s", oob->bye_text);
 	else if (ret || length != sizeof(theirs))
-		snprintf(why, len, "what answers there is not %s", cli_program);
+		snprintf(why, len, "the program there is not %s", cli_program);
 	else if (oob_get32(theirs.version) != OOB_VERSION)
-		snprintf(
-			why, len,
-			"it speaks version %u of the out-of-band protocol, this program version %u",
-			oob_get32(theirs.version), OOB_VERSION);
+		snprintf(why, len,
+			 "it has version %u of the out-of-band protocol, this program version %u",
+			 oob_get32(theirs.version), OOB_VERSION);
 	else if (strcmp(program, cli_program) != 0)
-		snprintf(why, len, "what answers there is %s", program);
+		snprintf(why, len, "the program there is %s", program);
 	else
 		return 0;
 	return -EPROTO;
 }
 
 /*
- * Connect without blocking, so that a signal or a silent host does not hold the program. @return
- * socket or error
+ * Connect without blocking, so that neither a signal nor a silent host delays the program. @return
+ * socket or negative error
  */
 static int connect_to(const struct addrinfo *ai, double end, oob_idle_cb idle, void *arg)
 {
@@ -166,7 +165,7 @@ static int connect_any(const struct addrinfo *list, double wait, oob_idle_cb idl
 		fd = 0;
 		first = 0;
 		for (const struct addrinfo *ai = list; ai; ai = ai->ai_next) {
-			/* A host that does not answer gets 5 s even when nobody is waited for. */
+			/* A silent host gets 5 s, also with a shorter wait for the server. */
 			fd = connect_to(ai, wait > 5 ? end : sys_seconds() + 5, idle, arg);
 			if (fd >= 0 || fd == -EINTR)
 				return fd;
@@ -183,14 +182,14 @@ static int connect_any(const struct addrinfo *list, double wait, oob_idle_cb idl
 }
 
 /*
- * Both sides say who they are and check the other. @return 0, idle's error, or -EPROTO after a
- * sentence
+ * Exchange greetings, and check that of the other side. @return 0, the error of idle, or -EPROTO
+ * after an error message
  */
 static int shake_hands(struct oob *oob, const char *host, uint16_t port, oob_idle_cb idle,
 		       void *arg)
 {
 	double end = sys_seconds() + OOB_HELLO_SECONDS;
-	char why[300] = "it says nothing";
+	char why[300] = "it sends no greeting";
 	int ret = oob_say_hello(oob), stop;
 
 	if (ret)
@@ -224,8 +223,8 @@ int oob_connect(const char *host, uint16_t port, double wait, oob_idle_cb idle, 
 	if (fd == -EINTR)
 		return fd;
 	if (fd == -ECONNREFUSED)
-		cli_error("nobody listens on %s port %u; start the server there first: %s", host,
-			  port, cli_server);
+		cli_error("no server listens on %s port %u; start it there first: %s", host, port,
+			  cli_server);
 	else if (fd < 0)
 		cli_error("can't reach %s port %u: %s", host, port, strerror(-fd));
 	if (fd < 0)

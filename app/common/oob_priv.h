@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/oob_priv.h
- * What the files of the out-of-band connection share: common/oob.c (messages), common/oob_connect.c
- * (the greeting of both ends, the client), common/oob_server.c (who is accepted).
+ * Shared by the files of the out-of-band connection: common/oob.c (messages), common/oob_connect.c
+ * (the greeting of both ends, the client), common/oob_server.c (which connection is accepted).
  */
 #ifndef APP_OOB_PRIV_H
 #define APP_OOB_PRIV_H
@@ -21,9 +21,9 @@ struct sockaddr_storage;
 
 struct oob {
 	int fd;
-	int status; /* 0, or why nothing more will come */
+	int status; /* 0, or the error that ended the connection */
 	uint32_t barriers;
-	bool bye; /* a BYE is among the kept messages, or was taken */
+	bool bye; /* a BYE is among the buffered messages, or was taken */
 	int32_t bye_code;
 	char bye_text[OOB_BYE_TEXT + 1];
 	char name[96];
@@ -44,18 +44,19 @@ static inline uint32_t oob_get32(const uint8_t *p)
 
 /* common/oob_connect.c */
 
-/** Take over a connected socket; it is closed when there is no memory. */
+/** Make a connection of a connected socket. @return NULL: no memory, and the socket is closed */
 struct oob *oob_new(int fd);
 
 /** Addresses of a host; NULL after an error message. */
 struct addrinfo *oob_resolve(const char *host, uint16_t port, int flags);
 
-/** Say who we are. */
+/** Send our greeting: OOB_HELLO with program and version. */
 int oob_say_hello(struct oob *oob);
 
 /**
  * Check the peer's greeting without waiting.
- * @return 0 it is one of us, -EAGAIN it has sent too little yet, or -EPROTO with a reason in @p why
+ * @return 0 = the same program and version, -EAGAIN = incomplete yet, or -EPROTO with a reason in
+ *   @p why
  */
 int oob_check_hello(struct oob *oob, char *why, size_t len);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is accepted. Several unknown senders may have connected at once: the first with the right
- * greeting is accepted, and one that sends nothing holds up nobody.
+ * The server of the out-of-band connection. Several unknown senders may be connected at once: the
+ * first with the right greeting is accepted. A connection that sends nothing delays no other.
  */
 
 #include <errno.h>
@@ -22,11 +22,11 @@
 #define PLACES 16u
 #define BACKLOG 64
 #define LEAVE_SECONDS 1.0 /* for the peer to read why it is refused */
-#define LINES_MAX 16u     /* messages about unknown senders; a port scan shall not fill a log */
+#define LINES_MAX 16u     /* messages about unknown senders: a port scan must not fill a log */
 
 struct place {
 	struct oob *oob;
-	double until; /* it must have spoken; once leaving: it must have left */
+	double until; /* deadline of the greeting; when leaving: of the close */
 	bool leaving;
 };
 
@@ -66,7 +66,7 @@ int oob_server_open(const char *host, uint16_t port, struct oob_server **server)
 	list = oob_resolve(host, port, AI_PASSIVE);
 	if (!list)
 		return -EINVAL;
-	/* An IPv6 socket takes IPv4 too, so it comes first. */
+	/* An IPv6 socket accepts IPv4 connections too, so it is tried first. */
 	for (ai = list; ai && fd < 0; ai = ai->ai_next)
 		if (host || ai->ai_family == AF_INET6)
 			fd = listen_on(ai);
@@ -74,7 +74,7 @@ int oob_server_open(const char *host, uint16_t port, struct oob_server **server)
 		fd = listen_on(ai);
 	freeaddrinfo(list);
 	if (fd == -EADDRINUSE)
-		cli_error("TCP port %u is taken; choose another with -p at both ends", port);
+		cli_error("TCP port %u is in use; choose another with -p at both ends", port);
 	else if (fd < 0)
 		cli_error("can't listen on %s port %u: %s", host ? host : "any address", port,
 			  strerror(-fd));
@@ -101,7 +101,7 @@ uint16_t oob_server_port(const struct oob_server *server)
 					      : ((struct sockaddr_in *)&ss)->sin_port);
 }
 
-/* ---- places at the door */
+/* ---- connections without a greeting yet */
 
 static void leave(struct place *p)
 {
@@ -109,7 +109,7 @@ static void leave(struct place *p)
 	*p = (struct place){0};
 }
 
-/* Of the same host? Names are "HOST port N". */
+/* Are both from one host? Names are "HOST port N". */
 static bool same_host(const struct oob *a, const struct oob *b)
 {
 	const char *x = oob_peer_name(a), *y = oob_peer_name(b);
@@ -128,9 +128,9 @@ static unsigned int places_of(const struct oob_server *s, const struct oob *oob)
 }
 
 /*
- * A place for the newcomer. When all are taken, whoever is leaving gives his up, then the one who
- * came first of the host that holds most: a true peer speaks at once, so it needs its place for a
- * round trip only.
+ * A place for a new connection. When all are in use, a refused connection that is still open loses
+ * its place; without one, the oldest connection of the host that has most. A peer sends its
+ * greeting at once, so it needs a place for one round trip only.
  */
 static struct place *find_place(struct oob_server *s)
 {
@@ -153,7 +153,7 @@ static struct place *find_place(struct oob_server *s)
 	return worst;
 }
 
-/* @welcome  false: they will be refused */
+/* @welcome  false: the new connections will be refused */
 static void newcomers(struct oob_server *s, bool welcome)
 {
 	struct place *p;
@@ -177,16 +177,16 @@ static void newcomers(struct oob_server *s, bool welcome)
 static void sent_away(struct oob_server *s, const struct oob *oob, const char *why)
 {
 	if (s->lines < LINES_MAX)
-		cli_error("sent %s away: %s", oob_peer_name(oob), why);
+		cli_error("refused %s: %s", oob_peer_name(oob), why);
 	else if (s->lines == LINES_MAX)
-		cli_error("more are sent away, without a line each");
+		cli_error("further connections are refused without a line each");
 	if (s->lines <= LINES_MAX)
 		s->lines++;
 }
 
 /*
- * What is still unread when a socket is closed resets the connection, and takes our final message
- * along.
+ * Closing a socket with unread bytes resets the connection, which would discard our last message.
+ * So bytes are read until the other end closes.
  */
 static void look_after_leaving(struct place *p)
 {
@@ -200,7 +200,7 @@ static void look_after_leaving(struct place *p)
 /* @return true: it is a peer */
 static bool look_after(struct oob_server *s, struct place *p)
 {
-	char why[300] = "it said nothing";
+	char why[300] = "it sent no greeting";
 	int ret;
 
 	if (p->leaving) {

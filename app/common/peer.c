@@ -32,7 +32,7 @@ int peer_options_init(struct peer_options *opts)
 	ret = weft_config_read(&opts->config);
 	if (!ret)
 		return APP_OK;
-	cli_error("the configuration can't be used: %s; weft-info -c lists all variables",
+	cli_error("the configuration is invalid: %s; weft-info -c lists all variables",
 		  ret == -EINVAL ? "a WEFT_ variable is malformed (see above)"
 				 : weft_strerror(ret));
 	return APP_USAGE;
@@ -47,7 +47,8 @@ static int set_variable(struct weft_config *config, const char *name, const char
 	if (ret == -ENOENT)
 		cli_error("there is no variable '%s'; weft-info -c lists all", name);
 	else
-		cli_error("'%s' is no value for %s; weft-info -c shows what it takes", value, name);
+		cli_error("'%s' is no value for %s; weft-info -c shows possible values", value,
+			  name);
 	return APP_USAGE;
 }
 
@@ -57,7 +58,7 @@ static int option_set(struct weft_config *config, const char *text)
 	char name[64];
 
 	if (!equals || equals == text || (size_t)(equals - text) >= sizeof(name)) {
-		cli_error("-S wants NAME=VALUE, not '%s'", text);
+		cli_error("-S takes NAME=VALUE, not '%s'", text);
 		return APP_USAGE;
 	}
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - text), text);
@@ -108,7 +109,7 @@ int peer_local(struct peer_options *opts, const char *text)
 	return host_option(opts, text, &opts->local);
 }
 
-/* ---- the end, expected or not */
+/* ---- termination, expected or not */
 
 int peer_fail(struct peer *p, int exit_code)
 {
@@ -130,7 +131,7 @@ static const char *other(const struct peer *p)
 	return p->server ? "client" : "server";
 }
 
-/* The lanes notice the end of a process later than the out-of-band connection. */
+/* The lanes detect the end of a process later than the out-of-band connection. */
 static void print_end(const struct peer *p, const char *what)
 {
 	char text[640];
@@ -147,7 +148,7 @@ static void print_end(const struct peer *p, const char *what)
 			  text);
 }
 
-/* The out-of-band connection is over, or says something that was not expected. */
+/* The out-of-band connection has ended, or an unexpected message has arrived. */
 static int peer_lost(struct peer *p, int status)
 {
 	char text[OOB_BYE_TEXT + 1];
@@ -163,11 +164,10 @@ static int peer_lost(struct peer *p, int status)
 		else
 			cli_error("the %s left before the end", other(p));
 	} else if (status == -EPROTO) {
-		cli_error(
-			"the %s (%s) sent something out of order; are both ends the same version?",
-			other(p), oob_peer_name(p->oob));
+		cli_error("the %s (%s) sent an unexpected message; are both ends the same version?",
+			  other(p), oob_peer_name(p->oob));
 	} else if (status == -ETIMEDOUT) {
-		print_end(p, "does not answer any more");
+		print_end(p, "does not respond any more");
 	} else {
 		print_end(p, "died: its connection ended");
 	}
@@ -205,7 +205,8 @@ int peer_check(struct peer *p)
 	if (!ret && !oob_peer_bye(p->oob, NULL, NULL, 0))
 		return 0;
 	/*
-	 * In good order both leave after a last barrier, so a BYE here is never the expected one.
+	 * In an orderly end, BYE follows a last barrier of both, so a BYE at this point is an
+	 * error.
 	 */
 	peer_lost(p, ret);
 	return -ECANCELED;
@@ -218,10 +219,12 @@ static int peer_idle(void *arg)
 
 	if (!p->worker)
 		return sys_idle(NULL);
-	/* Lanes are measured while they connect: rare progress would look like a slow peer. */
+	/*
+	 * Lanes measure round trips while they connect: rare progress would look like a slow peer.
+	 */
 	for (int i = 0; i < 32; i++)
 		weft_worker_progress(p->worker);
-	/* The caller may sleep for 100 ms between two calls: a signal is looked for in each. */
+	/* The caller may sleep for 100 ms between two calls, so each call checks for a signal. */
 	if (sys_signal()) {
 		p->next_check = 0;
 		return peer_check(p);
@@ -366,8 +369,8 @@ int peer_open(struct peer *p)
 }
 
 /*
- * When the peer has given up or died the TCP connection has the better message, though the lanes
- * may be faster than it: it gets a moment.
+ * When the peer has given up or died, the TCP connection has the better message. The lanes may fail
+ * earlier, so wait for that message for a short time.
  */
 static bool peer_tells_why(struct peer *p)
 {
@@ -463,9 +466,9 @@ static bool a_lane_connects(struct peer *p)
 }
 
 /*
- * An endpoint is up with its first lane; the others follow within a round trip or two, and the side
- * that does not open them hears of each only then. What is printed and measured shall have them
- * all.
+ * An endpoint is up with its first lane. The other lanes follow within one or two round trips, and
+ * the passive side learns of each lane only when it connects. Output and measurements must include
+ * all lanes.
  */
 static int wait_for_lanes(struct peer *p)
 {
@@ -511,7 +514,7 @@ int peer_connect(struct peer *p)
 	return ret ? ret : peer_barrier(p);
 }
 
-/* ---- taking down */
+/* ---- teardown */
 
 static void close_one(struct peer *p, struct weft_ep *ep, bool flush)
 {
@@ -535,14 +538,14 @@ static void close_ep(struct peer *p, bool flush)
 }
 
 /*
- * All is well: nobody closes before both have all they waited for, and nobody leaves before the
- * other's flush is acknowledged.
+ * The orderly end. The first barrier: no side closes before both have all data. The second: no side
+ * leaves before the flush of the other is acknowledged.
  */
 static int end_together(struct peer *p)
 {
 	int ret;
 
-	/* The peer may be through the barrier, and closing, before we have seen that. */
+	/* The peer may have passed the barrier, and close, before this end has passed it. */
 	p->closing = true;
 	ret = p->ep ? peer_barrier(p) : APP_OK;
 	if (ret)
@@ -567,7 +570,7 @@ int peer_end(struct peer *p, int exit_code)
 		exit_code = p->exit_code;
 	if (!exit_code)
 		exit_code = end_together(p);
-	/* The message text goes out before the lanes go down: the peer shall not have to guess. */
+	/* Send the message text before the lanes go down, so that the peer can print the reason. */
 	if (p->oob)
 		oob_bye(p->oob, exit_code, exit_code ? cli_last_error() : "");
 	p->closing = true;

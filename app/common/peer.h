@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/peer.h
- * One peer of a program: the out-of-band connection, and beside it a worker with one endpoint over
- * the lanes.
+ * One peer of a program: the out-of-band connection, and a worker with one endpoint over the lanes.
  *
- * The stages are separate calls, because a program may want something in between (a bare-port test
- * needs the EAL and the TCP connection, but no worker). Each returns APP_OK or an exit code after a
- * sentence; peer_end() takes down whatever is there, after any of them.
+ * The stages are separate calls, because a program may need only some of them (a bare-port test
+ * needs the EAL and the TCP connection, but no worker). Each returns APP_OK, or an exit code after
+ * an error message. peer_end() may follow any of them, and takes down what exists.
  *
  * A loop on the datapath calls peer_poll(): progress, and every millisecond a check of the TCP
- * connection and at signals.
+ * connection and of signals.
  */
 #ifndef APP_PEER_H
 #define APP_PEER_H
@@ -25,7 +24,7 @@
 
 /** Options that every two-ended program has. */
 struct peer_options {
-	char name[256];    /**< what host or local points to */
+	char name[256];    /**< storage for host or local */
 	const char *host;  /**< peer to connect to; NULL = be the server */
 	const char *local; /**< server: local address to listen on; NULL = all */
 	uint16_t port;
@@ -33,11 +32,11 @@ struct peer_options {
 	int core;    /**< -1 = not pinned */
 	struct weft_config *config;
 	uint64_t features;     /**< WEFT_FEATURE_*; 0 = tagged messages */
-	bool counters;         /**< print those of the lanes at the end */
+	bool counters;         /**< print the counters of the lanes at the end */
 	unsigned int parallel; /**< client: connections; 0 = 1 */
 };
 
-#define PEER_COUNTERS 1000 /* an option that has no letter */
+#define PEER_COUNTERS 1000 /* the value of an option without a letter */
 
 #define PEER_SHORTS "p:c:L:W:S:"
 /* clang-format off */
@@ -77,32 +76,32 @@ int peer_local(struct peer_options *opts, const char *text);
 struct peer {
 	const struct peer_options *opts;
 	bool server;
-	struct oob_server *door; /* a server that stays: others learn that it is busy; else NULL */
+	struct oob_server *door; /* persistent server, which refuses others while busy; else NULL */
 	struct oob *oob;
 	struct weft_context *ctx;
 	struct weft_worker *worker;
 	struct weft_ep *ep;
 	struct weft_ep *more[PEER_PARALLEL - 1]; /* of a client: further connections */
 	unsigned int num_more;
-	int exit_code; /* != 0: it is over, and a message was printed */
-	bool closing;  /* the end of the connection is no surprise now */
-	bool sleeps;   /* peer_poll() sleeps while nothing happens... */
-	bool posting;  /* ...unless there is more to do */
+	int exit_code; /* != 0: the run has failed, and a message was printed */
+	bool closing;  /* the end of the connection is expected now */
+	bool sleeps;   /* peer_poll() sleeps when there are no events... */
+	bool posting;  /* ...unless the caller has more to post */
 	uint32_t polls;
-	uint64_t events;     /* that progress has handled */
+	uint64_t events;     /* number that progress has handled */
 	uint64_t next_check; /* TSC */
 };
 
-/** Context: finds the lanes' resources. After the EAL is up. */
+/** Create the context, which finds the lanes' resources. The EAL must be up. */
 int peer_init(struct peer *p, const struct peer_options *opts);
 
-/** A server that stays: listen. @return APP_OK or an exit code after an error message */
+/** Listen, for a persistent server. @return APP_OK or an exit code after an error message */
 int peer_listen(const struct peer_options *opts, struct oob_server **door);
 
 /** Out-of-band connection: a server waits for its client, a client connects. */
 int peer_meet(struct peer *p);
 
-/** Worker with its lanes. */
+/** Create the worker with its lanes. */
 int peer_open(struct peer *p);
 
 /** Exchange addresses and connect over the lanes. */
@@ -112,8 +111,8 @@ int peer_connect(struct peer *p);
 int peer_check(struct peer *p);
 
 /**
- * Sleep until something happens, but check signals and the TCP connection now and then. As
- * peer_poll()
+ * Sleep until the lanes have an event, at most 20 ms; then check signals and the TCP connection.
+ * @return as peer_poll()
  */
 int peer_sleep(struct peer *p);
 
@@ -126,7 +125,7 @@ static inline int peer_look(struct peer *p)
 	return peer_check(p);
 }
 
-/** Move everything forward. @return 0, or -ECANCELED once it is over (p->exit_code says how) */
+/** Make progress. @return 0, or -ECANCELED once the run has failed, with p->exit_code set */
 static inline int peer_poll(struct peer *p)
 {
 	return unlikely(p->sleeps) && !p->posting ? peer_sleep(p) : peer_look(p);
@@ -136,8 +135,8 @@ static inline int peer_poll(struct peer *p)
 int peer_barrier(struct peer *p);
 
 /**
- * Send or wait for an out-of-band message while the lanes are kept moving. @return APP_OK or an
- * exit code
+ * Send or wait for an out-of-band message while the lanes make progress. @return APP_OK or an exit
+ * code
  */
 int peer_tell(struct peer *p, enum oob_type type, const void *data, size_t length);
 int peer_hear(struct peer *p, enum oob_type type, void *data, size_t length);
@@ -145,19 +144,19 @@ int peer_hear(struct peer *p, enum oob_type type, void *data, size_t length);
 /** As peer_hear() for a message of any length up to *length, which becomes its length. */
 int peer_hear_some(struct peer *p, enum oob_type type, void *data, size_t *length);
 
-/** Take an out-of-band message if it is there. @return APP_OK, an exit code, or -EAGAIN */
+/** Take an out-of-band message if it has arrived. @return APP_OK, an exit code, or -EAGAIN */
 int peer_take(struct peer *p, enum oob_type type, void *data, size_t length);
 
-/** It is over: remember the first exit code. @return it */
+/** The run has failed: keep the first exit code. @return that exit code */
 int peer_fail(struct peer *p, int exit_code);
 
-/** What to say of a failed operation. @return exit code */
+/** Print "what: reason" for a failed operation. @return exit code */
 int peer_fail_op(struct peer *p, const char *what, int status);
 
 /**
- * Flush and close the endpoint in agreement with the peer when all is well, say BYE with @p
- * exit_code, and take everything down.
- * @return the exit code to end with
+ * End: after success, flush and close the endpoint together with the peer. In all cases send BYE
+ * with @p exit_code and take everything down.
+ * @return the exit code for eal_exit()
  */
 int peer_end(struct peer *p, int exit_code);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/program.h
- * What the main() of every program with a peer does.
+ * The main() of every program with a peer.
  */
 #ifndef WEFT_APP_PROGRAM_H
 #define WEFT_APP_PROGRAM_H
@@ -12,7 +12,7 @@
 struct program {
 	const char *name;
 	const char *server; /**< see cli_server */
-	/** @return 0, an exit code, or -1: what was requested is done (--help) */
+	/** @return 0, an exit code, or -1: --help or --version is done */
 	int (*parse)(void *options, int argc, char **argv);
 	/** @return exit code */
 	int (*run)(void *options, int eal_count, char **eal_words);
@@ -26,8 +26,8 @@ struct program {
 int program_main(const struct program *p, struct peer_options *options, int argc, char **argv);
 
 /**
- * What a program does before its own part: the EAL, lanes, the other end, the connection. The
- * caller goes on with peer_end(), whatever this has returned.
+ * The common start of a program: the EAL, the lanes, the out-of-band connection, the endpoint. The
+ * caller calls peer_end() afterwards, also after a failure.
  * @return APP_OK or an exit code after an error message
  */
 int program_connect(struct peer *p, const struct peer_options *options, int eal_count,

@@ -12,7 +12,7 @@
 
 #define TEXT_MAX 384
 
-/* Threads of the library log, too. */
+/* Protects `first`: threads of the library log, too. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char first[2][TEXT_MAX]; /* WEFT_LOG_ERROR, WEFT_LOG_WARN */
 

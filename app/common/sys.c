@@ -18,7 +18,7 @@ static volatile sig_atomic_t caught;
 
 static void on_signal(int sig)
 {
-	/* Who presses Ctrl-C twice means it. */
+	/* A second Ctrl-C ends the process at once. */
 	if (caught)
 		_exit(128 + sig);
 	caught = sig;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/sys.h
- * What the programs need of the operating system: signals, cores, memory figures, time. libc only.
+ * Functions of the operating system for the programs: signals, cores, memory figures, time. libc
+ * only.
  */
 #ifndef APP_SYS_H
 #define APP_SYS_H
@@ -9,8 +10,8 @@
 #include <stdint.h>
 
 /**
- * SIGINT, SIGTERM and SIGHUP become sys_signal() so that the peer is notified; SIGPIPE becomes
- * EPIPE.
+ * Catch SIGINT, SIGTERM and SIGHUP for sys_signal(), so that the peer is notified. SIGPIPE is
+ * ignored, so that writes return EPIPE.
  */
 void sys_catch_signals(void);
 
@@ -32,7 +33,7 @@ struct sys_memory {
 
 void sys_memory(struct sys_memory *memory);
 
-/** Let VmHWM start again from now. @return 0 or a negative error (the kernel may not allow it) */
+/** Reset VmHWM to the present value. @return 0 or a negative error (the kernel may refuse it) */
 int sys_reset_peak(void);
 
 /** Monotonic time in seconds. */

@@ -74,11 +74,11 @@ check "weft-perf: a sweep of another test than it can" refuses 2 "no sweep of an
 	--sweep -t put_lat
 check "weft-perf: a sweep of the table" refuses 2 "no sweep of another -t" "$perf" --sweep -t table
 check "weft-perf: missing value" refuses 2 "'-s' needs a value" "$perf" -s
-check "weft-perf: malformed size" refuses 2 "-s wants a size .*'8x'" "$perf" -s 8x
+check "weft-perf: malformed size" refuses 2 "-s takes a size .*'8x'" "$perf" -s 8x
 check "weft-perf: range that ends before it begins" refuses 2 "ends before it begins" "$perf" -s 8:4
-check "weft-perf: no iterations" refuses 2 "-n wants" "$perf" -n 0
-check "weft-perf: endless duration" refuses 2 "-D wants" "$perf" -D inf
-check "weft-perf: window out of range" refuses 2 "-O wants" "$perf" -O 100000
+check "weft-perf: no iterations" refuses 2 "-n takes" "$perf" -n 0
+check "weft-perf: endless duration" refuses 2 "-D takes" "$perf" -D inf
+check "weft-perf: window out of range" refuses 2 "-O takes" "$perf" -O 100000
 check "weft-perf: unknown test, and those there are" refuses 2 \
 	"no test 'tag_fast'; there are tag_lat.* put_lat.* cswap_lat" \
 	"$perf" -t tag_fast
@@ -100,11 +100,11 @@ check "weft-perf: atomic of 16 bytes" refuses 2 "-s 16: fadd_lat takes 4 or 8 by
 check "weft-perf: put without a byte to poll on" refuses 2 "-s 0: put_lat takes at least 1 byte" \
 	"$perf" -t put_lat -s 0
 check "weft-perf: two hosts" refuses 2 "one host is enough" "$perf" a b
-check "weft-perf: port out of range" refuses 2 "-p wants .*'70000'" "$perf" -p 70000
+check "weft-perf: port out of range" refuses 2 "-p takes .*'70000'" "$perf" -p 70000
 check "weft-perf: core that is not there" refuses 2 "core 1000" "$perf" "${eal[@]}" "${memif[@]}" \
 	-- -c 1000
-check "weft-cat: neither -l nor a host" refuses 2 "say which host" "$cat"
-check "weft-cat: block too large" refuses 2 "-b wants" "$cat" -l -b 1G
+check "weft-cat: neither -l nor a host" refuses 2 "name the host" "$cat"
+check "weft-cat: block too large" refuses 2 "-b takes" "$cat" -l -b 1G
 check "weft-info: nothing to show" refuses 2 "say what to show" "$info"
 check "weft-info -c needs no EAL: all variables with help" shows "^WEFT_PEER_TIMEOUT=" "$info" -c
 check "weft-info -C: only what was changed" shows "^WEFT_PEER_TIMEOUT=" env WEFT_PEER_TIMEOUT=7s \
@@ -152,7 +152,7 @@ check "weft-info protocols: unknown operation, and those there are" refuses 2 \
 check "weft-info protocols: unknown format" refuses 2 \
 	"--format 'xml': expected table, csv or text" \
 	"$info" protocols --lanes "$dir/lanes.ini" --format xml
-check "weft-info protocols: malformed size to explain" refuses 2 "--explain wants a size .*'9q'" \
+check "weft-info protocols: malformed size to explain" refuses 2 "--explain takes a size .*'9q'" \
 	"$info" protocols --lanes "$dir/lanes.ini" --explain 9q
 check "weft-info protocols: a picture where none can be written" refuses 1 \
 	"--graph /no/where/x.svg: No such file or directory" \
@@ -183,7 +183,7 @@ check "weft-perf: EAL argument that is none" refuses 2 "EAL did not start" "$per
 check "weft-perf: no port at all" refuses 1 "no lane could be opened" "$perf" \
 	"${eal[@]}" -- -L -shm -W 1 -p 1 localhost
 nothing_else() {
-	refuses 1 "nobody listens" "$perf" -W 1 -p 1 127.0.0.1 &&
+	refuses 1 "no server listens" "$perf" -W 1 -p 1 127.0.0.1 &&
 		[ "$(wc -l <"$dir/client.err")" = 1 ]
 }
 check "weft-perf: without a requested port not a line of DPDK's" nothing_else
@@ -196,18 +196,18 @@ check "weft-cat: port that is not there" refuses 1 "lane" "$cat" "${eal[@]}" "${
 check "weft-perf: malformed lane option" refuses 2 "." "$perf" "${eal[@]}" "${memif[@]}" -- \
 	-L dpdk:0,mtu=huge localhost
 check "weft-perf: nobody listens" refuses 1 \
-	"nobody listens on 127.0.0.1 port 1; .*: weft-perf without a host" \
+	"no server listens on 127.0.0.1 port 1; .*: weft-perf without a host" \
 	"$perf" "${eal[@]}" "${memif[@]}" -- -p 1 -W 0.2 127.0.0.1
 check "weft-perf: host that does not exist" refuses 1 "no host 'no.such.host.invalid'" \
 	"$perf" "${eal[@]}" "${memif[@]}" -- no.such.host.invalid
 check "weft-cat: nobody listens" refuses 1 \
-	"nobody listens .* start the server there first: weft-cat -l" "$cat" "${eal[@]}" \
+	"no server listens .* start it there first: weft-cat -l" "$cat" "${eal[@]}" \
 	"${memif[@]}" -- -p 1 -W 0.2 127.0.0.1
 
 port_taken() {
 	new_pair 1
 	start_server "$perf" || return 1
-	refuses 1 "TCP port $port is taken" "$perf" "${eal[@]}" "${memif[@]}" -- -p "$port"
+	refuses 1 "TCP port $port is in use" "$perf" "${eal[@]}" "${memif[@]}" -- -p "$port"
 	local rc=$?
 	kill -TERM "$(program_pid "$server_pid")"
 	server_code
@@ -230,7 +230,7 @@ wrong_program() {
 	new_pair 1
 	start_server "$cat" -l || return 1
 	refuses 1 "is weft-cat" "$perf" "${eal_client[@]}" -- -p "$port" 127.0.0.1 || return 1
-	grep -q "sent .* away: what answers there is weft-perf" "$dir/server.err" || return 1
+	grep -q "refused .*: the program there is weft-perf" "$dir/server.err" || return 1
 	client "$cat" </dev/null || return 1
 	server_code
 }
@@ -300,7 +300,7 @@ if command -v python3 >/dev/null; then
 		check "weft-$program: a server's last words command no terminal" hostile_words \
 			"$build/app/weft-$program"
 	done
-	check "weft-perf: remote key of 4 KiB" spoiled_key long "out of order"
+	check "weft-perf: remote key of 4 KiB" spoiled_key long "unexpected message"
 else
 	skip "weft-perf: spoiled remote keys" "there is no python3"
 fi

@@ -181,7 +181,7 @@ liar() {
 	echo "exit codes: liar $rc, server $code"
 	[ $code = 3 ] && [ $rc = 3 ] && [ ! -s "$dir/server.out" ] &&
 		sentence "$dir/server.err" \
-			"a piece of 1048576 bytes, though it had announced at most 1024"
+			"a message of 1048576 bytes; it had announced at most 1024"
 }
 
 host_and_port() {
