@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which fault explains what was seen: the table in doc/capture.md, from the strongest sign on. */
+/* Which fault explains the observations: the table in doc/capture.md, strongest evidence first. */
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,16 +8,16 @@
 
 #include "dump/trace.h"
 
-#define STOP_NS 5000000u /* silence that is no slowness */
-#define SLOW_GAPS 10u    /* so many silences are */
-#define HOLE_NS 2500000u /* more than one retransmission's time */
+#define STOP_NS 5000000u /* a silence from this length on is a stop */
+#define SLOW_GAPS 10u    /* this number of silences is slowness */
+#define HOLE_NS 2500000u /* longer than one retransmission takes */
 #define LONG_NS 10000000u
 #define HOLE_FRAMES 4u
-#define DOWN_NS 1500000u /* who has no link says nothing at once */
+#define DOWN_NS 1500000u /* an end without a link is silent from then on */
 #define LEFT_NS 18000000u
-#define SEVERAL 4u /* so many make a fault */
+#define SEVERAL 4u /* frames, from which on it is a fault */
 #define MTU_FRAMES 3u
-#define DELAY_NS 30000 /* shifts below are no fault */
+#define DELAY_NS 30000 /* smaller changes of the delay are no fault */
 #define DELAY_FRAMES 10u
 #define CONSEQUENCE_NS 5000000u
 
@@ -72,7 +72,7 @@ static double ms(uint64_t ns)
 
 /* ---- hosts ---------------------------------------------------------------------------------- */
 
-/* @return whether the host explains what its lanes show */
+/* @return whether a fault of the host explains the symptoms of its lanes */
 static bool host_fault(struct trace *t, uint8_t file, struct list *l)
 {
 	const struct trace_host *h = &t->host[file];
@@ -85,7 +85,7 @@ static bool host_fault(struct trace *t, uint8_t file, struct list *l)
 		if (!longest || h->gap[i].to - h->gap[i].from > longest->to - longest->from)
 			longest = &h->gap[i];
 	}
-	/* Who polls seldom is silent again and again; who stops once, much longer than else. */
+	/* A slow host is silent repeatedly. A stopped host is silent once, for much longer. */
 	if (h->num_gaps >= SLOW_GAPS && 3 * (longest->to - longest->from) < all) {
 		name(l, FAULT_SLOW_RECEIVER, TRACE_NONE, file, h->gap[0].from,
 		     "polls seldom: %u silences of up to %.3f ms on all lanes while frames came",
@@ -104,7 +104,7 @@ static bool host_fault(struct trace *t, uint8_t file, struct list *l)
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
-/* Most of what was lost, in one go, for long or to the end. */
+/* The run has most of the lost frames, and lasts long or until the end. */
 static bool is_hole(const struct trace_flow *f)
 {
 	const struct trace_run *r = &f->longest;
@@ -114,7 +114,7 @@ static bool is_hole(const struct trace_flow *f)
 	       2 * r->count >= f->lost;
 }
 
-/* Nothing as long as what was lost came any more, and shorter ones did. */
+/* From the first loss on, no frame as long as the lost ones came, and shorter frames did. */
 static bool is_mtu(const struct trace_flow *f)
 {
 	return f->lost >= MTU_FRAMES && f->large_came_at == 0 &&
@@ -122,7 +122,7 @@ static bool is_mtu(const struct trace_flow *f)
 	       f->came[f->num_came - 1].time > f->first_lost;
 }
 
-/* Did the flow's sender send anything in this time? */
+/* Did the sender of the flow send frames in this time? */
 static bool spoke(const struct trace_flow *f, uint64_t from, uint64_t to)
 {
 	unsigned int i;
@@ -137,8 +137,8 @@ static bool spoke(const struct trace_flow *f, uint64_t from, uint64_t to)
 }
 
 /*
- * Ends that are not told of anything go on for more than 20 ms (doc/failover.md). Those that were,
- * by the device of one of them, say no more, though there is time left.
+ * Both ends stopped sending at once. An end that finds a dead lane by silence sends for more than
+ * 20 ms (doc/failover.md). When a device reports that its link is down, both ends stop earlier.
  */
 static bool left_at_once(const struct trace *t, const struct trace_flow *f,
 			 const struct trace_flow *g)
@@ -156,14 +156,14 @@ static void hole(struct trace *t, struct trace_flow *f, struct trace_flow *g, st
 
 	if (g && !is_hole(g) && !spoke(g, r->from, r->from + DOWN_NS)) {
 		name(l, FAULT_LANE_DOWN, index, f->in.file, r->from,
-		     "%" PRIu64 " frames lost in a row, and the receiver says nothing on this "
-		     "lane any more",
+		     "%" PRIu64 " frames lost in a row, and the receiver sends nothing on this "
+		     "lane from then on",
 		     r->count);
 	} else if (g && is_hole(g) && left_at_once(t, f, g)) {
 		name(l, FAULT_LANE_DOWN, index, f->in.file,
 		     r->from < g->longest.from ? r->from : g->longest.from,
-		     "nothing comes any more, and both ends have left the lane after %.3f ms: too "
-		     "soon to have found out by silence",
+		     "no frames arrive, and both ends have left the lane after %.3f ms: earlier "
+		     "than silence would have shown it",
 		     ms((f->last > g->last ? f->last : g->last) - r->from));
 	} else if (g && is_hole(g) && g->longest.from < r->to && r->from < g->longest.to) {
 		name(l, FAULT_BLACKHOLE_BOTH_WAYS, index, f->in.file,
@@ -196,8 +196,8 @@ static int64_t quantile(const struct trace_sample *s, unsigned int n, double q)
 }
 
 /*
- * Where the delay grows: up to there the sum of what is below the mean is greatest. Those longer
- * than @clip of all count as that long. @return its sample, 0 = it does not grow
+ * Find the sample from which on the delay is greater: the sum of the differences below the mean has
+ * its maximum there. Delays are clipped at the quantile @clip. @return the sample, 0 = no growth
  */
 static unsigned int delay_grows(const struct trace_flow *f, double clip, int64_t *before,
 				int64_t *after)
@@ -230,7 +230,7 @@ static bool delayed(struct trace *t, const struct trace_flow *f, struct list *l)
 	int64_t before = 0, after = 0;
 	unsigned int at = delay_grows(f, 0.9, &before, &after);
 
-	/* Senders that heed delay leave the lane: few of its frames may be slow ones. */
+	/* Senders whose window follows the delay use the lane less: it may have few slow frames. */
 	if (!at)
 		at = delay_grows(f, 0.98, &before, &after);
 	if (!at)
@@ -250,19 +250,19 @@ static void counted(struct trace *t, const struct trace_flow *f, enum trace_faul
 	     "%" PRIu64 " of %" PRIu64 " frames %s", count, f->judged, what);
 }
 
-/* What one direction shows by itself. @return whether there is a fault */
+/* Faults that one direction alone shows. @return whether there is one */
 static bool flow_fault(struct trace *t, const struct trace_flow *f, struct list *l)
 {
 	if (f->changed >= 2)
 		counted(t, f, FAULT_CORRUPTION, f->changed, f->first_changed,
-			"came changed, or as no frame that was sent", l);
+			"came changed, or match no sent frame", l);
 	else if (f->twice >= SEVERAL)
 		counted(t, f, FAULT_DUPLICATION, f->twice, f->first_twice, "came twice", l);
 	else if (f->lost >= SEVERAL)
 		counted(t, f, trace_kind_of_loss(f), f->lost, f->first_lost, "did not come", l);
 	else if (f->late >= SEVERAL)
 		counted(t, f, FAULT_REORDERING, f->late, f->first_late,
-			"came behind later ones of their path", l);
+			"came after later ones of their path", l);
 	else
 		return delayed(t, f, l);
 	return true;
@@ -273,7 +273,7 @@ static uint64_t moved(const struct trace_flow *f)
 	return f->lost && f->first_lost < f->moved_at ? f->first_lost : f->moved_at;
 }
 
-/* Both directions of a lane, which have one fault at most. */
+/* Both directions of a lane, which together have at most one fault. */
 static void lane_fault(struct trace *t, struct trace_flow *f, struct list *l)
 {
 	struct trace_flow *g = trace_other(t, f);
@@ -291,7 +291,7 @@ static void lane_fault(struct trace *t, struct trace_flow *f, struct list *l)
 		if (is_mtu(both[i])) {
 			name(l, FAULT_PATH_MTU, (uint32_t)(both[i] - t->flow), both[i]->in.file,
 			     both[i]->first_lost,
-			     "frames of %u bytes and more do not come any more, shorter ones do",
+			     "frames of %u bytes and more no longer arrive, shorter ones do",
 			     both[i]->lost_min);
 			return;
 		}
@@ -307,7 +307,7 @@ static void lane_fault(struct trace *t, struct trace_flow *f, struct list *l)
 			return;
 }
 
-/* What explains others goes before them. */
+/* Sort key: a fault that explains others precedes them. */
 static int strength(const struct trace_anomaly *a)
 {
 	if (a->fault == FAULT_STOPPED_PEER)
@@ -327,8 +327,8 @@ static bool stronger(const struct trace_anomaly *a, const struct trace_anomaly *
 }
 
 /*
- * A lane that carries less makes others carry more, so their frames wait; a host that polls seldom
- * makes its peer wait. What begins with something stronger, or behind it, is its consequence.
+ * When a lane carries less, others carry more, so their frames wait. A host that polls rarely
+ * delays its peer. So an anomaly that begins with a stronger one, or after it, is its consequence.
  */
 static bool is_consequence(const struct list *l, const struct trace_anomaly *a)
 {

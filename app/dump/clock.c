@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clocks of the captures against that of the first one. A frame that one capture has as sent and
- * another as received tells the difference of their clocks and the time on the way; the least of
- * one direction and the least of the other differ by twice the difference, if the way takes as long
- * both ways. Least values of stretches of time, where there is a second and more of them, tell how
- * it grows.
+ * Clocks of the captures, relative to that of the first one. For a frame that one capture has as
+ * sent and another as received, the difference of the time stamps is the clocks' offset plus the
+ * delay of the path. The minima of both directions differ by twice the offset, if the path has the
+ * same delay in both directions. Minima of stretches of time give the drift, where captures last
+ * for a second or more.
  *
- * Processes of one host have one clock: records of lanes through shared memory say that two are.
+ * Processes of one host have one clock: records of lanes through shared memory show that two
+ * captures are of one host.
  *
- * Frames are sampled by a hash, so all captures have the same ones, in bounded memory: when there
- * are too many every second one is forgotten.
+ * Frames are sampled by a hash, so all captures have the same samples. Memory is bounded: when
+ * there are too many samples, every second one is dropped.
  */
 
 #include <math.h>
@@ -27,7 +28,7 @@
 struct sighting {
 	uint64_t id, time;
 	uint8_t file, way;
-	bool host; /* of a lane inside of one host, which has one clock */
+	bool host; /* of a lane within one host, which has one clock */
 };
 
 struct sightings {
@@ -71,7 +72,7 @@ static void see(struct sightings *all, const struct dump_frame *frame, const str
 		return;
 	while (all->num == SAMPLES && all->mask != UINT64_MAX)
 		thin(all);
-	/* Full of one id: somebody has made frames to that end. */
+	/* All samples have this id: the frames were crafted for that. */
 	if ((id & all->mask) || all->num == SAMPLES)
 		return;
 	all->s[all->num++] = (struct sighting){id, frame->time, frame->file, frame->way, host};
@@ -110,7 +111,7 @@ static int by_id(const void *a, const void *b)
 
 /* ---- two clocks ----------------------------------------------------------------------------- */
 
-/* Least differences, forth and back, of each stretch of time. */
+/* Least differences in both directions, for each stretch of time. */
 struct stretch {
 	int64_t least[2];
 	bool has[2];
@@ -130,8 +131,9 @@ static void least(struct stretch *s, unsigned int dir, int64_t d)
 }
 
 /*
- * Calls for each frame that one of both captures has as sent and the other as received: by how much
- * @p b's clock is ahead of @p a's, and the way more (0: from a to b) or less (1).
+ * Pair the sightings of each frame that one of both captures has as sent and the other as received.
+ * The difference is how far the clock of @p b is ahead of that of @p a, plus the delay of the path
+ * (direction 0: from a to b) or minus it (direction 1).
  */
 static void each_pair(const struct sightings *all, uint8_t a, uint8_t b, struct two *two,
 		      bool stretches)
@@ -152,7 +154,9 @@ static void each_pair(const struct sightings *all, uint8_t a, uint8_t b, struct 
 		dir = y->file == b;
 		at = x->file == a ? x->time : y->time;
 		d = dir ? (int64_t)(y->time - x->time) : (int64_t)(x->time - y->time);
-		/* Of the way back the greatest counts: as its negative. */
+		/*
+		 * For the reverse direction the maximum is needed, as the minimum of the negatives.
+		 */
 		d = dir ? -d : d;
 		if (stretches) {
 			least(&two->s[(at - two->from) / width], dir, d);
@@ -203,12 +207,12 @@ static bool compare(const struct sightings *all, uint8_t a, uint8_t b, struct tr
 	each_pair(all, a, b, &two, false);
 	if (!two.all.has[0] && !two.all.has[1])
 		return false;
-	/* Shared memory takes as long as the cores are busy, which says nothing of clocks. */
+	/* The delay of shared memory is that of busy cores, and no measure of clocks. */
 	if (two.host) {
 		*clock = (struct trace_clock){.known = true, .at = two.from};
 		return true;
 	}
-	if (!middle(&two.all, &ahead)) /* one way only: as if it took no time */
+	if (!middle(&two.all, &ahead)) /* one direction only: its delay is taken as 0 */
 		ahead = two.all.has[0] ? two.all.least[0] : -two.all.least[1];
 	*clock = (struct trace_clock){.known = true, .offset = ahead};
 	if (two.to - two.from >= DRIFT_NS) {
@@ -223,7 +227,7 @@ static bool compare(const struct sightings *all, uint8_t a, uint8_t b, struct tr
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-/* What b's clock says, by the first one's, which a's is compared with already. */
+/* The clock of b relative to the first capture's: that of a, plus b relative to a. */
 static struct trace_clock chained(const struct trace_clock *a, const struct trace_clock *b)
 {
 	struct trace_clock c = *b;
@@ -268,8 +272,8 @@ int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock
 	}
 	for (i = 0; num > 1 && i < num && ret == APP_OK; i++) {
 		if (!strcmp(names[i], "-")) {
-			cli_error("standard input can't be compared with other captures: it is "
-				  "read twice. Write it to a file");
+			cli_error("standard input can't be compared with other captures, which are "
+				  "read twice: write it to a file");
 			ret = APP_USAGE;
 		} else {
 			ret = look_through(names[i], (uint8_t)i, &all);

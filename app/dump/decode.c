@@ -10,11 +10,11 @@
 
 #define VLAN_ID 0xfff
 
-/* What has been read so far of the frame. */
+/* The position in the frame. */
 struct cursor {
 	const uint8_t *p;
-	uint32_t left; /* bytes that are there */
-	uint32_t len;  /* bytes that there were */
+	uint32_t left; /* bytes that were captured */
+	uint32_t len;  /* bytes that the frame had */
 };
 
 static void skip(struct cursor *c, uint32_t n)
@@ -41,7 +41,7 @@ static bool arp(struct cursor *c, struct dump_view *v)
 	return false;
 }
 
-/* IPv4 and UDP. Their lengths end the frame: what is behind is Ethernet's padding. */
+/* IPv4 and UDP. Their lengths end the frame: bytes after them are padding of Ethernet. */
 static bool ip_udp(struct cursor *c, struct dump_view *v)
 {
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)c->p;
@@ -112,7 +112,7 @@ static const char *check_crc(struct dump_view *v, const struct cursor *c)
 			       ? "a frame of this type without CRC32C"
 			       : NULL;
 	if (v->length + 4 > c->len)
-		return "no room for its CRC32C";
+		return "no space for its CRC32C";
 	if (c->left < v->length + 4)
 		return NULL; /* cut by the capture */
 	memcpy(&want, c->p + v->length, 4);
@@ -121,7 +121,7 @@ static const char *check_crc(struct dump_view *v, const struct cursor *c)
 	return v->crc_wrong ? "the CRC32C" : NULL;
 }
 
-/* A block of @p head bytes, of which the first two count @p unit. @return its entries, 0 = wrong */
+/* A block: @p head bytes, of which the first two hold the number of units. @return 0 = wrong */
 static uint16_t block(struct dump_view *v, uint32_t unit, uint16_t most)
 {
 	uint16_t n, zero;
@@ -218,14 +218,14 @@ static const char *lane(struct cursor *c, struct dump_view *v)
 	}
 	if (weft_get16(hdr->magic) != WEFT_FRAME_MAGIC)
 		return "another magic";
-	/* A RESET is the same in all versions, and is how one tells another. */
+	/* RESET has one format in all versions: hosts report their version to each other by it. */
 	if (hdr->version != WEFT_FRAME_VERSION && hdr->type != WEFT_FRAME_RESET)
 		return "another version";
 	v->hdr = hdr;
 	v->flags = weft_get16(hdr->flags);
 	v->length = weft_get16(hdr->length);
 	if (v->length < sizeof(*hdr) || v->length > c->len)
-		return "a length that it has not";
+		return "a length beyond the frame";
 	if (!dump_shape_of_frame(hdr->type))
 		return "an unknown type";
 	why = check_crc(v, c);
@@ -258,7 +258,7 @@ void dump_decode(const struct dump_frame *frame, struct dump_view *v)
 	v->cut = frame->caplen < frame->len;
 	why = lane(&c, v);
 	if (why && v->body && v->body_cap < v->body_len)
-		why = NULL; /* what the capture has cut can't be judged */
+		why = NULL; /* a frame that the capture has cut can't be checked */
 	if (why)
 		wrong(v, why);
 }
@@ -290,12 +290,12 @@ static const char *wireup_wrong(const struct dump_msg *msg)
 	if (msg->cap < sizeof(*w))
 		return "a wire-up message that is too short";
 	if (w->major != WEFT_WIRE_MAJOR)
-		return NULL; /* who speaks another version is answered */
+		return NULL; /* another version is valid here: its sender gets an answer */
 	if (!dump_word(&dump_shape_of_msg(WEFT_WIRE_WIREUP)->field[0], w->type) ||
 	    weft_get16(w->offset) + records > weft_get16(w->total))
 		return "a wire-up head";
 	if (weft_get16(w->total) != records)
-		return NULL; /* a piece */
+		return NULL; /* one fragment of a wire-up message */
 	while (at < records) {
 		r = (const void *)(msg->data + sizeof(*w) + at);
 		if (records - at < sizeof(*r))

@@ -17,16 +17,16 @@ static const char help[] =
 	"\n"
 	"Reads captures of raw lanes (WEFT_CAPTURE=FILE, tcpdump, dumpcap; pcapng and pcap), "
 	"checks every frame\n"
-	"against the wire format, and says how many frames and messages of each kind there are, "
+	"against the wire format, and prints how many frames and messages of each kind there are, "
 	"and what the\n"
-	"lanes carried. With the captures of both hosts it also says what became of each frame, "
+	"lanes carried. With the captures of both hosts it also finds the fate of each frame, "
 	"and names the\n"
 	"fault of a network that loses, delays or changes them. A file that is damaged or cut "
 	"short is read as\n"
 	"far as it is whole. FILE - is standard input.\n"
 	"\n"
 	"  -F, --frames          print every frame with all of its fields\n"
-	"  -w, --wrong           print the frames that are not as they should be\n"
+	"  -w, --wrong           print the frames that contradict the wire format\n"
 	"  -f, --filter EXPR     only frames that tcpdump's filter expression takes\n"
 	"  -n, --number N        only the first N frames of each file\n"
 	"  -j, --json            print JSON, one object a line\n"
@@ -35,11 +35,11 @@ static const char help[] =
 	"  -m, --messages        print a line for each message, when it is over\n"
 	"  -s, --slowest N       show the N slowest messages (default 5)\n"
 	"      --message N       one message: what its frames did when, lane by lane\n"
-	"      --peer TEXT       only messages from or to whose name or address has TEXT in it\n"
+	"      --peer TEXT       only messages from or to a peer with TEXT in its name or address\n"
 	"      --tag N           only tagged messages with this tag\n"
-	"      --size FROM-TO    only messages of so many bytes (k, M, G)\n"
+	"      --size FROM-TO    only messages of FROM to TO bytes (k, M, G)\n"
 	"      --time FROM-TO    only messages that begin then, in seconds from the first frame\n"
-	"      --took SECONDS    only messages that took so long, or longer\n"
+	"      --took SECONDS    only messages that took SECONDS or longer\n"
 	"      --graph FILE      draw the lanes, or with --message that one, as SVG\n"
 	"      --dissector       print the path of Wireshark's dissector, for tshark -X\n"
 	"                        lua_script:$(weft-dump --dissector)\n"
@@ -47,9 +47,9 @@ static const char help[] =
 	"  -h, --help            this text\n"
 	"      --version         version and build\n"
 	"\n"
-	"Exit code: 0 all is read and right, 1 a file can't be read, 2 wrong usage, 4 a file is "
+	"Exit code: 0 all is read and correct, 1 a file can't be read, 2 wrong usage, 4 a file is "
 	"damaged, or\n"
-	"frames are not as the wire format says.\n";
+	"frames contradict the wire format.\n";
 
 enum {
 	OPT_VERSION = 256,
@@ -90,7 +90,7 @@ static const struct option longs[] = {{"frames", no_argument, NULL, 'F'},
 				      {"version", no_argument, NULL, OPT_VERSION},
 				      {0}};
 
-/* Those about messages. @return APP_OK or an exit code */
+/* Options about messages. @return APP_OK or an exit code */
 static int message_option(struct dump_options *o, int c, const char *value)
 {
 	switch (c) {
@@ -157,7 +157,7 @@ static int option(struct dump_options *o, int c, const char *value)
 	}
 }
 
-/* That of the build folder for a program of the build folder, else the installed one. */
+/* A program of the build folder prints the dissector there, others the installed one. */
 static int print_dissector(void)
 {
 	char path[PATH_MAX];
@@ -171,7 +171,7 @@ static int print_dissector(void)
 	if (!slash || access(path, R_OK))
 		snprintf(path, sizeof(path), "%s/weft.lua", WEFT_WIRESHARK_PLUGINS);
 	if (access(path, R_OK)) {
-		cli_error("there is no dissector at %s: ninja -C build install", path);
+		cli_error("there is no dissector at %s; install it: ninja -C build install", path);
 		return APP_FAIL;
 	}
 	puts(path);
@@ -226,7 +226,7 @@ bool dump_file_complain(const struct dump_file *file)
 	if (file->why[0])
 		cli_error("%s; %" PRIu64 " frames before it are read", file->why, file->frames);
 	if (dump_file_dropped(file))
-		cli_error("%s: its writer has lost %" PRIu64 " frames", file->name,
+		cli_error("%s: the program that wrote it lost %" PRIu64 " frames", file->name,
 			  dump_file_dropped(file));
 	if (file->foreign)
 		cli_error("%s: %" PRIu64
@@ -263,7 +263,7 @@ static int read_file(const struct dump_options *o, const char *name, uint8_t ind
 	return ret;
 }
 
-/* Frames one by one. @return APP_OK or an exit code */
+/* Print frames one by one. @return APP_OK or an exit code */
 static int print_frames(const struct dump_options *o)
 {
 	struct dump_counts counts = {0};

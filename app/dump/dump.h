@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/dump.h
- * weft-dump: a reader of captures. doc/capture.md says what it does and how. The files:
+ * weft-dump: a reader of captures, which doc/capture.md describes. The files:
  *
  *	dump/dump.c         options, and what is printed in which order
  *	dump/file.c         captures, frame by frame
  *	dump/pcapng.c       blocks of pcapng
  *	dump/filter.c       tcpdump's filter expressions
  *	dump/progress.c     how far a large file has been read
- *	dump/decode.c       a frame becomes a view: what is where, what is wrong
- *	dump/record.c       a message record becomes a view, too
+ *  dump/decode.c       decodes a frame into a view: its parts, and errors in it
+ *  dump/record.c       decodes a message record into a view
  *	dump/shape_frame.c  tables of the fields of lane frames
  *	dump/shape_msg.c    tables of the fields of messages, wire-up, records
  *	dump/walk.c         goes through a frame by these tables
  *	dump/frames.c       frames as text and as JSON, counts
  *	dump/json.c         commas and escapes
- *	dump/options.c      which messages are wanted
- *	dump/list.c         messages, a line each; what was wrong with them
+ *  dump/options.c      which messages are selected
+ *  dump/list.c         messages, a line each; problems of messages
  *	dump/timeline.c     one message over its lanes, as text
  *	dump/svg.c          pictures: a message, the lanes
  *	dump/html.c         a report for others to read
  *	dump/merge.c        several captures, in the order of one clock
  *
- * dump/trace.h has what several captures tell together.
+ * dump/trace.h has the analysis of several captures together.
  */
 #ifndef DUMP_DUMP_H
 #define DUMP_DUMP_H
@@ -37,10 +37,10 @@
 struct dump_options {
 	bool frames, wrong, json, csv;
 	bool messages;
-	uint64_t slowest; /**< so many of the slowest messages */
+	uint64_t slowest; /**< number of the slowest messages to print */
 	uint64_t message; /**< its time line; 0 = none */
 	const char *graph, *html;
-	/* Which messages. */
+	/* Which messages are selected. */
 	const char *peer;
 	bool has_tag;
 	uint64_t tag, size_from, size_to;
@@ -54,10 +54,10 @@ struct dump_options {
 
 /** Reads all captures and reports. @return APP_OK or an exit code (dump/merge.c) */
 int dump_analyse(const struct dump_options *o);
-/** Says what is wrong with a file that has been read. @return whether it is damaged */
+/** Print the errors of a file that has been read. @return whether it is damaged */
 bool dump_file_complain(const struct dump_file *file);
 
-/* dump/options.c: what a value of an option says. @return 0, or -EINVAL after a sentence */
+/* dump/options.c: values of options. @return 0, or -EINVAL after an error message */
 int dump_option_tag(struct dump_options *o, const char *value);
 int dump_option_size(struct dump_options *o, const char *value);
 int dump_option_time(struct dump_options *o, const char *value);
@@ -65,7 +65,7 @@ int dump_option_took(struct dump_options *o, const char *value);
 
 /* dump/filter.c */
 struct dump_filter;
-/** @return NULL: @p why says what is wrong with the expression */
+/** @return NULL: @p why names the error in the expression */
 struct dump_filter *dump_filter_make(const char *expression, char *why, size_t why_len);
 bool dump_filter_takes(const struct dump_filter *filter, const struct dump_frame *frame);
 void dump_filter_free(struct dump_filter *filter);
@@ -73,7 +73,7 @@ void dump_filter_free(struct dump_filter *filter);
 /* dump/progress.c: on standard error, if that is a terminal. */
 struct dump_progress {
 	uint64_t size; /**< of the file; 0 = not known */
-	uint64_t next; /**< bytes at which something is said again */
+	uint64_t next; /**< bytes at which the next line is printed */
 	bool shown;
 };
 

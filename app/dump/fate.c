@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What becomes of each frame: it is looked for at its receiver. A transmission is known by what no
- * other one of its flow has: type, path, order, time stamp, sequences. Those that wait to be judged
+ * The fate of each frame: the search for it at its receiver. Type, path, order, time stamp and
+ * sequences together identify a transmission within its flow. Transmissions without a result yet
  * are in a ring, in the order in which they were seen first.
  */
 
@@ -12,21 +12,21 @@
 #include "dump/seed.h"
 #include "dump/trace.h"
 
-#define END_NS 5000000u /* what was sent so shortly before the end may still come */
+#define END_NS 5000000u /* frames sent this short time before the end may still arrive */
 #define BUCKETS (2u * TRACE_PENDING)
-#define NEAR 32u /* entries of a bucket; more are where their id leads */
+#define NEAR 32u /* entries of a bucket; further ones are in the bucket of their id */
 
 struct pending {
 	uint64_t id;
 	uint64_t out, in; /* 0 = not seen */
 	uint32_t flow, len, crc, next, order, bucket;
-	uint8_t path, outs, ins; /* equal frames may be sent at one time: probes */
+	uint8_t path, outs, ins; /* equal frames may be sent at the same time: probes */
 	bool data, changed, whole, late, far;
 };
 
 struct trace_pending {
-	uint64_t head, tail; /* numbers of entries; the ring has those between */
-	uint32_t num_far;    /* entries that are not in their own bucket */
+	uint64_t head, tail; /* numbers of entries; the ring has those from tail to head */
+	uint32_t num_far;    /* entries that are in the bucket of their id */
 	struct pending entry[TRACE_PENDING];
 	uint32_t bucket[BUCKETS];
 };
@@ -63,10 +63,10 @@ static uint64_t id_of(uint32_t flow, const struct dump_view *v, uint32_t len)
 }
 
 /*
- * What follows each other in a flow is in neighbouring buckets, which are in the cache, then: a
- * bucket at random takes longer to come from memory than all else that is done with a frame. Where
- * neither sequence moves, time stamps are different. What meets in one bucket, because somebody
- * has made it so or because nothing but time goes on, is put elsewhere from the 33rd entry on.
+ * Frames that follow each other in a flow are in neighbouring buckets, which are in the cache. A
+ * random bucket would cost a cache miss, which takes longer than all other work on a frame. Where
+ * neither sequence moves, time stamps differ. A crafted capture, or a flow in which only the time
+ * stamp changes, can fill a bucket: from the 33rd entry on, entries go to the bucket of their id.
  */
 static uint32_t bucket_of(uint32_t flow, const struct dump_view *v)
 {
@@ -94,7 +94,7 @@ static uint32_t far_bucket(uint64_t id)
 	return dump_hash(id, 0);
 }
 
-/* @p full: there is none, and the bucket takes no more */
+/* @p full: there is no such entry, and the bucket is full */
 static struct pending *find(struct trace_pending *p, uint64_t id, uint32_t bucket, bool *full)
 {
 	uint32_t steps = 0, more = 0;
@@ -112,7 +112,7 @@ static void sample(struct trace_flow *f, const struct pending *e, uint32_t load)
 
 	if (f->skip++ % f->stride)
 		return;
-	if (f->num_came == TRACE_SAMPLES) { /* every second one is enough from here on */
+	if (f->num_came == TRACE_SAMPLES) { /* from now on keep every second one */
 		for (i = 0; i < TRACE_SAMPLES / 2; i++)
 			f->came[i] = f->came[2 * i];
 		f->num_came = TRACE_SAMPLES / 2;
@@ -168,7 +168,7 @@ static void judge(struct trace *t, const struct pending *e)
 
 	if ((e->out ? e->out : e->in) < f->compared_from)
 		return;
-	if (!e->out) { /* its sender's capture has not got it: was it another one on the way? */
+	if (!e->out) { /* the sender's capture lacks it: was it changed on the path? */
 		h = &t->host[f->out.file];
 		if (f->out.known && e->in > h->first + END_NS && e->in < h->last)
 			first_of(&f->first_changed, &f->changed, e->in);
@@ -179,7 +179,7 @@ static void judge(struct trace *t, const struct pending *e)
 	load = (uint32_t)f->load;
 	f->load += e->len;
 	if (!f->in.known)
-		return; /* nobody looked */
+		return; /* there is no capture of the receiver */
 	f->judged++;
 	if (e->ins >= e->outs) {
 		came(f, e, load);
@@ -224,7 +224,7 @@ void trace_fate_judge(struct trace *t, bool all)
 	}
 }
 
-/* ---- what is seen --------------------------------------------------------------------------- */
+/* ---- observations --------------------------------------------------------------------------- */
 
 static struct pending *enter(struct trace_pending *p, uint64_t id, uint32_t bucket, bool full)
 {
@@ -237,7 +237,7 @@ static struct pending *enter(struct trace_pending *p, uint64_t id, uint32_t buck
 	return e;
 }
 
-/* Of DATA of one path each has the next order: one that comes behind a later one is late. */
+/* DATA frames of a path have increasing orders: one that arrives after a greater order is late. */
 static void look_at_order(struct trace_flow *f, struct pending *e)
 {
 	uint8_t path = e->path % WEFT_FRAME_PATHS_MAX;

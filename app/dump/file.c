@@ -29,7 +29,7 @@ static int open_pcap(struct dump_file *file, char *why, size_t why_len)
 	file->pcap =
 		pcap_fopen_offline_with_tstamp_precision(file->f, PCAP_TSTAMP_PRECISION_NANO, text);
 	if (!file->pcap) {
-		snprintf(why, why_len, "%s: no capture, neither pcapng nor pcap (%s)", file->name,
+		snprintf(why, why_len, "%s is no capture, neither pcapng nor pcap (%s)", file->name,
 			 text);
 		return -EBADMSG;
 	}
@@ -42,7 +42,7 @@ static int open_pcap(struct dump_file *file, char *why, size_t why_len)
 	return 0;
 }
 
-/* setvbuf() takes its size from who brings the memory alone: without, it is 4096 bytes. */
+/* setvbuf() respects the size only with memory of the caller: without, glibc takes 4096 bytes. */
 static void set_buffer(struct dump_file *file)
 {
 	static char input[BUFFER]; /* stdin is not closed, so its buffer stays */
@@ -107,7 +107,7 @@ static bool pcap_one(struct dump_file *file, struct dump_frame *frame)
 		.data = data,
 		.caplen = head->caplen,
 		.len = head->len < head->caplen ? head->caplen : head->len,
-		/* tv_usec has ns */
+		/* tv_usec holds nanoseconds */
 		.time = (uint64_t)head->ts.tv_sec * 1000000000u + (uint64_t)head->ts.tv_usec,
 	};
 	file->at += 16 + (uint64_t)head->caplen;

@@ -2,11 +2,11 @@
 /**
  * @file dump/file.h
  * A capture file, frame by frame: pcapng (dump/pcapng.c) and pcap (libpcap). libpcap reads pcapng,
- * too, but says neither which interface a frame is of nor which way it went, and refuses files
+ * too, but it reports neither the interface nor the direction of a frame, and it refuses files
  * whose interfaces differ.
  *
- * The bytes are a stranger's: every length is checked, a block has a limit, and what is damaged
- * ends the file there with a sentence. Memory does not depend on the file's size.
+ * The bytes are untrusted: every length is checked, and a block has a limit. A damaged part ends
+ * the file there with an error message. Memory does not depend on the size of the file.
  */
 #ifndef DUMP_FILE_H
 #define DUMP_FILE_H
@@ -20,15 +20,15 @@
 
 enum dump_way { DUMP_WAY_UNKNOWN, DUMP_IN, DUMP_OUT };
 
-/** A frame as the capture has it. Bytes are valid until the next one is read. */
+/** A captured frame. Bytes are valid until the next one is read. */
 struct dump_frame {
 	const uint8_t *data;
-	uint32_t caplen; /**< bytes that are there */
+	uint32_t caplen; /**< bytes that were captured */
 	uint32_t len;    /**< bytes that the frame had */
 	uint64_t time;   /**< ns since 1970 by the capturing host's clock */
 	uint64_t number; /**< in its file, from 1 */
 	uint16_t iface;
-	uint8_t file; /**< number of the capture, as the command line has them */
+	uint8_t file; /**< number of the capture on the command line */
 	uint8_t way;  /**< enum dump_way */
 	bool record;  /**< a message record (lib/lane_tap.h), not an Ethernet frame */
 };
@@ -41,8 +41,8 @@ struct dump_iface {
 	uint32_t snaplen;    /**< 0 = none */
 	uint64_t per_second; /**< units of time; 0 = ns */
 	int64_t offset;      /**< s */
-	uint64_t dropped;    /**< that its statistics say were lost, in all */
-	uint64_t told;       /**< that its frames say were lost before them */
+	uint64_t dropped;    /**< total of lost frames, by its statistics */
+	uint64_t told;       /**< sum of the frames lost before others, by their options */
 };
 
 struct dump_file {
@@ -57,23 +57,25 @@ struct dump_file {
 	size_t room;
 	uint64_t at; /**< bytes read so far */
 	uint64_t frames;
-	uint64_t dropped_before; /**< lost, as the writer says, in sections before this one */
+	uint64_t dropped_before; /**< frames that the writer lost in earlier sections */
 	uint64_t foreign;        /**< frames of interfaces that are neither Ethernet nor records */
 	unsigned int num_ifaces;
 	struct dump_iface iface[DUMP_IFACES];
-	char why[300]; /**< damaged: what and where; "" = whole so far */
+	char why[300]; /**< the error and its place; "" = no error so far */
 };
 
-/** The first word of an interface's name: Weft's are "dpdk:0 (name of the port)". */
+/** Set lane to the first word of the name: names of Weft are "dpdk:0 (name of the port)". */
 void dump_iface_lane(struct dump_iface *iface);
 
-/** @param name  "-" = standard input. @return NULL: @p why says which file and what is wrong */
+/** @param name  "-" = standard input. @return NULL: @p why names the file and the error */
 struct dump_file *dump_file_open(const char *name, uint8_t index, char *why, size_t why_len);
-/** @return whether there is one; after the last one file->why says whether the file was whole */
+/**
+ * @return whether there is a frame. After the last one, file->why is "" if the file was complete
+ */
 bool dump_file_next(struct dump_file *file, struct dump_frame *frame);
 /**
- * Frames that the writer says it has lost, so far: by what is at frames, or by statistics of
- * interfaces, which have all of them.
+ * Number of frames that the writer has lost so far: by options of frames, or by statistics of
+ * interfaces, which have the total.
  */
 uint64_t dump_file_dropped(const struct dump_file *file);
 void dump_file_close(struct dump_file *file);

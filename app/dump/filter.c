@@ -34,7 +34,7 @@ bool dump_filter_takes(const struct dump_filter *filter, const struct dump_frame
 {
 	const struct pcap_pkthdr head = {.caplen = frame->caplen, .len = frame->len};
 
-	/* An expression is of frames. */
+	/* An expression applies to Ethernet frames only. */
 	if (frame->record)
 		return false;
 	return pcap_offline_filter(&filter->program, &head, frame->data) != 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames of DATA in flight: from the first transmission, or the first that the captures have, to
- * the acknowledgement. They carry links to the messages that have something in them, so that what
- * happens to the frame happens to these: it came, it was lost, it went out again.
+ * DATA frames in flight: from the first transmission, or the first in the captures, to the
+ * acknowledgement. Each frame has links to the messages that it carries. So arrival, loss and
+ * retransmission of the frame are recorded for these messages.
  */
 
 #include <errno.h>
@@ -13,20 +13,20 @@
 #include "dump/seed.h"
 
 #define BUCKETS (2u * FLIGHTS)
-#define PROMPT_NS 50000u /* what acknowledgements cause is sent so soon behind one */
-#define JUMP 65536       /* acknowledged at once: the capture has lost what was between */
+#define PROMPT_NS 50000u /* retransmissions by acknowledgements follow one within this time */
+#define JUMP 65536       /* sequences acknowledged at once: the capture lost frames */
 
 struct flight {
 	uint64_t entered;     /* of a record: when it was seen first */
-	uint64_t first, sent; /* first and last time that it went out; 0 = not seen */
+	uint64_t first, sent; /* times of the first and last transmission; 0 = not seen */
 	uint32_t flow, seq, len, ts, next, link;
-	uint32_t order, outs; /* of the first transmission; how many there were */
+	uint32_t order, outs; /* of the first transmission; number of transmissions */
 	uint8_t path;
 	bool live;   /* not acknowledged */
-	bool listed; /* the table has it: until all before it are acknowledged, too */
+	bool listed; /* in the table: until all before it are acknowledged, too */
 	bool out, here, again, resent;
-	bool record; /* of a message record: nobody acknowledges it */
-	bool by_ack; /* it went out again because later ones were acknowledged */
+	bool record; /* of a message record, which gets no acknowledgement */
+	bool by_ack; /* retransmitted because later ones were acknowledged */
 };
 
 int flight_make(struct trace_follow *fo)
@@ -95,7 +95,7 @@ static void record(struct trace_follow *fo, const struct msg *m, const struct ms
 					.acked = acked});
 }
 
-/* Something of a message is at its receiver. */
+/* Bytes of a message have arrived at its receiver. */
 static void is_there(struct msg *m, const struct msg_link *l, const struct flight *e, uint64_t time,
 		     uint8_t way)
 {
@@ -122,7 +122,7 @@ static void is_there(struct msg *m, const struct msg_link *l, const struct fligh
 		m->done = time;
 }
 
-/* One that had to be sent again: how long did that take? */
+/* A retransmitted frame has arrived: note the time since its first transmission. */
 static void is_repaired(struct msg *m, const struct flight *e, uint64_t time)
 {
 	if (e->again && e->out && time > e->first && time - e->first > m->repair) {
@@ -134,14 +134,14 @@ static void is_repaired(struct msg *m, const struct flight *e, uint64_t time)
 	}
 }
 
-/* The transmissions before the one that came. */
+/* The transmissions before the one that arrived are lost. */
 static void are_lost(struct msg *m, const struct flight *e, uint64_t time)
 {
 	msg_lane(m, e->flow, time)->lost += e->outs - 1;
 	m->lost += e->outs - 1;
 }
 
-/* @param repairs  it is none that was sent first; @p way: DUMP_WAY_UNKNOWN and acked, or not */
+/* @param repairs  it is no first transmission; @p way: DUMP_WAY_UNKNOWN and acked, or not */
 static void arrives(struct trace *t, struct flight *e, uint64_t time, uint8_t way, bool acked,
 		    bool repairs)
 {
@@ -170,7 +170,7 @@ static void arrives(struct trace *t, struct flight *e, uint64_t time, uint8_t wa
 	}
 }
 
-/* It goes out once more, because it was lost or seemed to be. */
+/* A retransmission, because the frame was lost or seemed to be. */
 static void goes_again(struct trace *t, struct flight *e, uint64_t time, bool lost)
 {
 	struct trace_follow *fo = t->follow;
@@ -223,7 +223,7 @@ static void count_flight(struct trace_flow *f, uint64_t time)
 	f->flight_at = time;
 }
 
-/* It is acknowledged, or nobody will know. */
+/* Release an entry: it is acknowledged, or its acknowledgement will not be seen. */
 static void let_go(struct trace *t, struct flight *e, uint64_t time)
 {
 	struct trace_flow *f = &t->flow[e->flow];
@@ -247,7 +247,7 @@ static void forget(struct trace_follow *fo, struct flight *e)
 	e->listed = false;
 }
 
-/* A record of sending whose other end nobody has captured: it is there when it was sent. */
+/* A record of sending without a capture of the receiver: the message arrives when it was sent. */
 static void settle(struct trace *t, struct flight *e)
 {
 	if (e->record && e->live && !e->here)
@@ -300,7 +300,7 @@ static struct flight *enter(struct trace *t, uint32_t flow, const struct dump_vi
 	return e;
 }
 
-/* Was it acknowledged before it was seen? Then it is late, and counts no more. */
+/* Was it acknowledged before it was seen? Then it is late, and is not counted. */
 static bool is_over(struct trace_flow *f, uint32_t seq)
 {
 	if (!f->has_una) {
@@ -377,7 +377,7 @@ void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame 
 	struct flight *e = find(t->follow, flow, seq);
 	bool whole = v->hdr->type == WEFT_FRAME_DATA;
 
-	/* Of a frame in parts the first one stands for all; when it is there its answer tells. */
+	/* The first part stands for the whole frame; the acknowledgement shows when all arrived. */
 	if (!whole && (v->body_cap < sizeof(*part) || weft_get16(part->offset)))
 		return;
 	if (!e) {
@@ -390,7 +390,7 @@ void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame 
 			goes_again(t, e, time, true);
 	}
 	if (!e->live)
-		return; /* sent again without result */
+		return; /* a superfluous retransmission */
 	if (frame->way != DUMP_IN) {
 		goes_out(t, f, e, weft_get32(v->hdr->ts), weft_get32(v->hdr->order), time);
 		seen_out(t, e, time, frame->way);
@@ -402,7 +402,7 @@ void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame 
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* Those that have waited long enough for their other end. */
+/* Settle records that have waited long enough for the record of the other end. */
 static void settle_old(struct trace *t)
 {
 	struct trace_follow *fo = t->follow;
@@ -428,8 +428,8 @@ static struct flight *enter_record(struct trace *t, struct trace_flow *f, const 
 }
 
 /*
- * One end's record and the other's are known by the message's header. Where a header comes again,
- * without anything that tells it from the one before, it is another message.
+ * The message's header identifies the records of both ends. The same header once more, with nothing
+ * to distinguish the two, belongs to another message.
  */
 void flight_record(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		   const struct dump_view *v, uint64_t time)
@@ -517,7 +517,7 @@ void flight_ack(struct trace *t, struct trace_flow *g, const struct dump_frame *
 	uint32_t ack = weft_get32(v->hdr->ack), flow;
 	struct flight *e;
 
-	/* The sender's capture says when it has got it. */
+	/* The sender's capture has the time at which the acknowledgement arrived. */
 	if (!f || !f->has_una || (frame->way == DUMP_OUT && f->out.known))
 		return;
 	flow = (uint32_t)(f - t->flow);

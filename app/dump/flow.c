@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flows: the directions of lanes, known by the connection and token of their receivers. */
+/* Flows: the directions of lanes. Connection and token of the receiver identify a flow. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ uint64_t trace_address(uint32_t ip, const uint8_t mac[6])
 	return a | 1ull << 63;
 }
 
-/* The newest flow that goes the other way between the same two connections. */
+/* Pair with the newest flow in the other direction between the same two connections. */
 static void pair(struct trace *t, uint32_t index)
 {
 	struct trace_flow *f = &t->flow[index], *g;
@@ -46,7 +46,7 @@ static void pair(struct trace *t, uint32_t index)
 
 static struct trace_hello *hello_of(struct trace *t, uint32_t conn, uint32_t token)
 {
-	/* By no seed: which one is written over must not change from run to run. */
+	/* Without the seed: which entry is overwritten must be the same in each run. */
 	return &t->hello[((conn ^ token) * 0x9e3779b1u >> 16) % TRACE_HELLOS];
 }
 
@@ -108,7 +108,7 @@ static struct trace_flow *add(struct trace *t, uint32_t *slot, const struct dump
 	return f;
 }
 
-/* @return NULL: none of a connection's, or no room */
+/* @return NULL: the frame belongs to no connection, or the table is full */
 static struct trace_flow *flow_of(struct trace *t, const struct dump_view *v)
 {
 	uint32_t conn, token, i, *slot;
@@ -116,7 +116,7 @@ static struct trace_flow *flow_of(struct trace *t, const struct dump_view *v)
 
 	if (v->hdr->type == WEFT_FRAME_HELLO || v->hdr->type == WEFT_FRAME_HELLO_ACK)
 		remember_hello(t, v);
-	/* These name the sender's connection, none, or one without its token. */
+	/* These frames name the sender's connection, none, or one without its token. */
 	if (v->hdr->type == WEFT_FRAME_HELLO || v->hdr->type == WEFT_FRAME_RESET ||
 	    v->hdr->type == WEFT_FRAME_CHALLENGE)
 		return NULL;
@@ -127,7 +127,7 @@ static struct trace_flow *flow_of(struct trace *t, const struct dump_view *v)
 		if (*slot == TRACE_NONE)
 			return add(t, slot, v);
 		f = &t->flow[*slot];
-		/* A record's two are made from its ends: a file may have a frame with the same. */
+		/* Both values of a record are hashes: a frame may have the same ones. */
 		if (f->dst_conn == conn && f->token == token && f->record == (v->record != NULL))
 			return f;
 	}
@@ -195,7 +195,7 @@ static void sent(struct trace_flow *f, const struct dump_frame *frame, const str
 	remember_port(&f->out, frame);
 }
 
-/* Twice as long from here on. */
+/* Double the intervals of the series. */
 static void widen(struct trace *t)
 {
 	struct trace_series *s;
@@ -213,7 +213,7 @@ static void widen(struct trace *t)
 	t->interval *= 2;
 }
 
-/* A frame, where it was sent, or where it was seen if that is all there is. */
+/* Count a frame at its sender, or at its receiver where the sender has no capture. */
 static void count(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		  const struct dump_view *v, uint64_t time)
 {
@@ -234,14 +234,14 @@ static void count(struct trace *t, struct trace_flow *f, const struct dump_frame
 	f->series.again[since / t->interval] += again;
 }
 
-/* Has the other end's capture got it, too? If it hasn't for long, fates are not requested. */
+/* Does the other end's capture cover the flow, too? If not for long, fates are not judged. */
 static bool is_compared(struct trace_flow *f, uint64_t time)
 {
 	if (!(f->out.known && f->in.known) && f->frames > ALONE_FRAMES) {
 		f->alone = true;
 		return false;
 	}
-	if (f->alone) /* what is on its way now has not been noted */
+	if (f->alone) /* frames in flight now are not in the ring */
 		f->compared_from = time + TRACE_WAIT_NS;
 	f->alone = false;
 	return true;
@@ -274,7 +274,7 @@ static void record(struct trace *t, const struct dump_frame *frame, const struct
 	struct dump_msg m;
 	uint32_t at = 0;
 
-	/* While nobody knows which lane it is there is only wire-up, which says who they are. */
+	/* Before the lane has a number it carries wire-up only, which names both workers. */
 	if (v->record->lane == WEFT_RECORD_NO_LANE) {
 		if (dump_msg_next(v, &at, &m) && m.id == WEFT_WIRE_WIREUP)
 			stream_learn(t, &m);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the messages of a frame say of the messages of endpoints: which one, and what of it. */
+/* Maps the messages of frames to messages of endpoints: which one, and which part of it. */
 
 #include <string.h>
 
 #include "dump/message.h"
 
-/* A frame that is read. */
+/* The frame that is being read. */
 struct reader {
 	struct trace *t;
 	uint32_t flow, back; /* back: the other direction, or TRACE_NONE */
@@ -47,7 +47,7 @@ static void add_link(struct reader *r, struct msg *m, enum link_kind kind, uint6
 	struct trace_follow *fo = r->t->follow;
 	uint32_t index;
 
-	/* Retiring may end the message, if nothing else is known of it: it is one of many. */
+	/* Retiring a frame may end a message of which nothing else is known. */
 	while (fo->free_link == TRACE_NONE && fo->tail != fo->head)
 		flight_retire(r->t);
 	if (fo->free_link == TRACE_NONE || !m->used)
@@ -73,7 +73,7 @@ static uint64_t ref_of(const struct weft_wire_ref *ref)
 
 /* ---- finding -------------------------------------------------------------------------------- */
 
-/* The message of this name, of this stream or, if pieces tell, of one that is joined now. */
+/* The message of this name: of this stream, or of one that its fragments join to it now. */
 static struct msg *named(struct reader *r, uint32_t flow, enum msg_key key, uint64_t a, uint64_t b,
 			 uint64_t total)
 {
@@ -87,7 +87,7 @@ static struct msg *named(struct reader *r, uint32_t flow, enum msg_key key, uint
 	return m;
 }
 
-/* A piece of a message that its sender names, the first one perhaps. */
+/* A fragment that has the sender's name of its message; the message may begin with it. */
 static struct msg *begun(struct reader *r, enum msg_kind kind, uint32_t seq, uint64_t tag,
 			 uint64_t total)
 {
@@ -104,7 +104,7 @@ static struct msg *begun(struct reader *r, enum msg_kind kind, uint32_t seq, uin
 	return m;
 }
 
-/* What the sender's, or the receiver's request is that the peer names. @return NULL: a stray */
+/* The message whose sender's or receiver's request the peer names. @return NULL: unknown */
 static struct msg *requested(struct reader *r, enum msg_key key, const struct weft_wire_ref *ref)
 {
 	uint32_t flow = key == MSG_BY_SREQ ? r->back : r->flow;
@@ -117,7 +117,7 @@ static struct msg *requested(struct reader *r, enum msg_key key, const struct we
 	return m;
 }
 
-/* An operation on remote memory whose answer this is. */
+/* The operation on remote memory that this reply belongs to. */
 static struct msg *operation(struct reader *r, enum msg_kind kind, uint64_t name)
 {
 	if (r->back == TRACE_NONE)
@@ -218,7 +218,7 @@ static void pull(struct reader *r, const struct piece *p, uint16_t seen)
 
 	if (r->back != TRACE_NONE)
 		m = named(r, r->back, MSG_BY_SREQ, 0, ref_of(&w->sreq), 0);
-	/* Over another lane: the receiver's request says that it is the same message. */
+	/* Over another lane: the receiver's request identifies the message. */
 	if (!m && r->back != TRACE_NONE)
 		m = msg_find_alike(r->t, r->back, MSG_BY_SREQ, 0, ref_of(&w->sreq), 0);
 	if (m && m->name[MSG_BY_RREQ].in && m->name[MSG_BY_RREQ].b != ref_of(&w->rreq))
@@ -382,7 +382,7 @@ static void flush(struct reader *r, const struct piece *p)
 	add_link(r, m, LINK_ANNOUNCE, 0, 0);
 }
 
-/* Its answer does not say which half: one of the two is requested at a time. */
+/* The reply does not name the half: only one of the two is outstanding at a time. */
 static void flushed(struct reader *r, const struct piece *p)
 {
 	uint64_t count =
@@ -397,7 +397,7 @@ static void flushed(struct reader *r, const struct piece *p)
 
 /* ---- which is it ---------------------------------------------------------------------------- */
 
-/* Fields of fixed length; payload may be cut. */
+/* Length of the fixed fields; the payload after them may be cut. */
 static uint32_t head_of(uint8_t id)
 {
 	static const uint8_t heads[32] = {

@@ -165,7 +165,7 @@ void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_
 struct json_sink {
 	struct dump_sink sink; /* first */
 	struct json *j;
-	const char *list[DEPTH]; /* that is open in the object of this depth; NULL = none */
+	const char *list[DEPTH]; /* list that is open in the object of this depth; NULL = none */
 	unsigned int depth;
 };
 
@@ -294,7 +294,7 @@ const char *dump_count(struct dump_counts *c, const struct dump_view *v)
 	return wrong;
 }
 
-/* Told for each kind that there is. */
+/* Called for each kind whose count is not 0. */
 typedef void (*tell_cb)(void *arg, uint64_t count, const char *what, const char *name);
 
 static void each_count(const struct dump_counts *c, tell_cb tell, void *arg)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/hist.h
- * Times, counted in buckets that grow with them: quantiles to within an eighth, in constant memory.
+ * A histogram of times with buckets of growing width: quantiles to within an eighth, in constant
+ * memory.
  */
 #ifndef DUMP_HIST_H
 #define DUMP_HIST_H

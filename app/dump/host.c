@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When hosts were silent: nothing in their capture, while others sent them frames. */
+/* Silences of hosts: their capture has no frames for a time in which others sent them some. */
 
 #include "dump/trace.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A report in one file: no scripts, nothing that is loaded from elsewhere, and a policy that says
- * so to the browser. Whatever captures have in them is text: svg_text() writes it.
+ * A report in one file: no scripts and no external resources, which its content security policy
+ * enforces in the browser. svg_text() escapes all text from captures.
  */
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/json.h
- * JSON onto a stream: commas and escapes. Whoever calls closes what it has opened.
+ * JSON to a stream: commas and escapes. The caller closes each object and list that it has opened.
  */
 #ifndef DUMP_JSON_H
 #define DUMP_JSON_H
@@ -12,7 +12,7 @@
 
 struct json {
 	FILE *out;
-	bool more; /**< a member or an element is before */
+	bool more; /**< a member or an element precedes */
 };
 
 /** @param name  of the member; NULL: an element, or the whole. @param bracket  '{' or '[' */

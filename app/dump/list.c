@@ -8,9 +8,9 @@
 
 #include "dump/json.h"
 
-#define SHOWN 10u /* sentences of a kind */
+#define SHOWN 10u /* messages of a kind that are printed */
 #define END_NS 5000000u
-#define MATCH_NS 1000000u /* a receive that comes later is worth a sentence */
+#define MATCH_NS 1000000u /* a receive posted later than this is reported */
 
 struct list *list_make(const struct dump_options *o, struct report *r)
 {
@@ -76,7 +76,7 @@ void list_over(void *arg, struct trace *t, const struct msg *m)
 	keep(&l->slowest, m, msg_took(m));
 	keep(&l->repaired, m, m->repair);
 	keep(&l->waited, m, match >= MATCH_NS && 2 * match > msg_took(m) ? match : 0);
-	/* What was under way at the end was going on. */
+	/* Messages with frames shortly before the end of the captures were making progress. */
 	if (!msg_complete(m) && !(m->seen & (MSG_FORCED | MSG_WITHDRAWN)) &&
 	    m->touched + END_NS < t->now)
 		keep(&l->unfinished, m, t->now > m->first ? t->now - m->first : 1);
@@ -170,7 +170,7 @@ static void line_text(FILE *out, const struct list *l, const struct msg *m)
 
 /* ---- CSV ------------------------------------------------------------------------------------ */
 
-/* A spreadsheet takes what begins so for a formula. */
+/* A spreadsheet takes text with these first characters for a formula. */
 void csv_text(FILE *out, const char *text)
 {
 	putc('"', out);
@@ -351,9 +351,9 @@ static void say_unfinished(const struct list *l, const struct msg *m, uint64_t a
 
 	if (m->seen & MSG_RTS && !m->answered)
 		why = m->arrived ? "announced, and no receive has matched it"
-				 : "announced, and the announcement has not come";
+				 : "announced, and the announcement has not arrived";
 	else if (m->bytes >= m->total && m->seen & (MSG_RTS | MSG_SYNC))
-		why = "all bytes are there, and its end has not come";
+		why = "all bytes have arrived, and the message that ends it has not";
 	snprintf(text, sizeof(text),
 		 "message %" PRIu64 " to %s: %s, %" PRIu64 " of %" PRIu64
 		 " bytes, is not finished %s after its first frame: %s",
@@ -362,7 +362,7 @@ static void say_unfinished(const struct list *l, const struct msg *m, uint64_t a
 	cb(arg, m, text);
 }
 
-#define QUESTIONS 3u /* so many without an answer are worth a sentence */
+#define QUESTIONS 3u /* requests without an answer, from which on they are reported */
 #define SILENT_NS 100000000u
 
 static void say_unanswered(const struct list *l, list_sentence_cb cb, void *arg)
@@ -378,7 +378,7 @@ static void say_unanswered(const struct list *l, list_sentence_cb cb, void *arg)
 		if (q->unanswered < QUESTIONS)
 			continue;
 		snprintf(text, sizeof(text),
-			 "nobody has answered the last %" PRIu64 " %s from %s %s %s, from %s "
+			 "no answer to the last %" PRIu64 " %s from %s %s %s, from %s "
 			 "before the end on",
 			 q->unanswered, q->hello ? "HELLO" : "ARP requests",
 			 stream_address(q->from, from, sizeof(from)), q->hello ? "to" : "for",
@@ -391,7 +391,7 @@ static void say_unanswered(const struct list *l, list_sentence_cb cb, void *arg)
 		if (!f->open_frames || !f->again || f->acked_at + SILENT_NS > t->now)
 			continue;
 		snprintf(text, sizeof(text),
-			 "lane %s: %u frames are not acknowledged, nothing was in the last %s",
+			 "lane %s: %u unacknowledged frames, and no acknowledgement in the last %s",
 			 lane_name(l, i), f->open_frames,
 			 list_time(t->now - f->acked_at, t1, sizeof(t1)));
 		cb(arg, NULL, text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/list.h
- * Messages as lines: of text, of CSV, of JSON; which of them; the slowest, and those with which
- * something was wrong.
+ * Messages as lines of text, CSV or JSON: which of them are printed, the slowest, and those with
+ * problems.
  */
 #ifndef DUMP_LIST_H
 #define DUMP_LIST_H
@@ -14,22 +14,22 @@
 
 #define LIST_MAX 1000u
 
-/** The N of greatest value; the greatest first. */
+/** The N messages of greatest value; the greatest first. */
 struct list_top {
 	struct list_one {
 		uint64_t value;
 		struct msg msg;
 	} one[LIST_MAX];
 	unsigned int num, room;
-	uint64_t count; /**< all that there were */
+	uint64_t count; /**< of all candidates */
 };
 
 struct list {
 	const struct dump_options *o;
 	struct report *r;
-	struct list_top slowest;    /**< by what they took */
-	struct list_top repaired;   /**< by what the repair took */
-	struct list_top waited;     /**< for a receive: by that */
+	struct list_top slowest;    /**< by the time they took */
+	struct list_top repaired;   /**< by the time the repair took */
+	struct list_top waited;     /**< by the wait for a receive */
 	struct list_top unfinished; /**< by their age at the end */
 };
 
@@ -47,8 +47,8 @@ struct json;
 void list_json(struct json *j, const struct list *l, const char *name, const struct msg *m);
 
 /**
- * What was wrong with messages, a sentence each, then what nobody has answered; @p m NULL: of
- * several, or of none.
+ * Reports problems of messages, one sentence each, then unanswered requests. @p m NULL: the
+ * sentence is about several messages, or about none.
  */
 typedef void (*list_sentence_cb)(void *arg, const struct msg *m, const char *text);
 void list_sentences(const struct list *l, list_sentence_cb cb, void *arg);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kinds of loss. Queues and policers drop when more comes than they let through: what is lost was
- * sent behind much else, or behind frames that had waited. Bursts lose neighbours, whatever was
- * sent. The rest is random.
+ * Kinds of loss. Queues and policers drop the excess over their rate: lost frames follow many
+ * bytes, or frames that had waited. Bursts lose neighbours, independent of the load. All other loss
+ * is random.
  */
 
 #include <math.h>
 
 #include "dump/trace.h"
 
-#define RANK_LIMIT 0.62 /* and three times as much as chance would give */
-#define LONG_RUN 4.5    /* frames lost in a row, on average: no queue does that */
+#define RANK_LIMIT 0.62 /* and three times the deviation that chance would give */
+#define LONG_RUN 4.5    /* frames lost in a row, on average: queues lose fewer */
 #define SHORT_RUN 2.0
 
 /*
- * How probable it is that a lost frame had more in front of it than one that came (0.5 = it makes
- * no difference), of those sent from the first loss on.
+ * The probability that a lost frame had more in front of it than a frame that arrived (0.5 = no
+ * correlation). Counts frames sent from the first loss on.
  */
 static double rank_of(const struct trace_flow *f, bool by_delay)
 {

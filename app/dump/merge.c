@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Several captures in the order of one clock, into one trace, which is then reported. */
+/* Merges several captures in the order of one clock into one trace, which is then reported. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -103,13 +103,14 @@ static int complain(const struct merge *m)
 		if (dump_file_complain(m->file[i]))
 			ret = APP_DATA;
 		if (!m->clock[i].known)
-			cli_error("%s: no frame is in another capture, too: its clock is taken as "
-				  "it is",
+			cli_error("%s: no frame is also in another capture: its clock is not "
+				  "corrected",
 				  m->file[i]->name);
 	}
 	if (m->trace->too_many)
-		cli_error("%" PRIu64 " frames are of more than %u connections' directions: they "
-			  "are counted, and not followed",
+		cli_error("%" PRIu64
+			  " frames belong to further directions than the first %u: they are "
+			  "counted, and not followed",
 			  m->trace->too_many, TRACE_FLOWS);
 	return ret;
 }
@@ -145,7 +146,7 @@ static void close_all(struct merge *m)
 	m->counts = (struct dump_counts){0};
 }
 
-/* Reads all captures. @param watch  numbers of messages. @return APP_OK or an exit code */
+/* Reads all captures. @param watch  messages to keep events of. @return APP_OK or an exit code */
 static int pass(struct merge *m, const uint64_t *watch, unsigned int num_watch)
 {
 	unsigned int i;
@@ -166,7 +167,7 @@ static int pass(struct merge *m, const uint64_t *watch, unsigned int num_watch)
 	return APP_OK;
 }
 
-/* The slowest messages of a report are drawn: which they are is known when all has been read. */
+/* A report draws the slowest messages, which are known only after a first pass. */
 static int two_passes(struct merge *m)
 {
 	uint64_t watch[MSG_WATCHED];
@@ -234,7 +235,7 @@ static int readable_twice(const struct dump_options *o)
 	for (i = 0; o->html && i < o->num_names; i++) {
 		if (strcmp(o->names[i], "-"))
 			continue;
-		cli_error("--html reads captures twice, and standard input is there once: write it "
+		cli_error("--html reads captures twice, and standard input only once: write it "
 			  "to a file");
 		return APP_USAGE;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages that have begun and are not over. Each has up to three names: what its own headers say
- * (sequence and tag, number of an operation), its sender's request (that the receiver names), its
- * receiver's request (that the sender names). When the table is full the one that has been silent
- * longest goes.
+ * Messages that have begun and have not ended. Each has up to three names: that of its own headers
+ * (sequence and tag, number of an operation), its sender's request (named by the receiver), and its
+ * receiver's request (named by the sender). When the table is full, the message without frames for
+ * the longest time is retired.
  */
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "dump/seed.h"
 
 #define BUCKETS (2u * MSG_OPEN)
-#define IDLE_NS 20000000u /* operations without an end of their own */
+#define IDLE_NS 20000000u /* for operations that no message ends */
 
 struct trace_follow *follow_make(void)
 {
@@ -69,7 +69,7 @@ struct msg_watch *follow_watch(struct trace_follow *fo, uint64_t number)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* The lower half of `a` are sequences. */
+/* The lower half of `a` is a sequence. */
 static uint32_t *bucket_of(const struct trace_follow *fo, enum msg_key key, uint64_t a, uint64_t b)
 {
 	return &fo->bucket[key][dump_hash_near(b, (uint32_t)(a >> 32), (uint32_t)a) % BUCKETS];
@@ -104,7 +104,7 @@ struct msg *msg_find(const struct trace *t, uint32_t flow, enum msg_key key, uin
 	return NULL;
 }
 
-/* Of two of a stream with one name the newer one has it: it would be found first anyway. */
+/* When two messages of a stream have one name, the newer one gets it: it is found first anyway. */
 void msg_name(struct trace *t, struct msg *m, enum msg_key key, uint64_t a, uint64_t b)
 {
 	struct trace_follow *fo = t->follow;

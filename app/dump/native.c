@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads, writes and atomics that a lane does by itself: who posts them has their records. A read of
- * a rendezvous moves bytes of the message whose sender's request it names; of a write PUT_DONE
- * tells.
+ * Reads, writes and atomics that a lane executes natively: the capture of the process that posts
+ * them has their records. A read of a rendezvous moves bytes of the message whose sender's request
+ * it names. The end of a write is seen by its PUT_DONE.
  */
 
 #include "dump/message.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which messages are wanted, as the command line says it. */
+/* Which messages the command line selects. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ int dump_option_tag(struct dump_options *o, const char *value)
 	o->has_tag = true;
 	if (*value && *value != '-' && !*end && !errno)
 		return 0;
-	cli_error("--tag %s: no number", value);
+	cli_error("--tag takes a number, not '%s'", value);
 	return -EINVAL;
 }
 
@@ -31,7 +31,7 @@ static int halves(const char *option, const char *value, char from[40], char to[
 	size_t first = dash ? (size_t)(dash - value) : strlen(value);
 
 	if (!*value || first >= 40 || strlen(dash ? dash + 1 : value) >= 40) {
-		cli_error("%s %s: no range FROM-TO", option, value);
+		cli_error("%s takes a range FROM-TO, not '%s'", option, value);
 		return -EINVAL;
 	}
 	memcpy(from, value, first);

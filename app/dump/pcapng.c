@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocks of pcapng: sections, interfaces, frames with their direction, what was lost. */
+/* Blocks of pcapng: sections, interfaces, frames with their direction, statistics of losses. */
 
 #include <byteswap.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@ enum { EPB_FLAGS = 2, EPB_DROPCOUNT = 4, ISB_IFDROP = 5, ISB_OSDROP = 7 };
 #define BLOCK_MAX (16u << 20) /* a frame has at most 64 KiB; comments may be longer */
 #define NS 1000000000u
 
-/* A block: @p data is what is between its two lengths. */
+/* A block: @p data are the bytes between its two lengths. */
 struct block {
 	uint32_t type, len;
 	const uint8_t *data;
@@ -79,7 +79,7 @@ static bool make_room(struct dump_file *file, size_t len)
 	return true;
 }
 
-/* The byte order of a section is told by its first word, which is behind its length. */
+/* The first word of a section, which follows its length, indicates its byte order. */
 static bool section_order(struct dump_file *file, uint8_t head[12])
 {
 	uint32_t magic;
@@ -129,7 +129,7 @@ static bool read_block(struct dump_file *file, struct block *b)
 	return true;
 }
 
-/* Next option of a list, or false. @p at goes on. */
+/* Next option of a list, or false. Advances @p at. */
 static bool option(const struct dump_file *file, const struct block *b, uint32_t *at,
 		   uint16_t *code, uint16_t *len, const uint8_t **data)
 {
@@ -247,7 +247,7 @@ static bool simple(struct dump_file *file, const struct block *b, struct dump_fr
 	return true;
 }
 
-/* Totals: the last block of an interface counts. */
+/* Statistics are totals: the last block of an interface counts. */
 static void statistics(struct dump_file *file, const struct block *b)
 {
 	uint32_t at = 12, iface;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What hosts ask before they have a lane, ARP and HELLO, and whether anybody answers. */
+/* Requests of hosts before they have a lane, ARP and HELLO, and whether they are answered. */
 
 #include <rte_arp.h>
 
@@ -23,7 +23,7 @@ static void asked(struct trace *t, const struct dump_frame *frame, bool hello, u
 {
 	struct trace_question *q = find(t, hello, from, to);
 
-	/* Others' questions come to a host, too, and their answers don't. */
+	/* A host receives requests of others (broadcasts), but not the answers to them. */
 	if (frame->way == DUMP_IN || (!q && t->num_questions == TRACE_QUESTIONS))
 		return;
 	if (!q) {
@@ -49,7 +49,7 @@ static void arp(struct trace *t, const struct dump_frame *frame, const struct rt
 
 	if (a->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY))
 		answered(t, false, from, to);
-	else if (from && from != to) /* a probe or an announcement wants no answer */
+	else if (from && from != to) /* probes and announcements get no answer */
 		asked(t, frame, false, from, to, time);
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Message records become views like those of DATA frames with one message, so that what follows
- * lanes and messages takes both. Their header is made up, of what both ends' records have equal:
- * the connection is a hash of the workers, the number of the endpoint and the lane, the sequence a
- * hash of the message's own header.
+ * Decodes message records into views like those of DATA frames with one message, so that the code
+ * that follows lanes and messages handles both. The frame header is computed from fields that are
+ * equal in the records of both ends. The connection is a hash of the workers, the number of the
+ * endpoint and the lane. The sequence is a hash of the message's own header.
  */
 
 #include "dump/record.h"
 
 #include "dump/shape.h"
 
-#define KEY_BYTES 44u /* of a message: the longest header that tells it from others */
+#define KEY_BYTES 44u /* the longest header that distinguishes a message from others */
 
 #define HEAD struct weft_record_head
 #define NATIVE struct weft_record_native

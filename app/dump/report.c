@@ -180,10 +180,13 @@ static void protocols_text(FILE *out, const struct trace_follow *fo)
 	if (fo->unfinished)
 		fprintf(out, "%10" PRIu64 " messages are not finished\n", fo->unfinished);
 	if (fo->strays)
-		fprintf(out, "%10" PRIu64 " pieces are of messages whose begin is not there\n",
+		fprintf(out,
+			"%10" PRIu64 " fragments are of messages whose begin was not captured\n",
 			fo->strays);
 	if (fo->forced)
-		fprintf(out, "%10" PRIu64 " messages were left, more than %u were open\n",
+		fprintf(out,
+			"%10" PRIu64
+			" messages were not followed to the end: more than %u were open\n",
 			fo->forced, MSG_OPEN);
 }
 
@@ -230,7 +233,7 @@ void report_text(FILE *out, const struct report *r, const struct list *l)
 		if (r->trace->num_files > 1)
 			fprintf(out, "%s: clock %+.3f us, drift %+.3f ppm%s\n", r->file[i]->name,
 				(double)r->clock[i].offset / 1e3, r->clock[i].drift * 1e6,
-				r->clock[i].known ? "" : " (no frame tells)");
+				r->clock[i].known ? "" : " (no frame in common)");
 	dump_counts_text(out, r->counts);
 	conversations_text(out, r);
 	protocols_text(out, r->trace->follow);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/report.h
- * What captures tell together, as text or as JSON.
+ * The report on all captures together, as text or as JSON.
  */
 #ifndef DUMP_REPORT_H
 #define DUMP_REPORT_H
@@ -22,24 +22,24 @@ struct list;
 void report_text(FILE *out, const struct report *r, const struct list *l);
 /** One object, on one line. */
 void report_json(FILE *out, const struct report *r, const struct list *l);
-/** Lanes, a line each way. */
+/** Lanes, a line for each direction. */
 void report_csv(FILE *out, const struct report *r);
 
 /** Where a flow's frames were seen; "?" = nowhere. */
 const char *report_port_name(const struct report *r, const struct trace_port *p);
-/** What a flow is called: the port that it leaves, or if that was not seen, that it comes to. */
+/** The name of a flow: the port of its sender, or if that has no capture, of its receiver. */
 const char *report_lane_name(const struct report *r, const struct trace_flow *f);
-/** Of a lane the flow that was seen first, of the other one NULL. */
+/** For the flow of a lane that was seen first, the flow; for the other one NULL. */
 const struct trace_flow *report_lane(const struct report *r, unsigned int flow);
-/** One way of an endpoint: the messages of all of its lanes. */
+/** One direction of an endpoint: the messages of all of its lanes. */
 struct report_conversation {
 	uint64_t messages, bytes;
 	unsigned int lanes;
 };
-/** @return false: another flow stands for it */
+/** @return false: another flow represents the stream */
 bool report_conversation(const struct report *r, unsigned int flow, struct report_conversation *c);
 double report_rate(const struct trace_flow *f);
-/** Bytes in flight, on average while there were any. */
+/** Bytes in flight, averaged over the time in which there were any. */
 double report_flight(const struct trace_flow *f);
 
 #endif /* DUMP_REPORT_H */

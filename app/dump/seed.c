@@ -18,7 +18,7 @@ void dump_seed_draw(void)
 	drawn = true;
 	if (getrandom(dump_seed, sizeof(dump_seed), 0) == (ssize_t)sizeof(dump_seed))
 		return;
-	/* No such call here: something that at least no capture knows that is older than this. */
+	/* Without getrandom(): at least no capture written earlier can contain this value. */
 	clock_gettime(CLOCK_REALTIME, &ts);
 	for (unsigned int i = 0; i < 5; i++)
 		dump_seed[i] = ((uint64_t)ts.tv_nsec * (i + 1) ^ (uint64_t)ts.tv_sec << 21) *

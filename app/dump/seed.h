@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/seed.h
- * Hashes for tables whose keys stand in captures: others may have written these. With numbers that
- * each run draws again nobody can choose keys that meet in a bucket: of two that differ in what is
- * hashed they do with a probability of 2^-32 times what the buckets are fewer (pair-multiply-shift,
- * M. Thorup, "High speed hashing for integers and strings"). Output depends on no hash: tables are
- * only asked for exact keys.
+ * Hashes for tables whose keys come from captures, which may be crafted. Each run draws new random
+ * numbers, so the author of a capture cannot choose keys that collide. Two different keys share one
+ * of N buckets with a probability of 1/N (pair-multiply-shift, M. Thorup, "High speed hashing for
+ * integers and strings"). Output does not depend on hashes: tables are searched for exact keys
+ * only.
  */
 #ifndef DUMP_SEED_H
 #define DUMP_SEED_H
@@ -27,8 +27,8 @@ static inline uint32_t dump_hash(uint64_t x, uint64_t y)
 }
 
 /**
- * Sequences that follow each other are neighbours (fate.c says why): 1024 of them share a hash.
- * @param key  what the sequence is of; @p more: more of that
+ * Consecutive sequences get neighbouring buckets, for the reason in fate.c: 1024 share a hash.
+ * @param key  the object that the sequence is of; @p more: a second part of the key
  */
 static inline uint32_t dump_hash_near(uint64_t key, uint32_t more, uint32_t seq)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/shape.h
- * What bodies of frames, messages and records look like, as tables made of the library's own
- * structs: names, places, sizes and kinds of the fields. Printing goes by these tables alone, so a
- * new type is one entry (shape_frame.c, shape_msg.c), and one in weft.lua.
+ * The layout of frames, messages and records, as tables made from the library's own structs: names,
+ * offsets, sizes and kinds of the fields. Printing uses these tables alone, so a new type takes one
+ * entry (shape_frame.c, shape_msg.c), and one in weft.lua.
  */
 #ifndef DUMP_SHAPE_H
 #define DUMP_SHAPE_H
@@ -18,7 +18,7 @@ struct dump_field {
 	uint8_t kind; /**< enum dump_kind */
 	uint8_t size;
 	uint16_t offset;
-	/** what its values are called, from 0 on; NULL = nothing */
+	/** names of its values, from 0 on; NULL = none */
 	const char *const *words;
 	unsigned int num_words;
 };
@@ -28,11 +28,11 @@ enum dump_rest {
 	DUMP_NOTHING,
 	DUMP_BYTES,      /**< payload: only its length is shown */
 	DUMP_TEXT,       /**< of a peer */
-	DUMP_ITEMS,      /**< @p item, as often as there is room */
-	DUMP_RECORDS,    /**< type, length, bytes; @p records says which */
-	DUMP_AM_RECORDS, /**< as before, behind the user's header of an active message */
+	DUMP_ITEMS,      /**< @p item, repeated to the end */
+	DUMP_RECORDS,    /**< type, length, bytes; @p records has the types */
+	DUMP_AM_RECORDS, /**< as before, after the user's header of an active message */
 	DUMP_MESSAGES,   /**< of a DATA frame */
-	DUMP_MESSAGE,    /**< of the id that the first byte is */
+	DUMP_MESSAGE,    /**< its first byte is the id */
 	DUMP_ADDRESS,    /**< the name and the interfaces of a worker address */
 };
 
@@ -54,7 +54,7 @@ extern const struct dump_shape dump_shape_raw_iface; /**< address of a raw lane 
 /** @return NULL: there is none */
 const struct dump_shape *dump_shape_of_frame(uint8_t type);
 const struct dump_shape *dump_shape_of_msg(uint8_t id);
-/** Of one that EXT is in front of. */
+/** The shape of a message that follows EXT. */
 const struct dump_shape *dump_shape_behind_ext(uint8_t id);
 
 /** The name of a value, or NULL. */
@@ -70,7 +70,7 @@ const char *dump_word(const struct dump_field *field, uint64_t value);
 #define DUMP_WORDS(type, m, names)                         \
 	DUMP_FIELD_(#m, DUMP_DEC, type, m, .words = names, \
 		    .num_words = sizeof(names) / sizeof((names)[0]))
-/** A field inside of another struct, under a name of its own. */
+/** A field within another struct, under a name of its own. */
 #define DUMP_INNER(n, k, type, m) DUMP_FIELD_(n, k, type, m)
 #define DUMP_REF(n, type, m) \
 	DUMP_FIELD_(n, DUMP_DEC, type, m.index), DUMP_FIELD_(n "_gen", DUMP_DEC, type, m.generation)

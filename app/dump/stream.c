@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams: flows the same way between the two ends of one endpoint, its lanes. Wire-up says which
- * they are. In a capture that begins later messages do: those whose pieces came over both.
+ * Streams: flows in the same direction that are lanes of one endpoint. Wire-up messages name them.
+ * In a capture that begins after wire-up, messages with fragments over several flows identify them.
  */
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "dump/message.h"
 
-/* Whose worker is it? The table forgets who is overwritten: then there is only the number. */
+/* Names of workers. An entry may be overwritten: then only the worker's number is printed. */
 #define NAMES 4096u
 
 struct stream_name {
@@ -88,7 +88,7 @@ bool stream_may_join(const struct trace *t, uint32_t a, uint32_t b)
 
 	if (f->named && g->named)
 		return false;
-	/* Lanes of one endpoint have interfaces of their own at both ends. */
+	/* Each lane of an endpoint has its own interface at each end. */
 	return f->src != g->src && f->dst != g->dst && same_place(&f->out, &g->out) &&
 	       same_place(&f->in, &g->in);
 }
@@ -108,7 +108,7 @@ static void learn_name(struct trace *t, const uint8_t *data, uint32_t len)
 	weft_text_copy(n->name, sizeof(n->name), data + sizeof(*a), a->name_len);
 }
 
-/* The first record of a REQ or ADDRESS is the address; its first piece has the name. */
+/* The first record of a REQ or ADDRESS is the address; its first fragment has the name. */
 static void look_for_name(struct trace *t, const struct dump_msg *msg)
 {
 	const struct weft_wire_wireup *w = (const void *)msg->data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pictures as SVG, for files of their own and inside of reports. */
+/* Pictures as SVG, for separate files and for reports. */
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,13 +8,13 @@
 #include "base/text.h"
 #include "dump/timeline.h"
 
-#define NAME 17 /* with its end: so much fits */
+#define NAME 17 /* with its terminator: the length that fits */
 #define WIDTH 960.0
 #define LEFT 110.0
 #define RIGHT 20.0
 #define TOP 58.0
 #define BAND 96.0  /* a lane: sender above, receiver below */
-#define LINES 60.0 /* between the two */
+#define LINES 60.0 /* between sender and receiver */
 #define LANES_DRAWN 16u
 #define PANEL 120.0
 
@@ -140,7 +140,7 @@ static void legend(FILE *out)
 	}
 }
 
-/* The arrival of what went out: the first one of this frame before it went out again. */
+/* The arrival of a transmission: the first one of the frame before its next transmission. */
 static const struct msg_event *arrival(const struct msg_watch *w, unsigned int i)
 {
 	const struct msg_event *out = &w->event[i], *e;
@@ -168,7 +168,7 @@ static bool was_drawn(const struct msg_watch *w, unsigned int i)
 	return false;
 }
 
-/* A frame on its way, as far as the captures have it. */
+/* A frame from sender to receiver, as far as the captures show it. */
 static void frame(FILE *out, const struct list *l, const struct msg_watch *w, unsigned int i,
 		  const struct scale *s, double top)
 {
@@ -214,7 +214,7 @@ static const char *lane_name(const struct list *l, const struct msg_watch *w, ui
 	if (g && stream_of(t, lane) != stream_of(t, w->msg.flow))
 		f = g;
 	p = to ? &f->in : &f->out;
-	/* With one host's capture the other end is known by that of the other direction. */
+	/* With the capture of one host, take the other end from the other direction. */
 	if (p->known)
 		short_name(buf, l->r->file[p->file]->iface[p->iface].lane);
 	else

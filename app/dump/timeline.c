@@ -85,7 +85,7 @@ static void event_text(char *buf, size_t size, const struct msg_event *e, bool f
 		 e->again && !e->acked && e->way != DUMP_IN ? " again" : "", behind);
 }
 
-/* When which lane brought bytes: a mark for each, of the message's time. */
+/* When each lane delivered bytes: a bar of marks over the time of the message. */
 static void bars(FILE *out, const struct list *l, const struct msg_watch *w,
 		 const struct timeline_lanes *lanes)
 {
@@ -103,7 +103,7 @@ static void bars(FILE *out, const struct list *l, const struct msg_watch *w,
 			if (e->time < lanes->begin || e->kind != LINK_BYTES ||
 			    timeline_lane(l->r->trace, lanes, e->flow) != n)
 				continue;
-			/* From 2^55 ns on a double has the end at BAR. */
+			/* From 2^55 ns on, rounding of a double can make the column BAR. */
 			column = (unsigned int)((double)(e->time - lanes->begin) * BAR / span);
 			at = &bar[column < BAR ? column : BAR - 1];
 			if (e->again && e->way != DUMP_IN && !e->acked)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/timeline.h
- * One message over the lanes that carried it: as text, and as a picture (SVG); and the lanes' rates
- * as one.
+ * One message over the lanes that carried it, as text and as a picture (SVG); and the rates of
+ * lanes as a picture.
  */
 #ifndef DUMP_TIMELINE_H
 #define DUMP_TIMELINE_H
@@ -13,7 +13,7 @@ void timeline_text(FILE *out, const struct list *l, const struct msg_watch *w);
 /** One object on one line: the message, and its events. */
 void timeline_json(FILE *out, const struct list *l, const struct msg_watch *w);
 
-/** Lanes of a message in the order of their numbers of flows: each by its lower flow. */
+/** Lanes of a message, each by the lower number of its two flows, in ascending order. */
 struct timeline_lanes {
 	uint32_t flow[MSG_LANES];
 	unsigned int num;
@@ -21,10 +21,10 @@ struct timeline_lanes {
 };
 
 void timeline_lanes(const struct trace *t, const struct msg_watch *w, struct timeline_lanes *lanes);
-/** @return MSG_LANES: it has no place */
+/** @return MSG_LANES: it is not in the list */
 unsigned int timeline_lane(const struct trace *t, const struct timeline_lanes *lanes,
 			   uint32_t flow);
-/** Is this event of a frame that the message's sender sends? */
+/** Is the frame of this event from the message's sender? */
 bool timeline_forth(const struct trace *t, const struct msg_watch *w, const struct msg_event *e);
 
 /* dump/svg.c */

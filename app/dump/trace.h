@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/trace.h
- * What captures tell together: the directions of lanes (flows), what became of each frame, what
- * hosts did in the meantime. doc/capture.md, "Analysis", has the model and the bounds.
+ * The analysis of several captures together: the directions of lanes (flows), the fate of each
+ * frame, and silences of hosts. doc/capture.md, "Analysis", has the model and the bounds.
  *
- *	dump/clock.c    clocks of the captures against each other
+ *  dump/clock.c    clocks of the captures relative to each other
  *	dump/merge.c    several captures in the order of one clock
- *	dump/flow.c     flows and lanes: whose frame is it?
+ *  dump/flow.c     flows and lanes: which one a frame belongs to
  *	dump/fate.c     each frame at its sender and at its receiver
  *	dump/host.c     when hosts were silent
- *	dump/question.c what nobody has answered
- *	dump/anomaly.c  which fault explains it
+ *  dump/question.c unanswered requests
+ *  dump/anomaly.c  which fault explains the observations
  *	dump/loss.c     kinds of loss
  *	dump/report.c   prints it
  *
@@ -33,20 +33,20 @@
 #define TRACE_GAPS 1024
 #define TRACE_NONE UINT32_MAX
 
-/** A frame that came, or did not. */
+/** A frame that arrived, or did not. */
 struct trace_sample {
 	uint64_t time; /**< of sending, common clock */
-	int64_t delay; /**< ns; of a lost one: of the last one before it that came */
+	int64_t delay; /**< ns; of a lost frame: that of the last arrived frame before it */
 	uint32_t len;
 	uint32_t load; /**< bytes that its flow had sent just before (TRACE_LOAD_NS) */
 };
 
 #define TRACE_WAIT_NS 1000000000u /**< a frame that takes longer is lost */
 
-/** How fast the load is forgotten. */
+/** Time constant by which the load decays. */
 #define TRACE_LOAD_NS 500000.0
 
-/** Frames of a flow, one behind the other, none of which came. */
+/** Consecutive frames of a flow, none of which arrived. */
 struct trace_run {
 	uint64_t from, to; /**< when the first and the last were sent */
 	uint64_t count;
@@ -59,13 +59,13 @@ struct trace_port {
 	bool known;
 };
 
-/** What one path of a flow has carried. */
+/** Counters of one path of a flow. */
 struct trace_path {
 	uint64_t frames, bytes, again, lost, late;
 	int64_t min_delay;
 };
 
-/** Bytes over time: intervals grow as the capture does. */
+/** Number of intervals of bytes over time: the intervals grow with the capture. */
 #define TRACE_SERIES 256u
 struct trace_series {
 	uint64_t bytes[TRACE_SERIES], again[TRACE_SERIES];
@@ -80,15 +80,15 @@ struct trace_flow {
 	uint64_t src, dst;
 	uint32_t other; /**< the other direction, or TRACE_NONE */
 	struct trace_port out, in;
-	uint8_t dst_mac[6];     /**< that its sender writes */
-	uint64_t moved_at;      /**< it wrote another one; 0 = never */
+	uint8_t dst_mac[6];     /**< in the frames of its sender */
+	uint64_t moved_at;      /**< time from which it differs; 0 = never */
 	uint64_t first, last;   /**< times of frames */
-	uint64_t frames, bytes; /**< sent, or seen at the receiver where that is all there is */
+	uint64_t frames, bytes; /**< at the sender, or at the receiver without a sender's capture */
 	uint64_t judged, lost, twice, late, changed, again;
 	uint64_t first_lost, first_twice, first_late, first_changed;
-	uint64_t large_came_at;   /**< last time that a frame of lost_min and more came */
-	uint32_t lost_min;        /**< length of the shortest one that was lost */
-	uint32_t came_max_before; /**< longest that came before the first loss */
+	uint64_t large_came_at;   /**< last arrival of a frame of lost_min bytes or more */
+	uint32_t lost_min;        /**< length of the shortest lost frame */
+	uint32_t came_max_before; /**< longest that arrived before the first loss */
 	double load;
 	uint64_t load_at;
 	int64_t last_delay, min_delay;
@@ -98,17 +98,17 @@ struct trace_flow {
 	uint64_t runs;
 	struct trace_sample *came, *gone;
 	unsigned int num_came, num_gone, stride, skip;
-	bool alone; /**< one end's capture only: fates are not looked for */
+	bool alone; /**< only one end has a capture: fates are not judged */
 	uint64_t compared_from;
 	struct trace_path path[WEFT_FRAME_PATHS_MAX];
 	struct trace_series series;
 	/* dump/stream.c */
 	uint32_t parent;    /**< another lane of its endpoint, or itself */
-	bool named;         /**< wire-up has said whose it is */
+	bool named;         /**< wire-up has named its endpoint */
 	uint8_t lane;       /**< number, if named */
 	uint64_t worker[2]; /**< sender, receiver */
 	uint32_t conn_sn;
-	uint64_t messages, message_bytes; /**< over, whose first frame was in this flow */
+	uint64_t messages, message_bytes; /**< ended messages whose first frame was in this flow */
 	/* dump/flight.c */
 	bool has_una, acked;
 	uint32_t una; /**< the lowest sequence that is not acknowledged */
@@ -118,15 +118,16 @@ struct trace_flow {
 	uint64_t flight_at;
 	double flight_area; /**< bytes in flight x ns */
 	struct hist rtt;
-	uint64_t acked_at, sacked_at; /**< times of the newest acknowledgement, of one of some */
+	uint64_t acked_at,
+		sacked_at; /**< times of the newest acknowledgement, of the newest SACK */
 	uint32_t sack_ack, sack_words;
 	uint64_t sack[WEFT_FRAME_SACK_WORDS];
-	/* dump/native.c: operations that the sender has posted, by what they are */
+	/* dump/native.c: operations that the sender has posted, by kind */
 	uint64_t natives[WEFT_RECORD_KINDS], native_bytes[WEFT_RECORD_KINDS];
-	uint32_t rx_frames; /**< that the receiver's ring holds, as its HELLO says; 0 = not seen */
+	uint32_t rx_frames; /**< capacity of the receiver's ring, from its HELLO; 0 = not seen */
 };
 
-/** A time in which a host wrote nothing to its capture although frames were sent to it. */
+/** A time in which a host captured nothing although frames were sent to it. */
 struct trace_gap {
 	uint64_t from, to;
 	uint32_t frames;
@@ -144,7 +145,7 @@ struct trace_host {
 struct trace_question {
 	bool hello;
 	uint64_t from, to;
-	uint64_t unanswered; /**< so many since the last answer */
+	uint64_t unanswered; /**< number since the last answer */
 	uint64_t since;      /**< time of the first of these */
 };
 #define TRACE_QUESTIONS 256u
@@ -153,7 +154,7 @@ struct trace_pending;
 struct trace_follow;
 struct stream_name;
 
-/** What a HELLO says of its sender: for the flow that leads to it. */
+/** Values from a HELLO about its sender, for the flow towards that sender. */
 struct trace_hello {
 	uint32_t conn, token, rx_frames;
 };
@@ -162,7 +163,7 @@ struct trace_hello {
 struct trace {
 	struct trace_flow *flow;
 	unsigned int num_flows;
-	uint64_t too_many; /**< frames of flows for which there was no room */
+	uint64_t too_many; /**< frames of flows beyond the limit */
 	uint32_t *table;   /**< of flows, by connection and token */
 	struct trace_pending *pending;
 	struct trace_host *host; /**< by file */
@@ -180,7 +181,7 @@ struct trace {
 struct trace *trace_make(unsigned int num_files);
 void trace_free(struct trace *t);
 
-/** A frame, in the order of the common clock; @p time is by it. */
+/** Take a frame, in the order of the common clock; @p time is of that clock. */
 void trace_frame(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
 		 uint64_t time);
 /** No more frames. */
@@ -202,9 +203,9 @@ struct trace_pending *trace_pending_make(void);
 void trace_pending_free(struct trace_pending *p);
 void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		const struct dump_view *view, uint64_t time);
-/** A frame that came in and is none that could be sent. */
+/** A received frame that no sender could have sent: it was changed. */
 void trace_fate_changed(struct trace *t, const struct dump_frame *frame, uint64_t time);
-/** Judge what has waited long enough; with @p all the rest, too. */
+/** Judge frames that have waited long enough; with @p all, all frames. */
 void trace_fate_judge(struct trace *t, bool all);
 
 /* dump/question.c */
@@ -226,7 +227,7 @@ struct trace_clock {
 	double drift;   /**< ns per ns */
 };
 
-/** Reads the captures once. @return APP_OK or an exit code, after a sentence */
+/** Reads the captures once. @return APP_OK, or an exit code after an error message */
 int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock);
 uint64_t trace_time(const struct trace_clock *clock, uint64_t time);
 
@@ -257,18 +258,18 @@ struct trace_anomaly {
 	enum trace_fault fault;
 	uint32_t flow;  /**< of the lane; TRACE_NONE = of a host */
 	uint8_t host;   /**< file of the host that is slow, stopped or down */
-	uint64_t time;  /**< of the first sign of it, common clock */
+	uint64_t time;  /**< of the first evidence, common clock */
 	int64_t weight; /**< of a delay: ns more than before */
 	char text[240]; /**< the evidence */
 };
 
 #define TRACE_ANOMALIES 256
 
-/** @return how many there are in @p a */
+/** @return number of entries in @p a */
 unsigned int trace_anomalies(struct trace *t, struct trace_anomaly a[TRACE_ANOMALIES]);
 
 /* dump/loss.c */
-/** Losses that are neither a blackhole's nor an MTU's: which kind? Sorts nothing. */
+/** Classify losses that are neither a blackhole's nor an MTU's. */
 enum trace_fault trace_kind_of_loss(const struct trace_flow *f);
 
 #endif /* DUMP_TRACE_H */

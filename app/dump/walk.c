@@ -9,7 +9,7 @@
 
 #define TEXT_MAX 256
 
-/* Bytes that are there of what a shape describes, and how many there were. */
+/* Bytes that a shape describes: those captured, and the length in the frame. */
 struct stretch {
 	const uint8_t *p;
 	uint32_t len, cap;
@@ -46,7 +46,7 @@ static struct stretch first(struct stretch s, uint32_t n)
 	return s;
 }
 
-/* The fields that are there. */
+/* The fields that were captured. */
 static void fields(const struct dump_shape *shape, const struct stretch *s, struct dump_sink *sink)
 {
 	const struct dump_field *f = shape->field;
@@ -102,7 +102,7 @@ static void text(const char *name, struct stretch s, struct dump_sink *sink)
 	sink->text(sink, name, printable);
 }
 
-/* One interface of a worker address. @return what is behind it */
+/* One interface of a worker address. @return the bytes after it */
 static struct stretch iface(struct stretch s, struct dump_sink *sink)
 {
 	const struct weft_wire_iface *i = (const void *)s.p;
@@ -119,7 +119,7 @@ static struct stretch iface(struct stretch s, struct dump_sink *sink)
 	return behind(s, (uint32_t)sizeof(*i) + i->driver_len + i->addr_len);
 }
 
-/* What is behind the head of a worker address, which is still in front of @p s. */
+/* The bytes after the head of a worker address; the head is in front of @p s. */
 static void address(struct stretch s, struct dump_sink *sink)
 {
 	const struct weft_wire_address *a = (const void *)(s.p - sizeof(*a));
@@ -131,7 +131,7 @@ static void address(struct stretch s, struct dump_sink *sink)
 		s = iface(s, sink);
 }
 
-/* As weft_wire_am_rts has it: the length of the user's header is told in front of it. */
+/* The length of the user's header, which precedes it as in struct weft_wire_am_rts. */
 static uint32_t user_header(const uint8_t *behind_head)
 {
 	const struct weft_wire_am_rts *am = (const void *)(behind_head - sizeof(*am));
@@ -139,7 +139,7 @@ static uint32_t user_header(const uint8_t *behind_head)
 	return weft_get16(am->header_length);
 }
 
-/* The message that an EXT, which is still in front of @p s, is before. */
+/* The message after an EXT; the EXT is in front of @p s. */
 static void inner(struct stretch s, struct dump_sink *sink)
 {
 	const struct weft_wire_ext *x = (const void *)(s.p - sizeof(*x));
@@ -181,7 +181,7 @@ static void rest_of(const struct dump_shape *shape, struct stretch s, struct dum
 	}
 }
 
-/* A piece of a wire-up message has bytes of records, and no records that could be read alone. */
+/* A fragment of a wire-up message has bytes of records, which can't be decoded alone. */
 static bool is_piece(const struct dump_msg *m)
 {
 	const struct weft_wire_wireup *w = (const void *)m->data;

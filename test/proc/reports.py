@@ -198,8 +198,8 @@ def what_cannot_be_written_is_said():
         assert 'No such file' in dump(option_name, '/no/where/x', A, code=1)
         if os.path.exists('/dev/full'):
             assert "can't be written: No space left" in dump(option_name, '/dev/full', A, code=1)
-    assert 'no range' in dump('--size', '', A, code=2)
-    assert 'no number' in dump('--tag', 'x', A, code=2)
+    assert 'takes a range' in dump('--size', '', A, code=2)
+    assert 'takes a number' in dump('--tag', 'x', A, code=2)
     assert '--html reads' in dump('--html', path('r.html'), '-', code=2)
 
 

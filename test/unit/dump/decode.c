@@ -146,7 +146,7 @@ static void what_is_not_as_the_page_says_is_wrong(void **state)
 	expect_wrong(&b, "without CRC32C");
 	h = build(&b, WEFT_FRAME_ACK, 0, NULL, 0);
 	h->length = weft_put16(43 + 8);
-	expect_wrong(&b, "a length that it has not");
+	expect_wrong(&b, "a length beyond the frame");
 }
 
 static void a_changed_bit_is_noticed(void **state)
