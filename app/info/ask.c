@@ -18,7 +18,7 @@
 #include "common/cli.h"
 
 #define PATIENCE_MS 5000u
-#define FIND_MS 10000u /* for all that are found */
+#define FIND_MS 10000u /* for the search of all processes */
 #define TEXT_MAX 512
 
 /* ---- JSON, as DPDK writes it ---------------------------------------------------------------- */
@@ -163,7 +163,7 @@ bool ask(struct ask_process *p, const char *command, char answer[ASK_ANSWER])
 	return false;
 }
 
-/* A command that the process does not know has the value null. */
+/* The answer to an unknown command has the value null. */
 static bool knows(struct ask_process *p, const char *command, char answer[ASK_ANSWER])
 {
 	char name[TEXT_MAX];
@@ -185,14 +185,14 @@ static void on_member(const char *name, const char *text, bool is_number, void *
 		snprintf(p->job, sizeof(p->job), "%s", text);
 }
 
-/* Is it a process with Weft? Older versions do not know /weft/process. */
+/* Is it a process with Weft? Older versions lack the command /weft/process. */
 static bool is_weft(struct ask_process *p, bool switches)
 {
 	static char answer[ASK_ANSWER];
 
 	p->version[0] = p->program[0] = p->job[0] = '\0';
 	p->is_switch = false;
-	/* DPDK's first message is not wrapped in a command. */
+	/* The first message of DPDK has no command around it. */
 	if (!receive(p->fd, answer))
 		return false;
 	if (knows(p, "/weft/workers", answer)) {
@@ -228,7 +228,7 @@ static bool join(const char *path, const struct search *s, uint64_t ms, struct a
 	struct ucred peer;
 	struct stat st;
 
-	/* Even connect() may wait, if the queue of who listens is full. */
+	/* connect() may block, too, if the backlog of the listener is full. */
 	if (strlen(path) >= sizeof(address.sun_path) || stat(path, &st) || !trusted(st.st_uid, pid))
 		return false;
 	memcpy(address.sun_path, path, strlen(path) + 1);
@@ -278,12 +278,12 @@ unsigned int ask_find(long pid, bool switches, struct ask_process *list)
 		.pid = pid, .switches = switches, .until = now_ms() + FIND_MS, .list = list};
 
 	find_in("/var/run", &s);
-	/* Where the EAL of who is not root has them. */
+	/* The folder of the EAL for users other than root. */
 	find_in(secure_getenv("XDG_RUNTIME_DIR"), &s);
 	find_in("/tmp", &s);
 	find_in("/tmp/weft-*", &s); /* where /tmp/dpdk is another user's */
 	if (s.left_out)
-		cli_error("%u telemetry sockets are left out: others took %u s and did not answer; "
+		cli_error("%u telemetry sockets were not tried: others did not respond for %u s; "
 			  "choose a process with --pid",
 			  s.left_out, FIND_MS / 1000);
 	return s.num;

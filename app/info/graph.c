@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The curves of a plan, drawn by gnuplot: this writes the script, data and all, to its standard
- * input.
+ * The curves of a plan, drawn by gnuplot: this file writes the script, with the data, to its
+ * standard input.
  */
 
 #include <errno.h>
@@ -25,7 +25,7 @@ struct curve {
 	unsigned int index; /* for weft_plan_query() */
 	char name[32];
 	size_t min, max;
-	bool used; /* chosen somewhere */
+	bool used; /* chosen for at least one size */
 };
 
 struct graph {
@@ -147,8 +147,8 @@ static void write_data(FILE *out, const struct graph *g)
 }
 
 /*
- * Sizes where the choice changes: dotted lines down to the axis, with the size beside them, at
- * changing heights so that near ones do not overlap.
+ * Sizes where the choice changes: dotted lines down to the axis, each with its size as a label. The
+ * heights of labels alternate, so that close ones do not overlap.
  */
 static void write_crossings(FILE *out, const struct graph *g)
 {
@@ -166,7 +166,7 @@ static void write_crossings(FILE *out, const struct graph *g)
 	}
 }
 
-/* One curve that stays at one height, as atomics have, gives gnuplot no range to draw. */
+/* A single constant curve, as of atomics, gives gnuplot an empty range, so set one. */
 static void write_height(FILE *out, const struct graph *g)
 {
 	double us, low = INFINITY, high = 0;

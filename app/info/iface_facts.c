@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Can this be an interface's name, and nothing else in a path? */
+/* Is it a valid interface name, which as a part of a path leads nowhere else? */
 static bool iface_name_valid(const char *name)
 {
 	size_t len = strlen(name);
@@ -49,7 +49,7 @@ static int read_number(const char *dir, const char *file, int otherwise)
 	return end == line || n < INT_MIN || n > INT_MAX ? otherwise : (int)n;
 }
 
-/* The last part of what a symbolic link points to. */
+/* The last component of a symbolic link's target. */
 static void link_name(const char *dir, const char *file, char *buf, size_t size)
 {
 	char path[PATH_MAX], *target, *slash;
@@ -79,8 +79,8 @@ static bool is_pci(const char *s, size_t len)
 }
 
 /*
- * virtio's interface belongs to a virtio device that belongs to a PCI device: the last PCI address
- * in the path is the NIC's, and its driver is what binding takes away.
+ * An interface of virtio belongs to a virtio device, which belongs to a PCI device. So the last PCI
+ * address in the path is that of the NIC, and binding replaces the driver of that device.
  */
 static void find_device(const char *dir, struct iface_facts *f)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file info/iface_facts.h
- * What the kernel knows of a network interface: what a lane on its NIC needs as options once the
- * NIC is DPDK's and the kernel has forgotten it. sysfs, netlink and libc only.
+ * The kernel's data on a network interface, which a lane on its NIC needs as options. After the NIC
+ * is bound to DPDK's driver the kernel no longer has them. sysfs, netlink and libc only.
  */
 #ifndef APP_IFACE_FACTS_H
 #define APP_IFACE_FACTS_H
@@ -28,7 +28,7 @@ struct iface_facts {
 	bool bond;                /**< a bonding or team master */
 	char members[128];        /**< of it, separated by blanks */
 	char master[IF_NAMESIZE]; /**< bond or bridge that it is a member of; "" = none */
-	char lower[IF_NAMESIZE];  /**< a VLAN's or macvlan's interface; "" = it rests on none */
+	char lower[IF_NAMESIZE];  /**< the interface below a VLAN or macvlan; "" = none */
 };
 
 struct iface_addr {
@@ -47,12 +47,12 @@ struct iface_routes {
  */
 int iface_facts_read(const char *sys, const char *name, struct iface_facts *facts);
 
-/** IPv4 addresses, in the kernel's order. @return how many, or a negative error */
+/** IPv4 addresses, in the kernel's order. @return their number, or a negative error */
 int iface_addrs(const char *name, struct iface_addr *list, unsigned int max);
 
 /**
- * From all routing tables: clouds' agents put a second NIC's gateway into a table of its own. The
- * default route's counts first, and the main table's before others.
+ * Search all routing tables: agents of clouds put the gateway of a second NIC into a separate
+ * table. A default route is preferred, and the main table is preferred over others.
  * @return 0 or a negative error
  */
 int iface_routes(unsigned int if_index, struct iface_routes *routes);

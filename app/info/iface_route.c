@@ -10,17 +10,17 @@
 
 #include "info/iface_facts.h"
 
-/* One route: what matters of it. */
+/* The attributes of one route that are used here. */
 struct route {
 	uint32_t gateway, metric, table;
-	bool over; /* the interface */
+	bool over; /* the route is over the interface */
 	uint8_t dst_len;
 };
 
-/* How good the gateway found so far is: less is better. */
+/* The rank of the best gateway so far: less is better. */
 struct best {
 	struct iface_routes *out;
-	bool has_default; /* of the main table, whatever interface it is over */
+	bool has_default; /* of the main table, over any interface */
 	uint32_t default_metric;
 	uint64_t rank;
 };
@@ -34,7 +34,7 @@ static uint32_t u32_of(const struct rtattr *a)
 	return v;
 }
 
-/* Several next hops: the one over the interface. */
+/* A multipath route: take the next hop over the interface. */
 static void take_hops(struct route *r, const struct rtattr *a, unsigned int if_index)
 {
 	struct rtnexthop *hop = RTA_DATA(a);
@@ -89,8 +89,8 @@ static void take_route(const struct route *r, struct best *b)
 			(uint64_t)r->dst_len << 32 | r->metric;
 
 	/*
-	 * The machine's default route is the one of the lowest metric: DHCP gives further NICs one,
-	 * too.
+	 * The machine's default route is the one of the lowest metric: DHCP sets one for further
+	 * NICs, too.
 	 */
 	if (r->dst_len == 0 && main_table &&
 	    (!b->has_default || r->metric < b->default_metric ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft-info: what this Weft is, what it could use here, and how it is configured. */
+/* weft-info: the version of Weft, the interfaces that it can use here, its configuration. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,14 +23,14 @@ static const char help[] =
 	"       weft-info protocols --lanes FILE [options]   see weft-info protocols --help\n"
 	"       weft-info --capture [start,FILE[,OPTIONS] | filter,EXPR | stop] [--pid PID]\n"
 	"                        capture in a process that runs; without words: its state\n"
-	"       weft-info --recorder [--pid PID]   it writes its flight recorder's file\n"
+	"       weft-info --recorder [--pid PID]   the process writes its flight recorder's file\n"
 	"       weft-info --metrics [--listen [HOST:]PORT] [--pid PID]\n"
 	"                        counters of all processes, for Prometheus; with --listen over\n"
 	"                        HTTP at /metrics (127.0.0.1 without HOST)\n"
 	"       weft-info --live [--once] [--pid PID]   rates of their lanes, every second, and\n"
 	"                        the slowest peers\n"
 	"       weft-info --show lanes|endpoints|paths|thresholds|counters [--pid PID]\n"
-	"                        what their workers tell about themselves\n"
+	"                        the state of their workers\n"
 	"\n"
 	"  -v, --version          version and build\n"
 	"  -c, --config           all WEFT_ variables with type, default and help, as they are "
@@ -51,7 +51,7 @@ static const char help[] =
 	"  -S, --set NAME=VALUE   set a configuration variable\n"
 	"  -h, --help             this text\n"
 	"\n"
-	"What is before a \"--\" goes to the EAL; without one the EAL gets WEFT_EAL_ARGS.\n"
+	"Arguments before a \"--\" are the EAL's; without one the EAL gets WEFT_EAL_ARGS.\n"
 	"Exit code: 0 all well, 1 no interface could be opened, a device that the EAL was given\n"
 	"is no port, there is no interface of that name, no process answers or it refuses,\n"
 	"2 wrong usage.\n";
@@ -103,8 +103,9 @@ static void print_iface(const struct weft_iface_info *i)
 		printf("  link             %s\n", i->up ? "up" : "down");
 	if (i->why[0])
 		printf("  note             %s\n", i->why);
-	printf("  waiting          %s\n", i->wakes ? "what comes wakes who sleeps"
-						   : "who sleeps checks it every WEFT_WAIT_SLEEP");
+	printf("  waiting          %s\n",
+	       i->wakes ? "an arrival wakes a sleeping worker"
+			: "a sleeping worker polls it every WEFT_WAIT_SLEEP");
 	printf("  bandwidth        %.2f MB/s (%.2f Gb/s): %s\n", i->bandwidth / 1e6,
 	       i->bandwidth * 8e-9, i->bandwidth_from);
 	printf("  latency          %.0f ns: %s\n", i->latency * 1e9, i->latency_from);
@@ -115,7 +116,7 @@ static void print_iface(const struct weft_iface_info *i)
 	printf("  frame            %zu bytes\n", i->frame_size);
 	printf("  short            up to %zu bytes\n", i->max_short);
 	printf("  bcopy            up to %zu bytes\n", i->max_bcopy);
-	printf("  zcopy            up to %zu bytes, %u pieces\n", i->max_zcopy, i->max_iov);
+	printf("  zcopy            up to %zu bytes, %u entries\n", i->max_zcopy, i->max_iov);
 	print_features(i->features);
 }
 
@@ -125,7 +126,7 @@ static void print_counter(const char *name, uint64_t value, void *arg)
 	printf("  %-36s %llu\n", name, (unsigned long long)value);
 }
 
-/* Does a NIC that was started with the worker still look for its link? */
+/* Does a NIC that was started with the worker still wait for its link? */
 static bool link_missing(struct weft_worker *worker)
 {
 	struct weft_iface_info iface = {.size = sizeof(iface)};
@@ -137,8 +138,8 @@ static bool link_missing(struct weft_worker *worker)
 }
 
 /*
- * All ports together, not one after the other. The library gives them up after 5 s; this is for
- * clocks that stand still.
+ * Wait for all ports together. The library gives up after 5 s; the limit here is for clocks that do
+ * not advance.
  */
 static void wait_for_links(struct weft_worker *worker)
 {
@@ -219,7 +220,7 @@ static int parse(struct info *info, int argc, char **argv)
 	}
 	if (info->version || info->config || info->changed || info->devices || info->interface)
 		return APP_OK;
-	cli_error("say what to show: -v (version), -c (configuration), -d (interfaces) or "
+	cli_error("choose what to show: -v (version), -c (configuration), -d (interfaces) or "
 		  "-o (a kernel interface's lane options); see --help");
 	return APP_USAGE;
 }
@@ -262,7 +263,7 @@ int main(int argc, char **argv)
 	int eal_count, ret = APP_OK;
 
 	cli_program = "weft-info";
-	/* Nothing but a file is needed for that: no EAL. */
+	/* This needs only a file, and no EAL. */
 	if (argc > 1 && strcmp(argv[1], "protocols") == 0)
 		return info_protocols(argc - 1, argv + 1);
 	if (argc > 1 && info_is_running(argv[1]))

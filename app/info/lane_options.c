@@ -11,7 +11,7 @@
 #include "drivers/dpdk/port/lane_opts.h"
 #include "info/iface_facts.h"
 
-/* NICs whose DPDK driver works beside the kernel's. */
+/* NICs whose DPDK driver works together with the kernel's. */
 static bool is_bifurcated(const char *driver)
 {
 	static const char *const names[] = {"mlx5_core", "mlx4_core", "mana"};
@@ -52,7 +52,7 @@ static void print_device(const struct iface_facts *f)
 	printf("  link             %s\n", f->up ? "up" : "down");
 }
 
-/* A VMBus device: DPDK names it, and takes it, by its UUID. */
+/* A VMBus device, which DPDK names by its UUID. */
 static bool is_vmbus(const struct iface_facts *f)
 {
 	static const char form[] = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
@@ -65,7 +65,7 @@ static bool is_vmbus(const struct iface_facts *f)
 	return true;
 }
 
-/* net_af_packet gives headers of the kernel 66 bytes of each ring frame, and a frame 2048 bytes. */
+/* net_af_packet: ring frames have 2048 bytes, of which headers of the kernel take 66. */
 #define RING_FRAME_DEFAULT 2048u
 #define RING_FRAME_HEADERS 66u
 
@@ -74,14 +74,14 @@ static void print_af_packet(const struct iface_facts *f)
 	uint32_t framesz = f->mtu + 14 + RING_FRAME_HEADERS;
 
 	printf("  EAL              --no-pci --vdev=net_af_packet0,iface=%s", f->name);
-	/* Four frames of whole KiB are whole pages, as a block of the ring has to be. */
+	/* A block of the ring must have whole pages: four frames of whole KiB do. */
 	framesz = (framesz + 1023) / 1024 * 1024;
 	if (f->mtu <= WEFT_MTU_MAX && framesz > RING_FRAME_DEFAULT)
 		printf(",framesz=%u,blocksz=%u,framecnt=512", framesz, 4 * framesz);
 	printf("\n");
 }
 
-/* A line of lane options for each address, best first. The kernel keeps those of a virtual one. */
+/* A line of lane options for each address, best first. Those of a virtual one stay the kernel's. */
 static void print_options(const struct iface_facts *f, const struct iface_addr *addr, int n,
 			  uint32_t gateway)
 {
@@ -92,7 +92,7 @@ static void print_options(const struct iface_facts *f, const struct iface_addr *
 	snprintf(port, sizeof(port), "dpdk:%s", nic ? f->device : "0");
 	if (gateway)
 		snprintf(via, sizeof(via), ",gw=%s", ip_text(gateway, gw));
-	/* The loopback interface has more than a lane can. */
+	/* The loopback interface has a larger MTU than lanes allow. */
 	if (f->mtu >= WEFT_MTU_MIN && f->mtu <= WEFT_MTU_MAX)
 		snprintf(mtu, sizeof(mtu), ",mtu=%u", f->mtu);
 	for (i = 0; nic && i < n; i++)
@@ -104,8 +104,8 @@ static void print_options(const struct iface_facts *f, const struct iface_addr *
 	if (nic)
 		printf("  EAL              -a %s\n", f->device);
 	else if (strchr(f->name, ','))
-		printf("  EAL              none: a name with a comma can be no part of --vdev; "
-		       "give it another one (ip link set dev '%s' name NAME)\n",
+		printf("  EAL              none: --vdev allows no comma in a name; rename the "
+		       "interface (ip link set dev '%s' name NAME)\n",
 		       f->name);
 	else if (!f->device[0])
 		print_af_packet(f);
@@ -116,10 +116,10 @@ static void print_virtual(const struct iface_addr *addr, int n)
 {
 	char ip[16];
 
-	printf("  note             a virtual interface stays with the kernel, which answers for "
-	       "its addresses");
+	printf("  note             the kernel keeps a virtual interface, and responds for its "
+	       "addresses");
 	if (n > 0)
-		printf(" (%s/%u): for a lane that a router shall reach add ip= with a free address "
+		printf(" (%s/%u): for a lane behind a router add ip= with a free address "
 		       "of that network, and gw=",
 		       ip_text(addr[0].ip, ip), addr[0].prefix);
 	printf("\n");
@@ -129,26 +129,27 @@ static void print_notes(const struct iface_facts *f, const struct iface_addr *ad
 			const struct iface_routes *r)
 {
 	if (n == 0)
-		printf("  note             it has no IPv4 address: let DHCP give it one first, or "
-		       "ask the cloud; without ip= a lane takes a link-local address, which "
+		printf("  note             it has no IPv4 address: get one by DHCP or from the "
+		       "cloud first; without ip= a lane takes a link-local address, which "
 		       "clouds drop\n");
 	if (n > 0 && is_link_local(addr[0].ip))
 		printf("  note             its address is link-local: no network behind a "
 		       "router\n");
 	if (n > 1 && f->device[0])
-		printf("  note             a lane has one address: take one of these\n");
+		printf("  note             a lane has one address: choose one of these\n");
 	if (n > 0 && !r->gateway)
 		printf("  note             no route over it has a gateway, so the lane reaches its "
 		       "own network only\n");
 	if (r->default_here)
 		printf("  note             the machine's default route goes over it: bind another "
-		       "NIC, or nobody reaches this machine any more\n");
+		       "NIC, or this machine can no longer be reached\n");
 	if (f->rdma[0])
 		printf("  note             it has the RDMA device %s: where the network carries "
 		       "RoCE, a lane roce:%s is better and leaves the NIC to the kernel\n",
 		       f->rdma, f->rdma);
 	if (is_bifurcated(f->driver))
-		printf("  note             do not bind it: DPDK drives it beside %s\n", f->driver);
+		printf("  note             do not bind it: DPDK uses it together with %s\n",
+		       f->driver);
 	if (f->bond)
 		printf("  note             a bond of %s: give each member a lane of its own, with "
 		       "an address of its own\n",
@@ -163,7 +164,7 @@ static void print_notes(const struct iface_facts *f, const struct iface_addr *ad
 		print_virtual(addr, n);
 	if (is_vmbus(f))
 		printf("  note             on VMBus, not PCI: bind it with driverctl, as "
-		       "doc/clouds.md says for Azure\n");
+		       "in doc/clouds.md for Azure\n");
 	else if (f->device[0] && !f->pci)
 		printf("  note             neither on PCI nor on VMBus: DPDK has no driver for "
 		       "it\n");
@@ -177,10 +178,9 @@ int info_lane_options(const char *name)
 	int n, rc = iface_facts_read("/sys", name, &facts);
 
 	if (rc) {
-		cli_error(
-			"there is no network interface '%s' here; see 'ip link' (a NIC that is "
-			"bound to DPDK's driver is none any more: weft-bind --undo gives it back)",
-			name);
+		cli_error("there is no network interface '%s' here; see 'ip link' (a NIC that is "
+			  "bound to DPDK's driver has none: weft-bind --undo returns it)",
+			  name);
 		return APP_FAIL;
 	}
 	n = iface_addrs(name, addr, IFACE_ADDRS_MAX);

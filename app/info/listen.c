@@ -19,11 +19,11 @@
 #include <microhttpd.h>
 
 #define CONNECTIONS 16u
-#define SECONDS 10u /* for a request to come, and for its answer to leave */
+#define SECONDS 10u /* timeout of a request, and of sending its answer */
 
 static long only_pid;
 
-/* @return what the scraper gets, which free() releases; NULL without memory */
+/* @return the page for the scraper, to be freed by free(); NULL when memory is exhausted */
 static char *take_metrics(size_t *len)
 {
 	static struct ask_process list[ASK_PROCESSES];
@@ -54,7 +54,7 @@ static enum MHD_Result reply(struct MHD_Connection *c, unsigned int status, char
 	return ret;
 }
 
-/* One thread serves all requests in turn: one thread at a time sends requests to the processes. */
+/* One thread serves all requests in sequence: queries to processes need one thread at a time. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url,
 				  const char *method, const char *version, const char *data,
 				  size_t *data_len, void **state)
@@ -68,7 +68,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 	(void)data;
 	(void)state;
 	if (*data_len) {
-		*data_len = 0; /* a body that has no use here */
+		*data_len = 0; /* ignore a body */
 		return MHD_YES;
 	}
 	if (strcmp(method, MHD_HTTP_METHOD_GET) || strcmp(url, "/metrics"))
@@ -135,7 +135,7 @@ int info_listen(const char *address, long pid)
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);
 	sigaddset(&ends, SIGHUP);
-	/* Threads that start now have them blocked, too: this one takes them. */
+	/* New threads inherit the blocked signals, so this thread receives them. */
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, on_request, NULL,
 				  MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,

@@ -16,7 +16,7 @@ static char answer[ASK_ANSWER];
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 
-/* A path of a connection that takes frames, as /weft/paths tells it. */
+/* A path of a connection that is in use, from /weft/paths. */
 struct peer {
 	struct sample lane; /* process, worker and lane */
 	double rtt_us;
@@ -30,7 +30,7 @@ struct peers {
 	struct peer peer[PEERS_MAX];
 };
 
-/* What the text does not fit is another's, or of another version. */
+/* Text in another format is of another version, and is ignored. */
 static void on_path(const char *name, const char *text, bool is_number, void *arg)
 {
 	struct peers *s = arg;
@@ -57,7 +57,7 @@ static int slower(const void *a, const void *b)
 	return (x->rtt_us < y->rtt_us) - (x->rtt_us > y->rtt_us);
 }
 
-/* The slowest first. */
+/* Read all paths; the slowest first. */
 static void take_peers(struct ask_process *list, unsigned int n, struct peers *s)
 {
 	static struct lanes lanes;
@@ -80,7 +80,7 @@ static void take_peers(struct ask_process *list, unsigned int n, struct peers *s
 	qsort(s->peer, s->num, sizeof(s->peer[0]), slower);
 }
 
-/* Nothing may have been measured yet. */
+/* "-" before the first measurement. */
 static const char *rtt_text(double us, char text[16])
 {
 	if (us > 0)
@@ -107,7 +107,7 @@ static void print_slowest(const struct peers *s)
 
 /* ---- lanes and workers ---------------------------------------------------------------------- */
 
-/* Two moments, `b` being the later, and the seconds between them. */
+/* Counters at two times, `b` the later one, and the seconds between them. */
 struct between {
 	const struct samples *a, *b;
 	const struct peers *peers; /* at the later */
@@ -124,7 +124,7 @@ static bool same_lane(const struct sample *a, const struct sample *b)
 	return a->pid == b->pid && !strcmp(a->worker, b->worker) && !strcmp(a->lane, b->lane);
 }
 
-/* The longest of its peers'. */
+/* The longest round trip to a peer of the lane. */
 static double rtt_of(const struct peers *peers, const struct sample *lane)
 {
 	for (unsigned int i = 0; i < peers->num; i++)
@@ -133,7 +133,7 @@ static double rtt_of(const struct peers *peers, const struct sample *lane)
 	return 0;
 }
 
-/* Frames that came and were thrown away, for whatever reason. */
+/* Received frames that were dropped, for any reason. */
 static double drops(const struct between *t, const struct sample *lane)
 {
 	double sum = 0;
@@ -149,7 +149,7 @@ static double bytes(const struct between *t, const struct sample *lane)
 	return rate(t, lane, "tx/bytes") + rate(t, lane, "rx/bytes");
 }
 
-/* Of what the lanes of its worker carry, in percent. */
+/* The lane's share of the bytes on all lanes of its worker, in percent. */
 static double share(const struct between *t, const struct sample *lane)
 {
 	const struct sample *s;
@@ -232,7 +232,7 @@ void info_live(struct ask_process *list, unsigned int n, bool once)
 		t.a = &samples[i];
 		i ^= 1;
 		before = at;
-		/* A process that answers late makes the second longer. */
+		/* Late answers make the interval longer than a second. */
 		at = now();
 		samples_take(list, n, &samples[i]);
 		take_peers(list, n, &peers);

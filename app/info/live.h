@@ -10,7 +10,7 @@
 
 #include "info/ask.h"
 
-/** Until nobody answers any more. @param once  one second alone, without clearing the screen */
+/** Print until no process responds. @param once  one second only, without clearing the screen */
 void info_live(struct ask_process *list, unsigned int n, bool once);
 
 #endif /* INFO_LIVE_H */

@@ -43,7 +43,7 @@ static void end_with(struct metric *m, const char *end)
 	snprintf(m->name + len, sizeof(m->name) - len, "%s", end);
 }
 
-/* Help and type. What is none of Weft's is the PMD's, or of a newer Weft than this program. */
+/* Help and type. Other counters are of the PMD, or of a later version than this program. */
 static void find_help(const struct sample *s, struct metric *m)
 {
 	char name[sizeof(s->lane) + sizeof(s->name) + 1];
@@ -52,8 +52,10 @@ static void find_help(const struct sample *s, struct metric *m)
 	snprintf(name, sizeof(name), "%s%s%s", s->lane, s->lane[0] ? "." : "", s->name);
 	m->help = weft_counter_help(name, &m->level);
 	if (!m->help)
-		m->help = s->lane[0] ? "Counter of the port's PMD, see DPDK's page about that."
-				     : "Counter that this weft-info does not know.";
+		m->help =
+			s->lane[0]
+				? "Counter of the port's PMD, see its page in DPDK's documentation."
+				: "Counter of a later version than this weft-info.";
 }
 
 /* Names of connections and paths ("conn3/path0/rtt_ns") are labels, not metrics. */
@@ -85,7 +87,7 @@ static void name_metric(const struct sample *s, struct metric *m)
 
 /* ---- lines ---------------------------------------------------------------------------------- */
 
-/* Names come from processes of others: devices and peers may be called anything. */
+/* Names come from other processes: devices and peers may have any name, so escape them. */
 static void label(FILE *out, const char *name, const char *value)
 {
 	fprintf(out, ",%s=\"", name);

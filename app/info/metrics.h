@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file info/metrics.h
- * Counters of running processes in Prometheus' text format: totals end with `_total`, times are in
- * seconds, and a counter is there from the start with 0. Every sample has the labels host, program,
- * job (of the batch system, where there is one) and pid.
+ * Counters of running processes in Prometheus' text format: names of totals end with `_total`,
+ * times are in seconds, and counters exist from the start, with 0. Every sample has the labels
+ * host, program, job (of the batch system, if any) and pid.
  */
 #ifndef INFO_METRICS_H
 #define INFO_METRICS_H

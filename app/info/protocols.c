@@ -11,7 +11,7 @@
 static const char help[] =
 	"usage: weft-info protocols --lanes FILE [options]\n"
 	"\n"
-	"Says which protocol Weft would use for which message size over some lanes, and why. The "
+	"Prints which protocol Weft would use for which message size over some lanes, and why. The "
 	"lanes come\n"
 	"from a file: no port, no EAL and no rights are needed. Running programs print the same "
 	"about their own\n"
@@ -22,7 +22,7 @@ static const char help[] =
 	"  -o, --op OPERATION     tag_send (default), tag_send_sync, am_send, put, get, amo,\n"
 	"                         amo_fetch (or fadd, cswap), rndv_data\n"
 	"  -f, --format FORMAT    table (default), csv or text\n"
-	"  -e, --explain SIZE     every protocol's time for this size, term by term\n"
+	"  -e, --explain SIZE     the time of each protocol for this size, term by term\n"
 	"  -g, --graph FILE       draw the curves with gnuplot into FILE (.svg or .png)\n"
 	"  -S, --set NAME=VALUE   set a configuration variable, e.g. RNDV_THRESH=model\n"
 	"  -h, --help             this text\n"
@@ -87,7 +87,7 @@ static int set_config(struct options *o, char *text)
 	}
 	*eq = '\0';
 	rc = weft_config_modify(o->config, text, eq + 1);
-	/* The library has said what it does not understand. */
+	/* The library has logged the error. */
 	return rc < 0 ? APP_USAGE : APP_OK;
 }
 
@@ -143,7 +143,7 @@ static int parse(struct options *o, int argc, char **argv)
 	}
 	if (o->lanes)
 		return APP_OK;
-	cli_error("say which lanes: --lanes FILE describes them, share/doc/weft/profiles of the "
+	cli_error("name the lanes: --lanes FILE describes them, share/doc/weft/profiles of the "
 		  "prefix has some. A running program prints those of its endpoints with "
 		  "WEFT_PROTO_INFO=y");
 	return APP_USAGE;
@@ -198,7 +198,7 @@ int info_protocols(int argc, char **argv)
 		return APP_OK;
 	}
 	if (weft_config_read(&o.config) < 0) {
-		cli_error("the configuration can't be used (see above); weft-info -c lists all "
+		cli_error("the configuration is invalid (see above); weft-info -c lists all "
 			  "variables");
 		return APP_USAGE;
 	}

@@ -2,7 +2,7 @@
 /**
  * @file info/protocols.h
  * `weft-info protocols`: which protocol for which size, and why, over lanes that a file describes.
- * No EAL, no hardware, no rights.
+ * Needs no EAL, no hardware and no rights.
  */
 #ifndef APP_INFO_PROTOCOLS_H
 #define APP_INFO_PROTOCOLS_H

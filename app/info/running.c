@@ -17,7 +17,7 @@
 
 static char answer[ASK_ANSWER];
 
-/* ---- what a worker tells about itself ------------------------------------------------------- */
+/* ---- the state of workers ------------------------------------------------------------------- */
 
 static void on_shown(const char *name, const char *text, bool is_number, void *arg)
 {
@@ -36,7 +36,7 @@ static void on_shown(const char *name, const char *text, bool is_number, void *a
 
 static const char *const shown[] = {"lanes", "endpoints", "paths", "thresholds", "counters"};
 
-/* One of shown[], of each worker. */
+/* Print one entry of shown[] for each worker. */
 static int show(const char *what, struct ask_process *list, unsigned int n)
 {
 	static struct lanes lanes;
@@ -51,7 +51,7 @@ static int show(const char *what, struct ask_process *list, unsigned int n)
 			printf("process %ld, worker %.16s\n", list[i].pid, lanes.text[j]);
 			snprintf(text, sizeof(text), "/weft/%s,%.16s", what, lanes.text[j]);
 			if (!ask(&list[i], text, answer) || !ask_walk(answer, on_shown, &error)) {
-				cli_error("process %ld gives no answer to %s", list[i].pid, text);
+				cli_error("process %ld does not respond to %s", list[i].pid, text);
 				error = true;
 			}
 		}
@@ -89,11 +89,11 @@ static int command(struct ask_process *p, const char *path, const char *words)
 
 	if (snprintf(text, sizeof(text), "%s%s%s", path, words[0] ? "," : "", words) >=
 	    (int)sizeof(text)) {
-		cli_error("more than %zu bytes", sizeof(text) - 1);
+		cli_error("the command is longer than %zu bytes", sizeof(text) - 1);
 		return APP_USAGE;
 	}
 	if (!ask(p, text, answer) || !ask_walk(answer, on_answer, &sentence)) {
-		cli_error("process %ld gives no answer to %s", p->pid, path);
+		cli_error("process %ld does not respond to %s", p->pid, path);
 		return APP_FAIL;
 	}
 	return sentence ? APP_FAIL : APP_OK;
@@ -133,7 +133,7 @@ static int run(const char *what, struct ask_process *list, unsigned int n, const
 		       words);
 }
 
-/* @return 0: it is none */
+/* @return 0: it is no number */
 static long number(const char *text)
 {
 	char *end;
@@ -145,10 +145,10 @@ static long number(const char *text)
 static int not_taken(const char *what, const char *word, const char *next)
 {
 	if (!strcmp(word, "--pid"))
-		cli_error("--pid wants the number of a process, not '%s'", next ? next : "");
+		cli_error("--pid takes the number of a process, not '%s'", next ? next : "");
 	else if (!strcmp(what, "--show"))
-		cli_error("--show does not take '%s', but one of lanes, endpoints, paths, "
-			  "thresholds, counters",
+		cli_error("--show takes one of lanes, endpoints, paths, thresholds, counters, "
+			  "not '%s'",
 			  word);
 	else
 		cli_error("%s does not take '%s'; see --help", what, word);
@@ -181,17 +181,18 @@ int info_running(int argc, char **argv)
 		}
 	}
 	if (!strcmp(argv[0], "--show") && !words[0]) {
-		cli_error("--show wants one of lanes, endpoints, paths, thresholds, counters");
+		cli_error("--show takes one of lanes, endpoints, paths, thresholds, counters");
 		return APP_USAGE;
 	}
 	if (address)
 		return info_listen(address, pid);
 	n = ask_find(pid, metrics, list);
 	if (n == 0) {
-		cli_error("no process%s with raw lanes answers: it needs DPDK's telemetry (no "
-			  "--no-telemetry) and the same user; without raw lanes (shm, roce alone) "
-			  "there is nobody to ask",
-			  pid ? " of that id" : "");
+		cli_error(
+			"no process%s with raw lanes responds: it needs DPDK's telemetry (no "
+			"--no-telemetry) and the same user; a process without raw lanes (only shm "
+			"or roce) can't be queried",
+			pid ? " of that id" : "");
 		return APP_FAIL;
 	}
 	ret = run(argv[0], list, n, words, once);

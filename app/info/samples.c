@@ -35,7 +35,7 @@ bool lanes_first(const struct lanes *lanes, unsigned int i)
 struct place {
 	struct samples *to;
 	struct sample like;
-	size_t skip; /* bytes of each name that say which lane it is */
+	size_t skip; /* bytes of each name that identify the lane */
 };
 
 static void on_counter(const char *name, const char *text, bool is_number, void *arg)
@@ -67,7 +67,7 @@ static void take_lane(struct ask_process *p, const char *text, bool first, struc
 		ask_walk(answer, on_counter, &place);
 	if (!first)
 		return;
-	/* What is not of a lane: by prefixes, since DPDK's answers have 250 counters at most. */
+	/* Counters of the worker: by prefixes, since an answer of DPDK has 250 counters at most. */
 	place.skip = 0;
 	place.like.lane[0] = '\0';
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file info/samples.h
- * The counters of all workers of processes that run, at one moment.
+ * The counters of all workers of running processes, at one time.
  */
 #ifndef INFO_SAMPLES_H
 #define INFO_SAMPLES_H
@@ -23,7 +23,7 @@ struct samples {
 	struct sample of[SAMPLES_MAX];
 };
 
-/** What /weft/workers says. */
+/** The answer to /weft/workers. */
 struct lanes {
 	unsigned int num;
 	char text[LANES_MAX][96]; /**< "ID dpdk:0 device" */

@@ -21,7 +21,7 @@ static uint16_t be16(const uint8_t *p)
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-/* @return the type behind all tags, 0 when the frame is cut short; @at: where its content begins */
+/* @return the type after all tags, 0 when the frame is cut short; @at: begin of its payload */
 static uint16_t ether_type(const uint8_t *data, uint32_t len, uint32_t *at)
 {
 	uint16_t type;
@@ -50,7 +50,7 @@ static uint32_t mix(uint32_t hash, const uint8_t *p, uint32_t n)
 	return hash;
 }
 
-/* Ports follow the addresses unless the packet is a fragment behind the first. */
+/* Ports follow the addresses, except in fragments after the first. */
 static uint32_t hash_ipv4(const uint8_t *ip, uint32_t len)
 {
 	uint32_t hash = mix(mix(0x811c9dc5u, ip + 9, 1), ip + 12, 8), hdr = (ip[0] & 15) * 4u;
@@ -72,11 +72,11 @@ uint32_t sim_link_flow_hash(const uint8_t *data, uint32_t len)
 		hash = mix(mix(0x811c9dc5u, data + at + 6, 1), data + at + 8, 36);
 	else
 		hash = mix(0x811c9dc5u, data, len < ETHER_LEN ? len : ETHER_LEN);
-	/* FNV's low bits are weak where few bytes differ, and callers take a remainder. */
+	/* The low bits of FNV are weak when few bytes differ, and callers use the remainder. */
 	return (uint32_t)(sim_mix64(hash) >> 32);
 }
 
-/* One's complement: the header's word grew by one or two (RFC 1624). */
+/* One's complement (RFC 1624): the word of the header grew by one or two. */
 static void ipv4_checksum_update(uint8_t *ip, uint16_t before, uint16_t after)
 {
 	uint32_t sum = (uint16_t)~be16(ip + 10);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file link/heap.h
- * What is due when: a binary heap in an array of the caller's. Elements are of any type that begins
- * with struct sim_due; their size is a constant where these are called, so copies are inline.
+ * A queue by due time: a binary heap in an array of the caller. Elements have any type that begins
+ * with struct sim_due. Callers pass a constant size, so copies are inline.
  */
 #ifndef LINK_HEAP_H
 #define LINK_HEAP_H

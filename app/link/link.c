@@ -17,7 +17,7 @@ static uint64_t byte_time(uint64_t bytes, uint64_t rate)
 
 /* ---- policers: GCRA ------------------------------------------------------------------------- */
 
-/* @cost: time that the frame takes at the allowed rate; @burst: how far the rate may be ahead. */
+/* @cost: the frame's time at the allowed rate; @burst: the time by which traffic may be ahead. */
 static bool exceeds(uint64_t *at, uint64_t now, uint64_t cost, uint64_t burst)
 {
 	uint64_t start = *at > now ? *at : now;
@@ -78,7 +78,7 @@ uint64_t sim_link_serialise(const struct sim_link *l, struct sim_link_state *s, 
 
 uint64_t sim_link_queued(const struct sim_link *l, const struct sim_link_state *s, uint64_t now)
 {
-	/* What waits is the time that the direction is taken, in bytes. */
+	/* The backlog in bytes: the time for which the direction is busy, times the rate. */
 	if (!l->rate || s->free_at <= now)
 		return 0;
 	return (uint64_t)((double)(s->free_at - now) * (double)l->rate / 8e9);
@@ -102,7 +102,7 @@ bool sim_link_enqueue(const struct sim_link *l, struct sim_link_state *s, uint32
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
-/* Gilbert-Elliott: shares and lengths are given, the chain's two probabilities follow. */
+/* Gilbert-Elliott: the two probabilities of the chain follow from the share and the length. */
 static bool burst_loses(const struct sim_link *l, struct sim_link_state *s)
 {
 	double loss = l->burst_loss > 0 ? l->burst_loss : 1;
@@ -136,14 +136,14 @@ static void corrupt(const struct sim_link *l, struct sim_link_state *s, struct s
 	}
 }
 
-/* @last: the flow's, when flows are shaped apart; they do not hold each other up. */
+/* @last: of the flow, when flows are shaped separately: they do not delay each other. */
 static uint64_t arrival(const struct sim_link *l, struct sim_link_state *s, uint64_t sent,
 			uint64_t *last)
 {
 	uint64_t when = sent + l->delay_ns;
 
 	if (sim_chance(&s->rng, l->reorder)) {
-		/* Not bound to the order of the others, and they not to it. */
+		/* A reordered frame neither follows the order of the others nor changes it. */
 		s->stats.reordered++;
 		return when + 1 + sim_below(&s->rng, l->reorder_ns ? l->reorder_ns : 100000);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file link/rng.h
- * Random numbers of simulated networks: splitmix64, one stream per purpose, so that a change in one
- * place of a scenario does not shift the dice of all others.
+ * Random numbers of simulated networks: splitmix64, with one stream per purpose. So a change in one
+ * place of a scenario does not change the random numbers of all others.
  */
 #ifndef SIM_RNG_H
 #define SIM_RNG_H
@@ -48,7 +48,7 @@ static inline uint64_t sim_between(struct sim_rng *r, uint64_t min, uint64_t max
 
 static inline bool sim_chance(struct sim_rng *r, double p)
 {
-	/* No die is thrown for what never happens: a clean link leaves its stream alone. */
+	/* For a probability of 0 no number is drawn: a perfect link does not change its stream. */
 	return p > 0 && (double)(sim_rand(r) >> 11) * 0x1p-53 < p;
 }
 

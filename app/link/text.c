@@ -13,7 +13,7 @@
 
 enum unit { NOTHING, SHARE, LENGTH, TIME, RATE, SIZE, FRAMES, MTU, FLAG };
 
-/* A field, in units, and one that may follow it behind a colon. */
+/* A field with its unit, and an optional one that follows it after a colon. */
 struct value {
 	enum unit unit;
 	size_t offset;
@@ -102,13 +102,13 @@ static int number(enum unit unit, const char *text, double *out)
 	const struct suffix *s;
 	char *end;
 
-	/* strtod() would take names, signs and hexadecimal digits, too. */
+	/* strtod() would accept names, signs and hexadecimal digits, too. */
 	if (strspn(text, "0123456789.") == 0)
 		return -EINVAL;
 	if (text[strspn(text, "0123456789")] == 'x' || text[strspn(text, "0123456789")] == 'X')
 		return -EINVAL;
 	*out = strtod(text, &end);
-	/* Nothing has no unit. */
+	/* 0 needs no unit. */
 	if (*out == 0 && *end == '\0')
 		return 0;
 	for (s = k->suffix; s->text && strcmp(s->text, end) != 0; s++)
@@ -158,7 +158,7 @@ static double load(const struct sim_link *l, const struct value *v)
 
 static int complain(char *why, size_t why_len, const char *key, const char *text, const char *wants)
 {
-	snprintf(why, why_len, "%s wants %s, not '%s'", key, wants, text);
+	snprintf(why, why_len, "%s takes %s, not '%s'", key, wants, text);
 	return -EINVAL;
 }
 
@@ -173,7 +173,7 @@ static int flag(struct sim_link *l, const struct item *it, const char *text, cha
 	return 0;
 }
 
-/* What is left out behind the last colon given is its default. */
+/* Values that are left out at the end get their defaults. */
 static int values(struct sim_link *l, const struct item *it, char *text, char *why, size_t why_len)
 {
 	char *next = text, *one;
@@ -191,7 +191,7 @@ static int values(struct sim_link *l, const struct item *it, char *text, char *w
 	}
 	if (!next)
 		return 0;
-	snprintf(why, why_len, "%s has nothing for ':%s'", it->key, next);
+	snprintf(why, why_len, "%s takes no further value ':%s'", it->key, next);
 	return -EINVAL;
 }
 
@@ -222,17 +222,17 @@ static int one_item(struct sim_link *l, char *text, char *why, size_t why_len)
 	if (i == NUM_ITEMS)
 		return known(why, why_len, text);
 	if (!value) {
-		snprintf(why, why_len, "%s wants a value: %s=...", text, text);
+		snprintf(why, why_len, "%s needs a value: %s=...", text, text);
 		return -EINVAL;
 	}
 	return values(l, &items[i], value, why, why_len);
 }
 
-/* Things that do nothing without another one are mistakes. */
+/* An item without effect, because another one is missing, is an error. */
 static int together(const struct sim_link *l, char *why, size_t why_len)
 {
 	if ((l->queue_bytes || l->ecn_bytes) && !l->rate) {
-		snprintf(why, why_len, "%s needs a rate: without one nothing waits",
+		snprintf(why, why_len, "%s needs a rate: without one there is no queue",
 			 l->queue_bytes ? "queue" : "ecn");
 		return -EINVAL;
 	}
@@ -280,7 +280,7 @@ static void print(char *buf, size_t len, enum unit unit, double x)
 		snprintf(buf, len, "%.10g%%", x * 100);
 		return;
 	}
-	/* The largest unit in which it is a whole number. */
+	/* Choose the largest unit in which the value is a whole number. */
 	best = kinds[unit].suffix;
 	for (s = best; s->text; s++)
 		if (x >= s->factor && fmod(x, s->factor) == 0)

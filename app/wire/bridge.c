@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames: taken from a port, given to the link's model, held until they are due, sent. One thread
- * does it for all pairs.
+ * Forwarding: receive frames from a port, pass them to the model of the link, hold them until they
+ * are due, send them. One thread serves all pairs.
  */
 
 #include "wire/wire.h"
@@ -33,7 +33,7 @@ static void flip(const struct sim_link_copy *copy, struct rte_mbuf *m)
 	sim_link_flip(copy, rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 }
 
-/* What is changed, or goes out twice, is a copy of its own: a PMD may share the buffer it gave. */
+/* A frame that is changed or duplicated is copied: a PMD may share the buffer of the original. */
 static void pass(struct wire *w, struct wire_dir *d, struct rte_mbuf *m,
 		 const struct sim_link_copy *copy, bool last)
 {
@@ -149,7 +149,7 @@ static uint16_t transmit(struct wire_dir *d, uint64_t now)
 	for (i = 0; i < d->num_out; i++)
 		d->counters.tx_bytes += d->out[i]->pkt_len;
 	sent = rte_eth_tx_burst(d->to, 0, d->out, d->num_out);
-	/* What the port had no room for goes on waiting, in front of all others. */
+	/* Frames without space in the port's ring stay, in front of all others. */
 	for (i = sent; i < d->num_out; i++) {
 		d->counters.tx_bytes -= d->out[i]->pkt_len;
 		d->out[i - sent] = d->out[i];
@@ -172,7 +172,9 @@ static uint64_t now_ns(void)
 		begin = rte_get_timer_cycles();
 		factor = 1e9 / (double)rte_get_timer_hz();
 	}
-	/* A double counts nanoseconds exactly for a hundred days. Not from 0: that means never. */
+	/*
+	 * A double counts nanoseconds exactly for a hundred days. 0 means never, so start above it.
+	 */
 	return (uint64_t)((double)(rte_get_timer_cycles() - begin) * factor) + 1000000000;
 }
 
@@ -233,7 +235,7 @@ void wire_bridge_run(struct wire *w)
 	}
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- start ---------------------------------------------------------------------------------- */
 
 int wire_bridge_init(struct wire *w)
 {

@@ -16,12 +16,12 @@
 
 const char wire_command_help[] = "  [PAIR] [forth|back] LINK   change links, e.g.  1 back loss=5%\n"
 				 "  show                       all links\n"
-				 "  counters                   what happened so far\n"
+				 "  counters                   the counters so far\n"
 				 "  quit                       the end\n";
 
 /* ---- one command ---------------------------------------------------------------------------- */
 
-/* The word at the beginning is taken off. */
+/* Does the line begin with the word? Then skip it. */
 static bool takes(const char **line, const char *word)
 {
 	size_t n = strlen(word);
@@ -33,7 +33,7 @@ static bool takes(const char **line, const char *word)
 	return true;
 }
 
-/* @return 0; -EINVAL after a sentence; @first, @last: pairs that are meant */
+/* @return 0; -EINVAL after an error message. @first, @last: the selected pairs */
 static int which_pairs(const struct wire *w, const char **line, unsigned int *first,
 		       unsigned int *last, char *answer, size_t len)
 {
@@ -68,10 +68,10 @@ static int change(struct wire *w, const char *line, char *answer, size_t len)
 	else if (takes(&line, "back"))
 		from = WIRE_BACK;
 	if (!*line) {
-		snprintf(answer, len, "say what shall change, e.g. loss=5%%");
+		snprintf(answer, len, "the change is missing, e.g. loss=5%%");
 		return -EINVAL;
 	}
-	/* All of them or none. */
+	/* Change all of them or none. */
 	for (i = first; i <= last; i++) {
 		for (dir = from; dir <= to; dir++) {
 			changed[i][dir] = w->pair[i].dir[dir].link;
@@ -127,7 +127,7 @@ static void do_line(struct wire *w, const char *line)
 	fflush(stdout);
 }
 
-/* @return what is left behind the last whole line */
+/* @return bytes after the last complete line */
 static size_t do_lines(struct wire *w, char *buf, size_t len)
 {
 	char *line = buf, *end;
@@ -156,7 +156,7 @@ void wire_input(struct wire *w)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		/* The bridge goes on; a last line may lack its end. */
+		/* At the end of input the bridge continues; the last line may lack a newline. */
 		over = true;
 		buf[len] = '\0';
 		do_line(w, buf);

@@ -39,7 +39,7 @@ static int find_ports(char *const *names, unsigned int num, uint16_t *ports, uns
 	return APP_OK;
 }
 
-/* Without --mtu the smallest MTU of the ports, and no more than Ethernet's. */
+/* Without --mtu: the smallest MTU of the ports, and at most that of Ethernet, 1500. */
 static int choose_mtu(struct wire *w, const uint16_t *ports, unsigned int num, uint16_t *room)
 {
 	struct weft_passing_limits limits;
@@ -53,7 +53,7 @@ static int choose_mtu(struct wire *w, const uint16_t *ports, unsigned int num, u
 		if (!ret)
 			w->mtu = RTE_MIN(w->mtu, limits.mtu);
 	}
-	/* Buffers for that MTU: a port in memory has room for 9000 bytes by itself. */
+	/* Buffers for that MTU: a port in memory would request data room for 9000 bytes. */
 	*room = 0;
 	for (i = 0; i < num && !ret; i++) {
 		ret = eth_port_find(ports[i], w->mtu, &limits);
@@ -86,7 +86,7 @@ int wire_ports_open(struct wire *w, char *const *names, unsigned int num_names)
 	int ret;
 
 	if (num_names > 2 * WIRE_PAIRS) {
-		cli_error("there can be %d pairs of ports at most", WIRE_PAIRS);
+		cli_error("weft-wire bridges %d pairs of ports at most", WIRE_PAIRS);
 		return APP_USAGE;
 	}
 	ret = find_ports(names, num_names, ports, &num);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What people and telemetry are told: links and counters. */
+/* Output for users and telemetry: links and counters. */
 
 #include "wire/wire.h"
 
@@ -186,7 +186,7 @@ static int do_command(const char *cmd, const char *params, struct rte_tel_data *
 void wire_telemetry(struct wire *w)
 {
 	told = w;
-	/* Without telemetry (--no-telemetry) there is nobody to tell. */
+	/* Fails with --no-telemetry, which is no error. */
 	rte_telemetry_register_cmd("/weft_wire/links", tell_links, "Links of all pairs.");
 	rte_telemetry_register_cmd("/weft_wire/counters", tell_counters,
 				   "Counters of a pair. Parameter: its number (0).");

@@ -17,20 +17,20 @@ static const char help[] =
 	"\n"
 	"Bridges DPDK ports in pairs, as a bad network would: each direction of a pair is a link "
 	"with a rate,\n"
-	"queue, delay and faults of its own, which can be changed while frames pass; without a "
+	"queue, delay and faults of its own, which can change while frames pass; without a "
 	"LINK it is perfect.\n"
-	"Without PORTs all that there are are taken, in their order. It ends with a signal or the "
+	"Without PORTs it takes all ports, in their order. It ends with a signal or the "
 	"command quit,\n"
 	"and prints counters.\n"
 	"\n"
 	"  -l, --link LINK        both directions of all pairs\n"
 	"  -f, --forth LINK       from the first port of a pair to the second\n"
 	"  -b, --back LINK        from the second to the first\n"
-	"  -s, --seed N           of all dice (1)\n"
+	"  -s, --seed N           of all random numbers (1)\n"
 	"  -m, --mtu BYTES        longest packet that is carried (the smallest MTU of the\n"
 	"                         ports, at most 1500)\n"
-	"  -n, --mbufs N          frames that may be under way at a time (16k)\n"
-	"  -S, --sleep US         give the core away for so long while nothing comes (0: never)\n"
+	"  -n, --mbufs N          frames that may be in flight at a time (16k)\n"
+	"  -S, --sleep US         sleep for US microseconds while no frames come (0: never)\n"
 	"  -h, --help             this text\n"
 	"      --version          version and build\n"
 	"\n"
@@ -180,7 +180,7 @@ static int run(struct options *o, int eal_count, char **eal_words)
 	int ret = weft_config_read(&config);
 
 	if (ret) {
-		cli_error("the configuration can't be used: %s; weft-info -c lists all variables",
+		cli_error("the configuration is invalid: %s; weft-info -c lists all variables",
 			  weft_strerror(ret));
 		return APP_USAGE;
 	}
@@ -205,6 +205,6 @@ int main(int argc, char **argv)
 	ret = parse(&o, argc, argv);
 	if (!ret)
 		ret = run(&o, eal_count, eal_words);
-	/* Telemetry may still ask: the links stay until the process ends. */
+	/* Telemetry callbacks may still run: the links stay until the process ends. */
 	return eal_exit(ret < 0 ? APP_OK : ret);
 }

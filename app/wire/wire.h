@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wire/wire.h
- * weft-wire: pairs of DPDK ports, and between the ports of each two directions with faults.
+ * weft-wire: bridges pairs of DPDK ports; both directions of a pair are links with faults.
  *
  *	wire.c     options and start
  *	port.c     ports of DPDK
- *	bridge.c   frames: from a port, through a link, when they are due to the other port
+ *  bridge.c   frames: from a port, through the model of a link, to the other port
  *	command.c  commands of standard input
- *	tell.c     links and counters: texts, telemetry
+ *  tell.c     output of links and counters: texts, telemetry
  */
 #ifndef APP_WIRE_H
 #define APP_WIRE_H
@@ -26,12 +26,12 @@
 #define WIRE_PAIRS 16
 #define WIRE_BURST 32
 
-/** What happened to frames at the ports; what the link did is in its own counters. */
+/** Counters of frames at the ports; the model of the link has its own counters. */
 struct wire_counters {
 	uint64_t rx_frames, tx_frames, tx_bytes;
 	uint64_t oversize;  /**< longer than --mtu: dropped */
 	uint64_t no_room;   /**< all buffers hold delayed frames: dropped */
-	uint64_t port_busy; /**< waited for room in the port's ring */
+	uint64_t port_busy; /**< waited for space in the port's ring */
 };
 
 struct wire_held {
@@ -44,10 +44,10 @@ struct wire_dir {
 	uint16_t from, to; /* ports */
 	struct sim_link link;
 	struct sim_link_state state;
-	struct wire_held *held; /* a heap; room for all buffers */
+	struct wire_held *held; /* a heap with space for all buffers */
 	size_t num_held;
 	uint64_t number;
-	struct rte_mbuf *out[WIRE_BURST]; /* due; the port had no room yet */
+	struct rte_mbuf *out[WIRE_BURST]; /* due, and without space in the port's ring yet */
 	uint16_t num_out;
 	struct wire_counters counters;
 	bool told_oversize, told_no_room;
@@ -60,12 +60,13 @@ struct wire_pair {
 };
 
 struct wire {
-	/* Between the thread that forwards and DPDK's, which telemetry's questions come on. */
+	/* Between the forwarding thread and DPDK's thread, on which telemetry callbacks run. */
 	rte_ticketlock_t lock;
 	struct wire_pair pair[WIRE_PAIRS];
 	unsigned int num_pairs;
 	struct rte_mempool *pool;
-	uint32_t mbufs, limit; /* limit: that may be held; the others are for the ports' rings */
+	uint32_t mbufs,
+		limit; /* limit: of held frames; the other buffers are for the ports' rings */
 	uint16_t mtu;
 	uint64_t seed;
 	unsigned int sleep_us; /* 0 = poll all the time */
@@ -74,33 +75,33 @@ struct wire {
 
 /* wire/port.c */
 /**
- * Open the ports of all pairs: @p names, or all there are, in their order.
- * @return APP_OK or an exit code after a sentence
+ * Open the ports of all pairs: @p names, or all ports, in their order.
+ * @return APP_OK or an exit code after an error message
  */
 int wire_ports_open(struct wire *w, char *const *names, unsigned int num_names);
 void wire_ports_stop(const struct wire *w);
 
 /* wire/bridge.c */
-/** @return APP_OK or an exit code after a sentence */
+/** @return APP_OK or an exit code after an error message */
 int wire_bridge_init(struct wire *w);
 /** Forward until the end: a signal, or a command. */
 void wire_bridge_run(struct wire *w);
 
 /* wire/command.c */
 /**
- * Do what a line says. The caller holds the lock.
- * @param[out] answer  one or more lines of text, or on error one sentence
+ * Execute a command line. The caller holds the lock.
+ * @param[out] answer  one or more lines of text, or after an error one sentence
  * @return 0 or -EINVAL
  */
 int wire_command(struct wire *w, const char *line, char *answer, size_t len);
-/** Look for lines on standard input, without waiting. Takes the lock for each. */
+/** Execute lines from standard input, without waiting. Takes the lock for each. */
 void wire_input(struct wire *w);
 extern const char wire_command_help[];
 
 /* wire/tell.c */
 /** Links of all pairs, a line each. */
 void wire_tell_links(const struct wire *w, char *buf, size_t len);
-/** Counters of all directions, what never happened left out. */
+/** Counters of all directions that are not 0. */
 void wire_tell_counters(const struct wire *w, char *buf, size_t len);
 void wire_telemetry(struct wire *w);
 

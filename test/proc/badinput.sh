@@ -105,7 +105,7 @@ check "weft-perf: core that is not there" refuses 2 "core 1000" "$perf" "${eal[@
 	-- -c 1000
 check "weft-cat: neither -l nor a host" refuses 2 "name the host" "$cat"
 check "weft-cat: block too large" refuses 2 "-b takes" "$cat" -l -b 1G
-check "weft-info: nothing to show" refuses 2 "say what to show" "$info"
+check "weft-info: nothing to show" refuses 2 "choose what to show" "$info"
 check "weft-info -c needs no EAL: all variables with help" shows "^WEFT_PEER_TIMEOUT=" "$info" -c
 check "weft-info -C: only what was changed" shows "^WEFT_PEER_TIMEOUT=" env WEFT_PEER_TIMEOUT=7s \
 	"$info" -C

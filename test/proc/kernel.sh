@@ -122,7 +122,7 @@ xdp_wakes() {
 	local core median bound rc=0
 	ip netns exec "${ns[0]}" timeout 60 "$info" --no-huge -m 512 --no-pci \
 		--vdev="net_af_xdp0,iface=xdp" -- -d >"$dir/xdp" 2>&1
-	grep -q 'waiting  *what comes wakes' "$dir/xdp" || { cat "$dir/xdp"; return 1; }
+	grep -q 'waiting  *an arrival wakes' "$dir/xdp" || { cat "$dir/xdp"; return 1; }
 	core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
 	netns_server=("${server_run[@]}") netns_client=("${client_run[@]}")
 	server_run=(taskset -c "$core" "${server_run[@]}") \

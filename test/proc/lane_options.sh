@@ -67,7 +67,7 @@ no_address() {
 
 virtual() {
 	says_virtual "device +none: virtual" "iface=nic\$" \
-		"a virtual interface stays with the kernel" \
+		"the kernel keeps a virtual interface" \
 		"MAC address +[0-9a-f:]{17}"
 }
 
@@ -161,7 +161,7 @@ comma() {
 	timeout 20 ip netns exec "${ns[0]}" "$info" --lane-options a,b >"$dir/client.out" \
 		2>"$dir/client.err" || return 1
 	cat "$dir/client.out"
-	grep -q "a name with a comma" "$dir/client.out" && ! grep -q "iface=a,b" "$dir/client.out"
+	grep -q "no comma in a name" "$dir/client.out" && ! grep -q "iface=a,b" "$dir/client.out"
 }
 
 nobody() {

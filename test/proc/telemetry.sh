@@ -343,7 +343,7 @@ weft_info_shows_what_is_in_use() {
 	done
 	"$info" --show nonsense --pid "$pid" 2>"$dir/info.err"
 	[ $? = 2 ] || return 1
-	sentence "$dir/info.err" "--show does not take 'nonsense'"
+	sentence "$dir/info.err" "--show takes one of lanes, .*, not 'nonsense'"
 }
 
 captures_are_commanded() {

@@ -205,10 +205,10 @@ commands_have_answers() {
 	cat "$dir/wire.out" "$dir/wire.err"
 	grep -q '^0 forth net_memif0 -> net_memif1: loss=1%$' "$dir/wire.out" &&
 		grep -q '^0 back  net_memif1 -> net_memif0: delay=1us,mtu=1400$' "$dir/wire.out" &&
-		grep -q "^weft-wire: loss wants a share of frames from 0 to 1, or in %, not '2'$" \
+		grep -q "^weft-wire: loss takes a share of frames from 0 to 1, or in %, not '2'$" \
 			"$dir/wire.err" &&
 		grep -q "^weft-wire: there is no pair '5'; the last one is 0$" "$dir/wire.err" &&
-		grep -q "^weft-wire: say what shall change, e.g. loss=5%$" "$dir/wire.err" &&
+		grep -q "^weft-wire: the change is missing, e.g. loss=5%$" "$dir/wire.err" &&
 		grep -q "^weft-wire: nothing was expected before 'me'$" "$dir/wire.err"
 }
 
@@ -251,7 +251,7 @@ check "a port that is not there" refused 2 "there is no port 'eth7'" \
 check "a port twice" refused 2 "port 'net_memif0' is named twice" \
 	"${eal[@]}" "${one[@]}" -- net_memif0 net_memif0
 check "a link that is none" refused 2 \
-	"-b 'delay=5': delay wants a time up to 100s, in ns, us, ms or s, not '5'" \
+	"-b 'delay=5': delay takes a time up to 100s, in ns, us, ms or s, not '5'" \
 	"${eal[@]}" -- -b delay=5
 check "no memory for so many frames" refused 1 "give more to the EAL (-m), or fewer with --mbufs" \
 	"${eal[@]}" "${one[@]}" --vdev=net_memif1,role=server,socket-abstract=no,socket="$dir/two" \

@@ -89,25 +89,25 @@ static void mistakes_have_a_sentence(void **state)
 	(void)state;
 	refused("los=1%", "'los' is none of rate delay jitter queue ecn loss bursts dup reorder "
 			  "corrupt truncate mtu police pps flow blackout clear");
-	refused("dup=1%,loss", "loss wants a value: loss=...");
-	refused("loss=2", "loss wants a share of frames from 0 to 1, or in %, not '2'");
-	refused("loss=101%", "loss wants a share of frames from 0 to 1, or in %, not '101%'");
-	refused("loss=nan", "loss wants a share of frames from 0 to 1, or in %, not 'nan'");
-	refused("loss=-1%", "loss wants a share of frames from 0 to 1, or in %, not '-1%'");
-	refused("loss=0x1", "loss wants a share of frames from 0 to 1, or in %, not '0x1'");
-	refused("loss=", "loss wants a share of frames from 0 to 1, or in %, not ''");
-	refused("delay=50", "delay wants a time up to 100s, in ns, us, ms or s, not '50'");
-	refused("delay=101s", "delay wants a time up to 100s, in ns, us, ms or s, not '101s'");
-	refused("delay=1us:2us", "delay has nothing for ':2us'");
-	refused("rate=2T", "rate wants bit/s up to 1000G, not '2T'");
-	refused("rate=1G:2G", "rate wants bytes up to 1G, not '2G'");
-	refused("mtu=1k", "mtu wants bytes of a packet up to 65535, not '1k'");
-	refused("bursts=1%:0.5", "bursts wants a mean length from 1 to 1000000 frames, not '0.5'");
+	refused("dup=1%,loss", "loss needs a value: loss=...");
+	refused("loss=2", "loss takes a share of frames from 0 to 1, or in %, not '2'");
+	refused("loss=101%", "loss takes a share of frames from 0 to 1, or in %, not '101%'");
+	refused("loss=nan", "loss takes a share of frames from 0 to 1, or in %, not 'nan'");
+	refused("loss=-1%", "loss takes a share of frames from 0 to 1, or in %, not '-1%'");
+	refused("loss=0x1", "loss takes a share of frames from 0 to 1, or in %, not '0x1'");
+	refused("loss=", "loss takes a share of frames from 0 to 1, or in %, not ''");
+	refused("delay=50", "delay takes a time up to 100s, in ns, us, ms or s, not '50'");
+	refused("delay=101s", "delay takes a time up to 100s, in ns, us, ms or s, not '101s'");
+	refused("delay=1us:2us", "delay takes no further value ':2us'");
+	refused("rate=2T", "rate takes bit/s up to 1000G, not '2T'");
+	refused("rate=1G:2G", "rate takes bytes up to 1G, not '2G'");
+	refused("mtu=1k", "mtu takes bytes of a packet up to 65535, not '1k'");
+	refused("bursts=1%:0.5", "bursts takes a mean length from 1 to 1000000 frames, not '0.5'");
 	refused("bursts=60%:10:50%",
 		"bursts can't lose more of all frames than they lose while they last");
-	refused("blackout=maybe", "blackout wants yes or no, not 'maybe'");
-	refused("queue=10k", "queue needs a rate: without one nothing waits");
-	refused("ecn=10k", "ecn needs a rate: without one nothing waits");
+	refused("blackout=maybe", "blackout takes yes or no, not 'maybe'");
+	refused("queue=10k", "queue needs a rate: without one there is no queue");
+	refused("ecn=10k", "ecn needs a rate: without one there is no queue");
 }
 
 static void a_text_too_long_is_refused(void **state)
