@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server's side of memif's control messages, in the control thread. Each connection brings one
+ * The server's side of memif's control messages, in the control thread. Each connection adds one
  * region and one ring for each direction; any other message ends the connection.
  */
 
@@ -21,11 +21,11 @@
 #include "base/foreign_fd.h"
 
 #define VERSION 0x0200u
-/* So long after its start a switch takes the clients of the one before: they try ten times a
- * second. */
+/* For this time after its start, a switch accepts clients of its predecessor, which try to
+ * reconnect ten times a second. */
 #define RETURN_NS 10000000000ull
 #define HALF_OPEN_NS 2000000000ull
-#define RINGS_NS 5000000000ull /* from the connection to its rings */
+#define RINGS_NS 5000000000ull /* timeout from accept() until the rings are there */
 #define ACCEPTS 64             /* at a time */
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
@@ -78,7 +78,7 @@ struct __rte_packed message {
 
 static_assert(sizeof(struct message) == 128, "memif's messages");
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- begin and end -------------------------------------------------------------------------- */
 
 void sw_conn_init(struct sw_conn *c)
 {
@@ -124,7 +124,7 @@ static unsigned int half_open_of(const struct sw *s, uid_t user)
 	return n;
 }
 
-/* The user with most of them gives its oldest one, so no user pushes out those of others. */
+/* The user with most half-open connections loses its oldest one, so no user evicts others. */
 static unsigned int half_slot(struct sw *s)
 {
 	unsigned int i, n, most = 0, oldest = 0;
@@ -205,14 +205,14 @@ void sw_half_expire(struct sw *s, uint64_t now)
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 
-/* @return 1 a message, 0 none now, -1 the connection is over. @p fd: what came with it, or -1 */
+/* @return 1 a message, 0 none now, -1 the connection has ended. @p fd: passed with it, or -1 */
 static int hear(const struct sw_conn *c, struct message *m, int *fd)
 {
 	ssize_t n = weft_foreign_fd_recv(c->fd, m, sizeof(*m), fd, 1);
 
 	if (n == -EAGAIN)
 		return 0;
-	/* A client that fills in each field alone sends as much as DPDK's. */
+	/* All messages have the size that DPDK's clients send. */
 	return n == (ssize_t)sizeof(*m) ? 1 : -1;
 }
 
@@ -223,7 +223,7 @@ static bool take_region(const struct sw *s, struct sw_conn *c, const struct add_
 	const char *why;
 
 	if (c->region || r->index != 0)
-		return refuse(c, "one region of memory is taken");
+		return refuse(c, "a connection has one region of memory");
 	why = sw_region_map(s, *fd, r->size, &c->region);
 	if (why)
 		return refuse(c, why);
@@ -247,16 +247,17 @@ static bool take_ring(struct sw_conn *c, const struct add_ring *m, int *fd)
 	struct sw_ring *r = m->flags & 1 ? &c->rx : &c->tx;
 
 	if (c->up || r->shm || !c->region || m->index != 0 || m->region != 0)
-		return refuse(c, "one ring for each direction is taken, in region 0");
+		return refuse(c, "a connection has one ring for each direction, in region 0");
 	if (!is_eventfd(*fd))
-		return refuse(c, "a ring comes with an eventfd");
+		return refuse(c, "the ring has no eventfd");
 	if (sw_ring_attach(r, c->region, c->len, m->offset, m->log2_size, *fd))
 		return refuse(c, "the ring does not fit into its region");
 	*fd = -1;
 	return acknowledge(c);
 }
 
-/* From the secret on until the rings are there; before 6.16 the kernel knows no such limit. */
+/* Descriptors may be passed from the secret on until the rings are there. Kernels before 6.16
+ * ignore this. */
 static void let_descriptors(const struct sw_conn *c, int let)
 {
 	setsockopt(c->fd, SOL_SOCKET, SO_PASSRIGHTS, &let, sizeof(let));
@@ -327,7 +328,7 @@ void sw_conn_event(struct sw *s, unsigned int port)
 
 /* ---- which port is it? ---------------------------------------------------------------------- */
 
-/* As long for a wrong secret as for the right one. */
+/* Takes the same time for a wrong secret and for the right one. */
 static bool same_secret(const char a[24], const char b[24])
 {
 	unsigned int i, diff = 0;
@@ -338,9 +339,9 @@ static bool same_secret(const char a[24], const char b[24])
 }
 
 /*
- * A port without a grant belongs to a switch that ran here before, whose clients come again within
- * RETURN_NS. The limit of ports holds for them, too: a user knows the secrets of all ports that it
- * once had.
+ * A port without a grant is of this switch's predecessor, whose clients reconnect within RETURN_NS.
+ * The limit of ports applies to them, too, because a user keeps the secrets of all ports that it
+ * ever had.
  */
 static bool may_come(const struct sw *s, const struct sw_port *p, const struct sw_conn *c,
 		     uint64_t now)
@@ -348,7 +349,7 @@ static bool may_come(const struct sw *s, const struct sw_port *p, const struct s
 	const char *limit;
 
 	if (p->grant < 0 && (s->grants_from == 0 || c->since >= s->grants_from + RETURN_NS))
-		return refuse(c, "the port was given back: ask the switch for one");
+		return refuse(c, "the port was released: request one from the switch");
 	limit = sw_user_is_banned(s, c->user, now) || !sw_port_is_taken(p, now)
 			? sw_user_limit(s, c->user, now)
 			: NULL;
@@ -361,15 +362,15 @@ static bool take_init(struct sw *s, struct sw_conn *c, const struct init *i, uin
 	struct sw_port *p;
 
 	if (i->version != VERSION || i->mode != 0)
-		return refuse(c, "memif 2.0 with Ethernet frames is spoken here");
+		return refuse(c, "this switch has memif 2.0 with Ethernet frames");
 	if (i->id >= s->plan.ports)
 		return refuse(c, "there is no such port");
 	sw_secret(s, i->id, c->uid, secret);
 	if (!same_secret(secret, i->secret))
-		return refuse(c, "wrong secret: ask the switch for a port");
+		return refuse(c, "wrong secret: request a port from the switch");
 	p = &s->port[i->id];
 	if (p->conn.fd >= 0)
-		return refuse(c, "the port is connected");
+		return refuse(c, "the port has a connection already");
 	if (p->grant >= 0 && p->uid != c->uid)
 		return refuse(c, "the port belongs to another user");
 	if (!may_come(s, p, c, now))

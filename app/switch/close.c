@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads of base/blocking.h close what clients passed. A close may last: of a socket that lingers,
- * of a file that its owner serves (FUSE), of a connection in which such ones wait to be received. A
- * signal ends most of these waits; the control thread sends one after a tick.
+ * Threads of base/blocking.h close descriptors that clients passed. A close may block: of a socket
+ * that lingers, of a file that its owner serves (FUSE), of a connection with such descriptors in
+ * its receive queue. A signal ends most of these waits; the control thread sends one after a tick.
  *
  * When many closes are pending, the control thread receives nothing more from clients
  * (weft_foreign_fd_has_room()).
@@ -70,5 +70,5 @@ void sw_unmap(void *at, size_t len)
 			return;
 		free(r);
 	}
-	munmap(at, len); /* without memory or threads the control thread waits */
+	munmap(at, len); /* without memory or threads the control thread does it, and may block */
 }

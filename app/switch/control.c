@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control thread: sockets, grants, checks of clients' memory, limits, and what users read. It
- * may wait for the kernel or for a process; frames go on in the meantime.
+ * The control thread: sockets, grants, checks of clients' memory, limits, and output for users. It
+ * may wait for the kernel or for a process; the forwarder continues in the meantime.
  */
 
 #include "switch/switch.h"
@@ -18,14 +18,14 @@
 #include "common/cli.h"
 
 #define EVENTS 64
-/* Time limits, and writes to eventfds that last, are checked so often. */
+/* Interval of the checks of time limits, and of writes to eventfds that block. */
 #define TICK_MS 20
 
-/* ---- what the other threads have found ------------------------------------------------------ */
+/* ---- errors that the other threads have found ----------------------------------------------- */
 
 static void end_broken(struct sw *s)
 {
-	/* relaxed: the bits are all that is handed over */
+	/* relaxed: no other data goes with the bits */
 	uint64_t ports = atomic_exchange_explicit(&s->handover.broken, 0, memory_order_relaxed);
 
 	for (; ports; ports &= ports - 1)
@@ -42,8 +42,8 @@ static void end_all_of(struct sw *s, uid_t user)
 }
 
 /*
- * The wake-up may be of the connection before, which has ended. The switch's own user is trusted:
- * only this connection ends.
+ * The wake-up may be of the previous connection, which has ended. The switch's own user is trusted,
+ * so only this connection ends.
  */
 static void end_bad_event(struct sw *s, unsigned int port, const char *what, uint64_t now)
 {
@@ -105,14 +105,14 @@ static void one_event(struct sw *s, uint64_t tag, uint64_t now)
 	}
 }
 
-/* Not before clients of the switch before had their time to come again. */
+/* Grant no port before clients of the predecessor have had their time to reconnect. */
 static void grant_from_now(struct sw *s, uint64_t now)
 {
 	if (s->granting || now < s->grants_from)
 		return;
 	s->granting = true;
 	if (sw_watch(s, s->grant_fd, sw_tag(SW_TAG_LISTEN, 0)) < 0)
-		cli_error("no port can be given out: %s", strerror(errno));
+		cli_error("no port can be granted: %s", strerror(errno));
 }
 
 static void serve(struct sw *s, const struct epoll_event *ev, int n)
@@ -141,7 +141,7 @@ static void *control_thread(void *arg)
 
 	for (;;) {
 		n = epoll_wait(s->epoll, ev, EVENTS, TICK_MS);
-		/* Events that can't be served now stay, so epoll would return at once. */
+		/* Events that can't be handled now remain, so epoll_wait() would return at once. */
 		if (!weft_foreign_fd_has_room() || s->no_files)
 			nanosleep(&(struct timespec){.tv_nsec = TICK_MS * 1000000l}, NULL);
 		s->no_files = false;

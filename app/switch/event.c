@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the threads of the switch are started and woken with. */
+/* Start and wake-up of the threads of the switch. */
 
 #include "switch/switch.h"
 
@@ -27,7 +27,7 @@ void sw_control_notify(struct sw *s)
 {
 	const uint64_t one = 1;
 
-	/* It does not block, and a counter that is full wakes as well. */
+	/* The eventfd is non-blocking. A failed write is harmless: a full counter wakes, too. */
 	if (write(s->control_event, &one, sizeof(one)) < 0)
 		return;
 }

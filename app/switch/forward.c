@@ -18,7 +18,7 @@
 #define NOBODY (-1)
 #define VLAN_ID 0xfff
 
-/* Of a frame, as far as it goes. Pointers are into the head, and may be unaligned. */
+/* The headers of a frame, up to the end of its head. Pointers into the head may be unaligned. */
 struct view {
 	const struct rte_ether_hdr *eth;
 	uint16_t type;
@@ -26,7 +26,7 @@ struct view {
 	const struct rte_arp_hdr *arp;
 	const struct rte_ipv4_hdr *ip;
 	const struct rte_udp_hdr *udp;
-	const struct rte_ipv4_hdr *quoted; /* by ICMP: a packet of ours that did not arrive */
+	const struct rte_ipv4_hdr *quoted; /* by ICMP: a packet of a port that was not delivered */
 };
 
 static uint32_t ip_at(const void *at)
@@ -80,7 +80,7 @@ static bool look_into_ip(struct view *v, const uint8_t *at, uint32_t left)
 	return true;
 }
 
-/* One tag may stand before the packet. @return false: cut off, or malformed */
+/* Parse the headers, after at most one tag. @return false: cut off, or malformed */
 static bool look(struct view *v, const uint8_t *head, uint32_t len)
 {
 	uint32_t at = sizeof(*v->eth);
@@ -106,8 +106,8 @@ static bool look(struct view *v, const uint8_t *head, uint32_t len)
 }
 
 /*
- * A second tag, or one of another kind than 802.1Q, is never allowed: the network may strip the
- * first one.
+ * A second tag, or one of another type than 802.1Q, is never allowed: the network may strip the
+ * first tag.
  */
 static bool is_tag(uint16_t type)
 {
@@ -166,7 +166,7 @@ static struct sw_route dropped(enum sw_drop why)
 	return (struct sw_route){.drop = why};
 }
 
-/* To a port, if it has a process; else to nobody. */
+/* To a port; a port without a process drops the frame. */
 static struct sw_route to_port(const struct sw_plan *p, int port)
 {
 	if (port == NOBODY || !(p->up >> port & 1))
@@ -181,7 +181,7 @@ static struct sw_route outside(const struct sw_plan *p)
 
 /* ---- ARP ------------------------------------------------------------------------------------ */
 
-/* A probe or an announcement: of interest to everybody. */
+/* A probe or an announcement, which all ports need. */
 static bool arp_tells(const struct rte_arp_hdr *arp)
 {
 	uint32_t sender = ip_at(&arp->arp_data.arp_sip);
@@ -214,13 +214,13 @@ static bool owns_source(const struct sw_plan *p, unsigned int port, const struct
 	       weft_port_owner(p->udp_port, p->ports, be16_at(&v->udp->src_port)) == (int)port;
 }
 
-/* In the plan with one address the kind must say whose it is; in the other Weft's own will do. */
+/* In the plan with one address, only UDP and ARP have a port to go to; else Weft's type, too. */
 static bool is_carried(const struct sw_plan *p, const struct view *v)
 {
 	return v->udp || v->arp || (!p->single && v->type == WEFT_FRAME_ETHERTYPE);
 }
 
-/* Questions go to who can answer; who tells all that it begins is heard by all. */
+/* A request goes to the owner of the address; a probe or an announcement goes to all ports. */
 static struct sw_route arp_to_all(const struct sw_plan *p, unsigned int port, const struct view *v)
 {
 	int owner;
@@ -250,7 +250,7 @@ struct sw_route sw_from_port(const struct sw_plan *p, unsigned int port, const u
 	if (is_all(v.eth))
 		return v.arp ? arp_to_all(p, port, &v) : dropped(SW_DROP_KIND);
 	if (p->single)
-		/* To itself: nobody out there has this address. */
+		/* To its own address, which no host outside has. */
 		return memcmp(&v.eth->dst_addr, p->mac, 6) ? outside(p) : dropped(SW_DROP_UNKNOWN);
 	to = by_mac(p, &v.eth->dst_addr);
 	return to == NOBODY ? outside(p) : to_port(p, to);
@@ -258,8 +258,8 @@ struct sw_route sw_from_port(const struct sw_plan *p, unsigned int port, const u
 
 /* ---- from the uplink ------------------------------------------------------------------------ */
 
-/* ARP has no UDP port. An answer is for who has asked, which nobody here remembers; a question is
- * answered once. */
+/* ARP has no UDP port. A reply goes to all ports, as the switch keeps no record of which port sent
+ * the request. A request goes to one port only, so that it gets one reply. */
 static struct sw_route arp_single(const struct sw_plan *p, const struct view *v)
 {
 	if (!is_request(v->arp) || arp_tells(v->arp))
@@ -294,7 +294,7 @@ struct sw_route sw_from_uplink(const struct sw_plan *p, const uint8_t *head, uin
 		return dropped(SW_DROP_SHORT);
 	if (!may_pass(p, &v))
 		return dropped(SW_DROP_VLAN);
-	/* A host outside has none of our addresses. */
+	/* A host outside must not use the address of a port. */
 	if (by_mac(p, &v.eth->src_addr) != NOBODY)
 		return dropped(SW_DROP_SOURCE);
 	if (p->single)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file switch/forward.h
- * Where a frame goes, and whether its sender may send it. Pure: headers in, ports out.
+ * The destination of a frame, and whether its sender may send it. Pure: headers in, ports out.
  *
  * Two plans of addresses (doc/switch.md):
  *
@@ -17,19 +17,18 @@
 
 #include "drivers/dpdk/port/switch_wire.h"
 
-/** So many bytes of a frame are checked: ICMP quotes the ports 70 bytes behind the Ethernet
- * header. */
+/** Bytes of a frame that are parsed: ICMP quotes the ports 70 bytes after the Ethernet header. */
 #define SW_HEAD 128u
 
 enum sw_drop {
 	SW_PASS,
-	SW_DROP_SHORT,   /**< too short for what its headers say */
+	SW_DROP_SHORT,   /**< shorter than its headers require */
 	SW_DROP_SOURCE,  /**< the sender's addresses are not its own */
-	SW_DROP_KIND,    /**< of a kind that this plan of addresses does not carry */
+	SW_DROP_KIND,    /**< of a type that this plan of addresses does not carry */
 	SW_DROP_VLAN,    /**< a VLAN tag that is not allowed (--vlan) */
-	SW_DROP_UNKNOWN, /**< for nobody here, and there is no uplink */
-	SW_DROP_FULL,    /**< the receiver has no room */
-	SW_DROP_BAD,     /**< a descriptor that points outside of the client's memory, or a chain */
+	SW_DROP_UNKNOWN, /**< for no port here, and there is no uplink */
+	SW_DROP_FULL,    /**< the receiver has no free buffer */
+	SW_DROP_BAD,     /**< a descriptor that points outside the client's memory, or a chain */
 	SW_DROP_LONG,    /**< longer than the switch's MTU, or than the receiver's buffers */
 	SW_DROP_KINDS
 };
@@ -46,7 +45,7 @@ struct sw_plan {
 	uint64_t up;               /**< bit N: port N has a process */
 };
 
-/** Where to: ports, the uplink, both, or neither with a reason. */
+/** A destination: ports, the uplink, both, or neither with a reason. */
 struct sw_route {
 	uint64_t ports;
 	bool uplink;
@@ -55,7 +54,7 @@ struct sw_route {
 
 void sw_plan_mac(const struct sw_plan *p, unsigned int port, uint8_t mac[6]);
 
-/** @param head, len  the first bytes of a frame, at most #SW_HEAD, which nobody else can change */
+/** @param head, len  a private copy of the first bytes of a frame, at most #SW_HEAD */
 struct sw_route sw_from_port(const struct sw_plan *p, unsigned int port, const uint8_t *head,
 			     uint32_t len);
 struct sw_route sw_from_uplink(const struct sw_plan *p, const uint8_t *head, uint32_t len);

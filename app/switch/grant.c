@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The well-known socket. A process that connects gets a port at once, or a reason; nothing is read
- * from it. The port belongs to the process as long as this connection lasts, or the memif
- * connection that it makes with the secret: so a switch that was started again, and has the key of
- * the one before, accepts its clients, and gives out no port before they had the time to come.
+ * The well-known socket. A process that connects gets a port at once, or a reason; the switch reads
+ * nothing from it. The port belongs to the process until both this connection and the memif
+ * connection, which is made with the secret, have ended. So a restarted switch with the key of its
+ * predecessor accepts the predecessor's clients. It grants no port before they have had the time to
+ * reconnect.
  *
  * A grant without a memif connection for IDLE_NS holds its port only until another process needs
  * it.
@@ -52,8 +53,8 @@ void sw_port_check(struct sw *s, unsigned int port)
 }
 
 /*
- * Ports beyond those of one user (-u) are for users that have none. The switch's own user has no
- * limit.
+ * Ports beyond the limit of one user (-u) are for users without a port. The switch's own user has
+ * no limit.
  */
 const char *sw_user_limit(const struct sw *s, uid_t user, uint64_t now)
 {
@@ -70,13 +71,13 @@ const char *sw_user_limit(const struct sw *s, uid_t user, uint64_t now)
 		own += s->port[i].user == user;
 	}
 	if (own >= s->per_user)
-		return "it has as many ports as one user may have (-u)";
+		return "it has the most ports that one user may have (-u)";
 	if (own > 0 && taken >= s->per_user)
-		return "it has a port, and the ports that are left are for users without one (-u)";
+		return "it has a port, and the remaining ports are for users without one (-u)";
 	return NULL;
 }
 
-/* A port that never had a process first: the process of an idle grant may still come. */
+/* Prefer a port without a grant: the process of an idle grant may still connect. */
 static int free_port(const struct sw *s, uint64_t now)
 {
 	unsigned int i;
@@ -93,17 +94,17 @@ static int free_port(const struct sw *s, uint64_t now)
 	return found;
 }
 
-/* @return a free port; -1 with a sentence */
+/* @return a free port; -1 with a reason in @p text */
 static int choose(struct sw *s, uid_t user, uint64_t now, char *text, size_t len)
 {
 	const char *limit = sw_user_limit(s, user, now);
 	int found = free_port(s, now);
 
 	if (!sw_user_may_ask(s, user, now))
-		limit = "it asks too often; wait some seconds";
+		limit = "it sends too many requests; wait some seconds";
 	if (found < 0)
 		snprintf(text, len,
-			 "weft-switch has %u ports, and all have a process: start it with more "
+			 "weft-switch has %u ports, and all are in use: start it with more "
 			 "(-n)",
 			 s->plan.ports);
 	else if (limit)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rings go from the control thread to the forwarder, and come back. The queue has one place: the
- * control thread waits until the forwarder has taken a change, which it does once in each round.
- * So rings, memory and eventfd of a connection belong to one thread at any time.
+ * The control thread hands rings to the forwarder and takes them back. The queue has one entry: the
+ * control thread waits until the forwarder has taken a change, which it does once in each round. So
+ * rings, memory and eventfd of a connection belong to exactly one thread at any time.
  */
 
 #include "switch/switch.h"
 
 #include <time.h>
 
-/* A round takes some us, the forwarder's rest 50 us. */
+/* A round takes some us, and the forwarder sleeps for 50 us. */
 #define LOOK_NS 50000
 
 /* ---- control thread ------------------------------------------------------------------------- */
@@ -29,7 +29,7 @@ void sw_lane_attach(struct sw *s, unsigned int port, const struct sw_conn *c)
 {
 	struct sw_handover *h = &s->handover;
 
-	/* of the connection before; relaxed: the bit is all there is */
+	/* a bit of the previous connection; relaxed: no other data goes with it */
 	atomic_fetch_and_explicit(&h->broken, ~(1ull << port), memory_order_relaxed);
 	h->attach = true;
 	h->port = port;
@@ -108,7 +108,7 @@ void sw_lane_broken(struct sw *s, uint64_t ports)
 		return;
 	for (p = ports; p; p &= p - 1)
 		drop_lane(s, (unsigned int)__builtin_ctzll(p));
-	/* relaxed: the bits are all that is handed over */
+	/* relaxed: no other data goes with the bits */
 	atomic_fetch_or_explicit(&s->handover.broken, ports, memory_order_relaxed);
 	sw_control_notify(s);
 }

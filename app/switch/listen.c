@@ -17,7 +17,7 @@
 
 #include "common/cli.h"
 
-/* Clients of the switch before try ten times a second. */
+/* Clients of the predecessor try to reconnect ten times a second. */
 #define RETURN_NS 1000000000ull
 /* Connections that wait until the control thread accepts them. */
 #define BACKLOG 1024
@@ -31,7 +31,7 @@ static int failed(const char *path, const char *what)
 	return APP_FAIL;
 }
 
-/* The folder of the well-known socket is made; others are the user's business. */
+/* Make the folder of the well-known socket; the user makes others. */
 static void make_folder(const char *path)
 {
 	static const char known[] = "/run/weft/";
@@ -40,7 +40,9 @@ static void make_folder(const char *path)
 		chmod("/run/weft", 0755);
 }
 
-/* One switch for each path. The key outlives it, so that its clients are known again. */
+/*
+ * One switch for each path. The key outlives the switch, so that its successor accepts its clients.
+ */
 static int take_key(struct sw *s)
 {
 	char path[sizeof(s->path) + 8];
@@ -57,7 +59,8 @@ static int take_key(struct sw *s)
 		return APP_FAIL;
 	}
 	if (flock(s->lock_fd, LOCK_EX | LOCK_NB)) {
-		cli_error("another weft-switch has %s; end it, or give another path (-p)", s->path);
+		cli_error("another weft-switch uses %s; end it, or give another path (-p)",
+			  s->path);
 		return APP_FAIL;
 	}
 	n = pread(s->lock_fd, &s->key, sizeof(s->key), 0);
@@ -72,7 +75,7 @@ static int take_key(struct sw *s)
 }
 
 /*
- * The lock is ours, so the switch that listened there before has ended. Connections inherit that no
+ * This process has the lock, so the predecessor has ended. Connections inherit the option that no
  * descriptors may be sent over them: from Linux 6.16 on the sender gets EPERM.
  */
 static int listen_at(struct sw *s, const char *ext, int *fd)
@@ -84,7 +87,7 @@ static int listen_at(struct sw *s, const char *ext, int *fd)
 	snprintf(un.sun_path, sizeof(un.sun_path), "%s%s", s->path, ext);
 	if (!lstat(un.sun_path, &st)) {
 		if (!S_ISSOCK(st.st_mode)) {
-			cli_error("%s is there and is no socket; give another path (-p)",
+			cli_error("%s exists and is no socket; give another path (-p)",
 				  un.sun_path);
 			return APP_FAIL;
 		}
@@ -97,7 +100,7 @@ static int listen_at(struct sw *s, const char *ext, int *fd)
 	setsockopt(*fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
 	if (bind(*fd, (struct sockaddr *)&un, sizeof(un)) || chmod(un.sun_path, s->mode) ||
 	    listen(*fd, BACKLOG))
-		return failed(un.sun_path, "it can't be listened at");
+		return failed(un.sun_path, "it can't listen");
 	return APP_OK;
 }
 
@@ -115,21 +118,21 @@ int sw_listen(struct sw *s)
 		sw_conn_init(&s->half[i]);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
-		return failed("epoll", "it can't be had");
+		return failed("epoll", "it can't be created");
 	make_folder(s->path);
 	ret = take_key(s);
-	mask = umask(0177); /* no user connects before the sockets have their mode */
+	mask = umask(0177); /* no user may connect before the sockets have their mode */
 	if (!ret)
 		ret = listen_at(s, "", &s->grant_fd);
 	if (!ret)
 		ret = listen_at(s, ".memif", &s->memif_fd);
 	umask(mask);
 	if (!ret && sw_watch(s, s->memif_fd, sw_tag(SW_TAG_MEMIF, 0)) < 0)
-		ret = failed("epoll", "it does not take the sockets");
+		ret = failed("epoll", "it refuses the sockets");
 	return ret;
 }
 
-/* The key stays: a switch that comes next knows the clients by it. */
+/* The key stays: by it a successor recognises the clients. */
 void sw_unlisten(struct sw *s)
 {
 	char path[sizeof(s->path) + 8];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The forwarder: frames. Users take turns, another one first in each round, and the ports of a user
- * share its turn. A frame for a port without room is dropped there; a frame for an uplink without
- * room waits in its sender's own ring. So no process waits for another one.
+ * The forwarder: frames. Users are served round robin, starting with another one in each round. The
+ * ports of a user share its burst. A frame for a port without a free buffer is dropped. A frame for
+ * an uplink without space stays in the ring of its sender. So no process waits for another one.
  */
 
 #include "switch/switch.h"
@@ -13,10 +13,10 @@
 #include <rte_common.h>
 #include <rte_ether.h>
 
-/* An uplink that takes nothing for so long is dead, and what is for it is dropped. */
+/* An uplink that sends nothing for this time is dead, and frames for it are dropped. */
 #define STUCK_NS 100000000ull
 
-/* A frame, its head copied: the rest is the sender's memory, which it may change. */
+/* A frame with a copy of its head. The remainder is memory of the sender, which may change it. */
 struct frame {
 	const uint8_t *head, *at;
 	uint32_t head_len, len;
@@ -35,7 +35,7 @@ static void copy(uint8_t *to, const struct frame *f)
 
 /* ---- to a port ------------------------------------------------------------------------------ */
 
-/* @return why not */
+/* @return the reason why it is dropped, if it is */
 static enum sw_drop put(struct sw_lane *p, const struct frame *f)
 {
 	const struct sw_ring *r = &p->tx;
@@ -72,7 +72,7 @@ static void to_ports(struct sw *s, uint64_t ports, const struct frame *f)
 	}
 }
 
-/* @return the ports whose process may sleep */
+/* @return ports that got frames and whose process may sleep */
 static uint64_t flush_ports(struct sw *s)
 {
 	uint64_t up = s->plan.up, asleep = 0;
@@ -135,7 +135,7 @@ static enum sw_drop to_uplink(struct sw_uplink *u, const struct frame *f)
 
 /* ---- from a port ---------------------------------------------------------------------------- */
 
-/* @return false: it waits for room at the uplink */
+/* @return false: the frame stays in its ring until the uplink has space */
 static bool one_frame(struct sw *s, unsigned int from, const struct frame *f, uint64_t now)
 {
 	struct sw_counters *c = &s->lane[from].counters;
@@ -181,7 +181,7 @@ static unsigned int from_port(struct sw *s, unsigned int from, unsigned int most
 			SW_COUNT(p->counters.drop[SW_DROP_BAD], 1);
 			continue;
 		}
-		/* It and the room for it are as long as clients say: up to a whole region. */
+		/* Clients choose the lengths of frames and buffers, up to a whole region. */
 		if (b.len > longest(s)) {
 			SW_COUNT(p->counters.drop[SW_DROP_LONG], 1);
 			continue;
@@ -200,7 +200,7 @@ static unsigned int from_port(struct sw *s, unsigned int from, unsigned int most
 
 /* ---- from the uplink ------------------------------------------------------------------------ */
 
-/* A NIC or kernel that took the tag off puts it beside the frame: it is checked as part of it. */
+/* A tag that the NIC or kernel has stripped is put back, so that it is checked. */
 static bool restore_tag(struct rte_mbuf **m)
 {
 	if (!((*m)->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED))
@@ -240,8 +240,8 @@ static unsigned int from_uplink(struct sw *s)
 /* ---- a round -------------------------------------------------------------------------------- */
 
 /*
- * A user's turn: a burst, of the port whose turn it is among its ports, and of the ones behind it
- * if that has less. A user alone has no one to wait for: then all ports send a burst.
+ * Serve one user: one burst, from its next port, and from the ports after that if it has fewer
+ * frames. When there is only one user, all of its ports send a burst.
  */
 static unsigned int from_user(struct sw *s, struct sw_share *u, uint64_t now)
 {
@@ -249,7 +249,7 @@ static unsigned int from_user(struct sw *s, struct sw_share *u, uint64_t now)
 	uint64_t ports = u->ports;
 	unsigned int at;
 
-	/* Bit 0 is the port whose turn it is. */
+	/* Rotate: bit 0 is the next port to be served. */
 	ports = first ? ports >> first | ports << (WEFT_SWITCH_PORTS - first) : ports;
 	for (; ports && frames < most; ports &= ports - 1) {
 		at = ((unsigned int)__builtin_ctzll(ports) + first) % WEFT_SWITCH_PORTS;
@@ -259,7 +259,7 @@ static unsigned int from_user(struct sw *s, struct sw_share *u, uint64_t now)
 	return frames;
 }
 
-/* Shares stay in their places until all had their turn. */
+/* Serve all users once; the array of shares does not change during a round. */
 static unsigned int from_users(struct sw *s, uint64_t now)
 {
 	unsigned int i, frames = 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory that a client brings. The forwarder reads and writes it, so no page of it may go away
- * (SIGBUS), nor be made by the forwarder (its fault would wait, and the page would be charged to
- * this process without a bound):
+ * The memory of a client. The forwarder reads and writes it, so no page may disappear (SIGBUS). No
+ * page may be missing either: the forwarder's page fault would block, and the page would be charged
+ * to this process without a limit. So:
  *
- *	- It is a memfd of ordinary pages, no longer than two rings of the granted sizes.
- *	- Its size is sealed. Pages may be cut out of a memfd in spite of that, so it is sealed
- *	  against writes by others than the mappings that are there, too; cutting counts as a write.
- *	- Then all pages are made that are missing, and kept from swap as far as limits permit.
+ *  - It is a memfd of ordinary pages, no longer than two rings of the granted sizes.
+ *  - Its size is sealed. Holes can be punched into a memfd in spite of that, so it is also sealed
+ *    against writes, except by existing mappings: punching a hole counts as a write.
+ *  - Then all missing pages are allocated, and locked in memory as far as limits permit.
  */
 
 #include "switch/switch.h"
@@ -29,7 +29,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Rings and buffers each begin at a page, and DPDK leaves up to a page between them. */
+/* Rings and buffers each begin at a page boundary; DPDK leaves up to a page between them. */
 size_t sw_region_max(unsigned int log2_ring, uint32_t bsize)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), slots = (size_t)1 << log2_ring;
@@ -48,26 +48,26 @@ static bool seal(int fd, int seals)
 	return is_sealed(fd, seals) || fcntl(fd, F_ADD_SEALS, seals) == 0;
 }
 
-/* Only a memfd has seals, so the owner of any other kind of file is asked nothing. */
+/* Only a memfd has seals. The seals come first: fstat() of a FUSE file would wait for its owner. */
 static const char *check_file(const struct sw *s, int fd, uint64_t size)
 {
 	struct statfs fs;
 	struct stat st;
 
 	if (fd < 0 || !is_sealed(fd, F_SEAL_SHRINK))
-		return "the region is not sealed against being made shorter";
+		return "the region is not sealed against shrinking";
 	if (fstatfs(fd, &fs) || fs.f_type != TMPFS_MAGIC)
-		return "the region is not of a memfd of ordinary pages";
+		return "the region is no memfd of ordinary pages";
 	if (!seal(fd, F_SEAL_GROW))
 		return "the region can't be sealed against growing";
 	if (fstat(fd, &st) || (uint64_t)st.st_size < size)
-		return "the region is shorter than it is said to be";
+		return "the region is shorter than announced";
 	if ((uint64_t)st.st_size > s->region_max)
 		return "the region's file is longer than the granted rings need";
 	return NULL;
 }
 
-/* Kernels before 5.14 make no pages of a shared file in advance; a write of nothing does. */
+/* Kernels before 5.14 have no call that allocates pages of a mapping; writing zero bits does. */
 static bool make_pages(uint8_t *at, size_t size)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), i;
@@ -102,7 +102,9 @@ const char *sw_region_map(const struct sw *s, int fd, uint64_t size, void **regi
 		munmap(at, size);
 		return why;
 	}
-	/* Where limits forbid it pages may be swapped out, and the forwarder waits for the disk. */
+	/*
+	 * Where limits forbid it, pages may be swapped out, and the forwarder waits for the disk.
+	 */
 	(void)mlock(at, size);
 	*region = at;
 	return NULL;

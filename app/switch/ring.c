@@ -11,7 +11,7 @@ static_assert(sizeof(struct sw_ring_desc) == 16 && offsetof(struct sw_ring_shm, 
 		      offsetof(struct sw_ring_shm, desc) == 128,
 	      "memif's layout");
 
-/* Once, and not again behind the check: the client may write in the meantime. */
+/* Read once, and not again after the check: the client may write in the meantime. */
 #define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 
 int sw_ring_attach(struct sw_ring *r, void *region, size_t len, uint64_t offset,
@@ -35,14 +35,14 @@ int sw_ring_attach(struct sw_ring *r, void *region, size_t len, uint64_t offset,
 		.size = (uint16_t)(1u << log2_size),
 		.event = event,
 	};
-	/* Both directions: the server writes tail, and is alone with it from here on. */
+	/* For both directions the server owns tail, and is its only writer from now on. */
 	r->last = READ_ONCE(r->shm->tail);
 	return 0;
 }
 
 int sw_ring_ready(const struct sw_ring *r)
 {
-	/* acquire: what the client wrote before its index is there */
+	/* acquire: pairs with the client's release of head, after which its entries are valid */
 	uint16_t head = __atomic_load_n(&r->shm->head, __ATOMIC_ACQUIRE);
 	uint16_t n = (uint16_t)(head - r->last);
 
@@ -76,13 +76,16 @@ void sw_ring_fill(const struct sw_ring *r, unsigned int i, uint32_t len)
 void sw_ring_done(struct sw_ring *r, unsigned int n)
 {
 	r->last = (uint16_t)(r->last + n);
-	/* release: the client sees what was written into the entries, and takes none too early */
+	/* release: the client must see the entries before the index that hands them over */
 	__atomic_store_n(&r->shm->tail, r->last, __ATOMIC_RELEASE);
 }
 
 bool sw_ring_sleeps(const struct sw_ring *r)
 {
-	/* Our index before its flag: it sets the flag and then checks the index once more. */
+	/*
+	 * Write our index before reading its flag: the client sets the flag, then rereads the
+	 * index.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	return r->event >= 0 && !(READ_ONCE(r->shm->flags) & SW_RING_MASK_INT);
 }

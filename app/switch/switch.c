@@ -23,8 +23,8 @@
 #include "drivers/dpdk/port/eal.h"
 #include "weft.h"
 
-#define UDP_PORT 9338    /* as lanes have it: what firewalls let through */
-#define IDLE_ROUNDS 2000 /* without a frame, before the core is given away */
+#define UDP_PORT 9338    /* the default of lanes, which firewall rules allow */
+#define IDLE_ROUNDS 2000 /* without a frame, before the thread sleeps */
 #define FILES_MAX 2048   /* descriptors of this process; close.c relies on it */
 #define MTU_INSIDE 9000  /* without an uplink */
 
@@ -33,30 +33,30 @@ static const char help[] =
 	"\n"
 	"Gives each process of this host a port, and carries frames between them and over the "
 	"uplink, a\n"
-	"DPDK port. Weft's processes find it by themselves. It ends with a signal and prints "
+	"DPDK port. Weft's processes find it automatically. It ends with a signal and prints "
 	"counters; it\n"
 	"prints them on SIGUSR1, too.\n"
 	"\n"
-	"  -n, --ports N          ports to give away (16; at most 64)\n"
+	"  -n, --ports N          ports for processes (16; at most 64)\n"
 	"  -a, --address IP/BITS[,GATEWAY]\n"
-	"                         IP address of the first port, the next one's is one more; with "
-	"-1 that of\n"
-	"                         all (link-local addresses)\n"
+	"                         IP address of the first port; others have the next ones. With -1 "
+	"that of\n"
+	"                         all (default: link-local addresses)\n"
 	"  -1, --single           one MAC and IP address for all, the uplink's; frames go by UDP "
-	"port. Where\n"
-	"                         a cloud takes nothing else; needs -a (on by itself for net_ena, "
+	"port. For\n"
+	"                         clouds that require it; needs -a (the default for net_ena, "
 	"net_gve,\n"
 	"                         net_netvsc)\n"
-	"  -u, --per-user N       ports for one user that is not the switch's (3/4 of all); the "
+	"  -u, --per-user N       ports for one user other than the switch's (3/4 of all); the "
 	"others are\n"
-	"                         for users that have none\n"
-	"  -M, --mode OCTAL       who may request a port: mode of the sockets (660)\n"
+	"                         for users without a port\n"
+	"  -M, --mode OCTAL       mode of the sockets: which users may request a port (660)\n"
 	"  -p, --path PATH        the well-known socket (" WEFT_SWITCH_SOCKET ")\n"
 	"  -m, --mtu BYTES        longest packet (the uplink's; without one 9000)\n"
 	"  -v, --vlan N[,N...]    VLAN tags that frames may have, in both directions (none, "
 	"untagged only)\n"
 	"  -P, --udp-port N       with -1: UDP port of the first port (9338)\n"
-	"  -S, --sleep US         give the core away for so long while nothing comes (50; 0: "
+	"  -S, --sleep US         sleep for US microseconds while no frames come (50; 0: "
 	"never)\n"
 	"  -h, --help             this text\n"
 	"      --version          version and build\n"
@@ -90,7 +90,7 @@ struct options {
 
 static int bad_address(const char *text)
 {
-	cli_error("-a '%s': IP/BITS[,GATEWAY] is wanted, such as 10.0.0.16/24,10.0.0.1", text);
+	cli_error("-a takes IP/BITS[,GATEWAY], such as 10.0.0.16/24,10.0.0.1, not '%s'", text);
 	return APP_USAGE;
 }
 
@@ -129,7 +129,7 @@ static int address(struct options *o, const char *text)
 static int option_path(struct sw *s, const char *value)
 {
 	if (value[0] != '/' || strlen(value) >= sizeof(s->path)) {
-		cli_error("-p '%s': an absolute path of at most %zu bytes is wanted", value,
+		cli_error("-p '%s': give an absolute path of at most %zu bytes", value,
 			  sizeof(s->path) - 1);
 		return APP_USAGE;
 	}
@@ -144,7 +144,7 @@ static int option_mode(struct sw *s, const char *value)
 
 	mode = strtoul(value, &end, 8);
 	if (*end || end == value || mode > 0777) {
-		cli_error("-M '%s': an octal number is wanted, such as 660", value);
+		cli_error("-M takes an octal number, such as 660, not '%s'", value);
 		return APP_USAGE;
 	}
 	s->mode = (mode_t)mode;
@@ -166,7 +166,7 @@ static int option_vlan(struct sw_plan *p, const char *value)
 	} while (*end);
 	if (*end == '\0' && at == end + 1)
 		return APP_OK;
-	cli_error("-v '%s': VLAN tags of 0 to 4094 are wanted, such as 10,20", value);
+	cli_error("-v takes VLAN tags from 0 to 4094, such as 10,20, not '%s'", value);
 	return APP_USAGE;
 }
 
@@ -230,7 +230,7 @@ static int parse(struct options *o, int argc, char **argv)
 			return ret;
 	}
 	if (optind + 1 < argc) {
-		cli_error("one uplink is wanted, not %d", argc - optind);
+		cli_error("name one uplink, not %d", argc - optind);
 		return APP_USAGE;
 	}
 	o->uplink = optind < argc ? argv[optind] : NULL;
@@ -239,7 +239,7 @@ static int parse(struct options *o, int argc, char **argv)
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-/* Clouds whose network takes one MAC and one IP address from a NIC. */
+/* Clouds whose network accepts only one MAC and one IP address from a NIC. */
 static bool takes_one_address(uint16_t uplink)
 {
 	static const char *const drivers[] = {"net_ena", "net_gve", "net_netvsc"};
@@ -266,8 +266,8 @@ static bool all_differ(const struct sw_plan *p)
 }
 
 /*
- * MACs that are the same when the switch is started again: out of its key. Two MACs may have the
- * same link-local address, so some are passed over.
+ * Derive the MACs from the key, so that a restarted switch has the same ones. Two MACs may have the
+ * same link-local address, so some are skipped.
  */
 static void address_each(struct options *o)
 {
@@ -295,8 +295,8 @@ static int address_single(struct options *o)
 	unsigned int i;
 
 	if (o->sw.uplink.id == SW_NO_UPLINK || !p->prefix) {
-		cli_error("one address for all (-1) is an uplink's, and its IP address must be "
-			  "given: -a IP/BITS[,GATEWAY]");
+		cli_error("-1 (one address for all) needs an uplink, and its IP address: "
+			  "-a IP/BITS[,GATEWAY]");
 		return APP_USAGE;
 	}
 	if (rte_eth_macaddr_get(o->sw.uplink.id, &mac)) {
@@ -317,7 +317,7 @@ static int make_plan(struct options *o)
 	if (p->single)
 		return address_single(o);
 	if (p->prefix && (o->ip + p->ports - 1u) < o->ip) {
-		cli_error("-a: there are fewer than %u addresses behind that one", p->ports);
+		cli_error("-a: the network has fewer than %u addresses from that one on", p->ports);
 		return APP_USAGE;
 	}
 	address_each(o);
@@ -336,7 +336,7 @@ static void rest(const struct sw *s, unsigned int idle)
 		sched_yield();
 }
 
-/* No system call here waits for another process; what may wait is done by other threads. */
+/* No system call of this thread waits for another process; other threads make calls that may. */
 static void forward(struct sw *s)
 {
 	unsigned int idle = 0;
@@ -346,13 +346,14 @@ static void forward(struct sw *s)
 		if (idle)
 			rest(s, idle);
 	}
-	/* release: the control thread may take back what this thread had */
+	/* release: the control thread may use the state of this thread from now on */
 	atomic_store_explicit(&s->handover.ended, true, memory_order_release);
 }
 
 /*
- * DPDK raises the limit to the hard one. Descriptors that clients send would fill tables of a
- * million places then. Five for each port, half-open connections, and what waits to be closed.
+ * DPDK raises the limit to the hard one, so descriptors from clients could fill a table of a
+ * million entries. This limit is enough for five for each port, half-open connections, and those
+ * that wait to be closed.
  */
 static int limit_files(void)
 {
@@ -375,7 +376,7 @@ static int run(struct options *o, int eal_count, char **eal_words)
 	int ret = weft_config_read(&config);
 
 	if (ret) {
-		cli_error("the configuration can't be used: %s; weft-info -c lists all variables",
+		cli_error("the configuration is invalid: %s; weft-info -c lists all variables",
 			  weft_strerror(ret));
 		return APP_USAGE;
 	}
@@ -387,7 +388,7 @@ static int run(struct options *o, int eal_count, char **eal_words)
 		return ret;
 	s->mtu = s->mtu ? s->mtu : MTU_INSIDE;
 	s->bsize = RTE_MAX(RTE_ALIGN_CEIL(s->mtu + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN, 64u), 2048u);
-	/* Half a MiB to two for each direction. */
+	/* From half a MiB to two MiB of buffers for each direction. */
 	s->log2_ring = s->bsize > 2048 ? 8 : 9;
 	if (!s->per_user)
 		s->per_user = RTE_MAX(s->plan.ports * 3u / 4, 1u);
@@ -436,6 +437,6 @@ int main(int argc, char **argv)
 	ret = parse(&o, argc, argv);
 	if (!ret)
 		ret = run(&o, eal_count, eal_words);
-	/* Telemetry may still ask: the ports stay until the process ends. */
+	/* Telemetry callbacks may still run: the ports stay until the process ends. */
 	return eal_exit(ret < 0 ? APP_OK : ret);
 }

@@ -5,18 +5,18 @@
  *
  *	switch.c   options and start
  *	listen.c   sockets, the key, and the lock of the socket's path
- *	event.c    what threads are started and woken with
+ *  event.c    start and wake-up of threads
  *	control.c  the control thread: events of all sockets, and everything that has a time limit
  *	grant.c    the well-known socket: which process gets a port, and until when
  *	client.c   memif's control messages
- *	region.c   the memory that a client brings, checked until the forwarder can rely on it
+ *  region.c   the memory of a client, checked until the forwarder can rely on it
  *	user.c     the user that a connection counts for, and limits of each user
- *	handover.c checked rings go to the forwarder and come back
+ *  handover.c hands checked rings to the forwarder and takes them back
  *	ring.c     those rings
  *	forward.c  the destination of a frame, and whether its sender may send it
  *	pump.c     the forwarder: frames between rings and uplink
  *	wake.c     the wake-up thread, for clients that sleep
- *	close.c    closing what clients gave, by a thread that may wait
+ *  close.c    closes descriptors from clients, by threads that may block
  *	tell.c     counters: text, telemetry
  *
  * Each member below names the thread that owns it (doc/switch.md, "Threads").
@@ -43,12 +43,12 @@
 #define SW_USERS 256u
 #define SW_NO_UPLINK UINT16_MAX
 
-/** One thread writes them, others read them: SW_COUNT() and sw_counter(). */
+/** Counters: one thread writes them, others read them, by SW_COUNT() and sw_counter(). */
 struct sw_counters {
-	uint64_t rx_frames, rx_bytes; /**< from the process, or the network */
-	uint64_t tx_frames, tx_bytes; /**< to it */
+	uint64_t rx_frames, rx_bytes; /**< from the process or the network */
+	uint64_t tx_frames, tx_bytes; /**< to the process or the network */
 	uint64_t wakes;
-	uint64_t drop[SW_DROP_KINDS]; /**< of what came from it; SW_DROP_FULL: of what went to it */
+	uint64_t drop[SW_DROP_KINDS]; /**< of received frames; SW_DROP_FULL: of frames to it */
 };
 
 /* relaxed: a counter orders nothing. The one writer needs no atomic addition. */
@@ -85,7 +85,7 @@ struct sw_lane {
 	int filled, room; /**< entries of its ring: used in this round, and there to be used */
 };
 
-/** Forwarder: the ports of one user, which take turns (pump.c). */
+/** Forwarder: the ports of one user, which are served in turn (pump.c). */
 struct sw_share {
 	uid_t user;
 	uint64_t ports; /**< bit N: port N */
@@ -95,9 +95,9 @@ struct sw_share {
 struct sw_uplink {
 	uint16_t id; /**< SW_NO_UPLINK */
 	struct rte_mempool *pool;
-	struct rte_mbuf *out[2 * SW_BURST]; /**< the port had no room yet */
+	struct rte_mbuf *out[2 * SW_BURST]; /**< frames without space in the port's ring yet */
 	uint16_t num_out;
-	uint64_t stuck; /**< since when it has taken nothing; 0 = it takes */
+	uint64_t stuck; /**< time since which it has sent nothing; 0 = it sends */
 	struct sw_counters counters;
 };
 
@@ -106,7 +106,7 @@ struct sw_user {
 	uid_t id;
 	bool used;
 	uint64_t seen, banned_until;
-	uint64_t asks, connects, lines; /**< until when what was taken is paid off */
+	uint64_t asks, connects, lines; /**< times at which the quota is full again */
 };
 
 /** Between control thread and forwarder (handover.c): one change at a time. */
@@ -117,7 +117,7 @@ struct sw_handover {
 	unsigned int port;
 	uid_t user;
 	struct sw_ring rx, tx;
-	atomic_uint_fast64_t broken; /**< ports whose ring's index made no sense */
+	atomic_uint_fast64_t broken; /**< ports with an invalid index in a ring */
 };
 
 /** Between forwarder, wake-up thread and control thread (wake.c). */
@@ -130,7 +130,7 @@ struct sw_wakeups {
 	atomic_uint turn;
 	int doorbell;
 	pthread_t thread;
-	unsigned int seen_turn; /**< control thread: of the last look */
+	unsigned int seen_turn; /**< control thread: at the last check */
 };
 
 struct sw {
@@ -141,7 +141,7 @@ struct sw {
 	unsigned int num_shares;
 	struct sw_uplink uplink;
 	unsigned int first; /* the share that is served first */
-	uint64_t broken;    /* ports whose index made no sense in this round */
+	uint64_t broken;    /* ports with an invalid index in this round */
 	/* constant after the start */
 	uint16_t mtu;
 	uint8_t log2_ring;
@@ -150,7 +150,7 @@ struct sw {
 	unsigned int sleep_us;
 	unsigned int per_user; /* ports of one user that is not the switch's */
 	mode_t mode;
-	char path[108 - 8]; /* the well-known socket; ".memif" and ".key" stand beside it */
+	char path[108 - 8]; /* the well-known socket; with ".memif" and ".key" the other files */
 	struct weft_siphash_key key;
 	/* between threads */
 	struct sw_handover handover;
@@ -162,14 +162,14 @@ struct sw {
 	int lock_fd, grant_fd, memif_fd, epoll;
 	bool granting;
 	bool no_files;        /* accept() failed */
-	uint64_t ticked;      /* the last check of what may last */
-	uint64_t grants_from; /* none before: clients of the switch before may come back */
+	uint64_t ticked;      /* time of the last check of timeouts */
+	uint64_t grants_from; /* no grant before: clients of the predecessor may reconnect */
 	struct sw_conn half[SW_HALF_OPEN];
 	struct sw_user user[SW_USERS];
 	uint64_t lines, unlogged;
 };
 
-/** A clock of nanoseconds that does not stand still at 0. */
+/** A clock of nanoseconds that is never 0. */
 static inline uint64_t sw_now(void)
 {
 	struct timespec ts;
@@ -179,20 +179,23 @@ static inline uint64_t sw_now(void)
 }
 
 /* listen.c */
-/** @return APP_OK or an exit code after a sentence */
+/** @return APP_OK or an exit code after an error message */
 int sw_listen(struct sw *s);
 void sw_unlisten(struct sw *s);
 
 /* control.c */
-/** Start the control thread. @return APP_OK or an exit code after a sentence */
+/** Start the control thread. @return APP_OK or an exit code after an error message */
 int sw_control_start(struct sw *s);
 
 /* event.c */
-/** Beside the forwarder's core, if it is pinned. @return APP_OK or an exit code after a sentence */
+/**
+ * Start a thread, on other cores than the forwarder's, if that is pinned.
+ * @return APP_OK or an exit code after an error message
+ */
 int sw_thread_start(const char *name, void *(*run)(void *arg), struct sw *s, pthread_t *thread);
-/** By any thread: the control thread has something to check. Never waits. */
+/** By any thread: wake the control thread for a check. Never waits. */
 void sw_control_notify(struct sw *s);
-/** @return a descriptor in epoll's set with this tag, or -1 */
+/** Add a descriptor to epoll's set with this tag. @return the descriptor, or -1 */
 int sw_watch(struct sw *s, int fd, uint64_t tag);
 uint64_t sw_tag(unsigned int kind, unsigned int index);
 
@@ -203,30 +206,30 @@ void sw_grant_accept(struct sw *s, uint64_t now);
 /** The connection on the well-known socket has ended, or the port goes to another user. */
 void sw_grant_end(struct sw *s, unsigned int port);
 void sw_secret(const struct sw *s, unsigned int port, uid_t uid, char secret[24]);
-/** A port whose process has neither connection any more is free. */
+/** Free a port whose process has neither of the two connections. */
 void sw_port_check(struct sw *s, unsigned int port);
-/** Has the port a process, other than one whose grant was unused for too long? */
+/** Does the port have a process? A grant without a connection for IDLE_NS does not count. */
 bool sw_port_is_taken(const struct sw_port *p, uint64_t now);
-/** May this user have one port more? @return NULL, or the reason */
+/** May this user have one port more? @return NULL = yes, or the reason */
 const char *sw_user_limit(const struct sw *s, uid_t user, uint64_t now);
 
 /* client.c, control thread */
 void sw_conn_init(struct sw_conn *c);
 void sw_conn_accept(struct sw *s, uint64_t now);
-/** A message of a connection that has no port yet, or has one. */
+/** A message of a connection without a port yet, or with one. */
 void sw_half_event(struct sw *s, unsigned int half, uint64_t now);
 void sw_conn_event(struct sw *s, unsigned int port);
-/** It is over, for whatever reason. */
+/** The connection has ended, for any reason. */
 void sw_conn_end(struct sw *s, unsigned int port);
 void sw_half_expire(struct sw *s, uint64_t now);
 
 /* region.c, control thread */
 /**
- * Check, map and seal the memory of a client; all of its pages are there afterwards.
+ * Check, map and seal the memory of a client; all of its pages are allocated afterwards.
  * @return NULL; or the reason, for the client
  */
 const char *sw_region_map(const struct sw *s, int fd, uint64_t size, void **region);
-/** What two rings of the granted sizes take. */
+/** The length of two rings of the granted sizes, in bytes. */
 size_t sw_region_max(unsigned int log2_ring, uint32_t bsize);
 
 /* user.c, control thread */
@@ -235,7 +238,7 @@ size_t sw_region_max(unsigned int log2_ring, uint32_t bsize);
  * @return 0; -ESRCH: the process has ended
  */
 int sw_user_of(int fd, struct sw_conn *c);
-/** May the user do it once more? Each call counts. */
+/** May the user do it once more? Each call counts towards the limit. */
 bool sw_user_may_ask(struct sw *s, uid_t user, uint64_t now);
 bool sw_user_may_connect(struct sw *s, uid_t user, uint64_t now);
 void sw_user_ban(struct sw *s, uid_t user, uint64_t now);
@@ -248,41 +251,43 @@ void sw_report(struct sw *s, uid_t user, const char *fmt, ...)
 /** By the control thread; waits for the forwarder, which never waits. */
 void sw_lane_attach(struct sw *s, unsigned int port, const struct sw_conn *c);
 void sw_lane_detach(struct sw *s, unsigned int port);
-/** By the forwarder: take the change that is wanted, if one is. */
+/** By the forwarder: apply a pending change, if there is one. */
 void sw_lane_change(struct sw *s);
-/** By the forwarder: these ports' indices make no sense; the control thread ends them. */
+/** By the forwarder: these ports have invalid indices; the control thread ends them. */
 void sw_lane_broken(struct sw *s, uint64_t ports);
 
 /* pump.c */
-/** Everything once. @return frames */
+/** One round over all ports and the uplink. @return number of frames */
 unsigned int sw_round(struct sw *s, uint64_t now);
 
 /* wake.c */
-/** @return APP_OK or an exit code after a sentence */
+/** @return APP_OK or an exit code after an error message */
 int sw_wake_start(struct sw *s);
 /** By the forwarder: ports that got frames and may sleep. Never waits. */
 void sw_wake(struct sw *s, uint64_t ports);
-/** By the control thread: this eventfd is the port's; or none is, and the old one is unused. */
+/**
+ * By the control thread: set the port's eventfd; or set none, after which the old one is unused.
+ */
 void sw_wake_set(struct sw *s, unsigned int port, int event);
 void sw_wake_forget(struct sw *s, unsigned int port);
-/** By the control thread, now and then: interrupt a write that lasts. */
+/** By the control thread, in each tick: interrupt a write that blocks. */
 void sw_wake_watch(struct sw *s);
 
 /* close.c */
 /** Before the first close; its threads avoid the core of the caller, if that is pinned to one. */
 void sw_close_init(void);
-/** -1 = nothing; it is -1 afterwards. */
+/** Close a descriptor, and set it to -1. -1 is allowed. */
 void sw_close(int *fd);
-/** The same of a socket in epoll's set; the other end knows at once. */
+/** The same for a socket in epoll's set; the other end is notified at once. */
 void sw_hang_up(struct sw *s, int *fd);
-/** NULL = nothing. */
+/** Unmap memory. NULL is allowed. */
 void sw_unmap(void *at, size_t len);
 
 /* uplink.c */
-/** @return APP_OK or an exit code after a sentence */
+/** @return APP_OK or an exit code after an error message */
 int sw_uplink_open(struct sw *s, const char *name);
 
-/** What the first line prints of it, with the MTU. */
+/** Describe it, with the MTU, for the first line of the output. */
 void sw_uplink_text(const struct sw *s, char *text, size_t len);
 
 /* tell.c */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What people and telemetry are told: who has which port, and counters. */
+/* Output for users and telemetry: the process of each port, and counters. */
 
 #include "switch/switch.h"
 
@@ -50,7 +50,7 @@ static uint64_t value(const struct sw_counters *c, size_t i)
 			       __ATOMIC_RELAXED);
 }
 
-/* Nothing before the first use of a port. */
+/* Ports that were never used are left out. */
 static bool is_of_interest(const struct sw *s, unsigned int port)
 {
 	const struct sw_port *p = &s->port[port];
@@ -192,7 +192,7 @@ void sw_tell_start(struct sw *s)
 {
 	told = s;
 	signal(SIGUSR1, on_usr1);
-	/* Without telemetry (--no-telemetry) there is nobody to tell. */
+	/* Fails with --no-telemetry, which is no error. */
 	rte_telemetry_register_cmd("/weft_switch/process", tell_process,
 				   "Version of Weft. Takes no parameters.");
 	rte_telemetry_register_cmd("/weft_switch/ports", tell_ports,

@@ -24,7 +24,7 @@ static void print_missing(const char *sentence)
 	cli_error("%s", sentence);
 }
 
-/* A switch without its uplink would give ports that reach no other host. */
+/* Without its uplink, a switch would grant ports that reach no other host. */
 static int no_uplink(void)
 {
 	if (weft_port_tell_missing(print_missing) == 0)
@@ -64,8 +64,8 @@ static int find(const char *name, uint16_t *id)
 }
 
 /*
- * As lanes do (doc/ports.md): no other switch or process receives or sends there, until this one
- * has ended. WEFT_PORTS may have claimed it when the EAL was started.
+ * Claim the port, as lanes do (doc/ports.md): no other switch or process can use it until this one
+ * has ended. WEFT_PORTS may have claimed it at the start of the EAL.
  */
 static int claim(uint16_t id)
 {

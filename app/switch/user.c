@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Users, and their limits. A process in a user namespace counts for the user that owns the
- * namespace: with /etc/subuid each user has 65,536 user ids more. Where the kernel can't report the
+ * Users, and their limits. A process in a user namespace counts for the owner of the namespace,
+ * because /etc/subuid gives each user 65,536 further user ids. Where the kernel can't report the
  * owner (before Linux 6.5), a process counts for its user id.
  */
 
@@ -27,12 +27,12 @@
 #ifndef PIDFD_GET_USER_NAMESPACE
 #define PIDFD_GET_USER_NAMESPACE _IO(0xFF, 9)
 #endif
-/* More than the kernel nests. */
+/* More levels than the kernel allows. */
 #define DEPTH 64
 
 #define SECOND 1000000000ull
 #define BAN_NS (10 * SECOND)
-/* A job's processes ask at once; a memif client without its connection tries 10 times a second. */
+/* All processes of a job connect at once; a memif client reconnects 10 times a second. */
 #define ASKS_PER_S 20
 #define ASKS_AT_ONCE 128
 #define CONNECTS_PER_S 320
@@ -41,7 +41,7 @@
 #define LINES_OF_ALL_PER_S 10
 #define LINES_OF_ALL_AT_ONCE 50
 
-/* ---- whose is a connection? ----------------------------------------------------------------- */
+/* ---- the user of a connection --------------------------------------------------------------- */
 
 static bool has_ended(int pidfd)
 {
@@ -50,7 +50,7 @@ static bool has_ended(int pidfd)
 	return poll(&p, 1, 0) != 0;
 }
 
-/* /proc is right as long as the process of the descriptor lives: its number is not used again. */
+/* /proc/PID is of this process while it lives: until then its PID is not used again. */
 static int open_user_ns(int pidfd, pid_t pid)
 {
 	char path[32];
@@ -75,7 +75,7 @@ static bool is_own_ns(int ns)
 	       (own.st_ino == st.st_ino && own.st_dev == st.st_dev);
 }
 
-/* The owner of the outermost namespace below ours: users nest namespaces. Closes @p ns. */
+/* The owner of the outermost namespace below ours, as namespaces may be nested. Closes @p ns. */
 static uid_t ns_owner(int ns, uid_t user)
 {
 	unsigned int i;
@@ -108,7 +108,7 @@ int sw_user_of(int fd, struct sw_conn *c)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &pidfd_len))
 		return errno == ENOPROTOOPT ? 0 : -ESRCH;
 	c->user = ns_owner(open_user_ns(pidfd, cred.pid), cred.uid);
-	/* A process that ends at the right moment must not count for a user id of its namespace. */
+	/* If the process ended during the check, its user id could be one of its namespace. */
 	ended = has_ended(pidfd);
 	close(pidfd);
 	return ended ? -ESRCH : 0;
@@ -116,7 +116,7 @@ int sw_user_of(int fd, struct sw_conn *c)
 
 /* ---- limits --------------------------------------------------------------------------------- */
 
-/* Makes room for a user by forgetting the one that was seen longest ago. */
+/* When the table is full, the user that was seen longest ago is replaced. */
 static struct sw_user *find(struct sw *s, uid_t id, uint64_t now)
 {
 	struct sw_user *u = &s->user[0];
@@ -136,7 +136,7 @@ static struct sw_user *find(struct sw *s, uid_t id, uint64_t now)
 	return u;
 }
 
-/* @param until  when all that was taken so far is paid off, at @p per_s a second */
+/* @param until  the time at which the quota is full again, at @p per_s a second */
 static bool take(uint64_t *until, uint64_t now, unsigned int per_s, unsigned int at_once)
 {
 	const uint64_t price = SECOND / per_s;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients that sleep are woken by their eventfd, which belongs to them: a write to it may block. So
- * the wake-up thread writes, and the forwarder never does. A full eventfd ends its connection. A
- * client may fill its eventfd between the look and the write: the control thread interrupts a write
- * that lasts, and a write that made the thread sleep ends the connection and bans the user.
+ * Wakes sleeping clients by their eventfds. A client controls its eventfd, so a write to it may
+ * block. So only the wake-up thread writes, never the forwarder. A full eventfd ends its
+ * connection. A client may fill its eventfd between the check and the write. The control thread
+ * then interrupts the write, and a write that made the thread sleep ends the connection and bans
+ * the user.
  */
 
 #include "switch/switch.h"
@@ -20,7 +21,7 @@
 
 #include "common/cli.h"
 
-/* A thread that waits for a mutex of the kernel sleeps for some us, and that is no attack. */
+/* Waiting for a mutex of the kernel also sleeps, for some us, which is no attack. */
 #define BLOCKED_NS 1000000ull
 
 enum outcome { WOKEN, FULL, BLOCKED };
@@ -39,8 +40,8 @@ static long sleeps(void)
 }
 
 /*
- * A look for room first, and for nothing else: at ULLONG_MAX poll() reports POLLERR. Where other
- * threads need the core a write takes long without any fault of the client, but it does not sleep.
+ * Poll for POLLOUT alone first: at ULLONG_MAX poll() reports POLLERR. When other threads need the
+ * core, a write takes long without a fault of the client, but the thread does not sleep in it.
  */
 static enum outcome poke(int event)
 {
@@ -50,7 +51,7 @@ static enum outcome poke(int event)
 	ssize_t n;
 
 	if (poll(&p, 1, 0) < 0)
-		return WOKEN; /* interrupted by the watch, for the write before */
+		return WOKEN; /* interrupted by sw_wake_watch(), for the previous write */
 	if (!(p.revents & POLLOUT))
 		return FULL;
 	before = sleeps();
@@ -76,7 +77,7 @@ static void wake_port(struct sw *s, unsigned int port)
 	atomic_store(&w->busy, 0);
 	if (outcome == WOKEN)
 		return;
-	/* relaxed: the bit is all that is handed over */
+	/* relaxed: no other data goes with the bit */
 	atomic_fetch_or_explicit(outcome == FULL ? &w->full : &w->blocked, 1ull << port,
 				 memory_order_relaxed);
 	sw_control_notify(s);
@@ -123,7 +124,7 @@ int sw_wake_start(struct sw *s)
 	return sw_thread_start("switch-wake", wake_thread, s, &w->thread);
 }
 
-/* The doorbell is rung once for each sleep of the thread, so its counter never fills. */
+/* The doorbell is written once for each sleep of the thread, so its counter never fills. */
 void sw_wake(struct sw *s, uint64_t ports)
 {
 	struct sw_wakeups *w = &s->wakeups;
@@ -134,7 +135,7 @@ void sw_wake(struct sw *s, uint64_t ports)
 	atomic_fetch_or(&w->wanted, ports);
 	if (atomic_exchange(&w->asleep, false) &&
 	    write(w->doorbell, &one, sizeof(one)) != (ssize_t)sizeof(one))
-		atomic_store(&w->asleep, true); /* the next frame rings it */
+		atomic_store(&w->asleep, true); /* the next frame writes the doorbell */
 }
 
 /* ---- control thread ------------------------------------------------------------------------- */
@@ -143,7 +144,7 @@ void sw_wake_set(struct sw *s, unsigned int port, int event)
 {
 	struct sw_wakeups *w = &s->wakeups;
 
-	/* of the connection before; relaxed: the bit is all there is */
+	/* bits of the previous connection; relaxed: no other data goes with them */
 	atomic_fetch_and_explicit(&w->full, ~(1ull << port), memory_order_relaxed);
 	atomic_fetch_and_explicit(&w->blocked, ~(1ull << port), memory_order_relaxed);
 	atomic_store(&w->event[port], event);

@@ -177,7 +177,7 @@ does() {
 hostile_clients() {
 	rm -f "$dir/sock.key"
 	start_switch || return 1
-	does unsealed "not sealed" && does shrunk "shorter" && does known "ask the switch" &&
+	does unsealed "not sealed" && does shrunk "shorter" && does known "from the switch" &&
 		does cookie "does not fit" && does full || return 1
 	does huge "ordinary pages" || grep -q "OSError" "$dir/stranger.out" || return 1
 	grep -q "its eventfd is full" "$dir/switch.err" || return 1
@@ -225,7 +225,7 @@ no_port_left() {
 	cat "$dir/out"
 	kill $stranger_pid
 	wait $stranger_pid
-	grep -q "weft-switch has 1 ports, and all have a process" "$dir/out" && end_switch
+	grep -q "weft-switch has 1 ports, and all are in use" "$dir/out" && end_switch
 }
 
 nobody_there() {
@@ -249,7 +249,7 @@ second_switch() {
 	local rc=$?
 	cat "$dir/out"
 	end_switch
-	[ $rc = 1 ] && grep -q "^weft-switch: another weft-switch has $dir/sock" "$dir/out"
+	[ $rc = 1 ] && grep -q "^weft-switch: another weft-switch uses $dir/sock" "$dir/out"
 }
 
 # Two containers of an ordinary user, who has no number for root: each has its own user, PID and
