@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The datapath of am_lat and am_bw: a handler at the target takes the messages. Short ones it has
- * in its hands; of those that come by rendezvous it fetches the data, and the message has come when
- * they are there.
+ * The datapath of am_lat and am_bw: a handler at the target takes the messages. The data of short
+ * ones are an argument of the handler. For a rendezvous it fetches the data, and the message counts
+ * as received when they have arrived.
  *
  * Without -V all messages of a direction share one buffer; with -V each has its own, filled and
  * compared.
@@ -29,7 +29,7 @@ struct flow {
 	uint64_t rx_seen, rx_done, rx_total, rx_rndv;
 	struct fetched *rx, *rx_free; /* all, and those without a message */
 	struct weft_completion completion;
-	char *memory;    /* for sends, then one buffer for what comes */
+	char *memory;    /* buffers of sends, then one buffer for received data */
 	char *rx_buffer; /* in it */
 	struct weft_mem *mem;
 };
@@ -59,8 +59,8 @@ static void on_data(struct weft_request *req, const struct weft_completion *c, v
 }
 
 /*
- * A sender may see the end of a message before its receiver does, so its window is no bound for
- * what is open here: there are as many slots as it takes.
+ * A sender may see the end of a message before its receiver does. So the sender's window does not
+ * limit the open messages here, and slots are allocated on demand.
  */
 static struct fetched *rx_slot(struct flow *f)
 {
@@ -109,7 +109,7 @@ static int on_message(struct weft_worker *worker, const struct weft_am_msg *msg,
 	const void *data = msg->data;
 	int ret;
 
-	if (f->rx_seen == f->rx_total) { /* more than was agreed on */
+	if (f->rx_seen == f->rx_total) { /* more messages than agreed */
 		f->base.side->wrong++;
 		return 0;
 	}
@@ -120,7 +120,7 @@ static int on_message(struct weft_worker *worker, const struct weft_am_msg *msg,
 		return ret;
 	}
 	if (f->base.validate && msg->length && msg->length == f->base.run->size) {
-		memcpy(f->rx_buffer, data, msg->length); /* it is not aligned where it is */
+		memcpy(f->rx_buffer, data, msg->length); /* the data are unaligned in the frame */
 		data = f->rx_buffer;
 	}
 	received(f, 0, data, msg->length, f->rx_seen++);
@@ -151,7 +151,7 @@ static int wait_received(struct flow *f, uint64_t number)
 	return 0;
 }
 
-/* The present total of the run. A message may come before the announcement of its number does. */
+/* Apply the present total of the run. Messages may arrive before the announcement of the total. */
 static void apply_limit(struct flow *f)
 {
 	const struct perf_side *side = f->base.side;
@@ -233,7 +233,7 @@ static int set_up(struct flow *f, struct perf_side *side)
 	f->completion.size = sizeof(f->completion);
 	f->sends = both || server == reverse;
 	f->receives = both || server != reverse;
-	/* The clock has not started: whether more will come is not known. */
+	/* The clock has not started, so it is unknown whether the total will rise. */
 	if (f->sends)
 		b->total = run->iters;
 	if (f->receives)
@@ -253,7 +253,9 @@ static int set_up(struct flow *f, struct perf_side *side)
 	return weft_worker_set_am_handler(b->peer->worker, AM_ID, on_message, f, 0);
 }
 
-/* After a failure operations may still use the memory; the process ends soon, so they keep it. */
+/*
+ * After a failure, operations may still use the memory, so it is not freed: the process ends soon.
+ */
 static void tear_down(struct flow *f)
 {
 	struct fetched *in;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tag_flood: N messages that nobody has posted a receive for, then one that is expected, then
- * receives for the N in reverse order of their tags. The questions: does all arrive, is the
- * expected one held up, and how much memory does the receiver take in the meantime?
+ * tag_flood: N messages without a posted receive, then one message with a receive, then receives
+ * for the N in reverse order of their tags. It tests whether all arrive and whether the expected
+ * message is delayed, and measures the memory of the receiver.
  */
 
 #include <errno.h>
@@ -12,8 +12,7 @@
 #include "perf/perf.h"
 
 /*
- * The flood has come to rest when no send has completed for so long: the others wait for the
- * receiver.
+ * When no send has completed for this time, the remaining ones wait for the receiver.
  */
 #define REST_SECONDS 0.05
 #define LATE_SECONDS 10.0
@@ -28,7 +27,9 @@ struct flood {
 	int error;
 };
 
-/* Run, then message, then kind: the tags of a flood descend as the receiver walks back. */
+/*
+ * A tag has the run, the message and the kind; the receiver takes the messages from the last one.
+ */
 static uint64_t tag_of(const struct flood *f, uint64_t index, unsigned int kind)
 {
 	return f->run->id << 40 | index << 8 | kind;
@@ -123,7 +124,7 @@ static int come_to_rest(struct flood *f)
 	return 0;
 }
 
-/* The expected message, and how long its answer takes. */
+/* Send the expected message, and measure the time to its reply. */
 static int send_late(struct flood *f, uint64_t *ns)
 {
 	struct weft_request *req = NULL;
@@ -139,7 +140,7 @@ static int send_late(struct flood *f, uint64_t *ns)
 	ret = wait_for(f, ret, req, NULL, LATE_SECONDS);
 	*ns = (uint64_t)((sys_seconds() - begin) * 1e9);
 	if (ret == -ETIMEDOUT)
-		cli_error("a message that is expected got no answer for %g s: the flood blocks it",
+		cli_error("an expected message got no reply for %g s: the flood blocks it",
 			  LATE_SECONDS);
 	return ret;
 }
@@ -167,7 +168,7 @@ static int flood_client(struct flood *f, struct perf_remote *remote)
 		ret = wait_for(f, done, req, NULL, 0);
 	while (!ret && f->outstanding)
 		ret = turn(f);
-	/* Sends under way keep the memory after a failure. */
+	/* After a failure, sends may still use the memory. */
 	if (!ret)
 		free(buffers);
 	return ret;
@@ -215,7 +216,7 @@ static int flood_server(struct flood *f, struct perf_remote *remote)
 		ret = send_word(f, KIND_LATE_ACK);
 	for (uint64_t i = f->run->iters; !ret && i-- > 0;) {
 		ret = receive_one(f, buffer, i);
-		/* Receives that are done at once don't progress the worker. */
+		/* Receives that complete at once do not progress the worker. */
 		if (!ret && i % 64 == 0)
 			ret = turn(f);
 	}

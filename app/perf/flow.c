@@ -29,7 +29,7 @@ struct perf_slot *perf_flow_slots(struct perf_flow *f, unsigned int count, weft_
 	return slots;
 }
 
-/* Page faults are not what is measured, so each byte is written once. */
+/* Write each byte once, so that the measurement includes no page faults. */
 void *perf_flow_memory(uint64_t length, int value)
 {
 	void *memory;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file perf/flow.h
- * What the datapaths on the library (perf/tag.c, perf/am.c, perf/rma.c) share: a window of
- * operations under way, each in a slot with its buffer.
+ * Shared by the datapaths on the library (perf/tag.c, perf/am.c, perf/rma.c): a window of
+ * outstanding operations, each in a slot with its buffer.
  *
- * A datapath's own state begins with a struct perf_flow. What it hands in as a function is a name
- * that the compiler sees through: no message costs a call by a pointer for it.
+ * The state of a datapath begins with a struct perf_flow. Functions that it passes are constants to
+ * the inline functions here, so no message costs an indirect call.
  */
 #ifndef APP_PERF_FLOW_H
 #define APP_PERF_FLOW_H
@@ -17,7 +17,7 @@
 
 struct perf_flow;
 
-/** An operation under way. */
+/** An outstanding operation. */
 struct perf_slot {
 	struct perf_flow *flow;
 	void *buffer;
@@ -32,13 +32,14 @@ struct perf_flow {
 	struct peer *peer;
 	const struct perf_run *run;
 	bool validate;
-	int error;                   /**< first failure; the run is over then */
-	uint64_t posted, out, total; /**< operations of ours: begun, under way, wanted */
-	struct perf_slot *slot;      /**< without -V only the first is used */
+	int error; /**< first failure, which ends the run */
+	uint64_t posted, out,
+		total;          /**< own operations: posted, outstanding, to be posted in all */
+	struct perf_slot *slot; /**< without -V only the first is used */
 	unsigned int slots;
 };
 
-/** Bytes from one buffer to the next: no two share a page. */
+/** Bytes from one buffer to the next: no two buffers share a page. */
 static inline uint64_t perf_flow_stride(const struct perf_run *run)
 {
 	return (run->size + 4095) / 4096 * 4096 + 4096;
@@ -47,39 +48,39 @@ static inline uint64_t perf_flow_stride(const struct perf_run *run)
 void perf_flow_init(struct perf_flow *f, struct perf_side *side);
 
 /**
- * Slots with @p cb as the operations' callback and the slot as its argument, with buffers @p stride
- * apart from @p buffers on (0 = all the same).
+ * Allocate slots. Their operations have @p cb as callback with the slot as argument, and buffers
+ * @p stride bytes apart from @p buffers on (0 = all the same).
  * @return NULL when there is no memory
  */
 struct perf_slot *perf_flow_slots(struct perf_flow *f, unsigned int count, weft_complete_cb cb,
 				  void *buffers, uint64_t stride, struct weft_mem *mem);
 
-/** Memory whose pages are there. @return NULL when there is none */
+/** Allocate memory, and touch its pages. @return NULL: no memory */
 void *perf_flow_memory(uint64_t length, int value);
 
-/** Register it when the run wants that. @return 0 or a negative error */
+/** Register memory if the run has -z. @return 0 or a negative error */
 int perf_flow_register(const struct perf_flow *f, void *memory, uint64_t length,
 		       struct weft_mem **mem);
 
 /**
- * To the end of a call that returned @p ret.
+ * Wait for the end of an operation whose call returned @p ret.
  * @return 0, or -ECANCELED with f->error or the peer's exit code set
  */
 int perf_flow_finish(struct perf_flow *f, int ret, struct weft_request *req);
 
-/** All that was sent has arrived. @return as perf_flow_finish() */
+/** Wait until all sent messages have arrived. @return as perf_flow_finish() */
 int perf_flow_flush(struct perf_flow *f);
 
-/** The clock of a stream stops here. */
+/** Stop the clock of a stream. */
 void perf_flow_stop(struct perf_flow *f);
 
-/** An operation's callback where there is nothing to do at its end. */
+/** Callback of operations whose end needs no action but to free the slot. */
 void perf_flow_sent(struct weft_request *req, const struct weft_completion *c, void *arg);
 
 /** The slow part of perf_flow_more(). */
 int perf_flow_wait_more(struct perf_flow *f, uint64_t done);
 
-/** One check of everything. @return 0, or non-zero when the run is over */
+/** Progress, checks and limits once. @return 0, or non-zero when the run is over */
 static inline int perf_flow_turn(struct perf_flow *f)
 {
 	return peer_poll(f->peer) ? -ECANCELED : f->error;
@@ -104,7 +105,7 @@ static inline struct perf_slot *perf_flow_next(struct perf_flow *f)
 	return f->validate && slot->busy ? NULL : slot;
 }
 
-/** The same for a message: its bytes are there. */
+/** The same for a message, with its bytes filled in. */
 static inline struct perf_slot *perf_flow_next_message(struct perf_flow *f)
 {
 	struct perf_slot *slot = perf_flow_next(f);
@@ -114,7 +115,7 @@ static inline struct perf_slot *perf_flow_next_message(struct perf_flow *f)
 	return slot;
 }
 
-/** The operation's call returned @p ret. @return whether it is under way or done */
+/** Account for an operation whose call returned @p ret. @return whether it was accepted */
 static inline bool perf_flow_posted(struct perf_flow *f, struct perf_slot *slot, int ret)
 {
 	if (ret < 0) {
@@ -129,7 +130,7 @@ static inline bool perf_flow_posted(struct perf_flow *f, struct perf_slot *slot,
 	return true;
 }
 
-/** A message of the run came, or failed. */
+/** Account for a message that was received, or failed. */
 static inline void perf_flow_received(struct perf_flow *f, int status, const void *data,
 				      size_t length, uint64_t index)
 {
@@ -140,7 +141,7 @@ static inline void perf_flow_received(struct perf_flow *f, int status, const voi
 		f->side->wrong++;
 }
 
-/** The next message's connection, with -P each in turn. */
+/** The connection of the next message: with -P, connections in rotation. */
 static inline struct weft_ep *perf_flow_ep(const struct perf_flow *f)
 {
 	const struct peer *p = f->peer;
@@ -152,10 +153,10 @@ static inline struct weft_ep *perf_flow_ep(const struct perf_flow *f)
 	return i ? p->more[i - 1] : p->ep;
 }
 
-/** Begins one operation. @return false when there is no slot, or with f->error */
+/** Post one operation. @return false when there is no slot, or with f->error */
 typedef bool (*perf_flow_post_fn)(struct perf_flow *f);
 
-/** Fill the window, up to number @p total. @return operations begun */
+/** Fill the window, up to number @p total. @return operations posted */
 static inline __attribute__((always_inline)) unsigned int perf_flow_fill(struct perf_flow *f,
 									 uint64_t total,
 									 perf_flow_post_fn post)
@@ -169,7 +170,7 @@ static inline __attribute__((always_inline)) unsigned int perf_flow_fill(struct 
 }
 
 /**
- * The next operation, when the one before has ended.
+ * Post the next operation when the previous one has ended.
  * @return 0, or -ECANCELED when the run is over
  */
 static inline __attribute__((always_inline)) int perf_flow_one(struct perf_flow *f,

@@ -9,7 +9,7 @@
 
 #define RISES_PER_SECOND 100u
 #define REPORTS_PER_SECOND 12u
-#define RISE_GROWTH 4u /* at most N times the last one */
+#define RISE_GROWTH 4u /* a rise is at most N times the last one */
 #define REPORT_TURNS 64u
 
 struct more {
@@ -25,7 +25,7 @@ static uint64_t ns_to_tsc(uint64_t ns)
 static void set_rise(struct perf_side *s, uint64_t rise)
 {
 	s->rise = rise ? rise : 1;
-	/* The server takes an announcement in time: early, where a window of receives is posted. */
+	/* The server must read an announcement before it posts a window of receives, so early. */
 	s->margin = s->peer->server ? 2 * s->run->window + 16 : s->rise / 2;
 }
 
@@ -51,7 +51,7 @@ void perf_limit_rounds(struct perf_side *s, uint64_t length)
 	s->margin = 0;
 }
 
-/* Iterations of some 10 ms, at the rate of the run so far. */
+/* The number of iterations in about 10 ms, at the rate of the run so far. */
 static uint64_t next_rise(const struct perf_side *s, uint64_t now)
 {
 	uint64_t most = RISE_GROWTH * s->rise, done = s->meter ? s->meter->iters : 0;
@@ -92,9 +92,9 @@ static int take_total(struct perf_side *s)
 	while (s->open && oob_next(s->peer->oob)) {
 		if (peer_take(s->peer, OOB_MORE, &m, sizeof(m)))
 			return -ECANCELED;
-		/* Nothing that was announced is taken back. */
+		/* An announced total must not fall. */
 		if (le64toh(m.total) < s->total) {
-			cli_error("the client took back iterations that it had announced");
+			cli_error("the client reduced the announced number of iterations");
 			peer_fail(s->peer, APP_PEER);
 			return -ECANCELED;
 		}

@@ -13,8 +13,8 @@ static uint64_t origin_tsc;
 static double origin_seconds;
 
 /*
- * The EAL may only know the TSC's rate to 10 MHz. The longer the program runs the better the
- * comparison with the kernel's clock becomes.
+ * The EAL may have the TSC's rate only to within 10 MHz. So measure it against the kernel's clock:
+ * the longer the program runs, the more accurate this is.
  */
 static double tsc_rate(void)
 {

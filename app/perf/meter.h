@@ -3,10 +3,10 @@
  * @file perf/meter.h
  * Figures of a run: times of iterations by the TSC, their distribution, and rates.
  *
- * The meaning of the figures is ucx_perftest's, so that they can be compared: "average" is since
- * the last report, "overall" since the start, the first percentile is the median of the last 2048
- * times; p50, p99 and p99.9 are of all times, kept in a histogram whose buckets are at most 1/64
- * wide.
+ * The figures have the meaning of those of ucx_perftest, so that they can be compared: "average" is
+ * since the last report, "overall" since the start, and the first percentile is the median of the
+ * last 2048 times. p50, p99 and p99.9 are of all times, from a histogram with buckets of a relative
+ * width of at most 1/64.
  */
 #ifndef APP_PERF_METER_H
 #define APP_PERF_METER_H
@@ -41,7 +41,7 @@ static inline unsigned int perf_hist_index(uint64_t v)
 }
 
 /**
- * @p count iterations have ended at @p now. @return non-zero when it is time for a line of progress
+ * @p count iterations have ended at @p now. @return non-zero when a line of progress is due
  */
 static inline int perf_meter_add(struct perf_meter *m, uint64_t now, uint64_t count)
 {
@@ -55,8 +55,8 @@ static inline int perf_meter_add(struct perf_meter *m, uint64_t now, uint64_t co
 }
 
 /**
- * What one line shows, in seconds and iterations/second of the iteration itself (a ping-pong's is a
- * round trip).
+ * The figures of one line, in seconds and iterations/second. An iteration of a ping-pong is a round
+ * trip.
  */
 struct perf_figures {
 	uint64_t iters;
@@ -65,7 +65,7 @@ struct perf_figures {
 	double p50, p99, p999;
 };
 
-/** Figures at this moment. */
+/** Read the present figures. */
 void perf_meter_read(const struct perf_meter *m, struct perf_figures *f);
 
 /** The next "average" begins here. */

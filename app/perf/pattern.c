@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What messages contain under -V: 64-bit words that depend on the message's number and the word's
- * place, so that a byte that is missing, moved, or from another message is seen. Sums only: the
- * compiler makes vector code of it.
+ * The contents of messages with -V: 64-bit words that depend on the number of the message and the
+ * offset of the word. So a byte that is missing, moved, or from another message is detected. The
+ * function uses only additions, for which the compiler generates vector code.
  */
 
 #include <string.h>

@@ -16,8 +16,8 @@ static const char help[] =
 	"       weft-perf [EAL ARGUMENTS --] [options] HOST       client: measures, and prints\n"
 	"\n"
 	"Measures messages and remote memory between two processes over all their lanes. The "
-	"client's options rule; the\n"
-	"server needs none but -p, -c, -L, -S, -B and -k. Without a \"--\" all arguments are "
+	"options of the client\n"
+	"apply; the server takes only -p, -c, -L, -S, -B, -k. Without a \"--\" all arguments are "
 	"weft-perf's, and the\n"
 	"EAL gets those of WEFT_EAL_ARGS.\n"
 	"\n"
@@ -51,20 +51,20 @@ static const char help[] =
 	"                         2^30 (default 8; table 8:4M)\n"
 	"  -n, --iterations N     iterations, or messages of a flood (default: as many as fit in "
 	"-D)\n"
-	"  -D, --duration SECONDS without -n: a deadline for each size; what is in flight then "
-	"(-O) still ends (1)\n"
+	"  -D, --duration SECONDS without -n: a deadline for each size; messages in flight then "
+	"(-O) still end (1)\n"
 	"  -w, --warmup N         iterations before the clock starts (default: some)\n"
 	"  -O, --window N         messages in flight of a stream (32)\n"
-	"  -V, --validate         fill and compare every byte (takes its time, and shows in the "
+	"  -V, --validate         fill and compare every byte (takes time, which is part of the "
 	"figures)\n"
 	"  -U, --unexpected       tag_*: receive each message only after it has arrived\n"
 	"  -z, --registered       register the buffers\n"
 	"  -R, --reverse          tag_bw, am_bw: the server sends\n"
 	"  -P, --parallel N       tag_bw, am_bw: over N connections to the server, in turn (1)\n"
-	"      --sleep            both ends sleep while nothing comes, instead of polling\n"
+	"      --sleep            both ends sleep while no messages come, instead of polling\n"
 	"      --sweep            every usable protocol forced at every size: predicted and "
 	"measured times, crossings,\n"
-	"                         and what the automatic choice loses (default sizes 1 B to 16 MiB "
+	"                         and the loss by the automatic one (default sizes 1 B to 16 MiB "
 	"with half steps;\n"
 	"                         -D is the duration of one trial, 0.02)\n"
 	"      --graph FILE       with --sweep: draw it with gnuplot into FILE (.svg or .png)\n"
@@ -81,14 +81,14 @@ static const char help[] =
 	"  -h, --help             this text\n"
 	"      --version          version and build\n"
 	"\n"
-	"Figures mean what ucx_perftest's mean: a ping-pong's latency is half its round trip and "
+	"Figures are those of ucx_perftest: a ping-pong's latency is half its round trip and "
 	"its\n"
 	"bandwidth counts both ways; the latency of get_lat, fadd_lat and cswap_lat is from the "
 	"call until\n"
-	"the answer is there, and the server only progresses. MB/s are 2^20 bytes per second, avg "
+	"the result is there, and the server only progresses. MB/s are 2^20 bytes per second, avg "
 	"is since the\n"
 	"last line, overall since the start, times are in microseconds. A line per second of\n"
-	"tag_bw or am_bw counts what has arrived.\n"
+	"tag_bw or am_bw counts received messages.\n"
 	"\n"
 	"Exit code: 0 all well, 1 could not start or go on, 2 wrong usage, 3 the peer died or "
 	"gave up,\n"
@@ -208,14 +208,14 @@ static const struct option longs[] = {{"test", required_argument, NULL, 't'},
 static int option_graph(struct perf_options *o, const char *path)
 {
 	if (!gnuplot_can_draw(path)) {
-		cli_error("--graph: '%s' shall end in .svg or .png", path);
+		cli_error("--graph takes a file name that ends in .svg or .png, not '%s'", path);
 		return APP_USAGE;
 	}
 	o->graph = path;
 	return APP_OK;
 }
 
-/* What takes a value. @return APP_OK, an exit code, or -1 = not one of these */
+/* Options with a value. @return APP_OK, an exit code, or -1 = not one of these */
 static int option_value(struct perf_options *o, int c, const char *value)
 {
 	uint64_t number;
@@ -289,7 +289,7 @@ static void option_flag(struct perf_options *o, int c)
 	}
 }
 
-/* Options and sizes that a test has no use for. */
+/* Refuse options and sizes that a test does not support. */
 static int judge_test(const struct perf_options *o, enum perf_test test)
 {
 	if (o->num_tests > 1 && (perf_is_raw(test) || test == PERF_TAG_FLOOD))
@@ -347,11 +347,11 @@ static int judge_tests(const struct perf_options *o)
 	return ret;
 }
 
-/* What can only be judged when all options are known. */
+/* Checks that need all options. */
 static int complete(struct perf_options *o, int argc, char **argv)
 {
 	if (argc - optind > 1) {
-		cli_error("one host is enough, but there are '%s' and '%s'", argv[optind],
+		cli_error("only one host is possible, not both '%s' and '%s'", argv[optind],
 			  argv[optind + 1]);
 		return APP_USAGE;
 	}
@@ -372,7 +372,7 @@ static int complete(struct perf_options *o, int argc, char **argv)
 		cli_error("--graph draws a --sweep");
 		return APP_USAGE;
 	}
-	/* Before minutes of measurement, not after. */
+	/* Check this before minutes of measurement, not after. */
 	if (o->graph && !gnuplot_is_installed()) {
 		cli_error("--graph %s: gnuplot is not installed (Debian: gnuplot-nox)", o->graph);
 		return APP_FAIL;
@@ -387,7 +387,7 @@ static int complete(struct perf_options *o, int argc, char **argv)
 		cli_error("--json goes neither with -v nor with --sweep");
 		return APP_USAGE;
 	}
-	/* For programs the two tests of a size are two rows. */
+	/* In CSV and JSON the two tests of a size are two rows. */
 	if (o->csv || o->json)
 		o->table = false;
 	return judge_tests(o);
@@ -399,7 +399,7 @@ static int parse(void *options, int argc, char **argv)
 	struct perf_options *o = options;
 	int c, ret;
 
-	/* A server learns only later what its client wants. */
+	/* The server creates its worker before the client has sent its tests, so enable all. */
 	o->peer.features = WEFT_FEATURE_TAG | WEFT_FEATURE_AM | WEFT_FEATURE_RMA |
 			   WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64;
 	o->num_tests = 1;

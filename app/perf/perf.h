@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file perf/perf.h
- * The parts of weft-perf: options (perf/perf.c), the conversation of client and server
- * (perf/run.c), the datapaths (perf/tag.c, perf/flood.c, perf/am.c, perf/rma.c, perf/raw.c; what
- * three of them share: perf/flow.h), figures (perf/meter.h) and what is printed (perf/print.c).
+ * The parts of weft-perf: options (perf/perf.c), the protocol between client and server
+ * (perf/run.c), the datapaths (perf/tag.c, perf/flood.c, perf/am.c, perf/rma.c, perf/raw.c; three
+ * of them share perf/flow.h), figures (perf/meter.h) and output (perf/print.c).
  *
- * A *run* is one measurement: one test, one size, a number of iterations. The client decides all of
- * it and informs the server; warm-up is a run whose figures nobody prints.
+ * A *run* is one measurement: one test, one size, a number of iterations. The client chooses them
+ * and sends them to the server. Warm-up is a run whose figures are not printed.
  */
 #ifndef APP_PERF_H
 #define APP_PERF_H
@@ -45,7 +45,7 @@ enum perf_test {
 #define PERF_F_UNEXPECTED 2u
 #define PERF_F_REGISTERED 4u
 #define PERF_F_SLEEP 8u
-#define PERF_F_REVERSE 16u /**< of a stream one way: the server sends */
+#define PERF_F_REVERSE 16u /**< for a stream in one direction: the server sends */
 
 /**
  * A run, as the client sends it to the server: little-endian u64 each on the wire, in this order.
@@ -54,11 +54,11 @@ struct perf_run {
 	uint64_t test; /**< enum perf_test */
 	uint64_t id;   /**< part of the tags: late messages of one run never match in the next */
 	uint64_t size;
-	uint64_t iters;    /**< with a deadline: those that come for certain */
+	uint64_t iters;    /**< with a deadline: the first total (perf/limit.h) */
 	uint64_t limit_ns; /**< deadline (perf/limit.h); 0 = none */
 	uint64_t window;
 	uint64_t flags;
-	/** name of the protocol to send by, first byte lowest; 0 = the library's choice */
+	/** name of the protocol to use, first byte lowest; 0 = the library's choice */
 	uint64_t proto[4];
 };
 
@@ -70,16 +70,16 @@ void perf_force_put(struct perf_run *run, const char *proto);
 #define PERF_MAX_LANES 16u
 
 /**
- * What the server knows of a run that the client wants to print; on the wire as struct perf_run.
+ * Figures of the server about a run, for the client's output; on the wire as struct perf_run.
  */
 struct perf_remote {
-	uint64_t wrong; /**< messages that arrived with other bytes or another length than sent */
+	uint64_t wrong; /**< messages received with other bytes or another length than sent */
 	uint64_t idle_peak, peak, hugetlb;
 	uint64_t flood_before,
 		flood_peak;     /**< tag_flood: resident bytes before it, and their peak */
-	uint64_t flood_late_ns; /**< tag_flood: how long the matched later message took */
+	uint64_t flood_late_ns; /**< tag_flood: time of the expected message */
 	uint64_t am_rndv;       /**< am_*: messages that came by rendezvous */
-	/** what came over each lane: lanes that read by themselves count only here */
+	/** bytes received over each lane; bytes of native reads are counted only here */
 	uint64_t rx_bytes[PERF_MAX_LANES];
 };
 
@@ -91,7 +91,7 @@ struct perf_lanes {
 	uint64_t retransmits;
 };
 
-/** Everything there is to print about a run. */
+/** All figures of a run for output. */
 struct perf_report {
 	const struct perf_run *run;
 	const struct perf_meter *meter;
@@ -127,7 +127,7 @@ struct perf_options {
 /** Names and kinds of tests. */
 const char *perf_test_name(enum perf_test test);
 
-/** An iteration is a message there and one back. */
+/** Is an iteration a message to the peer and one back? */
 static inline bool perf_is_ping_pong(uint64_t test)
 {
 	return test == PERF_TAG_LAT || test == PERF_TAG_SYNC_LAT || test == PERF_RAW_LAT ||
@@ -139,7 +139,7 @@ static inline bool perf_is_atomic(uint64_t test)
 	return test == PERF_FADD_LAT || test == PERF_CSWAP_LAT;
 }
 
-/** One thing is under way at a time: a ping-pong, or a whole operation on remote memory. */
+/** Is one operation outstanding at a time: a ping-pong, or an operation on remote memory? */
 static inline bool perf_is_latency(uint64_t test)
 {
 	return perf_is_ping_pong(test) || test == PERF_GET_LAT || perf_is_atomic(test);
@@ -150,13 +150,13 @@ static inline bool perf_is_am(uint64_t test)
 	return test == PERF_AM_LAT || test == PERF_AM_BW;
 }
 
-/** Does all that it waits for come by messages, and is it of use to sleep? */
+/** Does --sleep apply: do messages end all of its waits, and is sleeping of use? */
 static inline bool perf_can_sleep(uint64_t test)
 {
 	return perf_is_am(test) || (test >= PERF_TAG_LAT && test <= PERF_TAG_BIBW);
 }
 
-/** A stream of messages one way. */
+/** Is it a stream of messages in one direction? */
 static inline bool perf_can_reverse(uint64_t test)
 {
 	return test == PERF_TAG_BW || test == PERF_AM_BW;
@@ -167,7 +167,7 @@ static inline bool perf_is_rma(uint64_t test)
 	return test >= PERF_PUT_LAT && test <= PERF_CSWAP_LAT;
 }
 
-/** Can the test run with this size? An atomic is of 4 or 8 bytes; nothing to poll on in 0 bytes. */
+/** Can the test run with this size? An atomic has 4 or 8 bytes; put_lat polls on the last byte. */
 static inline bool perf_size_fits(uint64_t test, uint64_t size)
 {
 	if (perf_is_atomic(test))
@@ -180,11 +180,11 @@ static inline bool perf_is_raw(uint64_t test)
 	return test == PERF_RAW_LAT || test == PERF_RAW_BW;
 }
 
-/** The whole conversation, once the EAL is up. @return exit code */
+/** Run the client or the server to its end; the EAL is up. @return exit code */
 int perf_client(const struct perf_options *opts);
 int perf_server(const struct perf_options *opts);
 
-/** Reports progress of a long run; called about once a second inside it, not for warm-up. */
+/** Prints progress of a long run; called about once a second during it, not for warm-up. */
 typedef void (*perf_tick_cb)(const struct perf_meter *meter, void *arg);
 
 /** One side's state of a run. */
@@ -194,15 +194,15 @@ struct perf_side {
 	struct perf_meter *meter; /**< NULL on the server */
 	perf_tick_cb tick;        /**< NULL = silent */
 	void *tick_arg;
-	uint64_t wrong; /**< out: messages that came wrong */
+	uint64_t wrong; /**< out: messages received wrong */
 
 	/* perf/limit.c */
-	bool open;                /**< more than total may come */
+	bool open;                /**< the total may still rise */
 	bool fixed;               /**< the total rises by rounds */
-	uint64_t total;           /**< iterations that come for certain */
-	uint64_t margin;          /**< the end checks N iterations before the total */
+	uint64_t total;           /**< iterations that will be executed */
+	uint64_t margin;          /**< checks begin N iterations before the total */
 	uint64_t rise;            /**< iterations of the last rise */
-	uint64_t seen;            /**< client: arrived at the server, of a stream */
+	uint64_t seen;            /**< client: messages of a stream that the server has received */
 	uint64_t begin, deadline; /**< TSC */
 	uint64_t next_report, turns;
 };
@@ -219,7 +219,7 @@ int perf_am(struct perf_side *side, struct perf_remote *remote);
 /** Run put_*, get_*, fadd_lat or cswap_lat (perf/rma.c). @return APP_OK or an exit code */
 int perf_rma(struct perf_side *side);
 
-/** So many iterations have ended now. */
+/** Count iterations that have ended now. */
 static inline void perf_count(struct perf_side *side, uint64_t iters)
 {
 	if (side->meter && iters && perf_meter_add(side->meter, rte_rdtsc(), iters) && side->tick)
@@ -229,7 +229,7 @@ static inline void perf_count(struct perf_side *side, uint64_t iters)
 /** Run tag_flood. @p remote is filled by the server. @return APP_OK or an exit code */
 int perf_flood(struct perf_side *side, struct perf_remote *remote);
 
-/** Bytes of message @p index of a run: fill, and compare. */
+/** Bytes of message @p index of a run: fill them, and compare them. */
 void perf_fill(void *buffer, uint64_t size, uint64_t index);
 bool perf_check(const void *buffer, uint64_t size, uint64_t index);
 
@@ -244,7 +244,7 @@ struct perf_ticker {
 	const struct perf_options *opts;
 	const struct perf_run *run;
 	struct perf_side *side;
-	uint64_t before; /**< arrived at the last line */
+	uint64_t before; /**< received at the time of the last line */
 };
 void perf_print_tick(const struct perf_meter *meter, void *arg);
 /** One line of the table: latency and bandwidth of one size. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What weft-perf prints. Figures mean what ucx_perftest's mean: the latency of a ping-pong is half
- * a round trip, its bandwidth and rate count both directions, "MB" is 2^20 bytes.
+ * The output of weft-perf. Figures mean the same as in ucx_perftest: the latency of a ping-pong is
+ * half a round trip, its bandwidth and rate count both directions, "MB" is 2^20 bytes.
  */
 
 #include <inttypes.h>
@@ -29,8 +29,8 @@ static double per_second(double seconds)
 static struct printed figures(const struct perf_run *run, const struct perf_meter *meter)
 {
 	/*
-	 * A ping-pong's iteration carries two messages one after the other, tag_bibw's two at a
-	 * time. One of get_lat, fadd_lat and cswap_lat is a whole operation.
+	 * An iteration of a ping-pong has two messages one after the other, one of tag_bibw has two
+	 * at a time. An iteration of get_lat, fadd_lat and cswap_lat is a whole operation.
 	 */
 	double halves = perf_is_ping_pong(run->test) ? 2 : 1;
 	double messages = perf_is_ping_pong(run->test) || run->test == PERF_TAG_BIBW ? 2 : 1;
@@ -113,7 +113,7 @@ static void csv_run(const struct perf_report *r, const struct printed *p)
 	       r->remote->peak / 1024, r->remote->hugetlb / 1024);
 }
 
-/* ---- JSON: an object in a line, so that a run that fails leaves what was measured */
+/* ---- JSON: an object in each line, so that a failed run leaves the figures before it */
 
 static void json_text(const char *name, const char *text)
 {
@@ -239,8 +239,8 @@ void perf_print_tick(const struct perf_meter *meter, void *arg)
 	struct printed p;
 
 	/*
-	 * Of a stream to the server, what has arrived there: the sender's own count begins with
-	 * what it has put into rings and queues.
+	 * For a stream to the server, print the messages that it has received: the sender's count
+	 * includes messages in rings and queues.
 	 */
 	if (perf_can_reverse(t->run->test) && !(t->run->flags & PERF_F_REVERSE)) {
 		perf_limit_seen(t->side);
@@ -261,7 +261,9 @@ void perf_print_tick(const struct perf_meter *meter, void *arg)
 	} else {
 		print_line(t->run, &p, "...", "");
 	}
-	/* The tick is the meter's owner calling: the next "average" begins here. */
+	/*
+	 * The owner of the meter calls this, so the cast is safe. The next "average" begins here.
+	 */
 	perf_meter_mark((struct perf_meter *)meter);
 }
 

@@ -14,16 +14,16 @@
 #include <rte_udp.h>
 
 #define BURST 32u
-#define SELDOM 255u        /* rounds or messages, a mask */
+#define SELDOM 255u        /* a mask of rounds or messages, for rare checks */
 #define ZCOPY_MIN 1024u    /* below, copying is cheaper than a second mbuf */
-#define RESEND_US 20000u   /* raw_lat: a message not answered by then was lost */
-#define FIN_EVERY_US 1000u /* raw_bw: until it is answered */
+#define RESEND_US 20000u   /* raw_lat: a message without a reply by then was lost */
+#define FIN_EVERY_US 1000u /* raw_bw: interval of FIN until its reply */
 #define FIN_SECONDS 5u
 #define LINGER_US 20000u /* the last FIN_ACK may be lost */
 
 enum { RAW_DATA = 1, RAW_FIN, RAW_FIN_ACK };
 
-/* Stands where a lane's header would; another magic, so that no lane takes it for its own. */
+/* In the place of a lane's header. Its magic differs, so that lanes drop these frames. */
 struct raw_hdr {
 	uint32_t magic;
 	uint32_t type;
@@ -47,14 +47,14 @@ struct run {
 	uint8_t *tx_buf, *rx_buf;
 	bool zcopy, validate;
 	unsigned int turns;
-	/* sending: frames made and not yet taken by the port */
+	/* sending: frames that the port has not taken yet */
 	struct rte_mbuf *queue[BURST];
 	unsigned int queued;
 	struct rte_mbuf_ext_shared_info shinfo;
 	/* receiving */
-	uint64_t message, got; /* the message of the last frame, and how much of it has come */
-	uint64_t whole;        /* number of the last message that came whole */
-	bool news;             /* one has come since this was cleared */
+	uint64_t message, got; /* the message of the last frame, and bytes of it received */
+	uint64_t whole;        /* number of the last message that was received completely */
+	bool news;             /* one was received since this was cleared */
 	uint64_t bytes;
 	bool fin, fin_ack;
 	uint64_t fin_bytes;
@@ -79,7 +79,7 @@ static void put_head(const struct run *r, uint8_t *at, uint32_t type, uint64_t m
 	*h = (struct raw_hdr){RAW_MAGIC, type, r->id, message, offset, total, length};
 }
 
-/* Nothing to do: the run's end checks the count, and the memory is the run's. */
+/* Nothing to do: the memory belongs to the run, whose end checks the reference count. */
 static void extbuf_back(void *addr, void *opaque)
 {
 	(void)addr;
@@ -143,8 +143,8 @@ static void push(struct run *r)
 }
 
 /*
- * The port may hold something back, or be of no use any more, and the peer may be dead: checked
- * seldom. A dead peer's link is down, too: that it is dead says more.
+ * Rare checks: for frames that the port holds back, the state of the port, and the peer. The peer
+ * is checked first: the link of a dead peer is down, too, and its death is the better message.
  */
 static int look_around(struct run *r)
 {
@@ -183,14 +183,14 @@ static int add_frame(struct run *r, uint32_t type, uint64_t message, uint64_t of
 	return 0;
 }
 
-/* All frames of a message go to the queue; full bursts go to the port. */
+/* Put all frames of a message into the queue; full bursts go to the port. */
 static int add_message(struct run *r, uint64_t message)
 {
 	uint64_t offset = 0;
 	uint32_t length;
 
 	if (r->validate) {
-		/* External buffers are the message: none may be in flight when it changes. */
+		/* External buffers refer to the message: none may be in flight when it changes. */
 		if (flush(r))
 			return -ECANCELED;
 		perf_fill(r->tx_buf, r->size, message);
@@ -250,7 +250,7 @@ static void take_frame(struct run *r, struct rte_mbuf *m)
 	const struct raw_hdr *h = rte_pktmbuf_mtod_offset(m, const struct raw_hdr *, RAW_HDR_AT);
 
 	if (unlikely(m->data_len < PERF_RAW_HEAD || h->magic != RAW_MAGIC || h->run != r->id))
-		return; /* the kernel's, or of a run that is over */
+		return; /* a frame for the kernel, or of an earlier run */
 	if (likely(h->type == RAW_DATA)) {
 		take_data(r, h, m);
 	} else if (h->type == RAW_FIN) {
@@ -282,7 +282,7 @@ static uint64_t us_to_tsc(uint64_t us)
 	return us * (rte_get_tsc_hz() / 1000000);
 }
 
-/* Sender: send the end mark until the receiver has answered with what it got. */
+/* Sender: repeat FIN until the receiver replies with the number of bytes received. */
 static int finish(struct run *r)
 {
 	uint64_t now = rte_rdtsc(), next = 0, end = now + FIN_SECONDS * rte_get_tsc_hz();
@@ -290,9 +290,10 @@ static int finish(struct run *r)
 	while (!r->fin_ack) {
 		now = rte_rdtsc();
 		if (now > end) {
-			cli_error("frames do not arrive, or their answers don't: the end of the "
-				  "run got no answer for %u s",
-				  FIN_SECONDS);
+			cli_error(
+				"frames or their replies do not arrive: the end of the run got no "
+				"reply for %u s; check the network between the ports",
+				FIN_SECONDS);
 			return peer_fail(r->side->peer, APP_PEER);
 		}
 		if (now >= next) {
@@ -306,7 +307,7 @@ static int finish(struct run *r)
 	return 0;
 }
 
-/* Receiver: answer each FIN; stay a little, because the answer may be lost. */
+/* Receiver: reply to each FIN, for a short time, because the reply may be lost. */
 static int answer_fin(struct run *r)
 {
 	uint64_t end = rte_rdtsc() + us_to_tsc(LINGER_US);
@@ -334,7 +335,7 @@ static void count(struct run *r, uint64_t iters)
 		s->tick(s->meter, s->tick_arg);
 }
 
-/* The server ends with the client's last frame, so the client alone checks the deadline. */
+/* Only the client checks the deadline: the server ends with the client's last frame. */
 static inline bool goes_on(const struct run *r, uint64_t i)
 {
 	const struct perf_side *s = r->side;
@@ -384,12 +385,12 @@ static int stream(struct run *r)
 	uint64_t i, each, got;
 
 	/*
-	 * Small messages are counted by the burst: reading the clock takes as long as one of them.
+	 * Count small messages by the burst: reading the clock takes as long as one of them.
 	 */
 	each = r->size >= r->raw->room ? 1 : BURST;
 	for (i = 0; goes_on(r, i); i++) {
 		/*
-		 * A port without a link may take all and drop it, so that it is never waited for.
+		 * A port without a link may take and drop all frames, so the queue is never full.
 		 */
 		if (add_message(r, i) || (unlikely(!(i & SELDOM)) && perf_raw_look(r->raw)))
 			return -ECANCELED;
@@ -400,7 +401,7 @@ static int stream(struct run *r)
 		return -ECANCELED;
 	if (!r->side->meter)
 		return 0;
-	/* The clock stops when the receiver has answered, and what counts is what it got. */
+	/* The clock stops at the receiver's reply, and only bytes that it received count. */
 	r->side->meter->last = rte_rdtsc();
 	got = r->size ? r->fin_bytes / r->size : i;
 	r->side->meter->iters = got ? got : 1;
@@ -437,13 +438,13 @@ static int set_up(struct run *r, struct perf_raw *raw, struct perf_side *side)
 	if (posix_memalign((void **)&r->tx_buf, 4096, bytes) ||
 	    posix_memalign((void **)&r->rx_buf, 4096, bytes))
 		return -ENOMEM;
-	/* Page faults are not what is measured. */
+	/* Touch the pages, so that the measurement includes no page faults. */
 	memset(r->tx_buf, 0x5a, bytes);
 	memset(r->rx_buf, 0xa5, bytes);
 	return 0;
 }
 
-/* A port that failed may still hold the message: the process ends soon, so it keeps it. */
+/* A failed port may still use the message, so it is not freed: the process ends soon. */
 static void tear_down(struct run *r, int ret)
 {
 	while (r->queued)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file perf/raw.h
- * raw_lat and raw_bw: what a lane's port can do with nothing of Weft on it but the frames. The same
- * port code, the same frame sizes and as many header bytes as a lane's; bursts only; the sender
- * copies each payload into frames once (or hands the port external buffers, where a lane would),
- * the receiver copies it once into a user buffer. No window, no acknowledgements: what is lost is
- * lost, and raw_bw counts what arrived.
+ * raw_lat and raw_bw: the performance of a lane's port without the lane's protocol. Port code,
+ * frame sizes and header bytes are those of a lane; frames are sent in bursts. The sender copies
+ * each payload into frames once (or passes external buffers to the port, where a lane would). The
+ * receiver copies it once into a user buffer. There are no windows and no acknowledgements: lost
+ * frames are not retransmitted, and raw_bw counts received bytes.
  */
 #ifndef APP_PERF_RAW_H
 #define APP_PERF_RAW_H
@@ -21,7 +21,7 @@
  */
 #define PERF_RAW_HEAD 100u
 
-/** What both sides send each other about their port; on the wire as u64 each. */
+/** Data of a port that both sides exchange; on the wire as u64 each. */
 struct perf_raw_hello {
 	uint64_t mac;
 	uint64_t frame_size;
@@ -46,9 +46,9 @@ int perf_raw_open(struct peer *p, struct perf_raw **raw);
  */
 int perf_raw_connect(struct perf_raw *raw);
 /**
- * What has happened to the port since the last call; at most ten times a second something is done
- * for that. A port that was removed or wants a reset ends the test, and so does a lost link, as
- * soon as there has been one, with an error message. @return APP_OK or an exit code
+ * Check for events of the port, at most ten times a second. The test ends, with an error message,
+ * when the port was removed or requires a reset, or when a link that was up is lost. @return APP_OK
+ * or an exit code
  */
 int perf_raw_look(struct perf_raw *raw);
 /** NULL is allowed. */

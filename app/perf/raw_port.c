@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The port of the bare-port tests: found in the configuration as a lane's would be, opened by the
- * same code.
+ * The port of the bare-port tests: found in the configuration and opened by the same code as the
+ * port of a lane.
  */
 
 #include <endian.h>
@@ -41,7 +41,7 @@ static void first_item(const char *list, char *item, size_t len)
 	}
 }
 
-/* Resource and options. No item, or a star: the first port there is. */
+/* Choose resource and options. Without an item, or with a star: the first port. */
 static int choose_port(struct peer *p, char *resource, size_t len, struct weft_lane_opts *opts)
 {
 	char list[1024] = "", item[256], why[256], *comma;
@@ -50,7 +50,7 @@ static int choose_port(struct peer *p, char *resource, size_t len, struct weft_l
 	first_item(list, item, sizeof(item));
 	if (list[0] && !strstr(list, "dpdk") && strcmp(list, "all") && strcmp(list, "*")) {
 		cli_error(
-			"raw_lat and raw_bw test a DPDK port, and the lanes '%s' name none; a RoCE "
+			"raw_lat and raw_bw need a DPDK port, and the lanes '%s' have none; a RoCE "
 			"device is tested by ib_send_lat, ib_send_bw and ib_read_bw of perftest",
 			list);
 		return peer_fail(p, APP_USAGE);
@@ -103,7 +103,7 @@ static void make_head(struct perf_raw *r, uint64_t peer_mac)
 		r->ip_sum += w[i];
 }
 
-/* Both say what they have; the smaller frame is used. */
+/* Both ends send their frame size, and use the smaller one. */
 static int agree(struct perf_raw *r)
 {
 	uint64_t mine_size = r->port->frame_size, size;
@@ -185,7 +185,7 @@ static int wait_link(struct perf_raw *r)
 int perf_raw_open(struct peer *p, struct perf_raw **raw)
 {
 	struct perf_raw *r = calloc(1, sizeof(*r));
-	/* What firewalls let through for Weft they let through here, too. */
+	/* The UDP port of lanes, which firewall rules for Weft allow. */
 	struct weft_port_opts po = {.udp_port = WEFT_LANE_UDP_PORT};
 	struct weft_lane_opts lo;
 	char resource[64], why[512];

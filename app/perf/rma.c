@@ -2,14 +2,13 @@
 /*
  * The datapath of put_lat, put_bw, get_lat, get_bw, fadd_lat and cswap_lat.
  *
- * A side whose memory is reached sends the key of it over the out-of-band connection. In put_lat
- * both do, and each polls on the last byte of its own memory. In the others the server's memory is
- * reached, and the server does nothing but progress until the client notifies it, by a tagged
- * message, that it is through.
+ * A target sends the key of its memory over the out-of-band connection. In put_lat both sides are
+ * targets, and each polls on the last byte of its own memory. In the other tests the server is the
+ * target. It only progresses until the client sends a tagged message at its end.
  *
- * With -V the target is divided into slots, so that nothing is written over that was not compared:
- * the server compares what a window of puts has written before the next may begin, gets read memory
- * that was filled once, and what atomics return is counted along.
+ * With -V the target is divided into slots, so that no byte is overwritten before it was compared.
+ * The server compares the bytes of a window of puts before the next window may begin. Gets read
+ * memory that was filled once. The results of atomics are compared with a count.
  */
 
 #include <errno.h>
@@ -20,7 +19,7 @@
 
 #define KEY_MAX 2048u /* as weft_rkey_pack() promises */
 #define GET_SLOTS 4u
-#define TORN_SECONDS 2.0 /* how long the other bytes may come after the last one */
+#define TORN_SECONDS 2.0 /* timeout of the other bytes after the last one */
 
 enum { KIND_UP = 1, KIND_DOWN };
 
@@ -29,7 +28,7 @@ struct flow {
 	uint64_t done;
 	unsigned int target_slots;
 	uint64_t stride;
-	char *local, *target; /* buffers of operations, and what the peer reaches; NULL = none */
+	char *local, *target; /* buffers of operations, and memory for the peer; NULL = none */
 	struct weft_mem *local_mem, *target_mem;
 	struct weft_rkey *rkey;
 };
@@ -78,7 +77,7 @@ static void on_done(struct weft_request *req, const struct weft_completion *c, v
 		ended(slot);
 }
 
-/* The counter goes up, by either operation: the old value is the operation's number. */
+/* Either operation increments the counter, so the old value is the number of the operation. */
 static int post_atomic(struct flow *f, struct perf_slot *slot)
 {
 	bool add = f->base.run->test == PERF_FADD_LAT;
@@ -91,7 +90,9 @@ static int post_atomic(struct flow *f, struct perf_slot *slot)
 	return weft_atomic(f->base.peer->ep, &a, f->rkey, 0, &slot->params, NULL);
 }
 
-/* What put_lat's last byte is in iteration @index: never what it was before, 0 at first. */
+/*
+ * The last byte of put_lat in iteration @index: it differs from that before, which is 0 at first.
+ */
 static uint8_t mark(uint64_t index)
 {
 	return (uint8_t)(index + 1);
@@ -111,7 +112,7 @@ static int post_put(struct flow *f, struct perf_slot *slot, uint64_t offset)
 
 static int post_get(struct flow *f, struct perf_slot *slot, uint64_t offset)
 {
-	/* Nothing that is there from before shall pass for what was read. */
+	/* Clear the buffer, so that earlier bytes cannot be taken for the bytes read. */
 	if (f->base.validate)
 		perf_fill(slot->buffer, f->base.run->size, ~slot->index);
 	return weft_get(f->base.peer->ep, slot->buffer, f->base.run->size, f->rkey, offset,
@@ -142,8 +143,8 @@ static inline bool post(struct perf_flow *b)
 }
 
 /*
- * Operations up to number @end, or to the end of the run (@whole), a window of them at a time; a
- * latency's window is 1.
+ * Operations up to number @end, or to the end of the run (@whole), a window at a time. The window
+ * of a latency test is 1.
  */
 static int stream(struct flow *f, uint64_t end, bool whole)
 {
@@ -187,7 +188,7 @@ static int await(struct flow *f, int kind)
 	return perf_flow_finish(&f->base, ret, req);
 }
 
-/* ---- one side works, the other only progresses */
+/* ---- one side posts operations, the other only progresses */
 
 /* With -V the server checks each window of a put_bw, else at the end. */
 static bool in_rounds(const struct flow *f)
@@ -218,7 +219,7 @@ static int work(struct flow *f)
 	return more;
 }
 
-/* A run that does not go in rounds is closed before its client reports its end. */
+/* A run without rounds is closed before the client reports its end. */
 static int wait_closed(struct flow *f)
 {
 	while (f->base.side->open)
@@ -259,8 +260,8 @@ static int serve(struct flow *f)
 /* ---- put_lat */
 
 /*
- * Over several lanes the bytes come in any order, and the others may come after the last one: with
- * -V they get a while.
+ * Over several lanes bytes arrive in any order, so others may arrive after the last one: with -V,
+ * wait for them.
  */
 static int compare(struct flow *f, uint64_t index)
 {
@@ -284,7 +285,7 @@ static int wait_written(struct flow *f, uint64_t index)
 	while (*last != mark(index))
 		if (turn(f))
 			return -ECANCELED;
-	/* A NIC may have written it: nothing of the remainder is read before. */
+	/* A NIC may have written the last byte: read the other bytes only after it. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return f->base.validate ? compare(f, index) : 0;
 }
@@ -385,7 +386,7 @@ static int tell_key(struct flow *f)
 }
 
 /*
- * What comes is whatever the peer sends: the library checks it, and knows damage by a checksum.
+ * The key is untrusted: the library validates it, and detects damage by a checksum.
  */
 static int hear_key(struct flow *f)
 {
@@ -410,7 +411,7 @@ static int exchange_keys(struct flow *f)
 	return !ret && f->local ? hear_key(f) : ret;
 }
 
-/* What the lanes still send of it is released by progress, and soon. */
+/* Lanes may still use the memory for a short time: progress until they release it. */
 static int deregister(struct flow *f, struct weft_mem *mem)
 {
 	int ret;
@@ -421,7 +422,9 @@ static int deregister(struct flow *f, struct weft_mem *mem)
 	return ret;
 }
 
-/* After a failure operations may still use the memory; the process ends soon, so they keep it. */
+/*
+ * After a failure, operations may still use the memory, so it is not freed: the process ends soon.
+ */
 static void tear_down(struct flow *f)
 {
 	weft_rkey_destroy(f->rkey);

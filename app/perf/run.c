@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The conversation of client and server: the client sends each run (PARAMS), both make it, the
- * server answers with what it saw (RESULT); PERF_END ends it. The first PARAMS only says of which
- * kind the tests are, because a bare-port test wants the ports for itself.
+ * The protocol between client and server: the client sends each run (PARAMS), both execute it, and
+ * the server replies with its figures (RESULT). PERF_END ends it. The first PARAMS has only the
+ * kind of the tests, because a bare-port test needs exclusive use of the port.
  */
 
 #include <assert.h>
@@ -19,7 +19,7 @@
 
 #define MIN_ITERS 2u
 #define DEFAULT_WARMUP 10000u
-#define WARMUP_PART 0.1 /* of the wanted seconds */
+#define WARMUP_PART 0.1 /* of the seconds of a run */
 #define WARMUP_SECONDS 0.1
 #define FIRST_SECONDS 0.01
 
@@ -61,7 +61,7 @@ void perf_force_put(struct perf_run *run, const char *proto)
 		run->proto[i / 8] |= (uint64_t)(uint8_t)proto[i] << i % 8 * 8;
 }
 
-/* Both ends send by the run's protocol. */
+/* Force the protocol of the run, at both ends. */
 static int force(struct perf_session *s, const struct perf_run *run)
 {
 	char name[PERF_PROTO_MAX + 1] = "";
@@ -104,7 +104,7 @@ static int run_here(struct perf_session *s, struct perf_side *side, struct perf_
 	return ret;
 }
 
-/* The bare port, or the worker's lanes, unless they are open. */
+/* Open the bare port, or the worker's lanes, unless they are open. */
 static int open_lanes(struct perf_session *s, bool raw)
 {
 	if (raw)
@@ -125,7 +125,7 @@ static int begin_session(struct perf_session *s, bool raw)
 	return ret;
 }
 
-/* The last line, at either end. */
+/* Print the last line, at either end. */
 static void tell_losses(struct perf_session *s)
 {
 	char text[2048];
@@ -175,7 +175,7 @@ static int serve_run(struct perf_session *s, const struct perf_run *run)
 	int ret;
 
 	if (!run_is_sane(run) || perf_is_raw(run->test) != !!s->raw) {
-		cli_error("the client sent parameters that make no sense");
+		cli_error("the client sent invalid parameters; are both ends the same version?");
 		return peer_fail(&s->peer, APP_PEER);
 	}
 	read_received(s, &remote, -1);
@@ -241,7 +241,7 @@ int perf_server(const struct perf_options *opts)
 	if (!opts->keep)
 		return serve_one(opts, NULL);
 	ret = peer_listen(&opts->peer, &door);
-	/* Whatever became of one client, the next one is served; what stays wrong here ends it. */
+	/* Failures of one client do not end the server; local errors, which would recur, do. */
 	while (ret != APP_FAIL && ret != APP_USAGE && !sys_signal())
 		ret = serve_one(opts, door);
 	oob_server_close(door);
@@ -250,7 +250,7 @@ int perf_server(const struct perf_options *opts)
 
 /* ---- client */
 
-/* The server's last reports come before it. */
+/* The server's last reports precede its result. */
 static int hear_result(struct perf_session *s, struct perf_side *side, struct perf_remote *seen)
 {
 	struct peer *p = &s->peer;
@@ -279,7 +279,7 @@ int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side 
 		ret = run_here(s, side, remote);
 	if (!ret)
 		ret = hear_result(s, side, &seen);
-	/* With a deadline the client alone knows how many it were. */
+	/* With a deadline only the client has the number of iterations. */
 	if (!ret && run->limit_ns)
 		run->iters = s->meter->iters;
 	seen.flood_late_ns = remote->flood_late_ns;
@@ -292,7 +292,7 @@ int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side 
 	return ret;
 }
 
-/* A run until a deadline, whose total begins with what the last run's rate gives for 10 ms. */
+/* A run with a deadline. Its first total is 10 ms of work at the rate of the last run. */
 static void set_deadline(struct perf_session *s, struct perf_run *run, double seconds)
 {
 	struct perf_figures f = {0};
@@ -334,7 +334,7 @@ static int warm_up(struct perf_session *s, struct perf_run *run, struct perf_sid
 	return ret;
 }
 
-/* What a lane's share is of: what is sent, what gets bring, and of atomics their messages. */
+/* The measure of a lane's share: bytes sent, bytes of gets, or for atomics their messages. */
 static uint64_t carried(const struct perf_run *run, const struct weft_lane_info *info)
 {
 	uint64_t test = run->test;
@@ -369,7 +369,7 @@ static void read_lanes(struct perf_session *s, const struct perf_run *run, struc
 		read_lanes_of(s->peer.more[i], run, lanes, sign);
 }
 
-/* A test on a size. @p protocol, @p lanes and @p remote are filled for printing. */
+/* Results of a test with one size. @p protocol, @p lanes and @p remote are for printing. */
 struct outcome {
 	struct perf_run run;
 	struct perf_meter meter;
@@ -402,8 +402,8 @@ static enum weft_op operation_of(enum perf_test test)
 }
 
 /*
- * The protocol to print. Active messages that lack credit take another protocol than the table
- * says: the server has seen that.
+ * The protocol to print. Active messages without credit take another protocol than that of the
+ * table: the figures of the server show which.
  */
 static void name_protocol(struct perf_session *s, struct outcome *out)
 {
@@ -515,8 +515,8 @@ int perf_client(const struct perf_options *opts)
 	int ret = peer_init(&s.peer, &opts->peer);
 
 	/*
-	 * What can go wrong here alone comes first: the server shall not wait for a client that
-	 * can't. And a server over virtio_user starts when the client's vhost port is open.
+	 * Steps that can fail at this end alone come first, so that the server does not wait for a
+	 * client that fails. And a server over virtio_user needs the open vhost port of the client.
 	 */
 	if (!ret)
 		ret = open_lanes(&s, perf_is_raw(first.test));

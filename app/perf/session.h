@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file perf/session.h
- * What the client's parts share: one conversation with a server (perf/run.c), and what is measured
- * in it.
+ * Shared by the parts of the client: one session with a server (perf/run.c), and its measurements.
  */
 #ifndef APP_PERF_SESSION_H
 #define APP_PERF_SESSION_H
@@ -22,8 +21,8 @@ struct perf_session {
 
 /**
  * Client: one run at both ends, with the figures in s->meter. @return APP_OK or an exit code
- * @param[in,out] side    what runs here; side->run->id is set
- * @param[out]    remote  what the server saw
+ * @param[in,out] side    the run at this end; sets side->run->id
+ * @param[out]    remote  figures of the server
  */
 int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side *side,
 		 struct perf_remote *remote);

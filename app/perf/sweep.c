@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Judging a sweep: medians, losses, crossings. Pure. */
+/* Evaluation of a sweep: medians, losses, crossings. Pure. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Value at part @q of the sorted values, between neighbours linearly. */
+/* The @q quantile of the sorted values, with linear interpolation. */
 static double quantile(const double *sorted, unsigned int num, double q)
 {
 	double at = q * (double)(num - 1);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file perf/sweep.h
- * weft-perf --sweep: every usable protocol forced at every size, what the model predicted and what
- * was measured, and what the automatic choice loses against the best forced one.
+ * weft-perf --sweep: every usable protocol forced at every size, with predicted and measured times,
+ * and the loss of the automatic choice against the best forced protocol.
  *
- * One size is judged in two rounds, so that luck does not pick the winner: each candidate is
- * measured a few times in alternation, then the automatic choice and the best of the others again,
- * in pairs. A pair is over in some hundredths of a second, so what changes the machine's speed for
- * longer (cores that are near or far from each other) changes both alike: the **loss** is the
- * median over the pairs of how much longer the automatic choice took than its rival, the **spread**
- * the range between the quartiles of that. A choice is good when the loss is at most 10 % beyond
- * the spread.
+ * Each size is measured in two rounds, so that chance does not choose the winner. In the first,
+ * each candidate is measured a few times in alternation. In the second, the automatic choice and
+ * the best of the others are measured again, in pairs. A pair takes some hundredths of a second, so
+ * slower changes of the machine's speed (cores that are near or far from each other) affect both
+ * alike. The **loss** is the median over the pairs of the extra time of the automatic choice, and
+ * the **spread** is the range between its quartiles. A choice is good when the loss is at most 10 %
+ * beyond the spread.
  */
 #ifndef APP_PERF_SWEEP_H
 #define APP_PERF_SWEEP_H
@@ -40,7 +40,7 @@ struct sweep_point {
 	uint64_t size;
 	struct sweep_proto proto[SWEEP_PROTOS];
 	unsigned int num;
-	unsigned int chosen; /**< what the library uses by itself */
+	unsigned int chosen; /**< the choice of the library */
 	unsigned int rival;  /**< best of the others; = chosen when there is none */
 	unsigned int best;   /**< chosen or rival */
 	double loss, spread; /**< part of the rival's time; a loss below 0 counts as 0 */
@@ -49,9 +49,9 @@ struct sweep_point {
 /** Add a trial; more than SWEEP_TRIALS_MAX are ignored. */
 void sweep_add(struct sweep_proto *p, double seconds);
 struct sweep_stat sweep_stat(const struct sweep_proto *p);
-/** Find the rival by what has been measured so far. */
+/** Find the rival by the trials so far. */
 void sweep_rival(struct sweep_point *pt);
-/** From trials in pairs: which one is best, and what the chosen one loses. */
+/** From trials in pairs, find the best one, and the loss of the chosen one. */
 void sweep_judge(struct sweep_point *pt);
 static inline bool sweep_good(const struct sweep_point *pt)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The picture of a sweep: measured points, predicted lines, and what was chosen. */
+/* The picture of a sweep: measured points, predicted lines, and the choice. */
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What --sweep prints: a line per size, crossings, the verdict, CSV. */
+/* The output of --sweep: a line per size, crossings, the result, CSV. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ void sweep_print_point(const struct sweep_point *pt, bool csv)
 	fflush(stdout);
 }
 
-/* The sizes at which @from is overtaken by @to, measured and predicted, as text; "-" = nowhere. */
+/* The sizes at which @to overtakes @from, measured and predicted, as text; "-" = nowhere. */
 static void crossings_of(const struct sweep_point *pts, unsigned int num, const char *from,
 			 const char *to, bool predicted, char *buf, size_t len)
 {
@@ -71,7 +71,7 @@ static void crossings_of(const struct sweep_point *pts, unsigned int num, const 
 	}
 }
 
-/* Neighbours in the automatic choice: these are the crossings that matter. */
+/* Only crossings of protocols that follow each other in the automatic choice are printed. */
 static void print_crossings(const struct sweep_point *pts, unsigned int num)
 {
 	char measured[128], predicted[128];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --sweep: measuring every candidate of every size; perf/sweep.h says how a size is judged. */
+/* --sweep: measures every candidate of every size; perf/sweep.h describes the evaluation. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static int find_candidates(struct perf_session *s, struct sweep_point *pt)
 
 	struct weft_plan *plan = NULL;
 
-	/* The last trial's protocol is still forced. */
+	/* The protocol of the last trial is still forced. */
 	weft_ep_force_proto(s->peer.ep, NULL);
 	weft_plan_of_ep(s->peer.ep, &plan);
 	for (unsigned int i = 0; plan && pt->num < SWEEP_PROTOS; i++) {
@@ -81,7 +81,7 @@ static int trials_of(struct perf_session *s, struct sweep_point *pt, const unsig
 
 	for (unsigned int r = 0; r < rounds && !ret; r++) {
 		for (unsigned int i = 0; i < num && !ret; i++) {
-			/* Each order as often as the other. */
+			/* Alternate the order, so that each order is as frequent as the other. */
 			struct sweep_proto *p = &pt->proto[which[r & 1 ? num - 1 - i : i]];
 
 			ret = trial(s, pt->size, p->name, iters, &seconds);
@@ -111,7 +111,9 @@ static int sweep_size(struct perf_session *s, struct sweep_point *pt)
 	two[0] = pt->chosen;
 	two[1] = pt->rival;
 	if (!ret && two[0] != two[1]) {
-		/* What made it the winner may have been luck: only the second round counts. */
+		/*
+		 * The winner of the first round may be one by chance: only the second round counts.
+		 */
 		pt->proto[two[0]].trials = pt->proto[two[1]].trials = 0;
 		ret = trials_of(s, pt, two, 2, SECOND_TRIALS, iters);
 	}

@@ -2,9 +2,9 @@
 /*
  * The datapath of tag_lat, tag_sync_lat, tag_bw and tag_bibw.
  *
- * Without -V all messages of a direction share one buffer, as ucx_perftest does it; with -V each
- * message in flight has its own, filled and compared. Receives are always posted before the
- * messages, unless -U: then each message is probed for first, so that it is unexpected.
+ * Without -V all messages of a direction share one buffer, as in ucx_perftest. With -V each message
+ * in flight has its own buffer, which is filled and compared. Receives are posted before their
+ * messages, except with -U: then each message is probed for first, so that it is unexpected.
  */
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static void received(struct perf_slot *slot, int status, size_t length)
 	perf_flow_received(&f->base, status, slot->buffer, length, slot->index);
 }
 
-/* The present total of the run. */
+/* Apply the present total of the run. */
 static void apply_limit(struct flow *f)
 {
 	if (f->sends)
@@ -53,7 +53,7 @@ static void apply_limit(struct flow *f)
 		f->rx_total = f->base.side->total;
 }
 
-/* Post the next receive into @slot; and again, as long as its message is already there. */
+/* Post the next receive into @slot; repeat while its message has already arrived. */
 static void post_recv(struct flow *f, struct perf_slot *slot)
 {
 	int ret;
@@ -84,7 +84,7 @@ static void on_recv(struct weft_request *req, const struct weft_completion *c, v
 		post_recv(flow_of(slot->flow), slot);
 }
 
-/* Each slot that waits for nothing, also because the total had been reached. */
+/* Post receives for all free slots, also for those left free when the total was reached. */
 static void post_all(struct flow *f)
 {
 	for (unsigned int i = 0; i < f->rx_slots && !f->unexpected; i++)
@@ -92,7 +92,7 @@ static void post_all(struct flow *f)
 			post_recv(f, &f->rx[i]);
 }
 
-/* A ping-pong's: its slots take turns. */
+/* For a ping-pong: post into the slots alternately. */
 static inline void post_next(struct flow *f)
 {
 	while (f->rx_posted < f->rx_total && !f->unexpected && !f->base.error &&
@@ -100,7 +100,7 @@ static inline void post_next(struct flow *f)
 		post_recv(f, &f->rx[f->rx_posted % f->rx_slots]);
 }
 
-/* -U: take what has come, and only then receive it. */
+/* -U: probe for messages that have arrived, and only then receive them. */
 static void probe_some(struct flow *f)
 {
 	struct weft_message *message;
@@ -143,7 +143,7 @@ static inline bool post_send(struct perf_flow *b)
 	return perf_flow_posted(b, slot, ret);
 }
 
-/* ---- one check of everything. @return 0, or non-zero when the run is over */
+/* ---- progress, checks and limits once. @return 0, or non-zero when the run is over */
 
 static inline int turn(struct flow *f)
 {
@@ -165,8 +165,8 @@ static int wait_received(struct flow *f, uint64_t number)
 }
 
 /*
- * Two receives are posted at any time, and the next only after the send: so posting is off the
- * critical path, and no message is unexpected unless that was wanted.
+ * Two receives are posted at any time, and the next one only after the send. So posting is off the
+ * critical path, and no message is unexpected except with -U.
  */
 static int ping(struct flow *f)
 {
@@ -190,7 +190,7 @@ static int pong(struct flow *f)
 
 	for (uint64_t i = 0; (more = perf_flow_more(&f->base, i)) > 0; i++) {
 		f->rx_total = f->base.side->total;
-		/* More may have been announced when all that was posted had come. */
+		/* All posted receives may have completed before the total rose. */
 		post_next(f);
 		if (wait_received(f, i + 1) || perf_flow_one(&f->base, post_send))
 			return -ECANCELED;
@@ -233,8 +233,8 @@ static int stream(struct flow *f)
 }
 
 /*
- * A last message each way that had something to receive: the sender's clock stops when the receiver
- * has got all.
+ * A last message from each receiver: the clock of the sender stops when the receiver has received
+ * all messages.
  */
 static int acknowledge(struct flow *f)
 {
@@ -305,7 +305,9 @@ static int set_up(struct flow *f, struct perf_side *side)
 	return make_slots(f);
 }
 
-/* After a failure operations may still use the memory; the process ends soon, so they keep it. */
+/*
+ * After a failure, operations may still use the memory, so it is not freed: the process ends soon.
+ */
 static void tear_down(struct flow *f)
 {
 	if (f->base.error || f->base.peer->exit_code)
