@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the device reports by itself: ports that go down, queue pairs that fail, addresses that
- * vanish. Looked at every few milliseconds, besides what is rare anyway: keepalive, ports that stay
- * down, devices that give nothing back.
+ * Asynchronous events of the device: ports that go down, queue pairs that fail, addresses that are
+ * removed. Events are read every few milliseconds, together with other rare work: keepalive, ports
+ * that stay down, devices that do not complete their requests.
  *
- * A device is shared by workers. Whoever looks first reads all events and puts copies where they
- * belong.
+ * Workers share a device. The first worker that polls reads all events and gives each iface a copy
+ * of those that concern it.
  */
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "roce.h"
 
-#define SLOW_NS 5000000 /* between two looks */
+#define SLOW_NS 5000000 /* between two checks */
 
 /* ------------------------------------------------------------------ events of a device */
 
@@ -56,8 +56,7 @@ static bool is_port_event(enum ibv_event_type type)
 }
 
 /*
- * A copy for everybody it may concern: queue pairs are looked up by number, each iface knows its
- * own.
+ * Queue a copy for each iface that it may concern. Each iface finds its own queue pairs by number.
  */
 static void hand_out(struct roce_dev *dev, const struct ibv_async_event *event)
 {
@@ -89,10 +88,12 @@ void roce_watch_poll(struct roce_dev *dev)
 	struct ibv_async_event event;
 
 	if (pthread_mutex_trylock(&dev->lock) != 0)
-		return; /* somebody else looks */
+		return; /* another worker reads them */
 	while (ibv_get_async_event(dev->ctx, &event) == 0) {
 		hand_out(dev, &event);
-		/* Before it is acknowledged no queue pair it names can be destroyed. */
+		/*
+		 * Until the acknowledgement, a queue pair that the event names can't be destroyed.
+		 */
 		ibv_ack_async_event(&event);
 	}
 	pthread_mutex_unlock(&dev->lock);
@@ -118,11 +119,11 @@ bool roce_watch_next(struct roce_dev *dev, struct roce_watch *watch, struct roce
 	return true;
 }
 
-/* ------------------------------------------------------------------ what they mean for lanes */
+/* ------------------------------------------------------------------ effect of events on lanes */
 
 /*
- * All lanes of the iface end. The callbacks may destroy lane_eps, so the list is begun again each
- * time.
+ * All lanes of the iface fail. The callbacks may destroy lane_eps, so each iteration starts at the
+ * head of the list.
  */
 static void fail_all(struct roce_iface *r, int status, const char *what)
 {
@@ -198,7 +199,7 @@ static void tell(struct roce_iface *r, enum weft_lane_iface_event ev, const char
 		r->iface_event(r->arg, &r->base, ev, text);
 }
 
-/* A link may come back with another speed than it had. */
+/* A link may come back with another speed. */
 static void port_changed(struct roce_iface *r, enum ibv_event_type type)
 {
 	double rate = 0;
@@ -269,13 +270,13 @@ static void handle(struct roce_iface *r, const struct roce_event *e)
 		break;
 	case IBV_EVENT_CQ_ERR:
 	case IBV_EVENT_SRQ_ERR:
-		/* The device is shared: it may be another worker's. */
+		/* The device is shared: the queue may be of another worker. */
 		if (e->queue == r->cq || e->queue == r->srq)
 			fail_all(r, -EIO, ROCE_QUEUE_GONE);
 		break;
 	default:
 		/*
-		 * Nothing for RoCE or for us: COMM_EST, SQ_DRAINED, PATH_MIG, PATH_MIG_ERR,
+		 * Without meaning for RoCE or for us: COMM_EST, SQ_DRAINED, PATH_MIG, PATH_MIG_ERR,
 		 * SRQ_LIMIT_REACHED (never armed), LID_CHANGE, PKEY_CHANGE, SM_CHANGE,
 		 * CLIENT_REREGISTER, WQ_FATAL.
 		 */
@@ -283,14 +284,14 @@ static void handle(struct roce_iface *r, const struct roce_event *e)
 	}
 }
 
-/* ------------------------------------------------------------------ what is rare */
+/* ------------------------------------------------------------------ rare work */
 
 static void check_lane_eps(struct roce_iface *r)
 {
 	struct roce_lane_ep *lane_ep, *next;
 	unsigned int i;
 
-	/* Whoever is told may destroy lane_eps; none is freed in the meantime. */
+	/* Event callbacks may destroy lane_eps, but none is freed in this loop. */
 	for (lane_ep = LIST_FIRST(&r->lane_eps); lane_ep; lane_ep = next) {
 		next = LIST_NEXT(lane_ep, link);
 		roce_suspect_look(lane_ep);
@@ -300,13 +301,13 @@ static void check_lane_eps(struct roce_iface *r)
 			struct roce_chan *chan = lane_ep->chans[i];
 			bool idle = chan->sq.head == chan->sq.tail;
 
-			/* Nothing has been asked of the peer for long: is it there? */
+			/* No request for the keepalive interval: send one, to check the peer. */
 			if (lane_ep->state == ROCE_UP && idle && r->keepalive_ns != 0 &&
 			    r->now - chan->busy_since > r->keepalive_ns)
 				roce_chan_tell(chan);
 			/*
-			 * May run callbacks that destroy the lane_ep: the rest waits for the next
-			 * look.
+			 * This may run callbacks that destroy the lane_ep, so other work on it
+			 * waits for the next check.
 			 */
 			if ((lane_ep->state == ROCE_FAILED || lane_ep->state == ROCE_STOPPED) &&
 			    !lane_ep->closing && !lane_ep->connecting && !idle &&

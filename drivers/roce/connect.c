@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connecting a lane_ep to the peer's, which the kernel does in the device's thread; the worker
- * hears of it later.
+ * Connects a lane_ep to that of the peer. The calls into the kernel run in a thread of the device,
+ * and the worker polls for their end.
  */
 
 #include <errno.h>
@@ -28,8 +28,8 @@ static int to_rtr(struct roce_lane_ep *lane_ep, unsigned int i)
 			    .grh = {.sgid_index = lane_ep->sgid_index,
 				    .hop_limit = 64,
 				    .traffic_class = (uint8_t)r->opts.tc,
-				    /* Becomes the UDP source port: queue pairs of a lane take
-				     * different ways where switches hash. */
+				    /* Becomes the UDP source port: switches that hash it
+				     * spread queue pairs over paths. */
 				    .flow_label = (lane_ep->psn ^ (i * 0x3c6efu)) & 0xfffff}},
 	};
 
@@ -57,7 +57,7 @@ static int to_rts(struct roce_lane_ep *lane_ep, unsigned int i)
 				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* In the device's thread: the kernel resolves the peer's Ethernet address here. */
+/* Runs in a thread of the device: the kernel resolves the peer's Ethernet address in this call. */
 static void connect_job(struct roce_job *job)
 {
 	struct roce_lane_ep *lane_ep =
@@ -73,7 +73,7 @@ static void connect_job(struct roce_job *job)
 	job->err = err < 0 ? -err : err;
 }
 
-/* Queue pairs that the peer has no partner for. */
+/* Destroy queue pairs for which the peer has none. */
 static void drop_extra(struct roce_lane_ep *lane_ep, unsigned int keep)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
@@ -87,12 +87,12 @@ static void drop_extra(struct roce_lane_ep *lane_ep, unsigned int keep)
 	}
 }
 
-/* One queue pair's share of what the peer has said. */
+/* Set up one queue pair from the peer's address of the lane_ep. */
 static int partner(struct roce_lane_ep *lane_ep, unsigned int i, const struct weft_roce_ep_addr *e)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct roce_chan *chan = lane_ep->chans[i];
-	/* A message is over when the peer and the device are done with it, whoever is later. */
+	/* A message is complete when both the peer and the device have completed it. */
 	uint32_t places = ROCE_RING_PLACES, k;
 
 	lane_ep->remote_qpn[i] = weft_get32(e->qpn[i]);
@@ -101,7 +101,7 @@ static int partner(struct roce_lane_ep *lane_ep, unsigned int i, const struct we
 	chan->max_reads = roce_reads_max(r->dev->attr.max_qp_init_rd_atom);
 	if (chan->max_reads > e->reads)
 		chan->max_reads = e->reads;
-	/* A read that no device takes would wait for ever: messages get the data instead. */
+	/* Without read resources a read would wait for ever, so messages carry the data instead. */
 	if (chan->max_reads == 0)
 		lane_ep->base.lacks = WEFT_LANE_F_GET | WEFT_LANE_F_AMO64;
 	while (places < chan->credit.window)
@@ -158,7 +158,7 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 	memcpy(lane_ep->job.host, lane_ep->remote_gid, sizeof(lane_ep->job.host));
 	rc = roce_job_start(r->dev, &lane_ep->job);
 	if (rc < 0) {
-		lane_ep->job.run = NULL; /* nobody waits for its end */
+		lane_ep->job.run = NULL; /* no thread has it */
 		return rc;
 	}
 	lane_ep->state = ROCE_CONNECTING;
@@ -168,7 +168,7 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 	return 0;
 }
 
-/* ------------------------------------------------------------------ the thread is done */
+/* ------------------------------------------------------------------ the thread has finished */
 
 static void connected(struct roce_lane_ep *lane_ep)
 {
@@ -185,7 +185,7 @@ static void connected(struct roce_lane_ep *lane_ep)
 	lane_ep->state = ROCE_UP;
 	lane_ep->base.up = true;
 	lane_ep->base.tx_room = true;
-	/* Keepalive counts from here. */
+	/* The keepalive interval starts here. */
 	for (i = 0; i < lane_ep->num_qps; i++)
 		lane_ep->chans[i]->busy_since = lane_ep->chans[i]->heard_at = r->now;
 	snprintf(text, sizeof(text), "%s: peer %s, path MTU %u, %u queue pair%s", who.device,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Completions: what the device is done with, and what of it is over. */
+/* Completions: requests that the device has completed, and messages that end with them. */
 
 #include <errno.h>
 #include <string.h>
 
 #include "roce.h"
 
-/* One request comes back. Its place is free already, so that callbacks may send. */
+/* One request has completed. Its slot is already free, so that callbacks may send. */
 static void slot_end(struct roce_chan *chan, const struct roce_slot *slot, int status)
 {
 	switch (slot->kind) {
@@ -33,8 +33,8 @@ static void slot_end(struct roce_chan *chan, const struct roce_slot *slot, int s
 }
 
 /*
- * The oldest @p n requests have been answered. Who looks seldom learns late: the device had not
- * answered before the last poll, and more is not known.
+ * The oldest @p n requests have completed. A worker that polls rarely sees this late. All that it
+ * knows is that they had not completed at the last poll that left the queue empty.
  */
 static void note_answer(struct roce_chan *chan, uint32_t n)
 {
@@ -49,7 +49,7 @@ static void note_answer(struct roce_chan *chan, uint32_t n)
 	weft_roce_silence_note(&chan->lane_ep->silence, r->now, waited, bytes);
 }
 
-/* Requests up to number @p at are back, the last with @p status. */
+/* The oldest @p n requests have completed, the last one with @p status. */
 static void complete(struct roce_chan *chan, uint32_t n, int status)
 {
 	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
@@ -73,7 +73,7 @@ void roce_chan_abandon(struct roce_chan *chan, uint32_t from)
 	struct roce_slot slot;
 
 	if ((int32_t)(chan->sq.tail - from) < 0)
-		return; /* the device still has some before it */
+		return; /* the device still has requests before it */
 	chan->sq.posted = chan->sq.head;
 	while (chan->sq.tail != chan->sq.head) {
 		slot = chan->slots[chan->sq.tail & (ROCE_SQ_DEPTH - 1)];
@@ -85,8 +85,8 @@ void roce_chan_abandon(struct roce_chan *chan, uint32_t from)
 }
 
 /*
- * One past the newest message that is over. Of a lane that has ended nobody will hear more than
- * what the hardware gives back; of one that was stopped the peer tells yet.
+ * One past the newest message that is complete. On a lane that has ended no more counts of the peer
+ * arrive, so completions of the device decide. For a stopped lane the peer still reports its state.
  */
 static inline uint32_t over_until(const struct roce_chan *chan)
 {
@@ -107,8 +107,8 @@ static inline int unacked_status(const struct roce_lane_ep *lane_ep)
 }
 
 /*
- * A callback may end the lane, and then comes back here: state and bound are checked again each
- * time.
+ * A callback may end the lane, which calls this function again. So state and bound are checked
+ * again in each iteration.
  */
 void roce_chan_done(struct roce_chan *chan)
 {
@@ -148,13 +148,15 @@ static void send_done(struct roce_iface *r, const struct ibv_wc *wc)
 		chan->heard = true;
 		note_answer(chan, n);
 		complete(chan, n, 0);
-		/* What the device refused comes after the last of these, and has no completion. */
+		/*
+		 * Requests that the device refused follow the last of these, without completions.
+		 */
 		if (__builtin_expect(chan->lost, 0) && lane_ep->state >= ROCE_FAILED)
 			roce_chan_abandon(chan, chan->lost_from);
 		return;
 	}
 	if (lane_ep->state < ROCE_FAILED) {
-		/* The operation is at fault, and must not be tried again over other lanes. */
+		/* The operation caused the error, so it must not be repeated over other lanes. */
 		if (wc->status == IBV_WC_REM_ACCESS_ERR || wc->status == IBV_WC_REM_INV_REQ_ERR ||
 		    wc->status == IBV_WC_LOC_PROT_ERR || wc->status == IBV_WC_LOC_ACCESS_ERR) {
 			chan->refused = weft_roce_wc_error(wc->status);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Verbs devices. Each is opened once per process: its protection domain is shared by all workers,
- * so that memory is registered once. What the device reports asynchronously is read by whoever
- * looks first and handed to the ifaces that it concerns.
+ * Verbs devices. Each is opened once per process, and all workers share its protection domain, so
+ * that memory is registered once. The first worker that polls reads the device's asynchronous
+ * events and hands them to the ifaces that they concern.
  */
 
 #include <arpa/inet.h>
@@ -36,7 +36,7 @@ void roce_setup_failed(const struct roce_dev *dev, const char *what, int err, ch
 
 /* ------------------------------------------------------------------ open */
 
-/* The names of all devices, for who requested another one. */
+/* The requested device is absent: list the names of all devices. */
 static void no_such_device(struct ibv_device **list, int num, const char *name, char *why,
 			   size_t why_len)
 {
@@ -196,7 +196,7 @@ static void list_port(struct ibv_context *ctx, const char *name, unsigned int po
 		snprintf(r->why, sizeof(r->why), "its port is %s", ibv_port_state_str(attr.state));
 }
 
-/* All ports of one device. @return how many */
+/* All ports of one device. @return the new number of resources */
 static int list_device(struct ibv_device *device, struct weft_lane_resource **list, int num)
 {
 	const char *name = ibv_get_device_name(device);
@@ -235,7 +235,7 @@ int roce_dev_list(struct weft_lane_resource **list)
 	*list = NULL;
 	found = ibv_get_device_list(&num);
 	if (!found)
-		return 0; /* no RDMA in this kernel: nothing to use, and nothing to complain of */
+		return 0; /* a kernel without RDMA has no devices, which is no error */
 	for (i = 0; i < num && total >= 0; i++)
 		total = list_device(found[i], list, total);
 	ibv_free_device_list(found);
@@ -246,7 +246,7 @@ int roce_dev_list(struct weft_lane_resource **list)
 	return total;
 }
 
-/* ------------------------------------------------------------------ what a port is */
+/* ------------------------------------------------------------------ attributes of a port */
 
 int roce_dev_gids(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *table, int max)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How lane_eps end: by a failure, by the peer's last word, or because their owner destroys them;
+ * Termination of lane_eps: by a failure, by BYE of the peer, or because their owner destroys them;
  * and flushes, which end before or with them. qp.c has the states.
  */
 
@@ -30,7 +30,7 @@ int roce_lane_ep_to_error(struct roce_lane_ep *lane_ep)
 	return rc;
 }
 
-/* From here on nothing else is sent. */
+/* Send BYE, the last message: nothing else is sent from here on. */
 static void say_bye(struct roce_lane_ep *lane_ep)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
@@ -40,7 +40,9 @@ static void say_bye(struct roce_lane_ep *lane_ep)
 	lane_ep->close.begin = r->now;
 	lane_ep->close.give_up = r->now + r->give_up_ns;
 	for (i = 0; i < lane_ep->num_qps; i++) {
-		/* Whoever was sent messages has the device's patience, heard or not. */
+		/*
+		 * A peer that was sent messages gets the device's timeout, also if it was silent.
+		 */
 		lane_ep->close.heard = lane_ep->close.heard || lane_ep->chans[i]->heard ||
 				       lane_ep->chans[i]->credit.sent != 0;
 		roce_chan_ring(lane_ep->chans[i]);
@@ -96,7 +98,7 @@ struct weft_lane_comp *roce_flush_take(struct roce_lane_ep *lane_ep)
 	return comp;
 }
 
-/* Not only over: the peer has processed all of it. */
+/* Are the messages not only complete, but also processed by the peer? */
 static bool flush_delivered(const struct roce_lane_ep *lane_ep, const struct roce_flush *f)
 {
 	unsigned int i;
@@ -129,7 +131,7 @@ void roce_lane_ep_fail(struct roce_lane_ep *lane_ep, enum weft_lane_event event,
 
 	if (lane_ep->state >= ROCE_FAILED)
 		return;
-	/* What was collected goes to the device too, which gives it back. */
+	/* Hand collected requests to the device too, which will complete them with an error. */
 	for (i = 0; i < lane_ep->num_qps; i++)
 		if (lane_ep->state == ROCE_UP)
 			roce_chan_ring(lane_ep->chans[i]);
@@ -168,8 +170,8 @@ void roce_lane_ep_fail_wc(struct roce_lane_ep *lane_ep, struct roce_chan *chan,
 }
 
 /*
- * A peer that takes messages and closes at once is heard of, over another queue pair, before its
- * words are read: what it had processed is no error.
+ * BYE of a peer that receives messages and closes at once may arrive, over another queue pair,
+ * before its counts are read. Read them, so that messages that it has processed do not fail.
  */
 static void read_last_words(struct roce_lane_ep *lane_ep)
 {
@@ -212,12 +214,12 @@ void roce_ep_destroy(struct weft_lane_ep *base)
 	if (was == ROCE_STOPPED)
 		roce_stopped_destroy(lane_ep);
 	/*
-	 * Those that only wait for the peer's word; the others when the hardware gives the memory
-	 * back.
+	 * End messages that wait only for the peer's count; the others end when the device has
+	 * completed them, and no longer uses the memory.
 	 */
 	for (i = 0; i < lane_ep->num_qps; i++)
 		roce_chan_done(lane_ep->chans[i]);
-	/* What the device refused to take has no completion to wait for. */
+	/* Requests that the device refused get no completion, so they end here. */
 	for (i = 0; i < lane_ep->num_qps; i++)
 		if (lane_ep->chans[i]->lost)
 			roce_chan_abandon(lane_ep->chans[i], lane_ep->chans[i]->lost_from);
@@ -249,8 +251,8 @@ static void abandon(struct roce_lane_ep *lane_ep)
 }
 
 /*
- * Is no receive of its queue pairs left in the completion queue, nor will be? Destroying a queue
- * pair would remove it there without a word (mlx5 does), and its buffer with it.
+ * Have all receives of its queue pairs been taken from the completion queue? Destroying a queue
+ * pair silently removes its completions (on mlx5), and their buffers would leak.
  */
 static bool receives_are_back(const struct roce_lane_ep *lane_ep)
 {
@@ -338,7 +340,10 @@ int roce_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
 		struct roce_chan *chan = lane_ep->chans[i];
 		uint32_t n = chan->sq.head - chan->sq.posted;
 
-		/* The last message that is still here requests an answer at once. */
+		/*
+		 * The last message that is still here gets the flag that requests its count at
+		 * once.
+		 */
 		if (n > 0 && chan->wr[n - 1].opcode == IBV_WR_SEND_WITH_IMM)
 			chan->wr[n - 1].imm_data |= WEFT_ROCE_IMM_ASK;
 		f->sent[i] = chan->credit.sent;

@@ -12,11 +12,11 @@
 #include "roce.h"
 
 #define TX_REQUESTS \
-	8192 /* under way per iface: the completion queue holds one completion for each */
+	8192 /* outstanding per iface: the completion queue holds one completion for each */
 #define TX_BUFS 4096
-#define RINGS 8192 /* one of each queue pair, and more of those with a large window */
+#define RINGS 8192 /* one for each queue pair, and more for those with a large window */
 #define RMA_MAX \
-	(1u << 20) /* of one read or write: so that others get their turn, and rails their share */
+	(1u << 20) /* of one read or write: larger ones would delay others, and unbalance rails */
 #define CLOSE_NS 3000000000ull
 
 /* ------------------------------------------------------------------ progress */
@@ -112,16 +112,16 @@ static void roce_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
 		acked += lane_ep->chans[i]->credit.acked;
 	}
 	snprintf(buf, size,
-		 "peer %s, %s, %u queue pair%s, path MTU %u, %u of %u messages under way",
+		 "peer %s, %s, %u queue pair%s, path MTU %u, %u of %u messages outstanding",
 		 lane_ep->peer, states[lane_ep->state], lane_ep->num_qps,
 		 lane_ep->num_qps == 1 ? "" : "s", lane_ep->mtu ? 128u << lane_ep->mtu : 0,
 		 sent - acked, sent);
 }
 
-#define LEVELS(X)                                                                         \
-	X(r->kept, "rx.kept", "Receive buffers now that the program has not given back.") \
-	X(r->posted, "rx.posted", "Receive buffers now that the device has.")             \
-	X(r->promised, "rx.promised", "Receive buffers now that peers count on.")
+#define LEVELS(X)                                                                       \
+	X(r->kept, "rx.kept", "Receive buffers now that the program has not released.") \
+	X(r->posted, "rx.posted", "Receive buffers now that the device has.")           \
+	X(r->promised, "rx.promised", "Receive buffers now in the windows of peers.")
 
 /* clang-format off */
 static const struct weft_lane_counter counter_help[] = {
@@ -177,15 +177,15 @@ static void roce_close(struct weft_lane_iface *base)
 	while (!LIST_EMPTY(&r->lane_eps))
 		roce_ep_destroy(&LIST_FIRST(&r->lane_eps)->base);
 	/*
-	 * Last words, and requests that come back: the device needs some milliseconds, a dead peer
-	 * its time.
+	 * Wait for BYE and for completions: the device needs some milliseconds, and with a dead
+	 * peer its timeout.
 	 */
 	end = r->platform->now(r->platform->arg) + r->give_up_ns + CLOSE_NS;
 	while (!LIST_EMPTY(&r->dying) && r->now < end) {
 		roce_progress(base, r->platform->now(r->platform->arg));
 		/*
-		 * That begins when the thread, which works with them, is through; the kernel bounds
-		 * it.
+		 * The time starts when the thread has finished with the queue pairs; the kernel
+		 * limits that.
 		 */
 		if (!TAILQ_EMPTY(&r->connecting))
 			end = r->now + r->give_up_ns + CLOSE_NS;
@@ -231,8 +231,8 @@ static const struct weft_lane_ops roce_ops = {
 /* ------------------------------------------------------------------ open */
 
 /*
- * How much inline data the device takes, by requesting it: there is no attribute. @return -1 = it
- * makes no such queue pair at all
+ * Find the device's limit of inline data by creating queue pairs, as no attribute has it. @return
+ * -1 = it can create no reliable queue pair
  */
 static int probe_inline(struct roce_iface *r)
 {
@@ -305,7 +305,7 @@ static void fill_attr(struct roce_iface *r, const struct ibv_port_attr *port)
 {
 	struct weft_lane_attr *a = &r->base.attr;
 	/*
-	 * Devices in software (rdma_rxe, siw) have no vendor; their figures are those of the
+	 * Software devices (rdma_rxe, siw) have no vendor id; their figures are those of the
 	 * kernel's network stack.
 	 */
 	bool soft = r->dev->attr.vendor_id == 0 || r->dev->attr.vendor_id == 0xffffff;
@@ -322,7 +322,7 @@ static void fill_attr(struct roce_iface *r, const struct ibv_port_attr *port)
 		.recv_overhead = soft ? 1e-6 : 60e-9,
 		.reg_cost = r->dev->reg_cost,
 		.reg_growth = r->dev->reg_growth,
-		/* Without inline data its place is where a short message lies. */
+		/* Without inline data, the device reads a short message from its place. */
 		.max_short = r->max_inline ? r->max_inline : ROCE_PLACE,
 		.max_bcopy = r->opts.seg,
 		.max_zcopy = r->opts.seg,
@@ -337,7 +337,7 @@ static void fill_attr(struct roce_iface *r, const struct ibv_port_attr *port)
 		.dev_addr_len = sizeof(struct weft_roce_addr),
 		.link = WEFT_LANE_LINK_HOST,
 	};
-	/* Some devices scatter what is read less widely than what is sent. */
+	/* Some devices allow fewer scatter entries for reads than for sends. */
 	if (r->dev->attr.max_sge_rd > 0 && (uint32_t)r->dev->attr.max_sge_rd < a->max_rma_iov)
 		a->max_rma_iov = (unsigned int)r->dev->attr.max_sge_rd;
 	if (r->dev->attr.atomic_cap != IBV_ATOMIC_NONE)

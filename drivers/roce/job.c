@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connecting a queue pair, or making an address handle, resolves the peer's Ethernet address inside
- * the kernel, and the caller sleeps until the peer has answered or a second and more has gone by. A
- * worker must not sleep, so each device has threads for such calls: as many as are needed at a
- * time, up to ROCE_THREADS, so that hosts that are dead do not keep those waiting that live; one
- * host, with however many lanes, keeps ROCE_THREADS_HOST of them at most. A job that has not begun
- * can be taken back; else who is not interested any more waits for the end.
+ * Threads for kernel calls that sleep. Connecting a queue pair, or creating an address handle,
+ * resolves the peer's Ethernet address in the kernel. The caller sleeps until the peer has
+ * responded, or for a second and more. A worker must not sleep, so each device has threads for such
+ * calls, as many as are needed, up to ROCE_THREADS: so dead hosts do not delay live ones. One host
+ * occupies at most ROCE_THREADS_HOST of them, however many lanes it has. A job that has not begun
+ * can be cancelled; otherwise its owner must wait for its end.
  */
 
 #include <errno.h>
@@ -29,9 +29,9 @@ static bool may_run(const struct roce_dev *dev, const struct roce_job *job)
 }
 
 /*
- * The next job that may run, taken out and put at *@place; or NULL. When one becomes possible that
- * was not, it is because a thread has ended a job of that host: this thread comes here next, and
- * nobody needs to be woken.
+ * Dequeue the next job that may run, and put it at *@place; or return NULL. A job that had to wait
+ * becomes runnable when a thread has finished a job of the same host. That thread calls this
+ * function next, so no other thread needs a wake-up.
  */
 static struct roce_job *next_job(struct roce_dev *dev, const struct roce_job ***place)
 {
@@ -73,8 +73,8 @@ static void *job_thread(void *arg)
 		dev->jobs_open--;
 		*place = NULL;
 		/*
-		 * Its owner may free it from here on; who sees it done sees this thread free for
-		 * the next.
+		 * From here on the owner may free the job. An owner that sees it done also sees
+		 * that this thread is free for the next job.
 		 */
 		atomic_store_explicit(&job->done, true, memory_order_release);
 	}
@@ -102,7 +102,7 @@ int roce_job_start(struct roce_dev *dev, struct roce_job *job)
 	pthread_mutex_lock(&dev->lock);
 	if (dev->jobs_open >= dev->num_threads && dev->num_threads < ROCE_THREADS)
 		rc = start_thread(dev);
-	/* One thread is enough to come to an end. */
+	/* One thread is enough to execute all jobs, so a failure is not an error then. */
 	if (dev->num_threads > 0)
 		rc = 0;
 	if (rc == 0) {

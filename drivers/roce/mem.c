@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Registered memory. A registration is named to the device not by its address but by an own one
- * that begins at the offset of the first byte in its page: so a peer knows a key and an offset, and
- * no address of ours.
+ * Registered memory. The device addresses a registration by an IOVA that begins at the offset of
+ * the first byte within its page, instead of by its virtual address. So a peer gets a key and an
+ * offset, and no address of this process.
  */
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static struct roce_dev *dev_of(struct weft_lane_iface *iface)
 }
 
 /*
- * Rights in the device's words. Remote writes and atomics go only with local ones (InfiniBand
+ * Access rights as verbs flags. Remote writes and atomics require local write access (InfiniBand
  * specification 10.6.3.1).
  */
 static int verbs_access(const struct roce_dev *dev, unsigned int access)
@@ -85,7 +85,7 @@ uint64_t roce_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem)
 	return roce_key(mem);
 }
 
-/* ------------------------------------------------------------------ what registration costs */
+/* ------------------------------------------------------------------ the cost of registration */
 
 static double seconds(void)
 {
@@ -95,7 +95,7 @@ static double seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* Shortest of a few times for @p len bytes of memory that is there already. */
+/* The shortest of some measurements for @p len bytes of memory whose pages exist. */
 static double reg_time(struct roce_dev *dev, void *addr, size_t len)
 {
 	struct weft_mem_lane m;
@@ -121,7 +121,7 @@ void roce_mem_measure(struct roce_dev *dev)
 	void *p = mmap(NULL, large, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
-	/* What UCX assumes, should measuring fail. */
+	/* UCX's assumption, in case the measurement fails. */
 	dev->reg_cost = 16e-6;
 	dev->reg_growth = 0.06e-9;
 	if (p == MAP_FAILED)
@@ -144,7 +144,7 @@ struct roce_chunk {
 	struct ibv_mr *mr;
 };
 
-#define POOL_FIRST 32  /* objects of the first chunk; each next one has twice as many */
+#define POOL_FIRST 32  /* objects of the first chunk; each further chunk has twice as many */
 #define POOL_CHUNK 512 /* at most */
 #define POOL_SKIP 65536
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What both drivers, RC and UD, begin with: the device's port, its GID and path MTU, and the
- * address made of them.
+ * Shared by both drivers, RC and UD: the device's port, its GID and path MTU, and the address made
+ * of them.
  */
 
 #include <errno.h>
@@ -109,7 +109,7 @@ int roce_reachable(const struct weft_roce_gid *own, bool gone, const char *netde
 		roce_gid_gone_text(own, why, why_len);
 		return -EADDRNOTAVAIL;
 	}
-	/* The two never understand each other: other Ethernet type, other headers. */
+	/* RoCE v1 and v2 are incompatible: they have different Ethernet types and headers. */
 	if (a.v1 == own->v2) {
 		snprintf(why, why_len,
 			 "the peer speaks RoCE v%u and this lane v%u: choose entries of the same "

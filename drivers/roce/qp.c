@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Lane endpoints and their queue pairs: made here, connected in connect.c, and they end in ends.c.
- * A lane_ep's life:
+ * Lane endpoints and their queue pairs: created here, connected in connect.c, ended in ends.c. The
+ * states of a lane_ep:
  *
  *	CREATED ── ep_connect_ep() ──> CONNECTING ── the thread is done ──> UP ──> FAILED, STOPPED
  *	   └───────────── ep_destroy() ────────┴──> BYE ──> DRAIN ──> freed
  *
- * FAILED: an error, or the peer has closed. STOPPED: its owner has other lanes (stop.c). BYE: last
- * words are under way. DRAIN: requests come back.
+ * FAILED: an error, or the peer has closed. STOPPED: its owner has other lanes (stop.c). BYE: BYE
+ * was sent and is not complete. DRAIN: outstanding requests complete with errors.
  *
- * When the peer has closed, the answer to its last word is under way in FAILED; when that is over
- * (roce_close.h) is the same as in BYE.
+ * When the peer has closed, our BYE in reply is sent in state FAILED. roce_close.h decides its end,
+ * as in state BYE.
  *
- * A lane_ep may end while the thread is at it: destroyed (DRAIN), or failed. Its queue pairs are
- * the thread's then, so nothing is done to them until it is through (lane_ep->connecting); only
- * after that the last words are said where they are owed (lane_ep->bye_due: the peer may have its
- * own end up and something under way to us), or the queue pairs go into the error state. The time
- * of FAILED and DRAIN counts from there.
+ * A lane_ep may end while a thread connects it: destroyed (DRAIN), or failed. Then the thread still
+ * owns its queue pairs, and they are not touched until it has finished (lane_ep->connecting).
+ * Afterwards BYE is sent if it is due (lane_ep->bye_due: the peer's end may be up and may send), or
+ * the queue pairs go into the error state. The times of FAILED and DRAIN start at that point.
  *
  * Destroying a queue pair drops its completions, and with them buffers of the shared queue. So a
- * queue pair first goes into the error state, then everything it had comes back, and only then it
+ * queue pair first goes into the error state, then all of its requests complete, and only then it
  * is destroyed.
  */
 
@@ -32,7 +31,7 @@
 #include "base/log.h"
 #include "roce.h"
 
-#define READS_MAX 16 /* reads and atomics under way per queue pair */
+#define READS_MAX 16 /* outstanding reads and atomics per queue pair */
 
 struct weft_roce_who roce_who(const struct roce_lane_ep *lane_ep)
 {
@@ -125,7 +124,7 @@ static int chan_create(struct roce_lane_ep *lane_ep)
 
 	if (!chan)
 		return -ENOMEM;
-	/* Half of the completion queue stays for what is sent. */
+	/* Half of the completion queue is reserved for data messages. */
 	if (r->byes >= r->tx_total / 2) {
 		free(chan);
 		weft_warn("%s: its completion queue has no place for another lane", r->base.name);
@@ -176,7 +175,7 @@ static int words_setup(struct roce_iface *r, struct roce_lane_ep *lane_ep)
 		return -ENOMEM;
 	for (i = 0; i < WEFT_ROCE_MAX_QPS; i++)
 		lane_ep->words[i] = weft_roce_word(0);
-	/* Its own registration: no peer can write another one's words. */
+	/* A registration for each lane_ep: no peer can write the words of another peer. */
 	lane_ep->word_mr =
 		ibv_reg_mr_iova(r->dev->pd, lane_ep->words, size, roce_iova(lane_ep->words),
 				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -242,7 +241,7 @@ void roce_ep_get_address(struct weft_lane_ep *base, void *buf)
 
 	for (i = 0; i < lane_ep->num_qps; i++) {
 		a.qpn[i] = weft_put32(lane_ep->chans[i]->qp->qp_num);
-		/* All get the smallest: one number tells. */
+		/* All queue pairs get the smallest window: the address has one number for all. */
 		if (lane_ep->chans[i]->credit.own_window < weft_get32(a.window))
 			a.window = weft_put32(lane_ep->chans[i]->credit.own_window);
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What arrives. The gate is here: immediate data is judged before anything of it is believed. A
- * message that breaks the rules was acknowledged by the hardware, so it can't be dropped and waited
- * for again: it is dropped and counted, and its lane ends.
+ * The receive path. Immediate data is validated here before it is used. The hardware has already
+ * acknowledged a message that violates the protocol, so the peer will not retransmit it. Such a
+ * message is dropped and counted, and its lane ends.
  */
 
 #include <arpa/inet.h>
@@ -13,7 +13,7 @@
 
 #include "roce.h"
 
-/* A count that no message takes along is told this much later. */
+/* Delay after which a count is written by itself, if no message has carried it. */
 #define ACK_DELAY_NS 30000
 
 /* ------------------------------------------------------------------ which queue pair */
@@ -48,7 +48,7 @@ void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan)
 	if (roce_chan_find(r, qpn) != chan)
 		return;
 	(*page)->chan[qpn & 4095] = NULL;
-	/* Numbers are given out in turn: who connects and disconnects for long sees all of them. */
+	/* The device assigns numbers in sequence, so in a long run all pages would be used. */
 	if (--(*page)->used == 0) {
 		free(*page);
 		*page = NULL;
@@ -99,10 +99,10 @@ unsigned int roce_words_read(struct roce_iface *r)
 			continue;
 		}
 		if (!weft_roce_word_read(chan->word, &count)) {
-			r->count.torn_word++; /* it is being written: next time */
+			r->count.torn_word++; /* a write is in progress: read it at the next poll */
 			continue;
 		}
-		/* What messages have told since then is not older news: only changes count. */
+		/* Messages may have carried newer counts: the word counts only when it changes. */
 		if (count != chan->word_seen) {
 			uint32_t before = chan->credit.acked;
 
@@ -111,7 +111,7 @@ unsigned int roce_words_read(struct roce_iface *r)
 			chan->heard_at = r->now;
 			acked(chan, weft_roce_credit_word(&chan->credit, count));
 			events += chan->credit.acked != before;
-			/* Its completions may have destroyed others in the list. */
+			/* Its callbacks may have destroyed others in the list. */
 			next = chan->in_wait ? TAILQ_NEXT(chan, wait_link) : TAILQ_FIRST(&r->waits);
 		}
 	}
@@ -148,7 +148,7 @@ static void control(struct roce_chan *chan, uint32_t imm)
 
 	if (weft_roce_imm_id(imm) != WEFT_ROCE_BYE) {
 		roce_lane_ep_iface(lane_ep)->count.bad_imm++;
-		misbehaves(lane_ep, "a control message that is not known");
+		misbehaves(lane_ep, "an unknown control message");
 		return;
 	}
 	chan->bye = true;
@@ -186,8 +186,8 @@ static bool gate(struct roce_iface *r, struct roce_chan *chan, const struct ibv_
 }
 
 /*
- * Both ends close at the same time, or the lane ended while it was connecting and its own last word
- * is still to be said.
+ * BYE on a lane that has ended: both ends close at the same time, or the lane ended while it was
+ * connecting and its own BYE is still due.
  */
 static bool crossed(struct roce_chan *chan, const struct ibv_wc *wc)
 {

@@ -2,9 +2,9 @@
 
 /*
  * Remote memory. One call is one request: the limits of a device are attributes of the iface
- * (max_get, max_put, max_rma_iov), the protocol layer cuts accordingly. Reads and atomics under way
- * are bounded per queue pair by what both ends' hardware keeps: one more would stop the messages
- * behind it, so it is refused instead.
+ * (max_get, max_put, max_rma_iov), and the protocol layer splits accordingly. The hardware of both
+ * ends limits outstanding reads and atomics of a queue pair. One beyond that would block the
+ * messages after it, so it is refused instead.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #define RESERVE 2
 
-/* A queue pair for a request that, with @p read, takes one of the read resources. */
+/* Choose a queue pair for a request, which with @p read needs a read resource. */
 static struct roce_chan *pick(struct roce_lane_ep *lane_ep, bool read)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
@@ -114,7 +114,7 @@ int roce_amo64(struct weft_lane_ep *base, enum weft_lane_amo op, uint64_t operan
 
 	if (__builtin_expect(!base->up, 0))
 		return lane_ep->status ? lane_ep->status : -EAGAIN;
-	/* The device's own words would be an error of the whole queue pair. */
+	/* Check here: the device would report these as an error of the whole queue pair. */
 	if (!result || !comp || ((key >> 32) + remote_offset) % 8 != 0 ||
 	    (op != WEFT_LANE_AMO_ADD && op != WEFT_LANE_AMO_CSWAP))
 		return -EINVAL;

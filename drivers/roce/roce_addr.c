@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The gate for addresses and datagrams that come from peers. */
+/* Validation of addresses and datagrams from peers. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ static bool gid_is_host(const uint8_t gid[16])
 
 	if (memcmp(gid, none, 16) == 0 || gid[0] == 0xff)
 		return false;
-	/* Of IPv4: not 0/8, 127/8, multicast. */
+	/* IPv4: not in 0/8 or 127/8, not multicast. */
 	return !weft_roce_gid_is_ipv4(gid) || (gid[12] != 0 && gid[12] != 127 && gid[12] < 224);
 }
 
@@ -89,10 +89,10 @@ void weft_roce_gid_print(const uint8_t gid[16], char *buf, size_t size)
 }
 
 /*
- * The 40 bytes before a datagram hold its IPv6 header, or in the last 20 of them its IPv4 header,
- * the first 20 being undefined. An IPv4 header that is whole (version, length, checksum) decides.
- * From one queue pair of a device to another rdma_rxe sets neither checksum nor length, which are
- * what the memory had, and the first 20 bytes are zeros.
+ * The 40 bytes before a datagram hold its IPv6 header. For IPv4 the last 20 of them hold the IPv4
+ * header, and the first 20 are undefined. A valid IPv4 header (version, length, checksum) decides.
+ * Between queue pairs of one device, rdma_rxe sets neither checksum nor length, so these fields
+ * have old bytes of the memory; the first 20 bytes are zeros then.
  */
 static bool ipv4_whole(const uint8_t *ip)
 {
@@ -129,7 +129,7 @@ static bool source_of(const uint8_t *grh, uint8_t gid[16])
 	return gid_is_host(gid);
 }
 
-/* Who says RETRY has no connection, and nothing else to say; everybody else has one. */
+/* A RETRY has no connection of its sender and no payload; any other datagram has a connection. */
 static bool roles_fit(const struct weft_roce_ud_packet *p)
 {
 	if (p->am_id == WEFT_ROCE_UD_RETRY)

@@ -49,7 +49,7 @@ static const struct weft_roce_gid *nth_best(const struct weft_roce_gid *table, i
 	return NULL;
 }
 
-/* "0: 10.0.0.1 v2, 1: fe80::1 v1 and 3 more", as many as there is room for, the best ones first. */
+/* "0: 10.0.0.1 v2, 1: fe80::1 v1 and 3 more", as many as fit, the best ones first. */
 static void print_table(const struct weft_roce_gid *table, int num, char *buf, size_t size)
 {
 	const struct weft_roce_gid *g;

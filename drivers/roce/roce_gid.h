@@ -22,17 +22,17 @@ struct weft_roce_subnet {
 	uint8_t prefix; /**< of 128 bits; 0 = not given */
 };
 
-/** Does @p gid lie in @p net? */
+/** Is @p gid in @p net? */
 bool weft_roce_gid_in(const uint8_t gid[16], const struct weft_roce_subnet *net);
 
 /**
- * Choose: RoCE v2 before v1, which nobody gets without asking; IPv4 before IPv6; addresses of the
+ * Choose: RoCE v2 before v1, which is used only with gid=N; IPv4 before IPv6; addresses of the
  * network before link-local ones; then the lowest index.
  *
- * @param table   what the device has; @p num entries
- * @param index   wanted index, or -1; v1 only so
+ * @param table   entries of the device; @p num of them
+ * @param index   requested index, or -1; required for v1
  * @param subnet  NULL = any
- * @param[out] why  the reason for the choice, or a sentence that says what there is and what to do
+ * @param[out] why  the reason for the choice, or an error message with the entries and the remedy
  * @return position in @p table, or -EADDRNOTAVAIL
  */
 int weft_roce_gid_pick(const struct weft_roce_gid *table, int num, int index,

@@ -22,17 +22,17 @@ struct weft_mem_lane {
 	uintptr_t start;
 	size_t length;
 	/*
-	 * what the device calls the first byte (roce_iova()), so that no address goes onto
+	 * the device's address of the first byte (roce_iova()), so that no virtual address is on
 	 * the wire
 	 */
 	uint64_t iova;
 };
 
 /**
- * What a device is to call the byte at @p p, the first one of a registration. The kernel wants it
- * to agree with the address in the offset within a page, of 4 KiB to 64 KiB; and where both agree
- * within a huge page, the device describes the memory by huge pages, which is less to register and
- * to look up.
+ * The device's address (IOVA) for the byte at @p p, the first one of a registration. The kernel
+ * requires the same offset within a page, of 4 KiB to 64 KiB, as that of the virtual address. When
+ * the offsets within a huge page are equal, too, the device maps the memory by huge pages, which
+ * makes registration and translation faster.
  */
 static inline uint64_t roce_iova(const void *p)
 {
@@ -52,7 +52,7 @@ static inline bool roce_mem_holds(const struct weft_mem_lane *mem, const void *p
 	return at >= mem->start && n <= mem->length && at - mem->start <= mem->length - n;
 }
 
-/** Keys carry the remote key and what the device calls the first byte. */
+/** Keys contain the remote key and the device's address of the first byte. */
 static inline uint64_t roce_key(const struct weft_mem_lane *mem)
 {
 	return mem->mr->rkey | mem->iova << 32;
@@ -77,18 +77,17 @@ struct roce_pool {
 	struct roce_buf *free;
 	size_t size; /* of data */
 	size_t total, in_use, max;
-	uint32_t skip,
-		skip_next; /* wishes for more that are not even tried, after one that failed */
+	uint32_t skip, skip_next; /* requests to grow that are not tried, after one that failed */
 	struct roce_chunk *chunks;
 };
 
 void roce_pool_init(struct roce_pool *pool, struct roce_dev *dev, size_t size, size_t max);
 void roce_pool_fini(struct roce_pool *pool);
-/** Make sure that @p n objects are free, if the bound allows. @return 0 or a negative error */
+/** Make sure that @p n objects are free, if the limit allows. @return 0 or a negative error */
 int roce_pool_reserve(struct roce_pool *pool, size_t n);
 /**
- * None is free and somebody would like one now: grow, but after a failure only now and then, for it
- * is a system call. @return true = one is
+ * No object is free, and one is needed: grow. After a failure, skip most attempts, because each is
+ * a system call. @return true = one is free
  */
 bool roce_pool_more(struct roce_pool *pool);
 

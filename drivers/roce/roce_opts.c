@@ -11,9 +11,9 @@
 #include "base/option_list.h"
 #include "roce_wire.h"
 
-/* DSCP 26 (AF31), ECN-capable: what NIC vendors' guides for RoCE with DCQCN start from. */
+/* DSCP 26 (AF31), ECN-capable: the default in NIC vendors' guides for RoCE with DCQCN. */
 #define DEFAULT_TC 106
-/* 268 ms, with 6 retries given up after 1.9 s: longer than a switch needs to find another way. */
+/* 268 ms; with 6 retries it gives up after 1.9 s: longer than switches need to change a route. */
 #define DEFAULT_TIMEOUT 16
 #define DEFAULT_RETRY 6
 #define DEFAULT_RNR_TIMER 12 /* 0.64 ms */
@@ -95,7 +95,7 @@ static int set_tc(void *opts, const struct weft_opt *it)
 	unsigned int *tc = &((struct weft_roce_opts *)opts)->tc;
 	char text[8], *end;
 
-	/* Guides and tools write it as 0x6a. */
+	/* Also as hexadecimal number: guides and tools write 0x6a. */
 	if (it->value_len > 2 && it->value_len <= 4 && it->value[0] == '0' &&
 	    (it->value[1] | 32) == 'x') {
 		snprintf(text, sizeof(text), "%.*s", (int)it->value_len, it->value);
@@ -178,8 +178,8 @@ int weft_roce_opts_parse(const char *text, struct weft_roce_opts *opts, char *wh
 	rc = weft_optlist_parse(text, keys, sizeof(keys) / sizeof(keys[0]), WEFT_ROCE_OPTS_KNOWN,
 				opts, why, why_len);
 	if (rc == 0 && opts->gid >= 0 && opts->subnet.prefix)
-		return weft_opt_complain(&it, "lane options 'gid' and 'subnet' say both which "
-					      "address to use: give one of them");
+		return weft_opt_complain(&it, "lane options 'gid' and 'subnet' both choose the "
+					      "address: give one of them");
 	return rc;
 }
 

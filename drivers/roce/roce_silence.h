@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_silence.h
- * How long a lane's device may keep its requests before that is strange. Pure.
+ * The time for which a device may not complete requests before its lane is suspected. Pure.
  *
- * A device answers within microseconds; but a slow lane needs long for what it has been given, and
- * a packet that was lost is sent again after the device's own timeout. What a lane has shown
- * counts, as in a retransmission timeout: twice the longest wait for an answer, and four times what
- * the requests under way take at the slowest rate, of the last 10 to 20 seconds in which it worked.
- * A lane that has shown nothing yet has WEFT_ROCE_SILENCE_NEW_NS.
+ * A device completes requests within microseconds. But a slow lane takes long for many bytes, and a
+ * lost packet is retransmitted only after the device's own timeout. So the limit follows
+ * measurements of the lane, as a retransmission timeout does. It is twice the longest wait for a
+ * completion, and four times the time of the outstanding requests at the slowest rate, both of the
+ * last 10 to 20 seconds in which the lane worked. A lane without measurements has
+ * WEFT_ROCE_SILENCE_NEW_NS.
  */
 #ifndef WEFT_ROCE_SILENCE_H
 #define WEFT_ROCE_SILENCE_H
@@ -18,19 +19,20 @@
 #define WEFT_ROCE_SILENCE_NEW_NS 300000000ull
 #define WEFT_ROCE_SILENCE_MAX_NS 1000000000ull
 #define WEFT_ROCE_SILENCE_PERIOD_NS 10000000000ull
-/** Answers, and bytes, of which something is concluded. */
+/** Completions, and bytes, from which on a rate is computed. */
 #define WEFT_ROCE_SILENCE_ANSWERS 8u
 #define WEFT_ROCE_SILENCE_BYTES 65536u
 
 struct weft_roce_silence {
-	uint64_t until;         /**< end of this period */
-	uint64_t longest[2];    /**< wait for an answer: of this period, of the one before */
-	uint64_t ns, bytes;     /**< of the rate that is being measured */
-	uint64_t ns_per_mib[2]; /**< slowest, of this period, of the one before; 0 = not known */
+	uint64_t until;      /**< end of this period */
+	uint64_t longest[2]; /**< wait for a completion: in this period, in the previous one */
+	uint64_t ns, bytes;  /**< of the rate that is being measured */
+	uint64_t
+		ns_per_mib[2]; /**< slowest rate of this period, of the previous one; 0 = unknown */
 	uint32_t answers;
 };
 
-/** The device has answered @p bytes of requests, after it had kept silent for @p waited ns. */
+/** The device has completed @p bytes of requests, after a silence of @p waited ns. */
 static inline void weft_roce_silence_note(struct weft_roce_silence *s, uint64_t now,
 					  uint64_t waited, uint64_t bytes)
 {
@@ -48,14 +50,14 @@ static inline void weft_roce_silence_note(struct weft_roce_silence *s, uint64_t 
 	s->bytes += bytes;
 	if (s->bytes < WEFT_ROCE_SILENCE_BYTES)
 		return;
-	/* Never 0, which is: not known. */
+	/* Never 0, which means unknown. */
 	waited = (s->ns << 20) / s->bytes + 1;
 	if (waited > s->ns_per_mib[0])
 		s->ns_per_mib[0] = waited;
 	s->ns = s->bytes = 0;
 }
 
-/** With @p bytes under way: so long the device may keep silent. */
+/** The limit of the device's silence, with @p bytes outstanding. */
 static inline uint64_t weft_roce_silence_limit(const struct weft_roce_silence *s, uint64_t bytes)
 {
 	uint64_t longest = s->longest[s->longest[0] < s->longest[1]];

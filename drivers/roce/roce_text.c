@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a completion's status means to people; @p hint = what to check. */
+/* The meaning of a completion's status for messages; @p hint = what to check. */
 static const struct {
 	int error;
 	const char *what, *hint;
@@ -147,8 +147,8 @@ void weft_roce_text_setup(const char *device, const char *what, int err, uint64_
 			(unsigned long long)(memlock >> 10));
 	else if (err == EPERM || err == EACCES)
 		snprintf(buf, size,
-			 "%s: no %s: permission denied; who may use RDMA devices must be able to "
-			 "open /dev/infiniband/uverbs*",
+			 "%s: no %s: permission denied; give this user the right to open "
+			 "/dev/infiniband/uverbs*",
 			 device, what);
 	else
 		snprintf(buf, size, "%s: no %s: %s", device, what, strerror(err));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_text.h
- * Sentences for people: what a completion error or an event of the device means, with device, peer
- * and time. Pure: verbs' codes, no calls.
+ * Error messages: the meaning of a completion error or of an event of the device, with device, peer
+ * and time. Pure: it uses codes of verbs, and no calls.
  */
 #ifndef WEFT_ROCE_TEXT_H
 #define WEFT_ROCE_TEXT_H
@@ -12,7 +12,7 @@
 
 #include <infiniband/verbs.h>
 
-/** Whom a sentence is about. */
+/** The device and peer of a message. */
 struct weft_roce_who {
 	const char *device; /**< "rxe0" */
 	const char *peer;   /**< "10.0.0.2" */
@@ -20,12 +20,12 @@ struct weft_roce_who {
 
 /**
  * "rxe0: peer 10.0.0.2 gave no answer for 1.9 s (transport retry counter exceeded)".
- * @param waited_ns  since the oldest request on the queue pair that has no answer
+ * @param waited_ns  time since the oldest request without a completion on the queue pair
  */
 void weft_roce_text_wc(const struct weft_roce_who *who, enum ibv_wc_status status,
 		       uint64_t waited_ns, char *buf, size_t size);
 
-/** The error that a lane ends with. @return negative errno */
+/** The error of a lane that ends by this status. @return negative errno */
 int weft_roce_wc_error(enum ibv_wc_status status);
 
 /**
@@ -34,12 +34,12 @@ int weft_roce_wc_error(enum ibv_wc_status status);
  */
 void weft_roce_text_connect(const struct weft_roce_who *who, int err, char *buf, size_t size);
 
-/** Event of a queue pair. */
+/** The message for an event of a queue pair. */
 void weft_roce_text_qp_event(const struct weft_roce_who *who, enum ibv_event_type type, char *buf,
 			     size_t size);
 
 /**
- * Why a verbs call failed at set-up, with the way out where there is one.
+ * Why a verbs call failed at set-up, with the remedy where there is one.
  * @param what      "a completion queue for 8192 entries"
  * @param memlock   RLIMIT_MEMLOCK in bytes, UINT64_MAX = unlimited
  */

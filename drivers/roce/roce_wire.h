@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_wire.h
- * Everything that RoCE lanes put on the wire besides the protocol layer's messages, and the
- * validation for it. Little-endian, packed, sizes asserted. Pure: no verbs calls.
+ * The wire format of RoCE lanes, except the protocol layer's messages, and its validation.
+ * Little-endian, packed, sizes asserted. Pure: no verbs calls.
  *
  * A message is one SEND with immediate data; the immediate data is its header:
  *
  *	bit 31     control: the am id is enum weft_roce_control, there is no payload
- *	bit 30     the sender would like to know at once when this message is processed
+ *  bit 30     the sender requests a count at once when this message is processed
  *	bits 25-29 am id
  *	bits 0-24  messages of the other direction, on this queue pair, that the sender has
  *	           processed; cumulative, modulo 2^25
  *
- * The same count, when there is no message to carry it, is an RDMA WRITE of a struct weft_roce_word
- * into the peer's memory: it needs no receive buffer, so it can't be refused for want of one, and
- * the last one says all.
+ * Without a message to carry it, the same count is sent by an RDMA WRITE of a struct weft_roce_word
+ * into the peer's memory. A write needs no receive buffer, so it can't be refused when there is
+ * none. Counts are cumulative, so a later write may replace an earlier one.
  */
 #ifndef WEFT_ROCE_WIRE_H
 #define WEFT_ROCE_WIRE_H
@@ -26,7 +26,7 @@
 
 #include "core/wire_types.h"
 
-/* 1: whose datagrams began without a cookie; 2: which knew no PING, and no LANE_DOWN */
+/* Version 1 had no cookies in datagrams; version 2 had no PING and no LANE_DOWN. */
 #define WEFT_ROCE_VERSION 3
 #define WEFT_ROCE_MAX_QPS 8
 
@@ -39,7 +39,7 @@
 
 enum weft_roce_control {
 	WEFT_ROCE_BYE = 1, /**< last message: the sender has closed the lane */
-	/** counted as a message is, and requests the count at once: is the receiver there? */
+	/** counted like a message, and requests the count at once, to check the receiver */
 	WEFT_ROCE_PING = 2,
 };
 
@@ -55,7 +55,7 @@ static inline uint8_t weft_roce_imm_id(uint32_t imm)
 
 /* ------------------------------------------------------------------ a lane that was stopped */
 
-/** In LANE_DOWN: messages processed on each of the lane's queue pairs; as many as there are. */
+/** In LANE_DOWN: messages processed on each queue pair of the lane; one entry for each. */
 struct weft_roce_rx_state {
 	weft_le32 processed[WEFT_ROCE_MAX_QPS];
 } __attribute__((packed));
@@ -65,8 +65,8 @@ static_assert(sizeof(struct weft_roce_rx_state) == 32, "wire");
 /* ------------------------------------------------------------------ counts without a message */
 
 /**
- * Written by the peer, read while it may be being written: a count is believed only together with
- * its complement.
+ * Written by the peer, possibly while it is read: a count is valid only together with its
+ * complement.
  */
 struct weft_roce_word {
 	weft_le32 processed;
@@ -80,7 +80,7 @@ static inline struct weft_roce_word weft_roce_word(uint32_t processed)
 	return (struct weft_roce_word){weft_put32(processed), weft_put32(~processed)};
 }
 
-/** @return true when the word is whole */
+/** @return true when the word is consistent */
 static inline bool weft_roce_word_read(const volatile struct weft_roce_word *word,
 				       uint32_t *processed)
 {
@@ -98,7 +98,7 @@ struct weft_roce_addr {
 	uint8_t kind;    /**< enum weft_roce_kind */
 	uint8_t mtu;     /**< largest path MTU, 128 << mtu bytes (IBTA code, 1..5) */
 	uint8_t v1;      /**< 1 = RoCE v1 (an Ethernet type of its own), 0 = v2 (UDP) */
-	weft_le32 qpn;   /**< UD: queue pair that takes wire-up; RC: 0 */
+	weft_le32 qpn;   /**< UD: queue pair for wire-up; RC: 0 */
 	weft_le32 qkey;  /**< UD: its key; RC: 0 */
 	weft_le32 seg;   /**< bytes of a receive buffer */
 	uint8_t gid[16]; /**< IPv6 address, or IPv4-mapped one */
@@ -112,11 +112,11 @@ static_assert(sizeof(struct weft_roce_addr) == 32, "wire");
 struct weft_roce_ep_addr {
 	uint8_t version;
 	uint8_t num_qps; /**< 1..WEFT_ROCE_MAX_QPS; the lower of both ends' counts is used */
-	/** reads and atomics from the peer that may be under way per queue pair, 0..128 */
+	/** reads and atomics of the peer that may be outstanding per queue pair, 0..128 */
 	uint8_t reads;
 	uint8_t reserved;
 	/**
-	 * messages per queue pair that the peer may have sent and not seen processed,
+	 * outstanding messages per queue pair: sent by the peer and not reported as processed,
 	 * 1..WEFT_ROCE_WINDOW_MAX
 	 */
 	weft_le32 window;
@@ -134,8 +134,8 @@ static_assert(sizeof(struct weft_roce_ep_addr) == 56, "wire");
 #define WEFT_ROCE_SEG_MAX 65536
 
 /**
- * Judge an iface's address that came from a peer.
- * @param why  gets a sentence on error; may be NULL
+ * Validate an iface's address from a peer.
+ * @param why  gets a sentence after an error; may be NULL
  * @return 0, -EINVAL, or -EPROTONOSUPPORT for another version
  */
 int weft_roce_addr_check(const void *addr, size_t len, enum weft_roce_kind kind, char *why,
@@ -144,7 +144,7 @@ int weft_roce_addr_check(const void *addr, size_t len, enum weft_roce_kind kind,
 /** The same for a lane_ep's address. */
 int weft_roce_ep_addr_check(const void *addr, size_t len, char *why, size_t why_len);
 
-/** A GID in words: "10.0.0.1", "fe80::1". @p buf of 46 bytes at least. */
+/** A GID as text: "10.0.0.1", "fe80::1". @p buf of 46 bytes at least. */
 void weft_roce_gid_print(const uint8_t gid[16], char *buf, size_t size);
 
 /** Is it an IPv4-mapped address? */
@@ -166,14 +166,14 @@ struct weft_roce_ud_head {
 	uint8_t version;
 	uint8_t am_id;      /**< 0..31, WEFT_ROCE_UD_BYE or WEFT_ROCE_UD_RETRY */
 	weft_le32 src_conn; /**< sender's connection, random, not 0; RETRY: 0, it has none */
-	weft_le32 dst_conn; /**< addressee's, 0 = not known yet */
-	weft_le32 src_qkey; /**< key of the sender's queue pair, for the answer */
+	weft_le32 dst_conn; /**< receiver's connection, 0 = unknown yet */
+	weft_le32 src_qkey; /**< key of the sender's queue pair, for the reply */
 	weft_le16 length;
-	uint8_t mtu;      /**< sender's path MTU, as in struct weft_roce_addr; 0 = not told */
+	uint8_t mtu;      /**< sender's path MTU, as in struct weft_roce_addr; 0 = not given */
 	uint8_t reserved; /**< 0 */
 	/**
-	 * RETRY: what the addressee must show before it is listened to. With dst_conn 0: what was
-	 * requested, 0 = nothing yet. Else 0.
+	 * RETRY: the cookie that the receiver must send before its datagrams are accepted. With
+	 * dst_conn 0: the cookie that was requested, 0 = none yet. Else 0.
 	 */
 	weft_le64 cookie;
 } __attribute__((packed));
@@ -182,12 +182,12 @@ static_assert(sizeof(struct weft_roce_ud_head) == 28, "wire");
 
 #define WEFT_ROCE_UD_MAGIC 0x5557 /* "WU" */
 #define WEFT_ROCE_UD_BYE 0xff     /* the sender has closed this connection */
-#define WEFT_ROCE_UD_RETRY 0xfe   /* say that again, and show this cookie */
+#define WEFT_ROCE_UD_RETRY 0xfe   /* send the last datagram again, with this cookie */
 #define WEFT_ROCE_GRH 40          /**< bytes before every datagram in its receive buffer */
 
-/** What validation found in a datagram. */
+/** A validated datagram. */
 struct weft_roce_ud_packet {
-	uint8_t gid[16]; /**< where it comes from, by its IP header */
+	uint8_t gid[16]; /**< its source, from the IP header */
 	uint8_t am_id, mtu;
 	uint32_t src_conn, dst_conn, src_qkey;
 	uint64_t cookie;
@@ -196,7 +196,7 @@ struct weft_roce_ud_packet {
 };
 
 /**
- * Judge a received datagram: @p buf is the receive buffer, network header included, @p len the
+ * Validate a received datagram: @p buf is the receive buffer, network header included, @p len the
  * completion's byte count.
  * @return 0 or -EBADMSG
  */

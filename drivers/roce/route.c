@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Is there a way from a lane's address to a peer's? In the lane's own network: yes. Else the
- * kernel's routes decide, and the way must leave by the lane's network device. (To request a route
- * by that device does not do: the kernel then takes any address for a neighbour, and address
+ * Is there a route from a lane's address to a peer's? Within the lane's own network: yes. Otherwise
+ * the kernel's routes decide, and the route must use the lane's network device. (A query for a
+ * route by that device is no test: the kernel then takes any address for a neighbour, and address
  * resolution fails a second later.)
  */
 
@@ -44,7 +44,7 @@ static bool is_gid(const struct sockaddr *addr, const uint8_t gid[16])
 }
 
 /*
- * @return 1 in the network of our address, 0 not, -1 can't tell: the device is not in this
+ * @return 1 in the network of our address, 0 not, -1 unknown: the device is in another network
  * namespace
  */
 static int same_network(const char *netdev, const uint8_t own[16], const uint8_t peer[16])
@@ -84,7 +84,7 @@ static void add_attr(struct route_request *req, unsigned short type, const void 
 	req->nlh.nlmsg_len = NLMSG_ALIGN(req->nlh.nlmsg_len) + RTA_ALIGN(a->rta_len);
 }
 
-/* The device by which the kernel would send. @return its index, 0 = no route, -1 = can't tell */
+/* The device by which the kernel would send. @return its index, 0 = no route, -1 = unknown */
 static int route_device(const uint8_t own[16], const uint8_t peer[16])
 {
 	bool v4 = weft_roce_gid_is_ipv4(peer);
@@ -109,7 +109,7 @@ static int route_device(const uint8_t own[16], const uint8_t peer[16])
 	if (fd < 0)
 		return -1;
 	n = send(fd, &req, req.nlh.nlmsg_len, 0);
-	/* The answer is there when send() returns. */
+	/* The reply of the kernel is there when send() returns. */
 	if (n > 0)
 		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
 	close(fd);

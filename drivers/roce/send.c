@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages. Short ones are copied into their place and go inline; others are packed into a
- * registered buffer; zero-copy ones have their header in the place and the rest where it is. All of
- * it stays until the peer has processed them.
+ * The send path. Short messages are copied into their place and sent inline; others are packed into
+ * a registered buffer. Zero-copy messages have their header in the place, and their payload stays
+ * in the user's memory. All of these bytes are kept until the peer has processed the message.
  */
 
 #include <arpa/inet.h>
@@ -12,7 +12,7 @@
 
 #include "roce.h"
 
-/* Places kept for the last word and for one count. */
+/* Places reserved for BYE and for one count. */
 #define RESERVE 2
 
 static inline bool has_room(const struct roce_iface *r, const struct roce_chan *chan)
@@ -25,12 +25,12 @@ static inline bool share_of_buffers(const struct roce_iface *r, const struct roc
 {
 	const struct roce_pool *pool = &r->tx_pool;
 
-	/* As many as messages, at most. */
+	/* Messages are an upper bound of the buffers that it has. */
 	return roce_share(r, chan->credit.sent - chan->done, (uint32_t)pool->max,
 			  (uint32_t)(pool->max - pool->in_use));
 }
 
-/* A queue pair that takes a message; @p spread: begin with another one each time. */
+/* Choose a queue pair for a message; @p spread: begin with another one each time. */
 static struct roce_chan *pick(struct roce_lane_ep *lane_ep, bool spread)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
@@ -117,7 +117,7 @@ void roce_chan_ring(struct roce_chan *chan)
 	}
 	chan->wr[n - 1].next = NULL;
 	chan->wr[n - 1].send_flags |= IBV_SEND_SIGNALED;
-	/* Behind a gap nothing may follow: it would be taken for what is missing. */
+	/* After a gap nothing may be sent: the peer would take it for the missing messages. */
 	err = chan->lost ? EIO : ibv_post_send(chan->qp, chan->wr, &bad);
 	r->count.doorbells++;
 	if (__builtin_expect(err != 0, 0) && !chan->lost) {
@@ -129,7 +129,7 @@ void roce_chan_ring(struct roce_chan *chan)
 	chan->sq.posted = chan->sq.head;
 }
 
-/* What is kept of the next message. */
+/* The entry that keeps the next message until the peer has processed it. */
 static inline struct roce_unacked *next_message(struct roce_chan *chan, uint8_t am_id)
 {
 	struct roce_unacked *u = &chan->unacked[chan->credit.sent & chan->unacked_mask];
@@ -138,7 +138,7 @@ static inline struct roce_unacked *next_message(struct roce_chan *chan, uint8_t 
 	return u;
 }
 
-/* The message is in its work request: its number, its unacknowledged bytes. */
+/* The work request is filled in: count the message and its unacknowledged bytes. */
 static void sent(struct roce_chan *chan, struct roce_slot *slot, struct roce_unacked *u,
 		 size_t bytes)
 {
@@ -171,7 +171,7 @@ int roce_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 		return not_up(lane_ep);
 	if (total > base->iface->attr.max_short || length > total)
 		return -EMSGSIZE;
-	/* On the first queue pair while it has room: order is then the common case. */
+	/* Use the first queue pair while it has space: then most messages arrive in order. */
 	chan = pick(lane_ep, false);
 	if (!chan)
 		return -EAGAIN;
@@ -296,7 +296,7 @@ int roce_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	memcpy(&wr->sg_list[used], sge + 1, iovcnt * sizeof(sge[0]));
 	wr->num_sge = (int)(used + iovcnt);
 	wr->opcode = IBV_WR_SEND_WITH_IMM;
-	/* Somebody waits for the end. */
+	/* PING requests the count at once. */
 	wr->imm_data = weft_roce_imm(WEFT_ROCE_IMM_ASK, am_id, 0);
 	sent(chan, slot, u, hdr_len + (size_t)n);
 	return 0;
@@ -309,7 +309,7 @@ int roce_chan_tell(struct roce_chan *chan)
 	struct ibv_send_wr *wr;
 	struct roce_slot *slot;
 
-	/* One place stays for the last word. */
+	/* One place is reserved for BYE. */
 	if (!weft_roce_sq_room(&chan->sq, 1) || !roce_tx_room(r, 0))
 		return -EAGAIN;
 	wr = roce_chan_add(chan, ROCE_SLOT_WORD, &slot);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The shared receive queue. The number of posted buffers never falls below what all peers together
- * have been promised (roce_credit.h), but for the few of the current poll, for which there is a
- * margin.
+ * The shared receive queue. The number of posted buffers never falls below the sum of the windows
+ * promised to all peers (roce_credit.h), except by the buffers of the current poll, for which there
+ * is a margin.
  */
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "roce.h"
 
-#define DEFAULT_BUFS 16384 /* at most; memory is taken as peers connect */
+#define DEFAULT_BUFS 16384 /* at most; memory is allocated as peers connect */
 #define MARGIN (2 * ROCE_POLL)
 
 int roce_srq_open(struct roce_iface *r, char *why, size_t why_len)
@@ -55,7 +55,7 @@ int roce_srq_open(struct roce_iface *r, char *why, size_t why_len)
 	return 0;
 }
 
-/* Post @p n buffers of the pool. @return how many were */
+/* Post @p n buffers of the pool. @return the number posted */
 static uint32_t post(struct roce_iface *r, uint32_t n)
 {
 	struct ibv_recv_wr wr[ROCE_POLL], *bad = NULL;
@@ -69,7 +69,10 @@ static uint32_t post(struct roce_iface *r, uint32_t n)
 			.length = (uint32_t)r->rx_pool.size,
 			.lkey = buf[i]->lkey,
 		};
-		/* Bit 0 tells receives from sends in completions that have nothing but this. */
+		/*
+		 * Bit 0 distinguishes receives from sends in failed completions, which have no
+		 * opcode.
+		 */
 		wr[i] = (struct ibv_recv_wr){
 			.wr_id = (uintptr_t)buf[i] | 1,
 			.next = &wr[i + 1],

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Lanes that die while their endpoint has others: they are suspected, stopped, and give back what
- * the peer has not processed (doc/failover.md).
+ * Lanes that die while their endpoint has others: they are suspected, stopped, and return the
+ * messages that the peer has not processed (doc/failover.md).
  *
- * What was received is a count for each queue pair, for each delivers in order. A stopped lane's
- * queue pairs are in the error state before it is told: what still lies in the completion queue is
- * dropped, the peer sends it elsewhere; and no read, write or atomic of the peer touches our memory
- * any more. So a lane's own reads and writes may be done again when it has the peer's state, and
- * wait for that. Which atomics the peer's device has executed nobody can tell, but of those that
- * our device was never given.
+ * The state of receiving is a count for each queue pair, since each delivers in order. The queue
+ * pairs of a stopped lane are in the error state before this state is sent to the peer. So messages
+ * that are still in the completion queue are dropped, and the peer sends them over another lane. No
+ * read, write or atomic of the peer accesses our memory from then on. So reads and writes of the
+ * lane wait for the peer's state, and may be repeated after it. It is unknown which atomics the
+ * peer's device has executed, except for those that our device was never given.
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #include "roce.h"
 
-/* So many looks in a row: after a pause of the whole host the device is late by itself. */
+/* Consecutive checks that must fail: after a pause of the whole host, the device is late, too. */
 #define DOUBTS 2u
 
 /* ------------------------------------------------------------------ suspicion */
@@ -36,7 +36,9 @@ void roce_lane_ep_lost(struct roce_lane_ep *lane_ep, int status, const char *tex
 {
 	bool up = lane_ep->state == ROCE_UP;
 
-	/* Silence or not, queue pairs that have given up do not come back. */
+	/*
+	 * Queue pairs that have given up do not recover, so this is no mere silence (-ETIMEDOUT).
+	 */
 	if (up)
 		suspect(lane_ep, status == -ETIMEDOUT ? -EIO : status, text);
 	if (!up || lane_ep->state == ROCE_UP)
@@ -58,7 +60,7 @@ static uint64_t bytes_under_way(const struct roce_lane_ep *lane_ep)
 	return bytes;
 }
 
-/* Has a queue pair had no answer for longer than this lane ever takes? */
+/* Has a queue pair had no completion for longer than the limit of this lane? */
 static bool no_answer(const struct roce_lane_ep *lane_ep, uint64_t *since)
 {
 	const struct roce_iface *r = roce_lane_ep_iface(lane_ep);
@@ -110,7 +112,10 @@ void roce_suspect_look(struct roce_lane_ep *lane_ep)
 	suspect(lane_ep, 0, text);
 }
 
-/* The device of a peer answers also for a process that is stopped: only the process counts. */
+/*
+ * The device of a peer acknowledges also for a stopped process, so only messages and counts of the
+ * process are evidence.
+ */
 uint64_t roce_ep_seen(const struct weft_lane_ep *base)
 {
 	const struct roce_lane_ep *lane_ep = (const struct roce_lane_ep *)base;
@@ -128,7 +133,7 @@ void roce_ep_check(struct weft_lane_ep *base)
 	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
 	struct roce_chan *chan = lane_ep->chans[0];
 
-	/* What it has not acknowledged it will, if it lives. */
+	/* While messages are outstanding, a live peer will acknowledge them without a PING. */
 	if (lane_ep->state == ROCE_UP && chan->credit.sent == chan->credit.acked)
 		roce_chan_ping(chan);
 }
@@ -147,7 +152,7 @@ int roce_ep_quiesce(struct weft_lane_ep *base, void *buf)
 	if (lane_ep->state != ROCE_UP)
 		return -ENOTCONN;
 	rc = roce_lane_ep_to_error(lane_ep);
-	/* Of a device that is gone nothing writes any more. */
+	/* A device that is gone accesses no memory, so its error does not matter. */
 	if (rc < 0 && !r->ended && ibv_query_device(r->dev->ctx, &attr) == 0)
 		return rc;
 	base->up = false;
@@ -160,7 +165,7 @@ int roce_ep_quiesce(struct weft_lane_ep *base, void *buf)
 		struct roce_chan *chan = lane_ep->chans[i];
 
 		state->processed[i] = weft_put32(chan->credit.processed);
-		/* What was collected the device never gets. */
+		/* Collected requests are never posted to the device. */
 		if (!chan->lost) {
 			chan->lost = true;
 			chan->lost_from = chan->sq.posted;
@@ -194,7 +199,7 @@ int roce_stopped_status(struct roce_chan *chan, const struct roce_slot *slot, in
 	return ROCE_PARKED;
 }
 
-/* In the order of posting. @p status 0: what became of each */
+/* End parked operations in the order of posting. @p status 0: each ends with its own status */
 static void end_parked(struct roce_chan *chan, int status)
 {
 	uint32_t k, i;
@@ -219,9 +224,9 @@ void roce_stopped_destroy(struct roce_lane_ep *lane_ep)
 		end_parked(lane_ep->chans[i], -ECANCELED);
 }
 
-/* ------------------------------------------------------------------ give back */
+/* ------------------------------------------------------------------ return of messages */
 
-/* A zero-copy message is over when it has arrived by another way and our device lets go of it. */
+/* A zero-copy message ends when another lane has delivered it and our device has completed it. */
 struct twice {
 	struct weft_lane_comp arrived, released;
 	struct weft_lane_comp *comp;
@@ -270,7 +275,7 @@ static void give_free(struct give *g)
 	}
 }
 
-/* Before anything is given: what it takes. */
+/* Allocate all memory before the first message is returned. */
 static int prepare(struct roce_lane_ep *lane_ep, struct give *g)
 {
 	unsigned int i;
@@ -334,7 +339,7 @@ static void give_message(struct roce_chan *chan, uint32_t n, struct give *g)
 	g->cb(g->arg, u->id, msg, u->bytes, comp);
 }
 
-/* @return false: it says what can't be */
+/* @return false: the peer's state is impossible */
 static bool take_counts(struct roce_lane_ep *lane_ep, const struct weft_roce_rx_state *state,
 			size_t length)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The driver `roce_ud` (ud.h): opening, progress, what the device reports, closing. */
+/* The driver `roce_ud` (ud.h): opening, progress, events of the device, closing. */
 
 #include <errno.h>
 #include <sched.h>
@@ -13,8 +13,7 @@
 /* ------------------------------------------------------------------ progress */
 
 /*
- * It is the end of all connections, those that are still to come included; @p what: half a
- * sentence.
+ * All connections end, also future ones. @p what: a phrase for messages.
  */
 static void broken(struct ud_iface *u, int status, const char *what)
 {
@@ -23,13 +22,13 @@ static void broken(struct ud_iface *u, int status, const char *what)
 	u->watched.up = false;
 }
 
-/* Who has the address knows it; half of all keys are for the kernel's own. */
+/* Derived from the interface's id, which its address has; keys with bit 31 are privileged. */
 static uint32_t roce_ud_qkey(uint64_t iface_id)
 {
 	return (uint32_t)(iface_id >> 32) & 0x7fffffff;
 }
 
-/* The same number and key, so that peers need not hear of it. */
+/* Set up the queue pair again with the same number and key, so that peers need no update. */
 static int qp_up(struct ud_iface *u)
 {
 	struct ibv_qp_attr attr = {.port_num = (uint8_t)u->port, .qkey = u->qkey};
@@ -48,8 +47,8 @@ static int qp_up(struct ud_iface *u)
 }
 
 /*
- * A request failed: the device executes no more of them, for all peers. Everything must come back
- * before the queue pair is set up again, which would drop it without a word.
+ * A request failed, so the device executes no requests to any peer. All requests must complete
+ * before the queue pair is set up again, because the set-up would silently drop them.
  */
 static void fall_sick(struct ud_iface *u)
 {
@@ -67,8 +66,8 @@ static void fall_sick(struct ud_iface *u)
 }
 
 /*
- * @p empty: the last poll took all that there was. The worker's clock alone says nothing: the
- * application may have computed.
+ * @p empty: the last poll left the completion queue empty. The worker's clock alone is not enough:
+ * the application may have computed without polling.
  */
 static void recover(struct ud_iface *u, bool empty)
 {
@@ -92,7 +91,7 @@ static void handle(struct ud_iface *u, const struct roce_event *e)
 {
 	char what[160];
 
-	/* The interface for messages on the same port tells of it. */
+	/* The interface for messages on the same port logs it. */
 	roce_port_event(&u->watched, e->type, u->now);
 	if (e->type == IBV_EVENT_DEVICE_FATAL)
 		broken(u, -ENODEV, ROCE_DEVICE_GONE);
@@ -103,7 +102,7 @@ static void handle(struct ud_iface *u, const struct roce_event *e)
 	else if (e->type == IBV_EVENT_GID_CHANGE &&
 		 roce_gid_changed(u->dev, u->port, &u->gid, &u->gid_gone, what, sizeof(what))) {
 		roce_ud_fail_all(u, -EADDRNOTAVAIL, what);
-		roce_ud_askers_end(u, 0); /* their ways begin at an address that was */
+		roce_ud_askers_end(u, 0); /* their address handles are for the old source address */
 	}
 }
 
@@ -116,7 +115,7 @@ static void slow(struct ud_iface *u)
 	roce_watch_poll(u->dev);
 	while (roce_watch_next(u->dev, &u->watch, &e))
 		handle(u, &e);
-	/* Again and again: connections may begin after it. */
+	/* In each call: connections may begin after the failure. */
 	if (u->status != 0)
 		roce_ud_fail_all(u, u->status, u->what);
 	else if (roce_port_gone(&u->watched, u->port, u->now, u->give_up_ns, what, sizeof(what)))
@@ -140,11 +139,11 @@ static unsigned int ud_progress(struct weft_lane_iface *base, uint64_t now_ns)
 	for (i = 0; i < n; i++) {
 		struct roce_buf *buf = (struct roce_buf *)(uintptr_t)(wc[i].wr_id & ~1ull);
 
-		/* A receive that failed breaks the queue pair too; the others are flushed then. */
+		/* A failed receive breaks the queue pair, too; all others are then flushed. */
 		if (__builtin_expect(wc[i].status != IBV_WC_SUCCESS, 0) &&
 		    (wc[i].status == IBV_WC_WR_FLUSH_ERR || !(wc[i].wr_id & 1))) {
 			fall_sick(u);
-			u->next_slow = 0; /* its event is of the same failure */
+			u->next_slow = 0; /* read events now: one belongs to this failure */
 		}
 		if (wc[i].wr_id & 1) {
 			u->posted--;
@@ -171,13 +170,13 @@ static unsigned int ud_progress(struct weft_lane_iface *base, uint64_t now_ns)
 
 static void ud_tx_flush(struct weft_lane_iface *base)
 {
-	base->tx_open = false; /* nothing is held back */
+	base->tx_open = false; /* nothing is collected */
 }
 
 static void ud_release(struct weft_lane_iface *base, void *desc)
 {
 	(void)base;
-	(void)desc; /* buffers are never given away */
+	(void)desc; /* the protocol layer never gets buffers */
 }
 
 static void ud_get_address(struct weft_lane_iface *base, void *buf)
@@ -194,7 +193,7 @@ static void ud_get_address(struct weft_lane_iface *base, void *buf)
 
 #define BOOT_V1 1u /* variant: RoCE v1 */
 
-/* The key is made of what the boot address has; the path's MTU is learned later. */
+/* The key is derived from the boot address; the path MTU is learned later. */
 static void ud_boot_pack(struct weft_lane_iface *base, struct weft_lane_boot *boot)
 {
 	struct ud_iface *u = ud_iface_of(base);
@@ -285,7 +284,7 @@ static void ud_close(struct weft_lane_iface *base)
 	end = u->platform->now(u->platform->arg) + UD_CLOSE_NS;
 	while (!LIST_EMPTY(&u->dead)) {
 		ud_progress(base, u->platform->now(u->platform->arg));
-		/* What the device does not give back by then it never will. */
+		/* The device will not complete requests after this time. */
 		if (u->now >= end)
 			u->tx_room = UD_TX;
 		sched_yield();
@@ -343,7 +342,7 @@ static int open_qp(struct ud_iface *u, char *why, size_t why_len)
 		return -err;
 	}
 	u->tx_room = UD_TX;
-	/* Some more than are posted: those that wait for a way back. */
+	/* Some more than are posted: those of datagrams that wait for address resolution. */
 	roce_pool_init(&u->rx_pool, u->dev, WEFT_ROCE_GRH + (128u << u->mtu),
 		       UD_RX + UD_PASSIVE_MAX);
 	roce_pool_init(&u->tx_pool, u->dev, 128u << u->mtu, UD_TX);
@@ -402,7 +401,7 @@ static int ud_open(const struct weft_lane_open *params, struct weft_lane_iface *
 	u->base.attr = (struct weft_lane_attr){
 		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_CONTROL,
 		.bandwidth = roce_port_rate(&info.attr),
-		/* More than any lane that can carry data: those bootstrap better. */
+		/* Higher than that of any lane for data: such lanes are better for bootstrap. */
 		.latency = 100e-6,
 		.send_overhead = 1e-6,
 		.recv_overhead = 1e-6,
@@ -417,7 +416,7 @@ static int ud_open(const struct weft_lane_open *params, struct weft_lane_iface *
 	return 0;
 }
 
-/* Opened beside the interface of the driver `roce` on the same port. */
+/* Opened together with the interface of the driver `roce` on the same port. */
 static int ud_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
 {
 	(void)conf;

@@ -2,15 +2,15 @@
 /**
  * @file ud.h
  * The driver `roce_ud`: an unreliable control channel over a UD queue pair, for wire-up where no
- * other lane connects to an interface's address. Datagrams get lost, doubled and reordered, and
- * nothing here minds: wire-up retries, and recognises what it has seen.
+ * other lane connects to an interface's address. Datagrams may be lost, duplicated and reordered.
+ * This driver does not repair that: wire-up retries, and recognises duplicates.
  *
  * A connection is a pair of random numbers, one of each end. The first datagram of a connection
- * makes the passive lane_ep at its addressee, once its sender has shown that it gets what is sent
- * to its address (ud_cookie.c); it is kept until the way back is known (the kernel resolves the
- * peer's Ethernet address, in the device's thread) and delivered then. The queue pair's key is
- * random and part of the interface's address, so strangers who have not seen the address are
- * dropped by the device.
+ * creates the passive lane_ep at its receiver, after its sender has proven that it receives at its
+ * address (ud_cookie.c). The datagram is kept until the peer's Ethernet address is resolved (by the
+ * kernel, in the device's thread), and is delivered then. The queue pair's key is random and part
+ * of the interface's address, so the device drops datagrams of unknown senders, which lack the
+ * address.
  */
 #ifndef WEFT_ROCE_UD_IFACE_H
 #define WEFT_ROCE_UD_IFACE_H
@@ -21,10 +21,10 @@
 
 #define UD_RX 256 /* receive buffers */
 #define UD_TX 128
-#define UD_TX_KEPT 64 /* of them not for RETRY, which strangers can have as often as they like */
-#define UD_PASSIVE_MAX 1024  /* connections that others have begun */
+#define UD_TX_KEPT 64 /* of them not for RETRY, which unknown senders can cause without limit */
+#define UD_PASSIVE_MAX 1024  /* connections that peers have begun */
 #define UD_PASSIVE_SHARE 512 /* of one host */
-#define UD_ASKERS 64         /* hosts that are being sent cookies */
+#define UD_ASKERS 64         /* hosts to which cookies are sent */
 #define UD_BUCKETS 1024
 #define UD_ASKER_NS 1000000000ull
 #define UD_IDLE_NS 60000000000ull
@@ -43,12 +43,12 @@ struct ud_lane_ep {
 	LIST_ENTRY(ud_lane_ep) conn_link, peer_link, passive_link, resolving_link; /* ud_table.c */
 	struct ibv_ah *ah;
 	uint8_t gid[16];
-	uint8_t sgid_index;         /* for the thread: the iface's may change in the meantime */
-	uint32_t qpn, qkey;         /* the peer's */
-	uint32_t conn, remote_conn; /* remote_conn 0 = not known yet */
-	struct roce_buf *first;     /* datagram that waits for the way back */
+	uint8_t sgid_index; /* for the thread: that of the iface may change in the meantime */
+	uint32_t qpn, qkey; /* the peer's */
+	uint32_t conn, remote_conn; /* remote_conn 0 = unknown yet */
+	struct roce_buf *first;     /* datagram that waits for address resolution */
 	size_t first_len;
-	/* an opener's, until it is answered: what it has to show, and what it has said last */
+	/* of an initiator, until the first reply: the cookie to send, and its last datagram */
 	uint64_t cookie;
 	uint8_t *said, said_id;
 	size_t said_len;
@@ -66,10 +66,10 @@ struct ud_iface {
 	uint8_t mtu;
 	struct roce_port_watch watched;
 	uint64_t now, next_slow, give_up_ns;
-	int status; /* why nothing goes any more; 0 = it does */
+	int status; /* error after which nothing can be sent; 0 = none */
 	const char *what;
 	bool gid_gone; /* the address was removed */
-	bool sick; /* the queue pair is in error: everything comes back, then it is set up again */
+	bool sick; /* the queue pair is in error: all requests complete, then it is set up again */
 	uint64_t sick_since;
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
@@ -85,11 +85,11 @@ struct ud_iface {
 	LIST_HEAD(ud_lane_eps, ud_lane_ep) lane_eps, dead;
 	struct ud_lane_eps by_conn[UD_BUCKETS]; /* all of lane_eps, by their own number */
 	struct ud_lane_eps
-		by_peer[UD_BUCKETS];  /* passive ones, by where and what the other end is */
+		by_peer[UD_BUCKETS];  /* passive ones, by address and number of the peer */
 	struct ud_lane_eps of_others; /* the passive ones */
-	struct ud_lane_eps in_search; /* of lane_eps, those that are UD_RESOLVING */
+	struct ud_lane_eps in_search; /* lane_eps in state UD_RESOLVING */
 	LIST_HEAD(, ud_lane_ep)
-	askers; /* ways to hosts that have not shown their address; newest first */
+	askers; /* address handles of hosts without a proven address; newest first */
 	struct weft_siphash_key key; /* of cookies */
 	unsigned int resolving;
 	struct roce_watch watch;
@@ -111,48 +111,48 @@ static inline struct ud_lane_ep *ud_lane_ep_of(struct weft_lane_ep *lane_ep)
 /* ud_data.c */
 int roce_ud_send(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const void *payload, size_t length);
-/** A datagram with this head. */
+/** Post a datagram with this head. */
 int roce_ud_post(struct ud_lane_ep *lane_ep, const struct weft_roce_ud_head *h, const void *hdr,
 		 size_t hdr_len, const void *payload, size_t length);
 int roce_ud_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		     const void *payload, size_t length);
 void roce_ud_post_receives(struct ud_iface *u);
-/** A receive buffer has come back. */
+/** A receive has completed. */
 void roce_ud_received(struct ud_iface *u, const struct ibv_wc *wc, struct roce_buf *buf);
 void roce_ud_deliver(struct ud_lane_ep *lane_ep, const struct weft_roce_ud_packet *p);
 
 /* ud_cookie.c */
-/** Has the sender shown that it gets what is sent to its address? */
+/** Does the datagram have a cookie that was sent to its source address? */
 bool roce_ud_shows_cookie(const struct ud_iface *u, const struct weft_roce_ud_packet *p,
 			  uint32_t src_qpn);
-/** Send it the cookie: at once if the way is known. */
+/** Send its sender a cookie: at once if its Ethernet address is resolved. */
 void roce_ud_ask(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn);
-/** Ways to askers were found, or not. @return events */
+/** Handle askers whose address resolution has ended. @return events */
 unsigned int roce_ud_asked(struct ud_iface *u);
-/** Ways that are @p age old are looked for again. */
+/** End askers whose address handles are @p age old: they are resolved again when needed. */
 void roce_ud_askers_end(struct ud_iface *u, uint64_t age);
-/** An opener says something: it may be wanted again. */
+/** Keep a datagram of an initiator, which a RETRY may request again. */
 void roce_ud_keep_said(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		       const void *payload, size_t length);
-/** A RETRY has come. */
+/** A RETRY has arrived. */
 void roce_ud_retry(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn);
 
 /* ud_table.c */
-/** It belongs to its owner from now on: in lane_eps, and found by its numbers. */
+/** Add it to lane_eps and to the tables: it belongs to its owner from now on. */
 void roce_ud_table_add(struct ud_lane_ep *lane_ep);
-/** It is in no list and no table any more. */
+/** Remove it from all lists and tables. */
 void roce_ud_table_remove(struct ud_lane_ep *lane_ep);
-/** The way was found, or will not be looked for any more. */
+/** Its address resolution has ended. */
 void roce_ud_table_settled(struct ud_lane_ep *lane_ep);
 /**
- * Whose datagram it is; the sender must be where the connection's other end is. @return NULL =
- * nobody's
+ * Find the connection of a datagram; its source must be the peer of the connection. @return NULL =
+ * none
  */
 struct ud_lane_ep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet *p,
 				uint32_t src_qpn);
 
 /* ud_lep.c */
-/** Not yet in any list; its way is being looked for. NULL = no memory */
+/** Create one that is in no list yet, and start its address resolution. NULL = no memory */
 struct ud_lane_ep *roce_ud_lane_ep_new(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
 				       uint32_t qkey, uint32_t max_msg);
 int roce_ud_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
@@ -162,20 +162,20 @@ bool roce_ud_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t l
 uint64_t roce_ud_ep_host(const struct weft_lane_ep *lane_ep);
 int roce_ud_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
 void roce_ud_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size);
-/** Somebody begins. @return true when the buffer is kept */
+/** The first datagram of a connection. @return true when the buffer is kept */
 bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn,
 			  struct roce_buf *buf, size_t len);
-/** Ways were found, or not. @return events */
+/** Handle lane_eps whose address resolution has ended. @return events */
 unsigned int roce_ud_resolved(struct ud_iface *u);
 void roce_ud_lane_ep_over(struct ud_lane_ep *lane_ep, enum weft_lane_event ev, int status,
 			  const char *text);
-/** Passive lane_eps that nothing was heard of for long end. */
+/** End passive lane_eps without a datagram for long. */
 void roce_ud_idle(struct ud_iface *u);
-/** All lane_eps end. @p what: half a sentence */
+/** All lane_eps end. @p what: a phrase for messages */
 void roce_ud_fail_all(struct ud_iface *u, int status, const char *what);
 /**
- * Destroyed lane_eps go. Address handles serve requests that the device may still have: freed when
- * all of those are back.
+ * Free destroyed lane_eps. Outstanding requests may use their address handles, so they are freed
+ * after all of these have completed.
  */
 void roce_ud_reap(struct ud_iface *u);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who begins shows first that it gets what is sent to its address: nothing that it says is
- * listened to, and there is no connection, until its datagram has a cookie that went there. The
- * cookie is a keyed hash of address, queue pair, its key and connection number and the time, so
- * nothing is kept for it. What must be kept is the way: to send even one datagram the kernel has
- * to find the host's Ethernet address. That is one for each host that asks (an asker), of which
- * there are UD_ASKERS, for UD_ASKER_NS; the oldest one goes when a host more asks.
+ * An initiator must first prove that it receives at its source address. Until its datagram has a
+ * cookie that was sent there, the datagram is dropped, and no connection is created. The cookie is
+ * a keyed hash of address, queue pair, its key and connection number and the time, so the acceptor
+ * keeps no state for it. It must keep an address handle: to send even one datagram, the kernel has
+ * to resolve the host's Ethernet address. There is one handle (an asker) for each such host, for
+ * UD_ASKER_NS, and UD_ASKERS in all: a further host replaces the oldest one.
  *
- * At the other end an opener keeps what it has said last, and says it again, once, when it is told
- * the cookie. So one RETRY costs its receiver one datagram at most, however many come.
+ * An initiator keeps its last datagram, and sends it again, once, when it receives the cookie. So
+ * any number of RETRY cost their receiver one datagram at most.
  */
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ bool roce_ud_shows_cookie(const struct ud_iface *u, const struct weft_roce_ud_pa
 	       p->cookie == cookie(u, p, src_qpn, period - 1);
 }
 
-/* What was asked last: others of the host that wait in the meantime ask again. */
+/* Reply to the last datagram of the host: other processes of the host that wait retry. */
 static void answer(struct ud_lane_ep *asker)
 {
 	struct ud_iface *u = asker->u;
@@ -60,7 +60,7 @@ static void answer(struct ud_lane_ep *asker)
 
 	if (u->tx_room <= UD_TX_KEPT) {
 		u->count.no_room++;
-		return; /* it is requested again */
+		return; /* the initiator retries */
 	}
 	memcpy(p.gid, asker->gid, sizeof(p.gid));
 	h.cookie = weft_put64(cookie(u, &p, asker->qpn, u->now / COOKIE_NS));
@@ -119,7 +119,7 @@ unsigned int roce_ud_asked(struct ud_iface *u)
 			continue;
 		n++;
 		if (asker->job.err != 0) {
-			asker_end(asker); /* nobody is there */
+			asker_end(asker); /* there is no such host */
 			continue;
 		}
 		u->resolving--;
@@ -141,7 +141,7 @@ void roce_ud_askers_end(struct ud_iface *u, uint64_t age)
 	}
 }
 
-/* ------------------------------------------------------------------ opener */
+/* ------------------------------------------------------------------ initiator */
 
 void roce_ud_keep_said(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		       const void *payload, size_t length)
@@ -149,7 +149,7 @@ void roce_ud_keep_said(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hd
 	uint8_t *said = realloc(lane_ep->said, hdr_len + length + 1);
 
 	if (!said)
-		return; /* its owner says it again */
+		return; /* its owner retries */
 	memcpy(said, hdr, hdr_len);
 	if (length > 0)
 		memcpy(said + hdr_len, payload, length);

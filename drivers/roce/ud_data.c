@@ -41,7 +41,7 @@ int roce_ud_post(struct ud_lane_ep *lane_ep, const struct weft_roce_ud_head *h, 
 	wr.wr.ud.remote_qpn = lane_ep->qpn;
 	wr.wr.ud.remote_qkey = lane_ep->qkey;
 	if (ibv_post_send(u->qp, &wr, &bad) != 0) {
-		/* To the peer it is a datagram that got lost. */
+		/* For the peer this is a lost datagram. */
 		roce_pool_put(&u->tx_pool, buf);
 		u->count.tx_error++;
 		return 0;
@@ -124,7 +124,7 @@ void roce_ud_received(struct ud_iface *u, const struct ibv_wc *wc, struct roce_b
 			lane_ep->remote_conn = p.src_conn;
 			roce_ud_deliver(lane_ep, &p);
 		} else {
-			u->count.late++; /* still resolving: it comes again */
+			u->count.late++; /* still resolving: the sender retries */
 		}
 	}
 	if (!keep)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Connections of the control channel: who is at the other end, and the way there. */
+/* Connections of the control channel: their peers, and the address handles for these. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "ud.h"
 
-/* In the device's thread. */
+/* Runs in a thread of the device. */
 static void resolve_job(struct roce_job *job)
 {
 	struct ud_lane_ep *lane_ep =
@@ -144,13 +144,13 @@ void roce_ud_reap(struct ud_iface *u)
 	}
 }
 
-/* Hosts in one bucket pass for one: which ones do only we know. */
+/* Hosts in one bucket count as one host; the key of the hash keeps buckets secret. */
 static uint8_t bucket(const struct ud_iface *u, const uint8_t gid[16])
 {
 	return (uint8_t)weft_siphash(&u->key, gid, 16);
 }
 
-/* All places are taken: the oldest one of the host that has most goes, for one that has less. */
+/* All places are taken: end the oldest one of the host with most, for a host with fewer. */
 static bool make_room(struct ud_iface *u, const uint8_t gid[16])
 {
 	unsigned int of[256] = {0}, mine, most = 0;
@@ -158,30 +158,31 @@ static bool make_room(struct ud_iface *u, const uint8_t gid[16])
 	char text[128];
 
 	LIST_FOREACH(lane_ep, &u->of_others, passive_link) {
-		/* Its owner has yet to give that one back: a second one would go for nothing. */
+		/* One has ended, and its owner must still release it: do not end a second one. */
 		if (lane_ep->state >= UD_OVER)
 			return false;
 		of[bucket(u, lane_ep->gid)]++;
 	}
 	mine = of[bucket(u, gid)];
-	/* The list begins with the newest. */
+	/* The list begins with the newest one. */
 	LIST_FOREACH(lane_ep, &u->of_others, passive_link) {
 		if (of[bucket(u, lane_ep->gid)] < most)
 			continue;
 		most = of[bucket(u, lane_ep->gid)];
 		goes = lane_ep;
 	}
-	/* Who has none gets one in any case; others not by turns. */
+	/* A host without one always gets a place. Others need two fewer, so that hosts do not evict
+	 * each other in turn. */
 	if (!goes || most <= mine + (mine > 0))
 		return false;
 	snprintf(text, sizeof(text),
-		 "%s: peer %s has most control channels of all, and others need one", u->dev->name,
-		 goes->peer);
+		 "%s: peer %s has the most control channels, and another peer needs one",
+		 u->dev->name, goes->peer);
 	roce_ud_lane_ep_over(goes, WEFT_LANE_EV_GONE, -EUSERS, text);
 	return u->passive < UD_PASSIVE_MAX;
 }
 
-/* What one host may have begun leaves places for others, and so do several. */
+/* The limit of one host leaves places for others; make_room() does so against several hosts. */
 static bool has_place(struct ud_iface *u, const uint8_t gid[16])
 {
 	const struct ud_lane_ep *lane_ep;
@@ -197,7 +198,7 @@ static bool has_place(struct ud_iface *u, const uint8_t gid[16])
 bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn,
 			  struct roce_buf *buf, size_t len)
 {
-	/* Who does not tell gets what every way carries. */
+	/* A sender without an MTU in its head gets 256 bytes, which every path carries. */
 	uint8_t mtu = p->mtu == 0 ? 1 : p->mtu < u->mtu ? p->mtu : u->mtu;
 	struct ud_lane_ep *lane_ep;
 
@@ -266,20 +267,20 @@ unsigned int roce_ud_resolved(struct ud_iface *u)
 	}
 }
 
-/* ------------------------------------------------------------------ how they end */
+/* ------------------------------------------------------------------ termination */
 
 void roce_ud_idle(struct ud_iface *u)
 {
 	struct ud_lane_ep *lane_ep;
 	char text[96];
 
-	/* One at a time: the callback may destroy others. There are UD_PASSIVE_MAX at most. */
+	/* End one per call: the callback may destroy others. There are UD_PASSIVE_MAX at most. */
 	LIST_FOREACH(lane_ep, &u->of_others, passive_link)
 		if (lane_ep->state == UD_UP && u->now - lane_ep->heard > UD_IDLE_NS)
 			break;
 	if (!lane_ep)
 		return;
-	snprintf(text, sizeof(text), "%s: nothing was heard of %s for 60 s", u->dev->name,
+	snprintf(text, sizeof(text), "%s: nothing was received from %s for 60 s", u->dev->name,
 		 lane_ep->peer);
 	roce_ud_lane_ep_over(lane_ep, WEFT_LANE_EV_GONE, -ETIMEDOUT, text);
 }
@@ -303,7 +304,7 @@ void roce_ud_fail_all(struct ud_iface *u, int status, const char *what)
 
 /* ------------------------------------------------------------------ small */
 
-/* By the datagrams' own headers: where they come from, and the queue pair that sends them. */
+/* By headers of the datagrams: their source address, and the queue pair that sends them. */
 bool roce_ud_ep_is_from(struct weft_lane_ep *base, const void *addr, size_t len)
 {
 	const struct ud_lane_ep *lane_ep = ud_lane_ep_of(base);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Which connection a datagram is for: by our number of it, or, while its sender does not know that,
- * by where it comes from and the sender's number. Our numbers are random, and what senders choose
- * is hashed with a key, so nobody chooses buckets.
+ * Finds the connection of a datagram: by our number of it, or, before the sender has that number,
+ * by the source address and the sender's number. Our numbers are random, and values from senders
+ * are hashed with a key, so senders can't choose buckets.
  */
 
 #include <string.h>

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Owners that sleep (lane.h, waiting): the device tells of completions through a completion
- * channel. A completion that came before the request to be told is not told of, so after the
- * request the completion queue is checked once more: arm() says -EBUSY when it has just asked,
- * and 0 when a progress() since has found the queue empty.
+ * Sleeping owners (lane.h, waiting): the device notifies of completions through a completion
+ * channel. Completions from before the request for a notification cause none, so after the request
+ * the completion queue is polled once more. arm() returns -EBUSY when it has just requested one,
+ * and 0 when a progress() since then has found the queue empty.
  *
- * Two things come without a completion. Counts that peers write (messages that are not acknowledged
- * by others on the way) are checked while some are awaited, after 50 us, 100 us, ... 1 ms; and
- * what the device reports by itself, and addresses that the threads resolve, within the times
- * below.
+ * Two kinds of events cause no completion. Counts that peers write (when no message carries them)
+ * are polled while messages are outstanding, after 50 us, 100 us, ... 1 ms. Events of the device,
+ * and results of the threads that resolve addresses, are polled within the times below.
  */
 
 #include <errno.h>
@@ -20,11 +19,11 @@
 #define LOOK_MIN_NS 50000u
 #define LOOK_MAX_NS 1000000u
 /*
- * Between two checks of what the device reports; connections that begin or end are checked every
+ * Time between two checks of the device's events. Connections that begin or end are checked every
  * LOOK_MAX_NS.
  */
 #define SLOW_ASLEEP_NS 100000000u
-#define SLOW_BUSY_NS 20000000u /* while requests are under way */
+#define SLOW_BUSY_NS 20000000u /* while requests are outstanding */
 
 /* ------------------------------------------------------------------ the channel */
 
@@ -32,7 +31,7 @@ void roce_notify_open(struct roce_notify *n, struct ibv_context *ctx)
 {
 	int flags;
 
-	/* Without one the interface works, and cannot wake its owner. */
+	/* Without a channel the interface works, but cannot wake its owner. */
 	n->channel = ibv_create_comp_channel(ctx);
 	if (!n->channel)
 		return;
@@ -62,7 +61,7 @@ static int notify_arm(struct roce_notify *n, struct ibv_cq *cq, uint64_t empties
 		return 0;
 	if (!n->asked) {
 		if (ibv_req_notify_cq(cq, 0) != 0)
-			return 0; /* the device is gone; what it reports says so */
+			return 0; /* the device is gone, which its events report */
 		n->asked = true;
 		n->empties = empties;
 	}
@@ -76,7 +75,7 @@ static void notify_taken(struct roce_notify *n)
 
 	if (!n->channel)
 		return;
-	/* It was told once, and must be asked again. */
+	/* A request gives one notification, so the next arm() must request again. */
 	while (ibv_get_cq_event(n->channel, &cq, &context) == 0) {
 		ibv_ack_cq_events(cq, 1);
 		n->asked = false;
@@ -96,7 +95,7 @@ int roce_wait_fd(struct weft_lane_iface *base)
 	return notify_fd(&roce_iface_of(base)->notify);
 }
 
-/* The owner may be away for long, so peers are told now. */
+/* The owner may sleep for long, so send pending counts to peers now. */
 static void tell_peers(struct roce_iface *r)
 {
 	struct roce_chan *chan;
@@ -116,7 +115,7 @@ int roce_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns)
 	if (!TAILQ_EMPTY(&r->acks))
 		tell_peers(r);
 	within(now_ns, due_ns, SLOW_ASLEEP_NS);
-	/* What has no answer is noticed soon. */
+	/* With outstanding requests, check for a silent device earlier. */
 	if (r->tx_room != r->tx_total)
 		within(now_ns, due_ns, SLOW_BUSY_NS);
 	if (!TAILQ_EMPTY(&r->connecting) || !LIST_EMPTY(&r->dying) || !TAILQ_EMPTY(&r->acks))
