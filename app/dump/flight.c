@@ -377,7 +377,7 @@ void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame 
 	struct flight *e = find(t->follow, flow, seq);
 	bool whole = v->hdr->type == WEFT_FRAME_DATA;
 
-	/* The first part stands for the whole frame; the acknowledgement shows when all arrived. */
+	/* The first part represents the whole frame; the acknowledgement shows when all arrived. */
 	if (!whole && (v->body_cap < sizeof(*part) || weft_get16(part->offset)))
 		return;
 	if (!e) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Links as text: "loss=1%,delay=50us,rate=10G:64k". One table says what there is.
+ * Links as text: "loss=1%,delay=50us,rate=10G:64k". One table lists the items.
  */
 
 #include <errno.h>

@@ -124,7 +124,7 @@ const char *perf_test_name(enum perf_test test)
 
 static int stands_alone(const char *name)
 {
-	cli_error("-t: %s stands alone", name);
+	cli_error("-t: %s can't be combined with another test", name);
 	return APP_USAGE;
 }
 

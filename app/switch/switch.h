@@ -290,7 +290,7 @@ int sw_uplink_open(struct sw *s, const char *name);
 /** Describe it, with the MTU, for the first line of the output. */
 void sw_uplink_text(const struct sw *s, char *text, size_t len);
 
-/* tell.c */
+/* output for users and telemetry */
 /** Telemetry's commands, and SIGUSR1. */
 void sw_tell_start(struct sw *s);
 /** By the control thread: print counters if SIGUSR1 has come. */

@@ -98,7 +98,7 @@ int wire_command(struct wire *w, const char *line, char *answer, size_t len);
 void wire_input(struct wire *w);
 extern const char wire_command_help[];
 
-/* wire/tell.c */
+/* output for users and telemetry */
 /** Links of all pairs, a line each. */
 void wire_tell_links(const struct wire *w, char *buf, size_t len);
 /** Counters of all directions that are not 0. */

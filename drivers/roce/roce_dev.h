@@ -134,8 +134,8 @@ bool roce_gid_changed(struct roce_dev *dev, unsigned int port, struct weft_roce_
 /** A phrase for messages about an address that was removed. */
 void roce_gid_gone_text(const struct weft_roce_gid *gid, char *what, size_t len);
 
-#define ROCE_DEVICE_GONE "the device failed or was removed (the kernel log says why)"
-#define ROCE_QUEUE_GONE "a queue of the device failed (the kernel log says why)"
+#define ROCE_DEVICE_GONE "the device failed or was removed (the kernel log has the reason)"
+#define ROCE_QUEUE_GONE "a queue of the device failed (the kernel log has the reason)"
 
 /** Run @p job in one of the device's threads. @return 0, or a negative error: no thread */
 int roce_job_start(struct roce_dev *dev, struct roce_job *job);

@@ -3,14 +3,14 @@
 /*
  * Driver "self": messages of a worker to itself, through a queue in memory.
  *
- * One queue per iface holds the messages of all its lane_eps in the order of sending; progress()
- * delivers what was queued before it began. A message is never delivered inside the send call: the
- * caller's state may not be ready for its own callback. A lane_ep is connected to itself: what it
- * sends arrives on it.
+ * One queue per iface holds the messages of all its lane_eps in the order of sending. progress()
+ * delivers the messages that were queued before the call. A message is never delivered within the
+ * send call, because the caller's state may not be ready for its own callback. A lane_ep is
+ * connected to itself: it receives the messages that it sends.
  *
- * A message is one object of a pool with a bound; no object is "no room" (-EAGAIN). A receiver that
- * keeps a buffer keeps the object, so near the bound buffers are no longer offered for keeping, and
- * sends can always go on.
+ * A message is one object of a pool with a limit; without a free object sends return -EAGAIN. A
+ * receiver that keeps a buffer keeps the object. So near the limit buffers are not offered for
+ * keeping, and sends never block for good.
  */
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 
 #define SELF_MSG_MAX (16 * 1024)      /* header + payload */
 #define SELF_MSGS 256                 /* queued and kept together */
-#define SELF_KEEP_MAX (SELF_MSGS / 2) /* above, callbacks must copy */
+#define SELF_KEEP_MAX (SELF_MSGS / 2) /* with more kept, callbacks must copy */
 #define SELF_ADDR_LEN 8               /* the worker's id */
 
 struct self_msg {
@@ -34,14 +34,14 @@ struct self_msg {
 	struct weft_lane_comp *comp;  /* zcopy or flush; NULL = none */
 	uint32_t length;
 	uint8_t am_id;
-	bool marker; /* a flush: nothing to deliver */
+	bool marker; /* a flush, without a message */
 	_Alignas(64) uint8_t data[];
 };
 
 struct self_lane_ep {
 	struct weft_lane_ep base; /* first */
 	LIST_ENTRY(self_lane_ep) entry;
-	TAILQ_ENTRY(self_lane_ep) fresh; /* until it is announced */
+	TAILQ_ENTRY(self_lane_ep) fresh; /* until EV_UP is reported */
 	uint32_t outstanding;            /* messages and markers in the queue */
 	bool announced;                  /* EV_UP was reported */
 	bool delivering;                 /* one of its callbacks runs: free it afterwards */
@@ -74,7 +74,7 @@ static inline struct self_lane_ep *to_lane_ep(struct weft_lane_ep *lane_ep)
 
 /* ------------------------------------------------------------------ send */
 
-/* An object for a message of @p lane_ep, or NULL: no room. */
+/* An object for a message of @p lane_ep, or NULL: the limit is reached. */
 static struct self_msg *msg_get(struct self_lane_ep *lane_ep)
 {
 	struct self_iface *s = to_iface(lane_ep->base.iface);
@@ -142,8 +142,8 @@ static ssize_t self_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane
 }
 
 /*
- * In memory a copy is the cheapest way; the caller's buffer is nevertheless only given back when
- * the message was delivered.
+ * In memory a copy is the fastest method. In spite of that, the caller's buffer is released only
+ * when the message was delivered.
  */
 static int self_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
 			 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
@@ -209,7 +209,7 @@ static void deliver(struct self_iface *s, struct self_msg *m)
 	else
 		weft_mpool_put(&s->pool, m);
 	/*
-	 * Delivered means acknowledged, even if a callback, this one included, destroys the
+	 * A delivered message is acknowledged, even if a callback, including this one, destroys the
 	 * lane_ep.
 	 */
 	if (comp)
@@ -222,7 +222,7 @@ static void deliver(struct self_iface *s, struct self_msg *m)
 static unsigned int self_progress(struct weft_lane_iface *base, uint64_t now_ns)
 {
 	struct self_iface *s = to_iface(base);
-	uint32_t n = s->num_queued; /* what callbacks send now is for the next call */
+	uint32_t n = s->num_queued; /* messages from callbacks are for the next call */
 	unsigned int events;
 	struct self_msg *m;
 
@@ -242,7 +242,7 @@ static unsigned int self_progress(struct weft_lane_iface *base, uint64_t now_ns)
 	return events;
 }
 
-/* Nothing is held back for coalescing. */
+/* Nothing to do: messages are not collected. */
 static void self_tx_flush(struct weft_lane_iface *base)
 {
 	(void)base;
@@ -296,8 +296,8 @@ static void self_ep_destroy(struct weft_lane_ep *base)
 	lane_ep->dead = true;
 	lane_ep->base.up = false;
 	/*
-	 * Its messages stay in the queue without an owner: progress() gives them back. Completions
-	 * run now. SELF_MSGS of all lane_eps are in it at most.
+	 * Its messages stay in the queue without an owner, and progress() frees them. Completions
+	 * run now. The queue has at most SELF_MSGS messages of all lane_eps.
 	 */
 	STAILQ_FOREACH(m, &s->queue, entry) {
 		struct weft_lane_comp *comp = m->comp;
@@ -366,7 +366,7 @@ static void self_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
 	X(s->tx, "tx.messages", "Messages sent.")     \
 	X(s->rx, "rx.messages", "Messages received.") \
 	X(s->no_room, "tx.no_room", "Sends that found the queue full.")
-#define LEVELS(X) X(s->num_kept, "rx.kept", "Messages now that the program has not given back.")
+#define LEVELS(X) X(s->num_kept, "rx.kept", "Messages now that the program has not released.")
 
 /* clang-format off */
 static const struct weft_lane_counter counter_help[] = {
@@ -442,7 +442,7 @@ static int self_open(const struct weft_lane_open *params, struct weft_lane_iface
 	s->base.ops = &self_ops;
 	s->base.driver = &weft_self_driver;
 	snprintf(s->base.name, sizeof(s->base.name), "self");
-	/* Figures of a core copying within its cache; they only have to beat every network. */
+	/* Figures of a copy within a core's cache; they only have to be better than any network. */
 	s->base.attr = (struct weft_lane_attr){
 		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_ZCOPY |
 			    WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_LOOPBACK,

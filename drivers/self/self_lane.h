@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file self/self_lane.h
- * Driver "self": a worker's lane to itself. Also the smallest complete lane driver, to be read
- * beside lane.h by whoever writes one.
+ * Driver "self": a worker's lane to itself. It is also the smallest complete lane driver, and an
+ * example for authors of drivers, next to lane.h.
  */
 #ifndef WEFT_SELF_LANE_H
 #define WEFT_SELF_LANE_H

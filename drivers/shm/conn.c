@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making and ending connections. Who connects makes the segment and passes it with its hello; who
- * accepts checks both and answers. The sockets stay: they tell when the other end is gone.
+ * Begin and end of connections. The initiator creates the segment and passes it with its hello. The
+ * acceptor checks both and replies. The sockets stay open: they report when the peer has ended.
  */
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "shm/receipt.h"
 #include "shm/shm.h"
 
-#define ACCEPTS 16 /* connections accepted at a look */
+#define ACCEPTS 16 /* connections accepted per check */
 
 /* ------------------------------------------------------------------ lane_eps */
 
@@ -58,13 +58,13 @@ static int watch(struct shm_iface *s, struct shm_fd *what, uint32_t more)
 	return -errno;
 }
 
-/* A socket whose hello another thread is to receive is reported once. */
+/* Another thread receives the hello, so epoll must report this socket once only. */
 static int watch_hello(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	return watch(s, &lane_ep->sock, EPOLLONESHOT);
 }
 
-/* Closing does not take it out of the epoll while a child that was forked has it, too. */
+/* While a forked child also has the descriptor, close() does not remove it from the epoll set. */
 static void unwatch_process(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	if (lane_ep->process.fd < 0)
@@ -74,7 +74,7 @@ static void unwatch_process(struct shm_iface *s, struct shm_ep *lane_ep)
 	lane_ep->process.fd = -1;
 }
 
-/* Descriptors that the peer has passed may wait in its queue. */
+/* Closing may block: descriptors that the peer has passed may be in the socket's queue. */
 static void unwatch_socket(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	if (lane_ep->sock.fd < 0)
@@ -87,25 +87,28 @@ static void unwatch_socket(struct shm_iface *s, struct shm_ep *lane_ep)
 	lane_ep->sock.fd = -1;
 }
 
-/* A process in another PID namespace has no number here: then the socket has to do. */
+/* A process in another PID namespace has no PID here: then only the socket reports its end. */
 static void watch_process(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	if (lane_ep->pid <= 0)
 		return;
 	lane_ep->process.fd = shm_process_open(lane_ep->pid);
 	if (lane_ep->process.fd == -ESRCH)
-		lane_ep->ended = true; /* children of its own may still have the socket */
+		lane_ep->ended = true; /* its children may still have the socket open */
 	if (lane_ep->process.fd >= 0 && watch(s, &lane_ep->process, 0) < 0)
 		unwatch_process(s, lane_ep);
 }
 
-/* Out of the lists of those alive; shm_reap() frees it when the protocol layer is done with it. */
+/* Move it to the dead ones; shm_reap() frees it after the protocol layer has destroyed it. */
 static void bury(struct shm_iface *s, struct shm_ep *lane_ep, int status)
 {
 	if (lane_ep->state == SHM_UP) {
 		TAILQ_REMOVE(&s->up, lane_ep, entry);
 		shm_table_remove(lane_ep);
-		/* The peer may be told: it is no news to one that is gone. */
+		/*
+		 * Publish the last position for the peer, which has no effect if the peer has
+		 * ended.
+		 */
 		shm_rx_publish(&lane_ep->rx);
 		atomic_store_explicit(&lane_ep->tx.dir->ctl.closed, 1, memory_order_release);
 	} else {
@@ -116,7 +119,9 @@ static void bury(struct shm_iface *s, struct shm_ep *lane_ep, int status)
 	lane_ep->state = SHM_DEAD;
 	lane_ep->status = status;
 	lane_ep->base.up = false;
-	/* A child that was forked has the socket, too: closing would not end the connection. */
+	/*
+	 * A forked child may have the socket, too, so close() alone would not end the connection.
+	 */
 	if (lane_ep->sock.fd >= 0)
 		shutdown(lane_ep->sock.fd, SHUT_RDWR);
 	unwatch_socket(s, lane_ep);
@@ -150,7 +155,7 @@ void shm_ep_destroy(struct weft_lane_ep *base)
 	lane_ep->destroyed = true;
 	if (lane_ep->state != SHM_DEAD)
 		bury(shm_iface(base->iface), lane_ep, -ECANCELED);
-	/* A peer that takes a message and closes at once is heard of before its head is read. */
+	/* The end of a peer that takes messages and closes may be seen before its last position. */
 	if (was_up)
 		shm_complete(lane_ep);
 	shm_cancel(lane_ep, -ECANCELED);
@@ -165,7 +170,7 @@ void shm_end(struct shm_ep *lane_ep, int status, const char *text)
 	bury(s, lane_ep, status < 0 ? status : -ECONNRESET);
 	lane_ep->destroyed = lane_ep->destroyed || !known;
 	if (was_up)
-		shm_complete(lane_ep); /* what it had taken is delivered */
+		shm_complete(lane_ep); /* messages that it had taken are delivered */
 	shm_cancel(lane_ep, lane_ep->status);
 	if (!known || lane_ep->destroyed)
 		return;
@@ -187,7 +192,7 @@ static void up(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_hel
 
 	weft_socket_refuse_fds(lane_ep->sock.fd);
 	if (watch(s, &lane_ep->sock, 0) < 0)
-		lane_ep->ended = true; /* its end and its wake-ups would not be seen */
+		lane_ep->ended = true; /* without the watch, its end and wake-ups would be missed */
 	TAILQ_REMOVE(&s->making, lane_ep, entry);
 	s->num_making--;
 	s->num_half -= lane_ep->state == SHM_ACCEPTED;
@@ -203,7 +208,7 @@ static void up(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_hel
 	s->event(s->arg, &lane_ep->base, WEFT_LANE_EV_UP, 0, line);
 }
 
-/* ------------------------------------------------------------------ who connects */
+/* ------------------------------------------------------------------ initiator */
 
 static void hello_init(const struct shm_iface *s, const struct shm_ep *lane_ep,
 		       struct shm_hello *hello)
@@ -220,7 +225,7 @@ static void hello_init(const struct shm_iface *s, const struct shm_ep *lane_ep,
 	}
 }
 
-/* Its socket is connected: make the segment and pass it. */
+/* Its socket is connected: create the segment and pass it with the hello. */
 static int introduce(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	struct shm_hello hello;
@@ -247,7 +252,7 @@ static int introduce(struct shm_iface *s, struct shm_ep *lane_ep)
 	if (rc == 0)
 		rc = watch_hello(s, lane_ep);
 	if (rc < 0)
-		snprintf(lane_ep->text, sizeof(lane_ep->text), "its socket does not take us: %s",
+		snprintf(lane_ep->text, sizeof(lane_ep->text), "its socket refuses the hello: %s",
 			 strerror(-rc));
 	watch_process(s, lane_ep);
 	if (rc == 0 && lane_ep->ended) {
@@ -257,7 +262,7 @@ static int introduce(struct shm_iface *s, struct shm_ep *lane_ep)
 	return rc;
 }
 
-/* @return 0: asked, or to be tried again */
+/* @return 0: the hello was sent, or a further attempt follows */
 static int try_connect(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	int fd = shm_socket_connect(&lane_ep->peer);
@@ -288,7 +293,7 @@ int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 		return rc;
 	if (s->num_eps == SHM_EPS_MAX) {
 		weft_log_limited(&s->full, WEFT_LOG_WARN,
-				 "%s: it has %u connections, and no room for more", s->base.name,
+				 "%s: it has %u connections, which is the limit", s->base.name,
 				 SHM_EPS_MAX);
 		return -ENOSPC;
 	}
@@ -297,14 +302,14 @@ int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 		return -ENOMEM;
 	lane_ep->base.user = user;
 	memcpy(&lane_ep->peer, addr, sizeof(lane_ep->peer));
-	/* It is told by progress(), soon. */
+	/* progress() reports a failure. */
 	lane_ep->status = try_connect(s, lane_ep);
 	s->look_at = 0;
 	*out = &lane_ep->base;
 	return 0;
 }
 
-/* The answer. */
+/* The acceptor's reply. */
 static void answered(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receipt *r)
 {
 	const struct shm_hello *hello = &r->hello;
@@ -312,7 +317,7 @@ static void answered(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_rec
 	if (r->status < 0) {
 		shm_end(lane_ep, -ECONNREFUSED,
 			lane_ep->ended ? "its process has ended"
-				       : "it did not answer in shared memory's terms");
+				       : "its reply is no hello of shared memory");
 	} else if (hello->status < 0) {
 		snprintf(lane_ep->text, sizeof(lane_ep->text), "refused: %s", hello->text);
 		shm_end(lane_ep, -ECONNREFUSED, lane_ep->text);
@@ -341,22 +346,24 @@ unsigned int shm_making(struct shm_iface *s, uint64_t now_ns)
 			continue;
 		if (lane_ep->status == 0)
 			snprintf(lane_ep->text, sizeof(lane_ep->text),
-				 "it has not answered in time: does it call progress?");
+				 "it has not replied in time: does it call progress?");
 		shm_end(lane_ep, lane_ep->status < 0 ? lane_ep->status : -ETIMEDOUT, lane_ep->text);
 		n++;
-		break; /* a callback may have changed the list; the rest comes next time */
+		break; /* a callback may have changed the list: continue at the next call */
 	}
 	return n;
 }
 
-/* ------------------------------------------------------------------ who accepts */
+/* ------------------------------------------------------------------ acceptor */
 
 static void asked(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receipt *r)
 {
 	struct shm_hello answer;
 
 	if (!r->is_hello) {
-		/* A connection without a hello is most often a process that checks an address. */
+		/*
+		 * A connection without a hello is mostly a check of an address, and is not counted.
+		 */
 		s->count.refused_other += r->status != -ECONNRESET;
 		shm_end(lane_ep, -EPROTO, "");
 		return;
@@ -381,7 +388,7 @@ static void asked(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receip
 	up(s, lane_ep, &r->hello, 0);
 }
 
-/* A process has a share of the places for connections that have said nothing. */
+/* Connections without a hello yet are limited per process. */
 static bool has_its_share(const struct shm_iface *s, pid_t pid)
 {
 	const struct shm_ep *lane_ep;
@@ -412,8 +419,9 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 	int fd, i;
 
 	/*
-	 * Those that find no place wait in the queue: closing them would fail honest ones. While
-	 * too many foreign descriptors wait to be closed, no further ones are received.
+	 * Without a free place, connections wait in the backlog: to close them would also fail
+	 * valid ones. While too many foreign descriptors wait to be closed, no further ones are
+	 * received.
 	 */
 	for (i = 0; i < ACCEPTS && s->num_half < SHM_HALF_MAX && weft_foreign_fd_has_room(); i++) {
 		fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -441,7 +449,7 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 		}
 		lane_ep->sock.fd = fd;
 		lane_ep->pid = pid;
-		/* Most often the hello is there already. */
+		/* The hello has mostly arrived already. */
 		if (shm_socket_has_message(fd))
 			start_receipt(s, lane_ep);
 		else if (watch_hello(s, lane_ep) < 0)
@@ -452,7 +460,7 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 
 /* ------------------------------------------------------------------ events of the sockets */
 
-/* Bytes that have woken this process, or the end. */
+/* Read bytes that have woken this process, or the end of the connection. */
 static void drain(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	char bytes[8];
@@ -478,7 +486,7 @@ static unsigned int process_ended(struct shm_iface *s, struct shm_ep *lane_ep)
 	unwatch_process(s, lane_ep);
 	if (lane_ep->state != SHM_ASKED || lane_ep->receipt)
 		return 0;
-	/* An answer that was sent before counts: messages may have followed it. */
+	/* A reply that was sent before the end is valid: messages may have followed it. */
 	if (shm_socket_has_message(lane_ep->sock.fd)) {
 		start_receipt(s, lane_ep);
 		return 0;
@@ -524,7 +532,7 @@ unsigned int shm_received(struct shm_iface *s)
 
 	for (; r; r = next) {
 		next = r->next;
-		/* A callback of an earlier one may have ended the connection. */
+		/* A callback for an earlier receipt may have ended the connection. */
 		if (r->lane_ep) {
 			received(s, r->lane_ep, r);
 			n++;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Native reads: the kernel copies between the two processes, once, where it gives one access to the
- * other's memory. Where a peer's memory is says the peer's own table (shm/reg.h), so all that a
- * peer can do by lying is to give us its own wrong bytes.
+ * Native reads: the kernel copies between the two processes, once, where it permits one to access
+ * the memory of the other. The peer's own table (shm/reg.h) has the addresses of its memory, so a
+ * peer with a false table can only supply wrong bytes of its own.
  *
- * There are no native writes: one that was under way when the owner released the memory could end
- * after that, and nothing would tell the owner when.
+ * There are no native writes. A write in progress when the owner releases the memory could end
+ * after the release, and the owner would not be notified of its end.
  *
- * Operations are done by progress(), in slices, so that messages come through in between. A call of
- * the kernel costs as much as 20 pages of what it copies, so it takes all that a slice has.
+ * progress() executes operations in slices, so that messages are handled in between. A system call
+ * takes as long as the copy of 20 pages, so one call has all operations of a slice.
  */
 
 #include <errno.h>
@@ -19,7 +19,9 @@
 
 #include "shm/shm.h"
 
-/* Bytes in a progress call for a lane_ep: others wait meanwhile, so of few peers each has more. */
+/*
+ * Bytes per progress call and lane_ep. Others wait in the meantime: with few peers each has more.
+ */
 #define SLICE_MIN (256u << 10)
 #define SLICE_MAX (1024u << 10)
 
@@ -38,7 +40,7 @@ void shm_native_init(struct shm_iface *s)
 	LIST_INIT(&s->busy);
 }
 
-/* ------------------------------------------------------------------ may we? */
+/* ------------------------------------------------------------------ permission */
 
 static ssize_t read_word(pid_t pid, uint64_t at, uint64_t *word)
 {
@@ -55,7 +57,7 @@ bool shm_native_works(const struct shm_iface *s)
 	return read_word(getpid(), (uintptr_t)&s->word, &word) == sizeof(word) && word == s->word;
 }
 
-/* Is the process with the pidfd there, so that its number is its own? */
+/* Does the process of the pidfd live? Until it ends, its PID is not used again. */
 static bool is_alive(const struct shm_ep *lane_ep)
 {
 	return lane_ep->process.fd >= 0 &&
@@ -67,15 +69,15 @@ bool shm_native_reaches(const struct shm_ep *lane_ep, const struct shm_hello *he
 	uint64_t word = 0;
 
 	/*
-	 * The number that the kernel gives for the peer could be another process's where children
-	 * share its socket: the word shows that it is the one which wrote the hello.
+	 * Where children share the socket, the kernel's PID of the peer could be that of another
+	 * process. The word proves that this process has written the hello.
 	 */
 	return lane_ep->regs && lane_ep->pid > 0 && hello->word_at != 0 &&
 	       read_word(lane_ep->pid, hello->word_at, &word) == sizeof(word) &&
 	       word == hello->word && is_alive(lane_ep);
 }
 
-/* ------------------------------------------------------------------ calls */
+/* ------------------------------------------------------------------ posting */
 
 static int post(struct shm_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
 		uint64_t offset, uint64_t key, struct weft_lane_comp *comp)
@@ -116,9 +118,9 @@ int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned i
 	return post(shm_ep(base), iov, iovcnt, remote_offset, key, comp);
 }
 
-/* ------------------------------------------------------------------ work */
+/* ------------------------------------------------------------------ execution */
 
-/** What one call of the kernel reads: the front of the queue. */
+/** The operations of one system call: the front of the queue. */
 struct batch {
 	struct iovec here[SHM_NATIVES + SHM_NATIVE_IOV], there[SHM_NATIVES];
 	size_t part[SHM_NATIVES]; /* of each operation */
@@ -126,7 +128,7 @@ struct batch {
 	unsigned int num_here, num;
 };
 
-/* The part of our memory behind what is done: at most @p most bytes. */
+/* Add the part of our memory after the bytes that are done: at most @p most bytes. */
 static void add_here(struct batch *b, const struct shm_native *n, size_t most)
 {
 	size_t skip = n->done, len = 0, part;
@@ -155,7 +157,7 @@ static int find(const struct shm_ep *lane_ep, const struct shm_native *n, size_t
 			    WEFT_LANE_ACCESS_REMOTE_READ, address);
 }
 
-/* @return 0, or why the first one can't be done */
+/* @return 0, or the error of the first operation */
 static int gather(struct batch *b, const struct shm_ep *lane_ep, size_t most)
 {
 	const struct shm_native *n;
@@ -179,7 +181,7 @@ static int gather(struct batch *b, const struct shm_ep *lane_ep, size_t most)
 	return 0;
 }
 
-/* @return bytes moved, or why the first one can't be done */
+/* @return bytes moved, or the error of the first operation */
 static ssize_t move(struct batch *b, struct shm_ep *lane_ep, size_t most)
 {
 	ssize_t moved;
@@ -188,7 +190,7 @@ static ssize_t move(struct batch *b, struct shm_ep *lane_ep, size_t most)
 	rc = gather(b, lane_ep, most);
 	if (rc < 0)
 		return rc;
-	if (b->len == 0) /* it has no bytes */
+	if (b->len == 0) /* an operation of 0 bytes */
 		return 0;
 	if (!is_alive(lane_ep))
 		return -ECONNRESET;
@@ -211,7 +213,7 @@ static void end(struct shm_ep *lane_ep, int status)
 	comp->done(comp, status);
 }
 
-/* The system allows it no more: what is left is done by messages. */
+/* The system has withdrawn the permission: messages do the remaining operations. */
 static int taken_away(struct shm_ep *lane_ep, int error)
 {
 	if (error != -EPERM && error != -ENOSYS)
@@ -226,12 +228,12 @@ static void fail(struct shm_iface *s, struct shm_ep *lane_ep, int error)
 	end(lane_ep, taken_away(lane_ep, error));
 }
 
-/* The first one has so many bytes more. */
+/* The first operation has @part bytes more. */
 static void advance(struct shm_iface *s, struct shm_ep *lane_ep, size_t part)
 {
 	struct shm_native *n = STAILQ_FIRST(&lane_ep->natives);
 	uint64_t address;
-	/* What was given back in the meantime may have had other bytes. */
+	/* If the registration was released in the meantime, the bytes may be wrong: check again. */
 	int rc = part > 0 ? find(lane_ep, n, part, &address) : 0;
 
 	if (rc < 0) {
@@ -264,7 +266,7 @@ static unsigned int work(struct shm_iface *s, struct shm_ep *lane_ep)
 		budget -= (size_t)moved;
 		if (b.num == 0)
 			advance(s, lane_ep, 0);
-		/* A callback may end them all, and add others behind. */
+		/* A callback may end all of them, and append others. */
 		for (unsigned int i = 0; i < b.num && !STAILQ_EMPTY(&lane_ep->natives); i++) {
 			part = b.part[i] < (size_t)moved ? b.part[i] : (size_t)moved;
 			if (part == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two processes share memory if they are of the same system, user, network and user namespace, and
- * see the same folder of sockets. The sockets reach other network namespaces, too. But a network
- * namespace stands for a host of its own, which tests and containers connect by a network.
+ * Two processes share memory if they have the same system, user, network and user namespace, and
+ * the same folder of sockets. The sockets would also reach other network namespaces. But a network
+ * namespace counts as a separate host, which tests and containers connect by a network.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "base/user_folder.h"
 #include "shm/shm.h"
 
-/* Not the numbers themselves: addresses travel, and need not tell them. */
+/* Hashes instead of the numbers: addresses leave the host, and must not reveal the numbers. */
 static const struct weft_siphash_key place_key = {0x7765667420736d31ull, 0x706c616365303031ull};
 
 struct place {
@@ -34,7 +34,7 @@ static int find_place(struct place *p, char *why, size_t why_len)
 	    stat("/proc/self/ns/user", &user) < 0) {
 		rc = -errno;
 		snprintf(why, why_len,
-			 "the namespaces of this process are not known (/proc/self/ns): is /proc "
+			 "the namespaces of this process are unknown (/proc/self/ns): is /proc "
 			 "mounted?");
 		return rc;
 	}
@@ -59,7 +59,7 @@ int shm_place_init(struct shm_addr *own, const struct weft_lane_open *params, ch
 	p.host = platform->host_id ? platform->host_id(platform->arg) : 0;
 	if (p.host == 0) {
 		snprintf(why, why_len,
-			 "the system's boot id is not known "
+			 "the system's boot id is unknown "
 			 "(/proc/sys/kernel/random/boot_id): is /proc mounted?");
 		return -ENOENT;
 	}
@@ -84,7 +84,7 @@ int shm_place_reachable(const struct shm_addr *own, const void *addr, size_t len
 	}
 	memcpy(&a, addr, sizeof(a));
 	if (weft_get16(a.version) != SHM_VERSION) {
-		snprintf(why, why_len, "it speaks version %u of shared memory, we %u",
+		snprintf(why, why_len, "it has version %u of shared memory, this process %u",
 			 weft_get16(a.version), SHM_VERSION);
 		return -EPROTONOSUPPORT;
 	}
@@ -94,8 +94,8 @@ int shm_place_reachable(const struct shm_addr *own, const void *addr, size_t len
 	}
 	if (weft_get64(a.place) != weft_get64(own->place)) {
 		snprintf(why, why_len,
-			 "it is on this host, but another user's, or it has another /tmp, network "
-			 "or user namespace");
+			 "it is on this host, but has another user, or another /tmp, network or "
+			 "user namespace");
 		return -EACCES;
 	}
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Progress. An iface with few peers checks all rings each time; with many, at those that had
- * something lately and, in turn, at some of the others.
+ * Progress. An iface with few peers checks all rings each time. With many, it checks those with
+ * recent messages, and some of the others in rotation.
  */
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "shm/shm.h"
 
-#define EVENTS 16 /* of the sockets, at a look */
+#define EVENTS 16 /* of the sockets, per check */
 
 /* ------------------------------------------------------------------ the table of rings */
 
@@ -64,7 +64,10 @@ static void make_hot(struct shm_iface *s, struct shm_ep *lane_ep)
 
 static void deliver_short(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_record *r)
 {
-	/* What is checked above us must not change: the copy is ours. One line is the rule. */
+	/*
+	 * Upper layers validate a private copy, which the peer cannot change. Mostly it is one
+	 * line.
+	 */
 	if (r->length <= SHM_LINE - 8)
 		memcpy(s->copy, r->data, SHM_LINE - 8);
 	else
@@ -107,13 +110,13 @@ static void publish(struct shm_ep *lane_ep)
 static void end_broken(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	s->count.rx_bad++;
-	shm_end(lane_ep, -EPROTO, "its process wrote nonsense into the shared memory");
+	shm_end(lane_ep, -EPROTO, "its process wrote invalid data into the shared memory");
 }
 
-/* Nothing is left in the ring of a peer that is gone. */
+/* The peer has ended, and its ring is empty. */
 static void end_gone(struct shm_iface *s, struct shm_ep *lane_ep)
 {
-	/* Acquire: all it sent came before. */
+	/* Acquire: the peer's records precede this flag. */
 	if (atomic_load_explicit(&lane_ep->rx.dir->ctl.closed, memory_order_acquire)) {
 		shm_end(lane_ep, 0, "the peer has closed the connection");
 		return;
@@ -159,7 +162,7 @@ static __attribute__((noinline)) unsigned int take(struct shm_iface *s, struct s
 
 static inline unsigned int poll_ring(struct shm_iface *s, struct shm_ep *lane_ep)
 {
-	/* One load of the peer's memory, and one of ours. */
+	/* The common case takes one load of the peer's memory, and one of ours. */
 	if (__builtin_expect(shm_rx_empty(&lane_ep->rx) & !(lane_ep->ended | lane_ep->tx.broken),
 			     1))
 		return 0;
@@ -185,7 +188,7 @@ static unsigned int poll_cold(struct shm_iface *s)
 
 /* ------------------------------------------------------------------ the rest */
 
-/* Sockets: who connects, who answers, who has ended. */
+/* Check the sockets: new connections, replies, peers that have ended. */
 static unsigned int look(struct shm_iface *s, uint64_t now_ns)
 {
 	struct epoll_event events[EVENTS];

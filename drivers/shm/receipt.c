@@ -14,13 +14,13 @@
 
 struct shm_inbox {
 	_Atomic(struct shm_receipt *) done; /* the newest first */
-	atomic_uint refs;                   /* the iface and each receipt under way */
+	atomic_uint refs;                   /* the iface, and each receipt in progress */
 	int event;
 };
 
 /* ------------------------------------------------------------------ the other thread */
 
-/* @return 0, or an error with a reason: what the peer passes, and what it writes about itself */
+/* Check the hello and the segment of the peer. @return 0, or an error with a reason */
 static int check_hello(struct shm_receipt *r, int segment_fd)
 {
 	const struct shm_hello *hello = &r->hello;
@@ -45,15 +45,15 @@ static int check_hello(struct shm_receipt *r, int segment_fd)
 }
 
 /*
- * Does the process listen where the hello says that it comes from? Upper layers rely on that.
- * @return 0; -EAGAIN: not known yet; -EACCES
+ * Does the process listen at the address in its hello? Upper layers rely on that.
+ * @return 0; -EAGAIN: unknown yet; -EACCES
  */
 static int check_sender(const struct shm_receipt *r)
 {
 	struct shm_hello hello;
 	struct shm_addr addr;
 
-	/* What is malformed is refused with its own reason. */
+	/* A malformed hello is refused later, with its own reason. */
 	if (!shm_socket_peek(r->sock, &hello) || hello.magic != SHM_HELLO_MAGIC)
 		return 0;
 	memcpy(&addr, hello.addr, sizeof(addr));
@@ -73,7 +73,8 @@ static int receive_asked(struct shm_receipt *r, int fds[SHM_HELLO_FDS])
 	r->is_hello = true;
 	rc = check_hello(r, fds[0]);
 	if (rc == 0 && sender < 0) {
-		snprintf(r->why, sizeof(r->why), "the address it gives is another process's");
+		snprintf(r->why, sizeof(r->why),
+			 "another process listens at the address in its hello");
 		return sender;
 	}
 	if (rc == 0 && fds[1] >= 0)
@@ -95,7 +96,7 @@ static void inbox_unref(struct shm_inbox *inbox)
 {
 	struct shm_receipt *r, *next;
 
-	/* Acquire and release: the last one frees what all others have written. */
+	/* Acquire and release: the last thread frees memory that the others have written. */
 	if (atomic_fetch_sub_explicit(&inbox->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	for (r = atomic_load_explicit(&inbox->done, memory_order_relaxed); r; r = next) {
@@ -117,7 +118,7 @@ static void put(struct shm_receipt *r)
 	while (!atomic_compare_exchange_weak_explicit(&inbox->done, &r->next, r,
 						      memory_order_release, memory_order_relaxed))
 		;
-	/* A full counter wakes as well. */
+	/* A full counter wakes the reader, too. */
 	if (write(inbox->event, &one, sizeof(one)) < 0)
 		return;
 }
@@ -170,7 +171,7 @@ struct shm_receipt *shm_inbox_take(struct shm_inbox *inbox)
 	struct shm_receipt *r, *next, *oldest = NULL;
 	uint64_t count;
 
-	/* Before the list: what comes after it makes the descriptor readable again. */
+	/* Read before taking the list: later receipts make the descriptor readable again. */
 	if (read(inbox->event, &count, sizeof(count)) < 0)
 		return NULL;
 	/* Acquire: pairs with put(). */
@@ -196,7 +197,7 @@ int shm_receipt_start(struct shm_inbox *inbox, struct shm_ep *lane_ep, const str
 	r->own = *own;
 	r->pid = lane_ep->pid;
 	r->is_answer = lane_ep->state == SHM_ASKED;
-	/* Relaxed: the job's queue orders it. */
+	/* Relaxed: the queue of jobs orders it. */
 	atomic_fetch_add_explicit(&inbox->refs, 1, memory_order_relaxed);
 	rc = weft_blocking_run(receive, r);
 	if (rc < 0) {

@@ -15,7 +15,7 @@
 
 #include "shm/shm.h"
 
-/** What other threads have finished for an iface. */
+/** Receipts that other threads have finished for an iface. */
 struct shm_inbox;
 
 /** The result of one hello; the receiving thread owns it until shm_inbox_take() returns it. */
@@ -23,7 +23,7 @@ struct shm_receipt {
 	struct shm_inbox *inbox;
 	struct shm_receipt *next;
 
-	struct shm_ep *lane_ep; /**< NULL: it has ended; of the progress thread */
+	struct shm_ep *lane_ep; /**< NULL: it has ended; only for the progress thread */
 	int sock;
 	bool closes; /**< the connection has ended: the socket is closed with the receipt */
 
@@ -33,9 +33,9 @@ struct shm_receipt {
 	bool is_answer;
 
 	/* the result */
-	int status; /**< 0; -EAGAIN: no hello yet, or nothing is known of its sender; or an error */
+	int status; /**< 0; -EAGAIN: no hello yet, or its sender is unknown yet; or an error */
 	struct shm_hello hello;
-	bool is_hello; /**< else the status is no reason for an answer */
+	bool is_hello; /**< else no reply is sent */
 	char why[160]; /**< of an error, if is_hello */
 	struct shm_segment *segment;
 	const struct shm_reg_table *regs; /**< NULL = none */
@@ -44,7 +44,7 @@ struct shm_receipt {
 /** @return NULL with errno */
 struct shm_inbox *shm_inbox_new(void);
 
-/** Receipts under way are dropped when their threads have finished. NULL = nothing. */
+/** Receipts in progress are dropped when their threads have finished. NULL is allowed. */
 void shm_inbox_close(struct shm_inbox *inbox);
 
 /** Readable when shm_inbox_take() has receipts. */
@@ -62,7 +62,7 @@ int shm_receipt_start(struct shm_inbox *inbox, struct shm_ep *lane_ep, const str
 /** The connection of lane_ep->receipt ends: its socket belongs to the receipt from now on. */
 void shm_receipt_orphan(struct shm_ep *lane_ep);
 
-/** Free it, with what the caller has not taken out of it. */
+/** Free it, with the objects that the caller has not taken out of it. */
 void shm_receipt_free(struct shm_receipt *r);
 
 #endif /* WEFT_SHM_RECEIPT_H */

@@ -23,19 +23,19 @@
 	(WEFT_LANE_ACCESS_REMOTE_READ | WEFT_LANE_ACCESS_REMOTE_WRITE | \
 	 WEFT_LANE_ACCESS_REMOTE_ATOMIC)
 
-/* A registration's, or a free one's. */
+/* A registration; its slot is in use or free. */
 struct weft_mem_lane {
 	struct shm_reg_slot *slot;
 	uint64_t key;
 	SLIST_ENTRY(weft_mem_lane) next;
 };
 
-/* Registrations of all contexts are in the one table. */
+/* Protects the one table, which has the registrations of all contexts. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	struct shm_reg_table *table;
 	int fd;
-	pid_t pid; /* a child that was forked has no table */
+	pid_t pid; /* owner of the table: a forked child has none */
 	unsigned int users;
 	uint32_t used; /* slots that were ever used */
 	const struct weft_platform *platform;
@@ -45,8 +45,8 @@ static struct {
 /* ------------------------------------------------------------------ fork() */
 
 /*
- * A child closes its copy of the descriptor before it runs anything of its own: later the number
- * may be another file's. What was the parent's is the parent's.
+ * A forked child closes its copy of the descriptor before it runs other code, because later the
+ * number may be of another file. The table remains with the parent.
  */
 static void before_fork(void)
 {
@@ -75,9 +75,9 @@ static void register_atfork(void)
 	fork_error = -pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
-/* ------------------------------------------------------------------ our own */
+/* ------------------------------------------------------------------ the own table */
 
-/* Peers get the descriptor: none of them may write what the others believe. */
+/* Peers get the descriptor, so it is sealed: no peer may write entries that others trust. */
 static int make_table(void)
 {
 	own.fd = memfd_create("weft-shm-reg", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -111,7 +111,9 @@ int shm_reg_open(const struct weft_platform *platform, int *fd)
 
 	pthread_once(&once, register_atfork);
 	pthread_mutex_lock(&lock);
-	/* A copy that was made without fork() has the descriptor still: it is not known whose. */
+	/*
+	 * A copy of the process made without fork() still has the descriptor number: do not use it.
+	 */
 	if (own.users > 0 && own.pid != getpid())
 		own.users = 0;
 	rc = own.users == 0 ? fork_error : 0;
@@ -173,7 +175,7 @@ static int slot_fill(struct weft_mem_lane *mem, uint64_t address, size_t len, un
 	atomic_store_explicit(&slot->address, address, memory_order_relaxed);
 	atomic_store_explicit(&slot->length, len, memory_order_relaxed);
 	atomic_store_explicit(&slot->access, access & REMOTE, memory_order_relaxed);
-	/* Release: who sees the key sees what it is for. */
+	/* Release: a reader that sees the key also sees the other words of the slot. */
 	atomic_store_explicit(&slot->key, mem->key, memory_order_release);
 	return 0;
 }
@@ -187,7 +189,7 @@ int shm_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsi
 	(void)iface;
 	pthread_mutex_lock(&lock);
 	mem = slot_get();
-	/* The caller's peers read and write it by messages then. */
+	/* Without a slot, peers access the memory by messages. */
 	rc = own.used == SHM_REG_SLOTS ? -ENOSPC : -ENOMEM;
 	if (mem)
 		rc = slot_fill(mem, (uintptr_t)addr, len, access);
@@ -207,7 +209,7 @@ void shm_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem
 	(void)iface;
 	pthread_mutex_lock(&lock);
 	atomic_store_explicit(&mem->slot->key, 0, memory_order_relaxed);
-	/* Pairs with the one in shm_reg_find(): no reader takes the next owner's words for ours. */
+	/* Pairs with the fence in shm_reg_find(): no reader mixes these words with later ones. */
 	atomic_thread_fence(memory_order_release);
 	SLIST_INSERT_HEAD(&own.free, mem, next);
 	pthread_mutex_unlock(&lock);
@@ -219,11 +221,11 @@ uint64_t shm_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem)
 	return mem->key;
 }
 
-/* ------------------------------------------------------------------ a peer's */
+/* ------------------------------------------------------------------ the table of a peer */
 
 static bool is_table(int fd)
 {
-	/* F_SEAL_FUTURE_WRITE: no process can cut a hole any more, so its pages stay. */
+	/* F_SEAL_FUTURE_WRITE: no process can punch a hole any more, so its pages stay. */
 	return !shm_memfd_check(fd, SEALS | F_SEAL_FUTURE_WRITE, sizeof(struct shm_reg_table));
 }
 
@@ -256,7 +258,7 @@ int shm_reg_find(const struct shm_reg_table *table, uint64_t key, uint64_t offse
 	base = atomic_load_explicit(&slot->address, memory_order_relaxed);
 	length = atomic_load_explicit(&slot->length, memory_order_relaxed);
 	access = atomic_load_explicit(&slot->access, memory_order_relaxed);
-	/* All of one registration: the key was there before and is still. */
+	/* All words are of one registration if the key is unchanged after they were read. */
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&slot->key, memory_order_relaxed) != key)
 		return -EKEYREJECTED;

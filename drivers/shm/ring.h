@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file shm/ring.h
- * The two ends of a ring of cache lines in shared memory. A record is one line or several behind
- * one another; its first word says all about it and is written last, so one load gets a record's
- * description whole. Each side keeps its own position in private memory and believes of the shared
- * one what is possible.
+ * The two ends of a ring of cache lines in shared memory. A record is one line or several
+ * consecutive ones. Its first word has the whole description and is written last, so one load reads
+ * the description consistently. Each side keeps its own position in private memory, and checks the
+ * shared position of the other side.
  *
- * A line is recognised as a new record by its position in the first word. Words of earlier laps
- * differ, and what could look like one, a message's bytes at the beginning of a line, is cleared by
- * the receiver.
+ * The position in its first word identifies a line as a new record. Words of earlier laps differ.
+ * Message bytes at the beginning of a line could look like such a word, so the receiver clears
+ * them.
  */
 #ifndef WEFT_SHM_RING_H
 #define WEFT_SHM_RING_H
@@ -19,8 +19,8 @@
 #include "shm/segment.h"
 
 #define SHM_F_VALID 1u  /* in every word, so none is 0 */
-#define SHM_F_FILLER 2u /* nothing until the end of the ring */
-#define SHM_F_CHUNK 4u  /* the message is in a chunk, which the next word names */
+#define SHM_F_FILLER 2u /* no record until the end of the ring */
+#define SHM_F_CHUNK 4u  /* the message is in a chunk; the next word has its number */
 
 /** First word of a record: position + 1 (32 bits), length (16), am_id (8), flags (8). */
 static inline uint64_t shm_word(uint32_t position, size_t length, uint8_t am_id, unsigned int flags)
@@ -39,16 +39,16 @@ static inline unsigned int shm_record_lines(size_t length)
 struct shm_tx {
 	struct shm_dir *dir;
 	uint32_t tail; /* lines written */
-	uint32_t head; /* lines taken, as last seen */
+	uint32_t head; /* lines taken by the receiver, at the last check */
 	uint32_t out;  /* chunks in use */
-	bool broken;   /* the receiver claims what cannot be */
+	bool broken;   /* the receiver's position is impossible */
 	uint8_t uses[SHM_CHUNKS];
 };
 
-/** Look how far the receiver is. */
+/** Read the receiver's position. */
 static inline void shm_tx_look(struct shm_tx *tx)
 {
-	/* Acquire: what it did with the lines is over before they are written again. */
+	/* Acquire: the receiver has finished with the lines before they are written again. */
 	uint32_t head = atomic_load_explicit(&tx->dir->ctl.head, memory_order_acquire);
 
 	if (head - tx->head > tx->tail - tx->head)
@@ -64,7 +64,7 @@ static inline uint32_t shm_tx_room(const struct shm_tx *tx)
 
 static inline void shm_tx_put_word(uint64_t *line, uint64_t word)
 {
-	/* Release: who sees the word sees the record. */
+	/* Release: a receiver that sees the word also sees the record. */
 	atomic_store_explicit((_Atomic uint64_t *)line, word, memory_order_release);
 }
 
@@ -72,14 +72,14 @@ static inline void shm_tx_fill(struct shm_tx *tx, uint32_t at)
 {
 	uint32_t i;
 
-	/* Nothing of an earlier lap stays where a later one may look. */
+	/* Clear words of an earlier lap where a later one may read. */
 	for (i = at + 1; i < SHM_LINES; i++)
 		tx->dir->lines[i][0] = 0;
 	shm_tx_put_word(tx->dir->lines[at], shm_word(tx->tail, 0, 0, SHM_F_FILLER));
 	tx->tail += SHM_LINES - at;
 }
 
-/** @p num lines behind one another, num <= SHM_RECORD_LINES; NULL = no room. */
+/** Reserve @p num consecutive lines, num <= SHM_RECORD_LINES; NULL = the ring is full. */
 static inline uint64_t *shm_tx_reserve(struct shm_tx *tx, unsigned int num)
 {
 	uint32_t at = tx->tail % SHM_LINES, rest = SHM_LINES - at;
@@ -107,14 +107,14 @@ static inline void shm_tx_publish(struct shm_tx *tx, uint64_t *line, unsigned in
 	shm_tx_put_word(line, shm_word(position, length, am_id, flags));
 }
 
-/** A chunk that nobody uses: its number; -1 = none. */
+/** Find a free chunk. @return its number; -1 = none */
 static inline int shm_tx_chunk(struct shm_tx *tx)
 {
 	unsigned int i;
 
 	/*
-	 * The lowest first: those that were just read are in a cache. Acquire: the receiver has
-	 * read them.
+	 * The lowest first: recently read chunks are in a cache. Acquire: the receiver has finished
+	 * reading the chunk.
 	 */
 	for (i = 0; i < SHM_CHUNKS; i++)
 		if (tx->out >> i & 1 && atomic_load_explicit(&tx->dir->ctl.done[i],
@@ -124,13 +124,13 @@ static inline int shm_tx_chunk(struct shm_tx *tx)
 	return i < SHM_CHUNKS ? (int)i : -1;
 }
 
-/* Its line, with one that shm_tx_chunk() gave. */
+/* Publish the line of a chunk from shm_tx_chunk(). */
 static inline void shm_tx_publish_chunk(struct shm_tx *tx, uint64_t *line, unsigned int chunk,
 					size_t length, uint8_t am_id)
 {
 	tx->out |= 1u << chunk;
 	line[1] = chunk | (uint64_t)++tx->uses[chunk] << 8;
-	/* 16 bits hold length - 1 of all lengths there are. */
+	/* 16 bits can hold length - 1 for all lengths. */
 	shm_tx_publish(tx, line, 1, length - 1, am_id, SHM_F_CHUNK);
 }
 
@@ -139,27 +139,27 @@ static inline void shm_tx_publish_chunk(struct shm_tx *tx, uint64_t *line, unsig
 struct shm_rx {
 	struct shm_dir *dir;
 	uint32_t head;      /* lines taken */
-	uint32_t published; /* as the sender knows */
+	uint32_t published; /* lines reported to the sender */
 };
 
-/** A record as the receiver has checked it: nothing of it is checked in shared memory again. */
+/** A validated record: the receiver does not read its description in shared memory again. */
 struct shm_record {
-	const uint64_t *data; /* of the message, shared: to be copied, once */
+	const uint64_t *data; /* of the message, in shared memory: copy it once */
 	uint32_t length;
 	uint8_t am_id;
 	uint8_t chunk, use; /* chunk == SHM_CHUNKS: the message is in the ring */
 };
 
-/** Has nothing been written where the next record will be? What most looks find. */
+/** Is there no next record? This is the result of most checks. */
 static inline bool shm_rx_empty(const struct shm_rx *rx)
 {
 	const _Atomic uint64_t *line = (const void *)rx->dir->lines[rx->head % SHM_LINES];
 
-	/* Relaxed: shm_rx_next() looks again, and orders. */
+	/* Relaxed: shm_rx_next() loads it again, with acquire. */
 	return (uint32_t)(atomic_load_explicit(line, memory_order_relaxed) >> 32) != rx->head + 1;
 }
 
-/** @return 1 a message, 0 none, -1 what is there is none that a sender of ours writes */
+/** @return 1 a message, 0 none, -1 a record that no correct sender writes */
 static inline int shm_rx_next(struct shm_rx *rx, uint8_t am_max, struct shm_record *r)
 {
 	uint32_t at = rx->head % SHM_LINES;
@@ -209,7 +209,7 @@ static inline void shm_rx_taken(struct shm_rx *rx, const struct shm_record *r)
 	rx->head += num;
 }
 
-/** Tell the sender how far we are. */
+/** Publish our position for the sender. */
 static inline void shm_rx_publish(struct shm_rx *rx)
 {
 	rx->published = rx->head;

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 /*
- * Whoever could shrink the file would end the other side with SIGBUS. The last one keeps the seals
- * as they are.
+ * A process that could shrink the file could end the other one with SIGBUS. F_SEAL_SEAL makes the
+ * seals permanent.
  */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
@@ -22,7 +22,7 @@ static struct shm_segment *map(int fd)
 
 	if (p == MAP_FAILED)
 		return NULL;
-	/* A child that is forked has no part in the connection. */
+	/* A forked child must not use the connection. */
 	madvise(p, sizeof(struct shm_segment), MADV_DONTFORK);
 	return p;
 }
@@ -56,7 +56,7 @@ const char *shm_memfd_check(int fd, int seals, size_t size)
 	struct statfs fs;
 	struct stat st;
 
-	/* Only files in memory have seals: no other file could delay or end a read. */
+	/* Only memory files have seals. Reads of other files could block or fail. */
 	if (present < 0 || (present & seals) != seals)
 		return "what it passed is no sealed memory file";
 	if (fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)

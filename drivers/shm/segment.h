@@ -24,19 +24,19 @@
 #define SHM_MAGIC 0x314d48535446u
 #define SHM_VERSION 3u
 
-/** shm_ctl.sleeping: what the owner of the receiving end wants to be woken by. */
+/** shm_ctl.sleeping: the events that must wake the owner of the receiving end. */
 #define SHM_WAKE_RECORD 1u /* a record for it */
-#define SHM_WAKE_HEAD 2u   /* the other ring, which it writes, is emptied */
+#define SHM_WAKE_HEAD 2u   /* space in the other ring, to which it writes */
 
 /** Words of one direction, each group written by one side, on lines of their own. */
 struct shm_ctl {
 	/* the receiver's: lines taken, free-running */
 	_Alignas(SHM_LINE) _Atomic uint32_t head;
-	/* set by the receiver, cleared by who wakes it: SHM_WAKE_* */
+	/* set by the receiver, cleared by the peer that wakes it: SHM_WAKE_* */
 	_Alignas(SHM_LINE) _Atomic uint32_t sleeping;
 	/* the sender's: it has closed the connection in order */
 	_Alignas(SHM_LINE) _Atomic uint32_t closed;
-	/* the receiver's: the number of the last use of each chunk that is over */
+	/* the receiver's: for each chunk, the number of its last use that has ended */
 	_Alignas(SHM_LINE) _Atomic uint8_t done[SHM_CHUNKS];
 };
 
@@ -49,7 +49,7 @@ struct shm_dir {
 struct shm_segment {
 	uint64_t magic;
 	uint32_t version, size;
-	/* 0: from who connects to who accepts; 1: back */
+	/* 0: from initiator to acceptor; 1: from acceptor to initiator */
 	_Alignas(4096) struct shm_dir dir[2];
 };
 
@@ -60,14 +60,14 @@ static_assert(sizeof(struct shm_segment) == 4096 + 2 * sizeof(struct shm_dir), "
 static_assert(ATOMIC_INT_LOCK_FREE == 2, "locks of libatomic are not shared between processes");
 
 /**
- * Make a segment, of zeros, that nobody can shrink.
+ * Create a segment of zeros that no process can shrink.
  * @param[out] fd  to be passed to the peer, then closed
- * @return it, mapped; NULL with errno
+ * @return the mapped segment; NULL with errno
  */
 struct shm_segment *shm_segment_create(int *fd);
 
 /**
- * Map what a peer has passed, if it is a segment of this version that cannot shrink under us.
+ * Map a descriptor that a peer has passed, if it is a segment of this version that can't shrink.
  * @return NULL and a reason in @p why
  */
 struct shm_segment *shm_segment_map(int fd, const char **why);
@@ -75,12 +75,12 @@ struct shm_segment *shm_segment_map(int fd, const char **why);
 void shm_segment_unmap(struct shm_segment *segment);
 
 /**
- * Check a memory file of a peer before it is mapped. An access to a mapping raises SIGBUS when the
- * peer can take pages away. A sealed size does not exclude this: a hole can be cut out of a file of
- * huge pages, and its next access fails when no huge page is free.
+ * Check a memory file of a peer before it is mapped. If the peer can remove pages, accesses to the
+ * mapping raise SIGBUS. A sealed size does not exclude this: a hole can be punched into a file of
+ * huge pages, and the next access to it fails when no huge page is free.
  *
- * @param seals  that the file must have
- * @param size   that it must have, bytes
+ * @param seals  required seals of the file
+ * @param size   required size, in bytes
  * @return NULL, or the reason of the refusal
  */
 const char *shm_memfd_check(int fd, int seals, size_t size);

@@ -6,7 +6,7 @@
 #include "base/copy.h"
 #include "shm/shm.h"
 
-/* No room in the ring, no chunk, or not up. */
+/* The ring is full, there is no chunk, or the lane is not up. */
 static int refuse(struct shm_ep *lane_ep)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);
@@ -45,7 +45,7 @@ int shm_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size
 	return 0;
 }
 
-/* A chunk and its line, or NULL. */
+/* Reserve a chunk and its line, or return NULL. */
 static uint64_t *reserve_chunk(struct shm_ep *lane_ep, int *chunk)
 {
 	if (lane_ep->state != SHM_UP)
@@ -81,7 +81,7 @@ ssize_t shm_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb
 
 /* ------------------------------------------------------------------ completions */
 
-/* Due when the peer has taken everything before. There is room for it. */
+/* Add a completion that is due when the peer has taken all records before it. There is a place. */
 static void wait_for_head(struct shm_ep *lane_ep, struct weft_lane_comp *comp)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);
@@ -130,8 +130,8 @@ void shm_cancel(struct shm_ep *lane_ep, int status)
 }
 
 /*
- * Two copies of the bytes, and the ring's memory, are the way there is: the caller's buffer is only
- * given back when the message was delivered, as lane.h has it.
+ * Shared memory has no real zero copy: the bytes are copied into the ring and out of it. In spite
+ * of that, the caller's buffer is released only when the message was delivered, as lane.h requires.
  */
 int shm_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,

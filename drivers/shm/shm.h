@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file shm/shm.h
- * What the files of the driver share.
+ * Shared by the files of the driver.
  *
  *	segment.c   the memory of a connection
  *	ring.h      the two ends of its rings
- *	place.c     who shares memory with whom; addresses
- *	socket.c    the sockets that connections are made with, and that tell of a peer's end
+ *  place.c     which processes share memory; addresses
+ *  socket.c    the sockets that make connections, and report the end of a peer
  *	receipt.c   hellos, received in another thread
  *	conn.c      making and ending connections
  *	send.c      sends, completions
- *	reg.c       registered memory, and where a peer's is
- *	native.c    reads and writes of a peer's memory
+ *  reg.c       registered memory, and the addresses of a peer's
+ *  native.c    reads of a peer's memory
  *	poll.c      progress: messages, events of the sockets
  *	wait.c      sleeping, waking
  *	shm_lane.c  the driver's table
@@ -30,28 +30,28 @@
 #include "shm/ring.h"
 
 #define SHM_ADDR_LEN 32
-#define SHM_EPS_MAX 16384 /* connections of an iface, those being made included */
-#define SHM_HALF_MAX 64   /* of them accepted ones whose first word has not come */
+#define SHM_EPS_MAX 16384 /* connections of an iface, including those being made */
+#define SHM_HALF_MAX 64   /* of them accepted ones without a hello yet */
 #define SHM_HALF_ONE 16   /* of these, of one process */
 #define SHM_COMPS 128     /* completions that a lane_ep waits for */
 #define SHM_BUFS 64       /* receive buffers of an iface */
 #define SHM_KEEP_MAX 32   /* above, callbacks must copy */
-#define SHM_NATIVES 16    /* native reads and writes of a lane_ep under way */
+#define SHM_NATIVES 16    /* outstanding native reads of a lane_ep */
 #define SHM_NATIVE_IOV 4u
 #define SHM_NATIVE_MAX (16u << 20)
 #define SHM_NATIVE_FEATURES ((uint32_t)WEFT_LANE_F_GET)
 #define SHM_HOT 2    /* rings that every progress() checks */
-#define SHM_COLD 2   /* and so many of the others, in turn */
-#define SHM_BURST 64 /* records of one ring in a row */
+#define SHM_COLD 2   /* and this number of the others, in rotation */
+#define SHM_BURST 64 /* consecutive records of one ring */
 #define SHM_TEXT_MAX 200
-/* How often the sockets are checked, and while connections are made. */
+/* Intervals of the checks of the sockets, in general and while connections are made. */
 #define SHM_LOOK_NS 1000000u
 #define SHM_LOOK_MAKING_NS 50000u
 
 /** Address of an iface, little-endian. */
 struct shm_addr {
 	weft_le64 host;     /**< of the running system */
-	weft_le64 place;    /**< user, network and user namespace; who shares memory has it equal */
+	weft_le64 place;    /**< of user and namespaces; equal for processes that share memory */
 	weft_le64 iface_id; /**< the socket's name */
 	weft_le16 version;  /**< SHM_VERSION */
 	uint8_t zero[6];
@@ -60,15 +60,16 @@ static_assert(sizeof(struct shm_addr) == SHM_ADDR_LEN, "lane_attr.dev_addr_len")
 
 #define SHM_HELLO_MAGIC 0x4f4c4548u
 
-/** The only message of either end over the socket, but for single bytes that wake. */
+/** The only message of either end over the socket, except single bytes that wake. */
 struct shm_hello {
 	uint32_t magic;
 	uint16_t version;
-	uint16_t fences; /**< its sender's host has no membarrier(): the peer's sends fence */
-	int32_t status;  /**< answer: 0, or a negative error and a reason */
+	uint16_t
+		fences; /**< the sender's system has no membarrier(): the peer's sends must fence */
+	int32_t status; /**< of a reply: 0, or a negative error and a reason */
 	uint32_t zero;
 	uint8_t addr[SHM_ADDR_LEN]; /**< of its sender */
-	uint8_t to[8];              /**< whom it is meant for: iface_id */
+	uint8_t to[8];              /**< its receiver: iface_id */
 	uint64_t word_at, word; /**< a random word in its sender's memory; 0 = no native access */
 	char text[128];
 };
@@ -78,9 +79,9 @@ static_assert(sizeof(struct shm_hello) == 200, "as doc/shm.md has it");
 #define SHM_HELLO_FDS 2
 
 enum shm_state {
-	SHM_CONNECTING, /* we connect; no socket takes us yet */
-	SHM_ASKED,      /* we wait for the answer */
-	SHM_ACCEPTED,   /* the peer connects: its first message is to come */
+	SHM_CONNECTING, /* initiator: the socket is not connected yet */
+	SHM_ASKED,      /* initiator: waits for the reply */
+	SHM_ACCEPTED,   /* acceptor: waits for the hello */
 	SHM_UP,
 	SHM_DEAD, /* reported, or destroyed */
 };
@@ -99,7 +100,7 @@ struct shm_inbox;
 struct shm_receipt;
 
 struct shm_comp {
-	uint32_t position; /* due when the peer has taken all lines before */
+	uint32_t position; /* due when the peer has taken all lines before it */
 	struct weft_lane_comp *comp;
 };
 
@@ -108,14 +109,14 @@ struct shm_ep {
 	struct shm_rx rx;
 	struct shm_tx tx;
 	uint8_t state;
-	bool destroyed; /* by the protocol layer, or nobody knows it */
-	bool ended;     /* the peer is gone: what is in the ring is delivered, then it is told */
-	bool fences;    /* a send must fence before it looks whether the peer sleeps */
-	bool starved;   /* a send had no room since the last arm() */
+	bool destroyed; /* by the protocol layer, or that never had it */
+	bool ended;     /* the peer has ended: deliver the records in the ring, then report it */
+	bool fences;    /* a send must fence before it checks whether the peer sleeps */
+	bool starved;   /* a send found the ring full since the last arm() */
 	uint16_t first_comp, num_comps;
 	int status;     /* of sends, once it is dead */
-	pid_t pid;      /* 0 = not known: it is in another PID namespace */
-	uint64_t since; /* it began to connect */
+	pid_t pid;      /* 0 = unknown: it is in another PID namespace */
+	uint64_t since; /* start of connecting */
 	struct shm_segment *segment;
 	const struct shm_reg_table *regs; /* the peer's; NULL = none */
 	STAILQ_HEAD(, shm_native) natives;
@@ -123,11 +124,11 @@ struct shm_ep {
 	LIST_ENTRY(shm_ep) busy; /* in iface->busy, while num_natives > 0 */
 	struct shm_addr peer;
 	struct shm_fd sock, process;
-	struct shm_receipt *receipt; /* under way; NULL = none */
+	struct shm_receipt *receipt; /* in progress; NULL = none */
 	TAILQ_ENTRY(shm_ep) entry;   /* in iface->making, ->up or ->dead */
 	LIST_ENTRY(shm_ep) waiting;  /* in iface->waiting, while num_comps > 0 */
 	uint32_t slot;               /* in iface->table */
-	char text[SHM_TEXT_MAX];     /* why it ends */
+	char text[SHM_TEXT_MAX];     /* reason of its end */
 	struct shm_comp comps[SHM_COMPS];
 };
 TAILQ_HEAD(shm_list, shm_ep);
@@ -143,11 +144,11 @@ TAILQ_HEAD(shm_list, shm_ep);
 	X(rx_chunks, "rx.chunks", "Messages received in a chunk.")                              \
 	X(native_get_bytes, "native.get_bytes", "Bytes read from the memory of peers.")         \
 	X(native_failed, "native.failed", "Reads of the memory of peers that failed.")          \
-	X(rx_bad, "rx.bad", "Connections ended because of what stood in the shared memory.")    \
-	X(accepted, "conn.accepted", "Connections taken.")                                      \
+	X(rx_bad, "rx.bad", "Connections ended because of invalid data in shared memory.")      \
+	X(accepted, "conn.accepted", "Connections accepted.")                                   \
 	X(refused_user, "conn.refused.user", "Connections refused: a process of another user.") \
 	X(refused_share, "conn.refused.share",                                                  \
-	  "Connections refused: too many of one process say nothing.")                          \
+	  "Connections refused: too many of one process without a hello.")                      \
 	X(refused_other, "conn.refused.other",                                                  \
 	  "Connections refused: malformed, another version, or too many.")                      \
 	X(died, "conn.died", "Peers that ended without closing.")
@@ -164,18 +165,18 @@ struct shm_iface {
 	/* lane_eps that are up: the first SHM_HOT are checked by every progress() */
 	struct shm_ep **table;
 	uint32_t table_room, num_table, next_cold, next_hot;
-	struct weft_log_limit full; /* lines about no room for a connection */
-	uint64_t look_at;           /* when the sockets are checked again */
+	struct weft_log_limit full; /* lines about the limit of connections */
+	uint64_t look_at;           /* time of the next check of the sockets */
 	bool fences;                /* membarrier() is missing here */
 	struct shm_list making, up, dead;
 	LIST_HEAD(, shm_ep) waiting;
 	LIST_HEAD(, shm_ep) busy;
 	struct weft_mpool natives;
-	int reg_fd;    /* our table of registrations; -1 = none, peers read and write nothing */
-	uint64_t word; /* random: who can read it can read our memory */
+	int reg_fd;    /* our table of registrations; -1 = none, peers access no memory */
+	uint64_t word; /* random: a peer that can read it can read our memory */
 	uint32_t num_eps, num_half, num_making, num_kept;
 	int epoll;
-	pid_t owner; /* process that has made the socket's name */
+	pid_t owner; /* process that created the name of the socket */
 	struct shm_fd listen, received;
 	struct shm_inbox *inbox;
 	uint64_t connect_timeout;
@@ -208,24 +209,24 @@ void shm_place_print(const void *addr, size_t len, char *buf, size_t size);
 
 /** @return a listening socket, or a negative error */
 int shm_socket_listen(const struct shm_addr *own);
-/** @return a socket; -EAGAIN: the listener has no room now; or a negative error */
+/** @return a socket; -EAGAIN: the listener's backlog is full; or a negative error */
 int shm_socket_connect(const struct shm_addr *to);
-/** The process at the other end: it is our user's. @return 0, or -EACCES. @p pid 0 = not known */
+/** Check that the peer's process has our user. @return 0, or -EACCES. @p pid 0 = unknown */
 int shm_socket_peer(int sock, pid_t *pid);
-/** Is the process that listens at @p addr number @p pid? @return 0, -EACCES; -EAGAIN: ask again */
+/** Is @p pid the process that listens at @p addr? @return 0, -EACCES; -EAGAIN: try again */
 int shm_socket_is_at(const struct shm_addr *addr, pid_t pid);
-/** @p fds are passed, too. */
+/** Send a hello, and pass @p fds. */
 int shm_socket_send(int sock, const struct shm_hello *hello, const int *fds, unsigned int num);
-/** What will be received, but its descriptors, stays. @return false: shm_socket_recv() says why */
+/** Peek at the next message, without its descriptors. @return false: call shm_socket_recv() */
 bool shm_socket_peek(int sock, struct shm_hello *hello);
 /** Is there a message? Its descriptors stay in the socket. */
 bool shm_socket_has_message(int sock);
 /**
- * Not in the progress thread: base/foreign_fd.h.
- * @return 0; -EAGAIN: no message; -ECONNRESET: the end; -EPROTO. @p fds: what was passed, or -1
+ * Receive. Not in the progress thread: base/foreign_fd.h has the reason.
+ * @return 0; -EAGAIN: no message; -ECONNRESET: the end; -EPROTO. @p fds: passed descriptors, or -1
  */
 int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS]);
-/** Remove the name that shm_socket_listen() has made. */
+/** Remove the name that shm_socket_listen() created. */
 void shm_socket_remove(const struct shm_addr *own);
 /** @return a descriptor that is readable when the process has ended, or a negative error */
 int shm_process_open(pid_t pid);
@@ -235,16 +236,16 @@ int shm_process_open(pid_t pid);
 int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
 		   struct weft_lane_ep **out);
 void shm_ep_destroy(struct weft_lane_ep *base);
-/** Frees lane_eps that were destroyed. Not inside callbacks. */
+/** Free destroyed lane_eps. Not within callbacks. */
 void shm_reap(struct shm_iface *s);
-/** The lane_ep is over: EV_DOWN, or EV_GONE with status 0. Only inside progress(). */
+/** End a lane_ep: EV_DOWN, or EV_GONE with status 0. Only within progress(). */
 void shm_end(struct shm_ep *lane_ep, int status, const char *text);
-/** Connections that are being made: another try, or too late. @return events */
+/** Connections that are being made: try again, or end after the timeout. @return events */
 unsigned int shm_making(struct shm_iface *s, uint64_t now_ns);
-/** The listening socket has connections, or a lane_ep's socket has something. @return events */
+/** Handle events of the listening socket and of lane_eps' sockets. @return events */
 unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns);
 unsigned int shm_readable(struct shm_fd *from);
-/** Receipts have finished. @return events */
+/** Handle finished receipts. @return events */
 unsigned int shm_received(struct shm_iface *s);
 
 /* ---- send.c */
@@ -256,7 +257,7 @@ int shm_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size
 		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		 struct weft_lane_comp *comp);
 int shm_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp);
-/** Run the completions that are due. @return how many */
+/** Run the completions that are due. @return their number */
 unsigned int shm_complete(struct shm_ep *lane_ep);
 /** Run all others, with an error. */
 void shm_cancel(struct shm_ep *lane_ep, int status);
@@ -264,14 +265,14 @@ void shm_cancel(struct shm_ep *lane_ep, int status);
 /* ---- native.c */
 
 void shm_native_init(struct shm_iface *s);
-/** Does the system let processes at each other's memory at all? */
+/** Does the system permit processes to access each other's memory? */
 bool shm_native_works(const struct shm_iface *s);
-/** And at the memory of the process that sent this? */
+/** Does it permit access to the memory of the process that sent @p hello? */
 bool shm_native_reaches(const struct shm_ep *lane_ep, const struct shm_hello *hello);
 int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned int iovcnt,
 		  struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 		  struct weft_lane_comp *comp);
-/** A slice of what is under way. @return events */
+/** Execute a slice of the outstanding operations. @return events */
 unsigned int shm_native_work(struct shm_iface *s);
 void shm_native_cancel(struct shm_ep *lane_ep, int status);
 
@@ -279,14 +280,14 @@ void shm_native_cancel(struct shm_ep *lane_ep, int status);
 
 unsigned int shm_progress(struct weft_lane_iface *base, uint64_t now_ns);
 void shm_release(struct weft_lane_iface *base, void *desc);
-/** Make room for @p num connections. @return 0 or -ENOMEM */
+/** Allocate the table for @p num connections. @return 0 or -ENOMEM */
 int shm_table_reserve(struct shm_iface *s, uint32_t num);
 void shm_table_add(struct shm_ep *lane_ep);
 void shm_table_remove(struct shm_ep *lane_ep);
 
 /* ---- wait.c */
 
-/** @return false: the system has no membarrier() for this */
+/** @return false: the system lacks the required membarrier() */
 bool shm_wait_init(void);
 void shm_wake(struct shm_ep *lane_ep);
 int shm_wait_fd(struct weft_lane_iface *base);
@@ -294,9 +295,9 @@ int shm_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);
 void shm_disarm(struct weft_lane_iface *base);
 
 /**
- * After a record was written or taken: wake the peer if it sleeps and wants to know of @p what. The
- * peer's arm() orders its word before it checks the ring for both sides (membarrier()); where the
- * system can't, this side fences, too.
+ * After a record was written or taken: wake the peer if it sleeps and waits for @p what. The peer's
+ * arm() writes its word and then checks the ring, with a fence for both sides in between
+ * (membarrier()). Where the system lacks that, this side fences, too.
  */
 static inline void shm_tell(struct shm_ep *lane_ep, const struct shm_dir *dir, unsigned int what)
 {

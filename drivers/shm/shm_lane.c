@@ -14,7 +14,7 @@
 #include "shm/receipt.h"
 #include "shm/shm.h"
 
-/* Records leave when they are written. */
+/* Nothing to do: a written record is visible to the peer at once. */
 static void shm_tx_flush(struct weft_lane_iface *base)
 {
 	(void)base;
@@ -25,7 +25,7 @@ static void shm_get_address(struct weft_lane_iface *base, void *buf)
 	memcpy(buf, &shm_iface(base)->addr, SHM_ADDR_LEN);
 }
 
-/* Of the same system; that place and version are ours shows when it is connected to. */
+/* The address of the same system; connecting finds out whether place and version are equal. */
 static void shm_boot_pack(struct weft_lane_iface *base, struct weft_lane_boot *boot)
 {
 	(void)base;
@@ -55,7 +55,7 @@ static int shm_is_reachable(struct weft_lane_iface *base, const void *addr, size
 	return shm_place_reachable(&shm_iface(base)->addr, addr, len, why, why_len);
 }
 
-/* Checked when it connected: the process that it came from listens there. */
+/* The address was checked when it connected: its process listens there. */
 static bool shm_ep_is_from(struct weft_lane_ep *base, const void *addr, size_t len)
 {
 	return len == SHM_ADDR_LEN && memcmp(&shm_ep(base)->peer, addr, len) == 0;
@@ -69,19 +69,19 @@ static bool shm_link_up(struct weft_lane_iface *base)
 
 static void shm_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
 {
-	static const char *const states[] = {"connecting", "waits for the answer", "accepted", "up",
+	static const char *const states[] = {"connecting", "waits for the reply", "accepted", "up",
 					     "ended"};
 	const struct shm_ep *lane_ep = shm_ep(base);
 
-	snprintf(buf, size, "process %d, %s, %u lines under way, %u chunks", (int)lane_ep->pid,
+	snprintf(buf, size, "process %d, %s, %u lines outstanding, %u chunks", (int)lane_ep->pid,
 		 states[lane_ep->state], lane_ep->tx.tail - lane_ep->tx.head,
 		 (unsigned int)__builtin_popcount(lane_ep->tx.out));
 }
 
-#define LEVELS(X)                                                                             \
-	X(s->num_eps, "conn.open", "Connections now.")                                        \
-	X(s->num_kept, "rx.kept", "Receive buffers now that the program has not given back.") \
-	X((uint64_t)s->num_eps * sizeof(struct shm_segment), "memory",                        \
+#define LEVELS(X)                                                                           \
+	X(s->num_eps, "conn.open", "Connections now.")                                      \
+	X(s->num_kept, "rx.kept", "Receive buffers now that the program has not released.") \
+	X((uint64_t)s->num_eps * sizeof(struct shm_segment), "memory",                      \
 	  "Bytes of shared memory that the connections may use now.")
 
 /* clang-format off */
@@ -106,11 +106,11 @@ static void shm_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, 
 
 static void iface_free(struct shm_iface *s)
 {
-	/* A forked child that closes its parent's has only a copy. */
+	/* A forked child has only a copy of its parent's iface: it must not remove the socket. */
 	if (s->listen.fd >= 0) {
 		if (s->owner == getpid())
 			shm_socket_remove(&s->addr);
-		weft_foreign_fd_close(s->listen.fd); /* connections may wait in its queue */
+		weft_foreign_fd_close(s->listen.fd); /* its backlog may have connections */
 	}
 	shm_inbox_close(s->inbox);
 	if (s->epoll >= 0)
@@ -177,7 +177,7 @@ static int shm_query(const struct weft_lane_conf *conf, struct weft_lane_resourc
 
 static void attributes(struct weft_lane_attr *attr, double copy_bw)
 {
-	/* Once in, once out of the receiver's buffer: what it takes in is half its copy rate. */
+	/* Bytes are copied into and out of the receiver's buffer, so the rate is half a copy's. */
 	*attr = (struct weft_lane_attr){
 		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_ZCOPY |
 			    WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_COPIES | WEFT_LANE_F_MEMORY |
@@ -232,10 +232,13 @@ static int take_options(struct shm_iface *s, const char *options, char *why, siz
 	if (options[0] == '\0')
 		return 0;
 	if (strcmp(options, "mix") != 0) {
-		snprintf(why, why_len, "'%s' is no option: 'mix' is one, without a value", options);
+		snprintf(why, why_len, "unknown option '%s'; there is only 'mix', without a value",
+			 options);
 		return -EINVAL;
 	}
-	/* As any other lane: part of stripes, and it does not come alone. */
+	/*
+	 * Without this flag it is used like any other lane: together with others, and in stripes.
+	 */
 	s->base.attr.features &= ~WEFT_LANE_F_HOST;
 	return 0;
 }
@@ -262,7 +265,7 @@ static void init(struct shm_iface *s, const struct weft_lane_open *params)
 	shm_native_init(s);
 }
 
-/* Where the system says no, peers copy. */
+/* Offer native reads. Where the system forbids them, peers copy. */
 static void offer_memory(struct shm_iface *s, const struct weft_platform *platform)
 {
 	if (platform->random(platform->arg, &s->word, sizeof(s->word)) < 0 ||

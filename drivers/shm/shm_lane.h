@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file shm/shm_lane.h
- * Driver "shm": lanes between processes of one host, of one user, through memory that they share.
+ * Driver "shm": lanes between processes of one user on one host, through shared memory.
  * doc/shm.md has the design.
  */
 #ifndef WEFT_SHM_LANE_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sockets in a folder of this user alone. A name in the abstract namespace has no permissions: each
- * user of the network namespace could fill its queue, and pass descriptors whose close() blocks.
+ * Sockets in a folder that only this user may access. Names in the abstract namespace have no
+ * permissions: each user of the network namespace could fill the backlog, and pass descriptors
+ * whose close() blocks.
  */
 
 #include <errno.h>
@@ -87,7 +88,7 @@ int shm_socket_connect(const struct shm_addr *to)
 		return rc;
 	fd = new_socket();
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&name, sizeof(name)) < 0) {
-		/* A process that has ended in order has removed the name. */
+		/* A process that has ended in an orderly way has removed the name. */
 		if (errno == ENOENT)
 			errno = ECONNREFUSED;
 		return failed(fd);
@@ -113,7 +114,7 @@ int shm_socket_is_at(const struct shm_addr *addr, pid_t pid)
 	bool is;
 
 	if (fd < 0)
-		return fd == -EAGAIN ? -EAGAIN : -EACCES; /* it is there, and its queue is full */
+		return fd == -EAGAIN ? -EAGAIN : -EACCES; /* it listens, and its backlog is full */
 	is = shm_socket_peer(fd, &there) == 0 && there == pid;
 	close(fd);
 	return is ? 0 : -EACCES;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sleeping. Who sleeps says so in a word of each ring, then checks the rings once more; who
- * writes a record checks the word afterwards, and wakes the sleeper by a byte over the
- * connection's socket. One of the two sees the other's store if both fence in between. The fence of
- * the one who sends would cost as much as the rest of a send, so the one who sleeps makes it for
- * both: membarrier().
+ * Sleeping. A receiver that will sleep sets a word of each ring, then checks the rings once more. A
+ * sender writes a record, then checks that word, and wakes the receiver by a byte over the
+ * connection's socket. If both fence in between, at least one of them sees the store of the other.
+ * A fence would double the cost of a send, so the receiver makes it for both, by membarrier().
  */
 
 #include <errno.h>
@@ -29,10 +28,10 @@ void shm_wake(struct shm_ep *lane_ep)
 {
 	_Atomic uint32_t *word = &lane_ep->tx.dir->ctl.sleeping;
 
-	/* Once: the word is cleared by whoever wakes. */
+	/* Wake once: the sender that wakes clears the word. */
 	if (lane_ep->sock.fd < 0 || atomic_exchange_explicit(word, 0, memory_order_relaxed) == 0)
 		return;
-	/* When there is no room, there are bytes enough that it has not read yet. */
+	/* When the socket is full, it has unread bytes, which wake the receiver, too. */
 	if (send(lane_ep->sock.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
 		shm_iface(lane_ep->base.iface)->count.tx_wakes++;
 }
@@ -70,7 +69,7 @@ int shm_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns)
 			what |= SHM_WAKE_HEAD;
 		atomic_store_explicit(&lane_ep->rx.dir->ctl.sleeping, what, memory_order_relaxed);
 	}
-	/* Peers that need it fence themselves: all know whether we have membarrier(). */
+	/* Without membarrier(), peers fence themselves: our hello requests it. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!s->fences && !TAILQ_EMPTY(&s->up))
 		membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
@@ -94,5 +93,5 @@ void shm_disarm(struct weft_lane_iface *base)
 		atomic_store_explicit(&lane_ep->rx.dir->ctl.sleeping, 0, memory_order_relaxed);
 		lane_ep->starved = false;
 	}
-	s->look_at = 0; /* bytes that have woken us, and what the sockets have besides */
+	s->look_at = 0; /* read the bytes that have woken us, and other events of the sockets */
 }

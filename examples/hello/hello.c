@@ -23,7 +23,7 @@ static void check(int status, const char *what)
 	}
 }
 
-/* Progresses until the request is done, and gives it back. A NULL request was done at once. */
+/* Progresses until the request has completed, and frees it. NULL: it has completed at once. */
 static void wait_for(struct weft_worker *worker, struct weft_request *req,
 		     struct weft_completion *c, const char *what)
 {
@@ -37,7 +37,7 @@ static void wait_for(struct weft_worker *worker, struct weft_request *req,
 	weft_request_free(req);
 }
 
-/* One message of this length from the worker to itself; returns the tag it came with. */
+/* Sends one message of this length from the worker to itself. Returns its tag. */
 static uint64_t pass(struct weft_worker *worker, struct weft_ep *ep, const void *out, void *in,
 		     size_t length, uint64_t tag)
 {
@@ -46,8 +46,8 @@ static uint64_t pass(struct weft_worker *worker, struct weft_ep *ep, const void 
 	struct weft_op_params recv_params = WEFT_INIT(struct weft_op_params, .completion = &c);
 
 	/*
-	 * Any message whose lower 32 bits of the tag are right. The completion is filled if it is
-	 * there already.
+	 * Matches any message with these lower 32 bits of the tag. The completion is filled in if
+	 * the message has already arrived.
 	 */
 	check(weft_tag_recv(worker, NULL, in, length, tag, 0xffffffff, &recv_params, &received),
 	      "receive");

@@ -16,8 +16,8 @@
 
 #define AM_NOTE 1
 #define SIZE 65536
-#define COUNTER 0 /* the memory's first word; it is aligned as atomics want it */
-#define TEXT 64   /* where the text begins */
+#define COUNTER 0 /* the first word of the memory, which has the alignment that atomics require */
+#define TEXT 64   /* offset of the text */
 
 static void check(int status, const char *what)
 {
@@ -35,7 +35,7 @@ static void expect(int right, const char *what)
 	}
 }
 
-/* To the end of an operation that returned @status. @return how it ended */
+/* Waits for the end of an operation that returned @status. @return its final status */
 static int end_of(struct weft_worker *worker, int status, struct weft_request *req)
 {
 	while (status == WEFT_INPROGRESS) {
@@ -46,7 +46,7 @@ static int end_of(struct weft_worker *worker, int status, struct weft_request *r
 	return status;
 }
 
-/* The peer's part of an active message: it is called from the peer's progress. */
+/* The handler of active messages: the peer's progress call calls it. */
 static int on_note(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg)
 {
 	int *notes = arg;
@@ -58,7 +58,7 @@ static int on_note(struct weft_worker *worker, const struct weft_am_msg *msg, vo
 	return 0;
 }
 
-/* Write there, wait until it is there, and read it back. */
+/* Write to the peer's memory, flush, and read the text back. */
 static void put_and_get(struct weft_worker *worker, struct weft_ep *ep, struct weft_rkey *rkey)
 {
 	static const char text[] = "written from afar";
@@ -67,8 +67,8 @@ static void put_and_get(struct weft_worker *worker, struct weft_ep *ep, struct w
 	int ret;
 
 	/*
-	 * This is done when `text` may be reused; with WEFT_OP_DELIVERED it would be when it is
-	 * there.
+	 * The put completes when `text` may be reused. With WEFT_OP_DELIVERED it would complete
+	 * when the bytes are in the peer's memory.
 	 */
 	ret = weft_put(ep, text, sizeof(text), rkey, TEXT, NULL, &req);
 	check(end_of(worker, ret, req), "put");
@@ -80,7 +80,7 @@ static void put_and_get(struct weft_worker *worker, struct weft_ep *ep, struct w
 	printf("rma: put, and read back: \"%s\"\n", back);
 }
 
-/* The peer's part of a put that notifies: all bytes are there. */
+/* The handler of puts that notify: all bytes have arrived. */
 static void on_put(struct weft_worker *worker, const struct weft_put_event *event, void *arg)
 {
 	uint64_t *imm = arg;
@@ -90,7 +90,7 @@ static void on_put(struct weft_worker *worker, const struct weft_put_event *even
 		*imm = event->imm;
 }
 
-/* Write there, and have the peer know it, with a number of ours. */
+/* Write to the peer's memory, and notify the peer with a number. */
 static void put_and_notify(struct weft_worker *worker, struct weft_ep *ep, struct weft_rkey *rkey)
 {
 	struct weft_op_params params = WEFT_INIT(
@@ -145,7 +145,7 @@ static void note(struct weft_worker *worker, struct weft_ep *ep)
 	printf("rma: an active message came to its handler\n");
 }
 
-/* Memory for peers, and its key as the peer uses it. */
+/* Registers memory for peers. Returns its remote key, unpacked as a peer does it. */
 static struct weft_rkey *share(struct weft_context *context, struct weft_ep *ep, void *memory,
 			       struct weft_mem **mem)
 {
@@ -207,7 +207,7 @@ int main(void)
 	count(worker, ep, rkey);
 	note(worker, ep);
 
-	/* Past the end, and after the owner has taken it back: nothing is written. */
+	/* Puts past the end, and after the deregistration, write nothing. */
 	expect(weft_put(ep, memory, 2, rkey, SIZE - 1, NULL, NULL) == -ERANGE,
 	       "a put past the end");
 	while ((ret = weft_mem_deregister(mem)) == -EBUSY)

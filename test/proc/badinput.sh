@@ -84,9 +84,10 @@ check "weft-perf: unknown test, and those there are" refuses 2 \
 	"$perf" -t tag_fast
 check "weft-perf: a test that is there twice" refuses 2 "tag_lat is there twice" "$perf" \
 	-t tag_lat,put_bw,tag_lat
-check "weft-perf: bare ports beside lanes" refuses 2 "raw_bw stands alone" "$perf" -t tag_bw,raw_bw
-check "weft-perf: a table beside tests" refuses 2 "table stands alone" "$perf" -t tag_bw,table
-check "weft-perf: a flood beside tests" refuses 2 "tag_flood stands alone" "$perf" \
+check "weft-perf: bare ports beside lanes" refuses 2 "raw_bw can.t be combined" "$perf" \
+	-t tag_bw,raw_bw
+check "weft-perf: a table beside tests" refuses 2 "table can.t be combined" "$perf" -t tag_bw,table
+check "weft-perf: a flood beside tests" refuses 2 "tag_flood can.t be combined" "$perf" \
 	-t tag_flood,tag_bw
 check "weft-perf: several tests, one of which can't have the size" refuses 2 \
 	"-s 0: put_bw takes at least 1 byte" \
