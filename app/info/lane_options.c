@@ -119,8 +119,8 @@ static void print_virtual(const struct iface_addr *addr, int n)
 	printf("  note             the kernel keeps a virtual interface, and responds for its "
 	       "addresses");
 	if (n > 0)
-		printf(" (%s/%u): for a lane behind a router add ip= with a free address "
-		       "of that network, and gw=",
+		printf(" (%s/%u): for a lane that peers reach over a router add ip= with a "
+		       "free address of that network, and gw=",
 		       ip_text(addr[0].ip, ip), addr[0].prefix);
 	printf("\n");
 }

@@ -100,7 +100,7 @@ check "weft-perf: atomic of 16 bytes" refuses 2 "-s 16: fadd_lat takes 4 or 8 by
 	-t fadd_lat -s 8,16
 check "weft-perf: put without a byte to poll on" refuses 2 "-s 0: put_lat takes at least 1 byte" \
 	"$perf" -t put_lat -s 0
-check "weft-perf: two hosts" refuses 2 "one host is enough" "$perf" a b
+check "weft-perf: two hosts" refuses 2 "only one host is possible" "$perf" a b
 check "weft-perf: port out of range" refuses 2 "-p takes .*'70000'" "$perf" -p 70000
 check "weft-perf: core that is not there" refuses 2 "core 1000" "$perf" "${eal[@]}" "${memif[@]}" \
 	-- -c 1000
