@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Writes the manual page weft-config(7) from the configuration table, so that the page can't leave
- * anything out.
+ * Writes the manual page weft-config(7) from the configuration table, so that the page has every
+ * option.
  */
 
 #include <ctype.h>
@@ -26,14 +26,14 @@ static const char head[] =
 	"prints the values in force.\n"
 	"A variable that begins with\n"
 	".Ev WEFT_\n"
-	"and is not in this list is warned about, with the nearest name that is.\n"
-	"A value that can't be understood is an error.\n"
+	"and is not in this list causes a warning with the most similar name of the list.\n"
+	"An invalid value is an error.\n"
 	".Pp\n"
 	"Bytes take the binary suffixes k, M, G and T, and the words\n"
 	".Sq inf\n"
 	"and\n"
 	".Sq auto\n"
-	"where it is said.\n"
+	"where the option allows them.\n"
 	"Times take ns, us, ms, s or m; a bare number is seconds.\n"
 	"Switches are y or n, yes or no, on or off, true or false, 1 or 0.\n"
 	".Sh ENVIRONMENT\n"
@@ -45,8 +45,8 @@ static const char foot[] = ".El\n"
 			   ".Xr weft 7\n";
 
 /*
- * Text for roff: no backslash or quote with a meaning, no control line. Sentences begin on lines of
- * their own.
+ * Escapes text for roff, so that it contains no escape and no control line. Each sentence begins on
+ * a line of its own.
  */
 static void text(const char *s)
 {
