@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """weft-bind: take a NIC from the kernel for DPDK, and give it back, by DPDK's own dpdk-devbind.py.
 
-What it is about to do is said first, with the lane options that the kernel knows and forgets, and
-done after a yes. A NIC over which this machine is reached is refused.
+It prints its plan first, with the lane options that the kernel has now and loses by the binding,
+and binds the NIC after a confirmation. It refuses a NIC over which this machine is reached.
 """
 
 import argparse
@@ -15,14 +15,14 @@ import subprocess
 import sys
 
 PCI = re.compile(r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
-# Their DPDK drivers work beside the kernel's.
+# DPDK's drivers of these NICs work together with the kernel's.
 BIFURCATED = ("mlx5_core", "mlx4_core", "mana")
 DPDK_DRIVERS = ("vfio-pci", "uio_pci_generic", "igb_uio")
 NOIOMMU = "module/vfio/parameters/enable_unsafe_noiommu_mode"
 
 
 class Refused(Exception):
-    """A message for the user."""
+    """Ends the program with an error message."""
 
 
 def say(text=""):
@@ -30,7 +30,7 @@ def say(text=""):
 
 
 def run(*command):
-    """Output of a command that may fail: '' then."""
+    """Output of a command; '' if the command fails."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                               check=False)
@@ -72,7 +72,7 @@ class Nic:
         if not os.path.isdir(self.dir):
             raise Refused(f"there is no PCI device {self.pci} here; see lspci -D")
         self.driver = current_driver(self)
-        # A function may have several (a port each, or a representor): binding takes them all away.
+        # A function may have several interfaces (ports, or representors); binding removes all.
         self.interfaces = self.find_interfaces()
         if self.interface and self.interface not in self.interfaces:
             self.interfaces.insert(0, self.interface)
@@ -90,8 +90,8 @@ class Nic:
         if found:
             return found[-1]
         if os.path.exists(where + "/device"):
-            raise Refused(f"{name} is not on PCI: on Azure's VMBus use driverctl, as doc/clouds.md "
-                          f"says")
+            raise Refused(f"{name} is not on PCI: on Azure's VMBus use driverctl, see "
+                          f"doc/clouds.md")
         raise Refused(f"{name} is a virtual interface: there is no NIC to bind; "
                       f"--vdev=net_af_packet0,iface={name} uses it as it is")
 
@@ -134,25 +134,25 @@ def choose_driver(nic):
         "enable_unsafe_noiommu_mode" in run("modinfo", "-F", "parm", "vfio")
     if vfio and noiommu:
         return ("vfio-pci", [["modprobe", "vfio-pci"], ["write", f"{nic.sys}/{NOIOMMU}", "Y"]],
-                "without an IOMMU (no-IOMMU mode: who owns the NIC can reach all memory)")
+                "without an IOMMU (no-IOMMU mode: the owner of the NIC can access all memory)")
     if has_module(nic.sys, "uio_pci_generic") and nic.has_intx():
         return ("uio_pci_generic", [["modprobe", "uio_pci_generic"]],
-                "this kernel's vfio has no no-IOMMU mode and there is no IOMMU; who owns the NIC "
-                "can reach all memory")
+                "this kernel's vfio has no no-IOMMU mode and there is no IOMMU; the owner of the "
+                "NIC can access all memory")
     if has_module(nic.sys, "igb_uio"):
-        # ENA's low-latency queues want its memory write-combining.
+        # ENA's low-latency queues are slow unless its memory is mapped write-combining.
         load = ["modprobe", "igb_uio"] + (["wc_activate=1"] if nic.driver == "ena" else [])
         return ("igb_uio", [load],
                 "no IOMMU, no no-IOMMU mode, no legacy interrupt for uio_pci_generic")
     intx = "" if nic.has_intx() else ", the NIC has no legacy interrupt for uio_pci_generic"
     raise Refused(f"no driver of this kernel can give {nic.pci} to DPDK: there is no IOMMU for it, "
                   f"vfio has no no-IOMMU mode{intx}, and igb_uio is not installed: "
-                  "take a kernel with CONFIG_VFIO_NOIOMMU, or Debian's dpdk-kmods-dkms")
+                  "use a kernel with CONFIG_VFIO_NOIOMMU, or install Debian's dpdk-kmods-dkms")
 
 
 def default_over(name, routes):
-    """Is the default route of the lowest metric over it? DHCP gives further NICs a default route,
-    too."""
+    """Whether the default route with the lowest metric uses the interface. DHCP also gives further
+    NICs a default route."""
     best = {}
     for line in routes.splitlines():
         device = re.search(r"(?<!\S)dev (\S+)", line)
@@ -163,7 +163,7 @@ def default_over(name, routes):
 
 
 def in_the_way(nic):
-    """Why this machine would miss the NIC."""
+    """The reasons for which this machine needs the NIC."""
     found = []
     for name in nic.interfaces:
         reasons = in_the_way_of(nic, name)
@@ -178,7 +178,7 @@ def in_the_way_of(nic, name):
     if default_over(name, run("ip", "-o", *routes)) or \
             default_over(name, run("ip", "-o", "-6", *routes)):
         found.append("the machine's default route goes over it")
-    # sudo takes SSH_CONNECTION away, so the kernel is asked, too.
+    # sudo removes SSH_CONNECTION, so the connections of the kernel are read, too.
     ssh = os.environ.get("SSH_CONNECTION", "").split()[2:3]
     for line in run("ss", "-Htn", "state", "established", "( sport = :22 )").splitlines():
         fields = line.split()
@@ -193,7 +193,7 @@ def in_the_way_of(nic, name):
     master_name = os.path.basename(os.path.realpath(f"{nic.sys}/class/net/{name}/master"))
     for up in sorted(e[6:] for e in entries if e.startswith("upper_")):
         if up != master_name:
-            found.append(f"{up} stands on it")
+            found.append(f"{up} uses it")
     master = os.path.realpath(f"{nic.sys}/class/net/{name}/master")
     if os.path.exists(f"{nic.sys}/class/net/{name}/master"):
         found.append(f"it is a member of {os.path.basename(master)}")
@@ -248,7 +248,7 @@ def agreed(args, nic):
     if args.yes:
         return True
     if not sys.stdin.isatty():
-        say(f"nothing was done: say --yes to do it ({nic.pci})")
+        say(f"nothing was done: add --yes to do it ({nic.pci})")
         return False
     return input("do it? [y/N] ").strip().lower() in ("y", "yes")
 
@@ -260,20 +260,20 @@ def current_driver(nic):
 
 def bind(args, nic):
     if nic.driver in DPDK_DRIVERS:
-        say(f"{nic.describe()} is DPDK's already; weft-bind --undo {nic.pci} gives it back to the "
+        say(f"{nic.describe()} is DPDK's already; weft-bind --undo {nic.pci} returns it to the "
             f"kernel")
         return 0
     if nic.driver in BIFURCATED:
-        raise Refused(f"{nic.describe()} must stay with {nic.driver}: DPDK's driver works beside "
-                      f"it; give its lane 'dpdk:{nic.pci}' and the "
-                      f"EAL '-a {nic.pci}'")
+        raise Refused(f"{nic.describe()} must stay with {nic.driver}: DPDK's driver works with "
+                      f"it; use the lane 'dpdk:{nic.pci}' and the EAL argument "
+                      f"'-a {nic.pci}'")
     reasons = in_the_way(nic)
     if reasons and not args.force:
-        raise Refused(f"{nic.describe()} is not taken: {', and '.join(reasons)}; take another NIC, "
-                      f"or say --force on the machine's console")
+        raise Refused(f"{nic.describe()} is not bound: {', and '.join(reasons)}; use another NIC, "
+                      f"or add --force on the machine's console")
     devbind = tool("dpdk-devbind.py", "dpdk")
     driver, commands, why = choose_driver(nic) if not args.driver else \
-        (args.driver, [["modprobe", args.driver]], "as you said")
+        (args.driver, [["modprobe", args.driver]], "as --driver requests")
     commands = [["ip", "link", "set", "dev", name, "down"] for name in nic.interfaces] + commands
     commands.append([devbind, f"--bind={driver}", nic.pci])
     say(f"{nic.describe()} will be taken from the kernel and given to {driver}: {why}")
@@ -281,10 +281,10 @@ def bind(args, nic):
         say(f"  WARNING: {reason}")
     options = lane_options(nic)
     if options:
-        say("  keep this; the kernel will not know it any more:")
+        say("  save these lane options; the kernel loses them:")
         say("\n".join("    " + line for line in options.splitlines()))
     elif nic.interface:
-        say(f"  weft-info is not here, so note address, gateway and MTU yourself: ip address show "
+        say(f"  weft-info was not found, so save address, gateway and MTU by hand: ip address show "
             f"dev {nic.interface}; ip route")
     say("  commands:")
     for command in commands:
@@ -314,7 +314,7 @@ def kernel_driver(nic):
     names = [n for n in run("modprobe", "-R", read(nic.dir + "/modalias")).split()
              if n.replace("_", "-") not in DPDK_DRIVERS]
     if not names:
-        raise Refused(f"nobody knows which driver {nic.pci} had: say it, as in weft-bind --undo "
+        raise Refused(f"the driver that {nic.pci} had is unknown: name it, as in weft-bind --undo "
                       f"--driver ena {nic.pci}")
     return names[0]
 
@@ -326,7 +326,7 @@ def undo(args, nic):
     driver = args.driver or kernel_driver(nic)
     devbind = tool("dpdk-devbind.py", "dpdk")
     commands = [["modprobe", driver], [devbind, f"--bind={driver}", nic.pci]]
-    say(f"{nic.describe()} will be given back to the kernel's driver {driver}")
+    say(f"{nic.describe()} will be returned to the kernel's driver {driver}")
     for command in commands:
         say("    " + shown(command))
     if not agreed(args, nic):
@@ -337,7 +337,7 @@ def undo(args, nic):
                       f"see dmesg")
     if os.path.exists(nic.state()):
         os.unlink(nic.state())
-    say(f"{nic.pci} is {driver}'s again; its interface needs its address anew (DHCP, or ip address "
+    say(f"{nic.pci} is {driver}'s again; its interface needs an address again (DHCP, or ip address "
         f"add)")
     return 0
 
@@ -350,20 +350,20 @@ def main():
     parser.add_argument("--undo", action="store_true",
                         help="give the NIC back to the kernel's driver")
     parser.add_argument("--status", action="store_true",
-                        help="which NIC has which driver (dpdk-devbind.py --status-dev net)")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+                        help="print which NIC has which driver (dpdk-devbind.py --status-dev net)")
+    parser.add_argument("--yes", action="store_true", help="bind without confirmation")
     parser.add_argument("--force", action="store_true",
-                        help="even if this machine is reached over the NIC")
-    parser.add_argument("--driver", help="this one, whatever would be chosen")
+                        help="bind even if this machine is reached over the NIC")
+    parser.add_argument("--driver", help="use this driver instead of the one that would be chosen")
     parser.add_argument("--root", default="/",
-                        help="look for sys and run below this folder (for tests)")
+                        help="use sys and run below this folder (for tests)")
     args = parser.parse_args()
     try:
         if args.status:
             return subprocess.run([tool("dpdk-devbind.py", "dpdk"), "--status-dev", "net"],
                                   check=False).returncode
         if not args.nic:
-            parser.error("say which NIC")
+            parser.error("name a NIC: a kernel interface, or a PCI address")
         if args.driver and not re.match(r"^[A-Za-z0-9_-]+$", args.driver):
             parser.error(f"'{args.driver}' is no driver's name")
         nic = Nic(args.nic, args.root)

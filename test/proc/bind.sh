@@ -86,7 +86,7 @@ says_first() {
 		out "lane +dpdk:$nic,ip=10.0.0.5/24,gw=10.0.0.1,mtu=9001" &&
 			out "dpdk-devbind.py --bind=vfio-pci $nic" &&
 		out "undo: weft-bind --undo $nic" && out "echo 512 > .*/node0/.*nr_hugepages" &&
-			out "nothing was done: say --yes" &&
+			out "nothing was done: add --yes" &&
 		! grep -qE "devbind|link set" "$dir/calls"
 }
 there_and_back() {
