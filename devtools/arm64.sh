@@ -10,8 +10,8 @@
 #	-k PATTERN     only tests whose name matches this extended regular expression
 #
 # It runs in a debootstrapped system of its own (devtools/fresh.sh), so that this machine's packages
-# stay as they are. Emulated time is not real time: nothing of speed is asserted, and the suites
-# take some ten times as long.
+# are unchanged. Emulated time is not real time: no test asserts on speed, and the suites take some
+# ten times as long.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh

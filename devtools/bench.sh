@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The measures: Weft against the bare port and against UCX, alternating in one run, sorted by how
-# near the two cores are to each other. Not a test: it reports.
+# The measurements: Weft against the bare port and against UCX, alternating in one run, sorted by
+# the distance of the two cores. This is no test: it reports figures.
 #
 #	devtools/bench.sh [--no-install] [OPTION of devtools/bench.py...]		see --help
 set -euo pipefail

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# check-symbols.sh LIBRARY LIST HEADER...: what the library exports is what the headers declare
-# WEFT_API, and what the list (lib/libweft.abi) says, each with its version. Who changes the
-# interface writes the list anew:
+# check-symbols.sh LIBRARY LIST HEADER...: the library must export the symbols that the headers
+# declare WEFT_API, and the list (lib/libweft.abi) must have the same symbols, each with its
+# version. A change of the interface updates the list:
 #
 #     devtools/check-symbols.sh --list build/libweft.so >lib/libweft.abi
 set -euo pipefail
@@ -30,9 +30,8 @@ exported "$library" >"$work/versions"
 grep -v "^#" "$list" >"$work/list"
 awk '{ print $1 }' "$work/versions" >"$work/exported"
 
-# The preprocessor takes the comments away and turns WEFT_API into an attribute. A declaration
-# reaches from there to its semicolon; its name is the last word before the first parenthesis or
-# bracket.
+# The preprocessor removes the comments and turns WEFT_API into an attribute. A declaration extends
+# from there to its semicolon; its name is the last word before the first parenthesis or bracket.
 for header; do
 	cc -E -P -I "$(dirname "$header")" "$header"
 done | tr '\n' ' ' | tr ';' '\n' |

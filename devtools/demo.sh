@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Installs what Weft needs, builds it, and shows its main job: two processes, two lanes.
+# Installs the packages that Weft needs, builds Weft, and runs its main job: two processes, two
+# lanes.
 #
 #	devtools/demo.sh [--no-install]
 #
-# First a table of message sizes over two net_memif lanes between two processes: which protocol
-# carries a size, how much of it goes over each lane, latency and bandwidth. Then a tar of this
-# machine's /usr/share (and /usr/lib, if that alone is less than 200 MB) goes from one process to
-# the other through weft-cat, and SHA-256 is compared at both ends. The exit code is 0 when all of
-# it worked.
+# It first prints a table of message sizes over two net_memif lanes between two processes: the
+# protocol of each size, the share of each lane, latency and bandwidth. Then a tar of this machine's
+# /usr/share (and /usr/lib, if that alone is less than 200 MB) goes from one process to the other
+# through weft-cat, and SHA-256 is compared at both ends. The exit code is 0 when all steps worked.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -60,7 +60,7 @@ last=${cores##*[-,]}
 
 export WEFT_LANES='dpdk:0,mtu=9000;dpdk:1,mtu=9000'
 
-# Sets port to one that nobody listens on.
+# Sets port to a free port.
 choose_port() {
 	port=$((20000 + RANDOM % 12000))
 	while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do
@@ -111,8 +111,8 @@ dirs=(usr/share)
 size=$(size_mb "${dirs[@]/#//}")
 weft_say "a tar of /${dirs[0]}${dirs[1]:+ and /${dirs[1]}} ($size MB) through weft-cat"
 
-# The tar goes to the sums as it passes, so nothing is written to disk, and files that change
-# meanwhile do no harm.
+# The tar is copied to the sums as it passes, so nothing is written to disk, and files that change
+# during the run do no harm.
 mkfifo "$work/sent" "$work/received" "$work/out"
 sha256sum <"$work/sent" >"$work/sent.sum" &
 sums=($!)
@@ -138,7 +138,7 @@ bytes=$(<"$work/received.bytes")
 read -r sent _ <"$work/sent.sum"
 read -r received _ <"$work/received.sum"
 printf 'sent      SHA-256 %s\nreceived  SHA-256 %s\n' "$sent" "$received"
-[ "$sent" = "$received" ] || weft_die "what came is not what was sent"
-[ "$bytes" -ge 200000000 ] || weft_die "only $bytes bytes were there to send"
+[ "$sent" = "$received" ] || weft_die "the received bytes differ from the sent ones"
+[ "$bytes" -ge 200000000 ] || weft_die "only $bytes bytes were available to send"
 weft_say "the same at both ends: $bytes bytes in $((SECONDS - carried)) s;" \
 	"the demo took $((SECONDS - begin)) s after the build"

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Runs a command of this tree in a Debian that has nothing but its base system: what somebody with a
-# new machine meets.
+# Runs a command of this tree in a Debian with only its base system, like a new machine.
 #
 #	devtools/fresh.sh [--new] SUITE COMMAND [ARGUMENT...]
 #
@@ -10,17 +9,17 @@
 #		devtools/fresh.sh trixie devtools/test.sh
 #
 # debootstrap makes the base system once, from the mirror that this machine's apt uses; --new makes
-# it anew. Each run has an overlay over it (a copy where the kernel has no overlays), with a clone
-# of the committed tree in it, the command's working directory. The run shares this machine's
-# kernel, network, /dev and hugepages. When it ends, is interrupted or killed, its processes, mounts
-# and files go; what a killed one left is removed by the next run. The exit code is the command's.
+# it again. Each run has an overlay over it (a copy where the kernel has no overlays) with a clone
+# of the committed tree, which is the command's working directory. The run shares this machine's
+# kernel, network, /dev and hugepages. When the run ends or is interrupted, its processes, mounts
+# and files are removed; the next run removes those of a killed run. The exit code is the command's.
 #
-# WEFT_FRESH_DIR: where systems and packages are kept (default /var/cache/weft-fresh).
+# WEFT_FRESH_DIR: the folder of systems and packages (default /var/cache/weft-fresh).
 # WEFT_FRESH_MIRROR: another mirror. WEFT_FRESH_LIMIT: seconds a command may take (default 7200).
-# WEFT_FRESH_KEEP=1 leaves the run's files, and says where.
+# WEFT_FRESH_KEEP=1 keeps the run's files, and prints their folder.
 set -euo pipefail
 
-# A mount namespace of its own: mounts are gone with its last process, and nothing else sees them.
+# In a mount namespace of its own mounts end with the last process, and no other process has them.
 if [ -z "${WEFT_FRESH_INSIDE:-}" ] && [ "$(id -u)" = 0 ]; then
 	WEFT_FRESH_INSIDE=1 exec unshare --mount --propagation private "${BASH_SOURCE[0]}" "$@"
 fi
@@ -58,7 +57,7 @@ make_base() {
 	exec 8>&-
 }
 
-# prepare_base ROOT: this machine's way to the mirror; no daemon starts in there.
+# prepare_base ROOT: sets this machine's apt options for the mirror; no daemon starts in the base.
 prepare_base() {
 	apt-config dump Acquire | grep -iE '^Acquire::(https?|Check)' \
 		>"$1/etc/apt/apt.conf.d/90machine" || true
@@ -66,8 +65,8 @@ prepare_base() {
 	chmod 755 "$1/usr/sbin/policy-rc.d"
 }
 
-# kill_all NAME: ends every process whose root is the run of this name; processes of other systems
-# do not have its mark.
+# kill_all NAME: ends every process whose root is the run of this name; the roots of other systems
+# do not have the file with its name.
 kill_all() {
 	local name=$1 try pid left
 	for try in 1 2 3 4 5 6 7 8 9 10; do
@@ -91,13 +90,13 @@ remove() {
 		umount -l "$dir/root/$at" 2>/dev/null || true
 	done
 	if grep -q " $dir/root" /proc/self/mountinfo; then
-		weft_say "$dir is still mounted, and left there"
+		weft_say "$dir is still mounted, and is not removed"
 	else
 		rm -rf --one-file-system "$dir"
 	fi
 }
 
-# sweep: removes what runs left that were killed. Who runs holds its lock.
+# sweep: removes the files of killed runs. A live run holds its lock.
 sweep() {
 	local dir
 	for dir in "$cache"/run/*; do
@@ -112,7 +111,7 @@ sweep() {
 	done
 }
 
-# save_packages SUITE: what was downloaded serves the next run.
+# save_packages SUITE: keeps downloaded packages for the next run.
 # shellcheck disable=SC2317
 save_packages() {
 	mkdir -p "$cache/deb/$1"
@@ -123,7 +122,7 @@ save_packages() {
 cleanup() {
 	local try
 	trap '' INT TERM HUP
-	# First asked, so that tests can undo what they did to this machine's network.
+	# SIGTERM comes first, so that tests can undo their changes of this machine's network.
 	for try in $child $child $child $child $child $child; do
 		kill -TERM "$try" 2>/dev/null || break
 		sleep 0.5
@@ -132,7 +131,7 @@ cleanup() {
 	if [ -n "${WEFT_FRESH_KEEP:-}" ]; then
 		kill_all "${run##*/}"
 		: >"$run/keep"
-		weft_say "the run's files stay in $run; remove them when you need them no more"
+		weft_say "the run's files stay in $run; remove them when you no longer need them"
 	else
 		remove "$run"
 	fi
@@ -153,7 +152,7 @@ mount_root() {
 		mount --rbind "/$at" "$root/$at"
 	done
 	mount -t tmpfs -o mode=755 tmpfs "$root/run"
-	# Names are looked up as this machine does.
+	# Host names are resolved as on this machine.
 	cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 	mkdir "$run/packages"
 	cp -l "$cache/deb/$1"/*.deb "$run/packages/" 2>/dev/null || true
@@ -189,7 +188,7 @@ shift
 weft_install fresh
 make_base "$suite"
 mkdir -p "$cache/run"
-# Nobody sweeps while a run has its folder and not yet its lock.
+# No other script sweeps while a run has its folder and not yet its lock.
 exec 7>"$cache/lock"
 flock 7
 sweep
@@ -207,7 +206,8 @@ clone_tree
 weft_say "$suite: $*"
 begin=$SECONDS
 rc=0
-# Its end is this script's, and this script's is its. A terminal belongs to the group in front.
+# The command ends with this script, and this script with the command. A terminal belongs to the
+# foreground process group.
 front=
 [ ! -t 0 ] || front=--foreground
 env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \

@@ -6,15 +6,15 @@
 #
 #	devtools/fuzz.sh [-s SECONDS] [-j JOBS] [-d DIR] [NAME...]
 #
-#	-s SECONDS   of processor time that each gets (default 1800)
-#	-j JOBS      how many at once (default: the number of cores)
-#	-d DIR       inputs worth keeping, findings and logs (default build-fuzz/campaign); the next
-#	             campaign goes on from there
+#	-s SECONDS   processor time of each fuzzer (default 1800)
+#	-j JOBS      number of fuzzers at a time (default: the number of cores)
+#	-d DIR       inputs that increase coverage, findings and logs (default build-fuzz/campaign);
+#	             the next campaign continues with them
 #	NAME         address, dump, frame, msg, rma, session, wireup (default all)
 #
-# Needs clang, which it installs. An input that kills a fuzzer is in DIR/NAME-crash-*, one that
-# takes too long in DIR/NAME-timeout-*; "build-fuzz/test/fuzz/fuzz_NAME FILE" runs it again. Ends
-# with "N passed, N failed"; the exit code is 0 when nothing failed.
+# It needs clang, which it installs. An input that kills a fuzzer is in DIR/NAME-crash-*, an input
+# that takes too long in DIR/NAME-timeout-*; "build-fuzz/test/fuzz/fuzz_NAME FILE" runs it again.
+# The last line is "N passed, N failed"; the exit code is 0 when no fuzzer failed.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -55,8 +55,8 @@ weft_say "build"
 weft_ninja "$dir" "${@/#/test/fuzz/fuzz_}" test/fuzz/seeds-frame
 mkdir -p "$out"
 
-# campaign NAME: one fuzzer until its processor time is used up. libFuzzer knows a limit of real
-# time only, so that it is asked in slices for what is left.
+# campaign NAME: one fuzzer until its processor time is used up. libFuzzer has a limit of real time
+# only, so it runs in slices of the remaining time.
 campaign() {
 	local name=$1 left=$seconds used=0 before me=$BASHPID
 	local corpus=("$out/$name" "$weft_root/test/fuzz/corpus/$name")
@@ -93,7 +93,7 @@ failed=0
 weft_say "fuzzers, $seconds s of processor time each, $jobs at once: $*"
 names=("$@")
 declare -A pid_name=()
-reap() { # waits for one
+reap() { # waits for one fuzzer
 	local pid rc=0 name
 	wait -n -p pid "${!pid_name[@]}" || rc=$?
 	name=${pid_name[$pid]}

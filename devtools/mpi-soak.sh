@@ -1,22 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# MPI programs over the provider on this host, for longer than the tests do, with Open
-# MPI's own shared memory (ob1, vader) as the reference beside it: what fails there, too, is not the
-# provider's. Ends with a line for each step, and the exit code 0 when nothing failed with Weft
-# alone.
+# MPI programs over the provider on this host, for longer than the tests, compared with Open MPI's
+# own shared memory (ob1, vader) as the reference: a failure there, too, is no fault of the
+# provider. It prints a line for each step at the end; the exit code is 0 when no step failed with
+# Weft alone.
 #
 #	devtools/mpi-soak.sh [--fabtests FOLDER] [STEP...]
 #
 #	netpipe    NPopenmpi, with its integrity test
 #	hpcc       2 and 4 ranks, with its verification
-#	crowd      8 ranks, each kind of communication, which yield their core while they wait
+#	crowd      8 ranks, each kind of communication; ranks yield their core while they wait
 #	fabtests   libfabric's own test programs, with its tcp;ofi_rxm as the reference
 #
-# Figures are not its business, but devtools/bench.sh's (mpi). A step that lacks a program says
-# which. Debian has no package of fabtests: --fabtests names the folder of its programs (fi_rdm
-# ...), else they are looked for in PATH. What is not here: MPICH's test programs, which come with
-# its sources alone. No program has more than WEFT_SOAK_LIMIT (300) seconds, of fabtests 60.
+# devtools/bench.sh (mpi) measures figures. A step that lacks a program names it. Debian has no
+# package of fabtests: --fabtests names the folder of its programs (fi_rdm ...), else they are
+# searched in PATH. MPICH's test programs are missing here: they come with its sources alone. A
+# program has at most WEFT_SOAK_LIMIT (300) seconds, a program of fabtests 60.
 set -uo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -67,7 +67,7 @@ over() {
 }
 more=()
 
-# both STEP WHAT JUDGE RANKS PROGRAM...: JUDGE looks at its output, $tmp/out
+# both STEP WHAT JUDGE RANKS PROGRAM...: JUDGE checks its output, $tmp/out
 both() {
 	local step=$1 what=$2 judge=$3 a=failed b=failed
 	shift 3
@@ -120,7 +120,7 @@ crowd() {
 	more=()
 }
 
-# Those that need nothing but what is offered. What others ask for is in doc/mpi.md, "fabtests".
+# The programs that need only offered features. doc/mpi.md, "fabtests", lists the needs of others.
 fab_pairs=(
 	"fi_av_xfer" "fi_bw -v" "fi_cq_data" "fi_msg_inject" "fi_multi_ep -v" "fi_multi_recv"
 	"fi_rdm" "fi_rdm_atomic -o all -I 10" "fi_rdm_cntr_pingpong -I 50 -v"

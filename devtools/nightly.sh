@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The checks that take too long for each change. A machine with nothing else to do takes about
-# 2 hours for all of them; the times are upper estimates for 2 cores.
+# The checks that take too long for each change. An idle machine takes about 2 hours for all of
+# them; the times are upper estimates for 2 cores.
 #
 #	devtools/nightly.sh [--against COMMIT] [STEP...]
 #
@@ -11,12 +11,12 @@
 #	           in two runs fails (15 minutes)
 #	soak       3,000 seeds of random traffic and calls in the simulator (20 minutes)
 #	fuzz       each fuzzer with libFuzzer for 300 s of processor time (20 minutes)
-#	stress     unit and sim on one core beside three busy processes (30 minutes)
+#	stress     unit and sim on one core, together with three busy processes (30 minutes)
 #	mpi        netpipe, hpcc and 8 ranks over the provider (20 minutes)
 #	threads    the ThreadSanitizer build with five times the rounds (10 minutes)
 #
-# Each step's output is in BUILD/nightly/STEP.log. Ends with "N passed, N failed, N skipped"; the
-# exit code is 0 when no step failed. A step whose program is not there is skipped with the reason.
+# Each step's output is in BUILD/nightly/STEP.log. The last line is "N passed, N failed, N skipped";
+# the exit code is 0 when no step failed. A step whose program is missing is skipped with the reason.
 set -uo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -59,7 +59,7 @@ other_build() {
 	ninja -C "$other/build" app/weft-perf
 }
 
-# One disturbed run shows nothing, so it takes two to fail.
+# One disturbed run proves nothing, so the step fails only after two.
 step_against() {
 	local run rc
 	other_build || return

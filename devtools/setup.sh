@@ -8,17 +8,16 @@
 #
 #	GROUP		build test mpi demo bench fuzz fresh arm64 (default: build)
 #
-# As root it installs what is missing and nothing else; as somebody else it only says what is
-# missing. WEFT_NO_INSTALL=1 leaves packages alone. WEFT_HUGEPAGES=N asks for N pages of 2 MiB
-# (default 512), 0 for none. WEFT_WERROR=1 makes the compiler's warnings errors, which is for
-# continuous integration and for those who change Weft: another compiler or DPDK may warn of what is
-# no fault.
+# As root it installs only the missing packages; as another user it only lists them.
+# WEFT_NO_INSTALL=1 installs nothing. WEFT_HUGEPAGES=N requests N pages of 2 MiB (default 512), 0
+# none. WEFT_WERROR=1 makes the compiler's warnings errors, for continuous integration and for
+# developers of Weft: another compiler or DPDK may warn where there is no fault.
 
 weft_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# shellcheck disable=SC2034 # read by those who source this
+# shellcheck disable=SC2034 # read by the scripts that source this one
 weft_build=${WEFT_BUILD:-$weft_root/build}
 
-# Weft's own programs would take it for a variable of the library that they do not know.
+# Weft's own programs would report it as an unknown variable of the library.
 weft_werror=${WEFT_WERROR:-}
 unset WEFT_WERROR
 
@@ -38,7 +37,7 @@ weft_packages() {
 			man-db gnuplot-nox qemu-system-x86 busybox-static cpio libibverbs-dev \
 			ibverbs-utils ibverbs-providers rdma-core \
 			perftest libjemalloc2 ;;
-		# libfabric's provider for MPI, and what its tests run.
+		# libfabric's provider for MPI, and the programs of its tests.
 		mpi) printf '%s\n' libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev hpcc ;;
 		demo) printf '%s\n' tar coreutils ;;
 		bench) printf '%s\n' ucx-utils iproute2 gnuplot-nox dpdk-dev ;;
@@ -64,21 +63,21 @@ weft_missing() {
 	done
 }
 
-# weft_install GROUP...: installs what is missing.
+# weft_install GROUP...: installs the missing packages.
 weft_install() {
 	local missing log
 	if [ -n "${WEFT_NO_INSTALL:-}" ]; then
-		weft_say "packages: left alone"
+		weft_say "packages: not installed (WEFT_NO_INSTALL)"
 		return 0
 	fi
 	if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-		weft_say "packages: this is no Debian; needed are (by Debian's names):" \
+		weft_say "packages: this is no Debian; these are needed (Debian's names):" \
 			"$(weft_packages "$@" | tr '\n' ' ')"
 		return 0
 	fi
 	missing=$(weft_missing "$@" | tr '\n' ' ')
 	if [ -z "$missing" ]; then
-		weft_say "packages: all there"
+		weft_say "packages: all are installed"
 		return 0
 	fi
 	if [ "$(id -u)" != 0 ]; then
@@ -123,9 +122,9 @@ weft_mirror() {
 		grep -m 1 '^[a-z]*://.*/debian/*$' || true
 }
 
-# weft_hugepages [PAGES]: reserves 2 MiB pages when they can be had; sets weft_memory to the EAL
-# arguments for memory and says which. Either way nothing is shared between processes and nothing
-# stays behind in the file system.
+# weft_hugepages [PAGES]: reserves 2 MiB pages when they are available; sets weft_memory to the EAL
+# arguments for memory and prints which. In both cases processes share nothing, and no files remain
+# in the file system.
 # shellcheck disable=SC2120,SC2034
 weft_hugepages() {
 	local want=${WEFT_HUGEPAGES:-${1:-512}} dir=/sys/kernel/mm/hugepages/hugepages-2048kB have \
@@ -139,15 +138,15 @@ weft_hugepages() {
 		free=$(cat $dir/free_hugepages)
 		if [ "$free" -lt "$want" ]; then
 			have=$(cat $dir/nr_hugepages)
-			# A kernel short of memory gives fewer than asked for, and that is no error
-			# to it.
+			# A kernel short of memory reserves fewer pages than requested, and returns
+			# no error.
 			echo $((have + want - free)) 2>/dev/null >$dir/nr_hugepages || true
 			free=$(cat $dir/free_hugepages)
 		fi
 		if [ "$free" -lt "$want" ]; then
-			why="$free of $want pages of 2 MiB could be had"
+			why="only $free of $want pages of 2 MiB are available"
 		elif ! weft_hugetlbfs; then
-			why="hugetlbfs is not mounted and can't be"
+			why="hugetlbfs is not mounted and can't be mounted"
 		fi
 	fi
 	if [ -z "$why" ]; then
@@ -165,14 +164,14 @@ weft_hugetlbfs() {
 		mount -t hugetlbfs hugetlbfs /dev/hugepages 2>/dev/null
 }
 
-# weft_configure DIR [MESON OPTION...]: configures DIR if it isn't yet.
+# weft_configure DIR [MESON OPTION...]: configures DIR unless it is configured.
 weft_configure() {
 	local dir=$1 log werror=false
 	shift
 	[ -z "$weft_werror" ] || werror=true
 	if [ ! -f "$dir/build.ninja" ]; then
 		log=$(mktemp "${TMPDIR:-/tmp}/weft-build.XXXXXX")
-		# Of a configuration that was interrupted: meson would take it for one that is done.
+		# meson would treat an interrupted configuration as a complete one.
 		rm -rf "$dir/meson-private" "$dir/meson-info"
 		if ! meson setup "$dir" "$weft_root" -Dwerror=$werror "$@" >"$log" 2>&1; then
 			tail -n 30 "$log" >&2
@@ -182,7 +181,7 @@ weft_configure() {
 		fi
 		rm -f "$log"
 	elif [ $werror = true ]; then
-		# Files for a cross compiler can be named only once; options may say otherwise.
+		# Files for a cross compiler can be named only once; other options may change.
 		# shellcheck disable=SC2046
 		meson configure "$dir" -Dwerror=true $(printf '%s\n' "$@" | grep '^-D' || true) \
 			>/dev/null

@@ -5,14 +5,14 @@
 #
 #	devtools/soak.sh [--seeds A:B] [--kind KIND] [--jobs N] [--messages N]
 #
-#	--seeds A:B    from A to B, both counted (1:1000)
+#	--seeds A:B    from A to B, inclusive (1:1000)
 #	--kind KIND    clean, faulty, corrupt, pauses, wrap, small, break, lanes; any (default): the
 #	               seed decides; calls: random calls instead of traffic
-#	--jobs N       processes at a time (as many as there are cores)
+#	--jobs N       processes at a time (the number of cores)
 #	--messages N   of each flow (60); calls (1000)
 #
-# Each seed that fails, dies or hangs is told with the one command that replays it. The exit code is
-# 0 when none did.
+# For each seed that fails, dies or hangs it prints the one command that replays it. The exit code
+# is 0 when there is none.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -31,8 +31,8 @@ usage() {
 	exit "$1"
 }
 
-# run_chunk FIRST LAST: what has failed in it, on standard output. A process that dies is begun anew
-# behind the seed that it died of.
+# run_chunk FIRST LAST: prints the failures. A process that dies is restarted after the seed at
+# which it died.
 run_chunk() {
 	local from=$1 last=$2 rc done_ args out
 	args=(--kind "$kind" --messages "$messages")
@@ -79,9 +79,9 @@ while [ $# -gt 0 ]; do
 	esac
 	shift 2
 done
-[[ $seeds =~ ^[0-9]+:[0-9]+$ ]] || weft_die "--seeds wants two numbers, as 1:1000, not '$seeds'"
-[[ $jobs =~ ^[1-9][0-9]*$ ]] || weft_die "--jobs wants a number, not '$jobs'"
-[[ $messages =~ ^[0-9]+$ ]] || weft_die "--messages wants a number, not '$messages'"
+[[ $seeds =~ ^[0-9]+:[0-9]+$ ]] || weft_die "--seeds needs two numbers, as 1:1000, not '$seeds'"
+[[ $jobs =~ ^[1-9][0-9]*$ ]] || weft_die "--jobs needs a number, not '$jobs'"
+[[ $messages =~ ^[0-9]+$ ]] || weft_die "--messages needs a number, not '$messages'"
 first=${seeds%:*}
 last=${seeds#*:}
 [ "$first" -le "$last" ] || weft_die "--seeds $seeds has none: the first is beyond the last"

@@ -2,19 +2,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Runs the tests on a machine that is too small for them: on few cores, which they share with
-# processes that never sleep. What fails here depends on the time that things take, and is to be
-# mended.
+# processes that never sleep. A test that fails here depends on the speed of the machine, and must
+# be fixed.
 #
 #	devtools/stress.sh [-n ROUNDS] [-j BUSY] [-c CORES] [-k PATTERN] [SUITE...]
 #
-#	-n ROUNDS    how often (default 1)
+#	-n ROUNDS    number of rounds (default 1)
 #	-j BUSY      processes that are busy all the time (default 3)
-#	-c CORES     cores that all of them share (default 1; 0 = whatever there is)
+#	-c CORES     cores that all of them share (default 1; 0 = all cores)
 #	-k PATTERN   only tests whose name matches this extended regular expression
 #	SUITE        unit, sim, proc, guest, guest-nic, guest-iommu (default unit sim proc)
 #
-# Time limits are twenty times the usual. Ends with "N passed, N failed"; the exit code is 0 when
-# nothing failed and something passed. The logs of what failed are in
+# Time limits are twenty times the usual ones. The last line is "N passed, N failed"; the exit code
+# is 0 when no test failed and at least one passed. The logs of failed tests are in
 # BUILD/meson-logs/stress-ROUND.txt.
 set -euo pipefail
 
@@ -57,7 +57,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 if [ "$cores" -gt 0 ]; then
-	# The first ones of those that this shell may use.
+	# The first cores of those that this shell may use.
 	list=$(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
 		awk -F- '{ for (i = $1; i <= ($2 == "" ? $1 : $2); i++) print i }' |
 			head -n "$cores" | paste -sd,)

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What scripts that run and count tests have in common; they source it after setup.sh. Records are
-# kept in a folder that goes away at the end. Only tests whose names match $pattern run; empty: all.
-# shellcheck disable=SC2034,SC2154 # setup.sh sets some, and who sources this reads some
+# Functions of the scripts that run and count tests; they source it after setup.sh. Records are
+# kept in a folder that is removed at the end. Only tests whose names match $pattern run; empty: all.
+# shellcheck disable=SC2034,SC2154 # setup.sh sets some, and scripts that source this read some
 
 # A part of a run (below) has the folder of the run.
 if [ -n "${TEST_PART:-}" ]; then
 	work=$TEST_WORK
 	records=$work/records.$TEST_PART
-	# What is killed leaves its files, which go with the run.
+	# Killed tests leave their files, which are removed with the run.
 	export TMPDIR=$work/tmp
 else
 	work=$(mktemp -d "${TMPDIR:-/tmp}/weft-test.XXXXXX")
@@ -25,24 +25,24 @@ begin=$SECONDS
 
 # ---- parts ----------------------------------------------------------------------------------
 #
-# Parts of a run go side by side. Each is the same script again, with its name in TEST_PART, in a
-# session of its own: where the kernel shares processors out by sessions (autogroup) a part can
-# stand back, and what it started is found at the end by TEST_WORK in its environment.
+# Parts of a run execute in parallel. Each is the same script again, with its name in TEST_PART, in
+# a session of its own. Where the kernel shares processors by sessions (autogroup) a part can lower
+# its priority. Processes that it started are found at the end by TEST_WORK in their environment.
 
 part_names=() # in the order in which their tests are counted
 part_pids=()
 
-# part NAME [ARGUMENT...]: begins it; part_wait waits for all.
+# part NAME [ARGUMENT...]: starts a part; part_wait waits for all.
 part() {
 	part_names+=("$1")
-	# What a shell puts in the background would ignore SIGINT, and so would its children.
+	# A background process of a shell would ignore SIGINT, and so would its children.
 	WEFT_WERROR=$weft_werror TEST_PART=$1 TEST_WORK=$work setsid \
 		env --default-signal=INT,QUIT bash "$0" "${@:2}" </dev/null &
 	part_pids+=($!)
 }
 
-# part_wait [NAME]: for this one or for all, whose tests are counted then. One that was ended from
-# without is a failed test.
+# part_wait [NAME]: waits for this part or for all, and counts their tests. A part that was killed
+# is a failed test.
 part_wait() {
 	local i rc name
 	for i in "${!part_names[@]}"; do
@@ -52,18 +52,17 @@ part_wait() {
 		wait "${part_pids[i]}" || rc=$?
 		cat "$work/records.$name" >>"$records"
 		if [ $rc != 0 ]; then
-			echo "it ended before it was through" >"$work/log"
+			echo "it ended before it was complete" >"$work/log"
 			count check "part of the run: $name" $rc "$work/log" "$records"
 		fi
 		unset "part_names[i]" "part_pids[i]"
 	done
 }
 
-# started: what parts of this run started and what is still there, whatever it is in session and
-# group.
+# started: the processes of this run's parts that still run, in any session and group.
 started() { grep -lzxsF "TEST_WORK=$work" /proc/[0-9]*/environ | cut -d/ -f3; }
 
-# run_clean: what still runs is asked to end, and made to; then the files go.
+# run_clean: ends the remaining processes, by SIGTERM and then SIGKILL, and removes the files.
 run_clean() {
 	local pid try
 	trap '' HUP INT TERM
@@ -80,8 +79,8 @@ run_clean() {
 	rm -rf "$work"
 }
 
-# stand_back: this part takes what processor time the others leave. (meson gives each test a session
-# of its own.)
+# stand_back: this part uses only the processor time that the others leave. (meson gives each test a
+# session of its own.)
 stand_back() {
 	renice -n 10 -p $$ >/dev/null 2>&1 || true
 	(echo 10 >/proc/$$/autogroup) 2>/dev/null || true
@@ -91,8 +90,8 @@ stand_back() {
 }
 wrapper=
 
-# step NAME COMMAND...: a stretch of the run, with its time by the clock and of processors; it may
-# fail without ending the run. In a part its output is shown when it is through, in one piece.
+# step NAME COMMAND...: a step of the run, with its time by the clock and of processors. It may fail
+# without ending the run. In a part its output is printed at its end, in one piece.
 step() {
 	local name=$1 rc=0
 	shift
@@ -114,8 +113,8 @@ step_run() {
 
 count() { python3 "$weft_root/devtools/testcount.py" "$@"; }
 
-# check NAME COMMAND...: one test that is a command; its exit code 77 means skipped, and its last
-# line says why.
+# check NAME COMMAND...: one test that is a command. Its exit code 77 means skipped; its last line
+# is then the reason.
 check() {
 	local name=$1 start=$SECONDS rc=0
 	shift
@@ -129,8 +128,8 @@ check() {
 	esac
 }
 
-# suites LABEL BUILDDIR TIMES SUITE... [-- COMMAND...]: runs these suites (without one given as
-# -SUITE) and counts them, each program by COMMAND (valgrind ...). TIMES stretches time limits.
+# suites LABEL BUILDDIR TIMES SUITE... [-- COMMAND...]: runs these suites (-SUITE excludes one) and
+# counts them, each program by COMMAND (valgrind ...). Time limits are multiplied by TIMES.
 suites() {
 	local label=$1 dir=$2 times=$3 log args=() names=() name by=$wrapper
 	shift 3
@@ -144,7 +143,7 @@ suites() {
 	[ $# -lt 2 ] || by="$by ${*:2}"
 	mapfile -t names < <(meson test -C "$dir" --no-rebuild --list "${args[@]}" 2>/dev/null |
 		sed -n '/^ninja:\|^No suitable tests/!{ s/^.* \/ //; p }')
-	# Left out silently it would pass.
+	# Without this check a suite without tests would pass.
 	if [ ${#names[@]} -eq 0 ]; then
 		meson test -C "$dir" --no-rebuild --list "${args[@]}" >"$records.log" 2>&1 \
 			</dev/null || true
@@ -160,12 +159,12 @@ suites() {
 		printf '   no test here\n'
 		return 0
 	fi
-	# With a wrapper meson adds the wrapper's name to the log's.
+	# With a wrapper meson adds the wrapper's name to that of the log.
 	log=$dir/meson-logs/weft-$label
 	rm -f "$log".json "$log"-*.json
-	# meson's own output goes by: the end of this script tells failures with their logs. No
-	# pipe: meson ends its tests when it is told to end, but not when who reads its words has
-	# ended before.
+	# meson's own output goes to a file: the end of this script prints failures with their logs.
+	# There is no pipe: meson ends its tests on a signal, but not when the reader of its output
+	# has ended before.
 	meson test -C "$dir" --no-rebuild --logbase "weft-$label" --timeout-multiplier "$times" \
 		${by:+--wrapper "$by"} "${args[@]}" "${names[@]}" >"$records.log" 2>&1 </dev/null ||
 		true
@@ -176,8 +175,8 @@ suites() {
 	count meson "$label" "$log" "$records"
 }
 
-# build LABEL DIR [MESON OPTION...] [-- SUITE...]: a build that counts as a test; of nothing but
-# what these suites need, when some are named.
+# build LABEL DIR [MESON OPTION...] [-- SUITE...]: a build that counts as a test. When suites are
+# named, only the programs of these suites are built.
 build() {
 	local label=$1 dir=$2 rc=0 options=()
 	shift 2
@@ -192,7 +191,7 @@ build() {
 			weft_ninja "$dir" "${targets[@]}"
 	} >"$records.log" 2>&1 || rc=$?
 	count check "$label" $rc "$records.log" "$records"
-	# Nothing, or warnings, when it worked.
+	# The log is empty, or has warnings, when the build succeeded.
 	tail -n 40 "$records.log"
 	return $rc
 }

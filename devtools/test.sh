@@ -1,23 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Installs what the tests need, builds, runs all tests, and ends with
-# "N passed, N failed, N skipped".
+# Installs the packages that the tests need, builds, runs all tests, and prints
+# "N passed, N failed, N skipped" at the end.
 #
 #	devtools/test.sh [--quick] [-k PATTERN] [--no-install] [--clean]
 #
-#	--quick        unit, sim and proc suites of the normal build, and nothing else
+#	--quick        only unit, sim and proc suites of the normal build
 #	-k PATTERN     only tests and checks whose name matches this extended regular expression
-#	--no-install   leave the system's packages alone
-#	--clean        build everything anew
+#	--no-install   install no packages
+#	--clean        remove the builds first
 #
-# The exit code is 0 when nothing failed and something passed.
+# The exit code is 0 when no test failed and at least one passed.
 #
-# After the build "processes" (proc) has the cores to itself, since two ends that poll take many
-# times as long where others want the cores; then "guests", one after the other, and "logic" (unit,
-# sim, and what of proc hardly polls) go side by side. All the while "tools" takes what the others
-# leave. What each has to say comes in one piece when a step of it is through. Interrupted or
-# killed it ends all that it started.
+# After the build "processes" (proc) runs alone, since two polling ends take many times as long
+# where other processes use the cores. Then "guests", one after the other, and "logic" (unit, sim,
+# and the tests of proc that hardly poll) run in parallel. In all of this time "tools" uses the
+# processor time that the others leave. The output of a step is printed in one piece at its end. An
+# interrupted or killed run ends all processes that it started.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -60,7 +60,7 @@ check_style() { "$weft_root/devtools/check-style.py"; }
 
 check_words() { "$weft_root/devtools/check-words.py"; }
 
-# Other versions of clang-format break lines elsewhere: Debian 12's has the word.
+# Other versions of clang-format break lines elsewhere: that of Debian 12 decides.
 check_format() {
 	command -v clang-format >/dev/null || { echo "clang-format is not installed"; return 77; }
 	if ! clang-format --version | grep -q 'version 14\.'; then
@@ -74,7 +74,7 @@ check_layers() { "$weft_root/devtools/check-layers.py" --build "$weft_build"; }
 
 check_unused() { "$weft_root/devtools/check-unused.py" --build "$weft_build"; }
 
-# Slower code has to be seen before it is merged, on any machine: by counts, not by time.
+# Slower code must be detected before it is merged, on any machine: by counts, not by time.
 check_instructions() { "$weft_root/devtools/check-instructions.py" "$weft_build"; }
 
 check_headers() { "$weft_root/devtools/check-headers.py" --build "$weft_build"; }
@@ -124,14 +124,14 @@ check_install() {
 				-I "$prefix/usr/local/include" -xc - ||
 			{ echo "a program cannot include <$name> alone"; return 1; }
 	done
-	# They and weft.h name other files by their paths in the sources, and say so.
+	# The pages and weft.h name other files by their paths in the sources, and must state this.
 	for name in "$prefix"/usr/local/share/doc/weft/*.md \
 		$(find "$prefix/usr/local/include" -name '*.h'); do
 		! grep -qE '(^|[^a-z])(lib|doc|test|devtools|drivers|app|examples)/[a-z]' "$name" ||
 			grep -q 'are those of the sources' "$name" ||
 			{
-				echo "${name##*/} names paths and does not say that they are" \
-					"those of the sources"
+				echo "${name##*/} names paths without the sentence that they" \
+					"are those of the sources"
 				return 1
 			}
 		for other in $(sed -E 's,\]\([^)]*\)|[a-z_.-]+/[A-Za-z_/.-]*,,g' "$name" |
@@ -151,7 +151,7 @@ check_install() {
 		echo "libweft.so.0 is not installed"
 		return 1
 	}
-	# Without LD_LIBRARY_PATH and ldconfig: the programs know where their library lies.
+	# Without LD_LIBRARY_PATH and ldconfig: the programs find their library by their run path.
 	env -u LD_LIBRARY_PATH "$prefix/usr/local/bin/weft-info" --version || return 1
 	if [ -n "$(find "$prefix" -name '*.a')" ]; then
 		echo "static archives are installed"
@@ -179,7 +179,7 @@ check_example() { # NAME make|meson
 
 # ---- the parts ------------------------------------------------------------------------------
 
-# Each test may take three times as long as alone.
+# Each test may take three times its time alone.
 times=3
 san=$weft_build-asan
 tsan=$weft_build-tsan
@@ -198,11 +198,11 @@ part_processes() {
 part_logic() {
 	step "unit" suites release "$weft_build" $times unit
 	step "sim" suites release-sim "$weft_build" $times sim
-	step "proc, beside others" suites release-aside "$weft_build" $times aside
+	step "proc, in parallel" suites release-aside "$weft_build" $times aside
 }
 
-# One after the other: an emulated guest keeps a core busy, and a second one would leave none to
-# what runs beside them.
+# The guests run one after the other: an emulated guest keeps a core busy, and a second one would
+# leave no core to the other parts.
 part_guests() {
 	export WEFT_GUEST_TIMEOUT=${WEFT_GUEST_TIMEOUT:-1500}
 	export WEFT_GUEST_CASE_TIMEOUT=${WEFT_GUEST_CASE_TIMEOUT:-600}
@@ -233,15 +233,15 @@ checks() {
 	done
 }
 
-# Builds here are of the programs that run and nothing else. Random tests run a part of their rounds
-# (TEST_ROUNDS): the release build has run them all, and tools look at the code.
+# Builds here contain only the programs that run. Random tests run a part of their rounds
+# (TEST_ROUNDS): the release build has run them all, and the tools check the code.
 part_tools() {
 	stand_back
-	times=$((5 * times)) # they get what the others leave
+	times=$((5 * times)) # they get only the processor time that the others leave
 	[ ! -f "$work/built" ] || step "checks" checks
 
 	export TEST_ROUNDS=7
-	# With what a trace needs to name its lines.
+	# With the debug information that a trace needs for line numbers.
 	if step "build with AddressSanitizer and UBSan" build "sanitizer build" "$san" \
 		-Db_sanitize=address,undefined -Doptimization=1 -Ddebug=false -Dc_args=-g1 \
 		-Dwerror=false -Db_pch=true -- unit sim fuzz -slow; then
@@ -250,9 +250,10 @@ part_tools() {
 		step "fuzz, sanitized" suites asan-fuzz "$san" $((2 * times)) fuzz
 	fi
 
-	# Without DPDK and rdma-core, and by ThreadSanitizer, which does not know DPDK's own
-	# threads; without randomised addresses, some of which it can't use. (Nor does it know
-	# fences, which GCC says.) A child of a process with threads starts threads of its own.
+	# Without DPDK and rdma-core, and with ThreadSanitizer, which does not support DPDK's own
+	# threads; without randomised addresses, some of which it can't use. (It does not support
+	# fences either, which GCC warns about.) A child of a process with threads starts threads of
+	# its own.
 	if step "build without DPDK and rdma-core, with ThreadSanitizer" build \
 		"build without DPDK and rdma-core, with ThreadSanitizer" "$tsan" \
 		-Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false \
@@ -263,8 +264,8 @@ part_tools() {
 			env TSAN_OPTIONS=die_after_fork=0 setarch -R
 	fi
 
-	# For memory that was never written; all else, leaks too, the sanitizers have seen, with
-	# more rounds.
+	# valgrind checks for uninitialised memory; the sanitizers have checked for all other errors,
+	# also leaks, with more rounds.
 	[ -f "$work/built" ] || return 0
 	export TEST_ROUNDS=41
 	step "unit, valgrind" suites valgrind "$weft_build" $((20 * times)) unit -long -plain -- \

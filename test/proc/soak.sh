@@ -80,7 +80,7 @@ check "all is well" nothing_failed
 : >"$dir/ran"
 check "a range without seeds" refused "--seeds 5:3 has none: the first is beyond the last" \
 	--seeds 5:3
-check "a range that is none" refused "--seeds wants two numbers, as 1:1000, not '5'" --seeds 5
+check "a range that is none" refused "--seeds needs two numbers, as 1:1000, not '5'" --seeds 5
 check "a kind that is none" refused "there is no kind 'none'" --kind none
 
 tap_end
