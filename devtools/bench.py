@@ -83,7 +83,7 @@ class Bench(Trials):
         """Arguments for the EAL of the receiver, net_virtio_user with a ring of 256, and of the
         sender, net_vhost."""
         path = '%s/vhost.%08x' % (self.dir, random.getrandbits(32))
-        # Each maps the other's memory, which needs files behind it.
+        # Each process maps the memory of the other, which must have files behind it.
         memory = self.memory + ['-m', '256'] + ([] if '--no-huge' in self.memory
                                                 else ['--single-file-segments'])
         return (self.eal(self.a, ['net_virtio_user0,path=%s,server=1,queue_size=256' % path],
@@ -94,8 +94,8 @@ class Bench(Trials):
         """dpdk-testpmd over the same two ports: frames of 1514 in one direction, no copy to a user;
         as a CSV row."""
         sides = self.virtio_sides()
-        # The core that forwards is another than the one that prints, for testpmd; both on one of
-        # the machine's.
+        # testpmd needs one lcore to forward and another to print; both are on one core of the
+        # machine.
         rx, tx = (['timeout', '-s', 'INT', str(s), 'dpdk-testpmd',
                    '--lcores=0@%s,1@%s' % (eal[1], eal[1])] + eal[2:]
                   + ['--', '--total-num-mbufs=4096', '--nb-cores=1', '--auto-start',
@@ -104,7 +104,7 @@ class Bench(Trials):
                   for s, eal, mode, more in ((seconds, sides[0], 'rxonly', []),
                                              (seconds + 2, sides[1], 'txonly', ['--txpkts=1514'])))
         out = pair(tx, rx, {}, {}, timeout=60, codes=(0, 124))
-        # The first and the last second are cut.
+        # The first and the last second are incomplete.
         bits = [int(b) for b in re.findall(r'Rx-bps:\s+(\d+)', out)][1:-1]
         if not any(bits):
             raise TrialError('dpdk-testpmd received nothing: ' + tail(out))
@@ -142,7 +142,7 @@ class Bench(Trials):
         return max(int(4000000 * scale / (1 + size / 512)), 100)
 
 
-# ---- measures -------------------------------------------------------------------------------
+# ---- measurements ---------------------------------------------------------------------------
 
 def m_lat(b):
     """8 B tag_lat over one memif lane: bare port + 200 ns, 0.15 x UCX tcp"""
@@ -227,8 +227,8 @@ def rails_measure(b, rates, sizes):
 
 
 def m_cut(b):
-    """1 and 16 MiB tag_bw over two rails of 1 Gb/s, one cut to a quarter under way: 0.9 x what is
-    then there, after 2 s"""
+    """1 and 16 MiB tag_bw over two rails of 1 Gb/s, one cut to a quarter during the run: 0.9 x the
+    remaining bandwidth, after 2 s"""
     rates = (10**9, 10**9)
     with Rails(b, rates) as rails, Rails(b, (rates[0], rates[1] // 4), name='cut') as then:
         for size in (MIB, 16 * MIB):
@@ -276,8 +276,8 @@ def m_memory(b):
 def m_flood(b):
     """unexpected floods, received late in reverse order: memory at most payload x 1.1 + 256 B per
     message"""
-    # The port's rings are not memory for messages, but are touched for the first time by the flood:
-    # small ones.
+    # The port's rings are no memory for messages, but the flood touches them for the first time, so
+    # they are small.
     limit = 64 * MIB
     for count, size in ((100000, 8), (1000, 64 * KIB), (300, 256 * KIB)):
         b.series('Flood of %d unexpected messages of %d B, received late, in reverse tag order'
@@ -326,7 +326,7 @@ def m_select(b):
 
 
 def m_multi_eager(b):
-    """what multi-eager is worth: ping-pongs up to 256 KiB in four settings, latency and memory"""
+    """the gain of multi-eager: ping-pongs up to 256 KiB in four settings, latency and memory"""
     bench_multi_eager.measure(b)
 
 
@@ -374,7 +374,7 @@ GROUPS = {'mpi': ['shm', *bench_mpi.MEASURES]}
 
 
 def chosen(names):
-    """The measures that are meant, in this order."""
+    """The selected measurements, in this order."""
     return list(dict.fromkeys(m for n in names for m in GROUPS.get(n, [n])))
 
 

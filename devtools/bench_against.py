@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""This build against another one, for bench.py: what a change costs where nothing is congested."""
+"""This build against another one, for bench.py: the cost of a change without congestion."""
 
 import os
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What captures cost, and the flight recorder."""
+"""The cost of captures, and of the flight recorder."""
 
 import glob
 import json

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-A stream of weft-perf over real ports through a link that chokes: two network namespaces, a bridge
-in a third one between them, and a token bucket behind the bridge (tbf: 200 Mb/s, 40 kB of queue).
-One line for each run: MB/s of messages, frames that the link dropped, MB/s of the TCP flow beside.
+A stream of weft-perf over real ports through a congested link: two network namespaces, a bridge in
+a third one between them, and a token bucket behind the bridge (tbf: 200 Mb/s, 40 kB of queue). One
+line for each run: MB/s of messages, frames that the link dropped, MB/s of the TCP flow.
 
-Needs root. The processes ask for the cores (autogroup -20), or nothing could be compared on a
-machine that others use too.
+It needs root. The processes have high priority (autogroup -20), since otherwise no comparison would
+be possible on a machine with other work.
 """
 
 import argparse
@@ -21,9 +21,9 @@ import time
 from bench_run import TrialError, free_port
 
 RATE, QUEUE, BURST = '200mbit', 40000, 3200
-SETTLE = 1.0  # s until what is carried counts
+SETTLE = 1.0  # s until the carried bytes count
 
-# The TCP flow: a socket that is always full, and one that counts.
+# The TCP flow: a sender whose socket is always full, and a receiver that counts.
 TCP = r"""
 import socket, sys, time
 alg, until = sys.argv[1], time.time() + float(sys.argv[2])
@@ -54,7 +54,7 @@ def run(cmd, check=True):
 
 
 class Choke:
-    """The namespaces: a and b for the ends, r for what is between."""
+    """The namespaces: a and b for the ends, r for the bridge between them."""
 
     def __init__(self, mtu):
         self.mtu = mtu
@@ -93,7 +93,7 @@ class Choke:
             run('ip netns del ' + ns, check=False)
 
     def start(self, side, cmd, env=None):
-        """On its core, if it can be had, in a session of its own."""
+        """Starts a process on its core, if that is available, in a session of its own."""
         return subprocess.Popen(['ip', 'netns', 'exec', self.ns[side], 'bash', '-c',
                                  'echo -20 > /proc/self/autogroup; exec "$@"', 'x'] + cmd,
                                 env={**os.environ, **(env or {})}, stdout=subprocess.PIPE,
@@ -184,7 +184,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('cc', nargs='*', default=['fixed', 'delay'], help='values of WEFT_CC')
-    parser.add_argument('--beside', metavar='ALG', help='a TCP flow beside: cubic, bbr')
+    parser.add_argument('--beside', metavar='ALG', help='also run a TCP flow: cubic, bbr')
     parser.add_argument('--seconds', type=float, default=3, help='that count (3)')
     parser.add_argument('--runs', type=int, default=3, help='of each, alternating (3)')
     parser.add_argument('--mtu', type=int, default=1500)

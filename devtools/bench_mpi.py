@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""MPI ranks over Weft's provider against Open MPI's own transports: on one host, on two, and what
-starting, memory and progress cost. devtools/mpi_measure.c is what runs."""
+"""MPI ranks over Weft's provider against Open MPI's own transports: on one host, on two, and the
+cost of start, memory and progress. The ranks run devtools/mpi_measure.c."""
 
 import csv
 import io
@@ -27,14 +27,14 @@ TCP = ['--mca', 'pml', 'ob1', '--mca', 'btl', 'self,tcp', '--mca', 'btl_tcp_if_i
 UCX = ['--mca', 'pml', 'ucx', '--mca', 'opal_common_ucx_tls', 'any', '--mca',
        'opal_common_ucx_devices', 'any', '-x', 'UCX_TLS=posix,cma,self']
 
-# A rank, on its core: the first is that of the even ones.
+# A rank, on its core: the first core is that of the even ranks.
 RANK = """#!/bin/sh
 %s
 [ $((OMPI_COMM_WORLD_RANK %% 2)) = 0 ] && core=%d || core=%d
 exec taskset -c $core %s "$@"
 """
 
-# What runs on a host: a network namespace with that name. mpirun starts its daemon by it as well.
+# Runs a command on a host, a network namespace with that name. mpirun also starts its daemon by it.
 ON = """#!/bin/bash
 case $1 in
 %s*) exit 1 ;;
@@ -64,7 +64,7 @@ class Mpi:
                                '-o', self.program], capture_output=True, text=True)
         if done.returncode:
             raise TrialError('mpicc: ' + tail(done.stderr))
-        # A daemon of mpirun's has a session of its own, and so its ranks.
+        # A daemon of mpirun has a session of its own, and so do its ranks.
         first = 'echo -20 > /proc/self/autogroup' if FIRST else ''
         self.rank = self.script('rank', RANK % (first, bench.a, bench.b, self.program))
 
@@ -76,7 +76,7 @@ class Mpi:
         return path
 
     def run(self, way, what, ranks=2, before=((), ())):
-        """One job: {what: row}. before: what mpirun is started by, and further arguments."""
+        """One job: {what: row}. before: the command that starts mpirun, and further arguments."""
         command = [*before[0], 'mpirun', *before[1], '-n', str(ranks), '--bind-to', 'none', '-x',
                    'FI_PROVIDER_PATH', *way, self.rank, *what]
         if ranks > os.cpu_count():
@@ -97,7 +97,7 @@ class Mpi:
                 for row in csv.DictReader(io.StringIO(out))}
 
     def two_hosts(self, rails, which):
-        """What mpirun is started by on two hosts that have these rails."""
+        """The command that starts mpirun on two hosts with these rails."""
         names = rails.ns
         on = self.script('on.' + '.'.join(map(str, which)), ON % ''.join(
             HOST % (ns, ' '.join(rails.ports(side, which)[0]), rails.ports(side, which)[1])
@@ -112,11 +112,11 @@ def figure(title, what, unit, compare, scale=1, **more):
 
 
 def on_cores(what):
-    """Figures for which the rank has looked how near the cores are."""
+    """Figures for which the rank has measured the distance of the cores."""
     return {'lines': lambda row: (row[what]['before'], row[what]['after'])}
 
 
-# ---- measures -------------------------------------------------------------------------------
+# ---- measurements ---------------------------------------------------------------------------
 
 def m_host(b):
     """two ranks of one host against vader: 8 B 1.5 x its time; 64 KiB and 4 MiB 1 x its
@@ -197,7 +197,7 @@ def m_start(b):
 
 
 def per_peer(b, names, counts):
-    """Of the medians: what each further rank of the host adds to one."""
+    """From the medians: the memory that each further rank of the host adds to a rank."""
     few, many = counts[0], counts[-1]
     for r in (b.results[-3], b.results[-1]):
         got = {key: statistics.median(r['values'][name]['any']) for key, name in names.items()
@@ -210,8 +210,7 @@ def per_peer(b, names, counts):
 
 
 def m_overlap(b):
-    """MPI_Isend() of 4 MiB and computing: 0.8 hidden with the progress thread; what that costs at
-    8 B"""
+    """MPI_Isend() of 4 MiB and computing: 0.8 hidden with the progress thread; its cost at 8 B"""
     mpi = Mpi(b)
     name = 'overlap:%d' % (4 * MIB)
     ways = {'Weft, progress thread': THREAD, 'Weft': WEFT, "Open MPI's vader": VADER}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What multi-eager is worth: ping-pongs of up to 256 KiB in four settings, their latency and their
+"""The gain of multi-eager: ping-pongs of up to 256 KiB in four settings, their latency and their
 memory.
 
   rendezvous    small eager, and rendezvous for all that does not fit into one frame

@@ -65,8 +65,8 @@ class Rails:
             self.shape('change', ns, rail, rate)
 
     def weft(self, test, size, rails, amount, watch=None):
-        """One run; amount: options that say how long. watch(line): called with each line of the
-        output as it comes; the rows of every second are returned then."""
+        """One run; amount: options for its duration. watch(line): called with each line of the
+        output as it arrives; with it the rows of every second are returned."""
         cmds, envs = self.commands(rails, free_port())
         out = pair(cmds[0], cmds[1] + ['-t', test, '-s', str(size), '-v'] + amount
                    + ([] if watch else ['-f'])
@@ -85,7 +85,7 @@ class Rails:
 
     def ports(self, side, rails):
         """EAL's arguments and the value of WEFT_LANES for lanes on these rails. Only frames that
-        go by the queue of the kernel are shaped."""
+        pass the queue of the kernel are shaped."""
         vdevs = ['net_af_packet%d,iface=rail%d,qdisc_bypass=%d,blocksz=16384,framesz=16384,'
                  'framecnt=256' % (n, r, not self.rates[r]) for n, r in enumerate(rails)]
         lanes = ('dpdk:%d,ip=10.88.%d.%d/24,mtu=%d' % (n, r, side + 1, self.mtu)
@@ -102,8 +102,8 @@ class Rails:
                                   for r in (0, 1))}
 
     def cut(self, size, before=2, settle=2, after=3, divisor=4):
-        """A stream over both rails; after some seconds the second one is cut. What arrives when it
-        has had time to settle."""
+        """A stream over both rails; after some seconds the second one is cut. Returns the bandwidth
+        after the time to settle."""
         seconds = 0
 
         def watch(line):
@@ -113,9 +113,9 @@ class Rails:
                 if seconds == before:
                     self.set_rate(1, self.rates[1] // divisor)
 
-        # Messages that are in flight together end together: few, or a second may see none of them
-        # end. Counted and not timed: how many go into a time is guessed from the rails as they are
-        # before the cut.
+        # Messages that are in flight together end together. There must be few, or none of them may
+        # end within a second. The run has a count instead of a time, since the number for a time
+        # would be estimated from the rails before the cut.
         bits = sum(self.rates) * before + (self.rates[0] + self.rates[1] // divisor) * (settle
                                                                                         + after + 1)
         amount = ['-n', str(bits // 8 // size), '-O', str(max(4, min(32, 64 * MIB // size)))]
@@ -123,8 +123,8 @@ class Rails:
             rows = self.weft('tag_bw', size, [0, 1], amount, watch=watch)
         finally:
             self.set_rate(1, self.rates[1])
-        # A row is a second; the one in which the cut fell counts to the settling, the last one is
-        # the whole run's.
+        # A row is a second. The second of the cut counts as settling; the last row is that of the
+        # whole run.
         rows = rows[before + settle + 1:-1]
         if not rows:
             raise TrialError('the stream ended before it had settled')

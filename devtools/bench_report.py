@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results as Markdown. A record of bench.py has a title, tables of figures, comparisons, and notes;
-a document has a place for each measure between two comments, and only the places of the measures
-that were made are written anew:
+a document has a place for each measurement between two comments, and only the places of the
+measurements of this run are rewritten:
 
     <!-- bench:lat --> ... <!-- end bench:lat -->
 
@@ -42,7 +42,7 @@ FIGURES = ['', 'cores', 'median', 'quartiles', 'trials']
 
 
 def verdict(v):
-    """What a comparison says: v has met, enough, and target, None when nothing is wanted."""
+    """The verdict of a comparison: v has met, enough, and target, None without a target."""
     if v['target'] is None:
         return ''
     text = 'met' if v['met'] else '**not met**'

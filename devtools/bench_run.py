@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a trial is made of: two processes, the rows that they print, and the state of the machine
-around them."""
+"""The parts of a trial: two processes, the rows that they print, and the state of the machine."""
 
 import contextlib
 import csv
@@ -18,16 +17,16 @@ import time
 
 
 class TrialError(Exception):
-    """A trial did not give a figure; the text says why."""
+    """A trial without a figure; the text is the reason."""
 
 
 # ---- processes ------------------------------------------------------------------------------
 
-FIRST = []  # goes before a command that has a session of its own
+FIRST = []  # the prefix of a command that has a session of its own
 
 
 def go_first():
-    """From now on, trials go before all else that the machine has to do."""
+    """From now on, trials have priority over all other work of the machine."""
     FIRST[:] = ['sh', '-c', 'echo -20 > /proc/self/autogroup && exec "$@"', 'sh']
 
 def free_port():
@@ -56,8 +55,8 @@ def end(proc):
 
 
 class Reader(threading.Thread):
-    """Reads a process' output to its end, line by line, so that none is lost, however it comes.
-    watch(line): called with each."""
+    """Reads a process' output to its end, line by line, so that no line is lost. watch(line):
+    called with each line."""
 
     def __init__(self, pipe, watch):
         super().__init__(daemon=True)
@@ -71,7 +70,7 @@ class Reader(threading.Thread):
             if self.watch and not self.error:
                 try:
                     self.watch(line)
-                except Exception as err:  # told by the one who waits
+                except Exception as err:  # text() raises it
                     self.error = err
 
     def text(self):
@@ -159,7 +158,7 @@ class Cores:
 
 
 class Others:
-    """How much of the machine processes other than the trial's used since the last call."""
+    """The share of the machine that processes other than the trial's used since the last call."""
 
     def __init__(self):
         self.last = self.read()
@@ -171,8 +170,8 @@ class Others:
         used = sum(getattr(resource.getrusage(who), field) for field in ('ru_utime', 'ru_stime')
                    for who in (resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF))
         hz = os.sysconf('SC_CLK_TCK')
-        # Idle, waiting for disks, and interrupts: behind a shaper frames travel in those, the
-        # trial's own above all.
+        # Idle, waiting for disks, and interrupts: behind a shaper interrupts forward frames, mostly
+        # the trial's own.
         return sum(ticks) / hz, sum(ticks[3:7]) / hz, used
 
     def part(self):

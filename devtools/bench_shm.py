@@ -39,7 +39,7 @@ def rate_target():
 
 
 def at_most_when_slow(a, b, target):
-    """Nothing is asked where UCX itself takes no more than 250 ns."""
+    """There is no target where UCX itself takes at most 250 ns."""
     met, result, wanted = at_most(a, b, target)
     return met, result, wanted if b > 250 else ''
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weft-switch: what it adds to a memif hop, what a core of it carries, and who gets how much."""
+"""weft-switch: the latency that it adds to a memif hop, the rate of a core, the ports' shares."""
 
 import csv
 import io

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trials of things that take turns, and comparisons of their medians with what is asked."""
+"""Trials of alternating programs, and comparisons of their medians with targets."""
 
 import statistics
 import sys
@@ -13,7 +13,7 @@ STATES = ('near', 'far', 'any')
 DROPPED = {'changed': 'the cores changed state', 'busy': 'other processes used the machine'}
 
 
-# Comparisons of two medians with a target: whether it is met, the result, what is wanted.
+# Comparisons of two medians with a target: whether it is met, the result, the target.
 def at_least(a, b, target):
     return a / b >= target, '%.2f x' % (a / b), 'at least %.2f x' % target
 
@@ -60,7 +60,7 @@ class Figure(namedtuple('Figure', 'title value unit compare names lines sort')):
 
 
 class Contest:
-    """What the trials have given for one figure."""
+    """The results of the trials for one figure."""
 
     def __init__(self, figure, variants):
         self.figure = figure
@@ -83,7 +83,7 @@ class Contest:
             self.got[name].setdefault(state, []).append(value)
 
     def full(self, want, failed, late):
-        """All variants in every state that was seen; in one of them when it is late."""
+        """All variants in every state that occurred; in one of the states when time is short."""
         live = [n for n in self.names if n not in failed]
         full = [all(len(self.got[n].get(s, [])) >= want for n in live)
                 for s in STATES if any(s in g for g in self.got.values())]
@@ -95,7 +95,7 @@ class Contest:
 
 
 class Trials:
-    """Runs them, and keeps what they gave: args has trials, seconds and busy."""
+    """Runs trials, and keeps their results: args has trials, seconds and busy."""
 
     def __init__(self, args, cores):
         self.args, self.cores = args, cores
@@ -120,7 +120,7 @@ class Trials:
         self.contest([Figure(title, figure, unit, compare, sort=sort)], variants, quiet=True)
 
     def contest(self, figures, variants, quiet=False):
-        """Variants take turns; each trial gives all of the figures that it has."""
+        """Variants alternate; each trial returns all of its figures."""
         contests = [Contest(f, variants) for f in figures]
         errors = {name: [] for name in variants}
         others = Others()
@@ -179,8 +179,8 @@ class Trials:
                              state=state, enough=min(map(len, sides)) >= self.args.trials)
 
     def series(self, title, run, columns):
-        """Trials of one thing that has a limit, not a rival. columns: [(name, unit, function of a
-        row, limit of a row or None)]."""
+        """Trials of one program with a limit instead of a competitor. columns: [(name, unit,
+        function of a row, limit of a row or None)]."""
         print('\n%s' % title)
         rows, errors = [], []
         while len(rows) < self.args.trials and len(errors) < 3:
@@ -214,7 +214,7 @@ class Trials:
         return self.results[-1]
 
     def verdict(self, what, met, result, wanted, state='', enough=True):
-        """wanted: '' when the figure is for scale only."""
+        """wanted: '' for a figure without a target."""
         v = {'what': what, 'state': state, 'result': result, 'wanted': wanted,
              'target': wanted or None, 'met': met,
              'enough': enough}

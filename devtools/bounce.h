@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long a cache line takes from one core to another: two threads or processes, each on a core of
- * its own, pass one word in memory of both back and forth. A one-way time is half a round trip. The
- * smallest of several short batches is taken, because an interrupt only ever adds.
+ * Measures the time of a cache line from one core to another: two threads or processes, each on a
+ * core of its own, pass one word in shared memory back and forth. A one-way time is half a round
+ * trip. The smallest of several short batches is used, because an interrupt only adds time.
  */
 
 #ifndef BOUNCE_H
@@ -15,10 +15,10 @@
 #define BOUNCE_BATCHES 25
 #define BOUNCE_ROUNDS 2000
 
-/** Both sides begin with 0, or with what the last time has left. */
+/** Both sides begin with 0, or with the values of the last measurement. */
 struct bounce {
 	_Alignas(256) _Atomic uint32_t ball;
-	_Atomic int failed; /**< the other side need not be waited for */
+	_Atomic int failed; /**< do not wait for the other side */
 };
 
 static inline double bounce_seconds(void)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Are doc/behaviours.md and doc/reliability.md true? Every test they name must exist where they say
-and be registered, every item of the lists that the project is measured by must have a row, and a
-row without tests must give its reason."""
+"""Checks doc/behaviours.md and doc/reliability.md. Every test that they name must exist in the
+named file and be registered. Every item of the lists that the project is measured by must have a
+row. A row without tests must give its reason."""
 
 import os
 import re
@@ -62,7 +62,7 @@ def check_test(files, guest, file, name):
 
 
 def check_row(files, guest, items, tests):
-    """-> (what is wrong, number of tests named)"""
+    """-> (errors, number of tests named)"""
     wrong, count = [], 0
     if tests.startswith('does not apply: '):
         return ([] if len(tests) > 30 else ['%s: no reason is given' % items]), 0
@@ -80,7 +80,7 @@ def check_row(files, guest, items, tests):
 
 
 def check_document(name, files, guest):
-    """-> (items with a row, what is wrong, number of tests named)"""
+    """-> (items with a row, errors, number of tests named)"""
     seen, wrong, count = set(), [], 0
     with open(os.path.join(ROOT, 'doc', name), encoding='utf-8') as f:
         for line in f:

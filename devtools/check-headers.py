@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """check-headers.py [--root DIR] --build DIR: each header of lib/, drivers/, app/ and test/ compiles
-alone, so that who includes it need not know what else it wants. Each is compiled as the build
-compiles a source of its folder, but for those that a source of the build includes before anything
-else: the build has done it."""
+alone, so that a file that includes it need not include others before. Each is compiled as the build
+compiles a source of its folder, except for headers that a source of the build includes first: the
+build has compiled them alone."""
 
 import argparse
 import concurrent.futures
@@ -21,7 +21,7 @@ FIRST = re.compile(r'(?:\s|/\*.*?\*/)*#include "([^"]+)"', re.S)
 
 
 def first(root, source, words):
-    """The header that comes before all else in this source, or None."""
+    """The header that this source includes first, or None."""
     named = FIRST.match(check_tree.read(root, source)) if source.endswith('.c') else None
     if not named or any(w.endswith('pch.h') for w in words):
         return None
@@ -57,7 +57,7 @@ def above(folder):
 
 
 def compiles(root, header, where, words):
-    """None, or what the compiler says."""
+    """None, or the errors of the compiler."""
     path = os.path.abspath(os.path.join(root, header))
     done = subprocess.run(['cc', *words, '-fsyntax-only', '-x', 'c', '-include', path, '/dev/null'],
                           cwd=where, capture_output=True, text=True, check=False)

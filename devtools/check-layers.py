@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check-layers.py [--root DIR] [--build DIR] [--list]: is the tree laid out in layers?
+"""check-layers.py [--root DIR] [--build DIR] [--list]: checks that the tree is laid out in layers.
 
-Includes of the sources, and symbols of a build's objects (a function may be declared below and
-defined above, which no include shows), run down the lists below, which are the only place where the
-order of the folders stands. Inside a folder circles of files are small, and so are files.
-devtools/layers.exceptions has what is excepted; it only gets shorter.
+Includes of the sources, and symbols of a build's objects, must run down the lists below. (A
+function may be declared below and defined above, which no include shows.) These lists are the only
+place that defines the order of the folders. Inside a folder circles of files must be small, and so
+must files. devtools/layers.exceptions has the exceptions; it only gets shorter.
 
-    --build DIR   look at the objects of this build, too
-    --list        print what is wrong as lines for the list of exceptions
+    --build DIR   also check the objects of this build
+    --list        print violations as lines for the list of exceptions
 """
 
 import argparse
@@ -18,21 +18,21 @@ import sys
 
 import check_tree
 
-# From below to above; folders of one line do not know each other. A subfolder that is not listed is
-# a part of the folder that is.
+# From below to above; folders of one line do not use each other. A subfolder that is not listed is
+# a part of its listed folder.
 LIB = [
-    ['lib/base'],                       # knows no object of the library
-    ['lib/core'],                       # configuration, wire formats, structs of what all share
+    ['lib/base'],                       # uses no object of the library
+    ['lib/core'],                       # configuration, wire formats, structs that all share
     ['lib/mem', 'lib/proto'],           # registrations; which protocol for which size
     ['lib/msg'],                        # requests, send queue, credit, flush, eager
     ['lib/rndv'],                       # data that is pulled
-    ['lib/tag', 'lib/am', 'lib/rma'],   # what programs call
+    ['lib/tag', 'lib/am', 'lib/rma'],   # the operations that programs call
     ['lib/wireup'],                     # connections
-    ['lib/plan'],                       # what weft-info shows; nothing else needs it
-    ['lib'],                            # the roof: context, worker, tables
+    ['lib/plan'],                       # the tables of weft-info; nothing else needs it
+    ['lib'],                            # the top: context, worker, tables
 ]
 DPDK = [
-    ['drivers/dpdk/frame'],  # bytes in, bytes out; what a port is
+    ['drivers/dpdk/frame'],  # bytes in, bytes out; the interface of a port
     ['drivers/dpdk/capture'],  # frames into files
     # ports of DPDK; a lane: connections, reliability
     ['drivers/dpdk/port', 'drivers/dpdk/engine'],
@@ -46,7 +46,7 @@ PROGRAMS = [
 STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/shm']], [['drivers/roce']],
           [['provider']]]
 
-# What a stack sees of others besides: folders and files.
+# Folders and files of other stacks that a stack may include.
 API = ['lib/weft.h', 'lib/weft_msg.h', 'lib/weft_plan.h', 'lib/weft_rma.h']
 # wire_types.h: integers as the wire has them
 LANE = ['lib/lane.h', 'lib/lane_attr.h', 'lib/lane_boot.h', 'lib/lane_event.h',
@@ -99,7 +99,7 @@ def folder(path):
 
 
 def seen(path, other):
-    """May this file use that one?"""
+    """Whether this file may use that one."""
     a, b = folder(path), folder(other)
     if a == b:
         return True
@@ -142,7 +142,7 @@ def door(name):
 
 
 def open_to_others(a, b, header):
-    """May folder a include this header of folder b?"""
+    """Whether folder a may include this header of folder b."""
     return header in COMMON or b in MANY_HEADERS or header in SEES.get(a, []) or header == door(b)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check-style.py [--root DIR] [--list]: one dialect. What clang-format does not see:
+"""check-style.py [--root DIR] [--list]: one dialect. The rules that clang-format does not check:
 
 - every file names its licence in one of its first lines
 - lines of at most 100 columns (a tab goes to the next column that is a multiple of 8): code,
@@ -9,14 +9,14 @@
 - no blank at the end of a line, no empty line at the end of a file, a newline there
 - C: comments are /* */; conditions test pointers by p and !p; functions have at most 60 lines;
   structs have no typedef; headers have a guard that ends with its name; static_assert(); no
-  function that writes without a bound; nobody declares another file's functions in a .c file
-- files and functions that comments of C name are there
-- the first comment of a folder's header is its map: each .c file of the folder stands in the left
+  function that writes without a bound; no .c file declares another file's functions
+- files and functions that comments of C name exist
+- the first comment of a folder's header is its map: each .c file of the folder is in the left
   column of an indented list there, as FILE.c, FOLDER/FILE.c or FILE
 - threads of the product are started by lib/base/thread.c alone
-- nothing that is left to be done
+- no marks for unfinished work
 
-devtools/style.exceptions has what is let through; it is empty.
+devtools/style.exceptions has the exceptions; it is empty.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def width(line):
 
 
 def breakable(line):
-    """Is it more than one word behind its indentation and marks?"""
+    """Whether the line has more than one word after its indentation and marks."""
     return len(line.strip(' \t*#/-').split()) > 1
 
 
@@ -86,7 +86,7 @@ def check_lines(path, text):
 
 
 def blanked(text):
-    """Without comments and what is quoted; line ends stay."""
+    """The code without comments and quoted text; line ends stay."""
     def keep(m):
         if m.group()[0] == '"':
             return '""'
@@ -95,7 +95,7 @@ def blanked(text):
 
 
 def conditions(code):
-    """(line, text) of what stands in if () and while ()."""
+    """(line, text) of the conditions of if () and while ()."""
     for m in re.finditer(r'\b(?:if|while) \(', code):
         depth, at = 1, m.end()
         while depth and at < len(code):
@@ -191,7 +191,7 @@ def check_maps(root, paths):
 
 def check_file(path, text):
     if not NO_LICENCE.search(path) and LICENCE not in '\n'.join(text.split('\n')[:3]):
-        yield 'licence %s' % path, '%s: its first lines do not say %s' % (path, LICENCE)
+        yield 'licence %s' % path, '%s: its first lines do not contain %s' % (path, LICENCE)
     if path.endswith(TEXT):
         yield from check_lines(path, text)
         for number, line in enumerate(text.split('\n'), 1):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check-unused.py [--root DIR] --build DIR [--list]: what is external in lib/, drivers/ and app/ is
-used by another object of the library or of a program; else it is made static, or goes away. So does
-a static inline function, a macro or a function's declaration that nobody names. What tests alone
-use is in devtools/unused.exceptions, each with its reason."""
+"""check-unused.py [--root DIR] --build DIR [--list]: each external symbol of lib/, drivers/ and
+app/ must be used by another object of the library or of a program; otherwise it must be static, or
+be removed. Each static inline function, macro and declaration of a function must be named somewhere
+else. devtools/unused.exceptions has the symbols that only tests use, each with its reason."""
 
 import argparse
 import os
@@ -42,7 +42,7 @@ def check_symbols(root, build):
 
 
 def words(root):
-    """Word -> in how many places it stands, in all sources."""
+    """Word -> number of its occurrences in all sources."""
     count = {}
     for path in check_tree.files(root, '.c', '.h'):
         text = re.sub(r'/\*.*?\*/', '', check_tree.read(root, path), flags=re.S)
@@ -65,7 +65,7 @@ def check_headers(root):
         names += re.findall(r'^(?!static|#|\s|\})[\w \n*]*?\b(\w+)\([^;{]*\);', text, re.M)
         for name in sorted(set(names)):
             if count.get(name, 0) < 2:
-                yield 'unused %s %s' % (path, name), '%s: nobody uses %s' % (path, name)
+                yield 'unused %s %s' % (path, name), '%s: %s is used nowhere' % (path, name)
 
 
 def main():

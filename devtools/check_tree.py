@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the checks of the sources have in common: which files there are, where an include leads,
-which symbols an object defines and wants, and lists of exceptions."""
+"""Functions of the checks of the sources: the files of the tree, the file of an include, the
+symbols that an object defines and uses, and lists of exceptions."""
 
 import json
 import os
@@ -10,12 +10,12 @@ import sys
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Where an include that is written FOLDER/FILE.h is looked for, as the build does.
+# The folders in which an include FOLDER/FILE.h is searched, as in the build.
 INCLUDE_PATH = ('lib', 'drivers', 'drivers/dpdk', 'app', '')
 
 
 def files(root, *suffixes):
-    """Paths of the tree's files: those that git knows, or all where there is no git."""
+    """Paths of the tree's files: those of git, or all files where there is no git."""
     try:
         out = subprocess.run(['git', '-C', root, 'ls-files', '-co', '--exclude-standard'],
                              capture_output=True,
@@ -33,8 +33,8 @@ def read(root, path):
 
 
 def resolve(root, path, name):
-    """The tree's file that #include "name" in this file means, or None: a generated or a system's
-    header."""
+    """The tree's file for #include "name" in this file, or None: a generated header, or a header of
+    the system."""
     for folder in (os.path.dirname(path), *INCLUDE_PATH):
         found = os.path.normpath(os.path.join(folder, name))
         if os.path.isfile(os.path.join(root, found)):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * corestate: how long a cache line takes from one core to another.
+ * corestate measures the time of a cache line from one core to another.
  *
  * On rented machines the hypervisor moves virtual cores: two of them share a cache now and don't a
  * second later, which changes every figure by a factor of three to five. A benchmark runs this

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a reader of lib/ and a processor have to go through, in figures.
+"""Figures of the code that a reader of lib/, and a processor, must go through.
 
     devtools/figures.py BUILDDIR [--messages N]
 
 Prints the largest circle of files that use each other's symbols, the lines of the project's own
 headers that a file of lib/ sees, and, by callgrind over test/unit/hop_bench (both ends of a memif
 lane in one thread, 8 B messages), instructions, functions and files of a send and of a receive.
-Counted is what runs for nine of ten messages at least: functions that the compiler has not inlined,
-and files, headers too, of which they have lines that run as often. doc/decisions.md has the
-table that this was made for. What timers do differs from run to run, since they read the clock.
+Code counts if it runs for nine of ten messages at least: functions that the compiler has not
+inlined, and files, headers too, with lines that run as often. The table in doc/decisions.md was
+made by this script. The counts of timers differ from run to run, since they read the clock.
 """
 
 import argparse
@@ -24,14 +24,14 @@ OURS = re.compile(r'(?:^|/)((?:lib|drivers)/[\w/]+\.[ch])$')
 
 
 def lib_objects(build):
-    """Of what is built now: objects of files that are gone may lie beside them."""
+    """The objects of the present build; the folder may also have objects of removed files."""
     out = subprocess.run(['ninja', '-C', build, '-t', 'query', 'libweft_lib.a'],
                          capture_output=True, text=True, check=True).stdout
     return sorted(set(re.findall(r'libweft_lib\.a\.p/\S+\.o', out)))
 
 
 def uses(build, objects):
-    """object -> the objects that define what it takes"""
+    """object -> the objects that define the symbols that it uses"""
     defined, taken = {}, collections.defaultdict(set)
     for o in objects:
         out = subprocess.run(['nm', os.path.join(build, o)], capture_output=True, text=True,
@@ -98,7 +98,7 @@ class Profile:
                 self.parse(f)
 
     def parse(self, lines):
-        """callgrind's format: names are numbered, lines are told by their distance."""
+        """callgrind's format: names are numbered, lines are relative to the line before."""
         names = {'n': {}, 'l': {}}
         self.calls, self.home = collections.Counter(), {}
         self.cost = collections.Counter()  # of (function, file, line)

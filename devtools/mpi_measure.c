@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What MPI ranks take, whatever carries them; for devtools/bench_mpi.py.
+ * Measures MPI ranks over any transport; for devtools/bench_mpi.py.
  *
  *	mpi_measure WHAT[:BYTES]...
  *
  *	lat:N      half a round trip between two ranks, us
  *	bw:N       a stream from one to the other, 64 messages at a time (8 of 1 MiB or more), MiB/s
  *	rate:N     the same, millions of messages a second
- *	overlap:N  part of an MPI_Isend() that is hidden behind computing that takes as long
+ *	overlap:N  part of an MPI_Isend() that a computation of the same duration hides
  *	rss, pss, private  KiB of a rank that has exchanged 8 bytes with every other; the mean
  *	init, finalize     ms; of MPI_Init() the mean, of MPI_Finalize() the first rank's
  *
- * Prints a line for each, a median of samples: the figure, and what a cache line took between the
+ * Prints a line for each, a median of samples: the figure, and the time of a cache line between the
  * two ranks' cores right before and right after, ns (bounce.h).
  */
 
@@ -48,7 +48,7 @@ static int compare(const void *a, const void *b)
 
 /* ---- one sample; of the first two ranks ---- */
 
-/* Short ones by sixteen: a look at the clock takes as long as a part of a round trip. */
+/* Sixteen short messages per sample: reading the clock takes a part of a round trip. */
 static double lat(int length)
 {
 	int n = length > 4096 ? 1 : 16;
@@ -98,7 +98,7 @@ static void compute(double us)
 		;
 }
 
-/* A send, with so much computing before it is waited for. The receiver waits all the time. */
+/* A send, with `computing` microseconds before the wait for it. The receiver always waits. */
 static double computing;
 static double send_and_compute(int length)
 {

@@ -16,7 +16,7 @@
 #	threads    the ThreadSanitizer build with five times the rounds (10 minutes)
 #
 # Each step's output is in BUILD/nightly/STEP.log. The last line is "N passed, N failed, N skipped";
-# the exit code is 0 when no step failed. A step whose program is missing is skipped with the reason.
+# the exit code is 0 when no step failed. A step without its program is skipped, with the reason.
 set -uo pipefail
 
 # shellcheck source=devtools/setup.sh

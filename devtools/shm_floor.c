@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What shared memory takes on this machine at least: 8 bytes there and back, each way through a
- * ring of lines with one writer, between two processes. Number, header and data share a line, and
- * either end copies them out and in. CSV as weft-perf -v prints it.
+ * The least time of shared memory on this machine: a ping-pong of 8 bytes between two processes,
+ * in each direction through a ring of lines with one writer. Number, header and data share a line,
+ * and either end copies them in and out. CSV as weft-perf -v prints it.
  *
  *	shm_floor CORE CORE ITERATIONS
  */
@@ -33,7 +33,7 @@ static void put(struct line *ring, uint64_t n, const void *data)
 	struct line *line = &ring[n % LINES];
 
 	memcpy(line->data, data, BYTES);
-	/* Release: who sees the number sees the data. */
+	/* Release: the data are visible before the number. */
 	atomic_store_explicit(&line->number, n, memory_order_release);
 }
 
@@ -41,7 +41,7 @@ static void take(struct line *ring, uint64_t n, void *data)
 {
 	struct line *line = &ring[n % LINES];
 
-	/* Acquire: the data came before the number. */
+	/* Acquire: the data are read after the number. */
 	while (atomic_load_explicit(&line->number, memory_order_acquire) != n)
 		;
 	memcpy(data, line->data, BYTES);

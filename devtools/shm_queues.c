@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a process can hear of messages from many peers in shared memory, measured: what doc/shm.md
- * says of the choice. A line of 64 bytes is a message in all of them.
+ * Measures three methods by which a process can find messages from many peers in shared memory;
+ * doc/shm.md has the figures and the choice. A line of 64 bytes is a message in all of them.
  *
- *	turn   a ring per peer; two that had something lately and two of the others at each look
- *	news   the same rings, and a word for 64 of them in which who writes sets its ring's bit
- *	queue  one queue for all, whose next place is taken by a locked addition
+ *	turn   a ring per peer; each poll checks two recently active rings and two of the others
+ *	news   the same rings, and a word for 64 of them in which a writer sets the bit of its ring
+ *	queue  one queue for all, whose next line is taken by a locked addition
  *
- * Two threads on two cores: one is all peers, in random order. More peers at a time would slow down
- * `queue`, and words shared in `news`; two cores can't show that.
+ * Two threads run on two cores: one is all peers, in random order. More peers at a time would slow
+ * down `queue`, and words shared in `news`; two cores can't show that.
  *
  *	shm_queues CORE CORE MESSAGES
  *
- * CSV: kind, peers, ns of a look that finds nothing, half of a round trip with one peer, half of
+ * CSV: kind, peers, ns of a poll that finds nothing, half of a round trip with one peer, half of
  * one with peers in random order, ns a message of a stream from one peer.
  */
 
@@ -74,7 +74,7 @@ static void put(struct line *line, uint64_t n)
 	uint8_t data[20] = {(uint8_t)n};
 
 	memcpy(line->data, data, sizeof(data));
-	/* Release: who sees the number sees the data. */
+	/* Release: the data are visible before the number. */
 	atomic_store_explicit(&line->number, n, memory_order_release);
 }
 

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Functions of the scripts that run and count tests; they source it after setup.sh. Records are
-# kept in a folder that is removed at the end. Only tests whose names match $pattern run; empty: all.
+# Functions of the scripts that run and count tests; they source it after setup.sh. Records are kept
+# in a folder that is removed at the end. Only tests whose names match $pattern run; an empty
+# pattern matches all.
 # shellcheck disable=SC2034,SC2154 # setup.sh sets some, and scripts that source this read some
 
 # A part of a run (below) has the folder of the run.

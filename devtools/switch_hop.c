@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What weft-switch adds to a memif hop: one thread sends frames from one port of its process to
- * another, over a bare memif connection between the two, or over the switch. A frame alone, until
- * it has come; then as many as fit, for a second. CSV.
+ * Measures the time that weft-switch adds to a memif hop. One thread sends frames from one port of
+ * its process to another, over a bare memif connection between the two, or over the switch. First
+ * it sends one frame at a time, until it has arrived; then full rings, for a second. CSV.
  *
  *	switch_hop EAL ARGUMENTS -- {bare MEMIF-SOCKET | switch SWITCH-SOCKET} BYTES ITERATIONS
  */
@@ -52,7 +52,7 @@ static uint16_t make_port(const char *name, const char *args)
 	return id;
 }
 
-/* The connection, which is the port's for as long as it is open, stays. */
+/* The connection stays open: the port is reserved for this process while it is open. */
 static void ask(const char *path, struct weft_switch_grant *g)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};

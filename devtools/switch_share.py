@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One program that drives many ports of weft-switch, all saturated, the last one slow.
 
-Each port sends to the next one, as many frames as its ring holds, all the time: rings are filled
-once, and only indices move, so this program is no bound. All take what comes at once but the last,
-which takes one ring full in --every seconds. Prints what each port was given of the switch's work,
-as a part of an equal share among the ports that are not slow: frames that were taken from it, and
-frames that it got.
+Each port sends full rings of frames to the next port all the time. Rings are filled once, and only
+indices move, so this program is no bottleneck. All ports except the last consume frames at once;
+the last one consumes one full ring in --every seconds. The output is the share of each port in the
+switch's work, relative to an equal share among the ports that are not slow: frames sent by it, and
+frames received.
 
     switch_share.py [--ports N] [--bytes N] [--seconds S] [--at-least PART] SOCKET
 
@@ -42,7 +42,7 @@ def answer(sock, kind):
 
 
 class Port:
-    """A port of the switch, by memif, whose frames and buffers stay as they are."""
+    """A memif port of the switch, whose frames and buffers do not change."""
 
     def __init__(self, path):
         self.grant = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -68,14 +68,14 @@ class Port:
         answer(self.sock, 2)
         message(self.sock, 3, struct.pack('<HIB24s32s', 0x200, self.number, 0, secret, b'share'))
         answer(self.sock, 1)
-        # Before the switch has it: from then on no other mapping may write.
+        # Mapped before the switch has it: from then on no other mapping may write.
         self.mem = mmap.mmap(fd, self.size)
         message(self.sock, 4, struct.pack('<HQ', 0, self.size), fd)
         answer(self.sock, 1)
         os.close(fd)
         for ring in range(2):
             at = ring * self.ring
-            # We poll: nobody has to wake us.
+            # This program polls and needs no wake-up.
             struct.pack_into('<IH', self.mem, at, MEMIF_COOKIE, 1)
             for i in range(self.slots):
                 struct.pack_into('<HHIII', self.mem, at + 128 + 16 * i, 0, 0, self.bsize,
@@ -83,7 +83,7 @@ class Port:
             message(self.sock, 5, struct.pack('<HHHIBH', 1 - ring, 0, 0, at, self.log2, 0),
                     os.eventfd(0))
             answer(self.sock, 1)
-        # Written whole, which struct's '<H' is not: the switch would see half of it.
+        # Written with one store, which struct's '<H' is not: the switch could read half of it.
         self.out_head, self.out_tail, self.in_head, self.in_tail = (
             ctypes.c_uint16.from_buffer(self.mem, at)
             for at in (6, 64, self.ring + 6, self.ring + 64))

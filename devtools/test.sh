@@ -264,8 +264,8 @@ part_tools() {
 			env TSAN_OPTIONS=die_after_fork=0 setarch -R
 	fi
 
-	# valgrind checks for uninitialised memory; the sanitizers have checked for all other errors,
-	# also leaks, with more rounds.
+	# valgrind checks for uninitialised memory; the sanitizers have checked for all other
+	# errors, also leaks, with more rounds.
 	[ -f "$work/built" ] || return 0
 	export TEST_ROUNDS=41
 	step "unit, valgrind" suites valgrind "$weft_build" $((20 * times)) unit -long -plain -- \

@@ -9,8 +9,8 @@ testcount.py targets BUILDDIR SUITE...          prints the ninja targets that te
                                                 suites need
 testcount.py sum RECORDS                        prints skips, failures and the last line
 
-A test program that prints TAP (cmocka does) counts once per test in it; one that doesn't counts
-once. A program that dies, times out, leaks, or ends before its plan is done counts as one more
+A test program that prints TAP (cmocka does) counts once per test in it; any other program counts
+once. A program that dies, times out, leaks, or ends before its plan is complete counts as a further
 failure. RECORDS has one JSON object per line.
 """
 
@@ -62,7 +62,7 @@ def count_program(out, name, entry):
                 record(out, test, 'skipped', why)
             elif tap.group(1):
                 failed += 1
-                # cmocka says why after the line, in comments.
+                # cmocka prints the reason after the line, in comments.
                 why = list(itertools.takewhile(lambda s: s.startswith('#'), lines[at + 1:]))
                 record(out, test, 'failed', '\n'.join(said[-20:] + why) + '\n' + tail(stderr, 20))
             else:
@@ -114,7 +114,7 @@ def add_check(name, rc, log, records):
 
 
 def targets(build, suites):
-    """A suite given as -SUITE leaves its tests out. What a test runs or reads lies in the build
+    """-SUITE excludes the tests of a suite. The files that a test runs or reads are in the build
     folder."""
     out = subprocess.run(['meson', 'introspect', build, '--tests', '--targets'], check=True,
                          stdout=subprocess.PIPE).stdout

@@ -187,9 +187,10 @@ def what_is_external_is_used():
            lib__base__b_dot_c='int alone(void) { return 1; }\n')
     unused('lib/base/b.c: no other object uses table',
            lib__base__b_dot_c='int table[2] = {1, 2};\n')
-    unused('lib/base/b.h: nobody uses B', lib__base__b_dot_h='#define B 1\n')
-    unused('lib/base/b.h: nobody uses b', lib__base__b_dot_h='/* b() */\nint b(int a,\n\tint c);\n')
-    unused('lib/base/b.h: nobody uses b',
+    unused('lib/base/b.h: B is used nowhere', lib__base__b_dot_h='#define B 1\n')
+    unused('lib/base/b.h: b is used nowhere',
+           lib__base__b_dot_h='/* b() */\nint b(int a,\n\tint c);\n')
+    unused('lib/base/b.h: b is used nowhere',
            lib__base__b_dot_h='static inline int b(void)\n{\n\treturn 1;\n}\n')
     good(UNUSED, {**USED, 'lib/weft.h': 'int weft_do(void);\n',
                   'lib/do.c': 'int weft_do(void) { return 1; }\n'},
@@ -244,7 +245,7 @@ def styled(name, text):
 def files_name_their_licence():
     good(STYLE, {'lib/a.c': '/* %s */\n' % SPDX, 'doc/a.md': 'a\n', 'LICENSE': 'a\n'})
     for name in ('lib/a.c', 'devtools/a', 'test/a.sh'):
-        bad(name + ': its first lines do not say SPDX', STYLE, {name: 'a\n'})
+        bad(name + ': its first lines do not contain SPDX', STYLE, {name: 'a\n'})
 
 
 def lines_end():
