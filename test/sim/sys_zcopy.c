@@ -209,6 +209,82 @@ static void registered_by_the_application_and_not_by_the_nic(struct sim_case *c)
 	free(buf);
 }
 
+/*
+ * Messages of one frame that are sent in place: each end waits for its send to complete, as MPI's
+ * sendrecv does. @return ns of a round, once the connection has seen some
+ */
+static uint64_t rounds(struct scene *s, struct scene_ep *e[2], bool at_once, uint64_t *acks)
+{
+	const unsigned int warm = 20, num = 100;
+	struct op *w[2], *r[2];
+	uint64_t begin = 0;
+
+	for (unsigned int i = 0; i < warm + num; i++) {
+		if (i == warm) {
+			begin = sim_now(s->sim);
+			*acks = sim_node_counter(s->node[0], "tx.acks") +
+				sim_node_counter(s->node[1], "tx.acks");
+		}
+		for (unsigned int k = 0; k < 2; k++)
+			r[k] = op_recv(s, k, 8192, 2 * i + k);
+		w[0] = op_send(e[0], i, 8192, 2 * i + 1);
+		if (!at_once)
+			op_expect(r[1], SIM_S, 0);
+		w[1] = op_send(e[1], i, 8192, 2 * i);
+		for (unsigned int k = 0; k < 2; k++) {
+			op_expect(r[k], SIM_S, 0);
+			op_expect(w[k], SIM_S, 0);
+		}
+	}
+	*acks = sim_node_counter(s->node[0], "tx.acks") + sim_node_counter(s->node[1], "tx.acks") -
+		*acks;
+	return (sim_now(s->sim) - begin) / num;
+}
+
+static void two_ends(struct sim_case *c, struct scene_ep *e[2])
+{
+	const struct scene_conf conf = {
+		.lanes = {1, 1},
+		.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000},
+		.port = {.frame_size = 9014},
+		.lazy = true,
+	};
+	struct scene *s = scene_open(c, &conf);
+
+	s->accept = true;
+	scene_start(s, 0);
+	scene_start(s, 1);
+	e[0] = scene_up(s, 0, 1);
+	scene_run(s, 20 * SIM_MS);
+	e[1] = s->accepted[1];
+	assert_non_null(e[1]);
+}
+
+/* No data follow that could carry the acknowledgement: each end waits for the other's. */
+static void an_exchange_waits_for_no_delayed_acknowledgement(struct sim_case *c)
+{
+	struct scene_ep *e[2];
+	uint64_t acks, ns;
+
+	two_ends(c, e);
+	ns = rounds(e[0]->s, e, true, &acks);
+	/* 2 x (5 us + 6.6 us of 8 KiB at 10 Gb/s) is 24 us, less than RAW_ACK_DELAY alone. */
+	if (ns > 30000)
+		fail_msg("a round takes %llu ns", (unsigned long long)ns);
+}
+
+/* The answer's frame carries the acknowledgement. */
+static void a_ping_pong_sends_no_frame_for_acknowledgements(struct sim_case *c)
+{
+	struct scene_ep *e[2];
+	uint64_t acks;
+
+	two_ends(c, e);
+	rounds(e[0]->s, e, false, &acks);
+	if (acks > 110) /* one a round: the second message's */
+		fail_msg("%llu frames for 200 messages", (unsigned long long)acks);
+}
+
 static struct sim_case cases[] = {
 	SIM_CASE(every_size_goes_without_a_copy),
 	SIM_CASE(every_size_over_2_nics),
@@ -218,6 +294,8 @@ static struct sim_case cases[] = {
 	SIM_CASE(every_size_without_the_cache),
 	SIM_CASE(registrations_run_out),
 	SIM_CASE(registered_by_the_application_and_not_by_the_nic),
+	SIM_CASE(an_exchange_waits_for_no_delayed_acknowledgement),
+	SIM_CASE(a_ping_pong_sends_no_frame_for_acknowledgements),
 };
 
 int main(int argc, char **argv)

@@ -173,7 +173,9 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 	if (unlikely(c->win_frames < c->win_whole))
 		raw_share_acked(c, acked);
 	c->tail = RAW_TAIL_NONE;
-	c->ack_asked = false;
+	if (c->zc_ack == RAW_ZC_ACK_NO_REQUEST)
+		c->acked_alone = hdr->type == WEFT_FRAME_ACK;
+	c->zc_ack = RAW_ZC_ACK_NONE;
 	c->base.tx_room = true;
 	raw_timer_arm(c);
 	/* Lost frames that the window has held back may be sent now, too. */

@@ -76,6 +76,9 @@ enum raw_tail {
 	RAW_TAIL_PROBED, /* the newest frame has been retransmitted */
 };
 
+/* What the last zero-copy send that may await an acknowledgement has done. */
+enum raw_zc_ack { RAW_ZC_ACK_NONE, RAW_ZC_ACK_REQUESTED, RAW_ZC_ACK_NO_REQUEST };
+
 enum raw_ack { RAW_ACK_NONE, RAW_ACK_DELAYED, RAW_ACK_NOW };
 
 /* A frame that was sent and is not acknowledged. */
@@ -207,7 +210,7 @@ struct raw_conn {
 	uint8_t echo_asked;   /* those of them that requested an acknowledgement */
 	uint8_t stale_missed; /* round-trip samples refused: the frame's timestamp was too old */
 	uint8_t mark_acks;    /* number of further ACKs that report marks */
-	bool ack_asked;       /* a zero-copy send has sent ACK_REQ and awaits the answer */
+	uint8_t zc_ack;       /* enum raw_zc_ack */
 	uint32_t probe_wait;  /* ns from a frame to its tail probe: follows the round trip */
 	uint64_t et_at;       /* et of the next check by raw_timers(); RAW_NEVER = none */
 	struct weft_rxwin rx; /* next and high still on this line */
@@ -215,6 +218,8 @@ struct raw_conn {
 	/* Fields that each frame uses, but not each message. */
 	uint8_t tmpl[RAW_TMPL] __rte_cache_aligned;
 	struct weft_encap_hdr encap;
+	/* Zero-copy sends since the peer's data last carried their acknowledgement; 0 = the last. */
+	uint8_t acked_alone;
 	bool ect;            /* frames are ECN-capable: the peer reports marks, cc respects them */
 	uint16_t frame_size; /* agreed */
 	uint16_t cut;        /* longer frames go in parts (engine/parts.c); UINT16_MAX = none */

@@ -24,6 +24,8 @@
 #include "frame/frame_port.h"
 #include "lane.h"
 
+#define ALONE_SENDS 64u /* see want_ack() */
+
 /* Segments that are linked behind a head. */
 struct chain {
 	struct raw_iface *iface;
@@ -198,17 +200,26 @@ static unsigned int count_segments(const struct raw_conn *c, const struct iovec 
 /*
  * The user waits for this memory, and a delayed acknowledgement would add its whole delay. So an
  * acknowledgement is requested at once, on the frame that seems to be the last one of a message (it
- * is not full). None is requested if an earlier request is outstanding, or if the peer keeps
- * sending: then its data carries the acknowledgement at no cost.
+ * is not full). None is requested if an earlier request is outstanding, or if the peer's data
+ * carries the acknowledgement at no cost.
+ *
+ * Data that was received lately proves less than that: two ends that send to each other at once and
+ * wait for both messages send nothing more before they are acknowledged. Then the acknowledgement
+ * arrives in a frame of its own, and the next sends request it. One of ALONE_SENDS does not, to
+ * find out when the peer's data carries it again.
  */
 static uint16_t want_ack(struct raw_conn *c, uint32_t payload)
 {
 	bool heard = c->heard;
 
 	c->heard = false;
-	if (heard || c->ack_asked || payload >= c->room)
+	if (c->zc_ack == RAW_ZC_ACK_REQUESTED || payload >= c->room)
 		return 0;
-	c->ack_asked = true;
+	if (heard && (c->acked_alone == 0 || c->acked_alone++ == ALONE_SENDS)) {
+		c->zc_ack = RAW_ZC_ACK_NO_REQUEST;
+		return 0;
+	}
+	c->zc_ack = RAW_ZC_ACK_REQUESTED;
 	return WEFT_FRAME_F_ACK_REQ;
 }
 
