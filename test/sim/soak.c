@@ -16,7 +16,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "random.h"
+#include "mixed_priv.h"
+#include "random/random.h"
+#include "random_sim.h"
 
 /* Behind those of mixed traffic: the seed decides among them; calls instead. */
 #define SOAK_ANY MIXED_KINDS
@@ -79,7 +81,7 @@ static const char *calls(struct sim *sim, const struct mixed_conf *conf, struct 
 	const char *why;
 
 	random_messages = 0;
-	*world = random_world(sim);
+	*world = random_world_sim(sim);
 	why = random_run(*world, conf->messages ? conf->messages : 1000);
 	sim_close_nodes(sim);
 	mixed_messages = random_messages;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Random sequences of public calls against a model of weft.h (random.h). `-s SEED -n N` runs more;
+ * Random sequences of public calls against a model of weft.h (random/random.h), over the
+ * simulated network. `-s SEED -n N` runs more;
  * SIM_TRACE=1 in the environment prints every call and every completion.
  */
 
 #include <errno.h>
 
-#include "random.h"
 #include "mock/rounds.h"
+#include "random/random.h"
+#include "random_sim.h"
+#include "scene.h"
 #include "sim_test.h"
 
 static void sweep(struct sim_case *c, unsigned int steps, unsigned int seeds)
@@ -22,7 +25,7 @@ static void sweep(struct sim_case *c, unsigned int steps, unsigned int seeds)
 	for (; c->seed < last; c->seed++) {
 		sim = case_sim_seed(c, c->seed);
 		random_free(w);
-		w = random_world(sim);
+		w = random_world_sim(sim);
 		why = random_run(w, steps);
 		if (why)
 			fail_msg("seed %llu: %s", (unsigned long long)c->seed, why);

@@ -25,7 +25,7 @@ struct rmsg *msg_new(struct rop *op, bool am)
 	m->send = op;
 	m->size = random_size(w);
 	m->tag = sim_below(&w->rng, 4) << 40 | (uint64_t)op->node->index << 48 | w->num_msgs;
-	m->id = sim_mix64(sim_seed(w->sim) + w->num_msgs);
+	m->id = sim_mix64(w->seed + w->num_msgs);
 	op->msg = m;
 	if (sim_chance(&w->rng, 0.5)) {
 		m->channel = (uint16_t)sim_below(&w->rng, RANDOM_CHANNELS);

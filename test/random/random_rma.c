@@ -34,7 +34,7 @@ static void mem_register(struct rnode *n)
 	m->next = w->mems;
 	w->mems = m;
 	n->mem = m;
-	if (weft_mem_register(sim_context(n->node), m->bytes, MEM_SIZE, &p, &m->mem) ||
+	if (weft_mem_register(n->ctx, m->bytes, MEM_SIZE, &p, &m->mem) ||
 	    weft_rkey_pack(m->mem, &m->blob, &m->blob_len))
 		random_fail(w, "memory can't be registered");
 	m->key = weft_mem_key(m->mem);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file random.h
- * Random sequences of public calls, and a model of what weft.h promises of them, for sys_random.
- * The model was written from weft.h alone: it knows no protocol and no state of the library.
+ * Random sequences of public calls, and a model of what weft.h promises of them. The model was
+ * written from weft.h alone: it knows no protocol, no state of the library and no kind of lane. A
+ * struct random_net has the nodes: the simulator (sim/random_sim.h) or lanes of this machine
+ * (lanes.h).
  *
  * Every call and every completion has a number (its place in time): the model compares these. A
  * **stream** is what one endpoint sends. A stream is **whole** when nothing but its own graceful
@@ -16,12 +18,12 @@
  *	random_rma.c  memory
  *	random_ep.c   endpoints
  */
-#ifndef SIM_RANDOM_H
-#define SIM_RANDOM_H
+#ifndef RANDOM_RANDOM_H
+#define RANDOM_RANDOM_H
 
-#include "buffers.h"
-#include "mixed_priv.h"
-#include "scene.h"
+#include "sim/buffers.h"
+#include "sim/pattern.h"
+#include "weft.h"
 
 #define RANDOM_NODES 3
 #define RANDOM_CHANNELS 3
@@ -49,7 +51,7 @@ struct rop;
 struct rnode {
 	struct world *w;
 	unsigned int index;
-	struct sim_node *node;
+	struct weft_context *ctx;
 	struct weft_worker *worker;
 	uint64_t id;
 	struct rmem *mem; /* registered now */
@@ -133,8 +135,35 @@ struct kept {
 	bool rndv;
 };
 
+/** What a world runs on. */
+struct random_net {
+	unsigned int nodes_max;
+	/** how often lanes die and come back in a world: 0 = never, 1 = in each */
+	double dying;
+	/** most times 1 ms until all has ended, in a world where no lane dies */
+	unsigned int patience;
+	/**
+	 * Make the context and the worker of a node, of random_config() and random_flags(), with
+	 * end_accepted() where the world accepts. An error is reported by random_fail().
+	 */
+	void (*open)(struct rnode *n);
+	/** Lanes die and come back from now on. */
+	void (*cut)(struct world *w);
+	/** All workers make progress for @p ns. */
+	void (*run)(struct world *w, uint64_t ns);
+	/** ns, for the trace */
+	uint64_t (*now)(const struct world *w);
+	/** The world's end. */
+	void (*free)(struct world *w);
+};
+
+#define RANDOM_US UINT64_C(1000)
+#define RANDOM_MS UINT64_C(1000000)
+
 struct world {
-	struct sim *sim;
+	const struct random_net *net;
+	void *lanes; /* the net's own */
+	uint64_t seed;
 	struct sim_rng rng;
 	uint64_t now;
 	unsigned int nodes, depth;
@@ -146,19 +175,24 @@ struct world {
 	struct rmem *mems;
 	unsigned int num_ends, num_ops, num_msgs, num_kept;
 	bool accept, closing, ending, loopback;
-	bool dying; /* lanes die and come back */
-	struct sim_port *port[RANDOM_NODES][MIXED_LANES];
-	unsigned int lanes[RANDOM_NODES];
+	bool faulty; /* frames are lost */
+	bool dying;  /* lanes die and come back */
 	char error[400], text[400];
 };
 
 /** Calls, and messages that arrived, of all runs. */
 extern uint64_t random_calls, random_messages;
 
-struct world *random_world(struct sim *sim);
+/** @param lanes  the net's own, which its free() frees */
+struct world *random_world(const struct random_net *net, void *lanes, uint64_t seed);
 /** @return NULL, or what is wrong, valid as long as the world */
 const char *random_run(struct world *w, unsigned int steps);
+/** After the workers' end. NULL is allowed. */
 void random_free(struct world *w);
+/** Options of a node: NAME=VALUE, separated by spaces. */
+void random_config(struct world *w, char *text, size_t size);
+/** WEFT_WORKER_*. */
+unsigned int random_flags(struct world *w);
 
 void random_fail(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void random_trace(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -231,4 +265,4 @@ void rma_done(struct rop *op);
 void rma_flushed(struct end *e, const struct rop *flush);
 void mem_check_all(struct world *w);
 
-#endif /* SIM_RANDOM_H */
+#endif /* RANDOM_RANDOM_H */

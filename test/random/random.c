@@ -32,7 +32,7 @@ void random_trace(struct world *w, const char *fmt, ...)
 	if (!trace || !*trace)
 		return;
 	fprintf(stderr, "%6llu %9.3f us ", (unsigned long long)w->now,
-		(double)sim_now(w->sim) / 1e3);
+		(double)w->net->now(w) / 1e3);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
@@ -51,7 +51,7 @@ void *random_grow(void *list, unsigned int num, size_t size)
 
 /* ---- making --------------------------------------------------------------------------------- */
 
-static void dice_config(struct world *w, char *text, size_t size)
+void random_config(struct world *w, char *text, size_t size)
 {
 	static const char *const rndv[] = {"auto", "auto", "8k", "64k", "inf", "1"};
 	static const char *const limit[] = {"256k", "32k", "0"};
@@ -63,40 +63,9 @@ static void dice_config(struct world *w, char *text, size_t size)
 		 sim_chance(&w->rng, 0.2) ? " EAGER_CREDIT=16k UNEXP_LIMIT=64k WINDOW=16k" : "");
 }
 
-static void make_node(struct world *w, unsigned int i, bool faulty)
+unsigned int random_flags(struct world *w)
 {
-	struct sim_port **ports = w->port[i];
-	struct sim_port_params pp = {0};
-	struct sim_node_params np = {.ports = ports};
-	unsigned int l, lanes = (unsigned int)sim_between(&w->rng, w->dying ? 2 : 1, 3);
-	char config[200], name[16];
-	struct rnode *n = &w->node[i];
-
-	dice_config(w, config, sizeof(config));
-	for (l = 0; l < lanes; l++) {
-		snprintf(name, sizeof(name), "%c%u", 'a' + i, l);
-		pp.name = name;
-		pp.net = l;
-		pp.ip = 0x0a000001 + (l << 16) + i;
-		pp.prefix = 24;
-		pp.bufs = 1024;
-		pp.up = (struct sim_link){.rate = 10 * SIM_GBIT,
-					  .delay_ns = sim_below(&w->rng, 20000),
-					  .loss = faulty ? 0.01 : 0,
-					  .dup = faulty ? 0.01 : 0,
-					  .reorder = faulty ? 0.05 : 0};
-		ports[l] = sim_port_create(w->sim, &pp);
-	}
-	w->lanes[i] = np.num_ports = lanes;
-	np.config = config;
-	np.flags = sim_chance(&w->rng, 0.4) ? WEFT_WORKER_SEND_NOW : 0;
-	if (w->accept) {
-		np.accept_cb = end_accepted;
-		np.accept_arg = n;
-	}
-	*n = (struct rnode){.w = w, .index = i, .node = sim_node_create(w->sim, &np)};
-	n->worker = sim_worker(n->node);
-	random_trace(w, "%c: %u lanes, %s", 'a' + i, lanes, config);
+	return sim_chance(&w->rng, 0.4) ? WEFT_WORKER_SEND_NOW : 0;
 }
 
 static void learn_id(struct rnode *n)
@@ -112,23 +81,27 @@ static void learn_id(struct rnode *n)
 	weft_worker_release_address(n->worker, address);
 }
 
-struct world *random_world(struct sim *sim)
+struct world *random_world(const struct random_net *net, void *lanes, uint64_t seed)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	bool faulty;
 	unsigned int i;
 
 	if (!w)
 		abort();
-	w->sim = sim;
-	w->rng = sim_stream(sim, 20);
-	w->nodes = (unsigned int)sim_between(&w->rng, 2, RANDOM_NODES);
+	w->net = net;
+	w->lanes = lanes;
+	w->seed = seed;
+	w->rng = sim_rng_make(seed, 20 + (1ull << 32));
+	w->nodes = (unsigned int)sim_between(&w->rng, 2, net->nodes_max);
 	w->accept = sim_chance(&w->rng, 0.4);
 	w->loopback = sim_chance(&w->rng, 0.3);
-	faulty = sim_chance(&w->rng, 0.6);
-	w->dying = sim_chance(&w->rng, 0.3);
-	for (i = 0; i < w->nodes; i++) {
-		make_node(w, i, faulty);
+	w->faulty = sim_chance(&w->rng, 0.6);
+	w->dying = sim_chance(&w->rng, net->dying);
+	for (i = 0; i < w->nodes && !w->error[0]; i++) {
+		w->node[i] = (struct rnode){.w = w, .index = i};
+		net->open(&w->node[i]);
+		if (w->error[0])
+			return w;
 		learn_id(&w->node[i]);
 		am_hear(&w->node[i]);
 		rma_hear(&w->node[i]);
@@ -136,7 +109,7 @@ struct world *random_world(struct sim *sim)
 	for (i = 0; i < w->nodes; i++)
 		mem_renew(&w->node[i]);
 	if (w->dying)
-		mixed_lanes_begin(sim, w->port, w->lanes, w->nodes);
+		net->cut(w);
 	return w;
 }
 
@@ -262,7 +235,7 @@ static void receive_all(struct world *w)
 {
 	struct weft_op_params p = WEFT_INIT(struct weft_op_params);
 	/* A boot address names one interface: it is waited for when its lane is dead. */
-	unsigned int i, round, most = w->dying ? 20000 : 3000;
+	unsigned int i, round, most = w->dying ? 20000 : w->net->patience;
 
 	for (round = 0; round < most && !w->error[0]; round++) {
 		for (i = 0; i < w->nodes * RANDOM_CHANNELS; i++) {
@@ -273,7 +246,7 @@ static void receive_all(struct world *w)
 				tag_recv_all(n, p.channel);
 			am_use_kept(n);
 		}
-		sim_run(w->sim, 1 * SIM_MS, NULL, NULL);
+		w->net->run(w, RANDOM_MS);
 		poll_all(w);
 		if (settled(w))
 			return;
@@ -304,10 +277,9 @@ const char *random_run(struct world *w, unsigned int steps)
 	for (i = 0; i < steps && !w->error[0]; i++) {
 		random_step(&w->node[sim_below(&w->rng, w->nodes)]);
 		if (sim_chance(&w->rng, 0.7))
-			sim_run(w->sim,
-				sim_below(&w->rng,
-					  sim_chance(&w->rng, 0.1) ? 2 * SIM_MS : 20 * SIM_US),
-				NULL, NULL);
+			w->net->run(w,
+				    sim_below(&w->rng, sim_chance(&w->rng, 0.1) ? 2 * RANDOM_MS
+										: 20 * RANDOM_US));
 		if (i % 8 == 0)
 			poll_all(w);
 	}
@@ -358,5 +330,6 @@ void random_free(struct world *w)
 	free(w->msg);
 	free(w->end);
 	free(w->kept);
+	w->net->free(w);
 	free(w);
 }
