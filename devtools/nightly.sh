@@ -9,7 +9,8 @@
 #	against    this build against COMMIT (default b8f6610, version 0.1.0): 9 alternating pairs
 #	           each of the measures of "bench.sh against". A ratio of medians that is 3 % worse
 #	           in two runs fails (15 minutes)
-#	soak       3,000 seeds of random traffic and calls in the simulator (20 minutes)
+#	soak       3,000 seeds of random traffic and calls in the simulator; 2,300 runs of random
+#	           calls over real lanes (40 minutes)
 #	fuzz       each fuzzer with libFuzzer for 300 s of processor time (20 minutes)
 #	stress     unit and sim on one core, together with three busy processes (30 minutes)
 #	mpi        netpipe, hpcc and 8 ranks over the provider (20 minutes)
@@ -75,7 +76,9 @@ step_against() {
 
 step_soak() {
 	"$weft_root/devtools/soak.sh" --seeds 1:2000 &&
-		"$weft_root/devtools/soak.sh" --seeds 1:1000 --kind calls
+		"$weft_root/devtools/soak.sh" --seeds 1:1000 --kind calls &&
+		"$weft_build/test/random/random_shm" -n 2000 &&
+		"$weft_build/test/random/random_memif" -n 150
 }
 
 step_fuzz() { "$weft_root/devtools/fuzz.sh" -s 300; }

@@ -244,9 +244,11 @@ part_tools() {
 	# With the debug information that a trace needs for line numbers.
 	if step "build with AddressSanitizer and UBSan" build "sanitizer build" "$san" \
 		-Db_sanitize=address,undefined -Doptimization=1 -Ddebug=false -Dc_args=-g1 \
-		-Dwerror=false -Db_pch=true -- unit sim fuzz -slow; then
+		-Dwerror=false -Db_pch=true -- unit sim random fuzz -slow; then
 		step "unit, sanitized" suites asan "$san" $((4 * times)) unit
 		step "sim, sanitized" suites asan-sim "$san" $((6 * times)) sim -slow
+		step "random calls over real lanes, sanitized" suites asan-random "$san" \
+			$((4 * times)) random
 		step "fuzz, sanitized" suites asan-fuzz "$san" $((2 * times)) fuzz
 	fi
 
