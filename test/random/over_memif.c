@@ -35,6 +35,7 @@
 struct port {
 	uint16_t id;
 	bool dead, lossy;
+	struct sim_rng rng;
 	uint64_t frames, dropped;
 };
 
@@ -113,7 +114,7 @@ static uint16_t receive(uint16_t id, uint16_t queue, struct rte_mbuf **pkts, uin
 	(void)queue;
 	(void)max;
 	for (uint16_t i = 0; i < num; i++) {
-		if (p->dead || (p->lossy && sim_chance(&death.rng, LOSS)))
+		if (p->dead || (p->lossy && sim_chance(&p->rng, LOSS)))
 			rte_pktmbuf_free(pkts[i]);
 		else
 			pkts[kept++] = pkts[i];
@@ -209,8 +210,10 @@ static void begin(struct world *w)
 {
 	memset(&death, 0, sizeof(death));
 	death.rng = sim_rng_make(w->seed, 22);
-	for (unsigned int i = 0; i < PORTS; i++)
+	for (unsigned int i = 0; i < PORTS; i++) {
 		port[i].lossy = w->faulty;
+		port[i].rng = sim_rng_make(w->seed, 23 + i);
+	}
 	for (unsigned int l = 0; l < LANES; l++)
 		death.mtu[l] = sim_chance(&death.rng, 0.5) ? 9000 : 1500;
 	death.delay = sim_chance(&death.rng, 0.5);
