@@ -117,6 +117,17 @@ int weft_worker_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t id, const 
 	return 0;
 }
 
+/* Captures get each message, and wire-up may still be under way: both have the callback above. */
+unsigned int weft_worker_recv_batch(struct weft_lane_ep *lane_ep, const struct weft_lane_msg *msgs,
+				    unsigned int num)
+{
+	struct weft_ep *ep = lane_ep->user;
+
+	if (weft_lanes_are_shown() || !ep || !(ep->lanes_up >> (lane_ep->index & 31) & 1))
+		return 0;
+	return weft_tag_recv_batch(ep->msg, lane_ep->index, msgs, num);
+}
+
 void weft_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload)
 {
 	const struct weft_wire_abort *abort = data;

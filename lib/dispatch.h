@@ -11,6 +11,9 @@
 /** weft_lane_open.recv(). @param arg  the worker */
 int weft_worker_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t id, const void *data,
 		     size_t length, void *desc);
+/** weft_lane_open.recv_batch(). */
+unsigned int weft_worker_recv_batch(struct weft_lane_ep *lane_ep, const struct weft_lane_msg *msgs,
+				    unsigned int num);
 /** Handle a message, other than wire-up, that arrived on lane @p lane of @p ep. */
 void weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
 		   size_t length);

@@ -68,7 +68,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 15u
+#define WEFT_LANE_ABI 16u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: the iface registers nothing, or peers need no keys */
@@ -80,10 +80,10 @@ struct weft_mem_lane; /* driver's own per-registration state */
 
 /**
  * Zero-copy / flush completion. Owned by the caller until done() runs; done() runs inside
- * progress() or ep_destroy(). @p status is 0; -ECANCELED: not carried out, and may be repeated over
- * another lane; -EKEYREJECTED: the peer has no such key; -EACCES: the device refused access without
- * a reason; -EFAULT: a fault of local memory; or the error of the lane. msg/lane_status.h
- * translates it.
+ * progress(), ep_reap() or ep_destroy(). @p status is 0; -ECANCELED: not carried out, and may be
+ * repeated over another lane; -EKEYREJECTED: the peer has no such key; -EACCES: the device refused
+ * access without a reason; -EFAULT: a fault of local memory; or the error of the lane.
+ * msg/lane_status.h translates it.
  */
 struct weft_lane_comp {
 	void (*done)(struct weft_lane_comp *comp, int status);
@@ -115,6 +115,26 @@ typedef void (*weft_lane_reap_cb)(void *arg, uint8_t am_id, const void *msg, siz
  */
 typedef int (*weft_lane_recv_cb)(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id,
 				 const void *data, size_t length, void *desc);
+
+/** A received message, as the receive callback gets it. */
+struct weft_lane_msg {
+	const void *data;
+	uint32_t length;
+};
+
+/** Most messages of one call of weft_lane_recv_batch_cb. */
+#define WEFT_LANE_BATCH 32
+
+/**
+ * Several messages that one frame contained, all with weft_lane_open.batch_id. The callback has the
+ * same effect as the receive callback for each message in turn with desc == NULL, at a lower cost.
+ * It may leave messages: the driver hands those over by the receive callback.
+ *
+ * @param num  1 to WEFT_LANE_BATCH
+ * @return number of messages taken, from the first one on. The lane ep may have been destroyed
+ */
+typedef unsigned int (*weft_lane_recv_batch_cb)(struct weft_lane_ep *lane_ep,
+						const struct weft_lane_msg *msgs, unsigned int num);
 
 /** Writable bytes that a driver provides in front of a piece for weft_lane_split_fn. */
 #define WEFT_LANE_PIECE_ROOM 64
@@ -148,6 +168,9 @@ struct weft_lane_open {
 	const struct weft_lane_conf *conf;
 	double copy_bw; /**< bytes/s at which this CPU copies; 0 = not known */
 	weft_lane_recv_cb recv;
+	/** may be used for several messages of batch_id in sequence; NULL = it is not there */
+	weft_lane_recv_batch_cb recv_batch;
+	uint8_t batch_id;         /**< active-message id, as in #weft_lane_recv_cb */
 	weft_lane_split_fn split; /**< NULL = all messages must be contiguous */
 	weft_lane_event_cb event;
 	/** NULL = the worker needs no events */

@@ -111,6 +111,8 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 		.copy_bw = w->ctx->conf->bcopy_bw > 0 ? w->ctx->conf->bcopy_bw
 						      : weft_bcopy_bw(w->ctx->platform),
 		.recv = weft_worker_recv,
+		.recv_batch = weft_worker_recv_batch,
+		.batch_id = WEFT_WIRE_EAGER,
 		.split = weft_msg_split,
 		.event = worker_event,
 		.iface_event = weft_iface_event,

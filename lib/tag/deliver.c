@@ -134,7 +134,7 @@ void weft_rx_over(struct weft_message *msg)
 		return;
 	}
 	if (msg->flags & WEFT_MSG_AHEAD)
-		return; /* found by its number when it is in sequence */
+		return; /* it stays in the table: weft_rx_drain() finds it by its number */
 	weft_rx_unhash(msg);
 	if (msg->flags & WEFT_MSG_PROBED)
 		weft_rx_hold_probed(msg);

@@ -228,6 +228,31 @@ void *weft_match_grow(struct weft_match *m, void *mem, unsigned int bits);
 struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_match_source *source,
 					  uint64_t tag, struct weft_match_chan chan);
 
+/**
+ * As weft_match_arrive() for a message without channels, in the most common case: no receive names
+ * a source or has a wildcard, and the receive is the first one of its bucket.
+ * @return the receive, removed; or NULL: weft_match_arrive() finds out
+ */
+static inline struct weft_match_recv *weft_match_take_first(struct weft_match *m,
+							    const struct weft_match_source *s,
+							    uint64_t tag)
+{
+	struct weft_match_recvs *bucket;
+	struct weft_match_recv *r;
+
+	if (!m->num_exact ||
+	    (m->num_wild | s->num_exact | s->num_wild | s->from_exact | s->from_wild))
+		return NULL;
+	bucket = &m->recv_table[weft_match_bucket(m, tag, m->bits)];
+	r = TAILQ_FIRST(bucket);
+	if (!r || r->tag != tag || r->mask != UINT64_MAX || r->source || r->channel)
+		return NULL;
+	TAILQ_REMOVE(bucket, r, link);
+	m->num_recvs--;
+	m->num_exact--;
+	return r;
+}
+
 /** No receive matches the message: store it. */
 void weft_match_msg_add(struct weft_match *m, struct weft_match_msg *msg);
 void weft_match_msg_remove(struct weft_match *m, struct weft_match_msg *msg);

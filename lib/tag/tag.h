@@ -31,7 +31,7 @@ struct weft_tag_worker;
 #define WEFT_MSG_QUEUED (1u << 1) /**< in the unexpected lists */
 #define WEFT_MSG_PROBED (1u << 2) /**< taken out by a probe */
 #define WEFT_MSG_HASHED \
-	(1u << 3)               /**< in its endpoint's table of incomplete messages (by sequence) */
+	(1u << 3)               /**< in its endpoint's table by sequence: incomplete, or AHEAD */
 #define WEFT_MSG_SYNC (1u << 4) /**< the sender waits for SYNC_ACK */
 #define WEFT_MSG_RTS (1u << 5)  /**< the data is still at the sender */
 #define WEFT_MSG_ACKED (1u << 7) /**< SYNC_ACK has been sent */
@@ -160,7 +160,7 @@ struct weft_tag {
 	/* messages in `open` that wait until they are in sequence */
 	uint32_t ahead;
 	bool draining;                   /* in the worker's list */
-	struct weft_seq_table open;      /* incomplete messages */
+	struct weft_seq_table open;      /* incomplete or AHEAD messages */
 	struct weft_requests active;     /* matched receives with incomplete messages */
 	struct weft_message_list probed; /* complete and taken out by a probe */
 	TAILQ_ENTRY(weft_tag) drain_link;
@@ -227,6 +227,12 @@ void weft_rx_free(struct weft_message *msg);
 void weft_tag_recv_eager(struct weft_msg_ep *me, const void *data, size_t payload);
 /** EAGER behind EXT, validated; @p payload is the number of bytes behind both headers. */
 void weft_tag_recv_eager_ext(struct weft_msg_ep *me, const struct weft_wire_ext *w, size_t payload);
+/**
+ * Messages of one frame, as weft_tag_recv_eager() receives each (tag/recv_batch.c).
+ * @return how many were received, from the first one on; the endpoint may have ended
+ */
+unsigned int weft_tag_recv_batch(struct weft_msg_ep *me, unsigned int lane,
+				 const struct weft_lane_msg *msgs, unsigned int num);
 void weft_tag_recv_eager_sync(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_tag_recv_frag(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_tag_recv_frag_sync(struct weft_msg_ep *me, const void *data, size_t payload);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/conn_table.h
- * Look-up of a frame's connection.
+ * Finds connections: by a received frame, by a HELLO, by a next hop. Assigns their indices.
  */
 #ifndef WEFT_ENGINE_CONN_TABLE_H
 #define WEFT_ENGINE_CONN_TABLE_H

@@ -602,7 +602,7 @@ void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 			raw_conn_free(c);
 		else if (c->state != RAW_DOWN)
 			raw_conn_fail(c, -ECONNRESET,
-				      "the peer closed the connection while it was being made");
+				      "the peer closed the connection during the handshake");
 		break;
 	default:
 		raw_count(c->iface, RAW_DROP_STATE);

@@ -486,6 +486,8 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	if (iface->conf.cc == WEFT_CC_AUTO)
 		iface->conf.cc = cc_for(port);
 	iface->recv = open->recv;
+	iface->recv_batch = open->recv_batch;
+	iface->batch_id = open->batch_id;
 	iface->split = open->split;
 	iface->event = open->event;
 	iface->iface_event = open->iface_event;

@@ -110,6 +110,8 @@ struct raw_iface {
 	uint32_t in_hand_back;              /* number of its releases in the meantime */
 	struct raw_share share;
 	weft_lane_recv_cb recv;
+	weft_lane_recv_batch_cb recv_batch; /* NULL = none */
+	uint8_t batch_id;
 	weft_lane_split_fn split;
 	void *cb_arg;
 	TAILQ_HEAD(, raw_conn) tx_list;           /* connections with an open frame */

@@ -94,8 +94,57 @@ static __rte_noinline void deliver_pieces(struct raw_conn *c, const struct weft_
 	}
 }
 
-/* Delivers the messages of a frame one by one. A callback may destroy the lane ep; the remaining
- * messages are then dropped. */
+/*
+ * Messages of the batch's kind at @p *off, in calls for up to WEFT_LANE_BATCH of them, until one is
+ * of another kind or was left. @p *off is behind those that were received. Without any message
+ * after the first one there is no batch: a message alone is cheaper by the receive callback.
+ */
+static __rte_noinline void deliver_batches(struct raw_conn *c, const struct weft_frame_view *v,
+					   uint32_t *off)
+{
+	struct weft_lane_msg msgs[WEFT_LANE_BATCH];
+	struct raw_iface *iface = c->iface;
+	uint32_t end[WEFT_LANE_BATCH], next = *off;
+	const struct weft_frame_msg *msg;
+	unsigned int n, taken;
+
+	do {
+		for (n = 0; n < WEFT_LANE_BATCH && (msg = weft_frame_msg_next(v, &next)) &&
+			    msg->am_id == iface->batch_id;
+		     n++) {
+			msgs[n] = (struct weft_lane_msg){msg + 1, weft_get16(msg->length)};
+			end[n] = next;
+		}
+		if (n == 0)
+			return;
+		taken = iface->recv_batch(&c->base, msgs, n);
+		if (taken == 0)
+			return;
+		iface->counter[RAW_RX_MESSAGES] += taken;
+		next = *off = end[taken - 1];
+	} while (taken == WEFT_LANE_BATCH && c->state == RAW_UP);
+}
+
+static inline bool begins_batch(const struct raw_iface *iface, const struct weft_frame_view *v)
+{
+	const struct weft_frame_msg *msg = (const struct weft_frame_msg *)v->body;
+
+	return v->body_len > sizeof(*msg) && msg->am_id == iface->batch_id &&
+	       v->body_len > sizeof(*msg) + weft_get16(msg->length) && iface->recv_batch;
+}
+
+/* Buffers of the frame that a callback has released. */
+static inline void take_back(struct raw_iface *iface, struct rte_mbuf *desc)
+{
+	while (unlikely(iface->in_hand_back > 0)) {
+		iface->in_hand_back--;
+		iface->kept--;
+		rte_mbuf_refcnt_update(desc, -1);
+	}
+}
+
+/* Delivers the messages of a frame. A callback may destroy the lane ep; the remaining messages are
+ * then dropped. */
 static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
 			   struct rte_mbuf *desc)
 {
@@ -109,7 +158,9 @@ static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
 		return;
 	}
 	iface->in_hand = desc;
-	while ((msg = weft_frame_msg_next(v, &off))) {
+	if (begins_batch(iface, v))
+		deliver_batches(c, v, &off);
+	while (likely(c->state == RAW_UP) && (msg = weft_frame_msg_next(v, &off))) {
 		keep = desc;
 		if (unlikely(iface->kept >= iface->keep_max || iface->rx_elsewhere)) {
 			keep = NULL;
@@ -122,13 +173,7 @@ static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
 			rte_mbuf_refcnt_update(desc, 1);
 			iface->kept++;
 		}
-		while (unlikely(iface->in_hand_back > 0)) {
-			iface->in_hand_back--;
-			iface->kept--;
-			rte_mbuf_refcnt_update(desc, -1);
-		}
-		if (unlikely(c->state != RAW_UP))
-			break;
+		take_back(iface, desc);
 	}
 	iface->in_hand = NULL;
 }

@@ -77,7 +77,7 @@ static uint64_t next_timer(const struct raw_iface *iface, bool wakes)
 		       until(iface->next_lt, iface->lt, wakes ? RAW_NEVER : RAW_LIVE_STEP_MAX));
 }
 
-/* The PMD frees sent buffers when it is polled: a few times after the last frame. */
+/* The PMD frees sent buffers only when it is polled. It is polled KICKS times after a frame. */
 static void kick(struct raw_iface *iface, uint64_t *within)
 {
 	if (!iface->tx_used || !iface->port->ops->tx_kick)
