@@ -255,7 +255,7 @@ static int arm_ifaces(struct weft_worker *w, uint64_t now, uint64_t *due)
 		if (iface->quiet)
 			continue;
 		if (iface->attr.features & WEFT_LANE_F_LOOPBACK)
-			return -EBUSY; /* it has something to do, or it would be quiet */
+			return -EBUSY; /* a loopback iface that is not quiet has work */
 		blind = blind || !(wait->in_epoll >> i & 1);
 		if (!iface->ops->arm)
 			continue;
@@ -489,7 +489,7 @@ static void await_leaving(struct weft_worker *w, uint64_t number, uint64_t until
 }
 
 /*
- * @return 0: awake again; -EAGAIN: roused threads have left, sleep again; -EALREADY or -EINTR:
+ * @return 0: awake again; -EAGAIN: roused threads were leaving, try again; -EALREADY or -EINTR:
  *   report it to the caller; -EBUSY: did not sleep; or another error
  */
 static int sleep_until(struct weft_worker *w, uint64_t until)

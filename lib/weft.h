@@ -110,8 +110,8 @@ enum weft_log_level { WEFT_LOG_ERROR, WEFT_LOG_WARN, WEFT_LOG_INFO, WEFT_LOG_DEB
  * @param text    the sentence, printable, without time and line feed. Both texts end with the call
  * @return true: the application handled the line; false: the library writes it too
  *
- * Any thread of the process calls it, several at a time, with the worker's lock held. It returns at
- * once and calls no function of Weft.
+ * Any thread of the process calls it, several at a time, perhaps with a worker's lock held. So the
+ * callback must return at once and must not call functions of Weft.
  */
 typedef bool (*weft_log_cb)(enum weft_log_level level, const char *source, const char *text,
 			    void *arg);

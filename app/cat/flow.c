@@ -484,7 +484,9 @@ static int agree(struct cat *c, uint64_t *chunk)
 		ret = peer_hear(c->peer, OOB_PARAMS, chunk, sizeof(*chunk));
 	*chunk = le64toh(*chunk);
 	if (!ret && (!*chunk || *chunk > CAT_CHUNK_MAX)) {
-		cli_error("the peer announces messages of %" PRIu64 " bytes", *chunk);
+		cli_error("the peer sent an invalid message size, %" PRIu64
+			  " bytes; are both ends the same version?",
+			  *chunk);
 		ret = peer_fail(c->peer, APP_PEER);
 	}
 	return ret;

@@ -227,7 +227,7 @@ static bool compare(const struct sightings *all, uint8_t a, uint8_t b, struct tr
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-/* The clock of b relative to the first capture's: that of a, plus b relative to a. */
+/* @p a: relative to the first capture. @p b: relative to a. @return b, relative to the first */
 static struct trace_clock chained(const struct trace_clock *a, const struct trace_clock *b)
 {
 	struct trace_clock c = *b;

@@ -25,7 +25,7 @@ struct dump_counts {
 	uint64_t wireup[256], msg[256];
 };
 
-/** @return NULL, or what is wrong with the frame or one of its messages */
+/** Count a frame and its messages. @return NULL, or what is wrong with one of them */
 const char *dump_count(struct dump_counts *counts, const struct dump_view *view);
 void dump_counts_text(FILE *out, const struct dump_counts *counts);
 struct json;

@@ -218,7 +218,7 @@ uint32_t stream_of(const struct trace *t, uint32_t flow);
 void stream_join(struct trace *t, uint32_t a, uint32_t b);
 /** Could they be that, though no message names their endpoints? */
 bool stream_may_join(const struct trace *t, uint32_t a, uint32_t b);
-/** The first record of a flow, which names its workers. */
+/** Take the lane and the workers of flow @p f from its first record. */
 void stream_record(struct trace *t, struct trace_flow *f, const struct weft_record_head *r);
 /** A wire-up message: learn the names of workers. */
 void stream_learn(struct trace *t, const struct dump_msg *msg);

@@ -131,7 +131,7 @@ static void address(struct stretch s, struct dump_sink *sink)
 		s = iface(s, sink);
 }
 
-/* The length of the user's header, which precedes it as in struct weft_wire_am_rts. */
+/* @p behind_head: the end of a struct weft_wire_am_rts. @return length of the user's header */
 static uint32_t user_header(const uint8_t *behind_head)
 {
 	const struct weft_wire_am_rts *am = (const void *)(behind_head - sizeof(*am));

@@ -54,7 +54,7 @@ struct run {
 	/* receiving */
 	uint64_t message, got; /* the message of the last frame, and bytes of it received */
 	uint64_t whole;        /* number of the last message that was received completely */
-	bool news;             /* one was received since this was cleared */
+	bool news;             /* a message was completed since this was cleared */
 	uint64_t bytes;
 	bool fin, fin_ack;
 	uint64_t fin_bytes;

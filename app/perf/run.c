@@ -157,7 +157,7 @@ static bool run_is_sane(const struct perf_run *run)
 	       (!(run->flags & PERF_F_SLEEP) || perf_can_sleep(run->test));
 }
 
-/* @sign  -1 before a run, 1 after it */
+/* @param sign  -1 before a run, 1 after it */
 static void read_received(struct perf_session *s, struct perf_remote *remote, int sign)
 {
 	struct weft_lane_info info = {.size = sizeof(info)};

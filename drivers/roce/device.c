@@ -110,7 +110,9 @@ static int setup(struct roce_dev *dev, char *why, size_t why_len)
 static void free_dev(struct roce_dev *dev)
 {
 	if (dev->pd && ibv_dealloc_pd(dev->pd) != 0)
-		weft_warn("%s: its protection domain is still in use at the end", dev->name);
+		weft_warn("%s: its protection domain can't be freed: queue pairs or registrations "
+			  "still use it",
+			  dev->name);
 	if (dev->ctx)
 		ibv_close_device(dev->ctx);
 	pthread_cond_destroy(&dev->wake);

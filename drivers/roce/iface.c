@@ -192,7 +192,8 @@ static void roce_close(struct weft_lane_iface *base)
 		sched_yield();
 	}
 	if (!LIST_EMPTY(&r->dying))
-		weft_error("%s: the device does not complete its requests; they are left to it",
+		weft_error("%s: the device has not completed all requests in time: the queue pairs "
+			   "of these connections are not freed",
 			   r->base.name);
 	free_iface(r);
 }

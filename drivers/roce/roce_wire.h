@@ -165,7 +165,7 @@ struct weft_roce_ud_head {
 	weft_le16 magic; /**< WEFT_ROCE_UD_MAGIC */
 	uint8_t version;
 	uint8_t am_id;      /**< 0..31, WEFT_ROCE_UD_BYE or WEFT_ROCE_UD_RETRY */
-	weft_le32 src_conn; /**< sender's connection, random, not 0; RETRY: 0, it has none */
+	weft_le32 src_conn; /**< sender's connection, random, not 0; 0 in a RETRY */
 	weft_le32 dst_conn; /**< receiver's connection, 0 = unknown yet */
 	weft_le32 src_qkey; /**< key of the sender's queue pair, for the reply */
 	weft_le16 length;

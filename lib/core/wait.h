@@ -50,8 +50,9 @@ struct weft_wait {
 	pthread_mutex_t left_lock;
 	pthread_cond_t left; /* by the monotonic clock */
 	/*
-	 * Adaptive polling: number of further waits that do not poll; the same after the next poll
-	 * without result.
+	 * Adaptive polling. spin_skip: number of further waits that do not poll. spin_backoff: the
+	 * value of spin_skip after the last poll. A poll without result doubles it, up to
+	 * SPIN_SKIP_MAX (0 becomes 1).
 	 */
 	unsigned int spin_skip, spin_backoff;
 };

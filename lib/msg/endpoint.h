@@ -79,10 +79,7 @@ struct weft_msg_ep {
 	/* line 1: a message in sequence */
 	struct weft_tag *tag; /* tagged messages */
 	struct weft_seq_window rx_seq;
-	/*
-	 * messages that take a message credit: received, allowed, advertised, in total. Their
-	 * window
-	 */
+	/* messages that take a message credit, in total: received, allowed, advertised; window */
 	uint32_t rx_small, rx_small_allowed, rx_small_told, rx_small_window;
 	uint64_t rx_used;    /* bytes of eager messages of which some have come, in total */
 	uint64_t rx_allowed; /* may be advertised: window + bytes matched */
@@ -105,10 +102,11 @@ struct weft_msg_ep {
 	/* the peer's window, or the most that it ever allowed at a time */
 	uint64_t tx_window;
 	struct weft_requests pending; /* not begun, or handed over in part: in order */
-	struct weft_requests ops; /* every send that is not complete, in the order of the calls */
-	/* But sends that are with the lanes: the peer's application decides when they end */
+	/* operations that are not complete, in the order of the calls; without parked ones */
+	struct weft_requests ops;
+	/* sends that are with the lanes, and that end when the peer's application acts */
 	struct weft_requests parked;
-	/* complete when lanes are flushed, which had no room for that request */
+	/* sends that end with a flush of the lanes, for which a lane has had no room yet */
 	struct weft_requests asking;
 	STAILQ_HEAD(, weft_ctl) ctl;
 	uint32_t num_ctl;

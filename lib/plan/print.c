@@ -112,7 +112,7 @@ static void rule(FILE *out, int columns)
 	fputs("+\n", out);
 }
 
-/* The lanes column, over as many lines as it needs; cut at " + ". */
+/* A row. The lanes column takes as many lines as it needs, cut behind a "+" if possible. */
 static void row(FILE *out, const char *size, const char *proto, const char *desc, const char *lanes)
 {
 	do {

@@ -21,7 +21,7 @@ struct weft_conf;
 void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from, double bcopy_bw,
 			  const struct weft_proto *const *protos);
 
-/** An array for operations with unmet needs, made at the first such operation. */
+/** An array for operations that lack what some protocols need, made at the first of them. */
 struct weft_proto_variant {
 	struct weft_proto_variant *next;
 	struct weft_proto_key key;

@@ -165,7 +165,7 @@ static struct note *new_note(struct weft_msg_ep *me, const struct weft_wire_put_
 	if (!note || !seeded(me) ||
 	    weft_seq_table_add(&rma->noted, &note->by_number, weft_get32(n->number))) {
 		free(note);
-		weft_msg_fail(me, -ENOMEM, "no memory for a put that notifies");
+		weft_msg_fail(me, -ENOMEM, "no memory or random seed for a put that notifies");
 		return NULL;
 	}
 	note->ext = *x;

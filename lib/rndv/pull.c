@@ -99,7 +99,7 @@ static uint64_t cut(struct weft_msg_ep *me, unsigned int lane, bool native, uint
 	return piece(me, lane, off, end - off, len, native ? me->lanes[lane].max_get : UINT64_MAX);
 }
 
-/* At most the least piece of @len: the worker's limit is exhausted but for this guarantee. */
+/* The worker's limit is exhausted: one guaranteed piece is left. @return its size */
 static uint64_t least(struct weft_msg_ep *me, unsigned int lane, bool native, uint64_t len)
 {
 	uint64_t frame = native ? 1 : frame_of(me, lane);

@@ -267,11 +267,14 @@ void weft_rndv_unwant(struct weft_rndv *r);
 struct weft_rndv *weft_rndv_next(struct weft_msg_worker *mw, const struct weft_rndv *stuck);
 /** Does the port keep @p lane of @p r from requesting? */
 bool weft_rndv_port_full(const struct weft_rndv *r, unsigned int lane);
-/** Do other lanes than @p lane of @p r use its port? */
+/**
+ * Do other lanes, of any endpoint, have requests outstanding at the port of @p lane of @p r, or do
+ * endpoints wait for the port?
+ */
 bool weft_rndv_port_shared(const struct weft_rndv *r, unsigned int lane);
 /** @p a is outstanding, and counts at its port. */
 void weft_rndv_port_asked(struct weft_rndv *r, struct weft_ask *a);
-/** @p bytes of it have come, or (not @p good) will not come. */
+/** @p bytes of @p a have arrived, or (not @p good) will not arrive. */
 void weft_rndv_port_came(struct weft_rndv *r, struct weft_ask *a, uint64_t bytes, bool good);
 /** The lanes have changed: find the port of each. */
 void weft_rndv_port_lanes(struct weft_msg_ep *me);

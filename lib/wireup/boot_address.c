@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Boot addresses: a worker's own, and the address that follows from a peer's. See wireup/learn.c.
+ * Boot addresses: packs this worker's own, and derives a provisional worker address from a peer's.
+ * See wireup/learn.c.
  */
 
 #include <errno.h>

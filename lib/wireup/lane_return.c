@@ -15,8 +15,8 @@
 #include "wireup/lane_link.h"
 
 /*
- * Time between two attempts; each attempt adds it once more. An attempt under way uses a path that
- * works again by itself.
+ * Time between two attempts; each attempt adds it once more. An attempt repeats its handshake, so
+ * it succeeds when the path works again while it is under way.
  */
 #define TRY_NS 100000000ull
 #define TRY_MAX_NS 500000000ull

@@ -206,16 +206,16 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			return;
 		}
 		weft_wireup_refuse_stale(w, lane_ep, &m->head, ep->peer,
-					 "this endpoint is connected already");
+					 "this connection number is in use already");
 		return;
 	}
 	if (!wu->initiator) {
-		/* The initiator gave up its first connection before our REP arrived. */
 		if (!is_same(ep, &m->head)) {
 			weft_wireup_refuse_stale(w, lane_ep, &m->head, ep->peer,
-						 "this endpoint is being connected by another one");
+						 "another endpoint uses this connection number");
 			return;
 		}
+		/* The initiator gave up its first connection before our REP arrived. */
 		if (lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL &&
 		    (int16_t)(weft_get16(m->boot.attempt) - wu->attempt_in) <= 0) {
 			w->count.wireup_stale++; /* a late duplicate */
@@ -254,7 +254,7 @@ static bool defer_req(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		return false;
 	if (wu->deferred && !is_same_sender(wu->deferred, head)) {
 		weft_wireup_refuse_stale(ep->worker, lane_ep, head, ep->peer,
-					 "another endpoint waits to be this one");
+					 "another endpoint uses this connection number");
 		return true;
 	}
 	if (wu->deferred && wu->deferred_lane_ep != lane_ep)

@@ -89,7 +89,7 @@ struct weft_port_limits {
 
 /** How a PMD reports that the NIC has read the frames that it was given. */
 enum weft_port_tx_done {
-	WEFT_TX_DONE_UNKNOWN, /**< not at all, or the PMD's source has not been checked */
+	WEFT_TX_DONE_UNKNOWN, /**< it does not, or its source has not been checked */
 	WEFT_TX_DONE_STATUS,  /**< by the status of the last descriptor */
 	WEFT_TX_DONE_CLEANUP, /**< rte_eth_tx_done_cleanup() frees frames that are done */
 };

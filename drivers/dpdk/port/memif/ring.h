@@ -38,7 +38,8 @@ void weft_memif_ring_poke(struct weft_memif_ring *r);
 /** The descriptor to be polled for reading; the same from make() to free(). */
 int weft_memif_ring_fd(const struct weft_memif_ring *r);
 /**
- * @return 0: a frame that arrives makes the descriptor readable; -EBUSY: one is there; -ENOTCONN
+ * @return 0: a frame that arrives makes the descriptor readable; -EBUSY: a frame is there already;
+ * -ENOTCONN: the ring is not connected
  */
 int weft_memif_ring_arm(struct weft_memif_ring *r);
 /** After an arm() that returned 0. */
