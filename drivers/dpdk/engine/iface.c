@@ -398,7 +398,9 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 	iface->gateway = rc->gateway;
 	iface->dscp = rc->dscp;
 	iface->ecn = !rc->no_ecn && !rc->raw_ethertype && !raw_window_fixed(iface);
-	iface->paths_auto = paths == 0 && !rc->raw_ethertype;
+	/* Memory is one path. With WEFT_CC=delay there may be a network behind it (weft-wire). */
+	iface->paths_auto = paths == 0 && !rc->raw_ethertype &&
+			    !(port->flags & WEFT_FRAME_PORT_MEMORY && raw_window_fixed(iface));
 	iface->paths = RTE_MIN(RTE_MAX(paths, (uint8_t)1), (uint8_t)WEFT_FRAME_PATHS_MAX);
 	if (rc->raw_ethertype)
 		iface->paths = 1; /* no UDP, no source ports */

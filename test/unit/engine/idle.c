@@ -264,6 +264,35 @@ static void slots_come_on_demand_and_go(void **state)
 	pair_close(&pair);
 }
 
+/* @return control frames of the sender while its window was full for most of 100 ms */
+static uint64_t control_frames(bool network)
+{
+	const struct pair_params p = {.network = network, .window = 65536};
+	uint64_t before;
+
+	pair_open(&pair, &p, 37);
+	pair_connect(&pair);
+	pair_run(&pair, 20000000, NULL);
+	before = pair_counter(A, RAW_TX_CONTROL);
+	for (uint32_t i = 0, n = 0; i < 100000; i++) {
+		while (pair_send(A, A->lane_ep, n, 5000) == 0)
+			n++;
+		pair_step(&pair, 1000);
+	}
+	before = pair_counter(A, RAW_TX_CONTROL) - before;
+	pair_run(&pair, 20000000, NULL);
+	pair_close(&pair);
+	return before;
+}
+
+/* A network may have more paths, which trials find. Memory has one. */
+static void a_port_in_memory_tries_no_further_paths(void **state)
+{
+	(void)state;
+	assert_true(control_frames(true) > 10);
+	assert_int_equal(control_frames(false), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -274,6 +303,7 @@ int main(void)
 		cmocka_unit_test(a_free_index_is_found_without_a_walk),
 		cmocka_unit_test(slots_come_on_demand_and_go),
 		cmocka_unit_test(polled_when_it_asks_for_it_it_misses_nothing),
+		cmocka_unit_test(a_port_in_memory_tries_no_further_paths),
 	};
 
 	return cmocka_run_group_tests_name("raw_idle", tests, NULL, NULL);
