@@ -343,7 +343,8 @@ const struct weft_option weft_options[] = {
 			"receive beyond WEFT_UNEXP_LIMIT. An endpoint that fills it fails with "
 			"-ENOMEM, if it has more than an even share of it; other endpoints "
 			"continue. 0: none, and senders wait for receives. auto: a quarter of the "
-			"host's memory, divided by its processors, at least 64 MiB.",
+			"host's memory (of the control group's limit, if that is less), divided "
+			"by the processors, at least 64 MiB.",
 	},
 	{
 		"EAGER_CREDIT", WEFT_OPT_BYTES, FIELD(eager_credit), .def = "1M", .unit = "bytes",

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory_limit.h"
 #include "proto/proto.h"
 #include "msg/msg.h"
 
@@ -109,18 +110,18 @@ void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *fr
 	to->atomic_device = from->atomic_device == 1;
 }
 
-/* A worker's share of the host's memory, if each processor runs one worker. */
+/* A worker's share of the memory for this process, if each processor runs one worker. */
 static size_t memory_share(void)
 {
 	const size_t least = 64u << 20;
-	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	size_t memory = weft_memory_limit(), share;
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
-	size_t share;
 
-	if (pages <= 0 || size <= 0 || cpus <= 0)
+	if (memory == 0 || cpus <= 0)
 		return least;
-	share = (size_t)pages / 4 / (size_t)cpus * (size_t)size;
-	return share > least ? share : least;
+	share = memory / 4 / (size_t)cpus;
+	/* In a small control group 64 MiB are too much. */
+	return share > least ? share : least < memory / 4 ? least : memory / 4;
 }
 
 void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw,
