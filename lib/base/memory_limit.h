@@ -17,7 +17,10 @@
  */
 size_t weft_memory_group_limit(const char *groups, const char *mount);
 
-/** @return bytes: the host's memory, or the limit of the control group if that is less; 0 = unknown */
+/**
+ * @return bytes: the host's memory, or the limit of the control group if that is less;
+ *         0 = unknown
+ */
 size_t weft_memory_limit(void);
 
 #endif /* WEFT_MEMORY_LIMIT_H */

@@ -8,6 +8,7 @@
  *	tag/match_index.c  indexes for searches with wildcards
  *	tag/match_mask.c   the masks of posted receives
  *	tag/recv.c         received messages: sequence, reassembly
+ *	tag/recv_batch.c   short messages of a frame, received in one call
  *	tag/deliver.c      receives and the messages that they get
  *	tag/unexpected.c   messages that are incomplete or wait: memory, table by sequence
  *	tag/source.c       sources of messages: workers, by their id

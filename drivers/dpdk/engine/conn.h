@@ -218,7 +218,7 @@ struct raw_conn {
 	/* Fields that each frame uses, but not each message. */
 	uint8_t tmpl[RAW_TMPL] __rte_cache_aligned;
 	struct weft_encap_hdr encap;
-	/* Zero-copy sends since the peer's data last carried their acknowledgement; 0 = the last. */
+	/* zero-copy sends since the peer's data last carried their acknowledgement */
 	uint8_t acked_alone;
 	bool ect;            /* frames are ECN-capable: the peer reports marks, cc respects them */
 	uint16_t frame_size; /* agreed */

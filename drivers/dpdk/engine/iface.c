@@ -468,6 +468,14 @@ static unsigned int cc_for(const struct weft_frame_port *port)
 	return port->flags & WEFT_FRAME_PORT_MEMORY ? WEFT_CC_FIXED : WEFT_CC_DELAY;
 }
 
+static void set_recv(struct raw_iface *iface, const struct weft_lane_open *open)
+{
+	iface->recv = open->recv;
+	iface->recv_batch = open->recv_batch;
+	iface->batch_id = open->batch_id;
+	iface->split = open->split;
+}
+
 int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf *rc,
 			const struct weft_lane_open *open, struct weft_lane_iface **out, char *why,
 			size_t len)
@@ -487,10 +495,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	iface->conf = *open->conf;
 	if (iface->conf.cc == WEFT_CC_AUTO)
 		iface->conf.cc = cc_for(port);
-	iface->recv = open->recv;
-	iface->recv_batch = open->recv_batch;
-	iface->batch_id = open->batch_id;
-	iface->split = open->split;
+	set_recv(iface, open);
 	iface->event = open->event;
 	iface->iface_event = open->iface_event;
 	iface->cb_arg = open->arg;
