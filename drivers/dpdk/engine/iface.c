@@ -143,7 +143,7 @@ acks:
 	if (unlikely(!LIST_EMPTY(&iface->zc.waiting) && iface->now >= iface->zc.ask_at))
 		n += raw_zc_ask(iface);
 	iface->in_progress = false;
-	weft_telemetry_poll(iface->telemetry);
+	weft_question_poll(iface->telemetry);
 	return n + !TAILQ_EMPTY(&iface->tx_list);
 }
 

@@ -124,7 +124,7 @@ struct raw_iface {
 	unsigned int kicks; /* by raw_arm(), since a frame was sent */
 	bool tx_used;       /* frames were sent since the port was last idle for IDLE_KICK polls */
 	struct raw_txq txq;
-	struct weft_telemetry *telemetry; /* NULL = no telemetry */
+	struct weft_question *telemetry; /* NULL = no telemetry */
 
 	struct weft_gate_pattern pattern;
 	struct weft_gate_conf gate;

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file base/question.h
+ * A question is a request of another thread for a worker's counters, endpoints or lanes. A worker
+ * belongs to its own thread. So the question is posted, and the worker writes the answer in its
+ * next progress call; no other thread reads the worker. A worker that does not poll gives no
+ * answer, and the requesting thread gives up after a second.
+ *
+ * Two interfaces post questions: DPDK's telemetry (engine/telemetry.c) for workers with raw lanes,
+ * and the socket of a process for the other workers (lib/answer.c). Both have the same commands.
+ */
+#ifndef WEFT_QUESTION_H
+#define WEFT_QUESTION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lane_attr.h"
+
+#define WEFT_ANSWER_ENTRIES 250 /**< of a dictionary or an array of DPDK, with some reserve */
+#define WEFT_ANSWER_TEXT 128    /**< bytes of a string in DPDK's telemetry, with the zero byte */
+
+enum weft_question_kind {
+	WEFT_ASK_COUNTERS,
+	WEFT_ASK_HELP,
+	WEFT_ASK_ENDPOINTS,
+	WEFT_ASK_LANES,
+	WEFT_ASK_THRESHOLDS,
+	WEFT_ASK_PATHS,
+};
+
+enum weft_question_state { WEFT_QUESTION_IDLE, WEFT_QUESTION_POSTED, WEFT_QUESTION_ANSWERING };
+
+struct weft_answer_entry {
+	char text[WEFT_ANSWER_TEXT]; /**< name of a counter, or a whole line */
+	uint64_t value;
+};
+
+struct weft_question {
+	/**
+	 * The requesting thread sets WEFT_QUESTION_POSTED; the worker's thread sets ANSWERING and
+	 * then IDLE
+	 */
+	atomic_uint state;   /* first */
+	atomic_bool leaving; /* the worker waits to close: no more questions */
+	uint64_t worker_id;
+	struct weft_lane_report report;
+	/** Lines of WEFT_ASK_PATHS; NULL: there are none. */
+	void (*paths)(const void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
+	const void *paths_arg;
+	/** Wakes a worker that sleeps; NULL: it is not woken. */
+	void (*wake)(void *arg);
+	void *wake_arg;
+	/* The question and its answer. The worker's while state is not IDLE. */
+	enum weft_question_kind kind;
+	char prefix[64];
+	bool zeros; /**< include counters that are 0 */
+	bool late;  /**< the last question had no answer in time */
+	unsigned int num, left_out;
+	struct weft_answer_entry entries[WEFT_ANSWER_ENTRIES];
+};
+
+/** @return false: @p report lacks a function that an answer needs */
+bool weft_question_init(struct weft_question *q, uint64_t worker_id,
+			const struct weft_lane_report *report);
+
+/**
+ * Post a question and wait for the answer: at most a second, or a tenth of it after a question
+ * without answer. One thread at a time.
+ * @param prefix  beginning of the names of counters; ",all" behind it includes those that are 0
+ * @return NULL: the answer is in entries; or the reason why there is none
+ */
+const char *weft_question_put(struct weft_question *q, enum weft_question_kind kind,
+			      const char *prefix);
+
+/** Does @p id begin the id of this worker? */
+bool weft_question_is_to(const struct weft_question *q, const char *id, size_t len);
+
+/** Answer the posted question. Worker's thread, inside progress(). */
+void weft_question_answer(struct weft_question *q);
+
+/** From now on no thread waits for an answer of this worker. Worker's thread. */
+static inline void weft_question_leave(struct weft_question *q)
+{
+	/* Relaxed: the waiting thread checks it every millisecond. */
+	atomic_store_explicit(&q->leaving, true, memory_order_relaxed);
+}
+
+/** Costs a load of a cache line that is written only by questions. NULL is allowed. */
+static inline void weft_question_poll(struct weft_question *q)
+{
+	/* Relaxed: weft_question_answer() checks again, and acquires the question. */
+	if (q && atomic_load_explicit(&q->state, memory_order_relaxed) == WEFT_QUESTION_POSTED)
+		weft_question_answer(q);
+}
+
+/** Checked after the worker has set its flag that it sleeps. NULL is allowed. */
+static inline bool weft_question_is_posted(struct weft_question *q)
+{
+	return q && atomic_load(&q->state) == WEFT_QUESTION_POSTED;
+}
+
+/** Job number of the batch system, as set by Slurm, PBS, Grid Engine, LSF and PMIx; or "". */
+const char *weft_question_job(void);
+
+#endif /* WEFT_QUESTION_H */
