@@ -81,6 +81,10 @@ struct weft_lane_tap_open {
 
 enum weft_lane_tap_way { WEFT_LANE_TAP_IN = 1, WEFT_LANE_TAP_OUT = 2 };
 
+/** A part of an answer: @p text, or @p number if that is NULL. A refusal has the name NULL. */
+typedef void (*weft_lane_tap_answer_cb)(const char *name, const char *text, uint64_t number,
+					void *arg);
+
 struct weft_lane_tap_ops {
 	/** @return NULL: no memory; the lane is not captured */
 	struct weft_lane_tap *(*open)(const struct weft_lane_tap_open *params);
@@ -95,6 +99,8 @@ struct weft_lane_tap_ops {
 	void (*taken)(struct weft_lane_tap *tap, bool yes);
 	/** A connection over the lane has failed, for this reason. */
 	void (*failed)(struct weft_lane_tap *tap, const char *reason);
+	/** Execute a capture command of weft-info; "" reports the state. Any thread. */
+	void (*command)(const char *words, weft_lane_tap_answer_cb cb, void *arg);
 	/** weft_recorder_write(). Any thread. */
 	int (*record)(const char *reason, char *text, size_t text_len);
 };

@@ -15,6 +15,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/question.h"
 #include "core/config.h"
 #include "core/context.h"
 #include "msg/msg.h"
@@ -315,7 +316,8 @@ static int arm(struct weft_worker *w, uint64_t due)
 
 	if (take_signal(w))
 		return -EALREADY;
-	if (weft_msg_busy(w, &soon) || !LIST_EMPTY(&w->conns->dead) ||
+	if (weft_question_is_posted(w->question) || weft_msg_busy(w, &soon) ||
+	    !LIST_EMPTY(&w->conns->dead) ||
 	    atomic_load_explicit(&w->ctx->mem_garbage, memory_order_relaxed))
 		return -EBUSY;
 	now = w->ctx->platform->now(w->ctx->platform->arg);

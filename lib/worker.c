@@ -11,6 +11,8 @@
 #include "base/params.h"
 #include "core/address.h"
 #include "base/copy_bw.h"
+#include "base/question.h"
+#include "answer.h"
 #include "dispatch.h"
 #include "heartbeat.h"
 #include "core/config.h"
@@ -359,6 +361,7 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 		weft_worker_destroy(w);
 		return rc;
 	}
+	weft_answers_add(w);
 	*out = w;
 	return 0;
 }
@@ -398,6 +401,7 @@ void weft_worker_destroy(struct weft_worker *w)
 		return;
 	}
 	weft_heartbeat_remove(w); /* its thread never waits for our lock */
+	weft_answers_remove(w);   /* the same */
 	close_endpoints(w);
 	if (w->conns)
 		weft_conns_fini(w);
@@ -444,6 +448,7 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 		weft_conns_reap(w);
 	if (__builtin_expect(atomic_load_explicit(&w->ctx->mem_garbage, memory_order_relaxed), 0))
 		weft_regcache_reap(w->ctx->regcache);
+	weft_question_poll(w->question);
 	w->in_progress = false;
 	w->handled += n;
 	if (__builtin_expect(armed, 0))

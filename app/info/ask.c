@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/user_folder.h"
 #include "common/cli.h"
 
 #define PATIENCE_MS 5000u
@@ -248,16 +249,12 @@ static bool join(const char *path, const struct search *s, uint64_t ms, struct a
 	return false;
 }
 
-static void find_in(const char *folder, struct search *s)
+static void find_at(const char *pattern, struct search *s)
 {
 	uint64_t now;
-	char pattern[512];
 	glob_t found;
 	size_t i;
 
-	if (!folder)
-		return;
-	snprintf(pattern, sizeof(pattern), "%s/dpdk/*/dpdk_telemetry.v2*", folder);
 	if (glob(pattern, 0, NULL, &found))
 		return;
 	for (i = 0; i < found.gl_pathc && s->num < ASK_PROCESSES; i++) {
@@ -272,6 +269,28 @@ static void find_in(const char *folder, struct search *s)
 	globfree(&found);
 }
 
+static void find_in(const char *folder, struct search *s)
+{
+	char pattern[512];
+
+	if (!folder)
+		return;
+	snprintf(pattern, sizeof(pattern), "%s/dpdk/*/dpdk_telemetry.v2*", folder);
+	find_at(pattern, s);
+}
+
+/* As weft_user_folder_find() names the folders. */
+static void find_without_raw_lanes(struct search *s)
+{
+	char own[WEFT_USER_FOLDER], why[256];
+
+	if (weft_user_folder_find(own, why, sizeof(why)) == 0)
+		weft_sockets_sweep(own, WEFT_ANSWERS_PREFIX, 0);
+	find_at("/tmp/weft-*/" WEFT_ANSWERS_PREFIX "*", s);
+	find_at("/run/user/*/weft/" WEFT_ANSWERS_PREFIX "*", s);
+	find_at("/run/weft-0/" WEFT_ANSWERS_PREFIX "*", s);
+}
+
 unsigned int ask_find(long pid, bool switches, struct ask_process *list)
 {
 	struct search s = {
@@ -282,6 +301,7 @@ unsigned int ask_find(long pid, bool switches, struct ask_process *list)
 	find_in(secure_getenv("XDG_RUNTIME_DIR"), &s);
 	find_in("/tmp", &s);
 	find_in("/tmp/weft-*", &s); /* where /tmp/dpdk is another user's */
+	find_without_raw_lanes(&s);
 	if (s.left_out)
 		cli_error("%u telemetry sockets were not tried: others did not respond for %u s; "
 			  "choose a process with --pid",

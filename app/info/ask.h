@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file info/ask.h
- * Queries to processes of this host that have raw lanes, over DPDK's telemetry sockets. Answers are
- * untrusted text: each is cut to its field and made printable.
+ * Queries to processes of this host, over their sockets: DPDK's telemetry socket of a process with
+ * raw lanes, Weft's own socket of any other (lib/answer.h). A process that has workers of both
+ * kinds is in the list twice. Answers are untrusted text: each is cut to its field and made
+ * printable.
  */
 #ifndef INFO_ASK_H
 #define INFO_ASK_H
@@ -10,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ASK_PROCESSES 64
+#define ASK_PROCESSES 256
 #define ASK_ANSWER 65536
 
 struct ask_process {
@@ -25,6 +27,7 @@ struct ask_process {
 /**
  * Connect to the processes with the command /weft/workers, of the caller's user and of root. Any
  * user may have made the folders, so the listener's user comes from the kernel. Takes 10 s at most.
+ * Removes the sockets of dead processes of the caller's user.
  * @param pid       only this one; root may query processes of any user; 0 = all
  * @param switches  weft-switch too
  * @return number of processes

@@ -119,6 +119,26 @@ static double rate(const struct between *t, const struct sample *like, const cha
 	return (samples_value(t->b, like, name) - samples_value(t->a, like, name)) / t->seconds;
 }
 
+static bool counts(const struct samples *s, const struct sample *like, const char *name)
+{
+	for (unsigned int i = 0; i < s->num; i++)
+		if (s->of[i].pid == like->pid && !strcmp(s->of[i].worker, like->worker) &&
+		    !strcmp(s->of[i].lane, like->lane) && !strcmp(s->of[i].name, name))
+			return true;
+	return false;
+}
+
+/* Lanes over shared memory count no bytes. */
+static const char *rate_text(const struct between *t, const struct sample *l, const char *name,
+			     char text[16])
+{
+	if (counts(t->b, l, name))
+		snprintf(text, 16, "%.2f", rate(t, l, name) / 1e6);
+	else
+		snprintf(text, 16, "-");
+	return text;
+}
+
 static bool same_lane(const struct sample *a, const struct sample *b)
 {
 	return a->pid == b->pid && !strcmp(a->worker, b->worker) && !strcmp(a->lane, b->lane);
@@ -149,6 +169,18 @@ static double bytes(const struct between *t, const struct sample *lane)
 	return rate(t, lane, "tx/bytes") + rate(t, lane, "rx/bytes");
 }
 
+/*
+ * Is this the sample that represents its lane? It is the number of frames sent, or of messages for
+ * a lane that counts no frames.
+ */
+static bool is_lane(const struct samples *samples, const struct sample *s)
+{
+	if (!s->lane[0])
+		return false;
+	return !strcmp(s->name, "tx/frames") ||
+	       (!strcmp(s->name, "tx/messages") && !counts(samples, s, "tx/frames"));
+}
+
 /* The lane's share of the bytes on all lanes of its worker, in percent. */
 static double share(const struct between *t, const struct sample *lane)
 {
@@ -158,22 +190,31 @@ static double share(const struct between *t, const struct sample *lane)
 	for (unsigned int i = 0; i < t->b->num; i++) {
 		s = &t->b->of[i];
 		if (s->lane[0] && s->pid == lane->pid && !strcmp(s->worker, lane->worker) &&
-		    !strcmp(s->name, "tx/frames"))
+		    is_lane(t->b, s))
 			all += bytes(t, s);
 	}
 	return all > 0 ? bytes(t, lane) / all * 100 : 0;
+}
+
+static const char *share_text(const struct between *t, const struct sample *l, char text[16])
+{
+	if (counts(t->b, l, "tx/bytes"))
+		snprintf(text, 16, "%.1f", share(t, l));
+	else
+		snprintf(text, 16, "-");
+	return text;
 }
 
 static void print_lane(const struct between *t, const struct sample *l)
 {
 	double tx = rate(t, l, "tx/frames"),
 	       again = rate(t, l, "tx/retransmit/fast") + rate(t, l, "tx/retransmit/rto");
-	char rtt[16];
+	char sent[16], received[16], part[16], rtt[16];
 
-	printf("%8ld  %.8s  %-12.12s %9.2f %9.2f %6.1f %11.0f %9.0f %6.2f %8.0f %9s\n", l->pid,
-	       l->worker, l->lane, rate(t, l, "tx/bytes") / 1e6, rate(t, l, "rx/bytes") / 1e6,
-	       share(t, l), rate(t, l, "rx/messages"), again, tx > 0 ? again / tx * 100 : 0,
-	       drops(t, l), rtt_text(rtt_of(t->peers, l), rtt));
+	printf("%8ld  %.8s  %-12.12s %9s %9s %6s %11.0f %9.0f %6.2f %8.0f %9s\n", l->pid, l->worker,
+	       l->lane, rate_text(t, l, "tx/bytes", sent), rate_text(t, l, "rx/bytes", received),
+	       share_text(t, l, part), rate(t, l, "rx/messages"), again,
+	       tx > 0 ? again / tx * 100 : 0, drops(t, l), rtt_text(rtt_of(t->peers, l), rtt));
 }
 
 static void print_worker(const struct samples *s, const struct sample *w)
@@ -193,7 +234,7 @@ static void print_live(const struct between *t)
 	       "tx MB/s", "rx MB/s", "share%", "rx msgs/s", "again/s", "again%", "drops/s",
 	       "rtt us");
 	for (unsigned int i = 0; i < b->num; i++)
-		if (b->of[i].lane[0] && !strcmp(b->of[i].name, "tx/frames"))
+		if (is_lane(b, &b->of[i]))
 			print_lane(t, &b->of[i]);
 	for (unsigned int i = 0; i < b->num; i++)
 		if (!b->of[i].lane[0] && !strcmp(b->of[i].name, "ep/open"))
@@ -203,10 +244,11 @@ static void print_live(const struct between *t)
 static void print_processes(const struct ask_process *list, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
-		printf("process %ld  %s  Weft %s%s%s\n", list[i].pid,
-		       list[i].program[0] ? list[i].program : "?",
-		       list[i].version[0] ? list[i].version : "of an older version",
-		       list[i].job[0] ? "  job " : "", list[i].job);
+		if (i == 0 || list[i].pid != list[i - 1].pid)
+			printf("process %ld  %s  Weft %s%s%s\n", list[i].pid,
+			       list[i].program[0] ? list[i].program : "?",
+			       list[i].version[0] ? list[i].version : "of an older version",
+			       list[i].job[0] ? "  job " : "", list[i].job);
 }
 
 static double now(void)

@@ -296,6 +296,9 @@ static void print_builds(FILE *out, const struct ask_process *list, unsigned int
 	if (n)
 		head(out, "weft_build_info", "1 for each process, with its version of Weft.", true);
 	for (unsigned int i = 0; i < n; i++) {
+		/* A process with two sockets is in the list twice. */
+		if (process_of(list, n, list[i].pid) != &list[i])
+			continue;
 		labels(out, "weft_build_info", &list[i]);
 		label(out, "version", list[i].version);
 		fprintf(out, "} 1\n");

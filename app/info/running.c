@@ -110,6 +110,15 @@ bool info_is_running(const char *option)
 	return false;
 }
 
+/* A process may have two sockets; a command for it goes to one of them. */
+static bool is_one(const struct ask_process *list, unsigned int n)
+{
+	for (unsigned int i = 1; i < n; i++)
+		if (list[i].pid != list[0].pid)
+			return false;
+	return true;
+}
+
 static int run(const char *what, struct ask_process *list, unsigned int n, const char *words,
 	       bool once)
 {
@@ -123,8 +132,8 @@ static int run(const char *what, struct ask_process *list, unsigned int n, const
 		info_live(list, n, once);
 		return APP_OK;
 	}
-	if (n > 1) {
-		cli_error("%u processes have raw lanes: choose one with --pid", n);
+	if (!is_one(list, n)) {
+		cli_error("several processes respond: choose one with --pid");
 		for (unsigned int i = 0; i < n; i++)
 			fprintf(stderr, "  --pid %ld\n", list[i].pid);
 		return APP_USAGE;
@@ -188,11 +197,9 @@ int info_running(int argc, char **argv)
 		return info_listen(address, pid);
 	n = ask_find(pid, metrics, list);
 	if (n == 0) {
-		cli_error(
-			"no process%s with raw lanes responds: it needs DPDK's telemetry (no "
-			"--no-telemetry) and the same user; a process without raw lanes (only shm "
-			"or roce) can't be queried",
-			pid ? " of that id" : "");
+		cli_error("no process%s responds: it needs a worker and the same user, and with "
+			  "raw lanes DPDK's telemetry (no --no-telemetry)",
+			  pid ? " of that id" : " that uses Weft");
 		return APP_FAIL;
 	}
 	ret = run(argv[0], list, n, words, once);

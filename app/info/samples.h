@@ -8,7 +8,7 @@
 
 #include "info/ask.h"
 
-#define SAMPLES_MAX 8192u
+#define SAMPLES_MAX 32768u
 #define LANES_MAX 64u
 
 /** A counter of a lane, or of its worker (lane ""). */

@@ -14,6 +14,9 @@
 /** Longest path of the folder, with its zero byte. A socket's name fits behind it. */
 #define WEFT_USER_FOLDER 64
 
+/** Beginning of the names of sockets of processes without raw lanes (answer.h), for weft-info. */
+#define WEFT_ANSWERS_PREFIX "answers-"
+
 /**
  * Make @p path with mode 0700, if it is not there.
  * @return it is a folder, no link, and no other user can write to it

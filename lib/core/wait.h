@@ -59,6 +59,8 @@ struct weft_wait {
 
 /** A progress call begins while the worker is armed: disarm the lanes. Locked. */
 void weft_wait_disarm(struct weft_worker *w);
+/** A sleeping thread makes a progress call, and waits on. Any thread; without the lock. */
+void weft_wait_nudge(struct weft_worker *w);
 /** The same call ends, and has handled @p n events. Locked. */
 void weft_wait_after(struct weft_worker *w, unsigned int n);
 /** The iface's descriptor, or a negative error: it cannot wake. */

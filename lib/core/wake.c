@@ -35,6 +35,14 @@ void weft_worker_signal(struct weft_worker *w)
 	errno = saved;
 }
 
+void weft_wait_nudge(struct weft_worker *w)
+{
+	int fd = atomic_load(&w->wake_fd);
+
+	if (fd >= 0)
+		ring(fd);
+}
+
 void weft_wait_rouse(struct weft_worker *w)
 {
 	if (w->wait->roused)

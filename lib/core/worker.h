@@ -25,6 +25,7 @@ struct weft_conns;      /* connection state: wireup/wireup.h */
 struct weft_ep;         /* core/endpoint.h */
 struct weft_ep_events;  /* core/endpoint.h */
 struct weft_msg_worker; /* state of the message layer: msg/msg.h */
+struct weft_question;   /* base/question.h */
 struct weft_wait;       /* core/wait.h */
 
 #define WEFT_MAX_IFACES 16
@@ -74,6 +75,7 @@ struct weft_worker {
 	uint64_t now;     /* time of this progress call */
 	uint64_t handled; /* events, by any thread: wait.c */
 	struct weft_msg_worker *msg;
+	struct weft_question *question; /* of other threads: answer.h; NULL = there is no socket */
 	struct weft_lock lock; /* only with multi; callbacks run with it and may call back in */
 	/* set-up */
 	struct weft_context *ctx;
@@ -104,6 +106,7 @@ struct weft_worker {
 	LIST_ENTRY(weft_worker) entry;
 	LIST_ENTRY(weft_worker) heartbeat; /* if beats: heartbeat.c */
 	bool beats;
+	LIST_ENTRY(weft_worker) answers; /* if it has a question: answer.c */
 	struct {
 		WEFT_WORKER_COUNTERS(WEFT_COUNTER_FIELD)
 	} count;

@@ -9,31 +9,29 @@
 #include "capture/capture.h"
 #include "compat.h"
 
-static void add_state(struct rte_tel_data *d, const struct weft_capture_state *s)
+static void add_state(const struct weft_capture_state *s, weft_lane_tap_answer_cb cb, void *arg)
 {
 	/* DPDK truncates strings of dictionaries at 127 bytes. */
-	rte_tel_data_add_dict_string(d, "file", s->file);
-	rte_tel_data_add_dict_string(d, "filter", s->filter);
-	rte_tel_data_add_dict_uint(d, "interfaces", s->interfaces);
-	rte_tel_data_add_dict_uint(d, "frames", s->frames);
-	rte_tel_data_add_dict_uint(d, "dropped", s->dropped);
+	cb("file", s->file, 0, arg);
+	cb("filter", s->filter, 0, arg);
+	cb("interfaces", NULL, s->interfaces, arg);
+	cb("frames", NULL, s->frames, arg);
+	cb("dropped", NULL, s->dropped, arg);
 	if (s->why[0])
-		rte_tel_data_add_dict_string(d, "ended", s->why);
+		cb("ended", s->why, 0, arg);
 }
 
 /* Several captures run only if each context of the program has one of its own. */
-static int tell_state(struct rte_tel_data *d)
+static void report_state(weft_lane_tap_answer_cb cb, void *arg)
 {
 	struct weft_capture_state s;
 	unsigned int n = 0;
 
-	rte_tel_data_start_dict(d);
 	if (weft_capture_query(0, &s))
-		add_state(d, &s);
+		add_state(&s, cb, arg);
 	while (weft_capture_query(n, &s))
 		n++;
-	rte_tel_data_add_dict_uint(d, "captures", n);
-	return 0;
+	cb("captures", NULL, n, arg);
 }
 
 /* Is it this command? Its parameters then are in @p rest. */
@@ -47,33 +45,64 @@ static bool is_command(const char *params, const char *command, const char **res
 	return true;
 }
 
-static int on_capture(const char *cmd, const char *params, struct rte_tel_data *d)
+void weft_capture_command(const char *words, weft_lane_tap_answer_cb cb, void *arg)
 {
 	struct weft_capture_state last;
 	const char *rest;
-	char why[512];
-	int rc;
+	char why[512] = "a capture takes start,FILE[,OPTION=VALUE...], filter,EXPR or stop";
+	int rc = -1;
+
+	if (is_command(words, "stop", &rest)) {
+		rc = weft_capture_stop(&last, why, sizeof(why));
+		if (rc == 0) {
+			add_state(&last, cb, arg);
+			cb("captures", NULL, 0, arg);
+			return;
+		}
+	} else if (is_command(words, "start", &rest)) {
+		rc = weft_capture_start(rest, why, sizeof(why));
+	} else if (is_command(words, "filter", &rest)) {
+		rc = weft_capture_refilter(rest, why, sizeof(why));
+	} else if (!words[0]) {
+		rc = 0;
+	}
+	if (rc == 0)
+		report_state(cb, arg);
+	else
+		cb(NULL, why, 0, arg);
+}
+
+/* ---- DPDK's telemetry ----------------------------------------------------------------------- */
+
+struct answer {
+	struct rte_tel_data *d;
+	bool begun;
+};
+
+static void on_part(const char *name, const char *text, uint64_t number, void *arg)
+{
+	struct answer *a = arg;
+
+	if (!name) {
+		rte_tel_data_string(a->d, text);
+		return;
+	}
+	if (!a->begun)
+		rte_tel_data_start_dict(a->d);
+	a->begun = true;
+	if (text)
+		rte_tel_data_add_dict_string(a->d, name, text);
+	else
+		rte_tel_data_add_dict_uint(a->d, name, number);
+}
+
+static int on_capture(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	struct answer a = {.d = d};
 
 	(void)cmd;
-	if (!params || !params[0])
-		return tell_state(d);
-	if (is_command(params, "stop", &rest)) {
-		rc = weft_capture_stop(&last, why, sizeof(why));
-		if (rc)
-			return rte_tel_data_string(d, why);
-		rte_tel_data_start_dict(d);
-		add_state(d, &last);
-		rte_tel_data_add_dict_uint(d, "captures", 0);
-		return 0;
-	}
-	if (is_command(params, "start", &rest))
-		rc = weft_capture_start(rest, why, sizeof(why));
-	else if (is_command(params, "filter", &rest))
-		rc = weft_capture_refilter(rest, why, sizeof(why));
-	else
-		return rte_tel_data_string(d, "a capture takes start,FILE[,OPTION=VALUE...], "
-					      "filter,EXPR or stop");
-	return rc ? rte_tel_data_string(d, why) : tell_state(d);
+	weft_capture_command(params ? params : "", on_part, &a);
+	return 0;
 }
 
 static int on_recorder(const char *cmd, const char *params, struct rte_tel_data *d)

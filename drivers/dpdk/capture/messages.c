@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "capture/capture.h"
+#include "capture/control.h"
 #include "capture/recorder.h"
 #include "lane_tap.h"
 
@@ -63,5 +64,6 @@ const struct weft_lane_tap_ops weft_capture_messages = {
 	.offer = offer,
 	.taken = taken,
 	.failed = failed,
+	.command = weft_capture_command,
 	.record = weft_recorder_file_write,
 };

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file answer.h
+ * The socket over which weft-info queries a process whose workers have no raw lanes, and so no
+ * telemetry of DPDK. It is answers-ID in the user's folder (base/user_folder.h), and has the same
+ * commands and answers as DPDK's telemetry socket (weft(7)).
+ *
+ *	weft-info -> socket -> helper thread -> question -> worker, in its next progress call
+ *	weft-info <- socket <- helper thread <- entries  <-
+ *
+ * The process has one helper thread while it has such a worker. The thread sleeps in poll(). It
+ * reads no worker, but posts questions (base/question.h). They cost the worker one load for each
+ * progress call. If a worker with WEFT_THREAD_MULTI makes no progress, the helper thread writes the
+ * answer in its place, under the worker's lock. The helper thread never waits for that lock.
+ *
+ * Clients of the same user and of root can connect: only the user can search the folder, and the
+ * kernel reports the user of each client. At most WEFT_ANSWER_CLIENTS are connected; further ones
+ * wait in the queue of the socket. The last worker removes the socket. Processes that start later,
+ * and weft-info, remove the sockets of killed processes.
+ */
+#ifndef WEFT_ANSWER_H
+#define WEFT_ANSWER_H
+
+#include <stddef.h>
+
+struct weft_worker;
+struct weft_json;
+
+#define WEFT_ANSWER_CLIENTS 16
+#define WEFT_ANSWER_SIZE 65000 /**< bytes of an answer; weft-info takes 65535 */
+
+/**
+ * A worker was created. If there is no socket (no folder, no thread), the log has the reason, and
+ * the worker works without it. Does nothing for workers with raw lanes, and those of a simulator.
+ */
+void weft_answers_add(struct weft_worker *w);
+/** The worker ends. Worker's thread. */
+void weft_answers_remove(struct weft_worker *w);
+
+/* ---- between the files of this unit --------------------------------------------------------- */
+
+/** Write the answer to @p command. Helper thread. @return its length */
+size_t weft_answer_write(const char *command, char out[WEFT_ANSWER_SIZE]);
+
+/** Listen, and start the helper thread. @return 0, or a negative error with its reason in @p why */
+int weft_answer_listen(unsigned long long id, char *why, size_t why_len);
+/** End the thread and remove the socket. */
+void weft_answer_stop(void);
+/** In a forked child: close the descriptors. The socket belongs to the parent. */
+void weft_answer_forget(void);
+
+#endif /* WEFT_ANSWER_H */
