@@ -198,6 +198,7 @@ static int into_file(const struct merge *m, const char *name, void (*write)(FILE
 		cli_error("%s can't be written: %s", name, strerror(errno));
 		return APP_FAIL;
 	}
+	fprintf(stderr, "%s: %s is written\n", cli_program, name);
 	return APP_OK;
 }
 

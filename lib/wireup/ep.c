@@ -392,6 +392,17 @@ int weft_ep_query(struct weft_ep *ep, struct weft_ep_attr *attr)
 	return weft_struct_out(attr, &out, sizeof(out));
 }
 
+/* Frames of all sizes have the same number of bytes around the message. */
+static size_t frame_size_of(const struct weft_lane_ep *lane_ep)
+{
+	const struct weft_lane_attr *attr;
+
+	if (!lane_ep || !lane_ep->up || !lane_ep->ops->ep_best_msg)
+		return 0;
+	attr = &lane_ep->iface->attr;
+	return attr->frame_size - attr->max_bcopy + lane_ep->ops->ep_best_msg(lane_ep);
+}
+
 int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_info *info)
 {
 	const struct weft_ep_lane_info *from;
@@ -422,6 +433,7 @@ int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_
 	out.rx_bytes = from->rx_bytes;
 	out.tx_msgs = from->tx_msgs;
 	out.rx_msgs = from->rx_msgs;
+	out.frame_size = frame_size_of(lane->lane_ep);
 	out.retransmits = lane->lane_ep ? lane->lane_ep->retransmits : 0;
 	weft_worker_unlock(ep->worker);
 	return weft_struct_out(info, &out, sizeof(out));

@@ -140,8 +140,12 @@ static void why_unused(struct weft_ep *ep, unsigned int l, char *buf, size_t siz
 	if (buf[0] != '\0')
 		return;
 	if (wu->select.reach[l] != 0) {
-		snprintf(buf, size, "%s has %u interface%s, and lanes over %s", ep->remote_name, n,
-			 n == 1 ? "" : "s", n == 1 ? "it" : "them");
+		snprintf(buf, size,
+			 "%s %u interface%s of %.63s carr%s lanes from other interfaces of this "
+			 "worker; a lane needs one at each end: open another one there, or leave "
+			 "this one out of WEFT_LANES",
+			 n == 1 ? "the" : "all", n, n == 1 ? "" : "s", ep->remote_name,
+			 n == 1 ? "ies" : "y");
 		return;
 	}
 	for (i = 0; i < wu->select.num_remote && buf[0] == '\0'; i++)

@@ -100,7 +100,7 @@ class Page(html.parser.HTMLParser):
 
 
 def page_of(*files):
-    dump('--html', path('r.html'), *files)
+    assert 'weft-dump: %s is written\n' % path('r.html') in dump('--html', path('r.html'), *files)
     with open(path('r.html'), encoding='utf-8') as f:
         return Page(f.read())
 

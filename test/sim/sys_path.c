@@ -34,6 +34,7 @@ static size_t size_of(unsigned int i)
 static void change_amid_messages(struct scene *s, struct scene_ep *e, struct way *way, size_t mtu,
 				 unsigned int base)
 {
+	struct weft_lane_info lane = {.size = sizeof(lane)};
 	struct op *w[MESSAGES], *r[MESSAGES];
 	unsigned int i;
 	uint64_t parts;
@@ -65,6 +66,9 @@ static void change_amid_messages(struct scene *s, struct scene_ep *e, struct way
 	}
 	assert_int_equal(sim_node_counter(s->node[0], "tx.parts"), parts);
 	assert_int_equal(e->errors, 0);
+	assert_int_equal(weft_ep_query_lane(e->ep, 0, &lane), 0);
+	assert_int_equal(lane.frame_size, way->mtu != 0 ? way->mtu + 14 : 9014);
+	assert_null(strstr(lane.remote, "frames"));
 }
 
 static void the_mtu_shrinks_over(struct sim_case *c, unsigned int lanes)

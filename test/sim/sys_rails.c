@@ -126,6 +126,18 @@ static void an_interface_without_a_lane_is_said_with_the_reason(struct sim_case 
 	log_end();
 }
 
+static void an_interface_more_than_the_peer_has_is_said_with_the_remedy(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 1}, .one_net = true, .config = with_log("")};
+	struct scene *s = scene_open(c, &conf);
+
+	scene_up(s, 0, 1);
+	scene_run(s, 100 * SIM_MS);
+	said("carries no lane to b: the 1 interface of b carries lanes from other interfaces", 1);
+	said("open another one there, or leave this one out of WEFT_LANES", 1);
+	log_end();
+}
+
 static enum sim_verdict only_small(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
 				   void *arg)
 {
@@ -321,6 +333,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_rail_that_is_slower_or_has_smaller_frames_is_said_at_the_start),
 	SIM_CASE(a_link_that_becomes_slower_than_its_sister_is_said_then),
 	SIM_CASE(an_interface_without_a_lane_is_said_with_the_reason),
+	SIM_CASE(an_interface_more_than_the_peer_has_is_said_with_the_remedy),
 	SIM_CASE(a_way_with_a_smaller_mtu_than_its_sister_is_said),
 	SIM_CASE(fewer_lanes_than_wanted_end_the_endpoint_which_says_what_is_missing),
 	SIM_CASE(a_dead_rail_ends_an_endpoint_that_wants_it),

@@ -236,11 +236,10 @@ void weft_raw_print_address(const void *addr, size_t len, char *buf, size_t size
 	}
 	ip_text(a.ip, ip, sizeof(ip));
 	if (a.raw_ethertype)
-		snprintf(buf, size, "%02x:%02x:%02x:%02x:%02x:%02x vlan %u frames of %u", a.mac[0],
-			 a.mac[1], a.mac[2], a.mac[3], a.mac[4], a.mac[5], a.vlan, a.frame_size);
+		snprintf(buf, size, "%02x:%02x:%02x:%02x:%02x:%02x vlan %u", a.mac[0], a.mac[1],
+			 a.mac[2], a.mac[3], a.mac[4], a.mac[5], a.vlan);
 	else
-		snprintf(buf, size, "%s/%u:%u vlan %u frames of %u", ip, a.prefix, a.udp_port,
-			 a.vlan, a.frame_size);
+		snprintf(buf, size, "%s/%u:%u vlan %u", ip, a.prefix, a.udp_port, a.vlan);
 }
 
 void raw_mac_text(const uint8_t mac[6], char text[RTE_ETHER_ADDR_FMT_SIZE])
