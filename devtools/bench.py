@@ -21,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from functools import partial
 
 import bench_against
 import bench_capture
@@ -32,6 +31,7 @@ import bench_run
 import bench_shm
 import bench_switch
 import bench_sweep
+import bench_tcp
 from bench_rails import Rails
 from bench_run import (Cores, Others, TrialError, bandwidth, csv_rows, free_port, mean_latency_ns,
                        pair, rate, tail)
@@ -199,51 +199,6 @@ def m_virtio(b):
     ])
 
 
-def m_rails(b):
-    """256 KiB, 1 and 16 MiB tag_bw over two veth rails of 1 Gb/s: 0.95 x the sum of the bare
-    rails"""
-    rails_measure(b, (10**9, 10**9), (256 * KIB, MIB, 16 * MIB))
-
-
-def m_unequal(b):
-    """1 and 16 MiB tag_bw over rails of 1.5 and 0.5 Gb/s: 0.95 x the sum of the bare rails"""
-    rails_measure(b, (1500 * 10**6, 500 * 10**6), (MIB, 16 * MIB))
-
-
-def rails_measure(b, rates, sizes):
-    with Rails(b, rates) as rails:
-        for size in sizes:
-            nbytes = 600 * MIB
-            b.alternate('%d KiB bandwidth, two veth rails behind tbf %g and %g Gb/s, burst 1 ms, '
-                        'net_af_packet, MTU 9000'
-                        % (size // KIB, rates[0] / 1e9, rates[1] / 1e9), {
-                            'weft tag_bw, both rails':
-                                partial(rails.stream, 'tag_bw', size, [0, 1], nbytes),
-                            'bare ports raw_bw, sum': partial(rails.each_alone, size, nbytes // 2),
-                        }, bandwidth, 'MiB/s', [
-                            ('weft tag_bw, both rails', 'bare ports raw_bw, sum', at_least, 0.95,
-                             None),
-                        ], sort=False)
-
-
-def m_cut(b):
-    """1 and 16 MiB tag_bw over two rails of 1 Gb/s, one cut to a quarter during the run: 0.9 x the
-    remaining bandwidth, after 2 s"""
-    rates = (10**9, 10**9)
-    with Rails(b, rates) as rails, Rails(b, (rates[0], rates[1] // 4), name='cut') as then:
-        for size in (MIB, 16 * MIB):
-            b.alternate('%d KiB bandwidth, two veth rails of 1 Gb/s, one cut to 0.25 Gb/s under '
-                        'way; from 2 s after that'
-                        % (size // KIB), {
-                            'weft tag_bw, after the cut': lambda s=size: rails.cut(s),
-                            'bare ports raw_bw, sum, as cut':
-                                lambda s=size: then.each_alone(s, 100 * MIB),
-                        }, bandwidth, 'MiB/s', [
-                            ('weft tag_bw, after the cut', 'bare ports raw_bw, sum, as cut',
-                             at_least, 0.9, None),
-                        ], sort=False)
-
-
 def m_striped_lat(b):
     """64 KiB multi-eager ping-pong over two rails of 1 Gb/s, tbf burst 16 kB: 0.65 x one rail"""
     with Rails(b, burst=16000) as rails:
@@ -363,8 +318,8 @@ def m_table(b):
 
 MEASURES = {'table': m_table, 'lat': m_lat, 'rate': m_rate, 'bw': m_bw,
             'shm': bench_shm.m_shm, **bench_mpi.MEASURES,
-            'switch': bench_switch.m_switch, 'virtio': m_virtio, 'rails': m_rails,
-            'unequal': m_unequal, 'cut': m_cut, 'striped-lat': m_striped_lat, 'memory': m_memory,
+            'switch': bench_switch.m_switch, 'virtio': m_virtio, **bench_tcp.MEASURES,
+            'striped-lat': m_striped_lat, 'memory': m_memory,
             'flood': m_flood, 'capture': bench_capture.m_capture, 'soak': m_soak,
             'multi-eager': m_multi_eager, 'sweep': m_sweep,
             'sweep-rails': m_sweep_rails, 'select': m_select, 'against': bench_against.m_against}

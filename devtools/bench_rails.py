@@ -5,7 +5,7 @@ import os
 import statistics
 import subprocess
 
-from bench_run import TrialError, bandwidth, csv_rows, free_port, pair, tail
+from bench_run import TrialError, csv_rows, free_port, pair, tail
 
 MIB = 1024 * 1024
 
@@ -94,12 +94,6 @@ class Rails:
 
     def stream(self, test, size, rails, nbytes):
         return self.weft(test, size, rails, ['-n', str(max(nbytes // size, 8))])
-
-    def each_alone(self, size, nbytes):
-        """The bare port on each rail by itself: the sum."""
-        return {'overall_bw': sum(bandwidth(self.stream('raw_bw', size, [r],
-                                                        nbytes * self.rates[r] // sum(self.rates)))
-                                  for r in (0, 1))}
 
     def cut(self, size, before=2, settle=2, after=3, divisor=4):
         """A stream over both rails; after some seconds the second one is cut. Returns the bandwidth

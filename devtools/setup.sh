@@ -40,7 +40,7 @@ weft_packages() {
 		# libfabric's provider for MPI, and the programs of its tests.
 		mpi) printf '%s\n' libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev hpcc ;;
 		demo) printf '%s\n' tar coreutils ;;
-		bench) printf '%s\n' ucx-utils iproute2 gnuplot-nox dpdk-dev ;;
+		bench) printf '%s\n' ucx-utils iperf3 libfabric-bin iproute2 gnuplot-nox dpdk-dev ;;
 		fuzz) printf '%s\n' clang libclang-rt-dev ;;
 		fresh) printf '%s\n' debootstrap debian-archive-keyring git mount util-linux ;;
 		arm64) printf '%s\n' gcc-aarch64-linux-gnu libc6-dev:arm64 meson ninja-build \
