@@ -4,7 +4,10 @@
 # The checks that take too long for each change. An idle machine takes about 2 hours for all of
 # them; the times are upper estimates for 2 cores.
 #
-#	devtools/nightly.sh [--against COMMIT] [STEP...]
+#	devtools/nightly.sh [--smoke] [--against COMMIT] [STEP...]
+#
+# --smoke runs the least of each step, to check that the step works: 10 minutes besides the builds.
+# It measures this build against itself, so its figures mean nothing.
 #
 #	against    this build against COMMIT (default b8f6610, version 0.1.0): 9 alternating pairs
 #	           each of the measures of "bench.sh against". A ratio of medians that is 3 % worse
@@ -14,7 +17,8 @@
 #	fuzz       each fuzzer with libFuzzer for 300 s of processor time (20 minutes)
 #	stress     unit and sim on one core, together with three busy processes (30 minutes)
 #	mpi        netpipe, hpcc and 8 ranks over the provider (20 minutes)
-#	threads    the ThreadSanitizer build with five times the rounds (10 minutes)
+#	threads    the ThreadSanitizer build with all rounds; the test command runs a seventh of
+#	           them (10 minutes)
 #
 # Each step's output is in BUILD/nightly/STEP.log. The last line is "N passed, N failed, N skipped";
 # the exit code is 0 when no step failed. A step without its program is skipped, with the reason.
@@ -24,6 +28,7 @@ set -uo pipefail
 . "$(dirname "$0")/setup.sh"
 
 commit=b8f6610
+smoke=
 steps=()
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -31,6 +36,7 @@ while [ $# -gt 0 ]; do
 		commit=${2:?a commit}
 		shift
 		;;
+	--smoke) smoke=1 ;;
 	-h | --help)
 		sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "$0"
 		exit 0
@@ -45,6 +51,9 @@ done
 logs=$weft_build/nightly
 other=$weft_build/nightly/against
 passed=0 failed=0 skipped=0
+
+# amount WHOLE SMOKE: SMOKE with --smoke, else WHOLE.
+amount() { [ -n "$smoke" ] && echo "$2" || echo "$1"; }
 
 # The other commit's build, made once.
 other_build() {
@@ -63,6 +72,11 @@ other_build() {
 # One disturbed run proves nothing, so the step fails only after two.
 step_against() {
 	local run rc
+	if [ -n "$smoke" ]; then
+		"$weft_root/devtools/bench.sh" --no-install --trials 1 --seconds 10 \
+			--out "$logs" --against "$weft_build" against
+		return
+	fi
 	other_build || return
 	for run in 1 2; do
 		echo "run $run"
@@ -75,26 +89,36 @@ step_against() {
 }
 
 step_soak() {
-	"$weft_root/devtools/soak.sh" --seeds 1:2000 &&
-		"$weft_root/devtools/soak.sh" --seeds 1:1000 --kind calls &&
-		"$weft_build/test/random/random_shm" -n 2000 &&
-		"$weft_build/test/random/random_memif" -n 150
+	"$weft_root/devtools/soak.sh" --seeds "1:$(amount 2000 20)" &&
+		"$weft_root/devtools/soak.sh" --seeds "1:$(amount 1000 10)" --kind calls &&
+		"$weft_build/test/random/random_shm" -n "$(amount 2000 20)" &&
+		"$weft_build/test/random/random_memif" -n "$(amount 150 3)"
 }
 
-step_fuzz() { "$weft_root/devtools/fuzz.sh" -s 300; }
+step_fuzz() {
+	command -v clang >/dev/null || { echo "there is no clang here"; return 77; }
+	"$weft_root/devtools/fuzz.sh" -s "$(amount 300 5)"
+}
 
-step_stress() { "$weft_root/devtools/stress.sh" unit sim; }
+step_stress() {
+	"$weft_root/devtools/stress.sh" -k "$(amount . '^(json|rate|text|sys_path)$')" unit sim
+}
 
 step_mpi() {
 	command -v mpirun >/dev/null || { echo "there is no mpirun here"; return 77; }
-	"$weft_root/devtools/mpi-soak.sh" netpipe hpcc crowd
+	[ -f "$weft_build/provider/libweft-fi.so" ] ||
+		{ echo "there is no provider in $weft_build"; return 77; }
+	# shellcheck disable=SC2046 # steps
+	"$weft_root/devtools/mpi-soak.sh" $(amount "netpipe hpcc crowd" crowd)
 }
 
+# TEST_ROUNDS=N runs an Nth of the rounds.
 step_threads() {
-	local tsan=$weft_root/build-tsan
+	local tsan=$weft_build-tsan
 	[ -e "$tsan/build.ninja" ] ||
 		{ echo "there is no $tsan: devtools/test.sh makes it"; return 77; }
-	ninja -C "$tsan" && TEST_ROUNDS=500 setarch -R meson test -C "$tsan" --no-rebuild \
+	ninja -C "$tsan" && TEST_ROUNDS=$(amount 1 41) \
+		TSAN_OPTIONS=die_after_fork=0 setarch -R meson test -C "$tsan" --no-rebuild \
 		--timeout-multiplier 20 --suite threads --suite bare
 }
 
