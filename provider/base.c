@@ -5,7 +5,6 @@
 
 struct fi_provider wfi_provider = {
 	.version = FI_VERSION(0, 1),
-	.fi_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION),
 	.name = WFI_NAME,
 };
 

@@ -12,6 +12,7 @@
 
 #include "provider/options.h"
 #include "provider/peer.h"
+#include "provider/version.h"
 
 /* Does an attribute request nothing, or at most what is offered? */
 #define AT_MOST(asked, there) ((asked) <= (there))
@@ -71,6 +72,16 @@ static const char *ep_lacks(const struct fi_ep_attr *a)
 	return a->auth_key_size ? "ep_attr->auth_key_size" : NULL;
 }
 
+/* Attributes of later versions of libfabric. */
+static const char *later_lacks(const struct fi_domain_attr *a)
+{
+	const struct wfi_domain_attr_1_20 *later = wfi_version_domain_attr(a);
+
+	return later && (later->max_ep_auth_key || later->max_group_id)
+		       ? "domain_attr->max_ep_auth_key or max_group_id"
+		       : NULL;
+}
+
 static const char *domain_lacks(const struct fi_domain_attr *a, enum wfi_progress_choice progress)
 {
 	if (!a)
@@ -88,7 +99,7 @@ static const char *domain_lacks(const struct fi_domain_attr *a, enum wfi_progres
 		return "domain_attr->max_ep_..._ctx";
 	if (!NO_MORE_BITS(a->caps, WFI_CAPS_DOMAIN))
 		return "domain_attr->caps";
-	return a->auth_key_size ? "domain_attr->auth_key_size" : NULL;
+	return a->auth_key_size ? "domain_attr->auth_key_size" : later_lacks(a);
 }
 
 static bool takes_keys(const struct fi_info *hints)

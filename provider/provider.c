@@ -11,6 +11,7 @@
 #include "provider/info.h"
 #include "provider/options.h"
 #include "provider/trywait.h"
+#include "provider/version.h"
 
 static int fabric_close(struct fid *fid)
 {
@@ -77,6 +78,7 @@ FI_EXT_INI
 	wfi_provider.getinfo = wfi_getinfo;
 	wfi_provider.fabric = fabric_open;
 	wfi_provider.cleanup = cleanup;
+	wfi_version_start();
 	wfi_options_define();
 	return &wfi_provider;
 }

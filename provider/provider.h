@@ -7,6 +7,7 @@
  *	provider.c        entry point of the shared object, fabrics
  *	base.c            functions that every object of libfabric needs
  *	info.c            the offer: fi_getinfo() and its hints
+ *	version.c         versions of libfabric: of the headers, of the library, of requests
  *	options.c         FI_WEFT_* variables, and Weft's defaults for a job
  *	job.c             properties of the job that the launcher reports
  *	process.c         state that all domains of the process share: context, worker, progress
