@@ -23,7 +23,7 @@
 #include "provider/provider.h"
 
 /** The newest version that the provider was run with; requests for a newer one are not served. */
-#define WFI_VERSION_NEWEST FI_VERSION(2, 1)
+#define WFI_VERSION_NEWEST FI_VERSION(2, 6)
 /** The oldest version whose headers and library serve the provider. */
 #define WFI_VERSION_OLDEST FI_VERSION(1, 17)
 

@@ -21,19 +21,30 @@
  * The clock of the real machine. A progress call reads it once, so it should cost a few ns: the
  * CPU's counter where it runs at a constant rate on all cores, else clock_gettime(). ns = base +
  * (ticks - start) * mult / 2^32.
+ *
+ * Where the rate must be measured, it follows from two readings of both clocks that are at least
+ * MEASURE_NS apart. The first one is made at the start, the second one by the first call after that
+ * time. No call waits: in between, clock_gettime() is the clock.
  */
 
 #define NS_PER_S 1000000000ull
+#define MEASURE_NS (NS_PER_S / 100)
 
 __extension__ typedef unsigned __int128 u128;
 
 static struct {
-	atomic_bool ready;
-	bool counter;   /* use the counter; else clock_gettime() */
-	uint64_t start; /* ticks */
+	atomic_bool counter; /* start, base_ns and mult are valid: use the counter */
+	uint64_t start;      /* ticks */
 	uint64_t base_ns;
 	uint64_t mult; /* ns per tick, 32 fraction bits */
 } clk;
+
+/* Before the counter is used. */
+static struct {
+	bool usable;           /* a second reading makes sense */
+	uint64_t ticks, ns;    /* the first reading */
+	atomic_flag measuring; /* a thread makes the second one, or has made it */
+} first = {.measuring = ATOMIC_FLAG_INIT};
 
 static pthread_once_t clk_once = PTHREAD_ONCE_INIT;
 
@@ -73,11 +84,7 @@ static bool counter_usable(void)
 	return strstr(line, "tsc") != NULL;
 }
 
-/*
- * Ticks per second: two pairs of readings about 10 ms apart. Each pair is the one of several
- * attempts with the least time between its two clocks, so an interrupt between them does no harm.
- * The remaining error is a few ppm.
- */
+/* Two clocks at one moment: the attempt in which least time passes between them. */
 static void read_pair(uint64_t *t, uint64_t *ns)
 {
 	uint64_t before, after, now, best = UINT64_MAX;
@@ -90,24 +97,25 @@ static void read_pair(uint64_t *t, uint64_t *ns)
 		after = ticks();
 		if (after - before < best) {
 			best = after - before;
-			*t = before + best / 2;
+			*t = before; /* so the counter's time is never behind clock_gettime() */
 			*ns = now;
 		}
 	}
 }
 
+/* The error is a few ppm, and less if more time has passed. */
 static bool counter_rate(uint64_t *start, uint64_t *base, uint64_t *mult)
 {
-	uint64_t t1, ns1;
-
 	read_pair(start, base);
-	while (monotonic_ns() - *base < NS_PER_S / 100)
-		;
-	read_pair(&t1, &ns1);
-	if (t1 <= *start || ns1 <= *base)
+	if (*start <= first.ticks || *base <= first.ns)
 		return false;
-	*mult = (uint64_t)(((u128)(ns1 - *base) << 32) / (t1 - *start));
+	*mult = (uint64_t)(((u128)(*base - first.ns) << 32) / (*start - first.ticks));
 	return *mult != 0;
+}
+
+static bool rate_is_known(void)
+{
+	return false;
 }
 
 #elif defined(__aarch64__)
@@ -138,6 +146,17 @@ static bool counter_rate(uint64_t *start, uint64_t *base, uint64_t *mult)
 	return true;
 }
 
+static void read_pair(uint64_t *t, uint64_t *ns)
+{
+	*t = ticks();
+	*ns = monotonic_ns();
+}
+
+static bool rate_is_known(void)
+{
+	return true;
+}
+
 #else
 
 static inline uint64_t ticks(void)
@@ -156,26 +175,67 @@ static bool counter_rate(uint64_t *start, uint64_t *base, uint64_t *mult)
 	return false;
 }
 
+static void read_pair(uint64_t *t, uint64_t *ns)
+{
+	*t = *ns = 0;
+}
+
+static bool rate_is_known(void)
+{
+	return false;
+}
+
 #endif
+
+static void use_counter(void)
+{
+	if (counter_rate(&clk.start, &clk.base_ns, &clk.mult))
+		/* Release: a thread that reads it also reads the other fields. */
+		atomic_store_explicit(&clk.counter, true, memory_order_release);
+}
 
 static void clock_setup(void)
 {
-	clk.counter = counter_usable() && counter_rate(&clk.start, &clk.base_ns, &clk.mult);
-	atomic_store_explicit(&clk.ready, true, memory_order_release);
+	first.usable = counter_usable();
+	if (!first.usable)
+		return;
+	read_pair(&first.ticks, &first.ns);
+	if (!rate_is_known())
+		return;
+	atomic_flag_test_and_set_explicit(&first.measuring, memory_order_relaxed);
+	use_counter();
+}
+
+static inline uint64_t counter_now(void)
+{
+	return clk.base_ns + (uint64_t)(((u128)(ticks() - clk.start) * clk.mult) >> 32);
+}
+
+/* The counter is not used, or not yet. */
+static __attribute__((noinline)) uint64_t system_now(void)
+{
+	uint64_t now;
+
+	pthread_once(&clk_once, clock_setup);
+	now = monotonic_ns();
+	/* Relaxed: the first reading is older than this call, and one thread makes the second. */
+	if (first.usable && now - first.ns >= MEASURE_NS &&
+	    !atomic_flag_test_and_set_explicit(&first.measuring, memory_order_relaxed))
+		use_counter();
+	/*
+	 * Acquire: pairs with use_counter(). Another thread may have used the counter since `now`
+	 * was read, and has a time from it that may be some ns later.
+	 */
+	return atomic_load_explicit(&clk.counter, memory_order_acquire) ? counter_now() : now;
 }
 
 static uint64_t host_now(void *arg)
 {
 	(void)arg;
-	/*
-	 * Pairs with the release in clock_setup(): a thread that sees `ready` sees the other
-	 * fields.
-	 */
-	if (__builtin_expect(!atomic_load_explicit(&clk.ready, memory_order_acquire), 0))
-		pthread_once(&clk_once, clock_setup);
-	if (!clk.counter)
-		return monotonic_ns();
-	return clk.base_ns + (uint64_t)(((u128)(ticks() - clk.start) * clk.mult) >> 32);
+	/* Acquire: pairs with use_counter(). */
+	if (__builtin_expect(atomic_load_explicit(&clk.counter, memory_order_acquire), 1))
+		return counter_now();
+	return system_now();
 }
 
 static int host_random(void *arg, void *buf, size_t len)
