@@ -19,6 +19,7 @@
 static int domain_close(struct fid *fid)
 {
 	struct wfi_domain *domain = container_of(fid, struct wfi_domain, domain.fid);
+	bool last;
 
 	if (wfi_domain_is_parents(domain))
 		return 0;
@@ -28,9 +29,12 @@ static int domain_close(struct fid *fid)
 		wfi_thread_stop();
 	wfi_lock_any();
 	wfi_process_put();
-	if (wfi.domains == 0)
+	last = wfi.domains == 0;
+	if (last)
 		wfi_ops_free();
 	wfi_unlock();
+	if (last)
+		wfi_lock_join();
 	free(domain);
 	return 0;
 }

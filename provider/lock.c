@@ -4,8 +4,11 @@
 
 #include <linux/membarrier.h>
 #include <sched.h>
+#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/thread.h"
 
 struct wfi_lock wfi_the_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -34,6 +37,7 @@ static void exclude(void)
 	while (atomic_load_explicit(&l->inside, memory_order_acquire))
 		sched_yield();
 	l->by_store = false;
+	l->wanted = false;
 }
 
 void wfi_lock_any(void)
@@ -42,15 +46,80 @@ void wfi_lock_any(void)
 	exclude();
 }
 
-void wfi_unlock_alone(void)
+/*
+ * The mode may be enabled already: a thread does that while this one waits for the mutex. Then no
+ * other thread is inside, because this one is the only one that takes the lock by a store.
+ */
+void wfi_lock_slow(void)
 {
-	if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0)
+	struct wfi_lock *l = &wfi_the_lock;
+
+	pthread_mutex_lock(&l->mutex);
+	/* Acquire: as in exclude(). */
+	if (!atomic_load_explicit(&l->alone, memory_order_acquire))
+		while (atomic_load_explicit(&l->inside, memory_order_acquire))
+			sched_yield();
+	l->by_store = false;
+}
+
+/* ------------------------------------------------------------------ registration */
+
+/* With the mutex: has a thread been started, and not been joined? */
+static bool has_thread;
+static pthread_t thread;
+
+/* With the mutex. */
+static void enable(void)
+{
+	struct wfi_lock *l = &wfi_the_lock;
+
+	if (l->wanted && l->registered)
 		/*
 		 * Release: a thread that takes the lock by a store sees changes made with the
 		 * mutex.
 		 */
-		atomic_store_explicit(&wfi_the_lock.alone, true, memory_order_release);
+		atomic_store_explicit(&l->alone, true, memory_order_release);
+}
+
+static void *register_process(void *arg)
+{
+	bool registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+
+	pthread_mutex_lock(&wfi_the_lock.mutex);
+	wfi_the_lock.registered = registered;
+	enable();
 	pthread_mutex_unlock(&wfi_the_lock.mutex);
+	return arg;
+}
+
+void wfi_unlock_alone(void)
+{
+	struct wfi_lock *l = &wfi_the_lock;
+
+	l->wanted = true;
+	/* With one thread the registration takes no time. */
+	if (!l->registered && __libc_single_threaded)
+		l->registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+	/* One attempt: a process that cannot register has the mutex. */
+	if (!l->registered && !has_thread)
+		has_thread = weft_thread_start("weft-register", register_process, NULL, NULL,
+					       &thread) == 0;
+	enable();
+	pthread_mutex_unlock(&l->mutex);
+}
+
+void wfi_lock_join(void)
+{
+	pthread_t joined;
+	bool join;
+
+	pthread_mutex_lock(&wfi_the_lock.mutex);
+	join = has_thread;
+	joined = thread;
+	has_thread = false;
+	pthread_mutex_unlock(&wfi_the_lock.mutex);
+	if (join)
+		pthread_join(joined, NULL);
 }
 
 void wfi_lock_forked(void)
@@ -59,5 +128,8 @@ void wfi_lock_forked(void)
 	atomic_store_explicit(&wfi_the_lock.alone, false, memory_order_relaxed);
 	atomic_store_explicit(&wfi_the_lock.inside, false, memory_order_relaxed);
 	wfi_the_lock.by_store = false;
+	wfi_the_lock.wanted = false;
+	wfi_the_lock.registered = false;
+	has_thread = false;
 	pthread_mutex_init(&wfi_the_lock.mutex, NULL);
 }

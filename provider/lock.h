@@ -14,6 +14,10 @@
  * the mode clears `alone` and then reads `inside`. If each has a fence in between, one of them sees
  * the other's store. The thread that ends the mode issues the fence for both, by membarrier().
  * Without that system call the mode is never enabled.
+ *
+ * The process must register for membarrier() first. With several threads that waits until each CPU
+ * has switched tasks: 8 to 16 ms. So a thread registers, and enables the mode afterwards if it is
+ * still wanted; until then the mutex is the lock.
  */
 #ifndef WFI_LOCK_H
 #define WFI_LOCK_H
@@ -26,6 +30,8 @@ struct wfi_lock {
 	_Atomic bool alone;  /**< set to true with the mutex, when no other thread is inside */
 	_Atomic bool inside; /**< a thread has the lock by a store, or tries to get it */
 	bool by_store;       /**< whether the present owner took the lock by a store */
+	bool wanted;         /**< the mode is to be enabled when the process is registered */
+	bool registered;     /**< with the kernel */
 	pthread_mutex_t mutex;
 };
 
@@ -33,8 +39,15 @@ extern struct wfi_lock wfi_the_lock;
 
 /** Take the mutex: for threads that may meet a thread in alone mode. */
 void wfi_lock_any(void);
-/** The end of wfi_lock_any(): from now on all callers serialize their calls. */
+/**
+ * The end of wfi_lock_any(): from now on all callers serialize their calls. The mode is enabled now
+ * or some ms later, by a thread.
+ */
 void wfi_unlock_alone(void);
+/** Unlocked, before the object may be unloaded: that thread has ended. */
+void wfi_lock_join(void);
+/** For callers that serialize their calls, in or out of alone mode. */
+void wfi_lock_slow(void);
 /** In a child of fork(): another thread of the parent may have held the lock. */
 void wfi_lock_forked(void);
 /** With the lock held: other threads may take it from now on. */
@@ -45,6 +58,7 @@ static inline void wfi_lock_shared(void)
 	 * by a store.
 	 */
 	atomic_store_explicit(&wfi_the_lock.alone, false, memory_order_release);
+	wfi_the_lock.wanted = false;
 }
 
 /** The lock for calls on objects of a domain. */
@@ -54,7 +68,7 @@ static inline void wfi_lock(void)
 
 	/* Relaxed: it is read again below. */
 	if (__builtin_expect(!atomic_load_explicit(&l->alone, memory_order_relaxed), 0)) {
-		wfi_lock_any();
+		wfi_lock_slow();
 		return;
 	}
 	atomic_store_explicit(&l->inside, true, memory_order_relaxed);
@@ -66,7 +80,7 @@ static inline void wfi_lock(void)
 		return;
 	}
 	atomic_store_explicit(&l->inside, false, memory_order_relaxed);
-	wfi_lock_any();
+	wfi_lock_slow();
 }
 
 /**

@@ -9,6 +9,7 @@
 #include "provider/domain.h"
 #include "provider/eq.h"
 #include "provider/info.h"
+#include "provider/lock.h"
 #include "provider/options.h"
 #include "provider/trywait.h"
 #include "provider/version.h"
@@ -66,8 +67,10 @@ static int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, 
 	return 0;
 }
 
+/* An application may end without closing anything. */
 static void cleanup(void)
 {
+	wfi_lock_join();
 }
 
 /* libfabric looks this symbol up after it has loaded the object. */

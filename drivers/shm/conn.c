@@ -188,7 +188,7 @@ static void up(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_hel
 
 	if (!shm_native_reaches(lane_ep, hello))
 		lane_ep->base.lacks = SHM_NATIVE_FEATURES;
-	lane_ep->fences = s->fences || hello->fences;
+	shm_wait_up(lane_ep, hello->fences);
 
 	weft_socket_refuse_fds(lane_ep->sock.fd);
 	if (watch(s, &lane_ep->sock, 0) < 0)

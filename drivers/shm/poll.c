@@ -195,6 +195,8 @@ static unsigned int look(struct shm_iface *s, uint64_t now_ns)
 	unsigned int n = 0;
 	int i, num;
 
+	if (__builtin_expect(!s->registered, 0))
+		shm_wait_look(s);
 	num = epoll_wait(s->epoll, events, EVENTS, 0);
 	for (i = 0; i < num; i++) {
 		if (events[i].data.ptr == &s->listen)

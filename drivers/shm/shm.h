@@ -19,6 +19,8 @@
 #ifndef WEFT_SHM_H
 #define WEFT_SHM_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/queue.h>
 
 #include "base/counters.h"
@@ -109,10 +111,11 @@ struct shm_ep {
 	struct shm_rx rx;
 	struct shm_tx tx;
 	uint8_t state;
-	bool destroyed; /* by the protocol layer, or that never had it */
-	bool ended;     /* the peer has ended: deliver the records in the ring, then report it */
-	bool fences;    /* a send must fence before it checks whether the peer sleeps */
-	bool starved;   /* a send found the ring full since the last arm() */
+	bool destroyed;   /* by the protocol layer, or that never had it */
+	bool ended;       /* the peer has ended: deliver the records in the ring, then report it */
+	bool fences;      /* a send must fence before it checks whether the peer sleeps */
+	bool peer_fences; /* the peer's arm() has no membarrier() */
+	bool starved;     /* a send found the ring full since the last arm() */
 	uint16_t first_comp, num_comps;
 	int status;     /* of sends, once it is dead */
 	pid_t pid;      /* 0 = unknown: it is in another PID namespace */
@@ -168,6 +171,7 @@ struct shm_iface {
 	struct weft_log_limit full; /* lines about the limit of connections */
 	uint64_t look_at;           /* time of the next check of the sockets */
 	bool fences;                /* membarrier() is missing here */
+	bool registered;            /* seen by the owner: peers' membarrier() reaches us */
 	struct shm_list making, up, dead;
 	LIST_HEAD(, shm_ep) waiting;
 	LIST_HEAD(, shm_ep) busy;
@@ -179,6 +183,9 @@ struct shm_iface {
 	pid_t owner; /* process that created the name of the socket */
 	struct shm_fd listen, received;
 	struct shm_inbox *inbox;
+	pid_t registers;               /* the process of that thread; 0 = there is none */
+	pthread_t registrar;           /* registers this process, then ends */
+	atomic_bool registration_done; /* set by it */
 	uint64_t connect_timeout;
 	struct shm_addr addr;
 	struct weft_mpool bufs;
@@ -287,8 +294,14 @@ void shm_table_remove(struct shm_ep *lane_ep);
 
 /* ---- wait.c */
 
-/** @return false: the system lacks the required membarrier() */
-bool shm_wait_init(void);
+/** Start what sleeping needs; until it is there, this side fences (shm_wait_look()). */
+void shm_wait_init(struct shm_iface *s);
+/** The iface closes: wait until nothing of the above runs. */
+void shm_wait_exit(struct shm_iface *s);
+/** A connection is up. @p peer_fences: the peer has no membarrier() yet */
+void shm_wait_up(struct shm_ep *lane_ep, bool peer_fences);
+/** From time to time: once the registration is done, fences are not needed any more. */
+void shm_wait_look(struct shm_iface *s);
 void shm_wake(struct shm_ep *lane_ep);
 int shm_wait_fd(struct weft_lane_iface *base);
 int shm_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);

@@ -106,6 +106,7 @@ static void shm_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, 
 
 static void iface_free(struct shm_iface *s)
 {
+	shm_wait_exit(s);
 	/* A forked child has only a copy of its parent's iface: it must not remove the socket. */
 	if (s->listen.fd >= 0) {
 		if (s->owner == getpid())
@@ -261,7 +262,7 @@ static void init(struct shm_iface *s, const struct weft_lane_open *params)
 	TAILQ_INIT(&s->dead);
 	LIST_INIT(&s->waiting);
 	weft_mpool_init(&s->bufs, SHM_CHUNK_SIZE, 4, SHM_BUFS);
-	s->fences = !shm_wait_init();
+	shm_wait_init(s);
 	shm_native_init(s);
 }
 

@@ -8,10 +8,13 @@
 
 #include <errno.h>
 #include <linux/membarrier.h>
+#include <pthread.h>
+#include <sys/single_threaded.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "shm/shm.h"
 
 static long membarrier(int command)
@@ -19,10 +22,77 @@ static long membarrier(int command)
 	return syscall(SYS_membarrier, command, 0, 0);
 }
 
-bool shm_wait_init(void)
+/* ------------------------------------------------------------------ registration */
+
+/*
+ * membarrier() of a sleeper reaches the processes that have registered. In a process of several
+ * threads the registration waits until each CPU has switched tasks once: 6 to 18 ms, during which
+ * MPI_Init() would wait. So a thread registers. Until that is done this side fences for itself,
+ * which is right at any time and costs some ns a message.
+ */
+static void *register_process(void *arg)
 {
-	return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+	struct shm_iface *s = arg;
+
+	if (membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0)
+		/* Release: shm_wait_look() of the owner comes after the registration. */
+		atomic_store_explicit(&s->registration_done, true, memory_order_release);
+	return NULL;
 }
+
+static bool is_supported(void)
+{
+	const long needed =
+		MEMBARRIER_CMD_GLOBAL_EXPEDITED | MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED;
+	long commands = membarrier(MEMBARRIER_CMD_QUERY);
+
+	return commands > 0 && (commands & needed) == needed;
+}
+
+void shm_wait_init(struct shm_iface *s)
+{
+	atomic_init(&s->registration_done, false);
+	s->fences = !is_supported();
+	if (s->fences)
+		return;
+	/* With one thread it takes no time. */
+	if (!__libc_single_threaded &&
+	    weft_thread_start("weft-barrier", register_process, s, NULL, &s->registrar) == 0)
+		s->registers = getpid();
+	else
+		register_process(s);
+	shm_wait_look(s);
+}
+
+void shm_wait_exit(struct shm_iface *s)
+{
+	/* A child of fork() does not have its parent's thread. */
+	if (s->registers != 0 && s->registers == getpid())
+		pthread_join(s->registrar, NULL);
+	s->registers = 0;
+}
+
+void shm_wait_up(struct shm_ep *lane_ep, bool peer_fences)
+{
+	const struct shm_iface *s = shm_iface(lane_ep->base.iface);
+
+	lane_ep->peer_fences = peer_fences;
+	lane_ep->fences = peer_fences || !s->registered;
+}
+
+void shm_wait_look(struct shm_iface *s)
+{
+	struct shm_ep *lane_ep;
+
+	/* Acquire: pairs with register_process(). */
+	if (s->registered || !atomic_load_explicit(&s->registration_done, memory_order_acquire))
+		return;
+	s->registered = true;
+	TAILQ_FOREACH(lane_ep, &s->up, entry)
+		lane_ep->fences = lane_ep->peer_fences;
+}
+
+/* ------------------------------------------------------------------ sleeping and waking */
 
 void shm_wake(struct shm_ep *lane_ep)
 {

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -90,11 +91,85 @@ static void shared_means_the_mutex(void **state)
 	pthread_mutex_unlock(&wfi_the_lock.mutex);
 }
 
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+/* From the first thread on the C library assumes that there are several. */
+static void have_threads(void)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, nothing, NULL), 0);
+	pthread_join(thread, NULL);
+}
+
+static bool is_alone(void)
+{
+	return atomic_load(&wfi_the_lock.alone);
+}
+
+/*
+ * A process of several threads registers by a thread, for which no caller waits; the lock works all
+ * the time, and takes the short way in the end.
+ */
+static void enabled_by_a_thread(void **state)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+
+	(void)state;
+	have_threads();
+	wfi_lock_forked(); /* as if the process had not registered */
+	wfi_lock_any();
+	wfi_unlock_alone();
+	for (int i = 0; i < 5000 && !is_alone(); i++) {
+		wfi_lock();
+		inside();
+		wfi_lock_release();
+		nanosleep(&moment, NULL);
+	}
+	wfi_lock_join();
+	if (!wfi_the_lock.registered)
+		skip(); /* no membarrier() here */
+	assert_true(is_alone());
+	wfi_lock();
+	assert_true(wfi_the_lock.by_store);
+	wfi_lock_release();
+	assert_int_equal(first, second);
+}
+
+/* Another thread may come before the registration is done: then the mode stays off. */
+static void not_wanted_any_more(void **state)
+{
+	(void)state;
+	have_threads();
+	for (int i = 0; i < 2; i++) {
+		wfi_lock_forked();
+		wfi_lock_any();
+		wfi_unlock_alone();
+		if (i == 0) {
+			wfi_lock_any();
+		} else {
+			wfi_lock();
+			wfi_lock_shared();
+		}
+		wfi_lock_release();
+		wfi_lock_join();
+		assert_false(is_alone());
+		wfi_lock();
+		assert_false(wfi_the_lock.by_store);
+		wfi_lock_release();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_meets_inside),
 		cmocka_unit_test(shared_means_the_mutex),
+		cmocka_unit_test(enabled_by_a_thread),
+		cmocka_unit_test(not_wanted_any_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

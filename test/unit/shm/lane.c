@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "unit/shm/shm_end.h"
@@ -361,6 +363,44 @@ static void arm(struct end *e)
 	}
 }
 
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+/*
+ * In a process of several threads the registration for peers' membarrier() takes ms, so a thread
+ * makes it: before, both sides fence; afterwards no send fences.
+ */
+static void registered_by_a_thread(void **state)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+	unsigned int sent = 0;
+	struct end c, d;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, nothing, NULL), 0);
+	pthread_join(thread, NULL);
+	end_open(&c, fresh_id());
+	end_open(&d, fresh_id());
+	if (shm_iface(c.iface)->fences)
+		skip(); /* no membarrier() here */
+	assert_int_not_equal(shm_iface(c.iface)->registers, 0);
+	end_connect(&c, &d);
+	for (int i = 0; i < 5000 && (shm_ep(c.lane_ep)->fences || shm_ep(d.lane_ep)->fences); i++) {
+		assert_int_equal(end_send(c.lane_ep, sent++, 100), 0);
+		end_run(&c, &d, &d.received, sent, 5);
+		nanosleep(&moment, NULL);
+	}
+	assert_true(shm_iface(c.iface)->registered && shm_iface(d.iface)->registered);
+	assert_false(shm_ep(c.lane_ep)->fences || shm_ep(d.lane_ep)->fences);
+	/* One that closes while its thread registers waits for it. */
+	end_close(&c);
+	end_open(&c, fresh_id());
+	end_close(&c);
+	end_close(&d);
+}
+
 static void a_sleeper_is_woken(void **state)
 {
 	struct comp sent = {.base.done = on_done};
@@ -476,6 +516,7 @@ int main(void)
 		TEST(strange_hellos_are_refused),
 		TEST(half_connections_are_bounded),
 		TEST(a_sleeper_is_woken),
+		TEST(registered_by_a_thread),
 		TEST(many_peers_are_all_served),
 		TEST(thousands_of_connections_are_served),
 	};
