@@ -138,7 +138,7 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
 /** messages, puts, gets, atomics: more follows soon, see #WEFT_WORKER_SEND_NOW */
 #define WEFT_OP_MORE 32u
 
-#define WEFT_INJECT_MAX 8192 /**< bytes */
+#define WEFT_INJECT_MAX 16384 /**< bytes */
 
 /**
  * Parameters of an operation; NULL = contiguous bytes, no callback. Read during the call only.

@@ -325,7 +325,7 @@ static ssize_t post(struct fid_ep *fid, struct post *p)
 		return -FI_EOPBADSTATE;
 	total = count_elements(p);
 	if (total == 0 || total > SIZE_LIMIT / types[p->datatype].width ||
-	    (p->flags & FI_INJECT && total * types[p->datatype].width > WFI_INJECT_SIZE))
+	    (p->flags & FI_INJECT && total * types[p->datatype].width > ep->inject_size))
 		return -FI_EINVAL;
 	wfi_lock();
 	rc = try(ep, p, total);

@@ -419,6 +419,12 @@ int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ep->caps = info->caps;
 	ep->directed = info->caps & FI_DIRECTED_RECV;
 	ep->source = info->caps & FI_SOURCE;
+	ep->ordered = info->tx_attr && info->tx_attr->msg_order & WFI_ORDER_FENCED;
+	ep->inject_size = info->tx_attr && info->tx_attr->inject_size > WFI_INJECT_SIZE
+				  ? info->tx_attr->inject_size
+				  : WFI_INJECT_SIZE;
+	if (ep->inject_size > WFI_INJECT_MAX)
+		ep->inject_size = WFI_INJECT_MAX;
 	ep->tx.op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	ep->rx.op_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	ep->min_multi_recv = MIN_MULTI_RECV;

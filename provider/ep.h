@@ -35,6 +35,8 @@ struct wfi_ep {
 	bool enabled;
 	bool directed; /**< FI_DIRECTED_RECV */
 	bool source;   /**< FI_SOURCE */
+	bool ordered;  /**< a fence before each read, write and atomic (WFI_ORDER_FENCED) */
+	size_t inject_size;
 	size_t min_multi_recv;
 	STAILQ_HEAD(, wfi_op) multi;   /**< buffers for several messages; the first one receives */
 	LIST_HEAD(, wfi_claim) claims; /**< messages reserved by FI_CLAIM */

@@ -29,9 +29,10 @@ static const char *tx_lacks(const struct fi_tx_attr *a)
 		return "tx_attr->caps";
 	if (!NO_MORE_BITS(a->op_flags, WFI_TX_OP_FLAGS))
 		return "tx_attr->op_flags";
-	if (!NO_MORE_BITS(a->msg_order, WFI_ORDER) || a->comp_order != WFI_COMP_ORDER)
+	if (!NO_MORE_BITS(a->msg_order, WFI_ORDER | WFI_ORDER_FENCED) ||
+	    a->comp_order != WFI_COMP_ORDER)
 		return "tx_attr->msg_order or comp_order";
-	if (!AT_MOST(a->inject_size, WFI_INJECT_SIZE))
+	if (!AT_MOST(a->inject_size, WFI_INJECT_MAX))
 		return "tx_attr->inject_size";
 	if (!AT_MOST(a->size, WFI_QUEUE_SIZE) || !AT_MOST(a->iov_limit, WFI_IOV_MAX) ||
 	    !AT_MOST(a->rma_iov_limit, 1))
@@ -47,14 +48,37 @@ static const char *rx_lacks(const struct fi_rx_attr *a)
 		return "rx_attr->caps";
 	if (!NO_MORE_BITS(a->op_flags, WFI_RX_OP_FLAGS))
 		return "rx_attr->op_flags";
-	if (!NO_MORE_BITS(a->msg_order, WFI_ORDER) || a->comp_order != WFI_COMP_ORDER)
+	if (!NO_MORE_BITS(a->msg_order, WFI_ORDER | WFI_ORDER_FENCED) ||
+	    a->comp_order != WFI_COMP_ORDER)
 		return "rx_attr->msg_order or comp_order";
 	if (!AT_MOST(a->size, WFI_QUEUE_SIZE) || !AT_MOST(a->iov_limit, WFI_IOV_MAX))
 		return "rx_attr->size or iov_limit";
 	return NULL;
 }
 
-static const char *ep_lacks(const struct fi_ep_attr *a)
+/* The orders that are kept for these hints, by fences. */
+static uint64_t fenced_orders(const struct fi_info *hints)
+{
+	uint64_t order = 0;
+
+	if (hints && hints->tx_attr)
+		order |= hints->tx_attr->msg_order;
+	if (hints && hints->rx_attr)
+		order |= hints->rx_attr->msg_order;
+	return order & WFI_ORDER_FENCED;
+}
+
+/* The longest operation that is ordered: all of them, or none. */
+static size_t ordered(uint64_t orders, uint64_t these)
+{
+	return orders & these ? WFI_MAX_MSG_SIZE : 0;
+}
+
+#define ORDERS_RAW (FI_ORDER_RAW | FI_ORDER_RMA_RAW | FI_ORDER_ATOMIC_RAW)
+#define ORDERS_WAR (FI_ORDER_WAR | FI_ORDER_RMA_WAR | FI_ORDER_ATOMIC_WAR)
+#define ORDERS_WAW (FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_WAW)
+
+static const char *ep_lacks(const struct fi_ep_attr *a, uint64_t orders)
 {
 	if (!a)
 		return NULL;
@@ -67,8 +91,10 @@ static const char *ep_lacks(const struct fi_ep_attr *a)
 		return "ep_attr->max_msg_size";
 	if (!AT_MOST(a->tx_ctx_cnt, 1) || !AT_MOST(a->rx_ctx_cnt, 1))
 		return "ep_attr->tx_ctx_cnt or rx_ctx_cnt: there is one of each";
-	if (a->max_order_raw_size || a->max_order_war_size || a->max_order_waw_size)
-		return "ep_attr->max_order_..._size";
+	if (!AT_MOST(a->max_order_raw_size, ordered(orders, ORDERS_RAW)) ||
+	    !AT_MOST(a->max_order_war_size, ordered(orders, ORDERS_WAR)) ||
+	    !AT_MOST(a->max_order_waw_size, ordered(orders, ORDERS_WAW)))
+		return "ep_attr->max_order_..._size: more than tx_attr->msg_order requests";
 	return a->auth_key_size ? "ep_attr->auth_key_size" : NULL;
 }
 
@@ -139,6 +165,20 @@ static const char *address_lacks(const struct fi_info *hints, uint64_t flags)
 	return NULL;
 }
 
+static const char *caps_lack(uint64_t caps)
+{
+	uint64_t more = caps & ~(uint64_t)WFI_CAPS;
+
+	if (more & FI_HMEM)
+		return "FI_HMEM: buffers must be in host memory, and hints without FI_HMEM";
+	if (more)
+		return fi_tostr(&more, FI_TYPE_CAPS);
+	/* A fenced operation comes after earlier messages, too, which fences here do not order. */
+	if (caps & FI_FENCE && caps & (FI_MSG | FI_TAGGED))
+		return "FI_FENCE together with FI_MSG or FI_TAGGED";
+	return NULL;
+}
+
 static const char *lacks(const struct fi_info *hints, uint64_t flags,
 			 enum wfi_progress_choice progress)
 {
@@ -146,21 +186,22 @@ static const char *lacks(const struct fi_info *hints, uint64_t flags,
 
 	if (!hints)
 		return NULL;
-	if (!NO_MORE_BITS(hints->caps, WFI_CAPS))
-		return "caps";
+	what = caps_lack(hints->caps);
+	if (what)
+		return what;
 	what = address_lacks(hints, flags);
 	if (what)
 		return what;
 	if (hints->fabric_attr && hints->fabric_attr->name &&
 	    strcmp(hints->fabric_attr->name, WFI_NAME) != 0)
 		return "fabric_attr->name";
-	if (hints->caps & WFI_CAPS_MEMORY && !takes_keys(hints))
-		return "FI_RMA or FI_ATOMIC without FI_MR_PROV_KEY in domain_attr->mr_mode";
+	if (hints->caps & (WFI_CAPS_MEMORY | FI_FENCE) && !takes_keys(hints))
+		return "FI_RMA, FI_ATOMIC or FI_FENCE without FI_MR_PROV_KEY in mr_mode";
 	what = tx_lacks(hints->tx_attr);
 	if (!what)
 		what = rx_lacks(hints->rx_attr);
 	if (!what)
-		what = ep_lacks(hints->ep_attr);
+		what = ep_lacks(hints->ep_attr, fenced_orders(hints));
 	return what ? what : domain_lacks(hints->domain_attr, progress);
 }
 
@@ -174,8 +215,10 @@ static uint64_t caps_for(const struct fi_info *hints)
 	/* An application without FI_MR_PROV_KEY cannot use keys that the provider chooses. */
 	if (!takes_keys(hints))
 		primary &= ~(uint64_t)WFI_CAPS_MEMORY;
+	if (caps & FI_FENCE)
+		primary &= WFI_CAPS_MEMORY;
 	if (caps == 0)
-		caps = WFI_CAPS_FREE | WFI_CAPS_ASKED;
+		caps = WFI_CAPS_FREE | (WFI_CAPS_ASKED & ~(uint64_t)FI_FENCE);
 	if (!(caps & WFI_CAPS_PRIMARY))
 		caps |= primary;
 	if (caps & (FI_MSG | FI_TAGGED) && !(caps & (FI_SEND | FI_RECV)))
@@ -185,7 +228,8 @@ static uint64_t caps_for(const struct fi_info *hints)
 	return caps | WFI_CAPS_FREE;
 }
 
-static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *asked, uint64_t caps)
+static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *asked, uint64_t caps,
+		    uint64_t orders)
 {
 	a->caps = caps & ~(uint64_t)(FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
 				     FI_REMOTE_READ | FI_REMOTE_WRITE | WFI_CAPS_DOMAIN);
@@ -194,30 +238,35 @@ static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *asked, uint64
 	 * known, unless an operation requests that by its flags.
 	 */
 	a->op_flags = asked && asked->op_flags ? asked->op_flags : FI_INJECT_COMPLETE;
-	a->msg_order = WFI_ORDER;
+	a->msg_order = WFI_ORDER | orders;
 	a->comp_order = WFI_COMP_ORDER;
-	a->inject_size = WFI_INJECT_SIZE;
+	a->inject_size = asked && asked->inject_size > WFI_INJECT_SIZE ? asked->inject_size
+								       : WFI_INJECT_SIZE;
 	a->size = asked && asked->size ? asked->size : WFI_QUEUE_SIZE;
 	a->iov_limit = WFI_IOV_MAX;
 	a->rma_iov_limit = 1;
 }
 
-static void fill_rx(struct fi_rx_attr *a, const struct fi_rx_attr *asked, uint64_t caps)
+static void fill_rx(struct fi_rx_attr *a, const struct fi_rx_attr *asked, uint64_t caps,
+		    uint64_t orders)
 {
-	a->caps = caps & ~(uint64_t)(FI_SEND | FI_READ | FI_WRITE | WFI_CAPS_DOMAIN);
+	a->caps = caps & ~(uint64_t)(FI_SEND | FI_READ | FI_WRITE | FI_FENCE | WFI_CAPS_DOMAIN);
 	a->op_flags = asked ? asked->op_flags : 0;
-	a->msg_order = WFI_ORDER;
+	a->msg_order = WFI_ORDER | orders;
 	a->comp_order = WFI_COMP_ORDER;
 	a->size = asked && asked->size ? asked->size : WFI_QUEUE_SIZE;
 	a->iov_limit = WFI_IOV_MAX;
 }
 
-static void fill_ep(struct fi_ep_attr *a)
+static void fill_ep(struct fi_ep_attr *a, uint64_t orders)
 {
 	a->type = FI_EP_RDM;
 	a->protocol = WFI_PROTOCOL;
 	a->protocol_version = WFI_PROTOCOL_VERSION;
 	a->max_msg_size = WFI_MAX_MSG_SIZE;
+	a->max_order_raw_size = ordered(orders, ORDERS_RAW);
+	a->max_order_war_size = ordered(orders, ORDERS_WAR);
+	a->max_order_waw_size = ordered(orders, ORDERS_WAW);
 	a->mem_tag_format = WFI_TAG_FORMAT;
 	a->tx_ctx_cnt = 1;
 	a->rx_ctx_cnt = 1;
@@ -276,15 +325,16 @@ static int fill_addresses(struct fi_info *info, const struct fi_info *hints)
 static int offer(const struct fi_info *hints, enum wfi_progress_choice progress,
 		 struct fi_info **out)
 {
+	uint64_t orders = fenced_orders(hints);
 	struct fi_info *info = fi_allocinfo();
 	int rc;
 
 	if (!info)
 		return -FI_ENOMEM;
 	info->caps = caps_for(hints);
-	fill_tx(info->tx_attr, hints ? hints->tx_attr : NULL, info->caps);
-	fill_rx(info->rx_attr, hints ? hints->rx_attr : NULL, info->caps);
-	fill_ep(info->ep_attr);
+	fill_tx(info->tx_attr, hints ? hints->tx_attr : NULL, info->caps, orders);
+	fill_rx(info->rx_attr, hints ? hints->rx_attr : NULL, info->caps, orders);
+	fill_ep(info->ep_attr, orders);
 	rc = fill_domain(info->domain_attr, hints ? hints->domain_attr : NULL, info->caps,
 			 progress);
 	if (rc == 0)

@@ -23,7 +23,7 @@
  * These cost something, or change the meaning of calls: only applications that request them get
  * them.
  */
-#define WFI_CAPS_ASKED (FI_SOURCE | FI_DIRECTED_RECV)
+#define WFI_CAPS_ASKED (FI_SOURCE | FI_DIRECTED_RECV | FI_FENCE)
 #define WFI_CAPS (WFI_CAPS_PRIMARY | WFI_CAPS_DIRECTION | WFI_CAPS_FREE | WFI_CAPS_ASKED)
 
 #define WFI_TX_OP_FLAGS                                                          \
@@ -33,16 +33,27 @@
 /* Flags of calls that have flags. */
 #define WFI_SEND_FLAGS (WFI_TX_OP_FLAGS | FI_REMOTE_CQ_DATA | FI_MORE)
 
-/*
- * Messages from one endpoint to another match in the order of their sends; nothing else is ordered.
- */
+/* Messages from one endpoint to another match in the order of their sends. */
 #define WFI_ORDER FI_ORDER_SAS
+/*
+ * Reads, writes and atomics of one endpoint at another take effect in any order. For endpoints that
+ * request one of these orders, there is a fence before each of them.
+ */
+#define WFI_ORDER_FENCED                                                                \
+	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_RMA_RAR | \
+	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | \
+	 FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
 /* Completions come in any order: 1.x calls it FI_ORDER_NONE, which is deprecated in 2.x. */
 #define WFI_COMP_ORDER 0
 
 /* Endpoints of a process. */
 #define WFI_ENDPOINTS 256
+/*
+ * The size for applications that do not request one, and the limit of requests. Open MPI injects
+ * all messages up to this size, which are copied where lanes could send from the buffer.
+ */
 #define WFI_INJECT_SIZE 4096
+#define WFI_INJECT_MAX 16384
 #define WFI_CQ_DATA_SIZE 8
 #define WFI_MAX_MSG_SIZE (1ull << 40)
 /* The provider has no limit of queued operations. */

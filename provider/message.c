@@ -117,7 +117,7 @@ ssize_t wfi_send(struct fid_ep *fid, const struct wfi_post *p)
 	if (!ep->enabled)
 		return -FI_EOPBADSTATE;
 	if (p->count > WFI_IOV_MAX ||
-	    (p->flags & FI_INJECT && total(p->iov, p->count) > WFI_INJECT_SIZE))
+	    (p->flags & FI_INJECT && total(p->iov, p->count) > ep->inject_size))
 		return -FI_EINVAL;
 	wfi_lock();
 	rc = try_send(ep, p);

@@ -54,7 +54,13 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 
 	if (fid->fclass != FI_CLASS_DOMAIN || flags != 0)
 		return fid->fclass != FI_CLASS_DOMAIN ? -FI_EINVAL : -FI_EBADFLAGS;
-	if (attr->iov_count != 1 || attr->iface != FI_HMEM_SYSTEM || attr->offset != 0)
+	if (attr->iface != FI_HMEM_SYSTEM) {
+		FI_WARN(&wfi_provider, FI_LOG_MR,
+			"memory of a device (iface %d) is not supported: copy it to host memory\n",
+			(int)attr->iface);
+		return -FI_EOPNOTSUPP;
+	}
+	if (attr->iov_count != 1 || attr->offset != 0)
 		return -FI_EINVAL;
 	if (attr->access & FI_REMOTE_READ)
 		params.flags |= WEFT_MEM_REMOTE_READ;

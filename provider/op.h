@@ -40,8 +40,8 @@ struct wfi_op {
 	int status;         /* the first error; of a receive: the reason of wfi_ops_end() */
 	void *copy;         /* copy of the operands; NULL: none */
 	STAILQ_ENTRY(wfi_op) waiting;
-	struct iovec iov[WFI_IOV_MAX]; /**< Weft reads it until the operation has ended */
 	struct wfi_op *next;
+	struct iovec iov[WFI_IOV_MAX]; /**< Weft reads it until the operation has ended */
 };
 
 extern const struct weft_datatype wfi_iov_type;

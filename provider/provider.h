@@ -62,7 +62,7 @@
 #endif
 
 /** Most pieces of a buffer, in sends and receives. */
-#define WFI_IOV_MAX 4
+#define WFI_IOV_MAX 16
 
 extern struct fi_provider wfi_provider;
 

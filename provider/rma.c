@@ -88,7 +88,7 @@ int wfi_rma_target(struct wfi_ep *ep, fi_addr_t addr, uint64_t key, uint64_t fla
 	if (rc < 0)
 		return rc;
 	*to = e->peer->ep;
-	rc = flags & FI_FENCE ? weft_ep_fence(*to) : 0;
+	rc = flags & FI_FENCE || ep->ordered ? weft_ep_fence(*to) : 0;
 	return rc < 0 ? -wfi_errno(rc) : 0;
 }
 
@@ -131,7 +131,7 @@ static ssize_t post(struct fid_ep *fid, const struct post *p)
 	for (size_t i = 0; i < p->count && i < WFI_IOV_MAX; i++)
 		length += p->iov[i].iov_len;
 	if (p->count > WFI_IOV_MAX ||
-	    (p->kind == FI_WRITE && p->flags & FI_INJECT && length > WFI_INJECT_SIZE))
+	    (p->kind == FI_WRITE && p->flags & FI_INJECT && length > ep->inject_size))
 		return -FI_EINVAL;
 	wfi_lock();
 	rc = try(ep, p);

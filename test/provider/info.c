@@ -146,10 +146,11 @@ static const struct {
 	{2, FI_SHARED_CONTEXT},
 	{3, SIZE_MAX},
 	{4, FI_ORDER_STRICT},
-	{5, FI_ORDER_RAW},
+	{5, FI_ORDER_SAW},
+	{5, FI_ORDER_RAS},
 	{6, FI_ORDER_WAS},
-	{7, 1 << 20},
-	{8, 1000},
+	{7, 16385},
+	{8, 17},
 	{9, FI_COMMIT_COMPLETE},
 	{10, 64},
 	{11, FI_SOCKADDR_IN},
@@ -227,6 +228,84 @@ static void refuses(void **state)
 	hints = new_hints();
 	hints->fabric_attr->name = strdup("tcp");
 	refused(hints, "fabric", 0);
+}
+
+/* FI_FENCE is for endpoints without messages, which fences do not order. */
+static void fence(void **state)
+{
+	struct fi_info *hints = new_hints(), *info;
+	int rc;
+
+	hints->domain_attr->mr_mode = FI_MR_PROV_KEY;
+	info = ask(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(info->caps & FI_FENCE, 0); /* for hints that request it */
+	fi_freeinfo(info);
+	hints->caps = FI_RMA | FI_ATOMIC | FI_FENCE;
+	info = ask(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(info->caps & (FI_FENCE | FI_MSG | FI_TAGGED), FI_FENCE);
+	assert_int_equal(info->tx_attr->caps & FI_FENCE, FI_FENCE);
+	assert_int_equal(info->rx_attr->caps & FI_FENCE, 0);
+	fi_freeinfo(info);
+	hints->caps = FI_FENCE;
+	info = ask(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(info->caps & (FI_RMA | FI_ATOMIC | FI_MSG), FI_RMA | FI_ATOMIC);
+	fi_freeinfo(info);
+	hints->caps = FI_RMA | FI_TAGGED | FI_FENCE;
+	assert_null(ask(hints, &rc));
+	assert_int_equal(rc, -FI_ENODATA);
+	hints->caps = FI_FENCE;
+	hints->domain_attr->mr_mode = 0;
+	refused(hints, "fence", 0);
+}
+
+/* Orders among reads, writes and atomics, and their sizes, are there when they are requested. */
+static void orders(void **state)
+{
+	struct fi_info *hints = new_hints(), *info;
+	int rc;
+
+	info = ask(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_true(info->tx_attr->msg_order == FI_ORDER_SAS);
+	assert_int_equal(info->ep_attr->max_order_waw_size, 0);
+	fi_freeinfo(info);
+	hints->caps = FI_RMA | FI_ATOMIC;
+	hints->domain_attr->mr_mode = FI_MR_PROV_KEY;
+	hints->tx_attr->msg_order =
+		FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_RMA_WAW;
+	hints->ep_attr->max_order_waw_size = 1 << 20;
+	info = ask(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_true(info->tx_attr->msg_order == hints->tx_attr->msg_order);
+	assert_true(info->rx_attr->msg_order == hints->tx_attr->msg_order);
+	assert_true(info->ep_attr->max_order_waw_size >= 1 << 20);
+	assert_true(info->ep_attr->max_order_raw_size == info->ep_attr->max_order_waw_size);
+	assert_int_equal(info->ep_attr->max_order_war_size, 0);
+	fi_freeinfo(info);
+	hints->ep_attr->max_order_war_size = 1;
+	refused(hints, "order", 0);
+}
+
+/* More than the ordinary size is injected for hints that request it. */
+static void inject_sizes(void **state)
+{
+	struct fi_info *hints = new_hints(), *info;
+	int rc;
+
+	info = ask(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(info->tx_attr->inject_size, 4096);
+	assert_int_equal(info->tx_attr->iov_limit, 16);
+	fi_freeinfo(info);
+	hints->tx_attr->inject_size = 16384;
+	info = ask(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(info->tx_attr->inject_size, 16384);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
 }
 
 /* Addresses are no names. */
@@ -315,6 +394,8 @@ int main(void)
 		cmocka_unit_test(answers),       cmocka_unit_test(refuses),
 		cmocka_unit_test(refuses_nodes), cmocka_unit_test(progress_variable),
 		cmocka_unit_test(addresses),     cmocka_unit_test(directions),
+		cmocka_unit_test(fence),         cmocka_unit_test(orders),
+		cmocka_unit_test(inject_sizes),
 	};
 
 	setenv("FI_PROVIDER", "weft", 1);

@@ -71,6 +71,88 @@ static void other_forms(void **state)
 	world_close(&w);
 }
 
+/*
+ * Three operations at the same place, none of which waits for another: a long write, a short one
+ * into it, and a read of both. On an endpoint that requests these orders they take effect one after
+ * the other. Without them the read, which needs nothing of the peer over shared memory, comes
+ * before the writes.
+ */
+static void in_order(void **state)
+{
+	enum { LENGTH = ROOM - 64, AT = ROOM / 2 };
+	static uint8_t back[LENGTH];
+	struct world_region r;
+	struct world w;
+	uint8_t *shorter;
+
+	world_open(&w, &(struct wish){.caps = FI_RMA,
+				      .order = FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAW,
+				      .tx_flags = FI_DELIVERY_COMPLETE});
+	world_region_open(&w, &r, ROOM, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	shorter = r.local + LENGTH;
+	for (unsigned int i = 0; i < 20; i++) {
+		memset(r.local, (int)i + 1, LENGTH);
+		memset(shorter, (int)i + 101, 8);
+		memset(back, 0, LENGTH);
+		CHECK(fi_write(w.ep, r.local, LENGTH, NULL, w.peer, 0, r.key, NULL));
+		CHECK(fi_write(w.ep, shorter, 8, NULL, w.peer, AT, r.key, NULL));
+		CHECK(fi_read(w.ep, back, LENGTH, NULL, w.peer, 0, r.key, NULL));
+		for (int n = 0; n < 3; n++)
+			world_next(&w, NULL);
+		memcpy(r.local + AT, shorter, 8);
+		assert_memory_equal(back, r.local, LENGTH);
+		world_barrier_progress(&w);
+	}
+	world_region_close(&w, &r);
+	world_close(&w);
+}
+
+/* The limits that are offered: 16 pieces, 16 KiB injected, the buffer changed at once. */
+static void limits(void **state)
+{
+	struct fi_rma_iov at = {.addr = 0, .len = 16 * 16};
+	struct fi_msg_rma msg = {.iov_count = 16, .rma_iov = &at, .rma_iov_count = 1};
+	struct iovec iov[17];
+	struct world_region r;
+	struct world w;
+
+	world_open(&w, &(struct wish){.caps = FI_RMA, .inject_size = 16384});
+	world_region_open(&w, &r, ROOM, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	world_fill(r.local, 16384, 7);
+	CHECK(fi_inject_write(w.ep, r.local, 16384, w.peer, 1000, r.key));
+	memset(r.local, 0, 16384);
+	assert_int_equal(fi_inject_write(w.ep, r.local, 16385, w.peer, 1000, r.key), -FI_EINVAL);
+	world_fill(r.local + 20000, 256, 9);
+	for (int i = 0; i < 17; i++)
+		iov[i] = (struct iovec){r.local + 20000 + 16 * (i % 16), 16};
+	msg.msg_iov = iov;
+	msg.addr = w.peer;
+	at.key = r.key;
+	CHECK(fi_writemsg(w.ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION | FI_FENCE));
+	world_next(&w, NULL);
+	msg.iov_count = 17;
+	assert_int_equal(fi_writemsg(w.ep, &msg, 0), -FI_EINVAL);
+	world_barrier_progress(&w);
+	world_compare(r.memory, 256, 9);
+	world_compare(r.memory + 1000, 16384, 7);
+	world_region_close(&w, &r);
+	world_close(&w);
+}
+
+/* Memory of a device is refused, not taken for the host's. */
+static void device_memory(void **state)
+{
+	struct iovec iov = {.iov_base = &iov, .iov_len = sizeof(iov)};
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = FI_READ, .iface = FI_HMEM_CUDA};
+	struct fid_mr *mr;
+	struct world w;
+
+	world_open(&w, &(struct wish){.caps = FI_RMA});
+	assert_int_equal(fi_mr_regattr(w.domain, &attr, 0, &mr), -FI_EOPNOTSUPP);
+	world_close(&w);
+}
+
 static void write_fails(struct world *w, struct world_region *r, uint64_t offset, uint64_t key)
 {
 	struct fi_cq_err_entry error;
@@ -161,10 +243,10 @@ static void with_data(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_size),
-		cmocka_unit_test(other_forms),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(with_data),
+		cmocka_unit_test(every_size),    cmocka_unit_test(other_forms),
+		cmocka_unit_test(refused),       cmocka_unit_test(with_data),
+		cmocka_unit_test(in_order),      cmocka_unit_test(limits),
+		cmocka_unit_test(device_memory),
 	};
 
 	world_begin();

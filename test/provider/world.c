@@ -114,6 +114,8 @@ struct fi_info *world_hints(const struct wish *wish)
 	hints->fabric_attr->prov_name = strdup("weft");
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->tx_attr->op_flags = wish->tx_flags;
+	hints->tx_attr->msg_order = wish->order ? FI_ORDER_SAS | wish->order : 0;
+	hints->tx_attr->inject_size = wish->inject_size;
 	hints->domain_attr->data_progress = wish->progress;
 	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_ALLOCATED | FI_MR_LOCAL;
 	return hints;

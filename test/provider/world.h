@@ -34,6 +34,8 @@ struct wish {
 	enum fi_wait_obj wait_obj;
 	uint64_t cq_flags; /**< FI_SELECTIVE_COMPLETION */
 	uint64_t tx_flags; /**< default operation flags */
+	uint64_t order;    /**< of tx_attr, besides FI_ORDER_SAS */
+	size_t inject_size;
 	enum fi_progress progress;
 	bool counters; /**< instead of completion queues */
 };

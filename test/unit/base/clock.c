@@ -77,7 +77,7 @@ static void never_back(void **state)
 	assert_int_equal(backward, 0);
 }
 
-/* Whichever of both it is, it has the system's rate: 100 ms by it are 100 ms, within 1 per mille. */
+/* Either source has the rate of the system: 100 ms by it are 100 ms, within 1 per mille. */
 static void rate(void **state)
 {
 	uint64_t system = read_clock(CLOCK_MONOTONIC), own = now(), before, after;
