@@ -31,6 +31,9 @@ static const struct {
 	{"lanes", FI_PARAM_STRING,
 	 "Lanes of the process, as WEFT_LANES, which it overrides. Default: WEFT_LANES; else shm "
 	 "when the launcher reports that the job is on one host, otherwise all available lanes"},
+	{"job_lanes", FI_PARAM_STRING,
+	 "WEFT_LANES of the job, for hosts that do not set WEFT_LANES. weft-mpirun sets it"},
+	{"job_eal_args", FI_PARAM_STRING, "The same for WEFT_EAL_ARGS"},
 	{"progress", FI_PARAM_STRING,
 	 "asked (default): a thread makes progress for applications that request "
 	 "FI_PROGRESS_AUTO; auto: always; manual: never, and FI_PROGRESS_AUTO is not offered"},
@@ -190,12 +193,16 @@ static int read_yield(struct wfi_options *o)
 int wfi_options_read(struct wfi_options *o)
 {
 	int interval = INTERVAL_US, rc;
-	char *lanes = NULL;
+	char *text = NULL;
 
 	find_misspelt();
 	*o = (struct wfi_options){0};
-	if (fi_param_get_str(&wfi_provider, "lanes", &lanes) == 0)
-		o->lanes = lanes;
+	if (fi_param_get_str(&wfi_provider, "lanes", &text) == 0)
+		o->lanes = text;
+	if (fi_param_get_str(&wfi_provider, "job_lanes", &text) == 0)
+		o->job_lanes = text;
+	if (fi_param_get_str(&wfi_provider, "job_eal_args", &text) == 0)
+		o->job_eal_args = text;
 	rc = fi_param_get_int(&wfi_provider, "progress_interval", &interval);
 	if ((rc != 0 && rc != -FI_ENODATA) || interval < 1 || interval > INTERVAL_MAX_US) {
 		complain("FI_WEFT_PROGRESS_INTERVAL is not understood: it is a number of "
@@ -219,11 +226,17 @@ static int set_lanes(const struct wfi_options *o, struct weft_config *config)
 {
 	int rc;
 
-	if (!o->lanes)
+	if (o->lanes) {
+		rc = weft_config_modify(config, "WEFT_LANES", o->lanes);
+		if (rc < 0)
+			complain("FI_WEFT_LANES=%s is not understood", o->lanes);
+		return rc;
+	}
+	if (!o->job_lanes)
 		return wfi_job_on_one_host() ? set_default(config, "WEFT_LANES", "shm") : 0;
-	rc = weft_config_modify(config, "WEFT_LANES", o->lanes);
+	rc = set_default(config, "WEFT_LANES", o->job_lanes);
 	if (rc < 0)
-		complain("FI_WEFT_LANES=%s is not understood", o->lanes);
+		complain("WEFT_LANES=%s of the job is not understood", o->job_lanes);
 	return rc;
 }
 
@@ -236,6 +249,8 @@ int wfi_options_config(const struct wfi_options *o, struct weft_config **out)
 	if (rc < 0)
 		return rc;
 	rc = set_lanes(o, config);
+	if (rc == 0 && o->job_eal_args)
+		rc = set_default(config, "WEFT_EAL_ARGS", o->job_eal_args);
 	/*
 	 * Ranks compute for minutes without a call. Within a host the end of a process is detected
 	 * immediately; the launcher detects a host that is gone.

@@ -17,6 +17,8 @@ enum wfi_progress_choice {
 
 struct wfi_options {
 	const char *lanes; /**< NULL: depends on the job */
+	/** values of the launcher's environment, for hosts that have none; NULL: not set */
+	const char *job_lanes, *job_eal_args;
 	enum wfi_progress_choice progress;
 	/** interval at which the thread checks whether the application polls */
 	unsigned int interval_us;
