@@ -1,68 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which fault explains the observations: the table in doc/capture.md, strongest evidence first. */
+/*
+ * Which faults explain the observations: the table in doc/capture.md. Each fault is named, the
+ * strongest first. What is too small for a verdict is an observation.
+ */
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "dump/survey.h"
 #include "dump/trace.h"
 
-#define STOP_NS 5000000u /* a silence from this length on is a stop */
-#define SLOW_GAPS 10u    /* this number of silences is slowness */
-#define HOLE_NS 2500000u /* longer than one retransmission takes */
-#define LONG_NS 10000000u
-#define HOLE_FRAMES 4u
-#define DOWN_NS 1500000u /* an end without a link is silent from then on */
+#define STOP_NS 5000000u        /* a silence from this length on is a stop */
+#define LONG_STOP_NS 100000000u /* a stop of this length counts in any capture */
+#define SLOW_SILENCES 10u
+#define TIME_SHARE 0.05    /* of the time: below it is an observation */
+#define FRAME_SHARE 0.0002 /* of the frames: the same */
+#define GAP_FACTOR 3       /* losses that exceed the capture's own gaps by this are judged */
 #define LEFT_NS 18000000u
-#define SEVERAL 4u /* frames, from which on it is a fault */
+#define BUSY_NS 20000000u /* a sender of DATA within this time has more to send */
+#define DOWN_NS 1500000u  /* an end without a link is silent from then on */
+#define SEVERAL 4u        /* frames, from which on it is a fault */
 #define MTU_FRAMES 3u
-#define DELAY_NS 30000 /* smaller changes of the delay are no fault */
-#define DELAY_FRAMES 10u
+#define GONE_NS 50000000u
 #define CONSEQUENCE_NS 5000000u
-
-static const char *const names[FAULT_COUNT] = {
-	[FAULT_NONE] = "none",
-	[FAULT_RANDOM_LOSS] = "random loss",
-	[FAULT_BURST_LOSS] = "burst loss",
-	[FAULT_QUEUE_LOSS] = "queue or policer loss",
-	[FAULT_DUPLICATION] = "duplication",
-	[FAULT_REORDERING] = "reordering",
-	[FAULT_CORRUPTION] = "corruption",
-	[FAULT_DELAY] = "delay or jitter",
-	[FAULT_BLACKHOLE_ONE_WAY] = "blackhole one way",
-	[FAULT_BLACKHOLE_BOTH_WAYS] = "blackhole both ways",
-	[FAULT_LANE_DOWN] = "lane down",
-	[FAULT_PATH_MTU] = "path MTU",
-	[FAULT_MOVED_MAC] = "moved MAC",
-	[FAULT_STOPPED_PEER] = "stopped peer",
-	[FAULT_SLOW_RECEIVER] = "slow receiver",
-};
-
-const char *trace_fault_name(enum trace_fault fault)
-{
-	return names[fault];
-}
 
 struct list {
 	struct trace_anomaly *a;
 	unsigned int num;
 };
 
-__attribute__((format(printf, 6, 7))) static void name(struct list *l, enum trace_fault fault,
-						       uint32_t flow, uint8_t host, uint64_t time,
-						       const char *fmt, ...)
+/* @return the entry, for further fields */
+__attribute__((format(printf, 6, 7))) static struct trace_anomaly *
+name(struct list *l, enum trace_fault fault, uint32_t flow, uint8_t host, uint64_t time,
+     const char *fmt, ...)
 {
-	struct trace_anomaly *a = &l->a[l->num];
+	static struct trace_anomaly spare;
+	struct trace_anomaly *a = l->num < TRACE_ANOMALIES ? &l->a[l->num++] : &spare;
 	va_list ap;
 
-	if (l->num == TRACE_ANOMALIES)
-		return;
-	l->num++;
 	*a = (struct trace_anomaly){.fault = fault, .flow = flow, .host = host, .time = time};
 	va_start(ap, fmt);
 	vsnprintf(a->text, sizeof(a->text), fmt, ap);
 	va_end(ap);
+	return a;
 }
 
 static double ms(uint64_t ns)
@@ -70,48 +52,107 @@ static double ms(uint64_t ns)
 	return (double)ns / 1e6;
 }
 
+static double share_of(uint64_t part, uint64_t all)
+{
+	return all ? (double)part / (double)all : 0;
+}
+
 /* ---- hosts ---------------------------------------------------------------------------------- */
 
-/* @return whether a fault of the host explains the symptoms of its lanes */
-static bool host_fault(struct trace *t, uint8_t file, struct list *l)
+static uint64_t overflowed(const struct trace *t, uint8_t file)
 {
-	const struct trace_host *h = &t->host[file];
-	const struct trace_gap *longest = NULL;
-	uint64_t all = 0;
+	uint64_t sum = 0;
 	unsigned int i;
 
-	for (i = 0; i < h->num_gaps; i++) {
-		all += h->gap[i].to - h->gap[i].from;
-		if (!longest || h->gap[i].to - h->gap[i].from > longest->to - longest->from)
-			longest = &h->gap[i];
+	for (i = 0; i < t->num_flows; i++)
+		if (t->flow[i].in.known && t->flow[i].in.file == file)
+			sum += t->flow[i].overflowed;
+	return sum;
+}
+
+static uint64_t stop(const struct trace *t, uint8_t file, struct list *l)
+{
+	const struct trace_host *h = &t->host[file];
+	uint64_t longest = h->longest.to - h->longest.from, full = overflowed(t, file);
+	double share = share_of(longest, trace_host_time(h));
+	struct trace_anomaly *a;
+	char lost[80] = "";
+
+	if (longest < STOP_NS || (longest < LONG_STOP_NS && share < TIME_SHARE))
+		return 0;
+	if (full)
+		snprintf(lost, sizeof(lost), "; %" PRIu64 " frames were lost in its silences",
+			 full);
+	a = name(l, FAULT_STOPPED_PEER, TRACE_NONE, file, h->longest.from,
+		 "silent for %.3f ms while %u frames waited for it%s", ms(longest),
+		 h->longest.frames, lost);
+	a->share = share;
+	a->weight = 0.5 + share;
+	return longest;
+}
+
+static void host_fault(const struct trace *t, uint8_t file, struct list *l)
+{
+	const struct trace_host *h = &t->host[file];
+	uint64_t stopped = stop(t, file, l), rest = h->silent - stopped;
+	uint64_t number = h->silences - (stopped != 0), full = overflowed(t, file);
+	double share = share_of(rest, trace_host_time(h));
+	struct trace_anomaly *a;
+	char lost[80] = "";
+
+	if (!number)
+		return;
+	if (full)
+		snprintf(lost, sizeof(lost), ", %" PRIu64 " frames lost in them", full);
+	a = name(l, FAULT_SLOW_RECEIVER, TRACE_NONE, file, h->gap[0].from,
+		 "answered late %.1f %% of the time: %" PRIu64 " silences of up to %.3f ms%s",
+		 100 * share, number, ms(h->longest.to - h->longest.from), lost);
+	a->share = share;
+	a->weight = 0.5 + share;
+	a->observation = number < SLOW_SILENCES || share < TIME_SHARE;
+}
+
+/* Nothing comes from the host after its capture's end, and others still send to it. */
+static void gone(const struct trace *t, uint8_t file, struct list *l)
+{
+	const struct trace_host *h = &t->host[file];
+	const struct trace_flow *f, *g;
+	uint64_t frames = 0, until = 0;
+	unsigned int i;
+
+	if (!h->seen || h->last + GONE_NS > t->now)
+		return;
+	if (t->span && t->span[file].ran_until > h->last + GONE_NS)
+		return; /* its capture ran on */
+	for (i = 0; i < t->num_flows; i++) {
+		f = &t->flow[i];
+		g = trace_other(t, f);
+		if (f->record || !f->in.known || f->in.file != file || !f->out.known)
+			continue;
+		if (f->bye || (g && (g->bye || g->last > h->last + DOWN_NS)))
+			return; /* closed, or only the capture has ended */
+		frames += f->open_frames;
+		until = f->last > until ? f->last : until;
 	}
-	/* A slow host is silent repeatedly. A stopped host is silent once, for much longer. */
-	if (h->num_gaps >= SLOW_GAPS && 3 * (longest->to - longest->from) < all) {
-		name(l, FAULT_SLOW_RECEIVER, TRACE_NONE, file, h->gap[0].from,
-		     "polls seldom: %u silences of up to %.3f ms on all lanes while frames came",
-		     h->num_gaps, ms(longest->to - longest->from));
-		l->a[l->num - 1].weight = (int64_t)all;
-		return true;
-	}
-	if (longest && longest->to - longest->from >= STOP_NS) {
-		name(l, FAULT_STOPPED_PEER, TRACE_NONE, file, longest->from,
-		     "silent for %.3f ms on all lanes while %u frames were sent to it",
-		     ms(longest->to - longest->from), longest->frames);
-		return true;
-	}
-	return false;
+	if (frames && until > h->last + BUSY_NS)
+		name(l, FAULT_PEER_GONE, TRACE_NONE, file, h->last,
+		     "its capture and its frames end at once, %.0f ms before others stop sending "
+		     "to it; %" PRIu64 " frames stay unacknowledged",
+		     ms(until - h->last), frames)
+			->weight = 2.3;
 }
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
-/* The run has most of the lost frames, and lasts long or until the end. */
+static uint32_t index_of(const struct trace *t, const struct trace_flow *f)
+{
+	return (uint32_t)(f - t->flow);
+}
+
+/* Most of the lost frames are in runs that last long, or until the end. */
 static bool is_hole(const struct trace_flow *f)
 {
-	const struct trace_run *r = &f->longest;
-	bool open = f->run.count && f->run.from == r->from;
-
-	return r->count >= HOLE_FRAMES && r->to - r->from >= (open ? HOLE_NS : LONG_NS) &&
-	       2 * r->count >= f->lost;
+	return f->holes && 2 * f->hole_lost >= f->lost;
 }
 
 /* From the first loss on, no frame as long as the lost ones came, and shorter frames did. */
@@ -122,18 +163,20 @@ static bool is_mtu(const struct trace_flow *f)
 	       f->came[f->num_came - 1].time > f->first_lost;
 }
 
-/* Did the sender of the flow send frames in this time? */
-static bool spoke(const struct trace_flow *f, uint64_t from, uint64_t to)
+static bool within(const struct trace_sample *s, unsigned int n, uint64_t from, uint64_t to)
 {
 	unsigned int i;
 
-	for (i = 0; i < f->num_came; i++)
-		if (f->came[i].time > from && f->came[i].time < to)
-			return true;
-	for (i = 0; i < f->num_gone; i++)
-		if (f->gone[i].time > from && f->gone[i].time < to)
+	for (i = 0; i < n; i++)
+		if (s[i].time > from && s[i].time < to)
 			return true;
 	return false;
+}
+
+/* Did the sender of the flow send frames in this time? */
+static bool spoke(const struct trace_flow *f, uint64_t from, uint64_t to)
+{
+	return within(f->came, f->num_came, from, to) || within(f->gone, f->num_gone, from, to);
 }
 
 /*
@@ -149,123 +192,117 @@ static bool left_at_once(const struct trace *t, const struct trace_flow *f,
 	       last + LEFT_NS < t->now;
 }
 
-static void hole(struct trace *t, struct trace_flow *f, struct trace_flow *g, struct list *l)
+/*
+ * A receiver to which nothing comes has nothing to acknowledge: its silence alone is no evidence.
+ * But a host with DATA to send, which stops at once, has lost its link.
+ */
+static bool is_down(const struct trace_flow *g, const struct trace_run *r)
 {
-	uint32_t index = (uint32_t)(f - t->flow);
+	return g->data_at && spoke(g, r->from > BUSY_NS ? r->from - BUSY_NS : 0, r->from) &&
+	       g->data_at < r->from + DOWN_NS && g->data_at + BUSY_NS > r->from &&
+	       !spoke(g, r->from, r->from + DOWN_NS);
+}
+
+static struct trace_anomaly *one_way(const struct trace *t, const struct trace_flow *f,
+				     const struct trace_flow *g, struct list *l)
+{
 	const struct trace_run *r = &f->longest;
+	bool other = g && spoke(g, r->from, r->to);
 
-	if (g && !is_hole(g) && !spoke(g, r->from, r->from + DOWN_NS)) {
-		name(l, FAULT_LANE_DOWN, index, f->in.file, r->from,
-		     "%" PRIu64 " frames lost in a row, and the receiver sends nothing on this "
-		     "lane from then on",
-		     r->count);
-	} else if (g && is_hole(g) && left_at_once(t, f, g)) {
-		name(l, FAULT_LANE_DOWN, index, f->in.file,
-		     r->from < g->longest.from ? r->from : g->longest.from,
-		     "no frames arrive, and both ends have left the lane after %.3f ms: earlier "
-		     "than silence would have shown it",
-		     ms((f->last > g->last ? f->last : g->last) - r->from));
-	} else if (g && is_hole(g) && g->longest.from < r->to && r->from < g->longest.to) {
-		name(l, FAULT_BLACKHOLE_BOTH_WAYS, index, f->in.file,
-		     r->from < g->longest.from ? r->from : g->longest.from,
-		     "%" PRIu64 " and %" PRIu64 " frames lost in a row, both ways at once",
-		     r->count, g->longest.count);
-	} else {
-		name(l, FAULT_BLACKHOLE_ONE_WAY, index, f->in.file, r->from,
-		     "%" PRIu64 " frames lost in a row in %.3f ms, none the other way", r->count,
-		     ms(r->to - r->from));
-	}
+	return name(l, FAULT_BLACKHOLE_ONE_WAY, index_of(t, f), f->in.file, r->from,
+		    "%" PRIu64 " frames lost in a row in %.3f ms; %s%s", r->count,
+		    ms(r->to - r->from),
+		    other ? "the other way they come" : "nothing was sent the other way",
+		    f->holes > 1 ? "; it is not the only such time" : "");
 }
 
-static int by_delay(const void *a, const void *b)
+static void hole(const struct trace *t, const struct trace_flow *f, const struct trace_flow *g,
+		 struct list *l)
 {
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	const struct trace_run *r = &f->longest;
+	uint64_t first = g && g->longest.count && g->longest.from < r->from ? g->longest.from
+									    : r->from;
+	struct trace_anomaly *a;
 
-	return x < y ? -1 : x > y;
+	if (g && !is_hole(g) && is_down(g, r))
+		a = name(l, FAULT_LANE_DOWN, index_of(t, f), f->in.file, r->from,
+			 "%" PRIu64 " frames lost in a row, and the receiver, which was sending, "
+			 "sends nothing on this lane from then on",
+			 r->count);
+	else if (g && is_hole(g) && left_at_once(t, f, g))
+		a = name(l, FAULT_LANE_DOWN, index_of(t, f), f->in.file, first,
+			 "no frames arrive, and both ends have left the lane after %.3f ms: "
+			 "earlier than silence would have shown it",
+			 ms((f->last > g->last ? f->last : g->last) - r->from));
+	else if (g && is_hole(g) && g->longest.from < r->to && r->from < g->longest.to)
+		a = name(l, FAULT_BLACKHOLE_BOTH_WAYS, index_of(t, f), f->in.file, first,
+			 "%" PRIu64 " and %" PRIu64 " frames lost in a row, both ways at once",
+			 r->count, g->longest.count);
+	else
+		a = one_way(t, f, g, l);
+	a->share = share_of(f->hole_lost, f->judged);
+	a->weight = 2.3;
 }
 
-static int64_t quantile(const struct trace_sample *s, unsigned int n, double q)
+static void counted(const struct trace *t, const struct trace_flow *f, enum trace_fault fault,
+		    uint64_t count, uint64_t first, const char *what, double base, struct list *l)
 {
-	static int64_t d[TRACE_SAMPLES];
+	double share = share_of(count, f->judged);
+	struct trace_anomaly *a;
+
+	if (!count)
+		return;
+	a = name(l, fault, index_of(t, f), f->in.file, first,
+		 "%" PRIu64 " of %" PRIu64 " frames %s", count, f->judged, what);
+	a->share = share;
+	a->weight = base + (share > 0.09 ? 0.9 : 10 * share);
+	a->observation = count < SEVERAL || share < FRAME_SHARE;
+}
+
+/* The share of acknowledged frames that a capture lacks, though it reports no lost records. */
+static double gaps_of(const struct trace *t, uint8_t file)
+{
+	const struct trace_flow *f;
+	double most = 0, share;
 	unsigned int i;
 
-	for (i = 0; i < n; i++)
-		d[i] = s[i].delay;
-	qsort(d, n, sizeof(d[0]), by_delay);
-	return d[(unsigned int)(q * (n - 1))];
+	for (i = 0; i < t->num_flows; i++) {
+		f = &t->flow[i];
+		if (!f->in.known || f->in.file != file || f->unseen_in < SEVERAL)
+			continue;
+		share = share_of(f->unseen_in, f->judged);
+		most = share > most ? share : most;
+	}
+	return most;
 }
 
 /*
- * Find the sample from which on the delay is greater: the sum of the differences below the mean has
- * its maximum there. Delays are clipped at the quantile @clip. @return the sample, 0 = no growth
+ * A changed frame was lost, too: as the frame that was sent. A frame whose changed bits are in the
+ * headers of Ethernet, IP or UDP does not come at all: of short ones that is every second one.
+ * Holes have a verdict of their own.
  */
-static unsigned int delay_grows(const struct trace_flow *f, double clip, int64_t *before,
-				int64_t *after)
+static void losses(const struct trace *t, const struct trace_flow *f, struct list *l)
 {
-	unsigned int i, best = 0, n = f->num_came;
-	double mean = 0, sum = 0, most = 0;
-	int64_t most_of_all;
+	uint64_t lost = f->lost - (2 * f->changed < f->lost ? 2 * f->changed : f->lost);
 
-	if (n < 2 * DELAY_FRAMES)
-		return 0;
-	most_of_all = quantile(f->came, n, clip);
-	for (i = 0; i < n; i++)
-		mean += (double)RTE_MIN(f->came[i].delay, most_of_all) / n;
-	for (i = 0; i < n; i++) {
-		sum += mean - (double)RTE_MIN(f->came[i].delay, most_of_all);
-		if (sum <= most)
-			continue;
-		most = sum;
-		best = i + 1;
-	}
-	if (best < DELAY_FRAMES || best + DELAY_FRAMES > n)
-		return 0;
-	*before = quantile(f->came, best, 0.5);
-	*after = quantile(f->came + best, n - best, 0.5);
-	return *after - *before > DELAY_NS && *after > 2 * *before ? best : 0;
+	if (f->holes)
+		lost -= f->hole_lost < lost ? f->hole_lost : lost;
+	if (!lost || share_of(lost, f->judged) < GAP_FACTOR * gaps_of(t, f->in.file))
+		return;
+	counted(t, f, trace_kind_of_loss(f), lost, f->first_lost, "did not come", 0.9, l);
 }
 
-static bool delayed(struct trace *t, const struct trace_flow *f, struct list *l)
+static void delays(const struct trace *t, const struct trace_flow *f, struct list *l)
 {
-	int64_t before = 0, after = 0;
-	unsigned int at = delay_grows(f, 0.9, &before, &after);
+	struct trace_anomaly *a;
+	struct trace_delay d;
 
-	/* Senders whose window follows the delay use the lane less: it may have few slow frames. */
-	if (!at)
-		at = delay_grows(f, 0.98, &before, &after);
-	if (!at)
-		return false;
-	name(l, FAULT_DELAY, (uint32_t)(f - t->flow), f->in.file, f->came[at].time,
-	     "frames take %.3f ms instead of %.3f (medians)", (double)after / 1e6,
-	     (double)before / 1e6);
-	if (l->num)
-		l->a[l->num - 1].weight = after - before;
-	return true;
-}
-
-static void counted(struct trace *t, const struct trace_flow *f, enum trace_fault fault,
-		    uint64_t count, uint64_t first, const char *what, struct list *l)
-{
-	name(l, fault, (uint32_t)(f - t->flow), f->in.file, first,
-	     "%" PRIu64 " of %" PRIu64 " frames %s", count, f->judged, what);
-}
-
-/* Faults that one direction alone shows. @return whether there is one */
-static bool flow_fault(struct trace *t, const struct trace_flow *f, struct list *l)
-{
-	if (f->changed >= 2)
-		counted(t, f, FAULT_CORRUPTION, f->changed, f->first_changed,
-			"came changed, or match no sent frame", l);
-	else if (f->twice >= SEVERAL)
-		counted(t, f, FAULT_DUPLICATION, f->twice, f->first_twice, "came twice", l);
-	else if (f->lost >= SEVERAL)
-		counted(t, f, trace_kind_of_loss(f), f->lost, f->first_lost, "did not come", l);
-	else if (f->late >= SEVERAL)
-		counted(t, f, FAULT_REORDERING, f->late, f->first_late,
-			"came after later ones of their path", l);
-	else
-		return delayed(t, f, l);
-	return true;
+	if (!trace_delayed(f, &d))
+		return;
+	a = name(l, FAULT_DELAY, index_of(t, f), f->in.file, d.time,
+		 "frames take %.3f ms instead of %.3f (one in ten is faster)",
+		 (double)d.after / 1e6, (double)d.before / 1e6);
+	a->weight = 0.2 + (double)(d.after - d.before) / 1e11;
 }
 
 static uint64_t moved(const struct trace_flow *f)
@@ -273,106 +310,234 @@ static uint64_t moved(const struct trace_flow *f)
 	return f->lost && f->first_lost < f->moved_at ? f->first_lost : f->moved_at;
 }
 
-/* Both directions of a lane, which together have at most one fault. */
-static void lane_fault(struct trace *t, struct trace_flow *f, struct list *l)
+/* A fault of one direction that explains all of its losses. @return whether there is one */
+static bool explained(const struct trace *t, const struct trace_flow *f, struct list *l)
 {
-	struct trace_flow *g = trace_other(t, f);
-	struct trace_flow *both[2] = {f, g};
-	unsigned int i, n = g ? 2 : 1;
+	if (f->moved_at) {
+		name(l, FAULT_MOVED_MAC, index_of(t, f), f->in.file, moved(f),
+		     "frames go to another MAC address than before")
+			->weight = 2.2;
+		return true;
+	}
+	if (!is_mtu(f))
+		return false;
+	name(l, FAULT_PATH_MTU, index_of(t, f), f->in.file, f->first_lost,
+	     "frames of %u bytes and more no longer arrive, shorter ones do", f->lost_min)
+		->weight = 2.1;
+	return true;
+}
 
-	for (i = 0; i < n; i++) {
-		if (both[i]->moved_at) {
-			name(l, FAULT_MOVED_MAC, (uint32_t)(both[i] - t->flow), both[i]->in.file,
-			     moved(both[i]), "frames go to another MAC address than before");
-			return;
-		}
-	}
-	for (i = 0; i < n; i++) {
-		if (is_mtu(both[i])) {
-			name(l, FAULT_PATH_MTU, (uint32_t)(both[i] - t->flow), both[i]->in.file,
-			     both[i]->first_lost,
-			     "frames of %u bytes and more no longer arrive, shorter ones do",
-			     both[i]->lost_min);
-			return;
-		}
-	}
-	for (i = 0; i < n; i++) {
+/* Both directions of a lane. */
+static void lane_faults(const struct trace *t, const struct trace_flow *f, struct list *l)
+{
+	const struct trace_flow *g = trace_other(t, f), *both[2] = {f, g};
+	unsigned int i, n = g ? 2 : 1;
+	bool known = false;
+
+	for (i = 0; i < n && !known; i++)
+		known = explained(t, both[i], l);
+	for (i = 0; i < n && !known; i++) {
 		if (is_hole(both[i])) {
 			hole(t, both[i], both[1 - i], l);
-			return;
+			break;
 		}
 	}
-	for (i = 0; i < n; i++)
-		if (flow_fault(t, both[i], l))
-			return;
+	for (i = 0; i < n; i++) {
+		if (!known)
+			losses(t, both[i], l);
+		counted(t, both[i], FAULT_CORRUPTION, both[i]->changed, both[i]->first_changed,
+			"came changed, with a wrong checksum", 1, l);
+		counted(t, both[i], FAULT_DUPLICATION, both[i]->twice, both[i]->first_twice,
+			"came twice", 0.4, l);
+		counted(t, both[i], FAULT_REORDERING, both[i]->late, both[i]->first_late,
+			"came after later ones of their path", 0.3, l);
+		delays(t, both[i], l);
+	}
 }
 
-/* Sort key: a fault that explains others precedes them. */
-static int strength(const struct trace_anomaly *a)
+/* ---- captures ------------------------------------------------------------------------------- */
+
+static void capture_gaps(const struct trace *t, uint8_t file, struct list *l)
 {
-	if (a->fault == FAULT_STOPPED_PEER)
-		return 5;
-	if (a->fault == FAULT_SLOW_RECEIVER)
-		return 4;
-	if (a->fault == FAULT_DELAY)
-		return 1;
-	return a->fault == FAULT_RANDOM_LOSS || a->fault == FAULT_REORDERING ? 2 : 3;
+	const struct survey_file *s = t->survey && t->survey->done ? &t->survey->file[file] : NULL;
+	uint64_t missing = 0, first = UINT64_MAX, all = 0;
+	const struct trace_flow *f;
+	struct trace_anomaly *a;
+	unsigned int i;
+
+	if (s && s->lost) {
+		a = name(l, FAULT_CAPTURE_GAPS, TRACE_NONE, file, t->host[file].first,
+			 "its writer reports %" PRIu64 " lost records; frames of such times are "
+			 "not judged",
+			 s->lost);
+		a->share = share_of(s->lost, s->lost + s->lane_frames);
+		return;
+	}
+	for (i = 0; i < t->num_flows; i++) {
+		f = &t->flow[i];
+		if (f->in.known && f->in.file == file && f->unseen_in) {
+			missing += f->unseen_in;
+			first = f->first_unseen_in < first ? f->first_unseen_in : first;
+			all += f->judged;
+		}
+		if (f->out.known && f->out.file == file && f->in.known && f->unseen_out) {
+			missing += f->unseen_out;
+			first = f->first_unseen_out < first ? f->first_unseen_out : first;
+			all += f->judged;
+		}
+	}
+	if (!missing)
+		return;
+	a = name(l, FAULT_CAPTURE_GAPS, TRACE_NONE, file, first,
+		 "%" PRIu64 " frames that passed are missing in it, and it reports no lost records",
+		 missing);
+	a->share = share_of(missing, all);
+	a->observation = missing < SEVERAL || a->share < FRAME_SHARE;
 }
 
-static bool stronger(const struct trace_anomaly *a, const struct trace_anomaly *b)
+/* ---- other protocols ------------------------------------------------------------------------ */
+
+static const char *ip_text(uint32_t ip, char buf[16])
 {
-	if (strength(a) != strength(b))
-		return strength(a) > strength(b);
-	return a->weight > b->weight;
+	snprintf(buf, 16, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
+	return buf;
 }
 
-/*
- * When a lane carries less, others carry more, so their frames wait. A host that polls rarely
- * delays its peer. So an anomaly that begins with a stronger one, or after it, is its consequence.
- */
-static bool is_consequence(const struct list *l, const struct trace_anomaly *a)
+/* Does a lane, or a request for one, have these addresses? */
+static bool is_ours(const struct trace *t, uint32_t src, uint32_t dst, uint32_t *flow)
 {
 	unsigned int i;
 
-	if (a->fault != FAULT_DELAY && a->fault != FAULT_SLOW_RECEIVER)
-		return false;
-	for (i = 0; i < l->num; i++)
-		if (stronger(&l->a[i], a) && l->a[i].time < a->time + CONSEQUENCE_NS)
+	for (i = t->num_flows; i > 0; i--) {
+		if (t->flow[i - 1].src != src || t->flow[i - 1].dst != dst)
+			continue;
+		*flow = i - 1;
+		return true;
+	}
+	*flow = TRACE_NONE;
+	for (i = 0; i < t->num_questions; i++)
+		if (t->question[i].from == src && t->question[i].to == dst)
 			return true;
 	return false;
 }
 
-static void leave_out_consequences(struct list *l)
+static void icmp(const struct trace *t, const struct trace_icmp *i, struct list *l)
 {
-	struct trace_anomaly kept[TRACE_ANOMALIES];
-	unsigned int i, n = 0;
+	enum trace_fault fault = FAULT_UNREACHABLE;
+	char from[16], src[16], dst[16];
+	uint32_t flow;
 
-	for (i = 0; i < l->num; i++)
-		if (!is_consequence(l, &l->a[i]))
-			kept[n++] = l->a[i];
-	memcpy(l->a, kept, n * sizeof(kept[0]));
-	l->num = n;
+	if (!is_ours(t, i->src, i->dst, &flow))
+		return;
+	if (i->type == 11)
+		fault = FAULT_TTL;
+	else if (i->code == 4)
+		fault = FAULT_PATH_MTU;
+	else if (i->code == 9 || i->code == 10 || i->code == 13)
+		fault = FAULT_FIREWALL;
+	name(l, fault, flow, i->file, i->first,
+	     "%s reports %s for %s > %s, %" PRIu64 " times (ICMP type %u, code %u)",
+	     ip_text(i->from, from),
+	     i->type == 11  ? "time exceeded"
+	     : i->code == 4 ? "packet too big"
+	     : i->code == 3 ? "port unreachable"
+	     : fault == FAULT_FIREWALL ? "administratively prohibited"
+				       : "unreachable",
+	     ip_text(i->src, src), ip_text(i->dst, dst), i->count, i->type, i->code)
+		->weight = 2.35;
+}
+
+static void other_protocols(const struct trace *t, struct list *l)
+{
+	const struct trace_owner *o;
+	const struct trace_tag *tag;
+	char ip[16], peer[16];
+	unsigned int i;
+
+	for (i = 0; i < t->num_tags; i++) {
+		tag = &t->tag[i];
+		if (tag->count)
+			name(l, FAULT_WRONG_VLAN, TRACE_NONE, tag->file, tag->first,
+			     "%s sends in VLAN %u (0 = none), and %s requests its address in VLAN "
+			     "%u, %" PRIu64 " times",
+			     ip_text(tag->ip, ip), tag->own, ip_text(tag->peer, peer), tag->theirs,
+			     tag->count)
+				->weight = 3;
+	}
+	for (i = 0; i < t->num_owners; i++) {
+		o = &t->owner[i];
+		if (o->conflicts)
+			name(l, FAULT_TWO_ANSWERS, TRACE_NONE, o->file, o->first,
+			     "%02x:%02x:%02x:%02x:%02x:%02x and %02x:%02x:%02x:%02x:%02x:%02x both "
+			     "answer ARP for %s",
+			     o->mac[0], o->mac[1], o->mac[2], o->mac[3], o->mac[4], o->mac[5],
+			     o->second[0], o->second[1], o->second[2], o->second[3], o->second[4],
+			     o->second[5], ip_text(o->ip, ip))
+				->weight = 3;
+	}
+	for (i = 0; i < t->num_icmp; i++)
+		icmp(t, &t->icmp[i], l);
+}
+
+/* ---- the list ------------------------------------------------------------------------------- */
+
+/*
+ * When a lane carries less, others carry more, so their frames wait. A host that polls rarely
+ * delays its peer. So a delay that begins with a stronger fault, or after it, may be its
+ * consequence: it is an observation. Of two delays of one time the greater counts.
+ */
+static void find_consequences(struct list *l)
+{
+	struct trace_anomaly *a, *b;
+
+	for (a = l->a; a < l->a + l->num; a++)
+		for (b = l->a; a->fault == FAULT_DELAY && b < l->a + l->num; b++)
+			if (!b->observation && b->fault != FAULT_CAPTURE_GAPS &&
+			    b->weight > a->weight && b->time < a->time + CONSEQUENCE_NS)
+				a->observation = true;
+}
+
+static int by_strength(const void *x, const void *y)
+{
+	const struct trace_anomaly *a = x, *b = y;
+
+	if (a->observation != b->observation)
+		return a->observation ? 1 : -1;
+	if (a->weight != b->weight)
+		return a->weight < b->weight ? 1 : -1;
+	if (a->time != b->time)
+		return a->time > b->time ? 1 : -1;
+	return a->flow > b->flow ? 1 : a->flow < b->flow ? -1 : 0;
+}
+
+unsigned int trace_verdicts(const struct trace_anomaly *a, unsigned int num)
+{
+	unsigned int n = 0;
+
+	while (n < num && !a[n].observation)
+		n++;
+	return n;
 }
 
 unsigned int trace_anomalies(struct trace *t, struct trace_anomaly a[TRACE_ANOMALIES])
 {
-	bool explained[DUMP_FILES] = {false};
 	struct list l = {.a = a};
-	struct trace_flow *f, *g;
+	const struct trace_flow *f, *g;
 	unsigned int i;
 
-	for (i = 0; i < t->num_files; i++)
-		explained[i] = host_fault(t, (uint8_t)i, &l);
+	other_protocols(t, &l);
+	for (i = 0; i < t->num_files; i++) {
+		host_fault(t, (uint8_t)i, &l);
+		gone(t, (uint8_t)i, &l);
+		capture_gaps(t, (uint8_t)i, &l);
+	}
 	for (i = 0; i < t->num_flows; i++) {
 		f = &t->flow[i];
 		g = trace_other(t, f);
-		if (g && g < f)
-			continue;
-		if ((f->in.known && explained[f->in.file]) ||
-		    (f->out.known && explained[f->out.file]))
-			continue;
-		lane_fault(t, f, &l);
+		if (!g || g > f)
+			lane_faults(t, f, &l);
 	}
-	leave_out_consequences(&l);
+	find_consequences(&l);
+	qsort(a, l.num, sizeof(*a), by_strength);
 	return l.num;
 }

@@ -4,7 +4,10 @@
  * sent and another as received, the difference of the time stamps is the clocks' offset plus the
  * delay of the path. The minima of both directions differ by twice the offset, if the path has the
  * same delay in both directions. Minima of stretches of time give the drift, where captures last
- * for a second or more.
+ * for a second or more, and where the stretches agree.
+ *
+ * Time stamps that no frame contradicts are not corrected: no frame arrives before it was sent. So
+ * two processes of one host, or two hosts with one clock, show the delays of both directions.
  *
  * Processes of one host have one clock: records of lanes through shared memory show that two
  * captures are of one host.
@@ -19,15 +22,25 @@
 
 #include "common/cli.h"
 #include "dump/record.h"
+#include "dump/survey.h"
 #include "dump/trace.h"
 
 #define SAMPLES (1u << 17)
+#define PEEK 512u
 #define STRETCHES 32
 #define DRIFT_NS 1000000000u /* shorter captures are too short for a drift */
+#define DRIFT_MOST 200e-6    /* crystals are within 100 ppm each */
+#define DRIFT_STRETCHES 8u   /* with frames both ways */
+#define DRIFT_SPREAD 2e-6    /* by which the quartiles of slopes may differ, or by the median */
+#define EQUAL_NS 20000000    /* clocks that differ by more are not taken for equal */
+#define NEIGHBOUR_NS 10000000u
+#define VOTES 8u /* neighbours, of which three quarters agree on a station */
 
 struct sighting {
 	uint64_t id, time;
+	uint16_t iface;
 	uint8_t file, way;
+	uint8_t from, to; /* addresses at its port, as survey_index() */
 	bool host; /* of a lane within one host, which has one clock */
 };
 
@@ -64,21 +77,36 @@ static void thin(struct sightings *all)
 }
 
 static void see(struct sightings *all, const struct dump_frame *frame, const struct dump_view *v,
-		bool host)
+		const struct survey_port *port, bool host)
 {
 	uint64_t id = id_of(v->hdr);
 
-	if ((id & all->mask) || frame->way == DUMP_WAY_UNKNOWN)
+	if (id & all->mask)
 		return;
 	while (all->num == SAMPLES && all->mask != UINT64_MAX)
 		thin(all);
 	/* All samples have this id: the frames were crafted for that. */
 	if ((id & all->mask) || all->num == SAMPLES)
 		return;
-	all->s[all->num++] = (struct sighting){id, frame->time, frame->file, frame->way, host};
+	all->s[all->num++] = (struct sighting){
+		.id = id,
+		.time = frame->time,
+		.iface = frame->iface,
+		.file = frame->file,
+		.way = frame->way,
+		.from = v->src_mac ? survey_index(port, v->src_mac) : SURVEY_NOBODY,
+		.to = v->dst_mac ? survey_index(port, v->dst_mac) : SURVEY_NOBODY,
+		.host = host,
+	};
 }
 
-static int look_through(const char *name, uint8_t index, struct sightings *all)
+/* One capture alone needs no clock: its directions show in its first frames. */
+static bool is_enough(const struct survey *s, const struct dump_file *file)
+{
+	return s->num == 1 && file->frames >= PEEK && !s->file[0].undirected;
+}
+
+static int look_through(const char *name, uint8_t index, struct survey *s, struct sightings *all)
 {
 	struct dump_frame frame;
 	struct dump_file *file;
@@ -90,12 +118,14 @@ static int look_through(const char *name, uint8_t index, struct sightings *all)
 		cli_error("%s", why);
 		return APP_FAIL;
 	}
-	while (dump_file_next(file, &frame)) {
+	while (!is_enough(s, file) && dump_file_next(file, &frame)) {
 		dump_decode(&frame, &view);
+		survey_frame(s, file, &frame, &view);
 		if (view.what == DUMP_LANE || dump_record_is_unique(&view))
-			see(all, &frame, &view,
+			see(all, &frame, &view, &s->file[index].port[frame.iface],
 			    frame.record && !strncmp(file->iface[frame.iface].lane, "shm:", 4));
 	}
+	survey_file_end(s, file);
 	dump_file_close(file);
 	return APP_OK;
 }
@@ -107,6 +137,105 @@ static int by_id(const void *a, const void *b)
 	if (x->id != y->id)
 		return x->id < y->id ? -1 : 1;
 	return (int)x->way - (int)y->way;
+}
+
+/* ---- stations ------------------------------------------------------------------------------- */
+
+/* A frame in two captures: how much later the other one has it. */
+struct twin {
+	uint64_t time;
+	int64_t later;
+	bool first; /* it is from the first one of the two addresses */
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct twin *x = a, *y = b;
+
+	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+/* Frames of a port that another capture has, too. @return their number */
+static unsigned int twins(const struct sightings *all, uint8_t file, uint16_t iface,
+			  const uint8_t pair[2], struct twin *twin)
+{
+	const struct sighting *x, *y;
+	unsigned int i, k, n = 0;
+
+	for (i = 0; i + 1 < all->num; i++) {
+		if (all->s[i].id != all->s[i + 1].id || all->s[i].file == all->s[i + 1].file)
+			continue;
+		for (k = 0; k < 2; k++) {
+			x = &all->s[i + k];
+			y = &all->s[i + !k];
+			if (x->file == file && x->iface == iface &&
+			    (x->from == pair[0] || x->from == pair[1]))
+				twin[n++] = (struct twin){x->time, (int64_t)(y->time - x->time),
+							  x->from == pair[0]};
+		}
+	}
+	return n;
+}
+
+/*
+ * Frames that the port's host sent are later elsewhere. Frames that it received are earlier
+ * elsewhere. Neighbours in time are compared, since the clocks differ by an unknown amount.
+ */
+static void vote(const struct sightings *all, uint8_t file, uint16_t iface,
+		 struct survey_port *port, const uint8_t pair[2], struct twin *twin)
+{
+	unsigned int i, n = twins(all, file, iface, pair, twin), votes[2] = {0, 0};
+	int64_t by;
+
+	qsort(twin, n, sizeof(*twin), by_time);
+	for (i = 0; i + 1 < n; i++) {
+		if (twin[i].first == twin[i + 1].first ||
+		    twin[i + 1].time - twin[i].time > NEIGHBOUR_NS)
+			continue;
+		by = twin[i].later - twin[i + 1].later;
+		if (by)
+			votes[(by > 0) == twin[i].first ? 0 : 1]++;
+	}
+	n = votes[0] + votes[1];
+	if (n >= VOTES && 4 * votes[0] >= 3 * n)
+		port->station = pair[0];
+	else if (n >= VOTES && 4 * votes[1] >= 3 * n)
+		port->station = pair[1];
+}
+
+static uint8_t way_of(const struct survey_port *p, const struct sighting *s)
+{
+	if (s->way != DUMP_WAY_UNKNOWN || p->station == SURVEY_NOBODY)
+		return s->way;
+	return s->from == p->station ? DUMP_OUT : s->to == p->station ? DUMP_IN : DUMP_WAY_UNKNOWN;
+}
+
+/* Find the stations of all ports, and with them directions. @return -ENOMEM */
+static int stations(struct survey *survey, struct sightings *all)
+{
+	struct twin *twin = malloc((all->num + 1) * sizeof(*twin));
+	struct survey_port *p;
+	struct sighting *s;
+	unsigned int i, n;
+	uint8_t pair[2];
+
+	if (!twin)
+		return -ENOMEM;
+	survey_stations(survey);
+	for (i = 0; i < survey->num; i++) {
+		for (n = 0; n < DUMP_IFACES; n++) {
+			p = &survey->file[i].port[n];
+			if (p->undirected && survey_pair(p, pair))
+				vote(all, (uint8_t)i, (uint16_t)n, p, pair, twin);
+		}
+	}
+	free(twin);
+	for (i = 0; i < all->num; i++) {
+		s = &all->s[i];
+		s->way = way_of(&survey->file[s->file].port[s->iface], s);
+	}
+	survey->done = true;
+	return 0;
 }
 
 /* ---- two clocks ----------------------------------------------------------------------------- */
@@ -182,20 +311,53 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The median of the slopes between stretches (Theil and Sen). */
-static double slope(const struct two *two)
+/*
+ * The median of the slopes between stretches (Theil and Sen). On busy hosts stretches contradict
+ * each other: then there is no drift. @return whether there is one
+ */
+static bool slope(const struct two *two, struct trace_clock *clock)
 {
 	static double found[STRETCHES * STRETCHES / 2];
 	double width = (double)(two->to - two->from) / STRETCHES;
-	unsigned int i, j, n = 0;
+	unsigned int i, j, n = 0, stretches = 0;
+	double spread;
 	int64_t a, b;
 
-	for (i = 0; i < STRETCHES; i++)
+	for (i = 0; i < STRETCHES; i++) {
+		stretches += middle(&two->s[i], &a);
 		for (j = i + 1; j < STRETCHES; j++)
 			if (middle(&two->s[i], &a) && middle(&two->s[j], &b))
 				found[n++] = (double)(b - a) / (width * (j - i));
+	}
+	if (stretches < DRIFT_STRETCHES)
+		return false;
 	qsort(found, n, sizeof(found[0]), by_value);
-	return n ? found[n / 2] : 0;
+	clock->drift = found[n / 2];
+	spread = found[3 * n / 4] - found[n / 4];
+	clock->drift_error = spread / 2;
+	return fabs(clock->drift) <= DRIFT_MOST &&
+	       spread <= (fabs(clock->drift) > DRIFT_SPREAD ? fabs(clock->drift) : DRIFT_SPREAD);
+}
+
+/* No frame arrives before it was sent, without any correction. */
+static bool are_equal(const struct two *two)
+{
+	return two->all.has[0] && two->all.has[1] && two->all.least[0] >= 0 &&
+	       two->all.least[1] >= 0 && two->all.least[0] + two->all.least[1] <= EQUAL_NS;
+}
+
+/* How far b is ahead at the beginning: the median of what the stretches give. */
+static int64_t at_begin(const struct two *two, double drift)
+{
+	double width = (double)(two->to - two->from) / STRETCHES, found[STRETCHES];
+	unsigned int i, n = 0;
+	int64_t ahead;
+
+	for (i = 0; i < STRETCHES; i++)
+		if (middle(&two->s[i], &ahead))
+			found[n++] = (double)ahead - drift * width * i;
+	qsort(found, n, sizeof(found[0]), by_value);
+	return (int64_t)found[n / 2];
 }
 
 /* @return whether frames connect the two */
@@ -212,14 +374,19 @@ static bool compare(const struct sightings *all, uint8_t a, uint8_t b, struct tr
 		*clock = (struct trace_clock){.known = true, .at = two.from};
 		return true;
 	}
+	if (are_equal(&two)) {
+		*clock = (struct trace_clock){.known = true, .equal = true, .at = two.from};
+		return true;
+	}
 	if (!middle(&two.all, &ahead)) /* one direction only: its delay is taken as 0 */
 		ahead = two.all.has[0] ? two.all.least[0] : -two.all.least[1];
 	*clock = (struct trace_clock){.known = true, .offset = ahead};
 	if (two.to - two.from >= DRIFT_NS) {
 		each_pair(all, a, b, &two, true);
-		clock->drift = slope(&two);
-		if (middle(&two.s[0], &ahead))
-			clock->offset = ahead;
+		if (slope(&two, clock))
+			clock->offset = at_begin(&two, clock->drift);
+		else
+			clock->drift = clock->drift_error = 0;
 	}
 	clock->at = two.from + (uint64_t)clock->offset; /* by b's clock */
 	return true;
@@ -235,6 +402,7 @@ static struct trace_clock chained(const struct trace_clock *a, const struct trac
 
 	c.offset += a->offset + (int64_t)(a->drift * (double)(int64_t)(at - a->at));
 	c.drift += a->drift;
+	c.equal = a->equal && b->equal;
 	return c;
 }
 
@@ -258,7 +426,8 @@ static void relate(const struct sightings *all, unsigned int num, struct trace_c
 	}
 }
 
-int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock)
+int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock,
+		 struct survey *survey)
 {
 	struct sightings all = {.s = malloc(SAMPLES * sizeof(*all.s))};
 	unsigned int i;
@@ -266,19 +435,25 @@ int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock
 
 	memset(clock, 0, num * sizeof(*clock));
 	clock[0].known = true;
-	if (!all.s) {
+	if (!all.s || survey_make(survey, num)) {
+		free(all.s);
 		cli_error("no memory");
 		return APP_FAIL;
 	}
-	for (i = 0; num > 1 && i < num && ret == APP_OK; i++) {
+	for (i = 0; i < num && ret == APP_OK; i++) {
 		if (!strcmp(names[i], "-")) {
+			if (num == 1)
+				break; /* it can be read once: directions are not inferred */
 			cli_error("standard input can't be compared with other captures, which are "
 				  "read twice: write it to a file");
 			ret = APP_USAGE;
 		} else {
-			ret = look_through(names[i], (uint8_t)i, &all);
+			ret = look_through(names[i], (uint8_t)i, survey, &all);
 		}
 	}
+	qsort(all.s, all.num, sizeof(*all.s), by_id);
+	if (ret == APP_OK && stations(survey, &all))
+		ret = APP_FAIL;
 	qsort(all.s, all.num, sizeof(*all.s), by_id);
 	if (ret == APP_OK)
 		relate(&all, num, clock);

@@ -30,6 +30,12 @@ static void wrong(struct dump_view *v, const char *why)
 	v->wrong = why;
 }
 
+static void damaged(struct dump_view *v, const char *why)
+{
+	v->damaged = true;
+	wrong(v, why);
+}
+
 static bool arp(struct cursor *c, struct dump_view *v)
 {
 	v->arp = (const struct rte_arp_hdr *)c->p;
@@ -41,6 +47,21 @@ static bool arp(struct cursor *c, struct dump_view *v)
 	return false;
 }
 
+/* ICMP that quotes a packet: unreachable, too big, time exceeded. */
+static void icmp(const struct cursor *c, struct dump_view *v, const struct rte_ipv4_hdr *ip)
+{
+	const uint8_t *p = c->p + sizeof(*ip);
+	uint32_t cap = c->left - (uint32_t)sizeof(*ip);
+
+	if (ip->next_proto_id != IPPROTO_ICMP || cap < 8 + WEFT_IP_UDP_LEN ||
+	    (p[0] != 3 && p[0] != 11) || !weft_ipv4_header_ok(ip))
+		return;
+	v->src_ip = weft_be32(ip->src_addr);
+	v->dst_ip = weft_be32(ip->dst_addr);
+	v->icmp = p;
+	v->icmp_cap = cap;
+}
+
 /* IPv4 and UDP. Their lengths end the frame: bytes after them are padding of Ethernet. */
 static bool ip_udp(struct cursor *c, struct dump_view *v)
 {
@@ -48,9 +69,12 @@ static bool ip_udp(struct cursor *c, struct dump_view *v)
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(ip + 1);
 	uint32_t total, udp_len;
 
-	if (c->left < WEFT_IP_UDP_LEN || ip->next_proto_id != IPPROTO_UDP ||
-	    ip->version_ihl != RTE_IPV4_VHL_DEF)
+	if (c->left < WEFT_IP_UDP_LEN || ip->version_ihl != RTE_IPV4_VHL_DEF)
 		return false;
+	if (ip->next_proto_id != IPPROTO_UDP) {
+		icmp(c, v, ip);
+		return false;
+	}
 	total = weft_be16(ip->total_length);
 	udp_len = weft_be16(udp->dgram_len);
 	v->src_ip = weft_be32(ip->src_addr);
@@ -65,7 +89,7 @@ static bool ip_udp(struct cursor *c, struct dump_view *v)
 	    udp_len > total - sizeof(*ip))
 		wrong(v, "lengths of the IPv4 and UDP headers that contradict each other");
 	else if (!weft_ipv4_header_ok(ip))
-		wrong(v, "the checksum of the IPv4 header");
+		damaged(v, "the checksum of the IPv4 header");
 	else if (ip->fragment_offset & RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK))
 		wrong(v, "a fragment");
 	else
@@ -103,6 +127,19 @@ static bool outer(struct cursor *c, struct dump_view *v)
 	return type == RTE_BE16(RTE_ETHER_TYPE_IPV4) && ip_udp(c, v);
 }
 
+/* The CRC32C of a frame whose fields contradict each other. It has the frame's last four bytes. */
+static bool crc_differs(const struct cursor *c)
+{
+	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)c->p;
+	weft_le32 want;
+
+	if (c->left < sizeof(*hdr) + 4 || c->left < c->len ||
+	    !(weft_get16(hdr->flags) & WEFT_FRAME_F_CRC32C))
+		return false;
+	memcpy(&want, c->p + c->len - 4, 4);
+	return (uint32_t)~weft_crc32c(WEFT_CRC32C_INIT, c->p, c->len - 4) != weft_get32(want);
+}
+
 static const char *check_crc(struct dump_view *v, const struct cursor *c)
 {
 	weft_le32 want;
@@ -116,9 +153,9 @@ static const char *check_crc(struct dump_view *v, const struct cursor *c)
 	if (c->left < v->length + 4)
 		return NULL; /* cut by the capture */
 	memcpy(&want, c->p + v->length, 4);
-	v->crc_wrong =
+	v->damaged =
 		(uint32_t)~weft_crc32c(WEFT_CRC32C_INIT, c->p, v->length) != weft_get32(want);
-	return v->crc_wrong ? "the CRC32C" : NULL;
+	return v->damaged ? "the CRC32C" : NULL;
 }
 
 /* A block: @p head bytes, of which the first two hold the number of units. @return 0 = wrong */
@@ -214,7 +251,8 @@ static const char *lane(struct cursor *c, struct dump_view *v)
 		return "too short for a lane header";
 	if (c->left < sizeof(*hdr)) {
 		v->cut = true;
-		return "the capture has cut its header";
+		v->what = DUMP_CUT;
+		return NULL;
 	}
 	if (weft_get16(hdr->magic) != WEFT_FRAME_MAGIC)
 		return "another magic";
@@ -257,6 +295,8 @@ void dump_decode(const struct dump_frame *frame, struct dump_view *v)
 	v->what = DUMP_LANE;
 	v->cut = frame->caplen < frame->len;
 	why = lane(&c, v);
+	/* Also where a field is wrong that is checked before: a flipped bit may be anywhere. */
+	v->damaged = v->damaged || (why && crc_differs(&c));
 	if (why && v->body && v->body_cap < v->body_len)
 		why = NULL; /* a frame that the capture has cut can't be checked */
 	if (why)

@@ -22,6 +22,7 @@ enum dump_what {
 	DUMP_ARP,
 	DUMP_LANE,
 	DUMP_RECORD, /**< a message record (lib/lane_tap.h) of a lane without frames */
+	DUMP_CUT,    /**< of a lane, and the capture has cut its header */
 	DUMP_WRONG,  /**< a lane frame, or a record, that contradicts doc/wire.md */
 };
 
@@ -29,7 +30,7 @@ struct dump_view {
 	enum dump_what what;
 	const char *wrong; /**< DUMP_WRONG: why, in static storage */
 	bool cut;          /**< the capture has only the first bytes */
-	bool crc_wrong;
+	bool damaged; /**< a checksum is wrong: it was changed on its way */
 	const uint8_t *dst_mac, *src_mac;
 	uint16_t vlan;           /**< 0 = untagged */
 	uint32_t src_ip, dst_ip; /**< host order; 0 without IP */
@@ -46,6 +47,9 @@ struct dump_view {
 	uint32_t body_len; /**< length in the frame */
 	uint32_t body_cap; /**< bytes that were captured */
 	const struct rte_arp_hdr *arp;
+	/** DUMP_OTHER: an ICMP message about an IPv4 packet; else NULL */
+	const uint8_t *icmp;
+	uint32_t icmp_cap; /**< bytes of it that were captured */
 	/**
 	 * DUMP_RECORD, and DUMP_WRONG with a complete head; else NULL. With a record, @p body is
 	 * the message or the native operation, and @p hdr points to @p made. That is the header

@@ -30,6 +30,7 @@ static const char help[] =
 	"  -f, --filter EXPR     only frames that tcpdump's filter expression takes\n"
 	"  -n, --number N        only the first N frames of each file\n"
 	"  -j, --json            print JSON, one object a line\n"
+	"      --all             print all faults and all lanes, not only the worst\n"
 	"      --csv             print lanes, or with --messages these, as CSV\n"
 	"\n"
 	"  -m, --messages        print a line for each message, when it is over\n"
@@ -63,6 +64,7 @@ enum {
 	OPT_GRAPH,
 	OPT_HTML,
 	OPT_DISSECTOR,
+	OPT_ALL,
 };
 
 #define SLOWEST 5
@@ -75,6 +77,7 @@ static const struct option longs[] = {{"frames", no_argument, NULL, 'F'},
 				      {"number", required_argument, NULL, 'n'},
 				      {"json", no_argument, NULL, 'j'},
 				      {"csv", no_argument, NULL, OPT_CSV},
+				      {"all", no_argument, NULL, OPT_ALL},
 				      {"messages", no_argument, NULL, 'm'},
 				      {"slowest", required_argument, NULL, 's'},
 				      {"message", required_argument, NULL, OPT_MESSAGE},
@@ -151,6 +154,9 @@ static int option(struct dump_options *o, int c, const char *value)
 		return APP_OK;
 	case OPT_CSV:
 		o->csv = true;
+		return APP_OK;
+	case OPT_ALL:
+		o->all = true;
 		return APP_OK;
 	default:
 		return message_option(o, c, value);
@@ -277,16 +283,40 @@ static int print_frames(const struct dump_options *o)
 	return ret == APP_OK && counts.wrong ? APP_DATA : ret;
 }
 
+/* The report of what has been read is printed. A second signal ends the program. */
+static void stop_reading(int sig)
+{
+	(void)sig;
+	dump_file_stop = 1;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction act = {.sa_handler = stop_reading, .sa_flags = SA_RESETHAND};
+
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+}
+
+/* From a pipe lines are printed as they come, so that a live capture can be watched. */
+static void set_output(const struct dump_options *o)
+{
+	static char output[256 << 10];
+	bool live = o->num_names == 1 && !strcmp(o->names[0], "-");
+
+	setvbuf(stdout, output, live ? _IOLBF : _IOFBF, sizeof(output));
+}
+
 int main(int argc, char **argv)
 {
 	struct dump_options o = {.slowest = SLOWEST, .size_to = UINT64_MAX, .time_to = UINT64_MAX};
-	static char output[256 << 10];
 	int ret;
 
 	cli_program = "weft-dump";
 	cli_has_eal = false;
-	setvbuf(stdout, output, _IOFBF, sizeof(output));
 	ret = parse(&o, argc, argv);
+	set_output(&o);
+	catch_signals();
 	if (ret == APP_OK)
 		ret = o.frames || o.wrong ? print_frames(&o) : dump_analyse(&o);
 	dump_filter_free(o.filter);

@@ -15,6 +15,7 @@
  *	dump/walk.c         goes through a frame by these tables
  *	dump/frames.c       frames as text and as JSON, counts
  *	dump/json.c         commas and escapes
+ *  dump/verdict.c      what was wrong: the first lines
  *  dump/options.c      which messages are selected
  *  dump/list.c         messages, a line each; problems of messages
  *	dump/timeline.c     one message over its lanes, as text
@@ -37,6 +38,7 @@
 struct dump_options {
 	bool frames, wrong, json, csv;
 	bool messages;
+	bool all; /**< no limit for lanes and faults */
 	uint64_t slowest; /**< number of the slowest messages to print */
 	uint64_t message; /**< its time line; 0 = none */
 	const char *graph, *html;

@@ -22,6 +22,7 @@ struct pending {
 	uint32_t flow, len, crc, next, order, bucket;
 	uint8_t path, outs, ins; /* equal frames may be sent at the same time: probes */
 	bool data, changed, whole, late, far;
+	bool acked; /* its receiver has acknowledged it, and it was sent once */
 };
 
 struct trace_pending {
@@ -106,6 +107,25 @@ static struct pending *find(struct trace_pending *p, uint64_t id, uint32_t bucke
 
 /* ---- judgement ------------------------------------------------------------------------------ */
 
+#define HOLE_NS 2500000u  /* longer than one retransmission takes */
+#define LONG_NS 10000000u /* of a run that has ended */
+
+bool trace_is_hole(const struct trace_run *r, bool open)
+{
+	return r->count >= TRACE_HOLE_FRAMES && r->to - r->from >= (open ? HOLE_NS : LONG_NS);
+}
+
+void trace_run_end(struct trace_flow *f, bool open)
+{
+	if (trace_is_hole(&f->run, open)) {
+		f->holes++;
+		f->hole_lost += f->run.count;
+		f->hole_ns += f->run.to - f->run.from;
+	}
+	if (!open)
+		f->run.count = 0;
+}
+
 static void sample(struct trace_flow *f, const struct pending *e, uint32_t load)
 {
 	unsigned int i;
@@ -122,7 +142,8 @@ static void sample(struct trace_flow *f, const struct pending *e, uint32_t load)
 		(struct trace_sample){e->out, (int64_t)(e->in - e->out), e->len, load};
 }
 
-static void came(struct trace_flow *f, const struct pending *e, uint32_t load)
+/* The delay of the path: while its receiver was silent, a frame waited for the receiver. */
+static void came(struct trace *t, struct trace_flow *f, const struct pending *e, uint32_t load)
 {
 	f->last_delay = (int64_t)(e->in - e->out);
 	if (f->last_delay < f->min_delay)
@@ -131,8 +152,9 @@ static void came(struct trace_flow *f, const struct pending *e, uint32_t load)
 		f->came_max_before = e->len;
 	if (f->lost && e->len >= f->lost_min)
 		f->large_came_at = e->out;
-	f->run.count = 0;
-	sample(f, e, load);
+	trace_run_end(f, false);
+	if (!trace_host_silent(&t->host[f->in.file], e->out, e->in))
+		sample(f, e, load);
 }
 
 static void lost(struct trace_flow *f, const struct pending *e, uint32_t load)
@@ -158,20 +180,34 @@ static void first_of(uint64_t *first, uint64_t *count, uint64_t time)
 		*first = time;
 }
 
+/* A frame that its receiver's capture lacks. */
+static void missed(struct trace *t, struct trace_flow *f, const struct pending *e, uint32_t load)
+{
+	uint64_t delay = f->min_delay > 0 && f->min_delay < TRACE_WAIT_NS ? (uint64_t)f->min_delay : 0;
+
+	if (e->acked) {
+		first_of(&f->first_unseen_in, &f->unseen_in, e->out);
+	} else if (trace_host_silent(&t->host[f->in.file], e->out + delay, e->out + delay + 1)) {
+		f->overflowed++;
+	} else {
+		lost(f, e, load);
+		f->path[e->path % WEFT_FRAME_PATHS_MAX].lost++;
+	}
+}
+
 static void judge(struct trace *t, const struct pending *e)
 {
 	struct trace_flow *f = &t->flow[e->flow];
 	struct trace_path *path = &f->path[e->path % WEFT_FRAME_PATHS_MAX];
 	double idle = e->out > f->load_at ? (double)(e->out - f->load_at) : 0;
-	const struct trace_host *h;
 	uint32_t load;
 
 	if ((e->out ? e->out : e->in) < f->compared_from)
 		return;
-	if (!e->out) { /* the sender's capture lacks it: was it changed on the path? */
-		h = &t->host[f->out.file];
-		if (f->out.known && e->in > h->first + END_NS && e->in < h->last)
-			first_of(&f->first_changed, &f->changed, e->in);
+	if (!e->out) { /* the sender's capture lacks it */
+		if (f->out.known && e->in > END_NS &&
+		    trace_covers(t, &f->out, e->in - END_NS, e->in))
+			first_of(&f->first_unseen_out, &f->unseen_out, e->in);
 		return;
 	}
 	f->load *= exp(-idle / TRACE_LOAD_NS);
@@ -180,19 +216,20 @@ static void judge(struct trace *t, const struct pending *e)
 	f->load += e->len;
 	if (!f->in.known)
 		return; /* there is no capture of the receiver */
+	if (e->ins < e->outs && !trace_covers(t, &f->in, e->out, e->out + END_NS))
+		return; /* it did not run then, or lost records */
 	f->judged++;
 	if (e->ins >= e->outs) {
-		came(f, e, load);
+		came(t, f, e, load);
 		if (f->last_delay < path->min_delay)
 			path->min_delay = f->last_delay;
-	} else if (e->out + END_NS < t->host[f->in.file].last || e->out + END_NS < t->now) {
-		lost(f, e, load);
-		path->lost++;
+	} else {
+		missed(t, f, e, load);
 	}
 	path->late += e->late;
 	if (e->changed)
 		first_of(&f->first_changed, &f->changed, e->in);
-	if (e->ins > e->outs)
+	if (e->ins > e->outs && trace_covers(t, &f->out, e->out, e->out))
 		first_of(&f->first_twice, &f->twice, e->in);
 	if (e->late)
 		first_of(&f->first_late, &f->late, e->in);
@@ -251,6 +288,14 @@ static void look_at_order(struct trace_flow *f, struct pending *e)
 	f->has_order[path] = true;
 }
 
+/* Entries are numbered from the tail of the ring to its head. */
+static uint64_t number_of(const struct trace_pending *p, const struct pending *e)
+{
+	uint64_t index = (uint64_t)(e - p->entry), tail = p->tail % TRACE_PENDING;
+
+	return p->tail + (index + TRACE_PENDING - tail) % TRACE_PENDING;
+}
+
 void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		const struct dump_view *v, uint64_t time)
 {
@@ -277,24 +322,52 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 	if (frame->way == DUMP_OUT) {
 		e->out = time;
 		e->outs += e->outs < UINT8_MAX;
+		t->fate = number_of(t->pending, e);
 		return;
 	}
+	t->sent_at = e->out;
 	if (e->ins < UINT8_MAX && e->ins++)
 		return;
 	e->in = time;
 	look_at_order(f, e);
 }
 
-void trace_fate_changed(struct trace *t, const struct dump_frame *frame, uint64_t time)
+static bool is_of(const struct trace_flow *f, const struct dump_view *v)
 {
-	struct trace_flow *f;
-	unsigned int i;
+	return f->src == trace_address(v->src_ip, v->src_mac) &&
+	       f->dst == trace_address(v->dst_ip, v->dst_mac);
+}
 
-	for (i = t->num_flows; i > 0; i--) {
-		f = &t->flow[i - 1];
+/*
+ * The flow of the frame's connection, if its bytes name one of this interface and these addresses;
+ * else the busiest flow of these addresses, else that of the interface.
+ */
+void trace_fate_changed(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
+			uint64_t time)
+{
+	struct trace_flow *f, *best = NULL;
+	unsigned int i, rank, most = 0;
+
+	for (i = 0; i < t->num_flows; i++) {
+		f = &t->flow[i];
 		if (!f->in.known || f->in.file != frame->file || f->in.iface != frame->iface)
 			continue;
-		first_of(&f->first_changed, &f->changed, time);
-		return;
+		rank = 1 + 2 * is_of(f, v);
+		if (rank == 3 && v->hdr && f->dst_conn == weft_get32(v->hdr->dst_conn) &&
+		    f->token == weft_get32(v->hdr->token))
+			rank = 4;
+		if (rank > most || (rank == most && f->frames > best->frames))
+			best = f;
+		most = rank > most ? rank : most;
 	}
+	if (best)
+		first_of(&best->first_changed, &best->changed, time);
+}
+
+void trace_fate_acked(struct trace *t, uint64_t number)
+{
+	struct trace_pending *p = t->pending;
+
+	if (number >= p->tail && number < p->head)
+		p->entry[number % TRACE_PENDING].acked = true;
 }

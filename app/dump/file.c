@@ -13,6 +13,8 @@
 #define BUFFER (256u << 10)
 #define PCAPNG_FIRST 0x0a
 
+volatile sig_atomic_t dump_file_stop;
+
 void dump_iface_lane(struct dump_iface *iface)
 {
 	size_t word = strcspn(iface->name, " ");
@@ -132,8 +134,13 @@ bool dump_file_next(struct dump_file *file, struct dump_frame *frame)
 	for (;;) {
 		if (file->why[0])
 			return false;
-		if (!(file->pcap ? pcap_one(file, frame) : dump_pcapng_next(file, frame)))
+		if (dump_file_stop)
 			return false;
+		if (!(file->pcap ? pcap_one(file, frame) : dump_pcapng_next(file, frame))) {
+			if (dump_file_stop) /* it has interrupted a read: that is no damage */
+				file->why[0] = '\0';
+			return false;
+		}
 		frame->number = ++file->frames;
 		frame->file = file->index;
 		frame->record = file->iface[frame->iface].records;

@@ -11,6 +11,7 @@
 #ifndef DUMP_FILE_H
 #define DUMP_FILE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,7 @@ struct dump_frame {
 	uint32_t len;    /**< bytes that the frame had */
 	uint64_t time;   /**< ns since 1970 by the capturing host's clock */
 	uint64_t number; /**< in its file, from 1 */
+	uint64_t dropped; /**< records that its writer lost between the one before and this */
 	uint16_t iface;
 	uint8_t file; /**< number of the capture on the command line */
 	uint8_t way;  /**< enum dump_way */
@@ -61,8 +63,13 @@ struct dump_file {
 	uint64_t foreign;        /**< frames of interfaces that are neither Ethernet nor records */
 	unsigned int num_ifaces;
 	struct dump_iface iface[DUMP_IFACES];
+	uint64_t end;      /**< statistics of an interface are of this time, ns; 0 = none */
+	char comment[400]; /**< of the last section that has one; printable */
 	char why[300]; /**< the error and its place; "" = no error so far */
 };
+
+/** Set by a signal's handler: all captures end there, without an error. */
+extern volatile sig_atomic_t dump_file_stop;
 
 /** Set lane to the first word of the name: names of Weft are "dpdk:0 (name of the port)". */
 void dump_iface_lane(struct dump_iface *iface);

@@ -20,6 +20,7 @@ struct flight {
 	uint64_t entered;     /* of a record: when it was seen first */
 	uint64_t first, sent; /* times of the first and last transmission; 0 = not seen */
 	uint32_t flow, seq, len, ts, next, link;
+	uint64_t fate; /* number of the first transmission, or UINT64_MAX */
 	uint32_t order, outs; /* of the first transmission; number of transmissions */
 	uint8_t path;
 	bool live;   /* not acknowledged */
@@ -321,6 +322,7 @@ static void goes_out(struct trace *t, struct trace_flow *f, struct flight *e, ui
 	e->outs++;
 	if (!e->out) {
 		e->order = order;
+		e->fate = t->fate;
 		e->first = time;
 		count_flight(f, time);
 		f->flight_bytes += e->len;
@@ -468,6 +470,8 @@ static void acknowledged(struct trace *t, struct flight *e, const struct dump_vi
 	if (e->out && weft_get16(v->hdr->ts_hold) != WEFT_FRAME_NO_ECHO &&
 	    weft_get32(v->hdr->ts_echo) == e->ts && time > e->sent + hold)
 		hist_add(&f->rtt, time - e->sent - hold);
+	if (e->out && e->outs == 1)
+		trace_fate_acked(t, e->fate);
 	if (!e->here)
 		arrives(t, e, time, DUMP_WAY_UNKNOWN, true, e->again);
 	let_go(t, e, time);

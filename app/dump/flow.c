@@ -172,6 +172,7 @@ void trace_free(struct trace *t)
 	trace_pending_free(t->pending);
 	follow_free(t->follow);
 	free(t->names);
+	trace_spans_free(t);
 	free(t->host);
 	free(t->table);
 	free(t->flow);
@@ -257,8 +258,13 @@ static void seen(struct trace *t, struct trace_flow *f, const struct dump_frame 
 	f->last = time;
 	if (frame->way == DUMP_IN)
 		remember_port(&f->in, frame);
-	else
+	else if (frame->way == DUMP_OUT)
 		sent(f, frame, v, time);
+	else
+		remember_port(&f->at, frame);
+	if (frame->way == DUMP_OUT && v->hdr->type == WEFT_FRAME_DATA)
+		f->data_at = time;
+	f->bye = f->bye || v->hdr->type == WEFT_FRAME_BYE;
 	if (frame->way != DUMP_IN || !f->out.known)
 		count(t, f, frame, v, time);
 	compared = frame->way != DUMP_WAY_UNKNOWN && is_compared(f, time);
@@ -295,6 +301,8 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 	struct trace_flow *f = NULL;
 
 	t->now = time;
+	t->sent_at = 0;
+	t->fate = UINT64_MAX;
 	if (!t->begin)
 		t->begin = time;
 	if (v->what == DUMP_LANE)
@@ -305,15 +313,19 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 		seen(t, f, frame, v, time);
 	else if (v->what == DUMP_RECORD)
 		record(t, frame, v, time);
-	else if (v->what == DUMP_WRONG && frame->way == DUMP_IN)
-		trace_fate_changed(t, frame, time);
-	trace_host_record(t, frame, f, time);
+	else if (v->damaged && frame->way == DUMP_IN)
+		trace_fate_changed(t, frame, v, time);
+	trace_notice(t, frame, v, time);
+	trace_host_record(t, frame, v, f, time);
 	trace_fate_judge(t, false);
 }
 
 void trace_end(struct trace *t)
 {
+	unsigned int i;
+
 	follow_end(t);
 	trace_fate_judge(t, true);
-	trace_host_end(t);
+	for (i = 0; i < t->num_flows; i++)
+		trace_run_end(&t->flow[i], true);
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <rte_arp.h>
+
 #include "dump/json.h"
 #include "dump/walk.h"
 
@@ -132,10 +134,25 @@ static void addresses(FILE *out, const struct dump_view *v)
 			s[1], s[2], s[3], s[4], s[5], d[0], d[1], d[2], d[3], d[4], d[5]);
 }
 
+static void arp_text(FILE *out, const struct dump_view *v)
+{
+	const struct rte_arp_ipv4 *a = &v->arp->arp_data;
+	const uint8_t *m = a->arp_sha.addr_bytes;
+	uint32_t from = weft_be32(a->arp_sip), to = weft_be32(a->arp_tip);
+
+	fprintf(out, v->arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY) ? " reply" : " request");
+	fprintf(out, " %u.%u.%u.%u (%02x:%02x:%02x:%02x:%02x:%02x) > %u.%u.%u.%u", from >> 24,
+		from >> 16 & 255, from >> 8 & 255, from & 255, m[0], m[1], m[2], m[3], m[4], m[5],
+		to >> 24, to >> 16 & 255, to >> 8 & 255, to & 255);
+	if (v->vlan)
+		fprintf(out, " VLAN %u", v->vlan);
+}
+
 static const char *const what_names[] = {[DUMP_OTHER] = "other",
 					 [DUMP_ARP] = "arp",
 					 [DUMP_LANE] = "lane",
 					 [DUMP_RECORD] = "record",
+					 [DUMP_CUT] = "cut",
 					 [DUMP_WRONG] = "wrong"};
 
 void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_frame *frame,
@@ -154,6 +171,8 @@ void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_
 		fprintf(out, " WRONG: %s", view->wrong);
 	else if (view->what != DUMP_LANE && view->what != DUMP_RECORD)
 		fprintf(out, " %s", what_names[view->what]);
+	if (view->arp)
+		arp_text(out, view);
 	dump_walk(view, &t.sink);
 	if (view->hdr)
 		flag_names(out, view->flags, " | ");

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "dump/timeline.h"
+#include "dump/verdict.h"
 
 static const char head[] =
 	"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
@@ -64,31 +65,34 @@ static void captures(FILE *out, const struct report *r)
 	fputs("</table>\n", out);
 }
 
+static void reason(void *arg, const char *text)
+{
+	fputs("<li>not judged: ", arg);
+	svg_text(arg, text);
+	fputs("</li>\n", arg);
+}
+
 static void anomalies(FILE *out, const struct report *r)
 {
 	static struct trace_anomaly found[TRACE_ANOMALIES];
-	unsigned int i, n = trace_anomalies(r->trace, found);
-	const struct trace_flow *f;
-	char when[40];
+	unsigned int i, n = trace_anomalies(r->trace, found), verdicts = trace_verdicts(found, n);
+	char when[40], where[400];
 
 	for (i = 0; i < n; i++) {
-		fprintf(out, "<li><b>%s</b>, ", trace_fault_name(found[i].fault));
-		if (found[i].flow != TRACE_NONE) {
-			f = &r->trace->flow[found[i].flow];
-			fputs("lane ", out);
-			svg_text(out, report_port_name(r, &f->out));
-			fputs(" &gt; ", out);
-			svg_text(out, report_port_name(r, &f->in));
-		} else {
-			fputs("host of ", out);
-			svg_text(out, r->file[found[i].host]->name);
-		}
+		fprintf(out, "<li>%s<b>%s</b>, ", found[i].observation ? "observed: " : "",
+			trace_fault_name(found[i].fault));
+		svg_text(out, verdict_where(r, &found[i], where, sizeof(where)));
 		fprintf(out, ", %s: ", dump_time_text(found[i].time, when, sizeof(when)));
 		svg_text(out, found[i].text);
+		if (!found[i].observation) {
+			fputs("<br>to do: ", out);
+			svg_text(out, trace_fault_advice(found[i].fault));
+		}
 		fputs("</li>\n", out);
 	}
-	if (!n)
+	if (!verdicts)
 		fputs("<li>no fault of the network is seen</li>\n", out);
+	verdict_not_judged(r, reason, out);
 }
 
 static void sentence(void *arg, const struct msg *m, const char *text)
@@ -139,14 +143,15 @@ static void lanes(FILE *out, const struct report *r)
 					      "most",
 					      NULL};
 	const struct trace_flow *f;
+	char name[200];
 	unsigned int i;
 
 	table(out, columns, 2);
 	for (i = 0; i < r->trace->num_flows; i++) {
 		f = &r->trace->flow[i];
 		fputs("<tr>", out);
-		cell(out, report_port_name(r, &f->out));
-		cell(out, report_port_name(r, &f->in));
+		cell(out, verdict_end(r, f, false, name, sizeof(name)));
+		cell(out, verdict_end(r, f, true, name, sizeof(name)));
 		number(out, (double)f->frames, 0);
 		number(out, (double)f->bytes, 0);
 		number(out, report_rate(f), 2);
@@ -197,6 +202,7 @@ void html_report(FILE *out, struct list *l)
 	captures(out, l->r);
 	fputs("<h2>What was wrong</h2>\n<ul>\n", out);
 	anomalies(out, l->r);
+	list_unanswered(l, sentence, out);
 	list_sentences(l, sentence, out);
 	fputs("</ul>\n<h2>Conversations</h2>\n", out);
 	conversations(out, l->r);

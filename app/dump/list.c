@@ -365,7 +365,7 @@ static void say_unfinished(const struct list *l, const struct msg *m, uint64_t a
 #define QUESTIONS 3u /* requests without an answer, from which on they are reported */
 #define SILENT_NS 100000000u
 
-static void say_unanswered(const struct list *l, list_sentence_cb cb, void *arg)
+void list_unanswered(const struct list *l, list_sentence_cb cb, void *arg)
 {
 	const struct trace *t = l->r->trace;
 	const struct trace_question *q;
@@ -422,5 +422,4 @@ void list_sentences(const struct list *l, list_sentence_cb cb, void *arg)
 			 tops[i]->count - tops[i]->num, rest[i]);
 		cb(arg, NULL, text);
 	}
-	say_unanswered(l, cb, arg);
 }

@@ -47,11 +47,13 @@ struct json;
 void list_json(struct json *j, const struct list *l, const char *name, const struct msg *m);
 
 /**
- * Reports problems of messages, one sentence each, then unanswered requests. @p m NULL: the
- * sentence is about several messages, or about none.
+ * Reports problems of messages, one sentence each. @p m NULL: the sentence is about several
+ * messages, or about none.
  */
 typedef void (*list_sentence_cb)(void *arg, const struct msg *m, const char *text);
 void list_sentences(const struct list *l, list_sentence_cb cb, void *arg);
+/** Reports unanswered requests and lanes without acknowledgements. */
+void list_unanswered(const struct list *l, list_sentence_cb cb, void *arg);
 
 /** "tag 0x101", "am 3", "put", ... @return buf */
 const char *list_what(const struct msg *m, char *buf, size_t size);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/cli.h"
+#include "dump/survey.h"
 #include "dump/timeline.h"
 
 struct reader {
@@ -21,6 +22,7 @@ struct merge {
 	struct reader reader[DUMP_FILES];
 	struct dump_file *file[DUMP_FILES];
 	struct trace_clock clock[DUMP_FILES];
+	struct survey survey;
 	struct dump_counts counts;
 	struct trace *trace;
 	struct list *list;
@@ -36,8 +38,10 @@ static void next(struct merge *m, struct reader *r)
 		r->has = (!o->number || r->file->frames < o->number) &&
 			 dump_file_next(r->file, &r->frame);
 	while (r->has && o->filter && !dump_filter_takes(o->filter, &r->frame));
-	if (r->has)
-		r->time = trace_time(&m->clock[r->file->index], r->frame.time);
+	if (!r->has)
+		return;
+	survey_way(&m->survey, &r->frame);
+	r->time = trace_time(&m->clock[r->file->index], r->frame.time);
 }
 
 static struct reader *earliest(struct merge *m)
@@ -65,7 +69,7 @@ static int open_all(struct merge *m)
 		m->reader[m->num].file = m->file[m->num];
 	}
 	m->trace = trace_make(m->num);
-	if (m->trace)
+	if (m->trace && !trace_spans(m->trace, &m->survey, m->clock))
 		return APP_OK;
 	cli_error("no memory");
 	return APP_FAIL;
@@ -255,7 +259,7 @@ int dump_analyse(const struct dump_options *o)
 		list_csv_head(stdout);
 	ret = readable_twice(o);
 	if (ret == APP_OK)
-		ret = trace_clocks(o->names, o->num_names, m->clock);
+		ret = trace_clocks(o->names, o->num_names, m->clock, &m->survey);
 	if (ret == APP_OK)
 		ret = o->html ? two_passes(m) : pass(m, &o->message, o->message != 0);
 	if (ret == APP_OK) {
@@ -264,6 +268,7 @@ int dump_analyse(const struct dump_options *o)
 		ret = ret != APP_OK ? ret : more;
 	}
 	close_all(m);
+	survey_free(&m->survey);
 	free(m);
 	return ret;
 }

@@ -12,7 +12,7 @@
 #include "lane_tap.h"
 
 enum { SECTION = 0x0a0d0d0a, INTERFACE = 1, SIMPLE = 3, STATISTICS = 5, PACKET = 6 };
-enum { OPT_END, IF_NAME = 2, IF_TSRESOL = 9, IF_TSOFFSET = 14 };
+enum { OPT_END, OPT_COMMENT, IF_NAME = 2, IF_TSRESOL = 9, IF_TSOFFSET = 14 };
 enum { EPB_FLAGS = 2, EPB_DROPCOUNT = 4, ISB_IFDROP = 5, ISB_OSDROP = 7 };
 
 #define MAGIC 0x1a2b3c4du
@@ -226,8 +226,9 @@ static bool packet(struct dump_file *file, const struct block *b, struct dump_fr
 		if (code == EPB_FLAGS && len == 4)
 			frame->way = get32(file, data) & 3;
 		else if (code == EPB_DROPCOUNT && len == 8)
-			file->iface[iface].told += get64(file, data);
+			frame->dropped += get64(file, data);
 	}
+	file->iface[iface].told += frame->dropped;
 	if (frame->way > DUMP_OUT)
 		frame->way = DUMP_WAY_UNKNOWN;
 	return true;
@@ -253,7 +254,7 @@ static void statistics(struct dump_file *file, const struct block *b)
 	uint32_t at = 12, iface;
 	const uint8_t *data;
 	uint16_t code, len;
-	uint64_t sum = 0;
+	uint64_t sum = 0, when;
 
 	if (b->len < 12)
 		return;
@@ -261,8 +262,25 @@ static void statistics(struct dump_file *file, const struct block *b)
 	while (iface < file->num_ifaces && option(file, b, &at, &code, &len, &data))
 		if ((code == ISB_IFDROP || code == ISB_OSDROP) && len == 8)
 			sum += get64(file, data);
-	if (iface < file->num_ifaces)
-		file->iface[iface].dropped = sum;
+	if (iface >= file->num_ifaces)
+		return;
+	file->iface[iface].dropped = sum;
+	when = to_ns(&file->iface[iface], (uint64_t)get32(file, b->data + 4) << 32 |
+						  get32(file, b->data + 8));
+	if (when > file->end)
+		file->end = when;
+}
+
+/* The flight recorder writes its reason into the section's comment. */
+static void section(struct dump_file *file, const struct block *b)
+{
+	const uint8_t *data;
+	uint16_t code, len;
+	uint32_t at = 16;
+
+	while (option(file, b, &at, &code, &len, &data))
+		if (code == OPT_COMMENT && len)
+			weft_text_copy(file->comment, sizeof(file->comment), data, len);
 }
 
 bool dump_pcapng_next(struct dump_file *file, struct dump_frame *frame)
@@ -272,6 +290,7 @@ bool dump_pcapng_next(struct dump_file *file, struct dump_frame *frame)
 
 	while (!found && read_block(file, &b)) {
 		if (b.type == SECTION) {
+			section(file, &b);
 			file->dropped_before = dump_file_dropped(file);
 			file->num_ifaces = 0;
 		}

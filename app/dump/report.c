@@ -6,6 +6,12 @@
 
 #include "dump/json.h"
 #include "dump/list.h"
+#include "dump/survey.h"
+#include "dump/verdict.h"
+
+/* Of the JSON object: it changes when a key gets another meaning. */
+#define REPORT_VERSION 2
+#define LANES 10u /* the worst ones; all with --all */
 
 static struct trace_anomaly found[TRACE_ANOMALIES];
 
@@ -84,10 +90,12 @@ static void paths_text(FILE *out, const struct trace_flow *f)
 /* A lane without frames, by message records. */
 static void record_text(FILE *out, const struct report *r, const struct trace_flow *f)
 {
+	char from[200], to[200];
 	unsigned int i;
 
 	fprintf(out, "    %s > %s: %" PRIu64 " messages in records, %" PRIu64 " bytes, %.2f MB/s\n",
-		report_port_name(r, &f->out), report_port_name(r, &f->in), f->frames, f->bytes,
+		verdict_end(r, f, false, from, sizeof(from)),
+		verdict_end(r, f, true, to, sizeof(to)), f->frames, f->bytes,
 		report_rate(f));
 	for (i = WEFT_RECORD_READ; i < WEFT_RECORD_KINDS; i++)
 		if (f->natives[i])
@@ -97,6 +105,8 @@ static void record_text(FILE *out, const struct report *r, const struct trace_fl
 
 static void flow_text(FILE *out, const struct report *r, const struct trace_flow *f)
 {
+	char from[200], to[200];
+
 	if (f->record) {
 		record_text(out, r, f);
 		return;
@@ -104,8 +114,9 @@ static void flow_text(FILE *out, const struct report *r, const struct trace_flow
 	fprintf(out,
 		"    %s > %s: %" PRIu64 " frames, %" PRIu64 " bytes, %.2f MB/s, %" PRIu64
 		" sent again",
-		report_port_name(r, &f->out), report_port_name(r, &f->in), f->frames, f->bytes,
-		report_rate(f), f->again);
+		verdict_end(r, f, false, from, sizeof(from)),
+		verdict_end(r, f, true, to, sizeof(to)), f->frames, f->bytes, report_rate(f),
+		f->again);
 	if (f->judged)
 		fprintf(out,
 			"; %" PRIu64 " lost, %" PRIu64 " twice, %" PRIu64 " late, %" PRIu64
@@ -146,20 +157,16 @@ bool report_conversation(const struct report *r, unsigned int flow, struct repor
 	return true;
 }
 
-static void conversations_text(FILE *out, const struct report *r)
+static void conversation_text(FILE *out, const struct report *r, unsigned int flow,
+			      const struct report_conversation *c)
 {
 	const struct trace *t = r->trace;
-	struct report_conversation c;
 	char from[80], to[80];
-	unsigned int i;
 
-	for (i = 0; i < t->num_flows; i++)
-		if (report_conversation(r, i, &c))
-			fprintf(out,
-				"%s > %s: %" PRIu64 " messages, %" PRIu64 " bytes, %u lane%s\n",
-				stream_end_name(t, &t->flow[i], false, from, sizeof(from)),
-				stream_end_name(t, &t->flow[i], true, to, sizeof(to)), c.messages,
-				c.bytes, c.lanes, c.lanes == 1 ? "" : "s");
+	fprintf(out, "%s > %s: %" PRIu64 " messages, %" PRIu64 " bytes, %u lane%s\n",
+		stream_end_name(t, &t->flow[flow], false, from, sizeof(from)),
+		stream_end_name(t, &t->flow[flow], true, to, sizeof(to)), c->messages, c->bytes,
+		c->lanes, c->lanes == 1 ? "" : "s");
 }
 
 static void protocols_text(FILE *out, const struct trace_follow *fo)
@@ -210,45 +217,109 @@ static void sentence_text(void *arg, const struct msg *m, const char *text)
 		fprintf(arg, "  %s\n", text);
 }
 
-static void anomaly_text(FILE *out, const struct report *r, const struct trace_anomaly *a)
+static uint64_t trouble(const struct trace_flow *f)
 {
-	const struct trace_flow *f = a->flow == TRACE_NONE ? NULL : &r->trace->flow[a->flow];
-	char when[40];
+	return f ? f->lost + f->twice + f->late + f->changed + f->again : 0;
+}
 
-	fprintf(out, "  %s %s", dump_time_text(a->time, when, sizeof(when)),
-		trace_fault_name(a->fault));
-	if (f)
-		fprintf(out, ", lane %s > %s", report_port_name(r, &f->out),
-			report_port_name(r, &f->in));
-	else
-		fprintf(out, ", host of %s", r->file[a->host]->name);
-	fprintf(out, ": %s\n", a->text);
+/* The greater, the earlier a lane is printed: first what went wrong, then bytes. */
+static bool is_worse(const struct trace *t, const struct trace_flow *f, const struct trace_flow *g)
+{
+	uint64_t a = trouble(f) + trouble(trace_other(t, f)),
+		 b = trouble(g) + trouble(trace_other(t, g));
+
+	return a != b ? a > b : f->bytes > g->bytes;
+}
+
+static unsigned int worst_lanes(const struct report *r, unsigned int lane[LANES])
+{
+	const struct trace *t = r->trace;
+	unsigned int i, at, n = 0;
+
+	for (i = 0; i < t->num_flows; i++) {
+		if (!report_lane(r, i))
+			continue;
+		for (at = n < LANES ? n++ : n; at > 0; at--) {
+			if (!is_worse(t, &t->flow[i], &t->flow[lane[at - 1]]))
+				break;
+			if (at < LANES)
+				lane[at] = lane[at - 1];
+		}
+		if (at < LANES)
+			lane[at] = i;
+	}
+	return n;
+}
+
+static void lane_text(FILE *out, const struct report *r, unsigned int i)
+{
+	const struct trace_flow *f = report_lane(r, i);
+
+	if (!f)
+		return;
+	fprintf(out, "lane %u\n", i);
+	flow_text(out, r, f);
+	if (trace_other(r->trace, f))
+		flow_text(out, r, trace_other(r->trace, f));
+}
+
+static void lanes_text(FILE *out, const struct report *r, bool all)
+{
+	unsigned int lane[LANES], i, n, lanes = 0;
+
+	for (i = 0; i < r->trace->num_flows; i++) {
+		lanes += report_lane(r, i) != NULL;
+		if (all)
+			lane_text(out, r, i);
+	}
+	if (all)
+		return;
+	n = worst_lanes(r, lane);
+	for (i = 0; i < n; i++)
+		lane_text(out, r, lane[i]);
+	if (lanes > n)
+		fprintf(out, "%u further lanes: see --all\n", lanes - n);
+}
+
+static void clocks_text(FILE *out, const struct report *r)
+{
+	const struct trace_clock *c;
+	unsigned int i;
+
+	for (i = 0; r->trace->num_files > 1 && i < r->trace->num_files; i++) {
+		c = &r->clock[i];
+		fprintf(out, "%s: clock %+.3f us, drift %+.3f ppm", r->file[i]->name,
+			(double)c->offset / 1e3, c->drift * 1e6);
+		if (c->drift_error > 0)
+			fprintf(out, " (+-%.3f)", c->drift_error * 1e6);
+		fputs(!c->known            ? " (no frame in common)\n"
+		      : c->equal && i > 0 ? " (no frame contradicts it)\n"
+					   : "\n",
+		      out);
+	}
 }
 
 void report_text(FILE *out, const struct report *r, const struct list *l)
 {
-	unsigned int i, n;
+	bool all = l->o->all || r->trace->num_flows <= 2 * LANES;
+	unsigned int i, n = 0, hidden = 0;
+	struct report_conversation c;
 
-	for (i = 0; i < r->trace->num_files; i++)
-		if (r->trace->num_files > 1)
-			fprintf(out, "%s: clock %+.3f us, drift %+.3f ppm%s\n", r->file[i]->name,
-				(double)r->clock[i].offset / 1e3, r->clock[i].drift * 1e6,
-				r->clock[i].known ? "" : " (no frame in common)");
+	verdict_text(out, l);
+	clocks_text(out, r);
 	dump_counts_text(out, r->counts);
-	conversations_text(out, r);
-	protocols_text(out, r->trace->follow);
 	for (i = 0; i < r->trace->num_flows; i++) {
-		if (!report_lane(r, i))
+		if (!report_conversation(r, i, &c))
 			continue;
-		fprintf(out, "lane %u\n", i);
-		flow_text(out, r, report_lane(r, i));
-		if (trace_other(r->trace, report_lane(r, i)))
-			flow_text(out, r, trace_other(r->trace, report_lane(r, i)));
+		if (all || n++ < LANES)
+			conversation_text(out, r, i, &c);
+		else
+			hidden++;
 	}
-	n = trace_anomalies(r->trace, found);
-	fprintf(out, n ? "anomalies\n" : "no anomalies of lanes\n");
-	for (i = 0; i < n; i++)
-		anomaly_text(out, r, &found[i]);
+	if (hidden)
+		fprintf(out, "%u further conversations: see --all\n", hidden);
+	protocols_text(out, r->trace->follow);
+	lanes_text(out, r, all);
 	list_sentences(l, sentence_text, out);
 	slowest_text(out, l);
 }
@@ -353,6 +424,7 @@ static void lists_json(struct json *j, const struct list *l)
 
 	json_begin(j, "message_anomalies", '[');
 	list_sentences(l, sentence_json, j);
+	list_unanswered(l, sentence_json, j);
 	json_end(j, ']');
 	json_begin(j, "slowest", '[');
 	for (i = 0; i < l->slowest.num; i++)
@@ -391,6 +463,7 @@ static void flow_json(struct json *j, const struct report *r, const struct trace
 static void anomaly_json(struct json *j, const struct report *r, const struct trace_anomaly *a)
 {
 	const struct trace_flow *f = a->flow == TRACE_NONE ? NULL : &r->trace->flow[a->flow];
+	char where[400];
 
 	json_begin(j, NULL, '{');
 	json_text(j, "class", trace_fault_name(a->fault));
@@ -402,8 +475,21 @@ static void anomaly_json(struct json *j, const struct report *r, const struct tr
 		json_end(j, ']');
 	}
 	json_text(j, "host", r->file[a->host]->name);
+	json_text(j, "where", verdict_where(r, a, where, sizeof(where)));
+	if (f)
+		json_text(j, "from_file", host_name(r, &f->out));
+	if (f)
+		json_text(j, "to_file", host_name(r, &f->in));
+	if (a->share > 0)
+		json_real(j, "share", a->share);
 	json_text(j, "evidence", a->text);
+	json_text(j, "advice", trace_fault_advice(a->fault));
 	json_end(j, '}');
+}
+
+static void reason_json(void *arg, const char *text)
+{
+	json_text(arg, NULL, text);
 }
 
 static void clocks_json(struct json *j, const struct report *r)
@@ -418,6 +504,9 @@ static void clocks_json(struct json *j, const struct report *r)
 		json_number(j, "lost_by_writer", dump_file_dropped(r->file[i]));
 		json_real(j, "clock_us", (double)r->clock[i].offset / 1e3);
 		json_real(j, "drift_ppm", r->clock[i].drift * 1e6);
+		if (r->trace->survey && r->trace->survey->done &&
+		    r->trace->survey->file[i].comment[0])
+			json_text(j, "comment", r->trace->survey->file[i].comment);
 		if (r->file[i]->why[0])
 			json_text(j, "damaged", r->file[i]->why);
 		json_end(j, '}');
@@ -428,9 +517,10 @@ static void clocks_json(struct json *j, const struct report *r)
 void report_json(FILE *out, const struct report *r, const struct list *l)
 {
 	struct json j = {.out = out};
-	unsigned int i, n;
+	unsigned int i, n, verdicts;
 
 	json_begin(&j, NULL, '{');
+	json_number(&j, "version", REPORT_VERSION);
 	dump_counts_json(&j, r->counts);
 	clocks_json(&j, r);
 	json_begin(&j, "lanes", '[');
@@ -446,8 +536,16 @@ void report_json(FILE *out, const struct report *r, const struct list *l)
 	json_end(&j, ']');
 	json_begin(&j, "anomalies", '[');
 	n = trace_anomalies(r->trace, found);
-	for (i = 0; i < n; i++)
+	verdicts = trace_verdicts(found, n);
+	for (i = 0; i < verdicts; i++)
 		anomaly_json(&j, r, &found[i]);
+	json_end(&j, ']');
+	json_begin(&j, "observations", '[');
+	for (i = verdicts; i < n; i++)
+		anomaly_json(&j, r, &found[i]);
+	json_end(&j, ']');
+	json_begin(&j, "not_judged", '[');
+	verdict_not_judged(r, reason_json, &j);
 	json_end(&j, ']');
 	messages_json(&j, r->trace->follow);
 	conversations_json(&j, r);

@@ -30,8 +30,9 @@
 #define TRACE_FLOWS 4096
 #define TRACE_SAMPLES 1024 /**< of each flow: frames that came, and frames that did not */
 #define TRACE_PENDING (1u << 18)
-#define TRACE_GAPS 1024
+#define TRACE_GAPS 4096
 #define TRACE_NONE UINT32_MAX
+#define TRACE_HOLE_FRAMES 4u /**< lost in a row, at least */
 
 /** A frame that arrived, or did not. */
 struct trace_sample {
@@ -80,12 +81,21 @@ struct trace_flow {
 	uint64_t src, dst;
 	uint32_t other; /**< the other direction, or TRACE_NONE */
 	struct trace_port out, in;
+	struct trace_port at; /**< where frames without a direction were seen */
 	uint8_t dst_mac[6];     /**< in the frames of its sender */
 	uint64_t moved_at;      /**< time from which it differs; 0 = never */
 	uint64_t first, last;   /**< times of frames */
 	uint64_t frames, bytes; /**< at the sender, or at the receiver without a sender's capture */
 	uint64_t judged, lost, twice, late, changed, again;
 	uint64_t first_lost, first_twice, first_late, first_changed;
+	uint64_t overflowed; /**< lost while their receiver was silent */
+	/** acknowledged after one transmission, and not in the receiver's capture; and its opposite */
+	uint64_t unseen_in, unseen_out, first_unseen_in, first_unseen_out;
+	uint64_t holes, hole_lost, hole_ns; /**< runs of lost frames that are long enough */
+	uint64_t owed; /**< when the first DATA came that its receiver has not answered */
+	uint32_t owed_frames;
+	uint64_t data_at; /**< when its sender sent DATA last */
+	bool bye;         /**< its sender has closed the connection */
 	uint64_t large_came_at;   /**< last arrival of a frame of lost_min bytes or more */
 	uint32_t lost_min;        /**< length of the shortest lost frame */
 	uint32_t came_max_before; /**< longest that arrived before the first loss */
@@ -133,12 +143,38 @@ struct trace_gap {
 	uint32_t frames;
 };
 
+/** A silence that may be the host's: the frames that come next decide. */
+struct trace_wake {
+	struct trace_gap gap; /**< to = 0: none */
+	uint64_t until, sent_first, sent_last, ifaces;
+	uint32_t frames;
+};
+
 struct trace_host {
 	uint64_t first, last; /**< records of its capture */
-	uint64_t since;       /**< frames sent to it since then */
-	struct trace_gap gap[TRACE_GAPS];
+	uint32_t since;       /**< frames sent to it since then */
+	uint64_t due;         /**< when the first of these could have been there */
+	struct trace_wake wake;
+	struct trace_gap gap[TRACE_GAPS], longest;
 	unsigned int num_gaps;
+	uint64_t silences, silent; /**< number, and ns in all */
 	bool seen;
+};
+
+/** A stretch of time in which a capture has gaps, by the common clock. */
+struct trace_missing {
+	uint64_t from, to;
+	uint16_t iface; /**< UINT16_MAX = any */
+};
+
+/** When a capture ran. Without a survey it ran always. */
+struct trace_span {
+	uint64_t end;       /**< of its last record */
+	uint64_t ran_until; /**< by its statistics */
+	uint64_t begin[DUMP_IFACES];
+	struct trace_missing *missing;
+	unsigned int num_missing;
+	bool unplaced; /**< it lost records, at unknown times */
 };
 
 /** ARP or HELLO, from one address to another. */
@@ -149,6 +185,34 @@ struct trace_question {
 	uint64_t since;      /**< time of the first of these */
 };
 #define TRACE_QUESTIONS 256u
+
+/** An ICMP error that came to a host, with the addresses of the packet that it quotes. */
+struct trace_icmp {
+	uint8_t type, code, file;
+	uint16_t mtu;
+	uint32_t from, src, dst;
+	uint64_t count, first;
+};
+#define TRACE_ICMP 64u
+
+/** The station that answers ARP for an address. */
+struct trace_owner {
+	uint32_t ip;
+	uint8_t mac[6], second[6], file;
+	uint64_t answered; /**< time of the last answer; 0 = a request followed */
+	uint64_t conflicts, first;
+};
+#define TRACE_OWNERS 256u
+
+/** The VLAN of an interface, and another one in which requests for its address come. */
+struct trace_tag {
+	uint8_t file;
+	bool has;
+	uint16_t iface, own, theirs;
+	uint32_t ip, peer;
+	uint64_t count, first;
+};
+#define TRACE_TAGS 256u
 
 struct trace_pending;
 struct trace_follow;
@@ -167,6 +231,10 @@ struct trace {
 	uint32_t *table;   /**< of flows, by connection and token */
 	struct trace_pending *pending;
 	struct trace_host *host; /**< by file */
+	struct trace_span *span; /**< by file; NULL = they ran always */
+	const struct survey *survey;
+	uint64_t sent_at; /**< when the frame that was taken last was sent; 0 = not known */
+	uint64_t fate;    /**< its number among fates; UINT64_MAX = none */
 	unsigned int num_files;
 	uint64_t now, begin; /**< time of the newest and of the first frame */
 	uint64_t interval;   /**< of the series, ns */
@@ -175,6 +243,10 @@ struct trace {
 	struct trace_hello hello[TRACE_HELLOS];
 	struct trace_question question[TRACE_QUESTIONS];
 	unsigned int num_questions;
+	struct trace_icmp icmp[TRACE_ICMP];
+	struct trace_owner owner[TRACE_OWNERS];
+	struct trace_tag tag[TRACE_TAGS];
+	unsigned int num_icmp, num_owners, num_tags;
 };
 
 /** @return NULL: no memory */
@@ -203,8 +275,15 @@ struct trace_pending *trace_pending_make(void);
 void trace_pending_free(struct trace_pending *p);
 void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
 		const struct dump_view *view, uint64_t time);
-/** A received frame that no sender could have sent: it was changed. */
-void trace_fate_changed(struct trace *t, const struct dump_frame *frame, uint64_t time);
+/** A received frame with a wrong checksum: it was changed on its way. */
+void trace_fate_changed(struct trace *t, const struct dump_frame *frame,
+			const struct dump_view *view, uint64_t time);
+/** The frame of this number was acknowledged, and was sent once: it came. */
+void trace_fate_acked(struct trace *t, uint64_t number);
+/** A run of lost frames has ended; with @p open the capture has. */
+void trace_run_end(struct trace_flow *f, bool open);
+/** Is the run long enough for a hole? */
+bool trace_is_hole(const struct trace_run *r, bool open);
 /** Judge frames that have waited long enough; with @p all, all frames. */
 void trace_fate_judge(struct trace *t, bool all);
 
@@ -213,10 +292,27 @@ void trace_fate_judge(struct trace *t, bool all);
 void trace_question(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
 		    uint64_t time);
 
+/* dump/notice.c */
+/** A frame of another protocol. */
+void trace_notice(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
+		  uint64_t time);
+
 /* dump/host.c */
-void trace_host_record(struct trace *t, const struct dump_frame *frame, const struct trace_flow *f,
-		       uint64_t time);
-void trace_host_end(struct trace *t);
+void trace_host_record(struct trace *t, const struct dump_frame *frame,
+		       const struct dump_view *view, struct trace_flow *f, uint64_t time);
+/** Was the host silent at any time between these two? */
+bool trace_host_silent(const struct trace_host *h, uint64_t from, uint64_t to);
+/** The time that its capture covers. */
+uint64_t trace_host_time(const struct trace_host *h);
+
+/* dump/span.c */
+struct survey;
+struct trace_clock;
+/** Take over from the survey when captures ran. @return -ENOMEM */
+int trace_spans(struct trace *t, const struct survey *s, const struct trace_clock *clock);
+void trace_spans_free(struct trace *t);
+/** Did the port's capture run then, and report no lost records? */
+bool trace_covers(const struct trace *t, const struct trace_port *port, uint64_t from, uint64_t to);
 
 /* ---- clocks --------------------------------------------------------------------------------- */
 
@@ -225,10 +321,13 @@ struct trace_clock {
 	int64_t offset; /**< ns to subtract, at @p at */
 	uint64_t at;    /**< by this capture's clock */
 	double drift;   /**< ns per ns */
+	double drift_error; /**< half the distance of the quartiles */
+	bool equal;     /**< no frame contradicts it: it is not corrected */
 };
 
 /** Reads the captures once. @return APP_OK, or an exit code after an error message */
-int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock);
+int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock,
+		 struct survey *survey);
 uint64_t trace_time(const struct trace_clock *clock, uint64_t time);
 
 /* ---- anomalies ------------------------------------------------------------------------------ */
@@ -249,24 +348,45 @@ enum trace_fault {
 	FAULT_MOVED_MAC,
 	FAULT_STOPPED_PEER,
 	FAULT_SLOW_RECEIVER,
+	FAULT_PEER_GONE,
+	FAULT_WRONG_VLAN,
+	FAULT_TWO_ANSWERS,
+	FAULT_FIREWALL,
+	FAULT_TTL,
+	FAULT_UNREACHABLE,
+	FAULT_CAPTURE_GAPS,
 	FAULT_COUNT,
 };
 
 const char *trace_fault_name(enum trace_fault fault);
+/** What to do about it: a sentence. */
+const char *trace_fault_advice(enum trace_fault fault);
 
 struct trace_anomaly {
 	enum trace_fault fault;
-	uint32_t flow;  /**< of the lane; TRACE_NONE = of a host */
-	uint8_t host;   /**< file of the host that is slow, stopped or down */
-	uint64_t time;  /**< of the first evidence, common clock */
-	int64_t weight; /**< of a delay: ns more than before */
-	char text[240]; /**< the evidence */
+	bool observation; /**< too small for a verdict, or a consequence of one */
+	uint32_t flow;    /**< of the lane; TRACE_NONE = of a host, or of a capture */
+	uint8_t host;     /**< file of the host that is slow, stopped or down */
+	uint64_t time;    /**< of the first evidence, common clock */
+	double share;     /**< of the frames or of the time, 0 to 1; 0 = none is meant */
+	double weight;    /**< the strongest is named first */
+	char text[240];   /**< the evidence */
 };
 
 #define TRACE_ANOMALIES 256
 
-/** @return number of entries in @p a */
+/** @return number of entries in @p a: verdicts, the strongest first, then observations */
 unsigned int trace_anomalies(struct trace *t, struct trace_anomaly a[TRACE_ANOMALIES]);
+/** @return number of verdicts among @p num entries */
+unsigned int trace_verdicts(const struct trace_anomaly *a, unsigned int num);
+
+/* dump/delay.c */
+struct trace_delay {
+	int64_t before, after; /**< low quantiles, ns */
+	uint64_t time;
+};
+/** Did the path get longer? */
+bool trace_delayed(const struct trace_flow *f, struct trace_delay *d);
 
 /* dump/loss.c */
 /** Classify losses that are neither a blackhole's nor an MTU's. */

@@ -162,7 +162,7 @@ static void a_changed_bit_is_noticed(void **state)
 	frame = frame_of(&b, b.len);
 	dump_decode(&frame, &view);
 	assert_int_equal(view.what, DUMP_WRONG);
-	assert_true(view.crc_wrong);
+	assert_true(view.damaged);
 }
 
 static void a_reset_of_another_version_is_none_of_the_wrong(void **state)

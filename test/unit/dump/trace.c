@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "dump/survey.h"
 #include "dump/trace.h"
 
 #define FRAMES 600u
@@ -240,6 +241,7 @@ static void offset_and_drift_of_clocks_are_found(void **state)
 {
 	char path[2][64], *names[2] = {path[0], path[1]};
 	struct trace_clock clock[2];
+	struct survey survey;
 	unsigned int dir, i;
 	uint64_t sent, got;
 	FILE *f[2];
@@ -263,7 +265,8 @@ static void offset_and_drift_of_clocks_are_found(void **state)
 	}
 	for (i = 0; i < 2; i++)
 		fclose(f[i]);
-	assert_int_equal(trace_clocks(names, 2, clock), 0);
+	assert_int_equal(trace_clocks(names, 2, clock, &survey), 0);
+	survey_free(&survey);
 	assert_true(clock[1].known);
 	for (i = 0; i < 20000; i += 1000) {
 		sent = BEGIN + (uint64_t)i * EVERY_NS;
