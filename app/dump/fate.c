@@ -13,6 +13,7 @@
 #include "dump/trace.h"
 
 #define END_NS 5000000u /* frames sent this short time before the end may still arrive */
+#define ARRIVAL_NS 100000u
 #define BUCKETS (2u * TRACE_PENDING)
 #define NEAR 32u /* entries of a bucket; further ones are in the bucket of their id */
 
@@ -195,6 +196,14 @@ static void missed(struct trace *t, struct trace_flow *f, const struct pending *
 	}
 }
 
+/* The time in which a frame arrives, if it does: where a capture lost records then is not judged. */
+static uint64_t arrival(const struct trace_flow *f)
+{
+	return f->min_delay > 0 && f->min_delay < TRACE_WAIT_NS
+		       ? 4 * (uint64_t)f->min_delay + ARRIVAL_NS
+		       : END_NS;
+}
+
 static void judge(struct trace *t, const struct pending *e)
 {
 	struct trace_flow *f = &t->flow[e->flow];
@@ -205,8 +214,8 @@ static void judge(struct trace *t, const struct pending *e)
 	if ((e->out ? e->out : e->in) < f->compared_from)
 		return;
 	if (!e->out) { /* the sender's capture lacks it */
-		if (f->out.known && e->in > END_NS &&
-		    trace_covers(t, &f->out, e->in - END_NS, e->in))
+		if (f->out.known && e->in > arrival(f) &&
+		    trace_covers(t, &f->out, e->in - arrival(f), e->in))
 			first_of(&f->first_unseen_out, &f->unseen_out, e->in);
 		return;
 	}
@@ -216,7 +225,8 @@ static void judge(struct trace *t, const struct pending *e)
 	f->load += e->len;
 	if (!f->in.known)
 		return; /* there is no capture of the receiver */
-	if (e->ins < e->outs && !trace_covers(t, &f->in, e->out, e->out + END_NS))
+	if (e->ins < e->outs && !(trace_covers(t, &f->in, e->out, e->out + arrival(f)) &&
+				  trace_runs(t, f->in.file, e->out + END_NS)))
 		return; /* it did not run then, or lost records */
 	f->judged++;
 	if (e->ins >= e->outs) {

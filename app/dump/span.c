@@ -63,12 +63,17 @@ static bool lost_some(const struct trace_span *s, uint16_t iface, uint64_t from,
 	return false;
 }
 
+bool trace_runs(const struct trace *t, uint8_t file, uint64_t time)
+{
+	return time <= (t->span ? t->span[file].end : t->now);
+}
+
 bool trace_covers(const struct trace *t, const struct trace_port *port, uint64_t from, uint64_t to)
 {
 	const struct trace_span *s;
 
 	if (!t->span)
-		return to < t->now || from == to;
+		return true;
 	s = &t->span[port->file];
 	return !s->unplaced && from >= s->begin[port->iface] && to <= s->end &&
 	       !lost_some(s, port->iface, from, to);

@@ -311,6 +311,8 @@ struct trace_clock;
 /** Take over from the survey when captures ran. @return -ENOMEM */
 int trace_spans(struct trace *t, const struct survey *s, const struct trace_clock *clock);
 void trace_spans_free(struct trace *t);
+/** Was the file's capture still running then? */
+bool trace_runs(const struct trace *t, uint8_t file, uint64_t time);
 /** Did the port's capture run then, and report no lost records? */
 bool trace_covers(const struct trace *t, const struct trace_port *port, uint64_t from, uint64_t to);
 

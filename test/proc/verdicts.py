@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""verdicts.py BUILD: what weft-dump names in captures that are edited: what a capture does not have
+is no fault, none hides another, any capture is read for what it has, and the verdict is the first
+line. The captures are the simulator's, whose hosts have clocks of their own. Prints TAP."""
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+
+import pcapng_edit as edit  # noqa: E402
+import tap  # noqa: E402
+
+BUILD = sys.argv[1]
+DUMP = os.path.join(BUILD, 'app', 'weft-dump')
+FOLDER = tempfile.TemporaryDirectory(prefix='weft-verdicts.')
+SENT = {}
+
+
+def path(name):
+    return os.path.join(FOLDER.name, name)
+
+
+def pair(fault='clean', seed=7):
+    """The captures of both hosts of a run, read anew."""
+    if (fault, seed) not in SENT:
+        folder = path('%s-%d' % (fault, seed))
+        os.mkdir(folder)
+        subprocess.run([os.path.join(BUILD, 'test', 'sim', 'sim_faults'), '-k', fault, '-s',
+                        str(seed), '-n', '1'], check=True, stdout=subprocess.DEVNULL,
+                       env=dict(os.environ, SIM_FAULTS=folder))
+        SENT[fault, seed] = folder
+    return [edit.Capture(os.path.join(SENT[fault, seed], name + '.pcapng')) for name in 'ab']
+
+
+def truth(fault, seed):
+    with open(os.path.join(SENT[fault, seed], 'truth.json'), encoding='utf-8') as f:
+        return json.load(f)
+
+
+def dump(*arguments, code=0):
+    done = subprocess.run([DUMP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, check=False, timeout=60)
+    assert done.returncode == code, '%s: exit %d\n%s' % (arguments, done.returncode, done.stderr)
+    return done.stdout
+
+
+def write(*captures):
+    return [c.write(path('%c.pcapng' % (97 + i))) for i, c in enumerate(captures)]
+
+
+def report(*captures):
+    done = subprocess.run([DUMP, '-j', *write(*captures)], stdout=subprocess.PIPE, check=False)
+    assert done.returncode in (0, 4), done.returncode # 4: changed frames
+    return json.loads(done.stdout)
+
+
+def named(*captures):
+    return [a['class'] for a in report(*captures)['anomalies']]
+
+
+def expect(faults, *captures):
+    got = named(*captures)
+    assert got == faults, got
+
+
+def a_sender_that_pauses_makes_no_host_slow():
+    for idle in (0, 100, 300, 1000):
+        a, b = pair()
+        edit.pauses(a, b, idle, 6)
+        expect([], a, b)
+
+
+def clocks_may_differ():
+    for seconds, ppm in ((5, 0), (-5, 0), (86400, 0), (0, 50), (5, 500)):
+        a, b = pair()
+        edit.skew(b, seconds, ppm)
+        expect([], a, b)
+
+
+def captures_begin_and_end_at_other_times():
+    for which in (0, 1):
+        for begin, end in ((0.4, 1), (0, 0.6)):
+            both = pair()
+            edit.part(both[which], begin, end)
+            expect([], *both)
+
+
+def records_that_a_capture_lost_are_its_own_fault():
+    for tell in (True, False):
+        for which in (0, 1):
+            both = pair()
+            edit.lose_records(both[which], 50, tell)
+            found = report(*both)['anomalies']
+            assert [a['class'] for a in found] == ['capture with gaps'], found
+            assert found[0]['host'].endswith('%c.pcapng' % (97 + which)), found
+
+
+def loss_is_found_beside_the_gaps_of_a_capture():
+    a, b = pair('random_loss', 1000)
+    lane = truth('random_loss', 1000)
+    edit.lose_records(b if lane['host'] == 'a' else a, 100, True)
+    expect(['random loss', 'capture with gaps'], a, b)
+
+
+def loss_and_slowness_are_both_named():
+    a, b = pair('random_loss', 1000)
+    edit.stops(a, b, 0.3, 3000000, 1200000)
+    got = named(a, b)
+    assert sorted(got) == ['random loss', 'slow receiver'], got
+
+
+def a_stop_is_a_share_of_the_time():
+    a, b = pair()
+    edit.stops(a, b, 0.5, 10**10, 9000000)
+    found = report(a, b)
+    assert [f['class'] for f in found['anomalies']] == ['stopped peer'], found['anomalies']
+    assert found['anomalies'][0]['host'].endswith('b.pcapng')
+    a, b = pair()
+    edit.stops(a, b, 0.5, 10**10, 1500000)
+    found = report(a, b)
+    assert not found['anomalies'], found['anomalies']
+    assert [f['class'] for f in found['observations']] == ['slow receiver'], found
+
+
+def directions_follow_from_addresses_and_times():
+    for fault in ('random_loss', 'blackhole_one_way', 'corruption', 'clean'):
+        whole = report(*pair(fault, 1000))['anomalies']
+        for without in ((0,), (1,), (0, 1)):
+            both = pair(fault, 1000)
+            for i in without:
+                edit.without_directions(both[i])
+            found = report(*both)['anomalies']
+            keys = ('class', 'where', 'time', 'evidence')
+            assert [[f[k] for k in keys] for f in found] == \
+                [[f[k] for k in keys] for f in whole], (fault, without, found)
+
+
+def other(capture, old, new):
+    """The frames of one host's lanes as those of another host: addresses and connections."""
+    for r in capture.records:
+        d = bytearray(r.data[:112])
+        if d[12:14] != b'\x08\x00' or len(d) < 84:
+            continue
+        for at in (0, 6):
+            if d[at:at + 6] == old[0]:
+                d[at:at + 6] = new[0]
+        for at in (26, 30):
+            if d[at:at + 4] == old[1]:
+                d[at:at + 4] = new[1]
+        d[24:26] = b'\0\0'
+        total = sum(struct.unpack('>10H', d[14:34]))
+        total = (total & 0xffff) + (total >> 16)
+        total = ~((total & 0xffff) + (total >> 16)) & 0xffff
+        d[24:26] = struct.pack('>H', total)
+        d[54:58] = struct.pack('<I', struct.unpack('<I', d[54:58])[0] ^ 0x5a5a5a5a)
+        r.data = bytes(d)
+
+
+def three_hosts_without_directions():
+    a, b = pair('random_loss', 1000)
+    a2, c = pair('clean', 7)
+    first = next(r for r in c.records if r.way == edit.OUT and r.key())
+    old = first.data[6:12], first.data[26:30]
+    mine = next(r for r in a.records if r.way == edit.OUT and r.key() and
+                r.iface == 0)
+    for capture in (a2, c):
+        by = a.begin() - (a2 if capture is a2 else c).begin()
+        for r in capture.records:
+            r.time += by
+        other(capture, old, (b'\x02\x99\x00\x00\x00\x03', b'\x0a\x00\x00\x07'))
+    theirs = next(r for r in a2.records if r.way == edit.OUT and r.key())
+    for capture in (a2, c):
+        other(capture, (theirs.data[6:12], theirs.data[26:30]),
+              (mine.data[6:12], mine.data[26:30]))
+        capture.records = [r for r in capture.records if r.key() and r.iface == 0]
+    edit.cut(a, 112)
+    edit.cut(b, 112)
+    a.records = sorted(a.records + a2.records, key=lambda r: r.time)
+    whole = named(a, b, c)
+    assert whole == ['random loss'], whole
+    for capture in (a, b, c):
+        edit.without_directions(capture)
+    expect(whole, a, b, c)
+
+
+def short_frames_are_not_wrong():
+    a, b = pair()
+    for capture in (a, b):
+        edit.cut(capture, 64)
+    found = report(a, b)
+    assert found['wrong'] == 0 and not found['anomalies'], found['wrong']
+    assert any('64 bytes' in t and '84' in t for t in found['not_judged']), found['not_judged']
+
+
+def what_cannot_be_judged_is_said():
+    a, b = pair()
+    one = dump('-s', '0', *write(a)).splitlines()
+    assert one[0].startswith('not judged: what became of frames'), one[0]
+    edit.without_directions(a)
+    assert 'no fault' not in dump(*write(a))
+    both = report(pair('clean', 7)[0], pair('random_loss', 1000)[1])
+    assert any('none of its frames' in t for t in both['not_judged']), both['not_judged']
+    none = dump('-f', 'port 1', *write(*pair()))
+    assert none.startswith('not judged: anything'), none[:200]
+
+
+def the_recorders_reason_is_printed():
+    a = pair()[0].write(path('r.pcapng'), 'dpdk:0: no sign of 10.0.0.5 for 2.3 s, probed 3 times')
+    assert 'r.pcapng was written because: dpdk:0: no sign' in dump(a)
+    assert json.loads(dump('-j', a))['captures'][0]['comment'].startswith('dpdk:0: no sign')
+
+
+def the_verdict_is_the_first_line():
+    files = write(*pair('random_loss', 1000))
+    lines = dump('-s', '0', *files).splitlines()
+    lane = truth('random_loss', 1000)
+    assert lines[0].startswith('random loss, '), lines[0]
+    for name in lane['lane']:
+        assert 'dpdk:' + name in lines[0], lines[0]
+    assert lines[1].startswith('  since ') and lines[2].startswith('  to do: '), lines[:3]
+    first = next(i for i, line in enumerate(lines) if ': clock ' in line)
+    assert first <= 24, lines[:first]
+    assert json.loads(dump('-j', *files))['version'] == 2
+
+
+MAC_A, MAC_B, MAC_C = (b'\x02\0\0\0\0' + bytes([n]) for n in (1, 2, 3))
+IP_A, IP_B, ROUTER = (b'\x0a\0\0' + bytes([n]) for n in (1, 2, 254))
+
+
+def arp(op, src, sip, tip, vlan=0):
+    tag = struct.pack('>HH', 0x8100, vlan) if vlan else b''
+    return (b'\xff' * 6 if op == 1 else MAC_A) + src + tag + struct.pack(
+        '>HHHBBH', 0x806, 1, 0x800, 6, 4, op) + src + sip + bytes(6) + tip
+
+
+def icmp(kind, code):
+    quoted = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 60, 0, 0, 1, 17, 0, IP_A, IP_B) + \
+        struct.pack('>HHHH', 20000, 20000, 40, 0)
+    head = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 28 + len(quoted), 0, 0, 64, 1, 0, ROUTER, IP_A)
+    total = sum(struct.unpack('>10H', head))
+    total = (total & 0xffff) + (total >> 16)
+    head = head[:10] + struct.pack('>H', ~total & 0xffff) + head[12:]
+    return MAC_A + MAC_C + b'\x08\0' + head + bytes([kind, code]) + bytes(6) + quoted
+
+
+def crafted(frames):
+    body = struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1)
+    out = edit.block(edit.SECTION, body) + edit.block(edit.INTERFACE, struct.pack(
+        '<HHIHHI', 1, 0, 0, 9, 1, 9) + bytes(4))
+    for number, (way, data) in enumerate(frames):
+        out += edit.block(edit.PACKET, struct.pack(
+            '<IIIII', 0, 0, 1000000 * (number + 1), len(data), len(data)) + data +
+            bytes(-len(data) % 4) + struct.pack('<HHIHH', 2, 4, way, 0, 0))
+    with open(path('x.pcapng'), 'wb') as f:
+        f.write(out)
+    return json.loads(dump('-j', path('x.pcapng')))['anomalies']
+
+
+def other_protocols_name_faults():
+    ask = (edit.OUT, arp(1, MAC_A, IP_A, IP_B))
+    tagged = (edit.OUT, arp(1, MAC_A, IP_A, IP_B, 10))
+    found = crafted([tagged, (edit.IN, arp(1, MAC_B, IP_B, IP_A, 20))] * 3)
+    assert [f['class'] for f in found] == ['wrong VLAN'], found
+    assert 'VLAN 10' in found[0]['evidence'] and 'VLAN 20' in found[0]['evidence'], found
+    answers = [(edit.IN, arp(2, m, IP_B, IP_A)) for m in (MAC_B, MAC_C)]
+    found = crafted([ask] + answers)
+    assert [f['class'] for f in found] == ['two ARP answers'], found
+    assert crafted([ask, answers[0], ask, answers[1]]) == []
+    hello = struct.pack('<HBBHHIIIIHBBIIIH', 0x6657, 2, 1, 4, 42 + 64, 1, 2, 0, 0, 5, 0, 0, 0, 7,
+                        8, 0xffff) + bytes(64 + 4)
+    ip = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 28 + len(hello), 0, 0, 64, 17, 0, IP_A, IP_B)
+    total = sum(struct.unpack('>10H', ip))
+    total = (total & 0xffff) + (total >> 16)
+    ip = ip[:10] + struct.pack('>H', ~total & 0xffff) + ip[12:]
+    sent = (edit.OUT, MAC_C + MAC_A + b'\x08\0' + ip +
+            struct.pack('>HHHH', 20000, 20000, 8 + len(hello), 0) + hello)
+    crc_free = bytearray(sent[1])
+    sent = (edit.OUT, bytes(crc_free[:120]))
+    for kind, code, name in ((11, 0, 'TTL'), (3, 13, 'firewall'), (3, 4, 'path MTU'),
+                             (3, 3, 'unreachable')):
+        # The HELLO is cut, so that it needs no CRC32C.
+        found = crafted_cut(sent, (edit.IN, icmp(kind, code)))
+        assert [f['class'] for f in found] == [name], (name, found)
+        assert '10.0.0.254' in found[0]['evidence'], found
+
+
+def crafted_cut(sent, error):
+    """As crafted(), with a first frame that had 40 more bytes."""
+    body = struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1)
+    out = edit.block(edit.SECTION, body) + edit.block(edit.INTERFACE, struct.pack(
+        '<HHIHHI', 1, 0, 0, 9, 1, 9) + bytes(4))
+    for number, (way, data) in enumerate((sent, error)):
+        length = 14 + 20 + 8 + 42 + 64 + 4 if number == 0 else len(data)
+        out += edit.block(edit.PACKET, struct.pack(
+            '<IIIII', 0, 0, 1000000 * (number + 1), len(data), length) + data +
+            bytes(-len(data) % 4) + struct.pack('<HHIHH', 2, 4, way, 0, 0))
+    with open(path('y.pcapng'), 'wb') as f:
+        f.write(out)
+    return json.loads(dump('-j', path('y.pcapng')))['anomalies']
+
+
+def an_interrupt_prints_the_report():
+    with open(write(pair()[0])[0], 'rb') as f:
+        data = f.read()
+    with subprocess.Popen([DUMP, '-'], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(data)
+        process.stdin.flush()
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        text = process.stdout.read().decode()
+        process.stdin.close()
+        assert process.wait(20) == 0, process.returncode
+    assert 'messages eager' in text and 'slowest messages' in text, text[:500]
+
+
+tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
+         captures_begin_and_end_at_other_times, records_that_a_capture_lost_are_its_own_fault,
+         loss_is_found_beside_the_gaps_of_a_capture, loss_and_slowness_are_both_named,
+         a_stop_is_a_share_of_the_time, directions_follow_from_addresses_and_times,
+         three_hosts_without_directions, short_frames_are_not_wrong, what_cannot_be_judged_is_said,
+         the_recorders_reason_is_printed, the_verdict_is_the_first_line,
+         other_protocols_name_faults, an_interrupt_prints_the_report])
