@@ -412,7 +412,7 @@ static void relate(const struct sightings *all, unsigned int num, struct trace_c
 	unsigned int a, b;
 	bool more = true;
 
-	clock[0] = (struct trace_clock){.known = true};
+	clock[0] = (struct trace_clock){.known = true, .equal = true};
 	while (more) {
 		more = false;
 		for (a = 0; a < num; a++) {
@@ -459,12 +459,4 @@ int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock
 		relate(&all, num, clock);
 	free(all.s);
 	return ret;
-}
-
-uint64_t trace_time(const struct trace_clock *c, uint64_t time)
-{
-	if (!c->known)
-		return time;
-	return time - (uint64_t)c->offset -
-	       (uint64_t)(int64_t)(c->drift * (double)(int64_t)(time - c->at));
 }

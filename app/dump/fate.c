@@ -330,7 +330,7 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 		e->changed = true;
 	}
 	if (frame->way == DUMP_OUT) {
-		e->out = time;
+		e->out = e->out ? e->out : time; /* probes may be equal */
 		e->outs += e->outs < UINT8_MAX;
 		t->fate = number_of(t->pending, e);
 		return;

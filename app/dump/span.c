@@ -7,6 +7,14 @@
 #include "dump/survey.h"
 #include "dump/trace.h"
 
+uint64_t trace_time(const struct trace_clock *c, uint64_t time)
+{
+	if (!c->known)
+		return time;
+	return time - (uint64_t)c->offset -
+	       (uint64_t)(int64_t)(c->drift * (double)(int64_t)(time - c->at));
+}
+
 int trace_spans(struct trace *t, const struct survey *s, const struct trace_clock *clock)
 {
 	const struct survey_file *f;

@@ -4,14 +4,19 @@
  * The analysis of several captures together: the directions of lanes (flows), the fate of each
  * frame, and silences of hosts. doc/capture.md, "Analysis", has the model and the bounds.
  *
+ *  dump/survey.c   what the captures are: spans, lost records, stations
  *  dump/clock.c    clocks of the captures relative to each other
+ *  dump/span.c     whether a capture could have a frame
  *	dump/merge.c    several captures in the order of one clock
  *  dump/flow.c     flows and lanes: which one a frame belongs to
  *	dump/fate.c     each frame at its sender and at its receiver
  *	dump/host.c     when hosts were silent
  *  dump/question.c unanswered requests
- *  dump/anomaly.c  which fault explains the observations
+ *	dump/notice.c   what frames of other protocols reveal
+ *  dump/anomaly.c  which faults explain the observations
  *	dump/loss.c     kinds of loss
+ *	dump/delay.c    paths that got longer
+ *	dump/fault.c    names of faults, and what to do
  *	dump/report.c   prints it
  *
  * dump/message.h has the messages in them.

@@ -132,13 +132,14 @@ def pauses(a, b, idle_us, burst, way_us=20):
                 came.setdefault((side, r.key()), r)
     sent = sorted([(r.time, side, r) for side, c in enumerate((a, b)) for r in c.records
                    if r.way == OUT], key=lambda e: e[0])
-    now, number, before, result = a.begin(), 0, 0, ([], [])
+    now, number, before, last, result = a.begin(), 0, 0, 0, ([], [])
     for original, side, r in sent:
         quiet, before = original - before > 60000, original
         other = came.get((1 - side, r.key()))
         if other is None:
             continue
-        now += 1000
+        now += 1000 if side == last else way_us * 1000 + 1000 # it answers what has come
+        last = side
         if side == 0:
             number += 1
             if number >= burst and quiet: # the other host owes no acknowledgement then

@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# capture-corpus.sh [-o FOLDER] BUILD [RUNS [KIND...]]: what weft-dump names in captures of real
+# runs. Two processes in network namespaces have two rails of veth pairs through weft-wire, which
+# puts one fault on the first rail; or a process is stopped, killed, or gets a CPU hog. The ground
+# truth of each run has what was done when, and the run-queue waits of all processes. Prints a line
+# for each run and a table; doc/capture.md has the figures of one night. It is for the nightly set:
+# it takes 10 s a run, needs root and no port of its own.
+
+here=$(cd "$(dirname "$0")" && pwd)
+[ "$(id -u)" = 0 ] || { echo "network namespaces need root"; exit 77; }
+for program in ip python3 timeout; do
+	command -v $program >/dev/null || { echo "$program is not installed"; exit 77; }
+done
+exec python3 -B "$here/capture_corpus.py" "$@"

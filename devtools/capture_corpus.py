@@ -1,0 +1,403 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The work of capture-corpus.sh: real runs with one fault each, and what weft-dump names.
+
+Traffic, sizes and fault times follow from the number of the run. A verdict about a host is true if
+that process was stopped, or waited for a core for a part of the time (run-queue wait of
+/proc/PID/schedstat) that is at least half of what weft-dump names; a verdict about the network is
+true if it is in the family of what weft-wire did on that rail and way."""
+
+import argparse
+import collections
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+FEW = 4  # frames that the fault has met: below it nothing is expected
+LOSS = {'random loss', 'burst loss', 'queue or policer loss'}
+HOLE = {'blackhole one way', 'blackhole both ways', 'lane down'}
+HOST = {'slow receiver', 'stopped peer'}
+NEAR_S = 0.1
+# The network is no process that waits for a core.
+CALM = ('chrt', '-f', '1') if shutil.which('chrt') else ()
+
+# kind: (classes that are right, link or action, way). Ways: forth is client to server.
+KINDS = {
+    'clean_request': (set(), None, None),
+    'clean_stream': (set(), None, None),
+    'clean_both_ways': (set(), None, None),
+    'clean_busy': (set(), 'hogs', None),
+    'loss_2': (LOSS, 'loss=2%', 'forth'),
+    'loss_half': (LOSS, 'loss=0.5%', 'back'),
+    'bursts': (LOSS | {'blackhole one way'}, 'bursts=4%:12', 'forth'),
+    'shallow_queue': (LOSS, 'rate=40M,queue=6k', 'forth'),
+    'policer': (LOSS, 'police=30M:12k', 'forth'),
+    'duplication': ({'duplication'}, 'dup=5%', 'back'),
+    'reordering': ({'reordering'}, 'reorder=10%:300us', 'forth'),
+    'corruption': ({'corruption'}, 'corrupt=3%', 'forth'),
+    'delay': ({'delay or jitter'}, 'delay=5ms', 'forth'),
+    'jitter': ({'delay or jitter'}, 'delay=1ms,jitter=3ms', 'back'),
+    'hole_forth': (HOLE, 'blackout=yes', 'forth'),
+    'hole_back': (HOLE, 'blackout=yes', 'back'),
+    'hole_both': (HOLE, 'blackout=yes', None),
+    'hole_300ms': (HOLE, 'blackout=yes 0.3', 'forth'),
+    'mtu': ({'path MTU'}, 'mtu=900', 'forth'),
+    'link_down': (HOLE, 'down', None),
+    'stop_300ms': ({'stopped peer'}, 'stop 0.3', 'server'),
+    'stop_client': ({'stopped peer'}, 'stop 0.3', 'client'),
+    'hog_server': (HOST, 'hog', 'server'),
+    'killed': ({'peer gone'}, 'kill', 'server'),
+}
+TRAFFIC = [('-t', 'tag_lat', '-s', '1k'), ('-t', 'tag_bw', '-s', '16k'),
+           ('-t', 'tag_bibw', '-s', '4k')]
+OFFLOADS = '''
+import array, fcntl, socket, struct, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for command in (0x17, 0x1f, 0x24, 0x2c, 0x15):
+    value = array.array('B', struct.pack('II', command, 0))
+    try:
+        fcntl.ioctl(s, 0x8946, struct.pack('16sP8x', sys.argv[1].encode(), value.buffer_info()[0]))
+    except OSError:
+        pass
+'''
+
+
+def sh(*command):
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+class Network:
+    """Namespaces a (client), b (server) and x (weft-wire): rails 0 and 1, and a link for TCP."""
+
+    def __init__(self, build, folder):
+        self.build, self.folder = build, folder
+        self.name = {c: 'weft-corpus-%d-%s' % (os.getpid(), c) for c in 'abx'}
+        for ns in self.name.values():
+            sh('ip', 'netns', 'add', ns)
+            sh('ip', 'netns', 'exec', ns, 'sysctl', '-qw', 'net.ipv6.conf.default.disable_ipv6=1')
+        for rail in (0, 1):
+            for side in 'ab':
+                self.veth(side, 'rail%d' % rail, 'x', side + str(rail))
+        self.veth('a', 'ctl', 'b', 'ctl')
+        for side, address in (('a', '10.99.6.2/24'), ('b', '10.99.6.1/24')):
+            sh('ip', '-n', self.name[side], 'addr', 'add', address, 'dev', 'ctl')
+
+    def veth(self, side, name, other, far):
+        sh('ip', '-n', self.name[side], 'link', 'add', 'name', name, 'type', 'veth', 'peer',
+           'name', far, 'netns', self.name[other])
+        for ns, dev in ((self.name[side], name), (self.name[other], far)):
+            sh('ip', '-n', ns, 'link', 'set', dev, 'up')
+            sh('ip', 'netns', 'exec', ns, sys.executable, '-c', OFFLOADS, dev)
+
+    def close(self):
+        for ns in self.name.values():
+            subprocess.run(['ip', 'netns', 'del', ns], check=False, stderr=subprocess.DEVNULL)
+
+    def start(self, side, program, devices, arguments, log, before=(), **kw):
+        packet = 'blocksz=4096,framesz=2048,framecnt=1024'
+        eal = ['--no-huge', '-m', '256', '--no-pci', '--no-telemetry']
+        eal += ['--vdev=net_af_packet%d,iface=%s,%s' % (i, dev, packet)
+                for i, dev in enumerate(devices)]
+        with open(os.path.join(self.folder, log), 'wb') as out:
+            return subprocess.Popen(
+                [*before, 'ip', 'netns', 'exec', self.name[side],
+                 os.path.join(self.build, 'app', program), *eal, '--', *arguments],
+                stdout=out, stderr=out, **kw)
+
+    def until(self, log, text, seconds=20):
+        end = time.time() + seconds
+        while time.time() < end:
+            with open(os.path.join(self.folder, log), 'rb') as f:
+                if text.encode() in f.read():
+                    return
+            time.sleep(0.02)
+        raise RuntimeError('%s: no "%s"' % (log, text))
+
+
+def waited(pid):
+    """Seconds that the thread which moves messages has waited for a core: the first one."""
+    try:
+        with open('/proc/%d/task/%d/schedstat' % (pid, pid), encoding='ascii') as f:
+            return int(f.read().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0
+
+
+class Run:
+    """One run: its processes, what is done to them, and the truth about it."""
+
+    def __init__(self, network, kind, number):
+        self.network, self.kind, self.number = network, kind, number
+        self.right, self.action, self.way = KINDS[kind]
+        self.truth = {'kind': kind, 'number': number, 'actions': []}
+        self.hogs = []
+
+    def note(self, what):
+        self.truth['actions'].append((time.time(), what))
+
+    def traffic(self):
+        fixed = {'clean_request': 0, 'clean_stream': 1, 'clean_both_ways': 2, 'mtu': 1,
+                 'policer': 1, 'shallow_queue': 1}
+        return TRAFFIC[fixed.get(self.kind, (self.number + list(KINDS).index(self.kind)) % 3)]
+
+    def begin(self):
+        net, port = self.network, str(21000 + self.number * 50 + list(KINDS).index(self.kind))
+        self.wire = net.start('x', 'weft-wire', ['a0', 'b0', 'a1', 'b1'],
+                              ['-S', '20', '-s', str(self.number + 1)], 'wire',
+                              before=CALM, stdin=subprocess.PIPE)
+        net.until('wire', '1 back')
+        env = {side: dict(os.environ, WEFT_CSUM='crc32c', WEFT_RECORDER='off',
+                          WEFT_CAPTURE=os.path.join(net.folder, side + '.pcapng') +
+                          ',snaplen=1600,ring=32M') for side in 'ab'}
+        common = ['-p', port, '-L', 'dpdk:0;dpdk:1']
+        self.server = net.start('b', 'weft-perf', ['rail0', 'rail1'], common, 'server',
+                                env=env['b'])
+        net.until('server', 'waiting for a client')
+        self.client = net.start('a', 'weft-perf', ['rail0', 'rail1'], common + [
+            *self.traffic(), '-D', '2.5', '-O', '4', '-w', '1', '10.99.6.1'], 'client',
+            env=env['a'])
+        time.sleep(1.2 + 0.07 * self.number)
+
+    def tell_wire(self, link):
+        way = self.way + ' ' if self.way else ''
+        self.wire.stdin.write(('0 %s%s\n' % (way, link)).encode())
+        self.wire.stdin.flush()
+        self.note(way + link)
+
+    def hog(self):
+        """Two on each core of the machine, so that processes wait."""
+        self.note('hogs')
+        for _ in range(2 * os.cpu_count()):
+            self.hogs.append(subprocess.Popen([sys.executable, '-c', 'while True: pass']))
+
+    def act(self):
+        what = (self.action or '').split()
+        process = self.client if self.way == 'client' else self.server
+        if not what:
+            return
+        if what[0] in ('hog', 'hogs'):
+            self.hog()
+        elif what[0] == 'stop':
+            process.send_signal(signal.SIGSTOP)
+            self.note('SIGSTOP ' + self.way)
+            time.sleep(float(what[1]))
+            process.send_signal(signal.SIGCONT)
+            self.note('SIGCONT ' + self.way)
+        elif what[0] == 'kill':
+            process.kill()
+            self.note('SIGKILL ' + self.way)
+        elif what[0] == 'down':
+            sh('ip', '-n', self.network.name['b'], 'link', 'set', 'rail0', 'down')
+            self.note('link down b rail0')
+        else:
+            self.tell_wire(what[0])
+            if len(what) > 1:
+                time.sleep(float(what[1]))
+                self.tell_wire('clear')
+
+    def go(self):
+        began = time.time()
+        try:
+            self.begin()
+            before = {n: waited(p.pid) for n, p in self.processes()}
+            since = time.time()
+            self.act()
+            for _ in range(600):
+                if self.client.poll() is not None:
+                    break
+                after = {n: max(waited(p.pid), before[n]) for n, p in self.processes()}
+                seconds = time.time() - since
+                time.sleep(0.05)
+            self.truth['waited'] = {n: after[n] - before[n] for n in after}
+            self.truth['seconds'] = seconds
+            self.truth['hit'] = self.hit()
+            self.truth['codes'] = self.client.poll(), self.server.poll()
+        finally:
+            self.end()
+        self.truth['load'] = os.getloadavg()[0]
+        self.truth['took'] = time.time() - began
+
+    def hit(self):
+        """Frames of the first rail that weft-wire lost, doubled, changed or held back."""
+        self.wire.stdin.write(b'counters\n')
+        self.wire.stdin.flush()
+        time.sleep(0.3)
+        with open(os.path.join(self.network.folder, 'wire'), encoding='utf-8') as f:
+            lines = [line.split() for line in f if line.startswith('0 ')]
+        last = {line[1]: line[5:] for line in lines if line[5:6] == ['rx']}
+        return {way: sum(int(n) for name, n in zip(line[::2], line[1::2])
+                         if name not in ('rx', 'tx', 'tx_bytes', 'reordered'))
+                for way, line in last.items()}
+
+    def met_few(self):
+        """Did the fault meet too few frames to be named? Lossy lanes are used less."""
+        if not self.right or self.kind in ('delay', 'jitter', 'reordering', 'link_down') or \
+                self.way in ('server', 'client'):
+            return False
+        hit = self.truth.get('hit', {})
+        return sum(n for way, n in hit.items() if self.way in (None, way)) < FEW
+
+    def processes(self):
+        return ('a', self.client), ('b', self.server), ('wire', self.wire)
+
+    def end(self):
+        for hog in self.hogs:
+            hog.kill()
+            hog.wait()
+        for name in ('client', 'server', 'wire'):
+            process = getattr(self, name, None)
+            if process is None:
+                continue
+            for send in (None, signal.SIGTERM, signal.SIGKILL):
+                if send is not None:
+                    process.send_signal(send)
+                try:
+                    process.wait(1.5 if name == 'wire' else 6)
+                    break
+                except subprocess.TimeoutExpired:
+                    if name == 'wire' and send is None:
+                        process.stdin.close()
+        if self.action == 'down':
+            sh('ip', '-n', self.network.name['b'], 'link', 'set', 'rail0', 'up')
+
+
+def analyse(build, files):
+    done = subprocess.run([os.path.join(build, 'app', 'weft-dump'), '-j', *files], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return json.loads(done.stdout)
+
+
+def is_true_of_host(anomaly, truth):
+    side = os.path.basename(anomaly['host'])[0]
+    share = truth.get('waited', {}).get(side, 0) / max(truth.get('seconds', 0), 0.1)
+    stopped = any('SIG' in what and (what.split()[1] == 'client') == (side == 'a')
+                  for _, what in truth['actions'])
+    return stopped or share >= anomaly.get('share', 1) / 2
+
+
+def lane_of(anomaly):
+    return sorted({name.split()[0] for name in anomaly.get('lane', [])} - {'?'})
+
+
+def way_of(anomaly):
+    return {'a': 'forth', 'b': 'back'}.get(os.path.basename(anomaly.get('from_file', '?'))[:1])
+
+
+def judge(run, found):
+    """What is right of the verdicts, and which ones are false alarms."""
+    truth, named = run.truth, found['anomalies']
+    right = [a for a in named if a['class'] in run.right]
+    result = {'named': bool(right), 'alarms': [], 'host': []}
+    if run.way in ('server', 'client'):
+        side = 'b' if run.way == 'server' else 'a'
+        right = [a for a in right if os.path.basename(a['host'])[0] == side]
+        result['where'] = bool(right)
+    elif run.right:
+        right = [a for a in right if lane_of(a) == ['dpdk:0']]
+        result['where'] = bool(right)
+        if run.way:
+            right = [a for a in right if way_of(a) == run.way or
+                     a['class'] in ('blackhole both ways', 'lane down')]
+        result['way'] = bool(right)
+    if right and truth['actions']:
+        result['off'] = min((a['time'] / 1e9 - truth['actions'][0][0] for a in right), key=abs)
+    result['few'] = run.met_few()
+    result['first'] = bool(named) and named[0]['class'] in run.right
+    for a in named:
+        if a['class'] in run.right and (a in right or a['class'] in HOST):
+            continue
+        if a['class'] == 'capture with gaps' and any(c['lost_by_writer']
+                                                     for c in found['captures']):
+            continue
+        if a['class'] in HOST and is_true_of_host(a, truth):
+            result['host'].append(a['class'])
+        else:
+            result['alarms'].append('%s (%s)' % (a['class'], a['evidence'][:60]))
+    return result
+
+
+def show(run, result):
+    t = run.truth
+    print('%-15s %d %-9s load %4.1f waits %s | %s%s%s | %s' % (
+        run.kind, run.number, run.traffic()[1], t.get('load', -1),
+        ' '.join('%s %.0f%%' % (n, 100 * w / max(t['seconds'], 0.1))
+                 for n, w in t.get('waited', {}).items()),
+        'named' if result['named'] else 'met few' if result['few'] else
+        'not named' if run.right else 'clean',
+        ''.join(', %s %s' % (k, 'right' if result[k] else 'wrong')
+                for k in ('first', 'where', 'way') if k in result and result['named']),
+        ', %+.0f ms' % (1e3 * result['off']) if 'off' in result else '',
+        ', '.join(['FALSE ' + a for a in result['alarms']] + ['(true) ' + h
+                                                              for h in result['host']]) or '-'),
+          flush=True)
+
+
+def table(results):
+    few = sum(r['few'] for _, r in results)
+    faults = [(run, r) for run, r in results if run.right and not r['few']]
+    clean = [(run, r) for run, r in results if not run.right]
+    named = [r for _, r in faults if r['named']]
+    off = sorted(abs(r['off']) for r in named if 'off' in r)
+    print('\nruns whose fault met less than %d frames: %d, not counted below' % (FEW, few))
+    print('faults named        %d of %d' % (len(named), len(faults)))
+    print('in the first line   %d of %d' % (sum(r['first'] for r in named), len(named)))
+    for key, text in (('where', 'rail or host right'), ('way', 'direction right')):
+        some = [r[key] for r in named if key in r]
+        print('%-19s %d of %d' % (text, sum(some), len(some)))
+    if off:
+        print('time off            median %.0f ms, more than %.0f ms in %d of %d' % (
+            1e3 * off[len(off) // 2], 1e3 * NEAR_S, sum(o > NEAR_S for o in off), len(off)))
+    for text, some in (('faulty', faults), ('clean', clean)):
+        print('%-6s with a false alarm   %d of %d; with a true verdict about a busy host %d' % (
+            text, sum(bool(r['alarms']) for _, r in some), len(some),
+            sum(bool(r['host']) for _, r in some)))
+    alarms = collections.Counter(a.split(' (')[0] for _, r in results for a in r['alarms'])
+    print('false alarms        %s' % (dict(alarms) or 'none'))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('-o', '--output', help='keep captures and truth in this folder')
+    parser.add_argument('-f', '--first', type=int, default=0, help='number of the first run')
+    parser.add_argument('build')
+    parser.add_argument('runs', type=int, nargs='?', default=1)
+    parser.add_argument('kinds', nargs='*')
+    args = parser.parse_args()
+    results, folder = [], tempfile.mkdtemp(prefix='weft-corpus.')
+    network = Network(os.path.abspath(args.build), folder)
+    try:
+        for number in range(args.first, args.first + args.runs):
+            for kind in args.kinds or KINDS:
+                run = Run(network, kind, number)
+                try:
+                    run.go()
+                    found = analyse(args.build, [os.path.join(folder, c + '.pcapng')
+                                                 for c in 'ab'])
+                except (RuntimeError, ValueError, OSError) as err:
+                    print('%-15s %d no run: %s' % (kind, number, err), flush=True)
+                    continue
+                result = judge(run, found)
+                show(run, result)
+                results.append((run, result))
+                if args.output:
+                    keep = os.path.join(args.output, '%s-%d' % (kind, number))
+                    os.makedirs(keep, exist_ok=True)
+                    for c in 'ab':
+                        shutil.move(os.path.join(folder, c + '.pcapng'), keep)
+                    with open(os.path.join(keep, 'truth.json'), 'w', encoding='utf-8') as f:
+                        json.dump(run.truth, f)
+                for c in 'ab':
+                    if os.path.exists(os.path.join(folder, c + '.pcapng')):
+                        os.unlink(os.path.join(folder, c + '.pcapng'))
+    finally:
+        network.close()
+        shutil.rmtree(folder, ignore_errors=True)
+    table(results)
+
+
+main()
