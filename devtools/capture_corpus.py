@@ -23,6 +23,7 @@ LOSS = {'random loss', 'burst loss', 'queue or policer loss'}
 HOLE = {'blackhole one way', 'blackhole both ways', 'lane down'}
 HOST = {'slow receiver', 'stopped peer'}
 NEAR_S = 0.1
+BUSY = 400  # frames, from which on there is traffic
 # The network is no process that waits for a core.
 CALM = ('chrt', '-f', '1') if shutil.which('chrt') else ()
 
@@ -46,7 +47,7 @@ KINDS = {
     'hole_back': (HOLE, 'blackout=yes', 'back'),
     'hole_both': (HOLE, 'blackout=yes', None),
     'hole_300ms': (HOLE, 'blackout=yes 0.3', 'forth'),
-    'mtu': ({'path MTU'}, 'mtu=900', 'forth'),
+    'mtu': ({'path MTU'}, 'mtu=1350', 'forth'),
     'link_down': (HOLE, 'down', None),
     'stop_300ms': ({'stopped peer'}, 'stop 0.3', 'server'),
     'stop_client': ({'stopped peer'}, 'stop 0.3', 'client'),
@@ -159,9 +160,10 @@ class Run:
                                 env=env['b'])
         net.until('server', 'waiting for a client')
         self.client = net.start('a', 'weft-perf', ['rail0', 'rail1'], common + [
-            *self.traffic(), '-D', '2.5', '-O', '4', '-w', '1', '10.99.6.1'], 'client',
+            *self.traffic(), '-D', '4', '-O', '4', '-w', '1', '10.99.6.1'], 'client',
             env=env['a'])
-        time.sleep(1.2 + 0.07 * self.number)
+        self.wait_for_traffic()
+        time.sleep(0.1 + 0.03 * (self.number % 10))
 
     def tell_wire(self, link):
         way = self.way + ' ' if self.way else ''
@@ -222,17 +224,28 @@ class Run:
         self.truth['load'] = os.getloadavg()[0]
         self.truth['took'] = time.time() - began
 
-    def hit(self):
-        """Frames of the first rail that weft-wire lost, doubled, changed or held back."""
+    def counters(self):
+        """Of weft-wire, by rail and way."""
         self.wire.stdin.write(b'counters\n')
         self.wire.stdin.flush()
-        time.sleep(0.3)
+        time.sleep(0.2)
         with open(os.path.join(self.network.folder, 'wire'), encoding='utf-8') as f:
-            lines = [line.split() for line in f if line.startswith('0 ')]
-        last = {line[1]: line[5:] for line in lines if line[5:6] == ['rx']}
-        return {way: sum(int(n) for name, n in zip(line[::2], line[1::2])
+            lines = [line.split() for line in f]
+        return {(line[0], line[1]): dict(zip(line[5::2], map(int, line[6::2])))
+                for line in lines if line[5:6] == ['rx']}
+
+    def wait_for_traffic(self):
+        """A fault that begins before the lanes are up would be another one."""
+        for _ in range(100):
+            if sum(c['rx'] for c in self.counters().values()) >= BUSY:
+                return
+        raise RuntimeError('no traffic')
+
+    def hit(self):
+        """Frames of the first rail that weft-wire lost, doubled or changed."""
+        return {way: sum(n for name, n in c.items()
                          if name not in ('rx', 'tx', 'tx_bytes', 'reordered'))
-                for way, line in last.items()}
+                for (rail, way), c in self.counters().items() if rail == '0'}
 
     def met_few(self):
         """Did the fault meet too few frames to be named? Lossy lanes are used less."""
@@ -342,7 +355,7 @@ def table(results):
     faults = [(run, r) for run, r in results if run.right and not r['few']]
     clean = [(run, r) for run, r in results if not run.right]
     named = [r for _, r in faults if r['named']]
-    off = sorted(abs(r['off']) for r in named if 'off' in r)
+    off = sorted(r['off'] for r in named if 'off' in r)
     print('\nruns whose fault met less than %d frames: %d, not counted below' % (FEW, few))
     print('faults named        %d of %d' % (len(named), len(faults)))
     print('in the first line   %d of %d' % (sum(r['first'] for r in named), len(named)))
@@ -350,8 +363,9 @@ def table(results):
         some = [r[key] for r in named if key in r]
         print('%-19s %d of %d' % (text, sum(some), len(some)))
     if off:
-        print('time off            median %.0f ms, more than %.0f ms in %d of %d' % (
-            1e3 * off[len(off) // 2], 1e3 * NEAR_S, sum(o > NEAR_S for o in off), len(off)))
+        early = sum(r['off'] < -NEAR_S for r in named if 'off' in r)
+        print('time                median %.0f ms behind the action, before it in %d of %d' % (
+            1e3 * off[len(off) // 2], early, len(off)))
     for text, some in (('faulty', faults), ('clean', clean)):
         print('%-6s with a false alarm   %d of %d; with a true verdict about a busy host %d' % (
             text, sum(bool(r['alarms']) for _, r in some), len(some),
@@ -360,14 +374,34 @@ def table(results):
     print('false alarms        %s' % (dict(alarms) or 'none'))
 
 
+def again(args):
+    """Runs whose captures were kept, and what is named now."""
+    for name in sorted(os.listdir(args.again)):
+        kind, number = name.rsplit('-', 1)
+        folder = os.path.join(args.again, name)
+        if args.kinds and kind not in args.kinds:
+            continue
+        run = Run(None, kind, int(number))
+        with open(os.path.join(folder, 'truth.json'), encoding='utf-8') as f:
+            run.truth = json.load(f)
+        result = judge(run, analyse(args.build, [os.path.join(folder, c + '.pcapng')
+                                                 for c in 'ab']))
+        show(run, result)
+        yield run, result
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('-o', '--output', help='keep captures and truth in this folder')
     parser.add_argument('-f', '--first', type=int, default=0, help='number of the first run')
+    parser.add_argument('-a', '--again', help='judge the captures that -o has kept there')
     parser.add_argument('build')
     parser.add_argument('runs', type=int, nargs='?', default=1)
     parser.add_argument('kinds', nargs='*')
     args = parser.parse_args()
+    if args.again:
+        table(list(again(args)))
+        return
     results, folder = [], tempfile.mkdtemp(prefix='weft-corpus.')
     network = Network(os.path.abspath(args.build), folder)
     try:

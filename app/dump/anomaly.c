@@ -32,9 +32,11 @@ struct list {
 };
 
 /* @return the entry, for further fields */
-__attribute__((format(printf, 6, 7))) static struct trace_anomaly *
-name(struct list *l, enum trace_fault fault, uint32_t flow, uint8_t host, uint64_t time,
-     const char *fmt, ...)
+__attribute__((format(printf, 6, 7))) static struct trace_anomaly *name(struct list *l,
+									enum trace_fault fault,
+									uint32_t flow, uint8_t host,
+									uint64_t time,
+									const char *fmt, ...)
 {
 	static struct trace_anomaly spare;
 	struct trace_anomaly *a = l->num < TRACE_ANOMALIES ? &l->a[l->num++] : &spare;
@@ -220,8 +222,8 @@ static void hole(const struct trace *t, const struct trace_flow *f, const struct
 		 struct list *l)
 {
 	const struct trace_run *r = &f->longest;
-	uint64_t first = g && g->longest.count && g->longest.from < r->from ? g->longest.from
-									    : r->from;
+	uint64_t first =
+		g && g->longest.count && g->longest.from < r->from ? g->longest.from : r->from;
 	struct trace_anomaly *a;
 
 	if (g && !is_hole(g) && is_down(g, r))
@@ -359,7 +361,8 @@ static void lane_faults(const struct trace *t, const struct trace_flow *f, struc
 
 static void capture_gaps(const struct trace *t, uint8_t file, struct list *l)
 {
-	const struct survey_file *s = t->survey && t->survey->done ? &t->survey->file[file] : NULL;
+	const struct survey_file *s =
+		t->survey && t->survey->done && !t->survey->partial ? &t->survey->file[file] : NULL;
 	uint64_t missing = 0, first = UINT64_MAX, all = 0;
 	const struct trace_flow *f;
 	struct trace_anomaly *a;
@@ -438,9 +441,9 @@ static void icmp(const struct trace *t, const struct trace_icmp *i, struct list 
 	name(l, fault, flow, i->file, i->first,
 	     "%s reports %s for %s > %s, %" PRIu64 " times (ICMP type %u, code %u)",
 	     ip_text(i->from, from),
-	     i->type == 11  ? "time exceeded"
-	     : i->code == 4 ? "packet too big"
-	     : i->code == 3 ? "port unreachable"
+	     i->type == 11             ? "time exceeded"
+	     : i->code == 4            ? "packet too big"
+	     : i->code == 3            ? "port unreachable"
 	     : fault == FAULT_FIREWALL ? "administratively prohibited"
 				       : "unreachable",
 	     ip_text(i->src, src), ip_text(i->dst, dst), i->count, i->type, i->code)
@@ -482,18 +485,29 @@ static void other_protocols(const struct trace *t, struct list *l)
 /* ---- the list ------------------------------------------------------------------------------- */
 
 /*
- * When a lane carries less, others carry more, so their frames wait. A host that polls rarely
- * delays its peer. So a delay that begins with a stronger fault, or after it, may be its
- * consequence: it is an observation. Of two delays of one time the greater counts.
+ * When a lane carries less, others carry more, so their frames wait. And frames from or to a host
+ * that waits for a core wait with it, also in times that are too short for a silence.
  */
-static void find_consequences(struct list *l)
+static bool may_cause(const struct trace *t, const struct trace_anomaly *b,
+		      const struct trace_anomaly *a)
+{
+	const struct trace_flow *f = &t->flow[a->flow];
+
+	if (b->observation || b->fault == FAULT_CAPTURE_GAPS)
+		return false;
+	if (b->flow != TRACE_NONE)
+		return b->weight > a->weight && b->time < a->time + CONSEQUENCE_NS;
+	return b->host == f->in.file || (f->out.known && b->host == f->out.file);
+}
+
+/* A delay that may be the consequence of another fault is an observation. */
+static void find_consequences(const struct trace *t, struct list *l)
 {
 	struct trace_anomaly *a, *b;
 
 	for (a = l->a; a < l->a + l->num; a++)
 		for (b = l->a; a->fault == FAULT_DELAY && b < l->a + l->num; b++)
-			if (!b->observation && b->fault != FAULT_CAPTURE_GAPS &&
-			    b->weight > a->weight && b->time < a->time + CONSEQUENCE_NS)
+			if (may_cause(t, b, a))
 				a->observation = true;
 }
 
@@ -537,7 +551,7 @@ unsigned int trace_anomalies(struct trace *t, struct trace_anomaly a[TRACE_ANOMA
 		if (!g || g > f)
 			lane_faults(t, f, &l);
 	}
-	find_consequences(&l);
+	find_consequences(t, &l);
 	qsort(a, l.num, sizeof(*a), by_strength);
 	return l.num;
 }

@@ -41,7 +41,7 @@ struct sighting {
 	uint16_t iface;
 	uint8_t file, way;
 	uint8_t from, to; /* addresses at its port, as survey_index() */
-	bool host; /* of a lane within one host, which has one clock */
+	bool host;        /* of a lane within one host, which has one clock */
 };
 
 struct sightings {
@@ -118,12 +118,13 @@ static int look_through(const char *name, uint8_t index, struct survey *s, struc
 		cli_error("%s", why);
 		return APP_FAIL;
 	}
-	while (!is_enough(s, file) && dump_file_next(file, &frame)) {
+	while (!s->partial && dump_file_next(file, &frame)) {
 		dump_decode(&frame, &view);
 		survey_frame(s, file, &frame, &view);
 		if (view.what == DUMP_LANE || dump_record_is_unique(&view))
 			see(all, &frame, &view, &s->file[index].port[frame.iface],
 			    frame.record && !strncmp(file->iface[frame.iface].lane, "shm:", 4));
+		s->partial = is_enough(s, file);
 	}
 	survey_file_end(s, file);
 	dump_file_close(file);

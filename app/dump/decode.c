@@ -153,8 +153,7 @@ static const char *check_crc(struct dump_view *v, const struct cursor *c)
 	if (c->left < v->length + 4)
 		return NULL; /* cut by the capture */
 	memcpy(&want, c->p + v->length, 4);
-	v->damaged =
-		(uint32_t)~weft_crc32c(WEFT_CRC32C_INIT, c->p, v->length) != weft_get32(want);
+	v->damaged = (uint32_t)~weft_crc32c(WEFT_CRC32C_INIT, c->p, v->length) != weft_get32(want);
 	return v->damaged ? "the CRC32C" : NULL;
 }
 

@@ -30,7 +30,7 @@ struct dump_view {
 	enum dump_what what;
 	const char *wrong; /**< DUMP_WRONG: why, in static storage */
 	bool cut;          /**< the capture has only the first bytes */
-	bool damaged; /**< a checksum is wrong: it was changed on its way */
+	bool damaged;      /**< a checksum is wrong: it was changed on its way */
 	const uint8_t *dst_mac, *src_mac;
 	uint16_t vlan;           /**< 0 = untagged */
 	uint32_t src_ip, dst_ip; /**< host order; 0 without IP */

@@ -143,7 +143,10 @@ static void sample(struct trace_flow *f, const struct pending *e, uint32_t load)
 		(struct trace_sample){e->out, (int64_t)(e->in - e->out), e->len, load};
 }
 
-/* The delay of the path: while its receiver was silent, a frame waited for the receiver. */
+/*
+ * The delay of the path. While its receiver was silent, a frame waited for the receiver. A sender that
+ * is silent has stamped its last frames with the time of an earlier call.
+ */
 static void came(struct trace *t, struct trace_flow *f, const struct pending *e, uint32_t load)
 {
 	f->last_delay = (int64_t)(e->in - e->out);
@@ -154,7 +157,8 @@ static void came(struct trace *t, struct trace_flow *f, const struct pending *e,
 	if (f->lost && e->len >= f->lost_min)
 		f->large_came_at = e->out;
 	trace_run_end(f, false);
-	if (!trace_host_silent(&t->host[f->in.file], e->out, e->in))
+	if (!trace_host_silent(&t->host[f->in.file], e->out, e->in) &&
+	    !trace_host_silent(&t->host[f->out.file], e->out, e->in))
 		sample(f, e, load);
 }
 
@@ -184,7 +188,8 @@ static void first_of(uint64_t *first, uint64_t *count, uint64_t time)
 /* A frame that its receiver's capture lacks. */
 static void missed(struct trace *t, struct trace_flow *f, const struct pending *e, uint32_t load)
 {
-	uint64_t delay = f->min_delay > 0 && f->min_delay < TRACE_WAIT_NS ? (uint64_t)f->min_delay : 0;
+	uint64_t delay =
+		f->min_delay > 0 && f->min_delay < TRACE_WAIT_NS ? (uint64_t)f->min_delay : 0;
 
 	if (e->acked) {
 		first_of(&f->first_unseen_in, &f->unseen_in, e->out);
@@ -196,7 +201,7 @@ static void missed(struct trace *t, struct trace_flow *f, const struct pending *
 	}
 }
 
-/* The time in which a frame arrives, if it does: where a capture lost records then is not judged. */
+/* The time in which a frame arrives: where a capture lost records then is not judged. */
 static uint64_t arrival(const struct trace_flow *f)
 {
 	return f->min_delay > 0 && f->min_delay < TRACE_WAIT_NS
@@ -264,7 +269,7 @@ void trace_fate_judge(struct trace *t, bool all)
 	for (; p->tail < p->head; p->tail++) {
 		e = &p->entry[p->tail % TRACE_PENDING];
 		when = e->out ? e->out : e->in;
-		if (!all && p->head - p->tail < TRACE_PENDING && when + TRACE_WAIT_NS > t->now)
+		if (!all && p->head - p->tail < TRACE_PENDING && when + TRACE_LOST_NS > t->now)
 			return;
 		judge(t, e);
 		drop(p, e);

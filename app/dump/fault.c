@@ -31,9 +31,10 @@ static const struct {
 	[FAULT_MOVED_MAC] = {"moved MAC",
 			     "was the NIC, the bond or the gateway exchanged? else look for a "
 			     "second owner of the address"},
-	[FAULT_STOPPED_PEER] = {"stopped peer",
-				"look at the process there: stopped, swapped out, in a debugger, or "
-				"computing for so long"},
+	[FAULT_STOPPED_PEER] =
+		{"stopped peer",
+		 "look at the process there: stopped, swapped out, in a debugger, or "
+		 "computing for so long"},
 	[FAULT_SLOW_RECEIVER] = {"slow receiver",
 				 "give the process there a core of its own, or call "
 				 "weft_worker_progress() more often"},

@@ -24,10 +24,10 @@ enum dump_way { DUMP_WAY_UNKNOWN, DUMP_IN, DUMP_OUT };
 /** A captured frame. Bytes are valid until the next one is read. */
 struct dump_frame {
 	const uint8_t *data;
-	uint32_t caplen; /**< bytes that were captured */
-	uint32_t len;    /**< bytes that the frame had */
-	uint64_t time;   /**< ns since 1970 by the capturing host's clock */
-	uint64_t number; /**< in its file, from 1 */
+	uint32_t caplen;  /**< bytes that were captured */
+	uint32_t len;     /**< bytes that the frame had */
+	uint64_t time;    /**< ns since 1970 by the capturing host's clock */
+	uint64_t number;  /**< in its file, from 1 */
 	uint64_t dropped; /**< records that its writer lost between the one before and this */
 	uint16_t iface;
 	uint8_t file; /**< number of the capture on the command line */
@@ -65,7 +65,7 @@ struct dump_file {
 	struct dump_iface iface[DUMP_IFACES];
 	uint64_t end;      /**< statistics of an interface are of this time, ns; 0 = none */
 	char comment[400]; /**< of the last section that has one; printable */
-	char why[300]; /**< the error and its place; "" = no error so far */
+	char why[300];     /**< the error and its place; "" = no error so far */
 };
 
 /** Set by a signal's handler: all captures end there, without an error. */

@@ -20,7 +20,7 @@ struct flight {
 	uint64_t entered;     /* of a record: when it was seen first */
 	uint64_t first, sent; /* times of the first and last transmission; 0 = not seen */
 	uint32_t flow, seq, len, ts, next, link;
-	uint64_t fate; /* number of the first transmission, or UINT64_MAX */
+	uint64_t fate;        /* number of the first transmission, or UINT64_MAX */
 	uint32_t order, outs; /* of the first transmission; number of transmissions */
 	uint8_t path;
 	bool live;   /* not acknowledged */

@@ -243,7 +243,7 @@ static bool is_compared(struct trace_flow *f, uint64_t time)
 		return false;
 	}
 	if (f->alone) /* frames in flight now are not in the ring */
-		f->compared_from = time + TRACE_WAIT_NS;
+		f->compared_from = time + TRACE_LOST_NS;
 	f->alone = false;
 	return true;
 }

@@ -148,12 +148,9 @@ static void arp_text(FILE *out, const struct dump_view *v)
 		fprintf(out, " VLAN %u", v->vlan);
 }
 
-static const char *const what_names[] = {[DUMP_OTHER] = "other",
-					 [DUMP_ARP] = "arp",
-					 [DUMP_LANE] = "lane",
-					 [DUMP_RECORD] = "record",
-					 [DUMP_CUT] = "cut",
-					 [DUMP_WRONG] = "wrong"};
+static const char *const what_names[] = {
+	[DUMP_OTHER] = "other",   [DUMP_ARP] = "arp", [DUMP_LANE] = "lane",
+	[DUMP_RECORD] = "record", [DUMP_CUT] = "cut", [DUMP_WRONG] = "wrong"};
 
 void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_frame *frame,
 		     const struct dump_view *view)

@@ -14,7 +14,7 @@
 #include "dump/trace.h"
 
 #define GAP_NS 200000u
-#define FRAMES 2u        /* that come at once */
+#define FRAMES 2u /* that come at once */
 #define AT_ONCE_NS 100000u
 
 /* Silences of several lanes are one if they overlap. */
@@ -47,7 +47,8 @@ static void wake(struct trace_host *h, uint64_t now)
 	uint64_t from = h->due > h->last ? h->due : h->last;
 
 	if (h->since && now > from && now - from >= GAP_NS) {
-		h->wake = (struct trace_wake){.gap = {from, now, h->since}, .sent_first = UINT64_MAX};
+		h->wake =
+			(struct trace_wake){.gap = {from, now, h->since}, .sent_first = UINT64_MAX};
 		h->wake.until = now + (now - from) / 8;
 		if (h->wake.until < now + AT_ONCE_NS)
 			h->wake.until = now + AT_ONCE_NS;
@@ -70,8 +71,8 @@ static void after_silence(struct trace_host *h, uint16_t iface, uint64_t sent, u
 		w->sent_last = sent;
 	if (sent < w->gap.to - half)
 		w->ifaces |= 1ull << iface % 64;
-	if (w->frames >= FRAMES && (w->sent_last - w->sent_first >= half ||
-				    (w->ifaces & (w->ifaces - 1)))) {
+	if (w->frames >= FRAMES &&
+	    (w->sent_last - w->sent_first >= half || (w->ifaces & (w->ifaces - 1)))) {
 		add(h, w->gap.from, w->gap.to, w->gap.frames);
 		w->gap.to = 0;
 	}
@@ -93,8 +94,8 @@ static void answers(struct trace *t, struct trace_host *h, const struct dump_fra
 	g->owed_frames = 0;
 }
 
-void trace_host_record(struct trace *t, const struct dump_frame *frame,
-		       const struct dump_view *v, struct trace_flow *f, uint64_t time)
+void trace_host_record(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
+		       struct trace_flow *f, uint64_t time)
 {
 	struct trace_host *h = &t->host[frame->file], *peer;
 	uint64_t delay = 0;

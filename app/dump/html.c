@@ -85,7 +85,7 @@ static void anomalies(FILE *out, const struct report *r)
 		fprintf(out, ", %s: ", dump_time_text(found[i].time, when, sizeof(when)));
 		svg_text(out, found[i].text);
 		if (!found[i].observation) {
-			fputs("<br>to do: ", out);
+			fputs("; to do: ", out);
 			svg_text(out, trace_fault_advice(found[i].fault));
 		}
 		fputs("</li>\n", out);

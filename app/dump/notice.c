@@ -59,8 +59,8 @@ static struct trace_owner *owner_of(struct trace *t, uint32_t ip)
 }
 
 /* Two answers to one request: between two answers of one address no request went out. */
-static void answer(struct trace *t, const struct dump_frame *frame,
-		   const struct rte_arp_ipv4 *a, uint64_t time)
+static void answer(struct trace *t, const struct dump_frame *frame, const struct rte_arp_ipv4 *a,
+		   uint64_t time)
 {
 	struct trace_owner *o = owner_of(t, weft_be32(a->arp_sip));
 

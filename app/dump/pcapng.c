@@ -265,8 +265,8 @@ static void statistics(struct dump_file *file, const struct block *b)
 	if (iface >= file->num_ifaces)
 		return;
 	file->iface[iface].dropped = sum;
-	when = to_ns(&file->iface[iface], (uint64_t)get32(file, b->data + 4) << 32 |
-						  get32(file, b->data + 8));
+	when = to_ns(&file->iface[iface],
+		     (uint64_t)get32(file, b->data + 4) << 32 | get32(file, b->data + 8));
 	if (when > file->end)
 		file->end = when;
 }

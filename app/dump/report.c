@@ -95,8 +95,7 @@ static void record_text(FILE *out, const struct report *r, const struct trace_fl
 
 	fprintf(out, "    %s > %s: %" PRIu64 " messages in records, %" PRIu64 " bytes, %.2f MB/s\n",
 		verdict_end(r, f, false, from, sizeof(from)),
-		verdict_end(r, f, true, to, sizeof(to)), f->frames, f->bytes,
-		report_rate(f));
+		verdict_end(r, f, true, to, sizeof(to)), f->frames, f->bytes, report_rate(f));
 	for (i = WEFT_RECORD_READ; i < WEFT_RECORD_KINDS; i++)
 		if (f->natives[i])
 			fprintf(out, "        native: %" PRIu64 " %s, %" PRIu64 " bytes\n",
@@ -292,9 +291,9 @@ static void clocks_text(FILE *out, const struct report *r)
 			(double)c->offset / 1e3, c->drift * 1e6);
 		if (c->drift_error > 0)
 			fprintf(out, " (+-%.3f)", c->drift_error * 1e6);
-		fputs(!c->known            ? " (no frame in common)\n"
+		fputs(!c->known           ? " (no frame in common)\n"
 		      : c->equal && i > 0 ? " (no frame contradicts it)\n"
-					   : "\n",
+					  : "\n",
 		      out);
 	}
 }

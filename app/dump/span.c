@@ -22,7 +22,7 @@ int trace_spans(struct trace *t, const struct survey *s, const struct trace_cloc
 	unsigned int i, n;
 
 	t->survey = s;
-	if (!s->done)
+	if (!s->done || s->partial)
 		return 0;
 	t->span = calloc(t->num_files, sizeof(*t->span));
 	if (!t->span)
@@ -41,9 +41,10 @@ int trace_spans(struct trace *t, const struct survey *s, const struct trace_cloc
 		if (!span->missing)
 			return -ENOMEM;
 		for (n = 0; n < f->num_holes; n++)
-			span->missing[n] = (struct trace_missing){
-				trace_time(&clock[i], f->hole[n].from),
-				trace_time(&clock[i], f->hole[n].to), f->hole[n].iface};
+			span->missing[n] =
+				(struct trace_missing){trace_time(&clock[i], f->hole[n].from),
+						       trace_time(&clock[i], f->hole[n].to),
+						       f->hole[n].iface};
 		span->num_missing = f->num_holes;
 	}
 	return 0;

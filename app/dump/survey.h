@@ -27,9 +27,9 @@ struct survey_hole {
 };
 
 struct survey_port {
-	uint64_t first, last;      /**< times of its records; 0 = it has none */
-	uint64_t frames;           /**< unicast Ethernet frames */
-	uint64_t undirected;       /**< of them without a direction */
+	uint64_t first, last; /**< times of its records; 0 = it has none */
+	uint64_t frames;      /**< unicast Ethernet frames */
+	uint64_t undirected;  /**< of them without a direction */
 	uint8_t mac[SURVEY_MACS][6];
 	uint64_t count[SURVEY_MACS]; /**< frames from or to this address */
 	unsigned int num_macs;
@@ -54,7 +54,8 @@ struct survey_file {
 struct survey {
 	struct survey_file *file;
 	unsigned int num;
-	bool done; /**< all captures were read */
+	bool done;    /**< all captures were read */
+	bool partial; /**< of a single capture the first frames, which have directions */
 };
 
 /** @return -ENOMEM */
@@ -69,7 +70,7 @@ void survey_file_end(struct survey *s, const struct dump_file *file);
 uint8_t survey_index(const struct survey_port *p, const uint8_t mac[6]);
 /** The stations that follow from the captures one by one. */
 void survey_stations(struct survey *s);
-/** The two addresses that are in all frames of the port. @return false: it has a station, or none */
+/** The two addresses in all frames of the port. @return false: it has a station, or none */
 bool survey_pair(const struct survey_port *p, uint8_t index[2]);
 /** Set the direction of a frame that has none, if its interface's station is known. */
 void survey_way(const struct survey *s, struct dump_frame *frame);

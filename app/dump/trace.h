@@ -47,7 +47,9 @@ struct trace_sample {
 	uint32_t load; /**< bytes that its flow had sent just before (TRACE_LOAD_NS) */
 };
 
-#define TRACE_WAIT_NS 1000000000u /**< a frame that takes longer is lost */
+#define TRACE_WAIT_NS 1000000000u /**< the record of a message's other end takes no longer */
+/** A frame that takes longer is lost. On hosts without a core frames wait in rings for a second. */
+#define TRACE_LOST_NS 4000000000u
 
 /** Time constant by which the load decays. */
 #define TRACE_LOAD_NS 500000.0
@@ -86,7 +88,7 @@ struct trace_flow {
 	uint64_t src, dst;
 	uint32_t other; /**< the other direction, or TRACE_NONE */
 	struct trace_port out, in;
-	struct trace_port at; /**< where frames without a direction were seen */
+	struct trace_port at;   /**< where frames without a direction were seen */
 	uint8_t dst_mac[6];     /**< in the frames of its sender */
 	uint64_t moved_at;      /**< time from which it differs; 0 = never */
 	uint64_t first, last;   /**< times of frames */
@@ -94,13 +96,13 @@ struct trace_flow {
 	uint64_t judged, lost, twice, late, changed, again;
 	uint64_t first_lost, first_twice, first_late, first_changed;
 	uint64_t overflowed; /**< lost while their receiver was silent */
-	/** acknowledged after one transmission, and not in the receiver's capture; and its opposite */
+	/** acknowledged after one transmission and not in the receiver's capture; the opposite */
 	uint64_t unseen_in, unseen_out, first_unseen_in, first_unseen_out;
 	uint64_t holes, hole_lost, hole_ns; /**< runs of lost frames that are long enough */
 	uint64_t owed; /**< when the first DATA came that its receiver has not answered */
 	uint32_t owed_frames;
-	uint64_t data_at; /**< when its sender sent DATA last */
-	bool bye;         /**< its sender has closed the connection */
+	uint64_t data_at;         /**< when its sender sent DATA last */
+	bool bye;                 /**< its sender has closed the connection */
 	uint64_t large_came_at;   /**< last arrival of a frame of lost_min bytes or more */
 	uint32_t lost_min;        /**< length of the shortest lost frame */
 	uint32_t came_max_before; /**< longest that arrived before the first loss */
@@ -324,12 +326,12 @@ bool trace_covers(const struct trace *t, const struct trace_port *port, uint64_t
 /* ---- clocks --------------------------------------------------------------------------------- */
 
 struct trace_clock {
-	bool known;     /**< frames connect it to the first capture's */
-	int64_t offset; /**< ns to subtract, at @p at */
-	uint64_t at;    /**< by this capture's clock */
-	double drift;   /**< ns per ns */
+	bool known;         /**< frames connect it to the first capture's */
+	int64_t offset;     /**< ns to subtract, at @p at */
+	uint64_t at;        /**< by this capture's clock */
+	double drift;       /**< ns per ns */
 	double drift_error; /**< half the distance of the quartiles */
-	bool equal;     /**< no frame contradicts it: it is not corrected */
+	bool equal;         /**< no frame contradicts it: it is not corrected */
 };
 
 /** Reads the captures once. @return APP_OK, or an exit code after an error message */

@@ -90,8 +90,8 @@ static bool lacks_directions(const struct survey_file *f)
 	return false;
 }
 
-static void of_file(const struct report *r, unsigned int i,
-		    void (*cb)(void *arg, const char *text), void *arg)
+static void of_file(const struct report *r, unsigned int i, void (*cb)(void *arg, const char *text),
+		    void *arg)
 {
 	const struct survey_file *f = &r->trace->survey->file[i];
 	bool alone = r->trace->num_files == 1;
@@ -99,7 +99,8 @@ static void of_file(const struct report *r, unsigned int i,
 
 	if (f->too_short) {
 		snprintf(text, sizeof(text),
-			 "%" PRIu64 " frames of %s: captured with %u bytes of each, and at least %u "
+			 "%" PRIu64
+			 " frames of %s: captured with %u bytes of each, and at least %u "
 			 "are needed; capture with a larger snaplen",
 			 f->too_short, file_name(r, i), f->caplen, HEADER_BYTES);
 		cb(arg, text);
@@ -124,15 +125,14 @@ static void of_file(const struct report *r, unsigned int i,
 	}
 }
 
-void verdict_not_judged(const struct report *r, void (*cb)(void *arg, const char *text),
-			void *arg)
+void verdict_not_judged(const struct report *r, void (*cb)(void *arg, const char *text), void *arg)
 {
 	const struct trace *t = r->trace;
 	unsigned int i, n = 0;
 
 	if (!r->counts->frames)
 		cb(arg, "anything: there is no frame, or the filter takes none");
-	else if (t->num_files == 1)
+	else if (t->num_files == 1 && !judged(t))
 		cb(arg, "what became of frames: that takes the captures of both hosts");
 	for (i = 0; t->survey && t->survey->done && i < t->num_files; i++) {
 		n += r->clock[i].known;
@@ -196,8 +196,9 @@ static void no_fault(FILE *out, const struct trace *t)
 	for (i = 0; i < t->num_flows; i++)
 		n += t->flow[i].judged > 0;
 	if (judged(t))
-		fprintf(out, "no fault found: %" PRIu64 " frames in %u direction%s of lanes are "
-			     "compared\n",
+		fprintf(out,
+			"no fault found: %" PRIu64 " frames in %u direction%s of lanes are "
+			"compared\n",
 			judged(t), n, n == 1 ? "" : "s");
 }
 

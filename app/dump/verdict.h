@@ -11,14 +11,13 @@
 /** The first lines, at most 24; all with --all. */
 void verdict_text(FILE *out, const struct list *l);
 
-/** Interface and address of one end of a flow, with its file: "a.pcapng dpdk:0 10.0.0.1". @return buf */
+/** One end of a flow, with its file: "a.pcapng dpdk:0 10.0.0.1". @return buf */
 const char *verdict_end(const struct report *r, const struct trace_flow *f, bool to, char *buf,
 			size_t size);
 /** Where a fault is: "a.pcapng dpdk:0 10.0.0.1 > b.pcapng ...", or the file. @return buf */
 const char *verdict_where(const struct report *r, const struct trace_anomaly *a, char *buf,
 			  size_t size);
 /** Why something could not be judged, a sentence each. */
-void verdict_not_judged(const struct report *r, void (*cb)(void *arg, const char *text),
-			void *arg);
+void verdict_not_judged(const struct report *r, void (*cb)(void *arg, const char *text), void *arg);
 
 #endif /* DUMP_VERDICT_H */

@@ -148,6 +148,116 @@ static void faults_are_named_with_their_time(void **state)
 	expect(long_ones_do_not_come, FAULT_PATH_MTU, 301, 0);
 }
 
+/* Another fault in each direction, and a third on top: none hides another. */
+static unsigned int three_faults(unsigned int dir, uint32_t i, uint32_t len)
+{
+	if (dir == 1)
+		return i >= 100 && i % 20 == 0 ? 2 : 1;
+	return i >= 200 && i % 17 == 13 ? 0 : i % 30 == 0 ? 2 : 1;
+}
+
+static void no_fault_hides_another(void **state)
+{
+	static struct trace_anomaly a[TRACE_ANOMALIES];
+	unsigned int n = named(three_faults, a);
+
+	(void)state;
+	assert_int_equal(n, 3);
+	assert_int_equal(trace_verdicts(a, n), 3);
+	assert_string_equal(trace_fault_name(a[0].fault), "random loss");
+	assert_true(a[0].weight > a[1].weight && a[1].weight >= a[2].weight);
+	assert_true(a[1].fault == FAULT_DUPLICATION && a[2].fault == FAULT_DUPLICATION);
+}
+
+static unsigned int three_are_lost(unsigned int dir, uint32_t i, uint32_t len)
+{
+	return dir == 0 && (i == 200 || i == 300 || i == 420) ? 0 : 1;
+}
+
+static void little_loss_is_an_observation(void **state)
+{
+	static struct trace_anomaly a[TRACE_ANOMALIES];
+	unsigned int n = named(three_are_lost, a);
+
+	(void)state;
+	assert_int_equal(n, 1);
+	assert_int_equal(trace_verdicts(a, n), 0);
+	assert_true(a[0].fault == FAULT_RANDOM_LOSS && a[0].observation);
+}
+
+/* ---- silences ------------------------------------------------------------------------------- */
+
+/* When frame i of host 0 comes to host 1, which answers each at once. */
+typedef uint64_t (*arrival_cb)(uint32_t i, uint64_t sent);
+
+static unsigned int silences(arrival_cb arrival, uint64_t every, struct trace_anomaly *a,
+			     uint64_t *silent)
+{
+	struct trace *t = trace_make(2);
+	struct built out, back;
+	uint32_t i, o = 0;
+	unsigned int n;
+
+	assert_non_null(t);
+	for (i = 0; i < FRAMES; i++) {
+		for (; o < FRAMES; o++) { /* what was sent before that arrival */
+			out = build(0, o, 200);
+			out.sent = BEGIN + o * every;
+			if (out.sent >= arrival(i, BEGIN + i * every))
+				break;
+			record(t, &out, 0, DUMP_OUT, out.sent);
+		}
+		out = build(0, i, 200);
+		out.sent = BEGIN + i * every;
+		back = build(1, i, 200);
+		back.sent = arrival(i, out.sent) + 1000;
+		record(t, &out, 1, DUMP_IN, arrival(i, out.sent));
+		record(t, &back, 1, DUMP_OUT, back.sent);
+	}
+	trace_end(t);
+	n = trace_anomalies(t, a);
+	*silent = t->host[1].silent;
+	trace_free(t);
+	return n;
+}
+
+static uint64_t on_time(uint32_t i, uint64_t sent)
+{
+	return sent + WAY_NS;
+}
+
+/* The host does nothing for 40 ms, and then takes all that has come. */
+static uint64_t after_a_stop(uint32_t i, uint64_t sent)
+{
+	uint64_t from = BEGIN + 200 * EVERY_NS, to = from + 40000000;
+
+	return sent >= from && sent < to ? to + WAY_NS + i : sent + WAY_NS;
+}
+
+/* The path takes 40 ms from then on: the distances of frames stay. */
+static uint64_t by_a_longer_path(uint32_t i, uint64_t sent)
+{
+	return sent + WAY_NS + (i >= 200 ? 40000000 : 0);
+}
+
+static void a_silence_is_the_hosts_if_frames_then_come_at_once(void **state)
+{
+	static struct trace_anomaly a[TRACE_ANOMALIES];
+	uint64_t silent;
+
+	(void)state;
+	/* A sender that pauses 20 ms after each frame: its receiver has nothing to answer. */
+	assert_int_equal(silences(on_time, 20000000, a, &silent), 0);
+	assert_int_equal(silent, 0);
+	assert_int_equal(silences(after_a_stop, EVERY_NS, a, &silent), 1);
+	assert_true(a[0].fault == FAULT_STOPPED_PEER && a[0].host == 1);
+	assert_in_range(silent, 39000000, 41000000);
+	assert_in_range(a[0].time, BEGIN + 199 * EVERY_NS, BEGIN + 201 * EVERY_NS);
+	assert_int_equal(silences(by_a_longer_path, EVERY_NS, a, &silent), 1);
+	assert_true(a[0].fault == FAULT_DELAY);
+	assert_int_equal(silent, 0);
+}
+
 /* What one host alone has seen says nothing about what became of its frames. */
 static void one_capture_names_no_fault(void **state)
 {
@@ -237,7 +347,26 @@ static uint64_t second(uint64_t t)
 	return t + 5000000000u + (t - BEGIN) / 25000;
 }
 
-static void offset_and_drift_of_clocks_are_found(void **state)
+static uint64_t same(uint64_t t)
+{
+	return t;
+}
+
+/* Least delays of stretches, one way, differ by milliseconds. */
+static uint64_t delay_on_a_busy_host(unsigned int dir, uint32_t i)
+{
+	return WAY_NS + (dir ? 0 : (i / 640 * 7919u) % 5 * 700000u);
+}
+
+static uint64_t delay_of_a_path(unsigned int dir, uint32_t i)
+{
+	(void)dir;
+	return WAY_NS + i * 7919u % 40000;
+}
+
+/* Captures of two seconds: the clock of the second one, and the delay of each frame. */
+static struct trace_clock clock_of(uint64_t (*other)(uint64_t),
+				   uint64_t (*delay)(unsigned int, uint32_t))
 {
 	char path[2][64], *names[2] = {path[0], path[1]};
 	struct trace_clock clock[2];
@@ -247,20 +376,19 @@ static void offset_and_drift_of_clocks_are_found(void **state)
 	FILE *f[2];
 	struct built b;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
 		snprintf(path[i], sizeof(path[i]), "/tmp/weft-trace.%d.%u", (int)getpid(), i);
 		f[i] = fopen(path[i], "w");
 		assert_non_null(f[i]);
 		begin_file(f[i]);
 	}
-	for (i = 0; i < 20000; i += 10) { /* two seconds; the way takes between 20 and 60 us */
+	for (i = 0; i < 20000; i += 10) {
 		for (dir = 0; dir < 2; dir++) {
 			b = build(dir, i, 200);
 			sent = b.sent;
-			got = sent + WAY_NS + i * 7919u % 40000;
-			put_frame(f[dir], &b, DUMP_OUT, dir ? second(sent) : sent);
-			put_frame(f[!dir], &b, DUMP_IN, dir ? got : second(got));
+			got = sent + delay(dir, i);
+			put_frame(f[dir], &b, DUMP_OUT, dir ? other(sent) : sent);
+			put_frame(f[!dir], &b, DUMP_IN, dir ? got : other(got));
 		}
 	}
 	for (i = 0; i < 2; i++)
@@ -268,20 +396,60 @@ static void offset_and_drift_of_clocks_are_found(void **state)
 	assert_int_equal(trace_clocks(names, 2, clock, &survey), 0);
 	survey_free(&survey);
 	assert_true(clock[1].known);
-	for (i = 0; i < 20000; i += 1000) {
-		sent = BEGIN + (uint64_t)i * EVERY_NS;
-		assert_in_range(trace_time(&clock[1], second(sent)) - sent + 5000, 0, 10000);
-	}
-	assert_true(clock[1].drift > 35e-6 && clock[1].drift < 45e-6);
 	for (i = 0; i < 2; i++)
 		unlink(path[i]);
+	return clock[1];
+}
+
+static void offset_and_drift_of_clocks_are_found(void **state)
+{
+	struct trace_clock clock = clock_of(second, delay_of_a_path);
+	uint64_t sent;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 20000; i += 1000) {
+		sent = BEGIN + (uint64_t)i * EVERY_NS;
+		assert_in_range(trace_time(&clock, second(sent)) - sent + 5000, 0, 10000);
+	}
+	assert_true(clock.drift > 35e-6 && clock.drift < 45e-6);
+	assert_true(clock.drift_error >= 0 && clock.drift_error < 20e-6);
+}
+
+static uint64_t ahead(uint64_t t)
+{
+	return t + 5000000000u;
+}
+
+static void a_drift_needs_stretches_that_agree(void **state)
+{
+	struct trace_clock clock = clock_of(ahead, delay_on_a_busy_host);
+
+	(void)state;
+	assert_true(clock.drift == 0);
+	assert_in_range(clock.offset, 5000000000u - 100000, 5000000000u + 100000);
+}
+
+static void clocks_that_no_frame_contradicts_are_equal(void **state)
+{
+	struct trace_clock clock = clock_of(same, delay_on_a_busy_host);
+
+	(void)state;
+	assert_true(clock.equal);
+	assert_int_equal(clock.offset, 0);
+	assert_true(clock.drift == 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(faults_are_named_with_their_time),
+		cmocka_unit_test(no_fault_hides_another),
+		cmocka_unit_test(little_loss_is_an_observation),
+		cmocka_unit_test(a_silence_is_the_hosts_if_frames_then_come_at_once),
 		cmocka_unit_test(one_capture_names_no_fault),
+		cmocka_unit_test(a_drift_needs_stretches_that_agree),
+		cmocka_unit_test(clocks_that_no_frame_contradicts_are_equal),
 		cmocka_unit_test(flows_are_bounded),
 		cmocka_unit_test(offset_and_drift_of_clocks_are_found),
 	};
