@@ -2,8 +2,8 @@
 """TCP over the interfaces and queues of lanes over net_af_packet: iperf3, UCX tcp, libfabric tcp.
 
 The bare port is no yardstick over such ports: it has no acknowledgements, so its receiver's ring
-overflows, and it counts lost frames as sent. TCP is reliable like a lane, and the kernel supports it
-better: veth passes segments of 64 KiB to TCP, and frames of the MTU to a packet socket.
+overflows, and it counts lost frames as sent. TCP is reliable like a lane, and the kernel supports
+it better: veth passes segments of 64 KiB to TCP, and frames of the MTU to a packet socket.
 """
 
 import json

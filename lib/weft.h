@@ -553,7 +553,7 @@ struct weft_lane_info {
 	 * states
 	 */
 	char bandwidth_from[64], latency_from[64];
-	/** bytes of the longest frame that the path carries now; 0 = not connected, or no raw lane */
+	/** bytes of the longest frame that the path carries; 0 = not connected, or no raw lane */
 	size_t frame_size;
 };
 

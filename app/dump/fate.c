@@ -144,8 +144,8 @@ static void sample(struct trace_flow *f, const struct pending *e, uint32_t load)
 }
 
 /*
- * The delay of the path. While its receiver was silent, a frame waited for the receiver. A sender that
- * is silent has stamped its last frames with the time of an earlier call.
+ * The delay of the path. While its receiver was silent, a frame waited for the receiver. A sender
+ * that is silent has stamped its last frames with the time of an earlier call.
  */
 static void came(struct trace *t, struct trace_flow *f, const struct pending *e, uint32_t load)
 {

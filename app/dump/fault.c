@@ -25,7 +25,7 @@ static const struct {
 				     "look on this way: route, firewall, TTL, a port that is down"},
 	[FAULT_BLACKHOLE_BOTH_WAYS] = {"blackhole both ways",
 				       "look for a link or a switch between the two that is down"},
-	[FAULT_LANE_DOWN] = {"lane down", "look at the link of this interface: ip link, cable"},
+	[FAULT_LANE_DOWN] = {"lane down", "check the link of this interface: ip link, cable"},
 	[FAULT_PATH_MTU] = {"path MTU",
 			    "give all hops of this way the MTU of the hosts, or lower theirs"},
 	[FAULT_MOVED_MAC] = {"moved MAC",
@@ -33,8 +33,8 @@ static const struct {
 			     "second owner of the address"},
 	[FAULT_STOPPED_PEER] =
 		{"stopped peer",
-		 "look at the process there: stopped, swapped out, in a debugger, or "
-		 "computing for so long"},
+		 "check the process there: it may be stopped, swapped out, in a debugger, or "
+		 "computing without progress calls"},
 	[FAULT_SLOW_RECEIVER] = {"slow receiver",
 				 "give the process there a core of its own, or call "
 				 "weft_worker_progress() more often"},
@@ -44,7 +44,7 @@ static const struct {
 	[FAULT_FIREWALL] = {"firewall", "permit Weft's UDP port at the reporting host"},
 	[FAULT_TTL] = {"TTL", "look for a routing loop, or a ttl= that is too small"},
 	[FAULT_UNREACHABLE] = {"unreachable",
-			       "look at the route there, and whether the process is running"},
+			       "check the route there, and whether the process is running"},
 	[FAULT_CAPTURE_GAPS] = {"capture with gaps",
 				"capture with a larger buffer (tcpdump -B, WEFT_CAPTURE ring=) or "
 				"a smaller snaplen"},

@@ -11,7 +11,7 @@
 
 #include "dump/survey.h"
 
-/* Lines: three for each fault; one more says how many are left out. In all 24. */
+/* Three lines for each fault, and one with the number of those left out: 24 lines in all. */
 #define FAULTS 5u
 #define SENTENCES 2u
 #define OBSERVATIONS 2u
