@@ -111,14 +111,14 @@ static struct pending *find(struct trace_pending *p, uint64_t id, uint32_t bucke
 #define HOLE_NS 2500000u  /* longer than one retransmission takes */
 #define LONG_NS 10000000u /* of a run that has ended */
 
-bool trace_is_hole(const struct trace_run *r, bool open)
+static bool is_hole(const struct trace_run *r, bool open)
 {
 	return r->count >= TRACE_HOLE_FRAMES && r->to - r->from >= (open ? HOLE_NS : LONG_NS);
 }
 
 void trace_run_end(struct trace_flow *f, bool open)
 {
-	if (trace_is_hole(&f->run, open)) {
+	if (is_hole(&f->run, open)) {
 		f->holes++;
 		f->hole_lost += f->run.count;
 		f->hole_ns += f->run.to - f->run.from;

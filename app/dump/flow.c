@@ -16,16 +16,6 @@ static uint32_t slot_of(uint32_t conn, uint32_t token)
 	return dump_hash((uint64_t)conn << 32 | token, 0) % TABLE;
 }
 
-uint64_t trace_address(uint32_t ip, const uint8_t mac[6])
-{
-	uint64_t a = 0;
-
-	if (ip)
-		return ip;
-	memcpy(&a, mac, 6);
-	return a | 1ull << 63;
-}
-
 /* Pair with the newest flow in the other direction between the same two connections. */
 static void pair(struct trace *t, uint32_t index)
 {
@@ -131,11 +121,6 @@ static struct trace_flow *flow_of(struct trace *t, const struct dump_view *v)
 		if (f->dst_conn == conn && f->token == token && f->record == (v->record != NULL))
 			return f;
 	}
-}
-
-struct trace_flow *trace_other(const struct trace *t, const struct trace_flow *f)
-{
-	return f->other == TRACE_NONE ? NULL : &t->flow[f->other];
 }
 
 struct trace *trace_make(unsigned int num_files)

@@ -22,7 +22,7 @@ static const char *const native_names[WEFT_RECORD_KINDS] = {
 	[WEFT_RECORD_CSWAP] = "comparisons",
 };
 
-const char *report_port_name(const struct report *r, const struct trace_port *p)
+static const char *port_name(const struct report *r, const struct trace_port *p)
 {
 	return p->known ? r->file[p->file]->iface[p->iface].name : "?";
 }
@@ -434,9 +434,9 @@ static void lists_json(struct json *j, const struct list *l)
 static void flow_json(struct json *j, const struct report *r, const struct trace_flow *f)
 {
 	json_begin(j, NULL, '{');
-	json_text(j, "from", report_port_name(r, &f->out));
+	json_text(j, "from", port_name(r, &f->out));
 	json_text(j, "from_file", host_name(r, &f->out));
-	json_text(j, "to", report_port_name(r, &f->in));
+	json_text(j, "to", port_name(r, &f->in));
 	json_text(j, "to_file", host_name(r, &f->in));
 	json_number(j, "frames", f->frames);
 	json_number(j, "bytes", f->bytes);
@@ -469,8 +469,8 @@ static void anomaly_json(struct json *j, const struct report *r, const struct tr
 	json_number(j, "time", a->time);
 	if (f) {
 		json_begin(j, "lane", '[');
-		json_text(j, NULL, report_port_name(r, &f->out));
-		json_text(j, NULL, report_port_name(r, &f->in));
+		json_text(j, NULL, port_name(r, &f->out));
+		json_text(j, NULL, port_name(r, &f->in));
 		json_end(j, ']');
 	}
 	json_text(j, "host", r->file[a->host]->name);
@@ -563,9 +563,9 @@ void report_csv(FILE *out, const struct report *r)
 	for (i = 0; i < r->trace->num_flows; i++) {
 		f = &r->trace->flow[i];
 		fprintf(out, "%u,", f->other < i ? f->other : i);
-		csv_text(out, report_port_name(r, &f->out));
+		csv_text(out, port_name(r, &f->out));
 		putc(',', out);
-		csv_text(out, report_port_name(r, &f->in));
+		csv_text(out, port_name(r, &f->in));
 		fprintf(out,
 			",%" PRIu64 ",%" PRIu64 ",%.3f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
 			",%" PRIu64 ",%" PRIu64 ",%.3f,%.3f,%.0f,%" PRIu64 "\n",

@@ -25,8 +25,6 @@ void report_json(FILE *out, const struct report *r, const struct list *l);
 /** Lanes, a line for each direction. */
 void report_csv(FILE *out, const struct report *r);
 
-/** Where a flow's frames were seen; "?" = nowhere. */
-const char *report_port_name(const struct report *r, const struct trace_port *p);
 /** The name of a flow: the port of its sender, or if that has no capture, of its receiver. */
 const char *report_lane_name(const struct report *r, const struct trace_flow *f);
 /** For the flow of a lane that was seen first, the flow; for the other one NULL. */

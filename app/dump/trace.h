@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "dump/decode.h"
 #include "dump/dump.h"
@@ -266,11 +267,22 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 /** No more frames. */
 void trace_end(struct trace *t);
 
-/* dump/flow.c */
 /** IPv4, or MAC with the top bit set. */
-uint64_t trace_address(uint32_t ip, const uint8_t mac[6]);
+static inline uint64_t trace_address(uint32_t ip, const uint8_t mac[6])
+{
+	uint64_t a = 0;
+
+	if (ip)
+		return ip;
+	memcpy(&a, mac, 6);
+	return a | 1ull << 63;
+}
+
 /** The other direction of its lane, or NULL. */
-struct trace_flow *trace_other(const struct trace *t, const struct trace_flow *f);
+static inline struct trace_flow *trace_other(const struct trace *t, const struct trace_flow *f)
+{
+	return f->other == TRACE_NONE ? NULL : &t->flow[f->other];
+}
 
 /* dump/stream.c */
 struct stream_name *stream_names_make(void);
@@ -289,8 +301,6 @@ void trace_fate_changed(struct trace *t, const struct dump_frame *frame,
 void trace_fate_acked(struct trace *t, uint64_t number);
 /** A run of lost frames has ended; with @p open the capture has. */
 void trace_run_end(struct trace_flow *f, bool open);
-/** Is the run long enough for a hole? */
-bool trace_is_hole(const struct trace_run *r, bool open);
 /** Judge frames that have waited long enough; with @p all, all frames. */
 void trace_fate_judge(struct trace *t, bool all);
 
