@@ -120,6 +120,7 @@ static void enabled_by_a_thread(void **state)
 
 	(void)state;
 	have_threads();
+	wfi_lock_join();
 	wfi_lock_forked(); /* as if the process had not registered */
 	wfi_lock_any();
 	wfi_unlock_alone();
@@ -145,6 +146,7 @@ static void not_wanted_any_more(void **state)
 	(void)state;
 	have_threads();
 	for (int i = 0; i < 2; i++) {
+		wfi_lock_join();
 		wfi_lock_forked();
 		wfi_lock_any();
 		wfi_unlock_alone();

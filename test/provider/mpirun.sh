@@ -82,6 +82,15 @@ own_lanes() {
 		'FI_WEFT_JOB_EAL_ARGS=--no-huge' && has_not '-x WEFT_(LANES|EAL_ARGS)'
 }
 
+# The user's own values hold.
+quick() {
+	with --quick -n 2 ./program && has 'HWLOC_COMPONENTS=-x86' 'HWLOC_PLUGINS_PATH=.*' \
+		'ARGS .*-x HWLOC_COMPONENTS .*' || return 1
+	HWLOC_COMPONENTS=-cuda with --quick -n 2 ./program && has 'HWLOC_COMPONENTS=-cuda' ||
+		return 1
+	with -n 2 ./program && has_not HWLOC
+}
+
 shows() {
 	with --show --rma --launcher mpirun5 -n 2 ./program || return 1
 	cat "$dir/err"
@@ -112,6 +121,7 @@ check "Open MPI 4, with and without --rma" open_mpi_4
 check "Open MPI 5, with and without --rma" open_mpi_5
 check "Hydra, srun, and a launcher that is not known" others
 check "a host's own lanes are not overridden" own_lanes
+check "--quick" quick
 check "--show" shows
 check "a lean libfabric comes first, unless it is older" lean
 tap_end
