@@ -117,10 +117,31 @@ static int tell(struct weft_ep *ep, unsigned int n, enum weft_wireup_type type)
 	return tell_over(ep, n, type, suspect);
 }
 
+uint64_t weft_failover_trip(const struct weft_ep *ep)
+{
+	uint64_t most = 0;
+
+	for (uint32_t m = ep->lanes_up; m; m &= m - 1) {
+		const struct weft_lane_ep *lane_ep = ep->lanes[__builtin_ctz(m)].lane_ep;
+
+		if (lane_ep->rtt_ns > most)
+			most = lane_ep->rtt_ns;
+	}
+	return most;
+}
+
+/* Interval of the first repetitions: an answer over another lane needs a round trip. */
+static uint64_t ask_again_ns(const struct weft_ep *ep)
+{
+	uint64_t twice = 2 * weft_failover_trip(ep);
+
+	return twice > ASK_AGAIN_NS ? twice : ASK_AGAIN_NS;
+}
+
 static void tell_down(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
-	uint64_t wait = ASK_AGAIN_NS << (l->tries < 6 ? l->tries : 6);
+	uint64_t wait = ask_again_ns(ep) << (l->tries < 6 ? l->tries : 6);
 	int rc = tell(ep, n, WEFT_WIREUP_LANE_DOWN);
 
 	if (wait > AGAIN_MAX_NS)
@@ -287,7 +308,7 @@ static void conclude(struct weft_ep *ep, unsigned int n)
 		return;
 	}
 	l->tries++;
-	l->look_at = ep->worker->now + ASK_AGAIN_NS;
+	l->look_at = ep->worker->now + ask_again_ns(ep);
 }
 
 static void look(struct weft_ep *ep, unsigned int n)

@@ -91,6 +91,9 @@ bool weft_failover_stop(struct weft_ep *ep, unsigned int n, const char *text);
  */
 void weft_failover_timer(struct weft_ep *ep);
 
+/** The longest round trip of the lanes in use, in ns; 0 = unknown. */
+uint64_t weft_failover_trip(const struct weft_ep *ep);
+
 /* wireup/lane_return.c */
 
 /**

@@ -22,12 +22,20 @@
 #define TRY_MAX_NS 500000000ull
 /* Timeouts of a connection attempt, and of ATTACH, which is repeated in the meantime. */
 #define CONNECT_NS 1000000000ull
+#define CONNECT_TRIPS 10u /* a handshake takes six: ARP, HELLO, PROBE, two pings, READY */
 #define ATTACH_AGAIN_NS 100000000ull
 #define ATTACH_NS 2000000000ull
+#define ATTACH_TRIPS 2u
 
 static struct weft_lane_iface *iface_of(const struct weft_ep *ep, unsigned int n)
 {
 	return ep->worker->ifaces[ep->lane_info[n].local_iface];
+}
+
+static uint64_t at_least(uint64_t ns, uint64_t trips, const struct weft_ep *ep)
+{
+	trips *= weft_failover_trip(ep);
+	return trips > ns ? trips : ns;
 }
 
 static void again(struct weft_ep *ep, unsigned int n)
@@ -88,7 +96,7 @@ static void connect(struct weft_ep *ep, unsigned int n)
 	lane_ep->index = (uint8_t)n;
 	ep->lanes[n].lane_ep = lane_ep;
 	l->life = WEFT_LANE_CONNECTING;
-	l->look_at = ep->worker->now + CONNECT_NS;
+	l->look_at = ep->worker->now + at_least(CONNECT_NS, CONNECT_TRIPS, ep);
 	weft_ep_timer_at(ep, l->look_at);
 }
 
@@ -111,7 +119,7 @@ static void send_attach(struct weft_ep *ep, unsigned int n)
 	h.lane_epoch = weft_put16(l->epoch);
 	weft_records_add(&r, WEFT_RECORD_LANES, &numbers, sizeof(numbers));
 	weft_wireup_send(ep->lanes[n].lane_ep, &h, r.buf, r.len);
-	l->look_at = ep->worker->now + ATTACH_AGAIN_NS;
+	l->look_at = ep->worker->now + at_least(ATTACH_AGAIN_NS, ATTACH_TRIPS, ep);
 	weft_ep_timer_at(ep, l->look_at);
 }
 

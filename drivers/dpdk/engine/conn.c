@@ -64,6 +64,7 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	c->paths = 1;
 	c->path_count = 1;
 	c->seen = iface->lt;
+	c->hs_started = iface->lt;
 	c->state = RAW_HALF_OPEN;
 	for (unsigned int i = 0; i < WEFT_FRAME_PATHS_MAX; i++) {
 		c->path[i].sport = iface->gate.udp_port;
@@ -195,6 +196,23 @@ static bool up_text(const struct raw_conn *c, char *text, size_t size)
 	return true;
 }
 
+/* Until there are samples, timers follow the round trip that the handshake has measured. */
+static void first_trip(struct raw_conn *c)
+{
+	uint32_t trip;
+
+	/* HELLO_ACK and PROBE_ACK of a responder were each answered a round trip later. */
+	if (c->base.passive)
+		raw_measure_trip(c, (c->iface->lt - c->hs_started) / 2);
+	trip = c->measure.rtt != 0 ? c->measure.rtt : c->path[0].rtt.first;
+	for (unsigned int i = 0; i < WEFT_FRAME_PATHS_MAX; i++)
+		c->path[i].rtt.first = trip;
+	/* On short paths samples come before the protocol layer needs the round trip. */
+	if (2ull * trip > WEFT_RTO_INITIAL)
+		c->base.rtt_ns = trip;
+	raw_timer_learn(c);
+}
+
 void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 {
 	struct raw_iface *iface = c->iface;
@@ -210,6 +228,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	if (c->state == RAW_HALF_OPEN)
 		raw_half_remove(c);
 	raw_mtu_init(c);
+	first_trip(c);
 	c->base.max_msg = c->room - (uint32_t)sizeof(struct weft_frame_msg);
 	c->state = RAW_UP;
 	raw_table_hop_add(c);

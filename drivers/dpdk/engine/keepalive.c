@@ -32,6 +32,7 @@
 
 /* The protocol layer checks the lanes of an endpoint in some 100 ms (wireup/failover.c). */
 #define LAST_LOOK_NS 300000000ull
+#define LAST_LOOK_TRIPS 5u /* at least: each lane is queried, and then this one */
 
 /*
  * Called by another thread, while the owner computes: the iface's times are those of its last
@@ -67,6 +68,11 @@ static uint64_t keepalive_interval(const struct raw_iface *iface)
 
 	/* A peer must be queried several times before its silence counts. */
 	return k == 0 ? 0 : RTE_MIN(k, third);
+}
+
+static uint64_t last_look(const struct raw_conn *c)
+{
+	return RTE_MAX(LAST_LOOK_NS, LAST_LOOK_TRIPS * (uint64_t)c->base.rtt_ns);
 }
 
 static void dead(struct raw_conn *c)
@@ -124,13 +130,13 @@ static void live_timer(struct raw_conn *c)
 			c->suspect_next = iface->lt;
 			raw_suspect_idle(c);
 			if (c->state == RAW_UP)
-				raw_deadline_lt(c, iface->lt + LAST_LOOK_NS);
+				raw_deadline_lt(c, iface->lt + last_look(c));
 			return;
 		}
-		if (iface->lt - c->doomed_at >= LAST_LOOK_NS)
+		if (iface->lt - c->doomed_at >= last_look(c))
 			dead(c);
 		else
-			raw_deadline_lt(c, c->doomed_at + LAST_LOOK_NS);
+			raw_deadline_lt(c, c->doomed_at + last_look(c));
 		return;
 	}
 	if (c->path_count == 1 && !c->base.passive)

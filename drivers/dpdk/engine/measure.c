@@ -47,6 +47,14 @@
 #define SLOW_SKIP 4u
 #define STRETCH 32u
 #define LIMIT_NS 12000000u /* of lt: for the whole measurement */
+/*
+ * On a long path two pings have to do: the responder measures with the second one. The search for
+ * the frame size took a round trip at least, and has a limit of its own.
+ */
+#define LONG_NS 10000000u
+#define LONG_PINGS 2u
+#define LONG_TRIPS 3u
+#define LONG_MAX 1000000000ull
 
 static uint64_t clock_now(const struct raw_conn *c)
 {
@@ -120,12 +128,17 @@ static uint32_t check_time(struct raw_conn *c)
 	return (uint32_t)(end - begin);
 }
 
+void raw_measure_trip(struct raw_conn *c, uint64_t ns)
+{
+	c->path[0].rtt.first = (uint32_t)RTE_MIN(ns, LONG_MAX);
+}
+
 bool raw_measure_begin(struct raw_conn *c)
 {
 	if (!(c->iface->port->flags & WEFT_FRAME_PORT_MEASURE))
 		return false;
 	c->measure = (struct raw_measure){.begin = clock_now(c)};
-	c->hs_next = c->iface->lt + LIMIT_NS;
+	c->hs_next = c->iface->lt + RTE_MAX(LIMIT_NS, LONG_TRIPS * (uint64_t)c->path[0].rtt.first);
 	raw_deadline_lt(c, c->hs_next);
 	ping(c);
 	return true;
@@ -135,7 +148,8 @@ static void train_begin(struct raw_conn *c)
 {
 	struct raw_measure *m = &c->measure;
 
-	if (!(c->iface->port->flags & WEFT_FRAME_PORT_GUESS)) {
+	/* On a long path the train would measure its own window. */
+	if (!(c->iface->port->flags & WEFT_FRAME_PORT_GUESS) || m->rtt >= LONG_NS) {
 		raw_hs_ready(c);
 		return;
 	}
@@ -156,7 +170,8 @@ void raw_measure_ack(struct raw_conn *c, uint16_t id, uint16_t kind)
 	if (kind == WEFT_FRAME_PROBE_PING && id == c->probe_id && m->out == 0) {
 		sample(m, now - m->sent);
 		if (m->pings < PINGS && m->same < PINGS_SAME &&
-		    (m->pings < PINGS_MIN || now - m->begin < PING_NS))
+		    (m->pings < (m->rtt >= LONG_NS ? LONG_PINGS : PINGS_MIN) ||
+		     now - m->begin < PING_NS))
 			ping(c);
 		else
 			train_begin(c);

@@ -24,26 +24,45 @@ void weft_rtt_sample(struct weft_rtt *r, uint32_t ns)
 		r->srtt = 1;
 }
 
-uint64_t weft_rtt_rto(const struct weft_rtt *r, unsigned int backoff)
+/*
+ * The timeout before backoff. It is never less than the round trip and a quarter: the variance of a
+ * quiet path falls to nothing, and the peer still delays its acknowledgement.
+ */
+static uint64_t first_rto(const struct weft_rtt *r)
 {
-	uint64_t rto = r->srtt == 0 ? WEFT_RTO_INITIAL : (uint64_t)r->srtt + 4ull * r->var;
+	uint64_t rto;
 
+	if (r->srtt == 0)
+		rto = 2ull * r->first > WEFT_RTO_INITIAL ? 2ull * r->first : WEFT_RTO_INITIAL;
+	else
+		rto = r->srtt + (r->var > r->srtt / 16 ? 4ull * r->var : r->srtt / 4);
 	if (rto < WEFT_RTO_MIN)
 		rto = WEFT_RTO_MIN;
-	if (backoff > 16)
-		backoff = 16;
-	rto <<= backoff;
-	return rto > WEFT_RTO_MAX ? WEFT_RTO_MAX : rto;
+	return rto > WEFT_RTO_ROOF ? WEFT_RTO_ROOF : rto;
+}
+
+/*
+ * Only the backoff has a limit: a path that carries nothing is tried again often. A timeout below
+ * the round trip would retransmit each frame of a long path.
+ */
+uint64_t weft_rtt_rto(const struct weft_rtt *r, unsigned int backoff)
+{
+	uint64_t first = first_rto(r), most = first > WEFT_RTO_MAX ? first : WEFT_RTO_MAX, rto;
+
+	rto = first << (backoff > 16 ? 16 : backoff);
+	return rto > most ? most : rto;
 }
 
 uint64_t weft_rtt_probe(const struct weft_rtt *r, uint64_t ack_delay)
 {
-	uint64_t t;
+	uint64_t t, most = first_rto(r);
 
 	if (r->srtt == 0)
-		return WEFT_RTO_INITIAL;
+		return most;
+	if (most < WEFT_RTO_MAX)
+		most = WEFT_RTO_MAX;
 	t = 2ull * r->srtt + ack_delay;
 	if (t < WEFT_PROBE_MIN)
 		t = WEFT_PROBE_MIN;
-	return t > WEFT_RTO_MAX ? WEFT_RTO_MAX : t;
+	return t > most ? most : t;
 }

@@ -7,8 +7,8 @@
  * - A connection may hold four times the number of free buffers (raw_share_frame()), so that some
  *   are left for the next connection. It always has a least share, whatever the others hold.
  * - A connection is stalled when its oldest frame was retransmitted without result for
- *   RAW_STALL_NS. Its window shrinks to the least share and grows again by each acknowledged frame.
- *   The window of a peer that acknowledges a frame now and then stays small.
+ *   RAW_STALL_NS and two round trips. Its window shrinks to the least share and grows again by each
+ *   acknowledged frame. The window of a peer that acknowledges a frame now and then stays small.
  * - When buffers are short, those of stalled connections are taken back: their frames are copied to
  *   the heap, from which they are retransmitted. That memory has a limit for all connections;
  *   beyond it frames stay in their buffers.
@@ -75,7 +75,7 @@ void raw_share_stalled(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 
 	if (c->win_frames < c->win_whole || c->win_whole <= RAW_SHARE_MIN ||
-	    iface->lt - c->round_at < RAW_STALL_NS)
+	    iface->lt - c->round_at < RTE_MAX(RAW_STALL_NS, 2ull * c->base.rtt_ns))
 		return;
 	c->win_frames = RAW_SHARE_MIN;
 	c->take_next = c->snd_una;

@@ -6,18 +6,29 @@
 
 #include <rte_common.h>
 
+#include "engine/ack.h"
 #include "engine/peer.h"
 #include "engine/slots.h"
 
-/* Timeouts in a row, and ns without a valid frame: some tens of milliseconds. */
+/*
+ * Timeouts in a row, and ns without a valid frame: some tens of milliseconds. On long paths the
+ * round trips count.
+ */
 #define SUSPECT_TIMEOUTS 5u
 #define SUSPECT_NS 20000000ull
+#define SUSPECT_TRIPS 3u
 /*
  * Frames of the peer arrive, yet it acknowledges nothing: frames of this size may not pass any
  * more.
  */
 #define DEAF_TIMEOUTS 7u
 #define DEAF_NS 100000000ull
+#define DEAF_TRIPS 5u
+/*
+ * With this round trip and more, a timeout is longer than most pauses of hosts, and so two of them
+ * on one path are as much evidence as five short ones.
+ */
+#define LONG_NS 10000000u
 /* ns between two reports: a port that takes no frames is checked every 0.2 ms. */
 #define SUSPECT_AGAIN_NS 5000000ull
 
@@ -30,20 +41,30 @@ static void suspect(struct raw_conn *c, int status, const char *text)
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_SUSPECT, status, text);
 }
 
+/* Enough timeouts in a row? @p trip: ns of a round trip */
+static bool enough(const struct raw_conn *c, uint64_t trip, uint8_t timeouts)
+{
+	if (trip >= LONG_NS)
+		timeouts = (uint8_t)RTE_MIN(timeouts, 1u + c->path_count);
+	return c->backoff >= timeouts;
+}
+
 void raw_suspect_silent(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 	uint64_t since = RTE_MAX(c->seen, c->round_at);
+	uint64_t trip = weft_rtt_known(raw_timer_slowest(c));
 	char text[200], peer[64];
 	bool deaf = false;
 
 	if (c->timer == 0 || c->state != RAW_UP || iface->lt < c->suspect_next)
 		return;
-	if ((c->backoff >= SUSPECT_TIMEOUTS || iface->txq.count > 0) &&
-	    iface->lt - since >= SUSPECT_NS)
+	if ((enough(c, trip, SUSPECT_TIMEOUTS) || iface->txq.count > 0) &&
+	    iface->lt - since >= RTE_MAX(SUSPECT_NS, SUSPECT_TRIPS * trip))
 		snprintf(text, sizeof(text), "%s: no sign of %s for %.0f ms", iface->base.name,
 			 raw_peer_text(c, peer, sizeof(peer)), (double)(iface->lt - c->seen) / 1e6);
-	else if (c->backoff >= DEAF_TIMEOUTS && iface->lt - c->round_at >= DEAF_NS)
+	else if (enough(c, trip, DEAF_TIMEOUTS) &&
+		 iface->lt - c->round_at >= RTE_MAX(DEAF_NS, DEAF_TRIPS * trip))
 		deaf = true;
 	else
 		return;

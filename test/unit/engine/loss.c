@@ -64,8 +64,15 @@ static void timeouts_stay_within_their_bounds(void **state)
 		{1000, 100, 6, WEFT_RTO_MAX},
 		{1000, 100, 1000, WEFT_RTO_MAX},
 		{2000000, 500000, 0, 4000000},
-		{100000000, 50000000, 0, WEFT_RTO_MAX},
-		{UINT32_MAX, UINT32_MAX, 16, WEFT_RTO_MAX},
+		/* Never below the round trip: only the backoff is limited. */
+		{20000000, 0, 0, 25000000},
+		{20000000, 0, 1, WEFT_RTO_MAX},
+		{40000000, 0, 0, WEFT_RTO_MAX},
+		{150000000, 0, 0, 187500000},
+		{150000000, 0, 9, 187500000},
+		{100000000, 50000000, 0, 300000000},
+		{100000000, 50000000, 3, 300000000},
+		{UINT32_MAX, UINT32_MAX, 16, WEFT_RTO_ROOF},
 	};
 
 	(void)state;
@@ -74,6 +81,25 @@ static void timeouts_stay_within_their_bounds(void **state)
 
 		assert_int_equal(weft_rtt_rto(&r, t[i].backoff), t[i].rto);
 	}
+}
+
+static void the_handshake_bounds_the_first_timeout(void **state)
+{
+	struct weft_rtt r = {.first = 100 * US};
+
+	(void)state;
+	assert_int_equal(weft_rtt_rto(&r, 0), WEFT_RTO_INITIAL);
+	assert_int_equal(weft_rtt_probe(&r, 50 * US), WEFT_RTO_INITIAL);
+	r.first = 150000000;
+	assert_int_equal(weft_rtt_known(&r), 150000000);
+	assert_int_equal(weft_rtt_rto(&r, 0), 300000000);
+	assert_int_equal(weft_rtt_rto(&r, 5), 300000000);
+	assert_int_equal(weft_rtt_probe(&r, 50 * US), 300000000);
+	weft_rtt_sample(&r, 2000000);
+	assert_int_equal(weft_rtt_known(&r), 2000000);
+	assert_int_equal(weft_rtt_rto(&r, 0), 6000000);
+	r = (struct weft_rtt){.first = UINT32_MAX};
+	assert_int_equal(weft_rtt_rto(&r, 7), WEFT_RTO_ROOF);
 }
 
 static void probe_comes_before_the_timeout(void **state)
@@ -87,6 +113,9 @@ static void probe_comes_before_the_timeout(void **state)
 	r = (struct weft_rtt){.srtt = 300000, .var = 100000};
 	assert_int_equal(weft_rtt_probe(&r, 50 * US), 650000);
 	assert_true(weft_rtt_probe(&r, 50 * US) < weft_rtt_rto(&r, 0));
+	/* On long paths after the round trip and a quarter. */
+	r = (struct weft_rtt){.srtt = 150000000};
+	assert_int_equal(weft_rtt_probe(&r, 50 * US), 187500000);
 }
 
 static void lost_needs_newer_arrivals_and_time(void **state)
@@ -166,6 +195,7 @@ int main(void)
 		cmocka_unit_test(first_sample_is_the_estimate),
 		cmocka_unit_test(estimate_follows_slowly_and_forgets_spikes),
 		cmocka_unit_test(timeouts_stay_within_their_bounds),
+		cmocka_unit_test(the_handshake_bounds_the_first_timeout),
 		cmocka_unit_test(probe_comes_before_the_timeout),
 		cmocka_unit_test(lost_needs_newer_arrivals_and_time),
 		cmocka_unit_test(order_never_goes_back),
