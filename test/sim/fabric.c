@@ -332,6 +332,73 @@ static void random_loss_costs_little(struct sim_case *c)
 	assert_true(f.again > 0.005 && f.again < 0.02);
 }
 
+/* Seeds 7001 to 7003, of 200 Mb/s both ways. @return the least share of the link */
+static double least_of_three(struct sim_case *c, struct net_conf *conf)
+{
+	double least = 1;
+
+	conf->rate = conf->host_rate = SIM_GBIT / 5;
+	for (c->seed = 7001; c->seed <= 7003; c->seed++) {
+		struct net_figures f = stage_run(c, conf);
+
+		print_message("# seed %llu, %llu us: %.1f %% of the link, %.2f %% dropped\n",
+			      (unsigned long long)c->seed,
+			      (unsigned long long)(conf->rtt_ns / SIM_US),
+			      f.bits * 100 / (double)conf->rate, f.dropped * 100);
+		assert_true(f.dropped < 0.001);
+		least = f.bits / (double)conf->rate < least ? f.bits / (double)conf->rate : least;
+	}
+	return least;
+}
+
+/* Frames take up to 4.5 times the round trip more, in order, and no window changes that. */
+static void jitter_is_no_queue(struct sim_case *c)
+{
+	static const struct {
+		uint64_t rtt, jitter, start;
+		unsigned int window;
+		double least;
+	} t[] = {
+		{40 * SIM_US, 180 * SIM_US, 100 * SIM_MS, 4, 0.65},
+		{100 * SIM_US, 200 * SIM_US, 100 * SIM_MS, 4, 0.65},
+		{SIM_MS, SIM_MS, 200 * SIM_MS, 16, 0.75},
+	};
+
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct net_conf conf = {
+			.rtt_ns = t[i].rtt,
+			.window = t[i].window,
+			.path = {.queue_bytes = 100000, .jitter_ns = t[i].jitter},
+			.back = {.jitter_ns = t[i].jitter},
+			.start_ns = t[i].start,
+			.run_ns = t[i].start + 300 * SIM_MS,
+			.config = "CC=delay",
+		};
+
+		assert_true(least_of_three(c, &conf) > t[i].least);
+	}
+}
+
+/* A late frame and a lost one in the same round are no full queue. */
+static void random_loss_with_jitter_costs_little(struct sim_case *c)
+{
+	static const double losses[] = {0.01, 0.001};
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct net_conf conf = {
+			.rtt_ns = 10 * SIM_MS,
+			.window = 64,
+			.path = {.queue_bytes = 100000, .jitter_ns = SIM_MS / 2, .loss = losses[i]},
+			.back = {.jitter_ns = SIM_MS / 2, .loss = losses[i]},
+			.start_ns = SIM_S,
+			.run_ns = 2 * SIM_S,
+			.config = "CC=delay",
+		};
+
+		assert_true(least_of_three(c, &conf) > 0.75);
+	}
+}
+
 static void many_share_what_one_would_get(struct sim_case *c)
 {
 	const struct net_conf conf = {
@@ -448,6 +515,8 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_slow_receiver_is_slow),
 	SIM_CASE(a_long_path_is_filled),
 	SIM_CASE(random_loss_costs_little),
+	SIM_CASE(jitter_is_no_queue),
+	SIM_CASE(random_loss_with_jitter_costs_little),
 	SIM_CASE(many_share_what_one_would_get),
 	SIM_CASE(sixty_four_with_long_frames_take_turns),
 	SIM_CASE(marks_help_eight_at_one),

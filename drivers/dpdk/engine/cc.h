@@ -62,11 +62,37 @@ struct weft_cc_round {
 	uint64_t at;    /**< begin */
 	uint32_t from;  /**< window at the begin */
 	uint32_t worst; /**< largest round trip */
-	uint32_t late;  /**< least round trip of the last quarter of the round; 0 = none */
+	uint32_t least;
+	uint64_t sum; /**< of the round trips */
+	uint32_t samples;
+	uint32_t late; /**< least round trip of the last quarter of the round; 0 = none */
 	uint32_t acked;
 	uint32_t lost;
 	uint32_t marked;
 	bool limited;
+};
+
+/** The part of the delay that no window changes, in bytes, ns and rounds (cc_noise.c). */
+struct weft_cc_noise {
+	uint32_t noise; /**< delay beyond `base` that is no queue */
+	uint32_t mean;  /**< round trip of the last rounds */
+	uint32_t from;  /**< window of these rounds */
+	uint32_t range; /**< by which the round trips of a round differ, smoothed */
+	uint32_t peak;  /**< longest delay since peak_rounds began */
+	uint8_t peak_rounds, low_rounds;
+	uint32_t low, low_before; /**< least round trip since low_rounds began, and before */
+	uint8_t rounds;           /**< of the test under way */
+	bool steady;              /**< the window has hardly changed in the last two rounds */
+	uint8_t over;             /**< rounds in a row with a delay beyond the target */
+	uint32_t high;            /**< largest window of the last rounds */
+	uint16_t wait;            /**< until the next test because of a long delay */
+	uint16_t backoff;         /**< the last such wait */
+	uint16_t again;           /**< until a test whether the noise is still there */
+	uint32_t ref_window;      /**< before the test; 0 = there is none under way */
+	uint32_t ref_mean;
+	uint32_t late; /**< longest delay in the test */
+	uint32_t samples;
+	uint64_t sum; /**< of the round trips in the test */
 };
 
 enum weft_cc_mode {
@@ -134,7 +160,8 @@ struct weft_cc_delay {
 	uint64_t meter_at;              /**< begin of the time that meter_acked counts */
 	uint64_t meter_acked;           /**< bytes */
 	uint32_t frame_ns; /**< least time of a full frame, by the meter; 0 = not yet */
-	bool old_low;      /**< since old_at the queue was once below the target */
+	struct weft_cc_noise jitter;
+	bool old_low; /**< since old_at the queue was once below the target */
 };
 
 struct weft_cc {

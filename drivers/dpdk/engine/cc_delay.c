@@ -66,7 +66,7 @@ void weft_cc_apply(struct weft_cc *cc, uint32_t window)
 	/*
 	 * A round trip longer than GAP_TARGETS of queueing means that the peer had lost its core.
 	 */
-	trip = min32(cc->delay.srtt, cc->delay.base + GAP_TARGETS * target_plain(cc));
+	trip = min32(cc->delay.srtt, without_queue(cc) + GAP_TARGETS * target_plain(cc));
 	cc->gap = min32(part(trip, frame, cc->window), GAP_MOST);
 }
 
@@ -149,7 +149,7 @@ static uint32_t achieved(const struct weft_cc *cc, uint64_t now, uint32_t queue)
 {
 	const struct weft_cc_delay *d = &cc->delay;
 
-	return part(d->round.acked, (uint64_t)d->base + queue, now - d->round.at);
+	return part(d->round.acked, (uint64_t)without_queue(cc) + queue, now - d->round.at);
 }
 
 /* ---------------------------------------------------------------- loss */
@@ -158,15 +158,16 @@ static uint32_t achieved(const struct weft_cc *cc, uint64_t now, uint32_t queue)
  * Did a full queue drop the frames that were lost in this round? Otherwise the path loses frames
  * whatever the window is.
  */
-static bool by_queue(const struct weft_cc *cc, uint32_t worst)
+static bool by_queue(const struct weft_cc *cc, uint32_t worst, uint32_t queue)
 {
 	const struct weft_cc_delay *d = &cc->delay;
+	uint32_t least;
 
 	if (d->round.lost == 0)
 		return false;
-	if (d->full != 0)
-		return worst >= max32(d->full / 4 * 3, FULL_MIN);
-	return worst >= target_queue(cc);
+	/* Jitter makes single round trips long; a queue that overflowed makes all of them long. */
+	least = d->full != 0 ? max32(d->full / 4 * 3, FULL_MIN) : target_queue(cc);
+	return worst >= least && queue >= (weft_cc_jitter(cc) ? least / 4 * 3 : least / 4);
 }
 
 /*
@@ -233,16 +234,18 @@ static void learn_full(struct weft_cc_delay *d, uint32_t worst)
 	d->full = d->full != 0 ? d->full / 4 * 3 + d->full_new / 4 : d->full_new;
 }
 
-static void cut_by_loss(struct weft_cc *cc, uint64_t now, bool queue, uint32_t worst)
+static void cut_by_loss(struct weft_cc *cc, uint64_t now, bool by, uint32_t worst, uint32_t queue)
 {
 	struct weft_cc_delay *d = &cc->delay;
 
-	if (queue || worst > max32(FULL_MIN, d->base / 64)) {
+	/* One long round trip beside a lost frame is no full queue. */
+	if (by || queue > max32(FULL_MIN, worst / 2)) {
 		d->full_new = max32(worst, 1);
 		d->full_wait = FULL_WAIT;
 	}
 	d->calm = 0;
 	d->cut_wait = CUT_WAIT;
+	d->jitter.ref_window = 0;
 	if (d->mode == WEFT_CC_MODE_SHARE) {
 		weft_cc_share_loss(cc);
 		return;
@@ -252,12 +255,12 @@ static void cut_by_loss(struct weft_cc *cc, uint64_t now, bool queue, uint32_t w
 }
 
 /* @return true: the window has been cut, and this round changes nothing else */
-static bool loss(struct weft_cc *cc, uint64_t now, uint32_t worst)
+static bool loss(struct weft_cc *cc, uint64_t now, uint32_t worst, uint32_t queue)
 {
 	struct weft_cc_delay *d = &cc->delay;
-	bool queue = by_queue(cc, worst), much = too_much(cc);
+	bool by = by_queue(cc, worst, queue), much = too_much(cc);
 
-	if (queue)
+	if (by)
 		cc->lost_queue += d->round.lost;
 	else
 		cc->lost_random += d->round.lost;
@@ -265,9 +268,9 @@ static bool loss(struct weft_cc *cc, uint64_t now, uint32_t worst)
 		d->cut_wait--;
 		return false;
 	}
-	if (!queue && !much)
+	if (!by && !much)
 		return false;
-	cut_by_loss(cc, now, queue, worst);
+	cut_by_loss(cc, now, by, worst, queue);
 	return true;
 }
 
@@ -320,7 +323,7 @@ static void increase(struct weft_cc *cc, uint32_t queue, uint32_t target)
 		weft_cc_apply(cc, plus(cc, fair + w / 256));
 		return;
 	}
-	more = part(w, free, 2 * ((uint64_t)d->base + queue));
+	more = part(w, free, 2 * ((uint64_t)without_queue(cc) + queue));
 	more = part(more, 1ull << min32(d->clear / CLEAR_ROUNDS, 16), 1);
 	weft_cc_apply(cc, plus(cc, fair + min32(more, most)));
 }
@@ -339,7 +342,8 @@ static void decrease(struct weft_cc *cc, uint32_t queue, uint32_t target)
 {
 	struct weft_cc_delay *d = &cc->delay;
 	bool few = cc->window < PACED * cc->conf.frame;
-	uint64_t less = queue - target / 4 * (few ? 3 : 1), all = (uint64_t)queue + d->base;
+	uint64_t less = queue - target / 4 * (few ? 3 : 1);
+	uint64_t all = (uint64_t)queue + without_queue(cc);
 	uint32_t much;
 
 	if (few && queue < d->queue_last / 8 * 7)
@@ -401,13 +405,16 @@ static void start_round(struct weft_cc *cc, uint32_t queue, uint32_t target)
 static void end_round(struct weft_cc *cc, uint64_t now)
 {
 	struct weft_cc_delay *d = &cc->delay;
-	uint32_t late = d->round.late != 0 ? d->round.late : d->srtt, queue, target, worst;
+	uint32_t late = d->round.late != 0 ? d->round.late : d->srtt, delay, queue, target, worst;
+	bool test;
 
 	cap_base(cc, now - d->round.at);
-	queue = late > d->base ? late - d->base : 0;
-	worst = d->round.worst > d->base ? d->round.worst - d->base : 0;
+	delay = late > d->base ? late - d->base : 0;
+	test = weft_cc_noise_round(cc, delay, target_queue(cc));
+	queue = late > without_queue(cc) ? late - without_queue(cc) : 0;
+	worst = d->round.worst > without_queue(cc) ? d->round.worst - without_queue(cc) : 0;
 	target = target_queue(cc);
-	cc->target = d->base + target;
+	cc->target = without_queue(cc) + target;
 	/*
 	 * A window of a part of a frame sends less than once per round trip, so a round lasts
 	 * several.
@@ -426,7 +433,8 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 		d->look = 0;
 		d->over = 0;
 	}
-	if (!weft_cc_in_dip(cc, queue) && !loss(cc, now, worst)) {
+	if (!weft_cc_in_dip(cc, queue) && !loss(cc, now, worst, queue) && !test &&
+	    (d->mode == WEFT_CC_MODE_SHARE || !weft_cc_noise_test(cc, delay, target))) {
 		if (d->mode == WEFT_CC_MODE_START)
 			start_round(cc, queue, target);
 		if (d->mode == WEFT_CC_MODE_SHARE)
@@ -475,7 +483,8 @@ static void end_blind(struct weft_cc *cc, uint64_t now)
 	if (d->calm < UINT32_MAX)
 		d->calm++;
 	d->blind_lost |= d->round.lost != 0;
-	if (!weft_cc_in_dip(cc, UINT32_MAX) && !loss(cc, now, 0) && d->mode == WEFT_CC_MODE_DELAY) {
+	if (!weft_cc_in_dip(cc, UINT32_MAX) && !loss(cc, now, 0, 0) &&
+	    d->mode == WEFT_CC_MODE_DELAY) {
 		if (d->round.marked != 0)
 			cut_by_marks(cc);
 		else if (d->round.lost == 0 && d->round.limited)
@@ -557,6 +566,7 @@ static void delay_timeout(struct weft_cc *cc, unsigned int tries, uint64_t now)
 	struct weft_cc_delay *d = &cc->delay;
 	uint32_t first = max32(BYTES_START, 2 * cc->conf.frame);
 
+	cc->delay.jitter.ref_window = 0;
 	if (tries < 2) {
 		d->undo_window = 0; /* saved in an earlier silence: not to be restored */
 		return;
@@ -592,6 +602,7 @@ static void delay_idle(struct weft_cc *cc)
 {
 	uint32_t first = max32(BYTES_START, 2 * cc->conf.frame);
 
+	cc->delay.jitter.ref_window = 0;
 	if (cc->window <= first)
 		return;
 	cc->delay.mode = WEFT_CC_MODE_START;

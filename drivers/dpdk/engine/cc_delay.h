@@ -40,6 +40,20 @@ static inline uint32_t plus(const struct weft_cc *cc, uint64_t more)
 	return (uint32_t)(cc->window + more < UINT32_MAX ? cc->window + more : UINT32_MAX);
 }
 
+#define JITTER_MIN (2 * TARGET_MIN) /* the target allows for less */
+
+/* Do the round trips of a round differ by more than the target allows for? */
+static inline bool weft_cc_jitter(const struct weft_cc *cc)
+{
+	return cc->delay.jitter.range >= JITTER_MIN;
+}
+
+/* The round trip of a full frame without a queue: what no window makes shorter. */
+static inline uint32_t without_queue(const struct weft_cc *cc)
+{
+	return cc->delay.base + min32(cc->delay.jitter.noise, UINT32_MAX / 4);
+}
+
 /* The round trip of a small frame without queueing, as far as it is known; 0 = unknown. */
 static inline uint32_t least_small(const struct weft_cc *cc)
 {
@@ -88,6 +102,13 @@ void weft_cc_apply(struct weft_cc *cc, uint32_t window);
 
 /** Add the round trip of @p a to the minima and to the round. */
 void weft_cc_sample(struct weft_cc *cc, const struct weft_cc_ack *a);
+/**
+ * To be called when a round of mode START or DELAY ends. @p queue: delay beyond `base`, noise
+ * included. @return true: a test is under way, and the window is to be left as it is
+ */
+bool weft_cc_noise_round(struct weft_cc *cc, uint32_t queue, uint32_t target);
+/** The delay may be noise, or noise a queue: begin a test, if one is due. @return true: it began */
+bool weft_cc_noise_test(struct weft_cc *cc, uint32_t queue, uint32_t target);
 /**
  * Measure the time per full frame at the highest rate of the path: the time of two frames is the
  * least queue that can be steered to. A token bucket passes single frames sooner, so round trips do

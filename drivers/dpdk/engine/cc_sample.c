@@ -75,6 +75,9 @@ void weft_cc_sample(struct weft_cc *cc, const struct weft_cc_ack *a)
 	if (d->base == 0 || (rtt < d->base && (a->size != 0 || !d->full_seen)))
 		d->base = rtt;
 	r->worst = max32(r->worst, rtt);
+	r->least = r->samples != 0 ? min32(r->least, rtt) : rtt;
+	r->sum += rtt;
+	r->samples++;
 	if (a->now - r->at >= rtt - rtt / 4)
 		r->late = r->late != 0 ? min32(r->late, rtt) : rtt;
 }

@@ -16,7 +16,7 @@
  *	slots, ack, retransmit, loss,      unacknowledged frames: slots, acknowledgements,
  *	rtt, flush                           retransmission, loss, round trips
  *	cc, cc_fixed, cc_delay,            congestion control: the table of algorithms, a fixed
- *	cc_sample, cc_share                  window, by delay, its samples, its mode next to TCP
+ *	cc_noise, cc_sample, cc_share        window, by delay, jitter, samples, the mode next to TCP
  *	multipath, path_rules, path_open,  several paths: the next one, bad ones, new ports;
  *	path_grow, path_trial                whether more help
  *	window                             the sender's half of congestion control

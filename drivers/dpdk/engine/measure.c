@@ -54,7 +54,7 @@
 #define LONG_NS 10000000u
 #define LONG_PINGS 2u
 #define LONG_TRIPS 3u
-#define LONG_MAX 1000000000ull
+#define LONG_TRIP_MAX 1000000000ull
 
 static uint64_t clock_now(const struct raw_conn *c)
 {
@@ -130,7 +130,7 @@ static uint32_t check_time(struct raw_conn *c)
 
 void raw_measure_trip(struct raw_conn *c, uint64_t ns)
 {
-	c->path[0].rtt.first = (uint32_t)RTE_MIN(ns, LONG_MAX);
+	c->path[0].rtt.first = (uint32_t)RTE_MIN(ns, LONG_TRIP_MAX);
 }
 
 bool raw_measure_begin(struct raw_conn *c)
