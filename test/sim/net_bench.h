@@ -25,6 +25,8 @@ struct net_run {
 	uint64_t seed; /**< the first */
 };
 
+/** One flow alone on networks of all kinds. @return exit code: 1 when a run missed a goal */
+int net_matrix_all(uint64_t seed, unsigned int seeds);
 /** @return exit code: 0, or 1 when a run violated something */
 int net_run_all(const struct net_run *r);
 

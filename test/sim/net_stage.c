@@ -241,8 +241,22 @@ static bool pump(void *arg)
 	return s->error[0];
 }
 
+static void pause(void *arg)
+{
+	struct net_stage *s = arg;
+	bool receiver = sim_below(&s->rng, 2);
+
+	if (!s->sending)
+		return;
+	sim_node_pause(receiver ? s->node : s->sender[0].node,
+		       100 * SIM_US + sim_below(&s->rng, 3900 * SIM_US));
+	sim_at(s->sim, sim_now(s->sim) + 5 * SIM_MS + sim_below(&s->rng, 40 * SIM_MS), pause, s);
+}
+
 void net_stage_start(struct net_stage *s, bool idle)
 {
+	if (s->conf.pauses)
+		sim_at(s->sim, sim_now(s->sim) + SIM_MS, pause, s);
 	s->idle = idle;
 	s->started_at = sim_now(s->sim);
 	s->sending = true;

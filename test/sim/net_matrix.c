@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sim_net_bench matrix: one flow alone on networks of all kinds. Each two values of two factors
+ * meet in at least one row (a pairwise covering set, made greedily).
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "net_bench.h"
+#include "net_stage_priv.h"
+#include "sim_priv.h"
+
+#define RATE (SIM_GBIT / 5)
+#define FACTORS 7
+#define VALUES 7
+#define ROWS 100
+#define JITTER_MOST (20 * SIM_MS) /* more would need more messages under way than there are */
+
+enum factor { JITTER, LOSS, RTT, QUEUE, PAUSES, SIZE, MTU };
+
+static const unsigned int values[FACTORS] = {4, 5, 7, 3, 2, 2, 2};
+
+static const double jitters[] = {0, 0.5, 2, 5};             /* of the round trip, each way */
+static const double losses[] = {0, 1e-4, 1e-3, 1e-2, 1e-2}; /* the last one in bursts of 10 */
+static const uint64_t rtts[] = {40 * SIM_US, 200 * SIM_US, SIM_MS,      2 * SIM_MS,
+				10 * SIM_MS, 50 * SIM_MS,  150 * SIM_MS};
+static const double queues[] = {0.25, 1, 8}; /* of the bandwidth-delay product */
+static const uint64_t sizes[] = {65536, 1 << 20};
+static const unsigned int mtus[] = {1500, 9000};
+/* Payload of a full link. */
+static const double payload[] = {0.915, 0.985};
+
+struct row {
+	uint8_t value[FACTORS];
+};
+
+/* ---- the covering set ----------------------------------------------------------------------- */
+
+typedef bool pairs[FACTORS][VALUES][FACTORS][VALUES];
+
+static unsigned int uncovered(pairs met, const struct row *r, unsigned int f, unsigned int upto)
+{
+	unsigned int n = 0;
+
+	for (unsigned int g = 0; g < upto; g++)
+		n += g != f && !met[f][r->value[f]][g][r->value[g]];
+	return n;
+}
+
+static void cover(pairs met, const struct row *r)
+{
+	for (unsigned int f = 0; f < FACTORS; f++)
+		for (unsigned int g = 0; g < FACTORS; g++)
+			met[f][r->value[f]][g][r->value[g]] = true;
+}
+
+/* Begins with the pair (@p f, @p g), and gives each other factor the value that covers most. */
+static struct row with_pair(pairs met, unsigned int f, unsigned int i, unsigned int g,
+			    unsigned int k)
+{
+	struct row r = {{0}};
+	unsigned int best, n;
+	uint8_t at;
+
+	r.value[f] = (uint8_t)i;
+	r.value[g] = (uint8_t)k;
+	for (unsigned int h = 0; h < FACTORS; h++) {
+		if (h == f || h == g)
+			continue;
+		best = 0;
+		at = 0;
+		for (unsigned int v = 0; v < values[h]; v++) {
+			r.value[h] = (uint8_t)v;
+			n = uncovered(met, &r, h, h) + !met[h][v][f][i] + !met[h][v][g][k];
+			if (n > best) {
+				best = n;
+				at = (uint8_t)v;
+			}
+		}
+		r.value[h] = at;
+	}
+	return r;
+}
+
+static unsigned int make_rows(struct row *rows)
+{
+	static pairs met;
+	unsigned int n = 0;
+
+	memset(met, 0, sizeof(met));
+	for (unsigned int f = 0; f < FACTORS; f++)
+		for (unsigned int i = 0; i < values[f]; i++)
+			for (unsigned int g = f + 1; g < FACTORS; g++)
+				for (unsigned int k = 0; k < values[g] && n < ROWS; k++) {
+					if (met[f][i][g][k])
+						continue;
+					rows[n] = with_pair(met, f, i, g, k);
+					cover(met, &rows[n++]);
+				}
+	return n;
+}
+
+/* ---- a row ---------------------------------------------------------------------------------- */
+
+static struct net_conf conf_of(const struct row *r)
+{
+	uint64_t rtt = rtts[r->value[RTT]],
+		 jitter = (uint64_t)(jitters[r->value[JITTER]] * (double)rtt);
+	double bdp = (double)RATE / 8 * (double)rtt * 1e-9, loss = losses[r->value[LOSS]];
+	double least = 4 * (mtus[r->value[MTU]] + 38.0), queue = queues[r->value[QUEUE]] * bdp;
+	struct net_conf c = {
+		.rate = RATE,
+		.host_rate = 10 * SIM_GBIT,
+		.rtt_ns = rtt,
+		.size = sizes[r->value[SIZE]],
+		.window = r->value[SIZE] ? 16 : 64,
+		.mtu = mtus[r->value[MTU]],
+		.ring = 4096,
+		.pauses = r->value[PAUSES],
+		.start_ns = 200 * SIM_MS + 40 * rtt,
+		.run_ns = 600 * SIM_MS + 70 * rtt,
+		.config = "CC=delay",
+	};
+
+	c.path.jitter_ns = jitter < JITTER_MOST ? jitter : JITTER_MOST;
+	c.path.queue_bytes = (uint32_t)(queue > least ? queue : least);
+	if (r->value[LOSS] == 4) {
+		c.path.bursts = loss;
+		c.path.burst_len = 10;
+	} else {
+		c.path.loss = loss;
+	}
+	c.back = c.path;
+	c.back.queue_bytes = 0;
+	return c;
+}
+
+/* Twice the target, in bytes, and what two full frames take. */
+static double queue_most(const struct net_conf *c)
+{
+	double t = 1.5 * (double)c->rtt_ns, frames = 2 * (c->mtu + 38.0);
+
+	return 2 * ((t < 1e6 ? t : 1e6) * 1e-9 * RATE / 8 + frames);
+}
+
+static unsigned int doubted(const struct net_stage *s)
+{
+	return (unsigned int)(sim_node_counter(s->node, "conn.suspect") +
+			      sim_node_counter(s->sender[0].node, "conn.suspect"));
+}
+
+/* @return the goals that were missed, as text; "" = none */
+static const char *missed(const struct row *r, const struct net_conf *c,
+			  const struct net_figures *f, unsigned int suspect)
+{
+	static char text[200];
+	bool clean = r->value[LOSS] == 0 && r->value[PAUSES] == 0;
+
+	text[0] = '\0';
+	if (clean && f->bits / RATE < 0.9 * payload[r->value[MTU]])
+		strcat(text, " share");
+	if (clean && r->value[JITTER] == 0 && f->queue > queue_most(c))
+		strcat(text, " queue");
+	if (clean && f->dropped == 0 && f->again > 0)
+		strcat(text, " again");
+	if (suspect)
+		strcat(text, " suspect");
+	return text;
+}
+
+static bool run_row(const struct row *r, uint64_t seed)
+{
+	static const char *const loss[] = {"0", "1e-4", "1e-3", "1e-2", "burst"};
+	struct net_conf c = conf_of(r);
+	struct net_stage *s = net_stage_open(seed, &c);
+	struct net_figures f;
+	const char *why, *miss;
+	unsigned int suspect;
+
+	net_stage_start(s, false);
+	net_stage_run(s, c.start_ns);
+	net_stage_mark(s);
+	s->port->down.state.max_queue = 0;
+	net_stage_run(s, c.run_ns);
+	f = net_stage_figures(s);
+	suspect = doubted(s);
+	miss = missed(r, &c, &f, suspect);
+	printf("%6llu %8.2f %6.1f %6s %6.2f %6s %5s %5u %6.1f %6.2f %6.2f %8.1f %3u%s%s\n",
+	       (unsigned long long)seed, (double)c.rtt_ns * 1e-6, jitters[r->value[JITTER]],
+	       loss[r->value[LOSS]], queues[r->value[QUEUE]], c.pauses ? "yes" : "-",
+	       r->value[SIZE] ? "1M" : "64k", c.mtu, f.bits * 100 / RATE / payload[r->value[MTU]],
+	       f.dropped * 100, f.again * 100, f.queue * 1e-3, suspect, miss[0] ? "  missed:" : "",
+	       miss);
+	fflush(stdout);
+	why = net_stage_close(s);
+	if (why)
+		printf("       violated: %s\n", why);
+	return why || miss[0];
+}
+
+int net_matrix_all(uint64_t seed, unsigned int seeds)
+{
+	static struct row rows[ROWS];
+	unsigned int n = make_rows(rows), failed = 0;
+
+	printf("%u rows of 200 Mb/s; jitter in round trips each way, 20 ms at most, in order; "
+	       "queue in BDP\n%6s %8s %6s %6s %6s %6s %5s %5s %6s %6s %6s %8s %3s\n",
+	       n, "seed", "rtt/ms", "jitter", "loss", "queue", "pauses", "size", "mtu", "good%",
+	       "drop%", "again%", "queue/k", "sus");
+	for (unsigned int i = 0; i < seeds; i++)
+		for (unsigned int k = 0; k < n; k++)
+			failed += run_row(&rows[k], seed + i);
+	printf("%u of %u runs missed a goal\n", failed, n * seeds);
+	return failed != 0;
+}
