@@ -238,7 +238,7 @@ static void cut_by_loss(struct weft_cc *cc, uint64_t now, bool by, uint32_t wors
 {
 	struct weft_cc_delay *d = &cc->delay;
 
-	/* One long round trip beside a lost frame is no full queue. */
+	/* One long round trip next to a lost frame is no full queue. */
 	if (by || queue > max32(FULL_MIN, worst / 2)) {
 		d->full_new = max32(worst, 1);
 		d->full_wait = FULL_WAIT;

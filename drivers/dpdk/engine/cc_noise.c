@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Tells a queue from noise. The delay of a queue of this path shrinks with the window. Jitter of
- * the network does not, and is no reason for a smaller window.
+ * Distinguishes a queue from noise. The delay of a queue of this path shrinks with the window.
+ * Jitter of the network does not, and is no reason for a smaller window.
  *
  * When the delay of a path whose round trips vary is beyond the target, a test halves the window
  * for some rounds, and compares the mean round trips. A queue would have become shorter by what the
@@ -22,7 +22,7 @@
 #define OVER_MORE 5u /* a round beyond the target counts as five below it */
 #define OVER_LAST 12u
 #define HIGH_PARTS 16u /* the largest window of the last rounds is forgotten by this part */
-#define HIGH_LEAST 5u  /* of 8 parts of it: a smaller window has been cut in vain */
+#define HIGH_LEAST 5u  /* of 8 parts of it: a smaller window was cut without result */
 #define HIGH_FEW 6u    /* the same for windows of fewer than MANY frames */
 #define MANY 32u
 #define LOW_ROUNDS 16u /* in which the shortest round trip counts */
