@@ -31,11 +31,10 @@ struct weft_tag_worker;
 #define WEFT_MSG_AHEAD (1u << 0)  /**< waits until it is in sequence */
 #define WEFT_MSG_QUEUED (1u << 1) /**< in the unexpected lists */
 #define WEFT_MSG_PROBED (1u << 2) /**< taken out by a probe */
-#define WEFT_MSG_HASHED \
-	(1u << 3)               /**< in its endpoint's table by sequence: incomplete, or AHEAD */
-#define WEFT_MSG_SYNC (1u << 4) /**< the sender waits for SYNC_ACK */
-#define WEFT_MSG_RTS (1u << 5)  /**< the data is still at the sender */
-#define WEFT_MSG_ACKED (1u << 7) /**< SYNC_ACK has been sent */
+#define WEFT_MSG_HASHED (1u << 3) /**< in its endpoint's table by sequence: incomplete, or AHEAD */
+#define WEFT_MSG_SYNC (1u << 4)   /**< the sender waits for SYNC_ACK */
+#define WEFT_MSG_RTS (1u << 5)    /**< the data is still at the sender */
+#define WEFT_MSG_ACKED (1u << 7)  /**< SYNC_ACK has been sent */
 #define WEFT_MSG_HELD \
 	(1u << 6) /**< probed and complete: in a list of its endpoint, or of the worker */
 
