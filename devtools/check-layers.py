@@ -34,8 +34,8 @@ LIB = [
 DPDK = [
     ['drivers/dpdk/frame'],  # bytes in, bytes out; the interface of a port
     ['drivers/dpdk/capture'],  # frames into files
-    # ports of DPDK; a lane: connections, reliability
-    ['drivers/dpdk/port', 'drivers/dpdk/engine'],
+    # ports of DPDK; a lane: connections, reliability; ports over sockets
+    ['drivers/dpdk/port', 'drivers/dpdk/engine', 'drivers/dpdk/udp'],
     ['drivers/dpdk'],        # the driver's table
 ]
 PROGRAMS = [
@@ -64,6 +64,7 @@ SEES = {
     'drivers/dpdk/port': DRIVER,
     'drivers/dpdk/capture': DRIVER,
     'drivers/dpdk/engine': DRIVER,
+    'drivers/dpdk/udp': DRIVER,
     # as a program: the public interface, and the one file that starts threads
     'provider': API + ['lib/base/thread.c', 'lib/base/thread.h'],
 }

@@ -50,7 +50,8 @@ THREADS = 'lib/base/thread.c'
 # Files of the kernel that comments name, and of an installation.
 OTHERS = ('include/linux/sched.h', 'mm/userfaultfd.c', 'weft/lane.h')
 # By the system, and in the table of drivers.
-DECLARED = ('environ', 'weft_dpdk_driver', 'weft_roce_driver', 'weft_roce_ud_driver')
+DECLARED = ('environ', 'weft_dpdk_driver', 'weft_roce_driver', 'weft_roce_ud_driver',
+            'weft_udp_driver')
 
 # Folders of sources that have a map, and those of them whose header is not FOLDER/FOLDER.h. The
 # others are collections of small units, or have one file.

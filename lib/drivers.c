@@ -18,6 +18,7 @@
  * Weak: the library links, and has no raw lanes, while the driver's sources are not in the build.
  */
 extern const struct weft_lane_driver weft_dpdk_driver __attribute__((weak));
+extern const struct weft_lane_driver weft_udp_driver __attribute__((weak));
 #pragma weak weft_capture_messages
 #endif
 
@@ -34,6 +35,9 @@ static const struct weft_lane_driver *const built_in[] = {
 #endif
 #if WEFT_HAVE_ROCE
 	&weft_roce_driver, &weft_roce_ud_driver,
+#endif
+#if WEFT_HAVE_DPDK
+	&weft_udp_driver, /* behind those that reach a NIC without the kernel */
 #endif
 };
 

@@ -553,6 +553,7 @@ struct weft_lane_driver {
 	const char *name; /**< "dpdk", "roce", "shm", "self" */
 	uint32_t abi;     /**< WEFT_LANE_ABI */
 	bool captures;    /**< its lanes write WEFT_CAPTURE */
+	bool by_name;     /**< '*' does not include it: WEFT_LANES must name it */
 	/**
 	 * List resources. Initialises what the driver needs for it (the EAL).
 	 * @param[out] list  malloc()ed array, freed by the caller; NULL with 0

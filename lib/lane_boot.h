@@ -28,6 +28,7 @@ enum weft_lane_boot_kind {
 	 * is tried only if the address is one of the same running system.
 	 */
 	WEFT_LANE_BOOT_HOST = 3,
+	WEFT_LANE_BOOT_UDP = 4,
 	WEFT_LANE_BOOT_OTHER = 6,
 };
 

@@ -78,15 +78,19 @@ static int start_words(int count, char *const *words, const struct weft_config *
 	return ret;
 }
 
-/* WEFT_LANES names lanes, and none of them has a DPDK port. */
-static bool need_no_port(const struct weft_config *config)
+/*
+ * WEFT_LANES names lanes, and none of them has a DPDK port.
+ * @param[out] udp  some of them use the EAL's memory
+ */
+static bool need_no_port(const struct weft_config *config, bool *udp)
 {
-	static const char *const without[] = {"shm", "self"};
+	static const char *const without[] = {"shm", "self", "udp"};
 	const size_t num = sizeof(without) / sizeof(without[0]);
 	char lanes[1024], *item, *rest = lanes;
 	bool any = false;
 	size_t i, n;
 
+	*udp = false;
 	if (weft_config_get(config, "LANES", lanes, sizeof(lanes)) >= (int)sizeof(lanes))
 		return false;
 	while ((item = strsep(&rest, ";"))) {
@@ -100,6 +104,7 @@ static bool need_no_port(const struct weft_config *config)
 				break;
 		if (i == num)
 			return false;
+		*udp = *udp || strcmp(without[i], "udp") == 0;
 	}
 	return any;
 }
@@ -110,8 +115,12 @@ static bool need_no_port(const struct weft_config *config)
  */
 static const char small[] = "--no-huge -m 16 --no-pci --no-shconf --no-telemetry --log-level=error";
 
+/* The buffers of UDP lanes are the EAL's. Its sockets let weft-info find the process. */
+static const char for_udp[] = "--no-huge -m 512 --no-pci";
+
 static int start_text(const struct weft_config *config)
 {
+	bool udp;
 	char text[4096], **words;
 	int count = weft_config_get(config, "EAL_ARGS", text, sizeof(text)), ret;
 
@@ -119,8 +128,8 @@ static int start_text(const struct weft_config *config)
 		cli_error("WEFT_EAL_ARGS is longer than %zu bytes", sizeof(text) - 1);
 		return -EINVAL;
 	}
-	if (text[0] == '\0' && need_no_port(config))
-		count = snprintf(text, sizeof(text), "%s", small);
+	if (text[0] == '\0' && need_no_port(config, &udp))
+		count = snprintf(text, sizeof(text), "%s", udp ? for_udp : small);
 	count = weft_eal_words(text, &words);
 	if (count < 0) {
 		cli_error("WEFT_EAL_ARGS has an open quote or ends with a backslash: %s", text);

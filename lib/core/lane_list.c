@@ -258,7 +258,7 @@ static int add_all(const struct weft_lane_driver *const *drivers, uint32_t witho
 		   struct weft_lanes_item *items, int n, char *why, size_t why_len)
 {
 	for (unsigned int i = 0; drivers[i]; i++) {
-		if (without >> i & 1)
+		if (without >> i & 1 || drivers[i]->by_name)
 			continue;
 		if (n == WEFT_LANES_MAX_ITEMS)
 			return too_many(why, why_len);

@@ -266,7 +266,8 @@ struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 		return NULL;
 	tap->platform = platform;
 	tap->link = WEFT_PCAPNG_ETHERNET;
-	snprintf(tap->name, sizeof(tap->name), "dpdk:%s (%s)", port->name, port->device);
+	snprintf(tap->name, sizeof(tap->name), "%s:%s (%s)", weft_frame_port_driver(port),
+		 port->name, port->device);
 	snprintf(tap->about, sizeof(tap->about),
 		 "raw lane of worker %016" PRIx64 ", frames of up to %u bytes", worker_id,
 		 port->frame_size);

@@ -117,6 +117,12 @@ const struct weft_lane_boot_ops weft_raw_boot_ops = {
 	.unpack = boot_unpack,
 };
 
+const struct weft_lane_boot_ops weft_udp_boot_ops = {
+	.kind = WEFT_LANE_BOOT_UDP,
+	.pack = boot_pack,
+	.unpack = boot_unpack,
+};
+
 int raw_addr_read(const void *buf, size_t len, struct raw_addr *a)
 {
 	const struct addr_wire *w = buf;
@@ -149,7 +155,7 @@ static uint32_t netmask(uint8_t prefix)
  */
 int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop)
 {
-	if (weft_arp_is_fixed(&iface->arp, ip))
+	if (iface->port->ops->reach || weft_arp_is_fixed(&iface->arp, ip))
 		*hop = ip;
 	else if (((ip ^ iface->gate.ip) & netmask(iface->prefix)) == 0)
 		*hop = ip;
@@ -206,6 +212,8 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 		return 0;
 	ip_text(iface->gate.ip, ours, sizeof(ours));
 	ip_text(a.ip, theirs, sizeof(theirs));
+	if (iface->port->ops->reach && a.ip == iface->gate.ip && a.udp_port != iface->gate.udp_port)
+		return 0; /* another process of this host */
 	if (!weft_lane_is_unicast(a.ip)) {
 		snprintf(why, why_len, "%s is no unicast address: check ip= of the peer", theirs);
 		return -EINVAL;
@@ -216,6 +224,8 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 			 ours);
 		return -EHOSTUNREACH;
 	}
+	if (iface->port->ops->reach)
+		return iface->port->ops->reach(iface->port, a.ip, why, why_len);
 	if (raw_next_hop(iface, a.ip, &hop) != 0) {
 		snprintf(why, why_len,
 			 "%s is not in our subnet %s/%u and there is no gateway (gw=)%s", theirs,

@@ -80,6 +80,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 
 /** Boot addresses, for weft_lane_driver.boot of the drivers that open these ifaces. */
 extern const struct weft_lane_boot_ops weft_raw_boot_ops;
+extern const struct weft_lane_boot_ops weft_udp_boot_ops; /**< over UDP sockets */
 
 /** The driver's registrations, of ifaces over ports with #WEFT_FRAME_PORT_REG. */
 int weft_raw_mem_register(struct weft_lane_iface *iface, void *addr, size_t len,

@@ -77,6 +77,8 @@ const struct weft_lane_counter weft_raw_counter_help[] = {
 	WEFT_DMA_COUNTERS(WEFT_COUNTER_HELP)
 	WEFT_DMA_LEVELS(WEFT_LEVEL_HELP)
 	WEFT_PORT_INTR_COUNTERS(WEFT_COUNTER_HELP)
+	WEFT_UDP_COUNTERS(WEFT_COUNTER_HELP)
+	WEFT_UDP_LEVELS(WEFT_LEVEL_HELP)
 	WEFT_COUNTER_HELP_END
 };
 /* clang-format on */
@@ -388,7 +390,9 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 		.udp_port = udp,
 		.ip = rc->ip != 0 ? rc->ip : weft_lane_link_local(port->mac),
 	};
-	if (!rc->raw_ethertype)
+	if (port->path_ports.mask != 0)
+		iface->gate.range = port->path_ports;
+	else if (!rc->raw_ethertype)
 		iface->gate.range = weft_port_range((uint16_t)(udp - port->steering.queue),
 						    port->steering.queue, port->steering.queues);
 	memcpy(iface->gate.mac, port->mac, 6);
@@ -491,7 +495,8 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 		goto fail;
 	iface->port = port;
 	iface->base.ops = &raw_ops;
-	snprintf(iface->base.name, sizeof(iface->base.name), "dpdk:%.50s", port->name);
+	snprintf(iface->base.name, sizeof(iface->base.name), "%s:%.50s",
+		 weft_frame_port_driver(port), port->name);
 	iface->conf = *open->conf;
 	if (iface->conf.cc == WEFT_CC_AUTO)
 		iface->conf.cc = cc_for(port);

@@ -2,8 +2,9 @@
 /**
  * @file frame/frame_port.h
  * The interface between the raw-DPDK lane engine and a port that sends and receives bursts of
- * Ethernet frames. It has two implementations: an ethdev queue pair (port/ethdev.c) and the
- * simulated network (test/sim/). Buffers are rte_mbufs in both, so that the engine runs unchanged.
+ * Ethernet frames. It has three implementations: an ethdev queue pair (port/ethdev.c), UDP sockets
+ * (udp/port.c) and the simulated network (test/sim/). Buffers are rte_mbufs in all, so that the
+ * engine runs unchanged.
  */
 #ifndef WEFT_FRAME_PORT_H
 #define WEFT_FRAME_PORT_H
@@ -137,6 +138,12 @@ struct weft_frame_port_ops {
 	int (*arm)(struct weft_frame_port *port, uint64_t *within);
 	/** Called after an arm() that returned 0. Exists if arm() does. */
 	void (*disarm)(struct weft_frame_port *port);
+	/**
+	 * The port's owner does not choose the next hop: a kernel routes. Does a route lead from
+	 * this port to @p ip (host order)? NULL = the engine's subnet and gateway decide.
+	 * @return 0, or a negative error with a sentence in @p why
+	 */
+	int (*reach)(struct weft_frame_port *port, uint32_t ip, char *why, size_t why_len);
 	void (*counters)(struct weft_frame_port *port, weft_frame_port_counter_cb cb, void *arg);
 	void (*close)(struct weft_frame_port *port);
 };
@@ -167,7 +174,8 @@ struct weft_frame_port {
 	 * cleared by look()
 	 */
 	bool event;
-	char name[64]; /**< resource name, e.g. "0" */
+	const char *driver; /**< part of lane names in front of the resource's; NULL = "dpdk" */
+	char name[64];      /**< resource name, e.g. "0" */
 	/** hardware identity, e.g. PCI address; vdev name for virtual ports */
 	char device[64];
 	uint32_t flags; /**< WEFT_FRAME_PORT_* */
@@ -204,10 +212,18 @@ struct weft_frame_port {
 	bool rx_chained; /**< received frames may be mbuf chains */
 	/** UDP port on which this queue listens; 0 = that of the lane's options */
 	uint16_t udp_port;
+	/** source ports of paths; mask 0 = those of weft_port_range() */
+	struct weft_port_range path_ports;
 	struct weft_steering steering; /**< how frames reach this queue */
 	/** the ARP table that the port's queues share; NULL = one queue */
 	struct weft_arp_table *arp;
 };
+
+/** The driver whose lanes are over this port, as in WEFT_LANES. */
+static inline const char *weft_frame_port_driver(const struct weft_frame_port *port)
+{
+	return port->driver ? port->driver : "dpdk";
+}
 
 /** The reason why there is no link, as a sentence with the remedy; "" with a link. */
 static inline void weft_frame_port_link_text(struct weft_frame_port *port, char *buf, size_t size)

@@ -29,4 +29,20 @@
 	X(late, "rx_intr.late", "Times that a frame came just before falling asleep.")         \
 	X(refused, "rx_intr.refused", "Times that the PMD refused to switch interrupts on.")
 
+/** struct weft_udp_stats */
+#define WEFT_UDP_COUNTERS(X)                                                                     \
+	X(tx_calls, "udp.tx_calls", "System calls that sent.")                                   \
+	X(tx_datagrams, "udp.tx_datagrams", "Datagrams that the kernel took.")                   \
+	X(tx_failed, "udp.tx_failed", "Frames lost by an error of the kernel (no route, down).") \
+	X(tx_too_long, "udp.tx_too_long", "Frames lost: longer than the interface's MTU.")       \
+	X(tx_no_port, "udp.tx_no_port", "Frames lost: another socket has the path's port.")      \
+	X(rx_calls, "udp.rx_calls", "System calls that received.")                               \
+	X(rx_empty, "udp.rx_empty", "Of those, the ones that found nothing.")                    \
+	X(rx_datagrams, "udp.rx_datagrams", "Datagrams received.")                               \
+	X(rx_copied, "udp.rx_copied", "Of those, the ones copied once more.")                    \
+	X(rx_missed, "udp.rx_missed", "Datagrams that a full socket dropped.")                   \
+	X(rx_too_long, "udp.rx_too_long", "Datagrams dropped: longer than a frame.")             \
+	X(rx_no_buffer, "udp.rx_no_buffer", "Times that there was no buffer to receive into.")
+#define WEFT_UDP_LEVELS(X) X(num_socks, "udp.sockets", "Sockets that are open now.")
+
 #endif /* WEFT_PORT_COUNTERS_H */

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing a port, events of its interface, counters. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_mbuf.h>
+
+#include "frame/port_counters.h"
+#include "udp/header.h"
+#include "udp/priv.h"
+
+#define POOL_BYTES (24u << 20) /* of both pools, unless the user sets the number of buffers */
+#define FRAME_BUFS_MAX 4095u
+#define FRAME_BUFS_MIN (2 * WEFT_UDP_MSGS * WEFT_UDP_SEGS - 1u)
+#define HDR_ROOM 256u
+#define HDR_BUFS 1023u
+#define HDR_PER_FRAME 3u /* a frame with user memory: header, data, CRC */
+#define HDR_BUFS_MAX 8191u
+#define CACHE 256u
+
+#define LATENCY 12e-6 /* s, one way over a veth; measured for each connection */
+#define SPEED 1.25e9  /* bytes/s, if the interface reports none */
+#define TX_DEPTH 512u
+/* The kernel's own structures for a datagram in a receive buffer, beside its bytes. */
+#define CHARGE 768u
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+static int main_fd(const struct weft_udp *u)
+{
+	return u->sock[u->listens % WEFT_UDP_PORTS].fd;
+}
+
+static bool udp_link_up(struct weft_frame_port *fp)
+{
+	const struct weft_udp *u = weft_udp_of(fp);
+	int flags = weft_udp_flags(main_fd(u), u->name);
+
+	return flags >= 0 && (flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+}
+
+static void udp_link_text(struct weft_frame_port *fp, char *buf, size_t size)
+{
+	const struct weft_udp *u = weft_udp_of(fp);
+	int flags = weft_udp_flags(main_fd(u), u->name);
+
+	if (flags < 0)
+		snprintf(buf, size, "interface %s is gone", u->name);
+	else if (!(flags & IFF_UP))
+		snprintf(buf, size, "on this side: interface %s is down (ip link set dev %s up)",
+			 u->name, u->name);
+	else if (!(flags & IFF_RUNNING))
+		snprintf(buf, size,
+			 "on the other side, or between: interface %s is up, but has no carrier",
+			 u->name);
+	else
+		buf[0] = '\0';
+}
+
+/* An interface that is deleted and made again has another index, and the sockets must know it. */
+static enum weft_frame_port_what udp_look(struct weft_frame_port *fp,
+					  struct weft_frame_port_event *event)
+{
+	struct weft_udp *u = weft_udp_of(fp);
+	unsigned int index = if_nametoindex(u->name);
+	bool up = udp_link_up(fp);
+
+	if (index != 0 && index != u->if_index) {
+		u->if_index = index;
+		weft_udp_sock_iface(u);
+	}
+	if (up == u->link_up)
+		return WEFT_FRAME_PORT_NOTHING;
+	u->link_up = up;
+	if (!up) {
+		udp_link_text(fp, event->text, sizeof(event->text));
+		return WEFT_FRAME_PORT_LINK_DOWN;
+	}
+	snprintf(event->text, sizeof(event->text), "interface %s is up", u->name);
+	return WEFT_FRAME_PORT_LINK_UP;
+}
+
+static int udp_wait_fd(struct weft_frame_port *fp)
+{
+	return weft_udp_of(fp)->epoll;
+}
+
+/* A datagram that is in a socket keeps the descriptor readable. */
+static int udp_arm(struct weft_frame_port *fp, uint64_t *within)
+{
+	(void)within;
+	return weft_udp_of(fp)->rx.count > 0 ? -EBUSY : 0;
+}
+
+static void udp_disarm(struct weft_frame_port *fp)
+{
+	(void)fp;
+}
+
+static int udp_reach(struct weft_frame_port *fp, uint32_t ip, char *why, size_t why_len)
+{
+	return weft_udp_route(weft_udp_of(fp), ip, why, why_len);
+}
+
+static void udp_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb cb, void *arg)
+{
+	const struct weft_udp *u = weft_udp_of(fp);
+
+#define TELL(field, name, help) cb(name, u->stats.field, arg);
+	WEFT_UDP_COUNTERS(TELL)
+#undef TELL
+#define TELL(field, name, help) cb(name, u->field, arg);
+	WEFT_UDP_LEVELS(TELL)
+#undef TELL
+}
+
+static void udp_close(struct weft_frame_port *fp)
+{
+	struct weft_udp *u = weft_udp_of(fp);
+
+	weft_udp_sock_close(u);
+	weft_udp_rx_fini(u);
+	rte_mempool_free(fp->pool);
+	rte_mempool_free(fp->hdr_pool);
+	free(u);
+}
+
+static const struct weft_frame_port_ops udp_ops = {
+	.rx_burst = weft_udp_rx,
+	.tx_burst = weft_udp_tx,
+	.link_up = udp_link_up,
+	.link_text = udp_link_text,
+	.look = udp_look,
+	.wait_fd = udp_wait_fd,
+	.arm = udp_arm,
+	.disarm = udp_disarm,
+	.reach = udp_reach,
+	.counters = udp_counters,
+	.close = udp_close,
+};
+
+/* ---- open ----------------------------------------------------------------------------------- */
+
+static struct rte_mempool *pool(const struct weft_udp *u, const char *kind, uint32_t n,
+				uint32_t room)
+{
+	static unsigned int serial; /* opened under the context's lock, and by several contexts */
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	snprintf(name, sizeof(name), "weft_udp_%s_%u", kind,
+		 __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED));
+	(void)u;
+	return rte_pktmbuf_pool_create(name, n, n >= 2 * CACHE ? CACHE : 0, 0, (uint16_t)room,
+				       SOCKET_ID_ANY);
+}
+
+static int make_pools(struct weft_udp *u, const struct weft_udp_opts *o, char *why, size_t why_len)
+{
+	uint32_t room =
+		(uint32_t)RTE_ALIGN(RTE_PKTMBUF_HEADROOM + u->fp.frame_size, RTE_CACHE_LINE_SIZE);
+	uint32_t hdr = RTE_PKTMBUF_HEADROOM + HDR_ROOM, frames, hdrs;
+	uint32_t per_frame = o->no_extbuf ? 0 : HDR_PER_FRAME;
+	uint32_t each = (uint32_t)sizeof(struct rte_mbuf) + room +
+			per_frame * (hdr + (uint32_t)sizeof(struct rte_mbuf));
+
+	frames = o->rx_bufs != 0 ? o->rx_bufs : RTE_MIN(POOL_BYTES / each, FRAME_BUFS_MAX);
+	frames = RTE_MAX(frames, FRAME_BUFS_MIN);
+	hdrs = RTE_MIN(RTE_MAX(frames * per_frame, HDR_BUFS), HDR_BUFS_MAX);
+	u->fp.pool = pool(u, "frames", frames, room);
+	u->fp.hdr_pool = pool(u, "hdrs", hdrs, hdr);
+	if (u->fp.pool && u->fp.hdr_pool)
+		return 0;
+	snprintf(why, why_len,
+		 "udp:%s: no memory for %u buffers of %u bytes (every lane has its own): give the "
+		 "EAL more (-m MB), or set WEFT_RX_BUFS lower",
+		 u->name, frames, room);
+	return -ENOMEM;
+}
+
+static int find_iface(struct weft_udp *u, const char *name, uint32_t ip, struct weft_udp_addr *addr,
+		      char *why, size_t why_len)
+{
+	struct weft_udp_iface *all = NULL;
+	int n = weft_udp_ifaces(&all), i;
+
+	for (i = 0; i < n; i++)
+		if (strcmp(all[i].name, name) == 0 && (ip == 0 || all[i].ip == ip))
+			break;
+	if (i < n) {
+		snprintf(u->name, sizeof(u->name), "%s", name);
+		u->if_index = all[i].index;
+		u->ip = all[i].ip;
+		*addr = (struct weft_udp_addr){.ip = u->ip, .prefix = all[i].prefix};
+	}
+	free(all);
+	if (n >= 0 && i < n)
+		return 0;
+	if (if_nametoindex(name) == 0)
+		snprintf(why, why_len,
+			 "udp:%s: there is no interface of this name here (ip -br addr lists them)",
+			 name);
+	else if (ip != 0)
+		snprintf(why, why_len, "udp:%s: ip=%u.%u.%u.%u is not an address of this interface",
+			 name, ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
+	else
+		snprintf(why, why_len,
+			 "udp:%s: the interface has no IPv4 address (ip addr add ADDRESS/BITS dev "
+			 "%s)",
+			 name, name);
+	return -ENODEV;
+}
+
+static int choose_frame(struct weft_udp *u, const struct weft_udp_opts *o, char *why,
+			size_t why_len)
+{
+	int mtu = weft_udp_mtu(main_fd(u), u->name);
+	uint32_t size;
+
+	if (mtu < 0) {
+		snprintf(why, why_len, "udp:%s: the MTU is not known: %s", u->name, strerror(-mtu));
+		return mtu;
+	}
+	if (o->mtu > mtu) {
+		snprintf(why, why_len,
+			 "udp:%s: mtu=%u is more than the interface's %d (ip link set dev %s mtu "
+			 "%u)",
+			 u->name, o->mtu, mtu, u->name, o->mtu);
+		return -EINVAL;
+	}
+	size = (o->mtu != 0 ? o->mtu : (uint32_t)mtu) + RTE_ETHER_HDR_LEN;
+	if (o->frame_size != 0)
+		size = RTE_MIN(size, o->frame_size);
+	u->fp.frame_size = (uint16_t)RTE_MIN(size, WEFT_FRAME_SIZE_MAX);
+	return 0;
+}
+
+static void fill_port(struct weft_udp *u, const struct weft_udp_opts *o)
+{
+	struct weft_frame_port *fp = &u->fp;
+	socklen_t len = sizeof(int);
+	int rcvbuf = 0;
+
+	fp->ops = &udp_ops;
+	snprintf(fp->name, sizeof(fp->name), "%s", u->name);
+	snprintf(fp->device, sizeof(fp->device), "%s", u->name);
+	fp->flags = WEFT_FRAME_PORT_RX_CSUM | WEFT_FRAME_PORT_TX_CSUM | WEFT_FRAME_PORT_MULTISEG |
+		    WEFT_FRAME_PORT_MEASURE | WEFT_FRAME_PORT_GUESS | WEFT_FRAME_PORT_COPIES |
+		    (o->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF);
+	weft_udp_mac(u->ip, fp->mac);
+	fp->socket = SOCKET_ID_ANY;
+	fp->tx_depth = TX_DEPTH;
+	getsockopt(main_fd(u), SOL_SOCKET, SO_RCVBUF, &rcvbuf, &len);
+	/* The option reads twice what frames may take, the kernel's structures included. */
+	fp->rx_depth = (uint16_t)RTE_MIN(RTE_MAX((uint32_t)rcvbuf / (fp->frame_size + CHARGE), 8u),
+					 UINT16_MAX);
+	fp->bandwidth = weft_udp_speed(u->name);
+	if (!(fp->bandwidth > 0))
+		fp->bandwidth = SPEED;
+	fp->latency = LATENCY;
+	fp->link = WEFT_LANE_LINK_HOST;
+	fp->udp_port = u->listens;
+	fp->path_ports = (struct weft_port_range){
+		.first = u->block,
+		.mask = (uint16_t) ~(WEFT_UDP_PORTS - 1u),
+	};
+	u->link_up = udp_link_up(fp);
+}
+
+int weft_udp_open(const char *name, const struct weft_udp_opts *o, struct weft_frame_port **port,
+		  struct weft_udp_addr *addr, char *why, size_t why_len)
+{
+	struct weft_udp *u = calloc(1, sizeof(*u));
+	int err;
+
+	if (!u) {
+		snprintf(why, why_len, "udp:%s: out of memory", name);
+		return -ENOMEM;
+	}
+	u->epoll = -1;
+	err = find_iface(u, name, o->ip, addr, why, why_len);
+	if (err != 0) {
+		free(u);
+		return err;
+	}
+	err = weft_udp_listen(u, o, why, why_len);
+	if (err == 0)
+		err = choose_frame(u, o, why, why_len);
+	if (err == 0)
+		err = make_pools(u, o, why, why_len);
+	if (err == 0 && weft_udp_rx_init(u) != 0) {
+		snprintf(why, why_len, "udp:%s: out of memory", name);
+		err = -ENOMEM;
+	}
+	if (err != 0) {
+		udp_close(&u->fp);
+		return err;
+	}
+	fill_port(u, o);
+	*port = &u->fp;
+	return 0;
+}

@@ -1,0 +1,288 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Lanes over UDP sockets (doc/udp.md): the programs as an ordinary user without any right, between
+# network namespaces over one and two veths. Only the namespaces themselves need root.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=test/proc/netns.sh
+. "$(dirname "$0")/netns.sh"
+
+command -v setpriv >/dev/null || { echo "setpriv(1) is not installed (util-linux)"; exit 77; }
+user=(setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --no-new-privs)
+"${user[@]}" test -x "$perf" || { echo "user 65534 may not read the build"; exit 77; }
+link rail0 9000 10.99.1 && link rail1 9000 10.99.2 || exit 1
+server_run+=("${user[@]}")
+client_run+=("${user[@]}")
+chmod 755 "$dir"
+mkdir -m 777 "$dir/user"
+dump=$build/app/weft-dump
+export TMPDIR=$dir/user
+
+# No argument for the EAL, and no "--".
+start_server() {
+	local program=$1
+	shift
+	free_port
+	: >"$dir/server.err"
+	timeout -k 10 100 "${server_run[@]}" "$program" -p "$port" -L "$lanes" "$@" \
+		<"${server_in:-/dev/null}" >"${server_out:-$dir/server.out}" 2>"$dir/server.err" &
+	server_pid=$!
+	until_said "$dir/server.err" "waiting for a client" "$server_pid"
+}
+client() {
+	local program=$1
+	shift
+	timeout -k 10 100 "${client_run[@]}" "$program" -p "$port" -L "$lanes" "$@" "$host" \
+		>"$dir/client.out" 2>"$dir/client.err"
+}
+new_pair() { :; }
+
+# log_has PATTERN: the client's log has such a line.
+log_has() {
+	grep -E -- "$1" "$dir/client.err" || {
+		cat "$dir/client.err"
+		echo "no line with '$1'"
+		return 1
+	}
+}
+
+# pair ARGS...: a server, and a client to its end.
+pair() {
+	start_server "$perf" || return 1
+	client "$perf" "$@" || return 1
+	server_code && cat "$dir/client.out"
+}
+
+# Every size, every byte compared.
+all_sizes() {
+	lanes=$1
+	pair -t tag_bw,am_bw -s 1:4M -n 20 -f -V --counters || return 1
+	grep -E "udp\.(tx_calls|rx_datagrams)" "$dir/client.err"
+}
+
+two_rails_carry() {
+	all_sizes "udp:*" || return 1
+	awk '$1 == "tag_bw" && $2 == "4M" && $4 ~ /^[1-9][0-9]?:[1-9]/ {ok = 1} END {exit !ok}' \
+		"$dir/client.out"
+}
+
+remote_memory() {
+	lanes="udp:rail0;udp:rail1"
+	pair -t put_bw,get_bw,fadd_lat,cswap_lat -s 8 -n 50 -f -V &&
+		pair -t put_bw,get_bw -s 100,64k,1M -n 20 -f -V
+}
+
+# start_box NAME PREFIX LOSS DUPLICATES DISORDER: a rail through a program that spoils it.
+start_box() {
+	local i
+	rm -f "$dir/box.in"
+	mkfifo "$dir/box.in"
+	python3 "$(dirname "$0")/udp_box.py" "${ns[0]}" "${ns[1]}" "$1" "$3" "$4" "$5" \
+		<"$dir/box.in" >"$dir/box.out" 2>"$dir/box.err" &
+	box_pid=$!
+	exec 8>"$dir/box.in"
+	until_said "$dir/box.out" ready $box_pid || { cat "$dir/box.err"; return 1; }
+	for i in 0 1; do
+		ip -n "${ns[$i]}" addr add "$2.$((i + 1))/24" dev "$1" &&
+			ip -n "${ns[$i]}" link set "$1" up || return 1
+	done
+}
+
+bad_network() {
+	local rc=0
+	start_box bad 10.99.5 0.02 0.02 0.05 || return 1
+	lanes=$1
+	pair -t tag_bw,am_bw -s 8,1k,9k,64k -n 30 -f -V --counters || rc=$?
+	exec 8>&-
+	wait $box_pid
+	cat "$dir/box.out"
+	[ $rc = 0 ] && log_has "tx\.retransmit" && log_has "drop\.duplicate" &&
+		grep -qE "[1-9][0-9]* lost [1-9][0-9]* doubled [1-9][0-9]* disordered" "$dir/box.out"
+}
+
+# A rail goes down under a stream: it is given up, and taken back when the link is up again.
+rail_dies() {
+	local rc=0
+	lanes="udp:rail0;udp:rail1"
+	start_stream -b 64k -S LOG_LEVEL=info || return 1
+	ip -n "${ns[1]}" link set rail1 down
+	until_said "$dir/client.err" "lane [01] to .* is given up" "$client_pid" || rc=1
+	ip -n "${ns[1]}" link set rail1 up
+	[ $rc != 0 ] || until_said "$dir/client.err" "lane [01] to .* is back" "$client_pid" || rc=1
+	end_stream && [ $rc = 0 ]
+}
+
+# weft-cat sleeps while nothing comes, and wakes for what comes: five lines in a second and a half
+# of waiting, with the server's CPU time below a fifth of that.
+sleeps() {
+	local ticks pid
+	lanes="udp:rail0;udp:rail1"
+	start_server "$cat" -l || return 1
+	pid=$(program_pid "$server_pid")
+	mkfifo "$dir/slow"
+	client "$cat" <"$dir/slow" &
+	client_pid=$!
+	exec 9>"$dir/slow"
+	echo first >&9
+	until_said "$dir/server.out" first "$client_pid" || return 1
+	ticks=$(awk '{print $14 + $15}' "/proc/$pid/stat")
+	for i in 1 2 3 4 5; do
+		sleep 0.3
+		echo "line $i" >&9
+		until_said "$dir/server.out" "line $i" "$client_pid" || return 1
+	done
+	ticks=$(($(awk '{print $14 + $15}' "/proc/$pid/stat") - ticks))
+	exec 9>&-
+	wait $client_pid && server_code || return 1
+	echo "$ticks ticks of $(getconf CLK_TCK) in a second"
+	[ $ticks -lt $((3 * $(getconf CLK_TCK) / 10)) ]
+}
+
+# Both ends' captures are complete, and nothing in them is wrong.
+captured() {
+	lanes="udp:rail0"
+	start_server "$perf" -S "CAPTURE=$dir/user/server.pcapng" || return 1
+	client "$perf" -S "CAPTURE=$dir/user/client.pcapng" -t tag_bw -s 8,64k -n 100 -f || return 1
+	server_code || return 1
+	"$dump" "$dir/user/server.pcapng" "$dir/user/client.pcapng" >"$dir/dump.txt" || return 1
+	cat "$dir/dump.txt"
+	grep -q "udp:rail0" "$dir/dump.txt" && ! grep -qi "malformed\|checksum" "$dir/dump.txt"
+}
+
+# The ports of both ends are in the range: the one on which the lane listens, and those of paths.
+ports_in_range() {
+	local seen
+	lanes="udp:rail0,ports=21000-21999,paths=4"
+	start_server "$perf" -S "CAPTURE=$dir/user/range.pcapng" || return 1
+	client "$perf" -t tag_bw -s 64k -n 100 -f || return 1
+	server_code || return 1
+	seen=$("$dump" -F "$dir/user/range.pcapng" | grep -oE "10\.99\.1\.[12]:[0-9]+" | sort -u)
+	echo "$seen"
+	[ "$(echo "$seen" | grep -c "10.99.1.2")" -ge 3 ] &&
+		! echo "$seen" | grep -vE ":21[0-9]{3}$"
+}
+
+# Several processes of one host share its interface and address.
+three_pairs() {
+	local rc=0 i pids=() servers=() ports=()
+	lanes="udp:rail0"
+	for i in 1 2 3; do
+		start_server "$perf" || return 1
+		servers+=("$server_pid")
+		ports+=("$port")
+	done
+	for i in 0 1 2; do
+		timeout 60 "${client_run[@]}" "$perf" -p "${ports[$i]}" -L "$lanes" \
+			-t tag_bw -s 64k -n 300 -f -V "$host" >"$dir/three$i.out" 2>&1 &
+		pids+=($!)
+	done
+	for i in "${pids[@]}" "${servers[@]}"; do
+		wait "$i" || rc=$?
+	done
+	server_pid=
+	cat "$dir"/three?.out
+	return $rc
+}
+
+# Both processes on one host, over its own address: the kernel sends that through loopback.
+one_host() {
+	local rc=0 run=("${client_run[@]}") to=$host
+	client_run=("${server_run[@]}")
+	host=127.0.0.1
+	lanes=$1
+	ip -n "${ns[0]}" link set lo up
+	pair -t tag_bw -s 8,64k -n 100 -f -V || rc=$?
+	client_run=("${run[@]}")
+	host=$to
+	return $rc
+}
+
+# A peer behind a router: the kernel's routes decide.
+through_a_router() {
+	local r=${ns[2]} rc=0
+	link left 1500 10.99.3 0 2 && link right 1500 10.99.4 1 2 || return 1
+	ip -n "$r" link set lo up
+	ip netns exec "$r" sysctl -qw net.ipv4.ip_forward=1 || return 1
+	ip -n "${ns[0]}" route add 10.99.4.0/24 via 10.99.3.2 &&
+		ip -n "${ns[1]}" route add 10.99.3.0/24 via 10.99.4.2 || return 1
+	lanes="udp:left"
+	start_server "$perf" || return 1
+	lanes="udp:right"
+	client "$perf" -t tag_bw -s 8,64k,1M -n 50 -f -V || rc=$?
+	server_code || rc=$?
+	return $rc
+}
+
+# A smaller MTU on the way than at the ends: frames have it.
+small_mtu_between() {
+	ip -n "${ns[2]}" link set right mtu 1400
+	lanes="udp:left"
+	start_server "$perf" || return 1
+	lanes="udp:right"
+	client "$perf" -t tag_bw -s 8,64k -n 50 -f -V && server_code || return 1
+	cat "$dir/client.out" "$dir/client.err"
+	grep -q "1414 are used" "$dir/client.out" "$dir/client.err"
+}
+
+no_route() {
+	local rc=0
+	lanes="udp:rail0"
+	start_server "$perf" -S CONNECT_TIMEOUT=2s || return 1
+	lanes="udp:right"
+	client "$perf" -S CONNECT_TIMEOUT=2s || rc=$?
+	server_code
+	[ $rc != 0 ] && log_has "no route leads from interface right to 10.99.1.1"
+}
+
+# refused LANES PATTERN: the client does not start, with such a sentence.
+refused() {
+	local rc=0
+	lanes="udp:rail0"
+	start_server "$perf" || return 1
+	lanes=$1
+	client "$perf" || rc=$?
+	kill "$server_pid" 2>/dev/null
+	server_code
+	[ $rc != 0 ] && log_has "$2"
+}
+
+# Loopback, and interfaces without an address, only when named.
+listed() {
+	lanes=
+	ip -n "${ns[1]}" link add bare type dummy && ip -n "${ns[1]}" link set bare up
+	"${client_run[@]}" "$info" -d -L "udp:*" >"$dir/client.out" 2>"$dir/client.err" ||
+		WEFT_LANES="udp:*" "${client_run[@]}" "$info" -d >"$dir/client.out" \
+			2>"$dir/client.err" || return 1
+	cat "$dir/client.out"
+	grep -q rail0 "$dir/client.out" && grep -q rail1 "$dir/client.out" &&
+		! grep -qE "udp:(lo|bare)" "$dir/client.out"
+}
+
+check "every size over one rail, MTU 9000" all_sizes udp:rail0
+check "two rails carry a large message" two_rails_carry
+check "remote memory over two rails" remote_memory
+if [ -e /dev/net/tun ] && command -v python3 >/dev/null; then
+	check "loss, duplicates, disorder" bad_network udp:bad
+	check "loss on one of two rails" bad_network "udp:bad;udp:rail0"
+else
+	skip "loss, duplicates, disorder" "this needs /dev/net/tun and python3"
+fi
+check "a rail goes down and comes back under a stream" rail_dies
+check "a process sleeps and is woken" sleeps
+check "captures of both ends" captured
+check "ports of a range" ports_in_range
+check "three pairs of processes over one interface" three_pairs
+check "two processes of one host, over its interface" one_host udp:rail0
+check "two processes of one host, over loopback" one_host udp:lo
+check "a peer behind a router" through_a_router
+check "a smaller MTU between" small_mtu_between
+check "no route to the peer" no_route
+check "no such interface" refused udp:nothing "there is no interface of this name"
+check "a malformed range of ports" refused udp:rail0,ports=5-x "expected a range of UDP ports"
+check "a range without a whole block" refused udp:rail0,ports=20001-20031 "the range has none"
+check "an address of another interface" refused udp:rail0,ip=10.99.2.2 "is not an address of this"
+check "a MTU larger than the interface's" refused udp:rail0,mtu=9100 "is more than the interface's"
+check "which interfaces are lanes by default" listed
+tap_end
