@@ -2,6 +2,7 @@
 /* Opening and closing a port, events of its interface, counters. */
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #define LATENCY 12e-6 /* s, one way over a veth; measured for each connection */
 #define SPEED 1.25e9  /* bytes/s, if the interface reports none */
 #define TX_DEPTH 512u
+#define LATE_MAX 64u
 /* The kernel's own structures for a datagram in a receive buffer, beside its bytes. */
 #define CHARGE 768u
 
@@ -117,14 +119,45 @@ static void udp_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb 
 #undef TELL
 }
 
+/*
+ * Pools of closed ports of which buffers are in use: a capture or the protocol layer may hold some.
+ * They are freed by a later close.
+ */
+static struct rte_mempool *late[LATE_MAX];
+static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void free_or_keep(struct rte_mempool *mp)
+{
+	unsigned int i;
+
+	pthread_mutex_lock(&late_lock);
+	for (i = 0; i < LATE_MAX; i++) {
+		if (late[i] && rte_mempool_full(late[i])) {
+			rte_mempool_free(late[i]);
+			late[i] = NULL;
+		}
+	}
+	if (mp && rte_mempool_full(mp)) {
+		rte_mempool_free(mp);
+		mp = NULL;
+	}
+	for (i = 0; mp && i < LATE_MAX; i++) {
+		if (!late[i]) {
+			late[i] = mp;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&late_lock);
+}
+
 static void udp_close(struct weft_frame_port *fp)
 {
 	struct weft_udp *u = weft_udp_of(fp);
 
 	weft_udp_sock_close(u);
 	weft_udp_rx_fini(u);
-	rte_mempool_free(fp->pool);
-	rte_mempool_free(fp->hdr_pool);
+	free_or_keep(fp->pool);
+	free_or_keep(fp->hdr_pool);
 	free(u);
 }
 
