@@ -550,7 +550,7 @@ struct weft_lane_resource {
  * A driver. lib/drivers.c has the table of Weft's own drivers. (Paths are those of the sources.)
  */
 struct weft_lane_driver {
-	const char *name; /**< "dpdk", "roce", "shm", "self" */
+	const char *name; /**< "dpdk", "roce", "shm", "self", "udp" */
 	uint32_t abi;     /**< WEFT_LANE_ABI */
 	bool captures;    /**< its lanes write WEFT_CAPTURE */
 	bool by_name;     /**< '*' does not include it: WEFT_LANES must name it */

@@ -201,9 +201,10 @@ void eal_hint_ports(const struct weft_config *config)
 	fprintf(stderr,
 		"%s: there is no DPDK port and no RDMA device: lanes reach only processes of this "
 		"host. For a RoCE NIC load its RDMA driver ('rdma link' lists devices), and do not "
-		"bind it to DPDK. Bind another NIC to vfio-pci, or give the EAL a virtual port, "
-		"e.g. %s --vdev=net_af_packet0,iface=eth1 -- ...\n",
-		cli_program, cli_program);
+		"bind it to DPDK. Bind another NIC to vfio-pci, give the EAL a virtual port, e.g. "
+		"%s --vdev=net_af_packet0,iface=eth1 -- ..., or use the kernel's interfaces over "
+		"UDP sockets, as any user: %s -L 'udp:*' ...\n",
+		cli_program, cli_program, cli_program);
 }
 
 /*

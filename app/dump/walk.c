@@ -112,8 +112,9 @@ static struct stretch iface(struct stretch s, struct dump_sink *sink)
 	sink->begin(sink, "items", dump_shape_iface.name);
 	fields(&dump_shape_iface, &s, sink);
 	text("driver", driver, sink);
-	if (addr.cap >= dump_shape_raw_iface.size && driver.cap == 4 &&
-	    !memcmp(driver.p, "dpdk", 4))
+	if (addr.cap >= dump_shape_raw_iface.size &&
+	    ((driver.cap == 4 && !memcmp(driver.p, "dpdk", 4)) ||
+	     (driver.cap == 3 && !memcmp(driver.p, "udp", 3))))
 		fields(&dump_shape_raw_iface, &addr, sink);
 	sink->end(sink);
 	return behind(s, (uint32_t)sizeof(*i) + i->driver_len + i->addr_len);

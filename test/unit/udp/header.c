@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The headers that the UDP port makes: the engine's validation accepts them, and the port reads what
- * the engine has written.
+ * The headers that the UDP port makes: the engine accepts them, and the port reads what the engine
+ * has written.
  */
 
 #include <setjmp.h>
