@@ -66,9 +66,9 @@ all_sizes() {
 	sizes "$1" 1,7,64,500,1k,1449,4k,9k,30k,64k,250k 10 && sizes "$1" 1M,4M 3
 }
 
-# Some message went over both.
+# Some message went over both. A busy machine measures them as unlike, so their rates are given.
 two_rails_carry() {
-	sizes "udp:rail0;udp:rail1" 8,32k,64k,128k 20 || return 1
+	sizes "udp:rail0,bw=10Gbps;udp:rail1,bw=10Gbps" 8,32k,64k,128k,1M 10 || return 1
 	grep -qE "^[a-z]+_bw .* [1-9][0-9]?:[1-9][0-9]? " "$dir/client.out"
 }
 
