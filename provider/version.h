@@ -24,8 +24,6 @@
 
 /** The newest version that the provider was run with; requests for a newer one are not served. */
 #define WFI_VERSION_NEWEST FI_VERSION(2, 6)
-/** The oldest version whose headers and library serve the provider. */
-#define WFI_VERSION_OLDEST FI_VERSION(1, 17)
 
 /** When the library has loaded the provider: the version that the provider reports to it. */
 void wfi_version_start(void);

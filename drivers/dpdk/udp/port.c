@@ -26,7 +26,7 @@
 #define SPEED 1.25e9  /* bytes/s, if the interface reports none */
 #define TX_DEPTH 512u
 #define LATE_MAX 64u
-/* The kernel's own structures for a datagram in a receive buffer, beside its bytes. */
+/* The kernel's own structures for a datagram in a receive buffer, in addition to its bytes. */
 #define CHARGE 768u
 
 /* ---- events --------------------------------------------------------------------------------- */
