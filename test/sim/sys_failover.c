@@ -452,7 +452,7 @@ static void a_state_that_cannot_be_ends_the_endpoint(struct sim_case *c)
 		say(&l, 1, WEFT_WIREUP_LANE_DOWN, 0, 0, lie, (size_t)len);
 		assert_int_equal(l.victim->errors, 1);
 		assert_int_equal(l.victim->status, -EPROTO);
-		assert_non_null(strstr(l.victim->why, "contradicts itself"));
+		assert_non_null(strstr(l.victim->why, "impossible receive state"));
 	}
 }
 

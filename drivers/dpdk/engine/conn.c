@@ -203,7 +203,7 @@ static void first_trip(struct raw_conn *c)
 
 	/* HELLO_ACK and PROBE_ACK of a responder were each answered a round trip later. */
 	if (c->base.passive)
-		raw_measure_trip(c, (c->iface->lt - c->hs_started) / 2);
+		weft_rtt_first(&c->path[0].rtt, (c->iface->lt - c->hs_started) / 2);
 	trip = c->measure.rtt != 0 ? c->measure.rtt : c->path[0].rtt.first;
 	for (unsigned int i = 0; i < WEFT_FRAME_PATHS_MAX; i++)
 		c->path[i].rtt.first = trip;

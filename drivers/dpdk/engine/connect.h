@@ -47,8 +47,6 @@ void raw_place_learned(struct raw_iface *iface);
 /* ---- engine/measure.c: measurement of the path during the handshake */
 
 /* Initiator, when the frame size is known. @return false: there is nothing to measure */
-/* The search for the frame size took @p ns: one round trip, or a few. */
-void raw_measure_trip(struct raw_conn *c, uint64_t ns);
 bool raw_measure_begin(struct raw_conn *c);
 /* Initiator: a PROBE_ACK in state MEASURE */
 void raw_measure_ack(struct raw_conn *c, uint16_t id, uint16_t kind);

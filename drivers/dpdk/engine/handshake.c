@@ -227,7 +227,7 @@ static void searched(struct raw_conn *c, enum weft_mtu_result result)
 		too_narrow(c);
 	} else if (result == WEFT_MTU_FOUND) {
 		c->frame_size = c->search.lo;
-		raw_measure_trip(c, c->iface->lt - c->search.begin);
+		weft_rtt_first(&c->path[0].rtt, c->iface->lt - c->search.begin);
 		if (raw_paths_begin(c))
 			raw_hs_timer(c);
 		else

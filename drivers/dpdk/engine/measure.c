@@ -54,7 +54,6 @@
 #define LONG_NS 10000000u
 #define LONG_PINGS 2u
 #define LONG_TRIPS 3u
-#define LONG_TRIP_MAX 1000000000ull
 
 static uint64_t clock_now(const struct raw_conn *c)
 {
@@ -126,11 +125,6 @@ static uint32_t check_time(struct raw_conn *c)
 		return 0; /* cannot be optimised away */
 	end = clock_now(c);
 	return (uint32_t)(end - begin);
-}
-
-void raw_measure_trip(struct raw_conn *c, uint64_t ns)
-{
-	c->path[0].rtt.first = (uint32_t)RTE_MIN(ns, LONG_TRIP_MAX);
 }
 
 bool raw_measure_begin(struct raw_conn *c)

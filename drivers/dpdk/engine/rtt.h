@@ -15,7 +15,8 @@
 #define WEFT_RTO_MAX 50000000ull
 #define WEFT_RTO_INITIAL 5000000ull /**< before the first sample; longer on long paths */
 #define WEFT_RTO_ROOF 3000000000ull /**< ns of 32 bits, whatever the peer echoes */
-#define WEFT_PROBE_MIN 200000ull    /**< a tail probe is not sent earlier */
+#define WEFT_RTT_FIRST_MAX 1000000000u
+#define WEFT_PROBE_MIN 200000ull /**< a tail probe is not sent earlier */
 
 struct weft_rtt {
 	uint32_t first; /**< the handshake's, until there is a sample; 0 = unknown */
@@ -27,6 +28,12 @@ struct weft_rtt {
 
 /** Take one sample. 0 counts as 1 ns (two events of one poll). */
 void weft_rtt_sample(struct weft_rtt *r, uint32_t ns);
+
+/** A step of the handshake took @p ns: one round trip, or a few. */
+static inline void weft_rtt_first(struct weft_rtt *r, uint64_t ns)
+{
+	r->first = ns < WEFT_RTT_FIRST_MAX ? (uint32_t)ns : WEFT_RTT_FIRST_MAX;
+}
 
 /** The round trip as far as it is known; 0 = unknown */
 static inline uint32_t weft_rtt_known(const struct weft_rtt *r)

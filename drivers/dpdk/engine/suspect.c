@@ -6,7 +6,6 @@
 
 #include <rte_common.h>
 
-#include "engine/ack.h"
 #include "engine/peer.h"
 #include "engine/slots.h"
 
@@ -41,6 +40,16 @@ static void suspect(struct raw_conn *c, int status, const char *text)
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_SUSPECT, status, text);
 }
 
+/* The longest round trip of all paths, in ns; 0 = none is known */
+static uint64_t longest(const struct raw_conn *c)
+{
+	uint64_t most = 0;
+
+	for (unsigned int i = 0; i < c->path_count; i++)
+		most = RTE_MAX(most, weft_rtt_known(&c->path[i].rtt));
+	return most;
+}
+
 /* Enough timeouts in a row? @p trip: ns of a round trip */
 static bool enough(const struct raw_conn *c, uint64_t trip, uint8_t timeouts)
 {
@@ -53,7 +62,7 @@ void raw_suspect_silent(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 	uint64_t since = RTE_MAX(c->seen, c->round_at);
-	uint64_t trip = weft_rtt_known(raw_timer_slowest(c));
+	uint64_t trip = longest(c);
 	char text[200], peer[64];
 	bool deaf = false;
 
