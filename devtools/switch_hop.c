@@ -53,7 +53,7 @@ static uint16_t make_port(const char *name, const char *args)
 }
 
 /* The connection stays open: the port is reserved for this process while it is open. */
-static void ask(const char *path, struct weft_switch_grant *g)
+static void request_port(const char *path, struct weft_switch_grant *g)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -69,7 +69,7 @@ static uint16_t switch_port(const char *path, const char *name, uint8_t mac[6])
 	struct weft_switch_grant g;
 	char args[400];
 
-	ask(path, &g);
+	request_port(path, &g);
 	memcpy(mac, g.mac, 6);
 	snprintf(args, sizeof(args),
 		 "role=client,id=%u,socket-abstract=no,socket=%s,secret=%s,rsize=%u,bsize=%u",

@@ -163,12 +163,12 @@ static void write_recorder(const struct command *c, const char *params, struct w
 static const struct command commands[] = {
 	{"/weft/process", write_process, 0, WEFT_JSON_DICT},
 	{"/weft/workers", write_workers, 0, WEFT_JSON_ARRAY},
-	{"/weft/counters", write_answer, WEFT_ASK_COUNTERS, WEFT_JSON_DICT},
-	{"/weft/help", write_answer, WEFT_ASK_HELP, WEFT_JSON_ARRAY},
-	{"/weft/endpoints", write_answer, WEFT_ASK_ENDPOINTS, WEFT_JSON_ARRAY},
-	{"/weft/lanes", write_answer, WEFT_ASK_LANES, WEFT_JSON_ARRAY},
-	{"/weft/paths", write_answer, WEFT_ASK_PATHS, WEFT_JSON_ARRAY},
-	{"/weft/thresholds", write_answer, WEFT_ASK_THRESHOLDS, WEFT_JSON_ARRAY},
+	{"/weft/counters", write_answer, WEFT_QUERY_COUNTERS, WEFT_JSON_DICT},
+	{"/weft/help", write_answer, WEFT_QUERY_HELP, WEFT_JSON_ARRAY},
+	{"/weft/endpoints", write_answer, WEFT_QUERY_ENDPOINTS, WEFT_JSON_ARRAY},
+	{"/weft/lanes", write_answer, WEFT_QUERY_LANES, WEFT_JSON_ARRAY},
+	{"/weft/paths", write_answer, WEFT_QUERY_PATHS, WEFT_JSON_ARRAY},
+	{"/weft/thresholds", write_answer, WEFT_QUERY_THRESHOLDS, WEFT_JSON_ARRAY},
 	{"/weft/capture", write_capture, 0, WEFT_JSON_DICT},
 	{"/weft/recorder", write_recorder, 0, WEFT_JSON_DICT},
 };

@@ -35,9 +35,9 @@ struct weft_found *weft_context_find(struct weft_context *ctx,
 {
 	struct weft_found *found = &ctx->found[driver_index(ctx, driver)];
 
-	if (found->asked)
+	if (found->queried)
 		return found;
-	found->asked = true;
+	found->queried = true;
 	found->num = driver->query(&ctx->conf->lane, &found->list);
 	if (found->num < 0)
 		weft_warn("driver %s: no resources: %s", driver->name, weft_strerror(found->num));

@@ -147,9 +147,9 @@ static void regcache_counters(const struct weft_context *ctx,
 	struct weft_regcache_stats stats;
 
 	weft_regcache_query(ctx->regcache, &stats);
-#define TELL(field, name, help) cb(name, stats.field, arg);
-	WEFT_REGCACHE_COUNTERS(TELL)
-#undef TELL
+#define REPORT(field, name, help) cb(name, stats.field, arg);
+	WEFT_REGCACHE_COUNTERS(REPORT)
+#undef REPORT
 }
 
 void weft_worker_counters(struct weft_worker *w,
@@ -165,13 +165,13 @@ void weft_worker_counters(struct weft_worker *w,
 		p.name = w->ifaces[i]->name;
 		w->ifaces[i]->ops->counters(w->ifaces[i], prefixed, &p);
 	}
-#define TELL(value, name, help) cb(name, value, arg);
-	LEVELS(TELL)
-	SEARCHES(TELL)
-#undef TELL
-#define TELL(field, name, help) cb(name, w->count.field, arg);
-	WEFT_WORKER_COUNTERS(TELL)
-#undef TELL
+#define REPORT(value, name, help) cb(name, value, arg);
+	LEVELS(REPORT)
+	SEARCHES(REPORT)
+#undef REPORT
+#define REPORT(field, name, help) cb(name, w->count.field, arg);
+	WEFT_WORKER_COUNTERS(REPORT)
+#undef REPORT
 	weft_msg_counters(w, cb, arg);
 	regcache_counters(w->ctx, cb, arg);
 	weft_worker_unlock(w);

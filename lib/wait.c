@@ -40,7 +40,7 @@ int weft_wait_fd_of(struct weft_lane_iface *iface)
 	return iface->ops->wait_fd ? iface->ops->wait_fd(iface) : -ENOTSUP;
 }
 
-static int add(const struct weft_wait *wait, int fd)
+static int epoll_add(const struct weft_wait *wait, int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 
@@ -55,7 +55,7 @@ static void add_ifaces(struct weft_worker *w, struct weft_wait *wait)
 
 	for (i = 0; i < w->num_ifaces; i++) {
 		fd = weft_wait_fd_of(w->ifaces[i]);
-		if (fd >= 0 && add(wait, fd) == 0)
+		if (fd >= 0 && epoll_add(wait, fd) == 0)
 			wait->in_epoll |= 1u << i;
 	}
 }
@@ -79,8 +79,8 @@ static int open_fds(struct weft_wait *wait)
 	wait->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (wait->epoll < 0 || wait->timer < 0 || wait->event < 0)
 		return -errno;
-	rc = add(wait, wait->timer);
-	return rc < 0 ? rc : add(wait, wait->event);
+	rc = epoll_add(wait, wait->timer);
+	return rc < 0 ? rc : epoll_add(wait, wait->event);
 }
 
 static void init_left(struct weft_wait *wait)
@@ -117,7 +117,7 @@ static int wait_open(struct weft_worker *w)
 	w->wait = wait;
 	/*
 	 * Sequentially consistent with w->signalled: weft_worker_signal() sees this descriptor, or
-	 * the next arm() sees the flag that it set before.
+	 * the next arm_lanes() sees the flag that it set before.
 	 */
 	atomic_store(&w->wake_fd, wait->event);
 	return 0;
@@ -307,7 +307,7 @@ static int set_timer(struct weft_wait *wait, uint64_t now, uint64_t due)
  * Worker locked, and awake. @p due: the caller's own deadline. @return 0: armed; -EBUSY: there is
  * something to do; -EALREADY: the same, caused by a signal or another thread; or another error
  */
-static int arm(struct weft_worker *w, uint64_t due)
+static int arm_lanes(struct weft_worker *w, uint64_t due)
 {
 	struct weft_wait *wait = w->wait;
 	bool soon = false;
@@ -347,7 +347,7 @@ void weft_wait_after(struct weft_worker *w, unsigned int n)
 	if (!wait->others)
 		return;
 	wait->others = false;
-	if (n > 0 || arm(w, wait->timer_at) != 0)
+	if (n > 0 || arm_lanes(w, wait->timer_at) != 0)
 		weft_wait_rouse(w);
 }
 
@@ -365,7 +365,7 @@ int weft_worker_arm(struct weft_worker *w)
 	if (rc == 0 && w->armed)
 		weft_wait_disarm(w);
 	if (rc == 0)
-		rc = others_have(w) ? -EBUSY : arm(w, NEVER);
+		rc = others_have(w) ? -EBUSY : arm_lanes(w, NEVER);
 	if (rc == 0)
 		w->wait->armer = pthread_self();
 	leaving = rc == -EALREADY && are_leaving(w->wait);
@@ -428,7 +428,7 @@ static void learn_spin(struct weft_worker *w, bool found)
  * Poll for a short time. Polling finds nothing if peers share the core or are far away, so each
  * failure lets more of the following waits skip it. @return events
  */
-static unsigned int spin(struct weft_worker *w, uint64_t until)
+static unsigned int spin_for(struct weft_worker *w, uint64_t until)
 {
 	uint64_t now = now_of(w), end = now + w->ctx->conf->wait_spin_ns;
 	unsigned int n = 0;
@@ -445,7 +445,7 @@ static unsigned int spin(struct weft_worker *w, uint64_t until)
 }
 
 /* Other threads sleep already: set the timer for this thread's deadline, too. Worker locked. */
-static int join(struct weft_worker *w, uint64_t until)
+static int join_sleepers(struct weft_worker *w, uint64_t until)
 {
 	struct weft_wait *wait = w->wait;
 
@@ -453,7 +453,7 @@ static int join(struct weft_worker *w, uint64_t until)
 }
 
 /* Worker locked. */
-static void leave(struct weft_wait *wait)
+static void leave_sleepers(struct weft_wait *wait)
 {
 	bool last = are_leaving(wait) && wait->sleepers == 1;
 
@@ -461,8 +461,8 @@ static void leave(struct weft_wait *wait)
 	if (!last)
 		return;
 	/*
-	 * weft_worker_signal() sets its flag before it writes to the event, so the next arm() finds
-	 * a signal that is sent from here on.
+	 * weft_worker_signal() sets its flag before it writes to the event, so the next arm_lanes()
+	 * finds a signal that is sent from here on.
 	 */
 	empty_event(wait);
 	pthread_mutex_lock(&wait->left_lock);
@@ -508,7 +508,7 @@ static int sleep_until(struct weft_worker *w, uint64_t until)
 	else if (are_leaving(wait))
 		rc = -EAGAIN;
 	else
-		rc = w->armed ? join(w, until) : arm(w, until);
+		rc = w->armed ? join_sleepers(w, until) : arm_lanes(w, until);
 	wait->sleepers += rc == 0;
 	weft_worker_unlock_armed(w);
 	if (rc == -EAGAIN)
@@ -520,7 +520,7 @@ static int sleep_until(struct weft_worker *w, uint64_t until)
 	wait->armer = pthread_self(); /* its progress call is its own */
 	if (rc == 0 && wait->roused)
 		rc = -EALREADY;
-	leave(wait);
+	leave_sleepers(wait);
 	weft_worker_unlock_armed(w);
 	return rc;
 }
@@ -531,7 +531,7 @@ static int wait_until(struct weft_worker *w, uint64_t until)
 	int rc;
 
 	if (n == 0)
-		n = spin(w, until);
+		n = spin_for(w, until);
 	while (n == 0) {
 		if (now_of(w) >= until)
 			return -ETIMEDOUT;

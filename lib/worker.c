@@ -227,7 +227,7 @@ static void close_last(struct weft_worker *w)
 }
 
 /* Log why there is no capture file, so that the user need not search for the reason later. */
-static void tell_of_capture(const struct weft_worker *w)
+static void warn_no_capture(const struct weft_worker *w)
 {
 	const char *file = w->ctx->conf->lane.capture;
 	unsigned int i;
@@ -267,7 +267,7 @@ static int open_ifaces(struct weft_worker *w, const char *lanes)
 	rc = weft_rails_opened(w, network);
 	if (rc < 0)
 		return rc;
-	tell_of_capture(w);
+	warn_no_capture(w);
 	if (w->num_ifaces == WEFT_MAX_IFACES) {
 		weft_warn("%s is left out: one place is for the loopback",
 			  w->ifaces[w->num_ifaces - 1]->name);

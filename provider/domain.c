@@ -87,11 +87,11 @@ static struct fi_ops_domain domain_ops = {
 
 static int start_thread(struct wfi_domain *domain, const struct fi_info *info)
 {
-	bool asked = info->domain_attr && info->domain_attr->data_progress == FI_PROGRESS_AUTO;
+	bool requested = info->domain_attr && info->domain_attr->data_progress == FI_PROGRESS_AUTO;
 	int rc;
 
 	if (wfi.options.progress == WFI_PROGRESS_MANUAL ||
-	    (wfi.options.progress == WFI_PROGRESS_ASKED && !asked))
+	    (wfi.options.progress == WFI_PROGRESS_REQUESTED && !requested))
 		return 0;
 	rc = wfi_thread_start(wfi.options.interval_us);
 	domain->has_thread = rc == 0;

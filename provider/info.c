@@ -15,8 +15,8 @@
 #include "provider/version.h"
 
 /* Does an attribute request nothing, or at most what is offered? */
-#define AT_MOST(asked, there) ((asked) <= (there))
-#define NO_MORE_BITS(asked, there) (((asked) & ~(uint64_t)(there)) == 0)
+#define AT_MOST(requested, there) ((requested) <= (there))
+#define NO_MORE_BITS(requested, there) (((requested) & ~(uint64_t)(there)) == 0)
 
 /* ------------------------------------------------------------------ checking the hints */
 
@@ -218,7 +218,7 @@ static uint64_t caps_for(const struct fi_info *hints)
 	if (caps & FI_FENCE)
 		primary &= WFI_CAPS_MEMORY;
 	if (caps == 0)
-		caps = WFI_CAPS_FREE | (WFI_CAPS_ASKED & ~(uint64_t)FI_FENCE);
+		caps = WFI_CAPS_FREE | (WFI_CAPS_REQUESTED & ~(uint64_t)FI_FENCE);
 	if (!(caps & WFI_CAPS_PRIMARY))
 		caps |= primary;
 	if (caps & (FI_MSG | FI_TAGGED) && !(caps & (FI_SEND | FI_RECV)))
@@ -228,7 +228,7 @@ static uint64_t caps_for(const struct fi_info *hints)
 	return caps | WFI_CAPS_FREE;
 }
 
-static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *asked, uint64_t caps,
+static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *requested, uint64_t caps,
 		    uint64_t orders)
 {
 	a->caps = caps & ~(uint64_t)(FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
@@ -237,24 +237,25 @@ static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *asked, uint64
 	 * A completed send no longer uses its buffer. Whether the peer has the message is not
 	 * known, unless an operation requests that by its flags.
 	 */
-	a->op_flags = asked && asked->op_flags ? asked->op_flags : FI_INJECT_COMPLETE;
+	a->op_flags = requested && requested->op_flags ? requested->op_flags : FI_INJECT_COMPLETE;
 	a->msg_order = WFI_ORDER | orders;
 	a->comp_order = WFI_COMP_ORDER;
-	a->inject_size = asked && asked->inject_size > WFI_INJECT_SIZE ? asked->inject_size
-								       : WFI_INJECT_SIZE;
-	a->size = asked && asked->size ? asked->size : WFI_QUEUE_SIZE;
+	a->inject_size = requested && requested->inject_size > WFI_INJECT_SIZE
+				 ? requested->inject_size
+				 : WFI_INJECT_SIZE;
+	a->size = requested && requested->size ? requested->size : WFI_QUEUE_SIZE;
 	a->iov_limit = WFI_IOV_MAX;
 	a->rma_iov_limit = 1;
 }
 
-static void fill_rx(struct fi_rx_attr *a, const struct fi_rx_attr *asked, uint64_t caps,
+static void fill_rx(struct fi_rx_attr *a, const struct fi_rx_attr *requested, uint64_t caps,
 		    uint64_t orders)
 {
 	a->caps = caps & ~(uint64_t)(FI_SEND | FI_READ | FI_WRITE | FI_FENCE | WFI_CAPS_DOMAIN);
-	a->op_flags = asked ? asked->op_flags : 0;
+	a->op_flags = requested ? requested->op_flags : 0;
 	a->msg_order = WFI_ORDER | orders;
 	a->comp_order = WFI_COMP_ORDER;
-	a->size = asked && asked->size ? asked->size : WFI_QUEUE_SIZE;
+	a->size = requested && requested->size ? requested->size : WFI_QUEUE_SIZE;
 	a->iov_limit = WFI_IOV_MAX;
 }
 
@@ -272,20 +273,21 @@ static void fill_ep(struct fi_ep_attr *a, uint64_t orders)
 	a->rx_ctx_cnt = 1;
 }
 
-static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *asked, uint64_t caps,
-		       enum wfi_progress_choice progress)
+static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *requested,
+		       uint64_t caps, enum wfi_progress_choice progress)
 {
-	a->threading = asked && asked->threading ? asked->threading : FI_THREAD_SAFE;
-	a->control_progress =
-		asked && asked->control_progress ? asked->control_progress : FI_PROGRESS_MANUAL;
-	a->data_progress =
-		asked && asked->data_progress ? asked->data_progress : FI_PROGRESS_MANUAL;
+	a->threading = requested && requested->threading ? requested->threading : FI_THREAD_SAFE;
+	a->control_progress = requested && requested->control_progress ? requested->control_progress
+								       : FI_PROGRESS_MANUAL;
+	a->data_progress = requested && requested->data_progress ? requested->data_progress
+								 : FI_PROGRESS_MANUAL;
 	if (progress == WFI_PROGRESS_AUTO)
 		a->data_progress = FI_PROGRESS_AUTO;
 	a->resource_mgmt = FI_RM_ENABLED;
-	a->av_type = asked && asked->av_type ? asked->av_type : FI_AV_TABLE;
-	a->mr_mode =
-		caps & WFI_CAPS_MEMORY ? WFI_MR_MODE & (asked ? asked->mr_mode : WFI_MR_MODE) : 0;
+	a->av_type = requested && requested->av_type ? requested->av_type : FI_AV_TABLE;
+	a->mr_mode = caps & WFI_CAPS_MEMORY
+			     ? WFI_MR_MODE & (requested ? requested->mr_mode : WFI_MR_MODE)
+			     : 0;
 	a->mr_key_size = sizeof(uint64_t);
 	a->cq_data_size = WFI_CQ_DATA_SIZE;
 	a->cq_cnt = 1 << 16;

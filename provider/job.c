@@ -158,7 +158,7 @@ static long cpus_for_ranks(void)
 	return given > 0 && given < n ? given : n;
 }
 
-bool wfi_job_is_crowded(void)
+bool wfi_job_is_oversubscribed(void)
 {
 	return wfi_job_local_ranks() > cpus_for_ranks();
 }

@@ -22,6 +22,6 @@ long wfi_job_local_ranks(void);
  * Has this host more ranks than CPUs for them? The CPUs are those of the launcher's affinity mask,
  * since a launcher binds each of its ranks to a part of its own CPUs.
  */
-bool wfi_job_is_crowded(void);
+bool wfi_job_is_oversubscribed(void);
 
 #endif /* WFI_JOB_H */

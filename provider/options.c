@@ -119,13 +119,13 @@ void wfi_options_other_version(void)
 static const char *find_progress(enum wfi_progress_choice *choice, bool *good)
 {
 	static const char *const words[] = {
-		[WFI_PROGRESS_ASKED] = "asked",
+		[WFI_PROGRESS_REQUESTED] = "asked",
 		[WFI_PROGRESS_MANUAL] = "manual",
 		[WFI_PROGRESS_AUTO] = "auto",
 	};
 	char *text = NULL;
 
-	*choice = WFI_PROGRESS_ASKED;
+	*choice = WFI_PROGRESS_REQUESTED;
 	*good = true;
 	if (fi_param_get_str(&wfi_provider, "progress", &text) != 0 || !text)
 		return NULL;
@@ -168,7 +168,7 @@ static int read_yield(struct wfi_options *o)
 	o->yield_after = UINT_MAX;
 	if (fi_param_get_str(&wfi_provider, "yield", &text) != 0 || !text ||
 	    strcasecmp(text, "auto") == 0) {
-		if (wfi_job_is_crowded()) {
+		if (wfi_job_is_oversubscribed()) {
 			o->yield_after = YIELD_AFTER;
 			FI_INFO(&wfi_provider, FI_LOG_CORE,
 				"%ld ranks share fewer CPUs: a rank yields after %d calls that "

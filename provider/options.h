@@ -10,7 +10,7 @@
 struct weft_config;
 
 enum wfi_progress_choice {
-	WFI_PROGRESS_ASKED, /**< a thread for applications that request FI_PROGRESS_AUTO */
+	WFI_PROGRESS_REQUESTED, /**< a thread for applications that request FI_PROGRESS_AUTO */
 	WFI_PROGRESS_MANUAL,
 	WFI_PROGRESS_AUTO,
 };

@@ -150,11 +150,11 @@ static void send_chunk(struct cat *c, size_t length)
 	c->moved = true;
 }
 
-static int tell_totals(struct cat *c, const struct stream *s, bool written)
+static int send_totals(struct cat *c, const struct stream *s, bool written)
 {
 	struct totals t = {htole64(s->bytes), htole64(s->crc), htole64(written)};
 
-	return peer_tell(c->peer, OOB_RESULT, &t, sizeof(t));
+	return peer_send(c->peer, OOB_RESULT, &t, sizeof(t));
 }
 
 static uint64_t in_flight(struct stream *s)
@@ -173,7 +173,7 @@ static int end_input(struct cat *c)
 	send_chunk(c, 0);
 	c->in.ended = true;
 	cat_io_close(&c->in.io);
-	return tell_totals(c, &c->in, false);
+	return send_totals(c, &c->in, false);
 }
 
 /* Read the bytes that are there. A partial chunk is sent only while few chunks are in flight. */
@@ -251,7 +251,7 @@ static int end_output(struct cat *c)
 	s->ended = true;
 	c->moved = true;
 	if (!ret)
-		return tell_totals(c, s, true);
+		return send_totals(c, s, true);
 	cli_error("can't finish standard output: %s", strerror(-ret));
 	return peer_fail(c->peer, APP_FAIL);
 }
@@ -309,7 +309,7 @@ static int compare(struct cat *c, const struct stream *s, const struct totals *t
 	return peer_fail(c->peer, APP_DATA);
 }
 
-static int hear_totals(struct cat *c)
+static int recv_totals(struct cat *c)
 {
 	struct totals t;
 	int ret = peer_take(c->peer, OOB_RESULT, &t, sizeof(t));
@@ -346,7 +346,7 @@ static int check_ends(struct cat *c)
 	int ret = 0;
 
 	if (!c->in.confirmed || !c->theirs_known)
-		ret = hear_totals(c);
+		ret = recv_totals(c);
 	if (!ret && c->out.ended && c->theirs_known && !c->out.confirmed) {
 		c->out.confirmed = true;
 		ret = compare(c, &c->out, &c->theirs, "other bytes were received than were sent");
@@ -478,10 +478,10 @@ static int loop(struct cat *c, bool line)
 static int agree(struct cat *c, uint64_t *chunk)
 {
 	uint64_t mine = htole64(c->opts->chunk);
-	int ret = peer_tell(c->peer, OOB_PARAMS, &mine, sizeof(mine));
+	int ret = peer_send(c->peer, OOB_PARAMS, &mine, sizeof(mine));
 
 	if (!ret)
-		ret = peer_hear(c->peer, OOB_PARAMS, chunk, sizeof(*chunk));
+		ret = peer_recv(c->peer, OOB_PARAMS, chunk, sizeof(*chunk));
 	*chunk = le64toh(*chunk);
 	if (!ret && (!*chunk || *chunk > CAT_CHUNK_MAX)) {
 		cli_error("the peer sent an invalid message size, %" PRIu64

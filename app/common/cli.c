@@ -55,7 +55,7 @@ static bool is_long_option(const struct option *longs, int val)
  * optopt of getopt is the character of an unknown short option, and 0 for an unknown long one. It
  * is the option's value when an argument is missing or superfluous.
  */
-static void say_wrong_option(char **argv, const struct option *longs, int what)
+static void print_wrong_option(char **argv, const struct option *longs, int what)
 {
 	const char *word = argv[optind > 1 ? optind - 1 : 1];
 	const char *eal = cli_has_eal ? " (EAL's options go before a \"--\")" : "";
@@ -79,11 +79,11 @@ int cli_getopt(int argc, char **argv, const char *shorts, const struct option *l
 	c = getopt_long(argc, argv, shorts, longs, NULL);
 	if (c != '?' && c != ':')
 		return c;
-	say_wrong_option(argv, longs, c);
+	print_wrong_option(argv, longs, c);
 	return '?';
 }
 
-bool cli_asks_for_help(int argc, char **argv)
+bool cli_wants_help(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
 		if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help") ||

@@ -50,7 +50,7 @@ void cli_set_last_error(const char *what, const char *why);
 int cli_getopt(int argc, char **argv, const char *shorts, const struct option *longs);
 
 /** Is --help or --version among the arguments? Both work also with a wrong environment. */
-bool cli_asks_for_help(int argc, char **argv);
+bool cli_wants_help(int argc, char **argv);
 
 /*
  * Parsers: 0, or -EINVAL after an error message that names the option. Sizes take k, M, G (powers

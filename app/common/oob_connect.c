@@ -85,7 +85,7 @@ struct addrinfo *oob_resolve(const char *host, uint16_t port, int flags)
 	return NULL;
 }
 
-int oob_say_hello(struct oob *oob)
+int oob_send_hello(struct oob *oob)
 {
 	struct hello mine = {0};
 
@@ -190,7 +190,7 @@ static int shake_hands(struct oob *oob, const char *host, uint16_t port, oob_idl
 {
 	double end = sys_seconds() + OOB_HELLO_SECONDS;
 	char why[300] = "it sends no greeting";
-	int ret = oob_say_hello(oob), stop;
+	int ret = oob_send_hello(oob), stop;
 
 	if (ret)
 		snprintf(why, sizeof(why), "%s", strerror(-ret));

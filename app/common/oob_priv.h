@@ -51,7 +51,7 @@ struct oob *oob_new(int fd);
 struct addrinfo *oob_resolve(const char *host, uint16_t port, int flags);
 
 /** Send our greeting: OOB_HELLO with program and version. */
-int oob_say_hello(struct oob *oob);
+int oob_send_hello(struct oob *oob);
 
 /**
  * Check the peer's greeting without waiting.

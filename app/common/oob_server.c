@@ -169,7 +169,7 @@ static void newcomers(struct oob_server *s, bool welcome)
 			return;
 		p->until = sys_seconds() + OOB_HELLO_SECONDS;
 		p->leaving = false;
-		if (welcome && oob_say_hello(p->oob))
+		if (welcome && oob_send_hello(p->oob))
 			leave(p);
 	}
 }

@@ -267,12 +267,12 @@ int peer_barrier(struct peer *p)
 	return oob_result(p, oob_barrier(p->oob, 0, peer_idle, p));
 }
 
-int peer_tell(struct peer *p, enum oob_type type, const void *data, size_t length)
+int peer_send(struct peer *p, enum oob_type type, const void *data, size_t length)
 {
 	return oob_result(p, oob_send(p->oob, type, data, length));
 }
 
-int peer_hear(struct peer *p, enum oob_type type, void *data, size_t length)
+int peer_recv(struct peer *p, enum oob_type type, void *data, size_t length)
 {
 	size_t got = length;
 	int ret = oob_recv(p->oob, type, data, &got, 0, peer_idle, p);
@@ -280,7 +280,7 @@ int peer_hear(struct peer *p, enum oob_type type, void *data, size_t length)
 	return oob_result(p, !ret && got != length ? -EPROTO : ret);
 }
 
-int peer_hear_some(struct peer *p, enum oob_type type, void *data, size_t *length)
+int peer_recv_some(struct peer *p, enum oob_type type, void *data, size_t *length)
 {
 	return oob_result(p, oob_recv(p->oob, type, data, length, 0, peer_idle, p));
 }
@@ -372,7 +372,7 @@ int peer_open(struct peer *p)
  * When the peer has given up or died, the TCP connection has the better message. The lanes may fail
  * earlier, so wait for that message for a short time.
  */
-static bool peer_tells_why(struct peer *p)
+static bool peer_sends_reason(struct peer *p)
 {
 	double end = sys_seconds() + WHY_SECONDS;
 	struct pollfd fd = {.fd = oob_fd(p->oob), .events = POLLIN};
@@ -392,7 +392,7 @@ static void on_ep_error(struct weft_ep *ep, int status, const char *why, void *a
 	(void)ep;
 	if (p->closing || p->exit_code)
 		return;
-	if (peer_tells_why(p)) {
+	if (peer_sends_reason(p)) {
 		peer_lost(p, oob_poll(p->oob));
 		return;
 	}

@@ -138,11 +138,11 @@ int peer_barrier(struct peer *p);
  * Send or wait for an out-of-band message while the lanes make progress. @return APP_OK or an exit
  * code
  */
-int peer_tell(struct peer *p, enum oob_type type, const void *data, size_t length);
-int peer_hear(struct peer *p, enum oob_type type, void *data, size_t length);
+int peer_send(struct peer *p, enum oob_type type, const void *data, size_t length);
+int peer_recv(struct peer *p, enum oob_type type, void *data, size_t length);
 
-/** As peer_hear() for a message of any length up to *length, which becomes its length. */
-int peer_hear_some(struct peer *p, enum oob_type type, void *data, size_t *length);
+/** As peer_recv() for a message of any length up to *length, which becomes its length. */
+int peer_recv_some(struct peer *p, enum oob_type type, void *data, size_t *length);
 
 /** Take an out-of-band message if it has arrived. @return APP_OK, an exit code, or -EAGAIN */
 int peer_take(struct peer *p, enum oob_type type, void *data, size_t length);

@@ -32,7 +32,7 @@ int program_main(const struct program *p, struct peer_options *options, int argc
 	cli_server = p->server;
 	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
 	sys_catch_signals();
-	if (!cli_asks_for_help(argc, argv))
+	if (!cli_wants_help(argc, argv))
 		ret = peer_options_init(options);
 	if (!ret)
 		ret = p->parse(options, argc, argv);

@@ -94,8 +94,8 @@ static void see(struct sightings *all, const struct dump_frame *frame, const str
 		.iface = frame->iface,
 		.file = frame->file,
 		.way = frame->way,
-		.from = v->src_mac ? survey_index(port, v->src_mac) : SURVEY_NOBODY,
-		.to = v->dst_mac ? survey_index(port, v->dst_mac) : SURVEY_NOBODY,
+		.from = v->src_mac ? survey_index(port, v->src_mac) : SURVEY_NO_STATION,
+		.to = v->dst_mac ? survey_index(port, v->dst_mac) : SURVEY_NO_STATION,
 		.host = host,
 	};
 }
@@ -206,7 +206,7 @@ static void vote(const struct sightings *all, uint8_t file, uint16_t iface,
 
 static uint8_t way_of(const struct survey_port *p, const struct sighting *s)
 {
-	if (s->way != DUMP_WAY_UNKNOWN || p->station == SURVEY_NOBODY)
+	if (s->way != DUMP_WAY_UNKNOWN || p->station == SURVEY_NO_STATION)
 		return s->way;
 	return s->from == p->station ? DUMP_OUT : s->to == p->station ? DUMP_IN : DUMP_WAY_UNKNOWN;
 }

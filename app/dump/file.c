@@ -124,7 +124,7 @@ uint64_t dump_file_dropped(const struct dump_file *file)
 
 	for (n = 0; n < file->num_ifaces; n++) {
 		i = &file->iface[n];
-		sum += i->dropped > i->told ? i->dropped : i->told;
+		sum += i->dropped > i->reported ? i->dropped : i->reported;
 	}
 	return sum;
 }

@@ -44,7 +44,7 @@ struct dump_iface {
 	uint64_t per_second; /**< units of time; 0 = ns */
 	int64_t offset;      /**< s */
 	uint64_t dropped;    /**< total of lost frames, by its statistics */
-	uint64_t told;       /**< sum of the frames lost before others, by their options */
+	uint64_t reported;   /**< sum of the frames lost before others, by their options */
 };
 
 struct dump_file {

@@ -311,9 +311,9 @@ const char *dump_count(struct dump_counts *c, const struct dump_view *v)
 }
 
 /* Called for each kind whose count is not 0. */
-typedef void (*tell_cb)(void *arg, uint64_t count, const char *what, const char *name);
+typedef void (*count_cb)(void *arg, uint64_t count, const char *what, const char *name);
 
-static void each_count(const struct dump_counts *c, tell_cb tell, void *arg)
+static void each_count(const struct dump_counts *c, count_cb cb, void *arg)
 {
 	const struct dump_field *type = &dump_shape_header.field[1],
 				*wireup = &dump_shape_of_msg(WEFT_WIRE_WIREUP)->field[0];
@@ -323,20 +323,20 @@ static void each_count(const struct dump_counts *c, tell_cb tell, void *arg)
 
 	for (i = 0; i < 256; i++)
 		if (c->type[i])
-			tell(arg, c->type[i], "frame", dump_word(type, i));
+			cb(arg, c->type[i], "frame", dump_word(type, i));
 	for (i = 0; i < 256; i++) {
 		name = dump_word(wireup, i);
 		if (c->wireup[i])
-			tell(arg, c->wireup[i], "wireup", name ? name : "?");
+			cb(arg, c->wireup[i], "wireup", name ? name : "?");
 	}
 	for (i = 0; i < 256; i++) {
 		shape = dump_shape_of_msg((uint8_t)i);
 		if (c->msg[i])
-			tell(arg, c->msg[i], "message", shape ? shape->name : "unknown");
+			cb(arg, c->msg[i], "message", shape ? shape->name : "unknown");
 	}
 }
 
-static void tell_text(void *arg, uint64_t count, const char *what, const char *name)
+static void print_count(void *arg, uint64_t count, const char *what, const char *name)
 {
 	fprintf(arg, "%10" PRIu64 " %s %s\n", count, what, name);
 }
@@ -350,10 +350,10 @@ void dump_counts_text(FILE *out, const struct dump_counts *c)
 	if (c->records)
 		fprintf(out, "%10" PRIu64 " of them are message records of lanes without frames\n",
 			c->records);
-	each_count(c, tell_text, out);
+	each_count(c, print_count, out);
 }
 
-static void tell_json(void *arg, uint64_t count, const char *what, const char *name)
+static void json_count(void *arg, uint64_t count, const char *what, const char *name)
 {
 	char key[64];
 
@@ -370,6 +370,6 @@ void dump_counts_json(struct json *j, const struct dump_counts *c)
 	json_number(j, "other", c->other);
 	json_number(j, "cut", c->cut);
 	json_begin(j, "counts", '{');
-	each_count(c, tell_json, j);
+	each_count(c, json_count, j);
 	json_end(j, '}');
 }

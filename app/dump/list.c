@@ -308,7 +308,8 @@ static size_t damage(const struct list *l, const struct msg *m, char *buf, size_
 	return at < size ? at : size - 1;
 }
 
-static void say_repaired(const struct list *l, const struct msg *m, list_sentence_cb cb, void *arg)
+static void report_repaired(const struct list *l, const struct msg *m, list_sentence_cb cb,
+			    void *arg)
 {
 	char text[400], to[80], t1[32], t2[32];
 	const struct msg_lane *last;
@@ -329,7 +330,7 @@ static void say_repaired(const struct list *l, const struct msg *m, list_sentenc
 	cb(arg, m, text);
 }
 
-static void say_waited(const struct list *l, const struct msg *m, list_sentence_cb cb, void *arg)
+static void report_waited(const struct list *l, const struct msg *m, list_sentence_cb cb, void *arg)
 {
 	char text[300], to[80], t1[32], what[40];
 
@@ -343,8 +344,8 @@ static void say_waited(const struct list *l, const struct msg *m, list_sentence_
 	cb(arg, m, text);
 }
 
-static void say_unfinished(const struct list *l, const struct msg *m, uint64_t age,
-			   list_sentence_cb cb, void *arg)
+static void report_unfinished(const struct list *l, const struct msg *m, uint64_t age,
+			      list_sentence_cb cb, void *arg)
 {
 	char text[300], to[80], t1[32], what[40];
 	const char *why = "bytes are missing";
@@ -409,12 +410,12 @@ void list_sentences(const struct list *l, list_sentence_cb cb, void *arg)
 	for (i = 0; i < 3; i++) {
 		for (n = 0; n < tops[i]->num; n++) {
 			if (i == 0)
-				say_repaired(l, &tops[i]->one[n].msg, cb, arg);
+				report_repaired(l, &tops[i]->one[n].msg, cb, arg);
 			else if (i == 1)
-				say_waited(l, &tops[i]->one[n].msg, cb, arg);
+				report_waited(l, &tops[i]->one[n].msg, cb, arg);
 			else
-				say_unfinished(l, &tops[i]->one[n].msg, tops[i]->one[n].value, cb,
-					       arg);
+				report_unfinished(l, &tops[i]->one[n].msg, tops[i]->one[n].value,
+						  cb, arg);
 		}
 		if (tops[i]->count == tops[i]->num)
 			continue;

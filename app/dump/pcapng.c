@@ -228,7 +228,7 @@ static bool packet(struct dump_file *file, const struct block *b, struct dump_fr
 		else if (code == EPB_DROPCOUNT && len == 8)
 			frame->dropped += get64(file, data);
 	}
-	file->iface[iface].told += frame->dropped;
+	file->iface[iface].reported += frame->dropped;
 	if (frame->way > DUMP_OUT)
 		frame->way = DUMP_WAY_UNKNOWN;
 	return true;

@@ -18,8 +18,8 @@ static struct trace_question *find(struct trace *t, bool hello, uint64_t from, u
 	return NULL;
 }
 
-static void asked(struct trace *t, const struct dump_frame *frame, bool hello, uint64_t from,
-		  uint64_t to, uint64_t time)
+static void add_request(struct trace *t, const struct dump_frame *frame, bool hello, uint64_t from,
+			uint64_t to, uint64_t time)
 {
 	struct trace_question *q = find(t, hello, from, to);
 
@@ -50,7 +50,7 @@ static void arp(struct trace *t, const struct dump_frame *frame, const struct rt
 	if (a->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY))
 		answered(t, false, from, to);
 	else if (from && from != to) /* probes and announcements get no answer */
-		asked(t, frame, false, from, to, time);
+		add_request(t, frame, false, from, to, time);
 }
 
 void trace_question(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
@@ -63,7 +63,7 @@ void trace_question(struct trace *t, const struct dump_frame *frame, const struc
 	from = trace_address(v->src_ip, v->src_mac);
 	to = trace_address(v->dst_ip, v->dst_mac);
 	if (v->hdr->type == WEFT_FRAME_HELLO)
-		asked(t, frame, true, from, to, time);
+		add_request(t, frame, true, from, to, time);
 	else if (v->hdr->type == WEFT_FRAME_HELLO_ACK || v->hdr->type == WEFT_FRAME_HELLO_RETRY ||
 		 v->hdr->type == WEFT_FRAME_RESET)
 		answered(t, true, from, to);

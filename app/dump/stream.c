@@ -135,8 +135,8 @@ static bool same_endpoint(const struct trace_flow *f, const struct trace_flow *g
 	       f->worker[1] == g->worker[1];
 }
 
-static void say_whose(struct trace *t, struct trace_flow *f, const uint64_t worker[2],
-		      uint32_t conn_sn)
+static void set_workers(struct trace *t, struct trace_flow *f, const uint64_t worker[2],
+			uint32_t conn_sn)
 {
 	uint32_t i, index = (uint32_t)(f - t->flow);
 
@@ -156,7 +156,7 @@ void stream_record(struct trace *t, struct trace_flow *f, const struct weft_reco
 	uint64_t worker[2] = {weft_get64(r->from), weft_get64(r->to)};
 
 	f->lane = r->lane;
-	say_whose(t, f, worker, weft_get32(r->conn_sn));
+	set_workers(t, f, worker, weft_get32(r->conn_sn));
 }
 
 void stream_learn(struct trace *t, const struct dump_msg *msg)
@@ -182,11 +182,11 @@ void stream_wireup(struct trace *t, struct trace_flow *f, const struct dump_msg 
 	worker[0] = back[1] = weft_get64(w->src_worker);
 	worker[1] = back[0] = weft_get64(w->dst_worker);
 	f->lane = w->type == WEFT_WIREUP_REP || w->type == WEFT_WIREUP_ACK ? 0 : w->lane;
-	say_whose(t, f, worker, weft_get32(w->conn_sn));
+	set_workers(t, f, worker, weft_get32(w->conn_sn));
 	if (!g || g->named)
 		return;
 	g->lane = f->lane;
-	say_whose(t, g, back, weft_get32(w->conn_sn));
+	set_workers(t, g, back, weft_get32(w->conn_sn));
 }
 
 const char *stream_address(uint64_t address, char *buf, size_t size)

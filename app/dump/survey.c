@@ -20,7 +20,7 @@ int survey_make(struct survey *s, unsigned int num)
 		return -ENOMEM;
 	for (i = 0; i < num; i++)
 		for (n = 0; n < DUMP_IFACES; n++)
-			s->file[i].port[n].station = SURVEY_NOBODY;
+			s->file[i].port[n].station = SURVEY_NO_STATION;
 	return 0;
 }
 
@@ -37,18 +37,18 @@ uint8_t survey_index(const struct survey_port *p, const uint8_t mac[6])
 	for (i = 0; i < p->num_macs; i++)
 		if (!memcmp(p->mac[i], mac, 6))
 			return (uint8_t)i;
-	return SURVEY_NOBODY;
+	return SURVEY_NO_STATION;
 }
 
 static uint8_t count_address(struct survey_port *p, const uint8_t mac[6])
 {
 	uint8_t at = survey_index(p, mac);
 
-	if (at == SURVEY_NOBODY && p->num_macs < SURVEY_MACS) {
+	if (at == SURVEY_NO_STATION && p->num_macs < SURVEY_MACS) {
 		at = (uint8_t)p->num_macs++;
 		memcpy(p->mac[at], mac, 6);
 	}
-	if (at != SURVEY_NOBODY)
+	if (at != SURVEY_NO_STATION)
 		p->count[at]++;
 	return at;
 }
@@ -81,7 +81,7 @@ static void addresses(struct survey_port *p, const struct dump_frame *frame,
 	p->undirected += frame->way == DUMP_WAY_UNKNOWN;
 	from = count_address(p, v->src_mac);
 	count_address(p, v->dst_mac);
-	if (frame->way == DUMP_OUT && p->station == SURVEY_NOBODY)
+	if (frame->way == DUMP_OUT && p->station == SURVEY_NO_STATION)
 		p->station = from;
 }
 
@@ -130,7 +130,7 @@ bool survey_pair(const struct survey_port *p, uint8_t index[2])
 {
 	unsigned int i, n = 0;
 
-	if (p->station != SURVEY_NOBODY)
+	if (p->station != SURVEY_NO_STATION)
 		return false;
 	for (i = 0; i < p->num_macs; i++) {
 		if (!is_in_all(p, i))
@@ -145,9 +145,9 @@ bool survey_pair(const struct survey_port *p, uint8_t index[2])
 static void station_of(struct survey_port *p)
 {
 	unsigned int i, n = 0;
-	uint8_t found = SURVEY_NOBODY;
+	uint8_t found = SURVEY_NO_STATION;
 
-	if (p->station != SURVEY_NOBODY || !p->undirected)
+	if (p->station != SURVEY_NO_STATION || !p->undirected)
 		return;
 	for (i = 0; i < p->num_macs; i++) {
 		if (!is_in_all(p, i))
@@ -176,7 +176,7 @@ void survey_way(const struct survey *s, struct dump_frame *frame)
 	if (!s->done || frame->way != DUMP_WAY_UNKNOWN || frame->record || frame->caplen < 12)
 		return;
 	p = &s->file[frame->file].port[frame->iface];
-	if (p->station == SURVEY_NOBODY)
+	if (p->station == SURVEY_NO_STATION)
 		return;
 	own = p->mac[p->station];
 	if (!memcmp(frame->data + 6, own, 6))

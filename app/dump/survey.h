@@ -18,7 +18,7 @@
 
 #define SURVEY_HOLES 1024u
 #define SURVEY_MACS 16u
-#define SURVEY_NOBODY UINT8_MAX /**< no index of an address */
+#define SURVEY_NO_STATION UINT8_MAX /**< no index of an address */
 
 /** A stretch of time in which the capture lost records of an interface; by its own clock. */
 struct survey_hole {
@@ -33,7 +33,7 @@ struct survey_port {
 	uint8_t mac[SURVEY_MACS][6];
 	uint64_t count[SURVEY_MACS]; /**< frames from or to this address */
 	unsigned int num_macs;
-	uint8_t station; /**< index of its own address, or SURVEY_NOBODY */
+	uint8_t station; /**< index of its own address, or SURVEY_NO_STATION */
 };
 
 struct survey_file {
@@ -66,7 +66,7 @@ void survey_frame(struct survey *s, const struct dump_file *file, const struct d
 		  const struct dump_view *view);
 /** The file has been read. */
 void survey_file_end(struct survey *s, const struct dump_file *file);
-/** Index of an address at a port, or SURVEY_NOBODY. */
+/** Index of an address at a port, or SURVEY_NO_STATION. */
 uint8_t survey_index(const struct survey_port *p, const uint8_t mac[6]);
 /** The stations that follow from the captures one by one. */
 void survey_stations(struct survey *s);

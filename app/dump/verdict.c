@@ -85,7 +85,7 @@ static bool lacks_directions(const struct survey_file *f)
 	unsigned int i;
 
 	for (i = 0; f->undirected && i < DUMP_IFACES; i++)
-		if (f->port[i].undirected && f->port[i].station == SURVEY_NOBODY)
+		if (f->port[i].undirected && f->port[i].station == SURVEY_NO_STATION)
 			return true;
 	return false;
 }

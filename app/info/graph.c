@@ -69,14 +69,14 @@ static void find_curves(struct graph *g)
 }
 
 /* The size where the choice changes, between two sizes with different ones. */
-static size_t bisect(const struct graph *g, size_t lo, size_t hi, int who)
+static size_t bisect(const struct graph *g, size_t lo, size_t hi, int protocol)
 {
 	double us;
 
 	while (hi - lo > 1) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (chosen(g, mid, &us) == who)
+		if (chosen(g, mid, &us) == protocol)
 			lo = mid;
 		else
 			hi = mid;

@@ -107,7 +107,7 @@ static void take_route(const struct route *r, struct best *b)
 	}
 }
 
-static int ask(int fd)
+static int query_routes(int fd)
 {
 	struct {
 		struct nlmsghdr head;
@@ -155,7 +155,7 @@ int iface_routes(unsigned int if_index, struct iface_routes *routes)
 	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	if (fd < 0)
 		return -errno;
-	rc = ask(fd);
+	rc = query_routes(fd);
 	while (rc == 0)
 		rc = take_answer(fd, if_index, &b);
 	close(fd);

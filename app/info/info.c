@@ -168,7 +168,7 @@ static int print_devices(struct info *info)
 		printf("counters\n");
 		weft_worker_counters(p.worker, print_counter, NULL);
 	}
-	missing = weft_port_tell_missing(NULL);
+	missing = weft_port_explain_missing(NULL);
 	if (!ret && missing) {
 		cli_error("%u of the devices that the EAL was given %s no port (see above)",
 			  missing, missing == 1 ? "is" : "are");
@@ -269,7 +269,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && info_is_running(argv[1]))
 		return info_running(argc - 1, argv + 1);
 	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
-	if (!cli_asks_for_help(argc, argv))
+	if (!cli_wants_help(argc, argv))
 		ret = peer_options_init(&info.opts);
 	if (!ret)
 		ret = parse(&info, argc, argv);

@@ -26,8 +26,8 @@ static long only_pid;
 /* @return the page for the scraper, to be freed by free(); NULL when memory is exhausted */
 static char *take_metrics(size_t *len)
 {
-	static struct ask_process list[ASK_PROCESSES];
-	unsigned int n = ask_find(only_pid, true, list);
+	static struct query_process list[QUERY_PROCESSES];
+	unsigned int n = query_find(only_pid, true, list);
 	char *text = NULL;
 	FILE *out = open_memstream(&text, len);
 
@@ -35,7 +35,7 @@ static char *take_metrics(size_t *len)
 		info_metrics(out, list, n);
 		fclose(out);
 	}
-	ask_close(list, n);
+	query_close(list, n);
 	return text;
 }
 

@@ -12,7 +12,7 @@
 #define SLOWEST 5u
 #define PEERS_MAX 4096u
 
-static char answer[ASK_ANSWER];
+static char answer[QUERY_ANSWER];
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ static int slower(const void *a, const void *b)
 }
 
 /* Read all paths; the slowest first. */
-static void take_peers(struct ask_process *list, unsigned int n, struct peers *s)
+static void take_peers(struct query_process *list, unsigned int n, struct peers *s)
 {
 	static struct lanes lanes;
 	char command[64];
@@ -73,8 +73,8 @@ static void take_peers(struct ask_process *list, unsigned int n, struct peers *s
 				continue;
 			snprintf(s->like.worker, sizeof(s->like.worker), "%.16s", lanes.text[j]);
 			snprintf(command, sizeof(command), "/weft/paths,%s", s->like.worker);
-			if (ask(&list[i], command, answer))
-				ask_walk(answer, on_path, s);
+			if (query(&list[i], command, answer))
+				query_walk(answer, on_path, s);
 		}
 	}
 	qsort(s->peer, s->num, sizeof(s->peer[0]), slower);
@@ -241,7 +241,7 @@ static void print_live(const struct between *t)
 			print_worker(b, &b->of[i]);
 }
 
-static void print_processes(const struct ask_process *list, unsigned int n)
+static void print_processes(const struct query_process *list, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
 		if (i == 0 || list[i].pid != list[i - 1].pid)
@@ -259,7 +259,7 @@ static double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-void info_live(struct ask_process *list, unsigned int n, bool once)
+void info_live(struct query_process *list, unsigned int n, bool once)
 {
 	static struct samples samples[2];
 	static struct peers peers;

@@ -8,9 +8,9 @@
 
 #include <stdbool.h>
 
-#include "info/ask.h"
+#include "info/query.h"
 
 /** Print until no process responds. @param once  one second only, without clearing the screen */
-void info_live(struct ask_process *list, unsigned int n, bool once);
+void info_live(struct query_process *list, unsigned int n, bool once);
 
 #endif /* INFO_LIVE_H */

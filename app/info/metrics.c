@@ -103,7 +103,7 @@ static void label(FILE *out, const char *name, const char *value)
 	putc('"', out);
 }
 
-static void labels(FILE *out, const char *metric, const struct ask_process *p)
+static void labels(FILE *out, const char *metric, const struct query_process *p)
 {
 	fprintf(out, "%s{pid=\"%ld\"", metric, p->pid);
 	label(out, "host", host);
@@ -118,10 +118,10 @@ static void head(FILE *out, const char *metric, const char *help, bool level)
 		level ? "gauge" : "counter");
 }
 
-static const struct ask_process *process_of(const struct ask_process *list, unsigned int n,
-					    long pid)
+static const struct query_process *process_of(const struct query_process *list, unsigned int n,
+					      long pid)
 {
-	static const struct ask_process none;
+	static const struct query_process none;
 
 	for (unsigned int i = 0; i < n; i++)
 		if (list[i].pid == pid)
@@ -149,7 +149,7 @@ static int by_metric(const void *a, const void *b)
 	return order ? order : strcmp(x->name, y->name);
 }
 
-static void print_workers(FILE *out, struct ask_process *list, unsigned int n)
+static void print_workers(FILE *out, struct query_process *list, unsigned int n)
 {
 	static struct samples samples;
 	char last[METRIC_MAX] = "";
@@ -179,12 +179,12 @@ static void print_workers(FILE *out, struct ask_process *list, unsigned int n)
 #define SWITCH_SAMPLES 8192u
 
 struct switch_samples {
-	const struct ask_process *process;
+	const struct query_process *process;
 	int port;   /* -1 = the uplink */
 	long owner; /* process that has the port */
 	unsigned int num;
 	struct switch_sample {
-		const struct ask_process *process;
+		const struct query_process *process;
 		int port;
 		long owner;
 		char name[64];
@@ -192,7 +192,7 @@ struct switch_samples {
 	} of[SWITCH_SAMPLES];
 };
 
-static char answer[ASK_ANSWER];
+static char answer[QUERY_ANSWER];
 
 static void on_switch_counter(const char *name, const char *text, bool is_number, void *arg)
 {
@@ -230,7 +230,7 @@ static void on_port(const char *name, const char *text, bool is_number, void *ar
 	ports->of[ports->num++].owner = strtol(text, NULL, 10);
 }
 
-static void take_switch(struct ask_process *p, struct switch_samples *to)
+static void take_switch(struct query_process *p, struct switch_samples *to)
 {
 	static struct ports ports;
 	char command[64];
@@ -238,17 +238,17 @@ static void take_switch(struct ask_process *p, struct switch_samples *to)
 	to->process = p;
 	to->port = -1;
 	to->owner = 0;
-	if (ask(p, "/weft_switch/counters", answer))
-		ask_walk(answer, on_switch_counter, to);
+	if (query(p, "/weft_switch/counters", answer))
+		query_walk(answer, on_switch_counter, to);
 	ports.num = 0;
-	if (ask(p, "/weft_switch/ports", answer))
-		ask_walk(answer, on_port, &ports);
+	if (query(p, "/weft_switch/ports", answer))
+		query_walk(answer, on_port, &ports);
 	for (unsigned int i = 0; i < ports.num; i++) {
 		to->port = ports.of[i].number;
 		to->owner = ports.of[i].owner;
 		snprintf(command, sizeof(command), "/weft_switch/counters,%d", to->port);
-		if (ask(p, command, answer))
-			ask_walk(answer, on_switch_counter, to);
+		if (query(p, command, answer))
+			query_walk(answer, on_switch_counter, to);
 	}
 }
 
@@ -262,7 +262,7 @@ static int by_name(const void *a, const void *b)
 	return order ? order : (x->port > y->port) - (x->port < y->port);
 }
 
-static void print_switches(FILE *out, struct ask_process *list, unsigned int n)
+static void print_switches(FILE *out, struct query_process *list, unsigned int n)
 {
 	static struct switch_samples samples;
 	char metric[96], last[96] = "", number[16];
@@ -291,7 +291,7 @@ static void print_switches(FILE *out, struct ask_process *list, unsigned int n)
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-static void print_builds(FILE *out, const struct ask_process *list, unsigned int n)
+static void print_builds(FILE *out, const struct query_process *list, unsigned int n)
 {
 	if (n)
 		head(out, "weft_build_info", "1 for each process, with its version of Weft.", true);
@@ -305,7 +305,7 @@ static void print_builds(FILE *out, const struct ask_process *list, unsigned int
 	}
 }
 
-void info_metrics(FILE *out, struct ask_process *list, unsigned int n)
+void info_metrics(FILE *out, struct query_process *list, unsigned int n)
 {
 	gethostname(host, sizeof(host) - 1);
 	print_builds(out, list, n);

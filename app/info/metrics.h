@@ -10,9 +10,9 @@
 
 #include <stdio.h>
 
-#include "info/ask.h"
+#include "info/query.h"
 
-/** @param list  processes of ask_find(), weft-switch included */
-void info_metrics(FILE *out, struct ask_process *list, unsigned int n);
+/** @param list  processes of query_find(), weft-switch included */
+void info_metrics(FILE *out, struct query_process *list, unsigned int n);
 
 #endif /* INFO_METRICS_H */

@@ -193,7 +193,7 @@ int info_protocols(int argc, char **argv)
 	struct weft_plan *plan = NULL;
 	int ret;
 
-	if (cli_asks_for_help(argc, argv)) {
+	if (cli_wants_help(argc, argv)) {
 		fputs(help, stdout);
 		return APP_OK;
 	}

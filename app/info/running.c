@@ -8,14 +8,14 @@
 #include <string.h>
 
 #include "common/cli.h"
-#include "info/ask.h"
+#include "info/query.h"
 #include "info/listen.h"
 #include "info/live.h"
 #include "info/metrics.h"
 #include "info/samples.h"
 #include "weft.h"
 
-static char answer[ASK_ANSWER];
+static char answer[QUERY_ANSWER];
 
 /* ---- the state of workers ------------------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ static void on_shown(const char *name, const char *text, bool is_number, void *a
 static const char *const shown[] = {"lanes", "endpoints", "paths", "thresholds", "counters"};
 
 /* Print one entry of shown[] for each worker. */
-static int show(const char *what, struct ask_process *list, unsigned int n)
+static int show(const char *what, struct query_process *list, unsigned int n)
 {
 	static struct lanes lanes;
 	bool error = false;
@@ -50,7 +50,8 @@ static int show(const char *what, struct ask_process *list, unsigned int n)
 				continue;
 			printf("process %ld, worker %.16s\n", list[i].pid, lanes.text[j]);
 			snprintf(text, sizeof(text), "/weft/%s,%.16s", what, lanes.text[j]);
-			if (!ask(&list[i], text, answer) || !ask_walk(answer, on_shown, &error)) {
+			if (!query(&list[i], text, answer) ||
+			    !query_walk(answer, on_shown, &error)) {
 				cli_error("process %ld does not respond to %s", list[i].pid, text);
 				error = true;
 			}
@@ -82,7 +83,7 @@ static void on_answer(const char *name, const char *text, bool is_number, void *
 	}
 }
 
-static int command(struct ask_process *p, const char *path, const char *words)
+static int command(struct query_process *p, const char *path, const char *words)
 {
 	bool sentence = false;
 	char text[1024];
@@ -92,7 +93,7 @@ static int command(struct ask_process *p, const char *path, const char *words)
 		cli_error("the command is longer than %zu bytes", sizeof(text) - 1);
 		return APP_USAGE;
 	}
-	if (!ask(p, text, answer) || !ask_walk(answer, on_answer, &sentence)) {
+	if (!query(p, text, answer) || !query_walk(answer, on_answer, &sentence)) {
 		cli_error("process %ld does not respond to %s", p->pid, path);
 		return APP_FAIL;
 	}
@@ -111,7 +112,7 @@ bool info_is_running(const char *option)
 }
 
 /* A process may have two sockets; a command for it goes to one of them. */
-static bool is_one(const struct ask_process *list, unsigned int n)
+static bool is_one(const struct query_process *list, unsigned int n)
 {
 	for (unsigned int i = 1; i < n; i++)
 		if (list[i].pid != list[0].pid)
@@ -119,7 +120,7 @@ static bool is_one(const struct ask_process *list, unsigned int n)
 	return true;
 }
 
-static int run(const char *what, struct ask_process *list, unsigned int n, const char *words,
+static int run(const char *what, struct query_process *list, unsigned int n, const char *words,
 	       bool once)
 {
 	if (!strcmp(what, "--metrics")) {
@@ -166,7 +167,7 @@ static int not_taken(const char *what, const char *word, const char *next)
 
 int info_running(int argc, char **argv)
 {
-	static struct ask_process list[ASK_PROCESSES];
+	static struct query_process list[QUERY_PROCESSES];
 	const char *words = "", *address = NULL;
 	bool once = false, metrics = !strcmp(argv[0], "--metrics");
 	unsigned int n;
@@ -195,7 +196,7 @@ int info_running(int argc, char **argv)
 	}
 	if (address)
 		return info_listen(address, pid);
-	n = ask_find(pid, metrics, list);
+	n = query_find(pid, metrics, list);
 	if (n == 0) {
 		cli_error("no process%s responds: it needs a worker and the same user, and with "
 			  "raw lanes DPDK's telemetry (no --no-telemetry)",
@@ -203,6 +204,6 @@ int info_running(int argc, char **argv)
 		return APP_FAIL;
 	}
 	ret = run(argv[0], list, n, words, once);
-	ask_close(list, n);
+	query_close(list, n);
 	return ret;
 }

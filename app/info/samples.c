@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char answer[ASK_ANSWER];
+static char answer[QUERY_ANSWER];
 
 static void on_lane(const char *name, const char *text, bool is_number, void *arg)
 {
@@ -17,10 +17,10 @@ static void on_lane(const char *name, const char *text, bool is_number, void *ar
 		snprintf(l->text[l->num++], sizeof(l->text[0]), "%s", text);
 }
 
-bool lanes_take(struct ask_process *p, struct lanes *lanes)
+bool lanes_take(struct query_process *p, struct lanes *lanes)
 {
 	lanes->num = 0;
-	return ask(p, "/weft/workers", answer) && ask_walk(answer, on_lane, lanes);
+	return query(p, "/weft/workers", answer) && query_walk(answer, on_lane, lanes);
 }
 
 bool lanes_first(const struct lanes *lanes, unsigned int i)
@@ -51,7 +51,7 @@ static void on_counter(const char *name, const char *text, bool is_number, void 
 	s->value = strtod(text, NULL);
 }
 
-static void take_lane(struct ask_process *p, const char *text, bool first, struct samples *to)
+static void take_lane(struct query_process *p, const char *text, bool first, struct samples *to)
 {
 	static const char *const others[] = {"ep.",  "wireup.", "tag.", "am.",
 					     "rma.", "rndv.",   "msg.", "regcache."};
@@ -63,8 +63,8 @@ static void take_lane(struct ask_process *p, const char *text, bool first, struc
 	snprintf(command, sizeof(command), "/weft/counters,%s,%s.,all", place.like.worker,
 		 place.like.lane);
 	place.skip = strlen(place.like.lane) + 1;
-	if (ask(p, command, answer))
-		ask_walk(answer, on_counter, &place);
+	if (query(p, command, answer))
+		query_walk(answer, on_counter, &place);
 	if (!first)
 		return;
 	/* Counters of the worker: by prefixes, since an answer of DPDK has 250 counters at most. */
@@ -73,12 +73,12 @@ static void take_lane(struct ask_process *p, const char *text, bool first, struc
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		snprintf(command, sizeof(command), "/weft/counters,%s,%s,all", place.like.worker,
 			 others[i]);
-		if (ask(p, command, answer))
-			ask_walk(answer, on_counter, &place);
+		if (query(p, command, answer))
+			query_walk(answer, on_counter, &place);
 	}
 }
 
-void samples_take(struct ask_process *list, unsigned int n, struct samples *to)
+void samples_take(struct query_process *list, unsigned int n, struct samples *to)
 {
 	static struct lanes lanes;
 	unsigned int i, j;

@@ -6,7 +6,7 @@
 #ifndef INFO_SAMPLES_H
 #define INFO_SAMPLES_H
 
-#include "info/ask.h"
+#include "info/query.h"
 
 #define SAMPLES_MAX 32768u
 #define LANES_MAX 64u
@@ -30,10 +30,10 @@ struct lanes {
 };
 
 /** @return false: the process gave no answer */
-bool lanes_take(struct ask_process *p, struct lanes *lanes);
+bool lanes_take(struct query_process *p, struct lanes *lanes);
 /** Is lane @p i the first of its worker? */
 bool lanes_first(const struct lanes *lanes, unsigned int i);
-void samples_take(struct ask_process *list, unsigned int n, struct samples *to);
+void samples_take(struct query_process *list, unsigned int n, struct samples *to);
 /** The counter of that name of the lane, or worker, of @p like; 0 where there is none. */
 double samples_value(const struct samples *s, const struct sample *like, const char *name);
 

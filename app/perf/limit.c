@@ -68,7 +68,7 @@ static int announce(struct perf_side *s)
 {
 	struct more m = {.total = htole64(s->total), .open = htole64(s->open)};
 
-	return peer_tell(s->peer, OOB_MORE, &m, sizeof(m)) ? -ECANCELED : 0;
+	return peer_send(s->peer, OOB_MORE, &m, sizeof(m)) ? -ECANCELED : 0;
 }
 
 static int raise_total(struct perf_side *s)
@@ -124,7 +124,7 @@ int perf_limit_report(struct perf_side *s, uint64_t received)
 	if (now < s->next_report)
 		return 0;
 	s->next_report = now + rte_get_tsc_hz() / REPORTS_PER_SECOND;
-	return peer_tell(s->peer, OOB_SEEN, &wire, sizeof(wire)) ? -ECANCELED : 0;
+	return peer_send(s->peer, OOB_SEEN, &wire, sizeof(wire)) ? -ECANCELED : 0;
 }
 
 int perf_limit_seen(struct perf_side *s)

@@ -114,9 +114,9 @@ static int agree(struct perf_raw *r)
 	memcpy(&mine.mac, r->port->mac, RTE_ETHER_ADDR_LEN);
 	mine.mac = htole64(mine.mac);
 	mine.frame_size = htole64(mine.frame_size);
-	ret = peer_tell(p, OOB_ADDRESS, &mine, sizeof(mine));
+	ret = peer_send(p, OOB_ADDRESS, &mine, sizeof(mine));
 	if (!ret)
-		ret = peer_hear(p, OOB_ADDRESS, &theirs, sizeof(theirs));
+		ret = peer_recv(p, OOB_ADDRESS, &theirs, sizeof(theirs));
 	if (ret)
 		return ret;
 	size = RTE_MIN(mine_size, le64toh(theirs.frame_size));

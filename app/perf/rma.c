@@ -19,7 +19,7 @@
 
 #define KEY_MAX 2048u /* as weft_rkey_pack() promises */
 #define GET_SLOTS 4u
-#define TORN_SECONDS 2.0 /* timeout of the other bytes after the last one */
+#define PARTIAL_SECONDS 2.0 /* timeout of the other bytes after the last one */
 
 enum { KIND_UP = 1, KIND_DOWN };
 
@@ -171,7 +171,7 @@ static uint64_t tag_of(const struct flow *f, int kind)
 	return f->base.run->id << 8 | (uint64_t)kind;
 }
 
-static int say(struct flow *f, int kind)
+static int write_flag(struct flow *f, int kind)
 {
 	struct weft_request *req = NULL;
 	int ret = weft_tag_send(f->base.peer->ep, NULL, 0, tag_of(f, kind), NULL, &req);
@@ -213,7 +213,7 @@ static int work(struct flow *f)
 			return -ECANCELED;
 		at = f->done;
 		perf_flow_stop(&f->base);
-		if (say(f, KIND_UP) || await(f, KIND_DOWN))
+		if (write_flag(f, KIND_UP) || await(f, KIND_DOWN))
 			return -ECANCELED;
 	}
 	return more;
@@ -251,7 +251,7 @@ static int serve(struct flow *f)
 			return -ECANCELED;
 		end = round_end(f, at);
 		look(f, at, end);
-		if (say(f, KIND_DOWN))
+		if (write_flag(f, KIND_DOWN))
 			return -ECANCELED;
 	}
 	return more ? more : perf_flow_flush(&f->base);
@@ -265,7 +265,7 @@ static int serve(struct flow *f)
  */
 static int compare(struct flow *f, uint64_t index)
 {
-	uint64_t end = rte_rdtsc() + (uint64_t)(TORN_SECONDS * (double)rte_get_tsc_hz());
+	uint64_t end = rte_rdtsc() + (uint64_t)(PARTIAL_SECONDS * (double)rte_get_tsc_hz());
 
 	while (!perf_check(f->target, f->base.run->size - 1, index)) {
 		if (rte_rdtsc() > end) {
@@ -372,7 +372,7 @@ static int set_up(struct flow *f, struct perf_side *side)
 	return ret;
 }
 
-static int tell_key(struct flow *f)
+static int send_key(struct flow *f)
 {
 	size_t length;
 	void *blob;
@@ -380,7 +380,7 @@ static int tell_key(struct flow *f)
 
 	if (ret)
 		return peer_fail_op(f->base.peer, "the memory has no remote key", ret);
-	ret = peer_tell(f->base.peer, OOB_KEY, blob, length);
+	ret = peer_send(f->base.peer, OOB_KEY, blob, length);
 	weft_rkey_release_blob(blob);
 	return ret;
 }
@@ -388,11 +388,11 @@ static int tell_key(struct flow *f)
 /*
  * The key is untrusted: the library validates it, and detects damage by a checksum.
  */
-static int hear_key(struct flow *f)
+static int recv_key(struct flow *f)
 {
 	uint8_t blob[KEY_MAX];
 	size_t length = sizeof(blob);
-	int ret = peer_hear_some(f->base.peer, OOB_KEY, blob, &length);
+	int ret = peer_recv_some(f->base.peer, OOB_KEY, blob, &length);
 
 	if (ret)
 		return ret;
@@ -406,9 +406,9 @@ static int hear_key(struct flow *f)
 
 static int exchange_keys(struct flow *f)
 {
-	int ret = f->target ? tell_key(f) : APP_OK;
+	int ret = f->target ? send_key(f) : APP_OK;
 
-	return !ret && f->local ? hear_key(f) : ret;
+	return !ret && f->local ? recv_key(f) : ret;
 }
 
 /* Lanes may still use the memory for a short time: progress until they release it. */

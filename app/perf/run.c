@@ -31,20 +31,20 @@ static_assert(sizeof(struct perf_run) % 8 == 0, "only u64");
 static_assert(sizeof(struct perf_remote) <= 8 * WIRE_MAX, "room for it");
 static_assert(sizeof(struct perf_remote) % 8 == 0, "only u64");
 
-static int tell(struct peer *p, enum oob_type type, const void *data, size_t length)
+static int send_params(struct peer *p, enum oob_type type, const void *data, size_t length)
 {
 	uint64_t wire[WIRE_MAX];
 
 	memcpy(wire, data, length);
 	for (size_t i = 0; i < length / 8; i++)
 		wire[i] = htole64(wire[i]);
-	return peer_tell(p, type, wire, length);
+	return peer_send(p, type, wire, length);
 }
 
-static int hear(struct peer *p, enum oob_type type, void *data, size_t length)
+static int recv_params(struct peer *p, enum oob_type type, void *data, size_t length)
 {
 	uint64_t wire[WIRE_MAX] = {0};
-	int ret = peer_hear(p, type, wire, length);
+	int ret = peer_recv(p, type, wire, length);
 
 	for (size_t i = 0; i < length / 8; i++)
 		wire[i] = le64toh(wire[i]);
@@ -126,7 +126,7 @@ static int begin_session(struct perf_session *s, bool raw)
 }
 
 /* Print the last line, at either end. */
-static void tell_losses(struct perf_session *s)
+static void print_losses(struct perf_session *s)
 {
 	char text[2048];
 
@@ -189,13 +189,13 @@ static int serve_run(struct perf_session *s, const struct perf_run *run)
 	remote.peak = memory.peak;
 	remote.hugetlb = memory.hugetlb;
 	s->wrong += side.wrong;
-	return tell(&s->peer, OOB_RESULT, &remote, sizeof(remote));
+	return send_params(&s->peer, OOB_RESULT, &remote, sizeof(remote));
 }
 
 static int serve(struct perf_session *s)
 {
 	struct perf_run run;
-	int ret = hear(&s->peer, OOB_PARAMS, &run, sizeof(run));
+	int ret = recv_params(&s->peer, OOB_PARAMS, &run, sizeof(run));
 
 	if (!ret)
 		ret = begin_session(s, perf_is_raw(run.test));
@@ -206,13 +206,13 @@ static int serve(struct perf_session *s)
 		fflush(stdout);
 	}
 	while (!ret) {
-		ret = hear(&s->peer, OOB_PARAMS, &run, sizeof(run));
+		ret = recv_params(&s->peer, OOB_PARAMS, &run, sizeof(run));
 		if (ret || run.test == PERF_END)
 			break;
 		ret = serve_run(s, &run);
 	}
 	if (!ret)
-		tell_losses(s);
+		print_losses(s);
 	if (!ret && s->wrong) {
 		cli_error("%llu messages arrived wrong", (unsigned long long)s->wrong);
 		ret = APP_DATA;
@@ -251,7 +251,7 @@ int perf_server(const struct perf_options *opts)
 /* ---- client */
 
 /* The server's last reports precede its result. */
-static int hear_result(struct perf_session *s, struct perf_side *side, struct perf_remote *seen)
+static int recv_result(struct perf_session *s, struct perf_side *side, struct perf_remote *seen)
 {
 	struct peer *p = &s->peer;
 
@@ -263,7 +263,7 @@ static int hear_result(struct perf_session *s, struct perf_side *side, struct pe
 		if (peer_poll(p))
 			return p->exit_code;
 	}
-	return hear(p, OOB_RESULT, seen, sizeof(*seen));
+	return recv_params(p, OOB_RESULT, seen, sizeof(*seen));
 }
 
 int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side *side,
@@ -274,11 +274,11 @@ int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side 
 
 	run->id = ++s->next_id;
 	side->wrong = 0;
-	ret = tell(&s->peer, OOB_PARAMS, run, sizeof(*run));
+	ret = send_params(&s->peer, OOB_PARAMS, run, sizeof(*run));
 	if (!ret)
 		ret = run_here(s, side, remote);
 	if (!ret)
-		ret = hear_result(s, side, &seen);
+		ret = recv_result(s, side, &seen);
 	/* With a deadline only the client has the number of iterations. */
 	if (!ret && run->limit_ns)
 		run->iters = s->meter->iters;
@@ -497,11 +497,11 @@ static int run_all(struct perf_session *s)
 	for (unsigned int i = 0; i < o->sizes.count && !ret && !o->sweep; i++)
 		ret = run_size(s, o->sizes.size[i], out);
 	if (!ret)
-		ret = tell(&s->peer, OOB_PARAMS, &end, sizeof(end));
+		ret = send_params(&s->peer, OOB_PARAMS, &end, sizeof(end));
 	if (!ret && !o->sweep)
 		perf_print_end(o, &out[0].report);
 	if (!ret)
-		tell_losses(s);
+		print_losses(s);
 	free(out);
 	if (!ret && s->wrong)
 		ret = APP_DATA;
@@ -523,7 +523,7 @@ int perf_client(const struct perf_options *opts)
 	if (!ret)
 		ret = peer_meet(&s.peer);
 	if (!ret)
-		ret = tell(&s.peer, OOB_PARAMS, &first, sizeof(first));
+		ret = send_params(&s.peer, OOB_PARAMS, &first, sizeof(first));
 	if (!ret)
 		ret = begin_session(&s, perf_is_raw(first.test));
 	if (!ret)

@@ -95,14 +95,14 @@ static void conn_close(struct sw *s, struct sw_conn *c)
 	sw_conn_init(c);
 }
 
-static bool say(const struct sw_conn *c, const struct message *m)
+static bool send_message(const struct sw_conn *c, const struct message *m)
 {
 	return send(c->fd, m, sizeof(*m), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(*m);
 }
 
 static bool acknowledge(const struct sw_conn *c)
 {
-	return say(c, &(struct message){.type = T_ACK});
+	return send_message(c, &(struct message){.type = T_ACK});
 }
 
 /* @return false, for the caller to return */
@@ -111,7 +111,7 @@ static bool refuse(const struct sw_conn *c, const char *text)
 	struct message m = {.type = T_DISCONNECT};
 
 	snprintf(m.disconnect.text, sizeof(m.disconnect.text), "%s", text);
-	say(c, &m);
+	send_message(c, &m);
 	return false;
 }
 
@@ -169,7 +169,7 @@ static void take_half(struct sw *s, int fd, uint64_t now)
 		.max_version = VERSION,
 		.max_log2_ring = SW_RING_LOG2_MAX,
 	};
-	if (!say(c, &m))
+	if (!send_message(c, &m))
 		conn_close(s, c);
 }
 
@@ -206,7 +206,7 @@ void sw_half_expire(struct sw *s, uint64_t now)
 /* ---- receiving ------------------------------------------------------------------------------ */
 
 /* @return 1 a message, 0 none now, -1 the connection has ended. @p fd: passed with it, or -1 */
-static int hear(const struct sw_conn *c, struct message *m, int *fd)
+static int recv_message(const struct sw_conn *c, struct message *m, int *fd)
 {
 	ssize_t n = weft_foreign_fd_recv(c->fd, m, sizeof(*m), fd, 1);
 
@@ -277,7 +277,7 @@ static bool connect_rings(struct sw *s, unsigned int port)
 	sw_wake_set(s, port, c->tx.event);
 	sw_lane_attach(s, port, c);
 	snprintf(m.connected, sizeof(m.connected), "port %u", port);
-	return say(c, &m);
+	return send_message(c, &m);
 }
 
 static bool take(struct sw *s, unsigned int port, const struct message *m, int *fd)
@@ -316,7 +316,7 @@ void sw_conn_event(struct sw *s, unsigned int port)
 	struct sw_conn *c = &s->port[port].conn;
 	struct message m;
 	bool goes_on;
-	int fd, rc = hear(c, &m, &fd);
+	int fd, rc = recv_message(c, &m, &fd);
 
 	if (rc == 0)
 		return;
@@ -387,7 +387,7 @@ void sw_half_event(struct sw *s, unsigned int half, uint64_t now)
 	struct sw_conn *c = &s->half[half];
 	struct sw_port *p;
 	struct message m;
-	int fd, rc = c->fd < 0 ? 0 : hear(c, &m, &fd);
+	int fd, rc = c->fd < 0 ? 0 : recv_message(c, &m, &fd);
 
 	if (rc == 0)
 		return;

@@ -148,7 +148,7 @@ static void *control_thread(void *arg)
 		pthread_mutex_lock(&s->lock);
 		serve(s, ev, n);
 		pthread_mutex_unlock(&s->lock);
-		sw_tell_wanted(s);
+		sw_report_wanted(s);
 	}
 	return NULL;
 }

@@ -15,7 +15,7 @@
 #include "drivers/dpdk/frame/steering.h"
 
 #define ICMP_UNREACHABLE 3
-#define NOBODY (-1)
+#define NO_PORT (-1)
 #define VLAN_ID 0xfff
 
 /* The headers of a frame, up to the end of its head. Pointers into the head may be unaligned. */
@@ -142,7 +142,7 @@ static int by_mac(const struct sw_plan *p, const void *mac)
 	const uint8_t *m = mac;
 
 	if (p->single || memcmp(m, p->mac, 5) || m[5] == 0 || m[5] > p->ports)
-		return NOBODY;
+		return NO_PORT;
 	return m[5] - 1;
 }
 
@@ -153,7 +153,7 @@ static int by_ip(const struct sw_plan *p, uint32_t ip)
 	for (i = 0; i < p->ports; i++)
 		if (p->up >> i & 1 && p->ip[i] == ip)
 			return (int)i;
-	return NOBODY;
+	return NO_PORT;
 }
 
 static bool is_all(const struct rte_ether_hdr *eth)
@@ -169,7 +169,7 @@ static struct sw_route dropped(enum sw_drop why)
 /* To a port; a port without a process drops the frame. */
 static struct sw_route to_port(const struct sw_plan *p, int port)
 {
-	if (port == NOBODY || !(p->up >> port & 1))
+	if (port == NO_PORT || !(p->up >> port & 1))
 		return dropped(SW_DROP_UNKNOWN);
 	return (struct sw_route){.ports = 1ull << port};
 }
@@ -182,7 +182,7 @@ static struct sw_route outside(const struct sw_plan *p)
 /* ---- ARP ------------------------------------------------------------------------------------ */
 
 /* A probe or an announcement, which all ports need. */
-static bool arp_tells(const struct rte_arp_hdr *arp)
+static bool arp_announces(const struct rte_arp_hdr *arp)
 {
 	uint32_t sender = ip_at(&arp->arp_data.arp_sip);
 
@@ -227,10 +227,10 @@ static struct sw_route arp_to_all(const struct sw_plan *p, unsigned int port, co
 
 	if (p->single)
 		return outside(p);
-	if (arp_tells(v->arp))
+	if (arp_announces(v->arp))
 		return (struct sw_route){.ports = p->up & ~(1ull << port), .uplink = p->uplink};
 	owner = by_ip(p, ip_at(&v->arp->arp_data.arp_tip));
-	return owner == NOBODY ? outside(p) : to_port(p, owner);
+	return owner == NO_PORT ? outside(p) : to_port(p, owner);
 }
 
 struct sw_route sw_from_port(const struct sw_plan *p, unsigned int port, const uint8_t *head,
@@ -253,7 +253,7 @@ struct sw_route sw_from_port(const struct sw_plan *p, unsigned int port, const u
 		/* To its own address, which no host outside has. */
 		return memcmp(&v.eth->dst_addr, p->mac, 6) ? outside(p) : dropped(SW_DROP_UNKNOWN);
 	to = by_mac(p, &v.eth->dst_addr);
-	return to == NOBODY ? outside(p) : to_port(p, to);
+	return to == NO_PORT ? outside(p) : to_port(p, to);
 }
 
 /* ---- from the uplink ------------------------------------------------------------------------ */
@@ -262,7 +262,7 @@ struct sw_route sw_from_port(const struct sw_plan *p, unsigned int port, const u
  * the request. A request goes to one port only, so that it gets one reply. */
 static struct sw_route arp_single(const struct sw_plan *p, const struct view *v)
 {
-	if (!is_request(v->arp) || arp_tells(v->arp))
+	if (!is_request(v->arp) || arp_announces(v->arp))
 		return (struct sw_route){.ports = p->up};
 	if (ip_at(&v->arp->arp_data.arp_tip) != p->ip[0] || !p->up)
 		return dropped(SW_DROP_UNKNOWN);
@@ -295,7 +295,7 @@ struct sw_route sw_from_uplink(const struct sw_plan *p, const uint8_t *head, uin
 	if (!may_pass(p, &v))
 		return dropped(SW_DROP_VLAN);
 	/* A host outside must not use the address of a port. */
-	if (by_mac(p, &v.eth->src_addr) != NOBODY)
+	if (by_mac(p, &v.eth->src_addr) != NO_PORT)
 		return dropped(SW_DROP_SOURCE);
 	if (p->single)
 		return is_all(v.eth) || !memcmp(&v.eth->dst_addr, p->mac, 6)
@@ -305,7 +305,7 @@ struct sw_route sw_from_uplink(const struct sw_plan *p, const uint8_t *head, uin
 		return to_port(p, by_mac(p, &v.eth->dst_addr));
 	if (!v.arp)
 		return dropped(SW_DROP_KIND);
-	if (!is_request(v.arp) || arp_tells(v.arp))
+	if (!is_request(v.arp) || arp_announces(v.arp))
 		return (struct sw_route){.ports = p->up};
 	return to_port(p, by_ip(p, ip_at(&v.arp->arp_data.arp_tip)));
 }

@@ -100,7 +100,7 @@ static int choose(struct sw *s, uid_t user, uint64_t now, char *text, size_t len
 	const char *limit = sw_user_limit(s, user, now);
 	int found = free_port(s, now);
 
-	if (!sw_user_may_ask(s, user, now))
+	if (!sw_user_may_request(s, user, now))
 		limit = "it sends too many requests; wait some seconds";
 	if (found < 0)
 		snprintf(text, len,

@@ -405,7 +405,7 @@ static int run(struct options *o, int eal_count, char **eal_words)
 		ret = sw_control_start(s);
 	if (ret)
 		return ret;
-	sw_tell_start(s);
+	sw_report_start(s);
 	sw_uplink_text(s, uplink, sizeof(uplink));
 	printf("weft-switch: %u ports at %s, %s; %s\n", s->plan.ports, s->path,
 	       s->plan.single ? "one address for all" : "an address for each", uplink);
@@ -414,7 +414,7 @@ static int run(struct options *o, int eal_count, char **eal_words)
 	sw_unlisten(s);
 	if (s->uplink.id != SW_NO_UPLINK)
 		rte_eth_dev_stop(s->uplink.id);
-	sw_tell_print(s);
+	sw_report_print(s);
 	return APP_OK;
 }
 

@@ -17,7 +17,7 @@
  *	pump.c     the forwarder: frames between rings and uplink
  *	wake.c     the wake-up thread, for clients that sleep
  *  close.c    closes descriptors from clients, by threads that may block
- *	tell.c     counters: text, telemetry
+ *	report.c     counters: text, telemetry
  *
  * Each member below names the thread that owns it (doc/switch.md, "Threads").
  */
@@ -106,7 +106,7 @@ struct sw_user {
 	uid_t id;
 	bool used;
 	uint64_t seen, banned_until;
-	uint64_t asks, connects, lines; /**< times at which the quota is full again */
+	uint64_t requests, connects, lines; /**< times at which the quota is full again */
 };
 
 /** Between control thread and forwarder (handover.c): one change at a time. */
@@ -239,7 +239,7 @@ size_t sw_region_max(unsigned int log2_ring, uint32_t bsize);
  */
 int sw_user_of(int fd, struct sw_conn *c);
 /** May the user do it once more? Each call counts towards the limit. */
-bool sw_user_may_ask(struct sw *s, uid_t user, uint64_t now);
+bool sw_user_may_request(struct sw *s, uid_t user, uint64_t now);
 bool sw_user_may_connect(struct sw *s, uid_t user, uint64_t now);
 void sw_user_ban(struct sw *s, uid_t user, uint64_t now);
 bool sw_user_is_banned(const struct sw *s, uid_t user, uint64_t now);
@@ -292,10 +292,10 @@ void sw_uplink_text(const struct sw *s, char *text, size_t len);
 
 /* output for users and telemetry */
 /** Telemetry's commands, and SIGUSR1. */
-void sw_tell_start(struct sw *s);
+void sw_report_start(struct sw *s);
 /** By the control thread: print counters if SIGUSR1 has come. */
-void sw_tell_wanted(struct sw *s);
+void sw_report_wanted(struct sw *s);
 /** By any thread but the forwarder at work: counters on standard output. */
-void sw_tell_print(struct sw *s);
+void sw_report_print(struct sw *s);
 
 #endif /* APP_SWITCH_H */

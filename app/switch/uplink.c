@@ -27,7 +27,7 @@ static void print_missing(const char *sentence)
 /* Without its uplink, a switch would grant ports that reach no other host. */
 static int no_uplink(void)
 {
-	if (weft_port_tell_missing(print_missing) == 0)
+	if (weft_port_explain_missing(print_missing) == 0)
 		cli_error("there is no DPDK port for the uplink: name one for the EAL (-a ADDRESS "
 			  "or --vdev=...); the word 'none' starts a switch without an uplink");
 	return APP_FAIL;
@@ -47,7 +47,7 @@ static int find_only(uint16_t *id)
 	}
 	if (*id == SW_NO_UPLINK)
 		return no_uplink();
-	return weft_port_tell_missing(print_missing) ? APP_FAIL : APP_OK;
+	return weft_port_explain_missing(print_missing) ? APP_FAIL : APP_OK;
 }
 
 static int find(const char *name, uint16_t *id)
@@ -58,7 +58,7 @@ static int find(const char *name, uint16_t *id)
 	if (strcmp(name, "none") == 0 || rte_eth_dev_get_port_by_name(name, id) == 0)
 		return APP_OK;
 	*id = SW_NO_UPLINK;
-	if (weft_port_tell_missing(print_missing) == 0)
+	if (weft_port_explain_missing(print_missing) == 0)
 		cli_error("there is no port '%s'; the EAL's arguments before -- make ports", name);
 	return APP_USAGE;
 }
@@ -69,7 +69,7 @@ static int find(const char *name, uint16_t *id)
  */
 static int claim(uint16_t id)
 {
-	char port[RTE_ETH_NAME_MAX_LEN], who[96];
+	char port[RTE_ETH_NAME_MAX_LEN], holder[96];
 	const struct rte_devargs *args;
 	struct weft_device_claim c;
 	struct rte_eth_dev_info info;
@@ -86,16 +86,16 @@ static int claim(uint16_t id)
 	if (rc == 0 || (rc == -EADDRINUSE && c.owner.pid == getpid()))
 		return APP_OK;
 	eth_port_name(id, port);
-	weft_claim_owner_text(&c.owner, who, sizeof(who));
+	weft_claim_owner_text(&c.owner, holder, sizeof(holder));
 	if (rc == -EADDRINUSE) {
 		cli_error("the uplink %s is in use by %s: %s belongs to one process at a time",
-			  port, who, c.what);
+			  port, holder, c.what);
 		return APP_FAIL;
 	}
 	fprintf(stderr,
 		"weft-switch: the uplink %s can't be claimed (%s, %s): see that no other process "
 		"uses it\n",
-		port, c.what, rc == -EPERM ? who : strerror(-rc));
+		port, c.what, rc == -EPERM ? holder : strerror(-rc));
 	return APP_OK;
 }
 

@@ -33,8 +33,8 @@
 #define SECOND 1000000000ull
 #define BAN_NS (10 * SECOND)
 /* All processes of a job connect at once; a memif client reconnects 10 times a second. */
-#define ASKS_PER_S 20
-#define ASKS_AT_ONCE 128
+#define REQUESTS_PER_S 20
+#define REQUESTS_AT_ONCE 128
 #define CONNECTS_PER_S 320
 #define CONNECTS_AT_ONCE 640
 #define LINES_AT_ONCE 5
@@ -149,9 +149,9 @@ static bool take(uint64_t *until, uint64_t now, unsigned int per_s, unsigned int
 	return true;
 }
 
-bool sw_user_may_ask(struct sw *s, uid_t user, uint64_t now)
+bool sw_user_may_request(struct sw *s, uid_t user, uint64_t now)
 {
-	return take(&find(s, user, now)->asks, now, ASKS_PER_S, ASKS_AT_ONCE);
+	return take(&find(s, user, now)->requests, now, REQUESTS_PER_S, REQUESTS_AT_ONCE);
 }
 
 bool sw_user_may_connect(struct sw *s, uid_t user, uint64_t now)

@@ -60,11 +60,11 @@ static bool fits(struct wire *w, struct wire_dir *d, struct rte_mbuf *m)
 	if (m->pkt_len <= (uint32_t)w->mtu + l2 && rte_pktmbuf_linearize(m) == 0)
 		return true;
 	d->counters.oversize++;
-	if (!d->told_oversize)
+	if (!d->oversize_logged)
 		cli_error("%s: a frame of %u bytes is longer than --mtu %u allows; it and its like "
 			  "are dropped",
 			  eth_port_name(d->from, name), m->pkt_len, w->mtu);
-	d->told_oversize = true;
+	d->oversize_logged = true;
 	return false;
 }
 
@@ -85,11 +85,11 @@ static bool has_room(struct wire *w, struct wire_dir *d, size_t held)
 	if (held < w->limit)
 		return true;
 	d->counters.no_room++;
-	if (!d->told_no_room)
+	if (!d->no_room_logged)
 		cli_error("%s: all %u buffers hold delayed frames, and further ones are dropped; "
 			  "give more with --mbufs, or set rate and queue",
 			  eth_port_name(d->from, name), w->limit);
-	d->told_no_room = true;
+	d->no_room_logged = true;
 	return false;
 }
 

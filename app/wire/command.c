@@ -83,7 +83,7 @@ static int change(struct wire *w, const char *line, char *answer, size_t len)
 	for (i = first; i <= last; i++)
 		for (dir = from; dir <= to; dir++)
 			w->pair[i].dir[dir].link = changed[i][dir];
-	wire_tell_links(w, answer, len);
+	wire_report_links(w, answer, len);
 	return 0;
 }
 
@@ -94,9 +94,9 @@ int wire_command(struct wire *w, const char *line, char *answer, size_t len)
 	if (!*line || *line == '#')
 		return 0;
 	if (takes(&line, "show"))
-		wire_tell_links(w, answer, len);
+		wire_report_links(w, answer, len);
 	else if (takes(&line, "counters"))
-		wire_tell_counters(w, answer, len);
+		wire_report_counters(w, answer, len);
 	else if (takes(&line, "help"))
 		snprintf(answer, len, "%s%s", wire_command_help, sim_link_help);
 	else if (takes(&line, "quit"))

@@ -142,13 +142,13 @@ static int parse(struct options *o, int argc, char **argv)
 	return APP_OK;
 }
 
-static void print_all(struct wire *w, void (*tell)(const struct wire *w, char *buf, size_t len),
+static void print_all(struct wire *w, void (*report)(const struct wire *w, char *buf, size_t len),
 		      FILE *out)
 {
 	static char text[65536];
 
 	rte_ticketlock_lock(&w->lock);
-	tell(w, text, sizeof(text));
+	report(w, text, sizeof(text));
 	rte_ticketlock_unlock(&w->lock);
 	fputs(text, out);
 	fflush(out);
@@ -166,10 +166,10 @@ static int bridge(struct options *o)
 		for (i = 0; i < 2 * w->num_pairs; i++)
 			w->pair[i / 2].dir[i % 2].link = o->link[i % 2];
 		wire_telemetry(w);
-		print_all(w, wire_tell_links, stdout);
+		print_all(w, wire_report_links, stdout);
 		wire_bridge_run(w);
 		wire_ports_stop(w);
-		print_all(w, wire_tell_counters, stdout);
+		print_all(w, wire_report_counters, stdout);
 	}
 	return ret;
 }

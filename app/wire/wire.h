@@ -7,7 +7,7 @@
  *	port.c     ports of DPDK
  *  bridge.c   frames: from a port, through the model of a link, to the other port
  *	command.c  commands of standard input
- *  tell.c     output of links and counters: texts, telemetry
+ *  report.c     output of links and counters: texts, telemetry
  */
 #ifndef APP_WIRE_H
 #define APP_WIRE_H
@@ -50,7 +50,7 @@ struct wire_dir {
 	struct rte_mbuf *out[WIRE_BURST]; /* due, and without space in the port's ring yet */
 	uint16_t num_out;
 	struct wire_counters counters;
-	bool told_oversize, told_no_room;
+	bool oversize_logged, no_room_logged;
 };
 
 enum { WIRE_FORTH, WIRE_BACK };
@@ -100,9 +100,9 @@ extern const char wire_command_help[];
 
 /* output for users and telemetry */
 /** Links of all pairs, a line each. */
-void wire_tell_links(const struct wire *w, char *buf, size_t len);
+void wire_report_links(const struct wire *w, char *buf, size_t len);
 /** Counters of all directions that are not 0. */
-void wire_tell_counters(const struct wire *w, char *buf, size_t len);
+void wire_report_counters(const struct wire *w, char *buf, size_t len);
 void wire_telemetry(struct wire *w);
 
 #endif /* APP_WIRE_H */

@@ -24,12 +24,12 @@
 
 extern const struct weft_lane_driver weft_dpdk_driver;
 
-static void tell_error(const char *sentence)
+static void log_error(const char *sentence)
 {
 	weft_error("dpdk: %s", sentence);
 }
 
-static void tell_warning(const char *sentence)
+static void log_warning(const char *sentence)
 {
 	weft_warn("dpdk: %s", sentence);
 }
@@ -65,7 +65,7 @@ static int start_eal(const struct weft_lane_conf *conf, char *why, size_t why_le
 }
 
 /* If the EAL has no port, request one from a switch. @return 0 also if there is no switch */
-static int ask_switch(const struct weft_lane_conf *conf, char *why, size_t why_len)
+static int request_switch_port(const struct weft_lane_conf *conf, char *why, size_t why_len)
 {
 	const char *path = weft_switch_socket(conf->switch_path);
 
@@ -88,14 +88,14 @@ static int dpdk_query(const struct weft_lane_conf *conf, struct weft_lane_resour
 	}
 	err = start_eal(conf, why, sizeof(why));
 	if (err == 0)
-		err = ask_switch(conf, why, sizeof(why));
+		err = request_switch_port(conf, why, sizeof(why));
 	if (err != 0) {
 		weft_error("dpdk: %s", why);
 		return err;
 	}
 	n = weft_port_ethdev_list(list);
 	weft_nic_env_here(&env);
-	weft_nic_tell(&env, n > 0 ? tell_warning : tell_error);
+	weft_nic_explain(&env, n > 0 ? log_warning : log_error);
 	return n;
 }
 

@@ -174,9 +174,9 @@ bool roce_gid_changed(struct roce_dev *dev, unsigned int port, struct weft_roce_
 bool roce_port_gone(const struct roce_port_watch *p, unsigned int port, uint64_t now,
 		    uint64_t give_up_ns, char *what, size_t len)
 {
-	uint64_t patience = give_up_ns > 1000000000 ? give_up_ns : 1000000000;
+	uint64_t timeout = give_up_ns > 1000000000 ? give_up_ns : 1000000000;
 
-	if (p->up || p->down_since == 0 || now - p->down_since < patience)
+	if (p->up || p->down_since == 0 || now - p->down_since < timeout)
 		return false;
 	snprintf(what, len, "port %u has been down for %.1f s ('ip link' shows the link)", port,
 		 (double)(now - p->down_since) * 1e-9);
@@ -193,7 +193,7 @@ void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64
 	}
 }
 
-static void tell(struct roce_iface *r, enum weft_lane_iface_event ev, const char *text)
+static void report_event(struct roce_iface *r, enum weft_lane_iface_event ev, const char *text)
 {
 	if (r->iface_event)
 		r->iface_event(r->arg, &r->base, ev, text);
@@ -207,7 +207,7 @@ static void port_changed(struct roce_iface *r, enum ibv_event_type type)
 
 	roce_port_event(&r->watched, type, r->now);
 	if (!r->watched.up) {
-		tell(r, WEFT_LANE_IFACE_EV_LINK_DOWN, "");
+		report_event(r, WEFT_LANE_IFACE_EV_LINK_DOWN, "");
 		return;
 	}
 	rate = roce_dev_port_rate(r->dev, r->port);
@@ -217,7 +217,7 @@ static void port_changed(struct roce_iface *r, enum ibv_event_type type)
 			r->base.attr.bandwidth = rate;
 		r->base.attr.bandwidth_known = true;
 	}
-	tell(r, WEFT_LANE_IFACE_EV_LINK_UP, speed);
+	report_event(r, WEFT_LANE_IFACE_EV_LINK_UP, speed);
 }
 
 static void gid_changed(struct roce_iface *r)
@@ -228,10 +228,10 @@ static void gid_changed(struct roce_iface *r)
 		fail_all(r, -EADDRNOTAVAIL, what);
 }
 
-static void handle(struct roce_iface *r, const struct roce_event *e)
+static void handle_event(struct roce_iface *r, const struct roce_event *e)
 {
 	struct roce_chan *chan;
-	struct weft_roce_who who;
+	struct weft_roce_names names;
 	char text[256];
 
 	r->count.events++;
@@ -240,15 +240,15 @@ static void handle(struct roce_iface *r, const struct roce_event *e)
 		chan = roce_chan_find(r, e->qpn);
 		if (!chan || chan->lane_ep->state >= ROCE_FAILED)
 			return;
-		who = roce_who(chan->lane_ep);
-		weft_roce_text_qp_event(&who, e->type, text, sizeof(text));
+		names = roce_names(chan->lane_ep);
+		weft_roce_text_qp_event(&names, e->type, text, sizeof(text));
 		roce_lane_ep_lost(chan->lane_ep, e->type == IBV_EVENT_QP_FATAL ? -EIO : -EPROTO,
 				  text);
 		return;
 	}
 	switch (e->type) {
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		r->tells_last_wqe = true;
+		r->reports_last_wqe = true;
 		chan = roce_chan_find(r, e->qpn);
 		if (!chan)
 			break;
@@ -265,7 +265,7 @@ static void handle(struct roce_iface *r, const struct roce_event *e)
 	case IBV_EVENT_DEVICE_FATAL:
 		r->watched.up = false;
 		r->ended = true;
-		tell(r, WEFT_LANE_IFACE_EV_ENDED, ROCE_DEVICE_GONE);
+		report_event(r, WEFT_LANE_IFACE_EV_ENDED, ROCE_DEVICE_GONE);
 		fail_all(r, -ENODEV, ROCE_DEVICE_GONE);
 		break;
 	case IBV_EVENT_CQ_ERR:
@@ -304,7 +304,7 @@ static void check_lane_eps(struct roce_iface *r)
 			/* No request for the keepalive interval: send one, to check the peer. */
 			if (lane_ep->state == ROCE_UP && idle && r->keepalive_ns != 0 &&
 			    r->now - chan->busy_since > r->keepalive_ns)
-				roce_chan_tell(chan);
+				roce_chan_count_send(chan);
 			/*
 			 * This may run callbacks that destroy the lane_ep, so other work on it
 			 * waits for the next check.
@@ -337,7 +337,7 @@ void roce_slow(struct roce_iface *r)
 	r->next_slow = r->now + SLOW_NS;
 	roce_watch_poll(r->dev);
 	while (roce_watch_next(r->dev, &r->watch, &e))
-		handle(r, &e);
+		handle_event(r, &e);
 	check_port(r);
 	check_lane_eps(r);
 }

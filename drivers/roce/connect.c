@@ -88,7 +88,8 @@ static void drop_extra(struct roce_lane_ep *lane_ep, unsigned int keep)
 }
 
 /* Set up one queue pair from the peer's address of the lane_ep. */
-static int partner(struct roce_lane_ep *lane_ep, unsigned int i, const struct weft_roce_ep_addr *e)
+static int connect_qp(struct roce_lane_ep *lane_ep, unsigned int i,
+		      const struct weft_roce_ep_addr *e)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct roce_chan *chan = lane_ep->chans[i];
@@ -150,7 +151,7 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 	base->max_msg =
 		(uint32_t)(weft_get32(a.seg) < r->opts.seg ? weft_get32(a.seg) : r->opts.seg);
 	for (i = 0; i < lane_ep->num_qps; i++) {
-		rc = partner(lane_ep, i, &e);
+		rc = connect_qp(lane_ep, i, &e);
 		if (rc < 0)
 			return rc;
 	}
@@ -170,15 +171,15 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 
 /* ------------------------------------------------------------------ the thread has finished */
 
-static void connected(struct roce_lane_ep *lane_ep)
+static void lane_connected(struct roce_lane_ep *lane_ep)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
-	struct weft_roce_who who = roce_who(lane_ep);
+	struct weft_roce_names names = roce_names(lane_ep);
 	char text[256];
 	unsigned int i;
 
 	if (lane_ep->job.err != 0) {
-		weft_roce_text_connect(&who, lane_ep->job.err, text, sizeof(text));
+		weft_roce_text_connect(&names, lane_ep->job.err, text, sizeof(text));
 		roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_DOWN, -EHOSTUNREACH, text);
 		return;
 	}
@@ -187,9 +188,10 @@ static void connected(struct roce_lane_ep *lane_ep)
 	lane_ep->base.tx_room = true;
 	/* The keepalive interval starts here. */
 	for (i = 0; i < lane_ep->num_qps; i++)
-		lane_ep->chans[i]->busy_since = lane_ep->chans[i]->heard_at = r->now;
-	snprintf(text, sizeof(text), "%s: peer %s, path MTU %u, %u queue pair%s", who.device,
-		 who.peer, 128u << lane_ep->mtu, lane_ep->num_qps, lane_ep->num_qps > 1 ? "s" : "");
+		lane_ep->chans[i]->busy_since = lane_ep->chans[i]->last_rx_at = r->now;
+	snprintf(text, sizeof(text), "%s: peer %s, path MTU %u, %u queue pair%s", names.device,
+		 names.peer, 128u << lane_ep->mtu, lane_ep->num_qps,
+		 lane_ep->num_qps > 1 ? "s" : "");
 	r->event(r->arg, &lane_ep->base, WEFT_LANE_EV_UP, 0, text);
 }
 
@@ -209,7 +211,7 @@ unsigned int roce_connect_progress(struct roce_iface *r)
 			continue;
 		}
 		events++;
-		connected(lane_ep);
+		lane_connected(lane_ep);
 		next = TAILQ_FIRST(&r->connecting); /* the callback may have changed the list */
 	}
 	return events;

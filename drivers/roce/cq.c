@@ -50,7 +50,7 @@ static void note_answer(struct roce_chan *chan, uint32_t n)
 }
 
 /* The oldest @p n requests have completed, the last one with @p status. */
-static void complete(struct roce_chan *chan, uint32_t n, int status)
+static void complete_requests(struct roce_chan *chan, uint32_t n, int status)
 {
 	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
 	struct roce_slot slot;
@@ -145,9 +145,9 @@ static void send_done(struct roce_iface *r, const struct ibv_wc *wc)
 		return;
 	}
 	if (__builtin_expect(wc->status == IBV_WC_SUCCESS, 1)) {
-		chan->heard = true;
+		chan->received = true;
 		note_answer(chan, n);
-		complete(chan, n, 0);
+		complete_requests(chan, n, 0);
 		/*
 		 * Requests that the device refused follow the last of these, without completions.
 		 */
@@ -164,7 +164,7 @@ static void send_done(struct roce_iface *r, const struct ibv_wc *wc)
 		}
 		roce_lane_ep_fail_wc(lane_ep, chan, wc->status);
 	}
-	complete(chan, n, lane_ep->status ? lane_ep->status : -ECANCELED);
+	complete_requests(chan, n, lane_ep->status ? lane_ep->status : -ECANCELED);
 	if (chan->lost)
 		roce_chan_abandon(chan, chan->lost_from);
 }

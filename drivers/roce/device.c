@@ -83,7 +83,7 @@ static struct ibv_context *open_by_name(const char *name, int *err, char *why, s
 	return ctx;
 }
 
-static int setup(struct roce_dev *dev, char *why, size_t why_len)
+static int device_setup(struct roce_dev *dev, char *why, size_t why_len)
 {
 	int flags;
 
@@ -136,7 +136,7 @@ static struct roce_dev *make_dev(const char *name, int *err, char *why, size_t w
 	snprintf(dev->name, sizeof(dev->name), "%s", name);
 	dev->ctx = open_by_name(name, err, why, why_len);
 	if (dev->ctx)
-		*err = setup(dev, why, why_len);
+		*err = device_setup(dev, why, why_len);
 	if (*err == 0)
 		return dev;
 	free_dev(dev);

@@ -31,7 +31,7 @@ int roce_lane_ep_to_error(struct roce_lane_ep *lane_ep)
 }
 
 /* Send BYE, the last message: nothing else is sent from here on. */
-static void say_bye(struct roce_lane_ep *lane_ep)
+static void send_bye(struct roce_lane_ep *lane_ep)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	unsigned int i;
@@ -43,8 +43,8 @@ static void say_bye(struct roce_lane_ep *lane_ep)
 		/*
 		 * A peer that was sent messages gets the device's timeout, also if it was silent.
 		 */
-		lane_ep->close.heard = lane_ep->close.heard || lane_ep->chans[i]->heard ||
-				       lane_ep->chans[i]->credit.sent != 0;
+		lane_ep->close.received = lane_ep->close.received || lane_ep->chans[i]->received ||
+					  lane_ep->chans[i]->credit.sent != 0;
 		roce_chan_ring(lane_ep->chans[i]);
 		roce_chan_bye(lane_ep->chans[i]);
 	}
@@ -61,7 +61,7 @@ void roce_lane_ep_bye(struct roce_lane_ep *lane_ep)
 		lane_ep->close.seen_at = roce_lane_ep_iface(lane_ep)->now;
 }
 
-static bool drained(const struct roce_lane_ep *lane_ep)
+static bool lane_drained(const struct roce_lane_ep *lane_ep)
 {
 	unsigned int i;
 
@@ -75,7 +75,7 @@ bool roce_lane_ep_close(struct roce_lane_ep *lane_ep)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 
-	if (lane_ep->close.acked_at == 0 && drained(lane_ep))
+	if (lane_ep->close.acked_at == 0 && lane_drained(lane_ep))
 		lane_ep->close.acked_at = r->now;
 	if (!weft_roce_close_over(&lane_ep->close, r->now))
 		return false;
@@ -142,7 +142,7 @@ void roce_lane_ep_fail(struct roce_lane_ep *lane_ep, enum weft_lane_event event,
 	if (lane_ep->connecting)
 		lane_ep->bye_due = event == WEFT_LANE_EV_GONE;
 	else if (event == WEFT_LANE_EV_GONE && lane_ep->state == ROCE_UP)
-		say_bye(lane_ep);
+		send_bye(lane_ep);
 	else
 		roce_lane_ep_to_error(lane_ep);
 	lane_ep->state = ROCE_FAILED;
@@ -162,10 +162,10 @@ void roce_lane_ep_fail_wc(struct roce_lane_ep *lane_ep, struct roce_chan *chan,
 			  enum ibv_wc_status status)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
-	struct weft_roce_who who = roce_who(lane_ep);
+	struct weft_roce_names names = roce_names(lane_ep);
 	char text[320];
 
-	weft_roce_text_wc(&who, status, r->now - chan->busy_since, text, sizeof(text));
+	weft_roce_text_wc(&names, status, r->now - chan->busy_since, text, sizeof(text));
 	roce_lane_ep_lost(lane_ep, weft_roce_wc_error(status), text);
 }
 
@@ -203,7 +203,7 @@ void roce_ep_destroy(struct weft_lane_ep *base)
 	lane_ep->since = r->now;
 	if (was == ROCE_UP) {
 		read_last_words(lane_ep);
-		say_bye(lane_ep);
+		send_bye(lane_ep);
 	} else if (was == ROCE_CONNECTING) {
 		lane_ep->bye_due = true;
 	}
@@ -233,14 +233,14 @@ void roce_lane_ep_ended_meanwhile(struct roce_lane_ep *lane_ep)
 		roce_lane_ep_to_error(lane_ep);
 		return;
 	}
-	say_bye(lane_ep);
+	send_bye(lane_ep);
 	if (lane_ep->state == ROCE_DRAIN)
 		lane_ep->state = ROCE_BYE;
 }
 
 /* ------------------------------------------------------------------ reap */
 
-static void abandon(struct roce_lane_ep *lane_ep)
+static void lane_abandon(struct roce_lane_ep *lane_ep)
 {
 	unsigned int i;
 
@@ -257,7 +257,7 @@ static void abandon(struct roce_lane_ep *lane_ep)
 static bool receives_are_back(const struct roce_lane_ep *lane_ep)
 {
 	const struct roce_iface *r = roce_lane_ep_iface(lane_ep);
-	uint64_t bound = r->tells_last_wqe ? ROCE_ABANDON_NS : DRAIN_NS;
+	uint64_t bound = r->reports_last_wqe ? ROCE_ABANDON_NS : DRAIN_NS;
 	unsigned int i;
 
 	for (i = 0; i < lane_ep->num_qps; i++) {
@@ -285,10 +285,10 @@ void roce_reap(struct roce_iface *r)
 		}
 		if (lane_ep->job.run && !receives_are_back(lane_ep))
 			continue;
-		if (!drained(lane_ep)) {
+		if (!lane_drained(lane_ep)) {
 			if (!roce_empty_since(r, lane_ep->since, ROCE_ABANDON_NS))
 				continue;
-			abandon(lane_ep);
+			lane_abandon(lane_ep);
 		}
 		LIST_REMOVE(lane_ep, link);
 		roce_lane_ep_free(lane_ep);
@@ -345,7 +345,7 @@ int roce_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
 		 * once.
 		 */
 		if (n > 0 && chan->wr[n - 1].opcode == IBV_WR_SEND_WITH_IMM)
-			chan->wr[n - 1].imm_data |= WEFT_ROCE_IMM_ASK;
+			chan->wr[n - 1].imm_data |= WEFT_ROCE_IMM_ACK_REQ;
 		f->sent[i] = chan->credit.sent;
 		f->tail[i] = chan->sq.head;
 	}

@@ -23,7 +23,7 @@
 
 static unsigned int fail_broken(struct roce_iface *r)
 {
-	struct weft_roce_who who;
+	struct weft_roce_names names;
 	struct roce_lane_ep *lane_ep;
 	char text[160];
 	unsigned int n = 0;
@@ -34,9 +34,9 @@ static unsigned int fail_broken(struct roce_iface *r)
 				break;
 		if (!lane_ep)
 			break;
-		who = roce_who(lane_ep);
+		names = roce_names(lane_ep);
 		snprintf(text, sizeof(text), "%s: peer %s can't be sent to: the device refuses: %s",
-			 who.device, who.peer, strerror(lane_ep->broken));
+			 names.device, names.peer, strerror(lane_ep->broken));
 		roce_lane_ep_lost(lane_ep, -EIO, text);
 		n++;
 	}

@@ -17,10 +17,10 @@
 
 static bool may_run(const struct roce_dev *dev, const struct roce_job *job)
 {
-	static const uint8_t nobody[sizeof(job->host)];
+	static const uint8_t no_host[sizeof(job->host)];
 	unsigned int n = 0;
 
-	if (memcmp(job->host, nobody, sizeof(nobody)) == 0)
+	if (memcmp(job->host, no_host, sizeof(no_host)) == 0)
 		return true;
 	for (unsigned int i = 0; i < ROCE_THREADS; i++)
 		n += dev->running[i] &&

@@ -40,8 +40,8 @@ static int verbs_access(const struct roce_dev *dev, unsigned int access)
 	return flags;
 }
 
-static int reg(struct roce_dev *dev, void *addr, size_t len, unsigned int access,
-	       struct weft_mem_lane *m)
+static int mem_reg(struct roce_dev *dev, void *addr, size_t len, unsigned int access,
+		   struct weft_mem_lane *m)
 {
 	m->start = (uintptr_t)addr;
 	m->length = len;
@@ -59,7 +59,7 @@ int roce_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, uns
 
 	if (!m)
 		return -ENOMEM;
-	rc = reg(dev_of(iface), addr, len, access, m);
+	rc = mem_reg(dev_of(iface), addr, len, access, m);
 	if (rc < 0) {
 		roce_setup_failed(dev_of(iface), "registration of memory", -rc, why, why_len);
 		free(m);
@@ -87,7 +87,7 @@ uint64_t roce_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem)
 
 /* ------------------------------------------------------------------ the cost of registration */
 
-static double seconds(void)
+static double now_seconds(void)
 {
 	struct timespec ts;
 
@@ -103,10 +103,10 @@ static double reg_time(struct roce_dev *dev, void *addr, size_t len)
 	int i;
 
 	for (i = 0; i < 5; i++) {
-		t = seconds();
-		if (reg(dev, addr, len, WEFT_LANE_ACCESS_LOCAL_WRITE, &m) < 0)
+		t = now_seconds();
+		if (mem_reg(dev, addr, len, WEFT_LANE_ACCESS_LOCAL_WRITE, &m) < 0)
 			return -1;
-		t = seconds() - t;
+		t = now_seconds() - t;
 		ibv_dereg_mr(m.mr);
 		if (t < best)
 			best = t;

@@ -33,10 +33,10 @@
 
 #define READS_MAX 16 /* outstanding reads and atomics per queue pair */
 
-struct weft_roce_who roce_who(const struct roce_lane_ep *lane_ep)
+struct weft_roce_names roce_names(const struct roce_lane_ep *lane_ep)
 {
-	return (struct weft_roce_who){.device = roce_lane_ep_iface(lane_ep)->dev->name,
-				      .peer = lane_ep->peer};
+	return (struct weft_roce_names){.device = roce_lane_ep_iface(lane_ep)->dev->name,
+					.peer = lane_ep->peer};
 }
 
 /* ------------------------------------------------------------------ create */
@@ -74,7 +74,7 @@ void roce_chan_free(struct roce_iface *r, struct roce_chan *chan)
 		roce_chan_leave(r, chan);
 		ibv_destroy_qp(chan->qp);
 	}
-	r->byes -= !chan->bye_said;
+	r->byes -= !chan->bye_sent;
 	for (i = 0; i < ROCE_MAX_RINGS && chan->rings[i]; i++)
 		roce_pool_put(&r->ring_pool, chan->rings[i]);
 	free(chan->unacked);

@@ -57,17 +57,17 @@ void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan)
 
 /* ------------------------------------------------------------------ counts */
 
-static void misbehaves(struct roce_lane_ep *lane_ep, const char *how)
+static void peer_misbehaves(struct roce_lane_ep *lane_ep, const char *how)
 {
-	struct weft_roce_who who = roce_who(lane_ep);
+	struct weft_roce_names names = roce_names(lane_ep);
 	char text[160];
 
-	snprintf(text, sizeof(text), "%s: peer %s breaks the protocol: %s", who.device, who.peer,
-		 how);
+	snprintf(text, sizeof(text), "%s: peer %s breaks the protocol: %s", names.device,
+		 names.peer, how);
 	roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_DOWN, -EPROTO, text);
 }
 
-static void acked(struct roce_chan *chan, enum weft_roce_ack what)
+static void messages_acked(struct roce_chan *chan, enum weft_roce_ack what)
 {
 	struct roce_lane_ep *lane_ep = chan->lane_ep;
 
@@ -78,7 +78,7 @@ static void acked(struct roce_chan *chan, enum weft_roce_ack what)
 		break;
 	case WEFT_ROCE_ACK_BAD:
 		roce_lane_ep_iface(lane_ep)->count.bad_ack++;
-		misbehaves(lane_ep, "it acknowledges messages that were not sent");
+		peer_misbehaves(lane_ep, "it acknowledges messages that were not sent");
 		break;
 	default:
 		break;
@@ -99,7 +99,8 @@ unsigned int roce_words_read(struct roce_iface *r)
 			continue;
 		}
 		if (!weft_roce_word_read(chan->word, &count)) {
-			r->count.torn_word++; /* a write is in progress: read it at the next poll */
+			/* a write is in progress: read it at the next poll */
+			r->count.partial_word++;
 			continue;
 		}
 		/* Messages may have carried newer counts: the word counts only when it changes. */
@@ -107,9 +108,9 @@ unsigned int roce_words_read(struct roce_iface *r)
 			uint32_t before = chan->credit.acked;
 
 			chan->word_seen = count;
-			chan->heard = true;
-			chan->heard_at = r->now;
-			acked(chan, weft_roce_credit_word(&chan->credit, count));
+			chan->received = true;
+			chan->last_rx_at = r->now;
+			messages_acked(chan, weft_roce_credit_word(&chan->credit, count));
 			events += chan->credit.acked != before;
 			/* Its callbacks may have destroyed others in the list. */
 			next = chan->in_wait ? TAILQ_NEXT(chan, wait_link) : TAILQ_FIRST(&r->waits);
@@ -125,11 +126,11 @@ void roce_acks_send(struct roce_iface *r)
 	for (chan = TAILQ_FIRST(&r->acks); chan; chan = next) {
 		next = TAILQ_NEXT(chan, ack_link);
 		if (chan->lane_ep->state == ROCE_UP &&
-		    chan->credit.told != chan->credit.processed) {
+		    chan->credit.reported != chan->credit.processed) {
 			if (!chan->ack_now && !weft_roce_credit_due(&chan->credit) &&
 			    r->now - chan->ack_since < ACK_DELAY_NS)
 				continue;
-			if (roce_chan_tell(chan) != 0)
+			if (roce_chan_count_send(chan) != 0)
 				continue;
 		}
 		TAILQ_REMOVE(&r->acks, chan, ack_link);
@@ -140,46 +141,47 @@ void roce_acks_send(struct roce_iface *r)
 
 /* ------------------------------------------------------------------ messages */
 
-static void control(struct roce_chan *chan, uint32_t imm)
+static void control_message(struct roce_chan *chan, uint32_t imm)
 {
 	struct roce_lane_ep *lane_ep = chan->lane_ep;
-	struct weft_roce_who who = roce_who(lane_ep);
+	struct weft_roce_names names = roce_names(lane_ep);
 	char text[128];
 
 	if (weft_roce_imm_id(imm) != WEFT_ROCE_BYE) {
 		roce_lane_ep_iface(lane_ep)->count.bad_imm++;
-		misbehaves(lane_ep, "an unknown control message");
+		peer_misbehaves(lane_ep, "an unknown control message");
 		return;
 	}
 	chan->bye = true;
 	roce_lane_ep_bye(lane_ep);
 	if (lane_ep->close.seen_at == 0)
 		return;
-	snprintf(text, sizeof(text), "%s: peer %s has closed the lane", who.device, who.peer);
+	snprintf(text, sizeof(text), "%s: peer %s has closed the lane", names.device, names.peer);
 	roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_GONE, -ECONNRESET, text);
 }
 
 /* @return true when the message may be delivered */
-static bool gate(struct roce_iface *r, struct roce_chan *chan, const struct ibv_wc *wc,
-		 uint32_t *imm)
+static bool may_deliver(struct roce_iface *r, struct roce_chan *chan, const struct ibv_wc *wc,
+			uint32_t *imm)
 {
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || wc->opcode != IBV_WC_RECV) {
 		r->count.bad_imm++;
-		misbehaves(chan->lane_ep, "a message without immediate data");
+		peer_misbehaves(chan->lane_ep, "a message without immediate data");
 		return false;
 	}
 	*imm = ntohl(wc->imm_data);
-	acked(chan, weft_roce_credit_ack(&chan->credit, *imm & WEFT_ROCE_COUNT_MASK));
+	messages_acked(chan, weft_roce_credit_ack(&chan->credit, *imm & WEFT_ROCE_COUNT_MASK));
 	if (chan->lane_ep->state >= ROCE_FAILED)
 		return false;
 	if ((*imm & WEFT_ROCE_IMM_CONTROL) && weft_roce_imm_id(*imm) != WEFT_ROCE_PING) {
-		control(chan, *imm);
+		control_message(chan, *imm);
 		return false;
 	}
-	if (chan->bye || chan->credit.processed - chan->credit.told >= chan->credit.own_window) {
+	if (chan->bye ||
+	    chan->credit.processed - chan->credit.reported >= chan->credit.own_window) {
 		r->count.bad_imm++;
-		misbehaves(chan->lane_ep, chan->bye ? "a message after the last one"
-						    : "more messages than it was allowed");
+		peer_misbehaves(chan->lane_ep, chan->bye ? "a message after the last one"
+							 : "more messages than it was allowed");
 		return false;
 	}
 	return true;
@@ -189,7 +191,7 @@ static bool gate(struct roce_iface *r, struct roce_chan *chan, const struct ibv_
  * BYE on a lane that has ended: both ends close at the same time, or the lane ended while it was
  * connecting and its own BYE is still due.
  */
-static bool crossed(struct roce_chan *chan, const struct ibv_wc *wc)
+static bool bye_crossed(struct roce_chan *chan, const struct ibv_wc *wc)
 {
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || !(ntohl(wc->imm_data) & WEFT_ROCE_IMM_CONTROL))
 		return false;
@@ -207,16 +209,16 @@ void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *b
 	int keep = 0;
 
 	if (chan) {
-		chan->heard = true;
-		chan->heard_at = r->now;
+		chan->received = true;
+		chan->last_rx_at = r->now;
 	}
 	if (!chan || chan->lane_ep->state >= ROCE_FAILED) {
-		if (!chan || !crossed(chan, wc))
+		if (!chan || !bye_crossed(chan, wc))
 			r->count.late++;
 		roce_pool_put(&r->rx_pool, buf);
 		return;
 	}
-	if (!gate(r, chan, wc, &imm)) {
+	if (!may_deliver(r, chan, wc, &imm)) {
 		roce_pool_put(&r->rx_pool, buf);
 		return;
 	}
@@ -235,7 +237,7 @@ void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *b
 	else
 		roce_pool_put(&r->rx_pool, buf);
 	chan->credit.processed++;
-	chan->ack_now = chan->ack_now || (imm & WEFT_ROCE_IMM_ASK);
+	chan->ack_now = chan->ack_now || (imm & WEFT_ROCE_IMM_ACK_REQ);
 	if (!chan->in_acks) {
 		chan->in_acks = true;
 		chan->ack_since = r->now;

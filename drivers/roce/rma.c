@@ -15,7 +15,7 @@
 #define RESERVE 2
 
 /* Choose a queue pair for a request, which with @p read needs a read resource. */
-static struct roce_chan *pick(struct roce_lane_ep *lane_ep, bool read)
+static struct roce_chan *pick_chan(struct roce_lane_ep *lane_ep, bool read)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	unsigned int i, at = lane_ep->next_qp++ % lane_ep->num_qps;
@@ -37,9 +37,9 @@ static void set_remote(struct ibv_send_wr *wr, uint64_t offset, uint64_t key)
 	wr->wr.rdma.rkey = (uint32_t)key;
 }
 
-static int transfer(struct weft_lane_ep *base, bool read, const struct iovec *iov,
-		    unsigned int iovcnt, struct weft_mem_lane *mem, uint64_t remote_offset,
-		    uint64_t key, struct weft_lane_comp *comp)
+static int transfer_start(struct weft_lane_ep *base, bool read, const struct iovec *iov,
+			  unsigned int iovcnt, struct weft_mem_lane *mem, uint64_t remote_offset,
+			  uint64_t key, struct weft_lane_comp *comp)
 {
 	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
 	const struct weft_lane_attr *attr = &base->iface->attr;
@@ -60,7 +60,7 @@ static int transfer(struct weft_lane_ep *base, bool read, const struct iovec *io
 		return -EINVAL;
 	if ((size_t)n > (read ? attr->max_get : attr->max_put))
 		return -EMSGSIZE;
-	chan = pick(lane_ep, read);
+	chan = pick_chan(lane_ep, read);
 	if (!chan)
 		return -EAGAIN;
 	wr = roce_chan_add(chan, read ? ROCE_SLOT_READ : ROCE_SLOT_WRITE, &slot);
@@ -81,7 +81,7 @@ int roce_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned 
 		   struct weft_lane_comp *comp)
 {
 	struct roce_iface *r = roce_iface_of(base->iface);
-	int n = transfer(base, true, iov, iovcnt, mem, remote_offset, key, comp);
+	int n = transfer_start(base, true, iov, iovcnt, mem, remote_offset, key, comp);
 
 	if (n < 0)
 		return n;
@@ -95,7 +95,7 @@ int roce_put_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned 
 		   struct weft_lane_comp *comp)
 {
 	struct roce_iface *r = roce_iface_of(base->iface);
-	int n = transfer(base, false, iov, iovcnt, mem, remote_offset, key, comp);
+	int n = transfer_start(base, false, iov, iovcnt, mem, remote_offset, key, comp);
 
 	if (n < 0)
 		return n;
@@ -120,7 +120,7 @@ int roce_amo64(struct weft_lane_ep *base, enum weft_lane_amo op, uint64_t operan
 		return -EINVAL;
 	if (!(base->iface->attr.features & WEFT_LANE_F_AMO64))
 		return -ENOTSUP;
-	chan = pick(lane_ep, true);
+	chan = pick_chan(lane_ep, true);
 	if (!chan)
 		return -EAGAIN;
 	wr = roce_chan_add(chan, ROCE_SLOT_AMO, &slot);

@@ -127,11 +127,11 @@ struct roce_chan {
 	uint64_t ack_since; /* ns: arrival of the first message that is not reported as processed */
 	bool ack_now;
 	bool bye;      /* BYE of the peer has arrived */
-	bool bye_said; /* our BYE was posted */
+	bool bye_sent; /* our BYE was posted */
 	bool last_wqe; /* in the error state, and all its receives are in the completion queue */
 	uint64_t last_wqe_at; /* iface->empties at that time */
-	uint64_t heard_at;    /* ns: last evidence that the peer's process lives */
-	bool heard;           /* at least one message, count or acknowledgement has arrived */
+	uint64_t last_rx_at;  /* ns: last evidence that the peer's process lives */
+	bool received;        /* at least one message, count or acknowledgement has arrived */
 	bool abandoned;       /* completions may still come: its memory stays until the end */
 	bool lost; /* the device refused requests: those from lost_from on get no completion */
 	uint32_t lost_from;
@@ -192,7 +192,7 @@ struct roce_lane_ep {
 	bool reaped;       /* stopped, and the messages that the peer lacks were returned */
 	struct weft_roce_close close;
 	struct weft_roce_silence silence;
-	uint8_t doubts; /* consecutive checks that found it silent for too long */
+	uint8_t silent_checks; /* consecutive checks that found it silent for too long */
 	char peer[48];
 };
 
@@ -205,8 +205,9 @@ struct roce_qpns {
 /** How a device wakes a sleeping owner: wait.c. */
 struct roce_notify {
 	struct ibv_comp_channel *channel; /* NULL = it can't */
-	bool asked;                       /* a notification of the next completion is requested */
-	uint64_t empties;                 /* iface->empties at that request */
+	/* a notification of the next completion is requested */
+	bool requested;
+	uint64_t empties; /* iface->empties at that request */
 };
 
 struct roce_iface {
@@ -218,8 +219,8 @@ struct roce_iface {
 	char gid_why[96], netdev[64];
 	uint8_t mtu; /* IBTA code */
 	bool failing;
-	bool gid_gone;       /* the address was removed: no new lanes until it returns */
-	bool tells_last_wqe; /* the device reports QP_LAST_WQE_REACHED */
+	bool gid_gone;         /* the address was removed: no new lanes until it returns */
+	bool reports_last_wqe; /* the device reports QP_LAST_WQE_REACHED */
 	struct roce_port_watch watched;
 	uint64_t now, next_slow;
 	uint64_t empties,
@@ -353,7 +354,7 @@ void roce_chan_free(struct roce_iface *r, struct roce_chan *chan);
 void roce_lane_ep_free(struct roce_lane_ep *lane_ep);
 /** Outstanding reads and atomics per queue pair, from the limit of the device. */
 unsigned int roce_reads_max(int device);
-struct weft_roce_who roce_who(const struct roce_lane_ep *lane_ep);
+struct weft_roce_names roce_names(const struct roce_lane_ep *lane_ep);
 
 /* connect.c */
 int roce_ep_connect_ep(struct weft_lane_ep *lane_ep, const void *dev_addr, size_t dev_len,
@@ -447,7 +448,7 @@ void roce_tx_flush(struct weft_lane_iface *iface);
 /** Post the batch to the device. */
 void roce_chan_ring(struct roce_chan *chan);
 /** Write our count into the peer's memory. @return 0 or -EAGAIN */
-int roce_chan_tell(struct roce_chan *chan);
+int roce_chan_count_send(struct roce_chan *chan);
 /** Send PING, which the peer's process must acknowledge, if there is space. */
 void roce_chan_ping(struct roce_chan *chan);
 /** Send BYE. @return false = no place */

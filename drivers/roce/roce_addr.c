@@ -10,8 +10,8 @@
 
 #include "roce_wire.h"
 
-__attribute__((format(printf, 4, 5))) static int bad(int err, char *why, size_t why_len,
-						     const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static int bad_address(int err, char *why, size_t why_len,
+							     const char *fmt, ...)
 {
 	va_list ap;
 
@@ -40,19 +40,19 @@ int weft_roce_addr_check(const void *addr, size_t len, enum weft_roce_kind kind,
 	uint32_t seg, qpn;
 
 	if (len < sizeof(a))
-		return bad(-EINVAL, why, why_len, "its address has %zu bytes, %zu are needed", len,
-			   sizeof(a));
+		return bad_address(-EINVAL, why, why_len,
+				   "its address has %zu bytes, %zu are needed", len, sizeof(a));
 	memcpy(&a, addr, sizeof(a));
 	if (a.version != WEFT_ROCE_VERSION)
-		return bad(-EPROTONOSUPPORT, why, why_len,
-			   "the peer speaks version %u of RoCE lanes, this is version %u",
-			   a.version, WEFT_ROCE_VERSION);
+		return bad_address(-EPROTONOSUPPORT, why, why_len,
+				   "the peer speaks version %u of RoCE lanes, this is version %u",
+				   a.version, WEFT_ROCE_VERSION);
 	seg = weft_get32(a.seg);
 	qpn = weft_get32(a.qpn);
 	if (len != sizeof(a) || a.kind != kind || a.mtu < 1 || a.mtu > 5 || a.v1 > 1 ||
 	    seg < (kind == WEFT_ROCE_RC ? WEFT_ROCE_SEG_MIN : 128) || seg > WEFT_ROCE_SEG_MAX ||
 	    qpn >> 24 || (kind == WEFT_ROCE_UD) != (qpn != 0) || !gid_is_host(a.gid))
-		return bad(-EINVAL, why, why_len, "its address is damaged");
+		return bad_address(-EINVAL, why, why_len, "its address is damaged");
 	return 0;
 }
 
@@ -62,21 +62,23 @@ int weft_roce_ep_addr_check(const void *addr, size_t len, char *why, size_t why_
 	uint32_t window, i;
 
 	if (len < sizeof(a))
-		return bad(-EINVAL, why, why_len,
-			   "its connection address has %zu bytes, %zu are needed", len, sizeof(a));
+		return bad_address(-EINVAL, why, why_len,
+				   "its connection address has %zu bytes, %zu are needed", len,
+				   sizeof(a));
 	memcpy(&a, addr, sizeof(a));
 	if (a.version != WEFT_ROCE_VERSION)
-		return bad(-EPROTONOSUPPORT, why, why_len,
-			   "the peer speaks version %u of RoCE lanes, this is version %u",
-			   a.version, WEFT_ROCE_VERSION);
+		return bad_address(-EPROTONOSUPPORT, why, why_len,
+				   "the peer speaks version %u of RoCE lanes, this is version %u",
+				   a.version, WEFT_ROCE_VERSION);
 	window = weft_get32(a.window);
 	if (len != sizeof(a) || a.num_qps < 1 || a.num_qps > WEFT_ROCE_MAX_QPS || a.reads > 128 ||
 	    window < 1 || window > WEFT_ROCE_WINDOW_MAX || weft_get32(a.psn) >> 24 ||
 	    weft_get64(a.word_addr) % sizeof(struct weft_roce_word))
-		return bad(-EINVAL, why, why_len, "its connection address is damaged");
+		return bad_address(-EINVAL, why, why_len, "its connection address is damaged");
 	for (i = 0; i < a.num_qps; i++)
 		if (weft_get32(a.qpn[i]) == 0 || weft_get32(a.qpn[i]) >> 24)
-			return bad(-EINVAL, why, why_len, "its connection address is damaged");
+			return bad_address(-EINVAL, why, why_len,
+					   "its connection address is damaged");
 	return 0;
 }
 

@@ -40,7 +40,7 @@ struct weft_roce_close {
 	/**
 	 * a message, count or acknowledgement of the peer has arrived; or messages were sent to it
 	 */
-	bool heard;
+	bool received;
 };
 
 /** May the queue pair go into the error state? */
@@ -52,7 +52,7 @@ static inline bool weft_roce_close_over(const struct weft_roce_close *c, uint64_
 		return now - c->acked_at >= WEFT_ROCE_GRACE_NS;
 	if (c->seen_at != 0)
 		return now - c->seen_at >= WEFT_ROCE_LINGER_NS;
-	return !c->heard && now - c->begin >= WEFT_ROCE_LINGER_NS;
+	return !c->received && now - c->begin >= WEFT_ROCE_LINGER_NS;
 }
 
 #endif /* WEFT_ROCE_CLOSE_H */

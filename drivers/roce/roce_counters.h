@@ -19,7 +19,7 @@
 	X(rx, "rx.messages", "Messages received.")                                               \
 	X(rx_bytes, "rx.bytes", "Bytes of messages received.")                                   \
 	X(rx_copied, "rx.copied", "Messages received that had to be copied: buffers are short.") \
-	X(torn_word, "rx.torn_count", "Counts of peers read while they were being written.")     \
+	X(partial_word, "rx.torn_count", "Counts of peers read while they were being written.")  \
 	X(gets, "rma.gets", "Native reads posted.")                                              \
 	X(get_bytes, "rma.get_bytes", "Bytes of native reads.")                                  \
 	X(puts, "rma.puts", "Native writes posted.")                                             \
@@ -41,7 +41,7 @@
 	X(tx, "tx.messages", "Datagrams sent.")                                         \
 	X(no_room, "tx.no_room", "Sends that found the queue full.")                    \
 	X(tx_error, "tx.errors", "Datagrams that the device did not send.")             \
-	X(asked, "tx.retry", "Cookies requested of peers.")                             \
+	X(cookie_requests, "tx.retry", "Cookies requested of peers.")                   \
 	X(resets, "qp.resets", "Times that the queue pair failed and was reset.")       \
 	X(rx, "rx.messages", "Datagrams received.")                                     \
 	X(shown, "rx.retry", "Cookies sent at the request of a peer.")                  \

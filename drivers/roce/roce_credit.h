@@ -22,7 +22,7 @@ struct weft_roce_credit {
 	uint32_t acked;      /**< of them, processed by the peer */
 	uint32_t window;     /**< promised by the peer */
 	uint32_t processed;  /**< messages of the peer whose callback has returned */
-	uint32_t told;       /**< of them, reported to the peer */
+	uint32_t reported;   /**< of them, reported to the peer */
 	uint32_t own_window; /**< promised to the peer */
 };
 
@@ -73,7 +73,7 @@ static inline enum weft_roce_ack weft_roce_credit_word(struct weft_roce_credit *
 /** Is a report to the peer due, so that it does not run out of credit? */
 static inline bool weft_roce_credit_due(const struct weft_roce_credit *c)
 {
-	return c->processed - c->told >= (c->own_window + 3) / 4;
+	return c->processed - c->reported >= (c->own_window + 3) / 4;
 }
 
 /**

@@ -72,8 +72,8 @@ static void print_table(const struct weft_roce_gid *table, int num, char *buf, s
 	}
 }
 
-static int refuse(const struct weft_roce_gid *table, int num, int index,
-		  const struct weft_roce_subnet *subnet, char *why, size_t why_len)
+static int refuse_gid(const struct weft_roce_gid *table, int num, int index,
+		      const struct weft_roce_subnet *subnet, char *why, size_t why_len)
 {
 	char list[160], net[48];
 
@@ -123,7 +123,7 @@ int weft_roce_gid_pick(const struct weft_roce_gid *table, int num, int index,
 		}
 	}
 	if (best < 0)
-		return refuse(table, num, index, subnet, why, why_len);
+		return refuse_gid(table, num, index, subnet, why, why_len);
 	if (same > 1)
 		snprintf(why, why_len, "%s%s, the first of %d", rank_words[rank_of(&table[best])],
 			 subnet && subnet->prefix ? " in the subnet" : "", same);

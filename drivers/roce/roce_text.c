@@ -66,7 +66,7 @@ int weft_roce_wc_error(enum ibv_wc_status status)
 	return i < NUM_WC && wc_words[i].error ? wc_words[i].error : -EIO;
 }
 
-void weft_roce_text_wc(const struct weft_roce_who *who, enum ibv_wc_status status,
+void weft_roce_text_wc(const struct weft_roce_names *names, enum ibv_wc_status status,
 		       uint64_t waited_ns, char *buf, size_t size)
 {
 	unsigned int i = (unsigned int)status;
@@ -79,11 +79,11 @@ void weft_roce_text_wc(const struct weft_roce_who *who, enum ibv_wc_status statu
 	if (status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR ||
 	    status == IBV_WC_RESP_TIMEOUT_ERR)
 		snprintf(waited, sizeof(waited), " for %.1f s", (double)waited_ns * 1e-9);
-	snprintf(buf, size, "%s: peer %s %s%s (%s)%s%s", who->device, who->peer, what, waited,
+	snprintf(buf, size, "%s: peer %s %s%s (%s)%s%s", names->device, names->peer, what, waited,
 		 status_words(status), hint ? ": " : "", hint ? hint : "");
 }
 
-void weft_roce_text_connect(const struct weft_roce_who *who, int err, char *buf, size_t size)
+void weft_roce_text_connect(const struct weft_roce_names *names, int err, char *buf, size_t size)
 {
 	const char *why, *hint = "";
 
@@ -105,15 +105,15 @@ void weft_roce_text_connect(const struct weft_roce_who *who, int err, char *buf,
 		why = "can't be connected to: the device is gone";
 		break;
 	default:
-		snprintf(buf, size, "%s: peer %s can't be connected to: %s", who->device, who->peer,
-			 strerror(err));
+		snprintf(buf, size, "%s: peer %s can't be connected to: %s", names->device,
+			 names->peer, strerror(err));
 		return;
 	}
-	snprintf(buf, size, "%s: peer %s %s%s", who->device, who->peer, why, hint);
+	snprintf(buf, size, "%s: peer %s %s%s", names->device, names->peer, why, hint);
 }
 
-void weft_roce_text_qp_event(const struct weft_roce_who *who, enum ibv_event_type type, char *buf,
-			     size_t size)
+void weft_roce_text_qp_event(const struct weft_roce_names *names, enum ibv_event_type type,
+			     char *buf, size_t size)
 {
 	const char *what;
 
@@ -131,7 +131,7 @@ void weft_roce_text_qp_event(const struct weft_roce_who *who, enum ibv_event_typ
 		what = "can't be reached any more: its queue pair is in error";
 		break;
 	}
-	snprintf(buf, size, "%s: peer %s %s", who->device, who->peer, what);
+	snprintf(buf, size, "%s: peer %s %s", names->device, names->peer, what);
 }
 
 void weft_roce_text_setup(const char *device, const char *what, int err, uint64_t memlock,

@@ -13,7 +13,7 @@
 #include <infiniband/verbs.h>
 
 /** The device and peer of a message. */
-struct weft_roce_who {
+struct weft_roce_names {
 	const char *device; /**< "rxe0" */
 	const char *peer;   /**< "10.0.0.2" */
 };
@@ -22,7 +22,7 @@ struct weft_roce_who {
  * "rxe0: peer 10.0.0.2 gave no answer for 1.9 s (transport retry counter exceeded)".
  * @param waited_ns  time since the oldest request without a completion on the queue pair
  */
-void weft_roce_text_wc(const struct weft_roce_who *who, enum ibv_wc_status status,
+void weft_roce_text_wc(const struct weft_roce_names *names, enum ibv_wc_status status,
 		       uint64_t waited_ns, char *buf, size_t size);
 
 /** The error of a lane that ends by this status. @return negative errno */
@@ -32,11 +32,11 @@ int weft_roce_wc_error(enum ibv_wc_status status);
  * Why a queue pair could not be connected: @p err is the positive errno of ibv_modify_qp() or
  * ibv_create_ah().
  */
-void weft_roce_text_connect(const struct weft_roce_who *who, int err, char *buf, size_t size);
+void weft_roce_text_connect(const struct weft_roce_names *names, int err, char *buf, size_t size);
 
 /** The message for an event of a queue pair. */
-void weft_roce_text_qp_event(const struct weft_roce_who *who, enum ibv_event_type type, char *buf,
-			     size_t size);
+void weft_roce_text_qp_event(const struct weft_roce_names *names, enum ibv_event_type type,
+			     char *buf, size_t size);
 
 /**
  * Why a verbs call failed at set-up, with the remedy where there is one.

@@ -33,7 +33,7 @@
 /* ------------------------------------------------------------------ immediate data */
 
 #define WEFT_ROCE_IMM_CONTROL (1u << 31)
-#define WEFT_ROCE_IMM_ASK (1u << 30)
+#define WEFT_ROCE_IMM_ACK_REQ (1u << 30)
 #define WEFT_ROCE_COUNT_BITS 25
 #define WEFT_ROCE_COUNT_MASK ((1u << WEFT_ROCE_COUNT_BITS) - 1)
 

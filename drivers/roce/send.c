@@ -31,7 +31,7 @@ static inline bool share_of_buffers(const struct roce_iface *r, const struct roc
 }
 
 /* Choose a queue pair for a message; @p spread: begin with another one each time. */
-static struct roce_chan *pick(struct roce_lane_ep *lane_ep, bool spread)
+static struct roce_chan *pick_chan(struct roce_lane_ep *lane_ep, bool spread)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	unsigned int i, at = 0;
@@ -113,7 +113,7 @@ void roce_chan_ring(struct roce_chan *chan)
 			continue;
 		chan->wr[i].imm_data = htonl(chan->wr[i].imm_data |
 					     (chan->credit.processed & WEFT_ROCE_COUNT_MASK));
-		chan->credit.told = chan->credit.processed;
+		chan->credit.reported = chan->credit.processed;
 	}
 	chan->wr[n - 1].next = NULL;
 	chan->wr[n - 1].send_flags |= IBV_SEND_SIGNALED;
@@ -139,8 +139,8 @@ static inline struct roce_unacked *next_message(struct roce_chan *chan, uint8_t 
 }
 
 /* The work request is filled in: count the message and its unacknowledged bytes. */
-static void sent(struct roce_chan *chan, struct roce_slot *slot, struct roce_unacked *u,
-		 size_t bytes)
+static void message_sent(struct roce_chan *chan, struct roce_slot *slot, struct roce_unacked *u,
+			 size_t bytes)
 {
 	struct roce_lane_ep *lane_ep = chan->lane_ep;
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
@@ -172,7 +172,7 @@ int roce_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	if (total > base->iface->attr.max_short || length > total)
 		return -EMSGSIZE;
 	/* Use the first queue pair while it has space: then most messages arrive in order. */
-	chan = pick(lane_ep, false);
+	chan = pick_chan(lane_ep, false);
 	if (!chan)
 		return -EAGAIN;
 	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
@@ -188,7 +188,7 @@ int roce_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 		.length = (uint32_t)total,
 		.lkey = roce_ring_of(chan, chan->credit.sent)->lkey,
 	};
-	sent(chan, slot, next_message(chan, am_id), total);
+	message_sent(chan, slot, next_message(chan, am_id), total);
 	return 0;
 }
 
@@ -205,7 +205,7 @@ ssize_t roce_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_c
 
 	if (__builtin_expect(!base->up, 0))
 		return not_up(lane_ep);
-	chan = pick(lane_ep, true);
+	chan = pick_chan(lane_ep, true);
 	if (!chan)
 		return -EAGAIN;
 	buf = share_of_buffers(r, chan) ? roce_pool_get(&r->tx_pool) : NULL;
@@ -228,7 +228,7 @@ ssize_t roce_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_c
 		.length = (uint32_t)n,
 		.lkey = buf->lkey,
 	};
-	sent(chan, slot, u, (size_t)n);
+	message_sent(chan, slot, u, (size_t)n);
 	return n;
 }
 
@@ -275,7 +275,7 @@ int roce_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 		return (int)n;
 	if (hdr_len + (size_t)n > base->max_msg)
 		return -EMSGSIZE;
-	chan = pick(lane_ep, true);
+	chan = pick_chan(lane_ep, true);
 	if (!chan)
 		return -EAGAIN;
 	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
@@ -297,12 +297,12 @@ int roce_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	wr->num_sge = (int)(used + iovcnt);
 	wr->opcode = IBV_WR_SEND_WITH_IMM;
 	/* PING requests the count at once. */
-	wr->imm_data = weft_roce_imm(WEFT_ROCE_IMM_ASK, am_id, 0);
-	sent(chan, slot, u, hdr_len + (size_t)n);
+	wr->imm_data = weft_roce_imm(WEFT_ROCE_IMM_ACK_REQ, am_id, 0);
+	message_sent(chan, slot, u, hdr_len + (size_t)n);
 	return 0;
 }
 
-int roce_chan_tell(struct roce_chan *chan)
+int roce_chan_count_send(struct roce_chan *chan)
 {
 	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
 	struct weft_roce_word word = weft_roce_word(chan->credit.processed);
@@ -324,7 +324,7 @@ int roce_chan_tell(struct roce_chan *chan)
 	};
 	if (r->max_inline >= sizeof(word))
 		wr->send_flags = IBV_SEND_INLINE;
-	chan->credit.told = chan->credit.processed;
+	chan->credit.reported = chan->credit.processed;
 	r->count.words++;
 	roce_chan_commit(chan);
 	return 0;
@@ -339,9 +339,10 @@ void roce_chan_ping(struct roce_chan *chan)
 		return;
 	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
 	wr->opcode = IBV_WR_SEND_WITH_IMM;
-	wr->imm_data = weft_roce_imm(WEFT_ROCE_IMM_CONTROL | WEFT_ROCE_IMM_ASK, WEFT_ROCE_PING, 0);
+	wr->imm_data =
+		weft_roce_imm(WEFT_ROCE_IMM_CONTROL | WEFT_ROCE_IMM_ACK_REQ, WEFT_ROCE_PING, 0);
 	wr->num_sge = 0;
-	sent(chan, slot, next_message(chan, ROCE_NO_MESSAGE), 0);
+	message_sent(chan, slot, next_message(chan, ROCE_NO_MESSAGE), 0);
 }
 
 bool roce_chan_bye(struct roce_chan *chan)
@@ -350,9 +351,9 @@ bool roce_chan_bye(struct roce_chan *chan)
 	struct ibv_send_wr *wr;
 	struct roce_slot *slot;
 
-	if (chan->bye_said || !weft_roce_sq_room(&chan->sq, 0) || r->tx_room == 0)
+	if (chan->bye_sent || !weft_roce_sq_room(&chan->sq, 0) || r->tx_room == 0)
 		return false;
-	chan->bye_said = true;
+	chan->bye_sent = true;
 	r->byes--;
 	wr = roce_chan_add(chan, ROCE_SLOT_WORD, &slot);
 	wr->opcode = IBV_WR_SEND_WITH_IMM;

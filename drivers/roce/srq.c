@@ -56,7 +56,7 @@ int roce_srq_open(struct roce_iface *r, char *why, size_t why_len)
 }
 
 /* Post @p n buffers of the pool. @return the number posted */
-static uint32_t post(struct roce_iface *r, uint32_t n)
+static uint32_t post_buffers(struct roce_iface *r, uint32_t n)
 {
 	struct ibv_recv_wr wr[ROCE_POLL], *bad = NULL;
 	struct ibv_sge sge[ROCE_POLL];
@@ -104,7 +104,7 @@ void roce_srq_fill(struct roce_iface *r)
 
 	while (r->posted < target) {
 		n = target - r->posted;
-		n = post(r, n < ROCE_POLL ? n : ROCE_POLL);
+		n = post_buffers(r, n < ROCE_POLL ? n : ROCE_POLL);
 		if (n == 0)
 			break;
 		r->posted += n;

@@ -20,11 +20,11 @@
 #include "roce.h"
 
 /* Consecutive checks that must fail: after a pause of the whole host, the device is late, too. */
-#define DOUBTS 2u
+#define SILENT_CHECKS 2u
 
 /* ------------------------------------------------------------------ suspicion */
 
-static void suspect(struct roce_lane_ep *lane_ep, int status, const char *text)
+static void lane_suspect(struct roce_lane_ep *lane_ep, int status, const char *text)
 {
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 
@@ -40,7 +40,7 @@ void roce_lane_ep_lost(struct roce_lane_ep *lane_ep, int status, const char *tex
 	 * Queue pairs that have given up do not recover, so this is no mere silence (-ETIMEDOUT).
 	 */
 	if (up)
-		suspect(lane_ep, status == -ETIMEDOUT ? -EIO : status, text);
+		lane_suspect(lane_ep, status == -ETIMEDOUT ? -EIO : status, text);
 	if (!up || lane_ep->state == ROCE_UP)
 		roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_DOWN, status, text);
 }
@@ -65,7 +65,7 @@ static bool no_answer(const struct roce_lane_ep *lane_ep, uint64_t *since)
 {
 	const struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	uint64_t limit = WEFT_ROCE_SILENCE_MIN_NS;
-	bool asked = false;
+	bool limit_known = false;
 	unsigned int i;
 
 	for (i = 0; i < lane_ep->num_qps; i++) {
@@ -74,24 +74,24 @@ static bool no_answer(const struct roce_lane_ep *lane_ep, uint64_t *since)
 		*since = chan->busy_since;
 		if (chan->sq.head == chan->sq.tail || !roce_empty_since(r, *since, limit))
 			continue;
-		if (!asked)
+		if (!limit_known)
 			limit = weft_roce_silence_limit(&lane_ep->silence,
 							bytes_under_way(lane_ep));
-		asked = true;
+		limit_known = true;
 		if (roce_empty_since(r, *since, limit))
 			return true;
 	}
 	return false;
 }
 
-static bool doubtful(struct roce_lane_ep *lane_ep, uint64_t *since)
+static bool is_silent(struct roce_lane_ep *lane_ep, uint64_t *since)
 {
 	if (!no_answer(lane_ep, since)) {
-		lane_ep->doubts = 0;
+		lane_ep->silent_checks = 0;
 		return false;
 	}
-	lane_ep->doubts += lane_ep->doubts < DOUBTS;
-	return lane_ep->doubts == DOUBTS;
+	lane_ep->silent_checks += lane_ep->silent_checks < SILENT_CHECKS;
+	return lane_ep->silent_checks == SILENT_CHECKS;
 }
 
 void roce_suspect_look(struct roce_lane_ep *lane_ep)
@@ -104,12 +104,12 @@ void roce_suspect_look(struct roce_lane_ep *lane_ep)
 		return;
 	if (!r->watched.up)
 		snprintf(text, sizeof(text), "%s: port %u is down", r->dev->name, r->port);
-	else if (doubtful(lane_ep, &since))
+	else if (is_silent(lane_ep, &since))
 		snprintf(text, sizeof(text), "%s: peer %s has not answered for %.0f ms",
 			 r->dev->name, lane_ep->peer, (double)(r->now - since) * 1e-6);
 	else
 		return;
-	suspect(lane_ep, 0, text);
+	lane_suspect(lane_ep, 0, text);
 }
 
 /*
@@ -123,8 +123,8 @@ uint64_t roce_ep_seen(const struct weft_lane_ep *base)
 	unsigned int i;
 
 	for (i = 0; i < lane_ep->num_qps; i++)
-		if (lane_ep->chans[i]->heard_at > seen)
-			seen = lane_ep->chans[i]->heard_at;
+		if (lane_ep->chans[i]->last_rx_at > seen)
+			seen = lane_ep->chans[i]->last_rx_at;
 	return seen;
 }
 
@@ -243,7 +243,7 @@ static void one_of_two(struct twice *t)
 	free(t);
 }
 
-static void arrived(struct weft_lane_comp *comp, int status)
+static void flush_arrived(struct weft_lane_comp *comp, int status)
 {
 	struct twice *t = (struct twice *)((char *)comp - offsetof(struct twice, arrived));
 
@@ -251,7 +251,7 @@ static void arrived(struct weft_lane_comp *comp, int status)
 	one_of_two(t);
 }
 
-static void released(struct weft_lane_comp *comp, int status)
+static void give_released(struct weft_lane_comp *comp, int status)
 {
 	(void)status;
 	one_of_two((struct twice *)((char *)comp - offsetof(struct twice, released)));
@@ -276,7 +276,7 @@ static void give_free(struct give *g)
 }
 
 /* Allocate all memory before the first message is returned. */
-static int prepare(struct roce_lane_ep *lane_ep, struct give *g)
+static int prepare_returns(struct roce_lane_ep *lane_ep, struct give *g)
 {
 	unsigned int i;
 	uint32_t n;
@@ -306,8 +306,8 @@ static struct weft_lane_comp *wait_twice(struct give *g, struct roce_unacked *u)
 
 	g->twice = t->next;
 	*t = (struct twice){
-		.arrived.done = arrived,
-		.released.done = released,
+		.arrived.done = flush_arrived,
+		.released.done = give_released,
 		.comp = u->comp,
 		.left = 2,
 	};
@@ -379,7 +379,7 @@ int roce_ep_reap(struct weft_lane_ep *base, const void *state, size_t length, we
 		return -EINVAL;
 	if (!take_counts(lane_ep, state, length))
 		return -EPROTO;
-	rc = prepare(lane_ep, &g);
+	rc = prepare_returns(lane_ep, &g);
 	if (rc < 0) {
 		give_free(&g);
 		return rc;

@@ -15,7 +15,7 @@
 /*
  * All connections end, also future ones. @p what: a phrase for messages.
  */
-static void broken(struct ud_iface *u, int status, const char *what)
+static void iface_broken(struct ud_iface *u, int status, const char *what)
 {
 	u->status = status;
 	u->what = what;
@@ -69,7 +69,7 @@ static void fall_sick(struct ud_iface *u)
  * @p empty: the last poll left the completion queue empty. The worker's clock alone is not enough:
  * the application may have computed without polling.
  */
-static void recover(struct ud_iface *u, bool empty)
+static void iface_recover(struct ud_iface *u, bool empty)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
 	int err = EIO;
@@ -84,19 +84,19 @@ static void recover(struct ud_iface *u, bool empty)
 	}
 	u->sick = false;
 	if (err != 0)
-		broken(u, -EIO, ROCE_QUEUE_GONE);
+		iface_broken(u, -EIO, ROCE_QUEUE_GONE);
 }
 
-static void handle(struct ud_iface *u, const struct roce_event *e)
+static void handle_event(struct ud_iface *u, const struct roce_event *e)
 {
 	char what[160];
 
 	/* The interface for messages on the same port logs it. */
 	roce_port_event(&u->watched, e->type, u->now);
 	if (e->type == IBV_EVENT_DEVICE_FATAL)
-		broken(u, -ENODEV, ROCE_DEVICE_GONE);
+		iface_broken(u, -ENODEV, ROCE_DEVICE_GONE);
 	else if (e->type == IBV_EVENT_CQ_ERR && e->queue == u->cq)
-		broken(u, -EIO, ROCE_QUEUE_GONE);
+		iface_broken(u, -EIO, ROCE_QUEUE_GONE);
 	else if (e->type == IBV_EVENT_QP_FATAL && e->qpn == u->qp->qp_num)
 		fall_sick(u);
 	else if (e->type == IBV_EVENT_GID_CHANGE &&
@@ -106,7 +106,7 @@ static void handle(struct ud_iface *u, const struct roce_event *e)
 	}
 }
 
-static void slow(struct ud_iface *u)
+static void slow_poll(struct ud_iface *u)
 {
 	struct roce_event e;
 	char what[96];
@@ -114,7 +114,7 @@ static void slow(struct ud_iface *u)
 	u->next_slow = u->now + UD_SLOW_NS;
 	roce_watch_poll(u->dev);
 	while (roce_watch_next(u->dev, &u->watch, &e))
-		handle(u, &e);
+		handle_event(u, &e);
 	/* In each call: connections may begin after the failure. */
 	if (u->status != 0)
 		roce_ud_fail_all(u, u->status, u->what);
@@ -156,13 +156,13 @@ static unsigned int ud_progress(struct weft_lane_iface *base, uint64_t now_ns)
 		events++;
 	}
 	if (__builtin_expect(u->sick, 0))
-		recover(u, n < ROCE_POLL);
+		iface_recover(u, n < ROCE_POLL);
 	if (u->posted < UD_RX / 2 && !u->sick && u->status == 0)
 		roce_ud_post_receives(u);
 	if (!LIST_EMPTY(&u->dead))
 		roce_ud_reap(u);
 	if (now_ns >= u->next_slow)
-		slow(u);
+		slow_poll(u);
 	return events;
 }
 

@@ -50,9 +50,9 @@ struct ud_lane_ep {
 	size_t first_len;
 	/* of an initiator, until the first reply: the cookie to send, and its last datagram */
 	uint64_t cookie;
-	uint8_t *said, said_id;
-	size_t said_len;
-	uint64_t heard;
+	uint8_t *held, held_id;
+	size_t held_len;
+	uint64_t last_rx;
 	char peer[48];
 };
 
@@ -126,14 +126,14 @@ void roce_ud_deliver(struct ud_lane_ep *lane_ep, const struct weft_roce_ud_packe
 bool roce_ud_shows_cookie(const struct ud_iface *u, const struct weft_roce_ud_packet *p,
 			  uint32_t src_qpn);
 /** Send its sender a cookie: at once if its Ethernet address is resolved. */
-void roce_ud_ask(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn);
+void roce_ud_query(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn);
 /** Handle askers whose address resolution has ended. @return events */
-unsigned int roce_ud_asked(struct ud_iface *u);
+unsigned int roce_ud_queries_progress(struct ud_iface *u);
 /** End askers whose address handles are @p age old: they are resolved again when needed. */
 void roce_ud_askers_end(struct ud_iface *u, uint64_t age);
 /** Keep a datagram of an initiator, which a RETRY may request again. */
-void roce_ud_keep_said(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
-		       const void *payload, size_t length);
+void roce_ud_hold(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		  const void *payload, size_t length);
 /** A RETRY has arrived. */
 void roce_ud_retry(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn);
 

@@ -21,8 +21,8 @@
 
 /* ------------------------------------------------------------------ acceptor */
 
-static uint64_t cookie(const struct ud_iface *u, const struct weft_roce_ud_packet *p,
-		       uint32_t src_qpn, uint64_t period)
+static uint64_t cookie_of(const struct ud_iface *u, const struct weft_roce_ud_packet *p,
+			  uint32_t src_qpn, uint64_t period)
 {
 	struct weft_siphash s;
 
@@ -40,12 +40,12 @@ bool roce_ud_shows_cookie(const struct ud_iface *u, const struct weft_roce_ud_pa
 {
 	uint64_t period = u->now / COOKIE_NS;
 
-	return p->cookie == cookie(u, p, src_qpn, period) ||
-	       p->cookie == cookie(u, p, src_qpn, period - 1);
+	return p->cookie == cookie_of(u, p, src_qpn, period) ||
+	       p->cookie == cookie_of(u, p, src_qpn, period - 1);
 }
 
 /* Reply to the last datagram of the host: other processes of the host that wait retry. */
-static void answer(struct ud_lane_ep *asker)
+static void answer_asker(struct ud_lane_ep *asker)
 {
 	struct ud_iface *u = asker->u;
 	struct weft_roce_ud_packet p = {.src_conn = asker->remote_conn, .src_qkey = asker->qkey};
@@ -63,9 +63,9 @@ static void answer(struct ud_lane_ep *asker)
 		return; /* the initiator retries */
 	}
 	memcpy(p.gid, asker->gid, sizeof(p.gid));
-	h.cookie = weft_put64(cookie(u, &p, asker->qpn, u->now / COOKIE_NS));
+	h.cookie = weft_put64(cookie_of(u, &p, asker->qpn, u->now / COOKIE_NS));
 	if (roce_ud_post(asker, &h, "", 0, NULL, 0) == 0)
-		u->count.asked++;
+		u->count.cookie_requests++;
 }
 
 static void asker_end(struct ud_lane_ep *asker)
@@ -80,7 +80,7 @@ static void asker_end(struct ud_lane_ep *asker)
 	LIST_INSERT_HEAD(&u->dead, asker, link);
 }
 
-void roce_ud_ask(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn)
+void roce_ud_query(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn)
 {
 	struct ud_lane_ep *asker, *oldest = NULL;
 	unsigned int n = 0;
@@ -105,10 +105,10 @@ void roce_ud_ask(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32
 	asker->qkey = p->src_qkey;
 	asker->remote_conn = p->src_conn;
 	if (asker->state == UD_UP)
-		answer(asker);
+		answer_asker(asker);
 }
 
-unsigned int roce_ud_asked(struct ud_iface *u)
+unsigned int roce_ud_queries_progress(struct ud_iface *u)
 {
 	struct ud_lane_ep *asker, *next;
 	unsigned int n = 0;
@@ -124,8 +124,8 @@ unsigned int roce_ud_asked(struct ud_iface *u)
 		}
 		u->resolving--;
 		asker->state = UD_UP;
-		asker->heard = u->now;
-		answer(asker);
+		asker->last_rx = u->now;
+		answer_asker(asker);
 	}
 	return n;
 }
@@ -136,26 +136,26 @@ void roce_ud_askers_end(struct ud_iface *u, uint64_t age)
 
 	for (asker = LIST_FIRST(&u->askers); asker; asker = next) {
 		next = LIST_NEXT(asker, link);
-		if (age == 0 || (asker->state == UD_UP && u->now - asker->heard >= age))
+		if (age == 0 || (asker->state == UD_UP && u->now - asker->last_rx >= age))
 			asker_end(asker);
 	}
 }
 
 /* ------------------------------------------------------------------ initiator */
 
-void roce_ud_keep_said(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
-		       const void *payload, size_t length)
+void roce_ud_hold(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		  const void *payload, size_t length)
 {
-	uint8_t *said = realloc(lane_ep->said, hdr_len + length + 1);
+	uint8_t *held = realloc(lane_ep->held, hdr_len + length + 1);
 
-	if (!said)
+	if (!held)
 		return; /* its owner retries */
-	memcpy(said, hdr, hdr_len);
+	memcpy(held, hdr, hdr_len);
 	if (length > 0)
-		memcpy(said + hdr_len, payload, length);
-	lane_ep->said = said;
-	lane_ep->said_len = hdr_len + length;
-	lane_ep->said_id = am_id;
+		memcpy(held + hdr_len, payload, length);
+	lane_ep->held = held;
+	lane_ep->held_len = hdr_len + length;
+	lane_ep->held_id = am_id;
 }
 
 void roce_ud_retry(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn)
@@ -168,9 +168,9 @@ void roce_ud_retry(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint
 	}
 	u->count.shown++;
 	lane_ep->cookie = p->cookie;
-	if (!lane_ep->said)
+	if (!lane_ep->held)
 		return;
-	roce_ud_send(lane_ep, lane_ep->said_id, lane_ep->said, lane_ep->said_len, NULL, 0);
-	free(lane_ep->said);
-	lane_ep->said = NULL;
+	roce_ud_send(lane_ep, lane_ep->held_id, lane_ep->held, lane_ep->held_len, NULL, 0);
+	free(lane_ep->held);
+	lane_ep->held = NULL;
 }

@@ -81,7 +81,7 @@ int roce_ud_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, 
 		return -EMSGSIZE;
 	rc = roce_ud_send(lane_ep, am_id, hdr, hdr_len, payload, length);
 	if (rc == 0 && lane_ep->remote_conn == 0)
-		roce_ud_keep_said(lane_ep, am_id, hdr, hdr_len, payload, length);
+		roce_ud_hold(lane_ep, am_id, hdr, hdr_len, payload, length);
 	return rc;
 }
 
@@ -92,7 +92,7 @@ void roce_ud_deliver(struct ud_lane_ep *lane_ep, const struct weft_roce_ud_packe
 	struct ud_iface *u = lane_ep->u;
 	char text[96];
 
-	lane_ep->heard = u->now;
+	lane_ep->last_rx = u->now;
 	if (p->am_id == WEFT_ROCE_UD_BYE) {
 		snprintf(text, sizeof(text), "%s: peer %s has closed the control channel",
 			 u->dev->name, lane_ep->peer);

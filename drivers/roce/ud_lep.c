@@ -50,7 +50,7 @@ struct ud_lane_ep *roce_ud_lane_ep_new(struct ud_iface *u, const uint8_t gid[16]
 	weft_roce_gid_print(gid, lane_ep->peer, sizeof(lane_ep->peer));
 	lane_ep->qpn = qpn;
 	lane_ep->qkey = qkey;
-	lane_ep->heard = u->now;
+	lane_ep->last_rx = u->now;
 	lane_ep->sgid_index = u->gid.index;
 	lane_ep->job.run = resolve_job;
 	memcpy(lane_ep->job.host, gid, sizeof(lane_ep->job.host));
@@ -139,13 +139,13 @@ void roce_ud_reap(struct ud_iface *u)
 		if (lane_ep->ah)
 			ibv_destroy_ah(lane_ep->ah);
 		LIST_REMOVE(lane_ep, link);
-		free(lane_ep->said);
+		free(lane_ep->held);
 		free(lane_ep);
 	}
 }
 
 /* Hosts in one bucket count as one host; the key of the hash keeps buckets secret. */
-static uint8_t bucket(const struct ud_iface *u, const uint8_t gid[16])
+static uint8_t host_bucket(const struct ud_iface *u, const uint8_t gid[16])
 {
 	return (uint8_t)weft_siphash(&u->key, gid, 16);
 }
@@ -161,14 +161,14 @@ static bool make_room(struct ud_iface *u, const uint8_t gid[16])
 		/* One has ended, and its owner must still release it: do not end a second one. */
 		if (lane_ep->state >= UD_OVER)
 			return false;
-		of[bucket(u, lane_ep->gid)]++;
+		of[host_bucket(u, lane_ep->gid)]++;
 	}
-	mine = of[bucket(u, gid)];
+	mine = of[host_bucket(u, gid)];
 	/* The list begins with the newest one. */
 	LIST_FOREACH(lane_ep, &u->of_others, passive_link) {
-		if (of[bucket(u, lane_ep->gid)] < most)
+		if (of[host_bucket(u, lane_ep->gid)] < most)
 			continue;
-		most = of[bucket(u, lane_ep->gid)];
+		most = of[host_bucket(u, lane_ep->gid)];
 		goes = lane_ep;
 	}
 	/* A host without one always gets a place. Others need two fewer, so that hosts do not evict
@@ -207,7 +207,7 @@ bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *
 		return false;
 	}
 	if (!roce_ud_shows_cookie(u, p, src_qpn)) {
-		roce_ud_ask(u, p, src_qpn);
+		roce_ud_query(u, p, src_qpn);
 		return false;
 	}
 	if (!has_place(u, p->gid)) {
@@ -230,10 +230,10 @@ bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *
 unsigned int roce_ud_resolved(struct ud_iface *u)
 {
 	struct weft_roce_ud_packet p;
-	struct weft_roce_who who;
+	struct weft_roce_names names;
 	struct ud_lane_ep *lane_ep;
 	struct roce_buf *buf;
-	unsigned int n = roce_ud_asked(u);
+	unsigned int n = roce_ud_queries_progress(u);
 	char text[256];
 
 	for (;;) {
@@ -244,8 +244,8 @@ unsigned int roce_ud_resolved(struct ud_iface *u)
 			return n;
 		n++;
 		if (lane_ep->job.err != 0) {
-			who = (struct weft_roce_who){u->dev->name, lane_ep->peer};
-			weft_roce_text_connect(&who, lane_ep->job.err, text, sizeof(text));
+			names = (struct weft_roce_names){u->dev->name, lane_ep->peer};
+			weft_roce_text_connect(&names, lane_ep->job.err, text, sizeof(text));
 			roce_ud_lane_ep_over(lane_ep, WEFT_LANE_EV_DOWN, -EHOSTUNREACH, text);
 			continue;
 		}
@@ -276,7 +276,7 @@ void roce_ud_idle(struct ud_iface *u)
 
 	/* End one per call: the callback may destroy others. There are UD_PASSIVE_MAX at most. */
 	LIST_FOREACH(lane_ep, &u->of_others, passive_link)
-		if (lane_ep->state == UD_UP && u->now - lane_ep->heard > UD_IDLE_NS)
+		if (lane_ep->state == UD_UP && u->now - lane_ep->last_rx > UD_IDLE_NS)
 			break;
 	if (!lane_ep)
 		return;

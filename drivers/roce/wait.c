@@ -59,10 +59,10 @@ static int notify_arm(struct roce_notify *n, struct ibv_cq *cq, uint64_t empties
 {
 	if (!n->channel)
 		return 0;
-	if (!n->asked) {
+	if (!n->requested) {
 		if (ibv_req_notify_cq(cq, 0) != 0)
 			return 0; /* the device is gone, which its events report */
-		n->asked = true;
+		n->requested = true;
 		n->empties = empties;
 	}
 	return empties != n->empties ? 0 : -EBUSY;
@@ -78,11 +78,11 @@ static void notify_taken(struct roce_notify *n)
 	/* A request gives one notification, so the next arm() must request again. */
 	while (ibv_get_cq_event(n->channel, &cq, &context) == 0) {
 		ibv_ack_cq_events(cq, 1);
-		n->asked = false;
+		n->requested = false;
 	}
 }
 
-static void within(uint64_t now, uint64_t *due, uint64_t ns)
+static void due_within(uint64_t now, uint64_t *due, uint64_t ns)
 {
 	if (now + ns < *due)
 		*due = now + ns;
@@ -96,7 +96,7 @@ int roce_wait_fd(struct weft_lane_iface *base)
 }
 
 /* The owner may sleep for long, so send pending counts to peers now. */
-static void tell_peers(struct roce_iface *r)
+static void send_counts(struct roce_iface *r)
 {
 	struct roce_chan *chan;
 
@@ -113,17 +113,17 @@ int roce_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns)
 	if (base->tx_open || r->failing)
 		return -EBUSY;
 	if (!TAILQ_EMPTY(&r->acks))
-		tell_peers(r);
-	within(now_ns, due_ns, SLOW_ASLEEP_NS);
+		send_counts(r);
+	due_within(now_ns, due_ns, SLOW_ASLEEP_NS);
 	/* With outstanding requests, check for a silent device earlier. */
 	if (r->tx_room != r->tx_total)
-		within(now_ns, due_ns, SLOW_BUSY_NS);
+		due_within(now_ns, due_ns, SLOW_BUSY_NS);
 	if (!TAILQ_EMPTY(&r->connecting) || !LIST_EMPTY(&r->dying) || !TAILQ_EMPTY(&r->acks))
-		within(now_ns, due_ns, LOOK_MAX_NS);
+		due_within(now_ns, due_ns, LOOK_MAX_NS);
 	if (r->look_ns < LOOK_MIN_NS)
 		r->look_ns = LOOK_MIN_NS;
 	if (!TAILQ_EMPTY(&r->waits))
-		within(now_ns, due_ns, r->look_ns);
+		due_within(now_ns, due_ns, r->look_ns);
 	return notify_arm(&r->notify, r->cq, r->empties);
 }
 
@@ -151,9 +151,9 @@ int roce_ud_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns)
 {
 	struct ud_iface *u = ud_iface_of(base);
 
-	within(now_ns, due_ns, SLOW_ASLEEP_NS);
+	due_within(now_ns, due_ns, SLOW_ASLEEP_NS);
 	if (u->resolving > 0 || u->sick || !LIST_EMPTY(&u->dead))
-		within(now_ns, due_ns, LOOK_MAX_NS);
+		due_within(now_ns, due_ns, LOOK_MAX_NS);
 	return notify_arm(&u->notify, u->cq, u->empties);
 }
 

@@ -380,10 +380,10 @@ static void self_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb,
 {
 	struct self_iface *s = to_iface(base);
 
-#define TELL(value, name, help) cb(name, value, arg);
-	COUNTERS(TELL)
-	LEVELS(TELL)
-#undef TELL
+#define REPORT(value, name, help) cb(name, value, arg);
+	COUNTERS(REPORT)
+	LEVELS(REPORT)
+#undef REPORT
 }
 
 static void self_close(struct weft_lane_iface *base)

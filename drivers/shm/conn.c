@@ -48,7 +48,7 @@ static struct shm_ep *ep_new(struct shm_iface *s, enum shm_state state, uint64_t
 	return lane_ep;
 }
 
-static int watch(struct shm_iface *s, struct shm_fd *what, uint32_t more)
+static int watch_socket(struct shm_iface *s, struct shm_fd *what, uint32_t more)
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP | more, .data.ptr = what};
 
@@ -61,7 +61,7 @@ static int watch(struct shm_iface *s, struct shm_fd *what, uint32_t more)
 /* Another thread receives the hello, so epoll must report this socket once only. */
 static int watch_hello(struct shm_iface *s, struct shm_ep *lane_ep)
 {
-	return watch(s, &lane_ep->sock, EPOLLONESHOT);
+	return watch_socket(s, &lane_ep->sock, EPOLLONESHOT);
 }
 
 /* While a forked child also has the descriptor, close() does not remove it from the epoll set. */
@@ -95,12 +95,12 @@ static void watch_process(struct shm_iface *s, struct shm_ep *lane_ep)
 	lane_ep->process.fd = shm_process_open(lane_ep->pid);
 	if (lane_ep->process.fd == -ESRCH)
 		lane_ep->ended = true; /* its children may still have the socket open */
-	if (lane_ep->process.fd >= 0 && watch(s, &lane_ep->process, 0) < 0)
+	if (lane_ep->process.fd >= 0 && watch_socket(s, &lane_ep->process, 0) < 0)
 		unwatch_process(s, lane_ep);
 }
 
 /* Move it to the dead ones; shm_reap() frees it after the protocol layer has destroyed it. */
-static void bury(struct shm_iface *s, struct shm_ep *lane_ep, int status)
+static void lane_bury(struct shm_iface *s, struct shm_ep *lane_ep, int status)
 {
 	if (lane_ep->state == SHM_UP) {
 		TAILQ_REMOVE(&s->up, lane_ep, entry);
@@ -154,7 +154,7 @@ void shm_ep_destroy(struct weft_lane_ep *base)
 
 	lane_ep->destroyed = true;
 	if (lane_ep->state != SHM_DEAD)
-		bury(shm_iface(base->iface), lane_ep, -ECANCELED);
+		lane_bury(shm_iface(base->iface), lane_ep, -ECANCELED);
 	/* The end of a peer that takes messages and closes may be seen before its last position. */
 	if (was_up)
 		shm_complete(lane_ep);
@@ -167,7 +167,7 @@ void shm_end(struct shm_ep *lane_ep, int status, const char *text)
 	bool known = lane_ep->state != SHM_ACCEPTED, was_up = lane_ep->state == SHM_UP;
 	char words[128], line[SHM_TEXT_MAX + 160];
 
-	bury(s, lane_ep, status < 0 ? status : -ECONNRESET);
+	lane_bury(s, lane_ep, status < 0 ? status : -ECONNRESET);
 	lane_ep->destroyed = lane_ep->destroyed || !known;
 	if (was_up)
 		shm_complete(lane_ep); /* messages that it had taken are delivered */
@@ -181,8 +181,8 @@ void shm_end(struct shm_ep *lane_ep, int status, const char *text)
 		 line);
 }
 
-static void up(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_hello *hello,
-	       unsigned int receives)
+static void lane_up(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_hello *hello,
+		    unsigned int receives)
 {
 	char words[128], line[192];
 
@@ -191,7 +191,7 @@ static void up(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_hel
 	shm_wait_up(lane_ep, hello->fences);
 
 	weft_socket_refuse_fds(lane_ep->sock.fd);
-	if (watch(s, &lane_ep->sock, 0) < 0)
+	if (watch_socket(s, &lane_ep->sock, 0) < 0)
 		lane_ep->ended = true; /* without the watch, its end and wake-ups would be missed */
 	TAILQ_REMOVE(&s->making, lane_ep, entry);
 	s->num_making--;
@@ -226,7 +226,7 @@ static void hello_init(const struct shm_iface *s, const struct shm_ep *lane_ep,
 }
 
 /* Its socket is connected: create the segment and pass it with the hello. */
-static int introduce(struct shm_iface *s, struct shm_ep *lane_ep)
+static int send_segment(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	struct shm_hello hello;
 	int fds[SHM_HELLO_FDS] = {-1, s->reg_fd}, rc;
@@ -276,8 +276,8 @@ static int try_connect(struct shm_iface *s, struct shm_ep *lane_ep)
 		return fd;
 	}
 	lane_ep->sock.fd = fd;
-	lane_ep->state = SHM_ASKED;
-	return introduce(s, lane_ep);
+	lane_ep->state = SHM_REQUESTED;
+	return send_segment(s, lane_ep);
 }
 
 int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
@@ -310,7 +310,7 @@ int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 }
 
 /* The acceptor's reply. */
-static void answered(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receipt *r)
+static void answer_received(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receipt *r)
 {
 	const struct shm_hello *hello = &r->hello;
 
@@ -327,7 +327,7 @@ static void answered(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_rec
 	} else {
 		lane_ep->regs = r->regs;
 		r->regs = NULL;
-		up(s, lane_ep, hello, 1);
+		lane_up(s, lane_ep, hello, 1);
 	}
 }
 
@@ -356,7 +356,7 @@ unsigned int shm_making(struct shm_iface *s, uint64_t now_ns)
 
 /* ------------------------------------------------------------------ acceptor */
 
-static void asked(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receipt *r)
+static void serve_request(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receipt *r)
 {
 	struct shm_hello answer;
 
@@ -385,7 +385,7 @@ static void asked(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receip
 	r->regs = NULL;
 	watch_process(s, lane_ep);
 	s->count.accepted++;
-	up(s, lane_ep, &r->hello, 0);
+	lane_up(s, lane_ep, &r->hello, 0);
 }
 
 /* Connections without a hello yet are limited per process. */
@@ -461,7 +461,7 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 /* ------------------------------------------------------------------ events of the sockets */
 
 /* Read bytes that have woken this process, or the end of the connection. */
-static void drain(struct shm_iface *s, struct shm_ep *lane_ep)
+static void drain_wakeups(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	char bytes[8];
 	ssize_t n;
@@ -484,7 +484,7 @@ static unsigned int process_ended(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	lane_ep->ended = true;
 	unwatch_process(s, lane_ep);
-	if (lane_ep->state != SHM_ASKED || lane_ep->receipt)
+	if (lane_ep->state != SHM_REQUESTED || lane_ep->receipt)
 		return 0;
 	/* A reply that was sent before the end is valid: messages may have followed it. */
 	if (shm_socket_has_message(lane_ep->sock.fd)) {
@@ -505,13 +505,13 @@ unsigned int shm_readable(struct shm_fd *from)
 	if (from->is_process)
 		return process_ended(s, lane_ep);
 	if (lane_ep->state == SHM_UP)
-		drain(s, lane_ep);
+		drain_wakeups(s, lane_ep);
 	else if (!lane_ep->receipt)
 		start_receipt(s, lane_ep);
 	return 0;
 }
 
-static void received(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receipt *r)
+static void receipt_over(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_receipt *r)
 {
 	lane_ep->receipt = NULL;
 	if (r->status == -EAGAIN && !lane_ep->ended) {
@@ -520,9 +520,9 @@ static void received(struct shm_iface *s, struct shm_ep *lane_ep, struct shm_rec
 		return;
 	}
 	if (r->is_answer)
-		answered(s, lane_ep, r);
+		answer_received(s, lane_ep, r);
 	else
-		asked(s, lane_ep, r);
+		serve_request(s, lane_ep, r);
 }
 
 unsigned int shm_received(struct shm_iface *s)
@@ -534,7 +534,7 @@ unsigned int shm_received(struct shm_iface *s)
 		next = r->next;
 		/* A callback for an earlier receipt may have ended the connection. */
 		if (r->lane_ep) {
-			received(s, r->lane_ep, r);
+			receipt_over(s, r->lane_ep, r);
 			n++;
 		}
 		shm_receipt_free(r);

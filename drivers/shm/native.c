@@ -79,8 +79,8 @@ bool shm_native_reaches(const struct shm_ep *lane_ep, const struct shm_hello *he
 
 /* ------------------------------------------------------------------ posting */
 
-static int post(struct shm_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
-		uint64_t offset, uint64_t key, struct weft_lane_comp *comp)
+static int post_native(struct shm_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
+		       uint64_t offset, uint64_t key, struct weft_lane_comp *comp)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);
 	struct shm_native *n = NULL;
@@ -115,7 +115,7 @@ int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned i
 		  struct weft_lane_comp *comp)
 {
 	(void)mem;
-	return post(shm_ep(base), iov, iovcnt, remote_offset, key, comp);
+	return post_native(shm_ep(base), iov, iovcnt, remote_offset, key, comp);
 }
 
 /* ------------------------------------------------------------------ execution */
@@ -150,15 +150,15 @@ static void add_here(struct batch *b, const struct shm_native *n, size_t most)
 	b->len += len;
 }
 
-static int find(const struct shm_ep *lane_ep, const struct shm_native *n, size_t len,
-		uint64_t *address)
+static int find_memory(const struct shm_ep *lane_ep, const struct shm_native *n, size_t len,
+		       uint64_t *address)
 {
 	return shm_reg_find(lane_ep->regs, n->key, n->offset + n->done, len,
 			    WEFT_LANE_ACCESS_REMOTE_READ, address);
 }
 
 /* @return 0, or the error of the first operation */
-static int gather(struct batch *b, const struct shm_ep *lane_ep, size_t most)
+static int batch_gather(struct batch *b, const struct shm_ep *lane_ep, size_t most)
 {
 	const struct shm_native *n;
 	uint64_t address;
@@ -172,7 +172,7 @@ static int gather(struct batch *b, const struct shm_ep *lane_ep, size_t most)
 			len = most - b->len;
 		if (len == 0 || b->num_here + n->num > sizeof(b->here) / sizeof(b->here[0]))
 			return 0;
-		rc = find(lane_ep, n, len, &address);
+		rc = find_memory(lane_ep, n, len, &address);
 		if (rc < 0)
 			return b->num > 0 ? 0 : rc;
 		add_here(b, n, len);
@@ -182,12 +182,12 @@ static int gather(struct batch *b, const struct shm_ep *lane_ep, size_t most)
 }
 
 /* @return bytes moved, or the error of the first operation */
-static ssize_t move(struct batch *b, struct shm_ep *lane_ep, size_t most)
+static ssize_t batch_move(struct batch *b, struct shm_ep *lane_ep, size_t most)
 {
 	ssize_t moved;
 	int rc;
 
-	rc = gather(b, lane_ep, most);
+	rc = batch_gather(b, lane_ep, most);
 	if (rc < 0)
 		return rc;
 	if (b->len == 0) /* an operation of 0 bytes */
@@ -200,7 +200,7 @@ static ssize_t move(struct batch *b, struct shm_ep *lane_ep, size_t most)
 	return moved == 0 ? -EFAULT : moved;
 }
 
-static void end(struct shm_ep *lane_ep, int status)
+static void native_end(struct shm_ep *lane_ep, int status)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);
 	struct shm_native *n = STAILQ_FIRST(&lane_ep->natives);
@@ -222,31 +222,31 @@ static int taken_away(struct shm_ep *lane_ep, int error)
 	return -ECANCELED;
 }
 
-static void fail(struct shm_iface *s, struct shm_ep *lane_ep, int error)
+static void native_fail(struct shm_iface *s, struct shm_ep *lane_ep, int error)
 {
 	s->count.native_failed++;
-	end(lane_ep, taken_away(lane_ep, error));
+	native_end(lane_ep, taken_away(lane_ep, error));
 }
 
 /* The first operation has @part bytes more. */
-static void advance(struct shm_iface *s, struct shm_ep *lane_ep, size_t part)
+static void native_advance(struct shm_iface *s, struct shm_ep *lane_ep, size_t part)
 {
 	struct shm_native *n = STAILQ_FIRST(&lane_ep->natives);
 	uint64_t address;
 	/* If the registration was released in the meantime, the bytes may be wrong: check again. */
-	int rc = part > 0 ? find(lane_ep, n, part, &address) : 0;
+	int rc = part > 0 ? find_memory(lane_ep, n, part, &address) : 0;
 
 	if (rc < 0) {
-		fail(s, lane_ep, rc);
+		native_fail(s, lane_ep, rc);
 		return;
 	}
 	s->count.native_get_bytes += part;
 	n->done += part;
 	if (n->done == n->length)
-		end(lane_ep, 0);
+		native_end(lane_ep, 0);
 }
 
-static unsigned int work(struct shm_iface *s, struct shm_ep *lane_ep)
+static unsigned int work_slice(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	size_t budget = SLICE_MAX / (s->num_table > 0 ? s->num_table : 1);
 	unsigned int done = 0;
@@ -257,22 +257,22 @@ static unsigned int work(struct shm_iface *s, struct shm_ep *lane_ep)
 	if (budget < SLICE_MIN)
 		budget = SLICE_MIN;
 	while (!STAILQ_EMPTY(&lane_ep->natives) && budget > 0) {
-		moved = move(&b, lane_ep, budget);
+		moved = batch_move(&b, lane_ep, budget);
 		done++;
 		if (moved < 0) {
-			fail(s, lane_ep, (int)moved);
+			native_fail(s, lane_ep, (int)moved);
 			continue;
 		}
 		budget -= (size_t)moved;
 		if (b.num == 0)
-			advance(s, lane_ep, 0);
+			native_advance(s, lane_ep, 0);
 		/* A callback may end all of them, and append others. */
 		for (unsigned int i = 0; i < b.num && !STAILQ_EMPTY(&lane_ep->natives); i++) {
 			part = b.part[i] < (size_t)moved ? b.part[i] : (size_t)moved;
 			if (part == 0)
 				break;
 			moved -= (ssize_t)part;
-			advance(s, lane_ep, part);
+			native_advance(s, lane_ep, part);
 		}
 	}
 	return done;
@@ -286,7 +286,7 @@ unsigned int shm_native_work(struct shm_iface *s)
 	/* A callback may end other lane_eps: they stay in memory until shm_reap(). */
 	for (lane_ep = LIST_FIRST(&s->busy); lane_ep; lane_ep = next) {
 		next = LIST_NEXT(lane_ep, busy);
-		n += work(s, lane_ep);
+		n += work_slice(s, lane_ep);
 	}
 	return n;
 }
@@ -294,5 +294,5 @@ unsigned int shm_native_work(struct shm_iface *s)
 void shm_native_cancel(struct shm_ep *lane_ep, int status)
 {
 	while (lane_ep->num_natives > 0)
-		end(lane_ep, status);
+		native_end(lane_ep, status);
 }

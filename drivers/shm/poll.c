@@ -39,7 +39,7 @@ void shm_table_add(struct shm_ep *lane_ep)
 	s->table[s->num_table++] = lane_ep;
 }
 
-static void put(struct shm_iface *s, uint32_t slot, struct shm_ep *lane_ep)
+static void table_put(struct shm_iface *s, uint32_t slot, struct shm_ep *lane_ep)
 {
 	s->table[slot] = lane_ep;
 	lane_ep->slot = slot;
@@ -49,15 +49,15 @@ void shm_table_remove(struct shm_ep *lane_ep)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);
 
-	put(s, lane_ep->slot, s->table[--s->num_table]);
+	table_put(s, lane_ep->slot, s->table[--s->num_table]);
 }
 
 static void make_hot(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	uint32_t hot = s->next_hot++ % SHM_HOT, slot = lane_ep->slot;
 
-	put(s, slot, s->table[hot]);
-	put(s, hot, lane_ep);
+	table_put(s, slot, s->table[hot]);
+	table_put(s, hot, lane_ep);
 }
 
 /* ------------------------------------------------------------------ messages */
@@ -101,10 +101,10 @@ void shm_release(struct weft_lane_iface *base, void *desc)
 	weft_mpool_put(&s->bufs, desc);
 }
 
-static void publish(struct shm_ep *lane_ep)
+static void publish_head(struct shm_ep *lane_ep)
 {
 	shm_rx_publish(&lane_ep->rx);
-	shm_tell(lane_ep, lane_ep->tx.dir, SHM_WAKE_HEAD);
+	shm_wake_peer(lane_ep, lane_ep->tx.dir, SHM_WAKE_HEAD);
 }
 
 static void end_broken(struct shm_iface *s, struct shm_ep *lane_ep)
@@ -125,7 +125,8 @@ static void end_gone(struct shm_iface *s, struct shm_ep *lane_ep)
 	shm_end(lane_ep, -ECONNRESET, "its process has ended without closing the connection");
 }
 
-static __attribute__((noinline)) unsigned int take(struct shm_iface *s, struct shm_ep *lane_ep)
+static __attribute__((noinline)) unsigned int take_records(struct shm_iface *s,
+							   struct shm_ep *lane_ep)
 {
 	struct shm_record r;
 	unsigned int n;
@@ -144,11 +145,11 @@ static __attribute__((noinline)) unsigned int take(struct shm_iface *s, struct s
 			return n + 1;
 		}
 		if (lane_ep->rx.head - lane_ep->rx.published >= SHM_LINES / 4)
-			publish(lane_ep);
+			publish_head(lane_ep);
 	}
 	s->count.rx_messages += n;
 	if (lane_ep->rx.head != lane_ep->rx.published)
-		publish(lane_ep);
+		publish_head(lane_ep);
 	if (__builtin_expect(rc < 0 || lane_ep->tx.broken, 0)) {
 		end_broken(s, lane_ep);
 		return n + 1;
@@ -166,7 +167,7 @@ static inline unsigned int poll_ring(struct shm_iface *s, struct shm_ep *lane_ep
 	if (__builtin_expect(shm_rx_empty(&lane_ep->rx) & !(lane_ep->ended | lane_ep->tx.broken),
 			     1))
 		return 0;
-	return take(s, lane_ep);
+	return take_records(s, lane_ep);
 }
 
 static unsigned int poll_cold(struct shm_iface *s)
@@ -189,7 +190,7 @@ static unsigned int poll_cold(struct shm_iface *s)
 /* ------------------------------------------------------------------ the rest */
 
 /* Check the sockets: new connections, replies, peers that have ended. */
-static unsigned int look(struct shm_iface *s, uint64_t now_ns)
+static unsigned int poll_sockets(struct shm_iface *s, uint64_t now_ns)
 {
 	struct epoll_event events[EVENTS];
 	unsigned int n = 0;
@@ -215,7 +216,7 @@ static unsigned int look(struct shm_iface *s, uint64_t now_ns)
 }
 
 /* A callback may end other lane_eps: they stay in memory until shm_reap(). */
-static unsigned int complete(struct shm_iface *s)
+static unsigned int run_completions(struct shm_iface *s)
 {
 	struct shm_ep *lane_ep, *next;
 	unsigned int n = 0;
@@ -237,11 +238,11 @@ unsigned int shm_progress(struct weft_lane_iface *base, uint64_t now_ns)
 	if (__builtin_expect(s->num_table > SHM_HOT, 0))
 		n += poll_cold(s);
 	if (!LIST_EMPTY(&s->waiting))
-		n += complete(s);
+		n += run_completions(s);
 	if (!LIST_EMPTY(&s->busy))
 		n += shm_native_work(s);
 	if (__builtin_expect(now_ns >= s->look_at, 0))
-		n += look(s, now_ns);
+		n += poll_sockets(s, now_ns);
 	if (__builtin_expect(!TAILQ_EMPTY(&s->dead), 0))
 		shm_reap(s);
 	return n;

@@ -60,7 +60,7 @@ static int check_sender(const struct shm_receipt *r)
 	return shm_socket_is_at(&addr, r->pid);
 }
 
-static int receive_asked(struct shm_receipt *r, int fds[SHM_HELLO_FDS])
+static int receive_request(struct shm_receipt *r, int fds[SHM_HELLO_FDS])
 {
 	int rc, sender = check_sender(r);
 
@@ -108,7 +108,7 @@ static void inbox_unref(struct shm_inbox *inbox)
 	free(inbox);
 }
 
-static void put(struct shm_receipt *r)
+static void inbox_put(struct shm_receipt *r)
 {
 	struct shm_inbox *inbox = r->inbox;
 	const uint64_t one = 1;
@@ -123,14 +123,14 @@ static void put(struct shm_receipt *r)
 		return;
 }
 
-static void receive(void *arg)
+static void receive_hello(void *arg)
 {
 	struct shm_receipt *r = arg;
 	struct shm_inbox *inbox = r->inbox;
 	int fds[SHM_HELLO_FDS] = {-1, -1};
 
-	r->status = r->is_answer ? receive_answer(r, fds) : receive_asked(r, fds);
-	put(r);
+	r->status = r->is_answer ? receive_answer(r, fds) : receive_request(r, fds);
+	inbox_put(r);
 	/* The progress thread need not wait for these. */
 	for (unsigned int i = 0; i < SHM_HELLO_FDS; i++)
 		if (fds[i] >= 0)
@@ -174,7 +174,7 @@ struct shm_receipt *shm_inbox_take(struct shm_inbox *inbox)
 	/* Read before taking the list: later receipts make the descriptor readable again. */
 	if (read(inbox->event, &count, sizeof(count)) < 0)
 		return NULL;
-	/* Acquire: pairs with put(). */
+	/* Acquire: pairs with inbox_put(). */
 	r = atomic_exchange_explicit(&inbox->done, NULL, memory_order_acquire);
 	for (; r; r = next) {
 		next = r->next;
@@ -196,10 +196,10 @@ int shm_receipt_start(struct shm_inbox *inbox, struct shm_ep *lane_ep, const str
 	r->sock = lane_ep->sock.fd;
 	r->own = *own;
 	r->pid = lane_ep->pid;
-	r->is_answer = lane_ep->state == SHM_ASKED;
+	r->is_answer = lane_ep->state == SHM_REQUESTED;
 	/* Relaxed: the queue of jobs orders it. */
 	atomic_fetch_add_explicit(&inbox->refs, 1, memory_order_relaxed);
-	rc = weft_blocking_run(receive, r);
+	rc = weft_blocking_run(receive_hello, r);
 	if (rc < 0) {
 		atomic_fetch_sub_explicit(&inbox->refs, 1, memory_order_relaxed);
 		free(r);

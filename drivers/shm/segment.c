@@ -16,7 +16,7 @@
  */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-static struct shm_segment *map(int fd)
+static struct shm_segment *segment_map(int fd)
 {
 	void *p = mmap(NULL, sizeof(struct shm_segment), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -37,7 +37,7 @@ struct shm_segment *shm_segment_create(int *fd)
 		return NULL;
 	segment = NULL;
 	if (ftruncate(*fd, sizeof(*segment)) == 0 && fcntl(*fd, F_ADD_SEALS, SEALS) == 0)
-		segment = map(*fd);
+		segment = segment_map(*fd);
 	if (!segment) {
 		error = errno;
 		close(*fd);
@@ -74,7 +74,7 @@ struct shm_segment *shm_segment_map(int fd, const char **why)
 	if (*why)
 		return NULL;
 	*why = "the segment it passed cannot be mapped";
-	segment = map(fd);
+	segment = segment_map(fd);
 	if (!segment)
 		return NULL;
 	*why = "the segment it passed is of another version";

@@ -7,7 +7,7 @@
 #include "shm/shm.h"
 
 /* The ring is full, there is no chunk, or the lane is not up. */
-static int refuse(struct shm_ep *lane_ep)
+static int send_refused(struct shm_ep *lane_ep)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);
 
@@ -18,10 +18,10 @@ static int refuse(struct shm_ep *lane_ep)
 	return -EAGAIN;
 }
 
-static inline void sent(struct shm_ep *lane_ep)
+static inline void record_sent(struct shm_ep *lane_ep)
 {
 	shm_iface(lane_ep->base.iface)->count.tx_messages++;
-	shm_tell(lane_ep, lane_ep->tx.dir, SHM_WAKE_RECORD);
+	shm_wake_peer(lane_ep, lane_ep->tx.dir, SHM_WAKE_RECORD);
 }
 
 int shm_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
@@ -36,12 +36,12 @@ int shm_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size
 	num = shm_record_lines(hdr_len + length);
 	line = lane_ep->state == SHM_UP ? shm_tx_reserve(&lane_ep->tx, num) : NULL;
 	if (!line)
-		return refuse(lane_ep);
+		return send_refused(lane_ep);
 	weft_copy(line + 1, hdr, hdr_len);
 	if (length > 0)
 		weft_copy((char *)(line + 1) + hdr_len, payload, length);
 	shm_tx_publish(&lane_ep->tx, line, num, hdr_len + length, am_id, 0);
-	sent(lane_ep);
+	record_sent(lane_ep);
 	return 0;
 }
 
@@ -59,7 +59,7 @@ static void send_chunk(struct shm_ep *lane_ep, uint64_t *line, int chunk, size_t
 {
 	shm_tx_publish_chunk(&lane_ep->tx, line, (unsigned int)chunk, length, am_id);
 	shm_iface(lane_ep->base.iface)->count.tx_chunks++;
-	sent(lane_ep);
+	record_sent(lane_ep);
 }
 
 ssize_t shm_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
@@ -71,7 +71,7 @@ ssize_t shm_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb
 
 	line = reserve_chunk(lane_ep, &chunk);
 	if (!line)
-		return refuse(lane_ep);
+		return send_refused(lane_ep);
 	n = pack(lane_ep->tx.dir->chunks[chunk], SHM_CHUNK_SIZE, arg);
 	if (n <= 0)
 		return n < 0 ? n : -EINVAL;
@@ -153,7 +153,7 @@ int shm_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size
 		return -EINVAL;
 	line = lane_ep->num_comps < SHM_COMPS ? reserve_chunk(lane_ep, &chunk) : NULL;
 	if (!line)
-		return refuse(lane_ep);
+		return send_refused(lane_ep);
 	to = (char *)lane_ep->tx.dir->chunks[chunk];
 	if (hdr_len > 0)
 		memcpy(to, hdr, hdr_len);
@@ -170,14 +170,14 @@ int shm_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
 	struct shm_ep *lane_ep = shm_ep(base);
 
 	if (lane_ep->state == SHM_DEAD)
-		return refuse(lane_ep);
+		return send_refused(lane_ep);
 	if (lane_ep->state != SHM_UP)
 		return WEFT_LANE_IDLE;
 	shm_tx_look(&lane_ep->tx);
 	if (lane_ep->tx.head == lane_ep->tx.tail)
 		return WEFT_LANE_IDLE;
 	if (lane_ep->num_comps == SHM_COMPS)
-		return refuse(lane_ep);
+		return send_refused(lane_ep);
 	wait_for_head(lane_ep, comp);
 	return 0;
 }

@@ -82,7 +82,7 @@ static_assert(sizeof(struct shm_hello) == 200, "as doc/shm.md has it");
 
 enum shm_state {
 	SHM_CONNECTING, /* initiator: the socket is not connected yet */
-	SHM_ASKED,      /* initiator: waits for the reply */
+	SHM_REQUESTED,  /* initiator: waits for the reply */
 	SHM_ACCEPTED,   /* acceptor: waits for the hello */
 	SHM_UP,
 	SHM_DEAD, /* reported, or destroyed */
@@ -312,7 +312,8 @@ void shm_disarm(struct weft_lane_iface *base);
  * arm() writes its word and then checks the ring, with a fence for both sides in between
  * (membarrier()). Where the system lacks that, this side fences, too.
  */
-static inline void shm_tell(struct shm_ep *lane_ep, const struct shm_dir *dir, unsigned int what)
+static inline void shm_wake_peer(struct shm_ep *lane_ep, const struct shm_dir *dir,
+				 unsigned int what)
 {
 	if (__builtin_expect(lane_ep->fences, 0))
 		atomic_thread_fence(memory_order_seq_cst);

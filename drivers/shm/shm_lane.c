@@ -96,12 +96,12 @@ static void shm_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, 
 {
 	struct shm_iface *s = shm_iface(base);
 
-#define TELL(field, name, help) cb(name, s->count.field, arg);
-	SHM_COUNTERS(TELL)
-#undef TELL
-#define TELL(value, name, help) cb(name, value, arg);
-	LEVELS(TELL)
-#undef TELL
+#define REPORT(field, name, help) cb(name, s->count.field, arg);
+	SHM_COUNTERS(REPORT)
+#undef REPORT
+#define REPORT(value, name, help) cb(name, value, arg);
+	LEVELS(REPORT)
+#undef REPORT
 }
 
 static void iface_free(struct shm_iface *s)
@@ -176,7 +176,7 @@ static int shm_query(const struct weft_lane_conf *conf, struct weft_lane_resourc
 	return 1;
 }
 
-static void attributes(struct weft_lane_attr *attr, double copy_bw)
+static void fill_attr(struct weft_lane_attr *attr, double copy_bw)
 {
 	/* Bytes are copied into and out of the receiver's buffer, so the rate is half a copy's. */
 	*attr = (struct weft_lane_attr){
@@ -203,7 +203,7 @@ static void attributes(struct weft_lane_attr *attr, double copy_bw)
 	};
 }
 
-static int watch(struct shm_iface *s, struct shm_fd *what)
+static int watch_fd(struct shm_iface *s, struct shm_fd *what)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = what};
 
@@ -223,8 +223,8 @@ static int start_listening(struct shm_iface *s)
 	s->listen.fd = shm_socket_listen(&s->addr);
 	if (s->listen.fd < 0)
 		return s->listen.fd;
-	rc = watch(s, &s->listen);
-	return rc < 0 ? rc : watch(s, &s->received);
+	rc = watch_fd(s, &s->listen);
+	return rc < 0 ? rc : watch_fd(s, &s->received);
 }
 
 /* @return 0, or -EINVAL */
@@ -244,7 +244,7 @@ static int take_options(struct shm_iface *s, const char *options, char *why, siz
 	return 0;
 }
 
-static void init(struct shm_iface *s, const struct weft_lane_open *params)
+static void iface_init(struct shm_iface *s, const struct weft_lane_open *params)
 {
 	s->listen = (struct shm_fd){.fd = -1};
 	s->epoll = -1;
@@ -252,7 +252,7 @@ static void init(struct shm_iface *s, const struct weft_lane_open *params)
 	s->base.ops = &shm_ops;
 	s->base.driver = &weft_shm_driver;
 	snprintf(s->base.name, sizeof(s->base.name), "shm:%.40s", params->resource);
-	attributes(&s->base.attr, params->copy_bw);
+	fill_attr(&s->base.attr, params->copy_bw);
 	s->recv = params->recv;
 	s->event = params->event;
 	s->arg = params->arg;
@@ -289,7 +289,7 @@ static int shm_open(const struct weft_lane_open *params, struct weft_lane_iface 
 		return -ENOMEM;
 	}
 	memset(s, 0, sizeof(*s));
-	init(s, params);
+	iface_init(s, params);
 	rc = take_options(s, params->options, why, why_len);
 	if (rc == 0)
 		rc = shm_place_init(&s->addr, params, why, why_len);

@@ -41,7 +41,7 @@ static int new_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-static int failed(int fd)
+static int close_failed(int fd)
 {
 	int error = errno;
 
@@ -63,10 +63,10 @@ int shm_socket_listen(const struct shm_addr *own)
 	if (fd < 0)
 		return fd;
 	if (bind(fd, (struct sockaddr *)&name, sizeof(name)) < 0)
-		return failed(fd);
+		return close_failed(fd);
 	if (listen(fd, BACKLOG) < 0) {
 		unlink(name.sun_path);
-		return failed(fd);
+		return close_failed(fd);
 	}
 	return fd;
 }
@@ -91,7 +91,7 @@ int shm_socket_connect(const struct shm_addr *to)
 		/* A process that has ended in an orderly way has removed the name. */
 		if (errno == ENOENT)
 			errno = ECONNREFUSED;
-		return failed(fd);
+		return close_failed(fd);
 	}
 	return fd;
 }

@@ -35,7 +35,7 @@ void weft_am_keep(struct weft_am_data *d)
 }
 
 /* The handler, or the user of the retained data, is done with it. */
-static void consume(struct weft_am_data *d)
+static void data_consumed(struct weft_am_data *d)
 {
 	d->consumed = true;
 	if (d->calling)
@@ -56,7 +56,7 @@ int weft_am_data_release(struct weft_worker *worker, struct weft_am_data *desc)
 	weft_worker_lock(worker);
 	if (desc->rndv && !desc->me->failed && !desc->gone)
 		weft_rndv_refuse(desc->me, desc->offer.sreq, 0);
-	consume(desc);
+	data_consumed(desc);
 	weft_worker_unlock(worker);
 	return 0;
 }
@@ -78,7 +78,7 @@ static int recv_data(struct weft_worker *worker, struct weft_am_data *d, void *b
 	if (!d->rndv || d->consumed)
 		return -EINVAL;
 	if (me->failed || d->gone) {
-		consume(d);
+		data_consumed(d);
 		return -ECONNRESET;
 	}
 	req = weft_request_alloc(worker->msg, &recv_ops, params, out != NULL);
@@ -93,7 +93,7 @@ static int recv_data(struct weft_worker *worker, struct weft_am_data *d, void *b
 	weft_recv_matched(req, me, d->id, d->length);
 	req->ext = d->ext;
 	weft_rndv_fetch(me, req, &d->offer, true);
-	consume(d);
+	data_consumed(d);
 	return weft_recv_return(req, params, out);
 }
 

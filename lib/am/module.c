@@ -19,7 +19,7 @@ static void worker_stop(struct weft_msg_worker *mw)
 }
 
 /* Messages that are out of order or incomplete are dropped. */
-static void fail(struct weft_msg_ep *me)
+static void am_fail(struct weft_msg_ep *me)
 {
 	struct weft_seq_node *node;
 	struct weft_am_data *d;
@@ -43,6 +43,6 @@ const struct weft_module weft_am_module = {
 	.name = "am",
 	.worker_stop = worker_stop,
 	.ep_fini = ep_fini,
-	.fail = fail,
+	.fail = am_fail,
 	.closing = weft_am_closing,
 };

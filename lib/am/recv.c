@@ -122,7 +122,7 @@ static void not_wanted(struct weft_msg_ep *me, const struct am *a, struct weft_a
 }
 
 /* @param d  an existing copy, or NULL */
-static void deliver(struct weft_msg_ep *me, const struct am *a, struct weft_am_data *d)
+static void am_deliver(struct weft_msg_ep *me, const struct am *a, struct weft_am_data *d)
 {
 	const struct weft_am_handler *h = find_handler(me->mw, a->id);
 	struct weft_am_msg msg = {
@@ -181,24 +181,24 @@ static void deliver_kept(struct weft_msg_ep *me, struct weft_am_data *d)
 		.offer = d->offer,
 	};
 
-	deliver(me, &a, d);
+	am_deliver(me, &a, d);
 }
 
 /* ------------------------------------------------------------------ in order */
 
 /* The waiting message with this sequence number, or NULL. */
-static struct weft_am_data *waiting(const struct weft_msg_ep *me, uint32_t seq)
+static struct weft_am_data *am_waiting(const struct weft_msg_ep *me, uint32_t seq)
 {
 	struct weft_seq_node *node = me->am ? weft_seq_table_find(&me->am->ahead, seq) : NULL;
 
 	return node ? container_of(node, struct weft_am_data, by_seq) : NULL;
 }
 
-static void drain(struct weft_msg_ep *me)
+static void drain_ahead(struct weft_msg_ep *me)
 {
 	struct weft_am_data *d;
 
-	while (!me->failed && (d = waiting(me, me->rx_am_seq.next)) && d->whole) {
+	while (!me->failed && (d = am_waiting(me, me->rx_am_seq.next)) && d->whole) {
 		weft_seq_table_remove(&me->am->ahead, &d->by_seq);
 		me->rx_am_seq.next++;
 		if (d->error)
@@ -211,7 +211,7 @@ static void drain(struct weft_msg_ep *me)
 /* May the message begin? */
 static bool may_come(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 {
-	if (waiting(me, seq)) {
+	if (am_waiting(me, seq)) {
 		me->mw->count.old_seq++;
 		return false;
 	}
@@ -243,12 +243,12 @@ static struct weft_am_data *put_ahead(struct weft_msg_ep *me, const struct am *a
 static void go_on(struct weft_msg_ep *me)
 {
 	if (me->am && !me->failed)
-		drain(me);
+		drain_ahead(me);
 	if (!me->failed)
 		weft_credit_update(me);
 }
 
-static void came(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
+static void message_came(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 {
 	if (!may_come(me, a, seq))
 		return;
@@ -257,7 +257,7 @@ static void came(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 		return;
 	}
 	me->rx_am_seq.next++;
-	deliver(me, a, NULL);
+	am_deliver(me, a, NULL);
 	go_on(me);
 }
 
@@ -274,7 +274,7 @@ static struct weft_am_data *of_piece(struct weft_msg_ep *me, const struct weft_w
 		.length = weft_get64(f->total),
 	};
 	uint32_t seq = weft_get32(f->am.seq);
-	struct weft_am_data *d = waiting(me, seq);
+	struct weft_am_data *d = am_waiting(me, seq);
 
 	if (d) {
 		if (!d->whole && d->length == a.length && d->id == a.id &&
@@ -327,7 +327,7 @@ void weft_am_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload
 	struct am a = {.length = weft_get64(abort->total),
 		       .id = (uint16_t)weft_get64(abort->e.tag)};
 	uint32_t seq = weft_get32(abort->e.seq);
-	struct weft_am_data *d = waiting(me, seq);
+	struct weft_am_data *d = am_waiting(me, seq);
 
 	if (d && (d->whole || d->length != a.length)) {
 		me->mw->count.mismatch++;
@@ -357,7 +357,7 @@ static void recv_whole(struct weft_msg_ep *me, const struct weft_wire_am *w, siz
 
 	a.payload = a.header + a.header_length;
 	a.length = payload - a.header_length;
-	came(me, &a, weft_get32(w->seq));
+	message_came(me, &a, weft_get32(w->seq));
 }
 
 static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_am_rts *rts, size_t payload,
@@ -376,7 +376,7 @@ static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_am_rts *rts,
 	weft_rndv_offer_read(&a.offer, rts->req, rts->flags, a.header + a.header_length,
 			     payload - a.header_length);
 	me->mw->count.rts++;
-	came(me, &a, weft_get32(rts->seq));
+	message_came(me, &a, weft_get32(rts->seq));
 }
 
 void weft_am_recv_whole(struct weft_msg_ep *me, const void *data, size_t payload)

@@ -44,8 +44,8 @@ static inline bool weft_backoff_is_shortage(int err)
  * Is it worth registering @p length bytes in addition to @p held?
  * @return 0, or the error of the last attempt
  */
-static inline int weft_backoff_ask(const struct weft_backoff *b, uint64_t now, size_t held,
-				   size_t length)
+static inline int weft_backoff_check(const struct weft_backoff *b, uint64_t now, size_t held,
+				     size_t length)
 {
 	return b->wait != 0 && now < b->until && held + length >= b->total ? b->err : 0;
 }

@@ -118,17 +118,17 @@ void weft_log_set_callback(weft_log_cb callback, void *arg)
 }
 
 /* @return the application handled the line */
-static bool call_back(enum weft_log_level level, const char *who, const char *text)
+static bool call_back(enum weft_log_level level, const char *origin, const char *text)
 {
 	char source[256] = "";
 
-	if (who)
-		snprintf(source, sizeof(source), "%s", who);
+	if (origin)
+		snprintf(source, sizeof(source), "%s", origin);
 	weft_text_printable(source, strlen(source));
 	return log_callback(level, source, text, log_callback_arg);
 }
 
-void weft_log_vwrite(enum weft_log_level level, const char *who, const char *fmt, va_list ap)
+void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *fmt, va_list ap)
 {
 	size_t n, text, room;
 	char line[1024];
@@ -141,7 +141,7 @@ void weft_log_vwrite(enum weft_log_level level, const char *who, const char *fmt
 	localtime_r(&ts.tv_sec, &tm);
 	n = strftime(line, room, "%F %T", &tm);
 	k = snprintf(line + n, room - n, ".%06ld weft %s%s%s: ", ts.tv_nsec / 1000,
-		     level_names[level], who ? " " : "", who ? who : "");
+		     level_names[level], origin ? " " : "", origin ? origin : "");
 	n += (size_t)k < room - n ? (size_t)k : room - n - 1;
 	text = n;
 	k = vsnprintf(line + n, room - n, fmt, ap);
@@ -150,7 +150,7 @@ void weft_log_vwrite(enum weft_log_level level, const char *who, const char *fmt
 	/* The line may contain text of the environment, of files or of a peer. */
 	weft_text_printable(line, n);
 	line[n] = '\0';
-	if (log_callback && call_back(level, who, line + text))
+	if (log_callback && call_back(level, origin, line + text))
 		return;
 	line[n++] = '\n';
 	/*
@@ -167,12 +167,12 @@ void weft_log_block(const char *text, size_t length)
 		return; /* as above */
 }
 
-void weft_log_write(enum weft_log_level level, const char *who, const char *fmt, ...)
+void weft_log_write(enum weft_log_level level, const char *origin, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	weft_log_vwrite(level, who, fmt, ap);
+	weft_log_vwrite(level, origin, fmt, ap);
 	va_end(ap);
 }
 

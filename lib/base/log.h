@@ -3,10 +3,10 @@
  * @file base/log.h
  * The library's log: one line per event, on stderr or in WEFT_LOG_FILE.
  *
- * A line is `date time level [source] text`; the source is the worker or endpoint (core/log_who.h).
- * Nothing logs per message. Lines that a peer can cause go through weft_log_limited(), so that no
- * peer can fill a disk. The level and the file belong to the process; the context created last sets
- * them. Any thread may log: a line is one write.
+ * A line is `date time level [source] text`; the source is the worker or endpoint
+ * (core/log_origin.h). Nothing logs per message. Lines that a peer can cause go through
+ * weft_log_limited(), so that no peer can fill a disk. The level and the file belong to the
+ * process; the context created last sets them. Any thread may log: a line is one write.
  */
 #ifndef WEFT_LOG_H
 #define WEFT_LOG_H
@@ -38,9 +38,9 @@ int weft_log_setup(enum weft_log_level level, const char *file);
 void weft_log_block(const char *text, size_t length);
 
 /** Write a line. NULL as its source means the process as a whole. */
-void weft_log_write(enum weft_log_level level, const char *who, const char *fmt, ...)
+void weft_log_write(enum weft_log_level level, const char *origin, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void weft_log_vwrite(enum weft_log_level level, const char *who, const char *fmt, va_list ap)
+void weft_log_vwrite(enum weft_log_level level, const char *origin, const char *fmt, va_list ap)
 	__attribute__((format(printf, 3, 0)));
 
 #define weft_log(level, ...)                                             \

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#define PATIENCE_MS 1000 /* wait for a worker that does not poll */
-#define LATE_MS 100      /* wait for a worker that has not answered the last question */
-#define WAKE_MS 10       /* between attempts to wake it */
+#define TIMEOUT_MS 1000 /* wait for a worker that does not poll */
+#define LATE_MS 100     /* wait for a worker that has not answered the last question */
+#define WAKE_MS 10      /* between attempts to wake it */
 
 /* ---- the worker's side ---------------------------------------------------------------------- */
 
@@ -80,22 +80,22 @@ static void on_help(const char *name, uint64_t value, void *arg)
 static void answer(struct weft_question *q)
 {
 	switch (q->kind) {
-	case WEFT_ASK_COUNTERS:
+	case WEFT_QUERY_COUNTERS:
 		q->report.counters(q->report.arg, on_counter, q);
 		break;
-	case WEFT_ASK_HELP:
+	case WEFT_QUERY_HELP:
 		q->report.counters(q->report.arg, on_help, q);
 		break;
-	case WEFT_ASK_ENDPOINTS:
+	case WEFT_QUERY_ENDPOINTS:
 		q->report.endpoints(q->report.arg, on_text, q);
 		break;
-	case WEFT_ASK_LANES:
+	case WEFT_QUERY_LANES:
 		q->report.lanes(q->report.arg, on_text, q);
 		break;
-	case WEFT_ASK_THRESHOLDS:
+	case WEFT_QUERY_THRESHOLDS:
 		q->report.thresholds(q->report.arg, on_text, q);
 		break;
-	case WEFT_ASK_PATHS:
+	case WEFT_QUERY_PATHS:
 		if (q->paths)
 			q->paths(q->paths_arg, on_text, q);
 		break;
@@ -139,7 +139,7 @@ static bool wait_for_answer(struct weft_question *q)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
 	unsigned int posted = WEFT_QUESTION_POSTED;
-	int i, most = q->late ? LATE_MS : PATIENCE_MS;
+	int i, most = q->late ? LATE_MS : TIMEOUT_MS;
 
 	for (i = 0; i < most; i++) {
 		if (q->wake && i % WAKE_MS == 0)

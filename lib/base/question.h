@@ -22,12 +22,12 @@
 #define WEFT_ANSWER_TEXT 128    /**< bytes of a string in DPDK's telemetry, with the zero byte */
 
 enum weft_question_kind {
-	WEFT_ASK_COUNTERS,
-	WEFT_ASK_HELP,
-	WEFT_ASK_ENDPOINTS,
-	WEFT_ASK_LANES,
-	WEFT_ASK_THRESHOLDS,
-	WEFT_ASK_PATHS,
+	WEFT_QUERY_COUNTERS,
+	WEFT_QUERY_HELP,
+	WEFT_QUERY_ENDPOINTS,
+	WEFT_QUERY_LANES,
+	WEFT_QUERY_THRESHOLDS,
+	WEFT_QUERY_PATHS,
 };
 
 enum weft_question_state { WEFT_QUESTION_IDLE, WEFT_QUESTION_POSTED, WEFT_QUESTION_ANSWERING };
@@ -46,7 +46,7 @@ struct weft_question {
 	atomic_bool leaving; /* the worker waits to close: no more questions */
 	uint64_t worker_id;
 	struct weft_lane_report report;
-	/** Lines of WEFT_ASK_PATHS; NULL: there are none. */
+	/** Lines of WEFT_QUERY_PATHS; NULL: there are none. */
 	void (*paths)(const void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
 	const void *paths_arg;
 	/** Wakes a worker that sleeps; NULL: it is not woken. */

@@ -81,7 +81,7 @@ struct weft_context {
 		struct weft_reg_cost {
 			double n, x, t, xx, xt; /* decaying sums: 1, bytes, s, bytes^2, bytes*s */
 		} measured;
-		int told[4]; /* errors of registrations on the fly that have been logged */
+		int logged[4]; /* errors of registrations on the fly that have been logged */
 		struct weft_backoff backoff; /* of registrations on the fly; bytes: mem_bytes */
 	} domains[WEFT_MAX_DOMAINS];
 	unsigned int num_domains;
@@ -115,7 +115,7 @@ const struct weft_lane_driver **weft_drivers_list(void);
 
 /** What a driver found. */
 struct weft_found {
-	bool asked;
+	bool queried;
 	int num; /* or the error of query() */
 	struct weft_lane_resource *list;
 };

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "core/log_who.h"
+#include "core/log_origin.h"
 #include "core/wire_conn.h"
 #include "core/worker.h"
 #include "lane.h"

@@ -241,7 +241,7 @@ struct weft_wire_pull {
 } __attribute__((packed));
 
 /** Other senders compete for the receiver's port: the sender should announce long messages. */
-#define WEFT_PULL_F_CROWD (1u << 0)
+#define WEFT_PULL_F_CONTENDED (1u << 0)
 
 /**
  * The sender has cancelled. The receiver sends ATS(ECANCELED) if no receive had matched the

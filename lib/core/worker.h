@@ -50,16 +50,17 @@ struct weft_iface_link {
 	bool up;
 	bool ended;
 	bool seen;        /* it has been up */
-	bool told;        /* the log has a line that it is down */
+	bool down_logged; /* the log has a line that it is down */
 	uint64_t since;   /* when it went down, or the iface was opened */
 	double up_after;  /* s from opening to the first link; 0 = it was there */
 	uint64_t look_at; /* when to check whether it is up; UINT64_MAX = never */
 	struct weft_log_limit limit;
-	bool unused_told, smaller_told; /* of its lanes: see wireup/rails.c */
+	bool unused_logged, smaller_logged; /* of its lanes: see wireup/rails.c */
 	/* Lanes that die and come back. */
-	uint64_t suspect_next;   /* the next suspect lane is not checked before this time */
-	uint64_t lines_until;    /* end of the current period of log lines */
-	uint64_t tell_at;        /* when to log the number of lines left out; UINT64_MAX = none */
+	uint64_t suspect_next; /* the next suspect lane is not checked before this time */
+	uint64_t lines_until;  /* end of the current period of log lines */
+	/* when to log the number of lines left out; UINT64_MAX = none */
+	uint64_t summary_at;
 	unsigned int lines;      /* of the period */
 	unsigned int lost, back; /* lanes without a line */
 };

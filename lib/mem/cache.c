@@ -51,7 +51,7 @@ static void to_garbage(struct weft_regcache *rc, struct weft_regcache_entry *e)
 }
 
 /* No more hits. An idle entry becomes garbage now, another one when its last user releases it. */
-static void unlist(struct weft_regcache *rc, struct weft_regcache_list *list, unsigned int i)
+static void entry_unlist(struct weft_regcache *rc, struct weft_regcache_list *list, unsigned int i)
 {
 	struct weft_regcache_entry *e = weft_regcache_remove(list, i);
 
@@ -64,7 +64,7 @@ static void unlist(struct weft_regcache *rc, struct weft_regcache_list *list, un
 	}
 }
 
-static void insert(struct weft_regcache *rc, struct weft_regcache_entry *e)
+static void entry_insert(struct weft_regcache *rc, struct weft_regcache_entry *e)
 {
 	weft_regcache_insert(&rc->table, e);
 	rc->num++;
@@ -72,8 +72,8 @@ static void insert(struct weft_regcache *rc, struct weft_regcache_entry *e)
 	e->listed = true;
 }
 
-static struct weft_mem *hit(struct weft_regcache *rc, uintptr_t start, uintptr_t end,
-			    unsigned int access)
+static struct weft_mem *cache_hit(struct weft_regcache *rc, uintptr_t start, uintptr_t end,
+				  unsigned int access)
 {
 	struct weft_regcache_entry *e = weft_regcache_find(&rc->table, start, end, access);
 
@@ -98,11 +98,11 @@ static unsigned int unlist_range(struct weft_regcache *rc, struct weft_regcache_
 	unsigned int i = weft_regcache_position(list, start), n = 0;
 
 	for (; i < list->num && list->entry[i]->start < end; n++)
-		unlist(rc, list, i);
+		entry_unlist(rc, list, i);
 	return n;
 }
 
-static void forget(void *arg, const struct weft_uffd_range *r)
+static void forget_range(void *arg, const struct weft_uffd_range *r)
 {
 	struct weft_regcache *rc = arg;
 	unsigned int kind;
@@ -114,7 +114,7 @@ static void forget(void *arg, const struct weft_uffd_range *r)
 
 /* ------------------------------------------------------------------ start and end */
 
-static int start(struct weft_regcache *rc, char *why, size_t why_len)
+static int cache_start(struct weft_regcache *rc, char *why, size_t why_len)
 {
 	unsigned int kind, max = rc->ctx->conf->reg_cache_entries;
 
@@ -126,7 +126,7 @@ static int start(struct weft_regcache *rc, char *why, size_t why_len)
 		}
 	}
 	rc->watch.lock = &rc->lock;
-	rc->watch.gone = forget;
+	rc->watch.gone = forget_range;
 	rc->watch.arg = rc;
 	return weft_regcache_watch_start(&rc->watch, rc->table.page_size, why, why_len);
 }
@@ -139,7 +139,7 @@ static void try_start(struct weft_regcache *rc)
 	rc->tried = true;
 	if (rc->ctx->conf->reg_cache == WEFT_REGCACHE_OFF)
 		return;
-	if (start(rc, why, sizeof(why)) < 0) {
+	if (cache_start(rc, why, sizeof(why)) < 0) {
 		weft_warn("registration cache is off, every large message from memory that is not "
 			  "registered costs a registration: %s",
 			  why);
@@ -236,7 +236,7 @@ struct evicted {
  * Evict the least recently used entry; slow and lock are held. @return its bytes, 0 = all are in
  * use, or MAX_EVICT is reached
  */
-static size_t evict(struct weft_regcache *rc, struct evicted *out)
+static size_t evict_one(struct weft_regcache *rc, struct evicted *out)
 {
 	struct weft_regcache_entry *e = TAILQ_FIRST(&rc->lru);
 	struct weft_regcache_list *list;
@@ -248,7 +248,7 @@ static size_t evict(struct weft_regcache *rc, struct evicted *out)
 	*g = (struct weft_uffd_range){e->start, e->end};
 	weft_regcache_pages(&rc->table, &g->start, &g->end);
 	list = &rc->table.kind[e->kind];
-	unlist(rc, list, weft_regcache_position(list, e->start));
+	entry_unlist(rc, list, weft_regcache_position(list, e->start));
 	rc->stats.evicted++;
 	return e->end - e->start;
 }
@@ -291,7 +291,7 @@ static bool make_room(struct weft_regcache *rc, size_t bytes, struct evicted *ou
 
 	while (rc->num >= conf->reg_cache_entries ||
 	       rc->stats.bytes + bytes > conf->reg_cache_bytes)
-		if (evict(rc, out) == 0)
+		if (evict_one(rc, out) == 0)
 			return false;
 	return true;
 }
@@ -319,7 +319,7 @@ static void give_back(struct weft_regcache *rc, size_t bytes)
 	size_t freed = 0, n;
 
 	pthread_mutex_lock(&rc->lock);
-	while (freed < bytes && (n = evict(rc, &out)) > 0)
+	while (freed < bytes && (n = evict_one(rc, &out)) > 0)
 		freed += n;
 	unlock_evicted(rc, &out);
 	weft_regcache_reap(rc);
@@ -329,7 +329,7 @@ static void give_back(struct weft_regcache *rc, size_t bytes)
  * Remove the entries that the new entry replaces: those inside it, and those of local use that it
  * serves as well.
  */
-static void replace(struct weft_regcache *rc, const struct weft_regcache_entry *e)
+static void replace_covered(struct weft_regcache *rc, const struct weft_regcache_entry *e)
 {
 	struct weft_regcache_list *local = &rc->table.kind[WEFT_REGCACHE_LOCAL];
 	uintptr_t start = e->start, end = e->end;
@@ -345,7 +345,7 @@ static void replace(struct weft_regcache *rc, const struct weft_regcache_entry *
 		if (l->start >= end)
 			break;
 		if (l->start >= start && l->end <= end && (l->access & e->access) == l->access)
-			unlist(rc, local, i);
+			entry_unlist(rc, local, i);
 		else
 			i++;
 	}
@@ -355,7 +355,8 @@ static void replace(struct weft_regcache *rc, const struct weft_regcache_entry *
  * Insert a new registration into the table. @return false: it is for one operation only. slow is
  * held
  */
-static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64_t events)
+static bool keep_registration(struct weft_regcache *rc, struct weft_regcache_entry *e,
+			      uint64_t events)
 {
 	struct evicted out = {.num = 0};
 	bool kept;
@@ -364,10 +365,10 @@ static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64
 	/* Memory was unmapped in the meantime: it may have been this range. */
 	kept = events == rc->events;
 	if (kept)
-		replace(rc, e);
+		replace_covered(rc, e);
 	kept = kept && make_room(rc, e->end - e->start, &out);
 	if (kept) {
-		insert(rc, e);
+		entry_insert(rc, e);
 		e->refs = 1;
 		rc->stats.misses++;
 	} else {
@@ -378,8 +379,8 @@ static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64
 }
 
 /* Extend the range by the entries that overlap it. @return the number of events so far */
-static uint64_t widen(struct weft_regcache *rc, enum weft_regcache_kind kind, uintptr_t *start,
-		      uintptr_t *end)
+static uint64_t widen_range(struct weft_regcache *rc, enum weft_regcache_kind kind,
+			    uintptr_t *start, uintptr_t *end)
 {
 	uint64_t events;
 
@@ -393,7 +394,7 @@ static uint64_t widen(struct weft_regcache *rc, enum weft_regcache_kind kind, ui
 }
 
 /* Watch [start, end). @return false: it cannot be watched, or is too large for the cache */
-static bool watch(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
+static bool watch_range(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
 {
 	struct weft_uffd_range whole;
 
@@ -415,8 +416,8 @@ static bool watch(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
  * that may help. First evict the known excess; if that is not enough, as much as the new
  * registration needs. slow is held.
  */
-static int make(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsigned int access,
-		struct weft_mem **mem)
+static int register_range(struct weft_regcache *rc, uintptr_t start, uintptr_t end,
+			  unsigned int access, struct weft_mem **mem)
 {
 	size_t length = end - start, bytes;
 	int err = weft_mem_make(rc->ctx, (void *)start, length, access, false, mem), i;
@@ -429,7 +430,7 @@ static int make(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsign
 		/*
 		 * Evicted entries may have shared pages with this range, which are then unwatched.
 		 */
-		if (!watch(rc, start, end))
+		if (!watch_range(rc, start, end))
 			return -EAGAIN;
 		err = weft_mem_make(rc->ctx, (void *)start, length, access, false, mem);
 	}
@@ -437,8 +438,8 @@ static int make(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsign
 }
 
 /* slow is held. */
-static int miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsigned int access,
-		struct weft_mem **mem)
+static int cache_miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsigned int access,
+		      struct weft_mem **mem)
 {
 	enum weft_regcache_kind kind = weft_regcache_kind(access);
 	struct weft_regcache_entry *e;
@@ -447,13 +448,13 @@ static int miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsign
 
 	if (kind == WEFT_REGCACHE_KINDS)
 		return -EAGAIN;
-	events = widen(rc, kind, &start, &end);
-	if (!watch(rc, start, end))
+	events = widen_range(rc, kind, &start, &end);
+	if (!watch_range(rc, start, end))
 		return -EAGAIN;
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
-	err = make(rc, start, end, access, &e->mem);
+	err = register_range(rc, start, end, access, &e->mem);
 	if (err < 0) {
 		free(e);
 		return err;
@@ -464,20 +465,20 @@ static int miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsign
 	e->access = weft_mem_access(e->mem);
 	*mem = e->mem;
 	e->mem->cached = e;
-	if (!keep(rc, e, events)) {
+	if (!keep_registration(rc, e, events)) {
 		e->mem->cached = NULL;
 		free(e);
 	}
 	return 0;
 }
 
-static struct weft_mem *lookup(struct weft_regcache *rc, uintptr_t start, uintptr_t end,
-			       unsigned int access)
+static struct weft_mem *cache_lookup(struct weft_regcache *rc, uintptr_t start, uintptr_t end,
+				     unsigned int access)
 {
 	struct weft_mem *mem;
 
 	pthread_mutex_lock(&rc->lock);
-	mem = hit(rc, start, end, access);
+	mem = cache_hit(rc, start, end, access);
 	pthread_mutex_unlock(&rc->lock);
 	return mem;
 }
@@ -499,13 +500,13 @@ int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, un
 	if (!atomic_load(&rc->running) || rc->watch.pid != getpid() ||
 	    weft_uffd_changing(rc->watch.uffd, rc->watch.page))
 		return get_once(rc, address, length, access, mem);
-	*mem = lookup(rc, start, end, access);
+	*mem = cache_lookup(rc, start, end, access);
 	if (*mem)
 		return 0;
 	pthread_mutex_lock(&rc->slow);
-	*mem = lookup(rc, start, end, access); /* another thread may have registered it */
+	*mem = cache_lookup(rc, start, end, access); /* another thread may have registered it */
 	if (!*mem)
-		miss(rc, start, end, access, mem); /* else it cannot be stored */
+		cache_miss(rc, start, end, access, mem); /* else it cannot be stored */
 	pthread_mutex_unlock(&rc->slow);
 	weft_regcache_reap(rc);
 	return *mem ? 0 : get_once(rc, address, length, access, mem);
@@ -551,7 +552,7 @@ void weft_regcache_put_dead(struct weft_regcache *rc, struct weft_mem *mem)
 	/* It is in use, so not in the list of idle entries. */
 	list = &rc->table.kind[e->kind];
 	if (e->listed)
-		unlist(rc, list, weft_regcache_position(list, e->start));
+		entry_unlist(rc, list, weft_regcache_position(list, e->start));
 	last = --e->refs == 0;
 	pthread_mutex_unlock(&rc->lock);
 	/*

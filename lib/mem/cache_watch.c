@@ -81,7 +81,7 @@ static void close_uffd(struct weft_regcache_watch *w)
 
 /* ------------------------------------------------------------------ the monitor */
 
-static void *monitor(void *arg)
+static void *monitor_thread(void *arg)
 {
 	struct weft_regcache_watch *w = arg;
 	struct pollfd fds[2] = {{.fd = w->uffd, .events = POLLIN},
@@ -139,7 +139,7 @@ static int watch_start(struct weft_regcache_watch *w, char *why, size_t why_len)
 			 strerror(rc < 0 ? -rc : EAGAIN));
 		return rc < 0 ? rc : -EOPNOTSUPP;
 	}
-	return weft_thread_start("weft-regcache", monitor, w, NULL, &w->thread);
+	return weft_thread_start("weft-regcache", monitor_thread, w, NULL, &w->thread);
 }
 
 int weft_regcache_watch_start(struct weft_regcache_watch *w, size_t page_size, char *why,

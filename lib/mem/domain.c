@@ -136,9 +136,9 @@ int weft_mem_shortage(struct weft_context *ctx, size_t length)
 
 	for (i = 0; i < ctx->num_domains && rc == 0; i++)
 		if (ctx->domains[i].backoff.wait != 0)
-			rc = weft_backoff_ask(&ctx->domains[i].backoff,
-					      ctx->platform->now(ctx->platform->arg),
-					      ctx->mem_bytes, length);
+			rc = weft_backoff_check(&ctx->domains[i].backoff,
+						ctx->platform->now(ctx->platform->arg),
+						ctx->mem_bytes, length);
 	return rc;
 }
 
@@ -153,11 +153,11 @@ static bool is_news(struct weft_context *ctx, const struct weft_lane_iface *ifac
 	struct weft_ctx_domain *d = domain_of(ctx, iface);
 	unsigned int k;
 
-	for (k = 0; k < sizeof(d->told) / sizeof(d->told[0]); k++) {
-		if (d->told[k] == err)
+	for (k = 0; k < sizeof(d->logged) / sizeof(d->logged[0]); k++) {
+		if (d->logged[k] == err)
 			return false;
-		if (d->told[k] == 0) {
-			d->told[k] = err;
+		if (d->logged[k] == 0) {
+			d->logged[k] = err;
 			return true;
 		}
 	}
@@ -170,8 +170,8 @@ static bool may_lack(const struct weft_lane_iface *iface)
 	return iface->driver->mem_key == NULL;
 }
 
-static void failed(const struct weft_mem *mem, const struct weft_lane_iface *iface, int err,
-		   const char *why)
+static void registration_failed(const struct weft_mem *mem, const struct weft_lane_iface *iface,
+				int err, const char *why)
 {
 	bool news = is_news(mem->ctx, iface, err);
 
@@ -225,7 +225,7 @@ static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
 		return 0;
 	}
 	if (rc < 0) {
-		failed(mem, iface, rc, why);
+		registration_failed(mem, iface, rc, why);
 		return rc;
 	}
 	atomic_store_explicit(&d->iface, iface, memory_order_release);
@@ -281,7 +281,8 @@ void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *ifa
 }
 
 /* Another open iface of the same domain, in any worker. */
-static struct weft_lane_iface *heir(struct weft_context *ctx, const struct weft_lane_iface *iface)
+static struct weft_lane_iface *other_iface(struct weft_context *ctx,
+					   const struct weft_lane_iface *iface)
 {
 	struct weft_lane_iface *other;
 	struct weft_worker *w;
@@ -305,7 +306,7 @@ void weft_mem_iface_closing(struct weft_context *ctx, struct weft_lane_iface *if
 
 	if (iface->mem_domain == 0)
 		return;
-	next = heir(ctx, iface);
+	next = other_iface(ctx, iface);
 	LIST_FOREACH(mem, &ctx->mems, entry) {
 		d = &mem->domains[iface->mem_domain - 1];
 		if (d->iface != iface)

@@ -46,13 +46,13 @@ static int rights_check(const struct weft_context *ctx, unsigned int rights)
 }
 
 /* Remove it from the context's list, together with its exported registrations. */
-static void drop(struct weft_mem *mem)
+static void mem_drop(struct weft_mem *mem)
 {
 	unsigned int i;
 
 	for (i = 0; i < sizeof(mem->narrow) / sizeof(mem->narrow[0]); i++)
 		if (mem->narrow[i])
-			drop(mem->narrow[i]);
+			mem_drop(mem->narrow[i]);
 	LIST_REMOVE(mem, entry);
 	mem->ctx->mem_bytes -= mem->length;
 	free_mem(mem);
@@ -83,8 +83,8 @@ static void withdraw_key(struct weft_mem *mem)
 }
 
 /* A registration of all domains, or of some, in the context's list; the lock is held. */
-static int make(struct weft_context *ctx, const struct weft_mem *like, bool partial,
-		struct weft_mem **out)
+static int mem_make_like(struct weft_context *ctx, const struct weft_mem *like, bool partial,
+			 struct weft_mem **out)
 {
 	struct weft_mem *mem;
 	int rc = like->on_the_fly ? weft_mem_shortage(ctx, like->length) : 0;
@@ -128,11 +128,11 @@ int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
 	like = (struct weft_mem){.address = address, .length = length, .rights = p.flags};
 	like.access = access_of(p.flags);
 	pthread_mutex_lock(&ctx->lock);
-	rc = make(ctx, &like, true, &mem);
+	rc = mem_make_like(ctx, &like, true, &mem);
 	if (rc == 0 && mem->rights)
 		rc = weft_mem_key_make(&ctx->keys, ctx->platform, mem, &mem->slot, &mem->key);
 	if (rc < 0 && mem)
-		drop(mem);
+		mem_drop(mem);
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc == 0)
 		*out = mem;
@@ -152,7 +152,7 @@ int weft_mem_deregister(struct weft_mem *mem)
 	if (mem->refs > 0) {
 		rc = -EBUSY;
 	} else {
-		drop(mem);
+		mem_drop(mem);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
@@ -170,7 +170,7 @@ int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsign
 	if (length > SIZE_MAX - (uintptr_t)address)
 		return -EINVAL;
 	pthread_mutex_lock(&ctx->lock);
-	rc = make(ctx, &like, partial, out);
+	rc = mem_make_like(ctx, &like, partial, out);
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
 }
@@ -245,7 +245,7 @@ struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote)
 	pthread_mutex_lock(&mem->ctx->lock);
 	/* Another thread may have made it in the meantime. */
 	narrow = export_again(mem->ctx, at);
-	if (!narrow && make(mem->ctx, &like, true, &narrow) == 0) {
+	if (!narrow && mem_make_like(mem->ctx, &like, true, &narrow) == 0) {
 		narrow->exported = 1;
 		pthread_mutex_lock(&mem->ctx->export_lock);
 		*at = narrow;
@@ -275,6 +275,6 @@ void weft_mem_unexport(struct weft_mem *mem, struct weft_mem *exported, bool dea
 	if (!gone)
 		return;
 	pthread_mutex_lock(&mem->ctx->lock);
-	drop(exported);
+	mem_drop(exported);
 	pthread_mutex_unlock(&mem->ctx->lock);
 }

@@ -84,23 +84,23 @@ void weft_credit_unspill(struct weft_msg_worker *mw, struct weft_msg_ep *me, uin
 /* The windows are checked for growth when half of the advertised credit is used. */
 static void set_low(struct weft_msg_ep *me)
 {
-	me->rx_low = me->rx_told - me->rx_window / 2;
-	me->rx_small_low = me->rx_small_told - me->rx_small_window / 2;
+	me->rx_low = me->rx_advertised - me->rx_window / 2;
+	me->rx_small_low = me->rx_small_advertised - me->rx_small_window / 2;
 }
 
-static void told(struct weft_msg_ep *me, struct weft_wire_credit *credit)
+static void mark_advertised(struct weft_msg_ep *me, struct weft_wire_credit *credit)
 {
-	me->rx_told = me->rx_allowed;
-	me->rx_small_told = me->rx_small_allowed;
-	me->rx_seq.told = weft_seq_end(&me->rx_seq);
-	me->rx_am_seq.told = weft_seq_end(&me->rx_am_seq);
-	me->rx_window_told = me->rx_window;
+	me->rx_advertised = me->rx_allowed;
+	me->rx_small_advertised = me->rx_small_allowed;
+	me->rx_seq.advertised = weft_seq_end(&me->rx_seq);
+	me->rx_am_seq.advertised = weft_seq_end(&me->rx_am_seq);
+	me->rx_window_advertised = me->rx_window;
 	set_low(me);
 	*credit = (struct weft_wire_credit){
-		.bytes = weft_put64(me->rx_told),
-		.seq = weft_put32(me->rx_seq.told),
-		.small = weft_put32(me->rx_small_told),
-		.am_seq = weft_put32(me->rx_am_seq.told),
+		.bytes = weft_put64(me->rx_advertised),
+		.seq = weft_put32(me->rx_seq.advertised),
+		.small = weft_put32(me->rx_small_advertised),
+		.am_seq = weft_put32(me->rx_am_seq.advertised),
 	};
 }
 
@@ -115,11 +115,11 @@ void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit)
 		me->rx_allowed = me->rx_window;
 		me->rx_small_allowed = me->rx_small_window;
 	}
-	told(me, credit);
+	mark_advertised(me, credit);
 }
 
 /* A peer that has used half of its window may get a larger one. */
-static void grow(struct weft_msg_ep *me)
+static void window_grow(struct weft_msg_ep *me)
 {
 	uint64_t more = 0;
 
@@ -135,17 +135,17 @@ static void grow(struct weft_msg_ep *me)
 }
 
 /* A peer whose window is larger than its share does not get all of it again. */
-static void shrink(struct weft_msg_ep *me)
+static void window_shrink(struct weft_msg_ep *me)
 {
 	uint64_t kept;
 
 	kept = weft_credit_pool_keep(&me->mw->credit_bytes, me->rx_window,
-				     me->rx_allowed - me->rx_told);
+				     me->rx_allowed - me->rx_advertised);
 	me->rx_window -= kept;
 	me->rx_allowed -= kept;
 	me->rx_shrunk = me->rx_shrunk || kept > 0;
 	kept = weft_credit_pool_keep(&me->mw->credit_msgs, me->rx_small_window,
-				     me->rx_small_allowed - me->rx_small_told);
+				     me->rx_small_allowed - me->rx_small_advertised);
 	me->rx_small_window -= (uint32_t)kept;
 	me->rx_small_allowed -= (uint32_t)kept;
 }
@@ -171,7 +171,7 @@ void weft_credit_send(struct weft_msg_ep *me)
 	if (me->credit_due)
 		weft_tx_kick(me);
 	else if (!me->failed)
-		told(me, &c.credit);
+		mark_advertised(me, &c.credit);
 }
 
 void weft_credit_look(struct weft_msg_ep *me)
@@ -181,16 +181,17 @@ void weft_credit_look(struct weft_msg_ep *me)
 
 	if (me->credit_due || me->failed)
 		return;
-	grow(me);
+	window_grow(me);
 	if (me->rx_allowed == bytes && me->rx_small_allowed == small)
-		shrink(me);
+		window_shrink(me);
 	/* No change: check again when the same amount has been used. */
 	me->rx_low = me->rx_used + me->rx_window / 2 + 1;
 	me->rx_small_low = me->rx_small + me->rx_small_window / 2 + 1;
-	if (me->rx_allowed != me->rx_told || me->rx_small_allowed != me->rx_small_told ||
-	    weft_seq_end(&me->rx_seq) != me->rx_seq.told ||
-	    weft_seq_end(&me->rx_am_seq) != me->rx_am_seq.told ||
-	    (me->rx_shrunk && me->rx_window != me->rx_window_told))
+	if (me->rx_allowed != me->rx_advertised ||
+	    me->rx_small_allowed != me->rx_small_advertised ||
+	    weft_seq_end(&me->rx_seq) != me->rx_seq.advertised ||
+	    weft_seq_end(&me->rx_am_seq) != me->rx_am_seq.advertised ||
+	    (me->rx_shrunk && me->rx_window != me->rx_window_advertised))
 		weft_credit_send(me);
 }
 

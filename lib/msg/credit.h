@@ -12,12 +12,12 @@
 static inline bool weft_credit_take(struct weft_msg_ep *me, uint64_t total)
 {
 	if (total <= WEFT_EAGER_FREE) {
-		if (me->rx_small == me->rx_small_told)
+		if (me->rx_small == me->rx_small_advertised)
 			return false;
 		me->rx_small++;
 		return true;
 	}
-	if (total > me->rx_told - me->rx_used)
+	if (total > me->rx_advertised - me->rx_used)
 		return false;
 	me->rx_used += total;
 	return true;
@@ -75,9 +75,9 @@ static inline void weft_credit_update(struct weft_msg_ep *me)
 {
 	if (__builtin_expect(weft_seq_due(&me->rx_seq), 0) ||
 	    __builtin_expect(weft_seq_due(&me->rx_am_seq), 0) ||
-	    __builtin_expect(me->rx_small_allowed - me->rx_small_told > me->rx_small_window / 4,
-			     0) ||
-	    __builtin_expect(me->rx_allowed - me->rx_told > me->rx_window / 4, 0))
+	    __builtin_expect(
+		    me->rx_small_allowed - me->rx_small_advertised > me->rx_small_window / 4, 0) ||
+	    __builtin_expect(me->rx_allowed - me->rx_advertised > me->rx_window / 4, 0))
 		weft_credit_look(me);
 }
 

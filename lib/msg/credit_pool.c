@@ -36,7 +36,7 @@ void weft_credit_pool_init(struct weft_credit_pool *p, uint64_t limit, uint64_t 
 }
 
 /* Credit that is neither granted nor reserved for the floors of future peers. */
-static uint64_t left(const struct weft_credit_pool *p)
+static uint64_t credit_left(const struct weft_credit_pool *p)
 {
 	uint64_t peers = p->limit / RESERVE_PART / p->floor;
 
@@ -50,7 +50,7 @@ uint64_t weft_credit_pool_join(struct weft_credit_pool *p)
 	p->peers++;
 	p->granted += window;
 	if (window < p->first) {
-		uint64_t more = less(p->first - window, left(p) / FIRST_PART);
+		uint64_t more = less(p->first - window, credit_left(p) / FIRST_PART);
 
 		p->granted += more;
 		window += more;
@@ -68,7 +68,7 @@ uint64_t weft_credit_pool_grow(struct weft_credit_pool *p, uint64_t window)
 {
 	uint64_t more = less(window, minus(p->max, window));
 
-	more = less(more, minus(2 * left(p), window) / 3);
+	more = less(more, minus(2 * credit_left(p), window) / 3);
 	if (more == 0 || more < window / WORTH_PART)
 		return 0;
 	p->granted += more;
@@ -79,7 +79,7 @@ uint64_t weft_credit_pool_keep(struct weft_credit_pool *p, uint64_t window, uint
 {
 	uint64_t even = (p->limit - p->limit / RESERVE_PART) / (p->peers ? p->peers : 1);
 
-	if (left(p) > p->limit / 16)
+	if (credit_left(p) > p->limit / 16)
 		return 0;
 	back = less(back, minus(window, even > p->floor ? even : p->floor));
 	p->granted -= back;

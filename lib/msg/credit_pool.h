@@ -27,7 +27,7 @@
  *	short tagged messages and ABORTs, 456 B each              114 MiB
  *	announced messages, 240 B each, 400 B with keys           100 MiB
  *	active messages, short or announced, 790 B each           198 MiB
- *	gaps in messages (WEFT_ISLANDS_LIMIT)                     4 MiB for one peer, 30 MiB +
+ *	gaps in messages (WEFT_RX_RANGES_LIMIT)                     4 MiB for one peer, 30 MiB +
  *	                                                          15 KiB x peers for all
  *	replies that a peer does not take                         0.8 MiB per peer
  *	replies to gets and fetching atomics, 256 per peer        0.3 KiB each

@@ -70,7 +70,7 @@ int weft_dt_init_slow(struct weft_dt *dt, const struct weft_datatype *type, cons
 }
 
 /* Put the cursor on the entry that holds byte @off (off < length). */
-static void seek(struct weft_dt *dt, size_t off)
+static void iov_seek(struct weft_dt *dt, size_t off)
 {
 	while (off < dt->base)
 		dt->base -= dt->iov[--dt->pos].iov_len;
@@ -79,11 +79,11 @@ static void seek(struct weft_dt *dt, size_t off)
 }
 
 /* The longest contiguous memory that begins with byte @off, at most @len bytes. */
-static void *stretch(struct weft_dt *dt, size_t off, size_t *len)
+static void *contiguous_at(struct weft_dt *dt, size_t off, size_t *len)
 {
 	size_t skip, here;
 
-	seek(dt, off);
+	iov_seek(dt, off);
 	skip = off - dt->base;
 	here = dt->iov[dt->pos].iov_len - skip;
 	if (here < *len)
@@ -99,7 +99,7 @@ int weft_dt_pack_slow(struct weft_dt *dt, size_t off, void *dst, size_t len)
 		size_t n = len;
 
 		if (dt->dt_class == WEFT_DT_IOV) {
-			const void *s = stretch(dt, off, &n);
+			const void *s = contiguous_at(dt, off, &n);
 
 			memcpy(d, s, n);
 		} else {
@@ -137,7 +137,7 @@ int weft_dt_unpack_slow(struct weft_dt *dt, size_t off, const void *src, size_t 
 	}
 	while (len) {
 		size_t n = len;
-		void *d = stretch(dt, off, &n);
+		void *d = contiguous_at(dt, off, &n);
 
 		memcpy(d, s, n);
 		off += n;
@@ -159,7 +159,7 @@ unsigned int weft_dt_iov_some(struct weft_dt *dt, size_t off, size_t *len, struc
 	}
 	while (rest && num < max) {
 		size_t n = rest;
-		void *p = stretch(dt, off, &n);
+		void *p = contiguous_at(dt, off, &n);
 
 		out[num++] = (struct iovec){p, n};
 		off += n;

@@ -80,7 +80,7 @@ void weft_msg_worker_fini(struct weft_worker *worker)
 	worker->msg = NULL;
 }
 
-static __attribute__((noinline)) unsigned int serve(struct weft_msg_worker *mw)
+static __attribute__((noinline)) unsigned int serve_endpoints(struct weft_msg_worker *mw)
 {
 	struct weft_msg_ep *me, *last;
 	unsigned int n = 0;
@@ -115,7 +115,7 @@ unsigned int weft_msg_progress(struct weft_worker *worker)
 
 	if (__builtin_expect(TAILQ_EMPTY(&mw->later) && TAILQ_EMPTY(&mw->ready) && !mw->work, 1))
 		return 0;
-	return serve(mw);
+	return serve_endpoints(mw);
 }
 
 bool weft_msg_busy(const struct weft_worker *worker, bool *soon)
@@ -151,12 +151,12 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 {
 	const struct weft_msg_worker *mw = worker->msg;
 
-#define TELL(field, name, help) cb(name, mw->count.field, arg);
-	WEFT_MSG_COUNTERS(TELL)
-#undef TELL
-#define TELL(value, name, help) cb(name, value, arg);
-	LEVELS(TELL)
-#undef TELL
+#define REPORT(field, name, help) cb(name, mw->count.field, arg);
+	WEFT_MSG_COUNTERS(REPORT)
+#undef REPORT
+#define REPORT(value, name, help) cb(name, value, arg);
+	LEVELS(REPORT)
+#undef REPORT
 	WEFT_EACH_MODULE(m, mw, counters)
 		m->counters(mw, cb, arg);
 }
@@ -181,7 +181,7 @@ int weft_msg_ep_init(struct weft_ep *ep)
 	TAILQ_INIT(&me->pending);
 	TAILQ_INIT(&me->ops);
 	TAILQ_INIT(&me->parked);
-	TAILQ_INIT(&me->asking);
+	TAILQ_INIT(&me->flush_waits);
 	STAILQ_INIT(&me->ctl);
 	STAILQ_INIT(&me->flushes);
 	STAILQ_INIT(&me->replay);

@@ -80,22 +80,22 @@ struct weft_msg_ep {
 	struct weft_tag *tag; /* tagged messages */
 	struct weft_seq_window rx_seq;
 	/* messages that take a message credit, in total: received, allowed, advertised; window */
-	uint32_t rx_small, rx_small_allowed, rx_small_told, rx_small_window;
-	uint64_t rx_used;    /* bytes of eager messages of which some have come, in total */
-	uint64_t rx_allowed; /* may be advertised: window + bytes matched */
-	uint64_t rx_told;    /* advertised */
+	uint32_t rx_small, rx_small_allowed, rx_small_advertised, rx_small_window;
+	uint64_t rx_used;       /* bytes of eager messages of which some have come, in total */
+	uint64_t rx_allowed;    /* may be advertised: window + bytes matched */
+	uint64_t rx_advertised; /* advertised */
 	uint64_t rx_window;
 	/* receive, less frequently used */
 	struct weft_seq_window rx_am_seq; /* of active messages */
 	uint64_t rx_low;                  /* value of rx_used from which the window is checked */
 	uint32_t rx_small_low;            /* the same for rx_small */
 	/* received ranges of incomplete messages beyond the first of each (base/interval.h) */
-	uint32_t rx_islands;
-	uint64_t rx_window_told;
+	uint32_t rx_ranges;
+	uint64_t rx_window_advertised;
 	uint64_t rx_spilled; /* bytes of its messages that are stored beyond their credit */
 	bool rx_shrunk;      /* the window has shrunk: CREDIT messages contain its size */
 	/* it had more ranges than its share: fails at the end of progress, counts no more */
-	bool rx_torn;
+	bool rx_fragmented;
 	/* send, less frequently used */
 	size_t short_locked;         /* WEFT_THREAD_MULTI: as short_end, under the worker's lock */
 	uint64_t tx_used, tx_credit; /* eager bytes: sent, allowed; cumulative */
@@ -107,7 +107,7 @@ struct weft_msg_ep {
 	/* sends that are with the lanes, and that end when the peer's application acts */
 	struct weft_requests parked;
 	/* sends that end with a flush of the lanes, for which a lane has had no room yet */
-	struct weft_requests asking;
+	struct weft_requests flush_waits;
 	STAILQ_HEAD(, weft_ctl) ctl;
 	uint32_t num_ctl;
 	STAILQ_HEAD(, weft_flush) flushes;
@@ -123,7 +123,8 @@ struct weft_msg_ep {
 	bool credit_due; /* no lane had room for a CREDIT message */
 	bool data_turn;  /* alternates: the service begins with data, or with messages */
 	bool closing;    /* no receive of the user will match its messages any more */
-	bool crowd;      /* the peer's last request reported that others wait for its port */
+	/* the peer's last request reported that others wait for its port */
+	bool peer_contended;
 	uint8_t am_lane;
 	uint8_t last_lane[2]; /* the lane of the last piece, by enum weft_dir */
 	uint16_t lanes_up;
@@ -171,50 +172,50 @@ struct weft_msg_conf {
 };
 
 /** The counters of messages: events, and what was received and dropped, and why. */
-#define WEFT_MSG_COUNTERS(X)                                                                     \
-	X(expected, "tag.expected", "Tagged messages that came after their receive was posted.") \
-	X(unexpected, "tag.unexpected",                                                          \
-	  "Tagged messages that came before their receive was posted.")                          \
-	X(rx_copied_bytes, "rx_copied_bytes",                                                    \
-	  "Bytes copied by receives, into buffers or to where they waited.")                     \
-	X(am_received, "am.received", "Active messages given to a handler.")                     \
-	X(copied_bytes, "copied_bytes",                                                          \
-	  "Bytes sent out of a copy, the shortest sends not counted.")                           \
-	X(out_of_order, "tag.out_of_order",                                                      \
-	  "Messages that came before one sent earlier, and waited for it.")                      \
-	X(rts, "tag.rts", "Messages that their sender announced first (rendezvous).")            \
-	X(truncated, "tag.truncated", "Messages longer than the buffer of their receive.")       \
-	X(withdrawn, "tag.withdrawn", "Sends that their sender took back before a match.")       \
-	X(no_eager_credit, "tag.no_eager_credit",                                                \
-	  "Sends that were announced first for want of credit.")                                 \
-	X(pulls, "rndv.pulls", "Pieces of messages that were requested.")                        \
-	X(gets, "rndv.gets", "Native reads of message data.")                                    \
-	X(puts, "rndv.puts", "Native writes of message data.")                                   \
-	X(native_failed, "rndv.native_failed",                                                   \
-	  "Native reads and writes that failed; the data came another way.")                     \
-	X(register_failed, "rndv.register_failed",                                               \
-	  "Memory that could not be registered, and was copied.")                                \
-	X(malformed, "tag.drop.malformed", "Messages dropped: unknown kind, or wrong lengths.")  \
-	X(old_seq, "tag.drop.old_sequence", "Messages dropped: their sequence number is over.")  \
-	X(far_seq, "tag.drop.far_sequence",                                                      \
-	  "Messages dropped: sequence number beyond what was granted.")                          \
-	X(no_credit, "tag.drop.no_credit",                                                       \
-	  "Messages dropped: more than their sender was granted.")                               \
-	X(mismatch, "tag.drop.mismatch",                                                         \
-	  "Pieces dropped that contradict others of their message.")                             \
-	X(overlap, "tag.drop.overlap", "Pieces dropped: their bytes were there already.")        \
-	X(torn, "tag.drop.torn", "Messages dropped: in more pieces than are kept track of.")     \
-	X(bad_ref, "tag.drop.bad_reference",                                                     \
-	  "Answers dropped: they name no request that is under way.")                            \
-	X(am_unknown, "am.drop.unknown_id", "Active messages dropped: no handler has that id.")  \
-	X(am_closed, "am.drop.endpoint_closed",                                                  \
-	  "Active messages dropped: their endpoint is closed.")                                  \
-	X(am_not_kept, "am.drop.not_kept",                                                       \
-	  "Active messages that a handler wanted to keep and could not.")                        \
-	X(am_aborted, "am.drop.aborted", "Active messages that their sender gave up half way.")  \
-	X(replayed, "msg.sent_again", "Messages retransmitted because their lane died.")         \
-	X(spilled, "tag.spilled",                                                                \
-	  "Unexpected messages kept beyond the credit of their peer (WEFT_UNEXP_MEMORY).")       \
+#define WEFT_MSG_COUNTERS(X)                                                                       \
+	X(expected, "tag.expected", "Tagged messages that came after their receive was posted.")   \
+	X(unexpected, "tag.unexpected",                                                            \
+	  "Tagged messages that came before their receive was posted.")                            \
+	X(rx_copied_bytes, "rx_copied_bytes",                                                      \
+	  "Bytes copied by receives, into buffers or to where they waited.")                       \
+	X(am_received, "am.received", "Active messages given to a handler.")                       \
+	X(copied_bytes, "copied_bytes",                                                            \
+	  "Bytes sent out of a copy, the shortest sends not counted.")                             \
+	X(out_of_order, "tag.out_of_order",                                                        \
+	  "Messages that came before one sent earlier, and waited for it.")                        \
+	X(rts, "tag.rts", "Messages that their sender announced first (rendezvous).")              \
+	X(truncated, "tag.truncated", "Messages longer than the buffer of their receive.")         \
+	X(withdrawn, "tag.withdrawn", "Sends that their sender took back before a match.")         \
+	X(no_eager_credit, "tag.no_eager_credit",                                                  \
+	  "Sends that were announced first for want of credit.")                                   \
+	X(pulls, "rndv.pulls", "Pieces of messages that were requested.")                          \
+	X(gets, "rndv.gets", "Native reads of message data.")                                      \
+	X(puts, "rndv.puts", "Native writes of message data.")                                     \
+	X(native_failed, "rndv.native_failed",                                                     \
+	  "Native reads and writes that failed; the data came another way.")                       \
+	X(register_failed, "rndv.register_failed",                                                 \
+	  "Memory that could not be registered, and was copied.")                                  \
+	X(malformed, "tag.drop.malformed", "Messages dropped: unknown kind, or wrong lengths.")    \
+	X(old_seq, "tag.drop.old_sequence", "Messages dropped: their sequence number is over.")    \
+	X(far_seq, "tag.drop.far_sequence",                                                        \
+	  "Messages dropped: sequence number beyond what was granted.")                            \
+	X(no_credit, "tag.drop.no_credit",                                                         \
+	  "Messages dropped: more than their sender was granted.")                                 \
+	X(mismatch, "tag.drop.mismatch",                                                           \
+	  "Pieces dropped that contradict others of their message.")                               \
+	X(overlap, "tag.drop.overlap", "Pieces dropped: their bytes were there already.")          \
+	X(fragmented, "tag.drop.torn", "Messages dropped: in more pieces than are kept track of.") \
+	X(bad_ref, "tag.drop.bad_reference",                                                       \
+	  "Answers dropped: they name no request that is under way.")                              \
+	X(am_unknown, "am.drop.unknown_id", "Active messages dropped: no handler has that id.")    \
+	X(am_closed, "am.drop.endpoint_closed",                                                    \
+	  "Active messages dropped: their endpoint is closed.")                                    \
+	X(am_not_kept, "am.drop.not_kept",                                                         \
+	  "Active messages that a handler wanted to keep and could not.")                          \
+	X(am_aborted, "am.drop.aborted", "Active messages that their sender gave up half way.")    \
+	X(replayed, "msg.sent_again", "Messages retransmitted because their lane died.")           \
+	X(spilled, "tag.spilled",                                                                  \
+	  "Unexpected messages kept beyond the credit of their peer (WEFT_UNEXP_MEMORY).")         \
 	X(looks, "msg.looks", "Entries of lists checked to find those that matter.")
 
 struct weft_msg_worker {
@@ -232,8 +233,8 @@ struct weft_msg_worker {
 	struct weft_worker *worker;
 	SLIST_HEAD(, weft_native) free_natives; /* msg/stripe.c */
 	struct weft_credit_pool credit_bytes, credit_msgs;
-	uint64_t spilled;    /* bytes of messages that are stored beyond their credit */
-	uint32_t rx_islands; /* of all endpoints, those below the floors not counted */
+	uint64_t spilled;   /* bytes of messages that are stored beyond their credit */
+	uint32_t rx_ranges; /* of all endpoints, those below the floors not counted */
 	struct weft_msg_conf conf;
 	struct weft_ep_configs configs;
 	bool fini;

@@ -57,7 +57,7 @@ static void lane_flushed(struct weft_lane_comp *comp, int status)
  * Everything is with the lanes: request their flushes. @return true when nothing is outstanding
  * there, or the flush has ended
  */
-static bool ask_lanes(struct weft_msg_ep *me, struct weft_flush *f)
+static bool flush_lanes(struct weft_msg_ep *me, struct weft_flush *f)
 {
 	uint32_t mask;
 	int rc;
@@ -133,7 +133,7 @@ int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), v
 		return 0;
 	}
 	take_status(me, f);
-	if (me->up && !ask_lanes(me, f))
+	if (me->up && !flush_lanes(me, f))
 		return 0;
 	status = f->status;
 	free(f);
@@ -150,7 +150,7 @@ void weft_flush_check(struct weft_msg_ep *me)
 	while (!me->failed && (f = STAILQ_FIRST(&me->flushes)) && is_ready(me, f)) {
 		STAILQ_REMOVE_HEAD(&me->flushes, link);
 		take_status(me, f);
-		if (ask_lanes(me, f))
+		if (flush_lanes(me, f))
 			flush_end(f);
 	}
 }

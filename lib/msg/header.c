@@ -10,13 +10,13 @@ static uint32_t seq_of(const struct weft_request *req)
 	return req->flags & WEFT_REQ_AM ? req->me->tx_am_seq : req->me->tx_seq;
 }
 
-static struct weft_wire_eager tagged(const struct weft_request *req)
+static struct weft_wire_eager tagged_header(const struct weft_request *req)
 {
 	return (struct weft_wire_eager){weft_put32(seq_of(req)), weft_put64(req->tag)};
 }
 
 /* The common first fields of all headers of active messages. */
-static struct weft_wire_am am(const struct weft_request *req)
+static struct weft_wire_am am_header(const struct weft_request *req)
 {
 	const struct weft_req_am *a = &req->send.am;
 
@@ -49,18 +49,18 @@ static size_t add_ext(const struct weft_request *req, struct weft_head *h)
 	return sizeof(x);
 }
 
-static void whole(const struct weft_request *req, struct weft_head *h)
+static void put_whole_header(const struct weft_request *req, struct weft_head *h)
 {
 	if (req->flags & WEFT_REQ_AM) {
 		h->id = WEFT_WIRE_AM;
 		h->length = sizeof(h->am);
-		h->am = am(req);
+		h->am = am_header(req);
 		add_user(req, h);
 		return;
 	}
 	h->id = WEFT_WIRE_EAGER;
 	h->length = sizeof(h->eager.e);
-	h->eager.e = tagged(req);
+	h->eager.e = tagged_header(req);
 	if (req->flags & WEFT_REQ_SYNC) {
 		h->id = WEFT_WIRE_EAGER_SYNC;
 		h->length = sizeof(h->eager);
@@ -70,25 +70,25 @@ static void whole(const struct weft_request *req, struct weft_head *h)
 
 void weft_head_whole(const struct weft_request *req, struct weft_head *h)
 {
-	whole(req, h);
+	put_whole_header(req, h);
 	add_ext(req, h);
 }
 
-static void piece(const struct weft_request *req, struct weft_head *h)
+static void put_fragment_header(const struct weft_request *req, struct weft_head *h)
 {
 	const weft_le64 total = weft_put64(req->length), offset = weft_put64(req->send.offset);
 
 	if (req->flags & WEFT_REQ_AM) {
 		h->id = WEFT_WIRE_AM_FRAG;
 		h->length = sizeof(h->am_frag);
-		h->am_frag = (struct weft_wire_am_frag){am(req), total, offset};
+		h->am_frag = (struct weft_wire_am_frag){am_header(req), total, offset};
 		if (req->send.offset == 0)
 			add_user(req, h);
 		return;
 	}
 	h->id = WEFT_WIRE_FRAG;
 	h->length = sizeof(h->frag.f);
-	h->frag.f = (struct weft_wire_frag){tagged(req), total, offset};
+	h->frag.f = (struct weft_wire_frag){tagged_header(req), total, offset};
 	if (req->flags & WEFT_REQ_SYNC) {
 		h->id = WEFT_WIRE_FRAG_SYNC;
 		h->length = sizeof(h->frag);
@@ -98,14 +98,14 @@ static void piece(const struct weft_request *req, struct weft_head *h)
 
 void weft_head_piece(const struct weft_request *req, struct weft_head *h)
 {
-	piece(req, h);
+	put_fragment_header(req, h);
 	add_ext(req, h);
 }
 
-static weft_le32 *rts(const struct weft_request *req, struct weft_head *h)
+static weft_le32 *put_rts_header(const struct weft_request *req, struct weft_head *h)
 {
 	if (req->flags & WEFT_REQ_AM) {
-		const struct weft_wire_am begin = am(req);
+		const struct weft_wire_am begin = am_header(req);
 
 		h->id = WEFT_WIRE_AM_RTS;
 		h->length = sizeof(h->am_rts);
@@ -119,7 +119,7 @@ static weft_le32 *rts(const struct weft_request *req, struct weft_head *h)
 	}
 	h->id = WEFT_WIRE_RTS;
 	h->length = sizeof(h->rts);
-	h->rts.e = tagged(req);
+	h->rts.e = tagged_header(req);
 	h->rts.total = weft_put64(req->length);
 	h->rts.req = weft_request_ref(req);
 	return &h->rts.flags;
@@ -127,7 +127,7 @@ static weft_le32 *rts(const struct weft_request *req, struct weft_head *h)
 
 weft_le32 *weft_head_rts(const struct weft_request *req, struct weft_head *h)
 {
-	uint8_t *flags = (uint8_t *)rts(req, h);
+	uint8_t *flags = (uint8_t *)put_rts_header(req, h);
 
 	return (weft_le32 *)(flags + add_ext(req, h));
 }

@@ -26,7 +26,7 @@
  *	msg/stripe.c       which lane gets a piece
  *	msg/lane_load.c    bytes that a lane has outstanding, and how long they take
  *
- *	msg/islands.c      which bytes have come (msg/recv.h: where they go, how a receive ends)
+ *	msg/rx_ranges.c      which bytes have come (msg/recv.h: where they go, how a receive ends)
  *	msg/seq_window.h   sequence numbers of received messages
  *	msg/credit.c       how much a peer may send unrequested
  *	msg/credit_pool.c  how the peers of a worker share its memory for that

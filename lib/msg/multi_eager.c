@@ -53,7 +53,7 @@ static int multi_eager_progress(struct weft_request *req)
 	if (!(req->flags & WEFT_REQ_STARTED) && !weft_tx_has_credit(me, req->length))
 		return weft_tx_uncredited(req);
 	if (!(req->flags & WEFT_REQ_STARTED) && req->length > me->mw->conf.rndv_min_piece &&
-	    weft_tx_crowded(req))
+	    weft_tx_contended(req))
 		return weft_tx_announce(req);
 	return weft_stripe(req, me->eager_lanes, WEFT_DIR_TX, req->length, send_piece);
 }
@@ -64,7 +64,7 @@ static int multi_eager_progress(struct weft_request *req)
  * The longest message is shorter than the limit. A larger configured rendezvous threshold overrides
  * the limit, unless multi-eager is disabled.
  */
-static size_t longest(const struct weft_model_conf *conf)
+static size_t longest_message(const struct weft_model_conf *conf)
 {
 	size_t end = conf->multi_eager_limit, fixed = conf->rndv_thresh;
 
@@ -79,7 +79,7 @@ static int multi_eager_cost(const struct weft_model *m, const struct weft_proto_
 			    uint32_t lanes, struct weft_curve *cv)
 {
 	size_t whole = weft_cost_copy_max(m, m->am_lane, weft_head_whole_size(key->op));
-	size_t limit = longest(&m->conf);
+	size_t limit = longest_message(&m->conf);
 	int rc;
 
 	if (!limit) {

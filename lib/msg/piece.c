@@ -37,7 +37,7 @@ static void zcopy_done(struct weft_lane_comp *comp, int status)
 	req->ops->check(req);
 }
 
-int weft_tx_ask_lane(struct weft_request *req, struct weft_lane_ep *lane_ep)
+int weft_tx_flush_lane(struct weft_request *req, struct weft_lane_ep *lane_ep)
 {
 	int rc;
 

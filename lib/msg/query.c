@@ -23,8 +23,8 @@ static double time_of(const struct weft_msg_ep *me, const struct weft_proto_key 
 	return weft_curve_at(&cv, length);
 }
 
-static int chosen(const struct weft_msg_ep *me, enum weft_op op, size_t length,
-		  struct weft_proto_info *full)
+static int query_chosen(const struct weft_msg_ep *me, enum weft_op op, size_t length,
+			struct weft_proto_info *full)
 {
 	const struct weft_proto_key key = {op, weft_buf_usual(op)};
 	const struct weft_proto_select *sel = weft_ep_config_select(me->config, op, key.buf);
@@ -55,7 +55,7 @@ int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length,
 		return -EINVAL;
 	weft_worker_lock(ep->worker);
 	if (ep->msg->up)
-		rc = chosen(ep->msg, op, length, &full);
+		rc = query_chosen(ep->msg, op, length, &full);
 	weft_worker_unlock(ep->worker);
 	return rc < 0 ? rc : weft_struct_out(info, &full, sizeof(full));
 }

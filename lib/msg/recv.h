@@ -15,35 +15,35 @@
  * endpoints together the limit. At the limit the endpoint with the most ranges fails. So an
  * endpoint with no more than an even share never fails.
  */
-#define WEFT_ISLANDS_LIMIT (1u << 19)
-#define WEFT_ISLANDS_FLOOR 256u
+#define WEFT_RX_RANGES_LIMIT (1u << 19)
+#define WEFT_RX_RANGES_FLOOR 256u
 
 /**
  * Bytes [off, off + len) have come. @return 0: for the first time. Else they are dropped: -EEXIST
- * (counted), or no memory, or the endpoint has more ranges than it may have (WEFT_ISLANDS_LIMIT);
+ * (counted), or no memory, or the endpoint has more ranges than it may have (WEFT_RX_RANGES_LIMIT);
  * in the last two cases the endpoint fails
  */
 int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, uint64_t len);
-static inline uint32_t weft_rx_islands_above(const struct weft_msg_ep *me)
+static inline uint32_t weft_rx_ranges_above(const struct weft_msg_ep *me)
 {
-	return me->rx_islands > WEFT_ISLANDS_FLOOR ? me->rx_islands - WEFT_ISLANDS_FLOOR : 0;
+	return me->rx_ranges > WEFT_RX_RANGES_FLOOR ? me->rx_ranges - WEFT_RX_RANGES_FLOOR : 0;
 }
 
 /** Count @p more ranges. */
-static inline void weft_rx_islands(struct weft_msg_ep *me, int32_t more)
+static inline void weft_rx_ranges_add(struct weft_msg_ep *me, int32_t more)
 {
-	uint32_t before = weft_rx_islands_above(me);
+	uint32_t before = weft_rx_ranges_above(me);
 
-	me->rx_islands += (uint32_t)more;
-	if (!me->rx_torn)
-		me->mw->rx_islands += weft_rx_islands_above(me) - before;
+	me->rx_ranges += (uint32_t)more;
+	if (!me->rx_fragmented)
+		me->mw->rx_ranges += weft_rx_ranges_above(me) - before;
 }
 
 /** No more of these bytes are expected. @param me  the endpoint that counted the ranges */
 static inline void weft_rx_forget(struct weft_msg_ep *me, struct weft_ivals *got)
 {
 	if (me && got->num > 1)
-		weft_rx_islands(me, -(int32_t)(got->num - 1));
+		weft_rx_ranges_add(me, -(int32_t)(got->num - 1));
 	weft_ivals_fini(got);
 }
 /** A message may not begin. Counts why; the endpoint fails unless the message is over already. */

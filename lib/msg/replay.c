@@ -108,7 +108,7 @@ static uint8_t *bytes_of(const struct weft_replay *r)
  * The receiver counts PUTs, so it is sent as two halves: the second one behind the first. @return 0
  * or an error
  */
-static int halve(struct weft_msg_ep *me, struct weft_replay *r)
+static int halve_put(struct weft_msg_ep *me, struct weft_replay *r)
 {
 	struct weft_replay *second = malloc(sizeof(*r) + r->length);
 	size_t keep, rest;
@@ -129,13 +129,13 @@ static int halve(struct weft_msg_ep *me, struct weft_replay *r)
 }
 
 /* @return 0: it can be sent whole or cut; or an error */
-static int fit(struct weft_msg_ep *me, struct weft_replay *r, size_t max)
+static int fit_lane(struct weft_msg_ep *me, struct weft_replay *r, size_t max)
 {
 	uint8_t id;
 	int rc = 0;
 
 	while (rc == 0 && r->length > max && weft_msg_is_put(r->id, bytes_of(r)))
-		rc = halve(me, r);
+		rc = halve_put(me, r);
 	if (rc || r->length <= max)
 		return rc;
 	id = r->recast ? 0 : weft_msg_recast(r->id, r->data, r->length);
@@ -205,7 +205,7 @@ static int send_part(struct weft_msg_ep *me, struct weft_replay *r)
 	struct weft_msg_lane *l = &me->lanes[me->replay_lane];
 	size_t max = r->sent ? most_of(l) : most_for(l, r), head;
 	struct part p = {.r = r};
-	int rc = r->sent ? 0 : fit(me, r, max);
+	int rc = r->sent ? 0 : fit_lane(me, r, max);
 
 	if (rc < 0)
 		return rc;
@@ -225,7 +225,7 @@ static int send_part(struct weft_msg_ep *me, struct weft_replay *r)
 	return 0;
 }
 
-static int finish(struct weft_msg_ep *me, struct weft_replay *r)
+static int replay_sent(struct weft_msg_ep *me, struct weft_replay *r)
 {
 	struct weft_lane_ep *lane_ep = me->lanes[me->replay_lane].lane_ep;
 	struct weft_lane_comp *comp = r->comp;
@@ -269,7 +269,7 @@ static int serve_first(struct weft_msg_ep *me, struct weft_replay *r)
 	choose_lane(me);
 	while (rc == 0 && r->message && r->sent < r->length)
 		rc = send_part(me, r);
-	return rc ? rc : finish(me, r);
+	return rc ? rc : replay_sent(me, r);
 }
 
 unsigned int weft_replay_serve(struct weft_msg_ep *me)

@@ -53,7 +53,7 @@ void weft_request_table_fini(struct weft_msg_worker *mw)
 }
 
 /* Release what the operation uses. */
-static inline void release(struct weft_request *req)
+static inline void request_release(struct weft_request *req)
 {
 	weft_dt_finish(&req->dt);
 	if (req->ops->release)
@@ -62,7 +62,7 @@ static inline void release(struct weft_request *req)
 
 void weft_request_drop(struct weft_request *req)
 {
-	release(req);
+	request_release(req);
 	req->flags = WEFT_REQ_DONE;
 	weft_request_give_back(req);
 }
@@ -95,7 +95,7 @@ static inline struct weft_ep *ep_of(const struct weft_request *req)
 }
 
 /* All fields but the size. */
-static inline void fill(const struct weft_request *req, struct weft_completion *c)
+static inline void fill_completion(const struct weft_request *req, struct weft_completion *c)
 {
 	c->status = req->status == WEFT_INPROGRESS ? 0 : req->status;
 	c->tag = req->tag;
@@ -113,14 +113,14 @@ void weft_request_result(const struct weft_request *req, struct weft_completion 
 	struct weft_completion full;
 
 	if (c->size >= sizeof(*c)) {
-		fill(req, c);
+		fill_completion(req, c);
 		return;
 	}
-	fill(req, &full);
+	fill_completion(req, &full);
 	weft_completion_copy(c, &full);
 }
 
-static inline void settle(struct weft_request *req)
+static inline void request_settle(struct weft_request *req)
 {
 	if (req->me && req->me->ep) {
 		req->ep_slot = req->me->ep->slot;
@@ -131,14 +131,14 @@ static inline void settle(struct weft_request *req)
 
 void weft_request_settle(struct weft_request *req)
 {
-	settle(req);
+	request_settle(req);
 }
 
-static inline void finish(struct weft_request *req, int status)
+static inline void request_finish(struct weft_request *req, int status)
 {
 	req->status = status;
-	release(req); /* which may have been counted for the endpoint */
-	settle(req);
+	request_release(req); /* which may have been counted for the endpoint */
+	request_settle(req);
 }
 
 static inline void call_back(struct weft_request *req)
@@ -150,7 +150,7 @@ static inline void call_back(struct weft_request *req)
 		struct weft_completion c;
 
 		c.size = sizeof(c);
-		fill(req, &c);
+		fill_completion(req, &c);
 		req->flags |= WEFT_REQ_CALLING;
 		req->cb(held ? req : NULL, &c, req->cb_arg);
 		req->flags &= ~WEFT_REQ_CALLING;
@@ -166,13 +166,13 @@ void weft_request_complete(struct weft_request *req, int status)
 		weft_request_complete_later(req, status);
 		return;
 	}
-	finish(req, status);
+	request_finish(req, status);
 	call_back(req);
 }
 
 void weft_request_complete_later(struct weft_request *req, int status)
 {
-	finish(req, status);
+	request_finish(req, status);
 	req->flags |= WEFT_REQ_LATER;
 	TAILQ_INSERT_TAIL(&req->mw->later, req, link);
 }

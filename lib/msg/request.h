@@ -76,8 +76,9 @@ struct weft_request_ops {
 	(1u << 19) /**< send: the peer has keys (send.offered), and has not sent ATS */
 #define WEFT_REQ_INJECT (1u << 21)  /**< send: the buffer is valid during the call only */
 #define WEFT_REQ_DELIVER (1u << 22) /**< send: done when it is delivered at the peer */
-#define WEFT_REQ_ASKING (1u << 23)  /**< send: a lane has no room for its flush; one of `zcopies` */
-#define WEFT_REQ_NOW (1u << 15)     /**< receive: complete inside the call that posted it */
+/** send: a lane has no room for its flush; one of `zcopies` */
+#define WEFT_REQ_FLUSH_WAIT (1u << 23)
+#define WEFT_REQ_NOW (1u << 15) /**< receive: complete inside the call that posted it */
 
 /** Bytes of a request that its module uses as it likes. */
 #define WEFT_REQ_RECV_OWN 88
@@ -132,7 +133,7 @@ struct weft_request {
 			uint32_t pulls;
 			struct weft_rndv_offer *put; /* keys of an RTR, or NULL */
 			uint32_t seq;
-			uint32_t asks;             /* lanes that had no room for a flush */
+			uint32_t unflushed;        /* lanes that had no room for a flush */
 			size_t offset, end;        /* next byte to hand over, and the end */
 			struct weft_wire_ref peer; /* rendezvous: the receiver's request */
 			union {

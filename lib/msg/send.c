@@ -77,16 +77,16 @@ int weft_send_keep(struct weft_request *req)
 }
 
 /* @return have all lanes that the send waits for taken the request for a flush? */
-static bool ask_lanes(struct weft_request *req)
+static bool flush_lanes(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
 
-	req->send.asks &= me->lanes_up;
-	for (uint32_t m = req->send.asks; m; m &= m - 1) {
-		if (weft_tx_ask_lane(req, me->lanes[__builtin_ctz(m)].lane_ep) == 0)
-			req->send.asks &= ~(m & -m);
+	req->send.unflushed &= me->lanes_up;
+	for (uint32_t m = req->send.unflushed; m; m &= m - 1) {
+		if (weft_tx_flush_lane(req, me->lanes[__builtin_ctz(m)].lane_ep) == 0)
+			req->send.unflushed &= ~(m & -m);
 	}
-	return req->send.asks == 0;
+	return req->send.unflushed == 0;
 }
 
 /*
@@ -94,36 +94,37 @@ static bool ask_lanes(struct weft_request *req)
  * returns this request together with the messages that the peer has not received. Lanes without
  * room get the request later.
  */
-static void ask_delivered(struct weft_request *req)
+static void request_delivery(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
 
 	if (!(req->flags & WEFT_REQ_DELIVER) || (req->flags & WEFT_REQ_WAIT_ACK))
 		return;
-	req->send.asks = me->lanes_up;
-	if (ask_lanes(req))
+	req->send.unflushed = me->lanes_up;
+	if (flush_lanes(req))
 		return;
-	req->flags |= WEFT_REQ_ASKING;
+	req->flags |= WEFT_REQ_FLUSH_WAIT;
 	req->send.zcopies++;
-	TAILQ_INSERT_TAIL(&me->asking, req, link);
+	TAILQ_INSERT_TAIL(&me->flush_waits, req, link);
 	weft_tx_kick(me);
 }
 
-static void stop_asking(struct weft_request *req)
+static void end_flush_wait(struct weft_request *req)
 {
-	TAILQ_REMOVE(&req->me->asking, req, link);
-	req->flags &= ~WEFT_REQ_ASKING;
+	TAILQ_REMOVE(&req->me->flush_waits, req, link);
+	req->flags &= ~WEFT_REQ_FLUSH_WAIT;
 	req->send.zcopies--;
 }
 
-static unsigned int serve_asking(struct weft_msg_ep *me)
+static unsigned int serve_flush_waits(struct weft_msg_ep *me)
 {
 	struct weft_request *req;
 	unsigned int n = 0;
 
 	/* In order: if the first finds no room, the next ones find none either. */
-	while (n < WEFT_TX_BURST && me->up && (req = TAILQ_FIRST(&me->asking)) && ask_lanes(req)) {
-		stop_asking(req);
+	while (n < WEFT_TX_BURST && me->up && (req = TAILQ_FIRST(&me->flush_waits)) &&
+	       flush_lanes(req)) {
+		end_flush_wait(req);
 		weft_send_check(req);
 		n++;
 	}
@@ -166,7 +167,7 @@ void weft_send_check(struct weft_request *req)
  * Everything that can be sent unrequested is with the lanes; the rest depends on the peer's
  * application. A flush does not wait for that, a close does.
  */
-static void park(struct weft_request *req)
+static void park_until_ack(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
 
@@ -210,7 +211,7 @@ void weft_send_abort(struct weft_request *req, int status)
 }
 
 /* Request the receiver to drop the RTS; only the receiver knows whether a receive has matched. */
-static void withdraw(struct weft_request *req)
+static void send_withdraw(struct weft_request *req)
 {
 	struct weft_wire_withdraw w = {
 		.e = {weft_put32(req->send.seq), weft_put64(req->tag)},
@@ -256,7 +257,7 @@ int weft_send_cancel(struct weft_request *req)
 	    (req->flags & (WEFT_REQ_RNDV | WEFT_REQ_WAIT_ACK | WEFT_REQ_RTR | WEFT_REQ_CANCEL)) !=
 		    (WEFT_REQ_RNDV | WEFT_REQ_WAIT_ACK))
 		return -EBUSY;
-	withdraw(req);
+	send_withdraw(req);
 	return 0;
 }
 
@@ -328,7 +329,7 @@ int weft_tx_announce(struct weft_request *req)
 	return req->send.proto->progress(req);
 }
 
-bool weft_tx_crowded(const struct weft_request *req)
+bool weft_tx_contended(const struct weft_request *req)
 {
 	const struct weft_msg_ep *me = req->me;
 	size_t thresh = me->mw->conf.model.rndv_thresh;
@@ -341,12 +342,12 @@ bool weft_tx_crowded(const struct weft_request *req)
 		const struct weft_msg_lane *l = &me->lanes[__builtin_ctz(m)];
 
 		if (l->room == 0)
-			return me->crowd;
+			return me->peer_contended;
 		room += l->room;
 		most += l->room_most;
 	}
 	/* A lane that has just begun has a small window, which does not indicate load. */
-	return me->crowd || (room * ROOMS < req->length && room <= most / 2);
+	return me->peer_contended || (room * ROOMS < req->length && room <= most / 2);
 }
 
 int weft_tx_uncredited(struct weft_request *req)
@@ -369,7 +370,7 @@ int weft_tx_uncredited(struct weft_request *req)
  * Nothing of the message is sent yet: choose its protocol, and begin. @return as progress(),
  * -EMSGSIZE, -EOPNOTSUPP
  */
-static int begin(struct weft_request *req)
+static int choose_and_begin(struct weft_request *req)
 {
 	const struct weft_proto_range *r = weft_proto_range(select_of(req), req->length);
 	int rc;
@@ -394,7 +395,7 @@ static int send_step(struct weft_request *req)
 	int rc;
 
 	if (!(req->flags & WEFT_REQ_STARTED))
-		rc = weft_tx_has_seq(req) ? begin(req) : -EAGAIN;
+		rc = weft_tx_has_seq(req) ? choose_and_begin(req) : -EAGAIN;
 	else
 		rc = req->send.proto->progress(req);
 	if (rc == 0 || rc == -EAGAIN || !(req->flags & WEFT_REQ_STARTED))
@@ -425,10 +426,10 @@ int weft_tx_start(struct weft_request *req)
 		return WEFT_INPROGRESS;
 	}
 	if (rc == 0)
-		ask_delivered(req);
+		request_delivery(req);
 	if (rc == 0 && ((req->flags & WEFT_REQ_WAIT_ACK) || req->send.zcopies)) {
 		req->flags |= WEFT_REQ_HANDED;
-		park(req);
+		park_until_ack(req);
 		return WEFT_INPROGRESS;
 	}
 	TAILQ_REMOVE(&me->ops, req, send.ops_link);
@@ -472,8 +473,8 @@ static unsigned int serve_pending(struct weft_msg_ep *me)
 			send_end(req, rc);
 			continue;
 		}
-		ask_delivered(req);
-		park(req);
+		request_delivery(req);
+		park_until_ack(req);
 		weft_send_check(req);
 	}
 	if (n)
@@ -492,7 +493,7 @@ static bool has_work(const struct weft_msg_ep *me)
 	if (!me->up)
 		return false;
 	if (!STAILQ_EMPTY(&me->replay) || !STAILQ_EMPTY(&me->ctl) || me->credit_due ||
-	    !TAILQ_EMPTY(&me->asking))
+	    !TAILQ_EMPTY(&me->flush_waits))
 		return true;
 	WEFT_EACH_MODULE(m, me->mw, has_work) {
 		if (m->has_work(me))
@@ -525,7 +526,7 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 		weft_stripe_measure(me);
 	n = weft_replay_serve(me);
 	n += weft_tx_serve_ctl(me);
-	n += serve_asking(me);
+	n += serve_flush_waits(me);
 	/* Messages and rendezvous data alternate, so that neither starves on a busy lane. */
 	me->data_turn = !me->data_turn;
 	if (me->data_turn)
@@ -550,8 +551,8 @@ void weft_tx_fail(struct weft_msg_ep *me, int status)
 	struct weft_request *req;
 
 	weft_tx_drop_ctl(me);
-	while ((req = TAILQ_FIRST(&me->asking)))
-		stop_asking(req);
+	while ((req = TAILQ_FIRST(&me->flush_waits)))
+		end_flush_wait(req);
 	/*
 	 * First remove everything from all queues, then call callbacks, which may free anything.
 	 * Messages that lanes still hold end with their completion.

@@ -33,7 +33,7 @@ int weft_tx_uncredited(struct weft_request *req);
  * wait for the peer's port, or if the lanes allow so few bytes in flight that announcing takes
  * hardly longer: the receiver then schedules the senders. No if WEFT_RNDV_THRESH is a number.
  */
-bool weft_tx_crowded(const struct weft_request *req);
+bool weft_tx_contended(const struct weft_request *req);
 /** Announce the message. @return as progress() */
 int weft_tx_announce(struct weft_request *req);
 /** The endpoint's protocols have changed: call reset() for requests that have begun. */
@@ -138,7 +138,7 @@ size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t
  * Request one more completion of @p req, when the lane has delivered all that it has got so far.
  * @return 0, or -EAGAIN: the lane has no room. Errors go to the request's status.
  */
-int weft_tx_ask_lane(struct weft_request *req, struct weft_lane_ep *lane_ep);
+int weft_tx_flush_lane(struct weft_request *req, struct weft_lane_ep *lane_ep);
 /** Has the peer allowed a further message? */
 static inline bool weft_tx_has_seq(const struct weft_request *req)
 {

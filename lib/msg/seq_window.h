@@ -13,8 +13,8 @@
 #include "core/wire.h"
 
 struct weft_seq_window {
-	uint32_t next; /**< of the next message in sequence */
-	uint32_t told; /**< first number not advertised to the peer; at most a window ahead */
+	uint32_t next;       /**< of the next message in sequence */
+	uint32_t advertised; /**< first number not advertised to the peer; at most a window ahead */
 };
 
 /**
@@ -22,7 +22,7 @@ struct weft_seq_window {
  */
 static inline bool weft_seq_inside(const struct weft_seq_window *w, uint32_t seq)
 {
-	return seq - w->next < w->told - w->next;
+	return seq - w->next < w->advertised - w->next;
 }
 
 /** Is it over already? */
@@ -40,7 +40,7 @@ static inline uint32_t weft_seq_end(const struct weft_seq_window *w)
 /** Has the window moved enough to advertise it? */
 static inline bool weft_seq_due(const struct weft_seq_window *w)
 {
-	return weft_seq_end(w) - w->told >= WEFT_SEQ_WINDOW / 4;
+	return weft_seq_end(w) - w->advertised >= WEFT_SEQ_WINDOW / 4;
 }
 
 #endif /* WEFT_SEQ_WINDOW_H */

@@ -20,8 +20,8 @@ static float time_of(const struct weft_msg_ep *me, unsigned int lane, const stru
 }
 
 /* The lane of @lanes that is done first; of equal ones the next behind the last one used. */
-static int soonest(const struct weft_msg_ep *me, uint32_t lanes, const struct weft_pick *p,
-		   uint64_t now, float *time)
+static int soonest_lane(const struct weft_msg_ep *me, uint32_t lanes, const struct weft_pick *p,
+			uint64_t now, float *time)
 {
 	uint32_t behind = lanes & ~((2u << me->last_lane[p->dir]) - 1);
 	uint32_t parts[2] = {behind, lanes & ~behind};
@@ -43,8 +43,8 @@ static int soonest(const struct weft_msg_ep *me, uint32_t lanes, const struct we
 }
 
 /* Seconds until the lanes except @lane could finish everything that is left. */
-static float without(const struct weft_msg_ep *me, int lane, const struct weft_pick *p,
-		     uint64_t now)
+static float seconds_without(const struct weft_msg_ep *me, int lane, const struct weft_pick *p,
+			     uint64_t now)
 {
 	float rates = 0, bytes = (float)p->left, stall = NEVER;
 
@@ -64,7 +64,7 @@ static float without(const struct weft_msg_ep *me, int lane, const struct weft_p
 }
 
 /* A lane that was too slow to get pieces is tried again after a while. */
-static void refresh(struct weft_msg_ep *me, const struct weft_pick *p, uint64_t now)
+static void retry_slow_lanes(struct weft_msg_ep *me, const struct weft_pick *p, uint64_t now)
 {
 	for (uint32_t m = p->lanes; m; m &= m - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(m);
@@ -83,13 +83,13 @@ int weft_stripe_pick_of(struct weft_msg_ep *me, const struct weft_pick *p)
 	float time, full;
 	int lane;
 
-	refresh(me, p, now);
-	lane = soonest(me, p->lanes & ~p->full, p, now, &time);
+	retry_slow_lanes(me, p, now);
+	lane = soonest_lane(me, p->lanes & ~p->full, p, now, &time);
 	if (lane < 0 || !p->full)
 		return lane;
-	soonest(me, p->full, p, now, &full);
+	soonest_lane(me, p->full, p, now, &full);
 	/* A tolerance: rates are not exact, and a lane that stalls must not stop the others. */
-	if (time <= full * 1.25f + 50e-6f || time <= without(me, lane, p, now))
+	if (time <= full * 1.25f + 50e-6f || time <= seconds_without(me, lane, p, now))
 		return lane;
 	return -1;
 }
@@ -138,7 +138,7 @@ void weft_stripe_full(struct weft_msg_ep *me, unsigned int lane)
 }
 
 /* Measure the bytes acknowledged since: sent, and not in flight any more. */
-static void measure(struct weft_msg_ep *me, unsigned int lane, uint64_t now)
+static void measure_lane(struct weft_msg_ep *me, unsigned int lane, uint64_t now)
 {
 	struct weft_msg_lane *l = &me->lanes[lane];
 	int64_t acked = (int64_t)(l->sent + l->queued_seen) - (int64_t)l->lane_ep->queued;
@@ -158,7 +158,7 @@ void weft_stripe_measure(struct weft_msg_ep *me)
 	uint64_t now = me->mw->worker->now;
 
 	for (uint32_t m = me->tx_full; m; m &= m - 1)
-		measure(me, (unsigned int)__builtin_ctz(m), now);
+		measure_lane(me, (unsigned int)__builtin_ctz(m), now);
 }
 
 void weft_stripe_measure_end(struct weft_msg_ep *me)

@@ -146,7 +146,8 @@ void weft_plan_settled(struct weft_ep *ep)
 	size_t length = 0;
 	FILE *out;
 
-	if (!ep->worker->ctx->conf->proto_info || !ep->msg || !ep->msg->up || ep->msg->config->told)
+	if (!ep->worker->ctx->conf->proto_info || !ep->msg || !ep->msg->up ||
+	    ep->msg->config->logged)
 		return;
 	plan = calloc(1, sizeof(*plan));
 	out = plan ? open_memstream(&text, &length) : NULL;
@@ -155,7 +156,7 @@ void weft_plan_settled(struct weft_ep *ep)
 		print_all(plan, out);
 		if (fclose(out) == 0)
 			weft_log_block(text, length);
-		ep->msg->config->told = true;
+		ep->msg->config->logged = true;
 	}
 	free(text);
 	free(plan);

@@ -38,7 +38,7 @@ struct weft_ep_config {
 	struct weft_model model;
 	LIST_ENTRY(weft_ep_config) link;
 	uint32_t refs;
-	bool told; /* WEFT_PROTO_INFO has logged it */
+	bool logged; /* WEFT_PROTO_INFO has logged it */
 };
 
 LIST_HEAD(weft_ep_configs, weft_ep_config);

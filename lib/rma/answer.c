@@ -6,7 +6,7 @@
 #include "rma/rma.h"
 
 /* The operation of this endpoint to which @p ref refers, or NULL. */
-static struct weft_request *find(struct weft_msg_ep *me, struct weft_wire_ref ref)
+static struct weft_request *find_request(struct weft_msg_ep *me, struct weft_wire_ref ref)
 {
 	struct weft_request *req = weft_request_lookup(me->mw, ref);
 
@@ -17,7 +17,7 @@ static struct weft_request *find(struct weft_msg_ep *me, struct weft_wire_ref re
 }
 
 /* Requested bytes have come, or will not come. */
-static void account(struct weft_request *req, uint64_t length)
+static void account_bytes(struct weft_request *req, uint64_t length)
 {
 	struct weft_msg_ep *me = req->me;
 	struct weft_req_rma *r = weft_rma_req(req);
@@ -35,7 +35,7 @@ static void account(struct weft_request *req, uint64_t length)
 void weft_rma_recv_data(struct weft_msg_ep *me, const void *data, size_t length)
 {
 	const struct weft_wire_data *hdr = data;
-	struct weft_request *req = find(me, hdr->rreq);
+	struct weft_request *req = find_request(me, hdr->rreq);
 	uint64_t off = weft_get64(hdr->offset);
 	int rc;
 
@@ -59,13 +59,13 @@ void weft_rma_recv_data(struct weft_msg_ep *me, const void *data, size_t length)
 		if (rc < 0)
 			req->status = rc;
 	}
-	account(req, length);
+	account_bytes(req, length);
 }
 
 void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const void *data, size_t payload)
 {
 	const struct weft_wire_amo_rep *rep = data;
-	struct weft_request *req = find(me, rep->ref);
+	struct weft_request *req = find_request(me, rep->ref);
 	uint64_t value = weft_get64(rep->value);
 	uint32_t half = (uint32_t)value;
 
@@ -91,7 +91,7 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload)
 {
 	const struct weft_wire_rma_nak *nak = data;
 	struct weft_rma *rma = weft_rma_of(me);
-	struct weft_request *req = find(me, nak->ref);
+	struct weft_request *req = find_request(me, nak->ref);
 	int status = -(int)weft_get16(nak->status);
 	uint16_t flags = weft_get16(nak->flags);
 	uint64_t length = weft_get64(nak->length), op_sn;
@@ -111,7 +111,7 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload)
 	if (req && (weft_rma_req(req)->kind == WEFT_RMA_GET ||
 		    (weft_rma_req(req)->type && weft_rma_req(req)->amo.result))) {
 		if (length <= req->send.offset - weft_rma_req(req)->count)
-			account(req, length);
+			account_bytes(req, length);
 		else
 			me->mw->count.mismatch++;
 	} else if (req && weft_rma_req(req)->kind == WEFT_RMA_AMO &&
@@ -127,7 +127,7 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload)
 void weft_rma_recv_amov_rep(struct weft_msg_ep *me, const void *data, size_t length)
 {
 	const struct weft_wire_data *hdr = data;
-	struct weft_request *req = find(me, hdr->rreq);
+	struct weft_request *req = find_request(me, hdr->rreq);
 	uint64_t off = weft_get64(hdr->offset);
 
 	if (!req || weft_rma_req(req)->kind != WEFT_RMA_AMO || !weft_rma_req(req)->type ||
@@ -141,5 +141,5 @@ void weft_rma_recv_amov_rep(struct weft_msg_ep *me, const void *data, size_t len
 		return;
 	}
 	memcpy(weft_rma_req(req)->vec.results + off, hdr + 1, length);
-	account(req, length);
+	account_bytes(req, length);
 }

@@ -18,7 +18,7 @@
 
 /* ------------------------------------------------------------------ confirmation */
 
-void weft_rma_ask(struct weft_msg_ep *me)
+void weft_rma_flush_send(struct weft_msg_ep *me)
 {
 	struct weft_rma *rma = me->rma;
 	struct weft_wire_rma_flush flush = {
@@ -26,17 +26,17 @@ void weft_rma_ask(struct weft_msg_ep *me)
 		.flags = weft_put32(rma->odd ? WEFT_WIRE_RMA_ODD : 0),
 	};
 
-	rma->ask_due = false;
-	if (rma->asking || rma->wanted <= rma->confirmed || me->failed)
+	rma->flush_due = false;
+	if (rma->flush_outstanding || rma->wanted <= rma->confirmed || me->failed)
 		return;
 	if (weft_tx_envelope_any(me, WEFT_WIRE_RMA_FLUSH, &flush, sizeof(flush))) {
-		rma->ask_due = true;
+		rma->flush_due = true;
 		weft_tx_kick(me);
 		return;
 	}
-	rma->asking = true;
-	rma->told = false;
-	rma->ask_sent = rma->sent;
+	rma->flush_outstanding = true;
+	rma->flush_answered = false;
+	rma->flush_sent = rma->sent;
 	/*
 	 * The last reply confirmed all messages of the other half, so its count can be used again.
 	 */
@@ -49,10 +49,10 @@ void weft_rma_want(struct weft_msg_ep *me, uint64_t count)
 
 	if (count > rma->wanted)
 		rma->wanted = count;
-	weft_rma_ask(me);
+	weft_rma_flush_send(me);
 }
 
-static void confirm(struct weft_msg_ep *me, uint64_t count)
+static void confirm_count(struct weft_msg_ep *me, uint64_t count)
 {
 	struct weft_rma *rma = me->rma;
 	struct weft_request *req;
@@ -74,12 +74,13 @@ static void take_answer(struct weft_msg_ep *me)
 {
 	struct weft_rma *rma = me->rma;
 
-	if (!rma->asking || !rma->told || rma->naks[!rma->odd] < rma->told_naks)
+	if (!rma->flush_outstanding || !rma->flush_answered ||
+	    rma->naks[!rma->odd] < rma->flushed_naks)
 		return;
-	rma->asking = false;
-	confirm(me, rma->ask_sent);
+	rma->flush_outstanding = false;
+	confirm_count(me, rma->flush_sent);
 	if (!me->failed)
-		weft_rma_ask(me);
+		weft_rma_flush_send(me);
 }
 
 void weft_rma_nak_counted(struct weft_msg_ep *me)
@@ -110,7 +111,7 @@ void weft_rma_error(struct weft_rma *rma, uint64_t first, uint64_t last, int sta
  * Some of the operations from @first to @last were refused, and it is unknown which. All requests
  * that wait for one of them get the error, and a flush reports it, too.
  */
-static void refused(struct weft_rma *rma, uint64_t first, uint64_t last, int status)
+static void refuse_range(struct weft_rma *rma, uint64_t first, uint64_t last, int status)
 {
 	struct weft_request *req;
 
@@ -141,17 +142,18 @@ void weft_rma_recv_flushed(struct weft_msg_ep *me, const void *data, size_t payl
 	struct weft_rma *rma = me->rma;
 	uint64_t count = weft_get64(f->count), errors = weft_get64(f->errors);
 
-	if (!rma || !rma->asking || rma->told || count != rma->half[!rma->odd]) {
+	if (!rma || !rma->flush_outstanding || rma->flush_answered ||
+	    count != rma->half[!rma->odd]) {
 		me->mw->count.mismatch++;
 		return;
 	}
 	if (errors > rma->errors && weft_get32(f->status)) {
 		rma->errors = errors;
-		refused(rma, weft_rma_op_sn(me, weft_get32(f->first)),
-			weft_rma_op_sn(me, weft_get32(f->last)), -(int)weft_get32(f->status));
+		refuse_range(rma, weft_rma_op_sn(me, weft_get32(f->first)),
+			     weft_rma_op_sn(me, weft_get32(f->last)), -(int)weft_get32(f->status));
 	}
-	rma->told = true;
-	rma->told_naks = weft_get64(f->naks);
+	rma->flush_answered = true;
+	rma->flushed_naks = weft_get64(f->naks);
 	take_answer(me);
 }
 

@@ -41,7 +41,7 @@ void weft_rma_check(struct weft_request *req)
 	weft_msg_ep_release(me);
 }
 
-static void release(struct weft_request *req)
+static void rma_release(struct weft_request *req)
 {
 	struct weft_req_rma *r = weft_rma_req(req);
 
@@ -54,7 +54,7 @@ static void release(struct weft_request *req)
 	r->rkey = NULL;
 }
 
-static int describe(const struct weft_request *req, char *buf, size_t size)
+static int rma_describe(const struct weft_request *req, char *buf, size_t size)
 {
 	static const char *const names[] = {"put", "get", "atomic"};
 	const struct weft_proto *proto = req->flags & WEFT_REQ_DONE ? NULL : req->send.proto;
@@ -70,8 +70,8 @@ static int describe(const struct weft_request *req, char *buf, size_t size)
 }
 
 const struct weft_request_ops weft_rma_ops = {
-	.release = release,
-	.describe = describe,
+	.release = rma_release,
+	.describe = rma_describe,
 	.check = weft_rma_check,
 };
 
@@ -186,7 +186,7 @@ int weft_rma_amo_step(struct weft_request *req)
 /* ------------------------------------------------------------------ handing over */
 
 /* Natively if the key, the registration and the table of protocols allow it. */
-static const struct weft_proto *choose(struct weft_request *req)
+static const struct weft_proto *choose_proto(struct weft_request *req)
 {
 	/*
 	 * First, because it may register the buffer. The target does not notice native writes, so
@@ -210,15 +210,15 @@ static void choose_way(struct weft_request *req)
 	struct weft_req_rma *r = weft_rma_req(req);
 
 	if (__builtin_expect(r->rkey->unknown, 0))
-		weft_rkey_ask(req->me, r->rkey);
+		weft_rkey_query(req->me, r->rkey);
 	/* Only CPUs execute atomics on arrays. */
-	req->send.proto = r->type ? &weft_proto_amo_am : choose(req);
+	req->send.proto = r->type ? &weft_proto_amo_am : choose_proto(req);
 	r->native = req->send.proto && (req->send.proto->needs & WEFT_NEEDS_NATIVE);
 	if (!r->native)
 		weft_rma_local_put(req);
 }
 
-static int begin(struct weft_request *req)
+static int op_begin(struct weft_request *req)
 {
 	struct weft_req_rma *r = weft_rma_req(req);
 
@@ -257,13 +257,13 @@ int weft_rma_reset(struct weft_request *req)
 	if (req->send.offset || req->send.zcopies || weft_rma_req(req)->again ||
 	    req->status != WEFT_INPROGRESS)
 		return 1;
-	req->me->rma->running--; /* begin() counts it again */
+	req->me->rma->running--; /* op_begin() counts it again */
 	weft_rma_local_put(req); /* and registers it again, if other lanes need it */
 	return 0;
 }
 
 /* Everything is with the lanes, or the operation has failed: wait for replies or confirmation. */
-static void handed(struct weft_request *req)
+static void op_handed_over(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
 	struct weft_rma *rma = me->rma;
@@ -285,11 +285,11 @@ static void handed(struct weft_request *req)
 }
 
 /* @return 0 everything is handed over; -EAGAIN. Errors go to the request's status. */
-static int step(struct weft_request *req)
+static int op_step(struct weft_request *req)
 {
 	int rc;
 
-	if (!(req->flags & WEFT_REQ_STARTED) && begin(req))
+	if (!(req->flags & WEFT_REQ_STARTED) && op_begin(req))
 		return -EAGAIN;
 	rc = req->send.proto ? req->send.proto->progress(req) : -EOPNOTSUPP;
 	if (rc == -EAGAIN)
@@ -312,7 +312,7 @@ int weft_rma_start(struct weft_request *req)
 	weft_rma_use(rma);
 	TAILQ_INSERT_TAIL(&me->ops, req, send.ops_link);
 	if (me->up && TAILQ_EMPTY(&rma->pending))
-		rc = step(req);
+		rc = op_step(req);
 	if (rc == -EAGAIN) {
 		weft_send_keep(req);
 		req->flags |= WEFT_REQ_PENDING;
@@ -320,7 +320,7 @@ int weft_rma_start(struct weft_request *req)
 		weft_tx_kick(me);
 		return WEFT_INPROGRESS;
 	}
-	handed(req);
+	op_handed_over(req);
 	if (!is_over(req))
 		return WEFT_INPROGRESS;
 	take_out(req);
@@ -340,14 +340,14 @@ static unsigned int serve_pending(struct weft_msg_ep *me)
 	unsigned int n = 0;
 
 	while (n < WEFT_TX_BURST && me->up && (req = TAILQ_FIRST(&rma->pending))) {
-		if (step(req))
+		if (op_step(req))
 			break;
 		n++;
 		TAILQ_REMOVE(&rma->pending, req, link);
 		req->flags &= ~WEFT_REQ_PENDING;
 		/* the next operation in the queue may need other resources */
 		weft_rma_gets_leave(me);
-		handed(req);
+		op_handed_over(req);
 		weft_rma_check(req);
 	}
 	return n;
@@ -361,8 +361,8 @@ unsigned int weft_rma_serve(struct weft_msg_ep *me)
 		return 0;
 	n = weft_rma_serve_answers(me);
 	n += serve_pending(me);
-	if (me->rma->ask_due)
-		weft_rma_ask(me);
+	if (me->rma->flush_due)
+		weft_rma_flush_send(me);
 	return n;
 }
 
@@ -374,7 +374,7 @@ bool weft_rma_has_work(const struct weft_msg_ep *me)
 
 	if (!rma)
 		return false;
-	if (!TAILQ_EMPTY(&rma->answers) || rma->ask_due || weft_rma_asked_done(rma))
+	if (!TAILQ_EMPTY(&rma->answers) || rma->flush_due || weft_rma_peer_flush_done(rma))
 		return true;
 	req = TAILQ_FIRST(&rma->pending);
 	if (!req)

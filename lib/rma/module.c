@@ -50,12 +50,12 @@ static void counters(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, 
 {
 	const struct weft_rma_worker *rw = mw->rma;
 
-#define TELL(field, name, help) cb(name, rw->field, arg);
-	WEFT_RMA_COUNTERS(TELL)
-#undef TELL
-#define TELL(value, name, help) cb(name, value, arg);
-	LEVELS(TELL)
-#undef TELL
+#define REPORT(field, name, help) cb(name, rw->field, arg);
+	WEFT_RMA_COUNTERS(REPORT)
+#undef REPORT
+#define REPORT(value, name, help) cb(name, value, arg);
+	LEVELS(REPORT)
+#undef REPORT
 }
 
 /* ------------------------------------------------------------------ endpoint */

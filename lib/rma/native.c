@@ -13,7 +13,7 @@
 #include <errno.h>
 
 #include "core/lane_show.h"
-#include "core/log_who.h"
+#include "core/log_origin.h"
 #include "rma/rma.h"
 
 #define MAX_IOV 32
@@ -118,7 +118,7 @@ static enum weft_record_kind record_kind(const struct weft_req_rma *r)
 }
 
 /* For captures: an operation is posted, or has succeeded; its key may be gone by then. */
-static void show(struct weft_request *req, const struct weft_native *p, bool over)
+static void show_native(struct weft_request *req, const struct weft_native *p, bool over)
 {
 	struct weft_lane_ep *lane_ep = req->me->lanes[p->lane].lane_ep;
 	const struct weft_req_rma *r = weft_rma_req(req);
@@ -143,7 +143,7 @@ static void native_done(struct weft_lane_comp *comp, int status)
 	struct weft_request *req = n->req;
 
 	if (!status)
-		show(req, n, true);
+		show_native(req, n, true);
 	weft_native_over(n, status);
 	if (weft_rma_req(req)->kind != WEFT_RMA_PUT)
 		weft_rma_gets_done(req->me, 1, status == 0);
@@ -169,7 +169,7 @@ static void native_done(struct weft_lane_comp *comp, int status)
 }
 
 /* @return 0 or the lane's error */
-static int post(struct weft_request *req, struct weft_native *n, size_t off, size_t *len)
+static int post_native(struct weft_request *req, struct weft_native *n, size_t off, size_t *len)
 {
 	struct weft_lane_ep *lane_ep = req->me->lanes[n->lane].lane_ep;
 	uint64_t key = *native_key(req, n->lane), remote = weft_rma_req(req)->remote + off;
@@ -185,19 +185,19 @@ static int post(struct weft_request *req, struct weft_native *n, size_t off, siz
 }
 
 /* @return bytes of the piece, or -EAGAIN */
-static ssize_t give(struct weft_request *req, unsigned int lane, size_t off, size_t len,
-		    enum weft_dir dir)
+static ssize_t give_piece(struct weft_request *req, unsigned int lane, size_t off, size_t len,
+			  enum weft_dir dir)
 {
 	struct weft_native *n = weft_native_new(req, lane, dir);
 
 	if (!n)
 		return -EAGAIN;
-	if (post(req, n, off, &len)) {
+	if (post_native(req, n, off, &len)) {
 		weft_native_drop(n);
 		return -EAGAIN;
 	}
 	weft_native_given(n, off, len);
-	show(req, n, false);
+	show_native(req, n, false);
 	req->mw->rma->native_bytes += len;
 	return (ssize_t)len;
 }
@@ -205,8 +205,8 @@ static ssize_t give(struct weft_request *req, unsigned int lane, size_t off, siz
 /*
  * How many of the @rest bytes may the lane get? Only the device limits a lane that is the only one.
  */
-static size_t room(const struct weft_request *req, unsigned int lane, size_t off, size_t rest,
-		   enum weft_dir dir)
+static size_t lane_room(const struct weft_request *req, unsigned int lane, size_t off, size_t rest,
+			enum weft_dir dir)
 {
 	const struct weft_msg_lane *l = &req->me->lanes[lane];
 	const struct weft_lane_attr *attr = &l->lane_ep->iface->attr;
@@ -228,8 +228,8 @@ static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off
 
 	if (req->status != WEFT_INPROGRESS)
 		return 0;
-	len = (ssize_t)room(req, lane, off, rest, WEFT_DIR_TX);
-	len = len ? give(req, lane, off, (size_t)len, WEFT_DIR_TX) : -EAGAIN;
+	len = (ssize_t)lane_room(req, lane, off, rest, WEFT_DIR_TX);
+	len = len ? give_piece(req, lane, off, (size_t)len, WEFT_DIR_TX) : -EAGAIN;
 	if (len > 0)
 		weft_lane_wrote(req->me, lane, (size_t)len);
 	return len;
@@ -243,8 +243,8 @@ static ssize_t get_piece(struct weft_request *req, unsigned int lane, size_t off
 		return 0;
 	if (!weft_rma_gets_room(req->me))
 		return -EBUSY; /* the limit of gets, not the lane */
-	len = (ssize_t)room(req, lane, off, rest, WEFT_DIR_RX);
-	len = len ? give(req, lane, off, (size_t)len, WEFT_DIR_RX) : -EAGAIN;
+	len = (ssize_t)lane_room(req, lane, off, rest, WEFT_DIR_RX);
+	len = len ? give_piece(req, lane, off, (size_t)len, WEFT_DIR_RX) : -EAGAIN;
 	if (len > 0) {
 		weft_rma_gets_take(req->me, 1);
 		weft_lane_read(req->me, lane, (size_t)len);
@@ -273,7 +273,7 @@ static int atomic_step(struct weft_request *req, uint32_t lanes)
 		return -EAGAIN;
 	}
 	weft_native_given(n, 0, sizeof(r->amo.old));
-	show(req, n, false);
+	show_native(req, n, false);
 	weft_rma_gets_take(req->me, 1);
 	req->send.offset = req->length;
 	return 0;

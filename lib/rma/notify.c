@@ -57,7 +57,7 @@ static int send_small(struct weft_request *req, const struct head *h)
 	return 0;
 }
 
-static ssize_t piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
+static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
 {
 	const struct head h = head_of(req, off);
 
@@ -87,7 +87,7 @@ int weft_rma_note_step(struct weft_request *req)
 	}
 	if (req->status == WEFT_INPROGRESS)
 		rc = weft_stripe(req, me->rndv_lanes | 1u << me->am_lane, WEFT_DIR_TX, req->length,
-				 piece);
+				 put_piece);
 	if (rc == -EAGAIN)
 		return rc;
 	if (rc && req->status == WEFT_INPROGRESS)
@@ -110,8 +110,8 @@ struct note {
 	bool failed; /* no notification follows */
 };
 
-static void notify(struct weft_msg_ep *me, const struct weft_ext *x, uint64_t key, uint64_t offset,
-		   uint64_t length)
+static void notify_app(struct weft_msg_ep *me, const struct weft_ext *x, uint64_t key,
+		       uint64_t offset, uint64_t length)
 {
 	struct weft_rma_worker *rw = me->mw->rma;
 	const struct weft_put_event event = {
@@ -134,14 +134,14 @@ static void notify(struct weft_msg_ep *me, const struct weft_ext *x, uint64_t ke
 	rw->put_cb(me->mw->worker, &event, rw->put_arg);
 }
 
-static struct note *find(struct weft_rma *rma, uint32_t number)
+static struct note *find_note(struct weft_rma *rma, uint32_t number)
 {
 	struct weft_seq_node *node = weft_seq_table_find(&rma->noted, number);
 
 	return node ? container_of(node, struct note, by_number) : NULL;
 }
 
-static bool seeded(struct weft_msg_ep *me)
+static bool table_seeded(struct weft_msg_ep *me)
 {
 	const struct weft_platform *platform = me->mw->worker->ctx->platform;
 	struct weft_seq_table *t = &me->rma->noted;
@@ -162,7 +162,7 @@ static struct note *new_note(struct weft_msg_ep *me, const struct weft_wire_put_
 		return NULL;
 	}
 	note = malloc(sizeof(*note));
-	if (!note || !seeded(me) ||
+	if (!note || !table_seeded(me) ||
 	    weft_seq_table_add(&rma->noted, &note->by_number, weft_get32(n->number))) {
 		free(note);
 		weft_msg_fail(me, -ENOMEM, "no memory or random seed for a put that notifies");
@@ -178,7 +178,7 @@ static struct note *new_note(struct weft_msg_ep *me, const struct weft_wire_put_
 }
 
 /* Add one more of its messages. @return false: the message contradicts earlier ones */
-static bool add(struct note *note, const struct weft_wire_put_note *n, size_t length, bool end)
+static bool note_add(struct note *note, const struct weft_wire_put_note *n, size_t length, bool end)
 {
 	uint64_t total = weft_get64(n->total), offset = weft_get64(n->put.offset);
 
@@ -201,11 +201,11 @@ static void of_several(struct weft_msg_ep *me, const struct weft_wire_put_note *
 		       const struct weft_ext *x, int status)
 {
 	struct weft_rma *rma = me->rma;
-	struct note *note = find(rma, weft_get32(n->number)), whole;
+	struct note *note = find_note(rma, weft_get32(n->number)), whole;
 
 	if (!note && !(note = new_note(me, n, x)))
 		return;
-	if (!add(note, n, length, !x->has_imm))
+	if (!note_add(note, n, length, !x->has_imm))
 		me->mw->count.mismatch++;
 	note->failed |= status != 0;
 	if (note->came < note->total)
@@ -215,7 +215,7 @@ static void of_several(struct weft_msg_ep *me, const struct weft_wire_put_note *
 	whole = *note;
 	free(note);
 	if (!whole.failed)
-		notify(me, &whole.ext, whole.key, whole.offset, whole.total);
+		notify_app(me, &whole.ext, whole.key, whole.offset, whole.total);
 }
 
 /* A message without immediate data ends a put, and has no bytes. */
@@ -232,7 +232,7 @@ void weft_rma_recv_put_note(struct weft_msg_ep *me, const struct weft_wire_put_n
 	if (!x->has_imm || length != weft_get64(n->total))
 		of_several(me, n, length, x, rc);
 	else if (rc == 0)
-		notify(me, x, weft_get64(n->put.key), weft_get64(n->put.offset), length);
+		notify_app(me, x, weft_get64(n->put.key), weft_get64(n->put.offset), length);
 	if (!me->failed)
 		weft_rma_counted(me, n->put.ref, flags, flags >> WEFT_WIRE_RMA_SHIFT, rc);
 }

@@ -71,9 +71,9 @@ static struct weft_request *new_request(struct weft_ep *ep, enum weft_rma_kind k
 	return req;
 }
 
-static int transfer(struct weft_ep *ep, enum weft_rma_kind kind, void *buffer, size_t count,
-		    struct weft_rkey *rkey, uint64_t remote, const struct weft_op_params *params,
-		    struct weft_request **out)
+static int transfer_new(struct weft_ep *ep, enum weft_rma_kind kind, void *buffer, size_t count,
+			struct weft_rkey *rkey, uint64_t remote,
+			const struct weft_op_params *params, struct weft_request **out)
 {
 	bool get = kind == WEFT_RMA_GET;
 	struct weft_request *req;
@@ -119,7 +119,7 @@ static int transfer_locked(struct weft_ep *ep, enum weft_rma_kind kind, void *bu
 	if (weft_dt_calls)
 		return weft_dt_refuse(kind == WEFT_RMA_PUT ? "weft_put" : "weft_get");
 	weft_worker_lock(ep->worker);
-	rc = transfer(ep, kind, buffer, count, rkey, remote, params, out);
+	rc = transfer_new(ep, kind, buffer, count, rkey, remote, params, out);
 	weft_worker_posted(ep->worker, params);
 	weft_worker_unlock(ep->worker);
 	return rc;

@@ -6,7 +6,7 @@
  *
  *	rma/rma.c        the calls of weft_rma.h
  *	rma/rkey.c       remote keys
- *	rma/key_ask.c    remote keys made from a number: requesting the rest from the owner
+ *	rma/key_query.c    remote keys made from a number: requesting the rest from the owner
  *	rma/proto.c      protocols: puts, gets and atomics, native or by messages, and their costs
  *	rma/initiator.c  the initiator's part: messages that it sends
  *	rma/answer.c     the initiator's part: replies of the peer
@@ -131,9 +131,9 @@ static inline struct weft_req_rma *weft_rma_req(const struct weft_request *req)
 
 /** Of a worker: mw->rma. */
 struct weft_rma_worker {
-	uint32_t fence_sn, fence_done; /* fences of the worker: requested, passed */
-	LIST_HEAD(, weft_rkey) asked;  /* keys with an outstanding KEY_REQ */
-	weft_put_cb put_cb;            /* the application's, or NULL */
+	uint32_t fence_sn, fence_done;      /* fences of the worker: requested, passed */
+	LIST_HEAD(, weft_rkey) key_queries; /* keys with an outstanding KEY_REQ */
+	weft_put_cb put_cb;                 /* the application's, or NULL */
 	void *put_arg;
 	uint32_t fence_holders;     /* endpoints that the next one waits for */
 	LIST_HEAD(, weft_rma) used; /* used by operations since the last scan by a fence */
@@ -152,9 +152,9 @@ struct weft_rkey {
 	uint8_t low;   /* the lowest bits of the memory's address */
 	/* made from a number: the owner checks everything, until it has sent the rest */
 	bool unknown;
-	bool asked;                       /* it is in the worker's list of these */
-	const struct weft_peer *asked_of; /* compared, never dereferenced */
-	LIST_ENTRY(weft_rkey) asked_link;
+	bool query_sent;                    /* it is in the worker's list of these */
+	const struct weft_peer *query_peer; /* compared, never dereferenced */
+	LIST_ENTRY(weft_rkey) query_link;
 	uint8_t num_native;
 	struct {
 		uint64_t key;
@@ -180,23 +180,23 @@ struct weft_rma {
 	struct weft_requests pending; /* not handed over, in order */
 	struct weft_requests waiting; /* DELIVERED, by the count for which they wait */
 	uint64_t sent, wanted, confirmed;
-	uint64_t half[2];   /* of sent: even, odd */
-	uint64_t ask_sent;  /* value of sent when the outstanding RMA_FLUSH was sent */
-	uint64_t naks[2];   /* NAKs received: of the even, of the odd half */
-	uint64_t told_naks; /* number of NAKs in the last RMA_FLUSHED */
-	uint64_t errors;    /* number of errors in the last RMA_FLUSHED */
+	uint64_t half[2];      /* of sent: even, odd */
+	uint64_t flush_sent;   /* value of sent when the outstanding RMA_FLUSH was sent */
+	uint64_t naks[2];      /* NAKs received: of the even, of the odd half */
+	uint64_t flushed_naks; /* number of NAKs in the last RMA_FLUSHED */
+	uint64_t errors;       /* number of errors in the last RMA_FLUSHED */
 	/* errors that no request could report; for flush */
 	struct weft_rma_error error[WEFT_RMA_ERRORS];
 	uint32_t num_errors;
-	uint32_t running; /* started, not over */
-	uint32_t open;    /* of WEFT_RMA_OPEN */
-	uint32_t gets;    /* of these, pieces that count for WEFT_RMA_MAX_GETS */
-	uint32_t epoch;   /* number of worker fences before the running operations */
-	bool odd;         /* the half to which sent messages are added */
-	bool asking;      /* an RMA_FLUSH for the other half is outstanding */
-	bool told;        /* and its reply has come, but NAKs are missing */
-	bool ask_due;     /* no lane had room for an RMA_FLUSH */
-	bool fence;       /* the next operation waits for all before it */
+	uint32_t running;       /* started, not over */
+	uint32_t open;          /* of WEFT_RMA_OPEN */
+	uint32_t gets;          /* of these, pieces that count for WEFT_RMA_MAX_GETS */
+	uint32_t epoch;         /* number of worker fences before the running operations */
+	bool odd;               /* the half to which sent messages are added */
+	bool flush_outstanding; /* an RMA_FLUSH for the other half is outstanding */
+	bool flush_answered;    /* and its reply has come, but NAKs are missing */
+	bool flush_due;         /* no lane had room for an RMA_FLUSH */
+	bool fence;             /* the next operation waits for all before it */
 	bool warned;
 	bool listed; /* in the worker's list `used` */
 	bool holds;  /* is one of fence_holders */
@@ -213,16 +213,16 @@ struct weft_rma {
 	struct weft_seq_table noted; /* the peer's puts that notify, of which a part has come */
 	struct weft_requests answers;
 	uint32_t answers_open;
-	bool asked, asked_odd; /* an RMA_FLUSH of the peer is outstanding, and its half */
-	uint64_t asked_count;
+	bool peer_flush, peer_flush_odd; /* an RMA_FLUSH of the peer is outstanding, and its half */
+	uint64_t peer_flush_count;
 	/* PUT and counted AMO messages processed, refused ones included: even, odd */
 	uint64_t done[2];
 	uint32_t done_part[2]; /* and fractions, in units of 2^-32 */
 	uint64_t naks_sent[2], refused;
 	int refused_status;
-	/* numbers since the last RMA_FLUSHED; refused_told: none since */
+	/* numbers since the last RMA_FLUSHED; refused_reported: none since */
 	uint32_t refused_first, refused_last;
-	bool refused_told;
+	bool refused_reported;
 	struct weft_wire_ref last_nak; /* one NAK is enough for the pieces of one PUT */
 };
 
@@ -235,9 +235,9 @@ static inline bool weft_rma_quiet(const struct weft_rma *rma)
 }
 
 /** Are the messages done that the peer's RMA_FLUSH is about? */
-static inline bool weft_rma_asked_done(const struct weft_rma *rma)
+static inline bool weft_rma_peer_flush_done(const struct weft_rma *rma)
 {
-	return rma->asked && rma->done[rma->asked_odd] >= rma->asked_count;
+	return rma->peer_flush && rma->done[rma->peer_flush_odd] >= rma->peer_flush_count;
 }
 
 /** A lane has taken a PUT or counted AMO of half @p odd. */
@@ -280,7 +280,7 @@ bool weft_rma_native_begin(struct weft_request *req);
 int weft_rma_native_step(struct weft_request *req);
 
 /** Lanes of the endpoint could use native keys: request them, once. */
-void weft_rkey_ask(struct weft_msg_ep *me, struct weft_rkey *rkey);
+void weft_rkey_query(struct weft_msg_ep *me, struct weft_rkey *rkey);
 void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rma_recv_key(struct weft_msg_ep *me, const void *data, size_t payload);
 /** The key is unused: free it. */
@@ -394,7 +394,7 @@ static inline void weft_rma_use(struct weft_rma *rma)
 /** Request that @p count messages are confirmed. */
 void weft_rma_want(struct weft_msg_ep *me, uint64_t count);
 /** Send an RMA_FLUSH if one is due. */
-void weft_rma_ask(struct weft_msg_ep *me);
+void weft_rma_flush_send(struct weft_msg_ep *me);
 void weft_rma_recv_flushed(struct weft_msg_ep *me, const void *data, size_t payload);
 /** A NAK has come: an RMA_FLUSHED may take effect now. */
 void weft_rma_nak_counted(struct weft_msg_ep *me);

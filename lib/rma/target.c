@@ -115,7 +115,7 @@ static void queue_answer(struct weft_msg_ep *me, struct weft_request *req)
 }
 
 /* Send a reply without payload, now or as soon as there is room. */
-static void answer(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
+static void send_answer(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
 {
 	struct weft_request *req;
 
@@ -141,7 +141,7 @@ void weft_rma_refuse(struct weft_msg_ep *me, struct weft_wire_ref ref, uint64_t 
 		.flags = weft_put16((uint16_t)flags),
 	};
 
-	answer(me, WEFT_WIRE_RMA_NAK, &nak, sizeof(nak));
+	send_answer(me, WEFT_WIRE_RMA_NAK, &nak, sizeof(nak));
 }
 
 /* ------------------------------------------------------------------ counted messages */
@@ -150,39 +150,39 @@ static void answer_flush(struct weft_msg_ep *me)
 {
 	struct weft_rma *rma = me->rma;
 	struct weft_wire_rma_flushed f = {
-		.count = weft_put64(rma->asked_count),
-		.naks = weft_put64(rma->naks_sent[rma->asked_odd]),
+		.count = weft_put64(rma->peer_flush_count),
+		.naks = weft_put64(rma->naks_sent[rma->peer_flush_odd]),
 		.errors = weft_put64(rma->refused),
 		.status = weft_put32((uint32_t)-rma->refused_status),
 		.first = weft_put32(rma->refused_first),
 		.last = weft_put32(rma->refused_last),
 	};
 
-	if (!weft_rma_asked_done(rma))
+	if (!weft_rma_peer_flush_done(rma))
 		return;
 	if (weft_tx_envelope_any(me, WEFT_WIRE_RMA_FLUSHED, &f, sizeof(f))) {
 		weft_tx_kick(me);
 		return;
 	}
-	rma->asked = false;
-	rma->refused_told = true;
+	rma->peer_flush = false;
+	rma->refused_reported = true;
 }
 
-static bool before(uint32_t a, uint32_t b)
+static bool number_before(uint32_t a, uint32_t b)
 {
 	return ((a - b) & WEFT_WIRE_RMA_NUMBER) > WEFT_WIRE_RMA_NUMBER / 2;
 }
 
 /* Counted without a NAK of its own: the next RMA_FLUSHED contains the range of numbers. */
-static void refused(struct weft_rma *rma, uint32_t number, int status)
+static void put_refused(struct weft_rma *rma, uint32_t number, int status)
 {
-	bool first = rma->refused == 0 || rma->refused_told;
+	bool first = rma->refused == 0 || rma->refused_reported;
 
-	if (first || before(number, rma->refused_first))
+	if (first || number_before(number, rma->refused_first))
 		rma->refused_first = number;
-	if (first || before(rma->refused_last, number))
+	if (first || number_before(rma->refused_last, number))
 		rma->refused_last = number;
-	rma->refused_told = false;
+	rma->refused_reported = false;
 	rma->refused++;
 	rma->refused_status = status;
 }
@@ -213,7 +213,7 @@ void weft_rma_counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t
 		rma->done[odd]++;
 	/* A peer that continues with a revoked key must not fill the queue of NAKs. */
 	if (status && (ref.generation.v == 0 || rma->answers_open >= WEFT_WIRE_ANSWERS / 2)) {
-		refused(rma, number, status);
+		put_refused(rma, number, status);
 	} else if (status && memcmp(&ref, &rma->last_nak, sizeof(ref)) != 0) {
 		/* The other pieces of a PUT fail, too: one NAK is enough. */
 		rma->last_nak = ref;
@@ -221,7 +221,7 @@ void weft_rma_counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t
 		weft_rma_refuse(me, ref, number, status,
 				WEFT_WIRE_RMA_COUNTED | (odd ? WEFT_WIRE_RMA_ODD : 0));
 	}
-	if (rma->asked && !me->failed)
+	if (rma->peer_flush && !me->failed)
 		answer_flush(me);
 }
 
@@ -263,9 +263,9 @@ void weft_rma_recv_flush(struct weft_msg_ep *me, const void *data, size_t payloa
 		return;
 	/* An initiator has one RMA_FLUSH outstanding at a time. */
 	rma = me->rma;
-	rma->asked = true;
-	rma->asked_odd = weft_get32(flush->flags) & WEFT_WIRE_RMA_ODD;
-	rma->asked_count = weft_get64(flush->count);
+	rma->peer_flush = true;
+	rma->peer_flush_odd = weft_get32(flush->flags) & WEFT_WIRE_RMA_ODD;
+	rma->peer_flush_count = weft_get64(flush->count);
 	answer_flush(me);
 }
 
@@ -342,7 +342,7 @@ void weft_rma_recv_amo(struct weft_msg_ep *me, const void *data, size_t payload)
 	} else {
 		struct weft_wire_amo_rep rep = {a->ref, weft_put64(old)};
 
-		answer(me, WEFT_WIRE_AMO_REP, &rep, sizeof(rep));
+		send_answer(me, WEFT_WIRE_AMO_REP, &rep, sizeof(rep));
 	}
 }
 

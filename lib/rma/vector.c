@@ -17,7 +17,7 @@ struct amov {
 } __attribute__((packed));
 
 /* Bytes of elements in the largest lane message. */
-static size_t most(const struct weft_msg_ep *me, unsigned int op, size_t width)
+static size_t most_bytes(const struct weft_msg_ep *me, unsigned int op, size_t width)
 {
 	size_t max = 0, arrays = weft_amo_arrays(op), n;
 
@@ -38,7 +38,7 @@ static size_t most(const struct weft_msg_ep *me, unsigned int op, size_t width)
 	return n / width ? n / width * width : width;
 }
 
-static size_t fill(struct amov *a, const struct weft_request *req, size_t n)
+static size_t fill_elements(struct amov *a, const struct weft_request *req, size_t n)
 {
 	const struct weft_req_rma *r = weft_rma_req(req);
 	const bool fetch = r->vec.results != NULL;
@@ -69,7 +69,7 @@ static size_t fill(struct amov *a, const struct weft_request *req, size_t n)
 }
 
 /* All operations together: half of the replies that the peer stores. */
-static bool may_ask(const struct weft_request *req, size_t max)
+static bool has_room_for_replies(const struct weft_request *req, size_t max)
 {
 	const struct weft_req_rma *r = weft_rma_req(req);
 
@@ -83,14 +83,14 @@ int weft_rma_vec_step(struct weft_request *req)
 	struct weft_req_rma *r = weft_rma_req(req);
 	struct weft_rma *rma = req->me->rma;
 	const bool fetch = r->vec.results != NULL;
-	size_t max = most(req->me, r->op, r->width), n, length;
+	size_t max = most_bytes(req->me, r->op, r->width), n, length;
 	struct amov a;
 
 	while (req->send.offset < req->length && req->status == WEFT_INPROGRESS) {
 		n = req->length - req->send.offset < max ? req->length - req->send.offset : max;
-		if (fetch && !may_ask(req, max))
+		if (fetch && !has_room_for_replies(req, max))
 			return -EAGAIN;
-		length = fill(&a, req, n);
+		length = fill_elements(&a, req, n);
 		if (weft_tx_envelope_any(req->me, WEFT_WIRE_AMOV, &a, length))
 			return -EAGAIN;
 		req->send.offset += n;

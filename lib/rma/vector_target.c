@@ -7,7 +7,8 @@
 #include "core/mem.h"
 #include "rma/rma.h"
 
-static int amov(struct weft_msg_ep *me, const struct weft_wire_amov *a, size_t bytes, uint8_t *old)
+static int amov_execute(struct weft_msg_ep *me, const struct weft_wire_amov *a, size_t bytes,
+			uint8_t *old)
 {
 	const size_t width = weft_amo_width(a->type);
 	const uint8_t *operand = (const uint8_t *)(a + 1);
@@ -53,7 +54,7 @@ void weft_rma_recv_amov(struct weft_msg_ep *me, const void *data, size_t payload
 			      2 * WEFT_WIRE_ANSWERS);
 		return;
 	}
-	rc = amov(me, a, bytes, rep.old);
+	rc = amov_execute(me, a, bytes, rep.old);
 	if (!(flags & WEFT_WIRE_AMO_FETCH))
 		weft_rma_counted(me, a->ref, flags, weft_get32(a->number), rc);
 	else if (rc)

@@ -15,14 +15,14 @@ static int worker_init(struct weft_msg_worker *mw)
 	if (!rw)
 		return -ENOMEM;
 	STAILQ_INIT(&rw->free_pulls);
-	TAILQ_INIT(&rw->free_asks);
+	TAILQ_INIT(&rw->free_ranges);
 	TAILQ_INIT(&rw->free_fetches);
 	TAILQ_INIT(&rw->fetching);
 	TAILQ_INIT(&rw->fetching_later);
 	for (unsigned int i = 0; i < WEFT_MAX_IFACES; i++) {
 		TAILQ_INIT(&rw->ports[i].line[WEFT_RNDV_IS_SHORT]);
 		TAILQ_INIT(&rw->ports[i].line[WEFT_RNDV_IS_LONG]);
-		TAILQ_INIT(&rw->ports[i].asks);
+		TAILQ_INIT(&rw->ports[i].ranges);
 	}
 	weft_share_init(&rw->pulls, mw->conf.rndv_limit < WEFT_RNDV_PULLS_MIN
 					    ? mw->conf.rndv_limit
@@ -36,7 +36,7 @@ static void worker_fini(struct weft_msg_worker *mw)
 	struct weft_rndv_worker *rw = mw->rndv;
 	struct weft_fetch *f;
 	struct weft_pull *p;
-	struct weft_ask *a;
+	struct weft_pull_range *a;
 
 	if (!rw)
 		return;
@@ -48,8 +48,8 @@ static void worker_fini(struct weft_msg_worker *mw)
 		STAILQ_REMOVE_HEAD(&rw->free_pulls, link);
 		free(p);
 	}
-	while ((a = TAILQ_FIRST(&rw->free_asks))) {
-		TAILQ_REMOVE(&rw->free_asks, a, link);
+	while ((a = TAILQ_FIRST(&rw->free_ranges))) {
+		TAILQ_REMOVE(&rw->free_ranges, a, link);
 		free(a);
 	}
 	free(rw);
@@ -100,10 +100,10 @@ static void counters(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, 
 {
 	const struct weft_share *pulls = &mw->rndv->pulls;
 
-#define TELL(value, name, help) cb(name, value, arg);
-	LEVELS(TELL)
-	COUNTERS(TELL)
-#undef TELL
+#define REPORT(value, name, help) cb(name, value, arg);
+	LEVELS(REPORT)
+	COUNTERS(REPORT)
+#undef REPORT
 }
 
 /* ------------------------------------------------------------------ endpoint */

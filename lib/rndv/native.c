@@ -10,7 +10,7 @@
 #include "rndv/rndv.h"
 
 /* For captures: a read is posted, or has succeeded. */
-static void show(const struct weft_fetch *f, const struct weft_ask *a, bool over)
+static void show_read(const struct weft_fetch *f, const struct weft_pull_range *a, bool over)
 {
 	struct weft_lane_ep *lane_ep = f->me->lanes[a->lane].lane_ep;
 	const struct weft_shown_native n = {
@@ -29,7 +29,7 @@ static void show(const struct weft_fetch *f, const struct weft_ask *a, bool over
 
 static void read_done(struct weft_lane_comp *comp, int status)
 {
-	struct weft_ask *a = container_of(comp, struct weft_ask, comp);
+	struct weft_pull_range *a = container_of(comp, struct weft_pull_range, comp);
 	struct weft_fetch *f = a->fetch;
 	struct weft_msg_worker *mw = f->req->mw;
 	uint64_t off = a->offset, len = a->left;
@@ -37,7 +37,7 @@ static void read_done(struct weft_lane_comp *comp, int status)
 
 	f->reads--;
 	if (status == 0) {
-		show(f, a, true);
+		show_read(f, a, true);
 		weft_lane_read(f->me, lane, len);
 	}
 	if (status && !f->over) {
@@ -57,7 +57,7 @@ static void read_done(struct weft_lane_comp *comp, int status)
 		weft_rndv_pump(mw);
 }
 
-int weft_rndv_native_read(struct weft_fetch *f, struct weft_ask *a)
+int weft_rndv_native_read(struct weft_fetch *f, struct weft_pull_range *a)
 {
 	struct weft_lane_ep *lane_ep = f->me->lanes[a->lane].lane_ep;
 	const struct iovec iov = {f->req->dt.buf + a->offset, a->left};
@@ -68,7 +68,7 @@ int weft_rndv_native_read(struct weft_fetch *f, struct weft_ask *a)
 				     f->mem ? weft_mem_lane_of(f->mem, lane_ep->iface) : NULL,
 				     f->offer.offset + a->offset, f->offer.key[a->lane], &a->comp);
 	if (rc == 0) {
-		show(f, a, false);
+		show_read(f, a, false);
 		f->reads++;
 	}
 	return rc;

@@ -64,7 +64,7 @@ static void judge_rate(struct weft_pull_port *p, double rate, uint64_t ns)
 	p->low_rate = 0;
 }
 
-static void judge(struct weft_pull_port *p, double rate, uint64_t ns)
+static void judge_round_trip(struct weft_pull_port *p, double rate, uint64_t ns)
 {
 	/* The path may have become longer; no path is longer than a second. */
 	if (p->rtt < RTT_MOST)
@@ -97,7 +97,7 @@ void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uin
 		set_window(p);
 	}
 	if (!p->spare)
-		judge(p, (double)p->came * 1e9 / (double)ns, ns);
+		judge_round_trip(p, (double)p->came * 1e9 / (double)ns, ns);
 	p->before_ns = ns;
 	p->before_came = p->came;
 	p->at = now;

@@ -6,8 +6,8 @@
  *
  * While bytes are requested from one sender only, the window of its lane (msg/lane_load.h) is the
  * only limit. With several senders the port has a window, too: its rate times (the least round trip
- * + *slack*). Endpoints that find it full wait in a queue (rndv/turn.c). So only a few senders at a
- * time send a piece, however many there are: one frame of each of them could fill the switch's
+ * + *slack*). Endpoints that find it full wait in a queue (rndv/schedule.c). So only a few senders
+ * at a time send a piece, however many there are: one frame of each of them could fill the switch's
  * queue.
  *
  * The slack is adapted. While endpoints wait all the time, each span of time is evaluated. When

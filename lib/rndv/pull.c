@@ -7,8 +7,8 @@
  * lane is busy, yet none has more than about a millisecond of work outstanding, and a lane that
  * becomes slow delays little. A port has a window for all its senders (rndv/port.h), and a worker a
  * limit for all its peers (base/share.h). With many senders the receiver decides how much comes at
- * a time, and serves them in turn, piece by piece (rndv/turn.c). Peers that do not deliver occupy
- * neither.
+ * a time, and serves them in turn, piece by piece (rndv/schedule.c). Peers that do not deliver
+ * occupy neither.
  */
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static size_t frame_of(const struct weft_msg_ep *me, unsigned int lane)
 /* The first range that is left to request. */
 static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
 {
-	const struct weft_ask *a = TAILQ_FIRST(&f->again);
+	const struct weft_pull_range *a = TAILQ_FIRST(&f->again);
 
 	*end = a ? a->end : f->length;
 	return a ? a->offset : f->next;
@@ -59,8 +59,8 @@ static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
  * The length of a piece of about @len of the @rest bytes that begin at @off, at most @max. A small
  * remainder that is not worth a piece is included; else the piece ends at the lane's alignment.
  */
-static uint64_t piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t off, uint64_t rest,
-		      uint64_t len, uint64_t max)
+static uint64_t piece_len(const struct weft_msg_ep *me, unsigned int lane, uint64_t off,
+			  uint64_t rest, uint64_t len, uint64_t max)
 {
 	uint64_t align = align_of(me, lane);
 
@@ -87,20 +87,22 @@ static uint64_t shared_piece(const struct weft_msg_ep *me, unsigned int lane, ui
  * How many bytes of [off, end) to request over the lane at a time: whole frames, a quarter of its
  * window, towards the end at most its share of the remaining bytes.
  */
-static uint64_t cut(struct weft_msg_ep *me, unsigned int lane, bool native, uint64_t off,
-		    uint64_t end)
+static uint64_t pull_len(struct weft_msg_ep *me, unsigned int lane, bool native, uint64_t off,
+			 uint64_t end)
 {
 	uint64_t frame = native ? 1 : frame_of(me, lane);
-	uint64_t len = weft_stripe_part(me, me->rndv_lanes, WEFT_DIR_RX, lane, me->rndv->unasked);
+	uint64_t len =
+		weft_stripe_part(me, me->rndv_lanes, WEFT_DIR_RX, lane, me->rndv->unrequested);
 
 	if (weft_rndv_port_shared(me->rndv, lane))
 		len = shared_piece(me, lane, len);
 	len = (len + frame - 1) / frame * frame;
-	return piece(me, lane, off, end - off, len, native ? me->lanes[lane].max_get : UINT64_MAX);
+	return piece_len(me, lane, off, end - off, len,
+			 native ? me->lanes[lane].max_get : UINT64_MAX);
 }
 
 /* The worker's limit is exhausted: one guaranteed piece is left. @return its size */
-static uint64_t least(struct weft_msg_ep *me, unsigned int lane, bool native, uint64_t len)
+static uint64_t least_piece(struct weft_msg_ep *me, unsigned int lane, bool native, uint64_t len)
 {
 	uint64_t frame = native ? 1 : frame_of(me, lane);
 	uint64_t min = (me->mw->conf.rndv_min_piece + frame - 1) / frame * frame;
@@ -122,7 +124,7 @@ static uint32_t full_lanes(struct weft_msg_ep *me, uint32_t native, uint64_t off
 		const struct weft_lane_load *l = load_of(me, i);
 
 		if (me->rndv->lanes[i].late ||
-		    (l->out && l->out + cut(me, i, native >> i & 1, off, end) > l->window))
+		    (l->out && l->out + pull_len(me, i, native >> i & 1, off, end) > l->window))
 			full |= 1u << i;
 		else if (weft_rndv_port_full(me->rndv, i))
 			*held |= 1u << i;
@@ -139,7 +141,7 @@ static int pick_lane(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint
 		.full = full_lanes(me, native, off, end, held),
 		.dir = WEFT_DIR_RX,
 		.len = me->mw->conf.rndv_min_piece,
-		.left = me->rndv->unasked,
+		.left = me->rndv->unrequested,
 	};
 
 	return weft_stripe_pick(me, &p);
@@ -150,38 +152,38 @@ size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t
 {
 	uint64_t len = weft_stripe_part(me, me->rndv_lanes, WEFT_DIR_TX, lane, rest);
 
-	return piece(me, lane, off, rest, len, max);
+	return piece_len(me, lane, off, rest, len, max);
 }
 
 /* ------------------------------------------------------------------ requests */
 
-static struct weft_ask *ask_new(struct weft_msg_worker *mw)
+static struct weft_pull_range *range_new(struct weft_msg_worker *mw)
 {
-	struct weft_ask *a = TAILQ_FIRST(&mw->rndv->free_asks);
+	struct weft_pull_range *a = TAILQ_FIRST(&mw->rndv->free_ranges);
 
 	if (!a)
 		return malloc(sizeof(*a));
-	TAILQ_REMOVE(&mw->rndv->free_asks, a, link);
+	TAILQ_REMOVE(&mw->rndv->free_ranges, a, link);
 	return a;
 }
 
-static void ask_free(struct weft_msg_worker *mw, struct weft_ask *a)
+static void range_free(struct weft_msg_worker *mw, struct weft_pull_range *a)
 {
-	TAILQ_INSERT_HEAD(&mw->rndv->free_asks, a, link);
+	TAILQ_INSERT_HEAD(&mw->rndv->free_ranges, a, link);
 }
 
 /* @return 0, or -EAGAIN */
 static int send_pull(struct weft_fetch *f, unsigned int lane, uint64_t off, uint64_t len)
 {
 	const struct weft_rndv_port *port = f->me->rndv->lanes[lane].port;
-	bool crowd = port && port->waiting;
+	bool contended = port && port->waiting;
 	struct weft_wire_pull pull = {
 		.sreq = f->offer.sreq,
 		.rreq = weft_request_ref(f->req),
 		.offset = weft_put64(off),
 		.length = weft_put64(len),
 		.lane = weft_put16((uint16_t)lane),
-		.flags = weft_put16(crowd ? WEFT_PULL_F_CROWD : 0),
+		.flags = weft_put16(contended ? WEFT_PULL_F_CONTENDED : 0),
 	};
 
 	/* Preferably over the lane itself, which also shows that it works; else over any lane. */
@@ -190,13 +192,13 @@ static int send_pull(struct weft_fetch *f, unsigned int lane, uint64_t off, uint
 	return weft_tx_envelope_any(f->me, WEFT_WIRE_PULL, &pull, sizeof(pull));
 }
 
-static void booked(struct weft_fetch *f, struct weft_ask *a)
+static void range_booked(struct weft_fetch *f, struct weft_pull_range *a)
 {
-	TAILQ_INSERT_TAIL(&f->asks, a, link);
+	TAILQ_INSERT_TAIL(&f->ranges, a, link);
 	a->given = f->me->mw->worker->now;
 	weft_load_give(load_of(f->me, a->lane), a->left, a->given);
 	weft_share_take(&f->me->mw->rndv->pulls, &f->me->rndv->pulls, a->left, a->given);
-	weft_rndv_port_asked(f->me->rndv, a);
+	weft_rndv_port_requested(f->me->rndv, a);
 	f->me->rndv->turns++;
 	f->me->last_lane[WEFT_DIR_RX] = a->lane;
 }
@@ -206,7 +208,7 @@ static void booked(struct weft_fetch *f, struct weft_ask *a)
  * first. It never falls: the rate of one of many senders on a link does not indicate the link's
  * rate.
  */
-static void follow(struct weft_msg_ep *me)
+static void update_limit(struct weft_msg_ep *me)
 {
 	struct weft_share *pulls = &me->mw->rndv->pulls;
 	uint64_t sum = 0, most = me->mw->conf.rndv_limit;
@@ -219,20 +221,20 @@ static void follow(struct weft_msg_ep *me)
 		pulls->limit = sum;
 }
 
-static void rated(struct weft_msg_ep *me, unsigned int lane)
+static void lane_rated(struct weft_msg_ep *me, unsigned int lane)
 {
 	weft_lane_rated(me, lane, WEFT_DIR_RX);
-	follow(me);
+	update_limit(me);
 }
 
 /* Bytes of a request have come, which measures the lane, or (not @good) will not come. */
-static void unbook(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes, bool good)
+static void range_unbook(struct weft_fetch *f, struct weft_pull_range *a, uint64_t bytes, bool good)
 {
 	struct weft_msg_ep *me = f->me;
 	uint64_t now = me->mw->worker->now;
 
 	if (weft_load_done(load_of(me, a->lane), bytes, good, a->given, now))
-		rated(me, a->lane);
+		lane_rated(me, a->lane);
 	weft_share_done(&me->mw->rndv->pulls, &me->rndv->pulls, bytes, good, now);
 	weft_rndv_port_came(me->rndv, a, bytes, good);
 	a->left -= bytes;
@@ -240,7 +242,7 @@ static void unbook(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes, boo
 }
 
 /* Insert into the endpoint's queues: short messages, and nearly complete ones, precede others. */
-static void queue(struct weft_fetch *f)
+static void fetch_queue(struct weft_fetch *f)
 {
 	struct weft_rndv *r = f->me->rndv;
 
@@ -249,29 +251,29 @@ static void queue(struct weft_fetch *f)
 	f->queued = true;
 }
 
-static void unqueue(struct weft_fetch *f)
+static void fetch_unqueue(struct weft_fetch *f)
 {
 	TAILQ_REMOVE(&f->me->rndv->fetches[f->size], f, link);
 	f->queued = false;
 }
 
-static void set_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
+static void mark_requested(struct weft_fetch *f, uint64_t off, uint64_t len)
 {
 	struct weft_msg_ep *me = f->me;
-	struct weft_ask *a = TAILQ_FIRST(&f->again);
+	struct weft_pull_range *a = TAILQ_FIRST(&f->again);
 
-	me->rndv->unasked -= len;
+	me->rndv->unrequested -= len;
 	if (!a) {
 		f->next = off + len;
 	} else if ((a->offset += len) == a->end) {
 		TAILQ_REMOVE(&f->again, a, link);
-		ask_free(me->mw, a);
+		range_free(me->mw, a);
 	}
 	if (f->next == f->length && TAILQ_EMPTY(&f->again)) {
-		unqueue(f);
+		fetch_unqueue(f);
 	} else if (f->size == WEFT_RNDV_IS_LONG && f->length - f->next <= WEFT_RNDV_SHORT) {
-		unqueue(f);
-		queue(f);
+		fetch_unqueue(f);
+		fetch_queue(f);
 	}
 }
 
@@ -282,7 +284,7 @@ static uint32_t native_of(const struct weft_fetch *f)
 }
 
 /* @return 0, or -EAGAIN: nothing was requested */
-static int ask(struct weft_fetch *f, struct weft_ask *a)
+static int request_range(struct weft_fetch *f, struct weft_pull_range *a)
 {
 	int rc;
 
@@ -317,11 +319,11 @@ static void wait_in_line(struct weft_msg_ep *me, uint32_t held)
 }
 
 /* Request one piece. @return 1; 0 nothing to request, or no window; -EAGAIN no room */
-static int ask_one(struct weft_msg_ep *me)
+static int request_next(struct weft_msg_ep *me)
 {
 	struct weft_fetch *f = weft_rndv_next_fetch(me->rndv);
 	uint64_t off, end, len;
-	struct weft_ask *a;
+	struct weft_pull_range *a;
 	uint32_t held;
 	int lane;
 
@@ -335,33 +337,33 @@ static int ask_one(struct weft_msg_ep *me)
 		wait_in_line(me, held);
 		return 0;
 	}
-	a = ask_new(me->mw);
+	a = range_new(me->mw);
 	if (!a)
 		return -EAGAIN;
-	*a = (struct weft_ask){.fetch = f, .offset = off, .lane = (uint8_t)lane};
+	*a = (struct weft_pull_range){.fetch = f, .offset = off, .lane = (uint8_t)lane};
 	a->native = native_of(f) >> lane & 1;
-	len = cut(me, (unsigned int)lane, a->native, off, end);
+	len = pull_len(me, (unsigned int)lane, a->native, off, end);
 	if (!weft_share_free(&me->mw->rndv->pulls, me->mw->worker->now))
-		len = least(me, (unsigned int)lane, a->native, len);
+		len = least_piece(me, (unsigned int)lane, a->native, len);
 	a->end = off + len;
 	a->left = len;
-	if (ask(f, a)) {
-		ask_free(me->mw, a);
+	if (request_range(f, a)) {
+		range_free(me->mw, a);
 		return -EAGAIN;
 	}
 	if (a->native)
 		me->mw->count.gets++;
 	else
 		me->mw->count.pulls++;
-	booked(f, a);
-	set_asked(f, off, len);
+	range_booked(f, a);
+	mark_requested(f, off, len);
 	return 1;
 }
 
 unsigned int weft_rndv_pump(struct weft_msg_worker *mw)
 {
 	struct weft_rndv *r, *stuck = NULL;
-	unsigned int n = 0, vain = 0;
+	unsigned int n = 0, fruitless = 0;
 
 	while ((r = weft_rndv_next(mw, stuck))) {
 		bool turn = r->turn != NULL;
@@ -373,18 +375,18 @@ unsigned int weft_rndv_pump(struct weft_msg_worker *mw)
 			weft_rndv_want_later(r);
 			continue;
 		}
-		rc = ask_one(r->me);
+		rc = request_next(r->me);
 		r->turn = NULL;
 		/*
 		 * The port had room, but not on the lane that this endpoint would use: do not try
 		 * again now.
 		 */
-		if (turn && rc == 0 && ++vain > mw->rndv->waiting)
+		if (turn && rc == 0 && ++fruitless > mw->rndv->waiting)
 			break;
 		if (rc > 0) {
 			n++;
 			stuck = NULL;
-			vain = 0;
+			fruitless = 0;
 			weft_rndv_want(r);
 		} else if (rc < 0) {
 			/* Try again at the next progress; continue with others. */
@@ -400,8 +402,8 @@ void weft_rndv_pull_add(struct weft_fetch *f)
 {
 	struct weft_rndv *r = f->me->rndv;
 
-	queue(f);
-	r->unasked += f->length;
+	fetch_queue(f);
+	r->unrequested += f->length;
 	/* With a short message it moves to the port's queue of short ones. */
 	if (r->fetching == WEFT_FETCHING_LINE && f->size < r->line_size)
 		weft_rndv_want_port(r, r->line);
@@ -411,79 +413,79 @@ void weft_rndv_pull_add(struct weft_fetch *f)
 
 /* ------------------------------------------------------------------ what comes */
 
-static struct weft_ask *find_ask(struct weft_fetch *f, uint64_t off, uint64_t len)
+static struct weft_pull_range *find_range(struct weft_fetch *f, uint64_t off, uint64_t len)
 {
-	struct weft_ask *a;
+	struct weft_pull_range *a;
 
-	TAILQ_FOREACH(a, &f->asks, link) {
+	TAILQ_FOREACH(a, &f->ranges, link) {
 		if (off >= a->offset && off < a->end)
 			return !a->native && len <= a->end - off ? a : NULL;
 	}
 	return NULL;
 }
 
-bool weft_rndv_pull_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
+bool weft_rndv_pull_requested(struct weft_fetch *f, uint64_t off, uint64_t len)
 {
-	return find_ask(f, off, len) != NULL;
+	return find_range(f, off, len) != NULL;
 }
 
 bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len)
 {
-	struct weft_ask *a = find_ask(f, off, len);
+	struct weft_pull_range *a = find_range(f, off, len);
 
-	unbook(f, a, len, true);
+	range_unbook(f, a, len, true);
 	if (a->left)
 		return false;
-	TAILQ_REMOVE(&f->asks, a, link);
-	ask_free(f->me->mw, a);
+	TAILQ_REMOVE(&f->ranges, a, link);
+	range_free(f->me->mw, a);
 	return true;
 }
 
-void weft_rndv_pull_read(struct weft_ask *a, bool good)
+void weft_rndv_pull_read(struct weft_pull_range *a, bool good)
 {
 	struct weft_fetch *f = a->fetch;
 
-	TAILQ_REMOVE(&f->asks, a, link);
+	TAILQ_REMOVE(&f->ranges, a, link);
 	if (good) {
-		unbook(f, a, a->left, true);
-		ask_free(f->me->mw, a);
+		range_unbook(f, a, a->left, true);
+		range_free(f->me->mw, a);
 		return;
 	}
-	unbook(f, a, a->left, false);
+	range_unbook(f, a, a->left, false);
 	if (f->over) {
-		ask_free(f->me->mw, a);
+		range_free(f->me->mw, a);
 		return;
 	}
 	TAILQ_INSERT_TAIL(&f->again, a, link);
-	f->me->rndv->unasked += a->end - a->offset;
+	f->me->rndv->unrequested += a->end - a->offset;
 	if (!f->queued)
-		queue(f);
+		fetch_queue(f);
 	weft_rndv_want(f->me->rndv);
 }
 
 void weft_rndv_pull_end(struct weft_fetch *f)
 {
 	struct weft_msg_ep *me = f->me;
-	struct weft_ask *a, *next;
+	struct weft_pull_range *a, *next;
 
 	if (f->queued) {
-		unqueue(f);
-		me->rndv->unasked -= f->length - f->next;
+		fetch_unqueue(f);
+		me->rndv->unrequested -= f->length - f->next;
 		if (!weft_rndv_wants(me->rndv))
 			weft_rndv_unwant(me->rndv);
 	}
 	while ((a = TAILQ_FIRST(&f->again))) {
 		TAILQ_REMOVE(&f->again, a, link);
-		me->rndv->unasked -= a->end - a->offset;
-		ask_free(me->mw, a);
+		me->rndv->unrequested -= a->end - a->offset;
+		range_free(me->mw, a);
 	}
-	for (a = TAILQ_FIRST(&f->asks); a; a = next) {
+	for (a = TAILQ_FIRST(&f->ranges); a; a = next) {
 		next = TAILQ_NEXT(a, link);
 		if (a->native)
 			continue;
-		unbook(f, a, a->left, false);
-		TAILQ_REMOVE(&f->asks, a, link);
-		ask_free(me->mw, a);
+		range_unbook(f, a, a->left, false);
+		TAILQ_REMOVE(&f->ranges, a, link);
+		range_free(me->mw, a);
 	}
 }
 
@@ -499,7 +501,7 @@ void weft_rndv_ep_lanes(struct weft_msg_ep *me)
 	}
 	weft_rndv_send_ep_lanes(me);
 	weft_rndv_port_lanes(me);
-	follow(me);
+	update_limit(me);
 	/* The port that it waits for may be gone. */
 	if (me->rndv->fetching == WEFT_FETCHING_LINE)
 		weft_rndv_unwant(me->rndv);

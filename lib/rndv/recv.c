@@ -54,7 +54,7 @@ static struct weft_fetch *fetch_new(struct weft_msg_ep *me, struct weft_request 
 	f->length = req->length < req->dt.length ? req->length : req->dt.length;
 	weft_ivals_init(&f->got);
 	f->next = 0;
-	TAILQ_INIT(&f->asks);
+	TAILQ_INIT(&f->ranges);
 	TAILQ_INIT(&f->again);
 	f->reads = 0;
 	f->queued = false;
@@ -252,7 +252,7 @@ int weft_rndv_reset_pull(struct weft_request *req)
 {
 	struct weft_fetch *f = req->recv.fetch;
 
-	if (f->next || !TAILQ_EMPTY(&f->asks) || !TAILQ_EMPTY(&f->again) || f->got.covered)
+	if (f->next || !TAILQ_EMPTY(&f->ranges) || !TAILQ_EMPTY(&f->again) || f->got.covered)
 		return 1;
 	weft_rndv_pull_end(f);
 	f->pulled = false;
@@ -286,7 +286,7 @@ int weft_rndv_begin_am(struct weft_request *req)
 }
 
 /* The protocols that the sender's offer and the buffer allow. */
-static const struct weft_proto *choose(const struct weft_fetch *f)
+static const struct weft_proto *choose_proto(const struct weft_fetch *f)
 {
 	const struct weft_dt *dt = &f->req->dt;
 	struct weft_proto_key key = {
@@ -306,12 +306,12 @@ static const struct weft_proto *choose(const struct weft_fetch *f)
 	return r ? r->proto : NULL;
 }
 
-static void start(struct weft_fetch *f)
+static void fetch_start(struct weft_fetch *f)
 {
 	f->proto = NULL;
 	if (!f->me->config)
 		return; /* the peer connected first: weft_rndv_reset() begins it */
-	f->proto = choose(f);
+	f->proto = choose_proto(f);
 	if (f->proto)
 		f->proto->progress(f->req);
 	else /* no lane carries messages, or no memory: the endpoint cannot work */
@@ -328,7 +328,7 @@ void weft_rndv_reset(struct weft_msg_ep *me)
 
 		if (f->proto && (!f->proto->reset || f->proto->reset(req)))
 			continue;
-		start(f);
+		fetch_start(f);
 		if (me->failed)
 			return;
 	}
@@ -354,7 +354,7 @@ void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 	req->recv.fetch = f;
 	req->flags |= WEFT_REQ_ACTIVE;
 	TAILQ_INSERT_TAIL(&me->rndv->active, req, link);
-	start(f);
+	fetch_start(f);
 }
 
 /* ------------------------------------------------------------------ what comes */
@@ -379,7 +379,7 @@ void weft_rndv_recv_data(struct weft_msg_ep *me, const void *data, size_t length
 
 	if (!f)
 		return;
-	if (off + length > f->length || (f->pulled && !weft_rndv_pull_asked(f, off, length))) {
+	if (off + length > f->length || (f->pulled && !weft_rndv_pull_requested(f, off, length))) {
 		me->mw->count.mismatch++;
 		return;
 	}

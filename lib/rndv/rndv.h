@@ -17,7 +17,7 @@
  *	rndv/recv.c    the receiver's half: from the match to the last byte
  *	rndv/data.c    how the data is transferred: the receiver's choice
  *	rndv/pull.c    which bytes are requested next
- *	rndv/turn.c    from which endpoint: the queues of endpoints that wait for a port
+ *	rndv/schedule.c    from which endpoint: the queues of endpoints that wait for a port
  *	rndv/port.c    how many bytes may be requested over one port (rndv/port.h)
  *	rndv/native.c  native reads by a lane
  *	rndv/keys.c    keys by which the peer accesses the memory of one message
@@ -46,7 +46,7 @@
 #include "msg/msg.h"
 #include "rndv/port.h"
 
-struct weft_ask;
+struct weft_pull_range;
 
 /** bytes that all peers may have outstanding at a time, if WEFT_RNDV_LIMIT is not less */
 #define WEFT_RNDV_PULLS_MIN (4u << 20)
@@ -135,7 +135,7 @@ struct weft_rndv_lane {
 	uint32_t late;                  /**< requests that are late: no data comes */
 };
 
-TAILQ_HEAD(weft_asks, weft_ask);
+TAILQ_HEAD(weft_pull_ranges, weft_pull_range);
 TAILQ_HEAD(weft_fetches, weft_fetch);
 TAILQ_HEAD(weft_rndvs, weft_rndv);
 
@@ -148,7 +148,7 @@ struct weft_rndv_port {
 	uint32_t waiting;                        /**< number of endpoints in them */
 	uint32_t turns;                          /**< number of pieces given to the queues */
 	/** requests outstanding over it, roughly in order; without late ones */
-	struct weft_asks asks;
+	struct weft_pull_ranges ranges;
 };
 
 /** Rendezvous state of an endpoint: me->rndv. */
@@ -162,7 +162,7 @@ struct weft_rndv {
 	struct weft_requests active; /**< receives that have a fetch */
 	/** fetches with something left to request, in order */
 	struct weft_fetches fetches[WEFT_RNDV_SIZES];
-	uint64_t unasked;             /**< bytes left to request */
+	uint64_t unrequested;         /**< bytes left to request */
 	struct weft_share_user pulls; /**< bytes requested */
 	uint32_t turns;               /**< pieces requested */
 	/**
@@ -187,7 +187,7 @@ struct weft_rndv_worker {
 	struct weft_rndv_port ports[WEFT_MAX_IFACES];
 	struct weft_share pulls; /**< bytes requested that have not come */
 	STAILQ_HEAD(, weft_pull) free_pulls;
-	struct weft_asks free_asks;
+	struct weft_pull_ranges free_ranges;
 	struct weft_fetches free_fetches;
 };
 
@@ -232,15 +232,15 @@ void weft_rndv_pull_add(struct weft_fetch *f);
 /** Receiver: request more if there is room. @return pieces requested */
 unsigned int weft_rndv_pump(struct weft_msg_worker *mw);
 /** Are bytes [off, off + len) outstanding? */
-bool weft_rndv_pull_asked(struct weft_fetch *f, uint64_t off, uint64_t len);
+bool weft_rndv_pull_requested(struct weft_fetch *f, uint64_t off, uint64_t len);
 /** They have come, for the first time. @return true when their request is complete */
 bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len);
 /** Receiver: read a->left bytes at a->offset over its lane. @return 0, -EAGAIN, or a refusal */
-int weft_rndv_native_read(struct weft_fetch *f, struct weft_ask *a);
+int weft_rndv_native_read(struct weft_fetch *f, struct weft_pull_range *a);
 /**
  * Receiver: a native read has ended: its bytes are there, or (if still needed) are requested again.
  */
-void weft_rndv_pull_read(struct weft_ask *a, bool good);
+void weft_rndv_pull_read(struct weft_pull_range *a, bool good);
 /** Receiver: a piece of a fetch is in the buffer. End the fetch if it was the last. */
 void weft_rndv_fetch_progress(struct weft_fetch *f);
 /** Receiver: the last native read of a fetch that is over has ended. */
@@ -248,7 +248,7 @@ void weft_rndv_fetch_reads_over(struct weft_fetch *f);
 /** The fetch is over: cancel everything outstanding, except native reads (f->reads). */
 void weft_rndv_pull_end(struct weft_fetch *f);
 
-/* rndv/turn.c */
+/* rndv/schedule.c */
 /** Has it bytes left to request? */
 bool weft_rndv_wants(const struct weft_rndv *r);
 /** The message from which the next piece is, or NULL. */
@@ -273,9 +273,9 @@ bool weft_rndv_port_full(const struct weft_rndv *r, unsigned int lane);
  */
 bool weft_rndv_port_shared(const struct weft_rndv *r, unsigned int lane);
 /** @p a is outstanding, and counts at its port. */
-void weft_rndv_port_asked(struct weft_rndv *r, struct weft_ask *a);
+void weft_rndv_port_requested(struct weft_rndv *r, struct weft_pull_range *a);
 /** @p bytes of @p a have arrived, or (not @p good) will not arrive. */
-void weft_rndv_port_came(struct weft_rndv *r, struct weft_ask *a, uint64_t bytes, bool good);
+void weft_rndv_port_came(struct weft_rndv *r, struct weft_pull_range *a, uint64_t bytes, bool good);
 /** The lanes have changed: find the port of each. */
 void weft_rndv_port_lanes(struct weft_msg_ep *me);
 
@@ -300,9 +300,9 @@ struct weft_pull {
 };
 
 /** Receiver: a range requested over one lane. */
-struct weft_ask {
-	TAILQ_ENTRY(weft_ask) link; /**< in a list of its fetch */
-	TAILQ_ENTRY(weft_ask) port_link;
+struct weft_pull_range {
+	TAILQ_ENTRY(weft_pull_range) link; /**< in a list of its fetch */
+	TAILQ_ENTRY(weft_pull_range) port_link;
 	struct weft_rndv_port *port; /**< or NULL */
 	struct weft_lane_comp comp;  /**< native read */
 	struct weft_fetch *fetch;
@@ -321,11 +321,11 @@ struct weft_fetch {
 	struct weft_request *req;
 	struct weft_msg_ep *me;
 	struct weft_ivals got;
-	uint64_t length;        /**< bytes to be transferred: those of the message that fit */
-	uint64_t next;          /**< first byte that was never requested */
-	struct weft_asks asks;  /**< outstanding */
-	struct weft_asks again; /**< to be requested again: their native read failed */
-	uint32_t reads;         /**< native reads in flight */
+	uint64_t length; /**< bytes to be transferred: those of the message that fit */
+	uint64_t next;   /**< first byte that was never requested */
+	struct weft_pull_ranges ranges; /**< outstanding */
+	struct weft_pull_ranges again;  /**< to be requested again: their native read failed */
+	uint32_t reads;                 /**< native reads in flight */
 	const struct weft_proto *proto;
 	bool pulled;  /**< bytes are requested piece by piece; else all by RTR */
 	bool written; /**< the RTR contained keys */

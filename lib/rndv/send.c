@@ -202,7 +202,7 @@ void weft_rndv_recv_pull(struct weft_msg_ep *me, const void *data, size_t payloa
 		return;
 	}
 	*p = (struct weft_pull){.req = req, .offset = offset, .end = offset + length};
-	me->crowd = weft_get16(pull->flags) & WEFT_PULL_F_CROWD;
+	me->peer_contended = weft_get16(pull->flags) & WEFT_PULL_F_CONTENDED;
 	register_to_send(req);
 	req->send.peer = pull->rreq;
 	req->send.pulls++;

@@ -171,7 +171,7 @@ void weft_rx_queue(struct weft_message *msg)
 	tw->mw->count.unexpected++;
 	msg->flags |= WEFT_MSG_QUEUED;
 	weft_match_msg_add(&tw->match, &msg->match);
-	if (__builtin_expect(weft_match_crowded(&tw->match), 0))
+	if (__builtin_expect(weft_match_overloaded(&tw->match), 0))
 		weft_tag_match_grow(tw);
 	weft_credit_kept(msg->me);
 	if (__builtin_expect(weft_credit_short(msg->me), 0))

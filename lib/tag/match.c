@@ -15,7 +15,8 @@ static inline uint64_t pair_key(const struct weft_match_source *s, uint64_t tag)
 }
 
 /* Does a receive, or a search, accept this message? */
-static inline bool takes(uint16_t channel, uint32_t from, uint16_t msg_channel, uint32_t msg_from)
+static inline bool recv_takes(uint16_t channel, uint32_t from, uint16_t msg_channel,
+			      uint32_t msg_from)
 {
 	return channel == msg_channel && (from == 0 || from == msg_from);
 }
@@ -69,7 +70,7 @@ static void set_tables(struct weft_match *m, void *mem, unsigned int bits)
 	m->tag_table = (void *)(m->recv_table + n);
 	m->pair_table = m->tag_table + n;
 	m->bits = bits;
-	m->crowd = 2 * n;
+	m->load_limit = 2 * n;
 	for (size_t i = 0; i < n; i++) {
 		TAILQ_INIT(&m->recv_table[i]);
 		TAILQ_INIT(&m->tag_table[i]);
@@ -159,7 +160,8 @@ static struct weft_match_recv *first_exact(const struct weft_match *m,
 	return NULL;
 }
 
-static inline struct weft_match_recv *earlier(struct weft_match_recv *a, struct weft_match_recv *b)
+static inline struct weft_match_recv *earlier_recv(struct weft_match_recv *a,
+						   struct weft_match_recv *b)
 {
 	return a && a->order < b->order ? a : b;
 }
@@ -181,7 +183,7 @@ static inline struct weft_match_recv *earlier_of(struct weft_match *m,
 		m->looks++;
 		if (((r->tag ^ tag) & k->mask) == 0 && r->mask == k->mask && r->source == s &&
 		    r->channel == c.channel && r->from == c.from)
-			return earlier(best, r);
+			return earlier_recv(best, r);
 	}
 	return best;
 }
@@ -264,7 +266,7 @@ struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_matc
 	/* An MPI rank that waits has one receive, which is from this source. */
 	if (m->num_recvs == 1 && (r = TAILQ_FIRST(&source->recvs))) {
 		if (((r->tag ^ tag) & r->mask) != 0 ||
-		    !takes(r->channel, r->from, chan.channel, chan.from))
+		    !recv_takes(r->channel, r->from, chan.channel, chan.from))
 			return NULL;
 		take_out(m, r);
 		return r;
@@ -274,12 +276,12 @@ struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_matc
 	if (source->num_exact) {
 		r = first_exact(m, source, tag, any);
 		if (r)
-			best = earlier(best, r);
+			best = earlier_recv(best, r);
 	}
 	if (source->from_exact) {
 		r = first_exact(m, source, tag, chan);
 		if (r)
-			best = earlier(best, r);
+			best = earlier_recv(best, r);
 	}
 	if (m->num_wild | source->num_wild | source->from_wild)
 		best = earlier_wild(m, source, tag, chan, best);
@@ -303,7 +305,7 @@ void weft_match_msg_add(struct weft_match *m, struct weft_match_msg *msg)
 }
 
 /* A message is removed that a search has seen last: its predecessor is now the last one seen. */
-static void unsee(struct weft_match *m, struct weft_match_msg *msg)
+static void search_unsee(struct weft_match *m, struct weft_match_msg *msg)
 {
 	struct weft_match_seen *seen;
 
@@ -322,7 +324,7 @@ void weft_match_msg_remove(struct weft_match *m, struct weft_match_msg *msg)
 {
 	m->num_msgs--;
 	if (m->num_seen)
-		unsee(m, msg);
+		search_unsee(m, msg);
 	TAILQ_REMOVE(&m->msgs, msg, arrival_link);
 	if (msg->nodes)
 		weft_match_index_remove(m, msg, false);
@@ -341,14 +343,15 @@ static struct weft_match_msg *find_exact(const struct weft_match *m,
 
 	if (!source) {
 		TAILQ_FOREACH(msg, tag_bucket(m, tag, c.channel), tag_link) {
-			if (msg->tag == tag && takes(c.channel, c.from, msg->channel, msg->from))
+			if (msg->tag == tag &&
+			    recv_takes(c.channel, c.from, msg->channel, msg->from))
 				return msg;
 		}
 		return NULL;
 	}
 	TAILQ_FOREACH(msg, pair_bucket(m, source, tag, c.channel), pair_link) {
 		if (msg->tag == tag && msg->source == source &&
-		    takes(c.channel, c.from, msg->channel, msg->from))
+		    recv_takes(c.channel, c.from, msg->channel, msg->from))
 			return msg;
 	}
 	return NULL;
@@ -408,7 +411,7 @@ static struct weft_match_msg *find_wild(struct weft_match *m,
 	while ((msg = next_msg(m, source, last))) {
 		m->msg_looks++;
 		if (((msg->tag ^ tag) & mask) == 0 &&
-		    takes(c.channel, c.from, msg->channel, msg->from))
+		    recv_takes(c.channel, c.from, msg->channel, msg->from))
 			break;
 		last = msg;
 	}

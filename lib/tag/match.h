@@ -24,7 +24,7 @@
  *   that had to compare many messages there are hash buckets by tag under the mask
  *   (tag/match_index.c).
  *
- * The owner provides the memory of the hash tables; weft_match_crowded() reports when to provide
+ * The owner provides the memory of the hash tables; weft_match_overloaded() reports when to provide
  * more. Indexes and the table of masks allocate their own memory. An index is freed with its last
  * message.
  */
@@ -158,7 +158,7 @@ struct weft_match {
 	size_t num_wild;            /**< other receives without a source */
 	size_t num_recvs, num_msgs; /**< all */
 	/** number of receives or messages at which the tables should grow */
-	size_t crowd;
+	size_t load_limit;
 	struct weft_match_msgs msgs; /**< all messages in arrival order */
 	uint64_t looks;     /**< receives with wildcards that messages were compared with */
 	uint64_t msg_looks; /**< messages that searches with wildcards were compared with */
@@ -213,9 +213,9 @@ void weft_match_source_init(struct weft_match *m, struct weft_match_source *s);
 void weft_match_source_fini(struct weft_match *m, struct weft_match_source *s);
 
 /** Should weft_match_grow() be called with more bits? */
-static inline bool weft_match_crowded(const struct weft_match *m)
+static inline bool weft_match_overloaded(const struct weft_match *m)
 {
-	return m->num_recvs > m->crowd || m->num_msgs > m->crowd;
+	return m->num_recvs > m->load_limit || m->num_msgs > m->load_limit;
 }
 
 /** Move everything into larger tables. @return the previous memory, to be freed */

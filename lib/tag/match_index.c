@@ -25,9 +25,10 @@ struct weft_match_node {
 
 TAILQ_HEAD(weft_match_nodes, weft_match_node);
 
-static struct weft_match_nodes *bucket(const struct weft_match *m, const struct weft_match_index *x,
-				       const struct weft_match_source *source, uint64_t tag,
-				       uint16_t channel)
+static struct weft_match_nodes *index_bucket(const struct weft_match *m,
+					     const struct weft_match_index *x,
+					     const struct weft_match_source *source, uint64_t tag,
+					     uint16_t channel)
 {
 	uint64_t key =
 		(tag & x->mask) ^ (x->sourced ? source->key : 0) ^ weft_match_chan_key(channel);
@@ -39,7 +40,7 @@ static void drop_node(struct weft_match *m, struct weft_match_node *n)
 {
 	struct weft_match_index *x = n->index;
 
-	TAILQ_REMOVE(bucket(m, x, n->msg->source, n->msg->tag, n->msg->channel), n, link);
+	TAILQ_REMOVE(index_bucket(m, x, n->msg->source, n->msg->tag, n->msg->channel), n, link);
 	x->num--;
 	free(n);
 }
@@ -80,12 +81,12 @@ static bool put_in(struct weft_match *m, struct weft_match_index *x, struct weft
 		return false;
 	*n = (struct weft_match_node){.next = msg->nodes, .msg = msg, .index = x};
 	msg->nodes = n;
-	TAILQ_INSERT_TAIL(bucket(m, x, msg->source, msg->tag, msg->channel), n, link);
+	TAILQ_INSERT_TAIL(index_bucket(m, x, msg->source, msg->tag, msg->channel), n, link);
 	x->num++;
 	return true;
 }
 
-static bool fill(struct weft_match *m, struct weft_match_index *x)
+static bool index_fill(struct weft_match *m, struct weft_match_index *x)
 {
 	struct weft_match_msg *msg;
 	unsigned int bits = 8;
@@ -128,7 +129,7 @@ void weft_match_index_make(struct weft_match *m, uint64_t mask, bool sourced)
 	x->mask = mask;
 	x->sourced = sourced;
 	x->used = m->searches;
-	fill(m, x);
+	index_fill(m, x);
 }
 
 struct weft_match_index *weft_match_index_of(struct weft_match *m, uint64_t mask, bool sourced)
@@ -150,7 +151,7 @@ struct weft_match_msg *weft_match_index_find(struct weft_match *m, struct weft_m
 {
 	struct weft_match_node *n;
 
-	TAILQ_FOREACH(n, bucket(m, x, source, tag, chan.channel), link) {
+	TAILQ_FOREACH(n, index_bucket(m, x, source, tag, chan.channel), link) {
 		m->msg_looks++;
 		if (((n->msg->tag ^ tag) & x->mask) == 0 && (!source || n->msg->source == source) &&
 		    n->msg->channel == chan.channel && (!chan.from || n->msg->from == chan.from))
@@ -170,7 +171,7 @@ void weft_match_index_add(struct weft_match *m, struct weft_match_msg *msg)
 			drop_index(m, x);
 		} else if (x->num > (size_t)2 << x->bits) {
 			drop_index(m, x);
-			fill(m, x);
+			index_fill(m, x);
 		}
 	}
 }

@@ -19,7 +19,7 @@ static struct weft_match_same *same_of(const struct weft_match *m, uint64_t mask
 }
 
 /* Memory for twice the number of masks. */
-static int grow(struct weft_match *m)
+static int masks_grow(struct weft_match *m)
 {
 	unsigned int bits = m->mask_table ? m->mask_bits + 1 : FIRST_BITS;
 	size_t n = (size_t)1 << bits, before = m->mask_table ? n / 2 : 0;
@@ -54,7 +54,7 @@ static struct weft_match_mask *new_mask(struct weft_match *m)
 		SLIST_REMOVE(same_of(m, k->mask), k, weft_match_mask, same);
 		return k;
 	}
-	if ((!m->mask_table || m->num_masks >> m->mask_bits) && grow(m))
+	if ((!m->mask_table || m->num_masks >> m->mask_bits) && masks_grow(m))
 		return NULL;
 	k = calloc(1, sizeof(*k));
 	if (!k)
@@ -65,7 +65,7 @@ static struct weft_match_mask *new_mask(struct weft_match *m)
 	return k;
 }
 
-static struct weft_match_mask *find(const struct weft_match *m, uint64_t mask)
+static struct weft_match_mask *find_mask(const struct weft_match *m, uint64_t mask)
 {
 	struct weft_match_mask *k;
 
@@ -83,7 +83,7 @@ struct weft_match_mask *weft_match_mask_get(struct weft_match *m, uint64_t tag, 
 	struct weft_match_mask *k = m->last_mask;
 
 	if (!k || k->mask != mask)
-		k = find(m, mask);
+		k = find_mask(m, mask);
 	if (!k) {
 		k = new_mask(m);
 		if (!k)

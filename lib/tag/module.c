@@ -39,7 +39,7 @@ void weft_tag_match_grow(struct weft_tag_worker *tw)
 	void *mem = malloc(weft_match_table_size(bits));
 
 	if (!mem) {
-		tw->match.crowd *= 2; /* matching works, if slower; try again later */
+		tw->match.load_limit *= 2; /* matching works, if slower; try again later */
 		return;
 	}
 	free(weft_match_grow(&tw->match, mem, bits));
@@ -128,10 +128,10 @@ static void counters(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, 
 {
 	const struct weft_tag_worker *tw = mw->tag;
 
-#define TELL(value, name, help) cb(name, value, arg);
-	LEVELS(TELL)
-	SEARCHES(TELL)
-#undef TELL
+#define REPORT(value, name, help) cb(name, value, arg);
+	LEVELS(REPORT)
+	SEARCHES(REPORT)
+#undef REPORT
 }
 
 /* ------------------------------------------------------------------ endpoint */

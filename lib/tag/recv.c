@@ -66,7 +66,7 @@ static int keep_ahead(struct weft_msg_ep *me, struct weft_message *msg, weft_le3
 }
 
 /* A message that was ahead is now in sequence. */
-static void turn(struct weft_msg_ep *me, struct weft_message *msg)
+static void now_in_sequence(struct weft_msg_ep *me, struct weft_message *msg)
 {
 	struct weft_ext x = weft_message_ext(msg);
 	struct weft_request *req;
@@ -97,7 +97,7 @@ unsigned int weft_rx_drain(struct weft_msg_ep *me, unsigned int budget)
 
 	weft_msg_ep_hold(me);
 	while (n < budget && me->tag->ahead && (msg = weft_rx_lookup(me, me->rx_seq.next))) {
-		turn(me, msg); /* may end the endpoint; ahead is 0 then */
+		now_in_sequence(me, msg); /* may end the endpoint; ahead is 0 then */
 		n++;
 	}
 	if (n == budget && me->tag->ahead && weft_rx_lookup(me, me->rx_seq.next) &&
@@ -172,8 +172,8 @@ static inline void recv_whole(struct weft_msg_ep *me, const struct weft_wire_eag
 }
 
 /* The first piece of a message has arrived: begin the message. */
-static struct weft_message *begin(struct weft_msg_ep *me, const struct weft_wire_frag *f,
-				  const struct weft_ext *x)
+static struct weft_message *message_begin(struct weft_msg_ep *me, const struct weft_wire_frag *f,
+					  const struct weft_ext *x)
 {
 	uint64_t total = weft_get64(f->total);
 	uint32_t seq = weft_get32(f->e.seq);
@@ -221,7 +221,7 @@ static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f,
 	uint64_t off = weft_get64(f->offset);
 	struct weft_message *msg = weft_rx_lookup(me, weft_get32(f->e.seq));
 
-	if (msg ? !same_message(me, msg, f, x) : !(msg = begin(me, f, x)))
+	if (msg ? !same_message(me, msg, f, x) : !(msg = message_begin(me, f, x)))
 		return;
 	if (msg->error)
 		return; /* aborted: the rest is dropped */

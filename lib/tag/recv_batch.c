@@ -27,8 +27,8 @@ static inline struct weft_request *take(struct weft_msg_ep *me, const struct wef
 
 	/* A message that the peer must not send yet is refused by the general way. */
 	if (msg->length < sizeof(*e) || msg->length - sizeof(*e) > WEFT_EAGER_FREE ||
-	    weft_get32(e->seq) != me->rx_seq.next || me->rx_seq.next == me->rx_seq.told ||
-	    me->rx_small == me->rx_small_told || me->tag->ahead)
+	    weft_get32(e->seq) != me->rx_seq.next || me->rx_seq.next == me->rx_seq.advertised ||
+	    me->rx_small == me->rx_small_advertised || me->tag->ahead)
 		return NULL;
 	r = weft_match_take_first(&tw->match, &me->tag->source->match, weft_get64(e->tag));
 	if (!r)

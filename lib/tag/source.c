@@ -28,19 +28,19 @@ int weft_tag_sources_init(struct weft_tag_worker *tw)
 	return tw->sources ? 0 : -ENOMEM;
 }
 
-static void drop(struct weft_tag_worker *tw, struct weft_tag_source *s)
+static void source_drop(struct weft_tag_worker *tw, struct weft_tag_source *s)
 {
 	weft_match_source_fini(&tw->match, &s->match);
 	tw->num_sources--;
 	free(s);
 }
 
-static bool unused(const struct weft_tag_source *s)
+static bool source_unused(const struct weft_tag_source *s)
 {
 	return s->eps == 0 && TAILQ_EMPTY(&s->match.recvs) && TAILQ_EMPTY(&s->match.msgs);
 }
 
-static void sweep(struct weft_tag_worker *tw)
+static void sources_sweep(struct weft_tag_worker *tw)
 {
 	struct weft_tag_sources kept;
 	struct weft_tag_source *s;
@@ -49,8 +49,8 @@ static void sweep(struct weft_tag_worker *tw)
 		SLIST_INIT(&kept);
 		while ((s = SLIST_FIRST(&tw->sources[i]))) {
 			SLIST_REMOVE_HEAD(&tw->sources[i], link);
-			if (unused(s))
-				drop(tw, s);
+			if (source_unused(s))
+				source_drop(tw, s);
 			else
 				SLIST_INSERT_HEAD(&kept, s, link);
 		}
@@ -59,7 +59,7 @@ static void sweep(struct weft_tag_worker *tw)
 }
 
 /* Twice the number of lists; without memory the present ones grow longer. */
-static void grow(struct weft_tag_worker *tw)
+static void sources_grow(struct weft_tag_worker *tw)
 {
 	struct weft_tag_sources *old = tw->sources;
 	size_t n = (size_t)1 << tw->source_bits;
@@ -101,9 +101,9 @@ struct weft_tag_source *weft_tag_source_get(struct weft_tag_worker *tw, uint64_t
 	if (!s)
 		return NULL;
 	if (tw->num_sources >> tw->source_bits) {
-		sweep(tw);
+		sources_sweep(tw);
 		if (tw->num_sources >> (tw->source_bits - 1))
-			grow(tw);
+			sources_grow(tw);
 	}
 	s->id = id;
 	weft_match_source_init(&tw->match, &s->match);
@@ -115,10 +115,10 @@ struct weft_tag_source *weft_tag_source_get(struct weft_tag_worker *tw, uint64_t
 void weft_tag_source_leave(struct weft_tag_worker *tw, struct weft_tag_source *s)
 {
 	s->eps--;
-	if (!unused(s))
+	if (!source_unused(s))
 		return;
 	SLIST_REMOVE(list_of(tw, s->id), s, weft_tag_source, link);
-	drop(tw, s);
+	source_drop(tw, s);
 }
 
 void weft_tag_sources_fini(struct weft_tag_worker *tw)
@@ -128,7 +128,7 @@ void weft_tag_sources_fini(struct weft_tag_worker *tw)
 	for (size_t i = 0; tw->sources && i < (size_t)1 << tw->source_bits; i++) {
 		while ((s = SLIST_FIRST(&tw->sources[i]))) {
 			SLIST_REMOVE_HEAD(&tw->sources[i], link);
-			drop(tw, s);
+			source_drop(tw, s);
 		}
 	}
 	free(tw->sources);

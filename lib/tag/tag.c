@@ -99,8 +99,8 @@ static inline bool has_ext(const struct weft_op_params *params)
 	       ((params->flags & WEFT_OP_IMM) | params->channel | params->source_channel);
 }
 
-static __attribute__((noinline)) void leave(struct weft_msg_ep *me,
-					    const struct weft_op_params *params)
+static __attribute__((noinline)) void leave_posted(struct weft_msg_ep *me,
+						   const struct weft_op_params *params)
 {
 	weft_worker_posted(me->mw->worker, params);
 }
@@ -171,7 +171,7 @@ int weft_tag_send(struct weft_ep *ep, const void *buffer, size_t count, uint64_t
 
 	if (likely(send_short(me, buffer, count, tag, me->short_end, params))) {
 		if (__builtin_expect(me->send_now, 0))
-			leave(me, params);
+			leave_posted(me, params);
 		if (req)
 			*req = NULL;
 		return 0;
@@ -284,8 +284,8 @@ static int recv_message(struct weft_message *msg, struct weft_request *req,
 	return weft_recv_return(req, params, out);
 }
 
-static int post(struct weft_msg_worker *mw, struct weft_request *req, const struct look *look,
-		uint64_t tag, uint64_t mask)
+static int post_recv(struct weft_msg_worker *mw, struct weft_request *req, const struct look *look,
+		     uint64_t tag, uint64_t mask)
 {
 	struct weft_match_recv *match = &weft_tag_recv_of(req)->match;
 	int rc;
@@ -300,7 +300,7 @@ static int post(struct weft_msg_worker *mw, struct weft_request *req, const stru
 	if (rc)
 		return rc;
 	req->flags |= WEFT_REQ_POSTED;
-	if (__builtin_expect(weft_match_crowded(&mw->tag->match), 0))
+	if (__builtin_expect(weft_match_overloaded(&mw->tag->match), 0))
 		weft_tag_match_grow(mw->tag);
 	return WEFT_INPROGRESS;
 }
@@ -339,7 +339,7 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 	weft_tag_recv_of(req)->named = source ? source->msg : NULL;
 	if (look.none)
 		look.source = weft_tag_source_get(mw->tag, params->source_id);
-	rc = look.none && !look.source ? -ENOMEM : post(mw, req, &look, tag, mask);
+	rc = look.none && !look.source ? -ENOMEM : post_recv(mw, req, &look, tag, mask);
 	if (rc < 0)
 		weft_request_drop(req);
 	else if (out)

@@ -114,7 +114,7 @@ void weft_message_free_data(struct weft_message *msg)
  * Bytes of WEFT_UNEXP_MEMORY that a message takes: itself, its payload, its share of the hash
  * tables, the keys of its announcement.
  */
-static uint64_t cost(const struct weft_message *msg)
+static uint64_t message_cost(const struct weft_message *msg)
 {
 	bool keys = (msg->flags & WEFT_MSG_RTS) && msg->rts.keys;
 
@@ -124,7 +124,7 @@ static uint64_t cost(const struct weft_message *msg)
 void weft_tag_spill(struct weft_message *msg)
 {
 	if (((msg->flags & WEFT_MSG_RTS) || msg->total <= WEFT_EAGER_FREE) &&
-	    weft_credit_spill(msg->me, cost(msg)))
+	    weft_credit_spill(msg->me, message_cost(msg)))
 		msg->flags |= WEFT_MSG_SPILLED;
 }
 
@@ -133,7 +133,7 @@ void weft_message_free(struct weft_message *msg)
 	struct weft_message_pool *pool = &msg->tw->messages;
 
 	if (msg->flags & WEFT_MSG_SPILLED)
-		weft_credit_unspill(msg->tw->mw, msg->me, cost(msg));
+		weft_credit_unspill(msg->tw->mw, msg->me, message_cost(msg));
 
 	weft_message_free_data(msg);
 	if (msg->flags & WEFT_MSG_RTS)

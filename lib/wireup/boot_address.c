@@ -20,7 +20,7 @@ static const struct weft_lane_boot_ops *boot_ops(const struct weft_lane_iface *i
 }
 
 /* Choose the network interface with the lowest latency, and the first interface inside the host. */
-static void describe(struct weft_worker *w, struct weft_boot *b)
+static void describe_boot(struct weft_worker *w, struct weft_boot *b)
 {
 	const struct weft_lane_boot_ops *ops;
 	struct weft_lane_iface *best = NULL;
@@ -64,7 +64,7 @@ int weft_worker_get_boot_address(struct weft_worker *w, void *buf, size_t *lengt
 	b.secret = a->secret;
 	b.digest = weft_address_digest(a);
 	b.host = (uint32_t)a->host_id;
-	describe(w, &b);
+	describe_boot(w, &b);
 	weft_worker_unlock(w);
 	free(a);
 	n = weft_boot_pack(&b, bytes);
@@ -79,7 +79,7 @@ int weft_worker_get_boot_address(struct weft_worker *w, void *buf, size_t *lengt
 /* ------------------------------------------------------------------ of a peer */
 
 /* Our interface of that kind, or NULL. */
-static struct weft_lane_iface *speaks(const struct weft_worker *w, uint8_t kind)
+static struct weft_lane_iface *iface_of_kind(const struct weft_worker *w, uint8_t kind)
 {
 	const struct weft_lane_boot_ops *ops;
 
@@ -120,10 +120,10 @@ int weft_learn_address(struct weft_worker *w, const struct weft_boot *b, struct 
 	a->host_id = b->host; /* the lower half, until the whole address is known */
 	a->major = b->major;
 	snprintf(a->name, sizeof(a->name), "worker %016" PRIx64, b->worker_id);
-	like = speaks(w, WEFT_LANE_BOOT_HOST);
+	like = iface_of_kind(w, WEFT_LANE_BOOT_HOST);
 	if (b->host_lane && like && b->host && b->host == (uint32_t)w->host_id)
 		add_iface(a, b, like, (uint8_t)(b->host_lane - 1));
-	like = speaks(w, b->kind);
+	like = iface_of_kind(w, b->kind);
 	if (b->kind != WEFT_LANE_BOOT_NONE && like && !add_iface(a, b, like, b->index))
 		return -EINVAL;
 	return 0;

@@ -19,8 +19,8 @@
 enum closing_step {
 	CLOSING_FLUSH, /* messages are being flushed */
 	CLOSING_LANES, /* lanes are being flushed */
-	CLOSING_SAY,   /* CLOSE is to be sent */
-	CLOSING_SAID,  /* CLOSE, and messages sent with it, await acknowledgement */
+	CLOSING_SEND,  /* CLOSE is to be sent */
+	CLOSING_SENT,  /* CLOSE, and messages sent with it, await acknowledgement */
 };
 
 struct closing_comp {
@@ -121,7 +121,7 @@ void weft_ep_closing_lanes(struct weft_ep *ep)
  * Delivery may take long, for example if the peer posts its receive late. Until then a new endpoint
  * of the peer must not adopt this connection as a live one.
  */
-static void announce(struct weft_ep *ep)
+static void announce_close(struct weft_ep *ep)
 {
 	struct weft_ep_closing *c = ep->closing;
 
@@ -148,7 +148,7 @@ void weft_ep_closing_step(struct weft_ep *ep)
 	if (ep->state != WEFT_EP_CLOSING)
 		return;
 	if (c->step == CLOSING_FLUSH)
-		announce(ep);
+		announce_close(ep);
 	if (c->step == CLOSING_LANES) {
 		if (!flush_lanes(ep))
 			return;
@@ -156,10 +156,10 @@ void weft_ep_closing_step(struct weft_ep *ep)
 			closing_over(ep);
 			return;
 		}
-		c->step = CLOSING_SAY;
+		c->step = CLOSING_SEND;
 		c->deadline = ep->worker->now + CLOSE_LINGER_NS;
 	}
-	if (c->step == CLOSING_SAY) {
+	if (c->step == CLOSING_SEND) {
 		rc = weft_wireup_send_close(ep, WEFT_WIREUP_CLOSE);
 		if (rc == -EAGAIN && ep->worker->now < c->deadline) {
 			weft_ep_timer_at(ep, 0);
@@ -169,7 +169,7 @@ void weft_ep_closing_step(struct weft_ep *ep)
 			closing_over(ep);
 			return;
 		}
-		c->step = CLOSING_SAID;
+		c->step = CLOSING_SENT;
 		/*
 		 * Replies and credits have been sent in the meantime, over any lane, so flush all
 		 * lanes again.
@@ -177,7 +177,7 @@ void weft_ep_closing_step(struct weft_ep *ep)
 		for (i = 0; i < ep->num_lanes; i++)
 			c->lanes[i].done = false;
 	}
-	if (c->step == CLOSING_SAID) {
+	if (c->step == CLOSING_SENT) {
 		if (flush_lanes(ep) || ep->worker->now >= c->deadline)
 			closing_over(ep);
 		else
@@ -255,7 +255,7 @@ static int flush_close(struct weft_ep *ep, const struct weft_op_params *params,
 		ep->closing->step = CLOSING_LANES;
 		weft_ep_timer_at(ep, 0);
 	} else {
-		announce(ep);
+		announce_close(ep);
 	}
 	return WEFT_INPROGRESS;
 }

@@ -102,7 +102,7 @@ void weft_ep_close_now(struct weft_ep *ep)
 
 /* ------------------------------------------------------------------ failure */
 
-static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool tell)
+static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool notify_peer)
 {
 	int close_status;
 
@@ -119,7 +119,7 @@ static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool t
 		weft_log_ep(ep, ep->owned ? WEFT_LOG_ERROR : WEFT_LOG_INFO, "failed: %s",
 			    why[0] != '\0' ? why : weft_strerror(status));
 	}
-	if (tell)
+	if (notify_peer)
 		weft_wireup_send_failed(ep, status, why);
 	if (ep->closing) {
 		/* Messages that were not flushed are lost, and the close ends with the error. */

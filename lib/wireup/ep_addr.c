@@ -25,7 +25,7 @@ bool weft_link_needed(const struct weft_ep *ep, unsigned int n)
 	       wu->local[wu->map[n].pair.local].features & WEFT_LANE_F_TO_EP;
 }
 
-static void drop(struct weft_ep *ep, unsigned int n)
+static void drop_end(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_lane_ep *lane_ep = ep->lanes[n].lane_ep;
 
@@ -45,7 +45,7 @@ void weft_links_reset(struct weft_ep *ep)
 		if (ep->lanes[i].lane_ep == boot)
 			boot = NULL;
 		if (ep->lanes[i].lane_ep)
-			drop(ep, i);
+			drop_end(ep, i);
 	}
 	if (boot)
 		weft_lane_ep_destroy(ep->worker, boot);
@@ -54,7 +54,7 @@ void weft_links_reset(struct weft_ep *ep)
 
 /* ------------------------------------------------------------------ our ends */
 
-static int create(struct weft_ep *ep, unsigned int n)
+static int create_end(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_lane_iface *iface = weft_map_iface(ep, n);
 	struct weft_wireup *wu = ep->wireup;
@@ -81,7 +81,7 @@ int weft_links_create(struct weft_ep *ep)
 	for (i = 0; i < WEFT_MAX_LANES; i++) {
 		if (!weft_link_needed(ep, i))
 			continue;
-		rc = create(ep, i);
+		rc = create_end(ep, i);
 		if (i == 0)
 			first = rc;
 	}
@@ -159,7 +159,7 @@ int weft_links_connect(struct weft_ep *ep, const struct weft_wireup_msg *m, bool
 		if (wu->map[i].max_frag == 0) {
 			snprintf(ep->lane_info[i].why, sizeof(ep->lane_info[i].why),
 				 "left out by the peer");
-			drop(ep, i);
+			drop_end(ep, i);
 			continue;
 		}
 		rc = connect_end(ep, m, i);

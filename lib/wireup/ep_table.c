@@ -22,7 +22,7 @@ static struct weft_ep_list *bucket_of(const struct weft_worker *w, struct weft_e
 }
 
 /* Twice as many slots; all were taken. */
-static int grow(struct weft_worker *w)
+static int table_grow(struct weft_worker *w)
 {
 	uint32_t old = w->ep_table_size, size = old ? 2 * old : 16;
 	struct weft_conns *conns = w->conns;
@@ -64,7 +64,7 @@ int weft_ep_slot_take(struct weft_ep *ep)
 	struct weft_worker *w = ep->worker;
 	struct weft_conns *conns = w->conns;
 
-	if (conns->num_free_slots == 0 && grow(w) < 0)
+	if (conns->num_free_slots == 0 && table_grow(w) < 0)
 		return -ENOMEM;
 	ep->slot = conns->free_slots[--conns->num_free_slots];
 	w->ep_table[ep->slot] = ep;

@@ -29,15 +29,15 @@
  * Checks after which the suspicion ends, while no lane is alive: the peer is silent, and the driver
  * will report the lane as suspect again.
  */
-#define VAIN 8u
-#define ASK_AGAIN_NS 20000000ull
+#define SILENT_CHECKS 8u
+#define REPEAT_NS 20000000ull
 #define AGAIN_MAX_NS 1000000000ull
 /* A connection that lasted for this time was good: the next one is made at once. */
 #define LASTED_NS 10000000000ull
 
 /* ------------------------------------------------------------------ state */
 
-static uint32_t others(const struct weft_ep *ep, unsigned int n)
+static uint32_t other_lanes(const struct weft_ep *ep, unsigned int n)
 {
 	return ep->lanes_up & ~(1u << n);
 }
@@ -53,16 +53,16 @@ static bool can_stop(const struct weft_ep *ep, unsigned int n)
 {
 	return is_up(ep) && n < ep->num_lanes && ep->lanes[n].lane_ep &&
 	       (ep->lanes[n].up || ep->failover->lane[n].life == WEFT_LANE_ATTACHING) &&
-	       ep->lanes[n].lane_ep->ops->ep_quiesce && others(ep, n);
+	       ep->lanes[n].lane_ep->ops->ep_quiesce && other_lanes(ep, n);
 }
 
 /* ------------------------------------------------------------------ out */
 
-static void told(struct weft_lane_comp *comp, int status)
+static void lane_down_acked(struct weft_lane_comp *comp, int status)
 {
-	struct weft_failover_lane *l = container_of(comp, struct weft_failover_lane, told);
+	struct weft_failover_lane *l = container_of(comp, struct weft_failover_lane, down_flush);
 
-	l->telling = false;
+	l->down_flushing = false;
 	l->taken += status == 0;
 }
 
@@ -74,15 +74,15 @@ static void note_taken(struct weft_failover_lane *l, struct weft_lane_ep *over)
 {
 	int rc;
 
-	if (l->telling)
+	if (l->down_flushing)
 		return;
-	l->told.done = told;
-	rc = over->ops->ep_flush(over, &l->told);
-	l->telling = rc == 0;
+	l->down_flush.done = lane_down_acked;
+	rc = over->ops->ep_flush(over, &l->down_flush);
+	l->down_flushing = rc == 0;
 	l->taken += rc == WEFT_LANE_IDLE;
 }
 
-static int tell_over(struct weft_ep *ep, unsigned int n, enum weft_wireup_type type, uint32_t lanes)
+static int send_over(struct weft_ep *ep, unsigned int n, enum weft_wireup_type type, uint32_t lanes)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
 	struct weft_records r = {.len = 0};
@@ -105,16 +105,16 @@ static int tell_over(struct weft_ep *ep, unsigned int n, enum weft_wireup_type t
 }
 
 /* Use another lane than the last time, and one that is not suspect if there is one with room. */
-static int tell(struct weft_ep *ep, unsigned int n, enum weft_wireup_type type)
+static int send_notice(struct weft_ep *ep, unsigned int n, enum weft_wireup_type type)
 {
-	uint32_t good = others(ep, n), suspect = 0;
+	uint32_t good = other_lanes(ep, n), suspect = 0;
 
 	for (uint32_t m = good; m; m &= m - 1)
 		if (ep->failover->lane[__builtin_ctz(m)].life == WEFT_LANE_SUSPECTED)
 			suspect |= m & -m;
-	if (tell_over(ep, n, type, good & ~suspect) == 0)
+	if (send_over(ep, n, type, good & ~suspect) == 0)
 		return 0;
-	return tell_over(ep, n, type, suspect);
+	return send_over(ep, n, type, suspect);
 }
 
 uint64_t weft_failover_trip(const struct weft_ep *ep)
@@ -131,18 +131,18 @@ uint64_t weft_failover_trip(const struct weft_ep *ep)
 }
 
 /* Interval of the first repetitions: an answer over another lane needs a round trip. */
-static uint64_t ask_again_ns(const struct weft_ep *ep)
+static uint64_t repeat_ns(const struct weft_ep *ep)
 {
 	uint64_t twice = 2 * weft_failover_trip(ep);
 
-	return twice > ASK_AGAIN_NS ? twice : ASK_AGAIN_NS;
+	return twice > REPEAT_NS ? twice : REPEAT_NS;
 }
 
-static void tell_down(struct weft_ep *ep, unsigned int n)
+static void send_down(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
-	uint64_t wait = ask_again_ns(ep) << (l->tries < 6 ? l->tries : 6);
-	int rc = tell(ep, n, WEFT_WIREUP_LANE_DOWN);
+	uint64_t wait = repeat_ns(ep) << (l->tries < 6 ? l->tries : 6);
+	int rc = send_notice(ep, n, WEFT_WIREUP_LANE_DOWN);
 
 	if (wait > AGAIN_MAX_NS)
 		wait = AGAIN_MAX_NS;
@@ -151,11 +151,11 @@ static void tell_down(struct weft_ep *ep, unsigned int n)
 	weft_ep_timer_at(ep, l->look_at);
 }
 
-static void answer(struct weft_ep *ep, unsigned int n)
+static void answer_down(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
 
-	l->answer_due = tell(ep, n, WEFT_WIREUP_LANE_DOWN_ACK) < 0;
+	l->answer_due = send_notice(ep, n, WEFT_WIREUP_LANE_DOWN_ACK) < 0;
 	if (l->answer_due)
 		weft_ep_timer_at(ep, ep->worker->now + LOOK_NS / 2);
 }
@@ -163,7 +163,7 @@ static void answer(struct weft_ep *ep, unsigned int n)
 /* ------------------------------------------------------------------ the end of a lane */
 
 /* @return false: the lane goes on */
-static bool stop(struct weft_ep *ep, unsigned int n, const char *text)
+static bool stop_lane(struct weft_ep *ep, unsigned int n, const char *text)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
 	struct weft_lane_ep *lane_ep = ep->lanes[n].lane_ep;
@@ -195,15 +195,15 @@ static bool stop(struct weft_ep *ep, unsigned int n, const char *text)
 
 bool weft_failover_stop(struct weft_ep *ep, unsigned int n, const char *text)
 {
-	if (!can_stop(ep, n) || !stop(ep, n, text))
+	if (!can_stop(ep, n) || !stop_lane(ep, n, text))
 		return false;
 	if (ep->state != WEFT_EP_FAILED)
-		tell_down(ep, n);
+		send_down(ep, n);
 	return true;
 }
 
 /* The peer's receive state is known: send the remaining messages over other lanes. */
-static void finish(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m)
+static void finish_lane(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
 	struct weft_lane_ep *lane_ep = ep->lanes[n].lane_ep;
@@ -244,7 +244,7 @@ static void finish(struct weft_ep *ep, unsigned int n, const struct weft_wireup_
 /* ------------------------------------------------------------------ suspicion */
 
 /* Note which lanes have received a valid frame since the last check. */
-static void note(struct weft_ep *ep)
+static void note_seen(struct weft_ep *ep)
 {
 	for (uint32_t m = ep->lanes_up; m; m &= m - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(m);
@@ -258,7 +258,7 @@ static void note(struct weft_ep *ep)
 	}
 }
 
-static bool lives(const struct weft_ep *ep, unsigned int n)
+static bool lane_lives(const struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_failover_lane *l = &ep->failover->lane[n];
 
@@ -271,13 +271,13 @@ static bool others_live(const struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_failover *f = ep->failover;
 
-	for (uint32_t m = others(ep, n); m; m &= m - 1)
+	for (uint32_t m = other_lanes(ep, n); m; m &= m - 1)
 		if (f->lane[__builtin_ctz(m)].alive_at > f->lane[n].since)
 			return true;
 	return false;
 }
 
-static void ask(struct weft_ep *ep, uint32_t lanes)
+static void check_lanes(struct weft_ep *ep, uint32_t lanes)
 {
 	for (; lanes; lanes &= lanes - 1) {
 		struct weft_lane_ep *lane_ep = ep->lanes[__builtin_ctz(lanes)].lane_ep;
@@ -295,7 +295,7 @@ static uint64_t look_ns(const struct weft_ep *ep, unsigned int n)
 	return half > LOOK_NS ? half : LOOK_NS;
 }
 
-static void conclude(struct weft_ep *ep, unsigned int n)
+static void conclude_dead(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
 
@@ -303,31 +303,31 @@ static void conclude(struct weft_ep *ep, unsigned int n)
 		weft_failover_stop(ep, n, l->why);
 		return;
 	}
-	if (tell(ep, n, WEFT_WIREUP_LANE_SUSPECT) < 0) {
+	if (send_notice(ep, n, WEFT_WIREUP_LANE_SUSPECT) < 0) {
 		l->look_at = ep->worker->now + LOOK_NS / 2;
 		return;
 	}
 	l->tries++;
-	l->look_at = ep->worker->now + ask_again_ns(ep);
+	l->look_at = ep->worker->now + repeat_ns(ep);
 }
 
-static void look(struct weft_ep *ep, unsigned int n)
+static void check_lane(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
 
-	note(ep);
+	note_seen(ep);
 	l->look_at = ep->worker->now + look_ns(ep, n);
-	if (lives(ep, n) || !others(ep, n)) {
+	if (lane_lives(ep, n) || !other_lanes(ep, n)) {
 		l->life = WEFT_LANE_USED;
 	} else if (others_live(ep, n)) {
-		ask(ep, 1u << n);
+		check_lanes(ep, 1u << n);
 		if (++l->looks > LOOKS)
-			conclude(ep, n);
-	} else if (++l->vain > VAIN) {
+			conclude_dead(ep, n);
+	} else if (++l->silent_checks > SILENT_CHECKS) {
 		l->life = WEFT_LANE_USED; /* the peer is silent, not only the lane */
 	} else {
-		ask(ep, others(ep, n));
-		l->look_at += LOOK_NS << (l->vain / 2);
+		check_lanes(ep, other_lanes(ep, n));
+		l->look_at += LOOK_NS << (l->silent_checks / 2);
 	}
 	if (l->life == WEFT_LANE_USED)
 		l->look_at = UINT64_MAX;
@@ -367,7 +367,7 @@ void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const
 		return;
 	l = &ep->failover->lane[n];
 	if (status < 0) {
-		note(ep);
+		note_seen(ep);
 		/* If the other lanes are silent, too, the peer is gone, and not this lane. */
 		if (status != -ETIMEDOUT || l->life == WEFT_LANE_ATTACHING ||
 		    (l->life == WEFT_LANE_SUSPECTED && others_live(ep, n)))
@@ -376,7 +376,7 @@ void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const
 	}
 	if (l->life != WEFT_LANE_USED)
 		return;
-	note(ep);
+	note_seen(ep);
 	snprintf(l->why, sizeof(l->why), "%s", text);
 	l->life = WEFT_LANE_SUSPECTED;
 	l->since = ep->worker->now;
@@ -384,17 +384,17 @@ void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const
 	l->deaf = status > 0;
 	if (l->deaf)
 		wait_for_deaf(l, ep->lanes[n].lane_ep);
-	l->looks = l->vain = l->tries = 0;
+	l->looks = l->silent_checks = l->tries = 0;
 	at = weft_iface_suspect_at(ep->worker, ep->lanes[n].lane_ep->iface);
 	if (at == l->since)
-		ask(ep, others(ep, n)); /* else the first check does */
+		check_lanes(ep, other_lanes(ep, n)); /* else the first check does */
 	l->look_at = at + LOOK_NS;
 	weft_ep_timer_at(ep, l->look_at);
 }
 
 /* ------------------------------------------------------------------ in */
 
-static void stale(struct weft_ep *ep)
+static void count_stale(struct weft_ep *ep)
 {
 	ep->worker->count.wireup_stale++;
 }
@@ -403,23 +403,23 @@ static void stale(struct weft_ep *ep)
 static void recv_down(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
-	bool asks = m->head.type == WEFT_WIREUP_LANE_DOWN;
+	bool is_request = m->head.type == WEFT_WIREUP_LANE_DOWN;
 
 	if (l->life == WEFT_LANE_GONE || l->life == WEFT_LANE_CONNECTING) {
-		if (asks)
-			answer(ep, n);
+		if (is_request)
+			answer_down(ep, n);
 		return;
 	}
 	if (l->life != WEFT_LANE_CLOSING &&
-	    (!asks || !can_stop(ep, n) || !stop(ep, n, "the peer has given it up"))) {
-		stale(ep);
+	    (!is_request || !can_stop(ep, n) || !stop_lane(ep, n, "the peer has given it up"))) {
+		count_stale(ep);
 		return;
 	}
 	if (ep->state == WEFT_EP_FAILED)
 		return;
-	finish(ep, n, m);
-	if (asks && ep->generation && ep->state != WEFT_EP_FAILED)
-		answer(ep, n);
+	finish_lane(ep, n, m);
+	if (is_request && ep->generation && ep->state != WEFT_EP_FAILED)
+		answer_down(ep, n);
 }
 
 void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft_wireup_msg *m)
@@ -430,13 +430,13 @@ void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft
 
 	if (!is_up(ep) || n >= ep->num_lanes || n == from || from >= ep->num_lanes ||
 	    !ep->lanes[from].up) {
-		stale(ep);
+		count_stale(ep);
 		return;
 	}
 	l = &ep->failover->lane[n];
 	if (m->head.type == WEFT_WIREUP_LANE_LINK) {
 		if (!weft_lane_return_linked(ep, n, m))
-			stale(ep);
+			count_stale(ep);
 		return;
 	}
 	/*
@@ -451,13 +451,13 @@ void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft
 		l->state_len = 0;
 	}
 	if (epoch != l->epoch)
-		stale(ep);
+		count_stale(ep);
 	else if (m->head.type != WEFT_WIREUP_LANE_SUSPECT)
 		recv_down(ep, n, m);
 	else if (weft_failover_leads(ep) && can_stop(ep, n))
 		weft_failover_stop(ep, n, "the peer gets no acknowledgements over it");
 	else
-		stale(ep);
+		count_stale(ep);
 }
 
 /* ------------------------------------------------------------------ time */
@@ -473,13 +473,13 @@ static bool too_often(const struct weft_ep *ep, const struct weft_failover_lane 
 	return limit != UINT64_MAX && l->taken > 6 + limit / AGAIN_MAX_NS;
 }
 
-static void step(struct weft_ep *ep, unsigned int n)
+static void lane_step(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
 
 	switch (l->life) {
 	case WEFT_LANE_SUSPECTED:
-		look(ep, n);
+		check_lane(ep, n);
 		break;
 	case WEFT_LANE_CLOSING:
 		if (too_often(ep, l))
@@ -488,7 +488,7 @@ static void step(struct weft_ep *ep, unsigned int n)
 				     "given up, within WEFT_PEER_TIMEOUT",
 				     ep->remote_name, n);
 		else
-			tell_down(ep, n);
+			send_down(ep, n);
 		break;
 	case WEFT_LANE_USED:
 		l->look_at = UINT64_MAX;
@@ -507,9 +507,9 @@ void weft_failover_timer(struct weft_ep *ep)
 		struct weft_failover_lane *l = &ep->failover->lane[n];
 
 		if (l->answer_due)
-			answer(ep, n);
+			answer_down(ep, n);
 		if (now >= l->look_at)
-			step(ep, n);
+			lane_step(ep, n);
 		if (ep->generation != generation || ep->state == WEFT_EP_FAILED)
 			return;
 		if (l->look_at != UINT64_MAX)

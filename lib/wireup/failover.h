@@ -32,11 +32,12 @@ struct weft_failover_lane {
 	uint16_t epoch;              /* of the connection: in every message about it */
 	uint16_t state_len;          /* of our final receive state; 0 = it was never stopped */
 	uint8_t life;                /* enum weft_lane_life */
-	uint8_t looks, vain;         /* checks: another lane was alive; no other lane was */
-	uint32_t tries;              /* LANE_DOWN or LANE_SUSPECT sent */
-	uint32_t taken;              /* LANE_DOWN that the peer's process has received */
-	struct weft_lane_comp told, caught_up; /* flushes: of LANE_DOWN; of a deaf lane */
-	bool telling, catching_up;             /* these flushes are under way */
+	/* checks: another lane was alive; no other lane was */
+	uint8_t looks, silent_checks;
+	uint32_t tries; /* LANE_DOWN or LANE_SUSPECT sent */
+	uint32_t taken; /* LANE_DOWN that the peer's process has received */
+	struct weft_lane_comp down_flush, caught_up; /* flushes: of LANE_DOWN; of a deaf lane */
+	bool down_flushing, catching_up;             /* these flushes are under way */
 	bool caught;     /* sends from before it was deaf have been acknowledged */
 	uint8_t returns; /* attempts to connect it again */
 	uint16_t link;   /* number of the last attempt by LANE_LINK; 0 = none */

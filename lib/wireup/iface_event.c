@@ -13,7 +13,7 @@
 
 #define LINES 5u
 #define LINES_NS 10000000000ull
-#define TELL_NS 1000000000ull /* from the first line left out to the line with their number */
+#define SUMMARY_NS 1000000000ull /* from the first line left out to the line with their number */
 #define SUSPECT_GAP_NS 50000ull
 #define SUSPECT_BURST 64u
 
@@ -54,7 +54,7 @@ static void log_missing(struct weft_worker *w, struct weft_iface_link *l,
 			 (double)(w->now - l->since) * 1e-9, why);
 	else
 		snprintf(text, sizeof(text), "%s", why);
-	l->told = true;
+	l->down_logged = true;
 	log_event(w, l, iface, WEFT_LOG_WARN, text);
 }
 
@@ -75,7 +75,7 @@ void weft_iface_link_init(struct weft_worker *w, unsigned int index)
 	*l = (struct weft_iface_link){
 		.since = w->now,
 		.look_at = UINT64_MAX,
-		.tell_at = UINT64_MAX,
+		.summary_at = UINT64_MAX,
 	};
 	l->up = l->seen = iface->ops->link_up(iface);
 	if (l->up || iface->attr.link == WEFT_LANE_LINK_PEER)
@@ -126,25 +126,25 @@ bool weft_iface_lane_line(struct weft_worker *w, const struct weft_lane_iface *i
 		l->back++;
 	else
 		l->lost++;
-	if (l->tell_at == UINT64_MAX)
-		l->tell_at = w->now + TELL_NS;
-	if (l->tell_at < w->next_timer)
-		w->next_timer = l->tell_at;
+	if (l->summary_at == UINT64_MAX)
+		l->summary_at = w->now + SUMMARY_NS;
+	if (l->summary_at < w->next_timer)
+		w->next_timer = l->summary_at;
 	return false;
 }
 
-static void tell_lanes(struct weft_worker *w, struct weft_iface_link *l,
-		       const struct weft_lane_iface *iface)
+static void log_summary(struct weft_worker *w, struct weft_iface_link *l,
+			const struct weft_lane_iface *iface)
 {
-	if (w->now < l->tell_at) {
-		if (l->tell_at < w->next_timer)
-			w->next_timer = l->tell_at;
+	if (w->now < l->summary_at) {
+		if (l->summary_at < w->next_timer)
+			w->next_timer = l->summary_at;
 		return;
 	}
 	weft_log_worker(w, WEFT_LOG_WARN,
 			"%s (%s): %u more of its lanes were given up, %u came back", iface->name,
 			iface->attr.device, l->lost, l->back);
-	l->tell_at = UINT64_MAX;
+	l->summary_at = UINT64_MAX;
 	l->lost = l->back = 0;
 }
 
@@ -156,7 +156,7 @@ void weft_iface_timers(struct weft_worker *w)
 
 	for (i = 0; i < w->num_ifaces; i++) {
 		l = &w->links[i];
-		tell_lanes(w, l, w->ifaces[i]);
+		log_summary(w, l, w->ifaces[i]);
 		if (l->look_at == UINT64_MAX)
 			continue;
 		if (w->now < l->look_at) {
@@ -174,7 +174,7 @@ static void came_up(struct weft_worker *w, struct weft_iface_link *l,
 		    const struct weft_lane_iface *iface, const char *speed)
 {
 	double away = w->now > l->since ? (double)(w->now - l->since) * 1e-9 : 0;
-	enum weft_log_level level = l->told ? level_of(iface) : WEFT_LOG_INFO;
+	enum weft_log_level level = l->down_logged ? level_of(iface) : WEFT_LOG_INFO;
 	char text[160];
 
 	if (l->up)
@@ -184,7 +184,7 @@ static void came_up(struct weft_worker *w, struct weft_iface_link *l,
 	if (!l->seen)
 		l->up_after = away;
 	l->up = l->seen = true;
-	l->told = false;
+	l->down_logged = false;
 	l->look_at = UINT64_MAX;
 	log_event(w, l, iface, level, text);
 	weft_rails_changed(w, iface);
@@ -199,7 +199,7 @@ static void went_down(struct weft_worker *w, struct weft_iface_link *l,
 	if (!l->up)
 		return;
 	l->up = false;
-	l->told = true;
+	l->down_logged = true;
 	l->since = w->now;
 	snprintf(text, sizeof(text), "link lost%s%s", cause[0] != '\0' ? ": " : "", cause);
 	log_event(w, l, iface, level_of(iface), text);

@@ -33,11 +33,11 @@ static void add_address(struct weft_ep *ep, struct weft_records *r)
 }
 
 /* Only the peer's boot address is known: send the request for its worker address. */
-static void ask_address(struct weft_ep *ep)
+static void request_address(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	wu->step = WEFT_STEP_ASKED;
+	wu->step = WEFT_STEP_ADDRESS_REQUESTED;
 	wu->msg.len = 0;
 	weft_wireup_send_new(ep, WEFT_WIREUP_WHO);
 }
@@ -54,7 +54,7 @@ void weft_wireup_boot_up(struct weft_ep *ep)
 	};
 
 	if (wu->learning) {
-		ask_address(ep);
+		request_address(ep);
 		return;
 	}
 	if (wu->leader) {

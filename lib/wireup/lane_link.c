@@ -52,7 +52,7 @@ static int send_link(struct weft_ep *ep, unsigned int n)
 	return weft_wireup_send(over, &h, r.buf, r.len);
 }
 
-static void say(struct weft_ep *ep, unsigned int n)
+static void announce_link(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
 	uint64_t wait = ANSWER_NS * (1u + l->returns);
@@ -79,7 +79,7 @@ int weft_lane_link_begin(struct weft_ep *ep, unsigned int n, struct weft_lane_if
 	l->since = ep->worker->now;
 	l->link = weft_lane_newer(next, l->epoch) ? next : weft_lane_next(l->epoch);
 	l->linked = false;
-	say(ep, n);
+	announce_link(ep, n);
 	return 0;
 }
 
@@ -89,7 +89,7 @@ bool weft_lane_link_timer(struct weft_ep *ep, unsigned int n)
 
 	if (!l->link_due || ep->worker->now - l->since >= WAIT_NS)
 		return false;
-	say(ep, n);
+	announce_link(ep, n);
 	return true;
 }
 
@@ -123,7 +123,7 @@ static void make_end(struct weft_ep *ep, unsigned int n, struct weft_lane_iface 
 	if (connect_end(ep, n, m) < 0)
 		weft_lane_return_drop(ep, n);
 	else
-		say(ep, n);
+		announce_link(ep, n);
 }
 
 bool weft_lane_link_recv(struct weft_ep *ep, unsigned int n, struct weft_lane_iface *iface,

@@ -38,7 +38,7 @@ static uint64_t at_least(uint64_t ns, uint64_t trips, const struct weft_ep *ep)
 	return trips > ns ? trips : ns;
 }
 
-static void again(struct weft_ep *ep, unsigned int n)
+static void retry_later(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
 	uint64_t wait = TRY_NS * (1u + l->returns);
@@ -59,7 +59,7 @@ void weft_lane_return_begin(struct weft_ep *ep, unsigned int n)
 	l->look_at = UINT64_MAX;
 	l->since = ep->worker->now;
 	if (l->addr_len)
-		again(ep, n);
+		retry_later(ep, n);
 }
 
 /* ------------------------------------------------------------------ the leader */
@@ -70,10 +70,10 @@ void weft_lane_return_drop(struct weft_ep *ep, unsigned int n)
 
 	ep->lanes[n].lane_ep = NULL;
 	weft_lane_ep_destroy(ep->worker, lane_ep);
-	again(ep, n);
+	retry_later(ep, n);
 }
 
-static void connect(struct weft_ep *ep, unsigned int n)
+static void lane_connect(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
 	struct weft_lane_iface *iface = iface_of(ep, n);
@@ -81,16 +81,16 @@ static void connect(struct weft_ep *ep, unsigned int n)
 
 	/* LANE_DOWN_ACK of the last connection must be sent before the next connection is made. */
 	if (!iface->ops->link_up(iface) || l->answer_due) {
-		again(ep, n);
+		retry_later(ep, n);
 		return;
 	}
 	if (weft_lane_link_needed(iface)) {
 		if (weft_lane_link_begin(ep, n, iface) < 0)
-			again(ep, n);
+			retry_later(ep, n);
 		return;
 	}
 	if (iface->ops->ep_connect(iface, l->addr, l->addr_len, ep, &lane_ep) < 0) {
-		again(ep, n);
+		retry_later(ep, n);
 		return;
 	}
 	lane_ep->index = (uint8_t)n;
@@ -128,7 +128,7 @@ void weft_lane_return_timer(struct weft_ep *ep, unsigned int n)
 	struct weft_failover_lane *l = &ep->failover->lane[n];
 
 	if (l->life == WEFT_LANE_GONE) {
-		connect(ep, n);
+		lane_connect(ep, n);
 	} else if (l->life == WEFT_LANE_CONNECTING) {
 		if (!weft_lane_link_timer(ep, n))
 			weft_lane_return_drop(ep, n);
@@ -177,7 +177,7 @@ static void set_numbers(struct weft_ep *ep, unsigned int n)
 		 info->latency_from);
 }
 
-static void back(struct weft_ep *ep, unsigned int n)
+static void lane_is_back(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
 
@@ -264,7 +264,7 @@ bool weft_lane_return_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	if (m->num_lanes == 1 && m->lanes[0].lane == n)
 		weft_map_get_numbers(&m->lanes[0], &l->map);
 	weft_lane_answer_attach(ep, lane_ep, n, epoch);
-	back(ep, n);
+	lane_is_back(ep, n);
 	return true;
 }
 
@@ -274,5 +274,5 @@ void weft_lane_return_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep)
 
 	if (ep->failover && n < ep->num_lanes && ep->lanes[n].lane_ep == lane_ep &&
 	    ep->failover->lane[n].life == WEFT_LANE_ATTACHING)
-		back(ep, n);
+		lane_is_back(ep, n);
 }

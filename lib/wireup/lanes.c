@@ -18,7 +18,7 @@
 
 #define ATTACH_RETRY_NS 500000000ull
 
-static double larger(float a, float b)
+static double larger_of(float a, float b)
 {
 	return (double)(a > b ? a : b);
 }
@@ -27,10 +27,10 @@ static double larger(float a, float b)
 static void agree_lane(const struct weft_address_iface *l, const struct weft_address_iface *r,
 		       struct weft_ep_lane_info *info)
 {
-	info->send_overhead = larger(l->send_overhead, r->send_overhead);
-	info->recv_overhead = larger(l->recv_overhead, r->recv_overhead);
-	info->reg_cost = larger(l->reg_cost, r->reg_cost);
-	info->reg_growth = larger(l->reg_growth, r->reg_growth);
+	info->send_overhead = larger_of(l->send_overhead, r->send_overhead);
+	info->recv_overhead = larger_of(l->recv_overhead, r->recv_overhead);
+	info->reg_cost = larger_of(l->reg_cost, r->reg_cost);
+	info->reg_growth = larger_of(l->reg_growth, r->reg_growth);
 	info->cpu = weft_pair_cpu(l, r);
 	info->features = ((l->features | r->features) & (uint32_t)WEFT_LANE_F_COPIES) |
 			 (l->features & r->features & (uint32_t)WEFT_LANE_F_MEMORY);
@@ -153,7 +153,7 @@ bool weft_lanes_settled(const struct weft_ep *ep)
 	return true;
 }
 
-void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bool tell)
+void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bool notify_peer)
 {
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_lane_ep *lane_ep = ep->lanes[n].lane_ep;
@@ -168,12 +168,12 @@ void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bo
 		 (int)sizeof(ep->lane_info[n].why) - 1, text);
 	weft_reason_set(&wu->reason, "%s", text);
 	wu->map[n].max_frag = 0;
-	wu->attach[n] = tell ? WEFT_ATTACH_DROP : WEFT_ATTACH_NONE;
+	wu->attach[n] = notify_peer ? WEFT_ATTACH_DROP : WEFT_ATTACH_NONE;
 	if (lane_ep) {
 		ep->lanes[n].lane_ep = NULL;
 		weft_lane_ep_destroy(ep->worker, lane_ep);
 	}
-	if (tell)
+	if (notify_peer)
 		weft_ep_timer_at(ep, 0);
 }
 

@@ -74,7 +74,7 @@ void weft_learn_answered(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	unsigned int l, r;
 	char why[160];
 
-	if (!wu || wu->step != WEFT_STEP_ASKED || lane_ep != wu->boot)
+	if (!wu || wu->step != WEFT_STEP_ADDRESS_REQUESTED || lane_ep != wu->boot)
 		return; /* a duplicate */
 	if (weft_address_unpack(&remote, m->address, m->address_len, why, sizeof(why)) < 0) {
 		weft_wireup_bad(ep->worker, lane_ep, why);

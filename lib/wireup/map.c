@@ -84,7 +84,7 @@ void weft_lanes_find_reachable(struct weft_ep *ep, bool complain)
  * Round a number coarsely: endpoints whose lanes have about the same measurements share one
  * configuration, and noise does not make equal lanes different.
  */
-static double coarse(double x, double steps_per_octave)
+static double round_coarse(double x, double steps_per_octave)
 {
 	return exp2(round(log2(x) * steps_per_octave) / steps_per_octave);
 }
@@ -101,11 +101,11 @@ void weft_map_measured(struct weft_lane_ep *lane_ep, uint32_t set, struct weft_s
 		return;
 	lane_ep->ops->ep_measured(lane_ep, &is);
 	if (is.latency >= 1e-9 && is.latency <= 10 && !(set & WEFT_LANE_F_LAT_SET)) {
-		lane->latency = coarse(is.latency, 4);
+		lane->latency = round_coarse(is.latency, 4);
 		lane->measured |= WEFT_WIRE_LANE_F_LAT;
 	}
 	if (is.bandwidth >= 1e3 && is.bandwidth <= 1e13 && !(set & WEFT_LANE_F_BW_SET)) {
-		lane->bandwidth = coarse(is.bandwidth, 8);
+		lane->bandwidth = round_coarse(is.bandwidth, 8);
 		lane->measured |= WEFT_WIRE_LANE_F_BW;
 	}
 }

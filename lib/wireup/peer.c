@@ -16,7 +16,7 @@
  * Buckets by identity, which is a keyed hash of the id, the secret and the addresses: a peer that
  * chooses its id cannot choose its bucket.
  */
-static inline unsigned int bucket(uint64_t hash)
+static inline unsigned int peer_bucket(uint64_t hash)
 {
 	return (unsigned int)(hash >> 32 ^ hash) % WEFT_PEER_BUCKETS;
 }
@@ -79,7 +79,7 @@ static void peer_idle(struct weft_conns *conns, struct weft_peer *peer)
 static void places_insert(struct weft_conns *conns, struct weft_peer *peer)
 {
 	for (unsigned int i = 0; i < peer->num_places; i++)
-		LIST_INSERT_HEAD(&conns->places[bucket(peer->place[i].hash)], &peer->place[i],
+		LIST_INSERT_HEAD(&conns->places[peer_bucket(peer->place[i].hash)], &peer->place[i],
 				 link);
 }
 
@@ -89,7 +89,8 @@ static struct weft_peer *find_by_digest(struct weft_worker *w, uint64_t id, uint
 {
 	struct weft_peer *peer;
 
-	LIST_FOREACH(peer, &w->conns->by_digest[bucket(hash_digest(w, id, digest))], digest_entry) {
+	LIST_FOREACH(peer, &w->conns->by_digest[peer_bucket(hash_digest(w, id, digest))],
+		     digest_entry) {
 		w->conns->looks++;
 		if (peer->id == id && peer->digest == digest && peer->boot == boot)
 			return peer;
@@ -110,7 +111,8 @@ static struct weft_peer *peer_new(struct weft_worker *w, uint64_t id, uint64_t d
 	peer->boot = true;
 	LIST_INIT(&peer->eps);
 	TAILQ_INIT(&peer->unclaimed);
-	LIST_INSERT_HEAD(&conns->by_digest[bucket(hash_digest(w, id, digest))], peer, digest_entry);
+	LIST_INSERT_HEAD(&conns->by_digest[peer_bucket(hash_digest(w, id, digest))], peer,
+			 digest_entry);
 	peer_idle(conns, peer);
 	if (conns->num_idle > WEFT_MAX_IDLE_PEERS)
 		peer_free(conns, TAILQ_FIRST(&conns->idle));
@@ -133,7 +135,7 @@ struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address
 	struct weft_conns *conns = w->conns;
 	struct weft_peer *peer;
 
-	LIST_FOREACH(peer, &conns->peers[bucket(identity)], hash_entry) {
+	LIST_FOREACH(peer, &conns->peers[peer_bucket(identity)], hash_entry) {
 		conns->looks++;
 		if (peer->id == id && peer->identity == identity)
 			return peer;
@@ -148,19 +150,19 @@ struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address
 	set_places(w, peer, remote);
 	if (peer->num_eps > 0)
 		places_insert(conns, peer);
-	LIST_INSERT_HEAD(&conns->peers[bucket(identity)], peer, hash_entry);
+	LIST_INSERT_HEAD(&conns->peers[peer_bucket(identity)], peer, hash_entry);
 	return peer;
 }
 
 /* Distance of @p sn behind the last number, modulo 2^32; numbers ahead of it give huge results. */
-static inline uint32_t behind(const struct weft_peer *peer, uint32_t sn)
+static inline uint32_t sn_behind(const struct weft_peer *peer, uint32_t sn)
 {
 	return peer->next_sn - 1 - sn;
 }
 
 bool weft_peer_sn_used(const struct weft_peer *peer, uint32_t sn)
 {
-	uint32_t d = behind(peer, sn);
+	uint32_t d = sn_behind(peer, sn);
 
 	if (d >= UINT32_MAX / 2)
 		return false; /* ahead of all */
@@ -169,7 +171,7 @@ bool weft_peer_sn_used(const struct weft_peer *peer, uint32_t sn)
 
 void weft_peer_sn_use(struct weft_peer *peer, uint32_t sn)
 {
-	uint32_t d = behind(peer, sn), ahead;
+	uint32_t d = sn_behind(peer, sn), ahead;
 
 	if (d < UINT32_MAX / 2) {
 		if (d < 64)
@@ -183,7 +185,7 @@ void weft_peer_sn_use(struct weft_peer *peer, uint32_t sn)
 
 void weft_peer_sn_skip(struct weft_peer *peer, uint32_t sn)
 {
-	uint32_t d = behind(peer, sn);
+	uint32_t d = sn_behind(peer, sn);
 
 	if (d >= UINT32_MAX / 2 && sn != peer->next_sn)
 		weft_peer_sn_use(peer, sn - 1);
@@ -296,7 +298,7 @@ void weft_peer_check_others(struct weft_worker *w, const struct weft_peer *peer,
 	uint64_t hash = hash_place(w, driver->name, words);
 	const struct weft_peer_place *p;
 
-	LIST_FOREACH(p, &w->conns->places[bucket(hash)], link) {
+	LIST_FOREACH(p, &w->conns->places[peer_bucket(hash)], link) {
 		w->conns->looks++;
 		if (p->hash == hash && p->peer->id != peer->id)
 			check_lanes(w->conns, p->peer, driver, words);

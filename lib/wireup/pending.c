@@ -23,7 +23,8 @@ static struct weft_pending_list *bucket_of(struct weft_conns *conns,
 	return &conns->pending_table[h >> 32 & (WEFT_PENDING_BUCKETS - 1)];
 }
 
-static struct weft_pending *find(struct weft_conns *conns, const struct weft_lane_ep *lane_ep)
+static struct weft_pending *find_pending(struct weft_conns *conns,
+					 const struct weft_lane_ep *lane_ep)
 {
 	struct weft_pending *p;
 
@@ -38,7 +39,7 @@ static struct weft_pending *find(struct weft_conns *conns, const struct weft_lan
 void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lane_ep)
 {
 	struct weft_conns *conns = worker->conns;
-	struct weft_pending *p = find(conns, lane_ep);
+	struct weft_pending *p = find_pending(conns, lane_ep);
 
 	if (!p)
 		return;
@@ -60,7 +61,7 @@ void weft_lane_ep_destroy(struct weft_worker *worker, struct weft_lane_ep *lane_
  * The table is full: the connection that has been silent for the longest time is destroyed. An
  * honest peer sends its first message at once, so a peer that fills the table excludes only itself.
  */
-static void evict(struct weft_worker *w, const char *iface)
+static void evict_silent(struct weft_worker *w, const char *iface)
 {
 	struct weft_conns *conns = w->conns;
 
@@ -78,7 +79,7 @@ void weft_pending_add(struct weft_worker *w, struct weft_lane_ep *lane_ep)
 	struct weft_pending *p;
 
 	if (conns->num_pending == WEFT_MAX_PENDING)
-		evict(w, lane_ep->iface->name);
+		evict_silent(w, lane_ep->iface->name);
 	p = LIST_FIRST(&conns->pending_free);
 	if (p)
 		LIST_REMOVE(p, link);

@@ -50,7 +50,7 @@ static void drop_partial(struct weft_conns *conns, struct weft_partial *p)
  * The host with the most partial messages. Of hosts with equal numbers it is the one that came
  * first.
  */
-static struct weft_partial_host *greediest(const struct weft_conns *conns)
+static struct weft_partial_host *greediest_host(const struct weft_conns *conns)
 {
 	struct weft_partial_host *host, *most = LIST_FIRST(&conns->partial_hosts);
 
@@ -107,7 +107,7 @@ static struct weft_partial *partial_get(struct weft_conns *conns, struct weft_la
 	if (n >= WEFT_MAX_PARTIALS_LANE_EP)
 		drop_partial(conns, own);
 	else if (conns->num_partials >= WEFT_MAX_PARTIALS)
-		drop_partial(conns, TAILQ_FIRST(&greediest(conns)->partials));
+		drop_partial(conns, TAILQ_FIRST(&greediest_host(conns)->partials));
 	return partial_new(conns, lane_ep, h);
 }
 
@@ -151,7 +151,7 @@ void weft_partials_fini(struct weft_conns *conns)
 		drop_partial(conns, TAILQ_FIRST(&host->partials));
 }
 
-static void place(struct weft_partial *p, size_t offset, const uint8_t *data, size_t n)
+static void place_bytes(struct weft_partial *p, size_t offset, const uint8_t *data, size_t n)
 {
 	size_t i, b;
 
@@ -191,7 +191,7 @@ int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lane_ep, con
 	p = partial_get(conns, lane_ep, head);
 	if (!p)
 		return -ENOMEM;
-	place(p, offset, data, n);
+	place_bytes(p, offset, data, n);
 	if (p->got < p->total)
 		return 0;
 	/*

@@ -190,9 +190,9 @@ static void log_unused(struct weft_ep *ep, struct weft_reason *all)
 				w->ifaces[index]->name, why);
 		link = &w->links[index];
 		/* A lane that was left out has had its line; with many peers one line is enough. */
-		level = link->unused_told || strncmp(why, "left out", 8) == 0 ? WEFT_LOG_INFO
-									      : WEFT_LOG_WARN;
-		link->unused_told = true;
+		level = link->unused_logged || strncmp(why, "left out", 8) == 0 ? WEFT_LOG_INFO
+										: WEFT_LOG_WARN;
+		link->unused_logged = true;
 		weft_log_ep(ep, level, "%s (%s) carries no lane to %s: %s", w->ifaces[index]->name,
 			    w->ifaces[index]->attr.device, ep->remote_name, why);
 	}
@@ -211,12 +211,12 @@ static void log_smaller(struct weft_ep *ep, unsigned int n)
 			continue;
 		other = ep->lanes[i].lane_ep->iface;
 		link = &ep->worker->links[ep->lane_info[n].local_iface];
-		if (link->smaller_told || iface->driver != other->driver ||
+		if (link->smaller_logged || iface->driver != other->driver ||
 		    iface->attr.frame_size != other->attr.frame_size ||
 		    iface->attr.link != other->attr.link ||
 		    ep->lanes[n].max_frag >= ep->lanes[i].max_frag)
 			continue;
-		link->smaller_told = true;
+		link->smaller_logged = true;
 		weft_log_ep(
 			ep, WEFT_LOG_WARN,
 			"lane %u (%s to %s) takes messages of %u bytes, lane %u (%s) of %u: the "

@@ -25,7 +25,7 @@
  * first time this happens at once. If the peer refuses again, the REQ is repeated as seldom as for
  * a peer that does not reply.
  */
-static bool renumber(struct weft_ep *ep, const struct weft_wireup_msg *m)
+static bool renumber_ep(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
 	struct weft_wireup *wu = ep->wireup;
 
@@ -77,7 +77,7 @@ static void handle_error(struct weft_ep *ep, const struct weft_wireup_msg *m)
 		weft_ep_fail(ep, -ECONNRESET, "%s gave up: %s", ep->remote_name, text);
 	else if (status == -EUSERS && wait_for_room(ep, text))
 		return;
-	else if (status != -ESTALE || !renumber(ep, m))
+	else if (status != -ESTALE || !renumber_ep(ep, m))
 		weft_ep_fail(ep, status, "%s refused: %s", ep->remote_name, text);
 }
 
@@ -103,7 +103,7 @@ static void other_version(struct weft_worker *w, struct weft_lane_ep *lane_ep,
  * Does the message contain the secret of the peer's endpoint? REP is the first message with it. A
  * peer that refuses a REQ has no endpoint, and so no secret.
  */
-static bool knows_itself(const struct weft_ep *ep, uint8_t type, uint64_t src)
+static bool proves_secret(const struct weft_ep *ep, uint8_t type, uint64_t src)
 {
 	if (ep->remote_secret != 0)
 		return src == ep->remote_secret;
@@ -116,8 +116,8 @@ static bool knows_itself(const struct weft_ep *ep, uint8_t type, uint64_t src)
  * endpoint, or be the first on a further one. Its secrets must prove that the sender is the
  * endpoint's other end. NULL = there is no such endpoint; counted
  */
-static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lane_ep,
-				 const struct weft_wire_wireup *h)
+static struct weft_ep *addressed_ep(struct weft_worker *w, struct weft_lane_ep *lane_ep,
+				    const struct weft_wire_wireup *h)
 {
 	struct weft_ep *ep = weft_ep_of_ref(w, h->dst_ep);
 	bool bound =
@@ -125,14 +125,14 @@ static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lan
 	uint64_t src = weft_get64(h->src_secret);
 
 	if (ep && bound && ep->state != WEFT_EP_FAILED && weft_get64(h->dst_secret) == ep->secret) {
-		if (ep->remote_id == weft_get64(h->src_worker) && knows_itself(ep, h->type, src))
+		if (ep->remote_id == weft_get64(h->src_worker) && proves_secret(ep, h->type, src))
 			return ep;
 		/*
 		 * The worker that refuses our REQ may be another one than that of the address: a
 		 * worker that now has the network address.
 		 */
 		if (h->type == WEFT_WIREUP_ERROR && ep->wireup && ep->wireup->boot == lane_ep &&
-		    weft_wireup_asks(ep->wireup))
+		    weft_wireup_awaits_reply(ep->wireup))
 			return ep;
 	}
 	w->count.wireup_stale++;
@@ -140,9 +140,9 @@ static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lan
 }
 
 /* Is the message well-formed, and for this worker? A REQ to a worker that is gone is refused. */
-static bool admit(struct weft_worker *w, struct weft_lane_ep *lane_ep,
-		  const struct weft_wire_wireup *h, const void *records, size_t len,
-		  struct weft_wireup_msg *m)
+static bool admit_message(struct weft_worker *w, struct weft_lane_ep *lane_ep,
+			  const struct weft_wire_wireup *h, const void *records, size_t len,
+			  struct weft_wireup_msg *m)
 {
 	const char *why;
 	char text[160];
@@ -170,13 +170,13 @@ static bool admit(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 	return false;
 }
 
-static void dispatch(struct weft_worker *w, struct weft_lane_ep *lane_ep,
-		     const struct weft_wire_wireup *h, const void *records, size_t len)
+static void dispatch_message(struct weft_worker *w, struct weft_lane_ep *lane_ep,
+			     const struct weft_wire_wireup *h, const void *records, size_t len)
 {
 	struct weft_wireup_msg m;
 	struct weft_ep *ep;
 
-	if (!admit(w, lane_ep, h, records, len, &m))
+	if (!admit_message(w, lane_ep, h, records, len, &m))
 		return;
 	if (h->type == WEFT_WIREUP_REQ) {
 		weft_wireup_req(w, lane_ep, &m, records, len);
@@ -186,7 +186,7 @@ static void dispatch(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		weft_learn_answer(w, lane_ep, &m);
 		return;
 	}
-	ep = addressee(w, lane_ep, h);
+	ep = addressed_ep(w, lane_ep, h);
 	if (!ep)
 		return;
 	switch (h->type) {
@@ -302,7 +302,7 @@ int weft_wireup_recv(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8_
 				rc == -ENOMEM ? "out of memory" : "its length fields are wrong");
 	if (rc <= 0)
 		return 0;
-	dispatch(w, lane_ep, &head, records, len);
+	dispatch_message(w, lane_ep, &head, records, len);
 	weft_partial_done(done);
 	return 0;
 }

@@ -13,14 +13,14 @@
 
 void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lane_ep, const char *why)
 {
-	char who[160];
+	char sender[160];
 
 	w->count.wireup_bad++;
 	if (weft_log_level < WEFT_LOG_WARN)
 		return;
-	lane_ep->ops->ep_print(lane_ep, who, sizeof(who));
+	lane_ep->ops->ep_print(lane_ep, sender, sizeof(sender));
 	weft_log_limited(&w->conns->limit_bad, WEFT_LOG_WARN,
-			 "%s: dropped a wire-up message from %s: %s", lane_ep->iface->name, who,
+			 "%s: dropped a wire-up message from %s: %s", lane_ep->iface->name, sender,
 			 why);
 }
 
@@ -48,9 +48,9 @@ void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep)
 		weft_lane_ep_destroy(w, lane_ep);
 }
 
-static void refuse(struct weft_worker *w, struct weft_lane_ep *lane_ep,
-		   const struct weft_wire_wireup *req, int status,
-		   const struct weft_wire_next_sn *next, const char *text)
+static void send_refusal(struct weft_worker *w, struct weft_lane_ep *lane_ep,
+			 const struct weft_wire_wireup *req, int status,
+			 const struct weft_wire_next_sn *next, const char *text)
 {
 	struct weft_wire_wireup h = {
 		.type = WEFT_WIREUP_ERROR,
@@ -74,7 +74,7 @@ static void refuse(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			const struct weft_wire_wireup *req, int status, const char *text)
 {
-	refuse(w, lane_ep, req, status, NULL, text);
+	send_refusal(w, lane_ep, req, status, NULL, text);
 }
 
 void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_ep,
@@ -83,7 +83,7 @@ void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_e
 {
 	struct weft_wire_next_sn next = {.conn_sn = weft_put32(peer->next_sn)};
 
-	refuse(w, lane_ep, req, -ESTALE, &next, text);
+	send_refusal(w, lane_ep, req, -ESTALE, &next, text);
 }
 
 void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text)

@@ -14,14 +14,14 @@ static inline double min_double(double a, double b)
 }
 
 /* 0 means "not known": use a small rate, so that known ones win. */
-static inline double nominal(const struct weft_address_iface *a)
+static inline double nominal_rate(const struct weft_address_iface *a)
 {
 	return a->bandwidth > 0 ? (double)a->bandwidth : 1.0;
 }
 
 static double pair_bandwidth(const struct weft_address_iface *l, const struct weft_address_iface *r)
 {
-	return min_double(nominal(l), nominal(r));
+	return min_double(nominal_rate(l), nominal_rate(r));
 }
 
 double weft_pair_cpu(const struct weft_address_iface *l, const struct weft_address_iface *r)
@@ -44,7 +44,7 @@ static double pair_latency(const struct weft_address_iface *l, const struct weft
 	return lat + weft_pair_cpu(l, r);
 }
 
-static uint32_t largest(const struct weft_address_iface *a)
+static uint32_t largest_message(const struct weft_address_iface *a)
 {
 	uint32_t m = a->max_short;
 
@@ -57,10 +57,10 @@ static uint32_t largest(const struct weft_address_iface *a)
 
 uint32_t weft_pair_max_frag(const struct weft_address_iface *l, const struct weft_address_iface *r)
 {
-	return largest(l) < largest(r) ? largest(l) : largest(r);
+	return largest_message(l) < largest_message(r) ? largest_message(l) : largest_message(r);
 }
 
-static inline bool reaches(const struct weft_select *in, unsigned int l, unsigned int r)
+static inline bool pair_reaches(const struct weft_select *in, unsigned int l, unsigned int r)
 {
 	return in->reach[l] >> r & 1;
 }
@@ -71,14 +71,14 @@ static inline bool is_control(const struct weft_select *in, unsigned int l)
 }
 
 /* Can the pair be a lane? */
-static inline bool carries(const struct weft_select *in, unsigned int l, unsigned int r)
+static inline bool pair_carries(const struct weft_select *in, unsigned int l, unsigned int r)
 {
-	return reaches(in, l, r) && !is_control(in, l);
+	return pair_reaches(in, l, r) && !is_control(in, l);
 }
 
-static inline bool links(const struct weft_select *in, unsigned int l, unsigned int r)
+static inline bool pair_links(const struct weft_select *in, unsigned int l, unsigned int r)
 {
-	return carries(in, l, r) && in->local[l].features & WEFT_LANE_F_TO_EP;
+	return pair_carries(in, l, r) && in->local[l].features & WEFT_LANE_F_TO_EP;
 }
 
 static inline bool is_host(const struct weft_select *in, unsigned int l)
@@ -123,7 +123,7 @@ static unsigned int boot_pairs(const struct weft_select *in, bool control, struc
 		best_use = 0;
 		for (l = 0; l < in->num_local; l++) {
 			for (r = 0; r < in->num_remote; r++) {
-				if (!reaches(in, l, r) || taken[l] >> r & 1 ||
+				if (!pair_reaches(in, l, r) || taken[l] >> r & 1 ||
 				    is_control(in, l) != control ||
 				    !weft_address_bootable(in->local[l].features) ||
 				    !weft_address_bootable(in->remote[r].features))
@@ -158,7 +158,7 @@ static bool first_link(const struct weft_select *in, struct weft_pair *best)
 	for (l = 0; l < in->num_local; l++) {
 		for (r = 0; r < in->num_remote; r++) {
 			p = (struct weft_pair){(uint8_t)l, (uint8_t)r};
-			if (links(in, l, r) && (!found || boot_better(in, p, *best))) {
+			if (pair_links(in, l, r) && (!found || boot_better(in, p, *best))) {
 				*best = p;
 				found = true;
 			}
@@ -207,12 +207,12 @@ static double rest_of(const struct state *st, struct weft_pair p)
 
 static bool has_rest(const struct weft_select *in, const struct state *st, struct weft_pair p)
 {
-	return st->rest_l[p.local] >= REST_MIN * nominal(&in->local[p.local]) &&
-	       st->rest_r[p.remote] >= REST_MIN * nominal(&in->remote[p.remote]);
+	return st->rest_l[p.local] >= REST_MIN * nominal_rate(&in->local[p.local]) &&
+	       st->rest_r[p.remote] >= REST_MIN * nominal_rate(&in->remote[p.remote]);
 }
 
-static void take(const struct weft_select *in, struct state *st, struct weft_pair p,
-		 struct weft_select_lane *lane)
+static void take_pair(const struct weft_select *in, struct state *st, struct weft_pair p,
+		      struct weft_select_lane *lane)
 {
 	const struct weft_address_iface *l = &in->local[p.local], *r = &in->remote[p.remote];
 	double bw = rest_of(st, p);
@@ -232,8 +232,8 @@ static void take(const struct weft_select *in, struct state *st, struct weft_pai
  * for the slower. The kind of lane 0 decides. Lane 0 is the connection that was made, so the other
  * kind was missing, or could not be connected.
  */
-static bool fits(const struct weft_select *in, const struct weft_select_lane *lanes, unsigned int n,
-		 unsigned int l)
+static bool lane_fits(const struct weft_select *in, const struct weft_select_lane *lanes,
+		      unsigned int n, unsigned int l)
 {
 	return n == 0 || is_host(in, l) == is_host(in, lanes[0].pair.local);
 }
@@ -249,12 +249,12 @@ static bool best_pair(const struct weft_select *in, const struct state *st,
 	double a, b;
 
 	for (l = 0; l < in->num_local; l++) {
-		if (device_use(in, lanes, n, true, l) >= round || !fits(in, lanes, n, l))
+		if (device_use(in, lanes, n, true, l) >= round || !lane_fits(in, lanes, n, l))
 			continue;
 		for (r = 0; r < in->num_remote; r++) {
 			p = (struct weft_pair){(uint8_t)l, (uint8_t)r};
-			if (!carries(in, l, r) || st->taken[l] >> r & 1 || !has_rest(in, st, p) ||
-			    device_use(in, lanes, n, false, r) >= round)
+			if (!pair_carries(in, l, r) || st->taken[l] >> r & 1 ||
+			    !has_rest(in, st, p) || device_use(in, lanes, n, false, r) >= round)
 				continue;
 			a = rest_of(st, p);
 			b = found ? rest_of(st, *best) : 0;
@@ -275,25 +275,25 @@ unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_
 	struct weft_pair p;
 
 	for (i = 0; i < in->num_local; i++)
-		st.rest_l[i] = nominal(&in->local[i]);
+		st.rest_l[i] = nominal_rate(&in->local[i]);
 	for (i = 0; i < in->num_remote; i++)
-		st.rest_r[i] = nominal(&in->remote[i]);
+		st.rest_r[i] = nominal_rate(&in->remote[i]);
 
 	if (in->control_boot) {
 		if (max == 0 || !first_link(in, &p))
 			return 0;
-		take(in, &st, p, &out[0]);
+		take_pair(in, &st, p, &out[0]);
 		snprintf(out[0].why, sizeof(out[0].why),
 			 "lowest latency of those that need no other lane's help");
 		n = 1;
 	} else if (in->have_boot && max > 0) {
-		take(in, &st, in->boot, &out[0]);
+		take_pair(in, &st, in->boot, &out[0]);
 		snprintf(out[0].why, sizeof(out[0].why), "connected first");
 		n = 1;
 	}
 	for (round = 1; round <= WEFT_MAX_IFACES && n < max; round++) {
 		while (n < max && best_pair(in, &st, out, n, round, &p)) {
-			take(in, &st, p, &out[n]);
+			take_pair(in, &st, p, &out[n]);
 			snprintf(out[n].why, sizeof(out[n].why), "%s",
 				 round == 1 ? "both devices were free"
 					    : "bandwidth was left on the shared device");

@@ -44,7 +44,7 @@ static struct weft_host_list *bucket_of(struct weft_worker *w, uint64_t number)
 	return &w->conns->hosts[hash % WEFT_HOST_BUCKETS];
 }
 
-static struct weft_host *find(struct weft_worker *w, uint64_t number)
+static struct weft_host *find_host(struct weft_worker *w, uint64_t number)
 {
 	struct weft_host *host;
 
@@ -104,7 +104,7 @@ static struct weft_ep *silent_of(struct weft_worker *w, struct weft_host *host)
 }
 
 /* An endpoint that must make room for a host that has @p mine endpoints, or NULL. */
-static struct weft_ep *who_goes(struct weft_worker *w, unsigned int mine)
+static struct weft_ep *pick_victim(struct weft_worker *w, unsigned int mine)
 {
 	struct weft_conns *conns = w->conns;
 	struct weft_host *host, *next, *last;
@@ -133,7 +133,7 @@ bool weft_unclaimed_room(struct weft_worker *w, const struct weft_lane_ep *lane_
 			 struct weft_ep **goes)
 {
 	unsigned int max = w->ctx->conf->max_passive_eps, taken = w->conns->num_unclaimed;
-	struct weft_host *host = find(w, weft_host_number(lane_ep));
+	struct weft_host *host = find_host(w, weft_host_number(lane_ep));
 	unsigned int mine = host ? host->num_eps : 0;
 	unsigned int kept = max >= NEWCOMERS ? max / NEWCOMERS : 1;
 
@@ -141,14 +141,14 @@ bool weft_unclaimed_room(struct weft_worker *w, const struct weft_lane_ep *lane_
 	if (taken < max)
 		return mine == 0 ||
 		       (taken + kept < max && mine < (uint64_t)HOST_SHARE * (max - taken - kept));
-	*goes = who_goes(w, mine);
+	*goes = pick_victim(w, mine);
 	return *goes != NULL;
 }
 
 int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lane_ep)
 {
 	struct weft_worker *w = ep->worker;
-	struct weft_host *host = find(w, weft_host_number(lane_ep));
+	struct weft_host *host = find_host(w, weft_host_number(lane_ep));
 
 	if (!host) {
 		host = calloc(1, sizeof(*host));

@@ -360,12 +360,12 @@ static void timed_out(struct weft_ep *ep)
 	else if (wu->step == WEFT_STEP_REQUESTED && wu->busy)
 		weft_ep_fail(ep, -EUSERS, "%s refused for %g s: %s", ep->remote_name, s,
 			     wu->reason.text);
-	else if (weft_wireup_asks(wu) && wu->control)
+	else if (weft_wireup_awaits_reply(wu) && wu->control)
 		weft_ep_fail(ep, -ETIMEDOUT,
 			     "no answer from %s within %g s, sent over %s, which does not report "
 			     "whether the peer is there",
 			     ep->remote_name, s, wu->boot->iface->name);
-	else if (weft_wireup_asks(wu))
+	else if (weft_wireup_awaits_reply(wu))
 		weft_ep_fail(ep, -ETIMEDOUT,
 			     "%s is connected to %s, but its program did not answer within %g s: "
 			     "does it call progress?",
@@ -378,7 +378,7 @@ static void timed_out(struct weft_ep *ep)
 /* No message has arrived yet from the other end of the current pair. */
 static bool waits_for_pair(const struct weft_wireup *wu)
 {
-	return wu->step == WEFT_STEP_BOOT || (weft_wireup_asks(wu) && wu->control);
+	return wu->step == WEFT_STEP_BOOT || (weft_wireup_awaits_reply(wu) && wu->control);
 }
 
 static void fail_too_few(struct weft_ep *ep)

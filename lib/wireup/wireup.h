@@ -226,10 +226,10 @@ void weft_wireup_event(struct weft_worker *worker, struct weft_lane_ep *lane_ep,
 #define WEFT_NO_LANE 0xff
 
 enum weft_wireup_step {
-	WEFT_STEP_BOOT,      /* initiator: a pair of ifaces is being connected */
-	WEFT_STEP_ASKED,     /* initiator: WEFT_WIREUP_WHO sent, ADDRESS awaited */
-	WEFT_STEP_REQUESTED, /* initiator: REQ sent, REP awaited */
-	WEFT_STEP_REPLIED,   /* responder: REP sent, ACK or data awaited */
+	WEFT_STEP_BOOT,              /* initiator: a pair of ifaces is being connected */
+	WEFT_STEP_ADDRESS_REQUESTED, /* initiator: WEFT_WIREUP_WHO sent, ADDRESS awaited */
+	WEFT_STEP_REQUESTED,         /* initiator: REQ sent, REP awaited */
+	WEFT_STEP_REPLIED,           /* responder: REP sent, ACK or data awaited */
 	/*
 	 * Over a control channel: the addresses of lane 0 are exchanged, and it is being connected.
 	 * Its ATTACH and ATTACHED establish the two ends.
@@ -327,9 +327,9 @@ void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *
 /* Between the wire-up files. */
 
 /** Does a request of the initiator await its reply? */
-static inline bool weft_wireup_asks(const struct weft_wireup *wu)
+static inline bool weft_wireup_awaits_reply(const struct weft_wireup *wu)
 {
-	return wu->step == WEFT_STEP_REQUESTED || wu->step == WEFT_STEP_ASKED;
+	return wu->step == WEFT_STEP_REQUESTED || wu->step == WEFT_STEP_ADDRESS_REQUESTED;
 }
 
 static inline bool weft_ref_equal(struct weft_wire_ref a, struct weft_wire_ref b)
@@ -489,7 +489,7 @@ void weft_lanes_start(struct weft_ep *ep);
 void weft_lanes_timer(struct weft_ep *ep);
 void weft_lane_ep_up(struct weft_ep *ep, unsigned int n);
 /** Leave out a lane that is not attached, and notify the peer if the last argument is true. */
-void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bool tell);
+void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bool notify_peer);
 bool weft_lanes_settled(const struct weft_ep *ep);
 void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		       const struct weft_wireup_msg *m);

@@ -78,7 +78,7 @@ struct fake_eth_traits {
 	uint16_t rx_spare;         /**< entries that get no buffer */
 	uint16_t tx_free_thresh;   /**< sent mbufs come back when fewer descriptors are free */
 	bool no_done_cleanup;      /**< -ENOTSUP */
-	bool tx_ring_told;         /**< rte_eth_tx_queue_info_get() tells the real entries */
+	bool tx_ring_reported;     /**< rte_eth_tx_queue_info_get() tells the real entries */
 	/**
 	 * rte_eth_tx_descriptor_status() of the newest descriptor tells, when each frame reports
 	 * (tx_rs_thresh 1): done once the NIC has read it

@@ -168,7 +168,7 @@ int rte_eth_tx_queue_info_get(uint16_t port_id, uint16_t queue, struct rte_eth_t
 		return -ENODEV;
 	if (queue >= p->nb_tx)
 		return -EINVAL;
-	if (!p->t.tx_ring_told)
+	if (!p->t.tx_ring_reported)
 		return -ENOTSUP;
 	memset(info, 0, sizeof(*info));
 	info->nb_desc = p->txq[queue].ring;

@@ -417,12 +417,12 @@ static struct fake_qp *other_end(const struct fake_qp *qp)
 static int run_rc(struct fake_qp *qp, const struct fake_send *s)
 {
 	struct fake_qp *to = other_end(qp);
-	uint64_t patience = (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1u);
+	uint64_t retry_ns = (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1u);
 
 	if (qp->first_try == 0)
 		qp->first_try = fake.now;
 	if (!to)
-		return fake.now - qp->first_try > patience ? (int)IBV_WC_RETRY_EXC_ERR : WAIT;
+		return fake.now - qp->first_try > retry_ns ? (int)IBV_WC_RETRY_EXC_ERR : WAIT;
 	switch (s->wr.opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:

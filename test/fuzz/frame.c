@@ -27,7 +27,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct weft_gate_conf base = {
+static const struct weft_rx_filter base = {
 	.udp_port = 9338,
 	.ip = 0x0a000001,
 	.mac = {2, 0x57, 0x46, 0, 0, 1},
@@ -147,17 +147,17 @@ static void check_view(const uint8_t *f, size_t len, const struct weft_frame_vie
 }
 
 /* The parser of the commonest frames takes exactly what the whole one finds to be such. */
-static void check_quick(const struct weft_gate_conf *conf, const uint8_t *f, size_t len,
-			enum weft_gate said, const struct weft_frame_view *v)
+static void check_quick(const struct weft_rx_filter *conf, const uint8_t *f, size_t len,
+			enum weft_rx_verdict verdict, const struct weft_frame_view *v)
 {
-	struct weft_gate_pattern pattern;
+	struct weft_rx_pattern pattern;
 	struct weft_frame_view q;
 	bool quick;
 
-	weft_gate_pattern_init(&pattern, conf);
+	weft_rx_pattern_init(&pattern, conf);
 	quick = weft_frame_parse_data(&pattern, f, (uint32_t)len, &q);
 	MUST(quick ==
-	     (said == WEFT_GATE_OK && v->type == WEFT_FRAME_DATA &&
+	     (verdict == WEFT_VERDICT_OK && v->type == WEFT_FRAME_DATA &&
 	      !(v->flags & ~WEFT_FRAME_F_ACK_REQ) && !(v->ip && v->ip->type_of_service & 1)));
 	MUST(!quick || (q.hdr == v->hdr && q.body == v->body && q.body_len == v->body_len &&
 			q.flags == v->flags));
@@ -165,9 +165,9 @@ static void check_quick(const struct weft_gate_conf *conf, const uint8_t *f, siz
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct weft_gate_conf conf = base;
+	struct weft_rx_filter conf = base;
 	struct weft_frame_view view;
-	enum weft_gate g;
+	enum weft_rx_verdict g;
 	uint8_t *f;
 
 	if (!size || size > WEFT_FRAME_SIZE_MAX)
@@ -183,17 +183,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(f, data + 1, size);
 	repair(data[0], f, size);
 	g = weft_frame_parse(&conf, f, size, &view);
-	MUST(g < WEFT_GATE_COUNT && weft_gate_name(g)[0]);
+	MUST(g < WEFT_VERDICT_COUNT && weft_rx_verdict_name(g)[0]);
 	check_quick(&conf, f, size, g, &view);
-	if (g == WEFT_GATE_ICMP) {
+	if (g == WEFT_VERDICT_ICMP) {
 		MUST(view.quote_len >= WEFT_IP_UDP_LEN);
 		inside(f, size, view.quote, view.quote_len);
 	}
-	if (g == WEFT_GATE_OK)
+	if (g == WEFT_VERDICT_OK)
 		check_view(f, size, &view);
-	if (g == WEFT_GATE_ARP)
+	if (g == WEFT_VERDICT_ARP)
 		inside(f, size, view.arp, sizeof(*view.arp));
-	if (g == WEFT_GATE_BAD_VERSION)
+	if (g == WEFT_VERDICT_BAD_VERSION)
 		inside(f, size, view.hdr, 26);
 	free(f);
 	return 0;

@@ -31,7 +31,7 @@
 
 #include "weft.h"
 
-#define PATIENCE_S 60
+#define TIMEOUT_S 60
 #define BIG ((size_t)1 << 20)
 #define BIGS 4u
 #define SMALL 8u
@@ -132,7 +132,7 @@ static bool ended_well(struct weft_request *req, const char *what, unsigned int 
 static bool connected(void)
 {
 	struct weft_ep_attr attr = WEFT_INIT(struct weft_ep_attr, .status = 0);
-	double until = now() + PATIENCE_S;
+	double until = now() + TIMEOUT_S;
 	int n;
 
 	for (n = 0; n < 2; n++) {
@@ -164,7 +164,7 @@ static bool have_links(void)
 /* A rail whose link is not up when the ends connect is left out, and a NIC's takes its time. */
 static bool wait_for_links(void)
 {
-	double until = now() + PATIENCE_S;
+	double until = now() + TIMEOUT_S;
 
 	while (!have_links()) {
 		if (now() > until)
@@ -191,7 +191,7 @@ static bool has_rails(void)
 /* The first lane makes the connection; others join it. */
 static bool rails_joined(void)
 {
-	double until = now() + PATIENCE_S;
+	double until = now() + TIMEOUT_S;
 
 	while (!has_rails()) {
 		if (now() > until)
@@ -229,7 +229,7 @@ static bool open_both(const struct test *t)
 static void close_both(void)
 {
 	struct weft_request *req[2] = {NULL, NULL};
-	double until = now() + PATIENCE_S;
+	double until = now() + TIMEOUT_S;
 	int n;
 
 	for (n = 0; n < 2; n++)
@@ -273,7 +273,7 @@ static bool holds(const uint64_t *p, size_t len, uint64_t tag)
 static bool batch(int from, size_t len, unsigned int count, uint64_t tag)
 {
 	struct weft_request *s[WINDOW] = {NULL}, *r[WINDOW] = {NULL};
-	double until = now() + PATIENCE_S;
+	double until = now() + TIMEOUT_S;
 	bool all = false, well = true;
 	unsigned int i, at;
 
@@ -510,9 +510,9 @@ static int divert(int file)
 }
 
 /* The line of the log that tells of the connection says @p csum. */
-static bool agreed(const char *said, const char *csum)
+static bool agreed(const char *logged, const char *csum)
 {
-	const char *line = strstr(said, ": connected with "), *end;
+	const char *line = strstr(logged, ": connected with "), *end;
 
 	if (!line)
 		return fault("the log tells of no connection");
@@ -524,7 +524,7 @@ static bool agreed(const char *said, const char *csum)
 static void run_case(const struct test *t, unsigned int number)
 {
 	int file = memfd_create("nic_pair", 0), old = divert(file);
-	char said[16384];
+	char logged[16384];
 	ssize_t len;
 
 	*wrong = '\0';
@@ -532,13 +532,13 @@ static void run_case(const struct test *t, unsigned int number)
 	fflush(stderr);
 	dup2(old, STDERR_FILENO);
 	close(old);
-	len = pread(file, said, sizeof(said) - 1, 0);
-	said[len < 0 ? 0 : len] = '\0';
+	len = pread(file, logged, sizeof(logged) - 1, 0);
+	logged[len < 0 ? 0 : len] = '\0';
 	close(file);
 	if (t->csum && !*wrong)
-		agreed(said, t->csum);
-	fprintf(stderr, "---- %s\n%s%s\n", t->name, said, wrong);
-	if (t->refused && *wrong && strstr(said, t->refused))
+		agreed(logged, t->csum);
+	fprintf(stderr, "---- %s\n%s%s\n", t->name, logged, wrong);
+	if (t->refused && *wrong && strstr(logged, t->refused))
 		*wrong = '\0';
 	else if (t->refused)
 		fault("nothing said '%s'", t->refused);

@@ -21,7 +21,7 @@
 
 #include "weft.h"
 
-#define PATIENCE_S 60
+#define TIMEOUT_S 60
 #define PORTS 2
 #define QUEUES 2
 #define WORKERS (PORTS * QUEUES)
@@ -52,7 +52,7 @@ static double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-static bool told(const char *name, bool well)
+static bool result(const char *name, bool well)
 {
 	printf("%sok %u - %s\n", well ? "" : "not ", ++number, name);
 	fflush(stdout);
@@ -115,7 +115,7 @@ static bool connect_one(unsigned int i, unsigned int k)
 static bool connect_all(void)
 {
 	struct weft_ep_attr attr = WEFT_INIT(struct weft_ep_attr, .status = 0);
-	double until = now() + PATIENCE_S;
+	double until = now() + TIMEOUT_S;
 	unsigned int i, k;
 
 	for (i = 0; i < WORKERS; i++)
@@ -168,7 +168,7 @@ static void count_all(void)
 static bool exchange(unsigned int round)
 {
 	struct weft_request *req[WORKERS][2 * QUEUES] = {0};
-	double until = now() + PATIENCE_S;
+	double until = now() + TIMEOUT_S;
 	bool well = true, all = false;
 	unsigned int i, k;
 
@@ -246,7 +246,7 @@ static bool nothing_is_handed_over(void)
 static void close_all(void)
 {
 	struct weft_request *req[WORKERS][QUEUES] = {0};
-	double until = now() + PATIENCE_S;
+	double until = now() + TIMEOUT_S;
 	bool all = false;
 	unsigned int i, k;
 
@@ -276,19 +276,20 @@ int main(int argc, char **argv)
 
 	if (argc != 1 + PORTS)
 		return 2;
-	if (!told("two workers open each port", open_all(argv + 1)))
+	if (!result("two workers open each port", open_all(argv + 1)))
 		return 1;
 	begin = now();
-	if (told("each connects to both of the other port", connect_all())) {
+	if (result("each connects to both of the other port", connect_all())) {
 		printf("# connected after %.2f s\n", now() - begin);
 		/* The first messages may still find their way. */
-		if (told("messages both ways over each connection, every byte", exchanges())) {
+		if (result("messages both ways over each connection, every byte", exchanges())) {
 			show();
-			told("again, every byte", exchanges());
+			result("again, every byte", exchanges());
 			show();
-			told("each queue gets the frames of its worker",
-			     each_queue_has_its_share());
-			told("by then no worker hands frames to another", nothing_is_handed_over());
+			result("each queue gets the frames of its worker",
+			       each_queue_has_its_share());
+			result("by then no worker hands frames to another",
+			       nothing_is_handed_over());
 		}
 		close_all();
 	}

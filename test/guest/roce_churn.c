@@ -19,7 +19,7 @@
 #include "weft.h"
 
 #define ENDS 50
-#define PATIENCE_S 60
+#define TIMEOUT_S 60
 
 struct end {
 	struct weft_context *ctx;
@@ -91,7 +91,7 @@ static void close_both(void)
 /* Both workers go on until the request is done; it is freed. */
 static bool finish(const char *what, struct weft_request *req, struct weft_completion *c)
 {
-	double end = now() + PATIENCE_S;
+	double end = now() + TIMEOUT_S;
 	int status;
 
 	if (!req)

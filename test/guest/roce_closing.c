@@ -8,7 +8,7 @@
 
 #include "roce_host.h"
 
-static bool closing_tells_the_peer(void)
+static bool closing_notifies_the_peer(void)
 {
 	struct op op = {.comp.done = op_done}, late = {.comp.done = op_done};
 
@@ -111,7 +111,7 @@ static bool a_lane_can_be_destroyed_in_any_state(void)
 }
 
 const struct behaviour roce_closing[] = {
-	BEHAVIOUR(closing_tells_the_peer),
+	BEHAVIOUR(closing_notifies_the_peer),
 	BEHAVIOUR(what_was_sent_before_closing_arrives),
 	BEHAVIOUR(an_attempt_that_the_peer_gave_up_ends_soon_and_nothing_is_sent_twice),
 	BEHAVIOUR(a_lane_can_be_destroyed_in_any_state),

@@ -81,7 +81,7 @@ static bool strangers_and_garbage_on_the_control_channel_are_dropped_and_counted
 	return true;
 }
 
-static bool nobody_at_the_address_is_an_error_after_the_kernels_patience(void)
+static bool no_host_at_the_address_is_an_error_after_the_kernels_timeout(void)
 {
 	struct weft_roce_addr addr;
 	double begin = now_s();
@@ -105,6 +105,6 @@ static bool nobody_at_the_address_is_an_error_after_the_kernels_patience(void)
 const struct behaviour roce_control[] = {
 	BEHAVIOUR(the_control_channel_carries_messages_both_ways),
 	BEHAVIOUR(strangers_and_garbage_on_the_control_channel_are_dropped_and_counted),
-	BEHAVIOUR(nobody_at_the_address_is_an_error_after_the_kernels_patience),
+	BEHAVIOUR(no_host_at_the_address_is_an_error_after_the_kernels_timeout),
 	{NULL, NULL},
 };

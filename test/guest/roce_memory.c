@@ -146,7 +146,7 @@ static bool atomics_return_the_old_value(void)
 	return true;
 }
 
-static bool a_wrong_key_ends_the_lane_and_says_so(void)
+static bool a_wrong_key_ends_the_lane_and_reports_it(void)
 {
 	struct op op = {.comp.done = op_done};
 	struct iovec iov;
@@ -247,7 +247,7 @@ const struct behaviour roce_memory[] = {
 	BEHAVIOUR(remote_memory_is_read_and_written),
 	BEHAVIOUR(reads_under_way_are_bounded_and_all_end),
 	BEHAVIOUR(atomics_return_the_old_value),
-	BEHAVIOUR(a_wrong_key_ends_the_lane_and_says_so),
+	BEHAVIOUR(a_wrong_key_ends_the_lane_and_reports_it),
 	BEHAVIOUR(a_deregistered_key_is_dead),
 	BEHAVIOUR(a_key_allows_no_more_than_it_was_made_for),
 	BEHAVIOUR(read_only_memory_is_registered_for_sending_only),

@@ -30,7 +30,7 @@ static bool refused(const char *device, const char *options, const char *words)
 	return rc < 0 && !iface && strstr(why, words) != NULL;
 }
 
-static bool what_can_not_be_opened_says_why(void)
+static bool what_can_not_be_opened_reports_why(void)
 {
 	CHECK(refused("rxe99", "", "there is no RDMA device 'rxe99'; there are"));
 	CHECK(refused(name_a, "gid=200", "no GID with index 200; there are"));
@@ -81,7 +81,7 @@ static bool an_address_without_a_route_is_not_reachable(void)
 }
 
 const struct behaviour roce_opening[] = {
-	BEHAVIOUR(what_can_not_be_opened_says_why),
+	BEHAVIOUR(what_can_not_be_opened_reports_why),
 	BEHAVIOUR(peers_with_different_path_mtus_use_the_smaller),
 	BEHAVIOUR(an_address_without_a_route_is_not_reachable),
 	{NULL, NULL},

@@ -177,7 +177,7 @@ bool mock_ep_is_from(struct weft_lane_ep *base, const void *addr, size_t len)
 	if (len != 16 || !lane_ep->peer)
 		return false;
 	memcpy(&id, addr, sizeof(id));
-	if (lane_ep->peer->stranger)
+	if (lane_ep->peer->unknown_sender)
 		return lane_ep->peer->at == 0 || lane_ep->peer->at == id;
 	return iface_of(lane_ep->peer)->id == id;
 }
@@ -189,7 +189,7 @@ uint64_t mock_ep_host(const struct weft_lane_ep *base)
 
 	if (!lane_ep->peer)
 		return 0;
-	if (lane_ep->peer->stranger)
+	if (lane_ep->peer->unknown_sender)
 		return lane_ep->peer->at != 0 ? lane_ep->peer->at : (uintptr_t)lane_ep->peer;
 	return iface_of(lane_ep->peer)->id;
 }
@@ -203,7 +203,7 @@ void mock_ep_check(struct weft_lane_ep *base)
 	struct mock_lane_ep *lane_ep = to_lane_ep(base);
 	struct mock_iface *peer, *f;
 
-	if (!lane_ep->peer || lane_ep->peer->stranger || !iface_of(lane_ep->peer)->muted)
+	if (!lane_ep->peer || lane_ep->peer->unknown_sender || !iface_of(lane_ep->peer)->muted)
 		return;
 	peer = iface_of(lane_ep->peer);
 	LIST_FOREACH(f, &mock_net.ifaces, entry) {

@@ -130,7 +130,7 @@ void mock_kill(struct weft_lane_iface *a, struct weft_lane_iface *b, int status,
 
 	LIST_FOREACH(f, &mock_net.ifaces, entry) {
 		LIST_FOREACH(lane_ep, &f->lane_eps, entry) {
-			if (!lane_ep->peer || lane_ep->peer->stranger || lane_ep->down_due)
+			if (!lane_ep->peer || lane_ep->peer->unknown_sender || lane_ep->down_due)
 				continue;
 			if (!((!a || a == &f->base) && (!b || b == lane_ep->peer->base.iface)))
 				continue;
@@ -149,7 +149,7 @@ void mock_mute(struct weft_lane_iface *iface)
 
 	f->muted = true;
 	LIST_FOREACH(lane_ep, &f->lane_eps, entry) {
-		if (!lane_ep->peer || lane_ep->peer->stranger)
+		if (!lane_ep->peer || lane_ep->peer->unknown_sender)
 			continue;
 		lane_ep->deadline = mock_now + f->peer_timeout;
 		lane_ep->peer->deadline = mock_now + iface_of(lane_ep->peer)->peer_timeout;
@@ -166,14 +166,14 @@ void mock_inject(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data, 
 	mock_enqueue(NULL, to_lane_ep(lane_ep), am_id, data, length, NULL);
 }
 
-struct weft_lane_ep *mock_stranger(struct weft_lane_iface *to)
+struct weft_lane_ep *mock_unknown(struct weft_lane_iface *to)
 {
 	struct mock_iface *f = to_iface(to);
 	struct mock_lane_ep *lane_ep, *passive;
 
-	mock_net.stranger_iface.base.ops = &mock_ops;
-	lane_ep = mock_lane_ep_new(&mock_net.stranger_iface.base, NULL);
-	lane_ep->stranger = true;
+	mock_net.unknown_iface.base.ops = &mock_ops;
+	lane_ep = mock_lane_ep_new(&mock_net.unknown_iface.base, NULL);
+	lane_ep->unknown_sender = true;
 	passive = mock_lane_ep_new(to, NULL);
 	passive->base.passive = true;
 	passive->up_due = true;
@@ -183,12 +183,12 @@ struct weft_lane_ep *mock_stranger(struct weft_lane_iface *to)
 	return &lane_ep->base;
 }
 
-void mock_stranger_at(struct weft_lane_ep *base, uint64_t address)
+void mock_unknown_at(struct weft_lane_ep *base, uint64_t address)
 {
 	to_lane_ep(base)->at = address;
 }
 
-void mock_stranger_send(struct weft_lane_ep *base, uint8_t am_id, const void *data, size_t length)
+void mock_unknown_send(struct weft_lane_ep *base, uint8_t am_id, const void *data, size_t length)
 {
 	struct mock_lane_ep *lane_ep = to_lane_ep(base);
 
@@ -196,7 +196,7 @@ void mock_stranger_send(struct weft_lane_ep *base, uint8_t am_id, const void *da
 		mock_enqueue(NULL, lane_ep->peer, am_id, data, length, NULL);
 }
 
-void mock_stranger_close(struct weft_lane_ep *base)
+void mock_unknown_close(struct weft_lane_ep *base)
 {
 	struct mock_lane_ep *lane_ep = to_lane_ep(base);
 
@@ -208,7 +208,7 @@ void mock_stranger_close(struct weft_lane_ep *base)
 	free(lane_ep);
 }
 
-size_t mock_stranger_last(struct weft_lane_ep *base, uint8_t *am_id, const void **data)
+size_t mock_unknown_last(struct weft_lane_ep *base, uint8_t *am_id, const void **data)
 {
 	struct mock_lane_ep *lane_ep = to_lane_ep(base);
 
@@ -219,7 +219,7 @@ size_t mock_stranger_last(struct weft_lane_ep *base, uint8_t *am_id, const void 
 	return lane_ep->last_len;
 }
 
-unsigned int mock_stranger_received(struct weft_lane_ep *base)
+unsigned int mock_unknown_received(struct weft_lane_ep *base)
 {
 	return to_lane_ep(base)->received;
 }

@@ -228,18 +228,18 @@ void mock_mute(struct weft_lane_iface *iface);
 void mock_inject(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data, size_t length);
 
 /**
- * An unknown sender connects to @p to; returns its end. mock_stranger_send() sends from it,
- * mock_stranger_close() closes.
+ * An unknown sender connects to @p to; returns its end. mock_unknown_send() sends from it,
+ * mock_unknown_close() closes.
  */
-struct weft_lane_ep *mock_stranger(struct weft_lane_iface *to);
+struct weft_lane_ep *mock_unknown(struct weft_lane_iface *to);
 /** Its connection comes from this address, and an address of its that names another is a lie. */
-void mock_stranger_at(struct weft_lane_ep *base, uint64_t address);
-void mock_stranger_send(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data,
-			size_t length);
-void mock_stranger_close(struct weft_lane_ep *lane_ep);
+void mock_unknown_at(struct weft_lane_ep *base, uint64_t address);
+void mock_unknown_send(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data,
+		       size_t length);
+void mock_unknown_close(struct weft_lane_ep *lane_ep);
 /** What the unknown sender received last, and how many messages. */
-size_t mock_stranger_last(struct weft_lane_ep *lane_ep, uint8_t *am_id, const void **data);
-unsigned int mock_stranger_received(struct weft_lane_ep *lane_ep);
+size_t mock_unknown_last(struct weft_lane_ep *lane_ep, uint8_t *am_id, const void **data);
+unsigned int mock_unknown_received(struct weft_lane_ep *lane_ep);
 
 /* ------------------------------------------------------------------ helpers for tests */
 

@@ -52,10 +52,10 @@ void mlink_fail(struct weft_lane_iface *iface, int status, const char *text);
 void mlink_refuse_addresses(int rc);
 
 /** An unknown sender's datagram to @p to; its sender is lane_ep number @p lane_ep of nobody. */
-void mctl_stranger(struct weft_lane_iface *to, uint32_t lane_ep, uint8_t am_id, const void *data,
-		   size_t len);
+void mctl_unknown(struct weft_lane_iface *to, uint32_t lane_ep, uint8_t am_id, const void *data,
+		  size_t len);
 /** What was last sent to a stranger. @return its length, 0 = nothing */
-size_t mctl_stranger_last(const void **data);
+size_t mctl_unknown_last(const void **data);
 
 /** Sees and may change each datagram before it is sent; returns false to drop it. */
 void mctl_set_filter(bool (*filter)(void *data, size_t *len, void *arg), void *arg);

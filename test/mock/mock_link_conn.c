@@ -149,8 +149,8 @@ bool mlink_run_event(struct link_iface *f)
 			f->event(f->arg, &lane_ep->base, WEFT_LANE_EV_UP, 0, "connected");
 			return true;
 		}
-		if (lane_ep->down_status < 0 && !lane_ep->down_said) {
-			lane_ep->down_said = true;
+		if (lane_ep->down_status < 0 && !lane_ep->down_reported) {
+			lane_ep->down_reported = true;
 			lane_ep->base.up = false;
 			f->event(f->arg, &lane_ep->base, WEFT_LANE_EV_DOWN, lane_ep->down_status,
 				 lane_ep->text);

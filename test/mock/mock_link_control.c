@@ -83,31 +83,31 @@ void mlink_refuse_addresses(int rc)
 
 /* ------------------------------------------------------------------ unknown senders */
 
-#define STRANGER 499
+#define UNKNOWN 499
 
-void mctl_stranger(struct weft_lane_iface *to, uint32_t lane_ep, uint8_t am_id, const void *data,
-		   size_t len)
+void mctl_unknown(struct weft_lane_iface *to, uint32_t lane_ep, uint8_t am_id, const void *data,
+		  size_t len)
 {
-	struct link_msg *m = mlink_enqueue((struct end){STRANGER, lane_ep},
+	struct link_msg *m = mlink_enqueue((struct end){UNKNOWN, lane_ep},
 					   (struct end){to_iface(to)->id, 0}, am_id, data, len);
 
 	m->datagram = true;
 }
 
-size_t mctl_stranger_last(const void **data)
+size_t mctl_unknown_last(const void **data)
 {
 	struct link_msg *m, *next;
 
 	for (m = TAILQ_FIRST(&mlink_net.msgs); m; m = next) {
 		next = TAILQ_NEXT(m, entry);
-		if (m->to.iface != STRANGER)
+		if (m->to.iface != UNKNOWN)
 			continue;
-		mlink_net.stranger_len = m->length;
-		memcpy(mlink_net.stranger, m->data, m->length);
+		mlink_net.unknown_len = m->length;
+		memcpy(mlink_net.unknown_sender, m->data, m->length);
 		mlink_msg_free(m);
 	}
-	*data = mlink_net.stranger;
-	return mlink_net.stranger_len;
+	*data = mlink_net.unknown_sender;
+	return mlink_net.unknown_len;
 }
 
 void mctl_set_filter(bool (*filter)(void *data, size_t *len, void *arg), void *arg)

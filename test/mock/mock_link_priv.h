@@ -43,7 +43,7 @@ struct link_lane_ep {
 	bool dead, delivering;
 	uint64_t up_at; /* UINT64_MAX = not due */
 	int down_status;
-	bool down_said;
+	bool down_reported;
 	char text[128];
 	unsigned int outstanding;
 	struct weft_lane_comp *flush[8];
@@ -94,8 +94,8 @@ struct mlink_net {
 	int refuse;
 	bool (*filter)(void *data, size_t *len, void *arg);
 	void *filter_arg;
-	uint8_t stranger[4096];
-	size_t stranger_len;
+	uint8_t unknown_sender[4096];
+	size_t unknown_len;
 };
 
 static inline struct link_iface *to_iface(struct weft_lane_iface *iface)

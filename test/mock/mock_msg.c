@@ -44,7 +44,7 @@ void mock_settle(struct mock_msg *m, int status)
 		return;
 	m->from->outstanding--;
 	m->from->base.queued -= (uint32_t)m->length;
-	if (m->from->stranger)
+	if (m->from->unknown_sender)
 		return;
 	if (m->comp)
 		mock_comp_due(m->from, m->comp, status);
@@ -55,8 +55,8 @@ void mock_settle(struct mock_msg *m, int status)
 	}
 }
 
-static void stranger_take(struct mock_lane_ep *lane_ep, uint8_t am_id, const void *data,
-			  size_t length)
+static void unknown_take(struct mock_lane_ep *lane_ep, uint8_t am_id, const void *data,
+			 size_t length)
 {
 	lane_ep->received++;
 	lane_ep->last_id = am_id;
@@ -84,8 +84,8 @@ void mock_enqueue(struct mock_lane_ep *from, struct mock_lane_ep *to, uint8_t am
 		from->outstanding++;
 		from->base.queued += (uint32_t)length;
 	}
-	if (to->stranger) {
-		stranger_take(to, am_id, data, length);
+	if (to->unknown_sender) {
+		unknown_take(to, am_id, data, length);
 		mock_settle(m, 0);
 		mock_msg_free(m);
 		return;
@@ -206,7 +206,7 @@ int mock_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 static enum mock_verdict judge(struct mock_iface *f, const struct mock_msg *m)
 {
 	struct mock_msg_view v = {
-		.from = m->from != NULL && !m->from->stranger ? m->from->base.iface : NULL,
+		.from = m->from != NULL && !m->from->unknown_sender ? m->from->base.iface : NULL,
 		.to = &f->base,
 		.am_id = m->am_id,
 		.data = m->data,
@@ -215,7 +215,7 @@ static enum mock_verdict judge(struct mock_iface *f, const struct mock_msg *m)
 
 	if (m->ready > mock_now || !m->to->base.up)
 		return MOCK_LATER;
-	if (m->from && !m->from->stranger && iface_of(m->from)->muted)
+	if (m->from && !m->from->unknown_sender && iface_of(m->from)->muted)
 		return MOCK_LATER;
 	return mock_net.filter ? mock_net.filter(&v, mock_net.filter_arg) : MOCK_DELIVER;
 }

@@ -37,11 +37,11 @@ struct mock_lane_ep {
 	LIST_ENTRY(mock_lane_ep) entry;
 	struct mock_lane_ep *peer; /* other end; NULL = not connected (yet), or gone */
 	bool dead;                 /* destroyed: freed at the next progress */
-	bool stranger;
+	bool unknown_sender;
 	uint64_t at; /* unknown sender: where it is; 0 = wherever it says */
 	/* connecting */
 	uint64_t target;   /* address id; 0 = connected or passive */
-	bool asked;        /* lies in the target's list of connects */
+	bool connecting;   /* lies in the target's list of connects */
 	uint64_t deadline; /* of the connect, or of a silent peer; UINT64_MAX = none */
 	char text[512];
 	/* events due */
@@ -155,7 +155,7 @@ struct mock_net {
 	unsigned int lose;
 	void (*on_arm)(struct weft_lane_iface *iface, enum mock_arm_moment moment, void *arg);
 	void *on_arm_arg;
-	struct mock_iface stranger_iface;
+	struct mock_iface unknown_iface;
 };
 
 extern struct mock_net mock_net;
@@ -173,7 +173,7 @@ static inline struct mock_lane_ep *to_lane_ep(struct weft_lane_ep *lane_ep)
 
 static inline struct mock_iface *iface_of(const struct mock_lane_ep *lane_ep)
 {
-	return lane_ep->stranger ? NULL : (struct mock_iface *)lane_ep->base.iface;
+	return lane_ep->unknown_sender ? NULL : (struct mock_iface *)lane_ep->base.iface;
 }
 
 uint64_t mock_rnd(void);

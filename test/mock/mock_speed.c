@@ -38,7 +38,7 @@ void mock_stall(struct weft_lane_iface *iface, uint64_t ns)
 		r->due += ns;
 	LIST_FOREACH(g, &mock_net.ifaces, entry)
 		TAILQ_FOREACH(m, &g->inbox, entry)
-			if (m->from && !m->from->stranger && iface_of(m->from) == f)
+			if (m->from && !m->from->unknown_sender && iface_of(m->from) == f)
 				m->ready += ns;
 }
 

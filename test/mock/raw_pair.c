@@ -133,7 +133,7 @@ static bool wire_done(struct weft_frame_port *port)
 {
 	struct pair_end *e = (struct pair_end *)port;
 
-	e->wire.asked++;
+	e->wire.reg_calls++;
 	return !e->wire.busy;
 }
 

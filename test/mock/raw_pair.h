@@ -27,7 +27,7 @@ struct pair_wire {
 	bool hold_sent; /* sent mbufs are freed only by tx_kick, as by a lazy NIC */
 	bool lazy;      /* with hold_sent: not even then, but at the port's end */
 	bool busy;      /* tx_done(): the NIC has not read all */
-	unsigned int asked;
+	unsigned int reg_calls;
 };
 
 struct pair_end {

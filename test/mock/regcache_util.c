@@ -10,8 +10,8 @@
 
 _Atomic unsigned int snapshots, registered;
 int refuse;
-unsigned int asked; /* calls of the driver */
-size_t lockable;    /* bytes that may be registered at a time; 0 = no limit */
+unsigned int reg_calls; /* calls of the driver */
+size_t lockable;        /* bytes that may be registered at a time; 0 = no limit */
 static size_t locked;
 const void *read_only; /* pages that begin here can't be written */
 uint64_t reg_ns;       /* what a registration takes on the mock's clock, per page; plus 1 us */
@@ -23,7 +23,7 @@ static int snap_register(struct weft_lane_iface *iface, void *addr, size_t len, 
 	size_t i;
 
 	(void)iface;
-	asked++;
+	reg_calls++;
 	if (lockable != 0 && locked + len > lockable)
 		return -ENOMEM;
 	if (refuse < 0) {

@@ -30,7 +30,7 @@ struct snapshot {
 
 extern _Atomic unsigned int snapshots, registered; /**< now, ever */
 extern int refuse;                                 /**< error of each registration */
-extern unsigned int asked;                         /**< calls of the driver */
+extern unsigned int reg_calls;                     /**< calls of the driver */
 extern size_t lockable;       /**< bytes that may be registered at a time; 0 = no limit */
 extern const void *read_only; /**< pages that begin here can't be written */
 extern uint64_t reg_ns; /**< what a registration takes on the mock's clock, per page; plus 1 us */

@@ -37,10 +37,10 @@ static int lie(struct peer *p)
 	uint64_t mine = htole64(1024), theirs;
 	size_t length = 1 << 20;
 	char *piece = calloc(1, length);
-	int ret = piece ? peer_tell(p, OOB_PARAMS, &mine, sizeof(mine)) : APP_FAIL;
+	int ret = piece ? peer_send(p, OOB_PARAMS, &mine, sizeof(mine)) : APP_FAIL;
 
 	if (!ret)
-		ret = peer_hear(p, OOB_PARAMS, &theirs, sizeof(theirs));
+		ret = peer_recv(p, OOB_PARAMS, &theirs, sizeof(theirs));
 	if (!ret)
 		ret = peer_barrier(p);
 	if (!ret && weft_tag_send(p->ep, piece, length, TAG_TO_SERVER, NULL, NULL) < 0)

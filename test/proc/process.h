@@ -37,11 +37,11 @@ static inline double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/** Progress until it is done, for @p patience_s at most. @return its status */
+/** Progress until it is done, for @p timeout_s at most. @return its status */
 static inline int wait_done(struct weft_worker *worker, struct weft_request *req,
-			    struct weft_completion *c, double patience_s)
+			    struct weft_completion *c, double timeout_s)
 {
-	double until = now() + patience_s;
+	double until = now() + timeout_s;
 	int status = 0;
 
 	if (!req)

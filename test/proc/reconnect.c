@@ -24,7 +24,7 @@
 #define LENGTH 20000
 #define TAG_HELLO 1ull /* plus the number of the message, from bit 8 on */
 #define TAG_LAST 2ull
-#define PATIENCE_S 20
+#define TIMEOUT_S 20
 
 static struct weft_context *ctx;
 static struct weft_worker *worker;
@@ -47,7 +47,7 @@ static void fill(unsigned char *buf, uint64_t number)
 
 static int wait_for(struct weft_request *req, struct weft_completion *c)
 {
-	return wait_done(worker, req, c, PATIENCE_S);
+	return wait_done(worker, req, c, TIMEOUT_S);
 }
 
 /* ---- the server ----------------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static int serve(const char *file)
 
 /* ---- the client ----------------------------------------------------------------------------- */
 
-static int ask(const char *file, uint64_t count)
+static int request_all(const char *file, uint64_t count)
 {
 	struct weft_completion c = {.size = sizeof(c)};
 	struct weft_ep *ep = connect_to(worker, file);
@@ -171,7 +171,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "server"))
 		rc = serve(argv[2]);
 	else
-		rc = ask(argv[2], strtoull(argv[3], NULL, 10));
+		rc = request_all(argv[2], strtoull(argv[3], NULL, 10));
 	weft_worker_destroy(worker);
 	weft_context_destroy(ctx);
 	return rc;

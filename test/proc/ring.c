@@ -25,7 +25,7 @@
 
 #include "weft.h"
 
-#define PATIENCE_S 60
+#define TIMEOUT_S 60
 
 /* Around what changes: frames, coalescing, thresholds. */
 static const size_t sizes[] = {0,      1,      8,      63,     256,      257,           1500,
@@ -198,7 +198,7 @@ static void progress(int n, bool own)
 /* Send each size from one side, by one thread that progresses both. */
 static void each_size(int from)
 {
-	double until = now() + PATIENCE_S;
+	double until = now() + TIMEOUT_S;
 	struct weft_request *s, *r;
 	uint8_t *out, *in;
 	size_t i;
@@ -242,7 +242,7 @@ static bool exchange(int n, unsigned int round)
 	size_t len = sizes[round % (SIZES - 1)];
 	struct weft_request *s[BATCH] = {0}, *r[BATCH] = {0};
 	uint8_t *out[BATCH], *in[BATCH];
-	double until = now() + PATIENCE_S;
+	double until = now() + TIMEOUT_S;
 	bool all = false, well = true;
 	unsigned int i;
 

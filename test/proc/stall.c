@@ -21,7 +21,7 @@
 
 #define LENGTH (1u << 20)
 #define BAD_OPEN 4 /* messages under way with the bad one, each way */
-#define PATIENCE_S 120
+#define TIMEOUT_S 120
 #define ROUNDS_MIN 20
 #define ROUNDS_MAX 100000
 #define BUSY 5 /* times as long as alone, where that is beyond what is promised */
@@ -35,7 +35,7 @@ static unsigned char out[LENGTH], in[LENGTH], sink[LENGTH];
 
 static void wait_for(struct weft_request *req)
 {
-	check("message", wait_done(worker, req, NULL, PATIENCE_S));
+	check("message", wait_done(worker, req, NULL, TIMEOUT_S));
 }
 
 static struct weft_request *recv_in(uint64_t tag, size_t length)
@@ -196,7 +196,7 @@ static int hub(const char *file, double ms)
 	double until;
 
 	write_address(worker, file);
-	for (until = now() + PATIENCE_S; (!good || !bad) && now() < until;)
+	for (until = now() + TIMEOUT_S; (!good || !bad) && now() < until;)
 		weft_worker_progress(worker);
 	if (!good || !bad)
 		die("peers", -ETIMEDOUT);
@@ -204,7 +204,7 @@ static int hub(const char *file, double ms)
 		round_of(&alone);
 	streams(s, bad, TAG_BAD_DOWN, TAG_BAD_UP);
 	/* The bad peer is stopped in the middle of messages only where they flow each way. */
-	until = now() + PATIENCE_S;
+	until = now() + TIMEOUT_S;
 	for (int i = 0; i < 20 || (!flows(s) && now() < until); i++) {
 		go_on(s, 2 * BAD_OPEN);
 		round_of(NULL);

@@ -97,7 +97,7 @@ static void insert(struct own *o, size_t count)
 	free(names);
 }
 
-static struct fi_info *ask(void)
+static struct fi_info *get_info(void)
 {
 	struct fi_info *hints = fi_allocinfo(), *info;
 
@@ -142,10 +142,10 @@ static bool overlap(struct fid_fabric *fabric, struct fi_info *info, size_t *cou
 	return true;
 }
 
-static void who_wakes_waits_for_the_lock(void **state)
+static void a_thread_that_wakes_waits_for_the_lock(void **state)
 {
 	struct fi_eq_attr attr = {.wait_obj = FI_WAIT_UNSPEC};
-	struct fi_info *info = ask();
+	struct fi_info *info = get_info();
 	struct fid_fabric *fabric;
 	size_t count = 16384;
 	bool shown = false;
@@ -164,7 +164,7 @@ static void who_wakes_waits_for_the_lock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_wakes_waits_for_the_lock),
+		cmocka_unit_test(a_thread_that_wakes_waits_for_the_lock),
 	};
 
 	setenv("FI_PROVIDER", "weft", 1);

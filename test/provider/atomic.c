@@ -202,8 +202,8 @@ static void every_operation(void **state)
 	struct world w;
 	size_t width;
 
-	world_open(&w,
-		   &(struct wish){.caps = FI_RMA | FI_ATOMIC, .tx_flags = FI_DELIVERY_COMPLETE});
+	world_open(&w, &(struct world_params){.caps = FI_RMA | FI_ATOMIC,
+					      .tx_flags = FI_DELIVERY_COMPLETE});
 	world_region_open(&w, &r, ROOM, both);
 	for (int t = 0; t < FI_UINT128; t++) {
 		for (int op = 0; op <= FI_ATOMIC_OP_LAST; op++) {
@@ -317,8 +317,8 @@ static void other_forms(void **state)
 	struct world_region r;
 	struct world w;
 
-	world_open(&w,
-		   &(struct wish){.caps = FI_RMA | FI_ATOMIC, .tx_flags = FI_DELIVERY_COMPLETE});
+	world_open(&w, &(struct world_params){.caps = FI_RMA | FI_ATOMIC,
+					      .tx_flags = FI_DELIVERY_COMPLETE});
 	world_region_open(&w, &r, ROOM, both);
 	in_pieces(&w, &r);
 	long_and_injected(&w, &r);
@@ -339,7 +339,7 @@ static void contended(void **state)
 	uint8_t seen[2 * ROUNDS] = {0};
 	fi_addr_t to;
 
-	world_open(&w, &(struct wish){.caps = FI_ATOMIC});
+	world_open(&w, &(struct world_params){.caps = FI_ATOMIC});
 	world_region_open(&w, &r, ROOM, both);
 	to = w.me == 0 ? w.self : w.peer;
 	key = w.me == 0 ? fi_mr_key(r.mr) : r.key;
@@ -390,7 +390,7 @@ static void refused(void **state)
 	struct world w;
 	uint64_t word = 1;
 
-	world_open(&w, &(struct wish){.caps = FI_ATOMIC});
+	world_open(&w, &(struct world_params){.caps = FI_ATOMIC});
 	world_region_open(&w, &r, ROOM, FI_REMOTE_READ);
 	fails(&w, &r, 0, r.key);
 	world_region_close(&w, &r);
@@ -405,7 +405,7 @@ static void refused(void **state)
 		assert_int_equal(r.memory[i], 0);
 	world_region_close(&w, &r);
 	world_close(&w);
-	world_open(&w, &(struct wish){.caps = FI_RMA});
+	world_open(&w, &(struct world_params){.caps = FI_RMA});
 	assert_int_equal(fi_atomic(w.ep, &word, 1, NULL, w.peer, 0, 1, FI_UINT64, FI_SUM, NULL),
 			 -FI_EOPNOTSUPP);
 	world_close(&w);
@@ -419,8 +419,8 @@ static void written_only(void **state)
 	struct world_region r;
 	struct world w;
 
-	world_open(&w,
-		   &(struct wish){.caps = FI_RMA | FI_ATOMIC, .tx_flags = FI_DELIVERY_COMPLETE});
+	world_open(&w, &(struct world_params){.caps = FI_RMA | FI_ATOMIC,
+					      .tx_flags = FI_DELIVERY_COMPLETE});
 	world_region_open(&w, &r, ROOM, FI_REMOTE_WRITE);
 	CHECK(fi_atomic(w.ep, &word, 1, NULL, w.peer, 8, r.key, FI_UINT64, FI_SUM, NULL));
 	world_next(&w, NULL);
@@ -452,7 +452,7 @@ static void counted(void **state)
 	struct world_region r;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_ATOMIC, .counters = true});
+	world_open(&w, &(struct world_params){.caps = FI_ATOMIC, .counters = true});
 	world_region_open(&w, &r, ROOM, both);
 	CHECK(fi_atomic(w.ep, &word, 1, NULL, w.self, 0, fi_mr_key(r.mr), FI_UINT64, FI_SUM, NULL));
 	CHECK(fi_cntr_wait(w.sent, 1, 20000));

@@ -28,7 +28,7 @@ static void open_with(struct world *w, const char *ranks, const char *yield, boo
 {
 	setenv("OMPI_COMM_WORLD_LOCAL_SIZE", ranks, 1);
 	setenv("FI_WEFT_YIELD", yield, 1);
-	world_open(w, &(struct wish){.counters = counters});
+	world_open(w, &(struct world_params){.counters = counters});
 	unsetenv("OMPI_COMM_WORLD_LOCAL_SIZE");
 	unsetenv("FI_WEFT_YIELD");
 }
@@ -131,7 +131,7 @@ static void a_value_that_is_wrong_is_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		setenv("FI_WEFT_YIELD", wrong[i], 1);
-		hints = world_hints(&(struct wish){0});
+		hints = world_hints(&(struct world_params){0});
 		CHECK(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
 		CHECK(fi_fabric(info->fabric_attr, &fabric, NULL));
 		assert_int_equal(fi_domain(fabric, info, &domain, NULL), -FI_EINVAL);

@@ -95,12 +95,12 @@ static void exchange(struct world *w, uint64_t tag)
 	}
 }
 
-static void disturb_nobody(enum fi_progress progress)
+static void exchange_with_children(enum fi_progress progress)
 {
 	struct world_region r;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED | FI_RMA, .progress = progress});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED | FI_RMA, .progress = progress});
 	world_region_open(&w, &r, 4096, FI_REMOTE_WRITE);
 	exchange(&w, 1);
 	if (w.me == 0)
@@ -113,14 +113,14 @@ static void disturb_nobody(enum fi_progress progress)
 	world_close(&w);
 }
 
-static void children_that_close_all_disturb_nobody(void **state)
+static void children_that_close_all_disturb_no_peer(void **state)
 {
-	disturb_nobody(FI_PROGRESS_MANUAL);
+	exchange_with_children(FI_PROGRESS_MANUAL);
 }
 
 static void nor_where_a_thread_makes_progress(void **state)
 {
-	disturb_nobody(FI_PROGRESS_AUTO);
+	exchange_with_children(FI_PROGRESS_AUTO);
 }
 
 struct reader {
@@ -146,7 +146,7 @@ static void a_child_whose_parent_was_in_a_call_does_not_hang(void **state)
 	pthread_t thread;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED | FI_RMA});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED | FI_RMA});
 	world_region_open(&w, &r, 4096, FI_REMOTE_WRITE);
 	if (w.me == 0) {
 		reader.cq = w.cq;
@@ -165,7 +165,7 @@ static void a_child_whose_parent_was_in_a_call_does_not_hang(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(children_that_close_all_disturb_nobody),
+		cmocka_unit_test(children_that_close_all_disturb_no_peer),
 		cmocka_unit_test(nor_where_a_thread_makes_progress),
 		cmocka_unit_test(a_child_whose_parent_was_in_a_call_does_not_hang),
 	};

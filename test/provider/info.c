@@ -18,7 +18,7 @@
 
 #define VERSION FI_VERSION(1, 17)
 
-static struct fi_info *ask(struct fi_info *hints, int *rc)
+static struct fi_info *get_info(struct fi_info *hints, int *rc)
 {
 	struct fi_info *info = NULL;
 
@@ -50,7 +50,7 @@ static void claims(void **state)
 	struct fi_info *hints = new_hints(), *info;
 	int rc, before = threads();
 
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
 	assert_null(info->next);
 	assert_string_equal(info->fabric_attr->prov_name, "weft");
@@ -79,7 +79,7 @@ static void answers(void **state)
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
 	hints->domain_attr->av_type = FI_AV_MAP;
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(info->caps &
 				 (FI_TAGGED | FI_SEND | FI_RECV | FI_SOURCE | FI_DIRECTED_RECV),
@@ -98,13 +98,13 @@ static void remote_keys(void **state)
 	int rc;
 
 	hints->caps = FI_ATOMIC;
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, -FI_ENODATA);
 	hints->caps = FI_RMA;
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, -FI_ENODATA);
 	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_LOCAL | FI_MR_VIRT_ADDR;
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(info->domain_attr->mr_mode, FI_MR_PROV_KEY);
 	assert_int_equal(info->domain_attr->mr_key_size, 8);
@@ -113,7 +113,7 @@ static void remote_keys(void **state)
 	fi_freeinfo(info);
 	hints->caps = 0;
 	hints->domain_attr->mr_mode = 0;
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(info->caps & (FI_RMA | FI_ATOMIC | FI_WRITE), 0);
 	fi_freeinfo(info);
@@ -202,7 +202,7 @@ static void refused(struct fi_info *hints, const char *what, size_t i)
 	struct fi_info *info;
 	int rc;
 
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	if (rc != -FI_ENODATA || info)
 		fail_msg("%s %zu is answered with %d", what, i, rc);
 	fi_freeinfo(hints);
@@ -237,24 +237,24 @@ static void fence(void **state)
 	int rc;
 
 	hints->domain_attr->mr_mode = FI_MR_PROV_KEY;
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(info->caps & FI_FENCE, 0); /* for hints that request it */
 	fi_freeinfo(info);
 	hints->caps = FI_RMA | FI_ATOMIC | FI_FENCE;
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(info->caps & (FI_FENCE | FI_MSG | FI_TAGGED), FI_FENCE);
 	assert_int_equal(info->tx_attr->caps & FI_FENCE, FI_FENCE);
 	assert_int_equal(info->rx_attr->caps & FI_FENCE, 0);
 	fi_freeinfo(info);
 	hints->caps = FI_FENCE;
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(info->caps & (FI_RMA | FI_ATOMIC | FI_MSG), FI_RMA | FI_ATOMIC);
 	fi_freeinfo(info);
 	hints->caps = FI_RMA | FI_TAGGED | FI_FENCE;
-	assert_null(ask(hints, &rc));
+	assert_null(get_info(hints, &rc));
 	assert_int_equal(rc, -FI_ENODATA);
 	hints->caps = FI_FENCE;
 	hints->domain_attr->mr_mode = 0;
@@ -267,7 +267,7 @@ static void orders(void **state)
 	struct fi_info *hints = new_hints(), *info;
 	int rc;
 
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
 	assert_true(info->tx_attr->msg_order == FI_ORDER_SAS);
 	assert_int_equal(info->ep_attr->max_order_waw_size, 0);
@@ -277,7 +277,7 @@ static void orders(void **state)
 	hints->tx_attr->msg_order =
 		FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_RMA_WAW;
 	hints->ep_attr->max_order_waw_size = 1 << 20;
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
 	assert_true(info->tx_attr->msg_order == hints->tx_attr->msg_order);
 	assert_true(info->rx_attr->msg_order == hints->tx_attr->msg_order);
@@ -295,13 +295,13 @@ static void inject_sizes(void **state)
 	struct fi_info *hints = new_hints(), *info;
 	int rc;
 
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(info->tx_attr->inject_size, 4096);
 	assert_int_equal(info->tx_attr->iov_limit, 16);
 	fi_freeinfo(info);
 	hints->tx_attr->inject_size = 16384;
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(info->tx_attr->inject_size, 16384);
 	fi_freeinfo(info);
@@ -331,12 +331,12 @@ static void addresses(void **state)
 	assert_non_null(info->src_addr);
 	assert_int_equal(info->src_addrlen, FI_NAME_MAX);
 	assert_null(info->dest_addr);
-	again = ask(info, &rc);
+	again = get_info(info, &rc);
 	assert_int_equal(rc, 0);
 	assert_memory_equal(again->src_addr, info->src_addr, FI_NAME_MAX);
 	fi_freeinfo(again);
 	((char *)info->src_addr)[FI_NAME_MAX - 1] = 1;
-	assert_null(ask(info, &rc));
+	assert_null(get_info(info, &rc));
 	assert_int_equal(rc, -FI_ENODATA);
 	/* With FI_SOURCE that of the hints is of no account. */
 	assert_int_equal(fi_getinfo(VERSION, NULL, "5000", FI_SOURCE, info, &again), 0);
@@ -355,7 +355,7 @@ static void directions(void **state)
 	struct fi_info *hints = new_hints(), *info;
 	int rc;
 
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(info->tx_attr->caps & (FI_SEND | FI_TAGGED), FI_SEND | FI_TAGGED);
 	assert_int_equal(info->tx_attr->caps & (FI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM), 0);
@@ -374,12 +374,12 @@ static void progress_variable(void **state)
 
 	setenv("FI_WEFT_PROGRESS", "manual", 1);
 	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, -FI_ENODATA);
 	assert_null(info);
 	setenv("FI_WEFT_PROGRESS", "auto", 1);
 	hints->domain_attr->data_progress = FI_PROGRESS_UNSPEC;
-	info = ask(hints, &rc);
+	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(info->domain_attr->data_progress, FI_PROGRESS_AUTO);
 	unsetenv("FI_WEFT_PROGRESS");

@@ -44,11 +44,11 @@ static long cpus(void)
 	return CPU_COUNT(&mask);
 }
 
-static void a_process_without_a_job_is_not_crowded(void **state)
+static void a_process_without_a_job_is_not_oversubscribed(void **state)
 {
 	(void)state;
 	assert_int_equal(wfi_job_local_ranks(), 0);
-	assert_false(wfi_job_is_crowded());
+	assert_false(wfi_job_is_oversubscribed());
 }
 
 static void each_launcher_reports_the_ranks_of_this_host(void **state)
@@ -92,15 +92,15 @@ static void slurm_reports_ranks_as_a_list_of_hosts(void **state)
 	assert_int_equal(wfi_job_local_ranks(), 0);
 }
 
-static void a_job_is_crowded_with_more_ranks_than_cpus(void **state)
+static void a_job_is_oversubscribed_with_more_ranks_than_cpus(void **state)
 {
 	(void)state;
 	set_number("OMPI_COMM_WORLD_LOCAL_SIZE", cpus());
-	assert_false(wfi_job_is_crowded());
+	assert_false(wfi_job_is_oversubscribed());
 	set_number("OMPI_COMM_WORLD_LOCAL_SIZE", sysconf(_SC_NPROCESSORS_ONLN) + 1);
-	assert_true(wfi_job_is_crowded());
+	assert_true(wfi_job_is_oversubscribed());
 	setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "many", 1);
-	assert_false(wfi_job_is_crowded());
+	assert_false(wfi_job_is_oversubscribed());
 }
 
 static void slurm_gives_fewer_cpus_than_the_host_has(void **state)
@@ -110,9 +110,9 @@ static void slurm_gives_fewer_cpus_than_the_host_has(void **state)
 	setenv("SLURM_NODEID", "0", 1);
 	setenv("SLURM_TASKS_PER_NODE", "2", 1);
 	setenv("SLURM_CPUS_ON_NODE", "1", 1);
-	assert_true(wfi_job_is_crowded());
+	assert_true(wfi_job_is_oversubscribed());
 	setenv("SLURM_CPUS_ON_NODE", "2", 1);
-	assert_int_equal(wfi_job_is_crowded(), cpus() < 2);
+	assert_int_equal(wfi_job_is_oversubscribed(), cpus() < 2);
 }
 
 /* A rank's own mask: one CPU. */
@@ -174,10 +174,10 @@ static void a_bound_rank_is_counted_against_its_launchers_cpus(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_process_without_a_job_is_not_crowded, clear),
+		cmocka_unit_test_setup(a_process_without_a_job_is_not_oversubscribed, clear),
 		cmocka_unit_test_setup(each_launcher_reports_the_ranks_of_this_host, clear),
 		cmocka_unit_test_setup(slurm_reports_ranks_as_a_list_of_hosts, clear),
-		cmocka_unit_test_setup(a_job_is_crowded_with_more_ranks_than_cpus, clear),
+		cmocka_unit_test_setup(a_job_is_oversubscribed_with_more_ranks_than_cpus, clear),
 		cmocka_unit_test_setup(slurm_gives_fewer_cpus_than_the_host_has, clear),
 		cmocka_unit_test_setup(a_bound_rank_is_counted_against_its_launchers_cpus, clear),
 	};
@@ -185,6 +185,6 @@ int main(int argc, char **argv)
 
 	(void)argv;
 	if (argc > 1)
-		return wfi_job_is_crowded();
+		return wfi_job_is_oversubscribed();
 	return n > 0 ? cmocka_run_group_tests_name("the launcher's job", tests, NULL, NULL) : 1;
 }

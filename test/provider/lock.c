@@ -57,7 +57,7 @@ static void *other(void *arg)
 	return arg;
 }
 
-static void nobody_meets_inside(void **state)
+static void no_thread_meets_inside(void **state)
 {
 	pthread_t threads[1 + OTHERS];
 
@@ -168,7 +168,7 @@ static void not_wanted_any_more(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_meets_inside),
+		cmocka_unit_test(no_thread_meets_inside),
 		cmocka_unit_test(shared_means_the_mutex),
 		cmocka_unit_test(enabled_by_a_thread),
 		cmocka_unit_test(not_wanted_any_more),

@@ -34,7 +34,7 @@ static void immediate_data(void **state)
 	struct fi_cq_tagged_entry entry;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_MSG | FI_TAGGED});
+	world_open(&w, &(struct world_params){.caps = FI_MSG | FI_TAGGED});
 	assert_int_equal(w.info->domain_attr->cq_data_size, 8);
 	for (unsigned int i = 0; i < 4; i++) {
 		if (w.me == 0) {
@@ -70,7 +70,7 @@ static void kinds_apart(void **state)
 	struct fi_cq_tagged_entry entry;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_MSG | FI_TAGGED});
+	world_open(&w, &(struct world_params){.caps = FI_MSG | FI_TAGGED});
 	if (w.me == 0) {
 		CHECK(fi_send(w.ep, &value, sizeof(value), NULL, w.peer, NULL));
 		world_next(&w, NULL);
@@ -104,7 +104,7 @@ static void multi_recv(void **state)
 	struct world w;
 	int n = 0;
 
-	world_open(&w, &(struct wish){.caps = FI_MSG | FI_MULTI_RECV});
+	world_open(&w, &(struct world_params){.caps = FI_MSG | FI_MULTI_RECV});
 	if (w.me == 0) {
 		for (unsigned int i = 0; i < 20; i++) {
 			world_fill(out, EACH, i);
@@ -144,7 +144,7 @@ static void multi_recv_cancelled(void **state)
 		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = buf};
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_MSG | FI_MULTI_RECV});
+	world_open(&w, &(struct world_params){.caps = FI_MSG | FI_MULTI_RECV});
 	if (w.me == 1) {
 		CHECK(fi_recvmsg(w.ep, &msg, FI_MULTI_RECV));
 		CHECK(fi_cancel(&w.ep->fid, buf));
@@ -163,7 +163,7 @@ static void injecting(void **state)
 	struct fi_cq_tagged_entry entry;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_MSG | FI_TAGGED});
+	world_open(&w, &(struct world_params){.caps = FI_MSG | FI_TAGGED});
 	assert_int_equal(w.info->tx_attr->inject_size, sizeof(buf));
 	for (unsigned int i = 0; i < COUNT; i++) {
 		size_t size = i * 37 % sizeof(buf);
@@ -200,7 +200,7 @@ static void leaves_now(void **state)
 	uint64_t value = 6;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED});
 	/* Connected first. */
 	if (w.me == 0)
 		world_send(&w, &value, sizeof(value), 1);
@@ -226,7 +226,7 @@ static void delivered(void **state)
 	struct world w;
 
 	for (int i = 0; i < 2; i++) {
-		world_open(&w, &(struct wish){.caps = FI_TAGGED, .tx_flags = levels[i]});
+		world_open(&w, &(struct world_params){.caps = FI_TAGGED, .tx_flags = levels[i]});
 		assert_true(w.info->tx_attr->op_flags & levels[i]);
 		if (w.me == 0)
 			world_send(&w, &value, sizeof(value), 1);
@@ -288,7 +288,7 @@ static void several_endpoints(void **state)
 	struct second s;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV});
 	open_second(&w, &s);
 	if (w.me == 0) {
 		/* From the second to the second, then from the first. */
@@ -324,7 +324,7 @@ static void bad_addresses(void **state)
 	struct world w;
 	fi_addr_t a;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED});
 	CHECK(fi_getname(&w.ep->fid, bytes, &length));
 	for (int i = 0; i < 40; i++) {
 		bytes[i] ^= 0x5a;

@@ -19,7 +19,7 @@ static void exchange(enum fi_cq_format format, size_t size)
 	struct world w;
 	ssize_t n;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED, .format = format});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED, .format = format});
 	CHECK(fi_trecv(w.ep, &in, sizeof(in), NULL, w.peer, 3, 0, &in));
 	CHECK(fi_tsend(w.ep, &out, sizeof(out), NULL, w.peer, 3, &out));
 	for (int i = 0; i < 2; i++) {
@@ -61,7 +61,7 @@ static void many(void **state)
 	struct fi_cq_tagged_entry entry;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED});
 	for (uint64_t i = 0; i < COUNT; i++) {
 		CHECK(fi_trecv(w.ep, &in[i], sizeof(in[i]), NULL, w.peer, i, 0, &in[i]));
 		out[i] = i;
@@ -84,7 +84,8 @@ static void selective(void **state)
 	struct world w;
 	int quiet, loud;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED, .cq_flags = FI_SELECTIVE_COMPLETION});
+	world_open(&w,
+		   &(struct world_params){.caps = FI_TAGGED, .cq_flags = FI_SELECTIVE_COMPLETION});
 	msg.addr = w.peer;
 	if (w.me == 0) {
 		CHECK(fi_tsend(w.ep, &value, sizeof(value), NULL, w.peer, 1, &quiet));
@@ -109,8 +110,8 @@ static void counters(void **state)
 	uint64_t value = 1;
 	struct world w;
 
-	world_open(&w,
-		   &(struct wish){.caps = FI_TAGGED, .counters = true, .wait_obj = FI_WAIT_UNSPEC});
+	world_open(&w, &(struct world_params){
+			       .caps = FI_TAGGED, .counters = true, .wait_obj = FI_WAIT_UNSPEC});
 	if (w.me == 0) {
 		assert_int_equal(fi_cntr_wait(w.sent, 1, 10), -FI_ETIMEDOUT);
 		world_barrier();
@@ -153,7 +154,7 @@ static void sleeping(void **state)
 	pthread_t thread;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED, .wait_obj = FI_WAIT_UNSPEC});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED, .wait_obj = FI_WAIT_UNSPEC});
 	if (w.me == 0) {
 		assert_int_equal(fi_cq_sread(w.cq, &entry, 1, NULL, 10), -FI_EAGAIN);
 		world_barrier();
@@ -182,7 +183,7 @@ static void descriptor(void **state)
 	struct world w;
 	int rc;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED, .wait_obj = FI_WAIT_FD});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED, .wait_obj = FI_WAIT_FD});
 	if (w.me == 0) {
 		world_barrier();
 		usleep(20000);
@@ -239,7 +240,7 @@ static void two_queues(void **state)
 	struct world w;
 	int woken = 1;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED, .wait_obj = FI_WAIT_FD});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED, .wait_obj = FI_WAIT_FD});
 	other = open_queue(&w, &fds[1].fd);
 	CHECK(fi_control(&w.cq->fid, FI_GETWAIT, &fds[0].fd));
 	if (w.me == 1)
@@ -308,7 +309,7 @@ static void many_threads(void **state)
 	pthread_t posters[2 * THREADS], readers[2];
 	int left = 2 * THREADS * EACH;
 
-	world_open(&shared, &(struct wish){.caps = FI_TAGGED, .wait_obj = FI_WAIT_UNSPEC});
+	world_open(&shared, &(struct world_params){.caps = FI_TAGGED, .wait_obj = FI_WAIT_UNSPEC});
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&readers[i], NULL, read_some, &left), 0);
 	for (uintptr_t i = 0; i < 2 * THREADS; i++)
@@ -330,7 +331,7 @@ static void automatic(void **state)
 	uint8_t *buf = malloc(LONG);
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED, .progress = FI_PROGRESS_AUTO});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED, .progress = FI_PROGRESS_AUTO});
 	if (w.me == 0) {
 		world_fill(buf, LONG, 1);
 		world_barrier();
@@ -388,7 +389,7 @@ static void close_is_not_in_the_way(void **state)
 	struct world w;
 	int fd, closed;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED});
 	cq = open_queue(&w, &fd);
 	if (w.me == 0) {
 		CHECK(fi_endpoint(w.domain, w.info, &c.ep, NULL));

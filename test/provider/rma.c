@@ -14,7 +14,7 @@ static void every_size(void **state)
 	struct world_region r;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_RMA, .tx_flags = FI_DELIVERY_COMPLETE});
+	world_open(&w, &(struct world_params){.caps = FI_RMA, .tx_flags = FI_DELIVERY_COMPLETE});
 	world_region_open(&w, &r, ROOM, FI_REMOTE_READ | FI_REMOTE_WRITE);
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		world_fill(r.local, sizes[i], i + (unsigned int)w.me);
@@ -43,7 +43,7 @@ static void other_forms(void **state)
 	struct world_region r;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_RMA});
+	world_open(&w, &(struct world_params){.caps = FI_RMA});
 	world_region_open(&w, &r, ROOM, FI_REMOTE_READ | FI_REMOTE_WRITE);
 	world_fill(r.local, 100, 5);
 	iov[0] = (struct iovec){r.local, 30};
@@ -85,9 +85,9 @@ static void in_order(void **state)
 	struct world w;
 	uint8_t *shorter;
 
-	world_open(&w, &(struct wish){.caps = FI_RMA,
-				      .order = FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAW,
-				      .tx_flags = FI_DELIVERY_COMPLETE});
+	world_open(&w, &(struct world_params){.caps = FI_RMA,
+					      .order = FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAW,
+					      .tx_flags = FI_DELIVERY_COMPLETE});
 	world_region_open(&w, &r, ROOM, FI_REMOTE_READ | FI_REMOTE_WRITE);
 	shorter = r.local + LENGTH;
 	for (unsigned int i = 0; i < 20; i++) {
@@ -116,7 +116,7 @@ static void limits(void **state)
 	struct world_region r;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_RMA, .inject_size = 16384});
+	world_open(&w, &(struct world_params){.caps = FI_RMA, .inject_size = 16384});
 	world_region_open(&w, &r, ROOM, FI_REMOTE_READ | FI_REMOTE_WRITE);
 	world_fill(r.local, 16384, 7);
 	CHECK(fi_inject_write(w.ep, r.local, 16384, w.peer, 1000, r.key));
@@ -148,7 +148,7 @@ static void device_memory(void **state)
 	struct fid_mr *mr;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_RMA});
+	world_open(&w, &(struct world_params){.caps = FI_RMA});
 	assert_int_equal(fi_mr_regattr(w.domain, &attr, 0, &mr), -FI_EOPNOTSUPP);
 	world_close(&w);
 }
@@ -175,7 +175,7 @@ static void refused(void **state)
 	struct world_region r;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_RMA, .tx_flags = FI_DELIVERY_COMPLETE});
+	world_open(&w, &(struct world_params){.caps = FI_RMA, .tx_flags = FI_DELIVERY_COMPLETE});
 	world_region_open(&w, &r, ROOM, FI_REMOTE_READ);
 	memset(r.local, 0xff, 8);
 	write_fails(&w, &r, 0, r.key);
@@ -204,7 +204,7 @@ static void with_data(void **state)
 	struct world w;
 	fi_addr_t from;
 
-	world_open(&w, &(struct wish){.caps = FI_RMA | FI_SOURCE});
+	world_open(&w, &(struct world_params){.caps = FI_RMA | FI_SOURCE});
 	world_region_open(&w, &r, ROOM, FI_REMOTE_WRITE);
 	for (unsigned int i = 0; i < 5; i++) {
 		if (w.me == 0) {

@@ -17,7 +17,7 @@ static void every_size(void **state)
 	uint8_t *buf = malloc(MOST);
 	struct fi_cq_tagged_entry entry;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED});
 	for (unsigned int i = 0; i < 2 * NUM_SIZES; i++) {
 		size_t size = sizes[i / 2];
 
@@ -45,7 +45,7 @@ static void pieces(void **state)
 	struct fi_cq_tagged_entry entry;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED});
 	if (w.me == 0) {
 		world_fill(buf, 90000, 1);
 		CHECK(fi_tsendv(w.ep, out, NULL, 3, w.peer, 5, NULL));
@@ -68,7 +68,7 @@ static void matching(void **state)
 	uint64_t value;
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED});
 	if (w.me == 0) {
 		for (value = 0; value < 8; value++)
 			world_send(&w, &value, sizeof(value), 0xab00 + value / 4);
@@ -96,7 +96,7 @@ static void truncation(void **state)
 	uint8_t buf[256] = {0};
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED});
 	if (w.me == 0) {
 		world_fill(buf, 200, 3);
 		world_send(&w, buf, 200, 7);
@@ -123,7 +123,7 @@ static void from_one_that_has_gone(bool progress, bool any)
 	uint8_t buf[2000];
 	ssize_t rc;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED | FI_DIRECTED_RECV});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED | FI_DIRECTED_RECV});
 	/* Side 1 makes the connection, and side 0 has none of its own. */
 	if (w.me == 1) {
 		world_send(&w, buf, 8, 100);
@@ -175,7 +175,7 @@ static void a_receive_outlives_its_connection(void **state)
 	size_t length = sizeof(address);
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED | FI_DIRECTED_RECV});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED | FI_DIRECTED_RECV});
 	if (w.me == 0)
 		CHECK(fi_trecv(w.ep, in, 8, NULL, w.peer, 2, 0, NULL));
 	world_fill(buf, 8, 1);
@@ -210,7 +210,7 @@ static void cancelling(void **state)
 	struct world w;
 	int a, b;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED});
 	if (w.me == 1) {
 		CHECK(fi_trecv(w.ep, buf, 8, NULL, FI_ADDR_UNSPEC, 1, 0, &a));
 		CHECK(fi_trecv(w.ep, other, 8, NULL, FI_ADDR_UNSPEC, 1, 0, &b));
@@ -290,7 +290,7 @@ static void peeking(void **state)
 	uint8_t buf[100];
 	struct world w;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED});
 	if (w.me == 0) {
 		for (unsigned int i = 10; i < 14; i++) {
 			world_fill(buf, 100, i);
@@ -313,7 +313,7 @@ static void directed(void **state)
 	struct world w;
 	int a, b;
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE});
 	/* What it was not opened for. */
 	assert_int_equal(fi_recv(w.ep, &in, sizeof(in), NULL, FI_ADDR_UNSPEC, &a), -FI_EOPNOTSUPP);
 	assert_int_equal(fi_inject(w.ep, &in, sizeof(in), w.peer), -FI_EOPNOTSUPP);
@@ -351,7 +351,7 @@ static void match_complete(void **state)
 	struct world w;
 	struct fi_msg_tagged msg = {.msg_iov = &iov, .iov_count = 1, .tag = 9};
 
-	world_open(&w, &(struct wish){.caps = FI_TAGGED});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED});
 	msg.addr = w.peer;
 	if (w.me == 0) {
 		CHECK(fi_tsendmsg(w.ep, &msg, FI_MATCH_COMPLETE | FI_COMPLETION));

@@ -105,31 +105,31 @@ void check_rc(ssize_t rc, const char *call, const char *file, int line)
 	_assert_true(rc >= 0, call, file, line);
 }
 
-struct fi_info *world_hints(const struct wish *wish)
+struct fi_info *world_hints(const struct world_params *world_params)
 {
 	struct fi_info *hints = fi_allocinfo();
 
 	assert_non_null(hints);
-	hints->caps = wish->caps;
+	hints->caps = world_params->caps;
 	hints->fabric_attr->prov_name = strdup("weft");
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->tx_attr->op_flags = wish->tx_flags;
-	hints->tx_attr->msg_order = wish->order ? FI_ORDER_SAS | wish->order : 0;
-	hints->tx_attr->inject_size = wish->inject_size;
-	hints->domain_attr->data_progress = wish->progress;
+	hints->tx_attr->op_flags = world_params->tx_flags;
+	hints->tx_attr->msg_order = world_params->order ? FI_ORDER_SAS | world_params->order : 0;
+	hints->tx_attr->inject_size = world_params->inject_size;
+	hints->domain_attr->data_progress = world_params->progress;
 	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_ALLOCATED | FI_MR_LOCAL;
 	return hints;
 }
 
-static void open_queues(struct world *w, const struct wish *wish)
+static void open_queues(struct world *w, const struct world_params *world_params)
 {
 	struct fi_cq_attr cq_attr = {
-		.format = wish->format ? wish->format : FI_CQ_FORMAT_TAGGED,
-		.wait_obj = wish->wait_obj,
+		.format = world_params->format ? world_params->format : FI_CQ_FORMAT_TAGGED,
+		.wait_obj = world_params->wait_obj,
 	};
-	struct fi_cntr_attr cntr_attr = {.wait_obj = wish->wait_obj};
+	struct fi_cntr_attr cntr_attr = {.wait_obj = world_params->wait_obj};
 
-	if (wish->counters) {
+	if (world_params->counters) {
 		CHECK(fi_cntr_open(w->domain, &cntr_attr, &w->sent, NULL));
 		CHECK(fi_cntr_open(w->domain, &cntr_attr, &w->received, NULL));
 		CHECK(fi_ep_bind(w->ep, &w->sent->fid, FI_SEND | FI_WRITE | FI_READ));
@@ -137,12 +137,12 @@ static void open_queues(struct world *w, const struct wish *wish)
 		return;
 	}
 	CHECK(fi_cq_open(w->domain, &cq_attr, &w->cq, NULL));
-	CHECK(fi_ep_bind(w->ep, &w->cq->fid, FI_TRANSMIT | FI_RECV | wish->cq_flags));
+	CHECK(fi_ep_bind(w->ep, &w->cq->fid, FI_TRANSMIT | FI_RECV | world_params->cq_flags));
 }
 
-void world_open(struct world *w, const struct wish *wish)
+void world_open(struct world *w, const struct world_params *world_params)
 {
-	struct fi_info *hints = world_hints(wish);
+	struct fi_info *hints = world_hints(world_params);
 	struct fi_av_attr av_attr = {0};
 	uint8_t mine[64], other[64];
 	size_t length = sizeof(mine);
@@ -155,7 +155,7 @@ void world_open(struct world *w, const struct wish *wish)
 	CHECK(fi_av_open(w->domain, &av_attr, &w->av, NULL));
 	CHECK(fi_endpoint(w->domain, w->info, &w->ep, NULL));
 	CHECK(fi_ep_bind(w->ep, &w->av->fid, 0));
-	open_queues(w, wish);
+	open_queues(w, world_params);
 	CHECK(fi_enable(w->ep));
 	CHECK(fi_getname(&w->ep->fid, mine, &length));
 	assert_int_equal(length, sizeof(mine));

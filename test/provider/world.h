@@ -28,7 +28,7 @@
 #define CHECK(call) check_rc(call, #call, __FILE__, __LINE__)
 
 /** What a test wants; zero is the ordinary thing. */
-struct wish {
+struct world_params {
 	uint64_t caps;
 	enum fi_cq_format format;
 	enum fi_wait_obj wait_obj;
@@ -61,9 +61,9 @@ void world_begin(void);
 /** At the end of main(). @return what it returns: the other side's failures count */
 int world_end(int failed);
 
-struct fi_info *world_hints(const struct wish *wish);
+struct fi_info *world_hints(const struct world_params *world_params);
 /** Everything open, addresses exchanged. */
-void world_open(struct world *w, const struct wish *wish);
+void world_open(struct world *w, const struct world_params *world_params);
 void world_close(struct world *w);
 /** The endpoint alone, before the rest. */
 void world_close_ep(struct world *w);

@@ -176,7 +176,7 @@ struct world *lanes_world(const struct lanes_conf *conf, uint64_t seed)
 		.net = {.nodes_max = conf->nodes_max,
 			.dying = conf->dying,
 			/* A nap is never too short: a machine that is busy makes it longer. */
-			.patience = 20000,
+			.timeout = 20000,
 			.open = open_node,
 			.cut = cut,
 			.run = run,

@@ -103,8 +103,8 @@ struct world *random_world(const struct random_net *net, void *lanes, uint64_t s
 		if (w->error[0])
 			return w;
 		learn_id(&w->node[i]);
-		am_hear(&w->node[i]);
-		rma_hear(&w->node[i]);
+		am_recv_all(&w->node[i]);
+		rma_recv_all(&w->node[i]);
 	}
 	for (i = 0; i < w->nodes; i++)
 		mem_renew(&w->node[i]);
@@ -212,7 +212,7 @@ static bool settled(struct world *w)
 	return true;
 }
 
-static void say_what_hangs(struct world *w)
+static void print_what_hangs(struct world *w)
 {
 	char text[200] = "forgotten";
 	unsigned int i;
@@ -235,7 +235,7 @@ static void receive_all(struct world *w)
 {
 	struct weft_op_params p = WEFT_INIT(struct weft_op_params);
 	/* A boot address names one interface: it is waited for when its lane is dead. */
-	unsigned int i, round, most = w->dying ? 20000 : w->net->patience;
+	unsigned int i, round, most = w->dying ? 20000 : w->net->timeout;
 
 	for (round = 0; round < most && !w->error[0]; round++) {
 		for (i = 0; i < w->nodes * RANDOM_CHANNELS; i++) {
@@ -251,7 +251,7 @@ static void receive_all(struct world *w)
 		if (settled(w))
 			return;
 	}
-	say_what_hangs(w);
+	print_what_hangs(w);
 }
 
 static void close_ends(struct world *w)

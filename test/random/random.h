@@ -105,7 +105,7 @@ struct rop {
 	struct rnode *node;
 	struct end *end; /* source, for receives */
 	struct weft_request *req;
-	bool asked, has_cb, posting, done, forgotten, withdrawn, busy;
+	bool has_req, has_cb, posting, done, forgotten, withdrawn, busy;
 	bool matched; /* a receive: its cancel said so */
 	unsigned int completions;
 	int status;
@@ -124,7 +124,7 @@ struct rop {
 	uint64_t id, result;
 	uint64_t *array; /* of an atomic: operands, then what was there */
 	unsigned int count, raised;
-	bool delivered, told, superseded;
+	bool delivered, reported, superseded;
 };
 
 struct kept {
@@ -141,7 +141,7 @@ struct random_net {
 	/** how often lanes die and come back in a world: 0 = never, 1 = in each */
 	double dying;
 	/** most times 1 ms until all has ended, in a world where no lane dies */
-	unsigned int patience;
+	unsigned int timeout;
 	/**
 	 * Make the context and the worker of a node, of random_config() and random_flags(), with
 	 * end_accepted() where the world accepts. An error is reported by random_fail().
@@ -248,7 +248,7 @@ void tag_check_there(struct rmsg *m);
 void tag_check_all(struct world *w);
 
 /* random_am.c */
-void am_hear(struct rnode *n);
+void am_recv_all(struct rnode *n);
 void am_send(struct rnode *n);
 void am_use_kept(struct rnode *n);
 void am_received(struct rop *op, const struct weft_completion *c);
@@ -256,7 +256,7 @@ void am_check_all(struct world *w);
 
 /* random_rma.c */
 /** Hear of puts that notify. */
-void rma_hear(struct rnode *n);
+void rma_recv_all(struct rnode *n);
 void mem_renew(struct rnode *n);
 void mem_poll(struct rmem *m);
 void rma_post(struct rnode *n);

@@ -125,7 +125,7 @@ static int handler(struct weft_worker *worker, const struct weft_am_msg *msg, vo
 	return ret;
 }
 
-void am_hear(struct rnode *n)
+void am_recv_all(struct rnode *n)
 {
 	unsigned int id;
 

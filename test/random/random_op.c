@@ -60,9 +60,9 @@ struct rop *op_new(struct rnode *n, enum kind kind, struct end *e)
 	op->node = n;
 	op->end = e;
 	/* One without could not be taken back at the end. */
-	op->asked = kind == K_RECV || sim_chance(&w->rng, 0.7);
+	op->has_req = kind == K_RECV || sim_chance(&w->rng, 0.7);
 	/* Of a flush the moment of its end counts. */
-	op->has_cb = !op->asked || kind == K_FLUSH || kind == K_WORKER_FLUSH || kind == K_CLOSE ||
+	op->has_cb = !op->has_req || kind == K_FLUSH || kind == K_WORKER_FLUSH || kind == K_CLOSE ||
 		     sim_chance(&w->rng, 0.8);
 	op->posted = ++w->now;
 	random_calls++;
@@ -170,7 +170,7 @@ static void completed(struct weft_request *req, const struct weft_completion *c,
 
 	if (op->posting)
 		random_fail(w, "a %s called back inside its call", op_name(op));
-	if (op->asked != (req != NULL) || (req && req != op->req))
+	if (op->has_req != (req != NULL) || (req && req != op->req))
 		random_fail(w, "a %s called back with another request", op_name(op));
 	end_op(op, c);
 	if (req && sim_chance(&w->rng, 0.5)) {
@@ -217,7 +217,7 @@ struct weft_op_params op_params(struct rop *op)
 
 struct weft_request **op_req(struct rop *op)
 {
-	return op->asked ? &op->req : NULL;
+	return op->has_req ? &op->req : NULL;
 }
 
 bool op_posted(struct rop *op, int ret)
@@ -231,9 +231,9 @@ bool op_posted(struct rop *op, int ret)
 		     (unsigned long long)op->posted, op->end ? (int)op->end->index : -1,
 		     weft_strerror(ret));
 	if (ret == WEFT_INPROGRESS) {
-		if (op->asked && !op->req)
+		if (op->has_req && !op->req)
 			random_fail(w, "a %s goes on without a request", op_name(op));
-		if (op->asked && sim_chance(&w->rng, 0.02) &&
+		if (op->has_req && sim_chance(&w->rng, 0.02) &&
 		    (op_is_send(op) || op->kind == K_PUT)) {
 			op->forgotten = true;
 			weft_request_free(op->req);

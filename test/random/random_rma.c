@@ -256,7 +256,7 @@ static void noted(struct weft_worker *worker, const struct weft_put_event *e, vo
 	}
 }
 
-void rma_hear(struct rnode *n)
+void rma_recv_all(struct rnode *n)
 {
 	if (weft_worker_set_put_handler(n->worker, noted, n))
 		random_fail(n->w, "no handler of puts");
@@ -294,7 +294,7 @@ void rma_done(struct rop *op)
 }
 
 /* The error is told by the first flush posted after the operation, which may end later. */
-static bool will_be_told(const struct rop *op, const struct rop *flush)
+static bool will_be_reported(const struct rop *op, const struct rop *flush)
 {
 	const struct world *w = op->w;
 
@@ -317,8 +317,8 @@ static void check_flushed(const struct rop *op, const struct rop *flush)
 			random_fail(op->w, "a %s of %llu at %zu was flushed, and is not there",
 				    op_name(op), (unsigned long long)op->posted, op->at);
 		check_raised(op);
-	} else if (flush->kind != K_CLOSE && op->done && !op->status && !op->told &&
-		   op->mem->dead < op->posted && !will_be_told(op, flush)) {
+	} else if (flush->kind != K_CLOSE && op->done && !op->status && !op->reported &&
+		   op->mem->dead < op->posted && !will_be_reported(op, flush)) {
 		random_fail(op->w, "a flush did not tell of a %s of %llu that was refused",
 			    op_name(op), (unsigned long long)op->posted);
 	}
@@ -342,7 +342,7 @@ void rma_flushed(struct end *e, const struct rop *flush)
 		if (op->mem->dead && (flush->status == -EKEYREJECTED ||
 				      (flush->kind == K_WORKER_FLUSH && flush->status &&
 				       flush->status != -ECANCELED)))
-			op->told = true;
+			op->reported = true;
 		else if (!flush->status && op->posted < flush->posted)
 			check_flushed(op, flush);
 	}

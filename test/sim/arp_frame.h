@@ -26,7 +26,7 @@ static inline const struct rte_arp_hdr *arp_frame(const uint8_t *data, size_t le
 }
 
 /** Is it a question? @p arp may be NULL */
-static inline bool arp_asks(const struct rte_arp_hdr *arp)
+static inline bool arp_is_request(const struct rte_arp_hdr *arp)
 {
 	return arp && arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REQUEST);
 }
@@ -57,12 +57,12 @@ static inline void arp_inject(struct sim_port *port, uint16_t op, const uint8_t 
 	sim_inject(port, (const uint8_t *)&f, sizeof(f));
 }
 
-/** The answer to @p ask: it is at @p sha. */
+/** The answer to @p request: it is at @p sha. */
 static inline void arp_answer(struct sim_port *port, const uint8_t *sha,
-			      const struct rte_arp_hdr *ask)
+			      const struct rte_arp_hdr *request)
 {
-	arp_inject(port, RTE_ARP_OP_REPLY, sha, ask->arp_data.arp_tip,
-		   ask->arp_data.arp_sha.addr_bytes, ask->arp_data.arp_sip);
+	arp_inject(port, RTE_ARP_OP_REPLY, sha, request->arp_data.arp_tip,
+		   request->arp_data.arp_sha.addr_bytes, request->arp_data.arp_sip);
 }
 
 #endif /* SIM_ARP_FRAME_H */

@@ -152,7 +152,7 @@ static void failures_are_gone_round_or_not_noticed(struct sim_case *sc)
 	sim_switch_set(sim, 1, false);
 	send_flows(sim, c.a, c.b, 400);
 	assert_in_range(c.at_b.frames, 1060, 1140);
-	assert_int_equal(sim_port_stats(c.a)->nobody, 400);
+	assert_int_equal(sim_port_stats(c.a)->no_listener, 400);
 }
 
 static void a_trunk_is_an_output_queue(struct sim_case *sc)

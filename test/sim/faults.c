@@ -280,7 +280,7 @@ static uint64_t touched(const struct fault *f)
 	return f->of_frames ? sum : 1000;
 }
 
-static void tell(struct sim_case *c, const struct fault *f, const char *dir)
+static void report_fault(struct sim_case *c, const struct fault *f, const char *dir)
 {
 	char path[600];
 	FILE *out;
@@ -324,7 +324,7 @@ static void run(struct sim_case *c, void (*begin)(struct fault *f))
 	exchange(&f, e, begin);
 	sim_close_nodes(f.s->sim);
 	if (dir)
-		tell(c, &f, dir);
+		report_fault(c, &f, dir);
 }
 
 #define FAULT(fault)                                 \

@@ -21,8 +21,8 @@ struct way {
 	unsigned int use_of[PATHS];
 	uint32_t max_frame; /* longer ones are lost; 0 = none are */
 	unsigned int byes, bye_acks, used;
-	uint16_t asked[64]; /* ports that PATH came from */
-	unsigned int num_asked;
+	uint16_t ports[64]; /* ports that PATH came from */
+	unsigned int num_ports;
 };
 
 static bool is_probe(const struct weft_frame_hdr *h, uint16_t kind)
@@ -34,11 +34,11 @@ static bool is_probe(const struct weft_frame_hdr *h, uint16_t kind)
 
 static void note_port(struct way *w, uint16_t port)
 {
-	for (unsigned int i = 0; i < w->num_asked; i++)
-		if (w->asked[i] == port)
+	for (unsigned int i = 0; i < w->num_ports; i++)
+		if (w->ports[i] == port)
 			return;
-	if (w->num_asked < RTE_DIM(w->asked))
-		w->asked[w->num_asked++] = port;
+	if (w->num_ports < RTE_DIM(w->ports))
+		w->ports[w->num_ports++] = port;
 }
 
 static enum sim_verdict look(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
@@ -119,7 +119,7 @@ static void a_narrow_path_is_found_without_path_0(struct sim_case *c)
 }
 
 /* One port is enough: what asks for it is said again, not another port tried. */
-static void a_lost_use_is_said_again(struct sim_case *c)
+static void a_lost_use_is_sent_again(struct sim_case *c)
 {
 	static const struct sim_port_params one = {.up = {.rate = SIM_GBIT, .delay_ns = 5000}};
 	struct lane_two t = lane_two_up(c, one, NULL);
@@ -131,7 +131,7 @@ static void a_lost_use_is_said_again(struct sim_case *c)
 	sim_run(t.sim, 10 * SIM_S, NULL, NULL);
 	assert_int_equal(lane_counter(t.a, "path.opened"), 1);
 	assert_int_equal(lane_counter(t.b, "path.opened"), 1);
-	assert_int_equal(here.num_asked, 1);
+	assert_int_equal(here.num_ports, 1);
 	assert_int_equal(here.used, 3);
 }
 
@@ -187,7 +187,7 @@ static void watching_the_paths_costs_little(struct sim_case *c)
 static struct sim_case cases[] = {
 	SIM_CASE(an_end_is_acknowledged_without_path_0),
 	SIM_CASE(a_narrow_path_is_found_without_path_0),
-	SIM_CASE(a_lost_use_is_said_again),
+	SIM_CASE(a_lost_use_is_sent_again),
 	SIM_CASE(paths_that_return_together_do_not_wait_for_each_other),
 	SIM_CASE(watching_the_paths_costs_little),
 };

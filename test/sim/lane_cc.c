@@ -159,7 +159,7 @@ static void windows_of_all_paths_are_the_lanes_window_at_most(struct sim_case *c
 	assert_in_range(sum, 20000, 65536);
 }
 
-static void counters_tell_window_target_and_losses(struct sim_case *c)
+static void counters_report_window_target_and_losses(struct sim_case *c)
 {
 	struct lane_two t = lane_two_up(c, fast, "CC=delay");
 
@@ -269,11 +269,11 @@ static void marks_that_cannot_be_are_bounded(struct sim_case *c)
  * A receiver that looks at its port each 100 us, far less often than a round trip takes: nobody
  * knows when frames came, but a window of a few frames cannot be steered without round trips.
  */
-static void round_trips_are_told_by_who_looks_rarely(struct sim_case *c)
+static void round_trips_are_measured_by_a_peer_that_polls_rarely(struct sim_case *c)
 {
 	struct lane_two t = lane_two_up(c, fast, "CC=delay");
 	struct raw_conn *conn = raw_conn_of(t.e->lane_ep);
-	unsigned int told = 0;
+	unsigned int measured = 0;
 	uint32_t n = 4000;
 
 	*sim_port_down(t.pb) =
@@ -286,13 +286,13 @@ static void round_trips_are_told_by_who_looks_rarely(struct sim_case *c)
 			n++;
 		lane_host_pause(t.b, 100 * SIM_US);
 		sim_run(t.sim, 101 * SIM_US, NULL, NULL);
-		told += conn->path[0].rtt.last != last;
+		measured += conn->path[0].rtt.last != last;
 	}
 	sim_run(t.sim, 100 * SIM_MS, NULL, NULL);
 	assert_true(lane_exactly_once(t.b, 4000, n));
-	print_message("# %u round trips told, %u frames, %u dropped\n", told, n - 4000,
+	print_message("# %u round trips told, %u frames, %u dropped\n", measured, n - 4000,
 		      (unsigned int)sim_port_stats(t.pb)->tail_drops);
-	assert_true(told > 40);
+	assert_true(measured > 40);
 }
 
 static uint32_t fill(struct lane_two *t, uint32_t n)
@@ -402,8 +402,8 @@ static struct sim_case cases[] = {
 	SIM_CASE(it_goes_on_after_a_blackout),
 	SIM_CASE(several_paths_have_windows_of_their_own),
 	SIM_CASE(windows_of_all_paths_are_the_lanes_window_at_most),
-	SIM_CASE(counters_tell_window_target_and_losses),
-	SIM_CASE(round_trips_are_told_by_who_looks_rarely),
+	SIM_CASE(counters_report_window_target_and_losses),
+	SIM_CASE(round_trips_are_measured_by_a_peer_that_polls_rarely),
 };
 
 int main(int argc, char **argv)

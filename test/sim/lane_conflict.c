@@ -26,7 +26,7 @@ static void is_b_too(struct sim_port *port, const uint8_t *data, size_t len, voi
 	const struct rte_arp_hdr *arp = arp_frame(data, len);
 
 	(void)arg;
-	if (arp_asks(arp) && arp->arp_data.arp_tip == rte_cpu_to_be_32(IP_B))
+	if (arp_is_request(arp) && arp->arp_data.arp_tip == rte_cpu_to_be_32(IP_B))
 		arp_answer(port, sim_port_mac(port), arp);
 }
 
@@ -95,7 +95,7 @@ static void claim_a(struct scene *s)
 }
 
 /* Another host takes a's address. The owner is told, and not a thousand times. */
-static void who_takes_our_address_is_named(struct sim_case *c)
+static void a_host_that_takes_our_address_is_named(struct sim_case *c)
 {
 	static struct scene s;
 	unsigned int lines = 0;
@@ -150,7 +150,7 @@ static void two_that_have_a_peers_address_are_named(struct sim_case *c)
 }
 
 static struct sim_case cases[] = {
-	SIM_CASE(who_takes_our_address_is_named),
+	SIM_CASE(a_host_that_takes_our_address_is_named),
 	SIM_CASE(two_that_have_a_peers_address_are_named),
 };
 

@@ -42,7 +42,7 @@ static bool end_up(void *arg)
 	return ((struct lane_end *)arg)->up;
 }
 
-static void says(const struct lane_end *e, const char *what)
+static void expect_text(const struct lane_end *e, const char *what)
 {
 	if (!strstr(e->text, what))
 		fail_msg("\"%s\" does not say \"%s\"", e->text, what);
@@ -187,7 +187,7 @@ static void connect_and_destroy_again_and_again(struct sim_case *c)
 
 /* ---- failing -------------------------------------------------------------------------------- */
 
-static void no_arp_answer_is_said_in_time(struct sim_case *c)
+static void no_arp_answer_is_reported_in_time(struct sim_case *c)
 {
 	struct two t = two_hosts(c, QUICK);
 	struct lane_end *e;
@@ -196,7 +196,7 @@ static void no_arp_answer_is_said_in_time(struct sim_case *c)
 	e = lane_connect(t.a, t.b);
 	assert_true(sim_run(t.sim, 4 * SIM_S, end_down, e));
 	assert_true(e->status == -EHOSTUNREACH || e->status == -ETIMEDOUT);
-	says(e, "ARP");
+	expect_text(e, "ARP");
 	assert_true(e->end_at <= 2500 * SIM_MS);
 	sim_run(t.sim, SIM_S, NULL, NULL);
 	assert_int_equal(e->downs, 1);
@@ -212,7 +212,7 @@ static void arp_only(struct sim_port *port, const uint8_t *data, size_t len, voi
 		arp_answer(port, sim_port_mac(port), arp);
 }
 
-static void a_host_without_weft_is_said_in_time(struct sim_case *c)
+static void a_host_without_weft_is_reported_in_time(struct sim_case *c)
 {
 	struct two t = two_hosts(c, QUICK);
 	uint8_t addr[WEFT_LANE_ADDR_MAX];
@@ -277,7 +277,7 @@ static void a_way_too_narrow_for_the_mtu_is_named_or_used(struct sim_case *c)
 		return;
 	}
 	assert_int_equal(e->downs, 1);
-	says(e, "MTU");
+	expect_text(e, "MTU");
 }
 
 static void different_frame_sizes_agree_on_the_smaller(struct sim_case *c)
@@ -297,7 +297,7 @@ static void different_frame_sizes_agree_on_the_smaller(struct sim_case *c)
 	assert_int_equal(sim_port_stats(pa)->oversize + sim_port_stats(pb)->oversize, 0);
 }
 
-static void a_link_without_carrier_is_said_in_time(struct sim_case *c)
+static void a_link_without_carrier_is_reported_in_time(struct sim_case *c)
 {
 	struct two t = two_hosts(c, QUICK);
 	struct lane_end *e;
@@ -311,7 +311,7 @@ static void a_link_without_carrier_is_said_in_time(struct sim_case *c)
 
 /* ---- ending --------------------------------------------------------------------------------- */
 
-static void a_destroyed_end_tells_its_peer(struct sim_case *c)
+static void a_destroyed_end_notifies_its_peer(struct sim_case *c)
 {
 	struct two t = two_hosts(c, NULL);
 	struct lane_end *e = lane_up(t.a, t.b);
@@ -471,13 +471,13 @@ static struct sim_case cases[] = {
 	SIM_CASE(connect_under_heavy_loss),
 	SIM_CASE(many_peers_connect_to_one),
 	SIM_CASE(connect_and_destroy_again_and_again),
-	SIM_CASE(no_arp_answer_is_said_in_time),
-	SIM_CASE(a_host_without_weft_is_said_in_time),
+	SIM_CASE(no_arp_answer_is_reported_in_time),
+	SIM_CASE(a_host_without_weft_is_reported_in_time),
 	SIM_CASE(an_address_that_has_a_new_owner_is_refused_at_once),
 	SIM_CASE(a_way_too_narrow_for_the_mtu_is_named_or_used),
 	SIM_CASE(different_frame_sizes_agree_on_the_smaller),
-	SIM_CASE(a_link_without_carrier_is_said_in_time),
-	SIM_CASE(a_destroyed_end_tells_its_peer),
+	SIM_CASE(a_link_without_carrier_is_reported_in_time),
+	SIM_CASE(a_destroyed_end_notifies_its_peer),
 	SIM_CASE(what_was_sent_before_destroy_arrives_or_is_reported),
 	SIM_CASE(a_killed_peer_is_found_within_the_timeout),
 	SIM_CASE(a_killed_idle_peer_is_found_too),

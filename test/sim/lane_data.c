@@ -209,13 +209,13 @@ static void full_window(struct sim_case *c, const char *config, size_t least)
 	assert_true(lane_exactly_once(t.b, 0, n));
 }
 
-static void a_full_window_says_again_and_opens(struct sim_case *c)
+static void a_full_window_is_repeated_and_opens(struct sim_case *c)
 {
 	full_window(c, "WINDOW=64k CC=fixed", 32000);
 }
 
 /* Nothing has come back yet that would make its first window larger. */
-static void the_first_window_says_again_and_opens(struct sim_case *c)
+static void the_first_window_is_repeated_and_opens(struct sim_case *c)
 {
 	full_window(c, "WINDOW=64k CC=delay", 10000);
 }
@@ -509,8 +509,8 @@ static struct sim_case cases[] = {
 	SIM_CASE(corruption_with_udp_checksums_delivers_nothing_wrong),
 	SIM_CASE(a_slow_link_is_filled),
 	SIM_CASE(a_queue_that_drops_its_tail_is_survived),
-	SIM_CASE(a_full_window_says_again_and_opens),
-	SIM_CASE(the_first_window_says_again_and_opens),
+	SIM_CASE(a_full_window_is_repeated_and_opens),
+	SIM_CASE(the_first_window_is_repeated_and_opens),
 	SIM_CASE(tiny_rings_are_enough),
 	SIM_CASE(a_port_that_takes_few_bytes_is_enough),
 	SIM_CASE(ports_without_chains_or_external_buffers),

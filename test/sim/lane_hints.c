@@ -154,20 +154,20 @@ static void an_unreachable_port_makes_a_lane_suspect(struct sim_case *c)
 }
 
 /* A kernel that shares the port with a living peer says so of each frame. */
-static void a_kernel_beside_a_living_peer_harms_nobody(struct sim_case *c)
+static void a_kernel_beside_a_living_peer_harms_no_connection(struct sim_case *c)
 {
 	struct scene *s = open_scene(c);
-	uint64_t asked;
+	uint64_t queries;
 
 	s->quote = SHORT_QUOTE;
 	sim_run(s->sim, 60 * SIM_S, NULL, NULL);
 	lives(s, 1000);
 	assert_true(lane_counter(s->a, "icmp.received") > 10);
-	asked = lane_counter(s->a, "hint.asked");
-	assert_in_range(asked, 1, 20);
+	queries = lane_counter(s->a, "hint.asked");
+	assert_in_range(queries, 1, 20);
 	assert_int_equal(lane_counter(s->a, "conn.suspect"), 0);
 	sim_run(s->sim, 60 * SIM_S, NULL, NULL);
-	assert_true(lane_counter(s->a, "hint.asked") - asked <= 10);
+	assert_true(lane_counter(s->a, "hint.asked") - queries <= 10);
 	lives(s, 2000);
 }
 
@@ -178,14 +178,14 @@ static void keepalive_of_a(struct scene *s)
 }
 
 /* Whoever has seen no frame cannot quote one at length; ports can be guessed. */
-static void forged_icmp_asks_a_few_times(struct sim_case *c)
+static void forged_icmp_causes_few_queries(struct sim_case *c)
 {
 	struct scene *s = open_scene(c);
 	struct weft_frame_hdr *h;
-	uint64_t before, asked;
+	uint64_t before, queries;
 
 	keepalive_of_a(s);
-	asked = lane_counter(s->a, "hint.asked"); /* b has begun, too */
+	queries = lane_counter(s->a, "hint.asked"); /* b has begun, too */
 	h = reseal_header(s->sent);
 	h->token = weft_put32(weft_get32(h->token) + 1);
 	for (unsigned int i = 0; i < 10000; i++) {
@@ -193,14 +193,14 @@ static void forged_icmp_asks_a_few_times(struct sim_case *c)
 		sim_run(s->sim, 10 * SIM_US, NULL, NULL);
 	}
 	assert_int_equal(lane_counter(s->a, "drop.icmp"), 10000);
-	assert_int_equal(lane_counter(s->a, "hint.asked"), asked);
+	assert_int_equal(lane_counter(s->a, "hint.asked"), queries);
 	before = lane_counter(s->a, "rx.frames");
 	for (unsigned int i = 0; i < 10000; i++) {
 		icmp_inject(s, PORT_UNREACHABLE, s->sent, SHORT_QUOTE);
 		sim_run(s->sim, 100 * SIM_US, NULL, NULL);
 	}
 	assert_in_range(lane_counter(s->a, "rx.frames") - before, 10000, 10100);
-	assert_in_range(lane_counter(s->a, "hint.asked") - asked, 1, 10);
+	assert_in_range(lane_counter(s->a, "hint.asked") - queries, 1, 10);
 	assert_int_equal(lane_counter(s->a, "conn.suspect"), 0);
 	lives(s, 1000);
 }
@@ -275,11 +275,11 @@ static void a_flood_of_short_quotes_has_a_share(struct sim_case *c)
 {
 	struct scene *s = open_scene(c);
 	unsigned int n = many(s, 1000);
-	uint64_t asked = lane_counter(s->a, "hint.asked"), limited;
+	uint64_t queries = lane_counter(s->a, "hint.asked"), limited;
 
 	s->router = 0x0a000063;
 	flood(s, 0, n, 10000); /* half a second */
-	assert_in_range(lane_counter(s->a, "hint.asked") - asked, 1, 400);
+	assert_in_range(lane_counter(s->a, "hint.asked") - queries, 1, 400);
 	limited = lane_counter(s->a, "hint.limited");
 	flood(s, 0, n, 100);
 	assert_true(lane_counter(s->a, "hint.limited") - limited >= 90);
@@ -289,12 +289,12 @@ static void a_flood_of_short_quotes_has_a_share(struct sim_case *c)
 	/* But for connections that were asked just now. */
 	assert_true(lane_counter(s->a, "hint.limited") - limited <= 5);
 	/* In the names of many others: what all may ask is bounded, too. */
-	asked = lane_counter(s->a, "hint.asked");
+	queries = lane_counter(s->a, "hint.asked");
 	for (unsigned int i = 0; i < 200; i++) {
 		s->router = 0x0a000100 + i;
 		flood(s, i * 5, n - 995, 50);
 	}
-	assert_in_range(lane_counter(s->a, "hint.asked") - asked, 1, 2000);
+	assert_in_range(lane_counter(s->a, "hint.asked") - queries, 1, 2000);
 	assert_int_equal(lane_counter(s->a, "conn.suspect"), 0);
 	lives(s, 1000);
 }
@@ -305,8 +305,8 @@ static struct sim_case cases[] = {
 	SIM_CASE(the_restarted_peer_of_an_idle_connection_is_noticed),
 	SIM_CASE(all_connections_with_it_are_noticed),
 	SIM_CASE(an_unreachable_port_makes_a_lane_suspect),
-	SIM_CASE(a_kernel_beside_a_living_peer_harms_nobody),
-	SIM_CASE(forged_icmp_asks_a_few_times),
+	SIM_CASE(a_kernel_beside_a_living_peer_harms_no_connection),
+	SIM_CASE(forged_icmp_causes_few_queries),
 	SIM_CASE(forged_mtus_shrink_nothing),
 };
 

@@ -243,7 +243,7 @@ static const uint8_t *find_type(struct record *r, uint8_t type, size_t *len)
 	return NULL;
 }
 
-static void a_stranger_without_the_token_is_not_heard(struct sim_case *c)
+static void an_unknown_sender_without_the_token_is_not_accepted(struct sim_case *c)
 {
 	static const uint8_t types[] = {WEFT_FRAME_DATA, WEFT_FRAME_ACK,     WEFT_FRAME_RESET,
 					WEFT_FRAME_BYE,  WEFT_FRAME_BYE_ACK, WEFT_FRAME_READY};
@@ -458,7 +458,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(replayed_frames_are_dropped),
 	SIM_CASE(frames_of_an_earlier_life_are_dropped),
 	SIM_CASE(foreign_frames_are_not_ours),
-	SIM_CASE(a_stranger_without_the_token_is_not_heard),
+	SIM_CASE(an_unknown_sender_without_the_token_is_not_accepted),
 	SIM_CASE(half_open_connections_are_bounded),
 	SIM_CASE(hellos_are_idempotent),
 	SIM_CASE(another_version_is_refused_with_a_sentence),

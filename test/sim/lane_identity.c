@@ -88,10 +88,10 @@ static void send_arp(struct scene *s, uint16_t op, uint32_t sip, const uint8_t *
 	arp_inject(s->px, op, mac, rte_cpu_to_be_32(sip), tha, rte_cpu_to_be_32(tip));
 }
 
-static void answer_as(struct scene *s, uint32_t ip, const struct rte_arp_hdr *ask)
+static void answer_as(struct scene *s, uint32_t ip, const struct rte_arp_hdr *request)
 {
-	send_arp(s, RTE_ARP_OP_REPLY, ip, ask->arp_data.arp_sha.addr_bytes,
-		 rte_be_to_cpu_32(ask->arp_data.arp_sip));
+	send_arp(s, RTE_ARP_OP_REPLY, ip, request->arp_data.arp_sha.addr_bytes,
+		 rte_be_to_cpu_32(request->arp_data.arp_sip));
 }
 
 /* It has every address that nobody else has. */
@@ -100,14 +100,14 @@ static void answer_for_others(struct scene *s, const uint8_t *data, size_t len)
 	const struct rte_arp_hdr *arp = arp_frame(data, len);
 	uint32_t ip;
 
-	if (!arp_asks(arp) || s->mute)
+	if (!arp_is_request(arp) || s->mute)
 		return;
 	ip = rte_be_to_cpu_32(arp->arp_data.arp_tip);
 	if (ip != IP_A && ip != IP_B)
 		answer_as(s, ip, arp);
 }
 
-static void stranger_sees(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+static void unknown_sees(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
 {
 	struct scene *s = arg;
 	const struct weft_frame_hdr *h;
@@ -145,7 +145,7 @@ static void open_scene(struct scene *s, struct sim_case *c, const char *config)
 	p.ip = IP_B;
 	s->pb = sim_port_create(s->sim, &p);
 	s->px = sim_port_create(s->sim, &p);
-	sim_station(s->px, true, stranger_sees, s);
+	sim_station(s->px, true, unknown_sees, s);
 	sim_filter(s->pa, keep_hello, s);
 	s->a = lane_host_create(s->sim, s->pa, config);
 	s->b = lane_host_create(s->sim, s->pb, config);
@@ -192,7 +192,7 @@ static uint64_t connects_under(struct scene *s, uint64_t ns, uint64_t gap, bool 
 	return UINT64_MAX;
 }
 
-static void hellos_from_made_up_addresses_keep_nobody_away(struct sim_case *c)
+static void hellos_from_made_up_addresses_keep_no_peer_away(struct sim_case *c)
 {
 	static struct scene s;
 
@@ -203,7 +203,7 @@ static void hellos_from_made_up_addresses_keep_nobody_away(struct sim_case *c)
 	traffic_is_unharmed(&s, 0);
 }
 
-static void one_host_that_begins_and_never_goes_on_keeps_nobody_away(struct sim_case *c)
+static void one_host_that_begins_and_never_goes_on_keeps_no_peer_away(struct sim_case *c)
 {
 	static struct scene s;
 
@@ -281,7 +281,7 @@ static void hellos_in_a_hosts_name_keep_it_not_away(struct sim_case *c)
 }
 
 /* A neighbour shows every address that it makes up: all places are its own. */
-static void one_mac_with_many_addresses_keeps_nobody_away(struct sim_case *c)
+static void one_mac_with_many_addresses_keeps_no_peer_away(struct sim_case *c)
 {
 	static struct scene s;
 
@@ -296,7 +296,7 @@ static void one_mac_with_many_addresses_keeps_nobody_away(struct sim_case *c)
  * Several neighbours do, none of which has more than half of the places. Each address is seen once,
  * so no address has many.
  */
-static void several_macs_with_many_addresses_keep_nobody_away(struct sim_case *c)
+static void several_macs_with_many_addresses_keep_no_peer_away(struct sim_case *c)
 {
 	struct lane_end *e = NULL;
 	uint64_t number = 1000, begun = 0, took = UINT64_MAX;
@@ -399,7 +399,7 @@ static void a_neighbour_that_claims_an_address_gets_no_frame(struct sim_case *c)
 }
 
 /* It has b's worker address, and connects to a from its own MAC by b's IP address. */
-static void who_says_that_it_is_a_neighbour_gets_no_answer(struct sim_case *c)
+static void a_claim_to_be_a_neighbour_gets_no_answer(struct sim_case *c)
 {
 	struct weft_frame_hello *body;
 	uint8_t f[256], addr[64];
@@ -427,7 +427,7 @@ static void who_says_that_it_is_a_neighbour_gets_no_answer(struct sim_case *c)
 }
 
 /* Nobody answers ARP for the sender: the answer goes where the HELLO came from, later. */
-static void who_answers_no_arp_gets_its_answer_later(struct sim_case *c)
+static void a_host_that_answers_no_arp_gets_its_answer_later(struct sim_case *c)
 {
 	static struct scene s;
 	uint8_t f[256];
@@ -452,7 +452,7 @@ static void answer_arp(struct scene *s, const uint8_t *data, size_t len)
 {
 	const struct rte_arp_hdr *arp = arp_frame(data, len);
 
-	if (arp_asks(arp) && arp->arp_data.arp_tip == rte_cpu_to_be_32(IP_B))
+	if (arp_is_request(arp) && arp->arp_data.arp_tip == rte_cpu_to_be_32(IP_B))
 		answer_as(s, IP_B, arp);
 }
 
@@ -547,16 +547,16 @@ static void a_peer_behind_a_new_mac_is_found_and_goes_on(struct sim_case *c)
 /* ---- main ----------------------------------------------------------------------------------- */
 
 static struct sim_case cases[] = {
-	SIM_CASE(hellos_from_made_up_addresses_keep_nobody_away),
-	SIM_CASE(one_host_that_begins_and_never_goes_on_keeps_nobody_away),
+	SIM_CASE(hellos_from_made_up_addresses_keep_no_peer_away),
+	SIM_CASE(one_host_that_begins_and_never_goes_on_keeps_no_peer_away),
 	SIM_CASE(many_hosts_share_the_places),
 	SIM_CASE(hellos_in_a_hosts_name_keep_it_not_away),
-	SIM_CASE(one_mac_with_many_addresses_keeps_nobody_away),
-	SIM_CASE(several_macs_with_many_addresses_keep_nobody_away),
+	SIM_CASE(one_mac_with_many_addresses_keeps_no_peer_away),
+	SIM_CASE(several_macs_with_many_addresses_keep_no_peer_away),
 	SIM_CASE(a_cookie_is_of_its_sender),
 	SIM_CASE(a_neighbour_that_claims_an_address_gets_no_frame),
-	SIM_CASE(who_says_that_it_is_a_neighbour_gets_no_answer),
-	SIM_CASE(who_answers_no_arp_gets_its_answer_later),
+	SIM_CASE(a_claim_to_be_a_neighbour_gets_no_answer),
+	SIM_CASE(a_host_that_answers_no_arp_gets_its_answer_later),
 	SIM_CASE(an_impostor_in_a_silence_gets_no_frame),
 	SIM_CASE(a_peer_behind_a_new_mac_is_found_and_goes_on),
 };

@@ -10,7 +10,7 @@
 #include "lane_host.h"
 #include "sim_test.h"
 
-#define PATIENCE (2 * SIM_S)
+#define TIMEOUT (2 * SIM_S)
 
 /* A link's two directions; the net between them adds nothing. */
 struct way {
@@ -42,7 +42,7 @@ static void measured(struct sim_case *c, uint64_t seed, const struct way *w,
 	struct lane_end *e = lane_connect(a, b), *p;
 
 	memset(out, 0, 2 * sizeof(*out));
-	for (uint64_t t = 0; t < PATIENCE && !e->up && !e->down; t += SIM_MS)
+	for (uint64_t t = 0; t < TIMEOUT && !e->up && !e->down; t += SIM_MS)
 		sim_run(sim, SIM_MS, NULL, NULL);
 	assert_true(e->up);
 	p = lane_passive(b);
@@ -51,7 +51,7 @@ static void measured(struct sim_case *c, uint64_t seed, const struct way *w,
 	assert_true(p->up);
 	e->lane_ep->ops->ep_measured(e->lane_ep, &out[0]);
 	p->lane_ep->ops->ep_measured(p->lane_ep, &out[1]);
-	assert_true(lane_send_all(e, 0, 50, PATIENCE));
+	assert_true(lane_send_all(e, 0, 50, TIMEOUT));
 	assert_true(lane_exactly_once(b, 0, 50));
 }
 

@@ -35,7 +35,7 @@ static void answer_arp(struct sim_port *port, const uint8_t *data, size_t len)
 {
 	const struct rte_arp_hdr *arp = arp_frame(data, len);
 
-	if (arp_asks(arp) && arp->arp_data.arp_tip == rte_cpu_to_be_32(IP_B))
+	if (arp_is_request(arp) && arp->arp_data.arp_tip == rte_cpu_to_be_32(IP_B))
 		arp_answer(port, sim_port_mac(port), arp);
 }
 
@@ -73,7 +73,7 @@ static void way_out(struct sim_port *port, const uint8_t *data, size_t len, void
 		pass_on(s->px, data, len, NULL, sim_port_mac(s->px));
 }
 
-static void stranger_sees(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+static void unknown_sees(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
 {
 	struct scene *s = arg;
 
@@ -171,7 +171,7 @@ static void moves(struct scene *s)
 
 	goes_on(s, 0);
 	for (unsigned int i = 0; i < s->liars; i++)
-		sim_station(s->py[i], true, stranger_sees, s);
+		sim_station(s->py[i], true, unknown_sees, s);
 	be_silent(s);
 	if (s->flood > 0)
 		sim_at(s->sim, sim_now(s->sim) + s->flood, repeat, s);
@@ -188,7 +188,7 @@ static void moves(struct scene *s)
 }
 
 /* An unknown sender's answer to ARP comes first each time: the peer's is heard, too. */
-static void who_answers_first_keeps_no_peer_out(struct sim_case *c)
+static void the_first_reply_keeps_no_peer_out(struct sim_case *c)
 {
 	static struct scene s;
 
@@ -287,7 +287,7 @@ static void forged_announcements_move_nothing(struct sim_case *c)
 
 	open_scene(&s, c, STRANGERS);
 	for (unsigned int i = 0; i < STRANGERS; i++)
-		sim_station(s.py[i], true, stranger_sees, &s);
+		sim_station(s.py[i], true, unknown_sees, &s);
 	s.flood = 30 * SIM_US;
 	sim_at(s.sim, sim_now(s.sim), forge, &s);
 	goes_on(&s, 0);
@@ -307,7 +307,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(an_answer_without_a_question_starts_a_validation),
 	SIM_CASE(a_new_source_starts_a_validation),
 	SIM_CASE(forged_announcements_move_nothing),
-	SIM_CASE(who_answers_first_keeps_no_peer_out),
+	SIM_CASE(the_first_reply_keeps_no_peer_out),
 	SIM_CASE(several_that_answer_first_keep_no_peer_out),
 	SIM_CASE(repeated_questions_keep_no_answer_away),
 };

@@ -167,7 +167,7 @@ static void a_path_that_returns_is_used_again(struct sim_case *c)
 }
 
 /* It comes and goes: each time it is left, and asked more seldom. */
-static void a_path_that_flaps_is_asked_ever_more_seldom(struct sim_case *c)
+static void a_path_that_flaps_is_probed_ever_more_seldom(struct sim_case *c)
 {
 	struct lane_two t = lane_two_up(c, fast, "WINDOW=64k");
 	struct eater e = {.all_types = true};
@@ -453,7 +453,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(single_messages_pass_a_black_hole),
 	SIM_CASE(acknowledgements_that_vanish_make_a_path_bad),
 	SIM_CASE(a_path_that_returns_is_used_again),
-	SIM_CASE(a_path_that_flaps_is_asked_ever_more_seldom),
+	SIM_CASE(a_path_that_flaps_is_probed_ever_more_seldom),
 	SIM_CASE(without_configuration_another_path_is_found),
 	SIM_CASE(a_bad_path_gets_another_port),
 	SIM_CASE(a_black_hole_does_not_stop_a_connect),

@@ -110,14 +110,15 @@ static void a_first_worker_that_computes_delays_and_does_not_lose_answers(struct
 }
 
 /* What one worker took for gone the other asks for anew. */
-static void an_address_that_one_gives_up_is_asked_for_again(struct sim_case *c)
+static void an_address_that_one_gives_up_is_requested_again(struct sim_case *c)
 {
 	struct world w = world(c);
 	struct lane_end *e = lane_connect(w.queue[1], w.peer);
-	uint64_t asked;
+	uint64_t requests;
 
 	assert_true(sim_run(w.sim, SIM_S, end_up, e));
-	asked = lane_counter(w.queue[0], "arp.requests") + lane_counter(w.queue[1], "arp.requests");
+	requests =
+		lane_counter(w.queue[0], "arp.requests") + lane_counter(w.queue[1], "arp.requests");
 	lane_host_pause(w.peer, 5 * SIM_S);
 	e = lane_connect(w.queue[1], w.peer);
 	assert_true(sim_run(w.sim, 4 * SIM_S, end_down, e));
@@ -127,7 +128,7 @@ static void an_address_that_one_gives_up_is_asked_for_again(struct sim_case *c)
 	assert_true(sim_run(w.sim, SIM_S, end_up, e));
 	assert_true(lane_counter(w.queue[0], "arp.requests") +
 			    lane_counter(w.queue[1], "arp.requests") >
-		    asked);
+		    requests);
 }
 
 /* ---- hints ---------------------------------------------------------------------------------- */
@@ -303,7 +304,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(both_find_it_by_one_question),
 	SIM_CASE(a_peer_finds_both),
 	SIM_CASE(a_first_worker_that_computes_delays_and_does_not_lose_answers),
-	SIM_CASE(an_address_that_one_gives_up_is_asked_for_again),
+	SIM_CASE(an_address_that_one_gives_up_is_requested_again),
 	SIM_CASE(a_restarted_peer_is_noticed_by_all_queues),
 	SIM_CASE(others_arp_is_not_handed_on),
 	SIM_CASE(a_worker_that_does_not_look_is_left_few_hints),

@@ -33,7 +33,7 @@ struct leg {
 	bool deaf;       /* answers no ARP */
 	uint32_t nic_ip; /* packets from other addresses are dropped; 0 = none are */
 	bool all;        /* answers for every address, as a cloud's virtual network does */
-	unsigned int asked, forwarded, dropped;
+	unsigned int requests, forwarded, dropped;
 	uint8_t least_ttl; /* that came in */
 };
 
@@ -44,12 +44,12 @@ struct world {
 	struct lane_host *host[2];
 };
 
-static void answer_arp(struct leg *leg, const struct rte_arp_hdr *ask)
+static void answer_arp(struct leg *leg, const struct rte_arp_hdr *request)
 {
-	leg->asked += ask->arp_data.arp_sip != 0; /* probes ask nobody */
-	if (!leg->deaf && arp_asks(ask) &&
-	    (leg->all || ask->arp_data.arp_tip == rte_cpu_to_be_32(leg->ip)))
-		arp_answer(leg->port, sim_port_mac(leg->port), ask);
+	leg->requests += request->arp_data.arp_sip != 0; /* probes ask nobody */
+	if (!leg->deaf && arp_is_request(request) &&
+	    (leg->all || request->arp_data.arp_tip == rte_cpu_to_be_32(leg->ip)))
+		arp_answer(leg->port, sim_port_mac(leg->port), request);
 }
 
 /* As RFC 1812 wants it: one hop less to live, a new header checksum, the next hop's MAC address. */
@@ -172,8 +172,8 @@ static void hosts_of_two_networks_reach_each_other(struct sim_case *c)
 	 * MAC address but the one that ARP names. */
 	assert_true(w.leg[0].forwarded > 20 && w.leg[1].forwarded > 20);
 	assert_int_equal(w.leg[0].dropped + w.leg[1].dropped, 0);
-	assert_int_equal(w.leg[0].asked, 1);
-	assert_int_equal(w.leg[1].asked, 1);
+	assert_int_equal(w.leg[0].requests, 1);
+	assert_int_equal(w.leg[1].requests, 1);
 	/* Other routers may follow. */
 	assert_in_range(w.leg[0].least_ttl, 32, 255);
 	assert_in_range(w.leg[1].least_ttl, 32, 255);
@@ -260,14 +260,14 @@ static void set_mtu(struct world *w, size_t mtu)
 	w->leg[0].mtu = w->leg[1].mtu = mtu;
 }
 
-/* @p said: the sender was told so last. */
-static void goes_on(struct world *w, struct lane_end *e, uint32_t from, const char *said)
+/* @p reason: the sender was told so last. */
+static void goes_on(struct world *w, struct lane_end *e, uint32_t from, const char *reason)
 {
 	if (!lane_send_all(e, from, from + 200, 5 * SIM_S))
 		fail_msg("traffic stopped: %s", e->text);
 	assert_true(lane_exactly_once(w->host[1], from, from + 200));
-	if (said && !strstr(e->text, said))
-		fail_msg("not '%s': %s", said, e->text);
+	if (reason && !strstr(e->text, reason))
+		fail_msg("not '%s': %s", reason, e->text);
 	assert_int_equal(e->downs + lane_passive(w->host[1])->downs, 0);
 }
 
@@ -367,11 +367,11 @@ static void a_gateway_outside_the_prefix_is_on_the_link(struct sim_case *c)
 
 	build_as(c, &w, &plan, 0, 9000);
 	both_ways(&w);
-	assert_int_equal(w.leg[0].asked, 1);
+	assert_int_equal(w.leg[0].requests, 1);
 }
 
 /* The same network with the prefix that the subnet has: the error says what to give. */
-static void a_peer_that_only_the_gateway_answers_for_is_said(struct sim_case *c)
+static void a_peer_that_only_the_gateway_answers_for_is_reported(struct sim_case *c)
 {
 	static const struct plan plan = {
 		.ip = {CLOUD_A, CLOUD_B}, .router = {CLOUD_GW, CLOUD_GW}, .prefix = 20};
@@ -413,7 +413,7 @@ static void one_mac_that_answers_all_arp_works(struct sim_case *c)
 }
 
 /* The fabric answers ARP to anybody, and carries nothing from an address that is not the NIC's. */
-static void an_address_that_the_cloud_does_not_know_is_named(struct sim_case *c)
+static void an_address_that_is_unknown_to_the_cloud_is_named(struct sim_case *c)
 {
 	static const struct plan plan = {.ip = {CLOUD_A, CLOUD_B},
 					 .router = {CLOUD_GW, CLOUD_GW},
@@ -437,7 +437,7 @@ static void an_address_that_the_cloud_does_not_know_is_named(struct sim_case *c)
 	e = lane_connect(w.host[0], w.host[1]);
 	assert_true(sim_run(w.sim, 4 * SIM_S, end_down, e));
 	assert_int_equal(e->status, -ETIMEDOUT);
-	assert_true(w.leg[0].asked > 0 && w.leg[0].dropped > 0);
+	assert_true(w.leg[0].requests > 0 && w.leg[0].dropped > 0);
 	assert_int_equal(w.leg[0].forwarded, 0);
 	if (!strstr(e->text, "no answer from 10.128.0.3") ||
 	    !strstr(e->text, "that ip=10.128.0.2 is this NIC's own (clouds drop others)"))
@@ -468,11 +468,11 @@ static void static_neighbours_need_no_arp(struct sim_case *c)
 	for (i = 0; i < 2; i++)
 		w.leg[i].deaf = true;
 	both_ways(&w);
-	assert_int_equal(w.leg[0].asked + w.leg[1].asked, 0);
+	assert_int_equal(w.leg[0].requests + w.leg[1].requests, 0);
 }
 
 /* On a NIC of a network, without ip=: the failed connection says what to give. */
-static void a_lane_without_ip_is_told_to_have_one(struct sim_case *c)
+static void a_lane_without_ip_is_refused_with_the_remedy(struct sim_case *c)
 {
 	static const struct plan plan = {.prefix = 0, .no_gateway = true};
 	struct world w;
@@ -496,11 +496,11 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_gateway_with_another_mac_is_found),
 	SIM_CASE(another_network_without_a_gateway_is_refused),
 	SIM_CASE(a_gateway_outside_the_prefix_is_on_the_link),
-	SIM_CASE(a_peer_that_only_the_gateway_answers_for_is_said),
+	SIM_CASE(a_peer_that_only_the_gateway_answers_for_is_reported),
 	SIM_CASE(one_mac_that_answers_all_arp_works),
-	SIM_CASE(an_address_that_the_cloud_does_not_know_is_named),
+	SIM_CASE(an_address_that_is_unknown_to_the_cloud_is_named),
 	SIM_CASE(static_neighbours_need_no_arp),
-	SIM_CASE(a_lane_without_ip_is_told_to_have_one),
+	SIM_CASE(a_lane_without_ip_is_refused_with_the_remedy),
 };
 
 int main(int argc, char **argv)

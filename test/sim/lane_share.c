@@ -25,7 +25,7 @@ static unsigned int peers(void)
 
 enum how_bad { STOPPED, DEAD, TRICKLING };
 
-struct crowd {
+struct many {
 	struct sim *sim;
 	struct lane_host *a, *peer[PEERS];
 	struct sim_port *port[PEERS];
@@ -35,7 +35,7 @@ struct crowd {
 };
 
 /* What a sender does that does not know who is stopped: it goes on giving to all. */
-static void feed_bad(struct crowd *w)
+static void feed_bad(struct many *w)
 {
 	for (unsigned int i = 0; i < w->bad; i++)
 		for (unsigned int k = 0; k < 4 && w->e[i]->up; k++)
@@ -46,7 +46,7 @@ static void feed_bad(struct crowd *w)
 }
 
 struct bulk {
-	struct crowd *w;
+	struct many *w;
 	struct lane_end *to;
 	uint32_t next, end;
 	size_t size;
@@ -74,7 +74,7 @@ static bool bulk_step(void *arg)
 }
 
 /* @return ns until @p n messages of @p size bytes are acknowledged */
-static uint64_t takes(struct crowd *w, unsigned int peer, uint32_t n, size_t size)
+static uint64_t takes(struct many *w, unsigned int peer, uint32_t n, size_t size)
 {
 	static uint32_t number = 2000;
 	uint64_t begin = sim_now(w->sim);
@@ -96,7 +96,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* The median of some tries to the last peer, which is always a good one. */
-static uint64_t typically(struct crowd *w, uint32_t n, size_t size)
+static uint64_t typically(struct many *w, uint32_t n, size_t size)
 {
 	uint64_t t[9];
 
@@ -106,7 +106,7 @@ static uint64_t typically(struct crowd *w, uint32_t n, size_t size)
 	return t[4];
 }
 
-static void gather(struct crowd *w, struct sim_case *c)
+static void gather(struct many *w, struct sim_case *c)
 {
 	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000},
 				    .down = {.rate = 10 * SIM_GBIT}};
@@ -122,7 +122,7 @@ static void gather(struct crowd *w, struct sim_case *c)
 	}
 }
 
-static void spoil(struct crowd *w, unsigned int bad, enum how_bad how)
+static void spoil(struct many *w, unsigned int bad, enum how_bad how)
 {
 	for (unsigned int i = 0; i < bad; i++) {
 		if (how == STOPPED)
@@ -139,7 +139,7 @@ static void spoil(struct crowd *w, unsigned int bad, enum how_bad how)
 static void others_are_not_slowed(struct sim_case *c, unsigned int bad, enum how_bad how)
 {
 	uint64_t bulk, lat, worst = 0, t;
-	struct crowd w;
+	struct many w;
 
 	bad = test_rounds(bad);
 	gather(&w, c);
@@ -163,28 +163,28 @@ static void others_are_not_slowed(struct sim_case *c, unsigned int bad, enum how
 	assert_int_equal(lane_wrong(w.peer[peers() - 1]), 0);
 }
 
-static void one_stopped_peer_slows_down_nobody(struct sim_case *c)
+static void one_stopped_peer_slows_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 1, STOPPED);
 }
 
-static void eight_stopped_peers_slow_down_nobody(struct sim_case *c)
+static void eight_stopped_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 8, STOPPED);
 }
 
-static void sixty_four_stopped_peers_slow_down_nobody(struct sim_case *c)
+static void sixty_four_stopped_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 64, STOPPED);
 }
 
-static void dead_peers_slow_down_nobody(struct sim_case *c)
+static void dead_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 8, DEAD);
 	others_are_not_slowed(c, 64, DEAD);
 }
 
-static void trickling_peers_slow_down_nobody(struct sim_case *c)
+static void trickling_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 1, TRICKLING);
 	others_are_not_slowed(c, 64, TRICKLING);
@@ -260,11 +260,11 @@ static void a_peer_that_trickles_is_given_up(struct sim_case *c)
 }
 
 static struct sim_case cases[] = {
-	SIM_CASE(one_stopped_peer_slows_down_nobody),
-	SIM_CASE(eight_stopped_peers_slow_down_nobody),
-	SIM_CASE(sixty_four_stopped_peers_slow_down_nobody),
-	SIM_CASE(dead_peers_slow_down_nobody),
-	SIM_CASE(trickling_peers_slow_down_nobody),
+	SIM_CASE(one_stopped_peer_slows_down_no_peer),
+	SIM_CASE(eight_stopped_peers_slow_down_no_peer),
+	SIM_CASE(sixty_four_stopped_peers_slow_down_no_peer),
+	SIM_CASE(dead_peers_slow_down_no_peer),
+	SIM_CASE(trickling_peers_slow_down_no_peer),
 	SIM_CASE(what_a_stopped_peer_was_sent_arrives_when_it_goes_on),
 	SIM_CASE(a_peer_that_trickles_is_given_up),
 };

@@ -146,7 +146,7 @@ static void every_size(struct sim_case *c, enum sim_spread how)
 			steered(c, how, na, nb, (uint8_t)(1 + (na + nb) % 3 * 2));
 }
 
-static void says(struct sim_case *c, enum sim_spread how, const char *words)
+static void expect_text(struct sim_case *c, enum sim_spread how, const char *words)
 {
 	struct machine m;
 
@@ -157,13 +157,13 @@ static void says(struct sim_case *c, enum sim_spread how, const char *words)
 	assert_non_null(strstr(lane_iface(m.worker[1])->note, "queue 1 of 2 on UDP port 9339"));
 }
 
-static void an_iface_says_how_frames_find_its_queue(struct sim_case *c)
+static void an_iface_reports_how_frames_find_its_queue(struct sim_case *c)
 {
 	struct machine m;
 
-	says(c, SIM_SPREAD_RULES, "flow rules");
-	says(c, SIM_SPREAD_RSS, "the NIC's hash, which its driver reports");
-	says(c, SIM_SPREAD_SECRET, "found by trying");
+	expect_text(c, SIM_SPREAD_RULES, "flow rules");
+	expect_text(c, SIM_SPREAD_RSS, "the NIC's hash, which its driver reports");
+	expect_text(c, SIM_SPREAD_SECRET, "found by trying");
 	machine(case_sim(c), &m, &fast, SIM_SPREAD_RULES, 1);
 	assert_string_equal(lane_iface(m.worker[0])->note, "");
 }
@@ -173,17 +173,17 @@ static void flow_rules_bring_every_frame_to_its_queue(struct sim_case *c)
 	every_size(c, SIM_SPREAD_RULES);
 }
 
-static void a_hash_that_is_told_brings_every_frame_to_its_queue(struct sim_case *c)
+static void a_hash_that_is_reported_brings_every_frame_to_its_queue(struct sim_case *c)
 {
 	every_size(c, SIM_SPREAD_RSS);
 }
 
-static void a_hash_that_nobody_tells_is_learnt_by_trying(struct sim_case *c)
+static void a_hash_that_is_not_reported_is_learnt_by_trying(struct sim_case *c)
 {
 	every_size(c, SIM_SPREAD_SECRET);
 }
 
-static void a_hash_that_is_not_what_was_told_is_learnt_by_trying(struct sim_case *c)
+static void a_hash_that_is_not_as_reported_is_learnt_by_trying(struct sim_case *c)
 {
 	steered(c, SIM_SPREAD_LIE, 2, 2, 1);
 	steered(c, SIM_SPREAD_LIE, 3, 1, 1);
@@ -257,7 +257,7 @@ static void a_port_that_does_not_spread_works_through_its_first_worker(struct si
 }
 
 /* Only the second queue's worker runs; what comes to the first one's is lost. */
-static void queues_that_nobody_polls_are_avoided(struct sim_case *c)
+static void queues_that_no_thread_polls_are_avoided(struct sim_case *c)
 {
 	struct sim *sim = case_sim(c);
 	struct ends ends = {.n = 0};
@@ -389,7 +389,7 @@ static enum sim_verdict only_9338(struct sim_port *port, uint8_t *data, size_t *
 		       : SIM_DROP;
 }
 
-static void paths_that_nobody_answers_are_left_out(struct sim_case *c)
+static void paths_without_an_answer_are_left_out(struct sim_case *c)
 {
 	struct sim_port_params p = fast;
 	struct sim *sim = case_sim(c);
@@ -443,19 +443,19 @@ static void each_end_sends_over_as_many_paths_as_it_wants(struct sim_case *c)
 }
 
 static struct sim_case cases[] = {
-	SIM_CASE(an_iface_says_how_frames_find_its_queue),
+	SIM_CASE(an_iface_reports_how_frames_find_its_queue),
 	SIM_CASE(flow_rules_bring_every_frame_to_its_queue),
-	SIM_CASE(a_hash_that_is_told_brings_every_frame_to_its_queue),
-	SIM_CASE(a_hash_that_nobody_tells_is_learnt_by_trying),
-	SIM_CASE(a_hash_that_is_not_what_was_told_is_learnt_by_trying),
+	SIM_CASE(a_hash_that_is_reported_brings_every_frame_to_its_queue),
+	SIM_CASE(a_hash_that_is_not_reported_is_learnt_by_trying),
+	SIM_CASE(a_hash_that_is_not_as_reported_is_learnt_by_trying),
 	SIM_CASE(a_tap_follows_what_was_sent),
 	SIM_CASE(many_queues_at_both_ends),
 	SIM_CASE(many_peers_reach_every_worker),
 	SIM_CASE(a_port_that_does_not_spread_works_through_its_first_worker),
-	SIM_CASE(queues_that_nobody_polls_are_avoided),
+	SIM_CASE(queues_that_no_thread_polls_are_avoided),
 	SIM_CASE(answers_are_answers_to_a_firewall),
 	SIM_CASE(one_rule_for_incoming_frames_is_enough),
-	SIM_CASE(paths_that_nobody_answers_are_left_out),
+	SIM_CASE(paths_without_an_answer_are_left_out),
 	SIM_CASE(each_end_sends_over_as_many_paths_as_it_wants),
 };
 

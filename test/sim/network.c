@@ -247,8 +247,8 @@ static void truncation_shortens_frames(struct sim_case *c)
 	sim_run(sim, SIM_S, NULL, NULL);
 	assert_near(sim_port_stats(a)->truncated, 20000, 0.02);
 	/* Without a whole address a frame reaches nobody. */
-	assert_int_equal(sink.frames + sim_port_stats(a)->nobody, 20000);
-	assert_int_equal(sink.wrong + sim_port_stats(a)->nobody, sim_port_stats(a)->truncated);
+	assert_int_equal(sink.frames + sim_port_stats(a)->no_listener, 20000);
+	assert_int_equal(sink.wrong + sim_port_stats(a)->no_listener, sim_port_stats(a)->truncated);
 }
 
 static void links_change_while_running(struct sim_case *c)
@@ -274,7 +274,7 @@ static void links_change_while_running(struct sim_case *c)
 	send_n(a, b, 10);
 	sim_run(sim, SIM_MS, NULL, NULL);
 	assert_int_equal(sink.frames, 10);
-	assert_int_equal(sim_port_stats(a)->nobody, 10);
+	assert_int_equal(sim_port_stats(a)->no_listener, 10);
 }
 
 static void a_broadcast_reaches_all_others(struct sim_case *c)

@@ -79,7 +79,7 @@ static void free_lanes(struct world *w)
 static const struct random_net net = {
 	.nodes_max = RANDOM_NODES,
 	.dying = 0.3,
-	.patience = 3000,
+	.timeout = 3000,
 	.open = open_node,
 	.cut = cut,
 	.run = run,

@@ -87,7 +87,7 @@ struct sim_stats {
 	uint64_t rx_full;  /**< receive ring */
 	uint64_t rx_nobuf; /**< no mbuf */
 	/** for a MAC address that no port of the net has, or nobody listens at the port */
-	uint64_t nobody;
+	uint64_t no_listener;
 	uint64_t filtered;
 	uint64_t leaked;  /**< mbufs missing when the port was closed */
 	uint64_t tx_busy; /**< tx_burst that did not take all */

@@ -182,7 +182,7 @@ static void at_switch(struct sim *sim, struct sim_port *from, struct sim_frame *
 	if (from->params.queue_of)
 		from = from->params.queue_of;
 	if (!sim_fabric_switch(sim, from->net, from, NULL, f))
-		from->stats.nobody++;
+		from->stats.no_listener++;
 }
 
 static void at_trunk_end(struct sim *sim, struct sim_trunk_end *end, struct sim_frame *f)

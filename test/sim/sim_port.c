@@ -260,7 +260,7 @@ void sim_port_receive(struct sim_port *port, struct sim_frame *frame)
 	port = sim_queue_for(port, frame);
 
 	if (!port->station && !port->open) {
-		port->stats.nobody++;
+		port->stats.no_listener++;
 		free(frame);
 		return;
 	}

@@ -11,16 +11,16 @@ enum weft_frame_port_what sim_port_look(struct weft_frame_port *fp,
 {
 	struct sim_port *port = (struct sim_port *)fp;
 
-	if (port->ended && !port->told_ended) {
-		port->told_ended = true;
+	if (port->ended && !port->reported_ended) {
+		port->reported_ended = true;
 		ev->status = port->ended;
 		snprintf(ev->text, sizeof(ev->text), "%s",
 			 port->ended == -ENODEV ? "the NIC was removed" : "the NIC wants a reset");
 		return WEFT_FRAME_PORT_ENDED;
 	}
 	snprintf(ev->text, sizeof(ev->text), "%.3g Gb/s", port->speed * 8e-9);
-	if (port->carrier != port->told_carrier) {
-		port->told_carrier = port->carrier;
+	if (port->carrier != port->reported_carrier) {
+		port->reported_carrier = port->carrier;
 		if (!port->carrier) {
 			ev->text[0] = '\0';
 			return WEFT_FRAME_PORT_LINK_DOWN;
@@ -37,8 +37,8 @@ enum weft_frame_port_what sim_port_look(struct weft_frame_port *fp,
 void sim_port_renew(struct sim_port *port)
 {
 	port->ended = 0;
-	port->told_ended = false;
-	port->told_carrier = port->carrier;
+	port->reported_ended = false;
+	port->reported_carrier = port->carrier;
 	port->fp.bandwidth = port->speed;
 	port->fp.event = false;
 }

@@ -84,10 +84,10 @@ struct sim_port {
 	struct weft_arp_table arp; /* of a port with several queues */
 	struct sim_queues *queues; /* all of them; NULL = there is one */
 	struct sim_stats stats;
-	bool carrier, told_carrier; /* told: what the owner knows */
-	double speed;               /* claimed, bytes/s; fp.bandwidth is what the owner knows */
+	bool carrier, reported_carrier; /* told: what the owner knows */
+	double speed;                   /* claimed, bytes/s; fp.bandwidth is what the owner knows */
 	int ended;
-	bool told_ended;
+	bool reported_ended;
 	/* owner: a frame port that is open, or a station */
 	bool open;
 	bool mute; /* the host died: what it still says is not heard */

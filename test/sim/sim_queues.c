@@ -21,7 +21,7 @@ struct sim_queues {
 	uint16_t n;
 	struct sim_port *port[SIM_QUEUES_MAX];
 	struct rte_ring *ring[SIM_QUEUES_MAX];
-	struct weft_rss rss, told;
+	struct weft_rss rss, reported;
 	struct {
 		uint32_t hash;
 		uint16_t queue;
@@ -173,7 +173,7 @@ static void make_queue(struct sim_queues *qs, uint16_t q)
 		.queues = qs->n,
 		.hashed = qs->how != SIM_SPREAD_RULES,
 		.rss = qs->how == SIM_SPREAD_RSS   ? &qs->rss
-		       : qs->how == SIM_SPREAD_LIE ? &qs->told
+		       : qs->how == SIM_SPREAD_LIE ? &qs->reported
 						   : NULL,
 		.handed = qs->ring,
 	};
@@ -191,7 +191,7 @@ void sim_port_queues(struct sim *sim, const struct sim_port_params *params, enum
 	qs->how = how;
 	qs->n = (uint16_t)n;
 	random_rss(&rng, &qs->rss, qs->n);
-	random_rss(&rng, &qs->told, qs->n);
+	random_rss(&rng, &qs->reported, qs->n);
 	if (!p.udp_port)
 		p.udp_port = 9338;
 	for (q = 0; q < n; q++) {

@@ -207,7 +207,7 @@ static bool connect_while_it_closes(struct sim_case *c, uint64_t after)
 	return false;
 }
 
-static void an_endpoint_made_while_its_peer_closes_works_or_says_so(struct sim_case *c)
+static void an_endpoint_made_while_its_peer_closes_works_or_reports_it(struct sim_case *c)
 {
 	unsigned int fine = 0, reset = 0;
 	uint64_t after;
@@ -225,7 +225,7 @@ static void an_endpoint_made_while_its_peer_closes_works_or_says_so(struct sim_c
 }
 
 /* Both connect at once, and one gives up: that peer can be reached, but has closed. */
-static void who_is_closed_on_while_connecting_is_told_so(struct sim_case *c)
+static void a_close_by_the_peer_while_connecting_is_reported(struct sim_case *c)
 {
 	const struct scene_conf lossy = {
 		.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000, .loss = 0.3}};
@@ -272,8 +272,8 @@ static struct sim_case cases[] = {
 	SIM_CASE(force_close_while_the_peer_is_silent),
 	SIM_CASE(connect_and_close_again_and_again),
 	SIM_CASE(both_close_at_once),
-	SIM_CASE(an_endpoint_made_while_its_peer_closes_works_or_says_so),
-	SIM_CASE(who_is_closed_on_while_connecting_is_told_so),
+	SIM_CASE(an_endpoint_made_while_its_peer_closes_works_or_reports_it),
+	SIM_CASE(a_close_by_the_peer_while_connecting_is_reported),
 	SIM_CASE(flush_completes_after_delivery),
 };
 

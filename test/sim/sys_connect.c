@@ -431,7 +431,7 @@ static void look(const char *name, uint64_t value, void *arg)
 }
 
 /* With connections and paths that are up. */
-static void every_counter_says_what_it_counts(struct sim_case *c)
+static void every_counter_has_a_description(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}, .config = "CC=delay"};
 	struct scene *s = scene_open(c, &conf);
@@ -463,7 +463,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(the_bootstrap_lane_is_replaced_when_it_does_not_work),
 	SIM_CASE(lanes_of_different_mtu_work_together),
 	SIM_CASE(peers_of_different_frame_size_agree),
-	SIM_CASE(every_counter_says_what_it_counts),
+	SIM_CASE(every_counter_has_a_description),
 };
 
 int main(int argc, char **argv)

@@ -52,7 +52,7 @@ static uint64_t sent_again(const struct scene *s)
 	return sum;
 }
 
-static void no_lane_was_in_doubt(const struct scene *s, uint64_t trip)
+static void no_lane_was_suspected(const struct scene *s, uint64_t trip)
 {
 	for (unsigned int i = 0; i < 2; i++)
 		if (sim_node_counter(s->node[i], "ep.lanes_lost") +
@@ -84,7 +84,7 @@ static void a_lone_message_is_sent_once(struct sim_case *c)
 			fail_msg("%llu ms: %llu frames sent again",
 				 (unsigned long long)(trips[t] / SIM_MS),
 				 (unsigned long long)sent_again(s));
-		no_lane_was_in_doubt(s, trips[t]);
+		no_lane_was_suspected(s, trips[t]);
 	}
 }
 
@@ -110,7 +110,7 @@ static void lanes_without_a_fault_are_kept(struct sim_case *c)
 			}
 			scene_run(s, round * 37 * SIM_MS);
 		}
-		no_lane_was_in_doubt(s, trips[t]);
+		no_lane_was_suspected(s, trips[t]);
 		assert_int_equal(sent_again(s), 0);
 	}
 }

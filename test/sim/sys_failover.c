@@ -311,7 +311,7 @@ static void a_network_that_is_silent_loses_no_lane(struct sim_case *c)
  * A lane of an idle endpoint dies while the peer is away. Who looks after the pause has heard of
  * both lanes for as long, and asks before one ends the endpoint.
  */
-static void an_idle_lane_that_dies_in_a_pause_takes_nobody_along(struct sim_case *c)
+static void an_idle_lane_that_dies_in_a_pause_takes_no_endpoint_along(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
 	struct scene *s = scene_open(c, &conf);
@@ -388,8 +388,8 @@ static struct liar liar_open(struct sim_case *c)
 	return l;
 }
 
-static void say(struct liar *l, unsigned int over, enum weft_wireup_type type, unsigned int lane,
-		uint16_t epoch, const void *state, size_t len)
+static void send_lie(struct liar *l, unsigned int over, enum weft_wireup_type type,
+		     unsigned int lane, uint16_t epoch, const void *state, size_t len)
 {
 	struct weft_records r = {.len = 0};
 	struct weft_wire_wireup h;
@@ -415,16 +415,16 @@ static void what_is_not_about_a_lane_as_it_is_has_no_effect(struct sim_case *c)
 	uint64_t before = dropped(&l);
 
 	for (unsigned int type = WEFT_WIREUP_LANE_DOWN; type <= WEFT_WIREUP_LANE_SUSPECT; type++) {
-		say(&l, 1, type, 1, 0, state, 8); /* over the lane itself */
-		say(&l, 1, type, 7, 0, state, 8); /* no such lane */
-		say(&l, 1, type, 200, 0, state, 8);
-		say(&l, 1, type, 0, 1, state, 8); /* of a later connection */
-		say(&l, 1, type, 0, 0xffff, state, 8);
-		say(&l, 1, type, 0, 0, state, sizeof(state)); /* too long */
+		send_lie(&l, 1, type, 1, 0, state, 8); /* over the lane itself */
+		send_lie(&l, 1, type, 7, 0, state, 8); /* no such lane */
+		send_lie(&l, 1, type, 200, 0, state, 8);
+		send_lie(&l, 1, type, 0, 1, state, 8); /* of a later connection */
+		send_lie(&l, 1, type, 0, 0xffff, state, 8);
+		send_lie(&l, 1, type, 0, 0, state, sizeof(state)); /* too long */
 	}
-	say(&l, 1, WEFT_WIREUP_LANE_DOWN, 0, 0, NULL, 0);
+	send_lie(&l, 1, WEFT_WIREUP_LANE_DOWN, 0, 0, NULL, 0);
 	for (unsigned int i = 0; i < 200; i++)
-		say(&l, 1, WEFT_WIREUP_LANE_DOWN_ACK, 0, 0, state, 8); /* nobody asked */
+		send_lie(&l, 1, WEFT_WIREUP_LANE_DOWN_ACK, 0, 0, state, 8); /* nobody asked */
 	assert_int_equal(dropped(&l) - before, 3 * 6 + 1 + 200);
 	lost_and_back(l.s, 0, 0);
 	scene_talk(l.s, l.victim, 1, 1);
@@ -449,7 +449,7 @@ static void a_state_that_cannot_be_ends_the_endpoint(struct sim_case *c)
 			memcpy(lie, &next, sizeof(next));
 		else
 			lie[4] = 16; /* is shorter than it says */
-		say(&l, 1, WEFT_WIREUP_LANE_DOWN, 0, 0, lie, (size_t)len);
+		send_lie(&l, 1, WEFT_WIREUP_LANE_DOWN, 0, 0, lie, (size_t)len);
 		assert_int_equal(l.victim->errors, 1);
 		assert_int_equal(l.victim->status, -EPROTO);
 		assert_non_null(strstr(l.victim->why, "impossible receive state"));
@@ -466,8 +466,8 @@ static void a_peer_that_stops_lanes_all_the_time_harms_itself(struct sim_case *c
 		unsigned int n = i / 50 % 2;
 
 		if (l.ep->lanes[!n].up)
-			say(&l, !n, WEFT_WIREUP_LANE_SUSPECT, n, l.ep->failover->lane[n].epoch,
-			    NULL, 0);
+			send_lie(&l, !n, WEFT_WIREUP_LANE_SUSPECT, n, l.ep->failover->lane[n].epoch,
+				 NULL, 0);
 		scene_run(l.s, 20 * SIM_MS);
 		if (i % 10 == 0)
 			scene_talk(l.s, l.victim, 1, i);
@@ -489,7 +489,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_deaf_lane_that_recovers_is_kept),
 	SIM_CASE(a_peer_that_pauses_loses_no_lane),
 	SIM_CASE(a_network_that_is_silent_loses_no_lane),
-	SIM_CASE(an_idle_lane_that_dies_in_a_pause_takes_nobody_along),
+	SIM_CASE(an_idle_lane_that_dies_in_a_pause_takes_no_endpoint_along),
 	SIM_CASE(a_lane_that_returns_is_used_within_a_second),
 	SIM_CASE(what_is_not_about_a_lane_as_it_is_has_no_effect),
 	SIM_CASE(a_state_that_cannot_be_ends_the_endpoint),

@@ -63,7 +63,7 @@ static void no_arp_answer_ends_with_a_sentence(struct sim_case *c)
 /*
  * A lane's clock leaves out the time in which nobody polled, so the endpoint's limit comes first.
  */
-static void no_arp_answer_is_said_by_who_polls_seldom_too(struct sim_case *c)
+static void no_arp_answer_is_reported_to_a_thread_that_polls_seldom_too(struct sim_case *c)
 {
 	const struct scene_conf conf = {.config = QUICK};
 	struct scene *s = scene_open(c, &conf);
@@ -93,7 +93,7 @@ static void a_link_without_peer_ends_with_a_sentence(struct sim_case *c)
 	assert_true(strlen(e->why) > 20);
 }
 
-static void a_worker_that_is_gone_is_told_at_once(struct sim_case *c)
+static void a_worker_that_is_gone_is_reported_at_once(struct sim_case *c)
 {
 	const struct scene_conf conf = {.config = QUICK};
 	struct scene *s = scene_open(c, &conf);
@@ -449,9 +449,9 @@ static void hostile_frames_do_not_harm_traffic(struct sim_case *c)
 static struct sim_case cases[] = {
 	SIM_CASE(sends_that_a_port_still_holds_end_with_their_worker),
 	SIM_CASE(no_arp_answer_ends_with_a_sentence),
-	SIM_CASE(no_arp_answer_is_said_by_who_polls_seldom_too),
+	SIM_CASE(no_arp_answer_is_reported_to_a_thread_that_polls_seldom_too),
 	SIM_CASE(a_link_without_peer_ends_with_a_sentence),
-	SIM_CASE(a_worker_that_is_gone_is_told_at_once),
+	SIM_CASE(a_worker_that_is_gone_is_reported_at_once),
 	SIM_CASE(a_wrong_mtu_is_named_or_avoided),
 	SIM_CASE(a_peer_that_pauses_10_s_is_not_lost),
 	SIM_CASE(a_killed_peer_ends_every_request),

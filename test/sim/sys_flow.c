@@ -20,20 +20,20 @@ static const char *const unexp = "UNEXP_LIMIT=4M EAGER_CREDIT=1M";
  */
 static size_t flood(struct scene *s, struct scene_ep *e, unsigned int n, size_t size)
 {
-	struct op **r = calloc(n, sizeof(*r)), *asked;
+	struct op **r = calloc(n, sizeof(*r)), *posted;
 	struct mallinfo2 before, after;
 	unsigned int i;
 	size_t used, own;
 
 	if (!r)
 		abort();
-	asked = op_recv(s, 1, 100, 1ull << 40);
+	posted = op_recv(s, 1, 100, 1ull << 40);
 	before = mallinfo2();
 	for (i = 0; i < n; i++)
 		op_send(e, i, size, i);
 	op_send(e, 1000000, 100, 1ull << 40);
-	op_expect(asked, 60 * SIM_S, 0);
-	op_holds(asked, 1000000, 100);
+	op_expect(posted, 60 * SIM_S, 0);
+	op_holds(posted, 1000000, 100);
 	scene_run(s, 100 * SIM_MS);
 	after = mallinfo2();
 	/* What the test's own sends take. */
@@ -81,16 +81,16 @@ static void flood_of_300_messages_of_256k_from_three_peers(struct sim_case *c)
 	const struct scene_conf conf = {.nodes = 4, .config = unexp};
 	struct scene *s = scene_open(c, &conf);
 	struct scene_ep *e[4];
-	struct op *r[300], *asked;
+	struct op *r[300], *posted;
 	unsigned int i;
 
-	asked = op_recv(s, 0, 10, 5000);
+	posted = op_recv(s, 0, 10, 5000);
 	for (i = 1; i < 4; i++)
 		e[i] = scene_up(s, i, 0);
 	for (i = 0; i < 300; i++)
 		op_send(e[1 + i % 3], i, 262144, i);
 	op_send(e[3], 5000, 10, 5000);
-	op_expect(asked, 60 * SIM_S, 0);
+	op_expect(posted, 60 * SIM_S, 0);
 	for (i = 300; i-- > 0;)
 		r[i] = op_recv(s, 0, 262144, i);
 	for (i = 0; i < 300; i++) {
@@ -127,12 +127,12 @@ static void small_messages_still_pass_when_credit_is_used_up(struct sim_case *c)
  * Node 1 sends without end to node 0, which receives none of it. Nodes 2 and 3 send what their
  * share allows, and then something that is asked for. Only node 1's endpoint ends.
  */
-static void who_fills_the_memory_for_unexpected_messages_ends_alone(struct sim_case *c)
+static void a_peer_that_fills_the_memory_for_unexpected_messages_ends_alone(struct sim_case *c)
 {
 	const struct scene_conf conf = {
 		.nodes = 4, .config = "UNEXP_LIMIT=64k UNEXP_MEMORY=1M LOG_LEVEL=error"};
 	struct scene *s = scene_open(c, &conf);
-	struct op *asked[4], *r;
+	struct op *posted[4], *r;
 	struct scene_ep *e[4];
 	unsigned int i, k;
 
@@ -151,12 +151,12 @@ static void who_fills_the_memory_for_unexpected_messages_ends_alone(struct sim_c
 	assert_int_equal(e[1]->errors, 1);
 	assert_non_null(strstr(e[1]->why, "WEFT_UNEXP_MEMORY"));
 	for (k = 2; k < 4; k++) {
-		asked[k] = op_recv(s, 0, 20000, k);
+		posted[k] = op_recv(s, 0, 20000, k);
 		op_send(e[k], 77, k == 2 ? 100 : 20000, k);
 	}
 	for (k = 2; k < 4; k++) {
-		op_expect(asked[k], 10 * SIM_S, 0);
-		op_holds(asked[k], 77, k == 2 ? 100 : 20000);
+		op_expect(posted[k], 10 * SIM_S, 0);
+		op_holds(posted[k], 77, k == 2 ? 100 : 20000);
 		assert_int_equal(e[k]->errors, 0);
 	}
 	for (i = 0; i < 500; i++) {
@@ -438,7 +438,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(flood_of_1000_messages_of_64k_beyond_the_bound),
 	SIM_CASE(flood_of_300_messages_of_256k_from_three_peers),
 	SIM_CASE(small_messages_still_pass_when_credit_is_used_up),
-	SIM_CASE(who_fills_the_memory_for_unexpected_messages_ends_alone),
+	SIM_CASE(a_peer_that_fills_the_memory_for_unexpected_messages_ends_alone),
 	SIM_CASE(a_full_window_resumes),
 	SIM_CASE(more_messages_than_the_sequence_window),
 	SIM_CASE(incast_terminates),

@@ -291,7 +291,7 @@ static void a_late_receive_binds_in_the_middle_of_a_message(struct sim_case *c)
 }
 
 /* Two short sends, and then the sender computes for 20 ms: when are both there? */
-static void short_sends_need_no_progress_if_asked_so(struct sim_case *c)
+static void short_sends_need_no_progress_if_requested_so(struct sim_case *c)
 {
 	enum { AS_EVER, KICK, NOW, MORE };
 
@@ -499,7 +499,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(same_tag_matches_in_send_order_whatever_the_size),
 	SIM_CASE(two_senders_two_wildcards_get_whole_messages),
 	SIM_CASE(a_late_receive_binds_in_the_middle_of_a_message),
-	SIM_CASE(short_sends_need_no_progress_if_asked_so),
+	SIM_CASE(short_sends_need_no_progress_if_requested_so),
 	SIM_CASE(probes_take_messages_out),
 	SIM_CASE(dropped_messages_free_their_sender),
 	SIM_CASE(truncation_in_every_class),

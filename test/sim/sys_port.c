@@ -125,7 +125,7 @@ static void a_removed_port_ends_the_endpoint_at_both_ends(struct sim_case *c)
 }
 
 /* Nothing is connected over it, and whoever asks gets the cause instead of a timeout. */
-static void a_port_that_has_ended_connects_to_nobody(struct sim_case *c)
+static void a_port_that_has_ended_connects_to_no_peer(struct sim_case *c)
 {
 	const struct scene_conf conf = {.config = QUICK};
 	struct scene *s = scene_open(c, &conf);
@@ -163,7 +163,7 @@ static void a_port_that_was_reset_can_be_opened_again(struct sim_case *c)
 
 /* ---- links ---------------------------------------------------------------------------------- */
 
-static void a_link_that_flaps_keeps_the_endpoint_and_is_said(struct sim_case *c)
+static void a_link_that_flaps_keeps_the_endpoint_and_is_logged(struct sim_case *c)
 {
 	const struct scene_conf conf = {.port = {.link = WEFT_LANE_LINK_NIC}};
 	struct scene *s = scene_open(c, &conf);
@@ -264,7 +264,7 @@ static void a_link_that_comes_late_is_waited_for_in_silence(struct sim_case *c)
 	log_end();
 }
 
-static void a_link_that_does_not_come_is_said_once_after_5_s(struct sim_case *c)
+static void a_link_that_does_not_come_is_logged_once_after_5_s(struct sim_case *c)
 {
 	struct scene *s = without_link(c);
 	struct weft_iface_info info;
@@ -337,13 +337,13 @@ static void a_link_that_comes_back_slower_counts_as_such(struct sim_case *c)
 static struct sim_case cases[] = {
 	SIM_CASE(a_port_that_wants_a_reset_ends_the_endpoint_at_both_ends),
 	SIM_CASE(a_removed_port_ends_the_endpoint_at_both_ends),
-	SIM_CASE(a_port_that_has_ended_connects_to_nobody),
+	SIM_CASE(a_port_that_has_ended_connects_to_no_peer),
 	SIM_CASE(a_port_that_was_reset_can_be_opened_again),
-	SIM_CASE(a_link_that_flaps_keeps_the_endpoint_and_is_said),
+	SIM_CASE(a_link_that_flaps_keeps_the_endpoint_and_is_logged),
 	SIM_CASE(a_link_that_flaps_for_long_does_not_flood_the_log),
 	SIM_CASE(a_peer_that_is_not_there_is_no_warning),
 	SIM_CASE(a_link_that_comes_late_is_waited_for_in_silence),
-	SIM_CASE(a_link_that_does_not_come_is_said_once_after_5_s),
+	SIM_CASE(a_link_that_does_not_come_is_logged_once_after_5_s),
 	SIM_CASE(a_speed_that_changes_is_what_new_endpoints_count_with),
 	SIM_CASE(a_link_that_comes_back_slower_counts_as_such),
 };

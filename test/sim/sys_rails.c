@@ -42,7 +42,7 @@ static unsigned int lines_with(const char *what)
 	return (unsigned int)n;
 }
 
-static void said(const char *what, unsigned int times)
+static void expect_lines(const char *what, unsigned int times)
 {
 	if (lines_with(what) != times)
 		fail_msg("'%s' is not there %u times in:\n%s", what, times, log_text);
@@ -65,7 +65,7 @@ static void talk(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t 
 
 /* ---- interfaces ----------------------------------------------------------------------------- */
 
-static void a_rail_that_is_slower_or_has_smaller_frames_is_said_at_the_start(struct sim_case *c)
+static void a_rail_that_is_slower_or_has_smaller_frames_is_logged_at_the_start(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {3, 3},
 					.port = {.link = WEFT_LANE_LINK_NIC, .frame_size = 9014},
@@ -83,16 +83,16 @@ static void a_rail_that_is_slower_or_has_smaller_frames_is_said_at_the_start(str
 	sim_port_speed(s->port[0][1], 1.25e8);
 	s->port[0][2] = sim_port_create(s->sim, &p);
 	scene_start(s, 0);
-	said("slower than", 1);
-	said("(sim-a1) is slower than dpdk:a0 (sim-a0): 0.99 Gb/s and 9.9 Gb/s", 1);
-	said("(sim-narrow) has frames of 1514 bytes, dpdk:a0 (sim-a0) of 9014", 1);
+	expect_lines("slower than", 1);
+	expect_lines("(sim-a1) is slower than dpdk:a0 (sim-a0): 0.99 Gb/s and 9.9 Gb/s", 1);
+	expect_lines("(sim-narrow) has frames of 1514 bytes, dpdk:a0 (sim-a0) of 9014", 1);
 	scene_start(s, 1);
-	said("slower than", 1);
-	said("has frames of", 1);
+	expect_lines("slower than", 1);
+	expect_lines("has frames of", 1);
 	log_end();
 }
 
-static void a_link_that_becomes_slower_than_its_sister_is_said_then(struct sim_case *c)
+static void a_link_that_becomes_slower_than_its_sister_is_logged_then(struct sim_case *c)
 {
 	const struct scene_conf conf = {
 		.lanes = {2, 2}, .port = {.link = WEFT_LANE_LINK_NIC}, .config = with_log("")};
@@ -100,11 +100,11 @@ static void a_link_that_becomes_slower_than_its_sister_is_said_then(struct sim_c
 	struct scene_ep *e = scene_up(s, 0, 1);
 
 	scene_run(s, 100 * SIM_MS);
-	said("weft warning", 0);
+	expect_lines("weft warning", 0);
 	sim_port_speed(s->port[0][1], 1.25e8);
 	scene_run(s, 2 * SIM_S);
-	said("link speed is now 1 Gb/s", 1);
-	said("slower than", 1);
+	expect_lines("link speed is now 1 Gb/s", 1);
+	expect_lines("slower than", 1);
 	talk(s, e, 1, 1);
 	log_end();
 }
@@ -112,29 +112,31 @@ static void a_link_that_becomes_slower_than_its_sister_is_said_then(struct sim_c
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
 /* With the second peer of the kind there is no second line. */
-static void an_interface_without_a_lane_is_said_with_the_reason(struct sim_case *c)
+static void an_interface_without_a_lane_is_logged_with_the_reason(struct sim_case *c)
 {
 	const struct scene_conf conf = {.nodes = 3, .lanes = {2, 1, 1}, .config = with_log("")};
 	struct scene *s = scene_open(c, &conf);
 
 	scene_up(s, 0, 1);
 	scene_run(s, 100 * SIM_MS);
-	said("carries no lane to b: ", 1);
+	expect_lines("carries no lane to b: ", 1);
 	scene_up(s, 0, 2);
 	scene_run(s, 100 * SIM_MS);
-	said("carries no lane", 1);
+	expect_lines("carries no lane", 1);
 	log_end();
 }
 
-static void an_interface_more_than_the_peer_has_is_said_with_the_remedy(struct sim_case *c)
+static void an_interface_more_than_the_peer_has_is_logged_with_the_remedy(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 1}, .one_net = true, .config = with_log("")};
 	struct scene *s = scene_open(c, &conf);
 
 	scene_up(s, 0, 1);
 	scene_run(s, 100 * SIM_MS);
-	said("carries no lane to b: the 1 interface of b carries lanes from other interfaces", 1);
-	said("open another one there, or leave this one out of WEFT_LANES", 1);
+	expect_lines(
+		"carries no lane to b: the 1 interface of b carries lanes from other interfaces",
+		1);
+	expect_lines("open another one there, or leave this one out of WEFT_LANES", 1);
 	log_end();
 }
 
@@ -148,7 +150,7 @@ static enum sim_verdict only_small(struct sim_port *port, uint8_t *data, size_t 
 	return *len > 1514 ? SIM_DROP : SIM_PASS;
 }
 
-static void a_way_with_a_smaller_mtu_than_its_sister_is_said(struct sim_case *c)
+static void a_path_with_a_smaller_mtu_than_its_sister_is_logged(struct sim_case *c)
 {
 	const struct scene_conf conf = {
 		.lanes = {2, 2}, .port = {.frame_size = 9014}, .config = with_log("")};
@@ -162,7 +164,7 @@ static void a_way_with_a_smaller_mtu_than_its_sister_is_said(struct sim_case *c)
 	scene_run(s, SIM_S);
 	assert_int_equal(scene_lanes_up(e), 2);
 	/* At both ends, which share the log here. */
-	said("has a smaller MTU", 2);
+	expect_lines("has a smaller MTU", 2);
 	talk(s, e, 1, 1);
 	log_end();
 }
@@ -193,7 +195,8 @@ static void fails(struct sim_case *c, unsigned int there, bool dead, const char 
 	log_end();
 }
 
-static void fewer_lanes_than_wanted_end_the_endpoint_which_says_what_is_missing(struct sim_case *c)
+static void fewer_lanes_than_wanted_end_the_endpoint_which_reports_what_is_missing(
+	struct sim_case *c)
 {
 	fails(c, 1, false, "10.0.0.5 is not in our subnet");
 }
@@ -213,14 +216,14 @@ static void as_many_lanes_as_wanted_are_no_error(struct sim_case *c)
 	scene_run(s, 5 * SIM_S);
 	assert_int_equal(e->errors, 0);
 	assert_int_equal(scene_lanes_up(e), 2);
-	said("weft ", 0);
+	expect_lines("weft ", 0);
 	log_end();
 }
 
 #define MANY 150
 
 /* With its rail the lanes of all endpoints die: all are given up soon, and few lines say so. */
-static void a_rail_that_dies_under_many_endpoints_is_said_in_few_lines(struct sim_case *c)
+static void a_rail_that_dies_under_many_endpoints_is_logged_in_few_lines(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}, .config = with_log("")};
 	struct scene *s = scene_open(c, &conf);
@@ -244,12 +247,12 @@ static void a_rail_that_dies_under_many_endpoints_is_said_in_few_lines(struct si
 	scene_run(s, 2 * SIM_S);
 	for (unsigned int i = 0; i < 2; i++)
 		assert_int_equal(sim_node_counter(s->node[i], "ep.lanes_lost"), MANY);
-	said(" is given up: ", 10);
+	expect_lines(" is given up: ", 10);
 	assert_in_range(lines_with(" more of its lanes were given up"), 2, 4);
 	log_end();
 }
 
-#define CROWD 2000 /* endpoints */
+#define ENDPOINTS 2000 /* endpoints */
 #define BATCH 100
 
 static uint64_t timers_and_frames(struct scene *s)
@@ -277,9 +280,9 @@ static void carries(struct scene *s, struct scene_ep *e, uint64_t tag)
 	op_expect(w, 100 * SIM_MS, 0);
 }
 
-static void connect_crowd(struct scene *s, struct scene_ep *e[CROWD])
+static void connect_all_endpoints(struct scene *s, struct scene_ep *e[ENDPOINTS])
 {
-	for (unsigned int i = 0; i < CROWD; i += BATCH) {
+	for (unsigned int i = 0; i < ENDPOINTS; i += BATCH) {
 		for (unsigned int k = i; k < i + BATCH; k++)
 			e[k] = scene_connect(s, 0, 1);
 		for (unsigned int k = i; k < i + BATCH; k++)
@@ -289,53 +292,53 @@ static void connect_crowd(struct scene *s, struct scene_ep *e[CROWD])
 }
 
 /* Their lanes are tried again and again: so much of it for each, however many there are. */
-static void a_crowd_over_a_dead_rail_costs_little_and_goes_on(struct sim_case *c)
+static void many_endpoints_over_a_dead_rail_cost_little_and_go_on(struct sim_case *c)
 {
 	const struct scene_conf conf = {
 		.lanes = {2, 2},
 		.config = with_log("MAX_UNCLAIMED_EPS=4096 KEEPALIVE_INTERVAL=1s")};
 	struct scene *s = scene_open(c, &conf);
-	struct scene_ep *e[CROWD];
+	struct scene_ep *e[ENDPOINTS];
 	uint64_t before;
 	size_t had;
 
-	connect_crowd(s, e);
+	connect_all_endpoints(s, e);
 	had = heap();
 	for (unsigned int i = 0; i < 2; i++)
 		sim_port_up(s->port[i][0])->blackhole = true;
 	for (unsigned int i = 0; i < 40; i++) {
-		carries(s, e[i * (CROWD / 40)], i);
+		carries(s, e[i * (ENDPOINTS / 40)], i);
 		scene_run(s, 100 * SIM_MS);
 	}
 	for (unsigned int i = 0; i < 2; i++)
-		assert_int_equal(sim_node_counter(s->node[i], "ep.lanes_lost"), CROWD);
+		assert_int_equal(sim_node_counter(s->node[i], "ep.lanes_lost"), ENDPOINTS);
 	before = timers_and_frames(s);
 	scene_run(s, 2 * SIM_S);
 	before = timers_and_frames(s) - before;
-	if (before > 2ull * 50 * CROWD)
-		fail_msg("%lu timers and frames of %u endpoints in 2 s", before, CROWD);
+	if (before > 2ull * 50 * ENDPOINTS)
+		fail_msg("%lu timers and frames of %u endpoints in 2 s", before, ENDPOINTS);
 	assert_true(heap() < had + (1 << 20));
-	said(" is given up: ", 10);
+	expect_lines(" is given up: ", 10);
 	assert_in_range(lines_with("weft warning"), 12, 40);
-	for (unsigned int i = 0; i < CROWD; i += 50)
-		carries(s, e[i], CROWD + i);
+	for (unsigned int i = 0; i < ENDPOINTS; i += 50)
+		carries(s, e[i], ENDPOINTS + i);
 	/* It comes back for all of them. */
 	for (unsigned int i = 0; i < 2; i++)
 		sim_port_up(s->port[i][0])->blackhole = false;
 	scene_run(s, 2 * SIM_S);
-	assert_int_equal(sim_node_counter(s->node[0], "ep.lanes_back"), CROWD);
+	assert_int_equal(sim_node_counter(s->node[0], "ep.lanes_back"), ENDPOINTS);
 	log_end();
 }
 
 static struct sim_case cases[] = {
-	SIM_CASE(a_crowd_over_a_dead_rail_costs_little_and_goes_on),
-	SIM_CASE(a_rail_that_dies_under_many_endpoints_is_said_in_few_lines),
-	SIM_CASE(a_rail_that_is_slower_or_has_smaller_frames_is_said_at_the_start),
-	SIM_CASE(a_link_that_becomes_slower_than_its_sister_is_said_then),
-	SIM_CASE(an_interface_without_a_lane_is_said_with_the_reason),
-	SIM_CASE(an_interface_more_than_the_peer_has_is_said_with_the_remedy),
-	SIM_CASE(a_way_with_a_smaller_mtu_than_its_sister_is_said),
-	SIM_CASE(fewer_lanes_than_wanted_end_the_endpoint_which_says_what_is_missing),
+	SIM_CASE(many_endpoints_over_a_dead_rail_cost_little_and_go_on),
+	SIM_CASE(a_rail_that_dies_under_many_endpoints_is_logged_in_few_lines),
+	SIM_CASE(a_rail_that_is_slower_or_has_smaller_frames_is_logged_at_the_start),
+	SIM_CASE(a_link_that_becomes_slower_than_its_sister_is_logged_then),
+	SIM_CASE(an_interface_without_a_lane_is_logged_with_the_reason),
+	SIM_CASE(an_interface_more_than_the_peer_has_is_logged_with_the_remedy),
+	SIM_CASE(a_path_with_a_smaller_mtu_than_its_sister_is_logged),
+	SIM_CASE(fewer_lanes_than_wanted_end_the_endpoint_which_reports_what_is_missing),
 	SIM_CASE(a_dead_rail_ends_an_endpoint_that_wants_it),
 	SIM_CASE(as_many_lanes_as_wanted_are_no_error),
 };

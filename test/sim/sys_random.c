@@ -47,7 +47,7 @@ static void long_random_runs_keep_it_too(struct sim_case *c)
 }
 
 /* The close takes no error from the flush that was under way when it was called. */
-static void a_flush_tells_of_a_refused_put_though_a_close_follows(struct sim_case *c)
+static void a_flush_reports_a_refused_put_though_a_close_follows(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, NULL);
 	struct scene_ep *e = scene_up(s, 0, 1);
@@ -75,7 +75,7 @@ static void a_flush_tells_of_a_refused_put_though_a_close_follows(struct sim_cas
 }
 
 static struct sim_case cases[] = {
-	SIM_CASE(a_flush_tells_of_a_refused_put_though_a_close_follows),
+	SIM_CASE(a_flush_reports_a_refused_put_though_a_close_follows),
 	SIM_CASE(random_calls_keep_what_weft_h_promises),
 	SIM_CASE(long_random_runs_keep_it_too),
 };

@@ -445,7 +445,7 @@ static uint64_t longest(struct weft_ep *ep, size_t length, unsigned int n)
  * Of either lane, at either end, under messages of each kind. What a frozen device reads itself is
  * its own until it gives it back, or a second has passed.
  */
-static void a_device_that_is_silent_stalls_nobody_for_long(struct sim_case *c)
+static void a_device_that_is_silent_stalls_no_peer_for_long(struct sim_case *c)
 {
 	static const size_t lengths[] = {8, 5000, 100000};
 	struct sim *sim = case_sim(c);
@@ -482,7 +482,7 @@ static void a_device_that_is_silent_stalls_nobody_for_long(struct sim_case *c)
 static struct sim_case cases[] = {
 	SIM_CASE(a_peer_that_computes_while_a_lane_is_stopped_is_waited_for),
 	SIM_CASE(numbers_of_tries_and_of_connections_wrap),
-	SIM_CASE(a_device_that_is_silent_stalls_nobody_for_long),
+	SIM_CASE(a_device_that_is_silent_stalls_no_peer_for_long),
 	SIM_CASE(mixed_traffic_over_two_roce_lanes),
 	SIM_CASE(mixed_traffic_over_a_roce_and_a_raw_lane),
 	SIM_CASE(a_lane_is_back_within_a_second_of_its_device),

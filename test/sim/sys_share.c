@@ -30,7 +30,7 @@ enum what { SEND_8, SEND, RECV, PUT, GET, NUM_WHAT };
 static const char *const what_name[NUM_WHAT] = {"8 B send", "1 MiB send", "1 MiB receive",
 						"1 MiB put", "1 MiB get"};
 
-struct crowd {
+struct many {
 	struct sim *sim;
 	struct sim_node *a, *peer[PEERS];
 	struct sim_port *port[PEERS];
@@ -68,7 +68,7 @@ static struct weft_op_params to_wait(struct wait *w, unsigned int flags)
 	return WEFT_INIT(struct weft_op_params, .cb = done, .cb_arg = w, .flags = flags);
 }
 
-static void send_recv(struct weft_ep *ep, struct sim_node *to, struct wait *w, struct crowd *c,
+static void send_recv(struct weft_ep *ep, struct sim_node *to, struct wait *w, struct many *c,
 		      size_t length, uint64_t tag)
 {
 	struct weft_op_params p = to_wait(w, WEFT_OP_FORCE_REQUEST);
@@ -81,14 +81,14 @@ static void send_recv(struct weft_ep *ep, struct sim_node *to, struct wait *w, s
 }
 
 /* What a program does that does not know who is stopped: it goes on giving to all. */
-static void feed_bad(struct crowd *c)
+static void feed_bad(struct many *c)
 {
 	for (unsigned int i = 0; i < c->bad; i++)
 		weft_tag_send(c->to[i], c->src, 1000, 77, NULL, NULL);
 }
 
 /* @return ns that one operation with peer @p i takes */
-static uint64_t takes(struct crowd *c, unsigned int i, enum what what)
+static uint64_t takes(struct many *c, unsigned int i, enum what what)
 {
 	uint64_t begin = sim_now(c->sim);
 	struct wait w;
@@ -126,7 +126,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* The median of some tries. */
-static uint64_t typically(struct crowd *c, enum what what)
+static uint64_t typically(struct many *c, enum what what)
 {
 	uint64_t t[7];
 
@@ -138,7 +138,7 @@ static uint64_t typically(struct crowd *c, enum what what)
 
 /* ------------------------------------------------------------------ many peers */
 
-static struct weft_ep *join(struct crowd *c, struct sim_node *from, struct sim_node *to)
+static struct weft_ep *join(struct many *c, struct sim_node *from, struct sim_node *to)
 {
 	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params);
 	struct weft_ep_attr attr = {.size = sizeof(attr)};
@@ -161,7 +161,7 @@ static struct weft_ep *join(struct crowd *c, struct sim_node *from, struct sim_n
 	return NULL;
 }
 
-static void offer(struct crowd *c, unsigned int i)
+static void offer(struct many *c, unsigned int i)
 {
 	struct weft_mem_params mp = WEFT_INIT(
 		struct weft_mem_params, .flags = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE);
@@ -177,7 +177,7 @@ static void offer(struct crowd *c, unsigned int i)
 	weft_rkey_release_blob(blob);
 }
 
-static void gather(struct crowd *c, struct sim_case *sc)
+static void gather(struct many *c, struct sim_case *sc)
 {
 	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000},
 				    .down = {.rate = 10 * SIM_GBIT},
@@ -185,7 +185,7 @@ static void gather(struct crowd *c, struct sim_case *sc)
 	struct sim_port_params pa = p;
 	struct sim_port *port;
 
-	*c = (struct crowd){.sim = case_sim_seed(sc, sc->seed)};
+	*c = (struct many){.sim = case_sim_seed(sc, sc->seed)};
 	c->src = calloc(1, MIB);
 	c->dst = calloc(1, MIB);
 	pa.bufs = 0;
@@ -201,7 +201,7 @@ static void gather(struct crowd *c, struct sim_case *sc)
 	}
 }
 
-static void part(struct crowd *c)
+static void part(struct many *c)
 {
 	for (unsigned int i = 0; i < peers(); i++)
 		weft_rkey_destroy(c->rkey[i]);
@@ -214,7 +214,7 @@ static void part(struct crowd *c)
 }
 
 /* Everything is under way with each of them, in both directions. */
-static void occupy(struct crowd *c)
+static void occupy(struct many *c)
 {
 	struct weft_worker *a = sim_worker(c->a);
 
@@ -232,7 +232,7 @@ static void occupy(struct crowd *c)
 	sim_run(c->sim, 300 * SIM_US, NULL, NULL);
 }
 
-static void spoil(struct crowd *c, unsigned int bad, enum how_bad how)
+static void spoil(struct many *c, unsigned int bad, enum how_bad how)
 {
 	c->bad = bad;
 	occupy(c);
@@ -256,7 +256,7 @@ static void others_are_not_slowed(struct sim_case *sc, unsigned int bad, enum ho
 {
 	static const char *const names[] = {"stopped", "dead", "trickling"};
 	uint64_t alone[NUM_WHAT], with[NUM_WHAT], worst = 0, t;
-	struct crowd c;
+	struct many c;
 
 	bad = test_rounds(bad);
 	gather(&c, sc);
@@ -286,61 +286,61 @@ static void others_are_not_slowed(struct sim_case *sc, unsigned int bad, enum ho
 	part(&c);
 }
 
-static void one_stopped_peer_slows_down_nobody(struct sim_case *c)
+static void one_stopped_peer_slows_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 1, STOPPED);
 }
 
-static void eight_stopped_peers_slow_down_nobody(struct sim_case *c)
+static void eight_stopped_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 8, STOPPED);
 }
 
-static void sixty_four_stopped_peers_slow_down_nobody(struct sim_case *c)
+static void sixty_four_stopped_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 64, STOPPED);
 }
 
-static void one_dead_peer_slows_down_nobody(struct sim_case *c)
+static void one_dead_peer_slows_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 1, DEAD);
 }
 
-static void eight_dead_peers_slow_down_nobody(struct sim_case *c)
+static void eight_dead_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 8, DEAD);
 }
 
-static void sixty_four_dead_peers_slow_down_nobody(struct sim_case *c)
+static void sixty_four_dead_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 64, DEAD);
 }
 
-static void one_trickling_peer_slows_down_nobody(struct sim_case *c)
+static void one_trickling_peer_slows_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 1, TRICKLING);
 }
 
-static void eight_trickling_peers_slow_down_nobody(struct sim_case *c)
+static void eight_trickling_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 8, TRICKLING);
 }
 
-static void sixty_four_trickling_peers_slow_down_nobody(struct sim_case *c)
+static void sixty_four_trickling_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 64, TRICKLING);
 }
 
 static struct sim_case cases[] = {
-	SIM_CASE(one_stopped_peer_slows_down_nobody),
-	SIM_CASE(eight_stopped_peers_slow_down_nobody),
-	SIM_CASE(sixty_four_stopped_peers_slow_down_nobody),
-	SIM_CASE(one_dead_peer_slows_down_nobody),
-	SIM_CASE(eight_dead_peers_slow_down_nobody),
-	SIM_CASE(sixty_four_dead_peers_slow_down_nobody),
-	SIM_CASE(one_trickling_peer_slows_down_nobody),
-	SIM_CASE(eight_trickling_peers_slow_down_nobody),
-	SIM_CASE(sixty_four_trickling_peers_slow_down_nobody),
+	SIM_CASE(one_stopped_peer_slows_down_no_peer),
+	SIM_CASE(eight_stopped_peers_slow_down_no_peer),
+	SIM_CASE(sixty_four_stopped_peers_slow_down_no_peer),
+	SIM_CASE(one_dead_peer_slows_down_no_peer),
+	SIM_CASE(eight_dead_peers_slow_down_no_peer),
+	SIM_CASE(sixty_four_dead_peers_slow_down_no_peer),
+	SIM_CASE(one_trickling_peer_slows_down_no_peer),
+	SIM_CASE(eight_trickling_peers_slow_down_no_peer),
+	SIM_CASE(sixty_four_trickling_peers_slow_down_no_peer),
 };
 
 int main(int argc, char **argv)

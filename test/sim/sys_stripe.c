@@ -152,7 +152,7 @@ static void stands_still(struct sim_case *c, const char *config)
 	stream_end(&st);
 }
 
-static void a_rail_that_stands_still_for_a_while_stops_nobody_for_good(struct sim_case *c)
+static void a_rail_that_stands_still_for_a_while_stops_no_transfer_for_good(struct sim_case *c)
 {
 	stands_still(c, "PEER_TIMEOUT=60s CC=fixed");
 	stands_still(c, "PEER_TIMEOUT=60s CC=delay");
@@ -229,7 +229,7 @@ static void seven_senders_at_one_port_lose_nothing_to_its_ring(struct sim_case *
 static struct sim_case cases[] = {
 	SIM_CASE(rails_of_unknown_unequal_rates_reach_their_sum),
 	SIM_CASE(a_rail_cut_to_a_quarter_and_restored_is_followed),
-	SIM_CASE(a_rail_that_stands_still_for_a_while_stops_nobody_for_good),
+	SIM_CASE(a_rail_that_stands_still_for_a_while_stops_no_transfer_for_good),
 	SIM_CASE(pulled_messages_are_not_copied_by_the_sender),
 	SIM_CASE(U37_unequal_rails_carry_as_they_can),
 	SIM_CASE(seven_senders_at_one_port_lose_nothing_to_its_ring),

@@ -15,11 +15,11 @@
 #define LANES 8
 #define MIB (1u << 20)
 /* All of them together leave less than a hundred beyond the floors. */
-#define ISLANDS (WEFT_ISLANDS_LIMIT / HOSTILE + WEFT_ISLANDS_FLOOR - 4)
+#define RANGES (WEFT_RX_RANGES_LIMIT / HOSTILE + WEFT_RX_RANGES_FLOOR - 4)
 /* With a window that follows the network there are fewer islands. */
 #define CONF "UNEXP_LIMIT=256M EAGER_CREDIT=16M RNDV_THRESH=inf MULTI_EAGER_LIMIT=4M CC=fixed"
 
-struct crowd {
+struct many {
 	struct sim *sim;
 	struct sim_node *a, *honest, *bad[HOSTILE];
 	struct sim_port *lane[LANES];
@@ -28,7 +28,7 @@ struct crowd {
 	uint32_t peak; /* of the honest peer's islands */
 };
 
-static struct weft_ep *join(struct crowd *c, struct sim_node *from)
+static struct weft_ep *join(struct many *c, struct sim_node *from)
 {
 	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params);
 	struct weft_ep_attr attr = {.size = sizeof(attr)};
@@ -55,15 +55,15 @@ static struct weft_ep *join(struct crowd *c, struct sim_node *from)
  * One-byte pieces of the next message, a hole behind each, until the lane has them or its endpoint
  * has ended.
  */
-static void tear(struct crowd *c, struct weft_ep *ep)
+static void tear(struct many *c, struct weft_ep *ep)
 {
 	static const uint8_t byte = 1;
 	struct weft_msg_ep *me = ep->msg;
 	struct weft_lane_ep *lane_ep = me->lanes[0].lane_ep;
 	struct weft_wire_frag f = {.e = {.seq = weft_put32(me->tx_seq), .tag = weft_put64(99)},
-				   .total = weft_put64(2 * ISLANDS + 2)};
+				   .total = weft_put64(2 * RANGES + 2)};
 
-	for (uint32_t n = 0; n <= ISLANDS && !me->failed;) {
+	for (uint32_t n = 0; n <= RANGES && !me->failed;) {
 		f.offset = weft_put64(2 * n);
 		if (lane_ep->ops->am_short(lane_ep, WEFT_WIRE_FRAG, &f, sizeof(f), &byte, 1) == 0)
 			n++;
@@ -74,7 +74,7 @@ static void tear(struct crowd *c, struct weft_ep *ep)
 }
 
 struct wait {
-	struct crowd *c;
+	struct many *c;
 	unsigned int left;
 	int status;
 };
@@ -96,13 +96,13 @@ static bool all_done(void *arg)
 
 	LIST_FOREACH(ep, &sim_worker(w->c->a)->eps, entry) {
 		if (ep->remote_id == sim_worker(w->c->honest)->id &&
-		    ep->msg->rx_islands > w->c->peak)
-			w->c->peak = ep->msg->rx_islands;
+		    ep->msg->rx_ranges > w->c->peak)
+			w->c->peak = ep->msg->rx_ranges;
 	}
 	return w->left == 0;
 }
 
-static void honest_messages(struct crowd *c, unsigned int rounds)
+static void honest_messages(struct many *c, unsigned int rounds)
 {
 	struct wait w = {.c = c};
 	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = done, .cb_arg = &w,
@@ -126,7 +126,7 @@ static void honest_messages(struct crowd *c, unsigned int rounds)
 	}
 }
 
-static void gather(struct crowd *c, struct sim_case *sc)
+static void gather(struct many *c, struct sim_case *sc)
 {
 	/*
 	 * So many overtake each other that messages of several lanes come in hundreds of islands.
@@ -137,7 +137,7 @@ static void gather(struct crowd *c, struct sim_case *sc)
 	struct sim_port *port[LANES], *one;
 	unsigned int i;
 
-	*c = (struct crowd){.sim = case_sim_seed(sc, sc->seed)};
+	*c = (struct many){.sim = case_sim_seed(sc, sc->seed)};
 	c->src = malloc(4 * MIB);
 	c->dst = malloc(4 * MIB);
 	for (i = 0; i < 4 * MIB; i++)
@@ -163,21 +163,21 @@ static void gather(struct crowd *c, struct sim_case *sc)
 	sim_run(c->sim, 50 * SIM_MS, NULL, NULL);
 }
 
-static void islands_of_hostile_peers_leave_an_honest_one_its_own(struct sim_case *sc)
+static void ranges_of_hostile_peers_leave_an_honest_one_its_own(struct sim_case *sc)
 {
-	uint64_t torn;
-	struct crowd c;
+	uint64_t fragmented;
+	struct many c;
 
 	gather(&c, sc);
 	honest_messages(&c, 1);
 	/* It needs more than the floor. */
-	assert_true(c.peak > WEFT_ISLANDS_FLOOR + 64);
+	assert_true(c.peak > WEFT_RX_RANGES_FLOOR + 64);
 	for (unsigned int i = 0; i < HOSTILE; i++)
 		tear(&c, c.from[i]);
-	assert_true(sim_worker(c.a)->msg->rx_islands > WEFT_ISLANDS_LIMIT - 100);
+	assert_true(sim_worker(c.a)->msg->rx_ranges > WEFT_RX_RANGES_LIMIT - 100);
 	honest_messages(&c, 2);
-	torn = sim_node_counter(c.a, "tag.drop.torn");
-	assert_in_range(torn, 1, HOSTILE);
+	fragmented = sim_node_counter(c.a, "tag.drop.torn");
+	assert_in_range(fragmented, 1, HOSTILE);
 	/* And once more while the last of them goes on. */
 	tear(&c, c.from[HOSTILE - 1]);
 	honest_messages(&c, 1);
@@ -191,7 +191,7 @@ static void islands_of_hostile_peers_leave_an_honest_one_its_own(struct sim_case
 }
 
 static struct sim_case cases[] = {
-	SIM_CASE(islands_of_hostile_peers_leave_an_honest_one_its_own),
+	SIM_CASE(ranges_of_hostile_peers_leave_an_honest_one_its_own),
 };
 
 int main(int argc, char **argv)

@@ -45,10 +45,10 @@ struct tcp_flow {
 	uint64_t delivered, delivered_at;
 	uint64_t round_end, recovery_end;
 	uint64_t srtt, min_rtt;
-	uint64_t send_at;   /* pacing */
-	uint64_t heard_at;  /* last progress */
-	uint64_t wake_at;   /* the earliest call that is under way; 0 = none */
-	unsigned int quiet; /* probes and timeouts without progress */
+	uint64_t send_at;     /* pacing */
+	uint64_t progress_at; /* last progress */
+	uint64_t wake_at;     /* the earliest call that is under way; 0 = none */
+	unsigned int quiet;   /* probes and timeouts without progress */
 	bool stopped;
 	/* receiver */
 	uint64_t top;
@@ -141,7 +141,7 @@ static void pump(struct tcp_flow *f)
 		f->send_at += gap;
 	}
 	if (f->inflight && !f->stopped)
-		wake_by(f, f->heard_at + quiet_limit(f));
+		wake_by(f, f->progress_at + quiet_limit(f));
 }
 
 static void give_up_all(struct tcp_flow *f)
@@ -161,8 +161,8 @@ static void flow_wake(void *arg)
 	f->wake_at = 0;
 	if (f->stopped)
 		return;
-	if (f->inflight && now >= f->heard_at + quiet_limit(f)) {
-		f->heard_at = now;
+	if (f->inflight && now >= f->progress_at + quiet_limit(f)) {
+		f->progress_at = now;
 		if (f->quiet++ && f->srtt) {
 			give_up_all(f);
 			f->algorithm->timeout(&f->state, &f->window, now);
@@ -232,7 +232,7 @@ static void at_sender(struct sim_port *port, const uint8_t *data, size_t len, vo
 	if (!newest)
 		return;
 	f->delivered += ack.acked;
-	f->delivered_at = f->heard_at = ack.now;
+	f->delivered_at = f->progress_at = ack.now;
 	f->quiet = 0;
 	ack.rtt_ns = ack.now - newest->sent_at;
 	take_rtt(f, ack.rtt_ns);
@@ -310,7 +310,7 @@ struct tcp_flow *tcp_flow_create(struct sim *sim, const struct tcp_algorithm *al
 
 void tcp_flow_start(struct tcp_flow *f)
 {
-	f->heard_at = f->send_at = sim_now(f->sim);
+	f->progress_at = f->send_at = sim_now(f->sim);
 	pump(f);
 }
 

@@ -307,7 +307,7 @@ static bool close_step(void *arg)
 }
 
 /* What the library says about operations that do not end. */
-static void tell(const struct flow *f)
+static void print_flow(const struct flow *f)
 {
 	char text[200];
 	unsigned int i;
@@ -346,7 +346,7 @@ static void stuck(struct traffic *t)
 
 		if (flow_sent(f) && inbox_finished(&t->flows[i].in))
 			continue;
-		tell(f);
+		print_flow(f);
 		if (n++ < 3)
 			at += (size_t)snprintf(
 				words + at, sizeof(words) - at,

@@ -240,7 +240,7 @@ static int keep(struct am_flow *a, unsigned int number, const struct weft_am_msg
 	return WEFT_INPROGRESS;
 }
 
-static int asked(struct am_flow *a, unsigned int number, const struct weft_am_msg *msg)
+static int answer_request(struct am_flow *a, unsigned int number, const struct weft_am_msg *msg)
 {
 	unsigned int dice = (unsigned int)sim_below(&a->rx_rng, 100);
 
@@ -297,7 +297,7 @@ static int handler(struct weft_worker *worker, const struct weft_am_msg *msg, vo
 		traffic_fail(t, "the header of active message %u of flow %u is damaged",
 			     head.number, head.flow);
 	if (msg->flags & WEFT_AM_F_RNDV)
-		return asked(a, head.number, msg);
+		return answer_request(a, head.number, msg);
 	t->bytes += msg->length;
 	check_data(a, head.number, msg->data, "in the handler");
 	if (msg->flags & WEFT_AM_F_KEEPABLE && a->num_kept < KEPT_MAX &&

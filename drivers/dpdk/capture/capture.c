@@ -37,7 +37,7 @@ static void wait_until_idle(struct weft_tap *tap)
 }
 
 /* A worker makes records only while a recorder or a capture takes them. */
-static void tell_wanted(struct weft_tap *tap)
+static void notify_wanted(struct weft_tap *tap)
 {
 	bool yes = tap->recorder ||
 		   atomic_load_explicit(&tap->target, memory_order_relaxed); /* with the lock */
@@ -46,18 +46,18 @@ static void tell_wanted(struct weft_tap *tap)
 		tap->want(tap->arg, yes);
 }
 
-static struct weft_tap_target *detach(struct weft_tap *tap)
+static struct weft_tap_target *tap_detach(struct weft_tap *tap)
 {
 	struct weft_tap_target *t;
 
 	/* See weft_tap_copy(). */
 	t = atomic_exchange_explicit(&tap->target, NULL, memory_order_seq_cst);
-	tell_wanted(tap);
+	notify_wanted(tap);
 	wait_until_idle(tap);
 	return t;
 }
 
-static int attach(struct weft_tap *tap, struct weft_capture *c)
+static int tap_attach(struct weft_tap *tap, struct weft_capture *c)
 {
 	struct weft_capture_source *s;
 
@@ -70,7 +70,7 @@ static int attach(struct weft_tap *tap, struct weft_capture *c)
 		return -ENOMEM;
 	}
 	atomic_store_explicit(&tap->target, &s->target, memory_order_seq_cst);
-	tell_wanted(tap);
+	notify_wanted(tap);
 	return 0;
 }
 
@@ -107,7 +107,7 @@ static void end_capture(struct weft_capture *c, struct weft_capture_state *last)
 	LIST_FOREACH(tap, &taps, entry) {
 		t = atomic_load_explicit(&tap->target, memory_order_relaxed);
 		if (t && t->capture == c)
-			detach(tap);
+			tap_detach(tap);
 	}
 	LIST_REMOVE(c, entry);
 	if (last)
@@ -144,7 +144,7 @@ static void in_child(void)
 
 	LIST_FOREACH(tap, &taps, entry) {
 		atomic_store_explicit(&tap->target, NULL, memory_order_seq_cst);
-		tell_wanted(tap);
+		notify_wanted(tap);
 	}
 	LIST_FOREACH(c, &captures, entry)
 		close(c->out.fd);
@@ -171,7 +171,7 @@ static struct weft_capture *open_capture(const struct weft_capture_options *o,
 	return c;
 }
 
-static struct weft_capture *find(const char *file)
+static struct weft_capture *capture_find(const char *file)
 {
 	struct weft_capture *c;
 
@@ -207,7 +207,7 @@ static void join_own(struct weft_tap *tap, struct own *own)
 	struct weft_capture *c = NULL;
 
 	if (!own->rc) {
-		c = find(own->options.file);
+		c = capture_find(own->options.file);
 		if (c)
 			weft_capture_filter_free(own->filter);
 		else
@@ -216,7 +216,7 @@ static void join_own(struct weft_tap *tap, struct own *own)
 					 sizeof(own->why));
 	}
 	if (c) {
-		attach(tap, c);
+		tap_attach(tap, c);
 	} else if (strcmp(last, own->why)) {
 		/* Once, not for each lane. */
 		snprintf(last, sizeof(last), "%s", own->why);
@@ -230,7 +230,7 @@ static void join_commanded(struct weft_tap *tap)
 
 	LIST_FOREACH(c, &captures, entry) {
 		if (c->by_command) {
-			attach(tap, c);
+			tap_attach(tap, c);
 			return;
 		}
 	}
@@ -239,7 +239,7 @@ static void join_commanded(struct weft_tap *tap)
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
 /* Join the capture of the lane's configuration, or the one that a command has started. */
-static void join(struct weft_tap *tap, const struct weft_lane_conf *conf)
+static void tap_join(struct weft_tap *tap, const struct weft_lane_conf *conf)
 {
 	struct own own;
 
@@ -252,7 +252,7 @@ static void join(struct weft_tap *tap, const struct weft_lane_conf *conf)
 		join_own(tap, &own);
 	else
 		join_commanded(tap);
-	tell_wanted(tap);
+	notify_wanted(tap);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -274,7 +274,7 @@ struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 	memcpy(tap->mac, port->mac, sizeof(tap->mac));
 	tap->speed = (uint64_t)(port->bandwidth * 8);
 	tap->recorder = weft_recorder_open(conf, platform, tap);
-	join(tap, conf);
+	tap_join(tap, conf);
 	return tap;
 }
 
@@ -289,7 +289,7 @@ void weft_tap_open_messages(struct weft_tap *tap, const struct weft_lane_tap_ope
 	tap->arg = params->arg;
 	if (weft_recorder_has_messages(params->conf))
 		tap->recorder = weft_recorder_open(params->conf, params->platform, tap);
-	join(tap, params->conf);
+	tap_join(tap, params->conf);
 }
 
 void weft_tap_leave(struct weft_tap *tap)
@@ -300,7 +300,7 @@ void weft_tap_leave(struct weft_tap *tap)
 
 	pthread_mutex_lock(&lock);
 	LIST_REMOVE(tap, entry);
-	t = detach(tap);
+	t = tap_detach(tap);
 	if (tap->want)
 		tap->want(tap->arg, false);
 	if (t) {
@@ -356,7 +356,7 @@ int weft_capture_start(const char *text, char *why, size_t why_len)
 		c->by_command = true;
 		LIST_FOREACH(tap, &taps, entry)
 			if (!atomic_load_explicit(&tap->target, memory_order_relaxed))
-				attach(tap, c);
+				tap_attach(tap, c);
 	}
 	pthread_mutex_unlock(&lock);
 	return rc < 0 ? rc : 0;

@@ -35,8 +35,8 @@ static void close_messages(struct weft_lane_tap *base)
 	free(m);
 }
 
-static void offer(struct weft_lane_tap *base, enum weft_lane_tap_way way, const struct iovec *iov,
-		  unsigned int num, uint64_t now)
+static void messages_offer(struct weft_lane_tap *base, enum weft_lane_tap_way way,
+			   const struct iovec *iov, unsigned int num, uint64_t now)
 {
 	struct weft_tap *tap = &((struct messages *)base)->tap;
 
@@ -48,12 +48,12 @@ static void offer(struct weft_lane_tap *base, enum weft_lane_tap_way way, const 
 		weft_tap_copy_bytes(tap, iov, num, (enum weft_pcapng_direction)way);
 }
 
-static void taken(struct weft_lane_tap *base, bool yes)
+static void messages_taken(struct weft_lane_tap *base, bool yes)
 {
 	weft_tap_taken(&((struct messages *)base)->tap, yes);
 }
 
-static void failed(struct weft_lane_tap *base, const char *reason)
+static void messages_failed(struct weft_lane_tap *base, const char *reason)
 {
 	weft_tap_error(&((struct messages *)base)->tap, reason);
 }
@@ -61,9 +61,9 @@ static void failed(struct weft_lane_tap *base, const char *reason)
 const struct weft_lane_tap_ops weft_capture_messages = {
 	.open = open_messages,
 	.close = close_messages,
-	.offer = offer,
-	.taken = taken,
-	.failed = failed,
+	.offer = messages_offer,
+	.taken = messages_taken,
+	.failed = messages_failed,
 	.command = weft_capture_command,
 	.record = weft_recorder_file_write,
 };

@@ -60,7 +60,7 @@ static bool to_size(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 	return v >= min && v <= max;
 }
 
-static int option(struct weft_capture_options *o, char *word, char *why, size_t why_len)
+static int parse_option(struct weft_capture_options *o, char *word, char *why, size_t why_len)
 {
 	char *value = strchr(word, '=');
 	uint64_t v = 0;
@@ -128,7 +128,7 @@ int weft_capture_options_parse(const char *text, struct weft_capture_options *o,
 		return -EINVAL;
 	}
 	while ((word = strsep(&next, ","))) {
-		rc = option(o, word, why, why_len);
+		rc = parse_option(o, word, why, why_len);
 		if (rc)
 			return rc;
 	}

@@ -83,14 +83,14 @@ void weft_recorder_snapshot(struct weft_recorder *r, uint64_t *from, uint64_t *t
 
 /* ---- lifetime ------------------------------------------------------------------------------- */
 
-static void destroy(struct weft_recorder *r)
+static void recorder_free(struct weft_recorder *r)
 {
 	free(r->slots);
 	free(r->copy);
 	free(r);
 }
 
-static struct weft_recorder *create(uint64_t frames)
+static struct weft_recorder *recorder_new(uint64_t frames)
 {
 	struct weft_recorder *r = calloc(1, sizeof(*r));
 	size_t size = frames * sizeof(*r->slots);
@@ -101,7 +101,7 @@ static struct weft_recorder *create(uint64_t frames)
 	r->slots = aligned_alloc(64, size);
 	r->copy = aligned_alloc(64, size);
 	if (!r->slots || !r->copy) {
-		destroy(r);
+		recorder_free(r);
 		return NULL;
 	}
 	memset(r->slots, 0, size);
@@ -109,7 +109,7 @@ static struct weft_recorder *create(uint64_t frames)
 }
 
 /* @return a recorder that a lane has left, or a new one. Under the lock. */
-static struct weft_recorder *find(uint64_t frames)
+static struct weft_recorder *recorder_get(uint64_t frames)
 {
 	struct weft_recorder *r;
 	unsigned int i;
@@ -117,7 +117,7 @@ static struct weft_recorder *find(uint64_t frames)
 	for (i = 0; i < WEFT_RECORDERS; i++) {
 		r = atomic_load_explicit(&pool[i], memory_order_relaxed);
 		if (!r)
-			return create(frames);
+			return recorder_new(frames);
 		/* Acquire: all that its last lane has written. */
 		if (r->mask == frames - 1 && !atomic_load_explicit(&r->open, memory_order_acquire))
 			return r;
@@ -125,7 +125,7 @@ static struct weft_recorder *find(uint64_t frames)
 	return NULL;
 }
 
-static void publish(struct weft_recorder *r)
+static void recorder_publish(struct weft_recorder *r)
 {
 	unsigned int i;
 
@@ -149,7 +149,7 @@ struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
 		frames *= 2;
 	weft_recorder_setup(conf);
 	pthread_mutex_lock(&lock);
-	r = find(frames);
+	r = recorder_get(frames);
 	if (r) {
 		snprintf(r->name, sizeof(r->name), "%s", tap->name);
 		snprintf(r->about, sizeof(r->about), "%s", tap->about);
@@ -161,7 +161,7 @@ struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
 				      atomic_load_explicit(&r->head, memory_order_relaxed),
 				      memory_order_relaxed);
 		atomic_store_explicit(&r->open, true, memory_order_relaxed);
-		publish(r);
+		recorder_publish(r);
 	}
 	pthread_mutex_unlock(&lock);
 	return r;

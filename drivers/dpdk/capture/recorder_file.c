@@ -50,21 +50,21 @@ static uint64_t clock_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
-static bool begin(void)
+static bool writer_lock(void)
 {
 	bool no = false;
 
-	/* Acquire, paired with the release in end(): one writer after the other. */
+	/* Acquire, paired with the release in writer_unlock(): one writer after the other. */
 	return atomic_compare_exchange_strong_explicit(&writing, &no, true, memory_order_acquire,
 						       memory_order_relaxed);
 }
 
-static void end(void)
+static void writer_unlock(void)
 {
 	atomic_store_explicit(&writing, false, memory_order_release);
 }
 
-static void snapshot(const char *reason)
+static void take_snapshot(const char *reason)
 {
 	const struct weft_platform *host = &weft_platform_host;
 	uint64_t offset = 0;
@@ -90,7 +90,7 @@ static uint64_t time_of(const struct source *s)
 }
 
 /* @return the source whose next frame is the oldest; num_sources if there is none */
-static unsigned int oldest(void)
+static unsigned int oldest_source(void)
 {
 	unsigned int i, found = num_sources;
 	uint64_t t, least = UINT64_MAX;
@@ -163,7 +163,7 @@ static int write_file(char *name, size_t size)
 		weft_pcapng_interface(&out, sources[i].r->link, sources[i].r->name,
 				      sources[i].r->about, sources[i].r->mac, sources[i].r->speed,
 				      WEFT_RECORDER_BYTES);
-	while ((i = oldest()) < num_sources)
+	while ((i = oldest_source()) < num_sources)
 		write_frame(&sources[i], i);
 	rc = weft_pcapng_flush(&out);
 	close(fd);
@@ -174,7 +174,7 @@ static int write_file(char *name, size_t size)
 	return rc;
 }
 
-static void prune(void)
+static void prune_files(void)
 {
 	if (!file_name[0] && !folder_error)
 		weft_recorder_folder_prune(folder, WEFT_RECORDER_FILES, WEFT_RECORDER_FILES_BYTES);
@@ -188,13 +188,13 @@ int weft_recorder_file_write(const char *reason, char *name, size_t size)
 		snprintf(name, size, "there is no raw lane, or WEFT_RECORDER is off");
 		return -ENOENT;
 	}
-	if (!begin()) {
+	if (!writer_lock()) {
 		snprintf(name, size, "another file is being written");
 		return -EBUSY;
 	}
-	snapshot(reason);
+	take_snapshot(reason);
 	rc = write_file(name, size);
-	end();
+	writer_unlock();
 	return rc;
 }
 
@@ -211,12 +211,12 @@ static void *write_thread(void *arg)
 		weft_warn("the flight recorder's frames are in %s (%s); weft-dump reads it, best "
 			  "with the file of the other host",
 			  name, reason_text);
-	prune();
-	end();
+	prune_files();
+	writer_unlock();
 	return NULL;
 }
 
-static bool due(void)
+static bool write_is_due(void)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static unsigned int errors;
@@ -236,11 +236,11 @@ static bool due(void)
 
 void weft_recorder_error(const char *reason)
 {
-	if (!weft_recorder_at(0) || !due() || !begin())
+	if (!weft_recorder_at(0) || !write_is_due() || !writer_lock())
 		return;
-	snapshot(reason);
+	take_snapshot(reason);
 	if (weft_capture_thread("weft-recorder", write_thread, NULL, NULL))
-		end();
+		writer_unlock();
 }
 
 void weft_recorder_settle(void)
@@ -267,7 +267,7 @@ static const struct signal_name {
 	{"BUS", SIGBUS, true},    {"FPE", SIGFPE, true},    {"ILL", SIGILL, true},
 };
 
-static void tell(const char *text)
+static void print_line(const char *text)
 {
 	if (write(STDERR_FILENO, text, strlen(text)) < 0)
 		return;
@@ -283,7 +283,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	rc = weft_recorder_file_write(reason, name, sizeof(name));
 	snprintf(line, sizeof(line), "weft: %s%s\n",
 		 rc ? "WEFT_RECORDER: " : "the flight recorder's frames are in ", name);
-	tell(line);
+	print_line(line);
 	errno = saved;
 	for (i = 0; i < RTE_DIM(signal_names); i++) {
 		if (signal_names[i].number != sig || !signal_names[i].ends)
@@ -333,7 +333,7 @@ bool weft_recorder_has_messages(const struct weft_lane_conf *conf)
 
 /* ---- set-up --------------------------------------------------------------------------------- */
 
-static void setup(const struct weft_lane_conf *conf)
+static void setup_paths(const struct weft_lane_conf *conf)
 {
 	const char *s = conf->recorder_signal;
 	size_t len;
@@ -343,7 +343,7 @@ static void setup(const struct weft_lane_conf *conf)
 			 conf->recorder_file);
 	else
 		folder_error = weft_recorder_folder_find(folder, sizeof(folder));
-	prune(); /* signal handlers of earlier processes could not */
+	prune_files(); /* signal handlers of earlier processes could not */
 	atexit(weft_recorder_settle);
 	for (; s && *s; s += len + (s[len] == ',')) {
 		len = strcspn(s, ",");
@@ -359,7 +359,7 @@ void weft_recorder_setup(const struct weft_lane_conf *conf)
 
 	pthread_mutex_lock(&lock);
 	if (!done)
-		setup(conf);
+		setup_paths(conf);
 	done = true;
 	pthread_mutex_unlock(&lock);
 }

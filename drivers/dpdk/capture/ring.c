@@ -59,7 +59,7 @@ struct weft_capture_record *weft_capture_ring_put(struct weft_capture_ring *r, u
 	if (atomic_load_explicit(&r->dead, memory_order_relaxed) ||
 	    !has_room(r, r->now.head + skip + need)) {
 		r->now.dropped++;
-		r->now.unsaid++;
+		r->now.unreported++;
 		return NULL;
 	}
 	if (skip) {
@@ -68,8 +68,8 @@ struct weft_capture_record *weft_capture_ring_put(struct weft_capture_ring *r, u
 	}
 	rec = (struct weft_capture_record *)(r->data + at);
 	rec->size = (uint32_t)need;
-	rec->dropped = r->now.unsaid;
-	r->now.unsaid = 0;
+	rec->dropped = r->now.unreported;
+	r->now.unreported = 0;
 	r->now.head += skip + need;
 	return rec;
 }

@@ -31,7 +31,7 @@ struct weft_capture_record {
 /** Position of the producer after a frame of its burst. */
 struct weft_capture_mark {
 	uint64_t head, seen, dropped;
-	uint64_t unsaid; /**< dropped frames that no record has reported yet */
+	uint64_t unreported; /**< dropped frames that no record has reported yet */
 };
 
 struct weft_capture_ring {

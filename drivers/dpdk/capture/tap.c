@@ -38,7 +38,7 @@ static void copy_frame(struct weft_tap_target *t, const struct rte_mbuf *m, uint
 }
 
 /* @return the target to copy to, until weft_tap_copied(); NULL: there is no capture any more */
-static struct weft_tap_target *begin(struct weft_tap *tap, uint64_t *time)
+static struct weft_tap_target *target_enter(struct weft_tap *tap, uint64_t *time)
 {
 	const struct weft_platform *pf = tap->platform;
 	struct weft_tap_target *t;
@@ -62,7 +62,7 @@ void weft_tap_copy(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned 
 		   enum weft_pcapng_direction direction)
 {
 	uint64_t time;
-	struct weft_tap_target *t = begin(tap, &time);
+	struct weft_tap_target *t = target_enter(tap, &time);
 	unsigned int i;
 
 	for (i = 0; t && i < n; i++) {
@@ -86,7 +86,7 @@ void weft_tap_copy_bytes(struct weft_tap *tap, const struct iovec *iov, unsigned
 {
 	struct weft_capture_record *r;
 	uint64_t time;
-	struct weft_tap_target *t = begin(tap, &time);
+	struct weft_tap_target *t = target_enter(tap, &time);
 	uint32_t len = 0, caplen;
 	unsigned int i;
 

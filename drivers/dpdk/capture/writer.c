@@ -35,12 +35,12 @@ static uint64_t real_ns(void)
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-static uint64_t dropped(const struct weft_capture_source *s)
+static uint64_t dropped_of(const struct weft_capture_source *s)
 {
 	return atomic_load_explicit(&s->target.ring->dropped, memory_order_relaxed);
 }
 
-static void fail(struct weft_capture *c, const char *why)
+static void capture_fail(struct weft_capture *c, const char *why)
 {
 	unsigned int i;
 
@@ -60,10 +60,10 @@ static void put_statistics(struct weft_capture *c)
 
 	for (i = 0; i < c->num_sources; i++) {
 		s = c->source[i];
-		lost = dropped(s) - s->told + c->out.lost[s->interface];
-		s->dropped_at_stats = dropped(s);
+		lost = dropped_of(s) - s->reported + c->out.lost[s->interface];
+		s->dropped_at_stats = dropped_of(s);
 		weft_pcapng_statistics(&c->out, s->interface, now,
-				       s->records + dropped(s) - s->told, lost);
+				       s->records + dropped_of(s) - s->reported, lost);
 	}
 }
 
@@ -80,14 +80,14 @@ static void after_error(struct weft_capture *c)
 		c->unwritten += c->out.lost[i];
 	snprintf(why, sizeof(why), "%.150s can't be written any more (%s)", c->options.file,
 		 strerror(-error));
-	fail(c, why);
+	capture_fail(c, why);
 	c->out.error = 0;
 	put_statistics(c);
 	weft_pcapng_flush(&c->out);
 	c->out.error = error;
 }
 
-static void flush(struct weft_capture *c)
+static void flush_file(struct weft_capture *c)
 {
 	if (weft_pcapng_flush(&c->out))
 		after_error(c);
@@ -104,7 +104,7 @@ static void put_interface(struct weft_capture *c, struct weft_capture_source *s)
  * Begin another file. Frames that were dropped until now count in the old file; the new one counts
  * from 0.
  */
-static void rotate(struct weft_capture *c)
+static void rotate_file(struct weft_capture *c)
 {
 	struct weft_capture_source *s;
 	unsigned int i;
@@ -112,31 +112,31 @@ static void rotate(struct weft_capture *c)
 	int fd, rc;
 
 	put_statistics(c);
-	flush(c);
+	flush_file(c);
 	if (c->why[0])
 		return;
 	if (c->options.files <= 1) {
 		snprintf(why, sizeof(why), "%.120s has reached its size", c->options.file);
-		fail(c, why);
+		capture_fail(c, why);
 		return;
 	}
 	rc = weft_capture_file_rotate(c->options.file, c->options.files);
 	if (rc) {
 		snprintf(why, sizeof(why), "%.120s can't be renamed (%s)", c->options.file,
 			 strerror(-rc));
-		fail(c, why);
+		capture_fail(c, why);
 		return;
 	}
 	fd = weft_capture_file_open(c->options.file, why, sizeof(why));
 	if (fd < 0) {
-		fail(c, why);
+		capture_fail(c, why);
 		return;
 	}
 	close(c->out.fd);
 	weft_pcapng_begin(&c->out, fd, NULL);
 	for (i = 0; i < c->num_sources; i++) {
 		s = c->source[i];
-		s->told = s->dropped_at_stats;
+		s->reported = s->dropped_at_stats;
 		s->records = 0;
 		put_interface(c, s);
 	}
@@ -146,7 +146,7 @@ void weft_capture_settle(struct weft_capture *c)
 {
 	if (!c->why[0])
 		put_statistics(c);
-	flush(c);
+	flush_file(c);
 }
 
 /* ---- from the rings ------------------------------------------------------------------------- */
@@ -157,9 +157,10 @@ static void remove_source(struct weft_capture *c, unsigned int i)
 
 	if (!c->why[0])
 		weft_pcapng_statistics(&c->out, s->interface, real_ns(),
-				       s->records + dropped(s) - s->told, dropped(s) - s->told);
+				       s->records + dropped_of(s) - s->reported,
+				       dropped_of(s) - s->reported);
 	c->gone_records += s->all;
-	c->gone_dropped += dropped(s);
+	c->gone_dropped += dropped_of(s);
 	weft_capture_ring_destroy(s->target.ring);
 	free(s);
 	c->source[i] = c->source[--c->num_sources];
@@ -192,12 +193,12 @@ static void write_record(struct weft_capture *c, struct weft_capture_source *s,
 	if (c->out.error)
 		after_error(c);
 	else if (c->options.size && c->out.written + c->out.used >= c->options.size)
-		rotate(c);
+		rotate_file(c);
 }
 
 /* The oldest record of all rings. */
-static struct weft_capture_source *oldest(struct weft_capture *c,
-					  const struct weft_capture_record **out)
+static struct weft_capture_source *oldest_record(struct weft_capture *c,
+						 const struct weft_capture_record **out)
 {
 	struct weft_capture_source *found = NULL;
 	const struct weft_capture_record *r;
@@ -219,7 +220,7 @@ unsigned int weft_capture_drain(struct weft_capture *c)
 	struct weft_capture_source *s;
 	unsigned int n, i;
 
-	for (n = 0; n < ROUND && (s = oldest(c, &r)); n++) {
+	for (n = 0; n < ROUND && (s = oldest_record(c, &r)); n++) {
 		write_record(c, s, r);
 		weft_capture_ring_next(s->target.ring, r);
 	}
@@ -239,7 +240,7 @@ static bool more_dropped(const struct weft_capture *c)
 	unsigned int i;
 
 	for (i = 0; i < c->num_sources; i++)
-		if (dropped(c->source[i]) != c->source[i]->dropped_at_stats)
+		if (dropped_of(c->source[i]) != c->source[i]->dropped_at_stats)
 			return true;
 	return false;
 }
@@ -257,7 +258,7 @@ static void keep_up(struct weft_capture *c)
 		put_statistics(c);
 	}
 	if (c->out.used)
-		flush(c);
+		flush_file(c);
 }
 
 /*

@@ -26,7 +26,7 @@ struct weft_capture_source {
 	bool closed;        /* the lane is closed: the source is removed once its ring is empty */
 	uint32_t interface; /* of the present file */
 	uint64_t records;   /* in the present file */
-	uint64_t told;      /* dropped frames that earlier files have reported */
+	uint64_t reported;  /* dropped frames that earlier files have reported */
 	uint64_t all;       /* records in all files */
 	uint64_t dropped_at_stats;
 };

@@ -30,7 +30,7 @@ static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *
 
 	if (!slot->m)
 		return; /* a SACK bit has acknowledged it before */
-	weft_loss_acked(&p->loss, &p->rtt, slot->order, slot->tries, slot->sent, iface->et);
+	weft_loss_acked(&p->loss, &p->rtt, slot->order, slot->tries, slot->sent, iface->tx_clock);
 	if (unlikely(c->path_watch))
 		raw_multi_slot_acked(c, slot);
 	if (unlikely(slot->lost))
@@ -46,7 +46,7 @@ static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *
  * may have sent frames, which takes a system call on some ports. A round trip that is too short
  * would be worse than one that is too long, since a minimum is kept. So the clock is read again.
  */
-static uint32_t arrived(const struct raw_conn *c)
+static uint32_t ack_arrival(const struct raw_conn *c)
 {
 	const struct raw_iface *iface = c->iface;
 
@@ -66,7 +66,7 @@ static bool too_stale(struct raw_conn *c, uint32_t ts, uint32_t rtt)
 
 	if (iface->stale[s].ts != ts || iface->stale[s].error <= RTE_MAX(RAW_STAMP_ERROR, rtt / 4))
 		return false;
-	return !c->cc || c->path[c->next_path].ask_bytes == 0 ||
+	return !c->cc || c->path[c->next_path].ack_req_bytes == 0 ||
 	       ++c->stale_missed % STALE_ROUGH != 0;
 }
 
@@ -82,7 +82,7 @@ static uint32_t take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr
 
 	if (iface->gap || path >= c->path_count)
 		return 0;
-	rtt = arrived(c) - weft_get32(hdr->ts_echo);
+	rtt = ack_arrival(c) - weft_get32(hdr->ts_echo);
 	if (rtt > INT32_MAX)
 		return 0;
 	hold *= WEFT_FRAME_HOLD_UNIT;
@@ -135,8 +135,8 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 		return 0;
 	}
 	if (c->cc && unlikely(c->cc_quiet != 0))
-		raw_window_heard(c, ack);
-	if (unlikely(c->tail == RAW_TAIL_ASKED) && (ack != c->snd_una || sack))
+		raw_window_quiet_over(c, ack);
+	if (unlikely(c->tail == RAW_TAIL_ACK_REQUESTED) && (ack != c->snd_una || sack))
 		raw_tail_answered(c);
 	while (c->snd_una != ack) {
 		acked += raw_slot(c, c->snd_una)->m != NULL;
@@ -167,7 +167,7 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 		silent = raw_multi_acked(c, hdr);
 	c->backoff = 0;
 	if (weft_seq_diff(c->snd_una, c->round_end) >= 0) {
-		c->round_at = c->iface->lt;
+		c->round_at = c->iface->live_clock;
 		c->round_end = c->snd_una + RTE_MIN(RAW_ROUND, c->snd_next - c->snd_una);
 	}
 	if (unlikely(c->win_frames < c->win_whole))

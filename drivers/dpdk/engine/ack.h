@@ -49,11 +49,14 @@ static inline void raw_timer_arm(struct raw_conn *c)
 		raw_timer_arm_rto(c);
 		return;
 	}
-	c->timer = c->iface->et + c->probe_wait;
-	raw_deadline_et(c, c->timer);
+	c->timer = c->iface->tx_clock + c->probe_wait;
+	raw_deadline_tx(c, c->timer);
 }
 
-/* To be called before the first acknowledgement after a request (RAW_TAIL_ASKED) is processed. */
+/*
+ * To be called before the first acknowledgement after a request (RAW_TAIL_ACK_REQUESTED) is
+ * processed.
+ */
 void raw_tail_answered(struct raw_conn *c);
 
 /* @return true: the peer has been silent for several timeouts and may have moved */

@@ -41,17 +41,17 @@ void raw_get_address(struct weft_lane_iface *base, void *buf)
 	const struct weft_steering *s = &iface->port->steering;
 	struct addr_wire w = {
 		.version = ADDR_VERSION,
-		.flags = iface->gate.raw_ethertype ? ADDR_F_ETHER : 0,
-		.udp_port = weft_put16(iface->gate.udp_port),
-		.vlan = weft_put16(iface->gate.vlan),
+		.flags = iface->rx_filter.raw_ethertype ? ADDR_F_ETHER : 0,
+		.udp_port = weft_put16(iface->rx_filter.udp_port),
+		.vlan = weft_put16(iface->rx_filter.vlan),
 		.frame_size = weft_put16(iface->frame_size),
-		.ip = weft_put32(iface->gate.ip),
+		.ip = weft_put32(iface->rx_filter.ip),
 		.prefix = iface->prefix,
 		.queues = s->hashed ? (uint8_t)s->queues : 0,
 		.iface_id = weft_put64(iface->iface_id),
 	};
 
-	memcpy(w.mac, iface->gate.mac, sizeof(w.mac));
+	memcpy(w.mac, iface->rx_filter.mac, sizeof(w.mac));
 	memcpy(buf, &w, sizeof(w));
 }
 
@@ -144,7 +144,7 @@ int raw_addr_read(const void *buf, size_t len, struct raw_addr *a)
 	return 0;
 }
 
-static uint32_t netmask(uint8_t prefix)
+static uint32_t netmask_of(uint8_t prefix)
 {
 	return prefix == 0 ? 0 : ~0u << (32 - prefix);
 }
@@ -157,7 +157,7 @@ int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop)
 {
 	if (iface->port->ops->reach || weft_arp_is_fixed(&iface->arp, ip))
 		*hop = ip;
-	else if (((ip ^ iface->gate.ip) & netmask(iface->prefix)) == 0)
+	else if (((ip ^ iface->rx_filter.ip) & netmask_of(iface->prefix)) == 0)
 		*hop = ip;
 	else if (iface->gateway != 0)
 		*hop = iface->gateway;
@@ -168,7 +168,7 @@ int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop)
 
 const char *raw_ip_hint(const struct raw_iface *iface)
 {
-	if (!iface->no_ip || iface->gate.raw_ethertype ||
+	if (!iface->no_ip || iface->rx_filter.raw_ethertype ||
 	    iface->port->flags & WEFT_FRAME_PORT_MEMORY)
 		return "";
 	return "; without ip= this lane has a link-local address, which clouds and most networks "
@@ -202,7 +202,7 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 		snprintf(why, why_len, "a raw lane does not reach its own interface");
 		return -EHOSTUNREACH;
 	}
-	if (a.raw_ethertype != iface->gate.raw_ethertype) {
+	if (a.raw_ethertype != iface->rx_filter.raw_ethertype) {
 		snprintf(why, why_len,
 			 "one end uses UDP, the other its own ethertype: set WEFT_ENCAP alike at "
 			 "both ends");
@@ -210,15 +210,16 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 	}
 	if (a.raw_ethertype)
 		return 0;
-	ip_text(iface->gate.ip, ours, sizeof(ours));
+	ip_text(iface->rx_filter.ip, ours, sizeof(ours));
 	ip_text(a.ip, theirs, sizeof(theirs));
-	if (iface->port->ops->reach && a.ip == iface->gate.ip && a.udp_port != iface->gate.udp_port)
+	if (iface->port->ops->reach && a.ip == iface->rx_filter.ip &&
+	    a.udp_port != iface->rx_filter.udp_port)
 		return 0; /* another process of this host */
 	if (!weft_lane_is_unicast(a.ip)) {
 		snprintf(why, why_len, "%s is no unicast address: check ip= of the peer", theirs);
 		return -EINVAL;
 	}
-	if (a.ip == iface->gate.ip) {
+	if (a.ip == iface->rx_filter.ip) {
 		snprintf(why, why_len,
 			 "the peer has our own IP address %s: give one of the two another ip=",
 			 ours);
@@ -263,7 +264,7 @@ const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size)
 	char mac[RTE_ETHER_ADDR_FMT_SIZE];
 
 	raw_mac_text(c->peer_mac, mac);
-	if (c->iface->gate.raw_ethertype)
+	if (c->iface->rx_filter.raw_ethertype)
 		snprintf(buf, size, "%s", mac);
 	else
 		snprintf(buf, size, "%u.%u.%u.%u:%u", c->peer_ip >> 24, c->peer_ip >> 16 & 255,

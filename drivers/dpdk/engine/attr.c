@@ -9,7 +9,7 @@
 
 #include "engine/conn.h"
 #include "engine/iface.h"
-#include "engine/life.h"
+#include "engine/link_state.h"
 #include "engine/peer.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
@@ -89,7 +89,7 @@ static void steering_note(struct raw_iface *iface)
 		how = s->rss ? "the NIC's hash, which its driver reports, brings frames"
 			     : "the NIC's hash brings frames; ports are found by trying";
 	snprintf(iface->base.note, sizeof(iface->base.note), "queue %u of %u on UDP port %u: %s",
-		 s->queue, s->queues, iface->gate.udp_port, how);
+		 s->queue, s->queues, iface->rx_filter.udp_port, how);
 }
 
 void raw_fill_attr(struct raw_iface *iface)

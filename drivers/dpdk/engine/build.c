@@ -37,17 +37,17 @@ void raw_conn_template(struct raw_conn *c)
 {
 	const struct raw_iface *iface = c->iface;
 	struct weft_encap_addr a = {
-		.vlan = iface->gate.vlan,
-		.raw_ethertype = iface->gate.raw_ethertype,
+		.vlan = iface->rx_filter.vlan,
+		.raw_ethertype = iface->rx_filter.raw_ethertype,
 		.tos = (uint8_t)(iface->dscp << 2 | (c->ect ? WEFT_IP_ECT0 : 0)),
-		.src_ip = iface->gate.ip,
+		.src_ip = iface->rx_filter.ip,
 		.dst_ip = c->peer_ip,
-		.src_port = iface->gate.udp_port,
+		.src_port = iface->rx_filter.udp_port,
 		.dst_port = c->peer_port,
 	};
 	struct weft_frame_hdr *hdr;
 
-	memcpy(a.src_mac, iface->gate.mac, 6);
+	memcpy(a.src_mac, iface->rx_filter.mac, 6);
 	memcpy(a.dst_mac, c->peer_mac, 6);
 	weft_encap_build(&c->encap, &a);
 	memcpy(c->tmpl, c->encap.bytes, c->encap.len);
@@ -365,21 +365,21 @@ static void answer_encap(struct raw_iface *iface, const struct weft_frame_view *
 			 struct weft_encap_hdr *e)
 {
 	struct weft_encap_addr a = {
-		.vlan = iface->gate.vlan,
-		.raw_ethertype = iface->gate.raw_ethertype,
-		.src_ip = iface->gate.ip,
+		.vlan = iface->rx_filter.vlan,
+		.raw_ethertype = iface->rx_filter.raw_ethertype,
+		.src_ip = iface->rx_filter.ip,
 		.dst_ip = v->src_ip,
 		.src_port = v->dst_port,
 		.dst_port = v->src_port,
 	};
 
-	memcpy(a.src_mac, iface->gate.mac, 6);
+	memcpy(a.src_mac, iface->rx_filter.mac, 6);
 	memcpy(a.dst_mac, v->src_mac, 6);
 	weft_encap_build(e, &a);
 }
 
-void raw_stranger_send(struct raw_iface *iface, const struct weft_frame_view *v, uint8_t type,
-		       const void *body, uint32_t len)
+void raw_unknown_sender_reply(struct raw_iface *iface, const struct weft_frame_view *v,
+			      uint8_t type, const void *body, uint32_t len)
 {
 	struct raw_conn tmp = {
 		.iface = iface,
@@ -406,7 +406,7 @@ static const uint8_t *known_peer(const struct raw_iface *iface, const struct wef
 	uint32_t index = weft_get32(v->hdr->dst_conn) & 0xffff;
 	const struct raw_gone *gone;
 	const struct raw_conn *c;
-	bool by_mac = iface->gate.raw_ethertype;
+	bool by_mac = iface->rx_filter.raw_ethertype;
 
 	if (index >= iface->refs_len)
 		return NULL;
@@ -475,7 +475,7 @@ void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, ui
 	iface->next_reset =
 		RESET_GAP + RTE_MAX(iface->next_reset,
 				    iface->now - RTE_MIN(iface->now, RESET_BURST * RESET_GAP));
-	raw_stranger_send(iface, &view, WEFT_FRAME_RESET, &body, sizeof(body));
+	raw_unknown_sender_reply(iface, &view, WEFT_FRAME_RESET, &body, sizeof(body));
 }
 
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct rte_arp_hdr *pkt)
@@ -487,7 +487,7 @@ void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct rt
 		return;
 	p = rte_pktmbuf_mtod(m, uint8_t *);
 	memset(p, 0, ARP_FRAME + RTE_VLAN_HLEN);
-	l2 = weft_encap_l2(p, dst, iface->gate.mac, iface->gate.vlan, RTE_ETHER_TYPE_ARP);
+	l2 = weft_encap_l2(p, dst, iface->rx_filter.mac, iface->rx_filter.vlan, RTE_ETHER_TYPE_ARP);
 	memcpy(p + l2, pkt, sizeof(*pkt));
 	m->data_len = (uint16_t)(ARP_FRAME + l2 - RTE_ETHER_HDR_LEN);
 	m->pkt_len = m->data_len;

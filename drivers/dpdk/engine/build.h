@@ -74,7 +74,7 @@ static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t l
 /* Length of the VLAN tag in frames of the iface: sizes on the wire do not count it. */
 static inline uint16_t raw_tag_len(const struct raw_iface *iface)
 {
-	return iface->gate.vlan != 0 ? RTE_VLAN_HLEN : 0;
+	return iface->rx_filter.vlan != 0 ? RTE_VLAN_HLEN : 0;
 }
 
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
@@ -91,8 +91,8 @@ int raw_bye_send(struct raw_conn *c);
  * Answer a frame that belongs to no connection. The answer contains the frame's own numbers, which
  * prove it.
  */
-void raw_stranger_send(struct raw_iface *iface, const struct weft_frame_view *v, uint8_t type,
-		       const void *body, uint32_t len);
+void raw_unknown_sender_reply(struct raw_iface *iface, const struct weft_frame_view *v,
+			      uint8_t type, const void *body, uint32_t len);
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct rte_arp_hdr *pkt);
 

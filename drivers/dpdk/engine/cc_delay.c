@@ -145,7 +145,7 @@ static void begin_round(struct weft_cc *cc, uint64_t now)
 }
 
 /* The window that sustains the rate of this round with @p queue ns of queueing delay. */
-static uint32_t achieved(const struct weft_cc *cc, uint64_t now, uint32_t queue)
+static uint32_t window_of_rate(const struct weft_cc *cc, uint64_t now, uint32_t queue)
 {
 	const struct weft_cc_delay *d = &cc->delay;
 
@@ -213,7 +213,7 @@ static bool too_much(struct weft_cc *cc)
  */
 static uint32_t after_loss(const struct weft_cc *cc, uint64_t now)
 {
-	uint32_t w = cc->window, to = achieved(cc, now, cc->delay.base / 8);
+	uint32_t w = cc->window, to = window_of_rate(cc, now, cc->delay.base / 8);
 
 	if (cc->delay.mode == WEFT_CC_MODE_START)
 		return max32(min32(to, w), w / 4);
@@ -255,7 +255,7 @@ static void cut_by_loss(struct weft_cc *cc, uint64_t now, bool by, uint32_t wors
 }
 
 /* @return true: the window has been cut, and this round changes nothing else */
-static bool loss(struct weft_cc *cc, uint64_t now, uint32_t worst, uint32_t queue)
+static bool window_on_loss(struct weft_cc *cc, uint64_t now, uint32_t worst, uint32_t queue)
 {
 	struct weft_cc_delay *d = &cc->delay;
 	bool by = by_queue(cc, worst, queue), much = too_much(cc);
@@ -309,7 +309,7 @@ static void refresh_base(struct weft_cc *cc, uint64_t now, uint32_t least, bool 
  * small compared with `base`, and so is this part: it doubles with every CLEAR_ROUNDS rounds in
  * which the queue was nearly empty.
  */
-static void increase(struct weft_cc *cc, uint32_t queue, uint32_t target)
+static void window_increase(struct weft_cc *cc, uint32_t queue, uint32_t target)
 {
 	struct weft_cc_delay *d = &cc->delay;
 	uint32_t w = cc->window, free = target - queue, most = w / 8, more;
@@ -338,7 +338,7 @@ static void increase(struct weft_cc *cc, uint32_t queue, uint32_t target)
  * the queue in `base`, and only a shorter queue corrects that. One cut takes at most three quarters
  * of the window.
  */
-static void decrease(struct weft_cc *cc, uint32_t queue, uint32_t target)
+static void window_decrease(struct weft_cc *cc, uint32_t queue, uint32_t target)
 {
 	struct weft_cc_delay *d = &cc->delay;
 	bool few = cc->window < PACED * cc->conf.frame;
@@ -381,14 +381,14 @@ static void delay_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32
 		return;
 	}
 	if (queue > 4 * target) {
-		to = achieved(cc, now, target);
+		to = window_of_rate(cc, now, target);
 		weft_cc_apply(cc, max32(min32(to, cc->window / 4 * 3), cc->window / 4));
 	} else if (queue > target) {
-		decrease(cc, queue, target);
+		window_decrease(cc, queue, target);
 	} else if (d->round.marked != 0 && queue > target / 4) {
 		cut_by_marks(cc);
 	} else if (d->round.marked == 0) {
-		increase(cc, queue, target);
+		window_increase(cc, queue, target);
 	}
 }
 
@@ -428,12 +428,12 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 	/* The bottleneck may have another queue since, so the estimate grows slowly. */
 	if (d->calm % FULL_ROUNDS == 0)
 		d->full += min32(d->full / 8, UINT32_MAX / 2 - min32(d->full, UINT32_MAX / 2));
-	if (d->mode == WEFT_CC_MODE_SHARE && weft_cc_share_crowd(cc)) {
+	if (d->mode == WEFT_CC_MODE_SHARE && weft_cc_share_contended(cc)) {
 		d->mode = WEFT_CC_MODE_DELAY;
 		d->look = 0;
 		d->over = 0;
 	}
-	if (!weft_cc_in_dip(cc, queue) && !loss(cc, now, worst, queue) && !test &&
+	if (!weft_cc_in_dip(cc, queue) && !window_on_loss(cc, now, worst, queue) && !test &&
 	    (d->mode == WEFT_CC_MODE_SHARE || !weft_cc_noise_test(cc, delay, target))) {
 		if (d->mode == WEFT_CC_MODE_START)
 			start_round(cc, queue, target);
@@ -483,7 +483,7 @@ static void end_blind(struct weft_cc *cc, uint64_t now)
 	if (d->calm < UINT32_MAX)
 		d->calm++;
 	d->blind_lost |= d->round.lost != 0;
-	if (!weft_cc_in_dip(cc, UINT32_MAX) && !loss(cc, now, 0, 0) &&
+	if (!weft_cc_in_dip(cc, UINT32_MAX) && !window_on_loss(cc, now, 0, 0) &&
 	    d->mode == WEFT_CC_MODE_DELAY) {
 		if (d->round.marked != 0)
 			cut_by_marks(cc);

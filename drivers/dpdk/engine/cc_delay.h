@@ -131,6 +131,6 @@ void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue);
 void weft_cc_share_loss(struct weft_cc *cc);
 void weft_cc_share_round(struct weft_cc *cc, uint32_t queue);
 /** @return true: mode SHARE loses too many frames for its competitors to be TCP */
-bool weft_cc_share_crowd(struct weft_cc *cc);
+bool weft_cc_share_contended(struct weft_cc *cc);
 
 #endif /* WEFT_CC_DELAY_H */

@@ -181,7 +181,7 @@ void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue)
  * TCP keeps losses rare. A high loss rate means that all flows are paths of this kind, and each has
  * taken the others for TCP.
  */
-bool weft_cc_share_crowd(struct weft_cc *cc)
+bool weft_cc_share_contended(struct weft_cc *cc)
 {
 	struct weft_cc_delay *d = &cc->delay;
 	uint64_t all;

@@ -16,10 +16,10 @@ void raw_clocks_far(struct raw_iface *iface, uint64_t now)
 	iface->step = (uint32_t)RTE_MIN(step, (uint64_t)UINT32_MAX);
 	if (iface->sent_outside) {
 		iface->sent_outside = false;
-		iface->et += RTE_MIN(step, RAW_OUTSIDE_STEP_MAX);
+		iface->tx_clock += RTE_MIN(step, RAW_OUTSIDE_STEP_MAX);
 	} else {
-		iface->et += RTE_MIN(step, slept + RAW_STEP_MAX);
+		iface->tx_clock += RTE_MIN(step, slept + RAW_STEP_MAX);
 	}
 	iface->now += step;
-	iface->lt += RTE_MIN(step, slept + RAW_LIVE_STEP_MAX);
+	iface->live_clock += RTE_MIN(step, slept + RAW_LIVE_STEP_MAX);
 }

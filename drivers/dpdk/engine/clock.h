@@ -2,13 +2,14 @@
 /**
  * @file engine/clock.h
  * The three clocks of an iface. All are in ns and derived from the `now` of progress():
- *   now   real time; timestamps and round-trip samples
- *   et    engine time: as now, but no step is longer than RAW_STEP_MAX. Retransmission timers run
- *         on it. The owner can receive nothing during a pause of its own, so such a pause must not
- *         count as silence of the peer. If frames were sent between two progress calls, their times
- *         are unknown, and only RAW_OUTSIDE_STEP_MAX of that step counts.
- *   lt    liveness: steps of up to RAW_LIVE_STEP_MAX count. Keepalive, peer timeout and connect
- *         timeout run on it.
+ *   now         real time; timestamps and round-trip samples
+ *   tx_clock    as now, but no step is longer than RAW_STEP_MAX. Retransmission timers run on it.
+ *               The owner can receive nothing during a pause of its own, so such a pause must
+ *               not count as silence of the peer. If frames were sent between two progress
+ *               calls, their times are unknown, and only RAW_OUTSIDE_STEP_MAX of that step
+ *               counts.
+ *   live_clock  liveness: steps of up to RAW_LIVE_STEP_MAX count. Keepalive, peer timeout and
+ *               connect timeout run on it.
  * An owner that sleeps until the port wakes it misses no frame. So all clocks go on for the time
  * that it meant to sleep (engine/wait.c).
  */
@@ -45,8 +46,8 @@ static inline void raw_clocks(struct raw_iface *iface, uint64_t now)
 		iface->step = (uint32_t)step;
 		iface->sent_outside = false;
 		iface->now = now;
-		iface->et += step;
-		iface->lt += step;
+		iface->tx_clock += step;
+		iface->live_clock += step;
 	} else {
 		raw_clocks_far(iface, now);
 	}

@@ -56,18 +56,18 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	c->id = index | (uint32_t)raw_generation(&iface->key, (uint16_t)iface->generation++) << 16;
 	c->token = rnd.token;
 	c->secret = rnd.secret;
-	c->et_at = RAW_NEVER;
+	c->tx_clock_at = RAW_NEVER;
 	c->snd_next = iface->set_first_seq ? iface->first_seq : rnd.seq;
 	c->snd_una = c->snd_next;
 	c->sack_high = c->snd_next;
-	c->csum = iface->csum_wish;
+	c->csum = iface->csum_wanted;
 	c->paths = 1;
 	c->path_count = 1;
-	c->seen = iface->lt;
-	c->hs_started = iface->lt;
+	c->seen = iface->live_clock;
+	c->hs_started = iface->live_clock;
 	c->state = RAW_HALF_OPEN;
 	for (unsigned int i = 0; i < WEFT_FRAME_PATHS_MAX; i++) {
-		c->path[i].sport = iface->gate.udp_port;
+		c->path[i].sport = iface->rx_filter.udp_port;
 		weft_loss_init(&c->path[i].loss);
 	}
 	raw_timer_learn(c);
@@ -94,7 +94,7 @@ static void remember_peer(struct raw_conn *c)
 }
 
 /* Enters the connection into iface->closed during TIME_WAIT, or removes it. */
-static void linger(struct raw_conn *c, bool yes)
+static void set_time_wait(struct raw_conn *c, bool yes)
 {
 	struct raw_iface *iface = c->iface;
 
@@ -124,7 +124,7 @@ void raw_conn_free(struct raw_conn *c)
 	if (c->state == RAW_HALF_OPEN)
 		raw_half_remove(c);
 	raw_resolving(c, false);
-	linger(c, false);
+	set_time_wait(c, false);
 	raw_table_hello_remove(c);
 	raw_table_hop_remove(c);
 	raw_deadlines_forget(c);
@@ -186,7 +186,7 @@ static bool up_text(const struct raw_conn *c, char *text, size_t size)
 			 "%s: %u of %u paths to %s are used, the next one has no answer: does a "
 			 "firewall between stop UDP from other ports than %u, or its answers?",
 			 name, c->path_count, RTE_MAX(c->iface->paths, c->peer_paths), peer,
-			 c->iface->gate.udp_port);
+			 c->iface->rx_filter.udp_port);
 	else
 		return snprintf(text, size, "%s: connected with %s, frames of %u bytes, %s", name,
 				peer, c->frame_size,
@@ -203,7 +203,7 @@ static void first_trip(struct raw_conn *c)
 
 	/* HELLO_ACK and PROBE_ACK of a responder were each answered a round trip later. */
 	if (c->base.passive)
-		weft_rtt_first(&c->path[0].rtt, (c->iface->lt - c->hs_started) / 2);
+		weft_rtt_first(&c->path[0].rtt, (c->iface->live_clock - c->hs_started) / 2);
 	trip = c->measure.rtt != 0 ? c->measure.rtt : c->path[0].rtt.first;
 	for (unsigned int i = 0; i < WEFT_FRAME_PATHS_MAX; i++)
 		c->path[i].rtt.first = trip;
@@ -234,12 +234,12 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	raw_table_hop_add(c);
 	c->base.up = true;
 	c->base.tx_room = true;
-	c->seen = iface->lt;
-	c->next_ping = iface->lt + iface->conf.keepalive_ns;
-	look = RTE_MIN(c->next_ping, iface->lt + iface->conf.peer_timeout_ns);
+	c->seen = iface->live_clock;
+	c->next_ping = iface->live_clock + iface->conf.keepalive_ns;
+	look = RTE_MIN(c->next_ping, iface->live_clock + iface->conf.peer_timeout_ns);
 	if (raw_multi_can_open(c) && !c->base.passive)
-		look = RTE_MIN(look, iface->lt + RAW_RESERVE_NS);
-	raw_deadline_lt(c, look);
+		look = RTE_MIN(look, iface->live_clock + RAW_RESERVE_NS);
+	raw_deadline_live(c, look);
 	raw_count(iface, RAW_CONN_UP);
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_UP, up_text(c, text, sizeof(text)),
 		     text);
@@ -294,8 +294,8 @@ void raw_conn_bye(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 	char text[256], peer[64];
 
-	if (c->rx.next != c->bye_seq && iface->lt < c->bye_at) {
-		raw_deadline_lt(c, c->bye_at);
+	if (c->rx.next != c->bye_seq && iface->live_clock < c->bye_at) {
+		raw_deadline_live(c, c->bye_at);
 		return;
 	}
 	raw_ctl_send_on(c, c->bye_path, WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
@@ -320,7 +320,7 @@ void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	c->bye_path = raw_came_over(c, v);
 	if (c->bye_at == 0) {
-		c->bye_at = c->iface->lt + RAW_BYE_GRACE;
+		c->bye_at = c->iface->live_clock + RAW_BYE_GRACE;
 		c->bye_seq = weft_get32(v->hdr->seq);
 	}
 	raw_conn_bye(c);
@@ -336,9 +336,9 @@ static void expire_oldest(struct raw_iface *iface)
 	struct raw_conn *c = TAILQ_FIRST(&iface->closed);
 
 	raw_count(iface, RAW_CONN_LOOKS);
-	linger(c, false);
-	c->hs_expire = iface->lt;
-	raw_deadline_lt(c, iface->lt);
+	set_time_wait(c, false);
+	c->hs_expire = iface->live_clock;
+	raw_deadline_live(c, iface->live_clock);
 }
 
 void raw_conn_linger(struct raw_conn *c, bool met)
@@ -348,12 +348,12 @@ void raw_conn_linger(struct raw_conn *c, bool met)
 	raw_resolving(c, false);
 	if (met && iface->time_wait >= RAW_TIME_WAIT_MAX)
 		expire_oldest(iface);
-	linger(c, met);
+	set_time_wait(c, met);
 	c->state = RAW_TIME_WAIT;
 	c->hs_tries = 0;
-	c->hs_next = iface->lt + RAW_HS_RETRY_MIN;
-	c->hs_expire = iface->lt + (met ? RAW_TIME_WAIT_NS : 0);
-	raw_deadline_lt(c, met ? c->hs_next : iface->lt);
+	c->hs_next = iface->live_clock + RAW_HS_RETRY_MIN;
+	c->hs_expire = iface->live_clock + (met ? RAW_TIME_WAIT_NS : 0);
+	raw_deadline_live(c, met ? c->hs_next : iface->live_clock);
 }
 
 void raw_resolving(struct raw_conn *c, bool yes)

@@ -72,8 +72,8 @@ enum raw_state {
 /* What the timer has sent since the last acknowledgement (engine/retransmit.c). */
 enum raw_tail {
 	RAW_TAIL_NONE,
-	RAW_TAIL_ASKED,  /* ports in memory: a frame without data has requested an ACK */
-	RAW_TAIL_PROBED, /* the newest frame has been retransmitted */
+	RAW_TAIL_ACK_REQUESTED, /* ports in memory: a frame without data has requested an ACK */
+	RAW_TAIL_PROBED,        /* the newest frame has been retransmitted */
 };
 
 /* What the last zero-copy send that may await an acknowledgement has done. */
@@ -87,7 +87,7 @@ struct raw_slot {
 		struct rte_mbuf *m;    /* NULL = acknowledged */
 		struct raw_copy *copy; /* taken_back: see engine/share.c */
 	};
-	uint64_t sent;    /* et of the last transmission */
+	uint64_t sent;    /* tx_clock of the last transmission */
 	uint32_t order;   /* of the last transmission, on its path */
 	uint32_t payload; /* message bytes, for lane_ep->queued */
 	uint16_t bytes;   /* lane bytes, for the window */
@@ -108,13 +108,13 @@ struct raw_path {
 	uint16_t sport, dport; /* ours, the peer's */
 	uint32_t retransmits;
 	/* Both with RAW_WATCH_MANY only. */
-	uint32_t inflight;  /* lane bytes */
-	uint32_t acked;     /* lane bytes acknowledged since the last on_ack() of its cc */
-	uint32_t ask_bytes; /* a frame requests an ACK after this number; 0 = none does */
-	uint32_t asked;     /* bytes sent since the last request */
-	uint16_t marked;    /* frames received with a congestion mark, modulo 2^16 */
-	uint16_t echoed;    /* frames of ours with a mark, as the peer reports: modulo 2^16 */
-	uint32_t marks;     /* those of them that congestion control has not got yet */
+	uint32_t inflight;      /* lane bytes */
+	uint32_t acked;         /* lane bytes acknowledged since the last on_ack() of its cc */
+	uint32_t ack_req_bytes; /* a frame requests an ACK after this number; 0 = none does */
+	uint32_t since_ack_req; /* bytes sent since the last request */
+	uint16_t marked;        /* frames received with a congestion mark, modulo 2^16 */
+	uint16_t echoed;        /* frames of ours with a mark, as the peer reports: modulo 2^16 */
+	uint32_t marks;         /* those of them that congestion control has not got yet */
 };
 
 /*
@@ -122,7 +122,7 @@ struct raw_path {
  */
 struct raw_measure {
 	uint64_t begin;
-	uint64_t until; /* initiator: lt at which the train ends */
+	uint64_t until; /* initiator: live_clock at which the train ends */
 	uint64_t sent;  /* the last ping (initiator), the last answer to one (responder) */
 	uint64_t last;  /* the last frame of the train: acknowledged, or received (responder) */
 	uint64_t mark;  /* begin of the present stretch of the train */
@@ -137,33 +137,33 @@ struct raw_measure {
 
 /* The search for the peer's MAC address: see engine/move.c. */
 struct raw_move {
-	uint64_t next;     /* lt; no search before */
-	uint64_t answered; /* bit k: the peer's CHALLENGE newest - k */
-	uint32_t newest;   /* of the peer's CHALLENGEs that were answered */
-	uint32_t asked;    /* number of our CHALLENGEs */
-	uint32_t over;     /* those of them that were before the last move */
-	uint32_t turn;     /* next index into the MACs that claim the address */
+	uint64_t next;       /* live_clock; no search before */
+	uint64_t answered;   /* bit k: the peer's CHALLENGE newest - k */
+	uint32_t newest;     /* of the peer's CHALLENGEs that were answered */
+	uint32_t challenges; /* number of our CHALLENGEs */
+	uint32_t over;       /* those of them that were before the last move */
+	uint32_t next_mac;   /* next index into the MACs that claim the address */
 };
 
-/* Unproven indications that the peer is gone or has moved: see engine/doubt.c. */
+/* Unproven indications that the peer is gone or has moved: see engine/hint.c. */
 enum raw_hint { RAW_HINT_ARP, RAW_HINT_ICMP, RAW_HINT_MAC, RAW_HINTS };
 
-struct raw_doubt {
+struct raw_hint_state {
 	struct {
-		uint64_t next; /* lt; no further hint of this kind is checked before */
-		uint8_t vain;  /* hints checked since a calm time: each doubles the wait */
+		uint64_t next;     /* live_clock; no further hint of this kind is checked before */
+		uint8_t doublings; /* hints checked since a calm time: each doubles the wait */
 	} hint[RAW_HINTS];
-	uint64_t since, at; /* lt: of the hint, of the next query */
+	uint64_t since, at; /* live_clock: of the hint, of the next query */
 	uint8_t left;       /* queries to send, unless the peer answers */
 };
 
-/* The path's MTU while the connection is up: see engine/mtu.c. Times are lt. */
+/* The path's MTU while the connection is up: see engine/mtu.c. Times are live_clock. */
 struct raw_mtu {
 	uint64_t next;  /* next round of a search, or next try of larger frames; 0 = none is due */
 	uint64_t again; /* no search because of lost frames before */
-	uint32_t suspect; /* sequence of a frame that was lost several times */
-	uint16_t told;    /* size that was reported to the protocol layer */
-	uint8_t raises;   /* tries of larger frames since the size has changed */
+	uint32_t suspect;  /* sequence of a frame that was lost several times */
+	uint16_t reported; /* size that was reported to the protocol layer */
+	uint8_t raises;    /* tries of larger frames since the size has changed */
 	bool searching, raising;
 	bool parts; /* the peer accepts frames in parts */
 };
@@ -190,12 +190,12 @@ struct raw_conn {
 	uint8_t backoff;
 	uint8_t tail; /* enum raw_tail */
 	bool on_tx_list;
-	uint64_t timer; /* et of tail probe or RTO; 0 = nothing outstanding */
-	/* lt since which a frame before round_end has been missing its acknowledgement. */
+	uint64_t timer; /* tx_clock of tail probe or RTO; 0 = nothing outstanding */
+	/* live_clock since which a frame before round_end has been missing its acknowledgement. */
 	uint64_t round_at;
 
 	/* Line 2: receiving a frame. */
-	uint64_t seen __rte_cache_aligned; /* lt of the last valid frame */
+	uint64_t seen __rte_cache_aligned; /* live_clock of the last valid frame */
 	uint64_t ack_due;
 	uint64_t ts_at; /* `now` when ts_echo arrived */
 	uint32_t ts_echo;
@@ -204,15 +204,16 @@ struct raw_conn {
 	uint8_t echo_path;
 	bool ts_valid;
 	bool on_ack_list;
-	bool heard;           /* DATA was received since the last zero-copy send */
-	uint8_t echo_wait;    /* DATA frames without an echo before the next one with an echo */
-	uint8_t echo_missed;  /* frames received at an unknown time */
-	uint8_t echo_asked;   /* those of them that requested an acknowledgement */
-	uint8_t stale_missed; /* round-trip samples refused: the frame's timestamp was too old */
-	uint8_t mark_acks;    /* number of further ACKs that report marks */
-	uint8_t zc_ack;       /* enum raw_zc_ack */
-	uint32_t probe_wait;  /* ns from a frame to its tail probe: follows the round trip */
-	uint64_t et_at;       /* et of the next check by raw_timers(); RAW_NEVER = none */
+	bool data_received;     /* DATA was received since the last zero-copy send */
+	uint8_t echo_wait;      /* DATA frames without an echo before the next one with an echo */
+	uint8_t echo_missed;    /* frames received at an unknown time */
+	uint8_t echo_requested; /* those of them that requested an acknowledgement */
+	uint8_t stale_missed;   /* round-trip samples refused: the frame's timestamp was too old */
+	uint8_t mark_acks;      /* number of further ACKs that report marks */
+	uint8_t zc_ack;         /* enum raw_zc_ack */
+	uint32_t probe_wait;    /* ns from a frame to its tail probe: follows the round trip */
+	/* tx_clock of the next check by raw_timers(); RAW_NEVER = none */
+	uint64_t tx_clock_at;
 	struct weft_rxwin rx; /* next and high still on this line */
 
 	/* Fields that each frame uses, but not each message. */
@@ -227,15 +228,17 @@ struct raw_conn {
 	uint32_t room;       /* bytes for messages in a frame that is sent whole */
 	/* Congestion control, one for each path; NULL: the window is fixed (engine/window.h). */
 	struct weft_cc *cc;
-	int32_t cc_left;         /* bytes until raw_window_ask() */
+	int32_t cc_left;         /* bytes until raw_window_ack_req() */
 	uint32_t cc_acked;       /* bytes acknowledged since the last on_ack() */
 	bool cc_full;            /* since then the window has held a frame back */
 	struct raw_multi *multi; /* NULL: there is one path */
 	struct raw_path path[WEFT_FRAME_PATHS_MAX];
 
-	/* et of the first of several timeouts in a row whose cause is not known yet; 0 = none */
+	/*
+	 * tx_clock of the first of several timeouts in a row whose cause is not known yet; 0 = none
+	 */
 	uint64_t cc_quiet;
-	uint64_t cc_next;  /* et: with a gap no frame leaves before */
+	uint64_t cc_next;  /* tx_clock: with a gap no frame leaves before */
 	uint32_t cc_limit; /* bytes in flight */
 	uint32_t cc_gap;   /* ns between frames; 0 = none */
 	uint32_t cc_lost;  /* frames that are lost and wait for their retransmission */
@@ -258,11 +261,11 @@ struct raw_conn {
 	uint64_t secret, remote_secret;   /* only HELLO and HELLO_ACK contain them */
 	uint64_t cookie;                  /* initiator: from HELLO_RETRY */
 	struct raw_move move;
-	struct raw_doubt doubt;
+	struct raw_hint_state hints;
 	TAILQ_ENTRY(raw_conn) hop_link; /* in iface->by_hop, while in_hop */
 	bool in_hop;
 	TAILQ_ENTRY(raw_conn) half_link;
-	bool unplaced; /* responder: ARP has not confirmed the source MAC of HELLO yet */
+	bool mac_unproven; /* responder: ARP has not confirmed the source MAC of HELLO yet */
 	uint8_t hello_mac[6];
 	uint8_t half_bucket, half_mac;
 	bool half_shown; /* the peer has proven that it receives at its address */
@@ -283,21 +286,24 @@ struct raw_conn {
 	bool hash_wrong;         /* answers came to another queue than the driver's hash predicts */
 	uint32_t port_cursor;    /* of weft_path_port() */
 	uint8_t peer_mac[6];
-	uint32_t late;         /* ns; see raw_tail_answered() */
-	uint64_t tail_at;      /* lt of the last request or retransmission of the timer; 0 = none */
-	uint64_t loss_timer;   /* et; 0 = no frame is a candidate for loss */
-	uint64_t next_ping;    /* lt */
-	uint32_t pings;        /* requests for an ACK since the last valid frame */
-	uint64_t hs_next;      /* lt of the next try of a handshake step, or of BYE */
-	uint64_t doomed_at;    /* lt; WEFT_PEER_TIMEOUT is over: the last check of other lanes */
-	uint64_t beat_at;      /* lt of the last ALIVE frame */
-	uint64_t own_seen;     /* lt of the last frame before it that the peer's own thread sent */
-	uint64_t suspect_next; /* lt: no further EV_SUSPECT before */
+	uint32_t late; /* ns; see raw_tail_answered() */
+	/* live_clock of the last request or retransmission of the timer; 0 = none */
+	uint64_t tail_at;
+	uint64_t loss_timer; /* tx_clock; 0 = no frame is a candidate for loss */
+	uint64_t next_ping;  /* live_clock */
+	uint32_t pings;      /* requests for an ACK since the last valid frame */
+	uint64_t hs_next;    /* live_clock of the next try of a handshake step, or of BYE */
+	/* live_clock; WEFT_PEER_TIMEOUT is over: the last check of other lanes */
+	uint64_t doomed_at;
+	uint64_t beat_at; /* live_clock of the last ALIVE frame */
+	/* live_clock of the last frame before it that the peer's own thread sent */
+	uint64_t own_seen;
+	uint64_t suspect_next; /* live_clock: no further EV_SUSPECT before */
 	uint64_t hs_started;
 	uint64_t hs_expire;
 	uint32_t hs_tries;
 	bool hs_late;                  /* the log has a line about the slow handshake */
-	struct weft_mtu_search search; /* times are lt */
+	struct weft_mtu_search search; /* times are live_clock */
 	struct raw_mtu mtu;
 	LIST_HEAD(, raw_part) parts; /* frames of which parts are missing */
 	uint32_t num_parts;
@@ -306,7 +312,8 @@ struct raw_conn {
 	uint32_t peer_rx_seqs; /* sequences that the peer remembers */
 	struct raw_measure measure;
 	/*
-	 * lt until which frames that the peer sent before its BYE may still arrive; 0 = no BYE yet.
+	 * live_clock until which frames that the peer sent before its BYE may still arrive; 0 = no
+	 * BYE yet.
 	 */
 	uint64_t bye_at;
 	uint32_t bye_seq;

@@ -118,7 +118,7 @@ static int grow_hops(struct raw_iface *iface, uint32_t len)
 }
 
 /* Doubles the tables when all indices are in use. */
-static int grow(struct raw_iface *iface)
+static int table_grow(struct raw_iface *iface)
 {
 	uint32_t len = iface->refs_len == 0 ? 16 : 2 * iface->refs_len;
 	struct raw_hello_list *hello;
@@ -130,8 +130,8 @@ static int grow(struct raw_iface *iface)
 	if (len > RAW_CONNS_MAX)
 		return -ENOSPC;
 	/* Reserved here, so that entering a deadline never fails. */
-	if (weft_deadlines_reserve(&iface->by_et, len) != 0 ||
-	    weft_deadlines_reserve(&iface->by_lt, len) != 0)
+	if (weft_deadlines_reserve(&iface->by_tx_clock, len) != 0 ||
+	    weft_deadlines_reserve(&iface->by_live_clock, len) != 0)
 		return -ENOMEM;
 	refs = realloc(iface->refs, len * sizeof(*refs));
 	if (!refs)
@@ -167,7 +167,7 @@ static int grow(struct raw_iface *iface)
 
 int raw_table_take(struct raw_iface *iface, uint32_t *index)
 {
-	if (iface->free_num == 0 && grow(iface) != 0)
+	if (iface->free_num == 0 && table_grow(iface) != 0)
 		return -ENOSPC;
 	*index = iface->free_ring[iface->free_first];
 	iface->free_first = (iface->free_first + 1) & (iface->refs_len - 1);

@@ -19,7 +19,8 @@
 #define RAW_HALF_OPEN_NS 5000000000ull
 #define RAW_HS_RETRY_MIN 1000000ull
 #define RAW_HS_RETRY_MAX 100000000ull
-#define RAW_PLACE_NS 1000000000ull /* lt; for this time a responder waits for an ARP reply */
+/* live_clock; for this time a responder waits for an ARP reply */
+#define RAW_HELLO_MAC_NS 1000000000ull
 /* tries of a step during which handshake frames that came to another queue are ignored */
 #define RAW_STEER_ROUNDS 12u
 
@@ -36,13 +37,13 @@ void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v, bool show
 void raw_half_shown(struct raw_conn *c);
 void raw_half_remove(struct raw_conn *c);
 
-/* ---- engine/place.c: the MAC address to which the answer to a HELLO is sent */
+/* ---- engine/hello_mac.c: the MAC address to which the answer to a HELLO is sent */
 
-void raw_place_begin(struct raw_conn *c, const struct weft_frame_view *v);
+void raw_hello_mac_begin(struct raw_conn *c, const struct weft_frame_view *v);
 /* @return true: the MAC address is known and in c->peer_mac */
-bool raw_placed(struct raw_conn *c);
+bool raw_hello_mac_known(struct raw_conn *c);
 /* To be called when ARP has learned an address. */
-void raw_place_learned(struct raw_iface *iface);
+void raw_hello_mac_learned(struct raw_iface *iface);
 
 /* ---- engine/measure.c: measurement of the path during the handshake */
 

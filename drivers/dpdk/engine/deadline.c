@@ -17,22 +17,22 @@ void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t)
 {
 	struct raw_iface *iface = c->iface;
 
-	c->et_at = t;
-	weft_deadlines_by(&iface->by_et, index_of(c), t);
-	iface->next_et = RTE_MIN(iface->next_et, t);
+	c->tx_clock_at = t;
+	weft_deadlines_by(&iface->by_tx_clock, index_of(c), t);
+	iface->next_tx_clock = RTE_MIN(iface->next_tx_clock, t);
 }
 
-void raw_deadline_lt(struct raw_conn *c, uint64_t t)
+void raw_deadline_live(struct raw_conn *c, uint64_t t)
 {
 	struct raw_iface *iface = c->iface;
 
-	weft_deadlines_by(&iface->by_lt, index_of(c), t);
-	iface->next_lt = RTE_MIN(iface->next_lt, t);
+	weft_deadlines_by(&iface->by_live_clock, index_of(c), t);
+	iface->next_live_clock = RTE_MIN(iface->next_live_clock, t);
 }
 
 void raw_deadlines_forget(struct raw_conn *c)
 {
-	weft_deadlines_remove(&c->iface->by_et, index_of(c));
-	weft_deadlines_remove(&c->iface->by_lt, index_of(c));
-	c->et_at = RAW_NEVER;
+	weft_deadlines_remove(&c->iface->by_tx_clock, index_of(c));
+	weft_deadlines_remove(&c->iface->by_live_clock, index_of(c));
+	c->tx_clock_at = RAW_NEVER;
 }

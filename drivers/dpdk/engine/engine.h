@@ -4,14 +4,16 @@
  * The raw-DPDK lane engine over any frame port: what the ethdev driver and the simulator open.
  *
  * The folder, by subject:
- *	iface, life, wait, address, attr   an open port: progress, links, sleep, its address
+ *	iface, link_state, wait,           an open port: progress, links, sleep, its address
+ *	address, attr
  *	conn, conn_table, generation, ep   connections: life, state, how frames find theirs
- *	handshake, half_open, place,       connecting: each step, unknown senders, where answers go,
+ *	handshake, half_open, hello_mac,   connecting: each step, unknown senders, where answers go,
  *	mtu_search, paths, path_port,      frame size, UDP ports and queues, latency and rate;
  *	measure, connect.h, peer.h           the steps by file; the peer's addresses
  *	resolve, neighbour, move, reset,   ARP, a peer whose MAC address changes, RESET, and hints
- *	doubt                                that a peer is gone or has moved
- *	tx, txq, build, zcopy, zc          sending: messages into frames, frames to the port
+ *	hint                                 that a peer is gone or has moved
+ *	tx, txq, build, zcopy,             sending: messages into frames, frames to the port
+ *	zcopy_lifetime
  *	mtu, parts                         the path's MTU changes: frames that are too long now
  *	slots, ack, retransmit, loss,      unacknowledged frames: slots, acknowledgements,
  *	rtt, flush                           retransmission, loss, round trips

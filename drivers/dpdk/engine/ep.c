@@ -100,7 +100,8 @@ bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len)
 
 	if (c->remote_token == 0 && c->remote_id == 0)
 		return false; /* no peer has answered yet */
-	if (raw_addr_read(addr, len, &a) != 0 || a.raw_ethertype != c->iface->gate.raw_ethertype)
+	if (raw_addr_read(addr, len, &a) != 0 ||
+	    a.raw_ethertype != c->iface->rx_filter.raw_ethertype)
 		return false;
 	if (a.iface_id != c->remote_iface)
 		return false;
@@ -115,7 +116,7 @@ uint64_t raw_ep_host(const struct weft_lane_ep *lane_ep)
 	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
 	uint64_t mac = 0;
 
-	if (!c->iface->gate.raw_ethertype)
+	if (!c->iface->rx_filter.raw_ethertype)
 		return c->peer_ip;
 	memcpy(&mac, c->peer_mac, sizeof(c->peer_mac));
 	return mac;

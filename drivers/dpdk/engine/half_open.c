@@ -29,7 +29,8 @@
 #define HALF_FREE 32u  /* entries for peers without a proven address */
 #define HALF_SHARE 32u /* entries of one sender, once HALF_FREE are taken */
 #define HALF_MAC (RAW_HALF_OPEN_MAX / 2)
-#define HALF_OLD 100000000ull /* lt; several round trips: a live handshake has gone on by then */
+/* live_clock; several round trips: a live handshake has gone on by then */
+#define HALF_OLD 100000000ull
 #define COOKIE_NS 8000000000ull
 
 /*
@@ -46,13 +47,13 @@ static struct source source_of(const struct raw_iface *iface, const struct weft_
 {
 	struct source s = {.ip = v->src_ip};
 
-	if (iface->gate.raw_ethertype)
+	if (iface->rx_filter.raw_ethertype)
 		memcpy(s.mac, v->src_mac, sizeof(s.mac));
 	return s;
 }
 
 /* The cookie that the sender must repeat, for this period. */
-static uint64_t cookie(struct raw_iface *iface, const struct weft_frame_view *v, uint64_t period)
+static uint64_t cookie_of(struct raw_iface *iface, const struct weft_frame_view *v, uint64_t period)
 {
 	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;
 	struct source from = source_of(iface, v);
@@ -74,7 +75,7 @@ static bool shows_cookie(struct raw_iface *iface, const struct weft_frame_view *
 	uint64_t period = iface->now / COOKIE_NS, shown = weft_get64(h->cookie);
 
 	return shown != 0 &&
-	       (shown == cookie(iface, v, period) || shown == cookie(iface, v, period - 1));
+	       (shown == cookie_of(iface, v, period) || shown == cookie_of(iface, v, period - 1));
 }
 
 /* Senders in one bucket count as one. The hash is keyed, so no sender can choose its bucket. */
@@ -99,7 +100,7 @@ static bool is_big(const struct raw_iface *iface, uint8_t mac)
 }
 
 /* The entry with the highest rank is evicted first among those with a proven address. */
-static uint32_t rank(const struct raw_conn *c)
+static uint32_t eviction_rank(const struct raw_conn *c)
 {
 	const struct raw_iface *iface = c->iface;
 
@@ -110,8 +111,8 @@ static uint32_t rank(const struct raw_conn *c)
 
 static bool same_address(const struct raw_conn *c, const struct weft_frame_view *v)
 {
-	return c->iface->gate.raw_ethertype ? memcmp(c->peer_mac, v->src_mac, 6) == 0
-					    : c->peer_ip == v->src_ip;
+	return c->iface->rx_filter.raw_ethertype ? memcmp(c->peer_mac, v->src_mac, 6) == 0
+						 : c->peer_ip == v->src_ip;
 }
 
 /*
@@ -119,14 +120,14 @@ static bool same_address(const struct raw_conn *c, const struct weft_frame_view 
  * most RAW_HALF_OPEN_MAX entries.
  * @return NULL: no entry has to give way
  */
-static struct raw_conn *who_goes(struct raw_iface *iface, const struct weft_frame_view *v,
-				 struct buckets of)
+static struct raw_conn *pick_victim(struct raw_iface *iface, const struct weft_frame_view *v,
+				    struct buckets of)
 {
 	struct raw_conn *c, *not_shown = NULL, *most = NULL;
 
 	TAILQ_FOREACH(c, &iface->half.list, half_link) {
 		if (c->half_shown) {
-			if (!most || rank(c) > rank(most))
+			if (!most || eviction_rank(c) > eviction_rank(most))
 				most = c;
 		} else if (!not_shown || (same_address(c, v) && !same_address(not_shown, v))) {
 			not_shown = c;
@@ -138,7 +139,7 @@ static struct raw_conn *who_goes(struct raw_iface *iface, const struct weft_fram
 		return most;
 	if (iface->half.by_source[most->half_bucket] > iface->half.by_source[of.sender] + 1u)
 		return most;
-	return iface->lt + RAW_HALF_OPEN_NS > most->hs_expire + HALF_OLD ? most : NULL;
+	return iface->live_clock + RAW_HALF_OPEN_NS > most->hs_expire + HALF_OLD ? most : NULL;
 }
 
 static bool make_room(struct raw_iface *iface, const struct weft_frame_view *v, struct buckets of)
@@ -147,7 +148,7 @@ static bool make_room(struct raw_iface *iface, const struct weft_frame_view *v, 
 
 	if (iface->half.count < RAW_HALF_OPEN_MAX)
 		return true;
-	c = who_goes(iface, v, of);
+	c = pick_victim(iface, v, of);
 	if (!c)
 		return false;
 	raw_count(iface, RAW_HALF_EVICTED);
@@ -164,10 +165,10 @@ bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v, bo
 		return true;
 	if (!*shown) {
 		struct weft_frame_retry r = {
-			.cookie = weft_put64(cookie(iface, v, iface->now / COOKIE_NS))};
+			.cookie = weft_put64(cookie_of(iface, v, iface->now / COOKIE_NS))};
 
 		raw_count(iface, RAW_HELLO_RETRY);
-		raw_stranger_send(iface, v, WEFT_FRAME_HELLO_RETRY, &r, sizeof(r));
+		raw_unknown_sender_reply(iface, v, WEFT_FRAME_HELLO_RETRY, &r, sizeof(r));
 		return false;
 	}
 	if (iface->half.by_source[of.sender] < HALF_SHARE && make_room(iface, v, of))

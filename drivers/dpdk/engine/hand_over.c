@@ -15,7 +15,8 @@
 /* At most this number of hints waits for a worker: old ones are of no use. */
 #define HINTS_MAX 32u
 
-static bool hand(struct raw_iface *iface, struct rte_mbuf *m, unsigned int queue, uint32_t max)
+static bool enqueue_frame(struct raw_iface *iface, struct rte_mbuf *m, unsigned int queue,
+			  uint32_t max)
 {
 	struct rte_ring *ring = iface->port->steering.handed[queue];
 
@@ -41,10 +42,11 @@ bool raw_hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_por
 
 	if (!s->handed || iface->rx_elsewhere || udp_port == 0)
 		return false;
-	owner = weft_port_owner((uint16_t)(iface->gate.udp_port - s->queue), s->queues, udp_port);
+	owner = weft_port_owner((uint16_t)(iface->rx_filter.udp_port - s->queue), s->queues,
+				udp_port);
 	if (owner < 0 || owner == s->queue)
 		return false;
-	if (hand(iface, m, (unsigned int)owner, iface->hand_max)) {
+	if (enqueue_frame(iface, m, (unsigned int)owner, iface->hand_max)) {
 		raw_count(iface, RAW_STEER_HANDED);
 		return true;
 	}
@@ -67,6 +69,7 @@ void raw_hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct rte
 	    !weft_arp_has(&iface->arp, hint.ip))
 		return;
 	for (unsigned int q = 0; q < s->queues; q++)
-		if (q != s->queue && hand(iface, m, q, RTE_MIN(iface->hand_max / 2 + 1, HINTS_MAX)))
+		if (q != s->queue &&
+		    enqueue_frame(iface, m, q, RTE_MIN(iface->hand_max / 2 + 1, HINTS_MAX)))
 			raw_count(iface, RAW_STEER_HINTS);
 }

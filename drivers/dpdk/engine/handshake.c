@@ -59,8 +59,8 @@ void raw_hs_enter(struct raw_conn *c, enum raw_state state)
 {
 	c->state = (uint8_t)state;
 	c->hs_tries = 0;
-	c->hs_next = c->iface->lt;
-	raw_deadline_lt(c, c->hs_next);
+	c->hs_next = c->iface->live_clock;
+	raw_deadline_live(c, c->hs_next);
 }
 
 static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
@@ -80,7 +80,7 @@ static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 		.csum = c->csum,
 		.paths = iface->paths,
 		.features = weft_put32(WEFT_HELLO_F_PARTS | WEFT_HELLO_F_MARKS),
-		.udp_port = weft_put16(iface->gate.udp_port),
+		.udp_port = weft_put16(iface->rx_filter.udp_port),
 		.rx_shift = (uint8_t)rte_log2_u32(WEFT_RXWIN / WEFT_FRAME_SEQS),
 		.secret = weft_put64(c->secret),
 	};
@@ -107,7 +107,7 @@ static void refresh_mac(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 	uint8_t mac[6];
 
-	if (iface->gate.raw_ethertype)
+	if (iface->rx_filter.raw_ethertype)
 		return;
 	if (weft_arp_lookup(&iface->arp, c->hop_ip, iface->now, mac) &&
 	    memcmp(mac, c->peer_mac, sizeof(mac)) != 0) {
@@ -116,7 +116,7 @@ static void refresh_mac(struct raw_conn *c)
 	}
 	if (c->hs_tries % 8 == 7) {
 		weft_arp_forget(&iface->arp, c->hop_ip);
-		raw_arp_ask(iface, c->hop_ip, false);
+		raw_arp_request(iface, c->hop_ip, false);
 	}
 }
 
@@ -124,7 +124,7 @@ static void refresh_mac(struct raw_conn *c)
  * Sends HELLO from the number of ports that it takes to reach the right queue at both ends: mostly
  * one.
  */
-static void ask_hello(struct raw_conn *c)
+static void send_hellos(struct raw_conn *c)
 {
 	refresh_mac(c);
 	for (unsigned int n = raw_paths_hellos(c); n > 0; n--) {
@@ -166,24 +166,24 @@ static bool hello_acceptable(const struct weft_frame_hello *h)
 
 /* ---------------------------------------------------------------- initiator */
 
-static void resolve(struct raw_conn *c)
+static void resolve_peer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
 	/*
-	 * By the machine's clock: lt is this iface's own, and ifaces of other workers share the
-	 * table.
+	 * By the machine's clock: live_clock is this iface's own, and ifaces of other workers share
+	 * the table.
 	 */
 	if (weft_arp_lookup(&iface->arp, c->hop_ip, iface->now, c->peer_mac)) {
 		raw_conn_template(c);
 		raw_hs_enter(c, RAW_HELLO);
 		return;
 	}
-	raw_arp_ask(iface, c->hop_ip, false);
+	raw_arp_request(iface, c->hop_ip, false);
 	/*
 	 * An ARP reply to this queue continues all; one to another queue is found at the next try.
 	 */
-	c->hs_next = iface->lt + RTE_MAX(WEFT_ARP_RETRY_MIN, retry_wait(c));
+	c->hs_next = iface->live_clock + RTE_MAX(WEFT_ARP_RETRY_MIN, retry_wait(c));
 	c->hs_tries++;
 	raw_resolving(c, true);
 }
@@ -221,26 +221,26 @@ void raw_hs_measure(struct raw_conn *c)
 }
 
 /* Processes the result of a round of the search, or of an answer. */
-static void searched(struct raw_conn *c, enum weft_mtu_result result)
+static void search_result(struct raw_conn *c, enum weft_mtu_result result)
 {
 	if (result == WEFT_MTU_NARROW) {
 		too_narrow(c);
 	} else if (result == WEFT_MTU_FOUND) {
 		c->frame_size = c->search.lo;
-		weft_rtt_first(&c->path[0].rtt, c->iface->lt - c->search.begin);
+		weft_rtt_first(&c->path[0].rtt, c->iface->live_clock - c->search.begin);
 		if (raw_paths_begin(c))
 			raw_hs_timer(c);
 		else
 			raw_hs_measure(c);
 	} else {
 		c->hs_next = c->search.next;
-		raw_deadline_lt(c, c->hs_next);
+		raw_deadline_live(c, c->hs_next);
 	}
 }
 
 static void probe_round(struct raw_conn *c)
 {
-	searched(c, raw_mtu_round(c));
+	search_result(c, raw_mtu_round(c));
 }
 
 static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
@@ -265,8 +265,8 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	if (c->state == RAW_UP)
 		raw_mtu_ack(c, weft_get16(p->id), (uint16_t)size);
 	else if (c->state == RAW_PROBE && size <= c->search.full)
-		searched(c, weft_mtu_search_ack(&c->search, weft_get16(p->id), (uint16_t)size,
-						c->iface->lt));
+		search_result(c, weft_mtu_search_ack(&c->search, weft_get16(p->id), (uint16_t)size,
+						     c->iface->live_clock));
 }
 
 /*
@@ -303,7 +303,7 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	weft_mtu_search_begin(
 		&c->search, c->frame_size,
 		(uint16_t)(WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN + raw_tag_len(c->iface)),
-		(uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), c->iface->lt);
+		(uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), c->iface->live_clock);
 	raw_hs_enter(c, RAW_PROBE);
 	raw_hs_timer(c);
 }
@@ -335,9 +335,9 @@ static void resolve_text(const struct raw_conn *c, double s, char *text, size_t 
 /* The end of an error text: the host's own address may be the reason why no answer comes. */
 static void own_ip_text(const struct raw_iface *iface, char *text, size_t size)
 {
-	uint32_t ip = iface->gate.ip;
+	uint32_t ip = iface->rx_filter.ip;
 
-	if (iface->no_ip || iface->gate.raw_ethertype ||
+	if (iface->no_ip || iface->rx_filter.raw_ethertype ||
 	    iface->port->flags & WEFT_FRAME_PORT_MEMORY)
 		snprintf(text, size, "%s", raw_ip_hint(iface));
 	else
@@ -351,7 +351,7 @@ void raw_ep_waits_for(const struct weft_lane_ep *lane_ep, char *text, size_t siz
 	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
 	struct raw_iface *iface = c->iface;
 	char link[320], peer[64], own[200];
-	double s = (double)(iface->lt - c->hs_started) / 1e9;
+	double s = (double)(iface->live_clock - c->hs_started) / 1e9;
 
 	raw_peer_text(c, peer, sizeof(peer));
 	own_ip_text(iface, own, sizeof(own));
@@ -386,7 +386,7 @@ static void no_answer(struct raw_conn *c)
 
 	raw_ep_waits_for(&c->base, text, sizeof(text));
 	/* The next attempt queries ARP again: the address may have moved to another NIC. */
-	if (!iface->gate.raw_ethertype)
+	if (!iface->rx_filter.raw_ethertype)
 		weft_arp_forget(&iface->arp, c->hop_ip);
 	raw_conn_fail(c, -ETIMEDOUT, text);
 }
@@ -395,9 +395,9 @@ void raw_hs_start(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	c->hs_started = iface->lt;
-	c->hs_expire = iface->lt + iface->conf.connect_timeout_ns;
-	raw_hs_enter(c, iface->gate.raw_ethertype ? RAW_HELLO : RAW_RESOLVE);
+	c->hs_started = iface->live_clock;
+	c->hs_expire = iface->live_clock + iface->conf.connect_timeout_ns;
+	raw_hs_enter(c, iface->rx_filter.raw_ethertype ? RAW_HELLO : RAW_RESOLVE);
 	/* The next progress() sends the first request. */
 }
 
@@ -410,19 +410,19 @@ static void report_late(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 	char text[512];
 
-	if (c->hs_late || c->state == RAW_HALF_OPEN || iface->lt - c->hs_started < LATE_NS)
+	if (c->hs_late || c->state == RAW_HALF_OPEN || iface->live_clock - c->hs_started < LATE_NS)
 		return;
 	c->hs_late = true;
 	raw_ep_waits_for(&c->base, text, sizeof(text));
 	weft_log_limited(&iface->late_log, WEFT_LOG_WARN, "still connecting: %s", text);
 }
 
-/* Performs a step of the handshake when lt has reached hs_next or hs_expire. */
+/* Performs a step of the handshake when live_clock has reached hs_next or hs_expire. */
 void raw_hs_timer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	if (iface->lt >= c->hs_expire) {
+	if (iface->live_clock >= c->hs_expire) {
 		if (c->state == RAW_HALF_OPEN) {
 			raw_count(iface, RAW_CONN_EXPIRED);
 			raw_conn_free(c);
@@ -431,11 +431,11 @@ void raw_hs_timer(struct raw_conn *c)
 		}
 		return;
 	}
-	if (c->state == RAW_HALF_OPEN || iface->lt < c->hs_next)
+	if (c->state == RAW_HALF_OPEN || iface->live_clock < c->hs_next)
 		return;
 	report_late(c);
 	if (c->state == RAW_RESOLVE) {
-		resolve(c);
+		resolve_peer(c);
 		if (c->state == RAW_RESOLVE)
 			return;
 	}
@@ -444,7 +444,7 @@ void raw_hs_timer(struct raw_conn *c)
 		raw_measure_timer(c);
 		return;
 	case RAW_HELLO:
-		ask_hello(c);
+		send_hellos(c);
 		break;
 	case RAW_PROBE:
 		probe_round(c);
@@ -456,9 +456,9 @@ void raw_hs_timer(struct raw_conn *c)
 		send_ready(c);
 		break;
 	}
-	c->hs_next = iface->lt + retry_wait(c);
+	c->hs_next = iface->live_clock + retry_wait(c);
 	c->hs_tries++;
-	raw_deadline_lt(c, c->hs_next);
+	raw_deadline_live(c, c->hs_next);
 }
 
 /* ---------------------------------------------------------------- responder */
@@ -503,18 +503,18 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 			return;
 		}
 		raw_half_add(c, v, shown);
-		raw_place_begin(c, v);
+		raw_hello_mac_begin(c, v);
 		c->peer_port = weft_get16(h->udp_port) != 0 ? weft_get16(h->udp_port) : v->src_port;
 		take_hello(c, h);
 		raw_table_hello_add(c);
-		c->hs_expire = iface->lt + RAW_HALF_OPEN_NS;
-		raw_deadline_lt(c, c->hs_expire);
+		c->hs_expire = iface->live_clock + RAW_HALF_OPEN_NS;
+		raw_deadline_live(c, c->hs_expire);
 	}
 	if (c->state == RAW_HALF_OPEN) {
 		c->elsewhere = iface->rx_elsewhere;
 		c->path[0].dport = v->src_port;
 	}
-	if ((c->state == RAW_HALF_OPEN && raw_placed(c)) || c->state == RAW_UP)
+	if ((c->state == RAW_HALF_OPEN && raw_hello_mac_known(c)) || c->state == RAW_UP)
 		raw_hello_answer(c);
 }
 

@@ -17,12 +17,12 @@
 #include "engine/conn.h"
 #include "engine/conn_table.h"
 #include "engine/connect.h"
-#include "engine/doubt.h"
+#include "engine/hint.h"
 #include "engine/ep.h"
 #include "engine/flush.h"
 #include "engine/iface.h"
 #include "engine/mtu.h"
-#include "engine/life.h"
+#include "engine/link_state.h"
 #include "engine/multipath.h"
 #include "engine/peer.h"
 #include "engine/engine.h"
@@ -92,7 +92,7 @@ const struct weft_lane_counter weft_raw_counter_help[] = {
  * growing intervals while nothing happens. Every IDLE_KICK polls it is called in any case, since a
  * port may have to attend to a peer that arrives late.
  */
-static void idle(struct raw_iface *iface)
+static void idle_poll(struct raw_iface *iface)
 {
 	unsigned int n = ++iface->idle_polls;
 
@@ -121,7 +121,7 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 	}
 	n = raw_rx(iface);
 	if (n == 0)
-		idle(iface);
+		idle_poll(iface);
 	else
 		iface->idle_polls = 0;
 	/*
@@ -131,19 +131,21 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 	if (n == RAW_BURST && ++iface->full_bursts < 64)
 		goto acks;
 	iface->full_bursts = 0;
-	if (unlikely(iface->et >= iface->next_et || iface->lt >= iface->next_lt))
+	if (unlikely(iface->tx_clock >= iface->next_tx_clock ||
+		     iface->live_clock >= iface->next_live_clock))
 		raw_timers(iface);
 	if (unlikely(iface->share.pressed))
 		raw_share_take_back(iface);
 acks:
-	if (!TAILQ_EMPTY(&iface->ack_list) && (iface->acks_now || iface->et >= iface->acks_due))
+	if (!TAILQ_EMPTY(&iface->ack_list) &&
+	    (iface->acks_now || iface->tx_clock >= iface->acks_due))
 		raw_acks(iface);
 	if (iface->txq.count > 0)
 		raw_txq_flush(iface);
 	if (unlikely(!STAILQ_EMPTY(&iface->zc.released)))
 		n += raw_zc_complete(iface);
-	if (unlikely(!LIST_EMPTY(&iface->zc.waiting) && iface->now >= iface->zc.ask_at))
-		n += raw_zc_ask(iface);
+	if (unlikely(!LIST_EMPTY(&iface->zc.waiting) && iface->now >= iface->zc.poll_at))
+		n += raw_zc_poll(iface);
 	iface->in_progress = false;
 	weft_question_poll(iface->telemetry);
 	return n + !TAILQ_EMPTY(&iface->tx_list);
@@ -207,17 +209,17 @@ static void raw_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, 
 
 	for (unsigned int i = 0; i < RAW_COUNTERS; i++)
 		cb(counter_name[i], iface->counter[i], arg);
-#define TELL(value, what, help) cb(what, value, arg);
-	RAW_LEVELS(TELL)
-#undef TELL
+#define REPORT(value, what, help) cb(what, value, arg);
+	RAW_LEVELS(REPORT)
+#undef REPORT
 	TAILQ_FOREACH(c, &iface->conns, link) {
 		for (unsigned int i = 0; i < c->path_count && c->state == RAW_UP; i++) {
-#define TELL(value, what, help)                                                 \
+#define REPORT(value, what, help)                                               \
 	snprintf(name, sizeof(name), "conn%u.path%u." what, c->id & 0xffff, i); \
 	cb(name, value, arg);
-			RAW_PATH_COUNTERS(TELL)
-			RAW_PATH_LEVELS(TELL)
-#undef TELL
+			RAW_PATH_COUNTERS(REPORT)
+			RAW_PATH_LEVELS(REPORT)
+#undef REPORT
 			raw_window_counters(c, i, cb, arg);
 			raw_multi_counters(c, i, cb, arg);
 		}
@@ -244,8 +246,8 @@ static void raw_close(struct weft_lane_iface *base)
 	iface->port->ops->close(iface->port);
 	weft_tap_close(iface->tap);
 	raw_zc_destroy(iface);
-	weft_deadlines_fini(&iface->by_et);
-	weft_deadlines_fini(&iface->by_lt);
+	weft_deadlines_fini(&iface->by_tx_clock);
+	weft_deadlines_fini(&iface->by_live_clock);
 	raw_table_fini(iface);
 	weft_arp_fini(&iface->arp);
 	free(iface->scratch);
@@ -304,7 +306,8 @@ void weft_raw_mem_deregister(struct weft_lane_iface *base, struct weft_mem_lane 
 
 /* ---------------------------------------------------------------- open */
 
-static uint8_t csum_wish(const struct weft_frame_port *port, unsigned int mode, bool raw_ethertype)
+static uint8_t csum_wanted(const struct weft_frame_port *port, unsigned int mode,
+			   bool raw_ethertype)
 {
 	switch (mode) {
 	case WEFT_CSUM_NONE:
@@ -383,7 +386,7 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 		udp = port->udp_port;
 	else if (udp == 0)
 		udp = iface->conf.udp_port != 0 ? iface->conf.udp_port : WEFT_LANE_UDP_PORT;
-	iface->gate = (struct weft_gate_conf){
+	iface->rx_filter = (struct weft_rx_filter){
 		.raw_ethertype = rc->raw_ethertype,
 		.check_ip = true,
 		.vlan = rc->vlan,
@@ -391,12 +394,13 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 		.ip = rc->ip != 0 ? rc->ip : weft_lane_link_local(port->mac),
 	};
 	if (port->path_ports.mask != 0)
-		iface->gate.range = port->path_ports;
+		iface->rx_filter.range = port->path_ports;
 	else if (!rc->raw_ethertype)
-		iface->gate.range = weft_port_range((uint16_t)(udp - port->steering.queue),
-						    port->steering.queue, port->steering.queues);
-	memcpy(iface->gate.mac, port->mac, 6);
-	weft_gate_pattern_init(&iface->pattern, &iface->gate);
+		iface->rx_filter.range =
+			weft_port_range((uint16_t)(udp - port->steering.queue),
+					port->steering.queue, port->steering.queues);
+	memcpy(iface->rx_filter.mac, port->mac, 6);
+	weft_rx_pattern_init(&iface->pattern, &iface->rx_filter);
 	iface->prefix = rc->ip != 0 ? rc->prefix : WEFT_LANE_PREFIX_LOCAL;
 	iface->no_ip = rc->ip == 0;
 	iface->gateway = rc->gateway;
@@ -408,7 +412,7 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 	iface->paths = RTE_MIN(RTE_MAX(paths, (uint8_t)1), (uint8_t)WEFT_FRAME_PATHS_MAX);
 	if (rc->raw_ethertype)
 		iface->paths = 1; /* no UDP, no source ports */
-	iface->csum_wish = csum_wish(port, iface->conf.csum, rc->raw_ethertype);
+	iface->csum_wanted = csum_wanted(port, iface->conf.csum, rc->raw_ethertype);
 	iface->encap_len = RTE_ETHER_HDR_LEN + (rc->vlan != 0 ? RTE_VLAN_HLEN : 0) +
 			   (rc->raw_ethertype ? 0 : WEFT_IP_UDP_LEN);
 	iface->set_first_seq = rc->set_first_seq;
@@ -419,8 +423,8 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 		iface->conf.peer_timeout_ns = 30000000000ull;
 	/* Bounded, because times are added to it. */
 	iface->conf.peer_timeout_ns = RTE_MIN(iface->conf.peer_timeout_ns, RAW_FOREVER);
-	weft_arp_init(&iface->arp, iface->gate.ip, port->mac, weft_siphash(&iface->key, "arp", 3),
-		      port->arp);
+	weft_arp_init(&iface->arp, iface->rx_filter.ip, port->mac,
+		      weft_siphash(&iface->key, "arp", 3), port->arp);
 }
 
 static int take_neighbours(struct raw_iface *iface, const struct weft_raw_conf *rc, char *why,
@@ -452,13 +456,13 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 	iface->iface_id = open->iface_id;
 	iface->now = pf->now(pf->arg);
 	/* Far from zero, so that 0 can mean "not set". */
-	iface->et = 1000000000ull;
-	iface->lt = 1000000000ull;
-	iface->next_et = RAW_NEVER;
+	iface->tx_clock = 1000000000ull;
+	iface->live_clock = 1000000000ull;
+	iface->next_tx_clock = RAW_NEVER;
 	/* The port is polled soon: its link may have come up since the query above. */
 	iface->link_up = iface->port->ops->link_up(iface->port);
-	iface->look_at = iface->port->ops->look ? iface->lt + RAW_LOOK_DOWN : RAW_NEVER;
-	iface->next_lt = iface->look_at;
+	iface->look_at = iface->port->ops->look ? iface->live_clock + RAW_LOOK_DOWN : RAW_NEVER;
+	iface->next_live_clock = iface->look_at;
 	iface->acks_due = RAW_NEVER;
 	return pf->random(pf->arg, &iface->key, sizeof(iface->key));
 }

@@ -51,7 +51,7 @@ struct raw_txq {
 	struct rte_mbuf *frames[RAW_TXQ];
 };
 
-/* Zero-copy messages: see engine/zc.c. */
+/* Zero-copy messages: see engine/zcopy_lifetime.c. */
 struct raw_zc_state {
 	STAILQ_HEAD(, raw_zc) free;
 	STAILQ_HEAD(, raw_zc) released; /* neither hardware nor slots refer to them any more */
@@ -59,7 +59,7 @@ struct raw_zc_state {
 	LIST_HEAD(, raw_zc) orphans;
 	/* no slot refers to them, a PMD with registered memory does */
 	LIST_HEAD(raw_zc_list, raw_zc) waiting;
-	uint64_t ask_at; /* `now` of the next query to that PMD */
+	uint64_t poll_at; /* `now` of the next query to that PMD */
 	void *chunks;
 };
 
@@ -76,15 +76,15 @@ struct raw_iface {
 	struct weft_frame_port *port;
 	struct weft_tap *tap; /* recorder and captures; NULL = neither */
 
-	uint64_t now, et, lt;
-	uint64_t next_et, next_lt; /* times at which raw_timers() is to be called */
-	bool gap;                  /* this progress call came late: no round-trip samples */
-	bool sent_first;           /* it sent frames between reading the clock and receiving */
-	bool slept;                /* since the last one the owner has slept, armed for wake-up */
-	uint64_t sleep_max;        /* ns: the longest time that it meant to sleep */
-	bool rx_l4_ok;             /* the NIC has checked the UDP checksum of the present frame */
-	uint32_t hand_max;         /* most frames in another worker's ring when we add one */
-	bool rx_elsewhere;         /* the present frame has come to another worker's queue */
+	uint64_t now, tx_clock, live_clock;
+	uint64_t next_tx_clock, next_live_clock; /* times at which raw_timers() is to be called */
+	bool gap;           /* this progress call came late: no round-trip samples */
+	bool sent_first;    /* it sent frames between reading the clock and receiving */
+	bool slept;         /* since the last one the owner has slept, armed for wake-up */
+	uint64_t sleep_max; /* ns: the longest time that it meant to sleep */
+	bool rx_l4_ok;      /* the NIC has checked the UDP checksum of the present frame */
+	uint32_t hand_max;  /* most frames in another worker's ring when we add one */
+	bool rx_elsewhere;  /* the present frame has come to another worker's queue */
 	bool in_progress;
 	bool rx_far;        /* another core or a NIC wrote the frames: prefetch them */
 	unsigned int lcore; /* of the thread that is in raw_rx() */
@@ -104,10 +104,10 @@ struct raw_iface {
 	LIST_HEAD(raw_hello_list, raw_conn) * hello;
 	/* Connections that are up, by the IP address of their next hop; refs_len buckets. */
 	TAILQ_HEAD(raw_hop_list, raw_conn) * by_hop;
-	struct weft_deadlines by_et, by_lt; /* connections, by their index in refs */
-	uint32_t kept, keep_max;            /* receive buffers held by the protocol layer */
-	struct rte_mbuf *in_hand;           /* the frame whose messages are being delivered */
-	uint32_t in_hand_back;              /* number of its releases in the meantime */
+	struct weft_deadlines by_tx_clock, by_live_clock; /* connections, by their index in refs */
+	uint32_t kept, keep_max;  /* receive buffers held by the protocol layer */
+	struct rte_mbuf *in_hand; /* the frame whose messages are being delivered */
+	uint32_t in_hand_back;    /* number of its releases in the meantime */
 	struct raw_share share;
 	weft_lane_recv_cb recv;
 	weft_lane_recv_batch_cb recv_batch; /* NULL = none */
@@ -117,8 +117,9 @@ struct raw_iface {
 	TAILQ_HEAD(, raw_conn) tx_list;           /* connections with an open frame */
 	TAILQ_HEAD(raw_conns, raw_conn) ack_list; /* those with an acknowledgement to send */
 	bool acks_now;                            /* some of these are due at once */
-	uint64_t acks_due;                        /* et at which the first of the others is due */
-	unsigned int tx_batch;                    /* full frames are collected up to this number */
+	/* tx_clock at which the first of the others is due */
+	uint64_t acks_due;
+	unsigned int tx_batch; /* full frames are collected up to this number */
 	unsigned int idle_polls;
 	unsigned int full_bursts;
 	unsigned int kicks; /* by raw_arm(), since a frame was sent */
@@ -126,13 +127,13 @@ struct raw_iface {
 	struct raw_txq txq;
 	struct weft_question *telemetry; /* NULL = no telemetry */
 
-	struct weft_gate_pattern pattern;
-	struct weft_gate_conf gate;
+	struct weft_rx_pattern pattern;
+	struct weft_rx_filter rx_filter;
 	uint64_t counter[RAW_COUNTERS];
 
 	weft_lane_event_cb event;
 	weft_lane_iface_event_cb iface_event;
-	uint64_t look_at; /* lt of the next poll of the port's events */
+	uint64_t look_at; /* live_clock of the next poll of the port's events */
 	bool link_up;     /* as last reported by the port */
 	int ended;        /* error of connections after the port has ended; 0 = it has not */
 	char ended_why[256];
@@ -152,11 +153,11 @@ struct raw_iface {
 	struct weft_siphash_key key; /* random: for generations, cookies, hashes */
 	uint64_t worker_id, iface_id;
 	uint64_t next_reset;
-	uint64_t move_arp;   /* see engine/move.c; lt */
-	uint64_t doubt_next; /* lt; see engine/doubt.c */
-	/* lt: for all senders, for each bucket of senders */
+	uint64_t move_arp;  /* see engine/move.c; live_clock */
+	uint64_t hint_next; /* live_clock; see engine/hint.c */
+	/* live_clock: for all senders, for each bucket of senders */
 	uint64_t quote_next, quote_by[RAW_QUOTERS];
-	uint64_t announce_at; /* lt of the next announcement of this iface */
+	uint64_t announce_at; /* live_clock of the next announcement of this iface */
 	uint8_t announced;    /* number of announcements */
 	struct weft_arp arp;
 	struct weft_log_limit conflict_log, late_log;
@@ -168,7 +169,7 @@ struct raw_iface {
 	uint8_t paths;
 	bool paths_auto; /* further paths are opened where they help */
 	uint8_t encap_len;
-	uint8_t csum_wish;
+	uint8_t csum_wanted;
 	uint16_t frame_size;
 	bool set_first_seq;
 	uint32_t first_seq;

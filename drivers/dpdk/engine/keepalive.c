@@ -17,9 +17,9 @@
 #include "engine/conn.h"
 #include "engine/conn_table.h"
 #include "engine/connect.h"
-#include "engine/doubt.h"
+#include "engine/hint.h"
 #include "engine/iface.h"
-#include "engine/life.h"
+#include "engine/link_state.h"
 #include "engine/mtu.h"
 #include "engine/multipath.h"
 #include "engine/peer.h"
@@ -59,7 +59,7 @@ void raw_beat(struct weft_lane_iface *base)
 void raw_alive_input(struct raw_conn *c)
 {
 	raw_count(c->iface, RAW_RX_ALIVE);
-	c->round_at = c->iface->lt;
+	c->round_at = c->iface->live_clock;
 }
 
 static uint64_t keepalive_interval(const struct raw_iface *iface)
@@ -75,14 +75,14 @@ static uint64_t last_look(const struct raw_conn *c)
 	return RTE_MAX(LAST_LOOK_NS, LAST_LOOK_TRIPS * (uint64_t)c->base.rtt_ns);
 }
 
-static void dead(struct raw_conn *c)
+static void fail_dead(struct raw_conn *c)
 {
 	char text[256], peer[64];
 
 	snprintf(text, sizeof(text),
 		 "%s: no sign of %s for %.1f s (WEFT_PEER_TIMEOUT), probed %u times",
 		 c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
-		 (double)(c->iface->lt - c->seen) / 1e9, c->pings);
+		 (double)(c->iface->live_clock - c->seen) / 1e9, c->pings);
 	raw_conn_lost(c, -ETIMEDOUT, text);
 }
 
@@ -93,20 +93,20 @@ static void dead(struct raw_conn *c)
  * gone, the last acknowledgement may be a little older than the last frame, and that is silence
  * (live_timer()).
  */
-static bool stuck(struct raw_conn *c)
+static bool is_stuck(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 	char text[320], peer[64];
 
-	if (c->timer == 0 || iface->lt - c->round_at < iface->conf.peer_timeout_ns ||
-	    iface->lt - c->seen >= iface->conf.peer_timeout_ns / 2)
+	if (c->timer == 0 || iface->live_clock - c->round_at < iface->conf.peer_timeout_ns ||
+	    iface->live_clock - c->seen >= iface->conf.peer_timeout_ns / 2)
 		return false;
 	snprintf(text, sizeof(text),
 		 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.1f s "
 		 "(WEFT_PEER_TIMEOUT): does the path between still carry frames of %u bytes?",
 		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
 		 raw_slot(c, c->snd_una)->bytes + c->encap.len,
-		 (double)(iface->lt - c->round_at) / 1e9, c->frame_size);
+		 (double)(iface->live_clock - c->round_at) / 1e9, c->frame_size);
 	raw_conn_lost(c, -ETIMEDOUT, text);
 	return true;
 }
@@ -118,7 +118,7 @@ static bool stuck(struct raw_conn *c)
 static void live_timer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	uint64_t every = keepalive_interval(iface), silent = iface->lt - c->seen;
+	uint64_t every = keepalive_interval(iface), silent = iface->live_clock - c->seen;
 
 	if (silent >= iface->conf.peer_timeout_ns && c->pings >= 3) {
 		/*
@@ -126,24 +126,24 @@ static void live_timer(struct raw_conn *c)
 		 * first.
 		 */
 		if (c->doomed_at <= c->seen) {
-			c->doomed_at = iface->lt;
-			c->suspect_next = iface->lt;
+			c->doomed_at = iface->live_clock;
+			c->suspect_next = iface->live_clock;
 			raw_suspect_idle(c);
 			if (c->state == RAW_UP)
-				raw_deadline_lt(c, iface->lt + last_look(c));
+				raw_deadline_live(c, iface->live_clock + last_look(c));
 			return;
 		}
-		if (iface->lt - c->doomed_at >= last_look(c))
-			dead(c);
+		if (iface->live_clock - c->doomed_at >= last_look(c))
+			fail_dead(c);
 		else
-			raw_deadline_lt(c, c->doomed_at + last_look(c));
+			raw_deadline_live(c, c->doomed_at + last_look(c));
 		return;
 	}
 	if (c->path_count == 1 && !c->base.passive)
 		raw_path_reserve(c);
 	if (every == 0)
 		return;
-	if (silent >= every && iface->lt >= c->next_ping) {
+	if (silent >= every && iface->live_clock >= c->next_ping) {
 		if (c->snd_una == c->snd_next)
 			raw_slots_shrink(c);
 		if (c->cc && c->snd_una == c->snd_next)
@@ -155,7 +155,7 @@ static void live_timer(struct raw_conn *c)
 		 * too.
 		 */
 		c->pings++;
-		c->next_ping = iface->lt + every;
+		c->next_ping = iface->live_clock + every;
 		if (c->pings >= 2) {
 			if (c->path_count == 1)
 				raw_path_open(c);
@@ -167,9 +167,9 @@ static void live_timer(struct raw_conn *c)
 	} else if (silent < every) {
 		c->next_ping = c->seen + every;
 	}
-	raw_deadline_lt(c, RTE_MAX(RTE_MIN(c->next_ping, c->seen + iface->conf.peer_timeout_ns +
-								 RAW_LIVE_STEP_MAX),
-				   iface->lt + 1));
+	raw_deadline_live(c, RTE_MAX(RTE_MIN(c->next_ping, c->seen + iface->conf.peer_timeout_ns +
+								   RAW_LIVE_STEP_MAX),
+				     iface->live_clock + 1));
 }
 
 static void up_timer(struct raw_conn *c)
@@ -180,34 +180,34 @@ static void up_timer(struct raw_conn *c)
 		raw_conn_bye(c);
 		return;
 	}
-	if (stuck(c))
+	if (is_stuck(c))
 		return;
-	if (c->cc_gap != 0 && iface->et >= c->cc_next)
+	if (c->cc_gap != 0 && iface->tx_clock >= c->cc_next)
 		c->base.tx_room = true;
 	if (c->multi)
 		raw_multi_timer(c);
 	else if (c->path_busy && iface->paths_auto)
 		raw_path_open(c);
-	if (c->loss_timer != 0 && iface->et >= c->loss_timer)
+	if (c->loss_timer != 0 && iface->tx_clock >= c->loss_timer)
 		raw_loss_detect(c);
-	if (c->timer != 0 && iface->et >= c->timer) {
+	if (c->timer != 0 && iface->tx_clock >= c->timer) {
 		if (raw_timer_fire(c))
 			raw_move_look(c);
 		raw_suspect_silent(c);
 	}
 	if (c->state != RAW_UP)
 		return; /* the protocol layer has stopped the connection */
-	if (c->mtu.next != 0 && iface->lt >= c->mtu.next)
+	if (c->mtu.next != 0 && iface->live_clock >= c->mtu.next)
 		raw_mtu_timer(c);
 	if (c->state != RAW_UP)
 		return;
 	if (c->mtu.next != 0)
-		raw_deadline_lt(c, RTE_MAX(c->mtu.next, iface->lt + 1));
+		raw_deadline_live(c, RTE_MAX(c->mtu.next, iface->live_clock + 1));
 	if (c->loss_timer != 0)
-		raw_deadline_et(c, c->loss_timer);
+		raw_deadline_tx(c, c->loss_timer);
 	if (c->timer != 0)
-		raw_deadline_et(c, c->timer);
-	raw_doubt_timer(c);
+		raw_deadline_tx(c, c->timer);
+	raw_hint_timer(c);
 	if (c->state == RAW_UP)
 		live_timer(c);
 }
@@ -216,25 +216,25 @@ static void time_wait_timer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	if (iface->lt >= c->hs_expire) {
+	if (iface->live_clock >= c->hs_expire) {
 		raw_conn_free(c);
 		return;
 	}
-	if (!c->bye_done && iface->lt >= c->hs_next) {
+	if (!c->bye_done && iface->live_clock >= c->hs_next) {
 		raw_bye_send(c);
 		c->hs_tries++;
-		c->hs_next = iface->lt + (RAW_HS_RETRY_MIN << RTE_MIN(c->hs_tries, 7u));
+		c->hs_next = iface->live_clock + (RAW_HS_RETRY_MIN << RTE_MIN(c->hs_tries, 7u));
 	}
-	raw_deadline_lt(c, c->bye_done ? c->hs_expire : RTE_MIN(c->hs_next, c->hs_expire));
+	raw_deadline_live(c, c->bye_done ? c->hs_expire : RTE_MIN(c->hs_next, c->hs_expire));
 }
 
 static void half_timer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	raw_deadline_lt(c, c->hs_expire);
+	raw_deadline_live(c, c->hs_expire);
 	if (c->state != RAW_HALF_OPEN)
-		raw_deadline_lt(c, RTE_MAX(c->hs_next, iface->lt + 1));
+		raw_deadline_live(c, RTE_MAX(c->hs_next, iface->live_clock + 1));
 	raw_hs_timer(c);
 }
 
@@ -269,22 +269,24 @@ void raw_timers(struct raw_iface *iface)
 {
 	struct raw_conn *c;
 
-	if (iface->lt >= iface->look_at)
+	if (iface->live_clock >= iface->look_at)
 		raw_port_look(iface);
-	if (iface->lt >= iface->announce_at)
+	if (iface->live_clock >= iface->announce_at)
 		raw_announce(iface);
 	for (unsigned int n = 0;
-	     n < RAW_TIMER_BATCH && weft_deadlines_first(&iface->by_et) <= iface->et; n++) {
-		c = iface->refs[weft_deadlines_pop(&iface->by_et)].conn;
-		c->et_at = RAW_NEVER;
+	     n < RAW_TIMER_BATCH && weft_deadlines_first(&iface->by_tx_clock) <= iface->tx_clock;
+	     n++) {
+		c = iface->refs[weft_deadlines_pop(&iface->by_tx_clock)].conn;
+		c->tx_clock_at = RAW_NEVER;
 		look_at(c);
 	}
-	for (unsigned int n = 0;
-	     n < RAW_TIMER_BATCH && weft_deadlines_first(&iface->by_lt) <= iface->lt; n++) {
-		c = iface->refs[weft_deadlines_pop(&iface->by_lt)].conn;
+	for (unsigned int n = 0; n < RAW_TIMER_BATCH &&
+				 weft_deadlines_first(&iface->by_live_clock) <= iface->live_clock;
+	     n++) {
+		c = iface->refs[weft_deadlines_pop(&iface->by_live_clock)].conn;
 		look_at(c);
 	}
-	iface->next_et = weft_deadlines_first(&iface->by_et);
-	iface->next_lt = RTE_MIN(weft_deadlines_first(&iface->by_lt),
-				 RTE_MIN(iface->look_at, iface->announce_at));
+	iface->next_tx_clock = weft_deadlines_first(&iface->by_tx_clock);
+	iface->next_live_clock = RTE_MIN(weft_deadlines_first(&iface->by_live_clock),
+					 RTE_MIN(iface->look_at, iface->announce_at));
 }

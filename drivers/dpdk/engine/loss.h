@@ -50,13 +50,13 @@ static inline void weft_loss_acked(struct weft_loss *l, const struct weft_rtt *r
 }
 
 /** @return ns that a frame must have been in flight before it can be lost */
-static inline uint64_t weft_loss_patience(const struct weft_rtt *r)
+static inline uint64_t weft_loss_timeout(const struct weft_rtt *r)
 {
 	return (uint64_t)r->srtt + r->srtt / 4;
 }
 
 /**
- * Newer frames of its path have arrived and this one has not: it is lost once weft_loss_patience()
+ * Newer frames of its path have arrived and this one has not: it is lost once weft_loss_timeout()
  * has passed.
  */
 static inline bool weft_loss_suspect(const struct weft_loss *l, uint32_t order)
@@ -67,7 +67,7 @@ static inline bool weft_loss_suspect(const struct weft_loss *l, uint32_t order)
 static inline bool weft_loss_lost(const struct weft_loss *l, const struct weft_rtt *r,
 				  uint32_t order, uint64_t sent, uint64_t now)
 {
-	return weft_loss_suspect(l, order) && now >= sent + weft_loss_patience(r);
+	return weft_loss_suspect(l, order) && now >= sent + weft_loss_timeout(r);
 }
 
 #endif /* WEFT_LOSS_H */

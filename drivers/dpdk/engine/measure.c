@@ -46,7 +46,7 @@
 #define AT_ONCE 4u
 #define SLOW_SKIP 4u
 #define STRETCH 32u
-#define LIMIT_NS 12000000u /* of lt: for the whole measurement */
+#define LIMIT_NS 12000000u /* of live_clock: for the whole measurement */
 /*
  * On a long path two pings have to do: the responder measures with the second one. The search for
  * the frame size took a round trip at least, and has a limit of its own.
@@ -62,7 +62,7 @@ static uint64_t clock_now(const struct raw_conn *c)
 	return pf->now(pf->arg);
 }
 
-static void sample(struct raw_measure *m, uint64_t ns)
+static void rtt_sample(struct raw_measure *m, uint64_t ns)
 {
 	m->same++;
 	if (ns >= UINT32_MAX || (m->rtt != 0 && ns >= m->rtt))
@@ -82,7 +82,7 @@ static int send_probe(struct raw_conn *c, uint16_t kind, uint32_t pad_to)
 	return raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), pad_to);
 }
 
-static void ping(struct raw_conn *c)
+static void send_ping(struct raw_conn *c)
 {
 	c->measure.pings++;
 	c->measure.sent = clock_now(c);
@@ -93,7 +93,7 @@ static void ping(struct raw_conn *c)
  * A frame of the train is acknowledged or received. Of the stretches after the first one the
  * fastest counts: slower ones were interrupted.
  */
-static void mark(struct raw_conn *c)
+static void train_mark(struct raw_conn *c)
 {
 	struct raw_measure *m = &c->measure;
 	uint64_t now = clock_now(c);
@@ -132,9 +132,10 @@ bool raw_measure_begin(struct raw_conn *c)
 	if (!(c->iface->port->flags & WEFT_FRAME_PORT_MEASURE))
 		return false;
 	c->measure = (struct raw_measure){.begin = clock_now(c)};
-	c->hs_next = c->iface->lt + RTE_MAX(LIMIT_NS, LONG_TRIPS * (uint64_t)c->path[0].rtt.first);
-	raw_deadline_lt(c, c->hs_next);
-	ping(c);
+	c->hs_next = c->iface->live_clock +
+		     RTE_MAX(LIMIT_NS, LONG_TRIPS * (uint64_t)c->path[0].rtt.first);
+	raw_deadline_live(c, c->hs_next);
+	send_ping(c);
 	return true;
 }
 
@@ -152,8 +153,8 @@ static void train_begin(struct raw_conn *c)
 	m->pings = PINGS;
 	m->check = check_time(c);
 	m->until = c->hs_next;
-	c->hs_next = c->iface->lt;
-	raw_deadline_lt(c, c->iface->lt);
+	c->hs_next = c->iface->live_clock;
+	raw_deadline_live(c, c->iface->live_clock);
 }
 
 void raw_measure_ack(struct raw_conn *c, uint16_t id, uint16_t kind)
@@ -162,15 +163,15 @@ void raw_measure_ack(struct raw_conn *c, uint16_t id, uint16_t kind)
 	uint64_t now = clock_now(c);
 
 	if (kind == WEFT_FRAME_PROBE_PING && id == c->probe_id && m->out == 0) {
-		sample(m, now - m->sent);
+		rtt_sample(m, now - m->sent);
 		if (m->pings < PINGS && m->same < PINGS_SAME &&
 		    (m->pings < (m->rtt >= LONG_NS ? LONG_PINGS : PINGS_MIN) ||
 		     now - m->begin < PING_NS))
-			ping(c);
+			send_ping(c);
 		else
 			train_begin(c);
 	} else if (kind == WEFT_FRAME_PROBE_TRAIN && m->done < m->out) {
-		mark(c);
+		train_mark(c);
 		if (m->done == TRAIN)
 			raw_hs_ready(c);
 	}
@@ -184,7 +185,7 @@ void raw_measure_timer(struct raw_conn *c)
 	struct raw_measure *m = &c->measure;
 	unsigned int room = raw_txq_space(c->iface) / 2, n;
 
-	if (m->pings < PINGS || c->iface->lt >= m->until) {
+	if (m->pings < PINGS || c->iface->live_clock >= m->until) {
 		raw_hs_ready(c);
 		return;
 	}
@@ -194,8 +195,8 @@ void raw_measure_timer(struct raw_conn *c)
 			break;
 		m->out++;
 	}
-	c->hs_next = c->iface->lt + 1;
-	raw_deadline_lt(c, c->hs_next);
+	c->hs_next = c->iface->live_clock + 1;
+	raw_deadline_live(c, c->hs_next);
 }
 
 void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind)
@@ -207,13 +208,13 @@ void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind)
 		now = clock_now(c);
 		/* Only a ping that directly follows the last answer measures a round trip. */
 		if (m->sent != 0 && id == (uint16_t)(m->id + 1))
-			sample(m, now - m->sent);
+			rtt_sample(m, now - m->sent);
 		m->id = id;
 		m->sent = now;
 	} else if (kind == WEFT_FRAME_PROBE_TRAIN && m->done < TRAIN) {
 		if (m->done == 0)
 			m->check = check_time(c);
-		mark(c);
+		train_mark(c);
 	}
 }
 

@@ -11,7 +11,7 @@
  *
  * While frames of the peer arrive, ARP requests are not repeated; silence of the peer causes them.
  * An unrequested ARP message, or a frame, that names another MAC starts a challenge to that MAC
- * (engine/doubt.c).
+ * (engine/hint.c).
  *
  * Several hosts may claim the address, and an unknown one may be the first each time. The ARP table
  * keeps a few of the claims, and two get a challenge at a time, in rotation. The number depends on
@@ -38,15 +38,15 @@
 #include "frame/frame.h"
 #include "frame/parse.h"
 
-#define MOVE_GAP 50000000ull /* lt, between two checks of a connection */
-#define MOVE_ASKED 2u        /* challenges of one check */
+#define MOVE_GAP 50000000ull /* live_clock, between two checks of a connection */
+#define MOVE_CHALLENGES 2u   /* challenges of one check */
 /* Challenges that the receiver distinguishes, and answers that are still valid. */
 #define MOVE_MEMORY 64u
-#define ARP_GAP 10000000ull /* lt, between two ARP requests of an iface for a moved peer */
+#define ARP_GAP 10000000ull /* live_clock, between two ARP requests of an iface for a moved peer */
 
 enum { QUESTION, ANSWER };
 
-static uint64_t proof(const struct raw_conn *c, uint64_t number, bool ours, uint8_t what)
+static uint64_t challenge_proof(const struct raw_conn *c, uint64_t number, bool ours, uint8_t what)
 {
 	const struct weft_siphash_key key = {c->base.passive ? c->remote_secret : c->secret,
 					     c->base.passive ? c->secret : c->remote_secret};
@@ -76,7 +76,7 @@ static uint64_t number_of(const struct raw_conn *c, uint32_t question, const uin
 	return (uint64_t)question << 32 | (uint32_t)weft_siphash_end(&s);
 }
 
-void raw_move_ask(struct raw_conn *c, const uint8_t mac[6])
+void raw_move_challenge(struct raw_conn *c, const uint8_t mac[6])
 {
 	struct raw_conn tmp = {
 		.iface = c->iface,
@@ -84,10 +84,10 @@ void raw_move_ask(struct raw_conn *c, const uint8_t mac[6])
 		.peer_ip = c->peer_ip,
 		.peer_port = c->peer_port,
 	};
-	uint64_t number = number_of(c, ++c->move.asked, mac);
+	uint64_t number = number_of(c, ++c->move.challenges, mac);
 	struct weft_frame_challenge body = {
 		.number = weft_put64(number),
-		.proof = weft_put64(proof(c, number, true, QUESTION)),
+		.proof = weft_put64(challenge_proof(c, number, true, QUESTION)),
 	};
 
 	memcpy(tmp.peer_mac, mac, 6);
@@ -101,32 +101,32 @@ void raw_move_ask(struct raw_conn *c, const uint8_t mac[6])
 void raw_move_look(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	uint8_t mac[WEFT_ARP_SAID][6];
-	unsigned int n, k, asked = 0;
+	uint8_t mac[WEFT_ARP_REPLIERS][6];
+	unsigned int n, k, sent = 0;
 
-	if (iface->gate.raw_ethertype || iface->lt < c->move.next)
+	if (iface->rx_filter.raw_ethertype || iface->live_clock < c->move.next)
 		return;
-	n = weft_arp_said(&iface->arp, c->hop_ip, mac);
-	for (unsigned int i = 0; i < n && asked < MOVE_ASKED; i++) {
-		k = c->move.turn++ % n;
+	n = weft_arp_repliers(&iface->arp, c->hop_ip, mac);
+	for (unsigned int i = 0; i < n && sent < MOVE_CHALLENGES; i++) {
+		k = c->move.next_mac++ % n;
 		if (memcmp(mac[k], c->peer_mac, 6) == 0)
 			continue;
-		raw_move_ask(c, mac[k]);
-		asked++;
+		raw_move_challenge(c, mac[k]);
+		sent++;
 	}
 	/*
 	 * Other connections have used the iface's ARP requests first: check again as soon as the
 	 * next is allowed.
 	 */
-	if (iface->lt < iface->move_arp) {
-		c->move.next = asked > 0 ? iface->lt + MOVE_GAP : iface->move_arp;
+	if (iface->live_clock < iface->move_arp) {
+		c->move.next = sent > 0 ? iface->live_clock + MOVE_GAP : iface->move_arp;
 		return;
 	}
-	c->move.next = iface->lt + MOVE_GAP * RTE_MIN(c->pings + 1, 20u);
-	iface->move_arp = iface->lt + ARP_GAP;
+	c->move.next = iface->live_clock + MOVE_GAP * RTE_MIN(c->pings + 1, 20u);
+	iface->move_arp = iface->live_clock + ARP_GAP;
 	/* The entry may be the address that the peer had before: request it again. */
 	weft_arp_forget(&iface->arp, c->hop_ip);
-	raw_arp_ask(iface, c->hop_ip, false);
+	raw_arp_request(iface, c->hop_ip, false);
 }
 
 /* @return true: the challenge has not been answered before; from now on it counts as answered */
@@ -158,29 +158,29 @@ void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *
 	struct weft_frame_challenge body;
 
 	if (!c || c->id != id || c->state != RAW_UP || v->src_ip != c->peer_ip ||
-	    weft_get64(q->proof) != proof(c, number, false, QUESTION) ||
+	    weft_get64(q->proof) != challenge_proof(c, number, false, QUESTION) ||
 	    !take_question(c, (uint32_t)(number >> 32))) {
 		raw_count(iface, RAW_DROP_UNKNOWN);
 		return;
 	}
 	body = (struct weft_frame_challenge){
 		.number = q->number,
-		.proof = weft_put64(proof(c, number, false, ANSWER)),
+		.proof = weft_put64(challenge_proof(c, number, false, ANSWER)),
 	};
 	raw_ctl_send(c, WEFT_FRAME_CHALLENGE_ACK, 0, &body, sizeof(body), 0);
 }
 
 /* Is it the answer to one of the last challenges, from the MAC that was challenged? */
-static bool answers(const struct raw_conn *c, const struct weft_frame_view *v)
+static bool is_answer(const struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_challenge *a = (const struct weft_frame_challenge *)v->body;
 	uint64_t number = weft_get64(a->number);
 	uint32_t question = (uint32_t)(number >> 32);
 
-	return c->move.asked - question < MOVE_MEMORY &&
-	       c->move.asked - question < c->move.asked - c->move.over &&
+	return c->move.challenges - question < MOVE_MEMORY &&
+	       c->move.challenges - question < c->move.challenges - c->move.over &&
 	       number == number_of(c, question, v->src_mac) &&
-	       weft_get64(a->proof) == proof(c, number, true, ANSWER);
+	       weft_get64(a->proof) == challenge_proof(c, number, true, ANSWER);
 }
 
 void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
@@ -188,11 +188,11 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 	char peer[64], mac[RTE_ETHER_ADDR_FMT_SIZE];
 	uint8_t known[6];
 
-	if (!answers(c, v)) {
+	if (!is_answer(c, v)) {
 		raw_count(c->iface, RAW_DROP_STATE);
 		return;
 	}
-	c->move.over = c->move.asked;
+	c->move.over = c->move.challenges;
 	if (c->open)
 		raw_seal(c, 0);
 	/* The next connection to this address requests it by ARP again. */

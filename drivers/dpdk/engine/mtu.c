@@ -21,12 +21,12 @@
 #define RAISE_NS 5000000000ull /* to the first try of a larger size; doubles */
 #define RAISE_DOUBLES 6u
 
-static uint16_t least(const struct raw_conn *c)
+static uint16_t least_size(const struct raw_conn *c)
 {
 	return (uint16_t)(WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN + raw_tag_len(c->iface));
 }
 
-static uint16_t present(const struct raw_conn *c)
+static uint16_t present_size(const struct raw_conn *c)
 {
 	return RTE_MIN(c->cut, c->frame_size);
 }
@@ -52,53 +52,53 @@ static void send_again(struct raw_conn *c)
 	c->tail = RAW_TAIL_PROBED;
 	c->tail_at = 0;
 	c->backoff = 0;
-	c->timer = c->iface->et;
-	raw_deadline_et(c, c->timer);
+	c->timer = c->iface->tx_clock;
+	raw_deadline_tx(c, c->timer);
 }
 
 void raw_mtu_init(struct raw_conn *c)
 {
 	set_size(c, c->frame_size);
-	c->mtu.told = c->frame_size;
+	c->mtu.reported = c->frame_size;
 }
 
 /* Notify the protocol layer, which cuts messages to this size from now on. */
-static void tell(struct raw_conn *c)
+static void report_size(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	bool lower = present(c) < c->mtu.told;
+	bool lower = present_size(c) < c->mtu.reported;
 	char text[256], peer[64];
 
-	if (present(c) == c->mtu.told)
+	if (present_size(c) == c->mtu.reported)
 		return;
 	raw_peer_text(c, peer, sizeof(peer));
 	if (lower)
 		snprintf(text, sizeof(text),
 			 "%s: frames of %u bytes do not reach %s any more, so %u are used: has the "
 			 "MTU of a link or switch between changed?",
-			 iface->base.name, c->mtu.told, peer, present(c));
+			 iface->base.name, c->mtu.reported, peer, present_size(c));
 	else
 		snprintf(text, sizeof(text), "%s: frames of %u bytes reach %s again",
-			 iface->base.name, present(c), peer);
-	c->mtu.told = present(c);
+			 iface->base.name, present_size(c), peer);
+	c->mtu.reported = present_size(c);
 	raw_count(iface, lower ? RAW_MTU_LOWER : RAW_MTU_HIGHER);
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_SIZE, lower, text);
 }
 
 /* The search has ended: schedule the next try of a larger size. May destroy the connection. */
-static void over(struct raw_conn *c)
+static void search_over(struct raw_conn *c)
 {
-	uint64_t lt = c->iface->lt;
+	uint64_t live_clock = c->iface->live_clock;
 
 	c->mtu.searching = false;
 	c->mtu.raising = false;
-	c->mtu.again = lt + AGAIN_NS;
-	if (present(c) != c->mtu.told)
+	c->mtu.again = live_clock + AGAIN_NS;
+	if (present_size(c) != c->mtu.reported)
 		c->mtu.raises = 0;
-	c->mtu.next = present(c) < c->frame_size
-			      ? lt + (RAISE_NS << RTE_MIN(c->mtu.raises, RAISE_DOUBLES))
+	c->mtu.next = present_size(c) < c->frame_size
+			      ? live_clock + (RAISE_NS << RTE_MIN(c->mtu.raises, RAISE_DOUBLES))
 			      : 0;
-	tell(c);
+	report_size(c);
 }
 
 static bool suspect_arrived(struct raw_conn *c)
@@ -108,43 +108,43 @@ static bool suspect_arrived(struct raw_conn *c)
 }
 
 /* Evaluate a round or an answer. May destroy the connection. */
-static void searched(struct raw_conn *c, enum weft_mtu_result result)
+static void search_result(struct raw_conn *c, enum weft_mtu_result result)
 {
 	const struct weft_mtu_search *s = &c->search;
 
-	if (!c->mtu.raising && s->hi != 0 && s->hi == present(c) && s->hi > s->least) {
+	if (!c->mtu.raising && s->hi != 0 && s->hi == present_size(c) && s->hi > s->least) {
 		/*
 		 * A frame of this size has arrived after all: its size was not the cause of the
 		 * losses.
 		 */
 		if (suspect_arrived(c)) {
-			over(c);
+			search_over(c);
 			return;
 		}
 		set_size(c, s->lo != 0 ? s->lo : s->least);
 		send_again(c);
 	}
-	if (result == WEFT_MTU_FOUND && s->lo != present(c)) {
+	if (result == WEFT_MTU_FOUND && s->lo != present_size(c)) {
 		set_size(c, s->lo);
 		send_again(c);
 	}
 	if (result != WEFT_MTU_GOES_ON)
-		over(c);
+		search_over(c);
 	else
 		c->mtu.next = s->next;
 }
 
-static void begin(struct raw_conn *c, uint16_t full, uint16_t lo)
+static void search_begin(struct raw_conn *c, uint16_t full, uint16_t lo)
 {
 	/* Its ids are those of all probes, which have advanced since the last search. */
 	c->search.id = c->probe_id;
-	weft_mtu_search_again(&c->search, full, least(c),
+	weft_mtu_search_again(&c->search, full, least_size(c),
 			      (uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), lo,
-			      c->iface->lt);
+			      c->iface->live_clock);
 	c->mtu.searching = true;
 	c->mtu.raising = lo != 0;
-	c->mtu.next = c->iface->lt;
-	raw_deadline_lt(c, c->mtu.next);
+	c->mtu.next = c->iface->live_clock;
+	raw_deadline_live(c, c->mtu.next);
 }
 
 uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep)
@@ -156,11 +156,12 @@ uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep)
 
 void raw_mtu_suspect(struct raw_conn *c, uint32_t seq)
 {
-	if (!c->mtu.parts || (c->mtu.searching && !c->mtu.raising) || c->iface->lt < c->mtu.again ||
-	    present(c) <= least(c) || raw_slot(c, seq)->bytes + c->encap.len <= least(c))
+	if (!c->mtu.parts || (c->mtu.searching && !c->mtu.raising) ||
+	    c->iface->live_clock < c->mtu.again || present_size(c) <= least_size(c) ||
+	    raw_slot(c, seq)->bytes + c->encap.len <= least_size(c))
 		return;
 	c->mtu.suspect = seq;
-	begin(c, present(c), 0);
+	search_begin(c, present_size(c), 0);
 }
 
 enum weft_mtu_result raw_mtu_round(struct raw_conn *c)
@@ -168,7 +169,7 @@ enum weft_mtu_result raw_mtu_round(struct raw_conn *c)
 	enum weft_mtu_result result;
 	unsigned int big, small;
 
-	result = weft_mtu_search_round(&c->search, c->iface->lt, &big, &small);
+	result = weft_mtu_search_round(&c->search, c->iface->live_clock, &big, &small);
 	c->probe_id = c->search.id;
 	while (big-- > 0)
 		raw_probe_send(c, c->search.size);
@@ -179,25 +180,25 @@ enum weft_mtu_result raw_mtu_round(struct raw_conn *c)
 
 void raw_mtu_timer(struct raw_conn *c)
 {
-	uint64_t lt = c->iface->lt, silent = lt - c->seen;
+	uint64_t live_clock = c->iface->live_clock, silent = live_clock - c->seen;
 
 	if (!c->mtu.searching) {
 		c->mtu.raises++;
-		begin(c, c->frame_size, present(c));
+		search_begin(c, c->frame_size, present_size(c));
 	} else if (!c->mtu.raising && c->search.hi == 0 && suspect_arrived(c)) {
-		over(c);
+		search_over(c);
 		return;
 	}
-	searched(c, raw_mtu_round(c));
+	search_result(c, raw_mtu_round(c));
 	if (c->mtu.searching && silent > SILENCE_NS)
-		c->mtu.next = RTE_MAX(c->mtu.next, lt + RTE_MIN(silent / 2, SLOW_NS));
+		c->mtu.next = RTE_MAX(c->mtu.next, live_clock + RTE_MIN(silent / 2, SLOW_NS));
 }
 
 void raw_mtu_ack(struct raw_conn *c, uint16_t id, uint16_t size)
 {
 	if (!c->mtu.searching)
 		return;
-	searched(c, weft_mtu_search_ack(&c->search, id, size, c->iface->lt));
+	search_result(c, weft_mtu_search_ack(&c->search, id, size, c->iface->live_clock));
 	if (c->mtu.next != 0)
-		raw_deadline_lt(c, RTE_MAX(c->mtu.next, c->iface->lt + 1));
+		raw_deadline_live(c, RTE_MAX(c->mtu.next, c->iface->live_clock + 1));
 }

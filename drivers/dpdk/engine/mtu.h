@@ -30,7 +30,7 @@ uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep);
 void raw_mtu_suspect(struct raw_conn *c, uint32_t seq);
 /** Start the next round of a search, also while connecting: its probes leave. */
 enum weft_mtu_result raw_mtu_round(struct raw_conn *c);
-/* Called when lt has reached c->mtu.next. */
+/* Called when live_clock has reached c->mtu.next. */
 void raw_mtu_timer(struct raw_conn *c);
 /* A probe of @p size was answered; 0: a small one. */
 void raw_mtu_ack(struct raw_conn *c, uint16_t id, uint16_t size);

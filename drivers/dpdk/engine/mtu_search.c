@@ -14,7 +14,7 @@ static const uint16_t usual[] = {9001, 9000, 8950, 8896, 8500, 4096, 3900,
 
 #define NUM_USUAL (sizeof(usual) / sizeof(usual[0]))
 
-static void try(struct weft_mtu_search *s, uint16_t size, uint64_t now)
+static void try_size(struct weft_mtu_search *s, uint16_t size, uint64_t now)
 {
 	s->size = size;
 	s->small_acks = 0;
@@ -27,7 +27,7 @@ void weft_mtu_search_begin(struct weft_mtu_search *s, uint16_t full, uint16_t le
 			   uint64_t now)
 {
 	*s = (struct weft_mtu_search){.begin = now, .full = full, .least = least, .l2 = l2};
-	try(s, full, now);
+	try_size(s, full, now);
 }
 
 void weft_mtu_search_again(struct weft_mtu_search *s, uint16_t full, uint16_t least, uint8_t l2,
@@ -83,7 +83,7 @@ static uint16_t usual_size(const struct weft_mtu_search *s)
 }
 
 /* Choose the next size, after lo or hi has changed. */
-static enum weft_mtu_result step(struct weft_mtu_search *s, uint64_t now)
+static enum weft_mtu_result next_size(struct weft_mtu_search *s, uint64_t now)
 {
 	uint16_t size = usual_size(s);
 
@@ -96,11 +96,11 @@ static enum weft_mtu_result step(struct weft_mtu_search *s, uint64_t now)
 		size = (uint16_t)(s->lo + (s->between ? (s->hi - s->lo) / 2 : (int)WEFT_MTU_GRAIN));
 		s->between = true;
 	}
-	try(s, size, now);
+	try_size(s, size, now);
 	return WEFT_MTU_GOES_ON;
 }
 
-static enum weft_mtu_result passed(struct weft_mtu_search *s, uint16_t size, uint64_t now)
+static enum weft_mtu_result size_passed(struct weft_mtu_search *s, uint16_t size, uint64_t now)
 {
 	if (size <= s->lo || size > s->full || size < s->least)
 		return WEFT_MTU_GOES_ON;
@@ -110,14 +110,14 @@ static enum weft_mtu_result passed(struct weft_mtu_search *s, uint16_t size, uin
 	/* The answer was late, so this size has not failed; only the full size is known to fail. */
 	if (s->hi == 0 || size >= s->hi)
 		s->hi = s->full;
-	return step(s, now);
+	return next_size(s, now);
 }
 
 enum weft_mtu_result weft_mtu_search_ack(struct weft_mtu_search *s, uint16_t id, uint16_t size,
 					 uint64_t now)
 {
 	if (size != 0)
-		return passed(s, size, now);
+		return size_passed(s, size, now);
 	/* On a long path, answers to small probes of the previous size still arrive. */
 	if (s->rounds == 0 || (uint16_t)(id - s->first) > (uint16_t)(s->id - s->first))
 		return WEFT_MTU_GOES_ON;
@@ -125,5 +125,5 @@ enum weft_mtu_result weft_mtu_search_ack(struct weft_mtu_search *s, uint16_t id,
 		return WEFT_MTU_GOES_ON;
 	if (s->hi == 0 || s->size < s->hi)
 		s->hi = s->size;
-	return step(s, now);
+	return next_size(s, now);
 }

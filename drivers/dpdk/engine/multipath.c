@@ -22,7 +22,7 @@
 
 static_assert(WEFT_PATHS_MAX == WEFT_FRAME_PATHS_MAX, "masks");
 
-static uint16_t usable(const struct raw_multi *mp)
+static uint16_t usable_paths(const struct raw_multi *mp)
 {
 	uint16_t mask = mp->active & (uint16_t)~mp->bad;
 
@@ -33,7 +33,7 @@ static uint16_t usable(const struct raw_multi *mp)
 
 /* ---------------------------------------------------------------- the next frame's path */
 
-static void choose(struct raw_conn *c)
+static void choose_next_path(struct raw_conn *c)
 {
 	uint32_t bytes = (uint32_t)c->frame_size - c->encap.len;
 	struct weft_path_load load[WEFT_PATHS_MAX] = {{0}};
@@ -43,7 +43,8 @@ static void choose(struct raw_conn *c)
 		load[k].inflight = c->path[k].inflight;
 		load[k].full = c->cc && c->path[k].inflight + bytes > c->cc[k].limit;
 	}
-	c->next_path = (uint8_t)weft_path_soonest(load, usable(c->multi), c->next_path, bytes);
+	c->next_path =
+		(uint8_t)weft_path_soonest(load, usable_paths(c->multi), c->next_path, bytes);
 }
 
 /*
@@ -60,9 +61,9 @@ static void count_inflight(struct raw_conn *c)
 }
 
 /* Called when active, bad or open has changed. */
-static void changed(struct raw_conn *c)
+static void paths_changed(struct raw_conn *c)
 {
-	uint16_t mask = usable(c->multi);
+	uint16_t mask = usable_paths(c->multi);
 	uint8_t before = c->next_path;
 
 	if (mask & (mask - 1u)) {
@@ -73,7 +74,7 @@ static void changed(struct raw_conn *c)
 		c->path_watch &= (uint8_t)~RAW_WATCH_MANY;
 	}
 	if (!(mask & 1u << before)) {
-		choose(c);
+		choose_next_path(c);
 		raw_count(c->iface, RAW_PATH_SWITCHES);
 	}
 	if (c->cc)
@@ -133,7 +134,7 @@ uint8_t raw_multi_other(const struct raw_conn *c, uint8_t path, bool reserve)
 void raw_multi_sent(struct raw_conn *c, uint8_t path, uint32_t bytes)
 {
 	c->path[path].inflight += bytes;
-	choose(c);
+	choose_next_path(c);
 }
 
 void raw_multi_resent(struct raw_conn *c, const struct raw_slot *slot, uint8_t before, bool probe)
@@ -152,7 +153,7 @@ void raw_multi_resent(struct raw_conn *c, const struct raw_slot *slot, uint8_t b
 		if (mp->rescued != before)
 			mp->rescues = 0;
 		mp->rescued = before;
-		mp->again_at = c->iface->et;
+		mp->again_at = c->iface->tx_clock;
 	}
 	c->path_watch |= RAW_WATCH_AGAIN;
 	mp->watch_end = c->snd_next;
@@ -160,7 +161,7 @@ void raw_multi_resent(struct raw_conn *c, const struct raw_slot *slot, uint8_t b
 
 /* ---------------------------------------------------------------- bad paths */
 
-static void bad(struct raw_conn *c, unsigned int k)
+static void path_bad(struct raw_conn *c, unsigned int k)
 {
 	struct raw_multi *mp = c->multi;
 	struct raw_multi_path *m = &mp->path[k];
@@ -171,27 +172,27 @@ static void bad(struct raw_conn *c, unsigned int k)
 	m->gone = c->path[k].order;
 	m->is_late = true;
 	m->strikes = 0;
-	if (c->iface->et - m->good_at > GOOD_NS)
-		m->asked = 0;
-	m->ask_at = c->iface->et + weft_path_wait(m->asked);
-	raw_deadline_et(c, m->ask_at);
+	if (c->iface->tx_clock - m->good_at > GOOD_NS)
+		m->probes = 0;
+	m->probe_at = c->iface->tx_clock + weft_path_wait(m->probes);
+	raw_deadline_tx(c, m->probe_at);
 	raw_count(c->iface, RAW_PATH_BAD);
-	changed(c);
+	paths_changed(c);
 }
 
-static void good(struct raw_conn *c, unsigned int k)
+static void path_good(struct raw_conn *c, unsigned int k)
 {
 	struct raw_multi *mp = c->multi;
 	struct raw_multi_path *m = &mp->path[k];
 
 	mp->bad &= (uint16_t) ~(1u << k);
-	m->good_at = c->iface->et;
-	m->proved = c->iface->et; /* frames that were sent before are no evidence */
+	m->good_at = c->iface->tx_clock;
+	m->proved = c->iface->tx_clock; /* frames that were sent before are no evidence */
 	m->strikes = 0;
 	raw_count(c->iface, RAW_PATH_BACK);
 	if (c->cc)
 		c->cc[k].ops->on_idle(&c->cc[k]);
-	changed(c);
+	paths_changed(c);
 }
 
 bool raw_multi_lost(const struct raw_conn *c, const struct raw_slot *slot)
@@ -213,7 +214,10 @@ void raw_multi_slot_acked(struct raw_conn *c, const struct raw_slot *slot)
 		if (!slot->lost)
 			c->path[slot->path].inflight -= slot->bytes;
 	}
-	/* It is unknown which of the transmissions arrived; prove() finds out by the timestamp. */
+	/*
+	 * It is unknown which of the transmissions arrived; path_proven() finds out by the
+	 * timestamp.
+	 */
 	if (slot->tries > 1)
 		return;
 	if (slot->sent > m->proved)
@@ -224,16 +228,16 @@ void raw_multi_slot_acked(struct raw_conn *c, const struct raw_slot *slot)
 }
 
 /* The header names the path of the newest frame that the peer received, and when that was sent. */
-static void prove(struct raw_conn *c, const struct weft_frame_hdr *hdr)
+static void path_proven(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 {
 	uint32_t age = (uint32_t)c->iface->now - weft_get32(hdr->ts_echo);
 	struct raw_multi_path *m = &c->multi->path[hdr->echo_path % WEFT_FRAME_PATHS_MAX];
 
 	if (weft_get16(hdr->ts_hold) == WEFT_FRAME_NO_ECHO || age > INT32_MAX ||
-	    age > c->iface->et || hdr->echo_path >= c->path_count)
+	    age > c->iface->tx_clock || hdr->echo_path >= c->path_count)
 		return;
-	if (c->iface->et - age > m->proved) {
-		m->proved = c->iface->et - age;
+	if (c->iface->tx_clock - age > m->proved) {
+		m->proved = c->iface->tx_clock - age;
 		m->strikes = 0;
 	}
 }
@@ -254,7 +258,7 @@ static uint64_t proved_beside(const struct raw_conn *c, unsigned int k)
  * arrived. They are lost, and a path on which several in a row are lost is bad. Without this check
  * the newest frame of a path would never be detected, as no frame of the same path overtakes it.
  */
-static bool judge(struct raw_conn *c)
+static bool find_silent_paths(struct raw_conn *c)
 {
 	const struct weft_rtt *known = raw_timer_slowest(c), *r;
 	uint64_t beside[WEFT_FRAME_PATHS_MAX], newest = 0, least = UINT64_MAX;
@@ -288,7 +292,7 @@ static bool judge(struct raw_conn *c)
 		m->is_late = true;
 		any = true;
 		if (verdict == WEFT_PATH_SILENT && ++m->strikes >= WEFT_PATH_STRIKES)
-			bad(c, slot->path);
+			path_bad(c, slot->path);
 	}
 	return any;
 }
@@ -298,10 +302,10 @@ static bool judge(struct raw_conn *c)
  * time only a tail probe over another path gets an answer. Only a prompt answer counts: a peer that
  * was not polling answers the last frame that it finds.
  */
-static void rescued(struct raw_conn *c, uint8_t came_over)
+static void path_rescued(struct raw_conn *c, uint8_t came_over)
 {
 	struct raw_multi *mp = c->multi;
-	uint64_t took = c->iface->et - mp->again_at;
+	uint64_t took = c->iface->tx_clock - mp->again_at;
 	bool prompt = took <= 2ull * c->path[mp->rescued].rtt.srtt + RESCUE_NS;
 
 	if (came_over == c->next_path)
@@ -313,14 +317,14 @@ static void rescued(struct raw_conn *c, uint8_t came_over)
 		mp->rescues = 0;
 	} else if (prompt && ++mp->rescues >= WEFT_PATH_STRIKES) {
 		mp->rescues = 0;
-		bad(c, mp->rescued);
+		path_bad(c, mp->rescued);
 	}
 	/* Each of the paths may lack one direction: then a further path is needed. */
 	if (prompt && c->backoff > 0 && came_over != c->next_path &&
 	    ++mp->stalls >= WEFT_PATH_STRIKES) {
 		mp->stalls = 0;
 		raw_path_open(c);
-		bad(c, c->next_path);
+		path_bad(c, c->next_path);
 	}
 }
 
@@ -328,35 +332,35 @@ bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 {
 	struct raw_multi *mp = c->multi;
 
-	prove(c, hdr);
+	path_proven(c, hdr);
 	if (c->path_watch & RAW_WATCH_AGAIN) {
-		rescued(c, hdr->path);
+		path_rescued(c, hdr->path);
 		if ((int32_t)(c->snd_una - mp->watch_end) >= 0)
 			c->path_watch &= (uint8_t)~RAW_WATCH_AGAIN;
 	}
-	if (c->iface->et - mp->judged < JUDGE_STEP)
+	if (c->iface->tx_clock - mp->judged < JUDGE_STEP)
 		return false;
-	mp->judged = c->iface->et;
-	return judge(c);
+	mp->judged = c->iface->tx_clock;
+	return find_silent_paths(c);
 }
 
 /* ---------------------------------------------------------------- probes and answers */
 
-static void ask(struct raw_conn *c, uint8_t k)
+static void probe_path(struct raw_conn *c, uint8_t k)
 {
 	struct raw_multi_path *m = &c->multi->path[k];
 
-	if (m->asked < UINT8_MAX)
-		m->asked++;
+	if (m->probes < UINT8_MAX)
+		m->probes++;
 	/* Alternate between new ports and the path's own: either flow may be the one that fails. */
-	if (!c->base.passive && m->asked % 2) {
-		raw_path_ask(c, k);
+	if (!c->base.passive && m->probes % 2) {
+		raw_path_request(c, k);
 	} else {
 		raw_path_probe_send(c, k, WEFT_FRAME_PROBE_OVER);
 		if (c->base.passive)
 			raw_path_want(c, k);
 	}
-	m->ask_at = c->iface->et + weft_path_wait(m->asked);
+	m->probe_at = c->iface->tx_clock + weft_path_wait(m->probes);
 }
 
 void raw_multi_timer(struct raw_conn *c)
@@ -369,9 +373,9 @@ void raw_multi_timer(struct raw_conn *c)
 	for (uint8_t k = 0; k < c->path_count; k++) {
 		if (raw_path_using(c, k) || !(mp->bad & 1u << k))
 			continue;
-		if (c->iface->et >= mp->path[k].ask_at)
-			ask(c, k);
-		raw_deadline_et(c, mp->path[k].ask_at);
+		if (c->iface->tx_clock >= mp->path[k].probe_at)
+			probe_path(c, k);
+		raw_deadline_tx(c, mp->path[k].probe_at);
 	}
 }
 
@@ -384,37 +388,38 @@ void raw_multi_answer(struct raw_conn *c, const struct weft_frame_view *v)
 	if (kind == WEFT_FRAME_PROBE_OVER && c->multi && c->multi->on_trial &&
 	    weft_trial_answer(&c->multi->trial, weft_get16(p->id), k, c->iface->now))
 		return;
-	if (!c->multi || k >= WEFT_FRAME_PATHS_MAX || weft_get16(p->id) != c->multi->path[k].ask_id)
+	if (!c->multi || k >= WEFT_FRAME_PATHS_MAX ||
+	    weft_get16(p->id) != c->multi->path[k].last_id)
 		return;
 	if (kind == WEFT_FRAME_PROBE_PATH || kind == WEFT_FRAME_PROBE_USE)
 		raw_path_answer(c, v, kind);
 	else if (kind == WEFT_FRAME_PROBE_OVER && c->multi->bad >> k & 1)
-		good(c, k);
+		path_good(c, k);
 }
 
 void raw_multi_activate(struct raw_conn *c, uint16_t mask)
 {
 	c->multi->active = mask;
-	changed(c);
+	paths_changed(c);
 }
 
 void raw_multi_renewed(struct raw_conn *c, uint8_t k)
 {
 	if (c->multi->bad >> k & 1)
-		good(c, k);
+		path_good(c, k);
 	/* If an acknowledgement is overdue, retransmit over the path at once. */
 	if (c->tail != RAW_TAIL_NONE || c->backoff > 0) {
-		c->timer = c->iface->et;
-		raw_deadline_et(c, c->timer);
+		c->timer = c->iface->tx_clock;
+		raw_deadline_tx(c, c->timer);
 	}
 }
 
-void raw_multi_ask_soon(struct raw_conn *c, uint8_t k)
+void raw_multi_probe_soon(struct raw_conn *c, uint8_t k)
 {
 	if (!(c->multi->bad >> k & 1))
 		return;
-	c->multi->path[k].ask_at = c->iface->et;
-	raw_deadline_et(c, c->iface->et);
+	c->multi->path[k].probe_at = c->iface->tx_clock;
+	raw_deadline_tx(c, c->iface->tx_clock);
 }
 
 /* ---------------------------------------------------------------- for people */
@@ -426,11 +431,11 @@ void raw_multi_counters(const struct raw_conn *c, unsigned int path, weft_lane_c
 
 	if (!c->multi)
 		return;
-#define TELL(value, what, help)                                                    \
+#define REPORT(value, what, help)                                                  \
 	snprintf(name, sizeof(name), "conn%u.path%u." what, c->id & 0xffff, path); \
 	cb(name, value, arg);
-	RAW_PATH_BAD_LEVEL(TELL)
-#undef TELL
+	RAW_PATH_BAD_LEVEL(REPORT)
+#undef REPORT
 }
 
 const char *raw_multi_text(const struct raw_conn *c, unsigned int path)

@@ -24,24 +24,25 @@
 #define RAW_WATCH_AGAIN 2u /* a frame was retransmitted over another path */
 
 struct raw_multi_path {
-	uint64_t proved;   /* et; when the newest of its frames that arrived was sent */
-	uint64_t ask_at;   /* et; when a bad path is probed again */
-	uint64_t given_at; /* et; before it, a request of the peer does not change the port */
-	uint64_t good_at;  /* et; the path has been good since */
+	uint64_t proved;   /* tx_clock; when the newest of its frames that arrived was sent */
+	uint64_t probe_at; /* tx_clock; when a bad path is probed again */
+	uint64_t given_at; /* tx_clock; before it, a request of the peer does not change the port */
+	uint64_t good_at;  /* tx_clock; the path has been good since */
 	uint32_t gone;     /* with is_late: frames of lower orders are lost */
-	uint64_t use_at;   /* et; when USE is sent again */
+	uint64_t use_at;   /* tx_clock; when USE is sent again */
 	uint16_t use_port; /* the port in USE, until that is answered; 0 = no USE */
 	uint8_t use_tries;
-	uint16_t ask_id; /* of the last probe */
-	uint16_t use_id; /* of the newest USE, sent (initiator) or accepted (responder) */
-	uint8_t asked;   /* probes; the wait between two grows with their number */
-	uint8_t strikes; /* frames in a row that did not arrive in time */
+	uint16_t last_id; /* of the last probe */
+	uint16_t use_id;  /* of the newest USE, sent (initiator) or accepted (responder) */
+	uint8_t probes;   /* probes; the wait between two grows with their number */
+	uint8_t strikes;  /* frames in a row that did not arrive in time */
 	bool is_late;
 };
 
 struct raw_multi {
-	uint64_t judged;    /* et; of the last walk over the outstanding frames */
-	uint64_t again_at;  /* et; when a tail probe took another path than the frame before */
+	uint64_t judged; /* tx_clock; of the last walk over the outstanding frames */
+	/* tx_clock; when a tail probe took another path than the frame before */
+	uint64_t again_at;
 	uint32_t watch_end; /* RAW_WATCH_AGAIN ends when all before it is acknowledged */
 	uint16_t open;      /* bit k: both ends know the ports of path k */
 	uint16_t active;    /* new frames go over these */
@@ -51,10 +52,10 @@ struct raw_multi {
 	uint8_t stalls; /* timeouts in a row after which no answer came over the path in use */
 	bool opening;   /* a port for the next path is being searched */
 	uint8_t open_tries;
-	uint64_t open_at; /* et; of the next probe */
-	/* et; no probe before, since none was answered; ns of that wait */
+	uint64_t open_at; /* tx_clock; of the next probe */
+	/* tx_clock; no probe before, since none was answered; ns of that wait */
 	uint64_t open_again_at, open_again;
-	/* engine/path_grow.c; times are et */
+	/* engine/path_grow.c; times are tx_clock */
 	bool on_trial;
 	uint8_t trial_used, trial_spare;
 	uint64_t trial_at, pair_at; /* not before: of the next trial, of its next pair */
@@ -113,7 +114,7 @@ void raw_path_open_timer(struct raw_conn *c);
  */
 bool raw_path_using(struct raw_conn *c, uint8_t k);
 /** Initiator: probe a new port for path @p k. @return 0 or -EAGAIN */
-int raw_path_ask(struct raw_conn *c, uint8_t k);
+int raw_path_request(struct raw_conn *c, uint8_t k);
 /** Responder: request a new port for path @p k. */
 void raw_path_want(struct raw_conn *c, uint8_t k);
 /** Send a probe over a path, by its present ports. @return 0 or -EAGAIN */
@@ -125,7 +126,7 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
 
 /* ---- engine/path_grow.c */
 
-/** By et, while c->path_busy: start a trial, or send its next frames, if it is time. */
+/** By tx_clock, while c->path_busy: start a trial, or send its next frames, if it is time. */
 void raw_path_grow_timer(struct raw_conn *c);
 
 /* ---- engine/multipath.c */
@@ -136,8 +137,8 @@ void raw_multi_activate(struct raw_conn *c, uint16_t mask);
 /** A path has another port, and an answer has arrived over it. */
 void raw_multi_renewed(struct raw_conn *c, uint8_t k);
 /** The path has another port: probe soon whether it carries frames from here. */
-void raw_multi_ask_soon(struct raw_conn *c, uint8_t k);
-/** Probes to paths that are due, by et. */
+void raw_multi_probe_soon(struct raw_conn *c, uint8_t k);
+/** Probes to paths that are due, by tx_clock. */
 void raw_multi_timer(struct raw_conn *c);
 /** PROBE_ACK on a connection that is up. */
 void raw_multi_answer(struct raw_conn *c, const struct weft_frame_view *v);

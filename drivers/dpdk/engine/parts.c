@@ -108,7 +108,7 @@ struct raw_part {
 	uint8_t body[];
 };
 
-static void forget(struct raw_part *p)
+static void parts_unlink(struct raw_part *p)
 {
 	LIST_REMOVE(p, conn_link);
 	TAILQ_REMOVE(&p->conn->iface->parts, p, link);
@@ -116,10 +116,10 @@ static void forget(struct raw_part *p)
 	p->conn->iface->num_parts--;
 }
 
-static void drop(struct raw_part *p)
+static void parts_drop(struct raw_part *p)
 {
 	raw_count(p->conn->iface, RAW_DROP_PARTS);
-	forget(p);
+	parts_unlink(p);
 	free(p);
 }
 
@@ -128,7 +128,7 @@ void raw_parts_forget(struct raw_conn *c)
 	struct raw_part *p;
 
 	while ((p = LIST_FIRST(&c->parts))) {
-		forget(p);
+		parts_unlink(p);
 		free(p);
 	}
 }
@@ -154,7 +154,7 @@ static void make_room(struct raw_conn *c)
 		if (!oldest)
 			oldest = TAILQ_FIRST(&iface->parts);
 	}
-	drop(oldest);
+	parts_drop(oldest);
 }
 
 static struct raw_part *part_of(struct raw_conn *c, uint32_t seq, uint32_t total)
@@ -165,7 +165,7 @@ static struct raw_part *part_of(struct raw_conn *c, uint32_t seq, uint32_t total
 	for (p = LIST_FIRST(&c->parts); p; p = next) {
 		next = LIST_NEXT(p, conn_link);
 		if (weft_rxwin_check(&c->rx, p->seq) != WEFT_RXWIN_NEW)
-			drop(p);
+			parts_drop(p);
 	}
 	LIST_FOREACH(p, &c->parts, conn_link)
 		if (p->seq == seq)
@@ -173,7 +173,7 @@ static struct raw_part *part_of(struct raw_conn *c, uint32_t seq, uint32_t total
 	if (p && p->total == total)
 		return p;
 	if (p)
-		drop(p); /* the parts contradict each other */
+		parts_drop(p); /* the parts contradict each other */
 	make_room(c);
 	p = calloc(1, sizeof(*p) + total);
 	if (!p)
@@ -228,7 +228,7 @@ struct raw_part *raw_part_take(struct raw_conn *c, const struct weft_frame_view 
 		  (const uint8_t *)(part + 1));
 	if (p->missing > 0)
 		return NULL;
-	forget(p);
+	parts_unlink(p);
 	*whole = *v;
 	whole->body = p->body;
 	whole->body_len = total;

@@ -25,18 +25,18 @@
 #define FEWER_MIN 1000000000ull  /* time after which half of the paths are tried, */
 #define FEWER_MAX 64000000000ull /* which doubles each time that they were too few */
 
-static unsigned int count(uint16_t mask)
+static unsigned int count_paths(uint16_t mask)
 {
 	return (unsigned int)__builtin_popcount(mask);
 }
 
 /* Good paths that carry no new frames. */
-static uint16_t spares(const struct raw_multi *mp)
+static uint16_t spare_paths(const struct raw_multi *mp)
 {
 	return mp->open & (uint16_t) ~(mp->active | mp->bad);
 }
 
-static void question(struct raw_conn *c, uint8_t k, uint16_t id)
+static void probe_over(struct raw_conn *c, uint8_t k, uint16_t id)
 {
 	struct weft_frame_probe p = {
 		.id = weft_put16(id),
@@ -47,7 +47,7 @@ static void question(struct raw_conn *c, uint8_t k, uint16_t id)
 }
 
 /* Full frames, since a queue may have room for small ones where it has none for data. */
-static void pair(struct raw_conn *c)
+static void begin_pair(struct raw_conn *c)
 {
 	struct raw_multi *mp = c->multi;
 	uint16_t used = mp->active & (uint16_t)~mp->bad;
@@ -58,16 +58,16 @@ static void pair(struct raw_conn *c)
 	mp->trial_used = (uint8_t)weft_path_other(used, mp->trial_used);
 	if (!(used >> mp->trial_used & 1))
 		mp->trial_used = c->next_path;
-	mp->trial_spare = (uint8_t)weft_path_other(spares(mp), mp->trial_spare);
+	mp->trial_spare = (uint8_t)weft_path_other(spare_paths(mp), mp->trial_spare);
 	c->probe_id += 2;
 	p = weft_trial_send(&mp->trial, c->iface->now, (uint16_t)(c->probe_id - 1), mp->trial_used,
 			    mp->trial_spare);
 	/* Neither path is always the first. */
 	if (mp->trial.sent % 2)
-		question(c, p->spare_path, (uint16_t)(p->id + 1));
-	question(c, p->used_path, p->id);
+		probe_over(c, p->spare_path, (uint16_t)(p->id + 1));
+	probe_over(c, p->used_path, p->id);
 	if (mp->trial.sent % 2 == 0)
-		question(c, p->spare_path, (uint16_t)(p->id + 1));
+		probe_over(c, p->spare_path, (uint16_t)(p->id + 1));
 }
 
 /* A trial adds an eighth at most to what the path in use carries. */
@@ -80,32 +80,32 @@ static uint64_t pair_wait(const struct raw_conn *c)
 	return RTE_MAX(RTE_MAX(rtt / 2, share), PAIR_NS);
 }
 
-static void begin(struct raw_multi *mp)
+static void trial_begin(struct raw_multi *mp)
 {
 	mp->trial = (struct weft_path_trial){0};
 	mp->on_trial = true;
 }
 
-static void end(struct raw_conn *c, bool more)
+static void trial_end(struct raw_conn *c, bool more)
 {
 	struct raw_multi *mp = c->multi;
-	uint64_t et = c->iface->et;
+	uint64_t tx_clock = c->iface->tx_clock;
 
 	mp->on_trial = false;
 	if (!more) {
 		mp->again = RTE_MIN(RTE_MAX(2 * mp->again, AGAIN_MIN), AGAIN_MAX);
-		mp->trial_at = et + mp->again;
+		mp->trial_at = tx_clock + mp->again;
 		return;
 	}
 	raw_count(c->iface, RAW_PATH_MORE);
-	if (mp->fewer_ns != 0 && et - mp->fewer_at < FEWER_MIN)
+	if (mp->fewer_ns != 0 && tx_clock - mp->fewer_at < FEWER_MIN)
 		mp->fewer_ns = RTE_MIN(2 * mp->fewer_ns, FEWER_MAX); /* they were too few */
 	else
 		mp->fewer_ns = FEWER_MIN;
 	mp->again = 0;
-	mp->trial_at = et;
-	mp->more_at = et;
-	raw_multi_activate(c, mp->active | spares(mp));
+	mp->trial_at = tx_clock;
+	mp->more_at = tx_clock;
+	raw_multi_activate(c, mp->active | spare_paths(mp));
 }
 
 /* More paths that helped once need not help for ever. */
@@ -114,13 +114,14 @@ static void try_fewer(struct raw_conn *c)
 	struct raw_multi *mp = c->multi;
 	uint16_t mask = mp->active;
 
-	if (count(mask) < 2 || mp->on_trial || c->iface->et - mp->more_at < mp->fewer_ns)
+	if (count_paths(mask) < 2 || mp->on_trial ||
+	    c->iface->tx_clock - mp->more_at < mp->fewer_ns)
 		return;
-	for (unsigned int n = count(mask) / 2; n > 0; n--)
+	for (unsigned int n = count_paths(mask) / 2; n > 0; n--)
 		mask &= (uint16_t)(mask - 1);
-	mp->fewer_at = c->iface->et;
-	mp->more_at = c->iface->et;
-	mp->trial_at = c->iface->et;
+	mp->fewer_at = c->iface->tx_clock;
+	mp->more_at = c->iface->tx_clock;
+	mp->trial_at = c->iface->tx_clock;
 	raw_count(c->iface, RAW_PATH_FEWER);
 	raw_multi_activate(c, mask);
 }
@@ -128,7 +129,7 @@ static void try_fewer(struct raw_conn *c)
 void raw_path_grow_timer(struct raw_conn *c)
 {
 	struct raw_multi *mp = c->multi;
-	uint64_t et = c->iface->et;
+	uint64_t tx_clock = c->iface->tx_clock;
 	bool more;
 
 	/*
@@ -139,25 +140,25 @@ void raw_path_grow_timer(struct raw_conn *c)
 		return;
 	}
 	/* With pacing, many flows share a queue: further paths would not help. */
-	if (c->cc_gap != 0 || (!mp->on_trial && (!c->path_busy || et < mp->trial_at)))
+	if (c->cc_gap != 0 || (!mp->on_trial && (!c->path_busy || tx_clock < mp->trial_at)))
 		return;
 	c->path_busy = false;
 	try_fewer(c);
 	/* As many spare paths as there are in use: a successful trial doubles the number. */
-	if (count(spares(mp)) < count(mp->active))
+	if (count_paths(spare_paths(mp)) < count_paths(mp->active))
 		raw_path_open(c);
-	if (spares(mp) == 0)
+	if (spare_paths(mp) == 0)
 		return;
 	if (!mp->on_trial)
-		begin(mp);
-	if (et >= mp->pair_at) {
+		trial_begin(mp);
+	if (tx_clock >= mp->pair_at) {
 		more = weft_trial_result(&mp->trial) == WEFT_TRIAL_MORE;
 		if (weft_trial_result(&mp->trial) != WEFT_TRIAL_ON) {
-			end(c, more);
+			trial_end(c, more);
 			return;
 		}
-		pair(c);
-		mp->pair_at = et + pair_wait(c);
+		begin_pair(c);
+		mp->pair_at = tx_clock + pair_wait(c);
 	}
-	raw_deadline_et(c, mp->pair_at);
+	raw_deadline_tx(c, mp->pair_at);
 }

@@ -36,7 +36,7 @@
 
 static bool is_ours(const struct raw_conn *c)
 {
-	return !c->base.passive && !c->iface->gate.raw_ethertype;
+	return !c->base.passive && !c->iface->rx_filter.raw_ethertype;
 }
 
 /*
@@ -67,13 +67,13 @@ int raw_path_probe_send(struct raw_conn *c, uint8_t k, uint16_t kind)
 {
 	struct weft_frame_probe p = {.frame_size = weft_put16(kind)};
 
-	c->multi->path[k].ask_id = ++c->probe_id;
-	p.id = weft_put16(c->multi->path[k].ask_id);
+	c->multi->path[k].last_id = ++c->probe_id;
+	p.id = weft_put16(c->multi->path[k].last_id);
 	return raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
 }
 
 /* Probe whether @p k carries frames by another port. @return 0 or -EAGAIN */
-int raw_path_ask(struct raw_conn *c, uint8_t k)
+int raw_path_request(struct raw_conn *c, uint8_t k)
 {
 	struct raw_path *path = &c->path[k];
 	uint16_t before = path->sport;
@@ -90,11 +90,11 @@ int raw_path_ask(struct raw_conn *c, uint8_t k)
  * USE leaves from the path's new port. This end uses that port once the answer has arrived; until
  * then frames take the previous port. A lost USE is sent again with the same id.
  */
-static void say_use(struct raw_conn *c, uint8_t k)
+static void send_use(struct raw_conn *c, uint8_t k)
 {
 	struct raw_multi_path *m = &c->multi->path[k];
 	struct weft_frame_probe p = {
-		.id = weft_put16(m->ask_id),
+		.id = weft_put16(m->last_id),
 		.frame_size = weft_put16(WEFT_FRAME_PROBE_USE),
 	};
 	uint16_t before = c->path[k].sport;
@@ -103,8 +103,8 @@ static void say_use(struct raw_conn *c, uint8_t k)
 	c->path[k].sport = m->use_port;
 	raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
 	c->path[k].sport = before;
-	m->use_at = c->iface->et + (wait << m->use_tries++);
-	raw_deadline_et(c, m->use_at);
+	m->use_at = c->iface->tx_clock + (wait << m->use_tries++);
+	raw_deadline_tx(c, m->use_at);
 }
 
 bool raw_path_using(struct raw_conn *c, uint8_t k)
@@ -113,10 +113,10 @@ bool raw_path_using(struct raw_conn *c, uint8_t k)
 
 	if (m->use_port == 0)
 		return false;
-	if (c->iface->et < m->use_at)
-		raw_deadline_et(c, m->use_at);
+	if (c->iface->tx_clock < m->use_at)
+		raw_deadline_tx(c, m->use_at);
 	else if (m->use_tries < USE_TRIES)
-		say_use(c, k);
+		send_use(c, k);
 	else
 		m->use_port = 0;
 	return m->use_port != 0;
@@ -146,12 +146,12 @@ void raw_path_open(struct raw_conn *c)
 	if (!raw_multi_can_open(c) || raw_multi_need(c) != 0)
 		return;
 	mp = c->multi;
-	if (mp->opening || c->iface->et < mp->open_again_at)
+	if (mp->opening || c->iface->tx_clock < mp->open_again_at)
 		return;
 	mp->opening = true;
 	mp->open_tries = 0;
-	mp->open_at = c->iface->et;
-	raw_deadline_et(c, mp->open_at);
+	mp->open_at = c->iface->tx_clock;
+	raw_deadline_tx(c, mp->open_at);
 }
 
 /*
@@ -170,21 +170,21 @@ void raw_path_open_timer(struct raw_conn *c)
 
 	if (!mp->opening || raw_path_using(c, c->path_count))
 		return;
-	if (c->iface->et >= mp->open_at) {
+	if (c->iface->tx_clock >= mp->open_at) {
 		if (++mp->open_tries > OPEN_TRIES || !raw_multi_can_open(c)) {
 			mp->opening = false;
 			mp->open_again = RTE_MIN(RTE_MAX(2 * mp->open_again, OPEN_AGAIN_MIN),
 						 OPEN_AGAIN_MAX);
-			mp->open_again_at = c->iface->et + mp->open_again;
+			mp->open_again_at = c->iface->tx_clock + mp->open_again;
 			return;
 		}
 		if (is_ours(c))
-			raw_path_ask(c, c->path_count);
+			raw_path_request(c, c->path_count);
 		else
 			raw_path_want(c, c->path_count);
-		mp->open_at = c->iface->et + mp->open_tries * OPEN_STEP;
+		mp->open_at = c->iface->tx_clock + mp->open_tries * OPEN_STEP;
 	}
-	raw_deadline_et(c, mp->open_at);
+	raw_deadline_tx(c, mp->open_at);
 }
 
 /* @return true: path @p k is the next one, and now open */
@@ -213,10 +213,10 @@ void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16
 		if (raw_paths_ignored(c, false))
 			return;
 		/* The peer accepts a USE of the path only with a higher number. */
-		m->ask_id = ++m->use_id;
+		m->last_id = ++m->use_id;
 		m->use_port = v->dst_port;
 		m->use_tries = 0;
-		say_use(c, k);
+		send_use(c, k);
 		return;
 	}
 	if (m->use_port == 0)
@@ -261,10 +261,10 @@ static bool take_port(struct raw_conn *c, const struct weft_frame_view *v, uint1
 	m->use_id = id;
 	if (c->path[k].dport == v->src_port)
 		return true;
-	c->path[k].sport = c->iface->gate.udp_port;
+	c->path[k].sport = c->iface->rx_filter.udp_port;
 	c->path[k].dport = v->src_port;
 	c->path[k].rtt = (struct weft_rtt){0};
-	raw_multi_ask_soon(c, k);
+	raw_multi_probe_soon(c, k);
 	return true;
 }
 
@@ -274,10 +274,10 @@ static void give_port(struct raw_conn *c, uint16_t k)
 		return;
 	if (k == c->path_count)
 		raw_path_open(c);
-	else if (c->multi && c->iface->et >= c->multi->path[k].given_at &&
+	else if (c->multi && c->iface->tx_clock >= c->multi->path[k].given_at &&
 		 c->multi->path[k].use_port == 0) {
-		c->multi->path[k].given_at = c->iface->et + WEFT_PATH_ASK_MIN;
-		raw_path_ask(c, (uint8_t)k);
+		c->multi->path[k].given_at = c->iface->tx_clock + WEFT_PATH_PROBE_WAIT_MIN;
+		raw_path_request(c, (uint8_t)k);
 	}
 }
 

@@ -12,20 +12,20 @@
 
 #define TRUST 8u   /* rounds in which the driver's report of its hash is trusted */
 #define PATIENT 3u /* rounds of HELLO from the usual port only */
-#define ASK_MAX 32u
+#define HELLOS_MAX 32u
 
-static const struct weft_rss *told(const struct raw_conn *c)
+static const struct weft_rss *trusted_rss(const struct raw_conn *c)
 {
 	return c->hash_wrong || c->hs_tries >= TRUST ? NULL : c->iface->port->steering.rss;
 }
 
 /* @return N, if one of N ports leads to the right queues */
-static unsigned int odds(const struct raw_conn *c)
+static unsigned int queue_odds(const struct raw_conn *c)
 {
 	const struct weft_steering *s = &c->iface->port->steering;
 	unsigned int n = RTE_MAX(c->peer_queues, 1u);
 
-	return s->hashed && !told(c) ? n * s->queues : n;
+	return s->hashed && !trusted_rss(c) ? n * s->queues : n;
 }
 
 bool raw_paths_spread(const struct raw_conn *c)
@@ -35,7 +35,7 @@ bool raw_paths_spread(const struct raw_conn *c)
 
 unsigned int raw_paths_hellos(const struct raw_conn *c)
 {
-	return raw_paths_spread(c) ? RTE_MIN(4 * odds(c), ASK_MAX) : 1;
+	return raw_paths_spread(c) ? RTE_MIN(4 * queue_odds(c), HELLOS_MAX) : 1;
 }
 
 /*
@@ -48,14 +48,14 @@ uint16_t raw_paths_port(struct raw_conn *c, unsigned int path)
 	const struct raw_iface *iface = c->iface;
 	const struct weft_steering *s = &iface->port->steering;
 	struct weft_path_choice choice = {
-		.range = iface->gate.range,
+		.range = iface->rx_filter.range,
 		.range_max = s->range_max,
-		.rss = told(c),
+		.rss = trusted_rss(c),
 		.queue = s->queue,
 		.spread = raw_paths_spread(c) || (c->hs_tries >= PATIENT && c->hs_tries % 2),
-		.ip = iface->gate.ip,
+		.ip = iface->rx_filter.ip,
 		.peer_ip = c->peer_ip,
-		.port = iface->gate.udp_port,
+		.port = iface->rx_filter.udp_port,
 		.peer_port = c->peer_port,
 		.token = c->token,
 	};
@@ -65,7 +65,7 @@ uint16_t raw_paths_port(struct raw_conn *c, unsigned int path)
 
 void raw_paths_next(struct raw_conn *c, unsigned int path)
 {
-	if (c->iface->gate.raw_ethertype)
+	if (c->iface->rx_filter.raw_ethertype)
 		return;
 	c->path[path].sport = raw_paths_port(c, path);
 	c->path[path].dport = c->peer_port;

@@ -14,9 +14,10 @@
 #include "engine/rtt.h"
 
 #define WEFT_PATHS_MAX 16u
-#define WEFT_PATH_STRIKES 3u            /**< frames in a row that did not arrive: the path is bad */
-#define WEFT_PATH_ASK_MIN 2000000ull    /**< ns until a bad path is probed for the first time */
-#define WEFT_PATH_ASK_MAX 1000000000ull /**< ns between two probes */
+#define WEFT_PATH_STRIKES 3u /**< frames in a row that did not arrive: the path is bad */
+/** ns until a bad path is probed for the first time */
+#define WEFT_PATH_PROBE_WAIT_MIN 2000000ull
+#define WEFT_PATH_PROBE_WAIT_MAX 1000000000ull /**< ns between two probes */
 
 /** The state of a path that the choice depends on. */
 struct weft_path_load {
@@ -70,9 +71,9 @@ static inline enum weft_path_verdict weft_path_judge(const struct weft_rtt *r, u
 /** @return ns that a path is not probed after @p tries probes without an answer */
 static inline uint64_t weft_path_wait(unsigned int tries)
 {
-	uint64_t wait = WEFT_PATH_ASK_MIN << (tries < 16 ? tries : 16);
+	uint64_t wait = WEFT_PATH_PROBE_WAIT_MIN << (tries < 16 ? tries : 16);
 
-	return wait < WEFT_PATH_ASK_MAX ? wait : WEFT_PATH_ASK_MAX;
+	return wait < WEFT_PATH_PROBE_WAIT_MAX ? wait : WEFT_PATH_PROBE_WAIT_MAX;
 }
 
 #endif /* WEFT_PATH_RULES_H */

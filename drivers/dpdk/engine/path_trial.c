@@ -8,19 +8,19 @@
 #define ROUNDS_MIN 16u
 #define ROUNDS_MAX 64u
 
-static bool better(uint32_t a, uint32_t than)
+static bool is_better(uint32_t a, uint32_t than)
 {
 	return a != 0 && (than == 0 || (uint64_t)a + a / 4 + NOISE_NS < than);
 }
 
-static void compare(struct weft_path_trial *t, struct weft_trial_pair *p)
+static void compare_pair(struct weft_path_trial *t, struct weft_trial_pair *p)
 {
 	if (!p->open)
 		return;
 	p->open = false;
 	t->rounds++;
-	t->wins += better(p->spare, p->used);
-	t->losses += better(p->used, p->spare);
+	t->wins += is_better(p->spare, p->used);
+	t->losses += is_better(p->used, p->spare);
 }
 
 struct weft_trial_pair *weft_trial_send(struct weft_path_trial *t, uint64_t now, uint16_t id,
@@ -28,7 +28,7 @@ struct weft_trial_pair *weft_trial_send(struct weft_path_trial *t, uint64_t now,
 {
 	struct weft_trial_pair *p = &t->pair[t->sent++ % WEFT_TRIAL_PAIRS];
 
-	compare(t, p);
+	compare_pair(t, p);
 	*p = (struct weft_trial_pair){
 		.id = id,
 		.used_path = used_path,
@@ -55,7 +55,7 @@ bool weft_trial_answer(struct weft_path_trial *t, uint16_t id, uint8_t path, uin
 		else
 			continue;
 		if (p->used != 0 && p->spare != 0)
-			compare(t, p);
+			compare_pair(t, p);
 		return true;
 	}
 	return false;

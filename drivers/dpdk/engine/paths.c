@@ -47,7 +47,7 @@ bool raw_paths_begin(struct raw_conn *c)
 {
 	c->path_count = RTE_MAX(c->iface->paths, c->peer_paths);
 	c->path_found = 1;
-	if (c->path_count == 1 || c->iface->gate.raw_ethertype) {
+	if (c->path_count == 1 || c->iface->rx_filter.raw_ethertype) {
 		c->path_count = 1;
 		return false;
 	}
@@ -57,7 +57,7 @@ bool raw_paths_begin(struct raw_conn *c)
 	return true;
 }
 
-static void end(struct raw_conn *c)
+static void search_end(struct raw_conn *c)
 {
 	uint8_t n = 0;
 
@@ -100,7 +100,7 @@ void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t
 
 	if (kind == 0 && (int16_t)(weft_get16(p->id) - c->path_id) > 0 &&
 	    ++c->path_small_acks >= enough) {
-		end(c);
+		search_end(c);
 		return;
 	}
 	if ((kind != WEFT_FRAME_PROBE_PATH && kind != WEFT_FRAME_PROBE_PATH_ANY) || k == 0 ||
@@ -110,7 +110,7 @@ void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t
 	c->path[k].sport = v->dst_port;
 	c->path_found |= (uint16_t)(1u << k);
 	if (c->path_found == (1u << c->path_count) - 1)
-		end(c);
+		search_end(c);
 }
 
 /* ---------------------------------------------------------------- READY */
@@ -118,7 +118,7 @@ void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t
 /* @return bytes */
 uint32_t raw_paths_ready(const struct raw_conn *c, void *body)
 {
-	uint16_t tag = c->iface->gate.vlan != 0 ? RTE_VLAN_HLEN : 0;
+	uint16_t tag = c->iface->rx_filter.vlan != 0 ? RTE_VLAN_HLEN : 0;
 	weft_le16 port;
 	struct weft_frame_ready r = {
 		.frame_size = weft_put16((uint16_t)(c->frame_size - tag)),

@@ -47,14 +47,14 @@ const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
  * Request an address, if a request is due. `theirs`: an unknown sender claims the address. @return
  * true: the request was sent
  */
-bool raw_arp_ask(struct raw_iface *iface, uint32_t ip, bool theirs);
+bool raw_arp_request(struct raw_iface *iface, uint32_t ip, bool theirs);
 
 /* ---- engine/move.c: the peer's MAC address may have changed */
 
 /* The peer is silent: check whether it is behind another MAC now. */
 void raw_move_look(struct raw_conn *c);
 /* Check whether the peer is behind this MAC. */
-void raw_move_ask(struct raw_conn *c, const uint8_t mac[6]);
+void raw_move_challenge(struct raw_conn *c, const uint8_t mac[6]);
 void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *v);
 void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v);
 

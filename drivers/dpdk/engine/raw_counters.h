@@ -94,7 +94,7 @@
 	X(RAW_MOVE_REQUESTS, "mac.requests",                                                       \
 	  "CHALLENGEs sent to check another MAC address of a peer.")                               \
 	X(RAW_MOVED, "mac.changed", "Peers found at another MAC address.")                         \
-	X(RAW_HINT_ASKED, "hint.asked", "Probes of a peer after a hint that it may be gone.")      \
+	X(RAW_HINT_QUERIES, "hint.asked", "Probes of a peer after a hint that it may be gone.")    \
 	X(RAW_HINT_LIMITED, "hint.limited",                                                        \
 	  "Hints that a peer may be gone that were ignored: too many.")                            \
 	X(RAW_ICMP_IN, "icmp.received",                                                            \

@@ -68,7 +68,7 @@ int raw_ep_quiesce(struct weft_lane_ep *lane_ep, void *buf)
 	return (int)(offsetof(struct raw_rx_state, word) + 8 * words);
 }
 
-static bool received(const struct raw_rx_state *s, uint32_t seq)
+static bool was_received(const struct raw_rx_state *s, uint32_t seq)
 {
 	uint32_t bit = seq - weft_get32(s->next) - 1;
 
@@ -97,12 +97,12 @@ static bool state_fits(struct raw_conn *c, const struct raw_rx_state *s, size_t 
 		if (weft_get32(s->next) + 1 + bit - c->snd_una >= sent)
 			return false;
 	for (seq = c->snd_una; seq != c->snd_next; seq++)
-		if (!raw_slot(c, seq)->m && !received(s, seq))
+		if (!raw_slot(c, seq)->m && !was_received(s, seq))
 			return false;
 	return true;
 }
 
-static void nobody(struct weft_lane_comp *comp, int status)
+static void ignore_completion(struct weft_lane_comp *comp, int status)
 {
 	(void)comp;
 	(void)status;
@@ -114,7 +114,7 @@ static void nobody(struct weft_lane_comp *comp, int status)
  */
 static struct weft_lane_comp *take_comp(struct raw_zc *zc)
 {
-	static struct weft_lane_comp none = {.done = nobody};
+	static struct weft_lane_comp none = {.done = ignore_completion};
 	struct weft_lane_comp *comp;
 
 	if (!zc || !zc->comp)
@@ -125,8 +125,8 @@ static struct weft_lane_comp *take_comp(struct raw_zc *zc)
 }
 
 /* @p frame from its first byte on, @p payload bytes of messages behind its lane header */
-static void give(struct raw_conn *c, const uint8_t *frame, uint32_t payload,
-		 struct weft_lane_comp *comp, weft_lane_reap_cb cb, void *arg)
+static void deliver_messages(struct raw_conn *c, const uint8_t *frame, uint32_t payload,
+			     struct weft_lane_comp *comp, weft_lane_reap_cb cb, void *arg)
 {
 	struct weft_frame_view v = {
 		.body = frame + c->encap.len + sizeof(struct weft_frame_hdr),
@@ -150,12 +150,12 @@ static void give_slot(struct raw_conn *c, struct raw_slot *slot, weft_lane_reap_
 	if (slot->taken_back) {
 		const uint8_t *frame = raw_copy_bytes(slot->copy, &zc);
 
-		give(c, frame, slot->payload, take_comp(zc), cb, arg);
+		deliver_messages(c, frame, slot->payload, take_comp(zc), cb, arg);
 		return;
 	}
 	zc = slot->m->nb_segs > 1 ? raw_zc_of(slot->m) : NULL;
-	give(c, rte_pktmbuf_read(slot->m, 0, slot->m->pkt_len, c->iface->scratch), slot->payload,
-	     take_comp(zc), cb, arg);
+	deliver_messages(c, rte_pktmbuf_read(slot->m, 0, slot->m->pkt_len, c->iface->scratch),
+			 slot->payload, take_comp(zc), cb, arg);
 }
 
 static void give_flushes(struct raw_conn *c, uint32_t seq, weft_lane_reap_cb cb, void *arg)
@@ -189,7 +189,7 @@ int raw_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
 	for (seq = c->snd_una; seq != c->snd_next; seq++) {
 		give_flushes(c, seq, cb, arg);
 		slot = c->state == RAW_QUIET ? raw_slot(c, seq) : NULL;
-		if (slot && slot->m && !received(&s, seq))
+		if (slot && slot->m && !was_received(&s, seq))
 			give_slot(c, slot, cb, arg);
 		if (c->state != RAW_QUIET)
 			return 0; /* a completion has destroyed it */

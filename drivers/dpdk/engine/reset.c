@@ -8,7 +8,7 @@
 #include "engine/conn.h"
 #include "engine/conn_table.h"
 #include "engine/connect.h"
-#include "engine/doubt.h"
+#include "engine/hint.h"
 #include "engine/iface.h"
 #include "engine/peer.h"
 #include "frame/frame.h"
@@ -76,6 +76,6 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	else
 		snprintf(text, sizeof(text), "%s: %s answers that %s", iface->base.name,
 			 raw_peer_text(c, peer, sizeof(peer)), reset_text(reason));
-	raw_doubt_siblings(c);
+	raw_hint_siblings(c);
 	raw_conn_fail(c, early ? -ECONNREFUSED : -ECONNRESET, text);
 }

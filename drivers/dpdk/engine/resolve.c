@@ -9,7 +9,7 @@
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/connect.h"
-#include "engine/doubt.h"
+#include "engine/hint.h"
 #include "engine/iface.h"
 #include "engine/peer.h"
 #include "engine/timer.h"
@@ -32,7 +32,7 @@ static void several_have_it(struct raw_iface *iface)
 		raw_mac_text(k->mac[i], mac[i]);
 	snprintf(ip, sizeof(ip), "%u.%u.%u.%u", k->ip >> 24, k->ip >> 16 & 255, k->ip >> 8 & 255,
 		 k->ip & 255);
-	if (k->ip == iface->gate.ip)
+	if (k->ip == iface->rx_filter.ip)
 		weft_log_limited(
 			&iface->conflict_log, WEFT_LOG_WARN,
 			"%s (%s): address conflict: %s is this port's, which has MAC "
@@ -53,7 +53,7 @@ void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	struct raw_conn *c;
 
 	raw_count(iface, RAW_ARP_IN);
-	raw_doubt_arp(iface, v->arp);
+	raw_hint_arp(iface, v->arp);
 	switch (weft_arp_input(&iface->arp, v->arp, iface->now, &reply)) {
 	case WEFT_ARP_ANSWER:
 		raw_arp_send(iface, reply.arp_data.arp_tha.addr_bytes, &reply);
@@ -68,10 +68,10 @@ void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	case WEFT_ARP_LEARNED:
 		break;
 	}
-	raw_place_learned(iface);
+	raw_hello_mac_learned(iface);
 	while ((c = TAILQ_FIRST(&iface->resolving))) {
 		raw_resolving(c, false);
 		if (c->state == RAW_RESOLVE)
-			raw_deadline_lt(c, c->hs_next = iface->lt);
+			raw_deadline_live(c, c->hs_next = iface->live_clock);
 	}
 }

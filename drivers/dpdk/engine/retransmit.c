@@ -75,7 +75,7 @@ void raw_timer_learn(struct raw_conn *c)
 void raw_tail_answered(struct raw_conn *c)
 {
 	const struct raw_slot *slot = raw_slot(c, c->snd_una);
-	uint64_t age = c->iface->et - slot->sent;
+	uint64_t age = c->iface->tx_clock - slot->sent;
 
 	if (slot->m && slot->tries <= 1 && age > c->late) {
 		c->late = (uint32_t)RTE_MIN(age, LATE_MAX);
@@ -87,8 +87,9 @@ void raw_tail_answered(struct raw_conn *c)
 void raw_timer_arm_rto(struct raw_conn *c)
 {
 	/* Each path gets a try before the timeout doubles. */
-	c->timer = c->iface->et + weft_rtt_rto(raw_timer_slowest(c), c->backoff / c->path_count);
-	raw_deadline_et(c, c->timer);
+	c->timer =
+		c->iface->tx_clock + weft_rtt_rto(raw_timer_slowest(c), c->backoff / c->path_count);
+	raw_deadline_tx(c, c->timer);
 }
 
 #define RESERVE_TRIES 2u /* a frame that was lost more often is sent over a path in reserve */
@@ -177,7 +178,7 @@ static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, u
 }
 
 /* @return 0, or -EAGAIN without side effect */
-static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint16_t flags)
+static int retransmit_slot(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
 	struct raw_slot *slot = raw_slot(c, seq);
@@ -194,7 +195,7 @@ static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, ui
 	if (err != 0)
 		return err;
 	slot->path = path;
-	slot->sent = iface->et;
+	slot->sent = iface->tx_clock;
 	if (c->cc)
 		raw_window_resent(c, slot, before);
 	raw_multi_resent(c, slot, before, why != RAW_TX_FAST);
@@ -229,8 +230,8 @@ void raw_loss_detect(struct raw_conn *c)
 		silent = unlikely(c->multi) && raw_multi_lost(c, slot);
 		if (!silent && !weft_loss_suspect(&p->loss, slot->order))
 			continue;
-		due = slot->sent + weft_loss_patience(&p->rtt);
-		if (due > iface->et && !silent) {
+		due = slot->sent + weft_loss_timeout(&p->rtt);
+		if (due > iface->tx_clock && !silent) {
 			wait = RTE_MIN(wait, due);
 			continue;
 		}
@@ -238,15 +239,15 @@ void raw_loss_detect(struct raw_conn *c)
 			raw_window_lost(c, slot);
 		if (c->cc && !raw_window_again(c, slot->bytes, &wait))
 			continue;
-		if (retransmit(c, seq, RAW_TX_FAST, 0) != 0) {
+		if (retransmit_slot(c, seq, RAW_TX_FAST, 0) != 0) {
 			/* no room in the queue: go on in the next progress call */
-			wait = iface->et + 1;
+			wait = iface->tx_clock + 1;
 			break;
 		}
 	}
 	if (wait != RAW_NEVER) {
 		c->loss_timer = wait;
-		raw_deadline_et(c, wait);
+		raw_deadline_tx(c, wait);
 	}
 }
 
@@ -260,9 +261,9 @@ static uint32_t last_unacked(struct raw_conn *c)
 }
 
 /* Only frames of the peer's own thread count: its heartbeat thread receives no frames. */
-static bool heard_since(const struct raw_conn *c, uint64_t lt)
+static bool received_since(const struct raw_conn *c, uint64_t live_clock)
 {
-	return raw_ep_seen(&c->base) > lt;
+	return raw_ep_seen(&c->base) > live_clock;
 }
 
 /*
@@ -271,10 +272,10 @@ static bool heard_since(const struct raw_conn *c, uint64_t lt)
  * requests an acknowledgement first. Data is retransmitted after a frame of the peer that does not
  * acknowledge it.
  */
-static bool asks_first(const struct raw_conn *c)
+static bool queries_first(const struct raw_conn *c)
 {
 	return (c->iface->port->flags & WEFT_FRAME_PORT_MEMORY) != 0 &&
-	       (c->tail == RAW_TAIL_NONE || !heard_since(c, c->tail_at));
+	       (c->tail == RAW_TAIL_NONE || !received_since(c, c->tail_at));
 }
 
 /* The wait doubles with each try without an answer. */
@@ -291,18 +292,18 @@ static void back_off(struct raw_conn *c)
 }
 
 /* @return false: the queue has no room */
-static bool ask(struct raw_conn *c)
+static bool query_peer(struct raw_conn *c)
 {
 	bool first = c->tail == RAW_TAIL_NONE;
 
 	if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) != 0)
 		return false;
 	raw_count(c->iface, RAW_TX_QUERY);
-	c->tail_at = c->iface->lt;
+	c->tail_at = c->iface->live_clock;
 	if (first) {
-		c->tail = RAW_TAIL_ASKED;
-		c->timer = c->iface->et + c->probe_wait;
-		raw_deadline_et(c, c->timer);
+		c->tail = RAW_TAIL_ACK_REQUESTED;
+		c->timer = c->iface->tx_clock + c->probe_wait;
+		raw_deadline_tx(c, c->timer);
 		return true;
 	}
 	back_off(c);
@@ -316,13 +317,13 @@ static void send_again(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 
 	if (c->tail != RAW_TAIL_PROBED) {
-		if (retransmit(c, last_unacked(c), RAW_TX_PROBE, WEFT_FRAME_F_ACK_REQ) == 0) {
+		if (retransmit_slot(c, last_unacked(c), RAW_TX_PROBE, WEFT_FRAME_F_ACK_REQ) == 0) {
 			c->tail = RAW_TAIL_PROBED;
-			c->tail_at = iface->lt;
+			c->tail_at = iface->live_clock;
 		}
 	} else {
-		if (retransmit(c, c->snd_una, RAW_TX_RTO, WEFT_FRAME_F_ACK_REQ) == 0) {
-			c->tail_at = iface->lt;
+		if (retransmit_slot(c, c->snd_una, RAW_TX_RTO, WEFT_FRAME_F_ACK_REQ) == 0) {
+			c->tail_at = iface->live_clock;
 			back_off(c);
 		}
 		raw_share_stalled(c);
@@ -342,13 +343,13 @@ bool raw_timer_fire(struct raw_conn *c)
 
 	if (iface->txq.count > 0) {
 		/* Frames in the engine's own queue are not lost. */
-		c->timer = iface->et + WEFT_PROBE_MIN;
-		raw_deadline_et(c, c->timer);
+		c->timer = iface->tx_clock + WEFT_PROBE_MIN;
+		raw_deadline_tx(c, c->timer);
 		return false;
 	}
-	if (!asks_first(c))
+	if (!queries_first(c))
 		send_again(c);
-	else if (!ask(c))
+	else if (!query_peer(c))
 		raw_timer_arm(c);
 	return c->tail != RAW_TAIL_NONE && c->backoff >= 2;
 }

@@ -20,7 +20,7 @@
 #include "engine/conn.h"
 #include "engine/conn_table.h"
 #include "engine/connect.h"
-#include "engine/doubt.h"
+#include "engine/hint.h"
 #include "engine/iface.h"
 #include "engine/parts.h"
 #include "engine/peer.h"
@@ -44,7 +44,7 @@
 
 #define STEP_ROUGH 20000u /* ns between two checks of the port: arrival times are rough beyond */
 #define ECHO_ROUGH 255u   /* arrivals without an echo before a rough echo is better than none */
-#define ECHO_ASKED 4u     /* the same, for arrivals that request an acknowledgement at once */
+#define ECHO_REQUESTED 4u /* the same, for arrivals that request an acknowledgement at once */
 
 static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 {
@@ -52,7 +52,7 @@ static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 
 	if (how > c->ack_state) {
 		if (c->ack_state == RAW_ACK_NONE)
-			c->ack_due = iface->et + RAW_ACK_DELAY;
+			c->ack_due = iface->tx_clock + RAW_ACK_DELAY;
 		/* The due time of the list's first connection is no bound: data may have carried
 		 * its acknowledgement already. */
 		if (c->ack_due < iface->acks_due)
@@ -145,8 +145,8 @@ static inline void take_back(struct raw_iface *iface, struct rte_mbuf *desc)
 
 /* Delivers the messages of a frame. A callback may destroy the lane ep; the remaining messages are
  * then dropped. */
-static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
-			   struct rte_mbuf *desc)
+static inline void deliver_messages(struct raw_conn *c, const struct weft_frame_view *v,
+				    struct rte_mbuf *desc)
 {
 	struct raw_iface *iface = c->iface;
 	const struct weft_frame_msg *msg;
@@ -195,7 +195,7 @@ static inline bool arrival_known(struct raw_conn *c, uint16_t flags)
 		return true;
 	if (iface->gap)
 		return false;
-	if (flags & WEFT_FRAME_F_ACK_REQ && ++c->echo_asked % ECHO_ASKED == 0)
+	if (flags & WEFT_FRAME_F_ACK_REQ && ++c->echo_requested % ECHO_REQUESTED == 0)
 		return true;
 	if (c->base.rtt_ns != 0)
 		return iface->step <= c->base.rtt_ns / 4;
@@ -217,7 +217,7 @@ static __rte_always_inline void data_input(struct raw_conn *c, const struct weft
 	c->ts_at = iface->now;
 	c->ts_valid = arrival_known(c, v->flags);
 	c->echo_path = v->hdr->path;
-	c->heard = true;
+	c->data_received = true;
 	if (unlikely(verdict != WEFT_RXWIN_NEW)) {
 		c->ack_all = true;
 		raw_count(iface,
@@ -225,7 +225,7 @@ static __rte_always_inline void data_input(struct raw_conn *c, const struct weft
 		ack_soon(c, RAW_ACK_NOW);
 		return;
 	}
-	deliver(c, v, desc);
+	deliver_messages(c, v, desc);
 	if (unlikely(c->state != RAW_UP))
 		return; /* destroyed: frames that were not delivered are not acknowledged */
 	/* Only now: an acknowledgement means that the callback has returned. */
@@ -283,7 +283,7 @@ static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct
 	if (unlikely(v->ecn) && c->cc)
 		raw_window_marks(c, v->ecn);
 	if (unlikely(memcmp(v->src_mac, c->peer_mac, 6) != 0))
-		raw_doubt_source(c, v->src_mac);
+		raw_hint_source(c, v->src_mac);
 	raw_ack_input(c, v->hdr, v->sack);
 	if (unlikely(c->state != RAW_UP))
 		return; /* a completion destroyed it */
@@ -331,9 +331,9 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 	}
 	if (unlikely(v->type == WEFT_FRAME_ALIVE)) {
 		c->own_seen = raw_ep_seen(&c->base);
-		c->beat_at = iface->lt;
+		c->beat_at = iface->live_clock;
 	}
-	c->seen = iface->lt;
+	c->seen = iface->live_clock;
 	if (likely(c->state == RAW_UP)) {
 		up_input(c, v, desc);
 	} else if (c->state == RAW_TIME_WAIT) {
@@ -361,7 +361,8 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 }
 
 /* A frame that names no connection of this iface. */
-static void stranger_input(struct raw_iface *iface, const struct weft_frame_view *v, uint32_t index)
+static void unknown_sender_input(struct raw_iface *iface, const struct weft_frame_view *v,
+				 uint32_t index)
 {
 	uint32_t id = weft_get32(v->hdr->dst_conn);
 
@@ -399,41 +400,41 @@ static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v,
 			return;
 		}
 	}
-	stranger_input(iface, v, index);
+	unknown_sender_input(iface, v, index);
 }
 
-static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct weft_frame_view *v,
-		       struct rte_mbuf *m)
+static void drop_input(struct raw_iface *iface, enum weft_rx_verdict g,
+		       const struct weft_frame_view *v, struct rte_mbuf *m)
 {
-	static const enum raw_counter reason[WEFT_GATE_COUNT] = {
-		[WEFT_GATE_NOT_OURS] = RAW_DROP_NOT_OURS,
-		[WEFT_GATE_BAD_LENGTH] = RAW_DROP_BAD_LENGTH,
-		[WEFT_GATE_BAD_IP] = RAW_DROP_BAD_IP,
-		[WEFT_GATE_BAD_MAGIC] = RAW_DROP_BAD_MAGIC,
-		[WEFT_GATE_BAD_VERSION] = RAW_DROP_BAD_VERSION,
-		[WEFT_GATE_BAD_TYPE] = RAW_DROP_BAD_TYPE,
-		[WEFT_GATE_BAD_MESSAGE] = RAW_DROP_BAD_MESSAGE,
-		[WEFT_GATE_BAD_CSUM] = RAW_DROP_BAD_CSUM,
+	static const enum raw_counter reason[WEFT_VERDICT_COUNT] = {
+		[WEFT_VERDICT_NOT_OURS] = RAW_DROP_NOT_OURS,
+		[WEFT_VERDICT_BAD_LENGTH] = RAW_DROP_BAD_LENGTH,
+		[WEFT_VERDICT_BAD_IP] = RAW_DROP_BAD_IP,
+		[WEFT_VERDICT_BAD_MAGIC] = RAW_DROP_BAD_MAGIC,
+		[WEFT_VERDICT_BAD_VERSION] = RAW_DROP_BAD_VERSION,
+		[WEFT_VERDICT_BAD_TYPE] = RAW_DROP_BAD_TYPE,
+		[WEFT_VERDICT_BAD_MESSAGE] = RAW_DROP_BAD_MESSAGE,
+		[WEFT_VERDICT_BAD_CSUM] = RAW_DROP_BAD_CSUM,
 	};
 
-	if (g == WEFT_GATE_ARP) {
+	if (g == WEFT_VERDICT_ARP) {
 		if (iface->rx_elsewhere) {
 			iface->counter[RAW_STEER_ELSEWHERE]--; /* not a frame for this worker */
-			raw_doubt_arp(iface, v->arp); /* the first queue has done the rest */
+			raw_hint_arp(iface, v->arp); /* the first queue has done the rest */
 			return;
 		}
 		raw_hand_hint(iface, m, v->arp);
 		raw_arp_input(iface, v);
 		return;
 	}
-	if (g == WEFT_GATE_ICMP) {
-		raw_doubt_icmp(iface, v);
+	if (g == WEFT_VERDICT_ICMP) {
+		raw_hint_icmp(iface, v);
 		return;
 	}
-	if (g == WEFT_GATE_NOT_OURS && raw_hand_over(iface, m, v->dst_port))
+	if (g == WEFT_VERDICT_NOT_OURS && raw_hand_over(iface, m, v->dst_port))
 		return;
 	raw_count(iface, reason[g]);
-	if (g == WEFT_GATE_BAD_VERSION && v->type == WEFT_FRAME_HELLO)
+	if (g == WEFT_VERDICT_BAD_VERSION && v->type == WEFT_FRAME_HELLO)
 		raw_reset_send(iface, v, WEFT_RESET_VERSION);
 }
 
@@ -443,7 +444,7 @@ static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct w
  */
 static inline bool nic_has_checked(const struct raw_conn *c, const struct rte_mbuf *m)
 {
-	const struct weft_gate_pattern *p = &c->iface->pattern;
+	const struct weft_rx_pattern *p = &c->iface->pattern;
 	uint64_t l4 = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(
 		m, const struct rte_udp_hdr *, p->ip + sizeof(struct rte_ipv4_hdr));
@@ -478,7 +479,7 @@ static inline bool known_input(struct raw_iface *iface, const struct weft_frame_
 	if (!c || ref->id != id || ref->token != weft_get32(v->hdr->token) || c->state != RAW_UP ||
 	    !nic_has_checked(c, m))
 		return false;
-	c->seen = iface->lt;
+	c->seen = iface->live_clock;
 	c->pings = 0;
 	raw_ack_input(c, v->hdr, NULL);
 	if (likely(c->state == RAW_UP))
@@ -534,7 +535,7 @@ static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf 
 	const void *data = rte_pktmbuf_mtod(m, const void *);
 	struct rte_mbuf *desc = m;
 	struct weft_frame_view v;
-	enum weft_gate g;
+	enum weft_rx_verdict g;
 	uint64_t l4;
 
 	if (unlikely(m->nb_segs > 1)) {
@@ -562,8 +563,8 @@ static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf 
 		 */
 		iface->rx_l4_ok = l4 != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN;
 	}
-	g = weft_frame_parse(&iface->gate, data, m->pkt_len, &v);
-	if (likely(g == WEFT_GATE_OK))
+	g = weft_frame_parse(&iface->rx_filter, data, m->pkt_len, &v);
+	if (likely(g == WEFT_VERDICT_OK))
 		lane_input(iface, &v, desc);
 	else
 		drop_input(iface, g, &v, m);
@@ -649,7 +650,7 @@ void raw_acks(struct raw_iface *iface)
 	while ((c = TAILQ_FIRST(&list))) {
 		TAILQ_REMOVE(&list, c, ack_link);
 		if (c->ack_state != RAW_ACK_NONE &&
-		    (c->ack_state == RAW_ACK_NOW || iface->et >= c->ack_due) &&
+		    (c->ack_state == RAW_ACK_NOW || iface->tx_clock >= c->ack_due) &&
 		    (c->state != RAW_UP || raw_ack_send(c, 0) == 0))
 			c->ack_state = RAW_ACK_NONE;
 		if (c->ack_state != RAW_ACK_NONE) {

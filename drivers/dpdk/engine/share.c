@@ -75,7 +75,7 @@ void raw_share_stalled(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 
 	if (c->win_frames < c->win_whole || c->win_whole <= RAW_SHARE_MIN ||
-	    iface->lt - c->round_at < RTE_MAX(RAW_STALL_NS, 2ull * c->base.rtt_ns))
+	    iface->live_clock - c->round_at < RTE_MAX(RAW_STALL_NS, 2ull * c->base.rtt_ns))
 		return;
 	c->win_frames = RAW_SHARE_MIN;
 	c->take_next = c->snd_una;
@@ -84,7 +84,7 @@ void raw_share_stalled(struct raw_conn *c)
 }
 
 /* The connection has acknowledged frames, or is over. */
-static void grow(struct raw_conn *c, uint32_t to)
+static void window_grow(struct raw_conn *c, uint32_t to)
 {
 	if (c->win_frames >= c->win_whole)
 		return;
@@ -95,12 +95,12 @@ static void grow(struct raw_conn *c, uint32_t to)
 
 void raw_share_acked(struct raw_conn *c, unsigned int acked)
 {
-	grow(c, c->win_frames + acked);
+	window_grow(c, c->win_frames + acked);
 }
 
 void raw_share_forget(struct raw_conn *c)
 {
-	grow(c, c->win_whole);
+	window_grow(c, c->win_whole);
 }
 
 /* ---------------------------------------------------------------- frames in memory */
@@ -158,7 +158,7 @@ struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *
 }
 
 /* @return false: the memory limit is reached */
-static bool take(struct raw_conn *c, struct raw_slot *slot)
+static bool take_back_frame(struct raw_conn *c, struct raw_slot *slot)
 {
 	struct raw_iface *iface = c->iface;
 	struct raw_copy *copy;
@@ -188,7 +188,7 @@ static uint32_t take_some(struct raw_conn *c, uint32_t most)
 		slot = raw_slot(c, c->take_next);
 		if (!slot->m || slot->taken_back)
 			continue;
-		if (!take(c, slot))
+		if (!take_back_frame(c, slot))
 			return UINT32_MAX;
 		n++;
 	}

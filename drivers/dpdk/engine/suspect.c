@@ -31,11 +31,11 @@
 /* ns between two reports: a port that takes no frames is checked every 0.2 ms. */
 #define SUSPECT_AGAIN_NS 5000000ull
 
-static void suspect(struct raw_conn *c, int status, const char *text)
+static void conn_suspect(struct raw_conn *c, int status, const char *text)
 {
 	struct raw_iface *iface = c->iface;
 
-	c->suspect_next = iface->lt + SUSPECT_AGAIN_NS;
+	c->suspect_next = iface->live_clock + SUSPECT_AGAIN_NS;
 	raw_count(iface, RAW_CONN_SUSPECT);
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_SUSPECT, status, text);
 }
@@ -66,14 +66,15 @@ void raw_suspect_silent(struct raw_conn *c)
 	char text[200], peer[64];
 	bool deaf = false;
 
-	if (c->timer == 0 || c->state != RAW_UP || iface->lt < c->suspect_next)
+	if (c->timer == 0 || c->state != RAW_UP || iface->live_clock < c->suspect_next)
 		return;
 	if ((enough(c, trip, SUSPECT_TIMEOUTS) || iface->txq.count > 0) &&
-	    iface->lt - since >= RTE_MAX(SUSPECT_NS, SUSPECT_TRIPS * trip))
+	    iface->live_clock - since >= RTE_MAX(SUSPECT_NS, SUSPECT_TRIPS * trip))
 		snprintf(text, sizeof(text), "%s: no sign of %s for %.0f ms", iface->base.name,
-			 raw_peer_text(c, peer, sizeof(peer)), (double)(iface->lt - c->seen) / 1e6);
+			 raw_peer_text(c, peer, sizeof(peer)),
+			 (double)(iface->live_clock - c->seen) / 1e6);
 	else if (enough(c, trip, DEAF_TIMEOUTS) &&
-		 iface->lt - c->round_at >= RTE_MAX(DEAF_NS, DEAF_TRIPS * trip))
+		 iface->live_clock - c->round_at >= RTE_MAX(DEAF_NS, DEAF_TRIPS * trip))
 		deaf = true;
 	else
 		return;
@@ -82,8 +83,8 @@ void raw_suspect_silent(struct raw_conn *c)
 			 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.0f ms",
 			 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
 			 raw_slot(c, c->snd_una)->bytes + c->encap.len,
-			 (double)(iface->lt - c->round_at) / 1e6);
-	suspect(c, deaf, text);
+			 (double)(iface->live_clock - c->round_at) / 1e6);
+	conn_suspect(c, deaf, text);
 }
 
 void raw_suspect_idle(struct raw_conn *c)
@@ -91,12 +92,12 @@ void raw_suspect_idle(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 	char text[160], peer[64];
 
-	if (iface->lt < c->suspect_next)
+	if (iface->live_clock < c->suspect_next)
 		return;
 	snprintf(text, sizeof(text), "%s: no sign of %s for %.1f s, after %u probes",
 		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
-		 (double)(iface->lt - c->seen) / 1e9, c->pings);
-	suspect(c, 0, text);
+		 (double)(iface->live_clock - c->seen) / 1e9, c->pings);
+	conn_suspect(c, 0, text);
 }
 
 /* The event's receiver may destroy connections; none is freed before the next progress call. */
@@ -109,7 +110,7 @@ void raw_suspect_link(struct raw_iface *iface)
 		 iface->base.attr.device);
 	TAILQ_FOREACH(c, &iface->conns, link)
 		if (c->state == RAW_UP)
-			suspect(c, 0, text);
+			conn_suspect(c, 0, text);
 }
 
 void raw_conn_lost(struct raw_conn *c, int status, const char *text)
@@ -117,7 +118,7 @@ void raw_conn_lost(struct raw_conn *c, int status, const char *text)
 	bool up = c->state == RAW_UP;
 
 	if (up)
-		suspect(c, status, text);
+		conn_suspect(c, status, text);
 	if (!up || c->state == RAW_UP)
 		raw_conn_fail(c, status, text);
 }

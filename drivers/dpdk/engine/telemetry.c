@@ -33,7 +33,7 @@ static LIST_HEAD(, weft_telemetry) all = LIST_HEAD_INITIALIZER(all);
 /* ---- DPDK's side ---------------------------------------------------------------------------- */
 
 /* @return the worker whose id begins with @p id, if it is the only one. Under the lock. */
-static struct weft_telemetry *find(const char *id, size_t len)
+static struct weft_telemetry *find_worker(const char *id, size_t len)
 {
 	struct weft_telemetry *t, *found = NULL;
 
@@ -47,7 +47,7 @@ static struct weft_telemetry *find(const char *id, size_t len)
 	return found;
 }
 
-static int say(struct rte_tel_data *d, const char *text)
+static int put_error(struct rte_tel_data *d, const char *text)
 {
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_string(d, "error", text);
@@ -105,7 +105,7 @@ static void add_counters(const struct weft_question *q, struct rte_tel_data *d)
 /*
  * Each lane of the worker reports its own paths. @return NULL, or the reason why there is no answer
  */
-static const char *ask_lanes(uint64_t worker_id, struct rte_tel_data *d)
+static const char *query_lanes(uint64_t worker_id, struct rte_tel_data *d)
 {
 	struct texts texts = texts_begin(d);
 	struct weft_telemetry *t;
@@ -114,7 +114,7 @@ static const char *ask_lanes(uint64_t worker_id, struct rte_tel_data *d)
 	LIST_FOREACH(t, &all, link) {
 		if (t->question.worker_id != worker_id)
 			continue;
-		why = weft_question_put(&t->question, WEFT_ASK_PATHS, "");
+		why = weft_question_put(&t->question, WEFT_QUERY_PATHS, "");
 		if (why)
 			return why;
 		add_texts(&t->question, &texts);
@@ -124,18 +124,18 @@ static const char *ask_lanes(uint64_t worker_id, struct rte_tel_data *d)
 }
 
 /* One lane answers for its worker. @return NULL, or the reason why there is no answer */
-static const char *ask_one(struct weft_question *q, enum weft_question_kind kind,
-			   const char *prefix, struct rte_tel_data *d)
+static const char *query_one(struct weft_question *q, enum weft_question_kind kind,
+			     const char *prefix, struct rte_tel_data *d)
 {
 	struct texts texts;
 	const char *why;
 
-	if (kind == WEFT_ASK_PATHS)
-		return ask_lanes(q->worker_id, d);
+	if (kind == WEFT_QUERY_PATHS)
+		return query_lanes(q->worker_id, d);
 	why = weft_question_put(q, kind, prefix);
 	if (why)
 		return why;
-	if (kind == WEFT_ASK_COUNTERS) {
+	if (kind == WEFT_QUERY_COUNTERS) {
 		add_counters(q, d);
 		return NULL;
 	}
@@ -146,7 +146,7 @@ static const char *ask_one(struct weft_question *q, enum weft_question_kind kind
 }
 
 /* @p params  [WORKER][,PREFIX] */
-static int ask(enum weft_question_kind kind, const char *params, struct rte_tel_data *d)
+static int handle(enum weft_question_kind kind, const char *params, struct rte_tel_data *d)
 {
 	const char *comma, *why = "no worker has this id, or several have: see /weft/workers";
 	struct weft_telemetry *t;
@@ -156,47 +156,47 @@ static int ask(enum weft_question_kind kind, const char *params, struct rte_tel_
 	comma = strchr(params, ',');
 	len = comma ? (size_t)(comma - params) : strlen(params);
 	pthread_mutex_lock(&lock);
-	t = find(params, len);
+	t = find_worker(params, len);
 	if (t)
-		why = ask_one(&t->question, kind, comma ? comma + 1 : "", d);
+		why = query_one(&t->question, kind, comma ? comma + 1 : "", d);
 	pthread_mutex_unlock(&lock);
-	return why ? say(d, why) : 0;
+	return why ? put_error(d, why) : 0;
 }
 
 static int on_counters(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return ask(WEFT_ASK_COUNTERS, params, d);
+	return handle(WEFT_QUERY_COUNTERS, params, d);
 }
 
 static int on_help_wanted(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return ask(WEFT_ASK_HELP, params, d);
+	return handle(WEFT_QUERY_HELP, params, d);
 }
 
 static int on_endpoints(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return ask(WEFT_ASK_ENDPOINTS, params, d);
+	return handle(WEFT_QUERY_ENDPOINTS, params, d);
 }
 
 static int on_lanes(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return ask(WEFT_ASK_LANES, params, d);
+	return handle(WEFT_QUERY_LANES, params, d);
 }
 
 static int on_thresholds(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return ask(WEFT_ASK_THRESHOLDS, params, d);
+	return handle(WEFT_QUERY_THRESHOLDS, params, d);
 }
 
 static int on_paths(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	(void)cmd;
-	return ask(WEFT_ASK_PATHS, params, d);
+	return handle(WEFT_QUERY_PATHS, params, d);
 }
 
 static int on_workers(const char *cmd, const char *params, struct rte_tel_data *d)

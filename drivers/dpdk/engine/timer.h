@@ -3,8 +3,9 @@
  * @file engine/timer.h
  * Which connections are checked, and when.
  *
- * A connection is in by_et while frames of it are outstanding, and in by_lt with its next keepalive
- * or handshake step: an idle connection costs its share of keepalives and nothing else.
+ * A connection is in by_tx_clock while frames of it are outstanding, and in by_live_clock with its
+ * next keepalive or handshake step: an idle connection costs its share of keepalives and nothing
+ * else.
  *
  * DPDK's rte_timer does not fit. It reads the CPU's cycle counter. The engine has clocks of its
  * own, which stop while the worker does not poll (engine/clock.h), and virtual time in the
@@ -29,13 +30,13 @@ void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t);
  * raw_timers() checks the connection at @p t, or before, and then finds out itself what is due: a
  * timer that is postponed, as by every acknowledgement, has no cost here.
  */
-static inline void raw_deadline_et(struct raw_conn *c, uint64_t t)
+static inline void raw_deadline_tx(struct raw_conn *c, uint64_t t)
 {
-	if (unlikely(t < c->et_at))
+	if (unlikely(t < c->tx_clock_at))
 		raw_deadline_et_sooner(c, t);
 }
 
-void raw_deadline_lt(struct raw_conn *c, uint64_t t);
+void raw_deadline_live(struct raw_conn *c, uint64_t t);
 void raw_deadlines_forget(struct raw_conn *c);
 /* ---- engine/keepalive.c */
 /* Process the connections that are due. */

@@ -37,8 +37,8 @@ static inline uint8_t *put_msg_hdr(uint8_t *p, uint8_t am_id, size_t length)
 	return p + sizeof(msg);
 }
 
-static inline void append(struct raw_conn *c, uint8_t am_id, const void *hdr, size_t hdr_len,
-			  const void *payload, size_t length)
+static inline void append_message(struct raw_conn *c, uint8_t am_id, const void *hdr,
+				  size_t hdr_len, const void *payload, size_t length)
 {
 	uint8_t *p = put_msg_hdr(c->open_pos, am_id, hdr_len + length);
 
@@ -131,8 +131,8 @@ static __rte_noinline void commit_parts(struct raw_conn *c, struct raw_slot *slo
  * A sealed frame gets its sequence number, its slot and its place in the queue. From here on it is
  * retransmitted until it is acknowledged.
  */
-static inline void commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len,
-			  uint32_t payload, uint16_t flags)
+static inline void commit_frame(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len,
+				uint32_t payload, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
 	struct weft_frame_hdr *hdr = raw_hdr(c, m);
@@ -149,7 +149,7 @@ static inline void commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_
 
 	*slot = (struct raw_slot){
 		.m = m,
-		.sent = iface->et,
+		.sent = iface->tx_clock,
 		.order = c->path[path].order++,
 		.payload = payload,
 		.bytes = (uint16_t)lane_len,
@@ -162,7 +162,7 @@ static inline void commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_
 	c->inflight += lane_len;
 	c->base.queued += payload;
 	if (c->timer == 0) {
-		c->round_at = iface->lt;
+		c->round_at = iface->live_clock;
 		c->round_end = c->snd_next;
 		raw_timer_arm(c);
 	}
@@ -188,11 +188,11 @@ static inline void commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_
 void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint32_t payload,
 		   uint16_t flags)
 {
-	commit(c, m, lane_len, payload, flags);
+	commit_frame(c, m, lane_len, payload, flags);
 }
 
 /* Close the open frame and queue it. The queue must have room. */
-static inline void seal(struct raw_conn *c, uint16_t flags)
+static inline void seal_frame(struct raw_conn *c, uint16_t flags)
 {
 	struct rte_mbuf *m = c->open;
 	uint32_t lane_len, payload;
@@ -204,7 +204,7 @@ static inline void seal(struct raw_conn *c, uint16_t flags)
 	m->pkt_len = m->data_len;
 	c->open = NULL;
 	c->open_room = 0;
-	commit(c, m, lane_len, payload, flags);
+	commit_frame(c, m, lane_len, payload, flags);
 }
 
 /*
@@ -217,7 +217,7 @@ bool raw_seal(struct raw_conn *c, uint16_t flags)
 		if (raw_txq_space(c->iface) < c->txq_need)
 			return false;
 	}
-	seal(c, flags);
+	seal_frame(c, flags);
 	return true;
 }
 
@@ -242,12 +242,12 @@ static inline void send_now(struct raw_iface *iface)
  * may wait for just this message. A frame with little room left goes to the queue. Any other stays
  * open for further messages until the next progress().
  */
-static inline void opened(struct raw_conn *c)
+static inline void frame_opened(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
 	if (c->snd_una == c->snd_next) {
-		seal(c, 0); /* open_frame() has checked that there is room */
+		seal_frame(c, 0); /* open_frame() has checked that there is room */
 		send_now(iface);
 		return;
 	}
@@ -279,8 +279,8 @@ static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const vo
 	/* The message is longer than the path carries now (engine/mtu.h): it fills its frame. */
 	c->open_room =
 		RTE_MAX(c->open_room, (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length));
-	append(c, am_id, hdr, hdr_len, payload, length);
-	opened(c);
+	append_message(c, am_id, hdr, hdr_len, payload, length);
+	frame_opened(c);
 	return 0;
 }
 
@@ -290,7 +290,7 @@ int raw_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 	struct raw_conn *c = raw_conn_of(lane_ep);
 
 	if (likely(hdr_len + length + sizeof(struct weft_frame_msg) <= c->open_room)) {
-		append(c, am_id, hdr, hdr_len, payload, length);
+		append_message(c, am_id, hdr, hdr_len, payload, length);
 		return 0;
 	}
 	return short_slow(c, am_id, hdr, hdr_len, payload, length);
@@ -320,7 +320,7 @@ ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack
 	c->open_pos += sizeof(struct weft_frame_msg) + (size_t)n;
 	c->open_room -=
 		RTE_MIN(c->open_room, (uint32_t)sizeof(struct weft_frame_msg) + (uint32_t)n);
-	opened(c);
+	frame_opened(c);
 	return n;
 }
 

@@ -17,7 +17,7 @@
 #include "engine/clock.h"
 #include "engine/conn.h"
 #include "engine/iface.h"
-#include "engine/life.h"
+#include "engine/link_state.h"
 #include "engine/rx.h"
 #include "engine/txq.h"
 #include "frame/frame_port.h"
@@ -60,7 +60,7 @@ static void send_acks(struct raw_iface *iface)
 }
 
 /* @return ns from now to a time on one of the clocks, whose steps count for @p most at most */
-static uint64_t until(uint64_t at, uint64_t clock, uint64_t most)
+static uint64_t ns_until(uint64_t at, uint64_t clock, uint64_t most)
 {
 	if (at == RAW_NEVER)
 		return RAW_NEVER;
@@ -73,12 +73,14 @@ static uint64_t until(uint64_t at, uint64_t clock, uint64_t most)
  */
 static uint64_t next_timer(const struct raw_iface *iface, bool wakes)
 {
-	return RTE_MIN(until(iface->next_et, iface->et, wakes ? RAW_NEVER : RAW_STEP_MAX),
-		       until(iface->next_lt, iface->lt, wakes ? RAW_NEVER : RAW_LIVE_STEP_MAX));
+	return RTE_MIN(ns_until(iface->next_tx_clock, iface->tx_clock,
+				wakes ? RAW_NEVER : RAW_STEP_MAX),
+		       ns_until(iface->next_live_clock, iface->live_clock,
+				wakes ? RAW_NEVER : RAW_LIVE_STEP_MAX));
 }
 
 /* The PMD frees sent buffers only when it is polled. It is polled KICKS times after a frame. */
-static void kick(struct raw_iface *iface, uint64_t *within)
+static void kick_port(struct raw_iface *iface, uint64_t *within)
 {
 	if (!iface->tx_used || !iface->port->ops->tx_kick)
 		return;
@@ -107,8 +109,8 @@ int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due)
 	if (iface->txq.count > 0 || iface->share.pressed || !TAILQ_EMPTY(&iface->ack_list))
 		within = RTE_MIN(within, (uint64_t)RETRY_NS);
 	if (!LIST_EMPTY(&iface->zc.waiting))
-		within = RTE_MIN(within, until(iface->zc.ask_at, iface->now, RAW_NEVER));
-	kick(iface, &within);
+		within = RTE_MIN(within, ns_until(iface->zc.poll_at, iface->now, RAW_NEVER));
+	kick_port(iface, &within);
 	if (port->ops->arm) {
 		rc = port->ops->arm(port, &within);
 		if (rc < 0)

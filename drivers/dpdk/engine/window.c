@@ -19,7 +19,7 @@
  * With a smaller limit the sender requests acknowledgements: without requests the peer acknowledges
  * every eighth frame.
  */
-#define ASK_FRAMES (4 * RAW_ACK_FRAMES)
+#define ACK_REQ_FRAMES (4 * RAW_ACK_FRAMES)
 
 #define QUIET_PARTS 4u /* of the window; timeouts with less in flight are no evidence about it */
 
@@ -36,10 +36,10 @@ static uint32_t full_frame(const struct raw_conn *c)
  * win_bytes is in flight; the last one still is within the limit. With a gap, or with lost frames
  * to be retransmitted, win_bytes is 0: each send has to call raw_window_paced().
  */
-static void update(struct raw_conn *c)
+static void limits_update(struct raw_conn *c)
 {
 	uint64_t limit = 0, per_s = 0;
-	uint32_t ask = INT32_MAX;
+	uint32_t ack_req = INT32_MAX;
 	bool paced = true;
 
 	for (unsigned int i = 0; i < c->path_count; i++) {
@@ -52,19 +52,19 @@ static void update(struct raw_conn *c)
 		paced &= cc->gap != 0;
 		if (cc->gap != 0)
 			per_s += 1000000000ull / cc->gap + 1;
-		p->ask_bytes = cc->limit < ASK_FRAMES * full_frame(c)
-				       ? RTE_MAX(cc->limit / 4, full_frame(c))
-				       : 0;
-		if (p->ask_bytes != 0)
-			ask = RTE_MIN(ask, p->ask_bytes - 1);
+		p->ack_req_bytes = cc->limit < ACK_REQ_FRAMES * full_frame(c)
+					   ? RTE_MAX(cc->limit / 4, full_frame(c))
+					   : 0;
+		if (p->ack_req_bytes != 0)
+			ack_req = RTE_MIN(ack_req, p->ack_req_bytes - 1);
 	}
 	/* WEFT_WINDOW limits the lane, however many paths are open. */
 	limit = RTE_MIN(limit, (uint64_t)c->cc[0].conf.most * c->paths);
 	c->cc_limit = (uint32_t)RTE_MIN(limit, (uint64_t)INT32_MAX);
 	c->cc_gap = paced ? (uint32_t)RTE_MIN(1000000000ull / per_s + 1, (uint64_t)INT32_MAX) : 0;
-	if (c->cc_gap != 0 || (ask != INT32_MAX && c->path_watch & RAW_WATCH_MANY))
-		ask = 0;
-	c->cc_left = RTE_MIN(c->cc_left, (int32_t)ask);
+	if (c->cc_gap != 0 || (ack_req != INT32_MAX && c->path_watch & RAW_WATCH_MANY))
+		ack_req = 0;
+	c->cc_left = RTE_MIN(c->cc_left, (int32_t)ack_req);
 	if (c->cc_gap != 0 || c->cc_lost != 0)
 		c->win_bytes = 0;
 	else
@@ -110,7 +110,7 @@ int raw_window_init(struct raw_conn *c)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < c->path_count; i++)
 		weft_cc_init(&c->cc[i], ops, &conf);
-	update(c);
+	limits_update(c);
 	return 0;
 }
 
@@ -135,7 +135,7 @@ void raw_window_free(struct raw_conn *c)
 
 /* ---------------------------------------------------------------- sending */
 
-static bool room(const struct raw_conn *c, uint32_t bytes)
+static bool has_room(const struct raw_conn *c, uint32_t bytes)
 {
 	return c->inflight == 0 || c->inflight + bytes <= c->cc_limit;
 }
@@ -145,23 +145,23 @@ bool raw_window_paced(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 
 	c->cc_full = true;
-	if (c->cc_lost != 0 || !room(c, full_frame(c)))
+	if (c->cc_lost != 0 || !has_room(c, full_frame(c)))
 		return false;
-	if (c->cc_gap == 0 || iface->et >= c->cc_next)
+	if (c->cc_gap == 0 || iface->tx_clock >= c->cc_next)
 		return true;
-	raw_deadline_et(c, c->cc_next);
+	raw_deadline_tx(c, c->cc_next);
 	return false;
 }
 
 /* Sets the time of the next frame. A late sender catches up by one frame at most. */
-static void pace(struct raw_conn *c, uint32_t bytes)
+static void pace_next(struct raw_conn *c, uint32_t bytes)
 {
-	uint64_t now = c->iface->et, gap = (uint64_t)c->cc_gap * bytes / full_frame(c);
+	uint64_t now = c->iface->tx_clock, gap = (uint64_t)c->cc_gap * bytes / full_frame(c);
 
 	c->cc_next = RTE_MAX(c->cc_next, now - RTE_MIN(now, gap)) + gap;
 }
 
-uint16_t raw_window_ask(struct raw_conn *c, uint8_t path, uint32_t bytes)
+uint16_t raw_window_ack_req(struct raw_conn *c, uint8_t path, uint32_t bytes)
 {
 	struct raw_path *p = &c->path[path];
 
@@ -169,21 +169,21 @@ uint16_t raw_window_ask(struct raw_conn *c, uint8_t path, uint32_t bytes)
 	if (!c->cc)
 		return 0;
 	if (c->cc_gap != 0)
-		pace(c, bytes);
+		pace_next(c, bytes);
 	if (c->path_watch & RAW_WATCH_MANY) {
 		/* Each path counts for itself. */
 		c->cc_left = 0;
-		if (p->ask_bytes == 0)
+		if (p->ack_req_bytes == 0)
 			return 0;
-		p->asked += bytes;
-		if (p->asked < p->ask_bytes && c->cc_gap == 0)
+		p->since_ack_req += bytes;
+		if (p->since_ack_req < p->ack_req_bytes && c->cc_gap == 0)
 			return 0;
-		p->asked = 0;
+		p->since_ack_req = 0;
 		return WEFT_FRAME_F_ACK_REQ;
 	}
-	if (p->ask_bytes == 0)
+	if (p->ack_req_bytes == 0)
 		return 0;
-	c->cc_left = c->cc_gap != 0 ? 0 : (int32_t)p->ask_bytes - 1;
+	c->cc_left = c->cc_gap != 0 ? 0 : (int32_t)p->ack_req_bytes - 1;
 	/* A sender that uses less of the window does not wait for acknowledgements. */
 	return c->cc_gap != 0 || c->inflight + bytes > c->cc_limit / 2 ? WEFT_FRAME_F_ACK_REQ : 0;
 }
@@ -191,7 +191,7 @@ uint16_t raw_window_ask(struct raw_conn *c, uint8_t path, uint32_t bytes)
 /* ---------------------------------------------------------------- acknowledgements and losses */
 
 /* @return true: the limit or the gap has changed */
-static bool tell(struct weft_cc *cc, const struct weft_cc_ack *a)
+static bool cc_on_ack(struct weft_cc *cc, const struct weft_cc_ack *a)
 {
 	uint32_t limit = cc->limit, gap = cc->gap;
 
@@ -250,12 +250,12 @@ static uint32_t sample_size(struct raw_conn *c, const struct weft_frame_hdr *hdr
 	const struct raw_slot *slot = raw_slot(c, c->sack_high - 1);
 	uint32_t age = (uint32_t)c->iface->now - weft_get32(hdr->ts_echo);
 
-	if (slot->path != hdr->echo_path || c->iface->et - slot->sent != age)
+	if (slot->path != hdr->echo_path || c->iface->tx_clock - slot->sent != age)
 		return 0;
 	return slot->bytes;
 }
 
-static bool tell_all(struct raw_conn *c, struct weft_cc_ack *a, uint8_t path, uint32_t rtt)
+static bool cc_on_ack_all(struct raw_conn *c, struct weft_cc_ack *a, uint8_t path, uint32_t rtt)
 {
 	bool changed = false;
 
@@ -269,7 +269,7 @@ static bool tell_all(struct raw_conn *c, struct weft_cc_ack *a, uint8_t path, ui
 		a->inflight = p->inflight + p->acked;
 		a->rtt = i == path ? rtt : 0;
 		p->acked = 0;
-		changed |= tell(&c->cc[i], a);
+		changed |= cc_on_ack(&c->cc[i], a);
 	}
 	return changed;
 }
@@ -289,15 +289,15 @@ void raw_window_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr, uint
 	bool changed;
 
 	if (unlikely(c->path_watch & RAW_WATCH_MANY)) {
-		changed = tell_all(c, &a, path, rtt);
+		changed = cc_on_ack_all(c, &a, path, rtt);
 	} else {
 		a.marked = take_marks(c, &c->path[c->next_path], a.acked);
-		changed = tell(&c->cc[c->next_path], &a);
+		changed = cc_on_ack(&c->cc[c->next_path], &a);
 	}
 	c->cc_acked = 0;
 	c->cc_full = c->cc_lost != 0;
 	if (changed || (c->win_bytes == 0 && !c->cc_full))
-		update(c);
+		limits_update(c);
 }
 
 void raw_window_found(struct raw_conn *c, struct raw_slot *slot)
@@ -323,9 +323,9 @@ void raw_window_lost(struct raw_conn *c, struct raw_slot *slot)
 
 bool raw_window_again(struct raw_conn *c, uint32_t bytes, uint64_t *when)
 {
-	if (!room(c, bytes))
+	if (!has_room(c, bytes))
 		return false;
-	if (c->cc_gap == 0 || c->iface->et >= c->cc_next)
+	if (c->cc_gap == 0 || c->iface->tx_clock >= c->cc_next)
 		return true;
 	*when = RTE_MIN(*when, c->cc_next);
 	return false;
@@ -345,21 +345,21 @@ void raw_window_resent(struct raw_conn *c, struct raw_slot *slot, uint8_t before
 	if (many)
 		c->path[slot->path].inflight += slot->bytes;
 	if (c->cc_gap != 0)
-		pace(c, slot->bytes);
+		pace_next(c, slot->bytes);
 	if (c->cc_lost == 0)
-		update(c);
+		limits_update(c);
 }
 
 void raw_window_paths(struct raw_conn *c)
 {
-	update(c);
+	limits_update(c);
 }
 
 /*
  * After a silence, frames are acknowledged that were sent before it and never since. So the peer
  * was silent, or its acknowledgements were lost: the frames arrived, and the timeout was spurious.
  */
-void raw_window_heard(struct raw_conn *c, uint32_t ack)
+void raw_window_quiet_over(struct raw_conn *c, uint32_t ack)
 {
 	const struct raw_slot *slot;
 	bool early;
@@ -374,7 +374,7 @@ void raw_window_heard(struct raw_conn *c, uint32_t ack)
 			return; /* the frames after it were sent later still */
 		for (unsigned int i = 0; i < c->path_count; i++)
 			c->cc[i].ops->on_spurious(&c->cc[i]);
-		update(c);
+		limits_update(c);
 		return;
 	}
 }
@@ -382,7 +382,7 @@ void raw_window_heard(struct raw_conn *c, uint32_t ack)
 void raw_window_timeout(struct raw_conn *c)
 {
 	if (c->backoff == 1)
-		c->cc_quiet = c->iface->et;
+		c->cc_quiet = c->iface->tx_clock;
 	/* With little in flight, the timeouts are no evidence of what the network carries now. */
 	if (c->backoff > 1 && c->inflight < c->cc_limit / QUIET_PARTS) {
 		if (c->backoff == 2)
@@ -391,14 +391,14 @@ void raw_window_timeout(struct raw_conn *c)
 	}
 	for (unsigned int i = 0; i < c->path_count; i++)
 		c->cc[i].ops->on_timeout(&c->cc[i], c->backoff, c->iface->now);
-	update(c);
+	limits_update(c);
 }
 
 void raw_window_idle(struct raw_conn *c)
 {
 	for (unsigned int i = 0; i < c->path_count; i++)
 		c->cc[i].ops->on_idle(&c->cc[i]);
-	update(c);
+	limits_update(c);
 }
 
 void raw_window_over(struct raw_conn *c)
@@ -415,12 +415,12 @@ void raw_window_counters(const struct raw_conn *c, unsigned int path, weft_lane_
 
 	if (!c->cc)
 		return;
-#define TELL(field, what, help)                                                    \
+#define REPORT(field, what, help)                                                  \
 	snprintf(name, sizeof(name), "conn%u.path%u." what, c->id & 0xffff, path); \
 	cb(name, c->cc[path].field, arg);
-	RAW_CC_LEVELS(TELL)
-	RAW_CC_COUNTERS(TELL)
-#undef TELL
+	RAW_CC_LEVELS(REPORT)
+	RAW_CC_COUNTERS(REPORT)
+#undef REPORT
 }
 
 void raw_window_print(const struct raw_conn *c, unsigned int path, char *buf, size_t size)

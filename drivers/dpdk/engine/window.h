@@ -29,7 +29,7 @@ void raw_window_free(struct raw_conn *c);
 /** Called when the limit is reached, or when frames are paced. @return true: one may leave now */
 bool raw_window_paced(struct raw_conn *c);
 /** The rest of raw_window_sent(), once c->cc_left is used up. */
-uint16_t raw_window_ask(struct raw_conn *c, uint8_t path, uint32_t bytes);
+uint16_t raw_window_ack_req(struct raw_conn *c, uint8_t path, uint32_t bytes);
 /**
  * A frame of @p bytes leaves over @p path. @return WEFT_FRAME_F_ACK_REQ or 0, for its header.
  * While windows are large this is one comparison.
@@ -37,7 +37,7 @@ uint16_t raw_window_ask(struct raw_conn *c, uint8_t path, uint32_t bytes);
 static inline uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_t bytes)
 {
 	c->cc_left -= (int32_t)bytes;
-	return likely(c->cc_left >= 0) ? 0 : raw_window_ask(c, path, bytes);
+	return likely(c->cc_left >= 0) ? 0 : raw_window_ack_req(c, path, bytes);
 }
 
 /** A frame of the peer arrived with a congestion mark: the next ACKs report it. */
@@ -63,7 +63,7 @@ void raw_window_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr, uint
 void raw_window_lost(struct raw_conn *c, struct raw_slot *slot);
 /**
  * May a lost frame be retransmitted now? If only pacing delays it, @p when is lowered to its time
- * (et).
+ * (tx_clock).
  */
 bool raw_window_again(struct raw_conn *c, uint32_t bytes, uint64_t *when);
 /** A frame is retransmitted over slot->path; its previous transmission was over @p before. */
@@ -72,7 +72,7 @@ void raw_window_resent(struct raw_conn *c, struct raw_slot *slot, uint8_t before
 void raw_window_paths(struct raw_conn *c);
 void raw_window_timeout(struct raw_conn *c);
 /** After timeouts: all frames before @p ack are acknowledged, and their slots are still in use. */
-void raw_window_heard(struct raw_conn *c, uint32_t ack);
+void raw_window_quiet_over(struct raw_conn *c, uint32_t ack);
 void raw_window_idle(struct raw_conn *c);
 /** The connection is over: nothing is outstanding any more. */
 void raw_window_over(struct raw_conn *c);

@@ -44,7 +44,7 @@ static int link_segment(struct chain *ch, struct rte_mbuf *m)
 	return 0;
 }
 
-static int attach(struct chain *ch, void *at, rte_iova_t iova, uint32_t len)
+static int attach_memory(struct chain *ch, void *at, rte_iova_t iova, uint32_t len)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(ch->iface->port->hdr_pool);
 
@@ -59,8 +59,8 @@ static int attach(struct chain *ch, void *at, rte_iova_t iova, uint32_t len)
 }
 
 /* @return the number of bytes that may be one segment */
-static uint32_t segment(const struct weft_frame_port *port, const struct weft_mem_lane *mem,
-			const uint8_t *at, uint32_t len, rte_iova_t *iova)
+static uint32_t segment_len(const struct weft_frame_port *port, const struct weft_mem_lane *mem,
+			    const uint8_t *at, uint32_t len, rte_iova_t *iova)
 {
 	uintptr_t page = (uintptr_t)1 << port->tx_page_bits;
 
@@ -81,8 +81,8 @@ static int attach_piece(struct chain *ch, const struct iovec *iov)
 	int err = 0;
 
 	for (; len > 0 && err == 0; at += n, len -= n) {
-		n = segment(ch->iface->port, ch->zc->mem, at, len, &iova);
-		err = attach(ch, at, iova, n);
+		n = segment_len(ch->iface->port, ch->zc->mem, at, len, &iova);
+		err = attach_memory(ch, at, iova, n);
 	}
 	return err;
 }
@@ -149,8 +149,8 @@ static ssize_t pack_pieces(void *dst, size_t max, void *arg)
 }
 
 /* Memory that the NIC cannot read, or in more pieces than it takes: as header_only(). */
-static int copied(struct weft_lane_ep *lane_ep, uint8_t am_id, struct pack_pieces *p,
-		  struct weft_lane_comp *comp)
+static int send_copied(struct weft_lane_ep *lane_ep, uint8_t am_id, struct pack_pieces *p,
+		       struct weft_lane_comp *comp)
 {
 	struct raw_flush *f = malloc(sizeof(*f));
 	ssize_t n;
@@ -167,7 +167,7 @@ static int copied(struct weft_lane_ep *lane_ep, uint8_t am_id, struct pack_piece
 	return 0;
 }
 
-static bool covers(const struct weft_mem_lane *mem, const struct iovec *iov)
+static bool mem_covers(const struct weft_mem_lane *mem, const struct iovec *iov)
 {
 	uintptr_t at = (uintptr_t)iov->iov_base;
 
@@ -187,11 +187,11 @@ static unsigned int count_segments(const struct raw_conn *c, const struct iovec 
 	for (unsigned int i = 0; i < iovcnt; i++) {
 		if (iov[i].iov_len == 0)
 			continue;
-		if (!covers(mem, &iov[i]))
+		if (!mem_covers(mem, &iov[i]))
 			return 0;
 		for (size_t off = 0; off < iov[i].iov_len; n++)
-			off += segment(port, mem, (const uint8_t *)iov[i].iov_base + off,
-				       (uint32_t)(iov[i].iov_len - off), &iova);
+			off += segment_len(port, mem, (const uint8_t *)iov[i].iov_base + off,
+					   (uint32_t)(iov[i].iov_len - off), &iova);
 	}
 	pages = port->tx_segs;
 	return pages != 0 && n > pages ? 0 : n;
@@ -210,12 +210,12 @@ static unsigned int count_segments(const struct raw_conn *c, const struct iovec 
  */
 static uint16_t want_ack(struct raw_conn *c, uint32_t payload)
 {
-	bool heard = c->heard;
+	bool data_received = c->data_received;
 
-	c->heard = false;
+	c->data_received = false;
 	if (c->zc_ack == RAW_ZC_ACK_REQUESTED || payload >= c->room)
 		return 0;
-	if (heard && (c->acked_alone == 0 || c->acked_alone++ == ALONE_SENDS)) {
+	if (data_received && (c->acked_alone == 0 || c->acked_alone++ == ALONE_SENDS)) {
 		c->zc_ack = RAW_ZC_ACK_NO_REQUEST;
 		return 0;
 	}
@@ -241,8 +241,8 @@ static inline void put_headers(const struct raw_conn *c, struct rte_mbuf *head, 
 }
 
 /* The frame is complete: count, keep and queue it. */
-static inline void commit(struct raw_conn *c, struct rte_mbuf *head, struct raw_zc *zc,
-			  uint32_t payload)
+static inline void commit_frame(struct raw_conn *c, struct rte_mbuf *head, struct raw_zc *zc,
+				uint32_t payload)
 {
 	struct raw_iface *iface = c->iface;
 
@@ -288,8 +288,8 @@ int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 		return -EMSGSIZE;
 	segs = count_segments(c, iov, iovcnt, mem);
 	if (unlikely(segs == 0))
-		return copied(lane_ep, am_id, &(struct pack_pieces){hdr, hdr_len, iov, iovcnt},
-			      comp);
+		return send_copied(lane_ep, am_id, &(struct pack_pieces){hdr, hdr_len, iov, iovcnt},
+				   comp);
 	if (unlikely(!raw_share_hdrs(c, segs))) {
 		raw_count(iface, RAW_TX_SHARE_FULL);
 		return -EAGAIN;
@@ -312,7 +312,7 @@ int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 		rte_mbuf_ext_refcnt_update(&zc->shinfo, 1);
 		goto no_buffer;
 	}
-	commit(c, head, zc, payload);
+	commit_frame(c, head, zc, payload);
 	return 0;
 
 no_buffer:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/zcopy.h
- * Zero-copy sends (engine/zcopy.c), and their lifetime (engine/zc.c).
+ * Zero-copy sends (engine/zcopy.c), and their lifetime (engine/zcopy_lifetime.c).
  */
 #ifndef WEFT_ENGINE_ZCOPY_H
 #define WEFT_ENGINE_ZCOPY_H
@@ -44,7 +44,7 @@ unsigned int raw_zc_complete(struct raw_iface *iface);
 void raw_zc_cancel(struct raw_conn *c);
 void raw_zc_fail(struct raw_conn *c, int status);
 void raw_zc_destroy(struct raw_iface *iface);
-unsigned int raw_zc_ask(struct raw_iface *iface);
+unsigned int raw_zc_poll(struct raw_iface *iface);
 void raw_zc_wait(struct raw_iface *iface, struct raw_zc *zc);
 
 /* The zero-copy message in a frame, or NULL. */

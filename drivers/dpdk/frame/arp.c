@@ -150,7 +150,7 @@ bool weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now, uint8_t mac[
 	return known;
 }
 
-unsigned int weft_arp_said(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT_ARP_SAID][6])
+unsigned int weft_arp_repliers(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT_ARP_REPLIERS][6])
 {
 	const struct weft_arp_entry *e;
 	unsigned int n = 0;
@@ -158,15 +158,15 @@ unsigned int weft_arp_said(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT_ARP
 	pthread_mutex_lock(&a->table->lock);
 	e = table_find(a->table, ip);
 	if (e) {
-		n = e->num_said < WEFT_ARP_SAID ? e->num_said : WEFT_ARP_SAID;
-		memcpy(mac, e->said, sizeof(e->said));
+		n = e->num_replies < WEFT_ARP_REPLIERS ? e->num_replies : WEFT_ARP_REPLIERS;
+		memcpy(mac, e->repliers, sizeof(e->repliers));
 	}
 	pthread_mutex_unlock(&a->table->lock);
 	return n;
 }
 
-static void build(const struct weft_arp *a, struct rte_arp_hdr *pkt, uint16_t op,
-		  const uint8_t tha[6], uint32_t tip)
+static void build_packet(const struct weft_arp *a, struct rte_arp_hdr *pkt, uint16_t op,
+			 const uint8_t tha[6], uint32_t tip)
 {
 	*pkt = (struct rte_arp_hdr){
 		.arp_hardware = RTE_BE16(RTE_ARP_HRD_ETHER),
@@ -181,7 +181,8 @@ static void build(const struct weft_arp *a, struct rte_arp_hdr *pkt, uint16_t op
 	memcpy(&pkt->arp_data.arp_tha, tha, RTE_ETHER_ADDR_LEN);
 }
 
-static bool table_ask(struct weft_arp_table *t, uint32_t ip, enum weft_arp_kind kind, uint64_t now)
+static bool table_request(struct weft_arp_table *t, uint32_t ip, enum weft_arp_kind kind,
+			  uint64_t now)
 {
 	struct weft_arp_entry *e = table_find(t, ip);
 	uint64_t wait;
@@ -191,48 +192,48 @@ static bool table_ask(struct weft_arp_table *t, uint32_t ip, enum weft_arp_kind 
 	if (!e)
 		return false;
 	table_use(t, e, kind, now);
-	if (e->known || now < e->next_ask)
+	if (e->known || now < e->next_request)
 		return false;
-	wait = WEFT_ARP_RETRY_MIN << (e->asked < 8 ? e->asked : 8);
-	e->next_ask = now + (wait < WEFT_ARP_RETRY_MAX ? wait : WEFT_ARP_RETRY_MAX);
-	e->asked++;
+	wait = WEFT_ARP_RETRY_MIN << (e->unanswered < 8 ? e->unanswered : 8);
+	e->next_request = now + (wait < WEFT_ARP_RETRY_MAX ? wait : WEFT_ARP_RETRY_MAX);
+	e->unanswered++;
 	return true;
 }
 
-static bool ask(struct weft_arp *a, uint32_t ip, enum weft_arp_kind kind, uint64_t now,
-		struct rte_arp_hdr *pkt)
+static bool build_request(struct weft_arp *a, uint32_t ip, enum weft_arp_kind kind, uint64_t now,
+			  struct rte_arp_hdr *pkt)
 {
-	static const uint8_t nobody[6];
+	static const uint8_t no_mac[6];
 	bool due;
 
 	pthread_mutex_lock(&a->table->lock);
-	due = table_ask(a->table, ip, kind, now);
+	due = table_request(a->table, ip, kind, now);
 	pthread_mutex_unlock(&a->table->lock);
 	if (due)
-		build(a, pkt, RTE_ARP_OP_REQUEST, nobody, ip);
+		build_packet(a, pkt, RTE_ARP_OP_REQUEST, no_mac, ip);
 	return due;
 }
 
-bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt)
+bool weft_arp_request(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt)
 {
-	return ask(a, ip, WEFT_ARP_KIND_OURS, now, pkt);
+	return build_request(a, ip, WEFT_ARP_KIND_OURS, now, pkt);
 }
 
-bool weft_arp_ask_theirs(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt)
+bool weft_arp_request_theirs(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt)
 {
-	return ask(a, ip, WEFT_ARP_KIND_THEIRS, now, pkt);
+	return build_request(a, ip, WEFT_ARP_KIND_THEIRS, now, pkt);
 }
 
-uint32_t weft_arp_asked(struct weft_arp *a, uint32_t ip)
+uint32_t weft_arp_unanswered(struct weft_arp *a, uint32_t ip)
 {
 	const struct weft_arp_entry *e;
-	uint32_t asked;
+	uint32_t unanswered;
 
 	pthread_mutex_lock(&a->table->lock);
 	e = table_find(a->table, ip);
-	asked = e ? e->asked : 0;
+	unanswered = e ? e->unanswered : 0;
 	pthread_mutex_unlock(&a->table->lock);
-	return asked;
+	return unanswered;
 }
 
 static int table_fix(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6])
@@ -250,8 +251,8 @@ static int table_fix(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6]
 	if (!e)
 		return -ENOMEM;
 	memcpy(e->mac, mac, 6);
-	memcpy(e->said[0], mac, 6);
-	e->num_said = 1;
+	memcpy(e->repliers[0], mac, 6);
+	e->num_replies = 1;
 	e->known = true;
 	return 0;
 }
@@ -291,8 +292,8 @@ bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip)
 static void table_forget(struct weft_arp_entry *e)
 {
 	e->known = false;
-	e->asked = 0;
-	e->next_ask = 0;
+	e->unanswered = 0;
+	e->next_request = 0;
 }
 
 void weft_arp_forget(struct weft_arp *a, uint32_t ip)
@@ -306,19 +307,19 @@ void weft_arp_forget(struct weft_arp *a, uint32_t ip)
 	pthread_mutex_unlock(&a->table->lock);
 }
 
-bool weft_arp_doubt(struct weft_arp *a, uint32_t ip, uint64_t now)
+bool weft_arp_recheck(struct weft_arp *a, uint32_t ip, uint64_t now)
 {
 	struct weft_arp_entry *e;
-	bool doubted;
+	bool old;
 
 	pthread_mutex_lock(&a->table->lock);
 	e = table_find(a->table, ip);
-	doubted = e != NULL && e->known && e->kind != WEFT_ARP_KIND_FIXED &&
-		  now >= e->learned + WEFT_ARP_FRESH;
-	if (doubted)
+	old = e != NULL && e->known && e->kind != WEFT_ARP_KIND_FIXED &&
+	      now >= e->learned + WEFT_ARP_FRESH;
+	if (old)
 		table_forget(e);
 	pthread_mutex_unlock(&a->table->lock);
-	return doubted;
+	return old;
 }
 
 /*
@@ -328,19 +329,19 @@ bool weft_arp_doubt(struct weft_arp *a, uint32_t ip, uint64_t now)
  * on the time and a random seed.
  * @return true: this MAC has not replied before
  */
-static bool also_said(const struct weft_arp_table *t, struct weft_arp_entry *e,
-		      const uint8_t mac[6], uint64_t now)
+static bool add_replier(const struct weft_arp_table *t, struct weft_arp_entry *e,
+			const uint8_t mac[6], uint64_t now)
 {
 	uint64_t k;
 
-	for (k = 0; k < e->num_said && k < WEFT_ARP_SAID; k++)
-		if (memcmp(e->said[k], mac, 6) == 0)
+	for (k = 0; k < e->num_replies && k < WEFT_ARP_REPLIERS; k++)
+		if (memcmp(e->repliers[k], mac, 6) == 0)
 			return false;
-	e->num_said++;
-	if (e->num_said > WEFT_ARP_SAID)
-		k = 1 + mix(t->seed ^ now ^ (uint64_t)e->num_said << 32) % (e->num_said - 1);
-	if (k < WEFT_ARP_SAID)
-		memcpy(e->said[k], mac, 6);
+	e->num_replies++;
+	if (e->num_replies > WEFT_ARP_REPLIERS)
+		k = 1 + mix(t->seed ^ now ^ (uint64_t)e->num_replies << 32) % (e->num_replies - 1);
+	if (k < WEFT_ARP_REPLIERS)
+		memcpy(e->repliers[k], mac, 6);
 	return true;
 }
 
@@ -364,20 +365,20 @@ static enum weft_arp_result table_learn(struct weft_arp_table *t, uint32_t ip, c
 	if (ip == 0)
 		return WEFT_ARP_IGNORED;
 	e = table_find(t, ip);
-	if (!e || e->kind == WEFT_ARP_KIND_FIXED || now >= e->next_ask + WEFT_ARP_OPEN)
+	if (!e || e->kind == WEFT_ARP_KIND_FIXED || now >= e->next_request + WEFT_ARP_OPEN)
 		return WEFT_ARP_IGNORED;
-	if (e->known && also_said(t, e, mac, now)) {
+	if (e->known && add_replier(t, e, mac, now)) {
 		conflict_set(conflict, ip, e->mac, mac);
 		return WEFT_ARP_SEVERAL;
 	}
-	if (e->known || e->asked == 0)
+	if (e->known || e->unanswered == 0)
 		return WEFT_ARP_IGNORED;
 	memcpy(e->mac, mac, 6);
-	memcpy(e->said[0], mac, 6);
-	e->num_said = 1;
+	memcpy(e->repliers[0], mac, 6);
+	e->num_replies = 1;
 	e->known = true;
 	e->learned = now;
-	e->asked = 0;
+	e->unanswered = 0;
 	return WEFT_ARP_LEARNED;
 }
 
@@ -432,7 +433,7 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 	if (op == RTE_ARP_OP_REQUEST) {
 		if (tip != a->ip)
 			return WEFT_ARP_IGNORED;
-		build(a, reply, RTE_ARP_OP_REPLY, sha, sip);
+		build_packet(a, reply, RTE_ARP_OP_REPLY, sha, sip);
 		return WEFT_ARP_ANSWER;
 	}
 	pthread_mutex_lock(&a->table->lock);
@@ -443,9 +444,9 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 
 void weft_arp_probe(const struct weft_arp *a, struct rte_arp_hdr *pkt)
 {
-	static const uint8_t nobody[6];
+	static const uint8_t no_mac[6];
 
-	build(a, pkt, RTE_ARP_OP_REQUEST, nobody, a->ip);
+	build_packet(a, pkt, RTE_ARP_OP_REQUEST, no_mac, a->ip);
 	pkt->arp_data.arp_sip = 0;
 }
 

@@ -33,7 +33,7 @@
 #define WEFT_ARP_FIXED_MAX 32u
 #define WEFT_ARP_BUSY 1000000000ull /**< ns */
 /** MACs that are kept of the hosts that replied to one request */
-#define WEFT_ARP_SAID 4u
+#define WEFT_ARP_REPLIERS 4u
 #define WEFT_ARP_LOOKS 64u            /**< entries of a kind that are searched for a MAC */
 #define WEFT_ARP_BUCKETS 512u         /**< a power of two */
 #define WEFT_ARP_RETRY_MIN 2000000ull /**< ns; doubles */
@@ -53,16 +53,17 @@ enum weft_arp_kind {
 struct weft_arp_entry {
 	LIST_ENTRY(weft_arp_entry) bucket;
 	TAILQ_ENTRY(weft_arp_entry) link;
-	uint32_t ip;    /**< host order */
-	uint32_t asked; /**< requests without a reply */
-	uint64_t next_ask;
+	uint32_t ip;         /**< host order */
+	uint32_t unanswered; /**< requests without a reply */
+	uint64_t next_request;
 	uint64_t used;
 	uint64_t learned;
 	uint8_t mac[6];
 	bool known;
-	uint8_t kind;                   /**< enum weft_arp_kind */
-	uint8_t said[WEFT_ARP_SAID][6]; /**< MACs that replied to the last request with a reply */
-	uint32_t num_said;              /**< number of replies, those without a place included */
+	uint8_t kind; /**< enum weft_arp_kind */
+	/** MACs that replied to the last request with a reply */
+	uint8_t repliers[WEFT_ARP_REPLIERS][6];
+	uint32_t num_replies; /**< number of replies, those without a place included */
 };
 
 TAILQ_HEAD(weft_arp_list, weft_arp_entry);
@@ -121,9 +122,10 @@ bool weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now, uint8_t mac[
  * Request @p ip if a request is due.
  * @param[out] pkt  the request, when true is returned; goes to ff:ff:ff:ff:ff:ff
  */
-bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt);
+bool weft_arp_request(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt);
 /** The same, because an unknown sender claims to have @p ip. */
-bool weft_arp_ask_theirs(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt);
+bool weft_arp_request_theirs(struct weft_arp *a, uint32_t ip, uint64_t now,
+			     struct rte_arp_hdr *pkt);
 
 /**
  * The MACs that replied to the last answered request for @p ip: the first one, which is trusted,
@@ -132,7 +134,7 @@ bool weft_arp_ask_theirs(struct weft_arp *a, uint32_t ip, uint64_t now, struct r
  *
  * @return their number
  */
-unsigned int weft_arp_said(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT_ARP_SAID][6]);
+unsigned int weft_arp_repliers(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT_ARP_REPLIERS][6]);
 
 /**
  * An ARP probe for our own address, with which RFC 5227 begins. It changes no host's table, and
@@ -159,7 +161,7 @@ bool weft_arp_hint(const struct weft_arp *a, const struct rte_arp_hdr *pkt,
 bool weft_arp_has(const struct weft_arp *a, uint32_t ip);
 
 /** The number of requests for @p ip without a reply so far. */
-uint32_t weft_arp_asked(struct weft_arp *a, uint32_t ip);
+uint32_t weft_arp_unanswered(struct weft_arp *a, uint32_t ip);
 
 /**
  * Static neighbour: its address is never requested.
@@ -180,7 +182,7 @@ void weft_arp_forget(struct weft_arp *a, uint32_t ip);
  *
  * @return true: it was forgotten
  */
-bool weft_arp_doubt(struct weft_arp *a, uint32_t ip, uint64_t now);
+bool weft_arp_recheck(struct weft_arp *a, uint32_t ip, uint64_t now);
 
 /**
  * Process a received packet. Only the first reply to an open request of this host enters the cache.

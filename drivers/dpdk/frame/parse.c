@@ -19,45 +19,45 @@ struct cursor {
 	size_t left;
 };
 
-static const char *const gate_names[WEFT_GATE_COUNT] = {
-	[WEFT_GATE_OK] = "ok",
-	[WEFT_GATE_ARP] = "arp",
-	[WEFT_GATE_ICMP] = "icmp",
-	[WEFT_GATE_NOT_OURS] = "not_ours",
-	[WEFT_GATE_BAD_LENGTH] = "bad_length",
-	[WEFT_GATE_BAD_IP] = "bad_ip",
-	[WEFT_GATE_BAD_MAGIC] = "bad_magic",
-	[WEFT_GATE_BAD_VERSION] = "bad_version",
-	[WEFT_GATE_BAD_TYPE] = "bad_type",
-	[WEFT_GATE_BAD_MESSAGE] = "bad_message",
-	[WEFT_GATE_BAD_CSUM] = "bad_csum",
+static const char *const verdict_names[WEFT_VERDICT_COUNT] = {
+	[WEFT_VERDICT_OK] = "ok",
+	[WEFT_VERDICT_ARP] = "arp",
+	[WEFT_VERDICT_ICMP] = "icmp",
+	[WEFT_VERDICT_NOT_OURS] = "not_ours",
+	[WEFT_VERDICT_BAD_LENGTH] = "bad_length",
+	[WEFT_VERDICT_BAD_IP] = "bad_ip",
+	[WEFT_VERDICT_BAD_MAGIC] = "bad_magic",
+	[WEFT_VERDICT_BAD_VERSION] = "bad_version",
+	[WEFT_VERDICT_BAD_TYPE] = "bad_type",
+	[WEFT_VERDICT_BAD_MESSAGE] = "bad_message",
+	[WEFT_VERDICT_BAD_CSUM] = "bad_csum",
 };
 
-const char *weft_gate_name(enum weft_gate g)
+const char *weft_rx_verdict_name(enum weft_rx_verdict g)
 {
-	return g < WEFT_GATE_COUNT ? gate_names[g] : "?";
+	return g < WEFT_VERDICT_COUNT ? verdict_names[g] : "?";
 }
 
-static enum weft_gate parse_arp(struct cursor *c, struct weft_frame_view *view)
+static enum weft_rx_verdict parse_arp(struct cursor *c, struct weft_frame_view *view)
 {
 	const struct rte_arp_hdr *arp = (const struct rte_arp_hdr *)c->p;
 
 	if (c->left < sizeof(*arp))
-		return WEFT_GATE_BAD_LENGTH;
+		return WEFT_VERDICT_BAD_LENGTH;
 	if (arp->arp_hardware != RTE_BE16(RTE_ARP_HRD_ETHER) ||
 	    arp->arp_protocol != RTE_BE16(RTE_ETHER_TYPE_IPV4) ||
 	    arp->arp_hlen != RTE_ETHER_ADDR_LEN || arp->arp_plen != sizeof(arp->arp_data.arp_sip))
-		return WEFT_GATE_NOT_OURS;
+		return WEFT_VERDICT_NOT_OURS;
 	view->arp = arp;
-	return WEFT_GATE_ARP;
+	return WEFT_VERDICT_ARP;
 }
 
 /*
  * Parses "destination unreachable" with the beginning of a UDP datagram from a port of ours. All
  * other ICMP is dropped. The result proves nothing: any host can forge it.
  */
-static enum weft_gate parse_icmp(const struct weft_gate_conf *conf, const struct cursor *c,
-				 struct weft_frame_view *view)
+static enum weft_rx_verdict parse_icmp(const struct weft_rx_filter *conf, const struct cursor *c,
+				       struct weft_frame_view *view)
 {
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)c->p, *quote;
 	const struct rte_icmp_hdr *icmp = (const struct rte_icmp_hdr *)(ip + 1);
@@ -66,60 +66,60 @@ static enum weft_gate parse_icmp(const struct weft_gate_conf *conf, const struct
 	size_t head = sizeof(*ip) + sizeof(*icmp);
 
 	if (ip->version_ihl != RTE_IPV4_VHL_DEF || (ip->fragment_offset & FRAGMENT))
-		return WEFT_GATE_BAD_IP;
+		return WEFT_VERDICT_BAD_IP;
 	if (total > c->left || total < head + WEFT_IP_UDP_LEN)
-		return WEFT_GATE_BAD_LENGTH;
+		return WEFT_VERDICT_BAD_LENGTH;
 	if (conf->check_ip && !weft_ipv4_header_ok(ip))
-		return WEFT_GATE_BAD_IP;
+		return WEFT_VERDICT_BAD_IP;
 	if (rte_raw_cksum(icmp, total - sizeof(*ip)) != UINT16_MAX)
-		return WEFT_GATE_BAD_CSUM;
+		return WEFT_VERDICT_BAD_CSUM;
 	quote = (const struct rte_ipv4_hdr *)(icmp + 1);
 	udp = (const struct rte_udp_hdr *)(quote + 1);
 	if (icmp->icmp_type != WEFT_ICMP_UNREACHABLE || quote->version_ihl != RTE_IPV4_VHL_DEF ||
 	    quote->next_proto_id != IPPROTO_UDP || (quote->fragment_offset & FRAGMENT) ||
 	    weft_be32(quote->src_addr) != conf->ip)
-		return WEFT_GATE_NOT_OURS;
-	if (!weft_gate_port_ok(weft_be16(udp->src_port), conf->udp_port, &conf->range)) {
+		return WEFT_VERDICT_NOT_OURS;
+	if (!weft_rx_filter_port_ok(weft_be16(udp->src_port), conf->udp_port, &conf->range)) {
 		view->dst_port = weft_be16(udp->src_port); /* perhaps another queue's */
-		return WEFT_GATE_NOT_OURS;
+		return WEFT_VERDICT_NOT_OURS;
 	}
 	view->src_ip = weft_be32(ip->src_addr);
 	view->quote = quote;
 	view->quote_len = (uint32_t)(total - head);
 	view->icmp_code = icmp->icmp_code;
-	return WEFT_GATE_ICMP;
+	return WEFT_VERDICT_ICMP;
 }
 
 /* IPv4 and UDP: their lengths bound the lane frame, and so cut off Ethernet padding. */
-static enum weft_gate parse_ip_udp(const struct weft_gate_conf *conf, struct cursor *c,
-				   struct weft_frame_view *view)
+static enum weft_rx_verdict parse_ip_udp(const struct weft_rx_filter *conf, struct cursor *c,
+					 struct weft_frame_view *view)
 {
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)c->p;
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(ip + 1);
 	uint16_t total, udp_len;
 
 	if (c->left < sizeof(*ip))
-		return WEFT_GATE_BAD_LENGTH;
+		return WEFT_VERDICT_BAD_LENGTH;
 	if (weft_be32(ip->dst_addr) != conf->ip)
-		return WEFT_GATE_NOT_OURS;
+		return WEFT_VERDICT_NOT_OURS;
 	if (ip->next_proto_id == IPPROTO_ICMP)
 		return parse_icmp(conf, c, view);
 	if (ip->next_proto_id != IPPROTO_UDP)
-		return WEFT_GATE_NOT_OURS;
+		return WEFT_VERDICT_NOT_OURS;
 	total = weft_be16(ip->total_length);
 	/* No options, no fragments: no peer sends them, and they would hide the ports. */
 	if (ip->version_ihl != RTE_IPV4_VHL_DEF || (ip->fragment_offset & FRAGMENT))
-		return WEFT_GATE_BAD_IP;
+		return WEFT_VERDICT_BAD_IP;
 	if (total > c->left || total < WEFT_IP_UDP_LEN)
-		return WEFT_GATE_BAD_LENGTH;
+		return WEFT_VERDICT_BAD_LENGTH;
 	if (conf->check_ip && !weft_ipv4_header_ok(ip))
-		return WEFT_GATE_BAD_IP;
+		return WEFT_VERDICT_BAD_IP;
 	view->dst_port = weft_be16(udp->dst_port);
-	if (!weft_gate_port_ok(view->dst_port, conf->udp_port, &conf->range))
-		return WEFT_GATE_NOT_OURS;
+	if (!weft_rx_filter_port_ok(view->dst_port, conf->udp_port, &conf->range))
+		return WEFT_VERDICT_NOT_OURS;
 	udp_len = weft_be16(udp->dgram_len);
 	if (udp_len < sizeof(*udp) || udp_len > total - sizeof(*ip))
-		return WEFT_GATE_BAD_LENGTH;
+		return WEFT_VERDICT_BAD_LENGTH;
 
 	view->ip = ip;
 	view->ce = (ip->type_of_service & WEFT_IP_ECN) == WEFT_IP_CE;
@@ -128,43 +128,44 @@ static enum weft_gate parse_ip_udp(const struct weft_gate_conf *conf, struct cur
 	view->udp_csum = weft_be16(udp->dgram_cksum);
 	c->p = (const uint8_t *)(udp + 1);
 	c->left = udp_len - sizeof(*udp);
-	return WEFT_GATE_OK;
+	return WEFT_VERDICT_OK;
 }
 
-static enum weft_gate parse_l2(const struct weft_gate_conf *conf, struct cursor *c,
-			       struct weft_frame_view *view)
+static enum weft_rx_verdict parse_l2(const struct weft_rx_filter *conf, struct cursor *c,
+				     struct weft_frame_view *view)
 {
 	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)c->p;
 	const struct rte_vlan_hdr *tag = (const struct rte_vlan_hdr *)(eth + 1);
 	rte_be16_t type;
 
 	if (c->left < sizeof(*eth))
-		return WEFT_GATE_BAD_LENGTH;
+		return WEFT_VERDICT_BAD_LENGTH;
 	/* ARP requests are broadcast; all other frames for us are unicast to our MAC. */
 	if (!rte_is_multicast_ether_addr(&eth->dst_addr) &&
 	    memcmp(&eth->dst_addr, conf->mac, RTE_ETHER_ADDR_LEN) != 0)
-		return WEFT_GATE_NOT_OURS;
+		return WEFT_VERDICT_NOT_OURS;
 	view->src_mac = eth->src_addr.addr_bytes;
 	type = eth->ether_type;
 	c->p += sizeof(*eth);
 	c->left -= sizeof(*eth);
 	if (type == RTE_BE16(RTE_ETHER_TYPE_VLAN)) {
 		if (c->left < sizeof(*tag))
-			return WEFT_GATE_BAD_LENGTH;
+			return WEFT_VERDICT_BAD_LENGTH;
 		if ((weft_be16(tag->vlan_tci) & VLAN_ID) != conf->vlan)
-			return WEFT_GATE_NOT_OURS;
+			return WEFT_VERDICT_NOT_OURS;
 		type = tag->eth_proto;
 		c->p += sizeof(*tag);
 		c->left -= sizeof(*tag);
 	} else if (conf->vlan != 0) {
-		return WEFT_GATE_NOT_OURS;
+		return WEFT_VERDICT_NOT_OURS;
 	}
 	if (conf->raw_ethertype)
-		return type == RTE_BE16(WEFT_FRAME_ETHERTYPE) ? WEFT_GATE_OK : WEFT_GATE_NOT_OURS;
+		return type == RTE_BE16(WEFT_FRAME_ETHERTYPE) ? WEFT_VERDICT_OK
+							      : WEFT_VERDICT_NOT_OURS;
 	if (type == RTE_BE16(RTE_ETHER_TYPE_ARP))
 		return parse_arp(c, view);
 	if (type != RTE_BE16(RTE_ETHER_TYPE_IPV4))
-		return WEFT_GATE_NOT_OURS;
+		return WEFT_VERDICT_NOT_OURS;
 	return parse_ip_udp(conf, c, view);
 }
 
@@ -192,48 +193,48 @@ static uint32_t body_min(uint8_t type)
 	return type < WEFT_FRAME_TYPE_END ? min[type] : 0xffff;
 }
 
-static enum weft_gate check_crc(const uint8_t *lane, size_t len)
+static enum weft_rx_verdict check_crc(const uint8_t *lane, size_t len)
 {
 	weft_le32 want;
 
 	memcpy(&want, lane + len, 4);
 	return (uint32_t)~weft_crc32c(WEFT_CRC32C_INIT, lane, len) == weft_get32(want)
-		       ? WEFT_GATE_OK
-		       : WEFT_GATE_BAD_CSUM;
+		       ? WEFT_VERDICT_OK
+		       : WEFT_VERDICT_BAD_CSUM;
 }
 
-static enum weft_gate parse_sack(struct weft_frame_view *view)
+static enum weft_rx_verdict parse_sack(struct weft_frame_view *view)
 {
 	const struct weft_frame_sack *sack = (const struct weft_frame_sack *)view->body;
 	uint32_t size, words;
 
 	if (view->body_len < sizeof(*sack))
-		return WEFT_GATE_BAD_LENGTH;
+		return WEFT_VERDICT_BAD_LENGTH;
 	words = weft_get16(sack->words);
 	size = (uint32_t)sizeof(*sack) + 8 * words;
 	if (words == 0 || words > WEFT_FRAME_SACK_WORDS || size > view->body_len)
-		return WEFT_GATE_BAD_LENGTH;
+		return WEFT_VERDICT_BAD_LENGTH;
 	view->sack = sack;
 	view->body += size;
 	view->body_len -= size;
-	return WEFT_GATE_OK;
+	return WEFT_VERDICT_OK;
 }
 
-static enum weft_gate parse_ecn(struct weft_frame_view *view)
+static enum weft_rx_verdict parse_ecn(struct weft_frame_view *view)
 {
 	const struct weft_frame_ecn *ecn = (const struct weft_frame_ecn *)view->body;
 	uint32_t size, paths;
 
 	if (view->body_len < sizeof(*ecn))
-		return WEFT_GATE_BAD_LENGTH;
+		return WEFT_VERDICT_BAD_LENGTH;
 	paths = weft_get16(ecn->paths);
 	size = (uint32_t)(sizeof(*ecn) + paths * sizeof(struct weft_frame_ecn_path));
 	if (paths == 0 || paths > WEFT_FRAME_PATHS_MAX || size > view->body_len)
-		return WEFT_GATE_BAD_LENGTH;
+		return WEFT_VERDICT_BAD_LENGTH;
 	view->ecn = ecn;
 	view->body += size;
 	view->body_len -= size;
-	return WEFT_GATE_OK;
+	return WEFT_VERDICT_OK;
 }
 
 /* Are the bytes inside the body to which the part belongs, in whole units? */
@@ -247,74 +248,74 @@ static bool part_ok(const struct weft_frame_view *view)
 	       (end == total || (end < total && end % WEFT_FRAME_PART_UNIT == 0));
 }
 
-static enum weft_gate parse_lane(struct cursor *c, struct weft_frame_view *view)
+static enum weft_rx_verdict parse_lane(struct cursor *c, struct weft_frame_view *view)
 {
 	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)c->p;
-	enum weft_gate g;
+	enum weft_rx_verdict g;
 	uint16_t length;
 
 	if (c->left < WEFT_FRAME_FIXED)
-		return WEFT_GATE_BAD_LENGTH;
+		return WEFT_VERDICT_BAD_LENGTH;
 	if (weft_get16(hdr->magic) != WEFT_FRAME_MAGIC)
-		return WEFT_GATE_BAD_MAGIC;
+		return WEFT_VERDICT_BAD_MAGIC;
 	view->hdr = hdr;
 	view->type = hdr->type;
 	/* RESET is the same in all versions: it reports that versions differ. */
 	if (hdr->version != WEFT_FRAME_VERSION && hdr->type != WEFT_FRAME_RESET)
-		return WEFT_GATE_BAD_VERSION;
+		return WEFT_VERDICT_BAD_VERSION;
 	if (c->left < sizeof(*hdr))
-		return WEFT_GATE_BAD_LENGTH;
+		return WEFT_VERDICT_BAD_LENGTH;
 	view->flags = weft_get16(hdr->flags);
 	length = weft_get16(hdr->length);
 	if (length < sizeof(*hdr) ||
 	    length + (view->flags & WEFT_FRAME_F_CRC32C ? 4u : 0u) > c->left)
-		return WEFT_GATE_BAD_LENGTH;
+		return WEFT_VERDICT_BAD_LENGTH;
 	if (view->flags & WEFT_FRAME_F_CRC32C) {
 		g = check_crc(c->p, length);
-		if (g != WEFT_GATE_OK)
+		if (g != WEFT_VERDICT_OK)
 			return g;
 	}
 	if (view->flags & ~WEFT_FRAME_F_KNOWN)
-		return WEFT_GATE_BAD_TYPE;
+		return WEFT_VERDICT_BAD_TYPE;
 	view->body = c->p + sizeof(*hdr);
 	view->body_len = length - (uint32_t)sizeof(*hdr);
 	if (view->flags & WEFT_FRAME_F_SACK) {
 		g = parse_sack(view);
-		if (g != WEFT_GATE_OK)
+		if (g != WEFT_VERDICT_OK)
 			return g;
 	}
 	if (view->flags & WEFT_FRAME_F_ECN) {
 		g = parse_ecn(view);
-		if (g != WEFT_GATE_OK)
+		if (g != WEFT_VERDICT_OK)
 			return g;
 	}
 	if (view->body_len < body_min(view->type))
-		return WEFT_GATE_BAD_TYPE;
+		return WEFT_VERDICT_BAD_TYPE;
 	if (view->type == WEFT_FRAME_PART && !part_ok(view))
-		return WEFT_GATE_BAD_TYPE;
+		return WEFT_VERDICT_BAD_TYPE;
 	if (view->type == WEFT_FRAME_DATA && !weft_frame_messages_ok(view))
-		return WEFT_GATE_BAD_MESSAGE;
-	return WEFT_GATE_OK;
+		return WEFT_VERDICT_BAD_MESSAGE;
+	return WEFT_VERDICT_OK;
 }
 
-enum weft_gate weft_frame_parse(const struct weft_gate_conf *conf, const void *frame, size_t len,
-				struct weft_frame_view *view)
+enum weft_rx_verdict weft_frame_parse(const struct weft_rx_filter *conf, const void *frame,
+				      size_t len, struct weft_frame_view *view)
 {
 	struct cursor c = {.p = frame, .left = len};
-	enum weft_gate g;
+	enum weft_rx_verdict g;
 
 	*view = (struct weft_frame_view){0};
 	g = parse_l2(conf, &c, view);
-	if (g != WEFT_GATE_OK)
+	if (g != WEFT_VERDICT_OK)
 		return g;
 	/* Only ARP may be sent to a group address. */
 	if (rte_is_multicast_ether_addr(frame))
-		return WEFT_GATE_NOT_OURS;
+		return WEFT_VERDICT_NOT_OURS;
 	return parse_lane(&c, view);
 }
 
 /* @return length of the Ethernet header, with the tag */
-static uint8_t pattern_l2(const struct weft_gate_conf *conf, uint8_t *want, uint8_t *mask)
+static uint8_t pattern_l2(const struct weft_rx_filter *conf, uint8_t *want, uint8_t *mask)
 {
 	static const uint8_t anybody[RTE_ETHER_ADDR_LEN];
 	struct rte_ether_hdr *eth = (struct rte_ether_hdr *)mask;
@@ -330,7 +331,7 @@ static uint8_t pattern_l2(const struct weft_gate_conf *conf, uint8_t *want, uint
 			     conf->raw_ethertype ? WEFT_FRAME_ETHERTYPE : RTE_ETHER_TYPE_IPV4);
 }
 
-static void pattern_ip(const struct weft_gate_conf *conf, struct rte_ipv4_hdr *want,
+static void pattern_ip(const struct weft_rx_filter *conf, struct rte_ipv4_hdr *want,
 		       struct rte_ipv4_hdr *mask)
 {
 	want->version_ihl = RTE_IPV4_VHL_DEF;
@@ -344,7 +345,7 @@ static void pattern_ip(const struct weft_gate_conf *conf, struct rte_ipv4_hdr *w
 	mask->dst_addr = UINT32_MAX;
 }
 
-void weft_gate_pattern_init(struct weft_gate_pattern *p, const struct weft_gate_conf *conf)
+void weft_rx_pattern_init(struct weft_rx_pattern *p, const struct weft_rx_filter *conf)
 {
 	const struct weft_frame_hdr hdr = {.magic = weft_put16(WEFT_FRAME_MAGIC),
 					   .version = WEFT_FRAME_VERSION,
@@ -355,7 +356,7 @@ void weft_gate_pattern_init(struct weft_gate_pattern *p, const struct weft_gate_
 	uint8_t mask[sizeof(p->mask)] __rte_aligned(2) = {0};
 	uint8_t at = pattern_l2(conf, want, mask);
 
-	*p = (struct weft_gate_pattern){
+	*p = (struct weft_rx_pattern){
 		.check_ip = conf->check_ip,
 		.udp_port = conf->udp_port,
 		.range = conf->range,

@@ -25,24 +25,26 @@
 #define WEFT_ICMP_TOO_LONG 4u
 
 /** Result of the validation. Every value but OK, ARP and ICMP is the reason of a drop. */
-enum weft_gate {
-	WEFT_GATE_OK,
-	WEFT_GATE_ARP,        /**< complete ARP for Ethernet/IPv4 */
-	WEFT_GATE_ICMP,       /**< ICMP: a UDP datagram from a port of ours did not arrive */
-	WEFT_GATE_NOT_OURS,   /**< another protocol, address, port or VLAN */
-	WEFT_GATE_BAD_LENGTH, /**< truncated, or lengths that contradict each other */
-	WEFT_GATE_BAD_IP,     /**< options, fragment, or header checksum */
-	WEFT_GATE_BAD_MAGIC,
+enum weft_rx_verdict {
+	WEFT_VERDICT_OK,
+	WEFT_VERDICT_ARP,        /**< complete ARP for Ethernet/IPv4 */
+	WEFT_VERDICT_ICMP,       /**< ICMP: a UDP datagram from a port of ours did not arrive */
+	WEFT_VERDICT_NOT_OURS,   /**< another protocol, address, port or VLAN */
+	WEFT_VERDICT_BAD_LENGTH, /**< truncated, or lengths that contradict each other */
+	WEFT_VERDICT_BAD_IP,     /**< options, fragment, or header checksum */
+	WEFT_VERDICT_BAD_MAGIC,
 	/** another version; the first 26 bytes of the lane header are valid, for a RESET */
-	WEFT_GATE_BAD_VERSION,
-	WEFT_GATE_BAD_TYPE,    /**< unknown type or flags, or a body that does not fit the type */
-	WEFT_GATE_BAD_MESSAGE, /**< messages do not fill the body exactly, unknown am_id or flags */
-	WEFT_GATE_BAD_CSUM,
-	WEFT_GATE_COUNT,
+	WEFT_VERDICT_BAD_VERSION,
+	/** unknown type or flags, or a body that does not fit the type */
+	WEFT_VERDICT_BAD_TYPE,
+	/** messages do not fill the body exactly, unknown am_id or flags */
+	WEFT_VERDICT_BAD_MESSAGE,
+	WEFT_VERDICT_BAD_CSUM,
+	WEFT_VERDICT_COUNT,
 };
 
 /** The addresses of the iface; constant while it is open. */
-struct weft_gate_conf {
+struct weft_rx_filter {
 	bool raw_ethertype;
 	bool check_ip;     /**< verify the IPv4 header checksum (the NIC does not) */
 	uint16_t vlan;     /**< 0 = untagged */
@@ -58,7 +60,7 @@ struct weft_gate_conf {
  * that matter. The first eight bytes of the lane header have the same. Most frames match, and
  * comparing words takes a quarter of the full validation's time.
  */
-struct weft_gate_pattern {
+struct weft_rx_pattern {
 	uint64_t want[6], mask[6];
 	uint64_t lane_want, lane_mask;
 	uint32_t least;   /**< bytes of the shortest such frame; 0 = no frame matches */
@@ -68,11 +70,11 @@ struct weft_gate_pattern {
 	struct weft_port_range range;
 };
 
-void weft_gate_pattern_init(struct weft_gate_pattern *p, const struct weft_gate_conf *conf);
+void weft_rx_pattern_init(struct weft_rx_pattern *p, const struct weft_rx_filter *conf);
 
 /** Does the port belong to this iface? */
-static inline bool weft_gate_port_ok(uint16_t port, uint16_t listens,
-				     const struct weft_port_range *range)
+static inline bool weft_rx_filter_port_ok(uint16_t port, uint16_t listens,
+					  const struct weft_port_range *range)
 {
 	return port == listens || (range->mask && (port & range->mask) == range->first);
 }
@@ -94,8 +96,10 @@ struct weft_frame_view {
 	uint16_t udp_csum; /**< as on the wire; 0 = none */
 	const uint8_t *src_mac;
 	const struct rte_ipv4_hdr *ip; /**< for the UDP checksum */
-	const struct rte_arp_hdr *arp; /**< with WEFT_GATE_ARP */
-	/** with WEFT_GATE_ICMP: the quoted datagram, from its IP header on, and its quoted bytes */
+	const struct rte_arp_hdr *arp; /**< with WEFT_VERDICT_ARP */
+	/**
+	 * with WEFT_VERDICT_ICMP: the quoted datagram, from its IP header on, and its quoted bytes
+	 */
 	const struct rte_ipv4_hdr *quote;
 	uint32_t quote_len; /**< at least the IP and UDP headers */
 	uint8_t icmp_code;
@@ -125,15 +129,15 @@ static inline bool weft_frame_messages_ok(const struct weft_frame_view *view)
  * Validate a frame of @p len contiguous bytes that begin with the L2 header. A CRC32C is verified
  * when present. In a valid DATA frame the messages fill the body exactly and every am_id is known.
  */
-enum weft_gate weft_frame_parse(const struct weft_gate_conf *conf, const void *frame, size_t len,
-				struct weft_frame_view *view);
+enum weft_rx_verdict weft_frame_parse(const struct weft_rx_filter *conf, const void *frame,
+				      size_t len, struct weft_frame_view *view);
 
 /**
  * Validate the headers of the most frequent frames, whose first p->least bytes are contiguous. Only
  * the lane header's and the body's fields of the view are set; messages are not checked.
  * @return false: another frame, or an invalid one; weft_frame_parse() finds out
  */
-static inline bool weft_frame_parse_head(const struct weft_gate_pattern *p, const uint8_t *frame,
+static inline bool weft_frame_parse_head(const struct weft_rx_pattern *p, const uint8_t *frame,
 					 uint32_t len, struct weft_frame_view *view)
 {
 	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)(frame + p->lane);
@@ -155,7 +159,7 @@ static inline bool weft_frame_parse_head(const struct weft_gate_pattern *p, cons
 	if (p->ip) {
 		total = weft_be16(ip->total_length);
 		udp_len = weft_be16(udp->dgram_len);
-		if (!weft_gate_port_ok(weft_be16(udp->dst_port), p->udp_port, &p->range) ||
+		if (!weft_rx_filter_port_ok(weft_be16(udp->dst_port), p->udp_port, &p->range) ||
 		    total > len - p->ip || udp_len + sizeof(*ip) > total ||
 		    udp_len < sizeof(*udp) || (p->check_ip && !weft_ipv4_header_ok(ip)))
 			return false;
@@ -174,7 +178,7 @@ static inline bool weft_frame_parse_head(const struct weft_gate_pattern *p, cons
 }
 
 /** weft_frame_parse() for the most frequent frames: as above, and for contiguous frames. */
-static inline bool weft_frame_parse_data(const struct weft_gate_pattern *p, const uint8_t *frame,
+static inline bool weft_frame_parse_data(const struct weft_rx_pattern *p, const uint8_t *frame,
 					 uint32_t len, struct weft_frame_view *view)
 {
 	return weft_frame_parse_head(p, frame, len, view) && weft_frame_messages_ok(view);
@@ -184,7 +188,7 @@ static inline bool weft_frame_parse_data(const struct weft_gate_pattern *p, cons
 bool weft_frame_udp_csum_ok(const struct weft_frame_view *view);
 
 /** Name of a drop, as in the counter "drop.<name>". */
-const char *weft_gate_name(enum weft_gate g);
+const char *weft_rx_verdict_name(enum weft_rx_verdict g);
 
 /** Step through the messages of a valid body. @p off starts at 0. @return NULL at the end */
 static inline const struct weft_frame_msg *weft_frame_msg_next(const struct weft_frame_view *v,

@@ -19,7 +19,7 @@ uint16_t weft_rss_queue(const struct weft_rss *rss, uint32_t src_ip, uint32_t ds
 }
 
 /* The highest quarter of the port numbers in which no queue listens. */
-static uint16_t quarter(uint16_t base, uint16_t queues)
+static uint16_t free_quarter(uint16_t base, uint16_t queues)
 {
 	uint32_t last = base + (queues ? queues : 1u) - 1, q;
 
@@ -28,7 +28,7 @@ static uint16_t quarter(uint16_t base, uint16_t queues)
 	return (uint16_t)q;
 }
 
-static uint16_t share(uint16_t queues)
+static uint16_t queue_share(uint16_t queues)
 {
 	uint32_t size = QUARTER;
 
@@ -39,10 +39,10 @@ static uint16_t share(uint16_t queues)
 
 struct weft_port_range weft_port_range(uint16_t base, uint16_t queue, uint16_t queues)
 {
-	uint16_t size = share(queues);
+	uint16_t size = queue_share(queues);
 
 	return (struct weft_port_range){
-		.first = (uint16_t)(quarter(base, queues) + queue * size),
+		.first = (uint16_t)(free_quarter(base, queues) + queue * size),
 		.mask = (uint16_t) ~(size - 1u),
 	};
 }
@@ -53,9 +53,9 @@ int weft_port_owner(uint16_t base, uint16_t queues, uint16_t udp_port)
 
 	if (udp_port >= base && udp_port - base < queues)
 		return udp_port - base;
-	if ((udp_port & 0xc000u) != quarter(base, queues))
+	if ((udp_port & 0xc000u) != free_quarter(base, queues))
 		return -1;
-	queue = (udp_port & (QUARTER - 1)) / share(queues);
+	queue = (udp_port & (QUARTER - 1)) / queue_share(queues);
 	return queue < queues ? queue : -1;
 }
 

@@ -170,7 +170,7 @@ bool weft_claimed(const char *name, struct weft_claim_owner *owner)
 }
 
 /* A 64-bit hash (FNV-1a) of text that is too long for a name. */
-static uint64_t hash(const char *text)
+static uint64_t text_hash(const char *text)
 {
 	uint64_t h = 0xcbf29ce484222325;
 
@@ -192,7 +192,7 @@ static uint64_t socket_hash(const char *path, bool abstract)
 	else
 		snprintf(text, sizeof(text), "%jx:%jx/%s", (uintmax_t)st.st_dev,
 			 (uintmax_t)st.st_ino, base ? base + 1 : path);
-	return hash(text);
+	return text_hash(text);
 }
 
 void weft_claim_memif_name(char name[WEFT_CLAIM_NAME], const char *path, bool abstract, bool server,
@@ -204,5 +204,5 @@ void weft_claim_memif_name(char name[WEFT_CLAIM_NAME], const char *path, bool ab
 
 void weft_claim_args_name(char name[WEFT_CLAIM_NAME], const char *device, const char *args)
 {
-	snprintf(name, WEFT_CLAIM_NAME, "weft/vdev/%.48s/%016" PRIx64, device, hash(args));
+	snprintf(name, WEFT_CLAIM_NAME, "weft/vdev/%.48s/%016" PRIx64, device, text_hash(args));
 }

@@ -60,7 +60,7 @@ bool weft_device_arg(const char *args, const char *key, char *buf, size_t size)
 	return false;
 }
 
-static unsigned int number(const char *args, const char *key, unsigned int other)
+static unsigned int arg_number(const char *args, const char *key, unsigned int other)
 {
 	char text[16];
 
@@ -69,7 +69,7 @@ static unsigned int number(const char *args, const char *key, unsigned int other
 		       : other;
 }
 
-static bool begins(const char *name, const char *with)
+static bool begins_with(const char *name, const char *with)
 {
 	return strncmp(name, with, strlen(with)) == 0;
 }
@@ -81,7 +81,7 @@ struct claiming {
 	struct weft_device_claim *c;
 };
 
-static int hold(const struct claiming *g, const char *name)
+static int hold_name(const struct claiming *g, const char *name)
 {
 	struct weft_device_claim *c = g->c;
 	int fd = g->claim(name, &c->owner);
@@ -104,8 +104,8 @@ static int hold_queues(const struct claiming *g, const char *ifname, const char 
 		return -ENODEV;
 	n = weft_claim_receive_queues(if_index);
 	if (xdp) {
-		first = number(args, "start_queue", 0);
-		n = number(args, "queue_count", 1);
+		first = arg_number(args, "start_queue", 0);
+		n = arg_number(args, "queue_count", 1);
 		n = n < WEFT_CLAIM_QUEUES ? n : WEFT_CLAIM_QUEUES;
 	}
 	c->fds = calloc(n ? n : 1, sizeof(*c->fds));
@@ -114,7 +114,7 @@ static int hold_queues(const struct claiming *g, const char *ifname, const char 
 	for (q = first; q < first + n && rc == 0; q++) {
 		weft_claim_queue_name(name, if_index, q);
 		snprintf(c->what, sizeof(c->what), "queue %u of kernel interface %.32s", q, ifname);
-		rc = hold(g, name);
+		rc = hold_name(g, name);
 	}
 	return rc;
 }
@@ -131,12 +131,12 @@ static int hold_memif(const struct claiming *g, const char *args)
 		 (!strcmp(word, "server") || !strcmp(word, "master"));
 	abstract = !weft_device_arg(args, "socket-abstract", word, sizeof(word)) ||
 		   strcmp(word, "no") != 0;
-	id = number(args, "id", 0);
+	id = arg_number(args, "id", 0);
 	weft_claim_memif_name(name, path, abstract, server, id);
 	snprintf(c->what, sizeof(c->what), "the %s's end of id=%u on memif socket %.80s",
 		 server ? "server" : "client", id, path);
 	c->fds = calloc(1, sizeof(*c->fds));
-	return c->fds ? hold(g, name) : -ENOMEM;
+	return c->fds ? hold_name(g, name) : -ENOMEM;
 }
 
 static int hold_device(const struct claiming *g, const struct weft_device *d)
@@ -149,13 +149,13 @@ static int hold_device(const struct claiming *g, const struct weft_device *d)
 		if (!g->c->fds)
 			return -ENOMEM;
 		weft_claim_bus_name(text, d->bus, d->name);
-		return hold(g, text);
+		return hold_name(g, text);
 	}
-	if (begins(d->name, "net_memif"))
+	if (begins_with(d->name, "net_memif"))
 		return hold_memif(g, d->args);
-	if ((begins(d->name, "net_af_packet") || begins(d->name, "net_af_xdp")) &&
+	if ((begins_with(d->name, "net_af_packet") || begins_with(d->name, "net_af_xdp")) &&
 	    weft_device_arg(d->args, "iface", text, sizeof(text)))
-		return hold_queues(g, text, d->args, begins(d->name, "net_af_xdp"));
+		return hold_queues(g, text, d->args, begins_with(d->name, "net_af_xdp"));
 	return 0;
 }
 

@@ -193,8 +193,8 @@ static void find_socket(struct wanted *w)
 	const struct {
 		struct nlmsghdr h;
 		struct unix_diag_req req;
-	} ask = {
-		.h = {.nlmsg_len = sizeof(ask),
+	} query = {
+		.h = {.nlmsg_len = sizeof(query),
 		      .nlmsg_type = SOCK_DIAG_BY_FAMILY,
 		      .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
 		.req = {.sdiag_family = AF_UNIX,
@@ -207,7 +207,7 @@ static void find_socket(struct wanted *w)
 
 	if (fd < 0)
 		return;
-	n = send(fd, &ask, sizeof(ask), 0);
+	n = send(fd, &query, sizeof(query), 0);
 	/* Each part of the answer is ready when it is requested. */
 	while (n > 0) {
 		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
@@ -219,7 +219,7 @@ static void find_socket(struct wanted *w)
 
 /* ---- the owner ------------------------------------------------------------------------------ */
 
-static int ask_owner(const struct sockaddr_un *un, socklen_t len, struct weft_claim_owner *owner)
+static int query_owner(const struct sockaddr_un *un, socklen_t len, struct weft_claim_owner *owner)
 {
 	struct ucred cred = {0};
 	socklen_t size = sizeof(cred);
@@ -255,7 +255,7 @@ enum weft_claim_held weft_claim_look(const struct sockaddr_un *un, socklen_t len
 	int rc;
 
 	*owner = (struct weft_claim_owner){.uid = WEFT_CLAIM_NO_UID};
-	rc = ask_owner(un, len, owner);
+	rc = query_owner(un, len, owner);
 	if (rc == -EAGAIN || rc == -ECONNREFUSED) {
 		/*
 		 * -EAGAIN: the socket listens, but its backlog is full. -ECONNREFUSED: it does not

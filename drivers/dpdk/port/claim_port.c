@@ -29,21 +29,21 @@
 static int in_use(const struct weft_port_dev *d, const struct weft_claim_owner *owner,
 		  const char *what, char *why, size_t why_len)
 {
-	char who[96];
+	char holder[96];
 
-	weft_claim_owner_text(owner, who, sizeof(who));
+	weft_claim_owner_text(owner, holder, sizeof(holder));
 	return weft_port_fail(-EADDRINUSE, why, why_len,
 			      "port %u (%s) is in use by %s: %s belongs to one process at a time",
-			      d->port_id, d->name, who, what);
+			      d->port_id, d->name, holder, what);
 }
 
 static void note_untrusted(struct weft_port_dev *d, const struct weft_claim_owner *owner,
 			   const char *what)
 {
 	const char *reason = "is neither root's nor this user's";
-	char who[96], user[32];
+	char holder[96], user[32];
 
-	weft_claim_owner_text(owner, who, sizeof(who));
+	weft_claim_owner_text(owner, holder, sizeof(holder));
 	snprintf(user, sizeof(user), "user %u", owner->uid);
 	if (owner->uid == WEFT_CLAIM_NO_UID) {
 		snprintf(user, sizeof(user), "an unknown user");
@@ -54,7 +54,7 @@ static void note_untrusted(struct weft_port_dev *d, const struct weft_claim_owne
 	snprintf(d->claim_note, sizeof(d->claim_note),
 		 "%s of %s claims %s; the claim is ignored because it %s: end the process if it "
 		 "is not yours",
-		 who, user, what, reason);
+		 holder, user, what, reason);
 }
 
 static bool is_same(int a, int b)

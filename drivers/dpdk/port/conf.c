@@ -209,7 +209,7 @@ static bool find_rx_depth(struct weft_port_dev *d)
  * @return entries of the shortest send ring, if the PMD reports it (Intel's, mlx5, netvsc, hns3);
  * 0: it does not
  */
-static uint16_t tx_ring_told(const struct weft_port_dev *d)
+static uint16_t tx_ring_reported(const struct weft_port_dev *d)
 {
 	struct rte_eth_txq_info info;
 	uint16_t q, least = UINT16_MAX;
@@ -231,16 +231,16 @@ static uint16_t tx_ring_told(const struct weft_port_dev *d)
 void weft_port_find_depth(struct weft_port_dev *d)
 {
 	struct weft_port_limits *l = &d->limits;
-	uint16_t told;
+	uint16_t reported;
 	bool cut;
 
 	if (!l->set_mtu)
 		return;
 	cut = find_rx_depth(d);
-	told = tx_ring_told(d);
-	if (told) {
-		l->tx_depth = RTE_MIN(l->tx_depth, told);
-		d->zcopy.tx_ring = told;
+	reported = tx_ring_reported(d);
+	if (reported) {
+		l->tx_depth = RTE_MIN(l->tx_depth, reported);
+		d->zcopy.tx_ring = reported;
 	} else if (cut) {
 		l->tx_depth = RTE_MIN(l->tx_depth, l->rx_depth);
 	}

@@ -364,7 +364,7 @@ static struct rte_device *any_device(void)
  * @p gone will be freed. Its areas are assigned to another device, which shares its maps, or are
  * unmapped.
  */
-static void leave(struct rte_device *gone)
+static void reassign_areas(struct rte_device *gone)
 {
 	struct rte_device *heir = any_device();
 	unsigned int i;
@@ -395,7 +395,7 @@ enum weft_dma_reach weft_dma_open(uint16_t port, struct rte_device *dev)
 			reach = WEFT_DMA_USER;
 		} else {
 			devices[port] = NULL;
-			leave(dev);
+			reassign_areas(dev);
 		}
 	}
 	pthread_mutex_unlock(&lock);
@@ -410,7 +410,7 @@ void weft_dma_close(uint16_t port)
 	gone = devices[port];
 	devices[port] = NULL;
 	if (gone)
-		leave(gone);
+		reassign_areas(gone);
 	pthread_mutex_unlock(&lock);
 }
 

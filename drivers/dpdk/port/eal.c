@@ -66,7 +66,7 @@ static void end_word(struct splitter *s)
 }
 
 /* Copies up to the closing quote, and skips that. */
-static int quoted(struct splitter *s)
+static int parse_quoted(struct splitter *s)
 {
 	char quote = *s->in++;
 
@@ -81,7 +81,7 @@ static int quoted(struct splitter *s)
 	return 0;
 }
 
-static int split(struct splitter *s)
+static int split_words(struct splitter *s)
 {
 	while (*s->in) {
 		if (strchr(" \t\r\n", *s->in)) {
@@ -91,7 +91,7 @@ static int split(struct splitter *s)
 		}
 		begin_word(s);
 		if (*s->in == '\'' || *s->in == '"') {
-			if (quoted(s))
+			if (parse_quoted(s))
 				return -EINVAL;
 			continue;
 		}
@@ -115,7 +115,7 @@ int weft_eal_words(const char *text, char ***words)
 	if (!s.words)
 		return -ENOMEM;
 	s.out = (char *)(s.words + slots);
-	rc = split(&s);
+	rc = split_words(&s);
 	if (rc < 0)
 		free(s.words);
 	else
@@ -250,7 +250,7 @@ struct command {
 	const char *folder; /* for its sockets; NULL: the EAL's default */
 };
 
-static void add(struct command *c, const char *word)
+static void add_word(struct command *c, const char *word)
 {
 	/* rte_eal_init() takes writable pointers and does not change the text. */
 	c->words[c->count++] = (char *)(uintptr_t)word;
@@ -272,24 +272,24 @@ static void choose_memory(struct command *c, bool dumpcap, int count, char *cons
 	} else if (free_huge_bytes() >= HUGE_BYTES_MIN && hugetlbfs_is_there()) {
 		c->memory = dumpcap ? "hugepages and shared files" : "hugepages";
 		if (!dumpcap)
-			add(c, "--in-memory");
+			add_word(c, "--in-memory");
 		return;
 	} else {
 		c->memory = "no hugepages: fewer than 96 MiB of them are free";
-		add(c, "--no-huge");
+		add_word(c, "--no-huge");
 	}
 	if (!has_long(count, words, "proc-type"))
-		add(c, "--no-shconf");
+		add_word(c, "--no-shconf");
 	if (!has_short(count, words, 'm'))
-		add(c, "-m" NO_HUGE_MEGABYTES);
+		add_word(c, "-m" NO_HUGE_MEGABYTES);
 }
 
 static void choose_rest(struct command *c, int count, char *const *words)
 {
 	if (!has_long(count, words, "file-prefix") && !has_long(count, words, "proc-type"))
-		add(c, "--file-prefix=weft");
+		add_word(c, "--file-prefix=weft");
 	if (!has_long(count, words, "log-level"))
-		add(c, "--log-level=error");
+		add_word(c, "--log-level=error");
 }
 
 /* ---- start ---------------------------------------------------------------------------------- */
@@ -324,7 +324,7 @@ static void show_stdout(int saved)
 	close(saved);
 }
 
-static int explain(int rc, char *why, size_t why_len)
+static int explain_error(int rc, char *why, size_t why_len)
 {
 	const char *look = rc == -EINVAL   ? "the EAL arguments"
 			   : rc == -EACCES ? "your rights (ports and hugepages usually need root)"
@@ -401,7 +401,8 @@ static bool wants_log(int count, char *const *words)
 	       weft_eal_log_nic_bound("/sys");
 }
 
-static int run(const struct command *c, int count, char *const *words, char *why, size_t why_len)
+static int eal_run(const struct command *c, int count, char *const *words, char *why,
+		   size_t why_len)
 {
 	size_t room = (size_t)(1 + c->count + count + 1);
 	char **argv;
@@ -410,7 +411,7 @@ static int run(const struct command *c, int count, char *const *words, char *why
 	/* The EAL keeps pointers into argv (device arguments), so this is never freed. */
 	argv = calloc(2 * room, sizeof(*argv));
 	if (!argv)
-		return explain(-ENOMEM, why, why_len);
+		return explain_error(-ENOMEM, why, why_len);
 	kept_argv = argv + room;
 	argv[n++] = strdup("weft");
 	for (i = 0; i < c->count; i++)
@@ -419,7 +420,7 @@ static int run(const struct command *c, int count, char *const *words, char *why
 		argv[n++] = strdup(words[i]);
 	for (i = 0; i < n; i++)
 		if (!argv[i])
-			return explain(-ENOMEM, why, why_len);
+			return explain_error(-ENOMEM, why, why_len);
 	memcpy(kept_argv, argv, (size_t)n * sizeof(*argv));
 	saved = hide_stdout(count, words);
 	rte_errno = 0;
@@ -431,7 +432,7 @@ static int run(const struct command *c, int count, char *const *words, char *why
 	if (rc >= 0 || rte_errno == EALREADY)
 		return 0;
 	failed = true;
-	return explain(rte_errno ? -rte_errno : -EFAULT, why, why_len);
+	return explain_error(rte_errno ? -rte_errno : -EFAULT, why, why_len);
 }
 
 /* A secondary process's EAL (dpdk-dumpcap) would not find another folder. */
@@ -444,7 +445,7 @@ static void choose_folder(struct command *c, char *own, size_t size, int count, 
 		return;
 	which = weft_eal_folder_now(own, size, &base);
 	if (which == WEFT_EAL_FOLDER_NONE) {
-		add(c, "--no-telemetry");
+		add_word(c, "--no-telemetry");
 		return;
 	}
 	if (which == WEFT_EAL_FOLDER_OWN)
@@ -452,8 +453,8 @@ static void choose_folder(struct command *c, char *own, size_t size, int count, 
 	weft_eal_dead_remove(base);
 }
 
-static int start(int count, char *const *words, bool dumpcap, char *note, size_t note_len,
-		 char *why, size_t why_len)
+static int eal_start(int count, char *const *words, bool dumpcap, char *note, size_t note_len,
+		     char *why, size_t why_len)
 {
 	size_t used = strlen(note);
 	struct command c = {0};
@@ -466,7 +467,7 @@ static int start(int count, char *const *words, bool dumpcap, char *note, size_t
 	choose_memory(&c, dumpcap, count, words);
 	choose_rest(&c, count, words);
 	choose_folder(&c, folder, sizeof(folder), count, words);
-	rc = run(&c, count, words, why, why_len);
+	rc = eal_run(&c, count, words, why, why_len);
 	if (rc == 0)
 		snprintf(note + used, note_len - used, "%sEAL started with %s", used ? "; " : "",
 			 c.memory);
@@ -482,19 +483,19 @@ int weft_eal_start_words(int count, char *const *words, const struct weft_eal_co
 
 	snprintf(note, note_len, "%s", "");
 	if (failed)
-		return explain(-EFAULT, why, why_len);
+		return explain_error(-EFAULT, why, why_len);
 	if (weft_eal_is_up())
 		return 0;
 	private = weft_memif_private_words(count, words);
 	if (!private)
-		return explain(-ENOMEM, why, why_len);
+		return explain_error(-ENOMEM, why, why_len);
 	if (conf->ports && conf->ports[0] != '\0') {
 		weft_local_find(&pick.local);
 		count = weft_pick(&pick, count, private, &ours, note, note_len, why, why_len);
 	}
 	rc = count < 0 ? count
-		       : start(count, ours ? ours : private, conf->dumpcap, note, note_len, why,
-			       why_len);
+		       : eal_start(count, ours ? ours : private, conf->dumpcap, note, note_len, why,
+				   why_len);
 	/* Release the devices for other processes, since this one goes on without ports. */
 	if (rc < 0)
 		weft_pick_release();

@@ -20,7 +20,7 @@
 
 static struct rte_eth_dev_owner owner; /* of all open ports */
 
-static int claim(struct weft_port_dev *d, bool no_owner, char *why, size_t why_len)
+static int dev_claim(struct weft_port_dev *d, bool no_owner, char *why, size_t why_len)
 {
 	if (!owner.id) {
 		if (rte_eth_dev_owner_new(&owner.id))
@@ -37,7 +37,7 @@ static int claim(struct weft_port_dev *d, bool no_owner, char *why, size_t why_l
 	return 0;
 }
 
-static void unclaim(const struct weft_port_dev *d)
+static void dev_unclaim(const struct weft_port_dev *d)
 {
 	struct rte_eth_dev_owner now;
 
@@ -49,7 +49,7 @@ static void unclaim(const struct weft_port_dev *d)
 
 /* ---- start and stop ------------------------------------------------------------------------- */
 
-static int start(struct weft_port_dev *d, char *why, size_t why_len)
+static int dev_start(struct weft_port_dev *d, char *why, size_t why_len)
 {
 	int rc;
 
@@ -70,7 +70,7 @@ static int start(struct weft_port_dev *d, char *why, size_t why_len)
 			      d->name, rte_strerror(-rc));
 }
 
-static void stop(struct weft_port_dev *d)
+static void dev_stop(struct weft_port_dev *d)
 {
 	if (d->limits.memif)
 		weft_memif_stop(&d->memif);
@@ -86,13 +86,13 @@ static void dev_close(struct weft_port_dev *d)
 {
 	uint16_t q;
 
-	stop(d);
+	dev_stop(d);
 	weft_dma_close(d->port_id);
 	weft_port_events_off(d);
 	weft_port_spread_close(d);
 	for (q = 0; q < d->num_queues; q++)
 		weft_port_pools_free(d, q);
-	unclaim(d);
+	dev_unclaim(d);
 	weft_port_unclaim(d);
 	weft_port_devs[d->port_id] = NULL;
 	free(d->queues);
@@ -157,7 +157,7 @@ static int try_set_up(struct weft_port_dev *d, const struct weft_port_opts *o, c
 {
 	int rc = weft_port_configure(d, o, why, why_len);
 
-	return rc ? rc : start(d, why, why_len);
+	return rc ? rc : dev_start(d, why, why_len);
 }
 
 /*
@@ -177,7 +177,7 @@ static int set_up(struct weft_port_dev *d, const struct weft_port_opts *o, char 
 	if (rc == 0 || !d->rx_intr)
 		return rc;
 	snprintf(d->no_intr, sizeof(d->no_intr), "%s", why);
-	stop(d); /* undo the first try: the timers of a PMD */
+	dev_stop(d); /* undo the first try: the timers of a PMD */
 	d->rx_intr = false;
 	for (q = 0; q < d->num_queues; q++) {
 		weft_port_pools_free(d, q);
@@ -206,7 +206,7 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 	if (!rc)
 		rc = weft_port_claim(d, why, why_len);
 	if (!rc)
-		rc = claim(d, o->no_owner, why, why_len);
+		rc = dev_claim(d, o->no_owner, why, why_len);
 	if (rc) {
 		weft_port_unclaim(d);
 		weft_dma_close(id);
@@ -264,7 +264,8 @@ static const struct weft_frame_port_ops *ops_for(const struct weft_port_limits *
 	return l->by_pointer ? &weft_port_ring_ops : &weft_port_ops;
 }
 
-static int fill(struct weft_port *p, const struct weft_port_opts *o, char *why, size_t why_len)
+static int fill_frame_port(struct weft_port *p, const struct weft_port_opts *o, char *why,
+			   size_t why_len)
 {
 	struct weft_port_dev *d = p->dev;
 	struct weft_frame_port *fp = &p->fp;
@@ -359,7 +360,7 @@ static int queue_open(struct weft_port_dev *d, const struct weft_port_opts *o,
 	p->vlan = o->vlan;
 	rc = weft_port_vlan_add(p, why, why_len);
 	if (!rc)
-		rc = fill(p, o, why, why_len);
+		rc = fill_frame_port(p, o, why, why_len);
 	if (!rc)
 		rc = weft_port_steer(p, why, why_len);
 	if (rc) {

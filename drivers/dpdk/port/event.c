@@ -58,7 +58,7 @@ static uint32_t life_of(uint16_t id)
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
-static const enum rte_eth_event_type heard[] = {
+static const enum rte_eth_event_type handled_events[] = {
 	RTE_ETH_EVENT_INTR_LSC,
 	RTE_ETH_EVENT_INTR_RMV,
 	RTE_ETH_EVENT_INTR_RESET,
@@ -70,8 +70,8 @@ void weft_port_events_on(struct weft_port_dev *d)
 	size_t i;
 
 	/* Without memory for the callback the port works; its end is then detected by timeouts. */
-	for (i = 0; i < RTE_DIM(heard); i++)
-		rte_eth_dev_callback_register(d->port_id, heard[i], on_event, NULL);
+	for (i = 0; i < RTE_DIM(handled_events); i++)
+		rte_eth_dev_callback_register(d->port_id, handled_events[i], on_event, NULL);
 	d->life = &lives[d->port_id];
 }
 
@@ -79,16 +79,16 @@ void weft_port_events_off(struct weft_port_dev *d)
 {
 	size_t i;
 
-	for (i = 0; i < RTE_DIM(heard); i++) {
+	for (i = 0; i < RTE_DIM(handled_events); i++) {
 		/*
 		 * After a removal this event still has to be received: it shows that the number is
 		 * free.
 		 */
-		if (heard[i] == RTE_ETH_EVENT_DESTROY && life_of(d->port_id) & REMOVED)
+		if (handled_events[i] == RTE_ETH_EVENT_DESTROY && life_of(d->port_id) & REMOVED)
 			continue;
 		/* The callback is running, and returns in a moment. */
-		while (rte_eth_dev_callback_unregister(d->port_id, heard[i], on_event, NULL) ==
-		       -EAGAIN)
+		while (rte_eth_dev_callback_unregister(d->port_id, handled_events[i], on_event,
+						       NULL) == -EAGAIN)
 			rte_pause();
 	}
 }
@@ -214,8 +214,8 @@ static void speed_text(const struct weft_port_dev *d, char *buf, size_t size)
 
 /* ---- in the thread that polls the port ------------------------------------------------------- */
 
-static enum weft_frame_port_what ended(const struct weft_port_dev *d, uint32_t life,
-				       struct weft_frame_port_event *ev)
+static enum weft_frame_port_what event_ended(const struct weft_port_dev *d, uint32_t life,
+					     struct weft_frame_port_event *ev)
 {
 	if (life & TAKEN && !(life & REMOVED)) {
 		ev->status = -ENODEV;
@@ -261,7 +261,7 @@ enum weft_frame_port_what weft_port_look(struct weft_frame_port *fp,
 	ev->text[0] = '\0';
 	/* life_seen is not updated, so the port stays halted. */
 	if (life & ENDED)
-		return ended(d, life, ev);
+		return event_ended(d, life, ev);
 	p->life_seen = life;
 	up = fp->ops->link_up(fp);
 	if (!up && p->link_up) {

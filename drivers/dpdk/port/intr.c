@@ -176,7 +176,7 @@ static void turn_off(const struct weft_port *p)
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
-static int watch(int fd)
+static int epoll_set_new(int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
 	int set = epoll_create1(EPOLL_CLOEXEC);
@@ -202,7 +202,7 @@ void weft_port_intr_open(struct weft_port *p, const struct weft_port_intr_modes 
 			 "%s has no descriptor for queue %u", p->dev->info.driver_name, p->queue);
 		return;
 	}
-	in->epoll = watch(fd);
+	in->epoll = epoll_set_new(fd);
 	in->blind = BLIND_FIRST;
 	in->modes = *modes;
 	if (in->epoll < 0) {
@@ -222,7 +222,7 @@ void weft_port_intr_text(struct weft_frame_port *fp, char *text, size_t size)
 	snprintf(text, size, "%s%s", why[0] != '\0' ? "no RX interrupts: " : "", why);
 }
 
-static void off(struct weft_port *p)
+static void intr_off(struct weft_port *p)
 {
 	if (p->intr->on)
 		turn_off(p);
@@ -235,7 +235,7 @@ void weft_port_intr_close(struct weft_port *p)
 
 	if (!in)
 		return;
-	off(p);
+	intr_off(p);
 	while (in->given < in->kept)
 		rte_pktmbuf_free(in->keep[in->given++]);
 	close(in->epoll);
@@ -249,9 +249,9 @@ void weft_port_intr_counters(const struct weft_port *p, weft_frame_port_counter_
 
 	if (!in)
 		return;
-#define TELL(field, name, help) cb(name, in->field, arg);
-	WEFT_PORT_INTR_COUNTERS(TELL)
-#undef TELL
+#define REPORT(field, name, help) cb(name, in->field, arg);
+	WEFT_PORT_INTR_COUNTERS(REPORT)
+#undef REPORT
 }
 
 /* ---- sleeping ------------------------------------------------------------------------------- */
@@ -287,7 +287,7 @@ int weft_port_intr_arm(struct weft_frame_port *fp, uint64_t *within)
 		in->given = 0;
 		in->kept = rte_eth_rx_burst(p->port_id, p->queue, in->keep, WEFT_PORT_KEEP);
 		if (in->kept > 0) {
-			off(p);
+			intr_off(p);
 			take_edge(in);
 			in->late++;
 			fp->ops = in->modes.first;
@@ -311,17 +311,17 @@ void weft_port_intr_disarm(struct weft_frame_port *fp)
 	double slept = (double)(rte_rdtsc() - in->begin_tsc) / (double)rte_get_tsc_hz() * 1e9;
 
 	in->was_on = in->on;
-	off(p);
-	in->told = take_edge(in);
+	intr_off(p);
+	in->readable = take_edge(in);
 	in->ran_out = slept >= (double)in->most;
 	fp->ops = in->modes.first;
 }
 
-static void judge(struct weft_port_intr *in, bool frames, uint32_t life)
+static void judge_trust(struct weft_port_intr *in, bool frames, uint32_t life)
 {
 	if (frames)
 		in->life = life;
-	if (in->was_on && in->told) {
+	if (in->was_on && in->readable) {
 		in->wakes += frames;
 		in->empty += !frames;
 		if (frames && in->trust <= 0)
@@ -351,6 +351,6 @@ uint16_t weft_port_intr_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, u
 	}
 	fp->ops = in->modes.ops;
 	got = fp->ops->rx_burst(fp, pkts, n);
-	judge(in, got > 0, weft_port_life(weft_port_of(fp)->dev));
+	judge_trust(in, got > 0, weft_port_life(weft_port_of(fp)->dev));
 	return got;
 }

@@ -147,7 +147,7 @@ void weft_packet_socket_init(struct weft_port *p)
 	p->kick_cycles = rte_get_tsc_hz() * KICK_AFTER_US / 1000000;
 }
 
-static void refresh(struct weft_port *p)
+static void refresh_queued(struct weft_port *p)
 {
 	int used = 0;
 
@@ -189,7 +189,7 @@ uint16_t weft_packet_socket_room(struct weft_port *p, struct rte_mbuf **pkts, ui
 	for (i = 0; i < n; i++) {
 		need = pkts[i]->pkt_len + CHARGE_HIGH;
 		if (p->sock_used + mine + need > p->sock_limit && !fresh) {
-			refresh(p);
+			refresh_queued(p);
 			fresh = true;
 		}
 		/* With nothing in flight one frame may go, whatever the estimate is. */

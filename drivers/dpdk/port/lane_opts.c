@@ -227,7 +227,7 @@ static int set_ecn(void *opts, const struct weft_opt *it)
 	return rc;
 }
 
-static bool equals(const char *text, size_t len, const char *word)
+static bool word_equals(const char *text, size_t len, const char *word)
 {
 	return strlen(word) == len && memcmp(text, word, len) == 0;
 }
@@ -240,7 +240,7 @@ static int item_word(const struct weft_opt *it, const char *const *words, int co
 	int i;
 
 	for (i = 0; i < count; i++)
-		if (equals(it->value, it->value_len, words[i])) {
+		if (word_equals(it->value, it->value_len, words[i])) {
 			*out = (int8_t)i;
 			return 0;
 		}

@@ -70,7 +70,7 @@ static void leave_to_kernel(uint16_t id, struct weft_lane_resource *r)
  * Devices among the EAL's arguments that are no ports, since their PMD has refused them. The EAL
  * goes on without.
  */
-static int missing(struct weft_lane_resource *r, int n)
+static int list_missing(struct weft_lane_resource *r, int n)
 {
 	struct rte_devargs *da;
 
@@ -111,7 +111,7 @@ int weft_port_ethdev_list(struct weft_lane_resource **list)
 		n++;
 	}
 	pthread_mutex_unlock(&weft_port_lock);
-	n = missing(r, n);
+	n = list_missing(r, n);
 	if (n == 0) {
 		free(r);
 		return 0;

@@ -62,7 +62,7 @@ __attribute__((format(printf, 3, 4))) static bool first_match(char *name, size_t
 	return true;
 }
 
-__attribute__((format(printf, 1, 2))) static unsigned long long number(const char *fmt, ...)
+__attribute__((format(printf, 1, 2))) static unsigned long long read_number(const char *fmt, ...)
 {
 	unsigned long long v = 0;
 	char path[PATH_MAX];
@@ -283,7 +283,7 @@ bool weft_nic_any(const struct weft_nic_env *env)
 		return false;
 	while (!found && (entry = readdir(dir)))
 		found = weft_nic_address(entry->d_name, address) &&
-			number("%s/%s/class", path, address) >> 16 == 2 &&
+			read_number("%s/%s/class", path, address) >> 16 == 2 &&
 			may_be_port(env, address);
 	closedir(dir);
 	return found;
@@ -304,7 +304,8 @@ static unsigned long long free_on_node(const struct weft_nic_env *env, int node)
 		return 0;
 	while ((entry = readdir(dir)))
 		if (sscanf(entry->d_name, "hugepages-%llukB", &kb) == 1)
-			bytes += kb * 1024 * number("%s/%s/free_hugepages", path, entry->d_name);
+			bytes += kb * 1024 *
+				 read_number("%s/%s/free_hugepages", path, entry->d_name);
 	closedir(dir);
 	return bytes;
 }
@@ -343,7 +344,8 @@ void weft_nic_env_here(struct weft_nic_env *env)
 		.dev = "/dev",
 		.hugepages = rte_eal_has_hugepages(),
 		.noiommu =
-			number("%s", "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode") != 0,
+			read_number("%s",
+				    "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode") != 0,
 	};
 }
 
@@ -377,8 +379,8 @@ static bool have_net_raw(void)
 	return caps >> CAP_NET_RAW_BIT & 1;
 }
 
-static void tell_one(const struct weft_nic_env *env, const char *address,
-		     void (*tell)(const char *sentence))
+static void explain_one(const struct weft_nic_env *env, const char *address,
+			void (*report)(const char *sentence))
 {
 	char why[512];
 
@@ -390,11 +392,12 @@ static void tell_one(const struct weft_nic_env *env, const char *address,
 			 geteuid() ? "; a process that is not root's needs rights on its device "
 				     "files"
 				   : "");
-	tell(why);
+	report(why);
 }
 
 /* Reports NICs that are bound to DPDK's drivers and are network controllers: PCI class 2. */
-static unsigned int tell_bound(const struct weft_nic_env *env, void (*tell)(const char *sentence))
+static unsigned int explain_bound(const struct weft_nic_env *env,
+				  void (*report)(const char *sentence))
 {
 	char path[PATH_MAX], address[16];
 	const struct dirent *entry;
@@ -407,10 +410,10 @@ static unsigned int tell_bound(const struct weft_nic_env *env, void (*tell)(cons
 		return 0;
 	while ((entry = readdir(dir))) {
 		if (!weft_nic_address(entry->d_name, address) ||
-		    number("%s/%s/class", path, address) >> 16 != 2 ||
+		    read_number("%s/%s/class", path, address) >> 16 != 2 ||
 		    !weft_nic_is_bound(env, address) || is_port(address))
 			continue;
-		tell_one(env, address, tell);
+		explain_one(env, address, report);
 		n++;
 	}
 	closedir(dir);
@@ -418,8 +421,8 @@ static unsigned int tell_bound(const struct weft_nic_env *env, void (*tell)(cons
 }
 
 /* @param[out] named a NIC was named. @return the number of named NICs that are no ports */
-static unsigned int tell_named(const struct weft_nic_env *env, void (*tell)(const char *sentence),
-			       bool *named)
+static unsigned int explain_named(const struct weft_nic_env *env,
+				  void (*report)(const char *sentence), bool *named)
 {
 	struct rte_devargs *da;
 	unsigned int n = 0;
@@ -432,23 +435,23 @@ static unsigned int tell_named(const struct weft_nic_env *env, void (*tell)(cons
 		if (da->policy != RTE_DEV_ALLOWED || !weft_nic_address(da->name, address) ||
 		    is_port(address))
 			continue;
-		if (tell)
-			tell_one(env, address, tell);
+		if (report)
+			explain_one(env, address, report);
 		n++;
 	}
 	return n;
 }
 
-unsigned int weft_nic_tell(const struct weft_nic_env *env, void (*tell)(const char *sentence))
+unsigned int weft_nic_explain(const struct weft_nic_env *env, void (*report)(const char *sentence))
 {
 	unsigned int n;
 	bool named;
 
 	if (!rte_eal_has_pci())
 		return 0;
-	n = tell_named(env, tell, &named);
+	n = explain_named(env, report, &named);
 	/* If NICs are named, the others are not reported. */
-	return named ? n : tell_bound(env, tell);
+	return named ? n : explain_bound(env, report);
 }
 
 bool weft_vdev_is_missing(const struct rte_devargs *da, char *why, size_t why_len)
@@ -469,7 +472,7 @@ bool weft_vdev_is_missing(const struct rte_devargs *da, char *why, size_t why_le
 	return true;
 }
 
-unsigned int weft_port_tell_missing(void (*tell)(const char *sentence))
+unsigned int weft_port_explain_missing(void (*report)(const char *sentence))
 {
 	struct weft_nic_env env;
 	struct rte_devargs *da;
@@ -479,13 +482,13 @@ unsigned int weft_port_tell_missing(void (*tell)(const char *sentence))
 
 	weft_nic_env_here(&env);
 	if (rte_eal_has_pci())
-		n = tell_named(&env, tell, &named);
+		n = explain_named(&env, report, &named);
 	RTE_EAL_DEVARGS_FOREACH("vdev", da)
 	{
 		if (!weft_vdev_is_missing(da, why, sizeof(why)))
 			continue;
-		if (tell)
-			tell(why);
+		if (report)
+			report(why);
 		n++;
 	}
 	return n;

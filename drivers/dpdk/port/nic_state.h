@@ -54,7 +54,7 @@ void weft_nic_node_memory(const struct weft_nic_env *env, int node, char *why, s
  * bound to DPDK's drivers. The EAL is up. The callback gets a sentence for each. @return their
  * number
  */
-unsigned int weft_nic_tell(const struct weft_nic_env *env, void (*tell)(const char *sentence));
+unsigned int weft_nic_explain(const struct weft_nic_env *env, void (*report)(const char *sentence));
 
 struct rte_devargs;
 
@@ -67,6 +67,6 @@ bool weft_vdev_is_missing(const struct rte_devargs *da, char *why, size_t why_le
  *
  * @return their number
  */
-unsigned int weft_port_tell_missing(void (*tell)(const char *sentence));
+unsigned int weft_port_explain_missing(void (*report)(const char *sentence));
 
 #endif /* WEFT_NIC_STATE_H */

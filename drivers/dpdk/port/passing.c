@@ -12,8 +12,8 @@
 
 #define MTU_LEAST 1280 /* of lanes; a shorter MTU of a program limits its frames, not its ports */
 
-static int find(struct weft_port_dev *d, uint16_t port, const struct weft_port_opts *o, char *why,
-		size_t why_len)
+static int find_device(struct weft_port_dev *d, uint16_t port, const struct weft_port_opts *o,
+		       char *why, size_t why_len)
 {
 	int rc;
 
@@ -30,7 +30,7 @@ static int find(struct weft_port_dev *d, uint16_t port, const struct weft_port_o
 }
 
 /* Frames are not Weft's own: no UDP checksum is requested, and no frame is a chain. */
-static struct weft_port_opts options(uint16_t mtu, struct rte_mempool *pool)
+static struct weft_port_opts passing_options(uint16_t mtu, struct rte_mempool *pool)
 {
 	return (struct weft_port_opts){.mtu = mtu && mtu < MTU_LEAST ? MTU_LEAST : mtu,
 				       .raw_ethertype = true,
@@ -42,9 +42,9 @@ static struct weft_port_opts options(uint16_t mtu, struct rte_mempool *pool)
 int weft_passing_find(uint16_t port, uint16_t mtu, struct weft_passing_limits *limits, char *why,
 		      size_t why_len)
 {
-	struct weft_port_opts o = options(mtu, NULL);
+	struct weft_port_opts o = passing_options(mtu, NULL);
 	struct weft_port_dev d = {0};
-	int rc = find(&d, port, &o, why, why_len);
+	int rc = find_device(&d, port, &o, why, why_len);
 
 	if (rc)
 		return rc;
@@ -53,7 +53,7 @@ int weft_passing_find(uint16_t port, uint16_t mtu, struct weft_passing_limits *l
 	return 0;
 }
 
-static int start(const struct weft_port_dev *d, char *why, size_t why_len)
+static int passing_start(const struct weft_port_dev *d, char *why, size_t why_len)
 {
 	int rc = rte_eth_dev_start(d->port_id);
 
@@ -73,14 +73,14 @@ static int start(const struct weft_port_dev *d, char *why, size_t why_len)
 int weft_passing_open(uint16_t port, uint16_t mtu, uint16_t ring, struct rte_mempool *pool,
 		      char *why, size_t why_len)
 {
-	struct weft_port_opts o = options(mtu, pool);
+	struct weft_port_opts o = passing_options(mtu, pool);
 	struct rte_mempool *pools[1] = {NULL};
 	int socks[1] = {-1};
 	struct weft_port_dev d = {.pools = pools, .xdp_socks = socks};
-	int rc = find(&d, port, &o, why, why_len);
+	int rc = find_device(&d, port, &o, why, why_len);
 
 	o.ring = ring;
 	if (!rc)
 		rc = weft_port_configure(&d, &o, why, why_len);
-	return rc ? rc : start(&d, why, why_len);
+	return rc ? rc : passing_start(&d, why, why_len);
 }

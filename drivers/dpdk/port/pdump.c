@@ -48,7 +48,7 @@ static const char *why_not(void)
 	return NULL;
 }
 
-static void serve(void)
+static void serve_dumpcap(void)
 {
 	const char *prefix = rte_eal_get_runtime_dir(), *why = why_not();
 
@@ -64,5 +64,5 @@ void weft_pdump_serve(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, serve);
+	pthread_once(&once, serve_dumpcap);
 }

@@ -78,7 +78,7 @@ struct picking {
 };
 
 /* The domain may be omitted if it is 0. */
-static bool fits(const char *pattern, const struct weft_candidate *c)
+static bool pattern_fits(const char *pattern, const struct weft_candidate *c)
 {
 	return fnmatch(pattern, c->name, 0) == 0 ||
 	       (!c->vdev && !strncmp(c->name, "0000:", 5) && fnmatch(pattern, c->name + 5, 0) == 0);
@@ -88,13 +88,13 @@ static bool fits(const char *pattern, const struct weft_candidate *c)
  * Finds devices that match and are not taken yet. @return their number; @p num_near of them are
  * near
  */
-static int match(struct picking *g, const char *pattern, int *found, int *num_near)
+static int match_devices(struct picking *g, const char *pattern, int *found, int *num_near)
 {
 	int i, n = 0;
 
 	*num_near = 0;
 	for (i = 0; i < g->num; i++) {
-		if (!fits(pattern, &g->list[i]))
+		if (!pattern_fits(pattern, &g->list[i]))
 			continue;
 		g->list[i].matches = true;
 		if (g->list[i].taken)
@@ -110,7 +110,7 @@ static int put_in_order(struct picking *g, const char *pattern, int *order)
 {
 	long rank = g->p->local.rank > 0 ? g->p->local.rank : 0, place;
 	int found[WEFT_PICK_MAX], seen[2] = {0, 0}, num[2], i, far;
-	int n = match(g, pattern, found, &num[0]);
+	int n = match_devices(g, pattern, found, &num[0]);
 
 	num[1] = n - num[0];
 	for (i = 0; i < n; i++) {
@@ -121,9 +121,9 @@ static int put_in_order(struct picking *g, const char *pattern, int *order)
 	return n;
 }
 
-static int claim(const struct weft_candidate *c,
-		 int (*how)(const char *name, struct weft_claim_owner *owner),
-		 struct weft_device_claim *claim)
+static int claim_candidate(const struct weft_candidate *c,
+			   int (*how)(const char *name, struct weft_claim_owner *owner),
+			   struct weft_device_claim *claim)
 {
 	const struct weft_device d = {
 		.bus = c->vdev ? "vdev" : "pci", .name = c->name, .args = c->args};
@@ -178,7 +178,7 @@ static int try_all(struct picking *g, const int *order, int n,
 
 	*busy = 0;
 	for (i = 0; i < n && kind != CLAIMED; i++) {
-		rc = claim(&g->list[order[i]], how, &one);
+		rc = claim_candidate(&g->list[order[i]], how, &one);
 		*busy += kind_of(rc) == BUSY;
 		if (kind_of(rc) >= kind)
 			continue;
@@ -195,7 +195,7 @@ static int none_left(struct picking *g, const char *pattern, int chosen, int n, 
 		     const struct weft_device_claim *dc)
 {
 	const struct weft_local *l = &g->p->local;
-	char who[96], job[96] = "", lost[64] = "";
+	char holder[96], job[96] = "", lost[64] = "";
 
 	if (l->size > n)
 		snprintf(job, sizeof(job),
@@ -203,12 +203,12 @@ static int none_left(struct picking *g, const char *pattern, int chosen, int n, 
 			 n == 1 ? "" : "s");
 	if (broken > 0)
 		snprintf(lost, sizeof(lost), ", but for %d that can't be opened", broken);
-	weft_claim_owner_text(&dc->owner, who, sizeof(who));
+	weft_claim_owner_text(&dc->owner, holder, sizeof(holder));
 	snprintf(g->why, g->why_len,
 		 "WEFT_PORTS: %sall %d that '%s' matches have a process (%s: %s)%s: make a port "
 		 "for each process (VFs, queues of net_af_xdp), start fewer, or let weft-switch "
 		 "give each a port of one NIC (doc/switch.md)",
-		 job, n, pattern, g->list[chosen].name, who, lost);
+		 job, n, pattern, g->list[chosen].name, holder, lost);
 	return -EBUSY;
 }
 

@@ -108,7 +108,7 @@ struct finder {
 	const char *sys;
 };
 
-static struct weft_candidate *add(struct finder *f, const char *name, size_t len)
+static struct weft_candidate *add_candidate(struct finder *f, const char *name, size_t len)
 {
 	struct weft_candidate *c = &f->list[f->num];
 
@@ -142,7 +142,7 @@ static void find_pci(struct finder *f)
 		if (snprintf(device, sizeof(device), "%s/%s", path, entries[i]->d_name) <
 			    (int)sizeof(device) &&
 		    entries[i]->d_name[0] != '.' && is_network(device) && is_for_dpdk(device)) {
-			c = add(f, entries[i]->d_name, strlen(entries[i]->d_name));
+			c = add_candidate(f, entries[i]->d_name, strlen(entries[i]->d_name));
 			if (c)
 				near_pci(f, c);
 		}
@@ -183,9 +183,9 @@ static void add_word(struct finder *f, const char *device, bool vdev, int at, in
 	/* In the kernel's form. */
 	snprintf(full, sizeof(full), "0000:%.12s", device);
 	if (!vdev && len == 7 && device[2] == ':')
-		c = add(f, full, 12);
+		c = add_candidate(f, full, 12);
 	else
-		c = add(f, device, len);
+		c = add_candidate(f, device, len);
 	if (!c)
 		return;
 	c->vdev = vdev;

@@ -68,7 +68,7 @@ static void free_late(void)
 }
 
 /* The queue is about to get another pool: the old one may be freed by the next call. */
-static void forget(const struct weft_port_dev *d, uint16_t q)
+static void forget_late(const struct weft_port_dev *d, uint16_t q)
 {
 	struct late *l;
 
@@ -129,8 +129,8 @@ static uint32_t count_frames(const struct weft_port_dev *d, uint16_t room, uint1
 	return RTE_MAX(n, rings + FRAME_BUFS_MIN);
 }
 
-static struct rte_mempool *make(const struct weft_port_dev *d, const char *kind, uint16_t q,
-				uint32_t n, uint16_t room)
+static struct rte_mempool *make_pool(const struct weft_port_dev *d, const char *kind, uint16_t q,
+				     uint32_t n, uint16_t room)
 {
 	static unsigned int serial; /* a pool that is freed late keeps its name */
 	char name[RTE_MEMPOOL_NAMESIZE];
@@ -150,9 +150,9 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 	uint64_t bytes;
 
 	free_late();
-	forget(d, q);
-	d->pools[q] = make(d, "frames", q, n, room);
-	d->hdr_pools[q] = make(d, "hdrs", q, hdrs, RTE_PKTMBUF_HEADROOM + HDR_ROOM);
+	forget_late(d, q);
+	d->pools[q] = make_pool(d, "frames", q, n, room);
+	d->hdr_pools[q] = make_pool(d, "hdrs", q, hdrs, RTE_PKTMBUF_HEADROOM + HDR_ROOM);
 	if (d->pools[q] && d->hdr_pools[q])
 		return 0;
 	bytes = (uint64_t)n * object_size(room) + (uint64_t)hdrs * hdr_size();

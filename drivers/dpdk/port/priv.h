@@ -106,8 +106,8 @@ struct weft_port;
 
 /** A port with several queues. */
 struct weft_port_spread {
-	bool hashed; /**< no flow rules: the port's hash chooses the queue */
-	bool told;   /**< rss describes the hash */
+	bool hashed;    /**< no flow rules: the port's hash chooses the queue */
+	bool rss_known; /**< rss describes the hash */
 	struct weft_rss rss;
 	struct rte_ring **handed; /**< one per queue: see struct weft_steering */
 };
@@ -127,8 +127,8 @@ struct weft_port_intr {
 	bool on;   /**< the PMD was requested to raise them */
 	/* The last sleep: */
 	bool was_on;
-	bool told;    /**< the descriptor was readable */
-	bool ran_out; /**< the sleep lasted `most` */
+	bool readable; /**< the descriptor was readable */
+	bool ran_out;  /**< the sleep lasted `most` */
 	uint64_t begin_tsc, most;
 	/* All sleeps: */
 	uint32_t life;  /**< weft_port_life() when frames last arrived */

@@ -78,9 +78,9 @@ static void port_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb
 	struct rte_eth_xstat *values = NULL;
 	int i, n = rte_eth_xstats_get_names(p->port_id, NULL, 0);
 
-#define TELL(field, name, help) cb(name, p->field, arg);
-	WEFT_PORT_COUNTERS(TELL)
-#undef TELL
+#define REPORT(field, name, help) cb(name, p->field, arg);
+	WEFT_PORT_COUNTERS(REPORT)
+#undef REPORT
 	weft_port_zcopy_counters(p, cb, arg);
 	weft_port_intr_counters(p, cb, arg);
 	if (n <= 0)

@@ -100,11 +100,11 @@ int weft_port_spread_open(struct weft_port_dev *d, char *why, size_t why_len)
 	}
 	for (uint16_t q = 0; q < d->num_queues && !s->hashed; q++)
 		s->hashed = !weft_port_can_steer(d, q);
-	s->told = s->hashed && read_key(d, &s->rss) && read_table(d, &s->rss);
+	s->rss_known = s->hashed && read_key(d, &s->rss) && read_table(d, &s->rss);
 	return 0;
 }
 
-static void empty(struct rte_ring *ring)
+static void ring_empty(struct rte_ring *ring)
 {
 	void *m;
 
@@ -118,7 +118,7 @@ void weft_port_spread_close(struct weft_port_dev *d)
 
 	for (uint16_t q = 0; s && s->handed && q < d->num_queues; q++) {
 		if (s->handed[q])
-			empty(s->handed[q]);
+			ring_empty(s->handed[q]);
 		rte_ring_free(s->handed[q]);
 	}
 	if (s)
@@ -134,14 +134,14 @@ void weft_port_spread_fill(struct weft_port *p)
 	if (!s)
 		return;
 	/* Frames of the queue's last worker. */
-	empty(s->handed[p->queue]);
+	ring_empty(s->handed[p->queue]);
 	p->fp.arp = &p->dev->arp;
 	p->fp.udp_port = (uint16_t)(p->dev->base_udp_port + p->queue);
 	p->fp.steering = (struct weft_steering){
 		.queue = p->queue,
 		.queues = p->dev->num_queues,
 		.hashed = s->hashed,
-		.rss = s->told ? &s->rss : NULL,
+		.rss = s->rss_known ? &s->rss : NULL,
 		.handed = s->handed,
 	};
 }
@@ -156,7 +156,7 @@ void weft_port_spread_text(struct weft_frame_port *fp, char *text, size_t size)
 		return;
 	if (!s->hashed)
 		how = "flow rules bring them there";
-	else if (!s->told)
+	else if (!s->rss_known)
 		how = "its driver does not report how they find it, so ports are tried";
 	snprintf(text, size, "frames for UDP port %u are this worker's, queue %u of %u: %s",
 		 fp->udp_port, fp->steering.queue, fp->steering.queues, how);

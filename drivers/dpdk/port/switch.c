@@ -23,7 +23,7 @@
 
 #define DEVICE WEFT_SWITCH_DEVICE
 /* Timeout in s: a switch that was just started waits for the clients of its predecessor. */
-#define PATIENCE_S 10
+#define TIMEOUT_S 10
 
 /* One port for a process, which all its contexts use. Only the end of the process returns it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -56,7 +56,7 @@ static int no_answer(const char *path, int err, char *why, size_t why_len)
 
 static int open_socket(const char *path, char *why, size_t why_len)
 {
-	struct timeval patience = {.tv_sec = PATIENCE_S};
+	struct timeval timeout = {.tv_sec = TIMEOUT_S};
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	int fd, err;
 
@@ -68,8 +68,8 @@ static int open_socket(const char *path, char *why, size_t why_len)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return no_answer(path, errno, why, why_len);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	if (connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0)
 		return fd;
 	err = errno;
@@ -123,11 +123,11 @@ static bool is_from_outside(const char *path, uid_t uid)
 /* Frames go to the listener, which must be root's or this user's. */
 static bool is_trusted(const char *path, int fd)
 {
-	struct ucred who;
-	socklen_t len = sizeof(who);
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
-	       (who.uid == 0 || who.uid == geteuid() || is_from_outside(path, who.uid));
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
+	       (cred.uid == 0 || cred.uid == geteuid() || is_from_outside(path, cred.uid));
 }
 
 static bool is_text(const char *text, size_t size)
@@ -152,7 +152,7 @@ static int read_grant(const char *path, int fd, struct weft_switch_grant *g, cha
 	if (n < 0)
 		return weft_port_fail(-errno, why, why_len,
 				      "weft-switch at %s gives no answer in %d s: %s", path,
-				      PATIENCE_S, strerror(errno));
+				      TIMEOUT_S, strerror(errno));
 	if (n != (ssize_t)sizeof(*g) || g->magic != WEFT_SWITCH_MAGIC ||
 	    g->version != WEFT_SWITCH_VERSION || !is_text(g->text, sizeof(g->text)))
 		return weft_port_fail(-EPROTO, why, why_len,
@@ -168,7 +168,7 @@ static int read_grant(const char *path, int fd, struct weft_switch_grant *g, cha
 
 /* ---- the port ------------------------------------------------------------------------------- */
 
-static void take(const struct weft_switch_grant *g)
+static void take_grant(const struct weft_switch_grant *g)
 {
 	bool single = g->flags & WEFT_SWITCH_F_SINGLE;
 
@@ -234,7 +234,7 @@ static int make_port(const struct weft_switch_grant *g, char *why, size_t why_le
 		rte_strerror(-rc));
 }
 
-static int join(const char *path, char *why, size_t why_len)
+static int join_switch(const char *path, char *why, size_t why_len)
 {
 	struct weft_switch_grant g;
 	int fd = open_socket(path, why, why_len), rc = 0;
@@ -251,7 +251,7 @@ static int join(const char *path, char *why, size_t why_len)
 	if (!rc)
 		rc = read_grant(path, fd, &g, why, why_len);
 	if (!rc) {
-		take(&g);
+		take_grant(&g);
 		rc = make_port(&g, why, why_len);
 	}
 	if (rc) {
@@ -287,7 +287,7 @@ int weft_switch_join(const char *socket, char *why, size_t why_len)
 	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&lock);
 	if (!joined)
-		rc = join(socket, why, why_len);
+		rc = join_switch(socket, why, why_len);
 	pthread_mutex_unlock(&lock);
 	return rc;
 }

@@ -57,7 +57,7 @@ static void start_port(void)
 	pthread_cond_broadcast(&changed);
 }
 
-static void *run(void *arg)
+static void *timer_thread(void *arg)
 {
 	bool lcore = rte_thread_register() == 0;
 	struct timespec next;
@@ -89,7 +89,7 @@ static void *run(void *arg)
 static int make_thread(void)
 {
 	timers.known = timers.lcore = timers.starting = false;
-	return weft_thread_start("weft-nic-timers", run, NULL, NULL, &timers.thread);
+	return weft_thread_start("weft-nic-timers", timer_thread, NULL, NULL, &timers.thread);
 }
 
 int weft_port_timers_start(struct weft_port_dev *d)

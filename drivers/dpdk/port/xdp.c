@@ -44,7 +44,7 @@ static void for_each(void (*fn)(int fd, void *arg), void *arg)
 	closedir(dir);
 }
 
-static void learn(int fd, void *arg)
+static void fd_learn(int fd, void *arg)
 {
 	RTE_SET_USED(arg);
 	if (fd < (int)FDS_MAX)
@@ -56,7 +56,7 @@ struct found {
 	int fd;
 };
 
-static void look(int fd, void *arg)
+static void fd_look(int fd, void *arg)
 {
 	struct found *f = arg;
 
@@ -72,7 +72,7 @@ void weft_xdp_before(const struct weft_port_dev *d)
 	if (!d->limits.xdp_queues)
 		return;
 	memset(known, 0, sizeof(known));
-	for_each(learn, NULL);
+	for_each(fd_learn, NULL);
 }
 
 void weft_xdp_after(struct weft_port_dev *d, uint16_t queue)
@@ -81,7 +81,7 @@ void weft_xdp_after(struct weft_port_dev *d, uint16_t queue)
 
 	if (!d->limits.xdp_queues)
 		return;
-	for_each(look, &f);
+	for_each(fd_look, &f);
 	/*
 	 * Another thread of the application may have created one, too: then the right one is
 	 * unknown.

@@ -50,7 +50,7 @@ static const struct {
 	{"net_ena", WEFT_TX_DONE_CLEANUP, false},
 };
 
-static void find(struct weft_port_dev *d)
+static void find_driver(struct weft_port_dev *d)
 {
 	for (size_t i = 0; i < RTE_DIM(known); i++) {
 		if (!d->info.driver_name || strcmp(d->info.driver_name, known[i].driver))
@@ -68,7 +68,7 @@ void weft_port_zcopy_find(struct weft_port_dev *d, const struct weft_port_opts *
 	if (o->no_extbuf || l->no_extbuf || l->no_chains || l->copies_tx || l->by_pointer ||
 	    !(d->info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) || !d->info.device)
 		return;
-	find(d);
+	find_driver(d);
 	if (d->zcopy.done != WEFT_TX_DONE_UNKNOWN)
 		d->zcopy.reach = weft_dma_open(d->port_id, d->info.device);
 }
@@ -161,8 +161,8 @@ void weft_port_zcopy_counters(const struct weft_port *p, weft_frame_port_counter
 	if (!(p->fp.flags & WEFT_FRAME_PORT_REG))
 		return;
 	weft_dma_query(&s);
-#define TELL(field, name, help) cb(name, s.field, arg);
-	WEFT_DMA_LEVELS(TELL)
-	WEFT_DMA_COUNTERS(TELL)
-#undef TELL
+#define REPORT(field, name, help) cb(name, s.field, arg);
+	WEFT_DMA_LEVELS(REPORT)
+	WEFT_DMA_COUNTERS(REPORT)
+#undef REPORT
 }

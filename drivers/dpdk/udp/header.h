@@ -114,20 +114,20 @@ struct weft_udp_arp {
 static_assert(sizeof(struct weft_udp_arp) == 42, "no padding: both parts have even lengths");
 
 /** Build the reply to a request. @return false: it is not answered (an announcement) */
-static inline bool weft_udp_arp_reply(const struct rte_arp_hdr *ask, struct weft_udp_arp *reply)
+static inline bool weft_udp_arp_reply(const struct rte_arp_hdr *request, struct weft_udp_arp *reply)
 {
-	uint32_t ip = rte_be_to_cpu_32(ask->arp_data.arp_tip);
+	uint32_t ip = rte_be_to_cpu_32(request->arp_data.arp_tip);
 
-	if (ask->arp_opcode != RTE_BE16(RTE_ARP_OP_REQUEST) || ask->arp_data.arp_sip == 0 ||
-	    ask->arp_data.arp_sip == ask->arp_data.arp_tip)
+	if (request->arp_opcode != RTE_BE16(RTE_ARP_OP_REQUEST) || request->arp_data.arp_sip == 0 ||
+	    request->arp_data.arp_sip == request->arp_data.arp_tip)
 		return false;
-	reply->arp = *ask;
+	reply->arp = *request;
 	reply->arp.arp_opcode = RTE_BE16(RTE_ARP_OP_REPLY);
-	reply->arp.arp_data.arp_tha = ask->arp_data.arp_sha;
-	reply->arp.arp_data.arp_tip = ask->arp_data.arp_sip;
-	reply->arp.arp_data.arp_sip = ask->arp_data.arp_tip;
+	reply->arp.arp_data.arp_tha = request->arp_data.arp_sha;
+	reply->arp.arp_data.arp_tip = request->arp_data.arp_sip;
+	reply->arp.arp_data.arp_sip = request->arp_data.arp_tip;
 	weft_udp_mac(ip, reply->arp.arp_data.arp_sha.addr_bytes);
-	reply->eth.dst_addr = ask->arp_data.arp_sha;
+	reply->eth.dst_addr = request->arp_data.arp_sha;
 	reply->eth.src_addr = reply->arp.arp_data.arp_sha;
 	reply->eth.ether_type = RTE_BE16(RTE_ETHER_TYPE_ARP);
 	return true;

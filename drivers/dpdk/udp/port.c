@@ -111,12 +111,12 @@ static void udp_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb 
 {
 	const struct weft_udp *u = weft_udp_of(fp);
 
-#define TELL(field, name, help) cb(name, u->stats.field, arg);
-	WEFT_UDP_COUNTERS(TELL)
-#undef TELL
-#define TELL(field, name, help) cb(name, u->field, arg);
-	WEFT_UDP_LEVELS(TELL)
-#undef TELL
+#define REPORT(field, name, help) cb(name, u->stats.field, arg);
+	WEFT_UDP_COUNTERS(REPORT)
+#undef REPORT
+#define REPORT(field, name, help) cb(name, u->field, arg);
+	WEFT_UDP_LEVELS(REPORT)
+#undef REPORT
 }
 
 /*

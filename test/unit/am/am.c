@@ -322,7 +322,7 @@ static void announcements_that_a_handler_keeps_hold_credit(void **state)
 	stage_close(&s);
 }
 
-static void U48_a_rejected_rendezvous_tells_the_sender(void **state)
+static void U48_a_rejected_rendezvous_notifies_the_sender(void **state)
 {
 	uint8_t buf[5000] = {0};
 	struct stage s;
@@ -574,7 +574,7 @@ int main(void)
 		cmocka_unit_test(U46_flags_override_the_threshold),
 		cmocka_unit_test(U43_kept_data_stays_until_released_and_holds_credit),
 		cmocka_unit_test(announcements_that_a_handler_keeps_hold_credit),
-		cmocka_unit_test(U48_a_rejected_rendezvous_tells_the_sender),
+		cmocka_unit_test(U48_a_rejected_rendezvous_notifies_the_sender),
 		cmocka_unit_test(U48_data_can_be_received_after_the_handler),
 		cmocka_unit_test(U52_the_header_may_be_reused_when_the_call_returns),
 		cmocka_unit_test(U45_the_endpoint_answers_inside_the_handler_and_after_it),

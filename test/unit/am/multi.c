@@ -59,7 +59,7 @@ static void send(struct op *op, struct stage *s, unsigned int flags, const void 
 	op->rc = weft_am_send(s->ep, &a, buf, len, &p, &op->req);
 }
 
-static void medium_messages_go_over_all_lanes_and_are_heard_of_once(void **state)
+static void medium_messages_go_over_all_lanes_and_are_delivered_once(void **state)
 {
 	static const size_t sizes[] = {1020, 1100, 3000, 5000, 8000};
 	uint8_t header[WEFT_AM_HEADER_MAX], buf[8000];
@@ -292,7 +292,7 @@ static void broken_finish(void *state)
 	(void)state;
 }
 
-static void a_pack_error_ends_the_message_and_those_behind_it_are_heard_of(void **state)
+static void a_pack_error_ends_the_message_and_those_behind_it_are_delivered(void **state)
 {
 	static const struct weft_generic_ops ops = {.size = sizeof(ops),
 						    .start_pack = broken_start,
@@ -451,12 +451,12 @@ static void malformed_pieces_and_floods_end_the_endpoint(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(medium_messages_go_over_all_lanes_and_are_heard_of_once),
+		cmocka_unit_test(medium_messages_go_over_all_lanes_and_are_delivered_once),
 		cmocka_unit_test(order_holds_between_whole_messages_pieces_and_tags),
 		cmocka_unit_test(what_came_in_pieces_can_be_kept),
 		cmocka_unit_test(an_eager_message_beyond_a_window_that_shrank_ends),
 		cmocka_unit_test(a_long_header_moves_the_message_to_the_next_protocol),
-		cmocka_unit_test(a_pack_error_ends_the_message_and_those_behind_it_are_heard_of),
+		cmocka_unit_test(a_pack_error_ends_the_message_and_those_behind_it_are_delivered),
 		cmocka_unit_test(the_end_of_the_connection_frees_what_is_half_there),
 		cmocka_unit_test(pieces_that_contradict_each_other_are_dropped_and_counted),
 		cmocka_unit_test(malformed_pieces_and_floods_end_the_endpoint),

@@ -106,7 +106,7 @@ static void works_over_ipv6(void **state)
 	part_ends(&e);
 }
 
-static void waits_no_longer_than_asked(void **state)
+static void waits_no_longer_than_requested(void **state)
 {
 	struct ends e = {0};
 	size_t length = 0;
@@ -174,15 +174,15 @@ static void bye_is_seen_behind_other_messages(void **state)
 }
 
 /* Whatever connects and is no peer is sent away, and the next one is served. */
-struct stranger {
+struct intruder {
 	uint16_t port;
-	const char *says;
+	const char *sends;
 	size_t length;
 };
 
-static void *stranger_thread(void *arg)
+static void *unknown_thread(void *arg)
 {
-	struct stranger *s = arg;
+	struct intruder *s = arg;
 	struct sockaddr_in to = {.sin_family = AF_INET,
 				 .sin_port = htons(s->port),
 				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -190,7 +190,7 @@ static void *stranger_thread(void *arg)
 	char byte;
 
 	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 &&
-	    send(fd, s->says, s->length, MSG_NOSIGNAL) >= 0)
+	    send(fd, s->sends, s->length, MSG_NOSIGNAL) >= 0)
 		while (s->length && read(fd, &byte, 1) > 0)
 			;
 	close(fd);
@@ -206,12 +206,12 @@ static void strangers_are_sent_away(void **state)
 		"WFTO\1\0\0\0\40\0\0\0\1\0\0\0netcat\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 	static const char old[] =
 		"WFTO\1\0\0\0\40\0\0\0\0\0\0\0test\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-	struct stranger all[] = {
-		{.says = http, .length = sizeof(http) - 1},
-		{.says = huge, .length = sizeof(huge) - 1},
-		{.says = other, .length = 44},
-		{.says = old, .length = 44},
-		{.says = "", .length = 0},
+	struct intruder all[] = {
+		{.sends = http, .length = sizeof(http) - 1},
+		{.sends = huge, .length = sizeof(huge) - 1},
+		{.sends = other, .length = 44},
+		{.sends = old, .length = 44},
+		{.sends = "", .length = 0},
 	};
 	const unsigned int count = sizeof(all) / sizeof(all[0]);
 	pthread_t threads[sizeof(all) / sizeof(all[0])], accepter;
@@ -222,7 +222,7 @@ static void strangers_are_sent_away(void **state)
 	pthread_create(&accepter, NULL, accept_thread, &e);
 	for (unsigned int i = 0; i < count; i++) {
 		all[i].port = oob_server_port(e.door);
-		pthread_create(&threads[i], NULL, stranger_thread, &all[i]);
+		pthread_create(&threads[i], NULL, unknown_thread, &all[i]);
 		pthread_join(threads[i], NULL);
 	}
 	assert_int_equal(
@@ -244,7 +244,7 @@ static int connect_to(uint16_t port)
 }
 
 /* More of them than there are places, and they stay connected. */
-static void silent_connections_keep_nobody_out(void **state)
+static void silent_connections_keep_no_peer_out(void **state)
 {
 	struct ends e = {0};
 	int silent[40];
@@ -276,7 +276,7 @@ static int refuse(void *arg)
 	return 0;
 }
 
-static void a_busy_server_says_so(void **state)
+static void a_busy_server_reports_it(void **state)
 {
 	struct ends e = {0};
 	struct oob *second = NULL;
@@ -292,7 +292,7 @@ static void a_busy_server_says_so(void **state)
 	part_ends(&e);
 }
 
-static void nobody_there_and_port_taken(void **state)
+static void no_listener_and_port_taken(void **state)
 {
 	struct oob *oob = NULL;
 	struct oob_server *door, *second;
@@ -314,14 +314,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_keep_order_and_bytes),
 		cmocka_unit_test(works_over_ipv6),
-		cmocka_unit_test(waits_no_longer_than_asked),
+		cmocka_unit_test(waits_no_longer_than_requested),
 		cmocka_unit_test(a_barrier_holds_both),
 		cmocka_unit_test(the_end_of_the_peer_is_noticed),
 		cmocka_unit_test(bye_is_seen_behind_other_messages),
 		cmocka_unit_test(strangers_are_sent_away),
-		cmocka_unit_test(silent_connections_keep_nobody_out),
-		cmocka_unit_test(a_busy_server_says_so),
-		cmocka_unit_test(nobody_there_and_port_taken),
+		cmocka_unit_test(silent_connections_keep_no_peer_out),
+		cmocka_unit_test(a_busy_server_reports_it),
+		cmocka_unit_test(no_listener_and_port_taken),
 	};
 
 	cli_program = "test";

@@ -57,7 +57,7 @@ static void a_machine_that_changes_its_speed_changes_no_verdict(void **state)
 	assert_true(sweep_good(&pt));
 }
 
-static void a_loss_beyond_spread_and_limit_is_told(void **state)
+static void a_loss_beyond_spread_and_limit_is_reported(void **state)
 {
 	struct sweep_point pt = {.num = 2, .chosen = 0, .rival = 1};
 
@@ -118,7 +118,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_rival_is_the_best_of_the_others),
 		cmocka_unit_test(a_machine_that_changes_its_speed_changes_no_verdict),
-		cmocka_unit_test(a_loss_beyond_spread_and_limit_is_told),
+		cmocka_unit_test(a_loss_beyond_spread_and_limit_is_reported),
 		cmocka_unit_test(a_faster_choice_loses_nothing),
 		cmocka_unit_test(crossings_lie_between_the_sizes_where_the_order_turns),
 		cmocka_unit_test(more_trials_than_there_is_room_for_are_left_out),

@@ -24,7 +24,7 @@
 #define BASE 9338
 
 static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-static const uint8_t stranger[6] = {0x52, 0x54, 0, 1, 2, 3};
+static const uint8_t outside_mac[6] = {0x52, 0x54, 0, 1, 2, 3};
 
 /* Ports 0 to 3 of 8 have processes. */
 static struct sw_plan each_plan(void)
@@ -133,20 +133,20 @@ static void frames_go_by_mac(void **state)
 	mac_of(&p, 5, gone);
 	f = udp(b, a, OURS, OURS + 2, BASE, BASE);
 	expect(sw_from_port(&p, 0, f.b, f.len), 1 << 2, false, SW_PASS);
-	f = udp(stranger, a, OURS, NET + 99, BASE, BASE);
+	f = udp(outside_mac, a, OURS, NET + 99, BASE, BASE);
 	expect(sw_from_port(&p, 0, f.b, f.len), 0, true, SW_PASS);
 	f = udp(gone, a, OURS, OURS + 5, BASE, BASE);
 	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_UNKNOWN);
-	f = udp(b, stranger, NET + 99, OURS + 2, BASE, BASE);
+	f = udp(b, outside_mac, NET + 99, OURS + 2, BASE, BASE);
 	expect(sw_from_uplink(&p, f.b, f.len), 1 << 2, false, SW_PASS);
 	f = ether(b, a, 0x88b5);
 	expect(sw_from_port(&p, 0, f.b, f.len), 1 << 2, false, SW_PASS);
 	p.uplink = false;
-	f = udp(stranger, a, OURS, NET + 99, BASE, BASE);
+	f = udp(outside_mac, a, OURS, NET + 99, BASE, BASE);
 	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_UNKNOWN);
 }
 
-static void nobody_sends_with_others_addresses(void **state)
+static void no_client_sends_with_others_addresses(void **state)
 {
 	struct sw_plan p = each_plan();
 	uint8_t a[6], b[6], c[6];
@@ -201,29 +201,29 @@ static void tags_pass_if_they_are_named(void **state)
 		p->vlans[20 / 64] |= 1ull << 20;
 		for (uint16_t vlan = 0; vlan < 4096; vlan++) {
 			/* the priority in the upper bits is no part of the number */
-			f = tagged(stranger, mac, 0x8100, vlan | 0xe000, 0x0800, OURS);
+			f = tagged(outside_mac, mac, 0x8100, vlan | 0xe000, 0x0800, OURS);
 			put16(f.b + 38, BASE);
 			assert_int_equal(sw_from_port(p, 0, f.b, f.len).uplink, vlan == 20);
 			assert_int_equal(sw_from_port(p, 0, f.b, f.len).drop,
 					 vlan == 20 ? SW_PASS : SW_DROP_VLAN);
-			f = tagged(mac, stranger, 0x8100, vlan, 0x0800, NET + 99);
+			f = tagged(mac, outside_mac, 0x8100, vlan, 0x0800, NET + 99);
 			put32(f.b + 34, OURS);
 			put16(f.b + 40, BASE);
 			expect(sw_from_uplink(p, f.b, f.len), vlan == 20, false,
 			       vlan == 20 ? SW_PASS : SW_DROP_VLAN);
 		}
-		f = tagged(stranger, mac, 0x8100, 20, 0x8100, OURS); /* a second tag */
+		f = tagged(outside_mac, mac, 0x8100, 20, 0x8100, OURS); /* a second tag */
 		expect(sw_from_port(p, 0, f.b, f.len), 0, false, SW_DROP_VLAN);
-		f = tagged(mac, stranger, 0x8100, 20, 0x88a8, NET + 99);
+		f = tagged(mac, outside_mac, 0x8100, 20, 0x88a8, NET + 99);
 		expect(sw_from_uplink(p, f.b, f.len), 0, false, SW_DROP_VLAN);
 		for (unsigned int k = 0; k < 4; k++) {
-			f = tagged(mac, stranger, kinds[k], 20, 0x0800, NET + 99);
+			f = tagged(mac, outside_mac, kinds[k], 20, 0x0800, NET + 99);
 			expect(sw_from_uplink(p, f.b, f.len), 0, false, SW_DROP_VLAN);
 		}
 	}
 }
 
-static void arp_goes_to_who_can_answer(void **state)
+static void arp_goes_to_ports_that_can_answer(void **state)
 {
 	struct sw_plan p = each_plan();
 	uint8_t a[6];
@@ -236,11 +236,11 @@ static void arp_goes_to_who_can_answer(void **state)
 	expect(sw_from_port(&p, 0, f.b, f.len), 0, true, SW_PASS);
 	f = arp(everybody, a, 1, 0, OURS); /* a probe is heard by all */
 	expect(sw_from_port(&p, 0, f.b, f.len), 0xe, true, SW_PASS);
-	f = arp(everybody, stranger, 1, NET + 99, OURS + 1);
+	f = arp(everybody, outside_mac, 1, NET + 99, OURS + 1);
 	expect(sw_from_uplink(&p, f.b, f.len), 1 << 1, false, SW_PASS);
-	f = arp(everybody, stranger, 1, NET + 99, NET + 77);
+	f = arp(everybody, outside_mac, 1, NET + 99, NET + 77);
 	expect(sw_from_uplink(&p, f.b, f.len), 0, false, SW_DROP_UNKNOWN);
-	f = udp(everybody, stranger, NET + 99, 0xffffffff, 67, 68);
+	f = udp(everybody, outside_mac, NET + 99, 0xffffffff, 67, 68);
 	expect(sw_from_uplink(&p, f.b, f.len), 0, false, SW_DROP_KIND);
 }
 
@@ -253,18 +253,18 @@ static void frames_go_by_udp_port(void **state)
 	uint8_t mac[6];
 
 	mac_of(&p, 3, mac);
-	f = udp(mac, stranger, NET + 99, OURS, BASE, BASE + 2);
+	f = udp(mac, outside_mac, NET + 99, OURS, BASE, BASE + 2);
 	expect(sw_from_uplink(&p, f.b, f.len), 1 << 2, false, SW_PASS);
 	/* of the ports that connections are opened from each has an eighth of a quarter */
-	f = udp(mac, stranger, NET + 99, OURS, BASE, 0xc000 + 3 * 2048 + 77);
+	f = udp(mac, outside_mac, NET + 99, OURS, BASE, 0xc000 + 3 * 2048 + 77);
 	expect(sw_from_uplink(&p, f.b, f.len), 1 << 3, false, SW_PASS);
-	f = udp(mac, stranger, NET + 99, OURS, BASE, BASE + 6);
+	f = udp(mac, outside_mac, NET + 99, OURS, BASE, BASE + 6);
 	expect(sw_from_uplink(&p, f.b, f.len), 0, false, SW_DROP_UNKNOWN);
-	f = udp(mac, stranger, NET + 99, OURS, BASE, 22);
+	f = udp(mac, outside_mac, NET + 99, OURS, BASE, 22);
 	expect(sw_from_uplink(&p, f.b, f.len), 0, false, SW_DROP_UNKNOWN);
-	f = udp(mac, stranger, NET + 99, OURS + 1, BASE, BASE + 2);
+	f = udp(mac, outside_mac, NET + 99, OURS + 1, BASE, BASE + 2);
 	expect(sw_from_uplink(&p, f.b, f.len), 0, false, SW_DROP_UNKNOWN);
-	f = udp(stranger, mac, OURS, NET + 99, BASE + 1, BASE);
+	f = udp(outside_mac, mac, OURS, NET + 99, BASE + 1, BASE);
 	expect(sw_from_port(&p, 1, f.b, f.len), 0, true, SW_PASS);
 	f = udp(mac, mac, OURS, OURS, BASE + 1, BASE);
 	expect(sw_from_port(&p, 1, f.b, f.len), 0, false, SW_DROP_UNKNOWN);
@@ -277,16 +277,16 @@ static void a_udp_port_is_an_address_too(void **state)
 	uint8_t mac[6];
 
 	mac_of(&p, 0, mac);
-	f = udp(stranger, mac, OURS, NET + 99, BASE + 1, BASE);
+	f = udp(outside_mac, mac, OURS, NET + 99, BASE + 1, BASE);
 	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SOURCE);
-	f = udp(stranger, mac, OURS, NET + 99, 53, BASE);
+	f = udp(outside_mac, mac, OURS, NET + 99, 53, BASE);
 	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SOURCE);
-	f = udp(stranger, mac, OURS, NET + 99, 0xc000 + 2048, BASE);
+	f = udp(outside_mac, mac, OURS, NET + 99, 0xc000 + 2048, BASE);
 	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SOURCE);
-	f = ether(stranger, mac, 0x88b5); /* nobody could say whose the answer is */
+	f = ether(outside_mac, mac, 0x88b5); /* nobody could say whose the answer is */
 	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_KIND);
 	/* A fragment has no UDP header, whatever stands there. */
-	f = udp(stranger, mac, OURS, NET + 99, BASE, BASE);
+	f = udp(outside_mac, mac, OURS, NET + 99, BASE, BASE);
 	put16(f.b + 20, 1);
 	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SHORT);
 }
@@ -299,11 +299,11 @@ static void arp_and_icmp_find_their_port(void **state)
 
 	p.up = 0xe;
 	mac_of(&p, 0, mac);
-	f = arp(everybody, stranger, 1, NET + 99, OURS); /* answered once */
+	f = arp(everybody, outside_mac, 1, NET + 99, OURS); /* answered once */
 	expect(sw_from_uplink(&p, f.b, f.len), 1 << 1, false, SW_PASS);
-	f = arp(mac, stranger, 2, NET + 99, OURS); /* who has asked, knows */
+	f = arp(mac, outside_mac, 2, NET + 99, OURS); /* who has asked, knows */
 	expect(sw_from_uplink(&p, f.b, f.len), 0xe, false, SW_PASS);
-	f = ether(mac, stranger, 0x0800);
+	f = ether(mac, outside_mac, 0x0800);
 	f.len = 14 + 20 + 8 + 28;
 	ip_at(f.b + 14, 1, NET + 99, OURS);
 	f.b[34] = 3;
@@ -323,9 +323,9 @@ static void cut_off_anywhere(void **state)
 
 	for (unsigned int i = 0; i < 2; i++) {
 		mac_of(&plans[i], 0, mac);
-		kinds[0] = udp(stranger, mac, OURS, NET + 99, BASE, BASE);
+		kinds[0] = udp(outside_mac, mac, OURS, NET + 99, BASE, BASE);
 		kinds[1] = arp(everybody, mac, 1, OURS, NET + 99);
-		kinds[2] = ether(stranger, mac, 0x8100);
+		kinds[2] = ether(outside_mac, mac, 0x8100);
 		put16(kinds[2].b + 16, 0x0800);
 		kinds[3] = kinds[0];
 		kinds[3].b[23] = 1;
@@ -427,9 +427,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_go_by_mac),
-		cmocka_unit_test(nobody_sends_with_others_addresses),
+		cmocka_unit_test(no_client_sends_with_others_addresses),
 		cmocka_unit_test(tags_pass_if_they_are_named),
-		cmocka_unit_test(arp_goes_to_who_can_answer),
+		cmocka_unit_test(arp_goes_to_ports_that_can_answer),
 		cmocka_unit_test(frames_go_by_udp_port),
 		cmocka_unit_test(a_udp_port_is_an_address_too),
 		cmocka_unit_test(arp_and_icmp_find_their_port),

@@ -88,7 +88,7 @@ static void pieces_in_order_never_allocate(void **state)
 }
 
 /* Many islands, in blocks that split and join: bytes at random, and runs that fill what is left. */
-static void many_islands_agree_with_a_bitmap(void **state)
+static void many_ranges_agree_with_a_bitmap(void **state)
 {
 	enum { SIZE = 20000 };
 	static uint8_t map[SIZE];
@@ -130,7 +130,7 @@ static void many_islands_agree_with_a_bitmap(void **state)
 }
 
 /* Backwards is the worst order: each piece goes before all there are. */
-static void islands_are_bounded(void **state)
+static void ranges_are_bounded(void **state)
 {
 	struct weft_ivals s;
 
@@ -213,8 +213,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(B10_random_pieces_agree_with_a_bitmap),
 		cmocka_unit_test(pieces_in_order_never_allocate),
-		cmocka_unit_test(many_islands_agree_with_a_bitmap),
-		cmocka_unit_test(islands_are_bounded),
+		cmocka_unit_test(many_ranges_agree_with_a_bitmap),
+		cmocka_unit_test(ranges_are_bounded),
 		cmocka_unit_test(B5_iov_gives_the_same_bytes_at_any_offset),
 		cmocka_unit_test(an_iov_whose_lengths_overflow_is_refused),
 	};

@@ -86,7 +86,7 @@ static const order_fn orders[] = {backwards, forwards, from_both_ends, scattered
  * A search in a sorted set, the rest of one block of 64 islands, and now and then the rest of the
  * directory: what the first thousand cost each is about what all of the largest set do.
  */
-static void each_island_costs_about_as_much_as_the_first(void **state)
+static void each_range_costs_about_as_much_as_the_first(void **state)
 {
 	struct weft_ivals s;
 
@@ -128,7 +128,7 @@ static void nor_does_what_fills_the_holes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_island_costs_about_as_much_as_the_first),
+		cmocka_unit_test(each_range_costs_about_as_much_as_the_first),
 		cmocka_unit_test(nor_does_what_fills_the_holes),
 	};
 

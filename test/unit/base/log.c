@@ -18,7 +18,7 @@
 
 #include "base/log.h"
 
-#define SOMEBODY 12345
+#define OTHER_UID 12345
 
 static char dir[] = "/tmp/weft-test-log-XXXXXX";
 static char path[64], other[64];
@@ -85,7 +85,7 @@ static void links_of_our_own_are_followed(void **state)
 	unlink(other);
 }
 
-static void a_pipe_that_nobody_reads_is_an_error(void **state)
+static void a_pipe_without_a_reader_is_an_error(void **state)
 {
 	(void)state;
 	assert_int_equal(mkfifo(path, 0600), 0);
@@ -95,7 +95,7 @@ static void a_pipe_that_nobody_reads_is_an_error(void **state)
 	unlink(path);
 }
 
-static void what_somebody_else_has_laid_is_refused(void **state)
+static void files_of_another_user_are_refused(void **state)
 {
 	int reader;
 
@@ -103,12 +103,12 @@ static void what_somebody_else_has_laid_is_refused(void **state)
 	if (geteuid() != 0)
 		skip();
 	make(path, 0666);
-	assert_int_equal(chown(path, SOMEBODY, SOMEBODY), 0);
+	assert_int_equal(chown(path, OTHER_UID, OTHER_UID), 0);
 	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), -EPERM);
 	unlink(path);
 	/* A pipe: who reads it would have the log. */
 	assert_int_equal(mkfifo(path, 0666), 0);
-	assert_int_equal(chown(path, SOMEBODY, SOMEBODY), 0);
+	assert_int_equal(chown(path, OTHER_UID, OTHER_UID), 0);
 	reader = open(path, O_RDONLY | O_NONBLOCK);
 	assert_true(reader >= 0);
 	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), -EPERM);
@@ -116,13 +116,13 @@ static void what_somebody_else_has_laid_is_refused(void **state)
 	unlink(path);
 	make(other, 0600);
 	assert_int_equal(symlink(other, path), 0);
-	assert_int_equal(lchown(path, SOMEBODY, SOMEBODY), 0);
+	assert_int_equal(lchown(path, OTHER_UID, OTHER_UID), 0);
 	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), -EPERM);
 	unlink(path);
 	unlink(other);
 }
 
-struct heard {
+struct captured {
 	unsigned int lines;
 	enum weft_log_level level;
 	char source[64], text[64];
@@ -131,7 +131,7 @@ struct heard {
 
 static bool on_line(enum weft_log_level level, const char *source, const char *text, void *arg)
 {
-	struct heard *h = arg;
+	struct captured *h = arg;
 
 	h->lines++;
 	h->level = level;
@@ -150,7 +150,7 @@ static off_t size_of(const char *name)
 
 static void a_callback_gets_each_line_and_may_keep_it(void **state)
 {
-	struct heard h = {.handled = true};
+	struct captured h = {.handled = true};
 
 	(void)state;
 	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), 0);
@@ -183,8 +183,8 @@ int main(void)
 		cmocka_unit_test(a_new_file_is_its_owners_alone),
 		cmocka_unit_test(a_callback_gets_each_line_and_may_keep_it),
 		cmocka_unit_test(links_of_our_own_are_followed),
-		cmocka_unit_test(a_pipe_that_nobody_reads_is_an_error),
-		cmocka_unit_test(what_somebody_else_has_laid_is_refused),
+		cmocka_unit_test(a_pipe_without_a_reader_is_an_error),
+		cmocka_unit_test(files_of_another_user_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("log", tests, setup, teardown);

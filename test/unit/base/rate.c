@@ -148,7 +148,7 @@ static void a_dead_lane_keeps_a_floor_and_time_may_stand_still(void **state)
 	assert_true(weft_rate_get(&r, 0) > 0);
 }
 
-static void what_comes_in_one_look_says_nothing_of_its_time(void **state)
+static void frames_of_one_poll_contain_no_time(void **state)
 {
 	struct weft_rate r;
 	uint64_t t = SEC;
@@ -260,7 +260,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_pauses_has_not_become_slow),
 		cmocka_unit_test(an_old_measurement_drifts_back_to_the_claim),
 		cmocka_unit_test(a_dead_lane_keeps_a_floor_and_time_may_stand_still),
-		cmocka_unit_test(what_comes_in_one_look_says_nothing_of_its_time),
+		cmocka_unit_test(frames_of_one_poll_contain_no_time),
 		cmocka_unit_test(short_work_is_measured_when_there_is_enough_of_it),
 		cmocka_unit_test(a_lane_that_waits_for_work_on_its_way_is_not_slow),
 		cmocka_unit_test(a_load_has_room_up_to_its_window),

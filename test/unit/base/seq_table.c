@@ -76,7 +76,7 @@ static void a_window_lets_in_what_was_allowed_and_not_yet_passed(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < 4; i++) {
-		struct weft_seq_window w = {.next = starts[i], .told = starts[i] + 10};
+		struct weft_seq_window w = {.next = starts[i], .advertised = starts[i] + 10};
 
 		assert_false(weft_seq_inside(&w, starts[i] - 1));
 		assert_true(weft_seq_old(&w, starts[i] - 1));
@@ -86,23 +86,23 @@ static void a_window_lets_in_what_was_allowed_and_not_yet_passed(void **state)
 		assert_false(weft_seq_inside(&w, starts[i] + 10));
 		assert_false(weft_seq_old(&w, starts[i] + 10));
 		/* All that was allowed has come. */
-		w.next = w.told;
+		w.next = w.advertised;
 		assert_false(weft_seq_inside(&w, w.next));
 		assert_false(weft_seq_inside(&w, w.next - 1));
 	}
 }
 
-static void the_peer_is_told_when_a_quarter_of_the_window_has_passed(void **state)
+static void the_peer_is_notified_when_a_quarter_of_the_window_has_passed(void **state)
 {
 	struct weft_seq_window w = {.next = 7};
 
 	(void)state;
-	w.told = weft_seq_end(&w);
+	w.advertised = weft_seq_end(&w);
 	w.next += WEFT_SEQ_WINDOW / 4 - 1;
 	assert_false(weft_seq_due(&w));
 	w.next++;
 	assert_true(weft_seq_due(&w));
-	w.told = weft_seq_end(&w);
+	w.advertised = weft_seq_end(&w);
 	assert_false(weft_seq_due(&w));
 }
 
@@ -112,7 +112,7 @@ int main(void)
 		cmocka_unit_test(what_a_peer_leaves_open_does_not_meet_in_one_bucket),
 		cmocka_unit_test(what_is_in_is_found_and_what_is_not_is_not),
 		cmocka_unit_test(a_window_lets_in_what_was_allowed_and_not_yet_passed),
-		cmocka_unit_test(the_peer_is_told_when_a_quarter_of_the_window_has_passed),
+		cmocka_unit_test(the_peer_is_notified_when_a_quarter_of_the_window_has_passed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

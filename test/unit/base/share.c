@@ -24,7 +24,7 @@ static uint64_t rnd(void)
 	return seed;
 }
 
-static void who_has_nothing_may_always_ask_and_others_up_to_the_limit(void **state)
+static void a_user_with_nothing_may_always_request_and_others_up_to_the_limit(void **state)
 {
 	struct weft_share_user u[3] = {0};
 	struct weft_share s;
@@ -153,7 +153,7 @@ static void sums_hold_whatever_happens(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_has_nothing_may_always_ask_and_others_up_to_the_limit),
+		cmocka_unit_test(a_user_with_nothing_may_always_request_and_others_up_to_the_limit),
 		cmocka_unit_test(what_a_stopped_peer_holds_goes_to_the_others),
 		cmocka_unit_test(one_that_trickles_is_judged_by_progress),
 		cmocka_unit_test(incast_is_no_stall),

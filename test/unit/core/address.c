@@ -180,7 +180,7 @@ static void hostile_addresses_are_refused(void **state)
 	assert_in_range(taken, 1000, 99000);
 }
 
-static void another_version_is_told_from_damage(void **state)
+static void another_version_is_distinguished_from_damage(void **state)
 {
 	struct weft_address_attr attr = {.size = sizeof(attr)};
 	struct weft_address a = sample(1), b;
@@ -442,7 +442,7 @@ int main(int argc, char **argv)
 		CONN_TEST(eight_interfaces_fit_into_2_kib),
 		CONN_TEST(truncated_and_changed_addresses_are_refused),
 		CONN_TEST(hostile_addresses_are_refused),
-		CONN_TEST(another_version_is_told_from_damage),
+		CONN_TEST(another_version_is_distinguished_from_damage),
 		CONN_TEST(a_workers_address_holds_its_network_interfaces),
 		CONN_TEST(the_pair_with_the_lowest_latency_connects_first),
 		CONN_TEST(each_device_is_used_once_before_any_twice),

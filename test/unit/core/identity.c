@@ -5,7 +5,7 @@
  * has shown it.
  */
 
-#include "mock/stranger.h"
+#include "mock/unknown_sender.h"
 
 static struct weft_context *context(void)
 {
@@ -42,50 +42,51 @@ static void siphash_is_the_known_one(void **state)
 	}
 }
 
-static void who_has_no_address_is_refused(void **state)
+static void a_sender_without_an_address_is_refused(void **state)
 {
 	struct weft_context *ctx = context();
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
-	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans = {0};
+	struct unknown_sender s = {.lane_ep = mock_unknown(mock_iface(w, 0)), .id = 42};
+	struct weft_wire_wireup h = unknown_head(&s, w, WEFT_WIREUP_REQ, 0), ans = {0};
 	struct weft_records r;
 
 	(void)state;
-	stranger_good_req(&s, w, &r);
+	unknown_good_req(&s, w, &r);
 	h.dst_secret = weft_put64(w->secret ^ 1);
-	stranger_say(&s, w, &h, &r);
-	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
+	unknown_send(&s, w, &h, &r);
+	assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_ERROR);
 	assert_int_equal(weft_get16(ans.status), EACCES);
 	assert_int_equal(w->num_eps, 0);
 	assert_int_equal(conn_counter(w, "wireup.denied"), 1);
 	h.dst_secret = weft_put64(w->secret);
-	stranger_say(&s, w, &h, &r);
-	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
-	mock_stranger_close(s.lane_ep);
+	unknown_send(&s, w, &h, &r);
+	assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_REP);
+	mock_unknown_close(s.lane_ep);
 	mock_run(3, MS, w, NULL);
 	conn_destroy(ctx, w, NULL);
 }
 
-static void who_is_not_where_he_says_is_refused(void **state)
+static void a_sender_at_another_address_than_its_own_is_refused(void **state)
 {
 	struct weft_context *ctx = context();
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42, .net_addr = 501};
-	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans = {0};
+	struct unknown_sender s = {
+		.lane_ep = mock_unknown(mock_iface(w, 0)), .id = 42, .net_addr = 501};
+	struct weft_wire_wireup h = unknown_head(&s, w, WEFT_WIREUP_REQ, 0), ans = {0};
 	struct weft_records r;
 
 	(void)state;
-	mock_stranger_at(s.lane_ep, 500);
-	stranger_good_req(&s, w, &r);
-	stranger_say(&s, w, &h, &r);
-	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
+	mock_unknown_at(s.lane_ep, 500);
+	unknown_good_req(&s, w, &r);
+	unknown_send(&s, w, &h, &r);
+	assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_ERROR);
 	assert_int_equal(weft_get16(ans.status), EACCES);
 	assert_int_equal(w->num_eps, 0);
 	s.net_addr = 500;
-	stranger_good_req(&s, w, &r);
-	stranger_say(&s, w, &h, &r);
-	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
-	mock_stranger_close(s.lane_ep);
+	unknown_good_req(&s, w, &r);
+	unknown_send(&s, w, &h, &r);
+	assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_REP);
+	mock_unknown_close(s.lane_ep);
 	mock_run(3, MS, w, NULL);
 	conn_destroy(ctx, w, NULL);
 }
@@ -93,37 +94,37 @@ static void who_is_not_where_he_says_is_refused(void **state)
 /*
  * Connects to w and says that it is b, of which it has the address, from an interface of its own.
  */
-static struct stranger impersonate(struct weft_worker *w, struct weft_worker *b, uint32_t sn,
-				   unsigned int how)
+static struct unknown_sender impersonate(struct weft_worker *w, struct weft_worker *b, uint32_t sn,
+					 unsigned int how)
 {
-	struct stranger s = {
-		.lane_ep = mock_stranger(mock_iface(w, 0)), .id = b->id, .net_addr = 500};
-	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, sn), ans = {0};
+	struct unknown_sender s = {
+		.lane_ep = mock_unknown(mock_iface(w, 0)), .id = b->id, .net_addr = 500};
+	struct weft_wire_wireup h = unknown_head(&s, w, WEFT_WIREUP_REQ, sn), ans = {0};
 	struct weft_records r;
 	struct weft_address a;
 	unsigned int from = 5;
 
-	mock_stranger_at(s.lane_ep, 500);
+	mock_unknown_at(s.lane_ep, 500);
 	unpack(b, &a);
 	if (how == 0) { /* beside b's interfaces */
-		a.ifaces[a.num_ifaces++] = stranger_iface(&s, from);
+		a.ifaces[a.num_ifaces++] = unknown_iface(&s, from);
 	} else if (how == 1) { /* instead of b's */
-		a.ifaces[0] = stranger_iface(&s, from);
+		a.ifaces[0] = unknown_iface(&s, from);
 	} else { /* b's, and the device is another's */
 		from = a.ifaces[0].index;
 		memcpy(a.ifaces[0].addr, &s.net_addr, 8);
 	}
-	stranger_req(&a, from, w, &r);
-	stranger_say(&s, w, &h, &r);
-	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
+	unknown_req(&a, from, w, &r);
+	unknown_send(&s, w, &h, &r);
+	assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_REP);
 	s.remote = weft_get64(ans.src_secret);
-	h = stranger_head(&s, w, WEFT_WIREUP_ACK, sn);
+	h = unknown_head(&s, w, WEFT_WIREUP_ACK, sn);
 	h.dst_ep = ans.src_ep;
-	stranger_say(&s, w, &h, NULL);
+	unknown_send(&s, w, &h, NULL);
 	return s;
 }
 
-static void a_message_for_a_worker_does_not_go_to_who_claims_to_be_it(void **state)
+static void a_message_for_a_worker_does_not_go_to_an_impostor(void **state)
 {
 	unsigned int how;
 
@@ -131,7 +132,7 @@ static void a_message_for_a_worker_does_not_go_to_who_claims_to_be_it(void **sta
 	for (how = 0; how < 3; how++) {
 		struct weft_context *ctx = context();
 		struct weft_worker *w = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
-		struct stranger s = impersonate(w, b, 0, how);
+		struct unknown_sender s = impersonate(w, b, 0, how);
 		struct mock_err err = {0};
 		struct weft_ep *ep;
 
@@ -142,13 +143,13 @@ static void a_message_for_a_worker_does_not_go_to_who_claims_to_be_it(void **sta
 		assert_int_equal(ep->state, WEFT_EP_UP);
 		assert_int_equal(conn_counter(w, "ep.unclaimed"), 1);
 		conn_message(ep, b, 1000, 1);
-		mock_stranger_close(s.lane_ep);
+		mock_unknown_close(s.lane_ep);
 		mock_run(3, MS, w, b, NULL);
 		conn_destroy(ctx, w, b);
 	}
 }
 
-static void a_forged_number_keeps_nobody_away(void **state)
+static void a_forged_number_keeps_no_peer_away(void **state)
 {
 	unsigned int how;
 
@@ -156,7 +157,7 @@ static void a_forged_number_keeps_nobody_away(void **state)
 	for (how = 0; how < 3; how++) {
 		struct weft_context *ctx = context();
 		struct weft_worker *w = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
-		struct stranger s = impersonate(w, b, 0x7ffffff0u, how);
+		struct unknown_sender s = impersonate(w, b, 0x7ffffff0u, how);
 		struct mock_err err = {0};
 		struct weft_ep *ep = conn_create(b, w, &err);
 
@@ -165,7 +166,7 @@ static void a_forged_number_keeps_nobody_away(void **state)
 		assert_int_equal(ep->state, WEFT_EP_UP);
 		assert_int_equal(ep->conn_sn, 0);
 		conn_message(ep, w, 1000, 1);
-		mock_stranger_close(s.lane_ep);
+		mock_unknown_close(s.lane_ep);
 		mock_run(3, MS, w, b, NULL);
 		conn_destroy(ctx, w, b);
 	}
@@ -177,24 +178,24 @@ static void a_forged_number_keeps_nobody_away(void **state)
  */
 static void req_from_nowhere(struct weft_worker *w, struct weft_worker *b, uint32_t sn, bool beside)
 {
-	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, beside)), .id = b->id};
-	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, sn), ans = {0};
+	struct unknown_sender s = {.lane_ep = mock_unknown(mock_iface(w, beside)), .id = b->id};
+	struct weft_wire_wireup h = unknown_head(&s, w, WEFT_WIREUP_REQ, sn), ans = {0};
 	unsigned int from = 15;
 	struct weft_records r;
 	struct weft_address a;
 
 	s.net_addr = 500;
-	mock_stranger_at(s.lane_ep, 500);
+	mock_unknown_at(s.lane_ep, 500);
 	unpack(b, &a);
 	if (beside) {
 		from = 5;
-		a.ifaces[a.num_ifaces++] = stranger_iface(&s, from);
+		a.ifaces[a.num_ifaces++] = unknown_iface(&s, from);
 	}
-	stranger_req(&a, from, w, &r); /* names interface 0 of w */
-	stranger_say(&s, w, &h, &r);
-	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
+	unknown_req(&a, from, w, &r); /* names interface 0 of w */
+	unknown_send(&s, w, &h, &r);
+	assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_ERROR);
 	assert_int_equal(weft_get16(ans.status), EACCES);
-	mock_stranger_close(s.lane_ep);
+	mock_unknown_close(s.lane_ep);
 	mock_run(2, MS, w, NULL);
 }
 
@@ -270,7 +271,7 @@ static void numbers_jump_to_what_is_free(void **state)
 }
 
 /* A peer that finds every number used up is not asked at the rate of its answers. */
-static void new_numbers_are_asked_for_with_pauses(void **state)
+static void new_numbers_are_requested_with_pauses(void **state)
 {
 	struct weft_context *ctx = context();
 	struct weft_worker *w = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
@@ -324,7 +325,7 @@ static void a_lane_is_attached_only_with_both_secrets_and_from_its_interface(voi
 			   *b = mock_worker(ctx, "mock:0;mock:1");
 	struct weft_wire_wireup h, ans = {0};
 	struct weft_ep *ep, *mine;
-	struct stranger s;
+	struct unknown_sender s;
 	bool late = true;
 	unsigned int i;
 
@@ -337,20 +338,20 @@ static void a_lane_is_attached_only_with_both_secrets_and_from_its_interface(voi
 	assert_int_equal(mine->state, WEFT_EP_UP);
 	assert_int_equal(mine->wireup->attach[1], WEFT_ATTACH_AWAIT);
 	for (i = 0; i < 4; i++) {
-		s = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 1)),
-				      .id = b->id,
-				      .secret = i & 1 ? ep->secret : ep->secret ^ 4,
-				      .remote = i & 2 ? mine->secret : mine->secret ^ 4};
-		mock_stranger_at(s.lane_ep, 500);
-		h = stranger_head(&s, w, WEFT_WIREUP_ATTACH, mine->conn_sn);
+		s = (struct unknown_sender){.lane_ep = mock_unknown(mock_iface(w, 1)),
+					    .id = b->id,
+					    .secret = i & 1 ? ep->secret : ep->secret ^ 4,
+					    .remote = i & 2 ? mine->secret : mine->secret ^ 4};
+		mock_unknown_at(s.lane_ep, 500);
+		h = unknown_head(&s, w, WEFT_WIREUP_ATTACH, mine->conn_sn);
 		h.src_ep = mine->remote;
 		h.dst_ep = (struct weft_wire_ref){weft_put32(mine->slot),
 						  weft_put32(mine->generation)};
 		h.lane = 1;
-		stranger_say(&s, w, &h, NULL);
+		unknown_send(&s, w, &h, NULL);
 		assert_int_equal(mine->lanes_up, 1);
-		assert_int_not_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ATTACHED);
-		mock_stranger_close(s.lane_ep);
+		assert_int_not_equal(unknown_answer(&s, &ans), WEFT_WIREUP_ATTACHED);
+		mock_unknown_close(s.lane_ep);
 		mock_run(2, MS, w, NULL);
 	}
 	assert_true(conn_counter(w, "wireup.drop.stale") >= 4);
@@ -379,23 +380,23 @@ static void a_record_that_must_be_understood_drops_the_request(void **state)
 	static const uint8_t offer[40] = {1};
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
-	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
+	struct unknown_sender s = {.lane_ep = mock_unknown(mock_iface(w, 0)), .id = 42};
+	struct weft_wire_wireup h = unknown_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
 	struct weft_records r;
 
 	(void)state;
-	stranger_good_req(&s, w, &r);
+	unknown_good_req(&s, w, &r);
 	weft_records_add(&r, 0x8009, offer, sizeof(offer));
-	stranger_say(&s, w, &h, &r);
-	assert_int_equal(stranger_answer(&s, &ans), 0);
+	unknown_send(&s, w, &h, &r);
+	assert_int_equal(unknown_answer(&s, &ans), 0);
 	assert_int_equal(w->num_eps, 0);
 	assert_int_equal(conn_counter(w, "wireup.drop.bad"), 1);
-	stranger_good_req(&s, w, &r);
+	unknown_good_req(&s, w, &r);
 	weft_records_add(&r, 0x7009, offer, sizeof(offer));
-	stranger_say(&s, w, &h, &r);
-	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
+	unknown_send(&s, w, &h, &r);
+	assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_REP);
 	assert_int_equal(w->num_eps, 1);
-	mock_stranger_close(s.lane_ep);
+	mock_unknown_close(s.lane_ep);
 	mock_run(3, MS, w, NULL);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);
@@ -406,14 +407,14 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(siphash_is_the_known_one),
 		cmocka_unit_test(an_interfaces_id_follows_from_the_address),
-		CONN_TEST(who_has_no_address_is_refused),
-		CONN_TEST(who_is_not_where_he_says_is_refused),
-		CONN_TEST(a_message_for_a_worker_does_not_go_to_who_claims_to_be_it),
-		CONN_TEST(a_forged_number_keeps_nobody_away),
+		CONN_TEST(a_sender_without_an_address_is_refused),
+		CONN_TEST(a_sender_at_another_address_than_its_own_is_refused),
+		CONN_TEST(a_message_for_a_worker_does_not_go_to_an_impostor),
+		CONN_TEST(a_forged_number_keeps_no_peer_away),
 		CONN_TEST(a_request_from_no_interface_uses_no_number),
 		CONN_TEST(a_request_from_no_interface_ends_no_endpoint_that_connects),
 		CONN_TEST(numbers_jump_to_what_is_free),
-		CONN_TEST(new_numbers_are_asked_for_with_pauses),
+		CONN_TEST(new_numbers_are_requested_with_pauses),
 		CONN_TEST(a_lane_is_attached_only_with_both_secrets_and_from_its_interface),
 		CONN_TEST(a_record_that_must_be_understood_drops_the_request),
 	};

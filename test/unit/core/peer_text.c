@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "mock/stranger.h"
+#include "mock/unknown_sender.h"
 
 #define HOSTILE                \
 	"\033]0;owned\007\x9b" \
@@ -50,21 +50,21 @@ static void a_peers_name_commands_no_terminal(void **state)
 {
 	struct weft_context *ctx = context_with_log();
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
-	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
+	struct unknown_sender s = {.lane_ep = mock_unknown(mock_iface(w, 0)), .id = 42};
+	struct weft_wire_wireup h = unknown_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
 	struct weft_address a = {.worker_id = s.id, .name = HOSTILE, .num_ifaces = 1};
 	struct weft_ep_attr attr = {.size = sizeof(attr)};
 	struct weft_records r;
 
 	(void)state;
-	a.ifaces[0] = stranger_iface(&s, 2);
-	stranger_req(&a, 2, w, &r);
-	stranger_say(&s, w, &h, &r);
-	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
+	a.ifaces[0] = unknown_iface(&s, 2);
+	unknown_req(&a, 2, w, &r);
+	unknown_send(&s, w, &h, &r);
+	assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_REP);
 	assert_int_equal(w->num_eps, 1);
 	assert_int_equal(weft_ep_query(conn_first_ep(w), &attr), 0);
 	assert_string_equal(attr.remote_name, SHOWN);
-	mock_stranger_close(s.lane_ep);
+	mock_unknown_close(s.lane_ep);
 	mock_run(3, MS, w, NULL);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);

@@ -111,7 +111,7 @@ static void messages_are_printed_with_their_fields(void **state)
 	free(text);
 }
 
-static void what_is_not_as_the_page_says_is_wrong(void **state)
+static void what_is_not_as_documented_is_wrong(void **state)
 {
 	struct weft_frame_part part = {.offset = weft_put16(4), .total = weft_put16(100)};
 	struct weft_frame_hdr *h;
@@ -208,7 +208,7 @@ static void a_frame_that_the_capture_cut_is_no_wrong_one(void **state)
 	assert_int_equal(view.what, DUMP_LANE);
 }
 
-static void what_a_peer_says_commands_no_terminal(void **state)
+static void text_of_a_peer_commands_no_terminal(void **state)
 {
 	static const char hostile[] = "\033]0;owned\007\x9b"
 				      "2J\r\n\"";
@@ -378,11 +378,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_are_printed_with_their_fields),
-		cmocka_unit_test(what_is_not_as_the_page_says_is_wrong),
+		cmocka_unit_test(what_is_not_as_documented_is_wrong),
 		cmocka_unit_test(a_changed_bit_is_noticed),
 		cmocka_unit_test(a_reset_of_another_version_is_none_of_the_wrong),
 		cmocka_unit_test(a_frame_that_the_capture_cut_is_no_wrong_one),
-		cmocka_unit_test(what_a_peer_says_commands_no_terminal),
+		cmocka_unit_test(text_of_a_peer_commands_no_terminal),
 		cmocka_unit_test(other_frames_are_not_ours),
 		cmocka_unit_test(a_record_is_a_message_or_an_operation),
 		cmocka_unit_test(what_is_no_record_is_wrong),

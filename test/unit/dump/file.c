@@ -124,7 +124,7 @@ static void expect_damage(const struct capture *c, const char *what)
 		fail_msg("'%s' instead of '%s'", why, what);
 }
 
-static void blocks_that_contradict_themselves_are_told(void **state)
+static void blocks_that_contradict_themselves_are_reported(void **state)
 {
 	static struct capture c;
 	uint32_t body[8] = {0}, *last;
@@ -160,7 +160,7 @@ static void blocks_that_contradict_themselves_are_told(void **state)
 	expect_damage(&c, "without its magic");
 }
 
-static void other_files_are_told(void **state)
+static void other_files_are_reported(void **state)
 {
 	static struct capture c;
 	char why[400];
@@ -228,7 +228,7 @@ static void the_other_byte_order_is_read(void **state)
 	dump_file_close(file);
 }
 
-static void what_the_writer_lost_is_told(void **state)
+static void what_the_writer_lost_is_reported(void **state)
 {
 	struct {
 		uint32_t iface, high, low, caplen, len, data;
@@ -255,7 +255,7 @@ static void what_the_writer_lost_is_told(void **state)
 }
 
 /* Others than us say at the end only what they have lost: dumpcap, say. */
-static void what_statistics_say_was_lost_is_told_once(void **state)
+static void losses_in_statistics_are_reported_once(void **state)
 {
 	struct {
 		uint32_t iface, high, low;
@@ -307,12 +307,12 @@ int main(void)
 		cmocka_unit_test(frames_have_time_length_interface_and_direction),
 		cmocka_unit_test(a_capture_cut_short_anywhere_is_read_as_far_as_it_is_whole),
 		cmocka_unit_test(no_changed_byte_is_more_than_a_damage),
-		cmocka_unit_test(blocks_that_contradict_themselves_are_told),
-		cmocka_unit_test(other_files_are_told),
+		cmocka_unit_test(blocks_that_contradict_themselves_are_reported),
+		cmocka_unit_test(other_files_are_reported),
 		cmocka_unit_test(a_pcap_is_read_by_libpcap),
 		cmocka_unit_test(the_other_byte_order_is_read),
-		cmocka_unit_test(what_the_writer_lost_is_told),
-		cmocka_unit_test(what_statistics_say_was_lost_is_told_once),
+		cmocka_unit_test(what_the_writer_lost_is_reported),
+		cmocka_unit_test(losses_in_statistics_are_reported_once),
 	};
 
 	return cmocka_run_group_tests_name("dump file", tests, NULL, NULL);

@@ -266,7 +266,7 @@ static void incast_drops_little_after_its_start(void **state)
 	}
 }
 
-static void who_comes_later_gets_as_much(void **state)
+static void a_later_sender_gets_as_much(void **state)
 {
 	struct model m = rack(32);
 
@@ -527,7 +527,7 @@ int main(void)
 		cmocka_unit_test(a_slow_link_behind_a_fast_one_is_no_queue),
 		cmocka_unit_test(marks_keep_a_queue_shorter_than_delay_would),
 		cmocka_unit_test(incast_drops_little_after_its_start),
-		cmocka_unit_test(who_comes_later_gets_as_much),
+		cmocka_unit_test(a_later_sender_gets_as_much),
 		cmocka_unit_test(fixed_would_have_dropped_most),
 		cmocka_unit_test(beside_tcp_neither_starves),
 		cmocka_unit_test(when_tcp_has_gone_the_queue_is_short_again),

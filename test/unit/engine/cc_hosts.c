@@ -116,7 +116,7 @@ static struct model bucket(void)
 	};
 }
 
-static void a_bucket_of_tokens_is_filled_by_who_sees_no_round_trip_of_it(void **state)
+static void a_token_bucket_is_filled_by_a_sender_without_round_trips(void **state)
 {
 	struct model m = bucket();
 
@@ -180,7 +180,7 @@ int main(void)
 		cmocka_unit_test(a_measure_that_was_too_long_is_corrected),
 		cmocka_unit_test(only_the_last_silence_is_undone),
 		cmocka_unit_test(a_queue_that_others_fill_and_drain_is_shared),
-		cmocka_unit_test(a_bucket_of_tokens_is_filled_by_who_sees_no_round_trip_of_it),
+		cmocka_unit_test(a_token_bucket_is_filled_by_a_sender_without_round_trips),
 		cmocka_unit_test(hosts_off_their_cores_do_not_make_the_window_small),
 		cmocka_unit_test(beside_tcp_neither_starves_behind_a_bucket),
 		cmocka_unit_test(beside_tcp_hosts_off_their_cores_get_a_share),

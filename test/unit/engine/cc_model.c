@@ -8,7 +8,7 @@
 
 struct event {
 	uint64_t at, sent;
-	unsigned int who;
+	unsigned int sender;
 	bool lost, marked, blind;
 };
 
@@ -38,7 +38,7 @@ static void push(struct line *l, struct event e)
 		before = &l->ev[(l->head + at - 1) % l->size];
 		if (before->at <= e.at)
 			break;
-		if (before->who == e.who) {
+		if (before->sender == e.sender) {
 			e.at = before->at;
 			break;
 		}
@@ -51,14 +51,14 @@ static void push(struct line *l, struct event e)
 #define AWAY_MAX (10 * MS)
 
 /* Each has a pause in each stretch of time, somewhere. @return its end; 0 = @p at is in none */
-static uint64_t away(const struct model *m, unsigned int who, uint64_t at)
+static uint64_t away(const struct model *m, unsigned int sender, uint64_t at)
 {
 	uint64_t every = m->away_every + AWAY_MAX, nth, dice, from, until;
 
 	if (m->away_every == 0)
 		return 0;
 	nth = at / every;
-	dice = (nth * MODEL_SENDERS + who + 1) * 0x9e3779b97f4a7c15ull;
+	dice = (nth * MODEL_SENDERS + sender + 1) * 0x9e3779b97f4a7c15ull;
 	dice ^= dice >> 29;
 	dice *= 0xbf58476d1ce4e5b9ull;
 	from = nth * every + (dice >> 32) % m->away_every;
@@ -93,34 +93,34 @@ static uint64_t may_send(const struct model *m, struct model_sender *s, uint64_t
 }
 
 /* When its sender hears of a frame that left the queue at @p left. */
-static void heard(const struct model *m, struct event *e, uint64_t left)
+static void acknowledged(const struct model *m, struct event *e, uint64_t left)
 {
 	uint64_t until;
 
 	e->at = left + m->base;
-	if (m->s[e->who].reno)
+	if (m->s[e->sender].reno)
 		return;
 	until = away(m, MODEL_SENDERS, e->at);
 	if (until != 0) {
 		e->at = until;
 		e->blind = true;
 	}
-	until = away(m, e->who, e->at);
+	until = away(m, e->sender, e->at);
 	if (until != 0) {
 		e->at = until;
 		e->blind = true;
 	}
 }
 
-static void send(struct model *m, struct line *l, unsigned int who, uint64_t now, uint64_t *free_at,
-		 uint64_t *found, uint64_t *finds)
+static void send(struct model *m, struct line *l, unsigned int sender, uint64_t now,
+		 uint64_t *free_at, uint64_t *found, uint64_t *finds)
 {
-	struct model_sender *s = &m->s[who];
+	struct model_sender *s = &m->s[sender];
 	uint64_t each = m->frame * 8000000000ull / m->rate;
 	uint64_t bucket = m->burst * 8000000000ull / m->rate;
 	uint64_t ahead = *free_at > now ? *free_at - now : 0;
 	uint64_t wait = ahead > bucket ? ahead - bucket : 0;
-	struct event e = {.who = who, .sent = now};
+	struct event e = {.sender = sender, .sent = now};
 
 	s->inflight += m->frame;
 	s->link = now + (m->access != 0 ? m->frame * 8000000000ull / m->access : 0);
@@ -138,7 +138,7 @@ static void send(struct model *m, struct line *l, unsigned int who, uint64_t now
 		ahead += each;
 		e.lost = (double)(rnd(m) % 1000000) < m->loss * 1e6;
 	}
-	heard(m, &e, now + (ahead > bucket ? ahead - bucket : 0));
+	acknowledged(m, &e, now + (ahead > bucket ? ahead - bucket : 0));
 	push(l, e);
 }
 
@@ -156,7 +156,7 @@ static void reno_event(struct model *m, struct model_sender *s, const struct eve
 
 static void take(struct model *m, const struct event *e)
 {
-	struct model_sender *s = &m->s[e->who];
+	struct model_sender *s = &m->s[e->sender];
 	struct weft_cc_ack a = {.now = e->at, .limited = s->full, .inflight = s->inflight};
 
 	s->inflight -= m->frame;
@@ -189,7 +189,7 @@ void model_run(struct model *m, unsigned int number, uint64_t ns)
 					  .meter = m->meter};
 	struct line l = {.size = 1 << 16};
 	uint64_t now = 1000000000ull, end = now + ns, free_at = 0, t, best, found = 0, finds = 0;
-	unsigned int who, first = 0;
+	unsigned int sender, first = 0;
 
 	l.ev = calloc(l.size, sizeof(*l.ev));
 	if (m->seed == 0)
@@ -204,20 +204,20 @@ void model_run(struct model *m, unsigned int number, uint64_t ns)
 	}
 	while (now < end) {
 		best = l.count != 0 ? l.ev[l.head].at : UINT64_MAX;
-		who = MODEL_SENDERS;
+		sender = MODEL_SENDERS;
 		first = (first + 1) % m->senders;
 		for (unsigned int k = 0; k < m->senders; k++) {
 			t = may_send(m, &m->s[(first + k) % m->senders], now);
 			if (t < best) {
 				best = t;
-				who = (first + k) % m->senders;
+				sender = (first + k) % m->senders;
 			}
 		}
 		if (best == UINT64_MAX)
 			break;
 		now = best;
-		if (who < MODEL_SENDERS) {
-			send(m, &l, who, now, &free_at, &found, &finds);
+		if (sender < MODEL_SENDERS) {
+			send(m, &l, sender, now, &free_at, &found, &finds);
 		} else {
 			struct event e = l.ev[l.head];
 

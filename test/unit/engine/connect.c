@@ -69,7 +69,7 @@ static void peer_that_does_not_poll_keeps_its_frame_size(void **state)
 	pair_close(&pair);
 }
 
-static void way_that_becomes_too_narrow_is_said(void **state)
+static void a_path_that_becomes_too_narrow_is_logged(void **state)
 {
 	struct weft_lane_comp comp = {.done = on_done};
 
@@ -111,7 +111,7 @@ static void connects_through_a_gateway(void **state)
 	pair_close(&pair);
 }
 
-static void nobody_answers_names_the_step(void **state)
+static void no_answer_names_the_step(void **state)
 {
 	uint8_t addr[WEFT_LANE_ADDR_MAX];
 
@@ -198,7 +198,7 @@ static void generations_are_a_permutation_of_numbers(void **state)
 }
 
 /* Two processes that receive the same frames: what one does not know may be the other's. */
-static void who_shares_a_port_ends_no_others_connections(void **state)
+static void a_host_that_shares_a_port_ends_no_others_connections(void **state)
 {
 	(void)state;
 	pair_open(&pair, NULL, 17);
@@ -217,7 +217,7 @@ static void who_shares_a_port_ends_no_others_connections(void **state)
 	pair_close(&pair);
 }
 
-static void hello_to_who_shares_a_port_is_not_refused(void **state)
+static void hello_to_a_host_that_shares_a_port_is_not_refused(void **state)
 {
 	uint8_t addr[WEFT_LANE_ADDR_MAX];
 
@@ -237,7 +237,7 @@ static void hello_to_who_shares_a_port_is_not_refused(void **state)
 }
 
 /* Of its own connections it knows the end. */
-static void who_shares_a_port_tells_of_its_own_connections(void **state)
+static void a_host_that_shares_a_port_reports_its_own_connections(void **state)
 {
 	(void)state;
 	pair_open(&pair, NULL, 19);
@@ -270,7 +270,7 @@ static uint32_t from_another_mac(struct pair_end *from, uint8_t *frame, uint32_t
 }
 
 /* Else anybody could try which connections there were. */
-static void who_shares_a_port_tells_no_third_party(void **state)
+static void a_host_that_shares_a_port_notifies_no_third_party(void **state)
 {
 	(void)state;
 	pair_open(&pair, NULL, 20);
@@ -336,15 +336,15 @@ int main(void)
 		cmocka_unit_test(frame_size_is_the_smaller_one),
 		cmocka_unit_test(narrow_way_is_found_and_named),
 		cmocka_unit_test(peer_that_does_not_poll_keeps_its_frame_size),
-		cmocka_unit_test(way_that_becomes_too_narrow_is_said),
+		cmocka_unit_test(a_path_that_becomes_too_narrow_is_logged),
 		cmocka_unit_test(restarted_peer_is_known_at_once),
 		cmocka_unit_test(generations_are_a_permutation_of_numbers),
-		cmocka_unit_test(who_shares_a_port_ends_no_others_connections),
-		cmocka_unit_test(hello_to_who_shares_a_port_is_not_refused),
-		cmocka_unit_test(who_shares_a_port_tells_of_its_own_connections),
-		cmocka_unit_test(who_shares_a_port_tells_no_third_party),
+		cmocka_unit_test(a_host_that_shares_a_port_ends_no_others_connections),
+		cmocka_unit_test(hello_to_a_host_that_shares_a_port_is_not_refused),
+		cmocka_unit_test(a_host_that_shares_a_port_reports_its_own_connections),
+		cmocka_unit_test(a_host_that_shares_a_port_notifies_no_third_party),
 		cmocka_unit_test(connects_through_a_gateway),
-		cmocka_unit_test(nobody_answers_names_the_step),
+		cmocka_unit_test(no_answer_names_the_step),
 		cmocka_unit_test(address_of_a_former_life_is_refused),
 		cmocka_unit_test(six_hundred_connects_at_once),
 	};

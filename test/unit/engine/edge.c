@@ -166,7 +166,7 @@ static uint32_t lose_acks(struct pair_end *from, uint8_t *frame, uint32_t len)
 	return is_lane(frame) && lane_hdr(frame)->type == WEFT_FRAME_ACK ? 0 : len;
 }
 
-static void bye_tells_what_came_out_of_order(void **state)
+static void bye_reports_what_came_out_of_order(void **state)
 {
 	static uint8_t buf[2000];
 	struct weft_lane_comp comp[3] = {{on_done}, {on_done}, {on_done}};
@@ -331,7 +331,7 @@ static uint32_t reset_of_another_version(struct pair_end *from, uint8_t *frame, 
 	return len;
 }
 
-static void a_peer_of_another_version_says_so(void **state)
+static void a_peer_of_another_version_reports_it(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 2; i++) {
@@ -547,11 +547,11 @@ int main(void)
 		cmocka_unit_test(windows_follow_networks_and_not_memory),
 		cmocka_unit_test(a_computing_peer_does_not_lengthen_the_round_trip),
 		cmocka_unit_test(a_peer_that_polls_seldom_does_not_lengthen_the_round_trip),
-		cmocka_unit_test(bye_tells_what_came_out_of_order),
+		cmocka_unit_test(bye_reports_what_came_out_of_order),
 		cmocka_unit_test(a_zero_copy_send_without_data_is_sent_or_refused),
 		cmocka_unit_test(a_closed_connection_keeps_no_window),
 		cmocka_unit_test(a_buffer_may_be_released_before_the_callback_returns),
-		cmocka_unit_test(a_peer_of_another_version_says_so),
+		cmocka_unit_test(a_peer_of_another_version_reports_it),
 		cmocka_unit_test(a_reset_without_proof_is_not_believed),
 		cmocka_unit_test(loss_is_not_taken_for_a_narrow_way),
 		cmocka_unit_test(a_switch_may_take_the_tag_off),

@@ -8,7 +8,7 @@
 #include "mock/raw_util.h"
 #include "mock/rounds.h"
 
-static void connects_and_says_so(void **state)
+static void connects_and_reports_it(void **state)
 {
 	(void)state;
 	pair_open(&pair, NULL, 1);
@@ -119,7 +119,7 @@ static uint64_t arrive(uint64_t verdict, double corrupt)
 /*
  * GOOD, and NONE as virtio says of what has not left memory, are believed; UNKNOWN is checked here.
  */
-static void what_the_nic_says_of_a_checksum_counts(void **state)
+static void the_nics_result_of_a_checksum_counts(void **state)
 {
 	(void)state;
 	assert_int_equal(arrive(RTE_MBUF_F_RX_L4_CKSUM_GOOD, 0), 100);
@@ -275,13 +275,13 @@ static void lost_tail_in_memory_comes_after_one_question(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(connects_and_says_so),
+		cmocka_unit_test(connects_and_reports_it),
 		cmocka_unit_test(first_message_leaves_at_once_and_others_share_a_frame),
 		cmocka_unit_test(delivers_all_sizes),
 		cmocka_unit_test(survives_loss_duplication_and_reordering),
 		cmocka_unit_test(survives_heavy_loss),
 		cmocka_unit_test(corrupt_frames_are_dropped_with_crc32c),
-		cmocka_unit_test(what_the_nic_says_of_a_checksum_counts),
+		cmocka_unit_test(the_nics_result_of_a_checksum_counts),
 		cmocka_unit_test(works_on_ethertype_and_vlan),
 		cmocka_unit_test(kept_buffers_never_stop_acknowledgements),
 		cmocka_unit_test(full_tx_ring_is_an_answer),

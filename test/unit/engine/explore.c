@@ -153,7 +153,7 @@ static void talk(void)
 	}
 }
 
-static void told(const char *what)
+static void fail_with(const char *what)
 {
 	static const char *const name[FATES] = {
 		[DELIVERED] = "delivered", [LOST] = "lost",   [DOUBLED] = "doubled",
@@ -175,20 +175,20 @@ static void check(void)
 
 	for (i = 0; i < A_MESSAGES; i++)
 		if (came[1][i] != 1)
-			told("not exactly once");
+			fail_with("not exactly once");
 	for (i = 0; i < B_MESSAGES; i++)
 		if (came[0][i] != 1)
-			told("not exactly once");
+			fail_with("not exactly once");
 	if (done_count != 2 || done_status != 0)
-		told("a flush did not end well, and once");
+		fail_with("a flush did not end well, and once");
 	if (A->downs || B->downs || A->gones || B->gones)
-		told("the lane ended");
+		fail_with("the lane ended");
 	if (raw_iface_of(A->iface)->share.tx_held != 0 ||
 	    raw_iface_of(B->iface)->share.tx_held != 0)
-		told("frames are still held");
+		fail_with("frames are still held");
 }
 
-static bool both_told(struct pair *p)
+static bool both_reported(struct pair *p)
 {
 	return pair_both_up(p) && p->end[0].ups > 0 && p->end[1].ups > 0;
 }
@@ -208,8 +208,8 @@ static unsigned int run_connect(void)
 	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
 						   &A->lane_ep),
 			 0);
-	if (!pair_run(&pair, 2000 * MS, both_told))
-		told("not connected");
+	if (!pair_run(&pair, 2000 * MS, both_reported))
+		fail_with("not connected");
 	path.on = false;
 	if (path.end > pair.now && A->queued + B->queued > 0) {
 		pair_run(&pair, 200 * US, NULL);
@@ -217,9 +217,9 @@ static unsigned int run_connect(void)
 		pair_run(&pair, 200 * US, NULL);
 	}
 	if (A->ups != 1 || B->ups != 1)
-		told("up was not said once at each end");
+		fail_with("up was not said once at each end");
 	if (A->downs || B->downs || A->gones || B->gones)
-		told("the lane ended");
+		fail_with("the lane ended");
 	A->iface->ops->ep_destroy(A->lane_ep);
 	B->iface->ops->ep_destroy(B->accepted);
 	pair_run(&pair, 50 * US, NULL);

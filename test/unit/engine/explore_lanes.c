@@ -202,7 +202,7 @@ static void talk(void)
 	}
 }
 
-static void told(const char *what)
+static void fail_with(const char *what)
 {
 	print_message("frame %u: fate %d; cut before frame %u%s\n", path.frame, (int)path.fate,
 		      path.cut, path.back ? "; back" : "");
@@ -218,18 +218,18 @@ static void check(void)
 	for (unsigned int i = 0; i < 2; i++)
 		for (unsigned int n = 0; n < MESSAGES; n++)
 			if (came[i][n] != (n < side[i ? 0 : 1].given))
-				told("not exactly once");
+				fail_with("not exactly once");
 	if (done_status != 0)
-		told("a completion has an error");
+		fail_with("a completion has an error");
 	if (done_count != 4 * 2 - (side[0].given <= 4) - (side[0].given <= 1) -
 				  (side[1].given <= 4) - (side[1].given <= 1) -
 				  (2 - side[0].flushes) - (2 - side[1].flushes))
-		told("not each completion, and once");
+		fail_with("not each completion, and once");
 	if (A->downs || B->downs)
-		told("a lane ended");
+		fail_with("a lane ended");
 	if (raw_iface_of(A->iface)->share.tx_held != 0 ||
 	    raw_iface_of(B->iface)->share.tx_held != 0)
-		told("frames are still held");
+		fail_with("frames are still held");
 }
 
 static void connect_lane(unsigned int l)
@@ -257,7 +257,7 @@ static void come_back(void)
 	connect_lane(0);
 	talk();
 	if (!done())
-		told("the lane is back, and does not carry the rest");
+		fail_with("the lane is back, and does not carry the rest");
 }
 
 /* @return frames that the first lane has sent */
@@ -334,7 +334,7 @@ static void a_lane_that_dies_anywhere_loses_and_doubles_nothing(void **state)
 
 /* ---- what the peer says of itself */
 
-static void what_a_peer_says_it_has_is_checked(void **state)
+static void what_a_peer_claims_to_have_is_checked(void **state)
 {
 	struct raw_rx_state s[2], bad;
 	int len;
@@ -447,7 +447,7 @@ static void a_completion_may_end_the_connection_that_hands_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_peer_says_it_has_is_checked),
+		cmocka_unit_test(what_a_peer_claims_to_have_is_checked),
 		cmocka_unit_test(a_completion_may_end_the_connection_that_hands_back),
 		cmocka_unit_test(a_lane_that_dies_anywhere_loses_and_doubles_nothing),
 	};

@@ -206,7 +206,7 @@ static unsigned int sleep_until(uint64_t end)
 	return wakes;
 }
 
-static void polled_when_it_asks_for_it_it_misses_nothing(void **state)
+static void polled_when_it_requests_it_it_misses_nothing(void **state)
 {
 	(void)state;
 	pair_open(&pair, NULL, 33);
@@ -302,7 +302,7 @@ int main(void)
 		cmocka_unit_test(closing_many_at_once_looks_at_one_each),
 		cmocka_unit_test(a_free_index_is_found_without_a_walk),
 		cmocka_unit_test(slots_come_on_demand_and_go),
-		cmocka_unit_test(polled_when_it_asks_for_it_it_misses_nothing),
+		cmocka_unit_test(polled_when_it_requests_it_it_misses_nothing),
 		cmocka_unit_test(a_port_in_memory_tries_no_further_paths),
 	};
 

@@ -162,7 +162,7 @@ static void what_clouds_have_is_found_exactly_and_soon(void **state)
 	}
 }
 
-static void too_narrow_is_told_from_absent(void **state)
+static void too_narrow_is_distinguished_from_absent(void **state)
 {
 	struct path narrow = {.mtu = 1279, .rtt = 200000}, gone = {.mtu = 9216, .loss = 100};
 	struct weft_mtu_search s;
@@ -266,7 +266,7 @@ static void a_late_answer_corrects_what_was_given_up(void **state)
 	assert_int_equal(s.lo, FULL);
 }
 
-static void answers_of_sizes_never_asked_for(void **state)
+static void answers_of_sizes_never_requested(void **state)
 {
 	struct weft_mtu_search s;
 
@@ -315,13 +315,13 @@ int main(void)
 		cmocka_unit_test(a_wide_path_costs_one_probe),
 		cmocka_unit_test(every_mtu_is_found_in_bounded_time),
 		cmocka_unit_test(what_clouds_have_is_found_exactly_and_soon),
-		cmocka_unit_test(too_narrow_is_told_from_absent),
+		cmocka_unit_test(too_narrow_is_distinguished_from_absent),
 		cmocka_unit_test(loss_is_not_taken_for_a_narrow_path),
 		cmocka_unit_test(narrow_paths_are_found_under_loss),
 		cmocka_unit_test(long_paths),
 		cmocka_unit_test(answers_of_the_last_size_do_not_count),
 		cmocka_unit_test(a_late_answer_corrects_what_was_given_up),
-		cmocka_unit_test(answers_of_sizes_never_asked_for),
+		cmocka_unit_test(answers_of_sizes_never_requested),
 		cmocka_unit_test(time_is_up_in_the_end),
 		cmocka_unit_test(nothing_smaller_to_try),
 	};

@@ -60,14 +60,14 @@ static void a_long_sack_is_cut_when_there_is_no_buffer(void **state)
 	hdr_pool = B->port.hdr_pool;
 	A->wire.edit = B->wire.edit = every_second;
 	sacks = sack_words_max = 0;
-	for (unsigned int vain = 0; vain < 2;) {
+	for (unsigned int fruitless = 0; fruitless < 2;) {
 		if (pair_send(A, A->lane_ep, n, 5000) == 0) {
 			n++;
-			vain = 0;
+			fruitless = 0;
 			continue;
 		}
 		A->iface->ops->tx_flush(A->iface);
-		vain++;
+		fruitless++;
 	}
 	assert_in_range(n, 400, 1000); /* more than six words */
 	A->iface->ops->tx_flush(A->iface);

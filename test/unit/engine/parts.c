@@ -124,7 +124,7 @@ static void what_came_whole_leaves_no_beginning(void **state)
 	pair_close(&pair);
 }
 
-static void who_has_many_makes_room_for_who_has_none(void **state)
+static void a_peer_with_many_makes_room_for_one_with_none(void **state)
 {
 	enum { CONNS = RAW_PARTS_OF_IFACE / RAW_PARTS_OF_CONN };
 	static struct raw_conn many[CONNS];
@@ -159,7 +159,7 @@ int main(void)
 		cmocka_unit_test(what_contradicts_itself_begins_anew),
 		cmocka_unit_test(beginnings_have_a_bound),
 		cmocka_unit_test(what_came_whole_leaves_no_beginning),
-		cmocka_unit_test(who_has_many_makes_room_for_who_has_none),
+		cmocka_unit_test(a_peer_with_many_makes_room_for_one_with_none),
 	};
 
 	return cmocka_run_group_tests_name("raw_parts", tests, NULL, NULL);

@@ -88,7 +88,7 @@ static void the_other_path_is_the_next_one(void **state)
 	assert_int_equal(weft_path_other(0, 5), 5);
 }
 
-static void silence_is_told_by_the_other_paths(void **state)
+static void silence_is_detected_by_the_other_paths(void **state)
 {
 	const struct weft_rtt near = {.srtt = 20 * US, .var = 5 * US};
 	const struct weft_rtt far = {.srtt = 4000 * US, .var = 500 * US};
@@ -120,17 +120,17 @@ static void silence_is_told_by_the_other_paths(void **state)
 				 cases[i].want);
 }
 
-static void a_bad_path_is_asked_ever_more_seldom(void **state)
+static void a_bad_path_is_probed_ever_more_seldom(void **state)
 {
 	uint64_t before = 0;
 
 	(void)state;
-	assert_int_equal(weft_path_wait(0), WEFT_PATH_ASK_MIN);
+	assert_int_equal(weft_path_wait(0), WEFT_PATH_PROBE_WAIT_MIN);
 	for (unsigned int tries = 0; tries < 300; tries++) {
 		assert_true(weft_path_wait(tries) >= before);
 		before = weft_path_wait(tries);
 	}
-	assert_int_equal(before, WEFT_PATH_ASK_MAX);
+	assert_int_equal(before, WEFT_PATH_PROBE_WAIT_MAX);
 }
 
 int main(void)
@@ -141,8 +141,8 @@ int main(void)
 		cmocka_unit_test(a_long_way_gets_less),
 		cmocka_unit_test(a_full_window_is_passed_by),
 		cmocka_unit_test(the_other_path_is_the_next_one),
-		cmocka_unit_test(silence_is_told_by_the_other_paths),
-		cmocka_unit_test(a_bad_path_is_asked_ever_more_seldom),
+		cmocka_unit_test(silence_is_detected_by_the_other_paths),
+		cmocka_unit_test(a_bad_path_is_probed_ever_more_seldom),
 	};
 
 	return cmocka_run_group_tests_name("path_rules", tests, NULL, NULL);

@@ -111,7 +111,7 @@ static void full_window_with_a_hole_at_its_start(void **state)
 	}
 }
 
-static void short_block_tells_the_nearest(void **state)
+static void short_block_reports_the_nearest(void **state)
 {
 	uint64_t word[4];
 	struct weft_rxwin w;
@@ -172,7 +172,7 @@ int main(void)
 		cmocka_unit_test(one_ahead_sets_exactly_its_bit),
 		cmocka_unit_test(beyond_the_window_is_refused),
 		cmocka_unit_test(full_window_with_a_hole_at_its_start),
-		cmocka_unit_test(short_block_tells_the_nearest),
+		cmocka_unit_test(short_block_reports_the_nearest),
 		cmocka_unit_test(agrees_with_a_simple_model),
 	};
 

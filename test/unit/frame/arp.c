@@ -36,7 +36,7 @@ static struct rte_arp_hdr packet(uint16_t op, const uint8_t *sha, uint32_t sip, 
 	return p;
 }
 
-static void asks_with_growing_pauses(void **state)
+static void requests_with_growing_pauses(void **state)
 {
 	static const uint64_t wait[] = {2, 4, 8, 16, 32, 64, 128, 256, 500, 500};
 	struct rte_arp_hdr pkt;
@@ -48,19 +48,19 @@ static void asks_with_growing_pauses(void **state)
 	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	assert_false(weft_arp_lookup(&a, PEER_IP, now, mac));
 	for (size_t i = 0; i < sizeof(wait) / sizeof(*wait); i++) {
-		assert_true(weft_arp_ask(&a, PEER_IP, now, &pkt));
+		assert_true(weft_arp_request(&a, PEER_IP, now, &pkt));
 		assert_int_equal(rte_be_to_cpu_32(pkt.arp_data.arp_sip), OUR_IP);
 		assert_int_equal(rte_be_to_cpu_32(pkt.arp_data.arp_tip), PEER_IP);
 		assert_int_equal(pkt.arp_opcode, RTE_BE16(RTE_ARP_OP_REQUEST));
 		assert_memory_equal(pkt.arp_data.arp_sha.addr_bytes, our_mac, 6);
 		now += wait[i] * 1000000;
-		assert_false(weft_arp_ask(&a, PEER_IP, now - 1, &pkt));
+		assert_false(weft_arp_request(&a, PEER_IP, now - 1, &pkt));
 	}
-	assert_int_equal(weft_arp_asked(&a, PEER_IP), 10);
+	assert_int_equal(weft_arp_unanswered(&a, PEER_IP), 10);
 	weft_arp_fini(&a);
 }
 
-static void learns_only_what_was_asked(void **state)
+static void learns_only_what_was_requested(void **state)
 {
 	struct rte_arp_hdr pkt, reply;
 	struct weft_arp a;
@@ -71,21 +71,21 @@ static void learns_only_what_was_asked(void **state)
 	pkt = packet(2, peer_mac, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_IGNORED);
 	assert_false(weft_arp_lookup(&a, PEER_IP, 1, mac));
-	assert_true(weft_arp_ask(&a, PEER_IP, 1, &reply));
+	assert_true(weft_arp_request(&a, PEER_IP, 1, &reply));
 	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_LEARNED);
 	assert_true(weft_arp_lookup(&a, PEER_IP, 3, mac));
 	assert_memory_equal(mac, peer_mac, 6);
-	assert_false(weft_arp_ask(&a, PEER_IP, 1ull << 40, &reply));
+	assert_false(weft_arp_request(&a, PEER_IP, 1ull << 40, &reply));
 	weft_arp_forget(&a, PEER_IP);
 	assert_false(weft_arp_lookup(&a, PEER_IP, 3, mac));
-	assert_true(weft_arp_ask(&a, PEER_IP, 4, &reply));
+	assert_true(weft_arp_request(&a, PEER_IP, 4, &reply));
 	weft_arp_fini(&a);
 }
 
 /*
  * A peer's address stays with who answered our question, whatever others say without being asked.
  */
-static void what_nobody_asked_for_changes_nothing(void **state)
+static void unrequested_replies_change_nothing(void **state)
 {
 	struct rte_arp_hdr pkt, reply;
 	struct weft_arp a;
@@ -93,7 +93,7 @@ static void what_nobody_asked_for_changes_nothing(void **state)
 
 	(void)state;
 	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
-	assert_true(weft_arp_ask(&a, PEER_IP, 1, &reply));
+	assert_true(weft_arp_request(&a, PEER_IP, 1, &reply));
 	pkt = packet(2, peer_mac, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_LEARNED);
 	pkt = packet(2, other_mac, PEER_IP, OUR_IP); /* a second answer */
@@ -112,7 +112,7 @@ static void what_nobody_asked_for_changes_nothing(void **state)
 	weft_arp_forget(&a, PEER_IP);
 	pkt = packet(2, other_mac, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 7, &reply), WEFT_ARP_IGNORED);
-	assert_true(weft_arp_ask(&a, PEER_IP, 8, &reply));
+	assert_true(weft_arp_request(&a, PEER_IP, 8, &reply));
 	assert_int_equal(weft_arp_input(&a, &pkt, 8 + WEFT_ARP_RETRY_MIN + WEFT_ARP_OPEN, &reply),
 			 WEFT_ARP_IGNORED);
 	assert_false(weft_arp_lookup(&a, PEER_IP, 9, mac));
@@ -120,7 +120,7 @@ static void what_nobody_asked_for_changes_nothing(void **state)
 }
 
 /* Somebody else sends by its address: what is known is asked for again, once in a while. */
-static void what_is_doubted_is_asked_again_once_in_a_while(void **state)
+static void an_old_entry_is_requested_again_once_in_a_while(void **state)
 {
 	struct rte_arp_hdr pkt, reply;
 	struct weft_arp a;
@@ -128,17 +128,17 @@ static void what_is_doubted_is_asked_again_once_in_a_while(void **state)
 
 	(void)state;
 	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
-	assert_false(weft_arp_doubt(&a, PEER_IP, 1));
-	assert_true(weft_arp_ask(&a, PEER_IP, 1, &reply));
+	assert_false(weft_arp_recheck(&a, PEER_IP, 1));
+	assert_true(weft_arp_request(&a, PEER_IP, 1, &reply));
 	pkt = packet(2, peer_mac, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_LEARNED);
-	assert_false(weft_arp_doubt(&a, PEER_IP, 2 + WEFT_ARP_FRESH - 1));
+	assert_false(weft_arp_recheck(&a, PEER_IP, 2 + WEFT_ARP_FRESH - 1));
 	assert_true(weft_arp_lookup(&a, PEER_IP, 3, mac));
-	assert_true(weft_arp_doubt(&a, PEER_IP, 2 + WEFT_ARP_FRESH));
+	assert_true(weft_arp_recheck(&a, PEER_IP, 2 + WEFT_ARP_FRESH));
 	assert_false(weft_arp_lookup(&a, PEER_IP, 3, mac));
-	assert_true(weft_arp_ask(&a, PEER_IP, 3 + WEFT_ARP_FRESH, &reply));
+	assert_true(weft_arp_request(&a, PEER_IP, 3 + WEFT_ARP_FRESH, &reply));
 	assert_int_equal(weft_arp_fix(&a, PEER_IP + 1, peer_mac), 0);
-	assert_false(weft_arp_doubt(&a, PEER_IP + 1, 3 * WEFT_ARP_FRESH));
+	assert_false(weft_arp_recheck(&a, PEER_IP + 1, 3 * WEFT_ARP_FRESH));
 	weft_arp_fini(&a);
 }
 
@@ -209,7 +209,7 @@ static void learn(struct weft_arp *a, uint32_t ip, const uint8_t *from, uint64_t
 }
 
 /* A job begins: its peers are all asked for before the first of them answers. */
-static void hundreds_are_asked_for_at_once(void **state)
+static void hundreds_are_requested_at_once(void **state)
 {
 	struct rte_arp_hdr pkt;
 	struct weft_arp a;
@@ -218,7 +218,7 @@ static void hundreds_are_asked_for_at_once(void **state)
 	(void)state;
 	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	for (uint32_t i = 0; i < 1000; i++)
-		assert_true(weft_arp_ask(&a, PEER_IP + i, i + 1, &pkt));
+		assert_true(weft_arp_request(&a, PEER_IP + i, i + 1, &pkt));
 	for (uint32_t i = 0; i < 1000; i++)
 		learn(&a, PEER_IP + i, peer_mac, 2000);
 	for (uint32_t i = 0; i < 1000; i++)
@@ -227,7 +227,7 @@ static void hundreds_are_asked_for_at_once(void **state)
 }
 
 /* HELLOs from made-up addresses: each makes us ask. They take each other's places only. */
-static void what_strangers_make_us_ask_pushes_out_nothing_of_ours(void **state)
+static void requests_for_unknown_senders_push_out_nothing_of_ours(void **state)
 {
 	struct rte_arp_hdr pkt;
 	struct weft_arp a;
@@ -236,19 +236,19 @@ static void what_strangers_make_us_ask_pushes_out_nothing_of_ours(void **state)
 
 	(void)state;
 	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
-	assert_true(weft_arp_ask(&a, PEER_IP, 1, &pkt));
+	assert_true(weft_arp_request(&a, PEER_IP, 1, &pkt));
 	learn(&a, PEER_IP, peer_mac, 2);
-	assert_true(weft_arp_ask(&a, PEER_IP + 1, 3, &pkt)); /* under way */
+	assert_true(weft_arp_request(&a, PEER_IP + 1, 3, &pkt)); /* under way */
 	for (i = 0; i < 5000; i++)
-		assert_true(weft_arp_ask_theirs(&a, PEER_IP + 10 + i, 4 + i, &pkt));
+		assert_true(weft_arp_request_theirs(&a, PEER_IP + 10 + i, 4 + i, &pkt));
 	assert_true(weft_arp_lookup(&a, PEER_IP, 6000, mac));
 	learn(&a, PEER_IP + 1, peer_mac, 6000);
 	assert_true(weft_arp_lookup(&a, PEER_IP + 1, 6001, mac));
 	assert_int_equal(a.own.num[WEFT_ARP_KIND_THEIRS], WEFT_ARP_THEIRS);
 	/* The last ones have their places; one that we want, too, keeps it. */
-	assert_false(weft_arp_ask(&a, PEER_IP + 10 + 4999, 6002, &pkt));
+	assert_false(weft_arp_request(&a, PEER_IP + 10 + 4999, 6002, &pkt));
 	for (i = 0; i < 1000; i++)
-		weft_arp_ask_theirs(&a, PEER_IP + 10 + i, 7000 + i, &pkt);
+		weft_arp_request_theirs(&a, PEER_IP + 10 + i, 7000 + i, &pkt);
 	learn(&a, PEER_IP + 10 + 4999, other_mac, 9000);
 	assert_true(weft_arp_lookup(&a, PEER_IP + 10 + 4999, 9001, mac));
 	weft_arp_fini(&a);
@@ -265,12 +265,12 @@ static void a_full_table_gives_up_what_is_unused(void **state)
 	(void)state;
 	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	for (uint32_t i = 0; i < WEFT_ARP_OURS; i++) {
-		assert_true(weft_arp_ask(&a, PEER_IP + i, i + 1, &pkt));
+		assert_true(weft_arp_request(&a, PEER_IP + i, i + 1, &pkt));
 		learn(&a, PEER_IP + i, peer_mac, i + 1);
 	}
-	assert_false(weft_arp_ask(&a, OUR_IP - 1, WEFT_ARP_OURS, &pkt));
+	assert_false(weft_arp_request(&a, OUR_IP - 1, WEFT_ARP_OURS, &pkt));
 	assert_true(weft_arp_lookup(&a, PEER_IP, WEFT_ARP_OURS, mac));
-	assert_true(weft_arp_ask(&a, OUR_IP - 1, later, &pkt));
+	assert_true(weft_arp_request(&a, OUR_IP - 1, later, &pkt));
 	learn(&a, OUR_IP - 1, other_mac, later);
 	assert_true(weft_arp_lookup(&a, PEER_IP, later, mac));
 	assert_false(weft_arp_lookup(&a, PEER_IP + 1, later, mac));
@@ -280,26 +280,26 @@ static void a_full_table_gives_up_what_is_unused(void **state)
 }
 
 /* Who answers later is not believed, but heard of; of many each has its chance. */
-static void who_else_answers_is_kept_for_who_looks_for_a_peer(void **state)
+static void further_repliers_are_listed_for_the_search_of_a_peer(void **state)
 {
-	uint8_t mac[WEFT_ARP_SAID][6], from[6] = {2, 9, 0, 0, 0, 0};
+	uint8_t mac[WEFT_ARP_REPLIERS][6], from[6] = {2, 9, 0, 0, 0, 0};
 	struct rte_arp_hdr pkt;
 	struct weft_arp a;
 	unsigned int seen = 0;
 
 	(void)state;
 	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
-	assert_int_equal(weft_arp_said(&a, PEER_IP, mac), 0);
+	assert_int_equal(weft_arp_repliers(&a, PEER_IP, mac), 0);
 	for (uint64_t now = 1; now < 4000; now += 20) {
-		assert_true(weft_arp_ask(&a, PEER_IP, now, &pkt));
+		assert_true(weft_arp_request(&a, PEER_IP, now, &pkt));
 		learn(&a, PEER_IP, other_mac, now + 1);
 		for (from[5] = 0; from[5] < 9; from[5]++)
 			learn(&a, PEER_IP, from, now + 2 + from[5]);
 		learn(&a, PEER_IP, peer_mac, now + 12); /* the true one is the last of eleven */
 		weft_arp_forget(&a, PEER_IP);
-		assert_int_equal(weft_arp_said(&a, PEER_IP, mac), WEFT_ARP_SAID);
+		assert_int_equal(weft_arp_repliers(&a, PEER_IP, mac), WEFT_ARP_REPLIERS);
 		assert_memory_equal(mac[0], other_mac, 6);
-		for (unsigned int i = 1; i < WEFT_ARP_SAID; i++)
+		for (unsigned int i = 1; i < WEFT_ARP_REPLIERS; i++)
 			seen += memcmp(mac[i], peer_mac, 6) == 0;
 	}
 	assert_in_range(seen, 30, 90); /* 3 places for 10 of 11, 200 times: 60 */
@@ -318,9 +318,9 @@ static void queues_of_one_port_learn_from_each_other(void **state)
 	weft_arp_table_init(&port, 42);
 	weft_arp_init(&first, OUR_IP, our_mac, 42, &port);
 	weft_arp_init(&second, OUR_IP, our_mac, 42, &port);
-	assert_true(weft_arp_ask(&second, PEER_IP, 1, &pkt));
+	assert_true(weft_arp_request(&second, PEER_IP, 1, &pkt));
 	/* One question is enough for both. */
-	assert_false(weft_arp_ask(&first, PEER_IP, 2, &pkt));
+	assert_false(weft_arp_request(&first, PEER_IP, 2, &pkt));
 	pkt = packet(2, peer_mac, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&first, &pkt, 3, &reply), WEFT_ARP_LEARNED);
 	assert_true(weft_arp_lookup(&second, PEER_IP, 4, mac));
@@ -344,14 +344,14 @@ static void a_static_neighbour_stays(void **state)
 	assert_int_equal(weft_arp_fix(&a, PEER_IP, peer_mac), 0);
 	assert_int_equal(weft_arp_fix(&a, PEER_IP, other_mac), -EEXIST);
 	assert_true(weft_arp_is_fixed(&a, PEER_IP));
-	assert_false(weft_arp_ask(&a, PEER_IP, 1, &pkt));
+	assert_false(weft_arp_request(&a, PEER_IP, 1, &pkt));
 	pkt = packet(2, other_mac, PEER_IP, OUR_IP);
 	weft_arp_input(&a, &pkt, 2, &reply);
 	pkt = packet(1, other_mac, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_ANSWER);
 	weft_arp_forget(&a, PEER_IP);
 	for (uint32_t i = 1; i < 200; i++) {
-		weft_arp_ask(&a, PEER_IP + i, i + 1, &reply);
+		weft_arp_request(&a, PEER_IP + i, i + 1, &reply);
 		pkt = packet(2, other_mac, PEER_IP + i, OUR_IP);
 		weft_arp_input(&a, &pkt, i + 1, &reply);
 	}
@@ -370,12 +370,12 @@ static void static_neighbours_leave_room_for_others(void **state)
 	for (uint32_t i = 0; i < WEFT_ARP_FIXED_MAX; i++)
 		assert_int_equal(weft_arp_fix(&a, PEER_IP + i, peer_mac), 0);
 	assert_int_equal(weft_arp_fix(&a, PEER_IP + WEFT_ARP_FIXED_MAX, peer_mac), -ENOSPC);
-	assert_true(weft_arp_ask(&a, PEER_IP + WEFT_ARP_FIXED_MAX, 1, &pkt));
+	assert_true(weft_arp_request(&a, PEER_IP + WEFT_ARP_FIXED_MAX, 1, &pkt));
 	weft_arp_fini(&a);
 }
 
 /* As Azure's fabric does: one MAC for all addresses, and ours is no exception. */
-static void who_answers_for_all_takes_no_address_away(void **state)
+static void a_host_that_answers_for_all_takes_no_address_away(void **state)
 {
 	static const uint8_t fabric[6] = {0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc};
 	struct rte_arp_hdr pkt, reply;
@@ -383,7 +383,7 @@ static void who_answers_for_all_takes_no_address_away(void **state)
 
 	(void)state;
 	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
-	assert_true(weft_arp_ask(&a, PEER_IP, 1, &pkt));
+	assert_true(weft_arp_request(&a, PEER_IP, 1, &pkt));
 	pkt = packet(2, fabric, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_LEARNED);
 	pkt = packet(2, fabric, OUR_IP, OUR_IP);
@@ -434,21 +434,21 @@ static void what_begins_is_a_hint(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(asks_with_growing_pauses),
-		cmocka_unit_test(learns_only_what_was_asked),
-		cmocka_unit_test(what_nobody_asked_for_changes_nothing),
-		cmocka_unit_test(what_is_doubted_is_asked_again_once_in_a_while),
+		cmocka_unit_test(requests_with_growing_pauses),
+		cmocka_unit_test(learns_only_what_was_requested),
+		cmocka_unit_test(unrequested_replies_change_nothing),
+		cmocka_unit_test(an_old_entry_is_requested_again_once_in_a_while),
 		cmocka_unit_test(answers_for_its_own_address_only),
 		cmocka_unit_test(garbage_and_conflicts),
 		cmocka_unit_test(a_probe_without_address_is_answered_and_not_learned),
-		cmocka_unit_test(hundreds_are_asked_for_at_once),
-		cmocka_unit_test(what_strangers_make_us_ask_pushes_out_nothing_of_ours),
+		cmocka_unit_test(hundreds_are_requested_at_once),
+		cmocka_unit_test(requests_for_unknown_senders_push_out_nothing_of_ours),
 		cmocka_unit_test(a_full_table_gives_up_what_is_unused),
-		cmocka_unit_test(who_else_answers_is_kept_for_who_looks_for_a_peer),
+		cmocka_unit_test(further_repliers_are_listed_for_the_search_of_a_peer),
 		cmocka_unit_test(queues_of_one_port_learn_from_each_other),
 		cmocka_unit_test(a_static_neighbour_stays),
 		cmocka_unit_test(static_neighbours_leave_room_for_others),
-		cmocka_unit_test(who_answers_for_all_takes_no_address_away),
+		cmocka_unit_test(a_host_that_answers_for_all_takes_no_address_away),
 		cmocka_unit_test(what_begins_is_a_hint),
 	};
 

@@ -24,7 +24,7 @@ static const struct weft_encap_addr addr = {
 	.dst_port = 9338,
 };
 
-static const struct weft_gate_conf gate = {
+static const struct weft_rx_filter filter = {
 	.check_ip = true,
 	.udp_port = 9338,
 	.ip = 0x0a000002,
@@ -61,7 +61,7 @@ static uint8_t *icmp_frame(uint8_t type, size_t quoted, size_t *len)
 	       RTE_MIN(quoted, e.len - (size_t)RTE_ETHER_HDR_LEN));
 	if (quoted >= WEFT_IP_UDP_LEN) {
 		udp = (struct rte_udp_hdr *)((struct rte_ipv4_hdr *)(icmp + 1) + 1);
-		udp->src_port = rte_cpu_to_be_16(gate.udp_port);
+		udp->src_port = rte_cpu_to_be_16(filter.udp_port);
 	}
 	icmp->icmp_type = type;
 	icmp->icmp_code = 3;
@@ -69,10 +69,10 @@ static uint8_t *icmp_frame(uint8_t type, size_t quoted, size_t *len)
 	return f;
 }
 
-static enum weft_gate icmp_gate(uint8_t *f, size_t len)
+static enum weft_rx_verdict icmp_verdict(uint8_t *f, size_t len)
 {
 	struct weft_frame_view v;
-	enum weft_gate g = weft_frame_parse(&gate, f, len, &v);
+	enum weft_rx_verdict g = weft_frame_parse(&filter, f, len, &v);
 
 	free(f);
 	return g;
@@ -88,22 +88,22 @@ static void icmp_about_our_frames_is_recognised(void **state)
 
 	(void)state;
 	f = icmp_frame(WEFT_ICMP_UNREACHABLE, 70, &len);
-	assert_int_equal(weft_frame_parse(&gate, f, len, &v), WEFT_GATE_ICMP);
+	assert_int_equal(weft_frame_parse(&filter, f, len, &v), WEFT_VERDICT_ICMP);
 	assert_ptr_equal(v.quote, f + quote);
 	assert_int_equal(v.quote_len, 70);
 	assert_int_equal(v.icmp_code, 3);
 	free(f);
 	f = icmp_frame(WEFT_ICMP_UNREACHABLE, WEFT_IP_UDP_LEN, &len);
-	assert_int_equal(icmp_gate(f, len), WEFT_GATE_ICMP);
+	assert_int_equal(icmp_verdict(f, len), WEFT_VERDICT_ICMP);
 	f = icmp_frame(WEFT_ICMP_UNREACHABLE, WEFT_IP_UDP_LEN - 1, &len);
-	assert_int_equal(icmp_gate(f, len), WEFT_GATE_BAD_LENGTH);
+	assert_int_equal(icmp_verdict(f, len), WEFT_VERDICT_BAD_LENGTH);
 	f = icmp_frame(11, 70, &len);
-	assert_int_equal(icmp_gate(f, len), WEFT_GATE_NOT_OURS);
+	assert_int_equal(icmp_verdict(f, len), WEFT_VERDICT_NOT_OURS);
 	f = icmp_frame(WEFT_ICMP_UNREACHABLE, 70, &len);
 	f[len - 1] ^= 1;
-	assert_int_equal(icmp_gate(f, len), WEFT_GATE_BAD_CSUM);
+	assert_int_equal(icmp_verdict(f, len), WEFT_VERDICT_BAD_CSUM);
 	f = icmp_frame(WEFT_ICMP_UNREACHABLE, 70, &len);
-	assert_int_equal(icmp_gate(f, len - 1), WEFT_GATE_BAD_LENGTH);
+	assert_int_equal(icmp_verdict(f, len - 1), WEFT_VERDICT_BAD_LENGTH);
 	/* From another port, and from another host. */
 	for (size_t at = quote + 12; at <= quote + sizeof(struct rte_ipv4_hdr); at += 8) {
 		f = icmp_frame(WEFT_ICMP_UNREACHABLE, 70, &len);
@@ -111,7 +111,7 @@ static void icmp_about_our_frames_is_recognised(void **state)
 		((struct rte_icmp_hdr *)(f + quote) - 1)->icmp_cksum = 0;
 		((struct rte_icmp_hdr *)(f + quote) - 1)->icmp_cksum = (uint16_t)~rte_raw_cksum(
 			f + quote - sizeof(struct rte_icmp_hdr), len - quote + 8);
-		assert_int_equal(icmp_gate(f, len), WEFT_GATE_NOT_OURS);
+		assert_int_equal(icmp_verdict(f, len), WEFT_VERDICT_NOT_OURS);
 	}
 }
 

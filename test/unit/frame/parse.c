@@ -26,7 +26,7 @@ static const struct weft_encap_addr addr = {
 	.dst_port = 9338,
 };
 
-static const struct weft_gate_conf gate = {
+static const struct weft_rx_filter filter = {
 	.check_ip = true,
 	.udp_port = 9338,
 	.ip = 0x0a000002,
@@ -117,17 +117,17 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 }
 
 /* The parser of the commonest frames takes exactly what the whole one finds to be such. */
-static enum weft_gate both_gates(const struct weft_gate_conf *g, const void *bytes, size_t len,
-				 struct weft_frame_view *v)
+static enum weft_rx_verdict parse_both(const struct weft_rx_filter *g, const void *bytes,
+				       size_t len, struct weft_frame_view *v)
 {
-	enum weft_gate said = weft_frame_parse(g, bytes, len, v);
-	struct weft_gate_pattern pattern;
+	enum weft_rx_verdict verdict = weft_frame_parse(g, bytes, len, v);
+	struct weft_rx_pattern pattern;
 	struct weft_frame_view q;
 	bool quick;
 
-	weft_gate_pattern_init(&pattern, g);
+	weft_rx_pattern_init(&pattern, g);
 	quick = weft_frame_parse_data(&pattern, bytes, (uint32_t)len, &q);
-	assert_int_equal(quick, said == WEFT_GATE_OK && v->type == WEFT_FRAME_DATA &&
+	assert_int_equal(quick, verdict == WEFT_VERDICT_OK && v->type == WEFT_FRAME_DATA &&
 					(v->flags & ~WEFT_FRAME_F_ACK_REQ) == 0 &&
 					!(v->ip && v->ip->type_of_service & 1));
 	if (quick) {
@@ -139,13 +139,13 @@ static enum weft_gate both_gates(const struct weft_gate_conf *g, const void *byt
 		assert_int_equal(q.flags, v->flags);
 		assert_ptr_equal(q.sack, v->sack);
 	}
-	return said;
+	return verdict;
 }
 
-static enum weft_gate parse(const struct weft_gate_conf *g, const struct built *b,
-			    struct weft_frame_view *v)
+static enum weft_rx_verdict parse(const struct weft_rx_filter *g, const struct built *b,
+				  struct weft_frame_view *v)
 {
-	return both_gates(g, b->bytes, b->len, v);
+	return parse_both(g, b->bytes, b->len, v);
 }
 
 static void good_frame_passes_with_all_its_messages(void **state)
@@ -166,7 +166,7 @@ static void good_frame_passes_with_all_its_messages(void **state)
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		struct built b = build(&addr, flags[i], 5);
 
-		assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+		assert_int_equal(parse(&filter, &b, &v), WEFT_VERDICT_OK);
 		assert_int_equal(v.type, WEFT_FRAME_DATA);
 		assert_int_equal(v.src_ip, 0x0a000001);
 		assert_int_equal(v.src_port, 0xc123);
@@ -191,14 +191,14 @@ static void an_ecn_block_is_checked_and_skipped(void **state)
 	static const struct {
 		int at; /* in the block, right behind the lane's header */
 		uint8_t value;
-		enum weft_gate want;
+		enum weft_rx_verdict want;
 	} t[] = {
-		{0, ECN_PATHS, WEFT_GATE_OK},
-		{6, 0x55, WEFT_GATE_OK}, /* any number of marks */
-		{0, 0, WEFT_GATE_BAD_LENGTH},
-		{0, WEFT_FRAME_PATHS_MAX + 1, WEFT_GATE_BAD_LENGTH},
-		{1, 1, WEFT_GATE_BAD_LENGTH},
-		{0, ECN_PATHS - 1, WEFT_GATE_BAD_MESSAGE}, /* the last one would be a message */
+		{0, ECN_PATHS, WEFT_VERDICT_OK},
+		{6, 0x55, WEFT_VERDICT_OK}, /* any number of marks */
+		{0, 0, WEFT_VERDICT_BAD_LENGTH},
+		{0, WEFT_FRAME_PATHS_MAX + 1, WEFT_VERDICT_BAD_LENGTH},
+		{1, 1, WEFT_VERDICT_BAD_LENGTH},
+		{0, ECN_PATHS - 1, WEFT_VERDICT_BAD_MESSAGE}, /* the last one would be a message */
 	};
 	struct weft_frame_view v;
 
@@ -206,13 +206,13 @@ static void an_ecn_block_is_checked_and_skipped(void **state)
 	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
 		struct built b = build(&addr, WEFT_FRAME_F_ECN, 0);
 		uint32_t off = 0;
-		enum weft_gate g;
+		enum weft_rx_verdict g;
 
 		b.lane[sizeof(struct weft_frame_hdr) + (size_t)t[i].at] = t[i].value;
-		g = parse(&gate, &b, &v);
+		g = parse(&filter, &b, &v);
 		if (g != t[i].want)
-			fail_msg("byte %d = %u: %s", t[i].at, t[i].value, weft_gate_name(g));
-		if (g == WEFT_GATE_OK) {
+			fail_msg("byte %d = %u: %s", t[i].at, t[i].value, weft_rx_verdict_name(g));
+		if (g == WEFT_VERDICT_OK) {
 			assert_ptr_equal(v.body, b.lane + sizeof(struct weft_frame_hdr) + ECN_SIZE);
 			assert_int_equal(weft_get16(weft_frame_msg_next(&v, &off)->length), MSG_A);
 		}
@@ -226,7 +226,7 @@ static void first_message_of_a_udp_frame_is_aligned(void **state)
 	struct weft_frame_view v;
 
 	(void)state;
-	assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+	assert_int_equal(parse(&filter, &b, &v), WEFT_VERDICT_OK);
 	assert_int_equal((v.body + sizeof(struct weft_frame_msg) - b.bytes) % 8, 0);
 	free(b.bytes);
 }
@@ -241,7 +241,7 @@ static void ethernet_padding_is_not_part_of_the_frame(void **state)
 	b.bytes = realloc(b.bytes, len + 18);
 	memset(b.bytes + len, 0xff, 18);
 	b.len = len + 18;
-	assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+	assert_int_equal(parse(&filter, &b, &v), WEFT_VERDICT_OK);
 	free(b.bytes);
 }
 
@@ -250,7 +250,7 @@ static void every_truncation_is_refused(void **state)
 	static const uint16_t flags[] = {0, WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C,
 					 WEFT_FRAME_F_SACK | WEFT_FRAME_F_ECN};
 	struct weft_encap_addr variant[3] = {addr, addr, addr};
-	struct weft_gate_conf g[3] = {gate, gate, gate};
+	struct weft_rx_filter g[3] = {filter, filter, filter};
 	struct weft_frame_view v;
 
 	(void)state;
@@ -260,12 +260,13 @@ static void every_truncation_is_refused(void **state)
 		for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 			struct built b = build(&variant[k], flags[i], 3);
 
-			assert_int_equal(parse(&g[k], &b, &v), WEFT_GATE_OK);
+			assert_int_equal(parse(&g[k], &b, &v), WEFT_VERDICT_OK);
 			for (size_t len = 0; len < b.len; len++) {
 				uint8_t *cut = malloc(len ? len : 1);
 
 				memcpy(cut, b.bytes, len);
-				assert_int_not_equal(both_gates(&g[k], cut, len, &v), WEFT_GATE_OK);
+				assert_int_not_equal(parse_both(&g[k], cut, len, &v),
+						     WEFT_VERDICT_OK);
 				free(cut);
 			}
 			free(b.bytes);
@@ -276,59 +277,59 @@ static void every_truncation_is_refused(void **state)
 /* Bytes that a single change must turn into one particular reason. */
 static void each_wrong_field_is_named(void **state)
 {
-	enum { ANY = WEFT_GATE_COUNT };
+	enum { ANY = WEFT_VERDICT_COUNT };
 	static const struct {
 		int at;
 		uint8_t value;
 		unsigned int want;
 	} t[] = {
-		{0, 0x04, WEFT_GATE_NOT_OURS},    /* MAC of somebody else */
-		{0, 0xff, WEFT_GATE_NOT_OURS},    /* group address */
-		{13, 0x06, ANY},                  /* ARP type: not ARP inside */
-		{13, 0xdd, WEFT_GATE_NOT_OURS},   /* another protocol */
-		{14, 0x46, WEFT_GATE_BAD_IP},     /* IP options */
-		{14, 0x65, WEFT_GATE_BAD_IP},     /* version 6 */
-		{20, 0x20, WEFT_GATE_BAD_IP},     /* more fragments */
-		{21, 0x01, WEFT_GATE_BAD_IP},     /* fragment offset */
-		{22, 63, WEFT_GATE_BAD_IP},       /* TTL changed, checksum not */
-		{23, 6, WEFT_GATE_NOT_OURS},      /* TCP */
-		{33, 9, WEFT_GATE_NOT_OURS},      /* other IP address */
-		{36, 0, WEFT_GATE_NOT_OURS},      /* other port */
-		{38, 0xff, WEFT_GATE_BAD_LENGTH}, /* UDP longer than IP */
-		{38, 0, ANY},                     /* UDP shorter: lane header does not fit */
-		{42, 0, WEFT_GATE_BAD_MAGIC},
-		{44, 1, WEFT_GATE_BAD_VERSION},
-		{44, 3, WEFT_GATE_BAD_VERSION},
-		{45, 0, WEFT_GATE_BAD_TYPE},
-		{45, 15, WEFT_GATE_BAD_TYPE}, /* messages are no part of a frame */
-		{45, 17, WEFT_GATE_BAD_TYPE}, /* nothing yet */
-		{45, 200, WEFT_GATE_BAD_TYPE},
-		{46, 0x20, WEFT_GATE_BAD_TYPE}, /* sealed: not spoken yet */
-		{46, 0x80, WEFT_GATE_BAD_TYPE}, /* unknown flag */
+		{0, 0x04, WEFT_VERDICT_NOT_OURS},    /* MAC of somebody else */
+		{0, 0xff, WEFT_VERDICT_NOT_OURS},    /* group address */
+		{13, 0x06, ANY},                     /* ARP type: not ARP inside */
+		{13, 0xdd, WEFT_VERDICT_NOT_OURS},   /* another protocol */
+		{14, 0x46, WEFT_VERDICT_BAD_IP},     /* IP options */
+		{14, 0x65, WEFT_VERDICT_BAD_IP},     /* version 6 */
+		{20, 0x20, WEFT_VERDICT_BAD_IP},     /* more fragments */
+		{21, 0x01, WEFT_VERDICT_BAD_IP},     /* fragment offset */
+		{22, 63, WEFT_VERDICT_BAD_IP},       /* TTL changed, checksum not */
+		{23, 6, WEFT_VERDICT_NOT_OURS},      /* TCP */
+		{33, 9, WEFT_VERDICT_NOT_OURS},      /* other IP address */
+		{36, 0, WEFT_VERDICT_NOT_OURS},      /* other port */
+		{38, 0xff, WEFT_VERDICT_BAD_LENGTH}, /* UDP longer than IP */
+		{38, 0, ANY},                        /* UDP shorter: lane header does not fit */
+		{42, 0, WEFT_VERDICT_BAD_MAGIC},
+		{44, 1, WEFT_VERDICT_BAD_VERSION},
+		{44, 3, WEFT_VERDICT_BAD_VERSION},
+		{45, 0, WEFT_VERDICT_BAD_TYPE},
+		{45, 15, WEFT_VERDICT_BAD_TYPE}, /* messages are no part of a frame */
+		{45, 17, WEFT_VERDICT_BAD_TYPE}, /* nothing yet */
+		{45, 200, WEFT_VERDICT_BAD_TYPE},
+		{46, 0x20, WEFT_VERDICT_BAD_TYPE}, /* sealed: not spoken yet */
+		{46, 0x80, WEFT_VERDICT_BAD_TYPE}, /* unknown flag */
 		{46, 0x10,
-		 WEFT_GATE_BAD_LENGTH}, /* ECN flag, but a message where the block should be */
-		{47, 0x80, WEFT_GATE_BAD_TYPE},
+		 WEFT_VERDICT_BAD_LENGTH}, /* ECN flag, but a message where the block should be */
+		{47, 0x80, WEFT_VERDICT_BAD_TYPE},
 		/* SACK flag, but a message where the block should be: what is left does not tile */
-		{46, 0x02, WEFT_GATE_BAD_MESSAGE},
-		{48, 41, ANY},                    /* shorter than a header */
-		{49, 0xff, WEFT_GATE_BAD_LENGTH}, /* longer than the frame */
-		{84, 12, WEFT_GATE_BAD_MESSAGE},  /* message lengths do not tile the body */
-		{85, 0xff, WEFT_GATE_BAD_MESSAGE},
-		{86, 32, WEFT_GATE_BAD_MESSAGE}, /* am_id */
-		{87, 1, WEFT_GATE_BAD_MESSAGE},  /* message flags */
+		{46, 0x02, WEFT_VERDICT_BAD_MESSAGE},
+		{48, 41, ANY},                       /* shorter than a header */
+		{49, 0xff, WEFT_VERDICT_BAD_LENGTH}, /* longer than the frame */
+		{84, 12, WEFT_VERDICT_BAD_MESSAGE},  /* message lengths do not tile the body */
+		{85, 0xff, WEFT_VERDICT_BAD_MESSAGE},
+		{86, 32, WEFT_VERDICT_BAD_MESSAGE}, /* am_id */
+		{87, 1, WEFT_VERDICT_BAD_MESSAGE},  /* message flags */
 	};
 	struct weft_frame_view v;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
 		struct built b = build(&addr, 0, 0);
-		enum weft_gate g;
+		enum weft_rx_verdict g;
 
 		b.bytes[t[i].at] = t[i].value;
-		g = parse(&gate, &b, &v);
+		g = parse(&filter, &b, &v);
 		if (t[i].want != ANY && g != t[i].want)
-			fail_msg("byte %d = %u: %s", t[i].at, t[i].value, weft_gate_name(g));
-		assert_int_not_equal(g, WEFT_GATE_OK);
+			fail_msg("byte %d = %u: %s", t[i].at, t[i].value, weft_rx_verdict_name(g));
+		assert_int_not_equal(g, WEFT_VERDICT_OK);
 		free(b.bytes);
 	}
 }
@@ -362,8 +363,8 @@ static void parts_lie_in_their_frames(void **state)
 
 		b.bytes[45] = WEFT_FRAME_PART;
 		memcpy(b.bytes + 84, &part, sizeof(part));
-		assert_int_equal(parse(&gate, &b, &v),
-				 t[i].good ? WEFT_GATE_OK : WEFT_GATE_BAD_TYPE);
+		assert_int_equal(parse(&filter, &b, &v),
+				 t[i].good ? WEFT_VERDICT_OK : WEFT_VERDICT_BAD_TYPE);
 		free(b.bytes);
 	}
 }
@@ -381,10 +382,10 @@ static void any_flipped_bit_is_seen_by_the_crc(void **state)
 		if (bit == 8 * (lane + 4) + 2)
 			continue;
 		b.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		assert_int_not_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+		assert_int_not_equal(parse(&filter, &b, &v), WEFT_VERDICT_OK);
 		b.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
-	assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+	assert_int_equal(parse(&filter, &b, &v), WEFT_VERDICT_OK);
 	free(b.bytes);
 }
 
@@ -402,7 +403,7 @@ static void garbage_never_passes_and_never_reads_too_far(void **state)
 			rng = rng * 6364136223846793005ull + 1442695040888963407ull;
 			b.bytes[(rng >> 33) % b.len] = (uint8_t)(rng >> 25);
 		}
-		if (parse(&gate, &b, &v) == WEFT_GATE_OK && v.type == WEFT_FRAME_DATA) {
+		if (parse(&filter, &b, &v) == WEFT_VERDICT_OK && v.type == WEFT_FRAME_DATA) {
 			const struct weft_frame_msg *m;
 			uint32_t off = 0;
 
@@ -417,20 +418,20 @@ static void garbage_never_passes_and_never_reads_too_far(void **state)
 static void vlan_must_be_the_own_one(void **state)
 {
 	struct weft_encap_addr a = addr;
-	struct weft_gate_conf g = gate;
+	struct weft_rx_filter g = filter;
 	struct weft_frame_view v;
 	struct built b;
 
 	(void)state;
 	a.vlan = 7;
 	b = build(&a, 0, 0);
-	assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_NOT_OURS);
+	assert_int_equal(parse(&filter, &b, &v), WEFT_VERDICT_NOT_OURS);
 	g.vlan = 7;
-	assert_int_equal(parse(&g, &b, &v), WEFT_GATE_OK);
+	assert_int_equal(parse(&g, &b, &v), WEFT_VERDICT_OK);
 	b.bytes[14] |= 0xe0; /* priority bits say nothing about whose it is */
-	assert_int_equal(parse(&g, &b, &v), WEFT_GATE_OK);
+	assert_int_equal(parse(&g, &b, &v), WEFT_VERDICT_OK);
 	g.vlan = 8;
-	assert_int_equal(parse(&g, &b, &v), WEFT_GATE_NOT_OURS);
+	assert_int_equal(parse(&g, &b, &v), WEFT_VERDICT_NOT_OURS);
 	free(b.bytes);
 }
 
@@ -441,11 +442,11 @@ static void arp_is_recognised(void **state)
 	struct weft_frame_view v;
 
 	(void)state;
-	assert_int_equal(both_gates(&gate, f, sizeof(f), &v), WEFT_GATE_ARP);
+	assert_int_equal(parse_both(&filter, f, sizeof(f), &v), WEFT_VERDICT_ARP);
 	assert_non_null(v.arp);
-	assert_int_equal(both_gates(&gate, f, 41, &v), WEFT_GATE_BAD_LENGTH);
+	assert_int_equal(parse_both(&filter, f, 41, &v), WEFT_VERDICT_BAD_LENGTH);
 	f[18] = 8;
-	assert_int_equal(both_gates(&gate, f, sizeof(f), &v), WEFT_GATE_NOT_OURS);
+	assert_int_equal(parse_both(&filter, f, sizeof(f), &v), WEFT_VERDICT_NOT_OURS);
 }
 
 static void ip_header_checksum_is_right_for_all_lengths(void **state)
@@ -483,32 +484,32 @@ static void a_mark_of_a_queue_is_seen(void **state)
 		a.tos = (uint8_t)tos;
 		b = build(&a, 0, 0);
 		assert_int_equal(b.bytes[15], tos);
-		assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+		assert_int_equal(parse(&filter, &b, &v), WEFT_VERDICT_OK);
 		assert_int_equal(v.ce, (tos & 3) == 3);
 		free(b.bytes);
 	}
 }
 
-static void marks_are_told_path_by_path(void **state)
+static void marks_are_reported_path_by_path(void **state)
 {
 	const struct weft_frame_ecn_path *e;
 	struct built b = build(&addr, WEFT_FRAME_F_ECN, 0);
 	struct weft_frame_view v;
 
 	(void)state;
-	assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+	assert_int_equal(parse(&filter, &b, &v), WEFT_VERDICT_OK);
 	assert_int_equal(weft_get16(v.ecn->paths), ECN_PATHS);
 	e = (const struct weft_frame_ecn_path *)(v.ecn + 1);
 	assert_int_equal(e[1].path, 1);
 	assert_int_equal(weft_get16(e[1].marked), 0xff01);
 	free(b.bytes);
 	b = build(&addr, 0, 0);
-	assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+	assert_int_equal(parse(&filter, &b, &v), WEFT_VERDICT_OK);
 	assert_null(v.ecn);
 	free(b.bytes);
 }
 
-static void a_udp_checksum_is_of_what_udp_says(void **state)
+static void a_udp_checksum_covers_the_length_in_udp(void **state)
 {
 	struct built b = build(&addr, 0, 0);
 	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(b.bytes + RTE_ETHER_HDR_LEN);
@@ -516,10 +517,10 @@ static void a_udp_checksum_is_of_what_udp_says(void **state)
 	struct weft_frame_view v;
 
 	(void)state;
-	assert_int_equal(weft_frame_parse(&gate, b.bytes, b.len, &v), WEFT_GATE_OK);
+	assert_int_equal(weft_frame_parse(&filter, b.bytes, b.len, &v), WEFT_VERDICT_OK);
 	assert_false(weft_frame_udp_csum_ok(&v)); /* there is none */
 	udp->dgram_cksum = rte_ipv4_udptcp_cksum(ip, udp);
-	assert_int_equal(weft_frame_parse(&gate, b.bytes, b.len, &v), WEFT_GATE_OK);
+	assert_int_equal(weft_frame_parse(&filter, b.bytes, b.len, &v), WEFT_VERDICT_OK);
 	assert_true(weft_frame_udp_csum_ok(&v));
 	/* IP's length says that there is more: no part of UDP's. */
 	b.bytes = realloc(b.bytes, b.len + 3);
@@ -529,7 +530,7 @@ static void a_udp_checksum_is_of_what_udp_says(void **state)
 	ip->total_length = rte_cpu_to_be_16((uint16_t)(b.len + 3 - RTE_ETHER_HDR_LEN));
 	ip->hdr_checksum = 0;
 	ip->hdr_checksum = rte_ipv4_cksum(ip);
-	assert_int_equal(weft_frame_parse(&gate, b.bytes, b.len + 3, &v), WEFT_GATE_OK);
+	assert_int_equal(weft_frame_parse(&filter, b.bytes, b.len + 3, &v), WEFT_VERDICT_OK);
 	assert_true(weft_frame_udp_csum_ok(&v));
 	for (uint8_t *p = b.bytes + 42; p < b.bytes + b.len; p++) {
 		*p ^= 1;
@@ -580,8 +581,8 @@ int main(void)
 		cmocka_unit_test(arp_is_recognised),
 		cmocka_unit_test(ip_header_checksum_is_right_for_all_lengths),
 		cmocka_unit_test(a_mark_of_a_queue_is_seen),
-		cmocka_unit_test(marks_are_told_path_by_path),
-		cmocka_unit_test(a_udp_checksum_is_of_what_udp_says),
+		cmocka_unit_test(marks_are_reported_path_by_path),
+		cmocka_unit_test(a_udp_checksum_covers_the_length_in_udp),
 		cmocka_unit_test(crc32c_known_answers),
 	};
 

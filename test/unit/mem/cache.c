@@ -49,7 +49,7 @@ static void check_counters(struct weft_worker *w, const struct weft_regcache_sta
 	assert_int_equal(conn_counter(w, "regcache.bytes_now"), want->bytes);
 }
 
-static void each_worker_of_the_context_tells_the_counters(void **state)
+static void each_worker_of_the_context_reports_the_counters(void **state)
 {
 	struct weft_regcache_stats want;
 	struct weft_worker *other;
@@ -314,7 +314,7 @@ static void a_child_process_changes_nothing_here(void **state)
 }
 
 /* The child has copies of our descriptors; what was watched must not stay so with them. */
-static void a_child_that_lives_on_keeps_nobody_from_unmapping_after_the_end(void **state)
+static void a_child_that_lives_on_does_not_prevent_unmapping_after_the_end(void **state)
 {
 	struct pollfd fd = {.events = POLLIN};
 	int ends[2], status;
@@ -484,7 +484,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		CONN_TEST(the_second_use_is_a_hit),
-		CONN_TEST(each_worker_of_the_context_tells_the_counters),
+		CONN_TEST(each_worker_of_the_context_reports_the_counters),
 		CONN_TEST(with_the_cache_off_all_is_uncached),
 		CONN_TEST(overlapping_uses_become_one_entry),
 		CONN_TEST(unmapped_memory_is_never_found_again),
@@ -493,7 +493,7 @@ int main(int argc, char **argv)
 		CONN_TEST(memory_of_which_a_part_was_used_can_be_moved),
 		CONN_TEST(memory_of_which_a_part_was_evicted_can_be_moved),
 		CONN_TEST(a_child_process_changes_nothing_here),
-		CONN_TEST(a_child_that_lives_on_keeps_nobody_from_unmapping_after_the_end),
+		CONN_TEST(a_child_that_lives_on_does_not_prevent_unmapping_after_the_end),
 		CONN_TEST(threads_that_map_each_others_addresses_see_their_own_content),
 		CONN_TEST(entries_and_bytes_are_bounded_and_the_longest_unused_go),
 		CONN_TEST(what_was_evicted_can_be_kept_again),

@@ -91,7 +91,7 @@ static unsigned int count_lines(const char *path, const char *what)
 	return n;
 }
 
-static void a_registration_that_fails_with_every_message_is_told_once_per_reason(void **state)
+static void a_registration_that_fails_with_every_message_is_logged_once_per_reason(void **state)
 {
 	char path[] = "/tmp/weft-regcache-XXXXXX";
 	int fd = mkstemp(path), level = weft_log_level;
@@ -147,7 +147,7 @@ static void what_made_room_takes_no_watch_from_what_it_made_room_for(void **stat
 	munmap(p, 16 * PAGE);
 }
 
-static void used_up_locked_memory_is_not_asked_for_with_every_message(void **state)
+static void used_up_locked_memory_is_not_retried_with_every_message(void **state)
 {
 	struct weft_mem *mem, *other;
 	struct scene s;
@@ -158,42 +158,42 @@ static void used_up_locked_memory_is_not_asked_for_with_every_message(void **sta
 	open_scene(&s, "16", "1g", "off");
 	p = map_pages(NULL, 64, 1);
 	lockable = 16 * PAGE;
-	asked = 0;
+	reg_calls = 0;
 	for (i = 0; i < 1000; i++) {
 		mock_now += 10000;
 		assert_int_equal(weft_mem_get(s.ctx, p, 32 * PAGE, 0, &mem), -ENOMEM);
 	}
 	/* 10 ms: at 0, 1, 3 and 7 ms. */
-	assert_in_range(asked, 3, 5);
+	assert_in_range(reg_calls, 3, 5);
 	/* Then once a second. */
-	asked = 0;
+	reg_calls = 0;
 	for (i = 0; i < 600; i++) {
 		mock_now += 100000000;
 		assert_int_equal(weft_mem_get(s.ctx, p, 32 * PAGE, 0, &mem), -ENOMEM);
 	}
-	assert_in_range(asked, 55, 75);
+	assert_in_range(reg_calls, 55, 75);
 	/* What is smaller may go, and does not bring the larger one back. */
-	asked = 0;
+	reg_calls = 0;
 	for (i = 0; i < 100; i++) {
 		assert_int_equal(use(&s, p, 8 * PAGE), 1);
 		assert_int_equal(weft_mem_get(s.ctx, p, 32 * PAGE, 0, &mem), -ENOMEM);
 	}
-	assert_int_equal(asked, 100);
+	assert_int_equal(reg_calls, 100);
 	/* A limit that was raised is noticed, and after that all is as ever. */
 	lockable = 0;
 	mock_now += 2000000000;
 	use(&s, p, 32 * PAGE);
-	asked = 0;
+	reg_calls = 0;
 	use(&s, p, 32 * PAGE);
 	use(&s, p, 64 * PAGE);
-	assert_int_equal(asked, 2);
+	assert_int_equal(reg_calls, 2);
 	/* What somebody deregisters is tried for at once. */
 	assert_int_equal(weft_mem_register(s.ctx, p, 12 * PAGE, NULL, &other), 0);
 	lockable = 16 * PAGE;
 	assert_int_equal(weft_mem_get(s.ctx, p, 8 * PAGE, 0, &mem), -ENOMEM);
-	asked = 0;
+	reg_calls = 0;
 	assert_int_equal(weft_mem_get(s.ctx, p, 8 * PAGE, 0, &mem), -ENOMEM);
-	assert_int_equal(asked, 0);
+	assert_int_equal(reg_calls, 0);
 	weft_mem_deregister(other);
 	use(&s, p, 8 * PAGE);
 	lockable = 0;
@@ -221,12 +221,12 @@ static void what_is_kept_makes_room_when_locked_memory_is_used_up(void **state)
 	assert_int_equal(weft_mem_get(s.ctx, p + 100 * PAGE, 64 * PAGE, 0, &mem), -ENOMEM);
 	assert_int_equal(seen(&s, held, p), 1);
 	use(&s, p + 30 * PAGE, 4 * PAGE);
-	asked = 0;
+	reg_calls = 0;
 	for (i = 0; i < 100; i++)
 		assert_int_equal(weft_mem_get(s.ctx, p + 100 * PAGE, 64 * PAGE, 0, &mem), -ENOMEM);
-	assert_int_equal(asked, 0);
+	assert_int_equal(reg_calls, 0);
 	use(&s, p + 30 * PAGE, 4 * PAGE);
-	assert_int_equal(asked, 0);
+	assert_int_equal(reg_calls, 0);
 	weft_mem_put(held);
 	lockable = 0;
 	close_scene(&s);
@@ -278,9 +278,9 @@ int main(int argc, char **argv)
 		CONN_TEST(what_cannot_be_watched_for_certain_is_not_kept),
 		CONN_TEST(off_registers_every_time),
 		CONN_TEST(a_refused_registration_is_the_callers_error),
-		CONN_TEST(a_registration_that_fails_with_every_message_is_told_once_per_reason),
+		CONN_TEST(a_registration_that_fails_with_every_message_is_logged_once_per_reason),
 		CONN_TEST(what_made_room_takes_no_watch_from_what_it_made_room_for),
-		CONN_TEST(used_up_locked_memory_is_not_asked_for_with_every_message),
+		CONN_TEST(used_up_locked_memory_is_not_retried_with_every_message),
 		CONN_TEST(what_is_kept_makes_room_when_locked_memory_is_used_up),
 		CONN_TEST(memory_that_is_bad_by_itself_stops_no_other),
 		CONN_TEST(kept_registrations_follow_the_interfaces),

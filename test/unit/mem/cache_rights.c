@@ -11,7 +11,7 @@
 
 /* ------------------------------------------------------------------ rights */
 
-static void a_key_allows_what_it_was_asked_for_and_an_entry_of_other_rights_is_no_hit(void **state)
+static void a_key_allows_what_was_requested_and_an_entry_of_other_rights_is_no_hit(void **state)
 {
 	struct scene s;
 	uint8_t *p;
@@ -264,8 +264,7 @@ static void memory_for_reading_only_can_be_sent_but_not_received_into(void **sta
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		CONN_TEST(
-			a_key_allows_what_it_was_asked_for_and_an_entry_of_other_rights_is_no_hit),
+		CONN_TEST(a_key_allows_what_was_requested_and_an_entry_of_other_rights_is_no_hit),
 		CONN_TEST(an_entry_that_is_replaced_for_its_rights_stays_for_its_user),
 		CONN_TEST(a_key_covers_nothing_that_was_not_offered),
 		CONN_TEST(offers_that_share_a_page_stand_side_by_side),

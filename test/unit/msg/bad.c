@@ -67,7 +67,7 @@ static void B10_overlapping_and_contradicting_pieces_are_rejected_and_counted(vo
 }
 
 /* A hostile peer's cheapest piece: one byte, with a hole on either side. */
-static void a_message_torn_into_islands_is_bounded(void **state)
+static void a_message_fragmented_into_ranges_is_bounded(void **state)
 {
 	const uint64_t total = 4 * WEFT_IVAL_MAX;
 	static uint8_t rbuf[4 * WEFT_IVAL_MAX];
@@ -87,7 +87,7 @@ static void a_message_torn_into_islands_is_bounded(void **state)
 			n++;
 		}
 		assert_int_equal(p.fail_status[1], -EPROTO);
-		assert_int_equal(p.w[1].msg->count.torn, 1);
+		assert_int_equal(p.w[1].msg->count.fragmented, 1);
 		assert_in_range(n, WEFT_IVAL_MAX, WEFT_IVAL_MAX + 3);
 		op_end(&r, -EPROTO);
 		pair_close(&p);
@@ -98,14 +98,15 @@ static void a_message_torn_into_islands_is_bounded(void **state)
  * What other peers have torn takes from this one's share, but not its floor: here nobody has more
  * than it.
  */
-static void islands_of_all_peers_are_bounded(void **state)
+static void ranges_of_all_peers_are_bounded(void **state)
 {
 	static const struct {
 		uint32_t others, least, most;
 	} cases[] = {
-		{WEFT_ISLANDS_LIMIT - 4000, WEFT_ISLANDS_FLOOR + 4000, WEFT_ISLANDS_FLOOR + 4001},
-		{WEFT_ISLANDS_LIMIT, WEFT_ISLANDS_FLOOR, WEFT_ISLANDS_FLOOR + 1},
-		{2 * WEFT_ISLANDS_LIMIT, WEFT_ISLANDS_FLOOR, WEFT_ISLANDS_FLOOR + 1},
+		{WEFT_RX_RANGES_LIMIT - 4000, WEFT_RX_RANGES_FLOOR + 4000,
+		 WEFT_RX_RANGES_FLOOR + 4001},
+		{WEFT_RX_RANGES_LIMIT, WEFT_RX_RANGES_FLOOR, WEFT_RX_RANGES_FLOOR + 1},
+		{2 * WEFT_RX_RANGES_LIMIT, WEFT_RX_RANGES_FLOOR, WEFT_RX_RANGES_FLOOR + 1},
 	};
 	static uint8_t rbuf[4 * WEFT_IVAL_MAX];
 	struct op r;
@@ -118,14 +119,14 @@ static void islands_of_all_peers_are_bounded(void **state)
 		pair_defaults(&p);
 		pair_open(&p, 1, NULL);
 		op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 1, FULL);
-		p.w[1].msg->rx_islands = cases[i].others;
+		p.w[1].msg->rx_ranges = cases[i].others;
 		while (p.fail_status[1] == 0 && n < WEFT_IVAL_MAX)
 			push_frag(&p, 0, 1, sizeof(rbuf), 2 * n++, 1);
 		/* The first is none, and the last was one too many. */
 		assert_in_range(n - 2, cases[i].least, cases[i].most);
-		assert_int_equal(p.w[1].msg->count.torn, 1);
+		assert_int_equal(p.w[1].msg->count.fragmented, 1);
 		op_end(&r, -EPROTO);
-		assert_int_equal(p.w[1].msg->rx_islands, cases[i].others);
+		assert_int_equal(p.w[1].msg->rx_ranges, cases[i].others);
 		pair_close(&p);
 	}
 }
@@ -133,7 +134,7 @@ static void islands_of_all_peers_are_bounded(void **state)
 /*
  * What waits to be received outlives its endpoint. Its islands do not: nobody would give them back.
  */
-static void islands_are_given_back_with_their_endpoint(void **state)
+static void ranges_are_given_back_with_their_endpoint(void **state)
 {
 	const uint64_t total = 4096;
 
@@ -149,16 +150,16 @@ static void islands_are_given_back_with_their_endpoint(void **state)
 		pair_open(&p, 1, NULL);
 		for (uint64_t i = 0; i < 1000; i++)
 			push_frag(&p, 0, 1, total, 2 * i, 1);
-		assert_true(p.w[1].msg->rx_islands > 0);
+		assert_true(p.w[1].msg->rx_ranges > 0);
 		if (aborted)
 			push(&p, WEFT_WIRE_ABORT, &abort, sizeof(abort));
 		else
 			assert_int_equal(weft_tag_probe(&p.w[1], NULL, 1, FULL, NULL, &m, NULL), 0);
 		weft_msg_ep_fini(&p.ep[1], -ECONNRESET);
-		assert_int_equal(p.w[1].msg->rx_islands, 0);
+		assert_int_equal(p.w[1].msg->rx_ranges, 0);
 		if (m)
 			weft_tag_msg_drop(&p.w[1], m);
-		assert_int_equal(p.w[1].msg->rx_islands, 0);
+		assert_int_equal(p.w[1].msg->rx_ranges, 0);
 		pair_close(&p);
 	}
 }
@@ -316,7 +317,7 @@ static void F7_references_to_nothing_or_to_the_past_are_ignored_and_counted(void
 	pair_close(&p);
 }
 
-static void a_receiver_cannot_ask_for_bytes_outside_the_message(void **state)
+static void a_receiver_cannot_request_bytes_outside_the_message(void **state)
 {
 	static uint8_t buf[20000];
 	struct weft_wire_rtr rtr = {.rreq = {weft_put32(0), weft_put32(1)}};
@@ -387,17 +388,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(B10_overlapping_and_contradicting_pieces_are_rejected_and_counted),
-		cmocka_unit_test(a_message_torn_into_islands_is_bounded),
+		cmocka_unit_test(a_message_fragmented_into_ranges_is_bounded),
 		cmocka_unit_test(the_table_of_open_messages_has_the_workers_seed),
-		cmocka_unit_test(islands_of_all_peers_are_bounded),
-		cmocka_unit_test(islands_are_given_back_with_their_endpoint),
+		cmocka_unit_test(ranges_of_all_peers_are_bounded),
+		cmocka_unit_test(ranges_are_given_back_with_their_endpoint),
 		cmocka_unit_test(F10_malformed_messages_end_the_endpoint_and_are_counted),
 		cmocka_unit_test(records_of_later_versions_are_skipped),
 		cmocka_unit_test(records_that_must_be_understood_end_the_endpoint),
 		cmocka_unit_test(a_sequence_beyond_the_window_ends_the_endpoint),
 		cmocka_unit_test(a_message_twice_is_dropped_and_counted),
 		cmocka_unit_test(F7_references_to_nothing_or_to_the_past_are_ignored_and_counted),
-		cmocka_unit_test(a_receiver_cannot_ask_for_bytes_outside_the_message),
+		cmocka_unit_test(a_receiver_cannot_request_bytes_outside_the_message),
 		cmocka_unit_test(credit_never_shrinks_and_never_exceeds_the_window),
 	};
 

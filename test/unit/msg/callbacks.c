@@ -24,7 +24,7 @@ static void ended_cb(struct weft_request *req, const struct weft_completion *c, 
 
 /* ------------------------------------------------------------------ closing */
 
-static void closing_by_force_knows_flags_and_parameters(void **state)
+static void closing_by_force_checks_flags_and_parameters(void **state)
 {
 	struct ended e = {0, 1};
 	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_FORCE_REQUEST,
@@ -64,7 +64,7 @@ static void closing_by_force_knows_flags_and_parameters(void **state)
 
 /* ------------------------------------------------------------------ cancel, test, query */
 
-static void cancelling_and_testing_tell_the_same(void **state)
+static void cancelling_and_testing_report_the_same(void **state)
 {
 	struct weft_op_params force =
 		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_FORCE_REQUEST);
@@ -375,8 +375,8 @@ static void a_datatype_that_calls_the_library_is_refused_and_harms_nothing(void 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CONN_TEST(closing_by_force_knows_flags_and_parameters),
-		CONN_TEST(cancelling_and_testing_tell_the_same),
+		CONN_TEST(closing_by_force_checks_flags_and_parameters),
+		CONN_TEST(cancelling_and_testing_report_the_same),
 		CONN_TEST(requests_are_described_as_what_they_are),
 		CONN_TEST(progress_and_destroy_inside_any_callback_are_refused),
 		CONN_TEST(a_completion_may_close_the_endpoint_it_is_about),

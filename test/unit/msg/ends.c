@@ -362,7 +362,7 @@ static void striping_uses_every_lane_in_proportion(void **state)
 	free(rbuf);
 }
 
-static void thresholds_are_obeyed_and_can_be_asked_for(void **state)
+static void thresholds_are_obeyed_and_can_be_queried(void **state)
 {
 	struct weft_proto_info info = {.size = sizeof(info)};
 	struct pair p;
@@ -405,7 +405,7 @@ int main(void)
 		cmocka_unit_test(sends_before_the_connection_is_up_go_out_in_order),
 		cmocka_unit_test(flush_waits_for_everything_before_it),
 		cmocka_unit_test(striping_uses_every_lane_in_proportion),
-		cmocka_unit_test(thresholds_are_obeyed_and_can_be_asked_for),
+		cmocka_unit_test(thresholds_are_obeyed_and_can_be_queried),
 	};
 
 	return cmocka_run_group_tests_name("ends of messages", tests, NULL, NULL);

@@ -302,7 +302,7 @@ static int handler(struct weft_worker *worker, const struct weft_am_msg *msg, vo
 	return msg->flags & WEFT_AM_F_RNDV ? WEFT_INPROGRESS : 0;
 }
 
-static void active_messages_tell_theirs(void **state)
+static void active_messages_report_theirs(void **state)
 {
 	struct weft_am_send am =
 		WEFT_INIT(struct weft_am_send, .id = 9, .header = "head", .header_length = 4);
@@ -449,7 +449,7 @@ int main(int argc, char **argv)
 		CONN_TEST(a_receive_may_name_the_channel_it_comes_from),
 		CONN_TEST(a_shorter_struct_is_channel_0),
 		CONN_TEST(an_abort_keeps_its_channel),
-		CONN_TEST(active_messages_tell_theirs),
+		CONN_TEST(active_messages_report_theirs),
 		cmocka_unit_test(parts_have_it_in_front),
 		cmocka_unit_test(none_inside_another_is_cut),
 		cmocka_unit_test(what_ext_may_not_be),

@@ -157,7 +157,7 @@ static void E2_messages_without_any_credit_wait_for_it(void **state)
 		assert_int_equal(p.num, 2);
 		assert_true(TAILQ_EMPTY(&p.w[0].msg->ready)); /* and does not even look */
 		/* CREDIT says what there is, whenever it comes. */
-		p.ep[1].msg->rx_small_told--;
+		p.ep[1].msg->rx_small_advertised--;
 		weft_credit_send(p.ep[1].msg);
 		for (uint64_t i = 0; i < 6; i++) {
 			op_recv(&r, &p.w[1], rbuf, len, i, FULL);
@@ -294,7 +294,7 @@ static void an_endpoint_that_fills_the_memory_fails_and_its_messages_stay(void *
 }
 
 /* More sends wait for the peer to have them than a lane has room for: none ends with -EAGAIN. */
-static void delivered_sends_ask_again_when_a_lane_has_no_room_for_it(void **state)
+static void delivered_sends_flush_again_when_a_lane_has_no_room_for_it(void **state)
 {
 	enum { N = 3 * PAIR_FLUSHES };
 	struct op s[N];
@@ -472,7 +472,7 @@ int main(void)
 		cmocka_unit_test(E2_announcements_are_bounded_and_none_is_lost),
 		cmocka_unit_test(a_message_with_a_receive_waits_for_no_number_of_others),
 		cmocka_unit_test(an_endpoint_that_fills_the_memory_fails_and_its_messages_stay),
-		cmocka_unit_test(delivered_sends_ask_again_when_a_lane_has_no_room_for_it),
+		cmocka_unit_test(delivered_sends_flush_again_when_a_lane_has_no_room_for_it),
 		cmocka_unit_test(the_sender_holds_back_at_the_sequence_window),
 		cmocka_unit_test(U19_what_has_waited_for_one_message_is_taken_in_bounded_portions),
 		cmocka_unit_test(E8_control_messages_get_through_with_no_data_traffic),

@@ -80,7 +80,7 @@ static size_t make_abort(uint8_t *buf, uint32_t i)
 	return sizeof(a);
 }
 
-static size_t make_island(uint8_t *buf, uint32_t i)
+static size_t make_range(uint8_t *buf, uint32_t i)
 {
 	struct weft_wire_frag f = {.e = {weft_put32(0), weft_put64(1)},
 				   .total = weft_put64(1u << 20),
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
 		{"RTS that nobody receives", WEFT_WIRE_RTS, make_rts, false},
 		{"the same with keys", WEFT_WIRE_RTS, make_rts_keys, false},
 		{"ABORT before any piece", WEFT_WIRE_ABORT, make_abort, false},
-		{"one-byte islands, backwards", WEFT_WIRE_FRAG, make_island, false},
+		{"one-byte islands, backwards", WEFT_WIRE_FRAG, make_range, false},
 		{"AM_RTS refused, answers not taken", WEFT_WIRE_AM_RTS, make_am_rts, true},
 	};
 	uint32_t num = argc > 1 ? (uint32_t)atol(argv[1]) : 400000;

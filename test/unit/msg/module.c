@@ -7,12 +7,12 @@
 
 #include "mock/msg_util.h"
 
-#define ID_ASK 30
+#define ID_SUM_REQ 30
 #define ID_ANSWER 31
 
 /* ------------------------------------------------------------------ the module */
 
-struct wire_ask {
+struct wire_sum_req {
 	struct weft_wire_ref req;
 	weft_le64 a, b;
 } __attribute__((packed));
@@ -82,12 +82,12 @@ static void failed(struct weft_msg_ep *me)
 	TAILQ_INIT(&sum_of(me)->pending);
 }
 
-static int send_ask(struct weft_request *req)
+static int send_sum_req(struct weft_request *req)
 {
 	const struct sum_req *s = (const void *)req->send.own;
-	struct wire_ask ask = {weft_request_ref(req), weft_put64(s->a), weft_put64(s->b)};
+	struct wire_sum_req req_msg = {weft_request_ref(req), weft_put64(s->a), weft_put64(s->b)};
 
-	if (weft_tx_envelope_any(req->me, ID_ASK, &ask, sizeof(ask)))
+	if (weft_tx_envelope_any(req->me, ID_SUM_REQ, &req_msg, sizeof(req_msg)))
 		return -EAGAIN;
 	req->flags |= WEFT_REQ_HANDED | WEFT_REQ_WAIT_ACK;
 	return 0;
@@ -98,7 +98,7 @@ static unsigned int serve(struct weft_msg_ep *me)
 	struct weft_request *req;
 	unsigned int n = 0;
 
-	while ((req = TAILQ_FIRST(&sum_of(me)->pending)) && send_ask(req) == 0) {
+	while ((req = TAILQ_FIRST(&sum_of(me)->pending)) && send_sum_req(req) == 0) {
 		TAILQ_REMOVE(&sum_of(me)->pending, req, link);
 		req->flags &= ~WEFT_REQ_PENDING;
 		n++;
@@ -164,7 +164,7 @@ static void op_sum(struct op *op, struct weft_ep *ep, uint64_t a, uint64_t b, ui
 	req->send.op_sn = me->op_sn++;
 	*(struct sum_req *)req->send.own = (struct sum_req){a, b, result};
 	TAILQ_INSERT_TAIL(&me->ops, req, send.ops_link);
-	if (send_ask(req)) {
+	if (send_sum_req(req)) {
 		req->flags |= WEFT_REQ_PENDING;
 		TAILQ_INSERT_TAIL(&sum_of(me)->pending, req, link);
 		weft_tx_kick(me);
@@ -173,9 +173,9 @@ static void op_sum(struct op *op, struct weft_ep *ep, uint64_t a, uint64_t b, ui
 	op->rc = WEFT_INPROGRESS;
 }
 
-static int check_ask(uint8_t id, const void *data, size_t length)
+static int check_sum_req(uint8_t id, const void *data, size_t length)
 {
-	return length == sizeof(struct wire_ask) ? 0 : -EBADMSG;
+	return length == sizeof(struct wire_sum_req) ? 0 : -EBADMSG;
 }
 
 static int check_answer(uint8_t id, const void *data, size_t length)
@@ -183,10 +183,11 @@ static int check_answer(uint8_t id, const void *data, size_t length)
 	return length == sizeof(struct wire_answer) ? 0 : -EBADMSG;
 }
 
-static void recv_ask(struct weft_msg_ep *me, const void *data, size_t payload)
+static void recv_sum_req(struct weft_msg_ep *me, const void *data, size_t payload)
 {
-	const struct wire_ask *ask = data;
-	struct wire_answer answer = {ask->req, weft_put64(weft_get64(ask->a) + weft_get64(ask->b))};
+	const struct wire_sum_req *req_msg = data;
+	struct wire_answer answer = {req_msg->req,
+				     weft_put64(weft_get64(req_msg->a) + weft_get64(req_msg->b))};
 
 	weft_tx_ctl(me, ID_ANSWER, &answer, sizeof(answer));
 }
@@ -222,7 +223,8 @@ static void start(struct pair *p, bool with_it)
 		modules[n] = weft_tables.modules[n];
 	assert_in_range(n, 1, WEFT_MODULES_MAX - 1);
 	modules[n] = &sum_module;
-	handlers[ID_ASK] = (struct weft_handler){sizeof(struct wire_ask), check_ask, recv_ask};
+	handlers[ID_SUM_REQ] =
+		(struct weft_handler){sizeof(struct wire_sum_req), check_sum_req, recv_sum_req};
 	handlers[ID_ANSWER] =
 		(struct weft_handler){sizeof(struct wire_answer), check_answer, recv_answer};
 	pair_defaults(p);
@@ -240,7 +242,7 @@ static void finish(struct pair *p)
 
 /* ------------------------------------------------------------------ tests */
 
-static void it_asks_and_is_answered_beside_other_messages(void **state)
+static void it_requests_and_is_answered_beside_other_messages(void **state)
 {
 	uint8_t from[3000], to[3000];
 	uint64_t sum = 0;
@@ -325,7 +327,7 @@ static void its_requests_end_with_the_endpoint(void **state)
 	finish(&p);
 }
 
-static void it_hears_of_the_close(void **state)
+static void it_is_notified_of_the_close(void **state)
 {
 	struct pair p;
 	int flushed = 99;
@@ -350,18 +352,18 @@ static void bad(const void *data, size_t length, uint8_t id, bool with_it)
 	finish(&p);
 }
 
-static void its_own_gate_is_asked_and_ids_without_a_handler_are_malformed(void **state)
+static void its_own_check_is_called_and_ids_without_a_handler_are_malformed(void **state)
 {
 	struct wire_answer answer = {.sum = weft_put64(1)};
-	struct wire_ask ask = {.a = weft_put64(1)};
+	struct wire_sum_req req_msg = {.a = weft_put64(1)};
 	struct pair p;
 
 	(void)state;
-	bad(&ask, sizeof(ask) - 1, ID_ASK, true);
+	bad(&req_msg, sizeof(req_msg) - 1, ID_SUM_REQ, true);
 	bad(&answer, sizeof(answer) - 1, ID_ANSWER, true);
-	bad(&ask, sizeof(ask), ID_ASK, false);
-	bad(&ask, sizeof(ask), WEFT_HANDLERS + ID_ASK, true);
-	bad(&ask, sizeof(ask), 0, true);
+	bad(&req_msg, sizeof(req_msg), ID_SUM_REQ, false);
+	bad(&req_msg, sizeof(req_msg), WEFT_HANDLERS + ID_SUM_REQ, true);
+	bad(&req_msg, sizeof(req_msg), 0, true);
 	/* An answer that nobody waits for is counted. */
 	start(&p, true);
 	weft_msg_recv(&p.ep[1], 0, ID_ANSWER, &answer, sizeof(answer));
@@ -392,12 +394,12 @@ static void more_modules_than_have_room_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_asks_and_is_answered_beside_other_messages),
+		cmocka_unit_test(it_requests_and_is_answered_beside_other_messages),
 		cmocka_unit_test(it_waits_for_room_and_a_flush_for_it),
 		cmocka_unit_test(its_requests_end_with_the_endpoint),
-		cmocka_unit_test(it_hears_of_the_close),
+		cmocka_unit_test(it_is_notified_of_the_close),
 		cmocka_unit_test(more_modules_than_have_room_are_refused),
-		cmocka_unit_test(its_own_gate_is_asked_and_ids_without_a_handler_are_malformed),
+		cmocka_unit_test(its_own_check_is_called_and_ids_without_a_handler_are_malformed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

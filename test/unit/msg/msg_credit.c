@@ -252,7 +252,7 @@ static void every_kind_of_message_that_waits_is_bounded_by_credit(void **state)
  * @param receive  a receive is there for each
  * @param trickle  it takes one answer for 64 messages: that must not be the one that gives credit
  */
-static void answer_nobody(uint8_t id, make_fn make, bool receive, bool trickle)
+static void answer_unknown(uint8_t id, make_fn make, bool receive, bool trickle)
 {
 	static uint8_t into[1u << 20];
 	uint32_t i, most = 0;
@@ -285,12 +285,12 @@ static void answers_that_a_peer_does_not_take_are_bounded(void **state)
 {
 	(void)state;
 	for (int trickle = 0; trickle < 2; trickle++) {
-		answer_nobody(WEFT_WIRE_EAGER_SYNC, make_sync, true, trickle); /* SYNC_ACK */
-		answer_nobody(WEFT_WIRE_RTS, make_rts, true,
-			      trickle); /* RTR: it offers nothing else */
-		answer_nobody(WEFT_WIRE_AM_RTS, make_am_rts, false, trickle); /* ATS: no handler */
-		answer_nobody(WEFT_WIRE_WITHDRAW, make_withdraw, false,
-			      trickle); /* ATS: withdrawn */
+		answer_unknown(WEFT_WIRE_EAGER_SYNC, make_sync, true, trickle); /* SYNC_ACK */
+		answer_unknown(WEFT_WIRE_RTS, make_rts, true,
+			       trickle); /* RTR: it offers nothing else */
+		answer_unknown(WEFT_WIRE_AM_RTS, make_am_rts, false, trickle); /* ATS: no handler */
+		answer_unknown(WEFT_WIRE_WITHDRAW, make_withdraw, false,
+			       trickle); /* ATS: withdrawn */
 	}
 }
 

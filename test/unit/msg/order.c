@@ -407,7 +407,7 @@ static void U9_1000_unexpected_messages_are_received_later_in_order(void **state
 	pair_close(&p);
 }
 
-static void U3_U12_wildcards_take_the_earliest_arrived_and_tell_the_full_tag(void **state)
+static void U3_U12_wildcards_take_the_earliest_arrived_and_report_the_full_tag(void **state)
 {
 	const uint64_t tags[] = {0xaa01, 0xbb02, 0xaa03};
 	struct pair p;
@@ -454,7 +454,8 @@ int main(void)
 			A12_a_receive_posted_in_the_middle_binds_at_once_and_the_rest_goes_direct),
 		cmocka_unit_test(A14_U13_zero_bytes_through_every_path),
 		cmocka_unit_test(U9_1000_unexpected_messages_are_received_later_in_order),
-		cmocka_unit_test(U3_U12_wildcards_take_the_earliest_arrived_and_tell_the_full_tag),
+		cmocka_unit_test(
+			U3_U12_wildcards_take_the_earliest_arrived_and_report_the_full_tag),
 	};
 
 	return cmocka_run_group_tests_name("order of messages", tests, NULL, NULL);

@@ -5,7 +5,7 @@
 
 static const size_t probe_lens[] = {0, 1, 200, 1000, 5000, 8192, 20000, 4u << 20};
 
-static void D1_D2_U15_U17_U18_probe_tells_tag_source_and_whole_length(void **state)
+static void D1_D2_U15_U17_U18_probe_reports_tag_source_and_whole_length(void **state)
 {
 	uint8_t *sbuf = malloc(4u << 20), *rbuf = malloc(4u << 20);
 
@@ -234,7 +234,7 @@ static void D6_U21_cancel_of_a_matched_or_finished_operation_does_nothing(void *
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(D1_D2_U15_U17_U18_probe_tells_tag_source_and_whole_length),
+		cmocka_unit_test(D1_D2_U15_U17_U18_probe_reports_tag_source_and_whole_length),
 		cmocka_unit_test(D3_U16_a_message_taken_by_a_probe_belongs_to_its_handle),
 		cmocka_unit_test(D3_a_message_taken_by_a_probe_can_be_dropped),
 		cmocka_unit_test(U17_truncation_through_a_probed_message),

@@ -230,7 +230,7 @@ static void completion_forgets_an_endpoint_that_is_closed_since(void **state)
 	pair_close(&p);
 }
 
-static void requests_tell_about_themselves_in_words(void **state)
+static void requests_describe_themselves_in_words(void **state)
 {
 	static uint8_t buf[20000];
 	char text[256];
@@ -291,7 +291,7 @@ int main(void)
 		cmocka_unit_test(force_request_never_completes_inside_the_call),
 		cmocka_unit_test(C5_C6_one_completion_with_source_tag_and_length),
 		cmocka_unit_test(completion_forgets_an_endpoint_that_is_closed_since),
-		cmocka_unit_test(requests_tell_about_themselves_in_words),
+		cmocka_unit_test(requests_describe_themselves_in_words),
 		cmocka_unit_test(bad_parameters_are_refused_without_a_trace),
 	};
 

@@ -154,7 +154,7 @@ static void expect(struct stream *s, unsigned int n, double sum, unsigned int le
 			 times);
 }
 
-static void rates_that_nobody_has_told_make_the_shares(void **state)
+static void unreported_rates_make_the_shares(void **state)
 {
 	static const struct {
 		struct device d[2];
@@ -237,8 +237,7 @@ static void a_device_that_stands_still_is_given_no_more_and_taken_again(void **s
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(rates_that_nobody_has_told_make_the_shares, setup,
-						teardown),
+		cmocka_unit_test_setup_teardown(unreported_rates_make_the_shares, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_far_device_gets_its_share, setup, teardown),
 		cmocka_unit_test_setup_teardown(completions_in_bursts_count_when_they_come, setup,
 						teardown),

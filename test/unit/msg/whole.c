@@ -89,17 +89,17 @@ static void A7_wildcard_receives_serve_all_senders_and_keep_each_ones_order(void
 	}
 	for (int k = 0; k < PER * s.n; k++) {
 		struct op r;
-		uint64_t who, most = 0, least = PER;
+		uint64_t from, most = 0, least = PER;
 
 		op_recv(&r, s.hub, &got, sizeof(got), 0, 0);
 		for (int t = 0; !op_done(&r) && t < 1000; t++)
 			star_run(&s, 1);
 		op_end(&r, 0);
-		who = got >> 32;
-		assert_true(who == r.c.tag);
-		assert_true((got & UINT32_MAX) == expect[who]);
-		assert_true(r.c.source_id == s.peer[who]->id);
-		expect[who]++;
+		from = got >> 32;
+		assert_true(from == r.c.tag);
+		assert_true((got & UINT32_MAX) == expect[from]);
+		assert_true(r.c.source_id == s.peer[from]->id);
+		expect[from]++;
 		for (int i = 0; i < s.n; i++) {
 			most = expect[i] > most ? expect[i] : most;
 			least = expect[i] < least ? expect[i] : least;

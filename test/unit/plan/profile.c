@@ -389,7 +389,7 @@ static void every_form_prints_for_every_profile(void **state)
 	}
 }
 
-static void candidates_can_be_asked_for(void **state)
+static void candidates_can_be_queried(void **state)
 {
 	char *text = slurp("ena4.ini");
 	struct weft_plan *plan = good(text);
@@ -432,7 +432,7 @@ int main(void)
 		cmocka_unit_test(atomics_are_by_devices_or_by_processors),
 		cmocka_unit_test(what_one_operation_lacks_is_left_out),
 		cmocka_unit_test(every_form_prints_for_every_profile),
-		cmocka_unit_test(candidates_can_be_asked_for),
+		cmocka_unit_test(candidates_can_be_queried),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -130,7 +130,7 @@ static void what_a_process_calls_itself_is_printable(void **state)
 }
 
 /* Anybody can listen under any name: that must not keep root from its ports. */
-static void root_does_not_heed_others(void **state)
+static void root_ignores_others(void **state)
 {
 	struct weft_claim_owner owner;
 	pid_t pid;
@@ -306,7 +306,7 @@ static void refuse_netlink(void)
 		_exit(77);
 }
 
-static void who_cannot_be_told_is_not_root(void **state)
+static void an_unknown_user_is_not_root(void **state)
 {
 	struct weft_claim_owner owner;
 	enum way way;
@@ -336,7 +336,7 @@ static void who_cannot_be_told_is_not_root(void **state)
 }
 
 /* Not even root's own: who does not listen has not claimed it. */
-static void who_has_the_name_and_does_not_listen_is_not_waited_for_long(void **state)
+static void a_holder_of_the_name_that_does_not_listen_is_not_waited_for_long(void **state)
 {
 	struct weft_claim_owner owner;
 	double begun = seconds();
@@ -350,7 +350,7 @@ static void who_has_the_name_and_does_not_listen_is_not_waited_for_long(void **s
 }
 
 /* A queue that is full, of root: the kernel still says whose it is. */
-static void many_who_ask_do_not_make_an_owner_unknown(void **state)
+static void many_requests_do_not_make_an_owner_unknown(void **state)
 {
 	struct weft_claim_owner owner;
 	pid_t pid = squatter_start(0, FULL);
@@ -431,7 +431,7 @@ static void a_process_lives_until_its_last_thread_ends(void **state)
 }
 
 /* Nobody takes those who wait out of the queue. */
-static void asking_often_does_no_harm(void **state)
+static void repeated_queries_do_no_harm(void **state)
 {
 	struct weft_claim_owner owner;
 	pid_t pid = owner_start(0, "owner");
@@ -462,16 +462,16 @@ int main(void)
 		cmocka_unit_test(a_name_is_free_when_its_owner_is_dead),
 		cmocka_unit_test(closing_gives_it_back),
 		cmocka_unit_test(what_a_process_calls_itself_is_printable),
-		cmocka_unit_test(root_does_not_heed_others),
+		cmocka_unit_test(root_ignores_others),
 		cmocka_unit_test(a_user_keeps_root_from_nothing),
 		cmocka_unit_test(a_user_keeps_no_other_user_from_a_port),
 		cmocka_unit_test(a_silent_name_keeps_no_other_user_from_a_port),
-		cmocka_unit_test(who_cannot_be_told_is_not_root),
-		cmocka_unit_test(who_has_the_name_and_does_not_listen_is_not_waited_for_long),
-		cmocka_unit_test(many_who_ask_do_not_make_an_owner_unknown),
+		cmocka_unit_test(an_unknown_user_is_not_root),
+		cmocka_unit_test(a_holder_of_the_name_that_does_not_listen_is_not_waited_for_long),
+		cmocka_unit_test(many_requests_do_not_make_an_owner_unknown),
 		cmocka_unit_test(a_descriptor_that_was_left_to_a_child_is_not_waited_for_long),
 		cmocka_unit_test(a_process_lives_until_its_last_thread_ends),
-		cmocka_unit_test(asking_often_does_no_harm),
+		cmocka_unit_test(repeated_queries_do_no_harm),
 		cmocka_unit_test(a_name_that_is_too_long_is_refused),
 	};
 

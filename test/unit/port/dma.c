@@ -51,7 +51,7 @@ static struct rte_device *new_device(void)
 }
 
 /* As the bus does: of a device that is freed the sanitizer and valgrind tell. */
-static void ask(struct rte_device *d)
+static void query_device(struct rte_device *d)
 {
 	uint64_t first;
 
@@ -62,7 +62,7 @@ static void ask(struct rte_device *d)
 
 int rte_dev_dma_map(struct rte_device *d, void *addr, uint64_t iova, size_t len)
 {
-	ask(d);
+	query_device(d);
 	assert_int_equal((uintptr_t)addr % PAGE | len % PAGE, 0);
 	assert_int_equal(iova, (uintptr_t)addr);
 	/* It wants memory that the EAL knows. */
@@ -82,7 +82,7 @@ int rte_dev_dma_map(struct rte_device *d, void *addr, uint64_t iova, size_t len)
 
 int rte_dev_dma_unmap(struct rte_device *d, void *addr, uint64_t iova, size_t len)
 {
-	ask(d);
+	query_device(d);
 	assert_int_equal(iova, (uintptr_t)addr);
 	/* Before it is unregistered. */
 	assert_non_null(rte_mem_virt2memseg_list(addr));
@@ -201,7 +201,7 @@ static void gaps_are_filled(void **state)
 	weft_mem_lane_put(b);
 }
 
-static void there_are_few_and_then_it_says_so(void **state)
+static void there_are_few_and_then_it_reports_it(void **state)
 {
 	struct weft_mem_lane *m[WEFT_DMA_AREAS], *one;
 	struct weft_dma_stats s;
@@ -361,7 +361,7 @@ static void reach_is_found_without_a_frame(void **state)
  * The port is closed, the application takes its NIC from DPDK, and memory is still registered for
  * another one.
  */
-static void a_device_that_is_gone_is_not_asked_any_more(void **state)
+static void a_device_that_is_gone_is_not_queried_any_more(void **state)
 {
 	struct rte_device *gone = dev, *heir = new_device();
 	struct weft_mem_lane *a, *b, *c;
@@ -469,13 +469,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TIDY(what_overlaps_shares_what_is_mapped),
 		TIDY(gaps_are_filled),
-		TIDY(there_are_few_and_then_it_says_so),
+		TIDY(there_are_few_and_then_it_reports_it),
 		TIDY(a_failure_leaves_nothing_behind),
 		TIDY(memory_of_the_eal_needs_no_map),
 		TIDY(without_an_iommu_pieces_end_where_pages_do),
 		TIDY(memory_that_others_registered_is_left_alone),
 		TIDY(reach_is_found_without_a_frame),
-		TIDY(a_device_that_is_gone_is_not_asked_any_more),
+		TIDY(a_device_that_is_gone_is_not_queried_any_more),
 		TIDY(without_any_device_nothing_is_mapped),
 		TIDY(any_order_ends_with_nothing),
 		/* Last: what it leaves, it leaves for good. */

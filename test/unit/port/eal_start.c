@@ -77,7 +77,7 @@ static void the_eals_own_folder_is_left_to_it(void **state)
 }
 
 /* As /tmp/dpdk is, when another user came first. */
-static void who_cannot_write_there_gets_a_folder(void **state)
+static void a_user_that_cannot_write_there_gets_a_folder(void **state)
 {
 	unsigned int uid = geteuid();
 	char own[128], want[128];
@@ -153,7 +153,7 @@ static bool is_left(const char *name)
 }
 
 /* Where it starts beside others, DPDK would complain of them. */
-static void sockets_of_who_was_killed_are_removed(void **state)
+static void sockets_of_killed_processes_are_removed(void **state)
 {
 	int living, silent;
 
@@ -219,10 +219,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_eals_own_folder_is_left_to_it),
-		TEST(who_cannot_write_there_gets_a_folder),
+		TEST(a_user_that_cannot_write_there_gets_a_folder),
 		TEST(what_others_can_write_to_is_none_of_ours),
 		TEST(root_of_a_container_has_no_other),
-		TEST(sockets_of_who_was_killed_are_removed),
+		TEST(sockets_of_killed_processes_are_removed),
 		TEST(an_eal_that_does_not_start_holds_no_port),
 	};
 

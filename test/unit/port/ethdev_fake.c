@@ -86,7 +86,7 @@ static void frames_pass_between_wired_ports(void **state)
 	rte_pktmbuf_free(got[0]);
 }
 
-static void sent_mbufs_come_back_late_or_when_asked(void **state)
+static void sent_mbufs_come_back_late_or_when_requested(void **state)
 {
 	struct fake_eth_port *v = up("net_virtio", "v"), *e = up("net_ena", "e");
 	unsigned int before = rte_mempool_avail_count(pool), i;
@@ -190,7 +190,7 @@ static int count_event(uint16_t id, enum rte_eth_event_type type, void *arg, voi
 	return 0;
 }
 
-static void events_reach_who_asked_and_the_port_is_dead(void **state)
+static void events_reach_the_owner_and_the_port_is_dead(void **state)
 {
 	struct fake_eth_port *e = up("net_ena", "e");
 	unsigned int seen[RTE_ETH_EVENT_MAX] = {0};
@@ -260,13 +260,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(frames_pass_between_wired_ports, tidy),
-		cmocka_unit_test_teardown(sent_mbufs_come_back_late_or_when_asked, tidy),
+		cmocka_unit_test_teardown(sent_mbufs_come_back_late_or_when_requested, tidy),
 		cmocka_unit_test_teardown(rings_are_cut_without_a_word, tidy),
 		cmocka_unit_test_teardown(
 			frames_longer_than_what_the_nic_uses_of_a_buffer_come_as_chains, tidy),
 		cmocka_unit_test_teardown(a_buffer_too_small_is_refused_as_the_pmd_does, tidy),
 		cmocka_unit_test_teardown(links_come_late, tidy),
-		cmocka_unit_test_teardown(events_reach_who_asked_and_the_port_is_dead, tidy),
+		cmocka_unit_test_teardown(events_reach_the_owner_and_the_port_is_dead, tidy),
 		cmocka_unit_test_teardown(rss_is_toeplitz, tidy),
 		cmocka_unit_test_teardown(
 			a_device_that_filters_vlans_drops_what_is_not_in_its_table, tidy),

@@ -108,7 +108,7 @@ static struct fake_eth_port *nic(const char *pmd, uint32_t speed)
 
 /* ---- links ---------------------------------------------------------------------------------- */
 
-static void a_link_that_comes_late_tells_its_speed(void **state)
+static void a_link_that_comes_late_reports_its_speed(void **state)
 {
 	struct fake_eth_port *f = nic("net_e1000_em", 1000);
 	struct weft_frame_port *port;
@@ -243,7 +243,7 @@ static void a_port_that_wants_a_reset_gets_it_when_it_is_opened_again(void **sta
 	assert_int_equal(fake_eth_count(f)->resets, 1);
 }
 
-static void a_removed_port_says_so_until_it_is_back(void **state)
+static void a_removed_port_reports_it_until_it_is_back(void **state)
 {
 	struct fake_eth_port *f = nic("net_iavf", 10000);
 	struct weft_frame_port *port;
@@ -354,12 +354,12 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_teardown(f, tidy)
 	const struct CMUnitTest tests[] = {
-		T(a_link_that_comes_late_tells_its_speed),
+		T(a_link_that_comes_late_reports_its_speed),
 		T(an_interrupt_is_noticed_by_whoever_polls),
 		T(a_link_without_interrupts_is_found_by_looking),
 		T(a_speed_that_changes_is_read_again),
 		T(a_port_that_wants_a_reset_gets_it_when_it_is_opened_again),
-		T(a_removed_port_says_so_until_it_is_back),
+		T(a_removed_port_reports_it_until_it_is_back),
 		T(a_device_that_the_application_takes_away_ends_its_port),
 		T(a_port_that_has_ended_takes_no_further_worker),
 		T(a_watchdog_that_is_a_dpdk_timer_runs),

@@ -137,7 +137,7 @@ static void woken(struct fake_eth_port *f, struct weft_frame_port *port)
 
 /* ---- that wake ------------------------------------------------------------------------------ */
 
-static void a_frame_wakes_who_sleeps(void **state)
+static void a_frame_wakes_a_sleeping_thread(void **state)
 {
 	struct fake_eth_port *f = nic("net_virtio");
 	struct weft_frame_port *port = open_port();
@@ -155,7 +155,7 @@ static void a_frame_wakes_who_sleeps(void **state)
 	assert_int_equal(counter(port, "rx_intr.missed"), 0);
 }
 
-static void who_polls_has_nothing_to_do_with_them(void **state)
+static void a_polling_worker_does_not_use_them(void **state)
 {
 	struct fake_eth_port *f = nic("net_virtio");
 	struct weft_frame_port *port = open_port();
@@ -276,7 +276,7 @@ static uint64_t sleeps_through(struct fake_eth_port *f, struct weft_frame_port *
 	return limit;
 }
 
-static void without_proof_nobody_sleeps_longer_than_without_interrupts(void **state)
+static void without_proof_a_sleep_is_no_longer_than_without_interrupts(void **state)
 {
 	struct fake_eth_port *f = nic("net_virtio");
 	struct weft_frame_port *port = open_port();
@@ -334,7 +334,7 @@ static void a_frame_beside_another_waking_is_no_loss(void **state)
 	port->ops->disarm(port);
 }
 
-static void who_can_not_switch_them_on_looks_now_and_then(void **state)
+static void a_port_without_interrupts_polls_now_and_then(void **state)
 {
 	struct fake_eth_port *f = nic("net_virtio");
 	struct weft_frame_port *port = open_port();
@@ -447,7 +447,7 @@ static void a_device_without_descriptor_is_polled(void **state)
 	no_interrupts(f, open_port());
 }
 
-static void another_error_is_told_as_ever(void **state)
+static void another_error_is_reported_as_ever(void **state)
 {
 	const struct weft_port_opts o = {.rx_bufs = 64};
 	struct fake_eth_port *f = nic("net_virtio");
@@ -460,12 +460,12 @@ static void another_error_is_told_as_ever(void **state)
 	assert_null(opened);
 }
 
-static void who_is_asked(void **state)
+static void interrupts_are_enabled_by_pmd_and_mode(void **state)
 {
 	static const struct {
 		const char *pmd;
 		enum weft_rx_intr mode;
-		bool asked;
+		bool enabled;
 	} rows[] = {
 		{"net_virtio", WEFT_RX_INTR_AUTO, true},
 		{"net_virtio", WEFT_RX_INTR_NO, false},
@@ -480,7 +480,7 @@ static void who_is_asked(void **state)
 		struct fake_eth_port *f = nic(rows[i].pmd);
 
 		open_as(rows[i].mode);
-		if (fake_eth_conf(f)->intr_conf.rxq != rows[i].asked)
+		if (fake_eth_conf(f)->intr_conf.rxq != rows[i].enabled)
 			fail_msg("row %zu: %s", i, rows[i].pmd);
 		tidy(state);
 	}
@@ -559,22 +559,22 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_teardown(f, tidy)
 	const struct CMUnitTest tests[] = {
-		T(a_frame_wakes_who_sleeps),
-		T(who_polls_has_nothing_to_do_with_them),
+		T(a_frame_wakes_a_sleeping_thread),
+		T(a_polling_worker_does_not_use_them),
 		T(what_came_before_is_found_and_kept),
 		T(what_is_kept_at_the_end_goes_back),
 		T(each_queue_has_its_own),
 		T(one_for_nothing_is_taken_once),
-		T(without_proof_nobody_sleeps_longer_than_without_interrupts),
+		T(without_proof_a_sleep_is_no_longer_than_without_interrupts),
 		T(interrupts_that_stop_coming_are_trusted_no_more),
 		T(a_frame_beside_another_waking_is_no_loss),
-		T(who_can_not_switch_them_on_looks_now_and_then),
+		T(a_port_without_interrupts_polls_now_and_then),
 		T(what_has_ended_is_not_touched),
 		T(link_events_come_first),
 		T(a_device_that_does_not_start_with_them_starts_without),
 		T(a_device_without_descriptor_is_polled),
-		T(another_error_is_told_as_ever),
-		T(who_is_asked),
+		T(another_error_is_reported_as_ever),
+		T(interrupts_are_enabled_by_pmd_and_mode),
 		cmocka_unit_test_teardown(vectors_are_counted_where_dpdk_has_the_device,
 					  remove_pci),
 	};

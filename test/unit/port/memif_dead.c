@@ -89,7 +89,7 @@ static void a_word_of_its_own_after_vdev_counts_too(void **state)
 	assert_int_not_equal(access(p->path, F_OK), 0);
 }
 
-static void a_living_server_keeps_its_socket_and_hears_nothing(void **state)
+static void a_living_server_keeps_its_socket_and_receives_nothing(void **state)
 {
 	struct place *p = *state;
 	char why[256] = "";
@@ -168,7 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		PLACE_TEST(the_socket_of_a_dead_server_is_removed),
 		PLACE_TEST(a_word_of_its_own_after_vdev_counts_too),
-		PLACE_TEST(a_living_server_keeps_its_socket_and_hears_nothing),
+		PLACE_TEST(a_living_server_keeps_its_socket_and_receives_nothing),
 		PLACE_TEST(what_is_no_socket_is_left_alone),
 		PLACE_TEST(clients_and_abstract_names_are_left_alone),
 		cmocka_unit_test(a_socket_is_private_unless_the_words_differ),

@@ -117,7 +117,7 @@ static struct message ring_message(bool from_client)
 	return (struct message){.type = 5, .ring = {from_client, 0, 0, OFFSET, LOG2}};
 }
 
-static void hear(const struct message *m, int fd)
+static void receive(const struct message *m, int fd)
 {
 	weft_memif_ring_message(ring, m, sizeof(*m), &fd, 1);
 }
@@ -136,8 +136,8 @@ static void connect_ring(bool server)
 	ring = weft_memif_ring_make(server);
 	assert_non_null(ring);
 	assert_false(readable());
-	hear(&r, region);
-	hear(&m, event);
+	receive(&r, region);
+	receive(&m, event);
 	assert_true(readable()); /* who sleeps learns that there is something to arm */
 	weft_memif_ring_awake(ring);
 	assert_false(readable());
@@ -185,7 +185,7 @@ static void frames_that_are_there_are_not_slept_on(void **state)
 	}
 }
 
-static void what_the_peer_says_is_checked(void **state)
+static void messages_of_the_peer_are_checked(void **state)
 {
 	struct message good = region_message(), bad[8], short_one = ring_message(true);
 	unsigned int i;
@@ -203,16 +203,16 @@ static void what_the_peer_says_is_checked(void **state)
 	bad[7].ring.flags = 0; /* the other direction */
 	for (i = 0; i < 8; i++) {
 		ring = weft_memif_ring_make(true);
-		hear(&good, region);
-		hear(&bad[i], event);
+		receive(&good, region);
+		receive(&bad[i], event);
 		assert_int_equal(weft_memif_ring_arm(ring), -ENOTCONN);
 		weft_memif_ring_free(ring);
 	}
 	ring = weft_memif_ring_make(true);
-	hear(&short_one, event); /* before its region */
+	receive(&short_one, event); /* before its region */
 	weft_memif_ring_message(ring, &short_one, 5, &event, 1);
 	weft_memif_ring_message(ring, &short_one, sizeof(short_one), &event, 0);
-	hear(&short_one, -1);
+	receive(&short_one, -1);
 	assert_int_equal(weft_memif_ring_arm(ring), -ENOTCONN);
 }
 
@@ -223,14 +223,14 @@ static void a_region_that_is_cut_short_is_no_ring(void **state)
 	(void)state;
 	assert_int_equal(ftruncate(region, OFFSET + 64), 0);
 	ring = weft_memif_ring_make(true);
-	hear(&r, region);
-	hear(&m, event);
+	receive(&r, region);
+	receive(&m, event);
 	assert_int_equal(weft_memif_ring_arm(ring), -ENOTCONN);
 	assert_int_equal(ftruncate(region, OFFSET + 4096), 0);
 }
 
 /* The peer may ring on: its eventfd lives as long as it does. */
-static void a_connection_that_is_over_wakes_nobody(void **state)
+static void a_connection_that_is_over_wakes_no_thread(void **state)
 {
 	struct message r = region_message(), m = ring_message(true);
 
@@ -243,8 +243,8 @@ static void a_connection_that_is_over_wakes_nobody(void **state)
 	assert_false(readable());
 	assert_int_equal(weft_memif_ring_arm(ring), -ENOTCONN);
 	/* And the next one does. */
-	hear(&r, region);
-	hear(&m, event);
+	receive(&r, region);
+	receive(&m, event);
 	weft_memif_ring_awake(ring);
 	assert_int_equal(weft_memif_ring_arm(ring), 0);
 	assert_true(readable());
@@ -258,9 +258,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RING(the_peer_rings_while_the_owner_sleeps),
 		RING(frames_that_are_there_are_not_slept_on),
-		RING(what_the_peer_says_is_checked),
+		RING(messages_of_the_peer_are_checked),
 		RING(a_region_that_is_cut_short_is_no_ring),
-		RING(a_connection_that_is_over_wakes_nobody),
+		RING(a_connection_that_is_over_wakes_no_thread),
 	};
 
 	return cmocka_run_group_tests_name("memif_ring", tests, NULL, NULL);

@@ -194,7 +194,7 @@ static void every_pmd_opens_and_receives_whole_frames(void **state)
 	}
 }
 
-static void scatter_is_asked_for_only_where_it_is_needed(void **state)
+static void scatter_is_requested_only_where_it_is_needed(void **state)
 {
 	struct fake_eth_port *v = fake_eth_add("v", fake_eth_pmd("net_virtio"));
 	struct fake_eth_port *h = fake_eth_add("h", fake_eth_pmd("net_hns3"));
@@ -316,7 +316,7 @@ static void the_depth_of_a_ring_is_what_the_device_has(void **state)
 }
 
 /* Send rings alone: the PMD tells, or nobody does and what is found is the most. */
-static void the_depth_of_a_send_ring_is_what_the_pmd_tells(void **state)
+static void the_depth_of_a_send_ring_is_what_the_pmd_reports(void **state)
 {
 	struct fake_eth_port *e = fake_eth_add("e", fake_eth_pmd("net_e1000_em"));
 	struct weft_frame_port *port;
@@ -389,7 +389,7 @@ static void a_filter_that_refuses_a_vlan_is_named(void **state)
 
 /* ---- offloads ------------------------------------------------------------------------------- */
 
-static void only_offloads_that_are_used_are_asked_for(void **state)
+static void only_offloads_that_are_used_are_requested(void **state)
 {
 	const uint64_t rx = RTE_ETH_RX_OFFLOAD_UDP_CKSUM, tx = RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 	const struct fake_eth_traits *t;
@@ -423,17 +423,17 @@ int main(void)
 		cmocka_unit_test(a_whole_frame_fits_one_buffer_of_any_pmd_at_any_mtu),
 		cmocka_unit_test(gve_with_page_lists_and_a_larger_mtu_uses_its_larger_buffers),
 		cmocka_unit_test_teardown(every_pmd_opens_and_receives_whole_frames, tidy),
-		cmocka_unit_test_teardown(scatter_is_asked_for_only_where_it_is_needed, tidy),
+		cmocka_unit_test_teardown(scatter_is_requested_only_where_it_is_needed, tidy),
 		cmocka_unit_test_teardown(a_pmd_that_refuses_is_named_with_mtu_and_buffer, tidy),
 		cmocka_unit_test_teardown(an_mtu_beyond_the_nic_is_named_with_its_limit, tidy),
 		cmocka_unit_test_teardown(a_port_opens_again_with_a_larger_mtu, tidy),
 		cmocka_unit_test_teardown(
 			no_pmd_reads_the_pool_of_a_queue_that_is_not_used_any_more, tidy),
 		cmocka_unit_test_teardown(the_depth_of_a_ring_is_what_the_device_has, tidy),
-		cmocka_unit_test_teardown(the_depth_of_a_send_ring_is_what_the_pmd_tells, tidy),
+		cmocka_unit_test_teardown(the_depth_of_a_send_ring_is_what_the_pmd_reports, tidy),
 		cmocka_unit_test_teardown(frames_of_the_vlan_are_let_in_by_any_pmd, tidy),
 		cmocka_unit_test_teardown(a_filter_that_refuses_a_vlan_is_named, tidy),
-		cmocka_unit_test_teardown(only_offloads_that_are_used_are_asked_for, tidy),
+		cmocka_unit_test_teardown(only_offloads_that_are_used_are_requested, tidy),
 	};
 
 	test_eal_init("256");

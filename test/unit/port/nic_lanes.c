@@ -67,13 +67,13 @@ static int tidy(void **state)
 }
 
 /* The link comes late for some, and time passes at once. */
-static void progress_until(const unsigned int *what, unsigned int wanted, unsigned int who)
+static void progress_until(const unsigned int *what, unsigned int wanted, unsigned int ports)
 {
 	uint64_t end = rte_get_tsc_cycles() + SECONDS * rte_get_tsc_hz();
 
 	while (*what < wanted && rte_get_tsc_cycles() < end)
 		for (unsigned int i = 0; i < 2; i++)
-			if (who >> i & 1)
+			if (ports >> i & 1)
 				weft_worker_progress(w.worker[i]);
 	if (*what < wanted)
 		fail_msg("%s to %s: %u of %u", fake_eth_traits(w.nic[0])->pmd,
@@ -179,7 +179,7 @@ static void messages_pass_over_a_vlan_that_devices_filter(void **state)
 	assert_int_equal(fake_eth_count(w.nic[0])->rx_vlan, 0);
 }
 
-static void the_nic_sums_where_it_knows_udp_alone(void **state)
+static void the_nic_sums_where_it_supports_udp_alone(void **state)
 {
 	(void)state;
 	open_pair(fake_eth_pmd("net_virtio"), fake_eth_pmd("net_vmxnet3"), ",csum=udp");
@@ -286,8 +286,8 @@ static void a_send_ring_that_alone_was_cut_loses_nothing(void **state)
 	t.rx_ring = 512;
 	t.tx_ring = 64;
 	assert_int_equal(setenv("WEFT_CC", "fixed", 1), 0); /* else the window is the shorter one */
-	for (unsigned int told = 0; told < 2; told++) {
-		t.tx_ring_told = told;
+	for (unsigned int reported = 0; reported < 2; reported++) {
+		t.tx_ring_reported = reported;
 		open_pair(&t, &t, "");
 		flood(true);
 		/* Its ring was full, which was no loss. */
@@ -375,7 +375,7 @@ static void a_lane_over_ena_logs_the_paths_that_its_link_needs(void **state)
 static void workers_on_one_port_have_one_address(void **state)
 {
 	static const struct {
-		const char *options, *said[2];
+		const char *options, *logs[2];
 	} other[] = {
 		{",ip=10.0.0.2/24", {"10.0.0.1", "10.0.0.2"}},
 		{"", {"10.0.0.1", "169.254."}},
@@ -390,8 +390,8 @@ static void workers_on_one_port_have_one_address(void **state)
 	for (unsigned int i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
 		assert_int_equal(ftruncate(log_file, 0), 0);
 		assert_true(open_lane(1, other[i].options) < 0);
-		if (!strstr(logged(), "0000:00:06.0") || !strstr(logged(), other[i].said[0]) ||
-		    !strstr(logged(), other[i].said[1]))
+		if (!strstr(logged(), "0000:00:06.0") || !strstr(logged(), other[i].logs[0]) ||
+		    !strstr(logged(), other[i].logs[1]))
 			fail_msg("'%s': %s", other[i].options, logged());
 	}
 	check(open_lane(1, ",ip=10.0.0.1/24"), "second worker");
@@ -402,7 +402,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(messages_pass_between_all_pmds_in_whole_frames, tidy),
 		cmocka_unit_test_teardown(messages_pass_over_a_vlan_that_devices_filter, tidy),
-		cmocka_unit_test_teardown(the_nic_sums_where_it_knows_udp_alone, tidy),
+		cmocka_unit_test_teardown(the_nic_sums_where_it_supports_udp_alone, tidy),
 		cmocka_unit_test_teardown(
 			what_is_longer_than_any_buffer_of_the_nic_is_placed_from_its_buffers, tidy),
 		cmocka_unit_test_teardown(other_chains_are_put_together, tidy),

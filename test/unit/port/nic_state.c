@@ -83,7 +83,7 @@ static void bind_to(const char *driver)
 	put_link("sys/bus/pci/devices/" NIC "/driver", target);
 }
 
-static void says(const char *address, const char *const parts[])
+static void expect_report(const char *address, const char *const parts[])
 {
 	char why[512] = "";
 
@@ -93,9 +93,10 @@ static void says(const char *address, const char *const parts[])
 			fail_msg("'%s' is not in: %s", *parts, why);
 }
 
-#define SAYS(address, ...) says(address, (const char *const[]){address, __VA_ARGS__, NULL})
+#define EXPECT_REPORT(address, ...) \
+	expect_report(address, (const char *const[]){address, __VA_ARGS__, NULL})
 
-static void says_nothing(void)
+static void expect_no_report(void)
 {
 	char why[512] = "";
 
@@ -106,7 +107,7 @@ static void says_nothing(void)
 static void a_nic_that_is_not_there(void **state)
 {
 	(void)state;
-	SAYS("0000:00:06.0", "no PCI device of this machine", "--status");
+	EXPECT_REPORT("0000:00:06.0", "no PCI device of this machine", "--status");
 }
 
 static void put_group(void)
@@ -118,7 +119,7 @@ static void a_nic_without_a_driver(void **state)
 {
 	(void)state;
 	put_group();
-	SAYS(NIC, "has no driver", "dpdk-devbind.py -b vfio-pci " NIC);
+	EXPECT_REPORT(NIC, "has no driver", "dpdk-devbind.py -b vfio-pci " NIC);
 	assert_true(weft_nic_any(&env));
 }
 
@@ -127,9 +128,9 @@ static void a_nic_that_the_kernel_has(void **state)
 	(void)state;
 	put_group();
 	bind_to("virtio-pci");
-	SAYS(NIC, "still the kernel's", "virtio-pci", "interface none");
+	EXPECT_REPORT(NIC, "still the kernel's", "virtio-pci", "interface none");
 	put("sys/bus/pci/devices/" NIC "/virtio3/net/eth7/mtu", "1500\n");
-	SAYS(NIC, "interface eth7", "-b vfio-pci " NIC);
+	EXPECT_REPORT(NIC, "interface eth7", "-b vfio-pci " NIC);
 	assert_false(weft_nic_is_bound(&env, NIC));
 	assert_false(weft_nic_any(&env));
 	/* Something that is no NIC, and has no driver. */
@@ -143,7 +144,7 @@ static void a_nic_that_kernel_and_dpdk_share_is_right(void **state)
 {
 	(void)state;
 	bind_to("mlx5_core");
-	says_nothing();
+	expect_no_report();
 	assert_true(weft_nic_any(&env));
 }
 
@@ -151,20 +152,20 @@ static void vfio_without_an_iommu(void **state)
 {
 	(void)state;
 	bind_to("vfio-pci");
-	SAYS(NIC, "no IOMMU", "intel_iommu=on", "uio_pci_generic");
+	EXPECT_REPORT(NIC, "no IOMMU", "intel_iommu=on", "uio_pci_generic");
 	assert_true(weft_nic_is_bound(&env, NIC));
 }
 
 /* vfio-pci would refuse it, so that it has no driver then. */
-static void without_an_iommu_nobody_is_sent_to_vfio(void **state)
+static void without_an_iommu_the_remedy_is_not_vfio(void **state)
 {
 	(void)state;
-	SAYS(NIC, "has no driver", "no IOMMU", "weft-bind " NIC, "intel_iommu=on");
+	EXPECT_REPORT(NIC, "has no driver", "no IOMMU", "weft-bind " NIC, "intel_iommu=on");
 	env.noiommu = true;
-	SAYS(NIC, "has no driver", "-b vfio-pci " NIC);
+	EXPECT_REPORT(NIC, "has no driver", "-b vfio-pci " NIC);
 	env.noiommu = false;
 	bind_to("e1000e");
-	SAYS(NIC, "still the kernel's", "no IOMMU", "weft-bind " NIC, "intel_iommu=on");
+	EXPECT_REPORT(NIC, "still the kernel's", "no IOMMU", "weft-bind " NIC, "intel_iommu=on");
 }
 
 static void vfio_whose_group_is_not_whole(void **state)
@@ -172,11 +173,11 @@ static void vfio_whose_group_is_not_whole(void **state)
 	(void)state;
 	bind_to("vfio-pci");
 	put_group();
-	SAYS(NIC, "vfio/12 is not there", "all devices of IOMMU group 12");
+	EXPECT_REPORT(NIC, "vfio/12 is not there", "all devices of IOMMU group 12");
 	put("dev/vfio/12", "");
-	says_nothing();
+	expect_no_report();
 	env.noiommu = true;
-	SAYS(NIC, "vfio/noiommu-12");
+	EXPECT_REPORT(NIC, "vfio/noiommu-12");
 }
 
 static void files_that_we_may_not_open(void **state)
@@ -187,13 +188,13 @@ static void files_that_we_may_not_open(void **state)
 	bind_to("uio_pci_generic");
 	put("sys/bus/pci/devices/" NIC "/uio/uio4/name", "uio\n");
 	put("dev/uio4", "");
-	says_nothing();
+	expect_no_report();
 	/* access() asks for the real user. */
 	if (is_root)
 		assert_int_equal(setreuid(65534, (uid_t)-1), 0);
 	else
 		assert_int_equal(chmod(dev_dir, 0), 0);
-	SAYS(NIC, "you may not open", "dev/uio4", "run as root");
+	EXPECT_REPORT(NIC, "you may not open", "dev/uio4", "run as root");
 	if (is_root)
 		assert_int_equal(setreuid(0, (uid_t)-1), 0);
 	else
@@ -205,7 +206,7 @@ static void uio_without_hugepages(void **state)
 	(void)state;
 	bind_to("uio_pci_generic");
 	env.hugepages = false;
-	SAYS(NIC, "uio_pci_generic", "needs hugepages", "nr_hugepages", "vfio-pci");
+	EXPECT_REPORT(NIC, "uio_pci_generic", "needs hugepages", "nr_hugepages", "vfio-pci");
 }
 
 static void hugepages_on_the_wrong_node(void **state)
@@ -253,7 +254,7 @@ int main(void)
 		CASE(a_nic_without_a_driver),
 		CASE(a_nic_that_the_kernel_has),
 		CASE(a_nic_that_kernel_and_dpdk_share_is_right),
-		CASE(without_an_iommu_nobody_is_sent_to_vfio),
+		CASE(without_an_iommu_the_remedy_is_not_vfio),
 		CASE(vfio_without_an_iommu),
 		CASE(vfio_whose_group_is_not_whole),
 		CASE(files_that_we_may_not_open),

@@ -93,11 +93,11 @@ static int tidy(void **state)
 
 /* ---- a process that takes ------------------------------------------------------------------- */
 
-static char said[1024];
+static char output[1024];
 
-static void pick_and_say(const struct weft_pick *p, int count, char *const *words, int fd)
+static void pick_and_print(const struct weft_pick *p, int count, char *const *words, int fd)
 {
-	char note[256], why[700], text[sizeof(said)] = "", **out;
+	char note[256], why[700], text[sizeof(output)] = "", **out;
 	size_t used = 0;
 	int i, n;
 
@@ -129,17 +129,17 @@ static const char *take(const char *ports, long rank, long size, int count,
 		if (taker && setuid(taker))
 			_exit(1);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		pick_and_say(&p, count, (char *const *)(uintptr_t)words, fds[1]);
+		pick_and_print(&p, count, (char *const *)(uintptr_t)words, fds[1]);
 		pause();
 		_exit(1);
 	}
 	takers[num_takers++] = pid;
 	close(fds[1]);
-	n = read(fds[0], said, sizeof(said) - 1);
+	n = read(fds[0], output, sizeof(output) - 1);
 	close(fds[0]);
 	assert_true(n > 0);
-	said[n] = '\0';
-	return said;
+	output[n] = '\0';
+	return output;
 }
 
 /* "-a DOMAIN:SLOT" */
@@ -170,7 +170,7 @@ static void expect_words(const char *got, int error, const char *one, const char
 
 static void processes_take_one_each_until_none_is_left(void **state)
 {
-	char who[64];
+	char holder[64];
 
 	(void)state;
 	nic("3b:02.0", "vfio-pci", "\n");
@@ -178,9 +178,9 @@ static void processes_take_one_each_until_none_is_left(void **state)
 	nic("3b:03.0", "vfio-pci", "\n"); /* does not match */
 	expect_nic(take(pattern("3b:02.*"), -1, -1, 0, NULL), "3b:02.0");
 	expect_nic(take(pattern("3b:02.*"), -1, -1, 0, NULL), "3b:02.1");
-	snprintf(who, sizeof(who), "process %d", (int)takers[0]);
+	snprintf(holder, sizeof(holder), "process %d", (int)takers[0]);
 	expect_words(take(pattern("3b:02.*"), -1, 12, 0, NULL), -EBUSY,
-		     "this host has 12 processes of the job, and 2 ports; all 2", who);
+		     "this host has 12 processes of the job, and 2 ports; all 2", holder);
 	/* Who ends leaves it to the next one. */
 	kill(takers[1], SIGKILL);
 	waitpid(takers[1], NULL, 0);
@@ -263,7 +263,7 @@ static void words_of_the_eal_are_candidates(void **state)
 }
 
 /* The EAL would probe all PCI devices, and with uio reset those that others have. */
-static void who_has_a_vdev_probes_no_pci_device(void **state)
+static void a_process_with_a_vdev_probes_no_pci_device(void **state)
 {
 	static const char *const words[] = {"--vdev=net_null0"};
 	char want[64];
@@ -356,18 +356,18 @@ static void a_child_has_no_port(void **state)
 }
 
 /* One has a process, the other is not there: both are said. */
-static void busy_and_missing_devices_are_told_apart(void **state)
+static void busy_and_missing_devices_are_distinguished(void **state)
 {
 	static const char *const both[] = {"--vdev=net_af_packet0,iface=lo",
 					   "--vdev=net_af_packet1,iface=nosuch"};
-	char who[64];
+	char holder[64];
 
 	(void)state;
 	assert_string_equal(take("net_af_*", -1, -1, 2, both), both[0]);
-	snprintf(who, sizeof(who), "process %d", (int)takers[0]);
-	expect_words(take("net_af_*", -1, -1, 2, both), -EBUSY, who,
+	snprintf(holder, sizeof(holder), "process %d", (int)takers[0]);
+	expect_words(take("net_af_*", -1, -1, 2, both), -EBUSY, holder,
 		     "but for 1 that can't be opened");
-	expect_words(take("net_af_*", 1, 2, 2, both), -EBUSY, who, "but for 1");
+	expect_words(take("net_af_*", 1, 2, 2, both), -EBUSY, holder, "but for 1");
 }
 
 static void what_is_released_is_the_next_ones(void **state)
@@ -384,7 +384,7 @@ static void what_is_released_is_the_next_ones(void **state)
 	expect_nic(take(pattern("3b:*"), -1, -1, 0, NULL), "3b:02.0");
 }
 
-static void launchers_say_which_rank_it_is(void **state)
+static void launchers_report_which_rank_it_is(void **state)
 {
 	struct weft_local l;
 
@@ -413,15 +413,15 @@ int main(void)
 		TEST(ranks_begin_at_different_ones),
 		TEST(near_ones_come_first),
 		TEST(words_of_the_eal_are_candidates),
-		TEST(who_has_a_vdev_probes_no_pci_device),
+		TEST(a_process_with_a_vdev_probes_no_pci_device),
 		TEST(named_devices_keep_their_arguments),
 		TEST(of_each_pattern_one),
 		TEST(what_dpdk_cannot_have_is_no_candidate),
 		TEST(an_interface_is_one_port_whatever_it_is_called),
 		TEST(a_child_has_no_port),
-		TEST(busy_and_missing_devices_are_told_apart),
+		TEST(busy_and_missing_devices_are_distinguished),
 		TEST(what_is_released_is_the_next_ones),
-		TEST(launchers_say_which_rank_it_is),
+		TEST(launchers_report_which_rank_it_is),
 	};
 
 	/* Claims are of a network namespace: where we may have one nobody else's are in the way. */

@@ -95,7 +95,7 @@ static void pools_with_a_buffer_out_go_when_it_is_back_however_many(void **state
 	assert_int_equal(pools_there(), 0);
 }
 
-static void a_port_without_memory_says_how_much_it_wants(void **state)
+static void a_port_without_memory_reports_how_much_it_needs(void **state)
 {
 	char why[256] = "";
 	struct pools p;
@@ -116,7 +116,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pools_go_with_their_port),
 		cmocka_unit_test(pools_with_a_buffer_out_go_when_it_is_back_however_many),
-		cmocka_unit_test(a_port_without_memory_says_how_much_it_wants),
+		cmocka_unit_test(a_port_without_memory_reports_how_much_it_needs),
 	};
 
 	test_eal_init("512");

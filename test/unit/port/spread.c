@@ -243,7 +243,7 @@ static void pair(const char *pa, unsigned int na, const char *pb, unsigned int n
 	fake_eth_reset();
 }
 
-static void workers_share_ports_that_tell_their_hash(void **state)
+static void workers_share_ports_that_report_their_hash(void **state)
 {
 	(void)state;
 	pair("net_ena", 2, "net_ena", 2, 1, NULL, 0);
@@ -256,7 +256,7 @@ static void keep_the_key(struct fake_eth_port *p)
 	fake_eth_traits(p)->key_untold = true;
 }
 
-static void workers_share_ports_that_tell_no_key(void **state)
+static void workers_share_ports_that_report_no_key(void **state)
 {
 	(void)state;
 	pair("net_ena", 2, "net_ena", 3, 2, keep_the_key, 0);
@@ -290,7 +290,7 @@ static void hash_both_ways_alike(struct fake_eth_port *p)
 	assert_int_equal(rte_eth_dev_rss_hash_update(fake_eth_id(p), &conf), 0);
 }
 
-static void hash_both_ways_alike_and_tell_no_key(struct fake_eth_port *p)
+static void hash_both_ways_alike_and_report_no_key(struct fake_eth_port *p)
 {
 	hash_both_ways_alike(p);
 	keep_the_key(p);
@@ -305,10 +305,10 @@ static void workers_that_no_port_suits_are_connected_with_a_warning(void **state
 {
 	(void)state;
 	pair("net_ena", 8, "net_ena", 8, 1, hash_both_ways_alike, 56);
-	pair("net_ena", 8, "net_ena", 2, 1, hash_both_ways_alike_and_tell_no_key, 8);
+	pair("net_ena", 8, "net_ena", 2, 1, hash_both_ways_alike_and_report_no_key, 8);
 }
 
-static void what_is_told_of_the_hash_is_what_the_port_does(void **state)
+static void what_is_reported_of_the_hash_is_what_the_port_does(void **state)
 {
 	struct fake_eth_port *fake = fake_eth_add("told", fake_eth_pmd("net_ena"));
 	struct weft_frame_port *port[QUEUES];
@@ -388,9 +388,9 @@ static int start(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_told_of_the_hash_is_what_the_port_does),
-		cmocka_unit_test(workers_share_ports_that_tell_their_hash),
-		cmocka_unit_test(workers_share_ports_that_tell_no_key),
+		cmocka_unit_test(what_is_reported_of_the_hash_is_what_the_port_does),
+		cmocka_unit_test(workers_share_ports_that_report_their_hash),
+		cmocka_unit_test(workers_share_ports_that_report_no_key),
 		cmocka_unit_test(a_port_that_does_not_spread_is_shared_with_a_warning),
 		cmocka_unit_test(workers_that_no_port_suits_are_connected_with_a_warning),
 		cmocka_unit_test(ports_beyond_65535_are_refused),

@@ -40,7 +40,7 @@ static unsigned int maps;
 static uint64_t device;           /* of all ports that have no other */
 static volatile uint64_t seen_of; /* a device: who reads one that was freed is told of */
 
-static void ask(struct rte_device *dev)
+static void query_device(struct rte_device *dev)
 {
 	uint64_t first;
 
@@ -50,7 +50,7 @@ static void ask(struct rte_device *dev)
 
 int rte_dev_dma_map(struct rte_device *dev, void *addr, uint64_t iova, size_t len)
 {
-	ask(dev);
+	query_device(dev);
 	(void)addr;
 	(void)iova;
 	(void)len;
@@ -60,7 +60,7 @@ int rte_dev_dma_map(struct rte_device *dev, void *addr, uint64_t iova, size_t le
 
 int rte_dev_dma_unmap(struct rte_device *dev, void *addr, uint64_t iova, size_t len)
 {
-	ask(dev);
+	query_device(dev);
 	(void)addr;
 	(void)iova;
 	(void)len;

@@ -181,7 +181,7 @@ static void equal_lines_go_to_the_first(void **state)
 	assert_int_equal(out[1].line, 0);
 }
 
-static void sizes_without_a_line_are_said(void **state)
+static void sizes_without_a_line_are_reported(void **state)
 {
 	const struct weft_env_line l[] = {{10, 20, {1, 1}, 0, 1}, {30, SIZE_MAX, {1, 1}, 0, 2}};
 	struct weft_env_range out[8];
@@ -204,7 +204,7 @@ int main(void)
 		cmocka_unit_test(envelope_of_exact_lines_equals_brute_force),
 		cmocka_unit_test(envelope_of_real_lines_is_the_fastest_everywhere),
 		cmocka_unit_test(equal_lines_go_to_the_first),
-		cmocka_unit_test(sizes_without_a_line_are_said),
+		cmocka_unit_test(sizes_without_a_line_are_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

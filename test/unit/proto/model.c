@@ -294,7 +294,7 @@ static void zero_copy_begins_at_a_page_on_cpus_that_copy_fast(void **state)
 	assert_int_equal(weft_cost_zcopy_from(&m), 4096);
 }
 
-static void an_operation_without_lanes_says_what_is_missing(void **state)
+static void an_operation_without_lanes_reports_what_is_missing(void **state)
 {
 	const struct weft_proto_key key = {WEFT_OP_TAG_SEND, WEFT_BUF_CONTIG};
 	struct weft_model m = one_lane();
@@ -416,7 +416,7 @@ int main(void)
 		cmocka_unit_test(thresholds_set_by_hand_are_exact),
 		cmocka_unit_test(U55_a_zero_copy_threshold_set_by_hand_is_exact),
 		cmocka_unit_test(zero_copy_begins_at_a_page_on_cpus_that_copy_fast),
-		cmocka_unit_test(an_operation_without_lanes_says_what_is_missing),
+		cmocka_unit_test(an_operation_without_lanes_reports_what_is_missing),
 		cmocka_unit_test(every_size_and_buffer_has_a_protocol),
 		cmocka_unit_test(equal_lanes_share_one_configuration),
 		cmocka_unit_test(buffer_types_do_not_collide),

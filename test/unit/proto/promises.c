@@ -20,7 +20,7 @@ static void each_way_is_the_protocol_it_is_called(void **state)
 		stage_open(&s, way);
 		assert_int_equal(weft_ep_query_proto(s.ep[0], WEFT_OP_TAG_SEND, way->len, &info),
 				 0);
-		if (!way->asks) {
+		if (!way->rendezvous) {
 			assert_string_equal(info.name, way->name);
 		} else {
 			assert_memory_equal(info.name, "rndv/", 5);
@@ -84,7 +84,7 @@ static void a_flush_waits_for_the_peer_and_not_for_its_receives(void **state)
 			op_end(&flush, 0);
 			/* It is there at that moment, and its send goes on if it must. */
 			assert_true(is_there(&s, 7));
-			if (sync || way->asks)
+			if (sync || way->rendezvous)
 				assert_false(op_done(&snd));
 			p = op_params(&flush, NULL);
 			flush.rc = weft_worker_flush(s.w[0], &p, &flush.req);
@@ -117,7 +117,7 @@ static void a_close_waits_for_the_match(void **state)
 			p = op_params(&end, NULL);
 			end.rc = weft_ep_close(s.ep[0], 0, &p, &end.req);
 			run(&s, 200);
-			assert_int_equal(op_done(&end), !(sync || way->asks));
+			assert_int_equal(op_done(&end), !(sync || way->rendezvous));
 			op_recv(&rcv, s.w[1], in, way->len, 7, FULL);
 			wait_for(&s, &rcv);
 			op_end_recv(&rcv, in, way->len, 7, 1);
@@ -165,7 +165,7 @@ static void stays(struct stage *s, const struct way *way, struct weft_message *m
 
 static void closed_with_unexpected(const struct way *way, unsigned int k)
 {
-	bool waits = (k & SYNC) || way->asks;
+	bool waits = (k & SYNC) || way->rendezvous;
 	struct weft_message *m = NULL;
 	struct op snd;
 	struct stage s;
@@ -221,10 +221,10 @@ static void a_peer_that_ends_takes_its_synchronous_messages_along(void **state)
 			run(&s, 60);
 			assert_int_equal(weft_ep_close(s.ep[0], WEFT_EP_CLOSE_FORCE, NULL, NULL),
 					 0);
-			ends(&s, &snd, sync || way->asks ? -ECANCELED : 0);
+			ends(&s, &snd, sync || way->rendezvous ? -ECANCELED : 0);
 			run(&s, 60);
 			assert_int_equal(s.err[1].status, -ECONNRESET);
-			assert_int_equal(is_there(&s, 7), !(sync || way->asks));
+			assert_int_equal(is_there(&s, 7), !(sync || way->rendezvous));
 			if (is_there(&s, 7)) {
 				op_recv(&rcv, s.w[1], in, sizeof(in), 7, FULL);
 				op_end_recv(&rcv, in, way->len, 7, 1);

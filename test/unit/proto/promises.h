@@ -18,7 +18,7 @@ struct way {
 	const char *lanes; /* NULL: to the own worker */
 	const char *conf[2];
 	size_t len;
-	bool asks; /* the data stays at the sender until a receive matches */
+	bool rendezvous; /* the data stays at the sender until a receive matches */
 };
 
 #define TWO "mock:0;mock:1"

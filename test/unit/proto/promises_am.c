@@ -68,7 +68,7 @@ static void when_pack_of_an_active_message_fails_its_receiver_has_no_part_of_it(
 			am_send(&op[1], s.ep[0], 0, 100, NULL);
 			ends(&s, &op[1], 0);
 			run(&s, 60);
-			assert_int_equal(box.calls, way->asks ? 2 : 1);
+			assert_int_equal(box.calls, way->rendezvous ? 2 : 1);
 			if (box.calls == 2)
 				ends(&s, &box.op, 0);
 			stage_close(&s);
@@ -114,7 +114,7 @@ static void no_handler_is_called_for_a_closed_endpoint(void **state)
 		end.rc = weft_ep_close(s.ep[1], 0, &p, &end.req);
 		run(&s, 100);
 		assert_int_equal(box.calls, 0);
-		ends(&s, &op, way->asks ? -ECONNRESET : 0);
+		ends(&s, &op, way->rendezvous ? -ECONNRESET : 0);
 		assert_int_equal(s.w[1]->msg->count.am_closed, 1);
 		weft_tag_recv(s.w[0], NULL, in, 8, 5, FULL, NULL, NULL);
 		ends(&s, &end, 0);

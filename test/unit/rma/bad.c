@@ -186,7 +186,7 @@ static void offsets_that_no_memory_can_have_end_the_connection(void **state)
 	}
 }
 
-static void features_that_were_not_asked_for_are_refused(void **state)
+static void features_that_were_not_requested_are_refused(void **state)
 {
 	uint64_t word = 0;
 	struct weft_mem *m;
@@ -304,7 +304,7 @@ static void a_peer_that_ignores_the_window_is_cut_off(void **state)
 	stage_close(&s);
 }
 
-static void answers_that_nobody_waits_for_are_dropped_and_counted(void **state)
+static void answers_without_a_request_are_dropped_and_counted(void **state)
 {
 	struct {
 		struct weft_wire_data d;
@@ -419,7 +419,7 @@ static void U81_requests_describe_themselves_in_every_state(void **state)
  * What a peer tears into islands counts for its worker until the get is over, however that is: else
  * honest peers would end for it.
  */
-static void islands_of_a_get_that_fails_are_given_back(void **state)
+static void ranges_of_a_get_that_fails_are_given_back(void **state)
 {
 	static uint8_t buf[4000];
 	struct {
@@ -438,12 +438,12 @@ static void islands_of_a_get_that_fails_are_given_back(void **state)
 		m.hdr.offset = weft_put64(off);
 		stage_push(&s, 0, WEFT_WIRE_GET_DATA, &m, sizeof(m));
 	}
-	assert_int_equal(s.p.ep[0].msg->rx_islands, 599);
-	assert_int_equal(s.p.w[0].msg->rx_islands, 599 - WEFT_ISLANDS_FLOOR);
+	assert_int_equal(s.p.ep[0].msg->rx_ranges, 599);
+	assert_int_equal(s.p.w[0].msg->rx_ranges, 599 - WEFT_RX_RANGES_FLOOR);
 	pair_fail(&s.p, 0, -ECONNRESET);
 	op_end(&op, -ECONNRESET);
-	assert_int_equal(s.p.ep[0].msg->rx_islands, 0);
-	assert_int_equal(s.p.w[0].msg->rx_islands, 0);
+	assert_int_equal(s.p.ep[0].msg->rx_ranges, 0);
+	assert_int_equal(s.p.w[0].msg->rx_ranges, 0);
 	stage_close(&s);
 }
 
@@ -454,13 +454,13 @@ int main(void)
 		cmocka_unit_test(rights_are_checked_in_the_call_and_at_the_target),
 		cmocka_unit_test(out_of_range_operations_are_refused_and_counted_at_the_target),
 		cmocka_unit_test(offsets_that_no_memory_can_have_end_the_connection),
-		cmocka_unit_test(features_that_were_not_asked_for_are_refused),
+		cmocka_unit_test(features_that_were_not_requested_are_refused),
 		cmocka_unit_test(parameters_are_checked),
 		cmocka_unit_test(malformed_messages_end_the_connection),
 		cmocka_unit_test(a_peer_that_ignores_the_window_is_cut_off),
-		cmocka_unit_test(answers_that_nobody_waits_for_are_dropped_and_counted),
+		cmocka_unit_test(answers_without_a_request_are_dropped_and_counted),
 		cmocka_unit_test(bytes_that_were_refused_and_come_are_not_counted_twice),
-		cmocka_unit_test(islands_of_a_get_that_fails_are_given_back),
+		cmocka_unit_test(ranges_of_a_get_that_fails_are_given_back),
 		cmocka_unit_test(U81_requests_describe_themselves_in_every_state),
 	};
 

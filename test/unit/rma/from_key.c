@@ -139,7 +139,7 @@ static void native_keys_come_once(void **state)
 	assert_int_equal(native_bytes(&r), 0);
 	assert_false(r.rkey->unknown);
 	assert_true(r.rkey->size == SIZE && r.rkey->num_native == 1);
-	assert_true(LIST_EMPTY(&r.p.a->msg->rma->asked));
+	assert_true(LIST_EMPTY(&r.p.a->msg->rma->key_queries));
 	memset(buf, 2, sizeof(buf));
 	assert_int_equal(put(&r, SIZE, 0, 0), 0);
 	assert_int_equal(native_bytes(&r), SIZE);

@@ -104,7 +104,7 @@ static void a_flush_takes_no_error_of_what_was_posted_later(void **state)
 
 	(void)state;
 	for (unsigned int round = 0; round < 12; round++) {
-		bool amo = round & 1, no_nak = round & 2, asked = round / 4 == 1,
+		bool amo = round & 1, no_nak = round & 2, queried = round / 4 == 1,
 		     before = round / 4 == 2;
 		struct weft_atomic add = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD,
 						   .width = 8, .operand = 1);
@@ -120,7 +120,7 @@ static void a_flush_takes_no_error_of_what_was_posted_later(void **state)
 		s.rkey = stage_key(&s, m);
 		assert_int_equal(weft_mem_deregister(m), 0);
 		/* A question is out already, so that one more is needed. */
-		if (asked) {
+		if (queried) {
 			assert_int_equal(weft_put(s.ep, buf, 8, good, 8, NULL, NULL), 0);
 			assert_int_equal(weft_msg_ep_flush(s.ep, flushed_cb, &g), 0);
 		}
@@ -145,7 +145,7 @@ static void a_flush_takes_no_error_of_what_was_posted_later(void **state)
 	}
 }
 
-static void a_revoked_or_forged_key_is_refused_and_told(void **state)
+static void a_revoked_or_forged_key_is_refused_and_reported(void **state)
 {
 	uint8_t buf[3000] = {0}, was;
 	uint64_t old = 77;
@@ -323,7 +323,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_damaged_key_is_refused_whichever_byte_it_is),
 		cmocka_unit_test(many_keys_are_all_different_and_all_found),
-		cmocka_unit_test(a_revoked_or_forged_key_is_refused_and_told),
+		cmocka_unit_test(a_revoked_or_forged_key_is_refused_and_reported),
 		cmocka_unit_test(a_flush_takes_no_error_of_what_was_posted_later),
 		cmocka_unit_test(no_flush_ends_well_over_a_refusal),
 		cmocka_unit_test(a_key_that_is_revoked_in_the_middle_stops_the_rest),

@@ -376,7 +376,7 @@ static void strided_buffers_are_read_and_written_by_lanes_in_lists(void **state)
 	}
 }
 
-static void buffers_that_nobody_registered_are_registered_by_the_library(void **state)
+static void unregistered_buffers_are_registered_by_the_library(void **state)
 {
 	struct weft_datatype type = WEFT_INIT(struct weft_datatype, .dt_class = WEFT_DT_IOV);
 	struct iovec iov[3];
@@ -555,7 +555,7 @@ int main(void)
 #define T(x) cmocka_unit_test_setup_teardown(x, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(strided_buffers_are_read_and_written_by_lanes_in_lists),
-		T(buffers_that_nobody_registered_are_registered_by_the_library),
+		T(unregistered_buffers_are_registered_by_the_library),
 		T(an_operation_that_is_chosen_anew_registers_its_buffer_once),
 		T(a_get_into_memory_that_may_only_be_read_is_not_given_to_a_lane),
 		T(gets_under_way_are_bounded_over_all_peers_and_take_turns),

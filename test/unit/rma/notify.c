@@ -165,7 +165,7 @@ static void a_fence_orders_them(void **state)
 
 /* ------------------------------------------------------------------ what ends early */
 
-static void what_is_refused_notifies_nobody(void **state)
+static void what_is_refused_causes_no_notification(void **state)
 {
 	static uint8_t buf[100000];
 	uint64_t seed = 11;
@@ -263,7 +263,7 @@ static void a_put_that_ends_early_leaves_nothing_behind(void **state)
 	}
 }
 
-static void nobody_listens(void **state)
+static void no_handler_listens(void **state)
 {
 	uint8_t buf[9000];
 	struct stage s;
@@ -403,7 +403,7 @@ static void what_contradicts_is_counted(void **state)
 	close_all(&s);
 }
 
-static void the_gate(void **state)
+static void ext_messages_are_checked(void **state)
 {
 	static const struct {
 		uint64_t total;
@@ -481,13 +481,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test(once_and_after_the_data_whatever_the_size),
 		cmocka_unit_test(delivered_and_flushed_are_after_the_handler),
 		cmocka_unit_test(a_fence_orders_them),
-		cmocka_unit_test(what_is_refused_notifies_nobody),
+		cmocka_unit_test(what_is_refused_causes_no_notification),
 		cmocka_unit_test(a_put_that_ends_early_leaves_nothing_behind),
-		cmocka_unit_test(nobody_listens),
+		cmocka_unit_test(no_handler_listens),
 		cmocka_unit_test(the_initiator_keeps_to_half_of_what_may_be_begun),
 		cmocka_unit_test(a_peer_that_begins_too_many_ends),
 		cmocka_unit_test(what_contradicts_is_counted),
-		cmocka_unit_test(the_gate),
+		cmocka_unit_test(ext_messages_are_checked),
 		cmocka_unit_test(wrong_calls),
 	};
 

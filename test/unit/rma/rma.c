@@ -487,7 +487,7 @@ static void a_stream_of_delivered_puts_is_confirmed_in_any_order(void **state)
 	stage_close(&s);
 }
 
-static void answers_asked_for_stay_in_the_window(void **state)
+static void requested_answers_stay_in_the_window(void **state)
 {
 	const size_t size = 20u << 20;
 	uint8_t *buf = malloc(size);
@@ -560,7 +560,7 @@ int main(void)
 		cmocka_unit_test(U40_flush_ends_when_everything_is_in_the_peers_memory),
 		cmocka_unit_test(what_was_overtaken_is_neither_delivered_nor_flushed),
 		cmocka_unit_test(a_stream_of_delivered_puts_is_confirmed_in_any_order),
-		cmocka_unit_test(answers_asked_for_stay_in_the_window),
+		cmocka_unit_test(requested_answers_stay_in_the_window),
 		cmocka_unit_test(the_end_of_the_connection_ends_every_operation),
 	};
 

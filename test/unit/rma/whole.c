@@ -87,7 +87,7 @@ static void U76_worker_flush_covers_every_endpoint(void **state)
 }
 
 /* Another endpoint is closed by force while it runs: that is known, the refusal is not. */
-static void a_worker_flush_tells_of_what_was_refused(void **state)
+static void a_worker_flush_reports_what_was_refused(void **state)
 {
 	struct weft_op_params p;
 	struct op large, put_, flush_;
@@ -228,7 +228,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(U79_put_get_and_atomics_between_workers),
 		T(U76_worker_flush_covers_every_endpoint),
-		T(a_worker_flush_tells_of_what_was_refused),
+		T(a_worker_flush_reports_what_was_refused),
 		T(a_worker_fence_orders_operations_of_different_endpoints),
 		T(a_fence_does_not_wait_for_a_peer_that_has_failed),
 		T(a_worker_fence_looks_at_each_busy_endpoint_a_few_times),

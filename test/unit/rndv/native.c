@@ -100,14 +100,14 @@ static void U35_schemes_get_put_and_am_give_the_same_bytes(void **state)
 }
 
 /* What the sender says of its writes, and over which lane. */
-struct told {
+struct native_comp {
 	const struct weft_lane_iface *writes;
 	unsigned int right, wrong;
 };
 
 static enum mock_verdict watch_put_done(const struct mock_msg_view *msg, void *arg)
 {
-	struct told *t = arg;
+	struct native_comp *t = arg;
 
 	if (msg->am_id == WEFT_WIRE_PUT_DONE && msg->from == t->writes)
 		t->right++;
@@ -116,9 +116,9 @@ static enum mock_verdict watch_put_done(const struct mock_msg_view *msg, void *a
 	return MOCK_DELIVER;
 }
 
-static void that_bytes_are_written_is_said_over_the_lane_that_wrote_them(void **state)
+static void written_bytes_are_reported_over_the_lane_that_wrote_them(void **state)
 {
-	struct told t = {.right = 0};
+	struct native_comp t = {.right = 0};
 	struct duo d;
 
 	(void)state;
@@ -314,7 +314,7 @@ int main(void)
 		T(only_lanes_that_need_it_have_the_receivers_memory_registered),
 		T(one_message_is_read_natively_and_pulled_at_the_same_time),
 		T(U35_schemes_get_put_and_am_give_the_same_bytes),
-		T(that_bytes_are_written_is_said_over_the_lane_that_wrote_them),
+		T(written_bytes_are_reported_over_the_lane_that_wrote_them),
 		T(U35_memory_that_cannot_be_registered_goes_as_messages),
 		T(a_read_or_write_that_is_refused_or_fails_comes_as_messages),
 		T(reads_under_way_are_bounded_and_room_is_waited_for),

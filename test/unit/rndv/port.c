@@ -119,7 +119,7 @@ static void the_port_is_filled_and_its_queue_is_short(void **state)
 }
 
 /* Senders that need much longer than their round trip: more of them are asked at a time. */
-static void who_answers_late_is_asked_earlier(void **state)
+static void a_late_peer_is_requested_earlier(void **state)
 {
 	struct model m;
 
@@ -217,7 +217,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(few_have_a_piece_however_full_the_port_is),
 		cmocka_unit_test(the_port_is_filled_and_its_queue_is_short),
-		cmocka_unit_test(who_answers_late_is_asked_earlier),
+		cmocka_unit_test(a_late_peer_is_requested_earlier),
 		cmocka_unit_test(long_paths_are_filled),
 		cmocka_unit_test(the_rate_is_what_comes),
 		cmocka_unit_test(a_full_ring_is_no_fast_port),

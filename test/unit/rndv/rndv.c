@@ -36,7 +36,7 @@ static void pulled_data_comes_from_user_memory_uncopied(void **state)
 	}
 }
 
-static void what_is_asked_for_is_bounded_per_lane_and_per_worker(void **state)
+static void requested_bytes_are_bounded_per_lane_and_per_worker(void **state)
 {
 	struct op s[8], r[8];
 	struct pair p;
@@ -131,7 +131,7 @@ static bool announced(struct pair *p, uint64_t tag)
 	return is;
 }
 
-static void who_is_told_of_a_crowd_announces_until_it_is_over(void **state)
+static void a_sender_notified_of_contention_announces_until_it_is_over(void **state)
 {
 	struct weft_wire_pull pull = {.length = weft_put64(10)};
 	struct op s, r;
@@ -142,26 +142,26 @@ static void who_is_told_of_a_crowd_announces_until_it_is_over(void **state)
 	assert_false(announced(&p, 2));
 	pull.sreq = weft_request_ref(s.req);
 	pull.rreq.index = weft_put32(1u << 30); /* the bytes are for nobody */
-	pull.flags = weft_put16(WEFT_PULL_F_CROWD);
+	pull.flags = weft_put16(WEFT_PULL_F_CONTENDED);
 	push(&p, 0, WEFT_WIRE_PULL, &pull, sizeof(pull));
-	assert_true(p.ep[0].msg->crowd);
+	assert_true(p.ep[0].msg->peer_contended);
 	pair_run(&p);
 	assert_int_equal(mw_of(&p, 1)->count.bad_ref, 1);
 	/* Pulls of the receiver say that nobody waits. */
 	op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
 	finish(&p, &s, &r);
-	assert_false(p.ep[0].msg->crowd);
+	assert_false(p.ep[0].msg->peer_contended);
 	assert_false(announced(&p, 3));
-	p.ep[0].msg->crowd = true;
+	p.ep[0].msg->peer_contended = true;
 	assert_true(announced(&p, 4));
 	assert_false(announced(&p, 5));
 	/* Numbers have the last word. */
-	p.ep[0].msg->crowd = true;
+	p.ep[0].msg->peer_contended = true;
 	mw_of(&p, 0)->conf.model.rndv_thresh = 6000;
 	assert_false(announced(&p, 6));
 	mw_of(&p, 0)->conf.model.rndv_thresh = WEFT_CONF_AUTO;
 	/* A window that fell to less than a quarter of the message, and to half of what it was. */
-	p.ep[0].msg->crowd = false;
+	p.ep[0].msg->peer_contended = false;
 	p.ep[0].msg->lanes[0].room = p.ep[0].msg->lanes[0].room_most = 1000;
 	assert_false(announced(&p, 7));
 	p.ep[0].msg->lanes[0].room_most = 2000;
@@ -205,7 +205,7 @@ static void more_pulls_than_may_wait_fail_the_endpoint(void **state)
 	pair_close(&p);
 }
 
-static void data_that_nobody_asked_for_is_dropped_and_counted(void **state)
+static void unrequested_data_is_dropped_and_counted(void **state)
 {
 	struct {
 		struct weft_wire_data hdr;
@@ -314,7 +314,7 @@ static void U38_U70_an_endpoint_that_fails_amid_pulls_ends_both_requests_once(vo
 	}
 }
 
-static void malformed_records_and_fields_do_not_pass_the_gate(void **state)
+static void malformed_records_and_fields_do_not_pass_the_check(void **state)
 {
 	struct {
 		struct weft_wire_rts rts;
@@ -354,15 +354,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pulled_data_comes_from_user_memory_uncopied),
 		cmocka_unit_test(what_overtakes_the_connection_is_fetched_once_it_is_there),
-		cmocka_unit_test(what_is_asked_for_is_bounded_per_lane_and_per_worker),
+		cmocka_unit_test(requested_bytes_are_bounded_per_lane_and_per_worker),
 		cmocka_unit_test(stale_foreign_and_out_of_range_pulls_are_dropped_and_counted),
-		cmocka_unit_test(who_is_told_of_a_crowd_announces_until_it_is_over),
+		cmocka_unit_test(a_sender_notified_of_contention_announces_until_it_is_over),
 		cmocka_unit_test(a_pull_of_an_eager_message_is_refused),
 		cmocka_unit_test(more_pulls_than_may_wait_fail_the_endpoint),
-		cmocka_unit_test(data_that_nobody_asked_for_is_dropped_and_counted),
+		cmocka_unit_test(unrequested_data_is_dropped_and_counted),
 		cmocka_unit_test(a_twice_delivered_piece_changes_nothing),
 		cmocka_unit_test(U38_U70_an_endpoint_that_fails_amid_pulls_ends_both_requests_once),
-		cmocka_unit_test(malformed_records_and_fields_do_not_pass_the_gate),
+		cmocka_unit_test(malformed_records_and_fields_do_not_pass_the_check),
 	};
 
 	return cmocka_run_group_tests_name("rendezvous", tests, NULL, NULL);

@@ -5,7 +5,7 @@
 
 #include "mock/rndv_util.h"
 
-static void a_send_that_nobody_has_matched_is_withdrawn(void **state)
+static void a_send_without_a_match_is_withdrawn(void **state)
 {
 	struct op s, s2, r;
 	struct pair p;
@@ -178,7 +178,7 @@ static void forged_withdrawals_are_dropped_and_counted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_send_that_nobody_has_matched_is_withdrawn),
+		cmocka_unit_test(a_send_without_a_match_is_withdrawn),
 		cmocka_unit_test(withdrawing_and_matching_at_once_ends_one_way),
 		cmocka_unit_test(a_withdrawn_message_ahead_of_its_turn_uses_up_its_sequence),
 		cmocka_unit_test(a_matched_probe_is_a_match),

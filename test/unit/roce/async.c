@@ -267,7 +267,7 @@ static void a_port_that_stays_down_ends_its_lanes_and_one_that_comes_back_does_n
 	assert_int_equal(sides[1].events, 0);
 }
 
-static void links_and_ends_of_devices_are_told_of(void **state)
+static void links_and_ends_of_devices_are_reported(void **state)
 {
 	report(IBV_EVENT_PORT_ERR, 1);
 	look(10000000);
@@ -306,7 +306,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(each_event_ends_the_lanes_it_concerns_with_a_sentence_and_no_others),
-		T(links_and_ends_of_devices_are_told_of),
+		T(links_and_ends_of_devices_are_reported),
 		T(a_port_that_stays_down_ends_its_lanes_and_one_that_comes_back_does_not),
 		T(an_address_that_vanishes_ends_the_lanes_of_its_port),
 	};

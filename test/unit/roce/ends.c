@@ -51,7 +51,7 @@ static void bye_from_peer(void)
 
 /* ------------------------------------------------------------------ destroyed */
 
-static void destroyed_while_connecting_says_its_last_word_when_it_can(void **state)
+static void destroyed_while_connecting_sends_its_last_message_when_it_can(void **state)
 {
 	(void)state;
 	lane_ep->ops->ep_destroy(lane_ep);
@@ -78,7 +78,7 @@ static void destroyed_while_connecting_says_its_last_word_when_it_can(void **sta
 	assert_true(qp[0]->destroyed && qp[1]->destroyed);
 }
 
-static void destroyed_while_connecting_to_somebody_who_is_not_there_ends_soon(void **state)
+static void destroyed_while_connecting_to_a_peer_that_is_not_there_ends_soon(void **state)
 {
 	(void)state;
 	lane_ep->ops->ep_destroy(lane_ep);
@@ -90,7 +90,7 @@ static void destroyed_while_connecting_to_somebody_who_is_not_there_ends_soon(vo
 	assert_true(qp[0]->destroyed && qp[1]->destroyed);
 }
 
-static void destroyed_while_connecting_in_vain_goes_into_the_error_state_first(void **state)
+static void destroyed_while_connecting_without_answer_goes_into_the_error_state_first(void **state)
 {
 	(void)state;
 	lane_ep->ops->ep_destroy(lane_ep);
@@ -210,7 +210,7 @@ static void an_attempt_that_fails_ends_with_a_sentence_in_the_error_state(void *
 	expect_states(IBV_QPS_ERR);
 }
 
-static void closing_when_up_says_the_last_word_and_leaves_when_both_know(void **state)
+static void closing_when_up_sends_the_last_message_and_leaves_when_both_have_confirmed(void **state)
 {
 	(void)state;
 	fake_jobs();
@@ -231,9 +231,9 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
 	const struct CMUnitTest tests[] = {
-		T(destroyed_while_connecting_says_its_last_word_when_it_can),
-		T(destroyed_while_connecting_to_somebody_who_is_not_there_ends_soon),
-		T(destroyed_while_connecting_in_vain_goes_into_the_error_state_first),
+		T(destroyed_while_connecting_sends_its_last_message_when_it_can),
+		T(destroyed_while_connecting_to_a_peer_that_is_not_there_ends_soon),
+		T(destroyed_while_connecting_without_answer_goes_into_the_error_state_first),
 		T(destroyed_after_the_thread_was_through_but_before_anybody_looked),
 		T(a_device_that_fails_while_connecting_leaves_no_queue_pair_that_answers),
 		T(failed_and_destroyed_while_connecting_goes_into_the_error_state_too),
@@ -241,7 +241,7 @@ int main(void)
 		T(an_owner_that_destroys_at_once_does_not_cut_the_answer_off),
 		T(closing_waits_for_a_thread_that_is_at_it),
 		T(an_attempt_that_fails_ends_with_a_sentence_in_the_error_state),
-		T(closing_when_up_says_the_last_word_and_leaves_when_both_know),
+		T(closing_when_up_sends_the_last_message_and_leaves_when_both_have_confirmed),
 	};
 
 	return cmocka_run_group_tests_name("RoCE, lane_eps that end while connecting", tests, NULL,

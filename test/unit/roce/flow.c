@@ -117,14 +117,15 @@ static void a_stream_never_stops_and_never_overruns(void **state)
 			done++;
 		}
 		if (weft_roce_credit_due(&rx)) {
-			rx.told = rx.processed;
-			assert_int_equal(weft_roce_credit_ack(&tx, rx.told & WEFT_ROCE_COUNT_MASK),
+			rx.reported = rx.processed;
+			assert_int_equal(weft_roce_credit_ack(&tx,
+							      rx.reported & WEFT_ROCE_COUNT_MASK),
 					 WEFT_ROCE_ACK_NEW);
 		}
 	}
 }
 
-static void the_peer_is_told_before_it_must_stop(void **state)
+static void the_peer_is_notified_before_it_must_stop(void **state)
 {
 	struct weft_roce_credit c = {.own_window = 64};
 
@@ -134,7 +135,7 @@ static void the_peer_is_told_before_it_must_stop(void **state)
 	c.processed = 16;
 	assert_true(weft_roce_credit_due(&c));
 	c.own_window = 1;
-	c.told = 15;
+	c.reported = 15;
 	assert_true(weft_roce_credit_due(&c));
 }
 
@@ -157,10 +158,10 @@ static void windows_shrink_so_that_many_peers_fit(void **state)
 
 /* ------------------------------------------------------------------ closing */
 
-static void an_end_leaves_at_once_only_when_both_know(void **state)
+static void an_end_leaves_at_once_only_when_both_have_confirmed(void **state)
 {
 	const uint64_t ms = 1000000;
-	struct weft_roce_close c = {.begin = 1000 * ms, .give_up = 2900 * ms, .heard = true};
+	struct weft_roce_close c = {.begin = 1000 * ms, .give_up = 2900 * ms, .received = true};
 
 	(void)state;
 	/* Only what both have said and know ends it at once. */
@@ -182,7 +183,7 @@ static void an_end_leaves_at_once_only_when_both_know(void **state)
 	assert_true(weft_roce_close_over(&c, 1003 * ms + WEFT_ROCE_GRACE_NS));
 }
 
-static void to_a_peer_that_was_never_heard_nothing_is_sent_twice(void **state)
+static void to_a_peer_that_never_answered_nothing_is_sent_twice(void **state)
 {
 	const uint64_t resend = 4096ull << 16; /* the default time-out */
 	struct weft_roce_close c = {.begin = 77, .give_up = 7 * resend};
@@ -191,14 +192,14 @@ static void to_a_peer_that_was_never_heard_nothing_is_sent_twice(void **state)
 	assert_false(weft_roce_close_over(&c, 78));
 	assert_true(weft_roce_close_over(&c, 77 + resend - 1));
 	/* One that was heard, and does not answer, gets what the device does for it. */
-	c.heard = true;
+	c.received = true;
 	assert_false(weft_roce_close_over(&c, 77 + 6 * resend));
 }
 
 /* An end of the model below. Times in us. */
 struct closer {
 	struct weft_roce_close c;
-	bool said, gone, bye_queued;
+	bool bye_sent, gone, bye_queued;
 	uint64_t close_at, polls_at, bye_at, ack_at;
 };
 
@@ -216,15 +217,15 @@ static void closer_poll(struct closer *me, uint64_t now, uint32_t *seed)
 	 */
 	if (me->bye_queued && me->c.seen_at == 0)
 		me->c.seen_at = now * 1000;
-	if (!me->said && (now >= me->close_at || me->c.seen_at != 0)) {
-		me->said = true;
+	if (!me->bye_sent && (now >= me->close_at || me->c.seen_at != 0)) {
+		me->bye_sent = true;
 		me->c.begin = now * 1000;
 		me->c.give_up = (now + 1900000) * 1000;
 		me->bye_at = now + 1 + draw(seed, 200);
 	}
 	if (me->ack_at != 0 && now >= me->ack_at && me->c.acked_at == 0)
 		me->c.acked_at = now * 1000;
-	me->gone = me->said && weft_roce_close_over(&me->c, now * 1000);
+	me->gone = me->bye_sent && weft_roce_close_over(&me->c, now * 1000);
 }
 
 /*
@@ -251,7 +252,7 @@ static void no_end_waits_for_one_that_has_left(void **state)
 
 	(void)state;
 	for (round = 0; round < 300; round++) {
-		struct closer e[2] = {{.c.heard = true}, {.c.heard = true}};
+		struct closer e[2] = {{.c.received = true}, {.c.received = true}};
 		uint64_t ack[2] = {0, 0};
 
 		e[1].close_at = draw(&seed, 2) ? draw(&seed, 400) : 1000000000;
@@ -268,7 +269,7 @@ static void no_end_waits_for_one_that_has_left(void **state)
 			 * ever sent again.
 			 */
 			for (k = 0; k < 2; k++)
-				if (e[k].said && !e[k].gone)
+				if (e[k].bye_sent && !e[k].gone)
 					assert_true(now * 1000 - e[k].c.begin < 268000000);
 		}
 	}
@@ -374,10 +375,10 @@ int main(void)
 		cmocka_unit_test(counts_in_the_word_may_be_as_old_as_they_like),
 		cmocka_unit_test(counts_wrap),
 		cmocka_unit_test(a_stream_never_stops_and_never_overruns),
-		cmocka_unit_test(the_peer_is_told_before_it_must_stop),
+		cmocka_unit_test(the_peer_is_notified_before_it_must_stop),
 		cmocka_unit_test(windows_shrink_so_that_many_peers_fit),
-		cmocka_unit_test(an_end_leaves_at_once_only_when_both_know),
-		cmocka_unit_test(to_a_peer_that_was_never_heard_nothing_is_sent_twice),
+		cmocka_unit_test(an_end_leaves_at_once_only_when_both_have_confirmed),
+		cmocka_unit_test(to_a_peer_that_never_answered_nothing_is_sent_twice),
 		cmocka_unit_test(no_end_waits_for_one_that_has_left),
 		cmocka_unit_test(promises_never_exceed_the_shared_queue_whatever_is_kept),
 		cmocka_unit_test(the_first_goes_at_once_and_the_others_share_a_doorbell),

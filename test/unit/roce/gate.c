@@ -91,7 +91,7 @@ static void a_message_after_the_last_one_ends_the_lane(void **state)
 /* Our counts can't go out any more, so the peer is to stop after its window. */
 static void more_messages_than_were_allowed_end_the_lane(void **state)
 {
-	uint32_t imm = weft_roce_imm(WEFT_ROCE_IMM_ASK, 5, 0);
+	uint32_t imm = weft_roce_imm(WEFT_ROCE_IMM_ACK_REQ, 5, 0);
 	const struct weft_roce_credit *credit = &roce_lane_ep_of(lane_ep)->chans[0]->credit;
 	unsigned int turns, i;
 
@@ -103,9 +103,9 @@ static void more_messages_than_were_allowed_end_the_lane(void **state)
 	}
 	expect_end("drop.bad_immediate", "more messages than it was allowed");
 	/* All that was told and one window after it, no more. */
-	assert_int_equal(credit->processed - credit->told, credit->own_window);
+	assert_int_equal(credit->processed - credit->reported, credit->own_window);
 	assert_int_equal(credit->processed, fake.got);
-	assert_true(credit->told > 0);
+	assert_true(credit->reported > 0);
 }
 
 static void a_count_of_messages_that_were_never_sent_ends_the_lane(void **state)

@@ -136,7 +136,7 @@ static void what_the_peer_took_is_no_error_of_the_end(void **state)
 	weft_roce_driver.mem_deregister(f->lane, mem);
 }
 
-static void who_sends_to_a_peer_that_does_not_poll_has_no_room_and_loses_nothing(void **state)
+static void a_sender_to_a_peer_that_does_not_poll_has_no_room_and_loses_nothing(void **state)
 {
 	unsigned int i;
 
@@ -334,7 +334,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(messages_of_all_sizes_arrive_exactly_once_in_order_in_both_directions),
 		T(a_zero_copy_send_is_over_when_the_peers_callback_has_returned),
-		T(who_sends_to_a_peer_that_does_not_poll_has_no_room_and_loses_nothing),
+		T(a_sender_to_a_peer_that_does_not_poll_has_no_room_and_loses_nothing),
 		T(what_the_peer_took_is_no_error_of_the_end),
 		T(a_flush_waits_for_all_messages_before_it),
 		T(gets_puts_and_atomics_touch_the_bytes_they_name_and_no_others),

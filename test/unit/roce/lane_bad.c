@@ -64,7 +64,7 @@ static void receives_of_a_broken_queue_pair_come_back_though_its_owner_looked_aw
 		assert_int_equal(out[i].received, 40);
 }
 
-static void a_device_that_never_says_that_a_queue_pair_is_empty_does_not_hold_its_lane(void **state)
+static void a_device_that_never_reports_an_empty_queue_pair_does_not_hold_its_lane(void **state)
 {
 	fake.device[0].no_last_wqe = fake.device[1].no_last_wqe = true;
 	connect_pair("");
@@ -96,7 +96,7 @@ static void a_failed_lane_ends_its_requests_and_lets_go_of_the_device(void **sta
 	assert_int_equal(fake.alive.qps, 0);
 }
 
-static void a_peer_whose_device_stands_still_is_given_up_when_the_device_says_so(void **state)
+static void a_peer_whose_device_stands_still_is_given_up_when_the_device_reports_it(void **state)
 {
 	struct rw_comp c = rw_comp();
 
@@ -196,9 +196,9 @@ int main(void)
 #define T(x) cmocka_unit_test_setup_teardown(x, rw_setup, rw_teardown)
 	const struct CMUnitTest tests[] = {
 		T(receives_of_a_broken_queue_pair_come_back_though_its_owner_looked_away),
-		T(a_device_that_never_says_that_a_queue_pair_is_empty_does_not_hold_its_lane),
+		T(a_device_that_never_reports_an_empty_queue_pair_does_not_hold_its_lane),
 		T(a_failed_lane_ends_its_requests_and_lets_go_of_the_device),
-		T(a_peer_whose_device_stands_still_is_given_up_when_the_device_says_so),
+		T(a_peer_whose_device_stands_still_is_given_up_when_the_device_reports_it),
 		T(requests_that_the_device_refuses_end_the_lane_and_the_rest_comes_back),
 		T(a_lane_is_refused_when_the_device_refuses_its_queue_pair),
 		T(a_peer_that_does_not_answer_address_resolution_ends_the_lane_with_a_sentence),

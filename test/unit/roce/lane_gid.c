@@ -88,7 +88,7 @@ static void the_same_address_as_roce_v1_is_not_the_same(void **state)
 	assert_non_null(strstr(a.text, "was removed"));
 }
 
-static void another_address_that_comes_or_goes_disturbs_nobody(void **state)
+static void another_address_that_comes_or_goes_disturbs_no_lane(void **state)
 {
 	open_pair("");
 	rw_connect(f, g, &a, &b);
@@ -101,7 +101,7 @@ static void another_address_that_comes_or_goes_disturbs_nobody(void **state)
 	message_arrives();
 }
 
-static void lanes_of_different_roce_versions_are_told_that_they_do_not_fit(void **state)
+static void lanes_of_different_roce_versions_are_refused_with_the_reason(void **state)
 {
 	uint8_t addr[WEFT_LANE_ADDR_MAX];
 	char why[320] = "";
@@ -121,8 +121,8 @@ int main(void)
 		T(an_address_that_moves_in_the_table_is_used_where_it_is_now),
 		T(an_address_that_is_gone_refuses_new_lanes_until_it_is_back),
 		T(the_same_address_as_roce_v1_is_not_the_same),
-		T(another_address_that_comes_or_goes_disturbs_nobody),
-		T(lanes_of_different_roce_versions_are_told_that_they_do_not_fit),
+		T(another_address_that_comes_or_goes_disturbs_no_lane),
+		T(lanes_of_different_roce_versions_are_refused_with_the_reason),
 	};
 
 	return cmocka_run_group_tests_name("RoCE lanes and their addresses", tests, NULL, NULL);

@@ -44,7 +44,7 @@ static void a_lane_whose_receive_buffers_cant_be_locked_is_refused_and_the_other
 	assert_int_equal(f->lane->ops->ep_create(f->lane, &more, &more.lane_ep), 0);
 }
 
-static void memory_that_cant_be_locked_is_not_asked_for_with_every_message(void **state)
+static void memory_that_cant_be_locked_is_not_retried_with_every_message(void **state)
 {
 	uint64_t before;
 	unsigned int i;
@@ -200,7 +200,7 @@ static void a_device_without_shared_receive_queues_is_refused_with_a_sentence(vo
 
 #define LANES 70
 
-static void every_lane_says_its_last_word_though_all_send_queues_are_full(void **state)
+static void every_lane_sends_its_last_message_though_all_send_queues_are_full(void **state)
 {
 	static struct rw_end in[LANES], out[LANES];
 	static _Alignas(4096) uint8_t here[4096], there[4096];
@@ -254,14 +254,14 @@ int main(void)
 #define T(x) cmocka_unit_test_setup_teardown(x, rw_setup, rw_teardown)
 	const struct CMUnitTest tests[] = {
 		T(a_lane_whose_receive_buffers_cant_be_locked_is_refused_and_the_others_go_on),
-		T(memory_that_cant_be_locked_is_not_asked_for_with_every_message),
+		T(memory_that_cant_be_locked_is_not_retried_with_every_message),
 		T(lanes_to_a_dead_host_leave_send_room_for_others),
 		T(a_peer_that_takes_no_reads_is_known_when_the_lane_is_up),
 		T(peers_that_take_reads_lack_nothing),
 		T(a_device_without_inline_data_carries_short_messages),
 		T(reads_have_no_more_pieces_than_the_device_scatters),
 		T(a_device_without_shared_receive_queues_is_refused_with_a_sentence),
-		T(every_lane_says_its_last_word_though_all_send_queues_are_full),
+		T(every_lane_sends_its_last_message_though_all_send_queues_are_full),
 	};
 
 	return cmocka_run_group_tests_name("RoCE lanes at their limits", tests, NULL, NULL);

@@ -179,7 +179,7 @@ static void the_far_end_is_known_by_its_datagrams(void **state)
 }
 
 /* Before that its sender has shown that it is where it says it is. */
-static void a_message_is_heard_after_a_cookie_and_but_once(void **state)
+static void a_message_is_accepted_after_a_cookie_and_but_once(void **state)
 {
 	open_pair("", "");
 	connect_pair();
@@ -193,7 +193,7 @@ static void a_message_is_heard_after_a_cookie_and_but_once(void **state)
 }
 
 /* The question, its answer, or what is said again gets lost: the owner says it once more. */
-static void a_lost_cookie_is_asked_for_again(void **state)
+static void a_lost_cookie_is_requested_again(void **state)
 {
 	time_t end = time(NULL) + 20;
 	unsigned int i;
@@ -256,8 +256,8 @@ int main(void)
 		T(a_queue_pair_that_cant_be_set_up_ends_the_connections_with_a_sentence),
 		T(answers_are_cut_by_what_the_other_end_takes),
 		T(the_far_end_is_known_by_its_datagrams),
-		T(a_message_is_heard_after_a_cookie_and_but_once),
-		T(a_lost_cookie_is_asked_for_again),
+		T(a_message_is_accepted_after_a_cookie_and_but_once),
+		T(a_lost_cookie_is_requested_again),
 		T(an_address_that_moves_is_used_by_new_connections),
 		T(datagrams_that_get_lost_are_nobodys_failure),
 	};

@@ -122,7 +122,7 @@ static void gids_are_chosen_by_rule_with_the_reason(void **state)
 	assert_int_equal(pick(t, 7, -1, "2001:db8::/32"), 3);
 }
 
-static void without_a_usable_gid_the_sentence_says_what_there_is(void **state)
+static void without_a_usable_gid_the_error_lists_what_there_is(void **state)
 {
 	struct weft_roce_gid t[2] = {0};
 
@@ -271,12 +271,12 @@ static void connection_addresses_are_judged_too(void **state)
 
 static void immediate_data_holds_id_flags_and_count(void **state)
 {
-	uint32_t imm = weft_roce_imm(WEFT_ROCE_IMM_ASK, 31, 0xffffffff);
+	uint32_t imm = weft_roce_imm(WEFT_ROCE_IMM_ACK_REQ, 31, 0xffffffff);
 
 	(void)state;
 	assert_int_equal(weft_roce_imm_id(imm), 31);
 	assert_int_equal(imm & WEFT_ROCE_COUNT_MASK, WEFT_ROCE_COUNT_MASK);
-	assert_true(imm & WEFT_ROCE_IMM_ASK);
+	assert_true(imm & WEFT_ROCE_IMM_ACK_REQ);
 	assert_false(imm & WEFT_ROCE_IMM_CONTROL);
 	assert_int_equal(weft_roce_imm(0, 1, 0), 1u << 25);
 }
@@ -334,7 +334,7 @@ static size_t datagram(uint8_t am_id, size_t payload)
 	return WEFT_ROCE_GRH + sizeof(h) + payload;
 }
 
-static void a_datagram_tells_whence_it_comes(void **state)
+static void a_datagram_contains_its_source(void **state)
 {
 	struct weft_roce_ud_packet p;
 	size_t n = datagram(1, 33);
@@ -511,29 +511,29 @@ static void resources_are_a_device_and_perhaps_a_port(void **state)
 
 static void errors_are_sentences_for_people(void **state)
 {
-	struct weft_roce_who who = {"rxe0", "10.0.0.2"};
+	struct weft_roce_names names = {"rxe0", "10.0.0.2"};
 	char text[320];
 	int i;
 
 	(void)state;
-	weft_roce_text_wc(&who, IBV_WC_RETRY_EXC_ERR, 1234567890, text, sizeof(text));
+	weft_roce_text_wc(&names, IBV_WC_RETRY_EXC_ERR, 1234567890, text, sizeof(text));
 	assert_string_equal(text, "rxe0: peer 10.0.0.2 gave no answer for 1.2 s (transport retry "
 				  "counter exceeded): is the program there, and its link up?");
-	weft_roce_text_wc(&who, IBV_WC_REM_ACCESS_ERR, 0, text, sizeof(text));
+	weft_roce_text_wc(&names, IBV_WC_REM_ACCESS_ERR, 0, text, sizeof(text));
 	has(text, "refused access to its memory");
 	/* Every status there is, and some that are not. */
 	for (i = -1; i < 64; i++) {
-		weft_roce_text_wc(&who, (enum ibv_wc_status)i, 0, text, sizeof(text));
+		weft_roce_text_wc(&names, (enum ibv_wc_status)i, 0, text, sizeof(text));
 		has(text, "rxe0: peer 10.0.0.2 ");
 		assert_true(weft_roce_wc_error((enum ibv_wc_status)i) < 0);
 	}
-	weft_roce_text_connect(&who, ETIMEDOUT, text, sizeof(text));
+	weft_roce_text_connect(&names, ETIMEDOUT, text, sizeof(text));
 	has(text, "does not answer address resolution");
-	weft_roce_text_connect(&who, ENETUNREACH, text, sizeof(text));
+	weft_roce_text_connect(&names, ENETUNREACH, text, sizeof(text));
 	has(text, "no route");
-	weft_roce_text_connect(&who, EBUSY, text, sizeof(text));
+	weft_roce_text_connect(&names, EBUSY, text, sizeof(text));
 	has(text, "10.0.0.2");
-	weft_roce_text_qp_event(&who, IBV_EVENT_QP_ACCESS_ERR, text, sizeof(text));
+	weft_roce_text_qp_event(&names, IBV_EVENT_QP_ACCESS_ERR, text, sizeof(text));
 	has(text, "no key");
 	weft_roce_text_setup("rxe0", "completion queue", ENOMEM, 65536, text, sizeof(text));
 	has(text, "the limit of locked memory is 64 KiB");
@@ -550,14 +550,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gids_are_chosen_by_rule_with_the_reason),
-		cmocka_unit_test(without_a_usable_gid_the_sentence_says_what_there_is),
+		cmocka_unit_test(without_a_usable_gid_the_error_lists_what_there_is),
 		cmocka_unit_test(of_many_gids_the_sentence_names_the_best),
 		cmocka_unit_test(prefixes_of_every_length_match_by_bits),
 		cmocka_unit_test(addresses_are_judged_before_they_are_used),
 		cmocka_unit_test(connection_addresses_are_judged_too),
 		cmocka_unit_test(immediate_data_holds_id_flags_and_count),
 		cmocka_unit_test(half_a_count_is_not_believed),
-		cmocka_unit_test(a_datagram_tells_whence_it_comes),
+		cmocka_unit_test(a_datagram_contains_its_source),
 		cmocka_unit_test(a_lane_may_be_silent_for_as_long_as_it_takes),
 		cmocka_unit_test(a_datagram_of_the_same_device_has_no_checksum),
 		cmocka_unit_test(damaged_datagrams_are_refused),

@@ -230,7 +230,7 @@ static void counts_that_cannot_be_are_refused_and_nothing_is_handed_out(void **s
 	assert_int_equal(reap(&a, &lie), -EINVAL);
 }
 
-static void a_lane_that_breaks_is_told_once_and_fails_only_if_nobody_stops_it(void **state)
+static void a_lane_that_breaks_is_reported_once_and_fails_only_if_it_is_not_stopped(void **state)
 {
 	fake_qp_break(qpn_of(&a));
 	rw_run(20000000);
@@ -391,7 +391,7 @@ static void a_completion_may_end_the_lane_that_hands_back(void **state)
 	}
 }
 
-static void an_atomic_without_an_answer_is_not_told_to_be_done_again(void **state)
+static void an_atomic_without_an_answer_is_not_repeated(void **state)
 {
 	const struct weft_lane_ops *ops = a.lane_ep->ops;
 	struct rw_comp c = rw_comp();
@@ -543,10 +543,10 @@ int main(void)
 		CASE(a_zero_copy_send_waits_for_the_device_and_for_the_other_way),
 		CASE(what_the_peer_has_processed_ends_well_although_no_count_has_come),
 		CASE(counts_that_cannot_be_are_refused_and_nothing_is_handed_out),
-		CASE(a_lane_that_breaks_is_told_once_and_fails_only_if_nobody_stops_it),
+		CASE(a_lane_that_breaks_is_reported_once_and_fails_only_if_it_is_not_stopped),
 		CASE(native_operations_wait_for_the_peers_state_and_may_be_done_again),
 		CASE(so_do_those_that_the_device_gives_back_only_after_it),
-		CASE(an_atomic_without_an_answer_is_not_told_to_be_done_again),
+		CASE(an_atomic_without_an_answer_is_not_repeated),
 		CASE(those_of_a_lane_that_is_destroyed_before_are_canceled),
 		CASE(an_operation_that_the_peer_refuses_keeps_its_error),
 		CASE(a_completion_may_end_the_lane_that_hands_back),

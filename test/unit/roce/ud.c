@@ -75,7 +75,7 @@ static void a_device_that_fails_ends_its_connections_at_once(void **state)
 	assert_int_equal(fake.down, 3);
 }
 
-static void an_owner_that_destroys_its_connection_when_it_is_told_is_served(void **state)
+static void an_owner_that_destroys_its_connection_when_notified_is_served(void **state)
 {
 	(void)state;
 	fake.destroys = true;
@@ -194,7 +194,7 @@ static void begin_from(uint8_t host, uint32_t conn)
 	found();
 }
 
-static void who_has_not_shown_its_address_is_not_listened_to(void **state)
+static void a_sender_that_has_not_shown_its_address_is_ignored(void **state)
 {
 	struct weft_roce_ud_head h = head(5, 0, 8), other;
 	unsigned int before = fake.num_sent, i;
@@ -249,7 +249,7 @@ static void a_cookie_ends(void **state)
 }
 
 /* Whose addresses are made up keep nobody away, and leave nothing. */
-static void made_up_addresses_keep_nobody_away(void **state)
+static void made_up_addresses_keep_no_peer_away(void **state)
 {
 	struct weft_roce_ud_head h;
 	unsigned int i;
@@ -273,7 +273,7 @@ static void made_up_addresses_keep_nobody_away(void **state)
 /*
  * Two hosts take all places for connections: a third one gets its own, and one more of theirs none.
  */
-static void two_hosts_that_take_all_places_keep_nobody_away(void **state)
+static void two_hosts_that_take_all_places_keep_no_peer_away(void **state)
 {
 	unsigned int i;
 
@@ -297,7 +297,7 @@ static void two_hosts_that_take_all_places_keep_nobody_away(void **state)
  * A host asks for cookies faster than the device sends them: what others are told goes all the
  * same.
  */
-static void cookies_leave_room_for_what_is_said(void **state)
+static void cookies_leave_room_for_messages(void **state)
 {
 	struct weft_roce_ud_head h;
 	unsigned int i;
@@ -425,14 +425,14 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
 	const struct CMUnitTest tests[] = {
 		T(a_device_that_fails_ends_its_connections_at_once),
-		T(an_owner_that_destroys_its_connection_when_it_is_told_is_served),
+		T(an_owner_that_destroys_its_connection_when_notified_is_served),
 		T(a_port_that_stays_down_ends_its_connections_and_one_that_comes_back_does_not),
 		T(an_address_that_vanishes_ends_its_connections),
-		T(who_has_not_shown_its_address_is_not_listened_to),
+		T(a_sender_that_has_not_shown_its_address_is_ignored),
 		T(a_cookie_ends),
-		T(made_up_addresses_keep_nobody_away),
-		T(two_hosts_that_take_all_places_keep_nobody_away),
-		T(cookies_leave_room_for_what_is_said),
+		T(made_up_addresses_keep_no_peer_away),
+		T(two_hosts_that_take_all_places_keep_no_peer_away),
+		T(cookies_leave_room_for_messages),
 		T(an_opener_shows_the_cookie),
 		T(what_strangers_send_is_dropped_and_counted),
 		T(a_datagram_looks_at_no_other_connection),

@@ -119,7 +119,7 @@ static void what_comes_with_the_request_is_found(void **state)
 }
 
 /* Counts that the peer writes make no completion: the sender looks at them. */
-static void who_awaits_a_count_looks_now_and_then(void **state)
+static void a_lane_that_awaits_a_count_polls_now_and_then(void **state)
 {
 	struct rw_comp c = rw_comp();
 	uint64_t due = UINT64_MAX;
@@ -139,7 +139,7 @@ static void who_awaits_a_count_looks_now_and_then(void **state)
 }
 
 /* The peer is told of what was received before its owner goes to sleep. */
-static void peers_are_told_before_the_sleep(void **state)
+static void peers_are_notified_before_the_sleep(void **state)
 {
 	struct rw_comp c = rw_comp();
 
@@ -176,8 +176,8 @@ int main(void)
 		WAIT(a_message_wakes_the_sleeper),
 		WAIT(what_came_before_the_request_is_found),
 		WAIT(what_comes_with_the_request_is_found),
-		WAIT(who_awaits_a_count_looks_now_and_then),
-		WAIT(peers_are_told_before_the_sleep),
+		WAIT(a_lane_that_awaits_a_count_polls_now_and_then),
+		WAIT(peers_are_notified_before_the_sleep),
 		WAIT(the_control_channel_wakes_too),
 	};
 

@@ -301,7 +301,7 @@ static void scribble(struct end *e)
 	pause();
 }
 
-static void a_peer_that_scribbles_harms_nobody_else(void **state)
+static void a_peer_that_scribbles_harms_no_other_peer(void **state)
 {
 	struct shm_addr addr;
 	struct end a, b;
@@ -354,7 +354,7 @@ static int present(const struct shm_addr *mine, const struct shm_addr *to, int f
 }
 
 /* All the connections that it can have, of which none says anything. */
-static void say_nothing(struct end *e)
+static void send_nothing(struct end *e)
 {
 	struct shm_addr to;
 
@@ -367,7 +367,7 @@ static void say_nothing(struct end *e)
 		pause();
 }
 
-static void silent_connections_keep_nobody_out(void **state)
+static void silent_connections_keep_no_peer_out(void **state)
 {
 	struct shm_addr addr, mine;
 	struct end a, b;
@@ -378,7 +378,7 @@ static void silent_connections_keep_nobody_out(void **state)
 	assert_int_equal(pipe(fds), 0);
 	saved = dup(STDIN_FILENO);
 	dup2(fds[0], STDIN_FILENO);
-	pid = start(say_nothing, &addr);
+	pid = start(send_nothing, &addr);
 	end_open(&a, fresh_id());
 	a.iface->ops->get_address(a.iface, &mine);
 	assert_int_equal(write(fds[1], &mine, sizeof(mine)), sizeof(mine));
@@ -739,10 +739,10 @@ int main(void)
 		cmocka_unit_test(killed_with_a_child_that_lives),
 		cmocka_unit_test(all_arrives_before_an_end_in_order),
 		cmocka_unit_test(a_stopped_process_is_not_dead),
-		cmocka_unit_test(a_peer_that_scribbles_harms_nobody_else),
+		cmocka_unit_test(a_peer_that_scribbles_harms_no_other_peer),
 		cmocka_unit_test(a_full_queue_proves_nothing),
 		cmocka_unit_test(memory_that_can_shrink_is_refused),
-		cmocka_unit_test(silent_connections_keep_nobody_out),
+		cmocka_unit_test(silent_connections_keep_no_peer_out),
 		cmocka_unit_test(other_users_get_in_nowhere),
 		cmocka_unit_test(other_network_namespaces_are_elsewhere),
 		cmocka_unit_test(another_tmp_is_elsewhere),

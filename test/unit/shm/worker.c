@@ -306,7 +306,7 @@ static int status_of(pid_t pid)
 	return child;
 }
 
-static void a_child_that_closes_all_disturbs_nobody(void **state)
+static void a_child_that_closes_all_disturbs_no_peer(void **state)
 {
 	struct weft_mem_params mp = {.size = sizeof(mp), .flags = WEFT_MEM_REMOTE_WRITE};
 	static uint8_t there[4096];
@@ -436,7 +436,7 @@ int main(void)
 		TEST(more_memory_than_the_table_has_places_is_reached),
 		TEST(a_waiting_worker_is_woken),
 		TEST(a_peer_that_goes_ends_the_endpoint),
-		TEST(a_child_that_closes_all_disturbs_nobody),
+		TEST(a_child_that_closes_all_disturbs_no_peer),
 		TEST(a_child_with_lanes_of_its_own_closes_no_others_file),
 		cmocka_unit_test(taken_by_all),
 		cmocka_unit_test(is_no_rail),

@@ -200,7 +200,7 @@ static void random_history(uint64_t seed)
 			step_receive(r, many, &seed);
 		else
 			step_message(r, &seed);
-		if (weft_match_crowded(&r->m) && r->m.bits < 6)
+		if (weft_match_overloaded(&r->m) && r->m.bits < 6)
 			grow(r);
 		assert_int_equal(r->m.num_recvs, r->num_posted);
 		assert_int_equal(r->m.num_msgs, r->num_arrived);

@@ -40,7 +40,7 @@ static void rig_init(struct rig *r, unsigned int bits)
  * its own, for messages of another peer that come behind them: the first search of a kind looks at
  * all, the others at what they find.
  */
-static void a_flood_that_nobody_wants_costs_no_search(void **state)
+static void a_flood_without_receives_costs_no_search(void **state)
 {
 	static const uint64_t mask[4] = {0xffffffff00000000u, 0xffff00000000u, 0xffffffffff000000u,
 					 0x0000ffffffff0000u};
@@ -145,7 +145,7 @@ static void searches_by_an_index_agree_with_a_walk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_flood_that_nobody_wants_costs_no_search),
+		cmocka_unit_test(a_flood_without_receives_costs_no_search),
 		cmocka_unit_test(searches_by_an_index_agree_with_a_walk),
 	};
 

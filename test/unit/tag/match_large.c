@@ -31,7 +31,7 @@ static void many_receives(unsigned int n, bool directed)
 						 .mask = UINT64_MAX,
 						 .source = directed ? &r->src[i % SOURCES] : NULL};
 		weft_match_post(&r->m, &recv[i]);
-		if (weft_match_crowded(&r->m))
+		if (weft_match_overloaded(&r->m))
 			grow(r);
 	}
 	assert_true(LONGEST(r->m.recv_table, link) <= 16);
@@ -54,7 +54,7 @@ static void many_messages(unsigned int n)
 	for (unsigned int i = 0; i < n; i++) {
 		msg[i] = (struct weft_match_msg){.tag = i, .source = &r->src[0]};
 		weft_match_msg_add(&r->m, &msg[i]);
-		if (weft_match_crowded(&r->m))
+		if (weft_match_overloaded(&r->m))
 			grow(r);
 	}
 	assert_true(LONGEST(r->m.tag_table, tag_link) <= 16);
@@ -99,7 +99,7 @@ static uint64_t looks_behind(unsigned int n, unsigned int num_masks, bool direct
 			.mask = ~((i % num_masks + 1ull) << 8),
 			.source = directed ? &r->src[i % SOURCES] : NULL};
 		weft_match_post(&r->m, &recv[i]);
-		if (weft_match_crowded(&r->m))
+		if (weft_match_overloaded(&r->m))
 			grow(r);
 	}
 	recv[n] = (struct weft_match_recv){.tag = 5, .mask = UINT64_MAX};

@@ -26,9 +26,9 @@ struct frame {
 	uint8_t rest[64];
 } __attribute__((aligned(8)));
 
-static struct weft_gate_conf gate(void)
+static struct weft_rx_filter make_filter(void)
 {
-	struct weft_gate_conf c = {.check_ip = true, .udp_port = 4000, .ip = US};
+	struct weft_rx_filter c = {.check_ip = true, .udp_port = 4000, .ip = US};
 
 	weft_udp_mac(US, c.mac);
 	return c;
@@ -37,7 +37,7 @@ static struct weft_gate_conf gate(void)
 /* Every length and TOS: the checksum of the header is right, and the view is what was given. */
 static void received_head_is_valid(void **state)
 {
-	const struct weft_gate_conf conf = gate();
+	const struct weft_rx_filter conf = make_filter();
 	struct weft_udp_way way = {
 		.src_ip = PEER, .dst_ip = US, .src_port = 65535, .dst_port = 4000};
 	struct weft_frame_view v;
@@ -53,7 +53,7 @@ static void received_head_is_valid(void **state)
 	for (uint32_t extra = 0; extra <= sizeof(f.rest); extra++) {
 		way.tos = (uint8_t)(extra * 7);
 		weft_udp_head(f.head, &way, (uint32_t)sizeof(f.hdr) + extra);
-		assert_int_equal(weft_frame_parse(&conf, &f, size, &v), WEFT_GATE_OK);
+		assert_int_equal(weft_frame_parse(&conf, &f, size, &v), WEFT_VERDICT_OK);
 		assert_int_equal(v.src_ip, PEER);
 		assert_int_equal(v.src_port, 65535);
 		assert_int_equal(v.dst_port, 4000);
@@ -63,7 +63,7 @@ static void received_head_is_valid(void **state)
 	}
 	/* A byte less than the headers report is no frame. */
 	weft_udp_head(f.head, &way, sizeof(f.hdr) + sizeof(f.rest) + 1);
-	assert_int_equal(weft_frame_parse(&conf, &f, size, &v), WEFT_GATE_BAD_LENGTH);
+	assert_int_equal(weft_frame_parse(&conf, &f, size, &v), WEFT_VERDICT_BAD_LENGTH);
 }
 
 static void sent_head_is_read(void **state)
@@ -99,34 +99,34 @@ static void sent_head_is_read(void **state)
 
 static void requests_are_answered(void **state)
 {
-	struct rte_arp_hdr ask = {.arp_hardware = RTE_BE16(RTE_ARP_HRD_ETHER),
-				  .arp_protocol = RTE_BE16(RTE_ETHER_TYPE_IPV4),
-				  .arp_hlen = 6,
-				  .arp_plen = 4,
-				  .arp_opcode = RTE_BE16(RTE_ARP_OP_REQUEST),
-				  .arp_data = {.arp_sip = rte_cpu_to_be_32(US),
-					       .arp_tip = rte_cpu_to_be_32(PEER)}};
-	const struct weft_gate_conf conf = gate();
+	struct rte_arp_hdr request = {.arp_hardware = RTE_BE16(RTE_ARP_HRD_ETHER),
+				      .arp_protocol = RTE_BE16(RTE_ETHER_TYPE_IPV4),
+				      .arp_hlen = 6,
+				      .arp_plen = 4,
+				      .arp_opcode = RTE_BE16(RTE_ARP_OP_REQUEST),
+				      .arp_data = {.arp_sip = rte_cpu_to_be_32(US),
+						   .arp_tip = rte_cpu_to_be_32(PEER)}};
+	const struct weft_rx_filter conf = make_filter();
 	struct weft_udp_arp reply;
 	struct weft_frame_view v;
 	uint8_t mac[6];
 
 	(void)state;
-	memcpy(&ask.arp_data.arp_sha, conf.mac, 6);
+	memcpy(&request.arp_data.arp_sha, conf.mac, 6);
 	weft_udp_mac(PEER, mac);
-	assert_true(weft_udp_arp_reply(&ask, &reply));
-	assert_int_equal(weft_frame_parse(&conf, &reply, sizeof(reply), &v), WEFT_GATE_ARP);
+	assert_true(weft_udp_arp_reply(&request, &reply));
+	assert_int_equal(weft_frame_parse(&conf, &reply, sizeof(reply), &v), WEFT_VERDICT_ARP);
 	assert_int_equal(v.arp->arp_opcode, RTE_BE16(RTE_ARP_OP_REPLY));
 	assert_int_equal(v.arp->arp_data.arp_sip, rte_cpu_to_be_32(PEER));
 	assert_memory_equal(&v.arp->arp_data.arp_sha, mac, 6);
 	/* An announcement, a request for the own address, and a reply get none. */
-	ask.arp_data.arp_sip = 0;
-	assert_false(weft_udp_arp_reply(&ask, &reply));
-	ask.arp_data.arp_sip = ask.arp_data.arp_tip;
-	assert_false(weft_udp_arp_reply(&ask, &reply));
-	ask.arp_data.arp_sip = rte_cpu_to_be_32(US);
-	ask.arp_opcode = RTE_BE16(RTE_ARP_OP_REPLY);
-	assert_false(weft_udp_arp_reply(&ask, &reply));
+	request.arp_data.arp_sip = 0;
+	assert_false(weft_udp_arp_reply(&request, &reply));
+	request.arp_data.arp_sip = request.arp_data.arp_tip;
+	assert_false(weft_udp_arp_reply(&request, &reply));
+	request.arp_data.arp_sip = rte_cpu_to_be_32(US);
+	request.arp_opcode = RTE_BE16(RTE_ARP_OP_REPLY);
+	assert_false(weft_udp_arp_reply(&request, &reply));
 }
 
 int main(void)

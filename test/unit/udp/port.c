@@ -326,10 +326,10 @@ static void arp_is_answered(void **state)
 {
 	struct pair *p = *state;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(p->a->hdr_pool);
-	struct weft_udp_arp *ask = (void *)rte_pktmbuf_append(m, 60);
+	struct weft_udp_arp *request = (void *)rte_pktmbuf_append(m, 60);
 	uint64_t within = 1000;
 
-	*ask = (struct weft_udp_arp){
+	*request = (struct weft_udp_arp){
 		.eth.ether_type = RTE_BE16(RTE_ETHER_TYPE_ARP),
 		.arp = {.arp_opcode = RTE_BE16(RTE_ARP_OP_REQUEST),
 			.arp_data = {.arp_sip = RTE_BE32(LO), .arp_tip = RTE_BE32(0x0a000002)}},
@@ -339,9 +339,9 @@ static void arp_is_answered(void **state)
 	send_all(p->a, &m, 1);
 	assert_int_equal(p->a->ops->arm(p->a, &within), -EBUSY);
 	m = next(p->a);
-	ask = rte_pktmbuf_mtod(m, void *);
-	assert_int_equal(ask->arp.arp_opcode, RTE_BE16(RTE_ARP_OP_REPLY));
-	assert_int_equal(ask->arp.arp_data.arp_sip, RTE_BE32(0x0a000002));
+	request = rte_pktmbuf_mtod(m, void *);
+	assert_int_equal(request->arp.arp_opcode, RTE_BE16(RTE_ARP_OP_REPLY));
+	assert_int_equal(request->arp.arp_data.arp_sip, RTE_BE32(0x0a000002));
 	rte_pktmbuf_free(m);
 }
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "mock/stranger.h"
+#include "mock/unknown_sender.h"
 
 static void fill(uint8_t *p, size_t n, uint32_t *r)
 {
@@ -21,7 +21,7 @@ static void garbage_is_dropped_and_counted(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0"), *good = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct unknown_sender s = {.lane_ep = mock_unknown(mock_iface(w, 0)), .id = 42};
 	struct weft_ep *ep = mock_connect(good, w);
 	struct weft_wire_wireup h;
 	uint8_t buf[400];
@@ -35,11 +35,11 @@ static void garbage_is_dropped_and_counted(void **state)
 		n = r % sizeof(buf);
 		if (i % 2) {
 			/* A plausible head, so that the records are looked at. */
-			h = stranger_head(&s, w, (enum weft_wireup_type)(r >> 8 & 7), 0);
+			h = unknown_head(&s, w, (enum weft_wireup_type)(r >> 8 & 7), 0);
 			h.total = weft_put16((uint16_t)(n > sizeof(h) ? n - sizeof(h) : 0));
 			memcpy(buf, &h, sizeof(h));
 		}
-		mock_stranger_send(s.lane_ep, WEFT_WIRE_WIREUP, buf, n);
+		mock_unknown_send(s.lane_ep, WEFT_WIRE_WIREUP, buf, n);
 		if (i % 16 == 0)
 			mock_run(1, 0, w, NULL);
 	}
@@ -48,7 +48,7 @@ static void garbage_is_dropped_and_counted(void **state)
 	assert_true(conn_counter(w, "wireup.drop.bad") + conn_counter(w, "wireup.drop.stale") >
 		    10000);
 	conn_message(ep, w, 5000, 1);
-	mock_stranger_close(s.lane_ep);
+	mock_unknown_close(s.lane_ep);
 	mock_run(3, MS, w, NULL);
 	conn_destroy(ctx, w, good);
 }
@@ -63,24 +63,24 @@ static void damaged_requests_do_no_harm(void **state)
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
 	struct weft_records r, bad;
 	struct weft_wire_wireup h;
-	struct stranger s;
+	struct unknown_sender s;
 	unsigned int side;
 	size_t i;
 
 	(void)state;
 	for (side = 0; side < 2; side++) {
 		for (i = 0; i < 400; i++) {
-			s = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 0)),
-					      .id = side ? w->id - 1 : w->id + 1};
-			stranger_good_req(&s, w, &r);
+			s = (struct unknown_sender){.lane_ep = mock_unknown(mock_iface(w, 0)),
+						    .id = side ? w->id - 1 : w->id + 1};
+			unknown_good_req(&s, w, &r);
 			bad = r;
-			h = stranger_head(&s, w, WEFT_WIREUP_REQ, (uint32_t)i);
+			h = unknown_head(&s, w, WEFT_WIREUP_REQ, (uint32_t)i);
 			if (i < r.len)
 				bad.len = i;
 			else
 				bad.buf[i % r.len] ^= (uint8_t)(1u << i % 8);
-			stranger_say(&s, w, &h, &bad);
-			mock_stranger_close(s.lane_ep);
+			unknown_send(&s, w, &h, &bad);
+			mock_unknown_close(s.lane_ep);
 			mock_run(3, MS, w, NULL);
 			assert_int_equal(w->num_eps, 0);
 		}
@@ -96,43 +96,43 @@ static void a_good_request_is_answered_and_repeated_ones_change_nothing(void **s
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
 	struct weft_wire_wireup h, ans = {0};
 	struct weft_records r;
-	struct stranger s;
+	struct unknown_sender s;
 	unsigned int side;
 
 	(void)state;
 	for (side = 0; side < 2; side++) {
-		s = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 0)),
-				      .id = side ? w->id - 1 : w->id + 1};
-		stranger_good_req(&s, w, &r);
-		h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0);
-		stranger_say(&s, w, &h, &r);
-		assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
-		stranger_say(&s, w, &h, &r);
-		stranger_say(&s, w, &h, &r);
-		assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
+		s = (struct unknown_sender){.lane_ep = mock_unknown(mock_iface(w, 0)),
+					    .id = side ? w->id - 1 : w->id + 1};
+		unknown_good_req(&s, w, &r);
+		h = unknown_head(&s, w, WEFT_WIREUP_REQ, 0);
+		unknown_send(&s, w, &h, &r);
+		assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_REP);
+		unknown_send(&s, w, &h, &r);
+		unknown_send(&s, w, &h, &r);
+		assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_REP);
 		assert_int_equal(w->num_eps, 1);
 		s.remote = weft_get64(ans.src_secret);
-		h = stranger_head(&s, w, WEFT_WIREUP_ACK, 0);
+		h = unknown_head(&s, w, WEFT_WIREUP_ACK, 0);
 		h.dst_ep = ans.src_ep;
-		stranger_say(&s, w, &h, NULL);
-		stranger_say(&s, w, &h, NULL);
+		unknown_send(&s, w, &h, NULL);
+		unknown_send(&s, w, &h, NULL);
 		assert_int_equal(conn_first_ep(w)->state, WEFT_EP_UP);
 		/*
 		 * The number is used: after the end a late copy of the REQ is refused, not accepted
 		 * anew.
 		 */
-		h = stranger_head(&s, w, WEFT_WIREUP_CLOSE, 0);
+		h = unknown_head(&s, w, WEFT_WIREUP_CLOSE, 0);
 		h.dst_ep = ans.src_ep;
-		stranger_say(&s, w, &h, NULL);
+		unknown_send(&s, w, &h, NULL);
 		assert_int_equal(w->num_eps, 0);
-		mock_stranger_close(s.lane_ep);
-		s.lane_ep = mock_stranger(mock_iface(w, 0));
-		h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0);
-		stranger_say(&s, w, &h, &r);
-		assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
+		mock_unknown_close(s.lane_ep);
+		s.lane_ep = mock_unknown(mock_iface(w, 0));
+		h = unknown_head(&s, w, WEFT_WIREUP_REQ, 0);
+		unknown_send(&s, w, &h, &r);
+		assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_ERROR);
 		assert_int_equal(weft_get16(ans.status), ESTALE);
 		assert_int_equal(w->num_eps, 0);
-		mock_stranger_close(s.lane_ep);
+		mock_unknown_close(s.lane_ep);
 		mock_run(3, MS, w, NULL);
 	}
 	weft_worker_destroy(w);
@@ -143,19 +143,19 @@ static void an_unanswered_rep_is_repeated_and_then_given_up(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
-	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0);
+	struct unknown_sender s = {.lane_ep = mock_unknown(mock_iface(w, 0)), .id = 42};
+	struct weft_wire_wireup h = unknown_head(&s, w, WEFT_WIREUP_REQ, 0);
 	struct weft_records r;
 
 	(void)state;
-	stranger_good_req(&s, w, &r);
-	stranger_say(&s, w, &h, &r);
+	unknown_good_req(&s, w, &r);
+	unknown_send(&s, w, &h, &r);
 	mock_run(4000, MS, w, NULL);
-	assert_in_range(mock_stranger_received(s.lane_ep), 4, 8);
+	assert_in_range(mock_unknown_received(s.lane_ep), 4, 8);
 	mock_run(1100, MS, w, NULL);
 	assert_int_equal(w->num_eps, 0);
 	assert_int_equal(conn_counter(w, "ep.unclaimed"), 0);
-	mock_stranger_close(s.lane_ep);
+	mock_unknown_close(s.lane_ep);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
@@ -165,34 +165,34 @@ static void unclaimed_endpoints_are_bounded(void **state)
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=500s", "LOG_FILE=/dev/null",
 						"MAX_UNCLAIMED_EPS=10", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s[20];
+	struct unknown_sender s[20];
 	struct weft_wire_wireup h, ans;
 	struct weft_records r;
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < 20; i++) {
-		s[i] = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 0)),
-					 .id = 100 + i,
-					 .net_addr = 500 + i};
-		stranger_good_req(&s[i], w, &r);
-		h = stranger_head(&s[i], w, WEFT_WIREUP_REQ, 0);
-		stranger_say(&s[i], w, &h, &r);
-		assert_int_equal(stranger_answer(&s[i], &ans),
+		s[i] = (struct unknown_sender){.lane_ep = mock_unknown(mock_iface(w, 0)),
+					       .id = 100 + i,
+					       .net_addr = 500 + i};
+		unknown_good_req(&s[i], w, &r);
+		h = unknown_head(&s[i], w, WEFT_WIREUP_REQ, 0);
+		unknown_send(&s[i], w, &h, &r);
+		assert_int_equal(unknown_answer(&s[i], &ans),
 				 i < 10 ? WEFT_WIREUP_REP : WEFT_WIREUP_ERROR);
 		if (i >= 10)
 			assert_int_equal(weft_get16(ans.status), EUSERS);
 	}
 	assert_int_equal(w->num_eps, 10);
 	for (i = 0; i < 20; i++)
-		mock_stranger_close(s[i].lane_ep);
+		mock_unknown_close(s[i].lane_ep);
 	mock_run(50, MS, w, NULL);
 	assert_int_equal(w->num_eps, 0);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
-static void connections_that_say_nothing_are_bounded_and_end(void **state)
+static void connections_that_send_nothing_are_bounded_and_end(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
@@ -201,41 +201,41 @@ static void connections_that_say_nothing_are_bounded_and_end(void **state)
 
 	(void)state;
 	for (i = 0; i < n; i++)
-		s[i] = mock_stranger(mock_iface(w, 0));
+		s[i] = mock_unknown(mock_iface(w, 0));
 	mock_run(5, MS, w, NULL);
 	assert_int_equal(conn_counter(w, "wireup.pending"), WEFT_MAX_PENDING);
 	mock_run(6, S, w, NULL);
 	assert_int_equal(conn_counter(w, "wireup.pending"), 0);
 	for (i = 0; i < n; i++)
-		mock_stranger_close(s[i]);
+		mock_unknown_close(s[i]);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
 /* Who fills the table keeps nobody out who says at once what it wants. */
-static void a_table_full_of_silent_connections_keeps_nobody_out(void **state)
+static void a_table_full_of_silent_connections_keeps_no_peer_out(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
 	static struct weft_lane_ep *s[WEFT_MAX_PENDING + 10];
-	struct stranger good = {.id = 1000, .net_addr = 500};
+	struct unknown_sender good = {.id = 1000, .net_addr = 500};
 	unsigned int i, n = WEFT_MAX_PENDING + 10;
 	struct weft_wire_wireup h, ans;
 	struct weft_records r;
 
 	(void)state;
 	for (i = 0; i < n; i++)
-		s[i] = mock_stranger(mock_iface(w, 0));
+		s[i] = mock_unknown(mock_iface(w, 0));
 	mock_run(5, MS, w, NULL);
-	good.lane_ep = mock_stranger(mock_iface(w, 0));
-	stranger_good_req(&good, w, &r);
-	h = stranger_head(&good, w, WEFT_WIREUP_REQ, 0);
-	stranger_say(&good, w, &h, &r);
-	assert_int_equal(stranger_answer(&good, &ans), WEFT_WIREUP_REP);
+	good.lane_ep = mock_unknown(mock_iface(w, 0));
+	unknown_good_req(&good, w, &r);
+	h = unknown_head(&good, w, WEFT_WIREUP_REQ, 0);
+	unknown_send(&good, w, &h, &r);
+	assert_int_equal(unknown_answer(&good, &ans), WEFT_WIREUP_REP);
 	assert_int_equal(w->num_eps, 1);
-	mock_stranger_close(good.lane_ep);
+	mock_unknown_close(good.lane_ep);
 	for (i = 0; i < n; i++)
-		mock_stranger_close(s[i]);
+		mock_unknown_close(s[i]);
 	mock_run(6, S, w, NULL);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);
@@ -247,19 +247,18 @@ static void records_of_past_peers_are_bounded(void **state)
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
 	struct weft_wire_wireup h, ans;
 	struct weft_records r;
-	struct stranger s;
+	struct unknown_sender s;
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < WEFT_MAX_IDLE_PEERS + 200; i++) {
-		s = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 0)),
-				      .id = 1000 + i,
-				      .net_addr = 500};
-		stranger_good_req(&s, w, &r);
-		h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0);
-		stranger_say(&s, w, &h, &r);
-		assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
-		mock_stranger_close(s.lane_ep);
+		s = (struct unknown_sender){
+			.lane_ep = mock_unknown(mock_iface(w, 0)), .id = 1000 + i, .net_addr = 500};
+		unknown_good_req(&s, w, &r);
+		h = unknown_head(&s, w, WEFT_WIREUP_REQ, 0);
+		unknown_send(&s, w, &h, &r);
+		assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_REP);
+		mock_unknown_close(s.lane_ep);
 		mock_run(2, 0, w, NULL);
 	}
 	assert_int_equal(w->num_eps, 0);
@@ -272,15 +271,15 @@ static void data_on_a_connection_without_endpoint_ends_it(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct weft_lane_ep *s = mock_stranger(mock_iface(w, 0));
+	struct weft_lane_ep *s = mock_unknown(mock_iface(w, 0));
 	struct weft_wire_eager e = {0};
 
 	(void)state;
-	mock_stranger_send(s, WEFT_WIRE_EAGER, &e, sizeof(e));
+	mock_unknown_send(s, WEFT_WIRE_EAGER, &e, sizeof(e));
 	mock_run(3, MS, w, NULL);
 	assert_int_equal(conn_counter(w, "wireup.drop.unbound"), 1);
 	assert_int_equal(mock_num_lane_eps(), 1); /* the unknown sender's own */
-	mock_stranger_close(s);
+	mock_unknown_close(s);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
@@ -293,9 +292,9 @@ static void a_build_of_version_1_is_refused_and_refuses(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct unknown_sender s = {.lane_ep = mock_unknown(mock_iface(w, 0)), .id = 42};
 	struct weft_ep_params params = {.size = sizeof(params)};
-	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
+	struct weft_wire_wireup h = unknown_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
 	uint8_t buf[WEFT_ADDRESS_MAX];
 	struct weft_address a = {.worker_id = 42}, out;
 	struct weft_records r;
@@ -307,13 +306,13 @@ static void a_build_of_version_1_is_refused_and_refuses(void **state)
 
 	(void)state;
 	/* It asks: the answer has the number by which it knows, too, and says both. */
-	stranger_good_req(&s, w, &r);
+	unknown_good_req(&s, w, &r);
 	h.major = 1;
-	stranger_say(&s, w, &h, &r);
-	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
+	unknown_send(&s, w, &h, &r);
+	assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_ERROR);
 	assert_int_equal(ans.major, 3);
 	assert_int_equal(weft_get16(ans.status), EPROTONOSUPPORT);
-	len = mock_stranger_last(s.lane_ep, &id, &data);
+	len = mock_unknown_last(s.lane_ep, &id, &data);
 	assert_non_null(memmem(data, len, "3.0 here, 1.0 there", 19));
 	/* Its address is not even tried. */
 	len = weft_address_pack(&a, buf);
@@ -324,7 +323,7 @@ static void a_build_of_version_1_is_refused_and_refuses(void **state)
 	params.address = buf;
 	params.address_length = len;
 	assert_int_equal(weft_ep_create(w, &params, &ep), -EPROTONOSUPPORT);
-	mock_stranger_close(s.lane_ep);
+	mock_unknown_close(s.lane_ep);
 	mock_run(3, MS, w, NULL);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);
@@ -359,21 +358,22 @@ static void impossible_figures_of_a_lane_are_refused_and_counted(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
-		struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = w->id - 1};
+		struct unknown_sender s = {.lane_ep = mock_unknown(mock_iface(w, 0)),
+					   .id = w->id - 1};
 
-		h = stranger_head(&s, w, WEFT_WIREUP_REQ, i);
-		stranger_good_req(&s, w, &r);
+		h = unknown_head(&s, w, WEFT_WIREUP_REQ, i);
+		unknown_good_req(&s, w, &r);
 		memcpy(&lane, r.buf + r.len - sizeof(lane), sizeof(lane)); /* the last record */
 		lane.bandwidth = weft_put_single(tries[i].bandwidth);
 		lane.latency = weft_put_single(tries[i].latency);
 		memcpy(r.buf + r.len - sizeof(lane), &lane, sizeof(lane));
-		stranger_say(&s, w, &h, &r);
+		unknown_send(&s, w, &h, &r);
 		bad += !tries[i].good;
 		if (conn_counter(w, "wireup.drop.bad") != bad)
 			fail_msg("try %u: %g bytes/s, %g s", i, (double)tries[i].bandwidth,
 				 (double)tries[i].latency);
-		assert_int_equal(stranger_answer(&s, &ans), tries[i].good ? WEFT_WIREUP_REP : 0);
-		mock_stranger_close(s.lane_ep);
+		assert_int_equal(unknown_answer(&s, &ans), tries[i].good ? WEFT_WIREUP_REP : 0);
+		mock_unknown_close(s.lane_ep);
 		mock_run(3, MS, w, NULL);
 	}
 	weft_worker_destroy(w);
@@ -384,19 +384,19 @@ static void another_version_is_refused_with_both_numbers(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
-	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
+	struct unknown_sender s = {.lane_ep = mock_unknown(mock_iface(w, 0)), .id = 42};
+	struct weft_wire_wireup h = unknown_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
 	struct mock_err err = {0};
 	struct weft_records r;
 	struct weft_ep *ep;
 
 	(void)state;
-	stranger_good_req(&s, w, &r);
+	unknown_good_req(&s, w, &r);
 	h.major = WEFT_WIRE_MAJOR + 1;
-	stranger_say(&s, w, &h, &r);
-	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
+	unknown_send(&s, w, &h, &r);
+	assert_int_equal(unknown_answer(&s, &ans), WEFT_WIREUP_ERROR);
 	assert_int_equal(weft_get16(ans.status), EPROTONOSUPPORT);
-	mock_stranger_close(s.lane_ep);
+	mock_unknown_close(s.lane_ep);
 	/* And the one that is refused: its endpoint fails with an error message. */
 	ep = conn_create(b, w, &err);
 	mock_hold(mock_iface(b, 0));
@@ -463,12 +463,12 @@ static void an_address_of_an_earlier_life_is_refused(void **state)
 }
 
 /* Somebody who is connected properly speaks about endpoints that are not his. */
-static void nobody_speaks_for_another_peer(void **state)
+static void no_peer_sends_for_another_peer(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0;mock:1"),
 			   *b = mock_worker(ctx, "mock:0;mock:1");
-	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct unknown_sender s = {.lane_ep = mock_unknown(mock_iface(w, 0)), .id = 42};
 	struct weft_ep *ep = mock_connect(b, w), *mine;
 	struct weft_wire_wireup h;
 	unsigned int type;
@@ -478,20 +478,20 @@ static void nobody_speaks_for_another_peer(void **state)
 	mine = conn_first_ep(w);
 	assert_int_equal(mine->lanes_up, 3);
 	for (type = WEFT_WIREUP_REP; type <= WEFT_WIREUP_ACK; type++) {
-		h = stranger_head(&s, w, (enum weft_wireup_type)type, mine->conn_sn);
+		h = unknown_head(&s, w, (enum weft_wireup_type)type, mine->conn_sn);
 		h.dst_ep = (struct weft_wire_ref){weft_put32(mine->slot),
 						  weft_put32(mine->generation)};
 		h.lane = type == WEFT_WIREUP_ERROR ? 0xff : 1;
 		h.status = weft_put16(EIO);
-		stranger_say(&s, w, &h, NULL);
+		unknown_send(&s, w, &h, NULL);
 		h.src_worker = weft_put64(b->id); /* a lie */
-		stranger_say(&s, w, &h, NULL);
+		unknown_send(&s, w, &h, NULL);
 	}
 	assert_int_equal(mine->state, WEFT_EP_UP);
 	assert_int_equal(mine->lanes_up, 3);
 	assert_int_equal(ep->lanes_up, 3);
 	conn_message(ep, w, 100000, 1);
-	mock_stranger_close(s.lane_ep);
+	mock_unknown_close(s.lane_ep);
 	mock_run(2, MS, w, NULL);
 	conn_destroy(ctx, w, b);
 }
@@ -534,8 +534,8 @@ int main(int argc, char **argv)
 		CONN_TEST(a_good_request_is_answered_and_repeated_ones_change_nothing),
 		CONN_TEST(an_unanswered_rep_is_repeated_and_then_given_up),
 		CONN_TEST(unclaimed_endpoints_are_bounded),
-		CONN_TEST(connections_that_say_nothing_are_bounded_and_end),
-		CONN_TEST(a_table_full_of_silent_connections_keeps_nobody_out),
+		CONN_TEST(connections_that_send_nothing_are_bounded_and_end),
+		CONN_TEST(a_table_full_of_silent_connections_keeps_no_peer_out),
 		CONN_TEST(records_of_past_peers_are_bounded),
 		CONN_TEST(data_on_a_connection_without_endpoint_ends_it),
 		CONN_TEST(another_version_is_refused_with_both_numbers),
@@ -543,7 +543,7 @@ int main(int argc, char **argv)
 		CONN_TEST(impossible_figures_of_a_lane_are_refused_and_counted),
 		CONN_TEST(a_restarted_peer_ends_the_old_endpoint),
 		CONN_TEST(an_address_of_an_earlier_life_is_refused),
-		CONN_TEST(nobody_speaks_for_another_peer),
+		CONN_TEST(no_peer_sends_for_another_peer),
 		CONN_TEST(connection_numbers_wrap),
 	};
 

@@ -241,7 +241,7 @@ static void over_a_control_channel(void **state)
 
 /* ------------------------------------------------------------------ ends */
 
-static void who_is_gone_and_who_never_answers(void **state)
+static void a_peer_that_is_gone_and_one_that_never_answers(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0,addr=77");
@@ -339,7 +339,7 @@ int main(int argc, char **argv)
 		CONN_TEST(an_endpoint_of_the_peer_is_adopted),
 		CONN_TEST(own_worker_and_no_network),
 		cmocka_unit_test_setup_teardown(over_a_control_channel, link_setup, link_teardown),
-		CONN_TEST(who_is_gone_and_who_never_answers),
+		CONN_TEST(a_peer_that_is_gone_and_one_that_never_answers),
 		CONN_TEST(a_wrong_secret_or_digest_leads_nowhere),
 		CONN_TEST(many_and_again),
 	};

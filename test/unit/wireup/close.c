@@ -218,7 +218,7 @@ static void create_and_close_by_both_sides_at_random(void **state)
 	struct weft_worker *w[2];
 	struct weft_ep *eps[2][8];
 	static uint8_t data[20000];
-	unsigned int seed, i, k, who;
+	unsigned int seed, i, k, side;
 	uint32_t r = 1;
 
 	(void)state;
@@ -231,23 +231,23 @@ static void create_and_close_by_both_sides_at_random(void **state)
 		w[1] = mock_worker(ctx, two_nics);
 		for (i = 0; i < 400; i++) {
 			r = r * 1664525u + 1013904223u;
-			who = r >> 31;
+			side = r >> 31;
 			k = r >> 20 & 7;
-			if (!eps[who][k])
-				eps[who][k] = mock_connect(w[who], w[1 - who]);
+			if (!eps[side][k])
+				eps[side][k] = mock_connect(w[side], w[1 - side]);
 			else if ((r >> 16 & 3) == 0) {
-				assert_true(weft_ep_close(eps[who][k], r >> 18 & 1, NULL, NULL) >=
+				assert_true(weft_ep_close(eps[side][k], r >> 18 & 1, NULL, NULL) >=
 					    0);
-				eps[who][k] = NULL;
+				eps[side][k] = NULL;
 			} else
-				weft_tag_send(eps[who][k], data, r >> 8 & 0x3fff, 1, NULL, NULL);
-			weft_tag_recv(w[who], NULL, data, sizeof(data), 1, UINT64_MAX, NULL, NULL);
+				weft_tag_send(eps[side][k], data, r >> 8 & 0x3fff, 1, NULL, NULL);
+			weft_tag_recv(w[side], NULL, data, sizeof(data), 1, UINT64_MAX, NULL, NULL);
 			mock_run(r >> 24 & 3, MS, w[r >> 28 & 1], NULL);
 		}
-		for (who = 0; who < 2; who++)
+		for (side = 0; side < 2; side++)
 			for (k = 0; k < 8; k++)
-				if (eps[who][k])
-					weft_ep_close(eps[who][k], 0, NULL, NULL);
+				if (eps[side][k])
+					weft_ep_close(eps[side][k], 0, NULL, NULL);
 		mock_set_eagain(NULL, 0);
 		mock_run(3000, 20 * MS, w[0], w[1], NULL);
 		/* All gone, on both sides, whatever crossed. */
@@ -364,7 +364,7 @@ static enum mock_verdict lose_close(const struct mock_msg_view *m, void *arg)
 		       : MOCK_DELIVER;
 }
 
-static void a_peer_that_closes_before_its_last_frame_came_is_a_good_end_for_who_closes(void **state)
+static void a_peer_that_closes_before_its_last_frame_came_is_a_good_end_of_a_close(void **state)
 {
 	struct weft_request *close;
 	struct pair p;
@@ -394,8 +394,7 @@ int main(int argc, char **argv)
 		CONN_TEST(close_calls_back_once),
 		CONN_TEST(both_sides_close_at_once),
 		CONN_TEST(a_new_endpoint_does_not_adopt_one_whose_peer_is_closing),
-		CONN_TEST(
-			a_peer_that_closes_before_its_last_frame_came_is_a_good_end_for_who_closes),
+		CONN_TEST(a_peer_that_closes_before_its_last_frame_came_is_a_good_end_of_a_close),
 		CONN_TEST(closing_a_never_connected_endpoint_is_harmless),
 		CONN_TEST(closing_while_connecting_still_delivers),
 		CONN_TEST(connect_and_close_again_and_again),

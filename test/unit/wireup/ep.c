@@ -226,7 +226,7 @@ static void a_reply_after_the_peer_has_gone_is_an_error(void **state)
 	pair_down(&p);
 }
 
-static void destroying_a_worker_tells_its_peers(void **state)
+static void destroying_a_worker_notifies_its_peers(void **state)
 {
 	struct weft_request *req;
 	static uint8_t big[500000];
@@ -420,7 +420,7 @@ int main(int argc, char **argv)
 		CONN_TEST(an_endpoint_may_be_closed_in_its_own_error_callback),
 		CONN_TEST(an_endpoint_may_be_closed_in_a_completion_on_it),
 		CONN_TEST(a_reply_after_the_peer_has_gone_is_an_error),
-		CONN_TEST(destroying_a_worker_tells_its_peers),
+		CONN_TEST(destroying_a_worker_notifies_its_peers),
 		CONN_TEST(wrong_parameters_are_refused),
 		CONN_TEST(progress_inside_a_callback_is_refused),
 		CONN_TEST(a_multi_threaded_worker_serves_all_threads),

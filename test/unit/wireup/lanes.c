@@ -328,7 +328,7 @@ static void a_long_reason_arrives_whole(void **state)
 }
 
 /* In a network the end of a close may get lost; a process of the same host that resets has died. */
-static void who_died_while_connecting_has_not_closed(void **state)
+static void a_peer_that_died_while_connecting_has_not_closed(void **state)
 {
 	(void)state;
 	for (unsigned int host = 0; host < 2; host++) {
@@ -347,7 +347,7 @@ static void who_died_while_connecting_has_not_closed(void **state)
 }
 
 /* As the reason says. */
-static void what_the_last_pair_says_is_what_connecting_fails_with(void **state)
+static void the_error_of_the_last_pair_is_what_connecting_fails_with(void **state)
 {
 	(void)state;
 	for (unsigned int last = 0; last < 2; last++) {
@@ -506,8 +506,8 @@ int main(int argc, char **argv)
 		CONN_TEST(unreachable_peer_is_refused_at_creation),
 		CONN_TEST(connect_fails_after_the_last_pair_with_its_reason),
 		CONN_TEST(a_long_reason_arrives_whole),
-		CONN_TEST(who_died_while_connecting_has_not_closed),
-		CONN_TEST(what_the_last_pair_says_is_what_connecting_fails_with),
+		CONN_TEST(a_peer_that_died_while_connecting_has_not_closed),
+		CONN_TEST(the_error_of_the_last_pair_is_what_connecting_fails_with),
 		CONN_TEST(connect_timeout_names_lane_and_peer),
 		CONN_TEST(a_peer_that_does_not_poll_is_waited_for),
 		CONN_TEST(bootstrap_fails_over_before_the_answer),

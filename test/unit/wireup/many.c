@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "mock/stranger.h"
+#include "mock/unknown_sender.h"
 
 static unsigned int in_state(struct weft_ep **eps, unsigned int n, enum weft_ep_state state)
 {
@@ -108,7 +108,7 @@ static void a_claim_makes_room_for_the_next(void **state)
 	conn_destroy(ctx, a, b);
 }
 
-static void who_is_never_claimed_is_refused_with_the_reason(void **state)
+static void an_endpoint_that_is_never_claimed_is_refused_with_the_reason(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=2s", "MAX_UNCLAIMED_EPS=1", NULL);
 	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
@@ -131,7 +131,7 @@ static void greedy_hosts_leave_places_for_others(void **state)
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=60s", "LOG_FILE=/dev/null",
 						"MAX_UNCLAIMED_EPS=160", NULL);
 	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
-	static struct stranger s[HOSTS * EACH];
+	static struct unknown_sender s[HOSTS * EACH];
 	struct weft_wire_wireup h, ans;
 	struct weft_records r;
 	struct weft_ep *ep;
@@ -139,14 +139,14 @@ static void greedy_hosts_leave_places_for_others(void **state)
 
 	(void)state;
 	for (i = 0; i < HOSTS * EACH; i++) {
-		s[i] = (struct stranger){.lane_ep = mock_stranger(mock_iface(b, 0)),
-					 .id = 100 + i,
-					 .net_addr = 500 + i / EACH};
-		mock_stranger_at(s[i].lane_ep, s[i].net_addr);
-		stranger_good_req(&s[i], b, &r);
-		h = stranger_head(&s[i], b, WEFT_WIREUP_REQ, 0);
-		stranger_say(&s[i], b, &h, &r);
-		if (stranger_answer(&s[i], &ans) == WEFT_WIREUP_ERROR)
+		s[i] = (struct unknown_sender){.lane_ep = mock_unknown(mock_iface(b, 0)),
+					       .id = 100 + i,
+					       .net_addr = 500 + i / EACH};
+		mock_unknown_at(s[i].lane_ep, s[i].net_addr);
+		unknown_good_req(&s[i], b, &r);
+		h = unknown_head(&s[i], b, WEFT_WIREUP_REQ, 0);
+		unknown_send(&s[i], b, &h, &r);
+		if (unknown_answer(&s[i], &ans) == WEFT_WIREUP_ERROR)
 			assert_int_equal(weft_get16(ans.status), EUSERS);
 		if (i % EACH == EACH - 1)
 			assert_in_range(b->conns->num_unclaimed, PLACES * 7 / 8,
@@ -157,14 +157,14 @@ static void greedy_hosts_leave_places_for_others(void **state)
 	assert_int_equal(ep->state, WEFT_EP_UP);
 	conn_message(ep, b, 1000, 1);
 	for (i = 0; i < HOSTS * EACH; i++)
-		mock_stranger_close(s[i].lane_ep);
+		mock_unknown_close(s[i].lane_ep);
 	mock_run(50, MS, a, b, NULL);
 	assert_int_equal(b->num_eps, 1);
 	conn_destroy(ctx, a, b);
 }
 
 /* All places are taken: in time who has most gives the oldest over which nothing has come. */
-static void who_has_most_makes_room_with_what_is_silent(void **state)
+static void the_host_with_most_makes_room_with_a_silent_one(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=60s", "LOG_FILE=/dev/null",
 						"MAX_UNCLAIMED_EPS=4", NULL);
@@ -276,28 +276,28 @@ static void a_request_that_finds_no_place_looks_at_few_hosts(void **state)
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=60s", "LOG_FILE=/dev/null",
 						"MAX_UNCLAIMED_EPS=200", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	static struct stranger s[HOSTS + MORE];
+	static struct unknown_sender s[HOSTS + MORE];
 	struct weft_wire_wireup h, ans;
 	struct weft_records r;
 	uint64_t before, most = 0;
 
 	(void)state;
 	for (unsigned int i = 0; i < HOSTS + MORE; i++) {
-		s[i] = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 0)),
-					 .id = 100 + i,
-					 .net_addr = 500 + i};
-		mock_stranger_at(s[i].lane_ep, s[i].net_addr);
-		stranger_good_req(&s[i], w, &r);
-		h = stranger_head(&s[i], w, WEFT_WIREUP_REQ, 0);
+		s[i] = (struct unknown_sender){.lane_ep = mock_unknown(mock_iface(w, 0)),
+					       .id = 100 + i,
+					       .net_addr = 500 + i};
+		mock_unknown_at(s[i].lane_ep, s[i].net_addr);
+		unknown_good_req(&s[i], w, &r);
+		h = unknown_head(&s[i], w, WEFT_WIREUP_REQ, 0);
 		before = looks(w);
-		stranger_say(&s[i], w, &h, &r);
+		unknown_send(&s[i], w, &h, &r);
 		most = looks(w) - before > most ? looks(w) - before : most;
-		assert_int_equal(stranger_answer(&s[i], &ans),
+		assert_int_equal(unknown_answer(&s[i], &ans),
 				 i < HOSTS ? WEFT_WIREUP_REP : WEFT_WIREUP_ERROR);
 	}
 	assert_in_range(most, 8, 32);
 	for (unsigned int i = 0; i < HOSTS + MORE; i++)
-		mock_stranger_close(s[i].lane_ep);
+		mock_unknown_close(s[i].lane_ep);
 	mock_run(50, MS, w, NULL);
 	assert_int_equal(w->conns->num_unclaimed, 0);
 	weft_worker_destroy(w);
@@ -341,12 +341,12 @@ static void silent_connections_that_end_look_at_none_of_the_others(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < N; i++)
-		s[i] = mock_stranger(mock_iface(w, 0));
+		s[i] = mock_unknown(mock_iface(w, 0));
 	mock_run(5, MS, w, NULL);
 	assert_int_equal(conn_counter(w, "wireup.pending"), N);
 	before = looks(w);
 	for (unsigned int i = 0; i < N; i++) {
-		mock_stranger_close(s[i * 37 % N]);
+		mock_unknown_close(s[i * 37 % N]);
 		mock_run(1, MS, w, NULL);
 	}
 	assert_int_equal(conn_counter(w, "wireup.pending"), 0);
@@ -366,14 +366,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_claim_makes_room_for_the_next, conn_setup,
 						conn_teardown),
 		CONN_TEST(greedy_hosts_leave_places_for_others),
-		CONN_TEST(who_has_most_makes_room_with_what_is_silent),
+		CONN_TEST(the_host_with_most_makes_room_with_a_silent_one),
 		CONN_TEST(one_endpoint_more_looks_at_none_of_a_thousand),
 		CONN_TEST(a_worker_more_looks_at_none_of_the_others),
 		CONN_TEST(silent_connections_that_end_look_at_none_of_the_others),
 		CONN_TEST(a_request_that_finds_no_place_looks_at_few_hosts),
 		CONN_TEST(timers_that_are_due_at_once_come_in_slices),
-		cmocka_unit_test_setup_teardown(who_is_never_claimed_is_refused_with_the_reason,
-						conn_setup, conn_teardown),
+		cmocka_unit_test_setup_teardown(
+			an_endpoint_that_is_never_claimed_is_refused_with_the_reason, conn_setup,
+			conn_teardown),
 	};
 
 	return cmocka_run_group_tests_name("wireup_many", tests, NULL, NULL);

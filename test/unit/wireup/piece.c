@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#include "mock/stranger.h"
+#include "mock/unknown_sender.h"
 
 /* Pieces of messages @p from to @p to - 1, none of which is ever whole. */
-static void send_pieces(struct stranger *s, struct weft_worker *w, unsigned int from,
+static void send_pieces(struct unknown_sender *s, struct weft_worker *w, unsigned int from,
 			unsigned int to)
 {
 	struct weft_wire_wireup h;
@@ -14,11 +14,11 @@ static void send_pieces(struct stranger *s, struct weft_worker *w, unsigned int 
 	unsigned int i;
 
 	for (i = from; i < to; i++) {
-		h = stranger_head(s, w, WEFT_WIREUP_REQ, i);
+		h = unknown_head(s, w, WEFT_WIREUP_REQ, i);
 		h.total = weft_put16(8192);
 		h.offset = weft_put16((uint16_t)(i % 8000));
 		memcpy(buf, &h, sizeof(h));
-		mock_stranger_send(s->lane_ep, WEFT_WIRE_WIREUP, buf, sizeof(buf));
+		mock_unknown_send(s->lane_ep, WEFT_WIRE_WIREUP, buf, sizeof(buf));
 	}
 }
 
@@ -26,19 +26,20 @@ static void partial_messages_are_bounded(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s[1 + WEFT_MAX_PARTIALS];
+	struct unknown_sender s[1 + WEFT_MAX_PARTIALS];
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < 1 + WEFT_MAX_PARTIALS; i++)
-		s[i] = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42 + i};
+		s[i] = (struct unknown_sender){.lane_ep = mock_unknown(mock_iface(w, 0)),
+					       .id = 42 + i};
 	/* However many one of them begins, what another one has begun stays. */
 	send_pieces(&s[0], w, 0, 1);
 	mock_run(3, MS, w, NULL);
 	send_pieces(&s[1], w, 0, 1000);
 	mock_run(3, MS, w, NULL);
 	assert_int_equal(w->conns->num_partials, 1 + WEFT_MAX_PARTIALS_LANE_EP);
-	mock_stranger_close(s[0].lane_ep);
+	mock_unknown_close(s[0].lane_ep);
 	mock_run(3, MS, w, NULL);
 	assert_int_equal(w->conns->num_partials, WEFT_MAX_PARTIALS_LANE_EP);
 	for (i = 2; i < 1 + WEFT_MAX_PARTIALS; i++)
@@ -46,7 +47,7 @@ static void partial_messages_are_bounded(void **state)
 	mock_run(3, MS, w, NULL);
 	assert_int_equal(w->conns->num_partials, WEFT_MAX_PARTIALS);
 	for (i = 1; i < 1 + WEFT_MAX_PARTIALS; i++)
-		mock_stranger_close(s[i].lane_ep);
+		mock_unknown_close(s[i].lane_ep);
 	mock_run(3, MS, w, NULL);
 	assert_int_equal(w->conns->num_partials, 0);
 	weft_worker_destroy(w);
@@ -62,15 +63,16 @@ static void greedy_hosts_leave_a_newcomers_partial_message(void **state)
 	enum { HOSTS = 5, EACH = WEFT_MAX_PARTIALS };
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	static struct stranger s[1 + HOSTS * EACH];
+	static struct unknown_sender s[1 + HOSTS * EACH];
 	struct weft_partial_host *host;
 	unsigned int i, round, kept = 0;
 	struct weft_partial *p;
 
 	(void)state;
 	for (i = 0; i < 1 + HOSTS * EACH; i++) {
-		s[i] = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42 + i};
-		mock_stranger_at(s[i].lane_ep, i == 0 ? 700 : 800 + i % HOSTS);
+		s[i] = (struct unknown_sender){.lane_ep = mock_unknown(mock_iface(w, 0)),
+					       .id = 42 + i};
+		mock_unknown_at(s[i].lane_ep, i == 0 ? 700 : 800 + i % HOSTS);
 	}
 	for (i = 1; i < 1 + HOSTS * EACH; i++)
 		send_pieces(&s[i], w, 0, 2);
@@ -88,7 +90,7 @@ static void greedy_hosts_leave_a_newcomers_partial_message(void **state)
 			kept += weft_get64(p->head.src_worker) == s[0].id;
 	assert_int_equal(kept, 1);
 	for (i = 0; i < 1 + HOSTS * EACH; i++)
-		mock_stranger_close(s[i].lane_ep);
+		mock_unknown_close(s[i].lane_ep);
 	mock_run(3, MS, w, NULL);
 	assert_int_equal(w->conns->num_partials, 0);
 	weft_worker_destroy(w);

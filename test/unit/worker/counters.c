@@ -15,7 +15,7 @@
 #include "mock/counter_help.h"
 #include "weft.h"
 
-static void every_counter_says_what_it_counts(void **state)
+static void every_counter_has_a_description(void **state)
 {
 	struct weft_context_params cp = WEFT_INIT(struct weft_context_params);
 	struct weft_worker_params params =
@@ -34,7 +34,7 @@ static void every_counter_says_what_it_counts(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
-static void names_are_found_as_they_are_told(void **state)
+static void names_are_found_as_they_are_reported(void **state)
 {
 	bool level;
 
@@ -68,8 +68,8 @@ static void what_is_nobodys_has_no_help(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_counter_says_what_it_counts),
-		cmocka_unit_test(names_are_found_as_they_are_told),
+		cmocka_unit_test(every_counter_has_a_description),
+		cmocka_unit_test(names_are_found_as_they_are_reported),
 		cmocka_unit_test(what_is_nobodys_has_no_help),
 	};
 

@@ -13,13 +13,13 @@
 
 #include "lane.h"
 
-static int asked;
+static int queries;
 
 static int no_resources(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
 {
 	(void)conf;
 	*list = NULL;
-	asked++;
+	queries++;
 	return 0;
 }
 
@@ -84,9 +84,9 @@ static void it_is_opened_by_name(void **state)
 	assert_int_equal(weft_lane_driver_add(&same_name), -EEXIST);
 	assert_int_equal(weft_context_create(&cp, &ctx), 0);
 	assert_int_equal(weft_worker_create(before, &params, &w), -EINVAL);
-	assert_int_equal(asked, 0);
+	assert_int_equal(queries, 0);
 	assert_int_equal(weft_worker_create(ctx, &params, &w), -ENODEV);
-	assert_int_equal(asked, 1);
+	assert_int_equal(queries, 1);
 	assert_int_equal(weft_context_destroy(before), 0);
 	assert_int_equal(weft_context_destroy(ctx), 0);
 	weft_config_release(config);

@@ -90,7 +90,7 @@ static bool beats_reach(unsigned int n)
 	return atomic_load(&beats) >= n;
 }
 
-static void who_computes_lives(void **state)
+static void a_computing_process_lives(void **state)
 {
 	struct weft_context *ctx = context("10ms");
 	struct weft_worker *w = worker(ctx), *other;
@@ -141,7 +141,7 @@ static void without_it_there_is_no_thread_and_no_lock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_computes_lives),
+		cmocka_unit_test(a_computing_process_lives),
 		cmocka_unit_test(without_it_there_is_no_thread_and_no_lock),
 	};
 

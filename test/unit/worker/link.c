@@ -155,7 +155,7 @@ static void a_worker_reaches_itself_over_its_loopback(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
-static void lanes_know_the_domain_of_their_remote_end(void **state)
+static void lanes_have_the_domain_of_their_remote_end(void **state)
 {
 	struct weft_context *ctx = context(), *other = context();
 	struct weft_worker *a = mock_worker(ctx, "mlink:0,net=1,dom=x;mlink:1,net=2,dom=y;mctl:0"),
@@ -422,7 +422,7 @@ static void a_further_lane_that_cannot_be_is_left_out(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
-static void no_endpoint_for_lane_0_is_said(void **state)
+static void no_endpoint_for_lane_0_is_reported(void **state)
 {
 	struct weft_context *ctx = context();
 	struct weft_worker *a = mock_worker(ctx, "mlink:0,maxep=0;mctl:0"),
@@ -441,7 +441,7 @@ static void no_endpoint_for_lane_0_is_said(void **state)
 	conn_destroy(ctx, a, b);
 }
 
-static void nobody_at_the_other_end_is_told_from_a_slow_one(void **state)
+static void no_peer_at_the_other_end_is_distinguished_from_a_slow_one(void **state)
 {
 	struct weft_context *ctx = context();
 	struct weft_worker *a = mock_worker(ctx, roce_only), *b = mock_worker(ctx, roce_only);
@@ -518,7 +518,7 @@ int main(int argc, char **argv)
 		LINK_TEST(hosts_with_different_lanes_use_what_both_have),
 		LINK_TEST(unequal_rails_use_each_device_once),
 		LINK_TEST(a_worker_reaches_itself_over_its_loopback),
-		LINK_TEST(lanes_know_the_domain_of_their_remote_end),
+		LINK_TEST(lanes_have_the_domain_of_their_remote_end),
 		LINK_TEST(connects_meet_whatever_the_channel_does),
 		LINK_TEST(mixed_hosts_meet_in_any_order_of_events),
 		LINK_TEST(what_is_sent_early_arrives_in_order),
@@ -526,8 +526,8 @@ int main(int argc, char **argv)
 		LINK_TEST(a_raw_lane_without_answer_gives_way_to_the_control_channel),
 		LINK_TEST(a_lane_0_that_does_not_come_up_ends_the_attempt),
 		LINK_TEST(a_further_lane_that_cannot_be_is_left_out),
-		LINK_TEST(no_endpoint_for_lane_0_is_said),
-		LINK_TEST(nobody_at_the_other_end_is_told_from_a_slow_one),
+		LINK_TEST(no_endpoint_for_lane_0_is_reported),
+		LINK_TEST(no_peer_at_the_other_end_is_distinguished_from_a_slow_one),
 		LINK_TEST(a_lane_that_fails_fails_its_endpoint_with_the_drivers_words),
 		LINK_TEST(a_peer_that_restarts_is_connected_anew),
 	};

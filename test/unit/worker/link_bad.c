@@ -13,9 +13,9 @@
  * The worker has mlink:0 as interface 0 and mctl:0 as 1; the unknown sender the same, and a lower
  * id.
  */
-#define STRANGER_ID 42
+#define UNKNOWN_ID 42
 
-static struct weft_address_iface stranger_iface(struct weft_worker *w, unsigned int i)
+static struct weft_address_iface unknown_iface(struct weft_worker *w, unsigned int i)
 {
 	struct weft_address_iface a;
 
@@ -30,11 +30,11 @@ static void begin(struct weft_worker *w, struct weft_records *r, unsigned int at
 	struct weft_wire_boot boot = {1, 1, weft_put16((uint16_t)attempt)};
 	struct weft_wire_credit credit = {
 		.bytes = weft_put64(1 << 20), .seq = weft_put32(4096), .small = weft_put32(1000)};
-	struct weft_address a = {.worker_id = STRANGER_ID, .name = "stranger", .num_ifaces = 2};
+	struct weft_address a = {.worker_id = UNKNOWN_ID, .name = "stranger", .num_ifaces = 2};
 	uint8_t buf[WEFT_ADDRESS_MAX];
 
-	a.ifaces[0] = stranger_iface(w, 0);
-	a.ifaces[1] = stranger_iface(w, 1);
+	a.ifaces[0] = unknown_iface(w, 0);
+	a.ifaces[1] = unknown_iface(w, 1);
 	r->len = 0;
 	weft_records_add(r, WEFT_RECORD_ADDRESS, buf, weft_address_pack(&a, buf));
 	weft_records_add(r, WEFT_RECORD_BOOT, &boot, sizeof(boot));
@@ -61,12 +61,12 @@ static void add_addr(struct weft_records *r, unsigned int lane, unsigned int fil
 	weft_records_add(r, WEFT_RECORD_EP_ADDR, buf, 2 + len);
 }
 
-static void say(struct weft_worker *w, uint32_t lane_ep, const struct weft_records *r)
+static void send_one(struct weft_worker *w, uint32_t lane_ep, const struct weft_records *r)
 {
 	struct weft_wire_wireup h = {
 		.type = WEFT_WIREUP_REQ,
 		.major = WEFT_WIRE_MAJOR,
-		.src_worker = weft_put64(STRANGER_ID),
+		.src_worker = weft_put64(UNKNOWN_ID),
 		.dst_worker = weft_put64(w->id),
 		.src_ep = {weft_put32(3), weft_put32(5)},
 		.src_secret = weft_put64(99),
@@ -78,7 +78,7 @@ static void say(struct weft_worker *w, uint32_t lane_ep, const struct weft_recor
 	assert_true(sizeof(h) + r->len <= sizeof(buf));
 	memcpy(buf, &h, sizeof(h));
 	memcpy(buf + sizeof(h), r->buf, r->len);
-	mctl_stranger(mock_iface(w, 1), lane_ep, WEFT_WIRE_WIREUP, buf, sizeof(h) + r->len);
+	mctl_unknown(mock_iface(w, 1), lane_ep, WEFT_WIRE_WIREUP, buf, sizeof(h) + r->len);
 	mock_run(2, MS, w, NULL);
 }
 
@@ -86,7 +86,7 @@ static unsigned int answer(struct weft_wire_wireup *h)
 {
 	const void *data;
 
-	if (mctl_stranger_last(&data) < sizeof(*h))
+	if (mctl_unknown_last(&data) < sizeof(*h))
 		return 0;
 	memcpy(h, data, sizeof(*h));
 	return h->type;
@@ -103,7 +103,7 @@ static void finish(struct weft_context *ctx, struct weft_worker *w)
 
 	/* What unknown senders began ends with the connect timeout. */
 	mock_run(200, 100 * MS, w, NULL);
-	mctl_stranger_last(&data);
+	mctl_unknown_last(&data);
 	assert_int_equal(w->num_eps, 0);
 	assert_int_equal(mlink_num_lane_eps(), 0);
 	weft_worker_destroy(w);
@@ -147,7 +147,7 @@ static void malformed_endpoint_addresses_are_dropped(void **state)
 			add_addr(&r, 0, 1, 11);
 			break;
 		}
-		say(w, 100 + i, &r);
+		send_one(w, 100 + i, &r);
 		assert_int_equal(conn_counter(w, "wireup.drop.bad"), i + 1);
 		assert_int_equal(answer(&h), 0);
 		assert_int_equal(w->num_eps, 0);
@@ -158,7 +158,7 @@ static void malformed_endpoint_addresses_are_dropped(void **state)
 	add_addr(&r, 0, 1, 12);
 	for (i = 1; i < 20; i++) {
 		r.len--;
-		say(w, 200 + i, &r);
+		send_one(w, 200 + i, &r);
 		assert_int_equal(w->num_eps, 0);
 	}
 	finish(ctx, w);
@@ -180,7 +180,7 @@ static void requests_that_lead_to_no_lane_are_refused(void **state)
 			add_lane(&r, 0, 0); /* lane 0 without an address */
 		else if (i == 1)
 			add_lane(&r, 0, 1); /* the control channel as a lane */
-		say(w, 300 + i, &r);
+		send_one(w, 300 + i, &r);
 		assert_int_equal(answer(&h), WEFT_WIREUP_ERROR);
 		assert_int_equal(h.lane, WEFT_WIREUP_ALL_LANES);
 		assert_int_equal(w->num_eps, 0);
@@ -216,7 +216,7 @@ static void a_request_and_its_copies_make_one_endpoint(void **state)
 	begin(w, &r, 2);
 	add_lane(&r, 0, 0);
 	add_addr(&r, 0, 1, 12);
-	say(w, 400, &r);
+	send_one(w, 400, &r);
 	assert_int_equal(answer(&h), WEFT_WIREUP_REP);
 	assert_int_equal(w->num_eps, 1);
 	assert_int_equal(mlink_num_lane_eps(), 2);
@@ -226,7 +226,7 @@ static void a_request_and_its_copies_make_one_endpoint(void **state)
 	begin(w, &r, 2);
 	add_lane(&r, 0, 0);
 	add_addr(&r, 0, 9, 12);
-	say(w, 400, &r);
+	send_one(w, 400, &r);
 	assert_int_equal(answer(&h), WEFT_WIREUP_REP);
 	assert_ptr_equal(conn_first_ep(w)->lanes[0].lane_ep, lane_ep);
 	/* A copy over what looks like another connection; and one of an older attempt. */
@@ -234,7 +234,7 @@ static void a_request_and_its_copies_make_one_endpoint(void **state)
 		begin(w, &r, 2 - i);
 		add_lane(&r, 0, 0);
 		add_addr(&r, 0, 9, 12);
-		say(w, 401 + i, &r);
+		send_one(w, 401 + i, &r);
 		assert_ptr_equal(conn_first_ep(w)->lanes[0].lane_ep, lane_ep);
 		assert_int_equal(conn_counter(w, "wireup.drop.stale"), i + 1);
 		assert_int_equal(mlink_num_lane_eps(), 2);
@@ -243,7 +243,7 @@ static void a_request_and_its_copies_make_one_endpoint(void **state)
 	begin(w, &r, 3);
 	add_lane(&r, 0, 0);
 	add_addr(&r, 0, 9, 12);
-	say(w, 403, &r);
+	send_one(w, 403, &r);
 	assert_int_equal(answer(&h), WEFT_WIREUP_REP);
 	assert_int_equal(w->num_eps, 1);
 	assert_int_not_equal(end_number(conn_first_ep(w)->lanes[0].lane_ep), number);
@@ -260,7 +260,7 @@ static void a_control_channel_carries_nothing_but_wireup(void **state)
 
 	(void)state;
 	for (id = 2; id < WEFT_LANE_AM_MAX; id++)
-		mctl_stranger(mock_iface(w, 1), 7, (uint8_t)id, buf, sizeof(buf));
+		mctl_unknown(mock_iface(w, 1), 7, (uint8_t)id, buf, sizeof(buf));
 	mock_run(2, MS, w, NULL);
 	assert_int_equal(conn_counter(w, "wireup.drop.bad"), WEFT_LANE_AM_MAX - 2);
 	assert_int_equal(conn_counter(w, "wireup.drop.unbound"), 0);

@@ -61,14 +61,14 @@ static void arm(struct weft_worker *w)
 	assert_int_equal(rc, 0);
 }
 
-static void say(struct weft_ep *from)
+static void send_one(struct weft_ep *from)
 {
 	static const char text[] = "hello";
 
 	assert_int_equal(weft_tag_send(from, text, sizeof(text), 7, NULL, NULL), 0);
 }
 
-static unsigned int heard(struct weft_worker *w)
+static unsigned int received(struct weft_worker *w)
 {
 	struct weft_completion c = {.size = sizeof(c)};
 	char text[16];
@@ -91,11 +91,11 @@ static void arm_is_busy_while_something_waits(void **state)
 	arm(b);
 	assert_false(readable(b, 0));
 	weft_worker_progress(b);
-	say(ep);
+	send_one(ep);
 	assert_int_equal(weft_worker_arm(b), -EBUSY);
 	assert_int_equal(weft_worker_arm(b), -EBUSY);
 	assert_true(weft_worker_progress(b) > 0);
-	assert_int_equal(heard(b), 1);
+	assert_int_equal(received(b), 1);
 	arm(b);
 }
 
@@ -105,11 +105,11 @@ static void what_comes_makes_the_descriptor_readable(void **state)
 	open_pair("mock:0,wakes");
 	arm(b);
 	assert_false(readable(b, 0));
-	say(ep);
+	send_one(ep);
 	assert_true(readable(b, 0));
 	assert_true(readable(b, 0)); /* until it has been taken */
 	assert_true(weft_worker_progress(b) > 0);
-	assert_int_equal(heard(b), 1);
+	assert_int_equal(received(b), 1);
 	arm(b);
 	assert_false(readable(b, 0));
 }
@@ -121,7 +121,7 @@ static void arming_again_is_allowed(void **state)
 	open_pair("mock:0,wakes");
 	arm(b);
 	arm(b);
-	say(ep);
+	send_one(ep);
 	assert_true(readable(b, 0));
 }
 
@@ -130,17 +130,17 @@ static void arming_again_is_allowed(void **state)
 struct worst {
 	struct weft_lane_iface *iface;
 	enum mock_arm_moment moment;
-	unsigned int said;
+	unsigned int sent;
 };
 
-static void say_then(struct weft_lane_iface *iface, enum mock_arm_moment moment, void *arg)
+static void send_then(struct weft_lane_iface *iface, enum mock_arm_moment moment, void *arg)
 {
 	struct worst *w = arg;
 
-	if (iface != w->iface || moment != w->moment || w->said > 0)
+	if (iface != w->iface || moment != w->moment || w->sent > 0)
 		return;
-	w->said++;
-	say(ep);
+	w->sent++;
+	send_one(ep);
 }
 
 /* At each moment of the arming of either of two lanes: arm() says so, or the descriptor does. */
@@ -157,13 +157,13 @@ static void nothing_is_lost_at_any_moment(void **state)
 			arm(b);
 			weft_worker_progress(b);
 			w = (struct worst){mock_iface(b, i), (enum mock_arm_moment)m, 0};
-			mock_on_arm(say_then, &w);
+			mock_on_arm(send_then, &w);
 			rc = weft_worker_arm(b);
 			mock_on_arm(NULL, NULL);
-			assert_int_equal(w.said, 1);
+			assert_int_equal(w.sent, 1);
 			assert_true(rc == -EBUSY || (rc == 0 && readable(b, 0)));
 			weft_worker_progress(b);
-			assert_int_equal(heard(b), 1);
+			assert_int_equal(received(b), 1);
 		}
 	}
 }
@@ -179,11 +179,11 @@ static void wait_sees_what_comes_at_any_moment(void **state)
 	for (i = 0; i < 2; i++) {
 		for (m = MOCK_ARM_BEGINS; m <= MOCK_ARM_ENDS; m++) {
 			w = (struct worst){mock_iface(b, i), (enum mock_arm_moment)m, 0};
-			mock_on_arm(say_then, &w);
-			while (heard(b) == 0)
+			mock_on_arm(send_then, &w);
+			while (received(b) == 0)
 				assert_true(weft_worker_wait(b, -1) >= 0);
 			mock_on_arm(NULL, NULL);
-			assert_int_equal(w.said, 1);
+			assert_int_equal(w.sent, 1);
 		}
 	}
 }
@@ -284,12 +284,12 @@ static void lanes_that_cannot_wake_are_looked_at(void **state)
 	arm(b);
 	assert_false(readable(b, 5));
 	assert_true(readable(b, 60000));
-	say(ep);
-	while (heard(b) == 0)
+	send_one(ep);
+	while (received(b) == 0)
 		assert_true(weft_worker_wait(b, -1) >= 0);
 }
 
-static void an_interface_says_whether_it_wakes(void **state)
+static void an_interface_reports_whether_it_wakes(void **state)
 {
 	struct weft_iface_info info = WEFT_INIT(struct weft_iface_info);
 
@@ -342,7 +342,7 @@ int main(void)
 		WAITS(a_signal_before_the_wait_ends_it),
 		WAITS(what_is_due_makes_the_descriptor_readable),
 		WAITS(lanes_that_cannot_wake_are_looked_at),
-		WAITS(an_interface_says_whether_it_wakes),
+		WAITS(an_interface_reports_whether_it_wakes),
 		WAITS(callbacks_may_not_wait),
 	};
 

@@ -16,7 +16,7 @@
 #define DEFAULT_PATH "/run/memif.sock"
 
 /* The value of key in a device's arguments. @return false: there is none */
-static bool argument(const char *args, const char *key, char *buf, size_t size)
+static bool device_argument(const char *args, const char *key, char *buf, size_t size)
 {
 	size_t len = strlen(key), n;
 	const char *at;
@@ -43,38 +43,40 @@ static bool is_server(const char *device, struct server *s)
 {
 	char word[16];
 
-	if (strncmp(device, "net_memif", 9) || !argument(device, "role", word, sizeof(word)) ||
+	if (strncmp(device, "net_memif", 9) ||
+	    !device_argument(device, "role", word, sizeof(word)) ||
 	    (strcmp(word, "server") && strcmp(word, "master")))
 		return false;
-	s->abstract =
-		!argument(device, "socket-abstract", word, sizeof(word)) || strcmp(word, "no");
-	if (!argument(device, "socket", s->path, sizeof(s->path)))
+	s->abstract = !device_argument(device, "socket-abstract", word, sizeof(word)) ||
+		      strcmp(word, "no");
+	if (!device_argument(device, "socket", s->path, sizeof(s->path)))
 		snprintf(s->path, sizeof(s->path), "%s", DEFAULT_PATH);
-	s->id = argument(device, "id", word, sizeof(word)) ? (unsigned int)strtoul(word, NULL, 10)
-							   : 0;
+	s->id = device_argument(device, "id", word, sizeof(word))
+			? (unsigned int)strtoul(word, NULL, 10)
+			: 0;
 	return true;
 }
 
-static int is_taken(const char *path, const char *who, char *why, size_t why_len)
+static int is_taken(const char *path, const char *holder, char *why, size_t why_len)
 {
 	snprintf(why, why_len,
 		 "the memif server's socket %s is taken: %s listens there; end it, or give another "
 		 "socket=",
-		 path, who);
+		 path, holder);
 	return -EADDRINUSE;
 }
 
 static int make_free(const struct server *s, char *why, size_t why_len)
 {
 	struct weft_claim_owner owner;
-	char name[WEFT_CLAIM_NAME], who[96];
+	char name[WEFT_CLAIM_NAME], holder[96];
 	const char *path = s->path;
 	struct stat st;
 
 	weft_claim_memif_name(name, path, s->abstract, true, s->id);
 	if (weft_claimed(name, &owner)) {
-		weft_claim_owner_text(&owner, who, sizeof(who));
-		return is_taken(path, who, why, why_len);
+		weft_claim_owner_text(&owner, holder, sizeof(holder));
+		return is_taken(path, holder, why, why_len);
 	}
 	if (s->abstract || lstat(path, &st))
 		return 0;
@@ -98,7 +100,7 @@ static const char *device_of(int i, char *const *words)
 	return i > 0 && !strcmp(words[i - 1], "--vdev") ? words[i] : NULL;
 }
 
-static char *append(char *to, const char *text)
+static char *append_text(char *to, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -123,10 +125,10 @@ char **weft_memif_private_words(int count, char *const *words)
 	for (i = 0; i < count; i++) {
 		device = device_of(i, words);
 		out[i] = text;
-		text = append(text, words[i]);
+		text = append_text(text, words[i]);
 		if (device && !strncmp(device, "net_memif", 9) &&
-		    !argument(device, "socket-abstract", word, sizeof(word)))
-			text = append(text, private);
+		    !device_argument(device, "socket-abstract", word, sizeof(word)))
+			text = append_text(text, private);
 		*text++ = '\0';
 	}
 	out[count] = NULL;

@@ -100,7 +100,7 @@ struct wait {
 	sem_t done;
 };
 
-static void do_and_tell(void *arg)
+static void run_and_post(void *arg)
 {
 	struct wait *w = arg;
 
@@ -114,7 +114,7 @@ static void run_and_wait(struct weft_memif *mi, void (*fn)(void *arg))
 	struct wait w = {.mi = mi, .fn = fn};
 
 	sem_init(&w.done, 0, 0);
-	if (rte_eal_alarm_set(1, do_and_tell, &w))
+	if (rte_eal_alarm_set(1, run_and_post, &w))
 		fn(mi);
 	else
 		while (sem_wait(&w.done) && errno == EINTR)

@@ -67,7 +67,7 @@ static struct rte_intr_handle *handle_of(int fd)
 	return NULL;
 }
 
-static int watch(int fd, rte_intr_callback_fn fn, void *arg)
+static int watch_fd(int fd, rte_intr_callback_fn fn, void *arg)
 {
 	struct rte_intr_handle *h = handle_of(fd);
 	int rc = h ? rte_intr_callback_register(h, fn, arg) : -ENOMEM;
@@ -238,7 +238,7 @@ static void link_free(struct link *l)
 	free(l);
 }
 
-static void tell_left(struct link *l)
+static void notify_left(struct link *l)
 {
 	if (!l->relay)
 		return;
@@ -258,7 +258,7 @@ static void on_peer(void *arg)
 	if (l->peer < 0 || pass_on(l->peer, l->pmd, ring_of(l)) >= 0)
 		return;
 	close_peer(l);
-	tell_left(l);
+	notify_left(l);
 }
 
 static void on_pmd(void *arg)
@@ -271,7 +271,7 @@ static void on_pmd(void *arg)
 	if (rc < 0) {
 		unwatch_and_close(l->pmd, on_pmd, l);
 		l->pmd = -1;
-		tell_left(l);
+		notify_left(l);
 	}
 	if (rc && !l->relay)
 		link_free(l);
@@ -286,7 +286,7 @@ static struct link *link_make(struct weft_memif_relay *r, int peer, int pmd)
 	l->relay = r;
 	l->peer = peer;
 	l->pmd = pmd;
-	if (watch(pmd, on_pmd, l)) {
+	if (watch_fd(pmd, on_pmd, l)) {
 		free(l);
 		return NULL;
 	}
@@ -353,7 +353,7 @@ static int client_started(struct weft_memif_relay *r)
 	 * This thread has not polled the descriptor yet, so it will not poll the real socket
 	 * through it.
 	 */
-	if (dup2(pair[0], fd) < 0 || watch(peer, on_peer, r->link)) {
+	if (dup2(pair[0], fd) < 0 || watch_fd(peer, on_peer, r->link)) {
 		close(pair[0]);
 		link_free(r->link);
 		r->link = NULL;
@@ -435,7 +435,7 @@ static struct link *let_in(struct weft_memif_relay *r, int peer)
 		return NULL;
 	/* From here on the PMD will accept it: it must not be closed before. */
 	l = link_make(r, -1, pmd);
-	if (!l || watch(peer, on_peer, l)) {
+	if (!l || watch_fd(peer, on_peer, l)) {
 		/* Out of memory: the PMD waits on a connection without messages. */
 		if (l)
 			l->relay = NULL;
@@ -486,7 +486,7 @@ static int listener_take(struct weft_memif_relay *r, int fd, struct listener **o
 	if (flags >= 0 && fcntl(ls->real, F_SETFL, flags | O_NONBLOCK) == 0)
 		listen(ls->real, BACKLOG);
 	if (!rc)
-		rc = watch(ls->real, on_listener, ls);
+		rc = watch_fd(ls->real, on_listener, ls);
 	if (!rc) {
 		rc = give_listener(ls, NULL);
 		if (rc) {

@@ -80,15 +80,15 @@ static int membarrier(int cmd)
 }
 
 /*
- * Registers this process for the barriers of everywhere(): its accesses are ordered with those of
- * the process that calls it, and the reverse.
+ * Registers this process for the barriers of barrier_everywhere(): its accesses are ordered with
+ * those of the process that calls it, and the reverse.
  */
 static void take_part(void)
 {
 	membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
 }
 
-static void everywhere(void)
+static void barrier_everywhere(void)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 	membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
@@ -98,7 +98,7 @@ static void everywhere(void)
  * ---- finding the ring -------------------------------------------------------------------------
  */
 
-static int watch(const struct weft_memif_ring *r, int fd)
+static int watch_fd(const struct weft_memif_ring *r, int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 
@@ -115,7 +115,7 @@ struct weft_memif_ring *weft_memif_ring_make(bool server)
 	r->region = r->event = -1;
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
 	r->poke = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (r->epoll < 0 || r->poke < 0 || watch(r, r->poke)) {
+	if (r->epoll < 0 || r->poke < 0 || watch_fd(r, r->poke)) {
 		weft_memif_ring_free(r);
 		return NULL;
 	}
@@ -162,7 +162,7 @@ static void learn_region(struct weft_memif_ring *r, const struct add_region *m, 
 }
 
 /* No value from the peer is trusted: the kernel reports the size of its memory. */
-static bool map(struct weft_memif_ring *r, const struct add_ring *m)
+static bool map_ring(struct weft_memif_ring *r, const struct add_ring *m)
 {
 	size_t len = (size_t)m->offset + sizeof(struct ring);
 	struct ring *ring;
@@ -190,14 +190,14 @@ static void learn_ring(struct weft_memif_ring *r, const struct add_ring *m, int 
 	/* Only rings that this end receives from: a server those of its client. */
 	if (m->index != 0 || (bool)(m->flags & RING_C2S) != r->server || r->map)
 		return;
-	if (!map(r, m))
+	if (!map_ring(r, m))
 		return;
 	r->event = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (r->event < 0)
 		return;
 	/* The descriptor will be read until it is empty. */
 	flags = fcntl(r->event, F_GETFL);
-	if (flags < 0 || fcntl(r->event, F_SETFL, flags | O_NONBLOCK) || watch(r, r->event)) {
+	if (flags < 0 || fcntl(r->event, F_SETFL, flags | O_NONBLOCK) || watch_fd(r, r->event)) {
 		close(r->event);
 		r->event = -1;
 		return;
@@ -240,7 +240,7 @@ void weft_memif_ring_poke(struct weft_memif_ring *r)
 	RTE_SET_USED(n); /* full = readable */
 }
 
-static void empty(int fd)
+static void empty_event(int fd)
 {
 	uint64_t count;
 	ssize_t n = read(fd, &count, sizeof(count));
@@ -273,7 +273,7 @@ int weft_memif_ring_arm(struct weft_memif_ring *r)
 	if (!ring)
 		return -ENOTCONN;
 	atomic_fetch_and_explicit(&ring->flags, (uint16_t)~RING_MASK_INT, memory_order_seq_cst);
-	everywhere();
+	barrier_everywhere();
 	if (!has_frames(r, ring))
 		return 0;
 	weft_memif_ring_disarm(r);
@@ -282,7 +282,7 @@ int weft_memif_ring_arm(struct weft_memif_ring *r)
 
 void weft_memif_ring_awake(struct weft_memif_ring *r)
 {
-	empty(r->poke);
+	empty_event(r->poke);
 }
 
 void weft_memif_ring_disarm(struct weft_memif_ring *r)
@@ -294,5 +294,5 @@ void weft_memif_ring_disarm(struct weft_memif_ring *r)
 		return;
 	/* With the flag cleared, the PMD would read the eventfd in every poll. */
 	atomic_fetch_or_explicit(&ring->flags, RING_MASK_INT, memory_order_relaxed);
-	empty(r->event);
+	empty_event(r->event);
 }

@@ -21,7 +21,7 @@
 #include "frame/arp.h"
 #include "frame/parse.h"
 
-void raw_place_begin(struct raw_conn *c, const struct weft_frame_view *v)
+void raw_hello_mac_begin(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct raw_iface *iface = c->iface;
 
@@ -29,40 +29,40 @@ void raw_place_begin(struct raw_conn *c, const struct weft_frame_view *v)
 	memcpy(c->hello_mac, v->src_mac, 6);
 	c->peer_ip = v->src_ip;
 	c->hop_ip = v->src_ip;
-	c->unplaced =
-		!iface->gate.raw_ethertype && raw_next_hop(iface, c->peer_ip, &c->hop_ip) == 0;
+	c->mac_unproven =
+		!iface->rx_filter.raw_ethertype && raw_next_hop(iface, c->peer_ip, &c->hop_ip) == 0;
 }
 
-bool raw_placed(struct raw_conn *c)
+bool raw_hello_mac_known(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 	bool same;
 	uint8_t mac[6];
 
-	if (!c->unplaced)
+	if (!c->mac_unproven)
 		return true;
 	if (!weft_arp_lookup(&iface->arp, c->hop_ip, iface->now, mac)) {
-		raw_arp_ask(iface, c->hop_ip, true);
-		return iface->lt + RAW_HALF_OPEN_NS >= c->hs_expire + RAW_PLACE_NS;
+		raw_arp_request(iface, c->hop_ip, true);
+		return iface->live_clock + RAW_HALF_OPEN_NS >= c->hs_expire + RAW_HELLO_MAC_NS;
 	}
 	same = memcmp(mac, c->hello_mac, 6) == 0;
 	/* The peer may have moved since; so a HELLO starts another ARP request now and then. */
-	if (!same && weft_arp_doubt(&iface->arp, c->hop_ip, iface->now)) {
-		raw_arp_ask(iface, c->hop_ip, true);
+	if (!same && weft_arp_recheck(&iface->arp, c->hop_ip, iface->now)) {
+		raw_arp_request(iface, c->hop_ip, true);
 		return false;
 	}
 	memcpy(c->peer_mac, mac, 6);
 	raw_conn_template(c);
-	c->unplaced = !same;
+	c->mac_unproven = !same;
 	return true;
 }
 
 /* The list has RAW_HALF_OPEN_MAX entries at most. */
-void raw_place_learned(struct raw_iface *iface)
+void raw_hello_mac_learned(struct raw_iface *iface)
 {
 	struct raw_conn *c;
 
 	TAILQ_FOREACH(c, &iface->half.list, half_link)
-		if (c->unplaced && raw_placed(c))
+		if (c->mac_unproven && raw_hello_mac_known(c))
 			raw_hello_answer(c);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "info/ask.h"
+#include "info/query.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -18,7 +18,7 @@
 #include "base/user_folder.h"
 #include "common/cli.h"
 
-#define PATIENCE_MS 5000u
+#define TIMEOUT_MS 5000u
 #define FIND_MS 10000u /* for the search of all processes */
 #define TEXT_MAX 512
 
@@ -48,7 +48,7 @@ static const char *string(const char *p, char text[TEXT_MAX])
 }
 
 /* A string or a number. */
-static const char *scalar(const char *p, const char *name, ask_value_cb cb, void *arg)
+static const char *scalar(const char *p, const char *name, query_value_cb cb, void *arg)
 {
 	char text[TEXT_MAX];
 	size_t n;
@@ -67,7 +67,7 @@ static const char *scalar(const char *p, const char *name, ask_value_cb cb, void
 	return p + n;
 }
 
-static bool members(const char *p, char end, ask_value_cb cb, void *arg)
+static bool members(const char *p, char end, query_value_cb cb, void *arg)
 {
 	char name[TEXT_MAX] = "";
 
@@ -101,7 +101,7 @@ static const char *value_of(const char *answer, char command[TEXT_MAX])
 	return *p == ':' ? blanks(p + 1) : NULL;
 }
 
-bool ask_walk(const char *answer, ask_value_cb cb, void *arg)
+bool query_walk(const char *answer, query_value_cb cb, void *arg)
 {
 	char command[TEXT_MAX];
 	const char *p = value_of(answer, command);
@@ -123,21 +123,21 @@ static uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-static void set_patience(int fd, uint64_t ms)
+static void set_timeout(int fd, uint64_t ms)
 {
-	const struct timeval patience = {.tv_sec = (time_t)(ms / 1000),
-					 .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
+	const struct timeval timeout = {.tv_sec = (time_t)(ms / 1000),
+					.tv_usec = (suseconds_t)(ms % 1000 * 1000)};
 
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 }
 
-static bool receive(int fd, char answer[ASK_ANSWER])
+static bool receive(int fd, char answer[QUERY_ANSWER])
 {
 	ssize_t n;
 
 	do
-		n = recv(fd, answer, ASK_ANSWER - 1, 0);
+		n = recv(fd, answer, QUERY_ANSWER - 1, 0);
 	while (n < 0 && errno == EINTR);
 	answer[n > 0 ? n : 0] = '\0';
 	return n > 0;
@@ -152,7 +152,7 @@ static bool answers(const char *answer, const char *command)
 	return value_of(answer, name) && strlen(name) == len && !memcmp(name, command, len);
 }
 
-bool ask(struct ask_process *p, const char *command, char answer[ASK_ANSWER])
+bool query(struct query_process *p, const char *command, char answer[QUERY_ANSWER])
 {
 	if (p->fd < 0)
 		return false;
@@ -165,16 +165,16 @@ bool ask(struct ask_process *p, const char *command, char answer[ASK_ANSWER])
 }
 
 /* The answer to an unknown command has the value null. */
-static bool knows(struct ask_process *p, const char *command, char answer[ASK_ANSWER])
+static bool has_command(struct query_process *p, const char *command, char answer[QUERY_ANSWER])
 {
 	char name[TEXT_MAX];
 
-	return ask(p, command, answer) && strncmp(value_of(answer, name), "null", 4);
+	return query(p, command, answer) && strncmp(value_of(answer, name), "null", 4);
 }
 
 static void on_member(const char *name, const char *text, bool is_number, void *arg)
 {
-	struct ask_process *p = arg;
+	struct query_process *p = arg;
 
 	if (is_number)
 		return;
@@ -187,23 +187,23 @@ static void on_member(const char *name, const char *text, bool is_number, void *
 }
 
 /* Is it a process with Weft? Older versions lack the command /weft/process. */
-static bool is_weft(struct ask_process *p, bool switches)
+static bool is_weft(struct query_process *p, bool switches)
 {
-	static char answer[ASK_ANSWER];
+	static char answer[QUERY_ANSWER];
 
 	p->version[0] = p->program[0] = p->job[0] = '\0';
 	p->is_switch = false;
 	/* The first message of DPDK has no command around it. */
 	if (!receive(p->fd, answer))
 		return false;
-	if (knows(p, "/weft/workers", answer)) {
-		if (knows(p, "/weft/process", answer))
-			ask_walk(answer, on_member, p);
+	if (has_command(p, "/weft/workers", answer)) {
+		if (has_command(p, "/weft/process", answer))
+			query_walk(answer, on_member, p);
 		return true;
 	}
-	if (!switches || !knows(p, "/weft_switch/process", answer))
+	if (!switches || !has_command(p, "/weft_switch/process", answer))
 		return false;
-	ask_walk(answer, on_member, p);
+	query_walk(answer, on_member, p);
 	p->is_switch = true;
 	return true;
 }
@@ -212,7 +212,7 @@ struct search {
 	long pid;
 	bool switches;
 	uint64_t until;
-	struct ask_process *list;
+	struct query_process *list;
 	unsigned int num, left_out;
 };
 
@@ -221,7 +221,7 @@ static bool trusted(uid_t uid, long pid)
 	return uid == 0 || uid == geteuid() || (pid && geteuid() == 0);
 }
 
-static bool join(const char *path, const struct search *s, uint64_t ms, struct ask_process *p)
+static bool join(const char *path, const struct search *s, uint64_t ms, struct query_process *p)
 {
 	long pid = s->pid;
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -236,12 +236,12 @@ static bool join(const char *path, const struct search *s, uint64_t ms, struct a
 	p->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (p->fd < 0)
 		return false;
-	set_patience(p->fd, ms);
+	set_timeout(p->fd, ms);
 	if (connect(p->fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
 	    getsockopt(p->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
 	    trusted(peer.uid, pid) && (!pid || pid == peer.pid) && is_weft(p, s->switches)) {
 		p->pid = peer.pid;
-		set_patience(p->fd, PATIENCE_MS);
+		set_timeout(p->fd, TIMEOUT_MS);
 		return true;
 	}
 	if (p->fd >= 0)
@@ -257,12 +257,12 @@ static void find_at(const char *pattern, struct search *s)
 
 	if (glob(pattern, 0, NULL, &found))
 		return;
-	for (i = 0; i < found.gl_pathc && s->num < ASK_PROCESSES; i++) {
+	for (i = 0; i < found.gl_pathc && s->num < QUERY_PROCESSES; i++) {
 		now = now_ms();
 		if (now >= s->until)
 			s->left_out++;
 		else if (join(found.gl_pathv[i], s,
-			      s->until - now < PATIENCE_MS ? s->until - now : PATIENCE_MS,
+			      s->until - now < TIMEOUT_MS ? s->until - now : TIMEOUT_MS,
 			      &s->list[s->num]))
 			s->num++;
 	}
@@ -291,7 +291,7 @@ static void find_without_raw_lanes(struct search *s)
 	find_at("/run/weft-0/" WEFT_ANSWERS_PREFIX "*", s);
 }
 
-unsigned int ask_find(long pid, bool switches, struct ask_process *list)
+unsigned int query_find(long pid, bool switches, struct query_process *list)
 {
 	struct search s = {
 		.pid = pid, .switches = switches, .until = now_ms() + FIND_MS, .list = list};
@@ -309,7 +309,7 @@ unsigned int ask_find(long pid, bool switches, struct ask_process *list)
 	return s.num;
 }
 
-void ask_close(struct ask_process *list, unsigned int n)
+void query_close(struct query_process *list, unsigned int n)
 {
 	while (n--)
 		if (list[n].fd >= 0)

@@ -17,7 +17,7 @@
  * these searches, too.
  */
 
-#include "engine/doubt.h"
+#include "engine/hint.h"
 
 #include <string.h>
 
@@ -33,7 +33,7 @@
 #include "frame/arp.h"
 #include "frame/frame.h"
 
-#define WAIT_NS 200000000ull /* lt, between two hints of a kind that a connection checks */
+#define WAIT_NS 200000000ull /* live_clock, between two hints of a kind that a connection checks */
 #define WAIT_DOUBLES 6u
 #define CALM_NS 60000000000ull      /* after this time without hints the wait starts again */
 #define GAP_NS 200000ull            /* between two hints of all connections */
@@ -42,7 +42,7 @@
 #define QUOTE_GAP_NS 400000ull      /* between two searches for the connection of a short quote */
 #define QUOTE_SHARE_NS 1600000ull   /* the same, for one sender */
 #define QUOTE_BURST_NS 100000000ull /* searches of this time may come at once */
-#define QUESTIONS 3u
+#define QUERIES 3u
 #define ANSWER_NS 20000000ull /* between two queries, at least */
 #define ANNOUNCE 3u           /* number of announcements: broadcasts get lost */
 #define ANNOUNCE_NS 100000000ull
@@ -51,70 +51,71 @@
  * The time at which this connection may check one more hint of this kind. Each hint gets a time
  * slot of its own: a restarted peer sends few RESETs at a time, and all its connections must get
  * one.
- * @return lt, 0 = it may not
+ * @return live_clock, 0 = it may not
  */
-static uint64_t slot(struct raw_conn *c, enum raw_hint kind)
+static uint64_t hint_slot(struct raw_conn *c, enum raw_hint kind)
 {
 	struct raw_iface *iface = c->iface;
-	uint64_t lt = iface->lt, at = RTE_MAX(lt, iface->doubt_next);
+	uint64_t live_clock = iface->live_clock, at = RTE_MAX(live_clock, iface->hint_next);
 
-	if (lt >= c->doubt.hint[kind].next + CALM_NS)
-		c->doubt.hint[kind].vain = 0;
-	if (c->state != RAW_UP || lt < c->doubt.hint[kind].next || at - lt > AHEAD_NS) {
+	if (live_clock >= c->hints.hint[kind].next + CALM_NS)
+		c->hints.hint[kind].doublings = 0;
+	if (c->state != RAW_UP || live_clock < c->hints.hint[kind].next ||
+	    at - live_clock > AHEAD_NS) {
 		raw_count(iface, RAW_HINT_LIMITED);
 		return 0;
 	}
-	iface->doubt_next = at + GAP_NS;
-	c->doubt.hint[kind].next = at + (WAIT_NS << c->doubt.hint[kind].vain);
-	if (c->doubt.hint[kind].vain < WAIT_DOUBLES)
-		c->doubt.hint[kind].vain++;
+	iface->hint_next = at + GAP_NS;
+	c->hints.hint[kind].next = at + (WAIT_NS << c->hints.hint[kind].doublings);
+	if (c->hints.hint[kind].doublings < WAIT_DOUBLES)
+		c->hints.hint[kind].doublings++;
 	return at;
 }
 
-static void doubt(struct raw_conn *c, enum raw_hint kind)
+static void hint_check(struct raw_conn *c, enum raw_hint kind)
 {
-	uint64_t at = c->doubt.at == 0 ? slot(c, kind) : 0;
+	uint64_t at = c->hints.at == 0 ? hint_slot(c, kind) : 0;
 
 	if (at == 0)
 		return;
-	c->doubt.left = QUESTIONS;
-	c->doubt.since = c->iface->lt;
-	c->doubt.at = at;
-	raw_deadline_lt(c, at);
+	c->hints.left = QUERIES;
+	c->hints.since = c->iface->live_clock;
+	c->hints.at = at;
+	raw_deadline_live(c, at);
 }
 
-static void question(struct raw_conn *c)
+static void send_query(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
 	if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
-		raw_count(iface, RAW_HINT_ASKED);
-	c->doubt.left--;
+		raw_count(iface, RAW_HINT_QUERIES);
+	c->hints.left--;
 	c->pings++;
-	c->doubt.at = iface->lt + RTE_MAX(ANSWER_NS, 2ull * c->base.rtt_ns);
-	raw_deadline_lt(c, c->doubt.at);
+	c->hints.at = iface->live_clock + RTE_MAX(ANSWER_NS, 2ull * c->base.rtt_ns);
+	raw_deadline_live(c, c->hints.at);
 }
 
-void raw_doubt_timer(struct raw_conn *c)
+void raw_hint_timer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	if (c->doubt.at == 0)
+	if (c->hints.at == 0)
 		return;
-	if (c->seen > c->doubt.since) {
-		c->doubt.left = 0;
-		c->doubt.at = 0;
-		return;
-	}
-	if (iface->lt < c->doubt.at) {
-		raw_deadline_lt(c, c->doubt.at);
+	if (c->seen > c->hints.since) {
+		c->hints.left = 0;
+		c->hints.at = 0;
 		return;
 	}
-	if (c->doubt.left > 0) {
-		question(c);
+	if (iface->live_clock < c->hints.at) {
+		raw_deadline_live(c, c->hints.at);
 		return;
 	}
-	c->doubt.at = 0;
+	if (c->hints.left > 0) {
+		send_query(c);
+		return;
+	}
+	c->hints.at = 0;
 	raw_move_look(c);
 	raw_suspect_idle(c);
 }
@@ -122,16 +123,16 @@ void raw_doubt_timer(struct raw_conn *c)
 static void new_mac(struct raw_conn *c, const uint8_t mac[6])
 {
 	/* All workers share the ARP table and its lock: it is searched only when a query is due. */
-	if (memcmp(mac, c->peer_mac, 6) != 0 && slot(c, RAW_HINT_MAC) != 0 &&
+	if (memcmp(mac, c->peer_mac, 6) != 0 && hint_slot(c, RAW_HINT_MAC) != 0 &&
 	    !weft_arp_is_fixed(&c->iface->arp, c->hop_ip))
-		raw_move_ask(c, mac);
+		raw_move_challenge(c, mac);
 }
 
 /*
  * Takes the first connection of the list and moves it to the end: the next hint begins with others.
  * @param last  last of the list before the first call; set to NULL when it has been returned
  */
-static struct raw_conn *turn(struct raw_hop_list *hop, struct raw_conn **last)
+static struct raw_conn *next_of_hop(struct raw_hop_list *hop, struct raw_conn **last)
 {
 	struct raw_conn *c = *last ? TAILQ_FIRST(hop) : NULL;
 
@@ -145,7 +146,7 @@ static struct raw_conn *turn(struct raw_hop_list *hop, struct raw_conn **last)
 }
 
 /* The ARP of whole networks comes here, so an unrelated one costs one look-up in a table. */
-void raw_doubt_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp)
+void raw_hint_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp)
 {
 	struct weft_arp_hint hint;
 	struct raw_hop_list *hop;
@@ -155,38 +156,38 @@ void raw_doubt_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp)
 		return;
 	hop = raw_table_hop(iface, hint.ip);
 	last = hop ? TAILQ_LAST(hop, raw_hop_list) : NULL;
-	for (unsigned int n = 0; n < LOOKS && (c = turn(hop, &last)); n++) {
+	for (unsigned int n = 0; n < LOOKS && (c = next_of_hop(hop, &last)); n++) {
 		if (c->hop_ip != hint.ip || c->state != RAW_UP)
 			continue;
 		new_mac(c, hint.mac);
 		/* That a gateway has started does not concern the peers behind it. */
 		if (hint.begins && c->peer_ip == hint.ip)
-			doubt(c, RAW_HINT_ARP);
+			hint_check(c, RAW_HINT_ARP);
 	}
 }
 
-void raw_doubt_source(struct raw_conn *c, const uint8_t mac[6])
+void raw_hint_source(struct raw_conn *c, const uint8_t mac[6])
 {
 	/*
 	 * Gateways may send from other MACs than their ARP answers contain, so ARP is queried about
 	 * them.
 	 */
-	if (c->iface->gate.raw_ethertype)
+	if (c->iface->rx_filter.raw_ethertype)
 		return;
 	if (c->hop_ip == c->peer_ip)
 		new_mac(c, mac);
-	else if (slot(c, RAW_HINT_MAC) != 0)
+	else if (hint_slot(c, RAW_HINT_MAC) != 0)
 		raw_move_look(c);
 }
 
-void raw_doubt_siblings(struct raw_conn *c)
+void raw_hint_siblings(struct raw_conn *c)
 {
 	struct raw_hop_list *hop = c->in_hop ? raw_table_hop(c->iface, c->hop_ip) : NULL;
 	struct raw_conn *d, *last = hop ? TAILQ_LAST(hop, raw_hop_list) : NULL;
 
-	for (unsigned int n = 0; n < LOOKS && (d = turn(hop, &last)); n++)
+	for (unsigned int n = 0; n < LOOKS && (d = next_of_hop(hop, &last)); n++)
 		if (d != c && d->state == RAW_UP && d->remote_iface == c->remote_iface)
-			doubt(d, RAW_HINT_ARP);
+			hint_check(d, RAW_HINT_ARP);
 }
 
 static bool has_ports(const struct raw_conn *c, uint16_t ours, uint16_t theirs)
@@ -198,11 +199,11 @@ static bool has_ports(const struct raw_conn *c, uint16_t ours, uint16_t theirs)
 }
 
 /* Token bucket. @p next: the time from which the next event is within the rate. */
-static bool is_due(uint64_t *next, uint64_t lt, uint64_t gap)
+static bool is_due(uint64_t *next, uint64_t live_clock, uint64_t gap)
 {
-	uint64_t at = RTE_MAX(lt, *next);
+	uint64_t at = RTE_MAX(live_clock, *next);
 
-	if (at - lt > QUOTE_BURST_NS)
+	if (at - live_clock > QUOTE_BURST_NS)
 		return false;
 	*next = at + gap;
 	return true;
@@ -218,8 +219,8 @@ static bool may_look(struct raw_iface *iface, uint32_t sender)
 	uint64_t *share =
 		&iface->quote_by[weft_siphash(&iface->key, &sender, sizeof(sender)) % RAW_QUOTERS];
 
-	if (is_due(share, iface->lt, QUOTE_SHARE_NS) &&
-	    is_due(&iface->quote_next, iface->lt, QUOTE_GAP_NS))
+	if (is_due(share, iface->live_clock, QUOTE_SHARE_NS) &&
+	    is_due(&iface->quote_next, iface->live_clock, QUOTE_GAP_NS))
 		return true;
 	raw_count(iface, RAW_HINT_LIMITED);
 	return false;
@@ -240,7 +241,7 @@ static struct raw_conn *by_ports(struct raw_iface *iface, const struct weft_fram
 		return NULL;
 	hop = raw_table_hop(iface, hop_ip);
 	last = hop ? TAILQ_LAST(hop, raw_hop_list) : NULL;
-	for (unsigned int n = 0; n < LOOKS && (c = turn(hop, &last)); n++)
+	for (unsigned int n = 0; n < LOOKS && (c = next_of_hop(hop, &last)); n++)
 		if (c->state == RAW_UP && c->peer_ip == ip &&
 		    has_ports(c, weft_be16(udp->src_port), weft_be16(udp->dst_port)))
 			return c;
@@ -251,7 +252,7 @@ static struct raw_conn *by_ports(struct raw_iface *iface, const struct weft_fram
  * The connection of the frame that did not arrive. If its lane header is quoted, that must match as
  * a whole.
  */
-static struct raw_conn *quoted(struct raw_iface *iface, const struct weft_frame_view *v)
+static struct raw_conn *quoted_conn(struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(v->quote + 1);
 	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)(udp + 1);
@@ -269,9 +270,9 @@ static struct raw_conn *quoted(struct raw_iface *iface, const struct weft_frame_
 	return c;
 }
 
-void raw_doubt_icmp(struct raw_iface *iface, const struct weft_frame_view *v)
+void raw_hint_icmp(struct raw_iface *iface, const struct weft_frame_view *v)
 {
-	struct raw_conn *c = quoted(iface, v);
+	struct raw_conn *c = quoted_conn(iface, v);
 
 	if (!c) {
 		raw_count(iface, RAW_DROP_ICMP);
@@ -279,8 +280,8 @@ void raw_doubt_icmp(struct raw_iface *iface, const struct weft_frame_view *v)
 	}
 	raw_count(iface, RAW_ICMP_IN);
 	if (v->icmp_code != WEFT_ICMP_TOO_LONG)
-		doubt(c, RAW_HINT_ICMP);
-	else if (c->timer != 0 && slot(c, RAW_HINT_ICMP) != 0)
+		hint_check(c, RAW_HINT_ICMP);
+	else if (c->timer != 0 && hint_slot(c, RAW_HINT_ICMP) != 0)
 		raw_mtu_suspect(c, c->snd_una); /* it searches the size that passes */
 }
 
@@ -291,8 +292,8 @@ void raw_doubt_icmp(struct raw_iface *iface, const struct weft_frame_view *v)
 void raw_announce_begin(struct raw_iface *iface)
 {
 	iface->announced = 0;
-	iface->announce_at = iface->gate.raw_ethertype ? RAW_NEVER : iface->lt;
-	iface->next_lt = RTE_MIN(iface->next_lt, iface->announce_at);
+	iface->announce_at = iface->rx_filter.raw_ethertype ? RAW_NEVER : iface->live_clock;
+	iface->next_live_clock = RTE_MIN(iface->next_live_clock, iface->announce_at);
 }
 
 void raw_announce(struct raw_iface *iface)
@@ -304,6 +305,6 @@ void raw_announce(struct raw_iface *iface)
 	raw_arp_send(iface, everybody, &probe);
 	iface->announced++;
 	iface->announce_at = iface->announced < ANNOUNCE
-				     ? iface->lt + (ANNOUNCE_NS << iface->announced)
+				     ? iface->live_clock + (ANNOUNCE_NS << iface->announced)
 				     : RAW_NEVER;
 }

@@ -27,7 +27,7 @@ static struct {
 		struct weft_msg_lane lanes[LANES];
 		struct weft_rndv rndv;
 		struct weft_fetch fetch;
-		struct weft_ask ask[LANES];
+		struct weft_pull_range range[LANES];
 	} peer[PEERS];
 } t;
 
@@ -44,7 +44,7 @@ static void setup(void)
 	TAILQ_INIT(&t.rw.fetching_later);
 	TAILQ_INIT(&port->line[WEFT_RNDV_IS_SHORT]);
 	TAILQ_INIT(&port->line[WEFT_RNDV_IS_LONG]);
-	TAILQ_INIT(&port->asks);
+	TAILQ_INIT(&port->ranges);
 	weft_pull_port_init(&port->pull, 1e9);
 	for (int i = 0; i < PEERS; i++) {
 		t.peer[i].me.mw = &t.mw;
@@ -60,18 +60,18 @@ static void setup(void)
 	}
 }
 
-static void asked(int i, uint8_t lane, uint64_t bytes)
+static void requested(int i, uint8_t lane, uint64_t bytes)
 {
-	struct weft_ask *a = &t.peer[i].ask[lane];
+	struct weft_pull_range *a = &t.peer[i].range[lane];
 
-	*a = (struct weft_ask){
+	*a = (struct weft_pull_range){
 		.fetch = &t.peer[i].fetch, .lane = lane, .left = bytes, .given = t.worker.now};
-	weft_rndv_port_asked(&t.peer[i].rndv, a);
+	weft_rndv_port_requested(&t.peer[i].rndv, a);
 }
 
 static void came(int i, uint8_t lane, uint64_t bytes)
 {
-	struct weft_ask *a = &t.peer[i].ask[lane];
+	struct weft_pull_range *a = &t.peer[i].range[lane];
 
 	t.peer[i].me.lanes[lane].load[WEFT_DIR_RX].moved = t.worker.now;
 	weft_rndv_port_came(&t.peer[i].rndv, a, bytes, true);
@@ -97,8 +97,8 @@ static void a_byte_now_and_then_holds_nothing(void **state)
 	(void)state;
 	setup();
 	begin = t.worker.now;
-	asked(0, 0, 1 << 20);
-	asked(1, 0, 1 << 20);
+	requested(0, 0, 1 << 20);
+	requested(1, 0, 1 << 20);
 	third = waits(2);
 	assert_null(weft_rndv_next(&t.mw, NULL));
 	while (weft_rndv_next(&t.mw, NULL) != third) {
@@ -112,9 +112,9 @@ static void a_byte_now_and_then_holds_nothing(void **state)
 	came(0, 0, 1000);
 	assert_int_equal(t.rw.ports[0].pull.out, 0);
 	assert_int_equal(t.peer[0].rndv.lanes[0].late, 1);
-	came(0, 0, t.peer[0].ask[0].left);
+	came(0, 0, t.peer[0].range[0].left);
 	assert_int_equal(t.peer[0].rndv.lanes[0].late, 0);
-	asked(0, 0, 5000);
+	requested(0, 0, 5000);
 	assert_int_equal(t.rw.ports[0].pull.out, 5000);
 	came(0, 0, 5000);
 	assert_int_equal(t.rw.ports[0].pull.out, 0);
@@ -128,9 +128,9 @@ static void a_late_lane_has_no_turn(void **state)
 
 	(void)state;
 	setup();
-	asked(0, 0, 10);
+	requested(0, 0, 10);
 	t.worker.now += 10 * MS;
-	asked(0, 1, 1 << 20);
+	requested(0, 1, 1 << 20);
 	r = waits(0);
 	assert_null(weft_rndv_next(&t.mw, NULL));
 	assert_int_equal(r->lanes[0].late, 1);

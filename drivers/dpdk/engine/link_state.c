@@ -7,9 +7,9 @@
 #include <rte_common.h>
 
 #include "engine/conn.h"
-#include "engine/doubt.h"
+#include "engine/hint.h"
 #include "engine/iface.h"
-#include "engine/life.h"
+#include "engine/link_state.h"
 #include "engine/peer.h"
 #include "engine/suspect.h"
 #include "engine/txq.h"
@@ -17,7 +17,7 @@
 #include "frame/frame_port.h"
 #include "lane.h"
 
-static void tell(struct raw_iface *iface, enum weft_lane_iface_event ev, const char *text)
+static void report_event(struct raw_iface *iface, enum weft_lane_iface_event ev, const char *text)
 {
 	if (iface->iface_event)
 		iface->iface_event(iface->cb_arg, &iface->base, ev, text);
@@ -38,7 +38,7 @@ static void end_all(struct raw_iface *iface, const struct weft_frame_port_event 
 		 iface->base.attr.device, ev->text);
 	raw_count(iface, RAW_PORT_ENDED);
 	raw_txq_end(iface);
-	tell(iface, WEFT_LANE_IFACE_EV_ENDED, ev->text);
+	report_event(iface, WEFT_LANE_IFACE_EV_ENDED, ev->text);
 	for (c = TAILQ_FIRST(&iface->conns); c; c = next) {
 		next = TAILQ_NEXT(c, link);
 		if (c->state == RAW_DOWN || c->state == RAW_QUIET || c->state == RAW_TIME_WAIT)
@@ -62,7 +62,7 @@ void raw_port_look(struct raw_iface *iface)
 		case WEFT_FRAME_PORT_LINK_DOWN:
 			iface->link_up = false;
 			raw_count(iface, RAW_PORT_LINK_DOWN);
-			tell(iface, WEFT_LANE_IFACE_EV_LINK_DOWN, ev.text);
+			report_event(iface, WEFT_LANE_IFACE_EV_LINK_DOWN, ev.text);
 			raw_suspect_link(iface);
 			break;
 		case WEFT_FRAME_PORT_LINK_UP:
@@ -70,19 +70,20 @@ void raw_port_look(struct raw_iface *iface)
 			raw_count(iface, RAW_PORT_LINK_UP);
 			raw_fill_numbers(iface);
 			raw_announce_begin(iface);
-			tell(iface, WEFT_LANE_IFACE_EV_LINK_UP, ev.text);
+			report_event(iface, WEFT_LANE_IFACE_EV_LINK_UP, ev.text);
 			break;
 		case WEFT_FRAME_PORT_SPEED:
 			raw_fill_numbers(iface);
-			tell(iface, WEFT_LANE_IFACE_EV_SPEED, ev.text);
+			report_event(iface, WEFT_LANE_IFACE_EV_SPEED, ev.text);
 			break;
 		default:
 			end_all(iface, &ev);
 		}
 		ev.text[0] = '\0';
 	}
-	iface->look_at = iface->ended != 0 || !port->ops->look
-				 ? RAW_NEVER
-				 : iface->lt + (iface->link_up ? RAW_LOOK_UP : RAW_LOOK_DOWN);
-	iface->next_lt = RTE_MIN(iface->next_lt, iface->look_at);
+	iface->look_at =
+		iface->ended != 0 || !port->ops->look
+			? RAW_NEVER
+			: iface->live_clock + (iface->link_up ? RAW_LOOK_UP : RAW_LOOK_DOWN);
+	iface->next_live_clock = RTE_MIN(iface->next_live_clock, iface->look_at);
 }

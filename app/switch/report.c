@@ -41,7 +41,7 @@ static const struct {
 };
 
 /* Callbacks of DPDK and signal handlers have no argument. */
-static struct sw *told;
+static struct sw *reported;
 
 static uint64_t value(const struct sw_counters *c, size_t i)
 {
@@ -75,7 +75,7 @@ static size_t line(const char *head, const struct sw_counters *c, char *buf, siz
 	return RTE_MIN(at, len);
 }
 
-static void tell_text(struct sw *s, char *buf, size_t len)
+static void report_text(struct sw *s, char *buf, size_t len)
 {
 	char head[64 + RTE_ETH_NAME_MAX_LEN], name[RTE_ETH_NAME_MAX_LEN];
 	size_t at = 0;
@@ -101,38 +101,38 @@ static void tell_text(struct sw *s, char *buf, size_t len)
 
 /* ---- SIGUSR1 -------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t tell_now;
+static volatile sig_atomic_t report_now;
 
 static void on_usr1(int sig)
 {
 	int err = errno;
 
 	(void)sig;
-	tell_now = 1;
-	sw_control_notify(told);
+	report_now = 1;
+	sw_control_notify(reported);
 	errno = err;
 }
 
-void sw_tell_wanted(struct sw *s)
+void sw_report_wanted(struct sw *s)
 {
-	if (!tell_now)
+	if (!report_now)
 		return;
-	tell_now = 0;
-	sw_tell_print(s);
+	report_now = 0;
+	sw_report_print(s);
 }
 
-void sw_tell_print(struct sw *s)
+void sw_report_print(struct sw *s)
 {
 	char text[32768];
 
-	tell_text(s, text, sizeof(text));
+	report_text(s, text, sizeof(text));
 	fputs(text, stdout);
 	fflush(stdout);
 }
 
 /* ---- telemetry ------------------------------------------------------------------------------ */
 
-static int tell_ports(const char *cmd, const char *params, struct rte_tel_data *data)
+static int on_ports(const char *cmd, const char *params, struct rte_tel_data *data)
 {
 	unsigned int i;
 	char name[16];
@@ -140,29 +140,29 @@ static int tell_ports(const char *cmd, const char *params, struct rte_tel_data *
 	(void)cmd;
 	(void)params;
 	rte_tel_data_start_dict(data);
-	pthread_mutex_lock(&told->lock);
-	for (i = 0; i < told->plan.ports; i++) {
-		if (!is_of_interest(told, i))
+	pthread_mutex_lock(&reported->lock);
+	for (i = 0; i < reported->plan.ports; i++) {
+		if (!is_of_interest(reported, i))
 			continue;
 		snprintf(name, sizeof(name), "%u", i);
-		rte_tel_data_add_dict_int(data, name, told->port[i].pid);
+		rte_tel_data_add_dict_int(data, name, reported->port[i].pid);
 	}
-	pthread_mutex_unlock(&told->lock);
+	pthread_mutex_unlock(&reported->lock);
 	return 0;
 }
 
-static int tell_counters(const char *cmd, const char *params, struct rte_tel_data *data)
+static int on_counters(const char *cmd, const char *params, struct rte_tel_data *data)
 {
-	const struct sw_counters *c = &told->uplink.counters;
+	const struct sw_counters *c = &reported->uplink.counters;
 	unsigned int port;
 	char name[32];
 	size_t k;
 
 	(void)cmd;
 	if (params && sscanf(params, "%u", &port) == 1) {
-		if (port >= told->plan.ports)
+		if (port >= reported->plan.ports)
 			return -EINVAL;
-		c = &told->lane[port].counters;
+		c = &reported->lane[port].counters;
 	}
 	rte_tel_data_start_dict(data);
 	for (k = 0; k < RTE_DIM(counters); k++) {
@@ -175,7 +175,7 @@ static int tell_counters(const char *cmd, const char *params, struct rte_tel_dat
 	return 0;
 }
 
-static int tell_process(const char *cmd, const char *params, struct rte_tel_data *data)
+static int on_process(const char *cmd, const char *params, struct rte_tel_data *data)
 {
 	char text[RTE_TEL_MAX_STRING_LEN];
 
@@ -188,15 +188,15 @@ static int tell_process(const char *cmd, const char *params, struct rte_tel_data
 	return 0;
 }
 
-void sw_tell_start(struct sw *s)
+void sw_report_start(struct sw *s)
 {
-	told = s;
+	reported = s;
 	signal(SIGUSR1, on_usr1);
 	/* Fails with --no-telemetry, which is no error. */
-	rte_telemetry_register_cmd("/weft_switch/process", tell_process,
+	rte_telemetry_register_cmd("/weft_switch/process", on_process,
 				   "Version of Weft. Takes no parameters.");
-	rte_telemetry_register_cmd("/weft_switch/ports", tell_ports,
+	rte_telemetry_register_cmd("/weft_switch/ports", on_ports,
 				   "Ports in use, and the processes that have them.");
-	rte_telemetry_register_cmd("/weft_switch/counters", tell_counters,
+	rte_telemetry_register_cmd("/weft_switch/counters", on_counters,
 				   "Counters of the uplink, or of a port. Parameter: its number.");
 }

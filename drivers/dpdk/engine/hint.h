@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file engine/doubt.h
+ * @file engine/hint.h
  * Hints, without proof, that a peer is gone, was restarted or has moved: ARP of other hosts, ICMP,
  * a frame from another MAC. A hint only causes a query to the peer itself. The answer, or its
  * absence, decides.
  */
-#ifndef WEFT_ENGINE_DOUBT_H
-#define WEFT_ENGINE_DOUBT_H
+#ifndef WEFT_ENGINE_HINT_H
+#define WEFT_ENGINE_HINT_H
 
 #include "engine/conn.h"
 #include "engine/iface.h"
 #include "frame/parse.h"
 
 /* ARP of another host, requested or not. */
-void raw_doubt_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp);
+void raw_hint_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp);
 /* ICMP reports that a frame of ours did not arrive. Any host can forge that. */
-void raw_doubt_icmp(struct raw_iface *iface, const struct weft_frame_view *v);
+void raw_hint_icmp(struct raw_iface *iface, const struct weft_frame_view *v);
 /* A frame of the connection has come from another MAC than the peer's. */
-void raw_doubt_source(struct raw_conn *c, const uint8_t mac[6]);
+void raw_hint_source(struct raw_conn *c, const uint8_t mac[6]);
 /*
  * The peer has reset connection @p c: queries its other connections, which it may have lost, too.
  */
-void raw_doubt_siblings(struct raw_conn *c);
+void raw_hint_siblings(struct raw_conn *c);
 /* Sends queries that are due. May end the connection. */
-void raw_doubt_timer(struct raw_conn *c);
+void raw_hint_timer(struct raw_conn *c);
 
 /* Announce to peers by ARP that this iface has started, or that its link is back. */
 void raw_announce_begin(struct raw_iface *iface);
 void raw_announce(struct raw_iface *iface);
 
-#endif /* WEFT_ENGINE_DOUBT_H */
+#endif /* WEFT_ENGINE_HINT_H */

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "info/ask.h"
+#include "info/query.h"
 
 #define SERVERS 4u
 
@@ -26,24 +26,24 @@ struct server {
 	int fd;
 	pthread_t thread;
 	char folder[96], path[128];
-	const char *says[4];
+	const char *replies[4];
 };
 
-static char folder[] = "/tmp/weft-ask-XXXXXX", answer[ASK_ANSWER];
+static char folder[] = "/tmp/weft-ask-XXXXXX", answer[QUERY_ANSWER];
 static struct server server[SERVERS];
-static struct ask_process list[ASK_PROCESSES];
+static struct query_process list[QUERY_PROCESSES];
 
 static void *serve(void *arg)
 {
 	struct server *s = arg;
 	int fd = accept(s->fd, NULL, NULL);
-	char heard[256];
+	char received[256];
 
-	for (unsigned int i = 0; fd >= 0 && i < 4 && s->says[i]; i++)
-		if (send(fd, s->says[i], strlen(s->says[i]), MSG_NOSIGNAL) < 0 ||
-		    recv(fd, heard, sizeof(heard), 0) <= 0)
+	for (unsigned int i = 0; fd >= 0 && i < 4 && s->replies[i]; i++)
+		if (send(fd, s->replies[i], strlen(s->replies[i]), MSG_NOSIGNAL) < 0 ||
+		    recv(fd, received, sizeof(received), 0) <= 0)
 			break;
-	while (fd >= 0 && recv(fd, heard, sizeof(heard), 0) > 0)
+	while (fd >= 0 && recv(fd, received, sizeof(received), 0) > 0)
 		;
 	close(fd);
 	return NULL;
@@ -57,9 +57,9 @@ static void begin(struct server *s, const char *first, const char *second, const
 	assert_int_equal(mkdir(s->folder, 0700), 0);
 	snprintf(s->path, sizeof(s->path), "%s/dpdk_telemetry.v2", s->folder);
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", s->path);
-	s->says[0] = first;
-	s->says[1] = second;
-	s->says[2] = third;
+	s->replies[0] = first;
+	s->replies[1] = second;
+	s->replies[2] = third;
 	s->fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	assert_int_equal(bind(s->fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	assert_int_equal(listen(s->fd, 1), 0);
@@ -75,17 +75,17 @@ static void end(struct server *s)
 	rmdir(s->folder);
 }
 
-static void the_kernel_says_whose_socket_it_is(void **state)
+static void the_kernel_reports_whose_socket_it_is(void **state)
 {
 	unsigned int n;
 
 	(void)state;
 	begin(&server[0], "{\"version\":\"DPDK\",\"pid\":1,\"max_output_len\":16384}",
 	      "{\"/weft/workers\":[\"0123 dpdk:0 net_null0\"]}", NULL);
-	n = ask_find(getpid(), false, list);
+	n = query_find(getpid(), false, list);
 	assert_int_equal(n, 1);
 	assert_int_equal(list[0].pid, getpid());
-	ask_close(list, n);
+	query_close(list, n);
 	end(&server[0]);
 }
 
@@ -94,7 +94,7 @@ static void a_process_without_the_command_is_left_out(void **state)
 	(void)state;
 	begin(&server[0], "{\"pid\":1}", "{\"/weft/workers\" : \n null}", NULL);
 	begin(&server[1], "{\"pid\":1}", "nonsense", NULL);
-	assert_int_equal(ask_find(getpid(), false, list), 0);
+	assert_int_equal(query_find(getpid(), false, list), 0);
 	end(&server[0]);
 	end(&server[1]);
 }
@@ -105,12 +105,12 @@ static void an_answer_to_something_else_is_the_last(void **state)
 
 	(void)state;
 	begin(&server[0], "{\"pid\":1}", "{\"/weft/workers\":[]}", "{\"/weft/workers\":[]}");
-	n = ask_find(getpid(), false, list);
+	n = query_find(getpid(), false, list);
 	assert_int_equal(n, 1);
-	assert_false(ask(&list[0], "/weft/counters,1,dpdk", answer));
+	assert_false(query(&list[0], "/weft/counters,1,dpdk", answer));
 	assert_int_equal(list[0].fd, -1);
-	assert_false(ask(&list[0], "/weft/counters,1,dpdk", answer));
-	ask_close(list, n);
+	assert_false(query(&list[0], "/weft/counters,1,dpdk", answer));
+	query_close(list, n);
 	end(&server[0]);
 }
 
@@ -122,7 +122,7 @@ static void silent_sockets_of_others_cost_no_time(void **state)
 	for (unsigned int i = 0; i < SERVERS; i++)
 		begin(&server[i], NULL, NULL, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &from);
-	assert_int_equal(ask_find(1, false, list), 0);
+	assert_int_equal(query_find(1, false, list), 0);
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	assert_true(to.tv_sec - from.tv_sec < 5 * (long)SERVERS - 1);
 	for (unsigned int i = 0; i < SERVERS; i++)
@@ -152,7 +152,7 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_kernel_says_whose_socket_it_is),
+		cmocka_unit_test(the_kernel_reports_whose_socket_it_is),
 		cmocka_unit_test(a_process_without_the_command_is_left_out),
 		cmocka_unit_test(an_answer_to_something_else_is_the_last),
 		cmocka_unit_test(silent_sockets_of_others_cost_no_time),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file core/log_who.h
+ * @file core/log_origin.h
  * Log lines that name the worker or the endpoint they are about.
  */
-#ifndef WEFT_LOG_WHO_H
-#define WEFT_LOG_WHO_H
+#ifndef WEFT_LOG_ORIGIN_H
+#define WEFT_LOG_ORIGIN_H
 
 #include "base/log.h"
 
@@ -28,4 +28,4 @@ void weft_log_ep_write(enum weft_log_level level, const struct weft_ep *ep, cons
 			weft_log_ep_write(level, ep, __VA_ARGS__);       \
 	} while (0)
 
-#endif /* WEFT_LOG_WHO_H */
+#endif /* WEFT_LOG_ORIGIN_H */

@@ -149,7 +149,7 @@ bool weft_rndv_port_full(const struct weft_rndv *r, unsigned int lane)
 	       !weft_pull_port_room(&l->port->pull, l->out == 0);
 }
 
-void weft_rndv_port_asked(struct weft_rndv *r, struct weft_ask *a)
+void weft_rndv_port_requested(struct weft_rndv *r, struct weft_pull_range *a)
 {
 	struct weft_rndv_lane *l = &r->lanes[a->lane];
 
@@ -159,14 +159,14 @@ void weft_rndv_port_asked(struct weft_rndv *r, struct weft_ask *a)
 	weft_pull_port_rtt(&a->port->pull, r->me->lanes[a->lane].load[WEFT_DIR_RX].min_rtt_ns);
 	weft_pull_port_take(&a->port->pull, a->left, l->out == 0);
 	l->out += a->left;
-	TAILQ_INSERT_TAIL(&a->port->asks, a, port_link);
+	TAILQ_INSERT_TAIL(&a->port->ranges, a, port_link);
 }
 
-static void late(struct weft_rndv *r, struct weft_ask *a)
+static void range_late(struct weft_rndv *r, struct weft_pull_range *a)
 {
 	struct weft_rndv_lane *l = &r->lanes[a->lane];
 
-	TAILQ_REMOVE(&a->port->asks, a, port_link);
+	TAILQ_REMOVE(&a->port->ranges, a, port_link);
 	l->out -= a->left;
 	weft_pull_port_done(&a->port->pull, a->left, l->out == 0);
 	l->late++;
@@ -174,7 +174,7 @@ static void late(struct weft_rndv *r, struct weft_ask *a)
 	r->me->mw->rndv->lates++;
 }
 
-void weft_rndv_port_came(struct weft_rndv *r, struct weft_ask *a, uint64_t bytes, bool good)
+void weft_rndv_port_came(struct weft_rndv *r, struct weft_pull_range *a, uint64_t bytes, bool good)
 {
 	struct weft_rndv_lane *l = &r->lanes[a->lane];
 
@@ -197,7 +197,7 @@ void weft_rndv_port_came(struct weft_rndv *r, struct weft_ask *a, uint64_t bytes
 	l->out -= bytes;
 	weft_pull_port_done(&a->port->pull, bytes, l->out == 0);
 	if (bytes == a->left)
-		TAILQ_REMOVE(&a->port->asks, a, port_link);
+		TAILQ_REMOVE(&a->port->ranges, a, port_link);
 }
 
 /*
@@ -208,21 +208,21 @@ void weft_rndv_port_came(struct weft_rndv *r, struct weft_ask *a, uint64_t bytes
 static void find_late(struct weft_rndv_port *p, uint64_t now)
 {
 	uint64_t most = weft_pull_port_late(&p->pull);
-	struct weft_ask *a;
+	struct weft_pull_range *a;
 
 	weft_pull_port_came(&p->pull, 0, true, now);
-	for (unsigned int n = 0; n < WEFT_RNDV_TURNS && (a = TAILQ_FIRST(&p->asks)); n++) {
+	for (unsigned int n = 0; n < WEFT_RNDV_TURNS && (a = TAILQ_FIRST(&p->ranges)); n++) {
 		struct weft_rndv *r = a->fetch->me->rndv;
 		uint64_t moved = r->me->lanes[a->lane].load[WEFT_DIR_RX].moved;
 
 		if (now - a->given < most)
 			return;
 		if (now - moved >= most || now - a->given >= most + WEFT_SHARE_STALL) {
-			late(r, a);
+			range_late(r, a);
 			continue;
 		}
-		TAILQ_REMOVE(&p->asks, a, port_link);
-		TAILQ_INSERT_TAIL(&p->asks, a, port_link);
+		TAILQ_REMOVE(&p->ranges, a, port_link);
+		TAILQ_INSERT_TAIL(&p->ranges, a, port_link);
 	}
 }
 

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file mock/stranger.h
+ * @file mock/unknown_sender.h
  * Somebody who is connected to a worker of the mock lanes and says in wire-up messages what he
  * likes.
  */
-#ifndef WEFT_TEST_STRANGER_H
-#define WEFT_TEST_STRANGER_H
+#ifndef WEFT_TEST_UNKNOWN_SENDER_H
+#define WEFT_TEST_UNKNOWN_SENDER_H
 
 #include "mock/conn_util.h"
 
 /* An unknown sender that is connected to worker w and knows how to speak. */
-struct stranger {
+struct unknown_sender {
 	struct weft_lane_ep *lane_ep;
 	uint64_t id;
 	uint64_t net_addr;
 	uint64_t secret, remote; /* of its endpoint (0 = 99), and of the one that it speaks to */
 };
 
-static inline struct weft_wire_wireup stranger_head(struct stranger *s, struct weft_worker *w,
-						    enum weft_wireup_type type, uint32_t sn)
+static inline struct weft_wire_wireup unknown_head(struct unknown_sender *s, struct weft_worker *w,
+						   enum weft_wireup_type type, uint32_t sn)
 {
 	return (struct weft_wire_wireup){
 		.type = (uint8_t)type,
@@ -33,7 +33,7 @@ static inline struct weft_wire_wireup stranger_head(struct stranger *s, struct w
 	};
 }
 
-static inline void stranger_say(struct stranger *s, struct weft_worker *w,
+static inline void unknown_send(struct unknown_sender *s, struct weft_worker *w,
 				struct weft_wire_wireup *h, const struct weft_records *r)
 {
 	uint8_t buf[sizeof(*h) + WEFT_WIREUP_MAX];
@@ -43,12 +43,13 @@ static inline void stranger_say(struct stranger *s, struct weft_worker *w,
 	memcpy(buf, h, sizeof(*h));
 	if (len > 0)
 		memcpy(buf + sizeof(*h), r->buf, len);
-	mock_stranger_send(s->lane_ep, WEFT_WIRE_WIREUP, buf, sizeof(*h) + len);
+	mock_unknown_send(s->lane_ep, WEFT_WIRE_WIREUP, buf, sizeof(*h) + len);
 	mock_run(3, MS, w, NULL);
 }
 
 /* Interface @p index of it, where it says that it is. */
-static inline struct weft_address_iface stranger_iface(const struct stranger *s, unsigned int index)
+static inline struct weft_address_iface unknown_iface(const struct unknown_sender *s,
+						      unsigned int index)
 {
 	struct weft_address_iface f = {.index = (uint8_t)index,
 				       .driver = "mock",
@@ -65,8 +66,8 @@ static inline struct weft_address_iface stranger_iface(const struct stranger *s,
 }
 
 /* The records of a REQ that tells this address, from its interface @p from. */
-static inline void stranger_req(const struct weft_address *a, unsigned int from,
-				struct weft_worker *w, struct weft_records *r)
+static inline void unknown_req(const struct weft_address *a, unsigned int from,
+			       struct weft_worker *w, struct weft_records *r)
 {
 	struct weft_wire_boot boot = {.src_iface = (uint8_t)from, .dst_iface = 0};
 	struct weft_wire_credit credit = {
@@ -85,25 +86,25 @@ static inline void stranger_req(const struct weft_address *a, unsigned int from,
 }
 
 /* The records of a good REQ from an id above or below the worker's. */
-static inline void stranger_good_req(struct stranger *s, struct weft_worker *w,
-				     struct weft_records *r)
+static inline void unknown_good_req(struct unknown_sender *s, struct weft_worker *w,
+				    struct weft_records *r)
 {
 	struct weft_address a = {.worker_id = s->id, .name = "stranger", .num_ifaces = 1};
 
-	a.ifaces[0] = stranger_iface(s, 2);
-	stranger_req(&a, 2, w, r);
+	a.ifaces[0] = unknown_iface(s, 2);
+	unknown_req(&a, 2, w, r);
 }
 
 /* Type of the last wire-up message that the unknown sender got, or 0. */
-static inline unsigned int stranger_answer(struct stranger *s, struct weft_wire_wireup *h)
+static inline unsigned int unknown_answer(struct unknown_sender *s, struct weft_wire_wireup *h)
 {
 	const void *data;
 	uint8_t id;
 
-	if (mock_stranger_last(s->lane_ep, &id, &data) < sizeof(*h) || id != WEFT_WIRE_WIREUP)
+	if (mock_unknown_last(s->lane_ep, &id, &data) < sizeof(*h) || id != WEFT_WIRE_WIREUP)
 		return 0;
 	memcpy(h, data, sizeof(*h));
 	return h->type;
 }
 
-#endif /* WEFT_TEST_STRANGER_H */
+#endif /* WEFT_TEST_UNKNOWN_SENDER_H */

@@ -79,7 +79,7 @@ static size_t line_end(char *buf, size_t len, size_t at)
 	return at;
 }
 
-void wire_tell_links(const struct wire *w, char *buf, size_t len)
+void wire_report_links(const struct wire *w, char *buf, size_t len)
 {
 	char text[1024];
 	unsigned int i;
@@ -95,7 +95,7 @@ void wire_tell_links(const struct wire *w, char *buf, size_t len)
 	}
 }
 
-void wire_tell_counters(const struct wire *w, char *buf, size_t len)
+void wire_report_counters(const struct wire *w, char *buf, size_t len)
 {
 	const struct wire_dir *d;
 	unsigned int i;
@@ -117,9 +117,9 @@ void wire_tell_counters(const struct wire *w, char *buf, size_t len)
 /* ---- telemetry ------------------------------------------------------------------------------ */
 
 /* DPDK's callbacks have no argument, and its names no '-'. */
-static struct wire *told;
+static struct wire *reported;
 
-static int tell_links(const char *cmd, const char *params, struct rte_tel_data *data)
+static int on_links(const char *cmd, const char *params, struct rte_tel_data *data)
 {
 	char text[1024], name[32];
 	unsigned int i;
@@ -127,13 +127,13 @@ static int tell_links(const char *cmd, const char *params, struct rte_tel_data *
 	(void)cmd;
 	(void)params;
 	rte_tel_data_start_dict(data);
-	rte_ticketlock_lock(&told->lock);
-	for (i = 0; i < 2 * told->num_pairs; i++) {
+	rte_ticketlock_lock(&reported->lock);
+	for (i = 0; i < 2 * reported->num_pairs; i++) {
 		snprintf(name, sizeof(name), "%u/%s", i / 2, dir_name[i % 2]);
-		sim_link_text(&told->pair[i / 2].dir[i % 2].link, text, sizeof(text));
+		sim_link_text(&reported->pair[i / 2].dir[i % 2].link, text, sizeof(text));
 		rte_tel_data_add_dict_string(data, name, text);
 	}
-	rte_ticketlock_unlock(&told->lock);
+	rte_ticketlock_unlock(&reported->lock);
 	return 0;
 }
 
@@ -141,12 +141,12 @@ static unsigned int pair_of(const char *params)
 {
 	unsigned int pair = 0;
 
-	if (params && sscanf(params, "%u", &pair) == 1 && pair >= told->num_pairs)
+	if (params && sscanf(params, "%u", &pair) == 1 && pair >= reported->num_pairs)
 		return WIRE_PAIRS;
 	return pair;
 }
 
-static int tell_counters(const char *cmd, const char *params, struct rte_tel_data *data)
+static int on_counters(const char *cmd, const char *params, struct rte_tel_data *data)
 {
 	unsigned int pair = pair_of(params), dir;
 	char name[64];
@@ -156,15 +156,15 @@ static int tell_counters(const char *cmd, const char *params, struct rte_tel_dat
 	if (pair == WIRE_PAIRS)
 		return -EINVAL;
 	rte_tel_data_start_dict(data);
-	rte_ticketlock_lock(&told->lock);
+	rte_ticketlock_lock(&reported->lock);
 	for (dir = 0; dir < 2; dir++) {
 		for (k = 0; k < COUNTERS; k++) {
 			snprintf(name, sizeof(name), "%s/%s", dir_name[dir], counters[k].name);
 			rte_tel_data_add_dict_uint(data, name,
-						   value(&told->pair[pair].dir[dir], k));
+						   value(&reported->pair[pair].dir[dir], k));
 		}
 	}
-	rte_ticketlock_unlock(&told->lock);
+	rte_ticketlock_unlock(&reported->lock);
 	return 0;
 }
 
@@ -174,9 +174,9 @@ static int do_command(const char *cmd, const char *params, struct rte_tel_data *
 	int ret;
 
 	(void)cmd;
-	rte_ticketlock_lock(&told->lock);
-	ret = wire_command(told, params ? params : "", answer, sizeof(answer));
-	rte_ticketlock_unlock(&told->lock);
+	rte_ticketlock_lock(&reported->lock);
+	ret = wire_command(reported, params ? params : "", answer, sizeof(answer));
+	rte_ticketlock_unlock(&reported->lock);
 	rte_tel_data_start_dict(data);
 	rte_tel_data_add_dict_string(data, ret ? "error" : "done",
 				     ret || !params ? answer : params);
@@ -185,10 +185,10 @@ static int do_command(const char *cmd, const char *params, struct rte_tel_data *
 
 void wire_telemetry(struct wire *w)
 {
-	told = w;
+	reported = w;
 	/* Fails with --no-telemetry, which is no error. */
-	rte_telemetry_register_cmd("/weft_wire/links", tell_links, "Links of all pairs.");
-	rte_telemetry_register_cmd("/weft_wire/counters", tell_counters,
+	rte_telemetry_register_cmd("/weft_wire/links", on_links, "Links of all pairs.");
+	rte_telemetry_register_cmd("/weft_wire/counters", on_counters,
 				   "Counters of a pair. Parameter: its number (0).");
 	rte_telemetry_register_cmd("/weft_wire/set", do_command,
 				   "Change links, as a command: [PAIR] [forth|back] LINK.");

@@ -27,7 +27,7 @@
 #include "lane.h"
 
 #define ZC_CHUNK 64u
-#define ZC_ASK_EVERY 10000ull /* ns between two calls of tx_done() */
+#define ZC_POLL_NS 10000ull /* ns between two calls of tx_done() */
 
 struct zc_chunk {
 	struct zc_chunk *next;
@@ -53,7 +53,7 @@ void raw_zc_released(void *addr, void *opaque)
 }
 
 /* Run the completion. @return false: it has run before */
-static bool zc_tell(struct raw_zc *zc)
+static bool zc_complete(struct raw_zc *zc)
 {
 	struct weft_lane_comp *comp = zc->comp;
 	int status = zc->status;
@@ -106,7 +106,7 @@ unsigned int raw_zc_complete(struct raw_iface *iface)
 	while ((zc = STAILQ_FIRST(&iface->zc.released))) {
 		STAILQ_REMOVE_HEAD(&iface->zc.released, link);
 		STAILQ_INSERT_HEAD(&iface->zc.free, zc, link);
-		n += zc_tell(zc);
+		n += zc_complete(zc);
 	}
 	return n;
 }
@@ -124,13 +124,13 @@ void raw_zc_wait(struct raw_iface *iface, struct raw_zc *zc)
  * If the NIC has read all that it was given, complete all messages that wait now. Frames that
  * completions send in the meantime may still be in the queue. @return the number of completions run
  */
-unsigned int raw_zc_ask(struct raw_iface *iface)
+unsigned int raw_zc_poll(struct raw_iface *iface)
 {
 	struct raw_zc_list done = LIST_HEAD_INITIALIZER(done);
 	struct raw_zc *zc;
 	unsigned int n = 0;
 
-	iface->zc.ask_at = iface->now + ZC_ASK_EVERY;
+	iface->zc.poll_at = iface->now + ZC_POLL_NS;
 	raw_txq_flush(iface);
 	if (iface->txq.count > 0 || !iface->port->ops->tx_done(iface->port))
 		return 0;
@@ -140,7 +140,7 @@ unsigned int raw_zc_ask(struct raw_iface *iface)
 	}
 	while ((zc = LIST_FIRST(&done))) {
 		raw_count(iface, RAW_TX_ZCOPY_EARLY);
-		n += zc_tell(zc);
+		n += zc_complete(zc);
 	}
 	return n;
 }
@@ -185,7 +185,7 @@ void raw_zc_cancel(struct raw_conn *c)
 		/*
 		 * It is in the list of released messages, and returns from there to the free ones.
 		 */
-		zc_tell(zc);
+		zc_complete(zc);
 	}
 }
 
@@ -214,6 +214,6 @@ void raw_zc_destroy(struct raw_iface *iface)
 
 	raw_zc_complete(iface);
 	while ((zc = LIST_FIRST(&iface->zc.orphans)))
-		zc_tell(zc);
+		zc_complete(zc);
 	free_chunks(iface);
 }

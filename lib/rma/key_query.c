@@ -27,22 +27,22 @@ static bool has_native(const struct weft_msg_ep *me)
 	return false;
 }
 
-void weft_rkey_ask(struct weft_msg_ep *me, struct weft_rkey *rkey)
+void weft_rkey_query(struct weft_msg_ep *me, struct weft_rkey *rkey)
 {
 	struct weft_wire_key_req q = {.key = weft_put64(rkey->key)};
 
-	if (rkey->asked || !has_native(me))
+	if (rkey->query_sent || !has_native(me))
 		return;
-	rkey->asked = true;
-	rkey->asked_of = me->ep->peer;
-	LIST_INSERT_HEAD(&me->mw->rma->asked, rkey, asked_link);
+	rkey->query_sent = true;
+	rkey->query_peer = me->ep->peer;
+	LIST_INSERT_HEAD(&me->mw->rma->key_queries, rkey, query_link);
 	weft_tx_ctl(me, WEFT_WIRE_KEY_REQ, &q, sizeof(q));
 }
 
 void weft_rkey_free(struct weft_rkey *rkey)
 {
-	if (rkey->unknown && rkey->asked)
-		LIST_REMOVE(rkey, asked_link);
+	if (rkey->unknown && rkey->query_sent)
+		LIST_REMOVE(rkey, query_link);
 	free(rkey);
 }
 
@@ -83,11 +83,11 @@ void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payl
 
 /* ------------------------------------------------------------------ the initiator */
 
-static void take(struct weft_rkey *rkey, const struct weft_wire_key_rep *rep)
+static void take_reply(struct weft_rkey *rkey, const struct weft_wire_key_rep *rep)
 {
 	const struct weft_wire_rkey_domain *d = (const void *)(rep + 1);
 
-	LIST_REMOVE(rkey, asked_link);
+	LIST_REMOVE(rkey, query_link);
 	rkey->unknown = false;
 	rkey->size = weft_get64(rep->size);
 	rkey->rights = weft_get32(rep->rights) &
@@ -105,10 +105,10 @@ void weft_rma_recv_key(struct weft_msg_ep *me, const void *data, size_t payload)
 	const struct weft_wire_key_rep *rep = data;
 	struct weft_rkey *rkey, *next;
 
-	for (rkey = LIST_FIRST(&me->mw->rma->asked); rkey; rkey = next) {
-		next = LIST_NEXT(rkey, asked_link);
+	for (rkey = LIST_FIRST(&me->mw->rma->key_queries); rkey; rkey = next) {
+		next = LIST_NEXT(rkey, query_link);
 		/* Other peers may claim that worker's id, but have another struct weft_peer. */
-		if (rkey->key == weft_get64(rep->key) && rkey->asked_of == me->ep->peer)
-			take(rkey, rep);
+		if (rkey->key == weft_get64(rep->key) && rkey->query_peer == me->ep->peer)
+			take_reply(rkey, rep);
 	}
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file info/ask.h
+ * @file info/query.h
  * Queries to processes of this host, over their sockets: DPDK's telemetry socket of a process with
  * raw lanes, Weft's own socket of any other (lib/answer.h). A process that has workers of both
  * kinds is in the list twice. Answers are untrusted text: each is cut to its field and made
  * printable.
  */
-#ifndef INFO_ASK_H
-#define INFO_ASK_H
+#ifndef INFO_QUERY_H
+#define INFO_QUERY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ASK_PROCESSES 256
-#define ASK_ANSWER 65536
+#define QUERY_PROCESSES 256
+#define QUERY_ANSWER 65536
 
-struct ask_process {
+struct query_process {
 	int fd;   /**< -1: a query has failed */
 	long pid; /**< from the kernel */
 	/** It is a weft-switch, which has only commands of its own. */
@@ -32,8 +32,8 @@ struct ask_process {
  * @param switches  weft-switch too
  * @return number of processes
  */
-unsigned int ask_find(long pid, bool switches, struct ask_process *list);
-void ask_close(struct ask_process *list, unsigned int n);
+unsigned int query_find(long pid, bool switches, struct query_process *list);
+void query_close(struct query_process *list, unsigned int n);
 
 /**
  * Send a command.
@@ -41,15 +41,15 @@ void ask_close(struct ask_process *list, unsigned int n);
  * one to another command. The process gets no further commands then, because a late answer would be
  * taken for the next one
  */
-bool ask(struct ask_process *p, const char *command, char answer[ASK_ANSWER]);
+bool query(struct query_process *p, const char *command, char answer[QUERY_ANSWER]);
 
 /** A string, or a member: name and text of its value, printable. Array items have the name "". */
-typedef void (*ask_value_cb)(const char *name, const char *text, bool is_number, void *arg);
+typedef void (*query_value_cb)(const char *name, const char *text, bool is_number, void *arg);
 
 /**
  * Walk over an answer: {"/command": string, array or dictionary of strings and numbers}.
  * @return false: it is malformed
  */
-bool ask_walk(const char *answer, ask_value_cb cb, void *arg);
+bool query_walk(const char *answer, query_value_cb cb, void *arg);
 
-#endif /* INFO_ASK_H */
+#endif /* INFO_QUERY_H */
