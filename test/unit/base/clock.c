@@ -38,6 +38,16 @@ static uint64_t now(void)
 
 static _Atomic uint64_t newest, backward;
 
+/* The CPU may read its counter before an earlier load has ended: not across this. */
+static inline void loads_end(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_lfence();
+#else
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
 /* Each reading is at least the newest one that any thread had made before. */
 static void *read_on(void *arg)
 {
@@ -45,6 +55,7 @@ static void *read_on(void *arg)
 
 	do {
 		before = atomic_load(&newest);
+		loads_end();
 		n = now();
 		if (n < before)
 			atomic_fetch_add(&backward, 1);
