@@ -34,14 +34,14 @@
  *  5. Small messages sent to one peer between two progress() calls may share a frame. They are sent
  *     at the latest at the next progress(). If nothing is unacknowledged on the lane_ep, the first
  *     is sent at once.
- * 6. The driver validates all bytes from the wire before it uses them. It counts dropped frames by
- *    reason.
- * 7. The driver reports events of the port or the device: #weft_lane_iface_event. A lost link ends
- *    no lane_ep by itself, because it may be back in a second. A device that is gone or needs a
- *    reset ends all its lane_eps at once, with message text that names the device and the cause.
- * 8. An owner need not poll all the time: with arm(), it may sleep until wait_fd() is readable or
- *    until the time that arm() returned. No event is lost in between: an event before arm() makes
- *    arm() return -EBUSY, an event after it makes the descriptor readable.
+ *  6. The driver validates all bytes from the wire before it uses them. It counts dropped frames by
+ *     reason.
+ *  7. The driver reports events of the port or the device: #weft_lane_iface_event. A lost link ends
+ *     no lane_ep by itself, because it may be back in a second. A device that is gone or needs a
+ *     reset ends all its lane_eps at once, with message text that names the device and the cause.
+ *  8. An owner need not poll all the time: with arm(), it may sleep until wait_fd() is readable or
+ *     until the time that arm() returned. No event is lost in between: an event before arm() makes
+ *     arm() return -EBUSY, an event after it makes the descriptor readable.
  *
  * Threads: an iface and its lane_eps belong to their worker's thread; the protocol layer holds the
  * worker's lock where there is one. query(), open() and close() are called under a context-wide
