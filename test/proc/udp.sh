@@ -15,10 +15,16 @@ user=(setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --n
 link rail0 9000 10.99.1 && link rail1 9000 10.99.2 || exit 1
 server_run+=("${user[@]}")
 client_run+=("${user[@]}")
-chmod 755 "$dir"
-mkdir -m 777 "$dir/user"
+# A folder that the ordinary user reaches: those above $dir may be private.
+shared=$(mktemp -d /tmp/weft-udp.XXXXXX) || exit 1
+chmod 777 "$shared"
+tidy_shared() {
+	rm -rf "$shared"
+	untidy
+}
+trap tidy_shared EXIT
 dump=$build/app/weft-dump
-export TMPDIR=$dir/user
+export TMPDIR=$shared
 
 # No argument for the EAL, and no "--".
 start_server() {
@@ -102,7 +108,10 @@ bad_network() {
 	exec 8>&-
 	wait $box_pid
 	cat "$dir/box.out"
-	[ $rc = 0 ] && log_has "tx\.retransmit" && log_has "drop\.duplicate" &&
+	[ $rc = 0 ] && log_has "tx\.retransmit" || return 1
+	# The bad one of two rails carries so little that none of it may be doubled.
+	[ "$1" = udp:bad ] || { grep -qE "[1-9][0-9]* lost" "$dir/box.out"; return; }
+	log_has "drop\.duplicate" &&
 		grep -qE "[1-9][0-9]* lost [1-9][0-9]* doubled [1-9][0-9]* disord" "$dir/box.out"
 }
 
@@ -147,10 +156,10 @@ sleeps() {
 # Both ends' captures are complete, and nothing in them is wrong.
 captured() {
 	lanes="udp:rail0"
-	start_server "$perf" -S "CAPTURE=$dir/user/server.pcapng" || return 1
-	client "$perf" -S "CAPTURE=$dir/user/client.pcapng" -t tag_bw -s 8,64k -n 100 -f || return 1
+	start_server "$perf" -S "CAPTURE=$shared/server.pcapng" || return 1
+	client "$perf" -S "CAPTURE=$shared/client.pcapng" -t tag_bw -s 8,64k -n 100 -f || return 1
 	server_code || return 1
-	"$dump" "$dir/user/server.pcapng" "$dir/user/client.pcapng" >"$dir/dump.txt" || return 1
+	"$dump" "$shared/server.pcapng" "$shared/client.pcapng" >"$dir/dump.txt" || return 1
 	cat "$dir/dump.txt"
 	grep -q "udp:rail0" "$dir/dump.txt" && ! grep -qi "malformed\|checksum" "$dir/dump.txt"
 }
@@ -159,10 +168,10 @@ captured() {
 ports_in_range() {
 	local seen
 	lanes="udp:rail0,ports=21000-21999,paths=4"
-	start_server "$perf" -S "CAPTURE=$dir/user/range.pcapng" || return 1
+	start_server "$perf" -S "CAPTURE=$shared/range.pcapng" || return 1
 	client "$perf" -t tag_bw -s 64k -n 100 -f || return 1
 	server_code || return 1
-	seen=$("$dump" -F "$dir/user/range.pcapng" | grep -oE "10\.99\.1\.[12]:[0-9]+" | sort -u)
+	seen=$("$dump" -F "$shared/range.pcapng" | grep -oE "10\.99\.1\.[12]:[0-9]+" | sort -u)
 	echo "$seen"
 	[ "$(echo "$seen" | grep -c "10.99.1.2")" -ge 3 ] &&
 		! echo "$seen" | grep -vE ":21[0-9]{3}$"
@@ -227,7 +236,7 @@ small_mtu_between() {
 	lanes="udp:right"
 	client "$perf" -t tag_bw -s 8,64k -n 50 -f -V && server_code || return 1
 	cat "$dir/client.out" "$dir/client.err"
-	grep -q "1414 are used" "$dir/client.out" "$dir/client.err"
+	grep -q "1414 are used" "$dir/client.err" "$dir/server.err"
 }
 
 no_route() {
