@@ -357,6 +357,11 @@ static void a_child_with_lanes_of_its_own_closes_no_others_file(void **state)
 	pid_t pid;
 
 	(void)state;
+#ifdef __SANITIZE_THREAD__
+	/* It ends a child whose thread gets the stack that one of the parent's has: "dup thread". */
+	print_message("left out: ThreadSanitizer does not know threads of a child\n");
+	skip();
+#endif
 	transfer(b, ep, 8, 1);
 	pid = fork();
 	if (pid == 0)
