@@ -260,8 +260,8 @@ static void receive_without_numbers(int sock[2], int lowest)
 		assert_int_equal(weft_foreign_fd_recv(sock[1], text, sizeof(text), fds, 2),
 				 -EPROTO);
 		assert_int_equal(fds[0], -1);
-		wait_for_none();
 	}
+	wait_for_none();
 	setrlimit(RLIMIT_NOFILE, &before);
 }
 
