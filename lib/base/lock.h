@@ -8,8 +8,8 @@
  * WEFT_LOCK_STREAK acquisitions while others wait, and gives way then. The shares of threads follow
  * from that bound.
  *
- * A waiting thread spins for about 15 us and sleeps then. It needs no processor time of the owner
- * to do so: a thread of a real-time policy may wait for one of a lower priority on the same core.
+ * A waiting thread spins for about 15 us and sleeps then. So a thread of a real-time policy leaves
+ * its core to an owner of a lower priority.
  * A child process has the lock as its parent had it at fork().
  */
 #ifndef WEFT_LOCK_H
