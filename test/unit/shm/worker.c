@@ -358,7 +358,7 @@ static void a_child_with_lanes_of_its_own_closes_no_others_file(void **state)
 
 	(void)state;
 #ifdef __SANITIZE_THREAD__
-	/* It ends a child whose thread gets the stack that one of the parent's has: "dup thread". */
+	/* It ends a child whose thread gets the stack of one of the parent's: "dup thread". */
 	print_message("left out: ThreadSanitizer does not know threads of a child\n");
 	skip();
 #endif
