@@ -170,6 +170,21 @@ def m_hosts(b):
             {'Weft, two rails': [0, 1], 'Weft, one rail': [0]})
 
 
+def m_reduce(b):
+    """MPI_Allreduce of 8 B to 1 MiB, two hosts, veth and af_packet, against Open MPI's tcp: 1.2 x
+    its time at each size"""
+    mpi = Mpi(b)
+    sizes = (8, KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB, MIB)
+    sides = {'Weft': [0], "Open MPI's tcp": None}
+    weft, tcp = sides
+    what = ['allreduce:%d' % size for size in sizes]
+    network(b, mpi, (None, None), what, [
+        figure('MPI_Allreduce of %s, two hosts, veth of MTU 9000, net_af_packet'
+               % ('%d KiB' % (size // KIB) if size >= KIB else '%d B' % size), name, 'us',
+               [(weft, tcp, at_most, 1.2, None)], **on_cores(name))
+        for size, name in zip(sizes, what)], sides)
+
+
 def m_start(b):
     """MPI_Init and MPI_Finalize, and memory of a rank, with 2 to 16 ranks of a host: 100 ms with
     two, 30 MB"""
@@ -224,5 +239,5 @@ def m_overlap(b):
     ], {n: partial(mpi.run, way, [name, 'lat:8']) for n, way in ways.items()})
 
 
-MEASURES = {'mpi-host': m_host, 'mpi-hosts': m_hosts, 'mpi-start': m_start,
+MEASURES = {'mpi-host': m_host, 'mpi-hosts': m_hosts, 'mpi-reduce': m_reduce, 'mpi-start': m_start,
             'mpi-overlap': m_overlap}

@@ -7,6 +7,7 @@
  *	lat:N      half a round trip between two ranks, us
  *	bw:N       a stream from one to the other, 64 messages at a time (8 of 1 MiB or more), MiB/s
  *	rate:N     the same, millions of messages a second
+ *	allreduce:N  one MPI_Allreduce() of N bytes, us: two ranks send to each other at once
  *	overlap:N  part of an MPI_Isend() that a computation of the same duration hides
  *	rss, pss, private  KiB of a rank that has exchanged 8 bytes with every other; the mean
  *	init, finalize     ms; of MPI_Init() the mean, of MPI_Finalize() the first rank's
@@ -87,6 +88,17 @@ static double rate(int length)
 static double bw(int length)
 {
 	return rate(length) * 1e6 * length / (1 << 20);
+}
+
+/* Sums doubles, with a barrier before each call: without one, a fast rank overlaps two calls. */
+static double allreduce(int length)
+{
+	double start;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	start = now_us();
+	MPI_Allreduce(MPI_IN_PLACE, buf, length / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+	return now_us() - start;
 }
 
 /* Without a call of MPI's. */
@@ -223,6 +235,7 @@ static const struct {
 	{"lat", lat, NULL},
 	{"bw", bw, NULL},
 	{"rate", rate, NULL},
+	{"allreduce", allreduce, NULL},
 	{"overlap", NULL, overlap},
 };
 
