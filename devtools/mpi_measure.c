@@ -232,10 +232,8 @@ static const struct {
 	double (*sample)(int);
 	double (*figure)(int);
 } kinds[] = {
-	{"lat", lat, NULL},
-	{"bw", bw, NULL},
-	{"rate", rate, NULL},
-	{"allreduce", allreduce, NULL},
+	{"lat", lat, NULL},         {"bw", bw, NULL},
+	{"rate", rate, NULL},       {"allreduce", allreduce, NULL},
 	{"overlap", NULL, overlap},
 };
 

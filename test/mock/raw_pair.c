@@ -305,6 +305,7 @@ static void open_end(struct pair *p, int i, const struct pair_params *pp,
 		.flags = (pp->network ? 0 : WEFT_FRAME_PORT_MEMORY) | WEFT_FRAME_PORT_MULTISEG |
 			 (pp->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF) |
 			 (pp->reg ? WEFT_FRAME_PORT_REG : 0) |
+			 (pp->copies ? WEFT_FRAME_PORT_COPIES : 0) |
 			 (pp->nic_csum ? WEFT_FRAME_PORT_RX_CSUM : 0),
 		.tx_segs = pp->tx_segs,
 		.tx_page_bits = pp->tx_page_bits,

@@ -82,6 +82,7 @@ struct pair_params {
 	bool reg;      /* memory must be registered */
 	bool nic_csum; /* the NIC looks at checksums */
 	bool network;  /* the port is none in memory */
+	bool copies;   /* the PMD copies each frame */
 	uint16_t tx_segs;
 	uint8_t tx_page_bits;
 	bool off_subnet;

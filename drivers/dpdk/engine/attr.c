@@ -77,6 +77,21 @@ static void needs_registration(struct raw_iface *iface)
 	snprintf(a->domain, sizeof(a->domain), "%s", iface->port->mem_domain);
 }
 
+/*
+ * A port that copies each frame in a system call (af_packet, UDP sockets) gains nothing from user
+ * memory: the copy into a frame is one of four. A send from user memory costs an acknowledgement
+ * more, and with it a system call at either end: 8 KiB take 14.5 us one way, and 10.9 when copied.
+ */
+static bool sends_user_memory(const struct raw_iface *iface)
+{
+	uint32_t flags = iface->port->flags;
+
+	if ((flags & WEFT_FRAME_PORT_COPIES) && !(flags & WEFT_FRAME_PORT_MEMORY))
+		return false;
+	return iface->conf.zcopy && (flags & WEFT_FRAME_PORT_EXTBUF) &&
+	       (flags & WEFT_FRAME_PORT_MULTISEG);
+}
+
 /* For weft-info. */
 static void steering_note(struct raw_iface *iface)
 {
@@ -114,8 +129,7 @@ void raw_fill_attr(struct raw_iface *iface)
 	snprintf(a->device, sizeof(a->device), "%s", port->device);
 	raw_fill_numbers(iface);
 	fill_costs(iface);
-	if (iface->conf.zcopy && (port->flags & WEFT_FRAME_PORT_EXTBUF) &&
-	    (port->flags & WEFT_FRAME_PORT_MULTISEG)) {
+	if (sends_user_memory(iface)) {
 		a->features |= WEFT_LANE_F_ZCOPY;
 		a->max_zcopy = room;
 		a->max_zcopy_hdr = RTE_MIN(small, 128u);

@@ -39,6 +39,20 @@ static void zcopy_completes_after_ack_and_release(void **state)
 	}
 }
 
+/* In a port of memory the copy into a frame is one of two, with a system call one of four. */
+static void ports_that_copy_in_a_system_call_do_not_send_user_memory(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++) {
+		struct pair_params pp = {.network = i & 1, .copies = i & 2};
+
+		pair_open(&pair, &pp, 43);
+		assert_int_equal((A->iface->attr.features & WEFT_LANE_F_ZCOPY) != 0, i != 3);
+		assert_int_equal(A->iface->attr.max_zcopy != 0, i != 3);
+		pair_close(&pair);
+	}
+}
+
 static void destroy_on_done(struct weft_lane_comp *comp, int status)
 {
 	(void)comp;
@@ -214,6 +228,7 @@ int main(void)
 		cmocka_unit_test(zcopy_of_destroyed_ep_waits_for_hardware),
 		cmocka_unit_test(zcopy_one_way_does_not_wait_for_a_delayed_ack),
 		cmocka_unit_test(zcopy_answers_carry_the_acknowledgement),
+		cmocka_unit_test(ports_that_copy_in_a_system_call_do_not_send_user_memory),
 	};
 
 	return cmocka_run_group_tests_name("raw_zcopy", tests, NULL, NULL);
