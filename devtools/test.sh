@@ -112,7 +112,8 @@ check_install() {
 	pc=$(find "$prefix" -name weft.pc)
 	[ -n "$pc" ] || { echo "weft.pc is not installed"; return 1; }
 	# The pages name files of share/doc/weft.
-	for name in $(grep -ohE '[a-z]+\.md' "$prefix"/usr/local/share/man/man*/weft* | sort -u); do
+	for name in $(grep -ohE '[a-z-]+\.md' "$prefix"/usr/local/share/man/man*/weft* |
+		sort -u); do
 		[ -f "$prefix/usr/local/share/doc/weft/$name" ] || {
 			echo "a page names $name, which is not installed"
 			return 1
@@ -135,7 +136,7 @@ check_install() {
 				return 1
 			}
 		for other in $(sed -E 's,\]\([^)]*\)|[a-z_.-]+/[A-Za-z_/.-]*,,g' "$name" |
-			grep -ohE '[A-Za-z_]+\.md' | sort -u); do
+			grep -ohE '[A-Za-z_-]+\.md' | sort -u); do
 			[ -f "$prefix/usr/local/share/doc/weft/$other" ] || {
 				echo "${name##*/} names $other, which is not installed"
 				return 1

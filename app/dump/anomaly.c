@@ -183,7 +183,7 @@ static bool spoke(const struct trace_flow *f, uint64_t from, uint64_t to)
 
 /*
  * Both ends stopped sending at once. An end that finds a dead lane by silence sends for more than
- * 20 ms (doc/failover.md). When a device reports that its link is down, both ends stop earlier.
+ * 20 ms (doc/raw-lanes.md). When a device reports that its link is down, both ends stop earlier.
  */
 static bool left_at_once(const struct trace *t, const struct trace_flow *f,
 			 const struct trace_flow *g)

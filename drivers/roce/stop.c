@@ -2,7 +2,7 @@
 
 /*
  * Lanes that die while their endpoint has others: they are suspected, stopped, and return the
- * messages that the peer has not processed (doc/failover.md).
+ * messages that the peer has not processed (doc/raw-lanes.md).
  *
  * The state of receiving is a count for each queue pair, since each delivers in order. The queue
  * pairs of a stopped lane are in the error state before this state is sent to the peer. So messages

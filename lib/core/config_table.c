@@ -109,7 +109,7 @@ const struct weft_option weft_options[] = {
 		.help = "Congestion control of raw lanes. fixed: the window of WEFT_WINDOW, "
 			"independent of the network. delay: a window per path that follows round "
 			"trips, congestion marks and losses, so that queues stay short and flows "
-			"share (doc/congestion.md); WEFT_WINDOW is its maximum. auto: fixed where "
+			"share (doc/raw-lanes.md); WEFT_WINDOW is its maximum. auto: fixed where "
 			"the port is memory, delay otherwise.",
 	},
 	{

@@ -3,7 +3,7 @@
  * @file wireup/failover.h
  * Lanes that die and come back: wireup/failover.c decides which lane of an endpoint is stopped, and
  * when. wireup/lane_return.c connects it again. Messages that the peer has not received over a lane
- * that died are sent over the other lanes (msg/replay.c). doc/failover.md describes all of it.
+ * that died are sent over the other lanes (msg/replay.c). doc/raw-lanes.md describes all of it.
  */
 #ifndef WEFT_FAILOVER_H
 #define WEFT_FAILOVER_H

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Rails that die and come back under running streams, and peers that pause: the failure table of
-# doc/failover.md. Every byte is compared; a rail that died is given up and the stream goes on, and
+# doc/raw-lanes.md. Every byte is compared; a rail that died is given up and the stream goes on, and
 # where only the peer is silent nothing is given up.
 
 # shellcheck source=test/proc/lib.sh

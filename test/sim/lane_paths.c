@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A lane of several paths (doc/multipath.md), of which some carry nothing, or carry it slowly.
+ * A lane of several paths (doc/raw-lanes.md), of which some carry nothing, or carry it slowly.
  */
 
 #include <errno.h>

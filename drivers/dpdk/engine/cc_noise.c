@@ -7,7 +7,7 @@
  * When the delay of a path whose round trips vary is beyond the target, a test halves the window
  * for some rounds, and compares the mean round trips. A queue would have become shorter by what the
  * window has lost. If the mean has hardly changed, all the delay that is left is noise: it is added
- * to what counts as no queue (`noise`), and the window returns. doc/congestion.md has the numbers.
+ * to what counts as no queue (`noise`), and the window returns. doc/raw-lanes.md has the numbers.
  */
 
 #include "engine/cc_delay.h"

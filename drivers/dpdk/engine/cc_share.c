@@ -2,7 +2,7 @@
 
 /*
  * The delay algorithm in competition with flows that fill the queue until it overflows, as TCP
- * does: mode SHARE, its begin and its end. doc/congestion.md has the rules.
+ * does: mode SHARE, its begin and its end. doc/raw-lanes.md has the rules.
  */
 
 #include "engine/cc_delay.h"

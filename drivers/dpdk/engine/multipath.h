@@ -2,7 +2,7 @@
 /**
  * @file engine/multipath.h
  * The paths of a connection that is up: the path of the next frame, the bad paths, which are not
- * used, and when these are probed again. doc/multipath.md has the reasons; the rules are in
+ * used, and when these are probed again. doc/raw-lanes.md has the reasons; the rules are in
  * engine/path_rules.h.
  *
  * A connection with one path (c->multi NULL) has no cost; with c->path_watch 0 no frame has one.

@@ -2,7 +2,7 @@
 /*
  * The number of paths that carry new frames, if no number is configured: one, until trials
  * (engine/path_trial.h) show that more help. A trial costs some frames. It is made while the window
- * keeps frames back, and less often after each failure. doc/multipath.md.
+ * keeps frames back, and less often after each failure. doc/raw-lanes.md.
  */
 
 #include <rte_common.h>

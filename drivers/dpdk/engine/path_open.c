@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening paths, and changing their ports, on a connection that is up: doc/multipath.md.
+ * Opening paths, and changing their ports, on a connection that is up: doc/raw-lanes.md.
  *
  * Only the initiator chooses ports. It sends PROBE{PATH} from a new port, which changes nothing but
  * shows that the pair of ports carries frames in both directions. Then it sends PROBE{USE}, and the

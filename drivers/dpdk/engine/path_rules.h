@@ -2,7 +2,7 @@
 /**
  * @file engine/path_rules.h
  * The rules by which a connection with several paths chooses: the path that delivers soonest, and
- * the paths that have stopped delivering. doc/multipath.md has the reasons. Pure: times are passed
+ * the paths that have stopped delivering. doc/raw-lanes.md has the reasons. Pure: times are passed
  * in.
  */
 #ifndef WEFT_PATH_RULES_H

@@ -2,7 +2,7 @@
 /**
  * @file engine/reap.h
  * The end of a connection whose messages must not be lost. Each side first stops and reports what
- * it has received, then takes back the messages that the other has not received. doc/failover.md
+ * it has received, then takes back the messages that the other has not received. doc/raw-lanes.md
  * describes the whole procedure.
  */
 #ifndef WEFT_RAW_REAP_H

@@ -2,7 +2,7 @@
 /**
  * @file engine/suspect.h
  * A connection that may be dead: the protocol layer is notified, and may stop the connection inside
- * the call, so check its state afterwards. doc/failover.md describes the whole procedure.
+ * the call, so check its state afterwards. doc/raw-lanes.md describes the whole procedure.
  */
 #ifndef WEFT_ENGINE_SUSPECT_H
 #define WEFT_ENGINE_SUSPECT_H
