@@ -359,7 +359,8 @@ def options():
     parser.add_argument('--out', default='bench-results',
                         help='folder for the raw figures (bench-results)')
     parser.add_argument('--markdown', metavar='FILE',
-                        help='write the tables into this document, each measure at its place')
+                        help='write the tables into this file of doc/results/, each measure at its '
+                        'place; then run devtools/bench_report.py --write')
     parser.add_argument('--strict', action='store_true',
                         help='exit code 1 when a comparison is not met, or none could be made')
     parser.add_argument('--replay', metavar='JSON',

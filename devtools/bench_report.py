@@ -1,18 +1,29 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results as Markdown. A record of bench.py has a title, tables of figures, comparisons, and notes;
-a document has a place for each measurement between two comments, and only the places of the
+"""bench_report.py --check|--write: the table of doc/performance.md, from doc/results/.
+
+Results as Markdown. A record of bench.py has a title, tables of figures, comparisons, and notes; a
+file of results has a place for each measurement between two comments, and only the places of the
 measurements of this run are rewritten:
 
     <!-- bench:lat --> ... <!-- end bench:lat -->
 
-bench:summary holds all comparisons of the document that have a target.
+The place bench:summary of doc/performance.md has all comparisons of doc/results/ with a target. Of
+a comparison that several files have, the newest file's is there. --check fails when the place
+differs from the results.
 """
 
+import argparse
 import os
 import platform
 import re
 import statistics
 import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PAGE = os.path.join(ROOT, 'doc', 'performance.md')
+RESULTS = os.path.join(ROOT, 'doc', 'results')
 
 COMPARISONS = ['comparison', 'cores', 'result', 'wanted', '']
 
@@ -39,6 +50,7 @@ def figures_row(name, unit, state, values):
 
 
 FIGURES = ['', 'cores', 'median', 'quartiles', 'trials']
+HEAD = ['measure', 'comparison', 'medians', 'cores', 'result', 'wanted', '', '']
 
 
 def verdict(v):
@@ -106,30 +118,68 @@ def put(text, name, body):
     return text.rstrip('\n') + '\n\n## %s\n\n%s\n' % (name, block(name, body))
 
 
-def summary(text):
-    """All comparisons in the text that are met or not."""
-    rows = []
+def blocks(text):
+    """(measure, lines) of each place of a file of results."""
     for name, body in re.findall(r'<!-- bench:([\w-]+) -->(.*?)<!-- end bench:', text, re.DOTALL):
-        title, inside = '', False
-        for line in body.splitlines() if name != 'summary' else []:
-            cells = [c.strip()
-                     for c in line.strip().strip('|').split('|')] if line.startswith('|') else []
-            if line.startswith('**'):
-                title = line.strip('*')
-            if line == table(COMPARISONS, [])[0]:
-                inside = True
-            elif not cells:
-                inside = False
-            elif inside and len(cells) == len(COMPARISONS) and 'met' in cells[-1]:
-                rows.append([name, '%s: %s' % (title, cells[0])] + cells[1:])
-    return '\n'.join(table(['measure'] + COMPARISONS, rows))
+        yield name, body.splitlines()
+
+
+def cells(line):
+    return [c.strip() for c in line.strip().strip('|').split('|')] if line.startswith('|') else []
+
+
+def targets(lines):
+    """(title, comparison, cores, result, wanted, verdict, medians) of each comparison with a
+    target; medians: {(variant, cores): 'median unit'} of the table above it."""
+    title, head, medians = '', None, {}
+    for line in lines:
+        row = cells(line)
+        if line.startswith('**'):
+            title, medians = line.strip('*'), {}
+        elif not row:
+            head = None
+        elif head is None:
+            head = row
+        elif head == FIGURES and row[0] != '---':
+            name, comma, unit = row[0].rpartition(', ')
+            medians[name if comma else unit, row[1]] = '%s %s' % (row[2], unit if comma else '')
+        elif head == COMPARISONS and len(row) == len(head) and 'met' in row[-1]:
+            yield (title, *row, medians)
+
+
+def both(comparison, cores, medians):
+    """The medians of 'A against B', as far as the tables have them."""
+    found = [medians.get((name, cores), '').strip() for name in comparison.split(' against ')]
+    return ', '.join(found) if all(found) else ''
+
+
+def summary(folder):
+    """All comparisons of the folder's files that are met or not, and when each was made."""
+    rows, made = {}, {}
+    for name in sorted(os.listdir(folder)):
+        if not name.endswith('.md'):
+            continue
+        with open(os.path.join(folder, name), encoding='utf-8') as f:
+            text = f.read()
+        for measure, lines in blocks(text):
+            when = [line for line in lines if re.match(r'20\d\d-\d\d-\d\d ', line)]
+            for title, what, cores, result, wanted, met, medians in targets(lines):
+                mark = made.setdefault((name, when[-1] if when else ''), len(made) + 1)
+                rows[measure, title, what, cores] = [
+                    measure, '%s: %s' % (title, what), both(what, cores, medians), cores, result,
+                    wanted, met, '[%d]' % mark]
+    used = {row[-1] for row in rows.values()}
+    notes = ['* [%d] [%s](results/%s): %s' % (mark, name, name, when)
+             for (name, when), mark in made.items() if '[%d]' % mark in used]
+    return '\n'.join(table(HEAD, list(rows.values())) + [''] + notes)
 
 
 def merge(path, records, where):
-    """Writes records into the document; where: a line about when and on what they were made."""
-    text = ''
+    """Writes records into a file of results; where: a line about when and on what they were
+    made."""
+    text = '# Benchmarks of %s\n' % where.split()[0]
     if os.path.exists(path):
-        with open(path) as f:
+        with open(path, encoding='utf-8') as f:
             text = f.read()
     for name in dict.fromkeys(r['measure'] for r in records):
         lines = []
@@ -137,8 +187,33 @@ def merge(path, records, where):
             if record['measure'] == name:
                 lines += render(record)
         text = put(text, name, '\n'.join(lines + [where]))
-    if '<!-- bench:summary -->' in text:
-        text = put(text, 'summary', summary(text))
-    with open(path + '.new', 'w') as f:
+    with open(path + '.new', 'w', encoding='utf-8') as f:
         f.write(text)
     os.replace(path + '.new', path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--folder', default=RESULTS)
+    parser.add_argument('--page', default=PAGE)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument('--check', action='store_true')
+    what.add_argument('--write', action='store_true')
+    args = parser.parse_args()
+    with open(args.page, encoding='utf-8') as f:
+        text = f.read()
+    new = put(text, 'summary', summary(args.folder))
+    if new == text:
+        print('%s is that of %s' % (args.page, args.folder))
+        return 0
+    if args.check:
+        print('%s differs from %s: devtools/bench_report.py --write' % (args.page, args.folder))
+        return 1
+    with open(args.page, 'w', encoding='utf-8') as f:
+        f.write(new)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -81,6 +81,8 @@ check_headers() { "$weft_root/devtools/check-headers.py" --build "$weft_build"; 
 
 check_behaviours() { python3 "$weft_root/devtools/check-behaviours.py"; }
 
+check_performance() { python3 "$weft_root/devtools/bench_report.py" --check; }
+
 check_libfabric() { "$weft_root/devtools/check-libfabric.sh" "$weft_build/libfabric"; }
 
 check_doxygen() {
@@ -135,7 +137,7 @@ check_install() {
 					"are those of the sources"
 				return 1
 			}
-		for other in $(sed -E 's,\]\([^)]*\)|[a-z_.-]+/[A-Za-z_/.-]*,,g' "$name" |
+		for other in $(sed -E 's,\]\([^)]*\)|[a-z_.-]+/[A-Za-z0-9_/.-]*,,g' "$name" |
 			grep -ohE '[A-Za-z_-]+\.md' | sort -u); do
 			[ -f "$prefix/usr/local/share/doc/weft/$other" ] || {
 				echo "${name##*/} names $other, which is not installed"
@@ -225,6 +227,7 @@ checks() {
 	check "no more instructions per message than devtools/instructions.limit" \
 		check_instructions
 	check "every behaviour has the tests that doc/behaviours.md names" check_behaviours
+	check "doc/performance.md has the figures of doc/results" check_performance
 	check "the provider compiles against libfabric 1.17 and 2.x" check_libfabric
 	check "manual pages without a warning" check_man
 	check "install" check_install

@@ -2,7 +2,7 @@
 /*
  * One worker and 128 peers, through the whole library: those that stop, die or trickle in the
  * middle of everything that one can do with them slow down nobody else. Each case prints its row of
- * the table in doc/performance.md.
+ * the table in doc/results/2026-11-22-peers.md.
  */
 
 #include <stdlib.h>

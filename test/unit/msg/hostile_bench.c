@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What hostile messages cost who gets them: heap and time per message, until the endpoint fails or
- * NUM have come. Run by hand; doc/performance.md has its table.
+ * NUM have come. Run by hand; doc/results/2026-11-22-peers.md has its table.
  *
  *	hostile_bench [NUM]
  */
