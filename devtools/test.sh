@@ -226,7 +226,7 @@ checks() {
 	check "every header compiles alone" check_headers
 	check "no more instructions per message than devtools/instructions.limit" \
 		check_instructions
-	check "every behaviour has the tests that doc/behaviours.md names" check_behaviours
+	check "every behaviour has a test, as doc/behaviours.md lists them" check_behaviours
 	check "doc/performance.md has the figures of doc/results" check_performance
 	check "the provider compiles against libfabric 1.17 and 2.x" check_libfabric
 	check "manual pages without a warning" check_man

@@ -42,6 +42,7 @@ static bool what_was_sent_before_closing_arrives(void)
 	return true;
 }
 
+/* @behaviour Y22 */
 static bool an_attempt_that_the_peer_gave_up_ends_soon_and_nothing_is_sent_twice(void)
 {
 	uint8_t dev[WEFT_LANE_ADDR_MAX], ep[WEFT_LANE_ADDR_MAX];

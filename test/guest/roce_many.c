@@ -41,6 +41,7 @@ static bool connect_many(unsigned int n)
 	return true;
 }
 
+/* @behaviour U85 */
 static bool many_peers_connect_at_once_and_none_is_refused(void)
 {
 	CHECK(open_host(&a, &weft_roce_driver, name_a, ""));
@@ -88,6 +89,7 @@ static bool open_both(void)
  * Pools are filled by the first connections and stay until the interface is closed; nothing may
  * grow after them.
  */
+/* @behaviour U85 */
 static bool a_thousand_connections_leave_nothing_behind(void)
 {
 	uint64_t exceeded = kernel_counter(name_a, "retry_exceeded_err") +

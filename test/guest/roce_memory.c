@@ -37,6 +37,7 @@ static void close_memory(void)
 	munmap(mem_b, MEM);
 }
 
+/* @behaviour U90 */
 static bool remote_memory_is_read_and_written(void)
 {
 	static const size_t sizes[] = {1, 8, 4095, 65536, 1 << 20};
@@ -78,6 +79,7 @@ static bool remote_memory_is_read_and_written(void)
 	return true;
 }
 
+/* @behaviour U90 */
 static bool reads_under_way_are_bounded_and_all_end(void)
 {
 	static struct op ops[64];
@@ -146,6 +148,7 @@ static bool atomics_return_the_old_value(void)
 	return true;
 }
 
+/* @behaviour U72, S12 */
 static bool a_wrong_key_ends_the_lane_and_reports_it(void)
 {
 	struct op op = {.comp.done = op_done};
@@ -165,6 +168,11 @@ static bool a_wrong_key_ends_the_lane_and_reports_it(void)
 	return true;
 }
 
+/*
+ * @behaviour S12: RoCE: keys of the hardware end with the registration; a violation of the rules
+ * ends the lane
+ * @behaviour U72
+ */
 static bool a_deregistered_key_is_dead(void)
 {
 	struct op op = {.comp.done = op_done};

@@ -42,6 +42,7 @@ static bool a_message_that_is_too_long_is_refused(void)
 	return true;
 }
 
+/* @behaviour U89 */
 static bool a_flood_both_ways_loses_nothing(void)
 {
 	uint32_t i, n = 3000;
@@ -64,6 +65,7 @@ static bool a_flood_both_ways_loses_nothing(void)
 	return true;
 }
 
+/* @behaviour U89 */
 static bool a_peer_that_does_not_poll_is_slow_and_not_dead(void)
 {
 	uint8_t buf[64];
@@ -148,6 +150,7 @@ static bool zero_copy_sends_from_pieces_and_waits_for_the_peer(void)
 	return true;
 }
 
+/* @behaviour U89 */
 static bool kept_buffers_do_not_stop_the_lane(void)
 {
 	uint32_t i, n = 1200;

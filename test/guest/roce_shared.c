@@ -150,6 +150,7 @@ static bool flood_and_close(void)
 	return true;
 }
 
+/* @behaviour U89 */
 static bool many_senders_flood_a_slow_receiver_and_none_meets_an_empty_queue(void)
 {
 	bool ok = flood_and_close();

@@ -32,11 +32,15 @@ for program in perf cat info; do
 	check "weft-$program --help" shows "usage: weft-$program" "$binary" --help
 	check "weft-$program --help after --" shows "usage: weft-$program" "$binary" -l 0 -- --help
 	check "weft-$program --version" shows "^version [0-9]" "$binary" --version
+	# @behaviour X1: unknown and malformed options of the programs
 	check "weft-$program: unknown option" refuses 2 "no option '--nonsense'" "$binary" \
 		--nonsense
+	# @behaviour X1
 	check "weft-$program: unknown short option" refuses 2 "no option '-Q'" "$binary" -Q
+	# @behaviour X2: unknown and malformed variables, of the environment and by -S
 	check "weft-$program: malformed WEFT_ variable" refuses 2 "configuration" \
 		env WEFT_PEER_TIMEOUT=soon "$binary" -d localhost
+	# @behaviour X2
 	check "weft-$program: unknown variable by -S" refuses 2 "no variable 'NONSENSE'" "$binary" \
 		-S NONSENSE=1
 	check "weft-$program: malformed value by -S" refuses 2 "PEER_TIMEOUT" "$binary" \
@@ -74,11 +78,13 @@ check "weft-perf: a sweep of another test than it can" refuses 2 "no sweep of an
 	--sweep -t put_lat
 check "weft-perf: a sweep of the table" refuses 2 "no sweep of another -t" "$perf" --sweep -t table
 check "weft-perf: missing value" refuses 2 "'-s' needs a value" "$perf" -s
+# @behaviour X1
 check "weft-perf: malformed size" refuses 2 "-s takes a size .*'8x'" "$perf" -s 8x
 check "weft-perf: range that ends before it begins" refuses 2 "ends before it begins" "$perf" -s 8:4
 check "weft-perf: no iterations" refuses 2 "-n takes" "$perf" -n 0
 check "weft-perf: endless duration" refuses 2 "-D takes" "$perf" -D inf
 check "weft-perf: window out of range" refuses 2 "-O takes" "$perf" -O 100000
+# @behaviour X1
 check "weft-perf: unknown test, and those there are" refuses 2 \
 	"no test 'tag_fast'; there are tag_lat.* put_lat.* cswap_lat" \
 	"$perf" -t tag_fast
@@ -104,6 +110,7 @@ check "weft-perf: two hosts" refuses 2 "only one host is possible" "$perf" a b
 check "weft-perf: port out of range" refuses 2 "-p takes .*'70000'" "$perf" -p 70000
 check "weft-perf: core that is not there" refuses 2 "core 1000" "$perf" "${eal[@]}" "${memif[@]}" \
 	-- -c 1000
+# @behaviour X1
 check "weft-cat: neither -l nor a host" refuses 2 "name the host" "$cat"
 check "weft-cat: block too large" refuses 2 "-b takes" "$cat" -l -b 1G
 check "weft-info: nothing to show" refuses 2 "choose what to show" "$info"
@@ -145,6 +152,7 @@ check "weft-info -d: a virtual port that was not made is an error" no_port \
 profile() { printf '%b' "$1" >"$dir/lanes.ini"; }
 profile '[lane a]\ndriver=dpdk\nbandwidth=25Gbps\nlatency=2us\nam_max=8k\n'
 check "weft-info protocols: without lanes" refuses 2 "--lanes FILE" "$info" protocols
+# @behaviour X12
 check "weft-info protocols: no such file" refuses 2 "$dir/none.ini: No such file" \
 	"$info" protocols --lanes "$dir/none.ini"
 check "weft-info protocols: unknown operation, and those there are" refuses 2 \
@@ -164,10 +172,12 @@ no_gnuplot() {
 }
 check "weft-info protocols: a picture without gnuplot, and no empty file" no_gnuplot
 profile '[lane a]\ndriver=dpdk\nbandwidth=25\n'
+# @behaviour X12
 check "weft-info protocols: a profile with a missing unit" refuses 2 \
 	"lanes.ini:3: bandwidth = '25': expected a rate with its unit" \
 	"$info" protocols --lanes "$dir/lanes.ini"
 profile '[model]\nbcopy_bw=5GBs\n'
+# @behaviour X12
 check "weft-info protocols: a profile without lanes" refuses 2 \
 	"lanes.ini: there is no lane: expected" \
 	"$info" protocols --lanes "$dir/lanes.ini"
@@ -177,10 +187,12 @@ unknown_variable() {
 		return 1
 	grep -q "WEFT_PEER_TIMEOT.*WEFT_PEER_TIMEOUT" "$dir/client.err"
 }
+# @behaviour X2
 check "an unknown WEFT_ variable is warned about with the nearest name" unknown_variable
 
 check "weft-perf: EAL argument that is none" refuses 2 "EAL did not start" "$perf" --no-huge \
 	--nonsense -- -t tag_lat
+# @behaviour X3
 check "weft-perf: no port at all" refuses 1 "no lane could be opened" "$perf" \
 	"${eal[@]}" -- -L -shm -W 1 -p 1 localhost
 nothing_else() {
@@ -190,18 +202,24 @@ nothing_else() {
 check "weft-perf: without a requested port not a line of DPDK's" nothing_else
 check "weft-perf: lane list that is none" refuses 2 "does not start" "$perf" \
 	"${eal[@]}" "${memif[@]}" -- -L "token:ring" localhost
+# @behaviour X3: a missing port, no port at all, wrong lane options
 check "weft-perf: port that is not there" refuses 1 "lane" "$perf" "${eal[@]}" "${memif[@]}" -- \
 	-L dpdk:7 localhost
+# @behaviour X3
 check "weft-cat: port that is not there" refuses 1 "lane" "$cat" "${eal[@]}" "${memif[@]}" -- \
 	-L dpdk:7 -l
+# @behaviour X3
 check "weft-perf: malformed lane option" refuses 2 "." "$perf" "${eal[@]}" "${memif[@]}" -- \
 	-L dpdk:0,mtu=huge localhost
-check "weft-perf: nobody listens" refuses 1 \
+# @behaviour X9: the peer's program does not run, or is another one
+check "weft-perf: no listener" refuses 1 \
 	"no server listens on 127.0.0.1 port 1; .*: weft-perf without a host" \
 	"$perf" "${eal[@]}" "${memif[@]}" -- -p 1 -W 0.2 127.0.0.1
+# @behaviour X9
 check "weft-perf: host that does not exist" refuses 1 "no host 'no.such.host.invalid'" \
 	"$perf" "${eal[@]}" "${memif[@]}" -- no.such.host.invalid
-check "weft-cat: nobody listens" refuses 1 \
+# @behaviour X9
+check "weft-cat: no listener" refuses 1 \
 	"no server listens .* start it there first: weft-cat -l" "$cat" "${eal[@]}" \
 	"${memif[@]}" -- -p 1 -W 0.2 127.0.0.1
 
@@ -214,6 +232,7 @@ port_taken() {
 	server_code
 	return $rc
 }
+# @behaviour X9
 check "weft-perf: TCP port taken" port_taken
 
 # The server opens its lanes when the client comes: the client prints the server's reason.
@@ -235,6 +254,7 @@ wrong_program() {
 	client "$cat" </dev/null || return 1
 	server_code
 }
+# @behaviour X9
 check "weft-perf meets weft-cat" wrong_program
 
 stranger() {
@@ -247,7 +267,8 @@ stranger() {
 	client "$perf" -t tag_lat -n 10 || return 1
 	server_code
 }
-check "a stranger on the TCP port is sent away" stranger
+# @behaviour X9
+check "an unknown client on the TCP port is sent away" stranger
 
 # A server that answers as one, and gives up with words that a terminal would obey.
 hostile_words() {
@@ -293,14 +314,18 @@ spoiled_key() {
 	sentence "$dir/server.err" "the client gave up: .*$2"
 }
 if command -v python3 >/dev/null; then
+	# @behaviour X14
 	check "weft-perf: remote key with a wrong bit" spoiled_key flip \
 		"remote key of [0-9]+ bytes cannot be used"
+	# @behaviour X14
 	check "weft-perf: remote key cut off" spoiled_key cut \
 		"remote key of [0-9]+ bytes cannot be used"
 	for program in perf cat; do
+		# @behaviour T10
 		check "weft-$program: a server's last words command no terminal" hostile_words \
 			"$build/app/weft-$program"
 	done
+	# @behaviour X14
 	check "weft-perf: remote key of 4 KiB" spoiled_key long "unexpected message"
 else
 	skip "weft-perf: spoiled remote keys" "there is no python3"
@@ -320,5 +345,6 @@ no_answer() {
 	find "$dir/recorded" -name 'recorder-*' | grep . && return 1
 	[ $rc != 0 ] && sentence "$dir/client.err" "lane|link|reach|connect"
 }
+# @behaviour X9
 check "lanes that don't meet: a sentence within WEFT_CONNECT_TIMEOUT" no_answer
 tap_end

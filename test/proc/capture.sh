@@ -318,22 +318,29 @@ it_is_started_and_stopped_and_recorded() {
 }
 
 check "both processes write their own file" both_write
-check "nobody else reads them" nobody_else_reads_them
+# @behaviour S13: captures, which contain secrets and keys, are readable only by their owner
+check "no other user reads them" nobody_else_reads_them
 check "tshark reads them without complaint" reads_without_complaint
 check "frames are of named lanes" names_both_lanes
 check "frames have directions" tells_directions
 check "both ends saw the same frames" both_ends_agree
 check "both captures are compared, frame by frame" both_ends_are_compared
 check "times are of day" times_are_of_day
+# @behaviour Y13, Y20
 check "every frame reads as it should" every_frame_reads_as_it_should
+# @behaviour Y20
 check "a changed frame is noticed" a_changed_frame_is_noticed
 check "what a capture drops is counted exactly" what_is_dropped_is_counted_exactly
 check "started, filtered, stopped while it runs; the flight recorder has the last frames" \
 	during it_is_started_and_stopped_and_recorded
+# @behaviour Y29
 check "messages over shared memory are on the same time line" \
 	shared_memory_is_on_the_same_time_line
 check "two processes do not share a file" one_file_for_two_is_refused
+# @behaviour S13
 check "a file that others could read is made private" what_was_readable_is_made_private
+# @behaviour S13
 check "another user's file is refused" anothers_file_is_refused
+# @behaviour S13
 check "a symbolic link is not followed" a_link_is_not_followed
 tap_end

@@ -212,13 +212,21 @@ silent_strangers() {
 }
 
 check "a file each way, SHA-256" both_ways
+# @behaviour T9
 check "-d at the server: its input is not read" no_stdin -d "" /dev/null "$dir/big"
+# @behaviour T9
 check "-d at the client: its input is not read" no_stdin "" --no-stdin "$dir/small" /dev/null
+# @behaviour T9
 check "-d at both ends: nothing, and a good end" no_stdin -d -d /dev/null /dev/null
+# @behaviour T9: weft-cat writes nothing beyond its buffer and checks the error before the data;
+# `-d` works at either end
 check "a peer that sends more than it announced" liar
+# @behaviour T14
 check "HOST:PORT" host_and_port 127.0.0.1
+# @behaviour T14
 check "[IPV6]:PORT" host_and_port "[::1]"
-check "silent connections keep nobody out" silent_strangers
+# @behaviour T11
+check "silent connections keep no peer out" silent_strangers
 check "pieces of 100 bytes, one in flight" both_ways -b 100 -O 1
 check "pieces of 3 MB" both_ways -b 3000000
 check "nothing at all" one_way true
@@ -233,10 +241,13 @@ check "the odd pieces are there" same "$dir/server.out" \
 	<(for i in $(seq 40); do head -c $((i * 777)) "$dir/big"; done)
 check "an answer after the question's end" half_close
 check "output ends when the peer's input does" output_ends_with_input
+# @behaviour Y21
 check "output closed by its reader: exit codes 1 and 3" output_closed
 check "output full: a sentence" output_full
+# @behaviour Y21, T44
 check "idle without a busy core" idle_cpu
 check "one line at the end with -s" summary_line
+# @behaviour Y21: weft-cat: progress on a terminal, no busy core while idle, exit codes
 check "how much has passed, on a terminal" progress_line
 
 tap_end

@@ -315,10 +315,67 @@ def a_folder_has_a_map():
     good(STYLE, styled('lib/base/b.c', ''))
 
 
+# ---- behaviours -------------------------------------------------------------------------------
+
+BEHAVIOURS = 'check-behaviours.py'
+LISTS = {'A': 15, 'B': 10, 'C': 9, 'D': 8, 'E': 9, 'F': 10, 'G': 5, 'S': 19, 'T': 44, 'U': 91}
+ROW = '| %s | %s | %s |\n'
+
+
+def tagged(tags, item='X1', row='', sources=None):
+    """A tree whose tests have these tags of one item more than the lists, and its document."""
+    lists = ''.join('/* @behaviour %s%d: s; does not apply: r */\n' % (letter, n)
+                    for letter, last in LISTS.items() for n in range(1, last + 1))
+    page = ''
+    for letter, last in LISTS.items():
+        page += '<!-- behaviours: %s1-%s%d -->\n%s<!-- end behaviours -->\n' % (
+            letter, letter, last, head_of_rows() + ''.join(
+                ROW % (letter + str(n), 's', 'does not apply: r') for n in range(1, last + 1)))
+    page += '<!-- behaviours: %s -->\n%s<!-- end behaviours -->\n' % (item, head_of_rows() + row)
+    tree = {'test/unit/msg/lists.c': lists, 'doc/behaviours.md': page,
+            'test/unit/msg/a.c': tags + 'static void one(void **state)\n{\n}\nT(one)\n'}
+    tree.update(sources or {})
+    return tree
+
+
+def head_of_rows():
+    return '| Item | Behaviour | Tests, or why it does not apply |\n|---|---|---|\n'
+
+
+def a_behaviour_has_a_tag_a_test_and_a_row():
+    row = ROW % ('X1', 'it works, always', 'msg/a.c: one')
+    good(BEHAVIOURS, tagged('/* @behaviour X1: it works, always */\n', row=row))
+    good(BEHAVIOURS, tagged('/*\n * @behaviour X1: it works,\n * always\n */\n', row=row))
+    more = {'test/proc/b.sh': '# @behaviour X1\n\tcheck "two" true\n',
+            'test/proc/c.py': '# A word.\n# @behaviour X1\ndef three():\n    pass\n\n\nthree()\n',
+            'test/guest/cases/20-four.sh': '# SPDX\n#\n# @behaviour X1\n#\n# More.\n'}
+    good(BEHAVIOURS, tagged('/* @behaviour X1: it works, always */\n', sources=more, row=ROW % (
+        'X1', 'it works, always', 'msg/a.c: one; guest/cases/20-four.sh; b.sh: two; c.py: three')))
+    bad('doc/behaviours.md differs', BEHAVIOURS, tagged('/* @behaviour X1: it works */\n', row=row))
+    bad('doc/behaviours.md differs', BEHAVIOURS,
+        tagged('/* @behaviour X1: it works, always */\n', row=row, sources={
+            'test/proc/b.sh': more['test/proc/b.sh']}))
+
+
+def wrong_tags_are_found():
+    for tags, sentence in (
+            ('/* @behaviour X1 */\n', 'X1 has no sentence'),
+            ('/* @behaviour X1: a */\nstatic int x;\n', 'there is no test right below the tag'),
+            ('/* @behaviour X1: a */\n/* @behaviour X1: b */\n', 'X1 has another sentence'),
+            ('/* @behaviour X1, X2: a */\n', 'a sentence is about one item'),
+            ('/* @behaviour works: a */\n', 'no tag: @behaviour works'),
+            ('/* @behaviour X2: a */\n', 'X2 has 0 places'),
+            ('/* @behaviour X1: a */\nstatic void two(void **state)\n{\n}\n', 'two never runs')):
+        bad(sentence, BEHAVIOURS, tagged(tags))
+    tree = tagged('/* @behaviour X1: a */\n')
+    tree['test/unit/msg/lists.c'] = tree['test/unit/msg/lists.c'].replace('@behaviour U7:', 'U7:')
+    bad('U7 has no tag', BEHAVIOURS, tree)
+
+
 tap.run([includes_run_down, other_folders_have_one_header, includes_name_their_folder,
          a_folder_of_no_layer_is_told,
          symbols_run_down, circles_are_small, files_are_short, exceptions_only_get_fewer,
          a_build_without_the_objects_is_told, what_is_external_is_used,
          what_tests_alone_use_has_a_reason,
          headers_compile_alone, files_name_their_licence, lines_end, c_is_of_one_dialect,
-         a_folder_has_a_map])
+         a_folder_has_a_map, a_behaviour_has_a_tag_a_test_and_a_row, wrong_tags_are_found])

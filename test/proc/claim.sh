@@ -220,14 +220,21 @@ switch_refused() {
 check "WEFT_PORTS: processes take a port each, and the third of two is told" ports_are_chosen
 check "a switch's uplink is neither another switch's nor a process's" uplink_is_claimed
 check "a switch does not take a process's port" no_uplink_of_others
-check "a second process on an interface is told who has it, and does no harm" second_packet
+# @behaviour T18: one process for each port: a second process logs the owner, and does no harm
+check "a second process on an interface gets the name of the owner, and does no harm" second_packet
+# @behaviour T18
 check "net_af_xdp on an interface that net_af_packet has: the same" second_xdp
+# @behaviour T18
 check "a second memif client" memif_second client
+# @behaviour T18
 check "a second memif server" memif_second server
+# @behaviour T18
 check "two network namespaces: no conflict" other_namespace
+# @behaviour T18
 check "a killed owner keeps nothing" after_a_kill
 if command -v python3 >/dev/null; then
-	check "a claim of another user is ignored; nobody resets the other's connections" \
+	# @behaviour T19: where no claim is possible no process resets the connections of another
+	check "a claim of another user is ignored; no process resets the other's connections" \
 		claimed_by_nobody
 else
 	skip "a claim of another user is ignored" "python3 is not installed"

@@ -106,14 +106,21 @@ stopped_and_woken() {
 }
 
 expect="died"
+# @behaviour X10: a peer killed during a run: 2 s by the TCP connection, WEFT_PEER_TIMEOUT by the
+# library
 check "server killed in a stream" victim KILL server -t tag_bw -s 64k -D 30 -f
+# @behaviour X10
 check "server killed in a ping-pong" victim KILL server -t tag_lat -s 8 -D 30 -f
+# @behaviour X10
 check "client killed in a stream" victim KILL client -t tag_bw -s 64k -D 30 -f
+# @behaviour X10
 check "client killed in a stream both ways" victim KILL client -t tag_bibw -s 1M -D 30 -f
 expect="gave up: interrupted by signal 15"
 check "server interrupted" victim TERM server -t tag_bw -s 1k -D 30 -f
 check "client interrupted" victim TERM client -t tag_bw -s 1k -D 30 -f
 check "a waiting server ends by its signal" interrupted_code
+# @behaviour X10
 check "weft-cat: peer killed" cat_killed
+# @behaviour Y3, R40
 check "a server that stops for 3 s is not lost" stopped_and_woken
 tap_end

@@ -134,6 +134,8 @@ def compare(path):
     return names
 
 
+# @behaviour Y20: `doc/wire.md` alone is enough to read a capture: Wireshark's dissector
+# (`app/dump/weft.lua`) is written from it, and shows the same as weft-dump, field by field
 def the_dissector_and_weft_dump_read_the_same_fields(program, test, wanted):
     def check():
         with tempfile.TemporaryDirectory(prefix='weft-dissector.') as folder:
@@ -185,6 +187,7 @@ def complaints(path):
     return done.stdout
 
 
+# @behaviour Y29
 def messages_of_shared_memory():
     """What two workers exchange over shm, as message records."""
     with tempfile.TemporaryDirectory(prefix='weft-dissector.') as folder:
@@ -199,6 +202,7 @@ def messages_of_shared_memory():
         assert not complaints(path), complaints(path)
 
 
+# @behaviour Y29
 def messages_of_roce_lanes():
     """What two workers exchange over a RoCE lane, whose device is the tests' own, and a raw one."""
     with tempfile.TemporaryDirectory(prefix='weft-dissector.') as folder:
@@ -226,6 +230,7 @@ def messages_of_roce_lanes():
         assert not complaints(path), complaints(path)
 
 
+# @behaviour Y29
 def native_operations_of_lanes():
     """A write, an addition and a comparison, posted and done; and records that are none."""
     head, body = '<HBBBBHIIQQ', struct.pack('<QQQQII', 64, 0xaabb, 3, 4, 5, 6)

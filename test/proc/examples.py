@@ -185,6 +185,8 @@ def sources():
     yield 'README.md', of_readme()
 
 
+# @behaviour T13: every example of the manuals, of `--help` and of README runs as printed; `tar x`
+# unpacks the packed files
 def main():
     number = bad = 0
     if not os.path.exists(os.path.join(PROGRAMS, 'weft-perf')):

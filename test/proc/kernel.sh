@@ -170,11 +170,15 @@ check "through a router, a stream" routed tag_bw
 check "through a router, ping-pong" routed tag_lat
 check "through a router outside the prefix" routed_on_link
 check "the router has passed them on" through_the_router
+# @behaviour X8
 check "another network without a gateway: a sentence" without_gateway
+# @behaviour X8
 check "a gateway that does not answer: a sentence that names it" gateway_silent
+# @behaviour T12
 check "AF_XDP: an interface of MTU 9000 is refused with a sentence" no_room 9000 9000 \
 	"interface xdp2 has an MTU of 9000, and AF_XDP takes 3506 at most"
 if xdp_works; then
+	# @behaviour T12
 	check "AF_XDP: so it is when the PMD finds that out" no_room 1500 9000 \
 		"dpdk:0 cannot be opened: .*does not take receive queue"
 	check "AF_XDP: a stream, every byte" xdp -t tag_bw -s 8,4k,256k,1M -n 100 -f -V

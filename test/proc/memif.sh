@@ -223,8 +223,11 @@ check "clients that die while the server is stopped" stopped_server_survives
 check "a killed server's socket is used again" dead_servers_socket
 check "a living server's socket is not" living_servers_socket
 if [ "$(id -u)" = 0 ] && command -v python3 >/dev/null; then
+	# @behaviour S23: a memif lane refuses peers of another user
 	check "a socket is private by default" default_is_private
+	# @behaviour S23
 	check "another user is no client" stranger_is_sent_away
+	# @behaviour S23
 	check "another user is no server" squatter_gets_nothing
 else
 	skip "another user is no peer" "needs root and python3"

@@ -260,7 +260,8 @@ check "-D is a deadline when the server stalls" deadline_of_a_stall
 check "-R: the server sends" reverse
 check "--json: objects that add up" json_lines 1
 check "-P: several connections" several_connections
-check "the last lines say what was sent again and dropped, for each lane" last_lines
+# @behaviour T17: the last lines contain the retransmissions of each lane
+check "the last lines contain what was sent again and dropped, for each lane" last_lines
 check "tag_lat: half round trips" ping_pong
 check "CSV has ucx_perftest's columns first" ucx_columns
 check "tag_lat: 0 bytes" perf_pair 1 -t tag_lat -s 0 -n 100 -f -V
@@ -284,7 +285,8 @@ check "a line per second" line_per_second
 check "the table: size, protocol, shares, latency, bandwidth" table
 check "the table as CSV" table_csv
 check "several tests over one connection: a row for each test and size" several
-check "-k: one client after the other, and a third one is told who is served" keeps
+# @behaviour T11
+check "-k: one client after the other, and a third one gets the name of the served one" keeps
 check "WEFT_PROTO_INFO: both ends print the same tables" same_tables
 check "--counters: what went over the lane" counters_at_the_end
 check "tag_flood: 64 KiB messages late and in reverse order" flood_arrives 64k 500

@@ -130,11 +130,15 @@ mtus_differ() {
 			"dpdk:1 \(net_af_packet1\) has frames of 1414 bytes, dpdk:0 \(net_af_packet0\) of 1514"
 }
 
-check "a misspelt --vdev is said, at both ends" misspelt
+# @behaviour T15
+check "a misspelt --vdev is reported, at both ends" misspelt
+# @behaviour T15
 check "WEFT_MIN_LANES makes it an error" misspelt_is_an_error
 check "WEFT_MIN_LANES: the peer's missing rail is an error" missing_at_the_peer_is_an_error
-check "a link lost and back is said with the side" down_and_back
-check "a rail that is down at the start is said with the side" cut_is_said
+# @behaviour T16: a link lost and back is a log line with the port's name and the side
+check "a link lost and back is reported with the side" down_and_back
+# @behaviour T15
+check "a rail that is down at the start is reported with the side" cut_is_said
 check "WEFT_MIN_LANES makes it an error, which names the lane" cut_is_an_error
 check "a rail of smaller MTU is said, at both ends" mtus_differ
 tap_end

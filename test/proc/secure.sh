@@ -92,11 +92,18 @@ eal_arguments() {
 }
 
 check "control: WEFT_EAL_ARGS loads a module for the user itself" control
+# @behaviour S20: a program with more rights than its user takes no file, module or EAL argument
+# from the environment
 check "WEFT_EAL_ARGS loads no module with the program's rights" module
+# @behaviour S20
 check "WEFT_CAPTURE writes no file with the program's rights" file WEFT_CAPTURE
+# @behaviour S20
 check "WEFT_LOG_FILE writes no file with the program's rights" file WEFT_LOG_FILE
+# @behaviour S20
 check "WEFT_RECORDER_FILE names no file" file WEFT_RECORDER_FILE
 check "each ignored variable is reported" each_is_reported
+# @behaviour S20
 check "XDG_RUNTIME_DIR does not choose the EAL's folder" runtime_folder
+# @behaviour S20
 check "Weft's programs refuse EAL arguments" eal_arguments
 tap_end

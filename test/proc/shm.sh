@@ -129,5 +129,6 @@ check "chosen before a port, and alone" chosen_first
 lanes="dpdk:0,mtu=9000"
 check "beside a port where that is asked for" mixed
 check "clients killed at any time; the next is served" killed_clients
-check "a killed server is told" killed_server
+# @behaviour R80
+check "a killed server is reported" killed_server
 tap_end

@@ -39,9 +39,12 @@ for signal in INT:2 TERM:15 HUP:1; do
 	name=${signal%:*}
 	code=$((128 + ${signal#*:}))
 	free_port
+	# @behaviour X25: SIGINT, SIGTERM, SIGHUP to a program that waits for its peer: it ends
+	# within 0.2 s
 	check "weft-cat that waits for a client: SIG$name" \
 		ends "$name" $code "waiting for a client" "$cat" -l -p $port
 	free_port
+	# @behaviour X25
 	check "weft-perf that waits for a client: SIG$name" \
 		ends "$name" $code "waiting for a client" "$perf" -p $port
 	check "weft-switch that serves: SIG$name" ends "$name" 0 "ports at" \
@@ -75,8 +78,10 @@ looks_for_a_server() {
 	[ $rc = "$code" ] && [ $ms -le $((5 * limit_ms)) ] && grep -q interrupted "$dir/err"
 }
 free_port
+# @behaviour X25
 check "weft-cat that looks for its server" \
 	looks_for_a_server TERM 143 "$cat" -W 60 -p $port 127.0.0.1
+# @behaviour X25
 check "weft-perf that looks for its server" \
 	looks_for_a_server INT 130 "$perf" -W 60 -p $port 127.0.0.1
 tap_end

@@ -75,8 +75,10 @@ stopped() {
 	return 1
 }
 
+# @behaviour T5, T39
 check "one of two peers is stopped in a rendezvous: the other one goes on" stopped
 sed -n 's/^1 MiB/# &/p' "$dir/hub.out"
+# @behaviour T5, R43
 check "one of two peers is killed in a rendezvous: the other one goes on" spoilt KILL
 sed -n 's/^1 MiB/# &/p' "$dir/hub.out"
 tap_end

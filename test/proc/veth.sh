@@ -172,13 +172,17 @@ check "tag_bibw: sizes over two rails, every byte" perf_pair 2 -t tag_bibw -s 8,
 check "own ethertype instead of UDP" own_ethertype
 check "UDP at one end, own ethertype at the other: a sentence" encaps_differ
 check "CRC32C over every frame" perf_pair 2 -t tag_bw -s 8,64k -n 100 -f -V -S CSUM=crc32c
+# @behaviour X7
 check "MTU 1500 at one end, 9000 at the other" mtus_differ
+# @behaviour X24: a veth whose other end has a smaller MTU
 check "ports of a bridge with a smaller MTU" bridged_with_smaller_mtu
 check "weft-cat: a file" cat_file
 check "server killed in a stream" server_killed
+# @behaviour X4
 check "link down: a sentence" link_down
 check "link down for 1 s in a stream of 64 KiB: nothing is lost" link_flaps 64k
 check "link down for 1 s in a stream of 64 B: nothing is lost" link_flaps 64
+# @behaviour X4
 check "link down for good in a stream: a sentence in time" link_lost
 for test in raw_lat raw_bw; do
 	check "$test: link down: a sentence" raw_link_lost $test

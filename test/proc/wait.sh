@@ -103,13 +103,22 @@ idles() {
 	[ ${#pid[@]} = 2 ] && [ $ticks -le $((2 * span * hz / 100)) ]
 }
 
+# @behaviour T38: two processes on one core answer each other in tens of microseconds, and sleeping
+# streams lose nothing
 check "veth: two processes on one core answer each other soon" answers_soon veth tag_lat
+# @behaviour T38
 check "veth: active messages, too" answers_soon veth am_lat
+# @behaviour T38
 check "veth: a stream, every byte" streams veth tag_bw
-check "veth: who waits takes 1 % of a CPU at most" idles veth
+# @behaviour T44: measurement: a waiting process takes 1 % of a CPU at most
+check "veth: a waiting process takes 1 % of a CPU at most" idles veth
+# @behaviour T38
 check "memif: two processes on one core answer each other soon" answers_soon memif tag_lat
+# @behaviour T38
 check "memif: active messages, too" answers_soon memif am_lat
+# @behaviour T38
 check "memif: a stream, every byte" streams memif tag_bw
-check "memif: who waits takes 1 % of a CPU at most" idles memif
+# @behaviour T44
+check "memif: a waiting process takes 1 % of a CPU at most" idles memif
 [ ! -s "$dir/figures" ] || sed 's/^/# /' "$dir/figures"
 tap_end

@@ -240,8 +240,10 @@ check "a memif buffer that is too small for the MTU: the remedy" refused 2 "give
 	"${eal[@]}" "${one[@]}" --vdev=net_memif1,role=server,socket-abstract=no,socket="$dir/two" \
 	-- -m 9000
 check "a narrow link with a short queue drops" a_narrow_link_drops
-check "a link marks: the receiver counts and tells it" marks_are_counted_and_told
+# @behaviour R15
+check "a link marks: the receiver counts and reports it" marks_are_counted_and_told
 check "a blackout by a command, its end by telemetry" a_blackout_in_the_middle
+# @behaviour X20, R46
 check "the path becomes narrow twice in the middle" a_path_that_becomes_narrow
 check "commands have answers, mistakes sentences" commands_have_answers
 check "a signal ends it, with counters" a_signal_ends_it

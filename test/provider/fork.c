@@ -113,11 +113,13 @@ static void exchange_with_children(enum fi_progress progress)
 	world_close(&w);
 }
 
+/* @behaviour R83 */
 static void children_that_close_all_disturb_no_peer(void **state)
 {
 	exchange_with_children(FI_PROGRESS_MANUAL);
 }
 
+/* @behaviour R83 */
 static void nor_where_a_thread_makes_progress(void **state)
 {
 	exchange_with_children(FI_PROGRESS_AUTO);
@@ -139,6 +141,7 @@ static void *read_on(void *arg)
 }
 
 /* A thread is in the provider most of the time: children get a lock that nobody gives back. */
+/* @behaviour R83 */
 static void a_child_whose_parent_was_in_a_call_does_not_hang(void **state)
 {
 	struct reader reader = {0};

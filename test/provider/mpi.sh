@@ -285,7 +285,9 @@ check "weft-mpirun, as it is installed" wrapped
 check "what weft-mpirun --env prints" by_variables
 check "messages from one to another" all_right p2p
 check "the same with a thread for progress" thread_all_right
+# @behaviour E1
 check "many messages before their receives" many_unexpected
+# @behaviour E1
 check "messages that fill the memory for them" little_memory
 check "it is the provider that carries them" nothing_else
 check "collectives" all_right coll

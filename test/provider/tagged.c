@@ -161,6 +161,7 @@ static void from_one_that_has_gone(bool progress, bool any)
 	world_close(&w);
 }
 
+/* @behaviour T28 */
 static void what_came_from_a_process_that_has_gone_is_received(void **state)
 {
 	from_one_that_has_gone(false, false);
@@ -169,6 +170,7 @@ static void what_came_from_a_process_that_has_gone_is_received(void **state)
 }
 
 /* Side 1 forgets the address of side 0, which waits, and then sends: the receive is still there. */
+/* @behaviour T28 */
 static void a_receive_outlives_its_connection(void **state)
 {
 	uint8_t address[64], buf[8], in[8] = {0};

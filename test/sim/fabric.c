@@ -352,6 +352,7 @@ static double least_of_three(struct sim_case *c, struct net_conf *conf)
 }
 
 /* Frames take up to 4.5 times the round trip more, in order, and no window changes that. */
+/* @behaviour R13 */
 static void jitter_is_no_queue(struct sim_case *c)
 {
 	static const struct {
@@ -380,6 +381,7 @@ static void jitter_is_no_queue(struct sim_case *c)
 }
 
 /* A late frame and a lost one in the same round are no full queue. */
+/* @behaviour R13 */
 static void random_loss_with_jitter_costs_little(struct sim_case *c)
 {
 	static const double losses[] = {0.01, 0.001};
@@ -399,6 +401,7 @@ static void random_loss_with_jitter_costs_little(struct sim_case *c)
 	}
 }
 
+/* @behaviour R11 */
 static void many_share_what_one_would_get(struct sim_case *c)
 {
 	const struct net_conf conf = {
@@ -422,6 +425,7 @@ static void many_share_what_one_would_get(struct sim_case *c)
  * A frame of each is four times the queue: the receiver asks few at a time, after the first
  * messages, which nobody has asked for.
  */
+/* @behaviour R11 */
 static void sixty_four_with_long_frames_take_turns(struct sim_case *c)
 {
 	const struct net_conf conf = {
@@ -447,6 +451,7 @@ static void sixty_four_with_long_frames_take_turns(struct sim_case *c)
 }
 
 /* Switches that mark: no more is dropped, and nobody waits longer. */
+/* @behaviour R15 */
 static void marks_help_eight_at_one(struct sim_case *c)
 {
 	struct net_conf conf = {

@@ -90,6 +90,10 @@ static struct lane_two without_path_0(struct sim_case *c, struct way *here, stru
 	return t;
 }
 
+/*
+ * @behaviour R26: No frame needs path 0: terminations, narrow paths and lost requests are handled
+ * over the other paths; monitoring of paths costs little
+ */
 static void an_end_is_acknowledged_without_path_0(struct sim_case *c)
 {
 	struct way here, there;
@@ -103,6 +107,7 @@ static void an_end_is_acknowledged_without_path_0(struct sim_case *c)
 	assert_in_range(there.bye_acks, 1, 2);
 }
 
+/* @behaviour R26 */
 static void a_narrow_path_is_found_without_path_0(struct sim_case *c)
 {
 	struct way here, there;
@@ -119,6 +124,7 @@ static void a_narrow_path_is_found_without_path_0(struct sim_case *c)
 }
 
 /* One port is enough: what asks for it is said again, not another port tried. */
+/* @behaviour R26 */
 static void a_lost_use_is_sent_again(struct sim_case *c)
 {
 	static const struct sim_port_params one = {.up = {.rate = SIM_GBIT, .delay_ns = 5000}};
@@ -141,6 +147,7 @@ static bool all_back(void *arg)
 }
 
 /* What is said of one path is not older than what is said of another. */
+/* @behaviour R21 */
 static void paths_that_return_together_do_not_wait_for_each_other(struct sim_case *c)
 {
 	struct lane_two t = lane_two_up(c, four, NULL);
@@ -162,6 +169,7 @@ static void paths_that_return_together_do_not_wait_for_each_other(struct sim_cas
 }
 
 /* Of a thousand frames under way those that may be late are looked at. */
+/* @behaviour R26 */
 static void watching_the_paths_costs_little(struct sim_case *c)
 {
 	static const struct sim_port_params far = {

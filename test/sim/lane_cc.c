@@ -25,6 +25,7 @@ static void both_ways(struct lane_two *t, unsigned int n, uint64_t max_ns)
 	assert_true(lane_exactly_once(t->a, n, 2 * n));
 }
 
+/* @behaviour U86: retransmission; congestion control can be chosen */
 static void everything_arrives_once_over_bad_links(struct sim_case *c)
 {
 	static const struct sim_link bad[] = {
@@ -54,6 +55,7 @@ static uint64_t dropped(struct sim_case *c, const char *config)
 	return sim_port_stats(t.pb)->tail_drops;
 }
 
+/* @behaviour U86, R10 */
 static void a_shallow_queue_is_not_overrun(struct sim_case *c)
 {
 	uint64_t fixed = dropped(c, "CC=fixed"), delay = dropped(c, "CC=delay");
@@ -62,6 +64,7 @@ static void a_shallow_queue_is_not_overrun(struct sim_case *c)
 	assert_true(delay < fixed / 10);
 }
 
+/* @behaviour R14: Retransmissions stay inside the window */
 static void lost_frames_wait_for_room_in_the_window(struct sim_case *c)
 {
 	struct lane_two t = lane_two_up(c, fast, "CC=delay");
@@ -74,6 +77,7 @@ static void lost_frames_wait_for_room_in_the_window(struct sim_case *c)
 	assert_in_range(t.e->lane_ep->retransmits, 20, 400);
 }
 
+/* @behaviour R11 */
 static void windows_of_parts_of_a_frame(struct sim_case *c)
 {
 	struct sim *sim = case_sim_seed(c, c->seed);
@@ -198,6 +202,7 @@ static enum sim_verdict note_tos(struct sim_port *port, uint8_t *data, size_t *l
 }
 
 /* Only who heeds marks says that its frames may be marked. */
+/* @behaviour R15 */
 static void frames_are_ecn_capable_where_marks_are_heeded(struct sim_case *c)
 {
 	static const char *const config[] = {"CC=delay", "CC=fixed"};
@@ -215,6 +220,7 @@ static void frames_are_ecn_capable_where_marks_are_heeded(struct sim_case *c)
 }
 
 /* A queue that marks before it is full: as much gets through, and less waits or is lost. */
+/* @behaviour R15 */
 static void marks_keep_a_queue_short(struct sim_case *c)
 {
 	uint64_t drops[2], marked[2], began, took[2], waited[2];
@@ -242,6 +248,7 @@ static void marks_keep_a_queue_short(struct sim_case *c)
 }
 
 /* A peer that tells more marks than it was sent frames: what counts is what it acknowledges. */
+/* @behaviour R15 */
 static void marks_that_cannot_be_are_bounded(struct sim_case *c)
 {
 	struct {

@@ -95,6 +95,11 @@ static void claim_a(struct scene *s)
 }
 
 /* Another host takes a's address. The owner is told, and not a thousand times. */
+/*
+ * @behaviour X18: two hosts with one IP address: both MAC addresses are logged, at most a few
+ * times; traffic continues
+ * @behaviour R45
+ */
 static void a_host_that_takes_our_address_is_named(struct sim_case *c)
 {
 	static struct scene s;
@@ -134,6 +139,7 @@ static void second_b(struct scene *s)
 	sim_run(s->sim, SIM_S, NULL, NULL);
 }
 
+/* @behaviour X18, R45 */
 static void two_that_have_a_peers_address_are_named(struct sim_case *c)
 {
 	static struct scene s;

@@ -65,6 +65,7 @@ static void connect_makes_one_end_each(struct sim_case *c)
 	assert_true(e->lane_ep->up);
 }
 
+/* @behaviour U85: simultaneous connects, many connects */
 static void connect_both_ways_makes_two_connections(struct sim_case *c)
 {
 	struct two t = two_hosts(c, NULL);
@@ -114,6 +115,10 @@ static void try_with_loss(struct sim_case *c, bool of_a, unsigned int k, unsigne
 	assert_int_equal(lane_passive(t.b)->ups, 1);
 }
 
+/*
+ * @behaviour U84: lost connect, accept and acknowledgement frames
+ * @behaviour R4
+ */
 static void any_lost_frame_of_the_handshake_is_recovered(struct sim_case *c)
 {
 	unsigned int k;
@@ -126,6 +131,7 @@ static void any_lost_frame_of_the_handshake_is_recovered(struct sim_case *c)
 	}
 }
 
+/* @behaviour U84 */
 static void connect_under_heavy_loss(struct sim_case *c)
 {
 	const struct sim_link bad = {
@@ -145,6 +151,7 @@ static void connect_under_heavy_loss(struct sim_case *c)
 	}
 }
 
+/* @behaviour U85 */
 static void many_peers_connect_to_one(struct sim_case *c)
 {
 	struct sim *sim = case_sim(c);
@@ -166,6 +173,7 @@ static void many_peers_connect_to_one(struct sim_case *c)
 	assert_int_equal(lane_num_passive(server), 30);
 }
 
+/* @behaviour U85 */
 static void connect_and_destroy_again_and_again(struct sim_case *c)
 {
 	struct two t = two_hosts(c, NULL);
@@ -187,6 +195,7 @@ static void connect_and_destroy_again_and_again(struct sim_case *c)
 
 /* ---- failing -------------------------------------------------------------------------------- */
 
+/* @behaviour X8: no ARP reply, a silent gateway, no host at the address */
 static void no_arp_answer_is_reported_in_time(struct sim_case *c)
 {
 	struct two t = two_hosts(c, QUICK);
@@ -212,6 +221,7 @@ static void arp_only(struct sim_port *port, const uint8_t *data, size_t len, voi
 		arp_answer(port, sim_port_mac(port), arp);
 }
 
+/* @behaviour X8 */
 static void a_host_without_weft_is_reported_in_time(struct sim_case *c)
 {
 	struct two t = two_hosts(c, QUICK);
@@ -229,6 +239,7 @@ static void a_host_without_weft_is_reported_in_time(struct sim_case *c)
 	assert_true(e->end_at <= 2500 * SIM_MS);
 }
 
+/* @behaviour X8 */
 static void an_address_that_has_a_new_owner_is_refused_at_once(struct sim_case *c)
 {
 	struct two t = two_hosts(c, QUICK);
@@ -255,6 +266,7 @@ static enum sim_verdict narrow(struct sim_port *port, uint8_t *data, size_t *len
 	return *len > *(size_t *)arg ? SIM_DROP : SIM_PASS;
 }
 
+/* @behaviour X7: an MTU that the other side or the network can't take */
 static void a_way_too_narrow_for_the_mtu_is_named_or_used(struct sim_case *c)
 {
 	const struct sim_port_params p = {.frame_size = 9014};
@@ -280,6 +292,7 @@ static void a_way_too_narrow_for_the_mtu_is_named_or_used(struct sim_case *c)
 	expect_text(e, "MTU");
 }
 
+/* @behaviour U50: peers of different frame size use the smaller one */
 static void different_frame_sizes_agree_on_the_smaller(struct sim_case *c)
 {
 	struct sim_port_params p = {.frame_size = 9014};
@@ -297,6 +310,7 @@ static void different_frame_sizes_agree_on_the_smaller(struct sim_case *c)
 	assert_int_equal(sim_port_stats(pa)->oversize + sim_port_stats(pb)->oversize, 0);
 }
 
+/* @behaviour X4: a port without link */
 static void a_link_without_carrier_is_reported_in_time(struct sim_case *c)
 {
 	struct two t = two_hosts(c, QUICK);
@@ -324,6 +338,7 @@ static void a_destroyed_end_notifies_its_peer(struct sim_case *c)
 	assert_int_equal(lane_passive(t.b)->downs, 1);
 }
 
+/* @behaviour U88: a connection destroyed with data in flight */
 static void what_was_sent_before_destroy_arrives_or_is_reported(struct sim_case *c)
 {
 	struct two t = two_hosts(c, NULL);
@@ -366,6 +381,7 @@ static void a_killed_peer_is_found_within_the_timeout(struct sim_case *c)
 	assert_int_not_equal(lane_send(e, LANE_BCOPY, 51, 10), -EAGAIN);
 }
 
+/* @behaviour U74 */
 static void a_killed_idle_peer_is_found_too(struct sim_case *c)
 {
 	struct two t = two_hosts(c, QUICK);
@@ -378,6 +394,7 @@ static void a_killed_idle_peer_is_found_too(struct sim_case *c)
 	assert_true(e->end_at - killed <= 4 * SIM_S);
 }
 
+/* @behaviour R42 */
 static void a_restarted_peer_is_noticed_quickly(struct sim_case *c)
 {
 	struct two t = two_hosts(c, NULL);
@@ -401,6 +418,7 @@ static void a_restarted_peer_is_noticed_quickly(struct sim_case *c)
 	assert_int_equal(lane_got(b2, 50), 0);
 }
 
+/* @behaviour Y5: idle connections stay up, also beyond the connect timeout */
 static void idle_connections_live(struct sim_case *c)
 {
 	struct two t = two_hosts(c, NULL);
@@ -420,6 +438,7 @@ static void idle_connections_live(struct sim_case *c)
 	assert_true(lane_exactly_once(t.b, 0, 10));
 }
 
+/* @behaviour Y3: a peer that pauses for 10 s is not lost */
 static void a_peer_that_pauses_10_s_is_not_lost(struct sim_case *c)
 {
 	struct two t = two_hosts(c, NULL);

@@ -75,6 +75,7 @@ static void frames_of_mtu_1280(struct sim_case *c)
 	}
 }
 
+/* @behaviour R6: On a clean link there are no retransmissions */
 static void a_clean_link_needs_no_retransmission(struct sim_case *c)
 {
 	struct lane_two t = connected(c, NULL);
@@ -100,12 +101,14 @@ static void faulty(struct sim_case *c, const struct sim_link *link, const char *
 	c->seed = first;
 }
 
+/* @behaviour U86 */
 static void exactly_once_under_loss(struct sim_case *c)
 {
 	faulty(c, &(struct sim_link){.rate = 10 * SIM_GBIT, .delay_ns = 5000, .loss = 0.01}, NULL,
 	       20, 1000);
 }
 
+/* @behaviour U51: nothing is delivered twice, whatever frames the network duplicates */
 static void exactly_once_under_duplication(struct sim_case *c)
 {
 	faulty(c, &(struct sim_link){.rate = 10 * SIM_GBIT, .delay_ns = 5000, .dup = 0.3}, NULL, 10,
@@ -118,6 +121,11 @@ static void exactly_once_under_reordering(struct sim_case *c)
 	       10, 1000);
 }
 
+/*
+ * @behaviour F1: loss, duplication, reordering, corruption: exact data in bounded time (`sim_soak
+ * --seeds 1000`: tagged and active messages, remote memory, rendezvous, withdrawn sends)
+ * @behaviour R1
+ */
 static void exactly_once_under_everything(struct sim_case *c)
 {
 	faulty(c,
@@ -133,12 +141,14 @@ static void exactly_once_under_everything(struct sim_case *c)
 	       "CSUM=crc32c", 20, 500);
 }
 
+/* @behaviour F1, R1 */
 static void exactly_once_under_one_third_loss(struct sim_case *c)
 {
 	faulty(c, &(struct sim_link){.rate = SIM_GBIT, .delay_ns = 50000, .loss = 0.33}, NULL, 5,
 	       200);
 }
 
+/* @behaviour F1, R3 */
 static void corruption_with_crc32c_delivers_nothing_wrong(struct sim_case *c)
 {
 	struct lane_two t = connected(c, "CSUM=crc32c");
@@ -149,6 +159,10 @@ static void corruption_with_crc32c_delivers_nothing_wrong(struct sim_case *c)
 	assert_true(lane_counter(t.a, "bad_csum") + lane_counter(t.b, "bad_csum") > 20);
 }
 
+/*
+ * @behaviour R3: Changed frames are dropped and counted; no wrong byte is delivered (with CRC-32C:
+ * of any frame)
+ */
 static void corruption_with_udp_checksums_delivers_nothing_wrong(struct sim_case *c)
 {
 	struct lane_two t = connected(c, "CSUM=udp");
@@ -159,6 +173,7 @@ static void corruption_with_udp_checksums_delivers_nothing_wrong(struct sim_case
 	exchange(&t, 2000, 60 * SIM_S);
 }
 
+/* @behaviour U86 */
 static void a_slow_link_is_filled(struct sim_case *c)
 {
 	struct lane_two t = connected(c, NULL);
@@ -174,6 +189,7 @@ static void a_slow_link_is_filled(struct sim_case *c)
 	assert_true((double)bytes * 8 / (double)(sim_now(t.sim) - start) > 0.85);
 }
 
+/* @behaviour U86 */
 static void a_queue_that_drops_its_tail_is_survived(struct sim_case *c)
 {
 	struct lane_two t = connected(c, NULL);
@@ -209,6 +225,7 @@ static void full_window(struct sim_case *c, const char *config, size_t least)
 	assert_true(lane_exactly_once(t.b, 0, n));
 }
 
+/* @behaviour U83: a full window returns "again", and opens after acknowledgements */
 static void a_full_window_is_repeated_and_opens(struct sim_case *c)
 {
 	full_window(c, "WINDOW=64k CC=fixed", 32000);
@@ -220,6 +237,7 @@ static void the_first_window_is_repeated_and_opens(struct sim_case *c)
 	full_window(c, "WINDOW=64k CC=delay", 10000);
 }
 
+/* @behaviour U91: no deadlock for the last descriptor or buffer */
 static void tiny_rings_are_enough(struct sim_case *c)
 {
 	struct lane_two t =
@@ -233,6 +251,7 @@ static void tiny_rings_are_enough(struct sim_case *c)
 	exchange(&t, 2000, 60 * SIM_S);
 }
 
+/* @behaviour U91 */
 static void a_port_that_takes_few_bytes_is_enough(struct sim_case *c)
 {
 	struct lane_two t =
@@ -255,6 +274,7 @@ static void ports_without_chains_or_external_buffers(struct sim_case *c)
 	exchange(&t, 1000, 10 * SIM_S);
 }
 
+/* @behaviour U91 */
 static void kept_buffers_do_not_stop_acknowledgements(struct sim_case *c)
 {
 	struct lane_two t =
@@ -273,6 +293,7 @@ static void kept_buffers_do_not_stop_acknowledgements(struct sim_case *c)
 	lane_release(t.b);
 }
 
+/* @behaviour U88 */
 static void kept_buffers_survive_their_connection(struct sim_case *c)
 {
 	struct lane_two t = connected(c, NULL);
@@ -303,6 +324,7 @@ static void user_memory_comes_back_after_acknowledgement_only(struct sim_case *c
 	assert_true(lane_exactly_once(t.b, 0, 10));
 }
 
+/* @behaviour U88 */
 static void user_memory_comes_back_after_the_card_only(struct sim_case *c)
 {
 	struct lane_two t = connected(c, "WINDOW=1M");
@@ -358,6 +380,10 @@ static void small_messages_share_frames(struct sim_case *c)
 
 /* ---- sequences, paths, encapsulations ------------------------------------------------------- */
 
+/*
+ * @behaviour Y6: sequences wrap, of frames and of messages
+ * @behaviour R2
+ */
 static void frame_sequences_wrap(struct sim_case *c)
 {
 	struct sim_port_params p = {.up = {.rate = SIM_GBIT,
@@ -389,6 +415,7 @@ static enum sim_verdict count_ports(struct sim_port *port, uint8_t *data, size_t
 	return SIM_PASS;
 }
 
+/* @behaviour Y7: several paths per lane */
 static void paths_use_their_own_source_ports(struct sim_case *c)
 {
 	struct sim_port_params p = {.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.01},
@@ -423,6 +450,7 @@ static enum sim_verdict slow_path(struct sim_port *port, uint8_t *data, size_t *
 	return SIM_PASS;
 }
 
+/* @behaviour Y7 */
 static void a_bad_path_does_not_stop_the_lane(struct sim_case *c)
 {
 	struct sim_port_params p = {.up = {.rate = SIM_GBIT, .delay_ns = 5000}, .paths = 4};
@@ -489,6 +517,7 @@ static uint64_t run_hash(struct sim_case *c)
 	return sim_hash(t.sim);
 }
 
+/* @behaviour Y8: the same seed gives the same run */
 static void the_same_seed_gives_the_same_frames(struct sim_case *c)
 {
 	uint64_t first = run_hash(c);

@@ -100,6 +100,7 @@ static void lives(struct scene *s, uint32_t from)
 }
 
 /* Nothing is sent: the process that begins in its place says that it does. */
+/* @behaviour R42 */
 static void the_restarted_peer_of_an_idle_connection_is_noticed(struct sim_case *c)
 {
 	struct scene *s = open_scene(c);
@@ -113,6 +114,7 @@ static void the_restarted_peer_of_an_idle_connection_is_noticed(struct sim_case 
 }
 
 /* Of all connections with it, and the first word is lost. */
+/* @behaviour R42 */
 static void all_connections_with_it_are_noticed(struct sim_case *c)
 {
 	struct scene *s = open_scene(c);
@@ -136,6 +138,10 @@ static void all_connections_with_it_are_noticed(struct sim_case *c)
 }
 
 /* Its host says that nobody has the port: it is asked at once, and suspect when it is silent. */
+/*
+ * @behaviour R48: ICMP, unrequested ARP and frames from another MAC are hints: the peer is probed,
+ * a bounded number of times, and nothing moves or ends without its reply
+ */
 static void an_unreachable_port_makes_a_lane_suspect(struct sim_case *c)
 {
 	struct scene *s = open_scene(c);
@@ -154,6 +160,7 @@ static void an_unreachable_port_makes_a_lane_suspect(struct sim_case *c)
 }
 
 /* A kernel that shares the port with a living peer says so of each frame. */
+/* @behaviour R48 */
 static void a_kernel_beside_a_living_peer_harms_no_connection(struct sim_case *c)
 {
 	struct scene *s = open_scene(c);
@@ -178,6 +185,7 @@ static void keepalive_of_a(struct scene *s)
 }
 
 /* Whoever has seen no frame cannot quote one at length; ports can be guessed. */
+/* @behaviour R48 */
 static void forged_icmp_causes_few_queries(struct sim_case *c)
 {
 	struct scene *s = open_scene(c);
@@ -206,6 +214,7 @@ static void forged_icmp_causes_few_queries(struct sim_case *c)
 }
 
 /* "Too long": the path's MTU is looked for, and found to be what it was. */
+/* @behaviour R48 */
 static void forged_mtus_shrink_nothing(struct sim_case *c)
 {
 	struct scene *s = open_scene(c);
@@ -255,6 +264,7 @@ static void flood(struct scene *s, unsigned int first, unsigned int n, unsigned 
 }
 
 /* Of many connections of a hop any one is found by a short quote, sooner or later. */
+/* @behaviour R48 */
 static void a_short_quote_reaches_any_of_many_connections(struct sim_case *c)
 {
 	struct scene *s = open_scene(c);
@@ -271,6 +281,7 @@ static void a_short_quote_reaches_any_of_many_connections(struct sim_case *c)
 }
 
 /* Who floods with quotes of all that there is uses up its own share: others are heard. */
+/* @behaviour R48 */
 static void a_flood_of_short_quotes_has_a_share(struct sim_case *c)
 {
 	struct scene *s = open_scene(c);

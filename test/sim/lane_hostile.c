@@ -88,6 +88,11 @@ static void traffic_is_unharmed(struct scene *s, uint32_t from)
 
 /* ---- noise ---------------------------------------------------------------------------------- */
 
+/*
+ * @behaviour F10: malformed frames and messages: dropped or refused, and counted; fuzzers `frame`,
+ * `session`, `msg`, `rma`, `wireup`, `address`
+ * @behaviour X11: garbage, truncated, replayed and foreign frames: dropped, counted by reason
+ */
 static void garbage_is_dropped_and_counted(struct sim_case *c)
 {
 	static struct scene s;
@@ -119,6 +124,7 @@ static void garbage_is_dropped_and_counted(struct sim_case *c)
 	forget(&s.rec);
 }
 
+/* @behaviour F10, X11 */
 static void truncated_frames_are_dropped(struct sim_case *c)
 {
 	static struct scene s;
@@ -141,6 +147,7 @@ static void truncated_frames_are_dropped(struct sim_case *c)
 	forget(&s.rec);
 }
 
+/* @behaviour U87, X11, R5 */
 static void replayed_frames_are_dropped(struct sim_case *c)
 {
 	static struct scene s;
@@ -168,6 +175,13 @@ static void replayed_frames_are_dropped(struct sim_case *c)
 	forget(&s.rec);
 }
 
+/*
+ * @behaviour U87: stale acknowledgements, ids and frames of an earlier incarnation
+ * @behaviour F7: frames of an unknown sender or an earlier incarnation
+ * @behaviour R5: Frames of an earlier incarnation, frames of unknown senders and repeated frames
+ * change nothing
+ * @behaviour S6
+ */
 static void frames_of_an_earlier_life_are_dropped(struct sim_case *c)
 {
 	static struct scene s;
@@ -200,6 +214,7 @@ static void frames_of_an_earlier_life_are_dropped(struct sim_case *c)
 	forget(&s.rec);
 }
 
+/* @behaviour F10, X11 */
 static void foreign_frames_are_not_ours(struct sim_case *c)
 {
 	static struct scene s;
@@ -243,6 +258,11 @@ static const uint8_t *find_type(struct record *r, uint8_t type, size_t *len)
 	return NULL;
 }
 
+/*
+ * @behaviour S6: frames without a connection's random bits, or of an ended connection, are dropped
+ * and counted (`drop.unknown_sender`, `drop.stale_epoch`)
+ * @behaviour U87, F7, R5
+ */
 static void an_unknown_sender_without_the_token_is_not_accepted(struct sim_case *c)
 {
 	static const uint8_t types[] = {WEFT_FRAME_DATA, WEFT_FRAME_ACK,     WEFT_FRAME_RESET,
@@ -279,6 +299,10 @@ static void an_unknown_sender_without_the_token_is_not_accepted(struct sim_case 
 	forget(&s.rec);
 }
 
+/*
+ * @behaviour Y4: half-open peers are bounded
+ * @behaviour S7
+ */
 static void half_open_connections_are_bounded(struct sim_case *c)
 {
 	static struct scene s;
@@ -318,6 +342,7 @@ static void half_open_connections_are_bounded(struct sim_case *c)
 	forget(&s.rec);
 }
 
+/* @behaviour Y4 */
 static void hellos_are_idempotent(struct sim_case *c)
 {
 	static struct scene s;
@@ -338,6 +363,7 @@ static void hellos_are_idempotent(struct sim_case *c)
 	forget(&s.rec);
 }
 
+/* @behaviour F10, X6 */
 static void another_version_is_refused_with_a_sentence(struct sim_case *c)
 {
 	static struct scene s;
@@ -394,6 +420,7 @@ static enum sim_verdict mutate(struct sim_port *port, uint8_t *data, size_t *len
 }
 
 /* With the checksum as the mutation left it: nothing wrong may come through. */
+/* @behaviour X11 */
 static void mutated_frames_with_crc32c_change_nothing(struct sim_case *c)
 {
 	static struct scene s;
@@ -418,6 +445,7 @@ static void mutated_frames_with_crc32c_change_nothing(struct sim_case *c)
  * included: anything may happen to this lane, but no crash, no read outside, one end at most, and
  * others are still served.
  */
+/* @behaviour F10 */
 static void a_lying_peer_breaks_only_its_own_lane(struct sim_case *c)
 {
 	static struct scene s;

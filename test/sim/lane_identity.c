@@ -192,6 +192,10 @@ static uint64_t connects_under(struct scene *s, uint64_t ns, uint64_t gap, bool 
 	return UINT64_MAX;
 }
 
+/*
+ * @behaviour S7: HELLOs do not block other peers, neither from forged source addresses nor from one
+ * or several hosts that never complete a handshake
+ */
 static void hellos_from_made_up_addresses_keep_no_peer_away(struct sim_case *c)
 {
 	static struct scene s;
@@ -203,6 +207,7 @@ static void hellos_from_made_up_addresses_keep_no_peer_away(struct sim_case *c)
 	traffic_is_unharmed(&s, 0);
 }
 
+/* @behaviour S7 */
 static void one_host_that_begins_and_never_goes_on_keeps_no_peer_away(struct sim_case *c)
 {
 	static struct scene s;
@@ -216,6 +221,10 @@ static void one_host_that_begins_and_never_goes_on_keeps_no_peer_away(struct sim
 }
 
 /* Hosts that show their addresses and take all places: the one with least gets one at once. */
+/*
+ * @behaviour T3: the same holds for half-open and unclaimed slots (S7, S9, S10) and RoCE's buffers
+ * @behaviour S7
+ */
 static void many_hosts_share_the_places(struct sim_case *c)
 {
 	static struct scene s;
@@ -269,6 +278,7 @@ static uint64_t connects_among(struct scene *s, uint32_t ip, uint32_t addresses,
  * From off the path, by a's own address: no answer is seen, but the places without a cookie are
  * always taken.
  */
+/* @behaviour S7 */
 static void hellos_in_a_hosts_name_keep_it_not_away(struct sim_case *c)
 {
 	static struct scene s;
@@ -281,6 +291,7 @@ static void hellos_in_a_hosts_name_keep_it_not_away(struct sim_case *c)
 }
 
 /* A neighbour shows every address that it makes up: all places are its own. */
+/* @behaviour S7 */
 static void one_mac_with_many_addresses_keeps_no_peer_away(struct sim_case *c)
 {
 	static struct scene s;
@@ -296,6 +307,7 @@ static void one_mac_with_many_addresses_keeps_no_peer_away(struct sim_case *c)
  * Several neighbours do, none of which has more than half of the places. Each address is seen once,
  * so no address has many.
  */
+/* @behaviour S15 */
 static void several_macs_with_many_addresses_keep_no_peer_away(struct sim_case *c)
 {
 	struct lane_end *e = NULL;
@@ -324,6 +336,7 @@ static void several_macs_with_many_addresses_keep_no_peer_away(struct sim_case *
 }
 
 /* A cookie is good for the address, the numbers and the time that it was made for. */
+/* @behaviour S7 */
 static void a_cookie_is_of_its_sender(struct sim_case *c)
 {
 	static struct scene s;
@@ -379,6 +392,10 @@ static void a_cookie_is_of_its_sender(struct sim_case *c)
 
 /* ---- a neighbour with b's address ----------------------------------------------------------- */
 
+/*
+ * @behaviour S8: a neighbour that claims a peer's IP address neither gets its frames nor ends its
+ * connections; a peer behind another MAC is found
+ */
 static void a_neighbour_that_claims_an_address_gets_no_frame(struct sim_case *c)
 {
 	static const uint8_t all[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
@@ -399,6 +416,7 @@ static void a_neighbour_that_claims_an_address_gets_no_frame(struct sim_case *c)
 }
 
 /* It has b's worker address, and connects to a from its own MAC by b's IP address. */
+/* @behaviour S8 */
 static void a_claim_to_be_a_neighbour_gets_no_answer(struct sim_case *c)
 {
 	struct weft_frame_hello *body;
@@ -427,6 +445,7 @@ static void a_claim_to_be_a_neighbour_gets_no_answer(struct sim_case *c)
 }
 
 /* Nobody answers ARP for the sender: the answer goes where the HELLO came from, later. */
+/* @behaviour S8 */
 static void a_host_that_answers_no_arp_gets_its_answer_later(struct sim_case *c)
 {
 	static struct scene s;
@@ -470,6 +489,7 @@ static void impostor_sees(struct sim_port *port, const uint8_t *data, size_t len
 }
 
 /* b is not heard for a while, and its neighbour says that it has b's address. */
+/* @behaviour S8, R45 */
 static void an_impostor_in_a_silence_gets_no_frame(struct sim_case *c)
 {
 	static struct scene s;
@@ -527,6 +547,7 @@ static void relay_out(struct sim_port *port, const uint8_t *data, size_t len, vo
 }
 
 /* b is behind another MAC: its machine has moved, or the gateway before it has changed. */
+/* @behaviour X22, S8, R45 */
 static void a_peer_behind_a_new_mac_is_found_and_goes_on(struct sim_case *c)
 {
 	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}, .net = 1};

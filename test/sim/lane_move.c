@@ -188,6 +188,7 @@ static void moves(struct scene *s)
 }
 
 /* An unknown sender's answer to ARP comes first each time: the peer's is heard, too. */
+/* @behaviour S8, R45 */
 static void the_first_reply_keeps_no_peer_out(struct sim_case *c)
 {
 	static struct scene s;
@@ -196,6 +197,7 @@ static void the_first_reply_keeps_no_peer_out(struct sim_case *c)
 	moves(&s);
 }
 
+/* @behaviour S8 */
 static void several_that_answer_first_keep_no_peer_out(struct sim_case *c)
 {
 	static struct scene s;
@@ -205,6 +207,7 @@ static void several_that_answer_first_keep_no_peer_out(struct sim_case *c)
 }
 
 /* Half a million copies a second of a question, and as many with a number of their own. */
+/* @behaviour S8 */
 static void repeated_questions_keep_no_answer_away(struct sim_case *c)
 {
 	static struct scene s;
@@ -226,6 +229,7 @@ static void announce(struct sim_port *port, uint16_t op)
 }
 
 /* Nobody has to be missed first: the new MAC is asked as soon as it is announced. */
+/* @behaviour R48 */
 static void an_announcement_starts_a_validation(struct sim_case *c)
 {
 	static struct scene s;
@@ -241,6 +245,7 @@ static void an_announcement_starts_a_validation(struct sim_case *c)
 }
 
 /* So does an answer that nobody asked for. */
+/* @behaviour R48 */
 static void an_answer_without_a_question_starts_a_validation(struct sim_case *c)
 {
 	static struct scene s;
@@ -255,6 +260,7 @@ static void an_answer_without_a_question_starts_a_validation(struct sim_case *c)
 }
 
 /* a has nothing to say, and the frames of b come from another MAC. */
+/* @behaviour R48 */
 static void a_new_source_starts_a_validation(struct sim_case *c)
 {
 	static struct scene s;
@@ -281,6 +287,7 @@ static void forge(void *arg)
 }
 
 /* Some 100,000 a second: a few questions, to nobody but who says so, and nothing moves. */
+/* @behaviour R48 */
 static void forged_announcements_move_nothing(struct sim_case *c)
 {
 	static struct scene s;

@@ -91,6 +91,10 @@ static void black_hole(struct sim_case *c, const char *config, bool back, bool p
 	assert_int_equal(t.e->downs, 0);
 }
 
+/*
+ * @behaviour R20: One of several paths loses all frames, in either direction: within milliseconds
+ * the other paths carry its traffic
+ */
 static void a_black_hole_is_left_at_once(struct sim_case *c)
 {
 	black_hole(c, "WINDOW=64k", true, false);
@@ -98,6 +102,7 @@ static void a_black_hole_is_left_at_once(struct sim_case *c)
 	black_hole(c, "CC=delay WINDOW=64k", true, false);
 }
 
+/* @behaviour R20 */
 static void the_end_that_did_not_connect_leaves_it_too(struct sim_case *c)
 {
 	black_hole(c, "WINDOW=64k", true, true);
@@ -134,17 +139,23 @@ static void each_path_lost(struct sim_case *c, bool answers)
 	}
 }
 
+/* @behaviour R20 */
 static void single_messages_pass_a_black_hole(struct sim_case *c)
 {
 	each_path_lost(c, false);
 }
 
 /* What is sent arrives, but no acknowledgement comes back over that path. */
+/* @behaviour R20 */
 static void acknowledgements_that_vanish_make_a_path_bad(struct sim_case *c)
 {
 	each_path_lost(c, true);
 }
 
+/*
+ * @behaviour R21: A path that returns is used again; a path that flaps is probed less and less
+ * often
+ */
 static void a_path_that_returns_is_used_again(struct sim_case *c)
 {
 	struct lane_two t = lane_two_up(c, fast, "WINDOW=64k");
@@ -167,6 +178,7 @@ static void a_path_that_returns_is_used_again(struct sim_case *c)
 }
 
 /* It comes and goes: each time it is left, and asked more seldom. */
+/* @behaviour R21 */
 static void a_path_that_flaps_is_probed_ever_more_seldom(struct sim_case *c)
 {
 	struct lane_two t = lane_two_up(c, fast, "WINDOW=64k");
@@ -227,6 +239,10 @@ static struct lane_two automatic(struct sim_case *c, const char *config)
 }
 
 /* Without configuration there is one path, and it falls into a black hole. */
+/*
+ * @behaviour R24: A path in a black hole is left without configuration, whichever end sends, and at
+ * connect
+ */
 static void without_configuration_another_path_is_found(struct sim_case *c)
 {
 	for (unsigned int i = 0; i < 8; i++) {
@@ -255,6 +271,7 @@ static void without_configuration_another_path_is_found(struct sim_case *c)
 	}
 }
 
+/* @behaviour R24 */
 static void a_bad_path_gets_another_port(struct sim_case *c)
 {
 	struct lane_two t = automatic(c, "WINDOW=64k");
@@ -275,6 +292,7 @@ static void a_bad_path_gets_another_port(struct sim_case *c)
 }
 
 /* HELLO's own flow falls into a black hole: it is said from other ports, too. */
+/* @behaviour R24 */
 static void a_black_hole_does_not_stop_a_connect(struct sim_case *c)
 {
 	struct sim_port_params p = fast;
@@ -296,6 +314,7 @@ static void a_black_hole_does_not_stop_a_connect(struct sim_case *c)
  * Four equal trunks, of which one dies unnoticed: flows have their way there and their way back
  * chosen by hashes, so every case comes up, among them paths that lack one direction each.
  */
+/* @behaviour R24 */
 static void one_of_four_trunks_dies(struct sim_case *c)
 {
 	const struct sim_link link = {.rate = SIM_GBIT, .delay_ns = 5000};
@@ -330,6 +349,7 @@ static void one_of_four_trunks_dies(struct sim_case *c)
 }
 
 /* A flow gets a fifth of the link, and nobody has said anything about paths. */
+/* @behaviour R25: A limit per flow is found without configuration; on one switch one path stays */
 static void a_limit_per_flow_is_found_without_configuration(struct sim_case *c)
 {
 	struct lane_two t = automatic(c, "WINDOW=64k");
@@ -348,6 +368,7 @@ static void a_limit_per_flow_is_found_without_configuration(struct sim_case *c)
 }
 
 /* A queue that all flows share: another path is no better, and none is taken. */
+/* @behaviour R25 */
 static void on_one_switch_one_path_stays(struct sim_case *c)
 {
 	static const char *const config[] = {"WINDOW=64k", "WINDOW=64k CC=delay"};
@@ -378,6 +399,7 @@ static void idle_connections_open_no_reserve(struct sim_case *c)
 	assert_int_equal(lane_counter(t.b, "path.opened"), 1);
 }
 
+/* @behaviour R22: A peer or network that is silent as a whole makes no path bad */
 static void when_all_are_silent_none_is_bad(struct sim_case *c)
 {
 	struct lane_two t = lane_two_up(c, fast, "WINDOW=64k");
@@ -398,6 +420,7 @@ static void when_all_are_silent_none_is_bad(struct sim_case *c)
 	assert_int_equal(t.e->downs, 0);
 }
 
+/* @behaviour R22 */
 static void a_peer_that_was_away_makes_no_path_bad(struct sim_case *c)
 {
 	struct lane_two t = lane_two_up(c, fast, "WINDOW=64k");
@@ -440,6 +463,7 @@ static void skewed_paths(struct sim_case *c, const char *config, uint64_t rate)
 	assert_int_equal(lane_counter(t.a, "path.bad"), 0);
 }
 
+/* @behaviour R23: Paths of different round trips make no needless retransmissions */
 static void paths_of_ten_times_the_round_trip_make_no_retransmissions(struct sim_case *c)
 {
 	skewed_paths(c, "", SIM_GBIT);

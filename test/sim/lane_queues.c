@@ -136,6 +136,7 @@ static void an_address_that_one_gives_up_is_requested_again(struct sim_case *c)
 static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
 /* What ARP says of a host comes to the first queue, and is for the others, too. */
+/* @behaviour R48 */
 static void a_restarted_peer_is_noticed_by_all_queues(struct sim_case *c)
 {
 	struct world w = world(c);
@@ -154,6 +155,7 @@ static void a_restarted_peer_is_noticed_by_all_queues(struct sim_case *c)
 }
 
 /* ARP of hosts that nobody here has asked for stays with the first. */
+/* @behaviour R48 */
 static void others_arp_is_not_handed_on(struct sim_case *c)
 {
 	struct world w = world(c);
@@ -207,6 +209,7 @@ static enum sim_verdict sample_sent(struct sim_port *port, uint8_t *data, size_t
 }
 
 /* ICMP that quotes a frame of the second queue's worker. */
+/* @behaviour R48 */
 static void icmp_comes_to_the_worker_that_it_is_about(struct sim_case *c)
 {
 	struct world w = world(c);

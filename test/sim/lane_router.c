@@ -229,6 +229,7 @@ static void a_narrow_way_behind_a_router_is_found(struct sim_case *c)
 }
 
 /* What the clouds' networks carry between hosts that believe in 9001, and under loss. */
+/* @behaviour X7 */
 static void what_clouds_carry_is_found(struct sim_case *c)
 {
 	static const unsigned int mtu[] = {9000, 8896, 8500, 3900, 1500, 1460, 1400, 1280};
@@ -272,6 +273,7 @@ static void goes_on(struct world *w, struct lane_end *e, uint32_t from, const ch
 }
 
 /* In mid-transfer the way goes through ever narrower networks, and then through wide ones again. */
+/* @behaviour X20, R46 */
 static void a_way_that_changes_its_mtu_is_followed(struct sim_case *c)
 {
 	struct lane_end *e;
@@ -301,6 +303,11 @@ static void a_way_that_changes_its_mtu_is_followed(struct sim_case *c)
 }
 
 /* Another gateway takes over, with a MAC address of its own. */
+/*
+ * @behaviour X22: a gateway is replaced by another one, with another MAC address
+ * @behaviour R45: A peer, or a gateway, that is behind another MAC address is found and proven; two
+ * hosts with one address are named
+ */
 static void a_gateway_with_another_mac_is_found(struct sim_case *c)
 {
 	struct lane_end *e;
@@ -371,6 +378,7 @@ static void a_gateway_outside_the_prefix_is_on_the_link(struct sim_case *c)
 }
 
 /* The same network with the prefix that the subnet has: the error says what to give. */
+/* @behaviour X8 */
 static void a_peer_that_only_the_gateway_answers_for_is_reported(struct sim_case *c)
 {
 	static const struct plan plan = {
@@ -472,6 +480,7 @@ static void static_neighbours_need_no_arp(struct sim_case *c)
 }
 
 /* On a NIC of a network, without ip=: the failed connection says what to give. */
+/* @behaviour X8 */
 static void a_lane_without_ip_is_refused_with_the_remedy(struct sim_case *c)
 {
 	static const struct plan plan = {.prefix = 0, .no_gateway = true};

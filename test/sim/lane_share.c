@@ -163,27 +163,32 @@ static void others_are_not_slowed(struct sim_case *c, unsigned int bad, enum how
 	assert_int_equal(lane_wrong(w.peer[peers() - 1]), 0);
 }
 
+/* @behaviour T1 */
 static void one_stopped_peer_slows_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 1, STOPPED);
 }
 
+/* @behaviour T1 */
 static void eight_stopped_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 8, STOPPED);
 }
 
+/* @behaviour T1 */
 static void sixty_four_stopped_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 64, STOPPED);
 }
 
+/* @behaviour T1 */
 static void dead_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 8, DEAD);
 	others_are_not_slowed(c, 64, DEAD);
 }
 
+/* @behaviour T4 */
 static void trickling_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 1, TRICKLING);
@@ -191,6 +196,7 @@ static void trickling_peers_slow_down_no_peer(struct sim_case *c)
 }
 
 /* What was taken back from a peer that stopped is delivered when it goes on: every message once. */
+/* @behaviour T1 */
 static void what_a_stopped_peer_was_sent_arrives_when_it_goes_on(struct sim_case *c)
 {
 	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}, .bufs = 700};
@@ -235,6 +241,7 @@ static void what_a_stopped_peer_was_sent_arrives_when_it_goes_on(struct sim_case
  * Progress counts, not signs of life: a peer that acknowledges a frame now and then does not hold a
  * connection for ever.
  */
+/* @behaviour T4 */
 static void a_peer_that_trickles_is_given_up(struct sim_case *c)
 {
 	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}};

@@ -45,6 +45,7 @@ static void close_waits_for_an_unmatched_rendezvous(struct sim_case *c)
 	op_holds(r, 1, 2000000);
 }
 
+/* @behaviour U70 */
 static void force_close_cancels_and_ends_soon(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, NULL);
@@ -105,6 +106,7 @@ static void an_unheard_forced_close_ends_the_endpoint_that_adopts_it(struct sim_
 	}
 }
 
+/* @behaviour U70, U88 */
 static void force_close_while_the_peer_is_silent(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, NULL);
@@ -122,6 +124,7 @@ static void force_close_while_the_peer_is_silent(struct sim_case *c)
 		assert_true(op_wait(w[i], 200 * SIM_MS));
 }
 
+/* @behaviour U64 */
 static void connect_and_close_again_and_again(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, NULL);
@@ -144,6 +147,7 @@ static void connect_and_close_again_and_again(struct sim_case *c)
 	}
 }
 
+/* @behaviour U65 */
 static void both_close_at_once(struct sim_case *c)
 {
 	uint64_t first = c->seed;
@@ -247,6 +251,7 @@ static void a_close_by_the_peer_while_connecting_is_reported(struct sim_case *c)
 	assert_true(failed > 0);
 }
 
+/* @behaviour U40 */
 static void flush_completes_after_delivery(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};

@@ -60,6 +60,7 @@ static void a_later_endpoint_adopts_the_connection(struct sim_case *c)
 	scene_talk(s, b, 0, 10);
 }
 
+/* @behaviour A15 */
 static void loopback_works(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, NULL);
@@ -102,6 +103,7 @@ static void idle_endpoints(struct scene *s, unsigned int n)
 }
 
 /* What the simulator keeps per endpoint and message counts, too; both ends of 256 endpoints. */
+/* @behaviour T42: measurement: memory of an endpoint end */
 static void an_idle_endpoint_costs_at_most_8_KiB(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, NULL);
@@ -116,6 +118,7 @@ static void an_idle_endpoint_costs_at_most_8_KiB(struct sim_case *c)
 	assert_in_range((after - before) / (2 * 256), 1024, 8192);
 }
 
+/* @behaviour U61 */
 static void many_endpoints_between_many_nodes(struct sim_case *c)
 {
 	const struct scene_conf conf = {.nodes = 8};
@@ -177,6 +180,7 @@ static void accept_callback_hands_over_the_endpoint(struct sim_case *c)
 	op_expect(op_close(s->accepted[1], 0), SIM_S, 0);
 }
 
+/* @behaviour U62 */
 static void messages_before_the_connection_arrive_in_order(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, NULL);
@@ -224,6 +228,7 @@ static void connect_without(struct sim_case *c, unsigned int side, unsigned int 
 	assert_int_equal(scene_lanes_up(a), 2);
 }
 
+/* @behaviour U84, R4 */
 static void any_lost_frame_of_wireup_is_recovered(struct sim_case *c)
 {
 	unsigned int k, side;
@@ -237,6 +242,7 @@ static void any_lost_frame_of_wireup_is_recovered(struct sim_case *c)
 	}
 }
 
+/* @behaviour U84 */
 static void connects_under_loss_duplication_and_reordering(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {3, 3},
@@ -265,6 +271,7 @@ static void connects_under_loss_duplication_and_reordering(struct sim_case *c)
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
+/* @behaviour F8 */
 static void two_nics_in_one_subnet_make_two_lanes(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}, .one_net = true};
@@ -286,6 +293,7 @@ static void two_nics_in_one_subnet_make_two_lanes(struct sim_case *c)
 	assert_true(scene_lane(e, 0).tx_bytes > 100000 && scene_lane(e, 1).tx_bytes > 100000);
 }
 
+/* @behaviour F9: unequal rail counts */
 static void unequal_rail_counts_use_what_both_have(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {4, 1}}, conf2 = {.lanes = {3, 2}};
@@ -302,6 +310,10 @@ static void unequal_rail_counts_use_what_both_have(struct sim_case *c)
 	scene_talk(s, e, 1, 1);
 }
 
+/*
+ * @behaviour F8: more than one lane is used, by its counters
+ * @behaviour U37
+ */
 static void four_lanes_all_carry_bytes(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {4, 4}};
@@ -320,6 +332,7 @@ static void four_lanes_all_carry_bytes(struct sim_case *c)
 				 (unsigned long long)scene_lane(e, i).tx_bytes);
 }
 
+/* @behaviour F9 */
 static void a_lane_that_does_not_work_is_left_out(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}, .config = "CONNECT_TIMEOUT=2s"};
@@ -337,6 +350,7 @@ static void a_lane_that_does_not_work_is_left_out(struct sim_case *c)
 	scene_talk(s, e, 1, 2);
 }
 
+/* @behaviour F9 */
 static void the_bootstrap_lane_is_replaced_when_it_does_not_work(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}, .config = "CONNECT_TIMEOUT=8s"};
@@ -354,6 +368,7 @@ static void the_bootstrap_lane_is_replaced_when_it_does_not_work(struct sim_case
 	}
 }
 
+/* @behaviour U50 */
 static void lanes_of_different_mtu_work_together(struct sim_case *c)
 {
 	struct scene_conf conf = {.lanes = {2, 2}, .lazy = true};
@@ -382,6 +397,7 @@ static void lanes_of_different_mtu_work_together(struct sim_case *c)
 	op_holds(r2, 2, 3000000);
 }
 
+/* @behaviour U50 */
 static void peers_of_different_frame_size_agree(struct sim_case *c)
 {
 	struct scene_conf conf = {.lazy = true};

@@ -65,6 +65,7 @@ static void no_lane_was_suspected(const struct scene *s, uint64_t trip)
 }
 
 /* One at a time, each answered; and idle times between, after which timers start anew. */
+/* @behaviour R6 */
 static void a_lone_message_is_sent_once(struct sim_case *c)
 {
 	for (unsigned int t = 0; t < TRIPS; t++) {
@@ -89,6 +90,7 @@ static void a_lone_message_is_sent_once(struct sim_case *c)
 }
 
 /* Messages of all protocols, both ways, over two lanes. */
+/* @behaviour R39 */
 static void lanes_without_a_fault_are_kept(struct sim_case *c)
 {
 	static const size_t sizes[] = {8, 16000, 200000};

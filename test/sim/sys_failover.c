@@ -67,6 +67,11 @@ static void transfer(struct sim_case *c, const struct scene_conf *conf, size_t s
 	op_expect(op_close(e, 0), SIM_S, 0);
 }
 
+/*
+ * @behaviour U73: lane failover
+ * @behaviour F2: lane killed in the middle of a message
+ * @behaviour R30: Each message arrives exactly once, whenever one of two or more lanes dies
+ */
 static void a_lane_that_dies_loses_no_message(struct sim_case *c)
 {
 	static const size_t sizes[] = {100, 1000, 8000, 100000, 2000000};
@@ -80,6 +85,7 @@ static void a_lane_that_dies_loses_no_message(struct sim_case *c)
 }
 
 /* What the receiver has got over the other lane, in each 10 ms, from before the death on. */
+/* @behaviour U73, R31 */
 static void the_other_lane_goes_on_as_fast(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2},
@@ -130,6 +136,11 @@ static uint64_t longest(struct scene *s, struct scene_ep *e, struct scene_ep *f,
 	return worst;
 }
 
+/*
+ * @behaviour R31: The stall is 100 ms at most, the other lane continues at its rate, the death of
+ * an idle lane has no effect
+ * @behaviour U73
+ */
 static void a_stall_is_short_and_an_idle_lane_is_not_missed(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}, .config = "KEEPALIVE_INTERVAL=500ms"};
@@ -160,6 +171,7 @@ static void a_stall_is_short_and_an_idle_lane_is_not_missed(struct sim_case *c)
 }
 
 /* Its own port says so: no timeout has to pass, and nothing has to be under way. */
+/* @behaviour U73, F6, R33 */
 static void a_lost_link_is_left_at_once_and_used_at_once(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}, .port = {.link = WEFT_LANE_LINK_NIC}};
@@ -179,6 +191,10 @@ static void a_lost_link_is_left_at_once_and_used_at_once(struct sim_case *c)
 	scene_talk(s, e, 1, 1);
 }
 
+/*
+ * @behaviour R34: An endpoint ends with its last lane only
+ * @behaviour U73
+ */
 static void a_device_that_is_gone_takes_its_lane_only(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
@@ -200,6 +216,7 @@ static void a_device_that_is_gone_takes_its_lane_only(struct sim_case *c)
 }
 
 /* The second one dies at each step of the first one's handshake, and the first one returns. */
+/* @behaviour U73, R30 */
 static void lanes_that_die_one_after_the_other_lose_nothing(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
@@ -228,6 +245,7 @@ static void lanes_that_die_one_after_the_other_lose_nothing(struct sim_case *c)
 }
 
 /* It acknowledged nothing for a while, and now does: whatever is sent over it meanwhile. */
+/* @behaviour R39 */
 static void a_deaf_lane_that_recovers_is_kept(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
@@ -258,6 +276,7 @@ static void a_deaf_lane_that_recovers_is_kept(struct sim_case *c)
 
 /* ---- the peer is silent --------------------------------------------------------------------- */
 
+/* @behaviour R32: While all lanes are silent none is abandoned */
 static void a_peer_that_pauses_loses_no_lane(struct sim_case *c)
 {
 	static const uint64_t pauses[] = {50, 100, 300, 1000, 5000, 20000};
@@ -284,6 +303,7 @@ static void a_peer_that_pauses_loses_no_lane(struct sim_case *c)
 }
 
 /* All links are cut for a while: nothing is decided, and all lanes go on. */
+/* @behaviour U73, R32 */
 static void a_network_that_is_silent_loses_no_lane(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
@@ -311,6 +331,7 @@ static void a_network_that_is_silent_loses_no_lane(struct sim_case *c)
  * A lane of an idle endpoint dies while the peer is away. Who looks after the pause has heard of
  * both lanes for as long, and asks before one ends the endpoint.
  */
+/* @behaviour R32 */
 static void an_idle_lane_that_dies_in_a_pause_takes_no_endpoint_along(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
@@ -328,6 +349,11 @@ static void an_idle_lane_that_dies_in_a_pause_takes_no_endpoint_along(struct sim
 
 /* ---- lanes that come back ------------------------------------------------------------------- */
 
+/*
+ * @behaviour F6: a lane that comes back
+ * @behaviour R33: A lane that is back is used again within a second
+ * @behaviour U73
+ */
 static void a_lane_that_returns_is_used_within_a_second(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
@@ -408,6 +434,7 @@ static uint64_t dropped(struct liar *l)
 	       sim_node_counter(l->s->node[0], "wireup.drop.bad");
 }
 
+/* @behaviour R35: A peer that lies about its lanes harms itself */
 static void what_is_not_about_a_lane_as_it_is_has_no_effect(struct sim_case *c)
 {
 	static const uint8_t state[WEFT_LANE_STATE_MAX + 1];
@@ -430,6 +457,7 @@ static void what_is_not_about_a_lane_as_it_is_has_no_effect(struct sim_case *c)
 	scene_talk(l.s, l.victim, 1, 1);
 }
 
+/* @behaviour R35 */
 static void a_state_that_cannot_be_ends_the_endpoint(struct sim_case *c)
 {
 	for (unsigned int kind = 0; kind < 3; kind++) {
@@ -457,6 +485,7 @@ static void a_state_that_cannot_be_ends_the_endpoint(struct sim_case *c)
 }
 
 /* It stops lanes as often as it can: they come back, and all is delivered meanwhile. */
+/* @behaviour R35 */
 static void a_peer_that_stops_lanes_all_the_time_harms_itself(struct sim_case *c)
 {
 	struct liar l = liar_open(c);

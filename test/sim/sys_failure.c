@@ -39,6 +39,7 @@ static void sends_that_a_port_still_holds_end_with_their_worker(struct sim_case 
 
 /* ---- nobody there --------------------------------------------------------------------------- */
 
+/* @behaviour X8 */
 static void no_arp_answer_ends_with_a_sentence(struct sim_case *c)
 {
 	const struct scene_conf conf = {.config = QUICK};
@@ -79,6 +80,7 @@ static void no_arp_answer_is_reported_to_a_thread_that_polls_seldom_too(struct s
 		fail_msg("\"%s\" does not name ARP and the address", e->why);
 }
 
+/* @behaviour X8 */
 static void a_link_without_peer_ends_with_a_sentence(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}, .config = QUICK};
@@ -93,6 +95,7 @@ static void a_link_without_peer_ends_with_a_sentence(struct sim_case *c)
 	assert_true(strlen(e->why) > 20);
 }
 
+/* @behaviour R42 */
 static void a_worker_that_is_gone_is_reported_at_once(struct sim_case *c)
 {
 	const struct scene_conf conf = {.config = QUICK};
@@ -128,6 +131,7 @@ static enum sim_verdict narrow(struct sim_port *port, uint8_t *data, size_t *len
 	return *len > *(size_t *)arg ? SIM_DROP : SIM_PASS;
 }
 
+/* @behaviour X7 */
 static void a_wrong_mtu_is_named_or_avoided(struct sim_case *c)
 {
 	const struct scene_conf conf = {.port = {.frame_size = 9014}, .config = QUICK};
@@ -156,6 +160,10 @@ static void a_wrong_mtu_is_named_or_avoided(struct sim_case *c)
 
 /* ---- pauses and deaths ---------------------------------------------------------------------- */
 
+/*
+ * @behaviour R40: A peer that pauses for less than WEFT_PEER_TIMEOUT loses no message
+ * @behaviour Y3
+ */
 static void a_peer_that_pauses_10_s_is_not_lost(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
@@ -183,6 +191,11 @@ static void a_peer_that_pauses_10_s_is_not_lost(struct sim_case *c)
 	scene_talk(s, e, 1, 100);
 }
 
+/*
+ * @behaviour F3: all lanes dead: every operation ends with an error in time
+ * @behaviour R41: A peer that is dead ends every request of its endpoint, with one reason
+ * @behaviour U69, X10
+ */
 static void a_killed_peer_ends_every_request(struct sim_case *c)
 {
 	const struct scene_conf conf = {.nodes = 3, .lanes = {2, 2, 2}, .config = QUICK};
@@ -228,6 +241,7 @@ static void a_killed_peer_ends_every_request(struct sim_case *c)
 	assert_int_equal(weft_request_cancel(any->req), 0);
 }
 
+/* @behaviour U38 */
 static void a_sender_killed_in_a_rendezvous_ends_the_receive(struct sim_case *c)
 {
 	const struct scene_conf conf = {.config = QUICK};
@@ -251,6 +265,7 @@ static void a_sender_killed_in_a_rendezvous_ends_the_receive(struct sim_case *c)
 	free(copy);
 }
 
+/* @behaviour U74, R41 */
 static void an_idle_dead_peer_is_found_by_keepalive(struct sim_case *c)
 {
 	const struct scene_conf conf = {.config = QUICK};
@@ -263,6 +278,10 @@ static void an_idle_dead_peer_is_found_by_keepalive(struct sim_case *c)
 	assert_true(strlen(e->why) > 20);
 }
 
+/*
+ * @behaviour R42: The restart of a dead process is detected at once
+ * @behaviour U87, S5
+ */
 static void a_restarted_peer_fails_the_old_endpoint_quickly(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
@@ -303,6 +322,7 @@ static void a_peer_that_closes_is_not_an_error_for_others(struct sim_case *c)
 	scene_talk(s, d, 2, 5);
 }
 
+/* @behaviour U71 */
 static void new_operations_on_a_failed_endpoint_return_its_error(struct sim_case *c)
 {
 	const struct scene_conf conf = {.config = QUICK};
@@ -319,6 +339,7 @@ static void new_operations_on_a_failed_endpoint_return_its_error(struct sim_case
 	assert_int_equal(a.status, e->status);
 }
 
+/* @behaviour Y5 */
 static void idle_endpoints_live(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
@@ -334,6 +355,7 @@ static void idle_endpoints_live(struct sim_case *c)
 }
 
 /* Whatever was left over from connecting must not end an endpoint when its time-out comes. */
+/* @behaviour Y5 */
 static void endpoints_live_beyond_the_connect_timeout(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 3},
@@ -418,6 +440,7 @@ static void blow(void *arg)
 		sim_at(st->s->sim, sim_now(st->s->sim) + sim_below(&st->rng, 4000), blow, st);
 }
 
+/* @behaviour F10, R5 */
 static void hostile_frames_do_not_harm_traffic(struct sim_case *c)
 {
 	static struct storm st;

@@ -50,6 +50,7 @@ static size_t flood(struct scene *s, struct scene_ep *e, unsigned int n, size_t 
 	return used;
 }
 
+/* @behaviour E3 */
 static void flood_of_10000_small_messages(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, NULL);
@@ -64,6 +65,7 @@ static void flood_of_10000_small_messages(struct sim_case *c)
 		fail_msg("%zu bytes for 10000 messages of 8", used);
 }
 
+/* @behaviour U89 */
 static void flood_of_1000_messages_of_64k_beyond_the_bound(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}, .config = unexp};
@@ -76,6 +78,7 @@ static void flood_of_1000_messages_of_64k_beyond_the_bound(struct sim_case *c)
 		fail_msg("%zu bytes for 1000 messages of 64 KiB", used);
 }
 
+/* @behaviour E3 */
 static void flood_of_300_messages_of_256k_from_three_peers(struct sim_case *c)
 {
 	const struct scene_conf conf = {.nodes = 4, .config = unexp};
@@ -99,6 +102,7 @@ static void flood_of_300_messages_of_256k_from_three_peers(struct sim_case *c)
 	}
 }
 
+/* @behaviour U89: flow control, flush with it, over a shared receive queue too */
 static void small_messages_still_pass_when_credit_is_used_up(struct sim_case *c)
 {
 	const struct scene_conf conf = {.config = "UNEXP_LIMIT=64k EAGER_CREDIT=4k"};
@@ -127,6 +131,7 @@ static void small_messages_still_pass_when_credit_is_used_up(struct sim_case *c)
  * Node 1 sends without end to node 0, which receives none of it. Nodes 2 and 3 send what their
  * share allows, and then something that is asked for. Only node 1's endpoint ends.
  */
+/* @behaviour E1 */
 static void a_peer_that_fills_the_memory_for_unexpected_messages_ends_alone(struct sim_case *c)
 {
 	const struct scene_conf conf = {
@@ -169,6 +174,7 @@ static void a_peer_that_fills_the_memory_for_unexpected_messages_ends_alone(stru
 	}
 }
 
+/* @behaviour U83 */
 static void a_full_window_resumes(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}, .config = "WINDOW=16k"};
@@ -188,6 +194,7 @@ static void a_full_window_resumes(struct sim_case *c)
 	}
 }
 
+/* @behaviour E7 */
 static void more_messages_than_the_sequence_window(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, NULL);
@@ -205,6 +212,7 @@ static void more_messages_than_the_sequence_window(struct sim_case *c)
 }
 
 /* Everybody to one, large and small: terminates, and nobody starves. */
+/* @behaviour E7 */
 static void incast_terminates(struct sim_case *c)
 {
 	const struct scene_conf conf = {
@@ -243,6 +251,10 @@ static const struct scene_conf queue_at_port = {
 };
 
 /* Behind 24 MiB of others: no queue in the network, and no turn of each in the line. */
+/*
+ * @behaviour R84: With many senders short messages go before long ones, and no long one starves;
+ * senders that deliver nothing, or next to nothing, do not delay the others
+ */
 static void a_short_message_waits_for_few_pieces_of_long_ones(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, &queue_at_port);
@@ -276,6 +288,7 @@ static void a_short_message_waits_for_few_pieces_of_long_ones(struct sim_case *c
 }
 
 /* Short messages, as many as the port carries, and still a quarter for the long one. */
+/* @behaviour R84 */
 static void a_long_message_is_not_starved_by_short_ones(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, &queue_at_port);
@@ -361,17 +374,20 @@ static void unequal(struct sim_case *c, bool claimed, double low, double high, d
 			 rate / 1e9);
 }
 
+/* @behaviour F5: lanes of 1:4 share according to their rates */
 static void lanes_of_1_to_4_share_as_their_rates(struct sim_case *c)
 {
 	unequal(c, true, 0.18, 0.22, 0.85);
 }
 
 /* The nominal rates are a lie: what is queued tells the truth. */
+/* @behaviour F5 */
 static void lanes_that_claim_equal_rates_share_as_they_are(struct sim_case *c)
 {
 	unequal(c, false, 0.15, 0.30, 0.7);
 }
 
+/* @behaviour F8 */
 static void two_equal_lanes_are_twice_as_fast(struct sim_case *c)
 {
 	double seconds[2];
@@ -413,6 +429,7 @@ static enum sim_verdict note_port(struct sim_port *port, uint8_t *data, size_t *
 	return SIM_PASS;
 }
 
+/* @behaviour Y7 */
 static void several_paths_of_a_lane_use_several_source_ports(struct sim_case *c)
 {
 	const struct scene_conf conf = {.port = {.paths = 4}};

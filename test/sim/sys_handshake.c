@@ -132,6 +132,7 @@ static unsigned int one(struct sim_case *c, uint8_t type, enum fate fate, unsign
 	return script.seen;
 }
 
+/* @behaviour R38: Each message of the handshake may be lost, duplicated or late */
 static void any_message_about_a_lane_may_be_lost_double_or_late(struct sim_case *c)
 {
 	static const uint8_t types[] = {WEFT_WIREUP_LANE_DOWN, WEFT_WIREUP_LANE_DOWN_ACK,

@@ -15,6 +15,7 @@ static void talk(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t 
 }
 
 /* Node 2 has node 1's IP address, and a MAC of its own, and node 0's worker address. */
+/* @behaviour S8 */
 static void a_neighbour_with_a_peers_address_ends_nothing(struct sim_case *c)
 {
 	const struct scene_conf conf = {.nodes = 3, .one_net = true, .lazy = true};

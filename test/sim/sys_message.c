@@ -65,6 +65,7 @@ static void every_size(struct sim_case *c, unsigned int lanes, const char *confi
 	}
 }
 
+/* @behaviour U24 */
 static void every_size_over_1_lane(struct sim_case *c)
 {
 	every_size(c, 1, NULL, 0);
@@ -80,11 +81,13 @@ static void every_size_over_3_lanes_of_9000(struct sim_case *c)
 	every_size(c, 3, NULL, 9014);
 }
 
+/* @behaviour U24 */
 static void every_size_over_4_lanes(struct sim_case *c)
 {
 	every_size(c, 4, NULL, 0);
 }
 
+/* @behaviour U28 */
 static void every_size_by_rendezvous(struct sim_case *c)
 {
 	every_size(c, 2, "RNDV_THRESH=1", 0);
@@ -186,11 +189,13 @@ static void datatypes(struct sim_case *c, const char *config)
 					transfer(s, e, from, to, some[i], k & 1, k & 2, k & 4);
 }
 
+/* @behaviour U22 */
 static void all_datatypes_to_all_expected_sync_truncated(struct sim_case *c)
 {
 	datatypes(c, NULL);
 }
 
+/* @behaviour U22 */
 static void all_datatypes_by_rendezvous(struct sim_case *c)
 {
 	datatypes(c, "RNDV_THRESH=1");
@@ -198,6 +203,7 @@ static void all_datatypes_by_rendezvous(struct sim_case *c)
 
 /* ---- order ---------------------------------------------------------------------------------- */
 
+/* @behaviour U10 */
 static void same_tag_matches_in_send_order_whatever_the_size(struct sim_case *c)
 {
 	static const size_t mix[] = {2000000, 1, 100000, 0, 5000, 300000, 8, 1300, 256, 70000};
@@ -234,6 +240,7 @@ static void same_tag_matches_in_send_order_whatever_the_size(struct sim_case *c)
 	c->seed = first;
 }
 
+/* @behaviour U5 */
 static void two_senders_two_wildcards_get_whole_messages(struct sim_case *c)
 {
 	static const size_t some[] = {100, 40000, 3000000};
@@ -264,6 +271,7 @@ static void two_senders_two_wildcards_get_whole_messages(struct sim_case *c)
 	}
 }
 
+/* @behaviour A12 */
 static void a_late_receive_binds_in_the_middle_of_a_message(struct sim_case *c)
 {
 	/* Slow lanes: a message takes 20 ms. */
@@ -362,6 +370,7 @@ static void probes_take_messages_out(struct sim_case *c)
 	assert_int_equal(other->c.status, -ECANCELED);
 }
 
+/* @behaviour U39 */
 static void dropped_messages_free_their_sender(struct sim_case *c)
 {
 	struct scene *s = open_lanes(c, 2, NULL, 0);
@@ -382,6 +391,7 @@ static void dropped_messages_free_their_sender(struct sim_case *c)
 	}
 }
 
+/* @behaviour U8 */
 static void truncation_in_every_class(struct sim_case *c)
 {
 	struct scene *s = open_lanes(c, 2, NULL, 0);
@@ -408,6 +418,7 @@ static void truncation_in_every_class(struct sim_case *c)
 	}
 }
 
+/* @behaviour U33 */
 static void large_messages_head_to_head(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
@@ -432,6 +443,7 @@ static void large_messages_head_to_head(struct sim_case *c)
 	}
 }
 
+/* @behaviour A8, Y6, R2 */
 static void message_sequences_wrap(struct sim_case *c)
 {
 	struct scene *s = open_lanes(c, 2, "SEQ_START=4294967200", 0);
@@ -454,6 +466,10 @@ static void message_sequences_wrap(struct sim_case *c)
 /*
  * A flood waits in both ports, each message striped over both. One call of progress takes one burst
  * of each and comes back: neither the other lane nor the caller waits for the flood's end.
+ */
+/*
+ * @behaviour U19: one progress call delivers a bounded number of messages; a flood starves no other
+ * peer
  */
 static void U19_one_progress_delivers_a_bounded_number_and_serves_every_lane(struct sim_case *c)
 {

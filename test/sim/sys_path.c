@@ -94,11 +94,13 @@ static void the_mtu_shrinks_over(struct sim_case *c, unsigned int lanes)
 	assert_int_equal(scene_lanes_up(e), lanes);
 }
 
+/* @behaviour X20, R46 */
 static void the_mtu_shrinks_amid_messages(struct sim_case *c)
 {
 	the_mtu_shrinks_over(c, 1);
 }
 
+/* @behaviour X20, R46 */
 static void the_mtu_of_two_lanes_shrinks(struct sim_case *c)
 {
 	the_mtu_shrinks_over(c, 2);

@@ -65,6 +65,10 @@ static void talk(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t 
 
 /* ---- interfaces ----------------------------------------------------------------------------- */
 
+/*
+ * @behaviour T15: rails that are missing, down, slower or narrower are logged; `WEFT_MIN_LANES`
+ * makes it an error
+ */
 static void a_rail_that_is_slower_or_has_smaller_frames_is_logged_at_the_start(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {3, 3},
@@ -92,6 +96,7 @@ static void a_rail_that_is_slower_or_has_smaller_frames_is_logged_at_the_start(s
 	log_end();
 }
 
+/* @behaviour T15 */
 static void a_link_that_becomes_slower_than_its_sister_is_logged_then(struct sim_case *c)
 {
 	const struct scene_conf conf = {
@@ -112,6 +117,7 @@ static void a_link_that_becomes_slower_than_its_sister_is_logged_then(struct sim
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
 /* With the second peer of the kind there is no second line. */
+/* @behaviour T15 */
 static void an_interface_without_a_lane_is_logged_with_the_reason(struct sim_case *c)
 {
 	const struct scene_conf conf = {.nodes = 3, .lanes = {2, 1, 1}, .config = with_log("")};
@@ -150,6 +156,7 @@ static enum sim_verdict only_small(struct sim_port *port, uint8_t *data, size_t 
 	return *len > 1514 ? SIM_DROP : SIM_PASS;
 }
 
+/* @behaviour T15 */
 static void a_path_with_a_smaller_mtu_than_its_sister_is_logged(struct sim_case *c)
 {
 	const struct scene_conf conf = {
@@ -195,17 +202,20 @@ static void fails(struct sim_case *c, unsigned int there, bool dead, const char 
 	log_end();
 }
 
+/* @behaviour T15 */
 static void fewer_lanes_than_wanted_end_the_endpoint_which_reports_what_is_missing(
 	struct sim_case *c)
 {
 	fails(c, 1, false, "10.0.0.5 is not in our subnet");
 }
 
+/* @behaviour T15 */
 static void a_dead_rail_ends_an_endpoint_that_wants_it(struct sim_case *c)
 {
 	fails(c, 2, true, "left out: ");
 }
 
+/* @behaviour T15 */
 static void as_many_lanes_as_wanted_are_no_error(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}, .config = with_log("MIN_LANES=2")};
@@ -223,6 +233,10 @@ static void as_many_lanes_as_wanted_are_no_error(struct sim_case *c)
 #define MANY 150
 
 /* With its rail the lanes of all endpoints die: all are given up soon, and few lines say so. */
+/*
+ * @behaviour R36: The lanes of many endpoints that die with their interface are abandoned soon,
+ * with few log lines; while it is dead they cost little
+ */
 static void a_rail_that_dies_under_many_endpoints_is_logged_in_few_lines(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}, .config = with_log("")};
@@ -292,6 +306,7 @@ static void connect_all_endpoints(struct scene *s, struct scene_ep *e[ENDPOINTS]
 }
 
 /* Their lanes are tried again and again: so much of it for each, however many there are. */
+/* @behaviour R36 */
 static void many_endpoints_over_a_dead_rail_cost_little_and_go_on(struct sim_case *c)
 {
 	const struct scene_conf conf = {

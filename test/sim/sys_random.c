@@ -36,6 +36,7 @@ static void sweep(struct sim_case *c, unsigned int steps, unsigned int seeds)
 	c->seed = first;
 }
 
+/* @behaviour U65 */
 static void random_calls_keep_what_weft_h_promises(struct sim_case *c)
 {
 	sweep(c, 400, 60);
@@ -47,6 +48,7 @@ static void long_random_runs_keep_it_too(struct sim_case *c)
 }
 
 /* The close takes no error from the flush that was under way when it was called. */
+/* @behaviour U79 */
 static void a_flush_reports_a_refused_put_though_a_close_follows(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, NULL);

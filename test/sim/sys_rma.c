@@ -181,6 +181,7 @@ static void mess_read(struct mess *m, struct wait *w, int round)
 	}
 }
 
+/* @behaviour U79 */
 static void random_puts_gets_and_atomics_keep_every_byte_and_count(struct sim_case *c)
 {
 	static struct wait w;
@@ -328,6 +329,7 @@ static void revoke_check(const struct revoke *r)
 	assert_memory_equal(r->bytes, r->before, (size_t)REVOKE_PUTS * REVOKE_ROOM);
 }
 
+/* @behaviour T22: a put to deregistered memory never completes without an error */
 static void a_put_to_memory_that_is_gone_never_ends_well(struct sim_case *c)
 {
 	uint64_t first = c->seed;
@@ -361,6 +363,7 @@ static void a_put_to_memory_that_is_gone_never_ends_well(struct sim_case *c)
 	c->seed = first;
 }
 
+/* @behaviour U77 */
 static void a_flag_after_a_fence_is_seen_after_the_data(struct sim_case *c)
 {
 	struct stage t;
@@ -430,6 +433,7 @@ static int on_message(struct weft_worker *worker, const struct weft_am_msg *msg,
 	return 0;
 }
 
+/* @behaviour U51 */
 static void active_messages_come_once_and_in_order(struct sim_case *c)
 {
 	enum { N = 600 };
@@ -506,6 +510,7 @@ static unsigned int send_each_kind(struct scene_ep *e, struct wait *w)
 	return n;
 }
 
+/* @behaviour U49: short, long and rendezvous messages for a closed endpoint are dropped */
 static void U49_active_messages_for_a_closed_endpoint_are_dropped(struct sim_case *c)
 {
 	static struct wait w;

@@ -278,6 +278,7 @@ static void mixed_traffic_over_a_roce_and_a_raw_lane(struct sim_case *c)
 	sweep(c, true, 0, 5);
 }
 
+/* @behaviour R30 */
 static void of_two_roce_lanes_one_dies_and_returns(struct sim_case *c)
 {
 	sweep(c, false, 4, 8);
@@ -285,6 +286,7 @@ static void of_two_roce_lanes_one_dies_and_returns(struct sim_case *c)
 		assert_true(deaths > test_rounds(8));
 }
 
+/* @behaviour R30 */
 static void of_a_roce_and_a_raw_lane_one_dies_and_returns(struct sim_case *c)
 {
 	sweep(c, true, 4, 8);
@@ -320,6 +322,7 @@ static bool one_up(void *arg)
 }
 
 /* A queue pair breaks, or a port goes down: of either lane, at either end. It has lasted before. */
+/* @behaviour R33 */
 static void a_lane_is_back_within_a_second_of_its_device(struct sim_case *c)
 {
 	struct sim *sim = case_sim(c);
@@ -352,6 +355,7 @@ static struct weft_ep *ep_of(unsigned int i)
  * The leader has stopped a lane, and the peer, which is to say what it received, computes for
  * longer than WEFT_PEER_TIMEOUT. Its device takes all that is said to it.
  */
+/* @behaviour R39 */
 static void a_peer_that_computes_while_a_lane_is_stopped_is_waited_for(struct sim_case *c)
 {
 	struct sim *sim = case_sim(c);
@@ -371,6 +375,7 @@ static void a_peer_that_computes_while_a_lane_is_stopped_is_waited_for(struct si
 }
 
 /* Tries have gone on for a day or two, or lanes have come back some ten thousand times. */
+/* @behaviour R33 */
 static void numbers_of_tries_and_of_connections_wrap(struct sim_case *c)
 {
 	static const uint16_t epochs[] = {0, 40000, 65535}, tries[] = {0, 32766, 32767, 64510};
@@ -445,6 +450,7 @@ static uint64_t longest(struct weft_ep *ep, size_t length, unsigned int n)
  * Of either lane, at either end, under messages of each kind. What a frozen device reads itself is
  * its own until it gives it back, or a second has passed.
  */
+/* @behaviour R31 */
 static void a_device_that_is_silent_stalls_no_peer_for_long(struct sim_case *c)
 {
 	static const size_t lengths[] = {8, 5000, 100000};

@@ -286,46 +286,62 @@ static void others_are_not_slowed(struct sim_case *sc, unsigned int bad, enum ho
 	part(&c);
 }
 
+/*
+ * @behaviour T5: 1, 8 and 64 of 128 peers stop or die: the others' messages, puts and gets take the
+ * same time as before; also with three real processes
+ * @behaviour T39: measurement: the stall table
+ */
 static void one_stopped_peer_slows_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 1, STOPPED);
 }
 
+/* @behaviour T2 */
 static void eight_stopped_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 8, STOPPED);
 }
 
+/*
+ * @behaviour R43: A slow, stopped or dead peer slows down no other peer
+ * @behaviour T5, R84
+ */
 static void sixty_four_stopped_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 64, STOPPED);
 }
 
+/* @behaviour T5 */
 static void one_dead_peer_slows_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 1, DEAD);
 }
 
+/* @behaviour T5 */
 static void eight_dead_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 8, DEAD);
 }
 
+/* @behaviour T5, T39, R43 */
 static void sixty_four_dead_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 64, DEAD);
 }
 
+/* @behaviour T4 */
 static void one_trickling_peer_slows_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 1, TRICKLING);
 }
 
+/* @behaviour T4 */
 static void eight_trickling_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 8, TRICKLING);
 }
 
+/* @behaviour T4, T39 */
 static void sixty_four_trickling_peers_slow_down_no_peer(struct sim_case *c)
 {
 	others_are_not_slowed(c, 64, TRICKLING);

@@ -101,6 +101,7 @@ static void unknown_rates(struct sim_case *c, const char *config, double least)
 	stream_end(&st);
 }
 
+/* @behaviour F4: a slow lane does not delay the others */
 static void rails_of_unknown_unequal_rates_reach_their_sum(struct sim_case *c)
 {
 	unknown_rates(c, "CC=fixed", 0.95);
@@ -128,6 +129,7 @@ static void cut_and_restored(struct sim_case *c, const char *config)
 	stream_end(&st);
 }
 
+/* @behaviour F4 */
 static void a_rail_cut_to_a_quarter_and_restored_is_followed(struct sim_case *c)
 {
 	cut_and_restored(c, "CC=fixed");
@@ -152,6 +154,7 @@ static void stands_still(struct sim_case *c, const char *config)
 	stream_end(&st);
 }
 
+/* @behaviour E5 */
 static void a_rail_that_stands_still_for_a_while_stops_no_transfer_for_good(struct sim_case *c)
 {
 	stands_still(c, "PEER_TIMEOUT=60s CC=fixed");
@@ -172,6 +175,7 @@ static void pulled_messages_are_not_copied_by_the_sender(struct sim_case *c)
 	assert_int_equal(sim_node_counter(s->node[1], "rndv.outstanding"), 0);
 }
 
+/* @behaviour U37 */
 static void U37_unequal_rails_carry_as_they_can(struct sim_case *c)
 {
 	struct scene *s = two_rails(c, SIM_GBIT, SIM_GBIT / 4, NULL);

@@ -163,6 +163,10 @@ static void gather(struct many *c, struct sim_case *sc)
 	sim_run(c->sim, 50 * SIM_MS, NULL, NULL);
 }
 
+/*
+ * @behaviour S16: a peer that fragments messages takes no received ranges from a peer that needs
+ * more than the floor: the peer with most ranges ends
+ */
 static void ranges_of_hostile_peers_leave_an_honest_one_its_own(struct sim_case *sc)
 {
 	uint64_t fragmented;

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+#
+# @behaviour U85
 # The whole library connects and disconnects, two hundred times: test/guest/roce_churn.c. (A
 # thousand times the lanes alone: 20-lane.)
 . "$(dirname "$0")/../lib.sh"

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+#
+# @behaviour Y27
 # Every operation of the library over one RoCE device, every byte compared. Those that may use
 # several lanes over two: 40-rails.
 . "$(dirname "$0")/../lib.sh"

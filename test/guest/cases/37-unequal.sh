@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+#
+# @behaviour Y27
 # Two RoCE devices that are slower than they say, unequal, or far away: how they share. The rates
 # are those of token buckets, far below what an emulated processor can do, so that the shares are
 # the scheduler's and not the machine's.

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+#
+# @behaviour U89
 # Several lanes: two RoCE rails, RoCE beside raw-DPDK, hosts that differ.
 . "$(dirname "$0")/../lib.sh"
 

@@ -67,6 +67,10 @@ static void am(struct op *op, struct stage *s, unsigned int id, unsigned int fla
 	op->rc = weft_am_send(s->ep, &a, buf, len, &p, &op->req);
 }
 
+/*
+ * @behaviour U41: longest header without data and with some; a longer one is refused
+ * @behaviour X16
+ */
 static void U41_headers_up_to_the_maximum_and_no_further(void **state)
 {
 	uint8_t header[WEFT_AM_HEADER_MAX + 1], buf[600];
@@ -105,6 +109,10 @@ static void U41_headers_up_to_the_maximum_and_no_further(void **state)
 	}
 }
 
+/*
+ * @behaviour U42: handlers: sparse ids, any order, wrong parameters, ids beyond 65535; messages for
+ * ids without a handler
+ */
 static void U42_handlers_are_sparse_and_checked(void **state)
 {
 	struct stage s;
@@ -147,6 +155,7 @@ static void U42_handlers_are_sparse_and_checked(void **state)
 	stage_close(&s);
 }
 
+/* @behaviour U44: a handler is called once, with the whole message or a descriptor for it */
 static void U44_messages_are_delivered_once_and_in_send_order_whatever_size_and_lane(void **state)
 {
 	enum { N = 60 };
@@ -180,6 +189,7 @@ static void U44_messages_are_delivered_once_and_in_send_order_whatever_size_and_
 	}
 }
 
+/* @behaviour U44 */
 static void U44_large_messages_and_their_data_by_rendezvous(void **state)
 {
 	static const size_t sizes[] = {1, 9000, 20000, 100000};
@@ -211,6 +221,10 @@ static void U44_large_messages_and_their_data_by_rendezvous(void **state)
 	free(into);
 }
 
+/*
+ * @behaviour U46: flags override the threshold; rendezvous without data
+ * @behaviour U53
+ */
 static void U46_flags_override_the_threshold(void **state)
 {
 	uint8_t buf[20000] = {0};
@@ -243,6 +257,9 @@ static void U46_flags_override_the_threshold(void **state)
 	stage_close(&s);
 }
 
+/*
+ * @behaviour U43: data that a handler keeps is valid until released, and holds the sender's credit
+ */
 static void U43_kept_data_stays_until_released_and_holds_credit(void **state)
 {
 	uint8_t buf[900];
@@ -285,6 +302,7 @@ static void U43_kept_data_stays_until_released_and_holds_credit(void **state)
 }
 
 /* What is announced and kept costs memory here, too: it has a credit until it is released. */
+/* @behaviour T6 */
 static void announcements_that_a_handler_keeps_hold_credit(void **state)
 {
 	enum { N = 1000 };
@@ -322,6 +340,7 @@ static void announcements_that_a_handler_keeps_hold_credit(void **state)
 	stage_close(&s);
 }
 
+/* @behaviour U48: a refusal reaches the sender; dropping later is success */
 static void U48_a_rejected_rendezvous_notifies_the_sender(void **state)
 {
 	uint8_t buf[5000] = {0};
@@ -352,6 +371,7 @@ static void U48_a_rejected_rendezvous_notifies_the_sender(void **state)
 	stage_close(&s);
 }
 
+/* @behaviour U48 */
 static void U48_data_can_be_received_after_the_handler(void **state)
 {
 	uint8_t buf[5000], into[5000];
@@ -384,6 +404,7 @@ static void U48_data_can_be_received_after_the_handler(void **state)
 	}
 }
 
+/* @behaviour U52: the header may be reused at once (always, without a flag) */
 static void U52_the_header_may_be_reused_when_the_call_returns(void **state)
 {
 	uint64_t n;
@@ -432,6 +453,7 @@ static int user_up(struct weft_worker *worker, const struct weft_am_msg *msg, vo
 	return l->answer;
 }
 
+/* @behaviour U47: a descriptor that is used up is refused */
 static void U47_a_descriptor_that_is_used_up_is_refused(void **state)
 {
 	uint8_t buf[5000], into[5000];
@@ -476,6 +498,7 @@ static int replier(struct weft_worker *worker, const struct weft_am_msg *msg, vo
 	return 0;
 }
 
+/* @behaviour U45: the reply endpoint works inside the handler and after it */
 static void U45_the_endpoint_answers_inside_the_handler_and_after_it(void **state)
 {
 	struct stage s;
@@ -528,6 +551,7 @@ static void the_sender_holds_back_at_the_window(void **state)
 	stage_close(&s);
 }
 
+/* @behaviour X16 */
 static void hostile_active_messages_are_refused(void **state)
 {
 	static const struct {

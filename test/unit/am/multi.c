@@ -413,6 +413,7 @@ static void pieces_that_contradict_each_other_are_dropped_and_counted(void **sta
 	stage_close(&s);
 }
 
+/* @behaviour T6 */
 static void malformed_pieces_and_floods_end_the_endpoint(void **state)
 {
 	static const struct {

@@ -28,6 +28,7 @@ static void sizes_take_units_of_1024(void **state)
 	assert_int_equal(v, 3ull << 30);
 }
 
+/* @behaviour X1 */
 static void malformed_sizes_are_named(void **state)
 {
 	static const char *const wrong[] = {"",
@@ -145,6 +146,7 @@ static int first_option(const char *word, const char *value)
 	return cli_getopt(value ? 3 : 2, argv, ":s:f", longs);
 }
 
+/* @behaviour X1 */
 static void wrong_options_are_named(void **state)
 {
 	(void)state;
@@ -184,6 +186,7 @@ static void refuses(const char *text, const char *words)
 	assert_int_equal(got, 7);
 }
 
+/* @behaviour T14: `host:port` and `[v6]:port` are accepted */
 static void hosts_may_have_a_port(void **state)
 {
 	(void)state;
@@ -206,6 +209,7 @@ static void hosts_may_have_a_port(void **state)
 	refuses("[::1]:x", "port");
 }
 
+/* @behaviour T10 */
 static void sentences_cannot_command_a_terminal(void **state)
 {
 	(void)state;

@@ -151,6 +151,7 @@ static void the_end_of_the_peer_is_noticed(void **state)
 	part_ends(&e);
 }
 
+/* @behaviour T10 */
 static void bye_is_seen_behind_other_messages(void **state)
 {
 	struct ends e = {0};
@@ -197,6 +198,7 @@ static void *unknown_thread(void *arg)
 	return NULL;
 }
 
+/* @behaviour X9 */
 static void strangers_are_sent_away(void **state)
 {
 	static const char http[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -244,6 +246,7 @@ static int connect_to(uint16_t port)
 }
 
 /* More of them than there are places, and they stay connected. */
+/* @behaviour T11: silent TCP connections block no clients; a server continues with `-k` */
 static void silent_connections_keep_no_peer_out(void **state)
 {
 	struct ends e = {0};
@@ -276,6 +279,7 @@ static int refuse(void *arg)
 	return 0;
 }
 
+/* @behaviour T11 */
 static void a_busy_server_reports_it(void **state)
 {
 	struct ends e = {0};
@@ -292,6 +296,7 @@ static void a_busy_server_reports_it(void **state)
 	part_ends(&e);
 }
 
+/* @behaviour X9 */
 static void no_listener_and_port_taken(void **state)
 {
 	struct oob *oob = NULL;

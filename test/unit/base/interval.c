@@ -46,6 +46,7 @@ static void check_against(const struct weft_ivals *s, const uint8_t *map, size_t
 	free(again);
 }
 
+/* @behaviour B10 */
 static void B10_random_pieces_agree_with_a_bitmap(void **state)
 {
 	enum { SIZE = 300 };
@@ -147,6 +148,7 @@ static void ranges_are_bounded(void **state)
 	assert_int_equal(s.blocks, 0);
 }
 
+/* @behaviour B5 */
 static void B5_iov_gives_the_same_bytes_at_any_offset(void **state)
 {
 	uint8_t flat[1000], mem[1000], out[1000];

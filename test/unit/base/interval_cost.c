@@ -86,6 +86,7 @@ static const order_fn orders[] = {backwards, forwards, from_both_ends, scattered
  * A search in a sorted set, the rest of one block of 64 islands, and now and then the rest of the
  * directory: what the first thousand cost each is about what all of the largest set do.
  */
+/* @behaviour T8, T43 */
 static void each_range_costs_about_as_much_as_the_first(void **state)
 {
 	struct weft_ivals s;
@@ -105,6 +106,7 @@ static void each_range_costs_about_as_much_as_the_first(void **state)
 }
 
 /* Nor does it cost more to fill the holes, one by one, in either direction. */
+/* @behaviour T8 */
 static void nor_does_what_fills_the_holes(void **state)
 {
 	struct weft_ivals s;

@@ -57,6 +57,7 @@ static void make(const char *name, mode_t mode)
 	close(fd);
 }
 
+/* @behaviour S18: only its owner can read the log */
 static void a_new_file_is_its_owners_alone(void **state)
 {
 	(void)state;
@@ -72,6 +73,7 @@ static void a_new_file_is_its_owners_alone(void **state)
 	unlink(path);
 }
 
+/* @behaviour S18 */
 static void links_of_our_own_are_followed(void **state)
 {
 	(void)state;
@@ -95,6 +97,7 @@ static void a_pipe_without_a_reader_is_an_error(void **state)
 	unlink(path);
 }
 
+/* @behaviour S18 */
 static void files_of_another_user_are_refused(void **state)
 {
 	int reader;

@@ -16,6 +16,7 @@
 static struct weft_seq_node nodes[NUM];
 
 /* Which messages a peer leaves open is its choice: at a stride of any table's size, too. */
+/* @behaviour T8 */
 static void what_a_peer_leaves_open_does_not_meet_in_one_bucket(void **state)
 {
 	static const unsigned int strides[] = {0, 2, 4, 8, 12, 16, 20};

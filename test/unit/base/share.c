@@ -24,6 +24,10 @@ static uint64_t rnd(void)
 	return seed;
 }
 
+/*
+ * @behaviour T1: what several peers share has a share for each and a bound for all: lane buffers
+ * and headers
+ */
 static void a_user_with_nothing_may_always_request_and_others_up_to_the_limit(void **state)
 {
 	struct weft_share_user u[3] = {0};
@@ -48,6 +52,7 @@ static void a_user_with_nothing_may_always_request_and_others_up_to_the_limit(vo
 	assert_true(TAILQ_EMPTY(&s.users));
 }
 
+/* @behaviour T1 */
 static void what_a_stopped_peer_holds_goes_to_the_others(void **state)
 {
 	struct weft_share_user stopped = {0}, good = {0};
@@ -73,6 +78,9 @@ static void what_a_stopped_peer_holds_goes_to_the_others(void **state)
 }
 
 /* Its bytes never cease to come, and they are too few. */
+/*
+ * @behaviour T4: a peer that trickles acknowledgements is judged by progress, not by valid frames
+ */
 static void one_that_trickles_is_judged_by_progress(void **state)
 {
 	struct weft_share_user slow = {0}, good = {0};
@@ -122,6 +130,7 @@ static void incast_is_no_stall(void **state)
 	assert_int_equal(s.used, LIMIT);
 }
 
+/* @behaviour T1 */
 static void sums_hold_whatever_happens(void **state)
 {
 	struct weft_share_user u[20] = {0};

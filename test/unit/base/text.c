@@ -28,6 +28,10 @@ static void plain_text_and_utf8_stay(void **state)
 	      "M\xc3\xbcnchen \xe2\x82\xac \xf0\x9f\x90\xa7");
 }
 
+/*
+ * @behaviour T10: names and text of peers reach log, error messages, standard error and weft-dump
+ * without terminal control characters
+ */
 static void terminal_commands_are_replaced(void **state)
 {
 	(void)state;
@@ -44,6 +48,7 @@ static void terminal_commands_are_replaced(void **state)
 	      "???exe.txt"); /* right-to-left override */
 }
 
+/* @behaviour T10 */
 static void malformed_utf8_is_replaced(void **state)
 {
 	(void)state;
@@ -72,6 +77,7 @@ static void copies_fit(void **state)
 }
 
 /* Of all strings of two bytes, and of many of four: no control is left. */
+/* @behaviour T10 */
 static void no_control_is_ever_left(void **state)
 {
 	char buf[8];

@@ -222,6 +222,7 @@ static unsigned int runs_beside(unsigned int ms)
 	return ran;
 }
 
+/* @behaviour X23 */
 static void a_real_time_caller_on_one_core_does_not_starve_it(void **state)
 {
 	const struct sched_param prio = {.sched_priority = 10};

@@ -41,6 +41,10 @@ static struct weft_address sample(unsigned int ifaces)
 	return a;
 }
 
+/*
+ * @behaviour U60: addresses: at most slightly more than 2 KiB, unpacked as packed, damaged or empty
+ * ones refused
+ */
 static void unpack_gives_what_was_packed(void **state)
 {
 	struct weft_address a, b;
@@ -58,6 +62,7 @@ static void unpack_gives_what_was_packed(void **state)
 	}
 }
 
+/* @behaviour U60 */
 static void eight_interfaces_fit_into_2_kib(void **state)
 {
 	struct weft_address a = sample(8);
@@ -70,6 +75,10 @@ static void eight_interfaces_fit_into_2_kib(void **state)
 	assert_true(weft_address_size(&a) <= WEFT_ADDRESS_MAX);
 }
 
+/*
+ * @behaviour X5: a wrong or truncated worker address
+ * @behaviour U60
+ */
 static void truncated_and_changed_addresses_are_refused(void **state)
 {
 	struct weft_address a = sample(3), b;
@@ -145,6 +154,7 @@ static void impossible_figures_are_refused(void **state)
 	}
 }
 
+/* @behaviour U60, X5 */
 static void hostile_addresses_are_refused(void **state)
 {
 	struct weft_address a = sample(2), b;
@@ -180,6 +190,7 @@ static void hostile_addresses_are_refused(void **state)
 	assert_in_range(taken, 1000, 99000);
 }
 
+/* @behaviour X6: an address, a request or a frame of another version */
 static void another_version_is_distinguished_from_damage(void **state)
 {
 	struct weft_address_attr attr = {.size = sizeof(attr)};
@@ -298,6 +309,7 @@ static void the_pair_with_the_lowest_latency_connects_first(void **state)
 	assert_int_equal(weft_select_boot(&in, p, 64), 0);
 }
 
+/* @behaviour U59 */
 static void each_device_is_used_once_before_any_twice(void **state)
 {
 	struct weft_select_lane out[16];
@@ -318,6 +330,7 @@ static void each_device_is_used_once_before_any_twice(void **state)
 		assert_int_equal(out[i].pair.local, out[i].pair.remote);
 }
 
+/* @behaviour U59 */
 static void bandwidth_left_over_is_used(void **state)
 {
 	struct weft_select_lane out[16];
@@ -339,6 +352,7 @@ static void bandwidth_left_over_is_used(void **state)
 	assert_int_equal(weft_select_lanes(&in, out, 16), 1);
 }
 
+/* @behaviour U59 */
 static void the_fast_ports_find_each_other(void **state)
 {
 	struct weft_select_lane out[16];
@@ -393,6 +407,7 @@ static void lanes_inside_a_host_are_not_mixed_with_networks(void **state)
 	assert_int_not_equal(out[1].pair.local, 1);
 }
 
+/* @behaviour U59: selection is deterministic and the same at both ends */
 static void selection_is_the_same_from_both_ends(void **state)
 {
 	struct weft_select_lane here[16], there[16];

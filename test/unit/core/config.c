@@ -121,6 +121,7 @@ static void sizes_times_and_words_are_understood(void **state)
 	assert_null(c->lane.capture);
 }
 
+/* @behaviour X2 */
 static void malformed_values_are_refused_and_change_nothing(void **state)
 {
 	static const char *const bad[][2] = {
@@ -171,6 +172,7 @@ static void malformed_values_are_refused_and_change_nothing(void **state)
 	assert_int_equal(weft_config_get(config, "NO_SUCH_OPTION", after, sizeof(after)), -ENOENT);
 }
 
+/* @behaviour X2 */
 static void errors_name_the_variable_its_value_and_what_was_expected(void **state)
 {
 	struct weft_config *c;
@@ -188,6 +190,7 @@ static void errors_name_the_variable_its_value_and_what_was_expected(void **stat
 	log_end();
 }
 
+/* @behaviour X2 */
 static void unknown_variables_are_warned_about_with_the_nearest_name(void **state)
 {
 	struct weft_config *c;
@@ -369,6 +372,7 @@ static void numbers_of_a_lane_go_before_its_drivers(void **state)
 	assert_int_equal(parse("self,bw=0Gbps"), -EINVAL);
 }
 
+/* @behaviour X3 */
 static void bad_lanes_are_refused_with_a_sentence(void **state)
 {
 	char many[800] = "";

@@ -42,6 +42,7 @@ static void siphash_is_the_known_one(void **state)
 	}
 }
 
+/* @behaviour S1: a process without a worker's address can't connect */
 static void a_sender_without_an_address_is_refused(void **state)
 {
 	struct weft_context *ctx = context();
@@ -66,6 +67,10 @@ static void a_sender_without_an_address_is_refused(void **state)
 	conn_destroy(ctx, w, NULL);
 }
 
+/*
+ * @behaviour S2: a process with the address can't impersonate that worker from another interface:
+ * it neither gets its messages nor blocks it
+ */
 static void a_sender_at_another_address_than_its_own_is_refused(void **state)
 {
 	struct weft_context *ctx = context();
@@ -124,6 +129,7 @@ static struct unknown_sender impersonate(struct weft_worker *w, struct weft_work
 	return s;
 }
 
+/* @behaviour S2 */
 static void a_message_for_a_worker_does_not_go_to_an_impostor(void **state)
 {
 	unsigned int how;
@@ -149,6 +155,7 @@ static void a_message_for_a_worker_does_not_go_to_an_impostor(void **state)
 	}
 }
 
+/* @behaviour S2 */
 static void a_forged_number_keeps_no_peer_away(void **state)
 {
 	unsigned int how;
@@ -199,6 +206,7 @@ static void req_from_nowhere(struct weft_worker *w, struct weft_worker *b, uint3
 	mock_run(2, MS, w, NULL);
 }
 
+/* @behaviour S2 */
 static void a_request_from_no_interface_uses_no_number(void **state)
 {
 	unsigned int i;
@@ -224,6 +232,7 @@ static void a_request_from_no_interface_uses_no_number(void **state)
 	}
 }
 
+/* @behaviour S2 */
 static void a_request_from_no_interface_ends_no_endpoint_that_connects(void **state)
 {
 	unsigned int i;
@@ -250,6 +259,10 @@ static void a_request_from_no_interface_ends_no_endpoint_that_connects(void **st
 }
 
 /* Used up at the peer, for whatever reason: the next try has a number that is free. */
+/*
+ * @behaviour S4: endpoint numbers that are used up: the next attempt uses a free one, and further
+ * attempts have pauses
+ */
 static void numbers_jump_to_what_is_free(void **state)
 {
 	struct weft_context *ctx = context();
@@ -271,6 +284,7 @@ static void numbers_jump_to_what_is_free(void **state)
 }
 
 /* A peer that finds every number used up is not asked at the rate of its answers. */
+/* @behaviour S4 */
 static void new_numbers_are_requested_with_pauses(void **state)
 {
 	struct weft_context *ctx = context();
@@ -318,6 +332,10 @@ static enum mock_verdict hold_attach(const struct mock_msg_view *msg, void *arg)
  * An unknown sender that guesses every small number of an endpoint offers its connection as the
  * endpoint's lane.
  */
+/*
+ * @behaviour S3: a lane is attached only with both secrets of its endpoint, from the interface that
+ * the map names
+ */
 static void a_lane_is_attached_only_with_both_secrets_and_from_its_interface(void **state)
 {
 	struct weft_context *ctx = context();
@@ -362,6 +380,7 @@ static void a_lane_is_attached_only_with_both_secrets_and_from_its_interface(voi
 	conn_destroy(ctx, w, b);
 }
 
+/* @behaviour S1 */
 static void an_interfaces_id_follows_from_the_address(void **state)
 {
 	(void)state;

@@ -46,6 +46,7 @@ static void log_shows(const char *words)
 	assert_non_null(strstr(text, words));
 }
 
+/* @behaviour T10 */
 static void a_peers_name_commands_no_terminal(void **state)
 {
 	struct weft_context *ctx = context_with_log();
@@ -71,6 +72,7 @@ static void a_peers_name_commands_no_terminal(void **state)
 	log_shows(SHOWN);
 }
 
+/* @behaviour T10 */
 static void an_address_is_read_with_its_name_made_plain(void **state)
 {
 	struct weft_address a = {.worker_id = 42, .name = HOSTILE};
@@ -82,6 +84,7 @@ static void an_address_is_read_with_its_name_made_plain(void **state)
 	assert_string_equal(attr.name, SHOWN);
 }
 
+/* @behaviour T10 */
 static void why_a_peer_refuses_commands_no_terminal(void **state)
 {
 	struct weft_context *ctx = context_with_log();

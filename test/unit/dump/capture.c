@@ -78,6 +78,11 @@ static void stop(struct weft_capture_state *state)
 
 /* ---- captures ---- */
 
+/*
+ * @behaviour Y28: captures are started, filtered and stopped while lanes run; records that do not
+ * fit are dropped, and frames = records + drops; a failing capture does not affect the lane; a
+ * flight recorder has the last frames
+ */
 static void what_is_sent_is_in_the_file_or_counted(void **state)
 {
 	static const char text[] = ",ring=256k,size=1G";
@@ -110,6 +115,7 @@ static void what_is_sent_is_in_the_file_or_counted(void **state)
 	weft_tap_close(tap);
 }
 
+/* @behaviour Y28 */
 static void it_is_started_filtered_and_stopped_while_frames_pass(void **state)
 {
 	struct rte_mbuf *m[2] = {frame_of(LARGE, 1), frame_of(SMALL, 2)};
@@ -147,6 +153,7 @@ static void it_is_started_filtered_and_stopped_while_frames_pass(void **state)
 	weft_tap_close(tap);
 }
 
+/* @behaviour Y28 */
 static void files_are_rotated_by_size(void **state)
 {
 	struct weft_capture_state end;
@@ -180,6 +187,7 @@ static void files_are_rotated_by_size(void **state)
 	rte_pktmbuf_free_bulk(m, BURST);
 }
 
+/* @behaviour Y28 */
 static void a_capture_that_cannot_be_leaves_the_lane_alone(void **state)
 {
 	static const char *const bad[] = {
@@ -236,6 +244,7 @@ static void what_others_made_does_not_get_the_frames(void **state)
 	close(reader);
 }
 
+/* @behaviour Y28 */
 static void a_fork_leaves_the_file_to_its_parent(void **state)
 {
 	struct rte_mbuf *m = frame_of(SMALL, 1);
@@ -264,6 +273,7 @@ static void a_fork_leaves_the_file_to_its_parent(void **state)
  * Whatever becomes of the disk, lanes go on. A FIFO that nobody reads stands for one that hangs:
  * the capture is ended after two seconds, and what was shown meanwhile is counted.
  */
+/* @behaviour Y28 */
 static void a_disk_that_hangs_holds_up_no_lane(void **state)
 {
 	struct rte_mbuf *m = frame_of(LARGE, 1);
@@ -301,6 +311,7 @@ static void a_disk_that_hangs_holds_up_no_lane(void **state)
 }
 
 /* ... at any moment, without exit handlers: what was captured until shortly before can be read. */
+/* @behaviour Y28 */
 static void a_capture_of_a_process_that_is_killed_is_read(void **state)
 {
 	struct rte_mbuf *m = frame_of(SMALL, 1);
@@ -341,6 +352,7 @@ static void a_capture_of_a_process_that_is_killed_is_read(void **state)
 
 /* ---- the flight recorder ---- */
 
+/* @behaviour Y28 */
 static void the_recorder_has_the_last_frames_of_each_lane(void **state)
 {
 	struct rte_mbuf *m[BURST];
@@ -367,6 +379,7 @@ static void the_recorder_has_the_last_frames_of_each_lane(void **state)
 }
 
 /* A buffer that ends with its short frame, and behind it memory that nobody may read. */
+/* @behaviour Y28 */
 static void the_recorder_reads_no_more_than_the_buffer_has(void **state)
 {
 	static struct rte_mbuf_ext_shared_info shared;
@@ -410,6 +423,7 @@ static void the_recorder_reads_no_more_than_the_buffer_has(void **state)
 	munmap(at, 2 * page);
 }
 
+/* @behaviour Y28 */
 static void errors_do_not_fill_the_disk(void **state)
 {
 	struct weft_tap *tap = tap_of(NULL);
@@ -429,6 +443,7 @@ static void errors_do_not_fill_the_disk(void **state)
 	weft_tap_close(tap);
 }
 
+/* @behaviour Y28 */
 static void a_signal_writes_a_file_and_an_abort_too(void **state)
 {
 	struct weft_tap *tap = tap_of(NULL);
@@ -469,6 +484,7 @@ static void *show_frames(void *arg)
 }
 
 /* Whatever is read while a lane writes, a frame is a whole one: all its bytes are equal. */
+/* @behaviour Y28 */
 static void frames_are_whole_while_the_lane_goes_on(void **state)
 {
 	struct weft_tap *tap;

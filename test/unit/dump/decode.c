@@ -208,6 +208,7 @@ static void a_frame_that_the_capture_cut_is_no_wrong_one(void **state)
 	assert_int_equal(view.what, DUMP_LANE);
 }
 
+/* @behaviour T10 */
 static void text_of_a_peer_commands_no_terminal(void **state)
 {
 	static const char hostile[] = "\033]0;owned\007\x9b"
@@ -303,6 +304,7 @@ static void expect_wrong_record(struct built *b, const char *why)
 		fail_msg("'%s' instead of '%s'", view.wrong, why);
 }
 
+/* @behaviour Y29 */
 static void a_record_is_a_message_or_an_operation(void **state)
 {
 	const struct weft_record_native native = {.offset = weft_put64(5)};
@@ -342,6 +344,7 @@ static void a_record_is_a_message_or_an_operation(void **state)
 	assert_false(dump_msg_next(&view, &at, &m));
 }
 
+/* @behaviour Y29 */
 static void what_is_no_record_is_wrong(void **state)
 {
 	const struct weft_record_native native = {.offset = weft_put64(5)};

@@ -228,6 +228,7 @@ static void the_other_byte_order_is_read(void **state)
 	dump_file_close(file);
 }
 
+/* @behaviour T10 */
 static void what_the_writer_lost_is_reported(void **state)
 {
 	struct {

@@ -64,6 +64,10 @@ static void show_record(struct weft_lane_tap *lane, size_t len, bool taken)
 }
 
 /* While nobody wants them the worker is not asked for any. */
+/*
+ * @behaviour Y29: the messages of lanes without frames are also in captures, on the same time line:
+ * shm and RoCE
+ */
 static void messages_of_lanes_without_frames_are_in_the_file(void **state)
 {
 	struct weft_lane_tap *lane = lane_of(NULL);

@@ -140,6 +140,10 @@ static void nonsense_leaves_a_window_that_sends(void **state)
 
 /* ---------------------------------------------------------------- one flow */
 
+/*
+ * @behaviour R10: A flow finds the rate of its path within 20 round trips and leaves the queue
+ * short
+ */
 static void start_finds_the_rate_within_twenty_round_trips(void **state)
 {
 	struct model m = {
@@ -159,6 +163,7 @@ static void start_finds_the_rate_within_twenty_round_trips(void **state)
 	assert_true(model_dropped(&m) < 0.01);
 }
 
+/* @behaviour R10 */
 static void one_flow_fills_a_link_and_leaves_its_queue_short(void **state)
 {
 	struct model m = narrow(1);
@@ -170,6 +175,7 @@ static void one_flow_fills_a_link_and_leaves_its_queue_short(void **state)
 	assert_true(m.mean_queue < 400e3);
 }
 
+/* @behaviour R13: Random loss is distinguished from loss by a queue */
 static void random_loss_does_not_shrink_the_window(void **state)
 {
 	static const struct {
@@ -223,6 +229,7 @@ static void a_slow_link_behind_a_fast_one_is_no_queue(void **state)
 	assert_int_equal(m.s[0].cc.modes, 0);
 }
 
+/* @behaviour R15: Marks keep the queue shorter than delay alone */
 static void marks_keep_a_queue_shorter_than_delay_would(void **state)
 {
 	struct model m = narrow(2), e = narrow(2);
@@ -239,6 +246,10 @@ static void marks_keep_a_queue_shorter_than_delay_would(void **state)
 
 /* ---------------------------------------------------------------- many flows */
 
+/*
+ * @behaviour R11: Many senders to one drop little after their start; a later sender gets the same
+ * share
+ */
 static void incast_drops_little_after_its_start(void **state)
 {
 	static const struct {
@@ -266,6 +277,7 @@ static void incast_drops_little_after_its_start(void **state)
 	}
 }
 
+/* @behaviour R11 */
 static void a_later_sender_gets_as_much(void **state)
 {
 	struct model m = rack(32);
@@ -290,6 +302,7 @@ static void fixed_would_have_dropped_most(void **state)
 
 /* ---------------------------------------------------------------- others */
 
+/* @behaviour R12: Neither TCP nor Weft starves where both share a queue */
 static void beside_tcp_neither_starves(void **state)
 {
 	struct model m = rack(2);
@@ -306,6 +319,7 @@ static void beside_tcp_neither_starves(void **state)
 	assert_true(model_share(&m, 1, 300 * MS) > 0.3);
 }
 
+/* @behaviour R12 */
 static void when_tcp_has_gone_the_queue_is_short_again(void **state)
 {
 	struct model m = narrow(3);

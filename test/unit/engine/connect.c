@@ -23,6 +23,7 @@ static void frame_size_is_the_smaller_one(void **state)
 	pair_close(&pair);
 }
 
+/* @behaviour X7 */
 static void narrow_way_is_found_and_named(void **state)
 {
 	(void)state;
@@ -69,6 +70,7 @@ static void peer_that_does_not_poll_keeps_its_frame_size(void **state)
 	pair_close(&pair);
 }
 
+/* @behaviour X7 */
 static void a_path_that_becomes_too_narrow_is_logged(void **state)
 {
 	struct weft_lane_comp comp = {.done = on_done};
@@ -299,6 +301,7 @@ static bool many_up(struct pair *p)
 
 /* More than may be half-open at a time: some are told to try again, all come up, each exactly once.
  */
+/* @behaviour U85 */
 static void six_hundred_connects_at_once(void **state)
 {
 	static struct weft_lane_ep *lane_ep[MANY];

@@ -331,6 +331,7 @@ static uint32_t reset_of_another_version(struct pair_end *from, uint8_t *frame, 
 	return len;
 }
 
+/* @behaviour X6 */
 static void a_peer_of_another_version_reports_it(void **state)
 {
 	(void)state;
@@ -358,6 +359,7 @@ static uint32_t reset_without_proof(struct pair_end *from, uint8_t *frame, uint3
 	return hello_of_another_version(from, frame, len);
 }
 
+/* @behaviour S6 */
 static void a_reset_without_proof_is_not_believed(void **state)
 {
 	(void)state;
@@ -429,6 +431,7 @@ static void a_switch_may_take_the_tag_off(void **state)
 	pair_close(&pair);
 }
 
+/* @behaviour S2 */
 static void the_far_end_is_known_by_its_frames(void **state)
 {
 	uint8_t a[WEFT_LANE_ADDR_MAX], b[WEFT_LANE_ADDR_MAX];

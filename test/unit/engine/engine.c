@@ -232,6 +232,10 @@ static void pause_of_peer(bool network)
 	assert_int_equal(B->bad, 0);
 }
 
+/*
+ * @behaviour Y30: a descheduled peer gets no frame twice over a port in memory; a frame that a
+ * switch there dropped is retransmitted after one request
+ */
 static void peer_without_its_core_gets_no_frame_of_memory_twice(void **state)
 {
 	(void)state;
@@ -255,6 +259,7 @@ static uint32_t last_lost(struct pair_end *from, uint8_t *frame, uint32_t len)
 }
 
 /* A switch behind the ring had no room. */
+/* @behaviour Y30 */
 static void lost_tail_in_memory_comes_after_one_question(void **state)
 {
 	(void)state;

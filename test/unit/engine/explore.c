@@ -303,18 +303,24 @@ static void all_paths(unsigned int (*of)(void), uint32_t first_seq, unsigned int
 	pair_close(&pair);
 }
 
+/*
+ * @behaviour R1: Each message arrives exactly once, whatever frames are lost, duplicated, delayed
+ * or overtaken
+ */
 static void every_path_ends_well(void **state)
 {
 	(void)state;
 	all_paths(run_talk, 1000, most_faults);
 }
 
+/* @behaviour R2: The same holds where sequence numbers wrap */
 static void every_path_ends_well_across_the_wrap(void **state)
 {
 	(void)state;
 	all_paths(run_talk, 0xfffffffc, most_faults);
 }
 
+/* @behaviour R4: Connecting survives the loss of any frame */
 static void every_path_connects(void **state)
 {
 	(void)state;

@@ -294,6 +294,7 @@ static unsigned int run(void)
 	return frames;
 }
 
+/* @behaviour F2, R30 */
 static void a_lane_that_dies_anywhere_loses_and_doubles_nothing(void **state)
 {
 	struct pair_params pp = {

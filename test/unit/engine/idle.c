@@ -55,6 +55,10 @@ static uint64_t looks(void)
 	return pair_counter(A, RAW_TIMER_LOOKS) + pair_counter(B, RAW_TIMER_LOOKS);
 }
 
+/*
+ * @behaviour T33: no cost per message or progress call grows with idle connections
+ * @behaviour T40: measurement: a hop with 255 to 9999 idle endpoints (figures: `idle_bench`)
+ */
 static void traffic_over_one_looks_at_no_idle_connection(void **state)
 {
 	const unsigned int rounds = 1000, step = 100;
@@ -77,6 +81,7 @@ static void traffic_over_one_looks_at_no_idle_connection(void **state)
 	pair_close(&pair);
 }
 
+/* @behaviour T33 */
 static void keepalives_that_are_due_at_once_come_in_slices(void **state)
 {
 	uint64_t before, most = 0, pings;
@@ -109,6 +114,7 @@ static uint64_t conn_looks(void)
 }
 
 /* A HELLO may be a repeated one: which connection it is for is found without a walk over all. */
+/* @behaviour T33 */
 static void a_hello_looks_at_no_other_connection(void **state)
 {
 	(void)state;
@@ -121,6 +127,7 @@ static void a_hello_looks_at_no_other_connection(void **state)
 }
 
 /* More are closed than may linger: each one too many is the oldest, and that is known. */
+/* @behaviour T33 */
 static void closing_many_at_once_looks_at_one_each(void **state)
 {
 	uint64_t before;
@@ -150,6 +157,7 @@ static struct raw_conn *new_conn(struct raw_iface *iface)
 }
 
 /* One place of many is free: it is known, and with two they take turns. */
+/* @behaviour T33 */
 static void a_free_index_is_found_without_a_walk(void **state)
 {
 	struct raw_iface *iface;
@@ -206,6 +214,7 @@ static unsigned int sleep_until(uint64_t end)
 	return wakes;
 }
 
+/* @behaviour T33 */
 static void polled_when_it_requests_it_it_misses_nothing(void **state)
 {
 	(void)state;
@@ -233,6 +242,7 @@ static void polled_when_it_requests_it_it_misses_nothing(void **state)
 }
 
 /* The window is for whoever sends: a connection that does not has no room for it. */
+/* @behaviour T42 */
 static void slots_come_on_demand_and_go(void **state)
 {
 	const struct raw_conn *c;

@@ -36,6 +36,7 @@ static void own_pause_is_no_failure(void **state)
 	pair_close(&pair);
 }
 
+/* @behaviour X10 */
 static void silent_peer_is_dead_after_the_timeout(void **state)
 {
 	(void)state;
@@ -52,6 +53,10 @@ static void silent_peer_is_dead_after_the_timeout(void **state)
 }
 
 /* WEFT_PEER_TIMEOUT=inf: neither silence, nor a peer that is heard and acknowledges nothing. */
+/*
+ * @behaviour X19: WEFT_PEER_TIMEOUT=inf: no silence ends a connection
+ * @behaviour R44
+ */
 static void no_time_limit_outlives_any_silence(void **state)
 {
 	const struct pair_params params = {.peer_timeout_ns = UINT64_MAX};
@@ -70,6 +75,11 @@ static void no_time_limit_outlives_any_silence(void **state)
 }
 
 /* B's owner computes for two minutes; a thread of its process says so. */
+/*
+ * @behaviour R44: With WEFT_HEARTBEAT a process that computes for minutes does not count as dead,
+ * and with WEFT_PEER_TIMEOUT=inf no silent process does
+ * @behaviour X23
+ */
 static void a_peer_that_computes_is_waited_for(void **state)
 {
 	uint64_t seen = 0;

@@ -54,6 +54,13 @@ static void fall(uint32_t to)
 	expect_size(to, 500 * MS);
 }
 
+/*
+ * @behaviour X20: the path's MTU shrinks during a transfer, also twice and in one direction only:
+ * nothing is lost or duplicated, the size that passes is found in 100 ms, and larger frames are
+ * used again later; loss and silence change nothing
+ * @behaviour R46: A path whose MTU shrinks during a transfer, also twice, loses no message and is
+ * used with the smaller MTU; larger frames are tried again
+ */
 static void a_path_that_becomes_narrow_is_cut_for(void **state)
 {
 	(void)state;
@@ -69,6 +76,7 @@ static void a_path_that_becomes_narrow_is_cut_for(void **state)
 	pair_close(&pair);
 }
 
+/* @behaviour X20, R46 */
 static void it_may_become_narrow_again(void **state)
 {
 	(void)state;
@@ -79,6 +87,7 @@ static void it_may_become_narrow_again(void **state)
 	pair_close(&pair);
 }
 
+/* @behaviour X20 */
 static void one_way_is_enough(void **state)
 {
 	(void)state;
@@ -93,6 +102,7 @@ static void one_way_is_enough(void **state)
 	pair_close(&pair);
 }
 
+/* @behaviour X20, R46 */
 static void it_is_used_again_when_it_is_wide(void **state)
 {
 	(void)state;
@@ -109,6 +119,7 @@ static void it_is_used_again_when_it_is_wide(void **state)
 }
 
 /* With every checksum, without IP, with a VLAN tag, with loss and disorder. */
+/* @behaviour X20 */
 static void whatever_the_frames_look_like(void **state)
 {
 	static const struct pair_params params[] = {
@@ -138,6 +149,7 @@ static void whatever_the_frames_look_like(void **state)
 	}
 }
 
+/* @behaviour X20 */
 static void zero_copy_frames_are_cut_too(void **state)
 {
 	static uint8_t mem[40][8000];
@@ -165,6 +177,7 @@ static void zero_copy_frames_are_cut_too(void **state)
 }
 
 /* Random loss of a third, as a congested queue has it, is no narrow path. */
+/* @behaviour X20 */
 static void loss_is_not_taken_for_it(void **state)
 {
 	(void)state;
@@ -177,6 +190,7 @@ static void loss_is_not_taken_for_it(void **state)
 }
 
 /* Nor is a silence: the search asks more and more seldom. */
+/* @behaviour X20 */
 static void silence_is_not_taken_for_it(void **state)
 {
 	uint64_t before;

@@ -131,6 +131,7 @@ static void a_wide_path_costs_one_probe(void **state)
 	assert_int_equal(p.now, 1000 + p.rtt);
 }
 
+/* @behaviour X7 */
 static void every_mtu_is_found_in_bounded_time(void **state)
 {
 	struct weft_mtu_search s;

@@ -41,6 +41,7 @@ static uint32_t every_second(struct pair_end *from, uint8_t *frame, uint32_t len
 }
 
 /* No buffer for the long SACK block: a short one is better than silence. */
+/* @behaviour R27: Without buffers for long acknowledgements short ones are sent */
 static void a_long_sack_is_cut_when_there_is_no_buffer(void **state)
 {
 	const struct pair_params pp = {.window = 16u << 20, .rx_depth = 1024, .cc = WEFT_CC_FIXED};

@@ -52,6 +52,7 @@ static bool part(struct raw_conn *c, uint32_t seq, uint32_t total, uint32_t at, 
 	return true;
 }
 
+/* @behaviour X21 */
 static void parts_come_as_they_like(void **state)
 {
 	(void)state;
@@ -70,6 +71,7 @@ static void parts_come_as_they_like(void **state)
 	pair_close(&pair);
 }
 
+/* @behaviour X21 */
 static void what_contradicts_itself_begins_anew(void **state)
 {
 	(void)state;
@@ -89,6 +91,7 @@ static void what_contradicts_itself_begins_anew(void **state)
 }
 
 /* Beginnings of many frames: a connection has a share, and all have a bound. */
+/* @behaviour X21 */
 static void beginnings_have_a_bound(void **state)
 {
 	struct raw_iface *iface;
@@ -124,6 +127,7 @@ static void what_came_whole_leaves_no_beginning(void **state)
 	pair_close(&pair);
 }
 
+/* @behaviour X21 */
 static void a_peer_with_many_makes_room_for_one_with_none(void **state)
 {
 	enum { CONNS = RAW_PARTS_OF_IFACE / RAW_PARTS_OF_CONN };

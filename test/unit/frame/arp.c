@@ -85,6 +85,7 @@ static void learns_only_what_was_requested(void **state)
 /*
  * A peer's address stays with who answered our question, whatever others say without being asked.
  */
+/* @behaviour S8 */
 static void unrequested_replies_change_nothing(void **state)
 {
 	struct rte_arp_hdr pkt, reply;
@@ -120,6 +121,7 @@ static void unrequested_replies_change_nothing(void **state)
 }
 
 /* Somebody else sends by its address: what is known is asked for again, once in a while. */
+/* @behaviour S8 */
 static void an_old_entry_is_requested_again_once_in_a_while(void **state)
 {
 	struct rte_arp_hdr pkt, reply;
@@ -163,6 +165,7 @@ static void answers_for_its_own_address_only(void **state)
 	weft_arp_fini(&a);
 }
 
+/* @behaviour X18 */
 static void garbage_and_conflicts(void **state)
 {
 	static const uint8_t group[6] = {1, 0, 0, 0, 0, 9};
@@ -209,6 +212,10 @@ static void learn(struct weft_arp *a, uint32_t ip, const uint8_t *from, uint64_t
 }
 
 /* A job begins: its peers are all asked for before the first of them answers. */
+/*
+ * @behaviour S14: ARP's table has space for the peers of a job; requests caused by unknown senders
+ * evict no own entries
+ */
 static void hundreds_are_requested_at_once(void **state)
 {
 	struct rte_arp_hdr pkt;
@@ -227,6 +234,7 @@ static void hundreds_are_requested_at_once(void **state)
 }
 
 /* HELLOs from made-up addresses: each makes us ask. They take each other's places only. */
+/* @behaviour S14 */
 static void requests_for_unknown_senders_push_out_nothing_of_ours(void **state)
 {
 	struct rte_arp_hdr pkt;
@@ -255,6 +263,7 @@ static void requests_for_unknown_senders_push_out_nothing_of_ours(void **state)
 }
 
 /* All are in use: the next one has to wait until one was unused for a second. */
+/* @behaviour S14 */
 static void a_full_table_gives_up_what_is_unused(void **state)
 {
 	const uint64_t later = WEFT_ARP_BUSY + WEFT_ARP_OURS;
@@ -280,6 +289,7 @@ static void a_full_table_gives_up_what_is_unused(void **state)
 }
 
 /* Who answers later is not believed, but heard of; of many each has its chance. */
+/* @behaviour S8 */
 static void further_repliers_are_listed_for_the_search_of_a_peer(void **state)
 {
 	uint8_t mac[WEFT_ARP_REPLIERS][6], from[6] = {2, 9, 0, 0, 0, 0};
@@ -360,6 +370,7 @@ static void a_static_neighbour_stays(void **state)
 	weft_arp_fini(&a);
 }
 
+/* @behaviour S14 */
 static void static_neighbours_leave_room_for_others(void **state)
 {
 	struct rte_arp_hdr pkt;

@@ -245,6 +245,7 @@ static void ethernet_padding_is_not_part_of_the_frame(void **state)
 	free(b.bytes);
 }
 
+/* @behaviour X11 */
 static void every_truncation_is_refused(void **state)
 {
 	static const uint16_t flags[] = {0, WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C,
@@ -275,6 +276,7 @@ static void every_truncation_is_refused(void **state)
 }
 
 /* Bytes that a single change must turn into one particular reason. */
+/* @behaviour X11 */
 static void each_wrong_field_is_named(void **state)
 {
 	enum { ANY = WEFT_VERDICT_COUNT };
@@ -335,6 +337,10 @@ static void each_wrong_field_is_named(void **state)
 }
 
 /* The bytes of a part lie in the frame that it is of, in units of 8 but at its end. */
+/*
+ * @behaviour X21: parts of frames arrive in any order, twice, cut again; malformed parts are
+ * dropped, and retained parts have a bound for each peer and for all
+ */
 static void parts_lie_in_their_frames(void **state)
 {
 	enum { LEN = 3 * sizeof(struct weft_frame_msg) + MSG_A + MSG_B + MSG_C - 4 };

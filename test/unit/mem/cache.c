@@ -124,6 +124,10 @@ static void overlapping_uses_become_one_entry(void **state)
 
 /* ------------------------------------------------------------------ what goes away */
 
+/*
+ * @behaviour G3: registration cache: never stale after munmap, mmap over, mremap, madvise; bounded;
+ * fork
+ */
 static void unmapped_memory_is_never_found_again(void **state)
 {
 	unsigned int i;
@@ -152,6 +156,7 @@ static void unmapped_memory_is_never_found_again(void **state)
 	munmap(p, 16 * PAGE);
 }
 
+/* @behaviour G3 */
 static void emptied_memory_is_registered_anew(void **state)
 {
 	struct scene s;
@@ -174,6 +179,7 @@ static void emptied_memory_is_registered_anew(void **state)
 	munmap(p, 16 * PAGE);
 }
 
+/* @behaviour G3 */
 static void moved_memory_is_registered_at_its_new_place(void **state)
 {
 	uint8_t *p, *place, *q;
@@ -212,6 +218,7 @@ static uint8_t *map_apart(size_t pages)
 }
 
 /* A part was used, wherever it is; the program's own mremap() takes the whole. */
+/* @behaviour G3 */
 static void memory_of_which_a_part_was_used_can_be_moved(void **state)
 {
 	static const size_t first[] = {0, 100, 200}, count[] = {1, 50, 56};
@@ -258,6 +265,7 @@ static bool is_watched(const void *addr)
 }
 
 /* What is evicted leaves no hole in what is watched. */
+/* @behaviour G3 */
 static void memory_of_which_a_part_was_evicted_can_be_moved(void **state)
 {
 	uint8_t *p, *q, *other;
@@ -283,6 +291,7 @@ static void memory_of_which_a_part_was_evicted_can_be_moved(void **state)
 	close_scene(&s);
 }
 
+/* @behaviour G3 */
 static void a_child_process_changes_nothing_here(void **state)
 {
 	struct scene s;
@@ -373,6 +382,7 @@ static void *map_and_use(void *arg)
 	return NULL;
 }
 
+/* @behaviour G3 */
 static void threads_that_map_each_others_addresses_see_their_own_content(void **state)
 {
 	struct threads t = {0};
@@ -397,6 +407,7 @@ static void threads_that_map_each_others_addresses_see_their_own_content(void **
 
 /* ------------------------------------------------------------------ bounds */
 
+/* @behaviour G3 */
 static void entries_and_bytes_are_bounded_and_the_longest_unused_go(void **state)
 {
 	struct weft_mem *held;

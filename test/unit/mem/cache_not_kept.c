@@ -11,6 +11,7 @@
 
 /* ------------------------------------------------------------------ what is not kept */
 
+/* @behaviour G3 */
 static void what_cannot_be_watched_for_certain_is_not_kept(void **state)
 {
 	uint8_t *shared, *file, *hole;
@@ -147,6 +148,7 @@ static void what_made_room_takes_no_watch_from_what_it_made_room_for(void **stat
 	munmap(p, 16 * PAGE);
 }
 
+/* @behaviour G3a */
 static void used_up_locked_memory_is_not_retried_with_every_message(void **state)
 {
 	struct weft_mem *mem, *other;
@@ -201,6 +203,7 @@ static void used_up_locked_memory_is_not_retried_with_every_message(void **state
 	munmap(p, 64 * PAGE);
 }
 
+/* @behaviour G3a */
 static void what_is_kept_makes_room_when_locked_memory_is_used_up(void **state)
 {
 	struct weft_mem *held, *mem;

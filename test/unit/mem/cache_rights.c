@@ -73,6 +73,10 @@ static void expect_range(struct scene *s, uint8_t *addr, size_t len, unsigned in
 	weft_mem_put(mem);
 }
 
+/*
+ * @behaviour G3a: a cached key gives access only to bytes that were offered with its right;
+ * exhausted locked memory does not cost every message a system call
+ */
 static void a_key_covers_nothing_that_was_not_offered(void **state)
 {
 	struct scene s;
@@ -98,6 +102,7 @@ static void a_key_covers_nothing_that_was_not_offered(void **state)
 	munmap(p, 8 * PAGE);
 }
 
+/* @behaviour G3a */
 static void offers_that_share_a_page_stand_side_by_side(void **state)
 {
 	struct scene s;
@@ -123,6 +128,7 @@ static void offers_that_share_a_page_stand_side_by_side(void **state)
 }
 
 /* Whoever goes must not take the watch of the page away from whoever stays. */
+/* @behaviour G3a */
 static void an_eviction_leaves_the_page_watched_for_its_other_entries(void **state)
 {
 	struct weft_mem *mem;
@@ -154,6 +160,7 @@ static void an_eviction_leaves_the_page_watched_for_its_other_entries(void **sta
 #define GRAINS (16 * PAGE / GRAIN)
 
 /* Any uses, in any order: no key ever reaches a byte that was not offered with its right. */
+/* @behaviour G3a */
 static void no_mixture_of_uses_makes_a_key_reach_further(void **state)
 {
 	static const unsigned int rights[] = {0, LOCAL, READ, WRITE, READ | LOCAL};

@@ -32,6 +32,7 @@ static void push_frag(struct pair *p, uint32_t seq, uint64_t tag, uint64_t total
 	push(p, WEFT_WIRE_FRAG, &f, sizeof(f.f) + len);
 }
 
+/* @behaviour B10: overlapping, contradicting pieces */
 static void B10_overlapping_and_contradicting_pieces_are_rejected_and_counted(void **state)
 {
 	uint8_t rbuf[3000];
@@ -67,6 +68,10 @@ static void B10_overlapping_and_contradicting_pieces_are_rejected_and_counted(vo
 }
 
 /* A hostile peer's cheapest piece: one byte, with a hole on either side. */
+/*
+ * @behaviour T8: the ranges of a fragmented message are bounded, and each range costs about the
+ * same as the first
+ */
 static void a_message_fragmented_into_ranges_is_bounded(void **state)
 {
 	const uint64_t total = 4 * WEFT_IVAL_MAX;
@@ -98,6 +103,7 @@ static void a_message_fragmented_into_ranges_is_bounded(void **state)
  * What other peers have torn takes from this one's share, but not its floor: here nobody has more
  * than it.
  */
+/* @behaviour S16, T2 */
 static void ranges_of_all_peers_are_bounded(void **state)
 {
 	static const struct {
@@ -176,6 +182,7 @@ static void malformed(uint8_t id, const void *data, size_t length)
 	pair_close(&p);
 }
 
+/* @behaviour F10 */
 static void F10_malformed_messages_end_the_endpoint_and_are_counted(void **state)
 {
 	struct frag f;
@@ -257,6 +264,7 @@ static void a_sequence_beyond_the_window_ends_the_endpoint(void **state)
 	pair_close(&p);
 }
 
+/* @behaviour U51 */
 static void a_message_twice_is_dropped_and_counted(void **state)
 {
 	struct weft_wire_eager e = {weft_put32(0), weft_put64(1)};
@@ -276,6 +284,10 @@ static void a_message_twice_is_dropped_and_counted(void **state)
 	pair_close(&p);
 }
 
+/*
+ * @behaviour X15: stale request ids: ignored and counted
+ * @behaviour F7
+ */
 static void F7_references_to_nothing_or_to_the_past_are_ignored_and_counted(void **state)
 {
 	static uint8_t buf[20000];
@@ -372,6 +384,7 @@ static void credit_never_shrinks_and_never_exceeds_the_window(void **state)
 }
 
 /* base/seq_table.h says what the seed is for; here is where it comes from. */
+/* @behaviour T8 */
 static void the_table_of_open_messages_has_the_workers_seed(void **state)
 {
 	struct pair p;

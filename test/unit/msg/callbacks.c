@@ -24,6 +24,7 @@ static void ended_cb(struct weft_request *req, const struct weft_completion *c, 
 
 /* ------------------------------------------------------------------ closing */
 
+/* @behaviour T24: closing by force validates its flags and parameters */
 static void closing_by_force_checks_flags_and_parameters(void **state)
 {
 	struct ended e = {0, 1};
@@ -64,6 +65,7 @@ static void closing_by_force_checks_flags_and_parameters(void **state)
 
 /* ------------------------------------------------------------------ cancel, test, query */
 
+/* @behaviour T25: cancel and test return the same; requests are described correctly */
 static void cancelling_and_testing_report_the_same(void **state)
 {
 	struct weft_op_params force =
@@ -90,6 +92,7 @@ static int keep(struct weft_worker *worker, const struct weft_am_msg *msg, void 
 	return WEFT_INPROGRESS;
 }
 
+/* @behaviour T25 */
 static void requests_are_described_as_what_they_are(void **state)
 {
 	struct weft_am_send am =
@@ -155,6 +158,7 @@ static void busybody_cb(struct weft_request *req, const struct weft_completion *
 }
 
 /* The callbacks come inside these calls, on a stack that is in the middle of its work. */
+/* @behaviour T32 */
 static void progress_and_destroy_inside_any_callback_are_refused(void **state)
 {
 	struct pair p;
@@ -210,6 +214,7 @@ static void closer_cb(struct weft_request *req, const struct weft_completion *c,
 	k->ep = NULL;
 }
 
+/* @behaviour T32 */
 static void a_completion_may_close_the_endpoint_it_is_about(void **state)
 {
 	static const size_t sizes[] = {8, 3000, 60000};
@@ -322,6 +327,10 @@ static const struct weft_generic_ops rogue_ops = {
 	.finish = (void (*)(void *))rogue_acts,
 };
 
+/*
+ * @behaviour T32: a datatype's callback that calls the library is refused without harm; completions
+ * may close their endpoint
+ */
 static void a_datatype_that_calls_the_library_is_refused_and_harms_nothing(void **state)
 {
 	static const char *const thresh[] = {"RNDV_THRESH=inf", "RNDV_THRESH=1"};

@@ -5,6 +5,13 @@
 
 #include "mock/msg_transfer.h"
 
+/*
+ * @behaviour C3: delivery-complete flag; does not apply: not offered apart for messages;
+ * `weft_tag_send_sync()` reports the match and `weft_ep_flush()` the delivery; puts have
+ * WEFT_OP_DELIVERED (U40)
+ */
+
+/* @behaviour C1: complete = buffer reusable */
 static void C1_a_buffer_may_be_scribbled_on_when_its_send_is_complete(void **state)
 {
 	static uint8_t sbuf[20000], rbuf[20000];
@@ -33,6 +40,11 @@ static void C1_a_buffer_may_be_scribbled_on_when_its_send_is_complete(void **sta
 	}
 }
 
+/*
+ * @behaviour U14: a synchronous send ends at the match and not before
+ * @behaviour U28: RTS expected and unexpected, synchronous
+ * @behaviour C2: a synchronous send is done at the match, at every size
+ */
 static void C2_U14_U28_a_synchronous_send_is_done_at_the_match_and_not_before(void **state)
 {
 	static uint8_t sbuf[20000], rbuf[20000];
@@ -63,6 +75,7 @@ static void C2_U14_U28_a_synchronous_send_is_done_at_the_match_and_not_before(vo
 	}
 }
 
+/* @behaviour C2 */
 static void C2_a_matched_multi_eager_message_acknowledges_before_it_is_complete(void **state)
 {
 	static uint8_t sbuf[3000], rbuf[3000];
@@ -87,6 +100,10 @@ static void C2_a_matched_multi_eager_message_acknowledges_before_it_is_complete(
 	pair_close(&p);
 }
 
+/*
+ * @behaviour C4: inject: a send that returns 0 has released the buffer (it can fail only with its
+ * endpoint, whose callback reports that)
+ */
 static void C4_a_send_that_returns_0_has_let_go_of_the_buffer(void **state)
 {
 	struct pair p;
@@ -111,6 +128,10 @@ static void C4_a_send_that_returns_0_has_let_go_of_the_buffer(void **state)
 	pair_close(&p);
 }
 
+/*
+ * @behaviour C9: no space: no side effect, the operation succeeds later
+ * @behaviour E6: a full queue in the middle of a message: no gap, no duplicate
+ */
 static void C9_E6_no_room_has_no_side_effect_and_the_message_goes_later(void **state)
 {
 	static uint8_t sbuf[20000], rbuf[20000];

@@ -23,6 +23,7 @@ static uint64_t rnd(void)
 	return seed;
 }
 
+/* @behaviour T2: the same holds for credits, received ranges, gets, and pulls of a rendezvous */
 static void the_last_of_128_peers_has_a_window_that_works(void **state)
 {
 	struct weft_credit_pool bytes, msgs;
@@ -39,6 +40,7 @@ static void the_last_of_128_peers_has_a_window_that_works(void **state)
 	assert_true(bytes.granted <= bytes.limit && msgs.granted <= msgs.limit);
 }
 
+/* @behaviour T2 */
 static void one_that_floods_gets_much_and_leaves_the_others_their_floor(void **state)
 {
 	struct weft_credit_pool p;
@@ -65,6 +67,7 @@ static void one_that_floods_gets_much_and_leaves_the_others_their_floor(void **s
 }
 
 /* Jobs of many peers need a floor for each: it is what the bound grows by. */
+/* @behaviour T2 */
 static void the_bound_is_the_limit_and_a_little_for_each_peer(void **state)
 {
 	struct weft_credit_pool bytes, msgs;

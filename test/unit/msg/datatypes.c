@@ -152,18 +152,27 @@ static void matrix(bool truncated)
 	}
 }
 
+/*
+ * @behaviour U4: messages of several pieces are exact, contiguous and iov, with empty entries,
+ * without entries
+ * @behaviour U22: contiguous, iov, generic at both ends x expected, late x sync x rendezvous x
+ * truncated
+ * @behaviour B5: iov on both sides
+ */
 static void B5_U4_U22_contig_iov_generic_on_both_sides(void **state)
 {
 	(void)state;
 	matrix(false);
 }
 
+/* @behaviour U22 */
 static void U22_contig_iov_generic_truncated(void **state)
 {
 	(void)state;
 	matrix(true);
 }
 
+/* @behaviour U4 */
 static void U4_iov_of_no_entries(void **state)
 {
 	struct transfer t = {.len = 0, .room = 0, .lanes = 1};
@@ -174,6 +183,7 @@ static void U4_iov_of_no_entries(void **state)
 	transfer(&t, &iov_type, empty, 2, &iov_type, (void *)(uintptr_t)empty, 2);
 }
 
+/* @behaviour U23: generic types: start and finish balanced; an error stays on its side */
 static void U23_an_unpack_error_ends_the_receive_and_the_sender_sees_success(void **state)
 {
 	static uint8_t sbuf[40000];
@@ -209,6 +219,7 @@ static void U23_an_unpack_error_ends_the_receive_and_the_sender_sees_success(voi
 	}
 }
 
+/* @behaviour U23 */
 static void U23_a_pack_error_ends_the_send_and_the_receive_completes_with_the_error(void **state)
 {
 	static uint8_t rbuf[40000];
@@ -249,6 +260,7 @@ static void U23_a_pack_error_ends_the_send_and_the_receive_completes_with_the_er
 	}
 }
 
+/* @behaviour U23 */
 static void U23_a_pack_error_before_the_first_piece_keeps_the_turn_of_the_message(void **state)
 {
 	struct op s, first, r;
@@ -299,6 +311,10 @@ static int huge_unpack(void *state, size_t offset, const void *src, size_t lengt
 	return 0;
 }
 
+/*
+ * @behaviour U32: huge and mixed sizes
+ * @behaviour B4: more than 2 GiB
+ */
 static void B4_U32_a_message_of_3_GiB(void **state)
 {
 	static const struct weft_generic_ops ops =

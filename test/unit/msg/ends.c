@@ -5,6 +5,10 @@
 
 /* ------------------------------------------------------------------ ends */
 
+/*
+ * @behaviour U26: closing with unmatched messages frees them
+ * @behaviour D8: close with posted receives and unmatched messages
+ */
 static void D8_U26_closing_with_posted_receives_and_unmatched_messages_leaks_nothing(void **state)
 {
 	static uint8_t buf[20000];
@@ -40,6 +44,7 @@ static void D8_U26_closing_with_posted_receives_and_unmatched_messages_leaks_not
 	}
 }
 
+/* @behaviour C5 */
 static void a_failed_endpoint_ends_all_its_operations_exactly_once(void **state)
 {
 	static uint8_t buf[20000], in[6][20000];
@@ -144,6 +149,7 @@ static void recv_from_id(struct op *op, struct pair *p, uint64_t id, void *buf, 
 }
 
 /* The peer has sent all, and its connection is gone. A receive that names it still matches. */
+/* @behaviour T28 */
 static void messages_stay_matchable_by_their_workers_id_after_its_endpoint_is_gone(void **state)
 {
 	static uint8_t sbuf[100], rbuf[100], other[100], later[100];
@@ -282,6 +288,7 @@ static void flushed(void *arg, int status)
 	*(int *)arg = status ? status : 1;
 }
 
+/* @behaviour U40 */
 static void flush_waits_for_everything_before_it(void **state)
 {
 	static uint8_t sbuf[20000], rbuf[20000];
@@ -324,6 +331,7 @@ static void flush_waits_for_everything_before_it(void **state)
 	pair_close(&p);
 }
 
+/* @behaviour U37: every lane carries its part */
 static void striping_uses_every_lane_in_proportion(void **state)
 {
 	static const struct pair_lane_params lanes[3] = {
@@ -362,6 +370,7 @@ static void striping_uses_every_lane_in_proportion(void **state)
 	free(rbuf);
 }
 
+/* @behaviour U54 */
 static void thresholds_are_obeyed_and_can_be_queried(void **state)
 {
 	struct weft_proto_info info = {.size = sizeof(info)};

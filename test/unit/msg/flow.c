@@ -4,6 +4,17 @@
 #include "mock/msg_util.h"
 #include "mock/rounds.h"
 
+/*
+ * @behaviour E4: idle resident memory; does not apply: a measure of whole processes and not of
+ * behaviour; `devtools/bench.sh memory` takes it
+ * @behaviour E9: completion-queue overrun; does not apply: there is no completion queue; requests
+ * hold their own completion (the RoCE lane's queues: U91, E7)
+ */
+
+/*
+ * @behaviour E1: 10^5 unmatched messages never block a later matched one
+ * @behaviour E3: memory of unexpected messages: payload x 1.1 + 256 B each
+ */
 static void E1_E7_1e5_unmatched_messages_never_block_a_later_matched_one(void **state)
 {
 	const uint32_t n = test_rounds(100000);
@@ -67,6 +78,7 @@ static void flood(struct pair *p, size_t len, uint32_t n, uint64_t most)
 	free(got);
 }
 
+/* @behaviour E2: unexpected bytes stay below the cap, beyond it RTS */
 static void E2_unexpected_bytes_stay_below_the_peers_credit(void **state)
 {
 	struct pair p;
@@ -84,6 +96,7 @@ static void E2_unexpected_bytes_stay_below_the_peers_credit(void **state)
 	pair_close(&p);
 }
 
+/* @behaviour E2 */
 static void E2_credit_comes_back_and_eager_goes_on(void **state)
 {
 	static uint8_t buf[4000];
@@ -107,6 +120,7 @@ static void E2_credit_comes_back_and_eager_goes_on(void **state)
 	pair_close(&p);
 }
 
+/* @behaviour E2 */
 static void E2_a_repeated_answer_grants_nothing_more(void **state)
 {
 	struct weft_wire_credit c;
@@ -137,6 +151,7 @@ static void E2_a_repeated_answer_grants_nothing_more(void **state)
 }
 
 /* Short or announced, it makes no difference: who has no credit waits, and loses nothing. */
+/* @behaviour E2 */
 static void E2_messages_without_any_credit_wait_for_it(void **state)
 {
 	static uint8_t sbuf[20000], rbuf[20000];
@@ -174,6 +189,7 @@ static void E2_messages_without_any_credit_wait_for_it(void **state)
  * An honest sender of far more announcements than there is credit for: all are received, in the
  * end, and what is kept at a time is bounded.
  */
+/* @behaviour E2 */
 static void E2_announcements_are_bounded_and_none_is_lost(void **state)
 {
 	enum { N = 3000 };
@@ -208,6 +224,7 @@ static void E2_announcements_are_bounded_and_none_is_lost(void **state)
  * Any number of messages that nothing receives yet, behind them one with a receive: it completes,
  * short or by rendezvous. Then all are received, and nothing is booked any more.
  */
+/* @behaviour E1 */
 static void a_message_with_a_receive_waits_for_no_number_of_others(void **state)
 {
 	static const uint32_t num[] = {10, 1000, 100000};
@@ -253,6 +270,7 @@ static void a_message_with_a_receive_waits_for_no_number_of_others(void **state)
 }
 
 /* The bound is bytes. The endpoint that reaches it fails; what had come stays. */
+/* @behaviour E1 */
 static void an_endpoint_that_fills_the_memory_fails_and_its_messages_stay(void **state)
 {
 	enum { N = 20000 };
@@ -294,6 +312,7 @@ static void an_endpoint_that_fills_the_memory_fails_and_its_messages_stay(void *
 }
 
 /* More sends wait for the peer to have them than a lane has room for: none ends with -EAGAIN. */
+/* @behaviour E1 */
 static void delivered_sends_flush_again_when_a_lane_has_no_room_for_it(void **state)
 {
 	enum { N = 3 * PAIR_FLUSHES };
@@ -364,6 +383,7 @@ static void the_sender_holds_back_at_the_sequence_window(void **state)
 	pair_close(&p);
 }
 
+/* @behaviour E8: control messages with no data traffic */
 static void E8_control_messages_get_through_with_no_data_traffic(void **state)
 {
 	static uint8_t sbuf[20000], rbuf[20000];
@@ -398,6 +418,7 @@ static void E8_control_messages_get_through_with_no_data_traffic(void **state)
 	pair_close(&p);
 }
 
+/* @behaviour E8 */
 static void control_goes_before_queued_data(void **state)
 {
 	static uint8_t buf[20000];
@@ -426,6 +447,7 @@ static void control_goes_before_queued_data(void **state)
 }
 
 /* All wait for the first one. When it comes they are not all taken inside that one call. */
+/* @behaviour U19 */
 static void U19_what_has_waited_for_one_message_is_taken_in_bounded_portions(void **state)
 {
 	enum { N = 1000 };

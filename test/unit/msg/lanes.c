@@ -88,6 +88,10 @@ static bool one_message(const struct how *how, int steps, uint64_t seed)
 	return under_way;
 }
 
+/*
+ * @behaviour U68: lanes that join during traffic, at every stage of every protocol (lanes that
+ * leave: U73)
+ */
 static void lanes_join_at_every_stage_of_every_protocol(void **state)
 {
 	/* Short, packed, multi-eager, and rendezvous of a length for each. */
@@ -107,6 +111,7 @@ static void lanes_join_at_every_stage_of_every_protocol(void **state)
 	}
 }
 
+/* @behaviour U68 */
 static void what_has_not_begun_is_chosen_anew(void **state)
 {
 	struct weft_proto_info info = {.size = sizeof(info)};

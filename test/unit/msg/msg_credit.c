@@ -12,6 +12,7 @@
 #define LONG 300
 #define AM_ID 9
 
+/* @behaviour T6 */
 static void more_bytes_than_granted_end_the_endpoint(void **state)
 {
 	struct {
@@ -235,6 +236,11 @@ static void wait_for_the_end(const struct kind *k, bool ahead)
 	pair_close(&p);
 }
 
+/*
+ * @behaviour T6: every kind of message that waits here has consumed credit: RTS, WITHDRAW before
+ * its RTS, ABORT, eager, synchronous, first pieces, active messages and theirs
+ * @behaviour T43: measurement: memory and CPU per hostile message (figures: `hostile_bench`)
+ */
 static void every_kind_of_message_that_waits_is_bounded_by_credit(void **state)
 {
 	(void)state;
@@ -281,6 +287,10 @@ static void answer_unknown(uint8_t id, make_fn make, bool receive, bool trickle)
 	pair_close(&p);
 }
 
+/*
+ * @behaviour T7: outstanding replies that a peer requests and does not receive are bounded
+ * @behaviour T43
+ */
 static void answers_that_a_peer_does_not_take_are_bounded(void **state)
 {
 	(void)state;

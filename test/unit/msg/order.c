@@ -13,6 +13,10 @@
 static const size_t mixed_sizes[] = {0, 8, 100, 244, 245, 900, 1012, 1013, 3000, 8192, 8193, BIG};
 #define NUM_MIXED (sizeof(mixed_sizes) / sizeof(*mixed_sizes))
 
+/*
+ * @behaviour U78: streams; does not apply: streams are not offered; tagged and active messages are
+ */
+
 static void same_tag_mixed_sizes(unsigned int lanes, bool late, uint64_t seed, uint32_t seq_start)
 {
 	enum { N = 40 };
@@ -52,6 +56,10 @@ static void same_tag_mixed_sizes(unsigned int lanes, bool late, uint64_t seed, u
 	pair_close(&p);
 }
 
+/*
+ * @behaviour U10: same tag, same sender: order of sending, eager and rendezvous mixed
+ * @behaviour A1: same tag, same source: send order, any mix of sizes, protocols and lanes
+ */
 static void A1_U10_same_tag_matches_in_send_order_whatever_size_and_lane(void **state)
 {
 	(void)state;
@@ -63,6 +71,7 @@ static void A1_U10_same_tag_matches_in_send_order_whatever_size_and_lane(void **
 	}
 }
 
+/* @behaviour A8: sequence wrap, 16 and 32 bits */
 static void A8_messages_across_the_wrap_of_the_32_bit_sequence(void **state)
 {
 	(void)state;
@@ -72,6 +81,7 @@ static void A8_messages_across_the_wrap_of_the_32_bit_sequence(void **state)
 	}
 }
 
+/* @behaviour A8 */
 static void A8_more_messages_than_16_bits_and_than_the_sequence_window(void **state)
 {
 	const int n = 70000;
@@ -99,6 +109,7 @@ static void A8_more_messages_than_16_bits_and_than_the_sequence_window(void **st
 	pair_close(&p);
 }
 
+/* @behaviour A6: a small message overtakes a large one: matched after it */
 static void A6_a_small_message_that_overtakes_a_large_one_is_matched_after_it(void **state)
 {
 	struct pair p;
@@ -130,6 +141,7 @@ static void A6_a_small_message_that_overtakes_a_large_one_is_matched_after_it(vo
 	pair_close(&p);
 }
 
+/* @behaviour A9: a piece of message n+1 before any of n */
 static void A9_a_piece_of_the_next_message_before_any_piece_of_this_one(void **state)
 {
 	struct pair p;
@@ -248,24 +260,28 @@ static void every_permutation(enum when when)
 	pair_close(&p);
 }
 
+/* @behaviour A10: every permutation of 2 to 8 pieces, receive posted before, midway, after */
 static void A10_every_permutation_of_2_to_8_pieces_receive_posted_before(void **state)
 {
 	(void)state;
 	every_permutation(BEFORE);
 }
 
+/* @behaviour A10 */
 static void A10_every_permutation_of_2_to_8_pieces_receive_posted_midway(void **state)
 {
 	(void)state;
 	every_permutation(MIDWAY);
 }
 
+/* @behaviour A10 */
 static void A10_every_permutation_of_2_to_8_pieces_receive_posted_after(void **state)
 {
 	(void)state;
 	every_permutation(AFTER);
 }
 
+/* @behaviour A10 */
 static void A10_every_permutation_of_rendezvous_data(void **state)
 {
 	static const struct pair_lane_params lanes[2] = {
@@ -286,6 +302,10 @@ static void A10_every_permutation_of_rendezvous_data(void **state)
 	pair_close(&p);
 }
 
+/*
+ * @behaviour U6: a large message in the middle of others is delivered correctly
+ * @behaviour A11: interleaved pieces of many messages, several peers
+ */
 static void A11_U6_interleaved_pieces_of_many_messages(void **state)
 {
 	enum { K = 12 };
@@ -327,6 +347,7 @@ static void A11_U6_interleaved_pieces_of_many_messages(void **state)
 	}
 }
 
+/* @behaviour A12: late binding */
 static void A12_a_receive_posted_in_the_middle_binds_at_once_and_the_rest_goes_direct(void **state)
 {
 	static uint8_t sbuf[4000], rbuf[4000];
@@ -358,6 +379,10 @@ static void A12_a_receive_posted_in_the_middle_binds_at_once_and_the_rest_goes_d
 	pair_close(&p);
 }
 
+/*
+ * @behaviour U13: no bytes, NULL and garbage pointers, every path
+ * @behaviour A14: no bytes through every path
+ */
 static void A14_U13_zero_bytes_through_every_path(void **state)
 {
 	void *garbage = (void *)0x1;
@@ -386,6 +411,7 @@ static void A14_U13_zero_bytes_through_every_path(void **state)
 	}
 }
 
+/* @behaviour U9: 1000 unexpected messages, received later, in order for equal tags */
 static void U9_1000_unexpected_messages_are_received_later_in_order(void **state)
 {
 	struct pair p;
@@ -407,6 +433,7 @@ static void U9_1000_unexpected_messages_are_received_later_in_order(void **state
 	pair_close(&p);
 }
 
+/* @behaviour U3, U12 */
 static void U3_U12_wildcards_take_the_earliest_arrived_and_report_the_full_tag(void **state)
 {
 	const uint64_t tags[] = {0xaa01, 0xbb02, 0xaa03};

@@ -5,6 +5,15 @@
 
 static const size_t probe_lens[] = {0, 1, 200, 1000, 5000, 8192, 20000, 4u << 20};
 
+/*
+ * @behaviour U15: probe: nothing before arrival; length and tag; again the same; consumes nothing
+ * @behaviour U17: a probe returns the whole length before all bytes have arrived; truncation
+ * through it
+ * @behaviour U18: probe of a rendezvous
+ * @behaviour D1: probe: source, tag, whole length, half-arrived messages too (`ep` is NULL when it
+ * is closed; `source_id` still names the worker)
+ * @behaviour D2: the receive after a probe gets the probed message
+ */
 static void D1_D2_U15_U17_U18_probe_reports_tag_source_and_whole_length(void **state)
 {
 	uint8_t *sbuf = malloc(4u << 20), *rbuf = malloc(4u << 20);
@@ -44,6 +53,11 @@ static void D1_D2_U15_U17_U18_probe_reports_tag_source_and_whole_length(void **s
 	free(rbuf);
 }
 
+/*
+ * @behaviour U16: a message taken by a probe goes to no other receive; two of them are received in
+ * any order
+ * @behaviour D3: a claimed message is invisible to others; dropping frees
+ */
 static void D3_U16_a_message_taken_by_a_probe_belongs_to_its_handle(void **state)
 {
 	static uint8_t sbuf[2][20000], rbuf[2][20000];
@@ -89,6 +103,7 @@ static void D3_U16_a_message_taken_by_a_probe_belongs_to_its_handle(void **state
 	}
 }
 
+/* @behaviour D3 */
 static void D3_a_message_taken_by_a_probe_can_be_dropped(void **state)
 {
 	static uint8_t sbuf[20000];
@@ -122,6 +137,7 @@ static void D3_a_message_taken_by_a_probe_can_be_dropped(void **state)
 	}
 }
 
+/* @behaviour U17 */
 static void U17_truncation_through_a_probed_message(void **state)
 {
 	static uint8_t sbuf[20000], rbuf[20000];
@@ -153,6 +169,10 @@ static void U17_truncation_through_a_probed_message(void **state)
 	}
 }
 
+/*
+ * @behaviour D4: an unsuccessful probe leaves no state
+ * @behaviour U15
+ */
 static void D4_a_probe_that_finds_nothing_leaves_nothing(void **state)
 {
 	struct weft_message *m = NULL;
@@ -192,6 +212,12 @@ static void cancel_one(uint64_t mask, bool directed)
 	pair_close(&p);
 }
 
+/*
+ * @behaviour U20: cancel of a posted receive: ends once, buffer untouched, the next one gets the
+ * message
+ * @behaviour D5: cancel of an unmatched receive; the next gets the message
+ * @behaviour D7: cancel of a wildcard receive
+ */
 static void D5_D7_U20_a_cancelled_receive_ends_once_and_the_next_gets_the_message(void **state)
 {
 	(void)state;
@@ -201,6 +227,10 @@ static void D5_D7_U20_a_cancelled_receive_ends_once_and_the_next_gets_the_messag
 	cancel_one(0, true);
 }
 
+/*
+ * @behaviour U21: cancel after the match does nothing
+ * @behaviour D6: cancel of a matched receive refuses
+ */
 static void D6_U21_cancel_of_a_matched_or_finished_operation_does_nothing(void **state)
 {
 	static uint8_t sbuf[20000], rbuf[20000];

@@ -272,6 +272,11 @@ static void one_run(uint64_t seed)
 	stage_close(&run.s);
 }
 
+/*
+ * @behaviour R37: The same holds where lanes take messages of different lengths: longer messages
+ * are split
+ * @behaviour R29
+ */
 static void what_a_lane_had_goes_over_lanes_that_take_less(void **state)
 {
 	(void)state;
@@ -281,6 +286,7 @@ static void what_a_lane_had_goes_over_lanes_that_take_less(void **state)
 }
 
 /* A flush, asked before or after, waits for every part, whatever their order. */
+/* @behaviour R37 */
 static void a_put_that_was_cut_is_counted_once(void **state)
 {
 	(void)state;
@@ -330,6 +336,7 @@ static void a_put_that_was_cut_is_counted_once(void **state)
 }
 
 /* For a copy, or for the second half of a PUT: the endpoint ends, and so does every operation. */
+/* @behaviour R37 */
 static void without_memory_the_endpoint_ends_and_nothing_is_lost_silently(void **state)
 {
 	(void)state;

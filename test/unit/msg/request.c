@@ -3,6 +3,17 @@
 
 #include "mock/msg_util.h"
 
+/*
+ * @behaviour C7: completion counters; does not apply: counters of completions are not part of the
+ * API; requests and callbacks are
+ * @behaviour C8: remote immediate data; does not apply: there is no completion queue whose entries
+ * could carry it; active messages have headers
+ */
+
+/*
+ * @behaviour U1: a receive posted after the message has arrived gets the same data, and completes
+ * at once
+ */
 static void U1_an_unexpected_message_is_received_at_once_without_a_request(void **state)
 {
 	char got[8];
@@ -24,6 +35,7 @@ static void U1_an_unexpected_message_is_received_at_once_without_a_request(void 
 	pair_close(&p);
 }
 
+/* @behaviour U2: a request freed before its end is delivered, without a callback */
 static void U2_a_request_freed_before_its_end_delivers_without_callback(void **state)
 {
 	static uint8_t sbuf[20000], rbuf[20000];
@@ -83,6 +95,10 @@ static void chain_cb(struct weft_request *req, const struct weft_completion *c, 
 	assert_in_range(weft_tag_send(&ch->p->ep[0], &n, sizeof(n), 1, NULL, NULL), 0, 1);
 }
 
+/*
+ * @behaviour U7: callbacks free requests and post others, or close the endpoint
+ * @behaviour G2: callbacks post sends and receives
+ */
 static void U7_G2_a_callback_frees_its_request_and_posts_sends_and_receives(void **state)
 {
 	struct pair p;
@@ -115,6 +131,7 @@ static void close_cb(struct weft_request *req, const struct weft_completion *c, 
 		weft_msg_ep_fini(&p->ep[1], -ECANCELED);
 }
 
+/* @behaviour U7 */
 static void a_callback_may_close_the_endpoint_its_message_came_from(void **state)
 {
 	(void)state;
@@ -177,6 +194,10 @@ static void force_request_never_completes_inside_the_call(void **state)
 	pair_close(&p);
 }
 
+/*
+ * @behaviour C5: exactly one completion
+ * @behaviour C6: source, tag and length of a completion
+ */
 static void C5_C6_one_completion_with_source_tag_and_length(void **state)
 {
 	static uint8_t sbuf[20000], rbuf[20000];
@@ -204,6 +225,7 @@ static void C5_C6_one_completion_with_source_tag_and_length(void **state)
 	}
 }
 
+/* @behaviour C6 */
 static void completion_forgets_an_endpoint_that_is_closed_since(void **state)
 {
 	struct weft_completion c = {.size = sizeof(c)};
@@ -230,6 +252,7 @@ static void completion_forgets_an_endpoint_that_is_closed_since(void **state)
 	pair_close(&p);
 }
 
+/* @behaviour U81 */
 static void requests_describe_themselves_in_words(void **state)
 {
 	static uint8_t buf[20000];

@@ -47,6 +47,11 @@ static void each_edge(void (*f)(const struct transfer *t), long more_room)
 	}
 }
 
+/*
+ * @behaviour U24: data and length exact around every threshold, unaligned
+ * @behaviour B1: sizes around every threshold, 1 to 4 lanes
+ * @behaviour B8: unaligned buffers, odd pieces
+ */
 static void B1_B8_U24_sizes_around_every_threshold_on_1_to_4_lanes(void **state)
 {
 	(void)state;
@@ -77,6 +82,7 @@ static size_t automatic_threshold(unsigned int lanes)
 	return 0;
 }
 
+/* @behaviour U31: both sides are correct across the automatic threshold */
 static void U31_both_sides_are_right_across_the_automatic_threshold(void **state)
 {
 	(void)state;
@@ -98,6 +104,10 @@ static void U31_both_sides_are_right_across_the_automatic_threshold(void **state
 	}
 }
 
+/*
+ * @behaviour U34: buffers at any offset, 512 B to 139 KB (2.5 GB and more: U32)
+ * @behaviour B8
+ */
 static void U34_buffers_at_any_offset_by_rendezvous(void **state)
 {
 	static const size_t sizes[] = {512, 2000, 8000, 139000}, at[] = {63, 0, 510, 62, 2046, 7};
@@ -118,18 +128,31 @@ static void U34_buffers_at_any_offset_by_rendezvous(void **state)
 	}
 }
 
+/*
+ * @behaviour U30: a larger receive: the length sent, the remainder untouched
+ * @behaviour B2: a larger buffer than the message
+ */
 static void B2_U30_a_larger_buffer_gets_the_length_sent_and_no_more(void **state)
 {
 	(void)state;
 	each_edge(contig, 1000);
 }
 
+/*
+ * @behaviour U8: truncation: error and true length, the sender succeeds, nothing is written beyond
+ * the buffer, the next message is delivered
+ * @behaviour B3: truncation in every class
+ */
 static void B3_U8_truncation_in_every_size_class(void **state)
 {
 	(void)state;
 	each_edge(contig, -1);
 }
 
+/*
+ * @behaviour U29: a receive of no bytes: truncated, the sender succeeds
+ * @behaviour U8
+ */
 static void U8_U29_a_buffer_of_no_bytes_truncates_everything(void **state)
 {
 	(void)state;
@@ -140,6 +163,10 @@ static void U8_U29_a_buffer_of_no_bytes_truncates_everything(void **state)
 	}
 }
 
+/*
+ * @behaviour U27: a truncated message of several pieces ends with its last piece and affects no
+ * other receive
+ */
 static void U27_a_truncated_message_ends_with_its_last_piece_and_spoils_no_other_one(void **state)
 {
 	static uint8_t sbuf[5000], small[100], other[5000];
@@ -176,6 +203,7 @@ static void U27_a_truncated_message_ends_with_its_last_piece_and_spoils_no_other
 
 /* ------------------------------------------------------------------ many and both ways */
 
+/* @behaviour B6: many outstanding rendezvous */
 static void B6_many_outstanding_rendezvous(void **state)
 {
 	enum { N = 300 };
@@ -206,6 +234,10 @@ static void B6_many_outstanding_rendezvous(void **state)
 	pair_close(&p);
 }
 
+/*
+ * @behaviour U33: many large messages in both directions at once
+ * @behaviour B7: large messages in both directions, with little space
+ */
 static void B7_U33_large_messages_head_to_head(void **state)
 {
 	enum { N = 8, LEN = 100000 };

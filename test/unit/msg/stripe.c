@@ -154,6 +154,7 @@ static void expect(struct stream *s, unsigned int n, double sum, unsigned int le
 			 times);
 }
 
+/* @behaviour Y27 */
 static void unreported_rates_make_the_shares(void **state)
 {
 	static const struct {
@@ -179,6 +180,7 @@ static void unreported_rates_make_the_shares(void **state)
 	}
 }
 
+/* @behaviour Y27 */
 static void a_far_device_gets_its_share(void **state)
 {
 	static const struct device d[2] = {{4e8, 2 * US, 0}, {4e8, 200 * US, 0}};
@@ -194,6 +196,7 @@ static void a_far_device_gets_its_share(void **state)
 	}
 }
 
+/* @behaviour Y27 */
 static void completions_in_bursts_count_when_they_come(void **state)
 {
 	static const struct device d[2] = {{4e8, 2 * US, 500 * US}, {4e8, 2 * US, 0}};
@@ -209,6 +212,7 @@ static void completions_in_bursts_count_when_they_come(void **state)
 	}
 }
 
+/* @behaviour Y27 */
 static void a_device_that_stands_still_is_given_no_more_and_taken_again(void **state)
 {
 	static const struct device d[2] = {{4e8, 2 * US, 0}, {4e8, 2 * US, 0}};

@@ -68,6 +68,7 @@ static void star_close(struct star *s)
 	assert_int_equal(weft_context_destroy(s->ctx), 0);
 }
 
+/* @behaviour A7: wildcard source under all senders: no sender starves */
 static void A7_wildcard_receives_serve_all_senders_and_keep_each_ones_order(void **state)
 {
 	enum { PER = 200 };
@@ -111,6 +112,7 @@ static void A7_wildcard_receives_serve_all_senders_and_keep_each_ones_order(void
 	star_close(&s);
 }
 
+/* @behaviour A11 */
 static void A11_interleaved_pieces_of_messages_from_several_peers(void **state)
 {
 	enum { K = 6, LEN = 30000 };
@@ -160,6 +162,10 @@ static void A11_interleaved_pieces_of_messages_from_several_peers(void **state)
 	}
 }
 
+/*
+ * @behaviour U5: two senders, two wildcard receives: each gets one whole message; more senders: A7,
+ * A11
+ */
 static void U5_two_senders_two_wildcard_receives_each_gets_one_whole_message(void **state)
 {
 	static const size_t lens[] = {50000, 3u << 20};
@@ -201,6 +207,7 @@ static void U5_two_senders_two_wildcard_receives_each_gets_one_whole_message(voi
 	}
 }
 
+/* @behaviour E5: one lane stalls, the others continue */
 static void E5_a_lane_that_stands_still_does_not_stop_the_others(void **state)
 {
 	static uint8_t buf[100];
@@ -223,6 +230,7 @@ static void E5_a_lane_that_stands_still_does_not_stop_the_others(void **state)
 	star_close(&s);
 }
 
+/* @behaviour E7: floods and incast end */
 static void E7_incast_of_80_KB_rendezvous_from_eight_senders_ends(void **state)
 {
 	enum { K = 10, LEN = 80000 };
@@ -346,6 +354,7 @@ static void random_traffic_in_any_order_without_room_arrives_exactly(void **stat
 					: "mock:0,short=100,bcopy=1000;mock:1");
 }
 
+/* @behaviour E7 */
 static void E7_no_room_anywhere_for_long_still_ends(void **state)
 {
 	(void)state;
@@ -355,6 +364,7 @@ static void E7_no_room_anywhere_for_long_still_ends(void **state)
 
 /* ------------------------------------------------------------------ loopback, threads, closing */
 
+/* @behaviour A15: loopback follows the same rules */
 static void A15_loopback_follows_the_same_rules(void **state)
 {
 	static const size_t lens[] = {0, 8, 300, 20000, 70000, 3u << 20};
@@ -532,6 +542,10 @@ static void closing_looks_at_no_message_of_other_endpoints(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/*
+ * @behaviour G1: threads
+ * @behaviour U82
+ */
 static void G1_threads_share_a_worker(void **state)
 {
 	struct weft_context *ctx = mock_context("LOG_LEVEL=error", "THREAD_MULTI=y", NULL);

@@ -169,6 +169,10 @@ static const struct {
 	{LANE("a") "[model]\nmax_rndv_lanes=0\n", "p.ini:6: ", "out of range"},
 };
 
+/*
+ * @behaviour X12: profile files: unknown keys, missing units, zero, negative, absurd values, no
+ * lanes, duplicates: the error has file, line, and the expected value
+ */
 static void bad_files_are_refused_with_line_and_what_was_expected(void **state)
 {
 	struct weft_plan *plan;
@@ -189,6 +193,7 @@ static void bad_files_are_refused_with_line_and_what_was_expected(void **state)
 	}
 }
 
+/* @behaviour X12 */
 static void too_many_lanes_long_lines_and_zero_bytes_are_refused(void **state)
 {
 	struct weft_plan *plan;
@@ -245,6 +250,7 @@ static void compare(const char *profile, enum weft_op op, const char *golden)
 	weft_plan_destroy(plan);
 }
 
+/* @behaviour U56: golden tables for given attributes (own ones: UCX's terms are others) */
 static void tables_are_as_they_were_checked_by_hand(void **state)
 {
 	static const char *const names[] = {"ena4", "roce2", "one", "unequal", "always", "fixed"};

@@ -67,6 +67,7 @@ static int setup(void **state)
 	return 0;
 }
 
+/* @behaviour T18 */
 static void the_owner_is_named(void **state)
 {
 	struct weft_claim_owner owner;
@@ -85,6 +86,7 @@ static void the_owner_is_named(void **state)
 	owner_end(pid);
 }
 
+/* @behaviour T18 */
 static void a_name_is_free_when_its_owner_is_dead(void **state)
 {
 	struct weft_claim_owner owner;
@@ -118,6 +120,7 @@ static void closing_gives_it_back(void **state)
 	close(again);
 }
 
+/* @behaviour T10 */
 static void what_a_process_calls_itself_is_printable(void **state)
 {
 	struct weft_claim_owner owner;
@@ -130,6 +133,7 @@ static void what_a_process_calls_itself_is_printable(void **state)
 }
 
 /* Anybody can listen under any name: that must not keep root from its ports. */
+/* @behaviour T18 */
 static void root_ignores_others(void **state)
 {
 	struct weft_claim_owner owner;
@@ -170,6 +174,7 @@ static int claim_as(unsigned int uid, bool *claimed)
 	return result[0];
 }
 
+/* @behaviour T18 */
 static void a_user_keeps_no_other_user_from_a_port(void **state)
 {
 	bool claimed;
@@ -272,6 +277,7 @@ static void a_user_keeps_root_from_nothing(void **state)
 	}
 }
 
+/* @behaviour T18 */
 static void a_silent_name_keeps_no_other_user_from_a_port(void **state)
 {
 	bool claimed;

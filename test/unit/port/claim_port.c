@@ -135,6 +135,7 @@ static pid_t owner_start(void)
 	return pid;
 }
 
+/* @behaviour T18 */
 static void a_nic_that_another_process_has_is_refused(void **state)
 {
 	struct fake_eth_port *f = nic();
@@ -156,6 +157,7 @@ static void a_nic_that_another_process_has_is_refused(void **state)
 	port->ops->close(port);
 }
 
+/* @behaviour T18 */
 static void an_open_nic_is_claimed_and_a_closed_one_is_not(void **state)
 {
 	struct fake_eth_port *f = nic();
@@ -173,6 +175,10 @@ static void an_open_nic_is_claimed_and_a_closed_one_is_not(void **state)
 
 /* ---- refused by its PMD --------------------------------------------------------------------- */
 
+/*
+ * @behaviour T12: a port whose queue set-up fails leaves no resources behind and causes no crash at
+ * the end
+ */
 static void a_port_whose_queue_is_refused_leaves_nothing_behind(void **state)
 {
 	struct fake_eth_port *f = nic();
@@ -195,6 +201,7 @@ static void a_port_whose_queue_is_refused_leaves_nothing_behind(void **state)
 }
 
 /* What programs do at their end: net_af_xdp would read memory that it has freed. */
+/* @behaviour T12 */
 static void a_port_whose_queue_is_refused_is_not_closed(void **state)
 {
 	struct fake_eth_port *f = nic(), *good = fake_eth_add("good", fake_eth_pmd("net_ena"));

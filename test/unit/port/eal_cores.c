@@ -42,6 +42,7 @@ static void config(struct weft_config **conf)
 	assert_int_equal(weft_config_modify(*conf, "LANES", ""), 0);
 }
 
+/* @behaviour T20 */
 static void a_worker_of_the_loopback_starts_no_eal(void **state)
 {
 	struct weft_worker_params wp = WEFT_INIT(struct weft_worker_params, .lanes = "self");
@@ -62,6 +63,7 @@ static void a_worker_of_the_loopback_starts_no_eal(void **state)
 	weft_config_release(conf);
 }
 
+/* @behaviour T20: the caller's CPU affinity is unchanged; `lanes="self"` starts no EAL */
 static void the_callers_thread_keeps_its_cores(void **state)
 {
 	struct weft_context_params p = WEFT_INIT(struct weft_context_params);

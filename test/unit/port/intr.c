@@ -175,6 +175,7 @@ static void a_polling_worker_does_not_use_them(void **state)
 	assert_ptr_equal(port->ops->rx_burst, weft_port_ops.rx_burst);
 }
 
+/* @behaviour U75 */
 static void what_came_before_is_found_and_kept(void **state)
 {
 	struct fake_eth_port *f = nic("net_virtio");
@@ -294,6 +295,7 @@ static void without_proof_a_sleep_is_no_longer_than_without_interrupts(void **st
 	assert_int_equal(sleeps_through(f, port, false), MS);
 }
 
+/* @behaviour U75 */
 static void interrupts_that_stop_coming_are_trusted_no_more(void **state)
 {
 	struct fake_eth_port *f = nic("net_virtio");

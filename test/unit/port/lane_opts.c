@@ -107,6 +107,7 @@ static void numbers_are_decimal_and_whole(void **state)
 	bad("mtu=99999999999999999999", "1280 to 65517");
 }
 
+/* @behaviour X3 */
 static void unknown_names_list_the_known(void **state)
 {
 	(void)state;

@@ -114,6 +114,7 @@ static void what_is_no_socket_is_left_alone(void **state)
 	assert_int_equal(access(p->path, F_OK), 0);
 }
 
+/* @behaviour S23 */
 static void a_socket_is_private_unless_the_words_differ(void **state)
 {
 	static char l[] = "-l", zero[] = "0", vdev[] = "--vdev", null[] = "--vdev=net_null0",

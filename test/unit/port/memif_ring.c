@@ -166,6 +166,7 @@ static void the_peer_rings_while_the_owner_sleeps(void **state)
 }
 
 /* The peer had sent before it could see that it should ring. */
+/* @behaviour U75 */
 static void frames_that_are_there_are_not_slept_on(void **state)
 {
 	int server;

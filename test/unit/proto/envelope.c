@@ -73,6 +73,10 @@ static void check_shape(const struct weft_env_line *l, const struct weft_env_ran
 }
 
 /* Small whole numbers: doubles are exact, so every single size must agree. */
+/*
+ * @behaviour U58: lower envelope and intersections exact, infinite ranges, random lines equal brute
+ * force
+ */
 static void envelope_of_exact_lines_equals_brute_force(void **state)
 {
 	struct weft_env_line l[MAX_LINES];
@@ -112,6 +116,7 @@ static void envelope_of_exact_lines_equals_brute_force(void **state)
 /*
  * Real magnitudes over the whole range: around every change, and at random sizes, nobody is faster.
  */
+/* @behaviour U58 */
 static void envelope_of_real_lines_is_the_fastest_everywhere(void **state)
 {
 	struct weft_env_line l[MAX_LINES];

@@ -217,6 +217,11 @@ static void lanes_of_memory_share_the_cpus_and_have_no_wire(void **state)
 	near(weft_curve_at(&cv, 20000) - before, 10000 / 2e9);
 }
 
+/*
+ * @behaviour U53: short sends end where a rendezvous or zero-copy threshold begins
+ * @behaviour U54: a rendezvous threshold set by hand (0, N, inf) is exact (there is no intra/inter:
+ * hosts are not distinguished)
+ */
 static void thresholds_set_by_hand_are_exact(void **state)
 {
 	static const size_t values[] = {1, 2, 200, 1388, 1389, 5000, 262144, 262145, 1u << 30};
@@ -257,6 +262,11 @@ static size_t zcopy_from(const struct weft_model *m, weft_buf buf)
 	return SIZE_MAX;
 }
 
+/*
+ * @behaviour U55: a zero-copy threshold is exact, too; settings that leave no protocol enable the
+ * others again
+ * @behaviour U53
+ */
 static void U55_a_zero_copy_threshold_set_by_hand_is_exact(void **state)
 {
 	static const size_t values[] = {1, 2, 199, 201, 700, 1387, 1388};
@@ -278,6 +288,10 @@ static void U55_a_zero_copy_threshold_set_by_hand_is_exact(void **state)
 }
 
 /* However fast a CPU copies within its cache: pages are not copied where they need not be. */
+/*
+ * @behaviour T36: the zero-copy threshold depends on the machine: on hosts with fast copies it
+ * begins at a page
+ */
 static void zero_copy_begins_at_a_page_on_cpus_that_copy_fast(void **state)
 {
 	struct weft_model m = one_lane();
@@ -316,6 +330,7 @@ static void an_operation_without_lanes_reports_what_is_missing(void **state)
 	assert_non_null(strstr(why, "no protocol for 1 bytes"));
 }
 
+/* @behaviour U55 */
 static void every_size_and_buffer_has_a_protocol(void **state)
 {
 	struct weft_proto_select sel;

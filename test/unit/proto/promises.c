@@ -9,6 +9,7 @@
 
 /* ------------------------------------------------------------------ the table itself */
 
+/* @behaviour T26 */
 static void each_way_is_the_protocol_it_is_called(void **state)
 {
 	(void)state;
@@ -34,6 +35,7 @@ static void each_way_is_the_protocol_it_is_called(void **state)
 
 /* ------------------------------------------------------------------ truncation */
 
+/* @behaviour T26: a truncated receive's own part is filled, by every protocol */
 static void a_truncated_receive_is_filled(void **state)
 {
 	(void)state;
@@ -64,6 +66,9 @@ static void a_truncated_receive_is_filled(void **state)
 
 /* ------------------------------------------------------------------ flush */
 
+/*
+ * @behaviour T27: a flush waits for the peer and not for its receives; a close waits for the match
+ */
 static void a_flush_waits_for_the_peer_and_not_for_its_receives(void **state)
 {
 	(void)state;
@@ -98,6 +103,7 @@ static void a_flush_waits_for_the_peer_and_not_for_its_receives(void **state)
 	}
 }
 
+/* @behaviour T27 */
 static void a_close_waits_for_the_match(void **state)
 {
 	(void)state;
@@ -195,6 +201,7 @@ static void closed_with_unexpected(const struct way *way, unsigned int k)
 	stage_close(&s);
 }
 
+/* @behaviour T28: the effect of closing on unexpected messages of each kind */
 static void what_closing_does_to_unexpected_messages(void **state)
 {
 	(void)state;
@@ -203,6 +210,7 @@ static void what_closing_does_to_unexpected_messages(void **state)
 		closed_with_unexpected(way, k);
 }
 
+/* @behaviour T28 */
 static void a_peer_that_ends_takes_its_synchronous_messages_along(void **state)
 {
 	(void)state;
@@ -235,6 +243,7 @@ static void a_peer_that_ends_takes_its_synchronous_messages_along(void **state)
 }
 
 /* Not with its pointer, which the application has given away. */
+/* @behaviour T23: no completion, probe or handler names an endpoint that is closed */
 static void nothing_names_an_endpoint_that_is_closed(void **state)
 {
 	(void)state;
@@ -272,6 +281,7 @@ static void nothing_names_an_endpoint_that_is_closed(void **state)
 
 /* ------------------------------------------------------------------ pack() fails */
 
+/* @behaviour T29: the results at each end when pack() fails */
 static void when_pack_fails_both_ends_have_its_error(void **state)
 {
 	(void)state;

@@ -45,6 +45,7 @@ static void am_open(struct stage *s, const struct way *way, struct inbox *box)
 	assert_int_equal(weft_worker_set_am_handler(s->w[1], 3, on_message, box, 0), 0);
 }
 
+/* @behaviour T29 */
 static void when_pack_of_an_active_message_fails_its_receiver_has_no_part_of_it(void **state)
 {
 	(void)state;
@@ -76,6 +77,7 @@ static void when_pack_of_an_active_message_fails_its_receiver_has_no_part_of_it(
 	}
 }
 
+/* @behaviour T26 */
 static void data_of_an_active_message_that_is_truncated_fills_the_buffer(void **state)
 {
 	(void)state;
@@ -96,6 +98,7 @@ static void data_of_an_active_message_that_is_truncated_fills_the_buffer(void **
 	}
 }
 
+/* @behaviour T23 */
 static void no_handler_is_called_for_a_closed_endpoint(void **state)
 {
 	(void)state;
@@ -123,6 +126,7 @@ static void no_handler_is_called_for_a_closed_endpoint(void **state)
 }
 
 /* Whatever waits before it; before the connection is there the request tells. */
+/* @behaviour T21: an eager active message that the peer's credit can never take is refused */
 static void an_eager_active_message_that_can_never_go_is_refused(void **state)
 {
 	static const struct way few = {"", "mock:0;mock:1", {EAGER}, 0, false};

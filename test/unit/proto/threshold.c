@@ -88,6 +88,7 @@ static void a_crossing_by_active_messages(void **state)
 	assert_int_equal(t.rule, WEFT_THRESH_CROSSING);
 }
 
+/* @behaviour U57: PERF_DIFF moves the threshold by the predicted amount */
 static void the_bias_favours_rendezvous_in_both_shapes(void **state)
 {
 	struct weft_thresh_in in = example();
@@ -194,6 +195,7 @@ static void the_cap_comes_last(void **state)
 	assert_int_equal(t.bytes, 1000);
 }
 
+/* @behaviour U54 */
 static void a_fixed_threshold_is_taken_as_it_is(void **state)
 {
 	static const size_t values[] = {0, 1, 30555, 1u << 20, SIZE_MAX};

@@ -8,6 +8,10 @@
 
 /* ------------------------------------------------------------------ found in the call */
 
+/*
+ * @behaviour X13: remote addresses out of range or not registered
+ * @behaviour U79
+ */
 static void U79_out_of_range_operations_are_refused_in_the_call(void **state)
 {
 	static const struct {
@@ -40,6 +44,7 @@ static void U79_out_of_range_operations_are_refused_in_the_call(void **state)
 	stage_close(&s);
 }
 
+/* @behaviour U79, X13 */
 static void rights_are_checked_in_the_call_and_at_the_target(void **state)
 {
 	static const unsigned int right[3] = {WEFT_MEM_REMOTE_READ, WEFT_MEM_REMOTE_WRITE,
@@ -101,6 +106,7 @@ static void ends_with_erange(struct stage *s, uint8_t *buf, uint64_t at, size_t 
 }
 
 /* A peer that believes in a larger memory than there is. */
+/* @behaviour X13 */
 static void out_of_range_operations_are_refused_and_counted_at_the_target(void **state)
 {
 	static const struct {
@@ -151,6 +157,7 @@ static void out_of_range_operations_are_refused_and_counted_at_the_target(void *
 }
 
 /* No memory has such bytes: this is no mistake about a size. */
+/* @behaviour X13 */
 static void offsets_that_no_memory_can_have_end_the_connection(void **state)
 {
 	static const uint64_t at[] = {1ull << 63, PTRDIFF_MAX - 7, UINT64_MAX - 8};
@@ -257,6 +264,7 @@ static void parameters_are_checked(void **state)
 
 /* ------------------------------------------------------------------ hostile messages */
 
+/* @behaviour X16 */
 static void malformed_messages_end_the_connection(void **state)
 {
 	static const uint8_t ids[] = {WEFT_WIRE_PUT,       WEFT_WIRE_GET,        WEFT_WIRE_GET_DATA,
@@ -304,6 +312,7 @@ static void a_peer_that_ignores_the_window_is_cut_off(void **state)
 	stage_close(&s);
 }
 
+/* @behaviour X15 */
 static void answers_without_a_request_are_dropped_and_counted(void **state)
 {
 	struct {
@@ -347,6 +356,7 @@ static void answers_without_a_request_are_dropped_and_counted(void **state)
 }
 
 /* What was refused may come all the same, from a peer that wants to be paid twice. */
+/* @behaviour X15 */
 static void bytes_that_were_refused_and_come_are_not_counted_twice(void **state)
 {
 	enum { LEN = 5 << 20 };
@@ -382,6 +392,7 @@ static void bytes_that_were_refused_and_come_are_not_counted_twice(void **state)
 	stage_close(&s);
 }
 
+/* @behaviour U81: requests describe themselves in every state */
 static void U81_requests_describe_themselves_in_every_state(void **state)
 {
 	uint8_t buf[3000];

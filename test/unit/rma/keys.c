@@ -5,6 +5,7 @@
 
 #include "mock/rma_util.h"
 
+/* @behaviour U79, X14, S11 */
 static void a_damaged_key_is_refused_whichever_byte_it_is(void **state)
 {
 	struct weft_rkey *rkey;
@@ -145,6 +146,12 @@ static void a_flush_takes_no_error_of_what_was_posted_later(void **state)
 	}
 }
 
+/*
+ * @behaviour U72: a key becomes invalid with its registration, at once, also for half-done
+ * operations
+ * @behaviour X14: revoked, forged and foreign keys
+ * @behaviour S11: the key of remote memory is random, guessable only by its own peer, and revocable
+ */
 static void a_revoked_or_forged_key_is_refused_and_reported(void **state)
 {
 	uint8_t buf[3000] = {0}, was;
@@ -246,6 +253,7 @@ static void no_flush_ends_well_over_a_refusal(void **state)
 	}
 }
 
+/* @behaviour U72, X14, S11 */
 static void a_key_that_is_revoked_in_the_middle_stops_the_rest(void **state)
 {
 	uint8_t *buf = malloc(200000), mem[1];

@@ -52,6 +52,10 @@ static void lanes_with_native_memory_move_registered_buffers(void **state)
 }
 
 /* Lanes say how many bytes of messages they hold, not how much they read and write. */
+/*
+ * @behaviour Y27: puts and gets by lanes with native access are spread over all of them by their
+ * rates
+ */
 static void puts_and_gets_are_spread_over_native_lanes_by_their_rates(void **state)
 {
 	static const char *const lanes[] = {
@@ -87,6 +91,7 @@ static void puts_and_gets_are_spread_over_native_lanes_by_their_rates(void **sta
 /*
  * Gets, and a rendezvous that its receiver reads, come by messages; puts by the lanes themselves.
  */
+/* @behaviour T31: gets from a peer that accepts no reads are done by messages */
 static void gets_from_a_peer_that_takes_no_reads_come_by_messages(void **state)
 {
 	struct weft_proto_info info = {.size = sizeof(info)};
@@ -146,6 +151,7 @@ static void equal_native_lanes_take_turns(void **state)
 	world_close(&x);
 }
 
+/* @behaviour U72, Y31, S11 */
 static void native_keys_of_withdrawn_memory_are_refused_by_the_lane(void **state)
 {
 	struct world x;
@@ -167,6 +173,10 @@ static void native_keys_of_withdrawn_memory_are_refused_by_the_lane(void **state
 }
 
 /* RoCE has one status for key, rights and range; the latter two were checked in the call. */
+/*
+ * @behaviour Y31: a remote operation whose key is invalid ends with -EKEYREJECTED over each kind of
+ * lane, whatever its driver reports
+ */
 static void what_a_device_refuses_is_the_key(void **state)
 {
 	static const int status[] = {-EKEYREJECTED, -EACCES, -ERANGE};
@@ -184,6 +194,7 @@ static void what_a_device_refuses_is_the_key(void **state)
 	}
 }
 
+/* @behaviour X14, S11 */
 static void a_foreign_key_never_reaches_a_native_lane(void **state)
 {
 	struct weft_rkey *foreign;
@@ -289,6 +300,7 @@ static void device_atomics_of_all_peers_go_to_one_device_of_the_target(void **st
 	world_close(&x);
 }
 
+/* @behaviour U77 */
 static void U77_a_fence_orders_native_and_message_operations(void **state)
 {
 	struct world x;
@@ -335,6 +347,7 @@ static size_t stride(struct iovec *iov, uint8_t *buf, size_t part, size_t num)
 	return part * num;
 }
 
+/* @behaviour U79 */
 static void strided_buffers_are_read_and_written_by_lanes_in_lists(void **state)
 {
 	static const struct {
@@ -376,6 +389,7 @@ static void strided_buffers_are_read_and_written_by_lanes_in_lists(void **state)
 	}
 }
 
+/* @behaviour U79 */
 static void unregistered_buffers_are_registered_by_the_library(void **state)
 {
 	struct weft_datatype type = WEFT_INIT(struct weft_datatype, .dt_class = WEFT_DT_IOV);
@@ -422,6 +436,7 @@ static void unregistered_buffers_are_registered_by_the_library(void **state)
  * What has not left is chosen anew when lanes change: what was registered for the first choice is
  * given back.
  */
+/* @behaviour U79 */
 static void an_operation_that_is_chosen_anew_registers_its_buffer_once(void **state)
 {
 	struct weft_datatype type = WEFT_INIT(struct weft_datatype, .dt_class = WEFT_DT_IOV);
@@ -466,6 +481,7 @@ static void an_operation_that_is_chosen_anew_registers_its_buffer_once(void **st
 	free(own);
 }
 
+/* @behaviour U79 */
 static void a_get_into_memory_that_may_only_be_read_is_not_given_to_a_lane(void **state)
 {
 	struct world x;
@@ -488,6 +504,7 @@ static void a_get_into_memory_that_may_only_be_read_is_not_given_to_a_lane(void 
 
 /* ------------------------------------------------------------------ gets under way */
 
+/* @behaviour U90, T2 */
 static void gets_under_way_are_bounded_over_all_peers_and_take_turns(void **state)
 {
 	static const char *const lanes[] = {"mock:0", "mock:0,native=4096"};
@@ -522,6 +539,7 @@ static void gets_under_way_are_bounded_over_all_peers_and_take_turns(void **stat
 	}
 }
 
+/* @behaviour U90, T2 */
 static void a_peer_that_dies_gives_its_share_of_gets_back(void **state)
 {
 	(void)state;

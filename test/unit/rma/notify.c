@@ -64,6 +64,10 @@ static void put(struct op *op, struct stage *s, const void *buf, size_t len, uin
 	op->rc = weft_put(s->ep, buf, len, s->rkey, at, &p, &op->req);
 }
 
+/*
+ * @behaviour R29: A put that notifies does so once, with all bytes in memory, in whatever order
+ * lanes deliver and whichever lane dies; never when a part is refused
+ */
 static void once_and_after_the_data_whatever_the_size(void **state)
 {
 	static const size_t sizes[] = {0,   1,   8,    71,   72,   73,   143,   144,   145,  199,
@@ -165,6 +169,7 @@ static void a_fence_orders_them(void **state)
 
 /* ------------------------------------------------------------------ what ends early */
 
+/* @behaviour R29 */
 static void what_is_refused_causes_no_notification(void **state)
 {
 	static uint8_t buf[100000];
@@ -227,6 +232,7 @@ static void finish(void *state)
 	(void)state;
 }
 
+/* @behaviour R29 */
 static void a_put_that_ends_early_leaves_nothing_behind(void **state)
 {
 	static const struct weft_generic_ops ops = {.size = sizeof(ops),

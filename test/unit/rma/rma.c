@@ -17,6 +17,10 @@ static const size_t sizes[] = {0,   1,   7,    8,    100,  171,  172,   173,   2
 
 /* ------------------------------------------------------------------ data */
 
+/*
+ * @behaviour U79: put and get of every size, datatype and number of lanes; no bytes; wrong keys,
+ * ranges, rights
+ */
 static void B1_put_and_get_of_every_size_over_1_to_4_lanes(void **state)
 {
 	uint64_t seed = 7;
@@ -53,6 +57,7 @@ static void B1_put_and_get_of_every_size_over_1_to_4_lanes(void **state)
 	}
 }
 
+/* @behaviour U79 */
 static void U79_contig_iov_and_generic_local_buffers(void **state)
 {
 	static const size_t some[] = {1, 100, 3000, 70000};
@@ -89,6 +94,7 @@ static void U79_contig_iov_and_generic_local_buffers(void **state)
 	stage_close(&s);
 }
 
+/* @behaviour U79 */
 static void U79_zero_length_is_done_at_once(void **state)
 {
 	struct stage s;
@@ -141,6 +147,7 @@ static void a_get_sends_straight_from_registered_memory(void **state)
 	stage_close(&s);
 }
 
+/* @behaviour E6 */
 static void E6_no_room_delays_and_nothing_is_lost(void **state)
 {
 	uint8_t buf[3][5000], back[3][5000];
@@ -243,6 +250,10 @@ static void every_atomic_agrees_with_the_model(void **state)
 	stage_close(&s);
 }
 
+/*
+ * @behaviour U80: misaligned atomics are an error, at either end
+ * @behaviour X16: misaligned atomics, oversized headers, malformed messages
+ */
 static void U80_misaligned_atomics_are_refused_at_both_ends(void **state)
 {
 	struct weft_wire_amo amo = {.op = 0, .width = 8, .flags = weft_put16(WEFT_WIRE_AMO_FETCH)};
@@ -281,6 +292,9 @@ static void U80_misaligned_atomics_are_refused_at_both_ends(void **state)
 
 /* ------------------------------------------------------------------ order */
 
+/*
+ * @behaviour U77: fences: put, add, get over several lanes; between endpoints; native with messages
+ */
 static void U77_a_fence_orders_what_stands_around_it(void **state)
 {
 	uint64_t seed = 11;
@@ -345,6 +359,7 @@ static void a_fence_with_nothing_outstanding_costs_nothing(void **state)
 	stage_close(&s);
 }
 
+/* @behaviour U40 */
 static void a_delivered_put_is_done_when_its_bytes_are_there(void **state)
 {
 	uint8_t buf[2500];
@@ -368,6 +383,7 @@ static void a_delivered_put_is_done_when_its_bytes_are_there(void **state)
 	stage_close(&s);
 }
 
+/* @behaviour U40: a flush ends when the data before it is at the target, rendezvous too */
 static void U40_flush_ends_when_everything_is_in_the_peers_memory(void **state)
 {
 	struct flushed f = {0};
@@ -396,6 +412,7 @@ static void U40_flush_ends_when_everything_is_in_the_peers_memory(void **state)
 }
 
 /* Lanes overtake each other: what comes later says nothing of what is still on its way. */
+/* @behaviour U40 */
 static void what_was_overtaken_is_neither_delivered_nor_flushed(void **state)
 {
 	uint8_t first = 1, second = 2;
@@ -450,6 +467,7 @@ static void what_was_overtaken_is_neither_delivered_nor_flushed(void **state)
 }
 
 /* Each has a byte of its own, and there are always some under way. */
+/* @behaviour U40 */
 static void a_stream_of_delivered_puts_is_confirmed_in_any_order(void **state)
 {
 	enum { DEPTH = 5, OPS = 2000 };

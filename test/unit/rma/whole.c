@@ -7,6 +7,7 @@
 #include "msg/msg.h"
 #include "mock/rma_world.h"
 
+/* @behaviour U79 */
 static void U79_put_get_and_atomics_between_workers(void **state)
 {
 	static const size_t sizes[] = {1, 200, 5000, 100000, 300000};
@@ -47,6 +48,7 @@ static void U79_put_get_and_atomics_between_workers(void **state)
 	}
 }
 
+/* @behaviour U76 */
 static void U76_worker_flush_covers_every_endpoint(void **state)
 {
 	struct world x;
@@ -113,6 +115,7 @@ static void a_worker_flush_reports_what_was_refused(void **state)
 	world_close(&x);
 }
 
+/* @behaviour U77 */
 static void a_worker_fence_orders_operations_of_different_endpoints(void **state)
 {
 	(void)state;
@@ -202,6 +205,7 @@ static void a_worker_fence_looks_at_each_busy_endpoint_a_few_times(void **state)
 	world_close(&x);
 }
 
+/* @behaviour U63 */
 static void U63_put_then_close_delivers(void **state)
 {
 	struct world x;

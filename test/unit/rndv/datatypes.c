@@ -66,6 +66,7 @@ static struct weft_generic_ops walk_ops = {
 	.finish = finish_walk,
 };
 
+/* @behaviour U22 */
 static void U22_generic_types_at_both_ends_are_pulled(void **state)
 {
 	struct walker sw = {.buf = sbuf, .len = LEN}, rw = {.buf = rbuf, .len = LEN};
@@ -93,6 +94,7 @@ static void U22_generic_types_at_both_ends_are_pulled(void **state)
 	pair_close(&p);
 }
 
+/* @behaviour U23 */
 static void U23_a_pack_error_amid_pulls_ends_both_sides(void **state)
 {
 	struct walker sw = {.buf = sbuf, .len = LEN, .fail_at = LEN / 2};
@@ -115,6 +117,7 @@ static void U23_a_pack_error_amid_pulls_ends_both_sides(void **state)
 	pair_close(&p);
 }
 
+/* @behaviour U36: every size from 1 to 64 KiB in pieces smaller than the message */
 static void U36_every_size_from_1_to_64_KiB_in_small_pieces(void **state)
 {
 	struct op s, r;

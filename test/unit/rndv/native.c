@@ -51,6 +51,7 @@ static void only_lanes_that_need_it_have_the_receivers_memory_registered(void **
 	}
 }
 
+/* @behaviour U37 */
 static void one_message_is_read_natively_and_pulled_at_the_same_time(void **state)
 {
 	struct duo d;
@@ -65,6 +66,11 @@ static void one_message_is_read_natively_and_pulled_at_the_same_time(void **stat
 	duo_close(&d);
 }
 
+/*
+ * @behaviour U35: get, put and am give the same bytes; memory that can't be registered is sent as
+ * messages
+ * @behaviour U32
+ */
 static void U35_schemes_get_put_and_am_give_the_same_bytes(void **state)
 {
 	static const char *const schemes[] = {"auto", "get", "put", "am"};
@@ -138,6 +144,7 @@ static void written_bytes_are_reported_over_the_lane_that_wrote_them(void **stat
 	duo_close(&d);
 }
 
+/* @behaviour U35, B9 */
 static void U35_memory_that_cannot_be_registered_goes_as_messages(void **state)
 {
 	static const char *const schemes[] = {"get", "put"};
@@ -159,6 +166,10 @@ static void U35_memory_that_cannot_be_registered_goes_as_messages(void **state)
 	}
 }
 
+/*
+ * @behaviour B9: a rendezvous read that is refused is replaced by copies
+ * @behaviour U35
+ */
 static void a_read_or_write_that_is_refused_or_fails_comes_as_messages(void **state)
 {
 	(void)state;
@@ -178,6 +189,7 @@ static void a_read_or_write_that_is_refused_or_fails_comes_as_messages(void **st
 	}
 }
 
+/* @behaviour U90: limits of remote reads */
 static void reads_under_way_are_bounded_and_room_is_waited_for(void **state)
 {
 	struct duo d;
@@ -222,6 +234,10 @@ static void iov_and_generic_receivers_pull_what_a_plain_one_would_read(void **st
 	duo_close(&d);
 }
 
+/*
+ * @behaviour U39: a rendezvous that is truncated or dropped frees its sender
+ * @behaviour U29
+ */
 static void U29_U39_truncation_reads_what_has_room_and_frees_the_sender(void **state)
 {
 	struct op s, r;
@@ -275,6 +291,7 @@ static void an_unexpected_offer_keeps_its_keys_until_it_is_received(void **state
 	duo_close(&d);
 }
 
+/* @behaviour U38 */
 static void U38_a_death_amid_reads_ends_the_receive_once_and_nothing_is_written_after(void **state)
 {
 	(void)state;

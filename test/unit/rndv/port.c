@@ -102,6 +102,7 @@ static void few_have_a_piece_however_full_the_port_is(void **state)
 }
 
 /* 10 Gb/s, 10 us: the link is full, and its queue short. */
+/* @behaviour R11 */
 static void the_port_is_filled_and_its_queue_is_short(void **state)
 {
 	struct model m;

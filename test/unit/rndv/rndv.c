@@ -74,6 +74,7 @@ static void requested_bytes_are_bounded_per_lane_and_per_worker(void **state)
 	pair_close(&p);
 }
 
+/* @behaviour X15 */
 static void stale_foreign_and_out_of_range_pulls_are_dropped_and_counted(void **state)
 {
 	struct weft_wire_ref ref, bad;
@@ -170,6 +171,7 @@ static void a_sender_notified_of_contention_announces_until_it_is_over(void **st
 	pair_close(&p);
 }
 
+/* @behaviour Y2: foreign, repeated, out-of-range pulls and data that was not requested */
 static void a_pull_of_an_eager_message_is_refused(void **state)
 {
 	struct op s;
@@ -187,6 +189,7 @@ static void a_pull_of_an_eager_message_is_refused(void **state)
 	pair_close(&p);
 }
 
+/* @behaviour Y2 */
 static void more_pulls_than_may_wait_fail_the_endpoint(void **state)
 {
 	struct op s, r;
@@ -205,6 +208,7 @@ static void more_pulls_than_may_wait_fail_the_endpoint(void **state)
 	pair_close(&p);
 }
 
+/* @behaviour Y2 */
 static void unrequested_data_is_dropped_and_counted(void **state)
 {
 	struct {
@@ -251,6 +255,10 @@ static void a_twice_delivered_piece_changes_nothing(void **state)
 }
 
 /* The peer may be connected sooner, and send before we know it. */
+/*
+ * @behaviour Y23: a rendezvous that overtakes the end of the handshake is fetched once the endpoint
+ * is up
+ */
 static void what_overtakes_the_connection_is_fetched_once_it_is_there(void **state)
 {
 	(void)state;
@@ -286,6 +294,11 @@ static void what_overtakes_the_connection_is_fetched_once_it_is_there(void **sta
 	}
 }
 
+/*
+ * @behaviour U38: sender killed during the transfer: the receive ends, nothing is written
+ * afterwards
+ * @behaviour U70
+ */
 static void U38_U70_an_endpoint_that_fails_amid_pulls_ends_both_requests_once(void **state)
 {
 	(void)state;

@@ -89,6 +89,7 @@ static struct weft_rndv *waits(int i)
 }
 
 /* Two peers have the port's window and all else that is for whoever has nothing. */
+/* @behaviour R84 */
 static void a_byte_now_and_then_holds_nothing(void **state)
 {
 	struct weft_rndv *third;
@@ -122,6 +123,7 @@ static void a_byte_now_and_then_holds_nothing(void **state)
 }
 
 /* A lane that is silent is not idle: it would get its turn for ever, and take none. */
+/* @behaviour R84 */
 static void a_late_lane_has_no_turn(void **state)
 {
 	struct weft_rndv *r;

@@ -5,6 +5,10 @@
 
 #include "mock/rndv_util.h"
 
+/*
+ * @behaviour Y1: a rendezvous send is withdrawn before its match, and the order of match and
+ * withdrawal is decided once
+ */
 static void a_send_without_a_match_is_withdrawn(void **state)
 {
 	struct op s, s2, r;
@@ -29,6 +33,7 @@ static void a_send_without_a_match_is_withdrawn(void **state)
 	pair_close(&p);
 }
 
+/* @behaviour Y1 */
 static void withdrawing_and_matching_at_once_ends_one_way(void **state)
 {
 	/*
@@ -67,6 +72,7 @@ static void withdrawing_and_matching_at_once_ends_one_way(void **state)
 	}
 }
 
+/* @behaviour Y1 */
 static void a_withdrawn_message_ahead_of_its_turn_uses_up_its_sequence(void **state)
 {
 	(void)state;
@@ -104,6 +110,7 @@ static void a_withdrawn_message_ahead_of_its_turn_uses_up_its_sequence(void **st
 	}
 }
 
+/* @behaviour Y1 */
 static void a_matched_probe_is_a_match(void **state)
 {
 	struct weft_message *m;
@@ -152,6 +159,7 @@ static void a_send_that_is_still_queued_is_cancelled_on_the_spot(void **state)
 	pair_close(&p);
 }
 
+/* @behaviour Y2 */
 static void forged_withdrawals_are_dropped_and_counted(void **state)
 {
 	struct weft_wire_withdraw w = {.e = {weft_put32(0), weft_put64(1)}};

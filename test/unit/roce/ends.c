@@ -51,6 +51,10 @@ static void bye_from_peer(void)
 
 /* ------------------------------------------------------------------ destroyed */
 
+/*
+ * @behaviour Y24: a RoCE lane that ends while it connects sends its final message or goes into the
+ * error state; nothing waits for it
+ */
 static void destroyed_while_connecting_sends_its_last_message_when_it_can(void **state)
 {
 	(void)state;
@@ -90,6 +94,7 @@ static void destroyed_while_connecting_to_a_peer_that_is_not_there_ends_soon(voi
 	assert_true(qp[0]->destroyed && qp[1]->destroyed);
 }
 
+/* @behaviour Y24 */
 static void destroyed_while_connecting_without_answer_goes_into_the_error_state_first(void **state)
 {
 	(void)state;
@@ -120,6 +125,7 @@ static void destroyed_after_the_thread_was_through_but_before_anybody_looked(voi
 
 /* ------------------------------------------------------------------ failed */
 
+/* @behaviour Y24 */
 static void a_device_that_fails_while_connecting_leaves_no_queue_pair_that_answers(void **state)
 {
 	(void)state;
@@ -152,6 +158,7 @@ static void failed_and_destroyed_while_connecting_goes_into_the_error_state_too(
 	assert_true(qp[0]->destroyed);
 }
 
+/* @behaviour Y24 */
 static void a_peer_that_closes_before_we_are_up_gets_its_answer(void **state)
 {
 	(void)state;
@@ -189,6 +196,7 @@ static void an_owner_that_destroys_at_once_does_not_cut_the_answer_off(void **st
 	expect_states(IBV_QPS_RTS);
 }
 
+/* @behaviour Y24 */
 static void closing_waits_for_a_thread_that_is_at_it(void **state)
 {
 	(void)state;

@@ -158,6 +158,10 @@ static void windows_shrink_so_that_many_peers_fit(void **state)
 
 /* ------------------------------------------------------------------ closing */
 
+/*
+ * @behaviour Y22: closing a RoCE lane causes no retries: an end stays until the other end is
+ * notified
+ */
 static void an_end_leaves_at_once_only_when_both_have_confirmed(void **state)
 {
 	const uint64_t ms = 1000000;
@@ -183,6 +187,7 @@ static void an_end_leaves_at_once_only_when_both_have_confirmed(void **state)
 	assert_true(weft_roce_close_over(&c, 1003 * ms + WEFT_ROCE_GRACE_NS));
 }
 
+/* @behaviour Y22 */
 static void to_a_peer_that_never_answered_nothing_is_sent_twice(void **state)
 {
 	const uint64_t resend = 4096ull << 16; /* the default time-out */
@@ -244,6 +249,7 @@ static void closer_device(struct closer *me, struct closer *peer, uint64_t now, 
 		me->ack_at = now + 1;
 }
 
+/* @behaviour Y22 */
 static void no_end_waits_for_one_that_has_left(void **state)
 {
 	uint32_t seed = 1;

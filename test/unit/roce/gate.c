@@ -56,6 +56,10 @@ static void expect_end(const char *counter, const char *words)
 	assert_int_equal(qp[1]->state, IBV_QPS_ERR);
 }
 
+/*
+ * @behaviour Y25: immediate data, counts, datagrams and addresses that break the rules: dropped,
+ * each reason counted, the lane ends with an error message
+ */
 static void a_message_without_immediate_data_ends_the_lane(void **state)
 {
 	(void)state;
@@ -64,6 +68,7 @@ static void a_message_without_immediate_data_ends_the_lane(void **state)
 	assert_int_equal(fake.got, 0);
 }
 
+/* @behaviour Y25, S12 */
 static void an_unknown_control_message_ends_the_lane(void **state)
 {
 	uint32_t imm = weft_roce_imm(WEFT_ROCE_IMM_CONTROL, WEFT_ROCE_PING + 1, 0);
@@ -73,6 +78,7 @@ static void an_unknown_control_message_ends_the_lane(void **state)
 	expect_end("drop.bad_immediate", "control message");
 }
 
+/* @behaviour Y25 */
 static void a_message_after_the_last_one_ends_the_lane(void **state)
 {
 	uint32_t bye = weft_roce_imm(WEFT_ROCE_IMM_CONTROL, WEFT_ROCE_BYE, 0);
@@ -89,6 +95,7 @@ static void a_message_after_the_last_one_ends_the_lane(void **state)
 }
 
 /* Our counts can't go out any more, so the peer is to stop after its window. */
+/* @behaviour Y25 */
 static void more_messages_than_were_allowed_end_the_lane(void **state)
 {
 	uint32_t imm = weft_roce_imm(WEFT_ROCE_IMM_ACK_REQ, 5, 0);
@@ -108,6 +115,7 @@ static void more_messages_than_were_allowed_end_the_lane(void **state)
 	assert_true(credit->reported > 0);
 }
 
+/* @behaviour Y25 */
 static void a_count_of_messages_that_were_never_sent_ends_the_lane(void **state)
 {
 	uint32_t imm = weft_roce_imm(0, 5, 2);
@@ -145,6 +153,7 @@ static void half_a_written_count_is_counted_and_waited_for(void **state)
 	assert_int_equal(lane_ep->queued, 0);
 }
 
+/* @behaviour Y25, S12 */
 static void a_message_that_is_longer_than_its_buffer_ends_the_lane(void **state)
 {
 	uint32_t imm = weft_roce_imm(0, 5, 0);
@@ -178,6 +187,7 @@ static void a_completion_of_nothing_is_counted(void **state)
 	assert_int_equal(fake.down, 0);
 }
 
+/* @behaviour Y25 */
 static void damaged_addresses_are_refused_and_counted(void **state)
 {
 	struct weft_lane_ep *other = fake_lane_ep(iface);

@@ -274,6 +274,7 @@ static void a_key_that_allows_reading_does_not_allow_writing(void **state)
 #define PEERS 64
 #define EACH 300
 
+/* @behaviour U89, T3 */
 static void sixty_four_peers_that_flood_a_slow_receiver_never_meet_an_empty_queue(void **state)
 {
 	static struct rw_end ends[PEERS], hub[PEERS];

@@ -30,6 +30,7 @@ static uint32_t qpn_of(const struct rw_end *e)
 
 /* ------------------------------------------------------------------ queue pairs go */
 
+/* @behaviour U88 */
 static void receives_of_a_broken_queue_pair_come_back_though_its_owner_looked_away(void **state)
 {
 	static struct rw_end in[8], out[8];

@@ -19,6 +19,7 @@ static void connect_pair(const char *options)
 
 /* ------------------------------------------------------------------ locked memory */
 
+/* @behaviour U89 */
 static void a_lane_whose_receive_buffers_cant_be_locked_is_refused_and_the_others_go_on(
 	void **state)
 {
@@ -44,6 +45,7 @@ static void a_lane_whose_receive_buffers_cant_be_locked_is_refused_and_the_other
 	assert_int_equal(f->lane->ops->ep_create(f->lane, &more, &more.lane_ep), 0);
 }
 
+/* @behaviour U91 */
 static void memory_that_cant_be_locked_is_not_retried_with_every_message(void **state)
 {
 	uint64_t before;
@@ -71,6 +73,11 @@ static void memory_that_cant_be_locked_is_not_retried_with_every_message(void **
 
 /*
  * A host is dead, and not given up yet: its lanes hold what they have, and leave the others theirs.
+ */
+/*
+ * @behaviour S19: over RoCE a host that does not acknowledge leaves send buffers for the lanes to
+ * other hosts; hosts that take all control channels leave slots for a host that has none, and hosts
+ * that request cookies leave space for messages
  */
 static void lanes_to_a_dead_host_leave_send_room_for_others(void **state)
 {
@@ -200,6 +207,7 @@ static void a_device_without_shared_receive_queues_is_refused_with_a_sentence(vo
 
 #define LANES 70
 
+/* @behaviour U91 */
 static void every_lane_sends_its_last_message_though_all_send_queues_are_full(void **state)
 {
 	static struct rw_end in[LANES], out[LANES];

@@ -149,6 +149,7 @@ static void answers_are_cut_by_what_the_other_end_takes(void **state)
 	exchange();
 }
 
+/* @behaviour S2 */
 static void the_far_end_is_known_by_its_datagrams(void **state)
 {
 	uint8_t af[WEFT_LANE_ADDR_MAX], ag[WEFT_LANE_ADDR_MAX];
@@ -179,6 +180,7 @@ static void the_far_end_is_known_by_its_datagrams(void **state)
 }
 
 /* Before that its sender has shown that it is where it says it is. */
+/* @behaviour S9 */
 static void a_message_is_accepted_after_a_cookie_and_but_once(void **state)
 {
 	open_pair("", "");
@@ -193,6 +195,7 @@ static void a_message_is_accepted_after_a_cookie_and_but_once(void **state)
 }
 
 /* The question, its answer, or what is said again gets lost: the owner says it once more. */
+/* @behaviour S9 */
 static void a_lost_cookie_is_requested_again(void **state)
 {
 	time_t end = time(NULL) + 20;

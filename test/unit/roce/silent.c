@@ -92,6 +92,10 @@ static void a_request_without_an_answer_makes_the_lane_suspect(void **state)
 }
 
 /* Each time slower from one moment to the next, and with more under way than ever. */
+/*
+ * @behaviour R39: A lane that is slow, or was deaf and recovers, is not abandoned; nor is a peer
+ * that computes
+ */
 static void a_slow_lane_is_not_suspect_while_it_carries_what_was_sent(void **state)
 {
 	static const uint64_t rates[] = {125000000, 31250000, 6250000, 2500000, 6250000};

@@ -59,6 +59,7 @@ static void expect_down(unsigned int num, int status, const char *words)
 	assert_int_equal(fake.gone, 0);
 }
 
+/* @behaviour Y26: device events also end the connections of the control channel */
 static void a_device_that_fails_ends_its_connections_at_once(void **state)
 {
 	(void)state;
@@ -84,6 +85,7 @@ static void an_owner_that_destroys_its_connection_when_notified_is_served(void *
 	assert_int_equal(fake.down, 2);
 }
 
+/* @behaviour Y26 */
 static void a_port_that_stays_down_ends_its_connections_and_one_that_comes_back_does_not(
 	void **state)
 {
@@ -104,6 +106,7 @@ static void a_port_that_stays_down_ends_its_connections_and_one_that_comes_back_
 	expect_down(2, -ENETDOWN, "port 1 has been down for 2.0 s");
 }
 
+/* @behaviour Y26 */
 static void an_address_that_vanishes_ends_its_connections(void **state)
 {
 	(void)state;
@@ -194,6 +197,11 @@ static void begin_from(uint8_t host, uint32_t conn)
 	found();
 }
 
+/*
+ * @behaviour S9: over RoCE's control channel a sender is accepted only after a proof that it
+ * receives at its address; forged source addresses do not block other peers, one host leaves slots
+ * for others
+ */
 static void a_sender_that_has_not_shown_its_address_is_ignored(void **state)
 {
 	struct weft_roce_ud_head h = head(5, 0, 8), other;
@@ -232,6 +240,7 @@ static void a_sender_that_has_not_shown_its_address_is_ignored(void **state)
 	assert_int_equal(fake.got, 2);
 }
 
+/* @behaviour S9 */
 static void a_cookie_ends(void **state)
 {
 	struct weft_roce_ud_head h = head(5, 0, 8);
@@ -249,6 +258,7 @@ static void a_cookie_ends(void **state)
 }
 
 /* Whose addresses are made up keep nobody away, and leave nothing. */
+/* @behaviour S9 */
 static void made_up_addresses_keep_no_peer_away(void **state)
 {
 	struct weft_roce_ud_head h;
@@ -273,6 +283,7 @@ static void made_up_addresses_keep_no_peer_away(void **state)
 /*
  * Two hosts take all places for connections: a third one gets its own, and one more of theirs none.
  */
+/* @behaviour S19 */
 static void two_hosts_that_take_all_places_keep_no_peer_away(void **state)
 {
 	unsigned int i;
@@ -297,6 +308,7 @@ static void two_hosts_that_take_all_places_keep_no_peer_away(void **state)
  * A host asks for cookies faster than the device sends them: what others are told goes all the
  * same.
  */
+/* @behaviour S19 */
 static void cookies_leave_room_for_messages(void **state)
 {
 	struct weft_roce_ud_head h;
@@ -319,6 +331,7 @@ static void cookies_leave_room_for_messages(void **state)
  * An initiator says what it has said again, with the cookie: once for each time that it was asked
  * to.
  */
+/* @behaviour S9 */
 static void an_opener_shows_the_cookie(void **state)
 {
 	struct weft_roce_ud_head h = {0}, sent;
@@ -348,6 +361,7 @@ static void an_opener_shows_the_cookie(void **state)
 	assert_true(weft_get64(sent.cookie) == 4711);
 }
 
+/* @behaviour Y25, S9 */
 static void what_strangers_send_is_dropped_and_counted(void **state)
 {
 	struct weft_roce_ud_head h = head(5, 0, 8);

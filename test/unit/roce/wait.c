@@ -100,6 +100,7 @@ static void what_came_before_the_request_is_found(void **state)
 }
 
 /* Between the request and the look that follows. */
+/* @behaviour U75 */
 static void what_comes_with_the_request_is_found(void **state)
 {
 	(void)state;

@@ -51,6 +51,7 @@ static void a_table_with_all_seals_is_mapped(void **state)
 	close(fd);
 }
 
+/* @behaviour S21: memory from which the peer can remove pages is not mapped */
 static void a_table_that_can_get_holes_is_refused(void **state)
 {
 	int fd = make_file(0, sizeof(struct shm_reg_table), F_SEAL_SHRINK | F_SEAL_GROW);
@@ -62,6 +63,7 @@ static void a_table_that_can_get_holes_is_refused(void **state)
 	close(fd);
 }
 
+/* @behaviour S21 */
 static void a_table_that_can_shrink_is_refused(void **state)
 {
 	int fd = make_file(0, sizeof(struct shm_reg_table), F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
@@ -73,6 +75,7 @@ static void a_table_that_can_shrink_is_refused(void **state)
 }
 
 /* A file of huge pages has the size of a table, with all seals. */
+/* @behaviour S21 */
 static void huge_pages_are_refused(void **state)
 {
 	int fd = make_file(MFD_HUGETLB, sizeof(struct shm_reg_table),
@@ -89,6 +92,7 @@ static void huge_pages_are_refused(void **state)
 	close(fd);
 }
 
+/* @behaviour S21 */
 static void a_segment_has_all_seals_and_its_size(void **state)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;

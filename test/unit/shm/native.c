@@ -120,6 +120,7 @@ static void all_bytes_get_there(void **state)
  * order of the posts. Those in the middle fail by their key, by their bounds, and by memory that is
  * gone.
  */
+/* @behaviour Y31 */
 static void each_of_many_ends_for_itself(void **state)
 {
 	enum { NUM = 12, LEN = 5000 };
@@ -204,6 +205,10 @@ static void a_callback_may_end_the_lane(void **state)
 	weft_shm_driver.mem_deregister(b.iface, mem);
 }
 
+/*
+ * @behaviour R82: Native reads and writes stay inside registered memory, and never access a process
+ * that has the id of a dead one
+ */
 static void bounds_and_rights_hold(void **state)
 {
 	struct weft_mem_lane *mem, *other;
@@ -231,6 +236,7 @@ static void bounds_and_rights_hold(void **state)
 	assert_true(end_counter(&a, "native.failed") >= 7);
 }
 
+/* @behaviour R82 */
 static void memory_that_is_gone_ends_the_operation(void **state)
 {
 	struct weft_mem_lane *mem;
@@ -335,6 +341,7 @@ static void serve(struct shared *shared)
 		e.iface->ops->progress(e.iface, weft_platform_host.now(NULL));
 }
 
+/* @behaviour R82 */
 static void another_process_is_read_until_it_dies(void **state)
 {
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,

@@ -97,6 +97,7 @@ static bool name_exists(const struct shm_addr *addr)
 }
 
 /* Any user of the network namespace could connect to a name in the abstract namespace. */
+/* @behaviour S22 */
 static void no_name_is_abstract(void **state)
 {
 	FILE *f = fopen("/proc/net/unix", "r");
@@ -133,6 +134,10 @@ static void send_for_ever(struct end *e)
 	}
 }
 
+/*
+ * @behaviour R80: The end of a process is reported to all processes that share memory with it; a
+ * stopped process is waited for; whatever a killed process was doing, the next one is served
+ */
 static void killed_in_the_middle(void **state)
 {
 	char path[128];
@@ -180,6 +185,7 @@ static void fork_and_send(struct end *e)
 }
 
 /* A child of the peer's has all its descriptors: the socket alone would not tell. */
+/* @behaviour R80 */
 static void killed_with_a_child_that_lives(void **state)
 {
 	struct shm_addr addr;
@@ -211,6 +217,7 @@ static void send_and_end(struct end *e)
 	end_close(e);
 }
 
+/* @behaviour R80 */
 static void all_arrives_before_an_end_in_order(void **state)
 {
 	struct shm_addr addr;
@@ -229,6 +236,7 @@ static void all_arrives_before_an_end_in_order(void **state)
 	end_close(&a);
 }
 
+/* @behaviour R80 */
 static void a_stopped_process_is_not_dead(void **state)
 {
 	struct shm_addr addr;
@@ -301,6 +309,10 @@ static void scribble(struct end *e)
 	pause();
 }
 
+/*
+ * @behaviour R81: A process that overwrites its shared memory, or sends nothing, ends or delays
+ * only its own connection
+ */
 static void a_peer_that_scribbles_harms_no_other_peer(void **state)
 {
 	struct shm_addr addr;
@@ -367,6 +379,7 @@ static void send_nothing(struct end *e)
 		pause();
 }
 
+/* @behaviour R81 */
 static void silent_connections_keep_no_peer_out(void **state)
 {
 	struct shm_addr addr, mine;
@@ -614,6 +627,10 @@ static void memory_that_can_shrink_is_refused(void **state)
 	end_close(&a);
 }
 
+/*
+ * @behaviour S22: no other user can connect to the socket of a shm lane, and a passed descriptor
+ * stops no progress
+ */
 static void other_users_get_in_nowhere(void **state)
 {
 	struct end a;
@@ -636,6 +653,7 @@ static void other_users_get_in_nowhere(void **state)
 	end_close(&a);
 }
 
+/* @behaviour S22 */
 static void a_close_that_lingers_stops_no_progress(void **state)
 {
 	struct end a;
@@ -726,6 +744,7 @@ static void other_network_namespaces_are_elsewhere(void **state)
 	elsewhere(leave_network);
 }
 
+/* @behaviour S22 */
 static void another_tmp_is_elsewhere(void **state)
 {
 	(void)state;

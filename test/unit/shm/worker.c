@@ -306,6 +306,10 @@ static int status_of(pid_t pid)
 	return child;
 }
 
+/*
+ * @behaviour R83: A forked child does not affect its parent, whatever it closes, and has lanes of
+ * its own
+ */
 static void a_child_that_closes_all_disturbs_no_peer(void **state)
 {
 	struct weft_mem_params mp = {.size = sizeof(mp), .flags = WEFT_MEM_REMOTE_WRITE};
@@ -351,6 +355,7 @@ static int child_opens_lanes(void)
 	return 0;
 }
 
+/* @behaviour R83 */
 static void a_child_with_lanes_of_its_own_closes_no_others_file(void **state)
 {
 	int result;

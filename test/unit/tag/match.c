@@ -50,6 +50,12 @@ static struct weft_match_msg *model_find(struct rig *r, const struct weft_match_
 	return NULL;
 }
 
+/*
+ * @behaviour A13: two communicators never cross-match; does not apply: there is no communicator;
+ * matching belongs to a worker, and an application puts its contexts into tag bits (A5) or uses two
+ * workers, which share nothing
+ */
+
 static void model_remove_msg(struct rig *r, const struct weft_match_msg *msg)
 {
 	unsigned int i = 0;
@@ -210,6 +216,7 @@ static void random_history(uint64_t seed)
 	free(r);
 }
 
+/* @behaviour U11, A2 */
 static void random_histories_agree_with_the_model(void **state)
 {
 	(void)state;
@@ -219,6 +226,7 @@ static void random_histories_agree_with_the_model(void **state)
 
 /* ------------------------------------------------------------------ single rules */
 
+/* @behaviour A2: posting order between receives from any source and from one */
 static void A2_posting_order_between_wildcard_source_and_directed_receives(void **state)
 {
 	struct rig *r = *state;
@@ -235,6 +243,11 @@ static void A2_posting_order_between_wildcard_source_and_directed_receives(void 
 	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 7, any_chan), any);
 }
 
+/*
+ * @behaviour U11: a wildcard posted before an exact receive: the earlier posted receive that
+ * matches gets the message
+ * @behaviour A3: posting order between wildcard tags and exact ones
+ */
 static void A3_U11_posting_order_between_wildcard_tags_and_exact_ones(void **state)
 {
 	struct rig *r = *state;
@@ -248,6 +261,10 @@ static void A3_U11_posting_order_between_wildcard_tags_and_exact_ones(void **sta
 	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[1], 7, any_chan), wild2);
 }
 
+/*
+ * @behaviour U12: a wildcard takes the message that arrived first
+ * @behaviour A4: unexpected messages are taken in arrival order
+ */
 static void A4_U12_unexpected_messages_are_taken_in_arrival_order(void **state)
 {
 	struct rig *r = *state;
@@ -261,6 +278,10 @@ static void A4_U12_unexpected_messages_are_taken_in_arrival_order(void **state)
 	assert_null(weft_match_find(&r->m, &r->src[1], 0, 0, any_chan));
 }
 
+/*
+ * @behaviour U3: only the bits of the mask count; the full tag and true length are reported
+ * @behaviour A5: 64-bit tags, masks (no tag is reserved: all 2^64 are the application's)
+ */
 static void A5_U3_tags_of_64_bits_and_mask_algebra(void **state)
 {
 	struct rig *r = *state;

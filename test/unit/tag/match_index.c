@@ -40,6 +40,7 @@ static void rig_init(struct rig *r, unsigned int bits)
  * its own, for messages of another peer that come behind them: the first search of a kind looks at
  * all, the others at what they find.
  */
+/* @behaviour S17: unmatched messages slow down no receive with wildcards */
 static void a_flood_without_receives_costs_no_search(void **state)
 {
 	static const uint64_t mask[4] = {0xffffffff00000000u, 0xffff00000000u, 0xffffffffff000000u,
@@ -90,6 +91,7 @@ static void a_flood_without_receives_costs_no_search(void **state)
 }
 
 /* Indexes that come and go say what a walk says, whatever the order of it all. */
+/* @behaviour S17 */
 static void searches_by_an_index_agree_with_a_walk(void **state)
 {
 	enum { N = 3000, STEPS = 40000 };

@@ -74,6 +74,10 @@ static void many_messages(unsigned int n)
 }
 
 /* Counted in steps, not in seconds. */
+/*
+ * @behaviour U25: full-mask tags cost the same with 10^5 entries
+ * @behaviour E1
+ */
 static void U25_E1_full_mask_tags_cost_the_same_with_1e5_entries(void **state)
 {
 	(void)state;
@@ -128,6 +132,11 @@ static uint64_t looks_behind(unsigned int n, unsigned int num_masks, bool direct
 	return looks;
 }
 
+/*
+ * @behaviour T34: no such cost grows with waiting receives: a match checks the masks
+ * @behaviour T41: measurement: a match behind 10^5 receives of 1 to 4096 masks (figures:
+ * `idle_bench`)
+ */
 static void a_match_behind_1e5_wildcards_looks_at_their_masks(void **state)
 {
 	(void)state;
@@ -141,6 +150,7 @@ static void a_match_behind_1e5_wildcards_looks_at_their_masks(void **state)
 }
 
 /* Receives that come and go, each with a mask of its own: masks without receives are few. */
+/* @behaviour T34 */
 static void masks_without_receives_do_not_pile_up(void **state)
 {
 	struct weft_match_recv *recv = calloc(5000, sizeof(*recv));
@@ -174,6 +184,7 @@ static void masks_without_receives_do_not_pile_up(void **state)
 }
 
 /* Of 10^5 messages the last one is searched for, over and over, as a program that probes does. */
+/* @behaviour T34 */
 static void a_search_with_wildcards_looks_at_each_message_once(void **state)
 {
 	enum { N = 100000 };
@@ -254,6 +265,7 @@ static uint64_t inverse_of(uint64_t odd)
 	return inverse;
 }
 
+/* @behaviour T34 */
 static void tags_chosen_to_collide_do_not_without_the_seed(void **state)
 {
 	enum { BITS = 12, N = 1 << BITS };

@@ -17,6 +17,7 @@ static void fill(uint8_t *p, size_t n, uint32_t *r)
 	}
 }
 
+/* @behaviour X11 */
 static void garbage_is_dropped_and_counted(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
@@ -160,6 +161,10 @@ static void an_unanswered_rep_is_repeated_and_then_given_up(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/*
+ * @behaviour U67: a refusal reaches the other end; wrong parameters are refused (no listener:
+ * workers connect by address)
+ */
 static void unclaimed_endpoints_are_bounded(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=500s", "LOG_FILE=/dev/null",
@@ -192,6 +197,7 @@ static void unclaimed_endpoints_are_bounded(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/* @behaviour Y4 */
 static void connections_that_send_nothing_are_bounded_and_end(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
@@ -241,6 +247,7 @@ static void a_table_full_of_silent_connections_keeps_no_peer_out(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/* @behaviour Y4 */
 static void records_of_past_peers_are_bounded(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
@@ -380,6 +387,7 @@ static void impossible_figures_of_a_lane_are_refused_and_counted(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/* @behaviour U67, X6 */
 static void another_version_is_refused_with_both_numbers(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
@@ -415,6 +423,13 @@ static void another_version_is_refused_with_both_numbers(void **state)
 	conn_destroy(ctx, w, b);
 }
 
+/*
+ * @behaviour G4: an address removed and used again
+ * @behaviour S5: a process that connects from the address of an existing worker does not end that
+ * worker's connections; after a restart the replies of the new process at that address end the old
+ * connections
+ * @behaviour F7
+ */
 static void a_restarted_peer_ends_the_old_endpoint(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
@@ -443,6 +458,7 @@ static void a_restarted_peer_ends_the_old_endpoint(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/* @behaviour U67, G4 */
 static void an_address_of_an_earlier_life_is_refused(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
@@ -463,6 +479,7 @@ static void an_address_of_an_earlier_life_is_refused(void **state)
 }
 
 /* Somebody who is connected properly speaks about endpoints that are not his. */
+/* @behaviour S3 */
 static void no_peer_sends_for_another_peer(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);

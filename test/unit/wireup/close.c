@@ -8,6 +8,9 @@
 
 /* ------------------------------------------------------------------ close */
 
+/*
+ * @behaviour U63: send or put, then close at once: everything arrives; the close calls its callback
+ */
 static void send_then_close_delivers_everything(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
@@ -67,6 +70,7 @@ static void closed_cb(struct weft_request *req, const struct weft_completion *c,
 	closed++;
 }
 
+/* @behaviour U63 */
 static void close_calls_back_once(void **state)
 {
 	struct weft_op_params params = WEFT_INIT(struct weft_op_params, .cb = closed_cb);
@@ -90,6 +94,7 @@ static void close_calls_back_once(void **state)
 	pair_down(&p);
 }
 
+/* @behaviour U65 */
 static void both_sides_close_at_once(void **state)
 {
 	struct weft_request *cx, *cy, *s;
@@ -126,6 +131,7 @@ static void both_sides_close_at_once(void **state)
 	}
 }
 
+/* @behaviour U64 */
 static void closing_a_never_connected_endpoint_is_harmless(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=2s", "LOG_FILE=/dev/null", NULL);
@@ -155,6 +161,7 @@ static void closing_a_never_connected_endpoint_is_harmless(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/* @behaviour U63 */
 static void closing_while_connecting_still_delivers(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=20s", NULL);
@@ -177,6 +184,9 @@ static void closing_while_connecting_still_delivers(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/*
+ * @behaviour U64: connect and disconnect again and again; disconnect of a peer that never existed
+ */
 static void connect_and_close_again_and_again(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=20s", "LOG_FILE=/dev/null", NULL);
@@ -212,6 +222,7 @@ static void connect_and_close_again_and_again(void **state)
  * Endpoints made and closed by both sides at random, with and without force, while messages go to
  * and fro.
  */
+/* @behaviour U65: create and close by both ends at once, with force */
 static void create_and_close_by_both_sides_at_random(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=20s", "LOG_FILE=/dev/null", NULL);
@@ -260,6 +271,7 @@ static void create_and_close_by_both_sides_at_random(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/* @behaviour U61 */
 static void many_endpoints(void **state)
 {
 	struct weft_context *ctx =
@@ -282,6 +294,7 @@ static void many_endpoints(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/* @behaviour U70: force close cancels everything in bounded time, also during a rendezvous */
 static void force_close_cancels_what_is_under_way(void **state)
 {
 	static uint8_t big[2000000], in[2000000];
@@ -323,6 +336,7 @@ static void force_close_cancels_what_is_under_way(void **state)
  * ------------------------------------------------------------------ what is closing is not adopted
  */
 
+/* @behaviour T30: which endpoint is claimed when the other side is closing */
 static void a_new_endpoint_does_not_adopt_one_whose_peer_is_closing(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);

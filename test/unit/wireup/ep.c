@@ -10,6 +10,10 @@
 
 /* ------------------------------------------------------------------ flush */
 
+/*
+ * @behaviour U76: flush of an endpoint and of a worker: idle, pending, no room, a peer that refuses
+ * or dies
+ */
 static void flush_completes_in_every_situation(void **state)
 {
 	struct weft_op_params force =
@@ -63,6 +67,11 @@ static void flush_completes_in_every_situation(void **state)
 
 /* ------------------------------------------------------------------ failure */
 
+/*
+ * @behaviour U69: a killed peer: requests end with the error, one callback, other endpoints
+ * continue
+ * @behaviour F3
+ */
 static void a_killed_peer_fails_its_endpoint_and_no_other(void **state)
 {
 	static uint8_t big[500000];
@@ -108,6 +117,10 @@ static void a_killed_peer_fails_its_endpoint_and_no_other(void **state)
 }
 
 /* The log says what has happened, and not besides what the error number means in general. */
+/*
+ * @behaviour X17: an error is one sentence, without a general ending
+ * @behaviour R47: Each error is one sentence
+ */
 static void a_failure_is_one_sentence(void **state)
 {
 	char path[] = "/tmp/weft-test-sentence-XXXXXX", text[4096];
@@ -134,6 +147,7 @@ static void a_failure_is_one_sentence(void **state)
 	pair_down(&p);
 }
 
+/* @behaviour U74: silent death without traffic is found in time */
 static void silent_death_is_found_within_the_peer_timeout(void **state)
 {
 	struct pair p;
@@ -158,6 +172,7 @@ static void close_in_the_error_callback(struct weft_ep *ep, int status, const ch
 	assert_int_equal(weft_ep_close(ep, 0, NULL, NULL), 0);
 }
 
+/* @behaviour U71: after the error callback new operations return the error, progress continues */
 static void an_endpoint_may_be_closed_in_its_own_error_callback(void **state)
 {
 	unsigned int calls = 0;
@@ -187,6 +202,7 @@ static void close_in_a_callback(struct weft_request *req, const struct weft_comp
 	to_close = NULL;
 }
 
+/* @behaviour U71 */
 static void an_endpoint_may_be_closed_in_a_completion_on_it(void **state)
 {
 	struct weft_op_params params = WEFT_INIT(struct weft_op_params, .cb = close_in_a_callback);
@@ -213,6 +229,7 @@ static void an_endpoint_may_be_closed_in_a_completion_on_it(void **state)
 	}
 }
 
+/* @behaviour U66: a reply after the peer has ended is an error */
 static void a_reply_after_the_peer_has_gone_is_an_error(void **state)
 {
 	struct pair p;
@@ -248,6 +265,7 @@ static void destroying_a_worker_notifies_its_peers(void **state)
 
 /* ------------------------------------------------------------------ calls */
 
+/* @behaviour U67, X5 */
 static void wrong_parameters_are_refused(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=2s", "LOG_FILE=/dev/null", NULL);
@@ -293,6 +311,7 @@ static void progress_in_a_callback(struct weft_request *req, const struct weft_c
 	weft_worker_destroy(arg); /* refused, too */
 }
 
+/* @behaviour U82 */
 static void progress_inside_a_callback_is_refused(void **state)
 {
 	struct weft_op_params params =
@@ -355,6 +374,7 @@ static void *job_run(void *arg)
 	return NULL;
 }
 
+/* @behaviour U82: one worker in several threads; misuse is caught */
 static void a_multi_threaded_worker_serves_all_threads(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=2s", NULL);

@@ -82,6 +82,7 @@ static void check_rails(const char *left, const char *right, unsigned int lanes)
 	mock_reset();
 }
 
+/* @behaviour U59 */
 static void unequal_rail_counts_use_each_device_once(void **state)
 {
 	(void)state;
@@ -97,6 +98,7 @@ static void unequal_rail_counts_use_each_device_once(void **state)
 	check_rails("mock:0,net=1;mock:1,net=2", "mock:0,net=2;mock:1,net=3", 1);
 }
 
+/* @behaviour U50 */
 static void lanes_that_differ_in_size_take_what_both_can(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
@@ -117,6 +119,7 @@ static void lanes_that_differ_in_size_take_what_both_can(void **state)
  * An address of 16 interfaces does not fit into a message of 200 bytes, nor into 1200: it goes in
  * pieces.
  */
+/* @behaviour Y12: wire-up through messages of 100 bytes */
 static void a_request_fits_any_mtu(void **state)
 {
 	static const char *const lists[] = {
@@ -155,6 +158,7 @@ static void a_request_fits_any_mtu(void **state)
  * What protocols are chosen by is the same at both ends, though each end knows only its own numbers
  * at first.
  */
+/* @behaviour U59 */
 static void both_ends_choose_by_the_same_numbers(void **state)
 {
 	static const char mine[] = "mock:0,bw=3e9,lat=1e-6,so=2e-7,ro=1e-7;mock:1,so=3e-8";
@@ -190,6 +194,10 @@ static void both_ends_choose_by_the_same_numbers(void **state)
 
 /* ------------------------------------------------------------------ what cannot be had */
 
+/*
+ * @behaviour Y9: a pair of interfaces that does not reply, or refuses, is skipped; crossed cables
+ * are detected
+ */
 static void crossed_cables_are_found_out(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
@@ -210,6 +218,7 @@ static void crossed_cables_are_found_out(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/* @behaviour U68 */
 static void a_further_lane_that_cannot_attach_is_left_out(void **state)
 {
 	unsigned int variant;
@@ -239,6 +248,7 @@ static void a_further_lane_that_cannot_attach_is_left_out(void **state)
 	}
 }
 
+/* @behaviour Y9 */
 static void unreachable_peer_is_refused_at_creation(void **state)
 {
 	struct weft_context *ctx =
@@ -258,6 +268,7 @@ static void unreachable_peer_is_refused_at_creation(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/* @behaviour Y9 */
 static void connect_fails_after_the_last_pair_with_its_reason(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", "LOG_FILE=/dev/null", NULL);
@@ -362,6 +373,7 @@ static void the_error_of_the_last_pair_is_what_connecting_fails_with(void **stat
 	}
 }
 
+/* @behaviour Y9 */
 static void connect_timeout_names_lane_and_peer(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=2s", "LOG_FILE=/dev/null", NULL);
@@ -380,6 +392,7 @@ static void connect_timeout_names_lane_and_peer(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/* @behaviour Y11: a peer that does not poll is waited for */
 static void a_peer_that_does_not_poll_is_waited_for(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", "LOG_FILE=/dev/null", NULL);
@@ -397,6 +410,7 @@ static void a_peer_that_does_not_poll_is_waited_for(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/* @behaviour Y10: connections lost at any moment of the exchange */
 static void bootstrap_fails_over_before_the_answer(void **state)
 {
 	unsigned int round, swap;
@@ -440,6 +454,7 @@ static void bootstrap_fails_over_before_the_answer(void **state)
 }
 
 /* Crossed requests, and the winning connection dies: the other one is answered. */
+/* @behaviour Y10 */
 static void crossed_requests_survive_the_loss_of_one_connection(void **state)
 {
 	unsigned int round;
@@ -475,6 +490,7 @@ static void crossed_requests_survive_the_loss_of_one_connection(void **state)
 }
 
 /* A lane that is attached stays, however long ago it was connected. */
+/* @behaviour Y11 */
 static void attached_lanes_outlive_the_connect_timeout(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", NULL);

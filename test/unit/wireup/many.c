@@ -67,6 +67,10 @@ static void more_than_the_bound_wait_and_all_connect(void **state)
 }
 
 /* Two workers with more endpoints between them than one host may have of the default bound. */
+/*
+ * @behaviour T35: more than 1024 peers that connect from both sides at once connect
+ * @behaviour T3
+ */
 static void fifteen_hundred_endpoints_at_once_with_the_default_bound(void **state)
 {
 	enum { N = 1500, BOUND = 1024 * 7 / 8 };
@@ -125,6 +129,11 @@ static void an_endpoint_that_is_never_claimed_is_refused_with_the_reason(void **
 }
 
 /* Whoever comes first leaves places, under however many names: one host, or eight. */
+/*
+ * @behaviour S10: a process with a worker's address can't take all its slots for unclaimed
+ * endpoints, under any number of names
+ * @behaviour S15, T3
+ */
 static void greedy_hosts_leave_places_for_others(void **state)
 {
 	enum { HOSTS = 8, EACH = 160, PLACES = 160, KEPT = PLACES / 16 };
@@ -164,6 +173,7 @@ static void greedy_hosts_leave_places_for_others(void **state)
 }
 
 /* All places are taken: in time who has most gives the oldest over which nothing has come. */
+/* @behaviour S10 */
 static void the_host_with_most_makes_room_with_a_silent_one(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=60s", "LOG_FILE=/dev/null",

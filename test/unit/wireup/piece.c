@@ -22,6 +22,7 @@ static void send_pieces(struct unknown_sender *s, struct weft_worker *w, unsigne
 	}
 }
 
+/* @behaviour Y4 */
 static void partial_messages_are_bounded(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
@@ -57,6 +58,11 @@ static void partial_messages_are_bounded(void **state)
 /*
  * Hosts with many connections begin messages on all of them; one that has begun its first one keeps
  * it.
+ */
+/*
+ * @behaviour S15: several greedy hosts together leave slots for a new host: of partial messages
+ * always, of unclaimed endpoints up to 64 such hosts (a sixteenth of the slots), of half-open
+ * connections
  */
 static void greedy_hosts_leave_a_newcomers_partial_message(void **state)
 {

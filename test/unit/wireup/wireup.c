@@ -11,6 +11,9 @@ static const char two_nics[] = "mock:0;mock:1";
 
 /* ------------------------------------------------------------------ who connects */
 
+/*
+ * @behaviour U61: one-sided, two-sided, simultaneous, loopback, many (there is no no_loopback flag)
+ */
 static void one_side_connects_and_both_can_send(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
@@ -29,6 +32,7 @@ static void one_side_connects_and_both_can_send(void **state)
 }
 
 /* Both orders of the ids, with both sides connecting at once: they meet. */
+/* @behaviour U61 */
 static void simultaneous_connects_share_one_connection(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
@@ -55,6 +59,7 @@ static void simultaneous_connects_share_one_connection(void **state)
 }
 
 /* The same with messages delivered late, in any order, and lanes without room, from 300 seeds. */
+/* @behaviour U61 */
 static void connects_meet_in_any_order_of_events(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=60s", NULL);
@@ -185,6 +190,7 @@ static void accept_callback_makes_the_application_the_owner(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/* @behaviour U61 */
 static void loopback_is_up_at_creation(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
@@ -205,6 +211,7 @@ static void loopback_is_up_at_creation(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/* @behaviour U62: messages sent before the connection is up arrive in order */
 static void messages_sent_before_the_connection_arrive_in_order(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
@@ -285,6 +292,7 @@ static size_t example(const char *text, const char *name, uint8_t *out)
 	return n;
 }
 
+/* @behaviour Y13: the bytes in doc/wire.md are the bytes that are sent */
 static void the_example_in_the_document_is_what_is_sent(void **state)
 {
 	static const struct {

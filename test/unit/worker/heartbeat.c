@@ -90,6 +90,11 @@ static bool beats_reach(unsigned int n)
 	return atomic_load(&beats) >= n;
 }
 
+/*
+ * @behaviour X23: a process that computes sends heartbeats, if this is enabled; otherwise there is
+ * no thread and no lock
+ * @behaviour R44
+ */
 static void a_computing_process_lives(void **state)
 {
 	struct weft_context *ctx = context("10ms");
@@ -123,6 +128,7 @@ static void a_computing_process_lives(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/* @behaviour X23 */
 static void without_it_there_is_no_thread_and_no_lock(void **state)
 {
 	struct weft_context *ctx = context("off");

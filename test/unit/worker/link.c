@@ -22,6 +22,10 @@ static struct weft_context *context(void)
 
 /* ------------------------------------------------------------------ who connects over what */
 
+/*
+ * @behaviour Y14: RoCE only, raw only, mixed, one host with RoCE, unequal rails: all connect over
+ * the lanes that both ends have
+ */
 static void hosts_with_control_channels_only_connect(void **state)
 {
 	struct weft_context *ctx = context();
@@ -55,6 +59,7 @@ static void hosts_with_control_channels_only_connect(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/* @behaviour Y14 */
 static void a_real_lane_boots_before_a_control_channel(void **state)
 {
 	struct weft_context *ctx = context();
@@ -80,6 +85,7 @@ static void a_real_lane_boots_before_a_control_channel(void **state)
 }
 
 /* Each of four kinds of hosts with each other. */
+/* @behaviour Y14 */
 static void hosts_with_different_lanes_use_what_both_have(void **state)
 {
 	static const struct {
@@ -123,6 +129,7 @@ static void hosts_with_different_lanes_use_what_both_have(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/* @behaviour Y14 */
 static void unequal_rails_use_each_device_once(void **state)
 {
 	struct weft_context *ctx = context();
@@ -237,6 +244,7 @@ static void meet(struct weft_context *ctx, unsigned int seed, const char *la, co
 		fail_msg("seed %u: %u messages are left", seed, mlink_num_messages());
 }
 
+/* @behaviour Y15: bootstrap over a channel that loses, duplicates and reorders; crossed connects */
 static void connects_meet_whatever_the_channel_does(void **state)
 {
 	struct weft_context *ctx = context();
@@ -249,6 +257,7 @@ static void connects_meet_whatever_the_channel_does(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/* @behaviour Y15 */
 static void mixed_hosts_meet_in_any_order_of_events(void **state)
 {
 	struct weft_context *ctx = context();
@@ -262,6 +271,7 @@ static void mixed_hosts_meet_in_any_order_of_events(void **state)
 }
 
 /* Sends queue until lane 0 is there: all of them arrive, once, in order. */
+/* @behaviour Y16: the switch from the bootstrap connection loses and reorders nothing */
 static void what_is_sent_early_arrives_in_order(void **state)
 {
 	struct weft_context *ctx = context();
@@ -292,6 +302,7 @@ static void what_is_sent_early_arrives_in_order(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/* @behaviour Y17 */
 static void a_peer_that_does_not_poll_is_waited_for(void **state)
 {
 	struct weft_context *ctx = context();
@@ -318,6 +329,10 @@ static void a_peer_that_does_not_poll_is_waited_for(void **state)
 
 /* ------------------------------------------------------------------ what fails */
 
+/*
+ * @behaviour Y17: a firewall before the raw lane, a peer that does not poll, no host at the
+ * address, an end that never comes up
+ */
 static void a_raw_lane_without_answer_gives_way_to_the_control_channel(void **state)
 {
 	struct weft_context *ctx = context();
@@ -340,6 +355,7 @@ static void a_raw_lane_without_answer_gives_way_to_the_control_channel(void **st
 }
 
 /* Lane 0 does not come up at the one side or the other: both ends end, with a reason. */
+/* @behaviour Y17 */
 static void a_lane_0_that_does_not_come_up_ends_the_attempt(void **state)
 {
 	struct weft_context *ctx = context();
@@ -369,6 +385,7 @@ static void a_lane_0_that_does_not_come_up_ends_the_attempt(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/* @behaviour Y17 */
 static void a_further_lane_that_cannot_be_is_left_out(void **state)
 {
 	static const char *const lists[] = {
@@ -441,6 +458,7 @@ static void no_endpoint_for_lane_0_is_reported(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/* @behaviour Y17 */
 static void no_peer_at_the_other_end_is_distinguished_from_a_slow_one(void **state)
 {
 	struct weft_context *ctx = context();
@@ -460,6 +478,7 @@ static void no_peer_at_the_other_end_is_distinguished_from_a_slow_one(void **sta
 }
 
 /* In use: every request ends with the driver's message, at once. */
+/* @behaviour Y18: a native lane that fails fails its endpoint at once, with the driver's message */
 static void a_lane_that_fails_fails_its_endpoint_with_the_drivers_words(void **state)
 {
 	struct weft_context *ctx = context();
@@ -488,6 +507,7 @@ static void a_lane_that_fails_fails_its_endpoint_with_the_drivers_words(void **s
 	conn_destroy(ctx, a, b);
 }
 
+/* @behaviour G4 */
 static void a_peer_that_restarts_is_connected_anew(void **state)
 {
 	struct weft_context *ctx = context();

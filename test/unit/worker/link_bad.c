@@ -110,6 +110,7 @@ static void finish(struct weft_context *ctx, struct weft_worker *w)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/* @behaviour Y19: hostile endpoint addresses, copies of old requests, data on a control channel */
 static void malformed_endpoint_addresses_are_dropped(void **state)
 {
 	struct weft_context *ctx = context();
@@ -165,6 +166,7 @@ static void malformed_endpoint_addresses_are_dropped(void **state)
 }
 
 /* Well-formed, and no lane can come of it: refused, with a reason for who asked. */
+/* @behaviour Y19 */
 static void requests_that_lead_to_no_lane_are_refused(void **state)
 {
 	struct weft_context *ctx = context();
@@ -202,6 +204,7 @@ static uint32_t end_number(struct weft_lane_ep *lane_ep)
 	return number;
 }
 
+/* @behaviour Y19 */
 static void a_request_and_its_copies_make_one_endpoint(void **state)
 {
 	struct weft_context *ctx = context();
@@ -251,6 +254,7 @@ static void a_request_and_its_copies_make_one_endpoint(void **state)
 	finish(ctx, w);
 }
 
+/* @behaviour Y19 */
 static void a_control_channel_carries_nothing_but_wireup(void **state)
 {
 	struct weft_context *ctx = context();
@@ -286,6 +290,7 @@ static bool damage(void *data, size_t *len, void *arg)
  * A channel that damages a third of what it carries (which a real one's checksum catches): nothing
  * breaks, every attempt ends, and afterwards all is as before.
  */
+/* @behaviour Y19 */
 static void damage_on_the_channel_breaks_nothing(void **state)
 {
 	struct weft_context *ctx = context();

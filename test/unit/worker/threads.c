@@ -143,6 +143,7 @@ static void *own_worker(void *arg)
 	return NULL;
 }
 
+/* @behaviour G1 */
 static void workers_in_threads_register_memory_and_send(void **state)
 {
 	(void)state;
@@ -216,6 +217,7 @@ static void *same_worker(void *arg)
 	return NULL;
 }
 
+/* @behaviour U82 */
 static void threads_share_a_multi_threaded_worker(void **state)
 {
 	struct one o;
@@ -252,6 +254,7 @@ static void *own_endpoint(void *arg)
 	return NULL;
 }
 
+/* @behaviour U82 */
 static void threads_make_and_close_endpoints_of_one_worker(void **state)
 {
 	struct one o;

@@ -84,6 +84,10 @@ static unsigned int received(struct weft_worker *w)
 
 /* ------------------------------------------------------------------ arm, fd */
 
+/*
+ * @behaviour U75: wake-up: arm reports busy while events wait, a signal wakes, two count as one,
+ * nothing is lost between arm and sleep
+ */
 static void arm_is_busy_while_something_waits(void **state)
 {
 	(void)state;
@@ -99,6 +103,7 @@ static void arm_is_busy_while_something_waits(void **state)
 	arm(b);
 }
 
+/* @behaviour T37 */
 static void what_comes_makes_the_descriptor_readable(void **state)
 {
 	(void)state;
@@ -144,6 +149,10 @@ static void send_then(struct weft_lane_iface *iface, enum mock_arm_moment moment
 }
 
 /* At each moment of the arming of either of two lanes: arm() says so, or the descriptor does. */
+/*
+ * @behaviour T37: a wait misses no event at any moment, by descriptor and by call
+ * @behaviour U75
+ */
 static void nothing_is_lost_at_any_moment(void **state)
 {
 	struct worst w;
@@ -169,6 +178,7 @@ static void nothing_is_lost_at_any_moment(void **state)
 }
 
 /* And weft_worker_wait() comes back, at whichever moment. It would hang else. */
+/* @behaviour U75, T37 */
 static void wait_sees_what_comes_at_any_moment(void **state)
 {
 	struct worst w;
@@ -206,6 +216,7 @@ static void a_signal_while_arming_is_not_lost(void **state)
 
 /* ------------------------------------------------------------------ signals */
 
+/* @behaviour U75 */
 static void a_signal_before_the_wait_ends_it(void **state)
 {
 	(void)state;
@@ -238,6 +249,7 @@ static double seconds(void)
 }
 
 /* Mock lanes' time stands still, so what is due is due at a time of theirs: 20 ms from now. */
+/* @behaviour T37 */
 static void what_is_due_makes_the_descriptor_readable(void **state)
 {
 	double begin;
@@ -258,6 +270,7 @@ static void what_is_due_makes_the_descriptor_readable(void **state)
 }
 
 /* Sleeps where a lane can't wake begin short, double, and never go beyond the setting. */
+/* @behaviour T37 */
 static void lanes_that_cannot_wake_are_looked_at(void **state)
 {
 	struct weft_iface_info info = WEFT_INIT(struct weft_iface_info);
@@ -289,6 +302,7 @@ static void lanes_that_cannot_wake_are_looked_at(void **state)
 		assert_true(weft_worker_wait(b, -1) >= 0);
 }
 
+/* @behaviour T37 */
 static void an_interface_reports_whether_it_wakes(void **state)
 {
 	struct weft_iface_info info = WEFT_INIT(struct weft_iface_info);

@@ -78,6 +78,7 @@ static void quiet(void)
 		;
 }
 
+/* @behaviour T44 */
 static void a_wait_ends_in_time_and_costs_nothing(void **state)
 {
 	double begin, cpu;
@@ -110,6 +111,7 @@ static void *signal_it(void *arg)
 	return NULL;
 }
 
+/* @behaviour U75 */
 static void a_signal_of_another_thread_ends_the_wait(void **state)
 {
 	pthread_t thread;
@@ -133,6 +135,7 @@ static void *send_it(void *arg)
 }
 
 /* It is posted, and no more; the sleeper must see to it. */
+/* @behaviour T37 */
 static void what_another_thread_posts_wakes_the_sleeper(void **state)
 {
 	struct weft_request *req = NULL;
@@ -229,6 +232,7 @@ static void *poll_now_and_then(void *arg)
 	return NULL;
 }
 
+/* @behaviour T37 */
 static void threads_that_wait_miss_nothing(void **state)
 {
 	pthread_t thread[THREADS + 1];
@@ -259,6 +263,7 @@ static void *wait_until_over(void *arg)
 }
 
 /* Sleepers do not wake each other for ever. */
+/* @behaviour T44 */
 static void threads_that_wait_for_nothing_cost_nothing(void **state)
 {
 	pthread_t thread[THREADS];
@@ -307,6 +312,7 @@ static void *count_returns(void *arg)
 }
 
 /* A timeout of one thread wakes each other thread at most once. */
+/* @behaviour T44 */
 static void a_thread_that_comes_after_a_wakeup_sleeps_until_the_next(void **state)
 {
 	pthread_t thread[LATE_THREADS];
