@@ -2,7 +2,7 @@
 
 /*
  * The lane driver of UDP sockets: the engine of raw lanes over a kernel's interfaces, for ordinary
- * users (doc/udp.md).
+ * users (doc/ports.md).
  */
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""debugging.py BUILD [write]: the commands of doc/debugging.md do what the page shows, over
+"""debugging.py BUILD [write]: the commands of doc/capture.md do what the page shows, over
 captures of the simulator. Numbers may be others; with "write" the page gets those of today.
 Prints TAP."""
 
@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 import tap  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
-PAGE = os.path.join(ROOT, 'doc', 'debugging.md')
+PAGE = os.path.join(ROOT, 'doc', 'capture.md')
 
 
 def sim(program, *arguments, **env):

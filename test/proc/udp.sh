@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Lanes over UDP sockets (doc/udp.md): the programs as an ordinary user without any right, between
+# Lanes over UDP sockets (doc/ports.md): the programs as an ordinary user without any right, between
 # network namespaces over one and two veths. Only the namespaces themselves need root.
 
 # shellcheck source=test/proc/lib.sh

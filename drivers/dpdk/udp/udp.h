@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file udp/udp.h
- * Frame ports over UDP sockets: lanes of an ordinary user over a kernel's interfaces (doc/udp.md).
+ * Frame ports over UDP sockets: lanes of an ordinary user over a kernel's interfaces. doc/ports.md.
  *
  * The engine above is that of raw lanes. Its frames have Ethernet, IPv4 and UDP headers. This port
  * takes them off and passes the rest to a socket, and puts such headers in front of what it
