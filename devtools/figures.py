@@ -8,8 +8,9 @@ Prints the largest circle of files that use each other's symbols, the lines of t
 headers that a file of lib/ sees, and, by callgrind over test/unit/hop_bench (both ends of a memif
 lane in one thread, 8 B messages), instructions, functions and files of a send and of a receive.
 Code counts if it runs for nine of ten messages at least: functions that the compiler has not
-inlined, and files, headers too, with lines that run as often. The table in doc/decisions.md was
-made by this script. The counts of timers differ from run to run, since they read the clock.
+inlined, and files, headers too, with lines that run as often. The table in
+doc/results/2026-11-22-layout.md was made by this script. The counts of timers differ from run to
+run, since they read the clock.
 """
 
 import argparse
