@@ -194,11 +194,13 @@ def files_of_the_tree():
 
 def documents_name_files_that_exist():
     """Each file named in backquotes, and in the picture of the architecture, by its path or the end
-    of it."""
+    of it. Records name the files of their day."""
     tree = files_of_the_tree()
     ends = {path[at:] for path in tree for at in [0] + [m.end() for m in re.finditer('/', path)]}
     count = 0
     for path in sorted(p for p in tree if p.endswith('.md') or p == 'doc/architecture.svg'):
+        if path.startswith('doc/results/'):
+            continue
         with open(os.path.join(ROOT, path), encoding='utf-8') as f:
             text = f.read()
         if path.endswith('.svg'):
@@ -213,11 +215,65 @@ def documents_name_files_that_exist():
     assert count > 150, count
 
 
+# ---- results ----------------------------------------------------------------------------------
+
+RESULT = '''<!-- bench:lat -->
+**8 B latency**
+
+|  | cores | median | quartiles | trials |
+| --- | --- | --- | --- | --- |
+| weft, ns | near | %d | 1 .. 2 | 7 |
+| bare, ns | near | 300 | 1 .. 2 | 7 |
+
+| comparison | cores | result | wanted |  |
+| --- | --- | --- | --- | --- |
+| weft against bare | near | +%d ns | at most +200 ns | %s |
+| weft against bare | far | +100 ns |  |  |
+
+%s 10:00, Weft 1.
+<!-- end bench:lat -->
+'''
+ROW = '| lat | 8 B latency: weft against bare | %d ns, 300 ns | near | +%d ns | at most +200 ns | %s |'
+
+
+def report(folder, *arguments):
+    done = subprocess.run([os.path.join(DEVTOOLS, 'bench_report.py'), '--folder', folder, '--page',
+                           os.path.join(folder, 'page'), *arguments], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+    assert 'Traceback' not in done.stdout, done.stdout
+    return done.returncode
+
+
+def the_page_of_figures_has_the_newest_results():
+    with tempfile.TemporaryDirectory(prefix='weft-tools.') as folder:
+        def write(name, text):
+            with open(os.path.join(folder, name), 'w', encoding='utf-8') as f:
+                f.write(text)
+
+        def page():
+            with open(os.path.join(folder, 'page'), encoding='utf-8') as f:
+                return f.read()
+
+        write('page', '# Page\n\n<!-- bench:summary -->\n<!-- end bench:summary -->\n\n'
+              'The end.\n')
+        write('2026-01-02-a.md', RESULT % (600, 300, '**not met**', '2026-01-02'))
+        assert report(folder, '--check') == 1
+        assert report(folder, '--write') == 0 and report(folder, '--check') == 0
+        assert ROW % (600, 300, '**not met**') in page() and page().endswith('The end.\n'), page()
+        assert '2026-01-02 10:00, Weft 1.' in page() and 'far' not in page(), page()
+        # A newer file's row takes the place of the older one's; the order of names is that of days.
+        write('2026-01-03-b.md', RESULT % (450, 150, 'met', '2026-01-03'))
+        assert report(folder, '--check') == 1
+        assert report(folder, '--write') == 0
+        assert ROW % (450, 150, 'met') in page() and '600' not in page(), page()
+        assert '2026-01-02' not in page(), page()
+
+
 TESTS = [no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
          what_goes_wrong_in_between_is_told, trials_are_compared_within_a_state,
          fresh_sh_refuses_what_it_does_not_know,
          arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say,
-         documents_name_files_that_exist]
+         documents_name_files_that_exist, the_page_of_figures_has_the_newest_results]
 
 
 tap.run(TESTS)
