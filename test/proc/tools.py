@@ -233,7 +233,8 @@ RESULT = '''<!-- bench:lat -->
 %s 10:00, Weft 1.
 <!-- end bench:lat -->
 '''
-ROW = '| lat | 8 B latency: weft against bare | %d ns, 300 ns | near | +%d ns | at most +200 ns | %s |'
+ROW = ('| lat | 8 B latency: weft against bare | %d ns, 300 ns | near | +%d ns | at most +200 ns '
+       '| %s |')
 
 
 def report(folder, *arguments):
