@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/host.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "base/platform_host.h"
 #include "base/question.h"
+#include "base/text.h"
 #include "core/context.h"
 #include "core/wait.h"
 #include "core/worker.h"

@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/params.h"
+#include "base/copy.h"
+#include "base/host.h"
+#include "base/log.h"
 #include "core/config.h"
 #include "core/context.h"
-#include "mem/mem.h"
 #include "core/lane_list.h"
-#include "base/log.h"
+#include "mem/mem.h"
 #include "self/self_lane.h"
-#include "base/platform_host.h"
 
 #define FEATURES                                                                      \
 	(WEFT_FEATURE_TAG | WEFT_FEATURE_AM | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | \

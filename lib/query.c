@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "base/params.h"
+#include "base/copy.h"
 #include "core/address.h"
 #include "core/wait.h"
 #include "mem/mem.h"
+#include "msg/msg.h"
 #include "plan/plan.h"
 #include "roof.h"
-#include "msg/msg.h"
 #include "wireup/wireup.h"
 
 /* ------------------------------------------------------------------ interfaces */

@@ -18,7 +18,7 @@
 
 #include <rte_common.h>
 
-#include "base/foreign_fd.h"
+#include "base/blocking.h"
 
 #define VERSION 0x0200u
 /* For this time after its start, a switch accepts clients of its predecessor, which try to

@@ -19,7 +19,6 @@
 #include <sys/socket.h>
 
 #include "base/blocking.h"
-#include "base/foreign_fd.h"
 
 struct region {
 	void *at;

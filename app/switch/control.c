@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/blocking.h"
-#include "base/foreign_fd.h"
 #include "common/cli.h"
 
 #define EVENTS 64

@@ -34,7 +34,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "base/siphash.h"
+#include "base/hash.h"
 #include "switch/forward.h"
 #include "switch/ring.h"
 

@@ -45,8 +45,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/container.h"
 #include "lane.h"
-#include "base/mpool.h"
 #include "roce_close.h"
 #include "roce_counters.h"
 #include "roce_credit.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/option_list.h"
+#include "base/text.h"
 #include "roce_wire.h"
 
 /* DSCP 26 (AF31), ECN-capable: the default in NIC vendors' guides for RoCE with DCQCN. */

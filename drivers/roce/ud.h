@@ -15,9 +15,9 @@
 #ifndef WEFT_ROCE_UD_IFACE_H
 #define WEFT_ROCE_UD_IFACE_H
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "roce.h"
-#include "base/siphash.h"
 
 #define UD_RX 256 /* receive buffers */
 #define UD_TX 128

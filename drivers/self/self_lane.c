@@ -19,8 +19,8 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/container.h"
 #include "base/counters.h"
-#include "base/mpool.h"
 #include "self/self_lane.h"
 
 #define SELF_MSG_MAX (16 * 1024)      /* header + payload */

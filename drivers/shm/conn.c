@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/foreign_fd.h"
+#include "base/blocking.h"
 #include "shm/receipt.h"
 #include "shm/shm.h"
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/siphash.h"
+#include "base/hash.h"
 #include "base/user_folder.h"
 #include "shm/shm.h"
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/blocking.h"
-#include "base/foreign_fd.h"
 
 struct shm_inbox {
 	_Atomic(struct shm_receipt *) done; /* the newest first */

@@ -23,9 +23,9 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "base/container.h"
 #include "base/counters.h"
 #include "base/log.h"
-#include "base/mpool.h"
 #include "core/wire_types.h"
 #include "lane.h"
 #include "shm/reg.h"
@@ -229,7 +229,7 @@ bool shm_socket_peek(int sock, struct shm_hello *hello);
 /** Is there a message? Its descriptors stay in the socket. */
 bool shm_socket_has_message(int sock);
 /**
- * Receive. Not in the progress thread: base/foreign_fd.h has the reason.
+ * Receive. Not in the progress thread: base/blocking.h has the reason.
  * @return 0; -EAGAIN: no message; -ECONNRESET: the end; -EPROTO. @p fds: passed descriptors, or -1
  */
 int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS]);

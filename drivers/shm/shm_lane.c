@@ -10,7 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "base/foreign_fd.h"
+#include "base/blocking.h"
 #include "shm/receipt.h"
 #include "shm/shm.h"
 

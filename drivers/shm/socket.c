@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/foreign_fd.h"
+#include "base/blocking.h"
 #include "base/user_folder.h"
 #include "shm/shm.h"
 

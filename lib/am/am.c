@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core/mem.h"
-#include "base/params.h"
 #include "am/am.h"
+#include "base/copy.h"
 #include "base/log.h"
+#include "core/mem.h"
 
 /* ------------------------------------------------------------------ handlers */
 

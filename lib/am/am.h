@@ -15,7 +15,7 @@
 #ifndef WEFT_AM_H
 #define WEFT_AM_H
 
-#include "base/seq_table.h"
+#include "base/container.h"
 #include "rndv/rndv.h"
 
 struct weft_am_handler {

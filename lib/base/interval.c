@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "base/interval.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/interval.h"
 
 #define BLOCK_FIRST 4
 #define DIR_FIRST 2

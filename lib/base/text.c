@@ -2,11 +2,15 @@
 
 #include "base/text.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ------------------------------------------------------------------ printable text */
 
 /* A character's bytes, from its first one; 0 = no first byte of UTF-8 */
 static size_t bytes_of(uint8_t first)
@@ -86,4 +90,211 @@ void weft_reason_add(struct weft_reason *r, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(r->text + used, sizeof(r->text) - used, fmt, ap);
 	va_end(ap);
+}
+
+/* ------------------------------------------------------------------ JSON */
+
+#define JSON_RESERVE 64u   /* bytes for the last member and the end */
+#define JSON_TEXT_MAX 1024 /* bytes of a text */
+
+/* @return false: there is no room, and nothing was written */
+static bool put_json(struct weft_json *j, const char *text, size_t len)
+{
+	if (j->len + len >= j->size)
+		return false;
+	memcpy(j->out + j->len, text, len);
+	j->len += len;
+	return true;
+}
+
+static bool put_json_text(struct weft_json *j, const char *text, size_t len)
+{
+	char clean[JSON_TEXT_MAX];
+	bool ok = put_json(j, "\"", 1);
+
+	if (len >= sizeof(clean))
+		len = sizeof(clean) - 1;
+	weft_text_copy(clean, sizeof(clean), text, len);
+	for (const char *p = clean; ok && *p; p++)
+		ok = ((*p != '"' && *p != '\\') || put_json(j, "\\", 1)) && put_json(j, p, 1);
+	return ok && put_json(j, "\"", 1);
+}
+
+void weft_json_begin(struct weft_json *j, char *out, size_t size, const char *command,
+		     size_t command_len, enum weft_json_kind kind)
+{
+	*j = (struct weft_json){.out = out, .size = size - JSON_RESERVE, .kind = kind};
+	put_json(j, "{", 1);
+	put_json_text(j, command, command_len);
+	put_json(j, ":", 1);
+	if (kind != WEFT_JSON_TEXT)
+		put_json(j, kind == WEFT_JSON_DICT ? "{" : "[", 1);
+}
+
+/* Write a whole member, or count it as left out. */
+static void begin_member(struct weft_json *j, const char *name, const char *value, bool is_text)
+{
+	size_t before = j->len;
+	bool ok = j->members == 0 || put_json(j, ",", 1);
+
+	if (ok && name)
+		ok = put_json_text(j, name, strlen(name)) && put_json(j, ":", 1);
+	if (ok)
+		ok = is_text ? put_json_text(j, value, strlen(value))
+			     : put_json(j, value, strlen(value));
+	if (ok) {
+		j->members++;
+		return;
+	}
+	j->len = before;
+	j->left_out++;
+}
+
+void weft_json_text(struct weft_json *j, const char *name, const char *text)
+{
+	begin_member(j, name, text, true);
+}
+
+void weft_json_number(struct weft_json *j, const char *name, uint64_t value)
+{
+	char number[24];
+
+	snprintf(number, sizeof(number), "%" PRIu64, value);
+	begin_member(j, name, number, false);
+}
+
+static void add_left_out(struct weft_json *j)
+{
+	char text[32];
+
+	if (j->kind == WEFT_JSON_DICT) {
+		weft_json_number(j, "left_out", j->left_out);
+		return;
+	}
+	snprintf(text, sizeof(text), "%u left out", j->left_out);
+	weft_json_text(j, NULL, text);
+}
+
+size_t weft_json_end(struct weft_json *j)
+{
+	j->size += JSON_RESERVE;
+	if (j->left_out && j->kind != WEFT_JSON_TEXT)
+		add_left_out(j);
+	if (j->kind == WEFT_JSON_TEXT)
+		put_json(j, "null", j->members ? 0 : 4);
+	else
+		put_json(j, j->kind == WEFT_JSON_DICT ? "}" : "]", 1);
+	put_json(j, "}", 1);
+	j->out[j->len] = '\0';
+	return j->len;
+}
+
+/* ------------------------------------------------------------------ options of a lane */
+
+int weft_opt_complain(const struct weft_opt *opt, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (opt->why && opt->why_len) {
+		va_start(ap, fmt);
+		vsnprintf(opt->why, opt->why_len, fmt, ap);
+		va_end(ap);
+	}
+	return -EINVAL;
+}
+
+int weft_opt_digits(const char *text, size_t len, uint32_t min, uint32_t max, uint32_t *out)
+{
+	uint64_t v = 0;
+	size_t i;
+
+	if (len == 0 || len > 9)
+		return -EINVAL;
+	for (i = 0; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return -EINVAL;
+		v = v * 10 + (uint64_t)(text[i] - '0');
+	}
+	if (v < min || v > max)
+		return -EINVAL;
+	*out = (uint32_t)v;
+	return 0;
+}
+
+int weft_opt_number(const struct weft_opt *opt, uint32_t min, uint32_t max, uint32_t *out)
+{
+	if (weft_opt_digits(opt->value, opt->value_len, min, max, out) == 0)
+		return 0;
+	return weft_opt_complain(opt,
+				 WEFT_OPT_FMT ": a number from %" PRIu32 " to %" PRIu32
+					      " is wanted",
+				 WEFT_OPT_ARG(opt), min, max);
+}
+
+int weft_opt_ipv4(const char *text, size_t len, uint32_t *out)
+{
+	const char *end = text + len, *dot;
+	uint32_t part, ip = 0;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		dot = i < 3 ? memchr(text, '.', (size_t)(end - text)) : end;
+		if (!dot || weft_opt_digits(text, (size_t)(dot - text), 0, 255, &part))
+			return -EINVAL;
+		if (*text == '0' && dot - text > 1)
+			return -EINVAL;
+		ip = ip << 8 | part;
+		text = dot + 1;
+	}
+	*out = ip;
+	return 0;
+}
+
+static int apply_option(const struct weft_opt *opt, const struct weft_opt_key *keys,
+			size_t num_keys, const char *known, void *opts, uint32_t *seen)
+{
+	size_t i;
+
+	for (i = 0; i < num_keys; i++) {
+		if (strlen(keys[i].key) != opt->key_len ||
+		    memcmp(opt->key, keys[i].key, opt->key_len) != 0)
+			continue;
+		if (*seen & 1u << i)
+			return weft_opt_complain(opt, "lane option '%s' is given twice",
+						 keys[i].key);
+		*seen |= 1u << i;
+		return keys[i].set(opts, opt);
+	}
+	return weft_opt_complain(opt, "there is no lane option '%.*s'; there are %s",
+				 (int)opt->key_len, opt->key, known);
+}
+
+int weft_optlist_parse(const char *text, const struct weft_opt_key *keys, size_t num_keys,
+		       const char *known, void *opts, char *why, size_t why_len)
+{
+	struct weft_opt opt = {.why = why, .why_len = why_len};
+	const char *end, *equal;
+	uint32_t seen = 0;
+	int rc;
+
+	while (text && *text) {
+		end = strchrnul(text, ',');
+		equal = memchr(text, '=', (size_t)(end - text));
+		opt.key = text;
+		opt.key_len = (size_t)((equal ? equal : end) - text);
+		if (!equal || opt.key_len == 0)
+			return weft_opt_complain(&opt,
+						 "lane option '%.*s' is not of the form "
+						 "name=value; there are %s",
+						 (int)(end - text), text, known);
+		opt.value = equal + 1;
+		opt.value_len = (size_t)(end - opt.value);
+		rc = apply_option(&opt, keys, num_keys, known, opts, &seen);
+		if (rc)
+			return rc;
+		if (*end && !end[1])
+			return weft_opt_complain(&opt, "lane options end with a comma");
+		text = *end ? end + 1 : end;
+	}
+	return 0;
 }

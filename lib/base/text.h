@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/text.h
- * Text of a peer, a file or the environment that will be shown. Control sequences in it must not
- * reach a terminal.
+ * Text that is shown to users and programs, and options that users write: printable text, answers
+ * in JSON, the options of a lane.
  */
 #ifndef WEFT_TEXT_H
 #define WEFT_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* ------------------------------------------------------------------ printable text */
+
+/*
+ * Text of a peer, a file or the environment that will be shown. Control sequences in it must not
+ * reach a terminal.
+ */
 
 /**
  * Replace by '?', in place, every byte of the first @p length ones that is not part of printable
@@ -36,5 +45,92 @@ void weft_reason_set(struct weft_reason *r, const char *fmt, ...)
 /** Append. */
 void weft_reason_add(struct weft_reason *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* ------------------------------------------------------------------ JSON */
+
+/*
+ * An answer in JSON, in the form of DPDK's telemetry: {"/command": value}. The value is a
+ * dictionary or an array of texts and numbers, one text, or null. Members that do not fit are
+ * counted, and the last member has their number.
+ */
+
+enum weft_json_kind {
+	WEFT_JSON_DICT,
+	WEFT_JSON_ARRAY,
+	WEFT_JSON_TEXT, /**< one weft_json_text() without a name; without that call it is null */
+};
+
+struct weft_json {
+	char *out;
+	size_t size, len;
+	enum weft_json_kind kind;
+	unsigned int members, left_out;
+};
+
+/** @param size  at least 256 and the length of the command */
+void weft_json_begin(struct weft_json *j, char *out, size_t size, const char *command,
+		     size_t command_len, enum weft_json_kind kind);
+/** @p name is NULL in arrays. Bytes that are not printable UTF-8 become '?'. */
+void weft_json_text(struct weft_json *j, const char *name, const char *text);
+void weft_json_number(struct weft_json *j, const char *name, uint64_t value);
+/** @return length of the text in @p out, without its zero byte */
+size_t weft_json_end(struct weft_json *j);
+
+/* ------------------------------------------------------------------ options of a lane */
+
+/*
+ * Options of a lane: "name=value,name=value", behind the resource in an item of WEFT_LANES. Each
+ * driver has a table of names and setters. Error messages contain the option as the user wrote it,
+ * and the expected form.
+ */
+
+/**
+ * One "name=value" of the text, and the buffer for an error message. Neither text is terminated.
+ */
+struct weft_opt {
+	const char *key, *value;
+	size_t key_len, value_len;
+	char *why;
+	size_t why_len;
+};
+
+/** An option of a driver. @p set returns 0, or the result of weft_opt_complain(). */
+struct weft_opt_key {
+	const char *key;
+	int (*set)(void *opts, const struct weft_opt *opt);
+};
+
+/** "lane option 'mtu=abc'" in an error message. */
+#define WEFT_OPT_FMT "lane option '%.*s=%.*s'"
+#define WEFT_OPT_ARG(o) (int)(o)->key_len, (o)->key, (int)(o)->value_len, (o)->value
+
+/** Write the error message. @return -EINVAL */
+int weft_opt_complain(const struct weft_opt *opt, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/** Decimal digits only, all of the text, within [min, max]. @return 0 or -EINVAL */
+int weft_opt_digits(const char *text, size_t len, uint32_t min, uint32_t max, uint32_t *out);
+
+/** The value as a number within [min, max]. @return 0, or -EINVAL with the error message */
+int weft_opt_number(const struct weft_opt *opt, uint32_t min, uint32_t max, uint32_t *out);
+
+/**
+ * Dotted quad without leading zeros (they mean octal to some, decimal to others); host byte order.
+ * @return 0 or -EINVAL
+ */
+int weft_opt_ipv4(const char *text, size_t len, uint32_t *out);
+
+/**
+ * Parse the text and call the setters; each option may be given once.
+ *
+ * @param text   NULL or "" = none
+ * @param keys   at most 32
+ * @param known  their names for error messages: "ip, gw, mtu"
+ * @param opts   passed to the setters
+ * @param why    on error: the message
+ * @return 0 or -EINVAL
+ */
+int weft_optlist_parse(const char *text, const struct weft_opt_key *keys, size_t num_keys,
+		       const char *known, void *opts, char *why, size_t why_len);
 
 #endif /* WEFT_TEXT_H */

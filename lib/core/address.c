@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/crc32c.h"
+#include "base/copy.h"
+#include "base/hash.h"
+#include "base/text.h"
 #include "core/address.h"
 #include "core/boot.h"
 #include "core/context.h"
 #include "core/worker.h"
-#include "base/params.h"
-#include "base/text.h"
 
 /* ------------------------------------------------------------------ small parts */
 

@@ -7,9 +7,9 @@
 #ifndef WEFT_ADDRESS_H
 #define WEFT_ADDRESS_H
 
-#include "lane.h"
-#include "base/siphash.h"
+#include "base/hash.h"
 #include "core/wire_conn.h"
+#include "lane.h"
 
 #define WEFT_ADDRESS_MAX_IFACES 16
 #define WEFT_ADDRESS_MAX 4096 /**< bytes: more than any valid address has */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/deadline.h"
+#include "base/container.h"
 #include "core/config.h"
 
 static inline void *field(const struct weft_conf *conf, const struct weft_option *opt)

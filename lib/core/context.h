@@ -13,7 +13,7 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include "base/backoff.h"
+#include "base/pacing.h"
 #include "base/platform.h"
 #include "core/mem_key.h"
 #include "lane.h"

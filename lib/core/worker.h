@@ -13,9 +13,9 @@
 #include <sys/queue.h>
 
 #include "base/counters.h"
+#include "base/hash.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "base/siphash.h"
 #include "base/text.h"
 #include "core/context.h"
 #include "lane.h"

@@ -10,11 +10,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/params.h"
+#include "base/copy.h"
 #include "base/log.h"
-#include "mem/mem.h"
-#include "mem/domain.h"
 #include "mem/cache.h"
+#include "mem/domain.h"
+#include "mem/mem.h"
 
 /* Rights for which memory must be writable; for others it is only tried. */
 #define MUST_WRITE (WEFT_LANE_ACCESS_REMOTE_WRITE | WEFT_LANE_ACCESS_REMOTE_ATOMIC)

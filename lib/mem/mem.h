@@ -96,7 +96,7 @@ int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsign
 		  bool partial, struct weft_mem **mem);
 
 /**
- * Registering @p length bytes more is expected to fail (base/backoff.h). Takes the context's lock.
+ * Registering @p length bytes more is expected to fail (base/pacing.h). Takes the context's lock.
  * @return bytes of registrations to deregister before it may succeed; 0 = unknown
  */
 size_t weft_mem_excess(struct weft_context *ctx, size_t length);

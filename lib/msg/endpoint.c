@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/copy_bw.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "msg/msg.h"
 

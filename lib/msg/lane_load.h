@@ -9,7 +9,7 @@
  * lane's own completions do. A lane that is slower than its nominal rate keeps bytes outstanding
  * longer, and gets fewer.
  *
- * The rate is measured while bytes are outstanding (base/rate.h). A lane may be idle with bytes
+ * The rate is measured while bytes are outstanding (base/pacing.h). A lane may be idle with bytes
  * outstanding, namely while all of them are in flight: when the lane got them less than a round
  * trip before the previous ones were done. The measurement is then only a lower bound of the lane's
  * rate.
@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/rate.h"
+#include "base/pacing.h"
 
 /**
  * Seconds of work that a lane has outstanding beyond a round trip. The peer, or a kernel in

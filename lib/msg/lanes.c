@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/memory_limit.h"
-#include "proto/proto.h"
+#include "base/host.h"
 #include "msg/msg.h"
+#include "proto/proto.h"
 
 /* A small number for a name: the position of the first lane with the same name. */
 static uint32_t same_as(const struct weft_msg_ep *me, unsigned int lane, size_t field)

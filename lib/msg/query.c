@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/params.h"
+#include "base/copy.h"
 #include "msg/msg.h"
 #include "proto/proto.h"
 

@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/params.h"
-#include "base/copy_bw.h"
+#include "base/copy.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "msg/msg.h"
 #include "plan/plan.h"
-#include "base/platform_host.h"
 
 static const char *const op_names[] = {
 	[WEFT_OP_TAG_SEND] = "tag_send",

@@ -4,7 +4,7 @@
  * peers. The limit is WEFT_RMA_MAX_GETS pieces, plus one for each peer without any, because other
  * operations may depend on its reply. So with many peers the initiator decides how much arrives at
  * a time. Endpoints that need more wait in a queue. Peers that do not deliver do not occupy the
- * limit (base/share.h).
+ * limit (base/pacing.h).
  */
 
 #include "rma/rma.h"

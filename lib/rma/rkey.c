@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/crc32c.h"
-#include "core/address.h"
+#include "base/hash.h"
 #include "base/log.h"
+#include "core/address.h"
 #include "mem/mem.h"
 #include "rma/rma.h"
 

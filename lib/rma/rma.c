@@ -3,10 +3,10 @@
 
 #include <errno.h>
 
+#include "base/copy.h"
+#include "base/log.h"
 #include "core/amo.h"
 #include "core/mem.h"
-#include "base/params.h"
-#include "base/log.h"
 #include "rma/rma.h"
 
 /* ------------------------------------------------------------------ calls */

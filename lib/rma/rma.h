@@ -39,9 +39,9 @@
 #ifndef WEFT_RMA_H
 #define WEFT_RMA_H
 
+#include "base/container.h"
 #include "base/counters.h"
-#include "base/seq_table.h"
-#include "base/share.h"
+#include "base/pacing.h"
 #include "msg/msg.h"
 
 enum weft_rma_kind {

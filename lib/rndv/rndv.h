@@ -42,7 +42,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "base/share.h"
+#include "base/pacing.h"
 #include "msg/msg.h"
 #include "rndv/port.h"
 

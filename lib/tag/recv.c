@@ -4,7 +4,7 @@
  *
  * Per endpoint, `rx_seq` is the next sequence number to match. Its first piece to arrive is matched
  * at once, whichever piece it is, and rx_seq advances, whether a receive matched or not. Messages
- * ahead of rx_seq wait in a table by sequence (base/seq_table.h). The table also contains all
+ * ahead of rx_seq wait in a table by sequence (base/container.h). The table also contains all
  * incomplete messages, so that later pieces find them. A message that is one piece, in sequence and
  * expected never gets a struct weft_message.
  *

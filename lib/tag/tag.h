@@ -18,7 +18,7 @@
 #ifndef WEFT_TAG_H
 #define WEFT_TAG_H
 
-#include "base/seq_table.h"
+#include "base/container.h"
 #include "msg/msg.h"
 #include "rndv/rndv.h"
 #include "tag/match.h"

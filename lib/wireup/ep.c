@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/params.h"
+#include "base/copy.h"
 #include "msg/msg.h"
 #include "wireup/learn.h"
 

@@ -2,7 +2,7 @@
 
 /* Numbers by which both ends choose protocols: the copy rate of the slower CPU. */
 
-#include "base/copy_bw.h"
+#include "base/host.h"
 #include "core/config.h"
 #include "wireup/wireup.h"
 

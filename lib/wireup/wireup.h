@@ -37,14 +37,14 @@
 #ifndef WEFT_WIREUP_H
 #define WEFT_WIREUP_H
 
-#include "core/address.h"
-#include "core/endpoint.h"
-#include "base/deadline.h"
-#include "wireup/select.h"
+#include "base/container.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/address.h"
+#include "core/endpoint.h"
 #include "core/wire.h"
 #include "wireup/peer.h"
+#include "wireup/select.h"
 
 /* ------------------------------------------------------------------ messages */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "core/boot.h"
 
 /* As a boot address, with the right first bytes and checksum, too. */

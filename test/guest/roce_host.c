@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/host.h"
 #include "roce_host.h"
-#include "base/platform_host.h"
 
 struct host a, b;
 const char *name_a, *name_b;

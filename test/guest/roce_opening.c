@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/host.h"
 #include "roce_host.h"
-#include "base/platform_host.h"
 
 static bool refused(const char *device, const char *options, const char *words)
 {

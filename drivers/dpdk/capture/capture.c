@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "base/log.h"
-#include "base/platform_host.h"
 #include "capture/control.h"
 #include "capture/filter.h"
 #include "capture/ring.h"

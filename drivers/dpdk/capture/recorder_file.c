@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "base/log.h"
-#include "base/platform_host.h"
 #include "capture/describe.h"
 #include "capture/file.h"
 #include "capture/options.h"

@@ -21,7 +21,7 @@
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
-#include "base/deadline.h"
+#include "base/container.h"
 #include "engine/loss.h"
 #include "engine/mtu_search.h"
 #include "engine/rtt.h"

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/deadline.h"
-#include "base/siphash.h"
+#include "base/container.h"
+#include "base/hash.h"
 #include "engine/conn.h"
 #include "engine/conn_table.h"
 #include "engine/iface.h"

@@ -3,7 +3,7 @@
 
 #include <rte_common.h>
 
-#include "base/deadline.h"
+#include "base/container.h"
 #include "engine/conn.h"
 #include "engine/iface.h"
 #include "engine/timer.h"

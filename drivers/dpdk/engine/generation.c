@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "base/siphash.h"
+#include "base/hash.h"
 #include "engine/generation.h"
 
 /*

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "base/siphash.h"
+#include "base/hash.h"
 
 /* A keyed permutation of 2^16 numbers, and its inverse. */
 uint16_t raw_generation(const struct weft_siphash_key *key, uint16_t number);

@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-#include "base/siphash.h"
+#include "base/hash.h"
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/connect.h"

@@ -11,9 +11,9 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "base/deadline.h"
+#include "base/container.h"
+#include "base/hash.h"
 #include "base/log.h"
-#include "base/siphash.h"
 #include "capture/tap.h"
 #include "engine/raw_counters.h"
 #include "engine/telemetry.h"

@@ -10,7 +10,7 @@
 
 #include <rte_common.h>
 
-#include "base/deadline.h"
+#include "base/container.h"
 #include "engine/ack.h"
 #include "engine/build.h"
 #include "engine/clock.h"

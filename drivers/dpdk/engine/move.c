@@ -26,8 +26,8 @@
 
 #include <rte_common.h>
 
+#include "base/hash.h"
 #include "base/log.h"
-#include "base/siphash.h"
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/conn_table.h"

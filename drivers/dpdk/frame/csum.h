@@ -13,7 +13,7 @@
 
 #include <rte_ip.h>
 
-#include "base/crc32c.h"
+#include "base/hash.h"
 
 /** As weft_crc32c_soft(), with the processor's instruction if it has one. */
 uint32_t weft_crc32c(uint32_t crc, const void *data, size_t len);

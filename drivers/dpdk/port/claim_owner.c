@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/foreign_fd.h"
+#include "base/blocking.h"
 #include "base/text.h"
 
 #define PF_EXITING 4u /* from the kernel's include/linux/sched.h */

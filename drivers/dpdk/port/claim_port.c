@@ -22,7 +22,7 @@
 #include <rte_bus.h>
 #include <rte_dev.h>
 
-#include "base/foreign_fd.h"
+#include "base/blocking.h"
 #include "port/claim_dev.h"
 #include "port/priv.h"
 

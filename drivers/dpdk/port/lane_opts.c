@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/option_list.h"
+#include "base/text.h"
 
 static uint32_t mask_of(unsigned int prefix)
 {

@@ -22,7 +22,6 @@
 #include <cmocka.h>
 
 #include "base/blocking.h"
-#include "base/foreign_fd.h"
 
 static void pause_ms(long ms)
 {

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "base/platform_host.h"
+#include "base/host.h"
 
 enum { THREADS = 4 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/copy_bw.h"
+#include "base/host.h"
 
 #define ROUND_BYTES 65536.0
 

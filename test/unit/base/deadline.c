@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/deadline.h"
+#include "base/container.h"
 
 #define ITEMS 200u
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/json.h"
+#include "base/text.h"
 
 static char out[512];
 static struct weft_json j;

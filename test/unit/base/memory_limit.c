@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "base/memory_limit.h"
+#include "base/host.h"
 
 static char dir[] = "/tmp/weft-memory-XXXXXX";
 static char groups[64];

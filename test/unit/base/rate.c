@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "base/pacing.h"
 #include "msg/lane_load.h"
-#include "base/rate.h"
 
 #define MS 1000000ull
 #define SEC 1000000000ull

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/seq_table.h"
+#include "base/container.h"
 #include "msg/seq_window.h"
 
 #define NUM 4096

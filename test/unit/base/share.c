@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/share.h"
+#include "base/pacing.h"
 
 #define MS 1000000ull
 #define LIMIT 1000u

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "base/platform_host.h"
+#include "base/host.h"
 #include "capture/capture.h"
 #include "capture/file.h"
 #include "capture_util.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "base/platform_host.h"
+#include "base/host.h"
 #include "capture/capture.h"
 #include "capture_util.h"
 

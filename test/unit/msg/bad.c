@@ -383,7 +383,7 @@ static void credit_never_shrinks_and_never_exceeds_the_window(void **state)
 	pair_close(&p);
 }
 
-/* base/seq_table.h says what the seed is for; here is where it comes from. */
+/* base/container.h says what the seed is for; here is where it comes from. */
 /* @behaviour T8 */
 static void the_table_of_open_messages_has_the_workers_seed(void **state)
 {

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/platform_host.h"
+#include "base/host.h"
 #include "unit/shm/shm_end.h"
 
 #define SIZE (1u << 20)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/platform_host.h"
+#include "base/host.h"
 
 static const struct weft_lane_conf conf = {.connect_timeout_ns = 5000000000u};
 

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "base/host.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <x86intrin.h>
 #endif
 
-#include "base/platform_host.h"
-#include "base/siphash.h"
+#include "base/hash.h"
+
+/* ------------------------------------------------------------------ clock and randomness */
 
 /*
  * The clock of the real machine. A progress call reads it once, so it should cost a few ns: the
@@ -281,3 +287,151 @@ const struct weft_platform weft_platform_host = {
 	.random = host_random,
 	.host_id = host_id,
 };
+
+/* ------------------------------------------------------------------ copy rate */
+
+/*
+ * Pieces as long as a frame, copied from buffers larger than the first-level caches, as packing a
+ * message does. A round is short, 64 KiB / 7 GB/s = 9 us. On a machine with other work most rounds
+ * therefore lie between two preemptions, which last for milliseconds; the fastest round counts. 64
+ * rounds take 0.6 ms. If they take longer than COPY_LIMIT_NS together, the measurement ends after
+ * COPY_ENOUGH rounds, never after fewer, because a single preemption could then decide the result.
+ */
+#define COPY_BUFFER (512u << 10)
+#define COPY_PIECE 4096u
+#define COPY_ROUND (64u << 10)
+#define COPY_ROUNDS 64
+#define COPY_ENOUGH 16
+#define COPY_LIMIT_NS 5000000u
+
+static pthread_mutex_t copy_bw_lock = PTHREAD_MUTEX_INITIALIZER;
+static double copy_bw;
+
+/* The compiler cannot remove the copies, because their result is used. */
+static unsigned char copy_round(unsigned char *dst, const unsigned char *src, size_t at)
+{
+	for (size_t n = 0; n < COPY_ROUND; n += COPY_PIECE)
+		memcpy(dst + (at + n) % COPY_BUFFER, src + (at + n) % COPY_BUFFER, COPY_PIECE);
+	__asm__ volatile("" : : "r"(dst) : "memory");
+	return dst[at % COPY_BUFFER];
+}
+
+double weft_bcopy_bw_measure(const struct weft_platform *platform)
+{
+	unsigned char *mem = malloc(2 * COPY_BUFFER);
+	uint64_t start, before, now, best = UINT64_MAX;
+	double bw;
+
+	if (!mem)
+		return WEFT_BCOPY_BW_DEFAULT;
+	memset(mem, 1, 2 * COPY_BUFFER); /* the pages exist before the measurement starts */
+	start = platform->now(platform->arg);
+	for (unsigned int i = 0; i < COPY_ROUNDS; i++) {
+		before = platform->now(platform->arg);
+		copy_round(mem + COPY_BUFFER, mem, i * COPY_ROUND);
+		now = platform->now(platform->arg);
+		if (now - before < best)
+			best = now - before;
+		if (now - start > COPY_LIMIT_NS && i + 1 >= COPY_ENOUGH)
+			break;
+	}
+	free(mem);
+	bw = best > 0 ? COPY_ROUND / ((double)best * 1e-9) : 0;
+	if (bw <= 0 || bw > 1e13)
+		return WEFT_BCOPY_BW_DEFAULT;
+	return bw > WEFT_BCOPY_BW_LEAST ? bw : WEFT_BCOPY_BW_LEAST;
+}
+
+double weft_bcopy_bw(const struct weft_platform *platform)
+{
+	double bw;
+
+	/*
+	 * A replaced platform has its own time, and its measurement must not be used with other
+	 * platforms.
+	 */
+	if (!platform || platform->now != weft_platform_host.now)
+		return WEFT_BCOPY_BW_DEFAULT;
+	pthread_mutex_lock(&copy_bw_lock);
+	if (!(copy_bw > 0))
+		copy_bw = weft_bcopy_bw_measure(platform);
+	bw = copy_bw;
+	pthread_mutex_unlock(&copy_bw_lock);
+	return bw;
+}
+
+/* ------------------------------------------------------------------ memory limit */
+
+/* @return the number in the file; SIZE_MAX = "max", or there is no such file */
+static size_t read_limit(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	unsigned long long value;
+	size_t limit = SIZE_MAX;
+
+	if (!f)
+		return SIZE_MAX;
+	if (fscanf(f, "%llu", &value) == 1 && value < SIZE_MAX)
+		limit = (size_t)value;
+	fclose(f);
+	return limit;
+}
+
+/* Each group up to the root: a group above may have the smaller limit. */
+static size_t least_limit(const char *mount, char *group, const char *file)
+{
+	size_t least = SIZE_MAX, limit;
+	char path[1200], *slash;
+
+	for (;;) {
+		snprintf(path, sizeof(path), "%s%s/%s", mount, group, file);
+		limit = read_limit(path);
+		least = limit < least ? limit : least;
+		slash = strrchr(group, '/');
+		if (!slash)
+			return least;
+		*slash = '\0';
+	}
+}
+
+/* Does a list of controllers, such as "cpu,memory", contain this one? */
+static int has_memory(const char *controllers)
+{
+	const char *at = strstr(controllers, "memory");
+
+	return at && (at == controllers || at[-1] == ',') && (at[6] == '\0' || at[6] == ',');
+}
+
+size_t weft_memory_group_limit(const char *groups, const char *mount)
+{
+	/* A line of /proc/PID/cgroup: "ID:CONTROLLERS:GROUP"; of version 2: "0::GROUP". */
+	char line[1024], controllers[256], group[768], below[512];
+	size_t least = SIZE_MAX, limit = SIZE_MAX;
+	FILE *f = fopen(groups, "re");
+
+	if (!f)
+		return SIZE_MAX;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "0::%767[^\n]", group) == 1) {
+			limit = least_limit(mount, group, "memory.max");
+		} else if (sscanf(line, "%*u:%255[^:]:%767[^\n]", controllers, group) == 2 &&
+			   has_memory(controllers)) {
+			snprintf(below, sizeof(below), "%s/memory", mount);
+			limit = least_limit(below, group, "memory.limit_in_bytes");
+		}
+		least = limit < least ? limit : least;
+	}
+	fclose(f);
+	return least;
+}
+
+size_t weft_memory_limit(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	size_t limit = weft_memory_group_limit("/proc/self/cgroup", "/sys/fs/cgroup");
+	size_t host = pages > 0 && size > 0 ? (size_t)pages * (size_t)size : 0;
+
+	if (limit == SIZE_MAX)
+		return host;
+	return host == 0 || limit < host ? limit : host;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file base/container.h
+ * Containers: a pool of objects, a hash table by sequence number, a heap of deadlines.
+ */
+#ifndef WEFT_CONTAINER_H
+#define WEFT_CONTAINER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+/* ------------------------------------------------------------------ pool */
+
+/*
+ * A pool of objects of one size. Get and put take a few instructions and no malloc(). Memory comes
+ * in chunks of doubling size and returns to libc only with the pool. The last object put is the
+ * first one got, because it is warm in the cache.
+ *
+ * No lock: a pool belongs to a worker. Under AddressSanitizer objects in the pool are poisoned, so
+ * that a use after put is detected.
+ */
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define WEFT_MPOOL_POISON(p, n) __asan_poison_memory_region(p, n)
+#define WEFT_MPOOL_UNPOISON(p, n) __asan_unpoison_memory_region(p, n)
+#else
+#define WEFT_MPOOL_POISON(p, n) ((void)(p), (void)(n))
+#define WEFT_MPOOL_UNPOISON(p, n) ((void)(p), (void)(n))
+#endif
+
+struct weft_mpool {
+	void *free;  /* first free object; each holds the next in its first word */
+	size_t size; /* of one object, rounded up to WEFT_MPOOL_ALIGN */
+	size_t in_use;
+	size_t total;      /* objects in all chunks */
+	size_t max;        /* never more objects than this; 0 = no bound */
+	size_t next_chunk; /* objects in the chunk to come */
+	void *chunks;
+};
+
+/** Objects are aligned to this: no two share a cache line. */
+#define WEFT_MPOOL_ALIGN 64
+
+/**
+ * Prepare a pool; allocates nothing yet.
+ * @param size   bytes of one object
+ * @param first  objects in the first chunk
+ * @param max    bound on objects, 0 = none
+ */
+void weft_mpool_init(struct weft_mpool *pool, size_t size, size_t first, size_t max);
+
+/** Free all chunks, objects in use included. A zeroed pool is allowed. */
+void weft_mpool_fini(struct weft_mpool *pool);
+
+/** Add a chunk. @return 0, -ENOMEM, or -ENOBUFS at the bound */
+int weft_mpool_grow(struct weft_mpool *pool);
+
+/** @return an object with undefined content, or NULL (no memory, or the bound is reached) */
+static inline void *weft_mpool_get(struct weft_mpool *pool)
+{
+	void *obj;
+
+	if (__builtin_expect(!pool->free, 0) && weft_mpool_grow(pool) < 0)
+		return NULL;
+	obj = pool->free;
+	WEFT_MPOOL_UNPOISON(obj, pool->size);
+	pool->free = *(void **)obj;
+	pool->in_use++;
+	return obj;
+}
+
+static inline void weft_mpool_put(struct weft_mpool *pool, void *obj)
+{
+	*(void **)obj = pool->free;
+	pool->free = obj;
+	pool->in_use--;
+	WEFT_MPOOL_POISON(obj, pool->size);
+}
+
+/* ------------------------------------------------------------------ table by sequence number */
+
+/*
+ * A hash table by sequence number. It grows with the number of entries, which are links inside
+ * their owners' structures. A peer that chooses the numbers does not know the seed, so it cannot
+ * make them collide.
+ */
+
+struct weft_seq_node {
+	SLIST_ENTRY(weft_seq_node) link;
+	uint32_t seq;
+};
+
+SLIST_HEAD(weft_seq_list, weft_seq_node);
+
+/** All zero except the seed = empty. */
+struct weft_seq_table {
+	struct weft_seq_list *buckets; /**< 2^bits; NULL = none yet */
+	uint32_t bits;
+	uint32_t num;
+	uint64_t seed; /**< random */
+};
+
+/** @return 0, or -ENOMEM: there is no table yet (a table that cannot grow still works) */
+int weft_seq_table_add(struct weft_seq_table *t, struct weft_seq_node *node, uint32_t seq);
+void weft_seq_table_remove(struct weft_seq_table *t, struct weft_seq_node *node);
+/** Called with t->num > 0 by weft_seq_table_find(). */
+struct weft_seq_node *weft_seq_table_look(const struct weft_seq_table *t, uint32_t seq);
+/**
+ * The first entry at or behind bucket @p *from, which the call advances: to visit or remove all
+ * entries.
+ */
+struct weft_seq_node *weft_seq_table_any(const struct weft_seq_table *t, uint32_t *from);
+/** Free the memory of the table, not the entries. */
+void weft_seq_table_fini(struct weft_seq_table *t);
+
+static inline struct weft_seq_node *weft_seq_table_find(const struct weft_seq_table *t,
+							uint32_t seq)
+{
+	return t->num ? weft_seq_table_look(t, seq) : NULL;
+}
+
+/* ------------------------------------------------------------------ deadlines */
+
+/*
+ * Deadlines of items with small numbers (connections, endpoints), and the first one due. A heap
+ * with four children per node: adding the latest deadline, as a retransmission timer mostly is,
+ * costs one comparison, however many there are. Removing the first one costs the logarithm of their
+ * number. No clock: times are any numbers that the owner compares.
+ */
+
+#define WEFT_NEVER UINT64_MAX
+
+/** All zero = empty, without room for items. */
+struct weft_deadlines {
+	struct weft_deadline {
+		uint64_t at;
+		uint32_t item;
+	} * heap;
+	uint32_t *place; /**< of each item: 1 + its index in the heap; 0 = not in the heap */
+	uint32_t num, room;
+};
+
+/** Make room for items below @p room. The room never shrinks. @return 0 or -ENOMEM */
+int weft_deadlines_reserve(struct weft_deadlines *d, uint32_t room);
+void weft_deadlines_fini(struct weft_deadlines *d);
+
+/** Time of the first one, WEFT_NEVER when there is none. */
+static inline uint64_t weft_deadlines_first(const struct weft_deadlines *d)
+{
+	return d->num == 0 ? WEFT_NEVER : d->heap[0].at;
+}
+
+/** @p item is due at @p at, or earlier if it is already. WEFT_NEVER changes nothing. */
+void weft_deadlines_by(struct weft_deadlines *d, uint32_t item, uint64_t at);
+void weft_deadlines_remove(struct weft_deadlines *d, uint32_t item);
+/** Take the first one out; there must be one. */
+uint32_t weft_deadlines_pop(struct weft_deadlines *d);
+
+#endif /* WEFT_CONTAINER_H */

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file base/host.h
+ * The real machine: its clock and randomness, the copy rate of a CPU, the memory that this process
+ * may use. Not installed: drivers get the platform when an interface is opened.
+ */
+#ifndef WEFT_HOST_H
+#define WEFT_HOST_H
+
+#include <stddef.h>
+
+#include "base/platform.h"
+
+/* ------------------------------------------------------------------ clock and randomness */
+
+/** TSC (invariant, calibrated) or clock_gettime(), getrandom(). */
+extern const struct weft_platform weft_platform_host;
+
+/* ------------------------------------------------------------------ copy rate */
+
+/*
+ * Copy rate of a CPU of this machine, for the model (proto/model.h).
+ */
+
+/** Used when nothing can be measured, because the clock does not advance (the simulator's). */
+#define WEFT_BCOPY_BW_DEFAULT 7e9
+/**
+ * Lower bound of the measured rate: no CPU that runs DPDK is slower. A lower result means that the
+ * measurement was disturbed throughout, or that the CPU is emulated. The other costs of the model
+ * are fixed, so zero copy would then seem worthwhile for a few bytes.
+ */
+#define WEFT_BCOPY_BW_LEAST 5e8
+
+/**
+ * Bytes per second of memcpy() between buffers that the nearest cache does not hold. Measured once
+ * per process, in about 1 ms; later calls return the same number. The fastest of several rounds
+ * counts, so preemption in some rounds does no harm.
+ * @param platform  its clock is used; one that does not advance gives #WEFT_BCOPY_BW_DEFAULT
+ */
+double weft_bcopy_bw(const struct weft_platform *platform);
+
+/**
+ * The measurement itself, by any clock. @return bytes per second; #WEFT_BCOPY_BW_DEFAULT when there
+ * is no memory or the clock does not advance
+ */
+double weft_bcopy_bw_measure(const struct weft_platform *platform);
+
+/* ------------------------------------------------------------------ memory limit */
+
+/**
+ * The least memory limit of the process's control group and of the groups above it, version 1 or 2.
+ *
+ * @param groups  the groups of the process: "/proc/self/cgroup"
+ * @param mount   where control groups are mounted: "/sys/fs/cgroup"
+ * @return bytes; SIZE_MAX = no limit, or none that can be read
+ */
+size_t weft_memory_group_limit(const char *groups, const char *mount);
+
+/**
+ * @return bytes: the host's memory, or the limit of the control group if that is less;
+ *         0 = unknown
+ */
+size_t weft_memory_limit(void);
+
+#endif /* WEFT_HOST_H */

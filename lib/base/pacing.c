@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "base/pacing.h"
+
+/* ------------------------------------------------------------------ measured rate of a lane */
+
+/*
+ * Lower bound of the estimate, as a share of the nominal rate: a slower lane would never be tried
+ * again.
+ */
+#define FLOOR (1.0 / 1024)
+
+void weft_rate_init(struct weft_rate *r, double nominal)
+{
+	*r = (struct weft_rate){.nominal = nominal > 0 ? nominal : 1e9};
+	r->rate = r->nominal;
+}
+
+/* Begin a new span. */
+static void begin_span(struct weft_rate *r)
+{
+	r->span = 0;
+	r->bytes = 0;
+	r->limited = false;
+}
+
+/* The span is over: update the estimate. */
+static bool end_span(struct weft_rate *r, uint64_t now)
+{
+	uint64_t weight = r->span < WEFT_RATE_MAX ? r->span : WEFT_RATE_MAX;
+	double is = (double)r->bytes * 1e9 / (double)r->span;
+	double share = (double)weight / (double)(weight + WEFT_RATE_TAU);
+	bool counts = !r->limited || is > r->rate;
+
+	begin_span(r);
+	if (!counts)
+		return false;
+	/* The first sample replaces the nominal rate, which is no measurement. */
+	if (r->seen == 0 && share < 0.5)
+		share = 0.5;
+	r->rate += (is - r->rate) * share;
+	if (r->rate < r->nominal * FLOOR)
+		r->rate = r->nominal * FLOOR;
+	r->seen = now;
+	return true;
+}
+
+bool weft_rate_add(struct weft_rate *r, uint64_t bytes, uint64_t now)
+{
+	if (!r->running)
+		return false;
+	if (r->first == 0)
+		r->first = r->last = now;
+	if (now == r->first)
+		return false;
+	r->span += now - r->last;
+	r->last = now;
+	r->bytes += bytes;
+	return r->span >= WEFT_RATE_SPAN && end_span(r, now);
+}
+
+bool weft_rate_pause(struct weft_rate *r, uint64_t now)
+{
+	bool enough = r->running && r->span >= WEFT_RATE_SPAN;
+
+	r->running = false;
+	if (enough)
+		return end_span(r, now);
+	if (r->limited)
+		begin_span(r);
+	return false;
+}
+
+bool weft_rate_stop(struct weft_rate *r, uint64_t now)
+{
+	/* The work ended at an unknown time in this span. */
+	r->limited = true;
+	if (r->running && r->first != 0)
+		r->span += now - r->last;
+	return weft_rate_pause(r, now);
+}
+
+double weft_rate_get(struct weft_rate *r, uint64_t now)
+{
+	if (r->seen && now - r->seen > WEFT_RATE_STALE) {
+		double ratio = r->nominal / r->rate;
+
+		r->seen = now;
+		if (ratio > 2)
+			ratio = 2;
+		if (ratio < 0.5)
+			ratio = 0.5;
+		r->rate *= ratio;
+	}
+	return r->rate;
+}
+
+/* ------------------------------------------------------------------ quota of requests */
+
+/* Start a new span in which the peer must deliver. */
+static void judge_anew(struct weft_share *s, struct weft_share_user *u, uint64_t now)
+{
+	u->due = u->out / 4 + 1;
+	u->since = now;
+	u->came = s->came;
+	if (u->listed)
+		TAILQ_REMOVE(&s->users, u, link);
+	TAILQ_INSERT_TAIL(&s->users, u, link);
+	u->listed = true;
+}
+
+static void unlist_user(struct weft_share *s, struct weft_share_user *u)
+{
+	if (u->listed)
+		TAILQ_REMOVE(&s->users, u, link);
+	u->listed = false;
+}
+
+static bool is_late(const struct weft_share *s, const struct weft_share_user *u, uint64_t now)
+{
+	uint64_t came = s->came - u->came;
+
+	if (now - u->since < WEFT_SHARE_STALL)
+		return false;
+	/* If no other peer delivers, the load of other peers is not the reason for the delay. */
+	return came == 0 || came >= s->used || now - u->since >= WEFT_SHARE_STALL_MAX;
+}
+
+bool weft_share_free(struct weft_share *s, uint64_t now)
+{
+	struct weft_share_user *u;
+
+	while (s->used >= s->limit && (u = TAILQ_FIRST(&s->users)) && is_late(s, u, now)) {
+		unlist_user(s, u);
+		u->stalled = true;
+		s->used -= u->out;
+		s->stalled += u->out;
+		s->stalls++;
+	}
+	return s->used < s->limit;
+}
+
+bool weft_share_room(struct weft_share *s, const struct weft_share_user *u, uint64_t now)
+{
+	return u->out == 0 || (weft_share_free(s, now) && !u->stalled);
+}
+
+void weft_share_take(struct weft_share *s, struct weft_share_user *u, uint64_t n, uint64_t now)
+{
+	bool first = u->out == 0;
+
+	u->out += n;
+	if (u->stalled) {
+		s->stalled += n;
+		return;
+	}
+	s->used += n;
+	if (s->used > s->peak)
+		s->peak = s->used;
+	if (first)
+		judge_anew(s, u, now);
+}
+
+void weft_share_done(struct weft_share *s, struct weft_share_user *u, uint64_t n, bool good,
+		     uint64_t now)
+{
+	u->out -= n;
+	if (u->stalled)
+		s->stalled -= n;
+	else
+		s->used -= n;
+	if (good)
+		s->came += n;
+	if (u->out == 0) {
+		unlist_user(s, u);
+		u->stalled = false;
+		return;
+	}
+	if (!good)
+		return;
+	u->due -= n < u->due ? n : u->due;
+	if (u->due)
+		return;
+	if (u->stalled) {
+		u->stalled = false;
+		s->stalled -= u->out;
+		s->used += u->out;
+	}
+	judge_anew(s, u, now);
+}

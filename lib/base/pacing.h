@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file base/pacing.h
+ * Rules that pace what a worker sends, requests and registers: the measured rate of a lane, the
+ * quota of requests to peers, the backoff of registrations. Time is an argument; no allocation.
+ */
+#ifndef WEFT_PACING_H
+#define WEFT_PACING_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+/* ------------------------------------------------------------------ measured rate of a lane */
+
+/*
+ * Measured rate of a lane: bytes that arrived per time while the lane had a backlog. No clock, no
+ * allocation.
+ *
+ * The estimate begins with the nominal rate. It then follows the bytes that the lane delivers while
+ * it is *backlogged*, that is, while its sender has more for it than it takes. Bytes are counted
+ * over spans of at least #WEFT_RATE_SPAN, and the estimate follows them with a time constant of
+ * #WEFT_RATE_TAU. A span in which the lane may have waited for work (*limited*) gives only a lower
+ * bound of the rate.
+ *
+ * An estimate that was not confirmed for #WEFT_RATE_STALE drifts back to the nominal rate, by a
+ * factor of two per #WEFT_RATE_STALE. So a lane that was slow, and was not used because of it, is
+ * tried again.
+ *
+ * A span begins with the first bytes that arrive after the lane got work, not with the work itself.
+ * So a long round trip does not look like a low rate. Bytes that arrive at the same time as the
+ * first ones are not counted, because their transfer time is unknown. A long silence counts as at
+ * most #WEFT_RATE_MAX, because a peer that did not poll for a second has not become slow. If work
+ * ends within a span, the next work continues the span, and the time between is not counted.
+ */
+
+#define WEFT_RATE_SPAN 1000000ull    /**< ns; shortest span that counts */
+#define WEFT_RATE_TAU 8000000ull     /**< ns */
+#define WEFT_RATE_MAX 8000000ull     /**< ns; longest time by which one span is weighted */
+#define WEFT_RATE_STALE 500000000ull /**< ns */
+
+struct weft_rate {
+	double rate;    /**< estimate, bytes/s */
+	double nominal; /**< bytes/s */
+	uint64_t first; /**< time of the first bytes after the start, ns; 0 = none yet */
+	uint64_t last;  /**< time of the last bytes, ns */
+	uint64_t span;  /**< length of the span, ns */
+	uint64_t bytes; /**< in the span */
+	uint64_t seen;  /**< when the estimate was last confirmed, ns; 0 = never */
+	bool running;   /**< backlogged */
+	bool limited;   /**< in this span the lane may have waited for work */
+};
+
+/** @param nominal  bytes/s; not above 0 = 1e9 */
+void weft_rate_init(struct weft_rate *r, double nominal);
+
+/** The lane has work from now on. No effect if it already had. */
+static inline void weft_rate_start(struct weft_rate *r)
+{
+	if (r->running)
+		return;
+	r->running = true;
+	r->first = 0;
+}
+
+/** For some time the lane had less work than it could have carried. */
+static inline void weft_rate_limited(struct weft_rate *r)
+{
+	r->limited = true;
+}
+
+/** @p bytes have arrived. @return true when the estimate has changed */
+bool weft_rate_add(struct weft_rate *r, uint64_t bytes, uint64_t now);
+
+/** The lane has finished all its work. @return true when the estimate has changed */
+bool weft_rate_pause(struct weft_rate *r, uint64_t now);
+
+/**
+ * The lane has no work any more; the time at which it ended is not known. @return true when the
+ * estimate has changed
+ */
+bool weft_rate_stop(struct weft_rate *r, uint64_t now);
+
+/** The estimate, drifting back to the nominal rate when it is old; bytes/s, > 0 */
+double weft_rate_get(struct weft_rate *r, uint64_t now);
+
+/* ------------------------------------------------------------------ quota of requests */
+
+/*
+ * Outstanding requests of a worker to its peers, within a limit for all of them: bytes of
+ * rendezvous (rndv/pull.c), pieces of gets (rma/gets.c).
+ *
+ * A peer with nothing outstanding always gets a small request: that is its guarantee. A peer that
+ * does not deliver is *stalled*: its outstanding requests do not count any more, so that other
+ * peers get its share, and it gets no further requests. Peers are judged by the data that they
+ * deliver. A peer must deliver a quarter of its outstanding amount within 20 ms. While others
+ * deliver, it has the time in which they deliver as much as all had outstanding, but at most 200
+ * ms. A stalled peer that delivers a quarter is no longer stalled.
+ *
+ * So the limit applies to the peers that deliver. Earlier requests to stalled peers, at most their
+ * lanes' windows, are in addition to it once these peers continue.
+ */
+
+/** ns; time for a quarter to arrive, unless other peers are slow, too */
+#define WEFT_SHARE_STALL 20000000ull
+/** ns; upper bound of that time */
+#define WEFT_SHARE_STALL_MAX 200000000ull
+
+/** A peer. Zero-initialised. */
+struct weft_share_user {
+	TAILQ_ENTRY(weft_share_user) link; /**< while it has something outstanding, not stalled */
+	uint64_t out;
+	uint64_t due;   /**< amount to arrive until it is judged again */
+	uint64_t since; /**< ns; when it was judged last */
+	uint64_t came;  /**< weft_share.came at that time */
+	bool listed, stalled;
+};
+
+TAILQ_HEAD(weft_share_users, weft_share_user);
+
+struct weft_share {
+	uint64_t limit;
+	uint64_t used;                 /**< outstanding, of those that are not stalled */
+	uint64_t peak;                 /**< of used */
+	uint64_t came;                 /**< arrived from all peers, cumulative */
+	uint64_t stalled;              /**< outstanding, of stalled peers */
+	uint64_t stalls;               /**< times that a peer became stalled */
+	struct weft_share_users users; /**< in the order of their last judgement */
+};
+
+static inline void weft_share_init(struct weft_share *s, uint64_t limit)
+{
+	*s = (struct weft_share){.limit = limit};
+	TAILQ_INIT(&s->users);
+}
+
+/** Is there room below the limit? If not, the call first searches for stalled peers. */
+bool weft_share_free(struct weft_share *s, uint64_t now);
+/**
+ * May @p u get a request now? It may exceed the limit by a small request if it has nothing
+ * outstanding.
+ */
+bool weft_share_room(struct weft_share *s, const struct weft_share_user *u, uint64_t now);
+/** @p n were requested from the peer. */
+void weft_share_take(struct weft_share *s, struct weft_share_user *u, uint64_t n, uint64_t now);
+/** @p n of the outstanding amount arrived, or (@p good false) will not arrive. */
+void weft_share_done(struct weft_share *s, struct weft_share_user *u, uint64_t n, bool good,
+		     uint64_t now);
+
+/* ------------------------------------------------------------------ backoff of registrations */
+
+/*
+ * Backoff for registrations on the fly that the system refuses because locked memory is used up.
+ * Without it each message would cost a system call that pins its pages, fails, and unpins them.
+ * Pure: no clock, no locks.
+ *
+ * A failure is recorded as a total: the bytes registered already, and those of the message. A
+ * smaller total may still succeed, so a smaller message, or one after a deregistration, is tried at
+ * once. Other messages are tried after a time that doubles with each failure, which detects a
+ * raised limit. A success with this total or more resets the backoff.
+ */
+
+#define WEFT_BACKOFF_MIN_NS 1000000ull    /**< after the first failure: 1 ms */
+#define WEFT_BACKOFF_MAX_NS 1000000000ull /**< at most: 1 s */
+
+/** Zeroed = nothing has failed. */
+struct weft_backoff {
+	uint64_t until; /**< ns: no attempt before */
+	uint64_t wait;  /**< ns: last waiting time; 0 = nothing has failed */
+	/**
+	 * bytes: smallest total that was refused since the last success, registered bytes included
+	 */
+	size_t total;
+	int err; /**< error of the failure */
+};
+
+/**
+ * Would other memory of the same size get the same error? EPERM means a limit of 0 locked bytes.
+ */
+static inline bool weft_backoff_is_shortage(int err)
+{
+	return err == -ENOMEM || err == -EAGAIN || err == -ENOSPC || err == -EPERM;
+}
+
+/**
+ * Is it worth registering @p length bytes in addition to @p held?
+ * @return 0, or the error of the last attempt
+ */
+static inline int weft_backoff_check(const struct weft_backoff *b, uint64_t now, size_t held,
+				     size_t length)
+{
+	return b->wait != 0 && now < b->until && held + length >= b->total ? b->err : 0;
+}
+
+/** Bytes that must be deregistered before the total is less than the one that was refused. */
+static inline size_t weft_backoff_excess(const struct weft_backoff *b, size_t held, size_t length)
+{
+	return b->wait != 0 && held + length >= b->total ? held + length - b->total + 1 : 0;
+}
+
+/** The registration was refused with @p err. */
+static inline void weft_backoff_failed(struct weft_backoff *b, uint64_t now, size_t held,
+				       size_t length, int err)
+{
+	size_t total = held + length;
+
+	/* A smaller total was refused: this is a new fact, not a repetition of the last failure. */
+	if (b->wait == 0 || total < b->total) {
+		b->total = total;
+		b->wait = b->wait ? b->wait : WEFT_BACKOFF_MIN_NS;
+	} else if (now >= b->until) {
+		b->wait = b->wait * 2 < WEFT_BACKOFF_MAX_NS ? b->wait * 2 : WEFT_BACKOFF_MAX_NS;
+	}
+	b->until = now + b->wait;
+	b->err = err;
+}
+
+/** The registration succeeded. */
+static inline void weft_backoff_worked(struct weft_backoff *b, size_t held, size_t length)
+{
+	if (b->wait != 0 && held + length >= b->total)
+		*b = (struct weft_backoff){0};
+}
+
+#endif /* WEFT_PACING_H */
