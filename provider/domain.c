@@ -2,19 +2,173 @@
 
 #include "provider/domain.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "provider/atomic.h"
 #include "provider/av.h"
-#include "provider/cntr.h"
-#include "provider/cq.h"
+#include "provider/completion.h"
 #include "provider/ep.h"
-#include "provider/fork.h"
-#include "provider/mr.h"
 #include "provider/op.h"
 #include "provider/process.h"
-#include "provider/thread.h"
+
+/* ------------------------------------------------------------------ memory regions */
+
+/* The time, in ms, for which closing makes progress for operations that still use the memory. */
+#define CLOSE_MS 1000
+
+static int mr_close(struct fid *fid)
+{
+	struct wfi_deadline deadline = wfi_deadline(CLOSE_MS);
+	struct wfi_mr *mr = container_of(fid, struct wfi_mr, mr.fid);
+	int rc;
+
+	if (wfi_domain_is_parents(mr->domain))
+		return 0;
+	wfi_lock();
+	for (;;) {
+		rc = weft_mem_deregister(mr->mem);
+		if (rc != -EBUSY || !wfi.worker || wfi_deadline_left(&deadline) == 0)
+			break;
+		weft_worker_progress(wfi.worker);
+		wfi_yield();
+	}
+	if (rc == 0)
+		mr->domain->refs--;
+	wfi_unlock();
+	if (rc == 0)
+		free(mr);
+	return rc < 0 ? -wfi_errno(rc) : 0;
+}
+
+static struct fi_ops mr_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = mr_close,
+	.bind = wfi_no_bind,
+	.control = wfi_no_control,
+	.ops_open = wfi_no_ops_open,
+};
+
+static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
+		      struct fid_mr **out)
+{
+	struct wfi_domain *domain = container_of(fid, struct wfi_domain, domain.fid);
+	struct weft_mem_params params = WEFT_INIT(struct weft_mem_params);
+	struct wfi_mr *mr;
+	int rc;
+
+	if (fid->fclass != FI_CLASS_DOMAIN || flags != 0)
+		return fid->fclass != FI_CLASS_DOMAIN ? -FI_EINVAL : -FI_EBADFLAGS;
+	if (attr->iface != FI_HMEM_SYSTEM) {
+		FI_WARN(&wfi_provider, FI_LOG_MR,
+			"memory of a device (iface %d) is not supported: copy it to host memory\n",
+			(int)attr->iface);
+		return -FI_EOPNOTSUPP;
+	}
+	if (attr->iov_count != 1 || attr->offset != 0)
+		return -FI_EINVAL;
+	if (attr->access & FI_REMOTE_READ)
+		params.flags |= WEFT_MEM_REMOTE_READ;
+	if (attr->access & FI_REMOTE_WRITE)
+		/*
+		 * libfabric has no access flag for atomics: this one includes them, even if they
+		 * fetch.
+		 */
+		params.flags |= WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return -FI_ENOMEM;
+	wfi_lock();
+	rc = weft_mem_register(wfi.ctx, attr->mr_iov[0].iov_base, attr->mr_iov[0].iov_len, &params,
+			       &mr->mem);
+	if (rc == 0)
+		domain->refs++;
+	wfi_unlock();
+	if (rc < 0) {
+		free(mr);
+		return -wfi_errno(rc);
+	}
+	mr->domain = domain;
+	mr->mr.fid.fclass = FI_CLASS_MR;
+	mr->mr.fid.context = attr->context;
+	mr->mr.fid.ops = &mr_fi_ops;
+	mr->mr.mem_desc = mr;
+	mr->mr.key = params.flags ? weft_mem_key(mr->mem) : FI_KEY_NOTAVAIL;
+	*out = &mr->mr;
+	return 0;
+}
+
+static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
+		   uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
+		   void *context)
+{
+	struct fi_mr_attr attr = {
+		.mr_iov = iov,
+		.iov_count = count,
+		.access = access,
+		.offset = offset,
+		.requested_key = requested_key,
+		.context = context,
+	};
+
+	return mr_regattr(fid, &attr, flags, mr);
+}
+
+static int mr_reg(struct fid *fid, const void *buf, size_t length, uint64_t access, uint64_t offset,
+		  uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
+
+	return mr_regv(fid, &iov, 1, access, offset, requested_key, flags, mr, context);
+}
+
+static struct fi_ops_mr mr_ops = {
+	.size = sizeof(struct fi_ops_mr),
+	.reg = mr_reg,
+	.regv = mr_regv,
+	.regattr = mr_regattr,
+};
+
+/* ------------------------------------------------------------------ children of fork() */
+
+/*
+ * Children of fork(): worker, connections and thread belong to the parent. A child starts with
+ * nothing open. Closing an object of the parent has no effect in the child, which may open its own
+ * objects.
+ */
+
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static int fork_error;
+
+/*
+ * Another thread of the parent may have held the lock, with a table half changed. So the child
+ * reads no state: everything is initialized again, and the memory is leaked.
+ */
+static void in_child(void)
+{
+	wfi_process_forked();
+	wfi_thread_forked();
+	wfi_wait_forked();
+	wfi_eps_forked();
+	wfi_peers_forked();
+	wfi_ops_forked();
+}
+
+static void watch(void)
+{
+	fork_error = -pthread_atfork(NULL, NULL, in_child);
+}
+
+/* From now on a child detects that it is one. @return 0, or a negative error */
+static int watch_fork(void)
+{
+	pthread_once(&fork_once, watch);
+	return fork_error;
+}
+
+/* ------------------------------------------------------------------ domains */
 
 static int domain_close(struct fid *fid)
 {
@@ -125,10 +279,10 @@ int wfi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 	domain->domain.fid.context = context;
 	domain->domain.fid.ops = &domain_fi_ops;
 	domain->domain.ops = &domain_ops;
-	domain->domain.mr = &wfi_mr_ops;
+	domain->domain.mr = &mr_ops;
 	domain->av_type = info->domain_attr ? info->domain_attr->av_type : FI_AV_UNSPEC;
 	domain->generation = wfi.generation;
-	rc = wfi_fork_watch();
+	rc = watch_fork();
 	if (rc == 0) {
 		wfi_lock_any();
 		rc = wfi_process_get();

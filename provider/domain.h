@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file domain.h
- * Domains: groups of objects of an application. All domains share the process's worker.
+ * @file provider/domain.h
+ * Domains, their memory regions, and children of fork(), whose domains belong to the parent.
  */
 #ifndef WFI_DOMAIN_H
 #define WFI_DOMAIN_H
@@ -10,7 +10,28 @@
 
 #include "provider/process.h"
 #include "provider/provider.h"
+#include "weft.h"
 
+/* ------------------------------------------------------------------ memory regions */
+
+struct wfi_domain;
+
+/** A memory region. The descriptor for sends and receives is the region itself. */
+struct wfi_mr {
+	struct fid_mr mr;
+	struct wfi_domain *domain;
+	struct weft_mem *mem;
+};
+
+/** The registration of a descriptor; NULL for none. */
+static inline struct weft_mem *wfi_mr_mem(void *desc)
+{
+	return desc ? ((struct wfi_mr *)desc)->mem : NULL;
+}
+
+/* ------------------------------------------------------------------ domains */
+
+/** A domain: a group of objects of an application. All domains share the process's worker. */
 struct wfi_domain {
 	struct fid_domain domain;
 	unsigned int refs;       /**< number of its objects */
@@ -19,7 +40,7 @@ struct wfi_domain {
 	enum fi_av_type av_type;
 };
 
-/** It was opened before this process was forked (fork.h). */
+/** It was opened before this process was forked. */
 static inline bool wfi_domain_is_parents(const struct wfi_domain *domain)
 {
 	return domain->generation != wfi.generation;

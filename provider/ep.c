@@ -8,13 +8,11 @@
 #include "provider/atomic.h"
 #include "provider/eq.h"
 #include "provider/info.h"
-#include "provider/msg.h"
-#include "provider/multi.h"
+#include "provider/message.h"
 #include "provider/op.h"
 #include "provider/process.h"
 #include "provider/rma.h"
 #include "provider/tagged.h"
-#include "provider/wait.h"
 
 #define MIN_MULTI_RECV 4096
 #define CLOSE_MS 1000

@@ -9,8 +9,7 @@
 #include <sys/queue.h>
 
 #include "provider/av.h"
-#include "provider/cntr.h"
-#include "provider/cq.h"
+#include "provider/completion.h"
 #include "provider/domain.h"
 
 struct wfi_claim;

@@ -8,15 +8,15 @@
 
 #include <sys/queue.h>
 
+#include "provider/process.h"
 #include "provider/provider.h"
-#include "provider/wait.h"
 
 struct wfi_event;
 
 struct wfi_eq {
 	struct fid_eq eq;
 	unsigned int refs;       /**< of address vectors and endpoints */
-	unsigned int generation; /**< generation of the process: fork.h */
+	unsigned int generation; /**< generation of the process: domain.h */
 	enum fi_wait_obj wait_obj;
 	struct wfi_wait wait;
 	STAILQ_HEAD(, wfi_event) events;

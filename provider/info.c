@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "provider/av.h"
 #include "provider/options.h"
-#include "provider/peer.h"
-#include "provider/version.h"
+#include "provider/provider.h"
 
 /* Does an attribute request nothing, or at most what is offered? */
 #define AT_MOST(requested, there) ((requested) <= (there))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file message.h
- * Messages, tagged or not. An endpoint has a channel of Weft for each kind, so messages of
- * different kinds and endpoints never match. On the channel of untagged messages every tag is 0.
+ * @file provider/message.h
+ * Messages: sends and receives, with and without a tag, and the calls for those without.
  */
 #ifndef WFI_MESSAGE_H
 #define WFI_MESSAGE_H
@@ -10,6 +9,13 @@
 #include "provider/ep.h"
 #include "provider/provider.h"
 #include "weft.h"
+
+/* ------------------------------------------------------------------ sends and receives */
+
+/*
+ * Messages, tagged or not. An endpoint has a channel of Weft for each kind, so messages of
+ * different kinds and endpoints never match. On the channel of untagged messages every tag is 0.
+ */
 
 /** A send or receive with the arguments of the call. */
 struct wfi_post {
@@ -48,5 +54,10 @@ static inline bool wfi_wants_report(const struct wfi_half *half, uint64_t flags)
  */
 int wfi_recv_source(const struct wfi_ep *ep, fi_addr_t from, uint64_t kind,
 		    struct weft_op_params *params, struct wfi_peer **peer);
+
+/* ------------------------------------------------------------------ calls without a tag */
+
+/** The calls like fi_send() and fi_recv(). */
+extern struct fi_ops_msg wfi_msg_ops;
 
 #endif /* WFI_MESSAGE_H */

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "provider/multi.h"
 #include "provider/process.h"
+
+/* ------------------------------------------------------------------ operations */
 
 #define CHUNK 64
 
@@ -27,7 +28,7 @@ static unsigned int num_closing;
 
 /* ------------------------------------------------------------------ the pool */
 
-static int grow(void)
+static int grow_pool(void)
 {
 	struct chunk *c = calloc(1, sizeof(*c));
 
@@ -42,7 +43,8 @@ static int grow(void)
 	return 0;
 }
 
-void wfi_op_release(struct wfi_op *op)
+/* Free the operation; its reserved entry has been used. */
+static void op_release(struct wfi_op *op)
 {
 	if (__builtin_expect(op->closing, 0)) {
 		num_closing--;
@@ -58,7 +60,7 @@ struct wfi_op *wfi_op_get(struct wfi_ep *ep, struct wfi_cq *cq)
 {
 	struct wfi_op *op;
 
-	if (__builtin_expect(!unused, 0) && grow() < 0)
+	if (__builtin_expect(!unused, 0) && grow_pool() < 0)
 		return NULL;
 	if (cq && wfi_cq_reserve(cq) < 0)
 		return NULL;
@@ -77,7 +79,7 @@ void wfi_op_drop(struct wfi_op *op)
 {
 	if (op->cq)
 		wfi_cq_release(op->cq);
-	wfi_op_release(op);
+	op_release(op);
 }
 
 void wfi_ops_free(void)
@@ -134,11 +136,14 @@ void wfi_op_sent(struct wfi_op *op, int status)
 			wfi_cq_release(op->cq);
 		}
 	}
-	wfi_op_release(op);
+	op_release(op);
 }
 
-/* Weft cancels a receive from a peer whose connection has ended: report the reason instead. */
-int wfi_op_error(const struct wfi_op *op, int status)
+/*
+ * The error of a receive, positive; 0: none. Weft cancels a receive from a peer whose connection
+ * has ended: report the reason instead. Locked.
+ */
+static int op_error(const struct wfi_op *op, int status)
 {
 	if (status >= 0)
 		return 0;
@@ -147,7 +152,8 @@ int wfi_op_error(const struct wfi_op *op, int status)
 	return wfi_errno(status);
 }
 
-void wfi_op_message(struct wfi_op *op, const struct weft_completion *c, int error)
+/* Add an entry for the message to the queue. */
+static void op_message(struct wfi_op *op, const struct weft_completion *c, int error)
 {
 	struct wfi_completion *out;
 	size_t room = op->length;
@@ -165,20 +171,148 @@ void wfi_op_message(struct wfi_op *op, const struct weft_completion *c, int erro
 		out->source = wfi_av_find(op->ep->av, c->source_id, c->source_channel / 2);
 }
 
+/* ------------------------------------------------------------------ buffers for messages */
+
+/*
+ * A buffer for one process only does not wait in the queue for others, which may never be filled.
+ */
+static bool is_queued(const struct wfi_op *op)
+{
+	return !(op->params.flags & WEFT_OP_SOURCE_ID);
+}
+
+/* @return as weft_tag_recv(), which stores its completion in @p c if it completes at once */
+static int next_receive(struct wfi_op *op, struct weft_completion *c)
+{
+	struct weft_op_params params = op->params;
+
+	*c = (struct weft_completion){.size = sizeof(*c)};
+	params.completion = c;
+	return weft_tag_recv(wfi.worker, NULL, op->buf, op->length, 0, UINT64_MAX, &params,
+			     &op->req);
+}
+
+/*
+ * Process one message. When the rest of the buffer is too short, or no further completion can be
+ * reserved, the application gets the buffer back. @return has it got it back?
+ */
+static bool multi_message(struct wfi_op *op, const struct weft_completion *c)
+{
+	int error = op_error(op, c->status);
+	size_t left = error == 0 ? op->length - c->length : 0;
+	char *rest = (char *)op->buf + (error == 0 ? c->length : 0);
+	bool last;
+
+	last = error != 0 || left < op->ep->min_multi_recv || wfi_cq_reserve(op->cq) < 0;
+	if (last)
+		op->flags |= FI_MULTI_RECV;
+	if (op->cntr)
+		wfi_cntr_count(op->cntr, error != 0);
+	if (last || op->report)
+		op_message(op, c, error);
+	else
+		wfi_cq_release(op->cq);
+	op->buf = rest;
+	op->length = left;
+	return last;
+}
+
+/* Process the message in @p c, then post the next receives. */
+static void multi_run(struct wfi_op *op, struct weft_completion *c)
+{
+	struct wfi_ep *ep = op->ep;
+	bool queued = is_queued(op);
+	int rc;
+
+	for (;;) {
+		if (multi_message(op, c)) {
+			if (queued)
+				STAILQ_REMOVE_HEAD(&ep->multi, waiting);
+			op_release(op);
+			op = queued ? STAILQ_FIRST(&ep->multi) : NULL;
+		}
+		if (!op)
+			return;
+		rc = next_receive(op, c);
+		if (rc == WEFT_INPROGRESS)
+			return;
+		if (rc < 0) /* the error goes to the reserved completion */
+			c->status = rc;
+	}
+}
+
+/* A message has come, or an error. Locked. */
+static void multi_received(struct wfi_op *op, const struct weft_completion *c)
+{
+	struct weft_completion copy = *c;
+
+	multi_run(op, &copy);
+}
+
+int wfi_multi_post(struct wfi_op *op)
+{
+	struct weft_completion c;
+	int rc;
+
+	op->req = NULL;
+	if (is_queued(op)) {
+		STAILQ_INSERT_TAIL(&op->ep->multi, op, waiting);
+		if (op != STAILQ_FIRST(&op->ep->multi))
+			return WEFT_INPROGRESS;
+	}
+	rc = next_receive(op, &c);
+	if (rc == 0)
+		multi_run(op, &c);
+	else if (rc < 0 && is_queued(op))
+		STAILQ_REMOVE_HEAD(&op->ep->multi, waiting);
+	return rc < 0 ? rc : WEFT_INPROGRESS;
+}
+
+/* Cancel an operation that waits. Locked. @return was there one? */
+static bool multi_cancel(struct wfi_ep *ep, const void *context)
+{
+	struct weft_completion c = {.size = sizeof(c), .status = -ECANCELED};
+	struct wfi_op *op;
+
+	STAILQ_FOREACH(op, &ep->multi, waiting) {
+		if (op->context != context || op->req)
+			continue;
+		STAILQ_REMOVE(&ep->multi, op, wfi_op, waiting);
+		op->cancelled = true;
+		multi_message(op, &c);
+		op_release(op);
+		return true;
+	}
+	return false;
+}
+
+void wfi_multi_close(struct wfi_ep *ep)
+{
+	struct wfi_op *op;
+
+	while ((op = STAILQ_FIRST(&ep->multi))) {
+		STAILQ_REMOVE_HEAD(&ep->multi, waiting);
+		if (!op->req) /* the first one has a receive, which is cancelled with all others */
+			wfi_op_drop(op);
+	}
+}
+
+/* ------------------------------------------------------------------ received */
+
 void wfi_op_received(struct wfi_op *op, const struct weft_completion *c)
 {
 	int error;
 
 	if (op->multi && op->cq) {
-		wfi_multi_received(op, c);
+		multi_received(op, c);
 		return;
 	}
-	error = wfi_op_error(op, c->status);
+	error = op_error(op, c->status);
 	if (op->cntr)
 		wfi_cntr_count(op->cntr, error != 0);
 	if (op->cq && (op->report || error != 0)) {
-		wfi_op_message(op, c, error);
-		wfi_op_release(op);
+		op_message(op, c, error);
+		op_release(op);
 	} else {
 		wfi_op_drop(op);
 	}
@@ -201,7 +335,7 @@ int wfi_ops_cancel(struct wfi_ep *ep, void *context)
 {
 	struct wfi_op *op;
 
-	if (wfi_multi_cancel(ep, context))
+	if (multi_cancel(ep, context))
 		return 0;
 	for (struct chunk *c = chunks; c; c = c->next) {
 		for (int i = 0; i < CHUNK; i++) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file op.h
- * Operations, from the call that posts one to its completion. They come from a pool that grows, and
- * is freed when the last domain closes.
+ * @file provider/op.h
+ * Operations from their post to their completion, and buffers for several messages.
  */
 #ifndef WFI_OP_H
 #define WFI_OP_H
@@ -12,10 +11,17 @@
 #include <sys/queue.h>
 #include <sys/uio.h>
 
+#include "provider/av.h"
 #include "provider/ep.h"
-#include "provider/peer.h"
 #include "provider/provider.h"
 #include "weft.h"
+
+/* ------------------------------------------------------------------ operations */
+
+/*
+ * Operations, from the call that posts one to its completion. They come from a pool that grows, and
+ * is freed when the last domain closes.
+ */
 
 struct wfi_op {
 	struct wfi_ep *ep;        /**< NULL: free, or its endpoint has been closed */
@@ -54,13 +60,6 @@ void wfi_op_drop(struct wfi_op *op);
 void wfi_op_sent(struct wfi_op *op, int status);
 void wfi_op_received(struct wfi_op *op, const struct weft_completion *c);
 
-/* For multi.c. The error of a receive, positive; 0: none. Locked. */
-int wfi_op_error(const struct wfi_op *op, int status);
-/* Add an entry for the message to the queue. */
-void wfi_op_message(struct wfi_op *op, const struct weft_completion *c, int error);
-/* Free the operation; its reserved entry has been used. */
-void wfi_op_release(struct wfi_op *op);
-
 /** Callbacks for Weft; the argument is the operation. */
 void wfi_sent_cb(struct weft_request *req, const struct weft_completion *c, void *arg);
 void wfi_received_cb(struct weft_request *req, const struct weft_completion *c, void *arg);
@@ -88,5 +87,18 @@ unsigned int wfi_ops_closing(void);
 void wfi_ops_free(void);
 /** In a child of fork(): there are no operations. */
 void wfi_ops_forked(void);
+
+/* ------------------------------------------------------------------ buffers for messages */
+
+/*
+ * FI_MULTI_RECV: a buffer for several messages, one behind the other. A buffer has one receive at a
+ * time, for the rest of its space. An endpoint has one such receive, for the buffer posted first:
+ * other buffers wait until that is full.
+ */
+
+/** Post an operation with buffer, source and params. Locked. @return 0 or Weft's error */
+int wfi_multi_post(struct wfi_op *op);
+/** The endpoint closes. Locked. */
+void wfi_multi_close(struct wfi_ep *ep);
 
 #endif /* WFI_OP_H */

@@ -3,12 +3,23 @@
 #include "provider/process.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/thread.h"
 #include "provider/provider.h"
+
+/* ------------------------------------------------------------------ state of the process */
 
 /* The time in which messages of the last endpoint may be sent; peers may be gone. */
 #define FLUSH_NS 2000000000ull
@@ -136,4 +147,300 @@ int wfi_errno(int status)
 	default: /* libfabric uses the system's numbers */
 		return error;
 	}
+}
+
+/* ------------------------------------------------------------------ sleeping */
+
+#define REARMS 8
+
+static LIST_HEAD(, wfi_wait) sleepers = LIST_HEAD_INITIALIZER(sleepers);
+
+static int add(const struct wfi_wait *wait, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	return epoll_ctl(wait->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+int wfi_wait_open(struct wfi_wait *wait)
+{
+	int rc;
+
+	wait->sleeping = 0;
+	wait->worker = 0; /* the new epoll set has no worker's descriptor yet */
+	wait->epoll = epoll_create1(EPOLL_CLOEXEC);
+	wait->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = wait->epoll < 0 || wait->event < 0 ? -errno : add(wait, wait->event);
+	if (rc < 0)
+		wfi_wait_close(wait);
+	return rc;
+}
+
+static void disarm(struct wfi_wait *wait)
+{
+	if (!wait->armed)
+		return;
+	wait->armed = false;
+	LIST_REMOVE(wait, entry);
+	wfi.sleepers--;
+}
+
+void wfi_wait_close(struct wfi_wait *wait)
+{
+	disarm(wait);
+	if (wait->epoll >= 0)
+		close(wait->epoll);
+	if (wait->event >= 0)
+		close(wait->event);
+	wait->epoll = -1;
+	wait->event = -1;
+}
+
+void wfi_wait_signal(struct wfi_wait *wait)
+{
+	uint64_t one = 1;
+	ssize_t n;
+
+	if (wait->event < 0)
+		return;
+	n = write(wait->event, &one, sizeof(one)); /* full: it is readable */
+	(void)n;
+}
+
+/* Wake all, or those whose rearms are used up. */
+static void wake(bool all)
+{
+	struct wfi_wait *wait, *next;
+
+	for (wait = LIST_FIRST(&sleepers); wait; wait = next) {
+		next = LIST_NEXT(wait, entry);
+		if (!all && !wait->shy && wait->rearms-- > 0)
+			continue;
+		wfi_wait_signal(wait);
+		disarm(wait);
+	}
+}
+
+void wfi_arm_for_sleepers(void)
+{
+	wake(false);
+	if (wfi.sleepers != 0 && wfi.worker && weft_worker_arm(wfi.worker) < 0)
+		wake(true);
+}
+
+/* Consume a signal for which no thread has slept. @return was there one? */
+static bool take_signal(const struct wfi_wait *wait)
+{
+	uint64_t count;
+
+	return read(wait->event, &count, sizeof(count)) == (ssize_t)sizeof(count);
+}
+
+static int add_worker(struct wfi_wait *wait)
+{
+	int fd, rc;
+
+	/* The descriptor of an earlier worker left the set when it was closed. */
+	if (!wfi.worker || wait->worker == wfi.worker_number)
+		return 0;
+	fd = weft_worker_get_fd(wfi.worker);
+	rc = fd < 0 ? fd : add(wait, fd);
+	if (rc == 0)
+		wait->worker = wfi.worker_number;
+	return rc;
+}
+
+int wfi_wait_arm(struct wfi_wait *wait)
+{
+	int rc;
+
+	/* Other threads must be able to wake the sleeper. */
+	wfi_lock_shared();
+	if (take_signal(wait))
+		return -FI_EAGAIN;
+	rc = add_worker(wait);
+	if (rc == 0 && wfi.worker)
+		rc = weft_worker_arm(wfi.worker);
+	if (rc < 0)
+		return rc == -EBUSY ? -FI_EAGAIN : -wfi_errno(rc);
+	wait->rearms = REARMS;
+	if (!wait->armed) {
+		wait->armed = true;
+		LIST_INSERT_HEAD(&sleepers, wait, entry);
+		wfi.sleepers++;
+	}
+	return 0;
+}
+
+void wfi_unlock_armed(void)
+{
+	wfi_lock_release();
+}
+
+int wfi_wait_sleep(struct wfi_wait *wait, int timeout)
+{
+	struct pollfd fd = {.fd = wait->epoll, .events = POLLIN};
+	int rc;
+
+	rc = wfi_wait_arm(wait);
+	if (rc == -FI_EAGAIN) {
+		wfi_unlock();
+		sched_yield();
+		wfi_lock_any(); /* as below */
+		return 0;
+	}
+	if (rc < 0)
+		return rc;
+	wait->sleeping++;
+	wfi_unlock_armed();
+	poll(&fd, 1, timeout); /* if interrupted, the caller polls and sleeps again */
+	/* By the mutex: in the meantime the lock may be in alone mode for another thread. */
+	wfi_lock_any();
+	if (--wait->sleeping == 0)
+		disarm(wait);
+	return 0;
+}
+
+void wfi_wait_forked(void)
+{
+	LIST_INIT(&sleepers);
+}
+
+/* ------------------------------------------------------------------ deadlines */
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+}
+
+struct wfi_deadline wfi_deadline(int timeout)
+{
+	if (timeout < 0)
+		return (struct wfi_deadline){.never = true};
+	return (struct wfi_deadline){.at = now_ms() + (unsigned int)timeout};
+}
+
+int wfi_deadline_left(const struct wfi_deadline *deadline)
+{
+	uint64_t now;
+
+	if (deadline->never)
+		return -1;
+	now = now_ms();
+	return now < deadline->at ? (int)(deadline->at - now) : 0;
+}
+
+/* ------------------------------------------------------------------ progress thread */
+
+/* Number of progress calls before other threads may take the lock. */
+#define ROUNDS 64
+/* The worker's descriptor wakes the thread; this is a safety timeout. */
+#define SLEEP_MS 1000
+
+/*
+ * Guards starting and stopping. Taken before the lock of the process, which the thread needs to
+ * end.
+ */
+static pthread_mutex_t lifetime = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t thread;
+static unsigned int users;
+static struct wfi_wait idle = WFI_WAIT_CLOSED;
+/* Read without the lock: it takes effect within one interval. */
+static atomic_bool stop;
+static struct timespec interval;
+
+/* Locked. @return has the application made a call since the last check? */
+static bool is_polled(void)
+{
+	static unsigned int seen;
+	bool called = seen != wfi.progress_calls;
+
+	seen = wfi.progress_calls;
+	return called;
+}
+
+/*
+ * Locked. Completions wake sleepers of the application; other sleepers are armed again together
+ * with this thread, since the descriptor is the same. @return is there nothing to do?
+ */
+static bool work(void)
+{
+	unsigned int more = wfi.worker ? 1 : 0;
+
+	for (int i = 0; i < ROUNDS && more > 0; i++)
+		more = weft_worker_progress(wfi.worker);
+	return more == 0;
+}
+
+static void *run(void *arg)
+{
+	int rc;
+
+	(void)arg;
+	idle.shy = true;
+	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
+		wfi_lock_any();
+		if (is_polled()) {
+			wfi_unlock_armed();
+			nanosleep(&interval, NULL);
+			continue;
+		}
+		rc = work() ? wfi_wait_sleep(&idle, SLEEP_MS) : 0;
+		wfi_unlock();
+		if (rc < 0)
+			nanosleep(&interval, NULL);
+	}
+	return NULL;
+}
+
+/* @return 0, or a negative error: it does not run */
+static int first_user(unsigned int interval_us)
+{
+	int rc;
+
+	interval.tv_sec = interval_us / 1000000;
+	interval.tv_nsec = (long)(interval_us % 1000000) * 1000;
+	atomic_store(&stop, false);
+	rc = wfi_wait_open(&idle);
+	if (rc == 0) {
+		rc = weft_thread_start("weft-progress", run, NULL, NULL, &thread);
+		if (rc < 0)
+			wfi_wait_close(&idle);
+	}
+	return rc;
+}
+
+int wfi_thread_start(unsigned int interval_us)
+{
+	int rc;
+
+	pthread_mutex_lock(&lifetime);
+	rc = users == 0 ? first_user(interval_us) : 0;
+	users += rc == 0;
+	pthread_mutex_unlock(&lifetime);
+	return rc;
+}
+
+void wfi_thread_stop(void)
+{
+	pthread_mutex_lock(&lifetime);
+	if (--users == 0) {
+		atomic_store(&stop, true);
+		wfi_wait_signal(&idle);
+		pthread_join(thread, NULL);
+		wfi_lock_any();
+		wfi_wait_close(&idle);
+		wfi_unlock();
+	}
+	pthread_mutex_unlock(&lifetime);
+}
+
+void wfi_thread_forked(void)
+{
+	pthread_mutex_init(&lifetime, NULL);
+	users = 0;
+	idle = (struct wfi_wait)WFI_WAIT_CLOSED;
 }

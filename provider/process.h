@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file process.h
+ * @file provider/process.h
  * The state that all domains of a process share: the context, from the first domain on, the worker,
- * from the first endpoint on, and the lock of both and of everything in this folder.
+ * from the first endpoint on, the lock of both and of everything in this folder, the threads that
+ * sleep, and the progress thread.
  */
 #ifndef WFI_PROCESS_H
 #define WFI_PROCESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "provider/lock.h"
 #include "provider/options.h"
 #include "weft.h"
+
+/* ------------------------------------------------------------------ state of the process */
 
 struct wfi_process {
 	/** armed struct wfi_wait, for which wfi_unlock() arms the worker */
@@ -90,5 +94,85 @@ void wfi_process_forked(void);
 
 /** libfabric's error, positive, for a status of Weft. */
 int wfi_errno(int status);
+
+/* ------------------------------------------------------------------ sleeping */
+
+/*
+ * Sleeping until the worker has events, or until a call of another thread has processed them: a
+ * descriptor that is readable then. There is one for each completion queue and counter on which
+ * threads may wait.
+ *
+ * A thread that sleeps has armed the worker, and any call on the worker, by any thread, disarms it.
+ * So such a call arms it again (wfi_unlock()), and wakes sleepers if that is not possible. If it
+ * always woke them, two threads that only poll and sleep again would wake each other forever.
+ */
+
+struct wfi_wait {
+	int epoll; /**< epoll set of the worker's descriptor and of `event`; -1: not open */
+	int event;
+	unsigned int worker; /**< number of the worker whose descriptor is in the set; 0: none */
+	bool armed;
+	bool shy;              /**< a call of the application wakes it: for the progress thread */
+	unsigned int sleeping; /**< threads in wfi_wait_sleep() */
+	/**
+	 * A sleeper that has woken up elsewhere and is still armed costs every call. After this
+	 * number of calls it is woken.
+	 */
+	unsigned int rearms;
+	LIST_ENTRY(wfi_wait) entry; /**< in the list of armed ones */
+};
+
+#define WFI_WAIT_CLOSED                  \
+	{                                \
+		.epoll = -1, .event = -1 \
+	}
+
+/** @return 0 or a negative error */
+int wfi_wait_open(struct wfi_wait *wait);
+void wfi_wait_close(struct wfi_wait *wait);
+
+/**
+ * Locked, when nothing that the caller waits for is there. @return 0: sleep, unlocked by
+ * wfi_unlock_armed(); -FI_EAGAIN: make progress and poll again; or another error
+ */
+int wfi_wait_arm(struct wfi_wait *wait);
+/** Unlocks, and does not wake sleepers. */
+void wfi_unlock_armed(void);
+/** Wakes the sleeper. Any thread. */
+void wfi_wait_signal(struct wfi_wait *wait);
+/**
+ * Locked, when nothing that the caller waits for is there. Sleeps unlocked, at most @p timeout ms;
+ * negative: without limit. @return 0: make progress and poll again; or a negative error
+ */
+int wfi_wait_sleep(struct wfi_wait *wait, int timeout);
+
+/** In a child of fork(): no thread sleeps. */
+void wfi_wait_forked(void);
+
+/* A time from now, in ms; negative: never. */
+struct wfi_deadline {
+	bool never;
+	uint64_t at;
+};
+
+struct wfi_deadline wfi_deadline(int timeout);
+/** @return remaining ms; 0: it is over; -1: never */
+int wfi_deadline_left(const struct wfi_deadline *deadline);
+
+/* ------------------------------------------------------------------ progress thread */
+
+/*
+ * The thread that makes progress for FI_PROGRESS_AUTO. At intervals it checks whether the
+ * application still makes calls. If the application has made none, the thread makes progress, and
+ * sleeps on the worker's descriptor when there is nothing to do. There is one thread for the
+ * process.
+ */
+
+/** One more user; the lock of the process must not be held. @return 0 or a negative error */
+int wfi_thread_start(unsigned int interval_us);
+/** In a child of fork(), which has no such thread. */
+void wfi_thread_forked(void);
+/** One user less; waits for the thread's end. Not locked. */
+void wfi_thread_stop(void);
 
 #endif /* WFI_PROCESS_H */

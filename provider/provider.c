@@ -1,87 +1,61 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The entry point of the shared object, and fabrics, of which there is one kind. */
 
 #include "provider/provider.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <assert.h>
+#include <stdalign.h>
 
-#include "provider/domain.h"
-#include "provider/eq.h"
-#include "provider/info.h"
-#include "provider/lock.h"
-#include "provider/options.h"
-#include "provider/trywait.h"
-#include "provider/version.h"
+/* ------------------------------------------------------------------ what every object needs */
 
-static int fabric_close(struct fid *fid)
-{
-	free(container_of(fid, struct fid_fabric, fid));
-	return 0;
-}
+/* fabric.c sets the other members of the provider. */
 
-static int no_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
-			 void *context)
-{
-	return -FI_ENOSYS; /* there are no connected endpoints */
-}
+struct fi_provider wfi_provider = {
+	.version = FI_VERSION(0, 1),
+	.name = WFI_NAME,
+};
 
-static int no_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr,
-			struct fid_wait **waitset)
+int wfi_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	return -FI_ENOSYS;
 }
 
-static struct fi_ops fabric_fi_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = fabric_close,
-	.bind = wfi_no_bind,
-	.control = wfi_no_control,
-	.ops_open = wfi_no_ops_open,
-};
-
-static struct fi_ops_fabric fabric_ops = {
-	.size = sizeof(struct fi_ops_fabric),
-	.domain = wfi_domain_open,
-	.passive_ep = no_passive_ep,
-	.eq_open = wfi_eq_open,
-	.wait_open = no_wait_open,
-	.trywait = wfi_trywait,
-};
-
-static int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
+int wfi_no_control(struct fid *fid, int command, void *arg)
 {
-	struct fid_fabric *f;
-
-	if (attr->name && strcmp(attr->name, WFI_NAME) != 0)
-		return -FI_ENODATA;
-	f = calloc(1, sizeof(*f));
-	if (!f)
-		return -FI_ENOMEM;
-	f->fid.fclass = FI_CLASS_FABRIC;
-	f->fid.context = context;
-	f->fid.ops = &fabric_fi_ops;
-	f->ops = &fabric_ops;
-	f->api_version = attr->api_version;
-	*fabric = f;
-	return 0;
+	return -FI_ENOSYS;
 }
 
-/* An application may end without closing anything. */
-static void cleanup(void)
+int wfi_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context)
 {
-	wfi_lock_join();
+	return -FI_ENOSYS;
 }
 
-/* libfabric looks this symbol up after it has loaded the object. */
-struct fi_provider *fi_prov_ini(void);
+/* ------------------------------------------------------------------ versions of libfabric */
 
-FI_EXT_INI
+#define BUILT_WITH FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
+
+static_assert(offsetof(struct fi_domain_attr, tclass) % alignof(struct wfi_domain_attr_1_20) == 0,
+	      "the members begin where those of 1.20 do");
+
+void wfi_version_start(void)
 {
-	wfi_provider.getinfo = wfi_getinfo;
-	wfi_provider.fabric = fabric_open;
-	wfi_provider.cleanup = cleanup;
-	wfi_version_start();
-	wfi_options_define();
-	return &wfi_provider;
+	uint32_t library = fi_version();
+
+	wfi_provider.fi_version = library < WFI_VERSION_NEWEST ? library : WFI_VERSION_NEWEST;
+	FI_INFO(&wfi_provider, FI_LOG_CORE,
+		"built with libfabric %u.%u, running with %u.%u: serves requests up to %u.%u\n",
+		FI_MAJOR_VERSION, FI_MINOR_VERSION, FI_MAJOR(library), FI_MINOR(library),
+		FI_MAJOR(wfi_provider.fi_version), FI_MINOR(wfi_provider.fi_version));
+	if (library > WFI_VERSION_NEWEST)
+		FI_WARN(&wfi_provider, FI_LOG_CORE,
+			"libfabric %u.%u is newer than %u.%u, the newest that was tested: requests "
+			"for its version get no provider weft\n",
+			FI_MAJOR(library), FI_MINOR(library), FI_MAJOR(WFI_VERSION_NEWEST),
+			FI_MINOR(WFI_VERSION_NEWEST));
+}
+
+const struct wfi_domain_attr_1_20 *wfi_version_domain_attr(const struct fi_domain_attr *attr)
+{
+	if (fi_version() < FI_VERSION(1, 20))
+		return NULL;
+	return (const void *)((const char *)attr + offsetof(struct fi_domain_attr, tclass));
 }

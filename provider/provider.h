@@ -1,35 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file provider.h
+ * @file provider/provider.h
  * libweft-fi.so: libfabric's interface over Weft's public one, for MPI and other users of
  * libfabric. doc/mpi.md is for users; this is the map.
  *
- *	provider.c        entry point of the shared object, fabrics
- *	base.c            functions that every object of libfabric needs
- *	info.c            the offer: fi_getinfo() and its hints
- *	version.c         versions of libfabric: of the headers, of the library, of requests
- *	options.c         FI_WEFT_* variables, and Weft's defaults for a job
- *	job.c             properties of the job that the launcher reports
- *	process.c         state that all domains of the process share: context, worker, progress
- *	lock.c            the lock of that state
- *	wait.c            sleeping until an operation completes, woken by other threads' calls
- *	trywait.c         fi_trywait()
- *	thread.c          the thread that makes progress while the application computes
- *	peer.c            remote processes and the connection to each
- *	fork.c            children of fork(), which start with nothing open
- *	domain.c          domains
- *	av.c              address vectors
- *	eq.c              event queues
- *	cq.c, cq_read.c   completion queues: entries, reading them
- *	cntr.c            counters
- *	mr.c              memory regions
- *	op.c              operations, and how they end
- *	ep.c              endpoints
- *	message.c         messages
- *	msg.c             calls for messages without a tag
- *	multi.c           buffers for several messages
- *	rma.c, atomic.c   remote memory
- *	tagged.c, peek.c  calls for tagged messages; probing them before they are received
+ *	fabric.c      entry point of the shared object, fabrics, fi_trywait()
+ *	provider.c    functions that every object of libfabric needs; versions of libfabric: of the
+ *	              headers, of the library, of requests
+ *	info.c        the offer: fi_getinfo() and its hints
+ *	options.c     FI_WEFT_* variables, and Weft's defaults for a job
+ *	job.c         properties of the job that the launcher reports
+ *	process.c     state that all domains of the process share: context, worker, progress;
+ *	              sleeping until an operation completes, woken by other threads' calls; the
+ *	              thread that makes progress while the application computes
+ *	lock.c        the lock of that state
+ *	domain.c      domains; memory regions; children of fork(), which start with nothing open
+ *	av.c          address vectors; remote processes and the connection to each
+ *	eq.c          event queues
+ *	completion.c  completion queues and counters
+ *	op.c          operations, and how they end; buffers for several messages
+ *	ep.c          endpoints
+ *	message.c     messages, and the calls for those without a tag
+ *	tagged.c      calls for tagged messages; probing them before they are received
+ *	rma.c         remote memory: reads and writes
+ *	atomic.c      remote memory: atomics
  *
  * A process has one worker, whatever the number of its domains and endpoints, since a port has one
  * owner. The first endpoint to be enabled creates it. One lock guards it and everything here
@@ -43,6 +37,7 @@
 #define WFI_PROVIDER_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -70,5 +65,41 @@ extern struct fi_provider wfi_provider;
 int wfi_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int wfi_no_control(struct fid *fid, int command, void *arg);
 int wfi_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
+
+/* ------------------------------------------------------------------ versions of libfabric */
+
+/*
+ * Versions of libfabric's interface. The headers of the build and the library of the run may have
+ * different ones. A library serves a request of version N only from providers that report N or
+ * more. So a provider that reported the version of its headers would be absent for every
+ * application that is newer than the build.
+ *
+ * The provider therefore reports the version of the library that has loaded it. Three rules keep
+ * that true:
+ * - Structures that the provider returns are allocated by the library (fi_allocinfo()), which sets
+ *   members that the headers do not have to 0. In all of them 0 is the default.
+ * - Members that the headers do not have are read by declarations of our own, and only where the
+ *   library is new enough to pass them.
+ * - Tables of functions have their size, by which applications detect functions that are absent.
+ */
+
+/** The newest version that the provider was run with; requests for a newer one are not served. */
+#define WFI_VERSION_NEWEST FI_VERSION(2, 6)
+
+/** When the library has loaded the provider: the version that the provider reports to it. */
+void wfi_version_start(void);
+
+/** Members of struct fi_domain_attr from tclass on, as of 1.20. */
+struct wfi_domain_attr_1_20 {
+	uint32_t tclass;
+	size_t max_ep_auth_key;
+	uint32_t max_group_id;
+};
+
+/**
+ * Later members of an application's hints; NULL: the library is older. The library copies hints of
+ * applications that were built with older headers, so all hints have the members of its version.
+ */
+const struct wfi_domain_attr_1_20 *wfi_version_domain_attr(const struct fi_domain_attr *attr);
 
 #endif /* WFI_PROVIDER_H */

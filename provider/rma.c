@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "provider/domain.h"
 #include "provider/info.h"
 #include "provider/message.h"
-#include "provider/mr.h"
 #include "provider/op.h"
 #include "provider/process.h"
 

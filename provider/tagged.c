@@ -1,10 +1,196 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls for tagged messages, and probes, reservations and drops before their receive. */
 
 #include "provider/tagged.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "provider/info.h"
 #include "provider/message.h"
+#include "provider/op.h"
 #include "provider/process.h"
+
+/* ------------------------------------------------------------------ before the receive */
+
+/* Tagged messages that are queried, reserved, or dropped before they are received. */
+
+/* A message that only the receive with the same context gets. */
+struct wfi_claim {
+	LIST_ENTRY(wfi_claim) entry;
+	void *context;
+	struct weft_message *message;
+	struct weft_completion about;
+};
+
+static struct wfi_op *new_op(struct wfi_ep *ep, const struct fi_msg_tagged *msg)
+{
+	struct wfi_op *op = wfi_op_get(ep, ep->rx.cq);
+
+	if (!op)
+		return NULL;
+	op->context = msg->context;
+	op->flags = FI_RECV | FI_TAGGED;
+	op->report = true;
+	op->cntr = NULL;
+	op->buf = NULL;
+	op->length = 0;
+	op->data = 0;
+	op->tag = msg->tag;
+	return op;
+}
+
+static int keep(struct wfi_ep *ep, void *context, struct weft_message *message,
+		const struct weft_completion *about)
+{
+	struct wfi_claim *claim = calloc(1, sizeof(*claim));
+
+	if (!claim)
+		return -FI_ENOMEM;
+	claim->context = context;
+	claim->message = message;
+	claim->about = *about;
+	LIST_INSERT_HEAD(&ep->claims, claim, entry);
+	return 0;
+}
+
+/* There is such a message, described by @p c. */
+static void found(struct wfi_op *op, struct weft_completion *c)
+{
+	c->status = 0;
+	op->length = c->length; /* its full length, though nothing is received */
+	wfi_op_received(op, c);
+}
+
+/* Receives with FI_PEEK and FI_DISCARD. Locked. */
+static ssize_t peek_message(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	struct weft_op_params params = {.size = sizeof(params)};
+	struct weft_completion c = {.size = sizeof(c)};
+	bool take = flags & (FI_CLAIM | FI_DISCARD);
+	struct weft_message *message = NULL;
+	struct wfi_peer *peer;
+	struct wfi_op *op;
+	int rc, dead;
+
+	rc = wfi_recv_source(ep, msg->addr, FI_TAGGED, &params, &peer);
+	if (rc < 0)
+		return rc;
+	op = new_op(ep, msg);
+	if (!op)
+		return -FI_EAGAIN;
+	rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, &params,
+			    take ? &message : NULL, &c);
+	if (rc == -ENOMSG) {
+		wfi_progress();
+		rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, &params,
+				    take ? &message : NULL, &c);
+	}
+	/* Programs repeat probes: return an error when the process cannot send any more. */
+	dead = rc == -ENOMSG && peer ? wfi_peer_connect(peer) : 0;
+	if (dead < 0) {
+		wfi_progress_all(); /* messages that it has sent may be in the lanes */
+		rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, &params,
+				    take ? &message : NULL, &c);
+	}
+	if (dead < 0 && rc == -ENOMSG) {
+		wfi_op_drop(op);
+		return dead;
+	}
+	if (rc < 0) {
+		c = (struct weft_completion){.status = rc, .tag = msg->tag};
+		wfi_op_received(op, &c);
+		return 0;
+	}
+	if (message && flags & FI_DISCARD) {
+		weft_tag_msg_drop(wfi.worker, message);
+	} else if (message && keep(ep, msg->context, message, &c) < 0) {
+		/* It cannot be put back; its sender must not get success for it. */
+		weft_tag_msg_drop(wfi.worker, message);
+		c.status = -ENOMEM;
+		wfi_op_received(op, &c);
+		return 0;
+	}
+	found(op, &c);
+	return 0;
+}
+
+static struct wfi_claim *find_claim(struct wfi_ep *ep, const void *context)
+{
+	struct wfi_claim *claim;
+
+	LIST_FOREACH(claim, &ep->claims, entry)
+		if (claim->context == context)
+			return claim;
+	return NULL;
+}
+
+static void forget(struct wfi_claim *claim)
+{
+	LIST_REMOVE(claim, entry);
+	free(claim);
+}
+
+static int fetch(struct wfi_op *op, const struct fi_msg_tagged *msg, struct wfi_claim *claim)
+{
+	struct weft_completion c = {.size = sizeof(c)};
+	struct weft_op_params params = {
+		.size = sizeof(params), .cb = wfi_received_cb, .cb_arg = op, .completion = &c};
+	int rc;
+
+	for (size_t i = 0; i < msg->iov_count; i++) {
+		op->iov[i] = msg->msg_iov[i];
+		op->length += msg->msg_iov[i].iov_len;
+	}
+	op->buf = msg->iov_count > 0 ? msg->msg_iov[0].iov_base : NULL;
+	params.datatype = &wfi_iov_type;
+	rc = weft_tag_msg_recv(wfi.worker, claim->message, op->iov, msg->iov_count, &params,
+			       &op->req);
+	if (rc == 0)
+		wfi_op_received(op, &c);
+	return rc;
+}
+
+/* Receives with FI_CLAIM, of a message that FI_PEEK has reserved, and FI_DISCARD of it. Locked. */
+static ssize_t claim_message(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	struct wfi_claim *claim = find_claim(ep, msg->context);
+	struct wfi_op *op;
+	int rc;
+
+	if (!claim)
+		return -FI_EINVAL;
+	op = new_op(ep, msg);
+	if (!op)
+		return -FI_EAGAIN;
+	op->cntr = ep->receives;
+	op->report = wfi_wants_report(&ep->rx, flags);
+	if (flags & FI_DISCARD) {
+		weft_tag_msg_drop(wfi.worker, claim->message);
+		claim->about.length = 0;
+		found(op, &claim->about);
+	} else {
+		rc = fetch(op, msg, claim);
+		if (rc < 0) {
+			wfi_op_drop(op);
+			return rc == -ENOMEM ? -FI_EAGAIN : -wfi_errno(rc);
+		}
+	}
+	forget(claim);
+	return 0;
+}
+
+void wfi_claims_drop(struct wfi_ep *ep)
+{
+	struct wfi_claim *claim;
+
+	while ((claim = LIST_FIRST(&ep->claims))) {
+		weft_tag_msg_drop(wfi.worker, claim->message);
+		forget(claim);
+	}
+}
+
+/* ------------------------------------------------------------------ calls for tagged messages */
 
 #define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM | FI_DISCARD)
 
@@ -116,7 +302,7 @@ static ssize_t look(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t
 	if (msg->iov_count > WFI_IOV_MAX)
 		return -FI_EINVAL;
 	wfi_lock();
-	rc = flags & FI_PEEK ? wfi_peek(ep, msg, flags) : wfi_claim(ep, msg, flags);
+	rc = flags & FI_PEEK ? peek_message(ep, msg, flags) : claim_message(ep, msg, flags);
 	wfi_unlock();
 	return rc;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file tagged.h
+ * @file provider/tagged.h
  * The calls like fi_tsend() and fi_trecv(), and those that query messages before they are received.
  */
 #ifndef WFI_TAGGED_H
@@ -11,9 +11,6 @@
 
 extern struct fi_ops_tagged wfi_tagged_ops;
 
-/** Receives with FI_PEEK, FI_CLAIM and FI_DISCARD (peek.c). Locked. */
-ssize_t wfi_peek(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags);
-ssize_t wfi_claim(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags);
 /** The endpoint closes: drop messages that were claimed and not received. Locked. */
 void wfi_claims_drop(struct wfi_ep *ep);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Children of fork() (provider/fork.h): what they close of their parent's, with its progress thread
- * and a lock that is held, and what they open themselves.
+ * Children of fork() (provider/domain.h): what they close of their parent's, with its progress
+ * thread and a lock that is held, and what they open themselves.
  */
 
 #include "world.h"

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file cq.h
+ * @file provider/completion.h
+ * How an application learns that operations have ended: completion queues and counters.
+ */
+#ifndef WFI_COMPLETION_H
+#define WFI_COMPLETION_H
+
+#include "provider/domain.h"
+#include "provider/process.h"
+
+/* ------------------------------------------------------------------ completion queues */
+
+/*
  * Completion queues. An operation that may end in a queue reserves its entry when it is posted. So
  * a queue grows where an error can still be returned, and never overruns.
  */
-#ifndef WFI_CQ_H
-#define WFI_CQ_H
-
-#include "provider/domain.h"
-#include "provider/wait.h"
 
 /** The end of an operation. */
 struct wfi_completion {
@@ -72,7 +78,33 @@ static inline bool wfi_cq_empty(const struct wfi_cq *cq)
 /** Locked, for fi_trywait(). @return 0, or -FI_EAGAIN: the queue is not empty */
 int wfi_cq_trywait(struct wfi_cq *cq);
 
-/** Reading (cq_read.c). */
-extern struct fi_ops_cq wfi_cq_ops;
+/* ------------------------------------------------------------------ counters */
 
-#endif /* WFI_CQ_H */
+/** A counter of operations that have ended. */
+struct wfi_cntr {
+	struct fid_cntr cntr;
+	struct wfi_domain *domain;
+	unsigned int refs; /**< endpoints */
+	enum fi_wait_obj wait_obj;
+	struct wfi_wait wait;
+	uint64_t value, errors;
+};
+
+int wfi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
+		  void *context);
+
+/** One more operation has ended. Locked. */
+static inline void wfi_cntr_count(struct wfi_cntr *cntr, bool error)
+{
+	if (error)
+		cntr->errors++;
+	else
+		cntr->value++;
+	if (cntr->wait.armed)
+		wfi_wait_signal(&cntr->wait);
+}
+
+/** Locked, for fi_trywait(). @return 0 or a negative error */
+int wfi_cntr_trywait(struct wfi_cntr *cntr);
+
+#endif /* WFI_COMPLETION_H */
