@@ -1,24 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands of the socket of a process without raw lanes, and the workers that answer (answer.h). */
+/*
+ * The socket of a process without raw lanes: its commands, its clients and the helper thread, and
+ * the workers that answer (answer.h).
+ */
 
 #include "answer.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/host.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/question.h"
 #include "base/text.h"
+#include "base/thread.h"
+#include "base/user_folder.h"
+#include "context.h"
 #include "core/context.h"
-#include "core/wait.h"
 #include "core/worker.h"
-#include "roof.h"
+#include "query.h"
+#include "weft.h"
 
 /*
  * Guards the list. The helper thread holds it while it waits for a worker's answer, so that the
@@ -29,7 +42,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, weft_worker) workers = LIST_HEAD_INITIALIZER(workers);
 
-/* ---- commands ------------------------------------------------------------------------------- */
+/* ------------------------------------------------------------------ commands */
 
 struct command {
 	const char *name;
@@ -77,7 +90,7 @@ static void write_workers(const struct command *c, const char *params, struct we
 }
 
 /* @return the worker whose id begins with @p id, if it is the only one. Under the lock. */
-static struct weft_worker *find(const char *id, size_t len)
+static struct weft_worker *find_worker(const char *id, size_t len)
 {
 	struct weft_worker *w, *found = NULL;
 
@@ -109,7 +122,7 @@ static void write_answer(const struct command *c, const char *params, struct wef
 	struct weft_worker *w;
 
 	pthread_mutex_lock(&lock);
-	w = find(params, comma ? (size_t)(comma - params) : strlen(params));
+	w = find_worker(params, comma ? (size_t)(comma - params) : strlen(params));
 	if (w)
 		why = weft_question_put(w->question, c->kind, comma ? comma + 1 : "");
 	if (!why)
@@ -173,7 +186,7 @@ static const struct command commands[] = {
 	{"/weft/recorder", write_recorder, 0, WEFT_JSON_DICT},
 };
 
-size_t weft_answer_write(const char *command, char out[WEFT_ANSWER_SIZE])
+static size_t answer_command(const char *command, char out[WEFT_ANSWER_SIZE])
 {
 	size_t len = strcspn(command, ",");
 	const char *params = command[len] ? command + len + 1 : "";
@@ -192,10 +205,187 @@ size_t weft_answer_write(const char *command, char out[WEFT_ANSWER_SIZE])
 	return weft_json_end(&j);
 }
 
-/* ---- workers -------------------------------------------------------------------------------- */
+/* ------------------------------------------------------------------ socket */
+
+/* Clients, and the helper thread (answer.h). */
+
+#define BACKLOG 16
+#define SWEEP_AGE_S 60
+#define COMMAND_MAX 1024
+
+static struct {
+	int fd; /* -1 = none; does not change while the thread runs */
+	struct sockaddr_un name;
+	pthread_t thread;
+	atomic_bool ending;
+	int clients[WEFT_ANSWER_CLIENTS];
+	unsigned int num;
+	char out[WEFT_ANSWER_SIZE];
+} server = {.fd = -1};
+
+/* ---- the helper thread ---------------------------------------------------------------------- */
+
+static bool is_allowed(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid());
+}
+
+/* A client that does not read its answers is disconnected. */
+static bool reply_client(int fd, size_t len)
+{
+	return send(fd, server.out, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len;
+}
+
+/* The first message is the same as DPDK's. */
+static bool greet_client(int fd)
+{
+	int len = snprintf(server.out, sizeof(server.out),
+			   "{\"version\":\"Weft %s\",\"pid\":%d,\"max_output_len\":%d}",
+			   weft_version_string(), (int)getpid(), WEFT_ANSWER_SIZE);
+
+	return reply_client(fd, (size_t)len);
+}
+
+static void take_client(void)
+{
+	const struct timespec pause = {.tv_nsec = 100000000};
+	int fd = accept4(server.fd, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd >= 0 && is_allowed(fd) && greet_client(fd))
+		server.clients[server.num++] = fd;
+	else if (fd >= 0)
+		close(fd);
+	else if (errno != EAGAIN && errno != ECONNABORTED && !atomic_load(&server.ending))
+		nanosleep(&pause, NULL); /* no descriptors or no memory: poll() returns at once */
+}
+
+static bool serve_client(int fd)
+{
+	char command[COMMAND_MAX + 1];
+	ssize_t n = recv(fd, command, COMMAND_MAX, MSG_DONTWAIT);
+
+	if (n <= 0)
+		return n < 0 && errno == EAGAIN;
+	command[n] = '\0';
+	return reply_client(fd, answer_command(command, server.out));
+}
+
+/* In the helper thread, since many sockets of dead processes would delay the program's start. */
+static void sweep_sockets(void)
+{
+	char folder[sizeof(server.name.sun_path)];
+
+	memcpy(folder, server.name.sun_path, sizeof(folder));
+	*strrchr(folder, '/') = '\0';
+	weft_sockets_sweep(folder, WEFT_ANSWERS_PREFIX, SWEEP_AGE_S);
+}
+
+static void *run_server(void *arg)
+{
+	struct pollfd fds[1 + WEFT_ANSWER_CLIENTS];
+	unsigned int i, num;
+
+	(void)arg;
+	sweep_sockets();
+	while (!atomic_load(&server.ending)) {
+		num = server.num;
+		fds[0] = (struct pollfd){.fd = server.fd, .events = POLLIN};
+		if (num == WEFT_ANSWER_CLIENTS)
+			fds[0].events = 0; /* only the hang-up of stop_server() */
+		for (i = 0; i < num; i++)
+			fds[1 + i] = (struct pollfd){.fd = server.clients[i], .events = POLLIN};
+		if (poll(fds, 1 + num, -1) < 0)
+			continue;
+		for (i = num; i-- > 0;) {
+			if (!fds[1 + i].revents || serve_client(server.clients[i]))
+				continue;
+			close(server.clients[i]);
+			server.clients[i] = server.clients[--server.num];
+		}
+		if (fds[0].revents & POLLIN)
+			take_client();
+	}
+	while (server.num > 0)
+		close(server.clients[--server.num]);
+	return NULL;
+}
+
+/* ---- lifetime ------------------------------------------------------------------------------- */
+
+static int server_failed(char *why, size_t why_len)
+{
+	int error = errno;
+
+	snprintf(why, why_len, "%s: %s", server.name.sun_path, strerror(error));
+	if (server.fd >= 0)
+		close(server.fd);
+	server.fd = -1;
+	return -error;
+}
+
+static int open_socket(unsigned long long id, char *why, size_t why_len)
+{
+	char folder[WEFT_USER_FOLDER];
+	int rc = weft_user_folder_find(folder, why, why_len);
+
+	if (rc < 0)
+		return rc;
+	server.name = (struct sockaddr_un){.sun_family = AF_UNIX};
+	snprintf(server.name.sun_path, sizeof(server.name.sun_path),
+		 "%s/" WEFT_ANSWERS_PREFIX "%016llx", folder, id);
+	server.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (server.fd < 0 ||
+	    bind(server.fd, (struct sockaddr *)&server.name, sizeof(server.name)) < 0)
+		return server_failed(why, why_len);
+	if (listen(server.fd, BACKLOG) == 0)
+		return 0;
+	rc = server_failed(why, why_len);
+	unlink(server.name.sun_path);
+	return rc;
+}
+
+static int start_server(unsigned long long id, char *why, size_t why_len)
+{
+	int rc = open_socket(id, why, why_len);
+
+	if (rc < 0)
+		return rc;
+	atomic_store(&server.ending, false);
+	rc = weft_thread_start("weft-answers", run_server, NULL, NULL, &server.thread);
+	if (rc == 0)
+		return 0;
+	errno = -rc;
+	unlink(server.name.sun_path);
+	return server_failed(why, why_len);
+}
+
+static void stop_server(void)
+{
+	atomic_store(&server.ending, true);
+	shutdown(server.fd, SHUT_RDWR); /* poll() returns */
+	pthread_join(server.thread, NULL);
+	close(server.fd);
+	server.fd = -1;
+	unlink(server.name.sun_path);
+}
+
+static void forget_server(void)
+{
+	while (server.num > 0)
+		close(server.clients[--server.num]);
+	if (server.fd >= 0)
+		close(server.fd);
+	server.fd = -1;
+}
+
+/* ------------------------------------------------------------------ workers */
 
 /* There is a question for the worker. Helper thread. */
-static void wake(void *arg)
+static void wake_worker(void *arg)
 {
 	struct weft_worker *w = arg;
 
@@ -228,7 +418,7 @@ static void in_child(void)
 	pthread_mutex_init(&lock, NULL);
 	pthread_mutex_init(&life, NULL);
 	LIST_INIT(&workers);
-	weft_answer_forget();
+	forget_server();
 }
 
 static void register_fork(void)
@@ -244,7 +434,7 @@ static struct weft_question *new_question(struct weft_worker *w)
 	if (!q)
 		return NULL;
 	weft_question_init(q, w->id, &report);
-	q->wake = wake;
+	q->wake = wake_worker;
 	q->wake_arg = w;
 	return q;
 }
@@ -266,7 +456,7 @@ void weft_answers_add(struct weft_worker *w)
 		first = LIST_EMPTY(&workers);
 		LIST_INSERT_HEAD(&workers, w, answers);
 		pthread_mutex_unlock(&lock);
-		rc = first ? weft_answer_listen(w->id, why, sizeof(why)) : 0;
+		rc = first ? start_server(w->id, why, sizeof(why)) : 0;
 		if (rc < 0)
 			LIST_REMOVE(w, answers); /* no thread uses the list */
 		pthread_mutex_unlock(&life);
@@ -292,7 +482,7 @@ void weft_answers_remove(struct weft_worker *w)
 	last = LIST_EMPTY(&workers);
 	pthread_mutex_unlock(&lock);
 	if (last)
-		weft_answer_stop();
+		stop_server();
 	pthread_mutex_unlock(&life);
 	free(w->question);
 	w->question = NULL;

@@ -37,16 +37,4 @@ void weft_answers_add(struct weft_worker *w);
 /** The worker ends. Worker's thread. */
 void weft_answers_remove(struct weft_worker *w);
 
-/* ---- between the files of this unit --------------------------------------------------------- */
-
-/** Write the answer to @p command. Helper thread. @return its length */
-size_t weft_answer_write(const char *command, char out[WEFT_ANSWER_SIZE]);
-
-/** Listen, and start the helper thread. @return 0, or a negative error with its reason in @p why */
-int weft_answer_listen(unsigned long long id, char *why, size_t why_len);
-/** End the thread and remove the socket. */
-void weft_answer_stop(void);
-/** In a forked child: close the descriptors. The socket belongs to the parent. */
-void weft_answer_forget(void);
-
 #endif /* WEFT_ANSWER_H */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dispatch.h
- * The path of a received message from a lane to its module.
+ * The path of a received message from a lane to its module, and the tables of modules, messages and
+ * protocols.
  */
 #ifndef WEFT_DISPATCH_H
 #define WEFT_DISPATCH_H
@@ -17,10 +18,8 @@ unsigned int weft_worker_recv_batch(struct weft_lane_ep *lane_ep, const struct w
 /** Handle a message, other than wire-up, that arrived on lane @p lane of @p ep. */
 void weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
 		   size_t length);
-/** The handler of ABORT, which passes the message to the module that it concerns. */
-void weft_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload);
 
-/** The handler of EXT: calls the handler of the message behind it, with the fields of EXT. */
-void weft_recv_ext(struct weft_msg_ep *me, const void *data, size_t payload);
+/** The tables of this build. */
+extern const struct weft_tables weft_tables;
 
 #endif /* WEFT_DISPATCH_H */

@@ -9,7 +9,6 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "core/config.h"
-#include "core/context.h"
 #include "core/worker.h"
 
 /* A worker whose lock is taken is checked again after this part of its interval. */

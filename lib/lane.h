@@ -547,7 +547,7 @@ struct weft_lane_resource {
 };
 
 /**
- * A driver. lib/drivers.c has the table of Weft's own drivers. (Paths are those of the sources.)
+ * A driver. lib/context.c has the table of Weft's own drivers. (Paths are those of the sources.)
  */
 struct weft_lane_driver {
 	const char *name; /**< "dpdk", "roce", "shm", "self", "udp" */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sleeping until a lane, a timer or another thread has something to do; core/wait.h has the
+ * Sleeping until a lane, a timer or another thread has something to do; wait.h has the
  * states.
  */
 
-#include "core/wait.h"
+#include "wait.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/question.h"
-#include "core/config.h"
 #include "core/context.h"
 #include "msg/msg.h"
 #include "wireup/wireup.h"

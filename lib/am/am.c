@@ -7,7 +7,7 @@
 #include "am/am.h"
 #include "base/copy.h"
 #include "base/log.h"
-#include "core/mem.h"
+#include "core/context.h"
 
 /* ------------------------------------------------------------------ handlers */
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "core/address.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +10,6 @@
 #include "base/copy.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "core/address.h"
-#include "core/boot.h"
 #include "core/context.h"
 #include "core/worker.h"
 
@@ -190,7 +190,7 @@ void weft_address_seal(void *address, size_t length)
 
 /* ------------------------------------------------------------------ unpack */
 
-static int bad(char *why, size_t why_len, const char *text)
+static int bad_address(char *why, size_t why_len, const char *text)
 {
 	if (why)
 		snprintf(why, why_len, "%s", text);
@@ -280,24 +280,24 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 
 	memset(a, 0, sizeof(*a));
 	if (!buf || length == 0)
-		return bad(why, why_len, "the worker address is empty");
+		return bad_address(why, why_len, "the worker address is empty");
 	if (length < fixed)
-		return bad(why, why_len, "the worker address is truncated");
+		return bad_address(why, why_len, "the worker address is truncated");
 	memcpy(&head, p, length < sizeof(head) ? length : sizeof(head));
 	if (weft_get32(head.magic) != WEFT_ADDRESS_MAGIC)
-		return bad(why, why_len, "this is no worker address");
+		return bad_address(why, why_len, "this is no worker address");
 	a->major = head.major;
 	a->minor = head.minor;
 	if (head.major != WEFT_WIRE_MAJOR)
 		return other_version(&head, why, why_len);
 	if (weft_get16(head.length) != length)
-		return bad(why, why_len,
-			   "the worker address is truncated or has something behind it");
+		return bad_address(why, why_len,
+				   "the worker address is truncated or has something behind it");
 	if (weft_get32(head.crc) != address_crc(p, length))
-		return bad(why, why_len, "the worker address is damaged");
+		return bad_address(why, why_len, "the worker address is damaged");
 	if (length < sizeof(head) || head.name_len >= sizeof(a->name) ||
 	    length - sizeof(head) < head.name_len || head.num_ifaces > WEFT_ADDRESS_MAX_IFACES)
-		return bad(why, why_len, "the worker address contradicts itself");
+		return bad_address(why, why_len, "the worker address contradicts itself");
 	a->worker_id = weft_get64(head.worker_id);
 	a->features = weft_get64(head.features);
 	a->secret = weft_get64(head.secret);
@@ -305,8 +305,9 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 	a->num_ifaces = head.num_ifaces;
 	weft_text_copy(a->name, sizeof(a->name), p + sizeof(head), head.name_len);
 	if (a->worker_id == 0 || unpack_ifaces(a, p + sizeof(head) + head.name_len, end) < 0)
-		return bad(why, why_len,
-			   "the worker address contradicts itself, or has impossible figures");
+		return bad_address(
+			why, why_len,
+			"the worker address contradicts itself, or has impossible figures");
 	return 0;
 }
 
@@ -351,4 +352,92 @@ int weft_address_query(const void *address, size_t length, struct weft_address_a
 	if (rc == 0 || rc == -EPROTONOSUPPORT)
 		weft_struct_out(attr, &out, sizeof(out));
 	return rc;
+}
+
+/* ------------------------------------------------------------------ boot addresses */
+
+static_assert(sizeof(struct weft_wire_boot_address) == WEFT_BOOT_ADDRESS_MAX, "wire");
+
+#define HEAD offsetof(struct weft_wire_boot_address, bytes)
+
+static uint32_t crc_of(const void *p, size_t n)
+{
+	return weft_crc32c_of(p, n, offsetof(struct weft_wire_boot_address, crc));
+}
+
+bool weft_boot_is(const void *buf, size_t length)
+{
+	weft_le16 magic;
+
+	if (!buf || length < sizeof(magic))
+		return false;
+	memcpy(&magic, buf, sizeof(magic));
+	return weft_get16(magic) == WEFT_BOOT_ADDRESS_MAGIC;
+}
+
+size_t weft_boot_pack(const struct weft_boot *b, void *buf)
+{
+	struct weft_wire_boot_address w = {
+		.magic = weft_put16(WEFT_BOOT_ADDRESS_MAGIC),
+		.major = WEFT_WIRE_MAJOR,
+		.iface = (uint8_t)(b->kind << 5 | b->index),
+		.worker_id = weft_put64(b->worker_id),
+		.secret = weft_put64(b->secret),
+		.digest = weft_put64(b->digest),
+		.host = weft_put32(b->host),
+		.host_lane = (uint8_t)(b->iface.variant << 5 | b->host_lane),
+	};
+	size_t length = HEAD + b->iface.length;
+
+	memcpy(w.bytes, b->iface.bytes, b->iface.length);
+	w.crc = weft_put32(crc_of(&w, length));
+	memcpy(buf, &w, length);
+	return length;
+}
+
+static int bad_boot(char *why, size_t why_len, const char *text)
+{
+	if (why)
+		snprintf(why, why_len, "%s", text);
+	return -EINVAL;
+}
+
+int weft_boot_unpack(struct weft_boot *b, const void *buf, size_t length, char *why, size_t why_len)
+{
+	struct weft_wire_boot_address w = {{0}};
+
+	*b = (struct weft_boot){0};
+	if (!weft_boot_is(buf, length))
+		return bad_boot(why, why_len, "this is no boot address");
+	/* Magic and version are at the same place in every version. */
+	if (length < offsetof(struct weft_wire_boot_address, iface))
+		return bad_boot(why, why_len, "the boot address is truncated");
+	memcpy(&w, buf, length < sizeof(w) ? length : sizeof(w));
+	b->major = w.major;
+	if (w.major != WEFT_WIRE_MAJOR) {
+		if (why)
+			snprintf(why, why_len,
+				 "the boot address was made by protocol version %u, this is %u",
+				 w.major, WEFT_WIRE_MAJOR);
+		return -EPROTONOSUPPORT;
+	}
+	if (length < HEAD || length > sizeof(w))
+		return bad_boot(why, why_len,
+				"the boot address is truncated or has something behind it");
+	if (weft_get32(w.crc) != crc_of(buf, length))
+		return bad_boot(why, why_len, "the boot address is damaged");
+	b->worker_id = weft_get64(w.worker_id);
+	b->secret = weft_get64(w.secret);
+	b->digest = weft_get64(w.digest);
+	b->host = weft_get32(w.host);
+	b->kind = w.iface >> 5;
+	b->index = w.iface & 31;
+	b->host_lane = w.host_lane & 31;
+	b->iface.variant = w.host_lane >> 5;
+	b->iface.length = (uint8_t)(length - HEAD);
+	memcpy(b->iface.bytes, w.bytes, b->iface.length);
+	if (b->worker_id == 0 || b->index >= WEFT_MAX_IFACES || b->host_lane > WEFT_MAX_IFACES ||
+	    b->kind == WEFT_LANE_BOOT_HOST || (b->kind && b->host_lane == b->index + 1))
+		return bad_boot(why, why_len, "the boot address contradicts itself");
+	return 0;
 }

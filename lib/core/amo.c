@@ -4,9 +4,10 @@
  * atomic among all operations of this file on the element, and among CPU atomics of its width.
  */
 
+#include "core/amo.h"
+
 #include <string.h>
 
-#include "core/amo.h"
 #include "weft.h"
 
 static const uint8_t widths[] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8};

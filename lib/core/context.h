@@ -2,29 +2,64 @@
 /**
  * @file core/context.h
  * State that all workers of a context share: configuration, drivers and their resources, registered
- * memory.
+ * memory and its remote keys.
  */
 #ifndef WEFT_CONTEXT_H
 #define WEFT_CONTEXT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 #include <unistd.h>
 
 #include "base/pacing.h"
 #include "base/platform.h"
-#include "core/mem_key.h"
 #include "lane.h"
 #include "weft.h"
+
+/* ------------------------------------------------------------------ remote keys */
+
+/*
+ * Remote keys of registered memory: finds the memory of a key from the wire, and invalidates a key
+ * immediately when it is revoked.
+ *
+ * Keys are 64 random bits. The low bits of a key select one slot in each level. Levels are only
+ * added, never removed, so threads of other workers look keys up without a lock. A thread that uses
+ * the memory is counted in the slot (enter, leave). Revoking a key waits for the copies that are
+ * under way.
+ */
+
+struct weft_mem;
+
+struct weft_mem_slot {
+	_Atomic uint64_t key; /* 0 = free */
+	_Atomic uint32_t users;
+	struct weft_mem *mem; /* while key is set */
+};
+
+#define WEFT_MEM_KEY_LEVELS 16
+
+/** Zeroed = empty. Level i has 256 << i slots. */
+struct weft_mem_table {
+	struct weft_mem_slot *_Atomic level[WEFT_MEM_KEY_LEVELS];
+};
+
+static inline void weft_mem_key_leave(struct weft_mem_slot *slot)
+{
+	/* Release: accesses to the memory happen before the return of revoke_key(). */
+	atomic_fetch_sub_explicit(&slot->users, 1, memory_order_release);
+}
+
+/* ------------------------------------------------------------------ context */
 
 struct weft_conf; /* parsed configuration: core/config.h */
 struct weft_config;
 struct weft_found;
 struct weft_handler; /* msg/module.h */
 struct weft_module;  /* msg/module.h */
-struct weft_mem;     /* core/mem.h */
 struct weft_proto;   /* proto/proto.h */
 struct weft_regcache;
 struct weft_worker; /* core/worker.h */
@@ -41,9 +76,6 @@ struct weft_tables {
 	const struct weft_handler *handlers;
 };
 
-/** The tables of this build (lib/tables.c). */
-extern const struct weft_tables weft_tables;
-
 /**
  * Registration domains that one context can number; ifaces of further domains have no remote keys.
  */
@@ -55,7 +87,7 @@ struct weft_context {
 	const struct weft_platform *platform;
 	const struct weft_lane_driver *const *drivers; /* NULL-terminated */
 	const struct weft_lane_driver **drivers_list;  /* to be freed; NULL = they are static */
-	const struct weft_tables *tables;              /* of the layers above: lib/tables.c */
+	const struct weft_tables *tables;              /* of the layers above: lib/dispatch.c */
 	uint64_t features;
 	pid_t pid; /* of the process that made it; a forked child must not use it */
 	char name[64];
@@ -85,7 +117,7 @@ struct weft_context {
 		struct weft_backoff backoff; /* of registrations on the fly; bytes: mem_bytes */
 	} domains[WEFT_MAX_DOMAINS];
 	unsigned int num_domains;
-	struct weft_mem_table keys; /* read without the lock: core/mem_key.h */
+	struct weft_mem_table keys; /* read without the lock */
 };
 
 /**
@@ -97,22 +129,6 @@ static inline bool weft_context_is_ours(const struct weft_context *ctx)
 	return ctx->pid == getpid();
 }
 
-/**
- * As weft_context_create(), with another platform: for the simulator and tests. NULL = the real
- * one.
- * @param drivers  NULL-terminated table, static storage; NULL = all drivers of the build
- */
-int weft_context_create_in(const struct weft_context_params *params,
-			   const struct weft_platform *platform,
-			   const struct weft_lane_driver *const *drivers,
-			   struct weft_context **ctx);
-
-/**
- * All drivers of this build and those that were added, NULL-terminated (lib/drivers.c). @return to
- * be freed; NULL = no memory
- */
-const struct weft_lane_driver **weft_drivers_list(void);
-
 /** What a driver found. */
 struct weft_found {
 	bool queried;
@@ -120,11 +136,52 @@ struct weft_found {
 	struct weft_lane_resource *list;
 };
 
-/**
- * Resources of a driver; its query() is called once. The context's lock is held, or the context is
- * not shared yet.
- */
-struct weft_found *weft_context_find(struct weft_context *ctx,
-				     const struct weft_lane_driver *driver);
+/* ------------------------------------------------------------------ registrations */
+
+/** A registration of memory. mem/mem.h has its functions. */
+struct weft_mem {
+	struct weft_context *ctx;
+	void *address;
+	size_t length;
+	_Atomic uint32_t refs; /* operations using it, of any worker */
+	unsigned int rights;   /* WEFT_MEM_REMOTE_* */
+	/*
+	 * WEFT_LANE_ACCESS_* that it is registered with. Written under the context's lock, read
+	 * without it. Once other threads can see the registration, the only change is that
+	 * LOCAL_WRITE is removed, when a domain that registers later finds the memory read-only. A
+	 * reader uses domains that were registered before, whose registrations do not change. Both
+	 * values are right for it, so no order is needed (relaxed).
+	 */
+	_Atomic unsigned int access;
+	bool write_optional;        /* try LOCAL_WRITE, omit it if the memory is not writable */
+	bool on_the_fly;            /* for an operation, not by the user */
+	uint64_t key;               /* with rights for peers: the key on the wire */
+	struct weft_mem_slot *slot; /* of the key; NULL = no rights, or revoked */
+	_Atomic bool revoked;
+	struct weft_regcache_entry *cached; /* its entry in the cache; NULL = none */
+	/* the same memory with keys that allow reading, or writing, alone; weft_mem_export() */
+	struct weft_mem *narrow[2];
+	uint32_t exported; /* of a narrow one: operations whose peers have its keys */
+	bool withdrawn;    /* of a narrow one: not in narrow[]; its last operation frees it */
+	/*
+	 * Indexed by the number of the domain in the context, which never changes: a lookup without
+	 * a lock (weft_mem_lane_of()) never finds the entry of another domain.
+	 */
+	struct weft_mem_domain {
+		/*
+		 * The iface that registered it, or that has taken it over; NULL = not registered.
+		 * Written under the context's lock, after mem (release). A thread that reads it
+		 * without the lock (acquire) has an iface of the domain open, so mem stays valid.
+		 */
+		struct weft_lane_iface *_Atomic iface;
+		struct weft_mem_lane *mem;
+	} domains[WEFT_MAX_DOMAINS];
+	LIST_ENTRY(weft_mem) entry;
+};
+
+static inline unsigned int weft_mem_access(const struct weft_mem *mem)
+{
+	return atomic_load_explicit(&mem->access, memory_order_relaxed);
+}
 
 #endif /* WEFT_CONTEXT_H */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "core/lane_list.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/config.h"
-#include "core/lane_list.h"
 
 /* Copy [p, end) without blanks around it. @return false if it does not fit */
 static bool copy_trimmed(char *dst, size_t size, const char *p, const char *end)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "core/log_origin.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "core/endpoint.h"
-#include "core/log_origin.h"
 
 void weft_log_worker_write(enum weft_log_level level, const struct weft_worker *worker,
 			   const char *fmt, ...)

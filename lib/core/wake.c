@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
-/*
- * Waking the threads that sleep in wait.c. This is a file of its own because every call that takes
- * the worker's lock refers to it, and needs nothing else of waiting.
- */
+#include "core/wake.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "core/wait.h"
+#include "core/worker.h"
 
 static void ring(int fd)
 {

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/context.h"
+#include "core/wake.h"
 #include "lane.h"
 #include "weft.h"
 
@@ -26,7 +27,6 @@ struct weft_ep;         /* core/endpoint.h */
 struct weft_ep_events;  /* core/endpoint.h */
 struct weft_msg_worker; /* state of the message layer: msg/msg.h */
 struct weft_question;   /* base/question.h */
-struct weft_wait;       /* core/wait.h */
 
 #define WEFT_MAX_IFACES 16
 
@@ -72,7 +72,7 @@ struct weft_worker {
 	bool multi;       /* take the lock */
 	bool send_now;    /* WEFT_WORKER_SEND_NOW */
 	bool in_progress; /* a callback runs: progress and destroy are refused */
-	bool armed;       /* a thread sleeps, or is about to (core/wait.h) */
+	bool armed;       /* a thread sleeps, or is about to (wait.h) */
 	uint64_t now;     /* time of this progress call */
 	uint64_t handled; /* events, by any thread: wait.c */
 	struct weft_msg_worker *msg;
@@ -118,9 +118,6 @@ static inline void weft_worker_lock(struct weft_worker *w)
 	if (w->multi)
 		weft_lock_acquire(&w->lock);
 }
-
-/* Rouse sleeping threads, because a call has changed state that they may wait for: core/wake.c. */
-void weft_wait_rouse(struct weft_worker *w);
 
 static inline void weft_worker_unlock(struct weft_worker *w)
 {

@@ -1,23 +1,215 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The registration cache: look-up, eviction, and removing entries whose memory is unmapped. The
- * thread that receives these events is in mem/cache_watch.c. mem/cache.h has the invariants.
- */
+
+#include "mem/cache.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
-#include "core/config.h"
 #include "base/log.h"
+#include "core/config.h"
 #include "mem/mem.h"
-#include "mem/cache.h"
-#include "mem/cache_table.h"
-#include "mem/cache_watch.h"
-#include "mem/uffd.h"
+#include "mem/watch.h"
+
+/* ------------------------------------------------------------------ contents */
+
+/*
+ * The contents of the registration cache, by kind and by address. Pure: no locks, no system calls,
+ * no allocation.
+ *
+ * **Kinds.** A key must not give access to memory that was never offered. So registrations whose
+ * keys go to peers are separate, one kind per right. They grow only by memory offered with that
+ * right: by bytes, not by whole pages, and without memory in between. Registrations for local
+ * lanes, whose keys are not sent, are whole pages. Entries of one kind do not overlap; those of
+ * different kinds may.
+ *
+ * Local lanes may also use registrations made for peers.
+ */
+
+enum weft_regcache_kind {
+	WEFT_REGCACHE_LOCAL, /**< no keys */
+	WEFT_REGCACHE_READ,  /**< peers may read */
+	WEFT_REGCACHE_WRITE, /**< peers may write */
+	WEFT_REGCACHE_KINDS,
+};
+
+struct weft_regcache_entry {
+	uintptr_t start, end; /**< registered bytes; LOCAL: whole pages */
+	struct weft_mem *mem;
+	unsigned int access; /**< WEFT_LANE_ACCESS_*; the remote rights are those of the kind */
+	enum weft_regcache_kind kind;
+	uint32_t refs; /**< operations that use it */
+	bool listed;   /**< in the table: hits are possible */
+	TAILQ_ENTRY(weft_regcache_entry)
+	link; /**< lru while listed and idle; garbage when neither */
+};
+
+struct weft_regcache_list {
+	struct weft_regcache_entry **entry; /**< by address; the array is the owner's */
+	unsigned int num;
+};
+
+struct weft_regcache_table {
+	struct weft_regcache_list kind[WEFT_REGCACHE_KINDS];
+	uintptr_t page_size;
+};
+
+/* The kind of a use. @return WEFT_REGCACHE_KINDS for rights that are never cached */
+static enum weft_regcache_kind kind_of(unsigned int access)
+{
+	switch (access & WEFT_LANE_ACCESS_REMOTE) {
+	case 0:
+		return WEFT_REGCACHE_LOCAL;
+	case WEFT_LANE_ACCESS_REMOTE_READ:
+		return WEFT_REGCACHE_READ;
+	case WEFT_LANE_ACCESS_REMOTE_WRITE:
+		return WEFT_REGCACHE_WRITE;
+	default:
+		return WEFT_REGCACHE_KINDS;
+	}
+}
+
+/* The first entry that ends behind @p start. */
+static unsigned int table_position(const struct weft_regcache_list *list, uintptr_t start)
+{
+	unsigned int lo = 0, hi = list->num, mid;
+
+	while (lo < hi) {
+		mid = (lo + hi) / 2;
+		if (list->entry[mid]->end <= start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static struct weft_regcache_entry *find_in(const struct weft_regcache_list *list, uintptr_t start,
+					   uintptr_t end, unsigned int access)
+{
+	unsigned int i = table_position(list, start);
+	struct weft_regcache_entry *e = i < list->num ? list->entry[i] : NULL;
+
+	return e != NULL && e->start <= start && e->end >= end && (e->access & access) == access
+		       ? e
+		       : NULL;
+}
+
+/* An entry that may be used for [start, end) with @p access, or NULL. */
+static struct weft_regcache_entry *table_find(const struct weft_regcache_table *t, uintptr_t start,
+					      uintptr_t end, unsigned int access)
+{
+	enum weft_regcache_kind kind = kind_of(access), last = kind;
+	struct weft_regcache_entry *e = NULL;
+
+	/*
+	 * For local use any entry will do; an entry whose key goes to a peer must allow exactly
+	 * this.
+	 */
+	if (kind == WEFT_REGCACHE_LOCAL)
+		last = WEFT_REGCACHE_KINDS - 1;
+	for (; kind <= last && kind < WEFT_REGCACHE_KINDS && !e; kind++)
+		e = find_in(&t->kind[kind], start, end, access);
+	return e;
+}
+
+/*
+ * Extend [start, end) of @p kind by the entries that overlap it, since the new entry will replace
+ * them.
+ */
+static void table_widen(const struct weft_regcache_table *t, enum weft_regcache_kind kind,
+			uintptr_t *start, uintptr_t *end)
+{
+	const struct weft_regcache_list *list = &t->kind[kind];
+	const struct weft_regcache_entry *e;
+	unsigned int i;
+
+	/* Each overlaps the requested range, so together they have no gap. */
+	for (i = table_position(list, *start); i < list->num; i++) {
+		e = list->entry[i];
+		if (e->start >= *end)
+			break;
+		if (e->start < *start)
+			*start = e->start;
+		if (e->end > *end)
+			*end = e->end;
+	}
+}
+
+/* Insert an entry that overlaps none of its kind; there is room for it. */
+static void table_insert(struct weft_regcache_table *t, struct weft_regcache_entry *e)
+{
+	struct weft_regcache_list *list = &t->kind[e->kind];
+	unsigned int i = table_position(list, e->start);
+
+	memmove(&list->entry[i + 1], &list->entry[i], (list->num - i) * sizeof(list->entry[0]));
+	list->entry[i] = e;
+	list->num++;
+}
+
+/* Remove the entry at @p i. */
+static struct weft_regcache_entry *table_remove(struct weft_regcache_list *list, unsigned int i)
+{
+	struct weft_regcache_entry *e = list->entry[i];
+
+	memmove(&list->entry[i], &list->entry[i + 1], (list->num - i - 1) * sizeof(list->entry[0]));
+	list->num--;
+	return e;
+}
+
+/* The whole pages of [start, end). */
+static void table_pages(const struct weft_regcache_table *t, uintptr_t *start, uintptr_t *end)
+{
+	*start &= ~(t->page_size - 1);
+	*end = (*end + t->page_size - 1) & ~(t->page_size - 1);
+}
+
+/* Cut the entry's pages off the range. */
+static void cut_off(const struct weft_regcache_table *t, const struct weft_regcache_entry *e,
+		    uintptr_t *start, uintptr_t *end)
+{
+	uintptr_t from = e->start, to = e->end;
+
+	table_pages(t, &from, &to);
+	if (from <= *start)
+		*start = to > *start ? to : *start;
+	else if (to >= *end)
+		*end = from < *end ? from : *end;
+	else
+		*end = *start; /* in the middle: all of the range is needed */
+	if (*start > *end)
+		*start = *end;
+}
+
+/*
+ * Reduce whole pages [start, end) to those that no entry needs: none if an entry is in the middle.
+ */
+static void table_unshared(const struct weft_regcache_table *t, uintptr_t *start, uintptr_t *end)
+{
+	unsigned int kind, i;
+
+	for (kind = 0; kind < WEFT_REGCACHE_KINDS; kind++) {
+		const struct weft_regcache_list *list = &t->kind[kind];
+
+		/* An entry whose last byte is in the first page ends behind the page's start. */
+		for (i = table_position(list, *start); i < list->num && *start < *end; i++) {
+			if (list->entry[i]->start >= *end)
+				break;
+			cut_off(t, list->entry[i], start, end);
+		}
+	}
+}
+
+/* ------------------------------------------------------------------ the cache */
+
+/*
+ * The registration cache: look-up, eviction, and removing entries whose memory is unmapped. The
+ * thread that receives these events is in mem/watch.c. mem/cache.h has the invariants.
+ */
 
 /* The most entries that a new one may evict; a new entry that needs more is not stored. */
 #define MAX_EVICT 64
@@ -53,7 +245,7 @@ static void to_garbage(struct weft_regcache *rc, struct weft_regcache_entry *e)
 /* No more hits. An idle entry becomes garbage now, another one when its last user releases it. */
 static void entry_unlist(struct weft_regcache *rc, struct weft_regcache_list *list, unsigned int i)
 {
-	struct weft_regcache_entry *e = weft_regcache_remove(list, i);
+	struct weft_regcache_entry *e = table_remove(list, i);
 
 	rc->num--;
 	rc->stats.bytes -= e->end - e->start;
@@ -66,7 +258,7 @@ static void entry_unlist(struct weft_regcache *rc, struct weft_regcache_list *li
 
 static void entry_insert(struct weft_regcache *rc, struct weft_regcache_entry *e)
 {
-	weft_regcache_insert(&rc->table, e);
+	table_insert(&rc->table, e);
 	rc->num++;
 	rc->stats.bytes += e->end - e->start;
 	e->listed = true;
@@ -75,7 +267,7 @@ static void entry_insert(struct weft_regcache *rc, struct weft_regcache_entry *e
 static struct weft_mem *cache_hit(struct weft_regcache *rc, uintptr_t start, uintptr_t end,
 				  unsigned int access)
 {
-	struct weft_regcache_entry *e = weft_regcache_find(&rc->table, start, end, access);
+	struct weft_regcache_entry *e = table_find(&rc->table, start, end, access);
 
 	if (!e)
 		return NULL;
@@ -95,7 +287,7 @@ static struct weft_mem *cache_hit(struct weft_regcache *rc, uintptr_t start, uin
 static unsigned int unlist_range(struct weft_regcache *rc, struct weft_regcache_list *list,
 				 uintptr_t start, uintptr_t end)
 {
-	unsigned int i = weft_regcache_position(list, start), n = 0;
+	unsigned int i = table_position(list, start), n = 0;
 
 	for (; i < list->num && list->entry[i]->start < end; n++)
 		entry_unlist(rc, list, i);
@@ -246,9 +438,9 @@ static size_t evict_one(struct weft_regcache *rc, struct evicted *out)
 		return 0;
 	g = &out->range[out->num++];
 	*g = (struct weft_uffd_range){e->start, e->end};
-	weft_regcache_pages(&rc->table, &g->start, &g->end);
+	table_pages(&rc->table, &g->start, &g->end);
 	list = &rc->table.kind[e->kind];
-	entry_unlist(rc, list, weft_regcache_position(list, e->start));
+	entry_unlist(rc, list, table_position(list, e->start));
 	rc->stats.evicted++;
 	return e->end - e->start;
 }
@@ -265,7 +457,7 @@ static void end_watch(struct weft_regcache *rc, const struct weft_uffd_range *pa
 		whole = *pages; /* a part was unmapped */
 	rest = whole;
 	pthread_mutex_lock(&rc->lock);
-	weft_regcache_unshared(&rc->table, &rest.start, &rest.end);
+	table_unshared(&rc->table, &rest.start, &rest.end);
 	pthread_mutex_unlock(&rc->lock);
 	/* The heap is watched by pages: stop watching the part without entries. */
 	if (whole.start == pages->start && whole.end == pages->end)
@@ -338,8 +530,8 @@ static void replace_covered(struct weft_regcache *rc, const struct weft_regcache
 	unlist_range(rc, &rc->table.kind[e->kind], start, end);
 	if (e->kind == WEFT_REGCACHE_LOCAL)
 		return;
-	weft_regcache_pages(&rc->table, &start, &end);
-	for (i = weft_regcache_position(local, start); i < local->num;) {
+	table_pages(&rc->table, &start, &end);
+	for (i = table_position(local, start); i < local->num;) {
 		const struct weft_regcache_entry *l = local->entry[i];
 
 		if (l->start >= end)
@@ -385,10 +577,10 @@ static uint64_t widen_range(struct weft_regcache *rc, enum weft_regcache_kind ki
 	uint64_t events;
 
 	if (kind == WEFT_REGCACHE_LOCAL)
-		weft_regcache_pages(&rc->table, start, end);
+		table_pages(&rc->table, start, end);
 	pthread_mutex_lock(&rc->lock);
 	events = rc->events;
-	weft_regcache_widen(&rc->table, kind, start, end);
+	table_widen(&rc->table, kind, start, end);
 	pthread_mutex_unlock(&rc->lock);
 	return events;
 }
@@ -400,7 +592,7 @@ static bool watch_range(struct weft_regcache *rc, uintptr_t start, uintptr_t end
 
 	if (end - start > rc->ctx->conf->reg_cache_bytes)
 		return false;
-	weft_regcache_pages(&rc->table, &start, &end);
+	table_pages(&rc->table, &start, &end);
 	if (!weft_uffd_anonymous(start, end, &whole))
 		return false;
 	/*
@@ -441,7 +633,7 @@ static int register_range(struct weft_regcache *rc, uintptr_t start, uintptr_t e
 static int cache_miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsigned int access,
 		      struct weft_mem **mem)
 {
-	enum weft_regcache_kind kind = weft_regcache_kind(access);
+	enum weft_regcache_kind kind = kind_of(access);
 	struct weft_regcache_entry *e;
 	uint64_t events;
 	int err;
@@ -552,7 +744,7 @@ void weft_regcache_put_dead(struct weft_regcache *rc, struct weft_mem *mem)
 	/* It is in use, so not in the list of idle entries. */
 	list = &rc->table.kind[e->kind];
 	if (e->listed)
-		entry_unlist(rc, list, weft_regcache_position(list, e->start));
+		entry_unlist(rc, list, table_position(list, e->start));
 	last = --e->refs == 0;
 	pthread_mutex_unlock(&rc->lock);
 	/*

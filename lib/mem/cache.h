@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mem/cache.h
- * Registrations made on the fly, stored for the next message from the same memory. Used by
- * weft_mem_get() and weft_mem_put() (mem/mem.h).
+ * The registration cache: registrations made on the fly, stored for the next message from the same
+ * memory. Used by weft_mem_get() and weft_mem_put() (mem/mem.h).
  *
- * **A hit is always valid.** Memory in the cache is watched (mem/uffd.h). A call that unmaps, moves
- * or empties it blocks until the cache has received the event, and a look-up queries the kernel for
- * such calls. Memory that cannot be watched is registered for one operation and not stored. A
- * mapping is watched as a whole: watching a part would split it, and the program's mremap() would
- * fail. (The heap and the main stack, to which mremap() is not applied, are watched by pages.) Only
- * one context can watch a mapping: other contexts of the process do not cache memory in it.
+ * **A hit is always valid.** Memory in the cache is watched (mem/watch.h). A call that unmaps,
+ * moves or empties it blocks until the cache has received the event, and a look-up queries the
+ * kernel for such calls. Memory that cannot be watched is registered for one operation and not
+ * stored. A mapping is watched as a whole: watching a part would split it, and the program's
+ * mremap() would fail. (The heap and the main stack, to which mremap() is not applied, are watched
+ * by pages.) Only one context can watch a mapping: other contexts of the process do not cache
+ * memory in it.
  *
  * Locks, outermost first: `slow` (held by threads that register and evict, never for a hit), the
  * context's lock, `lock` (the table; a few instructions). The monitor thread holds `lock` while it
@@ -18,8 +19,8 @@
  * deregisters what it invalidates, a progress call at the latest.
  *
  * An entry is a hit only for a compatible use. If its keys go to a peer, the entry must allow peers
- * exactly the same access, and cover only memory offered with this right before
- * (mem/cache_table.h).
+ * exactly the same access, and cover only memory offered with this right before (see the kinds in
+ * cache.c).
  *
  * Memory that peers may write has one user at a time. When its operation fails, the peer's hardware
  * may still write, and deregistering must not have to wait for other operations
@@ -30,10 +31,44 @@
  * itself runs no such handler. If it does not exec, it has to end before watched memory can be
  * unmapped after the context's end.
  */
-#ifndef WEFT_REGCACHE_H
-#define WEFT_REGCACHE_H
+#ifndef WEFT_MEM_CACHE_H
+#define WEFT_MEM_CACHE_H
 
-#include "mem/mem.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/counters.h"
+#include "core/context.h"
+
+enum weft_regcache_mode { WEFT_REGCACHE_AUTO, WEFT_REGCACHE_ON, WEFT_REGCACHE_OFF };
+
+/** A cache that does nothing before the first miss. @return NULL = no memory */
+struct weft_regcache *weft_regcache_new(struct weft_context *ctx);
+/** Deregister everything, end the thread. The context's lock is not held. */
+void weft_regcache_free(struct weft_regcache *rc);
+
+/** Does the cache store registrations? True before the first use, which tries to start it. */
+bool weft_regcache_keeps(struct weft_regcache *rc);
+
+/** Deregister what has been invalidated. Any thread that holds none of the locks. */
+void weft_regcache_reap(struct weft_regcache *rc);
+
+/** The counters and levels of the cache. */
+#define WEFT_REGCACHE_COUNTERS(X)                                                         \
+	X(hits, "regcache.hits", "Registrations found in the cache.")                     \
+	X(misses, "regcache.misses", "Registrations made and kept.")                      \
+	X(uncached, "regcache.uncached", "Registrations made for one operation.")         \
+	X(evicted, "regcache.evicted", "Registrations given up to make room for others.") \
+	X(invalidated, "regcache.invalidated",                                            \
+	  "Registrations whose memory was unmapped, moved or emptied.")                   \
+	X(entries, "regcache.entries_now", "Registrations kept now, in use included.")    \
+	X(bytes, "regcache.bytes_now", "Bytes of memory that is registered now.")
+
+struct weft_regcache_stats {
+	WEFT_REGCACHE_COUNTERS(WEFT_COUNTER_FIELD)
+};
+
+void weft_regcache_query(struct weft_regcache *rc, struct weft_regcache_stats *stats);
 
 /** As weft_mem_get(). */
 int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, unsigned int access,
@@ -42,4 +77,4 @@ void weft_regcache_put(struct weft_regcache *rc, struct weft_mem *mem);
 /** As weft_mem_put_dead(). */
 void weft_regcache_put_dead(struct weft_regcache *rc, struct weft_mem *mem);
 
-#endif /* WEFT_REGCACHE_H */
+#endif /* WEFT_MEM_CACHE_H */

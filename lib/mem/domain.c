@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "mem/domain.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +9,6 @@
 #include "base/log.h"
 #include "mem/mem.h"
 #include "core/worker.h"
-#include "mem/domain.h"
 
 struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 				       const struct weft_lane_iface *iface)

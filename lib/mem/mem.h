@@ -4,19 +4,16 @@
  * Registered memory: registrations and the interfaces that come and go; keys by which peers access
  * memory; registration on the fly.
  *
- *	mem/mem.c          registering, deregistering; moving state between interfaces
- *	mem/domain.c       a registration's state in each domain, its cost, exhausted memory
- *	mem/key.c          keys by which peers access memory through messages
- *	mem/cache.c        the registration cache: look-up, eviction
- *	mem/cache_table.c  its contents, by kind and by address
- *	mem/cache_watch.c  the thread that receives events of unmapped memory
- *	mem/uffd.c         userfaultfd, which sends these events
+ *	mem/mem.c     registering, deregistering; moving state between interfaces; keys by which
+ *	              peers access memory through messages
+ *	mem/domain.c  a registration's state in each domain, its cost, exhausted memory
+ *	mem/cache.c   the registration cache: its contents by kind and by address, look-up, eviction
+ *	mem/watch.c   userfaultfd, which sends events of unmapped memory; the thread that reads them
  */
 #ifndef WEFT_MEM_H
 #define WEFT_MEM_H
 
-#include "base/counters.h"
-#include "core/mem.h"
+#include "core/context.h"
 
 /* ------------------------------------------------------------------ remote keys */
 
@@ -37,6 +34,12 @@ struct weft_mem_key {
  * @return number of keys written, at most @p max; WEFT_MAX_IFACES is always enough
  */
 unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsigned int max);
+
+/* Keys of messages: core/context.h. */
+/** The slot of a valid key, entered: slot->mem stays until weft_mem_key_leave(); or NULL. */
+struct weft_mem_slot *weft_mem_key_enter(struct weft_mem_table *keys, uint64_t key);
+
+void weft_mem_table_fini(struct weft_mem_table *keys);
 
 /* ------------------------------------------------------------------ on the fly */
 
@@ -101,60 +104,8 @@ int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsign
  */
 size_t weft_mem_excess(struct weft_context *ctx, size_t length);
 
-/**
- * The cost of registering in the domain of @p iface: measured (an average over the last
- * registrations of this context), else the driver's figures.
- * @param[out] cost    s
- * @param[out] growth  s/byte
- * @return true = measured
- */
-bool weft_mem_cost(struct weft_context *ctx, const struct weft_lane_iface *iface, double *cost,
-		   double *growth);
-
-/*
- * ------------------------------------------------------------------ set-up: the context's lock is
- * held
- */
-
-/** A new iface of a worker: all registrations are made with its domain, too. */
-void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *iface);
-
-/**
- * The iface is about to close; it is still open. Its registrations move to another iface of the
- * domain, or end.
- */
-void weft_mem_iface_closing(struct weft_context *ctx, struct weft_lane_iface *iface);
-
-/* ------------------------------------------------------------------ the cache: mem/cache.h */
-
-enum weft_regcache_mode { WEFT_REGCACHE_AUTO, WEFT_REGCACHE_ON, WEFT_REGCACHE_OFF };
-
-/** A cache that does nothing before the first miss. @return NULL = no memory */
-struct weft_regcache *weft_regcache_new(struct weft_context *ctx);
-/** Deregister everything, end the thread. The context's lock is not held. */
-void weft_regcache_free(struct weft_regcache *rc);
-
-/** Does the cache store registrations? True before the first use, which tries to start it. */
-bool weft_regcache_keeps(struct weft_regcache *rc);
-
-/** Deregister what has been invalidated. Any thread that holds none of the locks. */
-void weft_regcache_reap(struct weft_regcache *rc);
-
-/** The counters and levels of the cache. */
-#define WEFT_REGCACHE_COUNTERS(X)                                                         \
-	X(hits, "regcache.hits", "Registrations found in the cache.")                     \
-	X(misses, "regcache.misses", "Registrations made and kept.")                      \
-	X(uncached, "regcache.uncached", "Registrations made for one operation.")         \
-	X(evicted, "regcache.evicted", "Registrations given up to make room for others.") \
-	X(invalidated, "regcache.invalidated",                                            \
-	  "Registrations whose memory was unmapped, moved or emptied.")                   \
-	X(entries, "regcache.entries_now", "Registrations kept now, in use included.")    \
-	X(bytes, "regcache.bytes_now", "Bytes of memory that is registered now.")
-
-struct weft_regcache_stats {
-	WEFT_REGCACHE_COUNTERS(WEFT_COUNTER_FIELD)
-};
-
-void weft_regcache_query(struct weft_regcache *rc, struct weft_regcache_stats *stats);
+/* The other headers of this folder that others may use. */
+#include "mem/cache.h"
+#include "mem/domain.h"
 
 #endif /* WEFT_MEM_H */

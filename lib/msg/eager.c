@@ -17,9 +17,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "proto/proto.h"
 #include "msg/header.h"
 #include "msg/send.h"
+#include "proto/proto.h"
 
 static int send_on(struct weft_request *req, const struct weft_head *h, unsigned int lane)
 {

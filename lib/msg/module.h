@@ -3,8 +3,8 @@
  * @file msg/module.h
  * Modules are the users of the message layer: tags, active messages, remote memory, rendezvous. The
  * message layer knows none of them by name. Each module is a table of hooks, and a second table
- * contains the handler of each message id (lib/tables.c has both). A new operation needs a folder,
- * a line in the table of modules, and a line for each of its message ids.
+ * contains the handler of each message id (lib/dispatch.c has both). A new operation needs a
+ * folder, a line in the table of modules, and a line for each of its message ids.
  *
  * A module's state of an endpoint is behind a pointer in struct weft_msg_ep: a field for the
  * library's modules, weft_module_own() for others. Its state of a request is in the request

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "core/lane_show.h"
+#include "mem/mem.h"
 #include "msg/lane_status.h"
 #include "msg/send.h"
 

@@ -19,8 +19,8 @@
 #include <errno.h>
 
 #include "base/interval.h"
+#include "core/context.h"
 #include "core/endpoint.h"
-#include "core/mem.h"
 #include "core/wire.h"
 #include "msg/datatype.h"
 

@@ -3,10 +3,10 @@
  * @file plan/plan.h
  * The contents of a plan (weft_plan.h), for the files that make and print one:
  *
- *	plan/plan.c     plans, filled from a profile or from a live endpoint
- *	plan/profile.c  profile files: lanes that need not exist
- *	plan/print.c    output for users and scripts: boxes, comma-separated values, sentences
- *	plan/explain.c  the origin of every number: protocol, stage, term
+ *	plan/plan.c   plans, filled from a live endpoint or from a profile file, whose lanes need
+ *	              not exist
+ *	plan/print.c  output for users and scripts: boxes, comma-separated values, sentences; the
+ *	              origin of every number: protocol, stage, term
  */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
@@ -41,30 +41,6 @@ void weft_plan_settled(struct weft_ep *ep);
 int weft_plan_read_with(const struct weft_proto *const *protos, const struct weft_config *config,
 			FILE *in, const char *name, struct weft_plan **out, char *why,
 			size_t why_len);
-
-/**
- * The profile parser (plan/profile.c). model.conf of the plan has the values that apply where the
- * file has none. As weft_plan_read()
- */
-int weft_profile_parse(FILE *in, const char *name, struct weft_plan *plan, char *why,
-		       size_t why_len);
-
-/** Lanes of @p mask by name, joined by @p sep. @return buf */
-const char *weft_plan_lane_names(const struct weft_plan *plan, uint32_t mask, const char *sep,
-				 char *buf, size_t size);
-
-/** A size as text: "4096", "256 KiB", "inf". @return buf */
-const char *weft_plan_size_text(size_t size, char *buf, size_t len);
-
-/** The same with all digits: "256 KiB (262144 bytes)", "no size". @return buf */
-const char *weft_plan_bytes_text(size_t size, char *buf, size_t len);
-
-/** A time as text: "750 ns", "12.3 us". @return buf */
-const char *weft_plan_time_text(double s, char *buf, size_t len);
-
-/** Print the sentences about the rendezvous threshold, of the closed form and of the model. */
-void weft_plan_print_threshold(const struct weft_plan *plan, FILE *out,
-			       const struct weft_proto_key *key, const char *indent);
 
 /** The same as weft_plan_print() for a buffer type. */
 int weft_plan_print_key(const struct weft_plan *plan, FILE *out, const struct weft_proto_key *key,

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/cost.h
+ * Costs of protocols, as terms of a curve (proto/model.h): the parts that several protocols have,
+ * and the times of rendezvous protocols.
+ */
+#ifndef WEFT_PROTO_COST_H
+#define WEFT_PROTO_COST_H
+
+#include "proto/proto.h"
+
+/* ------------------------------------------------------------------ parts */
+
+/*
  * Parts of the costs of several protocols: a control message, data in fragments, registration. Each
  * adds terms to a curve (proto/model.h).
  */
-#ifndef WEFT_COST_H
-#define WEFT_COST_H
-
-#include "proto/proto.h"
 
 /*
  * Costs of the protocol layer itself per piece, s. Lanes' overheads are numbers of the lanes. These
@@ -70,4 +77,30 @@ void weft_cost_native(struct weft_curve *cv, const struct weft_model *m, uint32_
 int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 			size_t hdr, weft_buf buf);
 
-#endif /* WEFT_COST_H */
+/* ------------------------------------------------------------------ rendezvous */
+
+/*
+ * The times of rendezvous protocols, by the scheme of their data: struct weft_proto.cost() of each.
+ * The sender uses them for its estimate. The receiver, which decides on the scheme, compares the
+ * same numbers (operation WEFT_OP_RNDV_DATA: all of it without RTS). Time ends when the receiver
+ * has the data. The ATS is only work for the receiver's CPU; the sender's buffer is free one
+ * latency later.
+ */
+
+/** RTS, RTR, DATA as active messages. */
+int weft_rndv_cost_am(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		      struct weft_curve *cv);
+/**
+ * RTS, requests of the receiver for ranges of the data, DATA as active messages from user memory
+ * where possible.
+ */
+int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key *key,
+			uint32_t lanes, struct weft_curve *cv);
+/** RTS with keys, native remote reads by the receiver. */
+int weft_rndv_cost_get(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		       struct weft_curve *cv);
+/** RTS, RTR with keys, native remote writes by the sender, and a message that they are done. */
+int weft_rndv_cost_put(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		       struct weft_curve *cv);
+
+#endif /* WEFT_PROTO_COST_H */

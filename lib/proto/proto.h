@@ -2,7 +2,7 @@
 /**
  * @file proto/proto.h
  * A protocol is an entry of a table. The engine (proto/select.c) knows no protocol by name: a new
- * one needs the file that defines it and a line in the table (lib/tables.c).
+ * one needs the file that defines it and a line in the table (lib/dispatch.c).
  *
  *	operation      what is requested: enum weft_op (weft.h), or the data phase of a rendezvous
  *	protocol       one method to do it: struct weft_proto
@@ -13,13 +13,11 @@
  * lanes and computes its time as a curve (cost()). The lower envelope over 0..SIZE_MAX, with the
  * configured thresholds, becomes an array {max size, protocol} in which sends search.
  *
- *	proto/model.c      the time of a message: linear pieces, made of named terms
- *	proto/cost.c       parts of the costs of several protocols
- *	proto/rndv_cost.c  the costs of rendezvous protocols
- *	proto/envelope.c   the lower envelope of lines
- *	proto/threshold.c  the threshold of rendezvous in closed form
- *	proto/select.c     protocols in, arrays out
- *	proto/ep_config.c  the arrays that endpoints with equal lanes share
+ *	proto/model.c   the time of a message: linear pieces, made of named terms; their lower
+ *	                envelope
+ *	proto/cost.c    parts of the costs of several protocols; the costs of rendezvous protocols
+ *	proto/select.c  the threshold of rendezvous in closed form; protocols in, arrays out; the
+ *	                arrays that endpoints with equal lanes share
  */
 #ifndef WEFT_PROTO_H
 #define WEFT_PROTO_H
@@ -148,24 +146,6 @@ struct weft_lane_selector {
 	unsigned int (*max)(const struct weft_model *m);
 };
 
-/**
- * Run a selector.
- * @param why  gets the reasons when no lane is found; NULL = not wanted
- * @return mask of lanes
- */
-uint32_t weft_lanes_choose(const struct weft_model *m, const struct weft_lane_selector *sel,
-			   const struct weft_proto_key *key, char *why, size_t why_len);
-
-extern const struct weft_lane_selector weft_lanes_am; /**< the lowest-latency lane */
-extern const struct weft_lane_selector
-	weft_lanes_eager; /**< fastest lanes, up to WEFT_MAX_EAGER_LANES */
-extern const struct weft_lane_selector
-	weft_lanes_rndv_am; /**< fastest lanes, up to WEFT_MAX_RNDV_LANES */
-extern const struct weft_lane_selector weft_lanes_rndv_get; /**< those of them with native reads */
-extern const struct weft_lane_selector weft_lanes_rndv_put; /**< those of them with native writes */
-/* Every lane with native operations: remote read, write, 64-bit atomics. */
-extern const struct weft_lane_selector weft_lanes_get, weft_lanes_put, weft_lanes_amo;
-
 /* ------------------------------------------------------------------ protocols */
 
 /** short messages may bypass the request (the short send of msg/send.c) */
@@ -262,8 +242,6 @@ static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto
 
 /* The other headers of this folder that others may use. */
 #include "proto/cost.h"
-#include "proto/ep_config.h"
-#include "proto/rndv_cost.h"
 #include "proto/select.h"
 
 #endif /* WEFT_PROTO_H */

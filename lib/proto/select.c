@@ -1,16 +1,138 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "proto/select.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/config.h"
+#include "proto/cost.h"
+
+/* ------------------------------------------------------------------ threshold in closed form */
+
+const char *const weft_thresh_rule_names[] = {
+	[WEFT_THRESH_CROSSING] = "crossing", [WEFT_THRESH_ALWAYS] = "always",
+	[WEFT_THRESH_FALLBACK] = "fallback", [WEFT_THRESH_CAPPED] = "capped",
+	[WEFT_THRESH_FIXED] = "fixed",
+};
+
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+struct weft_linear weft_thresh_eager_line(const struct weft_thresh_in *in)
+{
+	const struct weft_thresh_lanes *e = &in->eager;
+
+	return (struct weft_linear){
+		.c = e->reg_cost + e->overhead,
+		.m = e->reg_growth + 1 / smaller(e->bandwidth, in->bcopy_bw),
+	};
+}
+
+struct weft_linear weft_thresh_rndv_line(const struct weft_thresh_in *in)
+{
+	const struct weft_thresh_lanes *r = &in->rndv;
+	double d = 1 - in->perf_diff / 100, ends = in->rma ? 2 : 1;
+	double bw = in->rma ? r->bandwidth : smaller(r->bandwidth, in->bcopy_bw);
+
+	return (struct weft_linear){
+		.c = d * (ends * r->reg_cost + 4 * r->latency + 3 * r->overhead),
+		.m = d * (ends * r->reg_growth + 1 / bw),
+	};
+}
+
+/* Round up to the next integer; a value that no size can hold means "never". */
+static size_t round_up(double x)
+{
+	x = ceil(x);
+	return x < 18446744073709549568.0 ? (size_t)x : SIZE_MAX;
+}
+
+void weft_threshold(const struct weft_thresh_in *in, struct weft_thresh *out)
+{
+	struct weft_linear e = weft_thresh_eager_line(in), r = weft_thresh_rndv_line(in);
+
+	*out = (struct weft_thresh){.num = r.c - e.c, .den = e.m - r.m};
+	if (fabs(out->den) < WEFT_THRESH_EPSILON)
+		out->den = 0;
+	out->has_quotient = out->den > 0 || out->den < 0;
+	if (out->has_quotient)
+		out->quotient = out->num / out->den;
+
+	if (in->has_fixed) {
+		out->rule = WEFT_THRESH_FIXED;
+		out->bytes = in->fixed;
+		return;
+	}
+	if (out->num > 0 && out->den > 0) {
+		out->rule = WEFT_THRESH_CROSSING;
+		out->bytes = round_up(out->quotient);
+	} else if (out->num <= 0 && out->den >= 0) {
+		out->rule = WEFT_THRESH_ALWAYS;
+		out->bytes = 0;
+	} else {
+		out->rule = WEFT_THRESH_FALLBACK;
+		out->bytes = in->fallback;
+	}
+	if (out->bytes > in->cap) {
+		out->rule = WEFT_THRESH_CAPPED;
+		out->bytes = in->cap;
+	}
+}
+
+static struct weft_thresh_lanes sum_of(const struct weft_model *m, uint32_t lanes)
+{
+	struct weft_lanes_sum s;
+
+	weft_lanes_sum(m, lanes, &s);
+	return (struct weft_thresh_lanes){s.bandwidth, s.latency, s.send_overhead, s.reg_cost,
+					  s.reg_growth};
+}
+
+void weft_threshold_in(const struct weft_model *m, uint32_t eager, uint32_t rndv, bool rma,
+		       size_t single, struct weft_thresh_in *in)
+{
+	const struct weft_model_conf *conf = &m->conf;
+	bool in_memory;
+
+	*in = (struct weft_thresh_in){
+		.eager = sum_of(m, eager),
+		.rndv = sum_of(m, rndv),
+		.rma = rma,
+		.bcopy_bw = conf->bcopy_bw,
+		.perf_diff = conf->perf_diff,
+		.fallback = conf->rndv_fallback,
+		.cap = conf->multi_eager_limit ? conf->multi_eager_limit
+		       : single < SIZE_MAX     ? single + 1
+					       : SIZE_MAX,
+		.has_fixed =
+			conf->rndv_thresh != WEFT_CONF_AUTO && conf->rndv_thresh != WEFT_CONF_MODEL,
+		.fixed = conf->rndv_thresh,
+	};
+	if (rma)
+		in->rndv.bandwidth = weft_cost_native_rate(m, rndv, &in_memory);
+}
+
+void weft_threshold_of(const struct weft_model *m, uint32_t eager, uint32_t rndv, bool rma,
+		       size_t single, struct weft_thresh *out)
+{
+	struct weft_thresh_in in;
+
+	weft_threshold_in(m, eager, rndv, rma, single, &in);
+	weft_threshold(&in, out);
+}
+
 /*
  * Which protocol for which message. Every protocol of the table computes its time for an operation
  * and a buffer type. The lower envelope of all of them, within the bounds of the thresholds, is the
  * array in which a send searches.
  */
-
-#include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include "core/config.h"
-#include "proto/select.h"
 
 /* ------------------------------------------------------------------ lane selectors */
 
@@ -401,4 +523,83 @@ int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *k
 		add_candidate(&l, &c, i, &b,
 			      m->conf.forced ? m->conf.protos[m->conf.forced - 1] : NULL);
 	return fill(sel, key, &c, &l, why, why_len);
+}
+
+/* ------------------------------------------------------------------ configuration of endpoints */
+
+void weft_ep_config_fill(struct weft_ep_config *config, enum weft_op op, weft_buf buf)
+{
+	struct weft_proto_key key = {op, buf};
+
+	weft_proto_choose(&config->model, &key, &config->select[op][buf], NULL, 0);
+}
+
+const struct weft_proto_range *weft_ep_config_variant(struct weft_ep_config *config,
+						      const struct weft_proto_key *key,
+						      size_t length)
+{
+	struct weft_proto_variant *v = config->variants;
+
+	while (v && (v->key.op != key->op || v->key.buf != key->buf || v->key.lacks != key->lacks))
+		v = v->next;
+	if (!v) {
+		/* Their number is bounded by operations, buffer types and needs: few. */
+		v = malloc(sizeof(*v));
+		if (!v)
+			return NULL;
+		v->key = *key;
+		weft_proto_choose(&config->model, key, &v->select, NULL, 0);
+		v->next = config->variants;
+		config->variants = v;
+	}
+	return weft_proto_range(&v->select, length);
+}
+
+static struct weft_ep_config *config_new(const struct weft_model *model)
+{
+	struct weft_ep_config *config = calloc(1, sizeof(*config));
+
+	if (!config)
+		return NULL;
+	config->model = *model;
+	/* The hot path uses these without a check. */
+	for (unsigned int op = 0; op < WEFT_NUM_OPS; op++) {
+		weft_ep_config_fill(config, (enum weft_op)op, WEFT_BUF_CONTIG);
+		weft_ep_config_fill(config, (enum weft_op)op, WEFT_BUF_CONTIG | WEFT_BUF_REG);
+	}
+	return config;
+}
+
+struct weft_ep_config *weft_ep_config_get(struct weft_ep_configs *list,
+					  const struct weft_model *model)
+{
+	struct weft_ep_config *config;
+
+	/* Few: measured values were rounded when the ends agreed on them (wireup/lanes.c). */
+	LIST_FOREACH(config, list, link) {
+		if (memcmp(&config->model, model, sizeof(*model)) == 0) {
+			config->refs++;
+			return config;
+		}
+	}
+	config = config_new(model);
+	if (!config)
+		return NULL;
+	config->refs = 1;
+	LIST_INSERT_HEAD(list, config, link);
+	return config;
+}
+
+void weft_ep_config_put(struct weft_ep_config *config)
+{
+	if (!config || --config->refs)
+		return;
+	LIST_REMOVE(config, link);
+	while (config->variants) {
+		struct weft_proto_variant *v = config->variants;
+
+		config->variants = v->next;
+		free(v);
+	}
+	free(config);
 }

@@ -1,14 +1,112 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/select.h
- * The engine: protocols with their times in, arrays {max size, protocol} out. Pure: a model in, the
- * choice out; live endpoints and profile files use the same code.
+ * The choice of a protocol: the rendezvous threshold in closed form, the engine that compares the
+ * times of protocols, and the arrays that endpoints with equal lanes share.
  */
 #ifndef WEFT_PROTO_SELECT_H
 #define WEFT_PROTO_SELECT_H
 
+#include <sys/queue.h>
+
+#include "proto/model.h"
 #include "proto/proto.h"
-#include "proto/threshold.h"
+
+/* ------------------------------------------------------------------ threshold in closed form */
+
+/*
+ * The multilane rendezvous threshold in closed form. Pure. doc/thresholds.md derives it and lists
+ * its differences to the documents on which it is based.
+ *
+ *	eager(s) = ecost + s*egro + s/min(ebw, B) + eover
+ *	rndv(s)  = d*((1+rrc)*(rcost + s*rgro) + 4*rlat + 3*rover + s/rbw')
+ *
+ * B: rate of a CPU's copy. rbw' = rbw for remote access (RMA, rrc = 1), min(rbw, B) for active
+ * messages (AM, rrc = 0). d = 1 - PERF_DIFF/100. For each set of lanes, bandwidths, overheads and
+ * registration costs (each domain once) are summed; latency is the largest.
+ */
+
+/** Slopes that differ by less are equal, s/byte. */
+#define WEFT_THRESH_EPSILON 1e-18
+
+enum weft_thresh_rule {
+	WEFT_THRESH_CROSSING, /**< num > 0, den > 0: the lines meet at num/den */
+	WEFT_THRESH_ALWAYS,   /**< num <= 0, den >= 0: rendezvous is cheaper at every size */
+	/** the lines never meet, or rendezvous wins only below the crossing */
+	WEFT_THRESH_FALLBACK,
+	WEFT_THRESH_CAPPED, /**< above what multi-eager may carry */
+	WEFT_THRESH_FIXED,  /**< configured */
+};
+
+/** One set of lanes, summed up (weft_lanes_sum() makes it). */
+struct weft_thresh_lanes {
+	double bandwidth;  /**< bytes/s, > 0 */
+	double latency;    /**< s; of eager not used */
+	double overhead;   /**< s */
+	double reg_cost;   /**< s */
+	double reg_growth; /**< s/byte */
+};
+
+struct weft_thresh_in {
+	struct weft_thresh_lanes eager, rndv;
+	bool rma;         /**< rendezvous by remote access; else by active messages */
+	double bcopy_bw;  /**< bytes/s, > 0 */
+	double perf_diff; /**< percent, 0 <= .. < 100 */
+	size_t fixed;     /**< a configured threshold, SIZE_MAX = never; only with has_fixed */
+	bool has_fixed;
+	size_t fallback; /**< SIZE_MAX = never */
+	size_t cap;      /**< multi-eager carries less than this; SIZE_MAX = no cap */
+};
+
+struct weft_thresh {
+	double num;        /**< s */
+	double den;        /**< s/byte; 0 when it is below #WEFT_THRESH_EPSILON */
+	bool has_quotient; /**< den != 0 */
+	double quotient;   /**< num/den, bytes, not rounded; may be negative */
+	size_t bytes;      /**< rendezvous from this size on, rounded up; SIZE_MAX = never */
+	enum weft_thresh_rule rule;
+};
+
+/** "crossing", ... */
+extern const char *const weft_thresh_rule_names[];
+
+/**
+ * The threshold.
+ *
+ *	num = d*((1+rrc)*rcost + 4*rlat + 3*rover) - ecost - eover
+ *	den = egro + 1/min(ebw, B) - d*((1+rrc)*rgro + 1/rbw')
+ *
+ *	num >  0, den >  0   crossing   num/den
+ *	num <= 0, den >= 0   always     0
+ *	any other            fallback   in->fallback
+ *
+ * Then a threshold above in->cap becomes in->cap (capped). A configured one is used unchanged; num,
+ * den and quotient are computed nevertheless.
+ */
+void weft_threshold(const struct weft_thresh_in *in, struct weft_thresh *out);
+
+/** The two lines, for diagrams and for tests of the engine. */
+struct weft_linear weft_thresh_eager_line(const struct weft_thresh_in *in);
+struct weft_linear weft_thresh_rndv_line(const struct weft_thresh_in *in);
+
+/**
+ * The threshold of lanes and settings as an endpoint uses it: sets by weft_lanes_sum(), cap and
+ * fixed value from the settings.
+ * @param eager, rndv  lane masks, not empty
+ * @param single       largest eager message in one fragment: the cap when there is no multi-eager
+ */
+void weft_threshold_of(const struct weft_model *m, uint32_t eager, uint32_t rndv, bool rma,
+		       size_t single, struct weft_thresh *out);
+/** The input of weft_threshold() in weft_threshold_of(). */
+void weft_threshold_in(const struct weft_model *m, uint32_t eager, uint32_t rndv, bool rma,
+		       size_t single, struct weft_thresh_in *in);
+
+/* ------------------------------------------------------------------ choice */
+
+/*
+ * The engine: protocols with their times in, arrays {max size, protocol} out. Pure: a model in, the
+ * choice out; live endpoints and profile files use the same code.
+ */
 
 /** Lanes that eager messages and rendezvous data may use, and the threshold between them. */
 struct weft_proto_bounds {
@@ -51,5 +149,111 @@ int weft_proto_curve(const struct weft_model *m, const struct weft_proto_key *ke
 /** The bounds for a key; @p single is the longest eager message in one fragment. */
 void weft_proto_bounds(const struct weft_model *m, const struct weft_proto_key *key, size_t single,
 		       struct weft_proto_bounds *b);
+
+/* ------------------------------------------------------------------ selectors of lanes */
+
+/**
+ * Run a selector.
+ * @param why  gets the reasons when no lane is found; NULL = not wanted
+ * @return mask of lanes
+ */
+uint32_t weft_lanes_choose(const struct weft_model *m, const struct weft_lane_selector *sel,
+			   const struct weft_proto_key *key, char *why, size_t why_len);
+
+extern const struct weft_lane_selector weft_lanes_am; /**< the lowest-latency lane */
+extern const struct weft_lane_selector
+	weft_lanes_eager; /**< fastest lanes, up to WEFT_MAX_EAGER_LANES */
+extern const struct weft_lane_selector
+	weft_lanes_rndv_am; /**< fastest lanes, up to WEFT_MAX_RNDV_LANES */
+extern const struct weft_lane_selector weft_lanes_rndv_get; /**< those of them with native reads */
+extern const struct weft_lane_selector weft_lanes_rndv_put; /**< those of them with native writes */
+/* Every lane with native operations: remote read, write, 64-bit atomics. */
+extern const struct weft_lane_selector weft_lanes_get, weft_lanes_put, weft_lanes_amo;
+
+/* ------------------------------------------------------------------ configuration of endpoints */
+
+/*
+ * The configuration that endpoints with equal lanes share: their model, and the arrays from which
+ * the protocol of a message is chosen. Computed once per set of lanes and settings, stored per
+ * worker, with a reference count.
+ */
+
+struct weft_conf;
+
+/**
+ * Read the settings that affect the choice of protocols. @param bcopy_bw  used when none is set,
+ * bytes/s
+ */
+void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from, double bcopy_bw,
+			  const struct weft_proto *const *protos);
+
+/** An array for operations that lack what some protocols need, made at the first of them. */
+struct weft_proto_variant {
+	struct weft_proto_variant *next;
+	struct weft_proto_key key;
+	struct weft_proto_select select;
+};
+
+struct weft_ep_config {
+	/**
+	 * By operation and buffer type. num == 0: not computed yet (buffers that are not contiguous
+	 * are computed at the first use).
+	 */
+	struct weft_proto_select select[WEFT_NUM_OPS][WEFT_NUM_BUFS];
+	struct weft_proto_variant *variants;
+	struct weft_model model;
+	LIST_ENTRY(weft_ep_config) link;
+	uint32_t refs;
+	bool logged; /* WEFT_PROTO_INFO has logged it */
+};
+
+LIST_HEAD(weft_ep_configs, weft_ep_config);
+
+/**
+ * The configuration for @p model: an existing one, or a new one. Release it by
+ * weft_ep_config_put().
+ * @return NULL = no memory
+ */
+struct weft_ep_config *weft_ep_config_get(struct weft_ep_configs *list,
+					  const struct weft_model *model);
+void weft_ep_config_put(struct weft_ep_config *config);
+
+/** Compute the array of a buffer type at its first use. */
+void weft_ep_config_fill(struct weft_ep_config *config, enum weft_op op, weft_buf buf);
+
+/** The array for an operation and a buffer. */
+static inline const struct weft_proto_select *weft_ep_config_select(struct weft_ep_config *config,
+								    enum weft_op op, weft_buf buf)
+{
+	struct weft_proto_select *sel = &config->select[op][buf];
+
+	if (__builtin_expect(sel->num == 0, 0))
+		weft_ep_config_fill(config, op, buf);
+	return sel;
+}
+
+/**
+ * The range of @p length among the protocols that do not need what the key lacks. @return NULL = no
+ * memory
+ */
+const struct weft_proto_range *weft_ep_config_variant(struct weft_ep_config *config,
+						      const struct weft_proto_key *key,
+						      size_t length);
+
+/**
+ * The range of @p length for an operation. The general array serves if the protocol it gives needs
+ * nothing that the key lacks.
+ */
+static inline const struct weft_proto_range *weft_ep_config_range(struct weft_ep_config *config,
+								  const struct weft_proto_key *key,
+								  size_t length)
+{
+	const struct weft_proto_range *r =
+		weft_proto_range(weft_ep_config_select(config, key->op, key->buf), length);
+
+	if (r->proto && !(r->proto->needs & key->lacks))
+		return r;
+	return key->lacks ? weft_ep_config_variant(config, key, length) : r;
+}
 
 #endif /* WEFT_PROTO_SELECT_H */

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core/mem.h"
+#include "core/context.h"
 #include "mem/mem.h"
 #include "rma/rma.h"
 

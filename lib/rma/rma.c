@@ -6,7 +6,7 @@
 #include "base/copy.h"
 #include "base/log.h"
 #include "core/amo.h"
-#include "core/mem.h"
+#include "core/context.h"
 #include "rma/rma.h"
 
 /* ------------------------------------------------------------------ calls */

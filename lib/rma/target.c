@@ -10,7 +10,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "core/mem.h"
+#include "core/context.h"
+#include "mem/mem.h"
 #include "rma/rma.h"
 
 /* ------------------------------------------------------------------ validation */

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "core/amo.h"
-#include "core/mem.h"
+#include "core/context.h"
 #include "rma/rma.h"
 
 struct amov {

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "core/amo.h"
-#include "core/mem.h"
+#include "core/context.h"
 #include "rma/rma.h"
 
 static int amov_execute(struct weft_msg_ep *me, const struct weft_wire_amov *a, size_t bytes,

@@ -10,8 +10,8 @@
  *	data/am     RTR: the sender sends
  */
 
-#include "rndv/rndv.h"
 #include "proto/proto.h"
+#include "rndv/rndv.h"
 
 const struct weft_proto weft_proto_data_get = {
 	.name = "data/get",

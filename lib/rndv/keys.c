@@ -4,6 +4,7 @@
  * the lane's number, which is the same at both ends. A record contains no addresses.
  */
 
+#include "mem/mem.h"
 #include "rndv/rndv.h"
 
 uint32_t weft_rndv_native_lanes(const struct weft_msg_ep *me, bool put)

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "core/lane_show.h"
+#include "mem/mem.h"
 #include "rndv/rndv.h"
 
 /* For captures: a read is posted, or has succeeded. */

@@ -17,8 +17,8 @@
 
 #include <errno.h>
 
-#include "rndv/rndv.h"
 #include "proto/proto.h"
+#include "rndv/rndv.h"
 
 /* ------------------------------------------------------------------ sender */
 
@@ -52,7 +52,7 @@ static void rndv_abort(struct weft_request *req, int status)
 /*
  * All rendezvous sends begin in the same manner: the sender offers what it supports, and the
  * receiver decides how the data is transferred (rndv/rndv.h). The sender's table predicts this
- * decision by the same rules; the times are those of proto/rndv_cost.c.
+ * decision by the same rules; the times are those of proto/cost.c.
  */
 
 const struct weft_proto weft_proto_rndv_get = {

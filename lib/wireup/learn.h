@@ -7,7 +7,7 @@
 #ifndef WEFT_LEARN_H
 #define WEFT_LEARN_H
 
-#include "core/boot.h"
+#include "core/address.h"
 #include "wireup/wireup.h"
 
 /** Make the part of an address that follows from a boot address. @return 0, or -EINVAL: damaged */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "core/boot.h"
+#include "core/address.h"
 
 /* As a boot address, with the right first bytes and checksum, too. */
 static void boot(const uint8_t *data, size_t size)

@@ -18,6 +18,7 @@
 
 #include "am/am.h"
 #include "base/log.h"
+#include "mem/mem.h"
 #include "mock/pair.h"
 #include "rma/rma.h"
 

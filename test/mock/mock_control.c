@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "context.h"
 #include "mock/mock_priv.h"
 
 /* ------------------------------------------------------------------ control */

@@ -41,7 +41,7 @@
 
 #include <stdarg.h>
 
-#include "core/mem.h"
+#include "context.h"
 #include "msg/layer.h"
 
 extern const struct weft_lane_driver mock_driver;

@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "dispatch.h"
+#include "mem/domain.h"
 #include "mock/pair.h"
 
 /* ------------------------------------------------------------------ lanes */

@@ -10,8 +10,8 @@
 #ifndef WEFT_TEST_PAIR_H
 #define WEFT_TEST_PAIR_H
 
-#include "core/mem.h"
 #include "am/am.h"
+#include "core/context.h"
 #include "dispatch.h"
 #include "msg/msg.h"
 #include "rma/rma.h"

@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "context.h"
+#include "mem/domain.h"
 #include "mock/regcache_util.h"
 
 /* ------------------------------------------------------------------ a driver that remembers */

@@ -10,10 +10,10 @@
 
 #include <stdatomic.h>
 
-#include "mock/conn_util.h"
-#include "mem/mem.h"
 #include "mem/cache.h"
-#include "mem/uffd.h"
+#include "mem/mem.h"
+#include "mem/watch.h"
+#include "mock/conn_util.h"
 
 #define PAGE 4096ul
 #define LOCAL WEFT_LANE_ACCESS_LOCAL_WRITE

@@ -5,6 +5,7 @@
 
 #include "mock/msg_util.h"
 #include "base/log.h"
+#include "mem/mem.h"
 #include "rma/rma.h"
 
 #define ALL_RIGHTS (WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC)

@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "capture/capture.h"
-#include "msg/layer.h"
+#include "context.h"
 #include "engine/engine.h"
+#include "msg/layer.h"
 #include "sim_priv.h"
 
 struct sim_node {

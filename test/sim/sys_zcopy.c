@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "msg/layer.h"
 #include "frame/frame_port.h"
+#include "mem/watch.h"
+#include "msg/layer.h"
 #include "scene.h"
-#include "mem/uffd.h"
 
 static const size_t sizes[] = {1,     64,    1000,   1400,   4096,   8192,    16384,
 			       32769, 65536, 100003, 262145, 524288, 1048576, 3000017};

@@ -5,6 +5,7 @@
  * a queue for when lanes have no room, and nothing in lib/ that knows of it.
  */
 
+#include "dispatch.h"
 #include "mock/msg_util.h"
 
 #define ID_SUM_REQ 30

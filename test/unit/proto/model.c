@@ -15,10 +15,11 @@
 #include <string.h>
 
 #include "core/config.h"
-#include "proto/cost.h"
-#include "msg/msg.h"
-#include "proto/select.h"
+#include "dispatch.h"
 #include "mock/rounds.h"
+#include "msg/msg.h"
+#include "proto/cost.h"
+#include "proto/select.h"
 #include "unit/proto/dice.h"
 
 /* ------------------------------------------------------------------ curves */

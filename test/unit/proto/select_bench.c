@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "core/config.h"
+#include "dispatch.h"
 #include "msg/msg.h"
 
 #define ROUNDS 15

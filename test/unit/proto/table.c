@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The engine knows no protocol by name: this program has a table of its own (instead of
- * lib/tables.c) with a protocol that the library has never heard of. It is chosen where it says
+ * lib/dispatch.c) with a protocol that the library has never heard of. It is chosen where it says
  * that it is fastest, carries messages, is told of their ends, and of lanes that come.
  */
 
-#include "msg/header.h"
+#include "dispatch.h"
 #include "mock/msg_util.h"
+#include "msg/header.h"
 
 /* ------------------------------------------------------------------ the protocol */
 

@@ -16,7 +16,7 @@
 #include <math.h>
 
 #include "core/config.h"
-#include "proto/threshold.h"
+#include "proto/select.h"
 
 /* Relative: to 12 digits. */
 static void near(double got, double want)

@@ -3,6 +3,7 @@
  * Remote keys: damaged, many, revoked, forged.
  */
 
+#include "mem/mem.h"
 #include "mock/rma_util.h"
 
 /* @behaviour U79, X14, S11 */

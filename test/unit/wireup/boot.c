@@ -4,7 +4,7 @@
  * nobody, or somebody else, answers.
  */
 
-#include "core/boot.h"
+#include "core/address.h"
 #include "mock/ep_pair.h"
 #include "mock/link_util.h"
 

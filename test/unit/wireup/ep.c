@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "mem/domain.h"
 #include "mock/ep_pair.h"
 
 /* ------------------------------------------------------------------ flush */

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "core/config.h"
-#include "core/context.h"
+#include "context.h"
 #include "core/worker.h"
 #include "lane.h"
 #include "self/self_lane.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file core/wait.h
+ * @file wait.h
  * Waiting without spinning. A worker that waits has one epoll descriptor, which contains
  *  - the descriptor of each lane that can wake its owner (lane.h, wait_fd()),
  *  - a timer, set to the earliest time that a lane's arm() or wire-up has requested, or to the next
@@ -24,43 +24,13 @@
  * The last sleeper that leaves empties the eventfd, and so does arm() when no thread sleeps. So no
  * thread can take the event from another thread that is about to wake.
  */
-#ifndef WEFT_WAIT_H
-#define WEFT_WAIT_H
-
-#include <pthread.h>
+#ifndef WEFT_LIB_WAIT_H
+#define WEFT_LIB_WAIT_H
 
 #include "core/worker.h"
 
-/** State of a worker that has waited at least once: wait.c; core/wake.c wakes its threads. */
-struct weft_wait {
-	int epoll, timer, event;
-	uint32_t in_epoll;     /* bit i: ifaces[i] wakes */
-	uint32_t armed_ifaces; /* bit i: arm() of ifaces[i] was called */
-	uint64_t timer_at;     /* time of the timer; NEVER = not set */
-	uint64_t sleep;        /* next sleep, if a lane cannot wake the worker */
-	unsigned int sleepers; /* threads that sleep in weft_worker_wait() */
-	pthread_t armer;       /* thread that armed it */
-	bool others;           /* another thread than those that wait has called progress */
-	bool roused;           /* sleepers must return: the eventfd was written */
-	/*
-	 * Number of wake-ups whose last sleeper has left. Written with both locks, the worker's
-	 * first; read with one of them.
-	 */
-	uint64_t wakeups;
-	pthread_mutex_t left_lock;
-	pthread_cond_t left; /* by the monotonic clock */
-	/*
-	 * Adaptive polling. spin_skip: number of further waits that do not poll. spin_backoff: the
-	 * value of spin_skip after the last poll. A poll without result doubles it, up to
-	 * SPIN_SKIP_MAX (0 becomes 1).
-	 */
-	unsigned int spin_skip, spin_backoff;
-};
-
 /** A progress call begins while the worker is armed: disarm the lanes. Locked. */
 void weft_wait_disarm(struct weft_worker *w);
-/** A sleeping thread makes a progress call, and waits on. Any thread; without the lock. */
-void weft_wait_nudge(struct weft_worker *w);
 /** The same call ends, and has handled @p n events. Locked. */
 void weft_wait_after(struct weft_worker *w, unsigned int n);
 /** The iface's descriptor, or a negative error: it cannot wake. */
@@ -68,4 +38,4 @@ int weft_wait_fd_of(struct weft_lane_iface *iface);
 /** The worker is destroyed. The call does nothing if no thread has waited. */
 void weft_wait_close(struct weft_worker *w);
 
-#endif /* WEFT_WAIT_H */
+#endif /* WEFT_LIB_WAIT_H */
