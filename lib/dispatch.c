@@ -245,7 +245,7 @@ static const struct weft_handler handlers[WEFT_HANDLERS] = {
 	[WEFT_WIRE_AMOV] = MESSAGE(weft_wire_amov, weft_rma_recv_amov),
 	[WEFT_WIRE_AMOV_REP] = MESSAGE(weft_wire_data, weft_rma_recv_amov_rep),
 	[WEFT_WIRE_KEY_REQ] = MESSAGE(weft_wire_key_req, weft_rma_recv_key_req),
-	[WEFT_WIRE_KEY] = MESSAGE(weft_wire_key_rep, weft_rma_recv_key),
+	[WEFT_WIRE_KEY] = MESSAGE(weft_wire_key, weft_rma_recv_key),
 	[WEFT_WIRE_RMA_FLUSHED] = MESSAGE(weft_wire_rma_flushed, weft_rma_recv_flushed),
 };
 

@@ -4,7 +4,7 @@
  * Message records for captures: the messages and native operations of lanes that have no frames of
  * their own (shared memory, RoCE). The protocol layer makes the records where it calls a lane
  * (core/lane_show.h) and passes them to the capture writer. The format is that of capture files
- * (doc/wire.md, "Message records").
+ * (core/wire.def; doc/wire.md, "Message records").
  */
 #ifndef WEFT_LANE_TAP_H
 #define WEFT_LANE_TAP_H
@@ -14,56 +14,12 @@
 #include <sys/uio.h>
 
 #include "base/platform.h"
+#include "core/wire_tap_def.h"
 #include "core/wire_types.h"
 
 /** Link type of interfaces whose packets are message records: LINKTYPE_USER15. */
 #define WEFT_RECORD_LINKTYPE 162u
-#define WEFT_RECORD_MAGIC 0x7257u /**< "Wr" */
-#define WEFT_RECORD_VERSION 1
 #define WEFT_RECORD_NO_LANE 0xff
-
-enum weft_record_kind {
-	WEFT_RECORD_MESSAGE = 1,
-	WEFT_RECORD_READ, /**< native operations: weft_record_native follows */
-	WEFT_RECORD_WRITE,
-	WEFT_RECORD_ADD,
-	WEFT_RECORD_CSWAP,
-	WEFT_RECORD_KINDS,
-};
-
-/** The operation has succeeded; without the flag it has been posted. */
-#define WEFT_RECORD_F_DONE 1u
-
-struct weft_record_head {
-	weft_le16 magic;
-	uint8_t version;
-	uint8_t kind;  /**< enum weft_record_kind */
-	uint8_t am_id; /**< of a message, else 0 */
-	/**
-	 * lane number in its endpoint, the same at both ends; #WEFT_RECORD_NO_LANE = not known yet
-	 */
-	uint8_t lane;
-	weft_le16 flags;
-	/** bytes of the message, which follow; of a native operation: bytes that it moves */
-	weft_le32 length;
-	weft_le32 conn_sn;
-	weft_le64 from, to; /**< worker that sends the message or posts the operation; its peer */
-};
-static_assert(sizeof(struct weft_record_head) == 32, "doc/wire.md");
-
-struct weft_record_native {
-	weft_le64 offset, key; /**< of remote memory */
-	/** where the bytes lie in the message; of an atomic its operand */
-	weft_le64 local;
-	/** of an atomic: the value to compare with */
-	weft_le64 compare;
-	/**
-	 * the request that the bytes belong to: of a read the sender's request, as in RTS; of a
-	 * write the receiver's, as in RTR; 0, 0 = the bytes are not part of a message
-	 */
-	weft_le32 ref_index, ref_generation;
-};
-static_assert(sizeof(struct weft_record_native) == 40, "doc/wire.md");
 
 struct weft_lane_conf;
 struct weft_lane_tap;

@@ -10,8 +10,7 @@
  *	dump/progress.c     how far a large file has been read
  *  dump/decode.c       decodes a frame into a view: its parts, and errors in it
  *  dump/record.c       decodes a message record into a view
- *	dump/shape_frame.c  tables of the fields of lane frames
- *	dump/shape_msg.c    tables of the fields of messages, wire-up, records
+ *	dump/shape.c        tables of the fields of frames, messages, records
  *	dump/walk.c         goes through a frame by these tables
  *	dump/frames.c       frames as text and as JSON, counts
  *	dump/json.c         commas and escapes

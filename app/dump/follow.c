@@ -397,40 +397,14 @@ static void flushed(struct reader *r, const struct piece *p)
 
 /* ---- which is it ---------------------------------------------------------------------------- */
 
+#define HEAD(id, type, more, records, ext) [WEFT_WIRE_##id] = sizeof(struct weft_wire_##type),
+
 /* Length of the fixed fields; the payload after them may be cut. */
 static uint32_t head_of(uint8_t id)
 {
-	static const uint8_t heads[32] = {
-		[WEFT_WIRE_EAGER] = sizeof(struct weft_wire_eager),
-		[WEFT_WIRE_EAGER_SYNC] = sizeof(struct weft_wire_eager_sync),
-		[WEFT_WIRE_FRAG] = sizeof(struct weft_wire_frag),
-		[WEFT_WIRE_FRAG_SYNC] = sizeof(struct weft_wire_frag_sync),
-		[WEFT_WIRE_RTS] = sizeof(struct weft_wire_rts),
-		[WEFT_WIRE_RTR] = sizeof(struct weft_wire_rtr),
-		[WEFT_WIRE_DATA] = sizeof(struct weft_wire_data),
-		[WEFT_WIRE_ATS] = sizeof(struct weft_wire_ats),
-		[WEFT_WIRE_SYNC_ACK] = sizeof(struct weft_wire_ats),
-		[WEFT_WIRE_ABORT] = sizeof(struct weft_wire_abort),
-		[WEFT_WIRE_PULL] = sizeof(struct weft_wire_pull),
-		[WEFT_WIRE_WITHDRAW] = sizeof(struct weft_wire_withdraw),
-		[WEFT_WIRE_PUT_DONE] = sizeof(struct weft_wire_put_done),
-		[WEFT_WIRE_AM] = sizeof(struct weft_wire_am),
-		[WEFT_WIRE_AM_RTS] = sizeof(struct weft_wire_am_rts),
-		[WEFT_WIRE_AM_FRAG] = sizeof(struct weft_wire_am_frag),
-		[WEFT_WIRE_EXT] = sizeof(struct weft_wire_ext),
-		[WEFT_WIRE_PUT] = sizeof(struct weft_wire_put),
-		[WEFT_WIRE_GET] = sizeof(struct weft_wire_get),
-		[WEFT_WIRE_GET_DATA] = sizeof(struct weft_wire_data),
-		[WEFT_WIRE_AMO] = sizeof(struct weft_wire_amo),
-		[WEFT_WIRE_AMO_REP] = sizeof(struct weft_wire_amo_rep),
-		[WEFT_WIRE_RMA_NAK] = sizeof(struct weft_wire_rma_nak),
-		[WEFT_WIRE_RMA_FLUSH] = sizeof(struct weft_wire_rma_flush),
-		[WEFT_WIRE_RMA_FLUSHED] = sizeof(struct weft_wire_rma_flushed),
-		[WEFT_WIRE_AMOV] = sizeof(struct weft_wire_amov),
-		[WEFT_WIRE_AMOV_REP] = sizeof(struct weft_wire_data),
-	};
+	static const uint8_t heads[] = {WEFT_WIRE_MESSAGES(HEAD)};
 
-	return id < 32 ? heads[id] : 0;
+	return id < sizeof(heads) ? heads[id] : 0;
 }
 
 static void one(struct reader *r, uint8_t id, const struct piece *p);

@@ -315,7 +315,7 @@ typedef void (*count_cb)(void *arg, uint64_t count, const char *what, const char
 
 static void each_count(const struct dump_counts *c, count_cb cb, void *arg)
 {
-	const struct dump_field *type = &dump_shape_header.field[1],
+	const struct dump_field *type = &dump_shape_frame_hdr.field[1],
 				*wireup = &dump_shape_of_msg(WEFT_WIRE_WIREUP)->field[0];
 	const struct dump_shape *shape;
 	const char *name;

@@ -12,24 +12,6 @@
 
 #define KEY_BYTES 44u /* the longest header that distinguishes a message from others */
 
-#define HEAD struct weft_record_head
-#define NATIVE struct weft_record_native
-static const char *const kinds[] = {NULL, "MESSAGE", "READ", "WRITE", "ADD", "CSWAP"};
-static const struct dump_field head_fields[] = {
-	DUMP_HEXADECIMAL(HEAD, magic), DUMP_DECIMAL(HEAD, version), DUMP_WORDS(HEAD, kind, kinds),
-	DUMP_DECIMAL(HEAD, am_id),     DUMP_DECIMAL(HEAD, lane),    DUMP_HEXADECIMAL(HEAD, flags),
-	DUMP_DECIMAL(HEAD, length),    DUMP_DECIMAL(HEAD, conn_sn), DUMP_HEXADECIMAL(HEAD, from),
-	DUMP_HEXADECIMAL(HEAD, to),
-};
-static const struct dump_shape head_shape = DUMP_SHAPE("record", head_fields, HEAD, DUMP_NOTHING);
-static const struct dump_field native_fields[] = {
-	DUMP_DECIMAL(NATIVE, offset),    DUMP_HEXADECIMAL(NATIVE, key),
-	DUMP_HEXADECIMAL(NATIVE, local), DUMP_HEXADECIMAL(NATIVE, compare),
-	DUMP_DECIMAL(NATIVE, ref_index), DUMP_DECIMAL(NATIVE, ref_generation),
-};
-static const struct dump_shape native_shape =
-	DUMP_SHAPE("native", native_fields, NATIVE, DUMP_NOTHING);
-
 static uint64_t mix(uint64_t h, uint64_t v)
 {
 	h = (h ^ v) * 0x9e3779b97f4a7c15ull;
@@ -148,12 +130,12 @@ static void fields(const struct dump_shape *shape, const uint8_t *p, uint32_t ca
 
 void dump_record_walk(const struct dump_view *v, struct dump_sink *sink)
 {
-	sink->begin(sink, "body", head_shape.name);
-	fields(&head_shape, (const uint8_t *)v->record, sizeof(*v->record), sink);
+	sink->begin(sink, "body", dump_shape_record_head.name);
+	fields(&dump_shape_record_head, (const uint8_t *)v->record, sizeof(*v->record), sink);
 	sink->end(sink);
 	if (v->record->kind == WEFT_RECORD_MESSAGE)
 		return;
-	sink->begin(sink, "body", native_shape.name);
-	fields(&native_shape, v->body, v->body_cap, sink);
+	sink->begin(sink, "body", dump_shape_record_native.name);
+	fields(&dump_shape_record_native, v->body, v->body_cap, sink);
 	sink->end(sink);
 }

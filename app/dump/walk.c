@@ -79,7 +79,7 @@ static void records(const struct dump_shape *shape, struct stretch s, struct dum
 	while (s.cap >= sizeof(*r)) {
 		r = (const void *)s.p;
 		len = weft_get16(r->length);
-		known = shape->record(weft_get16(r->type));
+		known = dump_shape_of_record(shape, weft_get16(r->type));
 		s = behind(s, sizeof(*r));
 		if (known && len < known->size)
 			known = NULL;
@@ -109,13 +109,13 @@ static struct stretch iface(struct stretch s, struct dump_sink *sink)
 	struct stretch driver = first(behind(s, sizeof(*i)), i->driver_len),
 		       addr = first(behind(s, (uint32_t)sizeof(*i) + i->driver_len), i->addr_len);
 
-	sink->begin(sink, "items", dump_shape_iface.name);
-	fields(&dump_shape_iface, &s, sink);
+	sink->begin(sink, "items", dump_shape_wire_iface.name);
+	fields(&dump_shape_wire_iface, &s, sink);
 	text("driver", driver, sink);
-	if (addr.cap >= dump_shape_raw_iface.size &&
+	if (addr.cap >= dump_shape_frame_addr.size &&
 	    ((driver.cap == 4 && !memcmp(driver.p, "dpdk", 4)) ||
 	     (driver.cap == 3 && !memcmp(driver.p, "udp", 3))))
-		fields(&dump_shape_raw_iface, &addr, sink);
+		fields(&dump_shape_frame_addr, &addr, sink);
 	sink->end(sink);
 	return behind(s, (uint32_t)sizeof(*i) + i->driver_len + i->addr_len);
 }
@@ -240,14 +240,15 @@ void dump_walk(const struct dump_view *v, struct dump_sink *sink)
 	}
 	if (!v->hdr)
 		return;
-	fields(&dump_shape_header, &s, sink);
+	fields(&dump_shape_frame_hdr, &s, sink);
 	if (v->what != DUMP_LANE)
 		return;
 	sack(v, sink);
 	for (i = 0; i < v->ecn_paths; i++) {
-		s = (struct stretch){(const uint8_t *)&v->ecn_path[i], dump_shape_ecn_path.size,
-				     dump_shape_ecn_path.size};
-		item("blocks", &dump_shape_ecn_path, s, NULL, sink);
+		s = (struct stretch){(const uint8_t *)&v->ecn_path[i],
+				     dump_shape_frame_ecn_path.size,
+				     dump_shape_frame_ecn_path.size};
+		item("blocks", &dump_shape_frame_ecn_path, s, NULL, sink);
 	}
 	shape = dump_shape_of_frame(v->hdr->type);
 	s = (struct stretch){v->body, v->body_len, v->body_cap};

@@ -2,7 +2,7 @@
 /**
  * @file roce_wire.h
  * The wire format of RoCE lanes, except the protocol layer's messages, and its validation.
- * Little-endian, packed, sizes asserted. Pure: no verbs calls.
+ * core/wire.def has the structures: little-endian, packed. Pure: no verbs calls.
  *
  * A message is one SEND with immediate data; the immediate data is its header:
  *
@@ -24,11 +24,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/wire_roce_def.h"
 #include "core/wire_types.h"
 
 /* Version 1 had no cookies in datagrams; version 2 had no PING and no LANE_DOWN. */
 #define WEFT_ROCE_VERSION 3
 #define WEFT_ROCE_MAX_QPS 8
+static_assert(sizeof(struct weft_roce_rx_state) == 4 * WEFT_ROCE_MAX_QPS, "one count each");
 
 /* ------------------------------------------------------------------ immediate data */
 
@@ -36,12 +38,6 @@
 #define WEFT_ROCE_IMM_ACK_REQ (1u << 30)
 #define WEFT_ROCE_COUNT_BITS 25
 #define WEFT_ROCE_COUNT_MASK ((1u << WEFT_ROCE_COUNT_BITS) - 1)
-
-enum weft_roce_control {
-	WEFT_ROCE_BYE = 1, /**< last message: the sender has closed the lane */
-	/** counted like a message, and requests the count at once, to check the receiver */
-	WEFT_ROCE_PING = 2,
-};
 
 static inline uint32_t weft_roce_imm(uint32_t flags, uint8_t am_id, uint32_t processed)
 {
@@ -53,27 +49,7 @@ static inline uint8_t weft_roce_imm_id(uint32_t imm)
 	return imm >> WEFT_ROCE_COUNT_BITS & 31;
 }
 
-/* ------------------------------------------------------------------ a lane that was stopped */
-
-/** In LANE_DOWN: messages processed on each queue pair of the lane; one entry for each. */
-struct weft_roce_rx_state {
-	weft_le32 processed[WEFT_ROCE_MAX_QPS];
-} __attribute__((packed));
-
-static_assert(sizeof(struct weft_roce_rx_state) == 32, "wire");
-
 /* ------------------------------------------------------------------ counts without a message */
-
-/**
- * Written by the peer, possibly while it is read: a count is valid only together with its
- * complement.
- */
-struct weft_roce_word {
-	weft_le32 processed;
-	weft_le32 check; /**< ~processed */
-} __attribute__((packed, aligned(8)));
-
-static_assert(sizeof(struct weft_roce_word) == 8, "wire");
 
 static inline struct weft_roce_word weft_roce_word(uint32_t processed)
 {
@@ -91,43 +67,6 @@ static inline bool weft_roce_word_read(const volatile struct weft_roce_word *wor
 }
 
 /* ------------------------------------------------------------------ addresses */
-
-/** Address of an iface, of either kind. */
-struct weft_roce_addr {
-	uint8_t version; /**< WEFT_ROCE_VERSION */
-	uint8_t kind;    /**< enum weft_roce_kind */
-	uint8_t mtu;     /**< largest path MTU, 128 << mtu bytes (IBTA code, 1..5) */
-	uint8_t v1;      /**< 1 = RoCE v1 (an Ethernet type of its own), 0 = v2 (UDP) */
-	weft_le32 qpn;   /**< UD: queue pair for wire-up; RC: 0 */
-	weft_le32 qkey;  /**< UD: its key; RC: 0 */
-	weft_le32 seg;   /**< bytes of a receive buffer */
-	uint8_t gid[16]; /**< IPv6 address, or IPv4-mapped one */
-} __attribute__((packed));
-
-enum weft_roce_kind { WEFT_ROCE_RC = 1, WEFT_ROCE_UD = 2 };
-
-static_assert(sizeof(struct weft_roce_addr) == 32, "wire");
-
-/** Address of one lane_ep of an RC iface. */
-struct weft_roce_ep_addr {
-	uint8_t version;
-	uint8_t num_qps; /**< 1..WEFT_ROCE_MAX_QPS; the lower of both ends' counts is used */
-	/** reads and atomics of the peer that may be outstanding per queue pair, 0..128 */
-	uint8_t reads;
-	uint8_t reserved;
-	/**
-	 * outstanding messages per queue pair: sent by the peer and not reported as processed,
-	 * 1..WEFT_ROCE_WINDOW_MAX
-	 */
-	weft_le32 window;
-	weft_le32 psn; /**< first packet sequence number, 24 bits, of every queue pair */
-	/** where the peer writes its struct weft_roce_word, one per queue pair */
-	weft_le32 word_rkey;
-	weft_le64 word_addr;
-	weft_le32 qpn[WEFT_ROCE_MAX_QPS]; /**< 24 bits */
-} __attribute__((packed));
-
-static_assert(sizeof(struct weft_roce_ep_addr) == 56, "wire");
 
 #define WEFT_ROCE_WINDOW_MAX 1024
 #define WEFT_ROCE_SEG_MIN 1024
@@ -159,26 +98,6 @@ static inline bool weft_roce_gid_is_ipv4(const uint8_t gid[16])
 }
 
 /* ------------------------------------------------------------------ wire-up over UD */
-
-/** Before every datagram of the control channel. Followed by @p length bytes. */
-struct weft_roce_ud_head {
-	weft_le16 magic; /**< WEFT_ROCE_UD_MAGIC */
-	uint8_t version;
-	uint8_t am_id;      /**< 0..31, WEFT_ROCE_UD_BYE or WEFT_ROCE_UD_RETRY */
-	weft_le32 src_conn; /**< sender's connection, random, not 0; 0 in a RETRY */
-	weft_le32 dst_conn; /**< receiver's connection, 0 = unknown yet */
-	weft_le32 src_qkey; /**< key of the sender's queue pair, for the reply */
-	weft_le16 length;
-	uint8_t mtu;      /**< sender's path MTU, as in struct weft_roce_addr; 0 = not given */
-	uint8_t reserved; /**< 0 */
-	/**
-	 * RETRY: the cookie that the receiver must send before its datagrams are accepted. With
-	 * dst_conn 0: the cookie that was requested, 0 = none yet. Else 0.
-	 */
-	weft_le64 cookie;
-} __attribute__((packed));
-
-static_assert(sizeof(struct weft_roce_ud_head) == 28, "wire");
 
 #define WEFT_ROCE_UD_MAGIC 0x5557 /* "WU" */
 #define WEFT_ROCE_UD_BYE 0xff     /* the sender has closed this connection */

@@ -6,6 +6,17 @@
 #include "core/amo.h"
 #include "core/wire.h"
 
+/* The shortest message of each id, and sets of ids: a bit each. */
+#define LEAST(id, type, more, records, ext) \
+	[WEFT_WIRE_##id] = sizeof(struct weft_wire_##type) + (more),
+#define RECORDS(id, type, more, records, ext) | (uint32_t)(records) << WEFT_WIRE_##id
+#define EXT(id, type, more, records, ext) | (uint32_t)(ext) << WEFT_WIRE_##id
+
+static const uint8_t least[WEFT_WIRE_ID_END] = {WEFT_WIRE_MESSAGES(LEAST)};
+static const uint32_t with_records = 0 WEFT_WIRE_MESSAGES(RECORDS);
+static const uint32_t behind_ext = 0 WEFT_WIRE_MESSAGES(EXT);
+static_assert(WEFT_WIRE_ID_END <= 32, "a set of ids is a word");
+
 /* A piece: at least one byte, inside the message, whose length a size_t can hold. */
 static int check_piece(uint64_t total, uint64_t offset, size_t payload)
 {
@@ -40,7 +51,7 @@ static int check_data(const struct weft_wire_data *hdr, size_t payload)
 /* Keys: each lane at most once. */
 static int check_keys(const struct weft_wire_keys *keys, size_t length)
 {
-	const struct weft_wire_key *key = (const void *)(keys + 1);
+	const struct weft_wire_lane_key *key = (const void *)(keys + 1);
 	uint32_t seen = 0;
 
 	if (length < sizeof(*keys) || (length - sizeof(*keys)) % sizeof(*key) ||
@@ -88,34 +99,6 @@ static int check_abort(const struct weft_wire_abort *a)
 	    (weft_get32(a->flags) & ~WEFT_ABORT_F_AM))
 		return -EBADMSG;
 	return check_status(a->status);
-}
-
-/* The fields of a message without payload. */
-static int check_fields(uint8_t id, const void *data)
-{
-	const struct weft_wire_put_done *done = data;
-	const struct weft_wire_pull *pull = data;
-	const struct weft_wire_rtr *rtr = data;
-	const struct weft_wire_rts *rts = data;
-	const struct weft_wire_ats *ats = data;
-
-	switch (id) {
-	case WEFT_WIRE_RTS:
-		return weft_get64(rts->total) > PTRDIFF_MAX ? -EBADMSG : 0;
-	case WEFT_WIRE_RTR:
-		return check_range(rtr->offset, rtr->length);
-	case WEFT_WIRE_PULL:
-		return check_range(pull->offset, pull->length);
-	case WEFT_WIRE_PUT_DONE:
-		return check_range(done->offset, done->length);
-	case WEFT_WIRE_ATS:
-	case WEFT_WIRE_SYNC_ACK:
-		return check_status(ats->status);
-	case WEFT_WIRE_ABORT:
-		return check_abort(data);
-	default:
-		return 0;
-	}
 }
 
 static int check_put(const struct weft_wire_put *p, size_t payload)
@@ -183,36 +166,62 @@ static int check_nak(const struct weft_wire_rma_nak *n)
 	return 0;
 }
 
-/* Remote memory, without payload. */
-static int check_rma(uint8_t id, const void *data, size_t length)
+static int check_flush(const struct weft_wire_rma_flush *f)
 {
-	static const uint8_t sizes[] = {
-		[WEFT_WIRE_GET - WEFT_WIRE_GET] = sizeof(struct weft_wire_get),
-		[WEFT_WIRE_AMO - WEFT_WIRE_GET] = sizeof(struct weft_wire_amo),
-		[WEFT_WIRE_AMO_REP - WEFT_WIRE_GET] = sizeof(struct weft_wire_amo_rep),
-		[WEFT_WIRE_RMA_NAK - WEFT_WIRE_GET] = sizeof(struct weft_wire_rma_nak),
-		[WEFT_WIRE_RMA_FLUSH - WEFT_WIRE_GET] = sizeof(struct weft_wire_rma_flush),
-		[WEFT_WIRE_RMA_FLUSHED - WEFT_WIRE_GET] = sizeof(struct weft_wire_rma_flushed),
-	};
-	const struct weft_wire_rma_flushed *f = data;
-	const struct weft_wire_rma_flush *q = data;
-	size_t size = sizes[id - WEFT_WIRE_GET];
-
-	if (length < size)
-		return -EBADMSG;
-	if ((id == WEFT_WIRE_GET && check_get(data)) || (id == WEFT_WIRE_AMO && check_amo(data)) ||
-	    (id == WEFT_WIRE_RMA_NAK && check_nak(data)) ||
-	    (id == WEFT_WIRE_RMA_FLUSH && (weft_get32(q->flags) & ~WEFT_WIRE_RMA_ODD)) ||
-	    (id == WEFT_WIRE_RMA_FLUSHED &&
-	     (weft_get32(f->status) >= 4096 || weft_get32(f->first) > WEFT_WIRE_RMA_NUMBER ||
-	      weft_get32(f->last) > WEFT_WIRE_RMA_NUMBER)))
-		return -EBADMSG;
-	return length == size ? 0 : check_records(id, (const uint8_t *)data + size, length - size);
+	return weft_get32(f->flags) & ~WEFT_WIRE_RMA_ODD ? -EBADMSG : 0;
 }
 
-static int check_control(uint8_t id, const void *data, size_t size, size_t length)
+static int check_flushed(const struct weft_wire_rma_flushed *f)
 {
-	if (length < size || check_fields(id, data))
+	if (weft_get32(f->first) > WEFT_WIRE_RMA_NUMBER ||
+	    weft_get32(f->last) > WEFT_WIRE_RMA_NUMBER)
+		return -EBADMSG;
+	return check_status(f->status);
+}
+
+/* The fields of a message that records may follow. */
+static int check_fields(uint8_t id, const void *data)
+{
+	const struct weft_wire_put_done *done = data;
+	const struct weft_wire_pull *pull = data;
+	const struct weft_wire_rtr *rtr = data;
+	const struct weft_wire_rts *rts = data;
+	const struct weft_wire_ats *ats = data;
+
+	switch (id) {
+	case WEFT_WIRE_RTS:
+		return weft_get64(rts->total) > PTRDIFF_MAX ? -EBADMSG : 0;
+	case WEFT_WIRE_RTR:
+		return check_range(rtr->offset, rtr->length);
+	case WEFT_WIRE_PULL:
+		return check_range(pull->offset, pull->length);
+	case WEFT_WIRE_PUT_DONE:
+		return check_range(done->offset, done->length);
+	case WEFT_WIRE_ATS:
+	case WEFT_WIRE_SYNC_ACK:
+		return check_status(ats->status);
+	case WEFT_WIRE_ABORT:
+		return check_abort(data);
+	case WEFT_WIRE_GET:
+		return check_get(data);
+	case WEFT_WIRE_AMO:
+		return check_amo(data);
+	case WEFT_WIRE_RMA_NAK:
+		return check_nak(data);
+	case WEFT_WIRE_RMA_FLUSH:
+		return check_flush(data);
+	case WEFT_WIRE_RMA_FLUSHED:
+		return check_flushed(data);
+	default:
+		return 0;
+	}
+}
+
+static int check_control(uint8_t id, const void *data, size_t length)
+{
+	size_t size = least[id];
+
+	if (check_fields(id, data))
 		return -EBADMSG;
 	return length == size ? 0 : check_records(id, (const uint8_t *)data + size, length - size);
 }
@@ -224,7 +233,7 @@ static int check_am(uint8_t id, const void *data, size_t length)
 	const struct weft_wire_am *am = data;
 	size_t size = id == WEFT_WIRE_AM ? sizeof(*am) : sizeof(*rts);
 
-	if (length < size || weft_get16(am->header_length) > WEFT_WIRE_AM_HEADER ||
+	if (weft_get16(am->header_length) > WEFT_WIRE_AM_HEADER ||
 	    length - size < weft_get16(am->header_length))
 		return -EBADMSG;
 	if (id == WEFT_WIRE_AM)
@@ -240,7 +249,7 @@ static int check_am_frag(const struct weft_wire_am_frag *f, size_t length)
 {
 	size_t header;
 
-	if (length < sizeof(*f) || weft_get16(f->am.header_length) > WEFT_WIRE_AM_HEADER)
+	if (weft_get16(f->am.header_length) > WEFT_WIRE_AM_HEADER)
 		return -EBADMSG;
 	length -= sizeof(*f);
 	header = weft_get64(f->offset) ? 0 : weft_get16(f->am.header_length);
@@ -249,17 +258,11 @@ static int check_am_frag(const struct weft_wire_am_frag *f, size_t length)
 	return check_piece(weft_get64(f->total), weft_get64(f->offset), length - header);
 }
 
-/* The messages that EXT can be in front of, EXT not included. */
+/* EXT is in front of some messages only, and not of another EXT. */
 static int check_ext(const struct weft_wire_ext *x, size_t length)
 {
-	const uint32_t known = 1u << WEFT_WIRE_EAGER | 1u << WEFT_WIRE_EAGER_SYNC |
-			       1u << WEFT_WIRE_FRAG | 1u << WEFT_WIRE_FRAG_SYNC |
-			       1u << WEFT_WIRE_RTS | 1u << WEFT_WIRE_AM | 1u << WEFT_WIRE_AM_RTS |
-			       1u << WEFT_WIRE_AM_FRAG | 1u << WEFT_WIRE_ABORT |
-			       1u << WEFT_WIRE_PUT;
-
-	if (length < sizeof(*x) || x->id >= 32 || !(known >> x->id & 1) ||
-	    weft_get16(x->reserved) || (!(x->flags & WEFT_EXT_F_IMM) && weft_get64(x->imm)))
+	if (x->id >= WEFT_WIRE_ID_END || !(behind_ext >> x->id & 1) || weft_get16(x->reserved) ||
+	    (!(x->flags & WEFT_EXT_F_IMM) && weft_get64(x->imm)))
 		return -EBADMSG;
 	if (x->id == WEFT_WIRE_PUT)
 		return check_put_note(x, length - sizeof(*x));
@@ -268,26 +271,21 @@ static int check_ext(const struct weft_wire_ext *x, size_t length)
 	return weft_wire_check(x->id, x + 1, length - sizeof(*x));
 }
 
-static int check_key(uint8_t id, const struct weft_wire_key_rep *k, size_t length)
+static int check_key(const struct weft_wire_key *k, size_t length)
 {
-	if (id == WEFT_WIRE_KEY_REQ)
-		return length != sizeof(struct weft_wire_key_req) ? -EBADMSG : 0;
-	if (length < sizeof(*k) || k->num_domains > WEFT_RKEY_DOMAINS || k->low > 7 ||
+	if (k->num_domains > WEFT_RKEY_DOMAINS || k->low > 7 ||
 	    length != sizeof(*k) + k->num_domains * sizeof(struct weft_wire_rkey_domain) ||
 	    weft_get64(k->size) == 0 || weft_get64(k->size) > PTRDIFF_MAX)
 		return -EBADMSG;
 	return 0;
 }
 
-static int check_amov(uint8_t id, const struct weft_wire_amov *a, size_t length)
+static int check_amov(const struct weft_wire_amov *a, size_t length)
 {
-	const struct weft_wire_data *rep = (const void *)a;
 	uint16_t flags;
 	size_t bytes;
 
-	if (id == WEFT_WIRE_AMOV_REP)
-		return length < sizeof(*rep) ? -EBADMSG : check_data(rep, length - sizeof(*rep));
-	if (length < sizeof(*a) || !weft_amo_known(a->op, a->type))
+	if (!weft_amo_known(a->op, a->type))
 		return -EBADMSG;
 	flags = weft_get16(a->flags);
 	bytes = (size_t)weft_get32(a->count) * weft_amo_width(a->type);
@@ -301,74 +299,40 @@ static int check_amov(uint8_t id, const struct weft_wire_amov *a, size_t length)
 	return 0;
 }
 
-static int check_whole(uint8_t id, size_t length)
-{
-	size_t head = id == WEFT_WIRE_EAGER ? sizeof(struct weft_wire_eager)
-					    : sizeof(struct weft_wire_eager_sync);
-
-	return length < head ? -EBADMSG : 0;
-}
-
 int weft_wire_check(uint8_t id, const void *data, size_t length)
 {
+	/* Most messages where the number of instructions counts. */
+	if (id == WEFT_WIRE_EAGER)
+		return length < sizeof(struct weft_wire_eager) ? -EBADMSG : 0;
+	if (id >= WEFT_WIRE_ID_END || length < least[id])
+		return -EBADMSG;
 	switch (id) {
-	case WEFT_WIRE_AMOV:
-	case WEFT_WIRE_AMOV_REP:
-		return check_amov(id, data, length);
-	case WEFT_WIRE_KEY_REQ:
-	case WEFT_WIRE_KEY:
-		return check_key(id, data, length);
-	case WEFT_WIRE_EXT:
-		return check_ext(data, length);
-	case WEFT_WIRE_EAGER:
 	case WEFT_WIRE_EAGER_SYNC:
-		return check_whole(id, length);
+		return 0;
 	case WEFT_WIRE_FRAG:
-		if (length < sizeof(struct weft_wire_frag))
-			return -EBADMSG;
 		return check_frag(data, length - sizeof(struct weft_wire_frag));
 	case WEFT_WIRE_FRAG_SYNC:
-		if (length < sizeof(struct weft_wire_frag_sync))
-			return -EBADMSG;
 		return check_frag(data, length - sizeof(struct weft_wire_frag_sync));
-	case WEFT_WIRE_RTS:
-		return check_control(id, data, sizeof(struct weft_wire_rts), length);
-	case WEFT_WIRE_RTR:
-		return check_control(id, data, sizeof(struct weft_wire_rtr), length);
 	case WEFT_WIRE_DATA:
 	case WEFT_WIRE_GET_DATA:
-		if (length < sizeof(struct weft_wire_data))
-			return -EBADMSG;
+	case WEFT_WIRE_AMOV_REP:
 		return check_data(data, length - sizeof(struct weft_wire_data));
-	case WEFT_WIRE_ATS:
-	case WEFT_WIRE_SYNC_ACK:
-		return check_control(id, data, sizeof(struct weft_wire_ats), length);
-	case WEFT_WIRE_CREDIT:
-		return check_control(id, data, sizeof(struct weft_wire_credit), length);
-	case WEFT_WIRE_ABORT:
-		return check_control(id, data, sizeof(struct weft_wire_abort), length);
-	case WEFT_WIRE_PULL:
-		return check_control(id, data, sizeof(struct weft_wire_pull), length);
-	case WEFT_WIRE_WITHDRAW:
-		return check_control(id, data, sizeof(struct weft_wire_withdraw), length);
-	case WEFT_WIRE_PUT_DONE:
-		return check_control(id, data, sizeof(struct weft_wire_put_done), length);
 	case WEFT_WIRE_AM:
 	case WEFT_WIRE_AM_RTS:
 		return check_am(id, data, length);
 	case WEFT_WIRE_AM_FRAG:
 		return check_am_frag(data, length);
+	case WEFT_WIRE_EXT:
+		return check_ext(data, length);
 	case WEFT_WIRE_PUT:
-		if (length <= sizeof(struct weft_wire_put))
-			return -EBADMSG;
 		return check_put(data, length - sizeof(struct weft_wire_put));
-	case WEFT_WIRE_GET:
-	case WEFT_WIRE_AMO:
-	case WEFT_WIRE_AMO_REP:
-	case WEFT_WIRE_RMA_NAK:
-	case WEFT_WIRE_RMA_FLUSH:
-	case WEFT_WIRE_RMA_FLUSHED:
-		return check_rma(id, data, length);
+	case WEFT_WIRE_KEY_REQ:
+		return length != sizeof(struct weft_wire_key_req) ? -EBADMSG : 0;
+	case WEFT_WIRE_KEY:
+		return check_key(data, length);
+	case WEFT_WIRE_AMOV:
+		return check_amov(data, length);
+	default:
+		return with_records >> id & 1 ? check_control(id, data, length) : -EBADMSG;
 	}
-	return -EBADMSG;
 }

@@ -19,7 +19,7 @@
 /** Most bytes of records behind an RTS or RTR: a key for each lane. */
 #define WEFT_HEAD_RECORDS_MAX                                              \
 	(sizeof(struct weft_wire_record) + sizeof(struct weft_wire_keys) + \
-	 WEFT_MAX_LANES * sizeof(struct weft_wire_key))
+	 WEFT_MAX_LANES * sizeof(struct weft_wire_lane_key))
 
 /**
  * The longest header: an AM_RTS with the longest user header, and the records of the announcement.

@@ -54,7 +54,7 @@ void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payl
 	struct weft_mem_key keys[WEFT_RKEY_DOMAINS];
 	struct weft_mem_slot *slot;
 	struct {
-		struct weft_wire_key_rep head;
+		struct weft_wire_key head;
 		struct weft_wire_rkey_domain d[WEFT_RKEY_DOMAINS];
 	} __attribute__((packed)) rep = {.head.key = q->key};
 	unsigned int num;
@@ -83,7 +83,7 @@ void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payl
 
 /* ------------------------------------------------------------------ the initiator */
 
-static void take_reply(struct weft_rkey *rkey, const struct weft_wire_key_rep *rep)
+static void take_reply(struct weft_rkey *rkey, const struct weft_wire_key *rep)
 {
 	const struct weft_wire_rkey_domain *d = (const void *)(rep + 1);
 
@@ -102,7 +102,7 @@ static void take_reply(struct weft_rkey *rkey, const struct weft_wire_key_rep *r
 
 void weft_rma_recv_key(struct weft_msg_ep *me, const void *data, size_t payload)
 {
-	const struct weft_wire_key_rep *rep = data;
+	const struct weft_wire_key *rep = data;
 	struct weft_rkey *rkey, *next;
 
 	for (rkey = LIST_FIRST(&me->mw->rma->key_queries); rkey; rkey = next) {

@@ -25,7 +25,7 @@ size_t weft_rndv_keys_write(const struct weft_msg_ep *me, uint32_t lanes,
 {
 	struct weft_wire_record *r = record;
 	struct weft_wire_keys *keys = (void *)(r + 1);
-	struct weft_wire_key *key = (void *)(keys + 1);
+	struct weft_wire_lane_key *key = (void *)(keys + 1);
 	size_t length;
 
 	for (; lanes; lanes &= lanes - 1) {
@@ -35,7 +35,7 @@ size_t weft_rndv_keys_write(const struct weft_msg_ep *me, uint32_t lanes,
 
 		if (!ml || !iface->driver->mem_key)
 			continue;
-		*key++ = (struct weft_wire_key){
+		*key++ = (struct weft_wire_lane_key){
 			.lane = (uint8_t)i,
 			.key = weft_put64(iface->driver->mem_key(iface, ml)),
 		};
@@ -54,7 +54,7 @@ void weft_rndv_keys_read(struct weft_rndv_offer *offer, const void *records, siz
 	const uint8_t *p = records, *end = p + length;
 	const struct weft_wire_record *r;
 	const struct weft_wire_keys *keys;
-	const struct weft_wire_key *key;
+	const struct weft_wire_lane_key *key;
 	size_t n;
 
 	offer->lanes = 0;

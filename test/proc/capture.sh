@@ -8,7 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 
 dump=$build/app/weft-dump
-dissector=$(dirname "$0")/../../app/dump/weft.lua
+dissector=$build/app/weft.lua
 command -v tshark >/dev/null || { echo "tshark is not installed"; exit 77; }
 
 # fields FILTER FIELD...: of the frames of $file that pass the filter.

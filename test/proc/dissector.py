@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """dissector.py BUILD: Wireshark's dissector and weft-dump read the same from every frame, field by
-field. They share nothing: one is written from doc/wire.md, the other stands on the library's own
-structs. Prints TAP."""
+field. Their tables are made from lib/core/wire.def; the code that reads frames by them is written
+twice, in Lua and in C. Prints TAP."""
 
 import json
 import os
@@ -21,12 +21,12 @@ import tap  # noqa: E402
 
 BUILD = sys.argv[1]
 DUMP = os.path.join(BUILD, 'app', 'weft-dump')
-LUA = os.path.join(ROOT, 'app', 'dump', 'weft.lua')
+LUA = os.path.join(BUILD, 'app', 'weft.lua')
 EACH = 6  # frames of a kind that are compared: PDML is slow
 
 # Program, test, and what its capture has to hold.
 TRAFFIC = [
-    ('sys_message', 'every_size_over_4_lanes', 'eager frag rts pull pulled ats wireup'),
+    ('sys_message', 'every_size_over_4_lanes', 'eager frag rts pull data ats wireup credit'),
     ('sys_message', 'all_datatypes_to_all_expected_sync_truncated', 'eager_sync frag_sync'),
     ('sys_rma', 'random_puts_gets_and_atomics', 'put get get_data amo amo_rep rma_flush'),
     ('sys_rma', 'active_messages_come_once', 'am am_frag am_rts'),

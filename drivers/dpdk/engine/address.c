@@ -11,37 +11,22 @@
 #include "engine/peer.h"
 #include "engine/engine.h"
 #include "frame/arp.h"
-#include "core/wire_types.h"
+#include "frame/frame.h"
 #include "frame/frame_port.h"
 #include "frame/ip.h"
 #include "lane.h"
 
 #define ADDR_VERSION 1
-#define ADDR_F_ETHER 1
 
-/* Address of an iface, as peers get it. */
-struct addr_wire {
-	uint8_t version;
-	uint8_t flags; /* 1 = own ethertype */
-	weft_le16 udp_port, vlan, frame_size;
-	weft_le32 ip;
-	uint8_t prefix;
-	/* queues to which the NIC hashes frames; 0 = flow rules steer frames, or there is one */
-	uint8_t queues;
-	uint8_t mac[6];
-	uint8_t reserved[4]; /* 0 */
-	weft_le64 iface_id;
-} __attribute__((packed));
-
-static_assert(sizeof(struct addr_wire) == RAW_ADDR_LEN, "address of an iface");
+static_assert(sizeof(struct weft_frame_addr) == RAW_ADDR_LEN, "address of an iface");
 
 void raw_get_address(struct weft_lane_iface *base, void *buf)
 {
 	const struct raw_iface *iface = raw_iface_of(base);
 	const struct weft_steering *s = &iface->port->steering;
-	struct addr_wire w = {
+	struct weft_frame_addr w = {
 		.version = ADDR_VERSION,
-		.flags = iface->rx_filter.raw_ethertype ? ADDR_F_ETHER : 0,
+		.flags = iface->rx_filter.raw_ethertype ? WEFT_FRAME_ADDR_F_ETHER : 0,
 		.udp_port = weft_put16(iface->rx_filter.udp_port),
 		.vlan = weft_put16(iface->rx_filter.vlan),
 		.frame_size = weft_put16(iface->frame_size),
@@ -55,7 +40,7 @@ void raw_get_address(struct weft_lane_iface *base, void *buf)
 	memcpy(buf, &w, sizeof(w));
 }
 
-/* An iface in a boot address: boot_unpack() makes a struct addr_wire from it. */
+/* An iface in a boot address: boot_unpack() makes a struct weft_frame_addr from it. */
 struct boot_wire {
 	weft_le32 ip;
 	weft_le16 udp_port, vlan, frame_size;
@@ -67,7 +52,7 @@ static_assert(sizeof(struct boot_wire) <= WEFT_LANE_BOOT_MAX, "boot address of a
 
 static void boot_pack(struct weft_lane_iface *base, struct weft_lane_boot *boot)
 {
-	struct addr_wire a;
+	struct weft_frame_addr a;
 	struct boot_wire b;
 
 	raw_get_address(base, &a);
@@ -89,13 +74,13 @@ static int boot_unpack(struct weft_lane_iface *iface, const struct weft_lane_boo
 		       uint64_t iface_id, void *addr)
 {
 	struct boot_wire b;
-	struct addr_wire a;
+	struct weft_frame_addr a;
 
 	(void)iface;
-	if (boot->length != sizeof(b) || boot->variant & ~ADDR_F_ETHER)
+	if (boot->length != sizeof(b) || boot->variant & ~WEFT_FRAME_ADDR_F_ETHER)
 		return -EINVAL;
 	memcpy(&b, boot->bytes, sizeof(b));
-	a = (struct addr_wire){
+	a = (struct weft_frame_addr){
 		.version = ADDR_VERSION,
 		.flags = boot->variant,
 		.udp_port = b.udp_port,
@@ -125,13 +110,13 @@ const struct weft_lane_boot_ops weft_udp_boot_ops = {
 
 int raw_addr_read(const void *buf, size_t len, struct raw_addr *a)
 {
-	const struct addr_wire *w = buf;
+	const struct weft_frame_addr *w = buf;
 
-	if (len < sizeof(*w) || w->version != ADDR_VERSION || w->flags & ~ADDR_F_ETHER)
+	if (len < sizeof(*w) || w->version != ADDR_VERSION || w->flags & ~WEFT_FRAME_ADDR_F_ETHER)
 		return -EINVAL;
 	*a = (struct raw_addr){
 		.version = w->version,
-		.raw_ethertype = w->flags & ADDR_F_ETHER,
+		.raw_ethertype = w->flags & WEFT_FRAME_ADDR_F_ETHER,
 		.udp_port = weft_get16(w->udp_port),
 		.vlan = weft_get16(w->vlan),
 		.frame_size = weft_get16(w->frame_size),

@@ -169,26 +169,18 @@ static enum weft_rx_verdict parse_l2(const struct weft_rx_filter *conf, struct c
 	return parse_ip_udp(conf, c, view);
 }
 
+#define BODY_MIN(type, body, more) [WEFT_FRAME_##type] = sizeof(struct weft_frame_##body) + (more),
+
 /*
  * Shortest body of each type; 0xffff = unknown type. Longer bodies are allowed, since later
  * versions may append fields.
  */
 static uint32_t body_min(uint8_t type)
 {
-	static const uint16_t min[WEFT_FRAME_TYPE_END] = {
-		[0] = 0xffff,
-		[WEFT_FRAME_HELLO] = sizeof(struct weft_frame_hello),
-		[WEFT_FRAME_HELLO_ACK] = sizeof(struct weft_frame_hello),
-		[WEFT_FRAME_PROBE] = sizeof(struct weft_frame_probe),
-		[WEFT_FRAME_PROBE_ACK] = sizeof(struct weft_frame_probe),
-		[WEFT_FRAME_READY] = sizeof(struct weft_frame_ready),
-		[WEFT_FRAME_DATA] = sizeof(struct weft_frame_msg),
-		[WEFT_FRAME_RESET] = sizeof(struct weft_frame_reset),
-		[WEFT_FRAME_HELLO_RETRY] = sizeof(struct weft_frame_retry),
-		[WEFT_FRAME_CHALLENGE] = sizeof(struct weft_frame_challenge),
-		[WEFT_FRAME_CHALLENGE_ACK] = sizeof(struct weft_frame_challenge),
-		[WEFT_FRAME_PART] = sizeof(struct weft_frame_part) + 1,
-	};
+	static const uint16_t min[WEFT_FRAME_TYPE_END] = {[0] = 0xffff,
+							  [WEFT_FRAME_DATA] =
+								  sizeof(struct weft_frame_msg),
+							  WEFT_FRAME_BODIES(BODY_MIN)};
 
 	return type < WEFT_FRAME_TYPE_END ? min[type] : 0xffff;
 }

@@ -59,7 +59,7 @@ static size_t make_rts_keys(uint8_t *buf, uint32_t i)
 		struct weft_wire_rts rts;
 		struct weft_wire_record rec;
 		struct weft_wire_keys keys;
-		struct weft_wire_key key;
+		struct weft_wire_lane_key key;
 	} __attribute__((packed)) m = {
 		.rts = rts_of(i),
 		.rec = {weft_put16(WEFT_MSG_RECORD_KEYS),

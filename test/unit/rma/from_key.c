@@ -175,7 +175,7 @@ static void wrong_calls(void **state)
 static void lengths_of_the_messages(void **state)
 {
 	uint8_t msg[24 + 16 * 20] = {0};
-	struct weft_wire_key_rep *rep = (void *)msg;
+	struct weft_wire_key *rep = (void *)msg;
 
 	(void)state;
 	assert_int_equal(weft_wire_check(WEFT_WIRE_KEY_REQ, msg, 8), 0);

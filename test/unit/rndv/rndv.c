@@ -333,7 +333,7 @@ static void malformed_records_and_fields_do_not_pass_the_check(void **state)
 		struct weft_wire_rts rts;
 		struct weft_wire_record r;
 		struct weft_wire_keys keys;
-		struct weft_wire_key key[2];
+		struct weft_wire_lane_key key[2];
 	} __attribute__((packed)) m = {
 		.r = {weft_put16(WEFT_MSG_RECORD_KEYS), weft_put16(28)},
 		.key = {{.lane = 0}, {.lane = 1}},
