@@ -134,8 +134,8 @@ def compare(path):
     return names
 
 
-# @behaviour Y20: `doc/wire.md` alone is enough to read a capture: Wireshark's dissector
-# (`app/dump/weft.lua`) is written from it, and shows the same as weft-dump, field by field
+# @behaviour Y20: `lib/core/wire.def` alone describes the wire: the structs, weft-dump, Wireshark's
+# dissector and the tables of `doc/wire.md` are made from it, and both programs show the same fields
 def the_dissector_and_weft_dump_read_the_same_fields(program, test, wanted):
     def check():
         with tempfile.TemporaryDirectory(prefix='weft-dissector.') as folder:

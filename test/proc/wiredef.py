@@ -121,6 +121,7 @@ def a_field_of_another_size_does_not_compile_with_the_layout_of_before():
     assert 'offsetof(struct weft_wire_amo, compare) == 20' in after
 
 
+# @behaviour Y20
 def what_is_added_is_everywhere():
     text = changed('message AMOV_REP 31 target = data -- the old values\n',
                    'flags WEFT_NEWS_F_\n\tGOOD 3 -- no harm\n'
@@ -158,6 +159,7 @@ def what_is_added_is_everywhere():
         assert part in page, '%s\n%s' % (part, page)
 
 
+# @behaviour Y20
 def the_document_has_the_tables_of_the_description():
     code, out = document()
     assert code == 0, out

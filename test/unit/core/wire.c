@@ -195,6 +195,7 @@ static void records(void)
 	      .ref_generation = LE32(0x28272625));
 }
 
+/* @behaviour Y20 */
 static void every_field_is_at_the_bytes_of_the_version(void **state)
 {
 	(void)state;
