@@ -124,7 +124,8 @@ WEFT_API void weft_log_set_callback(weft_log_cb callback, void *arg);
 
 /**
  * Write the frames that the flight recorder has to a file now. A program calls it when it detects a
- * failure by other means than Weft. Any thread; the call returns when the file is written.
+ * failure by other means than Weft. Any thread, also in a handler of a signal; the call returns
+ * when the file is written.
  *
  * @param reason    a sentence for the file's comment
  * @param text      out: the name of the file (WEFT_RECORDER_FILE), or the reason of the error
@@ -137,17 +138,21 @@ WEFT_API int weft_recorder_write(const char *reason, char *text, size_t text_len
 /* ------------------------------------------------------------------ configuration */
 
 /**
- * Read the configuration: defaults, then the environment (`WEFT_*`). Unknown `WEFT_*` variables are
- * warned about, with the nearest known name.
+ * Read the configuration. The sources, by rising precedence: the default, `/etc/weft.conf`, the
+ * user's `weft.conf` in XDG_CONFIG_HOME or `~/.config`, the file of `WEFT_CONFIG`, the environment
+ * (`WEFT_*`), weft_config_modify(). weft-config(7) describes the files. An unknown variable causes
+ * a warning with the nearest known name; a file that other users can write is not read, which also
+ * causes a warning.
  *
  * @param[out] config  to be released with weft_config_release()
- * @return 0, -ENOMEM, or -EINVAL when a variable is malformed (the log names the variable and the
- *   expected form)
+ * @return 0, -ENOMEM, or -EINVAL when a variable is malformed or the file of `WEFT_CONFIG` can't be
+ *   used (the log names the variable, or file and line, and the expected form)
  */
 WEFT_API int weft_config_read(struct weft_config **config);
 
 /**
- * Set one option by name, with or without the `WEFT_` prefix, from text.
+ * Set one option by name, with or without the `WEFT_` prefix, from text. A removed option has no
+ * effect, and the log reports it.
  * @return 0, -ENOENT for an unknown name, -EINVAL for a malformed value
  */
 WEFT_API int weft_config_modify(struct weft_config *config, const char *name, const char *value);
@@ -159,10 +164,20 @@ WEFT_API int weft_config_modify(struct weft_config *config, const char *name, co
 WEFT_API int weft_config_get(const struct weft_config *config, const char *name, char *buf,
 			     size_t size);
 
+/**
+ * Source of an option's value as text into @p buf (always terminated): "default", "FILE:LINE",
+ * "environment", or "program" after weft_config_modify(). A program that has defaults of its own
+ * sets them where the source is "default". @return length as snprintf() would, or -ENOENT.
+ */
+WEFT_API int weft_config_origin(const struct weft_config *config, const char *name, char *buf,
+				size_t size);
+
 #define WEFT_CONFIG_PRINT_HELP 1u    /**< with type, unit, default and help of each option */
 #define WEFT_CONFIG_PRINT_CHANGED 2u /**< only options that differ from their default */
+#define WEFT_CONFIG_PRINT_ORIGIN 4u  /**< with the source of each value, as a comment */
+#define WEFT_CONFIG_PRINT_ALL 8u     /**< also options for tests, which are no variables of users */
 
-/** Print all options as `NAME=value` lines that a shell can read back. */
+/** Print all options as `NAME=value` lines that a shell or a configuration file can contain. */
 WEFT_API void weft_config_print(const struct weft_config *config, FILE *out, unsigned int flags);
 
 /** Release a configuration. NULL is allowed. */
@@ -296,7 +311,7 @@ WEFT_API void weft_worker_kick(struct weft_worker *worker);
  *	while (weft_request_test(req, NULL) == WEFT_INPROGRESS)
  *		weft_worker_wait(worker, -1);
  *
- * The call polls first (`WEFT_WAIT_SPIN`; for a shorter time where polling seldom helps), then
+ * The call polls first (for up to 10 us, less where polling seldom helps), then
  * sleeps in the kernel. Lanes with weft_iface_info.wakes wake it at once. It polls other lanes at
  * least every `WEFT_WAIT_SLEEP`. Retransmissions and keepalives continue in time.
  *

@@ -2,13 +2,23 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/auxv.h>
 
 #include "core/config.h"
+#include "core/config_file.h"
 #include "base/log.h"
+#include "base/text.h"
+
+#define SYSTEM_FILE "/etc/weft.conf"
+
+/* Values of settings without a variable. */
+#define MIN_CHUNK 4096
+#define RNDV_MIN_PIECE 16384
 
 extern char **environ;
 
@@ -89,7 +99,7 @@ static const char *nearest_option(const char *name, char *buf, size_t size)
 	for (i = 0; i < weft_num_options; i++) {
 		d = distance(name, strlen(name), weft_options[i].name,
 			     strlen(weft_options[i].name));
-		if (d < best) {
+		if (d < best && !weft_options[i].hidden && !weft_options[i].profile) {
 			best = d;
 			found = &weft_options[i];
 		}
@@ -125,6 +135,8 @@ static int set_defaults(struct weft_conf *conf)
 			return rc;
 		}
 	}
+	conf->min_chunk = MIN_CHUNK;
+	conf->rndv_min_piece = RNDV_MIN_PIECE;
 	return 0;
 }
 
@@ -137,69 +149,9 @@ void weft_config_release(struct weft_config *config)
 	for (i = 0; i < weft_num_options; i++)
 		if (weft_options[i].type == WEFT_OPT_STRING)
 			free(*(void **)((char *)&config->conf + weft_options[i].offset));
+	for (i = 0; i < WEFT_CONFIG_SOURCES; i++)
+		free(config->files[i]);
 	free(config);
-}
-
-static bool is_script_variable(const char *name, size_t len)
-{
-	const char *p = strstr(script_variables, name);
-
-	return p != NULL && (p[len] == ' ' || p[len] == '\0') &&
-	       (p == script_variables || p[-1] == ' ');
-}
-
-/*
- * A program with set-user-id, set-group-id or file capabilities acts with rights that its user does
- * not have, and the environment is the user's. Such a variable would let the user write files or
- * load a module with these rights.
- */
-static bool is_refused(const struct weft_option *opt)
-{
-	/* One limit for each variable, so that each ignored variable is reported. */
-	static struct weft_log_limit limits[WEFT_OPTIONS_MAX];
-
-	if (!opt->guarded || !getauxval(AT_SECURE))
-		return false;
-	weft_log_limited(&limits[opt - weft_options], WEFT_LOG_WARN,
-			 "WEFT_%s is ignored: this program has more rights than its user "
-			 "(set-user-id, set-group-id or file capabilities)",
-			 opt->name);
-	return true;
-}
-
-/* One "WEFT_NAME=value" of the environment. */
-static int read_variable(struct weft_config *config, const char *var)
-{
-	char name[64], near[64], why[256];
-	const struct weft_option *opt;
-	size_t len = strcspn(var, "=");
-	int rc;
-
-	if (len >= sizeof(name) || var[len] != '=')
-		return 0;
-	memcpy(name, var, len);
-	name[len] = '\0';
-	opt = weft_option_find(name);
-	if (!opt) {
-		static struct weft_log_limit limit;
-
-		if (is_script_variable(name, len))
-			return 0;
-		if (nearest_option(name + 5, near, sizeof(near)))
-			weft_log_limited(&limit, WEFT_LOG_WARN,
-					 "unknown variable %s is ignored; is %s meant?", name,
-					 near);
-		else
-			weft_log_limited(&limit, WEFT_LOG_WARN, "unknown variable %s is ignored",
-					 name);
-		return 0;
-	}
-	if (is_refused(opt))
-		return 0;
-	rc = weft_option_set(&config->conf, opt, var + len + 1, why, sizeof(why));
-	if (rc == -EINVAL)
-		weft_error("%s", why);
-	return rc;
 }
 
 static int config_alloc(struct weft_config **out)
@@ -218,38 +170,317 @@ static int config_alloc(struct weft_config **out)
 	return 0;
 }
 
-int weft_config_read(struct weft_config **out)
+/* ------------------------------------------------------------------ one setting */
+
+/* The place of a setting. */
+struct place {
+	const struct weft_config_sources *from;
+	char text[320]; /* "FILE:LINE: ", to precede a message; "" for the environment */
+	bool of_root;   /* the environment is the user's */
+};
+
+#define warn_at(place, fmt, ...) \
+	weft_log_limited((place)->from->limit, WEFT_LOG_WARN, "%s" fmt, (place)->text, __VA_ARGS__)
+
+static bool is_script_variable(const char *name, size_t len)
+{
+	const char *p = strstr(script_variables, name);
+
+	return p != NULL && (p[len] == ' ' || p[len] == '\0') &&
+	       (p == script_variables || p[-1] == ' ');
+}
+
+/*
+ * A program with set-user-id, set-group-id or file capabilities acts with rights that its user does
+ * not have, and the environment is the user's. Such a variable would let the user write files or
+ * load a module with these rights.
+ */
+static bool is_refused(const struct weft_option *opt, const struct place *place)
+{
+	/* One limit for each variable, so that each ignored variable is reported. */
+	static struct weft_log_limit limits[WEFT_OPTIONS_MAX];
+
+	if (!opt->guarded || !place->from->secure || place->of_root)
+		return false;
+	weft_log_limited(&limits[opt - weft_options], WEFT_LOG_WARN,
+			 "%sWEFT_%s is ignored: this program has more rights than its user "
+			 "(set-user-id, set-group-id or file capabilities)",
+			 place->text, opt->name);
+	return true;
+}
+
+/* Is @p name, without WEFT_, a removed variable? The first use in a process is reported. */
+static bool is_removed(const char *name, const char *place)
+{
+	static atomic_bool reported[WEFT_REMOVED_MAX];
+	const struct weft_removed *r = weft_removed, *end = r + weft_num_removed;
+
+	while (r < end && strcasecmp(r->name, name) != 0)
+		r++;
+	if (r == end)
+		return false;
+	/* Relaxed: it guards only the message. */
+	if (!atomic_exchange_explicit(&reported[r - weft_removed], true, memory_order_relaxed))
+		weft_warn("%sWEFT_%s has no effect since Weft %s: %s Remove the setting; a later "
+			  "release will not know it",
+			  place, r->name, r->since, r->now);
+	return true;
+}
+
+static void warn_unknown(const struct place *place, const char *name)
+{
+	char near[64];
+
+	if (nearest_option(strncmp(name, "WEFT_", 5) == 0 ? name + 5 : name, near, sizeof(near)))
+		warn_at(place, "unknown variable %.64s is ignored; is %s meant?", name, near);
+	else
+		warn_at(place, "unknown variable %.64s is ignored", name);
+}
+
+/* Option of a variable; NULL: it is to be ignored, which is reported where necessary. */
+static const struct weft_option *variable(const char *name, const struct place *place)
+{
+	const struct weft_option *opt = NULL;
+
+	if (strncmp(name, "WEFT_", 5) == 0) {
+		if (is_removed(name + 5, place->text))
+			return NULL;
+		opt = weft_option_find(name);
+	}
+	if (!opt) {
+		if (!is_script_variable(name, strlen(name)))
+			warn_unknown(place, name);
+		return NULL;
+	}
+	return is_refused(opt, place) ? NULL : opt;
+}
+
+static int set_from(struct weft_config *config, const struct weft_option *opt, const char *value,
+		    enum weft_config_source source, const struct place *place, unsigned int line)
+{
+	struct weft_config_origin *origin = &config->origin[opt - weft_options];
+	char why[256];
+	int rc = weft_option_set(&config->conf, opt, value, why, sizeof(why));
+
+	if (rc == -EINVAL)
+		weft_error("%s%s", place->text, why);
+	*origin = (struct weft_config_origin){source, line};
+	return rc;
+}
+
+/* ------------------------------------------------------------------ the environment */
+
+/* One "WEFT_NAME=value" of the environment. */
+static int read_variable(struct weft_config *config, const char *var,
+			 const struct weft_config_sources *from)
+{
+	const struct place place = {.from = from};
+	const struct weft_option *opt;
+	size_t len = strcspn(var, "=");
+	char name[64];
+
+	if (len >= sizeof(name) || var[len] != '=')
+		return 0;
+	memcpy(name, var, len);
+	name[len] = '\0';
+	opt = variable(name, &place);
+	return !opt ? 0 : set_from(config, opt, var + len + 1, WEFT_CONFIG_ENVIRONMENT, &place, 0);
+}
+
+/* All malformed variables are reported, not only the first. */
+static int read_environment(struct weft_config *config, const struct weft_config_sources *from)
+{
+	char *const *e;
+	int rc, first = 0;
+
+	for (e = from->environment; e && *e; e++) {
+		if (strncmp(*e, "WEFT_", 5) != 0)
+			continue;
+		rc = read_variable(config, *e, from);
+		if (rc < 0 && first == 0)
+			first = rc;
+	}
+	return first;
+}
+
+/* ------------------------------------------------------------------ files */
+
+/* The last line of a file that sets an option; 0 = none does. */
+struct setting {
+	const char *value;
+	unsigned int line;
+};
+
+static void set_place(struct place *place, const char *path, unsigned int line)
+{
+	char shown[300];
+
+	weft_text_copy(shown, sizeof(shown), path, strlen(path));
+	snprintf(place->text, sizeof(place->text), "%s:%u: ", shown, line);
+}
+
+static void read_line(const struct weft_config_line *line, const struct place *place,
+		      struct setting *settings)
+{
+	const struct weft_option *opt;
+
+	if (line->error) {
+		warn_at(place, "%s; the line is ignored", line->error);
+		return;
+	}
+	opt = variable(line->name, place);
+	if (!opt)
+		return;
+	if (!opt->environment)
+		settings[opt - weft_options] = (struct setting){line->value, line->number};
+	else if (line->value[0] != '\0')
+		warn_at(place, "WEFT_%s has an effect in the environment only", opt->name);
+}
+
+/* Only values that no source of higher precedence replaces are read. */
+static int read_lines(struct weft_config *config, enum weft_config_source source,
+		      struct weft_config_file *file, const struct weft_config_sources *from)
+{
+	struct setting settings[WEFT_OPTIONS_MAX] = {{0}};
+	struct place place = {.from = from, .of_root = file->of_root};
+	struct weft_config_line line;
+	int rc, first = 0;
+	unsigned int i;
+
+	while (weft_config_file_next(file, &line)) {
+		set_place(&place, config->files[source], line.number);
+		read_line(&line, &place, settings);
+	}
+	for (i = 0; i < weft_num_options; i++) {
+		if (settings[i].line == 0 || config->origin[i].source > source)
+			continue;
+		set_place(&place, config->files[source], settings[i].line);
+		rc = set_from(config, &weft_options[i], settings[i].value, source, &place,
+			      settings[i].line);
+		if (rc < 0 && first == 0)
+			first = rc;
+	}
+	return first;
+}
+
+static int file_failed(const struct weft_config_sources *from, enum weft_config_source source,
+		       const char *path, int rc, const char *why)
+{
+	if (source == WEFT_CONFIG_NAMED_FILE) {
+		weft_error("WEFT_CONFIG=%.300s can't be used: %s (WEFT_CONFIG=off reads no file)",
+			   path, rc == -ENOENT ? "there is no such file" : why);
+		return -EINVAL;
+	}
+	/* A program does not fail because of a file that nothing names. */
+	if (rc != -ENOENT)
+		weft_log_limited(from->limit, WEFT_LOG_WARN,
+				 "the configuration file %.300s is ignored: %s", path, why);
+	return 0;
+}
+
+static int read_file(struct weft_config *config, enum weft_config_source source, const char *path,
+		     const struct weft_config_sources *from)
+{
+	struct weft_config_file file;
+	char why[512];
+	int rc;
+
+	if (!path || path[0] == '\0')
+		return 0;
+	rc = weft_config_file_read(path, &file, why, sizeof(why));
+	if (rc < 0)
+		return rc == -ENOMEM ? rc : file_failed(from, source, path, rc, why);
+	config->files[source] = strdup(path);
+	rc = config->files[source] ? read_lines(config, source, &file, from) : -ENOMEM;
+	weft_config_file_release(&file);
+	return rc;
+}
+
+/* From the highest precedence to the lowest. */
+static int read_files(struct weft_config *config, const struct weft_config_sources *from)
+{
+	const char *const paths[] = {
+		[WEFT_CONFIG_NAMED_FILE] = config->conf.file,
+		[WEFT_CONFIG_USER_FILE] = from->secure ? NULL : from->user_file,
+		[WEFT_CONFIG_SYSTEM_FILE] = from->system_file,
+	};
+	int source, rc, first = 0;
+
+	if (strcmp(config->conf.file, "off") == 0)
+		return 0;
+	for (source = WEFT_CONFIG_NAMED_FILE; source >= WEFT_CONFIG_SYSTEM_FILE; source--) {
+		rc = read_file(config, (enum weft_config_source)source, paths[source], from);
+		if (rc < 0 && first == 0)
+			first = rc;
+	}
+	return first;
+}
+
+/* ------------------------------------------------------------------ reading and copying */
+
+int weft_config_read_from(const struct weft_config_sources *from, struct weft_config **out)
 {
 	struct weft_config *config;
-	char **e;
-	int rc, first = 0;
+	int rc, files;
 
 	rc = config_alloc(&config);
 	if (rc < 0)
 		return rc;
-	/* All malformed variables are named, not only the first. */
-	for (e = environ; e && *e; e++) {
-		if (strncmp(*e, "WEFT_", 5) != 0)
-			continue;
-		rc = read_variable(config, *e);
-		if (rc < 0 && first == 0)
-			first = rc;
-	}
-	if (first < 0) {
+	rc = read_environment(config, from);
+	files = read_files(config, from);
+	if (rc == 0)
+		rc = files;
+	if (rc < 0) {
 		weft_config_release(config);
-		return first;
+		return rc;
 	}
 	derive(&config->conf);
 	*out = config;
 	return 0;
 }
 
+int weft_config_read(struct weft_config **out)
+{
+	static struct weft_log_limit limit;
+	char user[PATH_MAX];
+	const struct weft_config_sources from = {
+		.system_file = SYSTEM_FILE,
+		.user_file = weft_config_file_user(user, sizeof(user)) == 0 ? user : NULL,
+		.environment = environ,
+		.secure = getauxval(AT_SECURE) != 0,
+		.limit = &limit,
+	};
+
+	return weft_config_read_from(&from, out);
+}
+
+/* Copy all texts, even after an error, so that none of the source's remains. */
+static int copy_texts(struct weft_config *config)
+{
+	unsigned int i;
+	char **text;
+	int rc = 0;
+
+	for (i = 0; i < weft_num_options + WEFT_CONFIG_SOURCES; i++) {
+		if (i >= weft_num_options)
+			text = &config->files[i - weft_num_options];
+		else if (weft_options[i].type == WEFT_OPT_STRING)
+			text = (char **)((char *)&config->conf + weft_options[i].offset);
+		else
+			continue;
+		if (!*text)
+			continue;
+		*text = strdup(*text);
+		if (!*text)
+			rc = -ENOMEM;
+	}
+	return rc;
+}
+
 int weft_config_copy(const struct weft_config *src, struct weft_config **out)
 {
 	struct weft_config *config;
-	const char **to;
-	const char *from;
-	unsigned int i;
+	int rc;
 
 	if (!src)
 		return weft_config_read(out);
@@ -257,27 +488,29 @@ int weft_config_copy(const struct weft_config *src, struct weft_config **out)
 	if (!config)
 		return -ENOMEM;
 	*config = *src;
-	for (i = 0; i < weft_num_options; i++) {
-		if (weft_options[i].type != WEFT_OPT_STRING)
-			continue;
-		to = (const char **)((char *)&config->conf + weft_options[i].offset);
-		from = *to;
-		*to = from != NULL ? strdup(from) : NULL;
-		if (from && !*to) {
-			/* Strings that are not copied yet still belong to the source. */
-			for (i++; i < weft_num_options; i++)
-				if (weft_options[i].type == WEFT_OPT_STRING)
-					*(const char **)((char *)&config->conf +
-							 weft_options[i].offset) = NULL;
-			weft_config_release(config);
-			return -ENOMEM;
-		}
+	rc = copy_texts(config);
+	if (rc < 0) {
+		weft_config_release(config);
+		return rc;
 	}
 	*out = config;
 	return 0;
 }
 
 /* ------------------------------------------------------------------ weft.h */
+
+static const char *without_prefix(const char *name)
+{
+	return strncasecmp(name, "WEFT_", 5) == 0 ? name + 5 : name;
+}
+
+/* Option of a variable, without a message. */
+static const struct weft_option *find_variable(const char *name)
+{
+	const struct weft_option *opt = weft_option_find(name);
+
+	return opt && !opt->profile ? opt : NULL;
+}
 
 int weft_config_modify(struct weft_config *config, const char *name, const char *value)
 {
@@ -287,20 +520,29 @@ int weft_config_modify(struct weft_config *config, const char *name, const char 
 
 	if (!config || !name || !value)
 		return -EINVAL;
-	opt = weft_option_find(name);
+	if (is_removed(without_prefix(name), ""))
+		return 0;
+	opt = find_variable(name);
 	if (!opt) {
-		if (nearest_option(name, why, sizeof(why)))
+		if (nearest_option(without_prefix(name), why, sizeof(why)))
 			weft_error("there is no option %.64s; is %s meant?", name, why);
 		else
 			weft_error("there is no option %.64s", name);
 		return -ENOENT;
 	}
+	if (opt->environment) {
+		weft_error("WEFT_%s has an effect in the environment only", opt->name);
+		return -EINVAL;
+	}
 	rc = weft_option_set(&config->conf, opt, value, why, sizeof(why));
 	if (rc == -EINVAL)
 		weft_error("%s", why);
-	if (rc == 0)
-		derive(&config->conf);
-	return rc;
+	if (rc < 0)
+		return rc;
+	config->origin[opt - weft_options] =
+		(struct weft_config_origin){.source = WEFT_CONFIG_PROGRAM};
+	derive(&config->conf);
+	return 0;
 }
 
 int weft_config_get(const struct weft_config *config, const char *name, char *buf, size_t size)
@@ -311,8 +553,42 @@ int weft_config_get(const struct weft_config *config, const char *name, char *bu
 		return -EINVAL;
 	if (size > 0)
 		buf[0] = '\0';
-	opt = weft_option_find(name);
+	opt = find_variable(name);
 	return !opt ? -ENOENT : weft_option_print(&config->conf, opt, buf, size);
+}
+
+static int print_origin(const struct weft_config *config, const struct weft_option *opt, char *buf,
+			size_t size)
+{
+	const struct weft_config_origin *o = &config->origin[opt - weft_options];
+	char path[PATH_MAX];
+
+	switch (o->source) {
+	case WEFT_CONFIG_SYSTEM_FILE:
+	case WEFT_CONFIG_USER_FILE:
+	case WEFT_CONFIG_NAMED_FILE:
+		weft_text_copy(path, sizeof(path), config->files[o->source],
+			       strlen(config->files[o->source]));
+		return snprintf(buf, size, "%s:%u", path, o->line);
+	case WEFT_CONFIG_ENVIRONMENT:
+		return snprintf(buf, size, "environment");
+	case WEFT_CONFIG_PROGRAM:
+		return snprintf(buf, size, "program");
+	default:
+		return snprintf(buf, size, "default");
+	}
+}
+
+int weft_config_origin(const struct weft_config *config, const char *name, char *buf, size_t size)
+{
+	const struct weft_option *opt;
+
+	if (!config || !name || (!buf && size > 0))
+		return -EINVAL;
+	if (size > 0)
+		buf[0] = '\0';
+	opt = find_variable(name);
+	return !opt ? -ENOENT : print_origin(config, opt, buf, size);
 }
 
 /* Value in a form that a shell reads back as one word. */
@@ -359,17 +635,36 @@ static void print_help(FILE *out, const struct weft_option *opt)
 		opt->def[0] != '\0' ? opt->def : "empty");
 }
 
+static void print_option(const struct weft_config *config, FILE *out, unsigned int flags,
+			 const struct weft_option *opt, const char *value)
+{
+	char origin[PATH_MAX + 16];
+
+	if (flags & WEFT_CONFIG_PRINT_HELP)
+		print_help(out, opt);
+	fprintf(out, "WEFT_%s=", opt->name);
+	print_quoted(out, value);
+	if (flags & WEFT_CONFIG_PRINT_ORIGIN) {
+		print_origin(config, opt, origin, sizeof(origin));
+		fprintf(out, "  # %s", origin);
+	}
+	fputs(flags & WEFT_CONFIG_PRINT_HELP ? "\n\n" : "\n", out);
+}
+
 void weft_config_print(const struct weft_config *config, FILE *out, unsigned int flags)
 {
 	const struct weft_option *opt;
 	char stack[256], *value;
 	unsigned int i;
+	bool changed;
 	int n;
 
 	if (!config || !out)
 		return;
 	for (i = 0; i < weft_num_options; i++) {
 		opt = &weft_options[i];
+		if (opt->profile)
+			continue;
 		value = stack;
 		n = weft_option_print(&config->conf, opt, stack, sizeof(stack));
 		if (n >= (int)sizeof(stack)) {
@@ -378,15 +673,11 @@ void weft_config_print(const struct weft_config *config, FILE *out, unsigned int
 				continue;
 			weft_option_print(&config->conf, opt, value, (size_t)n + 1);
 		}
-		if (!(flags & WEFT_CONFIG_PRINT_CHANGED) || strcmp(value, opt->def) != 0) {
-			if (flags & WEFT_CONFIG_PRINT_HELP)
-				print_help(out, opt);
-			fprintf(out, "WEFT_%s=", opt->name);
-			print_quoted(out, value);
-			fputc('\n', out);
-			if (flags & WEFT_CONFIG_PRINT_HELP)
-				fputc('\n', out);
-		}
+		changed = strcmp(value, opt->def) != 0;
+		/* A hidden variable that is set explains what the program does. */
+		if (changed || (!(flags & WEFT_CONFIG_PRINT_CHANGED) &&
+				(!opt->hidden || flags & WEFT_CONFIG_PRINT_ALL)))
+			print_option(config, out, flags, opt, value);
 		if (value != stack)
 			free(value);
 	}

@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/log.h"
 #include "lane.h"
 #include "weft.h"
 
@@ -45,6 +46,7 @@ enum weft_rndv_scheme {
  */
 struct weft_conf {
 	/* connections */
+	const char *file;       /**< WEFT_CONFIG: "" = none, "off" = no file at all */
 	const char *lanes;      /**< WEFT_LANES: which lanes workers open; "" = all */
 	unsigned int log_level; /**< WEFT_LOG_LEVEL: enum weft_log_level */
 	const char *log_file;   /**< WEFT_LOG_FILE: "" = stderr */
@@ -63,16 +65,15 @@ struct weft_conf {
 	/** WEFT_RNDV_THRESH: rendezvous from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF = never */
 	size_t rndv_thresh;
 	/**
-	 * WEFT_RNDV_PERF_DIFF: percent by which rendezvous may be slower and still be chosen,
-	 * 0..100
+	 * rndv_perf_diff of a profile: percent by which rendezvous may be slower and still be
+	 * chosen, 0..100
 	 */
 	double rndv_perf_diff;
-	/** WEFT_RNDV_THRESH_FALLBACK: threshold where the formula has none */
-	size_t rndv_fallback;
 	/** WEFT_BCOPY_BW: bytes/s at which a CPU copies; 0 = measure */
 	double bcopy_bw;
 	/**
-	 * WEFT_ZCOPY_THRESH: eager zcopy from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF = never
+	 * zcopy_thresh of a profile: eager zcopy from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF =
+	 * never
 	 */
 	size_t zcopy_thresh;
 	unsigned int reg_cache; /* enum weft_regcache_mode */
@@ -82,11 +83,11 @@ struct weft_conf {
 	size_t multi_eager_limit;
 	/** WEFT_MIN_LANES: an endpoint with fewer fails */
 	unsigned int min_lanes;
-	/** WEFT_MAX_EAGER_LANES: lanes that one eager message may use, >= 1 */
+	/** max_eager_lanes of a profile: lanes that one eager message may use, >= 1 */
 	unsigned int max_eager_lanes;
-	/** WEFT_MAX_RNDV_LANES: lanes that one rendezvous message may use, >= 1 */
+	/** max_rndv_lanes of a profile: lanes that one rendezvous message may use, >= 1 */
 	unsigned int max_rndv_lanes;
-	/** WEFT_MIN_CHUNK: smallest piece worth a lane of its own, >= 1 */
+	/** No variable: smallest piece worth a lane of its own, >= 1 */
 	size_t min_chunk;
 	/** WEFT_PROTO_INFO: print which protocols each endpoint uses, and why */
 	bool proto_info;
@@ -110,10 +111,9 @@ struct weft_conf {
 	unsigned int atomic_device;
 
 	unsigned int rndv_scheme; /**< WEFT_RNDV_SCHEME: enum weft_rndv_scheme */
-	size_t rndv_min_piece; /**< WEFT_RNDV_MIN_PIECE: smallest piece requested over one lane */
-	size_t rndv_align;     /**< WEFT_RNDV_ALIGN: cuts are at multiples of this */
-	size_t rndv_window;    /**< WEFT_RNDV_WINDOW: bytes requested and not received, per lane */
-	size_t rndv_limit;     /**< WEFT_RNDV_LIMIT: the same per worker */
+	size_t rndv_min_piece;    /**< no variable: smallest piece requested over one lane */
+	size_t rndv_window; /**< WEFT_RNDV_WINDOW: bytes requested and not received, per lane */
+	size_t rndv_limit;  /**< WEFT_RNDV_LIMIT: the same per worker */
 	unsigned int rma_max_gets; /**< WEFT_RMA_MAX_GETS */
 
 	uint64_t wait_spin_ns;  /**< WEFT_WAIT_SPIN */
@@ -123,12 +123,43 @@ struct weft_conf {
 	struct weft_lane_conf lane;
 };
 
+#define WEFT_OPTIONS_MAX 64u
+
+/** Sources of values, by rising precedence. */
+enum weft_config_source {
+	WEFT_CONFIG_DEFAULT,
+	WEFT_CONFIG_SYSTEM_FILE, /**< /etc/weft.conf */
+	WEFT_CONFIG_USER_FILE,   /**< weft.conf in XDG_CONFIG_HOME or ~/.config */
+	WEFT_CONFIG_NAMED_FILE,  /**< of WEFT_CONFIG */
+	WEFT_CONFIG_ENVIRONMENT,
+	WEFT_CONFIG_PROGRAM, /**< weft_config_modify() */
+	WEFT_CONFIG_SOURCES
+};
+
+struct weft_config_origin {
+	enum weft_config_source source;
+	unsigned int line; /**< in a file */
+};
+
 /** A configuration that can be changed; weft.h declares it. */
 struct weft_config {
 	struct weft_conf conf;
+	struct weft_config_origin origin[WEFT_OPTIONS_MAX]; /**< of each option */
+	char *files[WEFT_CONFIG_SOURCES];                   /**< malloc()ed; NULL = not read */
 };
 
-/** Copy @p src; NULL = read the environment. @return 0, -ENOMEM, -EINVAL */
+/** From where weft_config_read() reads. */
+struct weft_config_sources {
+	const char *system_file, *user_file; /**< NULL = none */
+	char *const *environment;            /**< "NAME=value", NULL-terminated */
+	bool secure;                         /**< more rights than the user (AT_SECURE) */
+	struct weft_log_limit *limit;        /**< of warnings */
+};
+
+/** weft_config_read() from other sources, for tests. */
+int weft_config_read_from(const struct weft_config_sources *from, struct weft_config **config);
+
+/** Copy @p src; NULL = weft_config_read(). @return 0, -ENOMEM, -EINVAL */
 int weft_config_copy(const struct weft_config *src, struct weft_config **config);
 
 /* ------------------------------------------------------------------ the table */
@@ -165,14 +196,27 @@ struct weft_option {
 	 * variable is ignored in a program that has more rights than its user (AT_SECURE).
 	 */
 	bool guarded;
+	bool hidden;      /**< for tests: not in weft-config(7) */
+	bool profile;     /**< a key of [model] in a profile, and no variable (plan/profile.c) */
+	bool environment; /**< it has an effect in the environment only */
 	const char *help; /**< sentences, one paragraph */
 };
 
-#define WEFT_OPTIONS_MAX 192u
 extern const struct weft_option weft_options[];
 extern const unsigned int weft_num_options;
 
-/** Option by name, with or without WEFT_; NULL = there is none. */
+/** A variable of an earlier release. It has no effect, and a line of the log reports it. */
+struct weft_removed {
+	const char *name;  /**< without WEFT_ */
+	const char *since; /**< the first release without it */
+	const char *now;   /**< a sentence: what applies in its place */
+};
+
+#define WEFT_REMOVED_MAX 16u
+extern const struct weft_removed weft_removed[];
+extern const unsigned int weft_num_removed;
+
+/** Variable, or key of a profile, by name, with or without WEFT_; NULL = there is none. */
 const struct weft_option *weft_option_find(const char *name);
 
 /**

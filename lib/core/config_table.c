@@ -13,6 +13,13 @@
 
 /* clang-format off */
 const struct weft_option weft_options[] = {
+	{
+		"CONFIG", WEFT_OPT_STRING, FIELD(file), .def = "", .unit = "file",
+		.guarded = true, .environment = true,
+		.help = "File of further settings. Its lines have priority over those of "
+			"/etc/weft.conf and of the user's weft.conf. A file that cannot be used "
+			"is an error. off: no file is read, not even these two.",
+	},
 	/* ---- which lanes */
 	{
 		"LANES", WEFT_OPT_STRING, FIELD(lanes), .def = "", .unit = "lanes",
@@ -89,14 +96,6 @@ const struct weft_option weft_options[] = {
 			"show that they help.",
 	},
 	{
-		"FRAME_SIZE", WEFT_OPT_BYTES, FIELD(lane.frame_size), .def = "auto",
-		.unit = "bytes", .has_auto = true,
-		.auto_value = 0, .min = 128, .max = 65536,
-		.help = "Largest frame of raw lanes, Ethernet header included. auto: from the "
-			"port's MTU. For ports that cannot set an MTU (memif, ring). Peers agree "
-			"on the smaller of their sizes.",
-	},
-	{
 		"CSUM", WEFT_OPT_ENUM, FIELD(lane.csum), .def = "auto", .unit = "word",
 		.words = "auto|none|udp|crc32c",
 		.help = "Checksum over raw frames. auto: CRC32C, unless the port is memory or the "
@@ -134,14 +133,6 @@ const struct weft_option weft_options[] = {
 		.help = "Let raw lanes send from user memory where the port can; n: always copy.",
 	},
 	{
-		"RX_INTR", WEFT_OPT_ENUM, FIELD(lane.rx_intr), .def = "auto", .unit = "word",
-		.words = "auto|y|n",
-		.help = "Request RX interrupts from NICs, virtio_user and vhost, which wake a "
-			"worker that waits. auto: where interrupts cost a polling worker nothing "
-			"and link events remain (doc/ports.md, Waiting); y: from every PMD; n: "
-			"from none.",
-	},
-	{
 		"PEER_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.peer_timeout_ns), .def = "30s",
 		.unit = "time", .min = 1e6, .has_inf = true,
 		.help = "A peer is dead when no valid frame has arrived on any raw lane for this "
@@ -161,8 +152,8 @@ const struct weft_option weft_options[] = {
 			"raw lanes that this process is alive while it computes without polling. A "
 			"peer that receives these frames waits, even if its messages stay "
 			"unacknowledged. The value should be less than a third of the peers' "
-			"WEFT_PEER_TIMEOUT. Workers then take their lock as with "
-			"WEFT_THREAD_MULTI. A callback that computes holds the lock, and no "
+			"WEFT_PEER_TIMEOUT. Workers then take their lock in each "
+			"call. A callback that computes holds the lock, and no "
 			"heartbeat leaves during that time. off: no such thread.",
 	},
 	{
@@ -170,26 +161,6 @@ const struct weft_option weft_options[] = {
 		.unit = "time", .min = 1e6,
 		.help = "An endpoint that is not connected after this time fails. A further lane "
 			"that cannot be attached in this time is left out.",
-	},
-	{
-		"KEEPALIVE_INTERVAL", WEFT_OPT_TIME, FIELD(lane.keepalive_ns), .def = "5s",
-		.unit = "time", .min = 1e6,
-		.help = "A lane sends a keepalive to its peer after this time without traffic.",
-	},
-	{
-		"MAX_UNCLAIMED_EPS", WEFT_OPT_UINT, FIELD(max_passive_eps), .def = "1024",
-		.unit = "number", .min = 1,
-		.max = 1 << 20,
-		.help = "Endpoints per worker that peers have made by connecting and that the "
-			"program has not claimed. One host may have seven of eight, and the last "
-			"sixteenth is reserved for hosts that have none. Further ones wait until "
-			"some are claimed, and are refused after WEFT_CONNECT_TIMEOUT.",
-	},
-	{
-		"WAIT_SPIN", WEFT_OPT_TIME, FIELD(wait_spin_ns), .def = "10us", .unit = "time",
-		.max = 1e9,
-		.help = "Time for which weft_worker_wait() polls before it sleeps, if polling has "
-			"been useful lately. 0s: no polling.",
 	},
 	{
 		"WAIT_SLEEP", WEFT_OPT_TIME, FIELD(wait_sleep_ns), .def = "1ms", .unit = "time",
@@ -208,34 +179,9 @@ const struct weft_option weft_options[] = {
 			"WEFT_MULTI_EAGER_LIMIT. model: from the staged model.",
 	},
 	{
-		"RNDV_PERF_DIFF", WEFT_OPT_DOUBLE, FIELD(rndv_perf_diff), .def = "1",
-		.unit = "percent", .max = 99.999999,
-		.help = "Rendezvous is chosen although the model expects it to be slower by this "
-			"much, since it needs no memory for unrequested messages.",
-	},
-	{
-		"RNDV_THRESH_FALLBACK", WEFT_OPT_BYTES, FIELD(rndv_fallback), .def = "inf",
-		.unit = "bytes", .has_inf = true,
-		.help = "Value of WEFT_RNDV_THRESH=auto where the formula has no solution: eager "
-			"and rendezvous never meet. WEFT_MULTI_EAGER_LIMIT caps it.",
-	},
-	{
-		"BCOPY_BW", WEFT_OPT_RATE, FIELD(bcopy_bw), .def = "auto", .unit = "rate",
-		.has_auto = true, .min = 1e6, .max = 1e13,
-		.help = "Rate at which a CPU copies, for the choice of protocols. auto: measured "
-			"once, in a few milliseconds. Peers agree on the slower rate.",
-	},
-	{
 		"PROTO_INFO", WEFT_OPT_BOOL, FIELD(proto_info), .def = "n", .unit = "y|n",
 		.help = "Print for every set of lanes that endpoints have which protocol is used "
 			"for which size, and why each lane is there.",
-	},
-	{
-		"ZCOPY_THRESH", WEFT_OPT_BYTES, FIELD(zcopy_thresh), .def = "auto", .unit = "bytes",
-		.has_auto = true,
-		.auto_value = WEFT_CONF_AUTO, .has_inf = true,
-		.help = "Eager messages of this size and more are sent from user memory where the "
-			"lane can. inf: never.",
 	},
 	{
 		"REG_CACHE", WEFT_OPT_ENUM, FIELD(reg_cache), .def = "auto", .unit = "word",
@@ -244,11 +190,6 @@ const struct weft_option weft_options[] = {
 			"for the next message. auto, on: where userfaultfd reports reliably when "
 			"memory is unmapped; without it no registration is kept, and the log "
 			"reports it.",
-	},
-	{
-		"REG_CACHE_ENTRIES", WEFT_OPT_UINT, FIELD(reg_cache_entries), .def = "1024",
-		.unit = "number", .min = 1, .max = 16384,
-		.help = "Registrations that WEFT_REG_CACHE keeps; the longest unused ones go.",
 	},
 	{
 		"REG_CACHE_SIZE", WEFT_OPT_BYTES, FIELD(reg_cache_bytes), .def = "1G",
@@ -265,21 +206,6 @@ const struct weft_option weft_options[] = {
 			"number in WEFT_RNDV_THRESH goes first.",
 	},
 	{
-		"MAX_EAGER_LANES", WEFT_OPT_UINT, FIELD(max_eager_lanes), .def = "16",
-		.unit = "number", .min = 1, .max = 16,
-		.help = "Lanes over which one eager message may be striped.",
-	},
-	{
-		"MAX_RNDV_LANES", WEFT_OPT_UINT, FIELD(max_rndv_lanes), .def = "16",
-		.unit = "number", .min = 1, .max = 16,
-		.help = "Lanes over which one rendezvous message may be striped.",
-	},
-	{
-		"MIN_CHUNK", WEFT_OPT_BYTES, FIELD(min_chunk), .def = "4k", .unit = "bytes",
-		.min = 1,
-		.help = "Smallest piece worth a lane of its own when a message is striped.",
-	},
-	{
 		"RNDV_SCHEME", WEFT_OPT_ENUM, FIELD(rndv_scheme), .def = "auto", .unit = "word",
 		.words = "auto|get|put|am",
 		.help = "Movement of rendezvous data. get: the receiver reads it, by remote memory "
@@ -290,41 +216,12 @@ const struct weft_option weft_options[] = {
 			"does not allow.",
 	},
 	{
-		"RNDV_MIN_PIECE", WEFT_OPT_BYTES, FIELD(rndv_min_piece), .def = "16k",
-		.unit = "bytes", .min = 1,
-		.help = "Smallest piece of a rendezvous message that the receiver requests over "
-			"one lane.",
-	},
-	{
-		"RNDV_ALIGN", WEFT_OPT_BYTES, FIELD(rndv_align), .def = "1",
-		.unit = "bytes", .min = 1, .max = 1 << 20,
-		.help = "Pieces of a rendezvous message are cut at multiples of this number, or of "
-			"the lane's preferred alignment if that is larger.",
-	},
-	{
 		"RNDV_WINDOW", WEFT_OPT_BYTES, FIELD(rndv_window), .def = "16M",
 		.unit = "bytes", .min = 65536,
 		.help = "Most bytes that may be outstanding over one lane in each direction: "
 			"requested rendezvous data, and native reads and writes of operations that "
 			"several lanes share. The lane's measured rate and round trip decide below "
 			"this limit.",
-	},
-	{
-		"RNDV_LIMIT", WEFT_OPT_BYTES, FIELD(rndv_limit), .def = "64M",
-		.unit = "bytes", .min = 65536,
-		.help = "The same limit for a worker, all peers and lanes together: with many "
-			"senders this is the data that arrives at a time. Rate and round trip of "
-			"the lanes decide below it, with at least 4 MiB. Peers that do not deliver "
-			"are not counted. A peer with nothing outstanding always gets a request "
-			"for one smallest piece.",
-	},
-	{
-		"RMA_MAX_GETS", WEFT_OPT_UINT, FIELD(rma_max_gets), .def = "64",
-		.unit = "number", .min = 1, .max = 65536,
-		.help = "Outstanding pieces of a worker's gets, all peers together: pieces of up "
-			"to 64 KiB by messages, of 256 KiB where the lane reads remote memory "
-			"itself. Further pieces wait, except one piece of each peer that has none "
-			"outstanding. Peers that do not deliver are not counted.",
 	},
 	/* ---- memory */
 	{
@@ -411,28 +308,141 @@ const struct weft_option weft_options[] = {
 			"the messages of shm and RoCE lanes, whose frames it does not see, at a "
 			"cost for short ones.",
 	},
+	/* ---- hidden: for tests and for finding faults */
 	{
-		"RECORDER_SIGNAL", WEFT_OPT_STRING, FIELD(lane.recorder_signal), .def = "",
-		.unit = "signals",
-		.help = "Signals that make the flight recorder write its file, separated by "
-			"commas: USR1, USR2, HUP, and QUIT, ABRT, SEGV, BUS, FPE, ILL, after which "
-			"the process ends as it would have. Handlers that the program installs "
-			"later take their place.",
+		"FRAME_SIZE", WEFT_OPT_BYTES, FIELD(lane.frame_size), .def = "auto",
+		.unit = "bytes", .has_auto = true,
+		.auto_value = 0, .min = 128, .max = 65536,
+		.hidden = true,
+		.help = "Largest frame of raw lanes, Ethernet header included. auto: from the "
+			"port's MTU. For ports that cannot set an MTU (memif, ring). Peers agree "
+			"on the smaller of their sizes.",
 	},
-	/* ---- for tests and for finding faults */
+	{
+		"RX_INTR", WEFT_OPT_ENUM, FIELD(lane.rx_intr), .def = "auto", .unit = "word",
+		.words = "auto|y|n",
+		.hidden = true,
+		.help = "Request RX interrupts from NICs, virtio_user and vhost, which wake a "
+			"worker that waits. auto: where interrupts cost a polling worker nothing "
+			"and link events remain (doc/ports.md, Waiting); y: from every PMD; n: "
+			"from none.",
+	},
+	{
+		"KEEPALIVE_INTERVAL", WEFT_OPT_TIME, FIELD(lane.keepalive_ns), .def = "5s",
+		.unit = "time", .min = 1e6,
+		.hidden = true,
+		.help = "A lane sends a keepalive to its peer after this time without traffic.",
+	},
+	{
+		"MAX_UNCLAIMED_EPS", WEFT_OPT_UINT, FIELD(max_passive_eps), .def = "1024",
+		.unit = "number", .min = 1,
+		.max = 1 << 20,
+		.hidden = true,
+		.help = "Endpoints per worker that peers have made by connecting and that the "
+			"program has not claimed. One host may have seven of eight, and the last "
+			"sixteenth is reserved for hosts that have none. Further ones wait until "
+			"some are claimed, and are refused after WEFT_CONNECT_TIMEOUT.",
+	},
+	{
+		"WAIT_SPIN", WEFT_OPT_TIME, FIELD(wait_spin_ns), .def = "10us", .unit = "time",
+		.max = 1e9,
+		.hidden = true,
+		.help = "Time for which weft_worker_wait() polls before it sleeps, if polling has "
+			"been useful lately. 0s: no polling.",
+	},
+	{
+		"BCOPY_BW", WEFT_OPT_RATE, FIELD(bcopy_bw), .def = "auto", .unit = "rate",
+		.has_auto = true, .min = 1e6, .max = 1e13,
+		.hidden = true,
+		.help = "Rate at which a CPU copies, for the choice of protocols. auto: measured "
+			"once, in a few milliseconds. Peers agree on the slower rate.",
+	},
+	{
+		"REG_CACHE_ENTRIES", WEFT_OPT_UINT, FIELD(reg_cache_entries), .def = "1024",
+		.unit = "number", .min = 1, .max = 16384,
+		.hidden = true,
+		.help = "Registrations that WEFT_REG_CACHE keeps; the longest unused ones go.",
+	},
+	{
+		"RNDV_LIMIT", WEFT_OPT_BYTES, FIELD(rndv_limit), .def = "64M",
+		.unit = "bytes", .min = 65536,
+		.hidden = true,
+		.help = "The limit of WEFT_RNDV_WINDOW for a worker, all peers and lanes together: "
+			"with many senders this is the data that arrives at a time. Rate and round "
+			"trip of the lanes decide below it, with at least 4 MiB. Peers that do not "
+			"deliver are not counted. A peer with nothing outstanding always gets a "
+			"request for one smallest piece.",
+	},
+	{
+		"RMA_MAX_GETS", WEFT_OPT_UINT, FIELD(rma_max_gets), .def = "64",
+		.unit = "number", .min = 1, .max = 65536,
+		.hidden = true,
+		.help = "Outstanding pieces of a worker's gets, all peers together: pieces of up "
+			"to 64 KiB by messages, of 256 KiB where the lane reads remote memory "
+			"itself. Further pieces wait, except one piece of each peer that has none "
+			"outstanding. Peers that do not deliver are not counted.",
+	},
 	{
 		"THREAD_MULTI", WEFT_OPT_BOOL, FIELD(thread_multi), .def = "n", .unit = "y|n",
+		.hidden = true,
 		.help = "Every worker takes its lock, even one made for a single thread. The "
 			"setting shows whether a fault comes from using a worker in two threads.",
 	},
 	{
 		"SEQ_START", WEFT_OPT_U32, FIELD(seq_start), .def = "0", .unit = "number",
 		.max = 4294967295.0,
+		.hidden = true,
 		.help = "First message sequence of every endpoint, for testing its wrap. Must be "
 			"the same at both ends.",
 	},
+	/* ---- keys of [model] in a profile */
+	{
+		"RNDV_PERF_DIFF", WEFT_OPT_DOUBLE, FIELD(rndv_perf_diff), .def = "1",
+		.unit = "percent", .max = 99.999999,
+		.profile = true,
+		.help = "Rendezvous is chosen although the model expects it to be slower by this "
+			"much, since it needs no memory for unrequested messages.",
+	},
+	{
+		"ZCOPY_THRESH", WEFT_OPT_BYTES, FIELD(zcopy_thresh), .def = "auto", .unit = "bytes",
+		.has_auto = true,
+		.auto_value = WEFT_CONF_AUTO, .has_inf = true,
+		.profile = true,
+		.help = "Eager messages of this size and more are sent from user memory where the "
+			"lane can. inf: never.",
+	},
+	{
+		"MAX_EAGER_LANES", WEFT_OPT_UINT, FIELD(max_eager_lanes), .def = "16",
+		.unit = "number", .min = 1, .max = 16,
+		.profile = true,
+		.help = "Lanes over which one eager message may be striped.",
+	},
+	{
+		"MAX_RNDV_LANES", WEFT_OPT_UINT, FIELD(max_rndv_lanes), .def = "16",
+		.unit = "number", .min = 1, .max = 16,
+		.profile = true,
+		.help = "Lanes over which one rendezvous message may be striped.",
+	},
 };
 /* clang-format on */
+
+const struct weft_removed weft_removed[] = {
+	{"MAX_EAGER_LANES", "0.2.0", "An eager message may use every lane."},
+	{"MAX_RNDV_LANES", "0.2.0", "A rendezvous message may use every lane."},
+	{"MIN_CHUNK", "0.2.0", "The smallest piece of a striped message is 4 KiB."},
+	{"RECORDER_SIGNAL", "0.2.0",
+	 "weft_recorder_write() or 'weft-info --recorder' writes the flight recorder's file."},
+	{"RNDV_ALIGN", "0.2.0", "Each lane reports its alignment itself."},
+	{"RNDV_MIN_PIECE", "0.2.0", "The smallest piece of a rendezvous message is 16 KiB."},
+	{"RNDV_PERF_DIFF", "0.2.0",
+	 "The model favours rendezvous by 1 %; WEFT_RNDV_THRESH sets a threshold."},
+	{"RNDV_THRESH_FALLBACK", "0.2.0", "WEFT_MULTI_EAGER_LIMIT is the limit of eager messages."},
+	{"ZCOPY_THRESH", "0.2.0",
+	 "The model decides; WEFT_ZCOPY=n prevents sends from user memory."},
+};
+
+static_assert(sizeof(weft_removed) / sizeof(weft_removed[0]) <= WEFT_REMOVED_MAX, "raise it");
+const unsigned int weft_num_removed = sizeof(weft_removed) / sizeof(weft_removed[0]);
 
 static_assert(sizeof(weft_options) / sizeof(weft_options[0]) <= WEFT_OPTIONS_MAX, "raise it");
 const unsigned int weft_num_options = sizeof(weft_options) / sizeof(weft_options[0]);

@@ -163,7 +163,7 @@ struct weft_msg_conf {
 	size_t unexp_memory; /* bytes of messages that are stored beyond their credit */
 	uint32_t seq_start;
 	enum weft_rndv_scheme rndv_scheme;
-	size_t rndv_min_piece, rndv_align;
+	size_t rndv_min_piece;
 	size_t rndv_window; /* bytes requested per lane */
 	size_t rndv_limit;  /* bytes requested per worker */
 	uint32_t rma_max_gets;

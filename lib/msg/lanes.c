@@ -101,7 +101,6 @@ void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *fr
 	to->bcopy_bw = from->bcopy_bw > 0 ? from->bcopy_bw : bcopy_bw;
 	to->perf_diff = from->rndv_perf_diff;
 	to->rndv_thresh = from->rndv_thresh;
-	to->rndv_fallback = from->rndv_fallback;
 	to->zcopy_thresh = from->lane.zcopy ? from->zcopy_thresh : SIZE_MAX;
 	to->multi_eager_limit = from->multi_eager_limit;
 	to->max_eager_lanes = from->max_eager_lanes;
@@ -136,7 +135,6 @@ void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, 
 		.seq_start = from->seq_start,
 		.rndv_scheme = (enum weft_rndv_scheme)from->rndv_scheme,
 		.rndv_min_piece = from->rndv_min_piece,
-		.rndv_align = from->rndv_align,
 		.rndv_window = from->rndv_window,
 		.rndv_limit = from->rndv_limit,
 		.rma_max_gets = from->rma_max_gets,

@@ -245,7 +245,7 @@ static int lane_key(struct parser *p, const char *name, const char *text)
 
 /* ------------------------------------------------------------------ keys of the model */
 
-static const char model_names[] = "bcopy_bw rndv_perf_diff rndv_thresh rndv_thresh_fallback "
+static const char model_names[] = "bcopy_bw rndv_perf_diff rndv_thresh "
 				  "zcopy_thresh multi_eager_limit max_eager_lanes max_rndv_lanes "
 				  "rndv_scheme";
 
@@ -463,7 +463,6 @@ static void conf_of(const struct weft_model_conf *from, struct weft_conf *to)
 	*to = (struct weft_conf){
 		.rndv_perf_diff = from->perf_diff,
 		.rndv_thresh = from->rndv_thresh,
-		.rndv_fallback = from->rndv_fallback,
 		.zcopy_thresh = from->zcopy_thresh,
 		.multi_eager_limit = from->multi_eager_limit,
 		.max_eager_lanes = from->max_eager_lanes,

@@ -192,7 +192,7 @@ static void print_tree(const struct weft_plan *plan, FILE *out, const struct wef
 					  cv->scale,
 				  time, sizeof(time)));
 	if (cv->scale < 1)
-		fprintf(out, "    x %.4g  (1 - WEFT_RNDV_PERF_DIFF/100)\n", cv->scale);
+		fprintf(out, "    x %.4g  (in favour of rendezvous)\n", cv->scale);
 	(void)plan;
 }
 
@@ -243,7 +243,7 @@ static void used(const struct weft_plan *plan, FILE *out, const struct weft_prot
 			"same).\n");
 		break;
 	case WEFT_THRESH_FALLBACK:
-		fprintf(out, "fallback: WEFT_RNDV_THRESH_FALLBACK.\n");
+		fprintf(out, "fallback: the two never take the same time.\n");
 		break;
 	case WEFT_THRESH_CAPPED:
 		fprintf(out, plan->model.conf.multi_eager_limit
@@ -531,7 +531,7 @@ static void csv_threshold(const struct weft_plan *plan, FILE *out, const struct 
 			"threshold.%s.num=none\nthreshold.%s.den=none\n"
 			"threshold.%s.quotient=none\nthreshold.%s.bytes=",
 			name, name, name, name);
-		csv_size(out, fixed ? m->conf.rndv_thresh : m->conf.rndv_fallback);
+		csv_size(out, fixed ? m->conf.rndv_thresh : SIZE_MAX);
 		fprintf(out, "\nthreshold.%s.rule=%s\n", name, fixed ? "fixed" : "fallback");
 		return;
 	}

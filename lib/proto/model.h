@@ -54,9 +54,8 @@ struct weft_model_lane {
 /** Settings of the model; sizes may be WEFT_CONF_INF. */
 struct weft_model_conf {
 	double bcopy_bw;          /**< bytes/s of a CPU's copies, of the slower end, > 0 */
-	double perf_diff;         /**< WEFT_RNDV_PERF_DIFF, percent, 0 <= .. < 100 */
+	double perf_diff;         /**< percent in favour of rendezvous, 0 <= .. < 100 */
 	size_t rndv_thresh;       /**< bytes, WEFT_CONF_INF, WEFT_CONF_AUTO, WEFT_CONF_MODEL */
-	size_t rndv_fallback;     /**< WEFT_RNDV_THRESH_FALLBACK */
 	size_t zcopy_thresh;      /**< bytes, WEFT_CONF_INF, WEFT_CONF_AUTO */
 	size_t multi_eager_limit; /**< 0 = no multi-eager */
 	unsigned int max_eager_lanes, max_rndv_lanes;

@@ -152,7 +152,7 @@ struct weft_lane_selector {
 #define WEFT_PROTO_F_SHORT (1u << 0)
 /** announces first: used from the rendezvous threshold on; needs no eager credit */
 #define WEFT_PROTO_F_RNDV (1u << 1)
-/** eager from user memory: used from WEFT_ZCOPY_THRESH on */
+/** eager from user memory: used from zcopy_thresh on */
 #define WEFT_PROTO_F_ZCOPY (1u << 2)
 /** eager in several fragments: up to WEFT_MULTI_EAGER_LIMIT */
 #define WEFT_PROTO_F_MULTI (1u << 3)

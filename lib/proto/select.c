@@ -78,7 +78,7 @@ void weft_threshold(const struct weft_thresh_in *in, struct weft_thresh *out)
 		out->bytes = 0;
 	} else {
 		out->rule = WEFT_THRESH_FALLBACK;
-		out->bytes = in->fallback;
+		out->bytes = SIZE_MAX;
 	}
 	if (out->bytes > in->cap) {
 		out->rule = WEFT_THRESH_CAPPED;
@@ -107,7 +107,6 @@ void weft_threshold_in(const struct weft_model *m, uint32_t eager, uint32_t rndv
 		.rma = rma,
 		.bcopy_bw = conf->bcopy_bw,
 		.perf_diff = conf->perf_diff,
-		.fallback = conf->rndv_fallback,
 		.cap = conf->multi_eager_limit ? conf->multi_eager_limit
 		       : single < SIZE_MAX     ? single + 1
 					       : SIZE_MAX,
@@ -358,7 +357,7 @@ void weft_proto_bounds(const struct weft_model *m, const struct weft_proto_key *
 		b->rndv = weft_lanes_choose(m, &weft_lanes_rndv_am, key, NULL, 0);
 	if (!b->eager || !b->rndv) {
 		b->thresh.rule = WEFT_THRESH_FALLBACK;
-		b->thresh.bytes = m->conf.rndv_fallback;
+		b->thresh.bytes = SIZE_MAX;
 	} else {
 		weft_threshold_of(m, b->eager, b->rndv, b->rma, single, &b->thresh);
 	}

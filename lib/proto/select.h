@@ -22,7 +22,7 @@
  *	rndv(s)  = d*((1+rrc)*(rcost + s*rgro) + 4*rlat + 3*rover + s/rbw')
  *
  * B: rate of a CPU's copy. rbw' = rbw for remote access (RMA, rrc = 1), min(rbw, B) for active
- * messages (AM, rrc = 0). d = 1 - PERF_DIFF/100. For each set of lanes, bandwidths, overheads and
+ * messages (AM, rrc = 0). d = 1 - perf_diff/100. For each set of lanes, bandwidths, overheads and
  * registration costs (each domain once) are summed; latency is the largest.
  */
 
@@ -54,8 +54,7 @@ struct weft_thresh_in {
 	double perf_diff; /**< percent, 0 <= .. < 100 */
 	size_t fixed;     /**< a configured threshold, SIZE_MAX = never; only with has_fixed */
 	bool has_fixed;
-	size_t fallback; /**< SIZE_MAX = never */
-	size_t cap;      /**< multi-eager carries less than this; SIZE_MAX = no cap */
+	size_t cap; /**< multi-eager carries less than this; SIZE_MAX = no cap */
 };
 
 struct weft_thresh {
@@ -78,7 +77,7 @@ extern const char *const weft_thresh_rule_names[];
  *
  *	num >  0, den >  0   crossing   num/den
  *	num <= 0, den >= 0   always     0
- *	any other            fallback   in->fallback
+ *	any other            fallback   never
  *
  * Then a threshold above in->cap becomes in->cap (capped). A configured one is used unchanged; num,
  * den and quotient are computed nevertheless.
@@ -162,9 +161,9 @@ uint32_t weft_lanes_choose(const struct weft_model *m, const struct weft_lane_se
 
 extern const struct weft_lane_selector weft_lanes_am; /**< the lowest-latency lane */
 extern const struct weft_lane_selector
-	weft_lanes_eager; /**< fastest lanes, up to WEFT_MAX_EAGER_LANES */
+	weft_lanes_eager; /**< fastest lanes, up to max_eager_lanes */
 extern const struct weft_lane_selector
-	weft_lanes_rndv_am; /**< fastest lanes, up to WEFT_MAX_RNDV_LANES */
+	weft_lanes_rndv_am; /**< fastest lanes, up to max_rndv_lanes */
 extern const struct weft_lane_selector weft_lanes_rndv_get; /**< those of them with native reads */
 extern const struct weft_lane_selector weft_lanes_rndv_put; /**< those of them with native writes */
 /* Every lane with native operations: remote read, write, 64-bit atomics. */

@@ -25,13 +25,6 @@ static struct weft_lane_load *load_of(struct weft_msg_ep *me, unsigned int lane)
 	return &me->lanes[lane].load[WEFT_DIR_RX];
 }
 
-static size_t align_of(const struct weft_msg_ep *me, unsigned int lane)
-{
-	size_t align = me->mw->conf.rndv_align, own = me->lanes[lane].align;
-
-	return own > align ? own : align;
-}
-
 /* Bytes of one DATA message on the lane, at the size to which the sender will cut it. */
 static size_t frame_of(const struct weft_msg_ep *me, unsigned int lane)
 {
@@ -62,7 +55,7 @@ static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
 static uint64_t piece_len(const struct weft_msg_ep *me, unsigned int lane, uint64_t off,
 			  uint64_t rest, uint64_t len, uint64_t max)
 {
-	uint64_t align = align_of(me, lane);
+	uint64_t align = me->lanes[lane].align;
 
 	if (rest <= len + me->mw->conf.rndv_min_piece)
 		len = rest;

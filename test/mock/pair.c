@@ -242,7 +242,6 @@ void pair_defaults(struct pair *p)
 	p->conf = (struct weft_conf){
 		.rndv_thresh = WEFT_CONF_AUTO,
 		.rndv_perf_diff = 1,
-		.rndv_fallback = SIZE_MAX,
 		.zcopy_thresh = 512,
 		.multi_eager_limit = 8192,
 		.max_eager_lanes = 4,
@@ -252,7 +251,6 @@ void pair_defaults(struct pair *p)
 		.eager_credit = 1u << 20,
 		.seq_start = 0,
 		.rndv_min_piece = 512,
-		.rndv_align = 1,
 		.rndv_window = 6000, /* several pieces per lane, several pulls per message */
 		.rndv_limit = 64u << 10,
 		.rma_max_gets = 64,

@@ -137,6 +137,7 @@ def run_commands(commands, directory, bridge):
     env = dict(os.environ, PATH=PROGRAMS + ':' + os.environ['PATH'])
     for name in [n for n in env if n.startswith('WEFT_') and n != 'WEFT_TEST_NO_HUGE']:
         del env[name]
+    env['WEFT_CONFIG'] = 'off'
     server = None
     for number, command in enumerate(commands):
         for word, other in OWN.items():

@@ -19,6 +19,7 @@ done
 for variable in "${!WEFT_@}"; do
 	[ "$variable" = WEFT_TEST_NO_HUGE ] || unset "$variable"
 done
+export WEFT_CONFIG=off
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/weft-proc.XXXXXX")
 server_pid=

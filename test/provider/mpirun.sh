@@ -10,6 +10,7 @@
 for variable in "${!FI_@}" "${!OMPI_@}" "${!WEFT_@}"; do
 	unset "$variable"
 done
+export WEFT_CONFIG=off
 export FI_PROVIDER_PATH=$build/provider PATH=$dir/bin:$PATH
 mkdir -p "$dir/bin"
 

@@ -31,11 +31,20 @@ static int clear_environment(void **state)
 
 static struct weft_config *config;
 
+/* The environment alone: the files of this machine do not count. */
+static int read_environment(struct weft_config **c)
+{
+	struct weft_log_limit limit = {0};
+	const struct weft_config_sources from = {.environment = environ, .limit = &limit};
+
+	return weft_config_read_from(&from, c);
+}
+
 static int setup(void **state)
 {
 	clear_environment(state);
 	weft_log_setup(WEFT_LOG_WARN, "/dev/null");
-	return weft_config_read(&config);
+	return read_environment(&config);
 }
 
 static int teardown(void **state)
@@ -132,9 +141,9 @@ static void malformed_values_are_refused_and_change_nothing(void **state)
 		{"RNDV_THRESH", "nan"},
 		{"RNDV_THRESH", "1e300"},
 		{"RNDV_THRESH", "64 k"},
-		{"MIN_CHUNK", "0"},
-		{"MIN_CHUNK", "auto"},
-		{"MIN_CHUNK", "inf"},
+		{"EAGER_CREDIT", "0"},
+		{"EAGER_CREDIT", "auto"},
+		{"EAGER_CREDIT", "inf"},
 		{"PATHS", "1.5"},
 		{"PATHS", "0"},
 		{"PATHS", "17"},
@@ -181,7 +190,7 @@ static void errors_name_the_variable_its_value_and_what_was_expected(void **stat
 	log_begin();
 	setenv("WEFT_CSUM", "sha1", 1);
 	setenv("WEFT_PATHS", "1000", 1);
-	assert_int_equal(weft_config_read(&c), -EINVAL);
+	assert_int_equal(read_environment(&c), -EINVAL);
 	assert_non_null(strstr(log_text(), "WEFT_CSUM=sha1"));
 	assert_non_null(strstr(log_text(), "auto|none|udp|crc32c"));
 	assert_non_null(strstr(log_text(), "WEFT_PATHS=1000"));
@@ -199,7 +208,7 @@ static void unknown_variables_are_warned_about_with_the_nearest_name(void **stat
 	log_begin();
 	setenv("WEFT_PEER_TIMEOT", "1s", 1);
 	setenv("WEFT_TEST_NO_HUGE", "1", 1); /* the scripts' own */
-	assert_int_equal(weft_config_read(&c), 0);
+	assert_int_equal(read_environment(&c), 0);
 	weft_config_release(c);
 	assert_non_null(strstr(log_text(), "WEFT_PEER_TIMEOT"));
 	assert_non_null(strstr(log_text(), "WEFT_PEER_TIMEOUT"));
@@ -215,7 +224,7 @@ static void the_environment_sets_values(void **state)
 	(void)state;
 	setenv("WEFT_EAGER_CREDIT", "2M", 1);
 	setenv("WEFT_LANES", "self", 1);
-	assert_int_equal(weft_config_read(&c), 0);
+	assert_int_equal(read_environment(&c), 0);
 	assert_int_equal(c->conf.eager_credit, 2 << 20);
 	assert_string_equal(c->conf.lanes, "self");
 	weft_config_release(c);
@@ -264,11 +273,11 @@ static void printed_configuration_is_read_back_by_a_shell(void **state)
 	free(text);
 	text = NULL;
 	assert_int_equal(set("EAL_ARGS", "--no-huge it's \"so\" $HOME; *"), 0);
-	assert_int_equal(set("MIN_CHUNK", "8k"), 0);
+	assert_int_equal(set("EAGER_CREDIT", "8k"), 0);
 	f = open_memstream(&text, &len);
 	weft_config_print(config, f, WEFT_CONFIG_PRINT_CHANGED);
 	fclose(f);
-	assert_non_null(strstr(text, "WEFT_MIN_CHUNK=8k\n"));
+	assert_non_null(strstr(text, "WEFT_EAGER_CREDIT=8k\n"));
 	assert_null(strstr(text, "WEFT_CSUM"));
 	copy = strdup(text);
 	p = strtok(copy, "\n");
@@ -422,7 +431,7 @@ static void nearest_words_are_near(void **state)
 static bool is_constant(const char *word)
 {
 	static const char *const kinds[] = {"WEFT_FEATURE_", "WEFT_MEM_", "WEFT_OP_",
-					    "WEFT_WORKER_"};
+					    "WEFT_THREAD_", "WEFT_WORKER_"};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strncmp(word, kinds[i], strlen(kinds[i])) == 0)
@@ -430,7 +439,14 @@ static bool is_constant(const char *word)
 	return false;
 }
 
-/* The manual pages must not speak of options that are not there. */
+static bool is_for_users(const char *name)
+{
+	const struct weft_option *o = weft_option_find(name);
+
+	return o && !o->hidden && !o->profile;
+}
+
+/* The manual pages must not name options that are not in weft-config(7). */
 static void manual_pages_name_no_unknown_option(void **state)
 {
 	static const char *const pages[] = {
@@ -461,7 +477,7 @@ static void manual_pages_name_no_unknown_option(void **state)
 			/*
 			 * Constants of weft.h, and rights and features among them, are no options.
 			 */
-			if (n > 5 && !weft_option_find(word) && !strstr(others, find) &&
+			if (n > 5 && !is_for_users(word) && !strstr(others, find) &&
 			    !is_constant(word))
 				fail_msg("%s speaks of %s", pages[i], word);
 		}

@@ -117,7 +117,6 @@ static void the_model_section_sets_and_the_rest_stays(void **state)
 	assert_int_equal(p->model.conf.max_rndv_lanes, 3);
 	assert_int_equal(p->model.conf.max_eager_lanes, 16);
 	assert_int_equal(p->model.conf.multi_eager_limit, 262144);
-	assert_true(p->model.conf.rndv_fallback == SIZE_MAX);
 	weft_plan_destroy(p);
 }
 

@@ -94,7 +94,6 @@ int main(void)
 			 .bcopy_bw = 9e9,
 			 .perf_diff = 1,
 			 .rndv_thresh = WEFT_CONF_AUTO,
-			 .rndv_fallback = SIZE_MAX,
 			 .zcopy_thresh = WEFT_CONF_AUTO,
 			 .multi_eager_limit = 262144,
 			 .max_eager_lanes = 16,

@@ -42,7 +42,6 @@ static struct weft_thresh_in example(void)
 		.rma = true,
 		.bcopy_bw = 5e9,
 		.perf_diff = 0,
-		.fallback = SIZE_MAX,
 		.cap = SIZE_MAX,
 	};
 }
@@ -154,18 +153,17 @@ static void lines_that_never_meet_take_the_fallback(void **state)
 	assert_int_equal(t.rule, WEFT_THRESH_CROSSING);
 	/* They diverge: num > 0, den < 0. */
 	in.rndv.reg_growth = 1e-9;
-	in.fallback = 123456;
 	weft_threshold(&in, &t);
 	assert_true(t.has_quotient);
 	assert_true(t.quotient < 0);
 	assert_int_equal(t.rule, WEFT_THRESH_FALLBACK);
-	assert_int_equal(t.bytes, 123456);
+	assert_true(t.bytes == SIZE_MAX);
 	/* Rendezvous wins only below: num <= 0, den < 0. */
 	in.eager.reg_cost = 20e-6;
 	weft_threshold(&in, &t);
 	assert_true(t.num < 0 && t.den < 0 && t.quotient > 0);
 	assert_int_equal(t.rule, WEFT_THRESH_FALLBACK);
-	assert_int_equal(t.bytes, 123456);
+	assert_true(t.bytes == SIZE_MAX);
 }
 
 static void the_cap_comes_last(void **state)
@@ -189,10 +187,6 @@ static void the_cap_comes_last(void **state)
 	weft_threshold(&in, &t);
 	assert_int_equal(t.rule, WEFT_THRESH_CAPPED);
 	assert_int_equal(t.bytes, 262144);
-	in.fallback = 1000;
-	weft_threshold(&in, &t);
-	assert_int_equal(t.rule, WEFT_THRESH_FALLBACK);
-	assert_int_equal(t.bytes, 1000);
 }
 
 /* @behaviour U54 */
@@ -260,7 +254,6 @@ static void eager_and_rendezvous_may_have_different_lanes(void **state)
 		.conf = {.bcopy_bw = 1e12,
 			 .perf_diff = 0,
 			 .rndv_thresh = WEFT_CONF_AUTO,
-			 .rndv_fallback = SIZE_MAX,
 			 .multi_eager_limit = SIZE_MAX},
 	};
 	struct weft_thresh t;
@@ -310,7 +303,6 @@ static void random_model(struct weft_model *m, unsigned int num)
 		.conf = {.bcopy_bw = spread(1e9, 50e9, 0),
 			 .perf_diff = spread(0.1, 50, 0.3),
 			 .rndv_thresh = WEFT_CONF_AUTO,
-			 .rndv_fallback = SIZE_MAX,
 			 .multi_eager_limit = SIZE_MAX},
 	};
 	for (unsigned int i = 0; i < num; i++)

@@ -117,6 +117,11 @@ static void U23_a_pack_error_amid_pulls_ends_both_sides(void **state)
 	pair_close(&p);
 }
 
+static const struct pair_lane_params aligned[2] = {
+	{.max_short = 256, .max_bcopy = 1024, .max_zcopy = 1024, .align = 64},
+	{.max_short = 256, .max_bcopy = 1024, .max_zcopy = 1024, .align = 64},
+};
+
 /* @behaviour U36: every size from 1 to 64 KiB in pieces smaller than the message */
 static void U36_every_size_from_1_to_64_KiB_in_small_pieces(void **state)
 {
@@ -131,8 +136,7 @@ static void U36_every_size_from_1_to_64_KiB_in_small_pieces(void **state)
 		pair_defaults(&p);
 		p.conf.rndv_thresh = 1;
 		p.conf.rndv_min_piece = 100;
-		p.conf.rndv_align = len % 3 ? 1 : 64;
-		pair_open(&p, 2, two);
+		pair_open(&p, 2, len % 3 ? two : aligned);
 		memset(rbuf, 0, LEN);
 		op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
 		op_send(&s, &p.ep[0], sbuf, len - len % 7, 1);
