@@ -68,7 +68,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 16u
+#define WEFT_LANE_ABI 17u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: the iface registers nothing, or peers need no keys */
@@ -197,7 +197,6 @@ struct weft_lane_conf {
 	const char *capture;         /**< WEFT_CAPTURE, or NULL */
 	uint32_t recorder;           /**< WEFT_RECORDER: frames; 0 = off */
 	const char *recorder_file;   /**< WEFT_RECORDER_FILE */
-	const char *recorder_signal; /**< WEFT_RECORDER_SIGNAL */
 	const char *eal_args;        /**< WEFT_EAL_ARGS */
 	const char *ports;           /**< WEFT_PORTS */
 	bool dumpcap;                /**< WEFT_DUMPCAP */

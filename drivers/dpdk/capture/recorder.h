@@ -2,7 +2,8 @@
 /**
  * @file capture/recorder.h
  * The flight recorder: the first bytes of the last frames of each raw lane, in memory, always. They
- * are written to a file when a lane fails, on a signal, or by a command (capture/recorder_file.c).
+ * are written to a file when a lane fails, by a call of the program, or by a command
+ * (capture/recorder_file.c).
  *
  * The lane's thread writes. Any thread, or a signal handler, may read at any time: all words are
  * atomic, and a reader discards the frames that may have been overwritten in the meantime
@@ -63,7 +64,7 @@ struct weft_recorder {
 /**
  * @return a recorder for a lane that opens; NULL: off, no memory, or too many lanes; the lane goes
  * on without
- * @param conf  recorder: frames, 0 = none; recorder_file, recorder_signal
+ * @param conf  recorder: frames, 0 = none; recorder_file
  * @param tap   has the lane's name
  */
 struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
@@ -92,9 +93,7 @@ void weft_recorder_snapshot(struct weft_recorder *r, uint64_t *from, uint64_t *t
 /** Are messages of lanes without frames recorded, too? WEFT_RECORDER_FILE=FILE,messages */
 bool weft_recorder_has_messages(const struct weft_lane_conf *conf);
 
-/**
- * Set the file name and the signals that write a file, from the configuration of the first lane.
- */
+/** Set the file name, from the configuration of the first lane. */
 void weft_recorder_setup(const struct weft_lane_conf *conf);
 
 /**

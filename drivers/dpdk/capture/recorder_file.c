@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes the flight recorder's frames to a file: on an error, on a signal, or by a command. */
+/* Writes the flight recorder's frames to a file: on an error, by a call, or by a command. */
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +37,6 @@ static char file_name[512]; /* before %p and %n; "" = a new file in the folder *
 static char folder[256];    /* or the reason why there is no folder */
 static int folder_error;
 static _Atomic unsigned int number;
-static struct sigaction before[NSIG];
 
 /* ---- the file. Only calls that a signal handler may make. ---- */
 
@@ -255,66 +253,7 @@ void weft_recorder_settle(void)
 	}
 }
 
-/* ---- signals -------------------------------------------------------------------------------- */
-
-static const struct signal_name {
-	const char *name;
-	int number;
-	bool ends; /* ends the process: the previous handler runs last */
-} signal_names[] = {
-	{"USR1", SIGUSR1, false}, {"USR2", SIGUSR2, false}, {"HUP", SIGHUP, false},
-	{"QUIT", SIGQUIT, true},  {"ABRT", SIGABRT, true},  {"SEGV", SIGSEGV, true},
-	{"BUS", SIGBUS, true},    {"FPE", SIGFPE, true},    {"ILL", SIGILL, true},
-};
-
-static void print_line(const char *text)
-{
-	if (write(STDERR_FILENO, text, strlen(text)) < 0)
-		return;
-}
-
-static void on_signal(int sig, siginfo_t *info, void *context)
-{
-	char name[640], line[720], reason[40];
-	int saved = errno, rc;
-	size_t i;
-
-	snprintf(reason, sizeof(reason), "signal %d", sig);
-	rc = weft_recorder_file_write(reason, name, sizeof(name));
-	snprintf(line, sizeof(line), "weft: %s%s\n",
-		 rc ? "WEFT_RECORDER: " : "the flight recorder's frames are in ", name);
-	print_line(line);
-	errno = saved;
-	for (i = 0; i < RTE_DIM(signal_names); i++) {
-		if (signal_names[i].number != sig || !signal_names[i].ends)
-			continue;
-		sigaction(sig, &before[sig], NULL);
-		raise(sig);
-		return;
-	}
-	if (before[sig].sa_flags & SA_SIGINFO)
-		before[sig].sa_sigaction(sig, info, context);
-	else if (before[sig].sa_handler != SIG_DFL && before[sig].sa_handler != SIG_IGN)
-		before[sig].sa_handler(sig);
-}
-
-static void take_signal(const char *name, size_t len)
-{
-	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
-	size_t i;
-
-	for (i = 0; i < RTE_DIM(signal_names); i++) {
-		if (strlen(signal_names[i].name) != len || strncmp(signal_names[i].name, name, len))
-			continue;
-		sigemptyset(&action.sa_mask);
-		sigaction(signal_names[i].number, &action, &before[signal_names[i].number]);
-		return;
-	}
-	weft_error(
-		"WEFT_RECORDER_SIGNAL: '%.*s' is none of USR1, USR2, HUP, QUIT, ABRT, SEGV, BUS, "
-		"FPE, ILL; the process goes on without",
-		(int)len, name);
-}
+/* ---- set-up --------------------------------------------------------------------------------- */
 
 /* Bytes of the file's name, without the options behind it. */
 static size_t name_length(const struct weft_lane_conf *conf)
@@ -331,25 +270,15 @@ bool weft_recorder_has_messages(const struct weft_lane_conf *conf)
 	return conf->recorder_file && conf->recorder_file[name_length(conf)] != '\0';
 }
 
-/* ---- set-up --------------------------------------------------------------------------------- */
-
 static void setup_paths(const struct weft_lane_conf *conf)
 {
-	const char *s = conf->recorder_signal;
-	size_t len;
-
 	if (name_length(conf) > 0)
 		snprintf(file_name, sizeof(file_name), "%.*s", (int)name_length(conf),
 			 conf->recorder_file);
 	else
 		folder_error = weft_recorder_folder_find(folder, sizeof(folder));
-	prune_files(); /* signal handlers of earlier processes could not */
+	prune_files(); /* a signal handler of an earlier process could not */
 	atexit(weft_recorder_settle);
-	for (; s && *s; s += len + (s[len] == ',')) {
-		len = strcspn(s, ",");
-		if (len)
-			take_signal(s, len);
-	}
 }
 
 void weft_recorder_setup(const struct weft_lane_conf *conf)

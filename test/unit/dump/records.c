@@ -17,7 +17,7 @@
 
 #define LARGE 8000u
 
-static struct weft_lane_conf conf = {.recorder = 128, .recorder_file = "", .recorder_signal = ""};
+static struct weft_lane_conf conf = {.recorder = 128, .recorder_file = ""};
 static char folder[] = "/tmp/weft-records-XXXXXX", file[64], recorder_file[128];
 
 static bool wanted;
