@@ -33,7 +33,8 @@ int peer_options_init(struct peer_options *opts)
 	if (!ret)
 		return APP_OK;
 	cli_error("the configuration is invalid: %s; weft-info -c lists all variables",
-		  ret == -EINVAL ? "a WEFT_ variable is malformed (see above)"
+		  ret == -EINVAL ? "a WEFT_ variable or the file of WEFT_CONFIG is malformed "
+				   "(see above)"
 				 : weft_strerror(ret));
 	return APP_USAGE;
 }

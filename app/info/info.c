@@ -34,8 +34,13 @@ static const char help[] =
 	"\n"
 	"  -v, --version          version and build\n"
 	"  -c, --config           all WEFT_ variables with type, default and help, as they are "
-	"set now\n"
+	"set now,\n"
+	"                         and the source of each value: default, file and line, "
+	"environment,\n"
+	"                         or program (-S, -L)\n"
 	"  -C, --changed          only those that differ from their default\n"
+	"  -A, --all              with -c: also those for tests, which weft-config(7) does not "
+	"have\n"
 	"  -d, --devices          the interfaces that a program started like this would use, with "
 	"all their\n"
 	"                         attributes; needs the EAL, and the rights it needs; NICs get 5 "
@@ -56,10 +61,11 @@ static const char help[] =
 	"is no port, there is no interface of that name, no process answers or it refuses,\n"
 	"2 wrong usage.\n";
 
-static const char shorts[] = ":vcCdnhL:S:o:";
+static const char shorts[] = ":vcCAdnhL:S:o:";
 static const struct option longs[] = {{"version", no_argument, NULL, 'v'},
 				      {"config", no_argument, NULL, 'c'},
 				      {"changed", no_argument, NULL, 'C'},
+				      {"all", no_argument, NULL, 'A'},
 				      {"devices", no_argument, NULL, 'd'},
 				      {"lane-options", required_argument, NULL, 'o'},
 				      {"counters", no_argument, NULL, 'n'},
@@ -70,7 +76,7 @@ static const struct option longs[] = {{"version", no_argument, NULL, 'v'},
 
 struct info {
 	struct peer_options opts;
-	bool version, config, changed, devices, counters;
+	bool version, config, changed, all, devices, counters;
 	const char *interface;
 };
 
@@ -194,6 +200,9 @@ static int parse(struct info *info, int argc, char **argv)
 		case 'C':
 			info->changed = true;
 			break;
+		case 'A':
+			info->all = true;
+			break;
 		case 'n':
 			info->counters = true;
 			/* fall through */
@@ -235,7 +244,8 @@ static int written(void)
 
 static int show(struct info *info, int eal_count, char **eal_words)
 {
-	unsigned int flags = info->config ? WEFT_CONFIG_PRINT_HELP : WEFT_CONFIG_PRINT_CHANGED;
+	unsigned int flags = (info->config ? WEFT_CONFIG_PRINT_HELP : WEFT_CONFIG_PRINT_CHANGED) |
+			     (info->all ? WEFT_CONFIG_PRINT_ALL : 0) | WEFT_CONFIG_PRINT_ORIGIN;
 	int ret = APP_OK;
 
 	if (info->version)
