@@ -217,9 +217,13 @@ int wfi_options_read(struct wfi_options *o)
 
 /* ------------------------------------------------------------------ Weft's variables */
 
+/* A default of the provider: the user's environment and files have priority. */
 static int set_default(struct weft_config *config, const char *name, const char *value)
 {
-	return getenv(name) ? 0 : weft_config_modify(config, name, value);
+	char origin[16];
+
+	weft_config_origin(config, name, origin, sizeof(origin));
+	return strcmp(origin, "default") == 0 ? weft_config_modify(config, name, value) : 0;
 }
 
 static int set_lanes(const struct wfi_options *o, struct weft_config *config)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <rdma/fabric.h>
@@ -89,10 +90,34 @@ static void lanes(void **state)
 	set("FI_WEFT_JOB_LANES", NULL);
 }
 
+/* A host's configuration file has priority over the job's lanes, as its environment has. */
+static void lanes_of_a_file(void **state)
+{
+	static const char *const lines[] = {"WEFT_LANES=shm\n", "WEFT_LANES=nothere:0\n"};
+	char path[] = "/tmp/weft-options-XXXXXX", *before = getenv("WEFT_CONFIG");
+	int fd = mkstemp(path);
+
+	before = before ? strdup(before) : NULL;
+	set("WEFT_CONFIG", path);
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(ftruncate(fd, 0), 0);
+		assert_int_equal(pwrite(fd, lines[i], strlen(lines[i]), 0), strlen(lines[i]));
+		set("FI_WEFT_JOB_LANES", i == 0 ? "nothere:0" : "shm");
+		if (opens() != (i == 0))
+			fail_msg("case %u", i);
+	}
+	set("FI_WEFT_JOB_LANES", NULL);
+	set("WEFT_CONFIG", before);
+	free(before);
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lanes),
+		cmocka_unit_test(lanes_of_a_file),
 	};
 
 	setenv("FI_PROVIDER", "weft", 1);
