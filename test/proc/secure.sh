@@ -59,12 +59,30 @@ file() {
 
 # More variables than a log limit has lines: each one is reported.
 each_is_reported() {
-	local name names="EAL_ARGS PORTS DUMPCAP SWITCH LOG_FILE CAPTURE RECORDER_FILE"
+	local name names="CONFIG EAL_ARGS PORTS DUMPCAP SWITCH LOG_FILE CAPTURE RECORDER_FILE"
 	# shellcheck disable=SC2086 # one word each
 	as_user raised $(printf 'WEFT_%s=/nowhere ' $names) WEFT_LANES=shm | tee "$dir/out"
 	for name in $names; do
 		grep -q "WEFT_$name is ignored" "$dir/out" || return 1
 	done
+}
+
+# A file that the user names or has in its home sets nothing. Control: for the user itself it does.
+configuration_file() {
+	local program
+	mkdir -p "$dir/home/.config" "$dir/made"
+	echo "WEFT_LOG_FILE=$dir/made/%p" >"$dir/home/.config/weft.conf"
+	cp "$dir/home/.config/weft.conf" "$dir/named.conf"
+	chmod 755 "$dir/home" "$dir/home/.config"
+	chmod 644 "$dir/home/.config/weft.conf" "$dir/named.conf"
+	chmod 777 "$dir/made"
+	for program in plain raised; do
+		rm -f "$dir"/made/*
+		as_user $program WEFT_LANES=shm WEFT_CONFIG= HOME="$dir/home"
+		as_user $program WEFT_LANES=shm WEFT_CONFIG="$dir/named.conf" HOME=/
+		find "$dir/made" -type f | wc -l >"$dir/$program.made"
+	done
+	[ "$(cat "$dir/plain.made")" = 2 ] && [ "$(cat "$dir/raised.made")" = 0 ]
 }
 
 # The EAL makes its files in XDG_RUNTIME_DIR, with the program's rights.
@@ -102,6 +120,7 @@ check "WEFT_LOG_FILE writes no file with the program's rights" file WEFT_LOG_FIL
 # @behaviour S20
 check "WEFT_RECORDER_FILE names no file" file WEFT_RECORDER_FILE
 check "each ignored variable is reported" each_is_reported
+check "the user's configuration files set nothing" configuration_file
 # @behaviour S20
 check "XDG_RUNTIME_DIR does not choose the EAL's folder" runtime_folder
 # @behaviour S20
