@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/build.h
- * Building frames: the fields that every frame has, and frames that are not DATA.
+ * Building frames: the fields that every frame has, and frames that are not DATA. And the queue of
+ * frames to the port; no call waits.
  */
 #ifndef WEFT_ENGINE_BUILD_H
 #define WEFT_ENGINE_BUILD_H
@@ -95,5 +96,36 @@ void raw_unknown_sender_reply(struct raw_iface *iface, const struct weft_frame_v
 			      uint8_t type, const void *body, uint32_t len);
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct rte_arp_hdr *pkt);
+
+/* ---------------------------------------------------------------- queue to the port */
+
+static inline unsigned int raw_txq_space(const struct raw_iface *iface)
+{
+	return RAW_TXQ - iface->txq.count;
+}
+
+static inline void raw_txq_push(struct raw_iface *iface, struct rte_mbuf *m)
+{
+	iface->txq.frames[(iface->txq.head + iface->txq.count++) % RAW_TXQ] = m;
+	iface->base.tx_open = true;
+}
+
+/* Send the first @p n frames, which are contiguous; RAW_BURST at most. @return frames taken */
+static inline unsigned int raw_port_tx(struct raw_iface *iface, unsigned int n)
+{
+	struct rte_mbuf **frames = &iface->txq.frames[iface->txq.head];
+	unsigned int sent;
+
+	weft_tap_offer(iface->tap, frames, n, WEFT_PCAPNG_OUT, iface->now);
+	sent = iface->port->ops->tx_burst(iface->port, frames, (uint16_t)n);
+	weft_tap_taken(iface->tap, sent);
+	return sent;
+}
+
+void raw_txq_flush(struct raw_iface *iface);
+void raw_txq_drop(struct raw_iface *iface);
+
+/* Count and drop the frames that wait for a port that takes no more frames. */
+void raw_txq_end(struct raw_iface *iface);
 
 #endif /* WEFT_ENGINE_BUILD_H */

@@ -1,6 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "engine/cc_list.h"
+/*
+ * The table of the algorithms; and the simplest: the window of the configuration, whatever the
+ * state of the network.
+ */
+
+#include "engine/cc.h"
+
+static void fixed_init(struct weft_cc *cc, const struct weft_cc_conf *conf)
+{
+	cc->window = conf->most;
+	cc->limit = conf->most;
+}
+
+static void fixed_ack(struct weft_cc *cc, const struct weft_cc_ack *ack)
+{
+	cc->marked += ack->marked;
+}
+
+static void fixed_loss(struct weft_cc *cc, uint32_t bytes, uint64_t now)
+{
+	(void)now;
+	cc->lost_random += bytes;
+}
+
+static void fixed_timeout(struct weft_cc *cc, unsigned int tries, uint64_t now)
+{
+	(void)cc;
+	(void)tries;
+	(void)now;
+}
+
+static void fixed_nothing(struct weft_cc *cc)
+{
+	(void)cc;
+}
+
+const struct weft_cc_ops weft_cc_fixed = {
+	.name = "fixed",
+	.init = fixed_init,
+	.on_ack = fixed_ack,
+	.on_loss = fixed_loss,
+	.on_timeout = fixed_timeout,
+	.on_spurious = fixed_nothing,
+	.on_idle = fixed_nothing,
+};
 
 #define WEFT_CC_ENTRY(id, name) [WEFT_CC_##id] = &weft_cc_##name,
 static const struct weft_cc_ops *const list[WEFT_CC_COUNT] = {WEFT_CC_LIST(WEFT_CC_ENTRY)};

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lane.h"
+
 struct weft_cc;
 
 /** What is known of the path when the algorithm starts. */
@@ -72,7 +74,7 @@ struct weft_cc_round {
 	bool limited;
 };
 
-/** The part of the delay that no window changes, in bytes, ns and rounds (cc_noise.c). */
+/** The part of the delay that no window changes, in bytes, ns and rounds (cc_cause.c). */
 struct weft_cc_noise {
 	uint32_t noise; /**< delay beyond `base` that is no queue */
 	uint32_t mean;  /**< round trip of the last rounds */
@@ -192,5 +194,10 @@ static inline void weft_cc_init(struct weft_cc *cc, const struct weft_cc_ops *op
 
 /** Name of the present mode, for reports; "" with an algorithm without modes. */
 const char *weft_cc_mode_name(const struct weft_cc *cc);
+
+/** The algorithms, for cc.c and for the files that define them. */
+#define WEFT_CC_DECLARE(id, name) extern const struct weft_cc_ops weft_cc_##name;
+WEFT_CC_LIST(WEFT_CC_DECLARE)
+#undef WEFT_CC_DECLARE
 
 #endif /* WEFT_CC_H */

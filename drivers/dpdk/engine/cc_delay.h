@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/cc_delay.h
- * Internals of the delay algorithm that cc_delay.c, cc_sample.c and cc_share.c share.
+ * The delay algorithm: what cc_delay.c and cc_cause.c share.
  */
 #ifndef WEFT_CC_DELAY_H
 #define WEFT_CC_DELAY_H
@@ -103,34 +103,10 @@ void weft_cc_apply(struct weft_cc *cc, uint32_t window);
 /** Add the round trip of @p a to the minima and to the round. */
 void weft_cc_sample(struct weft_cc *cc, const struct weft_cc_ack *a);
 /**
- * To be called when a round of mode START or DELAY ends. @p queue: delay beyond `base`, noise
- * included. @return true: a test is under way, and the window is to be left as it is
- */
-bool weft_cc_noise_round(struct weft_cc *cc, uint32_t queue, uint32_t target);
-/** The delay may be noise, or noise a queue: begin a test, if one is due. @return true: it began */
-bool weft_cc_noise_test(struct weft_cc *cc, uint32_t queue, uint32_t target);
-/**
  * Measure the time per full frame at the highest rate of the path: the time of two frames is the
  * least queue that can be steered to. A token bucket passes single frames sooner, so round trips do
  * not show its rate. The handshake's train may have met hosts that had lost their cores.
  */
 void weft_cc_meter(struct weft_cc *cc, const struct weft_cc_ack *a);
-
-/**
- * Reduce the window to 1 / @p to_part for two rounds, to observe the queue without this path's
- * frames. After them it is @p back.
- */
-void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back);
-/** To be called when a round ends. @return true: the round was one of a dip */
-bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue);
-/** To be called when a round of mode DELAY ends. May begin mode SHARE. */
-void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue);
-/**
- * To be called when a round of mode SHARE ends: the first one after a cut by loss, else the second.
- */
-void weft_cc_share_loss(struct weft_cc *cc);
-void weft_cc_share_round(struct weft_cc *cc, uint32_t queue);
-/** @return true: mode SHARE loses too many frames for its competitors to be TCP */
-bool weft_cc_share_contended(struct weft_cc *cc);
 
 #endif /* WEFT_CC_DELAY_H */

@@ -11,7 +11,7 @@
  *   live_clock  liveness: steps of up to RAW_LIVE_STEP_MAX count. Keepalive, peer timeout and
  *               connect timeout run on it.
  * An owner that sleeps until the port wakes it misses no frame. So all clocks go on for the time
- * that it meant to sleep (engine/wait.c).
+ * that it meant to sleep (raw_arm()).
  */
 #ifndef WEFT_ENGINE_CLOCK_H
 #define WEFT_ENGINE_CLOCK_H
@@ -61,5 +61,10 @@ static inline void raw_clocks(struct raw_iface *iface, uint64_t now)
 		iface->sent = false;
 	}
 }
+
+/* Operations of the lane, for an owner that sleeps: lane.h. */
+int raw_wait_fd(struct weft_lane_iface *base);
+int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due);
+void raw_disarm(struct weft_lane_iface *base);
 
 #endif /* WEFT_ENGINE_CLOCK_H */

@@ -11,19 +11,18 @@
 
 #include <rte_common.h>
 
-#include "engine/ack.h"
+#include "engine/address.h"
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/conn_table.h"
-#include "engine/connect.h"
-#include "engine/flush.h"
-#include "engine/generation.h"
+#include "engine/half_open.h"
+#include "engine/handshake.h"
 #include "engine/iface.h"
 #include "engine/mtu.h"
 #include "engine/multipath.h"
-#include "engine/peer.h"
-#include "engine/slots.h"
-#include "engine/timer.h"
+#include "engine/outstanding.h"
+#include "engine/path_open.h"
+#include "engine/reliability.h"
 #include "engine/window.h"
 #include "engine/zcopy.h"
 #include "frame/frame.h"
@@ -365,4 +364,15 @@ void raw_resolving(struct raw_conn *c, bool yes)
 		TAILQ_INSERT_TAIL(&c->iface->resolving, c, wait_link);
 	else
 		TAILQ_REMOVE(&c->iface->resolving, c, wait_link);
+}
+
+uint64_t raw_ep_seen(const struct weft_lane_ep *lane_ep)
+{
+	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
+
+	/*
+	 * A heartbeat does not count. It shows that the peer's process computes, but not which of
+	 * its lanes work: a lane without a heartbeat thread gets no answer in the meantime.
+	 */
+	return c->seen == c->beat_at ? c->own_seen : c->seen;
 }

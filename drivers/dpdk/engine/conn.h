@@ -22,10 +22,8 @@
 #include <rte_mbuf.h>
 
 #include "base/container.h"
-#include "engine/loss.h"
-#include "engine/mtu_search.h"
-#include "engine/rtt.h"
-#include "engine/sack.h"
+#include "engine/loss_rules.h"
+#include "engine/mtu.h"
 #include "frame/encap.h"
 #include "frame/parse.h"
 #include "lane.h"
@@ -64,12 +62,12 @@ enum raw_state {
 	RAW_READY,     /* initiator: READY is sent */
 	RAW_HALF_OPEN, /* responder: HELLO_ACK is sent, READY awaited */
 	RAW_UP,
-	RAW_QUIET,     /* sends nothing more: another lane gets its messages (engine/reap.c) */
+	RAW_QUIET,     /* sends nothing more: another lane gets its messages (engine/ep.c) */
 	RAW_DOWN,      /* failed, or closed by the peer; ends with ep_destroy() */
 	RAW_TIME_WAIT, /* destroyed; answers late frames, repeats BYE */
 };
 
-/* What the timer has sent since the last acknowledgement (engine/retransmit.c). */
+/* What the timer has sent since the last acknowledgement (engine/reliability.c). */
 enum raw_tail {
 	RAW_TAIL_NONE,
 	RAW_TAIL_ACK_REQUESTED, /* ports in memory: a frame without data has requested an ACK */
@@ -85,7 +83,7 @@ enum raw_ack { RAW_ACK_NONE, RAW_ACK_DELAYED, RAW_ACK_NOW };
 struct raw_slot {
 	union {
 		struct rte_mbuf *m;    /* NULL = acknowledged */
-		struct raw_copy *copy; /* taken_back: see engine/share.c */
+		struct raw_copy *copy; /* taken_back: see engine/outstanding.c */
 	};
 	uint64_t sent;    /* tx_clock of the last transmission */
 	uint32_t order;   /* of the last transmission, on its path */
@@ -118,7 +116,8 @@ struct raw_path {
 };
 
 /*
- * The handshake's measurement of the path (engine/measure.c). Times are ns of the platform's clock.
+ * The handshake's measurement of the path (engine/path_probe.c). Times are ns of the platform's
+ * clock.
  */
 struct raw_measure {
 	uint64_t begin;
@@ -145,7 +144,7 @@ struct raw_move {
 	uint32_t next_mac;   /* next index into the MACs that claim the address */
 };
 
-/* Unproven indications that the peer is gone or has moved: see engine/hint.c. */
+/* Unproven indications that the peer is gone or has moved: see engine/move.c. */
 enum raw_hint { RAW_HINT_ARP, RAW_HINT_ICMP, RAW_HINT_MAC, RAW_HINTS };
 
 struct raw_hint_state {
@@ -223,7 +222,7 @@ struct raw_conn {
 	uint8_t acked_alone;
 	bool ect;            /* frames are ECN-capable: the peer reports marks, cc respects them */
 	uint16_t frame_size; /* agreed */
-	uint16_t cut;        /* longer frames go in parts (engine/parts.c); UINT16_MAX = none */
+	uint16_t cut;        /* longer frames go in parts (engine/mtu.c); UINT16_MAX = none */
 	uint16_t txq_need;   /* places in the queue that the longest frame takes */
 	uint32_t room;       /* bytes for messages in a frame that is sent whole */
 	/* Congestion control, one for each path; NULL: the window is fixed (engine/window.h). */
@@ -349,6 +348,14 @@ static inline struct weft_frame_hdr *raw_hdr(const struct raw_conn *c, struct rt
 	return rte_pktmbuf_mtod_offset(m, struct weft_frame_hdr *, c->encap.len);
 }
 
+/* Would the whole frame be too long for the path? */
+static inline bool raw_parts_needed(const struct raw_conn *c, const struct raw_slot *slot)
+{
+	return (uint32_t)slot->bytes + c->encap.len +
+		       (c->csum == WEFT_FRAME_CSUM_CRC32C ? 4u : 0u) >
+	       c->cut;
+}
+
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
 /* Only for connections to which the protocol layer has no reference (any more). */
 void raw_conn_free(struct raw_conn *c);
@@ -363,5 +370,6 @@ void raw_resolving(struct raw_conn *c, bool yes);
  * RAW_TIME_WAIT_NS to answer late frames.
  */
 void raw_conn_linger(struct raw_conn *c, bool met);
+uint64_t raw_ep_seen(const struct weft_lane_ep *lane_ep);
 
 #endif /* WEFT_ENGINE_CONN_H */

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Look-up of a frame's connection. The lower half of its number is an index into refs[]. A HELLO
- * does not contain a number of this end. It is found in a hash table by the peer's own numbers,
- * since it may be repeated, and thousands of other connections may exist. Peers choose what is
- * hashed, so the hash is keyed.
- */
+/* The connections of an iface: look-up, generations, and times of the next checks. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,10 +8,20 @@
 
 #include "base/container.h"
 #include "base/hash.h"
+#include <rte_common.h>
 #include "engine/conn.h"
 #include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "frame/frame.h"
+
+/* ---------------------------------------------------------------- look-up */
+
+/*
+ * Look-up of a frame's connection. The lower half of its number is an index into refs[]. A HELLO
+ * does not contain a number of this end. It is found in a hash table by the peer's own numbers,
+ * since it may be repeated, and thousands of other connections may exist. Peers choose what is
+ * hashed, so the hash is keyed.
+ */
 
 static struct raw_hello_list *bucket_of(const struct raw_iface *iface, struct raw_hello_list *table,
 					uint32_t len, uint32_t id, uint32_t token,
@@ -191,4 +196,79 @@ void raw_table_fini(struct raw_iface *iface)
 	free(iface->free_ring);
 	free(iface->hello);
 	free(iface->by_hop);
+}
+
+/* ---------------------------------------------------------------- generations */
+
+/* The generation distinguishes successive connections of one index. */
+
+/*
+ * A Feistel network over two bytes: a permutation whatever its round function is. Numbers count up,
+ * so that a comparison shows whether one was used. Generations look random to a host without the
+ * key.
+ */
+#define ROUNDS 6
+
+static uint8_t mix(const struct weft_siphash_key *key, unsigned int round, uint8_t half)
+{
+	uint8_t in[] = {(uint8_t)round, half};
+
+	return (uint8_t)weft_siphash(key, in, sizeof(in));
+}
+
+uint16_t raw_generation(const struct weft_siphash_key *key, uint16_t number)
+{
+	uint8_t a = (uint8_t)(number >> 8), b = (uint8_t)number, t;
+
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		t = a ^ mix(key, i, b);
+		a = b;
+		b = t;
+	}
+	return (uint16_t)(a << 8 | b);
+}
+
+uint16_t raw_generation_number(const struct weft_siphash_key *key, uint16_t generation)
+{
+	uint8_t a = (uint8_t)(generation >> 8), b = (uint8_t)generation, t;
+
+	for (unsigned int i = ROUNDS; i-- > 0;) {
+		t = b ^ mix(key, i, a);
+		b = a;
+		a = t;
+	}
+	return (uint16_t)(a << 8 | b);
+}
+
+/* ---------------------------------------------------------------- times */
+
+/* The next check of a connection: its entries in the two heaps of its iface. */
+
+static inline uint32_t index_of(const struct raw_conn *c)
+{
+	return c->id & 0xffff;
+}
+
+void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t)
+{
+	struct raw_iface *iface = c->iface;
+
+	c->tx_clock_at = t;
+	weft_deadlines_by(&iface->by_tx_clock, index_of(c), t);
+	iface->next_tx_clock = RTE_MIN(iface->next_tx_clock, t);
+}
+
+void raw_deadline_live(struct raw_conn *c, uint64_t t)
+{
+	struct raw_iface *iface = c->iface;
+
+	weft_deadlines_by(&iface->by_live_clock, index_of(c), t);
+	iface->next_live_clock = RTE_MIN(iface->next_live_clock, t);
+}
+
+void raw_deadlines_forget(struct raw_conn *c)
+{
+	weft_deadlines_remove(&c->iface->by_tx_clock, index_of(c));
+	weft_deadlines_remove(&c->iface->by_live_clock, index_of(c));
+	c->tx_clock_at = RAW_NEVER;
 }

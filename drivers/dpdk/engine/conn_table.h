@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/conn_table.h
- * Finds connections: by a received frame, by a HELLO, by a next hop. Assigns their indices.
+ * The connections of an iface. Finds them by a received frame, by a HELLO, by a next hop, and by
+ * the time of their next check. Assigns their indices and the generations of these.
+ *
+ * A connection is in by_tx_clock while frames of it are outstanding, and in by_live_clock with its
+ * next keepalive or handshake step: an idle connection costs its share of keepalives and nothing
+ * else.
+ *
+ * DPDK's rte_timer does not fit. It reads the CPU's cycle counter. The engine has clocks of its
+ * own, which stop while the worker does not poll (engine/clock.h), and virtual time in the
+ * simulator. Its lists belong to lcores, and a worker may be any thread. Entering a timer takes a
+ * lock and a walk; here a timer is entered once per connection and expiry, not per frame. A timer
+ * wheel would round the deadlines that a sleeping worker needs.
  */
 #ifndef WEFT_ENGINE_CONN_TABLE_H
 #define WEFT_ENGINE_CONN_TABLE_H
@@ -9,6 +20,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_branch_prediction.h>
+
+#include "base/hash.h"
 #include "engine/conn.h"
 #include "engine/iface.h"
 
@@ -46,4 +60,24 @@ void raw_table_hop_remove(struct raw_conn *c);
 struct raw_hop_list *raw_table_hop(struct raw_iface *iface, uint32_t hop_ip);
 void raw_table_fini(struct raw_iface *iface);
 
+/* A keyed permutation of 2^16 numbers, and its inverse. */
+uint16_t raw_generation(const struct weft_siphash_key *key, uint16_t number);
+uint16_t raw_generation_number(const struct weft_siphash_key *key, uint16_t generation);
+
+/* ---------------------------------------------------------------- times of the next checks */
+
+void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t);
+
+/*
+ * raw_timers() checks the connection at @p t, or before, and then finds out itself what is due: a
+ * timer that is postponed, as by every acknowledgement, has no cost here.
+ */
+static inline void raw_deadline_tx(struct raw_conn *c, uint64_t t)
+{
+	if (unlikely(t < c->tx_clock_at))
+		raw_deadline_et_sooner(c, t);
+}
+
+void raw_deadline_live(struct raw_conn *c, uint64_t t);
+void raw_deadlines_forget(struct raw_conn *c);
 #endif /* WEFT_ENGINE_CONN_TABLE_H */

@@ -4,29 +4,25 @@
  * The raw-DPDK lane engine over any frame port: what the ethdev driver and the simulator open.
  *
  * The folder, by subject:
- *	iface, link_state, wait,           an open port: progress, links, sleep, its address
- *	address, attr
- *	conn, conn_table, generation, ep   connections: life, state, how frames find theirs
- *	handshake, half_open, hello_mac,   connecting: each step, unknown senders, where answers go,
- *	mtu_search, paths, path_port,      frame size, UDP ports and queues, latency and rate;
- *	measure, connect.h, peer.h           the steps by file; the peer's addresses
- *	resolve, neighbour, move, reset,   ARP, a peer whose MAC address changes, RESET, and hints
- *	hint                                 that a peer is gone or has moved
- *	tx, txq, build, zcopy,             sending: messages into frames, frames to the port
- *	zcopy_lifetime
- *	mtu, parts                         the path's MTU changes: frames that are too long now
- *	slots, ack, retransmit, loss,      unacknowledged frames: slots, acknowledgements,
- *	rtt, flush                           retransmission, loss, round trips
- *	cc, cc_fixed, cc_delay,            congestion control: the table of algorithms, a fixed
- *	cc_noise, cc_sample, cc_share        window, by delay, jitter, samples, the mode next to TCP
- *	multipath, path_rules, path_open,  several paths: the next one, bad ones, new ports;
- *	path_grow, path_trial                whether more help
+ *	iface, clock, address              an open port: progress, clocks and sleep, its address
+ *	conn, conn_table, ep               connections: life, state, how frames find theirs
+ *	handshake, half_open, path_probe   connecting: each step, unknown senders, ports of paths,
+ *	                                     latency and rate
+ *	neighbour, move                    ARP, a peer whose MAC address changes, and hints that a
+ *	                                     peer is gone or has moved
+ *	tx, build, zcopy                   sending: messages into frames, frames to the port, user
+ *	                                     memory
+ *	mtu                                the path's MTU: its search, frames that are too long now
+ *	outstanding                        unacknowledged frames: slots, shared buffers, flushes
+ *	reliability, loss_rules            acknowledgements, retransmission, loss, round trips
+ *	cc, cc_delay, cc_cause             congestion control: the table of algorithms and a fixed
+ *	                                     window, by delay, jitter and the mode next to TCP
+ *	multipath, path_rules, path_open   several paths: the next one, bad ones, new ports;
+ *	                                     whether more help
  *	window                             the sender's half of congestion control
- *	rx, sack, hand_over                receiving: validation, duplicates, delivery, other queues
- *	keepalive, deadline, clock,        keepalive and peer timeout; timers and their clocks
- *	timer.h
- *	share                              buffers that connections share
- *	suspect, reap                      a lane that may be dead; its undelivered messages
+ *	rx                                 receiving: validation, duplicates, delivery, other queues
+ *	liveness                           keepalive and peer timeout, a lane that may be dead,
+ *	                                     events of the port, timers
  *	telemetry, raw_counters            reports and counters
  */
 #ifndef WEFT_ENGINE_H

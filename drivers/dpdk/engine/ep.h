@@ -2,14 +2,20 @@
 /**
  * @file engine/ep.h
  * Operations of an endpoint that are not on the hot path. lane.h has their contracts.
+ *
+ * The last two end a connection whose messages must not be lost. Each side first stops and reports
+ * what it has received, then takes back the messages that the other has not received.
+ * doc/raw-lanes.md describes the whole procedure.
  */
 #ifndef WEFT_ENGINE_EP_H
 #define WEFT_ENGINE_EP_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "frame/frame.h"
 #include "lane.h"
 
 int raw_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
@@ -24,5 +30,22 @@ struct raw_iface;
 /** A line of text for each path of each connection that is up. */
 void raw_paths_print(const struct raw_iface *iface, void (*cb)(const char *text, void *arg),
 		     void *arg);
+
+/**
+ * The receive state of a side, as in LANE_DOWN: all before `next` is received; bit i: next + 1 + i.
+ */
+struct raw_rx_state {
+	weft_le32 next;
+	weft_le16 words; /**< 0 .. WEFT_FRAME_SACK_WORDS */
+	weft_le16 reserved;
+	weft_le64 word[WEFT_FRAME_SACK_WORDS];
+} __attribute__((packed));
+
+static_assert(sizeof(struct raw_rx_state) == WEFT_LANE_STATE_MAX, "state of LANE_DOWN");
+
+/* Operations of the lane: lane.h. */
+int raw_ep_quiesce(struct weft_lane_ep *lane_ep, void *state);
+int raw_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
+		weft_lane_reap_cb cb, void *arg);
 
 #endif /* WEFT_ENGINE_EP_H */

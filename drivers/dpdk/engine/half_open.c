@@ -21,7 +21,7 @@
 #include "base/hash.h"
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/connect.h"
+#include "engine/half_open.h"
 #include "engine/iface.h"
 #include "frame/frame.h"
 #include "frame/parse.h"

@@ -33,7 +33,7 @@ struct raw_part;
 struct raw_ref;
 struct raw_zc;
 
-/* Buffers that connections share: see engine/share.c. */
+/* Buffers that connections share: see engine/outstanding.c. */
 struct raw_share {
 	/* Frame buffers held until acknowledged; their limit, and the limit with least shares. */
 	uint32_t tx_held, tx_held_max, tx_held_hard;
@@ -45,13 +45,13 @@ struct raw_share {
 	uint64_t taken_back_max;
 };
 
-/* Frames that wait for the port: a ring. See engine/txq.h. */
+/* Frames that wait for the port: a ring. See engine/build.h. */
 struct raw_txq {
 	unsigned int head, count;
 	struct rte_mbuf *frames[RAW_TXQ];
 };
 
-/* Zero-copy messages: see engine/zcopy_lifetime.c. */
+/* Zero-copy messages: see engine/zcopy.c. */
 struct raw_zc_state {
 	STAILQ_HEAD(, raw_zc) free;
 	STAILQ_HEAD(, raw_zc) released; /* neither hardware nor slots refer to them any more */
@@ -154,7 +154,7 @@ struct raw_iface {
 	uint64_t worker_id, iface_id;
 	uint64_t next_reset;
 	uint64_t move_arp;  /* see engine/move.c; live_clock */
-	uint64_t hint_next; /* live_clock; see engine/hint.c */
+	uint64_t hint_next; /* live_clock; see engine/move.c */
 	/* live_clock: for all senders, for each bucket of senders */
 	uint64_t quote_next, quote_by[RAW_QUOTERS];
 	uint64_t announce_at; /* live_clock of the next announcement of this iface */

@@ -3,10 +3,10 @@
  * @file engine/mtu.h
  * The path's MTU while a connection is up. It may become smaller (a route around a broken switch, a
  * tunnel), and no trustworthy message reports that. So the search follows RFC 8899 for black holes:
- * a frame that was lost several times starts a search (engine/mtu_search.h). If small probes are
- * answered and probes of the present size are not, frames are cut to the size that every path
- * carries (engine/parts.h). They stay at it until the search has found the size that passes. Later,
- * larger sizes are tried again, up to the size that was agreed when the connection was made.
+ * a frame that was lost several times starts a search. If small probes are answered and probes of
+ * the present size are not, frames are cut to the size that every path carries, and sent in parts.
+ * They stay at it until the search has found the size that passes. Later, larger sizes are tried
+ * again, up to the size that was agreed when the connection was made.
  *
  * Each end does so for the frames that it sends. A probe is answered at its own size, so a size
  * must pass in both directions.
@@ -14,10 +14,95 @@
 #ifndef WEFT_ENGINE_MTU_H
 #define WEFT_ENGINE_MTU_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/conn.h"
-#include "lane.h"
+#include "frame/parse.h"
+
+struct raw_conn;
+struct raw_part;
+struct raw_slot;
+struct weft_lane_ep;
+
+/* ---------------------------------------------------------------- the search */
+
+/*
+ * Searches the largest frame that arrives in both directions. Probes of a size are answered by
+ * frames of the same size. Small probes are sent along with them, and their answers show that the
+ * peer is alive. Pure; times in ns of any one clock.
+ *
+ * A size passes with its first answer. It fails when several small probes have been answered and
+ * none of its own, of which three are sent for each small one: so random loss is not taken for a
+ * narrow path. The sizes are tried in this order: the full size; the usual MTUs of clouds and
+ * tunnels, by bisection; the sizes between them, by bisection, to within WEFT_MTU_GRAIN bytes.
+ */
+
+#define WEFT_MTU_GRAIN 8u /**< bytes: MTUs in use differ by at least this */
+/** a size fails when N small probes are answered, and none of its own */
+#define WEFT_MTU_SMALL_ACKS 6u
+#define WEFT_MTU_BIG 3u              /**< full probes for each small one */
+#define WEFT_MTU_WAIT_MIN 1000000ull /**< ns between rounds of one size; doubles */
+#define WEFT_MTU_WAIT_FULL 100000000ull
+#define WEFT_MTU_WAIT_STEP 8000000ull /**< for the sizes below the full one */
+/** after this time the largest size that has passed is taken */
+#define WEFT_MTU_TIME 2000000000ull
+
+struct weft_mtu_search {
+	uint64_t begin;
+	uint64_t next;  /**< when weft_mtu_search_round() has a probe to send */
+	uint16_t full;  /**< the requested frame size */
+	uint16_t least; /**< smaller frames are of no use */
+	uint16_t lo;    /**< largest that has passed; 0 = none */
+	uint16_t hi;    /**< smallest that has failed; 0 = none */
+	uint16_t size;  /**< the size being tried */
+	uint16_t id;    /**< of the last round sent: its probes contain it */
+	uint16_t first; /**< of the first round of this size */
+	uint8_t l2;     /**< bytes of the L2 header, which MTUs do not include */
+	uint8_t small_acks, rounds;
+	bool between; /**< the usual sizes have been tried */
+	bool quick;   /**< traffic waits: the full size is tried for no longer than the others */
+};
+
+enum weft_mtu_result {
+	WEFT_MTU_GOES_ON,
+	WEFT_MTU_FOUND,  /**< it is s->lo */
+	WEFT_MTU_NARROW, /**< small probes pass, but no frame of s->least or more */
+};
+
+/**
+ * @param full   the requested frame size
+ * @param least  smallest frame of use, <= full
+ * @param l2     bytes of the L2 header in both
+ */
+void weft_mtu_search_begin(struct weft_mtu_search *s, uint16_t full, uint16_t least, uint8_t l2,
+			   uint64_t now);
+
+/**
+ * The same on a connection that is up; the ids go on.
+ *
+ * @param lo  a size that passes; 0 = none is known
+ */
+void weft_mtu_search_again(struct weft_mtu_search *s, uint16_t full, uint16_t least, uint8_t l2,
+			   uint16_t lo, uint64_t now);
+
+/**
+ * Start a round, if one is due.
+ *
+ * @param[out] big    probes of s->size to send
+ * @param[out] small  small probes to send after them
+ * @return WEFT_MTU_FOUND when the time is over and the size that has passed suffices
+ */
+enum weft_mtu_result weft_mtu_search_round(struct weft_mtu_search *s, uint64_t now,
+					   unsigned int *big, unsigned int *small);
+
+/**
+ * A probe of @p size in round @p id was answered; size 0 = a small one, which counts if it belongs
+ * to the present size. After GOES_ON, s->next may be sooner than before.
+ */
+enum weft_mtu_result weft_mtu_search_ack(struct weft_mtu_search *s, uint16_t id, uint16_t size,
+					 uint64_t now);
+
+/* ---------------------------------------------------------------- a connection that is up */
 
 /* Transmissions of a frame that are lost before its size is suspected. */
 #define RAW_MTU_TRIES 3u
@@ -34,5 +119,40 @@ enum weft_mtu_result raw_mtu_round(struct raw_conn *c);
 void raw_mtu_timer(struct raw_conn *c);
 /* A probe of @p size was answered; 0: a small one. */
 void raw_mtu_ack(struct raw_conn *c, uint16_t id, uint16_t size);
+
+/* ---------------------------------------------------------------- frames in parts */
+
+/*
+ * Frames that are longer than the path carries now. They are sent in parts, under their own
+ * sequence number, and the receiver assembles them before it checks their messages. So frames that
+ * were in flight when the path became narrower are delivered exactly once, as all others: the unit
+ * of acknowledgement and of delivery is still the frame.
+ *
+ * A part may arrive twice, late, or with other boundaries than before. If a part is lost, the whole
+ * frame is retransmitted. A receiver's memory for parts has a limit for each connection and for
+ * all.
+ */
+
+#define RAW_PARTS_OF_CONN 8u    /* frames being assembled, of a connection */
+#define RAW_PARTS_OF_IFACE 256u /* the same, of all connections */
+
+/* @return the frames of c->cut bytes into which a frame of c->frame_size is cut */
+uint16_t raw_parts_count(const struct raw_conn *c);
+/*
+ * Send the slot's frame in parts over a path; slot->order becomes that of the last part. @return 0,
+ * or -EAGAIN without side effect
+ */
+int raw_parts_send(struct raw_conn *c, struct raw_slot *slot, uint32_t seq, uint8_t path,
+		   uint16_t flags);
+
+/*
+ * Take a part of a frame that has not been received yet.
+ * @param[out] whole  when the frame is complete: the frame, valid until the result is freed
+ * @return the memory of the complete frame, to be freed; NULL = parts are missing
+ */
+struct raw_part *raw_part_take(struct raw_conn *c, const struct weft_frame_view *v,
+			       struct weft_frame_view *whole);
+/* The connection is over. */
+void raw_parts_forget(struct raw_conn *c);
 
 #endif /* WEFT_ENGINE_MTU_H */

@@ -14,7 +14,6 @@
 
 #include "engine/conn.h"
 #include "engine/path_rules.h"
-#include "engine/path_trial.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
 #include "lane.h"
@@ -55,7 +54,7 @@ struct raw_multi {
 	uint64_t open_at; /* tx_clock; of the next probe */
 	/* tx_clock; no probe before, since none was answered; ns of that wait */
 	uint64_t open_again_at, open_again;
-	/* engine/path_grow.c; times are tx_clock */
+	/* engine/path_open.c; times are tx_clock */
 	bool on_trial;
 	uint8_t trial_used, trial_spare;
 	uint64_t trial_at, pair_at; /* not before: of the next trial, of its next pair */
@@ -100,36 +99,6 @@ void raw_multi_slot_acked(struct raw_conn *c, const struct raw_slot *slot);
 bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr);
 /** Its path has been silent since: the frame is lost, whatever newer frames show. */
 bool raw_multi_lost(const struct raw_conn *c, const struct raw_slot *slot);
-
-/* ---- engine/path_open.c: ports */
-
-bool raw_multi_can_open(const struct raw_conn *c);
-/** Search a port for one more path, unless a search is in progress; at either end. */
-void raw_path_open(struct raw_conn *c);
-/** Initiator, now and then: opens a path in reserve if it is time. */
-void raw_path_reserve(struct raw_conn *c);
-void raw_path_open_timer(struct raw_conn *c);
-/**
- * Initiator: sends USE of path @p k again when it is due. @return true: no other port is searched
- */
-bool raw_path_using(struct raw_conn *c, uint8_t k);
-/** Initiator: probe a new port for path @p k. @return 0 or -EAGAIN */
-int raw_path_request(struct raw_conn *c, uint8_t k);
-/** Responder: request a new port for path @p k. */
-void raw_path_want(struct raw_conn *c, uint8_t k);
-/** Send a probe over a path, by its present ports. @return 0 or -EAGAIN */
-int raw_path_probe_send(struct raw_conn *c, uint8_t k, uint16_t kind);
-/** PROBE_ACK{PATH}: the new port works; PROBE_ACK{USE}: the peer uses it. */
-void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16_t kind);
-/** PROBE. @return true: it is to be answered over path @p over */
-bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t *over);
-
-/* ---- engine/path_grow.c */
-
-/** By tx_clock, while c->path_busy: start a trial, or send its next frames, if it is time. */
-void raw_path_grow_timer(struct raw_conn *c);
-
-/* ---- engine/multipath.c */
 
 /** New frames take the paths in @p mask. */
 void raw_multi_activate(struct raw_conn *c, uint16_t mask);

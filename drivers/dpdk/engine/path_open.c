@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+
 /*
- * Opening paths, and changing their ports, on a connection that is up: doc/raw-lanes.md.
- *
- * Only the initiator chooses ports. It sends PROBE{PATH} from a new port, which changes nothing but
- * shows that the pair of ports carries frames in both directions. Then it sends PROBE{USE}, and the
- * responder sends to that port from then on. A responder that needs a path requests it by
- * PROBE{WANT}.
+ * Paths on a connection that is up: their ports, opening them, and trials of more.
+ * doc/raw-lanes.md.
  */
 
 #include <errno.h>
@@ -15,14 +12,107 @@
 
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/connect.h"
+#include "engine/conn_table.h"
 #include "engine/engine.h"
 #include "engine/iface.h"
 #include "engine/multipath.h"
-#include "engine/timer.h"
+#include "engine/path_open.h"
+#include "engine/path_rules.h"
 #include "engine/window.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
+#include "frame/steering.h"
+
+/* ---------------------------------------------------------------- ports */
+
+/*
+ * The UDP port from which the next probe leaves, so that its answer arrives at this worker's queue.
+ */
+
+#define TRUST 8u   /* rounds in which the driver's report of its hash is trusted */
+#define PATIENT 3u /* rounds of HELLO from the usual port only */
+#define HELLOS_MAX 32u
+
+static const struct weft_rss *trusted_rss(const struct raw_conn *c)
+{
+	return c->hash_wrong || c->hs_tries >= TRUST ? NULL : c->iface->port->steering.rss;
+}
+
+/* @return N, if one of N ports leads to the right queues */
+static unsigned int queue_odds(const struct raw_conn *c)
+{
+	const struct weft_steering *s = &c->iface->port->steering;
+	unsigned int n = RTE_MAX(c->peer_queues, 1u);
+
+	return s->hashed && !trusted_rss(c) ? n * s->queues : n;
+}
+
+bool raw_paths_spread(const struct raw_conn *c)
+{
+	return c->peer_queues > 0 || c->iface->port->steering.hashed;
+}
+
+unsigned int raw_paths_hellos(const struct raw_conn *c)
+{
+	return raw_paths_spread(c) ? RTE_MIN(4 * queue_odds(c), HELLOS_MAX) : 1;
+}
+
+/*
+ * @return the next candidate. If the port makes no difference, path 0 has the port on which all
+ * listen. If HELLO is not answered from there, others are tried, too, since a flow may be
+ * black-holed.
+ */
+uint16_t raw_paths_port(struct raw_conn *c, unsigned int path)
+{
+	const struct raw_iface *iface = c->iface;
+	const struct weft_steering *s = &iface->port->steering;
+	struct weft_path_choice choice = {
+		.range = iface->rx_filter.range,
+		.range_max = s->range_max,
+		.rss = trusted_rss(c),
+		.queue = s->queue,
+		.spread = raw_paths_spread(c) || (c->hs_tries >= PATIENT && c->hs_tries % 2),
+		.ip = iface->rx_filter.ip,
+		.peer_ip = c->peer_ip,
+		.port = iface->rx_filter.udp_port,
+		.peer_port = c->peer_port,
+		.token = c->token,
+	};
+
+	return weft_path_port(&choice, path, &c->port_cursor);
+}
+
+void raw_paths_next(struct raw_conn *c, unsigned int path)
+{
+	if (c->iface->rx_filter.raw_ethertype)
+		return;
+	c->path[path].sport = raw_paths_port(c, path);
+	c->path[path].dport = c->peer_port;
+}
+
+bool raw_paths_ignored(struct raw_conn *c, bool any)
+{
+	if (!c->iface->rx_elsewhere)
+		return false;
+	if (any) {
+		c->elsewhere = true;
+		return false;
+	}
+	raw_count(c->iface, RAW_STEER_WRONG);
+	c->hash_wrong = true; /* or the return path uses other ports than the forward path */
+	return true;
+}
+
+/* ---------------------------------------------------------------- opening */
+
+/*
+ * Opening paths, and changing their ports.
+ *
+ * Only the initiator chooses ports. It sends PROBE{PATH} from a new port, which changes nothing but
+ * shows that the pair of ports carries frames in both directions. Then it sends PROBE{USE}, and the
+ * responder sends to that port from then on. A responder that needs a path requests it by
+ * PROBE{WANT}.
+ */
 
 #define OPEN_STEP 1000000u /* ns by which the wait after each probe grows */
 /* after N probes a device on the path seems to drop other ports */
@@ -137,7 +227,7 @@ void raw_path_want(struct raw_conn *c, uint8_t k)
 			WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
 }
 
-/* ---------------------------------------------------------------- opening a path */
+/* ---------------------------------------------------------------- ports of a new path */
 
 void raw_path_open(struct raw_conn *c)
 {
@@ -319,4 +409,157 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
 	else if (kind == 0 || kind >= WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN)
 		*over = raw_came_over(c, v); /* of the search for the path's MTU */
 	return true;
+}
+
+/* ---------------------------------------------------------------- trials */
+
+/*
+ * The number of paths that carry new frames, if no number is configured: one, until trials
+ * (engine/path_rules.h) show that more help. A trial costs some frames. It is made while the window
+ * keeps frames back, and less often after each failure.
+ */
+
+#define PAIR_NS 50000u           /* between two pairs, or half a round trip if that is longer */
+#define AGAIN_MIN 10000000ull    /* wait after a failed trial, */
+#define AGAIN_MAX 10000000000ull /* which doubles each time up to this */
+#define SILENT_TIMEOUTS 2u       /* in a row, after which no trial is made */
+#define FEWER_MIN 1000000000ull  /* time after which half of the paths are tried, */
+#define FEWER_MAX 64000000000ull /* which doubles each time that they were too few */
+
+static unsigned int count_paths(uint16_t mask)
+{
+	return (unsigned int)__builtin_popcount(mask);
+}
+
+/* Good paths that carry no new frames. */
+static uint16_t spare_paths(const struct raw_multi *mp)
+{
+	return mp->open & (uint16_t) ~(mp->active | mp->bad);
+}
+
+static void probe_over(struct raw_conn *c, uint8_t k, uint16_t id)
+{
+	struct weft_frame_probe p = {
+		.id = weft_put16(id),
+		.frame_size = weft_put16(WEFT_FRAME_PROBE_OVER),
+	};
+
+	raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), RTE_MIN(c->cut, c->frame_size));
+}
+
+/* Full frames, since a queue may have room for small ones where it has none for data. */
+static void begin_pair(struct raw_conn *c)
+{
+	struct raw_multi *mp = c->multi;
+	uint16_t used = mp->active & (uint16_t)~mp->bad;
+	struct weft_trial_pair *p;
+
+	if (used == 0 || raw_txq_space(c->iface) < 4)
+		return;
+	mp->trial_used = (uint8_t)weft_path_other(used, mp->trial_used);
+	if (!(used >> mp->trial_used & 1))
+		mp->trial_used = c->next_path;
+	mp->trial_spare = (uint8_t)weft_path_other(spare_paths(mp), mp->trial_spare);
+	c->probe_id += 2;
+	p = weft_trial_send(&mp->trial, c->iface->now, (uint16_t)(c->probe_id - 1), mp->trial_used,
+			    mp->trial_spare);
+	/* Neither path is always the first. */
+	if (mp->trial.sent % 2)
+		probe_over(c, p->spare_path, (uint16_t)(p->id + 1));
+	probe_over(c, p->used_path, p->id);
+	if (mp->trial.sent % 2 == 0)
+		probe_over(c, p->spare_path, (uint16_t)(p->id + 1));
+}
+
+/* A trial adds an eighth at most to what the path in use carries. */
+static uint64_t pair_wait(const struct raw_conn *c)
+{
+	uint32_t window = c->cc ? c->cc[c->next_path].window : c->inflight;
+	uint64_t rtt = c->base.rtt_ns, share;
+
+	share = 16 * rtt * c->frame_size / RTE_MAX(window, c->frame_size / 64u);
+	return RTE_MAX(RTE_MAX(rtt / 2, share), PAIR_NS);
+}
+
+static void trial_begin(struct raw_multi *mp)
+{
+	mp->trial = (struct weft_path_trial){0};
+	mp->on_trial = true;
+}
+
+static void trial_end(struct raw_conn *c, bool more)
+{
+	struct raw_multi *mp = c->multi;
+	uint64_t tx_clock = c->iface->tx_clock;
+
+	mp->on_trial = false;
+	if (!more) {
+		mp->again = RTE_MIN(RTE_MAX(2 * mp->again, AGAIN_MIN), AGAIN_MAX);
+		mp->trial_at = tx_clock + mp->again;
+		return;
+	}
+	raw_count(c->iface, RAW_PATH_MORE);
+	if (mp->fewer_ns != 0 && tx_clock - mp->fewer_at < FEWER_MIN)
+		mp->fewer_ns = RTE_MIN(2 * mp->fewer_ns, FEWER_MAX); /* they were too few */
+	else
+		mp->fewer_ns = FEWER_MIN;
+	mp->again = 0;
+	mp->trial_at = tx_clock;
+	mp->more_at = tx_clock;
+	raw_multi_activate(c, mp->active | spare_paths(mp));
+}
+
+/* More paths that helped once need not help for ever. */
+static void try_fewer(struct raw_conn *c)
+{
+	struct raw_multi *mp = c->multi;
+	uint16_t mask = mp->active;
+
+	if (count_paths(mask) < 2 || mp->on_trial ||
+	    c->iface->tx_clock - mp->more_at < mp->fewer_ns)
+		return;
+	for (unsigned int n = count_paths(mask) / 2; n > 0; n--)
+		mask &= (uint16_t)(mask - 1);
+	mp->fewer_at = c->iface->tx_clock;
+	mp->more_at = c->iface->tx_clock;
+	mp->trial_at = c->iface->tx_clock;
+	raw_count(c->iface, RAW_PATH_FEWER);
+	raw_multi_activate(c, mask);
+}
+
+void raw_path_grow_timer(struct raw_conn *c)
+{
+	struct raw_multi *mp = c->multi;
+	uint64_t tx_clock = c->iface->tx_clock;
+	bool more;
+
+	/*
+	 * While the peer is silent no round trips can be compared, and full frames would be wasted.
+	 */
+	if (c->backoff >= SILENT_TIMEOUTS) {
+		mp->on_trial = false;
+		return;
+	}
+	/* With pacing, many flows share a queue: further paths would not help. */
+	if (c->cc_gap != 0 || (!mp->on_trial && (!c->path_busy || tx_clock < mp->trial_at)))
+		return;
+	c->path_busy = false;
+	try_fewer(c);
+	/* As many spare paths as there are in use: a successful trial doubles the number. */
+	if (count_paths(spare_paths(mp)) < count_paths(mp->active))
+		raw_path_open(c);
+	if (spare_paths(mp) == 0)
+		return;
+	if (!mp->on_trial)
+		trial_begin(mp);
+	if (tx_clock >= mp->pair_at) {
+		more = weft_trial_result(&mp->trial) == WEFT_TRIAL_MORE;
+		if (weft_trial_result(&mp->trial) != WEFT_TRIAL_ON) {
+			trial_end(c, more);
+			return;
+		}
+		begin_pair(c);
+		mp->pair_at = tx_clock + pair_wait(c);
+	}
+	raw_deadline_tx(c, mp->pair_at);
 }

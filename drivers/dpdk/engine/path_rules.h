@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/path_rules.h
- * The rules by which a connection with several paths chooses: the path that delivers soonest, and
- * the paths that have stopped delivering. doc/raw-lanes.md has the reasons. Pure: times are passed
- * in.
+ * The rules by which a connection with several paths chooses: the path that delivers soonest, the
+ * paths that have stopped delivering, and whether more paths would help. doc/raw-lanes.md has the
+ * reasons. Pure: times are passed in.
  */
 #ifndef WEFT_PATH_RULES_H
 #define WEFT_PATH_RULES_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/rtt.h"
+#include "engine/loss_rules.h"
 
 #define WEFT_PATHS_MAX 16u
 #define WEFT_PATH_STRIKES 3u /**< frames in a row that did not arrive: the path is bad */
@@ -75,5 +75,44 @@ static inline uint64_t weft_path_wait(unsigned int tries)
 
 	return wait < WEFT_PATH_PROBE_WAIT_MAX ? wait : WEFT_PATH_PROBE_WAIT_MAX;
 }
+
+/* ---------------------------------------------------------------- trials */
+
+/*
+ * Would more paths help? Equal frames leave at the same time over a path in use and over a spare
+ * one, and their round trips are compared. If a queue or a limit applies to a single flow, the
+ * spare path is faster or loses less. If all flows share it, as on one switch, it is not.
+ */
+
+#define WEFT_TRIAL_PAIRS 8u /**< pairs without an answer */
+
+struct weft_trial_pair {
+	uint32_t used, spare; /**< ns; 0 = no answer yet */
+	uint16_t id;          /**< of the used path's probe; the spare path's is the next */
+	uint8_t used_path, spare_path;
+	bool open;     /**< not evaluated yet */
+	uint64_t sent; /**< by the clock that measures round trips */
+};
+
+struct weft_path_trial {
+	uint16_t rounds; /**< pairs that were compared */
+	uint16_t wins;   /**< pairs in which the spare path was clearly better */
+	uint16_t losses; /**< pairs in which it was clearly worse */
+	uint16_t sent;   /**< pairs that left */
+	struct weft_trial_pair pair[WEFT_TRIAL_PAIRS];
+};
+
+enum weft_trial_result {
+	WEFT_TRIAL_ON,   /**< undecided */
+	WEFT_TRIAL_MORE, /**< more paths help */
+	WEFT_TRIAL_ENDS, /**< they do not */
+};
+
+/** A pair is about to leave: the oldest one is evaluated as it is. */
+struct weft_trial_pair *weft_trial_send(struct weft_path_trial *t, uint64_t now, uint16_t id,
+					uint8_t used_path, uint8_t spare_path);
+/** Process an answer. @return false: it belongs to no probe of the trial */
+bool weft_trial_answer(struct weft_path_trial *t, uint16_t id, uint8_t path, uint64_t now);
+enum weft_trial_result weft_trial_result(const struct weft_path_trial *t);
 
 #endif /* WEFT_PATH_RULES_H */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+
 /*
  * Receiving. A frame is validated (frame/parse.c), and its connection is looked up. Duplicates are
- * dropped (engine/sack.h), acknowledged frames are released (engine/ack.c), and messages are
- * delivered.
+ * dropped (engine/loss_rules.h), acknowledged frames are released (engine/reliability.c), and
+ * messages are delivered.
  */
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,24 +17,91 @@
 #include <rte_prefetch.h>
 #include <rte_ring.h>
 
-#include "engine/ack.h"
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/conn_table.h"
-#include "engine/connect.h"
-#include "engine/hint.h"
+#include "engine/handshake.h"
 #include "engine/iface.h"
-#include "engine/parts.h"
-#include "engine/peer.h"
+#include "engine/liveness.h"
+#include "engine/move.h"
+#include "engine/mtu.h"
+#include "engine/neighbour.h"
+#include "engine/outstanding.h"
+#include "engine/reliability.h"
 #include "engine/rx.h"
-#include "engine/slots.h"
-#include "engine/suspect.h"
-#include "engine/timer.h"
 #include "engine/window.h"
+#include "frame/arp.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
 #include "frame/parse.h"
+#include "frame/steering.h"
 #include "lane.h"
+
+/* ---------------------------------------------------------------- frames of other workers */
+
+/* At most this number of hints waits for a worker: old ones are of no use. */
+#define HINTS_MAX 32u
+
+static bool enqueue_frame(struct raw_iface *iface, struct rte_mbuf *m, unsigned int queue,
+			  uint32_t max)
+{
+	struct rte_ring *ring = iface->port->steering.handed[queue];
+
+	if (rte_ring_count(ring) >= max)
+		return false;
+	raw_ref_chain(m); /* the caller frees its own reference */
+	if (rte_ring_enqueue(ring, m) != 0) {
+		rte_pktmbuf_free(m);
+		return false;
+	}
+	return true;
+}
+
+/*
+ * Hands a frame for another worker of this port to it by a ring. The NIC's hash has brought the
+ * frame to this queue, for a moment or, where no better port was found, always. Only frames from
+ * the port are handed over: no worker passes on a frame that it got by a ring.
+ */
+bool raw_hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_port)
+{
+	const struct weft_steering *s = &iface->port->steering;
+	int owner;
+
+	if (!s->handed || iface->rx_elsewhere || udp_port == 0)
+		return false;
+	owner = weft_port_owner((uint16_t)(iface->rx_filter.udp_port - s->queue), s->queues,
+				udp_port);
+	if (owner < 0 || owner == s->queue)
+		return false;
+	if (enqueue_frame(iface, m, (unsigned int)owner, iface->hand_max)) {
+		raw_count(iface, RAW_STEER_HANDED);
+		return true;
+	}
+	raw_count(iface, RAW_STEER_FULL);
+	return false;
+}
+
+/*
+ * Hands ARP to the other workers. It comes to the first queue only, and is of interest to all
+ * workers if one of them has requested that host. The ring of a queue without a worker is never
+ * emptied: a few hints wait in it, and dropping further ones is no loss. Hints do not count as
+ * frames that came to a wrong queue.
+ */
+void raw_hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct rte_arp_hdr *arp)
+{
+	const struct weft_steering *s = &iface->port->steering;
+	struct weft_arp_hint hint;
+
+	if (!s->handed || !weft_arp_hint(&iface->arp, arp, &hint) ||
+	    !weft_arp_has(&iface->arp, hint.ip))
+		return;
+	for (unsigned int q = 0; q < s->queues; q++)
+		if (q != s->queue &&
+		    enqueue_frame(iface, m, q, RTE_MIN(iface->hand_max / 2 + 1, HINTS_MAX)))
+			raw_count(iface, RAW_STEER_HINTS);
+}
+
+/* ---------------------------------------------------------------- frames of this worker */
 
 #define CHAIN_HEAD 256 /* bytes that hold all headers of a frame and of its first message */
 

@@ -23,7 +23,7 @@ unsigned int raw_rx(struct raw_iface *iface);
 void raw_acks(struct raw_iface *iface);
 
 /*
- * Pass a frame for another worker's UDP port to that worker (engine/hand_over.c).
+ * Pass a frame for another worker's UDP port to that worker.
  * @return false: no worker of this process has the port, or its ring is full
  */
 bool raw_hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_port);

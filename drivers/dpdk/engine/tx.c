@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sending messages. A message is appended to its connection's open frame. A frame that is full, or
- * need not wait, is sealed, kept for retransmission (engine/slots.c) and handed to the port
- * (engine/txq.c).
+ * need not wait, is sealed, kept for retransmission (engine/outstanding.c) and handed to the port
+ * (engine/build.c).
  */
 
 #include <errno.h>
@@ -14,20 +14,21 @@
 #include <rte_mbuf.h>
 
 #include "base/copy.h"
-#include "engine/ack.h"
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/flush.h"
 #include "engine/iface.h"
+#include "engine/mtu.h"
 #include "engine/multipath.h"
-#include "engine/parts.h"
-#include "engine/share.h"
-#include "engine/slots.h"
+#include "engine/outstanding.h"
+#include "engine/reliability.h"
 #include "engine/tx.h"
-#include "engine/txq.h"
 #include "engine/window.h"
+#include "engine/zcopy.h"
 #include "frame/frame.h"
+#include "frame/frame_port.h"
 #include "lane.h"
+
+/* ---------------------------------------------------------------- open frames */
 
 static inline uint8_t *put_msg_hdr(uint8_t *p, uint8_t am_id, size_t length)
 {
@@ -355,4 +356,311 @@ int raw_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp)
 		return -ENOMEM;
 	raw_flush_queue(c, f, comp);
 	return 0;
+}
+
+/* ---------------------------------------------------------------- zero-copy sends */
+
+/*
+ * An mbuf with the headers, followed by one for each piece of user memory, which is attached as an
+ * external buffer.
+ */
+
+#define ALONE_SENDS 64u /* see want_ack() */
+
+/* Segments that are linked behind a head. */
+struct chain {
+	struct raw_iface *iface;
+	struct raw_zc *zc;
+	struct rte_mbuf *head, **tail;
+};
+
+static int link_segment(struct chain *ch, struct rte_mbuf *m)
+{
+	if (!m)
+		return -EAGAIN;
+	*ch->tail = m;
+	ch->tail = &m->next;
+	ch->head->nb_segs++;
+	ch->head->pkt_len += m->data_len;
+	return 0;
+}
+
+static int attach_memory(struct chain *ch, void *at, rte_iova_t iova, uint32_t len)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(ch->iface->port->hdr_pool);
+
+	if (!m)
+		return -EAGAIN;
+	rte_pktmbuf_attach_extbuf(m, at, iova, (uint16_t)len, &ch->zc->shinfo);
+	rte_mbuf_ext_refcnt_update(&ch->zc->shinfo, 1);
+	m->data_off = 0;
+	m->data_len = (uint16_t)len;
+	m->pkt_len = m->data_len;
+	return link_segment(ch, m);
+}
+
+/* @return the number of bytes that may be one segment */
+static uint32_t segment_len(const struct weft_frame_port *port, const struct weft_mem_lane *mem,
+			    const uint8_t *at, uint32_t len, rte_iova_t *iova)
+{
+	uintptr_t page = (uintptr_t)1 << port->tx_page_bits;
+
+	*iova = (rte_iova_t)(uintptr_t)at;
+	if (!mem)
+		return len;
+	if (page > 1)
+		len = (uint32_t)RTE_MIN((uintptr_t)len, page - ((uintptr_t)at & (page - 1)));
+	return weft_mem_lane_iova(mem, at, len, iova);
+}
+
+/* One segment, or several if its pages are not contiguous for the NIC. */
+static int attach_piece(struct chain *ch, const struct iovec *iov)
+{
+	uint32_t len = (uint32_t)iov->iov_len, n;
+	uint8_t *at = iov->iov_base;
+	rte_iova_t iova;
+	int err = 0;
+
+	for (; len > 0 && err == 0; at += n, len -= n) {
+		n = segment_len(ch->iface->port, ch->zc->mem, at, len, &iova);
+		err = attach_memory(ch, at, iova, n);
+	}
+	return err;
+}
+
+/* Link the segments behind the head. On error only the chain refers to user memory. */
+static int attach_all(struct raw_conn *c, struct rte_mbuf *head, const struct iovec *iov,
+		      unsigned int iovcnt, struct raw_zc *zc)
+{
+	struct chain ch = {.iface = c->iface, .zc = zc, .head = head, .tail = &head->next};
+	struct rte_mbuf *m;
+	int err = 0;
+
+	rte_mbuf_ext_refcnt_set(&zc->shinfo, 0);
+	for (unsigned int i = 0; i < iovcnt && err == 0; i++)
+		err = attach_piece(&ch, &iov[i]);
+	if (err == 0 && c->csum == WEFT_FRAME_CSUM_CRC32C) {
+		m = rte_pktmbuf_alloc(c->iface->port->hdr_pool);
+		if (m)
+			m->data_len = 4;
+		err = link_segment(&ch, m);
+	}
+	return err;
+}
+
+/* Without user memory: a copy, which completes when it is acknowledged. */
+static int header_only(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		       struct weft_lane_comp *comp)
+{
+	/* First all steps that can fail: a message that was sent cannot be refused afterwards. */
+	struct raw_flush *f = malloc(sizeof(*f));
+	int err;
+
+	if (!f)
+		return -ENOMEM;
+	err = raw_am_short(lane_ep, am_id, hdr, hdr_len, NULL, 0);
+	if (err != 0) {
+		free(f);
+		return err;
+	}
+	raw_flush_queue(raw_conn_of(lane_ep), f, comp);
+	return 0;
+}
+
+struct pack_pieces {
+	const void *hdr;
+	size_t hdr_len;
+	const struct iovec *iov;
+	unsigned int iovcnt;
+};
+
+static ssize_t pack_pieces(void *dst, size_t max, void *arg)
+{
+	const struct pack_pieces *p = arg;
+	size_t n = p->hdr_len;
+
+	memcpy(dst, p->hdr, p->hdr_len);
+	for (unsigned int i = 0; i < p->iovcnt; i++) {
+		if (p->iov[i].iov_len > max - n)
+			return -EMSGSIZE;
+		memcpy((uint8_t *)dst + n, p->iov[i].iov_base, p->iov[i].iov_len);
+		n += p->iov[i].iov_len;
+	}
+	return (ssize_t)n;
+}
+
+/* Memory that the NIC cannot read, or in more pieces than it takes: as header_only(). */
+static int send_copied(struct weft_lane_ep *lane_ep, uint8_t am_id, struct pack_pieces *p,
+		       struct weft_lane_comp *comp)
+{
+	struct raw_flush *f = malloc(sizeof(*f));
+	ssize_t n;
+
+	if (!f)
+		return -ENOMEM;
+	n = raw_am_bcopy(lane_ep, am_id, pack_pieces, p);
+	if (n < 0) {
+		free(f);
+		return (int)n;
+	}
+	raw_flush_queue(raw_conn_of(lane_ep), f, comp);
+	raw_count(raw_iface_of(lane_ep->iface), RAW_TX_ZCOPY_COPIED);
+	return 0;
+}
+
+static bool mem_covers(const struct weft_mem_lane *mem, const struct iovec *iov)
+{
+	uintptr_t at = (uintptr_t)iov->iov_base;
+
+	return at >= mem->start && at <= mem->end && iov->iov_len <= mem->end - at;
+}
+
+/* @return the number of mbufs of the frame; 0: the port cannot send it in place */
+static unsigned int count_segments(const struct raw_conn *c, const struct iovec *iov,
+				   unsigned int iovcnt, const struct weft_mem_lane *mem)
+{
+	const struct weft_frame_port *port = c->iface->port;
+	unsigned int n = 1 + (c->csum == WEFT_FRAME_CSUM_CRC32C), pages;
+	rte_iova_t iova;
+
+	if (!mem)
+		return port->flags & WEFT_FRAME_PORT_REG ? 0 : n + iovcnt;
+	for (unsigned int i = 0; i < iovcnt; i++) {
+		if (iov[i].iov_len == 0)
+			continue;
+		if (!mem_covers(mem, &iov[i]))
+			return 0;
+		for (size_t off = 0; off < iov[i].iov_len; n++)
+			off += segment_len(port, mem, (const uint8_t *)iov[i].iov_base + off,
+					   (uint32_t)(iov[i].iov_len - off), &iova);
+	}
+	pages = port->tx_segs;
+	return pages != 0 && n > pages ? 0 : n;
+}
+
+/*
+ * The user waits for this memory, and a delayed acknowledgement would add its whole delay. So an
+ * acknowledgement is requested at once, on the frame that seems to be the last one of a message (it
+ * is not full). None is requested if an earlier request is outstanding, or if the peer's data
+ * carries the acknowledgement at no cost.
+ *
+ * Data that was received lately proves less than that: two ends that send to each other at once and
+ * wait for both messages send nothing more before they are acknowledged. Then the acknowledgement
+ * arrives in a frame of its own, and the next sends request it. One of ALONE_SENDS does not, to
+ * find out when the peer's data carries it again.
+ */
+static uint16_t want_ack(struct raw_conn *c, uint32_t payload)
+{
+	bool data_received = c->data_received;
+
+	c->data_received = false;
+	if (c->zc_ack == RAW_ZC_ACK_REQUESTED || payload >= c->room)
+		return 0;
+	if (data_received && (c->acked_alone == 0 || c->acked_alone++ == ALONE_SENDS)) {
+		c->zc_ack = RAW_ZC_ACK_NO_REQUEST;
+		return 0;
+	}
+	c->zc_ack = RAW_ZC_ACK_REQUESTED;
+	return WEFT_FRAME_F_ACK_REQ;
+}
+
+/* Writes all of the frame except the user's memory. */
+static inline void put_headers(const struct raw_conn *c, struct rte_mbuf *head, uint8_t am_id,
+			       const void *hdr, size_t hdr_len, uint32_t payload)
+{
+	struct weft_frame_msg msg = {.am_id = am_id};
+	size_t front = c->encap.len + sizeof(struct weft_frame_hdr);
+	uint8_t *p = rte_pktmbuf_mtod(head, uint8_t *);
+
+	memcpy(p, c->tmpl, RAW_TMPL);
+	p += front;
+	msg.length = weft_put16((uint16_t)(payload - sizeof(msg)));
+	memcpy(p, &msg, sizeof(msg));
+	memcpy(p + sizeof(msg), hdr, hdr_len);
+	head->data_len = (uint16_t)(front + sizeof(msg) + hdr_len);
+	head->pkt_len = head->data_len;
+}
+
+/* The frame is complete: count, keep and queue it. */
+static inline void commit_zcopy(struct raw_conn *c, struct rte_mbuf *head, struct raw_zc *zc,
+				uint32_t payload)
+{
+	struct raw_iface *iface = c->iface;
+
+	/* Relaxed: the registration has the caller's reference until raw_am_zcopy() returns. */
+	if (zc->mem)
+		atomic_fetch_add_explicit(&zc->mem->refs, 1, memory_order_relaxed);
+	LIST_INSERT_HEAD(&c->zc, zc, conn_link);
+	raw_count(iface, RAW_TX_ZCOPY);
+	iface->share.tx_held++;
+	iface->share.hdr_held += head->nb_segs;
+	c->hdr_held += head->nb_segs;
+	raw_tx_commit(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
+		      want_ack(c, payload));
+	if (c->snd_next - c->snd_una == 1 || iface->txq.count >= iface->tx_batch)
+		raw_txq_flush(iface);
+}
+
+int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+		 struct weft_lane_comp *comp)
+{
+	struct raw_conn *c = raw_conn_of(lane_ep);
+	struct raw_iface *iface = c->iface;
+	uint32_t payload = (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len);
+	size_t data = 0;
+	struct rte_mbuf *head;
+	unsigned int segs;
+	struct raw_zc *zc;
+	int err;
+
+	for (unsigned int i = 0; i < iovcnt; i++)
+		data += iov[i].iov_len;
+	if (unlikely(data == 0))
+		return header_only(lane_ep, am_id, hdr, hdr_len, comp);
+	if (c->open && !raw_seal(c, 0))
+		return -EAGAIN;
+	err = raw_tx_ready(c);
+	if (unlikely(err != 0))
+		return err;
+	if (unlikely(data > c->base.max_msg ||
+		     payload - sizeof(struct weft_frame_msg) + data > c->base.max_msg ||
+		     hdr_len > iface->base.attr.max_zcopy_hdr || iovcnt > iface->base.attr.max_iov))
+		return -EMSGSIZE;
+	segs = count_segments(c, iov, iovcnt, mem);
+	if (unlikely(segs == 0))
+		return send_copied(lane_ep, am_id, &(struct pack_pieces){hdr, hdr_len, iov, iovcnt},
+				   comp);
+	if (unlikely(!raw_share_hdrs(c, segs))) {
+		raw_count(iface, RAW_TX_SHARE_FULL);
+		return -EAGAIN;
+	}
+	payload += (uint32_t)data;
+	zc = raw_zc_get(iface);
+	head = rte_pktmbuf_alloc(iface->port->hdr_pool);
+	if (unlikely(!zc || !head))
+		goto no_buffer;
+	*zc = (struct raw_zc){
+		.shinfo = {.free_cb = raw_zc_released, .fcb_opaque = zc},
+		.iface = iface,
+		.comp = comp,
+		.mem = mem,
+	};
+	put_headers(c, head, am_id, hdr, hdr_len, payload);
+	if (unlikely(attach_all(c, head, iov, iovcnt, zc) != 0)) {
+		/* Freeing the last reference would queue zc as released: hold one, and reset the
+		 * counter in raw_zc_put(). */
+		rte_mbuf_ext_refcnt_update(&zc->shinfo, 1);
+		goto no_buffer;
+	}
+	commit_zcopy(c, head, zc, payload);
+	return 0;
+
+no_buffer:
+	raw_count(iface, RAW_TX_NO_BUFFER);
+	iface->share.pressed = true;
+	rte_pktmbuf_free(head);
+	if (zc)
+		raw_zc_put(iface, zc);
+	return -EAGAIN;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/tx.h
- * Sending messages: open frames, sealed frames.
+ * Sending messages: open frames, sealed frames, frames of user memory (zero-copy).
  */
 #ifndef WEFT_ENGINE_TX_H
 #define WEFT_ENGINE_TX_H
@@ -27,5 +27,9 @@ bool raw_seal(struct raw_conn *c, uint16_t flags);
 void raw_seal_all(struct raw_iface *iface);
 
 int raw_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
+
+int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+		 struct weft_lane_comp *comp);
 
 #endif /* WEFT_ENGINE_TX_H */

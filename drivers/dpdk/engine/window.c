@@ -7,11 +7,10 @@
 
 #include <rte_common.h>
 
-#include "engine/ack.h"
+#include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "engine/multipath.h"
 #include "engine/rx.h"
-#include "engine/timer.h"
 #include "engine/window.h"
 #include "frame/parse.h"
 

@@ -1,325 +1,218 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
 /*
- * Zero-copy sends: an mbuf with the headers, followed by one for each piece of user memory, which
- * is attached as an external buffer.
+ * The lifetime of a zero-copy message.
+ *
+ * The pieces share one counter (shinfo). It reaches zero when the slot has released the frame (the
+ * peer acknowledged, or the lane failed) and the NIC has released it; only then the memory belongs
+ * to the user again. That may happen inside a tx_burst() of another connection, so the callback
+ * only queues, and completions run in progress().
+ *
+ * PMDs of NICs free sent mbufs when descriptors run short, which never happens if nothing more is
+ * sent. The tx_done() of such a port (WEFT_FRAME_PORT_REG) reports whether the NIC has read all
+ * frames that it was given. It is called while a message waits for nothing else. The memory then
+ * belongs to the user again although mbufs still refer to it: the PMD will only free them.
  */
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <rte_branch_prediction.h>
-#include <rte_common.h>
 #include <rte_mbuf.h>
 
+#include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/flush.h"
 #include "engine/iface.h"
-#include "engine/share.h"
-#include "engine/tx.h"
-#include "engine/txq.h"
 #include "engine/zcopy.h"
-#include "frame/frame.h"
 #include "frame/frame_port.h"
 #include "lane.h"
 
-#define ALONE_SENDS 64u /* see want_ack() */
+#define ZC_CHUNK 64u
+#define ZC_POLL_NS 10000ull /* ns between two calls of tx_done() */
 
-/* Segments that are linked behind a head. */
-struct chain {
-	struct raw_iface *iface;
+struct zc_chunk {
+	struct zc_chunk *next;
+	struct raw_zc zc[ZC_CHUNK];
+};
+
+static void zc_waits_no_more(struct raw_zc *zc)
+{
+	if (zc->waiting)
+		LIST_REMOVE(zc, wait_link);
+	zc->waiting = false;
+}
+
+void raw_zc_released(void *addr, void *opaque)
+{
+	struct raw_zc *zc = opaque;
+
+	(void)addr;
+	if (unlikely(!zc->iface))
+		return; /* see raw_zc_destroy() */
+	zc_waits_no_more(zc);
+	STAILQ_INSERT_TAIL(&zc->iface->zc.released, zc, link);
+}
+
+/* Run the completion. @return false: it has run before */
+static bool zc_complete(struct raw_zc *zc)
+{
+	struct weft_lane_comp *comp = zc->comp;
+	int status = zc->status;
+
+	zc_waits_no_more(zc);
+	if (!comp)
+		return false;
+	LIST_REMOVE(zc, conn_link);
+	zc->comp = NULL;
+	if (zc->mem)
+		weft_mem_lane_put(zc->mem);
+	zc->mem = NULL;
+	/* From here on it may be in use for another message, if the port has released it. */
+	comp->done(comp, status);
+	return true;
+}
+
+struct raw_zc *raw_zc_get(struct raw_iface *iface)
+{
+	struct zc_chunk *chunk;
 	struct raw_zc *zc;
-	struct rte_mbuf *head, **tail;
-};
 
-static int link_segment(struct chain *ch, struct rte_mbuf *m)
-{
-	if (!m)
-		return -EAGAIN;
-	*ch->tail = m;
-	ch->tail = &m->next;
-	ch->head->nb_segs++;
-	ch->head->pkt_len += m->data_len;
-	return 0;
-}
-
-static int attach_memory(struct chain *ch, void *at, rte_iova_t iova, uint32_t len)
-{
-	struct rte_mbuf *m = rte_pktmbuf_alloc(ch->iface->port->hdr_pool);
-
-	if (!m)
-		return -EAGAIN;
-	rte_pktmbuf_attach_extbuf(m, at, iova, (uint16_t)len, &ch->zc->shinfo);
-	rte_mbuf_ext_refcnt_update(&ch->zc->shinfo, 1);
-	m->data_off = 0;
-	m->data_len = (uint16_t)len;
-	m->pkt_len = m->data_len;
-	return link_segment(ch, m);
-}
-
-/* @return the number of bytes that may be one segment */
-static uint32_t segment_len(const struct weft_frame_port *port, const struct weft_mem_lane *mem,
-			    const uint8_t *at, uint32_t len, rte_iova_t *iova)
-{
-	uintptr_t page = (uintptr_t)1 << port->tx_page_bits;
-
-	*iova = (rte_iova_t)(uintptr_t)at;
-	if (!mem)
-		return len;
-	if (page > 1)
-		len = (uint32_t)RTE_MIN((uintptr_t)len, page - ((uintptr_t)at & (page - 1)));
-	return weft_mem_lane_iova(mem, at, len, iova);
-}
-
-/* One segment, or several if its pages are not contiguous for the NIC. */
-static int attach_piece(struct chain *ch, const struct iovec *iov)
-{
-	uint32_t len = (uint32_t)iov->iov_len, n;
-	uint8_t *at = iov->iov_base;
-	rte_iova_t iova;
-	int err = 0;
-
-	for (; len > 0 && err == 0; at += n, len -= n) {
-		n = segment_len(ch->iface->port, ch->zc->mem, at, len, &iova);
-		err = attach_memory(ch, at, iova, n);
+	if (unlikely(STAILQ_EMPTY(&iface->zc.free))) {
+		/* Once for each 64 messages outstanding at a time. */
+		chunk = calloc(1, sizeof(*chunk));
+		if (!chunk)
+			return NULL;
+		chunk->next = iface->zc.chunks;
+		iface->zc.chunks = chunk;
+		for (unsigned int i = 0; i < ZC_CHUNK; i++)
+			STAILQ_INSERT_TAIL(&iface->zc.free, &chunk->zc[i], link);
 	}
-	return err;
+	zc = STAILQ_FIRST(&iface->zc.free);
+	STAILQ_REMOVE_HEAD(&iface->zc.free, link);
+	return zc;
 }
 
-/* Link the segments behind the head. On error only the chain refers to user memory. */
-static int attach_all(struct raw_conn *c, struct rte_mbuf *head, const struct iovec *iov,
-		      unsigned int iovcnt, struct raw_zc *zc)
+void raw_zc_put(struct raw_iface *iface, struct raw_zc *zc)
 {
-	struct chain ch = {.iface = c->iface, .zc = zc, .head = head, .tail = &head->next};
-	struct rte_mbuf *m;
-	int err = 0;
-
 	rte_mbuf_ext_refcnt_set(&zc->shinfo, 0);
-	for (unsigned int i = 0; i < iovcnt && err == 0; i++)
-		err = attach_piece(&ch, &iov[i]);
-	if (err == 0 && c->csum == WEFT_FRAME_CSUM_CRC32C) {
-		m = rte_pktmbuf_alloc(c->iface->port->hdr_pool);
-		if (m)
-			m->data_len = 4;
-		err = link_segment(&ch, m);
-	}
-	return err;
+	STAILQ_INSERT_HEAD(&iface->zc.free, zc, link);
 }
 
-/* Without user memory: a copy, which completes when it is acknowledged. */
-static int header_only(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
-		       struct weft_lane_comp *comp)
+/* @return the number of completions run */
+unsigned int raw_zc_complete(struct raw_iface *iface)
 {
-	/* First all steps that can fail: a message that was sent cannot be refused afterwards. */
-	struct raw_flush *f = malloc(sizeof(*f));
-	int err;
+	struct raw_zc *zc;
+	unsigned int n = 0;
 
-	if (!f)
-		return -ENOMEM;
-	err = raw_am_short(lane_ep, am_id, hdr, hdr_len, NULL, 0);
-	if (err != 0) {
-		free(f);
-		return err;
+	while ((zc = STAILQ_FIRST(&iface->zc.released))) {
+		STAILQ_REMOVE_HEAD(&iface->zc.released, link);
+		STAILQ_INSERT_HEAD(&iface->zc.free, zc, link);
+		n += zc_complete(zc);
 	}
-	raw_flush_queue(raw_conn_of(lane_ep), f, comp);
-	return 0;
+	return n;
 }
 
-struct pack_pieces {
-	const void *hdr;
-	size_t hdr_len;
-	const struct iovec *iov;
-	unsigned int iovcnt;
-};
-
-static ssize_t pack_pieces(void *dst, size_t max, void *arg)
+/* No slot refers to the message any more, but the port does. */
+void raw_zc_wait(struct raw_iface *iface, struct raw_zc *zc)
 {
-	const struct pack_pieces *p = arg;
-	size_t n = p->hdr_len;
-
-	memcpy(dst, p->hdr, p->hdr_len);
-	for (unsigned int i = 0; i < p->iovcnt; i++) {
-		if (p->iov[i].iov_len > max - n)
-			return -EMSGSIZE;
-		memcpy((uint8_t *)dst + n, p->iov[i].iov_base, p->iov[i].iov_len);
-		n += p->iov[i].iov_len;
-	}
-	return (ssize_t)n;
-}
-
-/* Memory that the NIC cannot read, or in more pieces than it takes: as header_only(). */
-static int send_copied(struct weft_lane_ep *lane_ep, uint8_t am_id, struct pack_pieces *p,
-		       struct weft_lane_comp *comp)
-{
-	struct raw_flush *f = malloc(sizeof(*f));
-	ssize_t n;
-
-	if (!f)
-		return -ENOMEM;
-	n = raw_am_bcopy(lane_ep, am_id, pack_pieces, p);
-	if (n < 0) {
-		free(f);
-		return (int)n;
-	}
-	raw_flush_queue(raw_conn_of(lane_ep), f, comp);
-	raw_count(raw_iface_of(lane_ep->iface), RAW_TX_ZCOPY_COPIED);
-	return 0;
-}
-
-static bool mem_covers(const struct weft_mem_lane *mem, const struct iovec *iov)
-{
-	uintptr_t at = (uintptr_t)iov->iov_base;
-
-	return at >= mem->start && at <= mem->end && iov->iov_len <= mem->end - at;
-}
-
-/* @return the number of mbufs of the frame; 0: the port cannot send it in place */
-static unsigned int count_segments(const struct raw_conn *c, const struct iovec *iov,
-				   unsigned int iovcnt, const struct weft_mem_lane *mem)
-{
-	const struct weft_frame_port *port = c->iface->port;
-	unsigned int n = 1 + (c->csum == WEFT_FRAME_CSUM_CRC32C), pages;
-	rte_iova_t iova;
-
-	if (!mem)
-		return port->flags & WEFT_FRAME_PORT_REG ? 0 : n + iovcnt;
-	for (unsigned int i = 0; i < iovcnt; i++) {
-		if (iov[i].iov_len == 0)
-			continue;
-		if (!mem_covers(mem, &iov[i]))
-			return 0;
-		for (size_t off = 0; off < iov[i].iov_len; n++)
-			off += segment_len(port, mem, (const uint8_t *)iov[i].iov_base + off,
-					   (uint32_t)(iov[i].iov_len - off), &iova);
-	}
-	pages = port->tx_segs;
-	return pages != 0 && n > pages ? 0 : n;
+	if (!zc->comp || zc->waiting)
+		return;
+	zc->waiting = true;
+	LIST_INSERT_HEAD(&iface->zc.waiting, zc, wait_link);
 }
 
 /*
- * The user waits for this memory, and a delayed acknowledgement would add its whole delay. So an
- * acknowledgement is requested at once, on the frame that seems to be the last one of a message (it
- * is not full). None is requested if an earlier request is outstanding, or if the peer's data
- * carries the acknowledgement at no cost.
- *
- * Data that was received lately proves less than that: two ends that send to each other at once and
- * wait for both messages send nothing more before they are acknowledged. Then the acknowledgement
- * arrives in a frame of its own, and the next sends request it. One of ALONE_SENDS does not, to
- * find out when the peer's data carries it again.
+ * If the NIC has read all that it was given, complete all messages that wait now. Frames that
+ * completions send in the meantime may still be in the queue. @return the number of completions run
  */
-static uint16_t want_ack(struct raw_conn *c, uint32_t payload)
+unsigned int raw_zc_poll(struct raw_iface *iface)
 {
-	bool data_received = c->data_received;
-
-	c->data_received = false;
-	if (c->zc_ack == RAW_ZC_ACK_REQUESTED || payload >= c->room)
-		return 0;
-	if (data_received && (c->acked_alone == 0 || c->acked_alone++ == ALONE_SENDS)) {
-		c->zc_ack = RAW_ZC_ACK_NO_REQUEST;
-		return 0;
-	}
-	c->zc_ack = RAW_ZC_ACK_REQUESTED;
-	return WEFT_FRAME_F_ACK_REQ;
-}
-
-/* Writes all of the frame except the user's memory. */
-static inline void put_headers(const struct raw_conn *c, struct rte_mbuf *head, uint8_t am_id,
-			       const void *hdr, size_t hdr_len, uint32_t payload)
-{
-	struct weft_frame_msg msg = {.am_id = am_id};
-	size_t front = c->encap.len + sizeof(struct weft_frame_hdr);
-	uint8_t *p = rte_pktmbuf_mtod(head, uint8_t *);
-
-	memcpy(p, c->tmpl, RAW_TMPL);
-	p += front;
-	msg.length = weft_put16((uint16_t)(payload - sizeof(msg)));
-	memcpy(p, &msg, sizeof(msg));
-	memcpy(p + sizeof(msg), hdr, hdr_len);
-	head->data_len = (uint16_t)(front + sizeof(msg) + hdr_len);
-	head->pkt_len = head->data_len;
-}
-
-/* The frame is complete: count, keep and queue it. */
-static inline void commit_frame(struct raw_conn *c, struct rte_mbuf *head, struct raw_zc *zc,
-				uint32_t payload)
-{
-	struct raw_iface *iface = c->iface;
-
-	/* Relaxed: the registration has the caller's reference until raw_am_zcopy() returns. */
-	if (zc->mem)
-		atomic_fetch_add_explicit(&zc->mem->refs, 1, memory_order_relaxed);
-	LIST_INSERT_HEAD(&c->zc, zc, conn_link);
-	raw_count(iface, RAW_TX_ZCOPY);
-	iface->share.tx_held++;
-	iface->share.hdr_held += head->nb_segs;
-	c->hdr_held += head->nb_segs;
-	raw_tx_commit(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
-		      want_ack(c, payload));
-	if (c->snd_next - c->snd_una == 1 || iface->txq.count >= iface->tx_batch)
-		raw_txq_flush(iface);
-}
-
-int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
-		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
-		 struct weft_lane_comp *comp)
-{
-	struct raw_conn *c = raw_conn_of(lane_ep);
-	struct raw_iface *iface = c->iface;
-	uint32_t payload = (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len);
-	size_t data = 0;
-	struct rte_mbuf *head;
-	unsigned int segs;
+	struct raw_zc_list done = LIST_HEAD_INITIALIZER(done);
 	struct raw_zc *zc;
-	int err;
+	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < iovcnt; i++)
-		data += iov[i].iov_len;
-	if (unlikely(data == 0))
-		return header_only(lane_ep, am_id, hdr, hdr_len, comp);
-	if (c->open && !raw_seal(c, 0))
-		return -EAGAIN;
-	err = raw_tx_ready(c);
-	if (unlikely(err != 0))
-		return err;
-	if (unlikely(data > c->base.max_msg ||
-		     payload - sizeof(struct weft_frame_msg) + data > c->base.max_msg ||
-		     hdr_len > iface->base.attr.max_zcopy_hdr || iovcnt > iface->base.attr.max_iov))
-		return -EMSGSIZE;
-	segs = count_segments(c, iov, iovcnt, mem);
-	if (unlikely(segs == 0))
-		return send_copied(lane_ep, am_id, &(struct pack_pieces){hdr, hdr_len, iov, iovcnt},
-				   comp);
-	if (unlikely(!raw_share_hdrs(c, segs))) {
-		raw_count(iface, RAW_TX_SHARE_FULL);
-		return -EAGAIN;
+	iface->zc.poll_at = iface->now + ZC_POLL_NS;
+	raw_txq_flush(iface);
+	if (iface->txq.count > 0 || !iface->port->ops->tx_done(iface->port))
+		return 0;
+	while ((zc = LIST_FIRST(&iface->zc.waiting))) {
+		LIST_REMOVE(zc, wait_link);
+		LIST_INSERT_HEAD(&done, zc, wait_link);
 	}
-	payload += (uint32_t)data;
-	zc = raw_zc_get(iface);
-	head = rte_pktmbuf_alloc(iface->port->hdr_pool);
-	if (unlikely(!zc || !head))
-		goto no_buffer;
-	*zc = (struct raw_zc){
-		.shinfo = {.free_cb = raw_zc_released, .fcb_opaque = zc},
-		.iface = iface,
-		.comp = comp,
-		.mem = mem,
-	};
-	put_headers(c, head, am_id, hdr, hdr_len, payload);
-	if (unlikely(attach_all(c, head, iov, iovcnt, zc) != 0)) {
-		/* Freeing the last reference would queue zc as released: hold one, and reset the
-		 * counter in raw_zc_put(). */
-		rte_mbuf_ext_refcnt_update(&zc->shinfo, 1);
-		goto no_buffer;
+	while ((zc = LIST_FIRST(&done))) {
+		raw_count(iface, RAW_TX_ZCOPY_EARLY);
+		n += zc_complete(zc);
 	}
-	commit_frame(c, head, zc, payload);
-	return 0;
+	return n;
+}
 
-no_buffer:
-	raw_count(iface, RAW_TX_NO_BUFFER);
-	iface->share.pressed = true;
-	rte_pktmbuf_free(head);
-	if (zc)
-		raw_zc_put(iface, zc);
-	return -EAGAIN;
+/*
+ * The lane ends; called while the slots still hold the unacknowledged frames. Their completions
+ * still wait until the NIC releases the memory, and then carry the error. A message that is
+ * acknowledged and released has succeeded, although its completion has not run yet.
+ */
+void raw_zc_fail(struct raw_conn *c, int status)
+{
+	struct raw_zc *zc;
+
+	LIST_FOREACH(zc, &c->zc, conn_link) {
+		if (rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0)
+			zc->status = status;
+	}
+}
+
+/*
+ * The lane ep ends; its slots have been released. Completions of messages that the port releases
+ * now run now. Memory that the hardware may still read stays with the iface; its completions run in
+ * a later progress(), or in close().
+ */
+void raw_zc_cancel(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	struct raw_zc *zc;
+
+	if (LIST_EMPTY(&c->zc))
+		return;
+	raw_txq_flush(iface);
+	if (iface->port->ops->tx_kick)
+		iface->port->ops->tx_kick(iface->port);
+	while ((zc = LIST_FIRST(&c->zc))) {
+		if (rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0) {
+			LIST_REMOVE(zc, conn_link);
+			LIST_INSERT_HEAD(&iface->zc.orphans, zc, conn_link);
+			iface->tx_used = true; /* keeps polling of the port */
+			continue;
+		}
+		/*
+		 * It is in the list of released messages, and returns from there to the free ones.
+		 */
+		zc_complete(zc);
+	}
+}
+
+/* A PMD that holds mbufs after its queue was closed calls back: such a chunk must not be freed. */
+static void free_chunks(struct raw_iface *iface)
+{
+	struct zc_chunk *chunk, *next;
+	unsigned int i, held;
+
+	for (chunk = iface->zc.chunks; chunk; chunk = next) {
+		next = chunk->next;
+		for (i = held = 0; i < ZC_CHUNK; i++) {
+			held += rte_mbuf_ext_refcnt_read(&chunk->zc[i].shinfo) != 0;
+			chunk->zc[i].iface = NULL;
+		}
+		if (held == 0)
+			free(chunk);
+	}
+	iface->zc.chunks = NULL;
+}
+
+/* The port is closed: the NIC reads no memory any more. */
+void raw_zc_destroy(struct raw_iface *iface)
+{
+	struct raw_zc *zc;
+
+	raw_zc_complete(iface);
+	while ((zc = LIST_FIRST(&iface->zc.orphans)))
+		zc_complete(zc);
+	free_chunks(iface);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/zcopy.h
- * Zero-copy sends (engine/zcopy.c), and their lifetime (engine/zcopy_lifetime.c).
+ * User memory in frames: the lifetime of zero-copy messages. engine/tx.c sends them.
  */
 #ifndef WEFT_ENGINE_ZCOPY_H
 #define WEFT_ENGINE_ZCOPY_H
@@ -29,10 +29,6 @@ struct raw_zc {
 	LIST_ENTRY(raw_zc) conn_link; /* of conn->zc, or iface->zc.orphans, while comp is set */
 	STAILQ_ENTRY(raw_zc) link;    /* of iface->zc.free or iface->zc.released */
 };
-
-int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
-		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
-		 struct weft_lane_comp *comp);
 
 /* shinfo.free_cb: the last mbuf that refers to the user's memory is freed. */
 void raw_zc_released(void *addr, void *opaque);

@@ -2,7 +2,7 @@
 /*
  * Ports with several queues: frames are distributed by flow rules if the port takes them
  * (port/steer.c), else by the port's hash. This file reads the parameters of the hash that the
- * driver reports; connections search suitable UDP ports (engine/paths.c).
+ * driver reports; connections search suitable UDP ports (engine/path_probe.c).
  */
 
 #include <errno.h>

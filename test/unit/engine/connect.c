@@ -4,7 +4,7 @@
  */
 
 #include "engine/conn.h"
-#include "engine/generation.h"
+#include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "engine/raw_counters.h"
 #include "mock/raw_util.h"

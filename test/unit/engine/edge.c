@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
+#include "engine/address.h"
 #include "engine/conn.h"
 #include "engine/iface.h"
-#include "engine/peer.h"
 #include "engine/window.h"
 #include "frame/csum.h"
 #include "mock/raw_pair.h"

@@ -12,7 +12,7 @@
  */
 
 #include "engine/iface.h"
-#include "engine/slots.h"
+#include "engine/outstanding.h"
 #include "mock/raw_util.h"
 #include "mock/rounds.h"
 

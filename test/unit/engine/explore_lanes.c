@@ -9,9 +9,9 @@
  * exactly once and every completion was called once, by the end, with 0.
  */
 
+#include "engine/ep.h"
 #include "engine/iface.h"
-#include "engine/reap.h"
-#include "engine/slots.h"
+#include "engine/outstanding.h"
 #include "mock/raw_util.h"
 #include "mock/rounds.h"
 

@@ -7,9 +7,9 @@
 #include "engine/conn.h"
 #include "engine/conn_table.h"
 #include "engine/iface.h"
+#include "engine/liveness.h"
+#include "engine/outstanding.h"
 #include "engine/raw_counters.h"
-#include "engine/slots.h"
-#include "engine/timer.h"
 #include "mock/raw_util.h"
 
 #define MANY 500u

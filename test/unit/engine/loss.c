@@ -10,8 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/loss.h"
-#include "engine/rtt.h"
+#include "engine/loss_rules.h"
 
 #define US 1000ull
 #define MS 1000000ull

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "engine/mtu_search.h"
+#include "engine/mtu.h"
 
 #define L2 14u
 #define LEAST (1280u + L2)

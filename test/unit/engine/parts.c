@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parts of frames, put together: in any order, twice, cut differently, and from who means ill. */
 
+#include "engine/conn.h"
 #include "engine/iface.h"
-#include "engine/parts.h"
+#include "engine/mtu.h"
 #include "mock/raw_util.h"
 
 #define BODY 5000u

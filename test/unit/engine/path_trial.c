@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/path_trial.h"
+#include "engine/path_rules.h"
 
 #define US 1000u
 

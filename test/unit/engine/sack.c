@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
+#include "engine/loss_rules.h"
 #include "frame/frame.h"
-#include "engine/sack.h"
 
 static const uint32_t starts[] = {0,    1,           63,          64,          65,         1023,
 				  1024, 0x7fffffffu, 0xffffffffu, 0xfffffc00u, 0xffffffc1u};

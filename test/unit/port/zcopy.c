@@ -21,12 +21,12 @@
 #include <rte_ethdev.h>
 #include <rte_memory.h>
 
-#include "engine/iface.h"
-#include "engine/raw_counters.h"
-#include "engine/engine.h"
-#include "engine/slots.h"
-#include "engine/zcopy.h"
 #include "eal.h"
+#include "engine/engine.h"
+#include "engine/iface.h"
+#include "engine/outstanding.h"
+#include "engine/raw_counters.h"
+#include "engine/zcopy.h"
 #include "fake/fake_ethdev.h"
 #include "port/dma.h"
 #include "port/ethdev.h"

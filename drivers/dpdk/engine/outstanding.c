@@ -1,5 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/* Frames that were sent and are not acknowledged: buffers, slots, flushes. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+
+#include "engine/conn.h"
+#include "engine/iface.h"
+#include "engine/mtu.h"
+#include "engine/outstanding.h"
+#include "engine/window.h"
+#include "engine/zcopy.h"
+#include "lane.h"
+
+/* ---------------------------------------------------------------- shared buffers */
+
 /*
  * Buffers that connections share. Frames are held until they are acknowledged, in the port's pools,
  * and a peer that stops acknowledges nothing.
@@ -16,19 +37,6 @@
  * A zero-copy frame that was taken back still holds its reference to the user's memory: its
  * completion is the peer's acknowledgement.
  */
-
-#include <stdlib.h>
-#include <string.h>
-
-#include <rte_branch_prediction.h>
-#include <rte_common.h>
-#include <rte_mbuf.h>
-
-#include "engine/conn.h"
-#include "engine/iface.h"
-#include "engine/share.h"
-#include "engine/slots.h"
-#include "engine/zcopy.h"
 
 /* Frames taken back in one progress() call: some 0.1 ms of copying. */
 #define TAKE_BATCH 32u
@@ -209,5 +217,126 @@ void raw_share_take_back(struct raw_iface *iface)
 		n += done;
 		if (n == TAKE_BATCH)
 			return;
+	}
+}
+
+/* ---------------------------------------------------------------- slots */
+
+/* Frames that were sent and may be retransmitted: from sealing to acknowledgement. */
+
+/*
+ * @p n is a power of two, and the outstanding frames fit. @return false: no memory, nothing has
+ * changed
+ */
+static bool resize_slots(struct raw_conn *c, uint32_t n)
+{
+	struct raw_slot *slots = calloc(n, sizeof(*slots));
+
+	if (!slots)
+		return false;
+	for (uint32_t seq = c->snd_una; seq != c->snd_next; seq++)
+		slots[seq & (n - 1)] = *raw_slot(c, seq);
+	free(c->slots);
+	c->slots = slots;
+	c->slot_mask = n - 1;
+	return true;
+}
+
+int raw_slots_init(struct raw_conn *c)
+{
+	return resize_slots(c, RAW_SLOTS_MIN) ? 0 : -ENOMEM;
+}
+
+bool raw_slots_grow(struct raw_conn *c)
+{
+	return resize_slots(c, 2 * (c->slot_mask + 1));
+}
+
+void raw_slots_shrink(struct raw_conn *c)
+{
+	if (c->slot_mask >= RAW_SLOTS_MIN)
+		resize_slots(c, RAW_SLOTS_MIN);
+}
+
+void raw_slot_free_slow(struct raw_conn *c, struct raw_slot *slot, unsigned int lcore)
+{
+	struct raw_iface *iface = c->iface;
+	struct raw_zc *zc;
+
+	if (slot->taken_back) {
+		raw_copy_free(iface, slot->copy);
+		slot->copy = NULL;
+		return;
+	}
+	zc = raw_zc_of(slot->m);
+	raw_slot_release(c, slot, lcore);
+	raw_zc_slot_freed(iface, zc);
+}
+
+/* The connection is over: nothing is retransmitted. */
+void raw_slots_release(struct raw_conn *c)
+{
+	if (c->open) {
+		rte_pktmbuf_free(c->open);
+		c->iface->share.tx_held--;
+		c->open = NULL;
+	}
+	c->open_room = 0;
+	raw_share_forget(c);
+	raw_parts_forget(c);
+	c->timer = 0;
+	c->loss_timer = 0;
+	c->inflight = 0;
+	raw_window_over(c);
+	c->base.queued = 0;
+	for (; c->slots && c->snd_una != c->snd_next; c->snd_una++) {
+		if (raw_slot(c, c->snd_una)->m)
+			raw_slot_free(c, raw_slot(c, c->snd_una), rte_lcore_id());
+	}
+	/*
+	 * A closed connection is kept for seconds, and there may be hundreds: they need no slots.
+	 */
+	free(c->slots);
+	c->slots = NULL;
+}
+
+/* ---------------------------------------------------------------- flushes */
+
+/* Each completes when all frames sent before it are acknowledged. */
+
+/* Queues @p f, from malloc(): it completes when all frames sent so far are acknowledged. */
+void raw_flush_queue(struct raw_conn *c, struct raw_flush *f, struct weft_lane_comp *comp)
+{
+	/* An open frame, which found the queue full, will have the next sequence. */
+	*f = (struct raw_flush){.comp = comp, .seq = c->snd_next + (c->open != NULL)};
+	STAILQ_INSERT_TAIL(&c->flushes, f, link);
+}
+
+unsigned int raw_flushes_check(struct raw_conn *c)
+{
+	struct raw_flush *f;
+	unsigned int n = 0;
+
+	while ((f = STAILQ_FIRST(&c->flushes)) && weft_seq_diff(c->snd_una, f->seq) >= 0) {
+		struct weft_lane_comp *comp = f->comp;
+
+		STAILQ_REMOVE_HEAD(&c->flushes, link);
+		free(f);
+		comp->done(comp, 0);
+		n++;
+	}
+	return n;
+}
+
+void raw_flushes_end(struct raw_conn *c, int status)
+{
+	struct raw_flush *f;
+
+	while ((f = STAILQ_FIRST(&c->flushes))) {
+		struct weft_lane_comp *comp = f->comp;
+
+		STAILQ_REMOVE_HEAD(&c->flushes, link);
+		free(f);
+		comp->done(comp, status);
 	}
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Keepalive and the peer timeout; and the dispatch of a connection's timers: these two, the
- * retransmission timer (engine/retransmit.c), the next step of the handshake, or the end.
- * engine/deadline.c has the times.
- */
+
+/* Suspicion of a connection, events of the port, keepalive and the peer timeout. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,24 +8,223 @@
 #include <rte_common.h>
 
 #include "base/container.h"
-#include "engine/ack.h"
+#include "engine/address.h"
 #include "engine/build.h"
 #include "engine/clock.h"
 #include "engine/conn.h"
 #include "engine/conn_table.h"
-#include "engine/connect.h"
-#include "engine/hint.h"
+#include "engine/handshake.h"
 #include "engine/iface.h"
-#include "engine/link_state.h"
+#include "engine/liveness.h"
+#include "engine/move.h"
 #include "engine/mtu.h"
 #include "engine/multipath.h"
-#include "engine/peer.h"
-#include "engine/slots.h"
-#include "engine/suspect.h"
-#include "engine/timer.h"
-#include "engine/txq.h"
+#include "engine/outstanding.h"
+#include "engine/path_open.h"
+#include "engine/reliability.h"
 #include "engine/window.h"
 #include "frame/frame.h"
+#include "frame/frame_port.h"
+#include "lane.h"
+
+/* ---------------------------------------------------------------- suspicion */
+
+/*
+ * Timeouts in a row, and ns without a valid frame: some tens of milliseconds. On long paths the
+ * round trips count.
+ */
+#define SUSPECT_TIMEOUTS 5u
+#define SUSPECT_NS 20000000ull
+#define SUSPECT_TRIPS 3u
+/*
+ * Frames of the peer arrive, yet it acknowledges nothing: frames of this size may not pass any
+ * more.
+ */
+#define DEAF_TIMEOUTS 7u
+#define DEAF_NS 100000000ull
+#define DEAF_TRIPS 5u
+/*
+ * With this round trip and more, a timeout is longer than most pauses of hosts, and so two of them
+ * on one path are as much evidence as five short ones.
+ */
+#define LONG_NS 10000000u
+/* ns between two reports: a port that takes no frames is checked every 0.2 ms. */
+#define SUSPECT_AGAIN_NS 5000000ull
+
+static void conn_suspect(struct raw_conn *c, int status, const char *text)
+{
+	struct raw_iface *iface = c->iface;
+
+	c->suspect_next = iface->live_clock + SUSPECT_AGAIN_NS;
+	raw_count(iface, RAW_CONN_SUSPECT);
+	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_SUSPECT, status, text);
+}
+
+/* The longest round trip of all paths, in ns; 0 = none is known */
+static uint64_t longest(const struct raw_conn *c)
+{
+	uint64_t most = 0;
+
+	for (unsigned int i = 0; i < c->path_count; i++)
+		most = RTE_MAX(most, weft_rtt_known(&c->path[i].rtt));
+	return most;
+}
+
+/* Enough timeouts in a row? @p trip: ns of a round trip */
+static bool enough(const struct raw_conn *c, uint64_t trip, uint8_t timeouts)
+{
+	if (trip >= LONG_NS)
+		timeouts = (uint8_t)RTE_MIN(timeouts, 1u + c->path_count);
+	return c->backoff >= timeouts;
+}
+
+void raw_suspect_silent(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	uint64_t since = RTE_MAX(c->seen, c->round_at);
+	uint64_t trip = longest(c);
+	char text[200], peer[64];
+	bool deaf = false;
+
+	if (c->timer == 0 || c->state != RAW_UP || iface->live_clock < c->suspect_next)
+		return;
+	if ((enough(c, trip, SUSPECT_TIMEOUTS) || iface->txq.count > 0) &&
+	    iface->live_clock - since >= RTE_MAX(SUSPECT_NS, SUSPECT_TRIPS * trip))
+		snprintf(text, sizeof(text), "%s: no sign of %s for %.0f ms", iface->base.name,
+			 raw_peer_text(c, peer, sizeof(peer)),
+			 (double)(iface->live_clock - c->seen) / 1e6);
+	else if (enough(c, trip, DEAF_TIMEOUTS) &&
+		 iface->live_clock - c->round_at >= RTE_MAX(DEAF_NS, DEAF_TRIPS * trip))
+		deaf = true;
+	else
+		return;
+	if (deaf)
+		snprintf(text, sizeof(text),
+			 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.0f ms",
+			 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
+			 raw_slot(c, c->snd_una)->bytes + c->encap.len,
+			 (double)(iface->live_clock - c->round_at) / 1e6);
+	conn_suspect(c, deaf, text);
+}
+
+void raw_suspect_idle(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	char text[160], peer[64];
+
+	if (iface->live_clock < c->suspect_next)
+		return;
+	snprintf(text, sizeof(text), "%s: no sign of %s for %.1f s, after %u probes",
+		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
+		 (double)(iface->live_clock - c->seen) / 1e9, c->pings);
+	conn_suspect(c, 0, text);
+}
+
+/* The event's receiver may destroy connections; none is freed before the next progress call. */
+void raw_suspect_link(struct raw_iface *iface)
+{
+	struct raw_conn *c;
+	char text[160];
+
+	snprintf(text, sizeof(text), "%s (%s): link lost", iface->base.name,
+		 iface->base.attr.device);
+	TAILQ_FOREACH(c, &iface->conns, link)
+		if (c->state == RAW_UP)
+			conn_suspect(c, 0, text);
+}
+
+void raw_conn_lost(struct raw_conn *c, int status, const char *text)
+{
+	bool up = c->state == RAW_UP;
+
+	if (up)
+		conn_suspect(c, status, text);
+	if (!up || c->state == RAW_UP)
+		raw_conn_fail(c, status, text);
+}
+
+/* ---------------------------------------------------------------- the port */
+
+/* Events while the iface is open: a link goes down or comes up, a NIC is removed. */
+
+static void report_event(struct raw_iface *iface, enum weft_lane_iface_event ev, const char *text)
+{
+	if (iface->iface_event)
+		iface->iface_event(iface->cb_arg, &iface->base, ev, text);
+}
+
+/*
+ * The port sends and receives nothing any more. All connections end at once: a timeout would only
+ * hide the reason. Callbacks may destroy connections, and create others at the end of the list.
+ * Only a connection that the protocol layer does not know is freed here, in its own iteration.
+ */
+static void end_all(struct raw_iface *iface, const struct weft_frame_port_event *ev)
+{
+	struct raw_conn *c, *next;
+	char text[sizeof(iface->ended_why) + 128], peer[64];
+
+	iface->ended = ev->status;
+	snprintf(iface->ended_why, sizeof(iface->ended_why), "%s (%s): %s", iface->base.name,
+		 iface->base.attr.device, ev->text);
+	raw_count(iface, RAW_PORT_ENDED);
+	raw_txq_end(iface);
+	report_event(iface, WEFT_LANE_IFACE_EV_ENDED, ev->text);
+	for (c = TAILQ_FIRST(&iface->conns); c; c = next) {
+		next = TAILQ_NEXT(c, link);
+		if (c->state == RAW_DOWN || c->state == RAW_QUIET || c->state == RAW_TIME_WAIT)
+			continue;
+		snprintf(text, sizeof(text), "%s; the connection with %s is lost", iface->ended_why,
+			 raw_peer_text(c, peer, sizeof(peer)));
+		raw_conn_lost(c, ev->status, text);
+	}
+}
+
+void raw_port_look(struct raw_iface *iface)
+{
+	struct weft_frame_port *port = iface->port;
+	struct weft_frame_port_event ev = {0};
+	enum weft_frame_port_what what;
+
+	port->event = false;
+	while (iface->ended == 0 && port->ops->look &&
+	       (what = port->ops->look(port, &ev)) != WEFT_FRAME_PORT_NOTHING) {
+		switch (what) {
+		case WEFT_FRAME_PORT_LINK_DOWN:
+			iface->link_up = false;
+			raw_count(iface, RAW_PORT_LINK_DOWN);
+			report_event(iface, WEFT_LANE_IFACE_EV_LINK_DOWN, ev.text);
+			raw_suspect_link(iface);
+			break;
+		case WEFT_FRAME_PORT_LINK_UP:
+			iface->link_up = true;
+			raw_count(iface, RAW_PORT_LINK_UP);
+			raw_fill_numbers(iface);
+			raw_announce_begin(iface);
+			report_event(iface, WEFT_LANE_IFACE_EV_LINK_UP, ev.text);
+			break;
+		case WEFT_FRAME_PORT_SPEED:
+			raw_fill_numbers(iface);
+			report_event(iface, WEFT_LANE_IFACE_EV_SPEED, ev.text);
+			break;
+		default:
+			end_all(iface, &ev);
+		}
+		ev.text[0] = '\0';
+	}
+	iface->look_at =
+		iface->ended != 0 || !port->ops->look
+			? RAW_NEVER
+			: iface->live_clock + (iface->link_up ? RAW_LOOK_UP : RAW_LOOK_DOWN);
+	iface->next_live_clock = RTE_MIN(iface->next_live_clock, iface->look_at);
+}
+
+/* ---------------------------------------------------------------- timers */
+
+/*
+ * Keepalive and the peer timeout; and the dispatch of a connection's timers: these two, the
+ * retransmission timer (engine/reliability.c), the next step of the handshake, or the end.
+ * engine/conn_table.c has the times.
+ */
 
 /* The protocol layer checks the lanes of an endpoint in some 100 ms (wireup/failover.c). */
 #define LAST_LOOK_NS 300000000ull

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file engine/hint.h
+ * @file engine/move.h
  * Hints, without proof, that a peer is gone, was restarted or has moved: ARP of other hosts, ICMP,
  * a frame from another MAC. A hint only causes a query to the peer itself. The answer, or its
- * absence, decides.
+ * absence, decides. A peer that has moved proves its new MAC address by the answer to a challenge.
  */
-#ifndef WEFT_ENGINE_HINT_H
-#define WEFT_ENGINE_HINT_H
+#ifndef WEFT_ENGINE_MOVE_H
+#define WEFT_ENGINE_MOVE_H
 
 #include "engine/conn.h"
 #include "engine/iface.h"
@@ -29,4 +29,12 @@ void raw_hint_timer(struct raw_conn *c);
 void raw_announce_begin(struct raw_iface *iface);
 void raw_announce(struct raw_iface *iface);
 
-#endif /* WEFT_ENGINE_HINT_H */
+/* The peer is silent: check whether it is behind another MAC now. */
+void raw_move_look(struct raw_conn *c);
+
+/* Check whether the peer is behind this MAC. */
+void raw_move_challenge(struct raw_conn *c, const uint8_t mac[6]);
+void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *v);
+void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v);
+
+#endif /* WEFT_ENGINE_MOVE_H */

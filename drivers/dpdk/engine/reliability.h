@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file engine/ack.h
- * The sender's half of reliability (engine/ack.c, engine/retransmit.c).
+ * @file engine/reliability.h
+ * The sender's half of reliability: acknowledgements, the retransmission timer and loss detection.
+ * The rules are in engine/loss_rules.h.
  */
-#ifndef WEFT_ENGINE_ACK_H
-#define WEFT_ENGINE_ACK_H
+#ifndef WEFT_ENGINE_RELIABILITY_H
+#define WEFT_ENGINE_RELIABILITY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/conn.h"
+#include "engine/conn_table.h"
 #include "engine/iface.h"
-#include "engine/timer.h"
 #include "frame/frame.h"
 
 #define RAW_STAMP_ERROR 1000u /* ns: timestamps are only exact to this */
@@ -62,4 +63,4 @@ void raw_tail_answered(struct raw_conn *c);
 /* @return true: the peer has been silent for several timeouts and may have moved */
 bool raw_timer_fire(struct raw_conn *c);
 
-#endif /* WEFT_ENGINE_ACK_H */
+#endif /* WEFT_ENGINE_RELIABILITY_H */

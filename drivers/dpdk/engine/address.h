@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file engine/peer.h
- * The peer's addresses, and the MAC address behind them.
+ * @file engine/address.h
+ * What an iface is to others: its address, as bytes in worker addresses and as text, and the
+ * attributes that it reports.
  */
-#ifndef WEFT_ENGINE_PEER_H
-#define WEFT_ENGINE_PEER_H
+#ifndef WEFT_ENGINE_ADDRESS_H
+#define WEFT_ENGINE_ADDRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +17,6 @@
 #include "engine/iface.h"
 #include "frame/parse.h"
 
-/* ---- engine/address.c: addresses of ifaces */
 #define RAW_ADDR_LEN 32u
 
 struct raw_addr {
@@ -41,21 +41,9 @@ void raw_mac_text(const uint8_t mac[6], char text[RTE_ETHER_ADDR_FMT_SIZE]);
 /* The peer's address, human-readable. @return @p buf */
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
 
-/* ---- engine/neighbour.c: ARP requests */
+void raw_fill_attr(struct raw_iface *iface);
 
-/*
- * Request an address, if a request is due. `theirs`: an unknown sender claims the address. @return
- * true: the request was sent
- */
-bool raw_arp_request(struct raw_iface *iface, uint32_t ip, bool theirs);
+/* Also called when the speed of the link changes. */
+void raw_fill_numbers(struct raw_iface *iface);
 
-/* ---- engine/move.c: the peer's MAC address may have changed */
-
-/* The peer is silent: check whether it is behind another MAC now. */
-void raw_move_look(struct raw_conn *c);
-/* Check whether the peer is behind this MAC. */
-void raw_move_challenge(struct raw_conn *c, const uint8_t mac[6]);
-void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *v);
-void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v);
-
-#endif /* WEFT_ENGINE_PEER_H */
+#endif /* WEFT_ENGINE_ADDRESS_H */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/cc_cause.h
+ * The delay algorithm's tests for the cause of a delay. A smaller window shortens the queue of this
+ * path, but neither the jitter of the network (noise) nor the queue of flows that fill it until it
+ * overflows, as TCP does (mode SHARE).
+ */
+#ifndef WEFT_CC_CAUSE_H
+#define WEFT_CC_CAUSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/cc.h"
+
+/**
+ * To be called when a round of mode START or DELAY ends. @p queue: delay beyond `base`, noise
+ * included. @return true: a test is under way, and the window is to be left as it is
+ */
+bool weft_cc_noise_round(struct weft_cc *cc, uint32_t queue, uint32_t target);
+
+/** The delay may be noise, or noise a queue: begin a test, if one is due. @return true: it began */
+bool weft_cc_noise_test(struct weft_cc *cc, uint32_t queue, uint32_t target);
+
+/**
+ * Reduce the window to 1 / @p to_part for two rounds, to observe the queue without this path's
+ * frames. After them it is @p back.
+ */
+void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back);
+
+/** To be called when a round ends. @return true: the round was one of a dip */
+bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue);
+
+/** To be called when a round of mode DELAY ends. May begin mode SHARE. */
+void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue);
+
+/**
+ * To be called when a round of mode SHARE ends: the first one after a cut by loss, else the second.
+ */
+void weft_cc_share_loss(struct weft_cc *cc);
+void weft_cc_share_round(struct weft_cc *cc, uint32_t queue);
+
+/** @return true: mode SHARE loses too many frames for its competitors to be TCP */
+bool weft_cc_share_contended(struct weft_cc *cc);
+
+#endif /* WEFT_CC_CAUSE_H */

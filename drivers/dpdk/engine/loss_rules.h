@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/loss_rules.h
+ * The rules of reliability: round trips and timeouts, loss, received sequences. Pure; times in ns.
+ */
+#ifndef WEFT_LOSS_RULES_H
+#define WEFT_LOSS_RULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---------------------------------------------------------------- round trips */
+
+/* The round-trip estimate and the timeouts that follow from it (RFC 6298's smoothing). */
+
+/** 1 ms: on a shared machine a peer may be off its core for that time */
+#define WEFT_RTO_MIN 1000000ull
+/** between two tries, backoff included; longer only where the first timeout is longer */
+#define WEFT_RTO_MAX 50000000ull
+#define WEFT_RTO_INITIAL 5000000ull /**< before the first sample; longer on long paths */
+#define WEFT_RTO_ROOF 3000000000ull /**< ns of 32 bits, whatever the peer echoes */
+#define WEFT_RTT_FIRST_MAX 1000000000u
+#define WEFT_PROBE_MIN 200000ull /**< a tail probe is not sent earlier */
+
+struct weft_rtt {
+	uint32_t first; /**< the handshake's, until there is a sample; 0 = unknown */
+	uint32_t srtt;  /**< 0 = no sample yet */
+	uint32_t var;
+	uint32_t min;
+	uint32_t last;
+};
+
+/** Take one sample. 0 counts as 1 ns (two events of one poll). */
+void weft_rtt_sample(struct weft_rtt *r, uint32_t ns);
+
+/** A step of the handshake took @p ns: one round trip, or a few. */
+static inline void weft_rtt_first(struct weft_rtt *r, uint64_t ns)
+{
+	r->first = ns < WEFT_RTT_FIRST_MAX ? (uint32_t)ns : WEFT_RTT_FIRST_MAX;
+}
+
+/** The round trip as far as it is known; 0 = unknown */
+static inline uint32_t weft_rtt_known(const struct weft_rtt *r)
+{
+	return r->srtt != 0 ? r->srtt : r->first;
+}
+
+/** Retransmission timeout of try number @p backoff (0 = first). */
+uint64_t weft_rtt_rto(const struct weft_rtt *r, unsigned int backoff);
+
+/**
+ * @return ns without an acknowledgement after which a tail probe is sent. @p ack_delay: how long
+ * the peer may delay an acknowledgement.
+ */
+uint64_t weft_rtt_probe(const struct weft_rtt *r, uint64_t ack_delay);
+
+/* ---------------------------------------------------------------- loss */
+
+/*
+ * Loss detection as in RACK, for each path: a frame is lost when it has been in flight for a round
+ * trip and several later frames **of the same path** have arrived. Frames of other paths do not
+ * count.
+ */
+
+#define WEFT_LOSS_REORDER 3u      /**< frames sent later that may overtake, at first */
+#define WEFT_LOSS_REORDER_MAX 64u /**< the limit, which grows with each needless retransmission */
+
+/** The state of one path. */
+struct weft_loss {
+	uint32_t acked;   /**< newest send order known to have arrived */
+	uint32_t reorder; /**< threshold in orders */
+	bool any;         /**< acked is valid */
+};
+
+void weft_loss_init(struct weft_loss *l);
+
+/**
+ * A retransmission was needless, as the first transmission was late and not lost: raise the
+ * threshold.
+ */
+void weft_loss_spurious(struct weft_loss *l);
+
+/**
+ * A frame sent as @p order at @p sent has been acknowledged at @p now.
+ * @param tries  its transmissions. If a retransmitted frame is answered sooner than any frame ever
+ *   was, an earlier transmission has arrived, and the answer is no evidence about this order.
+ */
+static inline void weft_loss_acked(struct weft_loss *l, const struct weft_rtt *r, uint32_t order,
+				   unsigned int tries, uint64_t sent, uint64_t now)
+{
+	if (tries > 1 && now - sent < r->min) {
+		weft_loss_spurious(l);
+		return;
+	}
+	if (!l->any || (int32_t)(order - l->acked) > 0) {
+		l->acked = order;
+		l->any = true;
+	}
+}
+
+/** @return ns that a frame must have been in flight before it can be lost */
+static inline uint64_t weft_loss_timeout(const struct weft_rtt *r)
+{
+	return (uint64_t)r->srtt + r->srtt / 4;
+}
+
+/**
+ * Newer frames of its path have arrived and this one has not: it is lost once weft_loss_timeout()
+ * has passed.
+ */
+static inline bool weft_loss_suspect(const struct weft_loss *l, uint32_t order)
+{
+	return l->any && (int32_t)(l->acked - order) >= (int32_t)l->reorder;
+}
+
+static inline bool weft_loss_lost(const struct weft_loss *l, const struct weft_rtt *r,
+				  uint32_t order, uint64_t sent, uint64_t now)
+{
+	return weft_loss_suspect(l, order) && now >= sent + weft_loss_timeout(r);
+}
+
+/* ---------------------------------------------------------------- received sequences */
+
+/*
+ * The receiver's record of the received sequences. It finds duplicates and writes the SACK block.
+ *
+ * Sequences are 32-bit and wrap. `next` is the first one missing; `high` is one past the newest
+ * received one. A ring of WEFT_RXWIN bits, indexed by the sequence itself, marks the received ones
+ * in [next, next + WEFT_RXWIN).
+ */
+
+#define WEFT_RXWIN 4096u
+#define WEFT_RXWIN_WORDS (WEFT_RXWIN / 64)
+
+struct weft_rxwin {
+	uint32_t next;
+	uint32_t high;
+	uint64_t bits[WEFT_RXWIN_WORDS];
+};
+
+enum weft_rxwin_verdict {
+	WEFT_RXWIN_NEW,
+	WEFT_RXWIN_DUPLICATE,
+	WEFT_RXWIN_BEYOND, /**< beyond the window: no correct sender does that */
+};
+
+void weft_rxwin_init(struct weft_rxwin *w, uint32_t first);
+
+/** a - b as a signed distance modulo 2^32. */
+static inline int32_t weft_seq_diff(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b);
+}
+
+static inline bool weft_rxwin_has_hole(const struct weft_rxwin *w)
+{
+	return w->high != w->next;
+}
+
+/** Words of the bitmap in use; 0 = no hole, no SACK block needed. */
+static inline uint32_t weft_rxwin_words(const struct weft_rxwin *w)
+{
+	uint32_t span = w->high - w->next; /* the first of these is the missing one itself */
+
+	return span <= 1 ? 0 : (span - 1 + 63) / 64;
+}
+
+/** Was @p seq received before? Without side effect. */
+static inline enum weft_rxwin_verdict weft_rxwin_check(const struct weft_rxwin *w, uint32_t seq)
+{
+	int32_t d = weft_seq_diff(seq, w->next);
+
+	if (d < 0)
+		return WEFT_RXWIN_DUPLICATE;
+	if ((uint32_t)d >= WEFT_RXWIN)
+		return WEFT_RXWIN_BEYOND;
+	return w->bits[seq % WEFT_RXWIN / 64] >> (seq % 64) & 1 ? WEFT_RXWIN_DUPLICATE
+								: WEFT_RXWIN_NEW;
+}
+
+/** The slow path of weft_rxwin_mark(). */
+void weft_rxwin_mark_slow(struct weft_rxwin *w, uint32_t seq);
+
+/**
+ * Record a sequence for which weft_rxwin_check() returned NEW, after its messages were delivered.
+ */
+static inline void weft_rxwin_mark(struct weft_rxwin *w, uint32_t seq)
+{
+	if (seq == w->next && w->high == w->next)
+		w->high = ++w->next;
+	else
+		weft_rxwin_mark_slow(w, seq);
+}
+
+/**
+ * Write the bitmap of a SACK block: bit i = sequence next + 1 + i was received.
+ * @param word  @p max words, little-endian as on the wire, any alignment
+ * @return words in use; 0 = no hole, no block needed
+ */
+uint32_t weft_rxwin_sack(const struct weft_rxwin *w, void *word, uint32_t max);
+
+/**
+ * Walks the set bits of a received bitmap in ascending order; starts with *pos = 0. @return false
+ * at the end
+ */
+bool weft_sack_next(const void *word, uint32_t words, uint32_t *pos, uint32_t *bit);
+
+#endif /* WEFT_LOSS_RULES_H */

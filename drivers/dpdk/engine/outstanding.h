@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/outstanding.h
+ * Frames that were sent and are not acknowledged: their slots, their buffers, which connections
+ * share, and flushes, which complete when all frames sent before are acknowledged.
+ */
+#ifndef WEFT_ENGINE_OUTSTANDING_H
+#define WEFT_ENGINE_OUTSTANDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include "engine/conn.h"
+#include "engine/iface.h"
+#include "lane.h"
+
+/* ---------------------------------------------------------------- slots */
+
+#define RAW_SLOTS_MIN 16u /* of an idle connection; more on demand */
+
+/* Take one more reference for the queue, on every segment. */
+static inline void raw_ref_chain(struct rte_mbuf *m)
+{
+	do {
+		rte_mbuf_refcnt_update(m, 1);
+	} while ((m = m->next));
+}
+
+/*
+ * Free a buffer that most likely has no other reference. As rte_pktmbuf_free(), but the core is
+ * known already.
+ */
+static inline void raw_mbuf_free(struct rte_mbuf *m, unsigned int lcore)
+{
+	void *obj = m;
+
+	if (unlikely(rte_mbuf_refcnt_read(m) != 1 || m->next || !RTE_MBUF_DIRECT(m))) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	rte_mempool_generic_put(m->pool, &obj, 1, rte_mempool_default_cache(m->pool, lcore));
+}
+
+/* Free the buffers of a frame, and return the connection's share. */
+static inline void raw_slot_release(struct raw_conn *c, struct raw_slot *slot, unsigned int lcore)
+{
+	struct raw_iface *iface = c->iface;
+
+	iface->share.tx_held--;
+	if (unlikely(slot->m->nb_segs > 1)) {
+		iface->share.hdr_held -= slot->m->nb_segs;
+		c->hdr_held -= slot->m->nb_segs;
+	}
+	raw_mbuf_free(slot->m, lcore);
+	slot->m = NULL;
+}
+
+/* The frame is acknowledged, or the connection is over: free its buffers, wherever they are. */
+void raw_slot_free_slow(struct raw_conn *c, struct raw_slot *slot, unsigned int lcore);
+
+static inline void raw_slot_free(struct raw_conn *c, struct raw_slot *slot, unsigned int lcore)
+{
+	if (likely(!slot->taken_back && slot->m->nb_segs == 1))
+		raw_slot_release(c, slot, lcore);
+	else
+		raw_slot_free_slow(c, slot, lcore);
+}
+
+/* Allocate the slots of an idle connection. @return 0 or -ENOMEM */
+int raw_slots_init(struct raw_conn *c);
+/* Allocate slots for more outstanding frames. @return false: no memory */
+bool raw_slots_grow(struct raw_conn *c);
+/* Nothing has been outstanding for a long time. */
+void raw_slots_shrink(struct raw_conn *c);
+/* The connection is over: nothing is retransmitted. */
+void raw_slots_release(struct raw_conn *c);
+
+/* ---------------------------------------------------------------- shared buffers */
+
+/* Frames that a connection may hold whatever the others hold. */
+#define RAW_SHARE_MIN 8u
+#define RAW_SHARE_TIMES 4u
+#define RAW_STALL_NS 10000000ull
+
+/*
+ * May a connection with @p mine frames outstanding hold one more? The limit of each is a multiple
+ * of the free frames: a single connection gets four fifths, yet some are always left for the next
+ * one. The least share is guaranteed to each.
+ */
+static inline bool raw_share_frame(struct raw_iface *iface, uint32_t mine)
+{
+	uint32_t held = iface->share.tx_held;
+
+	if (likely(held < iface->share.tx_held_max &&
+		   mine < RAW_SHARE_TIMES * (iface->share.tx_held_max - held)))
+		return true;
+	if (mine < RAW_SHARE_MIN && held < iface->share.tx_held_hard)
+		return true;
+	iface->share.pressed = true;
+	return false;
+}
+
+bool raw_share_hdrs(struct raw_conn *c, uint32_t n);
+void raw_share_init(struct raw_iface *iface);
+void raw_share_stalled(struct raw_conn *c);
+void raw_share_acked(struct raw_conn *c, unsigned int acked);
+void raw_share_forget(struct raw_conn *c);
+void raw_share_take_back(struct raw_iface *iface);
+void raw_copy_free(struct raw_iface *iface, struct raw_copy *copy);
+struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *copy);
+const uint8_t *raw_copy_bytes(const struct raw_copy *copy, struct raw_zc **zc);
+
+/* ---------------------------------------------------------------- flushes */
+
+struct raw_flush {
+	struct weft_lane_comp *comp;
+	uint32_t seq; /* completes when all sequences before it are acknowledged */
+	STAILQ_ENTRY(raw_flush) link;
+};
+
+/* Queue @p f, from malloc(): it completes when all frames sent so far are acknowledged. */
+void raw_flush_queue(struct raw_conn *c, struct raw_flush *f, struct weft_lane_comp *comp);
+void raw_flushes_end(struct raw_conn *c, int status);
+unsigned int raw_flushes_check(struct raw_conn *c);
+
+#endif /* WEFT_ENGINE_OUTSTANDING_H */
