@@ -71,7 +71,8 @@ static uint32_t at_least(struct weft_cc *cc, uint32_t rtt)
 	return rtt;
 }
 
-void weft_cc_sample(struct weft_cc *cc, const struct weft_cc_ack *a)
+/* Add the round trip of @p a to the minima and to the round. */
+static void take_sample(struct weft_cc *cc, const struct weft_cc_ack *a)
 {
 	struct weft_cc_delay *d = &cc->delay;
 	struct weft_cc_round *r = &d->round;
@@ -90,7 +91,12 @@ void weft_cc_sample(struct weft_cc *cc, const struct weft_cc_ack *a)
 		r->late = r->late != 0 ? min32(r->late, rtt) : rtt;
 }
 
-void weft_cc_meter(struct weft_cc *cc, const struct weft_cc_ack *a)
+/*
+ * Measure the time per full frame at the highest rate of the path: the time of two frames is the
+ * least queue that can be steered to. A token bucket passes single frames sooner, so round trips do
+ * not show its rate. The handshake's train may have met hosts that had lost their cores.
+ */
+static void meter_rate(struct weft_cc *cc, const struct weft_cc_ack *a)
 {
 	struct weft_cc_delay *d = &cc->delay;
 	uint64_t ns = a->now - d->meter_at, each;
@@ -629,7 +635,7 @@ static void delay_ack(struct weft_cc *cc, const struct weft_cc_ack *a)
 	r->limited |= a->limited || a->inflight + cc->conf.frame > cc->limit;
 	cc->marked += a->marked;
 	if (cc->conf.meter)
-		weft_cc_meter(cc, a);
+		meter_rate(cc, a);
 	if (d->mode == WEFT_CC_MODE_START && a->marked != 0) {
 		d->mode = WEFT_CC_MODE_DELAY;
 		d->calm = CALM_ROUNDS;
@@ -641,7 +647,7 @@ static void delay_ack(struct weft_cc *cc, const struct weft_cc_ack *a)
 			end_blind(cc, a->now);
 		return;
 	}
-	weft_cc_sample(cc, a);
+	take_sample(cc, a);
 	if (a->now - r->at >= a->rtt)
 		end_round(cc, a->now);
 }

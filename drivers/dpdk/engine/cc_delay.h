@@ -100,13 +100,4 @@ static inline uint32_t target_plain(const struct weft_cc *cc)
 /** Set the window, and the limit and gap that follow from it. */
 void weft_cc_apply(struct weft_cc *cc, uint32_t window);
 
-/** Add the round trip of @p a to the minima and to the round. */
-void weft_cc_sample(struct weft_cc *cc, const struct weft_cc_ack *a);
-/**
- * Measure the time per full frame at the highest rate of the path: the time of two frames is the
- * least queue that can be steered to. A token bucket passes single frames sooner, so round trips do
- * not show its rate. The handshake's train may have met hosts that had lost their cores.
- */
-void weft_cc_meter(struct weft_cc *cc, const struct weft_cc_ack *a);
-
 #endif /* WEFT_CC_DELAY_H */

@@ -285,7 +285,7 @@ struct raw_conn {
 	bool hash_wrong;         /* answers came to another queue than the driver's hash predicts */
 	uint32_t port_cursor;    /* of weft_path_port() */
 	uint8_t peer_mac[6];
-	uint32_t late; /* ns; see raw_tail_answered() */
+	uint32_t late; /* ns; see tail_answered() */
 	/* live_clock of the last request or retransmission of the timer; 0 = none */
 	uint64_t tail_at;
 	uint64_t loss_timer; /* tx_clock; 0 = no frame is a candidate for loss */

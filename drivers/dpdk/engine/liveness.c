@@ -78,7 +78,8 @@ static bool enough(const struct raw_conn *c, uint64_t trip, uint8_t timeouts)
 	return c->backoff >= timeouts;
 }
 
-void raw_suspect_silent(struct raw_conn *c)
+/* The retransmission timer has expired: report a silent peer, or one that acknowledges nothing. */
+static void suspect_silent(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 	uint64_t since = RTE_MAX(c->seen, c->round_at);
@@ -120,8 +121,11 @@ void raw_suspect_idle(struct raw_conn *c)
 	conn_suspect(c, 0, text);
 }
 
-/* The event's receiver may destroy connections; none is freed before the next progress call. */
-void raw_suspect_link(struct raw_iface *iface)
+/*
+ * The port has lost its link. The event's receiver may destroy connections; none is freed before
+ * the next progress call.
+ */
+static void suspect_link(struct raw_iface *iface)
 {
 	struct raw_conn *c;
 	char text[160];
@@ -133,7 +137,8 @@ void raw_suspect_link(struct raw_iface *iface)
 			conn_suspect(c, 0, text);
 }
 
-void raw_conn_lost(struct raw_conn *c, int status, const char *text)
+/* The connection is over: it was stopped by the protocol layer, or else it fails. */
+static void conn_lost(struct raw_conn *c, int status, const char *text)
 {
 	bool up = c->state == RAW_UP;
 
@@ -175,7 +180,7 @@ static void end_all(struct raw_iface *iface, const struct weft_frame_port_event 
 			continue;
 		snprintf(text, sizeof(text), "%s; the connection with %s is lost", iface->ended_why,
 			 raw_peer_text(c, peer, sizeof(peer)));
-		raw_conn_lost(c, ev->status, text);
+		conn_lost(c, ev->status, text);
 	}
 }
 
@@ -193,7 +198,7 @@ void raw_port_look(struct raw_iface *iface)
 			iface->link_up = false;
 			raw_count(iface, RAW_PORT_LINK_DOWN);
 			report_event(iface, WEFT_LANE_IFACE_EV_LINK_DOWN, ev.text);
-			raw_suspect_link(iface);
+			suspect_link(iface);
 			break;
 		case WEFT_FRAME_PORT_LINK_UP:
 			iface->link_up = true;
@@ -279,7 +284,7 @@ static void fail_dead(struct raw_conn *c)
 		 "%s: no sign of %s for %.1f s (WEFT_PEER_TIMEOUT), probed %u times",
 		 c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
 		 (double)(c->iface->live_clock - c->seen) / 1e9, c->pings);
-	raw_conn_lost(c, -ETIMEDOUT, text);
+	conn_lost(c, -ETIMEDOUT, text);
 }
 
 /*
@@ -303,7 +308,7 @@ static bool is_stuck(struct raw_conn *c)
 		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
 		 raw_slot(c, c->snd_una)->bytes + c->encap.len,
 		 (double)(iface->live_clock - c->round_at) / 1e9, c->frame_size);
-	raw_conn_lost(c, -ETIMEDOUT, text);
+	conn_lost(c, -ETIMEDOUT, text);
 	return true;
 }
 
@@ -389,7 +394,7 @@ static void up_timer(struct raw_conn *c)
 	if (c->timer != 0 && iface->tx_clock >= c->timer) {
 		if (raw_timer_fire(c))
 			raw_move_look(c);
-		raw_suspect_silent(c);
+		suspect_silent(c);
 	}
 	if (c->state != RAW_UP)
 		return; /* the protocol layer has stopped the connection */

@@ -17,14 +17,8 @@
 #include "engine/iface.h"
 #include "lane.h"
 
-/* The retransmission timer has expired: report a silent peer, or one that acknowledges nothing. */
-void raw_suspect_silent(struct raw_conn *c);
 /* Keepalives get no answer. */
 void raw_suspect_idle(struct raw_conn *c);
-/* The port has lost its link. */
-void raw_suspect_link(struct raw_iface *iface);
-/* The connection is over: it was stopped by the protocol layer, or else it fails. */
-void raw_conn_lost(struct raw_conn *c, int status, const char *text);
 
 /* Connections that one raw_timers() call checks, per clock: the others wait for the next call. */
 #define RAW_TIMER_BATCH 32u

@@ -86,7 +86,8 @@ static uint64_t number_of(const struct raw_conn *c, uint32_t question, const uin
 	return (uint64_t)question << 32 | (uint32_t)weft_siphash_end(&s);
 }
 
-void raw_move_challenge(struct raw_conn *c, const uint8_t mac[6])
+/* Check whether the peer is behind this MAC. */
+static void challenge_mac(struct raw_conn *c, const uint8_t mac[6])
 {
 	struct raw_conn tmp = {
 		.iface = c->iface,
@@ -121,7 +122,7 @@ void raw_move_look(struct raw_conn *c)
 		k = c->move.next_mac++ % n;
 		if (memcmp(mac[k], c->peer_mac, 6) == 0)
 			continue;
-		raw_move_challenge(c, mac[k]);
+		challenge_mac(c, mac[k]);
 		sent++;
 	}
 	/*
@@ -226,7 +227,7 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
  * for every frame.
  *
  * So a hint neither moves nor ends a connection. A keepalive queries the peer, and its answer
- * proves the truth; or a challenge queries the new MAC (raw_move_challenge()). A restarted peer
+ * proves the truth; or a challenge queries the new MAC (challenge_mac()). A restarted peer
  * answers with RESET. A peer that answers none of three queries is suspect, and the protocol layer
  * then checks its other lanes.
  *
@@ -328,7 +329,7 @@ static void new_mac(struct raw_conn *c, const uint8_t mac[6])
 	/* All workers share the ARP table and its lock: it is searched only when a query is due. */
 	if (memcmp(mac, c->peer_mac, 6) != 0 && hint_slot(c, RAW_HINT_MAC) != 0 &&
 	    !weft_arp_is_fixed(&c->iface->arp, c->hop_ip))
-		raw_move_challenge(c, mac);
+		challenge_mac(c, mac);
 }
 
 /*

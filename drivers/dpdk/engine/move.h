@@ -32,8 +32,6 @@ void raw_announce(struct raw_iface *iface);
 /* The peer is silent: check whether it is behind another MAC now. */
 void raw_move_look(struct raw_conn *c);
 
-/* Check whether the peer is behind this MAC. */
-void raw_move_challenge(struct raw_conn *c, const uint8_t mac[6]);
 void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *v);
 void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v);
 

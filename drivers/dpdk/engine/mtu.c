@@ -168,7 +168,8 @@ static uint32_t num_parts(const struct raw_conn *c, uint32_t body)
 	return (body + part_bytes(c) - 1) / part_bytes(c);
 }
 
-uint16_t raw_parts_count(const struct raw_conn *c)
+/* @return the frames of c->cut bytes into which a frame of c->frame_size is cut */
+static uint16_t parts_of_full_frame(const struct raw_conn *c)
 {
 	return (uint16_t)num_parts(c, (uint32_t)c->base.max_msg + sizeof(struct weft_frame_msg));
 }
@@ -393,7 +394,7 @@ static uint16_t present_size(const struct raw_conn *c)
 static void set_size(struct raw_conn *c, uint16_t size)
 {
 	c->cut = size < c->frame_size ? size : UINT16_MAX;
-	c->txq_need = size < c->frame_size ? raw_parts_count(c) : 1;
+	c->txq_need = size < c->frame_size ? parts_of_full_frame(c) : 1;
 	/*
 	 * Room for the CRC is always reserved, so that sizes do not depend on the agreed checksum.
 	 */

@@ -136,8 +136,6 @@ void raw_mtu_ack(struct raw_conn *c, uint16_t id, uint16_t size);
 #define RAW_PARTS_OF_CONN 8u    /* frames being assembled, of a connection */
 #define RAW_PARTS_OF_IFACE 256u /* the same, of all connections */
 
-/* @return the frames of c->cut bytes into which a frame of c->frame_size is cut */
-uint16_t raw_parts_count(const struct raw_conn *c);
 /*
  * Send the slot's frame in parts over a path; slot->order becomes that of the last part. @return 0,
  * or -EAGAIN without side effect

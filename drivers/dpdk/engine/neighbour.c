@@ -85,8 +85,8 @@ bool raw_hello_mac_known(struct raw_conn *c)
 	return true;
 }
 
-/* The list has RAW_HALF_OPEN_MAX entries at most. */
-void raw_hello_mac_learned(struct raw_iface *iface)
+/* To be called when ARP has learned an address. The list has RAW_HALF_OPEN_MAX entries at most. */
+static void hello_mac_learned(struct raw_iface *iface)
 {
 	struct raw_conn *c;
 
@@ -150,7 +150,7 @@ void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	case WEFT_ARP_LEARNED:
 		break;
 	}
-	raw_hello_mac_learned(iface);
+	hello_mac_learned(iface);
 	while ((c = TAILQ_FIRST(&iface->resolving))) {
 		raw_resolving(c, false);
 		if (c->state == RAW_RESOLVE)

@@ -28,9 +28,6 @@ void raw_hello_mac_begin(struct raw_conn *c, const struct weft_frame_view *v);
 /* @return true: the MAC address is known and in c->peer_mac */
 bool raw_hello_mac_known(struct raw_conn *c);
 
-/* To be called when ARP has learned an address. */
-void raw_hello_mac_learned(struct raw_iface *iface);
-
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v);
 
 #endif /* WEFT_ENGINE_NEIGHBOUR_H */

@@ -106,7 +106,7 @@ void raw_share_acked(struct raw_conn *c, unsigned int acked)
 	window_grow(c, c->win_frames + acked);
 }
 
-void raw_share_forget(struct raw_conn *c)
+static void share_forget(struct raw_conn *c)
 {
 	window_grow(c, c->win_whole);
 }
@@ -133,7 +133,7 @@ static struct raw_copy *copy_new(const struct rte_mbuf *m)
 	return copy;
 }
 
-void raw_copy_free(struct raw_iface *iface, struct raw_copy *copy)
+static void copy_free(struct raw_iface *iface, struct raw_copy *copy)
 {
 	iface->share.taken_back -= copy->length;
 	if (copy->shinfo) {
@@ -264,7 +264,7 @@ void raw_slot_free_slow(struct raw_conn *c, struct raw_slot *slot, unsigned int 
 	struct raw_zc *zc;
 
 	if (slot->taken_back) {
-		raw_copy_free(iface, slot->copy);
+		copy_free(iface, slot->copy);
 		slot->copy = NULL;
 		return;
 	}
@@ -282,7 +282,7 @@ void raw_slots_release(struct raw_conn *c)
 		c->open = NULL;
 	}
 	c->open_room = 0;
-	raw_share_forget(c);
+	share_forget(c);
 	raw_parts_forget(c);
 	c->timer = 0;
 	c->loss_timer = 0;

@@ -109,9 +109,7 @@ bool raw_share_hdrs(struct raw_conn *c, uint32_t n);
 void raw_share_init(struct raw_iface *iface);
 void raw_share_stalled(struct raw_conn *c);
 void raw_share_acked(struct raw_conn *c, unsigned int acked);
-void raw_share_forget(struct raw_conn *c);
 void raw_share_take_back(struct raw_iface *iface);
-void raw_copy_free(struct raw_iface *iface, struct raw_copy *copy);
 struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *copy);
 const uint8_t *raw_copy_bytes(const struct raw_copy *copy, struct raw_zc **zc);
 

@@ -62,7 +62,7 @@ unsigned int raw_paths_hellos(const struct raw_conn *c)
  * listen. If HELLO is not answered from there, others are tried, too, since a flow may be
  * black-holed.
  */
-uint16_t raw_paths_port(struct raw_conn *c, unsigned int path)
+static uint16_t next_port(struct raw_conn *c, unsigned int path)
 {
 	const struct raw_iface *iface = c->iface;
 	const struct weft_steering *s = &iface->port->steering;
@@ -86,7 +86,7 @@ void raw_paths_next(struct raw_conn *c, unsigned int path)
 {
 	if (c->iface->rx_filter.raw_ethertype)
 		return;
-	c->path[path].sport = raw_paths_port(c, path);
+	c->path[path].sport = next_port(c, path);
 	c->path[path].dport = c->peer_port;
 }
 
@@ -145,7 +145,7 @@ static uint16_t fresh_port(struct raw_conn *c)
 	bool taken = true;
 
 	for (unsigned int i = 0; i < OTHER_PORTS && taken; i++) {
-		port = raw_paths_port(c, 1);
+		port = next_port(c, 1);
 		taken = false;
 		for (unsigned int k = 0; k < c->path_count; k++)
 			taken |= c->path[k].sport == port;

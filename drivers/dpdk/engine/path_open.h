@@ -23,7 +23,6 @@ bool raw_paths_spread(const struct raw_conn *c);
 /* Initiator: the number of ports for HELLO in this round, so that one reaches the right queues. */
 unsigned int raw_paths_hellos(const struct raw_conn *c);
 void raw_paths_next(struct raw_conn *c, unsigned int path);
-uint16_t raw_paths_port(struct raw_conn *c, unsigned int path);
 
 /*
  * @return true: the request or answer of the handshake is to be ignored, since it came to another

@@ -75,9 +75,10 @@ void raw_timer_learn(struct raw_conn *c)
 /*
  * After a request the peer acknowledges frames that had arrived before: they waited in a full ring,
  * or for its core. Round trips do not show that delay, as a burst of long frames gives no exact
- * sample.
+ * sample. To be called before the first acknowledgement after a request (RAW_TAIL_ACK_REQUESTED) is
+ * processed.
  */
-void raw_tail_answered(struct raw_conn *c)
+static void tail_answered(struct raw_conn *c)
 {
 	const struct raw_slot *slot = raw_slot(c, c->snd_una);
 	uint64_t age = c->iface->tx_clock - slot->sent;
@@ -478,7 +479,7 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 	if (c->cc && unlikely(c->cc_quiet != 0))
 		raw_window_quiet_over(c, ack);
 	if (unlikely(c->tail == RAW_TAIL_ACK_REQUESTED) && (ack != c->snd_una || sack))
-		raw_tail_answered(c);
+		tail_answered(c);
 	while (c->snd_una != ack) {
 		acked += raw_slot(c, c->snd_una)->m != NULL;
 		slot_acked(c, raw_slot(c, c->snd_una));

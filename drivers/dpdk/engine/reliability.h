@@ -54,12 +54,6 @@ static inline void raw_timer_arm(struct raw_conn *c)
 	raw_deadline_tx(c, c->timer);
 }
 
-/*
- * To be called before the first acknowledgement after a request (RAW_TAIL_ACK_REQUESTED) is
- * processed.
- */
-void raw_tail_answered(struct raw_conn *c);
-
 /* @return true: the peer has been silent for several timeouts and may have moved */
 bool raw_timer_fire(struct raw_conn *c);
 

@@ -61,8 +61,9 @@ static bool enqueue_frame(struct raw_iface *iface, struct rte_mbuf *m, unsigned 
  * Hands a frame for another worker of this port to it by a ring. The NIC's hash has brought the
  * frame to this queue, for a moment or, where no better port was found, always. Only frames from
  * the port are handed over: no worker passes on a frame that it got by a ring.
+ * @return false: no worker of this process has the port, or its ring is full
  */
-bool raw_hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_port)
+static bool hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_port)
 {
 	const struct weft_steering *s = &iface->port->steering;
 	int owner;
@@ -87,7 +88,7 @@ bool raw_hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_por
  * emptied: a few hints wait in it, and dropping further ones is no loss. Hints do not count as
  * frames that came to a wrong queue.
  */
-void raw_hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct rte_arp_hdr *arp)
+static void hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct rte_arp_hdr *arp)
 {
 	const struct weft_steering *s = &iface->port->steering;
 	struct weft_arp_hint hint;
@@ -492,7 +493,7 @@ static void drop_input(struct raw_iface *iface, enum weft_rx_verdict g,
 			raw_hint_arp(iface, v->arp); /* the first queue has done the rest */
 			return;
 		}
-		raw_hand_hint(iface, m, v->arp);
+		hand_hint(iface, m, v->arp);
 		raw_arp_input(iface, v);
 		return;
 	}
@@ -500,7 +501,7 @@ static void drop_input(struct raw_iface *iface, enum weft_rx_verdict g,
 		raw_hint_icmp(iface, v);
 		return;
 	}
-	if (g == WEFT_VERDICT_NOT_OURS && raw_hand_over(iface, m, v->dst_port))
+	if (g == WEFT_VERDICT_NOT_OURS && hand_over(iface, m, v->dst_port))
 		return;
 	raw_count(iface, reason[g]);
 	if (g == WEFT_VERDICT_BAD_VERSION && v->type == WEFT_FRAME_HELLO)

@@ -78,11 +78,6 @@ static inline int tx_ready(struct raw_conn *c)
 	return 0;
 }
 
-int raw_tx_ready(struct raw_conn *c)
-{
-	return tx_ready(c);
-}
-
 static inline int open_frame(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -184,12 +179,6 @@ static inline void commit_frame(struct raw_conn *c, struct rte_mbuf *m, uint32_t
 	}
 	raw_ref_chain(m);
 	raw_txq_push(iface, m);
-}
-
-void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint32_t payload,
-		   uint16_t flags)
-{
-	commit_frame(c, m, lane_len, payload, flags);
 }
 
 /* Close the open frame and queue it. The queue must have room. */
@@ -595,8 +584,8 @@ static inline void commit_zcopy(struct raw_conn *c, struct rte_mbuf *head, struc
 	iface->share.tx_held++;
 	iface->share.hdr_held += head->nb_segs;
 	c->hdr_held += head->nb_segs;
-	raw_tx_commit(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
-		      want_ack(c, payload));
+	commit_frame(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
+		     want_ack(c, payload));
 	if (c->snd_next - c->snd_una == 1 || iface->txq.count >= iface->tx_batch)
 		raw_txq_flush(iface);
 }
@@ -620,7 +609,7 @@ int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 		return header_only(lane_ep, am_id, hdr, hdr_len, comp);
 	if (c->open && !raw_seal(c, 0))
 		return -EAGAIN;
-	err = raw_tx_ready(c);
+	err = tx_ready(c);
 	if (unlikely(err != 0))
 		return err;
 	if (unlikely(data > c->base.max_msg ||

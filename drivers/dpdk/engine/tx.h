@@ -20,9 +20,6 @@ int raw_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 		 const void *payload, size_t length);
 ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack_cb pack,
 		     void *arg);
-int raw_tx_ready(struct raw_conn *c);
-void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint32_t payload,
-		   uint16_t flags);
 bool raw_seal(struct raw_conn *c, uint16_t flags);
 void raw_seal_all(struct raw_iface *iface);
 
