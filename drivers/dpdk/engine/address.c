@@ -9,13 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_common.h>
+#include <rte_mbuf.h>
+
+#include "core/wire_types.h"
+#include "engine/address.h"
 #include "engine/conn.h"
 #include "engine/engine.h"
 #include "engine/iface.h"
-#include <rte_common.h>
-#include <rte_mbuf.h>
-#include "core/wire_types.h"
-#include "engine/address.h"
 #include "frame/arp.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"

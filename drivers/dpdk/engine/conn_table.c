@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "base/container.h"
 #include "base/hash.h"
-#include <rte_common.h>
 #include "engine/conn.h"
 #include "engine/conn_table.h"
 #include "engine/iface.h"
