@@ -4,15 +4,12 @@
  * and start.
  */
 
-#include "cat/cat.h"
-
 #include <stdio.h>
 #include <string.h>
 
-#include "drivers/dpdk/port/eal.h"
+#include "cat/flow.h"
+#include "common/cli.h"
 #include "common/eal_start.h"
-#include "common/program.h"
-#include "common/sys.h"
 
 static const char help[] =
 	"usage: weft-cat [EAL ARGUMENTS --] -l [options] [ADDRESS]   waits for one peer (at this "

@@ -3,6 +3,9 @@
  * @file common/cli.h
  * Command lines of all programs: options, numbers with units, error messages and exit codes. libc
  * only. weft_eal_split_args() (drivers/dpdk/port/eal.h) splits off the arguments of the EAL.
+ *
+ * Also the functions of the operating system that programs need: signals, cores, memory figures,
+ * time.
  */
 #ifndef APP_CLI_H
 #define APP_CLI_H
@@ -78,5 +81,35 @@ void cli_sizes_free(struct cli_sizes *sizes);
 
 /** A size as text: exact where a unit divides it ("64k", "1000"). @return buf */
 const char *cli_size_text(uint64_t size, char *buf, size_t len);
+
+/**
+ * Catch SIGINT, SIGTERM and SIGHUP for sys_signal(), so that the peer is notified. SIGPIPE is
+ * ignored, so that writes return EPIPE.
+ */
+void sys_catch_signals(void);
+
+/** The signal that ended the program, or 0. */
+int sys_signal(void);
+
+/** oob_idle_cb: -EINTR once a signal has come. */
+int sys_idle(void *arg);
+
+/** Pin the calling thread. @return 0 or a negative error after an error message */
+int sys_pin(unsigned int core);
+
+/** Memory of this process in bytes, from /proc/self/status. */
+struct sys_memory {
+	uint64_t peak;    /**< VmHWM; hugepages are not in it */
+	uint64_t now;     /**< VmRSS */
+	uint64_t hugetlb; /**< HugetlbPages */
+};
+
+void sys_memory(struct sys_memory *memory);
+
+/** Reset VmHWM to the present value. @return 0 or a negative error (the kernel may refuse it) */
+int sys_reset_peak(void);
+
+/** Monotonic time in seconds. */
+double sys_seconds(void);
 
 #endif /* APP_CLI_H */

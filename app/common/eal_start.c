@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "common/eal_start.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
@@ -17,9 +15,9 @@
 #include <rte_ethdev.h>
 
 #include "common/cli.h"
+#include "common/eal_start.h"
 #include "drivers/dpdk/port/eal.h"
 #include "drivers/dpdk/port/switch_wire.h"
-#include "common/sys.h"
 #include "weft.h"
 
 static bool chooses_cores(int count, char *const *words)

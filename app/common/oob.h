@@ -12,6 +12,7 @@
 #ifndef APP_OOB_H
 #define APP_OOB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "common/peer.h"
-
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +15,160 @@
 
 #include "common/cli.h"
 #include "common/eal_start.h"
-#include "common/reason.h"
-#include "common/sys.h"
+#include "common/peer.h"
+#include "drivers/dpdk/port/eal.h"
+#include "weft.h"
+
+/* ---- reasons -------------------------------------------------------------------------------- */
+
+/*
+ * The reason of a failure in the library: its calls return a number, and its log has a sentence.
+ * The user reads the log; OOB_BYE sends the sentence to the peer.
+ */
+
+#define TEXT_MAX 384
+
+/* Protects `first`: threads of the library log, too. */
+static pthread_mutex_t first_lock = PTHREAD_MUTEX_INITIALIZER;
+static char first[2][TEXT_MAX]; /* WEFT_LOG_ERROR, WEFT_LOG_WARN */
+
+static bool on_log_line(enum weft_log_level level, const char *source, const char *text, void *arg)
+{
+	(void)source;
+	(void)arg;
+	if (level > WEFT_LOG_WARN)
+		return false;
+	pthread_mutex_lock(&first_lock);
+	if (!first[level][0])
+		snprintf(first[level], TEXT_MAX, "%s", text);
+	pthread_mutex_unlock(&first_lock);
+	return false;
+}
+
+/* Record lines of the library's log from now on. The log is written as before. */
+static void reason_watch(void)
+{
+	weft_log_set_callback(on_log_line, NULL);
+}
+
+/* Before a call that may fail: discard the recorded lines of earlier calls. */
+static void reason_forget(void)
+{
+	pthread_mutex_lock(&first_lock);
+	first[WEFT_LOG_ERROR][0] = '\0';
+	first[WEFT_LOG_WARN][0] = '\0';
+	pthread_mutex_unlock(&first_lock);
+}
+
+/*
+ * Report a failed call. Its reason is the first error (else the first warning) of the log since
+ * reason_forget(). At this end the reason is already above the message; the message for the peer
+ * includes it. @otherwise: the reason, where the log has none.
+ */
+static void reason_error(const char *what, const char *otherwise)
+{
+	char text[TEXT_MAX];
+
+	pthread_mutex_lock(&first_lock);
+	memcpy(text, first[WEFT_LOG_ERROR][0] ? first[WEFT_LOG_ERROR] : first[WEFT_LOG_WARN],
+	       sizeof(text));
+	pthread_mutex_unlock(&first_lock);
+	if (!text[0]) {
+		cli_error("%s: %s", what, otherwise);
+		return;
+	}
+	cli_error("%s (the log above gives the reason)", what);
+	cli_set_last_error(what, text);
+}
+
+/* ---- losses --------------------------------------------------------------------------------- */
+
+struct lanes {
+	unsigned int count;
+	struct {
+		char name[64];
+		uint64_t again, dropped;
+	} lane[32];
+};
+
+/* Does it count frames that were received, and that the lane or its port had to drop? */
+static bool is_drop(const char *counter)
+{
+	static const char *const port[] = {"rx_missed_errors", "rx_mbuf_allocation_errors"};
+	/* Normal: frames for others on a shared interface, and duplicates of retransmissions. */
+	static const char *const normal[] = {"drop.not_ours", "drop.duplicate"};
+	size_t i;
+
+	for (i = 0; i < sizeof(port) / sizeof(port[0]); i++)
+		if (!strcmp(counter, port[i]))
+			return true;
+	for (i = 0; i < sizeof(normal) / sizeof(normal[0]); i++)
+		if (!strcmp(counter, normal[i]))
+			return false;
+	return !strncmp(counter, "drop.", 5);
+}
+
+static void count_drop(const char *name, uint64_t value, void *arg)
+{
+	struct lanes *l = arg;
+	size_t len;
+
+	for (unsigned int i = 0; i < l->count; i++) {
+		len = strlen(l->lane[i].name);
+		if (!strncmp(name, l->lane[i].name, len) && name[len] == '.' &&
+		    is_drop(name + len + 1))
+			l->lane[i].dropped += value;
+	}
+}
+
+/* Several lanes of an endpoint may share an interface. */
+static void take_lane(struct lanes *l, const struct weft_lane_info *info)
+{
+	unsigned int i;
+
+	for (i = 0; i < l->count && strcmp(l->lane[i].name, info->name); i++)
+		;
+	if (i == sizeof(l->lane) / sizeof(l->lane[0]))
+		return;
+	if (i == l->count)
+		snprintf(l->lane[l->count++].name, sizeof(l->lane[i].name), "%s", info->name);
+	l->lane[i].again += info->retransmits;
+}
+
+__attribute__((format(printf, 3, 4))) static void append(char *buf, size_t size, const char *fmt,
+							 ...)
+{
+	size_t at = strlen(buf);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(buf + at, size - at, fmt, ap);
+	va_end(ap);
+}
+
+void lane_losses(struct peer *p, char *buf, size_t size)
+{
+	struct weft_lane_info info = {.size = sizeof(info)};
+	struct lanes l = {0};
+
+	for (unsigned int i = 0; p->ep && weft_ep_query_lane(p->ep, i, &info) == 0; i++)
+		take_lane(&l, &info);
+	weft_worker_counters(p->worker, count_drop, &l);
+	snprintf(buf, size, "sent again:");
+	for (unsigned int i = 0; i < l.count; i++) {
+		if (!strncmp(l.lane[i].name, "roce:", 5))
+			append(buf, size, "%s %s by its NIC", i ? "," : "", l.lane[i].name);
+		else
+			append(buf, size, "%s %s %" PRIu64 "%s", i ? "," : "", l.lane[i].name,
+			       l.lane[i].again, i ? "" : " frames");
+	}
+	append(buf, size, "; dropped here:");
+	for (unsigned int i = 0; i < l.count; i++)
+		append(buf, size, "%s %s %" PRIu64, i ? "," : "", l.lane[i].name,
+		       l.lane[i].dropped);
+}
+
+/* ---- the peer ------------------------------------------------------------------------------- */
 
 #define CLOSE_SECONDS 2.0
 #define WHY_SECONDS 0.5
@@ -588,4 +742,41 @@ int peer_end(struct peer *p, int exit_code)
 	weft_context_destroy(p->ctx);
 	p->ctx = NULL;
 	return exit_code;
+}
+
+/* ---- the main() of programs with a peer ----------------------------------------------------- */
+
+int program_connect(struct peer *p, const struct peer_options *options, int eal_count,
+		    char **eal_words)
+{
+	int ret;
+
+	*p = (struct peer){.opts = options};
+	ret = eal_start(eal_count, eal_words, options->config, options->core);
+	if (!ret)
+		ret = peer_init(p, options);
+	if (!ret)
+		ret = peer_open(p);
+	if (!ret)
+		ret = peer_meet(p);
+	return ret ? ret : peer_connect(p);
+}
+
+int program_main(const struct program *p, struct peer_options *options, int argc, char **argv)
+{
+	char **eal_words;
+	int eal_count, ret = APP_OK;
+
+	cli_program = p->name;
+	cli_server = p->server;
+	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
+	sys_catch_signals();
+	if (!cli_wants_help(argc, argv))
+		ret = peer_options_init(options);
+	if (!ret)
+		ret = p->parse(options, argc, argv);
+	if (!ret)
+		ret = p->run(options, eal_count, eal_words);
+	weft_config_release(options->config);
+	return ret < 0 ? APP_OK : ret;
 }

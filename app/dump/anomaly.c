@@ -1,16 +1,131 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Which faults explain the observations: the table in doc/capture.md. Each fault is named, the
- * strongest first. What is too small for a verdict is an observation.
- */
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dump/survey.h"
+#include "dump/anomaly.h"
+#include "dump/clock.h"
+#include "dump/fate.h"
+#include "dump/host.h"
 #include "dump/trace.h"
+
+/* ---- names of faults ------------------------------------------------------------------------ */
+
+/* Names of faults, and what to do about them. */
+
+static const struct {
+	const char *name, *advice;
+} faults[FAULT_COUNT] = {
+	[FAULT_NONE] = {"none", ""},
+	[FAULT_RANDOM_LOSS] = {"random loss",
+			       "compare error counters of ports on this way; a cable, a connector"},
+	[FAULT_BURST_LOSS] = {"burst loss",
+			      "look for a link or a switch on this way that comes and goes"},
+	[FAULT_QUEUE_LOSS] = {"queue or policer loss",
+			      "look for a full queue or a rate limit on this way; lower the rate"},
+	[FAULT_DUPLICATION] = {"duplication",
+			       "look for a loop or a mirror port between the two hosts"},
+	[FAULT_REORDERING] = {"reordering",
+			      "look for packets spread over links on this way (hash of flows)"},
+	[FAULT_CORRUPTION] = {"corruption",
+			      "compare CRC counters of ports on this way; a cable, a NIC, memory"},
+	[FAULT_DELAY] = {"delay or jitter",
+			 "look for a changed route or a standing queue on this way"},
+	[FAULT_BLACKHOLE_ONE_WAY] = {"blackhole one way",
+				     "look on this way: route, firewall, TTL, a port that is down"},
+	[FAULT_BLACKHOLE_BOTH_WAYS] = {"blackhole both ways",
+				       "look for a link or a switch between the two that is down"},
+	[FAULT_LANE_DOWN] = {"lane down", "check the link of this interface: ip link, cable"},
+	[FAULT_PATH_MTU] = {"path MTU",
+			    "give all hops of this way the MTU of the hosts, or lower theirs"},
+	[FAULT_MOVED_MAC] = {"moved MAC",
+			     "was the NIC, the bond or the gateway exchanged? else look for a "
+			     "second owner of the address"},
+	[FAULT_STOPPED_PEER] =
+		{"stopped peer",
+		 "check the process there: it may be stopped, swapped out, in a debugger, or "
+		 "computing without progress calls"},
+	[FAULT_SLOW_RECEIVER] = {"slow receiver",
+				 "give the process there a core of its own, or call "
+				 "weft_worker_progress() more often"},
+	[FAULT_PEER_GONE] = {"peer gone", "look for the end of the process there: log, core dump"},
+	[FAULT_WRONG_VLAN] = {"wrong VLAN", "give both ends the same vlan= in WEFT_LANES"},
+	[FAULT_TWO_ANSWERS] = {"two ARP answers", "remove the address from one of the two hosts"},
+	[FAULT_FIREWALL] = {"firewall", "permit Weft's UDP port at the reporting host"},
+	[FAULT_TTL] = {"TTL", "look for a routing loop, or a ttl= that is too small"},
+	[FAULT_UNREACHABLE] = {"unreachable",
+			       "check the route there, and whether the process is running"},
+	[FAULT_CAPTURE_GAPS] = {"capture with gaps",
+				"capture with a larger buffer (tcpdump -B, WEFT_CAPTURE ring=) or "
+				"a smaller snaplen"},
+};
+
+const char *trace_fault_name(enum trace_fault fault)
+{
+	return faults[fault].name;
+}
+
+const char *trace_fault_advice(enum trace_fault fault)
+{
+	return faults[fault].advice;
+}
+
+/* ---- kinds of loss -------------------------------------------------------------------------- */
+
+/*
+ * Kinds of loss. Queues and policers drop the excess over their rate: lost frames follow many
+ * bytes, or frames that had waited. Bursts lose neighbours, independent of the load. All other loss
+ * is random.
+ */
+
+#define RANK_LIMIT 0.62 /* and three times the deviation that chance would give */
+#define LONG_RUN 4.5    /* frames lost in a row, on average: queues lose fewer */
+#define SHORT_RUN 2.0
+
+/*
+ * The probability that a lost frame had more in front of it than a frame that arrived (0.5 = no
+ * correlation). Counts frames sent from the first loss on.
+ */
+static double rank_of(const struct trace_flow *f, bool by_delay)
+{
+	double better = 0, pairs = 0, a, b;
+	unsigned int i, j;
+
+	for (i = 0; i < f->num_gone; i++) {
+		for (j = 0; j < f->num_came; j++) {
+			if (f->came[j].time < f->first_lost)
+				continue;
+			a = by_delay ? (double)f->gone[i].delay : f->gone[i].load;
+			b = by_delay ? (double)f->came[j].delay : f->came[j].load;
+			better += a > b ? 1 : a == b ? 0.5 : 0;
+			pairs++;
+		}
+	}
+	return pairs > 0 ? better / pairs : 0.5;
+}
+
+/* Classify losses that are neither a blackhole's nor an MTU's. */
+static enum trace_fault trace_kind_of_loss(const struct trace_flow *f)
+{
+	double run = (double)f->lost / (double)f->runs, load = rank_of(f, false),
+	       delay = rank_of(f, true), limit = 0.5 + 3 / sqrt(12.0 * f->num_gone);
+
+	if (limit < RANK_LIMIT)
+		limit = RANK_LIMIT;
+	if (run < LONG_RUN && (load >= limit || delay >= limit))
+		return FAULT_QUEUE_LOSS;
+	return run >= SHORT_RUN ? FAULT_BURST_LOSS : FAULT_RANDOM_LOSS;
+}
+
+/* ---- anomalies ------------------------------------------------------------------------------ */
+
+/*
+ * Which faults explain the observations: the table in doc/capture.md. Each fault is named, the
+ * strongest first. What is too small for a verdict is an observation.
+ */
 
 #define STOP_NS 5000000u        /* a silence from this length on is a stop */
 #define LONG_STOP_NS 100000000u /* a stop of this length counts in any capture */

@@ -1,12 +1,154 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "dump/decode.h"
-
 #include <rte_arp.h>
 
 #include "drivers/dpdk/frame/csum.h"
-#include "dump/record.h"
+#include "dump/decode.h"
+#include "dump/frames.h"
 #include "dump/shape.h"
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+/*
+ * Decodes message records into views like those of DATA frames with one message, so that the code
+ * that follows lanes and messages handles both. The frame header is computed from fields that are
+ * equal in the records of both ends. The connection is a hash of the workers, the number of the
+ * endpoint and the lane. The sequence is a hash of the message's own header.
+ */
+
+#define KEY_BYTES 44u /* the longest header that distinguishes a message from others */
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+	return h ^ h >> 29;
+}
+
+static uint64_t hash(uint64_t h, const uint8_t *p, uint32_t len)
+{
+	uint32_t i;
+
+	for (i = 0; i < len; i++)
+		h = mix(h, p[i]);
+	return h;
+}
+
+/* A number for one direction of one lane between two workers. */
+static uint64_t lane_number(uint64_t from, uint64_t to, const struct weft_record_head *r)
+{
+	return mix(mix(mix(0x77, from), to), (uint64_t)weft_get32(r->conn_sn) << 8 | r->lane);
+}
+
+static void make_header(struct dump_view *v, const struct weft_record_head *r)
+{
+	uint64_t from = weft_get64(r->from), to = weft_get64(r->to);
+	uint64_t there = lane_number(from, to, r), back = lane_number(to, from, r), seq;
+
+	seq = hash(weft_get32(r->length), (const uint8_t *)&r->kind, 2);
+	seq = hash(seq, v->body, v->body_cap < KEY_BYTES ? v->body_cap : KEY_BYTES);
+	v->made = (struct weft_frame_hdr){
+		.magic = weft_put16(WEFT_FRAME_MAGIC),
+		.version = WEFT_FRAME_VERSION,
+		.type = WEFT_FRAME_DATA,
+		.dst_conn = weft_put32((uint32_t)there),
+		.token = weft_put32((uint32_t)(there >> 32)),
+		.src_conn = weft_put16((uint16_t)back),
+		.seq = weft_put32((uint32_t)seq),
+		.ts = weft_put32((uint32_t)(seq >> 32)),
+		.ts_hold = weft_put16(WEFT_FRAME_NO_ECHO),
+	};
+	v->hdr = &v->made;
+}
+
+static const char *record_wrong(const struct dump_frame *frame, const struct weft_record_head *r)
+{
+	uint32_t length = weft_get32(r->length), behind = frame->len - (uint32_t)sizeof(*r);
+
+	if (weft_get16(r->magic) != WEFT_RECORD_MAGIC)
+		return "another magic";
+	if (r->version != WEFT_RECORD_VERSION)
+		return "another version";
+	if (r->kind == 0 || r->kind >= WEFT_RECORD_KINDS)
+		return "an unknown kind";
+	if (weft_get16(r->flags) & ~WEFT_RECORD_F_DONE)
+		return "unknown flags";
+	if (r->kind != WEFT_RECORD_MESSAGE)
+		return behind == sizeof(struct weft_record_native) && !r->am_id
+			       ? NULL
+			       : "a native operation of another length";
+	if (r->am_id == 0 || r->am_id >= 32)
+		return "a message id";
+	return behind == length && length ? NULL : "a message of another length";
+}
+
+/* As dump_decode(), of a record. */
+static void dump_record(const struct dump_frame *frame, struct dump_view *v)
+{
+	const struct weft_record_head *r = (const void *)frame->data;
+
+	v->what = DUMP_WRONG;
+	v->cut = frame->caplen < frame->len;
+	if (frame->caplen < sizeof(*r)) {
+		v->wrong = frame->len < sizeof(*r) ? "too short for a record"
+						   : "the capture has cut its header";
+		return;
+	}
+	v->wrong = record_wrong(frame, r);
+	if (v->wrong)
+		return;
+	v->what = DUMP_RECORD;
+	v->record = r;
+	v->body = frame->data + sizeof(*r);
+	v->body_len = frame->len - (uint32_t)sizeof(*r);
+	v->body_cap = frame->caplen - (uint32_t)sizeof(*r);
+	v->length = frame->len;
+	make_header(v, r);
+}
+
+/* As dump_msg_next(), of a record. */
+static bool dump_record_message(const struct dump_view *v, uint32_t *at, struct dump_msg *msg)
+{
+	if (*at)
+		return false;
+	*msg = (struct dump_msg){
+		.id = v->record->am_id, .len = v->body_len, .cap = v->body_cap, .data = v->body};
+	*at = v->body_len;
+	return true;
+}
+
+bool dump_record_is_unique(const struct dump_view *v)
+{
+	static const uint32_t with_sequence = 1u << WEFT_WIRE_EAGER | 1u << WEFT_WIRE_EAGER_SYNC |
+					      1u << WEFT_WIRE_FRAG | 1u << WEFT_WIRE_FRAG_SYNC |
+					      1u << WEFT_WIRE_RTS | 1u << WEFT_WIRE_AM |
+					      1u << WEFT_WIRE_AM_RTS | 1u << WEFT_WIRE_AM_FRAG;
+
+	return dump_is_message(v) && with_sequence >> v->record->am_id & 1;
+}
+
+static void fields(const struct dump_shape *shape, const uint8_t *p, uint32_t cap,
+		   struct dump_sink *sink)
+{
+	unsigned int i;
+
+	for (i = 0; i < shape->num_fields; i++)
+		if ((uint32_t)shape->field[i].offset + shape->field[i].size <= cap)
+			sink->value(sink, &shape->field[i], p + shape->field[i].offset);
+}
+
+void dump_record_walk(const struct dump_view *v, struct dump_sink *sink)
+{
+	sink->begin(sink, "body", dump_shape_record_head.name);
+	fields(&dump_shape_record_head, (const uint8_t *)v->record, sizeof(*v->record), sink);
+	sink->end(sink);
+	if (v->record->kind == WEFT_RECORD_MESSAGE)
+		return;
+	sink->begin(sink, "body", dump_shape_record_native.name);
+	fields(&dump_shape_record_native, v->body, v->body_cap, sink);
+	sink->end(sink);
+}
+
+/* ---- frames --------------------------------------------------------------------------------- */
 
 #define VLAN_ID 0xfff
 
@@ -24,7 +166,7 @@ static void skip(struct cursor *c, uint32_t n)
 	c->len -= n;
 }
 
-static void wrong(struct dump_view *v, const char *why)
+static void set_wrong(struct dump_view *v, const char *why)
 {
 	v->what = DUMP_WRONG;
 	v->wrong = why;
@@ -33,7 +175,7 @@ static void wrong(struct dump_view *v, const char *why)
 static void damaged(struct dump_view *v, const char *why)
 {
 	v->damaged = true;
-	wrong(v, why);
+	set_wrong(v, why);
 }
 
 static bool arp(struct cursor *c, struct dump_view *v)
@@ -87,11 +229,11 @@ static bool ip_udp(struct cursor *c, struct dump_view *v)
 		return false;
 	if (total > c->len || total < WEFT_IP_UDP_LEN || udp_len < sizeof(*udp) ||
 	    udp_len > total - sizeof(*ip))
-		wrong(v, "lengths of the IPv4 and UDP headers that contradict each other");
+		set_wrong(v, "lengths of the IPv4 and UDP headers that contradict each other");
 	else if (!weft_ipv4_header_ok(ip))
 		damaged(v, "the checksum of the IPv4 header");
 	else if (ip->fragment_offset & RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK))
-		wrong(v, "a fragment");
+		set_wrong(v, "a fragment");
 	else
 		c->len = udp_len - (uint32_t)sizeof(*udp) + WEFT_IP_UDP_LEN;
 	if (c->left > c->len)
@@ -299,7 +441,7 @@ void dump_decode(const struct dump_frame *frame, struct dump_view *v)
 	if (why && v->body && v->body_cap < v->body_len)
 		why = NULL; /* a frame that the capture has cut can't be checked */
 	if (why)
-		wrong(v, why);
+		set_wrong(v, why);
 }
 
 bool dump_msg_next(const struct dump_view *v, uint32_t *at, struct dump_msg *msg)

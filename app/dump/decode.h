@@ -4,7 +4,8 @@
  * Decodes a captured frame into a view of a lane frame: where header, blocks, body and messages
  * are, and what is wrong with it. The library's validation accepts frames for one receiver. This
  * one accepts frames for any receiver, and frames that the capture has cut (snaplen). For a
- * malformed frame it returns the reason as text.
+ * malformed frame it returns the reason as text. Message records, the messages of lanes without
+ * frames (lib/lane_tap.h), become views like those of DATA frames with one message.
  */
 #ifndef DUMP_DECODE_H
 #define DUMP_DECODE_H
@@ -14,8 +15,8 @@
 
 #include "core/wire.h"
 #include "drivers/dpdk/frame/frame.h"
-#include "lane_tap.h"
 #include "dump/file.h"
+#include "lane_tap.h"
 
 enum dump_what {
 	DUMP_OTHER, /**< no frame of Weft: other protocols, UDP without the magic */
@@ -80,5 +81,12 @@ bool dump_msg_next(const struct dump_view *view, uint32_t *at, struct dump_msg *
 
 /** Check a message against doc/wire.md. @return NULL = correct, or the error, in static storage */
 const char *dump_msg_wrong(const struct dump_msg *msg);
+
+struct dump_sink;
+
+/** As dump_walk(), of a record: without the message in it. */
+void dump_record_walk(const struct dump_view *v, struct dump_sink *sink);
+/** Does the header of its message differ from that of any other message? */
+bool dump_record_is_unique(const struct dump_view *v);
 
 #endif /* DUMP_DECODE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/file.h
- * A capture file, frame by frame: pcapng (dump/pcapng.c) and pcap (libpcap). libpcap reads pcapng,
+ * A capture file, frame by frame: pcapng and pcap (libpcap). libpcap reads pcapng,
  * too, but it reports neither the interface nor the direction of a frame, and it refuses files
  * whose interfaces differ.
  *
@@ -71,9 +71,6 @@ struct dump_file {
 /** Set by a signal's handler: all captures end there, without an error. */
 extern volatile sig_atomic_t dump_file_stop;
 
-/** Set lane to the first word of the name: names of Weft are "dpdk:0 (name of the port)". */
-void dump_iface_lane(struct dump_iface *iface);
-
 /** @param name  "-" = standard input. @return NULL: @p why names the file and the error */
 struct dump_file *dump_file_open(const char *name, uint8_t index, char *why, size_t why_len);
 /**
@@ -87,7 +84,23 @@ bool dump_file_next(struct dump_file *file, struct dump_frame *frame);
 uint64_t dump_file_dropped(const struct dump_file *file);
 void dump_file_close(struct dump_file *file);
 
-/* dump/pcapng.c */
-bool dump_pcapng_next(struct dump_file *file, struct dump_frame *frame);
+/** tcpdump's filter expressions. */
+struct dump_filter;
+
+/** @return NULL: @p why names the error in the expression */
+struct dump_filter *dump_filter_make(const char *expression, char *why, size_t why_len);
+bool dump_filter_takes(const struct dump_filter *filter, const struct dump_frame *frame);
+void dump_filter_free(struct dump_filter *filter);
+
+/** How far a large file has been read: on standard error, if that is a terminal. */
+struct dump_progress {
+	uint64_t size; /**< of the file; 0 = not known */
+	uint64_t next; /**< bytes at which the next line is printed */
+	bool shown;
+};
+
+void dump_progress_begin(struct dump_progress *p, const struct dump_file *file);
+void dump_progress(struct dump_progress *p, const struct dump_file *file);
+void dump_progress_end(struct dump_progress *p);
 
 #endif /* DUMP_FILE_H */

@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dump/fate.h"
+#include "dump/flight.h"
+#include "dump/follow.h"
 #include "dump/message.h"
-#include "dump/seed.h"
+#include "dump/trace.h"
 
 #define BUCKETS (2u * FLIGHTS)
 #define PROMPT_NS 50000u /* retransmissions by acknowledgements follow one within this time */

@@ -7,9 +7,12 @@
 #ifndef DUMP_FRAMES_H
 #define DUMP_FRAMES_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "dump/decode.h"
+#include "dump/shape.h"
 
 void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_frame *frame,
 		     const struct dump_view *view);
@@ -31,5 +34,44 @@ void dump_counts_text(FILE *out, const struct dump_counts *counts);
 struct json;
 /** Members of the object that is open. */
 void dump_counts_json(struct json *j, const struct dump_counts *counts);
+
+/* ---- JSON to a stream: commas and escapes */
+
+/* The caller closes each object and list that it has opened. */
+
+struct json {
+	FILE *out;
+	bool more; /**< a member or an element precedes */
+};
+
+/** @param name  of the member; NULL: an element, or the whole. @param bracket  '{' or '[' */
+void json_begin(struct json *j, const char *name, char bracket);
+/** @param bracket  '}' or ']' */
+void json_end(struct json *j, char bracket);
+void json_number(struct json *j, const char *name, uint64_t value);
+void json_real(struct json *j, const char *name, double value);
+/** @param value  is JSON already */
+void json_raw(struct json *j, const char *name, const char *value);
+/** @param text  any bytes; control characters become \\u00xx */
+void json_text(struct json *j, const char *name, const char *text);
+
+/* ---- the walk over a frame */
+
+/*
+ * All fields of a lane frame in the order of its bytes, by the tables of dump/shape.h. A sink is
+ * called for each; those of frames.c print text or JSON.
+ */
+
+struct dump_sink {
+	/** An item begins; consecutive items with an equal list name form one list. */
+	void (*begin)(struct dump_sink *sink, const char *list, const char *name);
+	void (*end)(struct dump_sink *sink);
+	void (*value)(struct dump_sink *sink, const struct dump_field *field, const uint8_t *at);
+	/** @param text  printable */
+	void (*text)(struct dump_sink *sink, const char *name, const char *text);
+	void (*bytes)(struct dump_sink *sink, uint32_t n);
+	/** The error in the item that has begun. */
+	void (*wrong)(struct dump_sink *sink, const char *why);
+};
 
 #endif /* DUMP_FRAMES_H */

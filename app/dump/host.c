@@ -1,4 +1,94 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_arp.h>
+
+#include "dump/clock.h"
+#include "dump/host.h"
+#include "dump/trace.h"
+
+/* ---- spans ---------------------------------------------------------------------------------- */
+
+/* When captures ran: a frame that a capture lacks was lost only if the capture could have it. */
+
+int trace_spans(struct trace *t, const struct survey *s, const struct trace_clock *clock)
+{
+	const struct survey_file *f;
+	struct trace_span *span;
+	unsigned int i, n;
+
+	t->survey = s;
+	if (!s->done || s->partial)
+		return 0;
+	t->span = calloc(t->num_files, sizeof(*t->span));
+	if (!t->span)
+		return -ENOMEM;
+	for (i = 0; i < t->num_files; i++) {
+		f = &s->file[i];
+		span = &t->span[i];
+		/* Behind its last record a lane may be closed: what comes then is not recorded. */
+		span->end = trace_time(&clock[i], f->last);
+		span->ran_until = trace_time(&clock[i], f->end);
+		span->unplaced = f->lost > f->placed;
+		for (n = 0; n < DUMP_IFACES; n++)
+			span->begin[n] = f->port[n].first ? trace_time(&clock[i], f->port[n].first)
+							  : UINT64_MAX;
+		span->missing = calloc(f->num_holes + 1, sizeof(*span->missing));
+		if (!span->missing)
+			return -ENOMEM;
+		for (n = 0; n < f->num_holes; n++)
+			span->missing[n] =
+				(struct trace_missing){trace_time(&clock[i], f->hole[n].from),
+						       trace_time(&clock[i], f->hole[n].to),
+						       f->hole[n].iface};
+		span->num_missing = f->num_holes;
+	}
+	return 0;
+}
+
+void trace_spans_free(struct trace *t)
+{
+	unsigned int i;
+
+	for (i = 0; t->span && i < t->num_files; i++)
+		free(t->span[i].missing);
+	free(t->span);
+	t->span = NULL;
+}
+
+/* Stretches are in the order of time, except for clocks that were set back. */
+static bool lost_some(const struct trace_span *s, uint16_t iface, uint64_t from, uint64_t to)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->num_missing; i++)
+		if ((s->missing[i].iface == iface || s->missing[i].iface == UINT16_MAX) &&
+		    s->missing[i].from <= to && s->missing[i].to >= from)
+			return true;
+	return false;
+}
+
+bool trace_runs(const struct trace *t, uint8_t file, uint64_t time)
+{
+	return time <= (t->span ? t->span[file].end : t->now);
+}
+
+bool trace_covers(const struct trace *t, const struct trace_port *port, uint64_t from, uint64_t to)
+{
+	const struct trace_span *s;
+
+	if (!t->span)
+		return true;
+	s = &t->span[port->file];
+	return !s->unplaced && from >= s->begin[port->iface] && to <= s->end &&
+	       !lost_some(s, port->iface, from, to);
+}
+
+/* ---- silences ------------------------------------------------------------------------------- */
+
 /*
  * Silences of hosts. A host is silent from the time at which a frame could have been there: its
  * sending plus the least delay of its flow, and not before the host's last record. Without a frame
@@ -10,8 +100,6 @@
  * A capture by the kernel has records of frames while the process does not run. There the silence
  * is that of a lane: DATA has come, and nothing leaves. The protocol answers within 25 us.
  */
-
-#include "dump/trace.h"
 
 #define GAP_NS 200000u
 #define FRAMES 2u /* that come at once */
@@ -139,4 +227,200 @@ bool trace_host_silent(const struct trace_host *h, uint64_t from, uint64_t to)
 uint64_t trace_host_time(const struct trace_host *h)
 {
 	return h->last > h->first ? h->last - h->first : 0;
+}
+
+/* ---- unanswered requests -------------------------------------------------------------------- */
+
+/* Requests of hosts before they have a lane, ARP and HELLO, and whether they are answered. */
+
+static struct trace_question *find(struct trace *t, bool hello, uint64_t from, uint64_t to)
+{
+	struct trace_question *q;
+	unsigned int i;
+
+	for (i = 0; i < t->num_questions; i++) {
+		q = &t->question[i];
+		if (q->hello == hello && q->from == from && q->to == to)
+			return q;
+	}
+	return NULL;
+}
+
+static void add_request(struct trace *t, const struct dump_frame *frame, bool hello, uint64_t from,
+			uint64_t to, uint64_t time)
+{
+	struct trace_question *q = find(t, hello, from, to);
+
+	/* A host receives requests of others (broadcasts), but not the answers to them. */
+	if (frame->way == DUMP_IN || (!q && t->num_questions == TRACE_QUESTIONS))
+		return;
+	if (!q) {
+		q = &t->question[t->num_questions++];
+		*q = (struct trace_question){.hello = hello, .from = from, .to = to};
+	}
+	if (!q->unanswered++)
+		q->since = time;
+}
+
+static void answered(struct trace *t, bool hello, uint64_t from, uint64_t to)
+{
+	struct trace_question *q = find(t, hello, to, from);
+
+	if (q)
+		q->unanswered = 0;
+}
+
+static void arp(struct trace *t, const struct dump_frame *frame, const struct rte_arp_hdr *a,
+		uint64_t time)
+{
+	uint32_t from = weft_be32(a->arp_data.arp_sip), to = weft_be32(a->arp_data.arp_tip);
+
+	if (a->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY))
+		answered(t, false, from, to);
+	else if (from && from != to) /* probes and announcements get no answer */
+		add_request(t, frame, false, from, to, time);
+}
+
+void trace_question(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
+		    uint64_t time)
+{
+	uint64_t from, to;
+
+	if (v->what == DUMP_ARP)
+		return arp(t, frame, v->arp, time);
+	from = trace_address(v->src_ip, v->src_mac);
+	to = trace_address(v->dst_ip, v->dst_mac);
+	if (v->hdr->type == WEFT_FRAME_HELLO)
+		add_request(t, frame, true, from, to, time);
+	else if (v->hdr->type == WEFT_FRAME_HELLO_ACK || v->hdr->type == WEFT_FRAME_HELLO_RETRY ||
+		 v->hdr->type == WEFT_FRAME_RESET)
+		answered(t, true, from, to);
+}
+
+/* ---- other protocols ------------------------------------------------------------------------ */
+
+/*
+ * What frames of other protocols reveal about lanes: ICMP errors that quote a packet, ARP requests
+ * in another VLAN, and two stations that answer one ARP request.
+ */
+
+static uint32_t be32(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* The quoted packet follows eight bytes; addresses and ports of UDP are in it. */
+static void icmp(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
+		 uint64_t time)
+{
+	const uint8_t *quoted = v->icmp + 8;
+	struct trace_icmp one = {.type = v->icmp[0],
+				 .code = v->icmp[1],
+				 .mtu = (uint16_t)(v->icmp[6] << 8 | v->icmp[7]),
+				 .from = v->src_ip,
+				 .src = be32(quoted + 12),
+				 .dst = be32(quoted + 16),
+				 .first = time,
+				 .file = frame->file},
+			  *i;
+
+	if (frame->way == DUMP_OUT || quoted[0] != 0x45 || quoted[9] != 17)
+		return;
+	for (i = t->icmp; i < t->icmp + t->num_icmp; i++)
+		if (i->type == one.type && i->code == one.code && i->from == one.from &&
+		    i->src == one.src && i->dst == one.dst)
+			break;
+	if (i == t->icmp + TRACE_ICMP)
+		return;
+	if (i == t->icmp + t->num_icmp) {
+		*i = one;
+		t->num_icmp++;
+	}
+	i->count++;
+}
+
+static struct trace_owner *owner_of(struct trace *t, uint32_t ip)
+{
+	unsigned int i;
+
+	for (i = 0; i < t->num_owners; i++)
+		if (t->owner[i].ip == ip)
+			return &t->owner[i];
+	if (t->num_owners == TRACE_OWNERS)
+		return NULL;
+	t->owner[t->num_owners] = (struct trace_owner){.ip = ip};
+	return &t->owner[t->num_owners++];
+}
+
+/* Two answers to one request: between two answers of one address no request went out. */
+static void answer(struct trace *t, const struct dump_frame *frame, const struct rte_arp_ipv4 *a,
+		   uint64_t time)
+{
+	struct trace_owner *o = owner_of(t, weft_be32(a->arp_sip));
+
+	if (!o || frame->way == DUMP_OUT)
+		return;
+	if (o->answered && o->file == frame->file && o->answered + TRACE_WAIT_NS > time &&
+	    memcmp(o->mac, a->arp_sha.addr_bytes, 6)) {
+		memcpy(o->second, a->arp_sha.addr_bytes, 6);
+		if (!o->conflicts++)
+			o->first = time;
+		return;
+	}
+	memcpy(o->mac, a->arp_sha.addr_bytes, 6);
+	o->answered = time;
+	o->file = frame->file;
+}
+
+static struct trace_tag *tag_of(struct trace *t, const struct dump_frame *frame)
+{
+	unsigned int i;
+
+	for (i = 0; i < t->num_tags; i++)
+		if (t->tag[i].file == frame->file && t->tag[i].iface == frame->iface)
+			return &t->tag[i];
+	if (t->num_tags == TRACE_TAGS)
+		return NULL;
+	t->tag[t->num_tags] = (struct trace_tag){.file = frame->file, .iface = frame->iface};
+	return &t->tag[t->num_tags++];
+}
+
+/* A request for our address that comes in another VLAN than ours: the neighbour is there. */
+static void tags(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
+		 uint64_t time)
+{
+	struct trace_tag *tag = tag_of(t, frame);
+
+	if (!tag)
+		return;
+	if (frame->way == DUMP_OUT) {
+		tag->own = v->vlan;
+		tag->ip = weft_be32(v->arp->arp_data.arp_sip);
+		tag->has = true;
+	} else if (tag->has && v->vlan != tag->own &&
+		   weft_be32(v->arp->arp_data.arp_tip) == tag->ip) {
+		tag->peer = weft_be32(v->arp->arp_data.arp_sip);
+		tag->theirs = v->vlan;
+		if (!tag->count++)
+			tag->first = time;
+	}
+}
+
+void trace_notice(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
+		  uint64_t time)
+{
+	struct trace_owner *o;
+
+	if (v->icmp)
+		icmp(t, frame, v, time);
+	if (v->what != DUMP_ARP)
+		return;
+	tags(t, frame, v, time);
+	if (v->arp->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY)) {
+		answer(t, frame, &v->arp->arp_data, time);
+		return;
+	}
+	o = owner_of(t, weft_be32(v->arp->arp_data.arp_tip));
+	if (o)
+		o->answered = 0;
 }

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dump/flight.h"
+#include "dump/follow.h"
 #include "dump/message.h"
-#include "dump/seed.h"
+#include "dump/trace.h"
 
 #define BUCKETS (2u * MSG_OPEN)
 #define IDLE_NS 20000000u /* for operations that no message ends */

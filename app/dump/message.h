@@ -4,12 +4,10 @@
  * Messages followed over all lanes of their endpoint. doc/capture.md, "Messages", has the model and
  * the bounds.
  *
- *  dump/stream.c    which flows are lanes of one endpoint, and its workers
- *  dump/message.c   the table of open messages
- *  dump/follow.c    maps the messages of a frame to them
- *	dump/flight.c    frames from the first transmission to the acknowledgement
- *	dump/native.c    native operations of lanes without frames
- *	dump/hist.c      quantiles of times
+ *  dump/trace.c    which flows are lanes of one endpoint, and its workers
+ *  dump/message.c  the table of open messages
+ *  dump/follow.c   maps the messages of a frame to them
+ *  dump/flight.c   frames from the first transmission to the acknowledgement
  */
 #ifndef DUMP_MESSAGE_H
 #define DUMP_MESSAGE_H
@@ -17,7 +15,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "dump/hist.h"
 #include "dump/trace.h"
 
 #define MSG_OPEN (1u << 16)
@@ -142,11 +139,6 @@ struct trace_follow {
 
 struct trace_follow *follow_make(void);
 void follow_free(struct trace_follow *fo);
-/** A lane frame of flow @p f. */
-void follow_frame(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
-		  const struct dump_view *view, uint64_t time);
-/** No more frames. */
-void follow_end(struct trace *t);
 /** Watch the message of this number: keep its events. @return NULL: too many */
 struct msg_watch *follow_watch(struct trace_follow *fo, uint64_t number);
 
@@ -161,7 +153,6 @@ bool msg_complete(const struct msg *m);
 /** The lane whose bytes arrived last. @return NULL: none. @p by: ns after the one before */
 const struct msg_lane *msg_last_lane(const struct msg *m, uint64_t *by);
 
-/* dump/message.c */
 struct msg *msg_begin(struct trace *t, uint32_t flow, uint64_t time);
 void msg_name(struct trace *t, struct msg *m, enum msg_key key, uint64_t a, uint64_t b);
 /** A message of this stream that has this name. */
@@ -174,60 +165,5 @@ struct msg *msg_find_alike(const struct trace *t, uint32_t flow, enum msg_key ke
 void msg_touch(struct trace *t, struct msg *m, uint64_t time);
 /** End messages that have been idle for long; with @p all, end all. */
 void msg_sweep(struct trace *t, bool all);
-
-/* dump/follow.c */
-struct msg_link {
-	uint64_t offset;
-	uint32_t msg, number, next, bytes;
-	uint8_t kind; /**< enum link_kind */
-};
-/** Read the messages of a frame that is seen first. @return its links, or TRACE_NONE */
-uint32_t follow_messages(struct trace *t, struct trace_flow *f, const struct dump_view *view,
-			 uint64_t time, uint8_t way);
-/** The message of a link, or NULL: it has ended. */
-struct msg *link_msg(const struct trace_follow *fo, const struct msg_link *l);
-/** @return the counters of this lane's part of a message */
-struct msg_lane *msg_lane(struct msg *m, uint32_t flow, uint64_t time);
-
-/* dump/flight.c */
-int flight_make(struct trace_follow *fo);
-void flight_free(struct trace_follow *fo);
-/** A DATA or PART frame. */
-void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
-		 const struct dump_view *view, uint64_t time);
-/** Take the acknowledgements of the other direction from a frame of @p f. */
-void flight_ack(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
-		const struct dump_view *view, uint64_t time);
-/** A message record. */
-void flight_record(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
-		   const struct dump_view *view, uint64_t time);
-/** For the time line of @p m: bytes that a native operation over @p flow moves. */
-void flight_note(struct trace_follow *fo, const struct msg *m, const struct msg_event *e);
-void flight_end(struct trace *t);
-/** Retire the oldest frame, which frees links. */
-void flight_retire(struct trace *t);
-
-/* dump/native.c */
-/** A record of a native operation. */
-void follow_native(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
-		   const struct dump_view *view, uint64_t time);
-
-/* dump/stream.c */
-uint32_t stream_of(const struct trace *t, uint32_t flow);
-/** The flows are lanes of one endpoint, in the same direction. */
-void stream_join(struct trace *t, uint32_t a, uint32_t b);
-/** Could they be that, though no message names their endpoints? */
-bool stream_may_join(const struct trace *t, uint32_t a, uint32_t b);
-/** Take the lane and the workers of flow @p f from its first record. */
-void stream_record(struct trace *t, struct trace_flow *f, const struct weft_record_head *r);
-/** A wire-up message: learn the names of workers. */
-void stream_learn(struct trace *t, const struct dump_msg *msg);
-/** A wire-up message of flow @p f. */
-void stream_wireup(struct trace *t, struct trace_flow *f, const struct dump_msg *msg);
-/** An IPv4 or MAC address. @return buf */
-const char *stream_address(uint64_t address, char *buf, size_t size);
-/** The name of the sender, or (@p to) of the receiver of a flow. @return buf */
-const char *stream_end_name(const struct trace *t, const struct trace_flow *f, bool to, char *buf,
-			    size_t size);
 
 #endif /* DUMP_MESSAGE_H */

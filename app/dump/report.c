@@ -4,9 +4,11 @@
 
 #include <inttypes.h>
 
-#include "dump/json.h"
+#include "dump/anomaly.h"
+#include "dump/clock.h"
+#include "dump/frames.h"
 #include "dump/list.h"
-#include "dump/survey.h"
+#include "dump/trace.h"
 #include "dump/verdict.h"
 
 /* Of the JSON object: it changes when a key gets another meaning. */

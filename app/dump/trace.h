@@ -4,20 +4,13 @@
  * The analysis of several captures together: the directions of lanes (flows), the fate of each
  * frame, and silences of hosts. doc/capture.md, "Analysis", has the model and the bounds.
  *
- *  dump/survey.c   what the captures are: spans, lost records, stations
- *  dump/clock.c    clocks of the captures relative to each other
- *  dump/span.c     whether a capture could have a frame
- *	dump/merge.c    several captures in the order of one clock
- *  dump/flow.c     flows and lanes: which one a frame belongs to
- *	dump/fate.c     each frame at its sender and at its receiver
- *	dump/host.c     when hosts were silent
- *  dump/question.c unanswered requests
- *	dump/notice.c   what frames of other protocols reveal
+ *  dump/clock.c    what the captures are; their clocks relative to each other
+ *  dump/trace.c    flows, lanes and streams: which one a frame belongs to
+ *  dump/fate.c     each frame at its sender and at its receiver, and paths that got longer
+ *  dump/host.c     when captures ran, silences, unanswered requests, other protocols
  *  dump/anomaly.c  which faults explain the observations
- *	dump/loss.c     kinds of loss
- *	dump/delay.c    paths that got longer
- *	dump/fault.c    names of faults, and what to do
- *	dump/report.c   prints it
+ *  dump/dump.c     several captures in the order of one clock
+ *  dump/report.c   prints it
  *
  * dump/message.h has the messages in them.
  */
@@ -31,7 +24,51 @@
 
 #include "dump/decode.h"
 #include "dump/dump.h"
-#include "dump/hist.h"
+
+/* ---- histograms of times: quantiles to within an eighth, in constant memory */
+
+#define HIST_SUB 8u /**< buckets of a power of two */
+
+struct hist {
+	uint64_t count, max;
+	uint32_t bucket[(64 - 2) * HIST_SUB];
+};
+
+void hist_add(struct hist *h, uint64_t ns);
+/** @param q  0 .. 1. @return the middle of the bucket in which it lies, at most the maximum */
+uint64_t hist_quantile(const struct hist *h, double q);
+
+/* ---- hashes */
+
+/*
+ * For tables whose keys come from captures, which may be crafted. Each run draws new random
+ * numbers, so the author of a capture cannot choose keys that collide. Two different keys share one
+ * of N buckets with a probability of 1/N (pair-multiply-shift, M. Thorup, "High speed hashing for
+ * integers and strings"). Output does not depend on hashes: tables are searched for exact keys
+ * only.
+ */
+
+extern uint64_t dump_seed[5];
+
+static inline uint32_t dump_hash(uint64_t x, uint64_t y)
+{
+	uint64_t h = dump_seed[4];
+
+	h += (dump_seed[0] + (uint32_t)x) * (dump_seed[1] + (x >> 32));
+	h += (dump_seed[2] + (uint32_t)y) * (dump_seed[3] + (y >> 32));
+	return (uint32_t)(h >> 32);
+}
+
+/**
+ * Consecutive sequences get neighbouring buckets, for the reason in fate.c: 1024 share a hash.
+ * @param key  the object that the sequence is of; @p more: a second part of the key
+ */
+static inline uint32_t dump_hash_near(uint64_t key, uint32_t more, uint32_t seq)
+{
+	return dump_hash(key, (uint64_t)more << 32 | seq >> 10) + seq;
+}
+
+/* ---- flows */
 
 #define TRACE_FLOWS 4096
 #define TRACE_SAMPLES 1024 /**< of each flow: frames that came, and frames that did not */
@@ -120,7 +157,7 @@ struct trace_flow {
 	uint64_t compared_from;
 	struct trace_path path[WEFT_FRAME_PATHS_MAX];
 	struct trace_series series;
-	/* dump/stream.c */
+	/* dump/trace.c */
 	uint32_t parent;    /**< another lane of its endpoint, or itself */
 	bool named;         /**< wire-up has named its endpoint */
 	uint8_t lane;       /**< number, if named */
@@ -140,7 +177,7 @@ struct trace_flow {
 		sacked_at; /**< times of the newest acknowledgement, of the newest SACK */
 	uint32_t sack_ack, sack_words;
 	uint64_t sack[WEFT_FRAME_SACK_WORDS];
-	/* dump/native.c: operations that the sender has posted, by kind */
+	/* dump/follow.c: operations that the sender has posted, by kind */
 	uint64_t natives[WEFT_RECORD_KINDS], native_bytes[WEFT_RECORD_KINDS];
 	uint32_t rx_frames; /**< capacity of the receiver's ring, from its HELLO; 0 = not seen */
 };
@@ -284,131 +321,24 @@ static inline struct trace_flow *trace_other(const struct trace *t, const struct
 	return f->other == TRACE_NONE ? NULL : &t->flow[f->other];
 }
 
-/* dump/stream.c */
-struct stream_name *stream_names_make(void);
-/** The flow has found its other direction. */
-void stream_paired(struct trace *t, uint32_t flow);
+/* ---- streams: flows in the same direction that are lanes of one endpoint */
 
-/* dump/fate.c */
-struct trace_pending *trace_pending_make(void);
-void trace_pending_free(struct trace_pending *p);
-void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
-		const struct dump_view *view, uint64_t time);
-/** A received frame with a wrong checksum: it was changed on its way. */
-void trace_fate_changed(struct trace *t, const struct dump_frame *frame,
-			const struct dump_view *view, uint64_t time);
-/** The frame of this number was acknowledged, and was sent once: it came. */
-void trace_fate_acked(struct trace *t, uint64_t number);
-/** A run of lost frames has ended; with @p open the capture has. */
-void trace_run_end(struct trace_flow *f, bool open);
-/** Judge frames that have waited long enough; with @p all, all frames. */
-void trace_fate_judge(struct trace *t, bool all);
+uint32_t stream_of(const struct trace *t, uint32_t flow);
 
-/* dump/question.c */
-/** A frame of ARP, or a lane frame. */
-void trace_question(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
-		    uint64_t time);
+/** The flows are lanes of one endpoint, in the same direction. */
+void stream_join(struct trace *t, uint32_t a, uint32_t b);
 
-/* dump/notice.c */
-/** A frame of another protocol. */
-void trace_notice(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
-		  uint64_t time);
+/** Could they be that, though no message names their endpoints? */
+bool stream_may_join(const struct trace *t, uint32_t a, uint32_t b);
 
-/* dump/host.c */
-void trace_host_record(struct trace *t, const struct dump_frame *frame,
-		       const struct dump_view *view, struct trace_flow *f, uint64_t time);
-/** Was the host silent at any time between these two? */
-bool trace_host_silent(const struct trace_host *h, uint64_t from, uint64_t to);
-/** The time that its capture covers. */
-uint64_t trace_host_time(const struct trace_host *h);
+/** A wire-up message of flow @p f. */
+void stream_wireup(struct trace *t, struct trace_flow *f, const struct dump_msg *msg);
 
-/* dump/span.c */
-struct survey;
-struct trace_clock;
-/** Take over from the survey when captures ran. @return -ENOMEM */
-int trace_spans(struct trace *t, const struct survey *s, const struct trace_clock *clock);
-void trace_spans_free(struct trace *t);
-/** Was the file's capture still running then? */
-bool trace_runs(const struct trace *t, uint8_t file, uint64_t time);
-/** Did the port's capture run then, and report no lost records? */
-bool trace_covers(const struct trace *t, const struct trace_port *port, uint64_t from, uint64_t to);
+/** An IPv4 or MAC address. @return buf */
+const char *stream_address(uint64_t address, char *buf, size_t size);
 
-/* ---- clocks --------------------------------------------------------------------------------- */
-
-struct trace_clock {
-	bool known;         /**< frames connect it to the first capture's */
-	int64_t offset;     /**< ns to subtract, at @p at */
-	uint64_t at;        /**< by this capture's clock */
-	double drift;       /**< ns per ns */
-	double drift_error; /**< half the distance of the quartiles */
-	bool equal;         /**< no frame contradicts it: it is not corrected */
-};
-
-/** Reads the captures once. @return APP_OK, or an exit code after an error message */
-int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock,
-		 struct survey *survey);
-uint64_t trace_time(const struct trace_clock *clock, uint64_t time);
-
-/* ---- anomalies ------------------------------------------------------------------------------ */
-
-enum trace_fault {
-	FAULT_NONE,
-	FAULT_RANDOM_LOSS,
-	FAULT_BURST_LOSS,
-	FAULT_QUEUE_LOSS,
-	FAULT_DUPLICATION,
-	FAULT_REORDERING,
-	FAULT_CORRUPTION,
-	FAULT_DELAY,
-	FAULT_BLACKHOLE_ONE_WAY,
-	FAULT_BLACKHOLE_BOTH_WAYS,
-	FAULT_LANE_DOWN,
-	FAULT_PATH_MTU,
-	FAULT_MOVED_MAC,
-	FAULT_STOPPED_PEER,
-	FAULT_SLOW_RECEIVER,
-	FAULT_PEER_GONE,
-	FAULT_WRONG_VLAN,
-	FAULT_TWO_ANSWERS,
-	FAULT_FIREWALL,
-	FAULT_TTL,
-	FAULT_UNREACHABLE,
-	FAULT_CAPTURE_GAPS,
-	FAULT_COUNT,
-};
-
-const char *trace_fault_name(enum trace_fault fault);
-/** What to do about it: a sentence. */
-const char *trace_fault_advice(enum trace_fault fault);
-
-struct trace_anomaly {
-	enum trace_fault fault;
-	bool observation; /**< too small for a verdict, or a consequence of one */
-	uint32_t flow;    /**< of the lane; TRACE_NONE = of a host, or of a capture */
-	uint8_t host;     /**< file of the host that is slow, stopped or down */
-	uint64_t time;    /**< of the first evidence, common clock */
-	double share;     /**< of the frames or of the time, 0 to 1; 0 = none is meant */
-	double weight;    /**< the strongest is named first */
-	char text[240];   /**< the evidence */
-};
-
-#define TRACE_ANOMALIES 256
-
-/** @return number of entries in @p a: verdicts, the strongest first, then observations */
-unsigned int trace_anomalies(struct trace *t, struct trace_anomaly a[TRACE_ANOMALIES]);
-/** @return number of verdicts among @p num entries */
-unsigned int trace_verdicts(const struct trace_anomaly *a, unsigned int num);
-
-/* dump/delay.c */
-struct trace_delay {
-	int64_t before, after; /**< low quantiles, ns */
-	uint64_t time;
-};
-/** Did the path get longer? */
-bool trace_delayed(const struct trace_flow *f, struct trace_delay *d);
-
-/* dump/loss.c */
-/** Classify losses that are neither a blackhole's nor an MTU's. */
-enum trace_fault trace_kind_of_loss(const struct trace_flow *f);
+/** The name of the sender, or (@p to) of the receiver of a flow. @return buf */
+const char *stream_end_name(const struct trace *t, const struct trace_flow *f, bool to, char *buf,
+			    size_t size);
 
 #endif /* DUMP_TRACE_H */

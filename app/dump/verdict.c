@@ -9,7 +9,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "dump/survey.h"
+#include "dump/anomaly.h"
+#include "dump/clock.h"
+#include "dump/trace.h"
 
 /* Three lines for each fault, and one with the number of those left out: 24 lines in all. */
 #define FAULTS 5u

@@ -6,6 +6,7 @@
 #ifndef DUMP_VERDICT_H
 #define DUMP_VERDICT_H
 
+#include "dump/anomaly.h"
 #include "dump/list.h"
 
 /** The first lines, at most 24; all with --all. */

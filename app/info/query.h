@@ -5,6 +5,7 @@
  * raw lanes, Weft's own socket of any other (lib/answer.h). A process that has workers of both
  * kinds is in the list twice. Answers are untrusted text: each is cut to its field and made
  * printable.
+ * Samples are the counters of all workers of these processes, at one time.
  */
 #ifndef INFO_QUERY_H
 #define INFO_QUERY_H
@@ -51,5 +52,34 @@ typedef void (*query_value_cb)(const char *name, const char *text, bool is_numbe
  * @return false: it is malformed
  */
 bool query_walk(const char *answer, query_value_cb cb, void *arg);
+
+#define SAMPLES_MAX 32768u
+#define LANES_MAX 64u
+
+/** A counter of a lane, or of its worker (lane ""). */
+struct sample {
+	long pid;
+	char worker[20], lane[64], name[80];
+	double value;
+};
+
+struct samples {
+	unsigned int num;
+	struct sample of[SAMPLES_MAX];
+};
+
+/** The answer to /weft/workers. */
+struct lanes {
+	unsigned int num;
+	char text[LANES_MAX][96]; /**< "ID dpdk:0 device" */
+};
+
+/** @return false: the process gave no answer */
+bool lanes_take(struct query_process *p, struct lanes *lanes);
+/** Is lane @p i the first of its worker? */
+bool lanes_first(const struct lanes *lanes, unsigned int i);
+void samples_take(struct query_process *list, unsigned int n, struct samples *to);
+/** The counter of that name of the lane, or worker, of @p like; 0 where there is none. */
+double samples_value(const struct samples *s, const struct sample *like, const char *name);
 
 #endif /* INFO_QUERY_H */

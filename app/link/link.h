@@ -141,7 +141,7 @@ unsigned int sim_link_deliver(const struct sim_link *l, struct sim_link_state *s
 /** Flip a copy's bits in its data. */
 void sim_link_flip(const struct sim_link_copy *copy, uint8_t *data, uint32_t len);
 
-/* ---- frames: link/frame.c ------------------------------------------------------------------- */
+/* ---- frames: link/link.c ------------------------------------------------------------------- */
 
 /** Length of the Ethernet header with its VLAN tags; len when it is shorter. */
 uint32_t sim_link_l2_len(const uint8_t *data, uint32_t len);
@@ -153,7 +153,7 @@ uint32_t sim_link_flow_hash(const uint8_t *data, uint32_t len);
  */
 bool sim_link_mark(struct sim_link_state *s, uint8_t *data, uint32_t len);
 
-/* ---- text: link/text.c ---------------------------------------------------------------------- */
+/* ---- text: link/link.c ---------------------------------------------------------------------- */
 
 /** The syntax of sim_link_parse(), for help texts: lines of at most 80 columns. */
 extern const char sim_link_help[];

@@ -1,11 +1,289 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "perf/flow.h"
-
+#include <endian.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_cycles.h>
+
+#include "common/cli.h"
+#include "perf/flow.h"
+#include "perf/perf.h"
+
+/* ---- figures -------------------------------------------------------------------------------- */
+
+static uint64_t origin_tsc;
+static double origin_seconds;
+
+/*
+ * The EAL may have the TSC's rate only to within 10 MHz. So measure it against the kernel's clock:
+ * the longer the program runs, the more accurate this is.
+ */
+static double tsc_rate(void)
+{
+	double seconds = sys_seconds() - origin_seconds;
+
+	return seconds < 0.02 ? (double)rte_get_tsc_hz()
+			      : (double)(rte_rdtsc() - origin_tsc) / seconds;
+}
+
+void perf_meter_start(struct perf_meter *m)
+{
+	memset(m, 0, sizeof(*m));
+	if (!origin_tsc) {
+		origin_seconds = sys_seconds();
+		origin_tsc = rte_rdtsc();
+	}
+	m->start = rte_rdtsc();
+	m->last = m->start;
+	m->report_time = m->start;
+	m->next_tick = m->start + rte_get_tsc_hz();
+}
+
+void perf_meter_mark(struct perf_meter *m)
+{
+	m->report_time = m->last;
+	m->report_iters = m->iters;
+	m->next_tick = m->last + rte_get_tsc_hz();
+}
+
+/* Middle of a histogram bucket. */
+static double bucket_value(unsigned int index)
+{
+	unsigned int shift = index >> PERF_HIST_BITS;
+	uint64_t low = index & ((1u << PERF_HIST_BITS) - 1);
+
+	if (!shift)
+		return (double)low;
+	low |= 1u << PERF_HIST_BITS;
+	return ((double)low + 0.5) * (double)(1ull << (shift - 1));
+}
+
+static double percentile(const struct perf_meter *m, double part)
+{
+	double want = part * (double)m->iters;
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < PERF_HIST_SIZE; i++) {
+		sum += m->hist[i];
+		if (sum && (double)sum >= want)
+			return bucket_value(i);
+	}
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double recent_median(const struct perf_meter *m)
+{
+	uint64_t sorted[PERF_RECENT];
+	uint32_t count = m->recent_at < PERF_RECENT ? m->recent_at : PERF_RECENT;
+
+	if (!count)
+		return 0;
+	memcpy(sorted, m->recent, count * sizeof(sorted[0]));
+	qsort(sorted, count, sizeof(sorted[0]), compare);
+	return (double)sorted[count / 2];
+}
+
+void perf_meter_read(const struct perf_meter *m, struct perf_figures *f)
+{
+	uint64_t since = m->iters - m->report_iters;
+	double hz = tsc_rate();
+
+	memset(f, 0, sizeof(*f));
+	f->iters = m->iters;
+	if (!m->iters)
+		return;
+	f->recent_median = recent_median(m) / hz;
+	f->overall = (double)(m->last - m->start) / (double)m->iters / hz;
+	f->average = since ? (double)(m->last - m->report_time) / (double)since / hz : f->overall;
+	f->p50 = percentile(m, 0.5) / hz;
+	f->p99 = percentile(m, 0.99) / hz;
+	f->p999 = percentile(m, 0.999) / hz;
+}
+
+/* ---- contents of messages ------------------------------------------------------------------- */
+
+/*
+ * The contents of messages with -V: 64-bit words that depend on the number of the message and the
+ * offset of the word. So a byte that is missing, moved, or from another message is detected. The
+ * function uses only additions, for which the compiler generates vector code.
+ */
+
+#define STEP 0x9e3779b97f4a7c15ull
+
+static uint64_t first_word(uint64_t index)
+{
+	index = (index + 1) * 0xbf58476d1ce4e5b9ull;
+	return index ^ index >> 29;
+}
+
+void perf_fill(void *buffer, uint64_t size, uint64_t index)
+{
+	uint64_t *words = buffer, first = first_word(index), last;
+	uint64_t count = size / 8;
+
+	for (uint64_t i = 0; i < count; i++)
+		words[i] = first + i * STEP;
+	last = first + count * STEP;
+	if (size % 8)
+		memcpy(words + count, &last, size % 8);
+}
+
+bool perf_check(const void *buffer, uint64_t size, uint64_t index)
+{
+	const uint64_t *words = buffer;
+	uint64_t first = first_word(index), last, wrong = 0;
+	uint64_t count = size / 8;
+
+	for (uint64_t i = 0; i < count; i++)
+		wrong |= words[i] ^ (first + i * STEP);
+	last = first + count * STEP;
+	return !wrong && (!(size % 8) || memcmp(words + count, &last, size % 8) == 0);
+}
+
+/* ---- the length of a run -------------------------------------------------------------------- */
+
+#define RISES_PER_SECOND 100u
+#define REPORTS_PER_SECOND 12u
+#define RISE_GROWTH 4u /* a rise is at most N times the last one */
+#define REPORT_TURNS 64u
+
+struct more {
+	uint64_t total; /* little-endian */
+	uint64_t open;  /* 0 = the last one */
+};
+
+static uint64_t ns_to_tsc(uint64_t ns)
+{
+	return (uint64_t)((double)ns * 1e-9 * (double)rte_get_tsc_hz());
+}
+
+static void set_rise(struct perf_side *s, uint64_t rise)
+{
+	s->rise = rise ? rise : 1;
+	/* The server must read an announcement before it posts a window of receives, so early. */
+	s->margin = s->peer->server ? 2 * s->run->window + 16 : s->rise / 2;
+}
+
+void perf_limit_begin(struct perf_side *s)
+{
+	s->open = s->run->limit_ns != 0;
+	s->total = s->run->iters;
+	s->fixed = false;
+	s->seen = 0;
+	s->begin = rte_rdtsc();
+	s->deadline = s->begin + ns_to_tsc(s->run->limit_ns);
+	s->next_report = s->begin;
+	set_rise(s, s->total);
+}
+
+void perf_limit_rounds(struct perf_side *s, uint64_t length)
+{
+	if (!s->open)
+		return;
+	s->fixed = true;
+	s->rise = length;
+	s->total = 0;
+	s->margin = 0;
+}
+
+/* The number of iterations in about 10 ms, at the rate of the run so far. */
+static uint64_t next_rise(const struct perf_side *s, uint64_t now)
+{
+	uint64_t most = RISE_GROWTH * s->rise, done = s->meter ? s->meter->iters : 0;
+	double want;
+
+	if (!done || now <= s->begin)
+		return s->rise;
+	want = (double)done * (double)rte_get_tsc_hz() / RISES_PER_SECOND /
+	       (double)(now - s->begin);
+	return want < (double)most ? (uint64_t)want : most;
+}
+
+static int announce(struct perf_side *s)
+{
+	struct more m = {.total = htole64(s->total), .open = htole64(s->open)};
+
+	return peer_send(s->peer, OOB_MORE, &m, sizeof(m)) ? -ECANCELED : 0;
+}
+
+static int raise_total(struct perf_side *s)
+{
+	uint64_t now = rte_rdtsc();
+
+	if (now >= s->deadline) {
+		s->open = false;
+	} else {
+		if (!s->fixed)
+			set_rise(s, next_rise(s, now));
+		s->total += s->rise;
+	}
+	return announce(s);
+}
+
+static int take_total(struct perf_side *s)
+{
+	struct more m;
+
+	while (s->open && oob_next(s->peer->oob)) {
+		if (peer_take(s->peer, OOB_MORE, &m, sizeof(m)))
+			return -ECANCELED;
+		/* An announced total must not fall. */
+		if (le64toh(m.total) < s->total) {
+			cli_error("the client reduced the announced number of iterations");
+			peer_fail(s->peer, APP_PEER);
+			return -ECANCELED;
+		}
+		s->total = le64toh(m.total);
+		s->open = m.open;
+	}
+	return 0;
+}
+
+int perf_limit_look(struct perf_side *s, uint64_t done)
+{
+	if (s->peer->server)
+		return take_total(s);
+	while (perf_limit_near(s, done))
+		if (raise_total(s))
+			return -ECANCELED;
+	return 0;
+}
+
+int perf_limit_report(struct perf_side *s, uint64_t received)
+{
+	uint64_t now, wire = htole64(received);
+
+	if (!s->peer->server || ++s->turns % REPORT_TURNS)
+		return 0;
+	now = rte_rdtsc();
+	if (now < s->next_report)
+		return 0;
+	s->next_report = now + rte_get_tsc_hz() / REPORTS_PER_SECOND;
+	return peer_send(s->peer, OOB_SEEN, &wire, sizeof(wire)) ? -ECANCELED : 0;
+}
+
+int perf_limit_seen(struct perf_side *s)
+{
+	uint64_t wire;
+
+	while (oob_next(s->peer->oob) == OOB_SEEN) {
+		if (peer_take(s->peer, OOB_SEEN, &wire, sizeof(wire)))
+			return -ECANCELED;
+		s->seen = le64toh(wire);
+	}
+	return 0;
+}
+
+/* ---- windows of operations ------------------------------------------------------------------ */
 
 void perf_flow_init(struct perf_flow *f, struct perf_side *side)
 {

@@ -1,19 +1,164 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file perf/flow.h
- * Shared by the datapaths on the library (perf/tag.c, perf/am.c, perf/rma.c): a window of
- * outstanding operations, each in a slot with its buffer.
- *
- * The state of a datapath begins with a struct perf_flow. Functions that it passes are constants to
- * the inline functions here, so no message costs an indirect call.
+ * Shared by the datapaths on the library (perf/tag.c, perf/am.c, perf/rma.c): figures of a run, its
+ * length, contents of messages, and a window of outstanding operations.
  */
 #ifndef APP_PERF_FLOW_H
 #define APP_PERF_FLOW_H
 
 #include <errno.h>
+#include <stdint.h>
 
-#include "perf/limit.h"
 #include "perf/perf.h"
+
+/* ---- figures */
+
+/*
+ * Times of iterations by the TSC, their distribution, and rates. They have the meaning of those of
+ * ucx_perftest, so that they can be compared: "average" is since the last report, "overall" since
+ * the start, and the first percentile is the median of the last 2048 times. p50, p99 and p99.9 are
+ * of all times, from a histogram with buckets of a relative width of at most 1/64.
+ */
+
+#define PERF_RECENT 2048u
+#define PERF_HIST_BITS 6u
+#define PERF_HIST_SIZE ((64u - PERF_HIST_BITS + 1) << PERF_HIST_BITS)
+
+struct perf_meter {
+	uint64_t start, last; /* TSC */
+	uint64_t iters;
+	uint64_t report_time, report_iters; /* at the last report */
+	uint64_t next_tick;                 /* TSC */
+	uint32_t recent_at;
+	uint64_t recent[PERF_RECENT];
+	uint64_t hist[PERF_HIST_SIZE];
+};
+
+void perf_meter_start(struct perf_meter *m);
+
+static inline unsigned int perf_hist_index(uint64_t v)
+{
+	unsigned int shift;
+
+	if (v < 1u << PERF_HIST_BITS)
+		return (unsigned int)v;
+	shift = 63u - (unsigned int)__builtin_clzll(v) - PERF_HIST_BITS;
+	return ((shift + 1) << PERF_HIST_BITS) +
+	       (unsigned int)((v >> shift) & ((1u << PERF_HIST_BITS) - 1));
+}
+
+/**
+ * @p count iterations have ended at @p now. @return non-zero when a line of progress is due
+ */
+static inline int perf_meter_add(struct perf_meter *m, uint64_t now, uint64_t count)
+{
+	uint64_t each = (now - m->last) / count;
+
+	m->last = now;
+	m->iters += count;
+	m->recent[m->recent_at++ & (PERF_RECENT - 1)] = each;
+	m->hist[perf_hist_index(each)] += count;
+	return now >= m->next_tick;
+}
+
+/**
+ * The figures of one line, in seconds and iterations/second. An iteration of a ping-pong is a round
+ * trip.
+ */
+struct perf_figures {
+	uint64_t iters;
+	double recent_median;
+	double average, overall; /* seconds per iteration */
+	double p50, p99, p999;
+};
+
+/** Read the present figures. */
+void perf_meter_read(const struct perf_meter *m, struct perf_figures *f);
+
+/** The next "average" begins here. */
+void perf_meter_mark(struct perf_meter *m);
+
+/* ---- one side of a run */
+
+/** Prints progress of a long run; called about once a second during it, not for warm-up. */
+typedef void (*perf_tick_cb)(const struct perf_meter *meter, void *arg);
+
+/** One side's state of a run. */
+struct perf_side {
+	struct peer *peer;
+	const struct perf_run *run;
+	struct perf_meter *meter; /**< NULL on the server */
+	perf_tick_cb tick;        /**< NULL = silent */
+	void *tick_arg;
+	uint64_t wrong; /**< out: messages received wrong */
+
+	/* the length of the run */
+	bool open;                /**< the total may still rise */
+	bool fixed;               /**< the total rises by rounds */
+	uint64_t total;           /**< iterations that will be executed */
+	uint64_t margin;          /**< checks begin N iterations before the total */
+	uint64_t rise;            /**< iterations of the last rise */
+	uint64_t seen;            /**< client: messages of a stream that the server has received */
+	uint64_t begin, deadline; /**< TSC */
+	uint64_t next_report, turns;
+};
+
+/** Count iterations that have ended now. */
+static inline void perf_count(struct perf_side *side, uint64_t iters)
+{
+	if (side->meter && iters && perf_meter_add(side->meter, rte_rdtsc(), iters) && side->tick)
+		side->tick(side->meter, side->tick_arg);
+}
+
+/** Bytes of message @p index of a run: fill them, and compare them. */
+void perf_fill(void *buffer, uint64_t size, uint64_t index);
+bool perf_check(const void *buffer, uint64_t size, uint64_t index);
+
+/* ---- the length of a run: a number of iterations, or a deadline */
+
+/*
+ * With a deadline, both ends have a *total* of iterations that will be executed. While the run is
+ * open, the client raises the total before it is reached, by about 10 ms of work at a time, and
+ * sends it to the server (OOB_MORE). At the deadline the client closes the run: both ends execute
+ * the announced iterations and no more. So the run ends within about 10 ms of work after the
+ * deadline, at the rate that it had before, and both ends have posted their receives in time.
+ *
+ * The server of a stream reports the number of received messages twelve times a second (OOB_SEEN),
+ * which the lines per second print.
+ */
+
+/** Both ends call it before the first iteration, when the clock starts. */
+void perf_limit_begin(struct perf_side *side);
+
+/** For runs in rounds: the total rises by N iterations each time. */
+void perf_limit_rounds(struct perf_side *side, uint64_t length);
+
+/**
+ * Client: raise the total. Server: take a total that the client has announced. Does not wait.
+ * @param done  iterations begun here (at a receiver: received)
+ * @return 0, or -ECANCELED when the run is over (the peer has the exit code)
+ */
+int perf_limit_look(struct perf_side *side, uint64_t done);
+
+/** Server: report the number of received messages, if a report is due. @return as above */
+int perf_limit_report(struct perf_side *side, uint64_t received);
+
+/** Client: take reports of the server, into side->seen. @return as above */
+int perf_limit_seen(struct perf_side *side);
+
+/** Is @p done so close to the total that perf_limit_look() is due? */
+static inline bool perf_limit_near(const struct perf_side *side, uint64_t done)
+{
+	return side->open && done + side->margin >= side->total;
+}
+
+/* ---- a window of outstanding operations, each in a slot with its buffer */
+
+/*
+ * The state of a datapath begins with a struct perf_flow. Functions that it passes are constants to
+ * the inline functions here, so no message costs an indirect call.
+ */
 
 struct perf_flow;
 
@@ -181,5 +326,19 @@ static inline __attribute__((always_inline)) int perf_flow_one(struct perf_flow 
 			return -ECANCELED;
 	return post(f) ? 0 : -ECANCELED;
 }
+
+/* ---- the datapaths: perf/tag.c, perf/am.c, perf/rma.c */
+
+/** Run tag_lat, tag_sync_lat, tag_bw or tag_bibw. @return APP_OK or an exit code */
+int perf_tag(struct perf_side *side);
+
+/** Run tag_flood. @p remote is filled by the server. @return APP_OK or an exit code */
+int perf_flood(struct perf_side *side, struct perf_remote *remote);
+
+/** Run am_lat or am_bw. @p remote is filled by the server. @return APP_OK or an exit code */
+int perf_am(struct perf_side *side, struct perf_remote *remote);
+
+/** Run put_*, get_*, fadd_lat or cswap_lat. @return APP_OK or an exit code */
+int perf_rma(struct perf_side *side);
 
 #endif /* APP_PERF_FLOW_H */

@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "drivers/dpdk/port/eal.h"
 #include "common/eal_start.h"
 #include "common/gnuplot.h"
 #include "perf/perf.h"
-#include "common/program.h"
+#include "perf/run.h"
 
 static const char help[] =
 	"usage: weft-perf [EAL ARGUMENTS --] [options]            server: waits for one client\n"

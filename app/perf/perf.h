@@ -2,8 +2,9 @@
 /**
  * @file perf/perf.h
  * The parts of weft-perf: options (perf/perf.c), the protocol between client and server
- * (perf/run.c), the datapaths (perf/tag.c, perf/flood.c, perf/am.c, perf/rma.c, perf/raw.c; three
- * of them share perf/flow.h), figures (perf/meter.h) and output (perf/print.c).
+ * (perf/run.c), the datapaths (perf/tag.c, perf/am.c, perf/rma.c, which share perf/flow.h, and
+ * perf/raw.c), figures (perf/flow.h), output (perf/print.c) and --sweep (perf/sweep_run.c, whose
+ * evaluation is perf/sweep.c).
  *
  * A *run* is one measurement: one test, one size, a number of iterations. The client chooses them
  * and sends them to the server. Warm-up is a run whose figures are not printed.
@@ -18,8 +19,6 @@
 
 #include "common/cli.h"
 #include "common/peer.h"
-#include "perf/meter.h"
-#include "common/sys.h"
 
 enum perf_test {
 	PERF_END, /**< on the wire: no more runs */
@@ -54,8 +53,8 @@ struct perf_run {
 	uint64_t test; /**< enum perf_test */
 	uint64_t id;   /**< part of the tags: late messages of one run never match in the next */
 	uint64_t size;
-	uint64_t iters;    /**< with a deadline: the first total (perf/limit.h) */
-	uint64_t limit_ns; /**< deadline (perf/limit.h); 0 = none */
+	uint64_t iters;    /**< with a deadline: the first total (perf/flow.h) */
+	uint64_t limit_ns; /**< deadline (perf/flow.h); 0 = none */
 	uint64_t window;
 	uint64_t flags;
 	/** name of the protocol to use, first byte lowest; 0 = the library's choice */
@@ -63,9 +62,6 @@ struct perf_run {
 };
 
 #define PERF_PROTO_MAX 32u
-
-/** Set run->proto. "" = the library's choice */
-void perf_force_put(struct perf_run *run, const char *proto);
 
 #define PERF_MAX_LANES 16u
 
@@ -90,6 +86,8 @@ struct perf_lanes {
 	uint64_t bytes[PERF_MAX_LANES];
 	uint64_t retransmits;
 };
+
+struct perf_meter;
 
 /** All figures of a run for output. */
 struct perf_report {
@@ -179,77 +177,5 @@ static inline bool perf_is_raw(uint64_t test)
 {
 	return test == PERF_RAW_LAT || test == PERF_RAW_BW;
 }
-
-/** Run the client or the server to its end; the EAL is up. @return exit code */
-int perf_client(const struct perf_options *opts);
-int perf_server(const struct perf_options *opts);
-
-/** Prints progress of a long run; called about once a second during it, not for warm-up. */
-typedef void (*perf_tick_cb)(const struct perf_meter *meter, void *arg);
-
-/** One side's state of a run. */
-struct perf_side {
-	struct peer *peer;
-	const struct perf_run *run;
-	struct perf_meter *meter; /**< NULL on the server */
-	perf_tick_cb tick;        /**< NULL = silent */
-	void *tick_arg;
-	uint64_t wrong; /**< out: messages received wrong */
-
-	/* perf/limit.c */
-	bool open;                /**< the total may still rise */
-	bool fixed;               /**< the total rises by rounds */
-	uint64_t total;           /**< iterations that will be executed */
-	uint64_t margin;          /**< checks begin N iterations before the total */
-	uint64_t rise;            /**< iterations of the last rise */
-	uint64_t seen;            /**< client: messages of a stream that the server has received */
-	uint64_t begin, deadline; /**< TSC */
-	uint64_t next_report, turns;
-};
-
-/** Run tag_lat, tag_sync_lat, tag_bw or tag_bibw. @return APP_OK or an exit code */
-int perf_tag(struct perf_side *side);
-
-/**
- * Run am_lat or am_bw (perf/am.c). @p remote is filled by the server. @return APP_OK or an exit
- * code
- */
-int perf_am(struct perf_side *side, struct perf_remote *remote);
-
-/** Run put_*, get_*, fadd_lat or cswap_lat (perf/rma.c). @return APP_OK or an exit code */
-int perf_rma(struct perf_side *side);
-
-/** Count iterations that have ended now. */
-static inline void perf_count(struct perf_side *side, uint64_t iters)
-{
-	if (side->meter && iters && perf_meter_add(side->meter, rte_rdtsc(), iters) && side->tick)
-		side->tick(side->meter, side->tick_arg);
-}
-
-/** Run tag_flood. @p remote is filled by the server. @return APP_OK or an exit code */
-int perf_flood(struct perf_side *side, struct perf_remote *remote);
-
-/** Bytes of message @p index of a run: fill them, and compare them. */
-void perf_fill(void *buffer, uint64_t size, uint64_t index);
-bool perf_check(const void *buffer, uint64_t size, uint64_t index);
-
-/* ---- printing (client) */
-
-/** The lanes to the peer, a line each. */
-void perf_print_lanes(struct peer *p);
-void perf_print_begin(const struct perf_options *opts, struct peer *p);
-void perf_print_run(const struct perf_options *opts, const struct perf_report *report);
-/** A line per second; arg = struct perf_ticker. */
-struct perf_ticker {
-	const struct perf_options *opts;
-	const struct perf_run *run;
-	struct perf_side *side;
-	uint64_t before; /**< received at the time of the last line */
-};
-void perf_print_tick(const struct perf_meter *meter, void *arg);
-/** One line of the table: latency and bandwidth of one size. */
-void perf_print_table(const struct perf_report *lat, const struct perf_report *bw);
-void perf_print_flood(const struct perf_options *opts, const struct perf_report *report);
-void perf_print_end(const struct perf_options *opts, const struct perf_report *last);
 
 #endif /* APP_PERF_H */

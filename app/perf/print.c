@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "perf/limit.h"
+#include "perf/flow.h"
 #include "perf/perf.h"
+#include "perf/print.h"
 
 #define MIB 1048576.0
 

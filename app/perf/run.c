@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/lane_losses.h"
-#include "perf/limit.h"
-#include "perf/session.h"
+#include "common/peer.h"
+#include "perf/flow.h"
+#include "perf/print.h"
+#include "perf/run.h"
+#include "perf/sweep.h"
 #include "weft_plan.h"
 
 #define MIN_ITERS 2u

@@ -66,16 +66,9 @@ static inline bool sweep_good(const struct sweep_point *pt)
 double sweep_crossing(const struct sweep_point *a, const struct sweep_point *b, const char *from,
 		      const char *to, bool predicted);
 
-/* ---- printing (perf/sweep_print.c) */
+struct perf_session;
 
-void sweep_print_begin(bool csv);
-void sweep_print_point(const struct sweep_point *pt, bool csv);
-/** Crossings and the verdict. */
-void sweep_print_end(const struct sweep_point *pts, unsigned int num, bool csv);
-/**
- * Draw predicted and measured times with gnuplot into @p path (.svg or .png). @return APP_OK or an
- * exit code after an error message
- */
-int sweep_draw(const struct sweep_point *pts, unsigned int num, const char *path);
+/** Client: --sweep (perf/sweep_run.c). @return APP_OK or an exit code */
+int perf_sweep(struct perf_session *s);
 
 #endif /* APP_PERF_SWEEP_H */

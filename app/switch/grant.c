@@ -1,4 +1,215 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/nsfs.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/cli.h"
+#include "switch/client.h"
+#include "switch/grant.h"
+#include "switch/switch.h"
+#include "switch/threads.h"
+
+/* ---- users ---------------------------------------------------------------------------------- */
+
+/*
+ * Users, and their limits. A process in a user namespace counts for the owner of the namespace,
+ * because /etc/subuid gives each user 65,536 further user ids. Where the kernel can't report the
+ * owner (before Linux 6.5), a process counts for its user id.
+ */
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+#ifndef PIDFD_GET_USER_NAMESPACE
+#define PIDFD_GET_USER_NAMESPACE _IO(0xFF, 9)
+#endif
+/* More levels than the kernel allows. */
+#define DEPTH 64
+
+#define SECOND 1000000000ull
+#define BAN_NS (10 * SECOND)
+/* All processes of a job connect at once; a memif client reconnects 10 times a second. */
+#define REQUESTS_PER_S 20
+#define REQUESTS_AT_ONCE 128
+#define CONNECTS_PER_S 320
+#define CONNECTS_AT_ONCE 640
+#define LINES_AT_ONCE 5
+#define LINES_OF_ALL_PER_S 10
+#define LINES_OF_ALL_AT_ONCE 50
+
+/* ---- the user of a connection --------------------------------------------------------------- */
+
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) != 0;
+}
+
+/* /proc/PID is of this process while it lives: until then its PID is not used again. */
+static int open_user_ns(int pidfd, pid_t pid)
+{
+	char path[32];
+	int ns = ioctl(pidfd, PIDFD_GET_USER_NAMESPACE, 0);
+
+	if (ns >= 0)
+		return ns;
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+	ns = open(path, O_RDONLY | O_CLOEXEC);
+	if (!has_ended(pidfd))
+		return ns;
+	if (ns >= 0)
+		close(ns);
+	return -1;
+}
+
+static bool is_own_ns(int ns)
+{
+	struct stat own, st;
+
+	return stat("/proc/self/ns/user", &own) || fstat(ns, &st) ||
+	       (own.st_ino == st.st_ino && own.st_dev == st.st_dev);
+}
+
+/* The owner of the outermost namespace below ours, as namespaces may be nested. Closes @p ns. */
+static uid_t ns_owner(int ns, uid_t user)
+{
+	unsigned int i;
+	uid_t owner;
+	int parent;
+
+	for (i = 0; i < DEPTH && ns >= 0 && !is_own_ns(ns); i++) {
+		if (ioctl(ns, NS_GET_OWNER_UID, &owner) == 0)
+			user = owner;
+		parent = ioctl(ns, NS_GET_PARENT);
+		close(ns);
+		ns = parent;
+	}
+	if (ns >= 0)
+		close(ns);
+	return user;
+}
+
+int sw_user_of(int fd, struct sw_conn *c)
+{
+	struct ucred cred = {0};
+	socklen_t len = sizeof(cred), pidfd_len = sizeof(int);
+	bool ended;
+	int pidfd = -1;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return -errno;
+	c->pid = cred.pid;
+	c->uid = c->user = cred.uid;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &pidfd_len))
+		return errno == ENOPROTOOPT ? 0 : -ESRCH;
+	c->user = ns_owner(open_user_ns(pidfd, cred.pid), cred.uid);
+	/* If the process ended during the check, its user id could be one of its namespace. */
+	ended = has_ended(pidfd);
+	close(pidfd);
+	return ended ? -ESRCH : 0;
+}
+
+/* ---- limits --------------------------------------------------------------------------------- */
+
+/* When the table is full, the user that was seen longest ago is replaced. */
+static struct sw_user *find(struct sw *s, uid_t id, uint64_t now)
+{
+	struct sw_user *u = &s->user[0];
+	unsigned int i;
+
+	for (i = 0; i < SW_USERS; i++) {
+		if (s->user[i].used && s->user[i].id == id) {
+			u = &s->user[i];
+			break;
+		}
+		if (s->user[i].seen < u->seen)
+			u = &s->user[i];
+	}
+	if (!u->used || u->id != id)
+		*u = (struct sw_user){.id = id, .used = true};
+	u->seen = now;
+	return u;
+}
+
+/* @param until  the time at which the quota is full again, at @p per_s a second */
+static bool take(uint64_t *until, uint64_t now, unsigned int per_s, unsigned int at_once)
+{
+	const uint64_t price = SECOND / per_s;
+
+	if (*until < now)
+		*until = now;
+	if (*until - now >= price * at_once)
+		return false;
+	*until += price;
+	return true;
+}
+
+/* May the user do it once more? Each call counts towards the limit. */
+static bool sw_user_may_request(struct sw *s, uid_t user, uint64_t now)
+{
+	return take(&find(s, user, now)->requests, now, REQUESTS_PER_S, REQUESTS_AT_ONCE);
+}
+
+bool sw_user_may_connect(struct sw *s, uid_t user, uint64_t now)
+{
+	return take(&find(s, user, now)->connects, now, CONNECTS_PER_S, CONNECTS_AT_ONCE);
+}
+
+void sw_user_ban(struct sw *s, uid_t user, uint64_t now)
+{
+	find(s, user, now)->banned_until = now + BAN_NS;
+}
+
+bool sw_user_is_banned(const struct sw *s, uid_t user, uint64_t now)
+{
+	unsigned int i;
+
+	for (i = 0; i < SW_USERS; i++)
+		if (s->user[i].used && s->user[i].id == user)
+			return now < s->user[i].banned_until;
+	return false;
+}
+
+void sw_report(struct sw *s, uid_t user, const char *fmt, ...)
+{
+	uint64_t now = sw_now();
+	struct sw_user *u = find(s, user, now);
+	char text[400];
+	va_list ap;
+
+	if (!take(&u->lines, now, 1, LINES_AT_ONCE) ||
+	    !take(&s->lines, now, LINES_OF_ALL_PER_S, LINES_OF_ALL_AT_ONCE)) {
+		s->unlogged++;
+		return;
+	}
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (s->unlogged)
+		cli_error("%s (%llu lines about users were left out)", text,
+			  (unsigned long long)s->unlogged);
+	else
+		cli_error("%s", text);
+	s->unlogged = 0;
+}
+
+/* ---- the well-known socket ------------------------------------------------------------------ */
+
 /*
  * The well-known socket. A process that connects gets a port at once, or a reason; the switch reads
  * nothing from it. The port belongs to the process until both this connection and the memif
@@ -9,18 +220,6 @@
  * A grant without a memif connection for IDLE_NS holds its port only until another process needs
  * it.
  */
-
-#include "switch/switch.h"
-
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include "common/cli.h"
 
 #define IDLE_NS 5000000000ull
 #define ACCEPTS 64 /* at a time */
@@ -186,4 +385,133 @@ void sw_grant_end(struct sw *s, unsigned int port)
 {
 	sw_hang_up(s, &s->port[port].grant);
 	sw_port_check(s, port);
+}
+
+/* ---- both sockets, key and lock ------------------------------------------------------------- */
+
+/* The two sockets, the key that outlives the switch, and the lock of the path. */
+
+/* Clients of the predecessor try to reconnect ten times a second. */
+#define RETURN_NS 1000000000ull
+/* Connections that wait until the control thread accepts them. */
+#define BACKLOG 1024
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+static int failed(const char *path, const char *what)
+{
+	cli_error("%s: %s: %s", path, what, strerror(errno));
+	return APP_FAIL;
+}
+
+/* Make the folder of the well-known socket; the user makes others. */
+static void make_folder(const char *path)
+{
+	static const char known[] = "/run/weft/";
+
+	if (!strncmp(path, known, sizeof(known) - 1) && mkdir("/run/weft", 0755) == 0)
+		chmod("/run/weft", 0755);
+}
+
+/*
+ * One switch for each path. The key outlives the switch, so that its successor accepts its clients.
+ */
+static int take_key(struct sw *s)
+{
+	char path[sizeof(s->path) + 8];
+	struct stat st;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s.key", s->path);
+	s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (s->lock_fd < 0 || fstat(s->lock_fd, &st))
+		return failed(path, "it can't be opened");
+	if (st.st_uid != geteuid() || st.st_mode & 077) {
+		cli_error("%s is another user's, or others can read it; give another path (-p)",
+			  path);
+		return APP_FAIL;
+	}
+	if (flock(s->lock_fd, LOCK_EX | LOCK_NB)) {
+		cli_error("another weft-switch uses %s; end it, or give another path (-p)",
+			  s->path);
+		return APP_FAIL;
+	}
+	n = pread(s->lock_fd, &s->key, sizeof(s->key), 0);
+	if (n == (ssize_t)sizeof(s->key)) {
+		s->grants_from = sw_now() + RETURN_NS;
+		return APP_OK;
+	}
+	if (getrandom(&s->key, sizeof(s->key), 0) != (ssize_t)sizeof(s->key) ||
+	    pwrite(s->lock_fd, &s->key, sizeof(s->key), 0) != (ssize_t)sizeof(s->key))
+		return failed(path, "the key can't be written");
+	return APP_OK;
+}
+
+/*
+ * This process has the lock, so the predecessor has ended. Connections inherit the option that no
+ * descriptors may be sent over them: from Linux 6.16 on the sender gets EPERM.
+ */
+static int listen_at(struct sw *s, const char *ext, int *fd)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	const int off = 0;
+	struct stat st;
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s%s", s->path, ext);
+	if (!lstat(un.sun_path, &st)) {
+		if (!S_ISSOCK(st.st_mode)) {
+			cli_error("%s exists and is no socket; give another path (-p)",
+				  un.sun_path);
+			return APP_FAIL;
+		}
+		unlink(un.sun_path);
+	}
+	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (*fd < 0)
+		return failed(un.sun_path, "its socket can't be made");
+	/* Kernels before 6.16 refuse the option. */
+	setsockopt(*fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+	if (bind(*fd, (struct sockaddr *)&un, sizeof(un)) || chmod(un.sun_path, s->mode) ||
+	    listen(*fd, BACKLOG))
+		return failed(un.sun_path, "it can't listen");
+	return APP_OK;
+}
+
+int sw_listen(struct sw *s)
+{
+	mode_t mask;
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < WEFT_SWITCH_PORTS; i++) {
+		s->port[i].grant = -1;
+		sw_conn_init(&s->port[i].conn);
+	}
+	for (i = 0; i < SW_HALF_OPEN; i++)
+		sw_conn_init(&s->half[i]);
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll < 0)
+		return failed("epoll", "it can't be created");
+	make_folder(s->path);
+	ret = take_key(s);
+	mask = umask(0177); /* no user may connect before the sockets have their mode */
+	if (!ret)
+		ret = listen_at(s, "", &s->grant_fd);
+	if (!ret)
+		ret = listen_at(s, ".memif", &s->memif_fd);
+	umask(mask);
+	if (!ret && sw_watch(s, s->memif_fd, sw_tag(SW_TAG_MEMIF, 0)) < 0)
+		ret = failed("epoll", "it refuses the sockets");
+	return ret;
+}
+
+/* The key stays: by it a successor recognises the clients. */
+void sw_unlisten(struct sw *s)
+{
+	char path[sizeof(s->path) + 8];
+
+	unlink(s->path);
+	snprintf(path, sizeof(path), "%s.memif", s->path);
+	unlink(path);
 }

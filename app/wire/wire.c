@@ -1,16 +1,376 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft-wire: a bad network between DPDK ports. Options and start. */
+/* weft-wire: a bad network between DPDK ports. Options, commands and output. */
 
-#include "wire/wire.h"
-
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <rte_telemetry.h>
 
 #include "common/cli.h"
 #include "common/eal_start.h"
-#include "common/sys.h"
+#include "common/eth_port.h"
+#include "drivers/dpdk/compat.h"
 #include "drivers/dpdk/port/eal.h"
 #include "weft.h"
+#include "wire/bridge.h"
+
+static const char *const dir_name[] = {[WIRE_FORTH] = "forth", [WIRE_BACK] = "back"};
+
+/* ---- counters ------------------------------------------------------------------------------- */
+
+#define PORT(name, field)                                       \
+	{                                                       \
+		name, offsetof(struct wire_dir, counters.field) \
+	}
+#define LINK(name, field)                                          \
+	{                                                          \
+		name, offsetof(struct wire_dir, state.stats.field) \
+	}
+
+static const struct {
+	const char *name;
+	size_t offset;
+} counters[] = {
+	PORT("rx", rx_frames),
+	PORT("tx", tx_frames),
+	PORT("tx_bytes", tx_bytes),
+	LINK("lost", lost),
+	LINK("lost_in_bursts", burst_lost),
+	LINK("blackout", blackholed),
+	LINK("queue_full", tail_drops),
+	LINK("policed", policed),
+	LINK("flow_queue_full", flow_drops),
+	LINK("beyond_mtu", too_long),
+	LINK("marked", marked),
+	LINK("duplicated", dupped),
+	LINK("reordered", reordered),
+	LINK("corrupted", corrupted),
+	LINK("truncated", truncated),
+	PORT("oversize", oversize),
+	PORT("no_room", no_room),
+	PORT("port_busy", port_busy),
+};
+
+#define COUNTERS (sizeof(counters) / sizeof(counters[0]))
+
+static uint64_t counter_value(const struct wire_dir *d, size_t i)
+{
+	return *(const uint64_t *)((const char *)d + counters[i].offset);
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+static size_t dir_head(const struct wire *w, unsigned int i, char *buf, size_t len)
+{
+	const struct wire_dir *d = &w->pair[i / 2].dir[i % 2];
+	char from[RTE_ETH_NAME_MAX_LEN], to[RTE_ETH_NAME_MAX_LEN];
+	int n = snprintf(buf, len, "%u %-5s %s -> %s:", i / 2, dir_name[i % 2],
+			 eth_port_name(d->from, from), eth_port_name(d->to, to));
+
+	return (size_t)n < len ? (size_t)n : len;
+}
+
+static size_t line_end(char *buf, size_t len, size_t at)
+{
+	if (at + 1 < len) {
+		buf[at++] = '\n';
+		buf[at] = '\0';
+	}
+	return at;
+}
+
+/* Links of all pairs, a line each. */
+static void report_links(const struct wire *w, char *buf, size_t len)
+{
+	char text[1024];
+	unsigned int i;
+	size_t at = 0;
+
+	for (i = 0; i < 2 * w->num_pairs; i++) {
+		at += dir_head(w, i, buf + at, len - at);
+		sim_link_text(&w->pair[i / 2].dir[i % 2].link, text, sizeof(text));
+		at += (size_t)snprintf(buf + at, len - at, " %s", text);
+		if (at >= len)
+			return;
+		at = line_end(buf, len, at);
+	}
+}
+
+/* Counters of all directions that are not 0. */
+static void report_counters(const struct wire *w, char *buf, size_t len)
+{
+	const struct wire_dir *d;
+	unsigned int i;
+	size_t at = 0, k;
+
+	for (i = 0; i < 2 * w->num_pairs; i++) {
+		d = &w->pair[i / 2].dir[i % 2];
+		at += dir_head(w, i, buf + at, len - at);
+		for (k = 0; k < COUNTERS && at < len; k++)
+			if (k < 2 || counter_value(d, k))
+				at += (size_t)snprintf(buf + at, len - at, " %s %" PRIu64,
+						       counters[k].name, counter_value(d, k));
+		if (at >= len)
+			return;
+		at = line_end(buf, len, at);
+	}
+}
+
+/* ---- commands ------------------------------------------------------------------------------- */
+
+#define LINE 1024
+
+static const char command_help[] =
+	"  [PAIR] [forth|back] LINK   change links, e.g.  1 back loss=5%\n"
+	"  show                       all links\n"
+	"  counters                   the counters so far\n"
+	"  quit                       the end\n";
+
+/* ---- one command ---------------------------------------------------------------------------- */
+
+/* Does the line begin with the word? Then skip it. */
+static bool takes(const char **line, const char *word)
+{
+	size_t n = strlen(word);
+
+	if (strncmp(*line, word, n) != 0 || ((*line)[n] && !isspace((unsigned char)(*line)[n])))
+		return false;
+	*line += n;
+	*line += strspn(*line, " \t");
+	return true;
+}
+
+/* @return 0; -EINVAL after an error message. @first, @last: the selected pairs */
+static int which_pairs(const struct wire *w, const char **line, unsigned int *first,
+		       unsigned int *last, char *answer, size_t len)
+{
+	unsigned long n;
+	char *end;
+
+	*first = 0;
+	*last = w->num_pairs - 1;
+	if (!isdigit((unsigned char)**line))
+		return 0;
+	n = strtoul(*line, &end, 10);
+	if ((*end && !isspace((unsigned char)*end)) || n >= w->num_pairs) {
+		snprintf(answer, len, "there is no pair '%.*s'; the last one is %u",
+			 (int)strcspn(*line, " \t"), *line, w->num_pairs - 1);
+		return -EINVAL;
+	}
+	*first = *last = (unsigned int)n;
+	*line = end + strspn(end, " \t");
+	return 0;
+}
+
+static int change(struct wire *w, const char *line, char *answer, size_t len)
+{
+	unsigned int first, last, i, dir, from = WIRE_FORTH, to = WIRE_BACK;
+	struct sim_link changed[WIRE_PAIRS][2];
+	int ret = which_pairs(w, &line, &first, &last, answer, len);
+
+	if (ret)
+		return ret;
+	if (takes(&line, "forth"))
+		to = WIRE_FORTH;
+	else if (takes(&line, "back"))
+		from = WIRE_BACK;
+	if (!*line) {
+		snprintf(answer, len, "the change is missing, e.g. loss=5%%");
+		return -EINVAL;
+	}
+	/* Change all of them or none. */
+	for (i = first; i <= last; i++) {
+		for (dir = from; dir <= to; dir++) {
+			changed[i][dir] = w->pair[i].dir[dir].link;
+			ret = sim_link_parse(line, &changed[i][dir], answer, len);
+			if (ret)
+				return ret;
+		}
+	}
+	for (i = first; i <= last; i++)
+		for (dir = from; dir <= to; dir++)
+			w->pair[i].dir[dir].link = changed[i][dir];
+	report_links(w, answer, len);
+	return 0;
+}
+
+/*
+ * Execute a command line. The caller holds the lock.
+ * @param[out] answer  one or more lines of text, or after an error one sentence
+ * @return 0 or -EINVAL
+ */
+static int run_command(struct wire *w, const char *line, char *answer, size_t len)
+{
+	line += strspn(line, " \t");
+	answer[0] = '\0';
+	if (!*line || *line == '#')
+		return 0;
+	if (takes(&line, "show"))
+		report_links(w, answer, len);
+	else if (takes(&line, "counters"))
+		report_counters(w, answer, len);
+	else if (takes(&line, "help"))
+		snprintf(answer, len, "%s%s", command_help, sim_link_help);
+	else if (takes(&line, "quit"))
+		w->ended = true;
+	else
+		return change(w, line, answer, len);
+	if (!*line)
+		return 0;
+	snprintf(answer, len, "nothing was expected before '%s'", line);
+	return -EINVAL;
+}
+
+/* ---- standard input ------------------------------------------------------------------------- */
+
+static void do_line(struct wire *w, const char *line)
+{
+	static char answer[16384];
+	int ret;
+
+	rte_ticketlock_lock(&w->lock);
+	ret = run_command(w, line, answer, sizeof(answer));
+	rte_ticketlock_unlock(&w->lock);
+	if (ret) {
+		cli_error("%s", answer);
+		return;
+	}
+	fputs(answer, stdout);
+	fflush(stdout);
+}
+
+/* @return bytes after the last complete line */
+static size_t do_lines(struct wire *w, char *buf, size_t len)
+{
+	char *line = buf, *end;
+
+	while ((end = memchr(line, '\n', len - (size_t)(line - buf)))) {
+		*end = '\0';
+		do_line(w, line);
+		line = end + 1;
+	}
+	len -= (size_t)(line - buf);
+	memmove(buf, line, len);
+	return len;
+}
+
+/* Execute lines from standard input, without waiting. Takes the lock for each. */
+static void read_commands(struct wire *w)
+{
+	static char buf[LINE];
+	static size_t len;
+	static bool over;
+	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+	ssize_t n;
+
+	if (over || poll(&p, 1, 0) <= 0)
+		return;
+	n = read(STDIN_FILENO, buf + len, sizeof(buf) - 1 - len);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		/* At the end of input the bridge continues; the last line may lack a newline. */
+		over = true;
+		buf[len] = '\0';
+		do_line(w, buf);
+		return;
+	}
+	len = do_lines(w, buf, len + (size_t)n);
+	if (len == sizeof(buf) - 1) {
+		cli_error("a command is longer than %zu characters", sizeof(buf) - 1);
+		len = 0;
+	}
+}
+
+/* ---- telemetry ------------------------------------------------------------------------------ */
+
+/* DPDK's callbacks have no argument, and its names no '-'. */
+static struct wire *reported;
+
+static int on_links(const char *cmd, const char *params, struct rte_tel_data *data)
+{
+	char text[1024], name[32];
+	unsigned int i;
+
+	(void)cmd;
+	(void)params;
+	rte_tel_data_start_dict(data);
+	rte_ticketlock_lock(&reported->lock);
+	for (i = 0; i < 2 * reported->num_pairs; i++) {
+		snprintf(name, sizeof(name), "%u/%s", i / 2, dir_name[i % 2]);
+		sim_link_text(&reported->pair[i / 2].dir[i % 2].link, text, sizeof(text));
+		rte_tel_data_add_dict_string(data, name, text);
+	}
+	rte_ticketlock_unlock(&reported->lock);
+	return 0;
+}
+
+static unsigned int pair_of(const char *params)
+{
+	unsigned int pair = 0;
+
+	if (params && sscanf(params, "%u", &pair) == 1 && pair >= reported->num_pairs)
+		return WIRE_PAIRS;
+	return pair;
+}
+
+static int on_counters(const char *cmd, const char *params, struct rte_tel_data *data)
+{
+	unsigned int pair = pair_of(params), dir;
+	char name[64];
+	size_t k;
+
+	(void)cmd;
+	if (pair == WIRE_PAIRS)
+		return -EINVAL;
+	rte_tel_data_start_dict(data);
+	rte_ticketlock_lock(&reported->lock);
+	for (dir = 0; dir < 2; dir++) {
+		for (k = 0; k < COUNTERS; k++) {
+			snprintf(name, sizeof(name), "%s/%s", dir_name[dir], counters[k].name);
+			rte_tel_data_add_dict_uint(
+				data, name, counter_value(&reported->pair[pair].dir[dir], k));
+		}
+	}
+	rte_ticketlock_unlock(&reported->lock);
+	return 0;
+}
+
+static int do_command(const char *cmd, const char *params, struct rte_tel_data *data)
+{
+	char answer[512] = "";
+	int ret;
+
+	(void)cmd;
+	rte_ticketlock_lock(&reported->lock);
+	ret = run_command(reported, params ? params : "", answer, sizeof(answer));
+	rte_ticketlock_unlock(&reported->lock);
+	rte_tel_data_start_dict(data);
+	rte_tel_data_add_dict_string(data, ret ? "error" : "done",
+				     ret || !params ? answer : params);
+	return 0;
+}
+
+/* output for users and telemetry */
+static void register_telemetry(struct wire *w)
+{
+	reported = w;
+	/* Fails with --no-telemetry, which is no error. */
+	rte_telemetry_register_cmd("/weft_wire/links", on_links, "Links of all pairs.");
+	rte_telemetry_register_cmd("/weft_wire/counters", on_counters,
+				   "Counters of a pair. Parameter: its number (0).");
+	rte_telemetry_register_cmd("/weft_wire/set", do_command,
+				   "Change links, as a command: [PAIR] [forth|back] LINK.");
+}
+
+/* ---- options and start ---------------------------------------------------------------------- */
 
 static const char help[] =
 	"usage: weft-wire [EAL ARGUMENTS --] [options] [PORT PORT]...\n"
@@ -114,7 +474,7 @@ static int option(struct options *o, int c, const char *value)
 static void print_help(void)
 {
 	printf("%s%s\nLINK is a list of items, and changes those that it names:\n%s%s", help,
-	       wire_command_help, sim_link_help, example);
+	       command_help, sim_link_help, example);
 }
 
 /* @return APP_OK, an exit code, or -1 = done, end with 0 */
@@ -165,11 +525,11 @@ static int bridge(struct options *o)
 	if (!ret) {
 		for (i = 0; i < 2 * w->num_pairs; i++)
 			w->pair[i / 2].dir[i % 2].link = o->link[i % 2];
-		wire_telemetry(w);
-		print_all(w, wire_report_links, stdout);
-		wire_bridge_run(w);
+		register_telemetry(w);
+		print_all(w, report_links, stdout);
+		wire_bridge_run(w, read_commands);
 		wire_ports_stop(w);
-		print_all(w, wire_report_counters, stdout);
+		print_all(w, report_counters, stdout);
 	}
 	return ret;
 }

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "dump/anomaly.h"
 #include "dump/frames.h"
 #include "dump/trace.h"
 

@@ -218,7 +218,7 @@ def mix(value, more):
 
 
 def name_of_record(sender, receiver):
-    """What weft-dump makes of connection 3 and lane 0 between two workers (app/dump/record.c)."""
+    """What weft-dump makes of connection 3 and lane 0 between two workers (app/dump/decode.c)."""
     value = 0x77
     for more in sender, receiver, 3 << 8:
         value = mix(value, more)

@@ -17,7 +17,6 @@
 
 #include "app/common/cli.h"
 #include "app/common/oob.h"
-#include "app/common/sys.h"
 
 struct ends {
 	struct oob_server *door;

@@ -17,7 +17,6 @@
 #include <rte_byteorder.h>
 
 #include "switch/forward.h"
-#include "switch/ring.h"
 
 #define NET 0x0a000000u /* 10.0.0.0 */
 #define OURS (NET + 16)

@@ -12,7 +12,9 @@
 
 #include <string.h>
 
+#include "switch/pump.h"
 #include "switch/switch.h"
+#include "switch/threads.h"
 
 #define LOG2 8
 #define SLOTS (1u << LOG2)

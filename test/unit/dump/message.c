@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "dump/follow.h"
 #include "dump/message.h"
 
 #define BEGIN 1700000000000000000ull

@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#include "dump/survey.h"
+#include "dump/anomaly.h"
+#include "dump/clock.h"
 #include "dump/trace.h"
 
 #define FRAMES 600u

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/clock.h
+ * What a first pass finds about captures: their clocks, when each interface was captured, where
+ * records are missing, and which station (MAC address) an interface is.
+ *
+ * Captures of tcpdump and dumpcap have no directions. They follow from the interface's own address.
+ * All frames of an interface are from it or to it. Where two hosts exchange frames, both addresses
+ * are in all frames. Then the order of time stamps decides: of a frame in two captures the earlier
+ * time is that of its sender. This pass compares neighbouring frames of both directions, so that
+ * clocks need not agree.
+ */
+#ifndef DUMP_CLOCK_H
+#define DUMP_CLOCK_H
+
+#include "dump/decode.h"
+#include "dump/dump.h"
+
+#define SURVEY_HOLES 1024u
+#define SURVEY_MACS 16u
+#define SURVEY_NO_STATION UINT8_MAX /**< no index of an address */
+
+/** A stretch of time in which the capture lost records of an interface; by its own clock. */
+struct survey_hole {
+	uint64_t from, to, count;
+	uint16_t iface;
+};
+
+struct survey_port {
+	uint64_t first, last; /**< times of its records; 0 = it has none */
+	uint64_t frames;      /**< unicast Ethernet frames */
+	uint64_t undirected;  /**< of them without a direction */
+	uint8_t mac[SURVEY_MACS][6];
+	uint64_t count[SURVEY_MACS]; /**< frames from or to this address */
+	unsigned int num_macs;
+	uint8_t station; /**< index of its own address, or SURVEY_NO_STATION */
+};
+
+struct survey_file {
+	uint64_t first, last; /**< of its records */
+	uint64_t end;         /**< the capture ran until then; by statistics, else @p last */
+	uint64_t lost;        /**< records that the writer lost, by its own statement */
+	uint64_t placed;      /**< of these, the ones that a hole contains */
+	uint64_t lane_frames; /**< frames of Weft */
+	uint64_t undirected;  /**< of them without a direction, after all inference */
+	uint64_t too_short;   /**< frames whose lane header the capture has cut */
+	uint32_t caplen;      /**< the longest captured length of these */
+	struct survey_hole hole[SURVEY_HOLES];
+	unsigned int num_holes;
+	struct survey_port port[DUMP_IFACES];
+	char comment[400]; /**< of the section: the flight recorder's reason */
+};
+
+struct survey {
+	struct survey_file *file;
+	unsigned int num;
+	bool done;    /**< all captures were read */
+	bool partial; /**< of a single capture the first frames, which have directions */
+};
+
+void survey_free(struct survey *s);
+/** Set the direction of a frame that has none, if its interface's station is known. */
+void survey_way(const struct survey *s, struct dump_frame *frame);
+
+/** The clock of a capture, relative to that of the first one. */
+struct trace_clock {
+	bool known;         /**< frames connect it to the first capture's */
+	int64_t offset;     /**< ns to subtract, at @p at */
+	uint64_t at;        /**< by this capture's clock */
+	double drift;       /**< ns per ns */
+	double drift_error; /**< half the distance of the quartiles */
+	bool equal;         /**< no frame contradicts it: it is not corrected */
+};
+
+/** Reads the captures once. @return APP_OK, or an exit code after an error message */
+int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock,
+		 struct survey *survey);
+
+/** The time by the clock of the first capture. */
+static inline uint64_t trace_time(const struct trace_clock *c, uint64_t time)
+{
+	if (!c->known)
+		return time;
+	return time - (uint64_t)c->offset -
+	       (uint64_t)(int64_t)(c->drift * (double)(int64_t)(time - c->at));
+}
+
+#endif /* DUMP_CLOCK_H */

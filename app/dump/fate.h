@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/fate.h
+ * The fate of each frame: the search for it at its receiver. Also paths that got longer.
+ */
+#ifndef DUMP_FATE_H
+#define DUMP_FATE_H
+
+#include "dump/trace.h"
+
+struct trace_pending *trace_pending_make(void);
+void trace_pending_free(struct trace_pending *p);
+void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
+		const struct dump_view *view, uint64_t time);
+
+/** A received frame with a wrong checksum: it was changed on its way. */
+void trace_fate_changed(struct trace *t, const struct dump_frame *frame,
+			const struct dump_view *view, uint64_t time);
+
+/** The frame of this number was acknowledged, and was sent once: it came. */
+void trace_fate_acked(struct trace *t, uint64_t number);
+
+/** A run of lost frames has ended; with @p open the capture has. */
+void trace_run_end(struct trace_flow *f, bool open);
+
+/** Judge frames that have waited long enough; with @p all, all frames. */
+void trace_fate_judge(struct trace *t, bool all);
+
+struct trace_delay {
+	int64_t before, after; /**< low quantiles, ns */
+	uint64_t time;
+};
+
+/** Did the path get longer? */
+bool trace_delayed(const struct trace_flow *f, struct trace_delay *d);
+
+#endif /* DUMP_FATE_H */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/flight.h
+ * DATA frames in flight, from the first transmission to the acknowledgement.
+ */
+#ifndef DUMP_FLIGHT_H
+#define DUMP_FLIGHT_H
+
+#include "dump/message.h"
+
+int flight_make(struct trace_follow *fo);
+void flight_free(struct trace_follow *fo);
+
+/** A DATA or PART frame. */
+void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
+		 const struct dump_view *view, uint64_t time);
+
+/** Take the acknowledgements of the other direction from a frame of @p f. */
+void flight_ack(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
+		const struct dump_view *view, uint64_t time);
+
+/** A message record. */
+void flight_record(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
+		   const struct dump_view *view, uint64_t time);
+
+/** For the time line of @p m: bytes that a native operation over @p flow moves. */
+void flight_note(struct trace_follow *fo, const struct msg *m, const struct msg_event *e);
+void flight_end(struct trace *t);
+
+/** Retire the oldest frame, which frees links. */
+void flight_retire(struct trace *t);
+
+#endif /* DUMP_FLIGHT_H */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/host.h
+ * Hosts: when their captures ran, when they were silent, which of their requests were not answered,
+ * and what frames of other protocols reveal.
+ */
+#ifndef DUMP_HOST_H
+#define DUMP_HOST_H
+
+#include "dump/trace.h"
+
+/** A frame of ARP, or a lane frame. */
+void trace_question(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
+		    uint64_t time);
+
+/** A frame of another protocol. */
+void trace_notice(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
+		  uint64_t time);
+
+void trace_host_record(struct trace *t, const struct dump_frame *frame,
+		       const struct dump_view *view, struct trace_flow *f, uint64_t time);
+
+/** Was the host silent at any time between these two? */
+bool trace_host_silent(const struct trace_host *h, uint64_t from, uint64_t to);
+
+/** The time that its capture covers. */
+uint64_t trace_host_time(const struct trace_host *h);
+
+struct survey;
+struct trace_clock;
+
+/** Take over from the survey when captures ran. @return -ENOMEM */
+int trace_spans(struct trace *t, const struct survey *s, const struct trace_clock *clock);
+void trace_spans_free(struct trace *t);
+
+/** Was the file's capture still running then? */
+bool trace_runs(const struct trace *t, uint8_t file, uint64_t time);
+
+/** Did the port's capture run then, and report no lost records? */
+bool trace_covers(const struct trace *t, const struct trace_port *port, uint64_t from, uint64_t to);
+
+#endif /* DUMP_HOST_H */

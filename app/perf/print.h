@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file perf/print.h
+ * The output of weft-perf, at the client.
+ */
+#ifndef APP_PERF_PRINT_H
+#define APP_PERF_PRINT_H
+
+#include "perf/flow.h"
+
+/** The lanes to the peer, a line each. */
+void perf_print_lanes(struct peer *p);
+void perf_print_begin(const struct perf_options *opts, struct peer *p);
+void perf_print_run(const struct perf_options *opts, const struct perf_report *report);
+
+/** A line per second; arg = struct perf_ticker. */
+struct perf_ticker {
+	const struct perf_options *opts;
+	const struct perf_run *run;
+	struct perf_side *side;
+	uint64_t before; /**< received at the time of the last line */
+};
+
+void perf_print_tick(const struct perf_meter *meter, void *arg);
+
+/** One line of the table: latency and bandwidth of one size. */
+void perf_print_table(const struct perf_report *lat, const struct perf_report *bw);
+void perf_print_flood(const struct perf_options *opts, const struct perf_report *report);
+void perf_print_end(const struct perf_options *opts, const struct perf_report *last);
+
+#endif /* APP_PERF_PRINT_H */

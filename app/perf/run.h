@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file perf/run.h
+ * Shared by the parts of the client: one session with a server (perf/run.c), and its measurements.
+ */
+#ifndef APP_PERF_RUN_H
+#define APP_PERF_RUN_H
+
+#include "perf/flow.h"
+#include "perf/raw.h"
+
+struct perf_session {
+	const struct perf_options *opts;
+	struct peer peer;
+	struct perf_raw *raw;
+	struct perf_meter *meter;
+	uint64_t idle_peak;
+	uint64_t next_id;
+	uint64_t wrong;
+};
+
+/**
+ * Client: one run at both ends, with the figures in s->meter. @return APP_OK or an exit code
+ * @param[in,out] side    the run at this end; sets side->run->id
+ * @param[out]    remote  figures of the server
+ */
+int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side *side,
+		 struct perf_remote *remote);
+
+/** Set run->proto. "" = the library's choice */
+void perf_force_put(struct perf_run *run, const char *proto);
+
+/** Run the client or the server to its end; the EAL is up. @return exit code */
+int perf_client(const struct perf_options *opts);
+int perf_server(const struct perf_options *opts);
+
+#endif /* APP_PERF_RUN_H */

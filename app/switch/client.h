@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file switch/client.h
+ * The server's side of memif's control messages, in the control thread.
+ */
+#ifndef APP_SWITCH_CLIENT_H
+#define APP_SWITCH_CLIENT_H
+
+#include "switch/switch.h"
+
+void sw_conn_init(struct sw_conn *c);
+void sw_conn_accept(struct sw *s, uint64_t now);
+
+/** A message of a connection without a port yet, or with one. */
+void sw_half_event(struct sw *s, unsigned int half, uint64_t now);
+void sw_conn_event(struct sw *s, unsigned int port);
+
+/** The connection has ended, for any reason. */
+void sw_conn_end(struct sw *s, unsigned int port);
+void sw_half_expire(struct sw *s, uint64_t now);
+
+/** The length of two rings of the granted sizes, in bytes. */
+size_t sw_region_max(unsigned int log2_ring, uint32_t bsize);
+
+#endif /* APP_SWITCH_CLIENT_H */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file switch/pump.h
+ * The forwarder, and how the control thread hands rings to it.
+ */
+#ifndef APP_SWITCH_PUMP_H
+#define APP_SWITCH_PUMP_H
+
+#include "switch/switch.h"
+
+/** By the control thread; waits for the forwarder, which never waits. */
+void sw_lane_attach(struct sw *s, unsigned int port, const struct sw_conn *c);
+void sw_lane_detach(struct sw *s, unsigned int port);
+
+/** By the forwarder: apply a pending change, if there is one. */
+void sw_lane_change(struct sw *s);
+
+/** One round over all ports and the uplink. @return number of frames */
+unsigned int sw_round(struct sw *s, uint64_t now);
+
+#endif /* APP_SWITCH_PUMP_H */

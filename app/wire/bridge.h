@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file wire/bridge.h
+ * weft-wire: bridges pairs of DPDK ports; both directions of a pair are links with faults.
+ *
+ * bridge.c opens the ports, and carries frames from a port through the model of a link
+ * (link/link.h) to the other port. wire.c has options, commands and output.
+ */
+#ifndef APP_WIRE_BRIDGE_H
+#define APP_WIRE_BRIDGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <rte_ticketlock.h>
+
+#include "link/heap.h"
+#include "link/link.h"
+
+#define WIRE_PAIRS 16
+#define WIRE_BURST 32
+
+/** Counters of frames at the ports; the model of the link has its own counters. */
+struct wire_counters {
+	uint64_t rx_frames, tx_frames, tx_bytes;
+	uint64_t oversize;  /**< longer than --mtu: dropped */
+	uint64_t no_room;   /**< all buffers hold delayed frames: dropped */
+	uint64_t port_busy; /**< waited for space in the port's ring */
+};
+
+struct wire_held {
+	struct sim_due due; /* first */
+	struct rte_mbuf *mbuf;
+};
+
+/** One direction of a pair. */
+struct wire_dir {
+	uint16_t from, to; /* ports */
+	struct sim_link link;
+	struct sim_link_state state;
+	struct wire_held *held; /* a heap with space for all buffers */
+	size_t num_held;
+	uint64_t number;
+	struct rte_mbuf *out[WIRE_BURST]; /* due, and without space in the port's ring yet */
+	uint16_t num_out;
+	struct wire_counters counters;
+	bool oversize_logged, no_room_logged;
+};
+
+enum { WIRE_FORTH, WIRE_BACK };
+
+struct wire_pair {
+	struct wire_dir dir[2];
+};
+
+struct wire {
+	/* Between the forwarding thread and DPDK's thread, on which telemetry callbacks run. */
+	rte_ticketlock_t lock;
+	struct wire_pair pair[WIRE_PAIRS];
+	unsigned int num_pairs;
+	struct rte_mempool *pool;
+	uint32_t mbufs,
+		limit; /* limit: of held frames; the other buffers are for the ports' rings */
+	uint16_t mtu;
+	uint64_t seed;
+	unsigned int sleep_us; /* 0 = poll all the time */
+	bool ended;
+};
+
+/**
+ * Open the ports of all pairs: @p names, or all ports, in their order.
+ * @return APP_OK or an exit code after an error message
+ */
+int wire_ports_open(struct wire *w, char *const *names, unsigned int num_names);
+void wire_ports_stop(const struct wire *w);
+/** @return APP_OK or an exit code after an error message */
+int wire_bridge_init(struct wire *w);
+/**
+ * Forward until the end: a signal, or a command.
+ * @param input  called a hundred times a second, without the lock: standard input
+ */
+void wire_bridge_run(struct wire *w, void (*input)(struct wire *w));
+
+#endif /* APP_WIRE_BRIDGE_H */
