@@ -3,18 +3,13 @@
  * @file shm/shm.h
  * Shared by the files of the driver.
  *
- *	segment.c   the memory of a connection
- *	ring.h      the two ends of its rings
- *  place.c     which processes share memory; addresses
- *  socket.c    the sockets that make connections, and report the end of a peer
- *	receipt.c   hellos, received in another thread
- *	conn.c      making and ending connections
- *	send.c      sends, completions
- *  reg.c       registered memory, and the addresses of a peer's
- *  native.c    reads of a peer's memory
- *	poll.c      progress: messages, events of the sockets
- *	wait.c      sleeping, waking
- *	shm_lane.c  the driver's table
+ *	shm_mem.c       the memory of a connection; registered memory, and the addresses of a peer's
+ *	shm_ring.h      the two ends of a connection's rings
+ *	shm_socket.c    addresses, sockets; hellos, received in another thread
+ *	shm_conn.c      making and ending connections
+ *	shm_transfer.c  sends, completions, native reads of a peer's memory
+ *	shm_progress.c  progress: messages, events of the sockets; sleeping, waking
+ *	shm_lane.c      the driver's table
  */
 #ifndef WEFT_SHM_H
 #define WEFT_SHM_H
@@ -28,8 +23,8 @@
 #include "base/log.h"
 #include "core/wire_types.h"
 #include "lane.h"
-#include "shm/reg.h"
-#include "shm/ring.h"
+#include "shm/shm_mem.h"
+#include "shm/shm_ring.h"
 
 #define SHM_ADDR_LEN 32
 #define SHM_EPS_MAX 16384 /* connections of an iface, including those being made */
@@ -201,127 +196,6 @@ static inline struct shm_iface *shm_iface(struct weft_lane_iface *iface)
 static inline struct shm_ep *shm_ep(struct weft_lane_ep *lane_ep)
 {
 	return (struct shm_ep *)lane_ep;
-}
-
-/* ---- place.c */
-
-/** @return 0, or a negative error with a reason in @p why */
-int shm_place_init(struct shm_addr *own, const struct weft_lane_open *params, char *why,
-		   size_t why_len);
-int shm_place_reachable(const struct shm_addr *own, const void *addr, size_t len, char *why,
-			size_t why_len);
-void shm_place_print(const void *addr, size_t len, char *buf, size_t size);
-
-/* ---- socket.c */
-
-/** @return a listening socket, or a negative error */
-int shm_socket_listen(const struct shm_addr *own);
-/** @return a socket; -EAGAIN: the listener's backlog is full; or a negative error */
-int shm_socket_connect(const struct shm_addr *to);
-/** Check that the peer's process has our user. @return 0, or -EACCES. @p pid 0 = unknown */
-int shm_socket_peer(int sock, pid_t *pid);
-/** Is @p pid the process that listens at @p addr? @return 0, -EACCES; -EAGAIN: try again */
-int shm_socket_is_at(const struct shm_addr *addr, pid_t pid);
-/** Send a hello, and pass @p fds. */
-int shm_socket_send(int sock, const struct shm_hello *hello, const int *fds, unsigned int num);
-/** Peek at the next message, without its descriptors. @return false: call shm_socket_recv() */
-bool shm_socket_peek(int sock, struct shm_hello *hello);
-/** Is there a message? Its descriptors stay in the socket. */
-bool shm_socket_has_message(int sock);
-/**
- * Receive. Not in the progress thread: base/blocking.h has the reason.
- * @return 0; -EAGAIN: no message; -ECONNRESET: the end; -EPROTO. @p fds: passed descriptors, or -1
- */
-int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS]);
-/** Remove the name that shm_socket_listen() created. */
-void shm_socket_remove(const struct shm_addr *own);
-/** @return a descriptor that is readable when the process has ended, or a negative error */
-int shm_process_open(pid_t pid);
-
-/* ---- conn.c */
-
-int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
-		   struct weft_lane_ep **out);
-void shm_ep_destroy(struct weft_lane_ep *base);
-/** Free destroyed lane_eps. Not within callbacks. */
-void shm_reap(struct shm_iface *s);
-/** End a lane_ep: EV_DOWN, or EV_GONE with status 0. Only within progress(). */
-void shm_end(struct shm_ep *lane_ep, int status, const char *text);
-/** Connections that are being made: try again, or end after the timeout. @return events */
-unsigned int shm_making(struct shm_iface *s, uint64_t now_ns);
-/** Handle events of the listening socket and of lane_eps' sockets. @return events */
-unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns);
-unsigned int shm_readable(struct shm_fd *from);
-/** Handle finished receipts. @return events */
-unsigned int shm_received(struct shm_iface *s);
-
-/* ---- send.c */
-
-int shm_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
-		 const void *payload, size_t length);
-ssize_t shm_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack, void *arg);
-int shm_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
-		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
-		 struct weft_lane_comp *comp);
-int shm_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp);
-/** Run the completions that are due. @return their number */
-unsigned int shm_complete(struct shm_ep *lane_ep);
-/** Run all others, with an error. */
-void shm_cancel(struct shm_ep *lane_ep, int status);
-
-/* ---- native.c */
-
-void shm_native_init(struct shm_iface *s);
-/** Does the system permit processes to access each other's memory? */
-bool shm_native_works(const struct shm_iface *s);
-/** Does it permit access to the memory of the process that sent @p hello? */
-bool shm_native_reaches(const struct shm_ep *lane_ep, const struct shm_hello *hello);
-int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned int iovcnt,
-		  struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
-		  struct weft_lane_comp *comp);
-/** Execute a slice of the outstanding operations. @return events */
-unsigned int shm_native_work(struct shm_iface *s);
-void shm_native_cancel(struct shm_ep *lane_ep, int status);
-
-/* ---- poll.c */
-
-unsigned int shm_progress(struct weft_lane_iface *base, uint64_t now_ns);
-void shm_release(struct weft_lane_iface *base, void *desc);
-/** Allocate the table for @p num connections. @return 0 or -ENOMEM */
-int shm_table_reserve(struct shm_iface *s, uint32_t num);
-void shm_table_add(struct shm_ep *lane_ep);
-void shm_table_remove(struct shm_ep *lane_ep);
-
-/* ---- wait.c */
-
-/** Start what sleeping needs; until it is there, this side fences (shm_wait_look()). */
-void shm_wait_init(struct shm_iface *s);
-/** The iface closes: wait until nothing of the above runs. */
-void shm_wait_exit(struct shm_iface *s);
-/** A connection is up. @p peer_fences: the peer has no membarrier() yet */
-void shm_wait_up(struct shm_ep *lane_ep, bool peer_fences);
-/** From time to time: once the registration is done, fences are not needed any more. */
-void shm_wait_look(struct shm_iface *s);
-void shm_wake(struct shm_ep *lane_ep);
-int shm_wait_fd(struct weft_lane_iface *base);
-int shm_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);
-void shm_disarm(struct weft_lane_iface *base);
-
-/**
- * After a record was written or taken: wake the peer if it sleeps and waits for @p what. The peer's
- * arm() writes its word and then checks the ring, with a fence for both sides in between
- * (membarrier()). Where the system lacks that, this side fences, too.
- */
-static inline void shm_wake_peer(struct shm_ep *lane_ep, const struct shm_dir *dir,
-				 unsigned int what)
-{
-	if (__builtin_expect(lane_ep->fences, 0))
-		atomic_thread_fence(memory_order_seq_cst);
-	else
-		atomic_signal_fence(memory_order_seq_cst);
-	if (__builtin_expect(atomic_load_explicit(&dir->ctl.sleeping, memory_order_relaxed) & what,
-			     0))
-		shm_wake(lane_ep);
 }
 
 #endif /* WEFT_SHM_H */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The driver's table, opening and closing. */
 
-#include "shm/shm_lane.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +9,12 @@
 #include <unistd.h>
 
 #include "base/blocking.h"
-#include "shm/receipt.h"
 #include "shm/shm.h"
+#include "shm/shm_conn.h"
+#include "shm/shm_lane.h"
+#include "shm/shm_progress.h"
+#include "shm/shm_socket.h"
+#include "shm/shm_transfer.h"
 
 /* Nothing to do: a written record is visible to the peer at once. */
 static void shm_tx_flush(struct weft_lane_iface *base)

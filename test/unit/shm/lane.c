@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shm/shm_socket.h"
 #include "unit/shm/shm_end.h"
 
 static struct end a, b;

@@ -15,8 +15,7 @@
 
 #include <cmocka.h>
 
-#include "shm/reg.h"
-#include "shm/segment.h"
+#include "shm/shm_mem.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010

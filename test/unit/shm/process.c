@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/user_folder.h"
+#include "shm/shm_socket.h"
 #include "unit/shm/shm_end.h"
 
 static uint64_t fresh_id(void)

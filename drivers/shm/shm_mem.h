@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file shm/segment.h
- * The memory that two processes share for one connection; doc/shm.md has every byte. Host byte
- * order: it never leaves the host.
+ * @file shm/shm_mem.h
+ * Memory files that two processes share: the segment of a connection, and the table of registered
+ * memory. doc/shm.md has every byte. Host byte order: they never leave the host.
+ *
+ * Peers map the table of a process read-only. An access to a peer's memory looks up the address,
+ * length and rights in this table. Keys are slots with a random part, and no addresses leave the
+ * host.
  */
-#ifndef WEFT_SHM_SEGMENT_H
-#define WEFT_SHM_SEGMENT_H
+#ifndef WEFT_SHM_MEM_H
+#define WEFT_SHM_MEM_H
 
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "lane.h"
+
+/* ---- the segment of a connection */
 
 #define SHM_LINE 64u
 #define SHM_LINES 512u        /* of a ring: a power of two */
@@ -85,4 +93,47 @@ void shm_segment_unmap(struct shm_segment *segment);
  */
 const char *shm_memfd_check(int fd, int seals, size_t size);
 
-#endif /* WEFT_SHM_SEGMENT_H */
+/* ---- the table of registered memory */
+
+#define SHM_REG_SLOTS 65536u /* a key's low 16 bits are the slot */
+
+/** Written only by its owner. */
+struct shm_reg_slot {
+	_Atomic uint64_t key; /**< 0 = free; written last, cleared first */
+	_Atomic uint64_t address, length;
+	_Atomic uint64_t access; /**< WEFT_LANE_ACCESS_REMOTE_* */
+};
+static_assert(sizeof(struct shm_reg_slot) == 32, "as doc/shm.md has it");
+
+struct shm_reg_table {
+	struct shm_reg_slot slots[SHM_REG_SLOTS];
+};
+
+/**
+ * Open the table of this process, which the first of its ifaces creates.
+ * @param[out] fd  to be passed to peers; the table keeps it
+ * @return 0, or a negative error: peers can't access memory of this process
+ */
+int shm_reg_open(const struct weft_platform *platform, int *fd);
+/** The last call unmaps it. */
+void shm_reg_close(void);
+
+/** Members of struct weft_lane_driver. */
+int shm_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsigned int access,
+		     struct weft_mem_lane **mem, char *why, size_t why_len);
+void shm_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
+uint64_t shm_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
+
+/** Map a peer's table, if it is sealed against shrinking; else NULL. */
+const struct shm_reg_table *shm_reg_map(int fd);
+void shm_reg_unmap(const struct shm_reg_table *table);
+
+/**
+ * Find the address in the peer's memory.
+ * @param right  one of WEFT_LANE_ACCESS_REMOTE_*
+ * @return 0; -EKEYREJECTED: no such key now; -EACCES: not for this; -ERANGE: not inside
+ */
+int shm_reg_find(const struct shm_reg_table *table, uint64_t key, uint64_t offset, size_t len,
+		 unsigned int right, uint64_t *address);
+
+#endif /* WEFT_SHM_MEM_H */

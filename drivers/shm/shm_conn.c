@@ -13,8 +13,11 @@
 #include <unistd.h>
 
 #include "base/blocking.h"
-#include "shm/receipt.h"
 #include "shm/shm.h"
+#include "shm/shm_conn.h"
+#include "shm/shm_progress.h"
+#include "shm/shm_socket.h"
+#include "shm/shm_transfer.h"
 
 #define ACCEPTS 16 /* connections accepted per check */
 

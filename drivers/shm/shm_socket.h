@@ -1,19 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file shm/receipt.h
- * Hellos, received by another thread.
+ * @file shm/shm_socket.h
+ * Addresses of ifaces, the sockets that make connections, and hellos, received by another thread.
  *
  * A hello brings descriptors that the peer has chosen. To receive, check or close one can block for
  * as long as the peer chooses, so a thread of base/blocking.h does it. The receipt with the result
  * goes back to the progress thread through the inbox of the iface.
  */
-#ifndef WEFT_SHM_RECEIPT_H
-#define WEFT_SHM_RECEIPT_H
+#ifndef WEFT_SHM_SOCKET_H
+#define WEFT_SHM_SOCKET_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "shm/shm.h"
+
+/* ---- addresses */
+
+/** @return 0, or a negative error with a reason in @p why */
+int shm_place_init(struct shm_addr *own, const struct weft_lane_open *params, char *why,
+		   size_t why_len);
+int shm_place_reachable(const struct shm_addr *own, const void *addr, size_t len, char *why,
+			size_t why_len);
+void shm_place_print(const void *addr, size_t len, char *buf, size_t size);
+
+/* ---- sockets */
+
+/** @return a listening socket, or a negative error */
+int shm_socket_listen(const struct shm_addr *own);
+/** @return a socket; -EAGAIN: the listener's backlog is full; or a negative error */
+int shm_socket_connect(const struct shm_addr *to);
+/** Check that the peer's process has our user. @return 0, or -EACCES. @p pid 0 = unknown */
+int shm_socket_peer(int sock, pid_t *pid);
+/** Send a hello, and pass @p fds. */
+int shm_socket_send(int sock, const struct shm_hello *hello, const int *fds, unsigned int num);
+/** Is there a message? Its descriptors stay in the socket. */
+bool shm_socket_has_message(int sock);
+/**
+ * Receive. Not in the progress thread: base/foreign_fd.h has the reason.
+ * @return 0; -EAGAIN: no message; -ECONNRESET: the end; -EPROTO. @p fds: passed descriptors, or -1
+ */
+int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS]);
+/** Remove the name that shm_socket_listen() created. */
+void shm_socket_remove(const struct shm_addr *own);
+/** @return a descriptor that is readable when the process has ended, or a negative error */
+int shm_process_open(pid_t pid);
+
+/* ---- hellos */
 
 /** Receipts that other threads have finished for an iface. */
 struct shm_inbox;
@@ -65,4 +98,4 @@ void shm_receipt_orphan(struct shm_ep *lane_ep);
 /** Free it, with the objects that the caller has not taken out of it. */
 void shm_receipt_free(struct shm_receipt *r);
 
-#endif /* WEFT_SHM_RECEIPT_H */
+#endif /* WEFT_SHM_SOCKET_H */

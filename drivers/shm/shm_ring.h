@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file shm/ring.h
+ * @file shm/shm_ring.h
  * The two ends of a ring of cache lines in shared memory. A record is one line or several
  * consecutive ones. Its first word has the whole description and is written last, so one load reads
  * the description consistently. Each side keeps its own position in private memory, and checks the
@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "shm/segment.h"
+#include "shm/shm_mem.h"
 
 #define SHM_F_VALID 1u  /* in every word, so none is 0 */
 #define SHM_F_FILLER 2u /* no record until the end of the ring */

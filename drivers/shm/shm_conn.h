@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file shm/shm_conn.h
+ * Begin and end of connections.
+ */
+#ifndef WEFT_SHM_CONN_H
+#define WEFT_SHM_CONN_H
+
+#include "shm/shm.h"
+
+int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
+		   struct weft_lane_ep **out);
+void shm_ep_destroy(struct weft_lane_ep *base);
+/** Free destroyed lane_eps. Not within callbacks. */
+void shm_reap(struct shm_iface *s);
+/** End a lane_ep: EV_DOWN, or EV_GONE with status 0. Only within progress(). */
+void shm_end(struct shm_ep *lane_ep, int status, const char *text);
+/** Connections that are being made: try again, or end after the timeout. @return events */
+unsigned int shm_making(struct shm_iface *s, uint64_t now_ns);
+/** Handle events of the listening socket and of lane_eps' sockets. @return events */
+unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns);
+unsigned int shm_readable(struct shm_fd *from);
+/** Handle finished receipts. @return events */
+unsigned int shm_received(struct shm_iface *s);
+
+#endif /* WEFT_SHM_CONN_H */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file shm/shm_progress.h
+ * Progress of an iface: messages and events of its connections; and sleeping until one arrives.
+ */
+#ifndef WEFT_SHM_PROGRESS_H
+#define WEFT_SHM_PROGRESS_H
+
+#include <stdatomic.h>
+
+#include "shm/shm.h"
+
+unsigned int shm_progress(struct weft_lane_iface *base, uint64_t now_ns);
+void shm_release(struct weft_lane_iface *base, void *desc);
+/** Allocate the table for @p num connections. @return 0 or -ENOMEM */
+int shm_table_reserve(struct shm_iface *s, uint32_t num);
+void shm_table_add(struct shm_ep *lane_ep);
+void shm_table_remove(struct shm_ep *lane_ep);
+
+/** Start what sleeping needs; until it is there, this side fences (wait_look()). */
+void shm_wait_init(struct shm_iface *s);
+/** The iface closes: wait until nothing of the above runs. */
+void shm_wait_exit(struct shm_iface *s);
+/** A connection is up. @p peer_fences: the peer has no membarrier() yet */
+void shm_wait_up(struct shm_ep *lane_ep, bool peer_fences);
+void shm_wake(struct shm_ep *lane_ep);
+int shm_wait_fd(struct weft_lane_iface *base);
+int shm_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);
+void shm_disarm(struct weft_lane_iface *base);
+
+/**
+ * After a record was written or taken: wake the peer if it sleeps and waits for @p what. The peer's
+ * arm() writes its word and then checks the ring, with a fence for both sides in between
+ * (membarrier()). Where the system lacks that, this side fences, too.
+ */
+static inline void shm_wake_peer(struct shm_ep *lane_ep, const struct shm_dir *dir,
+				 unsigned int what)
+{
+	if (__builtin_expect(lane_ep->fences, 0))
+		atomic_thread_fence(memory_order_seq_cst);
+	else
+		atomic_signal_fence(memory_order_seq_cst);
+	if (__builtin_expect(atomic_load_explicit(&dir->ctl.sleeping, memory_order_relaxed) & what,
+			     0))
+		shm_wake(lane_ep);
+}
+
+#endif /* WEFT_SHM_PROGRESS_H */

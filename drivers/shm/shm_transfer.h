@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file shm/shm_transfer.h
+ * Sends of a connection with their completions, and native reads of its peer's memory.
+ */
+#ifndef WEFT_SHM_TRANSFER_H
+#define WEFT_SHM_TRANSFER_H
+
+#include "shm/shm.h"
+
+int shm_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
+		 const void *payload, size_t length);
+ssize_t shm_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack, void *arg);
+int shm_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
+		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+		 struct weft_lane_comp *comp);
+int shm_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp);
+/** Run the completions that are due. @return their number */
+unsigned int shm_complete(struct shm_ep *lane_ep);
+/** Run all others, with an error. */
+void shm_cancel(struct shm_ep *lane_ep, int status);
+
+void shm_native_init(struct shm_iface *s);
+/** Does the system permit processes to access each other's memory? */
+bool shm_native_works(const struct shm_iface *s);
+/** Does it permit access to the memory of the process that sent @p hello? */
+bool shm_native_reaches(const struct shm_ep *lane_ep, const struct shm_hello *hello);
+int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned int iovcnt,
+		  struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
+		  struct weft_lane_comp *comp);
+/** Execute a slice of the outstanding operations. @return events */
+unsigned int shm_native_work(struct shm_iface *s);
+
+#endif /* WEFT_SHM_TRANSFER_H */
