@@ -3,7 +3,7 @@
  * @file frame/frame_port.h
  * The interface between the raw-DPDK lane engine and a port that sends and receives bursts of
  * Ethernet frames. It has three implementations: an ethdev queue pair (port/ethdev.c), UDP sockets
- * (udp/port.c) and the simulated network (test/sim/). Buffers are rte_mbufs in all, so that the
+ * (udp/udp.c) and the simulated network (test/sim/). Buffers are rte_mbufs in all, so that the
  * engine runs unchanged.
  */
 #ifndef WEFT_FRAME_PORT_H

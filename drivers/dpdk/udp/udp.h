@@ -7,12 +7,10 @@
  * takes them off and passes the rest to a socket, and puts such headers in front of what it
  * receives.
  *
- *	udp/port.c    opening, closing, events of the interface, counters
- *	udp/link.c    interfaces of this host: addresses, MTU, link, routes
- *	udp/socket.c  sockets: one to listen, one for each source port of paths
- *	udp/send.c    frames into datagrams
- *	udp/recv.c    datagrams into frames
- *	udp/header.h  the headers in front of a received frame; replies to ARP requests
+ *	udp/udp.c         interfaces of this host and routes; opening, closing, events, counters
+ *	udp/udp_socket.c  sockets: one to listen, one for each source port of paths
+ *	udp/udp_io.c      frames into datagrams, datagrams into frames
+ *	udp/udp_header.h  the headers in front of a received frame; replies to ARP requests
  */
 #ifndef WEFT_UDP_H
 #define WEFT_UDP_H

@@ -15,7 +15,7 @@
 
 #include "frame/encap.h"
 #include "frame/parse.h"
-#include "udp/header.h"
+#include "udp/udp_header.h"
 
 #define US 0x0a000001u
 #define PEER 0xfffefdfcu

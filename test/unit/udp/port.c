@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "eal.h"
-#include "udp/header.h"
-#include "udp/priv.h"
+#include "udp/udp_header.h"
+#include "udp/udp_socket.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103

@@ -19,7 +19,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "udp/priv.h"
+#include "udp/udp_socket.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file udp/header.h
+ * @file udp/udp_header.h
  * What a socket does not show: the headers of a received frame, and ARP. The kernel resolves
  * addresses. The engine needs a MAC for each host, so each IP address has one that is made from it.
  * Pure.
@@ -8,11 +8,11 @@
 #ifndef WEFT_UDP_HEADER_H
 #define WEFT_UDP_HEADER_H
 
+#include <netinet/ip.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <netinet/ip.h>
 #include <rte_arp.h>
 
 #include "frame/frame.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file udp/priv.h
- * What the files of the UDP port share.
+ * @file udp/udp_socket.h
+ * The state of a UDP port, and its sockets.
  */
-#ifndef WEFT_UDP_PRIV_H
-#define WEFT_UDP_PRIV_H
+#ifndef WEFT_UDP_SOCKET_H
+#define WEFT_UDP_SOCKET_H
 
 #include <net/if.h>
 #include <netinet/in.h>
@@ -80,24 +80,6 @@ static inline struct weft_udp *weft_udp_of(struct weft_frame_port *fp)
 	return (struct weft_udp *)fp;
 }
 
-/* udp/link.c */
-
-/** All IPv4 addresses of interfaces. @return number (list malloc()ed), or a negative error */
-int weft_udp_ifaces(struct weft_udp_iface **list);
-/** @return MTU, or a negative error */
-int weft_udp_mtu(int fd, const char *name);
-/** @return IFF_* flags, or a negative error */
-int weft_udp_flags(int fd, const char *name);
-/** bytes/s as the interface reports; 0 = not known */
-double weft_udp_speed(const char *name);
-/**
- * Does a route lead from this interface to @p ip?
- * @return 0, or -EHOSTUNREACH with a sentence
- */
-int weft_udp_route(const struct weft_udp *u, uint32_t ip, char *why, size_t why_len);
-
-/* udp/socket.c */
-
 /** Bind the port on which the lane listens. @return 0, or a negative error with @p why */
 int weft_udp_listen(struct weft_udp *u, const struct weft_udp_opts *o, char *why, size_t why_len);
 /** The socket bound to a source port; binds it at the first use. @return NULL: it is not free */
@@ -106,16 +88,4 @@ struct weft_udp_sock *weft_udp_sock(struct weft_udp *u, uint16_t port);
 void weft_udp_sock_iface(struct weft_udp *u);
 void weft_udp_sock_close(struct weft_udp *u);
 
-/* udp/send.c */
-
-uint16_t weft_udp_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n);
-
-/* udp/recv.c */
-
-int weft_udp_rx_init(struct weft_udp *u);
-void weft_udp_rx_fini(struct weft_udp *u);
-uint16_t weft_udp_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n);
-/** Deliver a frame that the port has made. @return false: there is no room */
-bool weft_udp_rx_put(struct weft_udp *u, const void *frame, uint32_t len);
-
-#endif /* WEFT_UDP_PRIV_H */
+#endif /* WEFT_UDP_SOCKET_H */
