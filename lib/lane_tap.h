@@ -61,7 +61,7 @@ struct weft_lane_tap_ops {
 	int (*record)(const char *reason, char *text, size_t text_len);
 };
 
-/** The capture writer: drivers/dpdk/capture/messages.c. Only lib/context.c refers to it. */
+/** The capture writer: drivers/dpdk/capture/capture.c. Only lib/context.c refers to it. */
 extern const struct weft_lane_tap_ops weft_capture_messages;
 
 /** Base of a tap. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The captures of a process, and the lanes that they include. */
-
-#include "capture/capture.h"
+/* The captures of a process, the lanes that they include, and the commands for them. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,10 +12,148 @@
 
 #include "base/host.h"
 #include "base/log.h"
-#include "capture/control.h"
-#include "capture/filter.h"
-#include "capture/ring.h"
+#include "capture/capture.h"
+#include "capture/capture_options.h"
+#include "capture/recorder.h"
+#include "capture/tap.h"
 #include "capture/writer.h"
+#include "compat.h"
+#include "lane_tap.h"
+
+/* ---- telemetry's commands ------------------------------------------------------------------- */
+
+static void add_state(const struct weft_capture_state *s, weft_lane_tap_answer_cb cb, void *arg)
+{
+	/* DPDK truncates strings of dictionaries at 127 bytes. */
+	cb("file", s->file, 0, arg);
+	cb("filter", s->filter, 0, arg);
+	cb("interfaces", NULL, s->interfaces, arg);
+	cb("frames", NULL, s->frames, arg);
+	cb("dropped", NULL, s->dropped, arg);
+	if (s->why[0])
+		cb("ended", s->why, 0, arg);
+}
+
+/* Several captures run only if each context of the program has one of its own. */
+static void report_state(weft_lane_tap_answer_cb cb, void *arg)
+{
+	struct weft_capture_state s;
+	unsigned int n = 0;
+
+	if (weft_capture_query(0, &s))
+		add_state(&s, cb, arg);
+	while (weft_capture_query(n, &s))
+		n++;
+	cb("captures", NULL, n, arg);
+}
+
+/* Is it this command? Its parameters then are in @p rest. */
+static bool is_command(const char *params, const char *command, const char **rest)
+{
+	size_t len = strlen(command);
+
+	if (strncmp(params, command, len) || (params[len] && params[len] != ','))
+		return false;
+	*rest = params + len + (params[len] == ',');
+	return true;
+}
+
+/* weft_lane_tap_ops.command. */
+static void capture_command(const char *words, weft_lane_tap_answer_cb cb, void *arg)
+{
+	struct weft_capture_state last;
+	const char *rest;
+	char why[512] = "a capture takes start,FILE[,OPTION=VALUE...], filter,EXPR or stop";
+	int rc = -1;
+
+	if (is_command(words, "stop", &rest)) {
+		rc = weft_capture_stop(&last, why, sizeof(why));
+		if (rc == 0) {
+			add_state(&last, cb, arg);
+			cb("captures", NULL, 0, arg);
+			return;
+		}
+	} else if (is_command(words, "start", &rest)) {
+		rc = weft_capture_start(rest, why, sizeof(why));
+	} else if (is_command(words, "filter", &rest)) {
+		rc = weft_capture_refilter(rest, why, sizeof(why));
+	} else if (!words[0]) {
+		rc = 0;
+	}
+	if (rc == 0)
+		report_state(cb, arg);
+	else
+		cb(NULL, why, 0, arg);
+}
+
+/* ---- DPDK's telemetry ----------------------------------------------------------------------- */
+
+struct answer {
+	struct rte_tel_data *d;
+	bool begun;
+};
+
+static void on_part(const char *name, const char *text, uint64_t number, void *arg)
+{
+	struct answer *a = arg;
+
+	if (!name) {
+		rte_tel_data_string(a->d, text);
+		return;
+	}
+	if (!a->begun)
+		rte_tel_data_start_dict(a->d);
+	a->begun = true;
+	if (text)
+		rte_tel_data_add_dict_string(a->d, name, text);
+	else
+		rte_tel_data_add_dict_uint(a->d, name, number);
+}
+
+static int on_capture(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	struct answer a = {.d = d};
+
+	(void)cmd;
+	capture_command(params ? params : "", on_part, &a);
+	return 0;
+}
+
+static int on_recorder(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	char name[512];
+
+	(void)cmd;
+	(void)params;
+	if (weft_recorder_file_write("requested by telemetry", name, sizeof(name)))
+		return rte_tel_data_string(d, name);
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_string(d, "file", name);
+	return 0;
+}
+
+static void register_once(void)
+{
+	/* DPDK refuses help of 128 bytes and more. */
+	rte_telemetry_register_cmd("/weft/capture", on_capture,
+				   "Captures of raw lanes. Parameters: none, "
+				   "start,FILE[,OPTIONS], filter,EXPR, or stop; see weft(7)");
+	rte_telemetry_register_cmd("/weft/recorder", on_recorder,
+				   "Write the flight recorder's frames to a file. Takes no "
+				   "parameters");
+}
+
+/* Register the commands, once. Any thread. */
+static void register_commands(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, register_once);
+}
+
+/* ---- the captures of a process -------------------------------------------------------------- */
+
+/* The captures of a process, and the lanes that they include. */
 
 /*
  * Protects all that follows. It is taken before the lock of a capture. Lanes take it only to open
@@ -243,7 +379,7 @@ static void tap_join(struct weft_tap *tap, const struct weft_lane_conf *conf)
 {
 	struct own own;
 
-	weft_capture_control();
+	register_commands();
 	if (conf->capture)
 		prepare_own(&own, conf->capture);
 	pthread_mutex_lock(&lock);
@@ -278,7 +414,8 @@ struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 	return tap;
 }
 
-void weft_tap_open_messages(struct weft_tap *tap, const struct weft_lane_tap_open *params)
+/* A lane without frames: it shows message records. @param tap  zeroed */
+static void tap_open_messages(struct weft_tap *tap, const struct weft_lane_tap_open *params)
 {
 	tap->platform = params->platform;
 	tap->link = WEFT_RECORD_LINKTYPE;
@@ -292,7 +429,8 @@ void weft_tap_open_messages(struct weft_tap *tap, const struct weft_lane_tap_ope
 	tap_join(tap, params->conf);
 }
 
-void weft_tap_leave(struct weft_tap *tap)
+/* As weft_tap_close(), but @p tap is not freed. */
+static void tap_leave(struct weft_tap *tap)
 {
 	struct weft_capture_source *s;
 	struct weft_tap_target *t;
@@ -323,7 +461,7 @@ void weft_tap_close(struct weft_tap *tap)
 {
 	if (!tap)
 		return;
-	weft_tap_leave(tap);
+	tap_leave(tap);
 	free(tap);
 }
 
@@ -438,3 +576,67 @@ bool weft_capture_query(unsigned int i, struct weft_capture_state *state)
 	pthread_mutex_unlock(&lock);
 	return c != NULL;
 }
+
+/* ---- lanes without frames ------------------------------------------------------------------- */
+
+/*
+ * Lanes without frames, as captures see them. The protocol layer makes message records
+ * (lane_tap.h), which go into rings, files and the flight recorder as frames do.
+ */
+
+struct messages {
+	struct weft_lane_tap base; /* first */
+	struct weft_tap tap;
+};
+
+static struct weft_lane_tap *open_messages(const struct weft_lane_tap_open *params)
+{
+	struct messages *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->base.ops = &weft_capture_messages;
+	tap_open_messages(&m->tap, params);
+	return &m->base;
+}
+
+static void close_messages(struct weft_lane_tap *base)
+{
+	struct messages *m = (struct messages *)base;
+
+	tap_leave(&m->tap);
+	free(m);
+}
+
+static void messages_offer(struct weft_lane_tap *base, enum weft_lane_tap_way way,
+			   const struct iovec *iov, unsigned int num, uint64_t now)
+{
+	struct weft_tap *tap = &((struct messages *)base)->tap;
+
+	if (tap->recorder)
+		weft_recorder_put_bytes(tap->recorder, iov, num, (enum weft_pcapng_direction)way,
+					now);
+	/* Relaxed: a hint; weft_tap_copy_bytes() checks again. */
+	if (atomic_load_explicit(&tap->target, memory_order_relaxed))
+		weft_tap_copy_bytes(tap, iov, num, (enum weft_pcapng_direction)way);
+}
+
+static void messages_taken(struct weft_lane_tap *base, bool yes)
+{
+	weft_tap_taken(&((struct messages *)base)->tap, yes);
+}
+
+static void messages_failed(struct weft_lane_tap *base, const char *reason)
+{
+	weft_tap_error(&((struct messages *)base)->tap, reason);
+}
+
+const struct weft_lane_tap_ops weft_capture_messages = {
+	.open = open_messages,
+	.close = close_messages,
+	.offer = messages_offer,
+	.taken = messages_taken,
+	.failed = messages_failed,
+	.command = capture_command,
+	.record = weft_recorder_file_write,
+};

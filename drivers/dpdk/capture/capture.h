@@ -3,25 +3,26 @@
  * @file capture/capture.h
  * Captures of raw lanes: WEFT_CAPTURE, and those that a command starts and stops (doc/capture.md).
  *
- *	tap, filter, ring    the lane's side: the choice of frames, and copies of them into a ring
- *	capture, writer      captures and their lanes; the thread that writes a file from the rings
- *	pcapng, file,        the format; files and their names; comments; threads
- *	describe, thread
- *	messages             records of lanes without frames
- *	options              FILE[,filter=EXPR]...
- *	control              telemetry's commands
- *	recorder,            the flight recorder, its files and their folder
- *	recorder_file,
- *	recorder_folder
+ *	capture/capture.c          captures and their lanes; telemetry's commands; records of lanes
+ *	                           without frames
+ *	capture/tap.c              the lane's side: copies of frames into a ring
+ *	capture/capture_options.c  FILE[,filter=EXPR]..., and the filter
+ *	capture/writer.c           the thread that writes a file from the rings
+ *	capture/pcapng.c           the format
+ *	capture/capture_file.c     files and their names; comments of frames; threads
+ *	capture/recorder.c         the flight recorder, its files and their folder
+ *
+ * DPDK's telemetry has the commands /weft/capture and /weft/recorder (weft(7)). The socket of a
+ * process without raw lanes has the first one, too (lib/answer.h).
  */
 #ifndef WEFT_CAPTURE_H
 #define WEFT_CAPTURE_H
 
 #include <stddef.h>
 
+#include "base/platform.h"
 #include "capture/tap.h"
 #include "frame/frame_port.h"
-#include "base/platform.h"
 #include "lane.h"
 #include "lane_tap.h"
 
@@ -40,11 +41,6 @@ struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
 			       const struct weft_lane_conf *conf);
 /** The lane closes; the writer still writes the frames that it has shown. NULL is allowed. */
 void weft_tap_close(struct weft_tap *tap);
-
-/** A lane without frames: it shows message records. @param tap  zeroed */
-void weft_tap_open_messages(struct weft_tap *tap, const struct weft_lane_tap_open *params);
-/** As weft_tap_close(), but @p tap is not freed. */
-void weft_tap_leave(struct weft_tap *tap);
 
 /**
  * Start a capture of all lanes that are in no capture, and of those that open later.

@@ -1,21 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The flight recorder: its frames in memory, and the files into which they are written. */
 
-#include "capture/recorder.h"
-
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/host.h"
+#include "base/log.h"
+#include "base/user_folder.h"
+#include "capture/capture_file.h"
+#include "capture/capture_options.h"
+#include "capture/recorder.h"
 #include "capture/tap.h"
+
+/* ---- recording ------------------------------------------------------------------------------ */
 
 #define FRAMES_MIN 128u
 /* A burst may be in progress behind head: it overwrites N of the oldest frames at most. */
 #define MARGIN 32u
 
 static _Atomic(struct weft_recorder *) pool[WEFT_RECORDERS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for threads that add a recorder */
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER; /* for threads that add a recorder */
 
-struct weft_recorder *weft_recorder_at(unsigned int i)
+/* Recorder @p i, counted from 0; NULL: there are no more. */
+static struct weft_recorder *recorder_at(unsigned int i)
 {
 	return i < WEFT_RECORDERS ? atomic_load_explicit(&pool[i], memory_order_acquire) : NULL;
 }
@@ -60,7 +77,11 @@ static void copy_slot(struct weft_recorder_slot *to, struct weft_recorder_slot *
 				      memory_order_relaxed);
 }
 
-void weft_recorder_snapshot(struct weft_recorder *r, uint64_t *from, uint64_t *to)
+/*
+ * Copy the recorded frames. Any thread, or a signal handler; one at a time.
+ * @param[out] from, to  frames [from, to) are in r->copy, each at its number & mask
+ */
+static void recorder_snapshot(struct weft_recorder *r, uint64_t *from, uint64_t *to)
 {
 	uint64_t begin = atomic_load_explicit(&r->begin, memory_order_relaxed), i, now;
 	uint64_t frames = r->mask + 1;
@@ -79,6 +100,410 @@ void weft_recorder_snapshot(struct weft_recorder *r, uint64_t *from, uint64_t *t
 		*from = now - frames;
 	if (*from > *to)
 		*from = *to;
+}
+
+/* ---- the folder of the files ---------------------------------------------------------------- */
+
+#define PREFIX "recorder-"
+#define SUFFIX ".pcapng"
+#define TRIES 16u
+
+int weft_recorder_folder_find(char *path, size_t size)
+{
+	const char *tmp = secure_getenv("TMPDIR");
+	char found[WEFT_USER_FOLDER], why[256];
+	int rc;
+
+	if (tmp && tmp[0]) {
+		if (weft_user_folder(geteuid(), tmp, path, size))
+			return 0;
+		snprintf(path, size,
+			 "%s/weft-%u is no folder of this user alone: set TMPDIR, or "
+			 "WEFT_RECORDER_FILE",
+			 tmp, (unsigned int)geteuid());
+		return -EACCES;
+	}
+	rc = weft_user_folder_find(found, why, sizeof(why));
+	snprintf(path, size, "%s", rc ? why : found);
+	return rc;
+}
+
+int weft_recorder_folder_create(const char *folder, char *name, size_t size)
+{
+	unsigned int i;
+	uint64_t id;
+	int fd;
+
+	for (i = 0; i < TRIES; i++) {
+		if (getrandom(&id, sizeof(id), GRND_NONBLOCK) != sizeof(id))
+			id = i; /* names only have to differ */
+		snprintf(name, size, "%s/" PREFIX "%d-%016llx" SUFFIX, folder, (int)getpid(),
+			 (unsigned long long)id);
+		fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd >= 0)
+			return fd;
+		if (errno != EEXIST)
+			break;
+	}
+	i = (unsigned int)errno;
+	snprintf(name, size, "no file can be made in %s (%s)", folder, strerror((int)i));
+	return -(int)i;
+}
+
+struct old_file {
+	struct timespec when;
+	uint64_t bytes;
+	char name[64];
+};
+
+static bool is_ours(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len < sizeof(((struct old_file *)NULL)->name) &&
+	       !strncmp(name, PREFIX, sizeof(PREFIX) - 1) && len > sizeof(SUFFIX) &&
+	       !strcmp(name + len - (sizeof(SUFFIX) - 1), SUFFIX);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct old_file *x = a, *y = b;
+
+	if (x->when.tv_sec != y->when.tv_sec)
+		return x->when.tv_sec < y->when.tv_sec ? 1 : -1;
+	if (x->when.tv_nsec != y->when.tv_nsec)
+		return x->when.tv_nsec < y->when.tv_nsec ? 1 : -1;
+	return 0;
+}
+
+/* @return files in @p list, which the caller frees */
+static size_t list_files(DIR *dir, struct old_file **list)
+{
+	struct old_file *more;
+	const struct dirent *e;
+	size_t n = 0;
+	struct stat st;
+
+	*list = NULL;
+	while ((e = readdir(dir))) {
+		if (!is_ours(e->d_name) || fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
+			continue;
+		/* The array grows by powers of two. */
+		more = n & (n - 1) ? *list : realloc(*list, (n ? 2 * n : 1) * sizeof(*more));
+		if (!more)
+			break;
+		*list = more;
+		more[n].when = st.st_mtim;
+		more[n].bytes = (uint64_t)st.st_size;
+		memcpy(more[n].name, e->d_name, strlen(e->d_name) + 1);
+		n++;
+	}
+	return n;
+}
+
+void weft_recorder_folder_prune(const char *folder, unsigned int files, uint64_t bytes)
+{
+	struct old_file *list;
+	DIR *dir = opendir(folder);
+	uint64_t sum = 0;
+	size_t i, n;
+
+	if (!dir)
+		return;
+	n = list_files(dir, &list);
+	if (n > 1)
+		qsort(list, n, sizeof(*list), newest_first);
+	for (i = 0; i < n; i++) {
+		sum += list[i].bytes;
+		if (i > 0 && (i >= files || sum > bytes))
+			unlinkat(dirfd(dir), list[i].name, 0);
+	}
+	free(list);
+	closedir(dir);
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+/* Writes the flight recorder's frames to a file: on an error, by a call, or by a command. */
+
+#define ERRORS_MAX 8u
+#define ERRORS_APART_NS 10000000000ull
+#define WITH_MESSAGES ",messages" /* after the name of the file */
+#define EXIT_WAIT_MS 2000u
+
+/* Files are written one at a time: the thread that has set `writing` owns all of this. */
+static atomic_bool writing;
+static struct weft_pcapng out;
+static struct source {
+	struct weft_recorder *r;
+	uint64_t from, to, offset;
+} sources[WEFT_RECORDERS];
+static unsigned int num_sources;
+static char reason_text[320];
+
+static char file_name[512]; /* before %p and %n; "" = a new file in the folder */
+static char folder[256];    /* or the reason why there is no folder */
+static int folder_error;
+static _Atomic unsigned int number;
+
+/* ---- the file. Only calls that a signal handler may make. ---- */
+
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+static bool writer_lock(void)
+{
+	bool no = false;
+
+	/* Acquire, paired with the release in writer_unlock(): one writer after the other. */
+	return atomic_compare_exchange_strong_explicit(&writing, &no, true, memory_order_acquire,
+						       memory_order_relaxed);
+}
+
+static void writer_unlock(void)
+{
+	atomic_store_explicit(&writing, false, memory_order_release);
+}
+
+static void take_snapshot(const char *reason)
+{
+	const struct weft_platform *host = &weft_platform_host;
+	uint64_t offset = 0;
+	struct source *s;
+
+	snprintf(reason_text, sizeof(reason_text), "flight recorder: %s", reason);
+	for (num_sources = 0; num_sources < WEFT_RECORDERS; num_sources++) {
+		s = &sources[num_sources];
+		s->r = recorder_at(num_sources);
+		if (!s->r)
+			break;
+		/* Once: the recorders of a process have one clock, see writer.c. */
+		if (s->r->platform == host && !offset)
+			offset = clock_ns(CLOCK_REALTIME) - host->now(host->arg);
+		s->offset = s->r->platform == host ? offset : 0;
+		recorder_snapshot(s->r, &s->from, &s->to);
+	}
+}
+
+static uint64_t time_of(const struct source *s)
+{
+	return (s->r->copy[s->from & s->r->mask].time >> 2) + s->offset;
+}
+
+/* @return the source whose next frame is the oldest; num_sources if there is none */
+static unsigned int oldest_source(void)
+{
+	unsigned int i, found = num_sources;
+	uint64_t t, least = UINT64_MAX;
+
+	for (i = 0; i < num_sources; i++) {
+		if (sources[i].from == sources[i].to)
+			continue;
+		t = time_of(&sources[i]);
+		if (t < least || found == num_sources) {
+			least = t;
+			found = i;
+		}
+	}
+	return found;
+}
+
+static void write_frame(struct source *s, unsigned int interface)
+{
+	const struct weft_recorder_slot *slot = &s->r->copy[s->from & s->r->mask];
+	uint64_t lengths = slot->lengths;
+	char comment[96];
+	struct weft_pcapng_packet p = {
+		.interface = interface,
+		.direction = (enum weft_pcapng_direction)(slot->time & 3),
+		.time_ns = time_of(s),
+		.data = (const void *)slot->word,
+		.caplen = RTE_MIN((uint16_t)(lengths >> 32), WEFT_RECORDER_BYTES),
+		.len = (uint32_t)lengths,
+		.comment = comment,
+	};
+
+	weft_capture_describe(s->r->name, p.data, s->r->link == WEFT_PCAPNG_ETHERNET ? p.caplen : 0,
+			      comment, sizeof(comment));
+	weft_pcapng_packet(&out, &p);
+	s->from++;
+}
+
+/* @return a descriptor, or an error with a sentence in @p name */
+static int open_file(char *name, size_t size)
+{
+	char full[512];
+	int fd;
+
+	if (!file_name[0] && folder_error) {
+		snprintf(name, size, "%s", folder);
+		return folder_error;
+	}
+	if (!file_name[0])
+		return weft_recorder_folder_create(folder, name, size);
+	weft_capture_expand(file_name, atomic_fetch_add_explicit(&number, 1, memory_order_relaxed),
+			    full, sizeof(full));
+	fd = weft_capture_file_open(full, name, size);
+	if (fd >= 0)
+		snprintf(name, size, "%s", full);
+	return fd;
+}
+
+/* @return 0, or an error with a sentence in @p name */
+static int write_file(char *name, size_t size)
+{
+	char full[512];
+	unsigned int i;
+	int fd, rc;
+
+	fd = open_file(name, size);
+	if (fd < 0)
+		return fd;
+	weft_pcapng_begin(&out, fd, reason_text);
+	for (i = 0; i < num_sources; i++)
+		weft_pcapng_interface(&out, sources[i].r->link, sources[i].r->name,
+				      sources[i].r->about, sources[i].r->mac, sources[i].r->speed,
+				      WEFT_RECORDER_BYTES);
+	while ((i = oldest_source()) < num_sources)
+		write_frame(&sources[i], i);
+	rc = weft_pcapng_flush(&out);
+	close(fd);
+	if (rc) {
+		snprintf(full, sizeof(full), "%s", name);
+		snprintf(name, size, "%s can't be written (%s)", full, strerror(-rc));
+	}
+	return rc;
+}
+
+static void prune_files(void)
+{
+	if (!file_name[0] && !folder_error)
+		weft_recorder_folder_prune(folder, WEFT_RECORDER_FILES, WEFT_RECORDER_FILES_BYTES);
+}
+
+int weft_recorder_file_write(const char *reason, char *name, size_t size)
+{
+	int rc;
+
+	if (!recorder_at(0)) {
+		snprintf(name, size, "there is no raw lane, or WEFT_RECORDER is off");
+		return -ENOENT;
+	}
+	if (!writer_lock()) {
+		snprintf(name, size, "another file is being written");
+		return -EBUSY;
+	}
+	take_snapshot(reason);
+	rc = write_file(name, size);
+	writer_unlock();
+	return rc;
+}
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+static void *write_thread(void *arg)
+{
+	char name[640];
+
+	(void)arg;
+	if (write_file(name, sizeof(name)))
+		weft_error("WEFT_RECORDER: %s", name);
+	else
+		weft_warn("the flight recorder's frames are in %s (%s); weft-dump reads it, best "
+			  "with the file of the other host",
+			  name, reason_text);
+	prune_files();
+	writer_unlock();
+	return NULL;
+}
+
+static bool write_is_due(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static unsigned int errors;
+	static uint64_t last;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	bool yes;
+
+	pthread_mutex_lock(&lock);
+	yes = errors < ERRORS_MAX && (!last || now - last >= ERRORS_APART_NS);
+	if (yes) {
+		last = now;
+		errors++;
+	}
+	pthread_mutex_unlock(&lock);
+	return yes;
+}
+
+void weft_recorder_error(const char *reason)
+{
+	if (!recorder_at(0) || !write_is_due() || !writer_lock())
+		return;
+	take_snapshot(reason);
+	if (weft_capture_thread("weft-recorder", write_thread, NULL, NULL))
+		writer_unlock();
+}
+
+void weft_recorder_settle(void)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+	unsigned int i;
+
+	for (i = 0; i < EXIT_WAIT_MS; i++) {
+		if (!atomic_load_explicit(&writing, memory_order_acquire))
+			return;
+		nanosleep(&ms, NULL);
+	}
+}
+
+/* ---- set-up --------------------------------------------------------------------------------- */
+
+/* Bytes of the file's name, without the options behind it. */
+static size_t name_length(const struct weft_lane_conf *conf)
+{
+	size_t len = conf->recorder_file ? strlen(conf->recorder_file) : 0;
+	size_t end = sizeof(WITH_MESSAGES) - 1;
+
+	return len >= end && !strcmp(conf->recorder_file + len - end, WITH_MESSAGES) ? len - end
+										     : len;
+}
+
+bool weft_recorder_has_messages(const struct weft_lane_conf *conf)
+{
+	return conf->recorder_file && conf->recorder_file[name_length(conf)] != '\0';
+}
+
+static void setup_paths(const struct weft_lane_conf *conf)
+{
+	if (name_length(conf) > 0)
+		snprintf(file_name, sizeof(file_name), "%.*s", (int)name_length(conf),
+			 conf->recorder_file);
+	else
+		folder_error = weft_recorder_folder_find(folder, sizeof(folder));
+	prune_files(); /* a signal handler of an earlier process could not */
+	atexit(weft_recorder_settle);
+}
+
+/*
+ * Set the file name and the signals that write a file, from the configuration of the first lane.
+ */
+static void recorder_setup(const struct weft_lane_conf *conf)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static bool done;
+
+	pthread_mutex_lock(&lock);
+	if (!done)
+		setup_paths(conf);
+	done = true;
+	pthread_mutex_unlock(&lock);
 }
 
 /* ---- lifetime ------------------------------------------------------------------------------- */
@@ -147,8 +572,8 @@ struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
 		return NULL;
 	while (frames < conf->recorder)
 		frames *= 2;
-	weft_recorder_setup(conf);
-	pthread_mutex_lock(&lock);
+	recorder_setup(conf);
+	pthread_mutex_lock(&pool_lock);
 	r = recorder_get(frames);
 	if (r) {
 		snprintf(r->name, sizeof(r->name), "%s", tap->name);
@@ -163,7 +588,7 @@ struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
 		atomic_store_explicit(&r->open, true, memory_order_relaxed);
 		recorder_publish(r);
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&pool_lock);
 	return r;
 }
 

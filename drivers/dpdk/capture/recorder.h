@@ -2,19 +2,22 @@
 /**
  * @file capture/recorder.h
  * The flight recorder: the first bytes of the last frames of each raw lane, in memory, always. They
- * are written to a file when a lane fails, by a call of the program, or by a command
- * (capture/recorder_file.c).
+ * are written to a file when a lane fails, by a call of the program, or by a command.
  *
  * The lane's thread writes. Any thread, or a signal handler, may read at any time: all words are
  * atomic, and a reader discards the frames that may have been overwritten in the meantime
- * (weft_recorder_snapshot()). No thread waits. Recorders are never freed: the recorder of a closed
+ * (recorder_snapshot()). No thread waits. Recorders are never freed: the recorder of a closed
  * lane is reused by the next lane, and can be read until then.
+ *
+ * The default folder for its files is the user's own, in which no other user can create or replace
+ * a file.
  */
 #ifndef WEFT_CAPTURE_RECORDER_H
 #define WEFT_CAPTURE_RECORDER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -76,25 +79,13 @@ void weft_recorder_close(struct weft_recorder *r);
 void weft_recorder_put_bytes(struct weft_recorder *r, const struct iovec *iov, unsigned int num,
 			     enum weft_pcapng_direction direction, uint64_t now);
 
-/* ---- the file: recorder_file.c ---- */
+/* ---- files ---------------------------------------------------------------------------------- */
 
 /** Recorders of a process, at most. */
 #define WEFT_RECORDERS 64u
 
-/** Recorder @p i, counted from 0; NULL: there are no more. */
-struct weft_recorder *weft_recorder_at(unsigned int i);
-
-/**
- * Copy the recorded frames. Any thread, or a signal handler; one at a time.
- * @param[out] from, to  frames [from, to) are in r->copy, each at its number & mask
- */
-void weft_recorder_snapshot(struct weft_recorder *r, uint64_t *from, uint64_t *to);
-
 /** Are messages of lanes without frames recorded, too? WEFT_RECORDER_FILE=FILE,messages */
 bool weft_recorder_has_messages(const struct weft_lane_conf *conf);
-
-/** Set the file name, from the configuration of the first lane. */
-void weft_recorder_setup(const struct weft_lane_conf *conf);
 
 /**
  * Write a file because of an error: in a thread of its own, from a copy that is made at once. There
@@ -187,5 +178,32 @@ static inline void weft_recorder_add(struct weft_recorder *r, struct rte_mbuf *c
 	atomic_store_explicit(&r->head, weft_recorder_put(r, pkts, n, direction, now),
 			      memory_order_release);
 }
+
+/* ---- the folder of the files ---------------------------------------------------------------- */
+
+/**
+ * Limits for all processes of the user: the newest files that are kept, and their bytes in total.
+ */
+#define WEFT_RECORDER_FILES 20u
+#define WEFT_RECORDER_FILES_BYTES (64ull << 20)
+
+/**
+ * Find the folder: weft-UID in TMPDIR; without TMPDIR weft_user_folder_find().
+ * @return 0, or a negative errno value with a sentence in @p path
+ */
+int weft_recorder_folder_find(char *path, size_t size);
+
+/**
+ * Create a file recorder-PID-RANDOM.pcapng in @p folder. Also in a signal handler.
+ * @param[out] name  the file, or a sentence on error
+ * @return a descriptor, or a negative errno value
+ */
+int weft_recorder_folder_create(const char *folder, char *name, size_t size);
+
+/**
+ * Remove the oldest files of the user's flight recorders in @p folder, until at most @p files are
+ * left with at most @p bytes; the newest file always stays.
+ */
+void weft_recorder_folder_prune(const char *folder, unsigned int files, uint64_t bytes);
 
 #endif /* WEFT_CAPTURE_RECORDER_H */

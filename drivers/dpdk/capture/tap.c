@@ -1,11 +1,140 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* From the lane to the ring. */
 
-#include "capture/tap.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include <rte_common.h>
 
-#include "capture/filter.h"
-#include "capture/ring.h"
+#include "capture/capture_options.h"
+#include "capture/tap.h"
+
+/* ---- the ring ------------------------------------------------------------------------------- */
+
+#define HEAD sizeof(struct weft_capture_record)
+
+struct weft_capture_ring *weft_capture_ring_create(uint64_t size)
+{
+	struct weft_capture_ring *r = aligned_alloc(64, sizeof(*r));
+	uint64_t n = 4096;
+
+	if (!r)
+		return NULL;
+	memset(r, 0, sizeof(*r));
+	while (n < size)
+		n *= 2;
+	/* Pages that no record has reached use no memory. */
+	r->data = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (r->data == MAP_FAILED) {
+		free(r);
+		return NULL;
+	}
+	r->size = n;
+	return r;
+}
+
+void weft_capture_ring_destroy(struct weft_capture_ring *r)
+{
+	if (!r)
+		return;
+	munmap(r->data, r->size);
+	free(r);
+}
+
+/* ---- the producer's side. At most WEFT_CAPTURE_BURST frames are offered between commits. ---- */
+
+static bool has_room(struct weft_capture_ring *r, uint64_t head)
+{
+	if (head - r->tail_seen <= r->size)
+		return true;
+	/* Acquire: the consumer has read the bytes that will be overwritten. */
+	r->tail_seen = atomic_load_explicit(&r->tail, memory_order_acquire);
+	return head - r->tail_seen <= r->size;
+}
+
+/*
+ * @return a record for the next frame, to be filled in except `size` and `dropped`; NULL: no room,
+ * and the frame is counted
+ */
+static struct weft_capture_record *ring_put(struct weft_capture_ring *r, uint32_t caplen)
+{
+	uint64_t need = (HEAD + caplen + 7) & ~7ull, at = r->now.head & (r->size - 1), skip = 0;
+	struct weft_capture_record *rec;
+
+	r->now.seen++;
+	/* A record is contiguous. All records are multiples of 8, so there is room for the word. */
+	if (r->size - at < need)
+		skip = r->size - at;
+	if (atomic_load_explicit(&r->dead, memory_order_relaxed) ||
+	    !has_room(r, r->now.head + skip + need)) {
+		r->now.dropped++;
+		r->now.unreported++;
+		return NULL;
+	}
+	if (skip) {
+		((struct weft_capture_record *)(r->data + at))->size = 0;
+		at = 0;
+	}
+	rec = (struct weft_capture_record *)(r->data + at);
+	rec->size = (uint32_t)need;
+	rec->dropped = r->now.unreported;
+	r->now.unreported = 0;
+	r->now.head += skip + need;
+	return rec;
+}
+
+/* A frame is complete, with its record or without one (dropped, or not matched by the filter). */
+static void ring_offered(struct weft_capture_ring *r)
+{
+	r->mark[r->offered++] = r->now;
+}
+
+/* The first @p n frames are recorded; the others are discarded. */
+static void ring_commit(struct weft_capture_ring *r, unsigned int n)
+{
+	if (n > 0) {
+		r->done = r->mark[n - 1];
+		/* Release: records are complete before the consumer sees them. */
+		atomic_store_explicit(&r->head, r->done.head, memory_order_release);
+		/*
+		 * Relaxed: a thread that reads the counters while frames pass gets no exact moment
+		 * anyway.
+		 */
+		atomic_store_explicit(&r->seen, r->done.seen, memory_order_relaxed);
+		atomic_store_explicit(&r->dropped, r->done.dropped, memory_order_relaxed);
+	}
+	r->now = r->done;
+	r->offered = 0;
+}
+
+/* ---- the consumer's side -------------------------------------------------------------------- */
+
+const struct weft_capture_record *weft_capture_ring_peek(struct weft_capture_ring *r)
+{
+	uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+	const struct weft_capture_record *rec;
+
+	/* Acquire: the committed records are complete. */
+	if (tail == atomic_load_explicit(&r->head, memory_order_acquire))
+		return NULL;
+	rec = (const struct weft_capture_record *)(r->data + (tail & (r->size - 1)));
+	if (rec->size)
+		return rec;
+	tail += r->size - (tail & (r->size - 1));
+	atomic_store_explicit(&r->tail, tail, memory_order_release);
+	return (const struct weft_capture_record *)r->data;
+}
+
+void weft_capture_ring_next(struct weft_capture_ring *r, const struct weft_capture_record *rec)
+{
+	uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+
+	/* Release: the record has been read before it is overwritten. */
+	atomic_store_explicit(&r->tail, tail + rec->size, memory_order_release);
+}
+
+/* ---- the tap -------------------------------------------------------------------------------- */
 
 static void copy_bytes(uint8_t *to, const struct rte_mbuf *m, uint32_t len)
 {
@@ -27,7 +156,7 @@ static void copy_frame(struct weft_tap_target *t, const struct rte_mbuf *m, uint
 
 	if (f && !weft_capture_filter_takes(f, m))
 		return;
-	r = weft_capture_ring_put(t->ring, caplen);
+	r = ring_put(t->ring, caplen);
 	if (!r)
 		return;
 	r->caplen = caplen;
@@ -67,7 +196,7 @@ void weft_tap_copy(struct weft_tap *tap, struct rte_mbuf *const *pkts, unsigned 
 
 	for (i = 0; t && i < n; i++) {
 		copy_frame(t, pkts[i], time, direction);
-		weft_capture_ring_offered(t->ring);
+		ring_offered(t->ring);
 	}
 }
 
@@ -97,7 +226,7 @@ void weft_tap_copy_bytes(struct weft_tap *tap, const struct iovec *iov, unsigned
 	caplen = RTE_MIN(len, t->snaplen);
 	/* A filter expression applies to frames only. Relaxed: a hint. */
 	if (!atomic_load_explicit(&t->filter, memory_order_relaxed)) {
-		r = weft_capture_ring_put(t->ring, caplen);
+		r = ring_put(t->ring, caplen);
 		if (r) {
 			r->caplen = caplen;
 			r->len = len;
@@ -106,14 +235,14 @@ void weft_tap_copy_bytes(struct weft_tap *tap, const struct iovec *iov, unsigned
 			copy_pieces(r->data, iov, caplen);
 		}
 	}
-	weft_capture_ring_offered(t->ring);
+	ring_offered(t->ring);
 }
 
 void weft_tap_copied(struct weft_tap *tap, unsigned int n)
 {
 	struct weft_tap_target *t = tap->in_use;
 
-	weft_capture_ring_commit(t->ring, n);
+	ring_commit(t->ring, n);
 	if (t->written_by_lane)
 		t->written_by_lane(t->capture);
 	tap->in_use = NULL;

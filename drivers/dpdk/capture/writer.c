@@ -11,11 +11,9 @@
 
 #include "base/host.h"
 #include "base/log.h"
-#include "capture/describe.h"
-#include "capture/file.h"
-#include "capture/filter.h"
-#include "capture/ring.h"
-#include "capture/thread.h"
+#include "capture/capture_file.h"
+#include "capture/capture_options.h"
+#include "capture/tap.h"
 
 /* ns until captured frames, and the numbers of dropped ones, are in the file at the latest. */
 #define FLUSH_NS 100000000ull

@@ -19,7 +19,7 @@
 
 #include "base/host.h"
 #include "capture/capture.h"
-#include "capture/file.h"
+#include "capture/capture_file.h"
 #include "capture_util.h"
 #include "dump/file.h"
 #include "eal.h"

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "capture/recorder_folder.h"
+#include "capture/recorder.h"
 
 #define MANY 50u
 

@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
-#include "capture/file.h"
+/* Files that captures and the flight recorder write: opening, comments of frames, threads. */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <rte_ether.h>
+#include <rte_lcore.h>
+
+#include "base/thread.h"
+#include "capture/capture_file.h"
+#include "frame/frame.h"
+
+/* ---- files ---------------------------------------------------------------------------------- */
 
 /*
  * An existing file is used only if it belongs to this user: its owner could read the frames. FIFOs
@@ -101,4 +112,58 @@ int weft_capture_file_rotate(const char *name, unsigned int files)
 			return -errno;
 	}
 	return 0;
+}
+
+/* ---- comments of frames --------------------------------------------------------------------- */
+
+#define IP 20u
+#define UDP 8u
+
+/* @return where the lane header begins; 0 = this is no frame of a lane, or too short */
+static size_t lane_header(const uint8_t *p, size_t len)
+{
+	size_t at = 12;
+	uint16_t type;
+
+	if (len < 18)
+		return 0;
+	type = (uint16_t)(p[at] << 8 | p[at + 1]);
+	if (type == RTE_ETHER_TYPE_VLAN) {
+		at += 4;
+		type = (uint16_t)(p[at] << 8 | p[at + 1]);
+	}
+	at += 2;
+	if (type == RTE_ETHER_TYPE_IPV4)
+		at += IP + UDP;
+	else if (type != WEFT_FRAME_ETHERTYPE)
+		return 0;
+	return at + sizeof(struct weft_frame_hdr) <= len ? at : 0;
+}
+
+void weft_capture_describe(const char *lane, const void *data, size_t len, char *buf, size_t size)
+{
+	size_t at = lane_header(data, len), name = strcspn(lane, " ");
+	struct weft_frame_hdr h;
+
+	if (at)
+		memcpy(&h, (const uint8_t *)data + at, sizeof(h));
+	if (at && weft_get16(h.magic) == WEFT_FRAME_MAGIC)
+		snprintf(buf, size, "lane %.*s, path %u", (int)name, lane, h.path);
+	else
+		snprintf(buf, size, "lane %.*s", (int)name, lane);
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+int weft_capture_thread(const char *name, void *(*run)(void *arg), void *arg, pthread_t *thread)
+{
+	cpu_set_t lcores, lcore;
+	unsigned int id;
+
+	CPU_ZERO(&lcores);
+	RTE_LCORE_FOREACH(id) {
+		lcore = rte_lcore_cpuset(id);
+		CPU_OR(&lcores, &lcores, &lcore);
+	}
+	return weft_thread_start(name, run, arg, &lcores, thread);
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file capture/options.h
+ * @file capture/capture_options.h
  * Options of a capture: FILE[,filter=EXPR][,snaplen=N][,ring=SIZE][,size=SIZE][,files=N], as in
- * WEFT_CAPTURE and in the telemetry command. Pure: libc only.
+ * WEFT_CAPTURE and in the telemetry command. Filters are tcpdump's expressions, by libpcap.
  */
 #ifndef WEFT_CAPTURE_OPTIONS_H
 #define WEFT_CAPTURE_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <rte_mbuf.h>
 
 struct weft_capture_options {
 	char file[512];   /**< %p is replaced by the process id */
@@ -25,5 +28,20 @@ int weft_capture_options_parse(const char *text, struct weft_capture_options *o,
 
 /** Copy a file name; "%p" is replaced by the process id, "%n" by @p number. */
 void weft_capture_expand(const char *name, unsigned int number, char *buf, size_t size);
+
+struct weft_capture_filter;
+
+/**
+ * This may take long: host names are resolved.
+ * @param[out] out  NULL for an empty expression: all frames match
+ * @return 0, or a negative errno with a sentence
+ */
+int weft_capture_filter_make(const char *expression, struct weft_capture_filter **out, char *why,
+			     size_t why_len);
+/** Take another reference, to be freed as well. NULL is allowed. */
+struct weft_capture_filter *weft_capture_filter_share(struct weft_capture_filter *f);
+void weft_capture_filter_free(struct weft_capture_filter *f);
+/** Does the frame match? Of a chained frame the first 2048 bytes are checked. */
+bool weft_capture_filter_takes(const struct weft_capture_filter *f, const struct rte_mbuf *m);
 
 #endif /* WEFT_CAPTURE_OPTIONS_H */
