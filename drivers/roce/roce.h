@@ -6,37 +6,27 @@
  * one port of it for one worker, with a completion queue and a shared receive queue. A *lane_ep* is
  * a connection, and a *chan* is one of its queue pairs.
  *
- *	device.c   devices of the process, GID table, events of the device
- *	mem.c      registration, its keys and its cost; pools of registered buffers
- *	job.c      the threads for kernel calls that sleep (address resolution)
- *  port.c     a port of a device and its address, for both kinds of iface
- *	iface.c    opening, attributes, progress, closing
- *	qp.c       lane_eps and their queue pairs: create
- *	connect.c  connect
- *	ends.c     fail, close, destroy; flush
- *  stop.c     lanes that die while others live: suspicion, stop, return of their messages
- *	srq.c      receive buffers
- *  recv.c     the receive path
- *	cq.c       completions
- *	send.c     messages
- *	rma.c      remote reads, writes, atomics
- *	async.c    events of the device become events of lanes
- *	route.c    which peers can be reached
- *	wait.c     owners that sleep until something completes
+ *	roce_dev.c    devices of the process, their GID tables; ports, addresses and routes
+ *	roce_async.c  events of the device become events of lanes; the threads for kernel calls that
+ *	              sleep (address resolution)
+ *	roce_mem.c    registration, its keys and its cost; pools of registered buffers
+ *	roce_iface.c  opening, attributes, progress, closing
+ *	roce_qp.c     lane_eps and their queue pairs: create, connect
+ *	roce_end.c    fail, close, destroy; flush; lanes that die while others live: suspicion,
+ *	              stop, return of their messages
+ *	roce_recv.c   receive buffers, the receive path
+ *	roce_cq.c     completions; owners that sleep until something completes
+ *	roce_send.c   messages; remote reads, writes, atomics
  *
- *	roce_opts.c  options of a lane
- *	roce_gid.c   which entry of the GID table a lane uses
- *	roce_text.c  message texts: completion errors, events
- *  roce_addr.c  validation of addresses and datagrams from peers (roce_wire.h)
- *  roce_close.h, roce_credit.h, roce_sq.h  logic of a queue pair: its end, outstanding messages,
- *               places of the send queue
- *  roce_silence.h  the time for which a device may not complete requests without suspicion
+ *	roce_opts.c   options of a lane; which entry of the GID table it uses
+ *	roce_text.c   message texts: completion errors, events
+ *	roce_wire.c   validation of addresses and datagrams from peers
+ *	roce_flow.h   decisions about a queue pair: outstanding messages, places of the send queue,
+ *	              suspicion, its end
  *
- *	ud.c         the control channel (ud.h): opening, progress, closing
- *	ud_lep.c     its connections
- *  ud_table.c   finds the connection of a datagram
- *  ud_cookie.c  initiators prove that they receive at their address
- *	ud_data.c    datagrams
+ *	ud.c          the control channel (ud.h): opening, progress, closing, datagrams
+ *	ud_ep.c       its connections: which one a datagram belongs to; initiators prove that they
+ *	              receive at their address
  */
 #ifndef WEFT_ROCE_H
 #define WEFT_ROCE_H
@@ -46,18 +36,46 @@
 #include <infiniband/verbs.h>
 
 #include "base/container.h"
+#include "base/counters.h"
 #include "lane.h"
-#include "roce_close.h"
-#include "roce_counters.h"
-#include "roce_credit.h"
 #include "roce_dev.h"
-#include "roce_gid.h"
+#include "roce_flow.h"
 #include "roce_mem.h"
 #include "roce_opts.h"
-#include "roce_silence.h"
-#include "roce_sq.h"
 #include "roce_text.h"
 #include "roce_wire.h"
+
+/* ------------------------------------------------------------------ counters */
+
+/* Field, name and help text of each. */
+#define ROCE_COUNTERS(X)                                                                         \
+	X(tx, "tx.messages", "Messages sent.")                                                   \
+	X(tx_bytes, "tx.bytes", "Bytes of messages sent.")                                       \
+	X(doorbells, "tx.doorbells", "Times that requests were posted to it.")                   \
+	X(words, "tx.counts", "Writes of a count of processed messages.")                        \
+	X(no_credit, "tx.no_credit", "Sends that found the peer's window full.")                 \
+	X(no_place, "tx.no_place", "Sends and operations that found the send queues full.")      \
+	X(no_buffer, "tx.no_buffer", "Sends that found no buffer.")                              \
+	X(rx, "rx.messages", "Messages received.")                                               \
+	X(rx_bytes, "rx.bytes", "Bytes of messages received.")                                   \
+	X(rx_copied, "rx.copied", "Messages received that had to be copied: buffers are short.") \
+	X(partial_word, "rx.torn_count", "Counts of peers read while they were being written.")  \
+	X(gets, "rma.gets", "Native reads posted.")                                              \
+	X(get_bytes, "rma.get_bytes", "Bytes of native reads.")                                  \
+	X(puts, "rma.puts", "Native writes posted.")                                             \
+	X(put_bytes, "rma.put_bytes", "Bytes of native writes.")                                 \
+	X(amos, "rma.atomics", "Native atomic operations posted.")                               \
+	X(bad_imm, "drop.bad_immediate",                                                         \
+	  "Messages that ended a lane: missing or invalid immediate data.")                      \
+	X(bad_ack, "drop.bad_count", "Counts that ended a lane: of what was never sent.")        \
+	X(bad_addr, "drop.bad_address", "Addresses of peers refused: malformed.")                \
+	X(oversize, "drop.too_long", "Messages that ended a lane: longer than a buffer.")        \
+	X(late, "drop.late", "Messages dropped: their lane is closed.")                          \
+	X(stray, "drop.stray_completion", "Completions dropped: of no request.")                 \
+	X(failed, "lanes.failed", "Lanes that failed.")                                          \
+	X(suspect, "lanes.suspect", "Times that a silent lane was suspected to be dead.")        \
+	X(stopped, "lanes.stopped", "Lanes stopped, with a report to the peer.")                 \
+	X(events, "device.events", "Asynchronous events of the device.")
 
 /* ------------------------------------------------------------------ connection */
 
@@ -202,7 +220,7 @@ struct roce_qpns {
 	struct roce_chan *chan[4096];
 };
 
-/** How a device wakes a sleeping owner: wait.c. */
+/** How a device wakes a sleeping owner: roce_cq.c. */
 struct roce_notify {
 	struct ibv_comp_channel *channel; /* NULL = it can't */
 	/* a notification of the next completion is requested */
@@ -307,32 +325,8 @@ static inline bool roce_share_place(const struct roce_iface *r, const struct roc
 	return roce_share(r, chan->sq.head - chan->sq.tail, r->tx_total, r->tx_room - r->byes);
 }
 
-/* iface.c, ud.c */
 extern const struct weft_lane_driver weft_roce_driver;
 extern const struct weft_lane_driver weft_roce_ud_driver;
-
-/* port.c */
-
-/** Properties that both kinds of iface share: device, port, GID, path MTU. */
-struct roce_port_info {
-	struct roce_dev *dev;
-	unsigned int port;
-	struct weft_roce_opts opts;
-	struct ibv_port_attr attr;
-	struct weft_roce_gid gid;
-	uint8_t mtu;
-	char why[96], netdev[64];
-};
-
-int roce_port_open(const struct weft_lane_open *params, struct roce_port_info *info, char *why,
-		   size_t why_len);
-void roce_addr_fill(struct weft_roce_addr *addr, enum weft_roce_kind kind, const uint8_t gid[16],
-		    uint8_t mtu, uint32_t seg);
-/** is_reachable() and print_address() of both kinds. */
-int roce_reachable(const struct weft_roce_gid *own, bool gone, const char *netdev,
-		   enum weft_roce_kind kind, const void *addr, size_t len, char *why,
-		   size_t why_len);
-void roce_print_address(const void *addr, size_t len, char *buf, size_t size);
 
 /** ns: a device that has completed nothing for this time is gone. */
 #define ROCE_ABANDON_NS 1000000000
@@ -347,120 +341,12 @@ static inline bool roce_empty_since(const struct roce_iface *r, uint64_t since, 
 	return r->empty_at >= since + time;
 }
 
-/* qp.c */
-int roce_ep_create(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lane_ep);
-void roce_ep_get_address(struct weft_lane_ep *lane_ep, void *buf);
-void roce_chan_free(struct roce_iface *r, struct roce_chan *chan);
-void roce_lane_ep_free(struct roce_lane_ep *lane_ep);
-/** Outstanding reads and atomics per queue pair, from the limit of the device. */
-unsigned int roce_reads_max(int device);
-struct weft_roce_names roce_names(const struct roce_lane_ep *lane_ep);
-
-/* connect.c */
-int roce_ep_connect_ep(struct weft_lane_ep *lane_ep, const void *dev_addr, size_t dev_len,
-		       const void *ep_addr, size_t ep_len);
-/** Handle lane_eps that have connected, or failed to. @return events */
-unsigned int roce_connect_progress(struct roce_iface *r);
-
-/* stop.c */
-uint64_t roce_ep_seen(const struct weft_lane_ep *lane_ep);
-void roce_ep_check(struct weft_lane_ep *lane_ep);
-int roce_ep_quiesce(struct weft_lane_ep *lane_ep, void *state);
-int roce_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
-		 weft_lane_reap_cb cb, void *arg);
-/** Fail the lane with @p status, unless its owner has others and stops it. */
-void roce_lane_ep_lost(struct roce_lane_ep *lane_ep, int status, const char *text);
-/** Check whether the lane seems dead; report that to its owner. */
-void roce_suspect_look(struct roce_lane_ep *lane_ep);
-#define ROCE_PARKED 1
-/**
- * The final status of a read, write or atomic that has completed with @p status, if the lane was
- * stopped. #ROCE_PARKED: it is open until roce_ep_reap() or roce_stopped_destroy()
- */
-int roce_stopped_status(struct roce_chan *chan, const struct roce_slot *slot, int status);
-void roce_stopped_destroy(struct roce_lane_ep *lane_ep);
-
-/* ends.c */
-/** Put its queue pairs into the error state. @return 0 or the first one's error */
-int roce_lane_ep_to_error(struct roce_lane_ep *lane_ep);
-void roce_ep_destroy(struct weft_lane_ep *lane_ep);
-int roce_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
-/** Remove the oldest flush that waits. @return its completion, or NULL */
-struct weft_lane_comp *roce_flush_take(struct roce_lane_ep *lane_ep);
-/** End the lane: queue pairs to error, completions with @p status, then the event. */
-void roce_lane_ep_fail(struct roce_lane_ep *lane_ep, enum weft_lane_event event, int status,
-		       const char *text);
-void roce_lane_ep_fail_wc(struct roce_lane_ep *lane_ep, struct roce_chan *chan,
-			  enum ibv_wc_status status);
-/** BYE of the peer has arrived on one of the queue pairs. */
-void roce_lane_ep_bye(struct roce_lane_ep *lane_ep);
-/** BYE was sent: has the close finished? Then its queue pairs are in the error state. */
-bool roce_lane_ep_close(struct roce_lane_ep *lane_ep);
-/**
- * The thread has finished with a lane_ep that had failed or been destroyed before. The worker owns
- * its queue pairs again.
- */
-void roce_lane_ep_ended_meanwhile(struct roce_lane_ep *lane_ep);
-/** Advance destroyed lane_eps, and free those that are drained. */
-void roce_reap(struct roce_iface *r);
-void roce_flush_check(struct roce_lane_ep *lane_ep);
-
-/* srq.c */
-int roce_srq_open(struct roce_iface *r, char *why, size_t why_len);
-/** Post buffers until all promised windows are covered, as far as memory allows. */
-void roce_srq_fill(struct roce_iface *r);
-/** The same before a window is promised. @return 0, or a negative error: do not promise it */
-int roce_srq_cover(struct roce_iface *r);
-void roce_release(struct weft_lane_iface *iface, void *desc);
 /** May the protocol layer keep the buffer? */
 static inline bool roce_srq_may_keep(const struct roce_iface *r)
 {
 	/* A pool that can't grow, without more locked memory, has only the promised buffers. */
 	return r->posted >= r->promised && r->kept + r->promised + 2 * ROCE_POLL < r->rx_total;
 }
-
-/* recv.c */
-void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *buf);
-/** Send counts of processed messages to peers, where they are due. */
-void roce_acks_send(struct roce_iface *r);
-/** Read the words that peers write. @return number of new counts */
-unsigned int roce_words_read(struct roce_iface *r);
-struct roce_chan *roce_chan_find(const struct roce_iface *r, uint32_t qpn);
-int roce_chan_enter(struct roce_iface *r, struct roce_chan *chan);
-void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan);
-
-/* cq.c */
-unsigned int roce_cq_poll(struct roce_iface *r);
-/** End messages of @p chan that are complete: call their completions, check flushes. */
-void roce_chan_done(struct roce_chan *chan);
-/** End requests that the device will not complete, with the lane_ep's status. */
-void roce_chan_abandon(struct roce_chan *chan, uint32_t from);
-
-/* send.c */
-int roce_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
-		  const void *payload, size_t length);
-ssize_t roce_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack_cb pack,
-		      void *arg);
-int roce_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
-		  const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
-		  struct weft_lane_comp *comp);
-void roce_tx_flush(struct weft_lane_iface *iface);
-/** Post the batch to the device. */
-void roce_chan_ring(struct roce_chan *chan);
-/** Write our count into the peer's memory. @return 0 or -EAGAIN */
-int roce_chan_count_send(struct roce_chan *chan);
-/** Send PING, which the peer's process must acknowledge, if there is space. */
-void roce_chan_ping(struct roce_chan *chan);
-/** Send BYE. @return false = no place */
-bool roce_chan_bye(struct roce_chan *chan);
-/**
- * Take a place for a request of @p kind. The caller has checked that there is one. @return its work
- * request, with all but the links cleared
- */
-struct ibv_send_wr *roce_chan_add(struct roce_chan *chan, enum roce_slot_kind kind,
-				  struct roce_slot **slot);
-/** The request is filled in: post it now or with the batch. */
-void roce_chan_commit(struct roce_chan *chan);
 
 /** 8 bytes of a request: a count, or an atomic's result; in the first ring. */
 static inline uint8_t *roce_slot_mem(const struct roce_chan *chan, const struct roce_slot *slot)
@@ -479,32 +365,5 @@ static inline uint8_t *roce_place(const struct roce_chan *chan, uint32_t n)
 {
 	return roce_ring_of(chan, n)->data + (size_t)(n & (ROCE_RING_PLACES - 1)) * ROCE_PLACE;
 }
-
-/* rma.c */
-int roce_get_zcopy(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
-		   struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
-		   struct weft_lane_comp *comp);
-int roce_put_zcopy(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
-		   struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
-		   struct weft_lane_comp *comp);
-int roce_amo64(struct weft_lane_ep *lane_ep, enum weft_lane_amo op, uint64_t operand,
-	       uint64_t compare, uint64_t *result, uint64_t remote_offset, uint64_t key,
-	       struct weft_lane_comp *comp);
-/** Fill scatter entries from @p iov, which must be in @p mem. @return total bytes or an error */
-ssize_t roce_sge_fill(struct ibv_sge *sge, const struct iovec *iov, unsigned int iovcnt,
-		      const struct weft_mem_lane *mem);
-
-/* wait.c */
-void roce_notify_open(struct roce_notify *n, struct ibv_context *ctx);
-/** Call it after the completion queue is destroyed. */
-void roce_notify_close(struct roce_notify *n);
-int roce_wait_fd(struct weft_lane_iface *base);
-int roce_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);
-void roce_disarm(struct weft_lane_iface *base);
-/** A message or completion has arrived: check counts soon, as more may follow. */
-void roce_look_soon(struct roce_iface *r);
-
-/* async.c */
-void roce_slow(struct roce_iface *r);
 
 #endif /* WEFT_ROCE_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_dev.h
- * A device of the process: GIDs, routes, events, and threads for kernel calls that sleep (device.c,
- * route.c, async.c, job.c).
+ * Devices of the process: their ports, GIDs and addresses, and routes. Their events and threads are
+ * in roce_async.h.
  */
 #ifndef WEFT_ROCE_DEV_H
 #define WEFT_ROCE_DEV_H
@@ -17,7 +17,8 @@
 #include <infiniband/verbs.h>
 
 #include "lane.h"
-#include "roce_gid.h"
+#include "roce_opts.h"
+#include "roce_wire.h"
 
 /** An event of a device or of a queue pair, queued for the iface that it concerns. */
 struct roce_event {
@@ -69,8 +70,6 @@ struct roce_dev {
 	bool threads_end;
 };
 
-/** Open a device or take another reference. @return NULL with @p why filled and *err set */
-struct roce_dev *roce_dev_get(const char *name, int *err, char *why, size_t why_len);
 void roce_dev_put(struct roce_dev *dev);
 
 /**
@@ -79,38 +78,21 @@ void roce_dev_put(struct roce_dev *dev);
  */
 int roce_dev_list(struct weft_lane_resource **list);
 
-/** The GID entries of a port that are in use. @return count */
-int roce_dev_gids(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *table, int max);
 /**
  * Find the present index of this GID, of this type, and set @p gid->index. @return false = it is
  * not in the table
  */
 bool roce_dev_gid_find(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid);
-/** Network device of a GID entry, "" when it can't be seen from here (another namespace). */
-void roce_dev_netdev(struct roce_dev *dev, unsigned int port, unsigned int index, char name[64]);
 /** Identity of the hardware: PCI address, or the device's name. */
 void roce_dev_identity(struct roce_dev *dev, char *buf, size_t size);
 /** bytes/s of the port by its attributes. */
 double roce_port_rate(const struct ibv_port_attr *port);
 /** The same, by a query of the device; 0 = it does not report it. */
 double roce_dev_port_rate(const struct roce_dev *dev, unsigned int port);
-/**
- * Check that the kernel has a route from our address to the peer's by this network device. @return
- * 0 or a negative error with @p why filled
- */
-int roce_route(const char *netdev, const uint8_t own[16], const uint8_t peer[16], char *why,
-	       size_t why_len);
 
 /** The error message for a verbs object that could not be created: locked memory may be short. */
 void roce_setup_failed(const struct roce_dev *dev, const char *what, int err, char *why,
 		       size_t why_len);
-
-void roce_watch_add(struct roce_dev *dev, struct roce_watch *watch, unsigned int port);
-void roce_watch_remove(struct roce_dev *dev, struct roce_watch *watch);
-/** Read the device's events and queue them for the ifaces that they concern. Never waits. */
-void roce_watch_poll(struct roce_dev *dev);
-/** Next event of @p watch. @return false = none */
-bool roce_watch_next(struct roce_dev *dev, struct roce_watch *watch, struct roce_event *event);
 
 /** The state of a port, by events of the device. */
 struct roce_port_watch {
@@ -118,36 +100,28 @@ struct roce_port_watch {
 	uint64_t down_since; /* ns; 0 = it was up all the time */
 };
 
-/** Handle PORT_ACTIVE and PORT_ERR of the port; other events are ignored. */
-void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64_t now);
-/** Has it been down for longer than the timeout of a lane? @p what gets a phrase for messages */
-bool roce_port_gone(const struct roce_port_watch *p, unsigned int port, uint64_t now,
-		    uint64_t give_up_ns, char *what, size_t len);
-/**
- * The table of GIDs has changed: find the present index of ours.
- * @param gone  it is not in the table
- * @return true when existing connections can't continue, because their queue pairs name the old
- *   entry; @p what gets a phrase for messages
- */
-bool roce_gid_changed(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid,
-		      bool *gone, char *what, size_t len);
-/** A phrase for messages about an address that was removed. */
-void roce_gid_gone_text(const struct weft_roce_gid *gid, char *what, size_t len);
-
 #define ROCE_DEVICE_GONE "the device failed or was removed (the kernel log has the reason)"
 #define ROCE_QUEUE_GONE "a queue of the device failed (the kernel log has the reason)"
 
-/** Run @p job in one of the device's threads. @return 0, or a negative error: no thread */
-int roce_job_start(struct roce_dev *dev, struct roce_job *job);
-static inline bool roce_job_done(const struct roce_job *job)
-{
-	/* Pairs with the release in the thread, after the writes of run(). */
-	return atomic_load_explicit(&job->done, memory_order_acquire);
-}
+/** Properties that both kinds of iface share: device, port, GID, path MTU. */
+struct roce_port_info {
+	struct roce_dev *dev;
+	unsigned int port;
+	struct weft_roce_opts opts;
+	struct ibv_port_attr attr;
+	struct weft_roce_gid gid;
+	uint8_t mtu;
+	char why[96], netdev[64];
+};
 
-/** Cancel a job: if it has not begun, it is done now, with ECANCELED. */
-void roce_job_cancel(struct roce_dev *dev, struct roce_job *job);
-/** Wait for running and waiting jobs, and end the threads. */
-void roce_jobs_end(struct roce_dev *dev);
+int roce_port_open(const struct weft_lane_open *params, struct roce_port_info *info, char *why,
+		   size_t why_len);
+void roce_addr_fill(struct weft_roce_addr *addr, enum weft_roce_kind kind, const uint8_t gid[16],
+		    uint8_t mtu, uint32_t seg);
+/** is_reachable() and print_address() of both kinds. */
+int roce_reachable(const struct weft_roce_gid *own, bool gone, const char *netdev,
+		   enum weft_roce_kind kind, const void *addr, size_t len, char *why,
+		   size_t why_len);
+void roce_print_address(const void *addr, size_t len, char *buf, size_t size);
 
 #endif /* WEFT_ROCE_DEV_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_mem.h
- * Registrations, their keys and their cost; pools of registered buffers (mem.c).
+ * Registrations, their keys and their cost; pools of registered buffers.
  */
 #ifndef WEFT_ROCE_MEM_H
 #define WEFT_ROCE_MEM_H

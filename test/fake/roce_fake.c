@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "fake/roce_fake.h"
+#include "roce/roce_dev.h"
 
 struct fake fake;
 

@@ -28,9 +28,9 @@ struct footprint_slack {
 };
 
 /*
- * How many of a device's threads (drivers/roce/job.c) are needed at a time is chance: a stack with
- * its guard page, and what the C library keeps for a thread, each. Both devices of a test are the
- * process's.
+ * How many of a device's threads (drivers/roce/roce_async.c) are needed at a time is chance: a
+ * stack with its guard page, and what the C library keeps for a thread, each. Both devices of a
+ * test are the process's.
  */
 #define FOOTPRINT_THREADS_MAPPED (2 * 8 * (260ul << 10))
 #define FOOTPRINT_THREADS_HEAP (2 * 8 * 320ul)

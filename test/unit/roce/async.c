@@ -16,6 +16,8 @@
 #include <cmocka.h>
 
 #include "roce/roce.h"
+#include "roce/roce_async.h"
+#include "roce/roce_recv.h"
 
 /* ------------------------------------------------------------------ the device */
 

@@ -12,9 +12,7 @@
 
 #include <cmocka.h>
 
-#include "drivers/roce/roce_close.h"
-#include "drivers/roce/roce_credit.h"
-#include "drivers/roce/roce_sq.h"
+#include "drivers/roce/roce_flow.h"
 
 /* ------------------------------------------------------------------ credits */
 

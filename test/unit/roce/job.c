@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "roce/roce.h"
+#include "roce/roce_async.h"
 
 static struct roce_dev dev;
 static sem_t asleep, wake;

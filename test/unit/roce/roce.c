@@ -17,12 +17,8 @@
 
 #include <cmocka.h>
 
-#include "drivers/roce/roce_close.h"
-#include "drivers/roce/roce_credit.h"
-#include "drivers/roce/roce_gid.h"
+#include "drivers/roce/roce_flow.h"
 #include "drivers/roce/roce_opts.h"
-#include "drivers/roce/roce_silence.h"
-#include "drivers/roce/roce_sq.h"
 #include "drivers/roce/roce_text.h"
 #include "drivers/roce/roce_wire.h"
 

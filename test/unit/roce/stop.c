@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * RoCE lanes that die while their endpoint has others: what they hand back, and what they say of
- * reads, writes and atomics (drivers/roce/stop.c).
+ * reads, writes and atomics (drivers/roce/roce_end.c).
  */
 
 #include "fake/roce_world.h"

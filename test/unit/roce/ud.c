@@ -6,8 +6,9 @@
 
 #include <errno.h>
 
-#include "roce/ud.h"
 #include "fake/roce_fake.h"
+#include "roce/roce_dev.h"
+#include "roce/ud.h"
 
 static struct weft_lane_iface *iface;
 static struct weft_lane_ep *up, *resolving;

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
-/*
- * Verbs devices. Each is opened once per process, and all workers share its protection domain, so
- * that memory is registered once. The first worker that polls reads the device's asynchronous
- * events and hands them to the ifaces that they concern.
- */
+/* Verbs devices, their ports and addresses, and the peers that these reach. */
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +16,17 @@
 
 #include "base/log.h"
 #include "roce.h"
+#include "roce_async.h"
+#include "roce_dev.h"
+#include "roce_wire.h"
+
+/* ------------------------------------------------------------------ devices */
+
+/*
+ * Verbs devices. Each is opened once per process, and all workers share its protection domain, so
+ * that memory is registered once. The first worker that polls reads the device's asynchronous
+ * events and hands them to the ifaces that they concern.
+ */
 
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, roce_dev) devices = LIST_HEAD_INITIALIZER(devices);
@@ -143,7 +151,8 @@ static struct roce_dev *make_dev(const char *name, int *err, char *why, size_t w
 	return NULL;
 }
 
-struct roce_dev *roce_dev_get(const char *name, int *err, char *why, size_t why_len)
+/* Open a device or take another reference. @return NULL with @p why filled and *err set */
+static struct roce_dev *dev_get(const char *name, int *err, char *why, size_t why_len)
 {
 	struct roce_dev *dev;
 
@@ -250,7 +259,8 @@ int roce_dev_list(struct weft_lane_resource **list)
 
 /* ------------------------------------------------------------------ attributes of a port */
 
-int roce_dev_gids(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *table, int max)
+/* The GID entries of a port that are in use. @return count */
+static int dev_gids(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *table, int max)
 {
 	struct ibv_gid_entry entry;
 	struct ibv_port_attr attr;
@@ -296,7 +306,8 @@ bool roce_dev_gid_find(struct roce_dev *dev, unsigned int port, struct weft_roce
 	return false;
 }
 
-void roce_dev_netdev(struct roce_dev *dev, unsigned int port, unsigned int index, char name[64])
+/* Network device of a GID entry, "" when it can't be seen from here (another namespace). */
+static void dev_netdev(struct roce_dev *dev, unsigned int port, unsigned int index, char name[64])
 {
 	struct ibv_gid_entry entry;
 	char ifname[IF_NAMESIZE] = "";
@@ -353,4 +364,276 @@ double roce_dev_port_rate(const struct roce_dev *dev, unsigned int port)
 	struct ibv_port_attr attr;
 
 	return ibv_query_port(dev->ctx, (uint8_t)port, &attr) == 0 ? roce_port_rate(&attr) : 0;
+}
+
+/* ------------------------------------------------------------------ routes */
+
+/*
+ * Is there a route from a lane's address to a peer's? Within the lane's own network: yes. Otherwise
+ * the kernel's routes decide, and the route must use the lane's network device. (A query for a
+ * route by that device is no test: the kernel then takes any address for a neighbour, and address
+ * resolution fails a second later.)
+ */
+
+/* Bits of an IPv4-mapped or IPv6 address. */
+static unsigned int mask_bits(const struct sockaddr *mask)
+{
+	const uint8_t *p =
+		mask->sa_family == AF_INET
+			? (const uint8_t *)&((const struct sockaddr_in *)mask)->sin_addr
+			: (const uint8_t *)&((const struct sockaddr_in6 *)mask)->sin6_addr;
+	unsigned int n = mask->sa_family == AF_INET ? 4 : 16, bits = n == 4 ? 96 : 0, i;
+
+	for (i = 0; i < n; i++)
+		bits += (unsigned int)__builtin_popcount(p[i]);
+	return bits;
+}
+
+static bool is_gid(const struct sockaddr *addr, const uint8_t gid[16])
+{
+	if (addr->sa_family == AF_INET)
+		return weft_roce_gid_is_ipv4(gid) &&
+		       memcmp(&((const struct sockaddr_in *)addr)->sin_addr, gid + 12, 4) == 0;
+	return addr->sa_family == AF_INET6 &&
+	       memcmp(&((const struct sockaddr_in6 *)addr)->sin6_addr, gid, 16) == 0;
+}
+
+/*
+ * @return 1 in the network of our address, 0 not, -1 unknown: the device is in another network
+ * namespace
+ */
+static int same_network(const char *netdev, const uint8_t own[16], const uint8_t peer[16])
+{
+	struct weft_roce_subnet net = {0};
+	struct ifaddrs *list, *i;
+	int rc = -1;
+
+	if (getifaddrs(&list) < 0)
+		return -1;
+	for (i = list; i; i = i->ifa_next) {
+		if (!i->ifa_addr || !i->ifa_netmask || strcmp(i->ifa_name, netdev) != 0 ||
+		    !is_gid(i->ifa_addr, own))
+			continue;
+		memcpy(net.net, own, 16);
+		net.prefix = (uint8_t)mask_bits(i->ifa_netmask);
+		rc = weft_roce_gid_in(peer, &net);
+		break;
+	}
+	freeifaddrs(list);
+	return rc;
+}
+
+struct route_request {
+	struct nlmsghdr nlh;
+	struct rtmsg rtm;
+	uint8_t attrs[64];
+};
+
+static void add_attr(struct route_request *req, unsigned short type, const void *data, size_t len)
+{
+	struct rtattr *a = (struct rtattr *)((char *)req + NLMSG_ALIGN(req->nlh.nlmsg_len));
+
+	a->rta_type = type;
+	a->rta_len = (unsigned short)RTA_LENGTH(len);
+	memcpy(RTA_DATA(a), data, len);
+	req->nlh.nlmsg_len = NLMSG_ALIGN(req->nlh.nlmsg_len) + RTA_ALIGN(a->rta_len);
+}
+
+/* The device by which the kernel would send. @return its index, 0 = no route, -1 = unknown */
+static int route_device(const uint8_t own[16], const uint8_t peer[16])
+{
+	bool v4 = weft_roce_gid_is_ipv4(peer);
+	size_t len = v4 ? 4 : 16;
+	struct route_request req = {
+		.nlh = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
+			.nlmsg_type = RTM_GETROUTE,
+			.nlmsg_flags = NLM_F_REQUEST},
+		.rtm = {.rtm_family = v4 ? AF_INET : AF_INET6,
+			.rtm_dst_len = (unsigned char)(len * 8),
+			.rtm_src_len = (unsigned char)(len * 8)},
+	};
+	_Alignas(8) uint8_t buf[4096];
+	struct nlmsghdr *answer = (struct nlmsghdr *)buf;
+	struct rtattr *a;
+	ssize_t n;
+	int fd, left, oif = 0;
+
+	add_attr(&req, RTA_DST, peer + 16 - len, len);
+	add_attr(&req, RTA_SRC, own + 16 - len, len);
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (fd < 0)
+		return -1;
+	n = send(fd, &req, req.nlh.nlmsg_len, 0);
+	/* The reply of the kernel is there when send() returns. */
+	if (n > 0)
+		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+	close(fd);
+	if (n < (ssize_t)sizeof(*answer) || !NLMSG_OK(answer, (size_t)n))
+		return -1;
+	if (answer->nlmsg_type != RTM_NEWROUTE)
+		return 0;
+	a = RTM_RTA((struct rtmsg *)NLMSG_DATA(answer));
+	for (left = (int)RTM_PAYLOAD(answer); RTA_OK(a, left); a = RTA_NEXT(a, left))
+		if (a->rta_type == RTA_OIF)
+			memcpy(&oif, RTA_DATA(a), sizeof(oif));
+	return oif;
+}
+
+/*
+ * Check that the kernel has a route from our address to the peer's by this network device. @return
+ * 0 or a negative error with @p why filled
+ */
+static int route_check(const char *netdev, const uint8_t own[16], const uint8_t peer[16], char *why,
+		       size_t why_len)
+{
+	bool v4 = weft_roce_gid_is_ipv4(peer);
+	char text[48];
+	int oif;
+
+	weft_roce_gid_print(peer, text, sizeof(text));
+	if (v4 != weft_roce_gid_is_ipv4(own)) {
+		snprintf(why, why_len, "%s is %s, and the address of this lane is %s", text,
+			 v4 ? "IPv4" : "IPv6", v4 ? "IPv6" : "IPv4");
+		return -EHOSTUNREACH;
+	}
+	if (netdev[0] == '\0' || same_network(netdev, own, peer) != 0)
+		return 0;
+	oif = route_device(own, peer);
+	if (oif < 0 || oif == (int)if_nametoindex(netdev))
+		return 0;
+	snprintf(why, why_len, "%s has no route to %s", netdev, text);
+	return -EHOSTUNREACH;
+}
+
+/* ------------------------------------------------------------------ ports */
+
+/*
+ * Shared by both drivers, RC and UD: the device's port, its GID and path MTU, and the address made
+ * of them.
+ */
+
+static uint8_t mtu_code(unsigned int bytes)
+{
+	uint8_t code = 5;
+
+	while (code > 1 && (128u << code) > bytes)
+		code--;
+	return code;
+}
+
+static int pick_gid(struct roce_port_info *info, char *why, size_t why_len)
+{
+	struct weft_roce_gid table[256];
+	int num = dev_gids(info->dev, info->port, table, 256);
+	char reason[320];
+	int i;
+
+	i = weft_roce_gid_pick(table, num, info->opts.gid, &info->opts.subnet, reason,
+			       sizeof(reason));
+	if (i < 0) {
+		snprintf(why, why_len, "%s", reason);
+		return i;
+	}
+	info->gid = table[i];
+	snprintf(info->why, sizeof(info->why), "%s", reason);
+	dev_netdev(info->dev, info->port, info->gid.index, info->netdev);
+	return 0;
+}
+
+static int check_port(struct roce_port_info *info, char *why, size_t why_len)
+{
+	if (info->port > info->dev->attr.phys_port_cnt ||
+	    ibv_query_port(info->dev->ctx, (uint8_t)info->port, &info->attr) != 0) {
+		snprintf(why, why_len, "it has no port %u (there are %u)", info->port,
+			 info->dev->attr.phys_port_cnt);
+		return -ENODEV;
+	}
+	if (info->attr.link_layer != IBV_LINK_LAYER_ETHERNET) {
+		snprintf(why, why_len, "its port is InfiniBand: Weft drives Ethernet only");
+		return -ENODEV;
+	}
+	info->mtu = (uint8_t)info->attr.active_mtu;
+	if (info->opts.mtu && mtu_code(info->opts.mtu) < info->mtu)
+		info->mtu = mtu_code(info->opts.mtu);
+	return 0;
+}
+
+int roce_port_open(const struct weft_lane_open *params, struct roce_port_info *info, char *why,
+		   size_t why_len)
+{
+	char device[64];
+	int rc;
+
+	memset(info, 0, sizeof(*info));
+	rc = weft_roce_opts_parse(params->options, &info->opts, why, why_len);
+	if (rc < 0)
+		return rc;
+	if (weft_roce_resource_parse(params->resource, device, sizeof(device), &info->port) < 0) {
+		snprintf(why, why_len, "'%s' is not of the form DEVICE or DEVICE:PORT",
+			 params->resource);
+		return -EINVAL;
+	}
+	info->dev = dev_get(device, &rc, why, why_len);
+	if (!info->dev)
+		return rc;
+	rc = check_port(info, why, why_len);
+	if (rc == 0)
+		rc = pick_gid(info, why, why_len);
+	if (rc < 0)
+		roce_dev_put(info->dev);
+	return rc;
+}
+
+void roce_addr_fill(struct weft_roce_addr *addr, enum weft_roce_kind kind, const uint8_t gid[16],
+		    uint8_t mtu, uint32_t seg)
+{
+	*addr = (struct weft_roce_addr){
+		.version = WEFT_ROCE_VERSION,
+		.kind = (uint8_t)kind,
+		.mtu = mtu,
+		.seg = weft_put32(seg),
+	};
+	memcpy(addr->gid, gid, 16);
+}
+
+int roce_reachable(const struct weft_roce_gid *own, bool gone, const char *netdev,
+		   enum weft_roce_kind kind, const void *addr, size_t len, char *why,
+		   size_t why_len)
+{
+	struct weft_roce_addr a;
+	int rc = weft_roce_addr_check(addr, len, kind, why, why_len);
+
+	if (rc < 0)
+		return rc;
+	memcpy(&a, addr, sizeof(a));
+	if (gone) {
+		roce_gid_gone_text(own, why, why_len);
+		return -EADDRNOTAVAIL;
+	}
+	/* RoCE v1 and v2 are incompatible: they have different Ethernet types and headers. */
+	if (a.v1 == own->v2) {
+		snprintf(why, why_len,
+			 "the peer speaks RoCE v%u and this lane v%u: choose entries of the same "
+			 "version with gid=N",
+			 a.v1 ? 1 : 2, own->v2 ? 2 : 1);
+		return -EPROTONOSUPPORT;
+	}
+	return route_check(netdev, own->gid, a.gid, why, why_len);
+}
+
+void roce_print_address(const void *addr, size_t len, char *buf, size_t size)
+{
+	struct weft_roce_addr a;
+	char gid[48];
+
+	if (len != sizeof(a)) {
+		snprintf(buf, size, "damaged RoCE address");
+		return;
+	}
+	memcpy(&a, addr, sizeof(a));
+	weft_roce_gid_print(a.gid, gid, sizeof(gid));
+	if (a.kind == WEFT_ROCE_UD)
+		snprintf(buf, size, "%s queue pair %u", gid, weft_get32(a.qpn));
+	else
+		snprintf(buf, size, "%s", gid);
 }

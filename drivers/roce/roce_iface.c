@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
 /* The driver `roce`: reliable connections (RC queue pairs) over a port of a verbs device. */
 
 #include <errno.h>
@@ -10,6 +9,13 @@
 
 #include "base/log.h"
 #include "roce.h"
+#include "roce_async.h"
+#include "roce_cq.h"
+#include "roce_dev.h"
+#include "roce_end.h"
+#include "roce_qp.h"
+#include "roce_recv.h"
+#include "roce_send.h"
 
 #define TX_REQUESTS \
 	8192 /* outstanding per iface: the completion queue holds one completion for each */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
 /* Connections of the control channel: their peers, and the address handles for these. */
 
 #include <errno.h>
@@ -7,7 +6,100 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "roce_async.h"
 #include "ud.h"
+#include "ud_ep.h"
+
+/* ------------------------------------------------------------------ finding a connection */
+
+/*
+ * Finds the connection of a datagram: by our number of it, or, before the sender has that number,
+ * by the source address and the sender's number. Our numbers are random, and values from senders
+ * are hashed with a key, so senders can't choose buckets.
+ */
+
+static struct ud_lane_eps *of_conn(struct ud_iface *u, uint32_t conn)
+{
+	return &u->by_conn[conn % UD_BUCKETS];
+}
+
+static struct ud_lane_eps *of_peer(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
+				   uint32_t conn)
+{
+	struct {
+		uint8_t gid[16];
+		uint32_t qpn, conn;
+	} key = {.qpn = qpn, .conn = conn};
+
+	memcpy(key.gid, gid, sizeof(key.gid));
+	return &u->by_peer[weft_siphash(&u->key, &key, sizeof(key)) % UD_BUCKETS];
+}
+
+/* Add it to lane_eps and to the tables: it belongs to its owner from now on. */
+static void table_add(struct ud_lane_ep *lane_ep)
+{
+	struct ud_iface *u = lane_ep->u;
+
+	LIST_INSERT_HEAD(&u->lane_eps, lane_ep, link);
+	LIST_INSERT_HEAD(&u->in_search, lane_ep, resolving_link);
+	LIST_INSERT_HEAD(of_conn(u, lane_ep->conn), lane_ep, conn_link);
+	if (!lane_ep->base.passive)
+		return;
+	LIST_INSERT_HEAD(&u->of_others, lane_ep, passive_link);
+	LIST_INSERT_HEAD(of_peer(u, lane_ep->gid, lane_ep->qpn, lane_ep->remote_conn), lane_ep,
+			 peer_link);
+}
+
+/* Its address resolution has ended. */
+static void table_settled(struct ud_lane_ep *lane_ep)
+{
+	if (lane_ep->state != UD_RESOLVING)
+		return;
+	lane_ep->u->resolving--;
+	LIST_REMOVE(lane_ep, resolving_link);
+}
+
+/* Remove it from all lists and tables. */
+static void table_remove(struct ud_lane_ep *lane_ep)
+{
+	table_settled(lane_ep);
+	LIST_REMOVE(lane_ep, link);
+	LIST_REMOVE(lane_ep, conn_link);
+	if (!lane_ep->base.passive)
+		return;
+	LIST_REMOVE(lane_ep, passive_link);
+	LIST_REMOVE(lane_ep, peer_link);
+}
+
+static bool is_from(const struct ud_lane_ep *lane_ep, const struct weft_roce_ud_packet *p,
+		    uint32_t src_qpn)
+{
+	return lane_ep->qpn == src_qpn && memcmp(lane_ep->gid, p->gid, sizeof(lane_ep->gid)) == 0 &&
+	       (lane_ep->remote_conn == 0 || lane_ep->remote_conn == p->src_conn);
+}
+
+struct ud_lane_ep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet *p,
+				uint32_t src_qpn)
+{
+	struct ud_lane_ep *lane_ep;
+
+	if (p->dst_conn == 0) {
+		LIST_FOREACH(lane_ep, of_peer(u, p->gid, src_qpn, p->src_conn), peer_link) {
+			u->count.looks++;
+			if (lane_ep->remote_conn == p->src_conn && is_from(lane_ep, p, src_qpn))
+				return lane_ep;
+		}
+		return NULL;
+	}
+	LIST_FOREACH(lane_ep, of_conn(u, p->dst_conn), conn_link) {
+		u->count.looks++;
+		if (lane_ep->conn == p->dst_conn && is_from(lane_ep, p, src_qpn))
+			return lane_ep;
+	}
+	return NULL;
+}
+
+/* ------------------------------------------------------------------ creating */
 
 /* Runs in a thread of the device. */
 static void resolve_job(struct roce_job *job)
@@ -29,8 +121,9 @@ static void resolve_job(struct roce_job *job)
 	job->err = lane_ep->ah ? 0 : errno ? errno : EIO;
 }
 
-struct ud_lane_ep *roce_ud_lane_ep_new(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
-				       uint32_t qkey, uint32_t max_msg)
+/* Create one that is in no list yet, and start its address resolution. NULL = no memory */
+static struct ud_lane_ep *ud_lane_ep_new(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
+					 uint32_t qkey, uint32_t max_msg)
 {
 	struct ud_lane_ep *lane_ep = calloc(1, sizeof(*lane_ep));
 
@@ -62,6 +155,183 @@ struct ud_lane_ep *roce_ud_lane_ep_new(struct ud_iface *u, const uint8_t gid[16]
 	return lane_ep;
 }
 
+/* ------------------------------------------------------------------ cookies */
+
+/*
+ * An initiator must first prove that it receives at its source address. Until its datagram has a
+ * cookie that was sent there, the datagram is dropped, and no connection is created. The cookie is
+ * a keyed hash of address, queue pair, its key and connection number and the time, so the acceptor
+ * keeps no state for it. It must keep an address handle: to send even one datagram, the kernel has
+ * to resolve the host's Ethernet address. There is one handle (an asker) for each such host, for
+ * UD_ASKER_NS, and UD_ASKERS in all: a further host replaces the oldest one.
+ *
+ * An initiator keeps its last datagram, and sends it again, once, when it receives the cookie. So
+ * any number of RETRY cost their receiver one datagram at most.
+ */
+
+#define COOKIE_NS 8000000000ull
+
+/* ------------------------------------------------------------------ acceptor */
+
+static uint64_t cookie_of(const struct ud_iface *u, const struct weft_roce_ud_packet *p,
+			  uint32_t src_qpn, uint64_t period)
+{
+	struct weft_siphash s;
+
+	weft_siphash_init(&s, &u->key);
+	weft_siphash_add(&s, &period, sizeof(period));
+	weft_siphash_add(&s, p->gid, sizeof(p->gid));
+	weft_siphash_add(&s, &src_qpn, sizeof(src_qpn));
+	weft_siphash_add(&s, &p->src_qkey, sizeof(p->src_qkey));
+	weft_siphash_add(&s, &p->src_conn, sizeof(p->src_conn));
+	return weft_siphash_end(&s) | 1; /* 0 = none */
+}
+
+/* Does the datagram have a cookie that was sent to its source address? */
+static bool shows_cookie(const struct ud_iface *u, const struct weft_roce_ud_packet *p,
+			 uint32_t src_qpn)
+{
+	uint64_t period = u->now / COOKIE_NS;
+
+	return p->cookie == cookie_of(u, p, src_qpn, period) ||
+	       p->cookie == cookie_of(u, p, src_qpn, period - 1);
+}
+
+/* Reply to the last datagram of the host: other processes of the host that wait retry. */
+static void answer_asker(struct ud_lane_ep *asker)
+{
+	struct ud_iface *u = asker->u;
+	struct weft_roce_ud_packet p = {.src_conn = asker->remote_conn, .src_qkey = asker->qkey};
+	struct weft_roce_ud_head h = {
+		.magic = weft_put16(WEFT_ROCE_UD_MAGIC),
+		.version = WEFT_ROCE_VERSION,
+		.am_id = WEFT_ROCE_UD_RETRY,
+		.dst_conn = weft_put32(asker->remote_conn),
+		.src_qkey = weft_put32(u->qkey),
+		.mtu = u->mtu,
+	};
+
+	if (u->tx_room <= UD_TX_KEPT) {
+		u->count.no_room++;
+		return; /* the initiator retries */
+	}
+	memcpy(p.gid, asker->gid, sizeof(p.gid));
+	h.cookie = weft_put64(cookie_of(u, &p, asker->qpn, u->now / COOKIE_NS));
+	if (roce_ud_post(asker, &h, "", 0, NULL, 0) == 0)
+		u->count.cookie_requests++;
+}
+
+static void asker_end(struct ud_lane_ep *asker)
+{
+	struct ud_iface *u = asker->u;
+
+	if (asker->state == UD_RESOLVING)
+		u->resolving--;
+	roce_job_cancel(u->dev, &asker->job);
+	asker->state = UD_DEAD;
+	LIST_REMOVE(asker, link);
+	LIST_INSERT_HEAD(&u->dead, asker, link);
+}
+
+/* Send its sender a cookie: at once if its Ethernet address is resolved. */
+static void send_cookie(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn)
+{
+	struct ud_lane_ep *asker, *oldest = NULL;
+	unsigned int n = 0;
+
+	LIST_FOREACH(asker, &u->askers, link) {
+		if (memcmp(asker->gid, p->gid, sizeof(p->gid)) == 0)
+			break;
+		oldest = asker;
+		n++;
+	}
+	if (!asker) {
+		if (u->status != 0 || u->gid_gone)
+			return;
+		asker = ud_lane_ep_new(u, p->gid, src_qpn, p->src_qkey, 0);
+		if (!asker)
+			return;
+		LIST_INSERT_HEAD(&u->askers, asker, link);
+		if (n >= UD_ASKERS)
+			asker_end(oldest);
+	}
+	asker->qpn = src_qpn;
+	asker->qkey = p->src_qkey;
+	asker->remote_conn = p->src_conn;
+	if (asker->state == UD_UP)
+		answer_asker(asker);
+}
+
+/* Handle askers whose address resolution has ended. @return events */
+static unsigned int askers_progress(struct ud_iface *u)
+{
+	struct ud_lane_ep *asker, *next;
+	unsigned int n = 0;
+
+	for (asker = LIST_FIRST(&u->askers); asker; asker = next) {
+		next = LIST_NEXT(asker, link);
+		if (asker->state != UD_RESOLVING || !roce_job_done(&asker->job))
+			continue;
+		n++;
+		if (asker->job.err != 0) {
+			asker_end(asker); /* there is no such host */
+			continue;
+		}
+		u->resolving--;
+		asker->state = UD_UP;
+		asker->last_rx = u->now;
+		answer_asker(asker);
+	}
+	return n;
+}
+
+void roce_ud_askers_end(struct ud_iface *u, uint64_t age)
+{
+	struct ud_lane_ep *asker, *next;
+
+	for (asker = LIST_FIRST(&u->askers); asker; asker = next) {
+		next = LIST_NEXT(asker, link);
+		if (age == 0 || (asker->state == UD_UP && u->now - asker->last_rx >= age))
+			asker_end(asker);
+	}
+}
+
+/* ------------------------------------------------------------------ initiator */
+
+void roce_ud_hold(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		  const void *payload, size_t length)
+{
+	uint8_t *held = realloc(lane_ep->held, hdr_len + length + 1);
+
+	if (!held)
+		return; /* its owner retries */
+	memcpy(held, hdr, hdr_len);
+	if (length > 0)
+		memcpy(held + hdr_len, payload, length);
+	lane_ep->held = held;
+	lane_ep->held_len = hdr_len + length;
+	lane_ep->held_id = am_id;
+}
+
+void roce_ud_retry(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn)
+{
+	struct ud_lane_ep *lane_ep = roce_ud_find(u, p, src_qpn);
+
+	if (!lane_ep || lane_ep->state != UD_UP || lane_ep->remote_conn != 0) {
+		u->count.late++;
+		return;
+	}
+	u->count.shown++;
+	lane_ep->cookie = p->cookie;
+	if (!lane_ep->held)
+		return;
+	roce_ud_send(lane_ep, lane_ep->held_id, lane_ep->held, lane_ep->held_len, NULL, 0);
+	free(lane_ep->held);
+	lane_ep->held = NULL;
+}
+
+/* ------------------------------------------------------------------ connections */
+
 int roce_ud_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
 		       struct weft_lane_ep **out)
 {
@@ -79,11 +349,11 @@ int roce_ud_ep_connect(struct weft_lane_iface *base, const void *addr, size_t le
 		return -EADDRNOTAVAIL;
 	memcpy(&a, addr, sizeof(a));
 	max_msg = 128u << (a.mtu < u->mtu ? a.mtu : u->mtu);
-	lane_ep = roce_ud_lane_ep_new(u, a.gid, weft_get32(a.qpn), weft_get32(a.qkey),
-				      max_msg - (uint32_t)sizeof(struct weft_roce_ud_head));
+	lane_ep = ud_lane_ep_new(u, a.gid, weft_get32(a.qpn), weft_get32(a.qkey),
+				 max_msg - (uint32_t)sizeof(struct weft_roce_ud_head));
 	if (!lane_ep)
 		return -ENOMEM;
-	roce_ud_table_add(lane_ep);
+	table_add(lane_ep);
 	lane_ep->base.user = user;
 	*out = &lane_ep->base;
 	return 0;
@@ -105,7 +375,7 @@ void roce_ud_ep_destroy(struct weft_lane_ep *base)
 		return;
 	if (lane_ep->state == UD_UP)
 		roce_ud_send(lane_ep, WEFT_ROCE_UD_BYE, "", 0, NULL, 0);
-	roce_ud_table_remove(lane_ep);
+	table_remove(lane_ep);
 	roce_job_cancel(u->dev, &lane_ep->job);
 	u->passive -= base->passive;
 	give_first_back(lane_ep);
@@ -119,7 +389,7 @@ void roce_ud_lane_ep_over(struct ud_lane_ep *lane_ep, enum weft_lane_event ev, i
 {
 	struct ud_iface *u = lane_ep->u;
 
-	roce_ud_table_settled(lane_ep);
+	table_settled(lane_ep);
 	lane_ep->state = UD_OVER;
 	lane_ep->base.up = false;
 	give_first_back(lane_ep);
@@ -206,21 +476,21 @@ bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *
 		u->count.late++;
 		return false;
 	}
-	if (!roce_ud_shows_cookie(u, p, src_qpn)) {
-		roce_ud_query(u, p, src_qpn);
+	if (!shows_cookie(u, p, src_qpn)) {
+		send_cookie(u, p, src_qpn);
 		return false;
 	}
 	if (!has_place(u, p->gid)) {
 		u->count.full++;
 		return false;
 	}
-	lane_ep = roce_ud_lane_ep_new(u, p->gid, src_qpn, p->src_qkey,
-				      (128u << mtu) - (uint32_t)sizeof(struct weft_roce_ud_head));
+	lane_ep = ud_lane_ep_new(u, p->gid, src_qpn, p->src_qkey,
+				 (128u << mtu) - (uint32_t)sizeof(struct weft_roce_ud_head));
 	if (!lane_ep)
 		return false;
 	lane_ep->base.passive = true;
 	lane_ep->remote_conn = p->src_conn;
-	roce_ud_table_add(lane_ep);
+	table_add(lane_ep);
 	lane_ep->first = buf;
 	lane_ep->first_len = len;
 	u->passive++;
@@ -233,7 +503,7 @@ unsigned int roce_ud_resolved(struct ud_iface *u)
 	struct weft_roce_names names;
 	struct ud_lane_ep *lane_ep;
 	struct roce_buf *buf;
-	unsigned int n = roce_ud_queries_progress(u);
+	unsigned int n = askers_progress(u);
 	char text[256];
 
 	for (;;) {
@@ -249,7 +519,7 @@ unsigned int roce_ud_resolved(struct ud_iface *u)
 			roce_ud_lane_ep_over(lane_ep, WEFT_LANE_EV_DOWN, -EHOSTUNREACH, text);
 			continue;
 		}
-		roce_ud_table_settled(lane_ep);
+		table_settled(lane_ep);
 		lane_ep->state = UD_UP;
 		lane_ep->base.up = true;
 		lane_ep->base.tx_room = true;

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
-/*
- * The send path. Short messages are copied into their place and sent inline; others are packed into
- * a registered buffer. Zero-copy messages have their header in the place, and their payload stays
- * in the user's memory. All of these bytes are kept until the peer has processed the message.
- */
+/* Messages, and operations on remote memory. */
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
 #include "roce.h"
+#include "roce_send.h"
+
+/* ------------------------------------------------------------------ messages */
+
+/*
+ * The send path. Short messages are copied into their place and sent inline; others are packed into
+ * a registered buffer. Zero-copy messages have their header in the place, and their payload stays
+ * in the user's memory. All of these bytes are kept until the peer has processed the message.
+ */
 
 /* Places reserved for BYE and for one count. */
 #define RESERVE 2
@@ -61,8 +65,12 @@ static int not_up(const struct roce_lane_ep *lane_ep)
 	return lane_ep->status ? lane_ep->status : -EAGAIN;
 }
 
-struct ibv_send_wr *roce_chan_add(struct roce_chan *chan, enum roce_slot_kind kind,
-				  struct roce_slot **out)
+/*
+ * Take a place for a request of @p kind. The caller has checked that there is one. @return its work
+ * request, with all but the links cleared
+ */
+static struct ibv_send_wr *chan_add(struct roce_chan *chan, enum roce_slot_kind kind,
+				    struct roce_slot **out)
 {
 	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
 	uint32_t at = chan->sq.head, n = at - chan->sq.posted;
@@ -86,7 +94,8 @@ struct ibv_send_wr *roce_chan_add(struct roce_chan *chan, enum roce_slot_kind ki
 	return wr;
 }
 
-void roce_chan_commit(struct roce_chan *chan)
+/* The request is filled in: post it now or with the batch. */
+static void chan_commit(struct roce_chan *chan)
 {
 	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
 
@@ -154,7 +163,7 @@ static void message_sent(struct roce_chan *chan, struct roce_slot *slot, struct 
 		chan->in_wait = true;
 		TAILQ_INSERT_TAIL(&r->waits, chan, wait_link);
 	}
-	roce_chan_commit(chan);
+	chan_commit(chan);
 }
 
 int roce_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
@@ -175,7 +184,7 @@ int roce_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	chan = pick_chan(lane_ep, false);
 	if (!chan)
 		return -EAGAIN;
-	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
+	wr = chan_add(chan, ROCE_SLOT_SEND, &slot);
 	mem = roce_place(chan, chan->credit.sent);
 	memcpy(mem, hdr, hdr_len);
 	if (length > 0)
@@ -218,7 +227,7 @@ ssize_t roce_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_c
 		roce_pool_put(&r->tx_pool, buf);
 		return n < 0 ? n : -EINVAL;
 	}
-	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
+	wr = chan_add(chan, ROCE_SLOT_SEND, &slot);
 	u = next_message(chan, am_id);
 	u->buf = buf;
 	wr->opcode = IBV_WR_SEND_WITH_IMM;
@@ -232,8 +241,9 @@ ssize_t roce_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_c
 	return n;
 }
 
-ssize_t roce_sge_fill(struct ibv_sge *sge, const struct iovec *iov, unsigned int iovcnt,
-		      const struct weft_mem_lane *mem)
+/* Fill scatter entries from @p iov, which must be in @p mem. @return total bytes or an error */
+static ssize_t sge_fill(struct ibv_sge *sge, const struct iovec *iov, unsigned int iovcnt,
+			const struct weft_mem_lane *mem)
 {
 	size_t total = 0;
 	unsigned int i;
@@ -270,7 +280,7 @@ int roce_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 		return not_up(lane_ep);
 	if (!mem || iovcnt > base->iface->attr.max_iov || hdr_len > base->iface->attr.max_zcopy_hdr)
 		return -EINVAL;
-	n = roce_sge_fill(sge + 1, iov, iovcnt, mem);
+	n = sge_fill(sge + 1, iov, iovcnt, mem);
 	if (n < 0)
 		return (int)n;
 	if (hdr_len + (size_t)n > base->max_msg)
@@ -278,7 +288,7 @@ int roce_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	chan = pick_chan(lane_ep, true);
 	if (!chan)
 		return -EAGAIN;
-	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
+	wr = chan_add(chan, ROCE_SLOT_SEND, &slot);
 	place = roce_place(chan, chan->credit.sent);
 	if (hdr_len > 0) {
 		memcpy(place, hdr, hdr_len);
@@ -312,7 +322,7 @@ int roce_chan_count_send(struct roce_chan *chan)
 	/* One place is reserved for BYE. */
 	if (!weft_roce_sq_room(&chan->sq, 1) || !roce_tx_room(r, 0))
 		return -EAGAIN;
-	wr = roce_chan_add(chan, ROCE_SLOT_WORD, &slot);
+	wr = chan_add(chan, ROCE_SLOT_WORD, &slot);
 	memcpy(roce_slot_mem(chan, slot), &word, sizeof(word));
 	wr->opcode = IBV_WR_RDMA_WRITE;
 	wr->wr.rdma.remote_addr = chan->word_remote;
@@ -326,7 +336,7 @@ int roce_chan_count_send(struct roce_chan *chan)
 		wr->send_flags = IBV_SEND_INLINE;
 	chan->credit.reported = chan->credit.processed;
 	r->count.words++;
-	roce_chan_commit(chan);
+	chan_commit(chan);
 	return 0;
 }
 
@@ -337,7 +347,7 @@ void roce_chan_ping(struct roce_chan *chan)
 
 	if (!has_room(roce_lane_ep_iface(chan->lane_ep), chan))
 		return;
-	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
+	wr = chan_add(chan, ROCE_SLOT_SEND, &slot);
 	wr->opcode = IBV_WR_SEND_WITH_IMM;
 	wr->imm_data =
 		weft_roce_imm(WEFT_ROCE_IMM_CONTROL | WEFT_ROCE_IMM_ACK_REQ, WEFT_ROCE_PING, 0);
@@ -355,7 +365,7 @@ bool roce_chan_bye(struct roce_chan *chan)
 		return false;
 	chan->bye_sent = true;
 	r->byes--;
-	wr = roce_chan_add(chan, ROCE_SLOT_WORD, &slot);
+	wr = chan_add(chan, ROCE_SLOT_WORD, &slot);
 	wr->opcode = IBV_WR_SEND_WITH_IMM;
 	wr->imm_data = weft_roce_imm(WEFT_ROCE_IMM_CONTROL, WEFT_ROCE_BYE, 0);
 	wr->num_sge = 0;
@@ -374,4 +384,143 @@ void roce_tx_flush(struct weft_lane_iface *base)
 		roce_chan_ring(chan);
 	}
 	base->tx_open = false;
+}
+
+/* ------------------------------------------------------------------ remote memory */
+
+/*
+ * Remote memory. One call is one request: the limits of a device are attributes of the iface
+ * (max_get, max_put, max_rma_iov), and the protocol layer splits accordingly. The hardware of both
+ * ends limits outstanding reads and atomics of a queue pair. One beyond that would block the
+ * messages after it, so it is refused instead.
+ */
+
+/* Choose a queue pair for a request, which with @p read needs a read resource. */
+static struct roce_chan *pick_rma_chan(struct roce_lane_ep *lane_ep, bool read)
+{
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
+	unsigned int i, at = lane_ep->next_qp++ % lane_ep->num_qps;
+
+	for (i = 0; i < lane_ep->num_qps && roce_tx_room(r, RESERVE); i++) {
+		struct roce_chan *chan = lane_ep->chans[(at + i) % lane_ep->num_qps];
+
+		if (weft_roce_sq_room(&chan->sq, RESERVE) && roce_share_place(r, chan) &&
+		    (!read || chan->reads < chan->max_reads))
+			return chan;
+	}
+	r->count.no_place++;
+	return NULL;
+}
+
+static void set_remote(struct ibv_send_wr *wr, uint64_t offset, uint64_t key)
+{
+	wr->wr.rdma.remote_addr = (key >> 32) + offset;
+	wr->wr.rdma.rkey = (uint32_t)key;
+}
+
+static int transfer_start(struct weft_lane_ep *base, bool read, const struct iovec *iov,
+			  unsigned int iovcnt, struct weft_mem_lane *mem, uint64_t remote_offset,
+			  uint64_t key, struct weft_lane_comp *comp)
+{
+	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
+	const struct weft_lane_attr *attr = &base->iface->attr;
+	struct ibv_sge sge[ROCE_MAX_SGE];
+	struct roce_chan *chan;
+	struct ibv_send_wr *wr;
+	struct roce_slot *slot;
+	ssize_t n;
+
+	if (__builtin_expect(!base->up, 0))
+		return lane_ep->status ? lane_ep->status : -EAGAIN;
+	if (!mem || iovcnt == 0 || iovcnt > attr->max_rma_iov || !comp)
+		return -EINVAL;
+	n = sge_fill(sge, iov, iovcnt, mem);
+	if (n < 0)
+		return (int)n;
+	if (n == 0)
+		return -EINVAL;
+	if ((size_t)n > (read ? attr->max_get : attr->max_put))
+		return -EMSGSIZE;
+	chan = pick_rma_chan(lane_ep, read);
+	if (!chan)
+		return -EAGAIN;
+	wr = chan_add(chan, read ? ROCE_SLOT_READ : ROCE_SLOT_WRITE, &slot);
+	memcpy(wr->sg_list, sge, iovcnt * sizeof(sge[0]));
+	wr->num_sge = (int)iovcnt;
+	wr->opcode = read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+	wr->send_flags = IBV_SEND_SIGNALED;
+	set_remote(wr, remote_offset, key);
+	slot->comp = comp;
+	slot->bytes = (uint32_t)n;
+	chan->reads += read;
+	chan_commit(chan);
+	return (int)n;
+}
+
+int roce_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned int iovcnt,
+		   struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
+		   struct weft_lane_comp *comp)
+{
+	struct roce_iface *r = roce_iface_of(base->iface);
+	int n = transfer_start(base, true, iov, iovcnt, mem, remote_offset, key, comp);
+
+	if (n < 0)
+		return n;
+	r->count.gets++;
+	r->count.get_bytes += (unsigned int)n;
+	return 0;
+}
+
+int roce_put_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned int iovcnt,
+		   struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
+		   struct weft_lane_comp *comp)
+{
+	struct roce_iface *r = roce_iface_of(base->iface);
+	int n = transfer_start(base, false, iov, iovcnt, mem, remote_offset, key, comp);
+
+	if (n < 0)
+		return n;
+	r->count.puts++;
+	r->count.put_bytes += (unsigned int)n;
+	return 0;
+}
+
+int roce_amo64(struct weft_lane_ep *base, enum weft_lane_amo op, uint64_t operand, uint64_t compare,
+	       uint64_t *result, uint64_t remote_offset, uint64_t key, struct weft_lane_comp *comp)
+{
+	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
+	struct roce_chan *chan;
+	struct ibv_send_wr *wr;
+	struct roce_slot *slot;
+
+	if (__builtin_expect(!base->up, 0))
+		return lane_ep->status ? lane_ep->status : -EAGAIN;
+	/* Check here: the device would report these as an error of the whole queue pair. */
+	if (!result || !comp || ((key >> 32) + remote_offset) % 8 != 0 ||
+	    (op != WEFT_LANE_AMO_ADD && op != WEFT_LANE_AMO_CSWAP))
+		return -EINVAL;
+	if (!(base->iface->attr.features & WEFT_LANE_F_AMO64))
+		return -ENOTSUP;
+	chan = pick_rma_chan(lane_ep, true);
+	if (!chan)
+		return -EAGAIN;
+	wr = chan_add(chan, ROCE_SLOT_AMO, &slot);
+	wr->opcode =
+		op == WEFT_LANE_AMO_ADD ? IBV_WR_ATOMIC_FETCH_AND_ADD : IBV_WR_ATOMIC_CMP_AND_SWP;
+	wr->send_flags = IBV_SEND_SIGNALED;
+	wr->wr.atomic.remote_addr = (key >> 32) + remote_offset;
+	wr->wr.atomic.rkey = (uint32_t)key;
+	wr->wr.atomic.compare_add = op == WEFT_LANE_AMO_ADD ? operand : compare;
+	wr->wr.atomic.swap = operand;
+	wr->sg_list[0] = (struct ibv_sge){
+		.addr = (uintptr_t)roce_slot_mem(chan, slot),
+		.length = 8,
+		.lkey = chan->rings[0]->lkey,
+	};
+	slot->comp = comp;
+	slot->result = result;
+	chan->reads++;
+	roce_iface_of(base->iface)->count.amos++;
+	chan_commit(chan);
+	return 0;
 }

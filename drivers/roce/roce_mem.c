@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
 /*
  * Registered memory. The device addresses a registration by an IOVA that begins at the offset of
  * the first byte within its page, instead of by its virtual address. So a peer gets a key and an
