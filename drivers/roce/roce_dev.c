@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,17 +29,6 @@
 
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, roce_dev) devices = LIST_HEAD_INITIALIZER(devices);
-
-void roce_setup_failed(const struct roce_dev *dev, const char *what, int err, char *why,
-		       size_t why_len)
-{
-	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
-
-	getrlimit(RLIMIT_MEMLOCK, &limit);
-	weft_roce_text_setup(dev->name, what, err,
-			     limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur, why,
-			     why_len);
-}
 
 /* ------------------------------------------------------------------ open */
 

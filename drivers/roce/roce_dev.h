@@ -90,10 +90,6 @@ double roce_port_rate(const struct ibv_port_attr *port);
 /** The same, by a query of the device; 0 = it does not report it. */
 double roce_dev_port_rate(const struct roce_dev *dev, unsigned int port);
 
-/** The error message for a verbs object that could not be created: locked memory may be short. */
-void roce_setup_failed(const struct roce_dev *dev, const char *what, int err, char *why,
-		       size_t why_len);
-
 /** The state of a port, by events of the device. */
 struct roce_port_watch {
 	bool up;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/log.h"
@@ -37,6 +38,17 @@ static int verbs_access(const struct roce_dev *dev, unsigned int access)
 	if ((access & WEFT_LANE_ACCESS_REMOTE_ATOMIC) && dev->attr.atomic_cap != IBV_ATOMIC_NONE)
 		flags |= IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE;
 	return flags;
+}
+
+void roce_setup_failed(const struct roce_dev *dev, const char *what, int err, char *why,
+		       size_t why_len)
+{
+	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	weft_roce_text_setup(dev->name, what, err,
+			     limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur, why,
+			     why_len);
 }
 
 static int mem_reg(struct roce_dev *dev, void *addr, size_t len, unsigned int access,

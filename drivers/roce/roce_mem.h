@@ -58,6 +58,10 @@ static inline uint64_t roce_key(const struct weft_mem_lane *mem)
 	return mem->mr->rkey | mem->iova << 32;
 }
 
+/** The error message for a verbs object that could not be created: locked memory may be short. */
+void roce_setup_failed(const struct roce_dev *dev, const char *what, int err, char *why,
+		       size_t why_len);
+
 int roce_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsigned int access,
 		      struct weft_mem_lane **mem, char *why, size_t why_len);
 void roce_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
