@@ -56,7 +56,6 @@ DECLARED = ('environ', 'weft_dpdk_driver', 'weft_roce_driver', 'weft_roce_ud_dri
 # Folders of sources that have a map, and those of them whose header is not FOLDER/FOLDER.h. The
 # others are collections of small units, or have one file.
 MAPPED = re.compile(r'(lib/(?!base/|core/)\w+|drivers/dpdk(/\w+)+|drivers/roce|provider)/[^/]+\.c$')
-MAPS = {'drivers/dpdk/port': 'priv.h'}
 
 
 def width(line):
@@ -183,7 +182,7 @@ def check_maps(root, paths):
     maps = {}
     for path in filter(MAPPED.match, paths):
         where, name = os.path.split(path)
-        header = '%s/%s' % (where, MAPS.get(where, os.path.basename(where) + '.h'))
+        header = '%s/%s.h' % (where, os.path.basename(where))
         if header not in maps:
             maps[header] = set(listed(check_tree.read(root, header) if header in paths else ''))
         if not maps[header] & {name, name[:-2]}:

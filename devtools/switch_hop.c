@@ -22,7 +22,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "drivers/dpdk/port/switch_wire.h"
+#include "drivers/dpdk/port/switch.h"
 
 #define BURST 32
 #define RING 512

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/eth_port.h
- * Ports of programs that forward frames: drivers/dpdk/port/passing.h with error messages and exit
+ * Ports of programs that forward frames: drivers/dpdk/port/ethdev.h with error messages and exit
  * codes.
  */
 #ifndef APP_ETH_PORT_H
@@ -12,7 +12,7 @@
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 
-#include "drivers/dpdk/port/passing.h"
+#include "drivers/dpdk/port/ethdev.h"
 
 /** Entries of each of its rings, or the port's maximum where that is less. */
 #define ETH_PORT_RING 1024

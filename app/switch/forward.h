@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "drivers/dpdk/port/switch_wire.h"
+#include "drivers/dpdk/port/switch.h"
 
 /** Bytes of a frame that are parsed: ICMP quotes the ports 70 bytes after the Ethernet header. */
 #define SW_HEAD 128u

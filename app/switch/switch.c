@@ -22,7 +22,7 @@
 #include "common/eal_start.h"
 #include "common/eth_port.h"
 #include "drivers/dpdk/frame/ip.h"
-#include "drivers/dpdk/port/claim_dev.h"
+#include "drivers/dpdk/port/claim.h"
 #include "drivers/dpdk/port/eal.h"
 #include "drivers/dpdk/port/nic_state.h"
 #include "switch/client.h"

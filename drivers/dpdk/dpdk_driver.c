@@ -5,21 +5,29 @@
  */
 
 #include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_eal.h>
+#include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_memzone.h>
+#include <rte_pdump.h>
 
-#include "capture/capture.h"
-#include "port/eal.h"
-#include "lane.h"
-#include "port/lane_opts.h"
 #include "base/log.h"
-#include "port/nic_state.h"
-#include "port/ethdev.h"
-#include "port/pdump.h"
+#include "capture/capture.h"
 #include "engine/engine.h"
+#include "lane.h"
+#include "port/eal.h"
+#include "port/ethdev.h"
+#include "port/lane_opts.h"
+#include "port/nic_state.h"
+#include "port/ports.h"
+#include "port/rxtx.h"
+#include "port/spread.h"
 #include "port/switch.h"
 
 extern const struct weft_lane_driver weft_dpdk_driver;
@@ -38,6 +46,74 @@ static bool is_given(const char *text)
 {
 	return text && text[0] != '\0';
 }
+
+/* ---- WEFT_DUMPCAP --------------------------------------------------------------------------- */
+
+/*
+ * dpdk-dumpcap and dpdk-pdump attach as DPDK's secondary processes and get copies of the frames of
+ * this process's ports. DPDK copies them, in callbacks of its own. It requires two things: its
+ * handling of such processes has to be started, and ports must have no owner (port/ethdev.h).
+ */
+
+/* rte_pdump_init() reserves it; it exists if the application has called that before. */
+#define PDUMP_MEMZONE "rte_pdump_stats"
+
+static int pdump_no_answer(const struct rte_mp_msg *msg, const void *peer)
+{
+	(void)msg;
+	(void)peer;
+	return 0;
+}
+
+/* No call reports whether the EAL shares files, but otherwise it registers no message handlers. */
+static bool shares_files(void)
+{
+	static const char name[] = "weft_pdump_question";
+
+	if (rte_mp_action_register(name, pdump_no_answer))
+		return false;
+	rte_mp_action_unregister(name);
+	return true;
+}
+
+/* @return the reason why no process can attach, or NULL */
+static const char *why_no_capture(void)
+{
+	if (rte_eal_process_type() != RTE_PROC_PRIMARY)
+		return "this process is a secondary one itself";
+	if (!rte_eal_has_hugepages())
+		return "the EAL has no hugepages";
+	if (!shares_files())
+		return "the EAL shares no files (--in-memory, --no-shconf)";
+	if (!rte_memzone_lookup(PDUMP_MEMZONE) && rte_pdump_init())
+		return rte_strerror(rte_errno);
+	return NULL;
+}
+
+static void serve_dumpcap(void)
+{
+	const char *prefix = rte_eal_get_runtime_dir(), *why = why_no_capture();
+
+	if (why) {
+		weft_warn("dpdk: WEFT_DUMPCAP: dpdk-dumpcap can't attach: %s", why);
+		return;
+	}
+	prefix = strrchr(prefix, '/') + 1;
+	weft_info("dpdk: for captures: dpdk-dumpcap --file-prefix=%s -i PORT", prefix);
+}
+
+/*
+ * Once the EAL is up, before ports are opened: let them capture. A log line contains the command,
+ * or the reason why they can't attach. Any number of calls, from any thread.
+ */
+static void pdump_serve(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, serve_dumpcap);
+}
+
+/* ---- the EAL and its ports ------------------------------------------------------------------ */
 
 /*
  * Starting the EAL takes tenths of a second and tens of megabytes. It is useless if no port is
@@ -60,7 +136,7 @@ static int start_eal(const struct weft_lane_conf *conf, char *why, size_t why_le
 	if (err == 0 && note[0] != '\0')
 		weft_info("dpdk: %s", note);
 	if (err == 0 && conf->dumpcap)
-		weft_pdump_serve();
+		pdump_serve();
 	return err;
 }
 

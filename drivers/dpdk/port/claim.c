@@ -1,20 +1,319 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Names that one process of a network namespace holds at a time, and those of a device. */
 
-#include "port/claim.h"
-
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/ethtool.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/sockios.h>
+#include <linux/unix_diag.h>
+#include <net/if.h>
+#include <netinet/tcp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "port/claim_owner.h"
+#include "base/blocking.h"
+#include "base/text.h"
+#include "port/claim.h"
+
+/* ---- the owner of a name -------------------------------------------------------------------- */
+
+enum weft_claim_held {
+	WEFT_HELD_FREE, /* no owner is known */
+	/* bound without a listener: a claim that begins, or an unrelated socket */
+	WEFT_HELD_SILENT,
+	WEFT_HELD_UNTRUSTED, /* by a user that is neither root nor this user */
+	WEFT_HELD,           /* by a process that is alive */
+	WEFT_HELD_ENDING,    /* its process is ending: the kernel closes its files */
+	WEFT_HELD_INHERITED, /* its process has ended, and another one has the descriptor */
+};
+
+#define PF_EXITING 4u /* from the kernel's include/linux/sched.h */
+
+/* @return a descriptor, or a negative errno */
+static int claim_socket(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	/*
+	 * Its connections are never accepted: passed descriptors would stay open until it is
+	 * closed.
+	 */
+	weft_socket_refuse_fds(fd);
+	return fd;
+}
+
+/* ---- the process ---------------------------------------------------------------------------- */
+
+static void read_name(struct weft_claim_owner *owner)
+{
+	char path[48], comm[32];
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", owner->pid);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	n = fread(comm, 1, sizeof(comm), f);
+	fclose(f);
+	if (n > 0 && comm[n - 1] == '\n')
+		n--;
+	weft_text_copy(owner->name, sizeof(owner->name), comm, n);
+}
+
+/* Of a thread: fields 3, 9 and 31 of proc(5)'s stat. */
+struct thread {
+	char state;
+	unsigned int flags;
+	unsigned long pending;
+};
+
+/* @return true: there is such a thread. If its state cannot be read, it counts as alive. */
+static bool read_thread(const char *path, struct thread *t)
+{
+	const char *at;
+	char text[512];
+	size_t n;
+	FILE *f;
+
+	*t = (struct thread){.state = '?'};
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	/* The name, in parentheses, may have any bytes. */
+	at = strrchr(text, ')');
+	if (!at || sscanf(at + 1,
+			  " %c %*d %*d %*d %*d %*d %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+			  "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu",
+			  &t->state, &t->flags, &t->pending) != 3)
+		*t = (struct thread){.state = '?'};
+	return true;
+}
+
+/* A zombie's files are closed. */
+static bool has_ended(const struct thread *t)
+{
+	return t->state == 'Z' || t->state == 'X';
+}
+
+/* In exit(), or about to be killed. */
+static bool is_ending(const struct thread *t)
+{
+	return t->flags & PF_EXITING || t->pending & 1ul << (SIGKILL - 1);
+}
+
+/* The first thread has ended. The files are closed when the last one has ended. */
+static enum weft_claim_held other_threads(int pid)
+{
+	enum weft_claim_held held = WEFT_HELD_INHERITED;
+	struct dirent *entry;
+	struct thread t;
+	char path[320];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && held != WEFT_HELD && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", pid, entry->d_name);
+		if (entry->d_name[0] == '.' || !read_thread(path, &t) || has_ended(&t))
+			continue;
+		held = is_ending(&t) ? WEFT_HELD_ENDING : WEFT_HELD;
+	}
+	if (dir)
+		closedir(dir);
+	return held;
+}
+
+static enum weft_claim_held process_is(int pid)
+{
+	struct thread t;
+	char path[48];
+
+	if (pid == 0)
+		return WEFT_HELD;
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (!read_thread(path, &t))
+		return WEFT_HELD_INHERITED;
+	if (has_ended(&t))
+		return other_threads(pid);
+	return is_ending(&t) ? WEFT_HELD_ENDING : WEFT_HELD;
+}
+
+/* ---- the kernel's list of sockets ----------------------------------------------------------- */
+
+struct wanted {
+	const struct sockaddr_un *un;
+	socklen_t len;
+	bool listens;
+	unsigned int uid; /* of its creator */
+	bool found;
+};
+
+static void look_at(struct wanted *w, const struct nlmsghdr *h)
+{
+	const struct unix_diag_msg *msg = NLMSG_DATA(h);
+	size_t len = w->len - offsetof(struct sockaddr_un, sun_path);
+	unsigned int uid = WEFT_CLAIM_NO_UID;
+	bool same = false;
+	struct rtattr *a;
+	int left;
+
+	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*msg)) || msg->udiag_type != SOCK_STREAM)
+		return;
+	/*
+	 * Connections that wait for accept() have the name, too. They belong to no user, which
+	 * reads as uid 0.
+	 */
+	if (msg->udiag_state != (w->listens ? TCP_LISTEN : TCP_CLOSE))
+		return;
+	left = (int)(h->nlmsg_len - NLMSG_LENGTH(sizeof(*msg)));
+	for (a = (struct rtattr *)(msg + 1); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+		if (a->rta_type == UNIX_DIAG_NAME)
+			same = RTA_PAYLOAD(a) == len && !memcmp(RTA_DATA(a), w->un->sun_path, len);
+		else if (a->rta_type == UNIX_DIAG_UID && RTA_PAYLOAD(a) == sizeof(uid))
+			memcpy(&uid, RTA_DATA(a), sizeof(uid));
+	}
+	if (!same)
+		return;
+	w->found = true;
+	w->uid = uid;
+}
+
+/* @return true: there may be more */
+static bool look_at_all(struct wanted *w, const uint8_t *buf, size_t n)
+{
+	const struct nlmsghdr *h = (const struct nlmsghdr *)buf;
+
+	for (; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n)) {
+		if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+			return false;
+		look_at(w, h);
+	}
+	return !w->found;
+}
+
+/* Not every kernel supports this request: then nothing is found. */
+static void find_socket(struct wanted *w)
+{
+	const struct {
+		struct nlmsghdr h;
+		struct unix_diag_req req;
+	} query = {
+		.h = {.nlmsg_len = sizeof(query),
+		      .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+		      .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+		.req = {.sdiag_family = AF_UNIX,
+			.udiag_states = 1u << TCP_LISTEN | 1u << TCP_CLOSE,
+			.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_UID},
+	};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	_Alignas(8) uint8_t buf[32768];
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	n = send(fd, &query, sizeof(query), 0);
+	/* Each part of the answer is ready when it is requested. */
+	while (n > 0) {
+		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+		if (n > 0 && !look_at_all(w, buf, (size_t)n))
+			break;
+	}
+	close(fd);
+}
+
+/* ---- the owner ------------------------------------------------------------------------------ */
+
+static int query_owner(const struct sockaddr_un *un, socklen_t len, struct weft_claim_owner *owner)
+{
+	struct ucred cred = {0};
+	socklen_t size = sizeof(cred);
+	int fd = claim_socket(), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = connect(fd, (const struct sockaddr *)un, len) ? -errno : 0;
+	if (!rc && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size)) {
+		owner->pid = cred.pid;
+		owner->uid = cred.uid;
+		owner->in_container = cred.pid == 0;
+		if (cred.pid)
+			read_name(owner);
+	}
+	close(fd);
+	return rc;
+}
+
+/*
+ * Each user may bind each name, whether or not the user can open the device. Only a claim of root
+ * or of the same user counts, so no user keeps another one from a port.
+ */
+static bool is_trusted(unsigned int uid)
+{
+	return uid == 0 || uid == geteuid();
+}
+
+static enum weft_claim_held claim_look(const struct sockaddr_un *un, socklen_t len,
+				       struct weft_claim_owner *owner)
+{
+	struct wanted w = {.un = un, .len = len, .uid = WEFT_CLAIM_NO_UID};
+	int rc;
+
+	*owner = (struct weft_claim_owner){.uid = WEFT_CLAIM_NO_UID};
+	rc = query_owner(un, len, owner);
+	if (rc == -EAGAIN || rc == -ECONNREFUSED) {
+		/*
+		 * -EAGAIN: the socket listens, but its backlog is full. -ECONNREFUSED: it does not
+		 * listen.
+		 */
+		w.listens = rc == -EAGAIN;
+		find_socket(&w);
+		owner->uid = w.uid;
+		if (rc == -ECONNREFUSED && !w.found)
+			return WEFT_HELD_FREE;
+		if (rc == -ECONNREFUSED)
+			return is_trusted(w.uid) ? WEFT_HELD_SILENT : WEFT_HELD_UNTRUSTED;
+	} else if (rc) {
+		return WEFT_HELD_FREE;
+	}
+	if (!is_trusted(owner->uid))
+		return WEFT_HELD_UNTRUSTED;
+	return process_is(owner->pid);
+}
+
+void weft_claim_owner_text(const struct weft_claim_owner *owner, char *buf, size_t size)
+{
+	if (owner->pid == (int)getpid())
+		snprintf(buf, size, "this process already");
+	else if (owner->pid)
+		snprintf(buf, size, "process %d (%s)", owner->pid,
+			 owner->name[0] ? owner->name : "?");
+	else if (owner->in_container)
+		snprintf(buf, size, "a process of another container");
+	else
+		snprintf(buf, size, "a process that cannot be named");
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
 
 /*
  * Backlog of a claim's socket. A process that queries the owner connects to it. The connection is
@@ -47,7 +346,7 @@ static int address_of(const char *name, struct sockaddr_un *un, socklen_t *len)
 
 static int try_claim(const struct sockaddr_un *un, socklen_t len)
 {
-	int fd = weft_claim_socket(), rc;
+	int fd = claim_socket(), rc;
 
 	if (fd < 0)
 		return fd;
@@ -108,7 +407,7 @@ int weft_claim(const char *name, struct weft_claim_owner *owner)
 		rc = try_claim(&un, len);
 		if (rc != -EADDRINUSE)
 			return rc;
-		held = weft_claim_look(&un, len, owner);
+		held = claim_look(&un, len, owner);
 	} while (wait_for(held, &waits));
 	return is_claim(held) ? rc : -EPERM;
 }
@@ -125,7 +424,7 @@ int weft_claim_now(const char *name, struct weft_claim_owner *owner)
 		rc = try_claim(&un, len);
 	if (rc != -EADDRINUSE)
 		return rc;
-	return weft_claim_look(&un, len, owner) == WEFT_HELD ? -EADDRINUSE : -EAGAIN;
+	return claim_look(&un, len, owner) == WEFT_HELD ? -EADDRINUSE : -EAGAIN;
 }
 
 static bool listens_at(int fd, const struct sockaddr_un *un, socklen_t len)
@@ -164,7 +463,7 @@ bool weft_claimed(const char *name, struct weft_claim_owner *owner)
 	if (address_of(name, &un, &len))
 		return false;
 	do {
-		held = weft_claim_look(&un, len, owner);
+		held = claim_look(&un, len, owner);
 	} while (held != WEFT_HELD_FREE && wait_for(held, &waits));
 	return held == WEFT_HELD || held == WEFT_HELD_ENDING || held == WEFT_HELD_INHERITED;
 }
@@ -205,4 +504,174 @@ void weft_claim_memif_name(char name[WEFT_CLAIM_NAME], const char *path, bool ab
 void weft_claim_args_name(char name[WEFT_CLAIM_NAME], const char *device, const char *args)
 {
 	snprintf(name, WEFT_CLAIM_NAME, "weft/vdev/%.48s/%016" PRIx64, device, text_hash(args));
+}
+
+/* ---- the names of a device ------------------------------------------------------------------ */
+
+#define MEMIF_SOCKET "/run/memif.sock" /* the PMD's own */
+
+unsigned int weft_claim_receive_queues(unsigned int if_index)
+{
+	struct ethtool_channels ch = {.cmd = ETHTOOL_GCHANNELS};
+	struct ifreq ifr;
+	unsigned int n = 0;
+	int fd;
+
+	memset(&ifr, 0, sizeof(ifr));
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return 1;
+	ifr.ifr_data = (char *)&ch;
+	if (if_indextoname(if_index, ifr.ifr_name) && !ioctl(fd, SIOCETHTOOL, &ifr))
+		n = ch.rx_count + ch.combined_count;
+	close(fd);
+	return n == 0 ? 1 : n < WEFT_CLAIM_QUEUES ? n : WEFT_CLAIM_QUEUES;
+}
+
+void weft_claim_queue_name(char name[WEFT_CLAIM_NAME], unsigned int if_index, unsigned int queue)
+{
+	snprintf(name, WEFT_CLAIM_NAME, "weft/netdev/%u/%u", if_index, queue);
+}
+
+void weft_claim_bus_name(char name[WEFT_CLAIM_NAME], const char *bus, const char *device)
+{
+	snprintf(name, WEFT_CLAIM_NAME, "weft/%.16s/%.64s", bus, device);
+}
+
+bool weft_device_arg(const char *args, const char *key, char *buf, size_t size)
+{
+	size_t len = strlen(key), n;
+	const char *at = args;
+
+	while (at && *at) {
+		if (strncmp(at, key, len) == 0 && at[len] == '=') {
+			n = strcspn(at + len + 1, ",");
+			snprintf(buf, size, "%.*s", (int)n, at + len + 1);
+			return true;
+		}
+		at = strchr(at, ',');
+		at = at ? at + 1 : NULL;
+	}
+	return false;
+}
+
+static unsigned int arg_number(const char *args, const char *key, unsigned int other)
+{
+	char text[16];
+
+	return weft_device_arg(args, key, text, sizeof(text))
+		       ? (unsigned int)strtoul(text, NULL, 10)
+		       : other;
+}
+
+static bool begins_with(const char *name, const char *with)
+{
+	return strncmp(name, with, strlen(with)) == 0;
+}
+
+/* ---- all names of a device ------------------------------------------------------------------ */
+
+struct claiming {
+	int (*claim)(const char *name, struct weft_claim_owner *owner);
+	struct weft_device_claim *c;
+};
+
+static int hold_name(const struct claiming *g, const char *name)
+{
+	struct weft_device_claim *c = g->c;
+	int fd = g->claim(name, &c->owner);
+
+	if (fd < 0)
+		return fd;
+	c->fds[c->num++] = fd;
+	return 0;
+}
+
+static int hold_queues(const struct claiming *g, const char *ifname, const char *args, bool xdp)
+{
+	unsigned int if_index = if_nametoindex(ifname), first = 0, n, q;
+	struct weft_device_claim *c = g->c;
+	char name[WEFT_CLAIM_NAME];
+	int rc = 0;
+
+	snprintf(c->what, sizeof(c->what), "kernel interface %.32s", ifname);
+	if (if_index == 0)
+		return -ENODEV;
+	n = weft_claim_receive_queues(if_index);
+	if (xdp) {
+		first = arg_number(args, "start_queue", 0);
+		n = arg_number(args, "queue_count", 1);
+		n = n < WEFT_CLAIM_QUEUES ? n : WEFT_CLAIM_QUEUES;
+	}
+	c->fds = calloc(n ? n : 1, sizeof(*c->fds));
+	if (!c->fds)
+		return -ENOMEM;
+	for (q = first; q < first + n && rc == 0; q++) {
+		weft_claim_queue_name(name, if_index, q);
+		snprintf(c->what, sizeof(c->what), "queue %u of kernel interface %.32s", q, ifname);
+		rc = hold_name(g, name);
+	}
+	return rc;
+}
+
+static int hold_memif(const struct claiming *g, const char *args)
+{
+	struct weft_device_claim *c = g->c;
+	char path[108] = MEMIF_SOCKET, word[16] = "", name[WEFT_CLAIM_NAME];
+	bool server, abstract;
+	unsigned int id;
+
+	weft_device_arg(args, "socket", path, sizeof(path));
+	server = weft_device_arg(args, "role", word, sizeof(word)) &&
+		 (!strcmp(word, "server") || !strcmp(word, "master"));
+	abstract = !weft_device_arg(args, "socket-abstract", word, sizeof(word)) ||
+		   strcmp(word, "no") != 0;
+	id = arg_number(args, "id", 0);
+	weft_claim_memif_name(name, path, abstract, server, id);
+	snprintf(c->what, sizeof(c->what), "the %s's end of id=%u on memif socket %.80s",
+		 server ? "server" : "client", id, path);
+	c->fds = calloc(1, sizeof(*c->fds));
+	return c->fds ? hold_name(g, name) : -ENOMEM;
+}
+
+static int hold_device(const struct claiming *g, const struct weft_device *d)
+{
+	char text[108];
+
+	if (strcmp(d->bus, "vdev") != 0) {
+		snprintf(g->c->what, sizeof(g->c->what), "the device");
+		g->c->fds = calloc(1, sizeof(*g->c->fds));
+		if (!g->c->fds)
+			return -ENOMEM;
+		weft_claim_bus_name(text, d->bus, d->name);
+		return hold_name(g, text);
+	}
+	if (begins_with(d->name, "net_memif"))
+		return hold_memif(g, d->args);
+	if ((begins_with(d->name, "net_af_packet") || begins_with(d->name, "net_af_xdp")) &&
+	    weft_device_arg(d->args, "iface", text, sizeof(text)))
+		return hold_queues(g, text, d->args, begins_with(d->name, "net_af_xdp"));
+	return 0;
+}
+
+int weft_device_claim(const struct weft_device *d,
+		      int (*claim)(const char *name, struct weft_claim_owner *owner),
+		      struct weft_device_claim *c)
+{
+	const struct claiming g = {.claim = claim, .c = c};
+	int rc;
+
+	*c = (struct weft_device_claim){.owner = {.uid = WEFT_CLAIM_NO_UID}};
+	rc = hold_device(&g, d);
+	if (rc)
+		weft_device_unclaim(c);
+	return rc;
+}
+
+void weft_device_unclaim(struct weft_device_claim *c)
+{
+	while (c->num)
+		close(c->fds[--c->num]);
+	free(c->fds);
+	c->fds = NULL;
 }

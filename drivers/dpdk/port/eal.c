@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
-#include "port/eal.h"
+/* Starting the EAL: its arguments, its log lines, the folder of its sockets. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,17 +9,192 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
+#include <rte_log.h>
 
-#include "port/eal_dead.h"
-#include "port/eal_folder.h"
-#include "port/eal_log.h"
+#include "base/user_folder.h"
+#include "port/eal.h"
 #include "port/memif/memif.h"
+#include "port/memif/memif_words.h"
 #include "port/pick.h"
+
+/* ---- log lines ------------------------------------------------------------------------------ */
+
+/*
+ * DPDK's log lines while the EAL starts. A process that requested no port gets a line for each NIC
+ * that a PMD probes and cannot use, even if the process then works over shared memory. Such lines
+ * are held back, and printed if the start fails.
+ *
+ * Threads: the one that starts the EAL.
+ */
+
+/*
+ * Threads of the EAL may hold the stream when it is replaced, so it is never closed, and later
+ * writes to it go to standard error.
+ */
+static struct {
+	FILE *stream;
+	bool hold;
+	size_t used;
+	char text[16384];
+} held;
+
+static ssize_t on_write(void *cookie, const char *text, size_t len)
+{
+	size_t room = sizeof(held.text) - held.used;
+
+	(void)cookie;
+	if (!held.hold)
+		return write(STDERR_FILENO, text, len);
+	if (room > len)
+		room = len;
+	memcpy(held.text + held.used, text, room);
+	held.used += room;
+	return (ssize_t)len;
+}
+
+/*
+ * Is a NIC bound to DPDK's kernel drivers (vfio, uio) by its administrator? Lines about it are of
+ * use.
+ * @param sys  "/sys"
+ */
+static bool log_nic_bound(const char *sys)
+{
+	static const char *const drivers[] = {"vfio-pci", "uio_pci_generic", "igb_uio",
+					      "uio_hv_generic"};
+	char pattern[256];
+	bool found = false;
+	glob_t g;
+	size_t i;
+
+	for (i = 0; i < sizeof(drivers) / sizeof(drivers[0]) && !found; i++) {
+		/* A device is a link whose name contains a ':' (PCI) or five '-' (VMBus). */
+		snprintf(pattern, sizeof(pattern), "%s/bus/*/drivers/%s/*[0-9a-f][-:]*", sys,
+			 drivers[i]);
+		if (glob(pattern, 0, NULL, &g) == 0) {
+			found = true;
+			globfree(&g);
+		}
+	}
+	return found;
+}
+
+/* Before rte_eal_init(): hold the lines back. Without memory they are printed as usual. */
+static void log_hold(void)
+{
+	static const cookie_io_functions_t functions = {.write = on_write};
+
+	if (!held.stream) {
+		held.stream = fopencookie(NULL, "w", functions);
+		if (!held.stream)
+			return;
+		setvbuf(held.stream, NULL, _IONBF, 0);
+	}
+	held.used = 0;
+	held.hold = true;
+	rte_openlog_stream(held.stream);
+}
+
+/*
+ * After it: later lines are printed as usual.
+ * @param show  print the lines that were held back, to standard error
+ */
+static void log_release(bool show)
+{
+	if (!held.hold)
+		return;
+	rte_openlog_stream(NULL);
+	fflush(held.stream);
+	held.hold = false;
+	if (show)
+		fwrite(held.text, 1, held.used, stderr);
+}
+
+/* ---- sockets of processes that have ended --------------------------------------------------- */
+
+#define TELEMETRY "dpdk_telemetry.v" /* followed by 1 or 2, and :N */
+
+void weft_eal_dead_remove(const char *base)
+{
+	char folder[256];
+
+	if (snprintf(folder, sizeof(folder), "%s/dpdk/weft", base) < (int)sizeof(folder))
+		weft_sockets_sweep(folder, TELEMETRY, 0);
+}
+
+/* ---- the folder of the sockets -------------------------------------------------------------- */
+
+/* As in rte_eal_init(): BASE/dpdk, and a folder for each prefix in it. */
+static bool is_usable(const char *base)
+{
+	char path[512];
+
+	if (snprintf(path, sizeof(path), "%s/dpdk", base) >= (int)sizeof(path))
+		return false;
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return false;
+	return access(path, W_OK | X_OK) == 0;
+}
+
+/*
+ * The same in a folder where any user may have created it: if others can write to it, they can
+ * replace its files.
+ */
+static bool is_ours(const char *tmp)
+{
+	char path[512];
+
+	return snprintf(path, sizeof(path), "%s/dpdk", tmp) < (int)sizeof(path) &&
+	       weft_private_folder(path);
+}
+
+enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const char *tmp,
+					  char *own, size_t size)
+{
+	if (uid == 0) /* the EAL tries no other folder */
+		return is_usable(runtime) ? WEFT_EAL_FOLDER_ITS : WEFT_EAL_FOLDER_NONE;
+	if (runtime ? is_usable(runtime) : is_ours(tmp))
+		return WEFT_EAL_FOLDER_ITS;
+	if (!weft_user_folder(uid, tmp, own, size))
+		return WEFT_EAL_FOLDER_NONE;
+	return is_usable(own) ? WEFT_EAL_FOLDER_OWN : WEFT_EAL_FOLDER_NONE;
+}
+
+/*
+ * The same for this process.
+ *
+ * @param[out] base  of BASE/dpdk, where the sockets will be; @p own, the environment's, or static
+ */
+static enum weft_eal_folder folder_now(char *own, size_t size, const char **base)
+{
+	static const char tmp[] = "/tmp";
+	uid_t uid = getuid();
+	const char *runtime = uid == 0 ? "/var/run" : secure_getenv(WEFT_EAL_FOLDER_VARIABLE);
+	enum weft_eal_folder which;
+
+	/*
+	 * With set-user-id: a folder of the real user's name would belong to another user than the
+	 * effective one.
+	 */
+	if (uid != geteuid()) {
+		*base = own;
+		return weft_user_folder(geteuid(), tmp, own, size) && is_usable(own)
+			       ? WEFT_EAL_FOLDER_OWN
+			       : WEFT_EAL_FOLDER_NONE;
+	}
+	which = weft_eal_folder_find(uid, runtime, tmp, own, size);
+	*base = runtime ? runtime : tmp;
+	if (which == WEFT_EAL_FOLDER_OWN)
+		*base = own;
+	return which;
+}
+
+/* ---- the start ------------------------------------------------------------------------------ */
 
 /* With fewer bytes in free hugepages, a pool of two lanes may fail half way. */
 #define HUGE_BYTES_MIN (96ull << 20)
@@ -398,7 +572,7 @@ static bool wants_log(int count, char *const *words)
 		if (has_long(count, words, names[i]))
 			return true;
 	return has_short(count, words, 'a') || has_short(count, words, 'd') ||
-	       weft_eal_log_nic_bound("/sys");
+	       log_nic_bound("/sys");
 }
 
 static int eal_run(const struct command *c, int count, char *const *words, char *why,
@@ -425,9 +599,9 @@ static int eal_run(const struct command *c, int count, char *const *words, char 
 	saved = hide_stdout(count, words);
 	rte_errno = 0;
 	if (!wants_log(count, words))
-		weft_eal_log_hold();
+		log_hold();
 	rc = init_in_folder(c->folder, n, argv);
-	weft_eal_log_release(rc < 0);
+	log_release(rc < 0);
 	show_stdout(saved);
 	if (rc >= 0 || rte_errno == EALREADY)
 		return 0;
@@ -443,7 +617,7 @@ static void choose_folder(struct command *c, char *own, size_t size, int count, 
 
 	if (has_long(count, words, "no-telemetry") || has_long(count, words, "proc-type"))
 		return;
-	which = weft_eal_folder_now(own, size, &base);
+	which = folder_now(own, size, &base);
 	if (which == WEFT_EAL_FOLDER_NONE) {
 		add_word(c, "--no-telemetry");
 		return;

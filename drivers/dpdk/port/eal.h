@@ -18,6 +18,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
+
+#include "base/user_folder.h"
 
 struct weft_eal_conf {
 	/** WEFT_PORTS: devices for this process (port/pick.h); NULL or "" = all */
@@ -63,5 +66,41 @@ int weft_eal_split_args(int *argc, char ***argv, char ***eal_words);
  * @return number of words, -EINVAL (an open quote; @p words NULL) or -ENOMEM
  */
 int weft_eal_words(const char *text, char ***words);
+
+/* ---- the folder of the sockets -------------------------------------------------------------- */
+
+/*
+ * The folder of the EAL's sockets. It is /var/run/dpdk; for users other than root
+ * $XDG_RUNTIME_DIR/dpdk, or, without that variable (batch jobs, su), /tmp/dpdk, which belongs to
+ * the first user that creates it. If the EAL can't write there, it does not start. It would use a
+ * /tmp/dpdk that others can write to. In both cases the EAL gets a folder of this user.
+ */
+
+#define WEFT_EAL_FOLDER_VARIABLE "XDG_RUNTIME_DIR"
+
+enum weft_eal_folder {
+	WEFT_EAL_FOLDER_ITS,  /**< the EAL's default is usable */
+	WEFT_EAL_FOLDER_OWN,  /**< the variable must name @p own */
+	WEFT_EAL_FOLDER_NONE, /**< no folder is usable: the EAL must start without telemetry */
+};
+
+/**
+ * @param runtime  uid 0: /var/run; else the variable's value or NULL
+ * @param[out] own  TMP/weft-UID, created and owned by this user
+ */
+enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const char *tmp,
+					  char *own, size_t size);
+
+/*
+ * Telemetry sockets of processes that have ended. A killed process leaves them behind. If several
+ * EALs start at the same time and find the same socket, one of them in DPDK 22.11 may report
+ * "TELEMETRY: Error binding socket" and have no telemetry.
+ */
+
+/**
+ * Remove this user's dead telemetry sockets in BASE/dpdk/weft, the folder of the EALs that Weft
+ * starts. Other files stay.
+ */
+void weft_eal_dead_remove(const char *base);
 
 #endif /* WEFT_EAL_H */

@@ -1,20 +1,197 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
-#include "port/ethdev.h"
+/* Opening and closing a port, and its buffers. */
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include <rte_cycles.h>
 #include <rte_errno.h>
+#include <rte_log.h>
+#include <rte_mbuf.h>
 #include <rte_random.h>
 
 #include "frame/ip.h"
-#include "port/pool.h"
-#include "port/priv.h"
+#include "port/conf.h"
+#include "port/ethdev.h"
+#include "port/event.h"
+#include "port/kernel.h"
+#include "port/nic_state.h"
+#include "port/port.h"
+#include "port/ports.h"
+#include "port/rxtx.h"
+#include "port/spread.h"
+#include "port/zcopy.h"
+
+/* ---- buffers -------------------------------------------------------------------------------- */
+
+#define HDR_BUFS 1023      /* small mbufs if frames are one buffer each: control frames */
+#define HDR_BUFS_MAX 16383 /* otherwise up to this number */
+#define HDR_PER_FRAME 3    /* for each frame: a frame with user memory has header, data, CRC */
+#define HDR_ROOM 256       /* bytes: the longest headers */
+#define FRAME_BUFS 4095    /* a larger default has no benefit */
+#define FRAME_BUFS_MIN 255 /* default number beyond the buffers of the rings */
+#define CACHE 256
+#define MIB (1u << 20)
+
+/* A pool that could not be freed when its port was closed. */
+struct late {
+	LIST_ENTRY(late) link;
+	struct rte_mempool *mp;
+	uint16_t port, queue;
+	bool known; /* the PMD refers to it, until the queue gets another one */
+};
+
+static LIST_HEAD(, late) late_pools = LIST_HEAD_INITIALIZER(late_pools);
+
+static void free_or_keep(const struct weft_port_dev *d, uint16_t q, struct rte_mempool *mp,
+			 bool known)
+{
+	struct late *l;
+
+	if (!mp)
+		return;
+	if (!known && rte_mempool_full(mp)) {
+		rte_mempool_free(mp);
+		return;
+	}
+	l = malloc(sizeof(*l));
+	if (!l) {
+		RTE_LOG(ERR, USER1, "weft: no memory to remember %s: its buffers are lost\n",
+			mp->name);
+		return;
+	}
+	*l = (struct late){.mp = mp, .port = d->port_id, .queue = q, .known = known};
+	LIST_INSERT_HEAD(&late_pools, l, link);
+}
+
+static void free_late(void)
+{
+	struct late *l = LIST_FIRST(&late_pools), *next;
+
+	for (; l; l = next) {
+		next = LIST_NEXT(l, link);
+		if (l->known || !rte_mempool_full(l->mp))
+			continue;
+		rte_mempool_free(l->mp);
+		LIST_REMOVE(l, link);
+		free(l);
+	}
+}
+
+/* The queue is about to get another pool: the old one may be freed by the next call. */
+static void forget_late(const struct weft_port_dev *d, uint16_t q)
+{
+	struct late *l;
+
+	LIST_FOREACH(l, &late_pools, link)
+		if (l->port == d->port_id && l->queue == q)
+			l->known = false;
+}
+
+static uint32_t object_size(uint32_t room)
+{
+	return rte_mempool_calc_obj_size((uint32_t)sizeof(struct rte_mbuf) + room, 0, NULL);
+}
+
+uint16_t weft_port_pool_room(const struct weft_port_dev *d)
+{
+	uint32_t room = weft_port_rx_room(d);
+
+	/* Whole cache lines, so that copies of frames begin and end on them. */
+	room = RTE_ALIGN(RTE_PKTMBUF_HEADROOM + room, RTE_CACHE_LINE_SIZE);
+	/* A frame longer than 16 bits allow (with headroom) would come as a chain. */
+	room = RTE_MIN(room, (uint32_t)RTE_ALIGN_FLOOR(UINT16_MAX, RTE_CACHE_LINE_SIZE));
+	/* The pool adds its own header, and padding that spreads objects over memory channels. */
+	while (d->limits.object_max && object_size(room) > d->limits.object_max)
+		room -= RTE_CACHE_LINE_SIZE;
+	return (uint16_t)room;
+}
+
+static uint32_t hdr_size(void)
+{
+	return object_size(RTE_PKTMBUF_HEADROOM + HDR_ROOM);
+}
+
+static uint32_t hdrs_per_frame(const struct weft_port_dev *d)
+{
+	return d->limits.no_extbuf || d->limits.no_chains || d->limits.by_pointer ? 0
+										  : HDR_PER_FRAME;
+}
+
+static uint32_t count_hdrs(const struct weft_port_dev *d, uint32_t frames)
+{
+	return RTE_MIN(RTE_MAX(frames * hdrs_per_frame(d), (uint32_t)HDR_BUFS),
+		       (uint32_t)HDR_BUFS_MAX);
+}
+
+static uint32_t count_frames(const struct weft_port_dev *d, uint16_t room, uint16_t nb_rx,
+			     uint16_t nb_tx, uint32_t rx_bufs)
+{
+	uint32_t rings = nb_rx + nb_tx + d->limits.rx_reserve, n;
+
+	/* Memory, kernel and ring ports keep none of these buffers in their rings. */
+	if ((d->limits.copies_tx || d->limits.by_pointer) && !d->limits.rx_reserve)
+		rings = 0;
+	if (rx_bufs)
+		return rings + rx_bufs;
+	n = (WEFT_PORT_POOL_BYTES - HDR_BUFS * hdr_size()) /
+	    (object_size(room) + hdrs_per_frame(d) * hdr_size());
+	n = RTE_MIN(n, (uint32_t)FRAME_BUFS);
+	return RTE_MAX(n, rings + FRAME_BUFS_MIN);
+}
+
+static struct rte_mempool *make_pool(const struct weft_port_dev *d, const char *kind, uint16_t q,
+				     uint32_t n, uint16_t room)
+{
+	static unsigned int serial; /* a pool that is freed late keeps its name */
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	snprintf(name, sizeof(name), "weft_%s_%u_%u_%u", kind, d->port_id, q, serial++);
+	return rte_pktmbuf_pool_create(name, n, n >= 2 * CACHE ? CACHE : 0, 0, room,
+				       rte_eth_dev_socket_id(d->port_id));
+}
+
+int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint16_t nb_tx,
+			   uint32_t rx_bufs, char *why, size_t why_len)
+{
+	uint16_t room = weft_port_pool_room(d);
+	uint32_t n = count_frames(d, room, nb_rx, nb_tx, rx_bufs), hdrs = count_hdrs(d, n);
+	struct weft_nic_env env;
+	char node[300];
+	uint64_t bytes;
+
+	free_late();
+	forget_late(d, q);
+	d->pools[q] = make_pool(d, "frames", q, n, room);
+	d->hdr_pools[q] = make_pool(d, "hdrs", q, hdrs, RTE_PKTMBUF_HEADROOM + HDR_ROOM);
+	if (d->pools[q] && d->hdr_pools[q])
+		return 0;
+	bytes = (uint64_t)n * object_size(room) + (uint64_t)hdrs * hdr_size();
+	weft_nic_env_here(&env);
+	weft_nic_node_memory(&env, rte_eth_dev_socket_id(d->port_id), node, sizeof(node));
+	snprintf(
+		why, why_len,
+		"port %u (%s): no memory for %u buffers of %u bytes (%u MiB with those for "
+		"headers; every lane has its own); give the EAL more (hugepages, or -m MB), or set "
+		"WEFT_RX_BUFS lower%s",
+		d->port_id, d->name, n, object_size(room), (unsigned int)((bytes + MIB - 1) / MIB),
+		node);
+	return -ENOMEM;
+}
+
+void weft_port_pools_free(struct weft_port_dev *d, uint16_t q)
+{
+	if (d->pools)
+		free_or_keep(d, q, d->pools[q], q > 0 && d->limits.set_mtu);
+	if (d->hdr_pools)
+		free_or_keep(d, q, d->hdr_pools[q], false);
+}
+
+/* ---- ports of lanes ------------------------------------------------------------------------- */
 
 /* ---- claiming ------------------------------------------------------------------------------- */
 
@@ -456,4 +633,81 @@ int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opt
 	rc = port_open(resource, opts, port, why, why_len);
 	pthread_mutex_unlock(&weft_port_lock);
 	return rc;
+}
+
+/* ---- ports of programs that forward frames -------------------------------------------------- */
+
+#define MTU_LEAST 1280 /* of lanes; a shorter MTU of a program limits its frames, not its ports */
+
+static int find_device(struct weft_port_dev *d, uint16_t port, const struct weft_port_opts *o,
+		       char *why, size_t why_len)
+{
+	int rc;
+
+	d->port_id = port;
+	d->num_queues = 1;
+	weft_port_name(port, d->name);
+	rc = rte_eth_dev_info_get(port, &d->info);
+	if (rc)
+		return weft_port_fail(rc, why, why_len,
+				      "port %u (%s) reports nothing about itself (%s)", port,
+				      d->name, rte_strerror(-rc));
+	rc = weft_port_limits_find(d, why, why_len);
+	return rc ? rc : weft_port_choose_frame(d, o, why, why_len);
+}
+
+/* Frames are not Weft's own: no UDP checksum is requested, and no frame is a chain. */
+static struct weft_port_opts passing_options(uint16_t mtu, struct rte_mempool *pool)
+{
+	return (struct weft_port_opts){.mtu = mtu && mtu < MTU_LEAST ? MTU_LEAST : mtu,
+				       .raw_ethertype = true,
+				       .no_extbuf = true,
+				       .rx_intr = WEFT_RX_INTR_NO,
+				       .pool = pool};
+}
+
+int weft_passing_find(uint16_t port, uint16_t mtu, struct weft_passing_limits *limits, char *why,
+		      size_t why_len)
+{
+	struct weft_port_opts o = passing_options(mtu, NULL);
+	struct weft_port_dev d = {0};
+	int rc = find_device(&d, port, &o, why, why_len);
+
+	if (rc)
+		return rc;
+	limits->mtu = (uint16_t)(d.frame_size - weft_port_l2(false));
+	limits->room = weft_port_pool_room(&d);
+	return 0;
+}
+
+static int passing_start(const struct weft_port_dev *d, char *why, size_t why_len)
+{
+	int rc = rte_eth_dev_start(d->port_id);
+
+	if (rc)
+		return weft_port_fail(rc, why, why_len, "port %u (%s) does not start (%s)",
+				      d->port_id, d->name, rte_strerror(-rc));
+	/* Ports with two ends have no filter to open. */
+	rc = rte_eth_promiscuous_enable(d->port_id);
+	if (rc && rc != -ENOTSUP)
+		return weft_port_fail(rc, why, why_len,
+				      "port %u (%s) does not take all frames: it can't be made "
+				      "promiscuous (%s)",
+				      d->port_id, d->name, rte_strerror(-rc));
+	return 0;
+}
+
+int weft_passing_open(uint16_t port, uint16_t mtu, uint16_t ring, struct rte_mempool *pool,
+		      char *why, size_t why_len)
+{
+	struct weft_port_opts o = passing_options(mtu, pool);
+	struct rte_mempool *pools[1] = {NULL};
+	int socks[1] = {-1};
+	struct weft_port_dev d = {.pools = pools, .xdp_socks = socks};
+	int rc = find_device(&d, port, &o, why, why_len);
+
+	o.ring = ring;
+	if (!rc)
+		rc = weft_port_configure(&d, &o, why, why_len);
+	return rc ? rc : passing_start(&d, why, why_len);
 }

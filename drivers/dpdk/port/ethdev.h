@@ -5,7 +5,7 @@
  *
  * The capabilities of a port are queried from the port: offloads, MTU, queue counts, ring depths.
  * Limits of virtual ports that no capability reports (memif's real frame limit, af_packet's sleep)
- * are in one table, port/limits.c.
+ * are in one table, port/conf.c.
  *
  * Threads: list, open and close run under the caller's context-wide lock; the operations of an open
  * port belong to one thread.
@@ -59,14 +59,6 @@ struct weft_port_opts {
 };
 
 /**
- * List the ports of the (initialised) EAL.
- *
- * @param[out] list  malloc()ed array, freed by the caller; NULL with 0
- * @return number of ports, or a negative errno
- */
-int weft_port_ethdev_list(struct weft_lane_resource **list);
-
-/**
  * Open a queue pair of a port. A link that is down is no error (a memif server waits for its
  * client): ops->link_up() returns the state.
  *
@@ -80,13 +72,73 @@ int weft_port_ethdev_list(struct weft_lane_resource **list);
 int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opts,
 			  struct weft_frame_port **port, char *why, size_t why_len);
 
-/** A hint about the network behind a port just opened, or "". @p paths: of the lane */
-void weft_port_hint(struct weft_frame_port *port, unsigned int paths, char *text, size_t size);
+/* ---- ports of programs that forward frames -------------------------------------------------- */
 
-/** How frames find the queue of a port with several queues, or "" */
-void weft_port_spread_text(struct weft_frame_port *port, char *text, size_t size);
+/*
+ * A port of a program that forwards frames (weft-switch, weft-wire): one queue pair over buffers of
+ * the program, which receives all frames. Its limits, MTU and queues are set by the same code as
+ * for lanes.
+ *
+ * Threads: as rte_ethdev's configuration, one at a time.
+ */
 
-/** The reason why a port that should wake a sleeping owner can't, or "" */
-void weft_port_intr_text(struct weft_frame_port *port, char *text, size_t size);
+/** The limits of a port. */
+struct weft_passing_limits {
+	uint16_t mtu;  /**< bytes; lanes' default */
+	uint16_t room; /**< data room of its buffers for the MTU requested, headroom included */
+};
+
+/**
+ * Find a port's limits; it is not changed.
+ *
+ * @param mtu      the requested MTU in bytes; 0 = the port's own
+ * @param[out] why on error a sentence that names the port and the remedy
+ * @return 0; -EINVAL: the port does not carry the MTU; or the PMD's error
+ */
+int weft_passing_find(uint16_t port, uint16_t mtu, struct weft_passing_limits *limits, char *why,
+		      size_t why_len);
+
+/**
+ * Configure and start a port, promiscuous if it has a filter.
+ *
+ * @param mtu   in bytes, from weft_passing_find() or as requested; never 0
+ * @param ring  entries of each ring, if the port has as many
+ * @param pool  stays the caller's; the port uses it until it is closed
+ * @param[out] why as above
+ * @return as above
+ */
+int weft_passing_open(uint16_t port, uint16_t mtu, uint16_t ring, struct rte_mempool *pool,
+		      char *why, size_t why_len);
+
+/* ---- buffers -------------------------------------------------------------------------------- */
+
+/*
+ * Buffers of a port: one pool of whole frames, one of small mbufs for headers and external buffers.
+ */
+
+struct weft_port_dev;
+
+/** Both pools of a queue pair together take at most this, unless rings or the user need more. */
+#define WEFT_PORT_POOL_BYTES (16u << 20)
+
+/** Data room of the buffers of a port, headroom included. */
+uint16_t weft_port_pool_room(const struct weft_port_dev *d);
+
+/**
+ * Create the pools of queue pair @p q.
+ *
+ * @param rx_bufs  buffers beyond those of the rings; 0 = as many as fit WEFT_PORT_POOL_BYTES
+ * @return 0 or -ENOMEM with @p why
+ */
+int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint16_t nb_tx,
+			   uint32_t rx_bufs, char *why, size_t why_len);
+
+/**
+ * Free the pools of queue pair @p q once all their buffers are back. A peer in this process
+ * (net_ring), or the PMD's ring, may still hold some; then a later call for any port frees them. A
+ * PMD may also check the pool of a queue that the port's next opening does not use. So the pools of
+ * all queues but the first stay until the queue has another one.
+ */
+void weft_port_pools_free(struct weft_port_dev *d, uint16_t q);
 
 #endif /* WEFT_PORT_ETHDEV_H */

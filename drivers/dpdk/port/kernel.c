@@ -1,4 +1,126 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Ports over kernel interfaces: packet sockets, AF_XDP sockets, and the other end of a veth. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/if_link.h>
+#include <linux/if_packet.h>
+#include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "port/event.h"
+#include "port/kernel.h"
+#include "port/port.h"
+
+/* ---- the other end of a veth ---------------------------------------------------------------- */
+
+/*
+ * The MTU of a veth's other end. The veth driver refuses a longer frame, and the kernel reports
+ * ENOBUFS to the sender. net_af_packet then keeps the frame at the head of its ring, and no later
+ * frame leaves. So the port's frames must fit both ends.
+ */
+
+#ifndef IFLA_TARGET_NETNSID
+#define IFLA_TARGET_NETNSID IFLA_IF_NETNSID
+#endif
+
+struct link {
+	uint32_t mtu, peer; /* peer: interface index of the other end, 0 = none */
+	int32_t netns;      /* number of the other end's namespace; -1 = this one */
+	bool is_veth;
+};
+
+static void take_kind(struct link *l, struct rtattr *info)
+{
+	int left = (int)RTA_PAYLOAD(info);
+	struct rtattr *a;
+
+	for (a = RTA_DATA(info); RTA_OK(a, left); a = RTA_NEXT(a, left))
+		if (a->rta_type == IFLA_INFO_KIND && RTA_PAYLOAD(a) >= 4)
+			l->is_veth = !memcmp(RTA_DATA(a), "veth", 4);
+}
+
+static void take_attribute(struct link *l, struct rtattr *a)
+{
+	if (a->rta_type == IFLA_LINKINFO)
+		take_kind(l, a);
+	else if (RTA_PAYLOAD(a) < sizeof(uint32_t))
+		return;
+	else if (a->rta_type == IFLA_MTU)
+		memcpy(&l->mtu, RTA_DATA(a), sizeof(l->mtu));
+	else if (a->rta_type == IFLA_LINK)
+		memcpy(&l->peer, RTA_DATA(a), sizeof(l->peer));
+	else if (a->rta_type == IFLA_LINK_NETNSID)
+		memcpy(&l->netns, RTA_DATA(a), sizeof(l->netns));
+}
+
+/* @param netns  -1 = this one. @return false: the kernel does not report the interface */
+static bool read_link(int sock, uint32_t if_index, int32_t netns, struct link *l)
+{
+	struct {
+		struct nlmsghdr h;
+		struct ifinfomsg info;
+		struct rtattr a;
+		int32_t netns;
+	} request = {
+		.h = {.nlmsg_len = netns < 0 ? NLMSG_LENGTH(sizeof(request.info)) : sizeof(request),
+		      .nlmsg_type = RTM_GETLINK,
+		      .nlmsg_flags = NLM_F_REQUEST},
+		.info = {.ifi_family = AF_UNSPEC, .ifi_index = (int)if_index},
+		.a = {.rta_len = RTA_LENGTH(sizeof(netns)), .rta_type = IFLA_TARGET_NETNSID},
+		.netns = netns,
+	};
+	_Alignas(8) uint8_t answer[16384];
+	const struct nlmsghdr *h = (const struct nlmsghdr *)answer;
+	struct rtattr *a;
+	ssize_t n;
+	int left;
+
+	*l = (struct link){.netns = -1};
+	if (send(sock, &request, request.h.nlmsg_len, 0) < 0)
+		return false;
+	n = recv(sock, answer, sizeof(answer), 0);
+	if (n < 0 || !NLMSG_OK(h, (size_t)n) || h->nlmsg_type != RTM_NEWLINK ||
+	    h->nlmsg_len < NLMSG_LENGTH(sizeof(struct ifinfomsg)))
+		return false;
+	left = (int)(h->nlmsg_len - NLMSG_LENGTH(sizeof(struct ifinfomsg)));
+	a = IFLA_RTA((struct ifinfomsg *)NLMSG_DATA(h));
+	for (; RTA_OK(a, left); a = RTA_NEXT(a, left))
+		take_attribute(l, a);
+	return true;
+}
+
+uint32_t weft_veth_peer_mtu(unsigned int if_index)
+{
+	const struct timeval second = {.tv_sec = 1};
+	int sock = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	struct link own, peer = {0};
+
+	if (sock < 0)
+		return 0;
+	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof(second));
+	if (!read_link(sock, if_index, -1, &own) || !own.is_veth || !own.peer ||
+	    !read_link(sock, own.peer, own.netns, &peer))
+		peer.mtu = 0;
+	close(sock);
+	return peer.mtu;
+}
+
+/* ---- kernel interfaces ---------------------------------------------------------------------- */
+
 /*
  * Ports over a kernel interface. Their PMDs report "up" and "MTU 1500" whatever the interface does,
  * so its state is read from the kernel.
@@ -10,20 +132,6 @@
  * the bytes in flight are read from it (SIOCOUTQ). Frames that the kernel left behind because of a
  * full queue discipline are sent by a send() in tx_kick.
  */
-
-#include <errno.h>
-#include <linux/if_packet.h>
-#include <linux/sockios.h>
-#include <net/if.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <rte_cycles.h>
-
-#include "port/priv.h"
 
 static int interface_ioctl(unsigned int if_index, unsigned long request, struct ifreq *ifr)
 {
@@ -232,4 +340,98 @@ int weft_packet_socket_arm(struct weft_port *p, uint64_t *within)
 	/* Clear the error, or an interface that went down would wake the owner for ever. */
 	getsockopt(p->sock, SOL_SOCKET, SO_ERROR, &error, &len);
 	return 0;
+}
+
+/* ---- AF_XDP sockets ------------------------------------------------------------------------- */
+
+/*
+ * The socket that net_af_xdp opens for a queue, and does not export. AF_XDP sockets do not report
+ * the interface that they are bound to. So the port takes the socket that is new after the queue
+ * was set up. poll() on it also wakes a driver that requires it (XDP_USE_NEED_WAKEUP).
+ */
+
+#define FDS_MAX 65536u
+
+/* Sockets that existed before: a bit each. */
+static uint8_t known[FDS_MAX / 8];
+
+static bool is_xdp_socket(int fd)
+{
+	socklen_t len = sizeof(int);
+	int domain = 0;
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_XDP;
+}
+
+/* Calls fn() for each socket. Without /proc there are none, and no frame wakes the owner. */
+static void for_each(void (*fn)(int fd, void *arg), void *arg)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	long fd;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		fd = strtol(entry->d_name, NULL, 10);
+		if (entry->d_name[0] != '.' && fd >= 0 && is_xdp_socket((int)fd))
+			fn((int)fd, arg);
+	}
+	closedir(dir);
+}
+
+static void fd_learn(int fd, void *arg)
+{
+	RTE_SET_USED(arg);
+	if (fd < (int)FDS_MAX)
+		known[fd / 8] |= (uint8_t)(1u << fd % 8);
+}
+
+struct found {
+	unsigned int count;
+	int fd;
+};
+
+static void fd_look(int fd, void *arg)
+{
+	struct found *f = arg;
+
+	if (fd < (int)FDS_MAX && known[fd / 8] >> fd % 8 & 1)
+		return;
+	f->fd = fd;
+	/* For numbers from FDS_MAX on it is unknown whether the socket is new. */
+	f->count += fd < (int)FDS_MAX ? 1 : 2;
+}
+
+void weft_xdp_before(const struct weft_port_dev *d)
+{
+	if (!d->limits.xdp_queues)
+		return;
+	memset(known, 0, sizeof(known));
+	for_each(fd_learn, NULL);
+}
+
+void weft_xdp_after(struct weft_port_dev *d, uint16_t queue)
+{
+	struct found f = {.fd = -1};
+
+	if (!d->limits.xdp_queues)
+		return;
+	for_each(fd_look, &f);
+	/*
+	 * Another thread of the application may have created one, too: then the right one is
+	 * unknown.
+	 */
+	d->xdp_socks[queue] = f.count == 1 ? f.fd : -1;
+}
+
+int weft_xdp_arm(const struct weft_port *p)
+{
+	struct pollfd fd = {.fd = p->sock, .events = POLLIN};
+
+	/* The application may have closed it: the number may refer to another file. */
+	return p->sock >= 0 && !weft_port_has_ended(p->dev) && poll(&fd, 1, 0) > 0 &&
+			       fd.revents & POLLIN
+		       ? -EBUSY
+		       : 0;
 }

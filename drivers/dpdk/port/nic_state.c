@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "port/nic_state.h"
-
 #include <dirent.h>
 #include <glob.h>
 #include <limits.h>
@@ -15,6 +13,8 @@
 #include <rte_devargs.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
+
+#include "port/nic_state.h"
 
 #define NODE_BYTES_MIN (32ull << 20) /* less is no room for a lane's buffers */
 #define NODES_MAX 64
@@ -492,4 +492,26 @@ unsigned int weft_port_explain_missing(void (*report)(const char *sentence))
 		n++;
 	}
 	return n;
+}
+
+/* ---- NICs that the kernel drives, too ------------------------------------------------------- */
+
+bool weft_port_rdma(const char *sysfs, const char *device, char *rdma, size_t size)
+{
+	const struct dirent *entry;
+	bool found = false;
+	char path[512];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/%s/infiniband", sysfs, device);
+	dir = opendir(path);
+	if (!dir)
+		return false;
+	while (!found && (entry = readdir(dir))) {
+		found = entry->d_name[0] != '.';
+		if (found)
+			snprintf(rdma, size, "%s", entry->d_name);
+	}
+	closedir(dir);
+	return found;
 }

@@ -1,15 +1,276 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
-#include "port/pick.h"
+/* WEFT_PORTS: the devices that this process takes. */
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "port/pick.h"
+
+/* ---- candidates ----------------------------------------------------------------------------- */
+
+#define PICK_MAX 512
+
+/* A device that a process could take. */
+struct candidate {
+	char name[64];
+	const char *args; /* of --vdev */
+	bool vdev;
+	bool near;
+	bool matches;        /* a pattern */
+	bool taken;          /* by this process */
+	int word, num_words; /* its position among the EAL's words; num_words 0 = not there */
+};
+
+#define MAX_CORES 8192
+
+/* ---- distance ------------------------------------------------------------------------------- */
+
+/* The processors that this process may run on. */
+struct cores {
+	size_t size;
+	cpu_set_t *set; /* NULL = unknown */
+};
+
+/* Does a list such as "0-3,8-11" contain one of the process's cores? */
+static bool has_core(const char *list, const struct cores *mine)
+{
+	unsigned long first, last;
+	const char *at = list;
+	char *end;
+
+	while (isdigit((unsigned char)*at)) {
+		first = last = strtoul(at, &end, 10);
+		if (*end == '-')
+			last = strtoul(end + 1, &end, 10);
+		for (; first <= last && first < MAX_CORES; first++)
+			if (CPU_ISSET_S(first, mine->size, mine->set))
+				return true;
+		at = *end == ',' ? end + 1 : end;
+	}
+	return false;
+}
+
+/* If the cores or the device's position are unknown, all devices are near. */
+static bool is_near(const char *device, const struct cores *mine)
+{
+	char path[PATH_MAX], list[4096];
+	bool near = true;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/local_cpulist", device);
+	f = mine->set ? fopen(path, "re") : NULL;
+	if (!f)
+		return true;
+	if (fgets(list, sizeof(list), f) && isdigit((unsigned char)list[0]))
+		near = has_core(list, mine);
+	fclose(f);
+	return near;
+}
+
+/* ---- PCI ------------------------------------------------------------------------------------ */
+
+static bool is_network(const char *device)
+{
+	char path[600];
+	unsigned int class = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/class", device);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (fscanf(f, "%x", &class) != 1)
+		class = 0;
+	fclose(f);
+	return class >> 16 == 2;
+}
+
+/* Drivers that give a device to DPDK, or share it with DPDK. */
+static bool is_for_dpdk(const char *device)
+{
+	static const char *const drivers[] = {"vfio-pci",  "uio_pci_generic", "igb_uio",
+					      "mlx5_core", "mlx4_core",       "mana"};
+	char path[600], target[PATH_MAX];
+	const char *name;
+	ssize_t n;
+	size_t i;
+
+	snprintf(path, sizeof(path), "%s/driver", device);
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n <= 0)
+		return false;
+	target[n] = '\0';
+	name = strrchr(target, '/');
+	name = name ? name + 1 : target;
+	for (i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
+		if (!strcmp(name, drivers[i]))
+			return true;
+	return false;
+}
+
+struct finder {
+	struct candidate *list;
+	int num;
+	struct cores mine;
+	const char *sys;
+};
+
+static struct candidate *add_candidate(struct finder *f, const char *name, size_t len)
+{
+	struct candidate *c = &f->list[f->num];
+
+	if (f->num == PICK_MAX || len >= sizeof(c->name))
+		return NULL;
+	f->num++;
+	*c = (struct candidate){.near = true};
+	memcpy(c->name, name, len);
+	c->name[len] = '\0';
+	return c;
+}
+
+static void near_pci(const struct finder *f, struct candidate *c)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/bus/pci/devices/%s", f->sys, c->name);
+	c->near = is_near(path, &f->mine);
+}
+
+static void find_pci(struct finder *f)
+{
+	char path[256], device[512];
+	struct dirent **entries;
+	struct candidate *c;
+	int n, i;
+
+	snprintf(path, sizeof(path), "%s/bus/pci/devices", f->sys);
+	n = scandir(path, &entries, NULL, alphasort);
+	for (i = 0; i < n; i++) {
+		if (snprintf(device, sizeof(device), "%s/%s", path, entries[i]->d_name) <
+			    (int)sizeof(device) &&
+		    entries[i]->d_name[0] != '.' && is_network(device) && is_for_dpdk(device)) {
+			c = add_candidate(f, entries[i]->d_name, strlen(entries[i]->d_name));
+			if (c)
+				near_pci(f, c);
+		}
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+}
+
+/* ---- the EAL's words ------------------------------------------------------------------------ */
+
+/*
+ * @return the device that the word names with this option, or NULL; @p num is the number of its
+ * words
+ */
+static const char *device_of(int left, char *const *word, const char *option, int *num)
+{
+	size_t len = strlen(option);
+
+	*num = 1;
+	if (strncmp(word[0], option, len) != 0)
+		return NULL;
+	if (word[0][len] == '\0') {
+		*num = 2;
+		return left > 1 ? word[1] : NULL;
+	}
+	if (option[1] == '-')
+		return word[0][len] == '=' ? word[0] + len + 1 : NULL;
+	return word[0] + len;
+}
+
+static void add_word(struct finder *f, const char *device, bool vdev, int at, int num)
+{
+	size_t len = strcspn(device, ",");
+	char iface[32], path[PATH_MAX], full[32];
+	struct candidate *c;
+
+	/* In the kernel's form. */
+	snprintf(full, sizeof(full), "0000:%.12s", device);
+	if (!vdev && len == 7 && device[2] == ':')
+		c = add_candidate(f, full, 12);
+	else
+		c = add_candidate(f, device, len);
+	if (!c)
+		return;
+	c->vdev = vdev;
+	c->args = device[len] ? device + len + 1 : NULL;
+	c->word = at;
+	c->num_words = num;
+	if (!vdev) {
+		near_pci(f, c);
+	} else if (weft_device_arg(c->args, "iface", iface, sizeof(iface))) {
+		snprintf(path, sizeof(path), "%s/class/net/%s/device", f->sys, iface);
+		c->near = is_near(path, &f->mine);
+	}
+}
+
+/* @return true: PCI devices are to be searched, as no word names or forbids them */
+static bool find_words(struct finder *f, int count, char *const *words)
+{
+	static const char *const options[] = {"--vdev", "--allow", "-a"};
+	const char *device;
+	bool all = true;
+	int i, num;
+	size_t k;
+
+	for (i = 0; i < count; i += num) {
+		num = 1;
+		if (!strcmp(words[i], "--no-pci"))
+			all = false;
+		for (k = 0; k < sizeof(options) / sizeof(options[0]); k++) {
+			device = device_of(count - i, words + i, options[k], &num);
+			if (!device)
+				continue;
+			all = all && k == 0;
+			add_word(f, device, k == 0, i, num);
+			break;
+		}
+		num = num > count - i ? 1 : device ? num : 1;
+	}
+	return all;
+}
+
+static void find_cores(struct cores *mine)
+{
+	mine->size = CPU_ALLOC_SIZE(MAX_CORES);
+	mine->set = CPU_ALLOC(MAX_CORES);
+	if (mine->set && sched_getaffinity(0, mine->size, mine->set) < 0) {
+		CPU_FREE(mine->set);
+		mine->set = NULL;
+	}
+}
+
+/* @return their number, at most PICK_MAX, in the same order for all processes; or -ENOMEM */
+static int candidates_find(const char *sys, int count, char *const *words, struct candidate **list)
+{
+	struct finder f = {.sys = sys};
+
+	f.list = calloc(PICK_MAX, sizeof(*f.list));
+	*list = f.list;
+	if (!f.list)
+		return -ENOMEM;
+	find_cores(&f.mine);
+	if (find_words(&f, count, words))
+		find_pci(&f);
+	if (f.mine.set)
+		CPU_FREE(f.mine.set);
+	return f.num;
+}
+
+/* ---- choice --------------------------------------------------------------------------------- */
 
 #define PATTERNS_MAX 16u
 
@@ -71,14 +332,14 @@ static void watch_forks(void)
 
 struct picking {
 	const struct weft_pick *p;
-	struct weft_candidate *list;
+	struct candidate *list;
 	int num;
 	char *note, *why;
 	size_t note_len, why_len;
 };
 
 /* The domain may be omitted if it is 0. */
-static bool pattern_fits(const char *pattern, const struct weft_candidate *c)
+static bool pattern_fits(const char *pattern, const struct candidate *c)
 {
 	return fnmatch(pattern, c->name, 0) == 0 ||
 	       (!c->vdev && !strncmp(c->name, "0000:", 5) && fnmatch(pattern, c->name + 5, 0) == 0);
@@ -109,7 +370,7 @@ static int match_devices(struct picking *g, const char *pattern, int *found, int
 static int put_in_order(struct picking *g, const char *pattern, int *order)
 {
 	long rank = g->p->local.rank > 0 ? g->p->local.rank : 0, place;
-	int found[WEFT_PICK_MAX], seen[2] = {0, 0}, num[2], i, far;
+	int found[PICK_MAX], seen[2] = {0, 0}, num[2], i, far;
 	int n = match_devices(g, pattern, found, &num[0]);
 
 	num[1] = n - num[0];
@@ -121,7 +382,7 @@ static int put_in_order(struct picking *g, const char *pattern, int *order)
 	return n;
 }
 
-static int claim_candidate(const struct weft_candidate *c,
+static int claim_candidate(const struct candidate *c,
 			   int (*how)(const char *name, struct weft_claim_owner *owner),
 			   struct weft_device_claim *claim)
 {
@@ -226,7 +487,7 @@ static int nothing_matches(struct picking *g, const char *pattern)
 static int pick_one(struct picking *g, const char *pattern)
 {
 	struct weft_device_claim dc = {0};
-	int order[WEFT_PICK_MAX], n = put_in_order(g, pattern, order), chosen = 0, busy, rc;
+	int order[PICK_MAX], n = put_in_order(g, pattern, order), chosen = 0, busy, rc;
 	size_t used;
 
 	if (n == 0)
@@ -332,7 +593,7 @@ int weft_pick(const struct weft_pick *p, int count, char *const *words, char ***
 	*out = NULL;
 	snprintf(note, note_len, "%s", "");
 	pthread_once(&once, watch_forks);
-	g.num = weft_candidates(p->sys, count, words, &g.list);
+	g.num = candidates_find(p->sys, count, words, &g.list);
 	rc = !patterns || g.num < 0 ? -ENOMEM : pick_all(&g, patterns);
 	if (rc == -ENOMEM)
 		snprintf(why, why_len, "no memory to choose ports");

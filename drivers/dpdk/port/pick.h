@@ -4,7 +4,7 @@
  * WEFT_PORTS: the devices of a host that this process takes, before the EAL starts.
  *
  * Each pattern selects one device that no other process has. The device is claimed
- * (port/claim_dev.h) until the process ends or its EAL fails to start. Of all devices that match,
+ * (port/claim.h) until the process ends or its EAL fails to start. Of all devices that match,
  * the EAL gets only this one. So the processes of a host may have the same environment, and get a
  * port each.
  *
@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "port/claim_dev.h"
+#include "port/claim.h"
 
 /** Values from the launcher; -1 = unknown. */
 struct weft_local {
@@ -54,22 +54,5 @@ int weft_pick(const struct weft_pick *p, int count, char *const *words, char ***
 
 /** Release the taken devices: the EAL did not start. */
 void weft_pick_release(void);
-
-/* ---- port/pick_find.c ----------------------------------------------------------------------- */
-
-#define WEFT_PICK_MAX 512
-
-struct weft_candidate {
-	char name[64];
-	const char *args; /**< of --vdev */
-	bool vdev;
-	bool near;
-	bool matches;        /**< a pattern */
-	bool taken;          /**< by this process */
-	int word, num_words; /**< its position among the EAL's words; num_words 0 = not there */
-};
-
-/** @return their number, at most #WEFT_PICK_MAX, in the same order for all processes; or -ENOMEM */
-int weft_candidates(const char *sys, int count, char *const *words, struct weft_candidate **list);
 
 #endif /* WEFT_PICK_H */

@@ -1,18 +1,163 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Ports with several queues: frames are distributed by flow rules if the port takes them
- * (port/steer.c), else by the port's hash. This file reads the parameters of the hash that the
- * driver reports; connections search suitable UDP ports (engine/path_probe.c).
- */
+/* Frames to several queues: by flow rules or by the port's hash; and hints about networks. */
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include <rte_flow.h>
 #include <rte_ring.h>
 
-#include "port/hint.h"
-#include "port/priv.h"
+#include "port/event.h"
+#include "port/port.h"
+#include "port/spread.h"
+
+/* ---- hints about networks ------------------------------------------------------------------- */
+
+#define FLOW 5000u   /* Mb/s */
+#define GROUP 10000u /* in a cluster placement group */
+#define PATHS_MAX 16u
+#define MTU 9001
+
+static unsigned int paths_for(uint32_t mbps, uint32_t flow)
+{
+	uint32_t n = (mbps + flow - 1) / flow;
+
+	return n > PATHS_MAX ? PATHS_MAX : n;
+}
+
+void weft_port_flow_hint(const char *driver, uint32_t mbps, uint16_t mtu, unsigned int paths,
+			 char *text, size_t size)
+{
+	const char *jumbo = mtu < MTU ? "; inside a VPC mtu=9001 is carried" : "";
+
+	text[0] = '\0';
+	if (!driver || strcmp(driver, "net_ena") != 0)
+		return;
+	if (mbps == 0)
+		snprintf(text, size,
+			 "AWS gives each flow 5 Gb/s, 10 in a cluster placement group: %u paths at "
+			 "most now, for a link of N Gb/s paths=N/5 or N/10 is needed%s",
+			 paths, jumbo);
+	else if (paths < paths_for(mbps, FLOW))
+		snprintf(text, size,
+			 "AWS gives each flow 5 Gb/s, so this link of %u Gb/s needs paths=%u, or "
+			 "paths=%u in a cluster placement group (10 Gb/s a flow), and has "
+			 "%u at most%s",
+			 mbps / 1000, paths_for(mbps, FLOW), paths_for(mbps, GROUP), paths, jumbo);
+	else if (*jumbo)
+		snprintf(text, size, "%s", jumbo + 2);
+}
+
+/* ---- flow rules ----------------------------------------------------------------------------- */
+
+/*
+ * Flow rules: frames to a queue's UDP port go to that queue. rte_flow_validate() checks support, as
+ * there is no other capability.
+ */
+
+struct rule {
+	struct rte_flow_attr attr;
+	struct rte_flow_item_udp spec, mask;
+	struct rte_flow_action_queue queue;
+	struct rte_flow_item items[5];
+	struct rte_flow_action actions[2];
+};
+
+static void make_rule(struct rule *r, bool vlan, uint16_t udp_port, uint16_t mask, uint16_t queue)
+{
+	int i = 0;
+
+	memset(r, 0, sizeof(*r));
+	r->attr.ingress = 1;
+	r->spec.hdr.dst_port = rte_cpu_to_be_16(udp_port);
+	r->mask.hdr.dst_port = rte_cpu_to_be_16(mask);
+	r->queue.index = queue;
+	r->items[i++].type = RTE_FLOW_ITEM_TYPE_ETH;
+	if (vlan)
+		r->items[i++].type = RTE_FLOW_ITEM_TYPE_VLAN;
+	r->items[i++].type = RTE_FLOW_ITEM_TYPE_IPV4;
+	r->items[i].type = RTE_FLOW_ITEM_TYPE_UDP;
+	r->items[i].spec = &r->spec;
+	r->items[i++].mask = &r->mask;
+	r->items[i].type = RTE_FLOW_ITEM_TYPE_END;
+	r->actions[0].type = RTE_FLOW_ACTION_TYPE_QUEUE;
+	r->actions[0].conf = &r->queue;
+	r->actions[1].type = RTE_FLOW_ACTION_TYPE_END;
+}
+
+/* Can rte_flow steer a UDP port to a queue here? The port is started. */
+static bool can_steer(const struct weft_port_dev *d, uint16_t queue)
+{
+	struct rte_flow_error error = {0};
+	struct rule r;
+
+	make_rule(&r, d->vlan, (uint16_t)(d->base_udp_port + queue), 0xffff, queue);
+	return rte_flow_validate(d->port_id, &r.attr, r.items, r.actions, &error) == 0;
+}
+
+/*
+ * The ports of connections that this queue opens: one rule for all if the NIC supports masks, else
+ * one rule each for a few ports. Without rules their frames arrive at another queue and are handed
+ * over.
+ */
+static void steer_range(struct weft_port *p)
+{
+	struct weft_port_range range =
+		weft_port_range(p->dev->base_udp_port, p->queue, p->dev->num_queues);
+	struct rte_flow_error error = {0};
+	struct rule r;
+	uint16_t i;
+
+	make_rule(&r, p->dev->vlan, range.first, range.mask, p->queue);
+	p->flow[1] = rte_flow_create(p->port_id, &r.attr, r.items, r.actions, &error);
+	if (p->flow[1])
+		return;
+	p->fp.steering.range_max = WEFT_FRAME_PATHS_MAX;
+	for (i = 0; i < WEFT_FRAME_PATHS_MAX; i++) {
+		make_rule(&r, p->dev->vlan, (uint16_t)(range.first + i), 0xffff, p->queue);
+		p->flow[1 + i] = rte_flow_create(p->port_id, &r.attr, r.items, r.actions, &error);
+	}
+}
+
+int weft_port_steer(struct weft_port *p, char *why, size_t why_len)
+{
+	struct rte_flow_error error = {0};
+	struct rule r;
+
+	if (!p->dev->spread || p->dev->spread->hashed)
+		return 0;
+	make_rule(&r, p->dev->vlan, p->fp.udp_port, 0xffff, p->queue);
+	p->flow[0] = rte_flow_create(p->port_id, &r.attr, r.items, r.actions, &error);
+	if (p->flow[0]) {
+		steer_range(p);
+		return 0;
+	}
+	snprintf(why, why_len, "port %u (%s) can't steer UDP port %u to queue %u (%s)", p->port_id,
+		 p->dev->name, p->fp.udp_port, p->queue,
+		 error.message ? error.message : rte_strerror(rte_errno));
+	return rte_errno ? -rte_errno : -ENOTSUP;
+}
+
+void weft_port_unsteer(struct weft_port *p)
+{
+	struct rte_flow_error error;
+
+	for (size_t i = 0; i < RTE_DIM(p->flow); i++) {
+		if (p->flow[i] && !weft_port_is_taken(p->dev))
+			rte_flow_destroy(p->port_id, p->flow[i], &error);
+		p->flow[i] = NULL;
+	}
+}
+
+/* ---- several queues ------------------------------------------------------------------------- */
+
+/*
+ * Ports with several queues: frames are distributed by flow rules if the port takes them
+ * (port/spread.c), else by the port's hash. This file reads the parameters of the hash that the
+ * driver reports; connections search suitable UDP ports (engine/paths.c).
+ */
 
 /* frames that arrived at another worker's queue and wait for the right one */
 #define RING 512
@@ -99,7 +244,7 @@ int weft_port_spread_open(struct weft_port_dev *d, char *why, size_t why_len)
 		return -ENOMEM;
 	}
 	for (uint16_t q = 0; q < d->num_queues && !s->hashed; q++)
-		s->hashed = !weft_port_can_steer(d, q);
+		s->hashed = !can_steer(d, q);
 	s->rss_known = s->hashed && read_key(d, &s->rss) && read_table(d, &s->rss);
 	return 0;
 }

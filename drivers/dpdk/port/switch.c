@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "port/switch.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,9 +15,10 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 
-#include "port/eal_folder.h"
-#include "port/priv.h"
-#include "port/switch_wire.h"
+#include "port/eal.h"
+#include "port/port.h"
+#include "port/ports.h"
+#include "port/switch.h"
 
 #define DEVICE WEFT_SWITCH_DEVICE
 /* Timeout in s: a switch that was just started waits for the clients of its predecessor. */

@@ -23,7 +23,7 @@
 #include <rte_memory.h>
 
 #include "eal.h"
-#include "port/dma.h"
+#include "port/zcopy.h"
 
 #define PAGE 4096u
 #define PAGES 1024u

@@ -24,8 +24,6 @@
 
 #include "drivers/dpdk/port/claim.h"
 #include "drivers/dpdk/port/eal.h"
-#include "drivers/dpdk/port/eal_dead.h"
-#include "drivers/dpdk/port/eal_folder.h"
 
 static char tmp[64];
 

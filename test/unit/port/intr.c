@@ -23,7 +23,8 @@
 #include "eal.h"
 #include "fake/fake_ethdev.h"
 #include "port/ethdev.h"
-#include "port/priv.h"
+#include "port/port.h"
+#include "port/rxtx.h"
 
 #define US 1000ull
 #define MS 1000000ull

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is learned of a memif ring from the messages on its control socket, and sleeping on it. */
 
-#include "port/memif/ring.h"
+#include "port/memif/memif.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -18,9 +18,9 @@
 
 #include "eal.h"
 #include "fake/fake_ethdev.h"
+#include "port/conf.h"
 #include "port/ethdev.h"
-#include "port/pool.h"
-#include "port/priv.h"
+#include "port/port.h"
 
 static struct weft_frame_port *opened[4]; /* closed after a test that fails, too */
 

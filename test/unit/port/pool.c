@@ -18,8 +18,8 @@
 #include <rte_mbuf.h>
 
 #include "eal.h"
-#include "port/pool.h"
-#include "port/priv.h"
+#include "port/ethdev.h"
+#include "port/port.h"
 
 #define PORTS 70
 

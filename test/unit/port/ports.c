@@ -26,6 +26,7 @@
 #include "eal.h"
 #include "lane.h"
 #include "port/ethdev.h"
+#include "port/ports.h"
 
 #define THREADS 4
 #define ROUNDS 100

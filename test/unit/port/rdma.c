@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "port/rdma.h"
+#include "port/nic_state.h"
 
 static char root[] = "/tmp/test_port_rdma.XXXXXX";
 

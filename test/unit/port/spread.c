@@ -15,10 +15,10 @@
 #include <cmocka.h>
 
 #include "eal.h"
+#include "engine/engine.h"
 #include "fake/fake_ethdev.h"
 #include "port/ethdev.h"
-#include "port/hint.h"
-#include "engine/engine.h"
+#include "port/spread.h"
 
 #define QUEUES 8
 #define BYTES 100

@@ -28,8 +28,8 @@
 #include "engine/raw_counters.h"
 #include "engine/zcopy.h"
 #include "fake/fake_ethdev.h"
-#include "port/dma.h"
 #include "port/ethdev.h"
+#include "port/zcopy.h"
 
 #define BYTES 65536u
 

@@ -4,10 +4,10 @@
  * The interface of this folder to the rest of port/. The folder works around faults of DPDK's
  * memif:
  *
- *	dead.c   a killed server leaves a socket file on which no other process can bind
- *	memif.c  starting, stopping and losing a connection, all in the EAL's interrupt thread
- *	relay.c  keeps the peer's socket away from the PMD (relay.h has the reasons)
- *	ring.c   lets an owner sleep until frames arrive, which the PMD does not support
+ *	memif_words.c  removes the socket files that killed servers leave, and block others
+ *	memif.c        starting, stopping and losing a connection, all in the EAL's interrupt
+ *	               thread; lets an owner sleep until frames arrive, which the PMD can't
+ *	relay.c        keeps the peer's socket away from the PMD (relay.h has the reasons)
  *
  * The faults were found in the PMD of DPDK 22.11. The code does not check the version: it can be
  * left out for a later PMD without these faults. One difference does depend on the version, chains
@@ -64,26 +64,47 @@ int weft_memif_wait_fd(struct weft_memif *mi);
 int weft_memif_arm(struct weft_memif *mi, uint64_t *within);
 void weft_memif_disarm(struct weft_memif *mi);
 
-/**
- * Before the EAL starts: a copy of its words in which each `--vdev=net_memif...` without
- * `socket-abstract=` has `socket-abstract=no`. With the PMD's default, an abstract name, each user
- * of the network namespace can be the peer, and the PMD trusts the offsets that a peer writes.
- *
- * @return the words, one block for free(); NULL: out of memory
- */
-char **weft_memif_private_words(int count, char *const *words);
+/* ---- sleeping on a ring --------------------------------------------------------------------- */
 
-/**
- * Before the EAL starts: for each `--vdev=net_memif...,role=server,...,socket-abstract=no` among
- * its words, remove the socket file if no process listens there any more. Libc only.
+/*
+ * Sleeping on a memif connection. A sender signals the receiver's eventfd after each burst, unless
+ * the receiver has set a flag in the ring for polling. DPDK's PMD sets it and has no call to clear
+ * it. So the port finds the ring and the eventfd in the messages that pass on the control socket
+ * (port/memif/relay.h). It clears the flag while its owner sleeps.
  *
- * The check does not disturb a live server, which does not notice it. Two servers that start at the
- * very same time on one path can still conflict.
+ * The PMD's sender checks the flag right after it has moved the ring's index, without a barrier in
+ * between. The sleeping end requests a barrier on all processors from the kernel (membarrier(2)).
+ * So the sender sees the flag cleared, or the sleeping end sees the index moved. membarrier() may
+ * be missing, or a switch between the peers may not be registered for it. Then, in rare cases, a
+ * frame stays in the ring until the sender's next tail probe.
  *
- * @param words  the EAL's words
- * @param[out] why  a sentence on error
- * @return 0; -EADDRINUSE: a process listens there, or the file is no socket
+ * message(), forget() and poke() run in the interrupt thread, arm() and disarm() in the owner's.
+ * The owner does not use the ring while the connection is removed (see above).
  */
-int weft_memif_dead_remove(int count, char *const *words, char *why, size_t why_len);
+
+struct weft_memif_ring;
+
+/** @return NULL without memory or descriptors: the port cannot wake its owner */
+struct weft_memif_ring *weft_memif_ring_make(bool server);
+/** NULL is allowed. */
+void weft_memif_ring_free(struct weft_memif_ring *r);
+/** A message has passed, in either direction, with @p num descriptors, which stay the caller's. */
+void weft_memif_ring_message(struct weft_memif_ring *r, const void *data, size_t len,
+			     const int *fds, size_t num);
+/** The connection is over. */
+void weft_memif_ring_forget(struct weft_memif_ring *r);
+/** Wake the owner, whatever the state of the ring is. */
+void weft_memif_ring_poke(struct weft_memif_ring *r);
+/** The descriptor to be polled for reading; the same from make() to free(). */
+int weft_memif_ring_fd(const struct weft_memif_ring *r);
+/**
+ * @return 0: a frame that arrives makes the descriptor readable; -EBUSY: a frame is there already;
+ * -ENOTCONN: the ring is not connected
+ */
+int weft_memif_ring_arm(struct weft_memif_ring *r);
+/** After an arm() that returned 0. */
+void weft_memif_ring_disarm(struct weft_memif_ring *r);
+/** The owner has woken up, and had no connection. */
+void weft_memif_ring_awake(struct weft_memif_ring *r);
 
 #endif /* WEFT_MEMIF_H */

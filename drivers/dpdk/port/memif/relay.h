@@ -25,7 +25,6 @@
 #include <stdint.h>
 
 #include "port/memif/memif.h"
-#include "port/memif/ring.h"
 
 struct weft_memif_relay;
 

@@ -1,6 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file port/dma.h
+ * @file port/zcopy.h
+ * Sends from user memory: whether they are possible, and mapping that memory for NICs.
+ */
+#ifndef WEFT_PORT_ZCOPY_H
+#define WEFT_PORT_ZCOPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "frame/frame_port.h"
+
+struct rte_device;
+struct rte_eth_txconf;
+struct weft_port;
+struct weft_port_dev;
+struct weft_port_opts;
+
+/* ---- memory that NICs may read -------------------------------------------------------------- */
+
+/*
  * User memory that NICs may read: registered with the EAL (rte_extmem_register()) and mapped for
  * DMA (rte_dev_dma_map()), with the address as its IOVA; or memory of the EAL itself, which its
  * NICs can already reach.
@@ -18,16 +38,6 @@
  *
  * Any thread may call: the table has a lock of its own.
  */
-#ifndef WEFT_PORT_DMA_H
-#define WEFT_PORT_DMA_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "frame/frame_port.h"
-
-struct rte_device;
 
 /** Areas that this process maps at most: the application may need some, too. */
 #define WEFT_DMA_AREAS 64u
@@ -71,4 +81,28 @@ int weft_dma_map(uint16_t port, enum weft_dma_reach reach, void *addr, size_t le
 
 void weft_dma_query(struct weft_dma_stats *stats);
 
-#endif /* WEFT_PORT_DMA_H */
+/* ---- zero-copy sends ------------------------------------------------------------------------ */
+
+/** Fill @p d->zcopy from d->info and d->limits. */
+void weft_port_zcopy_find(struct weft_port_dev *d, const struct weft_port_opts *o);
+/**
+ * Will chains be sent? Only zero copy sends chains, and requesting them costs some PMDs their
+ * vector path.
+ */
+bool weft_port_wants_chains(const struct weft_port_dev *d, const struct weft_port_opts *o);
+void weft_port_zcopy_txconf(const struct weft_port_dev *d, struct rte_eth_txconf *conf);
+/**
+ * @return #WEFT_FRAME_PORT_EXTBUF and #WEFT_FRAME_PORT_REG of a port whose other flags are set;
+ * also fills the fields that belong to them.
+ */
+uint32_t weft_port_zcopy_flags(struct weft_port *p, const struct weft_port_opts *o);
+bool weft_port_tx_done(struct weft_frame_port *fp);
+int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
+		      struct weft_mem_lane **mem, char *why, size_t why_len);
+/**
+ * A queue pair is about to close: wait until the NIC has read its frames, if the port stays open.
+ */
+void weft_port_zcopy_drain(struct weft_port *p);
+void weft_port_zcopy_counters(const struct weft_port *p, weft_frame_port_counter_cb cb, void *arg);
+
+#endif /* WEFT_PORT_ZCOPY_H */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "port/memif/memif.h"
-
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,8 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "port/claim.h"
 #include "base/user_folder.h"
+#include "port/claim.h"
+#include "port/memif/memif.h"
+#include "port/memif/memif_words.h"
 
 #define DEFAULT_PATH "/run/memif.sock"
 

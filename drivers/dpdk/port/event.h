@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file port/event.h
+ * Events of a port while it is open, and timers of its PMD.
+ */
+#ifndef WEFT_PORT_EVENT_H
+#define WEFT_PORT_EVENT_H
+
+#include "port/port.h"
+
+/** Receive a port's events from any thread that raises them. */
+void weft_port_events_on(struct weft_port_dev *d);
+void weft_port_events_off(struct weft_port_dev *d);
+/** Request the interrupts that the port offers. */
+void weft_port_events_conf(const struct weft_port_dev *d, struct rte_eth_conf *conf);
+/** Before the port is opened: reset it if it requires that. @return 0, or an error with @p why */
+int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len);
+/** The owner of @p p begins to poll: it knows the present state. */
+void weft_port_events_begin(struct weft_port *p);
+/** The port was removed or taken away, or requires a reset, since it was opened. */
+bool weft_port_has_ended(const struct weft_port_dev *d);
+/** A number that changes with each event. */
+uint32_t weft_port_life(const struct weft_port_dev *d);
+/**
+ * The application took the device from DPDK in the meantime: its port number is no longer valid for
+ * any call.
+ */
+bool weft_port_is_taken(const struct weft_port_dev *d);
+enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d);
+/**
+ * bytes/s by the link's present speed; a guess if the speed is unknown: sets or clears the flag
+ * GUESS.
+ */
+double weft_port_bandwidth(const struct weft_port_dev *d, uint32_t *flags);
+/** As in frame/frame_port.h. */
+enum weft_frame_port_what weft_port_look(struct weft_frame_port *fp,
+					 struct weft_frame_port_event *event);
+
+/**
+ * Must the port not be used: not started, removed, or in need of a reset? Also sets the flag that
+ * look() has an event to report.
+ */
+static inline bool weft_port_halted(struct weft_port *p)
+{
+	/* Relaxed: no other data depends on this word. */
+	if (unlikely(atomic_load_explicit(p->dev->life, memory_order_relaxed) != p->life_seen)) {
+		p->fp.event = true;
+		if (weft_port_has_ended(p->dev))
+			return true;
+	}
+	return unlikely(!p->dev->started);
+}
+
+/** Does its PMD rely on DPDK timers? */
+bool weft_port_needs_timers(const struct weft_port_dev *d);
+/** rte_eth_dev_start(); from then on the port's timers run. @return its result */
+int weft_port_timers_start(struct weft_port_dev *d);
+/** After the port was stopped. */
+void weft_port_timers_stop(struct weft_port_dev *d);
+
+#endif /* WEFT_PORT_EVENT_H */

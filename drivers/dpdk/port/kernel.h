@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file port/kernel.h
+ * Ports over kernel interfaces: link, MTU, packet sockets, AF_XDP sockets.
+ */
+#ifndef WEFT_PORT_KERNEL_H
+#define WEFT_PORT_KERNEL_H
+
+#include "port/port.h"
+
+/** Is the kernel interface up and running? */
+bool weft_kernel_link_up(unsigned int if_index);
+/** Write why the interface has no link: the side that is down. */
+void weft_kernel_link_why(unsigned int if_index, char *buf, size_t size);
+/** MTU of the interface; 0 = there is no such interface. */
+uint32_t weft_kernel_mtu(unsigned int if_index);
+/** The MTU of a veth's other end; 0 = it is no veth, or the other end is not visible here. */
+uint32_t weft_veth_peer_mtu(unsigned int if_index);
+/** Set up p->sock and its limits. */
+void weft_packet_socket_init(struct weft_port *p);
+/** @return the number of frames that the PMD takes without sleeping */
+uint16_t weft_packet_socket_room(struct weft_port *p, struct rte_mbuf **pkts, uint16_t n);
+/** Send the frames that the kernel has left in the ring. */
+void weft_packet_socket_kick(struct weft_port *p);
+/** The owner is about to sleep: as arm() of frame/frame_port.h. */
+int weft_packet_socket_arm(struct weft_port *p, uint64_t *within);
+
+/** Before rte_eth_rx_queue_setup(), which creates the queue's socket. */
+void weft_xdp_before(const struct weft_port_dev *d);
+/** After rte_eth_rx_queue_setup(). */
+void weft_xdp_after(struct weft_port_dev *d, uint16_t queue);
+/** As arm() of frame/frame_port.h. */
+int weft_xdp_arm(const struct weft_port *p);
+
+#endif /* WEFT_PORT_KERNEL_H */

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file port/port.h
+ * What the files of the ethdev port share, and the list of these files:
+ *
+ *	port/ports.c      the ports of DPDK, those that are open; one process for each; texts
+ *	port/ethdev.c     open, close; buffers; ports of programs that forward frames
+ *	port/conf.c       limits: from capabilities, and those that only the PMD's source shows;
+ *	                  configure: frames, offloads, queues, MTU, VLANs, depth of the rings
+ *	port/rxtx.c       the operations of an open port; RX interrupts, for an owner that sleeps
+ *	port/event.c      events of an open port: removal, reset, link, speed; DPDK timers for the
+ *	                  PMDs that rely on them
+ *	port/spread.c     several queues: flow rules, the port's hash; hints about networks with
+ *	                  limits of their own
+ *	port/zcopy.c      sends from user memory; mapping that memory for the NIC
+ *	port/kernel.c     ports over a kernel interface: link, MTU, af_packet's socket, AF_XDP's
+ *	                  socket, the MTU of a veth's other end
+ *	port/switch.c     a port of weft-switch
+ *	port/lane_opts.c  options of one lane
+ *	port/nic_state.c  the reason why a NIC is no DPDK port; NICs that the kernel drives, too
+ *	port/memif/memif.h  code for memif alone
+ *
+ * Before the EAL starts:
+ *
+ *	port/claim.c      names that one process of a network namespace holds at a time; those of
+ *	                  a device
+ *	port/pick.c       WEFT_PORTS: the devices that this process takes
+ *	port/eal.c        starting the EAL, or accepting the application's; its log lines; the
+ *	                  folder of its sockets
+ */
+#ifndef WEFT_PORT_H
+#define WEFT_PORT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <rte_ethdev.h>
+
+#include "frame/arp.h"
+#include "frame/frame.h"
+#include "port/ethdev.h"
+#include "port/memif/memif.h"
+#include "port/zcopy.h"
+
+/** The limits of a port, as found before it is configured. */
+struct weft_port_limits {
+	uint32_t frame_max;     /**< largest frame (no FCS) that passes */
+	uint32_t frame_default; /**< when the user requests no size */
+	/** the remedy when frame_max is too small; the end of a sentence */
+	const char *frame_hint;
+	uint32_t data_room;  /**< least RX data room without headroom; 0 = the frame size */
+	uint32_t object_max; /**< largest mempool object; 0 = any */
+	uint32_t buf_unit;   /**< NICs use whole units of a buffer; 0 = a power of two */
+	uint32_t buf_max;    /**< largest part of a buffer that NICs use; 0 = any */
+	uint32_t rx_reserve; /**< buffers that the PMD keeps beyond its rings */
+	uint16_t rx_depth;   /**< frames; 0 = as configured */
+	uint16_t tx_depth;
+	bool memory;        /**< frames never leave memory */
+	bool by_pointer;    /**< the receiver gets the sender's mbuf itself */
+	bool copies_tx;     /**< tx copies and frees at once: external buffers come back */
+	bool no_chains;     /**< a frame must be one mbuf */
+	bool no_extbuf;     /**< the PMD takes no external buffers */
+	bool set_mtu;       /**< the MTU is set by rte_eth_dev_set_mtu() */
+	bool memif;         /**< port/memif/memif.c manages its connection */
+	bool kernel_link;   /**< the link state is that of the kernel interface if_index */
+	bool packet_socket; /**< over a packet socket, whose send sleeps */
+	bool no_link;       /**< there is no link that could have a speed */
+	bool guess;         /**< the link speed that the PMD reports has no meaning */
+	bool copies;        /**< every frame is copied by the CPU at both ends */
+	enum weft_lane_link link;
+	double latency; /**< s */
+	unsigned int if_index;
+	/** queues of the interface that are this port's; 0 = all */
+	unsigned int xdp_first, xdp_queues;
+	unsigned int tx_slots; /**< packet socket: frames in its TX ring */
+};
+
+/** How a PMD reports that the NIC has read the frames that it was given. */
+enum weft_port_tx_done {
+	WEFT_TX_DONE_UNKNOWN, /**< it does not, or its source has not been checked */
+	WEFT_TX_DONE_STATUS,  /**< by the status of the last descriptor */
+	WEFT_TX_DONE_CLEANUP, /**< rte_eth_tx_done_cleanup() frees frames that are done */
+};
+
+/** Zero-copy sends of a NIC. All zero = not possible. */
+struct weft_port_zcopy {
+	enum weft_port_tx_done done;
+	enum weft_dma_reach reach;
+	bool by_page;     /**< a segment does not cross a page */
+	uint16_t tx_ring; /**< descriptors */
+};
+
+struct weft_port;
+
+/** A port with several queues. */
+struct weft_port_spread {
+	bool hashed;    /**< no flow rules: the port's hash chooses the queue */
+	bool rss_known; /**< rss describes the hash */
+	struct weft_rss rss;
+	struct rte_ring **handed; /**< one per queue: see struct weft_steering */
+};
+
+/** Frames that a port keeps between arm() and the next rx_burst(). */
+#define WEFT_PORT_KEEP 32u
+
+/** Operations of a port with RX interrupts. */
+struct weft_port_intr_modes {
+	const struct weft_frame_port_ops *ops, *first; /**< first: right after a sleep */
+};
+
+/** RX interrupts of a queue pair: see port/rxtx.c. */
+struct weft_port_intr {
+	struct weft_port_intr_modes modes;
+	int epoll; /**< wait_fd(): contains the PMD's descriptor, edge-triggered */
+	bool on;   /**< the PMD was requested to raise them */
+	/* The last sleep: */
+	bool was_on;
+	bool readable; /**< the descriptor was readable */
+	bool ran_out;  /**< the sleep lasted `most` */
+	uint64_t begin_tsc, most;
+	/* All sleeps: */
+	uint32_t life;  /**< weft_port_life() when frames last arrived */
+	int trust;      /**< > 0: interrupts arrive; < 0: the number that must arrive first */
+	uint64_t blind; /**< ns: the longest sleep while interrupts are not trusted */
+	uint64_t wakes, empty, missed, late, refused;
+	uint16_t kept, given; /**< frames of keep[], and the number of them that are delivered */
+	struct rte_mbuf *keep[WEFT_PORT_KEEP];
+};
+
+/** One DPDK port, with all its queue pairs. */
+struct weft_port_dev {
+	struct rte_eth_dev_info info;
+	struct weft_port_limits limits;
+	struct weft_memif memif;
+	struct weft_port_zcopy zcopy;
+	char name[RTE_ETH_NAME_MAX_LEN];
+	uint16_t port_id;
+	uint16_t num_queues;
+	uint16_t open_queues;
+	uint16_t base_udp_port;
+	uint32_t ip;      /* of all its workers, host order; 0 = link-local */
+	uint16_t vlan_id; /* of all its workers */
+	bool vlan;
+	bool started;
+	bool timers;       /* started by port/event.c */
+	bool shared;       /* other processes may receive the same frames */
+	bool rx_intr;      /* port/rxtx.c: the PMD was requested to raise them */
+	char no_intr[300]; /* the reason why it has none */
+	int *xdp_socks;    /* port/kernel.c: one per queue pair, -1 = not found */
+	int *claims;       /* port/ports.c */
+	unsigned int num_claims;
+	char claim_note[384];       /* for `warning` */
+	_Atomic uint32_t *life;     /* port/event.c */
+	const char *warning;        /* for the frame port */
+	struct weft_port **queues;  /**< NULL where free */
+	struct rte_mempool **pools; /**< one per queue pair */
+	struct rte_mempool **hdr_pools;
+	struct weft_arp_table arp;       /* of all queues */
+	struct weft_port_spread *spread; /* NULL = one queue */
+	uint32_t frame_size;
+	uint64_t offloads_rx;
+	uint64_t offloads_tx;
+};
+
+/** One queue pair: the frame port. */
+struct weft_port {
+	struct weft_frame_port fp; /* first */
+	void (*close)(struct weft_port *p);
+	struct weft_port_dev *dev;
+	uint16_t port_id;
+	uint16_t queue;
+	bool link_up;                /* as last reported to the owner */
+	uint32_t life_seen;          /* of *dev->life */
+	struct weft_port_intr *intr; /* NULL = none */
+	int sock;                    /* the PMD's packet or AF_XDP socket; -1 = none */
+	/* Packet socket only: bytes charged to the socket, and their limit; see port/kernel.c. */
+	bool tail; /* frames may wait in the ring for another send() */
+	uint32_t sock_used;
+	uint32_t sock_limit;
+	uint32_t unproven; /* frames given since the kernel is known to have taken all */
+	uint32_t unproven_max;
+	bool stuck; /* the kernel did not take them */
+	uint64_t last_tx_tsc;
+	uint64_t kick_cycles;
+	uint32_t polls;
+	uint64_t tx_refused; /* frames that the PMD did not take */
+	uint64_t tx_copied;  /* frames copied because the sender keeps them */
+	uint64_t tx_too_long;
+	struct rte_flow *flow[1 + WEFT_FRAME_PATHS_MAX];
+	uint16_t vlan; /* in the NIC's filter; 0 = none */
+	bool cleanup;  /* rte_eth_tx_done_cleanup() is supported */
+};
+
+static inline struct weft_port *weft_port_of(struct weft_frame_port *fp)
+{
+	return (struct weft_port *)fp;
+}
+
+/** Bytes of L2 header of this port's frames. */
+static inline uint32_t weft_port_l2(bool vlan)
+{
+	return RTE_ETHER_HDR_LEN + (vlan ? RTE_VLAN_HLEN : 0u);
+}
+
+#endif /* WEFT_PORT_H */

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ports of DPDK, those that are open, and the process that has one. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_devargs.h>
+
+#include "base/blocking.h"
+#include "lane.h"
+#include "port/claim.h"
+#include "port/kernel.h"
+#include "port/nic_state.h"
+#include "port/port.h"
+#include "port/ports.h"
+
+/* ---- texts ---------------------------------------------------------------------------------- */
+
+/* The reason why a port cannot be opened or used, in a sentence. */
+
+int weft_port_fail(int rc, char *why, size_t why_len, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (why_len)
+		vsnprintf(why, why_len, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size)
+{
+	struct weft_port_dev *d = weft_port_of(fp)->dev;
+	char cause[128];
+
+	snprintf(buf, size, "%s", "");
+	if (fp->ops->link_up(fp))
+		return;
+	if (d->limits.kernel_link) {
+		weft_kernel_link_why(d->limits.if_index, cause, sizeof(cause));
+		snprintf(buf, size, "port %u (%s) has no link: %s", d->port_id, d->name, cause);
+	} else if (d->limits.memif && !d->memif.name.server)
+		snprintf(buf, size,
+			 "port %u (%s) has no link: its memif server is not there; start the other "
+			 "side, and see that socket=, id= and secret= are the same",
+			 d->port_id, d->name);
+	else if (d->limits.memif)
+		snprintf(buf, size,
+			 "port %u (%s) has no link: no memif client has connected; start the other "
+			 "side, and see that socket=, id= and secret= are the same",
+			 d->port_id, d->name);
+	else
+		snprintf(buf, size, "port %u (%s) has no link: check its cable and the switch",
+			 d->port_id, d->name);
+}
+
+/* ---- the list ------------------------------------------------------------------------------- */
+
+/* The ports of DPDK, and those that are open. */
+
+pthread_mutex_t weft_port_lock = PTHREAD_MUTEX_INITIALIZER;
+struct weft_port_dev *weft_port_devs[RTE_MAX_ETHPORTS];
+
+/*
+ * May Weft use the port? Another part of the process may have claimed it (a bond's members, the
+ * application).
+ */
+static bool is_ours_to_use(uint16_t id)
+{
+	struct rte_eth_dev_owner owner;
+
+	if (weft_port_devs[id])
+		return true;
+	return rte_eth_dev_is_valid_port(id) && rte_eth_dev_owner_get(id, &owner) == 0 &&
+	       owner.id == RTE_ETH_DEV_NO_OWNER;
+}
+
+void weft_port_name(uint16_t id, char name[RTE_ETH_NAME_MAX_LEN])
+{
+	if (rte_eth_dev_get_name_by_port(id, name))
+		snprintf(name, RTE_ETH_NAME_MAX_LEN, "?");
+}
+
+/* Has this process claimed the device, since WEFT_PORTS names it? */
+static bool is_picked(const char *device)
+{
+	char name[WEFT_CLAIM_NAME];
+
+	weft_claim_bus_name(name, "pci", device);
+	return weft_claim_find(name) >= 0;
+}
+
+/* A port whose NIC the kernel uses, too, is used only if it is named. */
+static void leave_to_kernel(uint16_t id, struct weft_lane_resource *r)
+{
+	struct rte_eth_dev_info info;
+	char rdma[48];
+
+	if (rte_eth_dev_info_get(id, &info) || !info.device ||
+	    !weft_port_rdma(WEFT_PORT_RDMA_SYSFS, rte_dev_name(info.device), rdma, sizeof(rdma)) ||
+	    is_picked(rte_dev_name(info.device)))
+		return;
+	snprintf(r->why, sizeof(r->why),
+		 "its NIC has the RDMA device %s: use roce:%s; or name dpdk:%u, which takes "
+		 "the NIC's traffic away from the kernel",
+		 rdma, rdma, id);
+}
+
+/*
+ * Devices among the EAL's arguments that are no ports, since their PMD has refused them. The EAL
+ * goes on without.
+ */
+static int list_missing(struct weft_lane_resource *r, int n)
+{
+	struct rte_devargs *da;
+
+	RTE_EAL_DEVARGS_FOREACH("vdev", da)
+	{
+		if (n == RTE_MAX_ETHPORTS || !weft_vdev_is_missing(da, r[n].why, sizeof(r[n].why)))
+			continue;
+		snprintf(r[n].name, sizeof(r[n].name), "%.63s", da->name);
+		snprintf(r[n].device, sizeof(r[n].device), "%.63s", da->name);
+		n++;
+	}
+	return n;
+}
+
+int weft_port_ethdev_list(struct weft_lane_resource **list)
+{
+	struct weft_lane_resource *r;
+	char name[RTE_ETH_NAME_MAX_LEN];
+	uint16_t id;
+	int n = 0;
+
+	*list = NULL;
+	r = calloc(RTE_MAX_ETHPORTS, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	/*
+	 * Without the lock, a port that is just being opened or closed would look like one of
+	 * another part.
+	 */
+	pthread_mutex_lock(&weft_port_lock);
+	for (id = 0; id < RTE_MAX_ETHPORTS; id++) {
+		if (!is_ours_to_use(id))
+			continue;
+		weft_port_name(id, name);
+		snprintf(r[n].name, sizeof(r[n].name), "%u", id);
+		snprintf(r[n].device, sizeof(r[n].device), "%s", name);
+		leave_to_kernel(id, &r[n]);
+		n++;
+	}
+	pthread_mutex_unlock(&weft_port_lock);
+	n = list_missing(r, n);
+	if (n == 0) {
+		free(r);
+		return 0;
+	}
+	*list = r;
+	return n;
+}
+
+static int no_such_port(const char *resource, char *why, size_t why_len)
+{
+	char name[RTE_ETH_NAME_MAX_LEN], all[256] = "", address[16], problem[400];
+	struct weft_nic_env env;
+	size_t used = 0;
+	uint16_t id;
+
+	weft_nic_env_here(&env);
+	if (weft_nic_address(resource, address) &&
+	    weft_nic_problem(&env, address, problem, sizeof(problem)))
+		return weft_port_fail(-ENODEV, why, why_len, "there is no DPDK port '%s': %s",
+				      resource, problem);
+	for (id = 0; id < RTE_MAX_ETHPORTS && used < sizeof(all) - 1; id++) {
+		if (!is_ours_to_use(id))
+			continue;
+		weft_port_name(id, name);
+		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%u (%s)",
+					 used ? ", " : "", id, name);
+	}
+	if (!used)
+		return weft_port_fail(
+			-ENODEV, why, why_len,
+			"there is no DPDK port '%s', nor any other: give one in the EAL "
+			"arguments (--vdev=net_memif0,role=server) or bind a NIC with "
+			"dpdk-devbind.py",
+			resource);
+	return weft_port_fail(-ENODEV, why, why_len, "there is no DPDK port '%s'; there are %s",
+			      resource, all);
+}
+
+int weft_port_find(const char *resource, uint16_t *id, char *why, size_t why_len)
+{
+	char *end;
+	unsigned long v = strtoul(resource, &end, 10);
+	int rc = 0;
+
+	if (*resource >= '0' && *resource <= '9' && !*end && v < RTE_MAX_ETHPORTS)
+		*id = (uint16_t)v;
+	else
+		rc = rte_eth_dev_get_port_by_name(resource, id);
+	if (rc || !is_ours_to_use(*id))
+		return no_such_port(resource, why, why_len);
+	return 0;
+}
+
+/* ---- one process for each port -------------------------------------------------------------- */
+
+/*
+ * One process for each port: two processes that receive the same frames, or write the same
+ * registers, end each other's connections. The devices under a port are claimed (port/claim.h)
+ * while it is open, or from the time when this process has chosen it (port/pick.h).
+ *
+ * The claim fails if claims are not permitted here, or if an untrusted process has the name. Other
+ * processes may receive this port's frames if its interface has more queues than the port. In both
+ * cases the port works and has the flag WEFT_FRAME_PORT_SHARED: see answers_for() in
+ * engine/build.c.
+ */
+
+static int in_use(const struct weft_port_dev *d, const struct weft_claim_owner *owner,
+		  const char *what, char *why, size_t why_len)
+{
+	char holder[96];
+
+	weft_claim_owner_text(owner, holder, sizeof(holder));
+	return weft_port_fail(-EADDRINUSE, why, why_len,
+			      "port %u (%s) is in use by %s: %s belongs to one process at a time",
+			      d->port_id, d->name, holder, what);
+}
+
+static void note_untrusted(struct weft_port_dev *d, const struct weft_claim_owner *owner,
+			   const char *what)
+{
+	const char *reason = "is neither root's nor this user's";
+	char holder[96], user[32];
+
+	weft_claim_owner_text(owner, holder, sizeof(holder));
+	snprintf(user, sizeof(user), "user %u", owner->uid);
+	if (owner->uid == WEFT_CLAIM_NO_UID) {
+		snprintf(user, sizeof(user), "an unknown user");
+		reason = "is not known to be root's or this user's";
+	} else if (owner->uid == 0 || owner->uid == geteuid()) {
+		reason = "does not listen there";
+	}
+	snprintf(d->claim_note, sizeof(d->claim_note),
+		 "%s of %s claims %s; the claim is ignored because it %s: end the process if it "
+		 "is not yours",
+		 holder, user, what, reason);
+}
+
+static bool is_same(int a, int b)
+{
+	struct stat one, other;
+
+	return !fstat(a, &one) && !fstat(b, &other) && one.st_ino == other.st_ino;
+}
+
+/* Is it a claim of an open port? */
+static bool is_open_with(int claim)
+{
+	const struct weft_port_dev *d;
+	unsigned int id, i;
+
+	for (id = 0; id < RTE_MAX_ETHPORTS; id++) {
+		d = weft_port_devs[id];
+		for (i = 0; d && i < d->num_claims; i++)
+			if (is_same(d->claims[i], claim))
+				return true;
+	}
+	return false;
+}
+
+/* This process chose the port when the EAL started. @return another descriptor of the claim */
+static int take_own(const char *name, const struct weft_claim_owner *owner)
+{
+	int fd = owner->pid == getpid() ? weft_claim_find(name) : -1;
+
+	return fd < 0 || is_open_with(fd) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+/* @return 0, also if nothing can be claimed; -EADDRINUSE with @p why */
+static int claim_name(struct weft_port_dev *d, const char *name, const char *what, char *why,
+		      size_t why_len)
+{
+	struct weft_claim_owner owner;
+	int fd = weft_claim(name, &owner), own = -1;
+
+	if (fd == -EADDRINUSE)
+		own = take_own(name, &owner);
+	if (fd >= 0 || own >= 0) {
+		d->claims[d->num_claims++] = fd >= 0 ? fd : own;
+		return 0;
+	}
+	if (fd == -EADDRINUSE)
+		return in_use(d, &owner, what, why, why_len);
+	d->shared = true;
+	d->warning = d->claim_note;
+	if (fd == -EPERM)
+		note_untrusted(d, &owner, what);
+	else
+		snprintf(d->claim_note, sizeof(d->claim_note),
+			 "%s can't be claimed (%s): see that no other process uses it", what,
+			 strerror(-fd));
+	return 0;
+}
+
+static int claim_queues(struct weft_port_dev *d, char *why, size_t why_len)
+{
+	const struct weft_port_limits *l = &d->limits;
+	unsigned int all = weft_claim_receive_queues(l->if_index), q, first = 0, n = all;
+	char ifname[IF_NAMESIZE] = "?", name[WEFT_CLAIM_NAME], what[64];
+	int rc = 0;
+
+	if (l->xdp_queues) {
+		first = l->xdp_first;
+		n = RTE_MIN(l->xdp_queues, WEFT_CLAIM_QUEUES);
+		d->shared = n < all;
+	}
+	d->claims = calloc(n, sizeof(*d->claims));
+	if (!d->claims)
+		return weft_port_fail(-ENOMEM, why, why_len, "no memory for port %u", d->port_id);
+	if_indextoname(l->if_index, ifname);
+	for (q = first; q < first + n && !rc && (q == first || d->num_claims); q++) {
+		weft_claim_queue_name(name, l->if_index, q);
+		snprintf(what, sizeof(what), "queue %u of kernel interface %s", q, ifname);
+		rc = claim_name(d, name, what, why, why_len);
+	}
+	return rc;
+}
+
+static int claim_one(struct weft_port_dev *d, char *why, size_t why_len)
+{
+	const struct weft_memif *mi = &d->memif;
+	char name[WEFT_CLAIM_NAME], what[160] = "the device";
+	const struct rte_bus *bus;
+
+	if (d->limits.memif) {
+		weft_claim_memif_name(name, mi->name.path, mi->name.abstract, mi->name.server,
+				      mi->id);
+		snprintf(what, sizeof(what), "the %s's end of id=%u on memif socket %.80s",
+			 mi->name.server ? "server" : "client", mi->id, mi->name.path);
+	} else {
+		bus = d->info.device ? rte_dev_bus(d->info.device) : NULL;
+		if (!bus || !strcmp(rte_bus_name(bus), "vdev"))
+			return 0;
+		weft_claim_bus_name(name, rte_bus_name(bus), d->name);
+	}
+	d->claims = calloc(1, sizeof(*d->claims));
+	if (!d->claims)
+		return weft_port_fail(-ENOMEM, why, why_len, "no memory for port %u", d->port_id);
+	return claim_name(d, name, what, why, why_len);
+}
+
+int weft_port_claim(struct weft_port_dev *d, char *why, size_t why_len)
+{
+	int rc = d->limits.kernel_link ? claim_queues(d, why, why_len) : claim_one(d, why, why_len);
+
+	if (rc)
+		weft_port_unclaim(d);
+	return rc;
+}
+
+void weft_port_unclaim(struct weft_port_dev *d)
+{
+	while (d->num_claims)
+		weft_socket_close_public(d->claims[--d->num_claims]);
+	free(d->claims);
+	d->claims = NULL;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file port/rxtx.h
+ * The operations of an open port, and RX interrupts for an owner that sleeps.
+ */
+#ifndef WEFT_PORT_RXTX_H
+#define WEFT_PORT_RXTX_H
+
+#include "port/port.h"
+
+/** The reason why a port that should wake a sleeping owner can't, or "" */
+void weft_port_intr_text(struct weft_frame_port *port, char *text, size_t size);
+
+/**
+ * @return the number of interrupts that a device has for DPDK; UINT_MAX: no PCI device, or its PMD
+ * has interrupts of another kind
+ */
+unsigned int weft_port_intr_vectors(const char *sysfs, const char *device);
+/** Should RX interrupts be requested from its PMD? */
+bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode);
+/**
+ * In the thread of an event: returns when no thread is between its check whether the port has ended
+ * and its use of the port.
+ */
+void weft_port_intr_pass(uint16_t id);
+/** The port is started: let interrupts wake the owner of this queue pair, if the port has any. */
+void weft_port_intr_open(struct weft_port *p, const struct weft_port_intr_modes *modes);
+void weft_port_intr_close(struct weft_port *p);
+
+extern const struct weft_frame_port_ops weft_port_ops; /**< hardware and memory */
+extern const struct weft_port_intr_modes weft_port_intr_modes;
+extern const struct weft_frame_port_ops weft_port_xdp_ops; /**< AF_XDP sockets */
+extern const struct weft_frame_port_ops weft_port_memif_ops;
+extern const struct weft_frame_port_ops weft_port_packet_ops; /**< packet sockets */
+extern const struct weft_frame_port_ops weft_port_ring_ops;   /**< by pointer */
+
+#endif /* WEFT_PORT_RXTX_H */
