@@ -6,6 +6,8 @@
  */
 
 #include "engine/cc.h"
+#include "engine/cc_delay.h"
+#include "lane.h"
 
 static void fixed_init(struct weft_cc *cc, const struct weft_cc_conf *conf)
 {
@@ -36,7 +38,7 @@ static void fixed_nothing(struct weft_cc *cc)
 	(void)cc;
 }
 
-const struct weft_cc_ops weft_cc_fixed = {
+static const struct weft_cc_ops weft_cc_fixed = {
 	.name = "fixed",
 	.init = fixed_init,
 	.on_ack = fixed_ack,

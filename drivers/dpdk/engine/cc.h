@@ -4,17 +4,15 @@
  * Congestion control of one path: how many bytes may be in flight, and how far apart frames
  * leave. doc/raw-lanes.md has the equations. Pure: time is an argument, nothing is allocated.
  *
- * An algorithm is one file with a `struct weft_cc_ops` and one line in WEFT_CC_LIST
- * (lib/lane.h). The sender reports acknowledgements, losses and timeouts to it. The algorithm
- * writes `window`, `limit` and `gap`; the sender reads no other field.
+ * An algorithm is one file with a `struct weft_cc_ops`, which its header declares, and one line in
+ * WEFT_CC_LIST (lib/lane.h). The sender reports acknowledgements, losses and timeouts to it. The
+ * algorithm writes `window`, `limit` and `gap`; the sender reads no other field.
  */
 #ifndef WEFT_CC_H
 #define WEFT_CC_H
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "lane.h"
 
 struct weft_cc;
 
@@ -194,10 +192,5 @@ static inline void weft_cc_init(struct weft_cc *cc, const struct weft_cc_ops *op
 
 /** Name of the present mode, for reports; "" with an algorithm without modes. */
 const char *weft_cc_mode_name(const struct weft_cc *cc);
-
-/** The algorithms, for cc.c and for the files that define them. */
-#define WEFT_CC_DECLARE(id, name) extern const struct weft_cc_ops weft_cc_##name;
-WEFT_CC_LIST(WEFT_CC_DECLARE)
-#undef WEFT_CC_DECLARE
 
 #endif /* WEFT_CC_H */

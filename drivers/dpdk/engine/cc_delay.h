@@ -8,6 +8,9 @@
 
 #include "engine/cc.h"
 
+/** The algorithm, for the table in cc.c. */
+extern const struct weft_cc_ops weft_cc_delay;
+
 #define TARGET_MIN 16000u /* ns of queueing: the jitter of software alone reaches this */
 #define TARGET_MAX 1000000u
 #define HOPS 3u

@@ -51,7 +51,7 @@ struct raw_txq {
 	struct rte_mbuf *frames[RAW_TXQ];
 };
 
-/* Zero-copy messages: see engine/tx.c. */
+/* Zero-copy messages: see engine/zcopy.c. */
 struct raw_zc_state {
 	STAILQ_HEAD(, raw_zc) free;
 	STAILQ_HEAD(, raw_zc) released; /* neither hardware nor slots refer to them any more */

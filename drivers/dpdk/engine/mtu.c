@@ -49,8 +49,13 @@ void weft_mtu_search_begin(struct weft_mtu_search *s, uint16_t full, uint16_t le
 	try_size(s, full, now);
 }
 
-void weft_mtu_search_again(struct weft_mtu_search *s, uint16_t full, uint16_t least, uint8_t l2,
-			   uint16_t lo, uint64_t now)
+/*
+ * weft_mtu_search_begin() on a connection that is up; the ids go on.
+ *
+ * @param lo  a size that passes; 0 = none is known
+ */
+static void search_again(struct weft_mtu_search *s, uint16_t full, uint16_t least, uint8_t l2,
+			 uint16_t lo, uint64_t now)
 {
 	uint16_t id = s->id;
 
@@ -497,9 +502,9 @@ static void search_begin(struct raw_conn *c, uint16_t full, uint16_t lo)
 {
 	/* Its ids are those of all probes, which have advanced since the last search. */
 	c->search.id = c->probe_id;
-	weft_mtu_search_again(&c->search, full, least_size(c),
-			      (uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), lo,
-			      c->iface->live_clock);
+	search_again(&c->search, full, least_size(c),
+		     (uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), lo,
+		     c->iface->live_clock);
 	c->mtu.searching = true;
 	c->mtu.raising = lo != 0;
 	c->mtu.next = c->iface->live_clock;

@@ -78,14 +78,6 @@ void weft_mtu_search_begin(struct weft_mtu_search *s, uint16_t full, uint16_t le
 			   uint64_t now);
 
 /**
- * The same on a connection that is up; the ids go on.
- *
- * @param lo  a size that passes; 0 = none is known
- */
-void weft_mtu_search_again(struct weft_mtu_search *s, uint16_t full, uint16_t least, uint8_t l2,
-			   uint16_t lo, uint64_t now);
-
-/**
  * Start a round, if one is due.
  *
  * @param[out] big    probes of s->size to send
