@@ -156,7 +156,7 @@ void weft_port_unsteer(struct weft_port *p)
 /*
  * Ports with several queues: frames are distributed by flow rules if the port takes them
  * (port/spread.c), else by the port's hash. This file reads the parameters of the hash that the
- * driver reports; connections search suitable UDP ports (engine/paths.c).
+ * driver reports; connections search suitable UDP ports (engine/path_probe.c).
  */
 
 /* frames that arrived at another worker's queue and wait for the right one */
