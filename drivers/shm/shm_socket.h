@@ -37,7 +37,7 @@ int shm_socket_send(int sock, const struct shm_hello *hello, const int *fds, uns
 /** Is there a message? Its descriptors stay in the socket. */
 bool shm_socket_has_message(int sock);
 /**
- * Receive. Not in the progress thread: base/foreign_fd.h has the reason.
+ * Receive. Not in the progress thread: base/blocking.h has the reason.
  * @return 0; -EAGAIN: no message; -ECONNRESET: the end; -EPROTO. @p fds: passed descriptors, or -1
  */
 int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS]);
