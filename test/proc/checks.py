@@ -297,7 +297,7 @@ def a_folder_has_a_map():
                 **{'%s/%s' % (where, name): '/* %s */\n' % SPDX for name in sources}}
 
     for where, header in (('lib/msg', 'msg.h'), ('drivers/dpdk/engine', 'engine.h'),
-                          ('drivers/dpdk/port', 'priv.h'), ('drivers/dpdk/port/memif', 'memif.h'),
+                          ('drivers/dpdk/port', 'port.h'), ('drivers/dpdk/port/memif', 'memif.h'),
                           ('drivers/roce', 'roce.h')):
         why = '%s/b.c: the first comment of %s/%s does not list it' % (where, where, header)
         short = where.split('/')[-1]
