@@ -83,7 +83,7 @@ struct weft_mem_lane; /* driver's own per-registration state */
  * progress(), ep_reap() or ep_destroy(). @p status is 0; -ECANCELED: not carried out, and may be
  * repeated over another lane; -EKEYREJECTED: the peer has no such key; -EACCES: the device refused
  * access without a reason; -EFAULT: a fault of local memory; or the error of the lane.
- * msg/lane_status.h translates it.
+ * msg/endpoint.h translates it.
  */
 struct weft_lane_comp {
 	void (*done)(struct weft_lane_comp *comp, int status);

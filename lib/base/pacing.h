@@ -90,7 +90,7 @@ double weft_rate_get(struct weft_rate *r, uint64_t now);
 
 /*
  * Outstanding requests of a worker to its peers, within a limit for all of them: bytes of
- * rendezvous (rndv/pull.c), pieces of gets (rma/gets.c).
+ * rendezvous (rndv/pull.c), pieces of gets (rma/fence.c).
  *
  * A peer with nothing outstanding always gets a small request: that is its guarantee. A peer that
  * does not deliver is *stalled*: its outstanding requests do not count any more, so that other

@@ -2,7 +2,7 @@
 /**
  * @file core/wire_conn.h
  * Structures for connecting workers: wire-up messages, worker addresses, remote keys. core/wire.def
- * has them; here are their limits. wireup/record.c, core/address.c and rma/rkey.c validate them.
+ * has them; here are their limits. wireup/codec.c, core/address.c and rma/rkey.c validate them.
  */
 #ifndef WEFT_WIRE_CONN_H
 #define WEFT_WIRE_CONN_H

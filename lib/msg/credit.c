@@ -31,9 +31,9 @@
 
 #include <errno.h>
 
-#include "msg/layer.h"
-#include "msg/recv.h"
+#include "msg/credit.h"
 #include "msg/send.h"
+#include "msg/transmit.h"
 
 /* Bytes of WEFT_UNEXP_LIMIT that a message may cost. */
 #define MSG_BYTES 256
@@ -253,20 +253,4 @@ void weft_credit_left(struct weft_msg_worker *mw, uint64_t total, bool more)
 	uint64_t n = counted ? 1 : total;
 
 	p->granted = more ? p->granted + n : p->granted - n;
-}
-
-void weft_rx_refused(struct weft_msg_ep *me, const struct weft_seq_window *w, uint32_t seq,
-		     const char *what)
-{
-	if (weft_seq_old(w, seq)) {
-		/* The rest of an aborted message, or a duplicate of a message. */
-		me->mw->count.old_seq++;
-	} else if (!weft_seq_inside(w, seq)) {
-		me->mw->count.far_seq++;
-		weft_msg_fail(me, -EPROTO, "%s %u is beyond the window (%u is next)", what, seq,
-			      w->next);
-	} else {
-		me->mw->count.no_credit++;
-		weft_msg_fail(me, -EPROTO, "the peer sends more than it was granted");
-	}
 }

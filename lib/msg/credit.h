@@ -99,4 +99,10 @@ void weft_credit_fini(struct weft_msg_ep *me);
  */
 void weft_credit_left(struct weft_msg_worker *mw, uint64_t total, bool more);
 
+/**
+ * The credit that this side grants the peer at connect. Called once per connection, before
+ * CONNECTED is sent to the peer.
+ */
+void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit);
+
 #endif /* WEFT_CREDIT_H */

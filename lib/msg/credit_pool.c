@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "msg/credit.h"
+#include "msg/credit_pool.h"
 
 /*
  * The limit divided by this is a window's floor; the quarter of the limit is reserved for floors.

@@ -32,11 +32,17 @@
  *	replies that a peer does not take                         0.8 MiB per peer
  *	replies to gets and fetching atomics, 256 per peer        0.3 KiB each
  *	pulls, 1024 per peer                                      40 B each
+ *
+* Sequence numbers of received messages of one class (tags, active messages): the next number, and
+ * which numbers the peer may send. Pure; numbers wrap.
  */
 #ifndef WEFT_CREDIT_POOL_H
 #define WEFT_CREDIT_POOL_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "core/wire.h"
 
 struct weft_credit_pool {
 	uint64_t limit;   /**< of all windows together, unless peers beyond it need floors */
@@ -62,5 +68,36 @@ uint64_t weft_credit_pool_grow(struct weft_credit_pool *p, uint64_t window);
  * The peer could get @p back of @p window again. @return how much of that the pool keeps; booked
  */
 uint64_t weft_credit_pool_keep(struct weft_credit_pool *p, uint64_t window, uint64_t back);
+
+struct weft_seq_window {
+	uint32_t next;       /**< of the next message in sequence */
+	uint32_t advertised; /**< first number not advertised to the peer; at most a window ahead */
+};
+
+/**
+ * May a message with this number begin now? Smaller numbers are over, larger ones not yet allowed.
+ */
+static inline bool weft_seq_inside(const struct weft_seq_window *w, uint32_t seq)
+{
+	return seq - w->next < w->advertised - w->next;
+}
+
+/** Is it over already? */
+static inline bool weft_seq_old(const struct weft_seq_window *w, uint32_t seq)
+{
+	return (int32_t)(seq - w->next) < 0;
+}
+
+/** The first number that the peer may not use, to be advertised. */
+static inline uint32_t weft_seq_end(const struct weft_seq_window *w)
+{
+	return w->next + WEFT_SEQ_WINDOW;
+}
+
+/** Has the window moved enough to advertise it? */
+static inline bool weft_seq_due(const struct weft_seq_window *w)
+{
+	return weft_seq_end(w) - w->advertised >= WEFT_SEQ_WINDOW / 4;
+}
 
 #endif /* WEFT_CREDIT_POOL_H */

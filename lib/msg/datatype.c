@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdint.h>
 
-#include "msg/datatype.h"
 #include "base/log.h"
+#include "msg/datatype.h"
 
 _Thread_local unsigned int weft_dt_calls;
 

@@ -1,5 +1,354 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
+ * Eager messages, and the headers that sends put in front of their bytes: of a whole message, of a
+ * piece, of an announcement, and of the parts of a message that is split.
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/wire.h"
+#include "msg/eager.h"
+#include "msg/send.h"
+#include "msg/stripe.h"
+#include "msg/transmit.h"
+#include "proto/proto.h"
+
+/* ------------------------------------------------------------------ headers */
+
+/* The message's sequence number, or the one that it would take with its first piece. */
+static uint32_t seq_of(const struct weft_request *req)
+{
+	if (req->flags & WEFT_REQ_STARTED)
+		return req->send.seq;
+	return req->flags & WEFT_REQ_AM ? req->me->tx_am_seq : req->me->tx_seq;
+}
+
+static struct weft_wire_eager tagged_header(const struct weft_request *req)
+{
+	return (struct weft_wire_eager){weft_put32(seq_of(req)), weft_put64(req->tag)};
+}
+
+/* The common first fields of all headers of active messages. */
+static struct weft_wire_am am_header(const struct weft_request *req)
+{
+	const struct weft_req_am *a = &req->send.am;
+
+	return (struct weft_wire_am){weft_put32(seq_of(req)), weft_put16(a->id),
+				     weft_put16(a->header_length)};
+}
+
+/* Append the user's header. */
+static void add_user(const struct weft_request *req, struct weft_head *h)
+{
+	const struct weft_req_am *a = &req->send.am;
+
+	if (a->header_length)
+		memcpy(h->bytes + h->length, a->header, a->header_length);
+	h->length = (uint16_t)(h->length + a->header_length);
+}
+
+/* @return by how many bytes the header has moved */
+static size_t add_ext(const struct weft_request *req, struct weft_head *h)
+{
+	struct weft_wire_ext x;
+
+	if (__builtin_expect(!req->ext.any, 1))
+		return 0;
+	x = weft_ext_to_wire(&req->ext, h->id);
+	memmove(h->bytes + sizeof(x), h->bytes, h->length);
+	memcpy(h->bytes, &x, sizeof(x));
+	h->id = WEFT_WIRE_EXT;
+	h->length = (uint16_t)(h->length + sizeof(x));
+	return sizeof(x);
+}
+
+static void put_whole_header(const struct weft_request *req, struct weft_head *h)
+{
+	if (req->flags & WEFT_REQ_AM) {
+		h->id = WEFT_WIRE_AM;
+		h->length = sizeof(h->am);
+		h->am = am_header(req);
+		add_user(req, h);
+		return;
+	}
+	h->id = WEFT_WIRE_EAGER;
+	h->length = sizeof(h->eager.e);
+	h->eager.e = tagged_header(req);
+	if (req->flags & WEFT_REQ_SYNC) {
+		h->id = WEFT_WIRE_EAGER_SYNC;
+		h->length = sizeof(h->eager);
+		h->eager.req = weft_request_ref(req);
+	}
+}
+
+static void head_whole(const struct weft_request *req, struct weft_head *h)
+{
+	put_whole_header(req, h);
+	add_ext(req, h);
+}
+
+static void put_fragment_header(const struct weft_request *req, struct weft_head *h)
+{
+	const weft_le64 total = weft_put64(req->length), offset = weft_put64(req->send.offset);
+
+	if (req->flags & WEFT_REQ_AM) {
+		h->id = WEFT_WIRE_AM_FRAG;
+		h->length = sizeof(h->am_frag);
+		h->am_frag = (struct weft_wire_am_frag){am_header(req), total, offset};
+		if (req->send.offset == 0)
+			add_user(req, h);
+		return;
+	}
+	h->id = WEFT_WIRE_FRAG;
+	h->length = sizeof(h->frag.f);
+	h->frag.f = (struct weft_wire_frag){tagged_header(req), total, offset};
+	if (req->flags & WEFT_REQ_SYNC) {
+		h->id = WEFT_WIRE_FRAG_SYNC;
+		h->length = sizeof(h->frag);
+		h->frag.req = weft_request_ref(req);
+	}
+}
+
+void weft_head_piece(const struct weft_request *req, struct weft_head *h)
+{
+	put_fragment_header(req, h);
+	add_ext(req, h);
+}
+
+static weft_le32 *put_rts_header(const struct weft_request *req, struct weft_head *h)
+{
+	if (req->flags & WEFT_REQ_AM) {
+		const struct weft_wire_am begin = am_header(req);
+
+		h->id = WEFT_WIRE_AM_RTS;
+		h->length = sizeof(h->am_rts);
+		h->am_rts.seq = begin.seq;
+		h->am_rts.id = begin.id;
+		h->am_rts.header_length = begin.header_length;
+		h->am_rts.total = weft_put64(req->length);
+		h->am_rts.req = weft_request_ref(req);
+		add_user(req, h);
+		return &h->am_rts.flags;
+	}
+	h->id = WEFT_WIRE_RTS;
+	h->length = sizeof(h->rts);
+	h->rts.e = tagged_header(req);
+	h->rts.total = weft_put64(req->length);
+	h->rts.req = weft_request_ref(req);
+	return &h->rts.flags;
+}
+
+weft_le32 *weft_head_rts(const struct weft_request *req, struct weft_head *h)
+{
+	uint8_t *flags = (uint8_t *)put_rts_header(req, h);
+
+	return (weft_le32 *)(flags + add_ext(req, h));
+}
+
+/* The length of headers, without the user's header of an active message: for estimates. */
+static size_t head_whole_size(enum weft_op op)
+{
+	if (WEFT_OPS_AM >> op & 1)
+		return sizeof(struct weft_wire_am);
+	return op == WEFT_OP_TAG_SEND_SYNC ? sizeof(struct weft_wire_eager_sync)
+					   : sizeof(struct weft_wire_eager);
+}
+
+static size_t head_piece_size(enum weft_op op)
+{
+	if (WEFT_OPS_AM >> op & 1)
+		return sizeof(struct weft_wire_am_frag);
+	return op == WEFT_OP_TAG_SEND_SYNC ? sizeof(struct weft_wire_frag_sync)
+					   : sizeof(struct weft_wire_frag);
+}
+
+/* ------------------------------------------------------------------ headers of split messages */
+
+/*
+ * A message that carries a range of bytes can be split. Each part gets a header here. A
+ * whole message is first converted to a piece with all of its bytes.
+ */
+
+#define EXT sizeof(struct weft_wire_ext)
+
+static_assert(EXT + sizeof(struct weft_wire_frag_sync) <= WEFT_LANE_PIECE_ROOM, "room");
+static_assert(sizeof(struct weft_wire_data) <= WEFT_LANE_PIECE_ROOM, "room");
+
+/* Put EXT in front of a header of @p n bytes that ends at @p piece. */
+static size_t repeat_ext(const void *msg, size_t n, void *piece)
+{
+	if (piece && n)
+		memcpy((uint8_t *)piece - n - EXT, msg, EXT);
+	return n ? EXT + n : 0;
+}
+
+/* Nothing is validated yet: any other id behind EXT is no valid message, or cannot be split. */
+static size_t split_ext(const struct weft_wire_ext *x, size_t had, void *piece)
+{
+	if (x->id != WEFT_WIRE_FRAG && x->id != WEFT_WIRE_FRAG_SYNC)
+		return 0;
+	return repeat_ext(x, weft_msg_split(x->id, x + 1, had ? had - EXT : 0, piece), piece);
+}
+
+/* The receiver validates and counts each part as if it had been sent as a message. */
+size_t weft_msg_split(uint8_t id, const void *msg, size_t had, void *piece)
+{
+	struct weft_wire_frag_sync *fs;
+	struct weft_wire_data *data;
+	struct weft_wire_frag *frag;
+
+	switch (id) {
+	case WEFT_WIRE_FRAG:
+		frag = piece ? (struct weft_wire_frag *)piece - 1 : NULL;
+		if (frag) {
+			memcpy(frag, msg, sizeof(*frag));
+			frag->offset = weft_put64(weft_get64(frag->offset) + had - sizeof(*frag));
+		}
+		return sizeof(*frag);
+	case WEFT_WIRE_FRAG_SYNC:
+		fs = piece ? (struct weft_wire_frag_sync *)piece - 1 : NULL;
+		if (fs) {
+			memcpy(fs, msg, sizeof(*fs));
+			fs->f.offset = weft_put64(weft_get64(fs->f.offset) + had - sizeof(*fs));
+		}
+		return sizeof(*fs);
+	case WEFT_WIRE_DATA:
+	case WEFT_WIRE_GET_DATA:
+		data = piece ? (struct weft_wire_data *)piece - 1 : NULL;
+		if (data) {
+			memcpy(data, msg, sizeof(*data));
+			data->offset = weft_put64(weft_get64(data->offset) + had - sizeof(*data));
+		}
+		return sizeof(*data);
+	case WEFT_WIRE_EXT:
+		return split_ext(msg, had, piece);
+	default:
+		return 0;
+	}
+}
+
+/* ------------------------------------------------------------------ for a lane that takes less */
+
+static_assert(sizeof(struct weft_wire_frag) - sizeof(struct weft_wire_eager) == WEFT_RECAST_ROOM,
+	      "room");
+static_assert(sizeof(struct weft_wire_frag_sync) - sizeof(struct weft_wire_eager_sync) ==
+		      WEFT_RECAST_ROOM,
+	      "room");
+static_assert(sizeof(struct weft_wire_am_frag) - sizeof(struct weft_wire_am) == WEFT_RECAST_ROOM,
+	      "room");
+
+static_assert(sizeof(struct weft_wire_ext) == WEFT_RECAST_ROOM, "room");
+
+/* Only the piece at offset 0 contains the user's header. */
+static size_t am_head(const struct weft_wire_am_frag *f)
+{
+	return sizeof(*f) + (weft_get64(f->offset) ? 0 : weft_get16(f->am.header_length));
+}
+
+/* The message behind EXT then begins where EXT was, and EXT begins in the room. */
+static uint8_t recast_ext(struct weft_wire_ext *at, size_t length)
+{
+	struct weft_wire_ext x = *at;
+
+	x.id = weft_msg_recast(x.id, at + 1, length - sizeof(x));
+	if (!x.id)
+		return 0;
+	memcpy((uint8_t *)at - WEFT_RECAST_ROOM, &x, sizeof(x));
+	return WEFT_WIRE_EXT;
+}
+
+uint8_t weft_msg_recast(uint8_t id, void *msg, size_t length)
+{
+	uint8_t *at = (uint8_t *)msg - WEFT_RECAST_ROOM;
+	struct weft_wire_frag_sync *fs = (void *)at;
+	struct weft_wire_am_frag *af = (void *)at;
+	struct weft_wire_frag *f = (void *)at;
+	struct weft_wire_eager_sync es;
+	struct weft_wire_eager e;
+	struct weft_wire_am am;
+
+	switch (id) {
+	case WEFT_WIRE_EAGER:
+		memcpy(&e, msg, sizeof(e));
+		*f = (struct weft_wire_frag){e, weft_put64(length - sizeof(e)), weft_put64(0)};
+		return WEFT_WIRE_FRAG;
+	case WEFT_WIRE_EAGER_SYNC:
+		memcpy(&es, msg, sizeof(es));
+		fs->f = (struct weft_wire_frag){es.e, weft_put64(length - sizeof(es)),
+						weft_put64(0)};
+		fs->req = es.req;
+		return WEFT_WIRE_FRAG_SYNC;
+	case WEFT_WIRE_AM:
+		memcpy(&am, msg, sizeof(am));
+		length -= sizeof(am) + weft_get16(am.header_length);
+		*af = (struct weft_wire_am_frag){am, weft_put64(length), weft_put64(0)};
+		return WEFT_WIRE_AM_FRAG;
+	case WEFT_WIRE_EXT:
+		return recast_ext(msg, length);
+	default:
+		return 0;
+	}
+}
+
+size_t weft_msg_part(uint8_t id, const void *msg, size_t had, void *piece)
+{
+	const struct weft_wire_ext *x = msg;
+	struct weft_wire_am_frag *f;
+
+	if (id == WEFT_WIRE_EXT)
+		return repeat_ext(x, weft_msg_part(x->id, x + 1, had ? had - EXT : 0, piece),
+				  piece);
+	if (id != WEFT_WIRE_AM_FRAG)
+		return weft_msg_split(id, msg, had, piece);
+	if (had == 0)
+		return am_head(msg);
+	f = piece ? (struct weft_wire_am_frag *)piece - 1 : NULL;
+	if (f) {
+		memcpy(f, msg, sizeof(*f));
+		f->offset = weft_put64(weft_get64(f->offset) + had - am_head(msg));
+	}
+	return sizeof(*f);
+}
+
+/* The length of a PUT's header; 0: it is no PUT. */
+static size_t put_head(uint8_t id, const struct weft_wire_ext *x)
+{
+	if (id == WEFT_WIRE_PUT)
+		return sizeof(struct weft_wire_put);
+	return id == WEFT_WIRE_EXT && x->id == WEFT_WIRE_PUT
+		       ? EXT + sizeof(struct weft_wire_put_note)
+		       : 0;
+}
+
+bool weft_msg_is_put(uint8_t id, const void *msg)
+{
+	return put_head(id, msg) > 0;
+}
+
+size_t weft_put_halve(uint8_t id, void *msg, size_t length, void *second, size_t *rest)
+{
+	size_t head = put_head(id, msg), skip = id == WEFT_WIRE_EXT ? EXT : 0, keep;
+	struct weft_wire_put *first = (void *)((uint8_t *)msg + skip);
+	struct weft_wire_put *p = (void *)((uint8_t *)second + skip);
+	uint32_t flags = weft_get32(first->flags);
+
+	if (length < head + 2 || (flags & WEFT_WIRE_PUT_SHARE) == WEFT_WIRE_PUT_SHARE)
+		return 0;
+	keep = head + (length - head) / 2;
+	first->flags = weft_put32(flags + WEFT_WIRE_PUT_HALF);
+	memcpy(second, msg, head);
+	p->offset = weft_put64(weft_get64(p->offset) + keep - head);
+	memcpy((uint8_t *)second + head, (const uint8_t *)msg + keep, length - keep);
+	*rest = head + length - keep;
+	return keep;
+}
+
+/* ------------------------------------------------------------------ eager */
+
+/*
  * Eager: the whole message in one lane message, with the envelope in front.
  *
  *	sender                          receiver
@@ -13,13 +362,6 @@
  * zcopy: it is sent from the user's memory, which the lane owns until it reports completion.
  * Without credit the message goes by rendezvous.
  */
-
-#include <errno.h>
-#include <stdio.h>
-
-#include "msg/header.h"
-#include "msg/send.h"
-#include "proto/proto.h"
 
 static int send_on(struct weft_request *req, const struct weft_head *h, unsigned int lane)
 {
@@ -37,7 +379,7 @@ static int eager_progress(struct weft_request *req)
 
 	if (!weft_tx_has_credit(me, req->length))
 		return weft_tx_uncredited(req);
-	weft_head_whole(req, &h);
+	head_whole(req, &h);
 	/*
 	 * One lane while it has room, so that order is the common case. Other lanes only when it is
 	 * full.
@@ -60,8 +402,11 @@ static int eager_progress(struct weft_request *req)
 	return 0;
 }
 
-/* The reply of the peer does not matter any more. */
-void weft_eager_abort(struct weft_request *req, int status)
+/*
+ * A send without rendezvous has failed. Notify the peer, which would otherwise wait for the rest.
+ * The reply of the peer does not matter any more.
+ */
+static void eager_abort(struct weft_request *req, int status)
 {
 	if (!(req->flags & WEFT_REQ_STARTED))
 		return;
@@ -69,7 +414,7 @@ void weft_eager_abort(struct weft_request *req, int status)
 	weft_tx_abort(req, (struct weft_wire_ref){{0}, {0}}, status);
 }
 
-/* ------------------------------------------------------------------ time */
+/* ------------------------------------------------------------------ time of eager */
 
 /* The cost of every whole message; @p post names the sending call. */
 static void cost_whole(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
@@ -101,7 +446,7 @@ static void cost_copy(const struct weft_model *m, struct weft_curve *cv)
 static int cost_short(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		      struct weft_curve *cv)
 {
-	size_t max = m->lanes[m->am_lane].max_short, hdr = weft_head_whole_size(key->op);
+	size_t max = m->lanes[m->am_lane].max_short, hdr = head_whole_size(key->op);
 
 	if (max < hdr) {
 		snprintf(cv->why, sizeof(cv->why), "the lane has no short messages");
@@ -118,7 +463,7 @@ static int cost_bcopy(const struct weft_model *m, const struct weft_proto_key *k
 		      struct weft_curve *cv)
 {
 	const struct weft_model_lane *l = &m->lanes[m->am_lane];
-	size_t hdr = weft_head_whole_size(key->op);
+	size_t hdr = head_whole_size(key->op);
 
 	if (l->max_bcopy < hdr && l->max_short < hdr) {
 		snprintf(cv->why, sizeof(cv->why), "the lane has no messages that are packed");
@@ -134,7 +479,7 @@ static int cost_bcopy(const struct weft_model *m, const struct weft_proto_key *k
 static int cost_zcopy(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		      struct weft_curve *cv)
 {
-	size_t max = weft_cost_zcopy_max(m, m->am_lane, weft_head_whole_size(key->op), key->buf);
+	size_t max = weft_cost_zcopy_max(m, m->am_lane, head_whole_size(key->op), key->buf);
 
 	if (!max) {
 		snprintf(cv->why, sizeof(cv->why), "the lane cannot send this memory in place");
@@ -157,7 +502,7 @@ const struct weft_proto weft_proto_eager_short = {
 	.lanes = &weft_lanes_am,
 	.cost = cost_short,
 	.progress = eager_progress,
-	.abort = weft_eager_abort,
+	.abort = eager_abort,
 };
 
 const struct weft_proto weft_proto_eager_bcopy = {
@@ -168,7 +513,7 @@ const struct weft_proto weft_proto_eager_bcopy = {
 	.lanes = &weft_lanes_am,
 	.cost = cost_bcopy,
 	.progress = eager_progress,
-	.abort = weft_eager_abort,
+	.abort = eager_abort,
 };
 
 const struct weft_proto weft_proto_eager_zcopy = {
@@ -180,5 +525,108 @@ const struct weft_proto weft_proto_eager_zcopy = {
 	.lanes = &weft_lanes_am,
 	.cost = cost_zcopy,
 	.progress = eager_progress,
-	.abort = weft_eager_abort,
+	.abort = eager_abort,
+};
+
+/* ------------------------------------------------------------------ multi-eager */
+
+/*
+ * Multi-eager: pieces over all eager lanes at once, unrequested.
+ *
+ *	sender                                    receiver
+ *	  | FRAG seq tag total offset=0 ---- lane 0 --> | the first piece to arrive is
+ *	  | FRAG seq tag total offset=n ---- lane 1 --> | matched; the others go to the
+ *	  | FRAG ...                                    | same place
+ *	  | <------------------------- SYNC_ACK req     | FRAG_SYNC only, at the match
+ *
+ * The pieces of an active message are AM_FRAG. Its handler is called in sequence, when all of them
+ * have arrived.
+ *
+ * Each piece goes to the lane that can take it first. The message stays at the head of its
+ * endpoint's queue until the last piece is handed over.
+ */
+
+static ssize_t send_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
+{
+	struct weft_msg_ep *me = req->me;
+	struct weft_head h;
+	size_t len, max;
+	int rc;
+
+	weft_head_piece(req, &h);
+	max = weft_tx_piece_max(req, lane, h.length);
+	if (max == 0)
+		return -EAGAIN;
+	len = weft_tx_cut(me, off, rest, max, me->lanes[lane].align);
+	rc = weft_tx_piece(req, lane, h.id, h.bytes, h.length, off, len);
+	if (rc == -EAGAIN)
+		return rc;
+	if (!(req->flags & WEFT_REQ_STARTED)) {
+		weft_tx_take_seq(req, true);
+		if (req->flags & WEFT_REQ_SYNC)
+			req->flags |= WEFT_REQ_WAIT_ACK;
+	}
+	return rc ? rc : (ssize_t)len;
+}
+
+static int multi_eager_progress(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+
+	if (!(req->flags & WEFT_REQ_STARTED) && !weft_tx_has_credit(me, req->length))
+		return weft_tx_uncredited(req);
+	if (!(req->flags & WEFT_REQ_STARTED) && req->length > me->mw->conf.rndv_min_piece &&
+	    weft_tx_contended(req))
+		return weft_tx_announce(req);
+	return weft_stripe(req, me->eager_lanes, WEFT_DIR_TX, req->length, send_piece);
+}
+
+/* ------------------------------------------------------------------ time of multi-eager */
+
+/*
+ * The longest message is shorter than the limit. A larger configured rendezvous threshold overrides
+ * the limit, unless multi-eager is disabled.
+ */
+static size_t longest_message(const struct weft_model_conf *conf)
+{
+	size_t end = conf->multi_eager_limit, fixed = conf->rndv_thresh;
+
+	if (!end)
+		return 0;
+	if (fixed != WEFT_CONF_AUTO && fixed != WEFT_CONF_MODEL && fixed > end)
+		end = fixed;
+	return end == SIZE_MAX ? SIZE_MAX : end - 1;
+}
+
+static int multi_eager_cost(const struct weft_model *m, const struct weft_proto_key *key,
+			    uint32_t lanes, struct weft_curve *cv)
+{
+	size_t whole = weft_cost_copy_max(m, m->am_lane, head_whole_size(key->op));
+	size_t limit = longest_message(&m->conf);
+	int rc;
+
+	if (!limit) {
+		snprintf(cv->why, sizeof(cv->why), "WEFT_MULTI_EAGER_LIMIT is 0");
+		return -ENOTSUP;
+	}
+	weft_curve_begin(cv, 1, limit);
+	rc = weft_cost_fragments(cv, m, lanes, head_piece_size(key->op), key->buf);
+	if (rc)
+		return rc;
+	/* A message that fits into one lane message is sent whole. */
+	cv->min = whole + 1;
+	weft_curve_end(cv);
+	return 0;
+}
+
+const struct weft_proto weft_proto_multi_eager = {
+	.name = "multi-eager",
+	.desc = "pieces over all eager lanes at once",
+	.ops = WEFT_OPS_EAGER,
+	.classes = WEFT_CLASSES_ALL,
+	.flags = WEFT_PROTO_F_MULTI,
+	.lanes = &weft_lanes_eager,
+	.cost = multi_eager_cost,
+	.progress = multi_eager_progress,
+	.abort = eager_abort,
 };

@@ -7,6 +7,8 @@
  * Callbacks of the user may close the endpoint whose message is being processed. A struct
  * weft_msg_ep therefore exists until its last reference is released (weft_msg_ep_hold/release);
  * `ep` is NULL once the connection half is gone.
+ *
+* The status that an application receives for an operation that a lane could not carry out.
  */
 #ifndef WEFT_MSG_ENDPOINT_H
 #define WEFT_MSG_ENDPOINT_H
@@ -18,7 +20,6 @@
 #include "msg/lane_load.h"
 #include "msg/module.h"
 #include "msg/request.h"
-#include "msg/seq_window.h"
 #include "proto/proto.h"
 
 /* ------------------------------------------------------------------ endpoint */
@@ -288,17 +289,62 @@ static inline void weft_msg_ep_release(struct weft_msg_ep *me)
  */
 void **weft_module_own(struct weft_msg_ep *me, const struct weft_module *module);
 
-/** Read the settings from the configuration. */
-void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw,
-			const struct weft_proto *const *protos);
+/* ------------------------------------------------------------------ lifetime, progress */
+
+int weft_msg_worker_init(struct weft_worker *worker);
+/** All receives end, all messages are dropped; sends end when the lanes close. Callbacks run. */
+void weft_msg_worker_stop(struct weft_worker *worker);
+/** After the lanes have closed: the last callbacks, and the memory. */
+void weft_msg_worker_fini(struct weft_worker *worker);
+int weft_msg_ep_init(struct weft_ep *ep);
+/**
+ * All operations of the endpoint end with @p status; afterwards the ep may be freed. Complete
+ * unexpected messages can still be received.
+ */
+void weft_msg_ep_fini(struct weft_ep *ep, int status);
+/**
+ * The ep went UP, or a further lane joined. @p credit is what the peer granted, NULL when only
+ * lanes changed. Queued sends start.
+ */
+void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit);
+/**
+ * The ep's lanes are about to be destroyed: their last completions must not start new operations.
+ */
+void weft_msg_ep_down(struct weft_ep *ep);
+/** The ep failed: complete all its requests with @p status. */
+void weft_msg_ep_failed(struct weft_ep *ep, int status);
+/** Serve queued sends, credits. Called once per progress after the lanes. @return events */
+unsigned int weft_msg_progress(struct weft_worker *worker);
+/** Is there work to do at once? @p soon: set when there is work that may be able to go on. */
+bool weft_msg_busy(const struct weft_worker *worker, bool *soon);
+void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg);
+
+/* ------------------------------------------------------------------ flush */
 
 /**
- * The endpoint's lanes are known, or have changed: find their configuration. Endpoints with equal
- * lanes share it (proto/select.c). Requests that have not begun select their protocol again at
- * their next step.
- * @return 1 the configuration has changed; 0; -ENOMEM
+ * Everything posted on the ep before is sent and acknowledged by the peer's protocol layer; then
+ * done(arg, status) is called. On a closing endpoint the peer has also finished rendezvous and
+ * synchronous sends.
+ * @return 0 = it will be called, WEFT_LANE_IDLE = nothing was outstanding, or an error
  */
-int weft_proto_select_build(struct weft_msg_ep *me);
+int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), void *arg);
+
+/** Sends or control messages have ended: flushes that waited for them continue. */
+void weft_flush_check(struct weft_msg_ep *me);
+
+/* ------------------------------------------------------------------ status of lanes' operations */
+
+/**
+ * The only place that translates the status that a driver passes to weft_lane_comp.done().
+ *
+ * @param me      the operation's endpoint
+ * @param status  the driver's, 0 or a negative errno value
+ * @return 0, or a status that weft.h defines
+ */
+int weft_lane_status(const struct weft_msg_ep *me, int status);
+
+/** The same for a remote read, write or atomic operation that a lane executes. */
+int weft_lane_key_status(const struct weft_msg_ep *me, int status);
 
 /* ------------------------------------------------------------------ requests, the hot part */
 

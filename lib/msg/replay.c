@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "core/lane_show.h"
-#include "msg/layer.h"
+#include "msg/eager.h"
+#include "msg/endpoint.h"
+#include "msg/replay.h"
 #include "msg/send.h"
 
 #define NO_MEMORY "no memory for the messages of a lane that died"

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "msg/layer.h"
 #include "msg/endpoint.h"
+#include "msg/request.h"
 
 /* ------------------------------------------------------------------ table */
 

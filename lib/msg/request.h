@@ -92,7 +92,7 @@ struct weft_ext {
 	bool any; /* sends: EXT precedes all of its messages */
 };
 
-/** Of a send of an active message: the fields of its header (msg/header.c). */
+/** Of a send of an active message: the fields of its header (msg/eager.c). */
 struct weft_req_am {
 	const void *header;
 	void *copy; /* of the header, if it is not sent at once */
@@ -279,5 +279,25 @@ static inline struct weft_ext weft_ext_from_wire(const struct weft_wire_ext *w)
 		.has_imm = w->flags & WEFT_EXT_F_IMM,
 	};
 }
+
+/**
+ * A request for an operation of the connection layer (close, flush). It is created here, ended by
+ * weft_msg_request_done(), and tested, queried and freed like any other; it cannot be cancelled.
+ * @param what    static text for weft_request_query(): "endpoint close"
+ * @param params  callback and its argument; NULL = none
+ * @param wanted  the caller wants the request (req != NULL); else the library frees it after the
+ * callback
+ * @return NULL = no memory
+ */
+struct weft_request *weft_msg_request_new(struct weft_worker *worker, const char *what,
+					  const struct weft_op_params *params, bool wanted);
+/** End a request of weft_msg_request_new(): its callback runs, unless the user has freed it. */
+void weft_msg_request_done(struct weft_request *req, int status);
+/**
+ * The operation ended inside its call. @return the result of that call: @p status, and the request
+ * is freed; or WEFT_INPROGRESS with WEFT_OP_FORCE_REQUEST, and the request ends with @p status at
+ * the next progress
+ */
+int weft_msg_request_at_once(struct weft_request *req, int status);
 
 #endif /* WEFT_REQUEST_H */

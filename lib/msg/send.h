@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file msg/send.h
- * Sending: queues and order (msg/send.c), control messages (msg/control.c), pieces onto lanes
- * (msg/piece.c), flush (msg/flush.c).
+ * Sending: the queues of an endpoint, order, and the sequence numbers and credit that a send takes.
  */
 #ifndef WEFT_MSG_SEND_H
 #define WEFT_MSG_SEND_H
 
 #include "msg/endpoint.h"
-
-extern const struct weft_proto weft_proto_eager_short;
-extern const struct weft_proto weft_proto_eager_bcopy;
-extern const struct weft_proto weft_proto_eager_zcopy;
-extern const struct weft_proto weft_proto_multi_eager;
-
-/**
- * A send without rendezvous has failed. Notify the peer, which would otherwise wait for the rest.
- */
-void weft_eager_abort(struct weft_request *req, int status);
-
-/* ------------------------------------------------------------------ msg/send.c, msg/piece.c */
 
 /** The endpoint has something to send: the next progress serves it. */
 void weft_tx_kick(struct weft_msg_ep *me);
@@ -52,23 +39,6 @@ int weft_tx_start(struct weft_request *req);
 bool weft_tx_undo(struct weft_request *req);
 /** Serve the endpoint's queues. @return events */
 unsigned int weft_tx_service(struct weft_msg_ep *me);
-/** Send a control message now or as soon as a lane has room. */
-void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
-/**
- * Send the messages that dead lanes have returned, before anything else. @return messages handed
- * over
- */
-unsigned int weft_replay_serve(struct weft_msg_ep *me);
-void weft_replay_fail(struct weft_msg_ep *me, int status);
-/** Send the control messages that wait. @return events */
-unsigned int weft_tx_serve_ctl(struct weft_msg_ep *me);
-void weft_tx_drop_ctl(struct weft_msg_ep *me);
-#define WEFT_TX_ANY_LANE (-1)
-/**
- * The same over lane @p lane, while that is up: the message is valid only after earlier messages of
- * this lane.
- */
-void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length);
 /** Apply WEFT_OP_INJECT and WEFT_OP_DELIVERED. @return 0, -EMSGSIZE, -ENOMEM */
 int weft_send_flags(struct weft_request *req, uint32_t flags);
 /**
@@ -119,26 +89,6 @@ void weft_tx_abort(struct weft_request *req, struct weft_wire_ref rreq, int stat
 /** The endpoint has failed: end all sends and control messages. */
 void weft_tx_fail(struct weft_msg_ep *me, int status);
 
-/** Send a message without payload on one lane. @return 0 or -EAGAIN */
-int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, const void *data,
-		     size_t length);
-/** The same on the lowest-latency lane if it has room, else on any that has. */
-int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
-/** The longest piece after a header of @p hdr_len that lane @p lane takes of this request. */
-size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size_t hdr_len);
-/**
- * Send bytes [off, off + len) on one lane, by the most suitable call. @return 0, -EAGAIN, or the
- * pack error
- */
-int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
-		  size_t hdr_len, size_t off, size_t len);
-/** The length of the next piece: @p max, or less for alignment or to avoid a tiny last piece. */
-size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align);
-/**
- * Request one more completion of @p req, when the lane has delivered all that it has got so far.
- * @return 0, or -EAGAIN: the lane has no room. Errors go to the request's status.
- */
-int weft_tx_flush_lane(struct weft_request *req, struct weft_lane_ep *lane_ep);
 /** Has the peer allowed a further message? */
 static inline bool weft_tx_has_seq(const struct weft_request *req)
 {
@@ -172,28 +122,5 @@ static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 	else
 		req->me->tx_small++;
 }
-
-/** Count bytes that a lane writes or reads natively, for statistics of lanes. */
-static inline void weft_lane_wrote(struct weft_msg_ep *me, unsigned int lane, size_t length)
-{
-	if (!me->ep)
-		return;
-	me->ep->lane_info[lane].tx_bytes += length;
-	me->ep->lane_info[lane].tx_msgs++;
-}
-
-static inline void weft_lane_read(struct weft_msg_ep *me, unsigned int lane, size_t length)
-{
-	if (!me->ep)
-		return;
-	me->ep->lane_info[lane].rx_bytes += length;
-	me->ep->lane_info[lane].rx_msgs++;
-}
-
-/* ------------------------------------------------------------------ flush (msg/flush.c) */
-
-/** Sends or control messages have ended: flushes that waited for them continue. */
-void weft_flush_check(struct weft_msg_ep *me);
-void weft_flush_fail(struct weft_msg_ep *me, int status);
 
 #endif /* WEFT_MSG_SEND_H */

@@ -134,4 +134,21 @@ void weft_native_over(struct weft_native *n, int status);
 /** The measured rate of a lane has changed. */
 void weft_lane_rated(struct weft_msg_ep *me, unsigned int lane, enum weft_dir dir);
 
+/** Count bytes that a lane writes or reads natively, for statistics of lanes. */
+static inline void weft_lane_wrote(struct weft_msg_ep *me, unsigned int lane, size_t length)
+{
+	if (!me->ep)
+		return;
+	me->ep->lane_info[lane].tx_bytes += length;
+	me->ep->lane_info[lane].tx_msgs++;
+}
+
+static inline void weft_lane_read(struct weft_msg_ep *me, unsigned int lane, size_t length)
+{
+	if (!me->ep)
+		return;
+	me->ep->lane_info[lane].rx_bytes += length;
+	me->ep->lane_info[lane].rx_msgs++;
+}
+
 #endif /* WEFT_STRIPE_H */

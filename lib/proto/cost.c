@@ -335,7 +335,7 @@ static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key
 	}
 	/*
 	 * Lanes without native operations carry their share as messages in the meantime
-	 * (rndv/pull.c, rndv/send.c); the other lanes' wires hide their copies. The closed form,
+	 * (rndv/pull.c, rndv/sender.c); the other lanes' wires hide their copies. The closed form,
 	 * and the tables of senders, are about the native lanes alone.
 	 */
 	all = lanes;

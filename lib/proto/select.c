@@ -526,6 +526,22 @@ int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *k
 
 /* ------------------------------------------------------------------ configuration of endpoints */
 
+void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from, double bcopy_bw,
+			  const struct weft_proto *const *protos)
+{
+	memset(to, 0, sizeof(*to));
+	to->protos = protos;
+	to->bcopy_bw = from->bcopy_bw > 0 ? from->bcopy_bw : bcopy_bw;
+	to->perf_diff = from->rndv_perf_diff;
+	to->rndv_thresh = from->rndv_thresh;
+	to->zcopy_thresh = from->lane.zcopy ? from->zcopy_thresh : SIZE_MAX;
+	to->multi_eager_limit = from->multi_eager_limit;
+	to->max_eager_lanes = from->max_eager_lanes;
+	to->max_rndv_lanes = from->max_rndv_lanes;
+	to->rndv_scheme = from->rndv_scheme;
+	to->atomic_device = from->atomic_device == 1;
+}
+
 void weft_ep_config_fill(struct weft_ep_config *config, enum weft_op op, weft_buf buf)
 {
 	struct weft_proto_key key = {op, buf};

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts, gets and atomics by messages: the initiator's part. */
+/* Puts, gets and atomics by messages: the initiator's part, up to the peer's replies. */
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/amo.h"
+#include "core/context.h"
+#include "msg/msg.h"
+#include "rma/fence.h"
+#include "rma/initiator.h"
+#include "rma/native.h"
+#include "rma/notify.h"
+#include "rma/rkey.h"
 #include "rma/rma.h"
+#include "rma/target.h"
 
 /* ------------------------------------------------------------------ end of an operation */
 
@@ -74,6 +83,106 @@ const struct weft_request_ops weft_rma_ops = {
 	.describe = rma_describe,
 	.check = weft_rma_check,
 };
+
+/* ------------------------------------------------------------------ atomics on arrays */
+
+/*
+ * Atomics on arrays of typed elements, by messages: AMOV with a few elements each, which the peer's
+ * CPU processes one by one. Without a result they are counted like PUTs; with one, AMOV_REP returns
+ * the old values, byte for byte as GET_DATA does.
+ */
+
+struct amov {
+	struct weft_wire_amov head;
+	uint8_t bytes[2 * WEFT_WIRE_AMOV_BYTES];
+} __attribute__((packed));
+
+/* Bytes of elements in the largest lane message. */
+static size_t most_bytes(const struct weft_msg_ep *me, unsigned int op, size_t width)
+{
+	size_t max = 0, arrays = weft_amo_arrays(op), n;
+
+	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
+		const struct weft_msg_lane *l = &me->lanes[__builtin_ctz(m)];
+
+		max = l->max_short > max ? l->max_short : max;
+		max = l->max_bcopy > max ? l->max_bcopy : max;
+	}
+	/* The reply has to fit, too. */
+	n = WEFT_WIRE_AMOV_BYTES;
+	if (max < sizeof(struct weft_wire_amov) + arrays * n)
+		n = max > sizeof(struct weft_wire_amov)
+			    ? (max - sizeof(struct weft_wire_amov)) / (arrays ? arrays : 1)
+			    : 0;
+	else if (max < sizeof(struct weft_wire_data) + n)
+		n = max - sizeof(struct weft_wire_data);
+	return n / width ? n / width * width : width;
+}
+
+static size_t fill_elements(struct amov *a, const struct weft_request *req, size_t n)
+{
+	const struct weft_req_rma *r = weft_rma_req(req);
+	const bool fetch = r->vec.results != NULL;
+	size_t off = req->send.offset, length = 0;
+
+	a->head = (struct weft_wire_amov){
+		.key = weft_put64(r->rkey->key),
+		.offset = weft_put64(r->remote + off),
+		.ref = weft_request_ref(req),
+		.local = weft_put64(off),
+		.op = r->op,
+		.type = r->type,
+		.flags = weft_put16(fetch               ? WEFT_WIRE_AMO_FETCH
+				    : req->me->rma->odd ? WEFT_WIRE_RMA_ODD
+							: 0),
+		.number = weft_put32(fetch ? 0 : req->send.op_sn & WEFT_WIRE_RMA_NUMBER),
+		.count = weft_put32((uint32_t)(n / r->width)),
+	};
+	if (r->op != WEFT_ATOMIC_READ) {
+		memcpy(a->bytes, r->vec.operands + off, n);
+		length = n;
+	}
+	if (weft_amo_compares(r->op)) {
+		memcpy(a->bytes + length, r->vec.compares + off, n);
+		length += n;
+	}
+	return sizeof(a->head) + length;
+}
+
+/* All operations together: half of the replies that the peer stores. */
+static bool has_room_for_replies(const struct weft_request *req, size_t max)
+{
+	const struct weft_req_rma *r = weft_rma_req(req);
+
+	if (r->pieces == 0 && req->me->rma->open >= WEFT_RMA_OPEN)
+		return false;
+	return req->send.offset - r->count < 3 * max;
+}
+
+/* Hand over an atomic on an array. @return as weft_proto.progress() */
+static int rma_vec_step(struct weft_request *req)
+{
+	struct weft_req_rma *r = weft_rma_req(req);
+	struct weft_rma *rma = req->me->rma;
+	const bool fetch = r->vec.results != NULL;
+	size_t max = most_bytes(req->me, r->op, r->width), n, length;
+	struct amov a;
+
+	while (req->send.offset < req->length && req->status == WEFT_INPROGRESS) {
+		n = req->length - req->send.offset < max ? req->length - req->send.offset : max;
+		if (fetch && !has_room_for_replies(req, max))
+			return -EAGAIN;
+		length = fill_elements(&a, req, n);
+		if (weft_tx_envelope_any(req->me, WEFT_WIRE_AMOV, &a, length))
+			return -EAGAIN;
+		req->send.offset += n;
+		if (fetch)
+			weft_rma_set_pieces(req, req->send.offset - r->count);
+		else
+			weft_rma_count(rma, rma->odd);
+	}
+	return 0;
+}
 
 /* ------------------------------------------------------------------ by messages */
 
@@ -170,7 +279,7 @@ int weft_rma_amo_step(struct weft_request *req)
 	};
 
 	if (r->type)
-		return weft_rma_vec_step(req);
+		return rma_vec_step(req);
 	if (fetch && rma->open >= WEFT_RMA_OPEN)
 		return -EAGAIN;
 	if (weft_tx_envelope_any(req->me, WEFT_WIRE_AMO, &amo, sizeof(amo)))
@@ -385,4 +494,145 @@ bool weft_rma_has_work(const struct weft_msg_ep *me)
 		return false;
 	return rma->open < WEFT_RMA_OPEN || weft_rma_req(req)->kind == WEFT_RMA_PUT ||
 	       weft_rma_req(req)->native || req->status != WEFT_INPROGRESS;
+}
+
+/* ------------------------------------------------------------------ replies of the peer */
+
+/* The operation of this endpoint to which @p ref refers, or NULL. */
+static struct weft_request *find_request(struct weft_msg_ep *me, struct weft_wire_ref ref)
+{
+	struct weft_request *req = weft_request_lookup(me->mw, ref);
+
+	if (req && req->ops == &weft_rma_ops && req->me == me && (req->flags & WEFT_REQ_STARTED) &&
+	    !weft_rma_req(req)->native && !(req->flags & WEFT_REQ_LATER))
+		return req;
+	return NULL;
+}
+
+/* Requested bytes have come, or will not come. */
+static void account_bytes(struct weft_request *req, uint64_t length)
+{
+	struct weft_msg_ep *me = req->me;
+	struct weft_req_rma *r = weft_rma_req(req);
+
+	r->count += length;
+	weft_rma_set_pieces(req, req->send.offset - r->count);
+	if (!TAILQ_EMPTY(&me->rma->pending))
+		weft_tx_kick(me);
+	if (r->count == req->send.offset) {
+		req->flags &= ~WEFT_REQ_WAIT_ACK;
+		weft_rma_check(req);
+	}
+}
+
+void weft_rma_recv_data(struct weft_msg_ep *me, const void *data, size_t length)
+{
+	const struct weft_wire_data *hdr = data;
+	struct weft_request *req = find_request(me, hdr->rreq);
+	uint64_t off = weft_get64(hdr->offset);
+	int rc;
+
+	if (!req || weft_rma_req(req)->kind != WEFT_RMA_GET) {
+		me->mw->rma->bad_ref++;
+		return;
+	}
+	/*
+	 * Not more than is missing, either: the peer may have refused bytes (RMA_NAK), and sent
+	 * them too.
+	 */
+	if (off + length > req->send.offset ||
+	    length > req->send.offset - weft_rma_req(req)->count) {
+		me->mw->count.mismatch++;
+		return;
+	}
+	if (weft_rx_note(me, &weft_rma_req(req)->got, off, length))
+		return;
+	if (req->status == WEFT_INPROGRESS) {
+		rc = weft_dt_unpack(&req->dt, off, hdr + 1, length);
+		if (rc < 0)
+			req->status = rc;
+	}
+	account_bytes(req, length);
+}
+
+void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	const struct weft_wire_amo_rep *rep = data;
+	struct weft_request *req = find_request(me, rep->ref);
+	uint64_t value = weft_get64(rep->value);
+	uint32_t half = (uint32_t)value;
+
+	if (!req || weft_rma_req(req)->kind != WEFT_RMA_AMO || weft_rma_req(req)->type ||
+	    !(req->flags & WEFT_REQ_WAIT_ACK) || !weft_rma_req(req)->amo.result) {
+		me->mw->rma->bad_ref++;
+		return;
+	}
+	memcpy(weft_rma_req(req)->amo.result,
+	       weft_rma_req(req)->width == 8 ? (const void *)&value : (const void *)&half,
+	       weft_rma_req(req)->width);
+	req->flags &= ~WEFT_REQ_WAIT_ACK;
+	weft_rma_check(req);
+}
+
+/* The user has neither request nor callback: a flush reports the error. */
+static bool is_silent(const struct weft_request *req)
+{
+	return !(req->flags & WEFT_REQ_HELD) && !req->cb;
+}
+
+void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	const struct weft_wire_rma_nak *nak = data;
+	struct weft_rma *rma = weft_rma_of(me);
+	struct weft_request *req = find_request(me, nak->ref);
+	int status = -(int)weft_get16(nak->status);
+	uint16_t flags = weft_get16(nak->flags);
+	uint64_t length = weft_get64(nak->length), op_sn;
+
+	if (!rma)
+		return; /* the endpoint has never had an operation */
+	if (flags & WEFT_WIRE_RMA_COUNTED)
+		rma->naks[!!(flags & WEFT_WIRE_RMA_ODD)]++;
+	me->mw->rma->naks++;
+	if (!req || is_silent(req)) {
+		op_sn = req ? req->send.op_sn : weft_rma_op_sn(me, length);
+		weft_rma_error(rma, op_sn, op_sn, status);
+	}
+	if (req && req->status == WEFT_INPROGRESS)
+		req->status = status;
+	weft_msg_ep_hold(me);
+	if (req && (weft_rma_req(req)->kind == WEFT_RMA_GET ||
+		    (weft_rma_req(req)->type && weft_rma_req(req)->amo.result))) {
+		if (length <= req->send.offset - weft_rma_req(req)->count)
+			account_bytes(req, length);
+		else
+			me->mw->count.mismatch++;
+	} else if (req && weft_rma_req(req)->kind == WEFT_RMA_AMO &&
+		   weft_rma_req(req)->amo.result && (req->flags & WEFT_REQ_WAIT_ACK)) {
+		req->flags &= ~WEFT_REQ_WAIT_ACK;
+		weft_rma_check(req);
+	}
+	if (!me->failed)
+		weft_rma_nak_counted(me);
+	weft_msg_ep_release(me);
+}
+
+void weft_rma_recv_amov_rep(struct weft_msg_ep *me, const void *data, size_t length)
+{
+	const struct weft_wire_data *hdr = data;
+	struct weft_request *req = find_request(me, hdr->rreq);
+	uint64_t off = weft_get64(hdr->offset);
+
+	if (!req || weft_rma_req(req)->kind != WEFT_RMA_AMO || !weft_rma_req(req)->type ||
+	    !weft_rma_req(req)->vec.results) {
+		me->mw->rma->bad_ref++;
+		return;
+	}
+	if (off + length > req->send.offset ||
+	    length > req->send.offset - weft_rma_req(req)->count) {
+		me->mw->count.mismatch++;
+		return;
+	}
+	memcpy(weft_rma_req(req)->vec.results + off, hdr + 1, length);
+	account_bytes(req, length);
 }

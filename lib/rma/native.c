@@ -11,10 +11,175 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "core/lane_show.h"
 #include "core/log_origin.h"
+#include "mem/mem.h"
+#include "msg/msg.h"
+#include "rma/fence.h"
+#include "rma/initiator.h"
+#include "rma/native.h"
 #include "rma/rma.h"
+
+/* ------------------------------------------------------------------ the initiator's buffer */
+
+/*
+ * The initiator's buffer in native operations: whether it is registered, or worth being registered
+ * for this operation, and as which ranges lanes get it.
+ *
+ * A registration by the user covers any ranges inside it: a lane gets as many at a time as it
+ * accepts. Otherwise the cache registers the buffer, each entry of an iov separately, because the
+ * memory between entries may not be accessible. A piece of the operation then ends with its entry.
+ */
+
+/* Registrations of an iov, one per entry; NULL for empty ones. */
+struct weft_rma_regs {
+	size_t num;
+	struct weft_mem *mem[];
+};
+
+/* Smaller entries, or more of them, are cheaper to copy than to look up. */
+#define ENTRY_MIN 4096
+#define ENTRIES_MAX 64
+
+static bool covers_all(const struct weft_mem *mem, const struct weft_dt *dt)
+{
+	if (dt->dt_class == WEFT_DT_CONTIG)
+		return weft_mem_covers(mem, dt->buf, dt->length);
+	if (dt->dt_class != WEFT_DT_IOV)
+		return false;
+	for (size_t i = 0; i < dt->iovcnt; i++)
+		if (dt->iov[i].iov_len &&
+		    !weft_mem_covers(mem, dt->iov[i].iov_base, dt->iov[i].iov_len))
+			return false;
+	return true;
+}
+
+/* Does registering, once or for every use, cost less than the copies at both ends? */
+static bool is_worth_it(const struct weft_request *req, uint32_t lanes)
+{
+	const struct weft_lane_attr *attr =
+		&req->me->lanes[__builtin_ctz(lanes)].lane_ep->iface->attr;
+	const struct weft_dt *dt = &req->dt;
+
+	if (req->length < req->me->zcopy_from || dt->dt_class == WEFT_DT_GENERIC)
+		return false;
+	if (dt->dt_class == WEFT_DT_IOV &&
+	    (dt->iovcnt > ENTRIES_MAX || req->length / dt->iovcnt < ENTRY_MIN))
+		return false;
+	return weft_regcache_keeps(req->mw->worker->ctx->regcache) ||
+	       attr->reg_cost + attr->reg_growth * (double)req->length <
+		       2.0 * (double)req->length / req->mw->conf.model.bcopy_bw;
+}
+
+void weft_rma_local_put(struct weft_request *req)
+{
+	struct weft_rma_regs *regs = weft_rma_req(req)->regs;
+
+	if (req->send.mem && (req->flags & WEFT_REQ_OWN_MEM)) {
+		weft_mem_put(req->send.mem);
+		req->send.mem = NULL;
+		req->flags &= ~WEFT_REQ_OWN_MEM;
+	}
+	if (!regs)
+		return;
+	for (size_t i = 0; i < regs->num; i++)
+		if (regs->mem[i])
+			weft_mem_put(regs->mem[i]);
+	free(regs);
+	weft_rma_req(req)->regs = NULL;
+}
+
+static int register_iov(struct weft_request *req, unsigned int access)
+{
+	const struct weft_dt *dt = &req->dt;
+	struct weft_rma_regs *regs = calloc(1, sizeof(*regs) + dt->iovcnt * sizeof(regs->mem[0]));
+	int rc = 0;
+
+	if (!regs)
+		return -ENOMEM;
+	weft_rma_req(req)->regs = regs;
+	for (size_t i = 0; i < dt->iovcnt && rc == 0; i++) {
+		regs->num = i + 1;
+		if (dt->iov[i].iov_len)
+			rc = weft_mem_get(req->mw->worker->ctx, dt->iov[i].iov_base,
+					  dt->iov[i].iov_len, access, &regs->mem[i]);
+		if (rc)
+			regs->mem[i] = NULL;
+	}
+	if (rc)
+		weft_rma_local_put(req);
+	return rc;
+}
+
+static int register_it(struct weft_request *req, unsigned int access)
+{
+	int rc;
+
+	if (req->dt.dt_class == WEFT_DT_IOV)
+		return register_iov(req, access);
+	rc = weft_mem_get(req->mw->worker->ctx, req->dt.buf, req->length, access, &req->send.mem);
+	if (rc)
+		req->send.mem = NULL;
+	else
+		req->flags |= WEFT_REQ_OWN_MEM;
+	return rc;
+}
+
+/* Is the buffer registered for one of @p lanes, by the user or now? */
+static bool rma_local_get(struct weft_request *req, uint32_t lanes)
+{
+	unsigned int access =
+		weft_rma_req(req)->kind == WEFT_RMA_GET ? WEFT_LANE_ACCESS_LOCAL_WRITE : 0;
+	const struct weft_mem *mem = req->send.mem;
+
+	if (req->length == 0 || !lanes)
+		return false;
+	/*
+	 * A registration that does not cover the buffer is the caller's error; a lane must not get
+	 * it.
+	 */
+	if (mem)
+		return (weft_mem_access(mem) & access) == access && covers_all(mem, &req->dt);
+	if (!is_worth_it(req, lanes))
+		return false;
+	if (register_it(req, access) == 0)
+		return true;
+	req->mw->count.register_failed++;
+	return false;
+}
+
+/* Can the lanes of @p iface access all of it? */
+static bool rma_local_on(const struct weft_request *req, const struct weft_lane_iface *iface)
+{
+	const struct weft_rma_regs *regs = weft_rma_req(req)->regs;
+
+	if (!regs)
+		return req->send.mem && weft_mem_lane_of(req->send.mem, iface);
+	for (size_t i = 0; i < regs->num; i++)
+		if (regs->mem[i] && !weft_mem_lane_of(regs->mem[i], iface))
+			return false;
+	return true;
+}
+
+/*
+ * Describe the buffer from @p off on as @p max ranges at most, all in one registration.
+ * @param[in,out] len  bytes wanted; bytes described
+ */
+static unsigned int rma_local_iov(struct weft_request *req, const struct weft_lane_iface *iface,
+				  size_t off, size_t *len, struct iovec *iov, unsigned int max,
+				  struct weft_mem_lane **mem)
+{
+	const struct weft_rma_regs *regs = weft_rma_req(req)->regs;
+	unsigned int n = weft_dt_iov_some(&req->dt, off, len, iov, regs ? 1 : max);
+
+	/* The cursor is at the last entry described. */
+	*mem = weft_mem_lane_of(regs ? regs->mem[req->dt.pos] : req->send.mem, iface);
+	return n;
+}
+
+/* ------------------------------------------------------------------ the operation */
 
 #define MAX_IOV 32
 
@@ -92,7 +257,7 @@ static uint32_t native_lanes(const struct weft_request *req)
 	for (uint32_t m = lanes; m; m &= m - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(m);
 
-		if (!weft_rma_local_on(req, req->me->lanes[i].lane_ep->iface))
+		if (!rma_local_on(req, req->me->lanes[i].lane_ep->iface))
 			lanes &= ~(1u << i);
 	}
 	return lanes;
@@ -107,7 +272,7 @@ bool weft_rma_native_begin(struct weft_request *req)
 		return false;
 	if (weft_rma_req(req)->kind == WEFT_RMA_AMO)
 		return lanes != 0;
-	return weft_rma_local_get(req, lanes) && native_lanes(req) != 0;
+	return rma_local_get(req, lanes) && native_lanes(req) != 0;
 }
 
 static enum weft_record_kind record_kind(const struct weft_req_rma *r)
@@ -177,8 +342,8 @@ static int post_native(struct weft_request *req, struct weft_native *n, size_t o
 	struct weft_mem_lane *mem;
 	struct iovec iov[MAX_IOV];
 
-	num = weft_rma_local_iov(req, lane_ep->iface, off, len, iov, max < MAX_IOV ? max : MAX_IOV,
-				 &mem);
+	num = rma_local_iov(req, lane_ep->iface, off, len, iov, max < MAX_IOV ? max : MAX_IOV,
+			    &mem);
 	n->comp.done = native_done;
 	return (n->dir == WEFT_DIR_TX ? lane_ep->ops->put_zcopy : lane_ep->ops->get_zcopy)(
 		lane_ep, iov, num, mem, remote, key, &n->comp);

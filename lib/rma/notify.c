@@ -11,7 +11,12 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "msg/msg.h"
+#include "rma/fence.h"
+#include "rma/initiator.h"
+#include "rma/notify.h"
 #include "rma/rma.h"
+#include "rma/target.h"
 
 /* ------------------------------------------------------------------ initiator */
 

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts, gets and atomics: the calls of weft.h. */
+/*
+ * Puts, gets and atomics: the calls of weft_rma.h, their protocols, and the state of a worker and
+ * of an endpoint.
+ */
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "base/copy.h"
 #include "base/log.h"
 #include "core/amo.h"
 #include "core/context.h"
+#include "proto/proto.h"
+#include "rma/fence.h"
+#include "rma/initiator.h"
+#include "rma/native.h"
+#include "rma/notify.h"
 #include "rma/rma.h"
 
 /* ------------------------------------------------------------------ calls */
@@ -241,3 +251,303 @@ int weft_atomic(struct weft_ep *ep, const struct weft_atomic *atomic, struct wef
 	weft_worker_unlock(ep->worker);
 	return rc;
 }
+
+/* ------------------------------------------------------------------ protocols */
+
+/*
+ * Puts, gets and atomics: native, by lanes that access remote memory, or by messages that the
+ * peer's progress executes. Times are until the bytes, or the old value, are at their destination.
+ *
+ *	put/native   WRITE by the lane                        needs a key of the lane's domain,
+ *	                                                      and registered memory here
+ *	put/am       PUT key offset payload --------------->  written by the peer's CPU
+ *	get/native   READ by the lane
+ *	get/am       GET key offset length ---------------->
+ *	             <--------------- GET_DATA over all lanes
+ *	amo/native   by the device (WEFT_ATOMIC_MODE=device)
+ *	amo/am       AMO key offset operand -------------->   by the peer's CPU; AMO_REP with
+ *	                                                      the old value
+ */
+
+/* The costs of native lanes: one way, or (@back) a round trip. */
+static void cost_native(const struct weft_model *m, uint32_t lanes, bool back,
+			struct weft_curve *cv)
+{
+	struct weft_lanes_sum sum;
+
+	weft_curve_lanes(cv, m, lanes);
+	weft_cost_native(cv, m, lanes, WEFT_STAGE_SEND_CPU);
+	if (!back)
+		return;
+	weft_lanes_sum(m, lanes, &sum);
+	weft_curve_once(cv, WEFT_STAGE_LATENCY, (struct weft_linear){sum.latency, 0}, "request",
+			"the slowest lane");
+}
+
+static int cost_native_rma(const struct weft_model *m, const struct weft_proto_key *key,
+			   uint32_t lanes, struct weft_curve *cv)
+{
+	if (!(key->buf & WEFT_BUF_REG)) {
+		snprintf(cv->why, sizeof(cv->why), "the memory here is not registered");
+		return -ENOTSUP;
+	}
+	weft_curve_begin(cv, 0, SIZE_MAX);
+	cost_native(m, lanes, key->op == WEFT_OP_GET, cv);
+	weft_curve_end(cv);
+	return 0;
+}
+
+static int cost_put_am(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		       struct weft_curve *cv)
+{
+	int rc;
+
+	weft_curve_begin(cv, 0, SIZE_MAX);
+	rc = weft_cost_fragments(cv, m, lanes, sizeof(struct weft_wire_put), key->buf);
+	if (rc == 0)
+		weft_curve_end(cv);
+	return rc;
+}
+
+/* The peer's memory is registered and contiguous, whatever the local buffer is. */
+static int cost_get_am(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		       struct weft_curve *cv)
+{
+	int rc;
+
+	weft_curve_begin(cv, 0, SIZE_MAX);
+	weft_cost_control(cv, m, "GET");
+	rc = weft_cost_fragments(cv, m, lanes, sizeof(struct weft_wire_data),
+				 WEFT_BUF_CONTIG | WEFT_BUF_REG);
+	if (rc == 0)
+		weft_curve_end(cv);
+	return rc;
+}
+
+#define WORD 8 /* bytes; the largest that atomics change */
+
+static int cost_amo_native(const struct weft_model *m, const struct weft_proto_key *key,
+			   uint32_t lanes, struct weft_curve *cv)
+{
+	if (!m->conf.atomic_device) {
+		snprintf(cv->why, sizeof(cv->why),
+			 "WEFT_ATOMIC_MODE: not atomic with those by CPUs");
+		return -ENOTSUP;
+	}
+	weft_curve_begin(cv, 0, WORD);
+	cost_native(m, lanes, key->op == WEFT_OP_AMO_FETCH, cv);
+	weft_curve_end(cv);
+	return 0;
+}
+
+static int cost_amo_am(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		       struct weft_curve *cv)
+{
+	if (m->conf.atomic_device) {
+		snprintf(cv->why, sizeof(cv->why),
+			 "WEFT_ATOMIC_MODE=device: not atomic with those by devices");
+		return -ENOTSUP;
+	}
+	weft_curve_begin(cv, 0, WORD);
+	weft_curve_lanes(cv, m, lanes);
+	weft_cost_control(cv, m, "AMO");
+	if (key->op == WEFT_OP_AMO_FETCH)
+		weft_cost_control(cv, m, "AMO_REP");
+	weft_curve_end(cv);
+	return 0;
+}
+
+const struct weft_proto weft_proto_put_native = {
+	.name = "put/native",
+	.desc = "written by all lanes that write remote memory themselves",
+	.ops = WEFT_OP_BIT(WEFT_OP_PUT),
+	.classes = 1u << WEFT_DT_CONTIG | 1u << WEFT_DT_IOV,
+	.needs = WEFT_NEEDS_NATIVE,
+	.lanes = &weft_lanes_put,
+	.cost = cost_native_rma,
+	.progress = weft_rma_native_step,
+	.reset = weft_rma_reset,
+};
+
+const struct weft_proto weft_proto_put_am = {
+	.name = "put/am",
+	.desc = "messages over all lanes, written by the peer's progress",
+	.ops = WEFT_OP_BIT(WEFT_OP_PUT),
+	.classes = WEFT_CLASSES_ALL,
+	.lanes = &weft_lanes_rndv_am,
+	.cost = cost_put_am,
+	.progress = weft_rma_put_step,
+	.reset = weft_rma_reset,
+};
+
+const struct weft_proto weft_proto_get_native = {
+	.name = "get/native",
+	.desc = "read by all lanes that read remote memory themselves",
+	.ops = WEFT_OP_BIT(WEFT_OP_GET),
+	.classes = 1u << WEFT_DT_CONTIG | 1u << WEFT_DT_IOV,
+	.needs = WEFT_NEEDS_NATIVE,
+	.lanes = &weft_lanes_get,
+	.cost = cost_native_rma,
+	.progress = weft_rma_native_step,
+	.reset = weft_rma_reset,
+};
+
+const struct weft_proto weft_proto_get_am = {
+	.name = "get/am",
+	.desc = "requested, sent by the peer's progress over all lanes",
+	.ops = WEFT_OP_BIT(WEFT_OP_GET),
+	.classes = WEFT_CLASSES_ALL,
+	.lanes = &weft_lanes_rndv_am,
+	.cost = cost_get_am,
+	.progress = weft_rma_get_step,
+	.reset = weft_rma_reset,
+};
+
+const struct weft_proto weft_proto_amo_native = {
+	.name = "amo/native",
+	.desc = "by the peer's device",
+	.ops = WEFT_OPS_AMO,
+	.classes = WEFT_CLASSES_ALL,
+	.needs = WEFT_NEEDS_NATIVE,
+	.lanes = &weft_lanes_amo,
+	.cost = cost_amo_native,
+	.progress = weft_rma_native_step,
+	.reset = weft_rma_reset,
+};
+
+const struct weft_proto weft_proto_amo_am = {
+	.name = "amo/am",
+	.desc = "a message, done by the peer's progress",
+	.ops = WEFT_OPS_AMO,
+	.classes = WEFT_CLASSES_ALL,
+	.lanes = &weft_lanes_am,
+	.cost = cost_amo_am,
+	.progress = weft_rma_amo_step,
+	.reset = weft_rma_reset,
+};
+
+/* ------------------------------------------------------------------ module */
+
+/* ------------------------------------------------------------------ worker state */
+
+static int worker_init(struct weft_msg_worker *mw)
+{
+	struct weft_rma_worker *rw = calloc(1, sizeof(*rw));
+
+	if (!rw)
+		return -ENOMEM;
+	TAILQ_INIT(&rw->gets_waiting);
+	weft_share_init(&rw->gets, mw->conf.rma_max_gets);
+	mw->rma = rw;
+	return 0;
+}
+
+static void worker_fini(struct weft_msg_worker *mw)
+{
+	free(mw->rma);
+}
+
+static unsigned int look(struct weft_msg_worker *mw)
+{
+	weft_rma_gets_look(mw);
+	return 0;
+}
+
+#define LEVELS(X)                                                                                \
+	X(rw->gets.used + rw->gets.stalled, "rma.gets_now",                                      \
+	  "Pieces of gets requested, not yet "                                                   \
+	  "here, now.")                                                                          \
+	X(rw->gets.peak, "rma.gets_peak", "Pieces of gets requested at a time, at most so far.") \
+	X(rw->gets.stalled, "rma.gets_stalled", "Pieces of gets now whose peers are stalled.")
+
+/* clang-format off */
+static const struct weft_lane_counter counter_help[] = {
+	WEFT_RMA_COUNTERS(WEFT_COUNTER_HELP)
+	LEVELS(WEFT_LEVEL_HELP)
+	WEFT_COUNTER_HELP_END
+};
+/* clang-format on */
+
+static void counters(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, void *arg)
+{
+	const struct weft_rma_worker *rw = mw->rma;
+
+#define REPORT(field, name, help) cb(name, rw->field, arg);
+	WEFT_RMA_COUNTERS(REPORT)
+#undef REPORT
+#define REPORT(value, name, help) cb(name, value, arg);
+	LEVELS(REPORT)
+#undef REPORT
+}
+
+/* ------------------------------------------------------------------ endpoint state */
+
+struct weft_rma *weft_rma_of(struct weft_msg_ep *me)
+{
+	struct weft_rma *rma = me->rma;
+
+	if (rma)
+		return rma;
+	rma = calloc(1, sizeof(*rma));
+	if (!rma)
+		return NULL;
+	TAILQ_INIT(&rma->pending);
+	TAILQ_INIT(&rma->waiting);
+	TAILQ_INIT(&rma->answers);
+	rma->me = me;
+	me->rma = rma;
+	return rma;
+}
+
+static void ep_fini(struct weft_msg_ep *me)
+{
+	if (!me->rma)
+		return;
+	weft_rma_gets_leave(me);
+	if (me->rma->listed)
+		LIST_REMOVE(me->rma, used_link);
+	weft_rma_note_drop(me->rma);
+	free(me->rma);
+	me->rma = NULL;
+}
+
+bool weft_rma_ready(struct weft_msg_ep *me)
+{
+	if (weft_rma_of(me))
+		return true;
+	weft_msg_fail(me, -ENOMEM, "no memory for a peer's operations on memory here");
+	return false;
+}
+
+static void fail(struct weft_msg_ep *me)
+{
+	struct weft_rma *rma = me->rma;
+
+	if (!rma)
+		return;
+	TAILQ_INIT(&rma->pending);
+	TAILQ_INIT(&rma->waiting);
+	TAILQ_INIT(&rma->answers);
+	rma->answers_open = 0;
+	weft_rma_gets_leave(me);
+	weft_rma_gets_done(me, rma->gets, false);
+	rma->running = rma->open = rma->gets = 0;
+	rma->confirmed = rma->wanted = rma->sent;
+	weft_rma_note_drop(rma);
+	weft_rma_moved(me);
+}
+
+const struct weft_module weft_rma_module = {
+	.name = "rma",
+	.worker_init = worker_init,
+	.worker_fini = worker_fini,
+	.before_queues = look,
+	.counters = counters,
+	.counter_help = counter_help,
+	.ep_fini = ep_fini,
+	.serve = weft_rma_serve,
+	.has_work = weft_rma_has_work,
+	.fail = fail,
+	.flushed = weft_rma_flushed,
+	.take_status = weft_rma_take_status,
+};

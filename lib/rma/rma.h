@@ -4,22 +4,16 @@
  * Remote memory: puts, gets and atomics of an endpoint. They are native where a lane can access the
  * peer's memory, else they go by messages that the peer's progress executes.
  *
- *	rma/rma.c        the calls of weft_rma.h
- *	rma/rkey.c       remote keys
- *	rma/key_query.c    remote keys made from a number: requesting the rest from the owner
- *	rma/proto.c      protocols: puts, gets and atomics, native or by messages, and their costs
- *	rma/initiator.c  the initiator's part: messages that it sends
- *	rma/answer.c     the initiator's part: replies of the peer
+ *	rma/rma.c        the calls of weft_rma.h; protocols and their costs; the hooks
+ *	                 (msg/module.h)
+ *	rma/rkey.c       remote keys; those made from a number: requesting the rest from the owner
+ *	rma/initiator.c  the initiator's part: messages that it sends, also atomics on typed arrays;
+ *	                 replies of the peer
+ *	rma/native.c     the initiator's part over native lanes, and its buffer there
  *	rma/notify.c     puts that notify their target: both parts
- *	rma/native.c     the initiator's part over native lanes
- *	rma/local.c      the initiator's buffer for native lanes
- *	rma/vector.c     atomics on typed arrays, at the initiator
- *	rma/vector_target.c
- *	                 and at the target
- *	rma/gets.c       the pieces of gets that a worker has outstanding
  *	rma/target.c     requests from peers
- *	rma/fence.c      order: confirmation, fences, and the part of a flush
- *	rma/module.c     the hooks (msg/module.h)
+ *	rma/fence.c      order: confirmation, fences, and the part of a flush; the number of gets
+ *	                 that a worker has outstanding
  *
  * Confirmation: PUT and AMO messages have no reply, except fetching AMOs. Both ends count them.
  * RMA_FLUSH requests a reply when all of them so far are done. The reply contains the number of
@@ -43,6 +37,11 @@
 #include "base/counters.h"
 #include "base/pacing.h"
 #include "msg/msg.h"
+#include "rma/fence.h"
+#include "rma/initiator.h"
+#include "rma/notify.h"
+#include "rma/rkey.h"
+#include "rma/target.h"
 
 enum weft_rma_kind {
 	WEFT_RMA_PUT,
@@ -247,141 +246,12 @@ static inline void weft_rma_count(struct weft_rma *rma, bool odd)
 	rma->half[odd]++;
 }
 
-/* ------------------------------------------------------------------ initiator (rma/initiator.c) */
-
-/**
- * Queue a new operation, or execute it at once where possible. @return 0 it is over and freed;
- * WEFT_INPROGRESS; an error (freed)
- */
-int weft_rma_start(struct weft_request *req);
-/** Set the pieces of the window that it has outstanding; @p left bytes have not come. */
-void weft_rma_set_pieces(struct weft_request *req, uint64_t left);
-/** A part of the operation is over: complete it if all is. */
-void weft_rma_check(struct weft_request *req);
-void weft_rma_recv_data(struct weft_msg_ep *me, const void *data, size_t payload);
-void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const void *data, size_t payload);
-void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload);
-
-/*
- * Hand over messages as lanes accept them: the progress() of the protocols. @return as
- * weft_proto.progress()
- */
-int weft_rma_put_step(struct weft_request *req);
-int weft_rma_get_step(struct weft_request *req);
-int weft_rma_amo_step(struct weft_request *req);
-/** Begin a native operation without pieces in flight again, perhaps by another protocol. */
-void weft_rma_restart(struct weft_request *req);
-/** The reset() of these protocols: an operation that has not begun may use another one. */
-int weft_rma_reset(struct weft_request *req);
-
-/** Can native lanes execute the operation? Registers the buffer if that is worth it. */
-bool weft_rma_native_begin(struct weft_request *req);
-/** Hand over to native lanes. @return 0, -EAGAIN, or the lane's error */
-int weft_rma_native_step(struct weft_request *req);
-
-/** Lanes of the endpoint could use native keys: request them, once. */
-void weft_rkey_query(struct weft_msg_ep *me, struct weft_rkey *rkey);
-void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payload);
-void weft_rma_recv_key(struct weft_msg_ep *me, const void *data, size_t payload);
-/** The key is unused: free it. */
-void weft_rkey_free(struct weft_rkey *rkey);
-
-/** Hand over an atomic on an array. @return as weft_proto.progress() */
-int weft_rma_vec_step(struct weft_request *req);
-void weft_rma_recv_amov(struct weft_msg_ep *me, const void *data, size_t payload);
-void weft_rma_recv_amov_rep(struct weft_msg_ep *me, const void *data, size_t payload);
-/**
- * Enter the memory for [offset, offset + length). @return 0: weft_mem_key_leave() must follow; or
- * the error
- */
-int weft_rma_enter(struct weft_msg_ep *me, uint64_t key, uint64_t offset, uint64_t length,
-		   unsigned int right, struct weft_mem_slot **out);
-/** Send a NAK now or as soon as there is room. */
-void weft_rma_refuse(struct weft_msg_ep *me, struct weft_wire_ref ref, uint64_t length, int status,
-		     unsigned int flags);
-/** A PUT or counted atomic is done, or has failed with @p status. */
-void weft_rma_counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t flags,
-		      uint32_t number, int status);
-
-/** The header of a piece of a put. */
-struct weft_wire_put weft_rma_put_head(const struct weft_request *req, size_t off);
-/**
- * weft_stripe()'s piece of a put: bytes from @p off on, behind the header @p hdr of message @p id.
- *
- * @return bytes handed over, 0 when the put has ended, or -EAGAIN
- */
-ssize_t weft_rma_put_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
-			   size_t hdr_len, size_t off, size_t rest);
-
-/* ------------------------------------------------------------------ rma/notify.c */
-
 /** May one more put that notifies begin? If not, an RMA_FLUSH to the peer is outstanding. */
 static inline bool weft_rma_note_room(const struct weft_rma *rma)
 {
 	return rma->notes < WEFT_WIRE_NOTES / 4 || rma->confirmed >= rma->note_mark;
 }
 
-/** The put begins. */
-void weft_rma_note_begin(struct weft_request *req);
-/** As weft_rma_put_step(). */
-int weft_rma_note_step(struct weft_request *req);
-void weft_rma_recv_put_note(struct weft_msg_ep *me, const struct weft_wire_put_note *n,
-			    size_t payload, const struct weft_ext *x);
-/** The endpoint has failed: incomplete puts will not become complete. */
-void weft_rma_note_drop(struct weft_rma *rma);
-/** Validate and write a PUT's bytes. @return 0, or the error */
-int weft_rma_write(struct weft_msg_ep *me, const struct weft_wire_put *put, const void *bytes,
-		   size_t length);
-
-/* ------------------------------------------------------------------ local buffers (rma/local.c) */
-
-/** Is the buffer registered for one of @p lanes, by the user or now? */
-bool weft_rma_local_get(struct weft_request *req, uint32_t lanes);
-/** Can the lanes of @p iface access all of it? */
-bool weft_rma_local_on(const struct weft_request *req, const struct weft_lane_iface *iface);
-/**
- * Describe the buffer from @p off on as @p max ranges at most, all in one registration.
- * @param[in,out] len  bytes wanted; bytes described
- */
-unsigned int weft_rma_local_iov(struct weft_request *req, const struct weft_lane_iface *iface,
-				size_t off, size_t *len, struct iovec *iov, unsigned int max,
-				struct weft_mem_lane **mem);
-/** Release the registrations that weft_rma_local_get() made; the user's stays. */
-void weft_rma_local_put(struct weft_request *req);
-
-/*
- * ------------------------------------------------------------------ gets outstanding (rma/gets.c)
- */
-
-/** May this endpoint request one more piece? If not, it is kicked when it may. Counted. */
-bool weft_rma_gets_room(struct weft_msg_ep *me);
-/** @p pieces more are outstanding. */
-void weft_rma_gets_take(struct weft_msg_ep *me, uint32_t pieces);
-/** @p pieces have come, or (@p good false) will not come. */
-void weft_rma_gets_done(struct weft_msg_ep *me, uint32_t pieces, bool good);
-/** If there is room, let waiting endpoints continue. */
-void weft_rma_gets_look(struct weft_msg_worker *mw);
-/** The endpoint does not wait any more. */
-void weft_rma_gets_leave(struct weft_msg_ep *me);
-
-/* ------------------------------------------------------------------ target (rma/target.c) */
-
-void weft_rma_recv_put(struct weft_msg_ep *me, const void *data, size_t payload);
-void weft_rma_recv_get(struct weft_msg_ep *me, const void *data, size_t payload);
-void weft_rma_recv_amo(struct weft_msg_ep *me, const void *data, size_t payload);
-void weft_rma_recv_flush(struct weft_msg_ep *me, const void *data, size_t payload);
-/** Send replies that found no room before. @return events */
-unsigned int weft_rma_serve_answers(struct weft_msg_ep *me);
-
-/* ------------------------------------------------------------------ order (rma/fence.c) */
-
-/** Must the operation wait for those before a fence? */
-bool weft_rma_blocked(const struct weft_request *req);
-/**
- * May the operation, the next one of its endpoint, start? If not, the missing confirmation is
- * requested.
- */
-bool weft_rma_may_start(struct weft_request *req);
 /** The endpoint has an operation: fences must check it. */
 static inline void weft_rma_use(struct weft_rma *rma)
 {
@@ -391,20 +261,9 @@ static inline void weft_rma_use(struct weft_rma *rma)
 	LIST_INSERT_HEAD(&rma->me->mw->rma->used, rma, used_link);
 }
 
-/** Request that @p count messages are confirmed. */
-void weft_rma_want(struct weft_msg_ep *me, uint64_t count);
-/** Send an RMA_FLUSH if one is due. */
-void weft_rma_flush_send(struct weft_msg_ep *me);
-void weft_rma_recv_flushed(struct weft_msg_ep *me, const void *data, size_t payload);
-/** A NAK has come: an RMA_FLUSHED may take effect now. */
-void weft_rma_nak_counted(struct weft_msg_ep *me);
-/** An operation has ended, or is confirmed: others may continue. */
-void weft_rma_moved(struct weft_msg_ep *me);
-
-/* ------------------------------------------------------------------ hooks and handlers */
+/* ------------------------------------------------------------------ hooks, protocols */
 
 extern const struct weft_module weft_rma_module;
-extern const struct weft_request_ops weft_rma_ops;
 
 extern const struct weft_proto weft_proto_put_native;
 extern const struct weft_proto weft_proto_put_am;
@@ -415,19 +274,10 @@ extern const struct weft_proto weft_proto_amo_am;
 
 /** Create the endpoint's state if necessary; without memory the endpoint fails. */
 bool weft_rma_ready(struct weft_msg_ep *me);
-/** Serve the endpoint's queues. @return events */
-unsigned int weft_rma_serve(struct weft_msg_ep *me);
-/** Would weft_rma_serve() find something to send? */
-bool weft_rma_has_work(const struct weft_msg_ep *me);
-/** Flush: is everything confirmed? @p count is 0 at first, and preserved between calls. */
-bool weft_rma_flushed(struct weft_msg_ep *me, uint64_t *count);
-/** At least one of these operations has failed, and no request can report it. */
-void weft_rma_error(struct weft_rma *rma, uint64_t first, uint64_t last, int status);
 /** The operation whose number the peer sent back. */
 static inline uint64_t weft_rma_op_sn(const struct weft_msg_ep *me, uint64_t number)
 {
 	return me->op_sn - ((me->op_sn - number) & WEFT_WIRE_RMA_NUMBER);
 }
-/** The error that flush reports, once: of operations before @p op_sn. */
-int weft_rma_take_status(struct weft_msg_ep *me, uint64_t op_sn);
+
 #endif /* WEFT_RMA_H */

@@ -10,9 +10,12 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "core/amo.h"
 #include "core/context.h"
 #include "mem/mem.h"
+#include "msg/msg.h"
 #include "rma/rma.h"
+#include "rma/target.h"
 
 /* ------------------------------------------------------------------ validation */
 
@@ -20,8 +23,8 @@
  * Enter the memory for [offset, offset + length). @return 0: weft_mem_key_leave() must follow; or
  * the error
  */
-int weft_rma_enter(struct weft_msg_ep *me, uint64_t key, uint64_t offset, uint64_t length,
-		   unsigned int right, struct weft_mem_slot **out)
+static int rma_enter(struct weft_msg_ep *me, uint64_t key, uint64_t offset, uint64_t length,
+		     unsigned int right, struct weft_mem_slot **out)
 {
 	struct weft_mem_slot *slot = weft_mem_key_enter(&me->mw->worker->ctx->keys, key);
 	const struct weft_mem *mem;
@@ -131,9 +134,12 @@ static void send_answer(struct weft_msg_ep *me, uint8_t id, const void *data, si
 	queue_answer(me, req);
 }
 
-/* @param flags  0: for an operation with a reply; or WEFT_WIRE_RMA_COUNTED and its half */
-void weft_rma_refuse(struct weft_msg_ep *me, struct weft_wire_ref ref, uint64_t length, int status,
-		     unsigned int flags)
+/*
+ * Send a NAK now or as soon as there is room. @param flags  0: for an operation with a reply; or
+ * WEFT_WIRE_RMA_COUNTED and its half
+ */
+static void rma_refuse(struct weft_msg_ep *me, struct weft_wire_ref ref, uint64_t length,
+		       int status, unsigned int flags)
 {
 	struct weft_wire_rma_nak nak = {
 		.ref = ref,
@@ -219,8 +225,8 @@ void weft_rma_counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t
 		/* The other pieces of a PUT fail, too: one NAK is enough. */
 		rma->last_nak = ref;
 		rma->naks_sent[odd]++;
-		weft_rma_refuse(me, ref, number, status,
-				WEFT_WIRE_RMA_COUNTED | (odd ? WEFT_WIRE_RMA_ODD : 0));
+		rma_refuse(me, ref, number, status,
+			   WEFT_WIRE_RMA_COUNTED | (odd ? WEFT_WIRE_RMA_ODD : 0));
 	}
 	if (rma->peer_flush && !me->failed)
 		answer_flush(me);
@@ -231,8 +237,7 @@ int weft_rma_write(struct weft_msg_ep *me, const struct weft_wire_put *put, cons
 {
 	uint64_t offset = weft_get64(put->offset);
 	struct weft_mem_slot *slot;
-	int rc = weft_rma_enter(me, weft_get64(put->key), offset, length, WEFT_MEM_REMOTE_WRITE,
-				&slot);
+	int rc = rma_enter(me, weft_get64(put->key), offset, length, WEFT_MEM_REMOTE_WRITE, &slot);
 
 	if (rc)
 		return rc;
@@ -307,8 +312,7 @@ static int amo(struct weft_msg_ep *me, const struct weft_wire_amo *a, uint64_t *
 	uint64_t compare = weft_get64(a->compare);
 	struct weft_mem_slot *slot;
 	uint8_t *word;
-	int rc = weft_rma_enter(me, weft_get64(a->key), offset, a->width, WEFT_MEM_REMOTE_ATOMIC,
-				&slot);
+	int rc = rma_enter(me, weft_get64(a->key), offset, a->width, WEFT_MEM_REMOTE_ATOMIC, &slot);
 
 	if (rc)
 		return rc;
@@ -339,7 +343,7 @@ void weft_rma_recv_amo(struct weft_msg_ep *me, const void *data, size_t payload)
 	if (!(flags & WEFT_WIRE_AMO_FETCH)) {
 		weft_rma_counted(me, a->ref, flags, weft_get32(a->number), rc);
 	} else if (rc) {
-		weft_rma_refuse(me, a->ref, 0, rc, 0);
+		rma_refuse(me, a->ref, 0, rc, 0);
 	} else {
 		struct weft_wire_amo_rep rep = {a->ref, weft_put64(old)};
 
@@ -359,7 +363,7 @@ static ssize_t get_data_piece(struct weft_request *req, unsigned int lane, size_
 	if (atomic_load(&req->send.mem->revoked)) {
 		me->mw->rma->bad_key++;
 		req->length = off;
-		weft_rma_refuse(me, req->send.peer, rest, -EKEYREJECTED, 0);
+		rma_refuse(me, req->send.peer, rest, -EKEYREJECTED, 0);
 		return 0;
 	}
 	if (len == 0)
@@ -391,9 +395,9 @@ void weft_rma_recv_get(struct weft_msg_ep *me, const void *data, size_t payload)
 
 	if (!weft_rma_ready(me))
 		return;
-	rc = weft_rma_enter(me, weft_get64(get->key), offset, length, WEFT_MEM_REMOTE_READ, &slot);
+	rc = rma_enter(me, weft_get64(get->key), offset, length, WEFT_MEM_REMOTE_READ, &slot);
 	if (rc) {
-		weft_rma_refuse(me, get->ref, length, rc, 0);
+		rma_refuse(me, get->ref, length, rc, 0);
 		return;
 	}
 	req = new_answer(me, WEFT_RMA_ANSWER);
@@ -447,4 +451,64 @@ unsigned int weft_rma_serve_answers(struct weft_msg_ep *me)
 		answer_check(req);
 	}
 	return n;
+}
+
+/* ------------------------------------------------------------------ atomics on arrays */
+
+/* AMOV: rma/initiator.c describes the messages. */
+
+static int amov_execute(struct weft_msg_ep *me, const struct weft_wire_amov *a, size_t bytes,
+			uint8_t *old)
+{
+	const size_t width = weft_amo_width(a->type);
+	const uint8_t *operand = (const uint8_t *)(a + 1);
+	const uint8_t *compare = operand + (a->op == WEFT_ATOMIC_READ ? 0 : bytes);
+	struct weft_mem_slot *slot;
+	uint8_t *word;
+	int rc = rma_enter(me, weft_get64(a->key), weft_get64(a->offset), bytes,
+			   WEFT_MEM_REMOTE_ATOMIC, &slot);
+
+	if (rc)
+		return rc;
+	word = (uint8_t *)slot->mem->address + weft_get64(a->offset);
+	if ((uintptr_t)word % width) {
+		me->mw->rma->misaligned++;
+		rc = -EINVAL;
+	}
+	for (size_t i = 0; rc == 0 && i < bytes; i += width)
+		weft_amo_do(a->op, a->type, word + i,
+			    a->op == WEFT_ATOMIC_READ ? NULL : operand + i,
+			    weft_amo_compares(a->op) ? compare + i : NULL, old + i);
+	weft_mem_key_leave(slot);
+	me->mw->rma->amos += rc ? 0 : bytes / width;
+	return rc;
+}
+
+void weft_rma_recv_amov(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	const struct weft_wire_amov *a = data;
+	uint16_t flags = weft_get16(a->flags);
+	size_t bytes = (size_t)weft_get32(a->count) * weft_amo_width(a->type);
+	struct {
+		struct weft_wire_data head;
+		uint8_t old[WEFT_WIRE_AMOV_BYTES];
+	} __attribute__((packed)) rep = {.head = {a->ref, a->local}};
+	int rc;
+
+	if (!weft_rma_ready(me))
+		return;
+	/* Replies that cannot be sent occupy memory. */
+	if ((flags & WEFT_WIRE_AMO_FETCH) && me->num_ctl >= 2 * WEFT_WIRE_ANSWERS) {
+		me->mw->rma->too_many++;
+		weft_msg_fail(me, -EPROTO, "the peer requests more than %u answers at a time",
+			      2 * WEFT_WIRE_ANSWERS);
+		return;
+	}
+	rc = amov_execute(me, a, bytes, rep.old);
+	if (!(flags & WEFT_WIRE_AMO_FETCH))
+		weft_rma_counted(me, a->ref, flags, weft_get32(a->number), rc);
+	else if (rc)
+		rma_refuse(me, a->ref, bytes, rc, 0);
+	else
+		weft_tx_ctl(me, WEFT_WIRE_AMOV_REP, &rep, sizeof(rep.head) + bytes);
 }

@@ -5,16 +5,21 @@
  * Bytes requested over a lane are its load (msg/lane_load.h). At most a window is outstanding: the
  * bytes that the lane carries in a round trip and WEFT_LOAD_SLACK, at its measured rate. So every
  * lane is busy, yet none has more than about a millisecond of work outstanding, and a lane that
- * becomes slow delays little. A port has a window for all its senders (rndv/port.h), and a worker a
- * limit for all its peers (base/pacing.h). With many senders the receiver decides how much comes at
- * a time, and serves them in turn, piece by piece (rndv/schedule.c). Peers that do not deliver
- * occupy neither.
+ * becomes slow delays little. A port has a window for all its senders (rndv/schedule.h), and a
+ * worker a limit for all its peers (base/pacing.h). With many senders the receiver decides how much
+ * comes at a time, and serves them in turn, piece by piece (rndv/schedule.c). Peers that do not
+ * deliver occupy neither.
  */
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "msg/msg.h"
+#include "rndv/fetch.h"
+#include "rndv/pull.h"
 #include "rndv/rndv.h"
+#include "rndv/schedule.h"
+#include "rndv/sender.h"
 
 #define SHARED_PARTS 8u
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "tag/match.h"
+#include "tag/match_index.h"
 
 static inline size_t bucket_of(const struct weft_match *m, uint64_t key)
 {
@@ -495,4 +496,10 @@ struct weft_match_recv *weft_match_any_recv(struct weft_match *m)
 			return TAILQ_FIRST(&m->recv_table[m->any & (n - 1)]);
 	}
 	return NULL;
+}
+
+void weft_match_fini(struct weft_match *m)
+{
+	weft_match_indexes_fini(m);
+	weft_match_masks_fini(m);
 }

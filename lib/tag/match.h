@@ -17,7 +17,7 @@
  * - receives: hash buckets keyed by (mask, tag under the mask, source or none). A message is
  *   searched once under the full mask and once under each other mask in use; of the receives found
  *   the one posted first gets it. The cost grows with the number of masks, not of receives. The
- *   number of masks is not limited (tag/match_mask.c). A mask costs a comparison only, if all its
+ *   number of masks is not limited (tag/match_index.c). A mask costs a comparison only, if all its
  *   receives share a bit in which they differ from the message;
  * - messages: hash buckets by tag, hash buckets by (tag, source), all in arrival order, and a list
  *   of each source's in arrival order. For up to #WEFT_MATCH_INDEXES masks of wildcard searches
@@ -278,30 +278,8 @@ static inline struct weft_match_msg *weft_match_find(struct weft_match *m,
 int weft_match_post(struct weft_match *m, struct weft_match_recv *recv);
 void weft_match_cancel(struct weft_match *m, struct weft_match_recv *recv);
 
-/* tag/match_mask.c, for tag/match.c */
-/**
- * The mask for a receive that is about to be posted; an idle mask becomes used.
- * @return NULL = no memory
- */
-struct weft_match_mask *weft_match_mask_get(struct weft_match *m, uint64_t tag, uint64_t mask);
-/** The last receive of the mask is gone. */
-void weft_match_mask_idle(struct weft_match *m, struct weft_match_mask *k);
-void weft_match_masks_fini(struct weft_match *m);
-
-/* tag/match_index.c, for tag/match.c */
-void weft_match_index_make(struct weft_match *m, uint64_t mask, bool sourced);
-/** The index for such searches, or NULL. Marks it as used. */
-struct weft_match_index *weft_match_index_of(struct weft_match *m, uint64_t mask, bool sourced);
-struct weft_match_msg *weft_match_index_find(struct weft_match *m, struct weft_match_index *x,
-					     const struct weft_match_source *source, uint64_t tag,
-					     struct weft_match_chan chan);
-void weft_match_index_add(struct weft_match *m, struct weft_match_msg *msg);
-/** @param sourced  remove it from indexes with a source only */
-void weft_match_index_remove(struct weft_match *m, struct weft_match_msg *msg, bool sourced);
-
 /** Free all memory but the owner's; messages may still be in the lists. */
 void weft_match_fini(struct weft_match *m);
-
 /** Any posted receive, or NULL: for removing all of them at the end. */
 struct weft_match_recv *weft_match_any_recv(struct weft_match *m);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Boot addresses: packs this worker's own, and derives a provisional worker address from a peer's.
- * See wireup/learn.c.
+ * wireup/events.c requests the whole address.
  */
 
 #include <errno.h>
@@ -10,7 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wireup/learn.h"
+#include "core/address.h"
+#include "core/endpoint.h"
+#include "wireup/boot_address.h"
+#include "wireup/codec.h"
+#include "wireup/connect.h"
+#include "wireup/ep.h"
+#include "wireup/select.h"
+#include "wireup/wireup.h"
 
 /* ------------------------------------------------------------------ own */
 

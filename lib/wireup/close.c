@@ -10,6 +10,8 @@
 #include <stdlib.h>
 
 #include "msg/msg.h"
+#include "wireup/close.h"
+#include "wireup/ep.h"
 #include "wireup/wireup.h"
 
 /* Longest wait for the acknowledgement of CLOSE: all messages were delivered before it. */

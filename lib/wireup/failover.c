@@ -12,15 +12,22 @@
  *	CLOSING --LANE_DOWN or LANE_DOWN_ACK--> GONE
  */
 
-#include "wireup/failover.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/config.h"
+#include "core/endpoint.h"
 #include "msg/msg.h"
+#include "wireup/codec.h"
+#include "wireup/ep.h"
+#include "wireup/failover.h"
+#include "wireup/iface_event.h"
+#include "wireup/lane_return.h"
+#include "wireup/lanes.h"
+#include "wireup/unclaimed.h"
+#include "wireup/wireup.h"
 
 #define LOOK_NS 2000000ull
 /* Probes without a reply after which a lane is stopped, while another lane is alive. */

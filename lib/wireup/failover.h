@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wireup/failover.h
- * Lanes that die and come back: wireup/failover.c decides which lane of an endpoint is stopped, and
- * when. wireup/lane_return.c connects it again. Messages that the peer has not received over a lane
- * that died are sent over the other lanes (msg/replay.c). doc/raw-lanes.md describes all of it.
+ * Lanes that die: wireup/failover.c decides which lane of an endpoint is stopped, and when.
+ * wireup/lane_return.c connects it again. Messages that the peer has not received over a lane that
+ * died are sent over the other lanes (msg/replay.c). doc/raw-lanes.md describes all of it.
  */
 #ifndef WEFT_FAILOVER_H
 #define WEFT_FAILOVER_H
@@ -11,7 +11,8 @@
 #include "core/address.h"
 #include "core/endpoint.h"
 #include "wireup/select.h"
-#include "wireup/wireup.h"
+
+struct weft_wireup_msg;
 
 enum weft_lane_life {
 	WEFT_LANE_USED,       /* or not attached yet */
@@ -73,11 +74,6 @@ static inline uint16_t weft_lane_next(uint16_t number)
 	return (uint16_t)(number + 1) ? (uint16_t)(number + 1) : 1;
 }
 
-/**
- * The endpoint gets a second lane, so from now on it can survive the loss of one. Without memory
- * for this the endpoint fails with any of its lanes.
- */
-void weft_failover_init(struct weft_ep *ep);
 /** WEFT_LANE_EV_SUSPECT of lane @p n. */
 void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const char *text);
 /** LANE_DOWN, LANE_DOWN_ACK, LANE_SUSPECT or LANE_LINK has arrived over lane @p from. */
@@ -95,8 +91,6 @@ void weft_failover_timer(struct weft_ep *ep);
 /** The longest round trip of the lanes in use, in ns; 0 = unknown. */
 uint64_t weft_failover_trip(const struct weft_ep *ep);
 
-/* wireup/lane_return.c */
-
 /**
  * Is this the worker with the lower id? It decides which lane is stopped, and connects it again.
  */
@@ -104,27 +98,5 @@ static inline bool weft_failover_leads(const struct weft_ep *ep)
 {
 	return ep->worker->id < ep->remote_id;
 }
-
-/** The new connection of lane @p n has failed: destroy it. */
-void weft_lane_return_drop(struct weft_ep *ep, unsigned int n);
-/** LANE_LINK has arrived. @return false: it is not expected */
-bool weft_lane_return_linked(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m);
-/** Lane @p n is gone: schedule the first attempt to connect it again. */
-void weft_lane_return_begin(struct weft_ep *ep, unsigned int n);
-/** The next step of lane @p n is due. */
-void weft_lane_return_timer(struct weft_ep *ep, unsigned int n);
-/** A link is back: connect the lanes over @p iface at once. */
-void weft_lane_return_link(struct weft_worker *w, const struct weft_lane_iface *iface);
-/**
- * Handle an event of a connection that replaces one that died. @return false: the connection is no
- * such one
- */
-bool weft_lane_return_event(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
-			    enum weft_lane_event ev, const char *text);
-/** Handle ATTACH of a lane's second or later connection. @return false: it is for the first */
-bool weft_lane_return_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
-			     const struct weft_wireup_msg *m);
-/** ATTACHED has arrived over @p lane_ep, or data, which means the same. */
-void weft_lane_return_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep);
 
 #endif /* WEFT_FAILOVER_H */

@@ -5,11 +5,13 @@
  */
 
 #include <stdio.h>
+#include <string.h>
 
-#include "wireup/failover.h"
-#include "wireup/wireup.h"
 #include "base/log.h"
+#include "wireup/iface_event.h"
+#include "wireup/lane_return.h"
 #include "wireup/rails.h"
+#include "wireup/wireup.h"
 
 #define LINES 5u
 #define LINES_NS 10000000000ull

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
 /*
  * The lanes of an endpoint: binding a connection as a lane, and attaching the lanes after lane 0.
- * The leader opens their connections, the other end binds them. The lane map (wireup/map.c) lists
- * them.
+ * The leader opens their connections, the other end binds them. The lane map (wireup/select.c)
+ * lists them.
  */
 
 #include <errno.h>
@@ -13,10 +12,51 @@
 
 #include "core/config.h"
 #include "msg/msg.h"
+#include "wireup/close.h"
+#include "wireup/codec.h"
+#include "wireup/ep.h"
 #include "wireup/failover.h"
+#include "wireup/lanes.h"
+#include "wireup/select.h"
+#include "wireup/unclaimed.h"
 #include "wireup/wireup.h"
 
 #define ATTACH_RETRY_NS 500000000ull
+
+/*
+ * The endpoint gets a second lane, so from now on it can survive the loss of one. Without memory
+ * for this the endpoint fails with any of its lanes.
+ */
+static void failover_init(struct weft_ep *ep)
+{
+	const struct weft_wireup *wu = ep->wireup;
+	struct weft_failover *f;
+
+	if (ep->failover || !wu || !ep->peer)
+		return;
+	f = calloc(1, sizeof(*f) + ep->lane_room * sizeof(f->lane[0]));
+	if (!f)
+		return;
+	f->room = ep->lane_room;
+	for (unsigned int i = 0; i < ep->lane_room; i++) {
+		const struct weft_address_iface *l = &wu->local[wu->map[i].pair.local],
+						*r = &wu->remote.ifaces[wu->map[i].pair.remote];
+
+		f->lane[i].look_at = UINT64_MAX;
+		if (wu->map[i].max_frag == 0)
+			continue;
+		f->lane[i].map = wu->map[i];
+		f->lane[i].set = l->features | r->features;
+		f->lane[i].addr_len = r->addr_len;
+		memcpy(f->lane[i].addr, r->addr, r->addr_len);
+	}
+	ep->failover = f;
+}
+
+struct weft_lane_ep *weft_lane_any(const struct weft_ep *ep)
+{
+	return ep->lanes_up ? ep->lanes[__builtin_ctz(ep->lanes_up)].lane_ep : NULL;
+}
 
 static double larger_of(float a, float b)
 {
@@ -125,7 +165,7 @@ void weft_lane_up(struct weft_ep *ep, unsigned int n)
 	weft_log_ep(ep, WEFT_LOG_INFO, "lane %u is up: %s to %s, %s", n, lane->lane_ep->iface->name,
 		    ep->lane_info[n].remote, ep->lane_info[n].why);
 	if (n != 0)
-		weft_failover_init(ep);
+		failover_init(ep);
 	if (ep->state != WEFT_EP_CONNECTING)
 		weft_msg_ep_connected(ep, NULL);
 }
@@ -139,6 +179,15 @@ void weft_lane_lost(struct weft_ep *ep, unsigned int n)
 	if (ep->closing)
 		weft_ep_closing_lanes(ep);
 	weft_msg_ep_connected(ep, NULL);
+}
+
+/* Do the ends of lane @p n of the map need each other's address? */
+static bool link_needed(const struct weft_ep *ep, unsigned int n)
+{
+	const struct weft_wireup *wu = ep->wireup;
+
+	return wu->map[n].max_frag != 0 &&
+	       wu->local[wu->map[n].pair.local].features & WEFT_LANE_F_TO_EP;
 }
 
 /* ------------------------------------------------------------------ further lanes */
@@ -200,7 +249,7 @@ static void start_lane(struct weft_ep *ep, unsigned int n)
 
 	if (!wu->leader) {
 		wu->attach[n] = WEFT_ATTACH_AWAIT;
-	} else if (!weft_link_needed(ep, n)) {
+	} else if (!link_needed(ep, n)) {
 		open_lane(ep, n);
 	} else {
 		wu->attach[n] = WEFT_ATTACH_OPENING;
@@ -384,4 +433,194 @@ void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	    ep->lanes[n].lane_ep != lane_ep)
 		return; /* a duplicate */
 	weft_link_attached(ep, n);
+}
+
+/* ------------------------------------------------------------------ addresses of both ends */
+
+/*
+ * Lanes whose two ends need each other's address (WEFT_LANE_F_TO_EP). The ends are made with the
+ * lane map, and their addresses are in the same messages: the leader's with its proposal, the other
+ * side's with its confirmation. So the other side is connected before the leader, and the leader
+ * sends the first message on every such lane: ATTACH. The reply is ATTACHED.
+ *
+ * If the exchange goes over a control channel, lane 0 is such a lane, too, and its ATTACH and
+ * ATTACHED establish the endpoint. Until then only wire-up messages have been sent on any lane, so
+ * after a failure another pair of interfaces can be tried.
+ */
+
+static void drop_end(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_lane_ep *lane_ep = ep->lanes[n].lane_ep;
+
+	ep->lanes[n].lane_ep = NULL;
+	weft_lane_ep_destroy(ep->worker, lane_ep);
+}
+
+void weft_links_reset(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_lane_ep *boot = wu->boot;
+	unsigned int i;
+
+	wu->boot = NULL;
+	for (i = 0; i < WEFT_MAX_LANES; i++) {
+		wu->attach[i] = WEFT_ATTACH_NONE;
+		if (ep->lanes[i].lane_ep == boot)
+			boot = NULL;
+		if (ep->lanes[i].lane_ep)
+			drop_end(ep, i);
+	}
+	if (boot)
+		weft_lane_ep_destroy(ep->worker, boot);
+	ep->num_lanes = 0;
+}
+
+/* ------------------------------------------------------------------ our ends */
+
+static int create_end(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_lane_iface *iface = weft_map_iface(ep, n);
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_lane_ep *lane_ep;
+	int rc;
+
+	rc = iface->ops->ep_create(iface, ep, &lane_ep);
+	if (rc == 0) {
+		weft_lane_bind(ep, n, lane_ep);
+		return 0;
+	}
+	weft_reason_set(&wu->reason, "%s: no endpoint for a lane: %s", iface->name,
+			weft_strerror(rc));
+	weft_log_ep(ep, WEFT_LOG_WARN, "lane %u is left out: %s", n, wu->reason.text);
+	wu->map[n].max_frag = 0;
+	return rc;
+}
+
+int weft_links_create(struct weft_ep *ep)
+{
+	unsigned int i;
+	int rc, first = 0;
+
+	for (i = 0; i < WEFT_MAX_LANES; i++) {
+		if (!link_needed(ep, i))
+			continue;
+		rc = create_end(ep, i);
+		if (i == 0)
+			first = rc;
+	}
+	return first;
+}
+
+void weft_links_record(const struct weft_ep *ep, struct weft_records *r)
+{
+	struct {
+		struct weft_wire_ep_addr head;
+		uint8_t bytes[WEFT_LANE_ADDR_MAX];
+	} __attribute__((packed)) rec = {0};
+	struct weft_lane_ep *lane_ep;
+	unsigned int i;
+
+	for (i = 0; i < WEFT_MAX_LANES; i++) {
+		lane_ep = ep->lanes[i].lane_ep;
+		if (!lane_ep || !link_needed(ep, i))
+			continue;
+		rec.head.lane = (uint8_t)i;
+		lane_ep->ops->ep_get_address(lane_ep, rec.bytes);
+		weft_records_add(r, WEFT_RECORD_EP_ADDR, &rec,
+				 sizeof(rec.head) + lane_ep->iface->attr.ep_addr_len);
+	}
+}
+
+/* ------------------------------------------------------------------ the peer's ends */
+
+bool weft_links_good(const struct weft_worker *w, const struct weft_address *remote,
+		     const struct weft_wireup_msg *m)
+{
+	bool lower = w->id < remote->worker_id;
+	const struct weft_wire_lane *wl;
+	unsigned int i;
+	int r;
+
+	for (i = 0; i < m->num_lanes; i++) {
+		wl = &m->lanes[i];
+		if (m->ep_addr[wl->lane].len == 0)
+			continue;
+		r = weft_lanes_position(remote->ifaces, remote->num_ifaces,
+					lower ? wl->higher_iface : wl->lower_iface);
+		if (r < 0 || remote->ifaces[r].ep_addr_len != m->ep_addr[wl->lane].len)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Connect our end of lane @p n to the peer's. @return 0, or the error for which the lane is left
+ * out
+ */
+static int connect_end(struct weft_ep *ep, const struct weft_wireup_msg *m, unsigned int n)
+{
+	const struct weft_address_iface *remote =
+		&ep->wireup->remote.ifaces[ep->wireup->map[n].pair.remote];
+	struct weft_lane_ep *lane_ep = ep->lanes[n].lane_ep;
+
+	if (m->ep_addr[n].len == 0)
+		return -EPROTO;
+	weft_lane_bind(ep, n, lane_ep); /* the numbers may have changed */
+	return lane_ep->ops->ep_connect_ep(lane_ep, remote->addr, remote->addr_len,
+					   m->ep_addr[n].bytes, m->ep_addr[n].len);
+}
+
+int weft_links_connect(struct weft_ep *ep, const struct weft_wireup_msg *m, bool final)
+{
+	struct weft_wireup *wu = ep->wireup;
+	unsigned int i;
+	int rc;
+
+	for (i = 0; i < WEFT_MAX_LANES; i++) {
+		if (!ep->lanes[i].lane_ep || ep->lanes[i].lane_ep == wu->boot)
+			continue;
+		if (wu->map[i].max_frag == 0) {
+			snprintf(ep->lane_info[i].why, sizeof(ep->lane_info[i].why),
+				 "left out by the peer");
+			drop_end(ep, i);
+			continue;
+		}
+		rc = connect_end(ep, m, i);
+		if (rc == 0)
+			continue;
+		if (i == 0) {
+			weft_reason_set(&wu->reason, "%s: lane 0: %s",
+					ep->lanes[0].lane_ep->iface->name,
+					rc == -EPROTO ? "the peer gave no usable endpoint address"
+						      : weft_strerror(rc));
+			return rc;
+		}
+		weft_lane_leave_out(ep, i,
+				    rc == -EPROTO ? "the peer gave no usable endpoint address"
+						  : weft_strerror(rc),
+				    final);
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ lane 0 */
+
+void weft_links_begin(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	wu->step = WEFT_STEP_LINKING;
+	wu->attach[0] = wu->leader ? WEFT_ATTACH_OPENING : WEFT_ATTACH_AWAIT;
+	if (ep->lanes[0].lane_ep->up)
+		weft_lane_ep_up(ep, 0);
+	weft_ep_timer_at(ep, wu->deadline);
+}
+
+void weft_link_attached(struct weft_ep *ep, unsigned int n)
+{
+	ep->wireup->attach[n] = WEFT_ATTACH_NONE;
+	if (n == 0)
+		weft_wireup_linked(ep);
+	else
+		weft_lane_up(ep, n);
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wireup/ep.h"
+#include "wireup/unclaimed.h"
 #include "wireup/wireup.h"
 
 /*

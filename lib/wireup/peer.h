@@ -55,9 +55,6 @@ bool weft_peer_sn_used(const struct weft_peer *peer, uint32_t sn);
 void weft_peer_sn_use(struct weft_peer *peer, uint32_t sn);
 /** The peer has reported that @p sn is free there: lower numbers must not be used any more. */
 void weft_peer_sn_skip(struct weft_peer *peer, uint32_t sn);
-/** The endpoint with number @p sn, or NULL: wireup/ep_table.c. */
-struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer *peer,
-			     uint32_t sn);
 /** The oldest live endpoint that the peer made and the program has not claimed, or NULL. */
 struct weft_ep *weft_peer_unclaimed(const struct weft_worker *w, const struct weft_peer *peer);
 /** Change the number of @p ep to @p sn, which counts as used from now on. */

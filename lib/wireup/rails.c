@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "core/config.h"
+#include "wireup/lane_return.h"
 #include "wireup/rails.h"
 #include "wireup/wireup.h"
 

@@ -16,4 +16,15 @@ void weft_rails_changed(struct weft_worker *w, const struct weft_lane_iface *ifa
  */
 bool weft_rails_settled(struct weft_ep *ep);
 
+/**
+ * An interface of a worker that is being created is missing: store the reason for the message of
+ * weft_rails_opened().
+ */
+void weft_rails_missing(struct weft_worker *w, const char *name, const char *why);
+/**
+ * All possible interfaces are open. @return 0, or -ENODEV: fewer than WEFT_MIN_LANES, which has
+ * been logged
+ */
+int weft_rails_opened(struct weft_worker *w, bool wants_rails);
+
 #endif /* WEFT_RAILS_H */

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/*
+ * Which pairs of interfaces become lanes. The selection is pure. The lane map applies it to an
+ * endpoint, and is the result on which both ends agree.
+ */
+
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "wireup/codec.h"
 #include "wireup/select.h"
+#include "wireup/wireup.h"
 
 /* An iface is worth another lane while it has this share of its bandwidth left. */
 #define REST_MIN 0.25
@@ -55,7 +65,9 @@ static uint32_t largest_message(const struct weft_address_iface *a)
 	return m;
 }
 
-uint32_t weft_pair_max_frag(const struct weft_address_iface *l, const struct weft_address_iface *r)
+/* Largest lane message that both ends take. */
+static uint32_t pair_max_frag(const struct weft_address_iface *l,
+			      const struct weft_address_iface *r)
 {
 	return largest_message(l) < largest_message(r) ? largest_message(l) : largest_message(r);
 }
@@ -221,7 +233,7 @@ static void take_pair(const struct weft_select *in, struct state *st, struct wef
 	lane->pair = p;
 	lane->bandwidth = bw;
 	lane->latency = pair_latency(l, r);
-	lane->max_frag = weft_pair_max_frag(l, r);
+	lane->max_frag = pair_max_frag(l, r);
 	st->rest_l[p.local] -= bw;
 	st->rest_r[p.remote] -= bw;
 	st->taken[p.local] |= (uint16_t)(1u << p.remote);
@@ -301,4 +313,266 @@ unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_
 		}
 	}
 	return n;
+}
+
+/* ------------------------------------------------------------------ the lane map */
+
+/*
+ * The lane map of an endpoint. The worker with the lower id is the leader: it proposes the map, and
+ * it opens the further lanes. The other one may leave lanes out, and binds the lanes that are
+ * opened. Pairs are stored as positions in select.local and select.remote; on the wire they are
+ * iface numbers.
+ */
+
+void weft_lanes_describe_local(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_worker *w = ep->worker;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < w->num_ifaces; i++)
+		if (!(w->ifaces[i]->attr.features & WEFT_LANE_F_LOOPBACK))
+			weft_address_from_iface(&wu->local[n++], i, w->ifaces[i]);
+	wu->select.local = wu->local;
+	wu->select.num_local = n;
+	wu->select.remote = wu->remote.ifaces;
+	wu->select.num_remote = wu->remote.num_ifaces;
+}
+
+/*
+ * Do both ends connect by the same method? An end that needs endpoint addresses and has none is not
+ * usable.
+ */
+static bool same_kind(const struct weft_address_iface *l, const struct weft_address_iface *r)
+{
+	const uint32_t kind = WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_TO_EP | WEFT_LANE_F_CONTROL;
+
+	if ((l->features ^ r->features) & kind)
+		return false;
+	return !(l->features & WEFT_LANE_F_TO_EP) || (l->ep_addr_len != 0 && r->ep_addr_len != 0);
+}
+
+void weft_lanes_find_reachable(struct weft_ep *ep, bool complain)
+{
+	enum weft_log_level level = complain ? WEFT_LOG_ERROR : WEFT_LOG_DEBUG;
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_lane_iface *iface;
+	const struct weft_address_iface *a;
+	char why[384], words[128];
+	unsigned int l, r;
+
+	for (l = 0; l < wu->select.num_local; l++) {
+		wu->select.reach[l] = 0;
+		iface = ep->worker->ifaces[wu->local[l].index];
+		for (r = 0; r < wu->select.num_remote; r++) {
+			a = &wu->remote.ifaces[r];
+			if (strcmp(a->driver, iface->driver->name) != 0 ||
+			    !same_kind(&wu->local[l], a)) {
+				weft_log_ep(ep, level,
+					    "%s does not reach the peer's %s interface %u: another "
+					    "kind of lane",
+					    iface->name, a->driver, a->index);
+				continue;
+			}
+			why[0] = '\0';
+			if (iface->ops->is_reachable(iface, a->addr, a->addr_len, why,
+						     sizeof(why)) == 0) {
+				wu->select.reach[l] |= (uint16_t)(1u << r);
+				continue;
+			}
+			iface->ops->print_address(a->addr, a->addr_len, words, sizeof(words));
+			weft_log_ep(ep, level, "%s does not reach %s: %s", iface->name, words, why);
+		}
+	}
+	if (complain && (wu->select.num_local == 0 || wu->select.num_remote == 0))
+		weft_log_ep(ep, level, "%s has no network interface",
+			    wu->select.num_local == 0 ? "this worker" : "the peer");
+}
+
+/*
+ * Round a number coarsely: endpoints whose lanes have about the same measurements share one
+ * configuration, and noise does not make equal lanes different.
+ */
+static double round_coarse(double x, double steps_per_octave)
+{
+	return exp2(round(log2(x) * steps_per_octave) / steps_per_octave);
+}
+
+/*
+ * The leader: numbers that @p lane_ep has measured replace those of the interfaces, unless the user
+ * has set them. The peer gets the same numbers with the map, or with ATTACH.
+ */
+void weft_map_measured(struct weft_lane_ep *lane_ep, uint32_t set, struct weft_select_lane *lane)
+{
+	struct weft_lane_measured is = {0};
+
+	if (!lane_ep->ops->ep_measured)
+		return;
+	lane_ep->ops->ep_measured(lane_ep, &is);
+	if (is.latency >= 1e-9 && is.latency <= 10 && !(set & WEFT_LANE_F_LAT_SET)) {
+		lane->latency = round_coarse(is.latency, 4);
+		lane->measured |= WEFT_WIRE_LANE_F_LAT;
+	}
+	if (is.bandwidth >= 1e3 && is.bandwidth <= 1e13 && !(set & WEFT_LANE_F_BW_SET)) {
+		lane->bandwidth = round_coarse(is.bandwidth, 8);
+		lane->measured |= WEFT_WIRE_LANE_F_BW;
+	}
+}
+
+void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_select_lane *lane = &wu->map[n];
+
+	if (lane->max_frag != 0)
+		weft_map_measured(lane_ep,
+				  wu->local[lane->pair.local].features |
+					  wu->remote.ifaces[lane->pair.remote].features,
+				  lane);
+}
+
+/*
+ * Allocate the state per lane, for all lanes of the map: later maps are parts of it. Lanes for
+ * which there is no memory are left out.
+ */
+static void make_room(struct weft_ep *ep, struct weft_select_lane *map)
+{
+	struct weft_ep_lane_info *info;
+	unsigned int n = WEFT_MAX_LANES;
+
+	while (n > 1 && map[n - 1].max_frag == 0)
+		n--;
+	if (n <= ep->lane_room)
+		return;
+	info = realloc(ep->lane_info, n * sizeof(*info));
+	if (!info) {
+		for (n = ep->lane_room; n < WEFT_MAX_LANES; n++)
+			map[n].max_frag = 0;
+		return;
+	}
+	memset(info + ep->lane_room, 0, (n - ep->lane_room) * sizeof(*info));
+	ep->lane_info = info;
+	ep->lane_room = (uint8_t)n;
+}
+
+void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	memset(wu->map, 0, sizeof(wu->map));
+	wu->select.have_boot = !wu->control;
+	wu->select.control_boot = wu->control;
+	wu->select.boot = boot;
+	weft_select_lanes(&wu->select, wu->map, WEFT_MAX_LANES);
+	make_room(ep, wu->map);
+	if (!wu->control && wu->boot)
+		weft_map_take_measured(ep, 0, wu->boot);
+}
+
+int weft_lanes_position(const struct weft_address_iface *list, unsigned int n, unsigned int index)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (list[i].index == index)
+			return (int)i;
+	return -1;
+}
+
+/* The peer's numbers of a lane, by which it has made its choices. */
+void weft_map_get_numbers(const struct weft_wire_lane *wl, struct weft_select_lane *lane)
+{
+	lane->bandwidth = (double)weft_get_single(wl->bandwidth);
+	lane->latency = (double)weft_get_single(wl->latency);
+	lane->measured = wl->flags & (WEFT_WIRE_LANE_F_BW | WEFT_WIRE_LANE_F_LAT);
+}
+
+/* One entry of a map that the peer sent. @return false: leave it out */
+static bool accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl, struct weft_pair boot,
+			 struct weft_select_lane *out)
+{
+	struct weft_wireup *wu = ep->wireup;
+	bool lower = ep->worker->id < ep->remote_id;
+	int l = weft_lanes_position(wu->local, wu->select.num_local,
+				    lower ? wl->lower_iface : wl->higher_iface);
+	int r = weft_lanes_position(wu->remote.ifaces, wu->select.num_remote,
+				    lower ? wl->higher_iface : wl->lower_iface);
+	const struct weft_select_lane *mine = &wu->map[wl->lane];
+	uint32_t max;
+
+	if (l < 0 || r < 0)
+		return false;
+	if (wl->lane == 0 && !wu->control && (l != boot.local || r != boot.remote))
+		return false;
+	if (wl->lane == 0 && wu->control && !(wu->local[l].features & WEFT_LANE_F_TO_EP))
+		return false;
+	if ((wl->lane != 0 || wu->control) && !(wu->select.reach[l] >> r & 1))
+		return false;
+	if (wu->local[l].features & WEFT_LANE_F_CONTROL)
+		return false;
+	/* The map that the leader receives must be a part of its proposal. */
+	if (wu->leader && (mine->max_frag == 0 || mine->pair.local != l || mine->pair.remote != r))
+		return false;
+	*out = *mine;
+	out->pair = (struct weft_pair){(uint8_t)l, (uint8_t)r};
+	max = pair_max_frag(&wu->local[l], &wu->remote.ifaces[r]);
+	out->max_frag = weft_get32(wl->max_frag) < max ? weft_get32(wl->max_frag) : max;
+	weft_map_get_numbers(wl, out);
+	if (!wu->leader)
+		snprintf(out->why, sizeof(out->why), "%s",
+			 wl->lane == 0 && !wu->control ? "connected first"
+						       : "proposed by the peer");
+	return out->max_frag > 0;
+}
+
+int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair boot)
+{
+	struct weft_select_lane map[WEFT_MAX_LANES] = {0}, lane;
+	struct weft_wireup *wu = ep->wireup;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < m->num_lanes; i++) {
+		if (!accept_entry(ep, &m->lanes[i], boot, &lane)) {
+			weft_log_ep(ep, WEFT_LOG_INFO, "lane %u of the peer's map is left out",
+				    m->lanes[i].lane);
+			continue;
+		}
+		map[m->lanes[i].lane] = lane;
+		n++;
+	}
+	if (map[0].max_frag == 0)
+		return -EPROTO;
+	make_room(ep, map);
+	memcpy(wu->map, map, sizeof(map));
+	return (int)n;
+}
+
+struct weft_wire_lane weft_map_wire_lane(const struct weft_ep *ep, unsigned int n)
+{
+	const struct weft_wireup *wu = ep->wireup;
+	const struct weft_select_lane *lane = &wu->map[n];
+	bool lower = ep->worker->id < ep->remote_id;
+	uint8_t mine = wu->local[lane->pair.local].index;
+	uint8_t theirs = wu->remote.ifaces[lane->pair.remote].index;
+
+	return (struct weft_wire_lane){
+		.lane = (uint8_t)n,
+		.lower_iface = lower ? mine : theirs,
+		.higher_iface = lower ? theirs : mine,
+		.flags = lane->measured,
+		.max_frag = weft_put32(lane->max_frag),
+		.bandwidth = weft_put_single((float)lane->bandwidth),
+		.latency = weft_put_single((float)lane->latency),
+	};
+}
+
+void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r)
+{
+	struct weft_wire_lane out[WEFT_MAX_LANES] = {0};
+	unsigned int i, n = 0;
+
+	for (i = 0; i < WEFT_MAX_LANES; i++)
+		if (ep->wireup->map[i].max_frag != 0)
+			out[n++] = weft_map_wire_lane(ep, i);
+	weft_records_add(r, WEFT_RECORD_LANES, out, n * sizeof(out[0]));
 }

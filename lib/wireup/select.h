@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wireup/select.h
- * Selection of the pairs of interfaces that become lanes. Pure: it has no state, and the same input
- * gives the same result on every machine. Wire-up, weft-info and tests call it.
+ * Selection of the pairs of interfaces that become lanes. The selection is pure: it has no state,
+ * and the same input gives the same result on every machine. Wire-up, weft-info and tests call it.
+ * The lane map is its result for an endpoint, on which both ends agree.
  */
 #ifndef WEFT_LANE_SELECT_H
 #define WEFT_LANE_SELECT_H
 
 #include "core/address.h"
 #include "core/worker.h"
+
+struct weft_ep;
+struct weft_lane_ep;
+struct weft_records;
+struct weft_wire_lane;
+struct weft_wireup_msg;
 
 /** A pair of ifaces: positions in the arrays of struct weft_select. */
 struct weft_pair {
@@ -42,8 +49,6 @@ struct weft_select_lane {
 
 /** The CPU time of both ends that a pair's latency includes. */
 double weft_pair_cpu(const struct weft_address_iface *l, const struct weft_address_iface *r);
-/** Largest lane message that both ends take. */
-uint32_t weft_pair_max_frag(const struct weft_address_iface *l, const struct weft_address_iface *r);
 
 /**
  * Pairs that can carry wire-up, best first. Pairs that carry only wire-up (WEFT_LANE_F_CONTROL)
@@ -63,5 +68,31 @@ unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *ou
  */
 unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_lane *out,
 			       unsigned int max);
+
+/* ------------------------------------------------------------------ the lane map */
+
+/** Position of iface number @p index in the list, or -1. */
+int weft_lanes_position(const struct weft_address_iface *list, unsigned int n, unsigned int index);
+void weft_lanes_describe_local(struct weft_ep *ep);
+void weft_lanes_find_reachable(struct weft_ep *ep, bool complain);
+/** The leader's choice, with @p boot as lane 0. */
+void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot);
+/**
+ * Accept a map from the peer, without its impossible lanes. @return lanes kept, or -EPROTO: not
+ * even lane 0 is possible
+ */
+int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair boot);
+void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r);
+/**
+ * Take the numbers that @p lane_ep has measured, except those that a user has set: @p set,
+ * WEFT_LANE_F_*_SET.
+ */
+void weft_map_measured(struct weft_lane_ep *lane_ep, uint32_t set, struct weft_select_lane *lane);
+/** The leader: give lane @p n the numbers that @p lane_ep has measured, if any. */
+void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
+/** The peer's numbers of a lane, by which it has made its choices. */
+void weft_map_get_numbers(const struct weft_wire_lane *wl, struct weft_select_lane *lane);
+/** Lane @p n of the map in the form of the wire. */
+struct weft_wire_lane weft_map_wire_lane(const struct weft_ep *ep, unsigned int n);
 
 #endif /* WEFT_LANE_SELECT_H */

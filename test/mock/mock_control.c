@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "context.h"
+#include "core/worker.h"
 #include "mock/mock_priv.h"
 
 /* ------------------------------------------------------------------ control */

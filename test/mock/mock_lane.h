@@ -42,7 +42,7 @@
 #include <stdarg.h>
 
 #include "context.h"
-#include "msg/layer.h"
+#include "core/context.h"
 
 extern const struct weft_lane_driver mock_driver;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "core/wire.h"
 #include "mock/mock_link_priv.h"
 
 #define RETRY_NS 1000000000ull /* until a sender gives up an end that does not answer */

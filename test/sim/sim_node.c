@@ -10,8 +10,8 @@
 
 #include "capture/capture.h"
 #include "context.h"
+#include "core/context.h"
 #include "engine/engine.h"
-#include "msg/layer.h"
 #include "sim_priv.h"
 
 struct sim_node {

@@ -11,6 +11,7 @@
 #include "lane.h"
 #include "mock/rounds.h"
 #include "scene.h"
+#include "wireup/codec.h"
 #include "wireup/failover.h"
 
 /* Nobody has lost or found a lane but those who should. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "msg/layer.h"
+#include "core/worker.h"
 #include "scene.h"
 
 #define BLOCKS 16

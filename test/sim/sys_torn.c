@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "msg/layer.h"
 #include "msg/msg.h"
 #include "sim_test.h"
 

@@ -5,8 +5,8 @@
  */
 
 #include "am/am.h"
-#include "msg/header.h"
 #include "mock/rma_util.h"
+#include "msg/eager.h"
 
 static const struct pair_lane_params lanes[3] = {
 	{.max_short = 256, .max_bcopy = 1024, .latency = 1e-6},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Things by sequence number, and the window of those that may come (msg/seq_window.h). */
+/* Things by sequence number, and the window of those that may come (msg/credit_pool.h). */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/container.h"
-#include "msg/seq_window.h"
+#include "msg/credit_pool.h"
 
 #define NUM 4096
 

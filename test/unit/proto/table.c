@@ -7,7 +7,7 @@
 
 #include "dispatch.h"
 #include "mock/msg_util.h"
-#include "msg/header.h"
+#include "msg/eager.h"
 
 /* ------------------------------------------------------------------ the protocol */
 

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sends pieces of messages on lanes: by which call, at which length, and from which memory. Control
+ * messages are sent whole.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/lane_show.h"
+#include "mem/mem.h"
+#include "msg/credit.h"
+#include "msg/endpoint.h"
+#include "msg/send.h"
+#include "msg/transmit.h"
+
+struct pack_arg {
+	const void *hdr;
+	size_t hdr_len;
+	struct weft_dt *dt;
+	size_t off, len;
+	int err; /* the user's error, not the lane's */
+};
+
+static ssize_t pack_piece(void *dst, size_t max, void *arg)
+{
+	struct pack_arg *p = arg;
+
+	if (max < p->hdr_len + p->len)
+		return -EMSGSIZE;
+	memcpy(dst, p->hdr, p->hdr_len);
+	if (p->len)
+		p->err = weft_dt_pack(p->dt, p->off, (uint8_t *)dst + p->hdr_len, p->len);
+	return p->err ? p->err : (ssize_t)(p->hdr_len + p->len);
+}
+
+static void zcopy_done(struct weft_lane_comp *comp, int status)
+{
+	struct weft_request *req = container_of(comp, struct weft_request, send.comp);
+
+	req->send.zcopies--;
+	if (status && req->status == WEFT_INPROGRESS)
+		req->status = weft_lane_status(req->me, status);
+	req->ops->check(req);
+}
+
+int weft_tx_flush_lane(struct weft_request *req, struct weft_lane_ep *lane_ep)
+{
+	int rc;
+
+	req->send.comp.done = zcopy_done;
+	req->send.zcopies++;
+	rc = lane_ep->ops->ep_flush(lane_ep, &req->send.comp);
+	if (rc == 0)
+		return 0;
+	req->send.zcopies--;
+	if (rc == -EAGAIN)
+		return rc;
+	if (rc < 0 && req->status == WEFT_INPROGRESS)
+		req->status = weft_lane_status(req->me, rc);
+	return 0;
+}
+
+/* Longest zcopy message of this request on the lane; 0 = it cannot. */
+static size_t zcopy_max(const struct weft_request *req, const struct weft_msg_lane *l,
+			size_t hdr_len)
+{
+	if (!l->max_zcopy || hdr_len > l->max_zcopy_hdr || req->dt.dt_class == WEFT_DT_GENERIC ||
+	    (req->flags & WEFT_REQ_INJECT))
+		return 0;
+	if (!l->zcopy_any &&
+	    (!req->send.mem || !weft_mem_lane_of(req->send.mem, l->lane_ep->iface)))
+		return 0;
+	return l->max_zcopy;
+}
+
+/* The length from which sending user memory is faster. Rendezvous promises not to copy. */
+static size_t zcopy_from(const struct weft_request *req)
+{
+	if (req->flags & WEFT_REQ_RNDV)
+		return req->mw->conf.zcopy ? 0 : SIZE_MAX;
+	return req->me->zcopy_from;
+}
+
+size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size_t hdr_len)
+{
+	const struct weft_msg_lane *l = &req->me->lanes[lane];
+	size_t max = l->max_bcopy > l->max_short ? l->max_bcopy : l->max_short;
+
+	/*
+	 * Below the threshold, zcopy is for messages that no copying call takes, and for
+	 * rendezvous. Whether an iov fits into the lane's is not known here.
+	 */
+	if (req->dt.dt_class == WEFT_DT_CONTIG &&
+	    (req->length >= zcopy_from(req) || hdr_len + req->length > max)) {
+		size_t z = zcopy_max(req, l, hdr_len);
+
+		if (z > max)
+			max = z;
+	}
+	return max > hdr_len ? max - hdr_len : 0;
+}
+
+static int piece_zcopy(struct weft_request *req, const struct weft_msg_lane *l, uint8_t id,
+		       const void *hdr, size_t hdr_len, size_t off, size_t len)
+{
+	struct iovec iov[32];
+	unsigned int n = weft_dt_iov(&req->dt, off, len, iov, l->max_iov < 32 ? l->max_iov : 32);
+	struct weft_mem_lane *mem =
+		req->send.mem ? weft_mem_lane_of(req->send.mem, l->lane_ep->iface) : NULL;
+	int rc;
+
+	if (n == 0)
+		return -E2BIG;
+	req->send.comp.done = zcopy_done;
+	req->send.zcopies++;
+	rc = weft_lane_zcopy(l->lane_ep, id, hdr, hdr_len, iov, n, mem, &req->send.comp);
+	if (rc)
+		req->send.zcopies--;
+	return rc;
+}
+
+static int piece_bcopy(struct weft_request *req, const struct weft_msg_lane *l, uint8_t id,
+		       const void *hdr, size_t hdr_len, size_t off, size_t len, int *err)
+{
+	struct pack_arg arg = {hdr, hdr_len, &req->dt, off, len, 0};
+	uint8_t buf[4096];
+	ssize_t rc;
+
+	if (hdr_len + len <= l->max_bcopy) {
+		rc = weft_lane_bcopy(l->lane_ep, id, pack_piece, &arg);
+		*err = arg.err;
+		return rc < 0 ? (int)rc : 0;
+	}
+	/* A lane with short messages only. */
+	rc = pack_piece(buf, sizeof(buf), &arg);
+	*err = arg.err;
+	if (rc < 0)
+		return (int)rc;
+	return weft_lane_short(l->lane_ep, id, buf, hdr_len, buf + hdr_len, len);
+}
+
+/*
+ * A short whole message that leaves room for another one in its frame is copied. A frame with user
+ * memory is not shared, and a second frame costs more than the copy.
+ */
+static bool shares_its_frame(const struct weft_request *req, const struct weft_msg_lane *l,
+			     size_t whole, size_t len)
+{
+	return len == req->length && whole <= l->max_bcopy / 2 && !(req->flags & WEFT_REQ_RNDV) &&
+	       req->mw->conf.model.zcopy_thresh == WEFT_CONF_AUTO;
+}
+
+int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
+		  size_t hdr_len, size_t off, size_t len)
+{
+	struct weft_msg_lane *l = &req->me->lanes[lane];
+	struct weft_ep_lane_info *count = &req->me->ep->lane_info[lane];
+	size_t whole = hdr_len + len;
+	int err = 0, rc = -E2BIG;
+
+	/* Short last pieces are copied, unless only zcopy takes them. */
+	if ((len >= zcopy_from(req) || (whole > l->max_bcopy && whole > l->max_short)) &&
+	    whole <= zcopy_max(req, l, hdr_len) && !shares_its_frame(req, l, whole, len))
+		rc = piece_zcopy(req, l, id, hdr, hdr_len, off, len);
+	if (rc == -E2BIG) {
+		if (req->dt.dt_class == WEFT_DT_CONTIG && whole <= l->max_short)
+			rc = weft_lane_short(l->lane_ep, id, hdr, hdr_len, req->dt.buf + off, len);
+		else
+			rc = piece_bcopy(req, l, id, hdr, hdr_len, off, len, &err);
+		if (rc == 0)
+			req->mw->count.copied_bytes += len;
+	}
+	if (rc == 0) {
+		l->sent += whole;
+		count->tx_msgs++;
+		count->tx_bytes += len;
+		return 0;
+	}
+	/*
+	 * A lane that fails reports this by an event, after which the endpoint uses others. Until
+	 * then the lane appears full.
+	 */
+	return err ? err : -EAGAIN;
+}
+
+size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align)
+{
+	size_t min = me->mw->conf.min_chunk, len = max, end;
+
+	if (rest <= max)
+		return rest;
+	/*
+	 * A last piece smaller than a chunk is not worth a message: make two equal pieces instead.
+	 */
+	if (rest - max < min && rest / 2 >= min)
+		len = rest - rest / 2;
+	end = (off + len) / align * align;
+	return end > off && end - off >= min ? end - off : len;
+}
+
+/* ------------------------------------------------------------------ control messages */
+
+/*
+ * Messages without payload. They are sent now, or stored and sent as soon as a lane has room. They
+ * need no order.
+ */
+
+struct small_arg {
+	const void *data;
+	size_t length;
+};
+
+static ssize_t pack_small(void *dst, size_t max, void *arg)
+{
+	const struct small_arg *s = arg;
+
+	if (max < s->length)
+		return -EMSGSIZE;
+	memcpy(dst, s->data, s->length);
+	return (ssize_t)s->length;
+}
+
+static int small_on(struct weft_msg_lane *l, uint8_t id, const void *data, size_t length)
+{
+	struct small_arg arg = {data, length};
+
+	if (length <= l->max_short)
+		return weft_lane_short(l->lane_ep, id, data, length, NULL, 0);
+	return weft_lane_bcopy(l->lane_ep, id, pack_small, &arg) < 0 ? -EAGAIN : 0;
+}
+
+int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, const void *data,
+		     size_t length)
+{
+	if (small_on(&me->lanes[lane], id, data, length))
+		return -EAGAIN;
+	me->ep->lane_info[lane].tx_msgs++;
+	return 0;
+}
+
+/* The lowest-latency lane if it has room, else any that has. */
+int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
+{
+	uint32_t rest;
+	int rc;
+
+	if (!me->up)
+		return -EAGAIN;
+	rc = weft_tx_envelope(me, me->am_lane, id, data, length);
+	for (rest = me->lanes_up & ~(1u << me->am_lane); rc && rest; rest &= rest - 1)
+		rc = weft_tx_envelope(me, (unsigned int)__builtin_ctz(rest), id, data, length);
+	return rc;
+}
+
+static int ctl_send(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length)
+{
+	if (lane == WEFT_TX_ANY_LANE || !me->up || !(me->lanes_up & 1u << lane) ||
+	    (length > me->lanes[lane].max_short && length > me->lanes[lane].max_bcopy))
+		return weft_tx_envelope_any(me, id, data, length);
+	return weft_tx_envelope(me, (unsigned int)lane, id, data, length);
+}
+
+void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length)
+{
+	struct weft_ctl *ctl;
+
+	if (me->failed || !me->ep)
+		return;
+	if (STAILQ_EMPTY(&me->ctl) && ctl_send(me, lane, id, data, length) == 0)
+		return;
+	ctl = malloc(sizeof(*ctl) + length);
+	if (!ctl) {
+		/* The peer would wait forever: fail the endpoint, which both ends detect. */
+		weft_msg_fail_later(me, -ENOMEM, "no memory for a control message");
+		return;
+	}
+	ctl->id = id;
+	ctl->lane = (int8_t)lane;
+	ctl->length = (uint16_t)length;
+	memcpy(ctl->data, data, length);
+	STAILQ_INSERT_TAIL(&me->ctl, ctl, link);
+	me->num_ctl++;
+	weft_tx_kick(me);
+}
+
+void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
+{
+	weft_tx_ctl_on(me, WEFT_TX_ANY_LANE, id, data, length);
+}
+
+unsigned int weft_tx_serve_ctl(struct weft_msg_ep *me)
+{
+	STAILQ_HEAD(, weft_ctl) later = STAILQ_HEAD_INITIALIZER(later);
+	struct weft_ctl *ctl;
+	uint32_t full = 0;
+	unsigned int n = 0;
+	bool all_full = false;
+
+	/* A message that waits for its lane does not block the others. */
+	while ((ctl = STAILQ_FIRST(&me->ctl))) {
+		uint32_t lane = ctl->lane == WEFT_TX_ANY_LANE ? 0 : 1u << ctl->lane;
+		bool sent = !(full & lane) &&
+			    ctl_send(me, ctl->lane, ctl->id, ctl->data, ctl->length) == 0;
+
+		all_full = !sent && !lane;
+		if (all_full)
+			break;
+		STAILQ_REMOVE_HEAD(&me->ctl, link);
+		full |= sent ? 0 : lane;
+		n += sent;
+		me->num_ctl -= sent;
+		if (sent)
+			free(ctl);
+		else
+			STAILQ_INSERT_TAIL(&later, ctl, link);
+	}
+	STAILQ_CONCAT(&later, &me->ctl);
+	STAILQ_CONCAT(&me->ctl, &later);
+	/* A message that waits for a particular lane does not block credit. */
+	if (me->credit_due && !all_full)
+		weft_credit_send(me);
+	return n;
+}
+
+void weft_tx_drop_ctl(struct weft_msg_ep *me)
+{
+	struct weft_ctl *ctl;
+
+	while ((ctl = STAILQ_FIRST(&me->ctl))) {
+		STAILQ_REMOVE_HEAD(&me->ctl, link);
+		free(ctl);
+	}
+	me->num_ctl = 0;
+}

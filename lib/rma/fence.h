@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file rma/fence.h
+ * Order among operations on remote memory: confirmation, fences, the part of a flush; and the
+ * number of gets that a worker has outstanding.
+ */
+#ifndef WEFT_RMA_FENCE_H
+#define WEFT_RMA_FENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct weft_msg_ep;
+struct weft_msg_worker;
+struct weft_request;
+struct weft_rma;
+
+/** Must the operation wait for those before a fence? */
+bool weft_rma_blocked(const struct weft_request *req);
+/**
+ * May the operation, the next one of its endpoint, start? If not, the missing confirmation is
+ * requested.
+ */
+bool weft_rma_may_start(struct weft_request *req);
+/** Request that @p count messages are confirmed. */
+void weft_rma_want(struct weft_msg_ep *me, uint64_t count);
+/** Send an RMA_FLUSH if one is due. */
+void weft_rma_flush_send(struct weft_msg_ep *me);
+void weft_rma_recv_flushed(struct weft_msg_ep *me, const void *data, size_t payload);
+/** A NAK has come: an RMA_FLUSHED may take effect now. */
+void weft_rma_nak_counted(struct weft_msg_ep *me);
+/** An operation has ended, or is confirmed: others may continue. */
+void weft_rma_moved(struct weft_msg_ep *me);
+/** Flush: is everything confirmed? @p count is 0 at first, and preserved between calls. */
+bool weft_rma_flushed(struct weft_msg_ep *me, uint64_t *count);
+/** At least one of these operations has failed, and no request can report it. */
+void weft_rma_error(struct weft_rma *rma, uint64_t first, uint64_t last, int status);
+/** The error that flush reports, once: of operations before @p op_sn. */
+int weft_rma_take_status(struct weft_msg_ep *me, uint64_t op_sn);
+
+/* ------------------------------------------------------------------ gets outstanding */
+
+/** Set the pieces of the window that it has outstanding; @p left bytes have not come. */
+void weft_rma_set_pieces(struct weft_request *req, uint64_t left);
+/** May this endpoint request one more piece? If not, it is kicked when it may. Counted. */
+bool weft_rma_gets_room(struct weft_msg_ep *me);
+/** @p pieces more are outstanding. */
+void weft_rma_gets_take(struct weft_msg_ep *me, uint32_t pieces);
+/** @p pieces have come, or (@p good false) will not come. */
+void weft_rma_gets_done(struct weft_msg_ep *me, uint32_t pieces, bool good);
+/** If there is room, let waiting endpoints continue. */
+void weft_rma_gets_look(struct weft_msg_worker *mw);
+/** The endpoint does not wait any more. */
+void weft_rma_gets_leave(struct weft_msg_ep *me);
+
+#endif /* WEFT_RMA_FENCE_H */

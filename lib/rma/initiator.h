@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file rma/initiator.h
+ * Puts, gets and atomics by messages, at their initiator: what it sends, and the replies of the
+ * peer.
+ */
+#ifndef WEFT_RMA_INITIATOR_H
+#define WEFT_RMA_INITIATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/wire.h"
+
+struct weft_msg_ep;
+struct weft_request;
+struct weft_request_ops;
+
+extern const struct weft_request_ops weft_rma_ops;
+
+/**
+ * Queue a new operation, or execute it at once where possible. @return 0 it is over and freed;
+ * WEFT_INPROGRESS; an error (freed)
+ */
+int weft_rma_start(struct weft_request *req);
+/** A part of the operation is over: complete it if all is. */
+void weft_rma_check(struct weft_request *req);
+/*
+ * Hand over messages as lanes accept them: the progress() of the protocols. @return as
+ * weft_proto.progress()
+ */
+int weft_rma_put_step(struct weft_request *req);
+int weft_rma_get_step(struct weft_request *req);
+int weft_rma_amo_step(struct weft_request *req);
+/** Begin a native operation without pieces in flight again, perhaps by another protocol. */
+void weft_rma_restart(struct weft_request *req);
+/** The reset() of these protocols: an operation that has not begun may use another one. */
+int weft_rma_reset(struct weft_request *req);
+/** The header of a piece of a put. */
+struct weft_wire_put weft_rma_put_head(const struct weft_request *req, size_t off);
+/**
+ * weft_stripe()'s piece of a put: bytes from @p off on, behind the header @p hdr of message @p id.
+ *
+ * @return bytes handed over, 0 when the put has ended, or -EAGAIN
+ */
+ssize_t weft_rma_put_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
+			   size_t hdr_len, size_t off, size_t rest);
+/** Serve the endpoint's queues. @return events */
+unsigned int weft_rma_serve(struct weft_msg_ep *me);
+/** Would weft_rma_serve() find something to send? */
+bool weft_rma_has_work(const struct weft_msg_ep *me);
+
+/* The handlers (msg/module.h). */
+void weft_rma_recv_data(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rma_recv_amov_rep(struct weft_msg_ep *me, const void *data, size_t payload);
+
+#endif /* WEFT_RMA_INITIATOR_H */

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file rndv/fetch.h
+ * Rendezvous, the receiver's half: from the match to the last byte.
+ */
+#ifndef WEFT_RNDV_FETCH_H
+#define WEFT_RNDV_FETCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/wire.h"
+
+struct weft_fetch;
+struct weft_msg_ep;
+struct weft_proto;
+struct weft_pull_range;
+struct weft_request;
+struct weft_rndv_offer;
+
+extern const struct weft_proto weft_proto_data_get;
+extern const struct weft_proto weft_proto_data_pull;
+extern const struct weft_proto weft_proto_data_put;
+extern const struct weft_proto weft_proto_data_am;
+
+/** Read an offer from a validated RTS. Without keys the key array is not set: see lanes. */
+void weft_rndv_offer_read(struct weft_rndv_offer *offer, struct weft_wire_ref sreq, weft_le32 flags,
+			  const void *records, size_t length);
+/**
+ * Transfer the @c req->length bytes of an offer to the buffer of @c req->dt, as far as they fit. A
+ * request that has failed already (status), or an empty message, needs no data: the sender is
+ * notified that it may finish.
+ * @param now  see weft_recv_done(), which ends it
+ */
+void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
+		     const struct weft_rndv_offer *offer, bool now);
+/** The receiver does not need the data, or (@p status) cannot receive it. */
+void weft_rndv_refuse(struct weft_msg_ep *me, struct weft_wire_ref sreq, int status);
+/** Send ATS, or (@p id) SYNC_ACK, with @p status. */
+void weft_rndv_send_ats(struct weft_msg_ep *me, uint8_t id, struct weft_wire_ref sreq, int status);
+
+/** The endpoint has failed: its fetches end. */
+void weft_rndv_ended(struct weft_msg_ep *me, int status);
+/** The endpoint's protocols have changed: call reset() for its fetches. */
+void weft_rndv_reset(struct weft_msg_ep *me);
+/** Receiver: read a->left bytes at a->offset over its lane. @return 0, -EAGAIN, or a refusal */
+int weft_rndv_native_read(struct weft_fetch *f, struct weft_pull_range *a);
+
+/* The handlers (msg/module.h). */
+void weft_rndv_recv_data(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rndv_recv_put_done(struct weft_msg_ep *me, const void *data, size_t payload);
+/** An ABORT that refers to a local request. */
+void weft_rndv_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload);
+
+#endif /* WEFT_RNDV_FETCH_H */

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file rndv/pull.h
+ * Which bytes a receiver requests next, and from which lane.
+ */
+#ifndef WEFT_RNDV_PULL_H
+#define WEFT_RNDV_PULL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct weft_fetch;
+struct weft_msg_ep;
+struct weft_msg_worker;
+struct weft_pull_range;
+
+/** Receiver: this fetch has bytes to request. */
+void weft_rndv_pull_add(struct weft_fetch *f);
+/** Receiver: request more if there is room. @return pieces requested */
+unsigned int weft_rndv_pump(struct weft_msg_worker *mw);
+/** Are bytes [off, off + len) outstanding? */
+bool weft_rndv_pull_requested(struct weft_fetch *f, uint64_t off, uint64_t len);
+/** They have come, for the first time. @return true when their request is complete */
+bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len);
+/**
+ * Receiver: a native read has ended: its bytes are there, or (if still needed) are requested again.
+ */
+void weft_rndv_pull_read(struct weft_pull_range *a, bool good);
+/** The fetch is over: cancel everything outstanding, except native reads (f->reads). */
+void weft_rndv_pull_end(struct weft_fetch *f);
+/** Length of a native write at @p off: at most @p max and a share of the lane's window, aligned. */
+size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t off, uint64_t rest,
+		       size_t max);
+/** The endpoint's lanes are up, or have changed. */
+void weft_rndv_ep_lanes(struct weft_msg_ep *me);
+/** The endpoint has failed: it requests nothing more. */
+void weft_rndv_ep_fail(struct weft_msg_ep *me);
+
+#endif /* WEFT_RNDV_PULL_H */

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file wireup/ep.h
+ * Endpoints as the user sees them: creation and failure; their tables by slot, by number and by
+ * time.
+ */
+#ifndef WEFT_WIREUP_EP_H
+#define WEFT_WIREUP_EP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/wire.h"
+
+struct weft_ep;
+struct weft_peer;
+struct weft_worker;
+
+/** The endpoint with number @p sn, or NULL. */
+struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer *peer,
+			     uint32_t sn);
+
+/** Enter @p ep in the table by ep->peer and ep->conn_sn. */
+void weft_ep_sn_add(struct weft_ep *ep);
+/** A new endpoint with a slot and message state, CONNECTING. @return NULL = no memory */
+struct weft_ep *weft_ep_alloc(struct weft_worker *worker, struct weft_peer *peer, uint32_t conn_sn,
+			      bool owned);
+/**
+ * Remove @p ep from every table, destroy its connections, end its messages with @p status. It is
+ * freed later.
+ */
+void weft_ep_retire(struct weft_ep *ep, int status);
+/** The worker is destroyed: the ep ends with -ECANCELED, and so does its close. */
+void weft_ep_close_now(struct weft_ep *ep);
+/** The peer has closed. */
+void weft_ep_remote_closed(struct weft_ep *ep, const char *text);
+/** A lane in use has failed. */
+void weft_ep_lane_down(struct weft_ep *ep, int status, const char *text);
+/** Endpoint of a reference in a peer's message, or NULL. */
+struct weft_ep *weft_ep_of_ref(const struct weft_worker *worker, struct weft_wire_ref ref);
+/** Set the ep's timer to @p when, or earlier if it is set already. */
+void weft_ep_timer_at(struct weft_ep *ep, uint64_t when);
+void weft_ep_fail(struct weft_ep *ep, int status, const char *why_fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/** weft_ep_events.fail(): the peer is notified, unless @p status means that it is gone. */
+void weft_ep_fail_text(struct weft_ep *ep, int status, const char *why);
+void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why);
+
+#endif /* WEFT_WIREUP_EP_H */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file wireup/lane_return.h
+ * Lanes that died come back: when they are connected again, and the exchange of addresses for lanes
+ * whose two ends need them.
+ */
+#ifndef WEFT_LANE_RETURN_H
+#define WEFT_LANE_RETURN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lane.h"
+
+struct weft_ep;
+struct weft_wireup_msg;
+struct weft_worker;
+
+/** The new connection of lane @p n has failed: destroy it. */
+void weft_lane_return_drop(struct weft_ep *ep, unsigned int n);
+/** LANE_LINK has arrived. @return false: it is not expected */
+bool weft_lane_return_linked(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m);
+/** Lane @p n is gone: schedule the first attempt to connect it again. */
+void weft_lane_return_begin(struct weft_ep *ep, unsigned int n);
+/** The next step of lane @p n is due. */
+void weft_lane_return_timer(struct weft_ep *ep, unsigned int n);
+/** A link is back: connect the lanes over @p iface at once. */
+void weft_lane_return_link(struct weft_worker *w, const struct weft_lane_iface *iface);
+/**
+ * Handle an event of a connection that replaces one that died. @return false: the connection is no
+ * such one
+ */
+bool weft_lane_return_event(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+			    enum weft_lane_event ev, const char *text);
+/** Handle ATTACH of a lane's second or later connection. @return false: it is for the first */
+bool weft_lane_return_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+			     const struct weft_wireup_msg *m);
+/** ATTACHED has arrived over @p lane_ep, or data, which means the same. */
+void weft_lane_return_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep);
+
+#endif /* WEFT_LANE_RETURN_H */

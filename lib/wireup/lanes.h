@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file wireup/lanes.h
+ * The lanes of an endpoint: binding, attaching, leaving out; and the lanes whose two ends need each
+ * other's address.
+ */
+#ifndef WEFT_WIREUP_LANES_H
+#define WEFT_WIREUP_LANES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct weft_address;
+struct weft_ep;
+struct weft_lane_ep;
+struct weft_records;
+struct weft_wireup_msg;
+struct weft_worker;
+
+/** Bind a connection as lane @p n. */
+void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
+/** Lane @p n is attached at both ends. */
+void weft_lane_up(struct weft_ep *ep, unsigned int n);
+/** Lane @p n, which was up, carries no messages any more; other lanes do. */
+void weft_lane_lost(struct weft_ep *ep, unsigned int n);
+/** Any lane that is up, for wire-up messages; NULL = none is. */
+struct weft_lane_ep *weft_lane_any(const struct weft_ep *ep);
+/** Send ATTACHED, for connection number @p epoch of the lane. */
+void weft_lane_answer_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n,
+			     uint16_t epoch);
+/** The map is agreed: open or await the further lanes. */
+void weft_lanes_start(struct weft_ep *ep);
+void weft_lanes_timer(struct weft_ep *ep);
+void weft_lane_ep_up(struct weft_ep *ep, unsigned int n);
+/** Leave out a lane that is not attached, and notify the peer if the last argument is true. */
+void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bool notify_peer);
+bool weft_lanes_settled(const struct weft_ep *ep);
+void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+		       const struct weft_wireup_msg *m);
+void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+			 const struct weft_wireup_msg *m);
+
+/* ------------------------------------------------------------------ addresses of both ends */
+
+/**
+ * Make our ends of such lanes. Lanes that cannot be made are removed from the map. @return 0, or
+ * the error of lane 0
+ */
+int weft_links_create(struct weft_ep *ep);
+/** Add our ends' addresses to a message that has the map. */
+void weft_links_record(const struct weft_ep *ep, struct weft_records *r);
+/** Have the addresses in @p m, of lanes to @p remote, the lengths that its interfaces require? */
+bool weft_links_good(const struct weft_worker *w, const struct weft_address *remote,
+		     const struct weft_wireup_msg *m);
+/**
+ * Connect our ends to the peer's; destroy the ends of lanes that are no longer in the map.
+ * @param final  both maps are made: notify the peer of lanes that are left out from now on
+ * @return 0, or the error of lane 0
+ */
+int weft_links_connect(struct weft_ep *ep, const struct weft_wireup_msg *m, bool final);
+/** Destroy all lanes that are connected or being connected, and the boot connection. */
+void weft_links_reset(struct weft_ep *ep);
+/** The addresses are exchanged over a control channel: start to connect lane 0. */
+void weft_links_begin(struct weft_ep *ep);
+/** Lane @p n is attached at both ends. */
+void weft_link_attached(struct weft_ep *ep, unsigned int n);
+
+#endif /* WEFT_WIREUP_LANES_H */
