@@ -3,7 +3,10 @@
 """check-headers.py [--root DIR] --build DIR: each header of lib/, drivers/, app/ and test/ compiles
 alone, so that a file that includes it need not include others before. Each is compiled as the build
 compiles a source of its folder, except for headers that a source of the build includes first: the
-build has compiled them alone."""
+build has compiled them alone.
+
+A header declares what the source of its own name defines. At most 5 % of the prototypes in headers
+that are not installed may be of functions that another source defines."""
 
 import argparse
 import concurrent.futures
@@ -17,6 +20,10 @@ import sys
 import check_tree
 
 PARTS = ('lib/', 'drivers/', 'app/', 'test/')
+ELSEWHERE_MOST = 0.05
+# A comment, or a prototype: it begins at the start of a line, and ends before any body or macro.
+PROTOTYPE = re.compile(r'/\*.*?\*/|^(?!typedef|static|return)[A-Za-z_][\w \t*]*[ *\n]\**(\w+)\s*'
+                       r'\([^;{}#]*\)[^;{}()#]*;', re.S | re.M)
 FIRST = re.compile(r'(?:\s|/\*.*?\*/)*#include "([^"]+)"', re.S)
 
 
@@ -64,6 +71,33 @@ def compiles(root, header, where, words):
     return done.stderr.strip() if done.returncode else None
 
 
+def stem(path):
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def elsewhere(root, build, headers):
+    """(number of prototypes, [(header, function, defining source)] of those declared elsewhere)."""
+    home = {name: source
+            for source, names in check_tree.Objects(root, build).defined.items()
+            if not source.startswith('test/') for name in names}
+    number, away = 0, []
+    for header in headers:
+        for m in PROTOTYPE.finditer(check_tree.read(root, header)):
+            source = home.get(m.group(1))
+            if source:
+                number += 1
+                if stem(source) != stem(header):
+                    away.append((header, m.group(1), source))
+    return number, away
+
+
+def installed(root):
+    """The headers that meson.build files install: an interface has one header for many sources."""
+    text = ' '.join(check_tree.read(root, f) for f in check_tree.files(root, 'meson.build'))
+    names = re.findall(r'(?:install_headers|public_headers \+= files)\(([^)]*)\)', text)
+    return {os.path.basename(n) for part in names for n in re.findall(r"'([^']+\.h)'", part)}
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -85,6 +119,15 @@ def main():
             if said:
                 print('%s does not compile alone:\n%s' % (header, said))
                 bad += 1
+    own = [h for h in headers if not h.startswith('test/')
+           and os.path.basename(h) not in installed(o.root)]
+    number, away = elsewhere(o.root, o.build, own)
+    if len(away) > ELSEWHERE_MOST * number:
+        for row in away:
+            print('%s declares %s(), which %s defines' % row)
+        bad += 1
+    print('%d prototypes, %d of functions that a source of another name defines'
+          % (number, len(away)))
     print('%d headers, %d first in a source, %d of folders that are not built, %d wrong'
           % (len(headers), len(before_all & set(headers)), list(jobs.values()).count(None), bad))
     return 1 if bad else 0

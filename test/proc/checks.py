@@ -229,6 +229,19 @@ def headers_compile_alone():
         assert 'lib/base/b.h does not compile alone' in out, out
 
 
+def headers_declare_what_their_source_defines():
+    tree = {'lib/base/a.c': '#include "base/a.h"\nint a(void)\n{\n\treturn 0;\n}\n',
+            'lib/base/a.h': '/* int b(void); */\nint a(void);\n',
+            'lib/base/b.c': '#include "base/a.h"\nint b(void);\nint b(void)\n{\n\treturn a();\n}\n'}
+    good(HEADERS, tree, '--build', 'ROOT/build')
+    tree['lib/base/a.h'] += 'int *c(int x);\nint\nb(void);\n'
+    bad('lib/base/a.h declares b(), which lib/base/b.c defines', HEADERS, tree, '--build',
+        'ROOT/build')
+    # An installed header is the interface of many sources.
+    good(HEADERS, {**tree, 'lib/meson.build': "public_headers += files(\n  'a.h',\n)\n"},
+         '--build', 'ROOT/build')
+
+
 # ---- one dialect ------------------------------------------------------------------------------
 
 STYLE = 'check-style.py'
@@ -377,5 +390,6 @@ tap.run([includes_run_down, other_folders_have_one_header, includes_name_their_f
          symbols_run_down, circles_are_small, files_are_short, exceptions_only_get_fewer,
          a_build_without_the_objects_is_told, what_is_external_is_used,
          what_tests_alone_use_has_a_reason,
-         headers_compile_alone, files_name_their_licence, lines_end, c_is_of_one_dialect,
+         headers_compile_alone, headers_declare_what_their_source_defines,
+         files_name_their_licence, lines_end, c_is_of_one_dialect,
          a_folder_has_a_map, a_behaviour_has_a_tag_a_test_and_a_row, wrong_tags_are_found])
