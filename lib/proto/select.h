@@ -15,8 +15,7 @@
 /* ------------------------------------------------------------------ threshold in closed form */
 
 /*
- * The multilane rendezvous threshold in closed form. Pure. doc/thresholds.md derives it and lists
- * its differences to the documents on which it is based.
+ * The multilane rendezvous threshold in closed form. Pure. doc/thresholds.md derives it.
  *
  *	eager(s) = ecost + s*egro + s/min(ebw, B) + eover
  *	rndv(s)  = d*((1+rrc)*(rcost + s*rgro) + 4*rlat + 3*rover + s/rbw')
