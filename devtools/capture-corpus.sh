@@ -5,8 +5,8 @@
 # runs. Two processes in network namespaces have two rails of veth pairs through weft-wire, which
 # puts one fault on the first rail; or a process is stopped, killed, or gets a CPU hog. The ground
 # truth of each run has what was done when, and the run-queue waits of all processes. Prints a line
-# for each run and a table; doc/capture.md has the figures of one night. It is for the nightly set:
-# it takes 10 s a run, needs root and no port of its own.
+# for each run and a table; doc/results/2026-11-26-capture-corpus.md has some. It is for the nightly
+# set: it takes 10 s a run, needs root and no port of its own.
 
 here=$(cd "$(dirname "$0")" && pwd)
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root"; exit 77; }
