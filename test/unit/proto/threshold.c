@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The closed form: vectors worked out by hand (doc/thresholds.md), every rule, and against the
+ * The closed form of doc/thresholds.md: vectors worked out by hand, every rule, and against the
  * engine.
  */
 
