@@ -192,17 +192,21 @@ def files_of_the_tree():
     return found
 
 
+def documents(tree):
+    """(path, text) of each document. Records name the files and functions of their day."""
+    for path in sorted(p for p in tree if p.endswith('.md') or p == 'doc/architecture.svg'):
+        if not path.startswith('doc/results/'):
+            with open(os.path.join(ROOT, path), encoding='utf-8') as f:
+                yield path, f.read()
+
+
 def documents_name_files_that_exist():
     """Each file named in backquotes, and in the picture of the architecture, by its path or the end
-    of it. Records name the files of their day."""
+    of it."""
     tree = files_of_the_tree()
     ends = {path[at:] for path in tree for at in [0] + [m.end() for m in re.finditer('/', path)]}
     count = 0
-    for path in sorted(p for p in tree if p.endswith('.md') or p == 'doc/architecture.svg'):
-        if path.startswith('doc/results/'):
-            continue
-        with open(os.path.join(ROOT, path), encoding='utf-8') as f:
-            text = f.read()
+    for path, text in documents(tree):
         if path.endswith('.svg'):
             names = re.findall(r'>[\d ]*([\w./-]+\.[ch])<', text)
         else:
@@ -213,6 +217,32 @@ def documents_name_files_that_exist():
             assert name in ends or name in NOT_OURS, '%s names %s, which does not exist' % (path,
                                                                                             name)
     assert count > 150, count
+
+
+# Functions of others that no source calls, and names that are reserved.
+NO_CODE = {'PMIx_server_finalize', 'WEFT_SEAL_REKEY'}
+
+
+def documents_name_functions_and_constants_that_exist():
+    """Each NAME(), and each name of Weft's own in backquotes, is a word of the sources."""
+    tree = files_of_the_tree()
+    words, count = set(NO_CODE), 0
+    for path in tree:
+        if path.endswith(('.c', '.h', '.in', '.def', '.sh', '.py', 'meson.build')):
+            with open(os.path.join(ROOT, path), encoding='utf-8') as f:
+                words |= set(re.findall(r'\w+', f.read()))
+    with open(os.path.join(ROOT, 'lib/core/config_table.c'), encoding='utf-8') as f:
+        words |= {'WEFT_' + option for option in re.findall(r'"([A-Z_]+)"', f.read())}
+    for path, text in documents(tree):
+        if path == 'CHANGELOG.md':
+            continue
+        names = re.findall(r'\b([a-zA-Z_]\w+)\(\)', text) + [
+            n for quoted in re.findall(r'`([^`\n]+)`', text)
+            for n in re.findall(r'\b(?:(?:FI_)?WEFT|weft)_\w+(?<!_)\b', quoted)]
+        count += len(names)
+        for name in names:
+            assert name in words, '%s names %s, which does not exist' % (path, name)
+    assert count > 200, count
 
 
 # ---- results ----------------------------------------------------------------------------------
@@ -274,7 +304,8 @@ TESTS = [no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
          what_goes_wrong_in_between_is_told, trials_are_compared_within_a_state,
          fresh_sh_refuses_what_it_does_not_know,
          arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say,
-         documents_name_files_that_exist, the_page_of_figures_has_the_newest_results]
+         documents_name_files_that_exist, documents_name_functions_and_constants_that_exist,
+         the_page_of_figures_has_the_newest_results]
 
 
 tap.run(TESTS)
