@@ -122,7 +122,7 @@ struct weft_lane_msg {
 	uint32_t length;
 };
 
-/** Most messages of one call of weft_lane_recv_batch_cb. */
+/** The maximum number of messages of one call of weft_lane_recv_batch_cb. */
 #define WEFT_LANE_BATCH 32
 
 /**

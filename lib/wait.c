@@ -22,7 +22,7 @@
 
 /* The first sleep, if a lane cannot wake the worker. */
 #define SLEEP_MIN_NS 50000u
-/* Most waits that skip polling after polls without result. */
+/* The maximum number of waits that skip polling after polls without result. */
 #define SPIN_SKIP_MAX 64u
 /* The kernel's clock and the platform's, over the longest sleep. */
 #define CLOCKS_DIFFER_NS 1000000u

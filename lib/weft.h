@@ -357,7 +357,7 @@ WEFT_API void weft_worker_signal(struct weft_worker *worker);
 WEFT_API int weft_worker_get_address(struct weft_worker *worker, void **address, size_t *length);
 WEFT_API void weft_worker_release_address(struct weft_worker *worker, void *address);
 
-/** Most bytes of a boot address. */
+/** The maximum length of a boot address, in bytes. */
 #define WEFT_BOOT_ADDRESS_MAX 56
 
 /**

@@ -56,7 +56,7 @@
 #define container_of(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
 #endif
 
-/** Most pieces of a buffer, in sends and receives. */
+/** The maximum number of pieces of a buffer, in sends and receives. */
 #define WFI_IOV_MAX 16
 
 extern struct fi_provider wfi_provider;

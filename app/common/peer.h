@@ -74,7 +74,7 @@ int peer_option(struct peer_options *opts, int c, const char *value);
 int peer_host(struct peer_options *opts, const char *text);
 int peer_local(struct peer_options *opts, const char *text);
 
-/** Most connections of a client to its server. */
+/** The maximum number of connections of a client to its server. */
 #define PEER_PARALLEL 64u
 
 struct peer {

@@ -252,8 +252,8 @@ void sw_port_check(struct sw *s, unsigned int port)
 }
 
 /*
- * Ports beyond the limit of one user (-u) are for users without a port. The switch's own user has
- * no limit.
+ * A user gets at most -u ports, and no second port when -u ports are taken: the remaining ones are
+ * for users without a port. The switch's own user has no limit.
  */
 const char *sw_user_limit(const struct sw *s, uid_t user, uint64_t now)
 {

@@ -35,10 +35,10 @@ struct weft_ivals {
 	};
 };
 
-/** Most intervals in one block. The first block of a set begins smaller. */
+/** The maximum number of intervals in one block. The first block of a set begins smaller. */
 #define WEFT_IVAL_BLOCK 64
 
-/** Most intervals of one message. A correct sender does not cause more. */
+/** The maximum number of intervals of one message. A correct sender does not cause more. */
 #define WEFT_IVAL_MAX (1u << 16)
 
 static inline void weft_ivals_init(struct weft_ivals *s)

@@ -301,7 +301,7 @@ static int check_amov(const struct weft_wire_amov *a, size_t length)
 
 int weft_wire_check(uint8_t id, const void *data, size_t length)
 {
-	/* Most messages where the number of instructions counts. */
+	/* The most frequent message where the number of instructions counts. */
 	if (id == WEFT_WIRE_EAGER)
 		return length < sizeof(struct weft_wire_eager) ? -EBADMSG : 0;
 	if (id >= WEFT_WIRE_ID_END || length < least[id])

@@ -39,8 +39,8 @@
 #define WEFT_WIRE_PUT_HALF 0x08u /**< added to the flags: the message counts half as much */
 
 /**
- * Most puts that notify of which only a part has arrived at the target, per endpoint direction. The
- * endpoint fails if there are more. Initiators use at most half.
+ * The maximum number of puts that notify of which only a part has arrived at the target, per
+ * endpoint direction. The endpoint fails if there are more. Initiators use at most half.
  */
 #define WEFT_WIRE_NOTES 4096
 

@@ -15,14 +15,14 @@
 /** weft_wire_wireup.lane of an ERROR that ends the whole endpoint. */
 #define WEFT_WIREUP_ALL_LANES 0xff
 
-/** Most bytes of records of one WIREUP message, over all its pieces. */
+/** The maximum length of the records of one WIREUP message, over all its pieces. */
 #define WEFT_WIREUP_MAX 8192
 
 #define WEFT_ADDRESS_MAGIC 0x54464557u  /* "WEFT" */
 #define WEFT_BOOT_ADDRESS_MAGIC 0x4657u /* "WF" */
 #define WEFT_RKEY_MAGIC 0x594b5457u     /* "WTKY" */
 
-/** Most domains, and workers, in one key. */
+/** The maximum number of domains, and of workers, in one key. */
 #define WEFT_RKEY_DOMAINS 16
 #define WEFT_RKEY_WORKERS 64
 

@@ -24,7 +24,7 @@ extern const struct weft_proto weft_proto_multi_eager;
 
 /* ------------------------------------------------------------------ headers */
 
-/** Most bytes of records behind an RTS or RTR: a key for each lane. */
+/** The maximum length of the records behind an RTS or RTR: a key for each lane. */
 #define WEFT_HEAD_RECORDS_MAX                                              \
 	(sizeof(struct weft_wire_record) + sizeof(struct weft_wire_keys) + \
 	 WEFT_MAX_LANES * sizeof(struct weft_wire_lane_key))
@@ -76,7 +76,7 @@ size_t weft_msg_part(uint8_t id, const void *msg, size_t had, void *piece);
 /** Is it a PUT of any kind? */
 bool weft_msg_is_put(uint8_t id, const void *msg);
 /**
- * Split a PUT of @p length bytes into two, each of which counts as half a PUT.
+ * Split a PUT of @p length bytes into two, each of which counts as half of it.
  * @param second     room for the second one: @p length bytes are enough
  * @param[out] rest  its length
  * @return bytes that stay in the first one; 0: it cannot be halved

@@ -73,8 +73,8 @@ static inline void weft_load_give(struct weft_lane_load *l, uint64_t bytes, uint
 }
 
 /**
- * The number of @p bytes that may be given now: all if the lane is idle; 0 instead of less than @p
- * min
+ * The number of @p bytes that may be given now: all if the lane is idle or they fit into its
+ * window, else a part of at least @p min bytes, else 0
  */
 static inline uint64_t weft_load_room(const struct weft_lane_load *l, uint64_t bytes, uint64_t min)
 {

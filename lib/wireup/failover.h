@@ -59,8 +59,9 @@ struct weft_failover {
 };
 
 /**
- * Numbers of a lane's connections grow, and wrap; 0 is the first connection. A number that is up to
- * WEFT_LANE_OLD lower is old. Every other number is new, because attempts may go on for days.
+ * Numbers of a lane's connections grow, and wrap; 0 is the first connection. A number that is
+ * equal, or lower by less than WEFT_LANE_OLD, is old. Every other number is new, because attempts
+ * may go on for days.
  */
 #define WEFT_LANE_OLD 1024u
 

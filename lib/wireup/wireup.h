@@ -197,7 +197,8 @@ void weft_wireup_finalize(struct weft_ep *ep);
 /** Send wireup->msg as a message of this type, and repeat it until there is a reply. */
 void weft_wireup_send_new(struct weft_ep *ep, enum weft_wireup_type type);
 /**
- * Is the far end of @p lane_ep, by the observation of its lane, the interface with this address?
+ * Has the lane of @p lane_ep observed the interface with this address at its far end? @return true
+ * also for a driver that does not observe the far end
  */
 static inline bool weft_lane_ep_is_from(struct weft_lane_ep *lane_ep,
 					const struct weft_address_iface *a)

@@ -37,7 +37,7 @@
 #include "lane.h"
 #include "frame/ip.h"
 
-/** Most paths of a connection whose number of paths is not configured. */
+/** The maximum number of paths of a connection whose number of paths is not configured. */
 #define RAW_PATHS_AUTO 8u
 
 /** Settings of one iface; those of the whole context are in open->conf. Zero = default. */

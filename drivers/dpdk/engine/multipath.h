@@ -5,7 +5,8 @@
  * used, and when these are probed again. doc/raw-lanes.md has the reasons; the rules are in
  * engine/path_rules.h.
  *
- * A connection with one path (c->multi NULL) has no cost; with c->path_watch 0 no frame has one.
+ * A connection with one path (c->multi NULL) has no struct raw_multi. While c->path_watch is 0, a
+ * frame costs tests of this byte only.
  */
 #ifndef WEFT_ENGINE_MULTIPATH_H
 #define WEFT_ENGINE_MULTIPATH_H

@@ -20,14 +20,14 @@
 #include <rte_arp.h>
 
 /**
- * Most addresses that this host requests for itself. Beyond that the entry that was unused for the
- * longest time is evicted, if it was unused for WEFT_ARP_BUSY; otherwise the new request has to
- * wait.
+ * The maximum number of addresses that this host requests for itself. Beyond that the entry that
+ * was unused for the longest time is evicted, if it was unused for WEFT_ARP_BUSY; otherwise the new
+ * request has to wait.
  */
 #define WEFT_ARP_OURS 4096u
 /**
- * Most addresses that are requested because an unknown sender sent HELLO. They have entries of
- * their own.
+ * The maximum number of addresses that are requested because an unknown sender sent HELLO. They
+ * have entries of their own.
  */
 #define WEFT_ARP_THEIRS 512u
 #define WEFT_ARP_FIXED_MAX 32u

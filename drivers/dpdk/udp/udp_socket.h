@@ -14,7 +14,7 @@
 
 /** Ports of a lane: one on which it listens, the others are source ports of its paths. */
 #define WEFT_UDP_PORTS 32u
-/** Most frames of one datagram that the kernel cuts or has merged. */
+/** The maximum number of frames of one datagram that the kernel cuts or has merged. */
 #define WEFT_UDP_SEGS 64u
 /** Bytes of payload of such a datagram. */
 #define WEFT_UDP_BYTES 65507u
