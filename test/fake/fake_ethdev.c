@@ -50,7 +50,7 @@ void fake_eth_reset(void)
 	skipped_ms = 0;
 }
 
-/* A PMD's own key: one that spreads, and that nobody guesses. */
+/* A PMD's own key: one that spreads, and that can't be guessed. */
 static void own_key(struct fake_eth_port *p)
 {
 	unsigned int i;

@@ -24,15 +24,15 @@
  *  - links that come up late. Time is the monotonic clock plus fake_eth_skip();
  *  - offloads that were not asked for do not work: chains are cut to their first mbuf, checksums
  *    are not filled in;
- *  - VLAN filters; RSS by Toeplitz hash and indirection table, with a key that is told or not;
+ *  - VLAN filters; RSS by Toeplitz hash and indirection table, with a key that is reported or not;
  *  - RX interrupts: one for what comes after they were switched on, none for what came before, and
  *    off again; configurations and devices that refuse them, that have no descriptor, whose
  *    descriptor is readable for nothing, that raise none;
  *  - events of removal, reset and link, a port that is dead after them;
  *  - a watchdog that is a DPDK timer, and runs on whatever thread looks after those.
  *
- * Two ports that are wired to each other exchange frames; what reaches a port without a wire is
- * nobody's.
+ * Two ports that are wired to each other exchange frames; a frame at a port without a wire is
+ * lost.
  */
 #ifndef FAKE_ETHDEV_H
 #define FAKE_ETHDEV_H
@@ -103,7 +103,7 @@ struct fake_eth_traits {
 	/** RTE_BIT64(RTE_ETH_EVENT_*) that the PMD can raise; LSC and RMV as interrupts, too. */
 	uint64_t events;
 
-	/** Tagged frames that nobody asked for are dropped, also without the offload. */
+	/** Tagged frames without a filter are dropped, also without the offload. */
 	bool filters_vlan;
 	int vlan_filter_error;
 
@@ -173,7 +173,7 @@ bool fake_eth_vlan(const struct fake_eth_port *p, uint16_t vlan);
 void fake_eth_wire(struct fake_eth_port *a, struct fake_eth_port *b);
 /** A frame (without FCS) from the wire. @return false: the port did not take it, see its counts */
 bool fake_eth_input(struct fake_eth_port *p, const void *frame, uint32_t len);
-/** What a port sends, besides the wire; NULL: nobody looks. */
+/** What a port sends, in addition to the wire; NULL: no check. */
 void fake_eth_tap(struct fake_eth_port *p,
 		  void (*seen)(void *arg, const uint8_t *frame, uint32_t len), void *arg);
 
@@ -198,7 +198,7 @@ void fake_eth_break(struct fake_eth_port *p);
 void fake_eth_hang(struct fake_eth_port *p);
 /**
  * The application takes the device from DPDK (rte_dev_remove()): the port is closed, its number is
- * nobody's. Its struct rte_device is the test's to free.
+ * free. Its struct rte_device is the test's to free.
  */
 void fake_eth_detach(struct fake_eth_port *p);
 /** The same NIC is back after either, as a new device under the same port number. */

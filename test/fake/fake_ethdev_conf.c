@@ -193,7 +193,7 @@ int rte_eth_tx_queue_setup(uint16_t port_id, uint16_t queue, uint16_t nb, unsign
 /* ---- MTU, VLAN ------------------------------------------------------------------------------ */
 
 /*
- * As a PMD that looks at the pools of its rings, whoever made them, and whether they are still
+ * As a PMD that looks at the pools of its rings, whatever made them, and whether they are still
  * there.
  */
 static int read_pools(struct fake_eth_port *p, uint16_t mtu)

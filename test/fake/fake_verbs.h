@@ -18,7 +18,7 @@
  *  - an empty shared queue is "receiver not ready", counted; in the error state everything is
  *    flushed, then comes QP_LAST_WQE_REACHED;
  *  - ibv_destroy_qp() and a change to RESET remove the queue pair's completions from the completion
- *    queue, receives of a shared queue with them, and tell nobody (mlx5's __mlx5_cq_clean());
+ *    queue, receives of a shared queue with them, without a completion (mlx5's __mlx5_cq_clean());
  *  - calls that fail when a test says so, events of any type, devices that stand still or are gone.
  *
  * Not modelled: congestion, reordering, atomics' byte order, completion channels, memory windows,
@@ -58,7 +58,7 @@ struct fake_device {
 	bool v1[FAKE_GIDS];
 	uint32_t max_inline;
 	bool no_last_wqe; /**< does not report QP_LAST_WQE_REACHED, as rdma_rxe before Linux 6.5 */
-	bool frozen;      /**< moves nothing and answers nobody */
+	bool frozen;      /**< moves nothing and answers nothing */
 	bool cut;         /**< the wire carries nothing, and its port does not tell */
 	bool removed;     /**< fake_remove() */
 	uint64_t rate;    /**< bytes/s; 0 = no matter */
@@ -86,7 +86,7 @@ struct fake {
 		uint64_t calls[FAKE_NUM_CALLS];
 		uint64_t rnr; /**< requests that met no receive */
 		uint64_t cq_overrun;
-		uint64_t purged_sends; /**< completions that nobody will see */
+		uint64_t purged_sends; /**< completions that no poll returns */
 		uint64_t purged_recvs; /**< and with them buffers of a shared queue */
 		uint64_t flushed;
 		uint64_t datagrams, ud_dropped;

@@ -76,7 +76,7 @@ struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ctx, int cqe, void *cont
 	return cq;
 }
 
-/* The device of this file wakes nobody. */
+/* The device of this file wakes no thread. */
 struct ibv_comp_channel *__wrap_ibv_create_comp_channel(struct ibv_context *ctx)
 {
 	(void)ctx;
@@ -384,7 +384,7 @@ int __wrap_roce_port_open(const struct weft_lane_open *params, struct roce_port_
 static uint64_t now(void *arg)
 {
 	(void)arg;
-	/* Whoever waits in a loop gets on. */
+	/* A thread that waits in a loop continues. */
 	fake.now += FAKE_MS / 10;
 	if (fake.jobs_at != 0 && fake.now >= fake.jobs_at)
 		fake_jobs();

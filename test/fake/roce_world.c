@@ -16,7 +16,7 @@ static const struct weft_lane_conf base_conf = {
 	.connect_timeout_ns = 5000000000,
 };
 
-/* Whoever waits by the clock (close) sees it go on, and the devices work. */
+/* A thread that waits by the clock (close) sees it go on, and the devices work. */
 static uint64_t world_now(void *arg)
 {
 	(void)arg;

@@ -124,7 +124,7 @@ counter() {
 	read -r value <"/sys/class/infiniband/$1/ports/1/hw_counters/$2" && echo "$value"
 }
 
-# listening PORT: does somebody wait for TCP connections?
+# listening PORT: does a process wait for TCP connections?
 listening() {
 	[ -n "$(ss -Hltn "sport = :$1")" ]
 }

@@ -108,7 +108,7 @@ pairs() {
 	adopt "$dir/pairs" "$(wc -l <"$dir/cases")" $rc
 }
 
-# adopt FILE COUNT CODE: the TAP of a program that should have told of so many cases.
+# adopt FILE COUNT CODE: the TAP of a program that should have reported COUNT cases.
 adopt() {
 	local line seen=0
 	while read -r line; do

@@ -444,7 +444,7 @@ static bool frugal(const struct test *t, int from, size_t len, unsigned int mess
 
 /*
  * Each of two lanes has carried a twentieth at least. Of lanes that differ in speed only what they
- * carried is told: the emulation decides it.
+ * carried is printed: the emulation decides it.
  */
 static bool both_carried(int n, bool alike)
 {

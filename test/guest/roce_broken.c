@@ -37,7 +37,7 @@ static bool a_peer_that_vanishes_is_noticed_in_bounded_time(void)
 	CHECK(open_host(&a, &weft_roce_driver, name_a, "timeout=14,retry=3"));
 	CHECK(open_host(&b, &weft_roce_driver, name_b, ""));
 	CHECK(connect_pair());
-	/* Its queue pair answers nobody any more. */
+	/* Its queue pair answers no more. */
 	CHECK(ibv_modify_qp(roce_lane_ep_of(b.lane_ep)->chans[0]->qp, &attr, IBV_QP_STATE) == 0);
 	CHECK(send_one(&a, 0, 100));
 	CHECK(a.lane_ep->ops->ep_flush(a.lane_ep, &op.comp) == 0);

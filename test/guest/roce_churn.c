@@ -160,7 +160,7 @@ static bool settled(struct footprint *f)
 		    before.regions == f->regions && before.heap == f->heap)
 			return true;
 	}
-	return true; /* what differs will be told */
+	return true; /* what differs will be printed */
 }
 
 static bool connect_and_close(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How lanes end when somebody wants them to.
+ * How lanes end when a program closes them.
  */
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static bool an_attempt_that_the_peer_gave_up_ends_soon_and_nothing_is_sent_twice
 	ops->ep_destroy(b.lane_ep);
 	WITHIN(10, LIST_EMPTY(&roce_iface_of(b.iface)->dying));
 	WITHIN(10, a.up == 1);
-	/* Nobody has asked it for anything yet. */
+	/* No request has been sent to it yet. */
 	begin = now_s();
 	WITHIN(10, now_s() - begin > 0.05);
 	CHECK(counter(&a, "tx.counts") == 0);

@@ -97,7 +97,7 @@ static bool no_host_at_the_address_is_an_error_after_the_kernels_timeout(void)
 	}
 	CHECK(a.down == 1 && a.status == -EHOSTUNREACH);
 	CHECK(strstr(a.text, "10.0.0.77") != NULL && strstr(a.text, "address resolution"));
-	/* Nobody slept meanwhile: the kernel takes a second and more. */
+	/* No caller slept meanwhile: the kernel takes a second and more. */
 	CHECK(turns > 50);
 	return true;
 }

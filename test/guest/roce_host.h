@@ -49,7 +49,7 @@ extern const struct behaviour roce_opening[], roce_messages[], roce_memory[], ro
 
 #define MAX_KEPT 4096
 #define MAX_SENDERS 64
-/** Numbers of messages carry who sent them, and count from 0 for each sender. */
+/** Numbers of messages contain their sender, and count from 0 for each sender. */
 #define NUMBER(sender, n) ((uint32_t)(sender) << 24 | (uint32_t)(n))
 
 struct host {

@@ -249,7 +249,7 @@ run_guest() {
 			kill -0 $guest_pid 2>/dev/null; do
 			sleep 0.2
 		done
-		# Another end of QEMU's is told by report.
+		# report prints another end of QEMU's.
 		if [ -f "$out/booted" ] || [ "$try" = 3 ] ||
 			{ ! kill -0 $guest_pid 2>/dev/null &&
 				! grep -qa 'Kernel panic' "$out/console.log" 2>/dev/null; }; then

@@ -122,7 +122,7 @@ void mock_ep_destroy(struct weft_lane_ep *base)
 	base->up = false;
 	mock_net.num_lane_eps--;
 	mock_purge_to(lane_ep, -ECONNRESET);
-	/* Own messages go on; nobody is told of their fate any more. */
+	/* Own messages go on; no event reports their fate any more. */
 	LIST_FOREACH(g, &mock_net.ifaces, entry) {
 		TAILQ_FOREACH(m, &g->inbox, entry) {
 			if (m->from != lane_ep)

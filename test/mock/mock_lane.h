@@ -219,7 +219,7 @@ void mock_allow_all(void);
 void mock_kill(struct weft_lane_iface *a, struct weft_lane_iface *b, int status, const char *text);
 
 /**
- * The iface falls silent: nothing gets in or out and nobody is told. Its peers see
+ * The iface falls silent: nothing gets in or out, without an event. Its peers see
  * EV_DOWN(-ETIMEDOUT) after WEFT_PEER_TIMEOUT of mock time.
  */
 void mock_mute(struct weft_lane_iface *iface);

@@ -7,7 +7,7 @@
  *
  *	mlink   lanes that connect to an endpoint (WEFT_LANE_F_TO_EP). Reliable. What is sent to an
  *	        end that is not connected is tried for a while; then the sender's end fails. An end
- *	        that is destroyed tells nobody, as an RC queue pair does.
+ *	        that is destroyed notifies no peer, like an RC queue pair.
  *	mctl    a control channel (WEFT_LANE_F_CONTROL): datagrams that are lost, doubled and
  *	        reordered, from the seed.
  *
@@ -51,7 +51,7 @@ void mlink_fail(struct weft_lane_iface *iface, int status, const char *text);
 /** ep_connect_ep() returns @p rc. */
 void mlink_refuse_addresses(int rc);
 
-/** An unknown sender's datagram to @p to; its sender is lane_ep number @p lane_ep of nobody. */
+/** An unknown sender's datagram to @p to; its sender's lane_ep number @p lane_ep exists nowhere. */
 void mctl_unknown(struct weft_lane_iface *to, uint32_t lane_ep, uint8_t am_id, const void *data,
 		  size_t len);
 /** What was last sent to a stranger. @return its length, 0 = nothing */

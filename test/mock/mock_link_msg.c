@@ -181,7 +181,7 @@ int mlink_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, si
 
 /* ------------------------------------------------------------------ delivery */
 
-/* The end that a message is for, made if need be. NULL = nobody (yet) */
+/* The end that a message is for, made if need be. NULL = none (yet) */
 static struct link_lane_ep *receiver(struct link_iface *f, struct link_msg *m)
 {
 	struct link_lane_ep *lane_ep = mlink_find_lane_ep(f, m->to.lane_ep);
@@ -263,7 +263,7 @@ static bool receive(struct link_iface *f, uint64_t before)
 	return true;
 }
 
-/* What nobody takes. */
+/* A message that no end takes. */
 static void expire(void)
 {
 	struct link_msg *m, *next;
@@ -275,7 +275,7 @@ static void expire(void)
 	}
 }
 
-/* Delivers what is for @p f now, and gives up what nobody takes. @return messages delivered */
+/* Delivers what is for @p f now, and drops what no end takes. @return messages delivered */
 unsigned int mlink_run_messages(struct link_iface *f)
 {
 	unsigned int n = 0, limit = mlink_net.num_msgs;

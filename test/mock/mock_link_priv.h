@@ -26,7 +26,7 @@
 
 /*
  * One list of what is under way, for both drivers. A message names its ends by {iface, lane_ep}
- * numbers, as a queue pair number does: whether there is somebody is seen on delivery.
+ * numbers, as a queue pair number does: whether the end exists is seen on delivery.
  */
 
 struct end {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mock/msg_util.h What the tests of messages share: operations that count their callbacks,
- * and bytes that tell whose they are.
+ * and bytes that identify their message.
  */
 #ifndef WEFT_TEST_MSG_UTIL_H
 #define WEFT_TEST_MSG_UTIL_H

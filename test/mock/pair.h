@@ -78,7 +78,7 @@ void pair_open(struct pair *p, unsigned int num_lanes, const struct pair_lane_pa
 void pair_open_unconnected(struct pair *p, unsigned int num_lanes,
 			   const struct pair_lane_params *lanes);
 void pair_connect(struct pair *p);
-/** Ends both sides; fails the test when requests or messages are left that nobody holds. */
+/** Ends both sides; fails the test when requests or messages are left without an owner. */
 void pair_close(struct pair *p);
 
 /** Deliver entry @p i of the queue and take it out. */

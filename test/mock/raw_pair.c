@@ -153,7 +153,7 @@ struct msg {
 	uint8_t fill[];
 };
 
-/* What has gone back to the pool is somebody else's now. */
+/* A buffer that is back in the pool has another owner now. */
 static void use_free_buffers(struct rte_mempool *mp)
 {
 	static struct rte_mbuf *m[8192];

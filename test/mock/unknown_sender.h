@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mock/unknown_sender.h
- * Somebody who is connected to a worker of the mock lanes and says in wire-up messages what he
- * likes.
+ * A peer that is connected to a worker of the mock lanes and sends wire-up messages of any content,
+ * as it likes.
  */
 #ifndef WEFT_TEST_UNKNOWN_SENDER_H
 #define WEFT_TEST_UNKNOWN_SENDER_H
@@ -65,7 +65,7 @@ static inline struct weft_address_iface unknown_iface(const struct unknown_sende
 	return f;
 }
 
-/* The records of a REQ that tells this address, from its interface @p from. */
+/* The records of a REQ with this address, from its interface @p from. */
 static inline void unknown_req(const struct weft_address *a, unsigned int from,
 			       struct weft_worker *w, struct weft_records *r)
 {

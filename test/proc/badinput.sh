@@ -48,7 +48,7 @@ for program in perf cat info; do
 	check "weft-$program: -S without a value" refuses 2 "NAME=VALUE" "$binary" -S PEER_TIMEOUT
 done
 
-# capture_of_nothing: WEFT_CAPTURE where no lane writes it is told, and no file appears.
+# capture_of_nothing: WEFT_CAPTURE where no lane writes it is reported, and no file appears.
 capture_of_nothing() {
 	WEFT_CAPTURE=$dir/nothing.pcapng timeout 60 "$info" "${eal[@]}" -- -d -L self \
 		>"$dir/client.out" 2>"$dir/client.err" </dev/null || return 1

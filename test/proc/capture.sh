@@ -305,7 +305,7 @@ sys.exit(not all(ok))
 PYTHON
 }
 
-# The last frames, though nobody was capturing.
+# The last frames, without a capture.
 the_recorder_tells() {
 	ask /weft/recorder | tee "$dir/answer"
 	grep -q 'recorder-0.pcapng' "$dir/answer" || return 1

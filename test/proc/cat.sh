@@ -49,8 +49,8 @@ half_close() {
 	[ "$(cat "$dir/server.out")" = question ] && [ "$(cat "$dir/client.out")" = answer ]
 }
 
-# Who reads the server's output sees its end when the client's input ends, though the server's own
-# input goes on.
+# The reader of the server's output sees its end when the client's input ends, though the server's
+# own input goes on.
 output_ends_with_input() {
 	local i pid begin=$SECONDS ended=0
 	new_pair 2
@@ -103,7 +103,7 @@ ticks() { # PID...: CPU time of these processes, in 10 ms
 	done | awk '{ sum += $1 } END { print sum }'
 }
 
-# CPU time of both programs over ten seconds in which nobody says anything: 1 % at most.
+# CPU time of both programs over ten seconds without data: 1 % at most.
 idle_cpu() {
 	local pids=() pid before after hz
 	hz=$(getconf CLK_TCK)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A port belongs to one process: who comes second is told who has it, and does no harm.
+# A port belongs to one process: a second process gets the owner's name, and does no harm.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -18,7 +18,7 @@ new_pair() {
 	lanes=dpdk:0
 }
 
-# A stream, and in the middle of it somebody else at the server's end: while_streaming COMMAND...
+# A stream, and in the middle of it another process at the server's end: while_streaming COMMAND...
 while_streaming() {
 	local rc=0
 	new_pair
@@ -73,7 +73,7 @@ other_namespace() {
 	[ "$a" = "$b" ] && perf_pair 1 -t tag_bw -s 64k -n 100 -f -V
 }
 
-# Who was killed keeps nothing, also while the kernel still closes its sockets.
+# A killed process keeps nothing, also while the kernel still closes its sockets.
 after_a_kill() {
 	local i
 	for i in 1 2 3; do
@@ -89,7 +89,7 @@ after_a_kill() {
 	done
 }
 
-# hold_as_nobody NS: somebody without rights listens under the name of an interface's queue
+# hold_as_nobody NS: a process without rights listens under the name of an interface's queue
 # (claim.c).
 hold_as_nobody() {
 	ip netns exec "$1" timeout 300 python3 -c "$holder_py" >"$dir/holder.$1" &
@@ -107,9 +107,9 @@ print("holds", flush=True)
 time.sleep(300)
 '
 
-# A user's claim keeps root from nothing. Then nobody knows of the other, and all see all frames,
-# with the same addresses: two pairs of processes at the same interfaces, whose workers do not know
-# each other's connections.
+# A user's claim keeps root from nothing. Then no process knows of the other, and all see all
+# frames, with the same addresses: two pairs of processes at the same interfaces, whose workers do
+# not know each other's connections.
 claimed_by_nobody() {
 	local rc=0 holders=()
 	hold_as_nobody "${ns[0]}" && hold_as_nobody "${ns[1]}" && while_streaming another_pair ||
@@ -207,7 +207,7 @@ uplink_is_claimed() {
 	return $rc
 }
 
-# And it takes nothing from who is there.
+# And it takes nothing from the present owner.
 no_uplink_of_others() { while_streaming switch_refused; }
 switch_refused() {
 	local owner

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Captures that nobody would write: pcapng by hand."""
+"""Captures that no program writes: pcapng by hand."""
 
 import struct
 

@@ -46,7 +46,7 @@ tagged() { printf 'dpdk:0%s' "${1:+,vlan=$1}"; }
 
 vlan() { pair flat flat "$(tagged "$1")" "$(tagged "$2")" -t tag_bw -s 8,4k,256k -n 200 -f -V; }
 
-# What is on the wire, as somebody sees it who is not Weft.
+# What is on the wire, as another program than Weft sees it.
 vlan_seen() {
 	command -v tshark >/dev/null || return 77
 	ip netns exec "${ns[0]}" timeout 60 tshark -q -i flat -w "$dir/wire.pcapng" >/dev/null \

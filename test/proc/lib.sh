@@ -157,7 +157,7 @@ start_client() {
 }
 
 # stream_runs: the time of the stream that start_client has begun runs (so long without -f):
-# weft-perf has found out how many messages -D takes, and has told of the first second.
+# weft-perf has found out how many messages -D takes, and has reported the first second.
 stream_runs() { until_said "$dir/client.out" '^[a-z]+_[a-z]+ +[0-9]' $client_pid; }
 
 # start_stream ARGS...: random bytes go from the client (client_pid) to the server, by weft-cat with

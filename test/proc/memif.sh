@@ -98,7 +98,7 @@ stopped_server_waits_for() {
 	[ $rc = 0 ] && served 1
 }
 
-# What those who gave up or died meanwhile have left in its backlog must not hurt the server.
+# What clients that gave up or died meanwhile have left in its backlog must not hurt the server.
 stopped_server_survives() {
 	local i
 	new_socket

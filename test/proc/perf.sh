@@ -137,7 +137,8 @@ table_csv() {
 		"tag_lat,8 tag_bw,8 tag_lat,65536 tag_bw,65536 " ]
 }
 
-# A server that stays: two clients one after the other, a third one meanwhile is told who is served.
+# A server that stays: two clients one after the other. A third one meanwhile gets the name of the
+# served one.
 keeps() {
 	local pid rc=0
 	new_pair 1

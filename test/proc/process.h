@@ -55,7 +55,7 @@ static inline int wait_done(struct weft_worker *worker, struct weft_request *req
 	return status;
 }
 
-/** Whole or not at all: who sees the file can read it. */
+/** Whole or not at all: a process that sees the file can read it. */
 static inline void write_address(struct weft_worker *worker, const char *file)
 {
 	char tmp[4096];

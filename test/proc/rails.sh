@@ -58,7 +58,7 @@ missing_at_the_peer_is_an_error() {
 }
 
 # Down at the server's end, and what each end says of it, and when it is back. How many frames that
-# costs depends on who notices first: a lane whose link is known to be down may lose none.
+# costs depends on which end notices first: a lane whose link is known to be down may lose none.
 down_and_back() {
 	local rc=0
 	new_pair

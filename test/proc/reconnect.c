@@ -92,7 +92,9 @@ static void answer(struct weft_ep *ep, uint64_t tag)
 	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_FORCE_REQUEST);
 	struct weft_request *req = NULL;
 
-	/* It is copied before the call returns, or fails with its endpoint: nobody waits for it. */
+	/*
+	 * It is copied before the call returns, or fails with its endpoint: no call waits for it.
+	 */
 	if (ep && weft_tag_send(ep, &tag, sizeof(tag), tag, &p, &req) >= 0)
 		weft_request_free(req);
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# devtools/soak.sh over a stand-in for sim_soak whose seeds fail and die as told: all seeds are run
-# once, and each that failed has a command that replays it.
+# devtools/soak.sh over a stand-in for sim_soak whose seeds fail and die as requested: all seeds are
+# run once, and each that failed has a command that replays it.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"

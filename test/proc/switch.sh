@@ -80,7 +80,7 @@ client() {
 		>"$dir/client.out" 2>"$dir/client.err"
 }
 
-# carry: a file from the client to the server, who sleep while nothing comes.
+# carry: a file from the client to the server, which both sleep while nothing comes.
 carry() {
 	new_pair
 	start_server "$cat" -l || return 1
@@ -89,7 +89,7 @@ carry() {
 	cmp "$dir/data" "$dir/server.out"
 }
 
-# A stream runs while somebody else does something, and ends well.
+# A stream runs while another process does something, and ends well.
 while_streaming() {
 	local rc=0 other=0
 	new_pair
@@ -146,7 +146,7 @@ client_killed() {
 	end_switch
 }
 
-# foreign KIND: what it sends is counted at its port, and harms nobody.
+# foreign KIND: what it sends is counted at its port, and harms no other.
 foreign() {
 	stranger "$1" || return 1
 	wait $stranger_pid
@@ -252,9 +252,9 @@ second_switch() {
 	[ $rc = 1 ] && grep -q "^weft-switch: another weft-switch uses $dir/sock" "$dir/out"
 }
 
-# Two containers of an ordinary user, who has no number for root: each has its own user, PID and
-# mount namespace. The switch is root's, in a folder of root's; one in a folder of somebody else's
-# is taken from nobody.
+# Two containers of an ordinary user, which has no number for root: each has its own user, PID and
+# mount namespace. The switch is root's, in a folder of root's; one in a folder of another user's
+# is not accepted.
 containers() {
 	local public rc=0
 	public=$(mktemp -d /tmp/weft-switch.XXXXXX)

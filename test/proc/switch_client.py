@@ -5,15 +5,15 @@
     flood      sends frames to port 0, or whichever port is not its own, as fast as it can
     addresses  sends frames with others' addresses
     memory     descriptors that point outside of its memory, and an index outside of its ring
-    long       a frame longer than the switch's MTU, for nobody
+    long       a frame longer than the switch's MTU, for no port
     unsealed   memory that it could make shorter; it must be refused
     shrunk     memory that is shorter than it says; it must be refused
     huge       memory of hugepages, out of which it could cut holes; it must be refused
     known      comes with the secret of a port that it gave back; it must be refused
     cookie     a ring that is none, with an eventfd; it must be refused
     spare      descriptors that no message needs, and with a message that is none
-    full       an eventfd that nobody can write to: its connection must end
-    lingering  a descriptor whose close lasts a minute; somebody else is served meanwhile
+    full       an eventfd that no process can write to: its connection must end
+    lingering  a descriptor whose close lasts a minute; others are served in this time
 """
 
 import array
@@ -79,7 +79,7 @@ def eventfd():
 
 
 def lingering():
-    """A TCP socket with data that nobody reads."""
+    """A TCP socket with data that no process reads."""
     server = socket.create_server(('127.0.0.1', 0))
     s = socket.create_connection(server.getsockname())
     s.setblocking(False)
@@ -157,7 +157,7 @@ own, mac = grant[5], grant[13]
 others = [mac[:5] + bytes([1 + i]) for i in range(grant[6]) if i != own]
 if what == 'known':
     grant_sock.close()
-# The switch may learn that a port was given back later than who has given it back comes again.
+# The switch may learn that a port was given back later than its last process comes again.
 until = time.monotonic() + (60 if what == 'known' else 0)
 while what in ('unsealed', 'shrunk', 'huge', 'known', 'cookie'):
     try:

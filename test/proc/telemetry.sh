@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# DPDK's telemetry socket: what a worker tells about itself while it works.
+# DPDK's telemetry socket: what a worker reports about itself while it works.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -276,7 +276,7 @@ sys.exit(not (len(screens) >= 2 and all(n >= 1 for n in lanes) and wide <= 132))
 PYTHON
 }
 
-# The worker's lanes, paths and thresholds, with parameters that are nobody's.
+# The worker's lanes, paths and thresholds, with parameters that name nothing.
 what_is_in_use_is_told() {
 	local id
 	id=$(ask /weft/workers | grep -oE '[0-9a-f]{16}' | head -n 1)
@@ -383,7 +383,7 @@ for request in (base + "/", urllib.request.Request(base + "/metrics", b"x" * 100
         sys.exit("%s has an answer" % request)
     except urllib.error.HTTPError as e:
         assert e.code == 404, e.code
-# A client that sends nothing stops nobody.
+# A client that sends nothing stops no other client.
 silent = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 assert urllib.request.urlopen(base + "/metrics", timeout=20).status == 200
 PYTHON

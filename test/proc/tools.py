@@ -72,8 +72,8 @@ class StillCores:
 
 
 def trials_are_compared_within_a_state():
-    """Each figure by what was measured around it; who fails thrice is left out, and the time is
-    kept."""
+    """Each figure by what was measured around it; a program that fails thrice is left out, and the
+    time is kept."""
     trials = Trials(argparse.Namespace(trials=3, seconds=2, busy=100), StillCores())
     states = {'ours': itertools.cycle(((40, 41), (150, 151), (40, 151))),
               'theirs': itertools.cycle(((40, 41), (150, 151)))}

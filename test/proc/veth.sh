@@ -118,7 +118,7 @@ flap() {
 
 link_flaps() { flap 1 -t tag_bw -s "$1" -D 4 -V; }
 
-# Down for longer than the peer timeout: both ends say so in time, and nobody sleeps in a send.
+# Down for longer than the peer timeout: both ends report it in time, and no end sleeps in a send.
 link_lost() {
 	local rc=0 bound
 	flap 9 -t tag_bw -s 64k -D 30 || rc=$?

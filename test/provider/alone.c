@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A domain whose calls are serialized has the provider's lock by a store alone. Who sleeps on an
- * event queue, which is the fabric's and not the domain's, since before the domain was opened, must
- * not meet it inside. One process.
+ * A domain whose calls are serialized has the provider's lock by a store alone. A thread that
+ * sleeps on an event queue, which is the fabric's and not the domain's, since before the domain was
+ * opened, must not meet it inside. One process.
  */
 
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* The wake needs the lock: it is over when nobody else has it. */
+/* The wake needs the lock: it is over when no other thread has it. */
 static void *sleep_on_events(void *arg)
 {
 	uint8_t buf[256];
@@ -112,8 +112,8 @@ static struct fi_info *get_info(void)
 
 /*
  * @return whether the sleeper was to wake inside the call. It was not when the machine was too
- * slow, or too fast, for the two to overlap: then nothing was shown. Who has the lock may lose its
- * core right behind it, so the sleeper may be a little earlier than the end is seen.
+ * slow, or too fast, for the two to overlap: then nothing was shown. The thread with the lock may
+ * lose its core right behind it, so the sleeper may be a little earlier than the end is seen.
  */
 static bool overlap(struct fid_fabric *fabric, struct fi_info *info, size_t *count)
 {

@@ -411,7 +411,7 @@ static void refused(void **state)
 	world_close(&w);
 }
 
-/* Who may write memory may do every atomic on it, and still may not read it. */
+/* The right to write memory allows every atomic on it, and still no read. */
 static void written_only(void **state)
 {
 	uint64_t word = 5, compare = 5, result[2] = {1, 1};

@@ -140,7 +140,7 @@ static void *read_on(void *arg)
 	return NULL;
 }
 
-/* A thread is in the provider most of the time: children get a lock that nobody gives back. */
+/* A thread is in the provider most of the time: children get a lock that no thread releases. */
 /* @behaviour R83 */
 static void a_child_whose_parent_was_in_a_call_does_not_hang(void **state)
 {

@@ -91,7 +91,7 @@ static void answers(void **state)
 	fi_freeinfo(hints);
 }
 
-/* Keys of regions are the provider's: who does not take such keys gets no FI_RMA. */
+/* Keys of regions are the provider's: an application that refuses such keys gets no FI_RMA. */
 static void remote_keys(void **state)
 {
 	struct fi_info *hints = new_hints(), *info;
@@ -319,7 +319,7 @@ static void refuses_nodes(void **state)
 }
 
 /*
- * A source address comes back and may be asked for, whatever service it is for; nobody is reached
+ * A source address comes back and may be requested, whatever service it is for; no peer is reached
  * by it. Another one can't be had, and a destination must be an address.
  */
 static void addresses(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lock that is taken by a store while nobody else comes: nobody ever meets another inside. */
+/* The lock that is taken by a store while no other thread comes: no two threads are ever inside. */
 
 #include <sched.h>
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static void *alone(void *arg)
 	return NULL;
 }
 
-/* Whoever else comes, and goes. */
+/* Another thread comes, and goes. */
 static void *other(void *arg)
 {
 	for (int i = 0; i < TIMES; i++) {
@@ -74,7 +74,7 @@ static void no_thread_meets_inside(void **state)
 		assert_true(short_way > 0);
 }
 
-/* One who has the lock ends the short way: the next one, itself, too, takes the mutex. */
+/* A thread with the lock ends the short way: the next one, itself, too, takes the mutex. */
 static void shared_means_the_mutex(void **state)
 {
 	(void)state;

@@ -218,7 +218,7 @@ static void leaves_now(void **state)
 	world_close(&w);
 }
 
-/* Complete when the peer has it, though nobody has received it; and its buffer is not needed. */
+/* Complete when the peer has it, though no receive has taken it; and its buffer is not needed. */
 static void delivered(void **state)
 {
 	static const uint64_t levels[] = {FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE};

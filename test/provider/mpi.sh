@@ -30,7 +30,7 @@ chmod -R a+rX "$public"
 # Nothing but this is what a user has to say.
 weft=(-x "FI_PROVIDER_PATH=$public/provider" --mca pml cm --mca mtl ofi
 	--mca opal_common_ofi_provider_include weft)
-# There are more ranks than cores, and root may be who tests.
+# There are more ranks than cores, and root may run the test.
 run=(timeout -k 10 200 mpirun --oversubscribe --bind-to none --mca orte_tmpdir_base "$dir")
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
@@ -261,7 +261,7 @@ no_lane() {
 	[ $rc = 0 ] && grep -q "dpdk:nothere" "$dir/mpi.err"
 }
 
-# fi_info lists the provider, quickly for who has asked for it alone, and says nothing else.
+# fi_info lists the provider, quickly when it alone is requested, and prints nothing else.
 listed() {
 	FI_PROVIDER=weft FI_PROVIDER_PATH=$public/provider fi_info -p weft >"$dir/info" \
 		2>"$dir/info.err" || return 1

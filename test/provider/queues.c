@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the end of operations is told: queues of each format, counters, sleeping, threads. */
+/* How the end of operations is reported: queues of each format, counters, sleeping, threads. */
 
 #include "world.h"
 
@@ -228,8 +228,8 @@ static struct fid_cq *open_queue(struct world *w, int *fd)
 }
 
 /*
- * Two queues that are slept for: looking at one does not wake who sleeps for the other, or both
- * would look for ever; and calls for one don't lose what comes for the other.
+ * Two queues that are slept for: looking at one does not wake the thread that sleeps for the other,
+ * or both would look for ever; and calls for one don't lose what comes for the other.
  */
 static void two_queues(void **state)
 {
@@ -349,7 +349,7 @@ static void automatic(void **state)
 	free(buf);
 }
 
-/* A second endpoint, and who closes it. */
+/* A second endpoint, and the thread that closes it. */
 struct closing {
 	struct fid_ep *ep;
 	struct timespec at;

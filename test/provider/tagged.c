@@ -263,7 +263,7 @@ static void look_at_messages(struct world *w)
 	entry = world_next(w, NULL);
 	assert_ptr_equal(entry.op_context, &a);
 	assert_int_equal(entry.len, 100);
-	/* Claimed, nobody else gets it. */
+	/* Claimed, no other receive gets it. */
 	CHECK(peek(w, 10, FI_CLAIM, &a));
 	assert_int_equal(world_next(w, NULL).len, 100);
 	CHECK(peek(w, 10, 0, &b));

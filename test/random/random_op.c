@@ -264,7 +264,7 @@ bool op_posted(struct rop *op, int ret)
 	return false;
 }
 
-/* Requests that nobody calls back for, and those that their callback has left. */
+/* Requests without a callback, and those that their callback has left. */
 void op_poll(struct rop *op)
 {
 	struct weft_completion c = {.size = sizeof(c)};

@@ -293,7 +293,7 @@ void rma_done(struct rop *op)
 	check_raised(op);
 }
 
-/* The error is told by the first flush posted after the operation, which may end later. */
+/* The error is reported by the first flush posted after the operation, which may end later. */
 static bool will_be_reported(const struct rop *op, const struct rop *flush)
 {
 	const struct world *w = op->w;
@@ -309,7 +309,7 @@ static bool will_be_reported(const struct rop *op, const struct rop *flush)
 	return false;
 }
 
-/* "the error is then forgotten": it is told by one flush, so with several under way by any. */
+/* "the error is then forgotten": one flush reports it, so with several under way any. */
 static void check_flushed(const struct rop *op, const struct rop *flush)
 {
 	if (!op->mem->dead) {
@@ -336,8 +336,8 @@ void rma_flushed(struct end *e, const struct rop *flush)
 		    (op->status && op->status != -EKEYREJECTED))
 			continue;
 		/*
-		 * It may have told of what was posted behind it; a worker's tells the first of many
-		 * errors, but not that the application has closed an endpoint.
+		 * It may have reported what was posted behind it; a worker's reports the first of
+		 * many errors, but not that the application has closed an endpoint.
 		 */
 		if (op->mem->dead && (flush->status == -EKEYREJECTED ||
 				      (flush->kind == K_WORKER_FLUSH && flush->status &&

@@ -280,7 +280,7 @@ void tag_check_there(struct rmsg *m)
 		random_fail(w, "message %u was flushed, and is not there", (uint32_t)m->tag);
 }
 
-/* @p r has met @p got: what was sent before on the same stream was taken by somebody earlier. */
+/* @p r has met @p got: what was sent before on the same stream was taken by an earlier receive. */
 static void check_overtaking(struct world *w, const struct rop *r, const struct rmsg *got)
 {
 	unsigned int i;
@@ -297,7 +297,7 @@ static void check_overtaking(struct world *w, const struct rop *r, const struct 
 	}
 }
 
-/* @p r met nothing until its end: nobody who came later got what it asked for. */
+/* @p r met nothing until its end: no later receive got a message that matches it. */
 static void check_passed_over(struct world *w, const struct rop *r)
 {
 	uint64_t end = r->done ? r->ended : UINT64_MAX;

@@ -47,8 +47,8 @@ void buf_reuse(struct buf *b);
 /** No byte was written at all. */
 const char *buf_untouched(struct buf *b);
 /**
- * Overwrite and free: whoever still reads it sends rubbish. @return NULL or what is wrong with the
- * use of callbacks
+ * Overwrite and free: a lane that still reads it sends rubbish. @return NULL or what is wrong with
+ * the use of callbacks
  */
 const char *buf_free(struct buf *b);
 

@@ -148,7 +148,7 @@ static void failures_are_gone_round_or_not_noticed(struct sim_case *sc)
 	sim_trunk_link(c.up[0], 0)->blackhole = true;
 	send_flows(sim, c.a, c.b, 400);
 	assert_in_range(c.at_b.frames, 1060, 1140);
-	/* Nobody is left on the path. */
+	/* No frame is left on the path. */
 	sim_switch_set(sim, 1, false);
 	send_flows(sim, c.a, c.b, 400);
 	assert_in_range(c.at_b.frames, 1060, 1140);
@@ -423,7 +423,7 @@ static void many_share_what_one_would_get(struct sim_case *c)
 
 /*
  * A frame of each is four times the queue: the receiver asks few at a time, after the first
- * messages, which nobody has asked for.
+ * messages, which are unrequested.
  */
 /* @behaviour R11 */
 static void sixty_four_with_long_frames_take_turns(struct sim_case *c)
@@ -450,7 +450,7 @@ static void sixty_four_with_long_frames_take_turns(struct sim_case *c)
 	assert_true(f.bystander_p99 < 110000);
 }
 
-/* Switches that mark: no more is dropped, and nobody waits longer. */
+/* Switches that mark: no more is dropped, and no message waits longer. */
 /* @behaviour R15 */
 static void marks_help_eight_at_one(struct sim_case *c)
 {

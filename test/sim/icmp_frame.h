@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file icmp_frame.h
- * ICMP of hosts and routers that are no lanes, and of whoever makes it up. Untagged.
+ * ICMP of hosts and routers that are no lanes, and of forgers. Untagged.
  */
 #ifndef SIM_ICMP_FRAME_H
 #define SIM_ICMP_FRAME_H
@@ -19,8 +19,8 @@
 #define ICMP_QUOTE_MAX 200u
 
 /**
- * "This has not arrived", from @p src to who sent @p frame: the first @p n bytes of it behind the
- * Ethernet header.
+ * "This has not arrived", from @p src to the sender of @p frame: the first @p n bytes of it behind
+ * the Ethernet header.
  * @param src  host order; 0 = the one that @p frame went to
  */
 static inline void icmp_frame_inject(struct sim_port *from, const uint8_t *dst_mac, uint32_t src,

@@ -201,7 +201,7 @@ static enum sim_verdict note_tos(struct sim_port *port, uint8_t *data, size_t *l
 	return SIM_PASS;
 }
 
-/* Only who heeds marks says that its frames may be marked. */
+/* Only a sender that follows marks has its frames marked. */
 /* @behaviour R15 */
 static void frames_are_ecn_capable_where_marks_are_heeded(struct sim_case *c)
 {
@@ -273,8 +273,8 @@ static void marks_that_cannot_be_are_bounded(struct sim_case *c)
 }
 
 /*
- * A receiver that looks at its port each 100 us, far less often than a round trip takes: nobody
- * knows when frames came, but a window of a few frames cannot be steered without round trips.
+ * A receiver that looks at its port each 100 us, far less often than a round trip takes: the
+ * time of arrival is not known, but a window of a few frames cannot be steered without round trips.
  */
 static void round_trips_are_measured_by_a_peer_that_polls_rarely(struct sim_case *c)
 {
@@ -385,7 +385,7 @@ static uint32_t between_rare_looks(struct sim_case *c, const char *config)
 	return n;
 }
 
-/* Of it no round trip is ever told, and windows of a few frames carry nothing. */
+/* It yields no round trip, and windows of a few frames carry nothing. */
 static void a_host_that_hardly_ever_looks_is_sent_as_much_as_with_a_fixed_window(struct sim_case *c)
 {
 	uint32_t fixed = between_rare_looks(c, "CC=fixed"),

@@ -94,7 +94,7 @@ static void claim_a(struct scene *s)
 	}
 }
 
-/* Another host takes a's address. The owner is told, and not a thousand times. */
+/* Another host takes a's address. The owner's log reports it, and not a thousand times. */
 /*
  * @behaviour X18: two hosts with one IP address: both MAC addresses are logged, at most a few
  * times; traffic continues

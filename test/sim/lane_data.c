@@ -340,8 +340,8 @@ static void user_memory_comes_back_after_the_card_only(struct sim_case *c)
 	sim_run(t.sim, 3 * SIM_MS, NULL, NULL);
 	lane_destroy(t.e);
 	/*
-	 * Still in the ring: whoever gets it back now would overwrite it, and the receiver would
-	 * see that.
+	 * Still in the ring: a user that gets it back now would overwrite it, and the receiver
+	 * would see that.
 	 */
 	assert_true(lane_zcopy_pending(t.a) > 0);
 	sim_run(t.sim, SIM_S, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What says, and does not prove, that a peer is gone: a process that begins in its place, ICMP from
- * its host, from routers, from whoever makes it up. The peer is asked, and its answer counts.
+ * its host, from routers, from forgers. The peer is queried, and its answer counts.
  */
 
 #include <errno.h>
@@ -22,13 +22,13 @@
 
 struct scene {
 	struct sim *sim;
-	struct sim_port *pa, *pb, *px; /* px: who sends ICMP */
+	struct sim_port *pa, *pb, *px; /* px: sends ICMP */
 	struct lane_host *a, *b;
 	struct lane_end *e;
 	uint8_t sent[2048]; /* the newest frame of a */
 	size_t sent_len;
 	uint8_t (*each)[64]; /* the beginning of the newest frame of each connection; NULL = none */
-	uint32_t router;     /* who sends ICMP; 0 = b's host */
+	uint32_t router;     /* that sends ICMP; 0 = b's host */
 	size_t quote;        /* bytes of each frame of a that ICMP brings back; 0 = no ICMP */
 };
 
@@ -137,7 +137,7 @@ static void all_connections_with_it_are_noticed(struct sim_case *c)
 	}
 }
 
-/* Its host says that nobody has the port: it is asked at once, and suspect when it is silent. */
+/* Its host reports an unused port: it is queried at once, and suspect when it is silent. */
 /*
  * @behaviour R48: ICMP, unrequested ARP and frames from another MAC are hints: the peer is probed,
  * a bounded number of times, and nothing moves or ends without its reply
@@ -184,7 +184,7 @@ static void keepalive_of_a(struct scene *s)
 	assert_true(s->sent_len > 0);
 }
 
-/* Whoever has seen no frame cannot quote one at length; ports can be guessed. */
+/* A host that has seen no frame cannot quote one at length; ports can be guessed. */
 /* @behaviour R48 */
 static void forged_icmp_causes_few_queries(struct sim_case *c)
 {
@@ -280,7 +280,7 @@ static void a_short_quote_reaches_any_of_many_connections(struct sim_case *c)
 	lives(s, 1000);
 }
 
-/* Who floods with quotes of all that there is uses up its own share: others are heard. */
+/* A host that floods with quotes of all ports uses up its own share: others are received. */
 /* @behaviour R48 */
 static void a_flood_of_short_quotes_has_a_share(struct sim_case *c)
 {

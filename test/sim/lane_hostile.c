@@ -117,7 +117,7 @@ static void garbage_is_dropped_and_counted(struct sim_case *c)
 		sim_inject(s.px, f, len);
 	}
 	sim_run(s.sim, 50 * SIM_MS, NULL, NULL);
-	/* Garbage is told apart from messages by counters. */
+	/* Counters distinguish garbage from messages. */
 	assert_true(lane_counter(s.b, "") - before >= 3000 - sim_port_stats(s.pb)->rx_full);
 	assert_int_equal(lane_received(s.b), 0);
 	traffic_is_unharmed(&s, 0);
@@ -277,7 +277,7 @@ static void an_unknown_sender_without_the_token_is_not_accepted(struct sim_case 
 	traffic_is_unharmed(&s, 0);
 	data = find_type(&s.rec, WEFT_FRAME_DATA, &len);
 	assert_non_null(data);
-	/* Everything right but the token, as somebody off the path might guess. */
+	/* Everything right but the token, as a host off the path might guess. */
 	for (i = 0; i < 6000; i++) {
 		memcpy(f, data, len);
 		reseal_header(f)->type = types[i % 6];
@@ -335,7 +335,7 @@ static void half_open_connections_are_bounded(struct sim_case *c)
 	sim_run(s.sim, 10 * SIM_MS, NULL, NULL);
 	assert_true(lane_num_passive(s.b) <= 1);
 	traffic_is_unharmed(&s, 0);
-	/* Somebody real gets in at once. */
+	/* A real peer gets in at once. */
 	e = lane_connect(s.a, s.b);
 	sim_run(s.sim, 200 * SIM_MS, NULL, NULL);
 	assert_true(e->up);

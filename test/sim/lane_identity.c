@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Unknown senders, impostors and neighbours with somebody else's address: connections that are
+ * Unknown senders, impostors and neighbours with another host's address: connections that are
  * there go on, and new ones are made (doc/wire.md, "Identity and trust").
  */
 
@@ -94,7 +94,7 @@ static void answer_as(struct scene *s, uint32_t ip, const struct rte_arp_hdr *re
 		 rte_be_to_cpu_32(request->arp_data.arp_sip));
 }
 
-/* It has every address that nobody else has. */
+/* It has every address that no other host has. */
 static void answer_for_others(struct scene *s, const uint8_t *data, size_t len)
 {
 	const struct rte_arp_hdr *arp = arp_frame(data, len);
@@ -406,7 +406,7 @@ static void a_neighbour_that_claims_an_address_gets_no_frame(struct sim_case *c)
 	for (i = 0; i < 50; i++) {
 		send_arp(&s, RTE_ARP_OP_REQUEST, IP_B, all, IP_B); /* gratuitous */
 		send_arp(&s, RTE_ARP_OP_REPLY, IP_B, sim_port_mac(s.pa),
-			 IP_A); /* an answer that nobody asked for */
+			 IP_A);                                    /* an unrequested reply */
 		send_arp(&s, RTE_ARP_OP_REQUEST, IP_B, all, IP_A); /* "who are you?" */
 		if (i % 10 == 0)
 			traffic_is_unharmed(&s, i * 400);
@@ -444,7 +444,7 @@ static void a_claim_to_be_a_neighbour_gets_no_answer(struct sim_case *c)
 	traffic_is_unharmed(&s, 0);
 }
 
-/* Nobody answers ARP for the sender: the answer goes where the HELLO came from, later. */
+/* No host answers ARP for the sender: the answer goes where the HELLO came from, later. */
 /* @behaviour S8 */
 static void a_host_that_answers_no_arp_gets_its_answer_later(struct sim_case *c)
 {

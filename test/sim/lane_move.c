@@ -228,7 +228,7 @@ static void announce(struct sim_port *port, uint16_t op)
 		   rte_cpu_to_be_32(IP_B));
 }
 
-/* Nobody has to be missed first: the new MAC is asked as soon as it is announced. */
+/* No silence is needed first: the new MAC gets a CHALLENGE as soon as it is announced. */
 /* @behaviour R48 */
 static void an_announcement_starts_a_validation(struct sim_case *c)
 {
@@ -244,7 +244,7 @@ static void an_announcement_starts_a_validation(struct sim_case *c)
 	assert_int_equal(lane_counter(s.a, "tx.retransmit.rto"), 0);
 }
 
-/* So does an answer that nobody asked for. */
+/* So does an unrequested reply. */
 /* @behaviour R48 */
 static void an_answer_without_a_question_starts_a_validation(struct sim_case *c)
 {
@@ -286,7 +286,7 @@ static void forge(void *arg)
 	sim_at(s->sim, sim_now(s->sim) + s->flood, forge, s);
 }
 
-/* Some 100,000 a second: a few questions, to nobody but who says so, and nothing moves. */
+/* Some 100,000 a second: a few challenges, only to the sender, and nothing moves. */
 /* @behaviour R48 */
 static void forged_announcements_move_nothing(struct sim_case *c)
 {

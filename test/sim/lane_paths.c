@@ -60,7 +60,7 @@ static void settle(struct lane_two *t, struct lane_host *to, uint32_t n)
 	assert_true(lane_exactly_once(to, 0, n));
 }
 
-/* One of four paths loses all, in one direction or both, whoever connected. */
+/* One of four paths loses all, in one direction or both, whichever end connected. */
 static void black_hole(struct sim_case *c, const char *config, bool back, bool passive)
 {
 	struct lane_two t = lane_two_up(c, fast, config);
@@ -195,7 +195,7 @@ static void a_path_that_flaps_is_probed_ever_more_seldom(struct sim_case *c)
 	assert_int_equal(t.e->downs, 0);
 }
 
-/* Nobody else proves anything: the peer is silent, and no path is blamed. */
+/* No other frame proves anything: the peer is silent, and no path is blamed. */
 /* One flow, as the initiator's port names it, loses all, both ways. */
 struct flow {
 	uint16_t port; /* big endian; 0 = the one that path `of` has, from its next frame on */
@@ -348,7 +348,7 @@ static void one_of_four_trunks_dies(struct sim_case *c)
 	}
 }
 
-/* A flow gets a fifth of the link, and nobody has said anything about paths. */
+/* A flow gets a fifth of the link, and the number of paths is not configured. */
 /* @behaviour R25: A limit per flow is found without configuration; on one switch one path stays */
 static void a_limit_per_flow_is_found_without_configuration(struct sim_case *c)
 {

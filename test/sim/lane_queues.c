@@ -56,7 +56,7 @@ static void a_worker_on_another_queue_finds_a_peer(struct sim_case *c)
 
 	if (!sim_run(w.sim, SIM_S, end_up, e))
 		fail_msg("no connection: %s", e->text);
-	/* The answer came to the first one, who had asked for nothing. */
+	/* The reply came to the first one, which had requested nothing. */
 	assert_int_equal(lane_counter(w.queue[1], "arp.received"), 0);
 	assert_true(lane_counter(w.queue[0], "arp.received") > 0);
 	assert_true(e->up_at < 20 * SIM_MS);
@@ -97,7 +97,7 @@ static void a_peer_finds_both(struct sim_case *c)
 	assert_true(lane_exactly_once(w.queue[1], 200, 300));
 }
 
-/* Nobody looks at the first queue meanwhile: the others' questions are answered when it does. */
+/* The first queue is not polled meanwhile: the others' requests are answered when it is. */
 static void a_first_worker_that_computes_delays_and_does_not_lose_answers(struct sim_case *c)
 {
 	struct world w = world(c);
@@ -154,7 +154,7 @@ static void a_restarted_peer_is_noticed_by_all_queues(struct sim_case *c)
 	assert_int_equal(e->status, -ECONNRESET);
 }
 
-/* ARP of hosts that nobody here has asked for stays with the first. */
+/* ARP of hosts that no worker here has requested stays with the first. */
 /* @behaviour R48 */
 static void others_arp_is_not_handed_on(struct sim_case *c)
 {
@@ -175,7 +175,7 @@ static void others_arp_is_not_handed_on(struct sim_case *c)
 	assert_int_equal(lane_counter(w.queue[0], "steer.hints"), handed);
 }
 
-/* Nobody may ever take them out of its ring, and they are buffers of the first one's. */
+/* No worker may ever take them out of its ring, and they are buffers of the first one's. */
 static void a_worker_that_does_not_look_is_left_few_hints(struct sim_case *c)
 {
 	const uint32_t ip = 0x0a000001; /* the peer's */

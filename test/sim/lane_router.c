@@ -46,7 +46,7 @@ struct world {
 
 static void answer_arp(struct leg *leg, const struct rte_arp_hdr *request)
 {
-	leg->requests += request->arp_data.arp_sip != 0; /* probes ask nobody */
+	leg->requests += request->arp_data.arp_sip != 0; /* probes request nothing */
 	if (!leg->deaf && arp_is_request(request) &&
 	    (leg->all || request->arp_data.arp_tip == rte_cpu_to_be_32(leg->ip)))
 		arp_answer(leg->port, sim_port_mac(leg->port), request);
@@ -261,7 +261,7 @@ static void set_mtu(struct world *w, size_t mtu)
 	w->leg[0].mtu = w->leg[1].mtu = mtu;
 }
 
-/* @p reason: the sender was told so last. */
+/* @p reason: the last one reported to the sender. */
 static void goes_on(struct world *w, struct lane_end *e, uint32_t from, const char *reason)
 {
 	if (!lane_send_all(e, from, from + 200, 5 * SIM_S))
@@ -394,7 +394,7 @@ static void a_peer_that_only_the_gateway_answers_for_is_reported(struct sim_case
 		fail_msg("says what to give: %s", e->text);
 }
 
-/* An answer of the fabric that nobody asked for: @p ip is here. */
+/* An unrequested reply of the fabric: @p ip is here. */
 static void claim(struct leg *leg, const uint8_t *host_mac, uint32_t ip)
 {
 	arp_inject(leg->port, RTE_ARP_OP_REPLY, sim_port_mac(leg->port), rte_cpu_to_be_32(ip),
@@ -452,7 +452,7 @@ static void an_address_that_is_unknown_to_the_cloud_is_named(struct sim_case *c)
 		fail_msg("says what may be wrong: %s", e->text);
 }
 
-/* Without any ARP: the initiator is told the MAC of its next hop, and nobody is asked. */
+/* Without any ARP: the initiator is configured with the MAC of its next hop, and requests none. */
 static void static_neighbours_need_no_arp(struct sim_case *c)
 {
 	static struct weft_lane_neigh hop = {.ip = CLOUD_B};

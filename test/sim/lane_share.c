@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * One sender and 128 peers over the raw-DPDK engine: those that stop, die or trickle
- * acknowledgements slow down nobody else.
+ * acknowledgements slow down no other peer.
  */
 
 #include <errno.h>
@@ -34,7 +34,7 @@ struct many {
 	uint32_t feed;    /* number of the next message to one of them */
 };
 
-/* What a sender does that does not know who is stopped: it goes on giving to all. */
+/* A sender that does not know which peers are stopped goes on sending to all. */
 static void feed_bad(struct many *w)
 {
 	for (unsigned int i = 0; i < w->bad; i++)

@@ -248,7 +248,7 @@ static void a_port_that_does_not_spread_works_through_its_first_worker(struct si
 	assert_true(lane_counter(a.worker[0], "steer.handed_over") > 0);
 	assert_int_equal(lane_counter(a.worker[0], "steer.handed_over"),
 			 lane_counter(a.worker[1], "steer.elsewhere"));
-	/* Whose frames go the long way is told so; the others are not. */
+	/* An end whose frames go the long way gets a warning; the others do not. */
 	assert_int_equal(ends.e[0]->status, 1);
 	assert_int_equal(ends.e[1]->status, 1);
 	assert_non_null(strstr(ends.e[1]->text, "through another worker of the port"));
@@ -351,7 +351,7 @@ static void answers_are_answers_to_a_firewall(struct sim_case *c)
 	free(w);
 }
 
-/* The one rule that doc/clouds.md asks for is enough, whoever connects. */
+/* The one rule that doc/clouds.md requires is enough, whichever end connects. */
 static void one_rule_for_incoming_frames_is_enough(struct sim_case *c)
 {
 	struct sim_port_params p = fast;
@@ -376,7 +376,7 @@ static void one_rule_for_incoming_frames_is_enough(struct sim_case *c)
 	free(w);
 }
 
-/* Somebody lets through nothing but 9338 to 9338. */
+/* A firewall passes nothing but 9338 to 9338. */
 static enum sim_verdict only_9338(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
 				  void *arg)
 {

@@ -19,7 +19,7 @@ void net_samples_add(struct net_samples *s, uint64_t value);
 uint64_t net_samples_at(struct net_samples *s, double share);
 void net_samples_free(struct net_samples *s);
 
-/** Jain's fairness index: 1 = all equal, 1/n = one has all, 0 = nobody has anything. */
+/** Jain's fairness index: 1 = all equal, 1/n = one has all, 0 = none has anything. */
 double net_jain(const double *share, unsigned int n);
 
 /** Median, least and greatest of a figure over seeds; sorts @p v. */

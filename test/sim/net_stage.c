@@ -80,7 +80,7 @@ static struct sim_port *make_port(struct net_stage *s, unsigned int index, unsig
 	/* Behind several trunks it carries what they do. */
 	if (!index && s->conf.trunks)
 		p.bandwidth *= s->conf.trunks;
-	/* A few have what ports have by default; who receives from all has more under way. */
+	/* A few have what ports have by default; a receiver of all has more under way. */
 	if (!index || s->conf.senders <= 8)
 		p.bufs = s->conf.ring > 1920 ? 2 * s->conf.ring + 255 : 4095;
 	p.hdr_bufs = 3 * p.bufs < 16383 ? 3 * p.bufs : 16383;

@@ -2,8 +2,9 @@
 /**
  * @file net_stage.h
  * A stage for congestion: senders, each with a window of messages under way all the time, one
- * receiver, and a bystander who sends the same receiver a short message now and then. Every message
- * carries its sender's number and its own, and the receiver demands each one once and in order.
+ * receiver, and a bystander that sends the same receiver a short message now and then. Every
+ * message carries its sender's number and its own, and the receiver demands each one once and in
+ * order.
  *
  *	senders ── up ──┐                                  ┌── down (the bottleneck) ── receiver
  *	bystander ──────┴─ switch [── trunks ── switch] ───┘

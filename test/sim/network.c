@@ -246,7 +246,7 @@ static void truncation_shortens_frames(struct sim_case *c)
 	send_n(a, b, 20000);
 	sim_run(sim, SIM_S, NULL, NULL);
 	assert_near(sim_port_stats(a)->truncated, 20000, 0.02);
-	/* Without a whole address a frame reaches nobody. */
+	/* Without a whole address a frame reaches no port. */
 	assert_int_equal(sink.frames + sim_port_stats(a)->no_listener, 20000);
 	assert_int_equal(sink.wrong + sim_port_stats(a)->no_listener, sim_port_stats(a)->truncated);
 }

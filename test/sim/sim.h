@@ -86,7 +86,7 @@ struct sim_stats {
 	uint64_t tail_drops;
 	uint64_t rx_full;  /**< receive ring */
 	uint64_t rx_nobuf; /**< no mbuf */
-	/** for a MAC address that no port of the net has, or nobody listens at the port */
+	/** for a MAC address that no port of the net has, or without a listener at the port */
 	uint64_t no_listener;
 	uint64_t filtered;
 	uint64_t leaked;  /**< mbufs missing when the port was closed */
@@ -152,7 +152,7 @@ enum sim_spread {
 
 /**
  * A port with @p n queues, which listen on params->udp_port (0 = 9338) and the following. They have
- * one MAC address and one link, those of the first; whoever opens them runs on one machine: its
+ * one MAC address and one link, those of the first; their owners run on one machine: its
  * clock is the same.
  */
 void sim_port_queues(struct sim *sim, const struct sim_port_params *params, enum sim_spread how,
@@ -167,14 +167,14 @@ const uint8_t *sim_port_mac(const struct sim_port *port);
 unsigned int sim_port_index(const struct sim_port *port);
 /**
  * link_up() of the frame port; a port without carrier sends and receives nothing. Its owner is
- * told.
+ * notified.
  */
 void sim_port_carrier(struct sim_port *port, bool up);
-/** The speed that the port claims changes; its owner is told. */
+/** The speed that the port claims changes; its owner is notified. */
 void sim_port_speed(struct sim_port *port, double bandwidth);
 /**
  * The NIC is removed (-ENODEV: it can't be opened again) or wants a reset (-ENETRESET, by opening
- * it anew): nothing goes in or out, and its owner is told.
+ * it anew): nothing goes in or out, and its owner is notified.
  */
 void sim_port_end(struct sim_port *port, int status);
 /** Plug the port into another net. */
@@ -202,7 +202,7 @@ struct sim_link *sim_trunk_link(struct sim_trunk *trunk, unsigned int from);
 const struct sim_link_stats *sim_trunk_stats(const struct sim_trunk *trunk, unsigned int from);
 /**
  * The trunk goes down, or returns, and the switches know at once: paths go round it. (A failure
- * that nobody notices is sim_link.blackhole.)
+ * without detection is sim_link.blackhole.)
  */
 void sim_trunk_set(struct sim_trunk *trunk, bool up);
 /** The same for a whole switch: what is at it, or comes to it, is lost. */
@@ -220,7 +220,7 @@ typedef void (*sim_frame_cb)(struct sim_port *port, const uint8_t *data, size_t 
  * frames of the net.
  */
 void sim_station(struct sim_port *port, bool promisc, sim_frame_cb cb, void *arg);
-/** Put a frame on the wire at @p port, as its owner would, whoever that is. */
+/** Put a frame on the wire at @p port, as its owner would. */
 void sim_inject(struct sim_port *port, const void *data, size_t len);
 
 enum sim_verdict { SIM_PASS, SIM_DROP };

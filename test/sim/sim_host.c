@@ -44,7 +44,7 @@ static uint64_t host_now(void *arg)
 	struct sim_host *host = arg;
 	int64_t drift = (int64_t)(host->sim->now / 1000000) * host->clock_ppm;
 
-	/* Who closes its devices waits for them by the clock. */
+	/* A host that closes its devices waits for them by the clock. */
 	if (!host->alive && host->pump) {
 		host->late += 10 * SIM_US;
 		host->pump(host->sim->now + host->late);
@@ -66,7 +66,7 @@ void sim_host_share_clock(struct sim_host *host, const struct sim_host *other)
 	host->clock_ppm = other->clock_ppm;
 }
 
-/* Who has a queue of somebody's port runs on the same machine. */
+/* A node with a queue of another node's port runs on the same machine. */
 static void share_clock(struct sim_host *host, const struct sim_port *port)
 {
 	const struct sim_host *other;
@@ -143,7 +143,7 @@ static unsigned int poll_range(struct sim *sim, unsigned int from, unsigned int 
 	return events;
 }
 
-/* Beginning with another one each time: nobody is always first. */
+/* Beginning with another one each time: no node is always first. */
 unsigned int sim_hosts_poll(struct sim *sim)
 {
 	unsigned int first = (unsigned int)sim_below(&sim->rng, sim->num_hosts), events;

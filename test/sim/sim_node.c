@@ -89,7 +89,7 @@ static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **
 	rc.frame_size = port->params.lane_frame_size;
 	rc.set_first_seq = port->params.set_first_seq;
 	rc.first_seq = port->params.first_seq;
-	/* The recorder is for who asks for it: thousands of hosts fail here in virtual seconds. */
+	/* The recorder is off unless requested: thousands of hosts fail here in virtual seconds. */
 	if (open->conf->capture || open->conf->recorder_file[0])
 		rc.tap = weft_tap_open(&port->fp, open->platform, open->worker_id, open->conf);
 	ret = weft_raw_iface_open(&port->fp, &rc, open, iface, why, why_len);

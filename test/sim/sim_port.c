@@ -72,7 +72,7 @@ static void pool_put(struct sim_port *port, struct rte_mempool *mp, unsigned int
 	struct pool *p;
 
 	if (used) {
-		/* Somebody may still write there: the pool stays away from others. */
+		/* A device may still write there: the pool stays away from others. */
 		port->stats.leaked += used;
 		return;
 	}

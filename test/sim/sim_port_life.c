@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What happens to a port while it is open, as its owner is told of it. */
+/* What happens to a port while it is open, with the events for its owner. */
 
 #include <errno.h>
 #include <stdio.h>

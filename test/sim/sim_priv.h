@@ -61,8 +61,8 @@ struct sim_trunk {
 };
 
 /**
- * A place in a port's TX ring: the mbuf stays the sender's until the wire has taken it and somebody
- * reclaims it.
+ * A place in a port's TX ring: the mbuf stays the sender's until the wire has taken it and the
+ * owner reclaims it.
  */
 struct sim_tx {
 	TAILQ_ENTRY(sim_tx) entry;
@@ -84,7 +84,7 @@ struct sim_port {
 	struct weft_arp_table arp; /* of a port with several queues */
 	struct sim_queues *queues; /* all of them; NULL = there is one */
 	struct sim_stats stats;
-	bool carrier, reported_carrier; /* told: what the owner knows */
+	bool carrier, reported_carrier; /* reported: what the owner knows */
 	double speed;                   /* claimed, bytes/s; fp.bandwidth is what the owner knows */
 	int ended;
 	bool reported_ended;
@@ -133,7 +133,7 @@ struct sim_host {
 	bool alive;
 	uint64_t paused_until, slow_ns;
 	void (*pump)(uint64_t now_ns);
-	uint64_t late; /* its end takes time, of nobody's but its own */
+	uint64_t late; /* its end takes time, only its own */
 	unsigned int (*progress)(struct sim_host *host);
 	void (*stop)(struct sim_host *host); /* frees all but the struct itself */
 };
@@ -186,7 +186,7 @@ bool sim_net_deliver(struct sim *sim, unsigned int net, const struct sim_port *f
 /* sim_fabric.c */
 /**
  * Takes the frame, which has come to switch @p net by a port or a trunk (the other is NULL).
- * @return false: nobody has its address
+ * @return false: no port has its address
  */
 bool sim_fabric_switch(struct sim *sim, unsigned int net, const struct sim_port *from,
 		       const struct sim_trunk *in, struct sim_frame *f);

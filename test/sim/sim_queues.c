@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Ports with several queues: which queue a frame comes to, and what the engine is told of it.
+ * Ports with several queues: which queue a frame comes to, and what the port reports of it.
  */
 
 #include <stdlib.h>
@@ -29,7 +29,10 @@ struct sim_queues {
 	} flow[FLOWS];
 };
 
-/* ---- who gets a frame ----------------------------------------------------------------------- */
+/*
+ * ---- the receiver of a frame
+ * -----------------------------------------------------------------------
+ */
 
 struct flow {
 	uint32_t src_ip, dst_ip;

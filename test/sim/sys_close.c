@@ -65,8 +65,8 @@ static void force_close_cancels_and_ends_soon(struct sim_case *c)
 }
 
 /*
- * The peer force-closes, which nobody hears, and connects anew. Who then makes an endpoint adopts
- * the one that is closed, hears of it soon, and adopts the other one with the next.
+ * The peer force-closes, without notice, and connects again. A worker that then makes an endpoint
+ * adopts the one that is closed, hears of it soon, and adopts the other one with the next.
  */
 static void an_unheard_forced_close_ends_the_endpoint_that_adopts_it(struct sim_case *c)
 {

@@ -14,7 +14,10 @@
 #include "scene.h"
 
 /* A message each way over an endpoint and its counterpart (any receive). */
-/* ---- who connects --------------------------------------------------------------------------- */
+/*
+ * ---- which end connects
+ * ---------------------------------------------------------------------------
+ */
 
 static void one_sided_connect_carries_messages(struct sim_case *c)
 {

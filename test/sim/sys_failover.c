@@ -14,7 +14,7 @@
 #include "wireup/codec.h"
 #include "wireup/failover.h"
 
-/* Nobody has lost or found a lane but those who should. */
+/* No node has lost or found a lane but those that should. */
 static void lost_and_back(struct scene *s, uint64_t lost, uint64_t back)
 {
 	for (unsigned int i = 0; i < 2; i++) {
@@ -23,7 +23,7 @@ static void lost_and_back(struct scene *s, uint64_t lost, uint64_t back)
 	}
 }
 
-/* Lane @p lane carries nothing in either direction, and nobody is told. */
+/* Lane @p lane carries nothing in either direction, without an event. */
 static void cut(struct scene *s, unsigned int lane, bool dead)
 {
 	sim_port_up(s->port[0][lane])->blackhole = dead;
@@ -154,7 +154,7 @@ static void a_stall_is_short_and_an_idle_lane_is_not_missed(struct sim_case *c)
 	usual = longest(s, e, f, 100);
 	assert_true(usual < SIM_MS);
 	used = scene_lane(e, 1).tx_msgs > scene_lane(e, 0).tx_msgs;
-	/* The idle one: nobody notices, until keepalives do, and then nobody minds. */
+	/* The idle one: only keepalives notice it, and no traffic is disturbed. */
 	cut(s, !used, true);
 	for (unsigned int i = 0; i < 50; i++) {
 		assert_true(longest(s, e, f, 10) < 2 * usual);
@@ -329,8 +329,8 @@ static void a_network_that_is_silent_loses_no_lane(struct sim_case *c)
 }
 
 /*
- * A lane of an idle endpoint dies while the peer is away. Who looks after the pause has heard of
- * both lanes for as long, and asks before one ends the endpoint.
+ * A lane of an idle endpoint dies while the peer is away. An end that polls after the pause has
+ * received frames of both lanes for as long, and asks before one ends the endpoint.
  */
 /* @behaviour R32 */
 static void an_idle_lane_that_dies_in_a_pause_takes_no_endpoint_along(struct sim_case *c)
@@ -452,7 +452,7 @@ static void what_is_not_about_a_lane_as_it_is_has_no_effect(struct sim_case *c)
 	}
 	send_lie(&l, 1, WEFT_WIREUP_LANE_DOWN, 0, 0, NULL, 0);
 	for (unsigned int i = 0; i < 200; i++)
-		send_lie(&l, 1, WEFT_WIREUP_LANE_DOWN_ACK, 0, 0, state, 8); /* nobody asked */
+		send_lie(&l, 1, WEFT_WIREUP_LANE_DOWN_ACK, 0, 0, state, 8); /* unrequested */
 	assert_int_equal(dropped(&l) - before, 3 * 6 + 1 + 200);
 	lost_and_back(l.s, 0, 0);
 	scene_talk(l.s, l.victim, 1, 1);

@@ -37,7 +37,7 @@ static void sends_that_a_port_still_holds_end_with_their_worker(struct sim_case 
 		op_expect(w[i], 0, -ECANCELED);
 }
 
-/* ---- nobody there --------------------------------------------------------------------------- */
+/* ---- no peer there -------------------------------------------------------------------------- */
 
 /* @behaviour X8 */
 static void no_arp_answer_ends_with_a_sentence(struct sim_case *c)
@@ -62,7 +62,7 @@ static void no_arp_answer_ends_with_a_sentence(struct sim_case *c)
 }
 
 /*
- * A lane's clock leaves out the time in which nobody polled, so the endpoint's limit comes first.
+ * A lane's clock leaves out the time without polls, so the endpoint's limit comes first.
  */
 static void no_arp_answer_is_reported_to_a_thread_that_polls_seldom_too(struct sim_case *c)
 {

@@ -15,7 +15,7 @@ static const char *const unexp = "UNEXP_LIMIT=4M EAGER_CREDIT=1M";
 /* ---- unexpected floods ---------------------------------------------------------------------- */
 
 /*
- * n messages that nobody asked for; then one that somebody did; then all, the last first. Memory in
+ * n messages without a receive; then one with a receive; then all, the last first. Memory in
  * bytes beside them.
  */
 static size_t flood(struct scene *s, struct scene_ep *e, unsigned int n, size_t size)
@@ -211,7 +211,7 @@ static void more_messages_than_the_sequence_window(struct sim_case *c)
 	op_holds(last, 9999, 8);
 }
 
-/* Everybody to one, large and small: terminates, and nobody starves. */
+/* All to one, large and small: terminates, and no sender starves. */
 /* @behaviour E7 */
 static void incast_terminates(struct sim_case *c)
 {
@@ -238,7 +238,9 @@ static void incast_terminates(struct sim_case *c)
 	}
 }
 
-/* ---- who is asked first ---------------------------------------------------------------------- */
+/*
+ * ---- which sender is first ----------------------------------------------------------------------
+ */
 
 #define LONG_SENDERS 6
 #define SHORT_SIZE 60000

@@ -79,7 +79,7 @@ int __wrap_weft_wireup_send(struct weft_lane_ep *lane_ep, struct weft_wire_wireu
 	return rc;
 }
 
-/* Lane 0 carries nothing in either direction, and nobody is told. */
+/* Lane 0 carries nothing in either direction, without an event. */
 static void cut(struct scene *s, bool dead)
 {
 	sim_port_up(s->port[0][0])->blackhole = dead;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The whole library in virtual time: workers with somebody else's network address.
+ * The whole library in virtual time: workers with another host's network address.
  */
 
 #include "scene.h"

@@ -357,7 +357,7 @@ static void probes_take_messages_out(struct sim_case *c)
 				 0);
 		assert_int_equal(look.length, some[i]);
 	}
-	/* Claimed: nobody else gets them. */
+	/* Claimed: no other receive gets them. */
 	other = op_recv(s, 1, 100, 1);
 	scene_run(s, 5 * SIM_MS);
 	assert_false(other->done);

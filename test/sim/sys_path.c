@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way to the peer changes amid messages of every kind: nobody notices but the log. */
+/* The path to the peer changes amid messages of every kind: only the log reports it. */
 
 #include <string.h>
 

@@ -124,7 +124,7 @@ static void a_removed_port_ends_the_endpoint_at_both_ends(struct sim_case *c)
 	ends_both(c, -ENODEV, "the NIC was removed");
 }
 
-/* Nothing is connected over it, and whoever asks gets the cause instead of a timeout. */
+/* Nothing is connected over it, and the error has the cause instead of a timeout. */
 static void a_port_that_has_ended_connects_to_no_peer(struct sim_case *c)
 {
 	const struct scene_conf conf = {.config = QUICK};
@@ -279,7 +279,7 @@ static void a_link_that_does_not_come_is_logged_once_after_5_s(struct sim_case *
 	assert_non_null(strstr(info.why, "cable"));
 	scene_run(s, 20 * SIM_S);
 	assert_int_equal(lines_with("cable"), 1);
-	/* Who was told that there is none is told that there is one. */
+	/* A peer that was notified of its absence is notified of its return. */
 	sim_port_carrier(s->port[0][0], true);
 	scene_run(s, 200 * SIM_MS);
 	assert_int_equal(lines_with("link is up after 25."), 1);

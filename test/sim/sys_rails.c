@@ -196,7 +196,9 @@ static void fails(struct sim_case *c, unsigned int there, bool dead, const char 
 		sim_port_up(s->port[1][1])->blackhole = true;
 	e = scene_connect(s, 0, 1);
 	assert_true(sim_run(s->sim, 20 * SIM_S, has_failed, e));
-	/* Who opens the lanes hears first; the other one is told, or finds the same. */
+	/*
+	 * The end that opens the lanes learns first; the other one is notified, or finds the same.
+	 */
 	if (!strstr(e->why, "WEFT_MIN_LANES requires 2") || !strstr(e->why, why))
 		fail_msg("(%d) %s", e->status, e->why);
 	log_end();

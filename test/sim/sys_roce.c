@@ -191,7 +191,7 @@ static struct sim_node *make_node(struct sim *sim, unsigned int i, bool raw, con
 		ip[2] = (uint8_t)l;
 		run.device[i][l] = fake_device_add(names[i][l], ip);
 	}
-	/* Who writes one capture is one process. */
+	/* One process writes one capture. */
 	if (i && getenv("SIM_CAPTURE"))
 		np.beside = run.node[0];
 	if (raw) {

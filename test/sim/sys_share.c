@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One worker and 128 peers, through the whole library: those that stop, die or trickle in the
- * middle of everything that one can do with them slow down nobody else. Each case prints its row of
+ * middle of all operations with them slow down no other peer. Each case prints its row of
  * the table in doc/results/2026-11-22-peers.md.
  */
 
@@ -80,7 +80,7 @@ static void send_recv(struct weft_ep *ep, struct sim_node *to, struct wait *w, s
 	assert_in_range(weft_tag_send(ep, c->src, length, tag, NULL, NULL), 0, 1);
 }
 
-/* What a program does that does not know who is stopped: it goes on giving to all. */
+/* A program that does not know which peers are stopped goes on sending to all. */
 static void feed_bad(struct many *c)
 {
 	for (unsigned int i = 0; i < c->bad; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The whole library in virtual time: how a stream of large messages shares lanes whose rates nobody
- * has told, which change while it runs, or which come and go; and many senders at one receiver.
+ * The whole library in virtual time: how a stream of large messages shares lanes whose rates are
+ * not known, which change while it runs, or which come and go; and many senders at one receiver.
  */
 
 #include <string.h>
@@ -223,7 +223,7 @@ static void seven_senders_at_one_port_lose_nothing_to_its_ring(struct sim_case *
 		if (r[i][3]->done_at > last)
 			last = r[i][3]->done_at;
 	}
-	/* Nobody was served before the others: the ends lie close together. */
+	/* No sender was served before the others: the ends lie close together. */
 	print_message("# the last of 7 senders ends %.1f ms after the first\n",
 		      (double)(last - first) * 1e-6);
 	assert_true(last - first < 15 * SIM_MS);

@@ -69,8 +69,8 @@ static struct scene *every_size(struct sim_case *c, const struct nic *n)
 }
 
 /*
- * Where the kernel does not tell who unmaps memory no registration is kept, and large messages are
- * copied.
+ * Where the kernel does not report that memory is unmapped no registration is kept, and large
+ * messages are copied.
  */
 static void registrations_are_kept_or_skip(void)
 {

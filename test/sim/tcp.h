@@ -22,7 +22,7 @@ struct tcp_window {
 	double pacing; /**< bytes/s; 0 = none */
 };
 
-/** What it is told when packets are acknowledged. */
+/** What it receives when packets are acknowledged. */
 struct tcp_ack {
 	uint64_t now, rtt_ns, min_rtt_ns;
 	unsigned int acked;    /**< packets, by this acknowledgement */

@@ -50,7 +50,7 @@ static void cubic_lost(union tcp_state *state, struct tcp_window *w, uint64_t no
 {
 	struct tcp_cubic_state *s = &state->cubic;
 
-	/* Fast convergence: who has less than the last time leaves more to others. */
+	/* Fast convergence: a flow with less than the last time leaves more to others. */
 	s->w_max = w->cwnd < s->w_max ? w->cwnd * (1 + BETA) / 2 : w->cwnd;
 	w->cwnd = w->cwnd * BETA > 2 ? w->cwnd * BETA : 2;
 	s->ssthresh = w->cwnd;

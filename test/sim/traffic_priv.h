@@ -74,7 +74,7 @@ struct flow {
 	unsigned int flush_mark;
 	uint32_t *order; /* per message: index + 1 of the receive that got it */
 	uint8_t *tx_done;
-	uint8_t *gone;  /* per message: withdrawn by its sender, nobody may get it */
+	uint8_t *gone;  /* per message: withdrawn by its sender, no receive may get it */
 	struct tx **tx; /* under way, by number */
 	struct am_flow *am;
 };
@@ -132,7 +132,7 @@ void inbox_init(struct inbox *in, struct traffic *t, struct sim_node *node, stru
 void inbox_step(struct inbox *in);
 /** Everything has come, and went where it had to. */
 bool inbox_finished(struct inbox *in);
-/** The final look at who got what. */
+/** The final check which receive got which message. */
 void inbox_check(struct inbox *in);
 void inbox_free(struct inbox *in);
 /** The sender has withdrawn a message. */

@@ -46,7 +46,7 @@ struct rma_end {
 	size_t base;                /* of the area in the target's memory */
 	uint8_t model[SLOTS][SLOT]; /* what must lie there */
 	bool busy[SLOTS], swapping;
-	bool loose[SLOTS]; /* written, but nobody has said that it is there */
+	bool loose[SLOTS]; /* written, but not confirmed */
 	uint64_t word;
 	struct note *notes;
 	unsigned int num_notes;

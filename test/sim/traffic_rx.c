@@ -305,7 +305,7 @@ static void cancel_one(struct inbox *in)
 		traffic_fail(in->t, "cancel said: %s", weft_strerror(ret));
 	if (ret)
 		return;
-	/* Somebody else must take its message; who gets what is open again. */
+	/* Another receive must take its message; the assignment is open again. */
 	plan_add(in, (rx->mask & 0xfull << 40) ? (uint8_t)(rx->tag >> 40 & 0xf) : WILD);
 	in->sealed = false;
 }

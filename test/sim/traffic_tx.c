@@ -188,7 +188,7 @@ static bool waits_for_receiver(const struct tx *tx)
 	char text[200];
 
 	if (!tx || !tx->req)
-		return true; /* nobody can say */
+		return true; /* not known */
 	weft_request_query(tx->req, text, sizeof(text));
 	return !strstr(text, "queued") &&
 	       (strstr(text, ", rndv/") || strstr(text, "waiting for the receiver"));
@@ -220,7 +220,7 @@ static void flush(struct flow *f)
 		traffic_fail(f->t, "flush of flow %u: %s", f->id, weft_strerror(ret));
 }
 
-/* Of messages of the any plane nobody could say whose receives to take back. */
+/* For messages of the any plane the receives to take back would not be known. */
 static void withdraw(struct flow *f)
 {
 	unsigned int number = (unsigned int)sim_below(&f->rng, f->next);

@@ -21,7 +21,7 @@ wakes() {
 		[ $(($(counted rx_intr.missed) * 10)) -lt "$(counted rx_intr.wakes)" ]
 }
 
-# Its interrupts don't come: nobody relies on them.
+# Its interrupts don't come: the port does not rely on them.
 none() {
 	asleep "$1" "$2" || return
 	! grep -q rx_intr "$dir/client.err"

@@ -43,7 +43,7 @@ without_a_driver() {
 	return $rc
 }
 
-# Root without the right to open others' files; somebody else could not read the build.
+# Root without the right to open others' files; another user could not read the build.
 no_permission() {
 	local file rc=0 as=(setpriv --bounding-set=-dac_override,-dac_read_search)
 	give e1000e0 && allow e1000e0 && lanes e1000e0 || return
@@ -55,7 +55,7 @@ no_permission() {
 	return $rc
 }
 
-# A server whose wire has nobody else on it.
+# A server whose wire has no other end.
 asked=virtio0,ip=10.9.0.1/32,gw=10.9.0.254
 
 start_asked() {

@@ -11,7 +11,7 @@ refused() {
 	[ $rc != 0 ] && grep -q "$words" "$dir/err"
 }
 
-# As somebody without the right to lock more memory than the limit.
+# As a user without the right to lock more memory than the limit.
 limited() {
 	(
 		ulimit -l 64
@@ -20,7 +20,7 @@ limited() {
 	)
 }
 
-# The same for another user, who has no rights but to the device. The build may lie where that user
+# The same for another user, with no rights but to the device. The build may lie where that user
 # may not look.
 another_user() {
 	cp "$info" "$build/libweft.so.0" "$dir/" && chmod 755 "$dir" "$dir"/* || return
@@ -51,7 +51,8 @@ link_down() {
 	ip link set v0a up
 	[ $rc = 3 ] || { echo "the server's exit code is $rc"; return 1; }
 	echo "took $((SECONDS - begin)) s"
-	# Who finds out first tells the other one, whose final message is then the first one's.
+	# The end that finds out first notifies the other one, whose final message is then that of
+	# the first one.
 	grep -q 'rxe0a' "$dir/client.err" && grep -qE '10\.0\.0\.[12]|port 1' "$dir/client.err"
 }
 
@@ -81,10 +82,9 @@ device_removed() {
 	grep -q 'rxe2a' "$dir/client.err" && wait_for 20 gone rxe2a && wait_for 20 gone rxe2b
 }
 
-# The RoCE device is deleted in the middle of a stream. rdma_rxe of this kernel tells nobody: the
-# device is not listed any more, the kernel's command waits for its users, and what they have goes
-# on working, so nothing fails: the stream ends as if nothing had happened, and then the device
-# goes.
+# The RoCE device is deleted in the middle of a stream. rdma_rxe of this kernel notifies no process:
+# the device is not listed any more, the kernel's command waits for its users, and their objects
+# work on, so nothing fails: the stream ends as if nothing had happened, and then the device goes.
 device_deleted() {
 	local rc=0 pid remover begin=$SECONDS n
 	limit=120

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A network that loses packets: connecting over roce_ud, which nobody repeats anything for, and data
+# A network that loses packets: connecting over roce_ud, for which no layer retransmits, and data
 # over RC.
 . "$(dirname "$0")/../lib.sh"
 

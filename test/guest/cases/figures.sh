@@ -29,7 +29,7 @@ weft() {
 # ucx COLUMN ARGS...: a column of ucx_perftest's last line. Its rc_verbs connects over ud_verbs,
 # which (in 1.13, Debian's) takes a packet's address family from what only mlx5 puts into a
 # completion's service level: on rxe it holds every IPv4 packet for one of another host and drops it
-# silently, unless it is told not to look.
+# silently, unless a setting disables the check.
 ucx() {
 	local column=$1 pid
 	shift

@@ -27,7 +27,7 @@ pair virtio2 $virtio e1000e2 e1000e
 pair vmxnet3-2 vmxnet3 82545em2 e1000-82545em
 # The guest's kernel keeps the second one.
 pair virtio3 $virtio kernel $virtio
-# Two queues each, where this host gives taps to who asks for a namespace.
+# Two queues each, where this host gives taps to a user with a namespace.
 taps=(unshare -n "$here/taps.sh" weft0 weft1)
 [ "$(id -u)" = 0 ] || taps=(unshare -rn "$here/taps.sh" weft0 weft1)
 if "${taps[@]}" >/dev/null 2>&1; then

@@ -2,7 +2,7 @@
 #
 # Emulated PCI NICs in pairs, for the kinds of guest that have some. The cases find them by name, in
 # $nics: NAME=PCI-ADDRESS.
-# shellcheck shell=bash disable=SC2034 # read by those who source this
+# shellcheck shell=bash disable=SC2034 # read by files that source this
 
 nics=
 devices=()

@@ -136,7 +136,7 @@ static void U42_handlers_are_sparse_and_checked(void **state)
 		assert_int_equal(l.calls, i < 3 ? i + 1 : 3);
 	}
 	/*
-	 * An id without a handler: dropped, counted, nobody harmed; large ones release the sender.
+	 * An id without a handler: dropped, counted, no peer harmed; large ones release the sender.
 	 */
 	assert_int_equal(s.p.w[1].msg->count.am_unknown, 1);
 	am(&op, &s, 9, WEFT_AM_SEND_RNDV, NULL, 0, l.data, 5000);

@@ -124,7 +124,7 @@ static void order_holds_between_whole_messages_pieces_and_tags(void **state)
 			unsigned int before = l.calls;
 
 			pair_deliver(&s.p, pair_random(&seed) % s.p.num);
-			/* The last one heard of is the number of calls: nobody was left out. */
+			/* The last one reported is the number of calls: none was left out. */
 			if (l.calls > before)
 				assert_int_equal(l.header[0], l.calls - 1);
 			if (k % 8 == 0)

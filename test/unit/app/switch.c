@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * weft-switch: where a frame goes, whether its sender may send it, and rings in memory that
- * somebody else writes.
+ * another process writes.
  */
 
 #include <setjmp.h>
@@ -282,7 +282,7 @@ static void a_udp_port_is_an_address_too(void **state)
 	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SOURCE);
 	f = udp(outside_mac, mac, OURS, NET + 99, 0xc000 + 2048, BASE);
 	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SOURCE);
-	f = ether(outside_mac, mac, 0x88b5); /* nobody could say whose the answer is */
+	f = ether(outside_mac, mac, 0x88b5); /* the owner of the answer is not known */
 	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_KIND);
 	/* A fragment has no UDP header, whatever stands there. */
 	f = udp(outside_mac, mac, OURS, NET + 99, BASE, BASE);
@@ -300,7 +300,7 @@ static void arp_and_icmp_find_their_port(void **state)
 	mac_of(&p, 0, mac);
 	f = arp(everybody, outside_mac, 1, NET + 99, OURS); /* answered once */
 	expect(sw_from_uplink(&p, f.b, f.len), 1 << 1, false, SW_PASS);
-	f = arp(mac, outside_mac, 2, NET + 99, OURS); /* who has asked, knows */
+	f = arp(mac, outside_mac, 2, NET + 99, OURS); /* the sender of the request knows */
 	expect(sw_from_uplink(&p, f.b, f.len), 0xe, false, SW_PASS);
 	f = ether(mac, outside_mac, 0x0800);
 	f.len = 14 + 20 + 8 + 28;

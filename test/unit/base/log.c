@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log's file: who may read it, and whose it must be. */
+/* The log's file: its readers, and its owner. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ static void a_new_file_is_its_owners_alone(void **state)
 	assert_int_equal(mode_of(path), 0600);
 	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, NULL), 0);
 	unlink(path);
-	/* Who made it before has chosen. */
+	/* Its earlier creator has chosen. */
 	make(path, 0640);
 	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), 0);
 	assert_int_equal(mode_of(path), 0640);
@@ -109,7 +109,7 @@ static void files_of_another_user_are_refused(void **state)
 	assert_int_equal(chown(path, OTHER_UID, OTHER_UID), 0);
 	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), -EPERM);
 	unlink(path);
-	/* A pipe: who reads it would have the log. */
+	/* A pipe: its reader would have the log. */
 	assert_int_equal(mkfifo(path, 0666), 0);
 	assert_int_equal(chown(path, OTHER_UID, OTHER_UID), 0);
 	reader = open(path, O_RDONLY | O_NONBLOCK);

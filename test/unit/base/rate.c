@@ -155,7 +155,7 @@ static void frames_of_one_poll_contain_no_time(void **state)
 
 	(void)state;
 	weft_rate_init(&r, 1e8);
-	/* Nobody looked for 5 ms: eight pieces at once, then none for 2 ms. */
+	/* No poll for 5 ms: eight pieces at once, then none for 2 ms. */
 	for (int i = 0; i < 20; i++) {
 		weft_rate_start(&r);
 		t += 5 * MS;

@@ -63,7 +63,7 @@ static void what_a_stopped_peer_holds_goes_to_the_others(void **state)
 	weft_share_take(&s, &stopped, LIMIT, 0);
 	weft_share_take(&s, &good, 10, 0);
 	assert_false(weft_share_room(&s, &good, 19 * MS));
-	assert_true(weft_share_room(&s, &good, 20 * MS)); /* nobody delivers */
+	assert_true(weft_share_room(&s, &good, 20 * MS)); /* no peer delivers */
 	assert_int_equal(s.used, 10);
 	assert_int_equal(s.stalled, LIMIT);
 	assert_int_equal(s.stalls, 1);

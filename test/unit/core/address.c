@@ -376,7 +376,7 @@ static void the_fast_ports_find_each_other(void **state)
 	assert_int_equal(out[0].pair.remote, 0);
 }
 
-/* Both ends get the same lanes from the same numbers, whoever is asked. */
+/* Both ends get the same lanes from the same numbers, whichever end computes. */
 /*
  * Inside a host the lane through its memory is the only one, whatever it and the networks say of
  * their speed; if another pair had to connect, it is left out of the stripes.

@@ -180,7 +180,7 @@ static void a_forged_number_keeps_no_peer_away(void **state)
 }
 
 /*
- * Who has b's address as it is tells it whole, from an interface that is not in it, or over another
+ * A holder of b's whole address sends it from an interface that is not in it, or over another
  * one of w's than it names.
  */
 static void req_from_nowhere(struct weft_worker *w, struct weft_worker *b, uint32_t sn, bool beside)
@@ -391,8 +391,8 @@ static void an_interfaces_id_follows_from_the_address(void **state)
 }
 
 /*
- * What is reserved for authentication: who does not know a record with bit 15 drops the message,
- * and skips one without it.
+ * What is reserved for authentication: a reader that does not know a record with bit 15 drops the
+ * message, and skips one without it.
  */
 static void a_record_that_must_be_understood_drops_the_request(void **state)
 {

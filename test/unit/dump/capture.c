@@ -270,8 +270,8 @@ static void a_fork_leaves_the_file_to_its_parent(void **state)
 }
 
 /*
- * Whatever becomes of the disk, lanes go on. A FIFO that nobody reads stands for one that hangs:
- * the capture is ended after two seconds, and what was shown meanwhile is counted.
+ * Whatever becomes of the disk, lanes go on. A FIFO without a reader takes the place of one that
+ * hangs: the capture is ended after two seconds, and what was shown meanwhile is counted.
  */
 /* @behaviour Y28 */
 static void a_disk_that_hangs_holds_up_no_lane(void **state)
@@ -299,7 +299,7 @@ static void a_disk_that_hangs_holds_up_no_lane(void **state)
 	}
 	print_message("# longest %" PRIu64 " us of %" PRIu64 "\n", longest / 1000,
 		      (weft_platform_host.now(NULL) - begin) / 1000);
-	/* The writer waits for two seconds: who waited for it would show that. */
+	/* The writer waits for two seconds: a lane that waited for it would show that. */
 	assert_true(longest < 1500000000ull);
 	weft_tap_close(tap);
 	stop(&end);
@@ -378,7 +378,7 @@ static void the_recorder_has_the_last_frames_of_each_lane(void **state)
 	weft_tap_close(b);
 }
 
-/* A buffer that ends with its short frame, and behind it memory that nobody may read. */
+/* A buffer that ends with its short frame, and behind it memory that may not be read. */
 /* @behaviour Y28 */
 static void the_recorder_reads_no_more_than_the_buffer_has(void **state)
 {

@@ -86,7 +86,7 @@ static void a_capture_cut_short_anywhere_is_read_as_far_as_it_is_whole(void **st
 		for (i = 0; i < 3 && ends[i + 1] <= len; i++)
 			;
 		assert_int_equal(n, i);
-		/* Cut between two blocks nobody can tell. */
+		/* A cut between two blocks cannot be detected. */
 		if (len != 28 && len != ends[0] && len != ends[1] && len != ends[2] &&
 		    len != ends[3])
 			assert_non_null(strstr(why, "cut short"));
@@ -280,7 +280,7 @@ static void losses_in_statistics_are_reported_once(void **state)
 	(void)state;
 	capture_begin(&c, "i");
 	capture_block(&c, 6, &packet, sizeof(packet));
-	/* Totals: the last one counts, and has what frames have told. */
+	/* Totals: the last one counts, and has what frames have reported. */
 	statistics.by_interface = 3;
 	capture_block(&c, 5, &statistics, sizeof(statistics));
 	statistics.by_interface = 5;

@@ -357,7 +357,7 @@ static uint64_t follow_many(bool crafted)
 	       (uint64_t)(to.tv_nsec - from.tv_nsec);
 }
 
-/* Who writes a capture knows weft-dump's sources, and chooses what stands in it. */
+/* The writer of a capture knows weft-dump's sources, and chooses its content. */
 static void a_crafted_capture_takes_no_longer(void **state)
 {
 	uint64_t plain = follow_many(false), crafted = follow_many(true);

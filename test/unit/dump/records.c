@@ -22,7 +22,7 @@ static char folder[] = "/tmp/weft-records-XXXXXX", file[64], recorder_file[128];
 
 static bool wanted;
 
-/* The time of day as somebody sets it; of all that this program links. */
+/* The time of day as the test sets it; of all that this program links. */
 static time_t step;
 
 int clock_gettime(clockid_t id, struct timespec *ts)
@@ -63,7 +63,7 @@ static void show_record(struct weft_lane_tap *lane, size_t len, bool taken)
 	lane->ops->taken(lane, taken);
 }
 
-/* While nobody wants them the worker is not asked for any. */
+/* Without a capture the worker makes none. */
 /*
  * @behaviour Y29: the messages of lanes without frames are also in captures, on the same time line:
  * shm and RoCE
@@ -94,7 +94,7 @@ static void messages_of_lanes_without_frames_are_in_the_file(void **state)
 	assert_int_equal(seen.longest, 32 + 5000);
 	assert_int_equal(seen.caplen, 1000);
 	lane->ops->close(lane);
-	/* The recorder has them if it is told to. */
+	/* The recorder has them if its option requests them. */
 	conf.recorder_file = recorder_file;
 	lane = lane_of(NULL);
 	assert_true(wanted);

@@ -384,7 +384,7 @@ static void a_peer_off_its_core_does_not_stop_the_sender(void **state)
 	}
 }
 
-/* @p size, @p later: of the frames, before and after it does; 0 = not told */
+/* @p size, @p later: of the frames, before and after it does; 0 = not reported */
 static void becomes_longer(uint32_t size, uint32_t later)
 {
 	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .rtt = 10000};
@@ -415,7 +415,7 @@ static void a_way_that_became_longer_is_learned(void **state)
 
 /* ---------------------------------------------------------------- no round trips */
 
-/* A delay algorithm that is told no delays has losses to go by. */
+/* A delay algorithm without delay samples has losses to go by. */
 static void without_round_trips_a_short_queue_is_not_overrun(void **state)
 {
 	struct model m = narrow(1);

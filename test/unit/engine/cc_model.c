@@ -26,7 +26,7 @@ static uint64_t rnd(struct model *m)
 	return m->seed;
 }
 
-/* Who is off its core does not hold up what others are to hear. */
+/* A sender off its core does not delay the events of others. */
 static void push(struct line *l, struct event e)
 {
 	struct event *before;

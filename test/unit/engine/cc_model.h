@@ -41,16 +41,16 @@ struct model {
 	uint32_t most;
 	double loss;
 	uint64_t hint;     /* ns: what the handshake found; 0 = nothing */
-	uint32_t frame_ns; /* of the sender's link, as it is told; 0 = it is not */
+	uint32_t frame_ns; /* of the sender's link, as reported; 0 = it is not */
 	uint64_t from;     /* counted from then on */
 	uint64_t noise;    /* ns: added to samples, uniform */
 	bool blind;        /* acknowledgements tell no round trips */
 	bool meter;        /* the speed of the sender's port is a guess */
 	uint32_t burst;    /* bytes: the rate is a bucket of tokens of so many; 0 = a link */
 	/*
-	 * Senders and receiver are off their cores for 1 to 10 ms, time and again. Who is away
-	 * neither sends nor acknowledges, and what comes meanwhile is acknowledged without a round
-	 * trip.
+	 * Senders and receiver are off their cores for 1 to 10 ms, time and again. An end that is
+	 * away neither sends nor acknowledges, and what comes meanwhile is acknowledged without a
+	 * round trip.
 	 */
 	uint64_t away_every; /* ns from one pause's end to the next one, on average; 0 = never */
 	unsigned int senders;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When the delay algorithm takes others for TCP, told by samples alone. */
+/* When the delay algorithm takes others for TCP, with samples alone. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #define MS 1000000ull
 #define FRAME 1472u
 
-/* ms until mode share begins: of a queue that stays, told by a round trip in each @p round ns. */
+/* ms until mode share begins: of a queue that stays, with one sample in each @p round ns. */
 static uint64_t shares_after(uint64_t round)
 {
 	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .rtt = 10000};

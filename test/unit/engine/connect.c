@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connecting with the raw-DPDK engine: the way to the peer, how wide it is, and who answers.
+ * Connecting with the raw-DPDK engine: the path to the peer, its frame size, and the host that
+ * answers.
  */
 
 #include "engine/conn.h"
@@ -107,7 +108,7 @@ static void connects_through_a_gateway(void **state)
 	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
 						   &A->lane_ep),
 			 0);
-	/* Nobody answers B's own question for it: its answer comes after a second. */
+	/* No host answers B's own request for it: its answer comes after a second. */
 	assert_true(pair_run(&pair, 3000000000, pair_both_up));
 	stream(10, 100, 100000000);
 	pair_close(&pair);
@@ -299,7 +300,7 @@ static bool many_up(struct pair *p)
 	return p->end[0].ups == MANY && p->end[1].ups == MANY;
 }
 
-/* More than may be half-open at a time: some are told to try again, all come up, each exactly once.
+/* More than may be half-open at a time: some must try again, all come up, each exactly once.
  */
 /* @behaviour U85 */
 static void six_hundred_connects_at_once(void **state)
@@ -319,8 +320,8 @@ static void six_hundred_connects_at_once(void **state)
 	assert_int_equal(A->downs + B->downs, 0);
 	assert_int_equal(((struct raw_iface *)B->iface)->half.count, 0);
 	/*
-	 * A cookie is hashed when it is told and once when it is shown; some show it in vain at
-	 * first.
+	 * A cookie is hashed when it is sent and once when it is shown; some show it without result
+	 * at first.
 	 */
 	assert_in_range(pair_counter(B, RAW_COOKIE_HASHES), 2,
 			pair_counter(B, RAW_HELLO_RETRY) + MANY +

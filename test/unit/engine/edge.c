@@ -455,7 +455,7 @@ static void the_far_end_is_known_by_its_frames(void **state)
 		assert_true(ops->ep_is_from(B->accepted, a, len));
 		assert_false(ops->ep_is_from(B->accepted, b, len));
 		assert_false(ops->ep_is_from(B->accepted, a, 3));
-		/* What hosts are told apart by: address, not port. */
+		/* Hosts are distinguished by address, not by port. */
 		assert_true(ops->ep_host(A->lane_ep) != 0 && ops->ep_host(B->accepted) != 0);
 		assert_true(ops->ep_host(A->lane_ep) != ops->ep_host(B->accepted));
 		/* The port opened anew: another iface. */
@@ -534,7 +534,7 @@ static bool window_is_fixed(unsigned int cc, bool network)
 	return fixed;
 }
 
-/* Nobody says which congestion control: where there are queues of others it heeds them. */
+/* Without a configured congestion control: where there are queues of others it follows them. */
 static void windows_follow_networks_and_not_memory(void **state)
 {
 	(void)state;

@@ -241,7 +241,7 @@ static void polled_when_it_requests_it_it_misses_nothing(void **state)
 	pair_close(&pair);
 }
 
-/* The window is for whoever sends: a connection that does not has no room for it. */
+/* The window is for senders: a connection that does not has no room for it. */
 /* @behaviour T42 */
 static void slots_come_on_demand_and_go(void **state)
 {

@@ -177,7 +177,7 @@ static void sends_without_an_answer_make_a_lane_suspect(void **state)
 	pair_close(&pair);
 }
 
-/* Whoever stops it inside the last warning hears no more of it. */
+/* A program that stops it inside the last warning gets no more events of it. */
 static void a_lane_that_is_stopped_when_it_is_lost_does_not_fail(void **state)
 {
 	(void)state;

@@ -173,7 +173,7 @@ static void too_narrow_is_distinguished_from_absent(void **state)
 	assert_int_equal(run(&gone, &s), WEFT_MTU_GOES_ON);
 	assert_int_equal(s.lo, 0);
 	assert_int_equal(s.hi, 0);
-	/* Nobody is there: it must not be shouted at. */
+	/* No peer is there: it must not get many frames. */
 	assert_in_range(gone.probes, 100, 500);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parts of frames, put together: in any order, twice, cut differently, and from who means ill. */
+/* Parts of frames, put together: in any order, twice, cut differently, and from hostile peers. */
 
 #include "engine/conn.h"
 #include "engine/iface.h"
@@ -111,7 +111,7 @@ static void beginnings_have_a_bound(void **state)
 	assert_int_equal(B->bad, 0);
 }
 
-/* Many that begin and never end take nobody's place. */
+/* Many that begin and never end take no other's place. */
 /* Its number comes again one day, with other bytes. */
 static void what_came_whole_leaves_no_beginning(void **state)
 {

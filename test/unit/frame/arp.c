@@ -83,7 +83,7 @@ static void learns_only_what_was_requested(void **state)
 }
 
 /*
- * A peer's address stays with who answered our question, whatever others say without being asked.
+ * A peer's address stays that of the reply to our request, whatever others send unrequested.
  */
 /* @behaviour S8 */
 static void unrequested_replies_change_nothing(void **state)
@@ -120,7 +120,7 @@ static void unrequested_replies_change_nothing(void **state)
 	weft_arp_fini(&a);
 }
 
-/* Somebody else sends by its address: what is known is asked for again, once in a while. */
+/* Another host sends by its address: the known MAC is requested again, once in a while. */
 /* @behaviour S8 */
 static void an_old_entry_is_requested_again_once_in_a_while(void **state)
 {
@@ -288,7 +288,7 @@ static void a_full_table_gives_up_what_is_unused(void **state)
 	weft_arp_fini(&a);
 }
 
-/* Who answers later is not believed, but heard of; of many each has its chance. */
+/* Later replies are not trusted, but listed; of many each has its chance. */
 /* @behaviour S8 */
 static void further_repliers_are_listed_for_the_search_of_a_peer(void **state)
 {
@@ -316,7 +316,7 @@ static void further_repliers_are_listed_for_the_search_of_a_peer(void **state)
 	weft_arp_fini(&a);
 }
 
-/* ARP comes to one queue of a port: the others know what it told. */
+/* ARP comes to one queue of a port: the others know its content. */
 static void queues_of_one_port_learn_from_each_other(void **state)
 {
 	struct rte_arp_hdr pkt, reply;
@@ -340,7 +340,9 @@ static void queues_of_one_port_learn_from_each_other(void **state)
 	weft_arp_table_fini(&port);
 }
 
-/* What the user gave stays: no answer changes it, silence does not end it, nobody pushes it out. */
+/*
+ * What the user gave stays: no reply changes it, silence does not end it, no other entry evicts it.
+ */
 static void a_static_neighbour_stays(void **state)
 {
 	struct rte_arp_hdr pkt, reply;
@@ -405,7 +407,7 @@ static void a_host_that_answers_for_all_takes_no_address_away(void **state)
 	weft_arp_fini(&a);
 }
 
-/* The probe is one that changes nobody's table; what others send unasked names them. */
+/* The probe is one that changes no table; what others send unrequested names them. */
 static void what_begins_is_a_hint(void **state)
 {
 	struct rte_arp_hdr pkt, reply;
@@ -434,7 +436,7 @@ static void what_begins_is_a_hint(void **state)
 	pkt = packet(1, peer_mac, 0, 0);
 	assert_false(weft_arp_hint(&a, &pkt, &hint));
 
-	/* Who answers a probe may answer for all. */
+	/* A host that answers a probe may answer for all. */
 	pkt = packet(2, other_mac, OUR_IP, 0);
 	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_IGNORED);
 	assert_int_equal(a.conflict.ip, 0);

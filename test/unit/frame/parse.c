@@ -285,7 +285,7 @@ static void each_wrong_field_is_named(void **state)
 		uint8_t value;
 		unsigned int want;
 	} t[] = {
-		{0, 0x04, WEFT_VERDICT_NOT_OURS},    /* MAC of somebody else */
+		{0, 0x04, WEFT_VERDICT_NOT_OURS},    /* MAC of another host */
 		{0, 0xff, WEFT_VERDICT_NOT_OURS},    /* group address */
 		{13, 0x06, ANY},                     /* ARP type: not ARP inside */
 		{13, 0xdd, WEFT_VERDICT_NOT_OURS},   /* another protocol */

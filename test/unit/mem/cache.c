@@ -338,7 +338,7 @@ static void a_child_that_lives_on_does_not_prevent_unmapping_after_the_end(void 
 	assert_int_equal(pipe(ends), 0);
 	pid = fork();
 	if (pid == 0) {
-		/* Till the other end is closed: we are not who the parent waits for. */
+		/* Till the other end is closed: the parent does not wait for this process. */
 		close(ends[1]);
 		fd.fd = ends[0];
 		_exit(poll(&fd, 1, 15000) > 0 ? 0 : 1);
@@ -444,7 +444,7 @@ static void entries_and_bytes_are_bounded_and_the_longest_unused_go(void **state
 }
 
 /*
- * Evicted ranges are no longer watched: nobody waits for their events, and they can be watched
+ * Evicted ranges are no longer watched: no thread waits for their events, and they can be watched
  * again.
  */
 static void what_was_evicted_can_be_kept_again(void **state)

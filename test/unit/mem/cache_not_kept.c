@@ -111,7 +111,7 @@ static void a_registration_that_fails_with_every_message_is_logged_once_per_reas
 		mock_now += 2000000000; /* else it is not asked for again so soon */
 		assert_int_equal(weft_mem_get(s.ctx, p, PAGE, 0, &mem), refuse);
 	}
-	/* Who registers asks himself, and is told each time. */
+	/* A program that registers memory itself gets the error each time. */
 	assert_int_equal(weft_mem_register(s.ctx, p, PAGE, NULL, &mem), refuse);
 	assert_int_equal(weft_mem_register(s.ctx, p, PAGE, NULL, &mem), refuse);
 	refuse = 0;
@@ -189,7 +189,7 @@ static void used_up_locked_memory_is_not_retried_with_every_message(void **state
 	use(&s, p, 32 * PAGE);
 	use(&s, p, 64 * PAGE);
 	assert_int_equal(reg_calls, 2);
-	/* What somebody deregisters is tried for at once. */
+	/* Memory that was deregistered is tried at once. */
 	assert_int_equal(weft_mem_register(s.ctx, p, 12 * PAGE, NULL, &other), 0);
 	lockable = 16 * PAGE;
 	assert_int_equal(weft_mem_get(s.ctx, p, 8 * PAGE, 0, &mem), -ENOMEM);

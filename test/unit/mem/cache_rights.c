@@ -128,7 +128,7 @@ static void offers_that_share_a_page_stand_side_by_side(void **state)
 	munmap(p, 4 * PAGE);
 }
 
-/* Whoever goes must not take the watch of the page away from whoever stays. */
+/* A range that goes must not take the watch of the page away from one that stays. */
 /* @behaviour G3a */
 static void an_eviction_leaves_the_page_watched_for_its_other_entries(void **state)
 {

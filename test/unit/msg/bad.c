@@ -100,7 +100,7 @@ static void a_message_fragmented_into_ranges_is_bounded(void **state)
 }
 
 /*
- * What other peers have torn takes from this one's share, but not its floor: here nobody has more
+ * What other peers have torn takes from this one's share, but not its floor: here no peer has more
  * than it.
  */
 /* @behaviour S16, T2 */
@@ -138,7 +138,7 @@ static void ranges_of_all_peers_are_bounded(void **state)
 }
 
 /*
- * What waits to be received outlives its endpoint. Its islands do not: nobody would give them back.
+ * What waits to be received outlives its endpoint. Its ranges do not: nothing would free them.
  */
 static void ranges_are_given_back_with_their_endpoint(void **state)
 {
@@ -233,7 +233,7 @@ static void records_of_later_versions_are_skipped(void **state)
 	pair_close(&p);
 }
 
-/* Bit 15: who does not know it must not go on as if it were not there. */
+/* Bit 15: a reader that does not know it must not go on as if it were not there. */
 static void records_that_must_be_understood_end_the_endpoint(void **state)
 {
 	uint8_t more[sizeof(struct weft_wire_credit) + 4] = {0};

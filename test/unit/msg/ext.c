@@ -95,7 +95,7 @@ static void every_length_and_protocol(void **state)
 				  : weft_tag_send(p.x, out, len, 5, &sp, &s)) >= 0);
 		if (!early) {
 			mock_run(200, MS, p.a, p.b, NULL);
-			/* Not for who looks elsewhere. */
+			/* Not for a probe of another channel. */
 			rp.channel = (uint16_t)(channel + 1);
 			rp.completion = NULL;
 			assert_int_equal(weft_tag_probe(p.b, NULL, 5, FULL, &rp, NULL, NULL),

@@ -150,7 +150,9 @@ static void E2_a_repeated_answer_grants_nothing_more(void **state)
 	pair_close(&p);
 }
 
-/* Short or announced, it makes no difference: who has no credit waits, and loses nothing. */
+/*
+ * Short or announced, it makes no difference: a message without credit waits, and nothing is lost.
+ */
 /* @behaviour E2 */
 static void E2_messages_without_any_credit_wait_for_it(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What hostile messages cost who gets them: heap and time per message, until the endpoint fails or
+ * What hostile messages cost their receiver: heap and time per message, until the endpoint fails or
  * NUM have come. Run by hand; doc/results/2026-11-22-peers.md has its table.
  *
  *	hostile_bench [NUM]

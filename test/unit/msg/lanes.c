@@ -164,7 +164,7 @@ static void configurations_are_shared_and_given_back(void **state)
 	assert_ptr_equal(p.ep[0].msg->config, config);
 	set_lanes(&p, 3);
 	assert_ptr_not_equal(p.ep[0].msg->config, config);
-	/* The one that nobody uses is gone. */
+	/* The unused one is gone. */
 	assert_null(LIST_NEXT(LIST_FIRST(&p.w[0].msg->configs), link));
 	assert_int_equal(p.ep[0].msg->config->refs, 1);
 	pair_close(&p);

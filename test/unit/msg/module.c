@@ -365,7 +365,7 @@ static void its_own_check_is_called_and_ids_without_a_handler_are_malformed(void
 	bad(&req_msg, sizeof(req_msg), ID_SUM_REQ, false);
 	bad(&req_msg, sizeof(req_msg), WEFT_HANDLERS + ID_SUM_REQ, true);
 	bad(&req_msg, sizeof(req_msg), 0, true);
-	/* An answer that nobody waits for is counted. */
+	/* An answer without a request is counted. */
 	start(&p, true);
 	weft_msg_recv(&p.ep[1], 0, ID_ANSWER, &answer, sizeof(answer));
 	assert_int_equal(p.fail_status[1], 0);

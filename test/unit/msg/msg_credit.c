@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a peer may send unasked: every kind of message that is kept here costs it credit, and who
- * takes no answers gets none.
+ * What a peer may send unrequested: every kind of message that is kept here costs it credit, and a
+ * peer that takes no answers gets none.
  */
 
 #include "mock/rndv_util.h"
@@ -254,7 +254,8 @@ static void every_kind_of_message_that_waits_is_bounded_by_credit(void **state)
 /* ---- answers -------------------------------------------------------------------------------- */
 
 /*
- * Whoever makes us answer and takes no answer gets no credit, and can go on no longer than it has.
+ * A peer that makes us answer and takes no answer gets no credit, and can go on no longer than it
+ * has.
  * @param receive  a receive is there for each
  * @param trickle  it takes one answer for 64 messages: that must not be the one that gives credit
  */

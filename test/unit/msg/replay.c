@@ -78,7 +78,7 @@ static int handler(struct weft_worker *worker, const struct weft_am_msg *msg, vo
 	return 0;
 }
 
-/* All of it is there, though it came in parts that nobody has sent so. */
+/* All of it is there, though it came in parts that no send had. */
 static void on_put(struct weft_worker *worker, const struct weft_put_event *e, void *arg)
 {
 	(void)worker;

@@ -58,7 +58,7 @@ static void B1_B8_U24_sizes_around_every_threshold_on_1_to_4_lanes(void **state)
 	each_edge(contig, 0);
 }
 
-/* The size from which everything goes by rendezvous, when nobody has set it. */
+/* The size from which everything goes by rendezvous, when it is not set. */
 static size_t automatic_threshold(unsigned int lanes)
 {
 	struct weft_proto_info info = {.size = sizeof(info)};

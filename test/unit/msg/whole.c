@@ -107,7 +107,7 @@ static void A7_wildcard_receives_serve_all_senders_and_keep_each_ones_order(void
 		}
 		first_lag = most - least > first_lag ? most - least : first_lag;
 	}
-	/* Nobody waits until the others are through. */
+	/* No stream waits until the others are through. */
 	assert_true(first_lag < PER / 2);
 	star_close(&s);
 }

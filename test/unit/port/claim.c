@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names that one process holds at a time: who is told, who counts, and what the dead leave
+ * Names that one process holds at a time: the errors, the valid owners, and what the dead leave
  * behind.
  */
 
@@ -197,7 +197,7 @@ static void a_user_keeps_no_other_user_from_a_port(void **state)
 }
 
 /*
- * ---- those who have a name and don't claim it -------------------------------------------------
+ * ---- owners of a name that don't claim it -------------------------------------------------
  */
 
 enum way { SILENT, FULL };
@@ -294,7 +294,7 @@ static void a_silent_name_keeps_no_other_user_from_a_port(void **state)
 	}
 }
 
-/* Where the kernel does not list its sockets, nobody is taken for root. */
+/* Where the kernel does not list its sockets, no owner is taken for root. */
 static void refuse_netlink(void)
 {
 	struct sock_filter code[] = {
@@ -341,7 +341,7 @@ static void an_unknown_user_is_not_root(void **state)
 	}
 }
 
-/* Not even root's own: who does not listen has not claimed it. */
+/* Not even root's own: a process that does not listen has not claimed it. */
 static void a_holder_of_the_name_that_does_not_listen_is_not_waited_for_long(void **state)
 {
 	struct weft_claim_owner owner;
@@ -436,7 +436,7 @@ static void a_process_lives_until_its_last_thread_ends(void **state)
 	close(fds[1]);
 }
 
-/* Nobody takes those who wait out of the queue. */
+/* No process takes the waiting ones out of the queue. */
 static void repeated_queries_do_no_harm(void **state)
 {
 	struct weft_claim_owner owner;

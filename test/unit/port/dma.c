@@ -56,7 +56,7 @@ static void query_device(struct rte_device *d)
 	uint64_t first;
 
 	memcpy(&first, d, sizeof(first));
-	/* To be told of when no lock is held. */
+	/* To be reported when no lock is held. */
 	wrong += d != dev || first != 0;
 }
 

@@ -51,7 +51,7 @@ static const char *in_tmp(const char *name)
 	return path;
 }
 
-/* Nobody can make anything in it, not even root. */
+/* No user can make anything in it, not even root. */
 static void spoil(const char *name)
 {
 	int fd = open(in_tmp(name), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -97,7 +97,7 @@ static void a_user_that_cannot_write_there_gets_a_folder(void **state)
 			 WEFT_EAL_FOLDER_NONE);
 }
 
-/* Made in advance by somebody who would like to have our sockets, or a link to what he chose. */
+/* Made in advance by another user, to get our sockets, or a link to a place of its choice. */
 static void what_others_can_write_to_is_none_of_ours(void **state)
 {
 	unsigned int uid = geteuid();
@@ -115,7 +115,7 @@ static void what_others_can_write_to_is_none_of_ours(void **state)
 	assert_int_equal(symlink(elsewhere, in_tmp("dpdk")), 0);
 	assert_int_equal(weft_eal_folder_find(uid, NULL, tmp, own, sizeof(own)),
 			 WEFT_EAL_FOLDER_OWN);
-	/* Whoever names a folder answers for it. */
+	/* A user that names a folder is responsible for it. */
 	assert_int_equal(weft_eal_folder_find(uid, tmp, "/nowhere", own, sizeof(own)),
 			 WEFT_EAL_FOLDER_ITS);
 }
@@ -180,7 +180,7 @@ static void sockets_of_killed_processes_are_removed(void **state)
 	close(silent);
 }
 
-/* @return 0: the EAL did not start, and nobody holds the device */
+/* @return 0: the EAL did not start, and no process holds the device */
 static int start_badly(void)
 {
 	const struct weft_eal_conf conf = {.ports = "net_ring*"};

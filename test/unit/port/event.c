@@ -280,7 +280,7 @@ static void a_device_that_the_application_takes_away_ends_its_port(void **state)
 	check_ended(f, port, -ENODEV, "rte_dev_remove()");
 	assert_int_equal(try_open(f, &other, why), -EBUSY);
 	assert_non_null(strstr(why, "taken away"));
-	/* The next device under this number is somebody's already. */
+	/* The next device under this number has an owner already. */
 	fake_eth_return(f);
 	assert_int_equal(
 		rte_eth_dev_configure(fake_eth_id(f), 0, 0, &(const struct rte_eth_conf){0}), 0);

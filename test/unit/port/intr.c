@@ -253,7 +253,7 @@ static void one_for_nothing_is_taken_once(void **state)
 		fake_eth_interrupt(f, 0);
 		assert_true(readable(port));
 		port->ops->disarm(port);
-		/* Nobody empties the eventfd. It must not wake for ever. */
+		/* The eventfd is not emptied. It must not wake for ever. */
 		assert_false(readable(port));
 		assert_int_equal(receive(port, 32, 0), 0);
 		assert_int_equal(counter(port, "rx_intr.empty"), i);
@@ -262,7 +262,7 @@ static void one_for_nothing_is_taken_once(void **state)
 	woken(f, port);
 }
 
-/* Sleeps until its limit, finds a frame that nobody told of if @p frame. @return the limit */
+/* Sleeps until its limit, finds a frame without an interrupt if @p frame. @return the limit */
 static uint64_t sleeps_through(struct fake_eth_port *f, struct weft_frame_port *port, bool frame)
 {
 	uint64_t limit;

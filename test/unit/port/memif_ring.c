@@ -138,7 +138,7 @@ static void connect_ring(bool server)
 	assert_false(readable());
 	receive(&r, region);
 	receive(&m, event);
-	assert_true(readable()); /* who sleeps learns that there is something to arm */
+	assert_true(readable()); /* a sleeper learns that there is something to arm */
 	weft_memif_ring_awake(ring);
 	assert_false(readable());
 	/* A client has given all slots. */

@@ -315,7 +315,7 @@ static void the_depth_of_a_ring_is_what_the_device_has(void **state)
 	close_port(port);
 }
 
-/* Send rings alone: the PMD tells, or nobody does and what is found is the most. */
+/* Send rings alone: the PMD reports, or nothing does and what is found is the most. */
 static void the_depth_of_a_send_ring_is_what_the_pmd_reports(void **state)
 {
 	struct fake_eth_port *e = fake_eth_add("e", fake_eth_pmd("net_e1000_em"));
@@ -327,7 +327,7 @@ static void the_depth_of_a_send_ring_is_what_the_pmd_reports(void **state)
 	assert_int_equal(port->rx_depth, 512);
 	assert_int_equal(port->tx_depth, 64);
 	close_port(port);
-	/* A short ring for receiving does not shorten one that is told. */
+	/* A short ring for receiving does not shorten one that is reported. */
 	fake_eth_traits(e)->rx_ring = 128;
 	fake_eth_traits(e)->tx_ring = 0;
 	port = open_mtu(e, 1500);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * WEFT_PORTS: processes with the same patterns take a device each, near ones first, and who comes
- * too late is told how many there are. Devices are files of a made-up /sys; claims are real.
+ * WEFT_PORTS: processes with the same patterns take a device each, near ones first, and a process
+ * that comes too late gets their number. Devices are files of a made-up /sys; claims are real.
  */
 
 #include <errno.h>
@@ -181,7 +181,7 @@ static void processes_take_one_each_until_none_is_left(void **state)
 	snprintf(holder, sizeof(holder), "process %d", (int)takers[0]);
 	expect_words(take(pattern("3b:02.*"), -1, 12, 0, NULL), -EBUSY,
 		     "this host has 12 processes of the job, and 2 ports; all 2", holder);
-	/* Who ends leaves it to the next one. */
+	/* A process that ends leaves it to the next one. */
 	kill(takers[1], SIGKILL);
 	waitpid(takers[1], NULL, 0);
 	takers[1] = takers[--num_takers];
@@ -424,7 +424,9 @@ int main(void)
 		TEST(launchers_report_which_rank_it_is),
 	};
 
-	/* Claims are of a network namespace: where we may have one nobody else's are in the way. */
+	/*
+	 * Claims are of a network namespace: where we may have one no other claims are in the way.
+	 */
 	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
 		fputs("claims are those of all\n", stderr);
 	return cmocka_run_group_tests_name("WEFT_PORTS", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A port's buffers outlive it as long as somebody holds one.
+ * A port's buffers outlive it as long as a holder of one exists.
  */
 
 #include <setjmp.h>
@@ -84,7 +84,7 @@ static void pools_with_a_buffer_out_go_when_it_is_back_however_many(void **state
 		weft_port_pools_free(&p.dev, 0);
 		assert_int_equal(pools_there(), i + 1);
 	}
-	/* Still whole for who holds it. */
+	/* Still whole for its holder. */
 	for (unsigned int i = 0; i < PORTS; i++) {
 		memset(rte_pktmbuf_mtod(held[i], void *), (int)i, 1514);
 		rte_pktmbuf_free(held[i]);

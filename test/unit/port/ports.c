@@ -2,7 +2,7 @@
 
 /*
  * Contexts of one process open, list and close ports from several threads at the same time. Each
- * context has a lock of its own, so what the ports share (who has which, pools that outlive their
+ * context has a lock of its own, so what the ports share (their owners, pools that outlive their
  * port) needs another.
  */
 
@@ -76,7 +76,7 @@ static void use_own(struct job *j)
 	rte_pktmbuf_free(m);
 }
 
-/* One port for all: nobody gets it while somebody else has it. */
+/* One port for all: no worker gets it while another one has it. */
 static void use_common(struct job *j)
 {
 	struct weft_frame_port *port;

@@ -235,7 +235,7 @@ static void pair(const char *pa, unsigned int na, const char *pb, unsigned int n
 	machine_open(&a, pa, na, 0x0a000001, paths, change);
 	machine_open(&b, pb, nb, 0x0a000002, paths, change);
 	connect_and_send(&a, &b);
-	/* Who connects always knows; the other end where the wrong queue is its own. */
+	/* The connecting end always knows; the other end where the wrong queue is its own. */
 	assert_int_equal(SUM(&a, warned), warned);
 	assert_in_range(SUM(&b, warned), 0, warned);
 	machine_close(&a);

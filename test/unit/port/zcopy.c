@@ -38,7 +38,7 @@
 static bool iommu;
 static unsigned int maps;
 static uint64_t device;           /* of all ports that have no other */
-static volatile uint64_t seen_of; /* a device: who reads one that was freed is told of */
+static volatile uint64_t seen_of; /* a device: a read of a freed one is reported */
 
 static void query_device(struct rte_device *dev)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file unit/proto/dice.h
- * Dice whose seed is told: WEFT_TEST_SEED repeats a run.
+ * Dice whose seed is printed: WEFT_TEST_SEED repeats a run.
  */
 #ifndef UNIT_PROTO_DICE_H
 #define UNIT_PROTO_DICE_H

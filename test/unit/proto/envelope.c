@@ -114,7 +114,8 @@ static void envelope_of_exact_lines_equals_brute_force(void **state)
 }
 
 /*
- * Real magnitudes over the whole range: around every change, and at random sizes, nobody is faster.
+ * Real magnitudes over the whole range: around every change, and at random sizes, no protocol is
+ * faster.
  */
 /* @behaviour U58 */
 static void envelope_of_real_lines_is_the_fastest_everywhere(void **state)

@@ -236,7 +236,7 @@ static void thresholds_set_by_hand_are_exact(void **state)
 	assert_int_equal(rndv_from(&m), 1);
 	m.conf.rndv_thresh = WEFT_CONF_INF;
 	assert_true(rndv_from(&m) == SIZE_MAX);
-	/* Without multi-eager nobody else carries what does not fit a fragment. */
+	/* Without multi-eager no other protocol carries what does not fit a fragment. */
 	m.conf.multi_eager_limit = 0;
 	assert_int_equal(rndv_from(&m), 1389);
 	m.conf.rndv_thresh = WEFT_CONF_AUTO;

@@ -50,7 +50,7 @@ static const struct way ways[] = {
 	for (const struct way *w = ways; \
 	     w < ways + sizeof(ways) / sizeof(ways[0]) && (current = w) != NULL; w++)
 
-static const struct way *current; /* for who looks at a failure in the debugger */
+static const struct way *current; /* for the debugger, at a failure */
 
 struct stage {
 	struct weft_context *ctx;

@@ -2,7 +2,7 @@
 /*
  * The engine knows no protocol by name: this program has a table of its own (instead of
  * lib/dispatch.c) with a protocol that the library has never heard of. It is chosen where it says
- * that it is fastest, carries messages, is told of their ends, and of lanes that come.
+ * that it is fastest, carries messages, receives their ends, and the events of new lanes.
  */
 
 #include "dispatch.h"

@@ -44,7 +44,7 @@ static void what_a_lane_gives_up_is_done_again(void **state)
 	wait_op(&x, &op[0]);
 	op_end(&op[0], 0);
 	assert_int_equal(old, 0);
-	/* Nobody knows what has become of it. */
+	/* Its outcome is not known. */
 	mock_lose_native(1, -EIO);
 	amo(&x, &op[0], 0, WEFT_ATOMIC_ADD, 1, 0, &old, 0);
 	wait_op(&x, &op[0]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What callers and peers must not do with memory: every refusal is told, counted, and touches
+ * What callers and peers must not do with memory: every refusal is reported, counted, and touches
  * nothing.
  */
 

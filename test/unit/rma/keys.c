@@ -189,7 +189,7 @@ static void a_revoked_or_forged_key_is_refused_and_reported(void **state)
 		pair_run(&s.p);
 		op_end(&op, -EKEYREJECTED);
 		assert_int_equal(old, 77);
-		/* Those were all told by their requests. */
+		/* Their requests have reported all of those. */
 		assert_int_equal(stage_flush(&s), 0);
 		/* A put that is done and gone: the next flush tells, once. */
 		assert_int_equal(weft_put(s.ep, buf, 8, s.rkey, 0, NULL, NULL), 0);

@@ -260,7 +260,7 @@ static void device_atomics_are_the_lanes_or_nobodys(void **state)
 	world_close(&x);
 }
 
-/* Two devices are not atomic against each other, whichever lane is the first of who asks. */
+/* Two devices are not atomic against each other, whichever lane is the initiator's first one. */
 static void device_atomics_of_all_peers_go_to_one_device_of_the_target(void **state)
 {
 	static const char *const first[] = {"1e9", "1e10"};
@@ -525,7 +525,7 @@ static void gets_under_way_are_bounded_over_all_peers_and_take_turns(void **stat
 		for (int k = 0; k < 4; k++)
 			for (int i = 0; i < 3; i++)
 				get(&x, &op[k * 3 + i], i, 0, len);
-		/* Each peer has one whatever the others do: it may be the one who answers. */
+		/* Each peer has one whatever the others do: it may be the one that answers. */
 		assert_int_equal(x.w->msg->rma->gets.used, native ? 7 : 6);
 		for (int k = 0; k < 12; k++) {
 			wait_op(&x, &op[k]);

@@ -115,7 +115,7 @@ static void once_and_after_the_data_whatever_the_size(void **state)
 	}
 }
 
-/* Delivered is what the peer has been told of. */
+/* Delivered is what the peer was notified of. */
 static void delivered_and_flushed_are_after_the_handler(void **state)
 {
 	static uint8_t buf[30000];

@@ -134,7 +134,7 @@ static void a_worker_fence_orders_operations_of_different_endpoints(void **state
 		flag = 1;
 		amo(&x, &b, 1, WEFT_ATOMIC_SWAP, 1, 0, NULL, 0);
 		assert_int_equal(b.rc, WEFT_INPROGRESS);
-		/* Whoever sees the flag at one peer finds the data at the other. */
+		/* A reader that sees the flag at one peer finds the data at the other. */
 		for (int t = 0; t < 5000; t++) {
 			memcpy(&data, x.bytes[1], 8);
 			if (data == flag)

@@ -280,7 +280,7 @@ static void an_unexpected_offer_keeps_its_keys_until_it_is_received(void **state
 	op_end(&s, 0);
 	op_end_recv(&r, d.rbuf, LEN, 1, 5);
 	assert_true(gets(&d) > 0);
-	/* One that nobody takes frees its registration with its sender's endpoint. */
+	/* One that no receive takes frees its registration with its sender's endpoint. */
 	op_send(&s, d.ep, d.sbuf, LEN, 2);
 	duo_run(&d, 20);
 	assert_int_equal(mock_num_mems(), 1);

@@ -126,7 +126,7 @@ static void memory_that_may_not_be_written_has_no_key_for_writing(void **state)
 	mock_features = 0;
 }
 
-/* Else what a peer's hardware has been told goes on in memory that is its owner's again. */
+/* Else a request of the peer's hardware goes on in memory that is its owner's again. */
 static void keys_of_a_message_that_ends_before_its_time_are_dead_when_it_ends(void **state)
 {
 	static const char *const schemes[] = {"get", "put"};

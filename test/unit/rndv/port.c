@@ -64,7 +64,7 @@ static void request(struct model *m)
 	weft_pull_port_take(&m->port, PIECE, true);
 }
 
-/* Somebody always wants more. */
+/* One endpoint always waits. */
 static void model_run(struct model *m, uint64_t ns)
 {
 	uint64_t end = m->now + ns;

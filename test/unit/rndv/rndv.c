@@ -142,13 +142,13 @@ static void a_sender_notified_of_contention_announces_until_it_is_over(void **st
 	begin(&p, &s, &r, 1, false);
 	assert_false(announced(&p, 2));
 	pull.sreq = weft_request_ref(s.req);
-	pull.rreq.index = weft_put32(1u << 30); /* the bytes are for nobody */
+	pull.rreq.index = weft_put32(1u << 30); /* the bytes are for no request */
 	pull.flags = weft_put16(WEFT_PULL_F_CONTENDED);
 	push(&p, 0, WEFT_WIRE_PULL, &pull, sizeof(pull));
 	assert_true(p.ep[0].msg->peer_contended);
 	pair_run(&p);
 	assert_int_equal(mw_of(&p, 1)->count.bad_ref, 1);
-	/* Pulls of the receiver say that nobody waits. */
+	/* Pulls of the receiver report that no endpoint waits. */
 	op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
 	finish(&p, &s, &r);
 	assert_false(p.ep[0].msg->peer_contended);

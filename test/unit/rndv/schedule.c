@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose turn it is at a port: peers that deliver next to nothing hold up nobody. */
+/* Whose turn it is at a port: peers that deliver next to nothing delay no other. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +88,7 @@ static struct weft_rndv *waits(int i)
 	return r;
 }
 
-/* Two peers have the port's window and all else that is for whoever has nothing. */
+/* Two peers have the port's window and all else that is for endpoints without a request. */
 /* @behaviour R84 */
 static void a_byte_now_and_then_holds_nothing(void **state)
 {

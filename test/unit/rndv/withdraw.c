@@ -37,7 +37,7 @@ static void a_send_without_a_match_is_withdrawn(void **state)
 static void withdrawing_and_matching_at_once_ends_one_way(void **state)
 {
 	/*
-	 * Who comes first at the receiver: RTS or WITHDRAW, and the receive before, between, after.
+	 * Which is first at the receiver: RTS or WITHDRAW, and the receive before, between, after.
 	 */
 	(void)state;
 	for (int late_rts = 0; late_rts < 2; late_rts++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * RC lane_eps that end while the device's thread connects them. The peer may have its own end up by
- * then, and something under way: it is told, and no queue pair is destroyed that still answers, for
- * that loses buffers of the shared queue and lets the peer try in vain.
+ * then, and something under way: it is reported, and no queue pair is destroyed that still answers,
+ * for that loses buffers of the shared queue and lets the peer try in vain.
  */
 
 #include "fake/roce_fake.h"

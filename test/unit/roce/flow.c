@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What bounds a RoCE lane: credits, the send queue, and who may leave when. */
+/* What bounds a RoCE lane: credits, the send queue, and which end may leave when. */
 
 #include <errno.h>
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static void counts_in_the_word_may_be_as_old_as_they_like(void **state)
 
 	(void)state;
 	/*
-	 * All was told by messages meanwhile; the word is from long ago, farther back than any
+	 * Messages have reported all meanwhile; the word is from long ago, farther back than any
 	 * window.
 	 */
 	assert_int_equal(weft_roce_credit_word(&c, 7), WEFT_ROCE_ACK_OLD);

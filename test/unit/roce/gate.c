@@ -42,7 +42,7 @@ static void send_one(void)
 	assert_int_equal(lane_ep->ops->am_short(lane_ep, 5, "12345678", 8, NULL, 0), 0);
 }
 
-/* The lane has ended for this reason, told once. */
+/* The lane has ended for this reason, reported once. */
 static void expect_end(const char *counter, const char *words)
 {
 	fake_turn(iface, FAKE_MS);
@@ -109,7 +109,7 @@ static void more_messages_than_were_allowed_end_the_lane(void **state)
 		fake_turn(iface, FAKE_MS);
 	}
 	expect_end("drop.bad_immediate", "more messages than it was allowed");
-	/* All that was told and one window after it, no more. */
+	/* All that was reported and one window after it, no more. */
 	assert_int_equal(credit->processed - credit->reported, credit->own_window);
 	assert_int_equal(credit->processed, fake.got);
 	assert_true(credit->reported > 0);

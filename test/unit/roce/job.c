@@ -76,7 +76,7 @@ static void silent_hosts_keep_no_others_waiting(void **state)
 	assert_int_equal(roce_job_start(&dev, &live), 0);
 	assert_true(done_soon(&live));
 	assert_int_equal(live.err, 0);
-	/* All of them before any is woken: who is woken is not said. */
+	/* All of them before any is woken: which one is woken is not specified. */
 	for (size_t i = 0; i < ROCE_THREADS - 1; i++)
 		assert_false(roce_job_done(&silent[i]));
 	for (size_t i = 0; i < ROCE_THREADS - 1; i++)

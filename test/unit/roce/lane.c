@@ -75,7 +75,7 @@ static void a_zero_copy_send_is_over_when_the_peers_callback_has_returned(void *
 	assert_int_equal(a.lane_ep->ops->am_zcopy(a.lane_ep, 5, &hdr, 8, iov, 2, mem, &c.base), 0);
 	g->still = true;
 	rw_run(50000000);
-	assert_int_equal(c.done, 0); /* it lies in the peer's memory, and nobody has looked */
+	assert_int_equal(c.done, 0); /* it lies in the peer's memory, which has not been polled */
 	assert_int_equal(b.received, 0);
 	g->still = false;
 	rw_run(1000000);

@@ -117,7 +117,7 @@ static void lanes_to_a_dead_host_leave_send_room_for_others(void **state)
 
 /* ------------------------------------------------------------------ devices */
 
-/* The lane says so, and nobody asks it. */
+/* The lane reports it, and no call requests it. */
 static void a_peer_that_takes_no_reads_is_known_when_the_lane_is_up(void **state)
 {
 	fake.device[1].attr.max_qp_rd_atom = 0;

@@ -399,7 +399,10 @@ static void damaged_datagrams_are_refused(void **state)
 	datagram(1, 33);
 	h->src_conn = weft_put32(0);
 	assert_int_equal(weft_roce_ud_check(packet, n, &p), -EBADMSG);
-	/* A cookie is of who begins, or of RETRY, whose sender has no connection and no payload. */
+	/*
+	 * A cookie is of the end that begins, or of RETRY, whose sender has no connection and no
+	 * payload.
+	 */
 	datagram(1, 33);
 	h->cookie = weft_put64(7);
 	assert_int_equal(weft_roce_ud_check(packet, n, &p), 0);

@@ -445,7 +445,7 @@ static void an_operation_that_the_peer_refuses_keeps_its_error(void **state)
 	assert_int_equal(bad.done, 1);
 	assert_int_equal(bad.status, -EACCES);
 	assert_int_equal(good.done, 0);
-	assert_true(b.state_len > 0); /* its queue pair has told it, too */
+	assert_true(b.state_len > 0); /* its queue pair has reported it, too */
 	assert_int_equal(reap(&a, &b), 0);
 	assert_int_equal(good.done, 1);
 	assert_int_equal(good.status, -ECANCELED);

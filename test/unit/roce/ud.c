@@ -69,7 +69,7 @@ static void a_device_that_fails_ends_its_connections_at_once(void **state)
 	expect_down(2, -ENODEV, "kernel log");
 	assert_false(iface->ops->link_up(iface));
 	assert_int_equal(up->ops->am_short(up, 1, "x", 1, NULL, 0), -ECONNRESET);
-	/* Who comes after it is told, too. */
+	/* A later sender gets the reply, too. */
 	connect_to_peer();
 	fake_turn(iface, 20 * FAKE_MS);
 	expect_down(3, -ENODEV, "kernel log");
@@ -163,7 +163,7 @@ static struct weft_roce_ud_head head(uint32_t src_conn, uint32_t dst_conn, size_
 	};
 }
 
-/* The way to whoever asks is found, and used. */
+/* The address of each sender is resolved, and used. */
 static void found(void)
 {
 	fake_jobs();
@@ -186,7 +186,7 @@ static uint64_t cookie_for(uint32_t conn)
 	return weft_get64(h.cookie);
 }
 
-/* Somebody at 10.0.0.@p host begins. */
+/* A process at 10.0.0.@p host begins. */
 static void begin_from(uint8_t host, uint32_t conn)
 {
 	struct weft_roce_ud_head h = head(conn, 0, 8);
@@ -258,7 +258,7 @@ static void a_cookie_ends(void **state)
 	assert_int_equal(fake.got, 1);
 }
 
-/* Whose addresses are made up keep nobody away, and leave nothing. */
+/* Senders with forged addresses exclude no peer, and leave nothing. */
 /* @behaviour S9 */
 static void made_up_addresses_keep_no_peer_away(void **state)
 {
@@ -306,7 +306,7 @@ static void two_hosts_that_take_all_places_keep_no_peer_away(void **state)
 }
 
 /*
- * A host asks for cookies faster than the device sends them: what others are told goes all the
+ * A host requests cookies faster than the device sends them: replies to others go all the
  * same.
  */
 /* @behaviour S19 */
@@ -375,7 +375,7 @@ static void what_strangers_send_is_dropped_and_counted(void **state)
 	h = head(5, 0, 9);
 	datagram(&h, 8);
 	assert_int_equal(fake_counter(iface, "drop.malformed"), 2);
-	/* For nobody. */
+	/* For no connection. */
 	h = head(5, 0x12345678, 8);
 	datagram(&h, 8);
 	h = head(5, 0, 0);
@@ -415,7 +415,7 @@ static void a_datagram_looks_at_no_other_connection(void **state)
 	for (i = 0; i < N; i++) {
 		h = head(1000 + i, 0, 8);
 		datagram(&h, 8);
-		/* Nobody's. */
+		/* Of no connection. */
 		h = head(1000 + i, 0x12345678 + i, 8);
 		datagram(&h, 8);
 	}

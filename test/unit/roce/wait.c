@@ -110,7 +110,7 @@ static void what_comes_with_the_request_is_found(void **state)
 	assert_int_equal(arm(g), -EBUSY); /* not looked yet */
 	assert_true(progress(g) > 0);
 	assert_int_equal(b.received, 1);
-	/* Told of a second time, which does no harm. */
+	/* Reported a second time, which does no harm. */
 	assert_int_equal(arm(g), 0);
 	assert_true(readable(g));
 	disarm(g);
@@ -139,7 +139,7 @@ static void a_lane_that_awaits_a_count_polls_now_and_then(void **state)
 	assert_int_equal(a.lane_ep->ops->ep_flush(a.lane_ep, &c.base), WEFT_LANE_IDLE);
 }
 
-/* The peer is told of what was received before its owner goes to sleep. */
+/* The peer gets the count of received messages before its owner goes to sleep. */
 static void peers_are_notified_before_the_sleep(void **state)
 {
 	struct rw_comp c = rw_comp();

@@ -199,7 +199,7 @@ static void unread_messages_end_with_an_error(void **state)
 	b.lane_ep->ops->ep_destroy(b.lane_ep);
 	assert_int_equal(mine.done, 1);
 	assert_int_equal(mine.status, -ECANCELED);
-	/* What b had sent is delivered before its end is told. */
+	/* What b had sent is delivered before its end is reported. */
 	end_run(&a, NULL, &a.gones, 1, 10);
 	assert_int_equal(a.received, 1);
 	assert_int_equal(sent.done, 1);
@@ -294,7 +294,7 @@ static void strange_hellos_are_refused(void **state)
 	for (i = 0; i < 5; i++) {
 		memcpy(hello.addr, &mine, sizeof(mine));
 		memcpy(hello.to, &theirs.iface_id, sizeof(hello.to));
-		if (i == 1) /* nobody listens there */
+		if (i == 1) /* no process listens there */
 			hello.addr[20] ^= 0xff;
 		if (i == 2)
 			hello.to[0] ^= 1;
@@ -423,7 +423,7 @@ static void a_sleeper_is_woken(void **state)
 	assert_int_equal(end_send(a.lane_ep, n, 8), 0);
 	assert_int_equal(b.iface->ops->arm(b.iface, 1, &due), -EBUSY);
 	end_run(&b, NULL, &b.received, 101, 10);
-	/* Who waits for a completion is woken by the peer that takes the message. */
+	/* The peer that takes the message wakes the thread that waits for its completion. */
 	n = 101;
 	assert_int_equal(
 		a.iface->ops->am_zcopy(a.lane_ep, END_AM, NULL, 0, &iov, 1, NULL, &sent.base), 0);

@@ -270,7 +270,7 @@ static void what_is_under_way_is_bounded_and_ends_with_the_lane(void **state)
 	while (lane_ep->ops->get_zcopy(lane_ep, &iov, 1, NULL, 0, key, &w.comp) == 0)
 		n++;
 	assert_int_equal(n, SHM_NATIVES);
-	/* Nobody sleeps while they are to be done. */
+	/* No end sleeps while they are to be done. */
 	assert_int_equal(a.iface->ops->arm(a.iface, 1, &due), -EBUSY);
 	end_run(&a, NULL, &w.done, n, 10);
 	assert_int_equal(w.status, 0);

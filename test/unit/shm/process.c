@@ -171,7 +171,7 @@ static void killed_in_the_middle(void **state)
 	end_close(&a);
 }
 
-/* A pipe whose writing end only the test has: who reads it lives as long as the test wants. */
+/* A pipe whose writing end only the test has: its reader lives as long as the test wants. */
 static int life[2];
 
 static void fork_and_send(struct end *e)
@@ -572,7 +572,7 @@ static unsigned int fill_queue(const struct shm_addr *of, int *fds, unsigned int
 	return n;
 }
 
-/* Who listens at an address can't be asked while its queue is full: nobody is taken for it. */
+/* The owner of an address can't be queried while its queue is full: no process is taken for it. */
 static void a_full_queue_proves_nothing(void **state)
 {
 	struct shm_hello hello = {.magic = SHM_HELLO_MAGIC, .version = SHM_VERSION};

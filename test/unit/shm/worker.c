@@ -394,7 +394,7 @@ static bool has_shm(const char *lanes)
 	return found;
 }
 
-/* Where nothing is said of lanes, and beside lanes that are named; unless somebody says no. */
+/* Without WEFT_LANES, and next to lanes that are named; unless the text excludes it. */
 static void taken_by_all(void **state)
 {
 	(void)state;
@@ -409,7 +409,7 @@ static void taken_by_all(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
-/* It is no rail: who wants two has none, but who is reached by it has enough. */
+/* It is no rail: with MIN_LANES=2 it does not count, but a peer reached by it needs no other. */
 static void is_no_rail(void **state)
 {
 	struct weft_worker_params wp = {.size = sizeof(wp), .lanes = "*"};

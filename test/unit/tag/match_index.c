@@ -36,9 +36,9 @@ static void rig_init(struct rig *r, unsigned int bits)
 }
 
 /*
- * A peer sends messages that nobody wants, without end. Receives with wildcards, each with a tag of
- * its own, for messages of another peer that come behind them: the first search of a kind looks at
- * all, the others at what they find.
+ * A peer sends messages that match no receive, without end. Receives with wildcards, each with a
+ * tag of its own, for messages of another peer that come behind them: the first search of a kind
+ * looks at all, the others at what they find.
  */
 /* @behaviour S17: unmatched messages slow down no receive with wildcards */
 static void a_flood_without_receives_costs_no_search(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Wire-up messages that are malformed, foreign, late or hostile: dropped and counted; nobody else
+ * Wire-up messages that are malformed, foreign, late or hostile: dropped and counted; no other peer
  * suffers.
  */
 
@@ -218,7 +218,7 @@ static void connections_that_send_nothing_are_bounded_and_end(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
-/* Who fills the table keeps nobody out who says at once what it wants. */
+/* A host that fills the table excludes no peer that sends its REQ at once. */
 static void a_table_full_of_silent_connections_keeps_no_peer_out(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
@@ -478,7 +478,7 @@ static void an_address_of_an_earlier_life_is_refused(void **state)
 	conn_destroy(ctx, w, new);
 }
 
-/* Somebody who is connected properly speaks about endpoints that are not his. */
+/* A properly connected peer sends messages about endpoints that are not its own. */
 /* @behaviour S3 */
 static void no_peer_sends_for_another_peer(void **state)
 {

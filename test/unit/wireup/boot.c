@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Boot addresses: bytes, and endpoints that are made of them, alone, crossed, adopted, and where
- * nobody, or somebody else, answers.
+ * no worker, or another one, answers.
  */
 
 #include "core/address.h"

@@ -34,10 +34,10 @@ static void two_nics_in_one_subnet_make_two_lanes(void **state)
 	conn_destroy(ctx, a, b);
 }
 
-/* Rails: how many lanes come of L interfaces here and R there, whoever connects. */
+/* Rails: how many lanes come of L interfaces here and R there, whichever end connects. */
 /*
- * The numbers cross the wire in single precision: whoever computed them must not find another lane
- * the fastest than whoever read them.
+ * The numbers cross the wire in single precision: the end that computed them must not find another
+ * lane the fastest than the end that has read them.
  */
 static void equal_lanes_are_equal_at_both_ends(void **state)
 {
@@ -206,7 +206,7 @@ static void crossed_cables_are_found_out(void **state)
 
 	(void)state;
 	conn_order(&a, &b);
-	/* 0 here is cabled to 1 there; whoever asks the wrong one hears nothing. */
+	/* 0 here is cabled to 1 there; a request to the wrong one gets no answer. */
 	mock_refuse(mock_iface(a, 0), mock_iface(b, 0), 0, NULL);
 	mock_refuse(mock_iface(a, 1), mock_iface(b, 1), 0, NULL);
 	x = mock_connect(a, b);

@@ -128,7 +128,7 @@ static void an_endpoint_that_is_never_claimed_is_refused_with_the_reason(void **
 	conn_destroy(ctx, a, b);
 }
 
-/* Whoever comes first leaves places, under however many names: one host, or eight. */
+/* The first hosts leave places, under however many names: one host, or eight. */
 /*
  * @behaviour S10: a process with a worker's address can't take all its slots for unclaimed
  * endpoints, under any number of names
@@ -172,7 +172,7 @@ static void greedy_hosts_leave_places_for_others(void **state)
 	conn_destroy(ctx, a, b);
 }
 
-/* All places are taken: in time who has most gives the oldest over which nothing has come. */
+/* All places are taken: in time the host with most loses the oldest over which nothing has come. */
 /* @behaviour S10 */
 static void the_host_with_most_makes_room_with_a_silent_one(void **state)
 {
@@ -279,7 +279,7 @@ static void a_worker_more_looks_at_none_of_the_others(void **state)
 	weft_context_destroy(ctx);
 }
 
-/* All places are taken, each by another host: who finds none of them looks at a few. */
+/* All places are taken, each by another host: a search without result checks a few. */
 static void a_request_that_finds_no_place_looks_at_few_hosts(void **state)
 {
 	enum { HOSTS = 200, MORE = 100 };
@@ -314,7 +314,7 @@ static void a_request_that_finds_no_place_looks_at_few_hosts(void **state)
 	weft_context_destroy(ctx);
 }
 
-/* Nobody answers: all ask again at the same times. */
+/* No peer answers: all request again at the same times. */
 static void timers_that_are_due_at_once_come_in_slices(void **state)
 {
 	enum { N = 1000 };

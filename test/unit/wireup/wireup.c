@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connecting: who may begin, what comes of several that begin, and the document of the messages.
+ * Connecting: which end may begin, what comes of several that begin, and the document of the
+ * messages.
  */
 
 #include "mock/conn_util.h"
@@ -9,7 +10,7 @@
 
 static const char two_nics[] = "mock:0;mock:1";
 
-/* ------------------------------------------------------------------ who connects */
+/* ------------------------------------------------------------------ which end connects */
 
 /*
  * @behaviour U61: one-sided, two-sided, simultaneous, loopback, many (there is no no_loopback flag)

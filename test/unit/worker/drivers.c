@@ -59,7 +59,7 @@ static void what_is_wrong_is_refused(void **state)
 	assert_int_equal(weft_lane_driver_add(&d), -EINVAL);
 	d.name = "sixteencharacter";
 	assert_int_equal(weft_lane_driver_add(&d), -EINVAL);
-	d.name = "roce_rc"; /* nobody could open it by that name */
+	d.name = "roce_rc"; /* no program could open it by that name */
 	assert_int_equal(weft_lane_driver_add(&d), -EINVAL);
 	d.name = "self";
 	assert_int_equal(weft_lane_driver_add(&d), -EEXIST);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * WEFT_HEARTBEAT: who computes has its lanes say that it lives, who polls has not; and nothing of
- * it races with what the owner does. The test command runs this under ThreadSanitizer too.
+ * WEFT_HEARTBEAT: the lanes of a program that computes send heartbeats, those of one that polls do
+ * not; and nothing of it races with what the owner does. The test command runs this under
+ * ThreadSanitizer too.
  */
 
 #include <setjmp.h>
@@ -104,7 +105,10 @@ static void a_computing_process_lives(void **state)
 	(void)state;
 	atomic_store(&beats, 0);
 	assert_true(beats_reach(5));
-	/* Who polls needs none: but for the times that the machine takes the processor away. */
+	/*
+	 * A worker that polls needs none: but for the times that the machine takes the processor
+	 * away.
+	 */
 	atomic_store(&beats, 0);
 	for (end = now_ms() + 200; now_ms() < end;) {
 		weft_worker_progress(w);

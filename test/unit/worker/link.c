@@ -20,7 +20,9 @@ static struct weft_context *context(void)
 	return mlink_context("CONNECT_TIMEOUT=30s", "LOG_FILE=/dev/null", NULL);
 }
 
-/* ------------------------------------------------------------------ who connects over what */
+/*
+ * ------------------------------------------------------------------ which end connects over what
+ */
 
 /*
  * @behaviour Y14: RoCE only, raw only, mixed, one host with RoCE, unequal rails: all connect over
@@ -230,7 +232,7 @@ static void meet(struct weft_context *ctx, unsigned int seed, const char *la, co
 			 a->num_eps, b->num_eps);
 	if (x->lanes_up != y->lanes_up || conn_lanes_up(x) != lanes || x->wireup || y->wireup)
 		fail_msg("seed %u: lanes %x %x", seed, x->lanes_up, y->lanes_up);
-	/* Copies that came late have left connections that nobody claims; they end in time. */
+	/* Copies that came late have left connections without an owner; they end in time. */
 	mctl_set_faults(0, 0, 0);
 	mock_run(320, 100 * MS, a, b, NULL);
 	if (mlink_num_lane_eps() + mock_num_lane_eps() != 2 * lanes)

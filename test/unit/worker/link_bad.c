@@ -2,7 +2,7 @@
 
 /*
  * Endpoint addresses and messages over a control channel that are malformed, foreign, doubled or
- * late: dropped and counted; nobody else suffers.
+ * late: dropped and counted; no other peer suffers.
  */
 
 #include "mock/link_util.h"
@@ -165,7 +165,7 @@ static void malformed_endpoint_addresses_are_dropped(void **state)
 	finish(ctx, w);
 }
 
-/* Well-formed, and no lane can come of it: refused, with a reason for who asked. */
+/* Well-formed, and no lane can come of it: refused, with a reason for the sender. */
 /* @behaviour Y19 */
 static void requests_that_lead_to_no_lane_are_refused(void **state)
 {
