@@ -53,7 +53,7 @@ done
 
 check_symbols() {
 	"$weft_root/devtools/check-symbols.sh" "$weft_build/libweft.so" \
-		"$weft_root/lib/libweft.abi" "$weft_root"/lib/{weft,weft_plan,lane}.h
+		"$weft_root/lib/libweft.abi" "$weft_root"/lib/{weft,weft_listen,weft_plan,lane}.h
 }
 
 check_style() { "$weft_root/devtools/check-style.py"; }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/question.h"
+#include "connect.h"
 #include "core/context.h"
 #include "msg/msg.h"
 #include "wireup/wireup.h"
@@ -321,6 +322,8 @@ static int arm_lanes(struct weft_worker *w, uint64_t due)
 		return -EBUSY;
 	now = w->ctx->platform->now(w->ctx->platform->arg);
 	due = w->next_timer < due ? w->next_timer : due;
+	if (w->connects && weft_connects_ready(w, &due))
+		return -EBUSY;
 	limit_sleep(w);
 	if (soon && now + wait->sleep < due)
 		due = now + wait->sleep;

@@ -13,6 +13,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/question.h"
+#include "connect.h"
 #include "context.h"
 #include "core/address.h"
 #include "core/context.h"
@@ -351,6 +352,7 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 	w->now = ctx->platform->now(ctx->platform->arg);
 	atomic_init(&w->wake_fd, -1);
 	LIST_INIT(&w->eps);
+	LIST_INIT(&w->listeners);
 	pthread_mutex_lock(&ctx->lock);
 	LIST_INSERT_HEAD(&ctx->workers, w, entry);
 	rc = worker_setup(w, p.lanes ? p.lanes : ctx->conf->lanes);
@@ -377,6 +379,7 @@ static void close_endpoints(struct weft_worker *w)
 
 	w->destroying = true;
 	w->in_progress = true;
+	weft_connects_cancel(w);
 	LIST_FOREACH(ep, &w->eps, entry)
 		if (ep->peer && (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING))
 			weft_wireup_send_close(ep, WEFT_WIREUP_CLOSE);
@@ -403,6 +406,7 @@ void weft_worker_destroy(struct weft_worker *w)
 	weft_heartbeat_remove(w); /* its thread never waits for our lock */
 	weft_answers_remove(w);   /* the same */
 	close_endpoints(w);
+	weft_listeners_end(w);
 	if (w->conns)
 		weft_conns_fini(w);
 	weft_msg_worker_stop(w);
@@ -449,6 +453,8 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 	if (__builtin_expect(atomic_load_explicit(&w->ctx->mem_garbage, memory_order_relaxed), 0))
 		weft_regcache_reap(w->ctx->regcache);
 	weft_question_poll(w->question);
+	if (__builtin_expect(w->connects != NULL, 0))
+		n += weft_connects_progress(w);
 	w->in_progress = false;
 	w->handled += n;
 	if (__builtin_expect(armed, 0))

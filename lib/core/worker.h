@@ -23,6 +23,7 @@
 #include "weft.h"
 
 struct weft_conns;      /* connection state: wireup/wireup.h */
+struct weft_connects;   /* connect.c */
 struct weft_ep;         /* core/endpoint.h */
 struct weft_ep_events;  /* core/endpoint.h */
 struct weft_msg_worker; /* state of the message layer: msg/msg.h */
@@ -77,6 +78,7 @@ struct weft_worker {
 	uint64_t handled; /* events, by any thread: wait.c */
 	struct weft_msg_worker *msg;
 	struct weft_question *question; /* of other threads: answer.h; NULL = there is no socket */
+	struct weft_connects *connects; /* by host and port; NULL = none under way */
 	struct weft_lock lock; /* only with multi; callbacks run with it and may call back in */
 	/* set-up */
 	struct weft_context *ctx;
@@ -98,6 +100,7 @@ struct weft_worker {
 			  const char *remote_name, void *arg);
 	void *accept_arg;
 	LIST_HEAD(, weft_ep) eps;
+	LIST_HEAD(, weft_listener) listeners; /* listen.c */
 	/* earliest time of a timer of wireup; UINT64_MAX = none */
 	uint64_t next_timer;
 	struct weft_wait *wait; /* NULL = no thread has waited yet */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file connect.h
+ * The worker's side of weft_listen.h, and the bytes on the TCP connection.
+ *
+ *	client -> listener  struct weft_hello
+ *	client <- listener  struct weft_hello_reply, then `length` bytes: the packed worker address
+ *
+ * All numbers are little-endian. The listener sends nothing before a right greeting. A listener of
+ * another version sends its own version and no address.
+ *
+ * A listener is a thread with the packed address; the worker takes no part (listen.c). A connect is
+ * a call of base/blocking.h (connect.c). Its states: *running*; *done*, when the result waits for
+ * the worker; *abandoned*, when the worker has ended it first. The last of thread and worker frees
+ * it.
+ */
+#ifndef WEFT_CONNECT_H
+#define WEFT_CONNECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct weft_worker;
+
+#define WEFT_HELLO_MAGIC 0x54464557u /**< "WEFT" */
+#define WEFT_HELLO_VERSION 1u
+#define WEFT_HELLO_ADDRESS_MAX 16384u /**< bytes of an address that a client accepts */
+
+struct weft_hello {
+	uint32_t magic, version;
+};
+
+struct weft_hello_reply {
+	uint32_t magic, version, length;
+};
+
+/** Report the connects that have ended or are late. Progress; locked. @return number of them */
+unsigned int weft_connects_progress(struct weft_worker *w);
+
+/**
+ * Before the worker sleeps; locked. @param[in,out] due  lowered to the first deadline
+ * @return true: a result waits
+ */
+bool weft_connects_ready(struct weft_worker *w, uint64_t *due);
+
+/** The worker is destroyed: end all with -ECANCELED. Locked. */
+void weft_connects_cancel(struct weft_worker *w);
+
+/** The worker is destroyed: end its listeners. Not locked. */
+void weft_listeners_end(struct weft_worker *w);
+
+#endif /* WEFT_CONNECT_H */
