@@ -305,13 +305,13 @@ static bool detach(struct weft_worker *w, struct connect *c)
 {
 	bool done;
 
+	TAILQ_REMOVE(&w->connects->list, c, entry);
 	pthread_mutex_lock(&c->lock);
 	c->worker = NULL;
 	done = c->done;
 	if (done)
 		atomic_fetch_sub(&w->connects->done, 1);
-	pthread_mutex_unlock(&c->lock);
-	TAILQ_REMOVE(&w->connects->list, c, entry);
+	pthread_mutex_unlock(&c->lock); /* from here on the thread may free it */
 	if (TAILQ_EMPTY(&w->connects->list)) {
 		free(w->connects);
 		w->connects = NULL;
