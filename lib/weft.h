@@ -12,7 +12,8 @@
  *
  * This file declares contexts, workers and endpoints. It includes the operations: weft_msg.h
  * (datatypes, requests, tagged and active messages), weft_rma.h (registered and remote memory).
- * Tools that explain the choice of protocols include weft_plan.h. Lane drivers include weft/lane.h.
+ * Programs that connect by host and port include weft_listen.h. Tools that explain the choice of
+ * protocols include weft_plan.h. Lane drivers include weft/lane.h.
  *
  * Paths such as lib/lane.h are those of the sources; share/doc/weft is installed.
  *

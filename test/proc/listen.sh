@@ -30,7 +30,8 @@ port_of_server() {
 pass() {
 	timeout 30 "$pingpong" "$1" "$port" >"$dir/client.out" 2>"$dir/client.err" || return 1
 	wait $server_pid || return 1
-	grep -q "100 messages returned" "$dir/client.out" && grep -q "has connected" "$dir/server.out"
+	grep -q "100 messages returned" "$dir/client.out" &&
+		grep -q "has connected" "$dir/server.out"
 }
 
 by_host() {
