@@ -30,14 +30,15 @@
 #define HOST_MAX 255u
 /* After this time the worker ends a connect whose thread still resolves the name. */
 #define LATE_NS 200000000u
-#define AGAIN_MS 50 /* between attempts while no server listens */
+#define AGAIN_MS 50  /* between attempts while no server listens */
+#define SLICE_MS 100 /* in which the thread notices that the worker has ended the connect */
 #define SECOND 1000000000u
 
 struct connect {
 	/* of the thread, and of the worker when it is done */
 	char host[HOST_MAX + 1];
 	uint16_t port;
-	uint64_t end, again_until; /* CLOCK_MONOTONIC */
+	uint64_t timeout, end, again_until; /* ns; the times are CLOCK_MONOTONIC */
 	int status;
 	char why[512];
 	size_t length;
@@ -45,7 +46,7 @@ struct connect {
 	/* of both */
 	pthread_mutex_t lock;
 	struct weft_worker *worker; /* NULL = abandoned */
-	bool done;
+	bool begun, done;
 	/* of the worker */
 	TAILQ_ENTRY(connect) entry;
 	uint64_t deadline; /* the platform's time */
@@ -54,8 +55,8 @@ struct connect {
 
 /* The worker has one while it has connects. */
 struct weft_connects {
-	TAILQ_HEAD(, connect) list; /* in the order of deadlines, which is that of the calls */
-	atomic_uint done;           /* results that the worker has not taken */
+	TAILQ_HEAD(connect_list, connect) list; /* in the order of deadlines */
+	atomic_uint done;                       /* results that the worker has not taken */
 };
 
 static uint64_t now_ns(void)
@@ -91,22 +92,36 @@ __attribute__((format(printf, 3, 4))) static int failed(struct connect *c, int s
 	return status;
 }
 
-/* @return 0: ready, or -ETIMEDOUT */
-static int wait_fd(int fd, short events, uint64_t end)
+static bool abandoned(struct connect *c)
+{
+	bool is;
+
+	pthread_mutex_lock(&c->lock);
+	is = !c->worker;
+	pthread_mutex_unlock(&c->lock);
+	return is;
+}
+
+/* @return 0: ready; -ETIMEDOUT; or -ECANCELED: the worker has ended the connect */
+static int wait_fd(struct connect *c, int fd, short events, uint64_t end)
 {
 	struct pollfd p = {.fd = fd, .events = events};
 	uint64_t now;
+	int ms;
 
 	for (;;) {
 		now = now_ns();
 		if (now >= end)
 			return -ETIMEDOUT;
-		if (poll(&p, 1, end - now > SECOND ? 1000 : (int)((end - now) / 1000000u) + 1) > 0)
+		ms = end - now > SLICE_MS * 1000000u ? SLICE_MS : (int)((end - now) / 1000000u) + 1;
+		if (poll(&p, 1, ms) > 0)
 			return 0;
+		if (abandoned(c))
+			return -ECANCELED;
 	}
 }
 
-static int open_connection(const struct addrinfo *ai, uint64_t end)
+static int open_connection(struct connect *c, const struct addrinfo *ai, uint64_t end)
 {
 	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	socklen_t len = sizeof(int);
@@ -116,7 +131,7 @@ static int open_connection(const struct addrinfo *ai, uint64_t end)
 		return -errno;
 	err = connect(fd, ai->ai_addr, ai->ai_addrlen) ? errno : 0;
 	if (err == EINPROGRESS || err == EINTR) {
-		err = -wait_fd(fd, POLLOUT, end);
+		err = -wait_fd(c, fd, POLLOUT, end);
 		if (err == 0)
 			getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	}
@@ -127,13 +142,13 @@ static int open_connection(const struct addrinfo *ai, uint64_t end)
 }
 
 /* @return 0; -ENODATA: the connection ends before @p size bytes; or another error */
-static int receive(int fd, void *buf, size_t size, uint64_t end)
+static int receive(struct connect *c, int fd, void *buf, size_t size, uint64_t end)
 {
 	size_t got = 0;
 	ssize_t n;
 
 	while (got < size) {
-		int rc = wait_fd(fd, POLLIN, end);
+		int rc = wait_fd(c, fd, POLLIN, end);
 
 		if (rc < 0)
 			return rc;
@@ -174,13 +189,13 @@ static int fetch(struct connect *c, int fd, uint64_t end)
 	if (send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != (ssize_t)sizeof(hello))
 		rc = -ENODATA;
 	if (rc == 0)
-		rc = receive(fd, &reply, sizeof(reply), end);
+		rc = receive(c, fd, &reply, sizeof(reply), end);
 	if (rc == 0) {
 		rc = check_reply(c, &reply);
 		if (rc < 0)
 			return rc;
 		c->address = malloc(c->length);
-		rc = c->address ? receive(fd, c->address, c->length, end) : -ENOMEM;
+		rc = c->address ? receive(c, fd, c->address, c->length, end) : -ENOMEM;
 	}
 	if (rc == -ETIMEDOUT)
 		return failed(c, rc,
@@ -212,20 +227,26 @@ static int unreachable(struct connect *c, int rc)
 	return failed(c, rc, "cannot connect to %s port %u: %s", c->host, c->port, strerror(-rc));
 }
 
-/* All addresses in order. Each gets an equal part of the time that is left. */
-static int try_addresses(struct connect *c, const struct addrinfo *list)
+/*
+ * All addresses in order. Each gets an equal part of the time that is left.
+ * @return 0; or the error, with its text, of the attempt that came farthest, the first one of them:
+ *   a connection, a refusal, nothing
+ */
+static int try_addresses(struct connect *c, const struct addrinfo *list, uint64_t until)
 {
-	unsigned int left = 0;
-	int fd, rc, first = 0;
+	char why[sizeof(c->why)] = "";
+	unsigned int left = 0, far, farthest = 0;
+	int fd, rc = 0, error = 0;
 
 	for (const struct addrinfo *ai = list; ai; ai = ai->ai_next)
 		left++;
-	for (const struct addrinfo *ai = list; ai; ai = ai->ai_next, left--) {
-		uint64_t now = now_ns(), end = c->end;
+	for (const struct addrinfo *ai = list; ai && rc != -ECANCELED; ai = ai->ai_next, left--) {
+		uint64_t now = now_ns(), end = until;
 
 		if (now < end && left > 1)
 			end = now + (end - now) / left;
-		fd = open_connection(ai, end);
+		fd = open_connection(c, ai, end);
+		far = fd >= 0 ? 3 : fd == -ECONNREFUSED ? 2 : 1;
 		rc = fd < 0 ? unreachable(c, fd) : fetch(c, fd, end);
 		if (fd >= 0)
 			close(fd);
@@ -233,11 +254,36 @@ static int try_addresses(struct connect *c, const struct addrinfo *list)
 			return 0;
 		free(c->address);
 		c->address = NULL;
-		/* A server that is starting refuses at all its addresses. */
-		if (first == 0 || first == -ECONNREFUSED)
-			first = rc;
+		if (far > farthest) {
+			farthest = far;
+			error = rc;
+			memcpy(why, c->why, sizeof(why));
+		}
 	}
-	return first;
+	memcpy(c->why, why, sizeof(why));
+	return error;
+}
+
+/* While no server listens, all addresses are tried again. */
+static int connect_any(struct connect *c, const struct addrinfo *list)
+{
+	uint64_t now = now_ns(), end;
+	int rc;
+
+	if (now >= c->end)
+		return failed(c, -ETIMEDOUT,
+			      "%s port %u: no time is left after the resolution of the name and "
+			      "the connects before it: connect to fewer peers at once, or raise "
+			      "WEFT_CONNECT_TIMEOUT",
+			      c->host, c->port);
+	for (;;) {
+		end = after(now, c->timeout);
+		rc = try_addresses(c, list, end < c->end ? end : c->end);
+		now = now_ns();
+		if (rc != -ECONNREFUSED || now >= c->again_until || abandoned(c))
+			return rc;
+		poll(NULL, 0, AGAIN_MS);
+	}
 }
 
 static int resolve(struct connect *c, struct addrinfo **list)
@@ -267,22 +313,23 @@ static void run(void *arg)
 {
 	struct connect *c = arg;
 	struct addrinfo *list;
-	bool abandoned;
-	int rc = resolve(c, &list);
+	bool is_abandoned;
+	int rc;
 
+	pthread_mutex_lock(&c->lock);
+	c->begun = true;
+	is_abandoned = !c->worker;
+	pthread_mutex_unlock(&c->lock);
+	rc = is_abandoned ? -ECANCELED : resolve(c, &list);
 	if (rc == 0) {
-		rc = try_addresses(c, list);
-		while (rc == -ECONNREFUSED && now_ns() < c->again_until && now_ns() < c->end) {
-			poll(NULL, 0, AGAIN_MS);
-			rc = try_addresses(c, list);
-		}
+		rc = connect_any(c, list);
 		freeaddrinfo(list);
 	}
 	c->status = rc;
 	pthread_mutex_lock(&c->lock);
 	c->done = true;
-	abandoned = !c->worker;
-	if (!abandoned) {
+	is_abandoned = !c->worker;
+	if (!is_abandoned) {
 		/*
 		 * Sequentially consistent: a worker that is about to sleep sees the count, or the
 		 * nudge sees its descriptor.
@@ -291,7 +338,7 @@ static void run(void *arg)
 		weft_wait_nudge(c->worker);
 	}
 	pthread_mutex_unlock(&c->lock);
-	if (abandoned)
+	if (is_abandoned)
 		connect_free(c);
 }
 
@@ -355,6 +402,16 @@ static void abandon(struct weft_worker *w, struct connect *c, int status, const 
 	p.connect_cb(w, NULL, status, why, p.connect_arg);
 }
 
+static bool has_begun(struct connect *c)
+{
+	bool has;
+
+	pthread_mutex_lock(&c->lock);
+	has = c->begun;
+	pthread_mutex_unlock(&c->lock);
+	return has;
+}
+
 static struct connect *first_done(struct weft_worker *w)
 {
 	struct connect *c, *found = NULL;
@@ -381,10 +438,13 @@ unsigned int weft_connects_progress(struct weft_worker *w)
 		report(w, c, &c->params);
 		connect_free(c);
 	}
-	for (; w->connects && TAILQ_FIRST(&w->connects->list)->deadline <= w->now; n++)
-		abandon(w, TAILQ_FIRST(&w->connects->list), -ETIMEDOUT,
-			"the name was not resolved within WEFT_CONNECT_TIMEOUT: check "
-			"/etc/resolv.conf, or give a numeric address");
+	for (; w->connects && (c = TAILQ_FIRST(&w->connects->list))->deadline <= w->now; n++)
+		abandon(w, c, -ETIMEDOUT,
+			has_begun(c)
+				? "the name was not resolved within WEFT_CONNECT_TIMEOUT: check "
+				  "/etc/resolv.conf, or give a numeric address"
+				: "too many connects were before it for WEFT_CONNECT_TIMEOUT: "
+				  "connect to fewer peers at once, or raise it");
 	return n;
 }
 
@@ -403,9 +463,25 @@ void weft_connects_cancel(struct weft_worker *w)
 			"the worker is destroyed before the connection");
 }
 
+static void insert(struct weft_connects *all, struct connect *c)
+{
+	struct connect *before = TAILQ_LAST(&all->list, connect_list);
+
+	while (before && before->deadline > c->deadline)
+		before = TAILQ_PREV(before, connect_list, entry);
+	if (before)
+		TAILQ_INSERT_AFTER(&all->list, before, c, entry);
+	else
+		TAILQ_INSERT_HEAD(&all->list, c, entry);
+}
+
 static struct connect *connect_alloc(struct weft_worker *w, const struct weft_connect_params *p)
 {
 	uint64_t timeout = w->ctx->conf->lane.connect_timeout_ns;
+	/* a week is for ever */
+	uint64_t wait = p->wait > 604800 ? 604800 * (uint64_t)SECOND
+			: p->wait > 0    ? (uint64_t)(p->wait * 1e9)
+					 : 0;
 	struct connect *c = calloc(1, sizeof(*c));
 	uint64_t now = now_ns();
 
@@ -425,13 +501,12 @@ static struct connect *connect_alloc(struct weft_worker *w, const struct weft_co
 	c->worker = w;
 	c->params = *p;
 	c->params.host = NULL; /* the caller's */
-	c->end = after(now, timeout);
-	c->again_until = p->wait > 0 && p->wait < 1e9 ? now + (uint64_t)(p->wait * 1e9)
-			 : p->wait > 0                ? UINT64_MAX
-						      : 0;
+	c->timeout = timeout;
+	c->again_until = after(now, wait);
+	c->end = after(c->again_until, timeout);
 	now = w->ctx->platform->now(w->ctx->platform->arg);
-	c->deadline = after(after(now, timeout), LATE_NS);
-	TAILQ_INSERT_TAIL(&w->connects->list, c, entry);
+	c->deadline = after(after(after(now, wait), timeout), LATE_NS);
+	insert(w->connects, c);
 	return c;
 }
 
@@ -448,7 +523,7 @@ int weft_ep_connect_to(struct weft_worker *w, const struct weft_connect_params *
 		return weft_dt_refuse("weft_ep_connect_to");
 	weft_worker_lock(w);
 	c = w->destroying ? NULL : connect_alloc(w, &p);
-	rc = c ? weft_blocking_run(run, c) : w->destroying ? -EINVAL : -ENOMEM;
+	rc = c ? weft_blocking_run_long(run, c) : w->destroying ? -EINVAL : -ENOMEM;
 	if (c && rc < 0) {
 		detach(w, c);
 		connect_free(c);

@@ -10,9 +10,9 @@
  * another version sends its own version and no address.
  *
  * A listener is a thread with the packed address; the worker takes no part (listen.c). A connect is
- * a call of base/blocking.h (connect.c). Its states: *running*; *done*, when the result waits for
- * the worker; *abandoned*, when the worker has ended it first. The last of thread and worker frees
- * it.
+ * a call of base/blocking.h (connect.c). Its states: *queued*; *running*; *done*, when the result
+ * waits for the worker; *abandoned*, when the worker has ended it first. The last of thread and
+ * worker frees it.
  */
 #ifndef WEFT_CONNECT_H
 #define WEFT_CONNECT_H
@@ -24,7 +24,7 @@ struct weft_worker;
 
 #define WEFT_HELLO_MAGIC 0x54464557u /**< "WEFT" */
 #define WEFT_HELLO_VERSION 1u
-#define WEFT_HELLO_ADDRESS_MAX 16384u /**< bytes of an address that a client accepts */
+#define WEFT_HELLO_ADDRESS_MAX 16384u /**< bytes that a client accepts; WEFT_ADDRESS_MAX is less */
 
 struct weft_hello {
 	uint32_t magic, version;

@@ -75,9 +75,9 @@ WEFT_API int weft_listener_query(struct weft_listener *listener, struct weft_lis
  * @param ep      the application owns it and must close it. Its lanes connect now; operations may
  *   be posted at once. NULL: there is none
  * @param status  0; -ENOENT the name has no address; -EAGAIN the name service fails at present;
- *   -ECONNREFUSED no server listens; -ETIMEDOUT within `WEFT_CONNECT_TIMEOUT`; -EPROTO no listener
- *   of Weft; -EPROTONOSUPPORT one of another version; -ECANCELED the worker is being destroyed;
- *   another error of the socket or of weft_ep_create()
+ *   -ECONNREFUSED no server listens; -ETIMEDOUT the host or the name service is silent; -EPROTO no
+ *   listener of Weft; -EPROTONOSUPPORT one of another version; -ECANCELED the worker is being
+ *   destroyed; another error of the socket or of weft_ep_create()
  * @param why     a sentence with host, port and remedy; "" with status 0. Ends with the call
  */
 typedef void (*weft_connect_cb)(struct weft_worker *worker, struct weft_ep *ep, int status,
@@ -98,8 +98,10 @@ struct weft_connect_params {
 /**
  * Fetch the address of the worker behind @p host and port, and create an endpoint to it. Returns at
  * once: another thread resolves the name and uses the socket. All addresses of the name are tried
- * in order. weft_worker_wait() and weft_worker_get_fd() wake for the end. The whole takes at most
- * `WEFT_CONNECT_TIMEOUT`; lanes then have the same time to connect.
+ * in order; the error is that of the attempt that came farthest. weft_worker_wait() and
+ * weft_worker_get_fd() wake for the end. One attempt takes at most `WEFT_CONNECT_TIMEOUT`, the
+ * whole at most `wait` longer; lanes then have the same timeout to connect. 32 connects of the
+ * process run at once, further ones wait for them within their own time.
  *
  * @return 0: the callback follows; -EINVAL no host, port, or callback, or a host of more than 255
  *   bytes; -EAGAIN no thread; -ENOMEM

@@ -2,7 +2,7 @@
  *
  * pingpong: sends messages to examples/server, which returns them.
  *
- *	pingpong HOST PORT
+ *	pingpong HOST PORT [ROUNDS]
  */
 
 #include <stdio.h>
@@ -12,7 +12,6 @@
 #include <weft_listen.h>
 
 #define TAG 1
-#define ROUNDS 100
 
 static struct weft_ep *server;
 
@@ -50,7 +49,7 @@ static void pass(struct weft_worker *worker, const char *out, char *in, size_t l
 	struct weft_completion c = {.size = sizeof(c)};
 	struct weft_op_params recv = WEFT_INIT(struct weft_op_params, .completion = &c);
 
-	check(weft_tag_recv(worker, NULL, in, length, TAG, WEFT_TAG_MASK_FULL, &recv, &received),
+	check(weft_tag_recv(worker, server, in, length, TAG, WEFT_TAG_MASK_FULL, &recv, &received),
 	      "receive");
 	check(weft_tag_send(server, out, length, TAG, NULL, &sent), "send");
 	wait_for(worker, sent, NULL, "send");
@@ -68,12 +67,13 @@ int main(int argc, char **argv)
 	struct weft_connect_params to =
 		WEFT_INIT(struct weft_connect_params, .wait = 5, .connect_cb = on_connect);
 	static char out[1 << 20], in[1 << 20];
+	int rounds = argc > 3 ? atoi(argv[3]) : 100;
 	struct weft_request *req = NULL;
 	struct weft_context *context;
 	struct weft_worker *worker;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: pingpong HOST PORT\n");
+	if (argc < 3) {
+		fprintf(stderr, "usage: pingpong HOST PORT [ROUNDS]\n");
 		return 2;
 	}
 	to.host = argv[1];
@@ -84,10 +84,10 @@ int main(int argc, char **argv)
 	while (!server)
 		weft_worker_wait(worker, -1);
 	memset(out, 'w', sizeof(out));
-	for (int i = 0; i < ROUNDS; i++)
+	for (int i = 0; i < rounds; i++)
 		pass(worker, out, in, i % 10 ? 8 : sizeof(out));
 	pass(worker, out, in, 0);
-	printf("pingpong: %d messages returned from %s port %s\n", ROUNDS, argv[1], argv[2]);
+	printf("pingpong: %d messages returned from %s port %s\n", rounds, argv[1], argv[2]);
 	check(weft_ep_close(server, 0, NULL, &req), "close");
 	wait_for(worker, req, NULL, "close");
 	weft_worker_destroy(worker);

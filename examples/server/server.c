@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * server: returns each message to its sender. The other end is examples/pingpong.
+ * server: returns each message of one client. The other end is examples/pingpong.
  *
  *	server [PORT]		0 or none: a free port, which it prints
  */
@@ -27,7 +27,10 @@ static void on_accept(struct weft_worker *worker, struct weft_ep *ep, uint64_t i
 {
 	printf("server: %s has connected\n", name);
 	fflush(stdout);
-	client = ep;
+	if (client) /* busy: the second one gets an error */
+		weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	else
+		client = ep;
 }
 
 static void wait_for(struct weft_worker *worker, struct weft_request *req,
@@ -68,8 +71,9 @@ int main(int argc, char **argv)
 		weft_worker_wait(worker, -1);
 	do { /* an empty message is the last one */
 		req = NULL;
-		check(weft_tag_recv(worker, NULL, buf, sizeof(buf), TAG, WEFT_TAG_MASK_FULL, &recv,
-				    &req),
+		/* of this client only, so that it ends with the client */
+		check(weft_tag_recv(worker, client, buf, sizeof(buf), TAG, WEFT_TAG_MASK_FULL,
+				    &recv, &req),
 		      "receive");
 		wait_for(worker, req, &c, "receive");
 		req = NULL;

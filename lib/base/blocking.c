@@ -19,13 +19,17 @@
 
 /* ------------------------------------------------------------------ threads for blocking calls */
 
-#define IDLE_S 1 /* a thread without work ends after this time */
+#define IDLE_S 1                                 /* a thread without work ends after this time */
+#define LONG_THREADS (WEFT_BLOCKING_THREADS / 2) /* threads with calls that wait for the network */
 
 struct job {
 	void (*run)(void *arg);
 	void *arg;
+	bool is_long;
 	STAILQ_ENTRY(job) next;
 };
+
+STAILQ_HEAD(jobs, job);
 
 /* A thread; the record is on its stack. */
 struct worker {
@@ -39,9 +43,10 @@ struct worker {
 /* Of the process; the lock is never held during a call. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work;
-static STAILQ_HEAD(, job) queue = STAILQ_HEAD_INITIALIZER(queue);
+static struct jobs queue = STAILQ_HEAD_INITIALIZER(queue);
+static struct jobs long_queue = STAILQ_HEAD_INITIALIZER(long_queue);
 static LIST_HEAD(, worker) workers = LIST_HEAD_INITIALIZER(workers);
-static unsigned int queued, idle, threads;
+static unsigned int queued, long_queued, long_running, idle, threads;
 static atomic_uint pending;
 static int interrupt_signal;
 static cpu_set_t avoided;
@@ -70,8 +75,9 @@ static void after_fork(void)
 static void after_fork_in_child(void)
 {
 	STAILQ_INIT(&queue);
+	STAILQ_INIT(&long_queue);
 	LIST_INIT(&workers);
-	queued = idle = threads = 0;
+	queued = long_queued = long_running = idle = threads = 0;
 	/* Relaxed: the child has one thread. */
 	atomic_store_explicit(&pending, 0, memory_order_relaxed);
 	init_condition(); /* threads of the parent waited on it */
@@ -86,6 +92,25 @@ static void init_once(void)
 	atfork_error = -pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
+/* With the lock. @return a call that may begin now, or NULL */
+static struct job *take_job(void)
+{
+	struct job *job = STAILQ_FIRST(&queue);
+
+	if (job) {
+		STAILQ_REMOVE_HEAD(&queue, next);
+		queued--;
+		return job;
+	}
+	job = long_running < LONG_THREADS ? STAILQ_FIRST(&long_queue) : NULL;
+	if (job) {
+		STAILQ_REMOVE_HEAD(&long_queue, next);
+		long_queued--;
+		long_running++;
+	}
+	return job;
+}
+
 /* With the lock. @return the next call, or NULL after IDLE_S without one */
 static struct job *next_job(void)
 {
@@ -96,27 +121,26 @@ static struct job *next_job(void)
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += IDLE_S;
 	idle++;
-	while (STAILQ_EMPTY(&queue) && rc == 0)
+	while (!(job = take_job()) && rc == 0)
 		rc = pthread_cond_timedwait(&work, &lock, &until);
 	idle--;
-	job = STAILQ_FIRST(&queue);
-	if (job) {
-		STAILQ_REMOVE_HEAD(&queue, next);
-		queued--;
-	}
 	return job;
 }
 
 static void call(struct worker *w, struct job *job)
 {
+	bool is_long = job->is_long;
+
 	w->busy = true;
 	w->calls++;
 	pthread_mutex_unlock(&lock);
 	job->run(job->arg);
 	free(job);
 	/* Relaxed: the number is a bound and orders nothing. */
-	atomic_fetch_sub_explicit(&pending, 1, memory_order_relaxed);
+	if (!is_long)
+		atomic_fetch_sub_explicit(&pending, 1, memory_order_relaxed);
 	pthread_mutex_lock(&lock);
+	long_running -= is_long;
 	w->busy = false;
 }
 
@@ -141,12 +165,14 @@ static void *run_worker(void *arg)
 	return arg;
 }
 
-/* With the lock: each call in the queue has a thread that waits for it, or the bound is reached. */
+/* With the lock: a thread waits for each call that may begin, or the bound is reached. */
 static int start_threads(void)
 {
+	unsigned int room = LONG_THREADS - long_running;
+	unsigned int begin = queued + (long_queued < room ? long_queued : room);
 	int rc = 0;
 
-	if (queued > idle && threads < WEFT_BLOCKING_THREADS) {
+	if (begin > idle && threads < WEFT_BLOCKING_THREADS) {
 		rc = weft_thread_start("weft-blocking", run_worker, NULL, avoids ? &avoided : NULL,
 				       NULL);
 		threads += rc == 0;
@@ -164,9 +190,11 @@ void weft_blocking_init(int signo, const cpu_set_t *avoid)
 	pthread_mutex_unlock(&lock);
 }
 
-int weft_blocking_run(void (*run)(void *arg), void *arg)
+static int add(void (*run)(void *arg), void *arg, bool is_long)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct jobs *jobs = is_long ? &long_queue : &queue;
+	unsigned int *count = is_long ? &long_queued : &queued;
 	struct job *job;
 	int rc;
 
@@ -176,21 +204,32 @@ int weft_blocking_run(void (*run)(void *arg), void *arg)
 	job = malloc(sizeof(*job));
 	if (!job)
 		return -ENOMEM;
-	*job = (struct job){.run = run, .arg = arg};
+	*job = (struct job){.run = run, .arg = arg, .is_long = is_long};
 	pthread_mutex_lock(&lock);
-	STAILQ_INSERT_TAIL(&queue, job, next);
-	queued++;
+	STAILQ_INSERT_TAIL(jobs, job, next);
+	++*count;
 	rc = start_threads();
 	if (rc < 0) {
-		STAILQ_REMOVE(&queue, job, job, next);
-		queued--;
+		STAILQ_REMOVE(jobs, job, job, next);
+		--*count;
 		free(job);
 	} else {
-		atomic_fetch_add_explicit(&pending, 1, memory_order_relaxed);
+		if (!is_long)
+			atomic_fetch_add_explicit(&pending, 1, memory_order_relaxed);
 		pthread_cond_signal(&work);
 	}
 	pthread_mutex_unlock(&lock);
 	return rc;
+}
+
+int weft_blocking_run(void (*run)(void *arg), void *arg)
+{
+	return add(run, arg, false);
+}
+
+int weft_blocking_run_long(void (*run)(void *arg), void *arg)
+{
+	return add(run, arg, true);
 }
 
 unsigned int weft_blocking_pending(void)

@@ -40,7 +40,16 @@ void weft_blocking_init(int signo, const cpu_set_t *avoid);
  */
 int weft_blocking_run(void (*run)(void *arg), void *arg);
 
-/** @return calls that have not returned, those in the queue included. Any thread. */
+/**
+ * weft_blocking_run() for a call that waits for the network, perhaps until its timeout. At most
+ * half of the threads run such calls, so the others stay free for weft_blocking_run().
+ */
+int weft_blocking_run_long(void (*run)(void *arg), void *arg);
+
+/**
+ * @return calls of weft_blocking_run() that have not returned, those in the queue included. Any
+ *   thread.
+ */
 unsigned int weft_blocking_pending(void);
 
 /** Send the signal to each thread whose call was already under way at the last interrupt. */

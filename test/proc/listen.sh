@@ -62,6 +62,22 @@ beside_garbage() {
 	return $rc
 }
 
+# A client that dies ends the server's receive; a second client is closed, and the first goes on.
+second_and_dead() {
+	serve && port_of_server || return 1
+	"$pingpong" 127.0.0.1 "$port" 1000000000 >"$dir/first.out" 2>&1 &
+	local first=$!
+	until grep -q "has connected" "$dir/server.out"; do
+		kill -0 $first || return 1
+		sleep 0.05
+	done
+	! timeout 30 "$pingpong" 127.0.0.1 "$port" >"$dir/client.out" 2>"$dir/client.err" ||
+		return 1
+	kill -0 $first && kill -0 $server_pid || return 1
+	kill -KILL $first
+	! wait $server_pid && grep -q "^server: \(receive\|send\): " "$dir/server.err"
+}
+
 refused() {
 	serve && port_of_server && kill $server_pid
 	wait $server_pid 2>/dev/null
@@ -78,5 +94,6 @@ fi
 check "by a name" by_host localhost
 check "the client starts first" client_first
 check "beside silent clients and garbage" beside_garbage
+check "a second client, and one that dies" second_and_dead
 check "without a server: host, port and remedy" refused
 tap_end

@@ -113,6 +113,30 @@ static void more_calls_than_threads_wait_in_the_queue(void **state)
 	let_go(&c, num);
 }
 
+/* 600 of them would fill all threads, and the bound of weft_foreign_fd_has_room(). */
+static void long_calls_leave_threads_to_others(void **state)
+{
+	const unsigned int half = WEFT_BLOCKING_THREADS / 2, num = 600;
+	struct calls waiting, c;
+
+	(void)state;
+	begin(&waiting, 0);
+	for (unsigned int i = 0; i < num; i++)
+		assert_int_equal(weft_blocking_run_long(wait_to_go, &waiting), 0);
+	wait_for_begun(&waiting, half);
+	assert_true(weft_foreign_fd_has_room());
+	begin(&c, half);
+	wait_for_begun(&c, half);
+	assert_int_equal(atomic_load(&waiting.begun), half);
+	let_go(&c, half);
+	for (unsigned int i = 0; i < num; i++)
+		sem_post(&waiting.may_go);
+	for (int i = 0; i < 1000 && atomic_load(&waiting.ended) < num; i++)
+		pause_ms(10);
+	assert_int_equal(atomic_load(&waiting.ended), num);
+	sem_destroy(&waiting.may_go);
+}
+
 static void threads_end_when_there_is_nothing_to_do(void **state)
 {
 	unsigned int before;
@@ -296,6 +320,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(more_calls_than_threads_wait_in_the_queue),
+		cmocka_unit_test(long_calls_leave_threads_to_others),
 		cmocka_unit_test(threads_end_when_there_is_nothing_to_do),
 		cmocka_unit_test(a_child_has_a_queue_of_its_own),
 		cmocka_unit_test(a_signal_ends_a_call_that_lasts),

@@ -5,8 +5,10 @@
  */
 
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -22,8 +24,58 @@
 
 #include <cmocka.h>
 
+#include "base/blocking.h"
 #include "weft.h"
 #include "weft_listen.h"
+
+/* ------------------------------------------------------------------ the name service */
+
+/*
+ * "slow.test" resolves when the test posts the semaphore; "two.test" has the addresses of the test.
+ * Other names are the system's.
+ */
+static sem_t slow;
+static struct sockaddr_in two_addr[2];
+static struct addrinfo two[2];
+
+int __real_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+int __wrap_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+void __real_freeaddrinfo(struct addrinfo *);
+void __wrap_freeaddrinfo(struct addrinfo *);
+
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list)
+{
+	if (host && strcmp(host, "two.test") == 0) {
+		*list = two;
+		return 0;
+	}
+	if (host && strcmp(host, "slow.test") == 0) {
+		while (sem_wait(&slow) < 0)
+			;
+		return EAI_NONAME;
+	}
+	return __real_getaddrinfo(host, service, hints, list);
+}
+
+void __wrap_freeaddrinfo(struct addrinfo *list)
+{
+	if (list != two)
+		__real_freeaddrinfo(list);
+}
+
+static void set_two(unsigned int i, in_addr_t addr, uint16_t to)
+{
+	two_addr[i] = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(to)};
+	two_addr[i].sin_addr.s_addr = htonl(addr);
+	two[i] = (struct addrinfo){.ai_family = AF_INET,
+				   .ai_socktype = SOCK_STREAM,
+				   .ai_addr = (struct sockaddr *)&two_addr[i],
+				   .ai_addrlen = sizeof(two_addr[i]),
+				   .ai_next = i == 0 ? &two[1] : NULL};
+}
+
+/* ------------------------------------------------------------------ both ends */
 
 static struct weft_context *ctx;
 static struct weft_worker *worker;
@@ -91,13 +143,18 @@ static void listen_on(const char *host)
 	assert_int_not_equal(port, 0);
 }
 
-static int start(const char *host, uint16_t to, double wait)
+static int start_for(struct result *r, const char *host, uint16_t to, double wait)
 {
 	struct weft_connect_params p =
 		WEFT_INIT(struct weft_connect_params, .host = host, .port = to, .wait = wait,
-			  .connect_cb = on_connect, .connect_arg = &result);
+			  .connect_cb = on_connect, .connect_arg = r);
 
 	return weft_ep_connect_to(worker, &p);
+}
+
+static int start(const char *host, uint16_t to, double wait)
+{
+	return start_for(&result, host, to, wait);
 }
 
 /* Only the wake-up of the connect ends a wait: the worker has no other event. */
@@ -120,14 +177,28 @@ static void connect_well(const char *host)
 	weft_ep_close(result.ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
 }
 
-static int client(void)
+/* A port of 127.0.0.1 on which no server listens. */
+static uint16_t closed_port(void)
+{
+	listen_on("127.0.0.1");
+	weft_listener_destroy(listener);
+	return port;
+}
+
+static void client_connects(int fd)
 {
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
 	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_true(fd >= 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+}
+
+static int client(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	client_connects(fd);
 	return fd;
 }
 
@@ -137,6 +208,8 @@ static void await_refused(uint64_t n)
 		poll(NULL, 0, 10);
 	assert_true(query().refused >= n);
 }
+
+/* ------------------------------------------------------------------ addresses and errors */
 
 static void test_addresses(void **state)
 {
@@ -176,9 +249,7 @@ static void test_connect_errors(void **state)
 	(void)state;
 	assert_int_equal(start(NULL, 1, 0), -EINVAL);
 	assert_int_equal(start("127.0.0.1", 0, 0), -EINVAL);
-	listen_on("127.0.0.1");
-	weft_listener_destroy(listener);
-	assert_int_equal(start("127.0.0.1", port, 0), 0);
+	assert_int_equal(start("127.0.0.1", closed_port(), 0), 0);
 	finish();
 	assert_int_equal(result.status, -ECONNREFUSED);
 	assert_null(result.ep);
@@ -192,15 +263,119 @@ static void test_connect_errors(void **state)
 	assert_non_null(strstr(result.why, "numeric address"));
 }
 
-static void test_destroy(void **state)
+/* A socket without a listener of Weft. */
+static int raw_server(uint16_t *to)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(*to)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+	socklen_t len = sizeof(in);
+
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	assert_int_equal(bind(fd, (struct sockaddr *)&in, len), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+	*to = ntohs(in.sin_port);
+	return fd;
+}
+
+/* Status and text are of the same attempt: here of the first, which had a connection. */
+static void test_farthest_error(void **state)
+{
+	uint16_t to = 0;
+	int fd, conn;
+
+	(void)state;
+	fd = raw_server(&to);
+	set_two(0, INADDR_LOOPBACK, to);
+	set_two(1, INADDR_LOOPBACK, closed_port());
+	assert_int_equal(start("two.test", to, 0), 0);
+	conn = accept(fd, NULL, NULL);
+	assert_int_equal(send(conn, "SSH-2.0-OpenSSH\r\n", 17, 0), 17);
+	finish();
+	assert_int_equal(result.status, -EPROTO);
+	assert_non_null(strstr(result.why, "is no listener of Weft"));
+	close(conn);
+	close(fd);
+}
+
+/* An address without a route is first; the server starts after CONNECT_TIMEOUT. */
+static void test_wait(void **state)
+{
+	struct weft_listener_params p = WEFT_INIT(struct weft_listener_params, .host = "127.0.0.1");
+
+	(void)state;
+	p.port = closed_port();
+	set_two(0, INADDR_BROADCAST, port);
+	set_two(1, INADDR_LOOPBACK, port);
+	assert_int_equal(start("two.test", port, 0), 0);
+	finish();
+	assert_int_equal(result.status, -ECONNREFUSED);
+	assert_non_null(strstr(result.why, "start it first"));
+	result = (struct result){0};
+	assert_int_equal(start("two.test", port, 20), 0);
+	assert_int_equal(weft_worker_wait(worker, 1500000000), -ETIMEDOUT);
+	assert_int_equal(weft_listener_create(worker, &p, &listener), 0);
+	finish();
+	assert_string_equal(result.why, "");
+	weft_ep_close(result.ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+}
+
+/* The worker ends the connect before its thread; another one has more time, and is older. */
+static void test_slow_name(void **state)
+{
+	struct result other = {0};
+
+	(void)state;
+	assert_int_equal(start_for(&other, "127.0.0.1", closed_port(), 60), 0);
+	assert_int_equal(start("slow.test", 1, 0), 0);
+	finish();
+	assert_int_equal(result.status, -ETIMEDOUT);
+	assert_non_null(strstr(result.why, "slow.test port 1: the name was not resolved"));
+	assert_int_equal(other.calls, 0);
+	sem_post(&slow);
+	weft_worker_destroy(worker);
+	worker = NULL;
+	assert_int_equal(other.calls, 1);
+	assert_int_equal(other.status, -ECANCELED);
+}
+
+/* They fill neither the threads of other blocking calls nor the bound of closes. */
+static void test_many_connects(void **state)
 {
 	(void)state;
-	assert_int_equal(start("127.0.0.1", 1, 60), 0);
+	for (int i = 0; i < 600; i++)
+		assert_int_equal(start("slow.test", 1, 0), 0);
+	assert_true(weft_foreign_fd_has_room());
+	for (int i = 0; result.calls < 600 && i < 1000; i++)
+		assert_int_not_equal(weft_worker_wait(worker, 5000000000), -ETIMEDOUT);
+	assert_int_equal(result.calls, 600);
+	assert_int_equal(result.status, -ETIMEDOUT);
+	assert_non_null(strstr(result.why, "connect to fewer peers at once"));
+	for (int i = 0; i < 600; i++)
+		sem_post(&slow);
+}
+
+static void test_destroy(void **state)
+{
+	uint16_t to;
+	int fd;
+
+	(void)state;
+	to = closed_port();
+	assert_int_equal(start("127.0.0.1", to, 60), 0);
 	weft_worker_destroy(worker);
 	worker = NULL;
 	assert_int_equal(result.calls, 1);
 	assert_int_equal(result.status, -ECANCELED);
+	/* The thread does not try again. */
+	poll(NULL, 0, 100);
+	fd = raw_server(&to);
+	assert_int_equal(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 400), 0);
+	close(fd);
 }
+
+/* ------------------------------------------------------------------ hostile ends */
 
 static void test_silent_clients(void **state)
 {
@@ -249,27 +424,45 @@ static double cpu_seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+/* Twice: the thread that answers weft-info may have had one for a moment. */
+static unsigned int take_descriptors(int *fds, unsigned int max)
+{
+	unsigned int n = 0;
+
+	for (int turn = 0; turn < 2; turn++) {
+		while (n < max && (fds[n] = dup(STDERR_FILENO)) >= 0)
+			n++;
+		poll(NULL, 0, 100);
+	}
+	assert_true(n < max);
+	return n;
+}
+
 static void test_no_descriptor(void **state)
 {
-	struct rlimit old, none;
+	int fd, taken[200];
+	struct rlimit old, few;
+	unsigned int num;
 	double before;
 	char buf[12];
-	int fd;
 
 	(void)state;
 	listen_on("127.0.0.1");
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
 	fd = socket(AF_INET, SOCK_STREAM, 0);
-	close(fd);
-	none = old;
-	none.rlim_cur = (rlim_t)fd + 1; /* the client's is the last one */
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_true(fd >= 0);
+	few = old;
+	few.rlim_cur = (rlim_t)fd + 10;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	num = take_descriptors(taken, 200);
 	before = cpu_seconds();
-	fd = client();
+	client_connects(fd);
 	assert_int_equal(send(fd, "WEFT\1\0\0\0", 8, 0), 8);
 	poll(NULL, 0, 400);
 	before = cpu_seconds() - before;
 	assert_int_equal(recv(fd, buf, sizeof(buf), MSG_DONTWAIT), -1);
+	while (num > 0)
+		close(taken[--num]);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 	assert_true(before < 0.2); /* the thread does not spin */
 	assert_int_equal(recv(fd, buf, sizeof(buf), MSG_WAITALL), 12);
@@ -279,16 +472,11 @@ static void test_no_descriptor(void **state)
 /* A server that sends these bytes, and @p length of nothing; connects to it end with the status. */
 static void lying_server(const void *bytes, size_t length, int status)
 {
-	struct sockaddr_in in = {.sin_family = AF_INET};
-	int fd = socket(AF_INET, SOCK_STREAM, 0), conn;
-	socklen_t len = sizeof(in);
+	uint16_t to = 0;
+	int fd = raw_server(&to), conn;
 
-	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(bind(fd, (struct sockaddr *)&in, len), 0);
-	assert_int_equal(listen(fd, 1), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
 	result = (struct result){0};
-	assert_int_equal(start("127.0.0.1", ntohs(in.sin_port), 0), 0);
+	assert_int_equal(start("127.0.0.1", to, 0), 0);
 	conn = accept(fd, NULL, NULL);
 	assert_int_equal(send(conn, bytes, length, 0), length);
 	finish();
@@ -315,10 +503,12 @@ static void test_lying_servers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_addresses),     CASE(test_listen_errors),  CASE(test_connect_errors),
-		CASE(test_destroy),       CASE(test_silent_clients), CASE(test_garbage),
-		CASE(test_no_descriptor), CASE(test_lying_servers),
+		CASE(test_addresses), CASE(test_listen_errors),  CASE(test_connect_errors),
+		CASE(test_destroy),   CASE(test_farthest_error), CASE(test_wait),
+		CASE(test_slow_name), CASE(test_many_connects),  CASE(test_silent_clients),
+		CASE(test_garbage),   CASE(test_no_descriptor),  CASE(test_lying_servers),
 	};
 
+	sem_init(&slow, 0, 0);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
