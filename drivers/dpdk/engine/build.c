@@ -149,10 +149,10 @@ static uint32_t crc_chain(const struct rte_mbuf *m, uint32_t skip, uint32_t len)
  * The CRC's four bytes are the last ones of the last segment. The builder of the frame has reserved
  * them.
  */
-static void put_crc(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len)
+static void put_crc(struct rte_mbuf *m, uint32_t skip, uint32_t lane_len)
 {
 	struct rte_mbuf *last = rte_pktmbuf_lastseg(m);
-	weft_le32 crc = weft_put32(crc_chain(m, c->encap.len, lane_len));
+	weft_le32 crc = weft_put32(crc_chain(m, skip, lane_len));
 
 	memcpy(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len - 4), &crc, 4);
 }
@@ -191,7 +191,7 @@ static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_le
 void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc)
 {
 	if (crc)
-		put_crc(c, m, lane_len);
+		put_crc(m, c->encap.len, lane_len);
 	else if (c->encap.ip)
 		put_udp_csum(c, m, (uint32_t)sizeof(struct rte_udp_hdr) + lane_len);
 }
@@ -416,40 +416,71 @@ int raw_bye_send(struct raw_conn *c)
 	return 0;
 }
 
-/* The headers of an answer to a frame of no connection: source and destination are exchanged. */
-static void answer_encap(struct raw_iface *iface, const struct weft_frame_view *v,
-			 struct weft_encap_hdr *e)
+int raw_dest_send(struct raw_iface *iface, const struct raw_dest *d, uint8_t type, const void *body,
+		  uint32_t len)
 {
 	struct weft_encap_addr a = {
 		.vlan = iface->rx_filter.vlan,
 		.raw_ethertype = iface->rx_filter.raw_ethertype,
+		.tos = d->tos,
 		.src_ip = iface->rx_filter.ip,
-		.dst_ip = v->src_ip,
-		.src_port = v->dst_port,
-		.dst_port = v->src_port,
+		.dst_ip = d->ip,
+		.src_port = d->sport,
+		.dst_port = d->dport,
 	};
+	uint32_t lane_len = (uint32_t)sizeof(struct weft_frame_hdr) + len;
+	struct weft_encap_hdr encap;
+	struct weft_frame_hdr *hdr;
+	struct rte_mbuf *m;
+	uint8_t *p;
 
 	memcpy(a.src_mac, iface->rx_filter.mac, 6);
-	memcpy(a.dst_mac, v->src_mac, 6);
-	weft_encap_build(e, &a);
+	memcpy(a.dst_mac, d->mac, 6);
+	weft_encap_build(&encap, &a);
+	m = ctl_alloc(iface, encap.len + lane_len + 4);
+	if (!m)
+		return -EAGAIN;
+	m->data_len = (uint16_t)(encap.len + lane_len + 4);
+	m->pkt_len = m->data_len;
+	p = rte_pktmbuf_mtod(m, uint8_t *);
+	memcpy(p, encap.bytes, encap.len);
+	hdr = (struct weft_frame_hdr *)(p + encap.len);
+	*hdr = (struct weft_frame_hdr){
+		.magic = weft_put16(WEFT_FRAME_MAGIC),
+		.version = WEFT_FRAME_VERSION,
+		.type = type,
+		.flags = weft_put16(WEFT_FRAME_F_CRC32C),
+		.length = weft_put16((uint16_t)lane_len),
+		.dst_conn = weft_put32(d->id),
+		.token = weft_put32(d->token),
+		.ts = weft_put32((uint32_t)iface->now),
+		.ts_hold = weft_put16(WEFT_FRAME_NO_ECHO),
+	};
+	if (len > 0)
+		memcpy(hdr + 1, body, len);
+	weft_encap_patch(&encap, p, lane_len + 4, d->sport, d->dport);
+	put_crc(m, encap.len, lane_len);
+	raw_txq_push(iface, m);
+	iface->counter[RAW_TX_FRAMES]++;
+	iface->counter[RAW_TX_BYTES] += m->pkt_len;
+	raw_count(iface, RAW_TX_CONTROL);
+	return 0;
 }
 
 void raw_unknown_sender_reply(struct raw_iface *iface, const struct weft_frame_view *v,
 			      uint8_t type, const void *body, uint32_t len)
 {
-	struct raw_conn tmp = {
-		.iface = iface,
-		.remote_id = type == WEFT_FRAME_RESET ? weft_get16(v->hdr->src_conn)
-						      : weft_get32(v->hdr->dst_conn),
-		.remote_token = type == WEFT_FRAME_RESET ? 0 : weft_get32(v->hdr->token),
+	bool reset = type == WEFT_FRAME_RESET;
+	const struct raw_dest d = {
+		.mac = v->src_mac,
+		.ip = v->src_ip,
+		.id = reset ? weft_get16(v->hdr->src_conn) : weft_get32(v->hdr->dst_conn),
+		.token = reset ? 0 : weft_get32(v->hdr->token),
+		.sport = v->dst_port,
+		.dport = v->src_port,
 	};
 
-	tmp.path[0].sport = v->dst_port;
-	tmp.path[0].dport = v->src_port;
-	raw_conn_template(&tmp);
-	answer_encap(iface, v, &tmp.encap);
-	memcpy(tmp.tmpl, tmp.encap.bytes, tmp.encap.len);
-	if (raw_ctl_send(&tmp, type, 0, body, len, 0) == 0 && type == WEFT_FRAME_RESET)
+	if (raw_dest_send(iface, &d, type, body, len) == 0 && reset)
 		raw_count(iface, RAW_TX_RESET);
 }
 

@@ -22,7 +22,19 @@
 /* one of this number of DATA frames has an echo, which costs reading the clock */
 #define RAW_ECHO_EVERY 16u
 
+/* The receiver of a frame that is not sent by the headers of a connection. */
+struct raw_dest {
+	const uint8_t *mac;
+	uint32_t ip;
+	uint32_t id, token;    /* of its connection */
+	uint16_t sport, dport; /* ours, the peer's */
+	uint8_t tos;
+};
+
 void raw_conn_template(struct raw_conn *c);
+/* Sends a control frame without acknowledgement, sequence or echo. */
+int raw_dest_send(struct raw_iface *iface, const struct raw_dest *d, uint8_t type, const void *body,
+		  uint32_t len);
 uint16_t raw_hold_time(struct raw_conn *c);
 void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc);
 

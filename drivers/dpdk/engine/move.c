@@ -89,11 +89,13 @@ static uint64_t number_of(const struct raw_conn *c, uint32_t question, const uin
 /* Check whether the peer is behind this MAC. */
 static void challenge_mac(struct raw_conn *c, const uint8_t mac[6])
 {
-	struct raw_conn tmp = {
-		.iface = c->iface,
-		.remote_id = c->remote_id,
-		.peer_ip = c->peer_ip,
-		.peer_port = c->peer_port,
+	const struct raw_dest d = {
+		.mac = mac,
+		.ip = c->peer_ip,
+		.id = c->remote_id,
+		.sport = c->path[c->next_path].sport,
+		.dport = c->path[c->next_path].dport,
+		.tos = (uint8_t)(c->iface->dscp << 2),
 	};
 	uint64_t number = number_of(c, ++c->move.challenges, mac);
 	struct weft_frame_challenge body = {
@@ -101,11 +103,7 @@ static void challenge_mac(struct raw_conn *c, const uint8_t mac[6])
 		.proof = weft_put64(challenge_proof(c, number, true, QUESTION)),
 	};
 
-	memcpy(tmp.peer_mac, mac, 6);
-	tmp.path[0].sport = c->path[c->next_path].sport;
-	tmp.path[0].dport = c->path[c->next_path].dport;
-	raw_conn_template(&tmp);
-	raw_ctl_send(&tmp, WEFT_FRAME_CHALLENGE, 0, &body, sizeof(body), 0);
+	raw_dest_send(c->iface, &d, WEFT_FRAME_CHALLENGE, &body, sizeof(body));
 	raw_count(c->iface, RAW_MOVE_REQUESTS);
 }
 
