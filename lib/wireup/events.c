@@ -417,8 +417,10 @@ static void event_up(struct weft_worker *w, struct weft_lane_ep *lane_ep, int st
 	struct weft_ep *ep = lane_ep->user;
 	struct weft_wireup *wu;
 
-	if (status > 0)
-		weft_log_worker(w, WEFT_LOG_WARN, "%s: %s", lane_ep->iface->name, text);
+	/* A connection that was accepted has no endpoint yet. */
+	if (status > 0 || (!ep && text[0] != '\0'))
+		weft_log_worker(w, status > 0 ? WEFT_LOG_WARN : WEFT_LOG_INFO, "%s: %s",
+				lane_ep->iface->name, text);
 	if (!ep) {
 		weft_pending_add(w, lane_ep);
 		return;
