@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "base/blocking.h"
+#include "mock/fd_limit.h"
 
 static void pause_ms(long ms)
 {
@@ -250,21 +251,6 @@ static int lowest_free(void)
 
 	close(fd);
 	return fd;
-}
-
-/* The kernel's limit of descriptors: valgrind shows a limit of its own to getrlimit(). */
-static rlim_t kernel_fd_limit(void)
-{
-	FILE *f = fopen("/proc/self/limits", "r");
-	unsigned long limit = 0;
-	char line[200];
-
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "Max open files %lu", &limit) == 1)
-			break;
-	fclose(f);
-	return limit;
 }
 
 /* The kernel drops descriptors for which the process has no number left. */
