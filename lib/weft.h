@@ -173,10 +173,10 @@ WEFT_API int weft_config_get(const struct weft_config *config, const char *name,
 WEFT_API int weft_config_origin(const struct weft_config *config, const char *name, char *buf,
 				size_t size);
 
-#define WEFT_CONFIG_PRINT_HELP 1u    /**< with type, unit, default and help of each option */
-#define WEFT_CONFIG_PRINT_CHANGED 2u /**< only options that differ from their default */
-#define WEFT_CONFIG_PRINT_ORIGIN 4u  /**< with the source of each value, as a comment */
-#define WEFT_CONFIG_PRINT_ALL 8u     /**< also options for tests, which are no variables of users */
+#define WEFT_CONFIG_PRINT_F_HELP 1u    /**< with type, unit, default and help of each option */
+#define WEFT_CONFIG_PRINT_F_CHANGED 2u /**< only options that differ from their default */
+#define WEFT_CONFIG_PRINT_F_ORIGIN 4u  /**< with the source of each value, as a comment */
+#define WEFT_CONFIG_PRINT_F_ALL 8u /**< also options for tests, which are no variables of users */
 
 /** Print all options as `NAME=value` lines that a shell or a configuration file can contain. */
 WEFT_API void weft_config_print(const struct weft_config *config, FILE *out, unsigned int flags);
@@ -265,16 +265,16 @@ struct weft_worker_params {
 	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
 			  const char *remote_name, void *arg);
 	void *accept_arg;
-	unsigned int flags; /**< WEFT_WORKER_* */
+	unsigned int flags; /**< WEFT_WORKER_F_* */
 };
 
 /**
  * A posted operation is sent inside the call, as far as the lanes have room. Without the flag a
- * frame may wait for further messages until the next progress call. #WEFT_OP_MORE permits such a
+ * frame may wait for further messages until the next progress call. #WEFT_OP_F_MORE permits such a
  * wait for one operation in spite of the flag. Operations that a callback posts are sent at the end
  * of the progress call.
  */
-#define WEFT_WORKER_SEND_NOW 1u
+#define WEFT_WORKER_F_SEND_NOW 1u
 
 /**
  * Create a worker and open its interfaces.
@@ -300,8 +300,8 @@ WEFT_API void weft_worker_destroy(struct weft_worker *worker);
 WEFT_API unsigned int weft_worker_progress(struct weft_worker *worker);
 
 /**
- * Send the frames that wait for further messages: operations with #WEFT_OP_MORE, and operations
- * without #WEFT_WORKER_SEND_NOW. The call receives nothing and invokes no callback.
+ * Send the frames that wait for further messages: operations with #WEFT_OP_F_MORE, and operations
+ * without #WEFT_WORKER_F_SEND_NOW. The call receives nothing and invokes no callback.
  */
 WEFT_API void weft_worker_kick(struct weft_worker *worker);
 
@@ -468,7 +468,7 @@ struct weft_ep_params {
  * endpoint adopts the oldest live and unowned connection that the peer has made to this worker. Two
  * endpoints that are created at the same time share one connection, too. A connection is live until
  * the peer's close has arrived. An endpoint may adopt a connection that the peer has already closed
- * with #WEFT_EP_CLOSE_FORCE. It then fails with -ECONNRESET, and the next endpoint adopts a later
+ * with #WEFT_EP_CLOSE_F_FORCE. It then fails with -ECONNRESET, and the next endpoint adopts a later
  * connection.
  * @return 0; -EINVAL damaged address; -EPROTONOSUPPORT; -EHOSTUNREACH when no local interface
  * reaches any of the peer's (the log lists each pair with its reason); -ENOMEM
@@ -476,7 +476,7 @@ struct weft_ep_params {
 WEFT_API int weft_ep_create(struct weft_worker *worker, const struct weft_ep_params *params,
 			    struct weft_ep **ep);
 
-#define WEFT_EP_CLOSE_FORCE 1u /**< do not flush: outstanding operations end with -ECANCELED */
+#define WEFT_EP_CLOSE_F_FORCE 1u /**< do not flush: outstanding operations end with -ECANCELED */
 
 /**
  * Close an endpoint. The endpoint must not be used afterwards, and no completion, probe or handler

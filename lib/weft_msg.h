@@ -94,14 +94,14 @@ struct weft_completion {
 	 */
 	struct weft_ep *ep;
 	uint64_t source_id; /**< receives: id of the worker it came from */
-	/** receives: the sender's immediate data, with #WEFT_COMPLETION_IMM */
+	/** receives: the sender's immediate data, with #WEFT_COMPLETION_F_IMM */
 	uint64_t imm;
-	uint32_t flags;          /**< WEFT_COMPLETION_* */
+	uint32_t flags;          /**< WEFT_COMPLETION_F_* */
 	uint16_t channel;        /**< receives: the message's channel */
 	uint16_t source_channel; /**< receives: the sender's own, see struct weft_op_params */
 };
 
-#define WEFT_COMPLETION_IMM 1u /**< the message has immediate data */
+#define WEFT_COMPLETION_F_IMM 1u /**< the message has immediate data */
 
 /**
  * Completion callback. @p req is NULL when the call had req == NULL. Otherwise the caller owns the
@@ -110,33 +110,36 @@ struct weft_completion {
 typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_completion *c,
 				 void *arg);
 
-#define WEFT_OP_FORCE_REQUEST 1u /**< never complete in the call: always a request and a callback */
+/* Flags of operations, WEFT_OP_F_*. No number of enum weft_op is a flag: it returns -EINVAL. */
+
+/** never complete in the call: always a request and a callback */
+#define WEFT_OP_F_FORCE_REQUEST 0x100u
 /**
  * Puts, and atomics without result: done only when they are visible in the peer's memory. Tagged
  * and active messages: done only when the peer's protocol layer has the message, so that a receive
  * posted then matches it. A rendezvous is done when its data has arrived there.
  */
-#define WEFT_OP_DELIVERED 2u
+#define WEFT_OP_F_DELIVERED 0x200u
 /**
  * Tagged and active messages: `imm` is sent with the message, whatever its length and protocol.
  * Puts: the peer's handler is called with it, see weft_put_cb
  */
-#define WEFT_OP_IMM 4u
+#define WEFT_OP_F_IMM 0x400u
 /** receives and probes with a source, or a source id: only messages from its `source_channel` */
-#define WEFT_OP_SOURCE_CHANNEL 8u
+#define WEFT_OP_F_SOURCE_CHANNEL 0x800u
 /**
  * Receives and probes without a source: only messages of the worker with the id `source_id`
  * (weft_address_query()), over any of its endpoints. An endpoint to that worker is not needed.
  */
-#define WEFT_OP_SOURCE_ID 64u
+#define WEFT_OP_F_SOURCE_ID 0x1000u
 /**
  * Tagged and active messages, puts: the buffer, and an iov's array, may be reused when the call
  * returns, whatever it returns. At most #WEFT_INJECT_MAX bytes, else -EMSGSIZE. The library makes
  * an additional copy only if no lane takes the bytes in the call.
  */
-#define WEFT_OP_INJECT 16u
-/** messages, puts, gets, atomics: more follows soon, see #WEFT_WORKER_SEND_NOW */
-#define WEFT_OP_MORE 32u
+#define WEFT_OP_F_INJECT 0x2000u
+/** messages, puts, gets, atomics: more follows soon, see #WEFT_WORKER_F_SEND_NOW */
+#define WEFT_OP_F_MORE 0x4000u
 
 #define WEFT_INJECT_MAX 16384 /**< bytes */
 
@@ -146,7 +149,7 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
  */
 struct weft_op_params {
 	size_t size;
-	uint32_t flags;      /**< WEFT_OP_* */
+	uint32_t flags;      /**< WEFT_OP_F_* */
 	weft_complete_cb cb; /**< not called when the call returns 0 */
 	void *cb_arg;
 	const struct weft_datatype *datatype; /**< NULL = contiguous bytes */
@@ -154,17 +157,17 @@ struct weft_op_params {
 	/** receives: filled when the call returns 0; may be NULL */
 	struct weft_completion *completion;
 	union {
-		uint64_t imm; /**< #WEFT_OP_IMM: 64 bits for the peer's completion or handler */
-		uint64_t source_id; /**< #WEFT_OP_SOURCE_ID: id of a worker */
+		uint64_t imm; /**< #WEFT_OP_F_IMM: 64 bits for the peer's completion or handler */
+		uint64_t source_id; /**< #WEFT_OP_F_SOURCE_ID: id of a worker */
 	};
 	/**
 	 * Messages match receives of the same channel only, so several users of a worker do not
 	 * receive each other's messages. All channels of an endpoint share one sequence, and a
 	 * receive gets the earliest message of its channel. The handlers of active messages and of
-	 * puts with #WEFT_OP_IMM serve all channels and get the channel as an argument.
+	 * puts with #WEFT_OP_F_IMM serve all channels and get the channel as an argument.
 	 */
 	uint16_t channel;
-	/** sends: number of the sender's own channel; receives: #WEFT_OP_SOURCE_CHANNEL */
+	/** sends: number of the sender's own channel; receives: #WEFT_OP_F_SOURCE_CHANNEL */
 	uint16_t source_channel;
 };
 
@@ -234,11 +237,11 @@ WEFT_API int weft_tag_send_sync(struct weft_ep *ep, const void *buffer, size_t c
  *
  * A message that has arrived stays matchable after its endpoint has failed or closed, until a
  * receive takes it. A receive that names a source also matches messages of earlier endpoints to the
- * same worker. It ends with its endpoint when nothing matches. A receive by #WEFT_OP_SOURCE_ID
+ * same worker. It ends with its endpoint when nothing matches. A receive by #WEFT_OP_F_SOURCE_ID
  * needs no endpoint and does not end with one: the application cancels it when no more messages can
  * arrive.
  * @param source  only messages of the worker that this endpoint is connected to; NULL = of any
- * @return also -EINVAL: #WEFT_OP_SOURCE_ID together with a source
+ * @return also -EINVAL: #WEFT_OP_F_SOURCE_ID together with a source
  */
 WEFT_API int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buffer,
 			   size_t count, uint64_t tag, uint64_t mask,
@@ -248,7 +251,7 @@ WEFT_API int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, v
  * Test whether a message has arrived; the call makes no progress. The length is that of the whole
  * message, even while parts of it are still missing.
  * @param source  as in weft_tag_recv()
- * @param params  channel, #WEFT_OP_SOURCE_CHANNEL and #WEFT_OP_SOURCE_ID; NULL = channel 0
+ * @param params  channel, #WEFT_OP_F_SOURCE_CHANNEL and #WEFT_OP_F_SOURCE_ID; NULL = channel 0
  * @param[out] message  NULL = the message stays; else it is taken out of matching and must be
  *                      received with weft_tag_msg_recv() or dropped with weft_tag_msg_drop()
  * @param[out] c        tag, length, source, immediate data, channels; may be NULL
@@ -309,14 +312,15 @@ struct weft_am_msg {
  */
 typedef int (*weft_am_cb)(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg);
 
-#define WEFT_AM_PERSISTENT_DATA 1u /**< data can always be kept; costs a copy per message */
+#define WEFT_AM_HANDLER_F_PERSISTENT_DATA \
+	1u /**< data can always be kept; costs a copy per message */
 
 /**
  * Set, replace or (NULL) remove the handler of an id. Messages with an id that has no handler are
  * dropped and counted ("am.drop.unknown_id"), and their sends succeed.
  * @param id     0..65535
- * @param flags  #WEFT_AM_PERSISTENT_DATA; without it only data with #WEFT_AM_F_RNDV, and data that
- *   arrived out of order or in pieces, can be kept
+ * @param flags  #WEFT_AM_HANDLER_F_PERSISTENT_DATA; without it only data with #WEFT_AM_F_RNDV, and
+ *   data that arrived out of order or in pieces, can be kept
  * @return 0; -EINVAL; -EOPNOTSUPP (context without #WEFT_FEATURE_AM); -ENOMEM
  */
 WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int id, weft_am_cb cb,
@@ -332,13 +336,13 @@ WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int
  * a connecting endpoint the limits are unknown, so the request ends with -EMSGSIZE later. A request
  * that waits for credit ends with -EMSGSIZE when the peer reduces its credit below the payload.
  */
-#define WEFT_AM_SEND_EAGER 1u
-#define WEFT_AM_SEND_RNDV 2u /**< always by rendezvous, even without data */
+#define WEFT_AM_SEND_F_EAGER 1u
+#define WEFT_AM_SEND_F_RNDV 2u /**< always by rendezvous, even without data */
 
 struct weft_am_send {
 	size_t size;
 	unsigned int id;
-	unsigned int flags; /**< WEFT_AM_SEND_* */
+	unsigned int flags; /**< WEFT_AM_SEND_F_* */
 	const void *header; /**< may be reused when the call returns */
 	size_t header_length;
 };
@@ -348,7 +352,7 @@ struct weft_am_send {
  * handler has received or refused the data. The protocols are those of tagged messages: short ones
  * leave at once, medium ones in pieces over several lanes, long ones by rendezvous
  * (WEFT_RNDV_THRESH); weft_ep_query_proto() reports the choice.
- * @return 0, #WEFT_INPROGRESS, -EINVAL, -EMSGSIZE (header too long; #WEFT_AM_SEND_EAGER),
+ * @return 0, #WEFT_INPROGRESS, -EINVAL, -EMSGSIZE (header too long; #WEFT_AM_SEND_F_EAGER),
  *   -EOPNOTSUPP, -ENOMEM, or the endpoint's error
  */
 WEFT_API int weft_am_send(struct weft_ep *ep, const struct weft_am_send *am, const void *buffer,

@@ -19,13 +19,13 @@ extern "C" {
 /* ------------------------------------------------------------------ memory */
 
 /* What peers that hold the remote key may do with it. */
-#define WEFT_MEM_REMOTE_READ 1u   /**< weft_get() */
-#define WEFT_MEM_REMOTE_WRITE 2u  /**< weft_put() */
-#define WEFT_MEM_REMOTE_ATOMIC 4u /**< weft_atomic() */
+#define WEFT_MEM_F_REMOTE_READ 1u   /**< weft_get() */
+#define WEFT_MEM_F_REMOTE_WRITE 2u  /**< weft_put() */
+#define WEFT_MEM_F_REMOTE_ATOMIC 4u /**< weft_atomic() */
 
 struct weft_mem_params {
 	size_t size;
-	unsigned int flags; /**< WEFT_MEM_REMOTE_*; 0 = no access by peers */
+	unsigned int flags; /**< WEFT_MEM_F_REMOTE_*; 0 = no access by peers */
 };
 
 /**
@@ -95,21 +95,21 @@ WEFT_API void weft_rkey_destroy(struct weft_rkey *rkey);
  * there are no remote addresses.
  *
  * Done means that the local buffer may be reused. The bytes are in the peer's memory when a later
- * weft_ep_flush() or weft_worker_flush() is done, or the put itself with #WEFT_OP_DELIVERED. They
+ * weft_ep_flush() or weft_worker_flush() is done, or the put itself with #WEFT_OP_F_DELIVERED. They
  * appear there in any order, and in any order relative to other operations unless a fence separates
  * them. On lanes without native remote memory the peer's progress writes them.
  *
  * Errors: -EOPNOTSUPP (features), -EACCES (rights), -ERANGE (past the end of the memory), -EINVAL
  * (a key of another worker; the datatype) are returned by the call. -EKEYREJECTED comes from the
  * peer: the memory was deregistered, or the peer has no such key. The request ends with it if it is
- * still under way (with #WEFT_OP_DELIVERED it always is), else the next flush. If a peer refuses
+ * still under way (with #WEFT_OP_F_DELIVERED it always is), else the next flush. If a peer refuses
  * more operations at a time than it can report one by one, other puts and atomics under way on the
  * same endpoint end with -EKEYREJECTED, too. Nothing is written outside the memory, and no refused
  * byte is written.
  *
- * With #WEFT_OP_IMM the peer's handler (weft_put_cb) is called once with `imm`, `channel` and
+ * With #WEFT_OP_F_IMM the peer's handler (weft_put_cb) is called once with `imm`, `channel` and
  * `source_channel` of @p params. The call comes when all bytes are in the peer's memory, and before
- * a flush or #WEFT_OP_DELIVERED reports the put. It is not called for a put of which any part is
+ * a flush or #WEFT_OP_F_DELIVERED reports the put. It is not called for a put of which any part is
  * refused. Such puts go by messages on all lanes and may have no bytes at all. The handler is
  * called for them in any order unless a fence separates them.
  */
@@ -117,7 +117,7 @@ WEFT_API int weft_put(struct weft_ep *ep, const void *buffer, size_t count, stru
 		      uint64_t remote_offset, const struct weft_op_params *params,
 		      struct weft_request **req);
 
-/** A peer's put with #WEFT_OP_IMM, after all its bytes are in memory. Valid during the call. */
+/** A peer's put with #WEFT_OP_F_IMM, after all its bytes are in memory. Valid during the call. */
 struct weft_put_event {
 	size_t size;
 	uint64_t source_id; /**< worker it comes from */
@@ -135,7 +135,7 @@ typedef void (*weft_put_cb)(struct weft_worker *worker, const struct weft_put_ev
 			    void *arg);
 
 /**
- * Set, replace or (NULL) remove the handler of puts with #WEFT_OP_IMM. Without one, and on an
+ * Set, replace or (NULL) remove the handler of puts with #WEFT_OP_F_IMM. Without one, and on an
  * endpoint that the application has closed, bytes are written and the notification is dropped and
  * counted ("rma.drop.notifications").
  * @return 0; -EINVAL; -EOPNOTSUPP (context without #WEFT_FEATURE_RMA)

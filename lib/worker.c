@@ -337,7 +337,7 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 
 	if (!ctx || !out || weft_struct_in(&p, sizeof(p), params) < 0 ||
 	    (p.thread_mode != WEFT_THREAD_SINGLE && p.thread_mode != WEFT_THREAD_MULTI) ||
-	    (p.flags & ~WEFT_WORKER_SEND_NOW))
+	    (p.flags & ~WEFT_WORKER_F_SEND_NOW))
 		return -EINVAL;
 	w = calloc(1, sizeof(*w));
 	if (!w)
@@ -346,7 +346,7 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 	w->ep_events = &ep_events;
 	w->multi = p.thread_mode == WEFT_THREAD_MULTI || ctx->conf->thread_multi ||
 		   ctx->conf->heartbeat_ns != 0;
-	w->send_now = p.flags & WEFT_WORKER_SEND_NOW;
+	w->send_now = p.flags & WEFT_WORKER_F_SEND_NOW;
 	w->accept_cb = p.accept_cb;
 	w->accept_arg = p.accept_arg;
 	w->now = ctx->platform->now(ctx->platform->arg);

@@ -220,10 +220,10 @@ static uint32_t op_flags(const struct post *p)
 	uint32_t flags = 0;
 
 	if (p->flags & FI_MORE)
-		flags |= WEFT_OP_MORE;
+		flags |= WEFT_OP_F_MORE;
 	/* An operation with a result has been executed when the result comes. */
 	if (p->form == BASE && p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE))
-		flags |= WEFT_OP_DELIVERED;
+		flags |= WEFT_OP_F_DELIVERED;
 	return flags;
 }
 

@@ -192,7 +192,7 @@ static void failed(struct weft_ep *ep, int status, const char *why, void *arg)
 	}
 	if (status != -ECONNRESET)
 		peer->status = status;
-	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 	if (!current || !wfi_ops_await(peer))
 		return;
 	rc = wfi_peer_connect(peer);

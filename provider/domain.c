@@ -70,13 +70,13 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 	if (attr->iov_count != 1 || attr->offset != 0)
 		return -FI_EINVAL;
 	if (attr->access & FI_REMOTE_READ)
-		params.flags |= WEFT_MEM_REMOTE_READ;
+		params.flags |= WEFT_MEM_F_REMOTE_READ;
 	if (attr->access & FI_REMOTE_WRITE)
 		/*
 		 * libfabric has no access flag for atomics: this one includes them, even if they
 		 * fetch.
 		 */
-		params.flags |= WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC;
+		params.flags |= WEFT_MEM_F_REMOTE_WRITE | WEFT_MEM_F_REMOTE_ATOMIC;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return -FI_ENOMEM;

@@ -48,15 +48,15 @@ static uint32_t send_flags(const struct wfi_post *p)
 	uint32_t flags = 0;
 
 	if (p->flags & FI_REMOTE_CQ_DATA)
-		flags |= WEFT_OP_IMM;
+		flags |= WEFT_OP_F_IMM;
 	if (p->flags & FI_MORE)
-		flags |= WEFT_OP_MORE;
+		flags |= WEFT_OP_F_MORE;
 	if (p->flags & FI_INJECT)
-		flags |= WEFT_OP_INJECT;
+		flags |= WEFT_OP_F_INJECT;
 	/* A matched message has been delivered. */
 	if (p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE) &&
 	    !(p->flags & FI_MATCH_COMPLETE))
-		flags |= WEFT_OP_DELIVERED;
+		flags |= WEFT_OP_F_DELIVERED;
 	return flags;
 }
 
@@ -141,7 +141,7 @@ int wfi_recv_source(const struct wfi_ep *ep, fi_addr_t from, uint64_t kind,
 	if (!e)
 		return -FI_EINVAL;
 	*peer = e->peer;
-	params->flags |= WEFT_OP_SOURCE_ID | WEFT_OP_SOURCE_CHANNEL;
+	params->flags |= WEFT_OP_F_SOURCE_ID | WEFT_OP_F_SOURCE_CHANNEL;
 	params->source_id = e->peer->id;
 	params->source_channel = wfi_channel(e->number, kind);
 	return 0;

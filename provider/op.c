@@ -161,7 +161,7 @@ static void op_message(struct wfi_op *op, const struct weft_completion *c, int e
 	op->length = c->length < room ? c->length : room;
 	op->tag = c->tag;
 	out = report(op, error, op->status ? op->status : c->status);
-	if (c->flags & WEFT_COMPLETION_IMM) {
+	if (c->flags & WEFT_COMPLETION_F_IMM) {
 		out->entry.flags |= FI_REMOTE_CQ_DATA;
 		out->entry.data = c->imm;
 	}
@@ -178,7 +178,7 @@ static void op_message(struct wfi_op *op, const struct weft_completion *c, int e
  */
 static bool is_queued(const struct wfi_op *op)
 {
-	return !(op->params.flags & WEFT_OP_SOURCE_ID);
+	return !(op->params.flags & WEFT_OP_F_SOURCE_ID);
 }
 
 /* @return as weft_tag_recv(), which stores its completion in @p c if it completes at once */

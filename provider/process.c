@@ -77,7 +77,7 @@ int wfi_worker_get(void)
 {
 	struct weft_worker_params params =
 		WEFT_INIT(struct weft_worker_params, .thread_mode = WEFT_THREAD_SINGLE,
-			  .flags = WEFT_WORKER_SEND_NOW);
+			  .flags = WEFT_WORKER_F_SEND_NOW);
 	int rc;
 
 	if (!wfi.worker) {

@@ -34,15 +34,15 @@ static uint32_t op_flags(const struct post *p)
 	uint32_t flags = 0;
 
 	if (p->flags & FI_MORE)
-		flags |= WEFT_OP_MORE;
+		flags |= WEFT_OP_F_MORE;
 	if (p->kind == FI_READ)
 		return flags;
 	if (p->flags & FI_INJECT)
-		flags |= WEFT_OP_INJECT;
+		flags |= WEFT_OP_F_INJECT;
 	if (p->flags & FI_REMOTE_CQ_DATA)
-		flags |= WEFT_OP_IMM;
+		flags |= WEFT_OP_F_IMM;
 	if (p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE))
-		flags |= WEFT_OP_DELIVERED;
+		flags |= WEFT_OP_F_DELIVERED;
 	return flags;
 }
 

@@ -223,7 +223,7 @@ static int make_stream(struct stream *s, uint64_t tag, uint64_t chunk, uint64_t 
 			return -ENOMEM;
 		c->stream = s;
 		c->params = WEFT_INIT(struct weft_op_params, .cb = cb, .cb_arg = c,
-				      .flags = cb == on_received ? WEFT_OP_FORCE_REQUEST : 0);
+				      .flags = cb == on_received ? WEFT_OP_F_FORCE_REQUEST : 0);
 	}
 	return 0;
 }

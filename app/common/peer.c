@@ -675,7 +675,7 @@ static void close_one(struct peer *p, struct weft_ep *ep, bool flush)
 {
 	struct weft_request *req = NULL;
 	double end = sys_seconds() + CLOSE_SECONDS;
-	int ret = weft_ep_close(ep, flush ? 0 : WEFT_EP_CLOSE_FORCE, NULL, &req);
+	int ret = weft_ep_close(ep, flush ? 0 : WEFT_EP_CLOSE_F_FORCE, NULL, &req);
 
 	while (ret == WEFT_INPROGRESS && weft_request_test(req, NULL) == WEFT_INPROGRESS &&
 	       sys_seconds() < end)

@@ -443,8 +443,9 @@ static int written(void)
 
 static int show(struct info *info, int eal_count, char **eal_words)
 {
-	unsigned int flags = (info->config ? WEFT_CONFIG_PRINT_HELP : WEFT_CONFIG_PRINT_CHANGED) |
-			     (info->all ? WEFT_CONFIG_PRINT_ALL : 0) | WEFT_CONFIG_PRINT_ORIGIN;
+	unsigned int flags =
+		(info->config ? WEFT_CONFIG_PRINT_F_HELP : WEFT_CONFIG_PRINT_F_CHANGED) |
+		(info->all ? WEFT_CONFIG_PRINT_F_ALL : 0) | WEFT_CONFIG_PRINT_F_ORIGIN;
 	int ret = APP_OK;
 
 	if (info->version)

@@ -317,9 +317,9 @@ static int pong(struct flow *f)
 static unsigned int rights_of(uint64_t test)
 {
 	if (perf_is_atomic(test))
-		return WEFT_MEM_REMOTE_ATOMIC;
-	return test == PERF_GET_LAT || test == PERF_GET_BW ? WEFT_MEM_REMOTE_READ
-							   : WEFT_MEM_REMOTE_WRITE;
+		return WEFT_MEM_F_REMOTE_ATOMIC;
+	return test == PERF_GET_LAT || test == PERF_GET_BW ? WEFT_MEM_F_REMOTE_READ
+							   : WEFT_MEM_F_REMOTE_WRITE;
 }
 
 static int make_local(struct flow *f)
@@ -345,7 +345,7 @@ static int make_target(struct flow *f)
 	if (!f->target)
 		return -ENOMEM;
 	for (unsigned int i = 0; f->base.validate && i < f->target_slots; i++)
-		if (params.flags == WEFT_MEM_REMOTE_READ)
+		if (params.flags == WEFT_MEM_F_REMOTE_READ)
 			perf_fill(f->target + i * f->stride, f->base.run->size, i);
 	return weft_mem_register(f->base.peer->ctx, f->target, f->target_slots * f->stride, &params,
 				 &f->target_mem);
@@ -363,7 +363,7 @@ static int set_up(struct flow *f, struct perf_side *side)
 	f->target_slots = 1;
 	if (f->base.validate && run->test == PERF_PUT_BW)
 		f->target_slots = f->base.slots;
-	if (f->base.validate && rights_of(run->test) == WEFT_MEM_REMOTE_READ)
+	if (f->base.validate && rights_of(run->test) == WEFT_MEM_F_REMOTE_READ)
 		f->target_slots = GET_SLOTS;
 	if (!server || put_lat)
 		ret = make_local(f);

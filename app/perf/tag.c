@@ -420,7 +420,7 @@ static int send_word(struct flood *f, unsigned int kind)
 static int post_word(struct flood *f, unsigned int kind, uint64_t *word, struct weft_request **req)
 {
 	struct weft_op_params params =
-		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_FORCE_REQUEST);
+		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_FORCE_REQUEST);
 
 	return weft_tag_recv(f->peer->worker, NULL, word, sizeof(*word), tag_of(f, 0, kind),
 			     WEFT_TAG_MASK_FULL, &params, req);

@@ -63,7 +63,7 @@ static void pass(struct weft_worker *worker, const char *out, char *in, size_t l
 int main(int argc, char **argv)
 {
 	struct weft_worker_params worker_params =
-		WEFT_INIT(struct weft_worker_params, .flags = WEFT_WORKER_SEND_NOW);
+		WEFT_INIT(struct weft_worker_params, .flags = WEFT_WORKER_F_SEND_NOW);
 	struct weft_connect_params to =
 		WEFT_INIT(struct weft_connect_params, .wait = 5, .connect_cb = on_connect);
 	static char out[1 << 20], in[1 << 20];

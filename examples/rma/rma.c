@@ -67,7 +67,7 @@ static void put_and_get(struct weft_worker *worker, struct weft_ep *ep, struct w
 	int ret;
 
 	/*
-	 * The put completes when `text` may be reused. With WEFT_OP_DELIVERED it would complete
+	 * The put completes when `text` may be reused. With WEFT_OP_F_DELIVERED it would complete
 	 * when the bytes are in the peer's memory.
 	 */
 	ret = weft_put(ep, text, sizeof(text), rkey, TEXT, NULL, &req);
@@ -94,7 +94,7 @@ static void on_put(struct weft_worker *worker, const struct weft_put_event *even
 static void put_and_notify(struct weft_worker *worker, struct weft_ep *ep, struct weft_rkey *rkey)
 {
 	struct weft_op_params params = WEFT_INIT(
-		struct weft_op_params, .flags = WEFT_OP_IMM | WEFT_OP_DELIVERED, .imm = 42);
+		struct weft_op_params, .flags = WEFT_OP_F_IMM | WEFT_OP_F_DELIVERED, .imm = 42);
 	struct weft_request *req = NULL;
 	uint64_t imm = 0;
 	int ret;
@@ -149,9 +149,10 @@ static void note(struct weft_worker *worker, struct weft_ep *ep)
 static struct weft_rkey *share(struct weft_context *context, struct weft_ep *ep, void *memory,
 			       struct weft_mem **mem)
 {
-	struct weft_mem_params params = WEFT_INIT(
-		struct weft_mem_params,
-		.flags = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC);
+	struct weft_mem_params params =
+		WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_F_REMOTE_READ |
+							   WEFT_MEM_F_REMOTE_WRITE |
+							   WEFT_MEM_F_REMOTE_ATOMIC);
 	struct weft_rkey *rkey;
 	size_t length;
 	void *blob;
@@ -185,7 +186,7 @@ int main(void)
 	struct weft_worker_params worker_params =
 		WEFT_INIT(struct weft_worker_params, .lanes = "self");
 	struct weft_op_params delivered =
-		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_DELIVERED);
+		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_DELIVERED);
 	struct weft_request *req = NULL;
 	struct weft_context *context;
 	struct weft_worker *worker;

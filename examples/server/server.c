@@ -28,7 +28,7 @@ static void on_accept(struct weft_worker *worker, struct weft_ep *ep, uint64_t i
 	printf("server: %s has connected\n", name);
 	fflush(stdout);
 	if (client) /* busy: the second one gets an error */
-		weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+		weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 	else
 		client = ep;
 }
@@ -49,7 +49,7 @@ static void wait_for(struct weft_worker *worker, struct weft_request *req,
 int main(int argc, char **argv)
 {
 	struct weft_worker_params worker_params = WEFT_INIT(
-		struct weft_worker_params, .accept_cb = on_accept, .flags = WEFT_WORKER_SEND_NOW);
+		struct weft_worker_params, .accept_cb = on_accept, .flags = WEFT_WORKER_F_SEND_NOW);
 	struct weft_listener_params listen_params =
 		WEFT_INIT(struct weft_listener_params, .port = argc > 1 ? atoi(argv[1]) : 0);
 	struct weft_listener_attr attr = {.size = sizeof(attr)};

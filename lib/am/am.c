@@ -40,7 +40,7 @@ int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int id, weft
 	const struct weft_am_handler h = {cb, arg, flags};
 	int rc;
 
-	if (!worker || id > UINT16_MAX || (flags & ~WEFT_AM_PERSISTENT_DATA))
+	if (!worker || id > UINT16_MAX || (flags & ~WEFT_AM_HANDLER_F_PERSISTENT_DATA))
 		return -EINVAL;
 	if (!(worker->ctx->features & WEFT_FEATURE_AM)) {
 		weft_error("active messages need WEFT_FEATURE_AM when the context is created");
@@ -117,9 +117,9 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send *a, const void 
 		return rc;
 	}
 	req->me = me;
-	req->op = a->flags & WEFT_AM_SEND_EAGER  ? WEFT_OP_AM_EAGER
-		  : a->flags & WEFT_AM_SEND_RNDV ? WEFT_OP_AM_RNDV
-						 : WEFT_OP_AM_SEND;
+	req->op = a->flags & WEFT_AM_SEND_F_EAGER  ? WEFT_OP_AM_EAGER
+		  : a->flags & WEFT_AM_SEND_F_RNDV ? WEFT_OP_AM_RNDV
+						   : WEFT_OP_AM_SEND;
 	req->tag = a->id;
 	weft_ext_of_send(&req->ext, params);
 	req->length = req->dt.length;
@@ -140,7 +140,7 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send *a, const void 
 int weft_am_send(struct weft_ep *ep, const struct weft_am_send *am, const void *buffer,
 		 size_t count, const struct weft_op_params *params, struct weft_request **req)
 {
-	const unsigned int known = WEFT_AM_SEND_EAGER | WEFT_AM_SEND_RNDV;
+	const unsigned int known = WEFT_AM_SEND_F_EAGER | WEFT_AM_SEND_F_RNDV;
 	struct weft_am_send a;
 	int rc;
 

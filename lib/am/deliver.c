@@ -147,7 +147,7 @@ static void am_deliver(struct weft_msg_ep *me, const struct am *a, struct weft_a
 		return;
 	}
 	me->mw->count.am_received++;
-	if (!d && (a->rndv || (h->flags & WEFT_AM_PERSISTENT_DATA))) {
+	if (!d && (a->rndv || (h->flags & WEFT_AM_HANDLER_F_PERSISTENT_DATA))) {
 		d = data_new(me, a);
 		if (!d)
 			return;

@@ -640,15 +640,15 @@ static void print_option(const struct weft_config *config, FILE *out, unsigned i
 {
 	char origin[PATH_MAX + 16];
 
-	if (flags & WEFT_CONFIG_PRINT_HELP)
+	if (flags & WEFT_CONFIG_PRINT_F_HELP)
 		print_help(out, opt);
 	fprintf(out, "WEFT_%s=", opt->name);
 	print_quoted(out, value);
-	if (flags & WEFT_CONFIG_PRINT_ORIGIN) {
+	if (flags & WEFT_CONFIG_PRINT_F_ORIGIN) {
 		print_origin(config, opt, origin, sizeof(origin));
 		fprintf(out, "  # %s", origin);
 	}
-	fputs(flags & WEFT_CONFIG_PRINT_HELP ? "\n\n" : "\n", out);
+	fputs(flags & WEFT_CONFIG_PRINT_F_HELP ? "\n\n" : "\n", out);
 }
 
 void weft_config_print(const struct weft_config *config, FILE *out, unsigned int flags)
@@ -675,8 +675,8 @@ void weft_config_print(const struct weft_config *config, FILE *out, unsigned int
 		}
 		changed = strcmp(value, opt->def) != 0;
 		/* A hidden variable that is set explains what the program does. */
-		if (changed || (!(flags & WEFT_CONFIG_PRINT_CHANGED) &&
-				(!opt->hidden || flags & WEFT_CONFIG_PRINT_ALL)))
+		if (changed || (!(flags & WEFT_CONFIG_PRINT_F_CHANGED) &&
+				(!opt->hidden || flags & WEFT_CONFIG_PRINT_F_ALL)))
 			print_option(config, out, flags, opt, value);
 		if (value != stack)
 			free(value);

@@ -144,7 +144,7 @@ struct weft_mem {
 	void *address;
 	size_t length;
 	_Atomic uint32_t refs; /* operations using it, of any worker */
-	unsigned int rights;   /* WEFT_MEM_REMOTE_* */
+	unsigned int rights;   /* WEFT_MEM_F_REMOTE_* */
 	/*
 	 * WEFT_LANE_ACCESS_* that it is registered with. Written under the context's lock, read
 	 * without it. Once other threads can see the registration, the only change is that

@@ -71,7 +71,7 @@ struct weft_worker {
 	struct weft_lane_iface *ifaces[WEFT_MAX_IFACES];
 	unsigned int num_ifaces;
 	bool multi;       /* take the lock */
-	bool send_now;    /* WEFT_WORKER_SEND_NOW */
+	bool send_now;    /* WEFT_WORKER_F_SEND_NOW */
 	bool in_progress; /* a callback runs: progress and destroy are refused */
 	bool armed;       /* a thread sleeps, or is about to (wait.h) */
 	uint64_t now;     /* time of this progress call */
@@ -171,7 +171,7 @@ static inline void weft_worker_flush_tx(struct weft_worker *w)
 static inline void weft_worker_posted(struct weft_worker *w, const struct weft_op_params *params)
 {
 	if (__builtin_expect(w->send_now, 0) && !w->in_progress &&
-	    !(params && (params->flags & WEFT_OP_MORE)))
+	    !(params && (params->flags & WEFT_OP_F_MORE)))
 		weft_worker_flush_tx(w);
 }
 

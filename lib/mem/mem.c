@@ -158,16 +158,16 @@ static void free_mem(struct weft_mem *mem)
 /* Are these rights valid, and do the context's features include them? */
 static int rights_check(const struct weft_context *ctx, unsigned int rights)
 {
-	const unsigned int rma = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE;
+	const unsigned int rma = WEFT_MEM_F_REMOTE_READ | WEFT_MEM_F_REMOTE_WRITE;
 
-	if (rights & ~(rma | WEFT_MEM_REMOTE_ATOMIC))
+	if (rights & ~(rma | WEFT_MEM_F_REMOTE_ATOMIC))
 		return -EINVAL;
 	if ((rights & rma) && !(ctx->features & WEFT_FEATURE_RMA)) {
 		weft_error("memory cannot be registered for puts and gets by peers: the context "
 			   "was created without WEFT_FEATURE_RMA");
 		return -EOPNOTSUPP;
 	}
-	if ((rights & WEFT_MEM_REMOTE_ATOMIC) &&
+	if ((rights & WEFT_MEM_F_REMOTE_ATOMIC) &&
 	    !(ctx->features & (WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64))) {
 		weft_error("memory cannot be registered for atomics by peers: the context was "
 			   "created without WEFT_FEATURE_AMO32 or WEFT_FEATURE_AMO64");
@@ -194,11 +194,11 @@ static unsigned int access_of(unsigned int rights)
 {
 	unsigned int access = 0;
 
-	if (rights & WEFT_MEM_REMOTE_READ)
+	if (rights & WEFT_MEM_F_REMOTE_READ)
 		access |= WEFT_LANE_ACCESS_REMOTE_READ;
-	if (rights & WEFT_MEM_REMOTE_WRITE)
+	if (rights & WEFT_MEM_F_REMOTE_WRITE)
 		access |= WEFT_LANE_ACCESS_REMOTE_WRITE;
-	if (rights & WEFT_MEM_REMOTE_ATOMIC)
+	if (rights & WEFT_MEM_F_REMOTE_ATOMIC)
 		access |= WEFT_LANE_ACCESS_REMOTE_ATOMIC;
 	return access;
 }

@@ -379,7 +379,7 @@ static inline struct weft_request *weft_request_alloc(struct weft_msg_worker *mw
 	if (params) {
 		req->cb = params->cb;
 		req->cb_arg = params->cb_arg;
-		if (params->flags & WEFT_OP_FORCE_REQUEST)
+		if (params->flags & WEFT_OP_F_FORCE_REQUEST)
 			req->flags |= WEFT_REQ_FORCE;
 	}
 	return req;

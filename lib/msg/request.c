@@ -103,7 +103,7 @@ static inline void fill_completion(const struct weft_request *req, struct weft_c
 	c->ep = ep_of(req);
 	c->source_id = req->source_id;
 	c->imm = req->ext.imm;
-	c->flags = req->ext.has_imm ? WEFT_COMPLETION_IMM : 0;
+	c->flags = req->ext.has_imm ? WEFT_COMPLETION_F_IMM : 0;
 	c->channel = req->ext.channel;
 	c->source_channel = req->ext.source_channel;
 }

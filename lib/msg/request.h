@@ -223,8 +223,9 @@ static inline struct weft_wire_ref weft_request_ref(const struct weft_request *r
 #define WEFT_OP_PARAMS_LEAST offsetof(struct weft_op_params, imm)
 
 /** Flags of sends. */
-#define WEFT_OPS_SEND \
-	(WEFT_OP_FORCE_REQUEST | WEFT_OP_IMM | WEFT_OP_INJECT | WEFT_OP_DELIVERED | WEFT_OP_MORE)
+#define WEFT_OPS_SEND                                                                       \
+	(WEFT_OP_F_FORCE_REQUEST | WEFT_OP_F_IMM | WEFT_OP_F_INJECT | WEFT_OP_F_DELIVERED | \
+	 WEFT_OP_F_MORE)
 
 /** Has @p params a valid size, and no flags but @p flags? @return 0 or -EINVAL */
 static inline int weft_op_params_allow(const struct weft_op_params *params, uint32_t flags)
@@ -234,10 +235,10 @@ static inline int weft_op_params_allow(const struct weft_op_params *params, uint
 	return params->size < WEFT_OP_PARAMS_LEAST || (params->flags & ~flags) ? -EINVAL : 0;
 }
 
-/** The same for operations that allow WEFT_OP_FORCE_REQUEST only. */
+/** The same for operations that allow WEFT_OP_F_FORCE_REQUEST only. */
 static inline int weft_op_params_check(const struct weft_op_params *params)
 {
-	return weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST);
+	return weft_op_params_allow(params, WEFT_OP_F_FORCE_REQUEST);
 }
 
 /** Are the fields absent that only newer versions have? */
@@ -251,7 +252,7 @@ static inline void weft_ext_of_send(struct weft_ext *x, const struct weft_op_par
 {
 	if (weft_op_params_short(params))
 		return;
-	x->has_imm = params->flags & WEFT_OP_IMM;
+	x->has_imm = params->flags & WEFT_OP_F_IMM;
 	x->imm = x->has_imm ? params->imm : 0;
 	x->channel = params->channel;
 	x->source_channel = params->source_channel;
@@ -295,7 +296,7 @@ struct weft_request *weft_msg_request_new(struct weft_worker *worker, const char
 void weft_msg_request_done(struct weft_request *req, int status);
 /**
  * The operation ended inside its call. @return the result of that call: @p status, and the request
- * is freed; or WEFT_INPROGRESS with WEFT_OP_FORCE_REQUEST, and the request ends with @p status at
+ * is freed; or WEFT_INPROGRESS with WEFT_OP_F_FORCE_REQUEST, and the request ends with @p status at
  * the next progress
  */
 int weft_msg_request_at_once(struct weft_request *req, int status);

@@ -50,9 +50,9 @@ static void release_mem(struct weft_request *req)
 /* Allocates the copy's memory before anything is sent, so that a call that fails has no effect. */
 int weft_send_flags(struct weft_request *req, uint32_t flags)
 {
-	if (flags & WEFT_OP_DELIVERED)
+	if (flags & WEFT_OP_F_DELIVERED)
 		req->flags |= WEFT_REQ_DELIVER;
-	if (!(flags & WEFT_OP_INJECT))
+	if (!(flags & WEFT_OP_F_INJECT))
 		return 0;
 	if (req->dt.length > WEFT_INJECT_MAX)
 		return -EMSGSIZE;

@@ -39,7 +39,7 @@ int weft_tx_start(struct weft_request *req);
 bool weft_tx_undo(struct weft_request *req);
 /** Serve the endpoint's queues. @return events */
 unsigned int weft_tx_service(struct weft_msg_ep *me);
-/** Apply WEFT_OP_INJECT and WEFT_OP_DELIVERED. @return 0, -EMSGSIZE, -ENOMEM */
+/** Apply WEFT_OP_F_INJECT and WEFT_OP_F_DELIVERED. @return 0, -EMSGSIZE, -ENOMEM */
 int weft_send_flags(struct weft_request *req, uint32_t flags);
 /**
  * Set the memory of a send, or of a read: its datatype, and the registration that the user passes
@@ -52,7 +52,7 @@ static inline int weft_send_data(struct weft_request *req, const struct weft_op_
 
 	req->send.mem = NULL;
 	req->send.inject = NULL;
-	if (rc == 0 && params && (params->flags & (WEFT_OP_INJECT | WEFT_OP_DELIVERED)))
+	if (rc == 0 && params && (params->flags & (WEFT_OP_F_INJECT | WEFT_OP_F_DELIVERED)))
 		rc = weft_send_flags(req, params->flags);
 	if (rc == 0 && params && params->mem && !(req->flags & WEFT_REQ_INJECT)) {
 		req->send.mem = params->mem;

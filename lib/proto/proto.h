@@ -30,8 +30,8 @@ struct weft_request;
 /* ------------------------------------------------------------------ operations */
 
 /** Variants that programs select by flags, after the operations of weft.h. */
-#define WEFT_OP_AM_EAGER ((enum weft_op)WEFT_OP_LAST)      /**< WEFT_AM_SEND_EAGER */
-#define WEFT_OP_AM_RNDV ((enum weft_op)(WEFT_OP_LAST + 1)) /**< WEFT_AM_SEND_RNDV */
+#define WEFT_OP_AM_EAGER ((enum weft_op)WEFT_OP_LAST)      /**< WEFT_AM_SEND_F_EAGER */
+#define WEFT_OP_AM_RNDV ((enum weft_op)(WEFT_OP_LAST + 1)) /**< WEFT_AM_SEND_F_RNDV */
 #define WEFT_NUM_OPS (WEFT_OP_LAST + 2)
 
 #define WEFT_OP_BIT(op) (1u << (op))

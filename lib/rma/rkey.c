@@ -16,7 +16,7 @@
 #include "rma/rkey.h"
 #include "rma/rma.h"
 
-#define RIGHTS (WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC)
+#define RIGHTS (WEFT_MEM_F_REMOTE_READ | WEFT_MEM_F_REMOTE_WRITE | WEFT_MEM_F_REMOTE_ATOMIC)
 #define FEATURES (WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64)
 
 static unsigned int list_workers(struct weft_context *ctx, weft_le64 *ids, unsigned int max)
@@ -292,8 +292,8 @@ static void take_reply(struct weft_rkey *rkey, const struct weft_wire_key *rep)
 	LIST_REMOVE(rkey, query_link);
 	rkey->unknown = false;
 	rkey->size = weft_get64(rep->size);
-	rkey->rights = weft_get32(rep->rights) &
-		       (WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC);
+	rkey->rights = weft_get32(rep->rights) & (WEFT_MEM_F_REMOTE_READ | WEFT_MEM_F_REMOTE_WRITE |
+						  WEFT_MEM_F_REMOTE_ATOMIC);
 	rkey->low = rep->low;
 	rkey->num_native = rep->num_domains;
 	for (unsigned int i = 0; i < rep->num_domains; i++) {

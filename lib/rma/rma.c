@@ -23,9 +23,9 @@
 
 static bool params_ok(const struct weft_op_params *params)
 {
-	return weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | WEFT_OP_DELIVERED |
-						    WEFT_OP_INJECT | WEFT_OP_MORE | WEFT_OP_IMM) ==
-	       0;
+	return weft_op_params_allow(params, WEFT_OP_F_FORCE_REQUEST | WEFT_OP_F_DELIVERED |
+						    WEFT_OP_F_INJECT | WEFT_OP_F_MORE |
+						    WEFT_OP_F_IMM) == 0;
 }
 
 /* May this endpoint execute such an operation, with this key? */
@@ -76,7 +76,7 @@ static struct weft_request *new_request(struct weft_ep *ep, enum weft_rma_kind k
 	req->send.offset = 0;
 	*weft_rma_req(req) =
 		(struct weft_req_rma){.rkey = rkey, .remote = remote, .kind = (uint8_t)kind};
-	weft_rma_req(req)->delivered = params && (params->flags & WEFT_OP_DELIVERED);
+	weft_rma_req(req)->delivered = params && (params->flags & WEFT_OP_F_DELIVERED);
 	rkey->refs++;
 	return req;
 }
@@ -89,10 +89,10 @@ static int transfer_new(struct weft_ep *ep, enum weft_rma_kind kind, void *buffe
 	struct weft_request *req;
 	int rc;
 
-	if (get && params && (params->flags & (WEFT_OP_INJECT | WEFT_OP_IMM)))
+	if (get && params && (params->flags & (WEFT_OP_F_INJECT | WEFT_OP_F_IMM)))
 		return -EINVAL;
 	rc = check_call(ep, WEFT_FEATURE_RMA, rkey,
-			get ? WEFT_MEM_REMOTE_READ : WEFT_MEM_REMOTE_WRITE, params);
+			get ? WEFT_MEM_F_REMOTE_READ : WEFT_MEM_F_REMOTE_WRITE, params);
 	if (rc)
 		return rc;
 	req = new_request(ep, kind, rkey, remote, params, out != NULL);
@@ -106,7 +106,7 @@ static int transfer_new(struct weft_ep *ep, enum weft_rma_kind kind, void *buffe
 		return rc;
 	}
 	req->length = req->dt.length;
-	if (params && (params->flags & WEFT_OP_IMM))
+	if (params && (params->flags & WEFT_OP_F_IMM))
 		weft_ext_of_send(&req->ext, params);
 	if (get)
 		weft_ivals_init(&weft_rma_req(req)->got);
@@ -160,10 +160,10 @@ static int vector_check(struct weft_ep *ep, const struct weft_atomic *a,
 	    (a->op != WEFT_ATOMIC_READ && !a->operands) ||
 	    (a->op == WEFT_ATOMIC_READ && !a->result) ||
 	    (weft_amo_compares(a->op) && !a->compares) ||
-	    (params && (params->flags & WEFT_OP_INJECT)))
+	    (params && (params->flags & WEFT_OP_F_INJECT)))
 		return -EINVAL;
 	rc = check_call(ep, width == 8 ? WEFT_FEATURE_AMO64 : WEFT_FEATURE_AMO32, rkey,
-			WEFT_MEM_REMOTE_ATOMIC, params);
+			WEFT_MEM_F_REMOTE_ATOMIC, params);
 	if (rc)
 		return rc;
 	if (remote > rkey->size || a->count * width > rkey->size - remote)
@@ -179,14 +179,14 @@ static int atomic_check(struct weft_ep *ep, const struct weft_atomic *a,
 {
 	int rc;
 
-	if (params && (params->flags & WEFT_OP_IMM))
+	if (params && (params->flags & WEFT_OP_F_IMM))
 		return -EINVAL;
 	if (a->type)
 		return vector_check(ep, a, rkey, remote, params);
 	if ((unsigned int)a->op > WEFT_ATOMIC_CSWAP || (a->width != 4 && a->width != 8))
 		return -EINVAL;
 	rc = check_call(ep, a->width == 4 ? WEFT_FEATURE_AMO32 : WEFT_FEATURE_AMO64, rkey,
-			WEFT_MEM_REMOTE_ATOMIC, params);
+			WEFT_MEM_F_REMOTE_ATOMIC, params);
 	if (rc)
 		return rc;
 	if (remote > rkey->size || a->width > rkey->size - remote)

@@ -72,7 +72,7 @@ struct weft_req_rma {
 	uint16_t pieces;            /* replies outstanding, counted in the window */
 	uint8_t kind;               /* enum weft_rma_kind */
 	bool fence;                 /* waits for operations posted before it */
-	bool delivered;             /* WEFT_OP_DELIVERED */
+	bool delivered;             /* WEFT_OP_F_DELIVERED */
 	bool native;                /* executed by native lanes */
 	bool again;                 /* a lane died with a part of it: execute all of it again */
 	uint8_t op, width;          /* atomic */

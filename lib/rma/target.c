@@ -237,7 +237,8 @@ int weft_rma_write(struct weft_msg_ep *me, const struct weft_wire_put *put, cons
 {
 	uint64_t offset = weft_get64(put->offset);
 	struct weft_mem_slot *slot;
-	int rc = rma_enter(me, weft_get64(put->key), offset, length, WEFT_MEM_REMOTE_WRITE, &slot);
+	int rc =
+		rma_enter(me, weft_get64(put->key), offset, length, WEFT_MEM_F_REMOTE_WRITE, &slot);
 
 	if (rc)
 		return rc;
@@ -312,7 +313,8 @@ static int amo(struct weft_msg_ep *me, const struct weft_wire_amo *a, uint64_t *
 	uint64_t compare = weft_get64(a->compare);
 	struct weft_mem_slot *slot;
 	uint8_t *word;
-	int rc = rma_enter(me, weft_get64(a->key), offset, a->width, WEFT_MEM_REMOTE_ATOMIC, &slot);
+	int rc = rma_enter(me, weft_get64(a->key), offset, a->width, WEFT_MEM_F_REMOTE_ATOMIC,
+			   &slot);
 
 	if (rc)
 		return rc;
@@ -395,7 +397,7 @@ void weft_rma_recv_get(struct weft_msg_ep *me, const void *data, size_t payload)
 
 	if (!weft_rma_ready(me))
 		return;
-	rc = rma_enter(me, weft_get64(get->key), offset, length, WEFT_MEM_REMOTE_READ, &slot);
+	rc = rma_enter(me, weft_get64(get->key), offset, length, WEFT_MEM_F_REMOTE_READ, &slot);
 	if (rc) {
 		rma_refuse(me, get->ref, length, rc, 0);
 		return;
@@ -466,7 +468,7 @@ static int amov_execute(struct weft_msg_ep *me, const struct weft_wire_amov *a, 
 	struct weft_mem_slot *slot;
 	uint8_t *word;
 	int rc = rma_enter(me, weft_get64(a->key), weft_get64(a->offset), bytes,
-			   WEFT_MEM_REMOTE_ATOMIC, &slot);
+			   WEFT_MEM_F_REMOTE_ATOMIC, &slot);
 
 	if (rc)
 		return rc;

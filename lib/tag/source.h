@@ -16,7 +16,7 @@ struct weft_tag_worker;
 
 /**
  * A worker that sends messages. All endpoints to it share this. Messages that they have left
- * behind, and receives by #WEFT_OP_SOURCE_ID, preserve it when the endpoints are gone.
+ * behind, and receives by #WEFT_OP_F_SOURCE_ID, preserve it when the endpoints are gone.
  */
 struct weft_tag_source {
 	struct weft_match_source match;

@@ -88,7 +88,7 @@ static __attribute__((noinline)) bool send_short_ext(struct weft_msg_ep *me, con
 }
 
 /* Flags that the short send obeys or implies. */
-#define SHORT_FLAGS (WEFT_OP_IMM | WEFT_OP_MORE | WEFT_OP_INJECT)
+#define SHORT_FLAGS (WEFT_OP_F_IMM | WEFT_OP_F_MORE | WEFT_OP_F_INJECT)
 
 /* Do the parameters allow a short send? */
 static inline bool is_short(const struct weft_op_params *params)
@@ -101,7 +101,7 @@ static inline bool is_short(const struct weft_op_params *params)
 static inline bool has_ext(const struct weft_op_params *params)
 {
 	return params && params->size >= sizeof(*params) &&
-	       ((params->flags & WEFT_OP_IMM) | params->channel | params->source_channel);
+	       ((params->flags & WEFT_OP_F_IMM) | params->channel | params->source_channel);
 }
 
 static __attribute__((noinline)) void leave_posted(struct weft_msg_ep *me,
@@ -221,14 +221,14 @@ const struct weft_request_ops weft_tag_recv_ops = {
 };
 
 /* Flags that limit where a receive, or a probe, searches. */
-#define LOOK_FLAGS (WEFT_OP_SOURCE_CHANNEL | WEFT_OP_SOURCE_ID)
+#define LOOK_FLAGS (WEFT_OP_F_SOURCE_CHANNEL | WEFT_OP_F_SOURCE_ID)
 
 static struct weft_request *recv_new(struct weft_msg_worker *mw, void *buffer, size_t count,
 				     const struct weft_op_params *params, bool held, int *rc)
 {
 	struct weft_request *req;
 
-	*rc = weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | LOOK_FLAGS);
+	*rc = weft_op_params_allow(params, WEFT_OP_F_FORCE_REQUEST | LOOK_FLAGS);
 	if (*rc)
 		return NULL;
 	req = weft_request_alloc(mw, &weft_tag_recv_ops, params, held);
@@ -261,11 +261,11 @@ static int look_of(struct weft_worker *worker, const struct weft_op_params *para
 		look->chan.channel = params->channel;
 	if (!(flags & LOOK_FLAGS))
 		return 0;
-	if (weft_op_params_short(params) || !source == !(flags & WEFT_OP_SOURCE_ID))
+	if (weft_op_params_short(params) || !source == !(flags & WEFT_OP_F_SOURCE_ID))
 		return -EINVAL;
-	if (flags & WEFT_OP_SOURCE_CHANNEL)
+	if (flags & WEFT_OP_F_SOURCE_CHANNEL)
 		look->chan.from = 1u + params->source_channel;
-	if (!(flags & WEFT_OP_SOURCE_ID))
+	if (!(flags & WEFT_OP_F_SOURCE_ID))
 		return 0;
 	look->source = weft_tag_source_find(worker->msg->tag, params->source_id);
 	look->none = !look->source;
@@ -320,7 +320,7 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 	struct look look;
 	int rc;
 
-	if (weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | LOOK_FLAGS) ||
+	if (weft_op_params_allow(params, WEFT_OP_F_FORCE_REQUEST | LOOK_FLAGS) ||
 	    look_of(worker, params, source, &look))
 		return -EINVAL;
 	m = look_for(worker, &look, tag, mask);
@@ -377,7 +377,7 @@ static void fill_probe(const struct weft_message *msg, struct weft_completion *c
 		.ep = msg->me ? weft_ep_of_user(msg->me->ep) : NULL,
 		.source_id = weft_message_source_id(msg),
 		.imm = x.imm,
-		.flags = x.has_imm ? WEFT_COMPLETION_IMM : 0,
+		.flags = x.has_imm ? WEFT_COMPLETION_F_IMM : 0,
 		.channel = x.channel,
 		.source_channel = x.source_channel,
 	};

@@ -207,11 +207,11 @@ static void force_close(struct weft_ep *ep, int status)
 	weft_ep_retire(ep, status);
 }
 
-/* Close without waiting. There is a request only if the caller has set WEFT_OP_FORCE_REQUEST. */
+/* Close without waiting. There is a request only if the caller has set WEFT_OP_F_FORCE_REQUEST. */
 static int close_at_once(struct weft_ep *ep, int status, const struct weft_op_params *params,
 			 struct weft_request **req)
 {
-	bool force = params != NULL && (params->flags & WEFT_OP_FORCE_REQUEST);
+	bool force = params != NULL && (params->flags & WEFT_OP_F_FORCE_REQUEST);
 	struct weft_request *r = NULL;
 
 	if (force)
@@ -271,7 +271,7 @@ int weft_ep_close(struct weft_ep *ep, unsigned int flags, const struct weft_op_p
 
 	if (req)
 		*req = NULL;
-	if (!ep || (flags & ~WEFT_EP_CLOSE_FORCE) || weft_op_params_check(params))
+	if (!ep || (flags & ~WEFT_EP_CLOSE_F_FORCE) || weft_op_params_check(params))
 		return -EINVAL;
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_ep_close");
@@ -284,7 +284,7 @@ int weft_ep_close(struct weft_ep *ep, unsigned int flags, const struct weft_op_p
 		rc = -EINVAL;
 	else if (ep->state == WEFT_EP_FAILED)
 		rc = close_at_once(ep, ep->status, params, req);
-	else if (flags & WEFT_EP_CLOSE_FORCE)
+	else if (flags & WEFT_EP_CLOSE_F_FORCE)
 		rc = close_at_once(ep, -ECANCELED, params, req);
 	else
 		rc = flush_close(ep, params, req);

@@ -170,7 +170,7 @@ static void step(struct world *w, uint8_t op, uint8_t arg)
 	struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = arg & 7, .flags = arg >> 6 & 2,
 					  .header = w->buf[0], .header_length = arg & 31);
 	struct weft_op_params p =
-		WEFT_INIT(struct weft_op_params, .flags = arg & 1 ? WEFT_OP_DELIVERED : 0);
+		WEFT_INIT(struct weft_op_params, .flags = arg & 1 ? WEFT_OP_F_DELIVERED : 0);
 	struct weft_atomic at = WEFT_INIT(struct weft_atomic, .op = op % 6, .width = 8,
 					  .result = arg & 1 ? w->buf[1] : NULL);
 	struct weft_ep *ep = &w->p.ep[1];
@@ -238,7 +238,7 @@ static void open_world(struct world *w)
 	w->p.ctx.platform = &platform;
 	for (unsigned int i = 0; i < 8; i++)
 		weft_worker_set_am_handler(&w->p.w[1], i, handler, w,
-					   i & 4 ? WEFT_AM_PERSISTENT_DATA : 0);
+					   i & 4 ? WEFT_AM_HANDLER_F_PERSISTENT_DATA : 0);
 	weft_worker_set_put_handler(&w->p.w[1], put_handler, w);
 	w->mem = malloc(MEM); /* an allocation of its own: overruns are seen */
 	memset(w->mem, 0, MEM);

@@ -180,7 +180,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		finish(node[i], i);
 	sim_run(sim, 600 * SIM_MS, NULL, NULL);
 	for (i = 0; i < 2; i++)
-		weft_ep_close(ep[i], i && size & 1 ? WEFT_EP_CLOSE_FORCE : 0, NULL, NULL);
+		weft_ep_close(ep[i], i && size & 1 ? WEFT_EP_CLOSE_F_FORCE : 0, NULL, NULL);
 	sim_run(sim, 600 * SIM_MS, NULL, NULL);
 	sim_close_nodes(sim);
 	if (sim_leaked(sim))

@@ -11,7 +11,7 @@
 #include "mock/msg_util.h"
 
 #define MS 1000000ull
-#define RIGHTS (WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC)
+#define RIGHTS (WEFT_MEM_F_REMOTE_READ | WEFT_MEM_F_REMOTE_WRITE | WEFT_MEM_F_REMOTE_ATOMIC)
 
 static inline int setup(void **state)
 {

@@ -63,7 +63,7 @@ static void sweep(void)
 	for (i = 0; i < sizeof(eps) / sizeof(eps[0]); i++) {
 		if (!eps[i] || weft_ep_query(eps[i], &attr) || attr.status >= 0)
 			continue;
-		weft_ep_close(eps[i], WEFT_EP_CLOSE_FORCE, NULL, NULL);
+		weft_ep_close(eps[i], WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 		eps[i] = NULL;
 	}
 }
@@ -89,7 +89,8 @@ static void accept_ep(struct weft_worker *w, struct weft_ep *ep, uint64_t id, co
 
 static void answer(struct weft_ep *ep, uint64_t tag)
 {
-	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_FORCE_REQUEST);
+	struct weft_op_params p =
+		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_FORCE_REQUEST);
 	struct weft_request *req = NULL;
 
 	/*

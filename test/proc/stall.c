@@ -71,7 +71,7 @@ static void go_on(struct stream *s, unsigned int n)
 	for (unsigned int i = 0; i < n; i++) {
 		struct weft_op_params p =
 			WEFT_INIT(struct weft_op_params, .cb = again, .cb_arg = &s[i],
-				  .flags = WEFT_OP_FORCE_REQUEST);
+				  .flags = WEFT_OP_F_FORCE_REQUEST);
 
 		if (!s[i].due)
 			continue;

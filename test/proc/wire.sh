@@ -186,7 +186,7 @@ a_path_that_becomes_narrow() {
 	client_pid=$!
 	shrinks 1400 300 || return 1
 	echo yes >"$dir/more"
-	# The second change must not come before the first was noticed: a busy computer is slow at it.
+	# The second change comes after the first was noticed, however slow the computer is.
 	until_said "$dir/client.err" "so 1414 are used" $client_pid || return 1
 	shrinks 1300 $(($(told back/rx) + 300)) || return 1
 	wait $client_pid || rc=1

@@ -65,7 +65,7 @@ void random_config(struct world *w, char *text, size_t size)
 
 unsigned int random_flags(struct world *w)
 {
-	return sim_chance(&w->rng, 0.4) ? WEFT_WORKER_SEND_NOW : 0;
+	return sim_chance(&w->rng, 0.4) ? WEFT_WORKER_F_SEND_NOW : 0;
 }
 
 static void learn_id(struct rnode *n)

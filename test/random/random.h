@@ -113,7 +113,7 @@ struct rop {
 	struct buf *buf;
 	size_t cap;
 	uint64_t tag, mask;
-	uint32_t flags; /* WEFT_OP_* that say what it does */
+	uint32_t flags; /* WEFT_OP_F_* that say what it does */
 	uint64_t imm;
 	uint16_t channel, source_channel;
 	struct rmsg *msg;
@@ -191,7 +191,7 @@ const char *random_run(struct world *w, unsigned int steps);
 void random_free(struct world *w);
 /** Options of a node: NAME=VALUE, separated by spaces. */
 void random_config(struct world *w, char *text, size_t size);
-/** WEFT_WORKER_*. */
+/** WEFT_WORKER_F_*. */
 unsigned int random_flags(struct world *w);
 
 void random_fail(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -131,7 +131,7 @@ void am_recv_all(struct rnode *n)
 
 	for (id = 0; id < 2; id++)
 		if (weft_worker_set_am_handler(n->worker, id, handler, n,
-					       id ? WEFT_AM_PERSISTENT_DATA : 0))
+					       id ? WEFT_AM_HANDLER_F_PERSISTENT_DATA : 0))
 			random_fail(n->w, "no handler");
 }
 
@@ -155,11 +155,11 @@ void am_send(struct rnode *n)
 	memcpy(header, &m->tag, 8);
 	am.header = header;
 	am.header_length = 8 + (sim_chance(&w->rng, 0.5) ? sim_below(&w->rng, 249) : 0);
-	am.flags = sim_chance(&w->rng, 0.3) ? WEFT_AM_SEND_RNDV : 0;
+	am.flags = sim_chance(&w->rng, 0.3) ? WEFT_AM_SEND_F_RNDV : 0;
 	pattern_fill(m->id, 0, header + 8, am.header_length - 8);
 	p = op_params(op);
 	ret = weft_am_send(e->ep, &am, buf_pointer(op->buf), buf_count(op->buf), &p, op_req(op));
-	if (op->flags & WEFT_OP_INJECT)
+	if (op->flags & WEFT_OP_F_INJECT)
 		buf_reuse(op->buf);
 	op_posted(op, ret);
 	memset(header, 0x5a, sizeof(header));

@@ -135,7 +135,7 @@ void end_accepted(struct weft_worker *worker, struct weft_ep *ep, uint64_t remot
 	if (i == w->nodes || w->ending) {
 		if (!w->ending)
 			random_fail(w, "a stranger was accepted");
-		weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+		weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 		return;
 	}
 	e = end_new(n, &w->node[i]);
@@ -168,7 +168,7 @@ void end_close(struct end *e)
 	}
 	e->closed = ++w->now;
 	e->ep = NULL;
-	ret = weft_ep_close(ep, e->force ? WEFT_EP_CLOSE_FORCE : 0, &p, op_req(op));
+	ret = weft_ep_close(ep, e->force ? WEFT_EP_CLOSE_F_FORCE : 0, &p, op_req(op));
 	/* The status of a failed endpoint is no promise broken: it is gone all the same. */
 	if (ret < 0 && ret != -EINVAL && ret != -EBUSY && !end_whole(e, w->now)) {
 		op->posting = false;

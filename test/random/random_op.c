@@ -186,7 +186,7 @@ static void completed(struct weft_request *req, const struct weft_completion *c,
 
 void op_check_imm(struct world *w, const struct rmsg *m, const struct weft_completion *c)
 {
-	if (c->flags != (m->has_imm ? WEFT_COMPLETION_IMM : 0) ||
+	if (c->flags != (m->has_imm ? WEFT_COMPLETION_F_IMM : 0) ||
 	    c->imm != (m->has_imm ? ~m->id : 0) || c->channel != m->channel ||
 	    c->source_channel != m->source_channel)
 		random_fail(w, "message %u came with %llx on channel %u from %u", (uint32_t)m->tag,
@@ -205,13 +205,13 @@ struct weft_op_params op_params(struct rop *op)
 	if (op->buf)
 		p.datatype = buf_datatype(op->buf);
 	if (sim_chance(&op->w->rng, 0.1))
-		p.flags = WEFT_OP_FORCE_REQUEST;
+		p.flags = WEFT_OP_F_FORCE_REQUEST;
 	if (op->delivered)
-		p.flags |= WEFT_OP_DELIVERED;
+		p.flags |= WEFT_OP_F_DELIVERED;
 	p.flags |= op->flags;
 	if ((op_is_send(op) || op->kind == K_PUT || op->kind == K_GET || op->kind == K_ATOMIC) &&
 	    sim_chance(&op->w->rng, 0.2))
-		p.flags |= WEFT_OP_MORE;
+		p.flags |= WEFT_OP_F_MORE;
 	return p;
 }
 

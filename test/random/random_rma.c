@@ -20,7 +20,8 @@
 static void mem_register(struct rnode *n)
 {
 	struct world *w = n->w;
-	struct weft_mem_params p = WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_REMOTE_READ);
+	struct weft_mem_params p =
+		WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_F_REMOTE_READ);
 	struct rmem *m = calloc(1, sizeof(*m));
 
 	if (!m || !(m->bytes = calloc(1, MEM_SIZE)))
@@ -29,7 +30,7 @@ static void mem_register(struct rnode *n)
 	m->slot = MEM_SLOTS;
 	m->read_only = sim_chance(&w->rng, 0.1);
 	if (!m->read_only)
-		p.flags |= WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC;
+		p.flags |= WEFT_MEM_F_REMOTE_WRITE | WEFT_MEM_F_REMOTE_ATOMIC;
 	pattern_fill(READ_ID, 0, m->bytes, MEM_READ);
 	m->next = w->mems;
 	w->mems = m;
@@ -95,7 +96,7 @@ static int post(struct rop *op, struct weft_rkey *rkey)
 	if (op->kind == K_PUT) {
 		ret = weft_put(ep, buf_pointer(op->buf), buf_count(op->buf), rkey, op->at, &p,
 			       op_req(op));
-		if (op->flags & WEFT_OP_INJECT)
+		if (op->flags & WEFT_OP_F_INJECT)
 			buf_reuse(op->buf);
 		return ret;
 	}
@@ -118,10 +119,10 @@ static void dice_put(struct rop *op)
 	struct world *w = op->w;
 
 	if (op->cap <= WEFT_INJECT_MAX && sim_chance(&w->rng, 0.3))
-		op->flags |= WEFT_OP_INJECT;
+		op->flags |= WEFT_OP_F_INJECT;
 	if (!sim_chance(&w->rng, 0.4))
 		return;
-	op->flags |= WEFT_OP_IMM;
+	op->flags |= WEFT_OP_F_IMM;
 	op->imm = w->num_ops - 1;
 	op->channel = (uint16_t)op->id;
 	op->source_channel = (uint16_t)~op->id;
@@ -221,7 +222,7 @@ static bool is_there(const struct rop *op)
 /* The peer has confirmed it. */
 static void check_raised(const struct rop *op)
 {
-	if (op->flags & WEFT_OP_IMM && !op->raised && !op->mem->dead &&
+	if (op->flags & WEFT_OP_F_IMM && !op->raised && !op->mem->dead &&
 	    end_whole(op->end, op->w->now))
 		random_fail(op->w, "a put of %llu is there, and nobody was notified",
 			    (unsigned long long)op->posted);
@@ -234,7 +235,7 @@ static void noted(struct weft_worker *worker, const struct weft_put_event *e, vo
 	struct world *w = n->w;
 	struct rop *op = e->imm < w->num_ops ? w->op[e->imm] : NULL;
 
-	if (!op || op->kind != K_PUT || !(op->flags & WEFT_OP_IMM) || op->mem->node != n ||
+	if (!op || op->kind != K_PUT || !(op->flags & WEFT_OP_F_IMM) || op->mem->node != n ||
 	    worker != n->worker || e->offset != op->at || e->length != op->cap ||
 	    e->key != op->mem->key || e->source_id != op->node->id || e->channel != op->channel ||
 	    e->source_channel != op->source_channel) {

@@ -35,8 +35,8 @@ struct rmsg *msg_new(struct rop *op, bool am)
 	op->channel = m->channel;
 	op->source_channel = m->source_channel;
 	op->imm = ~m->id; /* of no account without the flag */
-	op->flags = (m->has_imm ? WEFT_OP_IMM : 0) |
-		    (m->size <= WEFT_INJECT_MAX && sim_chance(&w->rng, 0.2) ? WEFT_OP_INJECT : 0);
+	op->flags = (m->has_imm ? WEFT_OP_F_IMM : 0) |
+		    (m->size <= WEFT_INJECT_MAX && sim_chance(&w->rng, 0.2) ? WEFT_OP_F_INJECT : 0);
 	op->delivered = sim_chance(&w->rng, 0.2);
 	op->buf = buf_send(&w->rng, random_kind(w), m->id, m->size);
 	w->msg[w->num_msgs++] = m;
@@ -56,9 +56,9 @@ bool tag_accepts(const struct rop *r, const struct rmsg *m)
 {
 	return !m->am && m->end->peer == r->node && !((r->tag ^ m->tag) & r->mask) &&
 	       r->channel == m->channel &&
-	       (!(r->flags & WEFT_OP_SOURCE_CHANNEL) || r->source_channel == m->source_channel) &&
+	       (!(r->flags & WEFT_OP_F_SOURCE_CHANNEL) || r->source_channel == m->source_channel) &&
 	       (!r->end || r->end->peer == m->end->node) &&
-	       (!(r->flags & WEFT_OP_SOURCE_ID) || r->imm == m->end->node->id);
+	       (!(r->flags & WEFT_OP_F_SOURCE_ID) || r->imm == m->end->node->id);
 }
 
 void tag_send(struct rnode *n)
@@ -75,9 +75,9 @@ void tag_send(struct rnode *n)
 	p = op_params(op);
 	ret = (op->kind == K_SYNC ? weft_tag_send_sync : weft_tag_send)(
 		e->ep, buf_pointer(op->buf), buf_count(op->buf), op->msg->tag, &p, op_req(op));
-	if (op->flags & WEFT_OP_INJECT)
+	if (op->flags & WEFT_OP_F_INJECT)
 		buf_reuse(op->buf);
-	if (!ret && (op->kind == K_SYNC || (p.flags & WEFT_OP_FORCE_REQUEST)))
+	if (!ret && (op->kind == K_SYNC || (p.flags & WEFT_OP_F_FORCE_REQUEST)))
 		random_fail(n->w, "a send was done in the call that must not be");
 	op_posted(op, ret);
 }
@@ -90,11 +90,11 @@ static void dice_match(struct rop *op)
 	if (sim_chance(&w->rng, 0.4))
 		op->channel = (uint16_t)sim_below(&w->rng, RANDOM_CHANNELS);
 	if (!op->end && sim_chance(&w->rng, 0.15)) {
-		op->flags = WEFT_OP_SOURCE_ID;
+		op->flags = WEFT_OP_F_SOURCE_ID;
 		op->imm = w->node[sim_below(&w->rng, w->nodes)].id;
 	}
 	if ((op->end || op->flags) && sim_chance(&w->rng, 0.3)) {
-		op->flags |= WEFT_OP_SOURCE_CHANNEL;
+		op->flags |= WEFT_OP_F_SOURCE_CHANNEL;
 		op->source_channel = (uint16_t)(sim_below(&w->rng, 3) * 0x7fff);
 	}
 	if (sim_chance(&w->rng, 0.3))
@@ -128,7 +128,7 @@ static void receive(struct rop *op, struct weft_message *message)
 				    op_req(op));
 	if (!op_posted(op, ret) || ret)
 		return;
-	if (c.status || (p.flags & WEFT_OP_FORCE_REQUEST))
+	if (c.status || (p.flags & WEFT_OP_F_FORCE_REQUEST))
 		random_fail(w, "a receive was done in the call that must not be");
 	op->done = true;
 	op->completions = 1;
@@ -183,7 +183,7 @@ void tag_received(struct rop *op, const struct weft_completion *c)
 	if (c->source_id != m->end->node->id)
 		random_fail(w, "a receive named another sender");
 	op_check_imm(w, m, c);
-	if (op->flags & WEFT_OP_SOURCE_CHANNEL && op->source_channel != m->source_channel)
+	if (op->flags & WEFT_OP_F_SOURCE_CHANNEL && op->source_channel != m->source_channel)
 		random_fail(w, "a receive got a message of another channel of the source");
 	end_named(op->node, m, c->ep, "receive");
 	wrong = buf_verify(op->buf, m->id, c->length);

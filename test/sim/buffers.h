@@ -42,7 +42,7 @@ const struct weft_datatype *buf_datatype(const struct buf *b);
  * @return NULL or what is wrong
  */
 const char *buf_verify(struct buf *b, uint64_t id, size_t length);
-/** Its user writes into it: a call with WEFT_OP_INJECT has returned. */
+/** Its user writes into it: a call with WEFT_OP_F_INJECT has returned. */
 void buf_reuse(struct buf *b);
 /** No byte was written at all. */
 const char *buf_untouched(struct buf *b);

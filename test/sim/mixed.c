@@ -166,7 +166,7 @@ const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *
 			ports[i][l] = sim_port_create(sim, &pp);
 		}
 		np.num_ports = lanes[i];
-		np.flags = i & 1 ? WEFT_WORKER_SEND_NOW : 0;
+		np.flags = i & 1 ? WEFT_WORKER_F_SEND_NOW : 0;
 		node[i] = sim_node_create(sim, &np);
 	}
 	tc.messages = conf->messages ? conf->messages : 60;

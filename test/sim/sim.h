@@ -244,7 +244,7 @@ struct sim_node_params {
 	 */
 	const char *config;
 	enum weft_thread_mode thread_mode;
-	unsigned int flags; /**< WEFT_WORKER_* */
+	unsigned int flags; /**< WEFT_WORKER_F_* */
 	/** See struct weft_worker_params. */
 	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
 			  const char *remote_name, void *arg);

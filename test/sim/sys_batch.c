@@ -100,12 +100,13 @@ struct closer {
 
 static void count_or_close(struct weft_request *req, const struct weft_completion *cpl, void *arg)
 {
-	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_FORCE_REQUEST);
+	struct weft_op_params p =
+		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_FORCE_REQUEST);
 	struct closer *k = arg;
 
 	(void)req;
 	if (cpl->status == 0 && ++k->calls == k->close_at) {
-		assert_true(weft_ep_close(k->back->ep, WEFT_EP_CLOSE_FORCE, &p, &k->close) >= 0);
+		assert_true(weft_ep_close(k->back->ep, WEFT_EP_CLOSE_F_FORCE, &p, &k->close) >= 0);
 		k->back->ep = NULL;
 	}
 }
@@ -117,7 +118,7 @@ static void a_callback_closes_the_endpoint(struct sim_case *c)
 	struct scene *s = two_hosts(c, &e, &back);
 	struct closer k = {.back = back, .close_at = 20};
 	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = count_or_close,
-					    .cb_arg = &k, .flags = WEFT_OP_FORCE_REQUEST);
+					    .cb_arg = &k, .flags = WEFT_OP_F_FORCE_REQUEST);
 	uint64_t buf[NUM];
 	struct op *w[NUM];
 

@@ -56,7 +56,7 @@ static void force_close_cancels_and_ends_soon(struct sim_case *c)
 	r = op_recv_mask(s, 0, e->ep, 10, 5, WEFT_TAG_MASK_FULL);
 	scene_run(s, SIM_MS);
 	start = sim_now(s->sim);
-	closed = op_close(e, WEFT_EP_CLOSE_FORCE);
+	closed = op_close(e, WEFT_EP_CLOSE_F_FORCE);
 	op_expect(w, 100 * SIM_MS, -ECANCELED);
 	op_expect(y, 100 * SIM_MS, -ECANCELED);
 	op_expect(r, 100 * SIM_MS, -ECANCELED);
@@ -82,7 +82,7 @@ static void an_unheard_forced_close_ends_the_endpoint_that_adopts_it(struct sim_
 		scene_run(s, 20 * SIM_MS);
 		for (i = 0; i < lanes; i++)
 			sim_port_up(s->port[0][i])->blackhole = true;
-		op_close(first, WEFT_EP_CLOSE_FORCE);
+		op_close(first, WEFT_EP_CLOSE_F_FORCE);
 		scene_run(s, 20 * SIM_MS);
 		for (i = 0; i < lanes; i++)
 			sim_port_up(s->port[0][i])->blackhole = false;
@@ -118,7 +118,7 @@ static void force_close_while_the_peer_is_silent(struct sim_case *c)
 	for (i = 0; i < 20; i++)
 		w[i] = op_send(e, i, 60000, i);
 	scene_run(s, SIM_MS);
-	closed = op_close(e, WEFT_EP_CLOSE_FORCE);
+	closed = op_close(e, WEFT_EP_CLOSE_F_FORCE);
 	assert_true(op_wait(closed, 200 * SIM_MS));
 	for (i = 0; i < 20; i++)
 		assert_true(op_wait(w[i], 200 * SIM_MS));
@@ -135,7 +135,7 @@ static void connect_and_close_again_and_again(struct sim_case *c)
 		struct op *r = op_recv(s, !(i & 1), 100, i);
 
 		op_send(e, i, 100, i);
-		op_expect(op_close(e, i % 3 == 2 && op_wait(r, SIM_S) ? WEFT_EP_CLOSE_FORCE : 0),
+		op_expect(op_close(e, i % 3 == 2 && op_wait(r, SIM_S) ? WEFT_EP_CLOSE_F_FORCE : 0),
 			  SIM_S, 0);
 		op_expect(r, SIM_S, 0);
 		op_holds(r, i, 100);
@@ -241,7 +241,7 @@ static void a_close_by_the_peer_while_connecting_is_reported(struct sim_case *c)
 		struct scene_ep *e = scene_connect(s, 0, 1), *f = scene_connect(s, 1, 0);
 
 		scene_run(s, c->seed % 40 * 100 * SIM_US);
-		op_close(f, WEFT_EP_CLOSE_FORCE);
+		op_close(f, WEFT_EP_CLOSE_F_FORCE);
 		scene_run(s, 100 * SIM_MS);
 		if (e->status && e->status != -ECONNRESET)
 			fail_msg("seed %llu: %s", (unsigned long long)c->seed, e->why);

@@ -118,7 +118,7 @@ static void a_worker_that_is_gone_is_reported_at_once(struct sim_case *c)
 	scene_run(s, SIM_S);
 	assert_int_equal(weft_ep_query(ep, &a), 0);
 	assert_true(a.status < 0);
-	assert_int_equal(weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL), 0);
+	assert_int_equal(weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL), 0);
 	free((void *)(uintptr_t)p.address);
 }
 

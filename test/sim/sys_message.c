@@ -308,11 +308,11 @@ static void short_sends_need_no_progress_if_requested_so(struct sim_case *c)
 		struct scene_ep *e = scene_up(s, 0, 1);
 		struct weft_worker *w = scene_worker(s, 0);
 		struct weft_op_params more =
-			WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_MORE);
+			WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_MORE);
 		uint64_t v = 1;
 		int there;
 
-		/* As weft_worker_create() does with WEFT_WORKER_SEND_NOW. */
+		/* As weft_worker_create() does with WEFT_WORKER_F_SEND_NOW. */
 		w->send_now = e->ep->msg->send_now = how == NOW || how == MORE;
 		assert_int_equal(weft_tag_send(e->ep, &v, 8, 1, NULL, NULL), 0);
 		assert_int_equal(weft_tag_send(e->ep, &v, 8, 2, how == MORE ? &more : NULL, NULL),

@@ -155,7 +155,7 @@ static void a_port_that_was_reset_can_be_opened_again(struct sim_case *c)
 	talk(s, e, 1, 1);
 	sim_port_end(s->port[0][0], -ENETRESET);
 	assert_true(sim_run(s->sim, SIM_MS, has_failed, e));
-	op_close(e, WEFT_EP_CLOSE_FORCE);
+	op_close(e, WEFT_EP_CLOSE_F_FORCE);
 	sim_node_close(s->node[0]);
 	scene_start(s, 0);
 	talk(s, scene_up(s, 0, 1), 1, 2);

@@ -54,7 +54,7 @@ static void a_flush_reports_a_refused_put_though_a_close_follows(struct sim_case
 	struct scene *s = scene_open(c, NULL);
 	struct scene_ep *e = scene_up(s, 0, 1);
 	struct weft_mem_params mp =
-		WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_REMOTE_WRITE);
+		WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_F_REMOTE_WRITE);
 	static uint8_t memory[4096];
 	struct weft_rkey *rkey;
 	struct weft_mem *mem;

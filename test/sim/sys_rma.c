@@ -39,9 +39,10 @@ static const struct scene_conf lossy = {
 
 static void share(struct stage *t, int owner)
 {
-	struct weft_mem_params mp = WEFT_INIT(
-		struct weft_mem_params,
-		.flags = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC);
+	struct weft_mem_params mp =
+		WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_F_REMOTE_READ |
+							   WEFT_MEM_F_REMOTE_WRITE |
+							   WEFT_MEM_F_REMOTE_ATOMIC);
 	struct weft_context *ctx = scene_worker(t->s, (unsigned int)owner)->ctx;
 	size_t length;
 	void *blob;
@@ -145,7 +146,7 @@ static void mess_write(struct mess *m, struct wait *w, int round)
 
 		memset(mine, mess_byte(round, i), len);
 		w->left += 2;
-		p.flags = b & 1 ? WEFT_OP_DELIVERED : 0;
+		p.flags = b & 1 ? WEFT_OP_F_DELIVERED : 0;
 		rc = weft_put(s->e->ep, mine, len, s->rkey, b * BLOCK, &p, NULL);
 		assert_in_range(rc, 0, 1);
 		w->left -= rc == 0;
@@ -243,7 +244,7 @@ static uint8_t revoke_byte(unsigned int number, size_t i)
 static void revoke_open(struct revoke *r, struct sim_case *c)
 {
 	struct weft_mem_params mp =
-		WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_REMOTE_WRITE);
+		WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_F_REMOTE_WRITE);
 	size_t size = (size_t)REVOKE_PUTS * REVOKE_ROOM, length;
 	void *blob;
 
@@ -288,7 +289,7 @@ static void revoke_post(struct revoke *r)
 	struct weft_op_params get =
 		WEFT_INIT(struct weft_op_params, .cb = revoke_get_done, .cb_arg = r);
 	struct revoke_put *p = &r->puts[r->posted];
-	struct weft_op_params put = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_DELIVERED,
+	struct weft_op_params put = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_DELIVERED,
 					      .cb = revoke_put_done, .cb_arg = p);
 	struct weft_ep *ep = r->t.side[0].e->ep;
 
@@ -502,7 +503,7 @@ static unsigned int send_each_kind(struct scene_ep *e, struct wait *w)
 		struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 3);
 		int rc;
 
-		a.flags = i == 2 ? WEFT_AM_SEND_RNDV : 0;
+		a.flags = i == 2 ? WEFT_AM_SEND_F_RNDV : 0;
 		rc = weft_am_send(e->ep, &a, buf, sizes[i], &p, NULL);
 		assert_true(rc == 0 || rc == WEFT_INPROGRESS || rc == -ECONNRESET);
 		w->left += rc == WEFT_INPROGRESS;
@@ -531,7 +532,7 @@ static void U49_active_messages_for_a_closed_endpoint_are_dropped(struct sim_cas
 		sent += send_each_kind(e[0], &w);
 		/* From before the first frame has arrived to after the last. */
 		scene_run(s, i * 5000);
-		closed = op_close(e[1], i & 1 ? WEFT_EP_CLOSE_FORCE : 0);
+		closed = op_close(e[1], i & 1 ? WEFT_EP_CLOSE_F_FORCE : 0);
 		sent += send_each_kind(e[0], &w);
 		op_expect(closed, 5 * SIM_S, 0);
 		assert_true(sim_run(s->sim, 5 * SIM_S, none_left, &w));

@@ -71,7 +71,7 @@ static struct weft_op_params to_wait(struct wait *w, unsigned int flags)
 static void send_recv(struct weft_ep *ep, struct sim_node *to, struct wait *w, struct many *c,
 		      size_t length, uint64_t tag)
 {
-	struct weft_op_params p = to_wait(w, WEFT_OP_FORCE_REQUEST);
+	struct weft_op_params p = to_wait(w, WEFT_OP_F_FORCE_REQUEST);
 	struct weft_request *req;
 
 	assert_int_equal(weft_tag_recv(sim_worker(to), NULL, c->dst, length, tag,
@@ -104,11 +104,11 @@ static uint64_t takes(struct many *c, unsigned int i, enum what what)
 		send_recv(c->from[i], c->a, &w, c, MIB, 6);
 		break;
 	case PUT:
-		p = to_wait(&w, WEFT_OP_FORCE_REQUEST | WEFT_OP_DELIVERED);
+		p = to_wait(&w, WEFT_OP_F_FORCE_REQUEST | WEFT_OP_F_DELIVERED);
 		assert_int_equal(weft_put(c->to[i], c->src, MIB, c->rkey[i], 0, &p, NULL), 1);
 		break;
 	default:
-		p = to_wait(&w, WEFT_OP_FORCE_REQUEST);
+		p = to_wait(&w, WEFT_OP_F_FORCE_REQUEST);
 		assert_int_equal(weft_get(c->to[i], c->dst, MIB, c->rkey[i], 0, &p, NULL), 1);
 		break;
 	}
@@ -164,7 +164,7 @@ static struct weft_ep *join(struct many *c, struct sim_node *from, struct sim_no
 static void offer(struct many *c, unsigned int i)
 {
 	struct weft_mem_params mp = WEFT_INIT(
-		struct weft_mem_params, .flags = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE);
+		struct weft_mem_params, .flags = WEFT_MEM_F_REMOTE_READ | WEFT_MEM_F_REMOTE_WRITE);
 	size_t length;
 	struct weft_mem *mem;
 	void *blob;

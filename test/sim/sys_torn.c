@@ -105,7 +105,7 @@ static void honest_messages(struct many *c, unsigned int rounds)
 {
 	struct wait w = {.c = c};
 	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = done, .cb_arg = &w,
-					    .flags = WEFT_OP_FORCE_REQUEST);
+					    .flags = WEFT_OP_F_FORCE_REQUEST);
 	struct weft_request *req;
 
 	for (unsigned int k = 0; k < rounds; k++) {

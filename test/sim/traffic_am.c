@@ -139,20 +139,20 @@ static void send_one(struct am_flow *a)
 	memcpy(header, &head, sizeof(head));
 	pattern_fill(am_content(a, n), sizeof(head), header + sizeof(head),
 		     am.header_length - sizeof(head));
-	am.flags = sim_chance(&a->tx_rng, 0.05) ? WEFT_AM_SEND_RNDV : 0;
+	am.flags = sim_chance(&a->tx_rng, 0.05) ? WEFT_AM_SEND_F_RNDV : 0;
 	*tx = (struct am_tx){.a = a, .number = n};
 	tx->buf = buf_send(&a->tx_rng, dice_kind(&a->f->t->conf, &a->tx_rng), am_content(a, n),
 			   am_size(a, n));
 	p.cb_arg = tx;
 	p.datatype = buf_datatype(tx->buf);
 	if (sim_chance(&a->tx_rng, 0.2))
-		p.flags |= WEFT_OP_MORE;
+		p.flags |= WEFT_OP_F_MORE;
 	if (sim_chance(&a->tx_rng, 0.2))
-		p.flags |= WEFT_OP_DELIVERED;
+		p.flags |= WEFT_OP_F_DELIVERED;
 	if (am_size(a, n) <= WEFT_INJECT_MAX && sim_chance(&a->tx_rng, 0.2))
-		p.flags |= WEFT_OP_INJECT;
+		p.flags |= WEFT_OP_F_INJECT;
 	if (am_has_imm(a, n))
-		p.flags |= WEFT_OP_IMM;
+		p.flags |= WEFT_OP_F_IMM;
 	p.imm = ~am_content(a, n);
 	p.channel = (uint16_t)(n % 3);
 	p.source_channel = (uint16_t)n;
@@ -160,7 +160,7 @@ static void send_one(struct am_flow *a)
 	ret = weft_am_send(a->f->ep, &am, buf_pointer(tx->buf), buf_count(tx->buf), &p, NULL);
 	/* "May be reused when the call returns". */
 	memset(header, 0x5a, sizeof(header));
-	if (p.flags & WEFT_OP_INJECT)
+	if (p.flags & WEFT_OP_F_INJECT)
 		buf_reuse(tx->buf);
 	if (ret != WEFT_INPROGRESS)
 		finish(tx, ret);
@@ -328,7 +328,7 @@ static void let_go(struct am_flow *a)
 void am_listen(struct inbox *in)
 {
 	int ret = weft_worker_set_am_handler(sim_worker(in->node), AM_ID, handler, in,
-					     WEFT_AM_PERSISTENT_DATA);
+					     WEFT_AM_HANDLER_F_PERSISTENT_DATA);
 
 	if (ret)
 		traffic_fail(in->t, "weft_worker_set_am_handler: %s", weft_strerror(ret));

@@ -155,7 +155,7 @@ static void announce(struct rma_op *op, uint64_t id, struct weft_op_params *p)
 	struct rma_end *r = op->r;
 
 	r->notes[r->num_notes] = (struct note){id, slot_at(op), op->length, 0};
-	p->flags |= WEFT_OP_IMM;
+	p->flags |= WEFT_OP_F_IMM;
 	p->imm = (uint64_t)(r->e - r->e->t->ends) << 32 | r->num_notes++;
 	p->channel = (uint16_t)id;
 	p->source_channel = (uint16_t)~id;
@@ -199,16 +199,16 @@ static int put(struct rma_op *op, struct weft_op_params *p)
 	op->buf = buf_send(&r->rng, kind, id, op->length);
 	pattern_fill(id, 0, r->model[op->slot] + op->offset, op->length);
 	p->datatype = buf_datatype(op->buf);
-	p->flags |= sim_chance(&r->rng, 0.5) ? WEFT_OP_DELIVERED : 0;
-	op->delivered = p->flags & WEFT_OP_DELIVERED;
+	p->flags |= sim_chance(&r->rng, 0.5) ? WEFT_OP_F_DELIVERED : 0;
+	op->delivered = p->flags & WEFT_OP_F_DELIVERED;
 	if (sim_chance(&r->rng, 0.4))
 		announce(op, id, p);
 	r->loose[op->slot] = !op->delivered;
 	if (op->length <= WEFT_INJECT_MAX && sim_chance(&r->rng, 0.2))
-		p->flags |= WEFT_OP_INJECT;
+		p->flags |= WEFT_OP_F_INJECT;
 	ret = weft_put(r->e->ep, buf_pointer(op->buf), buf_count(op->buf), r->rkey, slot_at(op), p,
 		       NULL);
-	if (p->flags & WEFT_OP_INJECT)
+	if (p->flags & WEFT_OP_F_INJECT)
 		buf_reuse(op->buf);
 	return ret;
 }
@@ -237,7 +237,7 @@ static int array(struct rma_op *op, struct weft_op_params *p)
 	}
 	if (sim_chance(&r->rng, 0.5)) {
 		a.result = NULL;
-		p->flags |= WEFT_OP_DELIVERED;
+		p->flags |= WEFT_OP_F_DELIVERED;
 	}
 	return weft_atomic(r->e->ep, &a, r->rkey, 8, p, NULL);
 }
@@ -279,7 +279,7 @@ static void start(struct rma_end *r)
 		   : dice == 9 ? RMA_CSWAP
 			       : RMA_ARRAY;
 	if (sim_chance(&r->rng, 0.2))
-		p.flags = WEFT_OP_MORE;
+		p.flags = WEFT_OP_F_MORE;
 	p.cb_arg = op;
 	r->next++;
 	r->under_way++;
@@ -303,9 +303,10 @@ static void start(struct rma_end *r)
 
 struct rma_node *rma_node_create(struct traffic *t, struct sim_node *node)
 {
-	struct weft_mem_params mp = WEFT_INIT(
-		struct weft_mem_params,
-		.flags = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC);
+	struct weft_mem_params mp =
+		WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_F_REMOTE_READ |
+							   WEFT_MEM_F_REMOTE_WRITE |
+							   WEFT_MEM_F_REMOTE_ATOMIC);
 	struct rma_node *n = calloc(1, sizeof(*n));
 	int ret;
 

@@ -108,7 +108,7 @@ static void check_imm(struct flow *f, const struct weft_completion *c)
 	unsigned int number = (unsigned int)c->tag;
 	bool has = message_has_imm(f, number), any = message_any(f, number);
 
-	if (c->flags != (has ? WEFT_COMPLETION_IMM : 0) ||
+	if (c->flags != (has ? WEFT_COMPLETION_F_IMM : 0) ||
 	    c->imm != (has ? ~message_id(f, number) : 0) ||
 	    c->channel != (any ? 0 : flow_channel(f)) ||
 	    c->source_channel != (any ? 0 : (uint16_t)number))

@@ -114,15 +114,15 @@ static void dice_flags(struct tx *tx, struct weft_op_params *p)
 	struct flow *f = tx->flow;
 
 	if (sim_chance(&f->rng, 0.1))
-		p->flags |= WEFT_OP_FORCE_REQUEST;
+		p->flags |= WEFT_OP_F_FORCE_REQUEST;
 	if (sim_chance(&f->rng, 0.2))
-		p->flags |= WEFT_OP_MORE;
+		p->flags |= WEFT_OP_F_MORE;
 	if (sim_chance(&f->rng, 0.2))
-		p->flags |= WEFT_OP_DELIVERED;
+		p->flags |= WEFT_OP_F_DELIVERED;
 	if (message_size(f, tx->number) <= WEFT_INJECT_MAX && sim_chance(&f->rng, 0.2))
-		p->flags |= WEFT_OP_INJECT;
+		p->flags |= WEFT_OP_F_INJECT;
 	if (message_has_imm(f, tx->number))
-		p->flags |= WEFT_OP_IMM;
+		p->flags |= WEFT_OP_F_IMM;
 	p->imm = ~message_id(f, tx->number);
 	if (!message_any(f, tx->number)) {
 		p->channel = flow_channel(f);
@@ -157,13 +157,13 @@ static void send_one(struct flow *f)
 	ret = (tx->sync ? weft_tag_send_sync : weft_tag_send)(f->ep, buf_pointer(tx->buf),
 							      buf_count(tx->buf), tag, &p,
 							      tx->kept ? &tx->req : NULL);
-	if (p.flags & WEFT_OP_INJECT)
+	if (p.flags & WEFT_OP_F_INJECT)
 		buf_reuse(tx->buf);
 	if (sim_chance(&f->rng, 0.1))
 		weft_worker_kick(sim_worker(f->src));
 	if (ret == WEFT_INPROGRESS)
 		return;
-	if (!ret && (tx->sync || (p.flags & WEFT_OP_FORCE_REQUEST)))
+	if (!ret && (tx->sync || (p.flags & WEFT_OP_F_FORCE_REQUEST)))
 		traffic_fail(f->t, "a send was done in the call that must not be");
 	finish(tx, ret);
 }

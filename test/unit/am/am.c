@@ -139,7 +139,7 @@ static void U42_handlers_are_sparse_and_checked(void **state)
 	 * An id without a handler: dropped, counted, no peer harmed; large ones release the sender.
 	 */
 	assert_int_equal(s.p.w[1].msg->count.am_unknown, 1);
-	am(&op, &s, 9, WEFT_AM_SEND_RNDV, NULL, 0, l.data, 5000);
+	am(&op, &s, 9, WEFT_AM_SEND_F_RNDV, NULL, 0, l.data, 5000);
 	pair_run(&s.p);
 	op_end(&op, 0);
 	assert_int_equal(weft_worker_set_am_handler(&s.p.w[1], 7, NULL, NULL, 0), 0);
@@ -207,7 +207,7 @@ static void U44_large_messages_and_their_data_by_rendezvous(void **state)
 	for (int i = 0; i < 4; i++) {
 		fill(buf, sizes[i], (uint64_t)i);
 		l.order = 0;
-		am(&op, &s, 7, WEFT_AM_SEND_RNDV, &zero, 8, buf, sizes[i]);
+		am(&op, &s, 7, WEFT_AM_SEND_F_RNDV, &zero, 8, buf, sizes[i]);
 		pair_run_random(&s.p, &seed);
 		op_end(&op, 0);
 		assert_int_equal(l.last.length, sizes[i]);
@@ -236,9 +236,9 @@ static void U46_flags_override_the_threshold(void **state)
 	pair_defaults(&s.p);
 	s.p.conf.rndv_thresh = 0;
 	am_open(&s, &l, 1, 0);
-	am(&op, &s, 7, WEFT_AM_SEND_EAGER, NULL, 0, buf, 100);
+	am(&op, &s, 7, WEFT_AM_SEND_F_EAGER, NULL, 0, buf, 100);
 	op_end(&op, 0);
-	am(&op, &s, 7, WEFT_AM_SEND_EAGER, NULL, 0, buf, 20000);
+	am(&op, &s, 7, WEFT_AM_SEND_F_EAGER, NULL, 0, buf, 20000);
 	op_end(&op, -EMSGSIZE);
 	pair_run(&s.p);
 	assert_int_equal(l.last.flags & WEFT_AM_F_RNDV, 0);
@@ -246,12 +246,12 @@ static void U46_flags_override_the_threshold(void **state)
 	pair_run(&s.p);
 	op_end(&op, 0);
 	assert_int_equal(l.last.flags & WEFT_AM_F_RNDV, WEFT_AM_F_RNDV);
-	am(&op, &s, 7, WEFT_AM_SEND_RNDV, NULL, 0, NULL, 0);
+	am(&op, &s, 7, WEFT_AM_SEND_F_RNDV, NULL, 0, NULL, 0);
 	assert_int_equal(op.rc, WEFT_INPROGRESS);
 	pair_run(&s.p);
 	op_end(&op, 0);
 	assert_int_equal(l.last.flags & WEFT_AM_F_RNDV, WEFT_AM_F_RNDV);
-	am(&op, &s, 7, WEFT_AM_SEND_RNDV | WEFT_AM_SEND_EAGER, NULL, 0, NULL, 0);
+	am(&op, &s, 7, WEFT_AM_SEND_F_RNDV | WEFT_AM_SEND_F_EAGER, NULL, 0, NULL, 0);
 	op_end(&op, -EINVAL);
 	stage_check_empty(&s);
 	stage_close(&s);
@@ -272,7 +272,7 @@ static void U43_kept_data_stays_until_released_and_holds_credit(void **state)
 	(void)state;
 	pair_defaults(&s.p);
 	s.p.conf.eager_credit = 16384;
-	am_open(&s, &l, 1, WEFT_AM_PERSISTENT_DATA);
+	am_open(&s, &l, 1, WEFT_AM_HANDLER_F_PERSISTENT_DATA);
 	l.answer = WEFT_INPROGRESS;
 	/* Until the credit is used up: then the data stays at the sender. */
 	for (;; n++) {
@@ -319,7 +319,7 @@ static void announcements_that_a_handler_keeps_hold_credit(void **state)
 	am_open(&s, &l, 1, 0);
 	l.answer = WEFT_INPROGRESS;
 	for (int i = 0; i < N; i++)
-		am(&op[i], &s, 7, WEFT_AM_SEND_RNDV, NULL, 0, buf, sizeof(buf));
+		am(&op[i], &s, 7, WEFT_AM_SEND_F_RNDV, NULL, 0, buf, sizeof(buf));
 	pair_run(&s.p);
 	assert_in_range(l.calls, 100, most);
 	/* Each that is released lets further ones come: none is lost. */
@@ -352,16 +352,16 @@ static void U48_a_rejected_rendezvous_notifies_the_sender(void **state)
 	pair_defaults(&s.p);
 	am_open(&s, &l, 1, 0);
 	l.answer = -ENOSPC;
-	am(&op, &s, 7, WEFT_AM_SEND_RNDV, NULL, 0, buf, sizeof(buf));
+	am(&op, &s, 7, WEFT_AM_SEND_F_RNDV, NULL, 0, buf, sizeof(buf));
 	pair_run(&s.p);
 	op_end(&op, -ENOSPC);
 	l.answer = 0;
-	am(&op, &s, 7, WEFT_AM_SEND_RNDV, NULL, 0, buf, sizeof(buf));
+	am(&op, &s, 7, WEFT_AM_SEND_F_RNDV, NULL, 0, buf, sizeof(buf));
 	pair_run(&s.p);
 	op_end(&op, 0);
 	/* Later: success, too. */
 	l.answer = WEFT_INPROGRESS;
-	am(&op, &s, 7, WEFT_AM_SEND_RNDV, NULL, 0, buf, sizeof(buf));
+	am(&op, &s, 7, WEFT_AM_SEND_F_RNDV, NULL, 0, buf, sizeof(buf));
 	pair_run(&s.p);
 	assert_false(op_done(&op));
 	assert_int_equal(weft_am_data_release(&s.p.w[1], l.last.desc), 0);
@@ -387,7 +387,7 @@ static void U48_data_can_be_received_after_the_handler(void **state)
 		am_open(&s, &l, 2, 0);
 		l.answer = WEFT_INPROGRESS;
 		fill(buf, sizeof(buf), 4);
-		am(&op, &s, 7, WEFT_AM_SEND_RNDV, NULL, 0, buf, sizeof(buf));
+		am(&op, &s, 7, WEFT_AM_SEND_F_RNDV, NULL, 0, buf, sizeof(buf));
 		pair_run(&s.p);
 		assert_false(op_done(&op));
 		if (dead) {
@@ -418,7 +418,7 @@ static void U52_the_header_may_be_reused_when_the_call_returns(void **state)
 	am_open(&s, &l, 1, 0);
 	pair_room(&s.p, 0, 10);
 	for (n = 0; n < 50; n++)
-		am(&op[n], &s, 7, n & 1 ? WEFT_AM_SEND_RNDV : 0, &n, 8, buf, sizeof(buf));
+		am(&op[n], &s, 7, n & 1 ? WEFT_AM_SEND_F_RNDV : 0, &n, 8, buf, sizeof(buf));
 	n = 99;
 	pair_room(&s.p, 0, -1);
 	pair_run(&s.p);
@@ -471,7 +471,7 @@ static void U47_a_descriptor_that_is_used_up_is_refused(void **state)
 		l.answer = i & 2 ? WEFT_INPROGRESS : 0;
 		l.into = into;
 		memset(into, 0, sizeof(into));
-		am(&op, &s, 7, WEFT_AM_SEND_RNDV, NULL, 0, buf, sizeof(buf));
+		am(&op, &s, 7, WEFT_AM_SEND_F_RNDV, NULL, 0, buf, sizeof(buf));
 		pair_run(&s.p);
 		op_end(&op, 0);
 		assert_int_equal(l.calls, 1);

@@ -189,7 +189,7 @@ static void a_long_header_moves_the_message_to_the_next_protocol(void **state)
 			send(&op, &s, 0, header, n, buf, whole + 1, NULL);
 			assert_int_equal(pair_count(&s.p, 1, WEFT_WIRE_AM), 0);
 			assert_int_equal(pair_count(&s.p, 1, WEFT_WIRE_AM_RTS), limit ? 0 : 1);
-			send(&eager, &s, WEFT_AM_SEND_EAGER, header, n, buf, whole + 1, NULL);
+			send(&eager, &s, WEFT_AM_SEND_F_EAGER, header, n, buf, whole + 1, NULL);
 			op_end(&eager, limit ? 0 : -EMSGSIZE);
 			while (limit && s.p.num)
 				pair_deliver(&s.p, 0);
@@ -224,12 +224,12 @@ static void an_eager_message_beyond_a_window_that_shrank_ends(void **state)
 	open_stage(&s, &l, 2);
 	l.keep = true;
 	fill(buf, sizeof(buf), header);
-	send(&first, &s, WEFT_AM_SEND_EAGER, &header, 1, buf, 7000, NULL);
+	send(&first, &s, WEFT_AM_SEND_F_EAGER, &header, 1, buf, 7000, NULL);
 	pair_run(&s.p);
 	op_end(&first, 0);
 	assert_non_null(l.kept);
 	assert_int_equal(s.p.ep[0].msg->tx_window, WINDOW);
-	send(&late, &s, WEFT_AM_SEND_EAGER, &header, 1, buf, 6100, NULL);
+	send(&late, &s, WEFT_AM_SEND_F_EAGER, &header, 1, buf, 6100, NULL);
 	send(&next, &s, 0, &header, 1, buf, 1000, NULL);
 	assert_int_equal(late.rc, WEFT_INPROGRESS);
 	pair_run(&s.p);
@@ -245,12 +245,12 @@ static void an_eager_message_beyond_a_window_that_shrank_ends(void **state)
 	op_end(&next, 0);
 	assert_int_equal(l.calls, 2);
 	/* The call says so from now on; what fits goes, and goes on to. */
-	send(&late, &s, WEFT_AM_SEND_EAGER, &header, 1, buf, 6100, NULL);
+	send(&late, &s, WEFT_AM_SEND_F_EAGER, &header, 1, buf, 6100, NULL);
 	op_end(&late, -EMSGSIZE);
 	for (unsigned int i = 0; i < 10; i++) {
 		size_t fits = s.p.ep[1].msg->rx_window * 3 / 4;
 
-		send(&next, &s, WEFT_AM_SEND_EAGER, &header, 1, buf, fits, NULL);
+		send(&next, &s, WEFT_AM_SEND_F_EAGER, &header, 1, buf, fits, NULL);
 		pair_run(&s.p);
 		op_end(&next, 0);
 	}

@@ -267,7 +267,7 @@ static void printed_configuration_is_read_back_by_a_shell(void **state)
 	(void)state;
 	/* Defaults print as they stand in the table. */
 	f = open_memstream(&text, &len);
-	weft_config_print(config, f, WEFT_CONFIG_PRINT_CHANGED);
+	weft_config_print(config, f, WEFT_CONFIG_PRINT_F_CHANGED);
 	fclose(f);
 	assert_string_equal(text, "");
 	free(text);
@@ -275,7 +275,7 @@ static void printed_configuration_is_read_back_by_a_shell(void **state)
 	assert_int_equal(set("EAL_ARGS", "--no-huge it's \"so\" $HOME; *"), 0);
 	assert_int_equal(set("EAGER_CREDIT", "8k"), 0);
 	f = open_memstream(&text, &len);
-	weft_config_print(config, f, WEFT_CONFIG_PRINT_CHANGED);
+	weft_config_print(config, f, WEFT_CONFIG_PRINT_F_CHANGED);
 	fclose(f);
 	assert_non_null(strstr(text, "WEFT_EAGER_CREDIT=8k\n"));
 	assert_null(strstr(text, "WEFT_CSUM"));
@@ -291,7 +291,7 @@ static void printed_configuration_is_read_back_by_a_shell(void **state)
 	/* With help: every line is a comment, an assignment or empty. */
 	text = NULL;
 	f = open_memstream(&text, &len);
-	weft_config_print(config, f, WEFT_CONFIG_PRINT_HELP);
+	weft_config_print(config, f, WEFT_CONFIG_PRINT_F_HELP);
 	fclose(f);
 	for (p = strtok(text, "\n"); p; p = strtok(NULL, "\n")) {
 		assert_true(p[0] == '#' || strncmp(p, "WEFT_", 5) == 0);

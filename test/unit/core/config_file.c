@@ -210,8 +210,8 @@ static void a_printed_configuration_is_a_file(void **state)
 	f = fopen(paths[WEFT_CONFIG_USER_FILE], "w");
 	assert_non_null(f);
 	weft_config_print(config, f,
-			  WEFT_CONFIG_PRINT_HELP | WEFT_CONFIG_PRINT_ORIGIN |
-				  WEFT_CONFIG_PRINT_ALL);
+			  WEFT_CONFIG_PRINT_F_HELP | WEFT_CONFIG_PRINT_F_ORIGIN |
+				  WEFT_CONFIG_PRINT_F_ALL);
 	fclose(f);
 	chmod(paths[WEFT_CONFIG_USER_FILE], 0644);
 	weft_config_release(config);
@@ -330,12 +330,12 @@ static void at_most_35_variables_are_for_users(void **state)
 	(void)state;
 	assert_true(printed(config, 0, "WEFT_") <= 35);
 	assert_int_equal(printed(config, 0, "WEFT_SEQ_START="), 0);
-	assert_int_equal(printed(config, WEFT_CONFIG_PRINT_ALL, "WEFT_SEQ_START="), 1);
-	assert_int_equal(printed(config, WEFT_CONFIG_PRINT_ALL, "PERF_DIFF"), 0);
+	assert_int_equal(printed(config, WEFT_CONFIG_PRINT_F_ALL, "WEFT_SEQ_START="), 1);
+	assert_int_equal(printed(config, WEFT_CONFIG_PRINT_F_ALL, "PERF_DIFF"), 0);
 	/* A hidden variable that is set is printed. */
 	assert_int_equal(weft_config_modify(config, "SEQ_START", "7"), 0);
-	assert_int_equal(printed(config, WEFT_CONFIG_PRINT_CHANGED, "WEFT_"), 1);
-	assert_int_equal(printed(config, WEFT_CONFIG_PRINT_CHANGED | WEFT_CONFIG_PRINT_ORIGIN,
+	assert_int_equal(printed(config, WEFT_CONFIG_PRINT_F_CHANGED, "WEFT_"), 1);
+	assert_int_equal(printed(config, WEFT_CONFIG_PRINT_F_CHANGED | WEFT_CONFIG_PRINT_F_ORIGIN,
 				 "WEFT_SEQ_START=7  # program\n"),
 			 1);
 	weft_config_release(config);

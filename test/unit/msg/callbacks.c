@@ -28,7 +28,7 @@ static void ended_cb(struct weft_request *req, const struct weft_completion *c, 
 static void closing_by_force_checks_flags_and_parameters(void **state)
 {
 	struct ended e = {0, 1};
-	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_FORCE_REQUEST,
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_FORCE_REQUEST,
 					    .cb = ended_cb, .cb_arg = &e);
 	struct weft_op_params bad = WEFT_INIT(struct weft_op_params, .flags = 1u << 20);
 	struct weft_request *req;
@@ -38,17 +38,17 @@ static void closing_by_force_checks_flags_and_parameters(void **state)
 	pair_up(&p2, two_nics);
 	/* What is wrong closes nothing. */
 	assert_int_equal(weft_ep_close(p2.x, 4, NULL, &req), -EINVAL);
-	assert_int_equal(weft_ep_close(p2.x, WEFT_EP_CLOSE_FORCE | 4, NULL, &req), -EINVAL);
-	assert_int_equal(weft_ep_close(p2.x, WEFT_EP_CLOSE_FORCE, &bad, &req), -EINVAL);
+	assert_int_equal(weft_ep_close(p2.x, WEFT_EP_CLOSE_F_FORCE | 4, NULL, &req), -EINVAL);
+	assert_int_equal(weft_ep_close(p2.x, WEFT_EP_CLOSE_F_FORCE, &bad, &req), -EINVAL);
 	assert_int_equal(weft_ep_close(p2.x, 0, &bad, &req), -EINVAL);
-	bad.flags = WEFT_OP_DELIVERED; /* of puts */
+	bad.flags = WEFT_OP_F_DELIVERED; /* of puts */
 	assert_int_equal(weft_ep_flush(p2.x, &bad, &req), -EINVAL);
 	assert_int_equal(weft_worker_flush(p2.a, &bad, &req), -EINVAL);
 	bad = (struct weft_op_params){.size = 8};
-	assert_int_equal(weft_ep_close(p2.x, WEFT_EP_CLOSE_FORCE, &bad, &req), -EINVAL);
+	assert_int_equal(weft_ep_close(p2.x, WEFT_EP_CLOSE_F_FORCE, &bad, &req), -EINVAL);
 	conn_message(p2.x, p2.b, 100, 1);
 	/* A request in any case, and its callback later. */
-	assert_int_equal(weft_ep_close(p2.x, WEFT_EP_CLOSE_FORCE, &p, &req), WEFT_INPROGRESS);
+	assert_int_equal(weft_ep_close(p2.x, WEFT_EP_CLOSE_F_FORCE, &p, &req), WEFT_INPROGRESS);
 	assert_int_equal(e.calls, 0);
 	assert_int_equal(weft_request_test(req, NULL), WEFT_INPROGRESS);
 	mock_run(10, MS, p2.a, p2.b, NULL);
@@ -69,7 +69,7 @@ static void closing_by_force_checks_flags_and_parameters(void **state)
 static void cancelling_and_testing_report_the_same(void **state)
 {
 	struct weft_op_params force =
-		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_FORCE_REQUEST);
+		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_FORCE_REQUEST);
 	struct weft_request *req;
 	struct pair p;
 
@@ -96,7 +96,7 @@ static int keep(struct weft_worker *worker, const struct weft_am_msg *msg, void 
 static void requests_are_described_as_what_they_are(void **state)
 {
 	struct weft_am_send am =
-		WEFT_INIT(struct weft_am_send, .id = 0x2a, .flags = WEFT_AM_SEND_RNDV);
+		WEFT_INIT(struct weft_am_send, .id = 0x2a, .flags = WEFT_AM_SEND_F_RNDV);
 	struct weft_am_data *desc = NULL;
 	struct weft_request *req, *get;
 	char text[200];
@@ -183,7 +183,7 @@ static void progress_and_destroy_inside_any_callback_are_refused(void **state)
 				 WEFT_INPROGRESS);
 	assert_int_equal(weft_tag_recv(p.a, p.x, in, 5, 2, WEFT_TAG_MASK_FULL, &op, &req),
 			 WEFT_INPROGRESS);
-	assert_int_equal(weft_ep_close(p.x, WEFT_EP_CLOSE_FORCE, NULL, NULL), 0);
+	assert_int_equal(weft_ep_close(p.x, WEFT_EP_CLOSE_F_FORCE, NULL, NULL), 0);
 	assert_int_equal(b.calls, 11);
 	assert_int_equal(b.progressed, 0);
 	mock_run(5, MS, p.a, p.b, NULL);
@@ -227,8 +227,8 @@ static void a_completion_may_close_the_endpoint_it_is_about(void **state)
 		struct weft_op_params op = WEFT_INIT(struct weft_op_params, .cb = closer_cb);
 
 		pair_up(&p, two_nics);
-		k[0] = (struct closer){.ep = p.x, .flags = i < 3 ? WEFT_EP_CLOSE_FORCE : 0};
-		k[1] = (struct closer){.ep = p.y, .flags = i < 3 ? 0 : WEFT_EP_CLOSE_FORCE};
+		k[0] = (struct closer){.ep = p.x, .flags = i < 3 ? WEFT_EP_CLOSE_F_FORCE : 0};
+		k[1] = (struct closer){.ep = p.y, .flags = i < 3 ? 0 : WEFT_EP_CLOSE_F_FORCE};
 		for (unsigned int n = 0; n < 3; n++) {
 			op.cb_arg = &k[1];
 			assert_int_equal(weft_tag_recv(p.b, NULL, in, len, n, WEFT_TAG_MASK_FULL,
@@ -265,7 +265,7 @@ static void rogue_acts(struct rogue *r)
 
 	r->calls++;
 	r->harm += weft_ep_close(x, 0, NULL, NULL) != -EBUSY;
-	r->harm += weft_ep_close(x, WEFT_EP_CLOSE_FORCE, NULL, NULL) != -EBUSY;
+	r->harm += weft_ep_close(x, WEFT_EP_CLOSE_F_FORCE, NULL, NULL) != -EBUSY;
 	r->harm += weft_ep_create(a, &ep, &made) != -EBUSY;
 	r->harm += weft_ep_flush(x, NULL, NULL) != -EBUSY;
 	r->harm += weft_worker_flush(a, NULL, NULL) != -EBUSY;

@@ -8,7 +8,7 @@
 /*
  * @behaviour C3: delivery-complete flag; does not apply: not offered apart for messages;
  * `weft_tag_send_sync()` reports the match and `weft_ep_flush()` the delivery; puts have
- * WEFT_OP_DELIVERED (U40)
+ * WEFT_OP_F_DELIVERED (U40)
  */
 
 /* @behaviour C1: complete = buffer reusable */

@@ -143,7 +143,7 @@ static void recv_from_id(struct op *op, struct pair *p, uint64_t id, void *buf, 
 {
 	struct weft_op_params params = op_params(op, NULL);
 
-	params.flags |= WEFT_OP_SOURCE_ID;
+	params.flags |= WEFT_OP_F_SOURCE_ID;
 	params.source_id = id;
 	op->rc = weft_tag_recv(&p->w[1], NULL, buf, 100, tag, FULL, &params, &op->req);
 }
@@ -153,7 +153,8 @@ static void recv_from_id(struct op *op, struct pair *p, uint64_t id, void *buf, 
 static void messages_stay_matchable_by_their_workers_id_after_its_endpoint_is_gone(void **state)
 {
 	static uint8_t sbuf[100], rbuf[100], other[100], later[100];
-	struct weft_op_params by_id = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_SOURCE_ID);
+	struct weft_op_params by_id =
+		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_SOURCE_ID);
 	struct op s, r, none, wait;
 	struct pair p;
 
@@ -213,7 +214,8 @@ static void sources_without_endpoints_go_when_nothing_is_left_of_them(void **sta
 
 static void a_source_and_a_source_id_contradict_each_other(void **state)
 {
-	struct weft_op_params params = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_SOURCE_ID);
+	struct weft_op_params params =
+		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_SOURCE_ID);
 	struct pair p;
 
 	(void)state;

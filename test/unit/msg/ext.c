@@ -60,7 +60,7 @@ static struct weft_op_params params(uint32_t flags, uint64_t imm, uint16_t chann
 static void is(const struct weft_completion *c, bool imm, uint64_t value, uint16_t channel,
 	       uint16_t from)
 {
-	assert_int_equal(c->flags, imm ? WEFT_COMPLETION_IMM : 0);
+	assert_int_equal(c->flags, imm ? WEFT_COMPLETION_F_IMM : 0);
 	assert_true(c->imm == (imm ? value : 0));
 	assert_int_equal(c->channel, channel);
 	assert_int_equal(c->source_channel, from);
@@ -79,7 +79,7 @@ static void every_length_and_protocol(void **state)
 		size_t len = lens[i / 16];
 		uint16_t channel = (uint16_t)(i % 3 * 7), from = (uint16_t)(i % 5 ? 0xffff : 0);
 		struct weft_op_params sp =
-			params(imm ? WEFT_OP_IMM : 0, ~(uint64_t)i, channel, from);
+			params(imm ? WEFT_OP_F_IMM : 0, ~(uint64_t)i, channel, from);
 		struct weft_op_params rp = params(0, 0, channel, 0);
 		struct weft_completion c = WEFT_INIT(struct weft_completion), now = c;
 		struct weft_message *msg = NULL;
@@ -150,8 +150,8 @@ static void receives_get_the_messages_of_their_channels_in_order(void **state)
 		if (seed % 4 == 1)
 			mock_run(200, MS, p.a, p.b, NULL);
 		for (unsigned int i = 0; i < 64; i++) {
-			struct weft_op_params rp =
-				params(i % 5 ? 0 : WEFT_OP_SOURCE_CHANNEL, 0, (uint16_t)(i % 4), 9);
+			struct weft_op_params rp = params(i % 5 ? 0 : WEFT_OP_F_SOURCE_CHANNEL, 0,
+							  (uint16_t)(i % 4), 9);
 
 			assert_true(weft_tag_recv(p.b, i % 5 ? NULL : p.y, &got[i], 4, i % 3,
 						  i % 3 == 1 ? FULL : 0, &rp, &r[i]) >= 0);
@@ -171,7 +171,7 @@ static void receives_get_the_messages_of_their_channels_in_order(void **state)
 
 static void a_receive_may_name_the_channel_it_comes_from(void **state)
 {
-	struct weft_op_params want = params(WEFT_OP_SOURCE_CHANNEL, 0, 2, 6);
+	struct weft_op_params want = params(WEFT_OP_F_SOURCE_CHANNEL, 0, 2, 6);
 	struct weft_op_params from5 = params(0, 0, 2, 5), from6 = params(0, 0, 2, 6);
 	struct weft_completion c = WEFT_INIT(struct weft_completion);
 	struct weft_request *r;
@@ -197,9 +197,9 @@ static void a_receive_may_name_the_channel_it_comes_from(void **state)
 	want.size = WEFT_OP_PARAMS_LEAST;
 	assert_int_equal(weft_tag_recv(p.b, p.y, in, 4, 1, FULL, &want, &r), -EINVAL);
 	assert_int_equal(weft_tag_send(p.x, &v, 4, 1, &want, NULL), -EINVAL);
-	from5.flags = WEFT_OP_IMM;
+	from5.flags = WEFT_OP_F_IMM;
 	assert_int_equal(weft_tag_recv(p.b, p.y, in, 4, 1, FULL, &from5, &r), -EINVAL);
-	from5.flags = WEFT_OP_FORCE_REQUEST;
+	from5.flags = WEFT_OP_F_FORCE_REQUEST;
 	assert_int_equal(weft_tag_probe(p.b, p.y, 1, FULL, &from5, NULL, NULL), -EINVAL);
 	pair_down(&p);
 }
@@ -267,7 +267,7 @@ static void an_abort_keeps_its_channel(void **state)
 	size_t len = 3000;
 	struct weft_datatype dt = {
 		.size = sizeof(dt), .dt_class = WEFT_DT_GENERIC, .ops = &ops, .arg = &len};
-	struct weft_op_params sp = params(WEFT_OP_IMM, 3, 2, 0), rp = params(0, 0, 2, 0);
+	struct weft_op_params sp = params(WEFT_OP_F_IMM, 3, 2, 0), rp = params(0, 0, 2, 0);
 	struct weft_request *r0, *r2;
 	struct pair p;
 
@@ -313,14 +313,15 @@ static void active_messages_report_theirs(void **state)
 	for (unsigned int i = 0; i < NUM_LENS * 6; i++) {
 		bool imm = i % 2;
 		size_t len = lens[i / 6];
-		struct weft_op_params sp = params(imm ? WEFT_OP_IMM : 0, 1000 + i,
+		struct weft_op_params sp = params(imm ? WEFT_OP_F_IMM : 0, 1000 + i,
 						  (uint16_t)(i % 3), (uint16_t)(i % 7));
 
 		up(&p, i);
 		calls = 0;
-		assert_int_equal(weft_worker_set_am_handler(p.b, 9, handler, NULL,
-							    i % 3 ? WEFT_AM_PERSISTENT_DATA : 0),
-				 0);
+		assert_int_equal(
+			weft_worker_set_am_handler(p.b, 9, handler, NULL,
+						   i % 3 ? WEFT_AM_HANDLER_F_PERSISTENT_DATA : 0),
+			0);
 		assert_true(weft_am_send(p.x, &am, out, len, &sp, &s) >= 0);
 		for (int k = 0; k < 2000 && !calls; k++)
 			mock_run(1, MS, p.a, p.b, NULL);

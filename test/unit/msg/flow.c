@@ -328,7 +328,7 @@ static void delivered_sends_flush_again_when_a_lane_has_no_room_for_it(void **st
 		for (uint32_t i = 0; i < N; i++) {
 			struct weft_op_params params = op_params(&s[i], NULL);
 
-			params.flags |= WEFT_OP_DELIVERED;
+			params.flags |= WEFT_OP_F_DELIVERED;
 			s[i].rc = weft_tag_send(&p.ep[0], &i, sizeof(i), i, &params, &s[i].req);
 			assert_int_equal(s[i].rc, WEFT_INPROGRESS);
 		}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When a send leaves, when its buffer is free, and when it is there: WEFT_WORKER_SEND_NOW,
- * WEFT_OP_MORE, weft_worker_kick(), WEFT_OP_INJECT, WEFT_OP_DELIVERED. That a frame leaves in the
- * call over raw lanes is shown in the simulator (sim/sys_message.c).
+ * When a send leaves, when its buffer is free, and when it is there: WEFT_WORKER_F_SEND_NOW,
+ * WEFT_OP_F_MORE, weft_worker_kick(), WEFT_OP_F_INJECT, WEFT_OP_F_DELIVERED. That a frame leaves in
+ * the call over raw lanes is shown in the simulator (sim/sys_message.c).
  */
 
 #include "mock/ep_pair.h"
@@ -47,7 +47,7 @@ static void an_injected_buffer_is_free_at_once(void **state)
 		struct weft_datatype dt = {.size = sizeof(dt), .dt_class = WEFT_DT_IOV};
 		struct weft_op_params sp =
 			WEFT_INIT(struct weft_op_params,
-				  .flags = WEFT_OP_INJECT | (i & 1 ? WEFT_OP_IMM : 0),
+				  .flags = WEFT_OP_F_INJECT | (i & 1 ? WEFT_OP_F_IMM : 0),
 				  .datatype = iov ? &dt : NULL, .imm = 5);
 		struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 1);
 		struct weft_request *s, *r;
@@ -78,7 +78,7 @@ static void an_injected_buffer_is_free_at_once(void **state)
 
 static void injecting_has_a_bound(void **state)
 {
-	struct weft_op_params sp = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_INJECT);
+	struct weft_op_params sp = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_INJECT);
 	struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 1);
 	struct weft_request *s;
 	struct pair p;
@@ -95,7 +95,7 @@ static void injecting_has_a_bound(void **state)
 /* Done means there: a probe finds it, before that it does not end. */
 static void what_is_delivered_is_found(void **state)
 {
-	struct weft_op_params sp = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_DELIVERED);
+	struct weft_op_params sp = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_DELIVERED);
 	struct weft_request *s;
 	struct pair p;
 
@@ -141,7 +141,7 @@ static int count(struct weft_worker *w)
 
 static void calls_flush_only_if_they_shall(void **state)
 {
-	struct weft_op_params more = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_MORE);
+	struct weft_op_params more = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_MORE);
 	struct weft_op_params wrong = WEFT_INIT(struct weft_op_params, .flags = 1u << 30);
 	struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 1);
 	struct weft_lane_ops ops;
@@ -192,7 +192,7 @@ static void the_flag_is_a_worker_parameter(void **state)
 	(void)state;
 	wp.flags = 2;
 	assert_int_equal(weft_worker_create(ctx, &wp, &w), -EINVAL);
-	wp.flags = WEFT_WORKER_SEND_NOW;
+	wp.flags = WEFT_WORKER_F_SEND_NOW;
 	assert_int_equal(weft_worker_create(ctx, &wp, &w), 0);
 	assert_true(w->send_now);
 	weft_worker_destroy(w);

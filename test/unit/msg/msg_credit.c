@@ -187,7 +187,7 @@ static void open_keeping(struct pair *p)
 	pair_open(p, 1, NULL);
 	p->ctx.features |= WEFT_FEATURE_AM;
 	assert_int_equal(weft_worker_set_am_handler(&p->w[1], AM_ID, keep, NULL,
-						    WEFT_AM_PERSISTENT_DATA),
+						    WEFT_AM_HANDLER_F_PERSISTENT_DATA),
 			 0);
 }
 

@@ -231,7 +231,7 @@ static void receiving_a_rendezvous_into_too_little(void **state)
 
 static void am_rts_has_come(struct world *x)
 {
-	struct weft_am_send a = {.size = sizeof(a), .id = 1, .flags = WEFT_AM_SEND_RNDV};
+	struct weft_am_send a = {.size = sizeof(a), .id = 1, .flags = WEFT_AM_SEND_F_RNDV};
 
 	assert_int_equal(weft_am_send(x->ep, &a, x->send, sizeof(x->send), NULL, NULL),
 			 WEFT_INPROGRESS);
@@ -355,7 +355,7 @@ static void share(struct world *x)
 {
 	struct weft_mem_params p = {
 		.size = sizeof(p),
-		.flags = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE,
+		.flags = WEFT_MEM_F_REMOTE_READ | WEFT_MEM_F_REMOTE_WRITE,
 	};
 	size_t length;
 	void *blob;

@@ -93,7 +93,7 @@ static void on_put(struct weft_worker *worker, const struct weft_put_event *e, v
 static void put_note(struct one *o)
 {
 	struct weft_op_params p =
-		rma_params(&o->send, WEFT_OP_IMM | (o->id & 1 ? WEFT_OP_DELIVERED : 0), NULL);
+		rma_params(&o->send, WEFT_OP_F_IMM | (o->id & 1 ? WEFT_OP_F_DELIVERED : 0), NULL);
 
 	p.imm = o->id;
 	o->send.rc = weft_put(run.s.ep, src[o->id], o->length, run.s.rkey, o->id * SIZE, &p,
@@ -135,7 +135,7 @@ static void begin(unsigned int i)
 		break;
 	case PUT:
 		op_put(&o->send, &run.s, src[i], o->length, (uint64_t)i * SIZE,
-		       below(2) ? WEFT_OP_DELIVERED : 0);
+		       below(2) ? WEFT_OP_F_DELIVERED : 0);
 		break;
 	case PUT_NOTE:
 		put_note(o);
@@ -348,7 +348,7 @@ static void without_memory_the_endpoint_ends_and_nothing_is_lost_silently(void *
 		stage_open(&s, 3, lanes, 3 * 8000);
 		use_lane(&s.p, 0);
 		for (unsigned int i = 0; i < 3; i++)
-			op_put(&op[i], &s, src[i], 8000, 8000ull * i, WEFT_OP_DELIVERED);
+			op_put(&op[i], &s, src[i], 8000, 8000ull * i, WEFT_OP_F_DELIVERED);
 		op_recv(&recv, &s.p.w[1], dst[0], SIZE, 1, FULL);
 		op_send_sync(&op[3], s.ep, src[3], 8000, 1);
 		use_lane(&s.p, 1);
@@ -381,7 +381,7 @@ static void begin_imm(struct one *o)
 					  .header_length = o->header_length);
 
 	fill(src[0], o->length, o->id);
-	p.flags = WEFT_OP_IMM;
+	p.flags = WEFT_OP_F_IMM;
 	p.imm = 42;
 	if (o->kind == TAG)
 		o->send.rc = weft_tag_send(run.s.ep, src[0], o->length, 1, &p, &o->send.req);

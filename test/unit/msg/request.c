@@ -177,7 +177,7 @@ static void force_request_never_completes_inside_the_call(void **state)
 	(void)state;
 	pair_defaults(&p);
 	pair_open(&p, 1, NULL);
-	sp.flags = rp.flags = WEFT_OP_FORCE_REQUEST;
+	sp.flags = rp.flags = WEFT_OP_F_FORCE_REQUEST;
 	s.rc = weft_tag_send(&p.ep[0], "abc", 4, 1, &sp, &s.req);
 	assert_int_equal(s.rc, WEFT_INPROGRESS);
 	assert_int_equal(s.calls, 0);
@@ -278,6 +278,30 @@ static void requests_describe_themselves_in_words(void **state)
 	pair_close(&p);
 }
 
+/* ".flags = WEFT_OP_GET" compiles. */
+static void numbers_of_operations_are_no_flags(void **state)
+{
+	struct weft_request *req = NULL;
+	struct pair p;
+	char buf[4];
+
+	(void)state;
+	pair_defaults(&p);
+	pair_open(&p, 1, NULL);
+	for (unsigned int op = 1; op <= WEFT_OP_LAST; op++) {
+		struct weft_op_params op_is = WEFT_INIT(struct weft_op_params, .flags = op);
+
+		assert_int_equal(weft_tag_send(&p.ep[0], buf, 4, 1, &op_is, &req), -EINVAL);
+		assert_int_equal(weft_tag_recv(&p.w[0], NULL, buf, 4, 1, FULL, &op_is, &req),
+				 -EINVAL);
+		assert_int_equal(weft_tag_probe(&p.w[0], NULL, 1, FULL, &op_is, NULL, NULL),
+				 -EINVAL);
+		assert_null(req);
+	}
+	pair_check_empty(&p);
+	pair_close(&p);
+}
+
 static void bad_parameters_are_refused_without_a_trace(void **state)
 {
 	const struct weft_datatype bad =
@@ -316,6 +340,7 @@ int main(void)
 		cmocka_unit_test(completion_forgets_an_endpoint_that_is_closed_since),
 		cmocka_unit_test(requests_describe_themselves_in_words),
 		cmocka_unit_test(bad_parameters_are_refused_without_a_trace),
+		cmocka_unit_test(numbers_of_operations_are_no_flags),
 	};
 
 	return cmocka_run_group_tests_name("requests", tests, NULL, NULL);

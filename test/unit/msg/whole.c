@@ -445,7 +445,7 @@ static void a_forced_close_ends_everything_under_way(void **state)
 				   i ? sizeof(buf) >> (4 * i) : sizeof(buf), 1, i & 1, NULL);
 		mock_set_burst(1);
 		star_run(&st, rounds);
-		weft_ep_close(st.to_hub[0], WEFT_EP_CLOSE_FORCE, NULL, NULL);
+		weft_ep_close(st.to_hub[0], WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 		star_run(&st, 100);
 		for (int i = 0; i < 4; i++) {
 			assert_true(op_done(&s[i]));
@@ -520,7 +520,8 @@ static void closing_looks_at_no_message_of_other_endpoints(void **state)
 	a = mock_worker(ctx, "mock:0");
 	b = mock_worker(ctx, "mock:0");
 	num_kept = 0;
-	assert_int_equal(weft_worker_set_am_handler(b, 1, keep, NULL, WEFT_AM_PERSISTENT_DATA), 0);
+	assert_int_equal(
+		weft_worker_set_am_handler(b, 1, keep, NULL, WEFT_AM_HANDLER_F_PERSISTENT_DATA), 0);
 	for (int i = 0; i < 2; i++) {
 		x[i] = mock_connect(a, b);
 		mock_run(10, MS, a, b, NULL);

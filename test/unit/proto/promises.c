@@ -182,8 +182,8 @@ static void closed_with_unexpected(const struct way *way, unsigned int k)
 	assert_true(is_there(&s, 7));
 	if (k & TAKEN)
 		assert_int_equal(weft_tag_probe(s.w[1], NULL, 7, FULL, NULL, &m, NULL), 0);
-	assert_in_range(weft_ep_close(s.ep[1], k & FORCE ? WEFT_EP_CLOSE_FORCE : 0, NULL, NULL), 0,
-			1);
+	assert_in_range(weft_ep_close(s.ep[1], k & FORCE ? WEFT_EP_CLOSE_F_FORCE : 0, NULL, NULL),
+			0, 1);
 	if (waits && !(k & FORCE)) /* at once */
 		assert_false(is_there(&s, 7));
 	run(&s, 100);
@@ -227,7 +227,7 @@ static void a_peer_that_ends_takes_its_synchronous_messages_along(void **state)
 			}
 			op_send_dt(&snd, s.ep[0], out, way->len, 7, sync, NULL);
 			run(&s, 60);
-			assert_int_equal(weft_ep_close(s.ep[0], WEFT_EP_CLOSE_FORCE, NULL, NULL),
+			assert_int_equal(weft_ep_close(s.ep[0], WEFT_EP_CLOSE_F_FORCE, NULL, NULL),
 					 0);
 			ends(&s, &snd, sync || way->rendezvous ? -ECANCELED : 0);
 			run(&s, 60);
@@ -264,7 +264,7 @@ static void nothing_names_an_endpoint_that_is_closed(void **state)
 			/* Its close can't end before this is over. */
 			mock_hold(NULL);
 			weft_tag_send(s.ep[1], out, 8, 9, NULL, NULL);
-			weft_ep_close(s.ep[1], force ? WEFT_EP_CLOSE_FORCE : 0, NULL, NULL);
+			weft_ep_close(s.ep[1], force ? WEFT_EP_CLOSE_F_FORCE : 0, NULL, NULL);
 			c.ep = s.ep[1];
 			if (weft_tag_probe(s.w[1], NULL, 8, FULL, NULL, NULL, &c) == 0)
 				assert_null(c.ep);

@@ -89,7 +89,7 @@ static void data_of_an_active_message_that_is_truncated_fills_the_buffer(void **
 
 		am_open(&s, way, &box);
 		box.cap = way->len / 3;
-		am_send(&op, s.ep[0], WEFT_AM_SEND_RNDV, way->len, NULL);
+		am_send(&op, s.ep[0], WEFT_AM_SEND_F_RNDV, way->len, NULL);
 		ends(&s, &op, 0);
 		ends(&s, &box.op, -EMSGSIZE);
 		check(in, box.cap, 1);
@@ -148,21 +148,21 @@ static void an_eager_active_message_that_can_never_go_is_refused(void **state)
 		/* Something waits before it: for the lanes, and for the peer. */
 		mock_set_eagain(NULL, 1000);
 		am_send(&held, s.ep[0], 0, 2000, NULL);
-		am_send(&op, s.ep[0], WEFT_AM_SEND_EAGER, 30000, NULL);
+		am_send(&op, s.ep[0], WEFT_AM_SEND_F_EAGER, 30000, NULL);
 		assert_int_equal(op.rc, -EMSGSIZE);
 		op_end(&op, -EMSGSIZE);
 		mock_set_eagain(NULL, 0);
-		am_send(&behind, s.ep[0], WEFT_AM_SEND_EAGER, 2000, NULL);
+		am_send(&behind, s.ep[0], WEFT_AM_SEND_F_EAGER, 2000, NULL);
 		ends(&s, &held, 0);
 		ends(&s, &behind, 0);
 		run(&s, 50);
 		assert_int_equal(box.calls, 2);
 		if (!is_self(&s)) {
-			weft_ep_close(s.ep[0], WEFT_EP_CLOSE_FORCE, NULL, NULL);
+			weft_ep_close(s.ep[0], WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 			stage_connect(&s, 0);
-			am_send(&late, s.ep[0], WEFT_AM_SEND_EAGER, 30000, NULL);
+			am_send(&late, s.ep[0], WEFT_AM_SEND_F_EAGER, 30000, NULL);
 			assert_int_equal(late.rc, WEFT_INPROGRESS);
-			am_send(&behind, s.ep[0], WEFT_AM_SEND_EAGER, 2000, NULL);
+			am_send(&behind, s.ep[0], WEFT_AM_SEND_F_EAGER, 2000, NULL);
 			ends(&s, &late, -EMSGSIZE);
 			ends(&s, &behind, 0);
 		}

@@ -29,7 +29,7 @@ static void U79_out_of_range_operations_are_refused_in_the_call(void **state)
 	pair_defaults(&s.p);
 	stage_open(&s, 1, NULL, 100);
 	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
-		op_put(&op, &s, buf, t[i].len, t[i].at, WEFT_OP_DELIVERED);
+		op_put(&op, &s, buf, t[i].len, t[i].at, WEFT_OP_F_DELIVERED);
 		pair_run(&s.p);
 		op_end(&op, t[i].status);
 		op_get(&op, &s, buf, t[i].len, t[i].at);
@@ -47,8 +47,8 @@ static void U79_out_of_range_operations_are_refused_in_the_call(void **state)
 /* @behaviour U79, X13 */
 static void rights_are_checked_in_the_call_and_at_the_target(void **state)
 {
-	static const unsigned int right[3] = {WEFT_MEM_REMOTE_READ, WEFT_MEM_REMOTE_WRITE,
-					      WEFT_MEM_REMOTE_ATOMIC};
+	static const unsigned int right[3] = {WEFT_MEM_F_REMOTE_READ, WEFT_MEM_F_REMOTE_WRITE,
+					      WEFT_MEM_F_REMOTE_ATOMIC};
 	uint64_t word = 0;
 
 	(void)state;
@@ -70,7 +70,7 @@ static void rights_are_checked_in_the_call_and_at_the_target(void **state)
 			op_get(&op, &s, &word, 8, 0);
 			pair_run(&s.p);
 			op_end(&op, i == 0 ? 0 : -EACCES);
-			op_put(&op, &s, &word, 8, 8, WEFT_OP_DELIVERED);
+			op_put(&op, &s, &word, 8, 8, WEFT_OP_F_DELIVERED);
 			pair_run(&s.p);
 			op_end(&op, i == 1 ? 0 : -EACCES);
 			op_amo(&op, &s, WEFT_ATOMIC_SWAP, 8, 7, 0, &old, 16, 0);
@@ -94,7 +94,7 @@ static void ends_with_erange(struct stage *s, uint8_t *buf, uint64_t at, size_t 
 	uint64_t refused = target->rma->bad_range;
 	struct op op;
 
-	op_put(&op, s, buf, len, at, WEFT_OP_DELIVERED);
+	op_put(&op, s, buf, len, at, WEFT_OP_F_DELIVERED);
 	pair_run(&s->p);
 	op_end(&op, -ERANGE);
 	assert_true(target->rma->bad_range > refused);
@@ -142,7 +142,7 @@ static void out_of_range_operations_are_refused_and_counted_at_the_target(void *
 	/* Each PUT of one that goes over the end is judged for itself. */
 	ends_with_erange(&s, buf, 1, 2000);
 	/* What is inside works as before. */
-	op_put(&op, &s, buf, 8, 1992, WEFT_OP_DELIVERED);
+	op_put(&op, &s, buf, 8, 1992, WEFT_OP_F_DELIVERED);
 	pair_run(&s.p);
 	op_end(&op, 0);
 	for (size_t i = 0; i < sizeof(mem); i++)
@@ -175,12 +175,12 @@ static void offsets_that_no_memory_can_have_end_the_connection(void **state)
 			s.rkey->size = UINT64_MAX;
 			s.rkey->low = (uint8_t)-at[i]; /* aligned, as far as the initiator knows */
 			if (what == 0)
-				op_put(&op, &s, &word, 8, at[i], WEFT_OP_DELIVERED);
+				op_put(&op, &s, &word, 8, at[i], WEFT_OP_F_DELIVERED);
 			else if (what == 1)
 				op_get(&op, &s, &word, 8, at[i]);
 			else
 				op_amo(&op, &s, WEFT_ATOMIC_ADD, 8, 1, 0, NULL, at[i],
-				       WEFT_OP_DELIVERED);
+				       WEFT_OP_F_DELIVERED);
 			pair_run(&s.p);
 			assert_int_equal(s.p.fail_status[1], -EPROTO);
 			assert_false(op_done(&op));
@@ -207,7 +207,7 @@ static void features_that_were_not_requested_are_refused(void **state)
 	stage_open(&s, 1, NULL, 100);
 	for (int i = 0; i < 4; i++) {
 		struct weft_mem_params mp =
-			WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_REMOTE_ATOMIC);
+			WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_F_REMOTE_ATOMIC);
 
 		s.p.ctx.features = only[i];
 		op_put(&op, &s, &word, 8, 0, 0);
@@ -231,7 +231,8 @@ static void parameters_are_checked(void **state)
 {
 	struct weft_mem_params mp = WEFT_INIT(struct weft_mem_params, .flags = 8);
 	struct weft_datatype dt = WEFT_INIT(struct weft_datatype, .dt_class = 9);
-	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_SOURCE_CHANNEL);
+	struct weft_op_params p =
+		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_SOURCE_CHANNEL);
 	struct weft_rkey other;
 	struct weft_mem *m;
 	uint64_t word = 0;
@@ -406,7 +407,7 @@ static void U81_requests_describe_themselves_in_every_state(void **state)
 	stage_open(&s, 1, NULL, 3000);
 	for (int room = 0; room < 2; room++) {
 		pair_room(&s.p, 0, room ? -1 : 0);
-		op_put(&op[0], &s, buf, 3000, 0, WEFT_OP_DELIVERED);
+		op_put(&op[0], &s, buf, 3000, 0, WEFT_OP_F_DELIVERED);
 		op_get(&op[1], &s, buf, 3000, 0);
 		op_amo(&op[2], &s, WEFT_ATOMIC_ADD, 8, 1, 0, &old, 0, 0);
 		for (int i = 0; i < 3; i++) {

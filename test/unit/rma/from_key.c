@@ -45,11 +45,11 @@ static int end(struct rig *r, int rc, struct weft_request *req)
 static int put(struct rig *r, size_t len, uint64_t at, uint32_t flags)
 {
 	struct weft_op_params op =
-		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_DELIVERED | flags);
+		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_DELIVERED | flags);
 	struct weft_request *req;
 	int rc = weft_put(r->p.x, buf, len, r->rkey, at, &op, &req);
 
-	if (flags & WEFT_OP_INJECT)
+	if (flags & WEFT_OP_F_INJECT)
 		memset(buf, 0xdd, len);
 	return end(r, rc, req);
 }
@@ -78,7 +78,7 @@ static void the_owner_checks(void **state)
 	struct rig r;
 
 	(void)state;
-	up(&r, two_nics, WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC);
+	up(&r, two_nics, WEFT_MEM_F_REMOTE_WRITE | WEFT_MEM_F_REMOTE_ATOMIC);
 	memset(mem, 0, sizeof(mem));
 	for (size_t i = 0; i < sizeof(buf); i++)
 		buf[i] = (uint8_t)(i * 3 + 1);
@@ -95,7 +95,7 @@ static void the_owner_checks(void **state)
 	assert_int_equal(add(&r, SIZE), -ERANGE);
 	assert_true(r.rkey->unknown);
 	down(&r);
-	up(&r, two_nics, WEFT_MEM_REMOTE_READ);
+	up(&r, two_nics, WEFT_MEM_F_REMOTE_READ);
 	r.rkey->key ^= 2;
 	assert_int_equal(get(&r, 8, 0), -EKEYREJECTED);
 	down(&r);
@@ -110,15 +110,15 @@ static void what_is_injected_may_be_overwritten(void **state)
 		size_t len = 1 + i * 200;
 
 		up(&r, i % 2 ? two_nics : "mock:0,native=4096,short=64,bcopy=400",
-		   WEFT_MEM_REMOTE_WRITE);
+		   WEFT_MEM_F_REMOTE_WRITE);
 		memset(buf, 0x5a, sizeof(buf));
 		mock_set_eagain(NULL, i % 4 * 240);
-		assert_int_equal(put(&r, len, 3, WEFT_OP_INJECT), 0);
+		assert_int_equal(put(&r, len, 3, WEFT_OP_F_INJECT), 0);
 		for (size_t k = 0; k < len; k++)
 			assert_int_equal(mem[3 + k], 0x5a);
 		memset(mem, 0, sizeof(mem));
 		mock_set_eagain(NULL, 0);
-		assert_int_equal(put(&r, WEFT_INJECT_MAX + 1, 0, WEFT_OP_INJECT), -EMSGSIZE);
+		assert_int_equal(put(&r, WEFT_INJECT_MAX + 1, 0, WEFT_OP_F_INJECT), -EMSGSIZE);
 		down(&r);
 	}
 }
@@ -133,7 +133,7 @@ static void native_keys_come_once(void **state)
 	struct rig r;
 
 	(void)state;
-	up(&r, "mock:0,native=65536", WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_READ);
+	up(&r, "mock:0,native=65536", WEFT_MEM_F_REMOTE_WRITE | WEFT_MEM_F_REMOTE_READ);
 	memset(buf, 1, sizeof(buf));
 	assert_int_equal(put(&r, SIZE, 0, 0), 0);
 	assert_int_equal(native_bytes(&r), 0);
@@ -148,7 +148,7 @@ static void native_keys_come_once(void **state)
 	assert_int_equal(weft_put(r.p.x, buf, 2, r.rkey, SIZE - 1, NULL, NULL), -ERANGE);
 	down(&r);
 	/* One that goes before the answer. */
-	up(&r, "mock:0,native=65536", WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_READ);
+	up(&r, "mock:0,native=65536", WEFT_MEM_F_REMOTE_WRITE | WEFT_MEM_F_REMOTE_READ);
 	assert_true(weft_put(r.p.x, buf, 8, r.rkey, 0, NULL, NULL) >= 0);
 	weft_rkey_destroy(r.rkey);
 	assert_int_equal(weft_rkey_from_key(r.p.x, 12345, &r.rkey), 0);
@@ -164,7 +164,7 @@ static void wrong_calls(void **state)
 	struct rig r;
 
 	(void)state;
-	up(&r, two_nics, WEFT_MEM_REMOTE_READ);
+	up(&r, two_nics, WEFT_MEM_F_REMOTE_READ);
 	assert_int_equal(weft_rkey_from_key(NULL, 1, &k), -EINVAL);
 	assert_int_equal(weft_rkey_from_key(r.p.x, 0, &k), -EINVAL);
 	assert_int_equal(weft_rkey_from_key(r.p.x, 1, NULL), -EINVAL);

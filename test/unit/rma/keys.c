@@ -176,7 +176,7 @@ static void a_revoked_or_forged_key_is_refused_and_reported(void **state)
 			s.rkey->key ^= 1ull << 50;
 		else
 			assert_int_equal(weft_mem_deregister(m), 0);
-		op_put(&op, &s, buf, sizeof(buf), 0, WEFT_OP_DELIVERED);
+		op_put(&op, &s, buf, sizeof(buf), 0, WEFT_OP_F_DELIVERED);
 		pair_run(&s.p);
 		op_end(&op, -EKEYREJECTED);
 		op_get(&op, &s, &was, 1, 0);
@@ -185,7 +185,7 @@ static void a_revoked_or_forged_key_is_refused_and_reported(void **state)
 		op_amo(&op, &s, WEFT_ATOMIC_ADD, 8, 1, 0, &old, 0, 0);
 		pair_run(&s.p);
 		op_end(&op, -EKEYREJECTED);
-		op_amo(&op, &s, WEFT_ATOMIC_ADD, 8, 1, 0, NULL, 0, WEFT_OP_DELIVERED);
+		op_amo(&op, &s, WEFT_ATOMIC_ADD, 8, 1, 0, NULL, 0, WEFT_OP_F_DELIVERED);
 		pair_run(&s.p);
 		op_end(&op, -EKEYREJECTED);
 		assert_int_equal(old, 77);
@@ -274,7 +274,7 @@ static void a_key_that_is_revoked_in_the_middle_stops_the_rest(void **state)
 			pair_room(&s.p, 1, 20);
 			op_get(&op, &s, buf, 200000, 0);
 		} else {
-			op_put(&op, &s, buf, 200000, 0, WEFT_OP_DELIVERED);
+			op_put(&op, &s, buf, 200000, 0, WEFT_OP_F_DELIVERED);
 		}
 		for (int i = 0; i < 20; i++)
 			pair_deliver(&s.p, 0);
@@ -313,7 +313,7 @@ static void refusals_without_end_do_not_fill_memory(void **state)
 		assert_int_equal(weft_put(s.ep, &b, 1, s.rkey, 0, NULL, NULL), 0);
 		pair_deliver(&s.p, 0);
 	}
-	op_put(&op, &s, &b, 1, 0, WEFT_OP_DELIVERED);
+	op_put(&op, &s, &b, 1, 0, WEFT_OP_F_DELIVERED);
 	while (s.p.num)
 		pair_deliver(&s.p, 0);
 	assert_int_equal(s.p.fail_status[1], 0);

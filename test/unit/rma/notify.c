@@ -56,7 +56,7 @@ static void close_all(struct stage *s)
 static void put(struct op *op, struct stage *s, const void *buf, size_t len, uint64_t at,
 		uint64_t imm, unsigned int flags)
 {
-	struct weft_op_params p = rma_params(op, flags | WEFT_OP_IMM, NULL);
+	struct weft_op_params p = rma_params(op, flags | WEFT_OP_F_IMM, NULL);
 
 	p.imm = imm;
 	p.channel = (uint16_t)(imm + 1);
@@ -84,8 +84,8 @@ static void once_and_after_the_data_whatever_the_size(void **state)
 		for (unsigned int i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 			size_t len = sizes[i];
 			uint64_t at = pair_random(&seed) % 300, imm = pair_random(&seed);
-			unsigned int flags = i % 3 == 0                  ? WEFT_OP_DELIVERED
-					     : i % 3 == 1 && len <= 8192 ? WEFT_OP_INJECT
+			unsigned int flags = i % 3 == 0                  ? WEFT_OP_F_DELIVERED
+					     : i % 3 == 1 && len <= 8192 ? WEFT_OP_F_INJECT
 									 : 0;
 			struct op op;
 
@@ -94,7 +94,7 @@ static void once_and_after_the_data_whatever_the_size(void **state)
 			fill(buf, len, i + 1);
 			pair_room(&s.p, 0, (int)(i % 4) - 1);
 			put(&op, &s, buf, len, at, imm, flags);
-			if (flags == WEFT_OP_INJECT)
+			if (flags == WEFT_OP_F_INJECT)
 				memset(buf, 0, len);
 			pair_room(&s.p, 0, -1);
 			pair_run_random(&s.p, &seed);
@@ -129,7 +129,7 @@ static void delivered_and_flushed_are_after_the_handler(void **state)
 
 		open_on(&s, 3, lanes);
 		f = (struct flushed){0};
-		put(&op, &s, buf, sizeof(buf), 0, 1, flush ? 0 : WEFT_OP_DELIVERED);
+		put(&op, &s, buf, sizeof(buf), 0, 1, flush ? 0 : WEFT_OP_F_DELIVERED);
 		if (flush)
 			assert_int_equal(weft_msg_ep_flush(s.ep, flushed_cb, &f), 0);
 		while (!seen.calls) {
@@ -184,7 +184,7 @@ static void what_is_refused_causes_no_notification(void **state)
 
 		open_on(&s, 1 + round % 3, lanes);
 		pair_room(&s.p, 0, (int)(round % 20));
-		put(&op[0], &s, buf, len, 0, 1, WEFT_OP_DELIVERED);
+		put(&op[0], &s, buf, len, 0, 1, WEFT_OP_F_DELIVERED);
 		put(&op[1], &s, buf, len, 0, 2, 0);
 		for (; before < round % 7 && s.p.num; before++)
 			pair_deliver(&s.p, pair_random(&seed) % s.p.num);
@@ -252,7 +252,7 @@ static void a_put_that_ends_early_leaves_nothing_behind(void **state)
 
 		open_on(&s, 3, lanes);
 		pair_room(&s.p, 0, (int)(fail_at % 5));
-		p = rma_params(&op, WEFT_OP_IMM, &type);
+		p = rma_params(&op, WEFT_OP_F_IMM, &type);
 		op.rc = weft_put(s.ep, &s, 1, s.rkey, 0, &p, &op.req);
 		for (int i = 0; i < 40; i++) {
 			pair_room(&s.p, 0, (int)(pair_random(&seed) >> 40) % 3);
@@ -282,7 +282,7 @@ static void no_handler_listens(void **state)
 		s.p.ep[1].msg->closing = closing;
 		assert_int_equal(
 			weft_worker_set_put_handler(&s.p.w[1], closing ? on_put : NULL, &seen), 0);
-		put(&op, &s, buf, sizeof(buf), 10, 1, WEFT_OP_DELIVERED);
+		put(&op, &s, buf, sizeof(buf), 10, 1, WEFT_OP_F_DELIVERED);
 		pair_run(&s.p);
 		op_end(&op, 0);
 		check(s.mem + 10, sizeof(buf), 5 + (uint64_t)closing);
@@ -307,7 +307,7 @@ static void the_initiator_keeps_to_half_of_what_may_be_begun(void **state)
 	seen.calls = 0;
 	for (unsigned int i = 0; i < 3500; i++) {
 		struct weft_op_params p =
-			WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_IMM, .imm = i);
+			WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_IMM, .imm = i);
 
 		assert_in_range(weft_put(s.ep, buf, sizeof(buf), s.rkey, 0, &p, NULL), 0, 1);
 	}
@@ -470,7 +470,7 @@ static void wrong_calls(void **state)
 
 	(void)state;
 	open_on(&s, 1, lanes);
-	p = rma_params(&op, WEFT_OP_IMM, NULL);
+	p = rma_params(&op, WEFT_OP_F_IMM, NULL);
 	assert_int_equal(weft_get(s.ep, buf, 8, s.rkey, 0, &p, NULL), -EINVAL);
 	assert_int_equal(weft_atomic(s.ep, &a, s.rkey, 0, &p, NULL), -EINVAL);
 	assert_int_equal(weft_put(s.ep, buf, 8, s.rkey, SIZE, &p, NULL), -ERANGE);

@@ -37,7 +37,7 @@ static void B1_put_and_get_of_every_size_over_1_to_4_lanes(void **state)
 			struct op put, get;
 
 			fill(buf, sizes[i], i);
-			op_put(&put, &s, buf, sizes[i], at, i & 1 ? WEFT_OP_DELIVERED : 0);
+			op_put(&put, &s, buf, sizes[i], at, i & 1 ? WEFT_OP_F_DELIVERED : 0);
 			pair_run_random(&s.p, &seed);
 			assert_true(op_done(&put));
 			op_end(&put, 0);
@@ -75,7 +75,7 @@ static void U79_contig_iov_and_generic_local_buffers(void **state)
 			struct weft_op_params p;
 			struct op op;
 
-			p = rma_params(&op, WEFT_OP_DELIVERED, buf_datatype(w));
+			p = rma_params(&op, WEFT_OP_F_DELIVERED, buf_datatype(w));
 			op.rc = weft_put(s.ep, buf_pointer(w), buf_count(w), s.rkey, 5, &p,
 					 &op.req);
 			pair_run_random(&s.p, &seed);
@@ -103,14 +103,14 @@ static void U79_zero_length_is_done_at_once(void **state)
 	(void)state;
 	pair_defaults(&s.p);
 	stage_open(&s, 1, NULL, 100);
-	op_put(&op, &s, NULL, 0, 100, WEFT_OP_DELIVERED);
+	op_put(&op, &s, NULL, 0, 100, WEFT_OP_F_DELIVERED);
 	op_end(&op, 0);
 	op_get(&op, &s, NULL, 0, 0);
 	op_end(&op, 0);
 	op_put(&op, &s, NULL, 0, 101, 0);
 	op_end(&op, -ERANGE);
 	assert_int_equal(s.p.sent, 0);
-	op_put(&op, &s, NULL, 0, 0, WEFT_OP_FORCE_REQUEST);
+	op_put(&op, &s, NULL, 0, 0, WEFT_OP_F_FORCE_REQUEST);
 	assert_int_equal(op.rc, WEFT_INPROGRESS);
 	pair_run(&s.p);
 	op_end(&op, 0);
@@ -164,7 +164,7 @@ static void E6_no_room_delays_and_nothing_is_lost(void **state)
 	pair_room(&s.p, 1, 0);
 	for (unsigned int i = 0; i < 3; i++) {
 		fill(buf[i], 5000, i);
-		op_put(&put[i], &s, buf[i], 5000, i * 5000, WEFT_OP_DELIVERED);
+		op_put(&put[i], &s, buf[i], 5000, i * 5000, WEFT_OP_F_DELIVERED);
 		op_amo(&amo[i], &s, WEFT_ATOMIC_ADD, 8, 1, 0, &old[i], 30000, 0);
 		fill(s.mem + 15000 + i * 5000, 5000, 10 + i);
 		op_get(&get[i], &s, back[i], 5000, 15000 + i * 5000);
@@ -232,7 +232,7 @@ static void every_atomic_agrees_with_the_model(void **state)
 
 		compare = pair_random(&seed) & 1 ? *w : pair_random(&seed);
 		op_amo(&op, &s, what, width, operand, compare, fetch ? &old : NULL, k & 1 ? 8 : 4,
-		       pair_random(&seed) & 1 ? WEFT_OP_DELIVERED : 0);
+		       pair_random(&seed) & 1 ? WEFT_OP_F_DELIVERED : 0);
 		if (fetch)
 			assert_int_equal(op.rc, WEFT_INPROGRESS);
 		pair_run_random(&s.p, &seed);
@@ -370,7 +370,7 @@ static void a_delivered_put_is_done_when_its_bytes_are_there(void **state)
 	pair_defaults(&s.p);
 	stage_open(&s, 1, NULL, 4000);
 	fill(buf, sizeof(buf), 3);
-	op_put(&op, &s, buf, sizeof(buf), 0, WEFT_OP_DELIVERED);
+	op_put(&op, &s, buf, sizeof(buf), 0, WEFT_OP_F_DELIVERED);
 	/* The question for it overtakes the last piece: no answer yet. */
 	while (s.p.num > 1)
 		pair_deliver(&s.p, s.p.msgs[0].id == WEFT_WIRE_PUT && s.p.num == 2 ? 1 : 0);
@@ -429,7 +429,7 @@ static void what_was_overtaken_is_neither_delivered_nor_flushed(void **state)
 		memset(s.mem, 0, 16);
 		/* Both halves of the count. */
 		for (int i = 0; i < round / 2; i++) {
-			op_put(&a, &s, &second, 1, 8, WEFT_OP_DELIVERED);
+			op_put(&a, &s, &second, 1, 8, WEFT_OP_F_DELIVERED);
 			pair_run(&s.p);
 			op_end(&a, 0);
 		}
@@ -437,7 +437,7 @@ static void what_was_overtaken_is_neither_delivered_nor_flushed(void **state)
 			op_amo(&a, &s, WEFT_ATOMIC_ADD, 8, 1, 0, NULL, 0, 0);
 			assert_int_equal(weft_msg_ep_flush(s.ep, flushed_cb, &f), 0);
 		} else {
-			op_put(&a, &s, &first, 1, 0, WEFT_OP_DELIVERED);
+			op_put(&a, &s, &first, 1, 0, WEFT_OP_F_DELIVERED);
 		}
 		op_put(&b, &s, &second, 1, 8, 0);
 		while (s.p.num > late) {
@@ -493,7 +493,7 @@ static void a_stream_of_delivered_puts_is_confirmed_in_any_order(void **state)
 		if (!op[i].req && posted < OPS) {
 			value[i]++;
 			posted++;
-			op_put(&op[i], &s, &value[i], 1, i, WEFT_OP_DELIVERED);
+			op_put(&op[i], &s, &value[i], 1, i, WEFT_OP_F_DELIVERED);
 			assert_int_equal(op[i].rc, WEFT_INPROGRESS);
 		}
 		if (s.p.num)
@@ -541,7 +541,7 @@ static void the_end_of_the_connection_ends_every_operation(void **state)
 	for (int side = 0; side < 2; side++) {
 		pair_defaults(&s.p);
 		stage_open(&s, 3, lanes, 70000);
-		op_put(&op[0], &s, buf[0], 70000, 0, WEFT_OP_DELIVERED);
+		op_put(&op[0], &s, buf[0], 70000, 0, WEFT_OP_F_DELIVERED);
 		op_get(&op[1], &s, buf[1], 70000, 0);
 		op_amo(&op[2], &s, WEFT_ATOMIC_ADD, 8, 1, 0, &old, 0, 0);
 		weft_ep_fence(s.ep);

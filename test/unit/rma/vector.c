@@ -47,7 +47,7 @@ static void down(struct rig *r)
 static int run(struct rig *r, const struct weft_atomic *a, uint64_t at)
 {
 	struct weft_op_params op =
-		WEFT_INIT(struct weft_op_params, .flags = a->result ? 0 : WEFT_OP_DELIVERED);
+		WEFT_INIT(struct weft_op_params, .flags = a->result ? 0 : WEFT_OP_F_DELIVERED);
 	struct weft_request *req;
 	int rc = weft_atomic(r->p.x, a, r->rkey, at, &op, &req);
 
@@ -152,7 +152,7 @@ static void arrays_of_any_length(void **state)
 
 		if (!weft_amo_known(op, type))
 			continue;
-		up(&r, lanes_of[round % 4], round, WEFT_MEM_REMOTE_ATOMIC);
+		up(&r, lanes_of[round % 4], round, WEFT_MEM_F_REMOTE_ATOMIC);
 		for (size_t i = 0; i < SIZE; i++) {
 			/* No NaN, whose bits need not last. */
 			mem[i] = type >= WEFT_ATOMIC_FLOAT ? (uint8_t)(rnd(&s) % 64)
@@ -183,12 +183,12 @@ static void what_is_refused(void **state)
 	struct weft_atomic a =
 		WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .type = WEFT_ATOMIC_INT32,
 			  .count = 100, .operands = ops, .compares = cmps);
-	struct weft_op_params inject = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_INJECT);
+	struct weft_op_params inject = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_INJECT);
 	struct weft_atomic bad;
 	struct rig r;
 
 	(void)state;
-	up(&r, two_nics, 1, WEFT_MEM_REMOTE_ATOMIC);
+	up(&r, two_nics, 1, WEFT_MEM_F_REMOTE_ATOMIC);
 	memset(mem, 0, SIZE);
 	memset(ops, 1, SIZE);
 	for (int fetch = 0; fetch < 2; fetch++) {

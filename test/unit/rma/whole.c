@@ -105,7 +105,7 @@ static void a_worker_flush_reports_what_was_refused(void **state)
 	p = params(&flush_, NULL);
 	flush_.rc = weft_worker_flush(x.w, &p, &flush_.req);
 	assert_int_equal(flush_.rc, WEFT_INPROGRESS);
-	weft_ep_close(x.ep[0], WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(x.ep[0], WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 	wait_op(&x, &flush_);
 	op_end(&large, -ECANCELED);
 	op_end(&put_, 0);

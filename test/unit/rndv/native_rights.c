@@ -46,8 +46,8 @@ static void send_from(struct duo *d, struct weft_mem *mem, const uint8_t *buf, s
 
 static void memory_of_the_user_is_sent_by_a_key_for_reading_that_is_made_once(void **state)
 {
-	static const unsigned int flags[] = {0, WEFT_MEM_REMOTE_READ,
-					     WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE};
+	static const unsigned int flags[] = {0, WEFT_MEM_F_REMOTE_READ,
+					     WEFT_MEM_F_REMOTE_READ | WEFT_MEM_F_REMOTE_WRITE};
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
@@ -110,7 +110,7 @@ static void memory_that_the_user_may_only_read_is_registered_and_sent(void **sta
 static void memory_that_may_not_be_written_has_no_key_for_writing(void **state)
 {
 	struct weft_mem_params mp =
-		WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_REMOTE_WRITE);
+		WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_F_REMOTE_WRITE);
 	struct weft_mem *mem;
 	struct duo d;
 
@@ -119,7 +119,7 @@ static void memory_that_may_not_be_written_has_no_key_for_writing(void **state)
 	duo_open(&d, "mock:0,get=65536,put=65536", "auto", "auto");
 	mock_set_read_only(d.sbuf, LEN);
 	assert_int_equal(weft_mem_register(d.ctx[0], d.sbuf, LEN, &mp, &mem), -EFAULT);
-	mp.flags = WEFT_MEM_REMOTE_READ;
+	mp.flags = WEFT_MEM_F_REMOTE_READ;
 	assert_int_equal(weft_mem_register(d.ctx[0], d.sbuf, LEN, &mp, &mem), 0);
 	assert_int_equal(weft_mem_deregister(mem), 0);
 	duo_close(&d);
@@ -166,7 +166,7 @@ static void keys_of_a_message_that_ends_before_its_time_are_dead_when_it_ends(vo
 /* The user's registration stays; the one that was made for messages does not. */
 static void a_key_to_memory_of_the_user_is_dead_when_its_message_fails(void **state)
 {
-	static const unsigned int flags[] = {0, WEFT_MEM_REMOTE_READ};
+	static const unsigned int flags[] = {0, WEFT_MEM_F_REMOTE_READ};
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {

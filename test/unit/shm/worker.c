@@ -139,8 +139,8 @@ static void messages_of_all_sizes_arrive(void **state)
 	assert_int_equal(weft_ep_query_lane(ep, 0, &info), 0);
 	assert_string_equal(info.name, "shm:host");
 	assert_int_equal(weft_ep_query_lane(ep, 1, &info), -ENOENT);
-	weft_ep_close(back, WEFT_EP_CLOSE_FORCE, NULL, NULL);
-	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(back, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
+	weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 }
 
 static void count_native(const char *name, uint64_t value, void *arg)
@@ -156,7 +156,7 @@ static void remote_memory_is_written_and_read(void **state)
 {
 	static const size_t lengths[] = {1, 8, 1000, 70000, 1 << 20};
 	struct weft_mem_params mp = {.size = sizeof(mp),
-				     .flags = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE};
+				     .flags = WEFT_MEM_F_REMOTE_READ | WEFT_MEM_F_REMOTE_WRITE};
 	uint8_t *there = calloc(1, 2 << 20), *out = malloc(1 << 20), *in = malloc(1 << 20);
 	uint64_t native = 0;
 	struct weft_rkey *rkey;
@@ -188,7 +188,7 @@ static void remote_memory_is_written_and_read(void **state)
 	if (native > 0)
 		assert_true(native > 1 << 20);
 	weft_rkey_destroy(rkey);
-	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 	assert_int_equal(weft_mem_deregister(mem), 0);
 	free(there);
 	free(out);
@@ -200,7 +200,7 @@ static void more_memory_than_the_table_has_places_is_reached(void **state)
 {
 	enum { REGIONS = 65536 + 8, LENGTH = 100000 };
 	struct weft_mem_params mp = {.size = sizeof(mp),
-				     .flags = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE};
+				     .flags = WEFT_MEM_F_REMOTE_READ | WEFT_MEM_F_REMOTE_WRITE};
 	struct weft_mem **mem = calloc(REGIONS, sizeof(struct weft_mem *));
 	uint8_t *there = malloc(LENGTH), *in = calloc(1, LENGTH);
 	struct weft_rkey *rkey;
@@ -229,7 +229,7 @@ static void more_memory_than_the_table_has_places_is_reached(void **state)
 	weft_rkey_destroy(rkey);
 	/* As the source of a large message, too. */
 	transfer(b, ep, 1 << 20, 2);
-	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 	for (i = 0; i < REGIONS; i++)
 		assert_int_equal(weft_mem_deregister(mem[i]), 0);
 	free(mem);
@@ -261,7 +261,7 @@ static void a_waiting_worker_is_woken(void **state)
 		weft_request_free(recv);
 		in = 0;
 	}
-	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 }
 
 static void a_peer_that_goes_ends_the_endpoint(void **state)
@@ -282,7 +282,7 @@ static void a_peer_that_goes_ends_the_endpoint(void **state)
 	assert_int_equal(weft_ep_query(ep, &attr), 0);
 	assert_int_equal(attr.status, -ECONNRESET);
 	weft_request_free(recv);
-	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 }
 
 /* ---- fork() --------------------------------------------------------------------------------- */
@@ -290,7 +290,7 @@ static void a_peer_that_goes_ends_the_endpoint(void **state)
 /* As exit handlers and destructors of objects would do. */
 static int child_closes_all(struct weft_mem *mem)
 {
-	if (weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL) != 0 || weft_mem_deregister(mem))
+	if (weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL) != 0 || weft_mem_deregister(mem))
 		return 2;
 	weft_worker_destroy(a);
 	weft_worker_destroy(b);
@@ -312,7 +312,7 @@ static int status_of(pid_t pid)
  */
 static void a_child_that_closes_all_disturbs_no_peer(void **state)
 {
-	struct weft_mem_params mp = {.size = sizeof(mp), .flags = WEFT_MEM_REMOTE_WRITE};
+	struct weft_mem_params mp = {.size = sizeof(mp), .flags = WEFT_MEM_F_REMOTE_WRITE};
 	static uint8_t there[4096];
 	struct weft_mem *mem;
 	pid_t pid;
@@ -347,7 +347,7 @@ static int child_opens_lanes(void)
 	}
 	setup(NULL);
 	transfer(b, ep, 8, 1);
-	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 	teardown(NULL);
 	for (int fd = 3; fd <= null; fd++)
 		if (fcntl(fd, F_GETFD) < 0)
@@ -373,7 +373,7 @@ static void a_child_with_lanes_of_its_own_closes_no_others_file(void **state)
 		_exit(child_opens_lanes());
 	result = status_of(pid);
 	transfer(b, ep, 8, 2);
-	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 	if (WIFEXITED(result) && WEXITSTATUS(result) == NO_CLOSE_RANGE) {
 		print_message("left out: the kernel has no close_range()\n");
 		skip();

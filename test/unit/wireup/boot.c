@@ -266,8 +266,8 @@ static void a_peer_that_is_gone_and_one_that_never_answers(void **state)
 	assert_int_equal(mute.calls, 1);
 	assert_int_equal(mute.status, -EHOSTUNREACH);
 	assert_non_null(strstr(mute.why, "worker "));
-	weft_ep_close(x, WEFT_EP_CLOSE_FORCE, NULL, NULL);
-	weft_ep_close(y, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(x, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
+	weft_ep_close(y, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 	conn_destroy(ctx, a, b);
 }
 
@@ -298,7 +298,7 @@ static void a_wrong_secret_or_digest_leads_nowhere(void **state)
 		assert_int_equal(err.calls, 1);
 		assert_int_equal(err.status, i == 0 ? -EACCES : -ECONNREFUSED);
 		assert_int_equal(b->num_eps, 0);
-		weft_ep_close(x, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+		weft_ep_close(x, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 	}
 	conn_destroy(ctx, a, b);
 }

@@ -148,7 +148,7 @@ static void closing_a_never_connected_endpoint_is_harmless(void **state)
 	/* While it tries. */
 	ep = mock_connect(a, b);
 	mock_run(10, MS, a, b, NULL);
-	assert_int_equal(weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL), 0);
+	assert_int_equal(weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL), 0);
 	/* With a message that wants to be delivered: until the timeout. */
 	ep = mock_connect(a, b);
 	assert_int_equal(weft_tag_send_sync(ep, "x", 1, 1, NULL, &send), WEFT_INPROGRESS);
@@ -288,7 +288,7 @@ static void many_endpoints(void **state)
 	for (i = 0; i < 1000; i += 37)
 		conn_message(eps[i], b, 100, i);
 	for (i = 0; i < 1000; i++)
-		assert_int_equal(weft_ep_close(eps[i], WEFT_EP_CLOSE_FORCE, NULL, NULL), 0);
+		assert_int_equal(weft_ep_close(eps[i], WEFT_EP_CLOSE_F_FORCE, NULL, NULL), 0);
 	mock_run(10, MS, a, b, NULL);
 	assert_int_equal(b->num_eps, 0);
 	conn_destroy(ctx, a, b);
@@ -317,7 +317,7 @@ static void force_close_cancels_what_is_under_way(void **state)
 	assert_int_equal(weft_tag_recv(p.a, p.x, in, 1, 4, UINT64_MAX, NULL, &req[3]),
 			 WEFT_INPROGRESS);
 	assert_int_equal(weft_ep_flush(p.x, NULL, &req[4]), WEFT_INPROGRESS);
-	assert_int_equal(weft_ep_close(p.x, WEFT_EP_CLOSE_FORCE, NULL, NULL), 0);
+	assert_int_equal(weft_ep_close(p.x, WEFT_EP_CLOSE_F_FORCE, NULL, NULL), 0);
 	mock_run(2, MS, p.a, NULL);
 	assert_int_equal(status_of(req[0]), -ECANCELED);
 	assert_int_equal(status_of(req[1]), -ECANCELED);

@@ -18,7 +18,7 @@
 static void flush_completes_in_every_situation(void **state)
 {
 	struct weft_op_params force =
-		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_FORCE_REQUEST);
+		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_FORCE_REQUEST);
 	static uint8_t big[300000], in[300000];
 	struct weft_request *req, *r;
 	struct pair p;
@@ -199,7 +199,7 @@ static void close_in_a_callback(struct weft_request *req, const struct weft_comp
 	(void)c;
 	(void)arg;
 	if (to_close)
-		weft_ep_close(to_close, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+		weft_ep_close(to_close, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 	to_close = NULL;
 }
 
@@ -371,7 +371,7 @@ static void *job_run(void *arg)
 			weft_request_free(s);
 		job->failed |= rr < 0 || rs < 0 || memcmp(out, in, sizeof(in)) != 0;
 	}
-	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 	return NULL;
 }
 

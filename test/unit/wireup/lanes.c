@@ -388,7 +388,7 @@ static void connect_timeout_names_lane_and_peer(void **state)
 	assert_int_equal(err.calls, 1);
 	assert_non_null(strstr(err.why, "mock:0"));
 	assert_non_null(strstr(err.why, "mock-102"));
-	assert_int_equal(weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL), 0);
+	assert_int_equal(weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL), 0);
 	conn_destroy(ctx, a, b);
 }
 

@@ -207,7 +207,7 @@ static void loopback_is_up_at_creation(void **state)
 	conn_message(y, a, 100000, 2);
 	conn_message(x, a, 1000000, 3);
 	assert_int_equal(conn_close(x, a), 0);
-	assert_int_equal(weft_ep_close(y, WEFT_EP_CLOSE_FORCE, NULL, NULL), 0);
+	assert_int_equal(weft_ep_close(y, WEFT_EP_CLOSE_F_FORCE, NULL, NULL), 0);
 	weft_worker_destroy(a);
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }

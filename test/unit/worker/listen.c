@@ -175,7 +175,7 @@ static void connect_well(const char *host)
 	assert_string_equal(result.why, "");
 	assert_int_equal(result.status, 0);
 	assert_non_null(result.ep);
-	weft_ep_close(result.ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(result.ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 }
 
 /* A port of 127.0.0.1 on which no server listens. */
@@ -319,7 +319,7 @@ static void test_wait(void **state)
 	assert_int_equal(weft_listener_create(worker, &p, &listener), 0);
 	finish();
 	assert_string_equal(result.why, "");
-	weft_ep_close(result.ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(result.ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 }
 
 /* The worker ends the connect before its thread; another one has more time, and is older. */

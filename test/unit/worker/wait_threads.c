@@ -57,7 +57,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
 	weft_worker_destroy(worker);
 	return weft_context_destroy(ctx);
 }
