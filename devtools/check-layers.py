@@ -47,7 +47,8 @@ STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/shm']], [['drivers
           [['provider']]]
 
 # Folders and files of other stacks that a stack may include.
-API = ['lib/weft.h', 'lib/weft_msg.h', 'lib/weft_plan.h', 'lib/weft_rma.h']
+API = ['lib/weft.h', 'lib/weft_listen.h', 'lib/weft_msg.h', 'lib/weft_plan.h', 'lib/weft_rma.h',
+       'lib/weft_version.h']
 # wire_types.h: integers as the wire has them
 LANE = ['lib/lane.h', 'lib/lane_attr.h', 'lib/lane_boot.h', 'lib/lane_event.h',
         'lib/lane_tap.h']

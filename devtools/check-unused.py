@@ -13,7 +13,8 @@ import sys
 import check_tree
 
 PARTS = ('lib/', 'drivers/', 'app/', 'provider/')
-PUBLIC = ('lib/weft.h', 'lib/weft_msg.h', 'lib/weft_plan.h', 'lib/weft_rma.h', 'lib/lane.h')
+PUBLIC = ('lib/weft.h', 'lib/weft_listen.h', 'lib/weft_msg.h', 'lib/weft_plan.h',
+          'lib/weft_rma.h', 'lib/weft_version.h', 'lib/lane.h')
 
 
 def public(root):

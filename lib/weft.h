@@ -51,14 +51,21 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "weft_version.h"
 
-#if defined(__GNUC__)
-#define WEFT_API __attribute__((visibility("default")))
+/*
+ * The headers compile as C99 and later, and as C++11 and later. WEFT_INIT() needs C99 or C++20,
+ * where designated initialisers stand in the order of the members.
+ */
+#ifdef __cplusplus
+/** Makes a struct's name usable as an expression. */
+template <typename T> struct weft_type {
+	typedef T type;
+};
+#define WEFT_INIT_LIST(name, ...) (weft_type<name>::type{.size = sizeof(name), __VA_ARGS__})
+extern "C" {
 #else
-#define WEFT_API
+#define WEFT_INIT_LIST(name, ...) ((name){.size = sizeof(name), __VA_ARGS__})
 #endif
 
 /** A non-blocking operation goes on; its callback comes, or weft_request_test() reports its end. */
@@ -71,7 +78,14 @@ extern "C" {
  * Initialiser of a parameter struct: `struct weft_ep_params p = WEFT_INIT(struct weft_ep_params,
  * .address = a);`
  */
-#define WEFT_INIT(type, ...) ((type){.size = sizeof(type), __VA_ARGS__})
+#define WEFT_INIT(...) WEFT_INIT_LIST(__VA_ARGS__, )
+
+/** Before anonymous unions, which C99 has as an extension only. */
+#if defined(__GNUC__)
+#define WEFT_EXTENSION __extension__
+#else
+#define WEFT_EXTENSION
+#endif
 
 struct weft_context;
 struct weft_worker;
@@ -85,9 +99,6 @@ struct weft_config;
 struct weft_op_params; /**< weft_msg.h */
 
 /* ------------------------------------------------------------------ library */
-
-/** Version of the library that runs, e.g. "0.1.0". Static storage. Any thread. */
-WEFT_API const char *weft_version_string(void);
 
 /**
  * How the library was built: version, compiler, drivers, one line each.

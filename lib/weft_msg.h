@@ -156,7 +156,7 @@ struct weft_op_params {
 	struct weft_mem *mem; /**< registration that covers the buffer; NULL = none */
 	/** receives: filled when the call returns 0; may be NULL */
 	struct weft_completion *completion;
-	union {
+	WEFT_EXTENSION union {
 		uint64_t imm; /**< #WEFT_OP_F_IMM: 64 bits for the peer's completion or handler */
 		uint64_t source_id; /**< #WEFT_OP_F_SOURCE_ID: id of a worker */
 	};
@@ -339,7 +339,7 @@ WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int
 #define WEFT_AM_SEND_F_EAGER 1u
 #define WEFT_AM_SEND_F_RNDV 2u /**< always by rendezvous, even without data */
 
-struct weft_am_send {
+struct weft_am_send_params {
 	size_t size;
 	unsigned int id;
 	unsigned int flags; /**< WEFT_AM_SEND_F_* */
@@ -355,8 +355,8 @@ struct weft_am_send {
  * @return 0, #WEFT_INPROGRESS, -EINVAL, -EMSGSIZE (header too long; #WEFT_AM_SEND_F_EAGER),
  *   -EOPNOTSUPP, -ENOMEM, or the endpoint's error
  */
-WEFT_API int weft_am_send(struct weft_ep *ep, const struct weft_am_send *am, const void *buffer,
-			  size_t count, const struct weft_op_params *params,
+WEFT_API int weft_am_send(struct weft_ep *ep, const struct weft_am_send_params *am,
+			  const void *buffer, size_t count, const struct weft_op_params *params,
 			  struct weft_request **req);
 
 /**

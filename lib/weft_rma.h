@@ -190,7 +190,7 @@ enum weft_atomic_type {
 	WEFT_ATOMIC_DOUBLE = 10,
 };
 
-struct weft_atomic {
+struct weft_atomic_params {
 	size_t size;
 	enum weft_atomic_op op;
 	unsigned int width; /**< 4 or 8 bytes; with 4 the lower 4 bytes of the operands count */
@@ -232,7 +232,7 @@ struct weft_atomic {
  * lane dies. Its outcome is then unknown: it was executed once or not at all, because the device
  * keeps no record of executed operations.
  */
-WEFT_API int weft_atomic(struct weft_ep *ep, const struct weft_atomic *atomic,
+WEFT_API int weft_atomic(struct weft_ep *ep, const struct weft_atomic_params *atomic,
 			 struct weft_rkey *rkey, uint64_t remote_offset,
 			 const struct weft_op_params *params, struct weft_request **req);
 

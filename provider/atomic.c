@@ -237,8 +237,8 @@ static int start(struct wfi_op *op, const struct post *p, size_t total, struct w
 		      results = {p->resultv, 0};
 	struct weft_op_params params = {
 		.size = sizeof(params), .flags = op_flags(p), .cb = ended_cb, .cb_arg = op};
-	struct weft_atomic a =
-		WEFT_INIT(struct weft_atomic, .op = ops[p->op].op, .type = types[p->datatype].type);
+	struct weft_atomic_params a = WEFT_INIT(struct weft_atomic_params, .op = ops[p->op].op,
+						.type = types[p->datatype].type);
 	size_t width = types[p->datatype].width, n;
 	int rc;
 

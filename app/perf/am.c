@@ -24,7 +24,7 @@ struct fetched {
 
 struct flow {
 	struct perf_flow base; /* first; the slots are those of sends */
-	struct weft_am_send am;
+	struct weft_am_send_params am;
 	bool sends, receives;
 	uint64_t rx_seen, rx_done, rx_total, rx_rndv;
 	struct fetched *rx, *rx_free; /* all, and those without a message */
@@ -229,7 +229,7 @@ static int set_up(struct flow *f, struct perf_side *side)
 	int ret;
 
 	perf_flow_init(b, side);
-	f->am = WEFT_INIT(struct weft_am_send, .id = AM_ID);
+	f->am = WEFT_INIT(struct weft_am_send_params, .id = AM_ID);
 	f->completion.size = sizeof(f->completion);
 	f->sends = both || server == reverse;
 	f->receives = both || server != reverse;

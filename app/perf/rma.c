@@ -81,11 +81,11 @@ static void on_done(struct weft_request *req, const struct weft_completion *c, v
 static int post_atomic(struct flow *f, struct perf_slot *slot)
 {
 	bool add = f->base.run->test == PERF_FADD_LAT;
-	struct weft_atomic a =
-		WEFT_INIT(struct weft_atomic, .op = add ? WEFT_ATOMIC_ADD : WEFT_ATOMIC_CSWAP,
-			  .width = (unsigned int)f->base.run->size,
-			  .operand = add ? 1 : slot->index + 1, .compare = slot->index,
-			  .result = slot->buffer);
+	struct weft_atomic_params a = WEFT_INIT(struct weft_atomic_params,
+						.op = add ? WEFT_ATOMIC_ADD : WEFT_ATOMIC_CSWAP,
+						.width = (unsigned int)f->base.run->size,
+						.operand = add ? 1 : slot->index + 1,
+						.compare = slot->index, .result = slot->buffer);
 
 	return weft_atomic(f->base.peer->ep, &a, f->rkey, 0, &slot->params, NULL);
 }

@@ -110,10 +110,11 @@ static void put_and_notify(struct weft_worker *worker, struct weft_ep *ep, struc
 static void count(struct weft_worker *worker, struct weft_ep *ep, struct weft_rkey *rkey)
 {
 	uint64_t old = 0;
-	struct weft_atomic add = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .width = 8,
-					   .operand = 1, .result = &old);
-	struct weft_atomic swap = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_CSWAP, .width = 8,
-					    .compare = 3, .operand = 100, .result = &old);
+	struct weft_atomic_params add = WEFT_INIT(struct weft_atomic_params, .op = WEFT_ATOMIC_ADD,
+						  .width = 8, .operand = 1, .result = &old);
+	struct weft_atomic_params swap =
+		WEFT_INIT(struct weft_atomic_params, .op = WEFT_ATOMIC_CSWAP, .width = 8,
+			  .compare = 3, .operand = 100, .result = &old);
 	struct weft_request *req = NULL;
 	int ret;
 
@@ -130,8 +131,8 @@ static void count(struct weft_worker *worker, struct weft_ep *ep, struct weft_rk
 
 static void note(struct weft_worker *worker, struct weft_ep *ep)
 {
-	struct weft_am_send am =
-		WEFT_INIT(struct weft_am_send, .id = AM_NOTE, .header = "note", .header_length = 4);
+	struct weft_am_send_params am = WEFT_INIT(struct weft_am_send_params, .id = AM_NOTE,
+						  .header = "note", .header_length = 4);
 	struct weft_request *req = NULL;
 	int notes = 0, ret;
 

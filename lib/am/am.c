@@ -88,7 +88,7 @@ static int copy_header(struct weft_request *req)
 	return 0;
 }
 
-static int am_send(struct weft_ep *ep, const struct weft_am_send *a, const void *buffer,
+static int am_send(struct weft_ep *ep, const struct weft_am_send_params *a, const void *buffer,
 		   size_t count, const struct weft_op_params *params, struct weft_request **out)
 {
 	struct weft_msg_ep *me = ep->msg;
@@ -137,11 +137,11 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send *a, const void 
 	return rc;
 }
 
-int weft_am_send(struct weft_ep *ep, const struct weft_am_send *am, const void *buffer,
+int weft_am_send(struct weft_ep *ep, const struct weft_am_send_params *am, const void *buffer,
 		 size_t count, const struct weft_op_params *params, struct weft_request **req)
 {
 	const unsigned int known = WEFT_AM_SEND_F_EAGER | WEFT_AM_SEND_F_RNDV;
-	struct weft_am_send a;
+	struct weft_am_send_params a;
 	int rc;
 
 	if (req)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Error texts, and the version. */
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 
@@ -8,14 +9,21 @@
 #include "weft_build.h"
 #include "weft_vcs.h"
 
+static_assert(WEFT_VERSION == WEFT_BUILD_VERSION_NUMBER, "meson.build and weft_version.h differ");
+
+uint32_t weft_version(void)
+{
+	return WEFT_VERSION;
+}
+
 const char *weft_version_string(void)
 {
-	return WEFT_VERSION " (" WEFT_VCS_REVISION ")";
+	return WEFT_BUILD_VERSION " (" WEFT_VCS_REVISION ")";
 }
 
 const char *weft_build_info(void)
 {
-	return "version " WEFT_VERSION " (" WEFT_VCS_REVISION ")\n"
+	return "version " WEFT_BUILD_VERSION " (" WEFT_VCS_REVISION ")\n"
 	       "compiler " WEFT_BUILD_COMPILER ", " WEFT_BUILD_TYPE "\n"
 	       "sanitizers " WEFT_BUILD_SANITIZE "\n"
 	       "DPDK " WEFT_BUILD_DPDK "\n"

@@ -149,7 +149,7 @@ int weft_get(struct weft_ep *ep, void *buffer, size_t count, struct weft_rkey *r
 }
 
 /* Checks an atomic on an array. */
-static int vector_check(struct weft_ep *ep, const struct weft_atomic *a,
+static int vector_check(struct weft_ep *ep, const struct weft_atomic_params *a,
 			const struct weft_rkey *rkey, uint64_t remote,
 			const struct weft_op_params *params)
 {
@@ -173,7 +173,7 @@ static int vector_check(struct weft_ep *ep, const struct weft_atomic *a,
 	return ep->msg->mw->conf.atomic_device ? -EOPNOTSUPP : 0;
 }
 
-static int atomic_check(struct weft_ep *ep, const struct weft_atomic *a,
+static int atomic_check(struct weft_ep *ep, const struct weft_atomic_params *a,
 			const struct weft_rkey *rkey, uint64_t remote,
 			const struct weft_op_params *params)
 {
@@ -200,9 +200,9 @@ static int atomic_check(struct weft_ep *ep, const struct weft_atomic *a,
 	return 0;
 }
 
-static int atomic_locked(struct weft_ep *ep, const struct weft_atomic *a, struct weft_rkey *rkey,
-			 uint64_t remote, const struct weft_op_params *params,
-			 struct weft_request **out)
+static int atomic_locked(struct weft_ep *ep, const struct weft_atomic_params *a,
+			 struct weft_rkey *rkey, uint64_t remote,
+			 const struct weft_op_params *params, struct weft_request **out)
 {
 	struct weft_request *req;
 	int rc = atomic_check(ep, a, rkey, remote, params);
@@ -232,11 +232,11 @@ static int atomic_locked(struct weft_ep *ep, const struct weft_atomic *a, struct
 	return rc;
 }
 
-int weft_atomic(struct weft_ep *ep, const struct weft_atomic *atomic, struct weft_rkey *rkey,
+int weft_atomic(struct weft_ep *ep, const struct weft_atomic_params *atomic, struct weft_rkey *rkey,
 		uint64_t remote_offset, const struct weft_op_params *params,
 		struct weft_request **req)
 {
-	struct weft_atomic a;
+	struct weft_atomic_params a;
 	int rc;
 
 	if (req)

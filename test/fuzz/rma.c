@@ -167,12 +167,13 @@ static size_t message(struct world *w, const uint8_t *d, size_t size)
 
 static void step(struct world *w, uint8_t op, uint8_t arg)
 {
-	struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = arg & 7, .flags = arg >> 6 & 2,
-					  .header = w->buf[0], .header_length = arg & 31);
+	struct weft_am_send_params a =
+		WEFT_INIT(struct weft_am_send_params, .id = arg & 7, .flags = arg >> 6 & 2,
+			  .header = w->buf[0], .header_length = arg & 31);
 	struct weft_op_params p =
 		WEFT_INIT(struct weft_op_params, .flags = arg & 1 ? WEFT_OP_F_DELIVERED : 0);
-	struct weft_atomic at = WEFT_INIT(struct weft_atomic, .op = op % 6, .width = 8,
-					  .result = arg & 1 ? w->buf[1] : NULL);
+	struct weft_atomic_params at = WEFT_INIT(struct weft_atomic_params, .op = op % 6,
+						 .width = 8, .result = arg & 1 ? w->buf[1] : NULL);
 	struct weft_ep *ep = &w->p.ep[1];
 	uint8_t *buf = w->buf[w->next % NUM];
 	struct weft_request *req = NULL;

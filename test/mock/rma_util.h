@@ -121,8 +121,9 @@ static inline void op_amo(struct op *op, struct stage *s, enum weft_atomic_op wh
 			  uint64_t at, unsigned int flags)
 {
 	struct weft_op_params p = rma_params(op, flags, NULL);
-	struct weft_atomic a = WEFT_INIT(struct weft_atomic, .op = what, .width = width,
-					 .operand = operand, .compare = compare, .result = result);
+	struct weft_atomic_params a =
+		WEFT_INIT(struct weft_atomic_params, .op = what, .width = width, .operand = operand,
+			  .compare = compare, .result = result);
 
 	op->rc = weft_atomic(s->ep, &a, s->rkey, at, &p, &op->req);
 }

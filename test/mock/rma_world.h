@@ -147,8 +147,9 @@ static inline void amo(struct world *x, struct op *op, int i, enum weft_atomic_o
 		       uint64_t operand, uint64_t compare, uint64_t *result, uint64_t at)
 {
 	struct weft_op_params p = params(op, NULL);
-	struct weft_atomic a = WEFT_INIT(struct weft_atomic, .op = what, .width = 8,
-					 .operand = operand, .compare = compare, .result = result);
+	struct weft_atomic_params a =
+		WEFT_INIT(struct weft_atomic_params, .op = what, .width = 8, .operand = operand,
+			  .compare = compare, .result = result);
 
 	op->rc = weft_atomic(x->ep[i], &a, x->rkey[i], at, &p, &op->req);
 }

@@ -138,8 +138,8 @@ void am_recv_all(struct rnode *n)
 void am_send(struct rnode *n)
 {
 	struct world *w = n->w;
-	struct weft_am_send am =
-		WEFT_INIT(struct weft_am_send, .id = (unsigned int)sim_below(&w->rng, AM_IDS));
+	struct weft_am_send_params am = WEFT_INIT(struct weft_am_send_params,
+						  .id = (unsigned int)sim_below(&w->rng, AM_IDS));
 	struct end *e = end_open(n);
 	uint8_t header[WEFT_AM_HEADER_MAX];
 	struct weft_op_params p;

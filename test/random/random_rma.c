@@ -87,8 +87,8 @@ static struct rmem *choose(struct rnode *peer)
 
 static int post(struct rop *op, struct weft_rkey *rkey)
 {
-	struct weft_atomic a = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .width = 8,
-					 .operand = 1ull << (op->bit & 63));
+	struct weft_atomic_params a = WEFT_INIT(struct weft_atomic_params, .op = WEFT_ATOMIC_ADD,
+						.width = 8, .operand = 1ull << (op->bit & 63));
 	struct weft_op_params p = op_params(op);
 	struct weft_ep *ep = op->end->ep;
 	int ret;

@@ -139,8 +139,8 @@ static void mess_write(struct mess *m, struct wait *w, int round)
 		unsigned int b = i / 2;
 		size_t len = 1 + sim_below(&m->dice, sim_chance(&m->dice, 0.5) ? 100 : BLOCK);
 		uint8_t *mine = m->buf + i * BLOCK;
-		struct weft_atomic add =
-			WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .width = 8,
+		struct weft_atomic_params add =
+			WEFT_INIT(struct weft_atomic_params, .op = WEFT_ATOMIC_ADD, .width = 8,
 				  .operand = 1, .result = &m->olds[from][b]);
 		int rc;
 
@@ -451,8 +451,8 @@ static void active_messages_come_once_and_in_order(struct sim_case *c)
 			 0);
 	w = (struct wait){N, 0};
 	for (uint64_t n = 0; n < N; n++) {
-		struct weft_am_send a =
-			WEFT_INIT(struct weft_am_send, .id = 3, .header = &n, .header_length = 8);
+		struct weft_am_send_params a = WEFT_INIT(struct weft_am_send_params, .id = 3,
+							 .header = &n, .header_length = 8);
 		static uint8_t small[N][1200];
 		size_t len = n % 10 ? sim_below(&dice, 1200) : 2000 + sim_below(&dice, 198000);
 		uint8_t *b = n % 10 ? small[n] : buf[n / 10];
@@ -500,7 +500,7 @@ static unsigned int send_each_kind(struct scene_ep *e, struct wait *w)
 	unsigned int i, n = sizeof(sizes) / sizeof(sizes[0]);
 
 	for (i = 0; i < n; i++) {
-		struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 3);
+		struct weft_am_send_params a = WEFT_INIT(struct weft_am_send_params, .id = 3);
 		int rc;
 
 		a.flags = i == 2 ? WEFT_AM_SEND_F_RNDV : 0;

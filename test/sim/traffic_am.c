@@ -129,8 +129,9 @@ static void send_one(struct am_flow *a)
 	struct am_tx *tx = calloc(1, sizeof(*tx));
 	unsigned int n = a->next++;
 	uint8_t header[WEFT_AM_HEADER_MAX];
-	struct weft_am_send am = WEFT_INIT(struct weft_am_send, .id = AM_ID, .header = header,
-					   .header_length = am_head_size(a, n));
+	struct weft_am_send_params am =
+		WEFT_INIT(struct weft_am_send_params, .id = AM_ID, .header = header,
+			  .header_length = am_head_size(a, n));
 	const struct head head = {a->f->id, n};
 	int ret;
 

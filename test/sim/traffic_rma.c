@@ -227,9 +227,10 @@ static int get(struct rma_op *op, struct weft_op_params *p)
 static int array(struct rma_op *op, struct weft_op_params *p)
 {
 	struct rma_end *r = op->r;
-	struct weft_atomic a =
-		WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .type = WEFT_ATOMIC_UINT32,
-			  .count = NARROW, .operands = op->array, .result = op->array + NARROW);
+	struct weft_atomic_params a =
+		WEFT_INIT(struct weft_atomic_params, .op = WEFT_ATOMIC_ADD,
+			  .type = WEFT_ATOMIC_UINT32, .count = NARROW, .operands = op->array,
+			  .result = op->array + NARROW);
 
 	for (unsigned int i = 0; i < NARROW; i++) {
 		op->array[i] = (uint32_t)sim_below(&r->rng, 1000);
@@ -245,8 +246,8 @@ static int array(struct rma_op *op, struct weft_op_params *p)
 static int atomic(struct rma_op *op, struct weft_op_params *p)
 {
 	struct rma_end *r = op->r;
-	struct weft_atomic a = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .width = 8,
-					 .operand = 1, .result = &op->old);
+	struct weft_atomic_params a = WEFT_INIT(struct weft_atomic_params, .op = WEFT_ATOMIC_ADD,
+						.width = 8, .operand = 1, .result = &op->old);
 
 	if (op->kind == RMA_ADD) {
 		r->target->adds++;

@@ -61,8 +61,9 @@ static void am(struct op *op, struct stage *s, unsigned int id, unsigned int fla
 	       const void *header, size_t header_len, const void *buf, size_t len)
 {
 	struct weft_op_params p = op_params(op, NULL);
-	struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = id, .flags = flags,
-					  .header = header, .header_length = header_len);
+	struct weft_am_send_params a =
+		WEFT_INIT(struct weft_am_send_params, .id = id, .flags = flags, .header = header,
+			  .header_length = header_len);
 
 	op->rc = weft_am_send(s->ep, &a, buf, len, &p, &op->req);
 }
@@ -489,7 +490,7 @@ static struct log reply_log;
 
 static int replier(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg)
 {
-	struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 7);
+	struct weft_am_send_params a = WEFT_INIT(struct weft_am_send_params, .id = 7);
 
 	(void)worker;
 	(void)arg;
@@ -516,7 +517,7 @@ static void U45_the_endpoint_answers_inside_the_handler_and_after_it(void **stat
 	assert_int_equal(reply_log.calls, 1);
 	assert_memory_equal(reply_log.data, "hello", 5);
 	/* The application owns this endpoint, so it may keep it. */
-	assert_int_equal(weft_am_send(reply_later, &WEFT_INIT(struct weft_am_send, .id = 7),
+	assert_int_equal(weft_am_send(reply_later, &WEFT_INIT(struct weft_am_send_params, .id = 7),
 				      "again", 5, NULL, NULL),
 			 0);
 	pair_run(&s.p);
@@ -535,8 +536,8 @@ static void the_sender_holds_back_at_the_window(void **state)
 	pair_defaults(&s.p);
 	am_open(&s, &l, 1, 0);
 	for (n = 0; n < WEFT_SEQ_WINDOW + 100; n++) {
-		struct weft_am_send a =
-			WEFT_INIT(struct weft_am_send, .id = 7, .header = &n, .header_length = 8);
+		struct weft_am_send_params a = WEFT_INIT(struct weft_am_send_params, .id = 7,
+							 .header = &n, .header_length = 8);
 
 		assert_in_range(weft_am_send(s.ep, &a, NULL, 0, NULL, NULL), 0, 1);
 	}

@@ -53,8 +53,9 @@ static void send(struct op *op, struct stage *s, unsigned int flags, const void 
 		 size_t header_len, const void *buf, size_t len, const struct weft_datatype *type)
 {
 	struct weft_op_params p = op_params(op, type);
-	struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 7, .flags = flags,
-					  .header = header, .header_length = header_len);
+	struct weft_am_send_params a =
+		WEFT_INIT(struct weft_am_send_params, .id = 7, .flags = flags, .header = header,
+			  .header_length = header_len);
 
 	op->rc = weft_am_send(s->ep, &a, buf, len, &p, &op->req);
 }

@@ -95,8 +95,8 @@ static int keep(struct weft_worker *worker, const struct weft_am_msg *msg, void 
 /* @behaviour T25 */
 static void requests_are_described_as_what_they_are(void **state)
 {
-	struct weft_am_send am =
-		WEFT_INIT(struct weft_am_send, .id = 0x2a, .flags = WEFT_AM_SEND_F_RNDV);
+	struct weft_am_send_params am =
+		WEFT_INIT(struct weft_am_send_params, .id = 0x2a, .flags = WEFT_AM_SEND_F_RNDV);
 	struct weft_am_data *desc = NULL;
 	struct weft_request *req, *get;
 	char text[200];
@@ -259,7 +259,7 @@ struct rogue {
 static void rogue_acts(struct rogue *r)
 {
 	struct weft_ep_params ep = WEFT_INIT(struct weft_ep_params, .address = out);
-	struct weft_am_send am = WEFT_INIT(struct weft_am_send, .id = 1);
+	struct weft_am_send_params am = WEFT_INIT(struct weft_am_send_params, .id = 1);
 	struct weft_worker *a = r->p->a;
 	struct weft_ep *x = r->p->x, *made;
 

@@ -304,8 +304,8 @@ static int handler(struct weft_worker *worker, const struct weft_am_msg *msg, vo
 
 static void active_messages_report_theirs(void **state)
 {
-	struct weft_am_send am =
-		WEFT_INIT(struct weft_am_send, .id = 9, .header = "head", .header_length = 4);
+	struct weft_am_send_params am = WEFT_INIT(struct weft_am_send_params, .id = 9,
+						  .header = "head", .header_length = 4);
 	struct weft_request *s;
 	struct pair p;
 

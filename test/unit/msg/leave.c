@@ -49,7 +49,7 @@ static void an_injected_buffer_is_free_at_once(void **state)
 			WEFT_INIT(struct weft_op_params,
 				  .flags = WEFT_OP_F_INJECT | (i & 1 ? WEFT_OP_F_IMM : 0),
 				  .datatype = iov ? &dt : NULL, .imm = 5);
-		struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 1);
+		struct weft_am_send_params a = WEFT_INIT(struct weft_am_send_params, .id = 1);
 		struct weft_request *s, *r;
 		int rc;
 
@@ -79,7 +79,7 @@ static void an_injected_buffer_is_free_at_once(void **state)
 static void injecting_has_a_bound(void **state)
 {
 	struct weft_op_params sp = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_INJECT);
-	struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 1);
+	struct weft_am_send_params a = WEFT_INIT(struct weft_am_send_params, .id = 1);
 	struct weft_request *s;
 	struct pair p;
 
@@ -143,7 +143,7 @@ static void calls_flush_only_if_they_shall(void **state)
 {
 	struct weft_op_params more = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_MORE);
 	struct weft_op_params wrong = WEFT_INIT(struct weft_op_params, .flags = 1u << 30);
-	struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 1);
+	struct weft_am_send_params a = WEFT_INIT(struct weft_am_send_params, .id = 1);
 	struct weft_lane_ops ops;
 	struct weft_lane_iface *iface;
 	struct pair p;

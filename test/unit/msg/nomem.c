@@ -231,7 +231,7 @@ static void receiving_a_rendezvous_into_too_little(void **state)
 
 static void am_rts_has_come(struct world *x)
 {
-	struct weft_am_send a = {.size = sizeof(a), .id = 1, .flags = WEFT_AM_SEND_F_RNDV};
+	struct weft_am_send_params a = {.size = sizeof(a), .id = 1, .flags = WEFT_AM_SEND_F_RNDV};
 
 	assert_int_equal(weft_am_send(x->ep, &a, x->send, sizeof(x->send), NULL, NULL),
 			 WEFT_INPROGRESS);
@@ -257,7 +257,7 @@ static void receiving_the_data_of_an_active_message(void **state)
 
 static int am_send_it(struct world *x, const struct weft_op_params *p)
 {
-	struct weft_am_send a = {
+	struct weft_am_send_params a = {
 		.size = sizeof(a), .id = 1, .header = x->send, .header_length = 20};
 	int rc = weft_am_send(x->ep, &a, x->send, 100, p, &x->op.req);
 
@@ -274,7 +274,8 @@ static void sending_an_active_message(void **state)
 
 static void an_active_message_that_could_not_be_sent_leaves_no_trace(void **state)
 {
-	struct weft_am_send a = {.size = sizeof(a), .id = 1, .header = "head", .header_length = 4};
+	struct weft_am_send_params a = {
+		.size = sizeof(a), .id = 1, .header = "head", .header_length = 4};
 	struct world *x = malloc(sizeof(*x));
 	int rc = -ENOMEM;
 

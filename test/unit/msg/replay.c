@@ -108,8 +108,9 @@ static uint64_t below(uint64_t n)
 static void am_send(struct one *o)
 {
 	struct weft_op_params p = op_params(&o->send, NULL);
-	struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 7, .header = header_of(o->id),
-					  .header_length = o->header_length);
+	struct weft_am_send_params a =
+		WEFT_INIT(struct weft_am_send_params, .id = 7, .header = header_of(o->id),
+			  .header_length = o->header_length);
 
 	o->send.rc = weft_am_send(run.s.ep, &a, src[o->id], o->length, &p, &o->send.req);
 }
@@ -377,8 +378,9 @@ static void without_memory_the_endpoint_ends_and_nothing_is_lost_silently(void *
 static void begin_imm(struct one *o)
 {
 	struct weft_op_params p = op_params(&o->send, NULL);
-	struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 7, .header = header_of(o->id),
-					  .header_length = o->header_length);
+	struct weft_am_send_params a =
+		WEFT_INIT(struct weft_am_send_params, .id = 7, .header = header_of(o->id),
+			  .header_length = o->header_length);
 
 	fill(src[0], o->length, o->id);
 	p.flags = WEFT_OP_F_IMM;

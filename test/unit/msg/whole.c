@@ -508,7 +508,7 @@ static int keep(struct weft_worker *worker, const struct weft_am_msg *msg, void 
 /* Handlers keep messages of one endpoint: another one that closes does not look at them. */
 static void closing_looks_at_no_message_of_other_endpoints(void **state)
 {
-	const struct weft_am_send am = {.size = sizeof(am), .id = 1};
+	const struct weft_am_send_params am = {.size = sizeof(am), .id = 1};
 	struct weft_worker *a, *b;
 	struct weft_ep *x[2], *y[2];
 	struct weft_context *ctx;

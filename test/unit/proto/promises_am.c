@@ -32,7 +32,8 @@ static int on_message(struct weft_worker *worker, const struct weft_am_msg *msg,
 static void am_send(struct op *op, struct weft_ep *ep, unsigned int flags, size_t len,
 		    const struct weft_datatype *type)
 {
-	struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 3, .flags = flags);
+	struct weft_am_send_params a =
+		WEFT_INIT(struct weft_am_send_params, .id = 3, .flags = flags);
 	struct weft_op_params p = op_params(op, type);
 
 	op->rc = weft_am_send(ep, &a, type ? NULL : out, len, &p, &op->req);

@@ -65,8 +65,8 @@ static int get(struct rig *r, size_t len, uint64_t at)
 static int add(struct rig *r, uint64_t at)
 {
 	uint64_t old = 0;
-	struct weft_atomic a = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .width = 8,
-					 .operand = 1, .result = &old);
+	struct weft_atomic_params a = WEFT_INIT(struct weft_atomic_params, .op = WEFT_ATOMIC_ADD,
+						.width = 8, .operand = 1, .result = &old);
 	struct weft_request *req;
 	int rc = weft_atomic(r->p.x, &a, r->rkey, at, NULL, &req);
 

@@ -108,8 +108,8 @@ static void a_flush_takes_no_error_of_what_was_posted_later(void **state)
 	for (unsigned int round = 0; round < 12; round++) {
 		bool amo = round & 1, no_nak = round & 2, queried = round / 4 == 1,
 		     before = round / 4 == 2;
-		struct weft_atomic add = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD,
-						   .width = 8, .operand = 1);
+		struct weft_atomic_params add = WEFT_INIT(
+			struct weft_atomic_params, .op = WEFT_ATOMIC_ADD, .width = 8, .operand = 1);
 		struct flushed f = {0}, g = {0};
 		struct weft_rkey *good;
 		struct weft_mem *m;

@@ -229,8 +229,10 @@ static void a_foreign_key_never_reaches_a_native_lane(void **state)
 static void device_atomics_are_the_lanes_or_nobodys(void **state)
 {
 	uint64_t old = 0, word = 0;
-	struct weft_atomic and = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_AND, .width = 8);
-	struct weft_atomic four = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .width = 4);
+	struct weft_atomic_params and =
+		WEFT_INIT(struct weft_atomic_params, .op = WEFT_ATOMIC_AND, .width = 8);
+	struct weft_atomic_params four =
+		WEFT_INIT(struct weft_atomic_params, .op = WEFT_ATOMIC_ADD, .width = 4);
 	struct world x;
 	struct op op;
 
@@ -264,7 +266,8 @@ static void device_atomics_are_the_lanes_or_nobodys(void **state)
 static void device_atomics_of_all_peers_go_to_one_device_of_the_target(void **state)
 {
 	static const char *const first[] = {"1e9", "1e10"};
-	struct weft_atomic add = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .width = 8);
+	struct weft_atomic_params add =
+		WEFT_INIT(struct weft_atomic_params, .op = WEFT_ATOMIC_ADD, .width = 8);
 	struct weft_worker *w;
 	struct weft_rkey *rkey;
 	struct weft_ep *ep;

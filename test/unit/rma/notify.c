@@ -462,7 +462,8 @@ static void ext_messages_are_checked(void **state)
 
 static void wrong_calls(void **state)
 {
-	struct weft_atomic a = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .width = 8);
+	struct weft_atomic_params a =
+		WEFT_INIT(struct weft_atomic_params, .op = WEFT_ATOMIC_ADD, .width = 8);
 	struct weft_op_params p;
 	uint8_t buf[8];
 	struct stage s;

@@ -44,7 +44,7 @@ static void down(struct rig *r)
 	pair_down(&r->p);
 }
 
-static int run(struct rig *r, const struct weft_atomic *a, uint64_t at)
+static int run(struct rig *r, const struct weft_atomic_params *a, uint64_t at)
 {
 	struct weft_op_params op =
 		WEFT_INIT(struct weft_op_params, .flags = a->result ? 0 : WEFT_OP_F_DELIVERED);
@@ -146,8 +146,9 @@ static void arrays_of_any_length(void **state)
 		size_t width = weft_amo_width(type);
 		size_t count = 1 + rnd(&s) % (round % 5 ? 40 : SIZE / 8 - 8);
 		uint64_t at = rnd(&s) % 8 * 8;
-		struct weft_atomic a = WEFT_INIT(struct weft_atomic, .op = op, .type = type,
-						 .count = count, .operands = ops, .compares = cmps);
+		struct weft_atomic_params a =
+			WEFT_INIT(struct weft_atomic_params, .op = op, .type = type, .count = count,
+				  .operands = ops, .compares = cmps);
 		struct rig r;
 
 		if (!weft_amo_known(op, type))
@@ -180,11 +181,11 @@ static void arrays_of_any_length(void **state)
 
 static void what_is_refused(void **state)
 {
-	struct weft_atomic a =
-		WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .type = WEFT_ATOMIC_INT32,
-			  .count = 100, .operands = ops, .compares = cmps);
+	struct weft_atomic_params a = WEFT_INIT(struct weft_atomic_params, .op = WEFT_ATOMIC_ADD,
+						.type = WEFT_ATOMIC_INT32, .count = 100,
+						.operands = ops, .compares = cmps);
 	struct weft_op_params inject = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_INJECT);
-	struct weft_atomic bad;
+	struct weft_atomic_params bad;
 	struct rig r;
 
 	(void)state;
@@ -226,7 +227,7 @@ static void what_is_refused(void **state)
 	assert_int_equal(weft_atomic(r.p.x, &a, r.rkey, 0, &inject, NULL), -EINVAL);
 	/* One that was compiled before there were types. */
 	bad = a;
-	bad.size = offsetof(struct weft_atomic, type);
+	bad.size = offsetof(struct weft_atomic_params, type);
 	bad.width = 4;
 	bad.operand = 7;
 	assert_int_equal(run(&r, &bad, 8), 0);

@@ -327,7 +327,7 @@ static int in_callback(struct weft_worker *w, const struct weft_am_msg *msg, voi
 
 static void callbacks_may_not_wait(void **state)
 {
-	struct weft_am_send am = WEFT_INIT(struct weft_am_send, .id = 3);
+	struct weft_am_send_params am = WEFT_INIT(struct weft_am_send_params, .id = 3);
 	int rc[2] = {0};
 
 	(void)state;
