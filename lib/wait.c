@@ -574,3 +574,24 @@ int weft_worker_wait(struct weft_worker *w, int64_t timeout_ns)
 	}
 	return rc;
 }
+
+int weft_wait(struct weft_worker *w, int status, struct weft_request **req,
+	      struct weft_completion *c)
+{
+	int rc;
+
+	if (status != WEFT_INPROGRESS)
+		return status;
+	if (!w || !req || !*req)
+		return -EINVAL;
+	while ((status = weft_request_test(*req, c)) == WEFT_INPROGRESS) {
+		rc = weft_worker_wait(w, -1);
+		if (rc == -EDEADLK || rc == -EBUSY)
+			return rc;
+		if (rc < 0) /* without descriptors and memory the worker is polled */
+			weft_worker_progress(w);
+	}
+	weft_request_free(*req);
+	*req = NULL;
+	return status;
+}

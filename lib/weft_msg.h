@@ -196,6 +196,24 @@ WEFT_API void weft_request_free(struct weft_request *req);
 WEFT_API int weft_request_cancel(struct weft_request *req);
 
 /**
+ * Wait until an operation has ended, and release its request. The call makes progress, and sleeps
+ * while there is no event (weft_worker_wait()):
+ *
+ *	int rc = weft_tag_send(ep, buf, length, tag, NULL, &req);
+ *	rc = weft_wait(worker, rc, &req, NULL);
+ *
+ * weft_worker_signal() does not end the call.
+ * @param status  what the call that began the operation has returned
+ * @param req     its request; NULL afterwards. Not used if @p status is 0 or an error
+ * @param[out] c  as in weft_request_test(). Not filled if @p status is 0 or an error: a receive
+ *                that ends in its call fills weft_op_params.completion, which may be this struct
+ * @return the status of the operation. An error after which the request still exists is one of the
+ *   wait: -EDEADLK inside a callback of the worker, -EBUSY inside a callback of a datatype
+ */
+WEFT_API int weft_wait(struct weft_worker *worker, int status, struct weft_request **req,
+		       struct weft_completion *c);
+
+/**
  * One line about a request in any state ("tag send, rndv/am, 1048576 bytes, 512 KiB acknowledged,
  * ..."). @return as snprintf()
  */

@@ -23,20 +23,6 @@ static void check(int status, const char *what)
 	}
 }
 
-/* Progresses until the request has completed, and frees it. NULL: it has completed at once. */
-static void wait_for(struct weft_worker *worker, struct weft_request *req,
-		     struct weft_completion *c, const char *what)
-{
-	int status;
-
-	if (!req)
-		return;
-	while ((status = weft_request_test(req, c)) == WEFT_INPROGRESS)
-		weft_worker_progress(worker);
-	check(status, what);
-	weft_request_free(req);
-}
-
 /* Sends one message of this length from the worker to itself. Returns its tag. */
 static uint64_t pass(struct weft_worker *worker, struct weft_ep *ep, const void *out, void *in,
 		     size_t length, uint64_t tag)
@@ -44,16 +30,18 @@ static uint64_t pass(struct weft_worker *worker, struct weft_ep *ep, const void 
 	struct weft_request *sent = NULL, *received = NULL;
 	struct weft_completion c = {.size = sizeof(c)};
 	struct weft_op_params recv_params = WEFT_INIT(struct weft_op_params, .completion = &c);
+	int sending, receiving;
 
 	/*
 	 * Matches any message with these lower 32 bits of the tag. The completion is filled in if
 	 * the message has already arrived.
 	 */
-	check(weft_tag_recv(worker, NULL, in, length, tag, 0xffffffff, &recv_params, &received),
-	      "receive");
-	check(weft_tag_send(ep, out, length, tag | (7ull << 32), NULL, &sent), "send");
-	wait_for(worker, sent, NULL, "send");
-	wait_for(worker, received, &c, "receive");
+	receiving =
+		weft_tag_recv(worker, NULL, in, length, tag, 0xffffffff, &recv_params, &received);
+	check(receiving, "receive");
+	sending = weft_tag_send(ep, out, length, tag | (7ull << 32), NULL, &sent);
+	check(weft_wait(worker, sending, &sent, NULL), "send");
+	check(weft_wait(worker, receiving, &received, &c), "receive");
 	if (c.length != length || memcmp(in, out, length)) {
 		fprintf(stderr, "hello: what came is not what was sent\n");
 		exit(1);
@@ -104,8 +92,7 @@ int main(void)
 	if (weft_ep_query_proto(ep, WEFT_OP_TAG_SEND, BIG, &proto) == 0)
 		printf("hello: 1 MiB went by protocol %s, and is right\n", proto.name);
 
-	check(weft_ep_close(ep, 0, NULL, &req), "close");
-	wait_for(worker, req, NULL, "close");
+	check(weft_wait(worker, weft_ep_close(ep, 0, NULL, &req), &req, NULL), "close");
 	weft_worker_destroy(worker);
 	check(weft_context_destroy(context), "context");
 	free(out);

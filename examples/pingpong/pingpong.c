@@ -30,30 +30,19 @@ static void on_connect(struct weft_worker *worker, struct weft_ep *ep, int statu
 	server = ep;
 }
 
-static void wait_for(struct weft_worker *worker, struct weft_request *req,
-		     struct weft_completion *c, const char *what)
-{
-	int status;
-
-	if (!req)
-		return; /* it has completed in the call */
-	while ((status = weft_request_test(req, c)) == WEFT_INPROGRESS)
-		weft_worker_wait(worker, -1);
-	check(status, what);
-	weft_request_free(req);
-}
-
 static void pass(struct weft_worker *worker, const char *out, char *in, size_t length)
 {
 	struct weft_request *sent = NULL, *received = NULL;
 	struct weft_completion c = {.size = sizeof(c)};
 	struct weft_op_params recv = WEFT_INIT(struct weft_op_params, .completion = &c);
+	int sending, receiving;
 
-	check(weft_tag_recv(worker, server, in, length, TAG, WEFT_TAG_MASK_FULL, &recv, &received),
-	      "receive");
-	check(weft_tag_send(server, out, length, TAG, NULL, &sent), "send");
-	wait_for(worker, sent, NULL, "send");
-	wait_for(worker, received, &c, "receive");
+	receiving = weft_tag_recv(worker, server, in, length, TAG, WEFT_TAG_MASK_FULL, &recv,
+				  &received);
+	check(receiving, "receive");
+	sending = weft_tag_send(server, out, length, TAG, NULL, &sent);
+	check(weft_wait(worker, sending, &sent, NULL), "send");
+	check(weft_wait(worker, receiving, &received, &c), "receive");
 	if (c.length != length || memcmp(in, out, length) != 0) {
 		fprintf(stderr, "pingpong: a message of %zu bytes returned damaged\n", length);
 		exit(1);
@@ -88,8 +77,7 @@ int main(int argc, char **argv)
 		pass(worker, out, in, i % 10 ? 8 : sizeof(out));
 	pass(worker, out, in, 0);
 	printf("pingpong: %d messages returned from %s port %s\n", rounds, argv[1], argv[2]);
-	check(weft_ep_close(server, 0, NULL, &req), "close");
-	wait_for(worker, req, NULL, "close");
+	check(weft_wait(worker, weft_ep_close(server, 0, NULL, &req), &req, NULL), "close");
 	weft_worker_destroy(worker);
 	check(weft_context_destroy(context), "context");
 	return 0;

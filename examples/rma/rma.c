@@ -35,17 +35,6 @@ static void expect(int right, const char *what)
 	}
 }
 
-/* Waits for the end of an operation that returned @status. @return its final status */
-static int end_of(struct weft_worker *worker, int status, struct weft_request *req)
-{
-	while (status == WEFT_INPROGRESS) {
-		weft_worker_progress(worker);
-		status = weft_request_test(req, NULL);
-	}
-	weft_request_free(req);
-	return status;
-}
-
 /* The handler of active messages: the peer's progress call calls it. */
 static int on_note(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg)
 {
@@ -71,11 +60,11 @@ static void put_and_get(struct weft_worker *worker, struct weft_ep *ep, struct w
 	 * when the bytes are in the peer's memory.
 	 */
 	ret = weft_put(ep, text, sizeof(text), rkey, TEXT, NULL, &req);
-	check(end_of(worker, ret, req), "put");
+	check(weft_wait(worker, ret, &req, NULL), "put");
 	ret = weft_ep_flush(ep, NULL, &req);
-	check(end_of(worker, ret, req), "flush");
+	check(weft_wait(worker, ret, &req, NULL), "flush");
 	ret = weft_get(ep, back, sizeof(back), rkey, TEXT, NULL, &req);
-	check(end_of(worker, ret, req), "get");
+	check(weft_wait(worker, ret, &req, NULL), "get");
 	expect(!memcmp(back, text, sizeof(text)), "what a get brought");
 	printf("rma: put, and read back: \"%s\"\n", back);
 }
@@ -101,7 +90,7 @@ static void put_and_notify(struct weft_worker *worker, struct weft_ep *ep, struc
 
 	check(weft_worker_set_put_handler(worker, on_put, &imm), "handler of puts");
 	ret = weft_put(ep, "notified", 8, rkey, TEXT, &params, &req);
-	check(end_of(worker, ret, req), "put that notifies");
+	check(weft_wait(worker, ret, &req, NULL), "put that notifies");
 	expect(imm == 42, "the number that came with a put");
 	weft_worker_set_put_handler(worker, NULL, NULL);
 	printf("rma: a put came with the number 42\n");
@@ -120,11 +109,11 @@ static void count(struct weft_worker *worker, struct weft_ep *ep, struct weft_rk
 
 	for (uint64_t i = 0; i < 3; i++) {
 		ret = weft_atomic(ep, &add, rkey, COUNTER, NULL, &req);
-		check(end_of(worker, ret, req), "fetch and add");
+		check(weft_wait(worker, ret, &req, NULL), "fetch and add");
 		expect(old == i, "what fetch and add returned");
 	}
 	ret = weft_atomic(ep, &swap, rkey, COUNTER, NULL, &req);
-	check(end_of(worker, ret, req), "compare and swap");
+	check(weft_wait(worker, ret, &req, NULL), "compare and swap");
 	expect(old == 3, "what compare and swap returned");
 	printf("rma: a counter went 0, 1, 2, 3, and was swapped for 100\n");
 }
@@ -138,9 +127,9 @@ static void note(struct weft_worker *worker, struct weft_ep *ep)
 
 	check(weft_worker_set_am_handler(worker, AM_NOTE, on_note, &notes, 0), "handler");
 	ret = weft_am_send(ep, &am, "done.", 5, NULL, &req);
-	check(end_of(worker, ret, req), "active message");
+	check(weft_wait(worker, ret, &req, NULL), "active message");
 	ret = weft_ep_flush(ep, NULL, &req);
-	check(end_of(worker, ret, req), "flush");
+	check(weft_wait(worker, ret, &req, NULL), "flush");
 	expect(notes == 1, "the number of notes");
 	weft_worker_set_am_handler(worker, AM_NOTE, NULL, NULL, 0);
 	printf("rma: an active message came to its handler\n");
@@ -216,14 +205,14 @@ int main(void)
 		weft_worker_progress(worker);
 	check(ret, "deregister");
 	ret = weft_put(ep, "late", 4, rkey, TEXT, &delivered, &req);
-	expect(end_of(worker, ret, req) == -EKEYREJECTED,
+	expect(weft_wait(worker, ret, &req, NULL) == -EKEYREJECTED,
 	       "the end of a put to memory that is gone");
 	expect(!strcmp(memory + TEXT, "written from afar"), "the memory");
 	printf("rma: the key is dead with the registration\n");
 
 	weft_rkey_destroy(rkey);
 	ret = weft_ep_close(ep, 0, NULL, &req);
-	check(end_of(worker, ret, req), "close");
+	check(weft_wait(worker, ret, &req, NULL), "close");
 	weft_worker_destroy(worker);
 	check(weft_context_destroy(context), "context");
 	free(memory);

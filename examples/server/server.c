@@ -33,19 +33,6 @@ static void on_accept(struct weft_worker *worker, struct weft_ep *ep, uint64_t i
 		client = ep;
 }
 
-static void wait_for(struct weft_worker *worker, struct weft_request *req,
-		     struct weft_completion *c, const char *what)
-{
-	int status;
-
-	if (!req)
-		return; /* it has completed in the call */
-	while ((status = weft_request_test(req, c)) == WEFT_INPROGRESS)
-		weft_worker_wait(worker, -1);
-	check(status, what);
-	weft_request_free(req);
-}
-
 int main(int argc, char **argv)
 {
 	struct weft_worker_params worker_params = WEFT_INIT(
@@ -60,6 +47,7 @@ int main(int argc, char **argv)
 	struct weft_worker *worker;
 	struct weft_request *req;
 	static char buf[1 << 20];
+	int rc;
 
 	check(weft_context_create(NULL, &context), "context");
 	check(weft_worker_create(context, &worker_params, &worker), "worker");
@@ -70,19 +58,14 @@ int main(int argc, char **argv)
 	while (!client)
 		weft_worker_wait(worker, -1);
 	do { /* an empty message is the last one */
-		req = NULL;
 		/* of this client only, so that it ends with the client */
-		check(weft_tag_recv(worker, client, buf, sizeof(buf), TAG, WEFT_TAG_MASK_FULL,
-				    &recv, &req),
-		      "receive");
-		wait_for(worker, req, &c, "receive");
-		req = NULL;
-		check(weft_tag_send(client, buf, c.length, TAG, NULL, &req), "send");
-		wait_for(worker, req, NULL, "send");
+		rc = weft_tag_recv(worker, client, buf, sizeof(buf), TAG, WEFT_TAG_MASK_FULL, &recv,
+				   &req);
+		check(weft_wait(worker, rc, &req, &c), "receive");
+		rc = weft_tag_send(client, buf, c.length, TAG, NULL, &req);
+		check(weft_wait(worker, rc, &req, NULL), "send");
 	} while (c.length > 0);
-	req = NULL;
-	check(weft_ep_close(client, 0, NULL, &req), "close");
-	wait_for(worker, req, NULL, "close");
+	check(weft_wait(worker, weft_ep_close(client, 0, NULL, &req), &req, NULL), "close");
 	weft_worker_destroy(worker); /* and the listener */
 	check(weft_context_destroy(context), "context");
 	return 0;

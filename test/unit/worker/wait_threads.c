@@ -192,6 +192,92 @@ static void what_another_thread_handles_before_is_not_slept_over(void **state)
 	}
 }
 
+/* ---- weft_wait() ---- */
+
+static void a_wait_for_an_operation_returns_its_status(void **state)
+{
+	struct weft_completion c = {.size = sizeof(c)};
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .completion = &c);
+	struct weft_request *req = NULL, *sent = NULL;
+	char in[4];
+	int rc, sending;
+
+	(void)state;
+	quiet();
+	assert_int_equal(weft_wait(worker, -ENOMEM, NULL, NULL), -ENOMEM);
+	assert_int_equal(weft_wait(worker, 0, NULL, NULL), 0);
+	assert_int_equal(weft_wait(worker, WEFT_INPROGRESS, NULL, NULL), -EINVAL);
+	assert_int_equal(weft_wait(worker, WEFT_INPROGRESS, &req, NULL), -EINVAL);
+	for (int late = 0; late < 2; late++) {
+		rc = late ? 0 : weft_tag_recv(worker, NULL, in, 4, 8, UINT64_MAX, &p, &req);
+		sending = weft_tag_send(ep, out, sizeof(out), 8, NULL, &sent);
+		if (late) {
+			quiet();
+			rc = weft_tag_recv(worker, NULL, in, 4, 8, UINT64_MAX, &p, &req);
+		}
+		/* The message is longer than the buffer. */
+		assert_int_equal(weft_wait(worker, rc, &req, &c), -EMSGSIZE);
+		assert_null(req);
+		assert_int_equal(c.length, sizeof(out));
+		assert_memory_equal(in, out, 4);
+		assert_int_equal(weft_wait(worker, sending, &sent, NULL), 0);
+		assert_null(sent);
+	}
+}
+
+static int waited;
+
+static void wait_inside(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	struct weft_request **other = arg;
+
+	(void)req;
+	(void)c;
+	waited = weft_wait(worker, WEFT_INPROGRESS, other, NULL);
+}
+
+static void a_wait_inside_a_callback_is_refused(void **state)
+{
+	struct weft_request *other = NULL, *req = NULL;
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = wait_inside,
+					    .cb_arg = &other, .flags = WEFT_OP_F_FORCE_REQUEST);
+	uint64_t in;
+	int rc;
+
+	(void)state;
+	assert_int_equal(weft_tag_recv(worker, NULL, &in, sizeof(in), 9, UINT64_MAX, NULL, &other),
+			 WEFT_INPROGRESS);
+	rc = weft_tag_send(ep, out, sizeof(out), 10, &p, &req);
+	assert_int_equal(weft_wait(worker, rc, &req, NULL), 0);
+	assert_int_equal(waited, -EDEADLK);
+	assert_non_null(other);
+	assert_int_equal(weft_request_cancel(other), 0);
+	assert_int_equal(weft_wait(worker, WEFT_INPROGRESS, &other, NULL), -ECANCELED);
+	assert_int_equal(weft_tag_recv(worker, NULL, &in, sizeof(in), 10, UINT64_MAX, NULL, NULL),
+			 0);
+}
+
+/* The peer's message, a signal before it, and another thread's progress end no wait too early. */
+static void a_wait_for_an_operation_outlasts_signals(void **state)
+{
+	struct weft_request *req = NULL;
+	uint64_t in, tag = 11;
+	pthread_t thread;
+	double begin;
+	int rc;
+
+	(void)state;
+	quiet();
+	rc = weft_tag_recv(worker, NULL, &in, sizeof(in), tag, UINT64_MAX, NULL, &req);
+	weft_worker_signal(worker);
+	begin = seconds(CLOCK_MONOTONIC);
+	assert_int_equal(pthread_create(&thread, NULL, send_it, &tag), 0);
+	assert_int_equal(weft_wait(worker, rc, &req, NULL), 0);
+	assert_true(seconds(CLOCK_MONOTONIC) - begin >= 0.05);
+	assert_memory_equal(&in, out, sizeof(in));
+	pthread_join(thread, NULL);
+}
+
 /* ---- all at once ---------------------------------------------------------------------------- */
 
 static atomic_uint finished;
@@ -352,6 +438,9 @@ int main(void)
 		cmocka_unit_test(a_signal_of_another_thread_ends_the_wait),
 		cmocka_unit_test(what_another_thread_posts_wakes_the_sleeper),
 		cmocka_unit_test(what_another_thread_handles_before_is_not_slept_over),
+		cmocka_unit_test(a_wait_for_an_operation_returns_its_status),
+		cmocka_unit_test(a_wait_inside_a_callback_is_refused),
+		cmocka_unit_test(a_wait_for_an_operation_outlasts_signals),
 		cmocka_unit_test(threads_that_wait_miss_nothing),
 		cmocka_unit_test(threads_that_wait_for_nothing_cost_nothing),
 		cmocka_unit_test(a_thread_that_comes_after_a_wakeup_sleeps_until_the_next),
