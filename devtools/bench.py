@@ -110,16 +110,18 @@ class Bench(Trials):
             raise TrialError('dpdk-testpmd received nothing: ' + tail(out))
         return {'overall_bw': statistics.median(b for b in bits if b) / 8 / MIB}
 
-    def virtio(self, test, size):
-        """One run of weft-perf, net_vhost at the client to net_virtio_user at the server; the last
-        CSV row."""
+    def virtio(self, test, size, perf=None):
+        """One run of weft-perf (or of perf, another build's), net_vhost at the client to
+        net_virtio_user at the server; the last CSV row."""
+        perf = perf or self.perf
+        iters = 1500 if size >= MIB else self.iters(test, size, 0.2)
         port = free_port()
         env = {'WEFT_LANES': 'dpdk:0,mtu=1500'}
         srv, cli = self.virtio_sides()
-        out = pair([self.perf] + srv + ['--', '-p', str(port)],
-                   [self.perf] + cli
-                   + ['--', '-p', str(port), '-W', '30', '-t', test, '-s', str(size), '-n', '1500',
-                      '-f', '-v', '127.0.0.1'], env, env, timeout=60)
+        out = pair([perf] + srv + ['--', '-p', str(port)],
+                   [perf] + cli
+                   + ['--', '-p', str(port), '-W', '30', '-t', test, '-s', str(size), '-n',
+                      str(iters), '-f', '-v', '127.0.0.1'], env, env, timeout=60)
         return csv_rows(out)[-1]
 
     def ucx(self, tls, test, size):

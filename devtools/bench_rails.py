@@ -64,22 +64,23 @@ class Rails:
         for ns in self.ns:
             self.shape('change', ns, rail, rate)
 
-    def weft(self, test, size, rails, amount, watch=None):
-        """One run; amount: options for its duration. watch(line): called with each line of the
-        output as it arrives; with it the rows of every second are returned."""
-        cmds, envs = self.commands(rails, free_port())
+    def weft(self, test, size, rails, amount, watch=None, perf=None):
+        """One run of weft-perf (or of perf, another build's); amount: options for its duration.
+        watch(line): called with each line of the output as it arrives; with it the rows of every
+        second are returned."""
+        cmds, envs = self.commands(rails, free_port(), perf)
         out = pair(cmds[0], cmds[1] + ['-t', test, '-s', str(size), '-v'] + amount
                    + ([] if watch else ['-f'])
                    + ['10.99.0.1'], envs[0], envs[1], timeout=60, watch=watch)
         return csv_rows(out) if watch else csv_rows(out)[-1]
 
-    def commands(self, rails, port):
+    def commands(self, rails, port, perf=None):
         """Command lines and environments of the two ends."""
         cmds, envs = [], []
         for side in (0, 1):
             eal, lanes = self.ports(side, rails)
-            cmds.append(['ip', 'netns', 'exec', self.ns[side], self.b.perf] + eal
-                        + ['--', '-p', str(port)])
+            cmds.append(['ip', 'netns', 'exec', self.ns[side], perf or self.b.perf]
+                        + eal + ['--', '-p', str(port)])
             envs.append({'WEFT_LANES': lanes})
         return cmds, envs
 

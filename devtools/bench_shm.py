@@ -16,9 +16,10 @@ class Shm:
         self.b = bench
         self.floor_exe = os.path.join(bench.args.build, 'devtools/shm_floor')
 
-    def weft(self, test, size):
-        """One run of weft-perf, as an ordinary user could; the last CSV row."""
-        common = [self.b.perf, '-L', 'shm', '-p', str(free_port())]
+    def weft(self, test, size, perf=None):
+        """One run of weft-perf (or of perf, another build's), as an ordinary user could; the last
+        CSV row."""
+        common = [perf or self.b.perf, '-L', 'shm', '-p', str(free_port())]
         out = pair(common + ['-c', str(self.b.a)],
                    common + ['-c', str(self.b.b), '-t', test, '-s', str(size), '-f', '-v', '-n',
                              str(self.b.iters(test, size)), '127.0.0.1'], {}, {}, timeout=60)
