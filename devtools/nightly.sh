@@ -10,7 +10,7 @@
 # It measures this build against itself, so its figures mean nothing.
 #
 #	against    this build against COMMIT (default b8f6610, version 0.1.0): 9 alternating pairs
-#	           each of the measures of "bench.sh against", over memif, shm, virtio and af_packet.
+#	           each of the measures of "bench.sh against": memif, shm, virtio, af_packet.
 #	           A ratio of medians that is 3 % worse in two runs fails (20 minutes)
 #	soak       3,000 seeds of random traffic and calls in the simulator; 2,300 runs of random
 #	           calls over real lanes (40 minutes)

@@ -104,6 +104,8 @@ struct weft_lane_attr {
 	/** a striped message is best cut at multiples of this; 1 = any offset is as good */
 	size_t opt_align;
 	size_t frame_size;        /**< largest frame on the wire, L2 header included, FCS not */
+	/** rate of get_zcopy(), bytes/s; 0 = bandwidth, or that of a copy for a lane in memory */
+	double get_bandwidth;
 	size_t max_get;           /**< bytes of one get_zcopy() */
 	size_t max_put;           /**< bytes of one put_zcopy() */
 	unsigned int max_rma_iov; /**< of get_zcopy() and put_zcopy() */

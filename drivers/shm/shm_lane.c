@@ -277,6 +277,7 @@ static void offer_memory(struct shm_iface *s, const struct weft_platform *platfo
 		return;
 	}
 	s->base.attr.features |= SHM_NATIVE_FEATURES;
+	s->base.attr.get_bandwidth = shm_native_rate();
 	snprintf(s->base.attr.domain, sizeof(s->base.attr.domain), "memory");
 }
 

@@ -2,12 +2,15 @@
 /* Sends, completions, and native reads. */
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/copy.h"
+#include "base/host.h"
 #include "shm/shm.h"
 #include "shm/shm_progress.h"
 #include "shm/shm_transfer.h"
@@ -64,6 +67,47 @@ bool shm_native_works(const struct shm_iface *s)
 	uint64_t word = 0;
 
 	return read_word(getpid(), (uintptr_t)&s->word, &word) == sizeof(word) && word == s->word;
+}
+
+/*
+ * For each page the kernel looks up the process' memory, so its rate is below that of a plain copy:
+ * by a factor of 2 to 3 on AMD EPYC. The process reads from itself. The fastest of the rounds
+ * counts, since preemptions only make a round slower.
+ */
+#define RATE_ROUNDS 24
+#define RATE_SIZE (64u << 10)
+
+static double native_rate;
+
+static void measure_rate(void)
+{
+	unsigned char *mem = malloc(2 * RATE_SIZE);
+	const struct iovec to = {mem, RATE_SIZE}, from = {mem + RATE_SIZE, RATE_SIZE};
+	uint64_t best = UINT64_MAX;
+
+	if (!mem)
+		return;
+	memset(mem, 1, 2 * RATE_SIZE); /* the pages exist before the measurement starts */
+	for (unsigned int i = 0; i < RATE_ROUNDS; i++) {
+		uint64_t begun = weft_platform_host.now(weft_platform_host.arg), took;
+
+		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != RATE_SIZE)
+			break;
+		took = weft_platform_host.now(weft_platform_host.arg) - begun;
+		if (took > 0 && took < best)
+			best = took;
+	}
+	if (best < UINT64_MAX)
+		native_rate = RATE_SIZE / ((double)best * 1e-9);
+	free(mem);
+}
+
+double shm_native_rate(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, measure_rate);
+	return native_rate;
 }
 
 /* Does the process of the pidfd live? Until it ends, its PID is not used again. */

@@ -23,6 +23,12 @@ void shm_cancel(struct shm_ep *lane_ep, int status);
 void shm_native_init(struct shm_iface *s);
 /** Does the system permit processes to access each other's memory? */
 bool shm_native_works(const struct shm_iface *s);
+
+/**
+ * The rate at which the kernel copies between processes, measured once per process (0.2 ms).
+ * @return bytes/s; 0 = unknown
+ */
+double shm_native_rate(void);
 /** Does it permit access to the memory of the process that sent @p hello? */
 bool shm_native_reaches(const struct shm_ep *lane_ep, const struct shm_hello *hello);
 int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned int iovcnt,

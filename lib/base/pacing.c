@@ -188,3 +188,20 @@ void weft_share_done(struct weft_share *s, struct weft_share_user *u, uint64_t n
 	}
 	judge_anew(s, u, now);
 }
+
+/* ------------------------------------------------------------------ promptness of a peer */
+
+void weft_promptness_note(struct weft_promptness *p, uint64_t begun, uint64_t now)
+{
+	if (now - begun <= WEFT_PROMPT_NS) {
+		p->span /= 2;
+		return;
+	}
+	if (begun < p->late)
+		return; /* the same wait */
+	p->late = now;
+	p->span = p->span < WEFT_PROMPT_LEAST ? WEFT_PROMPT_LEAST : p->span * 2;
+	if (p->span > WEFT_PROMPT_MOST)
+		p->span = WEFT_PROMPT_MOST;
+	p->left = p->span;
+}

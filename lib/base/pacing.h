@@ -224,4 +224,41 @@ static inline void weft_backoff_worked(struct weft_backoff *b, size_t held, size
 		*b = (struct weft_backoff){0};
 }
 
+/* ------------------------------------------------------------------ promptness of a peer */
+
+/*
+ * Does a peer in the same memory take part when it is needed? It does not while its process
+ * computes or waits for a core. Bytes that the kernel copies need no peer. So after a long wait the
+ * kernel does the next transfers, and each further wait doubles their number.
+ */
+
+#define WEFT_PROMPT_NS 2500000ull /**< ns; a peer that takes longer is late */
+#define WEFT_PROMPT_LEAST 16u     /**< transfers without the peer after it was late once */
+#define WEFT_PROMPT_MOST 4096u
+
+/** Zeroed is prompt. */
+struct weft_promptness {
+	uint64_t stuck; /**< time since when a message has had no room at the peer, ns; or 0 */
+	uint64_t late;  /**< time when the peer was found late last, ns */
+	uint16_t left;  /**< transfers without the peer, from now on */
+	uint16_t span;  /**< value of left when the peer was found late last */
+};
+
+/** The peer has ended something at @p now that was begun at @p begun, ns. */
+void weft_promptness_note(struct weft_promptness *p, uint64_t begun, uint64_t now);
+
+/** Is the next transfer one without the peer? It counts as done. */
+static inline bool weft_promptness_avoid(struct weft_promptness *p)
+{
+	return p->left > 0 && p->left-- > 0;
+}
+
+/** A message had no room at the peer (@p full), or has been sent. */
+static inline void weft_promptness_room(struct weft_promptness *p, bool full, uint64_t now)
+{
+	if (!full && p->stuck)
+		weft_promptness_note(p, p->stuck, now);
+	p->stuck = !full ? 0 : p->stuck ? p->stuck : now;
+}
+
 #endif /* WEFT_PACING_H */

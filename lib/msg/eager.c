@@ -572,13 +572,17 @@ static ssize_t send_piece(struct weft_request *req, unsigned int lane, size_t of
 static int multi_eager_progress(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
+	int rc;
 
 	if (!(req->flags & WEFT_REQ_STARTED) && !weft_tx_has_credit(me, req->length))
 		return weft_tx_uncredited(req);
 	if (!(req->flags & WEFT_REQ_STARTED) && req->length > me->mw->conf.rndv_min_piece &&
 	    weft_tx_contended(req))
 		return weft_tx_announce(req);
-	return weft_stripe(req, me->eager_lanes, WEFT_DIR_TX, req->length, send_piece);
+	rc = weft_stripe(req, me->eager_lanes, WEFT_DIR_TX, req->length, send_piece);
+	if (me->slow_reads)
+		weft_promptness_room(&me->promptness, rc == -EAGAIN, me->mw->worker->now);
+	return rc;
 }
 
 /* ------------------------------------------------------------------ time of multi-eager */

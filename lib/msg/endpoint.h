@@ -17,6 +17,7 @@
 #include "core/config.h"
 #include "core/endpoint.h"
 #include "msg/credit_pool.h"
+#include "base/pacing.h"
 #include "msg/lane_load.h"
 #include "msg/module.h"
 #include "msg/request.h"
@@ -133,6 +134,9 @@ struct weft_msg_ep {
 	struct weft_msg_lane *lanes;      /* ep->lane_room entries, once connected */
 	unsigned int forced;              /* weft_model_conf.forced */
 	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and bulk data may use */
+	/* lanes over which a prompt peer's messages are faster than native reads */
+	uint32_t slow_reads;
+	struct weft_promptness promptness; /* over slow_reads */
 	/* pieces from this size on go from user memory where possible */
 	size_t zcopy_from;
 	/* the protocol of each message size; NULL until there are lanes */

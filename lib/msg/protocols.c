@@ -49,6 +49,7 @@ static void model_lane(const struct weft_msg_ep *me, unsigned int i, struct weft
 	out->max_zcopy = l->max_zcopy;
 	out->max_zcopy_hdr = l->max_zcopy_hdr;
 	out->max_iov = l->max_iov;
+	out->get_bandwidth = attr->get_bandwidth;
 	out->max_get = attr->max_get;
 	out->max_put = attr->max_put;
 	out->max_rma_iov = attr->max_rma_iov;
@@ -75,6 +76,20 @@ static void model_of(const struct weft_msg_ep *me, struct weft_model *m)
 	m->conf.forced = me->forced;
 }
 
+static uint32_t slow_reads(const struct weft_model *m)
+{
+	uint32_t mask = 0;
+
+	for (uint32_t left = m->lanes_up; left; left &= left - 1) {
+		const struct weft_model_lane *l = &m->lanes[__builtin_ctz(left)];
+
+		if ((l->features & WEFT_LANE_F_MEMORY) && l->get_bandwidth > 0 &&
+		    l->get_bandwidth < l->bandwidth)
+			mask |= left & -left;
+	}
+	return mask;
+}
+
 int weft_proto_select_build(struct weft_msg_ep *me)
 {
 	const struct weft_proto_key key = {WEFT_OP_TAG_SEND, WEFT_BUF_CONTIG};
@@ -91,6 +106,7 @@ int weft_proto_select_build(struct weft_msg_ep *me)
 	me->config = config;
 	me->eager_lanes = weft_lanes_choose(&m, &weft_lanes_eager, &key, NULL, 0);
 	me->rndv_lanes = weft_lanes_choose(&m, &weft_lanes_rndv_am, &key, NULL, 0);
+	me->slow_reads = m.conf.rndv_scheme == WEFT_RNDV_AUTO ? slow_reads(&m) : 0;
 	me->zcopy_from = weft_cost_zcopy_from(&m);
 	return changed;
 }

@@ -334,13 +334,15 @@ int weft_tx_announce(struct weft_request *req)
 
 bool weft_tx_contended(const struct weft_request *req)
 {
-	const struct weft_msg_ep *me = req->me;
+	struct weft_msg_ep *me = req->me;
 	size_t thresh = me->mw->conf.model.rndv_thresh;
 	uint64_t room = 0, most = 0;
 
 	if ((thresh != WEFT_CONF_AUTO && thresh != WEFT_CONF_MODEL) ||
 	    !select_of(req)->uncredited || !weft_tx_has_small(me))
 		return false;
+	if (me->slow_reads && weft_promptness_avoid(&me->promptness))
+		return true;
 	for (uint32_t m = me->eager_lanes; m; m &= m - 1) {
 		const struct weft_msg_lane *l = &me->lanes[__builtin_ctz(m)];
 

@@ -197,6 +197,11 @@ int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint3
 	return 0;
 }
 
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
 double weft_cost_native_rate(const struct weft_model *m, uint32_t lanes, bool *in_memory)
 {
 	double rate = 0;
@@ -205,8 +210,9 @@ double weft_cost_native_rate(const struct weft_model *m, uint32_t lanes, bool *i
 	for (uint32_t left = lanes; left; left &= left - 1) {
 		const struct weft_model_lane *l = &m->lanes[__builtin_ctz(left)];
 		bool is = l->features & WEFT_LANE_F_MEMORY;
+		double most = is ? m->conf.bcopy_bw : l->bandwidth;
 
-		rate += is ? m->conf.bcopy_bw : l->bandwidth;
+		rate += l->get_bandwidth > 0 ? smaller(l->get_bandwidth, most) : most;
 		*in_memory = *in_memory || is;
 	}
 	return rate;

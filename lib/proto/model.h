@@ -44,6 +44,7 @@ struct weft_model_lane {
 	size_t max_zcopy;
 	size_t max_zcopy_hdr; /**< the header's part of it */
 	unsigned int max_iov;
+	double get_bandwidth;    /**< of native reads, bytes/s; 0 = as in struct weft_lane_attr */
 	size_t max_get, max_put; /**< of native remote reads and writes */
 	unsigned int max_rma_iov;
 	uint64_t features; /**< WEFT_LANE_F_* */

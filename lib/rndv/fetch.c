@@ -220,6 +220,22 @@ static uint32_t need_nothing(const struct weft_msg_ep *me, uint32_t lanes)
 	return mask;
 }
 
+/*
+ * Below this size a pull costs more than it saves: it begins with a message to the sender and one
+ * back. On AMD EPYC, cores of two chiplets, half a round trip of 128 KiB took 11.5 us by a read and
+ * 14.3 us by pulls, 256 KiB 19.3 and 20.8 us, 1 MiB 74 and 61 us.
+ */
+#define PULL_FROM (256u << 10)
+
+/* Lanes that pull although they can read, since messages of a prompt peer are faster. */
+static uint32_t pull_faster(const struct weft_fetch *f, uint32_t lanes)
+{
+	lanes &= f->me->slow_reads;
+	if (!lanes || f->length < PULL_FROM || weft_promptness_avoid(&f->me->promptness))
+		return 0;
+	return lanes;
+}
+
 /* Lanes with a key in the offer read into our memory, if it can be registered where necessary. */
 static void use_keys(struct weft_fetch *f)
 {
@@ -227,6 +243,7 @@ static void use_keys(struct weft_fetch *f)
 
 	if (!lanes || !is_plain(f))
 		return;
+	lanes &= ~pull_faster(f, lanes);
 	f->native |= need_nothing(f->me, lanes);
 	lanes &= ~f->native;
 	if (!lanes || (!f->mem && register_it(f, WEFT_LANE_ACCESS_LOCAL_WRITE)))

@@ -434,6 +434,8 @@ bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len)
 	range_unbook(f, a, len, true);
 	if (a->left)
 		return false;
+	if (f->me->slow_reads >> a->lane & 1)
+		weft_promptness_note(&f->me->promptness, a->given, f->me->mw->worker->now);
 	TAILQ_REMOVE(&f->ranges, a, link);
 	range_free(f->me->mw, a);
 	return true;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -19,6 +20,7 @@
 #include "weft_msg.h"
 #include "weft_rma.h"
 #include "weft_build.h"
+#include "base/pacing.h"
 
 static struct weft_context *ctx;
 static struct weft_worker *a, *b;
@@ -36,6 +38,8 @@ static void on_done(struct weft_request *req, const struct weft_completion *c, v
 
 static const struct weft_op_params params = {.size = sizeof(params), .cb = on_done};
 
+static const char *copy_rate = "auto", *scheme = "auto";
+
 static void make_context_for(const char *lanes, const char *min_lanes)
 {
 	struct weft_context_params cp = {.size = sizeof(cp)};
@@ -45,6 +49,8 @@ static void make_context_for(const char *lanes, const char *min_lanes)
 	assert_int_equal(weft_config_modify(config, "LANES", lanes), 0);
 	assert_int_equal(weft_config_modify(config, "MIN_LANES", min_lanes), 0);
 	assert_int_equal(weft_config_modify(config, "LOG_FILE", "/dev/null"), 0);
+	assert_int_equal(weft_config_modify(config, "BCOPY_BW", copy_rate), 0);
+	assert_int_equal(weft_config_modify(config, "RNDV_SCHEME", scheme), 0);
 	cp.config = config;
 	cp.features = WEFT_FEATURE_TAG | WEFT_FEATURE_RMA;
 	assert_int_equal(weft_context_create(&cp, &ctx), 0);
@@ -193,6 +199,133 @@ static void remote_memory_is_written_and_read(void **state)
 	free(there);
 	free(out);
 	free(in);
+}
+
+/* ------------------------------------------------------------------ reads and pulls */
+
+#define LONG_MESSAGE (256u << 10)
+
+struct moved {
+	uint64_t reads, pulls;
+};
+
+static void count_moved(const char *name, uint64_t value, void *arg)
+{
+	struct moved *m = arg;
+
+	if (strcmp(name, "rndv.gets") == 0)
+		m->reads = value;
+	if (strcmp(name, "rndv.pulls") == 0)
+		m->pulls = value;
+}
+
+/* @return what @count long messages to b have added */
+static struct moved moved_by(unsigned int count)
+{
+	struct moved before = {0}, after = {0};
+
+	weft_worker_counters(b, count_moved, &before);
+	for (unsigned int i = 0; i < count; i++)
+		transfer(b, ep, LONG_MESSAGE, 100 + i);
+	weft_worker_counters(b, count_moved, &after);
+	return (struct moved){after.reads - before.reads, after.pulls - before.pulls};
+}
+
+/* This process may itself be late, which looks the same, so the first ones may be read. */
+static bool is_pulled_soon(void)
+{
+	for (unsigned int i = 0; i < 3 * WEFT_PROMPT_MOST; i++)
+		if (moved_by(1).pulls)
+			return true;
+	return false;
+}
+
+static void begin_with(const char *rate, const char *how)
+{
+	copy_rate = rate;
+	scheme = how;
+	assert_int_equal(setup(NULL), 0);
+	transfer(b, ep, 8, 1);
+}
+
+static void end_of_run(void)
+{
+	weft_ep_close(ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
+	teardown(NULL);
+	copy_rate = scheme = "auto";
+}
+
+static bool can_read(void)
+{
+	bool can;
+
+	begin_with("auto", "get");
+	can = moved_by(1).reads > 0;
+	end_of_run();
+	return can;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The sender does not progress for some time after it has announced the message. */
+static void send_and_pause(uint64_t pause_ns)
+{
+	static uint8_t out[LONG_MESSAGE], in[LONG_MESSAGE];
+	unsigned int want = done + 2;
+	uint64_t begun;
+
+	assert_int_equal(weft_tag_recv(b, NULL, in, sizeof(in), 7, UINT64_MAX, &params, NULL),
+			 WEFT_INPROGRESS);
+	memset(out, 7, sizeof(out));
+	assert_int_equal(weft_tag_send(ep, out, sizeof(out), 7, &params, NULL), WEFT_INPROGRESS);
+	begun = now_ns();
+	while (now_ns() - begun < pause_ns)
+		weft_worker_progress(b);
+	run_until(want);
+	assert_memory_equal(in, out, sizeof(in));
+}
+
+/*
+ * Where a core copies faster than the kernel, a prompt sender's messages are faster than reads. A
+ * sender that computes, or waits for a core, is read.
+ */
+static void a_prompt_sender_is_pulled_from_and_a_late_one_read(void **state)
+{
+	struct moved m;
+
+	(void)state;
+	if (!can_read())
+		skip();
+	begin_with("400GBs", "auto");
+	assert_true(is_pulled_soon());
+	do /* a message that was read already does not depend on the sender */
+		send_and_pause(10000000);
+	while (moved_by(1).pulls);
+	m = moved_by(8);
+	assert_true(m.reads >= 8);
+	assert_int_equal(m.pulls, 0);
+	assert_true(is_pulled_soon());
+	end_of_run();
+}
+
+static void where_the_kernel_copies_faster_it_reads(void **state)
+{
+	struct moved m;
+
+	(void)state;
+	if (!can_read())
+		skip();
+	begin_with("1GBs", "auto");
+	m = moved_by(4);
+	assert_true(m.reads >= 4);
+	assert_int_equal(m.pulls, 0);
+	end_of_run();
 }
 
 /* The table that peers look into has 65536 places: messages carry what goes beyond. */
@@ -444,6 +577,8 @@ int main(void)
 		TEST(messages_of_all_sizes_arrive),
 		TEST(remote_memory_is_written_and_read),
 		TEST(more_memory_than_the_table_has_places_is_reached),
+		cmocka_unit_test(a_prompt_sender_is_pulled_from_and_a_late_one_read),
+		cmocka_unit_test(where_the_kernel_copies_faster_it_reads),
 		TEST(a_waiting_worker_is_woken),
 		TEST(a_peer_that_goes_ends_the_endpoint),
 		TEST(a_child_that_closes_all_disturbs_no_peer),
