@@ -266,8 +266,8 @@ struct weft_worker_params {
 	const char *lanes;
 	/**
 	 * A peer connected and no endpoint here was waiting for it. The application becomes the
-	 * owner of @p ep and must close it. A later failure is reported by weft_ep_query() and by
-	 * operations on it.
+	 * owner of @p ep and must close it. weft_ep_modify() gives it an error callback and user
+	 * data; without, operations and weft_ep_query() report a later failure.
 	 *
 	 * NULL: such endpoints belong to the library. They receive, weft_ep_create() to that worker
 	 * adopts one, and the library frees them when the peer closes. Completions have ep == NULL
@@ -486,6 +486,26 @@ struct weft_ep_params {
  */
 WEFT_API int weft_ep_create(struct weft_worker *worker, const struct weft_ep_params *params,
 			    struct weft_ep **ep);
+
+/* Members of struct weft_ep_modify_params that are valid; the others stay as they are. */
+#define WEFT_EP_MODIFY_F_ERR_CB (1u << 0)    /**< err_cb and err_arg */
+#define WEFT_EP_MODIFY_F_USER_DATA (1u << 1) /**< user_data */
+
+struct weft_ep_modify_params {
+	size_t size;
+	unsigned int fields;   /**< WEFT_EP_MODIFY_F_* */
+	weft_ep_err_cb err_cb; /**< NULL = none from now on */
+	void *err_arg;
+	void *user_data;
+};
+
+/**
+ * Change what weft_ep_create() sets, of an endpoint of the application. An endpoint that accept_cb
+ * of struct weft_worker_params reports has no error callback and no user data before this call.
+ * @return 0; -EINVAL unknown fields, or an endpoint that the application does not own; the status
+ *   of an endpoint that has failed: its user data is changed, and no error callback follows
+ */
+WEFT_API int weft_ep_modify(struct weft_ep *ep, const struct weft_ep_modify_params *params);
 
 #define WEFT_EP_CLOSE_F_FORCE 1u /**< do not flush: outstanding operations end with -ECANCELED */
 

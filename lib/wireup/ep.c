@@ -515,6 +515,35 @@ int weft_ep_create(struct weft_worker *worker, const struct weft_ep_params *para
 	return rc;
 }
 
+static int ep_modify(struct weft_ep *ep, const struct weft_ep_modify_params *p)
+{
+	if (!ep->owned || ep->closing || ep->generation == 0)
+		return -EINVAL;
+	if (p->fields & WEFT_EP_MODIFY_F_USER_DATA)
+		ep->user_data = p->user_data;
+	if (p->fields & WEFT_EP_MODIFY_F_ERR_CB) {
+		ep->err_cb = p->err_cb;
+		ep->err_arg = p->err_arg;
+	}
+	return ep->state == WEFT_EP_FAILED ? ep->status : 0;
+}
+
+int weft_ep_modify(struct weft_ep *ep, const struct weft_ep_modify_params *params)
+{
+	struct weft_ep_modify_params p;
+	struct weft_worker *worker;
+	int rc;
+
+	if (!ep || !params || weft_struct_in(&p, sizeof(p), params) < 0 ||
+	    (p.fields & ~(WEFT_EP_MODIFY_F_ERR_CB | WEFT_EP_MODIFY_F_USER_DATA)))
+		return -EINVAL;
+	worker = ep->worker;
+	weft_worker_lock(worker);
+	rc = ep_modify(ep, &p);
+	weft_worker_unlock(worker);
+	return rc;
+}
+
 /* ------------------------------------------------------------------ query */
 
 int weft_ep_query(struct weft_ep *ep, struct weft_ep_attr *attr)

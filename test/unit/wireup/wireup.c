@@ -163,6 +163,70 @@ static void accept_cb(struct weft_worker *worker, struct weft_ep *ep, uint64_t r
 	accepted = ep;
 }
 
+static int failed;
+
+static void on_failure(struct weft_ep *ep, int status, const char *why, void *arg)
+{
+	assert_ptr_equal(ep, accepted);
+	assert_ptr_equal(arg, &failed);
+	assert_true(why && *why);
+	failed = status;
+}
+
+static void modify_in_accept_cb(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
+				const char *remote_name, void *arg)
+{
+	struct weft_ep_modify_params p = WEFT_INIT(
+		struct weft_ep_modify_params,
+		.fields = WEFT_EP_MODIFY_F_ERR_CB | WEFT_EP_MODIFY_F_USER_DATA,
+		.err_cb = on_failure, .err_arg = &failed, .user_data = arg);
+
+	(void)worker;
+	(void)remote_id;
+	(void)remote_name;
+	accepted = ep;
+	assert_int_equal(weft_ep_modify(ep, &p), 0);
+}
+
+static void an_accepted_endpoint_gets_a_callback_and_user_data(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
+	struct weft_worker_params p = WEFT_INIT(struct weft_worker_params, .lanes = "mock:0",
+						.accept_cb = modify_in_accept_cb);
+	struct weft_ep_modify_params change = WEFT_INIT(struct weft_ep_modify_params);
+	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b;
+	struct weft_ep_attr attr = WEFT_INIT(struct weft_ep_attr);
+	struct weft_ep *ep;
+	int data;
+
+	(void)state;
+	p.accept_arg = &data;
+	assert_int_equal(weft_worker_create(ctx, &p, &b), 0);
+	accepted = NULL;
+	failed = 0;
+	ep = mock_connect(a, b);
+	conn_message(ep, b, 10, 1);
+	assert_int_equal(weft_ep_query(accepted, &attr), 0);
+	assert_ptr_equal(attr.user_data, &data);
+	change.fields = 1u << 2;
+	assert_int_equal(weft_ep_modify(accepted, &change), -EINVAL);
+	change.fields = 0;
+	assert_int_equal(weft_ep_modify(accepted, &change), 0);
+	change.fields = WEFT_EP_MODIFY_F_USER_DATA;
+	change.user_data = &change;
+	assert_int_equal(weft_ep_modify(accepted, &change), 0);
+	assert_int_equal(failed, 0);
+	assert_int_equal(conn_close(ep, b), 0);
+	mock_run(10, MS, a, b, NULL);
+	assert_int_equal(failed, -ECONNRESET);
+	change.user_data = &failed;
+	assert_int_equal(weft_ep_modify(accepted, &change), -ECONNRESET);
+	assert_int_equal(weft_ep_query(accepted, &attr), 0);
+	assert_ptr_equal(attr.user_data, &failed);
+	assert_int_equal(weft_ep_close(accepted, 0, NULL, NULL), 0);
+	conn_destroy(ctx, a, b);
+}
+
 static void accept_callback_makes_the_application_the_owner(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
@@ -357,6 +421,7 @@ int main(int argc, char **argv)
 		CONN_TEST(several_endpoints_pair_in_the_order_of_creation),
 		CONN_TEST(claiming_while_the_connection_is_being_made),
 		CONN_TEST(accept_callback_makes_the_application_the_owner),
+		CONN_TEST(an_accepted_endpoint_gets_a_callback_and_user_data),
 		CONN_TEST(loopback_is_up_at_creation),
 		CONN_TEST(messages_sent_before_the_connection_arrive_in_order),
 		CONN_TEST(the_example_in_the_document_is_what_is_sent),
