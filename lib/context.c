@@ -218,7 +218,7 @@ int weft_context_query(const struct weft_context *context, struct weft_context_a
 	pthread_mutex_lock(&ctx->lock);
 	configured_drivers(ctx, true);
 	out.features = ctx->features;
-	memcpy(out.name, ctx->name, sizeof(out.name));
+	out.name = ctx->name;
 	for (i = 0; ctx->drivers[i]; i++) {
 		if (ctx->drivers[i] == &weft_self_driver)
 			continue; /* every worker has that */

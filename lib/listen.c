@@ -55,6 +55,8 @@ struct weft_listener {
 	pthread_t thread;
 	int fd, stop;
 	atomic_uint_least64_t served, refused;
+	uint16_t port;
+	char host[NI_MAXHOST];
 	/* of the thread */
 	unsigned int lines;
 	uint64_t accept_at; /* no accept before this time */
@@ -418,6 +420,20 @@ static int listener_start(struct weft_listener *l)
 	return rc;
 }
 
+static void listens_at(struct weft_listener *l, int fd)
+{
+	struct sockaddr_storage ss = {0};
+	socklen_t len = sizeof(ss);
+	char port[8] = "0";
+
+	l->fd = fd;
+	l->host[0] = '\0';
+	if (getsockname(fd, (struct sockaddr *)&ss, &len) == 0)
+		getnameinfo((const struct sockaddr *)&ss, len, l->host, sizeof(l->host), port,
+			    sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+	l->port = (uint16_t)strtoul(port, NULL, 10);
+}
+
 int weft_listener_create(struct weft_worker *w, const struct weft_listener_params *params,
 			 struct weft_listener **out)
 {
@@ -436,7 +452,7 @@ int weft_listener_create(struct weft_worker *w, const struct weft_listener_param
 	}
 	l = listener_alloc(w);
 	if (l)
-		l->fd = fd;
+		listens_at(l, fd);
 	rc = l ? listener_start(l) : -ENOMEM;
 	if (rc < 0) {
 		log_failure(w, p.host, p.port, rc);
@@ -483,16 +499,11 @@ void weft_listeners_end(struct weft_worker *w)
 int weft_listener_query(struct weft_listener *l, struct weft_listener_attr *attr)
 {
 	struct weft_listener_attr out = {0};
-	struct sockaddr_storage ss = {0};
-	socklen_t len = sizeof(ss);
-	char port[8] = "0";
 
 	if (!l || !attr)
 		return -EINVAL;
-	if (getsockname(l->fd, (struct sockaddr *)&ss, &len) == 0)
-		getnameinfo((const struct sockaddr *)&ss, len, out.host, sizeof(out.host), port,
-			    sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
-	out.port = (uint16_t)strtoul(port, NULL, 10);
+	out.host = l->host;
+	out.port = l->port;
 	/* Relaxed: counters. */
 	out.served = atomic_load_explicit(&l->served, memory_order_relaxed);
 	out.refused = atomic_load_explicit(&l->refused, memory_order_relaxed);

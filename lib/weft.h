@@ -28,6 +28,8 @@
  *  - **Parameter structs** start with `size`, which the caller sets to the size it was compiled
  *    with (the WEFT_INIT() macro does that). The library takes fields beyond that size as zero.
  *    Zero always means the default, so later versions can add fields.
+ *  - **Texts** in the result of a query belong to the library. They are valid until the thread
+ *    calls the same function again, or destroys the object of the query. They are never NULL.
  *  - **Units**: bytes, seconds (double) or nanoseconds (names end in `_ns`), bytes per second.
  *  - **Threads**: a context may be used from any thread for worker creation. A worker and
  *    everything that belongs to it (endpoints, requests, probes, progress) belongs to one thread at
@@ -238,7 +240,7 @@ WEFT_API int weft_context_destroy(struct weft_context *ctx);
 struct weft_context_attr {
 	size_t size;
 	uint64_t features;
-	char name[64];
+	const char *name;           /**< of struct weft_context_params; the context owns it */
 	unsigned int num_resources; /**< interfaces that a worker could open */
 };
 
@@ -388,7 +390,7 @@ struct weft_address_attr {
 	uint64_t worker_id;
 	unsigned int version;
 	unsigned int num_ifaces;
-	char name[64];
+	const char *name; /**< of the worker's context */
 };
 
 /**
@@ -400,14 +402,14 @@ WEFT_API int weft_address_query(const void *address, size_t length, struct weft_
 /** One local interface of a worker. */
 struct weft_iface_info {
 	size_t size;
-	char driver[16];
-	char name[64];     /**< as in WEFT_LANES, e.g. "dpdk:0" */
-	char device[64];   /**< card or port identity; two lanes with the same device share it */
-	char address[128]; /**< network address as text */
-	char why[160];     /**< reason for its use, or for its being down */
-	int up;            /**< link is up */
-	double bandwidth;  /**< bytes/s */
-	double latency;    /**< s, one way */
+	const char *driver;
+	const char *name;    /**< as in WEFT_LANES, e.g. "dpdk:0" */
+	const char *device;  /**< card or port identity; two lanes with the same device share it */
+	const char *address; /**< network address as text */
+	const char *why;     /**< reason for its use, or for its being down */
+	bool up;             /**< link is up */
+	double bandwidth;    /**< bytes/s */
+	double latency;      /**< s, one way */
 	double send_overhead, recv_overhead; /**< s per message */
 	double reg_cost, reg_growth;         /**< registration: s, s/byte */
 	size_t max_short, max_bcopy, max_zcopy;
@@ -415,19 +417,19 @@ struct weft_iface_info {
 	size_t frame_size; /**< largest frame on the wire (L2 header included, FCS not) */
 	uint64_t features; /**< WEFT_LANE_F_* of lib/lane.h */
 	/** where these numbers come from, as text */
-	char bandwidth_from[64], latency_from[64], overhead_from[64];
+	const char *bandwidth_from, *latency_from, *overhead_from;
 	/**
 	 * not up yet, but it may be soon: the NIC was started less than 5 s ago. Make progress and
 	 * query again
 	 */
-	int link_expected;
+	bool link_expected;
 	/** s from opening until there was a link; 0 = at once, or there is none */
 	double up_after;
-	/** it wakes weft_worker_wait(); 0 = the wait polls it at least every `WEFT_WAIT_SLEEP` */
-	int wakes;
+	/** it wakes weft_worker_wait(); else the wait polls it at least every `WEFT_WAIT_SLEEP` */
+	bool wakes;
 };
 
-/** Describe interface @p index. @return 0, or -ENOENT past the last one. */
+/** Describe interface @p index (see *Texts*). @return 0, or -ENOENT past the last one. */
 WEFT_API int weft_worker_query_iface(struct weft_worker *worker, unsigned int index,
 				     struct weft_iface_info *info);
 
@@ -583,13 +585,22 @@ WEFT_API int weft_ep_fence(struct weft_ep *ep);
 /** As weft_ep_fence(), between all operations of the worker, whatever their endpoints. */
 WEFT_API int weft_worker_fence(struct weft_worker *worker);
 
+enum weft_lane_state {
+	WEFT_LANE_STATE_CONNECTING = 0,
+	WEFT_LANE_STATE_UP = 1,
+	WEFT_LANE_STATE_DOWN = 2,
+};
+
+/** @return "connecting", "up", "down"; "?" for other numbers. Static storage */
+WEFT_API const char *weft_lane_state_name(enum weft_lane_state state);
+
 /** One lane of an endpoint. */
 struct weft_lane_info {
 	size_t size;
-	char name[64];               /**< local interface, e.g. "dpdk:0" */
-	char remote[128];            /**< remote network address as text */
-	char state[16];              /**< connecting, up, down */
-	char why[160];               /**< why this lane is here and what it carries */
+	const char *name;   /**< local interface, e.g. "dpdk:0" */
+	const char *remote; /**< remote network address as text */
+	enum weft_lane_state state;
+	const char *why;             /**< why this lane is here and what it carries */
 	double bandwidth;            /**< bytes/s, as used for choices */
 	double latency;              /**< s */
 	uint64_t tx_bytes, rx_bytes; /**< payload bytes of messages, headers of Weft not counted */
@@ -599,7 +610,7 @@ struct weft_lane_info {
 	 * where the numbers of choices come from, as text: configured, measured, or as the driver
 	 * states
 	 */
-	char bandwidth_from[64], latency_from[64];
+	const char *bandwidth_from, *latency_from;
 	/** bytes of the longest frame that the path carries; 0 = not connected, or no raw lane */
 	size_t frame_size;
 };
@@ -608,15 +619,16 @@ struct weft_ep_attr {
 	size_t size;
 	void *user_data;
 	uint64_t remote_id; /**< remote worker id */
-	char remote_name[64];
+	const char *remote_name; /**< of the peer's context */
 	/** 0 connected, WEFT_INPROGRESS connecting, or the error it failed with */
 	int status;
 	unsigned int num_lanes;
 };
 
+/** Describe the endpoint (see *Texts*). @return 0 or -EINVAL */
 WEFT_API int weft_ep_query(struct weft_ep *ep, struct weft_ep_attr *attr);
 
-/** Describe lane @p index of the endpoint. @return 0, or -ENOENT past the last one. */
+/** Describe lane @p index (see *Texts*). @return 0, or -ENOENT past the last one. */
 WEFT_API int weft_ep_query_lane(struct weft_ep *ep, unsigned int index,
 				struct weft_lane_info *info);
 
@@ -638,22 +650,22 @@ enum weft_op {
 
 struct weft_proto_info {
 	size_t size;
-	char name[32]; /**< e.g. "eager/short", "multi-eager", "rndv/am" */
-	char desc[96]; /**< human-readable */
+	const char *name; /**< e.g. "eager/short", "multi-eager", "rndv/am"; static storage */
+	const char *desc; /**< human-readable; static storage */
 	/**
 	 * weft_ep_query_proto(): sizes around the given one for which the same protocol is used,
 	 * inclusive; weft_plan_query(): all that it can carry, min > max = none
 	 */
 	size_t min, max;
 	uint32_t lanes; /**< bit i = lane i of weft_ep_query_lane() may carry it */
-	int chosen;     /**< it is what is used now */
+	bool chosen;    /**< it is what is used now */
 	/**
 	 * time that the model predicts for the given size, from the call to the last byte in place,
 	 * s; 0 = not known
 	 */
 	double time;
-	int usable;    /**< it can carry the given size */
-	char why[160]; /**< the reason, if it can carry nothing */
+	bool usable;     /**< it can carry the given size */
+	const char *why; /**< the reason, if it can carry nothing; else "" */
 };
 
 /**

@@ -58,7 +58,8 @@ WEFT_API void weft_listener_destroy(struct weft_listener *listener);
 
 struct weft_listener_attr {
 	size_t size;
-	char host[64];   /**< local address as a number; "::" = all, "0.0.0.0" = all of IPv4 */
+	/** local address as a number; "::" = all, "0.0.0.0" = all of IPv4. The listener owns it */
+	const char *host;
 	uint16_t port;   /**< TCP */
 	uint64_t served; /**< clients that were sent the whole address */
 	/** clients that sent a wrong greeting, were too slow, or lost their place */

@@ -615,7 +615,7 @@ static bool a_lane_connects(struct peer *p)
 	struct weft_lane_info info = {.size = sizeof(info)};
 
 	for (unsigned int i = 0; weft_ep_query_lane(p->ep, i, &info) == 0; i++)
-		if (strcmp(info.state, "connecting") == 0)
+		if (info.state == WEFT_LANE_STATE_CONNECTING)
 			return true;
 	return false;
 }

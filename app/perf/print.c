@@ -139,7 +139,7 @@ static void json_begin(struct peer *p)
 	for (unsigned int i = 0; p->ep && weft_ep_query_lane(p->ep, i, &info) == 0; i++) {
 		printf("%s{\"index\":%u", i ? "," : "", i);
 		json_text("name", info.name);
-		json_text("state", info.state);
+		json_text("state", weft_lane_state_name(info.state));
 		json_text("remote", info.remote);
 		if (info.frame_size)
 			printf(",\"frame_size\":%zu", info.frame_size);
@@ -189,7 +189,8 @@ void perf_print_lanes(struct peer *p)
 	struct weft_lane_info info = {.size = sizeof(info)};
 
 	for (unsigned int i = 0; p->ep && weft_ep_query_lane(p->ep, i, &info) == 0; i++) {
-		printf("  lane %-8s %-10s to %s", info.name, info.state, info.remote);
+		printf("  lane %-8s %-10s to %s", info.name, weft_lane_state_name(info.state),
+		       info.remote);
 		if (info.frame_size)
 			printf(" frames of %zu", info.frame_size);
 		printf("\n");

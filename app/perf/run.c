@@ -422,7 +422,7 @@ static void name_protocol(struct perf_session *s, struct outcome *out)
 		return;
 	else if (perf_is_rma(test))
 		name = weft_op_name(op);
-	snprintf(out->proto.name, sizeof(out->proto.name), "%s", name);
+	out->proto.name = name;
 }
 
 static int run_test(struct perf_session *s, enum perf_test test, uint64_t size, struct outcome *out)

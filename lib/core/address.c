@@ -326,6 +326,7 @@ static int query_boot(const void *address, size_t length, struct weft_address_at
 
 static int query_whole(const void *address, size_t length, struct weft_address_attr *out)
 {
+	static _Thread_local char name[sizeof(((struct weft_address *)0)->name)];
 	struct weft_address *a = malloc(sizeof(*a));
 	int rc;
 
@@ -335,14 +336,15 @@ static int query_whole(const void *address, size_t length, struct weft_address_a
 	out->worker_id = a->worker_id;
 	out->version = (unsigned int)a->major << 8 | a->minor;
 	out->num_ifaces = a->num_ifaces;
-	memcpy(out->name, a->name, sizeof(out->name));
+	memcpy(name, a->name, sizeof(name));
+	out->name = name;
 	free(a);
 	return rc;
 }
 
 int weft_address_query(const void *address, size_t length, struct weft_address_attr *attr)
 {
-	struct weft_address_attr out = {0};
+	struct weft_address_attr out = {.name = ""};
 	int rc;
 
 	if (weft_struct_out(attr, &out, sizeof(out)) < 0)

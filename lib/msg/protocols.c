@@ -178,11 +178,12 @@ static int query_chosen(const struct weft_msg_ep *me, enum weft_op op, size_t le
 	full->min = r > sel->ranges ? r[-1].max + 1 : 0;
 	full->max = r->max;
 	full->lanes = r->lanes;
-	full->chosen = 1;
-	full->usable = 1;
+	full->chosen = true;
+	full->usable = true;
 	full->time = time_of(me, &key, r->proto, length);
-	snprintf(full->name, sizeof(full->name), "%s", r->proto->name);
-	snprintf(full->desc, sizeof(full->desc), "%s", r->proto->desc);
+	full->name = r->proto->name;
+	full->desc = r->proto->desc;
+	full->why = "";
 	return 0;
 }
 

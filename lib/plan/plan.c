@@ -670,7 +670,8 @@ int weft_plan_query(const struct weft_plan *plan, enum weft_op op, size_t length
 		    unsigned int index, struct weft_proto_info *info)
 {
 	struct weft_proto_key key = {op, weft_buf_usual(op)};
-	struct weft_proto_info full = {.min = 1};
+	static _Thread_local char why[sizeof(((struct weft_curve *)0)->why)];
+	struct weft_proto_info full = {.min = 1, .why = ""};
 	struct weft_proto_select sel;
 	const struct weft_proto *proto;
 	struct weft_curve cv;
@@ -680,10 +681,11 @@ int weft_plan_query(const struct weft_plan *plan, enum weft_op op, size_t length
 	proto = nth(plan, &key, index);
 	if (!proto)
 		return -ENOENT;
-	snprintf(full.name, sizeof(full.name), "%s", proto->name);
-	snprintf(full.desc, sizeof(full.desc), "%s", proto->desc);
+	full.name = proto->name;
+	full.desc = proto->desc;
 	if (weft_proto_curve(&plan->model, &key, proto, &cv) < 0) {
-		snprintf(full.why, sizeof(full.why), "%s", cv.why);
+		memcpy(why, cv.why, sizeof(why));
+		full.why = why;
 		return weft_struct_out(info, &full, sizeof(full));
 	}
 	full.min = cv.min;

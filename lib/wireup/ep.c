@@ -548,6 +548,7 @@ int weft_ep_modify(struct weft_ep *ep, const struct weft_ep_modify_params *param
 
 int weft_ep_query(struct weft_ep *ep, struct weft_ep_attr *attr)
 {
+	static _Thread_local char remote_name[sizeof(ep->remote_name)];
 	struct weft_ep_attr out = {0};
 
 	if (!ep || !attr)
@@ -555,13 +556,27 @@ int weft_ep_query(struct weft_ep *ep, struct weft_ep_attr *attr)
 	weft_worker_lock(ep->worker);
 	out.user_data = ep->user_data;
 	out.remote_id = ep->remote_id;
-	memcpy(out.remote_name, ep->remote_name, sizeof(out.remote_name));
+	memcpy(remote_name, ep->remote_name, sizeof(remote_name));
+	out.remote_name = remote_name;
 	out.status = ep->state == WEFT_EP_FAILED       ? ep->status
 		     : ep->state == WEFT_EP_CONNECTING ? WEFT_INPROGRESS
 						       : 0;
 	out.num_lanes = ep->num_lanes;
 	weft_worker_unlock(ep->worker);
 	return weft_struct_out(attr, &out, sizeof(out));
+}
+
+const char *weft_lane_state_name(enum weft_lane_state state)
+{
+	switch (state) {
+	case WEFT_LANE_STATE_CONNECTING:
+		return "connecting";
+	case WEFT_LANE_STATE_UP:
+		return "up";
+	case WEFT_LANE_STATE_DOWN:
+		return "down";
+	}
+	return "?";
 }
 
 /* Frames of all sizes have the same number of bytes around the message. */
@@ -577,6 +592,9 @@ static size_t frame_size_of(const struct weft_lane_ep *lane_ep)
 
 int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_info *info)
 {
+	static _Thread_local struct {
+		char remote[sizeof(ep->lane_info->remote)], why[sizeof(ep->lane_info->why)];
+	} texts;
 	const struct weft_ep_lane_info *from;
 	struct weft_lane_info out = {0};
 	const struct weft_ep_lane *lane;
@@ -588,17 +606,17 @@ int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_
 	weft_worker_lock(ep->worker);
 	lane = &ep->lanes[index];
 	from = &ep->lane_info[index];
-	snprintf(out.name, sizeof(out.name), "%s", ep->worker->ifaces[from->local_iface]->name);
-	snprintf(out.remote, sizeof(out.remote), "%s", from->remote);
-	snprintf(out.state, sizeof(out.state), "%s",
-		 lane->up                                             ? "up"
-		 : lane->lane_ep && !(ep->lanes_closing >> index & 1) ? "connecting"
-								      : "down");
-	snprintf(out.why, sizeof(out.why), "%s", from->why);
-	snprintf(out.bandwidth_from, sizeof(out.bandwidth_from), "%s",
-		 from->bandwidth_from ? from->bandwidth_from : "");
-	snprintf(out.latency_from, sizeof(out.latency_from), "%s",
-		 from->latency_from ? from->latency_from : "");
+	memcpy(texts.remote, from->remote, sizeof(texts.remote));
+	memcpy(texts.why, from->why, sizeof(texts.why));
+	out.name = ep->worker->ifaces[from->local_iface]->name;
+	out.remote = texts.remote;
+	out.why = texts.why;
+	out.state = lane->up ? WEFT_LANE_STATE_UP
+		    : lane->lane_ep && !(ep->lanes_closing >> index & 1)
+			    ? WEFT_LANE_STATE_CONNECTING
+			    : WEFT_LANE_STATE_DOWN;
+	out.bandwidth_from = from->bandwidth_from ? from->bandwidth_from : "";
+	out.latency_from = from->latency_from ? from->latency_from : "";
 	out.bandwidth = lane->bandwidth;
 	out.latency = lane->latency;
 	out.tx_bytes = from->tx_bytes;

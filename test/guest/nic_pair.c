@@ -181,8 +181,8 @@ static bool has_rails(void)
 	int n;
 
 	for (n = 0; n < 2; n++) {
-		info = WEFT_INIT(struct weft_lane_info, .state = "");
-		if (weft_ep_query_lane(side[n].ep, 1, &info) || strcmp(info.state, "up") != 0)
+		info = WEFT_INIT(struct weft_lane_info, .state = WEFT_LANE_STATE_DOWN);
+		if (weft_ep_query_lane(side[n].ep, 1, &info) || info.state != WEFT_LANE_STATE_UP)
 			return false;
 	}
 	return true;

@@ -208,7 +208,7 @@ unsigned int scene_lanes_up(struct scene_ep *e)
 
 	assert_int_equal(weft_ep_query(e->ep, &a), 0);
 	for (i = 0; i < a.num_lanes; i++)
-		n += !strcmp(scene_lane(e, i).state, "up");
+		n += scene_lane(e, i).state == WEFT_LANE_STATE_UP;
 	return n;
 }
 
