@@ -219,8 +219,8 @@ static struct rte_mbuf *ctl_alloc(struct raw_iface *iface, uint32_t size)
  * them would spoil the connection that they set up.
  * @param pad_to  size of the whole frame, or 0
  */
-int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags,
-		    const void *body, uint32_t body_len, uint32_t pad_to)
+static int ctl_send(struct raw_conn *c, const struct raw_path *over, uint8_t path, uint8_t type,
+		    uint16_t flags, const void *body, uint32_t body_len, uint32_t pad_to)
 {
 	struct raw_iface *iface = c->iface;
 	uint32_t lane_len = (uint32_t)sizeof(struct weft_frame_hdr) + body_len;
@@ -252,11 +252,29 @@ int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t fla
 	}
 	if (body_len > 0)
 		memcpy(hdr + 1, body, body_len);
-	raw_stamp(c, hdr, path);
-	raw_finish(c, m, lane_len, path);
+	raw_stamp(c, hdr, over, path);
+	raw_finish(c, m, lane_len, over);
 	raw_txq_push(iface, m);
 	raw_count(iface, RAW_TX_CONTROL);
 	return 0;
+}
+
+int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags,
+		    const void *body, uint32_t body_len, uint32_t pad_to)
+{
+	return ctl_send(c, &c->path[path], path, type, flags, body, body_len, pad_to);
+}
+
+int raw_ctl_send_by(struct raw_conn *c, uint8_t path, uint16_t sport, uint16_t dport, uint8_t type,
+		    const void *body, uint32_t body_len)
+{
+	const struct raw_path over = {
+		.order = path < c->path_count ? c->path[path].order : 0,
+		.sport = sport,
+		.dport = dport,
+	};
+
+	return ctl_send(c, &over, path, type, 0, body, body_len, 0);
 }
 
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
@@ -294,7 +312,7 @@ static uint32_t put_ecn(const struct raw_conn *c, void *at)
 	struct weft_frame_ecn_path *e = (struct weft_frame_ecn_path *)(ecn + 1);
 	uint16_t n = 0;
 
-	for (uint8_t k = 0; k < WEFT_FRAME_PATHS_MAX; k++)
+	for (uint8_t k = 0; k < c->path_room; k++)
 		if (c->path[k].marked != 0)
 			e[n++] = (struct weft_frame_ecn_path){
 				.path = k, .marked = weft_put16(c->path[k].marked)};
@@ -343,10 +361,10 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 		flags |= WEFT_FRAME_F_ECN;
 	}
 	hdr->flags = weft_put16(flags);
-	raw_stamp(c, hdr, path);
+	raw_stamp(c, hdr, &c->path[path], path);
 	m->data_len = (uint16_t)(c->encap.len + lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0));
 	m->pkt_len = m->data_len;
-	raw_finish(c, m, lane_len, path);
+	raw_finish(c, m, lane_len, &c->path[path]);
 	raw_txq_push(iface, m);
 	return 0;
 }

@@ -42,7 +42,8 @@ void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, boo
  * Fills the fields that are valid from the moment a frame leaves: acknowledgement, order, times. An
  * echo costs reading the clock, so most DATA frames have none.
  */
-static inline void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uint8_t path)
+static inline void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr,
+			     const struct raw_path *p, uint8_t path)
 {
 	uint16_t hold = WEFT_FRAME_NO_ECHO;
 
@@ -59,7 +60,7 @@ static inline void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uin
 	hdr->ack = weft_put32(c->rx.next);
 	hdr->path = path;
 	hdr->echo_path = c->echo_path;
-	hdr->order = weft_put32(c->path[path].order);
+	hdr->order = weft_put32(p->order);
 	hdr->ts = weft_put32((uint32_t)c->iface->now);
 	hdr->ts_echo = weft_put32(c->ts_echo);
 	hdr->ts_hold = weft_put16(hold);
@@ -70,14 +71,14 @@ static inline void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uin
  * counts the lane header and the body; the four bytes of a CRC32C behind them are reserved already.
  */
 static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len,
-			      uint8_t path)
+			      const struct raw_path *p)
 {
 	struct weft_frame_hdr *hdr = raw_hdr(c, m);
 	bool crc = weft_get16(hdr->flags) & WEFT_FRAME_F_CRC32C;
 
 	hdr->length = weft_put16((uint16_t)lane_len);
 	weft_encap_patch(&c->encap, rte_pktmbuf_mtod(m, uint8_t *), lane_len + (crc ? 4 : 0),
-			 c->path[path].sport, c->path[path].dport);
+			 p->sport, p->dport);
 	if (unlikely(crc || c->csum == WEFT_FRAME_CSUM_UDP))
 		raw_put_csum(c, m, lane_len, crc);
 	c->iface->counter[RAW_TX_FRAMES]++;
@@ -96,6 +97,9 @@ int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *b
 uint8_t raw_came_over(const struct raw_conn *c, const struct weft_frame_view *v);
 int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags,
 		    const void *body, uint32_t body_len, uint32_t pad_to);
+/* By these ports, whatever ports the path has, if it is open at all. */
+int raw_ctl_send_by(struct raw_conn *c, uint8_t path, uint16_t sport, uint16_t dport, uint8_t type,
+		    const void *body, uint32_t body_len);
 /* Send a probe of this size; 0: a small one. */
 void raw_probe_send(struct raw_conn *c, uint16_t size);
 int raw_ack_send(struct raw_conn *c, uint16_t flags);

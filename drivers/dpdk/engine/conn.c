@@ -14,6 +14,7 @@
 #include "engine/address.h"
 #include "engine/build.h"
 #include "engine/conn.h"
+#include "engine/conn_state.h"
 #include "engine/conn_table.h"
 #include "engine/half_open.h"
 #include "engine/handshake.h"
@@ -65,10 +66,7 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	c->seen = iface->live_clock;
 	c->hs_started = iface->live_clock;
 	c->state = RAW_HALF_OPEN;
-	for (unsigned int i = 0; i < WEFT_FRAME_PATHS_MAX; i++) {
-		c->path[i].sport = iface->rx_filter.udp_port;
-		weft_loss_init(&c->path[i].loss);
-	}
+	raw_state_init(c);
 	raw_timer_learn(c);
 	LIST_INIT(&c->zc);
 	STAILQ_INIT(&c->flushes);
@@ -132,6 +130,7 @@ void raw_conn_free(struct raw_conn *c)
 	iface->conn_count--;
 	raw_window_free(c);
 	raw_multi_free(c);
+	raw_state_free(c);
 	free(c->slots);
 	free(c);
 }
@@ -204,7 +203,7 @@ static void first_trip(struct raw_conn *c)
 	if (c->base.passive)
 		weft_rtt_first(&c->path[0].rtt, (c->iface->live_clock - c->hs_started) / 2);
 	trip = c->measure.rtt != 0 ? c->measure.rtt : c->path[0].rtt.first;
-	for (unsigned int i = 0; i < WEFT_FRAME_PATHS_MAX; i++)
+	for (unsigned int i = 0; i < c->path_count; i++)
 		c->path[i].rtt.first = trip;
 	/* On short paths samples come before the protocol layer needs the round trip. */
 	if (2ull * trip > WEFT_RTO_INITIAL)

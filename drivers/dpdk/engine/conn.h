@@ -224,14 +224,16 @@ struct raw_conn {
 	uint16_t frame_size; /* agreed */
 	uint16_t cut;        /* longer frames go in parts (engine/mtu.c); UINT16_MAX = none */
 	uint16_t txq_need;   /* places in the queue that the longest frame takes */
+	bool cc_full;        /* since the last on_ack() the window has held a frame back */
+	uint8_t path_room;   /* entries of path */
 	uint32_t room;       /* bytes for messages in a frame that is sent whole */
+	int32_t cc_left;     /* bytes until raw_window_ack_req() */
 	/* Congestion control, one for each path; NULL: the window is fixed (engine/window.h). */
 	struct weft_cc *cc;
-	int32_t cc_left;         /* bytes until raw_window_ack_req() */
-	uint32_t cc_acked;       /* bytes acknowledged since the last on_ack() */
-	bool cc_full;            /* since then the window has held a frame back */
 	struct raw_multi *multi; /* NULL: there is one path */
-	struct raw_path path[WEFT_FRAME_PATHS_MAX];
+	struct raw_path *path;   /* &first_path, or memory of their own for several */
+	struct raw_path first_path;
+	uint32_t cc_acked; /* bytes acknowledged since the last on_ack() */
 
 	/*
 	 * tx_clock of the first of several timeouts in a row whose cause is not known yet; 0 = none

@@ -558,16 +558,19 @@ static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_ready *r = (const struct weft_frame_ready *)v->body;
 	uint32_t size = weft_get16(r->frame_size) + raw_tag_len(c->iface);
+	int err = 0;
 
 	if (!c->base.passive || size < WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN ||
 	    size > c->iface->frame_size) {
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 		return;
 	}
-	if (c->state == RAW_HALF_OPEN && !raw_paths_take(c, v)) {
+	if (c->state == RAW_HALF_OPEN)
+		err = raw_paths_take(c, v);
+	if (err == -EPROTO)
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
-		return;
-	}
+	if (err != 0)
+		return; /* without memory the next READY may find some */
 	raw_ctl_send(c, WEFT_FRAME_READY_ACK, 0, NULL, 0, 0);
 	if (c->state == RAW_HALF_OPEN)
 		raw_conn_up(c, (uint16_t)size);

@@ -200,6 +200,7 @@ int raw_parts_send(struct raw_conn *c, struct raw_slot *slot, uint32_t seq, uint
 	struct rte_mbuf *m[PARTS_MAX];
 	struct raw_iface *iface = c->iface;
 	struct weft_frame_part part = {.total = weft_put16((uint16_t)body)};
+	struct raw_path *over = &c->path[path];
 	struct weft_frame_hdr *hdr;
 	uint8_t *p;
 
@@ -224,9 +225,9 @@ int raw_parts_send(struct raw_conn *c, struct raw_slot *slot, uint32_t seq, uint
 		/* An acknowledgement is of use only after the last part. */
 		hdr->flags = weft_put16(i + 1 < n ? flags & ~WEFT_FRAME_F_ACK_REQ : flags);
 		hdr->seq = weft_put32(seq);
-		raw_stamp(c, hdr, path);
-		raw_finish(c, m[i], (uint32_t)(sizeof(*hdr) + sizeof(part)) + len, path);
-		slot->order = c->path[path].order++;
+		raw_stamp(c, hdr, over, path);
+		raw_finish(c, m[i], (uint32_t)(sizeof(*hdr) + sizeof(part)) + len, over);
+		slot->order = over->order++;
 		raw_txq_push(iface, m[i]);
 	}
 	iface->counter[RAW_TX_PARTS] += n;

@@ -356,7 +356,7 @@ static void probe_path(struct raw_conn *c, uint8_t k)
 	if (!c->base.passive && m->probes % 2) {
 		raw_path_request(c, k);
 	} else {
-		raw_path_probe_send(c, k, WEFT_FRAME_PROBE_OVER);
+		raw_path_probe_send(c, k);
 		if (c->base.passive)
 			raw_path_want(c, k);
 	}

@@ -12,6 +12,7 @@
 
 #include "engine/build.h"
 #include "engine/conn.h"
+#include "engine/conn_state.h"
 #include "engine/conn_table.h"
 #include "engine/engine.h"
 #include "engine/iface.h"
@@ -153,27 +154,28 @@ static uint16_t fresh_port(struct raw_conn *c)
 	return port;
 }
 
-int raw_path_probe_send(struct raw_conn *c, uint8_t k, uint16_t kind)
+static struct weft_frame_probe new_probe(struct raw_conn *c, uint8_t k, uint16_t kind)
 {
-	struct weft_frame_probe p = {.frame_size = weft_put16(kind)};
-
 	c->multi->path[k].last_id = ++c->probe_id;
-	p.id = weft_put16(c->multi->path[k].last_id);
+	return (struct weft_frame_probe){
+		.id = weft_put16(c->multi->path[k].last_id),
+		.frame_size = weft_put16(kind),
+	};
+}
+
+int raw_path_probe_send(struct raw_conn *c, uint8_t k)
+{
+	struct weft_frame_probe p = new_probe(c, k, WEFT_FRAME_PROBE_OVER);
+
 	return raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
 }
 
 /* Probe whether @p k carries frames by another port. @return 0 or -EAGAIN */
 int raw_path_request(struct raw_conn *c, uint8_t k)
 {
-	struct raw_path *path = &c->path[k];
-	uint16_t before = path->sport;
-	int err;
+	struct weft_frame_probe p = new_probe(c, k, WEFT_FRAME_PROBE_PATH);
 
-	path->sport = fresh_port(c);
-	path->dport = c->peer_port;
-	err = raw_path_probe_send(c, k, WEFT_FRAME_PROBE_PATH);
-	path->sport = before;
-	return err;
+	return raw_ctl_send_by(c, k, fresh_port(c), c->peer_port, WEFT_FRAME_PROBE, &p, sizeof(p));
 }
 
 /*
@@ -187,12 +189,9 @@ static void send_use(struct raw_conn *c, uint8_t k)
 		.id = weft_put16(m->last_id),
 		.frame_size = weft_put16(WEFT_FRAME_PROBE_USE),
 	};
-	uint16_t before = c->path[k].sport;
 	uint64_t wait = RTE_MAX(2ull * c->base.rtt_ns, USE_MIN);
 
-	c->path[k].sport = m->use_port;
-	raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
-	c->path[k].sport = before;
+	raw_ctl_send_by(c, k, m->use_port, c->peer_port, WEFT_FRAME_PROBE, &p, sizeof(p));
 	m->use_at = c->iface->tx_clock + (wait << m->use_tries++);
 	raw_deadline_tx(c, m->use_at);
 }
@@ -280,7 +279,8 @@ void raw_path_open_timer(struct raw_conn *c)
 /* @return true: path @p k is the next one, and now open */
 static bool one_more(struct raw_conn *c, uint8_t k)
 {
-	if (k != c->path_count || (c->cc && raw_window_more(c) != 0))
+	if (k != c->path_count || raw_state_paths(c, k + 1u) != 0 ||
+	    (c->cc && raw_window_more(c) != 0))
 		return false;
 	c->path_count++;
 	c->multi->open |= (uint16_t)(1u << k);
@@ -311,26 +311,20 @@ void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16
 	}
 	if (m->use_port == 0)
 		return;
+	if (k == c->path_count && !one_more(c, k))
+		return;
 	c->path[k].sport = m->use_port;
 	c->path[k].dport = c->peer_port;
 	c->path[k].rtt = (struct weft_rtt){0};
 	m->use_port = 0;
-	if (k < c->path_count || one_more(c, k))
-		raw_multi_renewed(c, k);
+	raw_multi_renewed(c, k);
 }
 
 /* Answer by the ports of the probe, whatever ports the path has. */
 static void answer_trial(struct raw_conn *c, const struct weft_frame_view *v)
 {
-	struct raw_path *p = &c->path[v->hdr->path];
-	struct raw_path before = *p;
-
-	p->sport = v->dst_port;
-	p->dport = v->src_port;
-	raw_ctl_send_on(c, v->hdr->path, WEFT_FRAME_PROBE_ACK, 0, v->body,
-			sizeof(struct weft_frame_probe), 0);
-	p->sport = before.sport;
-	p->dport = before.dport;
+	raw_ctl_send_by(c, v->hdr->path, v->dst_port, v->src_port, WEFT_FRAME_PROBE_ACK, v->body,
+			sizeof(struct weft_frame_probe));
 }
 
 /* @return true: the probe is to be answered, over path v->hdr->path */
@@ -383,16 +377,11 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
 	case WEFT_FRAME_PROBE_PATH_ANY:
 		if (raw_paths_ignored(c, kind == WEFT_FRAME_PROBE_PATH_ANY))
 			return false;
-		if (k >= WEFT_FRAME_PATHS_MAX) {
+		if (k >= WEFT_FRAME_PATHS_MAX)
 			raw_count(c->iface, RAW_DROP_BAD_TYPE);
-			return false;
-		}
-		*over = k;
-		if (c->state == RAW_UP) {
+		else
 			answer_trial(c, v);
-			return false;
-		}
-		break;
+		return false;
 	case WEFT_FRAME_PROBE_USE:
 		*over = k;
 		return c->state == RAW_UP && take_port(c, v, weft_get16(p->id));
@@ -405,7 +394,7 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
 		return false;
 	}
 	if (c->state == RAW_HALF_OPEN)
-		c->path[*over].dport = v->src_port;
+		c->path[0].dport = v->src_port;
 	else if (kind == 0 || kind >= WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN)
 		*over = raw_came_over(c, v); /* of the search for the path's MTU */
 	return true;

@@ -50,8 +50,8 @@ int raw_path_request(struct raw_conn *c, uint8_t k);
 /** Responder: request a new port for path @p k. */
 void raw_path_want(struct raw_conn *c, uint8_t k);
 
-/** Send a probe over a path, by its present ports. @return 0 or -EAGAIN */
-int raw_path_probe_send(struct raw_conn *c, uint8_t k, uint16_t kind);
+/** Probe whether a path carries frames, by its present ports. @return 0 or -EAGAIN */
+int raw_path_probe_send(struct raw_conn *c, uint8_t k);
 
 /** PROBE_ACK{PATH}: the new port works; PROBE_ACK{USE}: the peer uses it. */
 void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16_t kind);

@@ -2,12 +2,14 @@
 
 /* Steps of the handshake: the ports of each path (PATHS), round trip and bandwidth (MEASURE). */
 
+#include <errno.h>
 #include <string.h>
 
 #include <rte_common.h>
 
 #include "engine/build.h"
 #include "engine/conn.h"
+#include "engine/conn_state.h"
 #include "engine/conn_table.h"
 #include "engine/handshake.h"
 #include "engine/path_open.h"
@@ -54,7 +56,8 @@ bool raw_paths_begin(struct raw_conn *c)
 {
 	c->path_count = RTE_MAX(c->iface->paths, c->peer_paths);
 	c->path_found = 1;
-	if (c->path_count == 1 || c->iface->rx_filter.raw_ethertype) {
+	if (c->path_count == 1 || c->iface->rx_filter.raw_ethertype ||
+	    raw_state_paths(c, c->path_count) != 0) {
 		c->path_count = 1;
 		return false;
 	}
@@ -146,24 +149,27 @@ uint32_t raw_paths_ready(const struct raw_conn *c, void *body)
  * Responder. Path 0 leads back to the source of READY, so that the port translation of a NAT on the
  * path stays in use.
  */
-bool raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
+int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_ready *r = (const struct weft_frame_ready *)v->body;
 	uint32_t n = weft_get16(r->paths);
 	weft_le16 ports[WEFT_FRAME_PATHS_MAX];
 
 	if (n > WEFT_FRAME_PATHS_MAX || sizeof(*r) + n * sizeof(ports[0]) > v->body_len)
-		return false;
+		return -EPROTO;
 	/* Check all of it before anything is stored: READY may arrive again, and be valid then. */
 	memcpy(ports, v->body + sizeof(*r), n * sizeof(ports[0]));
 	for (uint32_t i = 1; i < n; i++)
 		if (weft_get16(ports[i]) == 0)
-			return false;
-	c->path_count = (uint8_t)RTE_MAX(n, 1u);
+			return -EPROTO;
+	n = RTE_MAX(n, 1u);
+	if (raw_state_paths(c, n) != 0)
+		return -ENOMEM;
+	c->path_count = (uint8_t)n;
 	c->path[0].dport = v->src_port;
 	for (uint32_t i = 1; i < n; i++)
 		c->path[i].dport = weft_get16(ports[i]);
-	return true;
+	return 0;
 }
 
 /* ---------------------------------------------------------------- round trip and bandwidth */

@@ -30,8 +30,9 @@ bool raw_paths_begin(struct raw_conn *c);
 void raw_paths_send(struct raw_conn *c);
 void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t kind);
 
-/* Both ends: write and read the ports of the paths in READY. */
+/* Writes the ports of the paths into READY. @return bytes */
 uint32_t raw_paths_ready(const struct raw_conn *c, void *body);
-bool raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v);
+/* Takes the ports of the paths from READY. @return 0, -EPROTO or -ENOMEM */
+int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v);
 
 #endif /* WEFT_ENGINE_PATH_PROBE_H */

@@ -140,6 +140,8 @@
 	X(RAW_CONN_LOOKS, "conn.looks", "Connections checked to find a certain peer's.")           \
 	X(RAW_PATH_LOOKS, "path.looks", "Frames checked to find a path that is late.")             \
 	X(RAW_COOKIE_HASHES, "hello.cookie_hashes", "Cookies computed for requests to connect.")   \
+	X(RAW_NO_MEMORY, "conn.no_memory",                                                         \
+	  "Times that a connection found no memory for its state.")                                \
 	X(RAW_GAPS, "progress.gaps",                                                               \
 	  "Pauses between two progress calls long enough to excuse silence.")
 

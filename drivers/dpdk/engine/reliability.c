@@ -145,6 +145,7 @@ static bool held_by_port(const struct rte_mbuf *m)
 /* Retransmit the frame unchanged. @return 0, or -EAGAIN without side effect */
 static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, uint16_t flags)
 {
+	struct raw_path *p = &c->path[path];
 	struct raw_iface *iface = c->iface;
 	struct weft_frame_hdr *hdr;
 	struct rte_mbuf *m = slot->m;
@@ -174,9 +175,9 @@ static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, u
 	hdr = raw_hdr(c, m);
 	flags |= weft_get16(hdr->flags) & WEFT_FRAME_F_CRC32C;
 	hdr->flags = weft_put16(flags);
-	raw_stamp(c, hdr, path);
-	raw_finish(c, m, slot->bytes, path);
-	slot->order = c->path[path].order++;
+	raw_stamp(c, hdr, p, path);
+	raw_finish(c, m, slot->bytes, p);
+	slot->order = p->order++;
 	if (!slot->taken_back)
 		raw_ref_chain(m);
 	raw_txq_push(iface, m);

@@ -134,19 +134,20 @@ static inline void commit_frame(struct raw_conn *c, struct rte_mbuf *m, uint32_t
 	struct weft_frame_hdr *hdr = raw_hdr(c, m);
 	struct raw_slot *slot = raw_slot(c, c->snd_next);
 	uint8_t path = c->next_path;
+	struct raw_path *p = &c->path[path];
 
 	flags |= raw_window_sent(c, path, lane_len);
 	if (c->csum == WEFT_FRAME_CSUM_CRC32C)
 		flags |= WEFT_FRAME_F_CRC32C;
 	hdr->flags = weft_put16(flags);
 	hdr->seq = weft_put32(c->snd_next);
-	raw_stamp(c, hdr, path);
-	raw_finish(c, m, lane_len, path);
+	raw_stamp(c, hdr, p, path);
+	raw_finish(c, m, lane_len, p);
 
 	*slot = (struct raw_slot){
 		.m = m,
 		.sent = iface->tx_clock,
-		.order = c->path[path].order++,
+		.order = p->order++,
 		.payload = payload,
 		.bytes = (uint16_t)lane_len,
 		.path = path,

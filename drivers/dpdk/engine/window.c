@@ -7,6 +7,7 @@
 
 #include <rte_common.h>
 
+#include "engine/conn_state.h"
 #include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "engine/multipath.h"
@@ -215,10 +216,15 @@ static uint32_t take_marks(const struct raw_conn *c, struct raw_path *p, uint32_
  */
 void raw_window_marked(struct raw_conn *c, const struct weft_frame_view *v)
 {
+	uint8_t k = v->hdr->path % WEFT_FRAME_PATHS_MAX;
+
 	if (v->type != WEFT_FRAME_DATA && v->type != WEFT_FRAME_PART)
 		return;
 	raw_count(c->iface, RAW_RX_MARKED);
-	c->path[v->hdr->path % WEFT_FRAME_PATHS_MAX].marked++;
+	/* The peer may use a path before its answer has opened the path here. */
+	if (raw_state_paths(c, k + 1u) != 0)
+		return;
+	c->path[k].marked++;
 	c->mark_acks = MARK_ACKS;
 }
 
@@ -227,12 +233,16 @@ void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn)
 	const struct weft_frame_ecn_path *e = (const struct weft_frame_ecn_path *)(ecn + 1);
 
 	for (unsigned int i = weft_get16(ecn->paths); i > 0; i--, e++) {
-		struct raw_path *p = &c->path[e->path % WEFT_FRAME_PATHS_MAX];
-		uint16_t n = (uint16_t)(weft_get16(e->marked) - p->echoed);
+		struct raw_path *p;
+		uint16_t n;
 
 		if (e->path >= c->path_count) {
 			raw_count(c->iface, RAW_DROP_BAD_ACK);
-		} else if (n <= INT16_MAX) { /* else: the report was overtaken by a newer one */
+			continue;
+		}
+		p = &c->path[e->path];
+		n = (uint16_t)(weft_get16(e->marked) - p->echoed);
+		if (n <= INT16_MAX) { /* else: the report was overtaken by a newer one */
 			c->iface->counter[RAW_TX_MARKED] += n;
 			p->echoed = (uint16_t)(p->echoed + n);
 			p->marks = RTE_MIN(p->marks + n, (uint32_t)WEFT_FRAME_SEQS << 4);

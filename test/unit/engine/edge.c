@@ -310,6 +310,98 @@ static void of_a_ready_with_a_bad_port_nothing_is_taken(void **state)
 	pair_close(&pair);
 }
 
+static uint32_t no_memory_at_probe(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	(void)from;
+	no_memory |= is_lane(frame) && lane_hdr(frame)->type == WEFT_FRAME_PROBE;
+	return len;
+}
+
+static void without_memory_for_paths_a_connection_has_one(void **state)
+{
+	const struct pair_params params = {.paths = 4};
+
+	(void)state;
+	pair_open(&pair, &params, 13);
+	A->wire.edit = no_memory_at_probe;
+	begin_connect();
+	assert_true(pair_run(&pair, 1000000000, pair_both_up));
+	A->wire.edit = NULL;
+	no_memory = false;
+	assert_int_equal(pair_counter(A, RAW_NO_MEMORY), 1);
+	assert_int_equal(conn_of(A->lane_ep)->path_count, 1);
+	assert_int_equal(conn_of(B->accepted)->path_count, 1);
+	pair_send(A, A->lane_ep, 0, 100);
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(B->messages, 1);
+	pair_close(&pair);
+}
+
+static uint32_t no_memory_at_ready(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	(void)from;
+	no_memory |= is_lane(frame) && lane_hdr(frame)->type == WEFT_FRAME_READY && readys++ == 0;
+	return len;
+}
+
+static bool memory_ran_out(struct pair *p)
+{
+	return pair_counter(&p->end[1], RAW_NO_MEMORY) > 0;
+}
+
+static void a_ready_that_finds_no_memory_is_taken_when_it_comes_again(void **state)
+{
+	const struct pair_params params = {.paths = 4};
+	const struct raw_conn *c;
+
+	(void)state;
+	pair_open(&pair, &params, 14);
+	readys = 0;
+	A->wire.edit = no_memory_at_ready;
+	begin_connect();
+	assert_true(pair_run(&pair, 100000000, memory_ran_out));
+	no_memory = false;
+	c = TAILQ_FIRST(&((struct raw_iface *)B->iface)->conns);
+	assert_int_equal(c->state, RAW_HALF_OPEN);
+	assert_int_equal(c->path_count, 1);
+	assert_int_equal(pair_counter(B, RAW_DROP_BAD_TYPE), 0);
+	assert_true(pair_run(&pair, 1000000000, pair_both_up));
+	assert_int_equal(conn_of(B->accepted)->path_count, 4);
+	pair_close(&pair);
+}
+
+static void marks_of_a_path_that_is_not_open_yet_are_counted(void **state)
+{
+	struct weft_frame_hdr hdr = {.path = 9};
+	const struct weft_frame_view v = {.hdr = &hdr, .type = WEFT_FRAME_DATA};
+	struct raw_path first;
+	struct raw_conn *c;
+
+	(void)state;
+	pair_open(&pair, NULL, 15);
+	pair_connect(&pair);
+	c = conn_of(B->accepted);
+	assert_int_equal(c->path_room, 1);
+	first = c->path[0];
+	raw_window_marked(c, &v);
+	raw_window_marked(c, &v);
+	assert_int_equal(c->path_room, 10);
+	assert_int_equal(c->path[9].marked, 2);
+	assert_memory_equal(&c->path[0], &first, sizeof(first));
+	no_memory = true;
+	hdr.path = 12;
+	raw_window_marked(c, &v);
+	no_memory = false;
+	assert_int_equal(c->path_room, 10);
+	assert_int_equal(pair_counter(B, RAW_NO_MEMORY), 1);
+	/* The peer has no such path, and says so. */
+	pair_send(A, A->lane_ep, 0, 100);
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(B->messages, 1);
+	assert_int_equal(pair_counter(A, RAW_DROP_BAD_ACK), 0);
+	pair_close(&pair);
+}
+
 /* ---- other versions ---- */
 
 static uint32_t hello_of_another_version(struct pair_end *from, uint8_t *frame, uint32_t len)
@@ -561,6 +653,9 @@ int main(void)
 		cmocka_unit_test(the_far_end_is_known_by_its_frames),
 		cmocka_unit_test(a_probe_is_not_answered_by_more_than_came),
 		cmocka_unit_test(of_a_ready_with_a_bad_port_nothing_is_taken),
+		cmocka_unit_test(without_memory_for_paths_a_connection_has_one),
+		cmocka_unit_test(a_ready_that_finds_no_memory_is_taken_when_it_comes_again),
+		cmocka_unit_test(marks_of_a_path_that_is_not_open_yet_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
