@@ -33,7 +33,7 @@ weft_packages() {
 			python3 git libdpdk-dev \
 			libpcap-dev libibverbs-dev ibverbs-providers libmicrohttpd-dev ;;
 		test) printf '%s\n' libcmocka-dev iproute2 procps tshark valgrind doxygen \
-			clang-format make dpdk-dev chromium-headless-shell \
+			abigail-tools clang-format make dpdk-dev chromium-headless-shell \
 			man-db gnuplot-nox qemu-system-x86 busybox-static cpio libibverbs-dev \
 			ibverbs-utils ibverbs-providers rdma-core \
 			perftest libjemalloc2 ;;

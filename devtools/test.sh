@@ -56,6 +56,11 @@ check_symbols() {
 		"$weft_root/lib/libweft.abi" "$weft_root"/lib/{weft,weft_listen,weft_plan,lane}.h
 }
 
+check_layout() {
+	"$weft_root/devtools/check-layout.sh" "$weft_build/libweft.so" \
+		"$weft_root/lib/libweft.layout" "$weft_root"/lib/weft*.h
+}
+
 check_style() { "$weft_root/devtools/check-style.py"; }
 
 check_words() { "$weft_root/devtools/check-words.py"; }
@@ -218,6 +223,7 @@ part_guests() {
 checks() {
 	local example
 	check "exported symbols are those of the headers and of libweft.abi" check_symbols
+	check "layout of public structs is that of libweft.layout" check_layout
 	check "one dialect, 100 columns, and every file names its licence" check_style
 	check "no more words to be replaced than devtools/words.limit" check_words
 	check "every source file is formatted by .clang-format" check_format
