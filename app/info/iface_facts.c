@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <limits.h>
-#include <linux/netlink.h>
-#include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/netlink.h"
 #include "info/iface_facts.h"
 
 /* ---- facts ---------------------------------------------------------------------------------- */
@@ -198,15 +197,6 @@ struct best {
 	uint64_t rank;
 };
 
-static uint32_t u32_of(const struct rtattr *a)
-{
-	uint32_t v = 0;
-
-	if (RTA_PAYLOAD(a) >= sizeof(v))
-		memcpy(&v, RTA_DATA(a), sizeof(v));
-	return v;
-}
-
 /* A multipath route: take the next hop over the interface. */
 static void take_hops(struct route *r, const struct rtattr *a, unsigned int if_index)
 {
@@ -221,32 +211,33 @@ static void take_hops(struct route *r, const struct rtattr *a, unsigned int if_i
 		left = (int)(hop->rtnh_len - sizeof(*hop));
 		for (sub = RTNH_DATA(hop); RTA_OK(sub, left); sub = RTA_NEXT(sub, left))
 			if (sub->rta_type == RTA_GATEWAY)
-				r->gateway = ntohl(u32_of(sub));
+				r->gateway = ntohl(weft_netlink_u32(sub));
 	}
 }
 
-static void read_route(struct nlmsghdr *msg, unsigned int if_index, struct route *r)
+static void read_route(const struct nlmsghdr *msg, unsigned int if_index, struct route *r)
 {
-	struct rtmsg *rt = NLMSG_DATA(msg);
-	struct rtattr *a = RTM_RTA(rt);
-	int len = (int)RTM_PAYLOAD(msg);
+	const struct rtmsg *rt = NLMSG_DATA(msg);
+	struct rtattr *a;
+	int len;
 
 	*r = (struct route){.table = rt->rtm_table, .dst_len = rt->rtm_dst_len};
 	if (rt->rtm_family != AF_INET || rt->rtm_type != RTN_UNICAST)
 		return;
-	for (; RTA_OK(a, len); a = RTA_NEXT(a, len)) {
+	for (a = weft_netlink_attrs(msg, sizeof(*rt), &len); RTA_OK(a, len);
+	     a = RTA_NEXT(a, len)) {
 		switch (a->rta_type) {
 		case RTA_TABLE:
-			r->table = u32_of(a);
+			r->table = weft_netlink_u32(a);
 			break;
 		case RTA_OIF:
-			r->over = u32_of(a) == if_index;
+			r->over = weft_netlink_u32(a) == if_index;
 			break;
 		case RTA_GATEWAY:
-			r->gateway = ntohl(u32_of(a));
+			r->gateway = ntohl(weft_netlink_u32(a));
 			break;
 		case RTA_PRIORITY:
-			r->metric = u32_of(a);
+			r->metric = weft_netlink_u32(a);
 			break;
 		case RTA_MULTIPATH:
 			take_hops(r, a, if_index);
@@ -280,57 +271,27 @@ static void take_route(const struct route *r, struct best *b)
 	}
 }
 
-static int query_routes(int fd)
-{
-	struct {
-		struct nlmsghdr head;
-		struct rtmsg route;
-	} msg = {
-		.head = {.nlmsg_len = sizeof(msg),
-			 .nlmsg_type = RTM_GETROUTE,
-			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-		.route = {.rtm_family = AF_INET},
-	};
+struct wanted {
+	struct best best;
+	unsigned int if_index;
+};
 
-	return send(fd, &msg, sizeof(msg), 0) == sizeof(msg) ? 0 : -errno;
-}
-
-/* @return 1 at the end of the answer, 0, or a negative error */
-static int take_answer(int fd, unsigned int if_index, struct best *b)
+static void take_answer(const struct nlmsghdr *msg, void *arg)
 {
-	_Alignas(struct nlmsghdr) char buf[32768];
-	struct nlmsghdr *msg = (struct nlmsghdr *)buf;
-	ssize_t n = recv(fd, buf, sizeof(buf), 0);
-	unsigned int len = n > 0 ? (unsigned int)n : 0;
+	struct wanted *w = arg;
 	struct route r;
 
-	if (n <= 0)
-		return n < 0 ? -errno : -EIO;
-	for (; NLMSG_OK(msg, len); msg = NLMSG_NEXT(msg, len)) {
-		if (msg->nlmsg_type == NLMSG_DONE)
-			return 1;
-		if (msg->nlmsg_type == NLMSG_ERROR)
-			return -EIO;
-		if (msg->nlmsg_type != RTM_NEWROUTE)
-			continue;
-		read_route(msg, if_index, &r);
-		take_route(&r, b);
-	}
-	return 0;
+	read_route(msg, w->if_index, &r);
+	take_route(&r, &w->best);
 }
 
 int iface_routes(unsigned int if_index, struct iface_routes *routes)
 {
-	struct best b = {.out = routes, .rank = UINT64_MAX};
-	int fd, rc;
+	struct wanted w = {.best = {.out = routes, .rank = UINT64_MAX}, .if_index = if_index};
+	const struct rtmsg rt = {.rtm_family = AF_INET};
+	struct weft_netlink n;
 
 	*routes = (struct iface_routes){0};
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	if (fd < 0)
-		return -errno;
-	rc = query_routes(fd);
-	while (rc == 0)
-		rc = take_answer(fd, if_index, &b);
-	close(fd);
-	return rc < 0 ? rc : 0;
+	weft_netlink_init(&n, RTM_GETROUTE, NLM_F_DUMP, &rt, sizeof(rt));
+	return weft_netlink_call(&n, RTM_NEWROUTE, sizeof(rt), take_answer, &w);
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
-#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/netlink.h"
 #include "base/log.h"
 #include "roce.h"
 #include "roce_async.h"
@@ -411,20 +411,15 @@ static int same_network(const char *netdev, const uint8_t own[16], const uint8_t
 	return rc;
 }
 
-struct route_request {
-	struct nlmsghdr nlh;
-	struct rtmsg rtm;
-	uint8_t attrs[64];
-};
-
-static void add_attr(struct route_request *req, unsigned short type, const void *data, size_t len)
+static void take_route(const struct nlmsghdr *msg, void *arg)
 {
-	struct rtattr *a = (struct rtattr *)((char *)req + NLMSG_ALIGN(req->nlh.nlmsg_len));
+	struct rtattr *a;
+	int left;
 
-	a->rta_type = type;
-	a->rta_len = (unsigned short)RTA_LENGTH(len);
-	memcpy(RTA_DATA(a), data, len);
-	req->nlh.nlmsg_len = NLMSG_ALIGN(req->nlh.nlmsg_len) + RTA_ALIGN(a->rta_len);
+	for (a = weft_netlink_attrs(msg, sizeof(struct rtmsg), &left); RTA_OK(a, left);
+	     a = RTA_NEXT(a, left))
+		if (a->rta_type == RTA_OIF)
+			*(uint32_t *)arg = weft_netlink_u32(a);
 }
 
 /* The device by which the kernel would send. @return its index, 0 = no route, -1 = unknown */
@@ -432,39 +427,20 @@ static int route_device(const uint8_t own[16], const uint8_t peer[16])
 {
 	bool v4 = weft_roce_gid_is_ipv4(peer);
 	size_t len = v4 ? 4 : 16;
-	struct route_request req = {
-		.nlh = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
-			.nlmsg_type = RTM_GETROUTE,
-			.nlmsg_flags = NLM_F_REQUEST},
-		.rtm = {.rtm_family = v4 ? AF_INET : AF_INET6,
-			.rtm_dst_len = (unsigned char)(len * 8),
-			.rtm_src_len = (unsigned char)(len * 8)},
+	const struct rtmsg rt = {
+		.rtm_family = v4 ? AF_INET : AF_INET6,
+		.rtm_dst_len = (unsigned char)(len * 8),
+		.rtm_src_len = (unsigned char)(len * 8),
 	};
-	_Alignas(8) uint8_t buf[4096];
-	struct nlmsghdr *answer = (struct nlmsghdr *)buf;
-	struct rtattr *a;
-	ssize_t n;
-	int fd, left, oif = 0;
+	struct weft_netlink n;
+	uint32_t oif = 0;
+	int rc;
 
-	add_attr(&req, RTA_DST, peer + 16 - len, len);
-	add_attr(&req, RTA_SRC, own + 16 - len, len);
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	if (fd < 0)
-		return -1;
-	n = send(fd, &req, req.nlh.nlmsg_len, 0);
-	/* The reply of the kernel is there when send() returns. */
-	if (n > 0)
-		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
-	close(fd);
-	if (n < (ssize_t)sizeof(*answer) || !NLMSG_OK(answer, (size_t)n))
-		return -1;
-	if (answer->nlmsg_type != RTM_NEWROUTE)
-		return 0;
-	a = RTM_RTA((struct rtmsg *)NLMSG_DATA(answer));
-	for (left = (int)RTM_PAYLOAD(answer); RTA_OK(a, left); a = RTA_NEXT(a, left))
-		if (a->rta_type == RTA_OIF)
-			memcpy(&oif, RTA_DATA(a), sizeof(oif));
-	return oif;
+	weft_netlink_init(&n, RTM_GETROUTE, 0, &rt, sizeof(rt));
+	weft_netlink_add(&n, RTA_DST, peer + 16 - len, len);
+	weft_netlink_add(&n, RTA_SRC, own + 16 - len, len);
+	rc = weft_netlink_call(&n, RTM_NEWROUTE, sizeof(rt), take_route, &oif);
+	return rc == -EPERM || rc == -EPROTO ? -1 : (int)oif;
 }
 
 /*

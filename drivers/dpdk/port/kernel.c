@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <linux/if_link.h>
 #include <linux/if_packet.h>
-#include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <poll.h>
@@ -21,6 +20,7 @@
 
 #include <rte_cycles.h>
 
+#include "base/netlink.h"
 #include "port/event.h"
 #include "port/kernel.h"
 #include "port/port.h"
@@ -55,67 +55,52 @@ static void take_kind(struct link *l, struct rtattr *info)
 
 static void take_attribute(struct link *l, struct rtattr *a)
 {
-	if (a->rta_type == IFLA_LINKINFO)
+	switch (a->rta_type) {
+	case IFLA_LINKINFO:
 		take_kind(l, a);
-	else if (RTA_PAYLOAD(a) < sizeof(uint32_t))
-		return;
-	else if (a->rta_type == IFLA_MTU)
-		memcpy(&l->mtu, RTA_DATA(a), sizeof(l->mtu));
-	else if (a->rta_type == IFLA_LINK)
-		memcpy(&l->peer, RTA_DATA(a), sizeof(l->peer));
-	else if (a->rta_type == IFLA_LINK_NETNSID)
-		memcpy(&l->netns, RTA_DATA(a), sizeof(l->netns));
+		break;
+	case IFLA_MTU:
+		l->mtu = weft_netlink_u32(a);
+		break;
+	case IFLA_LINK:
+		l->peer = weft_netlink_u32(a);
+		break;
+	case IFLA_LINK_NETNSID:
+		l->netns = (int32_t)weft_netlink_u32(a);
+		break;
+	}
+}
+
+static void take_link(const struct nlmsghdr *msg, void *arg)
+{
+	struct rtattr *a;
+	int left;
+
+	for (a = weft_netlink_attrs(msg, sizeof(struct ifinfomsg), &left); RTA_OK(a, left);
+	     a = RTA_NEXT(a, left))
+		take_attribute(arg, a);
 }
 
 /* @param netns  -1 = this one. @return false: the kernel does not report the interface */
-static bool read_link(int sock, uint32_t if_index, int32_t netns, struct link *l)
+static bool read_link(uint32_t if_index, int32_t netns, struct link *l)
 {
-	struct {
-		struct nlmsghdr h;
-		struct ifinfomsg info;
-		struct rtattr a;
-		int32_t netns;
-	} request = {
-		.h = {.nlmsg_len = netns < 0 ? NLMSG_LENGTH(sizeof(request.info)) : sizeof(request),
-		      .nlmsg_type = RTM_GETLINK,
-		      .nlmsg_flags = NLM_F_REQUEST},
-		.info = {.ifi_family = AF_UNSPEC, .ifi_index = (int)if_index},
-		.a = {.rta_len = RTA_LENGTH(sizeof(netns)), .rta_type = IFLA_TARGET_NETNSID},
-		.netns = netns,
-	};
-	_Alignas(8) uint8_t answer[16384];
-	const struct nlmsghdr *h = (const struct nlmsghdr *)answer;
-	struct rtattr *a;
-	ssize_t n;
-	int left;
+	const struct ifinfomsg info = {.ifi_family = AF_UNSPEC, .ifi_index = (int)if_index};
+	struct weft_netlink n;
 
 	*l = (struct link){.netns = -1};
-	if (send(sock, &request, request.h.nlmsg_len, 0) < 0)
-		return false;
-	n = recv(sock, answer, sizeof(answer), 0);
-	if (n < 0 || !NLMSG_OK(h, (size_t)n) || h->nlmsg_type != RTM_NEWLINK ||
-	    h->nlmsg_len < NLMSG_LENGTH(sizeof(struct ifinfomsg)))
-		return false;
-	left = (int)(h->nlmsg_len - NLMSG_LENGTH(sizeof(struct ifinfomsg)));
-	a = IFLA_RTA((struct ifinfomsg *)NLMSG_DATA(h));
-	for (; RTA_OK(a, left); a = RTA_NEXT(a, left))
-		take_attribute(l, a);
-	return true;
+	weft_netlink_init(&n, RTM_GETLINK, 0, &info, sizeof(info));
+	if (netns >= 0)
+		weft_netlink_add(&n, IFLA_TARGET_NETNSID, &netns, sizeof(netns));
+	return weft_netlink_call(&n, RTM_NEWLINK, sizeof(info), take_link, l) == 0;
 }
 
 uint32_t weft_veth_peer_mtu(unsigned int if_index)
 {
-	const struct timeval second = {.tv_sec = 1};
-	int sock = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	struct link own, peer = {0};
+	struct link own, peer;
 
-	if (sock < 0)
+	if (!read_link(if_index, -1, &own) || !own.is_veth || !own.peer ||
+	    !read_link(own.peer, own.netns, &peer))
 		return 0;
-	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof(second));
-	if (!read_link(sock, if_index, -1, &own) || !own.is_veth || !own.peer ||
-	    !read_link(sock, own.peer, own.netns, &peer))
-		peer.mtu = 0;
-	close(sock);
 	return peer.mtu;
 }
 

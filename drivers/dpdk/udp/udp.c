@@ -5,8 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ifaddrs.h>
-#include <linux/netlink.h>
-#include <linux/rtnetlink.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +14,7 @@
 
 #include <rte_mbuf.h>
 
+#include "base/netlink.h"
 #include "frame/port_counters.h"
 #include "udp/udp.h"
 #include "udp/udp_header.h"
@@ -170,58 +169,24 @@ static double iface_speed(const char *name)
 
 /* ---- routes --------------------------------------------------------------------------------- */
 
-struct route_query {
-	struct nlmsghdr h;
-	struct rtmsg rt;
-	char attrs[64];
-};
-
-static void add(struct route_query *q, unsigned short type, const void *value, unsigned short len)
-{
-	struct rtattr *a = (struct rtattr *)((char *)q + NLMSG_ALIGN(q->h.nlmsg_len));
-
-	a->rta_type = type;
-	a->rta_len = (unsigned short)RTA_LENGTH(len);
-	memcpy(RTA_DATA(a), value, len);
-	q->h.nlmsg_len = (uint32_t)(NLMSG_ALIGN(q->h.nlmsg_len) + RTA_ALIGN(a->rta_len));
-}
-
 /* @return 0 = there is a route by this interface; a negative error: none, or not known */
 static int route_query(const struct weft_udp *u, uint32_t ip)
 {
 	uint32_t dst = htonl(ip), src = htonl(u->ip), oif = u->if_index;
-	struct route_query q = {
-		.h = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
-		      .nlmsg_type = RTM_GETROUTE,
-		      .nlmsg_flags = NLM_F_REQUEST},
-		/* Without it, the kernel takes any address for one on the link of the interface. */
-		.rt = {.rtm_family = AF_INET,
-		       .rtm_dst_len = 32,
-		       .rtm_src_len = 32,
-		       .rtm_flags = RTM_F_FIB_MATCH},
+	/* Without FIB_MATCH, the kernel takes any address for one on the link of the interface. */
+	const struct rtmsg rt = {
+		.rtm_family = AF_INET,
+		.rtm_dst_len = 32,
+		.rtm_src_len = 32,
+		.rtm_flags = RTM_F_FIB_MATCH,
 	};
-	union {
-		struct nlmsghdr h;
-		char room[4096];
-	} answer;
-	const struct nlmsgerr *e = NLMSG_DATA(&answer.h);
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	ssize_t n = -1;
+	struct weft_netlink n;
 
-	if (fd < 0)
-		return -EPERM;
-	add(&q, RTA_DST, &dst, sizeof(dst));
-	add(&q, RTA_SRC, &src, sizeof(src));
-	add(&q, RTA_OIF, &oif, sizeof(oif));
-	/* The kernel answers within send(): recv() does not wait. */
-	if (send(fd, &q, q.h.nlmsg_len, 0) == (ssize_t)q.h.nlmsg_len)
-		n = recv(fd, &answer, sizeof(answer), MSG_DONTWAIT);
-	close(fd);
-	if (n < (ssize_t)sizeof(answer.h))
-		return -EPERM;
-	if (answer.h.nlmsg_type != NLMSG_ERROR || n < (ssize_t)NLMSG_LENGTH(sizeof(*e)))
-		return 0;
-	return e->error;
+	weft_netlink_init(&n, RTM_GETROUTE, 0, &rt, sizeof(rt));
+	weft_netlink_add(&n, RTA_DST, &dst, sizeof(dst));
+	weft_netlink_add(&n, RTA_SRC, &src, sizeof(src));
+	weft_netlink_add(&n, RTA_OIF, &oif, sizeof(oif));
+	return weft_netlink_call(&n, RTM_NEWROUTE, sizeof(rt), NULL, NULL);
 }
 
 /*

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "base/netlink.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Messages of an answer that come with one recv(): the kernel sizes a dump by this buffer. */
+#define ANSWER 16384
+
+void weft_netlink_init(struct weft_netlink *n, uint16_t type, uint16_t flags, const void *body,
+		       size_t length)
+{
+	assert(length <= sizeof(n->room));
+	memset(n, 0, sizeof(*n));
+	n->head.nlmsg_len = (uint32_t)NLMSG_LENGTH(length);
+	n->head.nlmsg_type = type;
+	n->head.nlmsg_flags = NLM_F_REQUEST | flags;
+	memcpy(n->room, body, length);
+}
+
+void weft_netlink_add(struct weft_netlink *n, unsigned short type, const void *value,
+		      size_t length)
+{
+	size_t at = NLMSG_ALIGN(n->head.nlmsg_len);
+	struct rtattr *a = (struct rtattr *)((uint8_t *)n + at);
+
+	assert(at + RTA_SPACE(length) <= sizeof(*n));
+	a->rta_type = type;
+	a->rta_len = (unsigned short)RTA_LENGTH(length);
+	memcpy(RTA_DATA(a), value, length);
+	n->head.nlmsg_len = (uint32_t)(at + RTA_SPACE(length));
+}
+
+uint32_t weft_netlink_u32(const struct rtattr *a)
+{
+	uint32_t v = 0;
+
+	if (RTA_PAYLOAD(a) >= sizeof(v))
+		memcpy(&v, RTA_DATA(a), sizeof(v));
+	return v;
+}
+
+struct answer {
+	uint16_t wanted;
+	size_t least;
+	weft_netlink_cb take;
+	void *arg;
+	bool any; /* a wanted message has come */
+};
+
+/* @return 1 the answer is complete; 0 more follows; or an error */
+static int take_messages(struct answer *to, const void *buf, size_t length)
+{
+	const struct nlmsghdr *msg = buf;
+	const struct nlmsgerr *e;
+	bool more = false;
+
+	for (; NLMSG_OK(msg, length); msg = NLMSG_NEXT(msg, length)) {
+		if (msg->nlmsg_type == NLMSG_DONE)
+			return 1;
+		if (msg->nlmsg_type == NLMSG_ERROR) {
+			e = NLMSG_DATA(msg);
+			if (msg->nlmsg_len < NLMSG_LENGTH(sizeof(*e)))
+				return -EPROTO;
+			return e->error < 0 ? e->error : 1;
+		}
+		more = msg->nlmsg_flags & NLM_F_MULTI;
+		if (msg->nlmsg_type != to->wanted || msg->nlmsg_len < NLMSG_SPACE(to->least))
+			continue;
+		to->any = true;
+		if (to->take)
+			to->take(msg, to->arg);
+	}
+	return !more;
+}
+
+int weft_netlink_call(const struct weft_netlink *n, uint16_t wanted, size_t least,
+		      weft_netlink_cb take, void *arg)
+{
+	struct answer to = {.wanted = wanted, .least = least, .take = take, .arg = arg};
+	_Alignas(struct nlmsghdr) uint8_t buf[ANSWER];
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	ssize_t got;
+	int rc;
+
+	if (fd < 0)
+		return -EPERM;
+	got = send(fd, n, n->head.nlmsg_len, 0);
+	rc = got == (ssize_t)n->head.nlmsg_len ? 0 : -EPROTO;
+	while (rc == 0) {
+		got = recv(fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC);
+		rc = got <= 0 || (size_t)got > sizeof(buf)
+			     ? -EPROTO
+			     : take_messages(&to, buf, (size_t)got);
+	}
+	close(fd);
+	if (rc < 0)
+		return rc;
+	return to.any || n->head.nlmsg_flags & NLM_F_DUMP ? 0 : -EPROTO;
+}

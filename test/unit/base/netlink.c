@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests to the kernel: this machine's loopback interface, its routes, and errors. */
+
+#include <errno.h>
+#include <net/if.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "base/netlink.h"
+
+struct seen {
+	unsigned int messages;
+	uint32_t mtu, device;
+};
+
+static void take_link(const struct nlmsghdr *msg, void *arg)
+{
+	struct seen *s = arg;
+	struct rtattr *a;
+	int left;
+
+	s->messages++;
+	for (a = weft_netlink_attrs(msg, sizeof(struct ifinfomsg), &left); RTA_OK(a, left);
+	     a = RTA_NEXT(a, left))
+		if (a->rta_type == IFLA_MTU)
+			s->mtu = weft_netlink_u32(a);
+}
+
+static void take_route(const struct nlmsghdr *msg, void *arg)
+{
+	struct seen *s = arg;
+	struct rtattr *a;
+	int left;
+
+	s->messages++;
+	for (a = weft_netlink_attrs(msg, sizeof(struct rtmsg), &left); RTA_OK(a, left);
+	     a = RTA_NEXT(a, left))
+		if (a->rta_type == RTA_OIF)
+			s->device = weft_netlink_u32(a);
+}
+
+static int link_of(unsigned int if_index, struct seen *s)
+{
+	const struct ifinfomsg info = {.ifi_family = AF_UNSPEC, .ifi_index = (int)if_index};
+	struct weft_netlink n;
+
+	*s = (struct seen){0};
+	weft_netlink_init(&n, RTM_GETLINK, 0, &info, sizeof(info));
+	return weft_netlink_call(&n, RTM_NEWLINK, sizeof(info), take_link, s);
+}
+
+static void the_loopback_interface_has_an_mtu(void **state)
+{
+	struct seen s;
+
+	(void)state;
+	assert_int_equal(link_of(if_nametoindex("lo"), &s), 0);
+	assert_int_equal(s.messages, 1);
+	assert_true(s.mtu >= 1280);
+}
+
+static void the_error_of_the_kernel_is_returned(void **state)
+{
+	struct seen s;
+
+	(void)state;
+	assert_int_equal(link_of(0x7fff0000, &s), -ENODEV);
+	assert_int_equal(s.messages, 0);
+}
+
+static void the_route_to_this_host_is_the_loopback_interface(void **state)
+{
+	const struct rtmsg rt = {.rtm_family = AF_INET, .rtm_dst_len = 32};
+	uint32_t dst = htonl(INADDR_LOOPBACK);
+	struct weft_netlink n;
+	struct seen s = {0};
+
+	(void)state;
+	weft_netlink_init(&n, RTM_GETROUTE, 0, &rt, sizeof(rt));
+	weft_netlink_add(&n, RTA_DST, &dst, sizeof(dst));
+	assert_int_equal(weft_netlink_call(&n, RTM_NEWROUTE, sizeof(rt), take_route, &s), 0);
+	assert_int_equal(s.device, if_nametoindex("lo"));
+}
+
+/* The local table has routes of each address, and the answer consists of several messages. */
+static void a_dump_ends(void **state)
+{
+	const struct rtmsg rt = {.rtm_family = AF_INET};
+	struct weft_netlink n;
+	struct seen s = {0};
+
+	(void)state;
+	weft_netlink_init(&n, RTM_GETROUTE, NLM_F_DUMP, &rt, sizeof(rt));
+	assert_int_equal(weft_netlink_call(&n, RTM_NEWROUTE, sizeof(rt), take_route, &s), 0);
+	assert_true(s.messages >= 2);
+}
+
+static void other_messages_and_short_ones_are_dropped(void **state)
+{
+	const struct ifinfomsg info = {.ifi_index = (int)if_nametoindex("lo")};
+	struct weft_netlink n;
+	struct seen s = {0};
+
+	(void)state;
+	weft_netlink_init(&n, RTM_GETLINK, 0, &info, sizeof(info));
+	assert_int_equal(weft_netlink_call(&n, RTM_NEWROUTE, sizeof(info), take_link, &s), -EPROTO);
+	assert_int_equal(weft_netlink_call(&n, RTM_NEWLINK, 65536, take_link, &s), -EPROTO);
+	assert_int_equal(s.messages, 0);
+}
+
+static void a_short_attribute_is_zero(void **state)
+{
+	struct {
+		struct rtattr a;
+		uint16_t value;
+	} a = {.a = {.rta_len = RTA_LENGTH(2)}, .value = 5};
+
+	(void)state;
+	assert_int_equal(weft_netlink_u32(&a.a), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_loopback_interface_has_an_mtu),
+		cmocka_unit_test(the_error_of_the_kernel_is_returned),
+		cmocka_unit_test(the_route_to_this_host_is_the_loopback_interface),
+		cmocka_unit_test(a_dump_ends),
+		cmocka_unit_test(other_messages_and_short_ones_are_dropped),
+		cmocka_unit_test(a_short_attribute_is_zero),
+	};
+
+	return cmocka_run_group_tests_name("netlink", tests, NULL, NULL);
+}
