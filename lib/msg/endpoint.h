@@ -99,7 +99,9 @@ struct weft_msg_ep {
 	/* it had more ranges than its share: fails at the end of progress, counts no more */
 	bool rx_fragmented;
 	/* send, less frequently used */
-	size_t short_locked;         /* WEFT_THREAD_MULTI: as short_end, under the worker's lock */
+	size_t short_locked; /* WEFT_THREAD_MULTI: as short_end, under the worker's lock */
+	/* messages shorter than this are copied whole and need no request, as short_end */
+	size_t copied_end;
 	uint64_t tx_used, tx_credit; /* eager bytes: sent, allowed; cumulative */
 	/* the peer's window, or the most that it ever allowed at a time */
 	uint64_t tx_window;
@@ -155,6 +157,7 @@ static inline void weft_tx_no_short(struct weft_msg_ep *me)
 	if (me->short_end)
 		me->short_end = 0;
 	me->short_locked = 0;
+	me->copied_end = 0;
 }
 
 TAILQ_HEAD(weft_msg_eps, weft_msg_ep);

@@ -274,6 +274,18 @@ void weft_tx_kick(struct weft_msg_ep *me)
 	TAILQ_INSERT_TAIL(&me->mw->ready, me, ready_link);
 }
 
+/* Whole messages of at most @max bytes that weft_tx_piece() copies. @return the first longer one */
+static size_t copied_end(const struct weft_msg_ep *me, size_t max)
+{
+	const struct weft_msg_lane *l = &me->lanes[me->am_lane];
+	size_t zcopy = me->zcopy_from;
+
+	if (l->max_zcopy && me->mw->conf.model.zcopy_thresh == WEFT_CONF_AUTO &&
+	    zcopy < l->max_bcopy / 2)
+		zcopy = l->max_bcopy / 2 - sizeof(struct weft_wire_eager);
+	return l->max_zcopy && zcopy <= max ? zcopy : max + 1;
+}
+
 void weft_tx_update(struct weft_msg_ep *me)
 {
 	const struct weft_proto_range *r;
@@ -287,6 +299,7 @@ void weft_tx_update(struct weft_msg_ep *me)
 		return;
 	end = (r->max < WEFT_EAGER_FREE ? r->max : WEFT_EAGER_FREE) + 1;
 	*(me->mw->worker->multi ? &me->short_locked : &me->short_end) = end;
+	me->copied_end = copied_end(me, r->max);
 }
 
 static const struct weft_proto_select *select_of(const struct weft_request *req)

@@ -145,6 +145,29 @@ static inline __attribute__((always_inline)) bool send_short(struct weft_msg_ep 
 	return true;
 }
 
+/*
+ * A whole message beyond WEFT_EAGER_FREE that its lane copies. It takes its bytes of credit, and
+ * needs no request either.
+ */
+static bool send_copied(struct weft_msg_ep *me, const void *buffer, size_t count, uint64_t tag,
+			const struct weft_op_params *params)
+{
+	const struct weft_wire_eager hdr = {weft_put32(me->tx_seq), weft_put64(tag)};
+
+	if (count <= WEFT_EAGER_FREE || count >= me->copied_end ||
+	    count > me->tx_credit - me->tx_used || me->tx_seq == me->tx_seq_end || !buffer ||
+	    !is_short(params) || has_ext(params) ||
+	    weft_lane_short(me->short_lane_ep, WEFT_WIRE_EAGER, &hdr, sizeof(hdr), buffer, count))
+		return false;
+	me->tx_seq++;
+	me->tx_used += count;
+	me->lanes[me->am_lane].sent += sizeof(hdr) + count;
+	me->short_count->tx_msgs++;
+	me->short_count->tx_bytes += count;
+	me->mw->count.copied_bytes += count;
+	return true;
+}
+
 static int send_locked(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
 		       const struct weft_op_params *params, uint32_t flags,
 		       struct weft_request **out)
@@ -155,7 +178,8 @@ static int send_locked(struct weft_ep *ep, const void *buffer, size_t count, uin
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_tag_send");
 	weft_worker_lock(w);
-	if (flags == 0 && send_short(ep->msg, buffer, count, tag, ep->msg->short_locked, params)) {
+	if (flags == 0 && (send_short(ep->msg, buffer, count, tag, ep->msg->short_locked, params) ||
+			   send_copied(ep->msg, buffer, count, tag, params))) {
 		if (__builtin_expect(ep->msg->send_now, 0))
 			weft_worker_posted(w, params);
 		weft_worker_unlock(w);

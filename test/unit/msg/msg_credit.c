@@ -305,12 +305,55 @@ static void answers_that_a_peer_does_not_take_are_bounded(void **state)
 	}
 }
 
+/*
+ * Whole messages that their lane copies need no request, and take their bytes of credit. Without
+ * credit they are announced.
+ */
+static void copied_messages_take_bytes_and_no_request(void **state)
+{
+	const struct pair_lane_params lane = {.max_short = 2000, .max_bcopy = 2000};
+	struct op announced, behind, r[4];
+	static uint8_t in[4][1000];
+	uint8_t out[1000];
+	struct pair p;
+
+	(void)state;
+	pair_defaults(&p);
+	p.conf.eager_credit = 2500;
+	p.conf.rndv_thresh = 1u << 20;
+	pair_open(&p, 1, &lane);
+	for (unsigned int i = 0; i < 2; i++) {
+		fill(out, sizeof(out), i);
+		assert_int_equal(weft_tag_send(&p.ep[0], out, sizeof(out), i, NULL, NULL), 0);
+		assert_int_equal(mw_of(&p, 0)->reqs.in_use, 0);
+	}
+	assert_int_equal(p.ep[0].msg->tx_used, 2000);
+	fill(out, sizeof(out), 2);
+	op_send(&announced, &p.ep[0], out, sizeof(out), 2);
+	op_send(&behind, &p.ep[0], "3", 1, 3);
+	assert_int_equal(pair_count(&p, 1, WEFT_WIRE_EAGER), 3);
+	assert_int_equal(pair_count(&p, 1, WEFT_WIRE_RTS), 1);
+	for (unsigned int i = 0; i < 4; i++)
+		op_recv(&r[i], &p.w[1], in[i], sizeof(in[i]), i, FULL);
+	pair_run(&p);
+	op_end(&announced, 0);
+	op_end(&behind, 0);
+	for (unsigned int i = 0; i < 3; i++)
+		op_end_recv(&r[i], in[i], sizeof(in[i]), i, i);
+	assert_int_equal(in[3][0], '3');
+	weft_request_free(r[3].req);
+	assert_int_equal(p.ep[0].msg->tx_used, 2000);
+	assert_int_equal(p.w[1].msg->count.no_credit, 0);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(more_bytes_than_granted_end_the_endpoint),
 		cmocka_unit_test(every_kind_of_message_that_waits_is_bounded_by_credit),
 		cmocka_unit_test(answers_that_a_peer_does_not_take_are_bounded),
+		cmocka_unit_test(copied_messages_take_bytes_and_no_request),
 	};
 
 	return cmocka_run_group_tests_name("credit of messages", tests, NULL, NULL);
