@@ -66,7 +66,11 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	c->seen = iface->live_clock;
 	c->hs_started = iface->live_clock;
 	c->state = RAW_HALF_OPEN;
-	raw_state_init(c);
+	if (raw_state_init(c) != 0) {
+		free(c);
+		raw_table_give(iface, index);
+		return NULL;
+	}
 	raw_timer_learn(c);
 	LIST_INIT(&c->zc);
 	STAILQ_INIT(&c->flushes);
@@ -142,12 +146,13 @@ void raw_conn_free(struct raw_conn *c)
  */
 static int make_window(struct raw_conn *c)
 {
+	const struct raw_hs *hs = c->hs;
 	struct raw_iface *iface = c->iface;
 	bool fixed = raw_window_fixed(iface);
-	uint64_t frames = fixed ? RTE_MIN(c->peer_rx_frames / 2, RAW_WIN_FRAMES)
-				: (uint64_t)RAW_WIN_RINGS * c->peer_rx_frames;
+	uint64_t frames = fixed ? RTE_MIN(hs->peer_rx_frames / 2, RAW_WIN_FRAMES)
+				: (uint64_t)RAW_WIN_RINGS * hs->peer_rx_frames;
 
-	frames = RTE_MIN(frames, RTE_MIN(c->peer_rx_seqs, WEFT_RXWIN));
+	frames = RTE_MIN(frames, RTE_MIN(hs->peer_rx_seqs, WEFT_RXWIN));
 	frames = RTE_MIN(frames, iface->share.tx_held_max);
 	c->win_frames = RTE_MAX((uint32_t)frames, 1u);
 	c->win_bytes = iface->conf.window != 0
@@ -157,7 +162,7 @@ static int make_window(struct raw_conn *c)
 	c->win_whole = c->win_frames;
 	if (raw_slots_init(c) != 0 || raw_multi_init(c) != 0)
 		return -ENOMEM;
-	return raw_window_init(c);
+	return raw_window_init(c, c->measured.rtt, hs->measure.best);
 }
 
 /* @return true: the connection is worse than configured, which is worth a warning */
@@ -167,11 +172,11 @@ static bool up_text(const struct raw_conn *c, char *text, size_t size)
 	char peer[64];
 
 	raw_peer_text(c, peer, sizeof(peer));
-	if (c->search.full != 0 && c->frame_size < c->search.full)
+	if (c->search && c->frame_size < c->search->full)
 		snprintf(text, size,
 			 "%s: frames of %u bytes do not reach %s, so %u are used: check the MTU of "
 			 "every link and switch between",
-			 name, c->search.full, peer, c->frame_size);
+			 name, c->search->full, peer, c->frame_size);
 	else if (c->elsewhere)
 		snprintf(text, size,
 			 "%s: no UDP port was found by which frames between %s and us come to the "
@@ -179,11 +184,11 @@ static bool up_text(const struct raw_conn *c, char *text, size_t size)
 			 "slower and only while that one polls: use fewer queues=, or a port for "
 			 "each worker",
 			 name, peer);
-	else if (!c->base.passive && c->path_count < RTE_MAX(c->iface->paths, c->peer_paths))
+	else if (!c->base.passive && c->path_count < RTE_MAX(c->iface->paths, c->hs->peer_paths))
 		snprintf(text, size,
 			 "%s: %u of %u paths to %s are used, the next one has no answer: does a "
 			 "firewall between stop UDP from other ports than %u, or its answers?",
-			 name, c->path_count, RTE_MAX(c->iface->paths, c->peer_paths), peer,
+			 name, c->path_count, RTE_MAX(c->iface->paths, c->hs->peer_paths), peer,
 			 c->iface->rx_filter.udp_port);
 	else
 		return snprintf(text, size, "%s: connected with %s, frames of %u bytes, %s", name,
@@ -202,7 +207,7 @@ static void first_trip(struct raw_conn *c)
 	/* HELLO_ACK and PROBE_ACK of a responder were each answered a round trip later. */
 	if (c->base.passive)
 		weft_rtt_first(&c->path[0].rtt, (c->iface->live_clock - c->hs_started) / 2);
-	trip = c->measure.rtt != 0 ? c->measure.rtt : c->path[0].rtt.first;
+	trip = c->measured.rtt != 0 ? c->measured.rtt : c->path[0].rtt.first;
 	for (unsigned int i = 0; i < c->path_count; i++)
 		c->path[i].rtt.first = trip;
 	/* On short paths samples come before the protocol layer needs the round trip. */
@@ -216,6 +221,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	struct raw_iface *iface = c->iface;
 	uint64_t look;
 	char text[400];
+	bool worse;
 
 	c->frame_size = frame_size;
 	c->paths = RTE_MIN(iface->paths, c->path_count);
@@ -239,8 +245,9 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 		look = RTE_MIN(look, iface->live_clock + RAW_RESERVE_NS);
 	raw_deadline_live(c, look);
 	raw_count(iface, RAW_CONN_UP);
-	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_UP, up_text(c, text, sizeof(text)),
-		     text);
+	worse = up_text(c, text, sizeof(text));
+	raw_state_connected(c);
+	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_UP, worse, text);
 }
 
 /*
@@ -252,6 +259,7 @@ static void go_down(struct raw_conn *c, int error)
 	if (c->state == RAW_HALF_OPEN)
 		raw_half_remove(c);
 	c->state = RAW_DOWN;
+	raw_state_connected(c);
 	raw_table_hop_remove(c);
 	c->error = error;
 	c->base.up = false;
@@ -348,6 +356,7 @@ void raw_conn_linger(struct raw_conn *c, bool met)
 		expire_oldest(iface);
 	set_time_wait(c, met);
 	c->state = RAW_TIME_WAIT;
+	raw_state_connected(c);
 	c->hs_tries = 0;
 	c->hs_next = iface->live_clock + RAW_HS_RETRY_MIN;
 	c->hs_expire = iface->live_clock + (met ? RAW_TIME_WAIT_NS : 0);

@@ -49,6 +49,7 @@ struct weft_cc;
 struct raw_part;
 struct raw_copy;
 struct raw_flush;
+struct raw_hs;
 struct raw_iface;
 struct raw_multi;
 struct raw_zc;
@@ -115,23 +116,11 @@ struct raw_path {
 	uint32_t marks;         /* those of them that congestion control has not got yet */
 };
 
-/*
- * The handshake's measurement of the path (engine/path_probe.c). Times are ns of the platform's
- * clock.
- */
-struct raw_measure {
-	uint64_t begin;
-	uint64_t until; /* initiator: live_clock at which the train ends */
-	uint64_t sent;  /* the last ping (initiator), the last answer to one (responder) */
-	uint64_t last;  /* the last frame of the train: acknowledged, or received (responder) */
-	uint64_t mark;  /* begin of the present stretch of the train */
-	uint64_t slow_mark;
-	float best;           /* ns per frame of the fastest stretch; 0 = none yet */
-	uint32_t rtt;         /* least round trip of a small frame; 0 = none yet */
-	uint32_t check;       /* the time of a checksum over a frame */
-	uint16_t pings, same; /* pings sent; samples since the best one */
-	uint16_t out, done;   /* frames of the train: sent, finished */
-	uint16_t id;          /* responder: of the last ping */
+/* What the handshake has measured. */
+struct raw_measured {
+	uint32_t rtt;   /* ns: least round trip of a small frame; 0 = none yet */
+	uint32_t check; /* ns of a checksum over a frame */
+	float frame;    /* ns per full frame; 0 = too few frames arrived */
 };
 
 /* The search for the peer's MAC address: see engine/move.c. */
@@ -260,29 +249,20 @@ struct raw_conn {
 	uint32_t id, token;               /* ours */
 	uint32_t remote_id, remote_token; /* the peer's */
 	uint64_t secret, remote_secret;   /* only HELLO and HELLO_ACK contain them */
-	uint64_t cookie;                  /* initiator: from HELLO_RETRY */
+	struct raw_hs *hs;                /* while connecting (engine/handshake.h) */
 	struct raw_move move;
 	struct raw_hint_state hints;
 	TAILQ_ENTRY(raw_conn) hop_link; /* in iface->by_hop, while in_hop */
 	bool in_hop;
-	TAILQ_ENTRY(raw_conn) half_link;
-	bool mac_unproven; /* responder: ARP has not confirmed the source MAC of HELLO yet */
-	uint8_t hello_mac[6];
-	uint8_t half_bucket, half_mac;
-	bool half_shown; /* the peer has proven that it receives at its address */
-	uint64_t remote_worker, remote_iface;
+	uint64_t remote_iface;
 	uint32_t peer_ip, hop_ip;
 	uint16_t peer_port;  /* that the peer listens on */
 	uint8_t peer_queues; /* number of queues that the peer's NIC hashes to; 0 = it does not */
-	uint8_t peer_paths;
 	uint8_t paths;  /* number of paths for sending */
 	bool path_busy; /* more paths may help: full window, growing queue or losses */
 	bool ack_all; /* a duplicate came: the next ACK goes over all paths, as ACKs may be lost */
 	uint8_t reply_path;      /* 1 + path of an ACK with ACK_REQ, for the answer; 0 = none */
 	uint8_t path_count;      /* paths wanted, and then found: at least `paths` */
-	uint8_t path_small_acks; /* answers over path 0 during the search for paths */
-	uint16_t path_id;        /* of the last probe before that search */
-	uint16_t path_found;     /* initiator: bit k: path k has its ports */
 	bool elsewhere;          /* a path leads to another worker's queue, at either end */
 	bool hash_wrong;         /* answers came to another queue than the driver's hash predicts */
 	uint32_t port_cursor;    /* of weft_path_port() */
@@ -303,15 +283,13 @@ struct raw_conn {
 	uint64_t hs_started;
 	uint64_t hs_expire;
 	uint32_t hs_tries;
-	bool hs_late;                  /* the log has a line about the slow handshake */
-	struct weft_mtu_search search; /* times are live_clock */
+	/* Searches the frame size: while connecting, and later; NULL = there is no search. */
+	struct weft_mtu_search *search; /* times are live_clock */
 	struct raw_mtu mtu;
 	LIST_HEAD(, raw_part) parts; /* frames of which parts are missing */
 	uint32_t num_parts;
 	uint16_t probe_id;
-	uint32_t peer_rx_frames, peer_rx_bufs;
-	uint32_t peer_rx_seqs; /* sequences that the peer remembers */
-	struct raw_measure measure;
+	struct raw_measured measured;
 	/*
 	 * live_clock until which frames that the peer sent before its BYE may still arrive; 0 = no
 	 * BYE yet.

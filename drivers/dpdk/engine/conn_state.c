@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/conn_state.h"
+#include "engine/handshake.h"
 #include "engine/iface.h"
 #include "engine/loss_rules.h"
 
@@ -41,16 +42,48 @@ int raw_state_paths(struct raw_conn *c, unsigned int n)
 	return 0;
 }
 
+/* ---------------------------------------------------------------- handshake, frame size */
+
+int raw_state_search(struct raw_conn *c)
+{
+	if (!c->search)
+		c->search = calloc(1, sizeof(*c->search));
+	if (c->search)
+		return 0;
+	raw_count(c->iface, RAW_NO_MEMORY);
+	return -ENOMEM;
+}
+
+void raw_state_search_end(struct raw_conn *c)
+{
+	free(c->search);
+	c->search = NULL;
+}
+
+void raw_state_connected(struct raw_conn *c)
+{
+	raw_state_search_end(c);
+	free(c->hs);
+	c->hs = NULL;
+}
+
 /* ---------------------------------------------------------------- all */
 
-void raw_state_init(struct raw_conn *c)
+int raw_state_init(struct raw_conn *c)
 {
+	c->hs = calloc(1, sizeof(*c->hs));
+	if (!c->hs) {
+		raw_count(c->iface, RAW_NO_MEMORY);
+		return -ENOMEM;
+	}
 	c->path = &c->first_path;
 	c->path_room = 1;
 	path_init(c, 0);
+	return 0;
 }
 
 void raw_state_free(struct raw_conn *c)
 {
+	raw_state_connected(c);
 	free_paths(c);
 }

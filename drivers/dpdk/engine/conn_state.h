@@ -10,8 +10,15 @@
 
 #include "engine/conn.h"
 
-void raw_state_init(struct raw_conn *c);
+/* Allocates what the handshake needs. @return 0 or -ENOMEM */
+int raw_state_init(struct raw_conn *c);
 void raw_state_free(struct raw_conn *c);
+
+/* The handshake is over, or the connection is: c->hs and c->search are freed. */
+void raw_state_connected(struct raw_conn *c);
+/* Allocates c->search if there is none. @return 0 or -ENOMEM */
+int raw_state_search(struct raw_conn *c);
+void raw_state_search_end(struct raw_conn *c);
 
 /*
  * Make room for the state of N paths; pointers to struct raw_path become invalid.

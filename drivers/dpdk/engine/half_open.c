@@ -22,6 +22,7 @@
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/half_open.h"
+#include "engine/handshake.h"
 #include "engine/iface.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
@@ -104,9 +105,9 @@ static uint32_t eviction_rank(const struct raw_conn *c)
 {
 	const struct raw_iface *iface = c->iface;
 
-	return (uint32_t)is_big(iface, c->half_mac) << 31 |
-	       (uint32_t)iface->half.by_source[c->half_bucket] << 16 |
-	       iface->half.by_mac[c->half_mac];
+	return (uint32_t)is_big(iface, c->hs->half_mac) << 31 |
+	       (uint32_t)iface->half.by_source[c->hs->half_bucket] << 16 |
+	       iface->half.by_mac[c->hs->half_mac];
 }
 
 static bool same_address(const struct raw_conn *c, const struct weft_frame_view *v)
@@ -125,8 +126,8 @@ static struct raw_conn *pick_victim(struct raw_iface *iface, const struct weft_f
 {
 	struct raw_conn *c, *not_shown = NULL, *most = NULL;
 
-	TAILQ_FOREACH(c, &iface->half.list, half_link) {
-		if (c->half_shown) {
+	TAILQ_FOREACH(c, &iface->half.list, hs->half_link) {
+		if (c->hs->half_shown) {
 			if (!most || eviction_rank(c) > eviction_rank(most))
 				most = c;
 		} else if (!not_shown || (same_address(c, v) && !same_address(not_shown, v))) {
@@ -135,9 +136,9 @@ static struct raw_conn *pick_victim(struct raw_iface *iface, const struct weft_f
 	}
 	if (not_shown || !most)
 		return not_shown;
-	if (is_big(iface, most->half_mac) && most->half_mac != of.mac)
+	if (is_big(iface, most->hs->half_mac) && most->hs->half_mac != of.mac)
 		return most;
-	if (iface->half.by_source[most->half_bucket] > iface->half.by_source[of.sender] + 1u)
+	if (iface->half.by_source[most->hs->half_bucket] > iface->half.by_source[of.sender] + 1u)
 		return most;
 	return iface->live_clock + RAW_HALF_OPEN_NS > most->hs_expire + HALF_OLD ? most : NULL;
 }
@@ -183,31 +184,31 @@ void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v, bool show
 	struct raw_iface *iface = c->iface;
 	struct buckets of = buckets_of(iface, v);
 
-	c->half_bucket = of.sender;
-	c->half_mac = of.mac;
+	c->hs->half_bucket = of.sender;
+	c->hs->half_mac = of.mac;
 	iface->half.count++;
-	TAILQ_INSERT_TAIL(&iface->half.list, c, half_link);
+	TAILQ_INSERT_TAIL(&iface->half.list, c, hs->half_link);
 	if (shown)
 		raw_half_shown(c);
 }
 
 void raw_half_shown(struct raw_conn *c)
 {
-	if (c->half_shown)
+	if (c->hs->half_shown)
 		return;
-	c->half_shown = true;
-	c->iface->half.by_source[c->half_bucket]++;
-	c->iface->half.by_mac[c->half_mac]++;
+	c->hs->half_shown = true;
+	c->iface->half.by_source[c->hs->half_bucket]++;
+	c->iface->half.by_mac[c->hs->half_mac]++;
 }
 
 void raw_half_remove(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	if (c->half_shown) {
-		iface->half.by_source[c->half_bucket]--;
-		iface->half.by_mac[c->half_mac]--;
+	if (c->hs->half_shown) {
+		iface->half.by_source[c->hs->half_bucket]--;
+		iface->half.by_mac[c->hs->half_mac]--;
 	}
 	iface->half.count--;
-	TAILQ_REMOVE(&iface->half.list, c, half_link);
+	TAILQ_REMOVE(&iface->half.list, c, hs->half_link);
 }

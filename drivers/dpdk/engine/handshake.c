@@ -34,6 +34,7 @@
 #include "engine/address.h"
 #include "engine/build.h"
 #include "engine/conn.h"
+#include "engine/conn_state.h"
 #include "engine/conn_table.h"
 #include "engine/half_open.h"
 #include "engine/handshake.h"
@@ -98,7 +99,7 @@ static void send_hello(struct raw_conn *c, uint8_t type)
 	if (type == WEFT_FRAME_HELLO ? c->hs_tries >= RAW_STEER_ROUNDS : c->elsewhere)
 		h.steer = WEFT_HELLO_ANY_QUEUE;
 	if (type == WEFT_FRAME_HELLO)
-		h.cookie = weft_put64(c->cookie);
+		h.cookie = weft_put64(c->hs->cookie);
 	raw_ctl_send(c, type, 0, &h, sizeof(h), 0);
 }
 
@@ -143,11 +144,9 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 	c->remote_id = weft_get32(h->conn);
 	c->remote_token = weft_get32(h->token);
 	c->remote_secret = weft_get64(h->secret);
-	c->remote_worker = weft_get64(h->worker_id);
 	c->remote_iface = weft_get64(h->iface_id);
-	c->peer_rx_frames = weft_get32(h->rx_frames);
-	c->peer_rx_bufs = weft_get32(h->rx_bufs);
-	c->peer_rx_seqs = WEFT_FRAME_SEQS << h->rx_shift;
+	c->hs->peer_rx_frames = weft_get32(h->rx_frames);
+	c->hs->peer_rx_seqs = WEFT_FRAME_SEQS << h->rx_shift;
 	c->frame_size =
 		(uint16_t)RTE_MIN((uint32_t)c->iface->frame_size,
 				  (uint32_t)weft_get16(h->frame_size) + raw_tag_len(c->iface));
@@ -155,7 +154,7 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 	c->csum = RTE_MAX(c->csum, h->csum);
 	c->mtu.parts = weft_get32(h->features) & WEFT_HELLO_F_PARTS;
 	c->ect = weft_get32(h->features) & WEFT_HELLO_F_MARKS && c->iface->ecn;
-	c->peer_paths = (uint8_t)RTE_MIN(h->paths, WEFT_FRAME_PATHS_MAX);
+	c->hs->peer_paths = (uint8_t)RTE_MIN(h->paths, WEFT_FRAME_PATHS_MAX);
 	c->rx_first = weft_get32(h->first_seq);
 	weft_rxwin_init(&c->rx, c->rx_first);
 	raw_conn_template(c);
@@ -207,7 +206,7 @@ static void too_narrow(struct raw_conn *c)
 	snprintf(text, sizeof(text),
 		 "%s: frames of %u bytes do not reach %s although small ones do: the path between "
 		 "must carry an MTU of at least 1280",
-		 c->iface->base.name, c->search.least, raw_peer_text(c, peer, sizeof(peer)));
+		 c->iface->base.name, c->search->least, raw_peer_text(c, peer, sizeof(peer)));
 	raw_conn_fail(c, -EMSGSIZE, text);
 }
 
@@ -230,14 +229,14 @@ static void search_result(struct raw_conn *c, enum weft_mtu_result result)
 	if (result == WEFT_MTU_NARROW) {
 		too_narrow(c);
 	} else if (result == WEFT_MTU_FOUND) {
-		c->frame_size = c->search.lo;
-		weft_rtt_first(&c->path[0].rtt, c->iface->live_clock - c->search.begin);
+		c->frame_size = c->search->lo;
+		weft_rtt_first(&c->path[0].rtt, c->iface->live_clock - c->search->begin);
 		if (raw_paths_begin(c))
 			raw_hs_timer(c);
 		else
 			raw_hs_measure(c);
 	} else {
-		c->hs_next = c->search.next;
+		c->hs_next = c->search->next;
 		raw_deadline_live(c, c->hs_next);
 	}
 }
@@ -268,8 +267,8 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 		size += raw_tag_len(c->iface);
 	if (c->state == RAW_UP)
 		raw_mtu_ack(c, weft_get16(p->id), (uint16_t)size);
-	else if (c->state == RAW_PROBE && size <= c->search.full)
-		search_result(c, weft_mtu_search_ack(&c->search, weft_get16(p->id), (uint16_t)size,
+	else if (c->state == RAW_PROBE && size <= c->search->full)
+		search_result(c, weft_mtu_search_ack(c->search, weft_get16(p->id), (uint16_t)size,
 						     c->iface->live_clock));
 }
 
@@ -281,9 +280,9 @@ static void retry_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_retry *r = (const struct weft_frame_retry *)v->body;
 
-	if (c->state != RAW_HELLO || c->cookie == weft_get64(r->cookie))
+	if (c->state != RAW_HELLO || c->hs->cookie == weft_get64(r->cookie))
 		return; /* a repeated one: the next round sends it */
-	c->cookie = weft_get64(r->cookie);
+	c->hs->cookie = weft_get64(r->cookie);
 	c->path[0].sport = v->dst_port;
 	send_hello(c, WEFT_FRAME_HELLO);
 }
@@ -302,10 +301,12 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 		return;
 	if (h->steer & WEFT_HELLO_ANY_QUEUE)
 		c->elsewhere = true;
+	if (raw_state_search(c) != 0)
+		return; /* the next HELLO_ACK may find memory */
 	c->path[0].sport = v->dst_port;
 	take_hello(c, h);
 	weft_mtu_search_begin(
-		&c->search, c->frame_size,
+		c->search, c->frame_size,
 		(uint16_t)(WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN + raw_tag_len(c->iface)),
 		(uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), c->iface->live_clock);
 	raw_hs_enter(c, RAW_PROBE);
@@ -371,11 +372,11 @@ void raw_ep_waits_for(const struct weft_lane_ep *lane_ep, char *text, size_t siz
 			 "that UDP port %u is open in the firewalls and security groups of both "
 			 "ends%s",
 			 iface->base.name, peer, s, c->peer_port, own);
-	else if (c->state == RAW_PROBE && c->search.small_acks > 0)
+	else if (c->state == RAW_PROBE && c->search->small_acks > 0)
 		snprintf(text, size,
 			 "%s: %s answers small frames but none of %u bytes: the path between "
 			 "carries a smaller MTU",
-			 iface->base.name, peer, c->search.size);
+			 iface->base.name, peer, c->search->size);
 	else
 		snprintf(text, size,
 			 "%s: %s stopped answering while connecting (%.1f s): check that it still "
@@ -414,9 +415,9 @@ static void report_late(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 	char text[512];
 
-	if (c->hs_late || c->state == RAW_HALF_OPEN || iface->live_clock - c->hs_started < LATE_NS)
+	if (c->hs->late || c->state == RAW_HALF_OPEN || iface->live_clock - c->hs_started < LATE_NS)
 		return;
-	c->hs_late = true;
+	c->hs->late = true;
 	raw_ep_waits_for(&c->base, text, sizeof(text));
 	weft_log_limited(&iface->late_log, WEFT_LOG_WARN, "still connecting: %s", text);
 }

@@ -13,6 +13,7 @@
 
 #include "engine/address.h"
 #include "engine/build.h"
+#include "engine/conn_state.h"
 #include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "engine/loss_rules.h"
@@ -455,6 +456,7 @@ static void search_over(struct raw_conn *c)
 {
 	uint64_t live_clock = c->iface->live_clock;
 
+	raw_state_search_end(c);
 	c->mtu.searching = false;
 	c->mtu.raising = false;
 	c->mtu.again = live_clock + AGAIN_NS;
@@ -475,7 +477,7 @@ static bool suspect_arrived(struct raw_conn *c)
 /* Evaluate a round or an answer. May destroy the connection. */
 static void search_result(struct raw_conn *c, enum weft_mtu_result result)
 {
-	const struct weft_mtu_search *s = &c->search;
+	const struct weft_mtu_search *s = c->search;
 
 	if (!c->mtu.raising && s->hi != 0 && s->hi == present_size(c) && s->hi > s->least) {
 		/*
@@ -499,17 +501,23 @@ static void search_result(struct raw_conn *c, enum weft_mtu_result result)
 		c->mtu.next = s->next;
 }
 
-static void search_begin(struct raw_conn *c, uint16_t full, uint16_t lo)
+/* @return false: there is no memory for a search now */
+static bool search_begin(struct raw_conn *c, uint16_t full, uint16_t lo)
 {
+	if (raw_state_search(c) != 0) {
+		c->mtu.again = c->iface->live_clock + AGAIN_NS;
+		return false;
+	}
 	/* Its ids are those of all probes, which have advanced since the last search. */
-	c->search.id = c->probe_id;
-	search_again(&c->search, full, least_size(c),
+	c->search->id = c->probe_id;
+	search_again(c->search, full, least_size(c),
 		     (uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), lo,
 		     c->iface->live_clock);
 	c->mtu.searching = true;
 	c->mtu.raising = lo != 0;
 	c->mtu.next = c->iface->live_clock;
 	raw_deadline_live(c, c->mtu.next);
+	return true;
 }
 
 uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep)
@@ -534,10 +542,10 @@ enum weft_mtu_result raw_mtu_round(struct raw_conn *c)
 	enum weft_mtu_result result;
 	unsigned int big, small;
 
-	result = weft_mtu_search_round(&c->search, c->iface->live_clock, &big, &small);
-	c->probe_id = c->search.id;
+	result = weft_mtu_search_round(c->search, c->iface->live_clock, &big, &small);
+	c->probe_id = c->search->id;
 	while (big-- > 0)
-		raw_probe_send(c, c->search.size);
+		raw_probe_send(c, c->search->size);
 	while (small-- > 0)
 		raw_probe_send(c, 0);
 	return result;
@@ -549,8 +557,11 @@ void raw_mtu_timer(struct raw_conn *c)
 
 	if (!c->mtu.searching) {
 		c->mtu.raises++;
-		search_begin(c, c->frame_size, present_size(c));
-	} else if (!c->mtu.raising && c->search.hi == 0 && suspect_arrived(c)) {
+		if (!search_begin(c, c->frame_size, present_size(c))) {
+			c->mtu.next = live_clock + RAISE_NS;
+			return;
+		}
+	} else if (!c->mtu.raising && c->search->hi == 0 && suspect_arrived(c)) {
 		search_over(c);
 		return;
 	}
@@ -563,7 +574,7 @@ void raw_mtu_ack(struct raw_conn *c, uint16_t id, uint16_t size)
 {
 	if (!c->mtu.searching)
 		return;
-	search_result(c, weft_mtu_search_ack(&c->search, id, size, c->iface->live_clock));
+	search_result(c, weft_mtu_search_ack(c->search, id, size, c->iface->live_clock));
 	if (c->mtu.next != 0)
 		raw_deadline_live(c, RTE_MAX(c->mtu.next, c->iface->live_clock + 1));
 }

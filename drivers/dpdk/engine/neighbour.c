@@ -54,10 +54,10 @@ void raw_hello_mac_begin(struct raw_conn *c, const struct weft_frame_view *v)
 	const struct raw_iface *iface = c->iface;
 
 	memcpy(c->peer_mac, v->src_mac, 6);
-	memcpy(c->hello_mac, v->src_mac, 6);
+	memcpy(c->hs->hello_mac, v->src_mac, 6);
 	c->peer_ip = v->src_ip;
 	c->hop_ip = v->src_ip;
-	c->mac_unproven =
+	c->hs->mac_unproven =
 		!iface->rx_filter.raw_ethertype && raw_next_hop(iface, c->peer_ip, &c->hop_ip) == 0;
 }
 
@@ -67,13 +67,13 @@ bool raw_hello_mac_known(struct raw_conn *c)
 	bool same;
 	uint8_t mac[6];
 
-	if (!c->mac_unproven)
+	if (!c->hs->mac_unproven)
 		return true;
 	if (!weft_arp_lookup(&iface->arp, c->hop_ip, iface->now, mac)) {
 		raw_arp_request(iface, c->hop_ip, true);
 		return iface->live_clock + RAW_HALF_OPEN_NS >= c->hs_expire + RAW_HELLO_MAC_NS;
 	}
-	same = memcmp(mac, c->hello_mac, 6) == 0;
+	same = memcmp(mac, c->hs->hello_mac, 6) == 0;
 	/* The peer may have moved since; so a HELLO starts another ARP request now and then. */
 	if (!same && weft_arp_recheck(&iface->arp, c->hop_ip, iface->now)) {
 		raw_arp_request(iface, c->hop_ip, true);
@@ -81,7 +81,7 @@ bool raw_hello_mac_known(struct raw_conn *c)
 	}
 	memcpy(c->peer_mac, mac, 6);
 	raw_conn_template(c);
-	c->mac_unproven = !same;
+	c->hs->mac_unproven = !same;
 	return true;
 }
 
@@ -90,8 +90,8 @@ static void hello_mac_learned(struct raw_iface *iface)
 {
 	struct raw_conn *c;
 
-	TAILQ_FOREACH(c, &iface->half.list, half_link)
-		if (c->mac_unproven && raw_hello_mac_known(c))
+	TAILQ_FOREACH(c, &iface->half.list, hs->half_link)
+		if (c->hs->mac_unproven && raw_hello_mac_known(c))
 			raw_hello_answer(c);
 }
 

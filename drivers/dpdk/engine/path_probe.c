@@ -54,15 +54,15 @@
 
 bool raw_paths_begin(struct raw_conn *c)
 {
-	c->path_count = RTE_MAX(c->iface->paths, c->peer_paths);
-	c->path_found = 1;
+	c->path_count = RTE_MAX(c->iface->paths, c->hs->peer_paths);
+	c->hs->path_found = 1;
 	if (c->path_count == 1 || c->iface->rx_filter.raw_ethertype ||
 	    raw_state_paths(c, c->path_count) != 0) {
 		c->path_count = 1;
 		return false;
 	}
-	c->path_small_acks = 0;
-	c->path_id = c->probe_id;
+	c->hs->small_acks = 0;
+	c->hs->last_id = c->probe_id;
 	raw_hs_enter(c, RAW_PATHS);
 	return true;
 }
@@ -71,7 +71,7 @@ static void search_end(struct raw_conn *c)
 {
 	uint8_t n = 0;
 
-	while (n < c->path_count && c->path_found & 1u << n)
+	while (n < c->path_count && c->hs->path_found & 1u << n)
 		n++;
 	c->path_count = n;
 	raw_hs_measure(c);
@@ -87,7 +87,7 @@ void raw_paths_send(struct raw_conn *c)
 	n = raw_paths_spread(c) ? raw_paths_hellos(c) : c->hs_tries > 0 ? TRIES : 1;
 	for (; n > 0; n--) {
 		for (uint8_t k = 1; k < c->path_count && left > 1; k++) {
-			if (c->path_found & 1u << k)
+			if (c->hs->path_found & 1u << k)
 				continue;
 			raw_paths_next(c, k);
 			p.id = weft_put16(++c->probe_id);
@@ -108,18 +108,18 @@ void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
 	uint8_t k = v->hdr->path;
 
-	if (kind == 0 && (int16_t)(weft_get16(p->id) - c->path_id) > 0 &&
-	    ++c->path_small_acks >= enough) {
+	if (kind == 0 && (int16_t)(weft_get16(p->id) - c->hs->last_id) > 0 &&
+	    ++c->hs->small_acks >= enough) {
 		search_end(c);
 		return;
 	}
 	if ((kind != WEFT_FRAME_PROBE_PATH && kind != WEFT_FRAME_PROBE_PATH_ANY) || k == 0 ||
-	    k >= c->path_count || c->path_found & 1u << k ||
+	    k >= c->path_count || c->hs->path_found & 1u << k ||
 	    raw_paths_ignored(c, kind == WEFT_FRAME_PROBE_PATH_ANY))
 		return;
 	c->path[k].sport = v->dst_port;
-	c->path_found |= (uint16_t)(1u << k);
-	if (c->path_found == (1u << c->path_count) - 1)
+	c->hs->path_found |= (uint16_t)(1u << k);
+	if (c->hs->path_found == (1u << c->path_count) - 1)
 		search_end(c);
 }
 
@@ -222,14 +222,17 @@ static uint64_t clock_now(const struct raw_conn *c)
 	return pf->now(pf->arg);
 }
 
-static void rtt_sample(struct raw_measure *m, uint64_t ns)
+static void rtt_sample(struct raw_conn *c, uint64_t ns)
 {
+	struct raw_measure *m = &c->hs->measure;
+	uint32_t rtt = c->measured.rtt;
+
 	m->same++;
-	if (ns >= UINT32_MAX || (m->rtt != 0 && ns >= m->rtt))
+	if (ns >= UINT32_MAX || (rtt != 0 && ns >= rtt))
 		return;
-	if (m->rtt == 0 || ns < m->rtt - m->rtt / 8)
+	if (rtt == 0 || ns < rtt - rtt / 8)
 		m->same = 0;
-	m->rtt = ns > 0 ? (uint32_t)ns : 1;
+	c->measured.rtt = ns > 0 ? (uint32_t)ns : 1;
 }
 
 static int send_probe(struct raw_conn *c, uint16_t kind, uint32_t pad_to)
@@ -244,9 +247,19 @@ static int send_probe(struct raw_conn *c, uint16_t kind, uint32_t pad_to)
 
 static void send_ping(struct raw_conn *c)
 {
-	c->measure.pings++;
-	c->measure.sent = clock_now(c);
+	c->hs->measure.pings++;
+	c->hs->measure.sent = clock_now(c);
 	send_probe(c, WEFT_FRAME_PROBE_PING, 0);
+}
+
+/* @return ns per frame of the train; 0 = too few frames arrived */
+static float frame_time(const struct raw_measure *m)
+{
+	if (m->best > 0)
+		return m->best;
+	if (m->done < 2 * SLOW_SKIP)
+		return 0;
+	return (float)(m->last - m->slow_mark) / (float)(m->done - SLOW_SKIP);
 }
 
 /*
@@ -255,7 +268,7 @@ static void send_ping(struct raw_conn *c)
  */
 static void train_mark(struct raw_conn *c)
 {
-	struct raw_measure *m = &c->measure;
+	struct raw_measure *m = &c->hs->measure;
 	uint64_t now = clock_now(c);
 	float ns;
 
@@ -269,6 +282,7 @@ static void train_mark(struct raw_conn *c)
 	if (m->done == SLOW_SKIP)
 		m->slow_mark = now;
 	m->last = now;
+	c->measured.frame = frame_time(m);
 }
 
 /*
@@ -291,7 +305,8 @@ bool raw_measure_begin(struct raw_conn *c)
 {
 	if (!(c->iface->port->flags & WEFT_FRAME_PORT_MEASURE))
 		return false;
-	c->measure = (struct raw_measure){.begin = clock_now(c)};
+	c->hs->measure = (struct raw_measure){.begin = clock_now(c)};
+	c->measured = (struct raw_measured){0};
 	c->hs_next = c->iface->live_clock +
 		     RTE_MAX(LIMIT_NS, LONG_TRIPS * (uint64_t)c->path[0].rtt.first);
 	raw_deadline_live(c, c->hs_next);
@@ -301,17 +316,17 @@ bool raw_measure_begin(struct raw_conn *c)
 
 static void train_begin(struct raw_conn *c)
 {
-	struct raw_measure *m = &c->measure;
+	struct raw_measure *m = &c->hs->measure;
 
 	/* On a long path the train would measure its own window. */
-	if (!(c->iface->port->flags & WEFT_FRAME_PORT_GUESS) || m->rtt >= LONG_NS) {
+	if (!(c->iface->port->flags & WEFT_FRAME_PORT_GUESS) || c->measured.rtt >= LONG_NS) {
 		raw_hs_ready(c);
 		return;
 	}
 	if (m->until != 0)
 		return; /* the acknowledgement arrived twice */
 	m->pings = PINGS;
-	m->check = check_time(c);
+	c->measured.check = check_time(c);
 	m->until = c->hs_next;
 	c->hs_next = c->iface->live_clock;
 	raw_deadline_live(c, c->iface->live_clock);
@@ -319,13 +334,13 @@ static void train_begin(struct raw_conn *c)
 
 void raw_measure_ack(struct raw_conn *c, uint16_t id, uint16_t kind)
 {
-	struct raw_measure *m = &c->measure;
+	struct raw_measure *m = &c->hs->measure;
 	uint64_t now = clock_now(c);
 
 	if (kind == WEFT_FRAME_PROBE_PING && id == c->probe_id && m->out == 0) {
-		rtt_sample(m, now - m->sent);
+		rtt_sample(c, now - m->sent);
 		if (m->pings < PINGS && m->same < PINGS_SAME &&
-		    (m->pings < (m->rtt >= LONG_NS ? LONG_PINGS : PINGS_MIN) ||
+		    (m->pings < (c->measured.rtt >= LONG_NS ? LONG_PINGS : PINGS_MIN) ||
 		     now - m->begin < PING_NS))
 			send_ping(c);
 		else
@@ -342,7 +357,7 @@ void raw_measure_ack(struct raw_conn *c, uint16_t id, uint16_t kind)
  */
 void raw_measure_timer(struct raw_conn *c)
 {
-	struct raw_measure *m = &c->measure;
+	struct raw_measure *m = &c->hs->measure;
 	unsigned int room = raw_txq_space(c->iface) / 2, n;
 
 	if (m->pings < PINGS || c->iface->live_clock >= m->until) {
@@ -350,7 +365,8 @@ void raw_measure_timer(struct raw_conn *c)
 		return;
 	}
 	n = RTE_MIN(RTE_MIN(TRAIN - m->out, AT_ONCE), room);
-	for (; n > 0 && (uint32_t)m->out - m->done < RTE_MIN(WINDOW, c->peer_rx_frames / 2); n--) {
+	for (; n > 0 && (uint32_t)m->out - m->done < RTE_MIN(WINDOW, c->hs->peer_rx_frames / 2);
+	     n--) {
 		if (send_probe(c, WEFT_FRAME_PROBE_TRAIN, c->frame_size) != 0)
 			break;
 		m->out++;
@@ -361,38 +377,31 @@ void raw_measure_timer(struct raw_conn *c)
 
 void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind)
 {
-	struct raw_measure *m = &c->measure;
+	struct raw_measure *m;
 	uint64_t now;
 
+	if (!c->hs)
+		return; /* it has arrived late */
+	m = &c->hs->measure;
 	if (kind == WEFT_FRAME_PROBE_PING) {
 		now = clock_now(c);
 		/* Only a ping that directly follows the last answer measures a round trip. */
 		if (m->sent != 0 && id == (uint16_t)(m->id + 1))
-			rtt_sample(m, now - m->sent);
+			rtt_sample(c, now - m->sent);
 		m->id = id;
 		m->sent = now;
 	} else if (kind == WEFT_FRAME_PROBE_TRAIN && m->done < TRAIN) {
 		if (m->done == 0)
-			m->check = check_time(c);
+			c->measured.check = check_time(c);
 		train_mark(c);
 	}
-}
-
-/* @return ns per frame of the train; 0 = too few frames arrived */
-static double frame_time(const struct raw_measure *m)
-{
-	if (m->best > 0)
-		return (double)m->best;
-	if (m->done < 2 * SLOW_SKIP)
-		return 0;
-	return (double)(m->last - m->slow_mark) / (m->done - SLOW_SKIP);
 }
 
 void raw_ep_measured(struct weft_lane_ep *lane_ep, struct weft_lane_measured *out)
 {
 	const struct raw_conn *c = raw_conn_of(lane_ep);
-	const struct raw_measure *m = &c->measure;
-	double ns = frame_time(m);
+	const struct raw_measured *m = &c->measured;
+	double ns = (double)m->frame;
 
 	out->latency = (double)m->rtt * 0.5e-9;
 	if (c->iface->port->flags & WEFT_FRAME_PORT_MEMORY && m->rtt > MEMORY_RTT_MAX)

@@ -80,25 +80,25 @@ bool raw_window_fixed(const struct raw_iface *iface)
  * Time of a full frame on the port's link; if the link's speed is unknown, the time that the
  * handshake has measured; 0 = neither is known.
  */
-static uint32_t frame_ns(const struct raw_conn *c)
+static uint32_t frame_ns(const struct raw_conn *c, float measured)
 {
 	const struct weft_frame_port *port = c->iface->port;
-	double ns = c->measure.best > 0 ? (double)c->measure.best : 0;
+	double ns = measured > 0 ? (double)measured : 0;
 
 	if (port->bandwidth > 0 && !(port->flags & WEFT_FRAME_PORT_GUESS))
 		ns = full_frame(c) * 1e9 / port->bandwidth;
 	return ns < INT32_MAX ? (uint32_t)ns : INT32_MAX;
 }
 
-int raw_window_init(struct raw_conn *c)
+int raw_window_init(struct raw_conn *c, uint32_t rtt, float ns)
 {
 	const struct weft_cc_ops *ops = weft_cc_ops(c->iface->conf.cc);
 	struct weft_cc_conf conf = {
 		.frame = full_frame(c),
 		/* WEFT_WINDOW limits the lane, whatever its paths are. */
 		.most = RTE_MAX(c->win_bytes / c->paths, full_frame(c)),
-		.rtt = c->measure.rtt,
-		.frame_ns = frame_ns(c),
+		.rtt = rtt,
+		.frame_ns = frame_ns(c, ns),
 		.meter = c->iface->port->flags & WEFT_FRAME_PORT_GUESS,
 	};
 

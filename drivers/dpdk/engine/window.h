@@ -20,8 +20,13 @@
 
 /** @return true: only WEFT_WINDOW and the peer's ring limit the bytes in flight */
 bool raw_window_fixed(const struct raw_iface *iface);
-/** The connection is up: its paths and its frame size are agreed. @return 0 or -ENOMEM */
-int raw_window_init(struct raw_conn *c);
+/**
+ * The connection is up: its paths and its frame size are agreed.
+ * @param rtt  ns of a round trip, as measured by the handshake; 0 = not known
+ * @param ns   of a full frame, as measured; 0 = not known
+ * @return 0 or -ENOMEM
+ */
+int raw_window_init(struct raw_conn *c, uint32_t rtt, float ns);
 /** c->path_count is about to grow by one. @return 0 or -ENOMEM */
 int raw_window_more(struct raw_conn *c);
 void raw_window_free(struct raw_conn *c);
