@@ -274,32 +274,42 @@ void weft_tx_kick(struct weft_msg_ep *me)
 	TAILQ_INSERT_TAIL(&me->mw->ready, me, ready_link);
 }
 
-/* Whole messages of at most @max bytes that weft_tx_piece() copies. @return the first longer one */
-static size_t copied_end(const struct weft_msg_ep *me, size_t max)
+/* @return the least length of a message that weft_tx_piece() does not copy whole */
+static size_t copied_end(const struct weft_msg_ep *me, const struct weft_proto_select *sel)
 {
 	const struct weft_msg_lane *l = &me->lanes[me->am_lane];
-	size_t zcopy = me->zcopy_from;
+	size_t end = 0, zcopy = me->zcopy_from;
 
-	if (l->max_zcopy && me->mw->conf.model.zcopy_thresh == WEFT_CONF_AUTO &&
-	    zcopy < l->max_bcopy / 2)
+	for (unsigned int i = 0; i < sel->num; i++) {
+		const struct weft_proto_range *r = &sel->ranges[i];
+
+		if (!r->proto || !(r->proto->flags & WEFT_PROTO_F_COPIED) || r->max == SIZE_MAX)
+			break;
+		end = r->max + 1;
+	}
+	if (!l->max_zcopy)
+		return end;
+	if (me->mw->conf.model.zcopy_thresh == WEFT_CONF_AUTO && zcopy < l->max_bcopy / 2)
 		zcopy = l->max_bcopy / 2 - sizeof(struct weft_wire_eager);
-	return l->max_zcopy && zcopy <= max ? zcopy : max + 1;
+	return zcopy < end ? zcopy : end;
 }
 
 void weft_tx_update(struct weft_msg_ep *me)
 {
+	const struct weft_proto_select *sel;
 	const struct weft_proto_range *r;
 	size_t end;
 
 	weft_tx_no_short(me);
 	if (!me->up || me->closing || !TAILQ_EMPTY(&me->pending))
 		return;
-	r = &me->config->select[WEFT_OP_TAG_SEND][WEFT_BUF_CONTIG].ranges[0];
+	sel = &me->config->select[WEFT_OP_TAG_SEND][WEFT_BUF_CONTIG];
+	me->copied_end = copied_end(me, sel);
+	r = &sel->ranges[0];
 	if (!r->proto || !(r->proto->flags & WEFT_PROTO_F_SHORT))
 		return;
 	end = (r->max < WEFT_EAGER_FREE ? r->max : WEFT_EAGER_FREE) + 1;
 	*(me->mw->worker->multi ? &me->short_locked : &me->short_end) = end;
-	me->copied_end = copied_end(me, r->max);
 }
 
 static const struct weft_proto_select *select_of(const struct weft_request *req)

@@ -156,6 +156,8 @@ struct weft_lane_selector {
 #define WEFT_PROTO_F_ZCOPY (1u << 2)
 /** eager in several fragments: up to WEFT_MULTI_EAGER_LIMIT */
 #define WEFT_PROTO_F_MULTI (1u << 3)
+/** a whole message that the lane copies; contiguous ones may bypass the request */
+#define WEFT_PROTO_F_COPIED (1u << 4)
 
 /**
  * progress(): nothing has been sent, and this protocol cannot carry the message (the header of an

@@ -145,6 +145,23 @@ static inline __attribute__((always_inline)) bool send_short(struct weft_msg_ep 
 	return true;
 }
 
+struct whole {
+	struct weft_wire_eager hdr;
+	const void *buffer;
+	size_t count;
+};
+
+static ssize_t pack_whole(void *dst, size_t max, void *arg)
+{
+	const struct whole *m = arg;
+
+	if (max < sizeof(m->hdr) + m->count)
+		return -EMSGSIZE;
+	memcpy(dst, &m->hdr, sizeof(m->hdr));
+	memcpy((uint8_t *)dst + sizeof(m->hdr), m->buffer, m->count);
+	return (ssize_t)(sizeof(m->hdr) + m->count);
+}
+
 /*
  * A whole message beyond WEFT_EAGER_FREE that its lane copies. It takes its bytes of credit, and
  * needs no request either.
@@ -152,16 +169,24 @@ static inline __attribute__((always_inline)) bool send_short(struct weft_msg_ep 
 static bool send_copied(struct weft_msg_ep *me, const void *buffer, size_t count, uint64_t tag,
 			const struct weft_op_params *params)
 {
-	const struct weft_wire_eager hdr = {weft_put32(me->tx_seq), weft_put64(tag)};
+	struct weft_msg_lane *l = &me->lanes[me->am_lane];
+	struct whole m = {{weft_put32(me->tx_seq), weft_put64(tag)}, buffer, count};
+	bool sent;
 
 	if (count <= WEFT_EAGER_FREE || count >= me->copied_end ||
 	    count > me->tx_credit - me->tx_used || me->tx_seq == me->tx_seq_end || !buffer ||
-	    !is_short(params) || has_ext(params) ||
-	    weft_lane_short(me->short_lane_ep, WEFT_WIRE_EAGER, &hdr, sizeof(hdr), buffer, count))
+	    !is_short(params) || has_ext(params))
+		return false;
+	if (sizeof(m.hdr) + count <= l->max_short)
+		sent = weft_lane_short(l->lane_ep, WEFT_WIRE_EAGER, &m.hdr, sizeof(m.hdr), buffer,
+				       count) == 0;
+	else
+		sent = weft_lane_bcopy(l->lane_ep, WEFT_WIRE_EAGER, pack_whole, &m) >= 0;
+	if (!sent)
 		return false;
 	me->tx_seq++;
 	me->tx_used += count;
-	me->lanes[me->am_lane].sent += sizeof(hdr) + count;
+	l->sent += sizeof(m.hdr) + count;
 	me->short_count->tx_msgs++;
 	me->short_count->tx_bytes += count;
 	me->mw->count.copied_bytes += count;
