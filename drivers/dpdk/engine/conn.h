@@ -204,34 +204,34 @@ struct raw_conn {
 	uint64_t tx_clock_at;
 	struct weft_rxwin rx; /* next and high still on this line */
 
-	/* Fields that each frame uses, but not each message. */
-	uint8_t tmpl[RAW_TMPL] __rte_cache_aligned;
-	struct weft_encap_hdr encap;
-	/* zero-copy sends since the peer's data last carried their acknowledgement */
-	uint8_t acked_alone;
-	bool ect;            /* frames are ECN-capable: the peer reports marks, cc respects them */
-	uint16_t frame_size; /* agreed */
-	uint16_t cut;        /* longer frames go in parts (engine/mtu.c); UINT16_MAX = none */
-	uint16_t txq_need;   /* places in the queue that the longest frame takes */
-	bool cc_full;        /* since the last on_ack() the window has held a frame back */
-	uint8_t path_room;   /* entries of path */
-	uint32_t room;       /* bytes for messages in a frame that is sent whole */
-	int32_t cc_left;     /* bytes until raw_window_ack_req() */
+	/* Line 3 and the next ones: fields that each frame uses, but not each message. */
 	/* Congestion control, one for each path; NULL: the window is fixed (engine/window.h). */
 	struct weft_cc *cc;
 	struct raw_multi *multi; /* NULL: there is one path */
 	struct raw_path *path;   /* &first_path, or memory of their own for several */
+	int32_t cc_left;         /* bytes until raw_window_ack_req() */
+	uint32_t cc_acked;       /* bytes acknowledged since the last on_ack() */
+	uint32_t cc_limit;       /* bytes in flight */
+	uint32_t cc_gap;         /* ns between frames; 0 = none */
+	uint32_t cc_lost;        /* frames that are lost and wait for their retransmission */
+	uint32_t room;           /* bytes for messages in a frame that is sent whole */
+	uint16_t cut;            /* longer frames go in parts (engine/mtu.c); UINT16_MAX = none */
+	uint16_t txq_need;       /* places in the queue that the longest frame takes */
+	bool cc_full;            /* since the last on_ack() the window has held a frame back */
+	uint8_t path_room;       /* entries of path */
+	/* zero-copy sends since the peer's data last carried their acknowledgement */
+	uint8_t acked_alone;
+	bool ect; /* frames are ECN-capable: the peer reports marks, cc respects them */
+	uint8_t tmpl[RAW_TMPL];
+	struct weft_encap_hdr encap;
+	uint16_t frame_size; /* agreed */
 	struct raw_path first_path;
-	uint32_t cc_acked; /* bytes acknowledged since the last on_ack() */
 
 	/*
 	 * tx_clock of the first of several timeouts in a row whose cause is not known yet; 0 = none
 	 */
 	uint64_t cc_quiet;
-	uint64_t cc_next;  /* tx_clock: with a gap no frame leaves before */
-	uint32_t cc_limit; /* bytes in flight */
-	uint32_t cc_gap;   /* ns between frames; 0 = none */
-	uint32_t cc_lost;  /* frames that are lost and wait for their retransmission */
+	uint64_t cc_next; /* tx_clock: with a gap no frame leaves before */
 
 	uint32_t round_end;
 	uint32_t hdr_held; /* small buffers held by its zero-copy frames */

@@ -347,6 +347,8 @@ static void live_timer(struct raw_conn *c)
 	if (silent >= every && iface->live_clock >= c->next_ping) {
 		if (c->snd_una == c->snd_next)
 			raw_slots_shrink(c);
+		if (!weft_rxwin_has_hole(&c->rx))
+			weft_rxwin_free(&c->rx);
 		if (c->cc && c->snd_una == c->snd_next)
 			raw_window_idle(c);
 		if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)

@@ -2,6 +2,8 @@
 
 /* Round trips and timeouts, loss detection, received sequences. */
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/wire_types.h"
@@ -94,9 +96,19 @@ void weft_loss_spurious(struct weft_loss *l)
 
 void weft_rxwin_init(struct weft_rxwin *w, uint32_t first)
 {
-	memset(w, 0, sizeof(*w));
-	w->next = first;
-	w->high = first;
+	*w = (struct weft_rxwin){.next = first, .high = first};
+}
+
+void weft_rxwin_free(struct weft_rxwin *w)
+{
+	free(w->bits);
+	w->bits = NULL;
+}
+
+int weft_rxwin_alloc(struct weft_rxwin *w)
+{
+	w->bits = calloc(WEFT_RXWIN_WORDS, sizeof(*w->bits));
+	return w->bits ? 0 : -ENOMEM;
 }
 
 static inline bool test_bit(const struct weft_rxwin *w, uint32_t seq)

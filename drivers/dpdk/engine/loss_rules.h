@@ -126,7 +126,8 @@ static inline bool weft_loss_lost(const struct weft_loss *l, const struct weft_r
  *
  * Sequences are 32-bit and wrap. `next` is the first one missing; `high` is one past the newest
  * received one. A ring of WEFT_RXWIN bits, indexed by the sequence itself, marks the received ones
- * in [next, next + WEFT_RXWIN).
+ * in [next, next + WEFT_RXWIN). The ring is allocated with the first sequence out of order, since
+ * few connections lose frames. The bit of `next` is always clear.
  */
 
 #define WEFT_RXWIN 4096u
@@ -135,7 +136,7 @@ static inline bool weft_loss_lost(const struct weft_loss *l, const struct weft_r
 struct weft_rxwin {
 	uint32_t next;
 	uint32_t high;
-	uint64_t bits[WEFT_RXWIN_WORDS];
+	uint64_t *bits; /* WEFT_RXWIN_WORDS; NULL = there is no hole */
 };
 
 enum weft_rxwin_verdict {
@@ -145,6 +146,10 @@ enum weft_rxwin_verdict {
 };
 
 void weft_rxwin_init(struct weft_rxwin *w, uint32_t first);
+/** Free the ring. Without a hole the window may be used as before. */
+void weft_rxwin_free(struct weft_rxwin *w);
+/** The slow path of weft_rxwin_need(). */
+int weft_rxwin_alloc(struct weft_rxwin *w);
 
 /** a - b as a signed distance modulo 2^32. */
 static inline int32_t weft_seq_diff(uint32_t a, uint32_t b)
@@ -174,15 +179,27 @@ static inline enum weft_rxwin_verdict weft_rxwin_check(const struct weft_rxwin *
 		return WEFT_RXWIN_DUPLICATE;
 	if ((uint32_t)d >= WEFT_RXWIN)
 		return WEFT_RXWIN_BEYOND;
+	if (d == 0 || !w->bits)
+		return WEFT_RXWIN_NEW;
 	return w->bits[seq % WEFT_RXWIN / 64] >> (seq % 64) & 1 ? WEFT_RXWIN_DUPLICATE
 								: WEFT_RXWIN_NEW;
+}
+
+/**
+ * To be called before the messages of a NEW sequence are delivered: makes room for its mark.
+ * @return 0 or -ENOMEM
+ */
+static inline int weft_rxwin_need(struct weft_rxwin *w, uint32_t seq)
+{
+	return seq == w->next || w->bits ? 0 : weft_rxwin_alloc(w);
 }
 
 /** The slow path of weft_rxwin_mark(). */
 void weft_rxwin_mark_slow(struct weft_rxwin *w, uint32_t seq);
 
 /**
- * Record a sequence for which weft_rxwin_check() returned NEW, after its messages were delivered.
+ * Record a sequence for which weft_rxwin_check() returned NEW and weft_rxwin_need() 0, after its
+ * messages were delivered.
  */
 static inline void weft_rxwin_mark(struct weft_rxwin *w, uint32_t seq)
 {

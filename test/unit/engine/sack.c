@@ -30,6 +30,12 @@ static bool in_sack(const uint64_t *word, uint32_t words, uint32_t bit)
 	return false;
 }
 
+static void mark(struct weft_rxwin *w, uint32_t seq)
+{
+	assert_int_equal(weft_rxwin_need(w, seq), 0);
+	weft_rxwin_mark(w, seq);
+}
+
 static void in_order_needs_no_bitmap(void **state)
 {
 	struct weft_rxwin w;
@@ -40,12 +46,13 @@ static void in_order_needs_no_bitmap(void **state)
 		weft_rxwin_init(&w, starts[s]);
 		for (uint32_t i = 0; i < 3000; i++) {
 			assert_int_equal(weft_rxwin_check(&w, starts[s] + i), WEFT_RXWIN_NEW);
-			weft_rxwin_mark(&w, starts[s] + i);
+			mark(&w, starts[s] + i);
 			assert_int_equal(weft_rxwin_check(&w, starts[s] + i), WEFT_RXWIN_DUPLICATE);
 			assert_false(weft_rxwin_has_hole(&w));
 			assert_int_equal(weft_rxwin_sack(&w, word, WEFT_FRAME_SACK_WORDS), 0);
 		}
 		assert_int_equal(w.next, starts[s] + 3000);
+		assert_null(w.bits);
 	}
 }
 
@@ -60,7 +67,7 @@ static void one_ahead_sets_exactly_its_bit(void **state)
 	for (size_t s = 0; s < sizeof(starts) / sizeof(*starts); s++) {
 		for (uint32_t d = 1; d < WEFT_RXWIN; d++) {
 			weft_rxwin_init(&w, starts[s]);
-			weft_rxwin_mark(&w, starts[s] + d);
+			mark(&w, starts[s] + d);
 			assert_true(weft_rxwin_has_hole(&w));
 			words = weft_rxwin_sack(&w, word, WEFT_FRAME_SACK_WORDS);
 			assert_int_equal(words, (d + 63) / 64);
@@ -68,6 +75,7 @@ static void one_ahead_sets_exactly_its_bit(void **state)
 			assert_true(weft_sack_next(word, words, &pos, &bit));
 			assert_int_equal(bit, d - 1);
 			assert_false(weft_sack_next(word, words, &pos, &bit));
+			weft_rxwin_free(&w);
 		}
 	}
 }
@@ -97,17 +105,26 @@ static void full_window_with_a_hole_at_its_start(void **state)
 	for (size_t s = 0; s < sizeof(starts) / sizeof(*starts); s++) {
 		weft_rxwin_init(&w, starts[s]);
 		for (uint32_t i = 1; i < WEFT_RXWIN; i++)
-			weft_rxwin_mark(&w, starts[s] + i);
+			mark(&w, starts[s] + i);
 		assert_int_equal(weft_rxwin_sack(&w, word, WEFT_FRAME_SACK_WORDS),
 				 WEFT_FRAME_SACK_WORDS);
 		for (uint32_t i = 0; i + 1 < WEFT_RXWIN; i++)
 			assert_true(in_sack(word, WEFT_FRAME_SACK_WORDS, i));
 		assert_false(in_sack(word, WEFT_FRAME_SACK_WORDS, WEFT_RXWIN - 1));
-		weft_rxwin_mark(&w, starts[s]);
+		mark(&w, starts[s]);
 		assert_int_equal(w.next, starts[s] + WEFT_RXWIN);
 		assert_false(weft_rxwin_has_hole(&w));
 		for (uint32_t i = 0; i < WEFT_RXWIN_WORDS; i++)
 			assert_int_equal(w.bits[i], 0);
+		/* Without a hole the ring may go, and comes again. */
+		weft_rxwin_free(&w);
+		mark(&w, starts[s] + WEFT_RXWIN);
+		assert_null(w.bits);
+		mark(&w, starts[s] + WEFT_RXWIN + 2);
+		assert_int_equal(weft_rxwin_check(&w, starts[s] + WEFT_RXWIN + 2),
+				 WEFT_RXWIN_DUPLICATE);
+		assert_int_equal(weft_rxwin_check(&w, starts[s] + WEFT_RXWIN + 1), WEFT_RXWIN_NEW);
+		weft_rxwin_free(&w);
 	}
 }
 
@@ -119,10 +136,11 @@ static void short_block_reports_the_nearest(void **state)
 	(void)state;
 	weft_rxwin_init(&w, 0xffffff80u);
 	for (uint32_t i = 1; i < 500; i++)
-		weft_rxwin_mark(&w, 0xffffff80u + i);
+		mark(&w, 0xffffff80u + i);
 	assert_int_equal(weft_rxwin_sack(&w, word, 4), 4);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(word[i], ~0ull);
+	weft_rxwin_free(&w);
 }
 
 /* Random arrivals against a plain array. */
@@ -148,7 +166,7 @@ static void agrees_with_a_simple_model(void **state)
 		if (came[i])
 			continue;
 		came[i] = 1;
-		weft_rxwin_mark(&w, start + i);
+		mark(&w, start + i);
 		if (i + 1 > high)
 			high = i + 1;
 		while (came[next])
@@ -162,6 +180,7 @@ static void agrees_with_a_simple_model(void **state)
 			assert_int_equal(word[b / 64] >> b % 64 & 1, came[next + 1 + b]);
 	}
 	assert_true(next > 5000);
+	weft_rxwin_free(&w);
 	free(came);
 }
 
