@@ -51,6 +51,7 @@ struct raw_copy;
 struct raw_flush;
 struct raw_hs;
 struct raw_iface;
+struct raw_move;
 struct raw_multi;
 struct raw_zc;
 
@@ -121,28 +122,6 @@ struct raw_measured {
 	uint32_t rtt;   /* ns: least round trip of a small frame; 0 = none yet */
 	uint32_t check; /* ns of a checksum over a frame */
 	float frame;    /* ns per full frame; 0 = too few frames arrived */
-};
-
-/* The search for the peer's MAC address: see engine/move.c. */
-struct raw_move {
-	uint64_t next;       /* live_clock; no search before */
-	uint64_t answered;   /* bit k: the peer's CHALLENGE newest - k */
-	uint32_t newest;     /* of the peer's CHALLENGEs that were answered */
-	uint32_t challenges; /* number of our CHALLENGEs */
-	uint32_t over;       /* those of them that were before the last move */
-	uint32_t next_mac;   /* next index into the MACs that claim the address */
-};
-
-/* Unproven indications that the peer is gone or has moved: see engine/move.c. */
-enum raw_hint { RAW_HINT_ARP, RAW_HINT_ICMP, RAW_HINT_MAC, RAW_HINTS };
-
-struct raw_hint_state {
-	struct {
-		uint64_t next;     /* live_clock; no further hint of this kind is checked before */
-		uint8_t doublings; /* hints checked since a calm time: each doubles the wait */
-	} hint[RAW_HINTS];
-	uint64_t since, at; /* live_clock: of the hint, of the next query */
-	uint8_t left;       /* queries to send, unless the peer answers */
 };
 
 /* The path's MTU while the connection is up: see engine/mtu.c. Times are live_clock. */
@@ -250,8 +229,7 @@ struct raw_conn {
 	uint32_t remote_id, remote_token; /* the peer's */
 	uint64_t secret, remote_secret;   /* only HELLO and HELLO_ACK contain them */
 	struct raw_hs *hs;                /* while connecting (engine/handshake.h) */
-	struct raw_move move;
-	struct raw_hint_state hints;
+	struct raw_move *move;            /* NULL: no hint yet, and no silence (engine/move.h) */
 	TAILQ_ENTRY(raw_conn) hop_link; /* in iface->by_hop, while in_hop */
 	bool in_hop;
 	uint64_t remote_iface;
@@ -306,6 +284,8 @@ struct raw_conn {
 	TAILQ_ENTRY(raw_conn) link;
 };
 
+/* With one path. A host may have 65,536 connections of each iface. */
+static_assert(sizeof(struct raw_conn) <= 1024 || RTE_CACHE_LINE_SIZE > 64, "size of a connection");
 /* RTE_CACHE_LINE_SIZE is 64 bytes, and 128 on arm64, where some processors have such lines. */
 static_assert(offsetof(struct raw_conn, open) == RTE_CACHE_LINE_SIZE, "hot line 0");
 static_assert(offsetof(struct raw_conn, seen) == 2 * RTE_CACHE_LINE_SIZE, "hot line 1");

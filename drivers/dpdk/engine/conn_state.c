@@ -8,6 +8,8 @@
 #include "engine/handshake.h"
 #include "engine/iface.h"
 #include "engine/loss_rules.h"
+#include "engine/move.h"
+#include "engine/mtu.h"
 
 /* ---------------------------------------------------------------- paths */
 
@@ -42,16 +44,21 @@ int raw_state_paths(struct raw_conn *c, unsigned int n)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- handshake, frame size */
+/* ---------------------------------------------------------------- handshake, frame size, hints */
+
+static int allocated(struct raw_conn *c, const void *p)
+{
+	if (p)
+		return 0;
+	raw_count(c->iface, RAW_NO_MEMORY);
+	return -ENOMEM;
+}
 
 int raw_state_search(struct raw_conn *c)
 {
 	if (!c->search)
 		c->search = calloc(1, sizeof(*c->search));
-	if (c->search)
-		return 0;
-	raw_count(c->iface, RAW_NO_MEMORY);
-	return -ENOMEM;
+	return allocated(c, c->search);
 }
 
 void raw_state_search_end(struct raw_conn *c)
@@ -67,15 +74,20 @@ void raw_state_connected(struct raw_conn *c)
 	c->hs = NULL;
 }
 
+int raw_state_move(struct raw_conn *c)
+{
+	if (!c->move)
+		c->move = calloc(1, sizeof(*c->move));
+	return allocated(c, c->move);
+}
+
 /* ---------------------------------------------------------------- all */
 
 int raw_state_init(struct raw_conn *c)
 {
 	c->hs = calloc(1, sizeof(*c->hs));
-	if (!c->hs) {
-		raw_count(c->iface, RAW_NO_MEMORY);
+	if (allocated(c, c->hs) != 0)
 		return -ENOMEM;
-	}
 	c->path = &c->first_path;
 	c->path_room = 1;
 	path_init(c, 0);
@@ -87,4 +99,5 @@ void raw_state_free(struct raw_conn *c)
 	raw_state_connected(c);
 	weft_rxwin_free(&c->rx);
 	free_paths(c);
+	free(c->move);
 }

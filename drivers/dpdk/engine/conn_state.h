@@ -26,4 +26,7 @@ void raw_state_search_end(struct raw_conn *c);
  */
 int raw_state_paths(struct raw_conn *c, unsigned int n);
 
+/* Allocates c->move if there is none. @return 0 or -ENOMEM */
+int raw_state_move(struct raw_conn *c);
+
 #endif /* WEFT_ENGINE_CONN_STATE_H */

@@ -11,6 +11,7 @@
 #include "engine/address.h"
 #include "engine/build.h"
 #include "engine/conn.h"
+#include "engine/conn_state.h"
 #include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "engine/liveness.h"
@@ -97,7 +98,7 @@ static void challenge_mac(struct raw_conn *c, const uint8_t mac[6])
 		.dport = c->path[c->next_path].dport,
 		.tos = (uint8_t)(c->iface->dscp << 2),
 	};
-	uint64_t number = number_of(c, ++c->move.challenges, mac);
+	uint64_t number = number_of(c, ++c->move->challenges, mac);
 	struct weft_frame_challenge body = {
 		.number = weft_put64(number),
 		.proof = weft_put64(challenge_proof(c, number, true, QUESTION)),
@@ -113,11 +114,12 @@ void raw_move_look(struct raw_conn *c)
 	uint8_t mac[WEFT_ARP_REPLIERS][6];
 	unsigned int n, k, sent = 0;
 
-	if (iface->rx_filter.raw_ethertype || iface->live_clock < c->move.next)
+	if (iface->rx_filter.raw_ethertype || raw_state_move(c) != 0 ||
+	    iface->live_clock < c->move->next)
 		return;
 	n = weft_arp_repliers(&iface->arp, c->hop_ip, mac);
 	for (unsigned int i = 0; i < n && sent < MOVE_CHALLENGES; i++) {
-		k = c->move.next_mac++ % n;
+		k = c->move->next_mac++ % n;
 		if (memcmp(mac[k], c->peer_mac, 6) == 0)
 			continue;
 		challenge_mac(c, mac[k]);
@@ -128,10 +130,10 @@ void raw_move_look(struct raw_conn *c)
 	 * next is allowed.
 	 */
 	if (iface->live_clock < iface->move_arp) {
-		c->move.next = sent > 0 ? iface->live_clock + MOVE_GAP : iface->move_arp;
+		c->move->next = sent > 0 ? iface->live_clock + MOVE_GAP : iface->move_arp;
 		return;
 	}
-	c->move.next = iface->live_clock + MOVE_GAP * RTE_MIN(c->pings + 1, 20u);
+	c->move->next = iface->live_clock + MOVE_GAP * RTE_MIN(c->pings + 1, 20u);
 	iface->move_arp = iface->live_clock + ARP_GAP;
 	/* The entry may be the address that the peer had before: request it again. */
 	weft_arp_forget(&iface->arp, c->hop_ip);
@@ -141,16 +143,20 @@ void raw_move_look(struct raw_conn *c)
 /* @return true: the challenge has not been answered before; from now on it counts as answered */
 static bool take_question(struct raw_conn *c, uint32_t question)
 {
-	uint32_t ahead = question - c->move.newest, behind = c->move.newest - question;
+	uint32_t ahead, behind;
 
+	if (raw_state_move(c) != 0)
+		return false;
+	ahead = question - c->move->newest;
+	behind = c->move->newest - question;
 	if ((int32_t)ahead > 0) {
-		c->move.answered = ahead < MOVE_MEMORY ? c->move.answered << ahead | 1 : 1;
-		c->move.newest = question;
+		c->move->answered = ahead < MOVE_MEMORY ? c->move->answered << ahead | 1 : 1;
+		c->move->newest = question;
 		return true;
 	}
-	if (behind >= MOVE_MEMORY || c->move.answered >> behind & 1)
+	if (behind >= MOVE_MEMORY || c->move->answered >> behind & 1)
 		return false;
-	c->move.answered |= 1ull << behind;
+	c->move->answered |= 1ull << behind;
 	return true;
 }
 
@@ -186,8 +192,8 @@ static bool is_answer(const struct raw_conn *c, const struct weft_frame_view *v)
 	uint64_t number = weft_get64(a->number);
 	uint32_t question = (uint32_t)(number >> 32);
 
-	return c->move.challenges - question < MOVE_MEMORY &&
-	       c->move.challenges - question < c->move.challenges - c->move.over &&
+	return c->move && c->move->challenges - question < MOVE_MEMORY &&
+	       c->move->challenges - question < c->move->challenges - c->move->over &&
 	       number == number_of(c, question, v->src_mac) &&
 	       weft_get64(a->proof) == challenge_proof(c, number, true, ANSWER);
 }
@@ -201,7 +207,7 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 		raw_count(c->iface, RAW_DROP_STATE);
 		return;
 	}
-	c->move.over = c->move.challenges;
+	c->move->over = c->move->challenges;
 	if (c->open)
 		raw_seal(c, 0);
 	/* The next connection to this address requests it by ARP again. */
@@ -260,29 +266,29 @@ static uint64_t hint_slot(struct raw_conn *c, enum raw_hint kind)
 	struct raw_iface *iface = c->iface;
 	uint64_t live_clock = iface->live_clock, at = RTE_MAX(live_clock, iface->hint_next);
 
-	if (live_clock >= c->hints.hint[kind].next + CALM_NS)
-		c->hints.hint[kind].doublings = 0;
-	if (c->state != RAW_UP || live_clock < c->hints.hint[kind].next ||
-	    at - live_clock > AHEAD_NS) {
+	if (c->state != RAW_UP || at - live_clock > AHEAD_NS || raw_state_move(c) != 0 ||
+	    live_clock < c->move->hint[kind].next) {
 		raw_count(iface, RAW_HINT_LIMITED);
 		return 0;
 	}
+	if (live_clock >= c->move->hint[kind].next + CALM_NS)
+		c->move->hint[kind].doublings = 0;
 	iface->hint_next = at + GAP_NS;
-	c->hints.hint[kind].next = at + (WAIT_NS << c->hints.hint[kind].doublings);
-	if (c->hints.hint[kind].doublings < WAIT_DOUBLES)
-		c->hints.hint[kind].doublings++;
+	c->move->hint[kind].next = at + (WAIT_NS << c->move->hint[kind].doublings);
+	if (c->move->hint[kind].doublings < WAIT_DOUBLES)
+		c->move->hint[kind].doublings++;
 	return at;
 }
 
 static void hint_check(struct raw_conn *c, enum raw_hint kind)
 {
-	uint64_t at = c->hints.at == 0 ? hint_slot(c, kind) : 0;
+	uint64_t at = !c->move || c->move->query_at == 0 ? hint_slot(c, kind) : 0;
 
 	if (at == 0)
 		return;
-	c->hints.left = QUERIES;
-	c->hints.since = c->iface->live_clock;
-	c->hints.at = at;
+	c->move->queries = QUERIES;
+	c->move->hint_since = c->iface->live_clock;
+	c->move->query_at = at;
 	raw_deadline_live(c, at);
 }
 
@@ -292,32 +298,32 @@ static void send_query(struct raw_conn *c)
 
 	if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
 		raw_count(iface, RAW_HINT_QUERIES);
-	c->hints.left--;
+	c->move->queries--;
 	c->pings++;
-	c->hints.at = iface->live_clock + RTE_MAX(ANSWER_NS, 2ull * c->base.rtt_ns);
-	raw_deadline_live(c, c->hints.at);
+	c->move->query_at = iface->live_clock + RTE_MAX(ANSWER_NS, 2ull * c->base.rtt_ns);
+	raw_deadline_live(c, c->move->query_at);
 }
 
 void raw_hint_timer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	if (c->hints.at == 0)
+	if (!c->move || c->move->query_at == 0)
 		return;
-	if (c->seen > c->hints.since) {
-		c->hints.left = 0;
-		c->hints.at = 0;
-		return;
-	}
-	if (iface->live_clock < c->hints.at) {
-		raw_deadline_live(c, c->hints.at);
+	if (c->seen > c->move->hint_since) {
+		c->move->queries = 0;
+		c->move->query_at = 0;
 		return;
 	}
-	if (c->hints.left > 0) {
+	if (iface->live_clock < c->move->query_at) {
+		raw_deadline_live(c, c->move->query_at);
+		return;
+	}
+	if (c->move->queries > 0) {
 		send_query(c);
 		return;
 	}
-	c->hints.at = 0;
+	c->move->query_at = 0;
 	raw_move_look(c);
 	raw_suspect_idle(c);
 }

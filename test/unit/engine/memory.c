@@ -16,6 +16,7 @@
 
 #include "engine/conn.h"
 #include "engine/iface.h"
+#include "engine/move.h"
 #include "engine/window.h"
 #include "mock/raw_pair.h"
 
@@ -340,6 +341,34 @@ static void without_memory_frames_behind_a_hole_count_as_lost(void **state)
 	pair_close(&pair);
 }
 
+/* ---- hints ---- */
+
+static void the_state_of_hints_comes_with_the_first_one(void **state)
+{
+	static const uint8_t mac[6] = {2, 0, 0, 0, 0, 99};
+	struct raw_conn *a;
+
+	(void)state;
+	pair_open(&pair, NULL, 24);
+	pair_connect(&pair);
+	a = conn_of(A->lane_ep);
+	pair_send(A, A->lane_ep, 0, 100);
+	pair_run(&pair, 1000000, NULL);
+	assert_null(a->move);
+	no_memory = true;
+	raw_hint_source(a, mac);
+	raw_move_look(a);
+	no_memory = false;
+	assert_null(a->move);
+	assert_int_equal(pair_counter(A, RAW_NO_MEMORY), 2);
+	assert_int_equal(pair_counter(A, RAW_HINT_LIMITED), 1);
+	assert_int_equal(pair_counter(A, RAW_MOVE_REQUESTS), 0);
+	raw_hint_source(a, mac);
+	assert_non_null(a->move);
+	assert_int_equal(pair_counter(A, RAW_MOVE_REQUESTS), 1);
+	pair_close(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -353,6 +382,7 @@ int main(void)
 		cmocka_unit_test(a_path_that_narrows_while_memory_lacks_is_searched_later),
 		cmocka_unit_test(the_bitmap_of_holes_comes_with_a_loss_and_goes),
 		cmocka_unit_test(without_memory_frames_behind_a_hole_count_as_lost),
+		cmocka_unit_test(the_state_of_hints_comes_with_the_first_one),
 	};
 
 	return cmocka_run_group_tests_name("raw_memory", tests, NULL, NULL);
