@@ -56,11 +56,13 @@ struct answer {
 /* @return 1 the answer is complete; 0 more follows; or an error */
 static int take_messages(struct answer *to, const void *buf, size_t length)
 {
+	/* Signed: the padding behind the last message may be missing. */
+	int left = (int)length;
 	const struct nlmsghdr *msg = buf;
 	const struct nlmsgerr *e;
 	bool more = false;
 
-	for (; NLMSG_OK(msg, length); msg = NLMSG_NEXT(msg, length)) {
+	for (; NLMSG_OK(msg, left); msg = NLMSG_NEXT(msg, left)) {
 		if (msg->nlmsg_type == NLMSG_DONE)
 			return 1;
 		if (msg->nlmsg_type == NLMSG_ERROR) {
