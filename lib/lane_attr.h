@@ -103,7 +103,7 @@ struct weft_lane_attr {
 	unsigned int max_iov;        /**< of am_zcopy() */
 	/** a striped message is best cut at multiples of this; 1 = any offset is as good */
 	size_t opt_align;
-	size_t frame_size;        /**< largest frame on the wire, L2 header included, FCS not */
+	size_t frame_size; /**< largest frame on the wire, L2 header included, FCS not */
 	/** rate of get_zcopy(), bytes/s; 0 = bandwidth, or that of a copy for a lane in memory */
 	double get_bandwidth;
 	size_t max_get;           /**< bytes of one get_zcopy() */

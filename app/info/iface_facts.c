@@ -224,8 +224,7 @@ static void read_route(const struct nlmsghdr *msg, unsigned int if_index, struct
 	*r = (struct route){.table = rt->rtm_table, .dst_len = rt->rtm_dst_len};
 	if (rt->rtm_family != AF_INET || rt->rtm_type != RTN_UNICAST)
 		return;
-	for (a = weft_netlink_attrs(msg, sizeof(*rt), &len); RTA_OK(a, len);
-	     a = RTA_NEXT(a, len)) {
+	for (a = weft_netlink_attrs(msg, sizeof(*rt), &len); RTA_OK(a, len); a = RTA_NEXT(a, len)) {
 		switch (a->rta_type) {
 		case RTA_TABLE:
 			r->table = weft_netlink_u32(a);

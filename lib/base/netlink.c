@@ -23,8 +23,7 @@ void weft_netlink_init(struct weft_netlink *n, uint16_t type, uint16_t flags, co
 	memcpy(n->room, body, length);
 }
 
-void weft_netlink_add(struct weft_netlink *n, unsigned short type, const void *value,
-		      size_t length)
+void weft_netlink_add(struct weft_netlink *n, unsigned short type, const void *value, size_t length)
 {
 	size_t at = NLMSG_ALIGN(n->head.nlmsg_len);
 	struct rtattr *a = (struct rtattr *)((uint8_t *)n + at);
@@ -96,9 +95,8 @@ int weft_netlink_call(const struct weft_netlink *n, uint16_t wanted, size_t leas
 	rc = got == (ssize_t)n->head.nlmsg_len ? 0 : -EPROTO;
 	while (rc == 0) {
 		got = recv(fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC);
-		rc = got <= 0 || (size_t)got > sizeof(buf)
-			     ? -EPROTO
-			     : take_messages(&to, buf, (size_t)got);
+		rc = got <= 0 || (size_t)got > sizeof(buf) ? -EPROTO
+							   : take_messages(&to, buf, (size_t)got);
 	}
 	close(fd);
 	if (rc < 0)

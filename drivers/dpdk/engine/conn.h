@@ -230,20 +230,20 @@ struct raw_conn {
 	uint64_t secret, remote_secret;   /* only HELLO and HELLO_ACK contain them */
 	struct raw_hs *hs;                /* while connecting (engine/handshake.h) */
 	struct raw_move *move;            /* NULL: no hint yet, and no silence (engine/move.h) */
-	TAILQ_ENTRY(raw_conn) hop_link; /* in iface->by_hop, while in_hop */
+	TAILQ_ENTRY(raw_conn) hop_link;   /* in iface->by_hop, while in_hop */
 	bool in_hop;
 	uint64_t remote_iface;
 	uint32_t peer_ip, hop_ip;
 	uint16_t peer_port;  /* that the peer listens on */
 	uint8_t peer_queues; /* number of queues that the peer's NIC hashes to; 0 = it does not */
-	uint8_t paths;  /* number of paths for sending */
-	bool path_busy; /* more paths may help: full window, growing queue or losses */
+	uint8_t paths;       /* number of paths for sending */
+	bool path_busy;      /* more paths may help: full window, growing queue or losses */
 	bool ack_all; /* a duplicate came: the next ACK goes over all paths, as ACKs may be lost */
-	uint8_t reply_path;      /* 1 + path of an ACK with ACK_REQ, for the answer; 0 = none */
-	uint8_t path_count;      /* paths wanted, and then found: at least `paths` */
-	bool elsewhere;          /* a path leads to another worker's queue, at either end */
-	bool hash_wrong;         /* answers came to another queue than the driver's hash predicts */
-	uint32_t port_cursor;    /* of weft_path_port() */
+	uint8_t reply_path;   /* 1 + path of an ACK with ACK_REQ, for the answer; 0 = none */
+	uint8_t path_count;   /* paths wanted, and then found: at least `paths` */
+	bool elsewhere;       /* a path leads to another worker's queue, at either end */
+	bool hash_wrong;      /* answers came to another queue than the driver's hash predicts */
+	uint32_t port_cursor; /* of weft_path_port() */
 	uint8_t peer_mac[6];
 	uint32_t late; /* ns; see tail_answered() */
 	/* live_clock of the last request or retransmission of the timer; 0 = none */

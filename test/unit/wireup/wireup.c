@@ -176,10 +176,10 @@ static void on_failure(struct weft_ep *ep, int status, const char *why, void *ar
 static void modify_in_accept_cb(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
 				const char *remote_name, void *arg)
 {
-	struct weft_ep_modify_params p = WEFT_INIT(
-		struct weft_ep_modify_params,
-		.fields = WEFT_EP_MODIFY_F_ERR_CB | WEFT_EP_MODIFY_F_USER_DATA,
-		.err_cb = on_failure, .err_arg = &failed, .user_data = arg);
+	struct weft_ep_modify_params p =
+		WEFT_INIT(struct weft_ep_modify_params,
+			  .fields = WEFT_EP_MODIFY_F_ERR_CB | WEFT_EP_MODIFY_F_USER_DATA,
+			  .err_cb = on_failure, .err_arg = &failed, .user_data = arg);
 
 	(void)worker;
 	(void)remote_id;
