@@ -292,5 +292,5 @@ int iface_routes(unsigned int if_index, struct iface_routes *routes)
 
 	*routes = (struct iface_routes){0};
 	weft_netlink_init(&n, RTM_GETROUTE, NLM_F_DUMP, &rt, sizeof(rt));
-	return weft_netlink_call(&n, RTM_NEWROUTE, sizeof(rt), take_answer, &w);
+	return weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWROUTE, sizeof(rt), take_answer, &w);
 }

@@ -439,7 +439,7 @@ static int route_device(const uint8_t own[16], const uint8_t peer[16])
 	weft_netlink_init(&n, RTM_GETROUTE, 0, &rt, sizeof(rt));
 	weft_netlink_add(&n, RTA_DST, peer + 16 - len, len);
 	weft_netlink_add(&n, RTA_SRC, own + 16 - len, len);
-	rc = weft_netlink_call(&n, RTM_NEWROUTE, sizeof(rt), take_route, &oif);
+	rc = weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWROUTE, sizeof(rt), take_route, &oif);
 	return rc == -EPERM || rc == -EPROTO ? -1 : (int)oif;
 }
 

@@ -80,12 +80,12 @@ static int take_messages(struct answer *to, const void *buf, size_t length)
 	return !more;
 }
 
-int weft_netlink_call(const struct weft_netlink *n, uint16_t wanted, size_t least,
+int weft_netlink_call(int protocol, const struct weft_netlink *n, uint16_t wanted, size_t least,
 		      weft_netlink_cb take, void *arg)
 {
 	struct answer to = {.wanted = wanted, .least = least, .take = take, .arg = arg};
 	_Alignas(struct nlmsghdr) uint8_t buf[ANSWER];
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 	ssize_t got;
 	int rc;
 

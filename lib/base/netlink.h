@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/netlink.h
- * Requests to the kernel's routing tables and interfaces (rtnetlink).
+ * Requests to the kernel: its routing tables and interfaces (rtnetlink), its list of sockets.
  *
  * The kernel answers within send(), so a request never waits.
  */
@@ -21,7 +21,7 @@ struct weft_netlink {
 };
 
 /**
- * @param type   RTM_GET*
+ * @param type   RTM_GET*, SOCK_DIAG_BY_FAMILY
  * @param flags  in addition to NLM_F_REQUEST: 0, or NLM_F_DUMP
  * @param body   struct rtmsg, struct ifinfomsg, ...; @p length bytes
  */
@@ -36,12 +36,13 @@ typedef void (*weft_netlink_cb)(const struct nlmsghdr *msg, void *arg);
 
 /**
  * Send the request, and receive the answer.
- * @param wanted  type of the messages that @p take gets, RTM_NEW*; others are dropped. A message is
- *   at least @p least bytes long, header not included
- * @param take    may be NULL
+ * @param protocol  NETLINK_ROUTE, NETLINK_SOCK_DIAG
+ * @param wanted    type of the messages that @p take gets, RTM_NEW*; others are dropped. A message
+ *   is at least @p least bytes long, header not included
+ * @param take      may be NULL
  * @return 0; the kernel's error; -EPERM no socket; -EPROTO no answer, or one that is damaged
  */
-int weft_netlink_call(const struct weft_netlink *n, uint16_t wanted, size_t least,
+int weft_netlink_call(int protocol, const struct weft_netlink *n, uint16_t wanted, size_t least,
 		      weft_netlink_cb take, void *arg);
 
 /**

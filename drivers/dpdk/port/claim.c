@@ -6,8 +6,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/ethtool.h>
-#include <linux/netlink.h>
-#include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/sockios.h>
 #include <linux/unix_diag.h>
@@ -26,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/blocking.h"
+#include "base/netlink.h"
 #include "base/text.h"
 #include "port/claim.h"
 
@@ -168,29 +167,29 @@ struct wanted {
 	bool found;
 };
 
-static void look_at(struct wanted *w, const struct nlmsghdr *h)
+static void look_at(const struct nlmsghdr *h, void *arg)
 {
 	const struct unix_diag_msg *msg = NLMSG_DATA(h);
+	struct wanted *w = arg;
 	size_t len = w->len - offsetof(struct sockaddr_un, sun_path);
 	unsigned int uid = WEFT_CLAIM_NO_UID;
 	bool same = false;
 	struct rtattr *a;
 	int left;
 
-	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*msg)) || msg->udiag_type != SOCK_STREAM)
-		return;
 	/*
 	 * Connections that wait for accept() have the name, too. They belong to no user, which
 	 * reads as uid 0.
 	 */
-	if (msg->udiag_state != (w->listens ? TCP_LISTEN : TCP_CLOSE))
+	if (msg->udiag_type != SOCK_STREAM ||
+	    msg->udiag_state != (w->listens ? TCP_LISTEN : TCP_CLOSE))
 		return;
-	left = (int)(h->nlmsg_len - NLMSG_LENGTH(sizeof(*msg)));
-	for (a = (struct rtattr *)(msg + 1); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+	for (a = weft_netlink_attrs(h, sizeof(*msg), &left); RTA_OK(a, left);
+	     a = RTA_NEXT(a, left)) {
 		if (a->rta_type == UNIX_DIAG_NAME)
 			same = RTA_PAYLOAD(a) == len && !memcmp(RTA_DATA(a), w->un->sun_path, len);
 		else if (a->rta_type == UNIX_DIAG_UID && RTA_PAYLOAD(a) == sizeof(uid))
-			memcpy(&uid, RTA_DATA(a), sizeof(uid));
+			uid = weft_netlink_u32(a);
 	}
 	if (!same)
 		return;
@@ -198,47 +197,19 @@ static void look_at(struct wanted *w, const struct nlmsghdr *h)
 	w->uid = uid;
 }
 
-/* @return true: there may be more */
-static bool look_at_all(struct wanted *w, const uint8_t *buf, size_t n)
-{
-	const struct nlmsghdr *h = (const struct nlmsghdr *)buf;
-
-	for (; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n)) {
-		if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY)
-			return false;
-		look_at(w, h);
-	}
-	return !w->found;
-}
-
 /* Not every kernel supports this request: then nothing is found. */
 static void find_socket(struct wanted *w)
 {
-	const struct {
-		struct nlmsghdr h;
-		struct unix_diag_req req;
-	} query = {
-		.h = {.nlmsg_len = sizeof(query),
-		      .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-		      .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-		.req = {.sdiag_family = AF_UNIX,
-			.udiag_states = 1u << TCP_LISTEN | 1u << TCP_CLOSE,
-			.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_UID},
+	const struct unix_diag_req req = {
+		.sdiag_family = AF_UNIX,
+		.udiag_states = 1u << TCP_LISTEN | 1u << TCP_CLOSE,
+		.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_UID,
 	};
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	_Alignas(8) uint8_t buf[32768];
-	ssize_t n;
+	struct weft_netlink n;
 
-	if (fd < 0)
-		return;
-	n = send(fd, &query, sizeof(query), 0);
-	/* Each part of the answer is ready when it is requested. */
-	while (n > 0) {
-		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
-		if (n > 0 && !look_at_all(w, buf, (size_t)n))
-			break;
-	}
-	close(fd);
+	weft_netlink_init(&n, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, &req, sizeof(req));
+	weft_netlink_call(NETLINK_SOCK_DIAG, &n, SOCK_DIAG_BY_FAMILY, sizeof(struct unix_diag_msg),
+			  look_at, w);
 }
 
 /* ---- the owner ------------------------------------------------------------------------------ */

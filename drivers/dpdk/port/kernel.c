@@ -91,7 +91,7 @@ static bool read_link(uint32_t if_index, int32_t netns, struct link *l)
 	weft_netlink_init(&n, RTM_GETLINK, 0, &info, sizeof(info));
 	if (netns >= 0)
 		weft_netlink_add(&n, IFLA_TARGET_NETNSID, &netns, sizeof(netns));
-	return weft_netlink_call(&n, RTM_NEWLINK, sizeof(info), take_link, l) == 0;
+	return weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWLINK, sizeof(info), take_link, l) == 0;
 }
 
 uint32_t weft_veth_peer_mtu(unsigned int if_index)

@@ -186,7 +186,7 @@ static int route_query(const struct weft_udp *u, uint32_t ip)
 	weft_netlink_add(&n, RTA_DST, &dst, sizeof(dst));
 	weft_netlink_add(&n, RTA_SRC, &src, sizeof(src));
 	weft_netlink_add(&n, RTA_OIF, &oif, sizeof(oif));
-	return weft_netlink_call(&n, RTM_NEWROUTE, sizeof(rt), NULL, NULL);
+	return weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWROUTE, sizeof(rt), NULL, NULL);
 }
 
 /*

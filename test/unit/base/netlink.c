@@ -2,6 +2,8 @@
 /* Requests to the kernel: this machine's loopback interface, its routes, and errors. */
 
 #include <errno.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
 #include <net/if.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +11,8 @@
 #include <stdint.h>
 #include <arpa/inet.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -45,6 +49,19 @@ static void take_route(const struct nlmsghdr *msg, void *arg)
 			s->device = weft_netlink_u32(a);
 }
 
+struct listed {
+	uint32_t inode;
+	unsigned int found;
+};
+
+static void take_socket(const struct nlmsghdr *msg, void *arg)
+{
+	const struct unix_diag_msg *m = NLMSG_DATA(msg);
+	struct listed *l = arg;
+
+	l->found += m->udiag_ino == l->inode;
+}
+
 static int link_of(unsigned int if_index, struct seen *s)
 {
 	const struct ifinfomsg info = {.ifi_family = AF_UNSPEC, .ifi_index = (int)if_index};
@@ -52,7 +69,7 @@ static int link_of(unsigned int if_index, struct seen *s)
 
 	*s = (struct seen){0};
 	weft_netlink_init(&n, RTM_GETLINK, 0, &info, sizeof(info));
-	return weft_netlink_call(&n, RTM_NEWLINK, sizeof(info), take_link, s);
+	return weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWLINK, sizeof(info), take_link, s);
 }
 
 static void the_loopback_interface_has_an_mtu(void **state)
@@ -84,7 +101,8 @@ static void the_route_to_this_host_is_the_loopback_interface(void **state)
 	(void)state;
 	weft_netlink_init(&n, RTM_GETROUTE, 0, &rt, sizeof(rt));
 	weft_netlink_add(&n, RTA_DST, &dst, sizeof(dst));
-	assert_int_equal(weft_netlink_call(&n, RTM_NEWROUTE, sizeof(rt), take_route, &s), 0);
+	assert_int_equal(
+		weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWROUTE, sizeof(rt), take_route, &s), 0);
 	assert_int_equal(s.device, if_nametoindex("lo"));
 }
 
@@ -97,7 +115,8 @@ static void a_dump_ends(void **state)
 
 	(void)state;
 	weft_netlink_init(&n, RTM_GETROUTE, NLM_F_DUMP, &rt, sizeof(rt));
-	assert_int_equal(weft_netlink_call(&n, RTM_NEWROUTE, sizeof(rt), take_route, &s), 0);
+	assert_int_equal(
+		weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWROUTE, sizeof(rt), take_route, &s), 0);
 	assert_true(s.messages >= 2);
 }
 
@@ -109,9 +128,41 @@ static void other_messages_and_short_ones_are_dropped(void **state)
 
 	(void)state;
 	weft_netlink_init(&n, RTM_GETLINK, 0, &info, sizeof(info));
-	assert_int_equal(weft_netlink_call(&n, RTM_NEWROUTE, sizeof(info), take_link, &s), -EPROTO);
-	assert_int_equal(weft_netlink_call(&n, RTM_NEWLINK, 65536, take_link, &s), -EPROTO);
+	assert_int_equal(weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWROUTE, sizeof(info), take_link,
+					   &s),
+			 -EPROTO);
+	assert_int_equal(weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWLINK, 65536, take_link, &s),
+			 -EPROTO);
 	assert_int_equal(s.messages, 0);
+}
+
+/* Each protocol has its own list; a protocol that the kernel lacks has none. */
+static void the_list_of_sockets_has_ours(void **state)
+{
+	const struct unix_diag_req req = {
+		.sdiag_family = AF_UNIX,
+		.udiag_states = ~0u,
+		.udiag_show = UDIAG_SHOW_UID,
+	};
+	struct listed l = {0};
+	struct weft_netlink n;
+	struct stat st;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	assert_int_equal(fstat(ends[0], &st), 0);
+	l.inode = (uint32_t)st.st_ino;
+	weft_netlink_init(&n, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, &req, sizeof(req));
+	assert_int_equal(weft_netlink_call(NETLINK_SOCK_DIAG, &n, SOCK_DIAG_BY_FAMILY,
+					   sizeof(struct unix_diag_msg), take_socket, &l),
+			 0);
+	assert_int_equal(l.found, 1);
+	close(ends[0]);
+	close(ends[1]);
+	assert_int_equal(weft_netlink_call(1000, &n, SOCK_DIAG_BY_FAMILY,
+					   sizeof(struct unix_diag_msg), take_socket, &l),
+			 -EPERM);
 }
 
 static void a_short_attribute_is_zero(void **state)
@@ -133,6 +184,7 @@ int main(void)
 		cmocka_unit_test(the_route_to_this_host_is_the_loopback_interface),
 		cmocka_unit_test(a_dump_ends),
 		cmocka_unit_test(other_messages_and_short_ones_are_dropped),
+		cmocka_unit_test(the_list_of_sockets_has_ours),
 		cmocka_unit_test(a_short_attribute_is_zero),
 	};
 
