@@ -119,17 +119,13 @@ int wfi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum 
 
 /* An atomic with the arguments of the call. */
 struct post {
+	struct wfi_post call; /* without kind, iov and count */
 	enum form form;
 	const struct fi_ioc *iov, *comparev;
 	const struct fi_ioc *resultv;
 	size_t count, compare_count, result_count; /* pieces */
-	fi_addr_t addr;
-	uint64_t offset, key;
 	enum fi_datatype datatype;
 	enum fi_op op;
-	void *context;
-	uint64_t flags;
-	bool quiet;
 };
 
 /* A position in an array of several pieces. */
@@ -219,10 +215,10 @@ static uint32_t op_flags(const struct post *p)
 {
 	uint32_t flags = 0;
 
-	if (p->flags & FI_MORE)
+	if (p->call.flags & FI_MORE)
 		flags |= WEFT_OP_F_MORE;
 	/* An operation with a result has been executed when the result comes. */
-	if (p->form == BASE && p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE))
+	if (p->form == BASE && p->call.flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE))
 		flags |= WEFT_OP_F_DELIVERED;
 	return flags;
 }
@@ -253,7 +249,7 @@ static int start(struct wfi_op *op, const struct post *p, size_t total, struct w
 		a.compares = p->form == COMPARE ? take(&compares, n, width) : NULL;
 		a.result = p->form != BASE ? take(&results, n, width) : NULL;
 		op->parts++;
-		rc = weft_atomic(ep, &a, rkey, p->offset + done * width, &params, NULL);
+		rc = weft_atomic(ep, &a, rkey, p->call.offset + done * width, &params, NULL);
 		if (rc < 0 && done == 0)
 			return rc;
 		if (rc != WEFT_INPROGRESS)
@@ -268,25 +264,23 @@ static int start(struct wfi_op *op, const struct post *p, size_t total, struct w
 /* Locked. */
 static int try(struct wfi_ep *ep, struct post *p, size_t total)
 {
+	const bool base = p->form == BASE;
 	struct fi_ioc copies[2];
 	struct weft_rkey *rkey;
 	struct weft_ep *to;
 	struct wfi_op *op;
 	int rc;
 
-	rc = wfi_rma_target(ep, p->addr, p->key, p->flags, &to, &rkey);
+	rc = wfi_rma_target(ep, p->call.addr, p->call.key, p->call.flags, &to, &rkey);
 	if (rc < 0)
 		return rc;
-	op = wfi_op_get(ep, ep->tx.cq);
+	op = wfi_post_op(ep, &ep->tx, &p->call, FI_ATOMIC | (base ? FI_WRITE : FI_READ),
+			 base ? ep->writes : ep->reads);
 	if (!op)
 		return -FI_EAGAIN;
-	op->context = p->context;
-	op->flags = FI_ATOMIC | (p->form == BASE ? FI_WRITE : FI_READ);
-	op->report = !p->quiet && wfi_wants_report(&ep->tx, p->flags);
-	op->cntr = p->form == BASE ? ep->writes : ep->reads;
 	op->copy = NULL;
 	op->status = 0;
-	rc = p->flags & FI_INJECT ? inject(op, p, total, copies) : 0;
+	rc = p->call.flags & FI_INJECT ? inject(op, p, total, copies) : 0;
 	if (rc == 0)
 		rc = start(op, p, total, to, rkey);
 	if (rc < 0) {
@@ -294,7 +288,7 @@ static int try(struct wfi_ep *ep, struct post *p, size_t total)
 		op->copy = NULL;
 		wfi_op_drop(op);
 	}
-	return rc == -ENOMEM ? -FI_EAGAIN : rc < 0 ? -wfi_errno(rc) : 0;
+	return wfi_post_result(rc);
 }
 
 /* The number of elements; 0: the pieces of the arrays do not match. */
@@ -319,13 +313,14 @@ static ssize_t post(struct fid_ep *fid, struct post *p)
 	size_t total;
 	int rc;
 
-	if (!(ep->caps & FI_ATOMIC) || !is_there(p->form, p->datatype, p->op))
+	if (!is_there(p->form, p->datatype, p->op))
 		return -FI_EOPNOTSUPP;
-	if (!ep->enabled)
-		return -FI_EOPBADSTATE;
+	rc = wfi_post_check(ep, FI_ATOMIC);
+	if (rc < 0)
+		return rc;
 	total = count_elements(p);
 	if (total == 0 || total > SIZE_LIMIT / types[p->datatype].width ||
-	    (p->flags & FI_INJECT && total * types[p->datatype].width > ep->inject_size))
+	    (p->call.flags & FI_INJECT && total * types[p->datatype].width > ep->inject_size))
 		return -FI_EINVAL;
 	wfi_lock();
 	rc = try(ep, p, total);
@@ -344,16 +339,26 @@ static ssize_t message(struct fid_ep *fid, const struct fi_msg_atomic *msg, stru
 		return -FI_EINVAL;
 	p->iov = msg->msg_iov;
 	p->count = msg->iov_count;
-	p->addr = msg->addr;
-	p->offset = msg->rma_iov->addr;
-	p->key = msg->rma_iov->key;
+	p->call.addr = msg->addr;
+	p->call.offset = msg->rma_iov->addr;
+	p->call.key = msg->rma_iov->key;
 	p->datatype = msg->datatype;
 	p->op = msg->op;
-	p->context = msg->context;
-	p->flags = flags;
+	p->call.context = msg->context;
+	p->call.flags = flags;
 	if (is_there(p->form, p->datatype, p->op) && msg->rma_iov->count != count_elements(p))
 		return -FI_EINVAL;
 	return post(fid, p);
+}
+
+static struct wfi_post call_of(struct fid_ep *fid, fi_addr_t to, uint64_t addr, uint64_t key,
+			       void *context)
+{
+	struct wfi_post p = wfi_post_of(0, NULL, to, context, wfi_ep_of(fid)->tx.op_flags);
+
+	p.offset = addr;
+	p.key = key;
+	return p;
 }
 
 static ssize_t base_v(struct fid_ep *fid, const struct fi_ioc *iov, void **desc, size_t count,
@@ -364,13 +369,9 @@ static ssize_t base_v(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
 		.form = BASE,
 		.iov = iov,
 		.count = count,
-		.addr = to,
-		.offset = addr,
-		.key = key,
+		.call = call_of(fid, to, addr, key, context),
 		.datatype = datatype,
 		.op = op,
-		.context = context,
-		.flags = wfi_ep_of(fid)->tx.op_flags,
 	};
 
 	return post(fid, &p);
@@ -400,13 +401,9 @@ static ssize_t base_inject(struct fid_ep *fid, const void *buf, size_t count, fi
 		.form = BASE,
 		.iov = &iov,
 		.count = 1,
-		.addr = to,
-		.offset = addr,
-		.key = key,
+		.call = {.addr = to, .offset = addr, .key = key, .flags = FI_INJECT, .quiet = true},
 		.datatype = datatype,
 		.op = op,
-		.flags = FI_INJECT,
-		.quiet = true,
 	};
 
 	return post(fid, &p);
@@ -423,13 +420,9 @@ static ssize_t fetch_v(struct fid_ep *fid, const struct fi_ioc *iov, void **desc
 		.count = count,
 		.resultv = resultv,
 		.result_count = result_count,
-		.addr = to,
-		.offset = addr,
-		.key = key,
+		.call = call_of(fid, to, addr, key, context),
 		.datatype = datatype,
 		.op = op,
-		.context = context,
-		.flags = wfi_ep_of(fid)->tx.op_flags,
 	};
 
 	return post(fid, &p);
@@ -468,13 +461,9 @@ static ssize_t compare_v(struct fid_ep *fid, const struct fi_ioc *iov, void **de
 		.compare_count = compare_count,
 		.resultv = resultv,
 		.result_count = result_count,
-		.addr = to,
-		.offset = addr,
-		.key = key,
+		.call = call_of(fid, to, addr, key, context),
 		.datatype = datatype,
 		.op = op,
-		.context = context,
-		.flags = wfi_ep_of(fid)->tx.op_flags,
 	};
 
 	return post(fid, &p);

@@ -12,54 +12,6 @@
 
 /* ------------------------------------------------------------------ sends and receives */
 
-static size_t total(const struct iovec *iov, size_t count)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < count; i++)
-		n += iov[i].iov_len;
-	return n;
-}
-
-/*
- * One buffer is passed directly; several as a datatype, from a copy that exists until the operation
- * ends.
- */
-static void *buffer(struct wfi_op *op, const struct wfi_post *p, size_t *count,
-		    struct weft_op_params *params)
-{
-	*count = p->count;
-	if (p->count == 0)
-		return NULL;
-	if (p->count == 1) {
-		*count = p->iov->iov_len;
-		params->mem = p->desc ? wfi_mr_mem(p->desc[0]) : NULL;
-		return p->iov->iov_base;
-	}
-	memcpy(op->iov, p->iov, p->count * sizeof(*p->iov));
-	params->datatype = &wfi_iov_type;
-	return op->iov;
-}
-
-/* ------------------------------------------------------------------ sending */
-
-static uint32_t send_flags(const struct wfi_post *p)
-{
-	uint32_t flags = 0;
-
-	if (p->flags & FI_REMOTE_CQ_DATA)
-		flags |= WEFT_OP_F_IMM;
-	if (p->flags & FI_MORE)
-		flags |= WEFT_OP_F_MORE;
-	if (p->flags & FI_INJECT)
-		flags |= WEFT_OP_F_INJECT;
-	/* A matched message has been delivered. */
-	if (p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE) &&
-	    !(p->flags & FI_MATCH_COMPLETE))
-		flags |= WEFT_OP_F_DELIVERED;
-	return flags;
-}
-
 static int start_send(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_post *p,
 		      const struct wfi_av_entry *to)
 {
@@ -73,9 +25,9 @@ static int start_send(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_pos
 	size_t count;
 	void *buf;
 
-	params.flags = send_flags(p);
+	params.flags = wfi_post_flags(p);
 	params.imm = p->data;
-	buf = buffer(op, p, &count, &params);
+	buf = wfi_post_buffer(op, p, &count, &params);
 	if (p->flags & FI_MATCH_COMPLETE)
 		return weft_tag_send_sync(to->peer->ep, buf, count, p->tag, &params, NULL);
 	return weft_tag_send(to->peer->ep, buf, count, p->tag, &params, NULL);
@@ -93,32 +45,21 @@ static int try_send(struct wfi_ep *ep, const struct wfi_post *p)
 	rc = wfi_peer_connect(to->peer);
 	if (rc < 0)
 		return rc;
-	op = wfi_op_get(ep, ep->tx.cq);
+	op = wfi_post_op(ep, &ep->tx, p, FI_SEND | p->kind, ep->sends);
 	if (!op)
 		return -FI_EAGAIN;
-	op->context = p->context;
-	op->flags = FI_SEND | p->kind;
-	op->report = !p->quiet && wfi_wants_report(&ep->tx, p->flags);
-	op->cntr = ep->sends;
-	rc = start_send(ep, op, p, to);
-	if (rc == 0)
-		wfi_op_sent(op, 0);
-	else if (rc < 0)
-		wfi_op_drop(op);
-	return rc == -ENOMEM ? -FI_EAGAIN : rc < 0 ? -wfi_errno(rc) : 0;
+	return wfi_post_started(op, start_send(ep, op, p, to));
 }
 
 ssize_t wfi_send(struct fid_ep *fid, const struct wfi_post *p)
 {
 	struct wfi_ep *ep = wfi_ep_of(fid);
-	int rc;
+	int rc = wfi_post_check(ep, p->kind);
 
-	if (!(ep->caps & p->kind))
-		return -FI_EOPNOTSUPP;
-	if (!ep->enabled)
-		return -FI_EOPBADSTATE;
+	if (rc < 0)
+		return rc;
 	if (p->count > WFI_IOV_MAX ||
-	    (p->flags & FI_INJECT && total(p->iov, p->count) > ep->inject_size))
+	    (p->flags & FI_INJECT && wfi_post_length(p) > ep->inject_size))
 		return -FI_EINVAL;
 	wfi_lock();
 	rc = try_send(ep, p);
@@ -186,20 +127,16 @@ static int try_recv(struct wfi_ep *ep, const struct wfi_post *p)
 	rc = wfi_recv_source(ep, p->addr, p->kind, &params, &peer);
 	if (rc < 0)
 		return rc;
-	op = wfi_op_get(ep, ep->rx.cq);
+	op = wfi_post_op(ep, &ep->rx, p, FI_RECV | p->kind, ep->receives);
 	if (!op)
 		return -FI_EAGAIN;
-	op->context = p->context;
-	op->flags = FI_RECV | p->kind;
-	op->report = wfi_wants_report(&ep->rx, p->flags);
-	op->cntr = ep->receives;
 	op->buf = p->count > 0 ? p->iov[0].iov_base : NULL;
-	op->length = total(p->iov, p->count);
+	op->length = wfi_post_length(p);
 	op->data = 0;
 	op->tag = p->tag;
 	op->peer = peer;
 	params.cb_arg = op;
-	buf = buffer(op, p, &count, &params);
+	buf = wfi_post_buffer(op, p, &count, &params);
 	if (p->flags & FI_MULTI_RECV) {
 		op->multi = true;
 		op->params = params;
@@ -214,24 +151,40 @@ static int try_recv(struct wfi_ep *ep, const struct wfi_post *p)
 		wfi_op_received(op, &c);
 	else if (rc < 0)
 		wfi_op_drop(op);
-	return rc == -ENOMEM ? -FI_EAGAIN : rc < 0 ? -wfi_errno(rc) : 0;
+	return wfi_post_result(rc);
 }
 
 ssize_t wfi_recv(struct fid_ep *fid, const struct wfi_post *p)
 {
 	struct wfi_ep *ep = wfi_ep_of(fid);
-	int rc;
+	int rc = wfi_post_check(ep, p->kind);
 
-	if (!(ep->caps & p->kind))
-		return -FI_EOPNOTSUPP;
-	if (!ep->enabled)
-		return -FI_EOPBADSTATE;
+	if (rc < 0)
+		return rc;
 	if (p->count > WFI_IOV_MAX || (p->flags & FI_MULTI_RECV && (p->count != 1 || !ep->rx.cq)))
 		return -FI_EINVAL;
 	wfi_lock();
 	rc = try_recv(ep, p);
 	wfi_unlock();
 	return rc;
+}
+
+ssize_t wfi_send_one(struct fid_ep *fid, const void *buf, size_t length, struct wfi_post *p)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
+
+	p->iov = &iov;
+	p->count = 1;
+	return wfi_send(fid, p);
+}
+
+ssize_t wfi_recv_one(struct fid_ep *fid, void *buf, size_t length, struct wfi_post *p)
+{
+	struct iovec iov = {.iov_base = buf, .iov_len = length};
+
+	p->iov = &iov;
+	p->count = 1;
+	return wfi_recv(fid, p);
 }
 
 /* ------------------------------------------------------------------ calls without a tag */
@@ -243,25 +196,19 @@ ssize_t wfi_recv(struct fid_ep *fid, const struct wfi_post *p)
 static ssize_t msg_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 			 fi_addr_t to, void *context)
 {
-	struct wfi_post p = {
-		.kind = FI_MSG,
-		.iov = iov,
-		.count = count,
-		.desc = desc,
-		.addr = to,
-		.context = context,
-		.flags = wfi_ep_of(fid)->tx.op_flags,
-	};
+	struct wfi_post p = wfi_post_of(FI_MSG, desc, to, context, wfi_ep_of(fid)->tx.op_flags);
 
+	p.iov = iov;
+	p.count = count;
 	return wfi_send(fid, &p);
 }
 
 static ssize_t msg_send(struct fid_ep *fid, const void *buf, size_t length, void *desc,
 			fi_addr_t to, void *context)
 {
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
+	struct wfi_post p = wfi_post_of(FI_MSG, &desc, to, context, wfi_ep_of(fid)->tx.op_flags);
 
-	return msg_sendv(fid, &iov, &desc, 1, to, context);
+	return wfi_send_one(fid, buf, length, &p);
 }
 
 static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
@@ -285,47 +232,28 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 static ssize_t msg_senddata(struct fid_ep *fid, const void *buf, size_t length, void *desc,
 			    uint64_t data, fi_addr_t to, void *context)
 {
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
-	struct wfi_post p = {
-		.kind = FI_MSG,
-		.iov = &iov,
-		.count = 1,
-		.desc = &desc,
-		.addr = to,
-		.data = data,
-		.context = context,
-		.flags = wfi_ep_of(fid)->tx.op_flags | FI_REMOTE_CQ_DATA,
-	};
+	struct wfi_post p = wfi_post_of(FI_MSG, &desc, to, context, wfi_ep_of(fid)->tx.op_flags);
 
-	return wfi_send(fid, &p);
-}
-
-static ssize_t inject(struct fid_ep *fid, const void *buf, size_t length, uint64_t data,
-		      fi_addr_t to, uint64_t flags)
-{
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
-	struct wfi_post p = {
-		.kind = FI_MSG,
-		.iov = &iov,
-		.count = 1,
-		.addr = to,
-		.data = data,
-		.flags = flags | FI_INJECT,
-		.quiet = true,
-	};
-
-	return wfi_send(fid, &p);
+	p.data = data;
+	p.flags |= FI_REMOTE_CQ_DATA;
+	return wfi_send_one(fid, buf, length, &p);
 }
 
 static ssize_t msg_inject(struct fid_ep *fid, const void *buf, size_t length, fi_addr_t to)
 {
-	return inject(fid, buf, length, 0, to, 0);
+	struct wfi_post p = wfi_post_inject(FI_MSG, to);
+
+	return wfi_send_one(fid, buf, length, &p);
 }
 
 static ssize_t msg_injectdata(struct fid_ep *fid, const void *buf, size_t length, uint64_t data,
 			      fi_addr_t to)
 {
-	return inject(fid, buf, length, data, to, FI_REMOTE_CQ_DATA);
+	struct wfi_post p = wfi_post_inject(FI_MSG, to);
+
+	p.data = data;
+	p.flags |= FI_REMOTE_CQ_DATA;
+	return wfi_send_one(fid, buf, length, &p);
 }
 
 /* ------------------------------------------------------------------ receiving */
@@ -350,23 +278,19 @@ static ssize_t msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
 static ssize_t msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 			 fi_addr_t from, void *context)
 {
-	struct fi_msg msg = {
-		.msg_iov = iov,
-		.desc = desc,
-		.iov_count = count,
-		.addr = from,
-		.context = context,
-	};
+	struct wfi_post p = wfi_post_of(FI_MSG, desc, from, context, wfi_ep_of(fid)->rx.op_flags);
 
-	return msg_recvmsg(fid, &msg, wfi_ep_of(fid)->rx.op_flags);
+	p.iov = iov;
+	p.count = count;
+	return wfi_recv(fid, &p);
 }
 
 static ssize_t msg_recv(struct fid_ep *fid, void *buf, size_t length, void *desc, fi_addr_t from,
 			void *context)
 {
-	struct iovec iov = {.iov_base = buf, .iov_len = length};
+	struct wfi_post p = wfi_post_of(FI_MSG, &desc, from, context, wfi_ep_of(fid)->rx.op_flags);
 
-	return msg_recvv(fid, &iov, &desc, 1, from, context);
+	return wfi_recv_one(fid, buf, length, &p);
 }
 
 struct fi_ops_msg wfi_msg_ops = {

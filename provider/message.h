@@ -7,6 +7,7 @@
 #define WFI_MESSAGE_H
 
 #include "provider/ep.h"
+#include "provider/op.h"
 #include "provider/provider.h"
 #include "weft.h"
 
@@ -17,20 +18,6 @@
  * different kinds and endpoints never match. On the channel of untagged messages every tag is 0.
  */
 
-/** A send or receive with the arguments of the call. */
-struct wfi_post {
-	uint64_t kind; /**< FI_TAGGED or FI_MSG */
-	const struct iovec *iov;
-	size_t count;
-	void **desc; /**< may be NULL */
-	fi_addr_t addr;
-	uint64_t tag, ignore;
-	uint64_t data;
-	void *context;
-	uint64_t flags; /**< flags of the operation; FI_REMOTE_CQ_DATA: `data` is valid */
-	bool quiet;     /**< success is not reported, as for fi_inject() */
-};
-
 /** Weft's channel for a kind of messages of an endpoint. */
 static inline uint16_t wfi_channel(uint16_t number, uint64_t kind)
 {
@@ -39,12 +26,9 @@ static inline uint16_t wfi_channel(uint16_t number, uint64_t kind)
 
 ssize_t wfi_send(struct fid_ep *ep, const struct wfi_post *post);
 ssize_t wfi_recv(struct fid_ep *ep, const struct wfi_post *post);
-
-/** Is success to be reported? */
-static inline bool wfi_wants_report(const struct wfi_half *half, uint64_t flags)
-{
-	return half->cq && (!half->selective || flags & FI_COMPLETION);
-}
+/** The same with one buffer, which the functions enter into @p post. */
+ssize_t wfi_send_one(struct fid_ep *ep, const void *buf, size_t length, struct wfi_post *post);
+ssize_t wfi_recv_one(struct fid_ep *ep, void *buf, size_t length, struct wfi_post *post);
 
 /**
  * Set where a receive or probe searches: its channel, and the process that it names. No connection

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "provider/domain.h"
 #include "provider/process.h"
 
 /* ------------------------------------------------------------------ operations */
@@ -169,6 +170,87 @@ static void op_message(struct wfi_op *op, const struct weft_completion *c, int e
 		out->cut = c->length - room;
 	if (op->ep->source && error == 0)
 		out->source = wfi_av_find(op->ep->av, c->source_id, c->source_channel / 2);
+}
+
+/* ------------------------------------------------------------------ from the call */
+
+int wfi_post_check(const struct wfi_ep *ep, uint64_t caps)
+{
+	if (!(ep->caps & caps))
+		return -FI_EOPNOTSUPP;
+	return ep->enabled ? 0 : -FI_EOPBADSTATE;
+}
+
+size_t wfi_post_length(const struct wfi_post *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->count; i++)
+		n += p->iov[i].iov_len;
+	return n;
+}
+
+struct wfi_op *wfi_post_op(struct wfi_ep *ep, const struct wfi_half *half, const struct wfi_post *p,
+			   uint64_t flags, struct wfi_cntr *cntr)
+{
+	struct wfi_op *op = wfi_op_get(ep, half->cq);
+
+	if (!op)
+		return NULL;
+	op->context = p->context;
+	op->flags = flags;
+	op->report = !p->quiet && wfi_post_reported(half, p->flags);
+	op->cntr = cntr;
+	return op;
+}
+
+void *wfi_post_buffer(struct wfi_op *op, const struct wfi_post *p, size_t *count,
+		      struct weft_op_params *params)
+{
+	*count = p->count;
+	if (p->count == 0)
+		return NULL;
+	if (p->count == 1) {
+		*count = p->iov->iov_len;
+		params->mem = p->desc ? wfi_mr_mem(p->desc[0]) : NULL;
+		return p->iov->iov_base;
+	}
+	memcpy(op->iov, p->iov, p->count * sizeof(*p->iov));
+	params->datatype = &wfi_iov_type;
+	return op->iov;
+}
+
+uint32_t wfi_post_flags(const struct wfi_post *p)
+{
+	uint32_t flags = 0;
+
+	if (p->flags & FI_MORE)
+		flags |= WEFT_OP_F_MORE;
+	if (p->kind == FI_READ)
+		return flags;
+	if (p->flags & FI_REMOTE_CQ_DATA)
+		flags |= WEFT_OP_F_IMM;
+	if (p->flags & FI_INJECT)
+		flags |= WEFT_OP_F_INJECT;
+	/* A matched message has been delivered. */
+	if (p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE) &&
+	    (p->kind == FI_WRITE || !(p->flags & FI_MATCH_COMPLETE)))
+		flags |= WEFT_OP_F_DELIVERED;
+	return flags;
+}
+
+int wfi_post_result(int rc)
+{
+	return rc == -ENOMEM ? -FI_EAGAIN : rc < 0 ? -wfi_errno(rc) : 0;
+}
+
+int wfi_post_started(struct wfi_op *op, int rc)
+{
+	if (rc == 0)
+		wfi_op_sent(op, 0);
+	else if (rc < 0)
+		wfi_op_drop(op);
+	return wfi_post_result(rc);
 }
 
 /* ------------------------------------------------------------------ buffers for messages */

@@ -52,8 +52,70 @@ struct wfi_op {
 
 extern const struct weft_datatype wfi_iov_type;
 
+/** An operation with the arguments of its call: of any kind, and of any of its forms. */
+struct wfi_post {
+	uint64_t kind; /**< FI_TAGGED, FI_MSG, FI_READ or FI_WRITE */
+	const struct iovec *iov;
+	size_t count;
+	void **desc; /**< may be NULL */
+	fi_addr_t addr;
+	uint64_t tag, ignore; /**< of messages */
+	uint64_t offset, key; /**< at the target: reads, writes and atomics */
+	uint64_t data;
+	void *context;
+	uint64_t flags; /**< flags of the operation; FI_REMOTE_CQ_DATA: `data` is valid */
+	bool quiet;     /**< success is not reported, as for fi_inject() */
+};
+
 /** Allocate an operation, and reserve its completion. Locked. @return NULL: there is no memory */
 struct wfi_op *wfi_op_get(struct wfi_ep *ep, struct wfi_cq *cq);
+
+/** The arguments that most calls have. The buffers are added, and what is of one kind only. */
+static inline struct wfi_post wfi_post_of(uint64_t kind, void **desc, fi_addr_t addr, void *context,
+					  uint64_t flags)
+{
+	return (struct wfi_post){
+		.kind = kind, .desc = desc, .addr = addr, .context = context, .flags = flags};
+}
+
+/** The same for calls that copy the data and report only errors. */
+static inline struct wfi_post wfi_post_inject(uint64_t kind, fi_addr_t addr)
+{
+	return (struct wfi_post){.kind = kind, .addr = addr, .flags = FI_INJECT, .quiet = true};
+}
+
+/** May the endpoint have operations of @p caps? @return 0 or a negative error */
+int wfi_post_check(const struct wfi_ep *ep, uint64_t caps);
+/** Is success of an operation with these flags to be reported? */
+static inline bool wfi_post_reported(const struct wfi_half *half, uint64_t flags)
+{
+	return half->cq && (!half->selective || flags & FI_COMPLETION);
+}
+
+/** Bytes of the buffers. */
+size_t wfi_post_length(const struct wfi_post *p);
+/**
+ * Allocate the operation of a call.
+ * @param half   of the endpoint: its queue, and the operations that are reported
+ * @param flags  of the completion
+ * @param cntr   NULL = none
+ * @return NULL: the call returns -FI_EAGAIN. Locked.
+ */
+struct wfi_op *wfi_post_op(struct wfi_ep *ep, const struct wfi_half *half, const struct wfi_post *p,
+			   uint64_t flags, struct wfi_cntr *cntr);
+/**
+ * Pass the buffers to Weft: one directly; several as a datatype, from a copy that exists until the
+ * operation ends.
+ */
+void *wfi_post_buffer(struct wfi_op *op, const struct wfi_post *p, size_t *count,
+		      struct weft_op_params *params);
+/** Weft's flags for a send, read or write. */
+uint32_t wfi_post_flags(const struct wfi_post *p);
+/** What the call returns. @param rc  as Weft has returned */
+int wfi_post_result(int rc);
+/** The same; an operation other than a receive ends if Weft has ended it. Locked. */
+int wfi_post_started(struct wfi_op *op, int rc);
+
 /** The operation was not started: free it. Locked. */
 void wfi_op_drop(struct wfi_op *op);
 /** The operation has ended, with Weft's status. Locked. */

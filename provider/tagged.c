@@ -164,7 +164,7 @@ static ssize_t claim_message(struct wfi_ep *ep, const struct fi_msg_tagged *msg,
 	if (!op)
 		return -FI_EAGAIN;
 	op->cntr = ep->receives;
-	op->report = wfi_wants_report(&ep->rx, flags);
+	op->report = wfi_post_reported(&ep->rx, flags);
 	if (flags & FI_DISCARD) {
 		weft_tag_msg_drop(wfi.worker, claim->message);
 		claim->about.length = 0;
@@ -173,7 +173,7 @@ static ssize_t claim_message(struct wfi_ep *ep, const struct fi_msg_tagged *msg,
 		rc = fetch(op, msg, claim);
 		if (rc < 0) {
 			wfi_op_drop(op);
-			return rc == -ENOMEM ? -FI_EAGAIN : -wfi_errno(rc);
+			return wfi_post_result(rc);
 		}
 	}
 	forget(claim);
@@ -199,26 +199,21 @@ void wfi_claims_drop(struct wfi_ep *ep)
 static ssize_t tsendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 		      fi_addr_t to, uint64_t tag, void *context)
 {
-	struct wfi_post p = {
-		.kind = FI_TAGGED,
-		.iov = iov,
-		.count = count,
-		.desc = desc,
-		.addr = to,
-		.tag = tag,
-		.context = context,
-		.flags = wfi_ep_of(fid)->tx.op_flags,
-	};
+	struct wfi_post p = wfi_post_of(FI_TAGGED, desc, to, context, wfi_ep_of(fid)->tx.op_flags);
 
+	p.iov = iov;
+	p.count = count;
+	p.tag = tag;
 	return wfi_send(fid, &p);
 }
 
 static ssize_t tsend(struct fid_ep *fid, const void *buf, size_t length, void *desc, fi_addr_t to,
 		     uint64_t tag, void *context)
 {
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
+	struct wfi_post p = wfi_post_of(FI_TAGGED, &desc, to, context, wfi_ep_of(fid)->tx.op_flags);
 
-	return tsendv(fid, &iov, &desc, 1, to, tag, context);
+	p.tag = tag;
+	return wfi_send_one(fid, buf, length, &p);
 }
 
 static ssize_t tsendmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
@@ -243,62 +238,42 @@ static ssize_t tsendmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uin
 static ssize_t tsenddata(struct fid_ep *fid, const void *buf, size_t length, void *desc,
 			 uint64_t data, fi_addr_t to, uint64_t tag, void *context)
 {
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
-	struct wfi_post p = {
-		.kind = FI_TAGGED,
-		.iov = &iov,
-		.count = 1,
-		.desc = &desc,
-		.addr = to,
-		.tag = tag,
-		.data = data,
-		.context = context,
-		.flags = wfi_ep_of(fid)->tx.op_flags | FI_REMOTE_CQ_DATA,
-	};
+	struct wfi_post p = wfi_post_of(FI_TAGGED, &desc, to, context, wfi_ep_of(fid)->tx.op_flags);
 
-	return wfi_send(fid, &p);
-}
-
-static ssize_t inject(struct fid_ep *fid, const void *buf, size_t length, uint64_t data,
-		      fi_addr_t to, uint64_t tag, uint64_t flags)
-{
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
-	struct wfi_post p = {
-		.kind = FI_TAGGED,
-		.iov = &iov,
-		.count = 1,
-		.addr = to,
-		.tag = tag,
-		.data = data,
-		.flags = flags | FI_INJECT,
-		.quiet = true,
-	};
-
-	return wfi_send(fid, &p);
+	p.tag = tag;
+	p.data = data;
+	p.flags |= FI_REMOTE_CQ_DATA;
+	return wfi_send_one(fid, buf, length, &p);
 }
 
 static ssize_t tinject(struct fid_ep *fid, const void *buf, size_t length, fi_addr_t to,
 		       uint64_t tag)
 {
-	return inject(fid, buf, length, 0, to, tag, 0);
+	struct wfi_post p = wfi_post_inject(FI_TAGGED, to);
+
+	p.tag = tag;
+	return wfi_send_one(fid, buf, length, &p);
 }
 
 static ssize_t tinjectdata(struct fid_ep *fid, const void *buf, size_t length, uint64_t data,
 			   fi_addr_t to, uint64_t tag)
 {
-	return inject(fid, buf, length, data, to, tag, FI_REMOTE_CQ_DATA);
+	struct wfi_post p = wfi_post_inject(FI_TAGGED, to);
+
+	p.tag = tag;
+	p.data = data;
+	p.flags |= FI_REMOTE_CQ_DATA;
+	return wfi_send_one(fid, buf, length, &p);
 }
 
 /* ------------------------------------------------------------------ receiving */
 
 static ssize_t look(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
-	ssize_t rc;
+	ssize_t rc = wfi_post_check(ep, FI_TAGGED);
 
-	if (!(ep->caps & FI_TAGGED))
-		return -FI_EOPNOTSUPP;
-	if (!ep->enabled)
-		return -FI_EOPBADSTATE;
+	if (rc < 0)
+		return rc;
 	if (msg->iov_count > WFI_IOV_MAX)
 		return -FI_EINVAL;
 	wfi_lock();
@@ -331,27 +306,27 @@ static ssize_t trecvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uin
 static ssize_t trecvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 		      fi_addr_t from, uint64_t tag, uint64_t ignore, void *context)
 {
-	struct wfi_post p = {
-		.kind = FI_TAGGED,
-		.iov = iov,
-		.count = count,
-		.desc = desc,
-		.addr = from,
-		.tag = tag,
-		.ignore = ignore,
-		.context = context,
-		.flags = wfi_ep_of(fid)->rx.op_flags & ~(uint64_t)FI_MULTI_RECV,
-	};
+	struct wfi_post p =
+		wfi_post_of(FI_TAGGED, desc, from, context, wfi_ep_of(fid)->rx.op_flags);
 
+	p.iov = iov;
+	p.count = count;
+	p.tag = tag;
+	p.ignore = ignore;
+	p.flags &= ~(uint64_t)FI_MULTI_RECV;
 	return wfi_recv(fid, &p);
 }
 
 static ssize_t trecv(struct fid_ep *fid, void *buf, size_t length, void *desc, fi_addr_t from,
 		     uint64_t tag, uint64_t ignore, void *context)
 {
-	struct iovec iov = {.iov_base = buf, .iov_len = length};
+	struct wfi_post p =
+		wfi_post_of(FI_TAGGED, &desc, from, context, wfi_ep_of(fid)->rx.op_flags);
 
-	return trecvv(fid, &iov, &desc, 1, from, tag, ignore, context);
+	p.tag = tag;
+	p.ignore = ignore;
+	p.flags &= ~(uint64_t)FI_MULTI_RECV;
+	return wfi_recv_one(fid, buf, length, &p);
 }
 
 struct fi_ops_tagged wfi_tagged_ops = {

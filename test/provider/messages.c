@@ -194,6 +194,58 @@ static void injecting(void **state)
 	world_close(&w);
 }
 
+/* The calls with several buffers, with a struct, and without a completion: each without a tag. */
+static void forms_without_a_tag(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t length;
+		uint64_t data;
+	} sent[] = {
+		{"abcdefgh", 8, 0},
+		{"abcdefgh", 8, DATA},
+		{"xyz", 4, DATA + 1},
+		{"", 0, 0},
+	};
+	char buf[64], mark;
+	struct iovec iov[2] = {{buf, 3}, {buf + 3, sizeof(buf) - 3}};
+	struct fi_msg msg = {.msg_iov = iov, .iov_count = 2, .context = &mark};
+	struct fi_cq_tagged_entry entry;
+	struct world w;
+
+	world_open(&w, &(struct world_params){.caps = FI_MSG});
+	if (w.me == 0) {
+		memcpy(buf, "abcdefgh", 8);
+		iov[1].iov_len = 5;
+		msg.addr = w.peer;
+		msg.data = DATA;
+		CHECK(fi_sendv(w.ep, iov, NULL, 2, w.peer, &mark));
+		assert_ptr_equal(world_next(&w, NULL).op_context, &mark);
+		CHECK(fi_sendmsg(w.ep, &msg, FI_REMOTE_CQ_DATA | FI_COMPLETION));
+		assert_ptr_equal(world_next(&w, NULL).op_context, &mark);
+		CHECK(fi_injectdata(w.ep, "xyz", 4, DATA + 1, w.peer));
+		CHECK(fi_sendv(w.ep, NULL, NULL, 0, w.peer, &mark));
+		assert_ptr_equal(world_next(&w, NULL).op_context, &mark);
+		assert_int_equal(fi_sendv(w.ep, iov, NULL, 1000, w.peer, &mark), -FI_EINVAL);
+		assert_int_equal(fi_sendmsg(w.ep, &msg, FI_MULTI_RECV), -FI_EBADFLAGS);
+		assert_int_equal(fi_tsend(w.ep, buf, 8, NULL, w.peer, 1, NULL), -FI_EOPNOTSUPP);
+		assert_int_equal(fi_cq_read(w.cq, &entry, 1), -FI_EAGAIN);
+		world_close(&w);
+		return;
+	}
+	for (unsigned int i = 0; i < 4; i++) {
+		memset(buf, 0, sizeof(buf));
+		CHECK(fi_recvv(w.ep, iov, NULL, 2, FI_ADDR_UNSPEC, &mark));
+		entry = world_next(&w, NULL);
+		assert_ptr_equal(entry.op_context, &mark);
+		assert_int_equal(entry.len, sent[i].length);
+		assert_string_equal(buf, sent[i].text);
+		assert_int_equal(!!(entry.flags & FI_REMOTE_CQ_DATA), sent[i].data != 0);
+		assert_int_equal(entry.data, sent[i].data);
+	}
+	world_close(&w);
+}
+
 /* Sent and not waited for, a short message is there while its sender makes no more calls. */
 static void leaves_now(void **state)
 {
@@ -359,7 +411,7 @@ int main(void)
 		cmocka_unit_test(multi_recv),     cmocka_unit_test(multi_recv_cancelled),
 		cmocka_unit_test(injecting),      cmocka_unit_test(leaves_now),
 		cmocka_unit_test(delivered),      cmocka_unit_test(several_endpoints),
-		cmocka_unit_test(bad_addresses),
+		cmocka_unit_test(bad_addresses),  cmocka_unit_test(forms_without_a_tag),
 	};
 
 	world_begin();

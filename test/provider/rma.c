@@ -71,6 +71,37 @@ static void other_forms(void **state)
 	world_close(&w);
 }
 
+/* Two buffers are written and read as one range; no buffer is a range of no bytes. */
+static void vectors(void **state)
+{
+	struct world_region r;
+	struct iovec iov[2];
+	struct world w;
+	char mark;
+
+	world_open(&w, &(struct world_params){.caps = FI_RMA, .tx_flags = FI_DELIVERY_COMPLETE});
+	world_region_open(&w, &r, ROOM, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	world_fill(r.local, 100, 7);
+	iov[0] = (struct iovec){r.local, 30};
+	iov[1] = (struct iovec){r.local + 30, 70};
+	CHECK(fi_writev(w.ep, iov, NULL, 2, w.peer, 300, r.key, &mark));
+	assert_ptr_equal(world_next(&w, NULL).op_context, &mark);
+	CHECK(fi_writev(w.ep, NULL, NULL, 0, w.peer, 300, r.key, &mark));
+	assert_int_equal(world_next(&w, NULL).flags & (FI_WRITE | FI_READ), FI_WRITE);
+	world_barrier_progress(&w);
+	world_compare(r.memory + 300, 100, 7);
+	iov[0] = (struct iovec){r.local + 1000, 70};
+	iov[1] = (struct iovec){r.local + 1070, 30};
+	CHECK(fi_readv(w.ep, iov, NULL, 2, w.peer, 300, r.key, &mark));
+	assert_ptr_equal(world_next(&w, NULL).op_context, &mark);
+	world_compare(r.local + 1000, 100, 7);
+	CHECK(fi_readv(w.ep, NULL, NULL, 0, w.peer, 300, r.key, &mark));
+	assert_int_equal(world_next(&w, NULL).flags & (FI_WRITE | FI_READ), FI_READ);
+	assert_int_equal(fi_writev(w.ep, iov, NULL, 1000, w.peer, 0, r.key, NULL), -FI_EINVAL);
+	world_region_close(&w, &r);
+	world_close(&w);
+}
+
 /*
  * Three operations at the same place, none of which waits for another: a long write, a short one
  * into it, and a read of both. On an endpoint that requests these orders they take effect one after
@@ -246,7 +277,7 @@ int main(void)
 		cmocka_unit_test(every_size),    cmocka_unit_test(other_forms),
 		cmocka_unit_test(refused),       cmocka_unit_test(with_data),
 		cmocka_unit_test(in_order),      cmocka_unit_test(limits),
-		cmocka_unit_test(device_memory),
+		cmocka_unit_test(device_memory), cmocka_unit_test(vectors),
 	};
 
 	world_begin();
