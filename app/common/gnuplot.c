@@ -11,11 +11,14 @@
 #include "common/cli.h"
 #include "common/gnuplot.h"
 
-bool gnuplot_can_draw(const char *file)
+int gnuplot_check_name(const char *file)
 {
 	const char *end = strrchr(file, '.');
 
-	return end && (strcmp(end, ".svg") == 0 || strcmp(end, ".png") == 0);
+	if (end && (strcmp(end, ".svg") == 0 || strcmp(end, ".png") == 0))
+		return APP_OK;
+	cli_error("--graph takes a file name that ends in .svg or .png, not '%s'", file);
+	return APP_USAGE;
 }
 
 /* A string of gnuplot in single quotes: only single quotes are escaped in it. */

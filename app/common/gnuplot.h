@@ -9,8 +9,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/** Can a picture have this name? .svg and .png can. */
-bool gnuplot_can_draw(const char *file);
+/**
+ * The value of --graph: the name of a picture ends in .svg or .png.
+ * @return APP_OK, or APP_USAGE after an error message
+ */
+int gnuplot_check_name(const char *file);
 /** Is there a program gnuplot in PATH? */
 bool gnuplot_is_installed(void);
 /**

@@ -323,13 +323,8 @@ static int set_config(struct options *o, char *text)
 
 static int set_graph(struct options *o, const char *text)
 {
-	const char *dot = strrchr(text, '.');
-
 	o->graph = text;
-	if (dot && (strcmp(dot, ".svg") == 0 || strcmp(dot, ".png") == 0))
-		return APP_OK;
-	cli_error("--graph '%s': expected a file name that ends in .svg or .png", text);
-	return APP_USAGE;
+	return gnuplot_check_name(text);
 }
 
 static int option(struct options *o, int c)

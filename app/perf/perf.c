@@ -204,16 +204,6 @@ static const struct option longs[] = {{"test", required_argument, NULL, 't'},
 				      PEER_LONGS,
 				      {0}};
 
-static int option_graph(struct perf_options *o, const char *path)
-{
-	if (!gnuplot_can_draw(path)) {
-		cli_error("--graph takes a file name that ends in .svg or .png, not '%s'", path);
-		return APP_USAGE;
-	}
-	o->graph = path;
-	return APP_OK;
-}
-
 /* Options with a value. @return APP_OK, an exit code, or -1 = not one of these */
 static int option_value(struct perf_options *o, int c, const char *value)
 {
@@ -243,7 +233,8 @@ static int option_value(struct perf_options *o, int c, const char *value)
 	case 'B':
 		return peer_local(&o->peer, value);
 	case OPT_GRAPH:
-		return option_graph(o, value);
+		o->graph = value;
+		return gnuplot_check_name(value);
 	default:
 		return -1;
 	}
