@@ -29,6 +29,8 @@ static void two_nics_in_one_subnet_make_two_lanes(void **state)
 	assert_int_equal(x->lane_info[1].local_iface, y->lane_info[1].remote_iface);
 	assert_int_equal(weft_ep_query_lane(x, 1, &info), 0);
 	assert_int_equal(info.state, WEFT_LANE_STATE_UP);
+	assert_string_equal(weft_lane_state_name(info.state), "up");
+	assert_string_equal(weft_lane_state_name((enum weft_lane_state)99), "?");
 	assert_string_equal(info.name, "mock:1");
 	assert_int_equal(weft_ep_query_lane(x, 2, &info), -ENOENT);
 	conn_destroy(ctx, a, b);
