@@ -7,11 +7,16 @@
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+server_pid=
 server=$build/test/proc/proc_server
 pingpong=$build/test/proc/proc_pingpong
 export WEFT_LANES=shm WEFT_CONNECT_TIMEOUT=10s
 
+# The server of a check that failed is ended. Its output is emptied here, since the shell of the new
+# one may do this later than port_of_server() reads it.
 serve() {
+	[ -z "$server_pid" ] || kill "$server_pid" 2>/dev/null
+	: >"$dir/server.out"
 	"$server" "$@" >"$dir/server.out" 2>"$dir/server.err" &
 	server_pid=$!
 }
