@@ -52,16 +52,23 @@ struct answer {
 	bool any; /* a wanted message has come */
 };
 
-/* @return 1 the answer is complete; 0 more follows; or an error */
-static int take_messages(struct answer *to, const void *buf, size_t length)
+/* NLMSG_NEXT() for a last message without padding. */
+static const struct nlmsghdr *next_message(const struct nlmsghdr *msg, size_t *left)
 {
-	/* Signed: the padding behind the last message may be missing. */
-	int left = (int)length;
+	size_t step = NLMSG_ALIGN(msg->nlmsg_len);
+
+	*left -= step < *left ? step : *left;
+	return (const struct nlmsghdr *)((uintptr_t)msg + step);
+}
+
+/* @return 1 the answer is complete; 0 more follows; or an error */
+static int take_messages(struct answer *to, const void *buf, size_t left)
+{
 	const struct nlmsghdr *msg = buf;
 	const struct nlmsgerr *e;
 	bool more = false;
 
-	for (; NLMSG_OK(msg, left); msg = NLMSG_NEXT(msg, left)) {
+	for (; NLMSG_OK(msg, left); msg = next_message(msg, &left)) {
 		if (msg->nlmsg_type == NLMSG_DONE)
 			return 1;
 		if (msg->nlmsg_type == NLMSG_ERROR) {
