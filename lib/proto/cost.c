@@ -197,11 +197,6 @@ int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint3
 	return 0;
 }
 
-static double smaller(double a, double b)
-{
-	return a < b ? a : b;
-}
-
 double weft_cost_native_rate(const struct weft_model *m, uint32_t lanes, bool *in_memory)
 {
 	double rate = 0;
@@ -212,7 +207,7 @@ double weft_cost_native_rate(const struct weft_model *m, uint32_t lanes, bool *i
 		bool is = l->features & WEFT_LANE_F_MEMORY;
 		double most = is ? m->conf.bcopy_bw : l->bandwidth;
 
-		rate += l->get_bandwidth > 0 ? smaller(l->get_bandwidth, most) : most;
+		rate += l->get_bandwidth > 0 ? fmin(l->get_bandwidth, most) : most;
 		*in_memory = *in_memory || is;
 	}
 	return rate;

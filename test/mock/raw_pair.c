@@ -393,7 +393,7 @@ bool pair_both_up(struct pair *p)
 	       p->end[1].accepted->up;
 }
 
-void pair_connect(struct pair *p)
+void pair_begin_connect(struct pair *p)
 {
 	uint8_t addr[WEFT_LANE_ADDR_MAX];
 	struct pair_end *a = &p->end[0], *b = &p->end[1];
@@ -402,8 +402,13 @@ void pair_connect(struct pair *p)
 	assert_int_equal(a->iface->ops->ep_connect(a->iface, addr, b->iface->attr.dev_addr_len, a,
 						   &a->lane_ep),
 			 0);
+}
+
+void pair_connect(struct pair *p)
+{
+	pair_begin_connect(p);
 	if (!pair_run(p, 3000000000ull, pair_both_up))
-		fail_msg("not up: %s", a->text);
+		fail_msg("not up: %s", p->end[0].text);
 }
 
 uint64_t pair_counter(struct pair_end *e, enum raw_counter c)

@@ -98,6 +98,8 @@ struct pair {
 /* A whole window may be sent at once, whatever the way is. */
 extern const struct pair_params pair_fixed;
 
+/** End 0 begins to connect to end 1. */
+void pair_begin_connect(struct pair *p);
 void pair_open(struct pair *p, const struct pair_params *params, uint64_t seed);
 void pair_close(struct pair *p);
 uint64_t pair_rand(struct pair *p);

@@ -69,16 +69,6 @@ static void reseal(uint8_t *frame)
 	memcpy((uint8_t *)h + weft_get16(h->length), &crc, 4);
 }
 
-static void begin_connect(void)
-{
-	uint8_t addr[WEFT_LANE_ADDR_MAX];
-
-	B->iface->ops->get_address(B->iface, addr);
-	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
-						   &A->lane_ep),
-			 0);
-}
-
 static struct raw_conn *conn_of(struct weft_lane_ep *lane_ep)
 {
 	return (struct raw_conn *)lane_ep;
@@ -299,7 +289,7 @@ static void of_a_ready_with_a_bad_port_nothing_is_taken(void **state)
 	pair_open(&pair, &params, 12);
 	readys = 0;
 	A->wire.edit = first_ready_is_bad;
-	begin_connect();
+	pair_begin_connect(&pair);
 	assert_true(pair_run(&pair, 100000000, bad_ready_came));
 	c = TAILQ_FIRST(&((struct raw_iface *)B->iface)->conns);
 	assert_int_equal(c->state, RAW_HALF_OPEN);
@@ -340,7 +330,7 @@ static void a_peer_of_another_version_reports_it(void **state)
 		pair_open(&pair, NULL, 7);
 		A->wire.edit = hello_of_another_version;
 		B->wire.edit = i == 0 ? NULL : reset_of_another_version;
-		begin_connect();
+		pair_begin_connect(&pair);
 		pair_run(&pair, 5000000, NULL);
 		assert_int_equal(A->downs, 1);
 		assert_int_equal(A->status, -ECONNREFUSED);
@@ -367,7 +357,7 @@ static void a_reset_without_proof_is_not_believed(void **state)
 	pair_open(&pair, NULL, 8);
 	A->wire.edit = hello_of_another_version;
 	B->wire.edit = reset_without_proof;
-	begin_connect();
+	pair_begin_connect(&pair);
 	pair_run(&pair, 5000000, NULL);
 	assert_int_equal(A->downs, 0);
 	assert_true(pair_counter(A, RAW_DROP_RESET) > 0);
@@ -383,7 +373,7 @@ static void loss_is_not_taken_for_a_narrow_way(void **state)
 	for (uint64_t seed = 300; seed < 300 + test_rounds(401); seed++) {
 		pair_open(&pair, NULL, seed);
 		A->wire.loss = B->wire.loss = 0.4;
-		begin_connect();
+		pair_begin_connect(&pair);
 		pair_run(&pair, 3000000000ull, pair_both_up);
 		if (A->status != 0 && A->status != -ETIMEDOUT)
 			fail_msg("seed %llu: %s", (unsigned long long)seed, A->text);
@@ -448,7 +438,7 @@ static void the_far_end_is_known_by_its_frames(void **state)
 		len = A->iface->attr.dev_addr_len;
 		ops->get_address(A->iface, a);
 		ops->get_address(B->iface, b);
-		begin_connect();
+		pair_begin_connect(&pair);
 		assert_false(ops->ep_is_from(A->lane_ep, b, len)); /* nothing heard yet */
 		assert_true(pair_run(&pair, 1000000000, pair_both_up));
 		assert_true(ops->ep_is_from(A->lane_ep, b, len));
@@ -505,7 +495,7 @@ static void a_probe_is_not_answered_by_more_than_came(void **state)
 	longest = 0;
 	A->wire.edit = short_probe;
 	B->wire.edit = note_longest;
-	begin_connect();
+	pair_begin_connect(&pair);
 	pair_run(&pair, 100000000, NULL);
 	assert_in_range(longest, 60, 200);
 	assert_true(pair_counter(B, RAW_DROP_PROBE) > 0);

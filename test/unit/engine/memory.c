@@ -55,16 +55,6 @@ static bool is_lane(const uint8_t *frame)
 	return frame[12] == 8 && frame[13] == 0;
 }
 
-static void begin_connect(void)
-{
-	uint8_t addr[WEFT_LANE_ADDR_MAX];
-
-	B->iface->ops->get_address(B->iface, addr);
-	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
-						   &A->lane_ep),
-			 0);
-}
-
 static struct raw_conn *conn_of(struct weft_lane_ep *lane_ep)
 {
 	return (struct raw_conn *)lane_ep;
@@ -90,7 +80,7 @@ static void without_memory_for_paths_a_connection_has_one(void **state)
 	(void)state;
 	pair_open(&pair, &params, 13);
 	A->wire.edit = no_memory_at_probe;
-	begin_connect();
+	pair_begin_connect(&pair);
 	assert_true(pair_run(&pair, 1000000000, pair_both_up));
 	A->wire.edit = NULL;
 	assert_int_equal(pair_counter(A, RAW_NO_MEMORY), 1);
@@ -123,7 +113,7 @@ static void a_ready_that_finds_no_memory_is_taken_when_it_comes_again(void **sta
 	pair_open(&pair, &params, 14);
 	readys = 0;
 	A->wire.edit = no_memory_at_ready;
-	begin_connect();
+	pair_begin_connect(&pair);
 	assert_true(pair_run(&pair, 100000000, memory_ran_out));
 	no_memory = false;
 	c = TAILQ_FIRST(&((struct raw_iface *)B->iface)->conns);
@@ -159,7 +149,7 @@ static void marks_of_a_path_that_is_not_open_yet_are_counted(void **state)
 	no_memory = false;
 	assert_int_equal(c->path_room, 10);
 	assert_int_equal(pair_counter(B, RAW_NO_MEMORY), 1);
-	/* The peer has no such path, and says so. */
+	/* The peer reports that it has no such path. */
 	pair_send(A, A->lane_ep, 0, 100);
 	pair_run(&pair, 1000000, NULL);
 	assert_int_equal(B->messages, 1);
@@ -175,7 +165,7 @@ static void a_connection_that_is_up_has_no_handshake_state(void **state)
 
 	(void)state;
 	pair_open(&pair, NULL, 16);
-	begin_connect();
+	pair_begin_connect(&pair);
 	a = conn_of(A->lane_ep);
 	assert_non_null(a->hs);
 	assert_true(pair_run(&pair, 1000000000, pair_both_up));
@@ -194,14 +184,14 @@ static void a_failed_or_closed_attempt_has_no_handshake_state(void **state)
 	(void)state;
 	pair_open(&pair, NULL, 17);
 	A->wire.blackhole = true;
-	begin_connect();
+	pair_begin_connect(&pair);
 	c = conn_of(A->lane_ep);
 	pair_run(&pair, 10000000, NULL);
 	raw_conn_fail(c, -ETIMEDOUT, "no answer");
 	assert_int_equal(c->state, RAW_DOWN);
 	assert_null(c->hs);
 	A->iface->ops->ep_destroy(A->lane_ep);
-	begin_connect();
+	pair_begin_connect(&pair);
 	c = conn_of(A->lane_ep);
 	A->iface->ops->ep_destroy(A->lane_ep);
 	assert_int_equal(c->state, RAW_TIME_WAIT);
@@ -252,7 +242,7 @@ static void a_hello_that_finds_no_memory_is_taken_when_it_comes_again(void **sta
 		pair_open(&pair, NULL, 19 + i);
 		readys = 0;
 		pair.end[i].wire.edit = no_memory_at_hello;
-		begin_connect();
+		pair_begin_connect(&pair);
 		assert_true(pair_run(&pair, 100000000, either_ran_out));
 		no_memory = false;
 		assert_true(pair_run(&pair, 1000000000, pair_both_up));
