@@ -324,12 +324,12 @@ static void worker_stop(struct weft_msg_worker *mw)
 /* Messages that are out of order or incomplete are dropped. */
 static void am_fail(struct weft_msg_ep *me)
 {
-	struct weft_seq_node *node;
+	struct weft_table_node *node;
 	struct weft_am_data *d;
 
-	for (uint32_t i = 0; me->am && (node = weft_seq_table_any(&me->am->ahead, &i));) {
+	for (uint32_t i = 0; me->am && (node = weft_table_any(&me->am->ahead, &i));) {
 		d = container_of(node, struct weft_am_data, by_seq);
-		weft_seq_table_remove(&me->am->ahead, node);
+		weft_table_remove(&me->am->ahead, node);
 		weft_am_data_free(d);
 	}
 }
@@ -338,7 +338,7 @@ static void ep_fini(struct weft_msg_ep *me)
 {
 	if (!me->am)
 		return;
-	weft_seq_table_fini(&me->am->ahead);
+	weft_table_fini(&me->am->ahead);
 	free(me->am);
 }
 

@@ -32,7 +32,7 @@ struct weft_am_worker {
 
 /** State of an endpoint: me->am, created with the first message that waits or is retained. */
 struct weft_am {
-	struct weft_seq_table ahead;    /* messages that are out of order, or incomplete */
+	struct weft_table ahead;        /* messages that are out of order, or incomplete */
 	LIST_HEAD(, weft_am_data) kept; /* messages that handlers retain */
 };
 
@@ -41,7 +41,7 @@ struct weft_am {
  * sender.
  */
 struct weft_am_data {
-	struct weft_seq_node by_seq; /* while it is in `ahead` */
+	struct weft_table_node by_seq; /* while it is in `ahead` */
 	/* worker's and endpoint's list, while it is retained */
 	LIST_ENTRY(weft_am_data) link, own_link;
 	struct weft_msg_ep *me;       /* held */

@@ -191,7 +191,7 @@ static void deliver_kept(struct weft_msg_ep *me, struct weft_am_data *d)
 /* The waiting message with this sequence number, or NULL. */
 static struct weft_am_data *am_waiting(const struct weft_msg_ep *me, uint32_t seq)
 {
-	struct weft_seq_node *node = me->am ? weft_seq_table_find(&me->am->ahead, seq) : NULL;
+	struct weft_table_node *node = me->am ? weft_table_find(&me->am->ahead, seq) : NULL;
 
 	return node ? container_of(node, struct weft_am_data, by_seq) : NULL;
 }
@@ -201,7 +201,7 @@ static void drain_ahead(struct weft_msg_ep *me)
 	struct weft_am_data *d;
 
 	while (!me->failed && (d = am_waiting(me, me->rx_am_seq.next)) && d->whole) {
-		weft_seq_table_remove(&me->am->ahead, &d->by_seq);
+		weft_table_remove(&me->am->ahead, &d->by_seq);
 		me->rx_am_seq.next++;
 		if (d->error)
 			weft_am_data_free(d);
@@ -230,7 +230,7 @@ static struct weft_am_data *put_ahead(struct weft_msg_ep *me, const struct am *a
 
 	if (!d)
 		return NULL;
-	if (weft_seq_table_add(&me->am->ahead, &d->by_seq, seq)) {
+	if (weft_table_add(&me->am->ahead, &d->by_seq, seq)) {
 		weft_am_data_free(d);
 		weft_msg_fail(me, -ENOMEM, "no memory for messages that are out of order");
 		return NULL;

@@ -71,7 +71,7 @@ int weft_mpool_grow(struct weft_mpool *pool)
 	return 0;
 }
 
-/* ------------------------------------------------------------------ table by sequence number */
+/* ------------------------------------------------------------------ hash table */
 
 #define TABLE_FIRST_BITS 4
 
@@ -79,66 +79,75 @@ int weft_mpool_grow(struct weft_mpool *pool)
  * The high bits of a product with a random odd number (see tag/match.h for why, and for the
  * scrambling before it).
  */
-static struct weft_seq_list *bucket_of(const struct weft_seq_table *t, uint32_t seq)
+static inline struct weft_table_list *bucket_of(const struct weft_table *t, uint64_t key)
 {
-	uint64_t key = seq * 0x9e3779b97f4a7c15u;
-
+	key *= 0x9e3779b97f4a7c15u;
 	key ^= key >> 32;
 	return &t->buckets[(key * (t->seed | 1)) >> (64 - t->bits)];
 }
 
-struct weft_seq_node *weft_seq_table_look(const struct weft_seq_table *t, uint32_t seq)
+struct weft_table_node *weft_table_bucket(const struct weft_table *t, uint64_t key)
 {
-	struct weft_seq_node *node;
+	return t->num ? SLIST_FIRST(bucket_of(t, key)) : NULL;
+}
 
-	SLIST_FOREACH(node, bucket_of(t, seq), link) {
-		if (node->seq == seq)
+struct weft_table_node *weft_table_look(const struct weft_table *t, uint64_t key)
+{
+	struct weft_table_node *node;
+
+	SLIST_FOREACH(node, bucket_of(t, key), link) {
+		if (node->key == key)
 			return node;
 	}
 	return NULL;
 }
 
-static int grow_table(struct weft_seq_table *t)
+static int table_grow(struct weft_table *t)
 {
 	size_t old_n = t->buckets ? (size_t)1 << t->bits : 0;
 	uint32_t bits = old_n ? t->bits + 2 : TABLE_FIRST_BITS;
-	struct weft_seq_list *old = t->buckets, *table;
-	struct weft_seq_node *node;
+	struct weft_table_list *old = t->buckets, *buckets;
+	struct weft_table_node *node;
 
-	table = calloc((size_t)1 << bits, sizeof(*table));
-	if (!table)
+	buckets = calloc((size_t)1 << bits, sizeof(*buckets));
+	if (!buckets)
 		return old ? 0 : -ENOMEM;
-	t->buckets = table;
+	t->buckets = buckets;
 	t->bits = bits;
 	for (size_t i = 0; i < old_n; i++) {
 		while ((node = SLIST_FIRST(&old[i]))) {
 			SLIST_REMOVE_HEAD(&old[i], link);
-			SLIST_INSERT_HEAD(bucket_of(t, node->seq), node, link);
+			SLIST_INSERT_HEAD(bucket_of(t, node->key), node, link);
 		}
 	}
 	free(old);
 	return 0;
 }
 
-int weft_seq_table_add(struct weft_seq_table *t, struct weft_seq_node *node, uint32_t seq)
+int weft_table_reserve(struct weft_table *t)
 {
-	if ((!t->buckets || t->num >> t->bits >= 2) && grow_table(t))
+	return t->buckets ? 0 : table_grow(t);
+}
+
+int weft_table_add(struct weft_table *t, struct weft_table_node *node, uint64_t key)
+{
+	if ((!t->buckets || t->num >> t->bits >= 2) && table_grow(t))
 		return -ENOMEM;
-	node->seq = seq;
-	SLIST_INSERT_HEAD(bucket_of(t, seq), node, link);
+	node->key = key;
+	SLIST_INSERT_HEAD(bucket_of(t, key), node, link);
 	t->num++;
 	return 0;
 }
 
-void weft_seq_table_remove(struct weft_seq_table *t, struct weft_seq_node *node)
+void weft_table_remove(struct weft_table *t, struct weft_table_node *node)
 {
-	SLIST_REMOVE(bucket_of(t, node->seq), node, weft_seq_node, link);
+	SLIST_REMOVE(bucket_of(t, node->key), node, weft_table_node, link);
 	t->num--;
 }
 
-struct weft_seq_node *weft_seq_table_any(const struct weft_seq_table *t, uint32_t *from)
+struct weft_table_node *weft_table_any(const struct weft_table *t, uint32_t *from)
 {
-	struct weft_seq_node *node;
+	struct weft_table_node *node;
 
 	for (; t->buckets && *from >> t->bits == 0; (*from)++) {
 		node = SLIST_FIRST(&t->buckets[*from]);
@@ -148,7 +157,7 @@ struct weft_seq_node *weft_seq_table_any(const struct weft_seq_table *t, uint32_
 	return NULL;
 }
 
-void weft_seq_table_fini(struct weft_seq_table *t)
+void weft_table_fini(struct weft_table *t)
 {
 	free(t->buckets);
 	t->buckets = NULL;

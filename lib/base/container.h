@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/container.h
- * Containers: a pool of objects, a hash table by sequence number, a heap of deadlines.
+ * Containers: a pool of objects, a hash table, a heap of deadlines.
  */
 #ifndef WEFT_CONTAINER_H
 #define WEFT_CONTAINER_H
@@ -9,6 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
+
+/** The struct of which @p p is a member. DPDK has the same macro. */
+#ifndef container_of
+#define container_of(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
+#endif
 
 /* ------------------------------------------------------------------ pool */
 
@@ -84,46 +89,58 @@ static inline void weft_mpool_put(struct weft_mpool *pool, void *obj)
 	WEFT_MPOOL_POISON(obj, pool->size);
 }
 
-/* ------------------------------------------------------------------ table by sequence number */
+/* ------------------------------------------------------------------ hash table */
 
 /*
- * A hash table by sequence number. It grows with the number of entries, which are links inside
- * their owners' structures. A peer that chooses the numbers does not know the seed, so it cannot
- * make them collide.
+ * A hash table whose entries are links inside their owners' structures. It grows with their number.
+ * An entry has a key of 64 bits: a number, or a hash of something longer. In the second case the
+ * owner compares the rest. Several entries may have equal keys.
+ *
+ * A peer that chooses the keys does not know the seed, so it cannot make them share a bucket. No
+ * seed is necessary if keys are keyed hashes, or local numbers that peers cannot choose.
  */
 
-struct weft_seq_node {
-	SLIST_ENTRY(weft_seq_node) link;
-	uint32_t seq;
+struct weft_table_node {
+	SLIST_ENTRY(weft_table_node) link;
+	uint64_t key;
 };
 
-SLIST_HEAD(weft_seq_list, weft_seq_node);
+SLIST_HEAD(weft_table_list, weft_table_node);
 
 /** All zero except the seed = empty. */
-struct weft_seq_table {
-	struct weft_seq_list *buckets; /**< 2^bits; NULL = none yet */
+struct weft_table {
+	struct weft_table_list *buckets; /**< 2^bits; NULL = none yet */
 	uint32_t bits;
 	uint32_t num;
-	uint64_t seed; /**< random */
+	uint64_t seed; /**< random, or 0 */
 };
 
+/**
+ * Allocate the first buckets: weft_table_add() does not fail afterwards.
+ * @return 0 or -ENOMEM
+ */
+int weft_table_reserve(struct weft_table *t);
 /** @return 0, or -ENOMEM: there is no table yet (a table that cannot grow still works) */
-int weft_seq_table_add(struct weft_seq_table *t, struct weft_seq_node *node, uint32_t seq);
-void weft_seq_table_remove(struct weft_seq_table *t, struct weft_seq_node *node);
-/** Called with t->num > 0 by weft_seq_table_find(). */
-struct weft_seq_node *weft_seq_table_look(const struct weft_seq_table *t, uint32_t seq);
+int weft_table_add(struct weft_table *t, struct weft_table_node *node, uint64_t key);
+void weft_table_remove(struct weft_table *t, struct weft_table_node *node);
+/** The entry with this key that was added last, or NULL. Called by weft_table_find(). */
+struct weft_table_node *weft_table_look(const struct weft_table *t, uint64_t key);
+/**
+ * The first entry of the bucket of @p key; the others follow by SLIST_NEXT(). They include all
+ * entries with this key. NULL = none
+ */
+struct weft_table_node *weft_table_bucket(const struct weft_table *t, uint64_t key);
 /**
  * The first entry at or behind bucket @p *from, which the call advances: to visit or remove all
  * entries.
  */
-struct weft_seq_node *weft_seq_table_any(const struct weft_seq_table *t, uint32_t *from);
+struct weft_table_node *weft_table_any(const struct weft_table *t, uint32_t *from);
 /** Free the memory of the table, not the entries. */
-void weft_seq_table_fini(struct weft_seq_table *t);
+void weft_table_fini(struct weft_table *t);
 
-static inline struct weft_seq_node *weft_seq_table_find(const struct weft_seq_table *t,
-							uint32_t seq)
+static inline struct weft_table_node *weft_table_find(const struct weft_table *t, uint64_t key)
 {
-	return t->num ? weft_seq_table_look(t, seq) : NULL;
+	return t->num ? weft_table_look(t, key) : NULL;
 }
 
 /* ------------------------------------------------------------------ deadlines */

@@ -18,6 +18,7 @@
 
 #include <errno.h>
 
+#include "base/container.h"
 #include "base/interval.h"
 #include "core/context.h"
 #include "core/endpoint.h"
@@ -28,8 +29,6 @@ struct weft_msg_ep;
 struct weft_msg_worker;
 struct weft_proto;
 struct weft_fetch;
-
-#define container_of(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
 
 struct weft_request;
 

@@ -106,7 +106,7 @@ int weft_rma_note_step(struct weft_request *req)
 
 /* A put of which a part has arrived. */
 struct note {
-	struct weft_seq_node by_number;
+	struct weft_table_node by_number;
 	struct weft_ext ext;
 	uint64_t key;
 	uint64_t offset; /* lowest so far */
@@ -141,7 +141,7 @@ static void notify_app(struct weft_msg_ep *me, const struct weft_ext *x, uint64_
 
 static struct note *find_note(struct weft_rma *rma, uint32_t number)
 {
-	struct weft_seq_node *node = weft_seq_table_find(&rma->noted, number);
+	struct weft_table_node *node = weft_table_find(&rma->noted, number);
 
 	return node ? container_of(node, struct note, by_number) : NULL;
 }
@@ -149,7 +149,7 @@ static struct note *find_note(struct weft_rma *rma, uint32_t number)
 static bool table_seeded(struct weft_msg_ep *me)
 {
 	const struct weft_platform *platform = me->mw->worker->ctx->platform;
-	struct weft_seq_table *t = &me->rma->noted;
+	struct weft_table *t = &me->rma->noted;
 
 	return t->seed || platform->random(platform->arg, &t->seed, sizeof(t->seed)) == 0;
 }
@@ -168,7 +168,7 @@ static struct note *new_note(struct weft_msg_ep *me, const struct weft_wire_put_
 	}
 	note = malloc(sizeof(*note));
 	if (!note || !table_seeded(me) ||
-	    weft_seq_table_add(&rma->noted, &note->by_number, weft_get32(n->number))) {
+	    weft_table_add(&rma->noted, &note->by_number, weft_get32(n->number))) {
 		free(note);
 		weft_msg_fail(me, -ENOMEM, "no memory or random seed for a put that notifies");
 		return NULL;
@@ -216,7 +216,7 @@ static void of_several(struct weft_msg_ep *me, const struct weft_wire_put_note *
 	if (note->came < note->total)
 		return;
 	/* The callback may close the endpoint. */
-	weft_seq_table_remove(&rma->noted, &note->by_number);
+	weft_table_remove(&rma->noted, &note->by_number);
 	whole = *note;
 	free(note);
 	if (!whole.failed)
@@ -244,14 +244,14 @@ void weft_rma_recv_put_note(struct weft_msg_ep *me, const struct weft_wire_put_n
 
 void weft_rma_note_drop(struct weft_rma *rma)
 {
-	struct weft_seq_node *node;
+	struct weft_table_node *node;
 	uint32_t from = 0;
 
-	while ((node = weft_seq_table_any(&rma->noted, &from))) {
-		weft_seq_table_remove(&rma->noted, node);
+	while ((node = weft_table_any(&rma->noted, &from))) {
+		weft_table_remove(&rma->noted, node);
 		free(container_of(node, struct note, by_number));
 	}
-	weft_seq_table_fini(&rma->noted);
+	weft_table_fini(&rma->noted);
 }
 
 /* ------------------------------------------------------------------ handler */

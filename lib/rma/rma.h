@@ -209,7 +209,7 @@ struct weft_rma {
 	uint32_t notes, note_number;
 	struct weft_msg_ep *me;
 	/* target */
-	struct weft_seq_table noted; /* the peer's puts that notify, of which a part has come */
+	struct weft_table noted; /* the peer's puts that notify, of which a part has come */
 	struct weft_requests answers;
 	uint32_t answers_open;
 	bool peer_flush, peer_flush_odd; /* an RMA_FLUSH of the peer is outstanding, and its half */

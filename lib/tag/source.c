@@ -163,10 +163,10 @@ static void refuse_probed(struct weft_message *msg)
 
 static void refuse_all_probed(struct weft_msg_ep *me)
 {
-	struct weft_seq_node *node;
+	struct weft_table_node *node;
 	struct weft_message *msg;
 
-	for (uint32_t i = 0; (node = weft_seq_table_any(&me->tag->open, &i)); i++) {
+	for (uint32_t i = 0; (node = weft_table_any(&me->tag->open, &i)); i++) {
 		for (; node; node = SLIST_NEXT(node, link)) {
 			msg = container_of(node, struct weft_message, by_seq);
 			if (msg->flags & WEFT_MSG_PROBED)
@@ -277,11 +277,11 @@ static void end_receives(struct weft_msg_ep *me, int status)
 void weft_tag_ended(struct weft_msg_ep *me, int status)
 {
 	struct weft_tag *t = me->tag;
-	struct weft_seq_node *node;
+	struct weft_table_node *node;
 
 	t->ahead = 0;
 	fail_active(me, status);
-	for (uint32_t i = 0; (node = weft_seq_table_any(&t->open, &i));)
+	for (uint32_t i = 0; (node = weft_table_any(&t->open, &i));)
 		fail_message(container_of(node, struct weft_message, by_seq), status);
 	fail_synchronous(me, status);
 	end_receives(me, status);
@@ -312,5 +312,5 @@ void weft_tag_detach(struct weft_msg_ep *me)
 		me->mw->work--;
 	}
 	me->tag->draining = false;
-	weft_seq_table_fini(&me->tag->open);
+	weft_table_fini(&me->tag->open);
 }

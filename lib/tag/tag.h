@@ -46,7 +46,7 @@ struct weft_tag {
 	/* messages in `open` that wait until they are in sequence */
 	uint32_t ahead;
 	bool draining;                   /* in the worker's list */
-	struct weft_seq_table open;      /* incomplete or AHEAD messages */
+	struct weft_table open;          /* incomplete or AHEAD messages */
 	struct weft_requests active;     /* matched receives with incomplete messages */
 	struct weft_message_list probed; /* complete and taken out by a probe */
 	TAILQ_ENTRY(weft_tag) drain_link;

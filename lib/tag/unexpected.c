@@ -181,14 +181,14 @@ static void message_get_offer(const struct weft_message *msg, struct weft_rndv_o
 
 struct weft_message *weft_rx_lookup(const struct weft_msg_ep *me, uint32_t seq)
 {
-	struct weft_seq_node *node = weft_seq_table_find(&me->tag->open, seq);
+	struct weft_table_node *node = weft_table_find(&me->tag->open, seq);
 
 	return node ? container_of(node, struct weft_message, by_seq) : NULL;
 }
 
 int weft_rx_hash(struct weft_msg_ep *me, struct weft_message *msg, uint32_t seq)
 {
-	if (weft_seq_table_add(&me->tag->open, &msg->by_seq, seq))
+	if (weft_table_add(&me->tag->open, &msg->by_seq, seq))
 		return -ENOMEM;
 	msg->flags |= WEFT_MSG_HASHED;
 	return 0;
@@ -198,7 +198,7 @@ void weft_rx_unhash(struct weft_message *msg)
 {
 	if (!(msg->flags & WEFT_MSG_HASHED))
 		return;
-	weft_seq_table_remove(&msg->me->tag->open, &msg->by_seq);
+	weft_table_remove(&msg->me->tag->open, &msg->by_seq);
 	msg->flags &= ~WEFT_MSG_HASHED;
 }
 

@@ -36,7 +36,7 @@ struct weft_tag_worker;
 struct weft_message {
 	struct weft_match_msg match; /* tag, source */
 	union {
-		struct weft_seq_node by_seq;   /* HASHED */
+		struct weft_table_node by_seq; /* HASHED */
 		LIST_ENTRY(weft_message) link; /* HELD, or free */
 	};
 	struct weft_tag_worker *tw;

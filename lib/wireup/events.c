@@ -634,7 +634,7 @@ int weft_conns_init(struct weft_worker *w)
 		TAILQ_INIT(&conns->ranks[i]);
 	w->conns = conns;
 	w->next_timer = UINT64_MAX;
-	return 0;
+	return weft_peers_init(conns); /* weft_conns_fini() follows an error */
 }
 
 void weft_conns_fini(struct weft_worker *w)

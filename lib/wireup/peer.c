@@ -7,6 +7,7 @@
  * fill the memory.
  */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,14 +16,9 @@
 #include "wireup/wireup.h"
 
 /*
- * Buckets by identity, which is a keyed hash of the id, the secret and the addresses: a peer that
- * chooses its id cannot choose its bucket.
+ * The keys of the tables are keyed hashes, and so is the identity: a peer that chooses its id
+ * cannot choose its bucket.
  */
-static inline unsigned int peer_bucket(uint64_t hash)
-{
-	return (unsigned int)(hash >> 32 ^ hash) % WEFT_PEER_BUCKETS;
-}
-
 static uint64_t hash_place(const struct weft_worker *w, const char *driver, const char *words)
 {
 	struct weft_siphash s;
@@ -49,7 +45,7 @@ static void set_places(const struct weft_worker *w, struct weft_peer *peer,
 				continue;
 			iface->ops->print_address(a->addr, a->addr_len, words, sizeof(words));
 			peer->place[peer->num_places++] = (struct weft_peer_place){
-				.peer = peer, .hash = hash_place(w, a->driver, words)};
+				.peer = peer, .entry.key = hash_place(w, a->driver, words)};
 			break;
 		}
 	}
@@ -67,8 +63,8 @@ static void peer_free(struct weft_conns *conns, struct weft_peer *peer)
 	TAILQ_REMOVE(&conns->idle, peer, idle_entry);
 	conns->num_idle--;
 	if (!peer->boot)
-		LIST_REMOVE(peer, hash_entry);
-	LIST_REMOVE(peer, digest_entry);
+		weft_table_remove(&conns->by_identity, &peer->by_identity);
+	weft_table_remove(&conns->by_digest, &peer->by_digest);
 	free(peer);
 }
 
@@ -81,19 +77,20 @@ static void peer_idle(struct weft_conns *conns, struct weft_peer *peer)
 static void places_insert(struct weft_conns *conns, struct weft_peer *peer)
 {
 	for (unsigned int i = 0; i < peer->num_places; i++)
-		LIST_INSERT_HEAD(&conns->places[peer_bucket(peer->place[i].hash)], &peer->place[i],
-				 link);
+		weft_table_add(&conns->by_place, &peer->place[i].entry, peer->place[i].entry.key);
 }
 
 /* Find the record of a boot address, or that of a whole address, by its digest. */
 static struct weft_peer *find_by_digest(struct weft_worker *w, uint64_t id, uint64_t digest,
 					bool boot)
 {
+	struct weft_table_node *n;
 	struct weft_peer *peer;
 
-	LIST_FOREACH(peer, &w->conns->by_digest[peer_bucket(hash_digest(w, id, digest))],
-		     digest_entry) {
+	n = weft_table_bucket(&w->conns->by_digest, hash_digest(w, id, digest));
+	for (; n; n = SLIST_NEXT(n, link)) {
 		w->conns->looks++;
+		peer = container_of(n, struct weft_peer, by_digest);
 		if (peer->id == id && peer->digest == digest && peer->boot == boot)
 			return peer;
 	}
@@ -113,8 +110,7 @@ static struct weft_peer *peer_new(struct weft_worker *w, uint64_t id, uint64_t d
 	peer->boot = true;
 	LIST_INIT(&peer->eps);
 	TAILQ_INIT(&peer->unclaimed);
-	LIST_INSERT_HEAD(&conns->by_digest[peer_bucket(hash_digest(w, id, digest))], peer,
-			 digest_entry);
+	weft_table_add(&conns->by_digest, &peer->by_digest, hash_digest(w, id, digest));
 	peer_idle(conns, peer);
 	if (conns->num_idle > WEFT_MAX_IDLE_PEERS)
 		peer_free(conns, TAILQ_FIRST(&conns->idle));
@@ -135,10 +131,12 @@ struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address
 	uint64_t id = remote->worker_id, identity = weft_address_identity(remote, &w->hash_key);
 	uint64_t digest = weft_address_digest(remote);
 	struct weft_conns *conns = w->conns;
+	struct weft_table_node *n = weft_table_bucket(&conns->by_identity, identity);
 	struct weft_peer *peer;
 
-	LIST_FOREACH(peer, &conns->peers[peer_bucket(identity)], hash_entry) {
+	for (; n; n = SLIST_NEXT(n, link)) {
 		conns->looks++;
+		peer = container_of(n, struct weft_peer, by_identity);
 		if (peer->id == id && peer->identity == identity)
 			return peer;
 	}
@@ -152,7 +150,7 @@ struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address
 	set_places(w, peer, remote);
 	if (peer->num_eps > 0)
 		places_insert(conns, peer);
-	LIST_INSERT_HEAD(&conns->peers[peer_bucket(identity)], peer, hash_entry);
+	weft_table_add(&conns->by_identity, &peer->by_identity, identity);
 	return peer;
 }
 
@@ -270,7 +268,7 @@ void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep)
 	if (--peer->num_eps > 0)
 		return;
 	for (unsigned int i = 0; i < peer->num_places; i++)
-		LIST_REMOVE(&peer->place[i], link);
+		weft_table_remove(&conns->by_place, &peer->place[i].entry);
 	peer->others_checked = 0;
 	peer_idle(conns, peer);
 }
@@ -298,17 +296,30 @@ void weft_peer_check_others(struct weft_worker *w, const struct weft_peer *peer,
 			    const struct weft_lane_driver *driver, const char *words)
 {
 	uint64_t hash = hash_place(w, driver->name, words);
-	const struct weft_peer_place *p;
+	struct weft_table_node *n = weft_table_bucket(&w->conns->by_place, hash);
+	const struct weft_peer *other;
 
-	LIST_FOREACH(p, &w->conns->places[peer_bucket(hash)], link) {
+	for (; n; n = SLIST_NEXT(n, link)) {
 		w->conns->looks++;
-		if (p->hash == hash && p->peer->id != peer->id)
-			check_lanes(w->conns, p->peer, driver, words);
+		other = container_of(n, struct weft_peer_place, entry)->peer;
+		if (n->key == hash && other->id != peer->id)
+			check_lanes(w->conns, other, driver, words);
 	}
+}
+
+int weft_peers_init(struct weft_conns *conns)
+{
+	/* Reserved, so that entering a peer cannot fail. */
+	if (weft_table_reserve(&conns->by_identity) || weft_table_reserve(&conns->by_digest))
+		return -ENOMEM;
+	return weft_table_reserve(&conns->by_place);
 }
 
 void weft_peers_fini(struct weft_conns *conns)
 {
 	while (!TAILQ_EMPTY(&conns->idle))
 		peer_free(conns, TAILQ_FIRST(&conns->idle));
+	weft_table_fini(&conns->by_identity);
+	weft_table_fini(&conns->by_digest);
+	weft_table_fini(&conns->by_place);
 }

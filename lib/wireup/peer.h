@@ -8,6 +8,7 @@
 
 #include <sys/queue.h>
 
+#include "base/container.h"
 #include "core/address.h"
 #include "core/endpoint.h"
 
@@ -18,15 +19,14 @@ struct weft_conns;
  * endpoints.
  */
 struct weft_peer_place {
-	LIST_ENTRY(weft_peer_place) link;
+	struct weft_table_node
+		entry; /* by a hash of the driver's name and its text for the address */
 	struct weft_peer *peer;
-	uint64_t hash; /* of the driver's name and its text for the address */
 };
 
 /** A remote worker. */
 struct weft_peer {
-	LIST_ENTRY(weft_peer) hash_entry; /* by identity */
-	LIST_ENTRY(weft_peer) digest_entry;
+	struct weft_table_node by_identity, by_digest;
 	TAILQ_ENTRY(weft_peer) idle_entry; /* while it has no endpoint */
 	uint64_t id;
 	/* weft_address_identity(): another secret or other addresses make another peer. */
@@ -43,7 +43,6 @@ struct weft_peer {
 	struct weft_peer_place place[];
 };
 
-#define WEFT_PEER_BUCKETS 1024
 #define WEFT_MAX_IDLE_PEERS 1024
 
 /** Find or make the record of a remote worker. NULL = no memory. */
@@ -69,6 +68,8 @@ void weft_peer_check_others(struct weft_worker *w, const struct weft_peer *peer,
 			    const struct weft_lane_driver *driver, const char *words);
 void weft_peer_add_ep(struct weft_conns *conns, struct weft_peer *peer, struct weft_ep *ep);
 void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep);
+/** @return 0 or -ENOMEM; weft_peers_fini() is called in both cases */
+int weft_peers_init(struct weft_conns *conns);
 void weft_peers_fini(struct weft_conns *conns);
 
 #endif /* WEFT_PEER_H */

@@ -47,12 +47,11 @@ struct weft_conns {
 	struct weft_deadlines timers; /* eps, by slot */
 	uint32_t *free_slots;         /* of worker->ep_table */
 	uint32_t num_free_slots;
-	LIST_HEAD(weft_ep_list, weft_ep) * by_sn;        /* worker->ep_table_size buckets */
-	LIST_HEAD(, weft_ep) dead;                       /* freed when no call is on the stack */
-	LIST_HEAD(, weft_peer) peers[WEFT_PEER_BUCKETS]; /* whose identity is known */
-	LIST_HEAD(, weft_peer) by_digest[WEFT_PEER_BUCKETS];
-	LIST_HEAD(, weft_peer_place) places[WEFT_PEER_BUCKETS]; /* of peers with endpoints */
-	TAILQ_HEAD(, weft_peer) idle;                           /* least recently used first */
+	LIST_HEAD(weft_ep_list, weft_ep) * by_sn; /* worker->ep_table_size buckets */
+	LIST_HEAD(, weft_ep) dead;                /* freed when no call is on the stack */
+	/* Peers: by identity if known, by digest, and by place while they have endpoints. */
+	struct weft_table by_identity, by_digest, by_place;
+	TAILQ_HEAD(, weft_peer) idle; /* least recently used first */
 	unsigned int num_idle;
 	LIST_HEAD(, weft_partial_host) partial_hosts;
 	unsigned int num_partials;
