@@ -131,7 +131,7 @@ int weft_worker_query_iface(struct weft_worker *w, unsigned int index, struct we
 	X(w->num_eps, "ep.open", "Endpoints now.")                              \
 	X(w->conns->num_unclaimed, "ep.unclaimed",                              \
 	  "Endpoints now that peers have begun and the program has not taken.") \
-	X(w->conns->num_pending, "wireup.pending", "Requests to connect that wait now.")
+	X(w->conns->by_lane_ep.num, "wireup.pending", "Requests to connect that wait now.")
 #define SEARCHES(X) \
 	X(w->conns->looks, "wireup.looks", "Entries checked to find a connection or a peer.")
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/container.h"
 #include "core/log_origin.h"
 #include "core/wire_conn.h"
 #include "core/worker.h"
@@ -131,7 +132,7 @@ struct weft_ep {
 	void *user_data;
 	LIST_ENTRY(weft_ep) entry;        /* worker->eps, or the worker's dead ones */
 	LIST_ENTRY(weft_ep) peer_entry;   /* peer->eps */
-	LIST_ENTRY(weft_ep) sn_entry;     /* conns->by_sn, while it has a peer */
+	struct weft_table_node by_sn;     /* while it has a peer */
 	TAILQ_ENTRY(weft_ep) claim_entry; /* peer->unclaimed, until it is claimed */
 	TAILQ_ENTRY(weft_ep) host_entry;  /* host->eps, until it is claimed */
 };

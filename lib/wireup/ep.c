@@ -33,13 +33,12 @@
  */
 
 /* Peers choose numbers, so the hash has a key. */
-static struct weft_ep_list *bucket_of(const struct weft_worker *w, struct weft_ep_list *table,
-				      uint32_t size, const struct weft_peer *peer, uint32_t sn)
+static uint64_t sn_key(const struct weft_worker *w, const struct weft_peer *peer, uint32_t sn)
 {
 	/* Not by the peer's identity, which may become known while there are endpoints. */
 	const uint64_t key[] = {peer->id, peer->digest, sn};
 
-	return &table[weft_siphash(&w->hash_key, key, sizeof(key)) & (size - 1)];
+	return weft_siphash(&w->hash_key, key, sizeof(key));
 }
 
 /* Twice as many slots; all were taken. */
@@ -47,8 +46,7 @@ static int table_grow(struct weft_worker *w)
 {
 	uint32_t old = w->ep_table_size, size = old ? 2 * old : 16;
 	struct weft_conns *conns = w->conns;
-	struct weft_ep_list *by_sn;
-	struct weft_ep *ep, **table;
+	struct weft_ep **table;
 	uint32_t *free_slots;
 
 	/* Reserve the memory for timers, so that setting one cannot fail. */
@@ -58,23 +56,12 @@ static int table_grow(struct weft_worker *w)
 	if (!free_slots)
 		return -ENOMEM;
 	conns->free_slots = free_slots;
-	by_sn = calloc(size, sizeof(*by_sn));
-	if (!by_sn)
-		return -ENOMEM;
 	table = realloc(w->ep_table, size * sizeof(*table));
-	if (!table) {
-		free(by_sn);
+	if (!table)
 		return -ENOMEM;
-	}
 	memset(table + old, 0, (size - old) * sizeof(*table));
 	w->ep_table = table;
 	w->ep_table_size = size;
-	LIST_FOREACH(ep, &w->eps, entry)
-		if (ep->peer)
-			LIST_INSERT_HEAD(bucket_of(w, by_sn, size, ep->peer, ep->conn_sn), ep,
-					 sn_entry);
-	free(conns->by_sn);
-	conns->by_sn = by_sn;
 	while (size > old)
 		free_slots[conns->num_free_slots++] = --size;
 	return 0;
@@ -122,18 +109,17 @@ void weft_ep_sn_add(struct weft_ep *ep)
 {
 	struct weft_worker *w = ep->worker;
 
-	LIST_INSERT_HEAD(bucket_of(w, w->conns->by_sn, w->ep_table_size, ep->peer, ep->conn_sn), ep,
-			 sn_entry);
+	weft_table_add(&w->conns->by_sn, &ep->by_sn, sn_key(w, ep->peer, ep->conn_sn));
 }
 
 struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer *peer, uint32_t sn)
 {
+	struct weft_table_node *n = weft_table_bucket(&w->conns->by_sn, sn_key(w, peer, sn));
 	struct weft_ep *ep;
 
-	if (w->ep_table_size == 0)
-		return NULL;
-	LIST_FOREACH(ep, bucket_of(w, w->conns->by_sn, w->ep_table_size, peer, sn), sn_entry) {
+	for (; n; n = SLIST_NEXT(n, link)) {
 		w->conns->looks++;
+		ep = container_of(n, struct weft_ep, by_sn);
 		if (ep->peer == peer && ep->conn_sn == sn)
 			return ep;
 	}

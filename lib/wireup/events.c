@@ -634,7 +634,12 @@ int weft_conns_init(struct weft_worker *w)
 		TAILQ_INIT(&conns->ranks[i]);
 	w->conns = conns;
 	w->next_timer = UINT64_MAX;
-	return weft_peers_init(conns); /* weft_conns_fini() follows an error */
+	/* Hosts can influence their numbers. */
+	conns->hosts.seed = w->hash_key.k0;
+	/* Reserved, so that an entry cannot fail. weft_conns_fini() follows an error. */
+	if (weft_table_reserve(&conns->by_sn) || weft_table_reserve(&conns->by_lane_ep))
+		return -ENOMEM;
+	return weft_peers_init(conns);
 }
 
 void weft_conns_fini(struct weft_worker *w)
@@ -650,7 +655,9 @@ void weft_conns_fini(struct weft_worker *w)
 	weft_peers_fini(conns);
 	weft_deadlines_fini(&conns->timers);
 	free(conns->free_slots);
-	free(conns->by_sn);
+	weft_table_fini(&conns->by_sn);
+	weft_table_fini(&conns->by_lane_ep);
+	weft_table_fini(&conns->hosts);
 	free(conns);
 	w->conns = NULL;
 }

@@ -193,7 +193,7 @@ void weft_peer_sn_skip(struct weft_peer *peer, uint32_t sn)
 
 void weft_ep_renumber(struct weft_ep *ep, uint32_t sn)
 {
-	LIST_REMOVE(ep, sn_entry);
+	weft_table_remove(&ep->worker->conns->by_sn, &ep->by_sn);
 	ep->conn_sn = sn;
 	weft_ep_sn_add(ep);
 	weft_peer_sn_use(ep->peer, sn);
@@ -262,7 +262,7 @@ void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep)
 		return;
 	if (!ep->owned)
 		TAILQ_REMOVE(&peer->unclaimed, ep, claim_entry);
-	LIST_REMOVE(ep, sn_entry);
+	weft_table_remove(&conns->by_sn, &ep->by_sn);
 	LIST_REMOVE(ep, peer_entry);
 	ep->peer = NULL;
 	if (--peer->num_eps > 0)
@@ -309,7 +309,6 @@ void weft_peer_check_others(struct weft_worker *w, const struct weft_peer *peer,
 
 int weft_peers_init(struct weft_conns *conns)
 {
-	/* Reserved, so that entering a peer cannot fail. */
 	if (weft_table_reserve(&conns->by_identity) || weft_table_reserve(&conns->by_digest))
 		return -ENOMEM;
 	return weft_table_reserve(&conns->by_place);

@@ -37,24 +37,12 @@ uint64_t weft_host_number(const struct weft_lane_ep *lane_ep)
 	return lane_ep->ops->ep_host ? lane_ep->ops->ep_host(lane_ep) : 0;
 }
 
-/* Hosts can influence their numbers, so the hash has a key. */
-static struct weft_host_list *host_bucket(struct weft_worker *w, uint64_t number)
-{
-	uint64_t hash = weft_siphash(&w->hash_key, &number, sizeof(number));
-
-	return &w->conns->hosts[hash % WEFT_HOST_BUCKETS];
-}
-
 static struct weft_host *find_host(struct weft_worker *w, uint64_t number)
 {
-	struct weft_host *host;
+	struct weft_table_node *n = weft_table_find(&w->conns->hosts, number);
 
-	LIST_FOREACH(host, host_bucket(w, number), entry) {
-		w->conns->looks++;
-		if (host->number == number)
-			break;
-	}
-	return host;
+	w->conns->looks += n != NULL;
+	return n ? container_of(n, struct weft_host, by_number) : NULL;
 }
 
 static unsigned int rank_of(unsigned int num_eps)
@@ -149,16 +137,17 @@ bool weft_unclaimed_room(struct weft_worker *w, const struct weft_lane_ep *lane_
 int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lane_ep)
 {
 	struct weft_worker *w = ep->worker;
-	struct weft_host *host = find_host(w, weft_host_number(lane_ep));
+	uint64_t number = weft_host_number(lane_ep);
+	struct weft_host *host = find_host(w, number);
 
 	if (!host) {
 		host = calloc(1, sizeof(*host));
-		if (!host)
+		if (!host || weft_table_add(&w->conns->hosts, &host->by_number, number) < 0) {
+			free(host);
 			return -ENOMEM;
-		host->number = weft_host_number(lane_ep);
+		}
 		TAILQ_INIT(&host->eps);
 		TAILQ_INIT(&host->busy);
-		LIST_INSERT_HEAD(host_bucket(w, host->number), host, entry);
 	}
 	set_num(w->conns, host, host->num_eps + 1);
 	TAILQ_INSERT_TAIL(&host->eps, ep, host_entry);
@@ -182,7 +171,7 @@ void weft_unclaimed_remove(struct weft_ep *ep)
 		TAILQ_REMOVE(&host->eps, ep, host_entry);
 	set_num(ep->worker->conns, host, host->num_eps - 1);
 	if (host->num_eps == 0) {
-		LIST_REMOVE(host, entry);
+		weft_table_remove(&ep->worker->conns->hosts, &host->by_number);
 		free(host);
 	}
 }
@@ -200,39 +189,17 @@ uint64_t weft_connect_timeout(const struct weft_worker *w)
 	return w->ctx->conf->lane.connect_timeout_ns;
 }
 
-static struct weft_pending_list *pending_bucket(struct weft_conns *conns,
-						const struct weft_lane_ep *lane_ep)
-{
-	/* A local pointer, which peers cannot choose, so the hash needs no key. */
-	uint64_t h = (uint64_t)(uintptr_t)lane_ep * 0x9e3779b97f4a7c15u;
-
-	return &conns->pending_table[h >> 32 & (WEFT_PENDING_BUCKETS - 1)];
-}
-
-static struct weft_pending *find_pending(struct weft_conns *conns,
-					 const struct weft_lane_ep *lane_ep)
-{
-	struct weft_pending *p;
-
-	LIST_FOREACH(p, pending_bucket(conns, lane_ep), link) {
-		conns->looks++;
-		if (p->lane_ep == lane_ep)
-			return p;
-	}
-	return NULL;
-}
-
 void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lane_ep)
 {
 	struct weft_conns *conns = worker->conns;
-	struct weft_pending *p = find_pending(conns, lane_ep);
+	struct weft_table_node *n = weft_table_find(&conns->by_lane_ep, (uintptr_t)lane_ep);
 
-	if (!p)
+	if (!n)
 		return;
-	LIST_REMOVE(p, link);
-	TAILQ_REMOVE(&conns->pending, p, order);
-	LIST_INSERT_HEAD(&conns->pending_free, p, link);
-	conns->num_pending--;
+	conns->looks++;
+	weft_table_remove(&conns->by_lane_ep, n);
+	TAILQ_REMOVE(&conns->pending, container_of(n, struct weft_pending, entry), order);
+	SLIST_INSERT_HEAD(&conns->pending_free, n, link);
 }
 
 void weft_lane_ep_destroy(struct weft_worker *worker, struct weft_lane_ep *lane_ep)
@@ -262,20 +229,22 @@ static void evict_silent(struct weft_worker *w, const char *iface)
 void weft_pending_add(struct weft_worker *w, struct weft_lane_ep *lane_ep)
 {
 	struct weft_conns *conns = w->conns;
+	struct weft_table_node *n;
 	struct weft_pending *p;
 
-	if (conns->num_pending == WEFT_MAX_PENDING)
+	if (conns->by_lane_ep.num == WEFT_MAX_PENDING)
 		evict_silent(w, lane_ep->iface->name);
-	p = LIST_FIRST(&conns->pending_free);
-	if (p)
-		LIST_REMOVE(p, link);
+	n = SLIST_FIRST(&conns->pending_free);
+	if (n)
+		SLIST_REMOVE_HEAD(&conns->pending_free, link);
 	else
-		p = &conns->pending_room[conns->pending_used++];
+		n = &conns->pending_room[conns->pending_used++].entry;
+	p = container_of(n, struct weft_pending, entry);
 	p->lane_ep = lane_ep;
 	p->deadline = w->now + weft_connect_timeout(w);
-	LIST_INSERT_HEAD(pending_bucket(conns, lane_ep), p, link);
+	/* Keys are local addresses, which peers cannot choose. */
+	weft_table_add(&conns->by_lane_ep, n, (uintptr_t)lane_ep);
 	TAILQ_INSERT_TAIL(&conns->pending, p, order);
-	conns->num_pending++;
 	if (p->deadline < w->next_timer)
 		w->next_timer = p->deadline;
 }

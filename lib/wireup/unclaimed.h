@@ -11,20 +11,19 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/container.h"
+
 struct weft_ep;
 struct weft_lane_ep;
 struct weft_worker;
 
 /** A host that has made endpoints which the program has not claimed. */
 struct weft_host {
-	LIST_ENTRY(weft_host) entry; /* of its bucket */
+	struct weft_table_node by_number; /* the lane's: ep_host() */
 	TAILQ_ENTRY(weft_host) rank;
-	uint64_t number; /* the lane's: ep_host() */
 	unsigned int num_eps;
 	TAILQ_HEAD(, weft_ep) eps, busy; /* oldest first; those over which a message has arrived */
 };
-
-#define WEFT_HOST_BUCKETS 256
 
 /** The host at the far end of a lane connection, as its lane identifies hosts. */
 uint64_t weft_host_number(const struct weft_lane_ep *lane_ep);
@@ -46,12 +45,11 @@ void weft_unclaimed_remove(struct weft_ep *ep);
 struct weft_pending {
 	struct weft_lane_ep *lane_ep;
 	uint64_t deadline;
-	LIST_ENTRY(weft_pending) link; /* of its bucket, or of the free ones */
+	struct weft_table_node entry; /* by lane_ep */
 	TAILQ_ENTRY(weft_pending) order;
 };
 
 #define WEFT_MAX_PENDING 4096
-#define WEFT_PENDING_BUCKETS 1024
 
 /** Destroy a connection and its partial messages. */
 void weft_lane_ep_destroy(struct weft_worker *worker, struct weft_lane_ep *lane_ep);

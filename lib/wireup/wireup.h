@@ -47,8 +47,8 @@ struct weft_conns {
 	struct weft_deadlines timers; /* eps, by slot */
 	uint32_t *free_slots;         /* of worker->ep_table */
 	uint32_t num_free_slots;
-	LIST_HEAD(weft_ep_list, weft_ep) * by_sn; /* worker->ep_table_size buckets */
-	LIST_HEAD(, weft_ep) dead;                /* freed when no call is on the stack */
+	struct weft_table by_sn;   /* eps, by peer and number */
+	LIST_HEAD(, weft_ep) dead; /* freed when no call is on the stack */
 	/* Peers: by identity if known, by digest, and by place while they have endpoints. */
 	struct weft_table by_identity, by_digest, by_place;
 	TAILQ_HEAD(, weft_peer) idle; /* least recently used first */
@@ -56,13 +56,13 @@ struct weft_conns {
 	LIST_HEAD(, weft_partial_host) partial_hosts;
 	unsigned int num_partials;
 	TAILQ_HEAD(, weft_pending) pending; /* oldest first */
-	LIST_HEAD(weft_pending_list, weft_pending) pending_table[WEFT_PENDING_BUCKETS];
-	LIST_HEAD(, weft_pending) pending_free;
+	struct weft_table by_lane_ep;       /* the same */
+	struct weft_table_list pending_free;
 	struct weft_pending pending_room[WEFT_MAX_PENDING]; /* pending_used have been used */
-	unsigned int num_pending, pending_used;
+	unsigned int pending_used;
 	uint64_t looks; /* entries checked in searches of all these tables */
 	/* Hosts of unclaimed eps. */
-	LIST_HEAD(weft_host_list, weft_host) hosts[WEFT_HOST_BUCKETS];
+	struct weft_table hosts;                         /* by number */
 	TAILQ_HEAD(weft_host_rank, weft_host) ranks[32]; /* by the logarithm of num_eps */
 	unsigned int num_unclaimed;
 	struct weft_log_limit limit_bad, limit_refused;

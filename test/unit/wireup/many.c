@@ -49,7 +49,7 @@ static void connect_many(struct weft_context *ctx, unsigned int n, unsigned int 
 	assert_int_equal(in_state(y, n, WEFT_EP_UP), n);
 	/* Each has met the other's, and none is left over. */
 	assert_int_equal(w[n]->num_eps, n);
-	assert_int_equal(w[n]->conns->num_unclaimed + w[n]->conns->num_pending, 0);
+	assert_int_equal(w[n]->conns->num_unclaimed + w[n]->conns->by_lane_ep.num, 0);
 	for (unsigned int i = 0; i <= n; i++)
 		weft_worker_destroy(w[i]);
 	weft_context_destroy(ctx);
