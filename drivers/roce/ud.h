@@ -15,6 +15,7 @@
 #ifndef WEFT_ROCE_UD_IFACE_H
 #define WEFT_ROCE_UD_IFACE_H
 
+#include "base/container.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "roce.h"
@@ -41,7 +42,6 @@
 #define UD_PASSIVE_MAX 1024  /* connections that peers have begun */
 #define UD_PASSIVE_SHARE 512 /* of one host */
 #define UD_ASKERS 64         /* hosts to which cookies are sent */
-#define UD_BUCKETS 1024
 #define UD_ASKER_NS 1000000000ull
 #define UD_IDLE_NS 60000000000ull
 #define UD_SLOW_NS 20000000
@@ -56,7 +56,8 @@ struct ud_lane_ep {
 	struct roce_job job;
 	struct ud_iface *u;
 	LIST_ENTRY(ud_lane_ep) link;
-	LIST_ENTRY(ud_lane_ep) conn_link, peer_link, passive_link, resolving_link; /* ud_ep.c */
+	struct weft_table_node by_conn, by_peer;
+	LIST_ENTRY(ud_lane_ep) passive_link, resolving_link; /* ud_ep.c */
 	struct ibv_ah *ah;
 	uint8_t gid[16];
 	uint8_t sgid_index; /* for the thread: that of the iface may change in the meantime */
@@ -99,9 +100,8 @@ struct ud_iface {
 	struct roce_pool rx_pool, tx_pool;
 	uint32_t posted, tx_room, passive;
 	LIST_HEAD(ud_lane_eps, ud_lane_ep) lane_eps, dead;
-	struct ud_lane_eps by_conn[UD_BUCKETS]; /* all of lane_eps, by their own number */
-	struct ud_lane_eps
-		by_peer[UD_BUCKETS];  /* passive ones, by address and number of the peer */
+	struct weft_table by_conn;    /* all of lane_eps, by their own number */
+	struct weft_table by_peer;    /* passive ones, by address and number of the peer */
 	struct ud_lane_eps of_others; /* the passive ones */
 	struct ud_lane_eps in_search; /* lane_eps in state UD_RESOLVING */
 	LIST_HEAD(, ud_lane_ep)

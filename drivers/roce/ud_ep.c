@@ -18,13 +18,8 @@
  * are hashed with a key, so senders can't choose buckets.
  */
 
-static struct ud_lane_eps *of_conn(struct ud_iface *u, uint32_t conn)
-{
-	return &u->by_conn[conn % UD_BUCKETS];
-}
-
-static struct ud_lane_eps *of_peer(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
-				   uint32_t conn)
+static uint64_t peer_key(const struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
+			 uint32_t conn)
 {
 	struct {
 		uint8_t gid[16];
@@ -32,7 +27,7 @@ static struct ud_lane_eps *of_peer(struct ud_iface *u, const uint8_t gid[16], ui
 	} key = {.qpn = qpn, .conn = conn};
 
 	memcpy(key.gid, gid, sizeof(key.gid));
-	return &u->by_peer[weft_siphash(&u->key, &key, sizeof(key)) % UD_BUCKETS];
+	return weft_siphash(&u->key, &key, sizeof(key));
 }
 
 /* Add it to lane_eps and to the tables: it belongs to its owner from now on. */
@@ -42,12 +37,12 @@ static void table_add(struct ud_lane_ep *lane_ep)
 
 	LIST_INSERT_HEAD(&u->lane_eps, lane_ep, link);
 	LIST_INSERT_HEAD(&u->in_search, lane_ep, resolving_link);
-	LIST_INSERT_HEAD(of_conn(u, lane_ep->conn), lane_ep, conn_link);
+	weft_table_add(&u->by_conn, &lane_ep->by_conn, lane_ep->conn);
 	if (!lane_ep->base.passive)
 		return;
 	LIST_INSERT_HEAD(&u->of_others, lane_ep, passive_link);
-	LIST_INSERT_HEAD(of_peer(u, lane_ep->gid, lane_ep->qpn, lane_ep->remote_conn), lane_ep,
-			 peer_link);
+	weft_table_add(&u->by_peer, &lane_ep->by_peer,
+		       peer_key(u, lane_ep->gid, lane_ep->qpn, lane_ep->remote_conn));
 }
 
 /* Its address resolution has ended. */
@@ -64,11 +59,11 @@ static void table_remove(struct ud_lane_ep *lane_ep)
 {
 	table_settled(lane_ep);
 	LIST_REMOVE(lane_ep, link);
-	LIST_REMOVE(lane_ep, conn_link);
+	weft_table_remove(&lane_ep->u->by_conn, &lane_ep->by_conn);
 	if (!lane_ep->base.passive)
 		return;
 	LIST_REMOVE(lane_ep, passive_link);
-	LIST_REMOVE(lane_ep, peer_link);
+	weft_table_remove(&lane_ep->u->by_peer, &lane_ep->by_peer);
 }
 
 static bool is_from(const struct ud_lane_ep *lane_ep, const struct weft_roce_ud_packet *p,
@@ -82,17 +77,21 @@ struct ud_lane_ep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_pa
 				uint32_t src_qpn)
 {
 	struct ud_lane_ep *lane_ep;
+	struct weft_table_node *n;
 
 	if (p->dst_conn == 0) {
-		LIST_FOREACH(lane_ep, of_peer(u, p->gid, src_qpn, p->src_conn), peer_link) {
+		n = weft_table_bucket(&u->by_peer, peer_key(u, p->gid, src_qpn, p->src_conn));
+		for (; n; n = SLIST_NEXT(n, link)) {
 			u->count.looks++;
+			lane_ep = container_of(n, struct ud_lane_ep, by_peer);
 			if (lane_ep->remote_conn == p->src_conn && is_from(lane_ep, p, src_qpn))
 				return lane_ep;
 		}
 		return NULL;
 	}
-	LIST_FOREACH(lane_ep, of_conn(u, p->dst_conn), conn_link) {
+	for (n = weft_table_bucket(&u->by_conn, p->dst_conn); n; n = SLIST_NEXT(n, link)) {
 		u->count.looks++;
+		lane_ep = container_of(n, struct ud_lane_ep, by_conn);
 		if (lane_ep->conn == p->dst_conn && is_from(lane_ep, p, src_qpn))
 			return lane_ep;
 	}
