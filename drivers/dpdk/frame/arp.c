@@ -20,7 +20,7 @@ static uint64_t mix(uint64_t x)
 void weft_arp_table_init(struct weft_arp_table *t, uint64_t seed)
 {
 	memset(t, 0, sizeof(*t));
-	t->seed = seed;
+	t->by_ip.seed = seed;
 	for (size_t i = 0; i < WEFT_ARP_KINDS; i++)
 		TAILQ_INIT(&t->list[i]);
 	/* The initialisation of a default mutex cannot fail. */
@@ -39,24 +39,16 @@ void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6], uint64
 
 /* The functions with "table" in the name are called with the lock held. */
 
-static struct weft_arp_bucket *table_bucket(struct weft_arp_table *t, uint32_t ip)
-{
-	return &t->bucket[mix(t->seed ^ ip) % WEFT_ARP_BUCKETS];
-}
-
 static struct weft_arp_entry *table_find(struct weft_arp_table *t, uint32_t ip)
 {
-	struct weft_arp_entry *e;
+	struct weft_table_node *n = weft_table_find(&t->by_ip, ip);
 
-	LIST_FOREACH(e, table_bucket(t, ip), bucket)
-		if (e->ip == ip)
-			break;
-	return e;
+	return n ? container_of(n, struct weft_arp_entry, by_ip) : NULL;
 }
 
 static void table_drop(struct weft_arp_table *t, struct weft_arp_entry *e)
 {
-	LIST_REMOVE(e, bucket);
+	weft_table_remove(&t->by_ip, &e->by_ip);
 	TAILQ_REMOVE(&t->list[e->kind], e, link);
 	t->num[e->kind]--;
 	free(e);
@@ -69,6 +61,7 @@ void weft_arp_table_fini(struct weft_arp_table *t)
 	for (size_t i = 0; i < WEFT_ARP_KINDS; i++)
 		while ((e = TAILQ_FIRST(&t->list[i])))
 			table_drop(t, e);
+	weft_table_fini(&t->by_ip);
 	pthread_mutex_destroy(&t->lock);
 }
 
@@ -123,10 +116,12 @@ static struct weft_arp_entry *table_take(struct weft_arp_table *t, uint32_t ip,
 
 	if (!table_room(t, kind, now) || !(e = calloc(1, sizeof(*e))))
 		return NULL;
-	e->ip = ip;
+	if (weft_table_add(&t->by_ip, &e->by_ip, ip) < 0) {
+		free(e);
+		return NULL;
+	}
 	e->kind = (uint8_t)kind;
 	e->used = now;
-	LIST_INSERT_HEAD(table_bucket(t, ip), e, bucket);
 	TAILQ_INSERT_TAIL(&t->list[kind], e, link);
 	t->num[kind]++;
 	return e;
@@ -339,7 +334,8 @@ static bool add_replier(const struct weft_arp_table *t, struct weft_arp_entry *e
 			return false;
 	e->num_replies++;
 	if (e->num_replies > WEFT_ARP_REPLIERS)
-		k = 1 + mix(t->seed ^ now ^ (uint64_t)e->num_replies << 32) % (e->num_replies - 1);
+		k = 1 + mix(t->by_ip.seed ^ now ^ (uint64_t)e->num_replies << 32) %
+				(e->num_replies - 1);
 	if (k < WEFT_ARP_REPLIERS)
 		memcpy(e->repliers[k], mac, 6);
 	return true;

@@ -19,6 +19,8 @@
 
 #include <rte_arp.h>
 
+#include "base/container.h"
+
 /**
  * The maximum number of addresses that this host requests for itself. Beyond that the entry that
  * was unused for the longest time is evicted, if it was unused for WEFT_ARP_BUSY; otherwise the new
@@ -35,7 +37,6 @@
 /** MACs that are kept of the hosts that replied to one request */
 #define WEFT_ARP_REPLIERS 4u
 #define WEFT_ARP_LOOKS 64u            /**< entries of a kind that are searched for a MAC */
-#define WEFT_ARP_BUCKETS 512u         /**< a power of two */
 #define WEFT_ARP_RETRY_MIN 2000000ull /**< ns; doubles */
 #define WEFT_ARP_RETRY_MAX 500000000ull
 #define WEFT_ARP_FRESH 1000000000ull /**< ns; an address learned within this time is not doubted */
@@ -51,9 +52,8 @@ enum weft_arp_kind {
 };
 
 struct weft_arp_entry {
-	LIST_ENTRY(weft_arp_entry) bucket;
+	struct weft_table_node by_ip; /**< host order */
 	TAILQ_ENTRY(weft_arp_entry) link;
-	uint32_t ip;         /**< host order */
 	uint32_t unanswered; /**< requests without a reply */
 	uint64_t next_request;
 	uint64_t used;
@@ -67,7 +67,6 @@ struct weft_arp_entry {
 };
 
 TAILQ_HEAD(weft_arp_list, weft_arp_entry);
-LIST_HEAD(weft_arp_bucket, weft_arp_entry);
 
 /**
  * The table of addresses. Each call below takes the lock for a search of one bucket: none is made
@@ -75,10 +74,9 @@ LIST_HEAD(weft_arp_bucket, weft_arp_entry);
  */
 struct weft_arp_table {
 	pthread_mutex_t lock;
-	uint64_t seed; /**< random: peers choose addresses, but not which of them share a bucket */
 	struct weft_arp_list list[WEFT_ARP_KINDS]; /**< the entry used last is at the end */
 	uint32_t num[WEFT_ARP_KINDS];
-	struct weft_arp_bucket bucket[WEFT_ARP_BUCKETS];
+	struct weft_table by_ip; /**< seeded: peers choose addresses */
 };
 
 /** One iface's view. */
