@@ -224,7 +224,7 @@ struct raw_conn {
 	TAILQ_ENTRY(raw_conn) wait_link;  /* in iface->resolving or iface->closed */
 	bool resolving, lingers;          /* is in iface->resolving, in iface->closed */
 	bool in_hello;
-	LIST_ENTRY(raw_conn) hello_link;  /* in iface->hello, while in_hello: a responder's */
+	struct weft_table_node by_hello;  /* in iface->hello, while in_hello: a responder's */
 	uint32_t id, token;               /* ours */
 	uint32_t remote_id, remote_token; /* the peer's */
 	uint64_t secret, remote_secret;   /* only HELLO and HELLO_ACK contain them */

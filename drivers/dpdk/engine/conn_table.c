@@ -24,36 +24,30 @@
  * hashed, so the hash is keyed.
  */
 
-static struct raw_hello_list *bucket_of(const struct raw_iface *iface, struct raw_hello_list *table,
-					uint32_t len, uint32_t id, uint32_t token,
-					uint64_t remote_iface)
+static uint64_t hello_key(const struct raw_iface *iface, uint32_t id, uint32_t token,
+			  uint64_t remote_iface)
 {
 	const struct {
 		uint64_t iface;
 		uint32_t id, token;
 	} key = {remote_iface, id, token};
 
-	return &table[weft_siphash(&iface->key, &key, sizeof(key)) & (len - 1)];
-}
-
-static struct raw_hello_list *bucket_of_conn(const struct raw_conn *c, struct raw_hello_list *table,
-					     uint32_t len)
-{
-	return bucket_of(c->iface, table, len, c->remote_id, c->remote_token, c->remote_iface);
+	return weft_siphash(&iface->key, &key, sizeof(key));
 }
 
 void raw_table_hello_add(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	LIST_INSERT_HEAD(bucket_of_conn(c, iface->hello, iface->refs_len), c, hello_link);
+	weft_table_add(&iface->hello, &c->by_hello,
+		       hello_key(iface, c->remote_id, c->remote_token, c->remote_iface));
 	c->in_hello = true;
 }
 
 void raw_table_hello_remove(struct raw_conn *c)
 {
 	if (c->in_hello)
-		LIST_REMOVE(c, hello_link);
+		weft_table_remove(&c->iface->hello, &c->by_hello);
 	c->in_hello = false;
 }
 
@@ -61,13 +55,13 @@ struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_fram
 {
 	uint32_t id = weft_get32(h->conn), token = weft_get32(h->token);
 	uint64_t remote_iface = weft_get64(h->iface_id);
+	struct weft_table_node *n;
 	struct raw_conn *c;
 
-	if (iface->refs_len == 0)
-		return NULL;
-	LIST_FOREACH(c, bucket_of(iface, iface->hello, iface->refs_len, id, token, remote_iface),
-		     hello_link) {
+	n = weft_table_bucket(&iface->hello, hello_key(iface, id, token, remote_iface));
+	for (; n; n = SLIST_NEXT(n, link)) {
 		raw_count(iface, RAW_CONN_LOOKS);
+		c = container_of(n, struct raw_conn, by_hello);
 		if (c->remote_id == id && c->remote_token == token &&
 		    c->remote_iface == remote_iface)
 			return c;
@@ -127,17 +121,16 @@ static int grow_hops(struct raw_iface *iface, uint32_t len)
 static int table_grow(struct raw_iface *iface)
 {
 	uint32_t len = iface->refs_len == 0 ? 16 : 2 * iface->refs_len;
-	struct raw_hello_list *hello;
 	struct raw_gone *gone;
 	struct raw_ref *refs;
 	uint16_t *ring;
-	struct raw_conn *c;
 
 	if (len > RAW_CONNS_MAX)
 		return -ENOSPC;
-	/* Reserved here, so that entering a deadline never fails. */
+	/* Reserved here, so that entering a deadline or a connection never fails. */
 	if (weft_deadlines_reserve(&iface->by_tx_clock, len) != 0 ||
-	    weft_deadlines_reserve(&iface->by_live_clock, len) != 0)
+	    weft_deadlines_reserve(&iface->by_live_clock, len) != 0 ||
+	    weft_table_reserve(&iface->hello) != 0)
 		return -ENOMEM;
 	refs = realloc(iface->refs, len * sizeof(*refs));
 	if (!refs)
@@ -151,16 +144,8 @@ static int table_grow(struct raw_iface *iface)
 	if (!ring)
 		return -ENOMEM;
 	iface->free_ring = ring;
-	hello = calloc(len, sizeof(*hello));
-	if (!hello || grow_hops(iface, len) != 0) {
-		free(hello);
+	if (grow_hops(iface, len) != 0)
 		return -ENOMEM;
-	}
-	TAILQ_FOREACH(c, &iface->conns, link)
-		if (c->in_hello)
-			LIST_INSERT_HEAD(bucket_of_conn(c, hello, len), c, hello_link);
-	free(iface->hello);
-	iface->hello = hello;
 	memset(gone + iface->refs_len, 0, (len - iface->refs_len) * sizeof(*gone));
 	memset(refs + iface->refs_len, 0, (len - iface->refs_len) * sizeof(*refs));
 	iface->free_first = 0;
@@ -195,7 +180,7 @@ void raw_table_fini(struct raw_iface *iface)
 	free(iface->refs);
 	free(iface->gone);
 	free(iface->free_ring);
-	free(iface->hello);
+	weft_table_fini(&iface->hello);
 	free(iface->by_hop);
 }
 

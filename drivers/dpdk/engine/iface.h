@@ -100,8 +100,7 @@ struct raw_iface {
 	/* Free indices into refs: a FIFO. */
 	uint16_t *free_ring;
 	uint32_t free_first, free_num;
-	/* Connections by the peer's numbers in HELLO; refs_len buckets. */
-	LIST_HEAD(raw_hello_list, raw_conn) * hello;
+	struct weft_table hello; /* connections, by the peer's numbers in HELLO */
 	/* Connections that are up, by the IP address of their next hop; refs_len buckets. */
 	TAILQ_HEAD(raw_hop_list, raw_conn) * by_hop;
 	struct weft_deadlines by_tx_clock, by_live_clock; /* connections, by their index in refs */
