@@ -16,25 +16,12 @@
 #include "tag/tag.h"
 #include "tag/unexpected.h"
 
-#define FIRST_BITS 4
-
-static struct weft_tag_sources *list_of(const struct weft_tag_worker *tw, uint64_t id)
-{
-	/* Peers choose their ids, so the hash is seeded. */
-	return &tw->sources[weft_match_bucket(&tw->match, id, tw->source_bits)];
-}
-
-int weft_tag_sources_init(struct weft_tag_worker *tw)
-{
-	tw->source_bits = FIRST_BITS;
-	tw->sources = calloc((size_t)1 << FIRST_BITS, sizeof(*tw->sources));
-	return tw->sources ? 0 : -ENOMEM;
-}
+#define SWEEP_LEAST 16u /* sources, before unused ones are looked for */
 
 static void source_drop(struct weft_tag_worker *tw, struct weft_tag_source *s)
 {
 	weft_match_source_fini(&tw->match, &s->match);
-	tw->num_sources--;
+	weft_table_remove(&tw->sources, &s->by_id);
 	free(s);
 }
 
@@ -45,53 +32,25 @@ static bool source_unused(const struct weft_tag_source *s)
 
 static void sources_sweep(struct weft_tag_worker *tw)
 {
-	struct weft_tag_sources kept;
+	struct weft_table_node *n, *next;
 	struct weft_tag_source *s;
 
-	for (size_t i = 0; i < (size_t)1 << tw->source_bits; i++) {
-		SLIST_INIT(&kept);
-		while ((s = SLIST_FIRST(&tw->sources[i]))) {
-			SLIST_REMOVE_HEAD(&tw->sources[i], link);
+	for (uint32_t i = 0; (n = weft_table_any(&tw->sources, &i)); i++) {
+		for (; n; n = next) {
+			next = SLIST_NEXT(n, link);
+			s = container_of(n, struct weft_tag_source, by_id);
 			if (source_unused(s))
 				source_drop(tw, s);
-			else
-				SLIST_INSERT_HEAD(&kept, s, link);
-		}
-		tw->sources[i] = kept;
-	}
-}
-
-/* Twice the number of lists; without memory the present ones grow longer. */
-static void sources_grow(struct weft_tag_worker *tw)
-{
-	struct weft_tag_sources *old = tw->sources;
-	size_t n = (size_t)1 << tw->source_bits;
-	struct weft_tag_source *s;
-
-	tw->sources = calloc(2 * n, sizeof(*old));
-	if (!tw->sources) {
-		tw->sources = old;
-		return;
-	}
-	tw->source_bits++;
-	for (size_t i = 0; i < n; i++) {
-		while ((s = SLIST_FIRST(&old[i]))) {
-			SLIST_REMOVE_HEAD(&old[i], link);
-			SLIST_INSERT_HEAD(list_of(tw, s->id), s, link);
 		}
 	}
-	free(old);
+	tw->sources_kept = tw->sources.num;
 }
 
 struct weft_tag_source *weft_tag_source_find(const struct weft_tag_worker *tw, uint64_t id)
 {
-	struct weft_tag_source *s;
+	struct weft_table_node *n = weft_table_find(&tw->sources, id);
 
-	SLIST_FOREACH(s, list_of(tw, id), link) {
-		if (s->id == id)
-			return s;
-	}
-	return NULL;
+	return n ? container_of(n, struct weft_tag_source, by_id) : NULL;
 }
 
 struct weft_tag_source *weft_tag_source_get(struct weft_tag_worker *tw, uint64_t id)
@@ -103,39 +62,30 @@ struct weft_tag_source *weft_tag_source_get(struct weft_tag_worker *tw, uint64_t
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	if (tw->num_sources >> tw->source_bits) {
+	if (tw->sources.num >= SWEEP_LEAST && tw->sources.num >= 2 * tw->sources_kept)
 		sources_sweep(tw);
-		if (tw->num_sources >> (tw->source_bits - 1))
-			sources_grow(tw);
+	if (weft_table_add(&tw->sources, &s->by_id, id) < 0) {
+		free(s);
+		return NULL;
 	}
-	s->id = id;
 	weft_match_source_init(&tw->match, &s->match);
-	SLIST_INSERT_HEAD(list_of(tw, id), s, link);
-	tw->num_sources++;
 	return s;
 }
 
 void weft_tag_source_leave(struct weft_tag_worker *tw, struct weft_tag_source *s)
 {
 	s->eps--;
-	if (!source_unused(s))
-		return;
-	SLIST_REMOVE(list_of(tw, s->id), s, weft_tag_source, link);
-	source_drop(tw, s);
+	if (source_unused(s))
+		source_drop(tw, s);
 }
 
 void weft_tag_sources_fini(struct weft_tag_worker *tw)
 {
-	struct weft_tag_source *s;
+	struct weft_table_node *n;
 
-	for (size_t i = 0; tw->sources && i < (size_t)1 << tw->source_bits; i++) {
-		while ((s = SLIST_FIRST(&tw->sources[i]))) {
-			SLIST_REMOVE_HEAD(&tw->sources[i], link);
-			source_drop(tw, s);
-		}
-	}
-	free(tw->sources);
-	tw->sources = NULL;
+	for (uint32_t i = 0; (n = weft_table_any(&tw->sources, &i));)
+		source_drop(tw, container_of(n, struct weft_tag_source, by_id));
+	weft_table_fini(&tw->sources);
 }
 
 /* ------------------------------------------------------------------ the end of an endpoint */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/container.h"
 #include "tag/match.h"
 
 struct weft_msg_ep;
@@ -20,12 +21,9 @@ struct weft_tag_worker;
  */
 struct weft_tag_source {
 	struct weft_match_source match;
-	uint64_t id;
+	struct weft_table_node by_id;
 	uint32_t eps; /* endpoints to it */
-	SLIST_ENTRY(weft_tag_source) link;
 };
-
-SLIST_HEAD(weft_tag_sources, weft_tag_source);
 
 /** @return the worker's source, or NULL: it has none */
 struct weft_tag_source *weft_tag_source_find(const struct weft_tag_worker *tw, uint64_t id);
@@ -33,8 +31,6 @@ struct weft_tag_source *weft_tag_source_find(const struct weft_tag_worker *tw, u
 struct weft_tag_source *weft_tag_source_get(struct weft_tag_worker *tw, uint64_t id);
 /** The source has one endpoint less. It is freed if nothing else uses it. */
 void weft_tag_source_leave(struct weft_tag_worker *tw, struct weft_tag_source *s);
-/** @return 0 or -ENOMEM */
-int weft_tag_sources_init(struct weft_tag_worker *tw);
 /** All receives and messages are gone. */
 void weft_tag_sources_fini(struct weft_tag_worker *tw);
 

@@ -515,8 +515,9 @@ static int worker_init(struct weft_msg_worker *mw)
 	weft_match_init(&tw->match, tw->match_mem, MATCH_BITS, tw->seed);
 	TAILQ_INIT(&tw->drain);
 	LIST_INIT(&tw->probed);
+	tw->sources.seed = tw->seed;
 	mw->tag = tw;
-	return weft_tag_sources_init(tw); /* worker_fini() follows an error */
+	return 0;
 }
 
 void weft_tag_match_grow(struct weft_tag_worker *tw)

@@ -33,10 +33,9 @@ struct weft_tag_worker {
 	struct weft_msg_worker *mw;
 	TAILQ_HEAD(, weft_tag) drain; /* endpoints with messages that are in sequence now */
 	struct weft_message_pool messages;
-	struct weft_message_list probed;  /* complete, taken out by a probe, endpoint gone */
-	struct weft_tag_sources *sources; /* by id */
-	unsigned int source_bits;         /* 2^bits lists */
-	size_t num_sources;
+	struct weft_message_list probed; /* complete, taken out by a probe, endpoint gone */
+	struct weft_table sources;       /* by id */
+	uint32_t sources_kept;           /* number of sources after the last sweep */
 	uint64_t seed; /* random: makes collisions in the tables by sequence unpredictable */
 };
 

@@ -207,7 +207,7 @@ static void sources_without_endpoints_go_when_nothing_is_left_of_them(void **sta
 		assert_int_equal(r.rc, WEFT_INPROGRESS);
 		assert_int_equal(weft_request_cancel(r.req), 0);
 		op_end(&r, -ECANCELED);
-		assert_true(p.w[1].msg->tag->num_sources <= 32);
+		assert_true(p.w[1].msg->tag->sources.num <= 32);
 	}
 	pair_close(&p);
 }
