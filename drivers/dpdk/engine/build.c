@@ -14,6 +14,7 @@
 
 #include "engine/build.h"
 #include "engine/conn.h"
+#include "engine/conn_rx.h"
 #include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "frame/csum.h"
@@ -116,20 +117,6 @@ void raw_conn_template(struct raw_conn *c)
 		.token = weft_put32(c->remote_token),
 		.src_conn = weft_put16((uint16_t)c->id),
 	};
-}
-
-/*
- * The time for which the newest frame has waited here, in units of WEFT_FRAME_HOLD_UNIT. The
- * application may have computed since the clock was last read, in a callback or outside. The peer
- * would take that time for the network's. So the clock is read again. That costs as much as half a
- * small message, so only some DATA frames contain a hold time.
- */
-uint16_t raw_hold_time(struct raw_conn *c)
-{
-	const struct weft_platform *pf = c->iface->platform;
-	uint64_t hold = (pf->now(pf->arg) - c->ts_at) / WEFT_FRAME_HOLD_UNIT;
-
-	return (uint16_t)RTE_MIN(hold, (uint64_t)WEFT_FRAME_NO_ECHO);
 }
 
 /* CRC32C over a chain that begins at the lane header; `len` bytes of it. */
@@ -329,8 +316,8 @@ static uint32_t put_ecn(const struct raw_conn *c, void *at)
 static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
-	uint32_t lane_len = sizeof(struct weft_frame_hdr), words = weft_rxwin_words(&c->rx);
-	bool marks = c->mark_acks > 0;
+	uint32_t lane_len = sizeof(struct weft_frame_hdr), words = weft_rxwin_words(&c->rx.win);
+	bool marks = c->rx.mark_acks > 0;
 	struct rte_mbuf *m = ctl_alloc(iface, state_size(words) + (marks ? ECN_MAX : 0));
 	struct weft_frame_sack *sack;
 	struct weft_frame_hdr *hdr;
@@ -349,14 +336,14 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 	hdr->seq = weft_put32(c->snd_next);
 	if (words > 0) {
 		sack = (struct weft_frame_sack *)(hdr + 1);
-		weft_rxwin_sack(&c->rx, sack + 1, words);
+		weft_rxwin_sack(&c->rx.win, sack + 1, words);
 		sack->words = weft_put16((uint16_t)words);
 		sack->reserved = weft_put16(0);
 		lane_len += (uint32_t)sizeof(*sack) + 8 * words;
 		flags |= WEFT_FRAME_F_SACK;
 	}
 	if (unlikely(marks)) {
-		c->mark_acks--;
+		c->rx.mark_acks--;
 		lane_len += put_ecn(c, (uint8_t *)hdr + lane_len);
 		flags |= WEFT_FRAME_F_ECN;
 	}
@@ -382,7 +369,7 @@ void raw_probe_send(struct raw_conn *c, uint16_t size)
 /* The path for an ACK: that of the newest DATA, or of the request that it answers. */
 static uint8_t ack_path(const struct raw_conn *c, uint16_t flags)
 {
-	uint8_t path = c->reply_path != 0 ? c->reply_path - 1 : c->echo_path;
+	uint8_t path = c->rx.reply_path != 0 ? c->rx.reply_path - 1 : c->rx.echo_path;
 
 	if (!c->multi)
 		return c->next_path;
@@ -405,15 +392,13 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
 	 * A duplicate indicates that the peer did not receive the ACK: the path may fail in this
 	 * direction only.
 	 */
-	for (uint8_t k = 0; c->ack_all && c->multi && k < c->path_count; k++)
+	for (uint8_t k = 0; c->rx.ack_all && c->multi && k < c->path_count; k++)
 		if (k != path)
 			send_state(c, k, WEFT_FRAME_ACK, flags);
-	c->ack_all = false;
+	c->rx.ack_all = false;
 	raw_count(c->iface, RAW_TX_ACKS);
-	c->reply_path = 0;
-	c->ack_state = RAW_ACK_NONE;
-	c->ack_frames = 0;
-	c->ack_bytes = 0;
+	c->rx.reply_path = 0;
+	raw_rx_acked(&c->rx);
 	return 0;
 }
 

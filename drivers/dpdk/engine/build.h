@@ -14,13 +14,11 @@
 #include <rte_mbuf.h>
 
 #include "engine/conn.h"
+#include "engine/conn_rx.h"
 #include "engine/iface.h"
 #include "frame/encap.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
-
-/* one of this number of DATA frames has an echo, which costs reading the clock */
-#define RAW_ECHO_EVERY 16u
 
 /* The receiver of a frame that is not sent by the headers of a connection. */
 struct raw_dest {
@@ -35,35 +33,16 @@ void raw_conn_template(struct raw_conn *c);
 /* Sends a control frame without acknowledgement, sequence or echo. */
 int raw_dest_send(struct raw_iface *iface, const struct raw_dest *d, uint8_t type, const void *body,
 		  uint32_t len);
-uint16_t raw_hold_time(struct raw_conn *c);
 void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc);
 
-/*
- * Fills the fields that are valid from the moment a frame leaves: acknowledgement, order, times. An
- * echo costs reading the clock, so most DATA frames have none.
- */
+/* Fills the fields that are valid from the moment a frame leaves: acknowledgement, order, times. */
 static inline void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr,
 			     const struct raw_path *p, uint8_t path)
 {
-	uint16_t hold = WEFT_FRAME_NO_ECHO;
-
-	if (c->ts_valid) {
-		if (hdr->type != WEFT_FRAME_DATA) {
-			hold = raw_hold_time(c);
-		} else if (c->echo_wait > 0) {
-			c->echo_wait--;
-		} else {
-			c->echo_wait = RAW_ECHO_EVERY - 1;
-			hold = raw_hold_time(c);
-		}
-	}
-	hdr->ack = weft_put32(c->rx.next);
+	raw_rx_stamp(c->iface, &c->rx, hdr);
 	hdr->path = path;
-	hdr->echo_path = c->echo_path;
 	hdr->order = weft_put32(p->order);
 	hdr->ts = weft_put32((uint32_t)c->iface->now);
-	hdr->ts_echo = weft_put32(c->ts_echo);
-	hdr->ts_hold = weft_put16(hold);
 }
 
 /*

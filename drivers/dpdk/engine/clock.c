@@ -8,7 +8,7 @@
 
 #include "engine/build.h"
 #include "engine/clock.h"
-#include "engine/conn.h"
+#include "engine/conn_rx.h"
 #include "engine/iface.h"
 #include "engine/rx.h"
 #include "frame/frame_port.h"
@@ -71,13 +71,9 @@ int raw_wait_fd(struct weft_lane_iface *base)
  */
 static void send_acks(struct raw_iface *iface)
 {
-	struct raw_conn *c;
-
 	if (TAILQ_EMPTY(&iface->ack_list))
 		return;
-	TAILQ_FOREACH(c, &iface->ack_list, ack_link)
-		if (c->ack_state == RAW_ACK_DELAYED)
-			c->ack_state = RAW_ACK_NOW;
+	raw_rx_hurry(iface);
 	raw_acks(iface);
 	raw_txq_flush(iface);
 }

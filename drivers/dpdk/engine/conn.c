@@ -63,7 +63,7 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	c->csum = iface->csum_wanted;
 	c->paths = 1;
 	c->path_count = 1;
-	c->seen = iface->live_clock;
+	c->rx.seen = iface->live_clock;
 	c->hs_started = iface->live_clock;
 	c->state = RAW_HALF_OPEN;
 	if (raw_state_init(c) != 0) {
@@ -120,8 +120,7 @@ void raw_conn_free(struct raw_conn *c)
 	raw_slots_release(c);
 	if (c->on_tx_list)
 		TAILQ_REMOVE(&iface->tx_list, c, tx_link);
-	if (c->on_ack_list)
-		TAILQ_REMOVE(&iface->ack_list, c, ack_link);
+	raw_rx_free(iface, &c->rx);
 	if (c->state == RAW_HALF_OPEN)
 		raw_half_remove(c);
 	raw_resolving(c, false);
@@ -238,7 +237,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	raw_table_hop_add(c);
 	c->base.up = true;
 	c->base.tx_room = true;
-	c->seen = iface->live_clock;
+	c->rx.seen = iface->live_clock;
 	c->next_ping = iface->live_clock + iface->conf.keepalive_ns;
 	look = RTE_MIN(c->next_ping, iface->live_clock + iface->conf.peer_timeout_ns);
 	if (raw_multi_can_open(c) && !c->base.passive)
@@ -264,7 +263,7 @@ static void go_down(struct raw_conn *c, int error)
 	c->error = error;
 	c->base.up = false;
 	c->base.tx_room = false;
-	c->ack_state = RAW_ACK_NONE;
+	c->rx.ack_state = RAW_ACK_NONE;
 	raw_zc_fail(c, error);
 	raw_slots_release(c);
 }
@@ -300,17 +299,17 @@ void raw_conn_bye(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 	char text[256], peer[64];
 
-	if (c->rx.next != c->bye_seq && iface->live_clock < c->bye_at) {
+	if (c->rx.win.next != c->bye_seq && iface->live_clock < c->bye_at) {
 		raw_deadline_live(c, c->bye_at);
 		return;
 	}
 	raw_ctl_send_on(c, c->bye_path, WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
 	c->bye_done = true;
 	raw_peer_text(c, peer, sizeof(peer));
-	if (c->rx.next != c->bye_seq) {
+	if (c->rx.win.next != c->bye_seq) {
 		snprintf(text, sizeof(text),
 			 "%s: %s closed the connection before %u of its frames arrived",
-			 iface->base.name, peer, c->bye_seq - c->rx.next);
+			 iface->base.name, peer, c->bye_seq - c->rx.win.next);
 		raw_conn_fail(c, -ECONNRESET, text);
 		return;
 	}
@@ -382,5 +381,5 @@ uint64_t raw_ep_seen(const struct weft_lane_ep *lane_ep)
 	 * A heartbeat does not count. It shows that the peer's process computes, but not which of
 	 * its lanes work: a lane without a heartbeat thread gets no answer in the meantime.
 	 */
-	return c->seen == c->beat_at ? c->own_seen : c->seen;
+	return c->rx.seen == c->beat_at ? c->own_seen : c->rx.seen;
 }

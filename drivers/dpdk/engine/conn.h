@@ -22,6 +22,7 @@
 #include <rte_mbuf.h>
 
 #include "base/container.h"
+#include "engine/conn_rx.h"
 #include "engine/loss_rules.h"
 #include "engine/mtu.h"
 #include "frame/encap.h"
@@ -78,8 +79,6 @@ enum raw_tail {
 
 /* What the last zero-copy send that may await an acknowledgement has done. */
 enum raw_zc_ack { RAW_ZC_ACK_NONE, RAW_ZC_ACK_REQUESTED, RAW_ZC_ACK_NO_REQUEST };
-
-enum raw_ack { RAW_ACK_NONE, RAW_ACK_DELAYED, RAW_ACK_NOW };
 
 /* A frame that was sent and is not acknowledged. */
 struct raw_slot {
@@ -143,7 +142,6 @@ struct raw_conn {
 	uint8_t state;      /* enum raw_state */
 	uint8_t csum;       /* enum weft_frame_csum, agreed */
 	uint8_t path_watch; /* RAW_WATCH_* (engine/multipath.h); 0 = all frames take one path */
-	uint8_t ack_state;  /* enum raw_ack */
 
 	/* Line 1: sending a frame, processing an acknowledgement. */
 	struct rte_mbuf *open __rte_cache_aligned;
@@ -162,28 +160,12 @@ struct raw_conn {
 	uint64_t round_at;
 
 	/* Line 2: receiving a frame. */
-	uint64_t seen __rte_cache_aligned; /* live_clock of the last valid frame */
-	uint64_t ack_due;
-	uint64_t ts_at; /* `now` when ts_echo arrived */
-	uint32_t ts_echo;
-	uint32_t ack_bytes;
-	uint16_t ack_frames;
-	uint8_t echo_path;
-	bool ts_valid;
-	bool on_ack_list;
-	bool data_received;     /* DATA was received since the last zero-copy send */
-	uint8_t echo_wait;      /* DATA frames without an echo before the next one with an echo */
-	uint8_t echo_missed;    /* frames received at an unknown time */
-	uint8_t echo_requested; /* those of them that requested an acknowledgement */
-	uint8_t stale_missed;   /* round-trip samples refused: the frame's timestamp was too old */
-	uint8_t mark_acks;      /* number of further ACKs that report marks */
-	uint8_t zc_ack;         /* enum raw_zc_ack */
-	uint32_t probe_wait;    /* ns from a frame to its tail probe: follows the round trip */
-	/* tx_clock of the next check by raw_timers(); RAW_NEVER = none */
-	uint64_t tx_clock_at;
-	struct weft_rxwin rx; /* next and high still on this line */
+	struct raw_rx rx __rte_cache_aligned;
 
 	/* Line 3 and the next ones: fields that each frame uses, but not each message. */
+	/* tx_clock of the next check by raw_timers(); RAW_NEVER = none */
+	uint64_t tx_clock_at;
+	uint32_t probe_wait; /* ns from a frame to its tail probe: follows the round trip */
 	/* Congestion control, one for each path; NULL: the window is fixed (engine/window.h). */
 	struct weft_cc *cc;
 	struct raw_multi *multi; /* NULL: there is one path */
@@ -198,6 +180,8 @@ struct raw_conn {
 	uint16_t txq_need;       /* places in the queue that the longest frame takes */
 	bool cc_full;            /* since the last on_ack() the window has held a frame back */
 	uint8_t path_room;       /* entries of path */
+	uint8_t stale_missed;    /* round-trip samples refused: the frame's timestamp was too old */
+	uint8_t zc_ack;          /* enum raw_zc_ack */
 	/* zero-copy sends since the peer's data last carried their acknowledgement */
 	uint8_t acked_alone;
 	bool ect; /* frames are ECN-capable: the peer reports marks, cc respects them */
@@ -218,7 +202,6 @@ struct raw_conn {
 	/* Cold. */
 	struct raw_iface *iface;
 	uint32_t win_whole;               /* win_frames while the peer acknowledges */
-	uint32_t rx_first;                /* the peer's first sequence */
 	uint32_t take_next;               /* stalled: frames before this one have been taken back */
 	TAILQ_ENTRY(raw_conn) stall_link; /* while win_frames < win_whole */
 	TAILQ_ENTRY(raw_conn) wait_link;  /* in iface->resolving or iface->closed */
@@ -234,12 +217,10 @@ struct raw_conn {
 	bool in_hop;
 	uint64_t remote_iface;
 	uint32_t peer_ip, hop_ip;
-	uint16_t peer_port;  /* that the peer listens on */
-	uint8_t peer_queues; /* number of queues that the peer's NIC hashes to; 0 = it does not */
-	uint8_t paths;       /* number of paths for sending */
-	bool path_busy;      /* more paths may help: full window, growing queue or losses */
-	bool ack_all; /* a duplicate came: the next ACK goes over all paths, as ACKs may be lost */
-	uint8_t reply_path;   /* 1 + path of an ACK with ACK_REQ, for the answer; 0 = none */
+	uint16_t peer_port;   /* that the peer listens on */
+	uint8_t peer_queues;  /* number of queues that the peer's NIC hashes to; 0 = it does not */
+	uint8_t paths;        /* number of paths for sending */
+	bool path_busy;       /* more paths may help: full window, growing queue or losses */
 	uint8_t path_count;   /* paths wanted, and then found: at least `paths` */
 	bool elsewhere;       /* a path leads to another worker's queue, at either end */
 	bool hash_wrong;      /* answers came to another queue than the driver's hash predicts */
@@ -280,7 +261,6 @@ struct raw_conn {
 	LIST_HEAD(, raw_zc) zc;
 	STAILQ_HEAD(, raw_flush) flushes;
 	TAILQ_ENTRY(raw_conn) tx_link;
-	TAILQ_ENTRY(raw_conn) ack_link;
 	TAILQ_ENTRY(raw_conn) link;
 };
 
@@ -288,10 +268,7 @@ struct raw_conn {
 static_assert(sizeof(struct raw_conn) <= 1024 || RTE_CACHE_LINE_SIZE > 64, "size of a connection");
 /* RTE_CACHE_LINE_SIZE is 64 bytes, and 128 on arm64, where some processors have such lines. */
 static_assert(offsetof(struct raw_conn, open) == RTE_CACHE_LINE_SIZE, "hot line 0");
-static_assert(offsetof(struct raw_conn, seen) == 2 * RTE_CACHE_LINE_SIZE, "hot line 1");
-static_assert(offsetof(struct raw_conn, rx) + offsetof(struct weft_rxwin, bits) <=
-		      3 * RTE_CACHE_LINE_SIZE,
-	      "hot line 2");
+static_assert(offsetof(struct raw_conn, rx) == 2 * RTE_CACHE_LINE_SIZE, "hot line 1");
 
 static inline struct raw_conn *raw_conn_of(struct weft_lane_ep *lane_ep)
 {

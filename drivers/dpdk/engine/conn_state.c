@@ -97,7 +97,6 @@ int raw_state_init(struct raw_conn *c)
 void raw_state_free(struct raw_conn *c)
 {
 	raw_state_connected(c);
-	weft_rxwin_free(&c->rx);
 	free_paths(c);
 	free(c->move);
 }

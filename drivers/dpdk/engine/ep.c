@@ -230,12 +230,12 @@ int raw_ep_quiesce(struct weft_lane_ep *lane_ep, void *buf)
 	c->state = RAW_QUIET;
 	c->base.up = false;
 	c->base.tx_room = false;
-	c->ack_state = RAW_ACK_NONE;
+	c->rx.ack_state = RAW_ACK_NONE;
 	c->timer = 0;
 	c->loss_timer = 0;
 	park_open(c);
-	words = weft_rxwin_sack(&c->rx, state->word, WEFT_FRAME_SACK_WORDS);
-	state->next = weft_put32(c->rx.next);
+	words = weft_rxwin_sack(&c->rx.win, state->word, WEFT_FRAME_SACK_WORDS);
+	state->next = weft_put32(c->rx.win.next);
 	state->words = weft_put16((uint16_t)words);
 	state->reserved = weft_put16(0);
 	return (int)(offsetof(struct raw_rx_state, word) + 8 * words);

@@ -155,8 +155,7 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 	c->mtu.parts = weft_get32(h->features) & WEFT_HELLO_F_PARTS;
 	c->ect = weft_get32(h->features) & WEFT_HELLO_F_MARKS && c->iface->ecn;
 	c->hs->peer_paths = (uint8_t)RTE_MIN(h->paths, WEFT_FRAME_PATHS_MAX);
-	c->rx_first = weft_get32(h->first_seq);
-	weft_rxwin_init(&c->rx, c->rx_first);
+	raw_rx_init(&c->rx, weft_get32(h->first_seq));
 	raw_conn_template(c);
 }
 

@@ -115,7 +115,7 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 		raw_seal_all(iface);
 		raw_txq_flush(iface);
 	}
-	n = raw_rx(iface);
+	n = raw_rx_poll(iface);
 	if (n == 0)
 		idle_poll(iface);
 	else

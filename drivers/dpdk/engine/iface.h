@@ -31,6 +31,7 @@ struct raw_conn;
 struct raw_gone;
 struct raw_part;
 struct raw_ref;
+struct raw_rx;
 struct raw_zc;
 
 /* Buffers that connections share: see engine/outstanding.c. */
@@ -87,7 +88,7 @@ struct raw_iface {
 	bool rx_elsewhere;  /* the present frame has come to another worker's queue */
 	bool in_progress;
 	bool rx_far;        /* another core or a NIC wrote the frames: prefetch them */
-	unsigned int lcore; /* of the thread that is in raw_rx() */
+	unsigned int lcore; /* of the thread that is in raw_rx_poll() */
 	bool sent_outside;  /* frames were sent since the last progress call ended */
 	bool sent;          /* frames have the present `now` as timestamp, which gets stale */
 	uint32_t step;      /* ns between the last two progress calls */
@@ -113,9 +114,10 @@ struct raw_iface {
 	uint8_t batch_id;
 	weft_lane_split_fn split;
 	void *cb_arg;
-	TAILQ_HEAD(, raw_conn) tx_list;           /* connections with an open frame */
-	TAILQ_HEAD(raw_conns, raw_conn) ack_list; /* those with an acknowledgement to send */
-	bool acks_now;                            /* some of these are due at once */
+	TAILQ_HEAD(, raw_conn) tx_list; /* connections with an open frame */
+	/* receivers of connections with an acknowledgement to send */
+	TAILQ_HEAD(raw_rx_list, raw_rx) ack_list;
+	bool acks_now; /* some of these are due at once */
 	/* tx_clock at which the first of the others is due */
 	uint64_t acks_due;
 	unsigned int tx_batch; /* full frames are collected up to this number */

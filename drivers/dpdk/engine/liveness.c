@@ -82,7 +82,7 @@ static bool enough(const struct raw_conn *c, uint64_t trip, uint8_t timeouts)
 static void suspect_silent(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	uint64_t since = RTE_MAX(c->seen, c->round_at);
+	uint64_t since = RTE_MAX(c->rx.seen, c->round_at);
 	uint64_t trip = longest(c);
 	char text[200], peer[64];
 	bool deaf = false;
@@ -93,7 +93,7 @@ static void suspect_silent(struct raw_conn *c)
 	    iface->live_clock - since >= RTE_MAX(SUSPECT_NS, SUSPECT_TRIPS * trip))
 		snprintf(text, sizeof(text), "%s: no sign of %s for %.0f ms", iface->base.name,
 			 raw_peer_text(c, peer, sizeof(peer)),
-			 (double)(iface->live_clock - c->seen) / 1e6);
+			 (double)(iface->live_clock - c->rx.seen) / 1e6);
 	else if (enough(c, trip, DEAF_TIMEOUTS) &&
 		 iface->live_clock - c->round_at >= RTE_MAX(DEAF_NS, DEAF_TRIPS * trip))
 		deaf = true;
@@ -117,7 +117,7 @@ void raw_suspect_idle(struct raw_conn *c)
 		return;
 	snprintf(text, sizeof(text), "%s: no sign of %s for %.1f s, after %u probes",
 		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
-		 (double)(iface->live_clock - c->seen) / 1e9, c->pings);
+		 (double)(iface->live_clock - c->rx.seen) / 1e9, c->pings);
 	conn_suspect(c, 0, text);
 }
 
@@ -283,7 +283,7 @@ static void fail_dead(struct raw_conn *c)
 	snprintf(text, sizeof(text),
 		 "%s: no sign of %s for %.1f s (WEFT_PEER_TIMEOUT), probed %u times",
 		 c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
-		 (double)(c->iface->live_clock - c->seen) / 1e9, c->pings);
+		 (double)(c->iface->live_clock - c->rx.seen) / 1e9, c->pings);
 	conn_lost(c, -ETIMEDOUT, text);
 }
 
@@ -300,7 +300,7 @@ static bool is_stuck(struct raw_conn *c)
 	char text[320], peer[64];
 
 	if (c->timer == 0 || iface->live_clock - c->round_at < iface->conf.peer_timeout_ns ||
-	    iface->live_clock - c->seen >= iface->conf.peer_timeout_ns / 2)
+	    iface->live_clock - c->rx.seen >= iface->conf.peer_timeout_ns / 2)
 		return false;
 	snprintf(text, sizeof(text),
 		 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.1f s "
@@ -319,14 +319,14 @@ static bool is_stuck(struct raw_conn *c)
 static void live_timer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	uint64_t every = keepalive_interval(iface), silent = iface->live_clock - c->seen;
+	uint64_t every = keepalive_interval(iface), silent = iface->live_clock - c->rx.seen;
 
 	if (silent >= iface->conf.peer_timeout_ns && c->pings >= 3) {
 		/*
 		 * After a pause of the peer another lane may work: the protocol layer checks that
 		 * first.
 		 */
-		if (c->doomed_at <= c->seen) {
+		if (c->doomed_at <= c->rx.seen) {
 			c->doomed_at = iface->live_clock;
 			c->suspect_next = iface->live_clock;
 			raw_suspect_idle(c);
@@ -347,8 +347,7 @@ static void live_timer(struct raw_conn *c)
 	if (silent >= every && iface->live_clock >= c->next_ping) {
 		if (c->snd_una == c->snd_next)
 			raw_slots_shrink(c);
-		if (!weft_rxwin_has_hole(&c->rx))
-			weft_rxwin_free(&c->rx);
+		raw_rx_idle(&c->rx);
 		if (c->cc && c->snd_una == c->snd_next)
 			raw_window_idle(c);
 		if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
@@ -368,11 +367,12 @@ static void live_timer(struct raw_conn *c)
 		if (c->state != RAW_UP)
 			return; /* the protocol layer has stopped the connection */
 	} else if (silent < every) {
-		c->next_ping = c->seen + every;
+		c->next_ping = c->rx.seen + every;
 	}
-	raw_deadline_live(c, RTE_MAX(RTE_MIN(c->next_ping, c->seen + iface->conf.peer_timeout_ns +
-								   RAW_LIVE_STEP_MAX),
-				     iface->live_clock + 1));
+	raw_deadline_live(c,
+			  RTE_MAX(RTE_MIN(c->next_ping, c->rx.seen + iface->conf.peer_timeout_ns +
+								RAW_LIVE_STEP_MAX),
+				  iface->live_clock + 1));
 }
 
 static void up_timer(struct raw_conn *c)

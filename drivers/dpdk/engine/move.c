@@ -310,7 +310,7 @@ void raw_hint_timer(struct raw_conn *c)
 
 	if (!c->move || c->move->query_at == 0)
 		return;
-	if (c->seen > c->move->hint_since) {
+	if (c->rx.seen > c->move->hint_since) {
 		c->move->queries = 0;
 		c->move->query_at = 0;
 		return;

@@ -304,7 +304,7 @@ static struct raw_part *part_of(struct raw_conn *c, uint32_t seq, uint32_t total
 	/* Drop frames that arrived whole in the meantime: their sequence numbers will be reused. */
 	for (p = LIST_FIRST(&c->parts); p; p = next) {
 		next = LIST_NEXT(p, conn_link);
-		if (weft_rxwin_check(&c->rx, p->seq) != WEFT_RXWIN_NEW)
+		if (weft_rxwin_check(&c->rx.win, p->seq) != WEFT_RXWIN_NEW)
 			parts_drop(p);
 	}
 	LIST_FOREACH(p, &c->parts, conn_link)
@@ -553,7 +553,7 @@ enum weft_mtu_result raw_mtu_round(struct raw_conn *c)
 
 void raw_mtu_timer(struct raw_conn *c)
 {
-	uint64_t live_clock = c->iface->live_clock, silent = live_clock - c->seen;
+	uint64_t live_clock = c->iface->live_clock, silent = live_clock - c->rx.seen;
 
 	if (!c->mtu.searching) {
 		c->mtu.raises++;

@@ -249,7 +249,7 @@ void raw_path_open(struct raw_conn *c)
  */
 void raw_path_reserve(struct raw_conn *c)
 {
-	if (c->path[0].order + (c->rx.next - c->rx_first) >= RESERVE_FRAMES)
+	if (c->path[0].order + (c->rx.win.next - c->rx.first) >= RESERVE_FRAMES)
 		raw_path_open(c);
 }
 

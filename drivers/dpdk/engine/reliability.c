@@ -16,6 +16,7 @@
 
 #include "engine/build.h"
 #include "engine/conn.h"
+#include "engine/conn_rx.h"
 #include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "engine/mtu.h"
@@ -23,7 +24,6 @@
 #include "engine/outstanding.h"
 #include "engine/path_open.h"
 #include "engine/reliability.h"
-#include "engine/rx.h"
 #include "engine/window.h"
 #include "frame/frame.h"
 

@@ -19,6 +19,7 @@
 
 #include "engine/build.h"
 #include "engine/conn.h"
+#include "engine/conn_rx.h"
 #include "engine/conn_table.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
@@ -115,27 +116,6 @@ static void hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct 
 #define STEP_ROUGH 20000u /* ns between two checks of the port: arrival times are rough beyond */
 #define ECHO_ROUGH 255u   /* arrivals without an echo before a rough echo is better than none */
 #define ECHO_REQUESTED 4u /* the same, for arrivals that request an acknowledgement at once */
-
-static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
-{
-	struct raw_iface *iface = c->iface;
-
-	if (how > c->ack_state) {
-		if (c->ack_state == RAW_ACK_NONE)
-			c->ack_due = iface->tx_clock + RAW_ACK_DELAY;
-		/* The due time of the list's first connection is no bound: data may have carried
-		 * its acknowledgement already. */
-		if (c->ack_due < iface->acks_due)
-			iface->acks_due = c->ack_due;
-		c->ack_state = (uint8_t)how;
-	}
-	if (how == RAW_ACK_NOW)
-		iface->acks_now = true;
-	if (!c->on_ack_list) {
-		c->on_ack_list = true;
-		TAILQ_INSERT_TAIL(&iface->ack_list, c, ack_link);
-	}
-}
 
 /*
  * A chained frame with one message: the part in each buffer is delivered as a message of its own,
@@ -257,22 +237,32 @@ static inline void deliver_messages(struct raw_conn *c, const struct weft_frame_
  * and then, since the sender would otherwise never get one. A sender that requests acknowledgements
  * at once has a small window to control, so it gets a rough echo regularly.
  */
-static inline bool arrival_known(struct raw_conn *c, uint16_t flags)
+static inline bool arrival_known(const struct raw_iface *iface, struct raw_rx *rx, uint32_t rtt,
+				 uint16_t flags)
 {
-	const struct raw_iface *iface = c->iface;
-
 	if (likely(iface->step <= RAW_STAMP_ERROR))
 		return true;
 	if (iface->gap)
 		return false;
-	if (flags & WEFT_FRAME_F_ACK_REQ && ++c->echo_requested % ECHO_REQUESTED == 0)
+	if (flags & WEFT_FRAME_F_ACK_REQ && ++rx->echo_requested % ECHO_REQUESTED == 0)
 		return true;
-	if (c->base.rtt_ns != 0)
-		return iface->step <= c->base.rtt_ns / 4;
-	if (iface->step > STEP_ROUGH && ++c->echo_missed < ECHO_ROUGH)
+	if (rtt != 0)
+		return iface->step <= rtt / 4;
+	if (iface->step > STEP_ROUGH && ++rx->echo_missed < ECHO_ROUGH)
 		return false;
-	c->echo_missed = 0;
+	rx->echo_missed = 0;
 	return true;
+}
+
+/* @p rtt: ns of a round trip; 0 = none is known */
+static inline void take_echo(const struct raw_iface *iface, struct raw_rx *rx, uint32_t rtt,
+			     const struct weft_frame_view *v)
+{
+	rx->ts_echo = weft_get32(v->hdr->ts);
+	rx->ts_at = iface->now;
+	rx->ts_valid = arrival_known(iface, rx, rtt, v->flags);
+	rx->echo_path = v->hdr->path;
+	rx->data_received = true;
 }
 
 static __rte_always_inline void data_input(struct raw_conn *c, const struct weft_frame_view *v,
@@ -280,22 +270,18 @@ static __rte_always_inline void data_input(struct raw_conn *c, const struct weft
 {
 	struct raw_iface *iface = c->iface;
 	uint32_t seq = weft_get32(v->hdr->seq);
-	enum weft_rxwin_verdict verdict = weft_rxwin_check(&c->rx, seq);
+	enum weft_rxwin_verdict verdict = weft_rxwin_check(&c->rx.win, seq);
 
 	/* Duplicates, too: the sender measures the round trip of the retransmitted frame. */
-	c->ts_echo = weft_get32(v->hdr->ts);
-	c->ts_at = iface->now;
-	c->ts_valid = arrival_known(c, v->flags);
-	c->echo_path = v->hdr->path;
-	c->data_received = true;
+	take_echo(iface, &c->rx, c->base.rtt_ns, v);
 	if (unlikely(verdict != WEFT_RXWIN_NEW)) {
-		c->ack_all = true;
+		c->rx.ack_all = true;
 		raw_count(iface,
 			  verdict == WEFT_RXWIN_DUPLICATE ? RAW_DROP_DUPLICATE : RAW_DROP_BEYOND);
-		ack_soon(c, RAW_ACK_NOW);
+		raw_rx_ack(iface, &c->rx, RAW_ACK_NOW);
 		return;
 	}
-	if (unlikely(weft_rxwin_need(&c->rx, seq) != 0)) {
+	if (unlikely(weft_rxwin_need(&c->rx.win, seq) != 0)) {
 		raw_count(iface, RAW_NO_MEMORY); /* the frame counts as lost */
 		return;
 	}
@@ -303,13 +289,7 @@ static __rte_always_inline void data_input(struct raw_conn *c, const struct weft
 	if (unlikely(c->state != RAW_UP))
 		return; /* destroyed: frames that were not delivered are not acknowledged */
 	/* Only now: an acknowledgement means that the callback has returned. */
-	weft_rxwin_mark(&c->rx, seq);
-	c->ack_frames++;
-	c->ack_bytes += v->body_len;
-	ack_soon(c, weft_rxwin_has_hole(&c->rx) || v->flags & WEFT_FRAME_F_ACK_REQ ||
-				    c->ack_frames >= RAW_ACK_FRAMES || c->ack_bytes >= RAW_ACK_BYTES
-			    ? RAW_ACK_NOW
-			    : RAW_ACK_DELAYED);
+	raw_rx_delivered(iface, &c->rx, seq, v->body_len, v->flags & WEFT_FRAME_F_ACK_REQ);
 }
 
 /*
@@ -321,7 +301,7 @@ static __rte_noinline void part_input(struct raw_conn *c, const struct weft_fram
 	struct weft_frame_view whole;
 	struct raw_part *p;
 
-	if (weft_rxwin_check(&c->rx, weft_get32(v->hdr->seq)) != WEFT_RXWIN_NEW) {
+	if (weft_rxwin_check(&c->rx.win, weft_get32(v->hdr->seq)) != WEFT_RXWIN_NEW) {
 		data_input(c, v, NULL); /* which counts the duplicate and acknowledges it */
 		return;
 	}
@@ -341,7 +321,7 @@ static void time_wait_input(struct raw_conn *c, const struct weft_frame_view *v)
 		c->bye_done = true;
 	} else if (v->type == WEFT_FRAME_DATA || v->flags & WEFT_FRAME_F_ACK_REQ) {
 		if (v->type == WEFT_FRAME_DATA &&
-		    weft_rxwin_check(&c->rx, weft_get32(v->hdr->seq)) == WEFT_RXWIN_NEW)
+		    weft_rxwin_check(&c->rx.win, weft_get32(v->hdr->seq)) == WEFT_RXWIN_NEW)
 			raw_bye_send(c);
 		else
 			raw_ack_send(c, 0);
@@ -368,8 +348,8 @@ static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct
 	case WEFT_FRAME_ACK:
 		raw_count(c->iface, RAW_RX_ACKS);
 		if (v->flags & WEFT_FRAME_F_ACK_REQ) {
-			c->reply_path = v->hdr->path % WEFT_FRAME_PATHS_MAX + 1;
-			ack_soon(c, RAW_ACK_NOW);
+			c->rx.reply_path = v->hdr->path % WEFT_FRAME_PATHS_MAX + 1;
+			raw_rx_ack(c->iface, &c->rx, RAW_ACK_NOW);
 		}
 		break;
 	case WEFT_FRAME_PART:
@@ -407,7 +387,7 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 		c->own_seen = raw_ep_seen(&c->base);
 		c->beat_at = iface->live_clock;
 	}
-	c->seen = iface->live_clock;
+	c->rx.seen = iface->live_clock;
 	if (likely(c->state == RAW_UP)) {
 		up_input(c, v, desc);
 	} else if (c->state == RAW_TIME_WAIT) {
@@ -554,7 +534,7 @@ static __rte_always_inline bool known_input(struct raw_iface *iface,
 	if (!c || ref->id != id || ref->token != weft_get32(v->hdr->token) || c->state != RAW_UP ||
 	    !nic_has_checked(c, m))
 		return false;
-	c->seen = iface->live_clock;
+	c->rx.seen = iface->live_clock;
 	c->pings = 0;
 	raw_ack_input(c, v->hdr, NULL);
 	if (likely(c->state == RAW_UP))
@@ -675,7 +655,7 @@ static inline void prefetch_body(const struct rte_mbuf *m)
 }
 
 /* @return frames received */
-unsigned int raw_rx(struct raw_iface *iface)
+unsigned int raw_rx_poll(struct raw_iface *iface)
 {
 	struct weft_frame_port *port = iface->port;
 	struct rte_mbuf *pkts[RAW_BURST];
@@ -716,23 +696,25 @@ unsigned int raw_rx(struct raw_iface *iface)
  */
 void raw_acks(struct raw_iface *iface)
 {
-	struct raw_conns list = TAILQ_HEAD_INITIALIZER(list);
+	struct raw_rx_list list = TAILQ_HEAD_INITIALIZER(list);
 	struct raw_conn *c;
+	struct raw_rx *rx;
 
 	iface->acks_now = false;
 	iface->acks_due = RAW_NEVER;
 	TAILQ_CONCAT(&list, &iface->ack_list, ack_link);
-	while ((c = TAILQ_FIRST(&list))) {
-		TAILQ_REMOVE(&list, c, ack_link);
-		if (c->ack_state != RAW_ACK_NONE &&
-		    (c->ack_state == RAW_ACK_NOW || iface->tx_clock >= c->ack_due) &&
+	while ((rx = TAILQ_FIRST(&list))) {
+		TAILQ_REMOVE(&list, rx, ack_link);
+		c = container_of(rx, struct raw_conn, rx);
+		if (rx->ack_state != RAW_ACK_NONE &&
+		    (rx->ack_state == RAW_ACK_NOW || iface->tx_clock >= rx->ack_due) &&
 		    (c->state != RAW_UP || raw_ack_send(c, 0) == 0))
-			c->ack_state = RAW_ACK_NONE;
-		if (c->ack_state != RAW_ACK_NONE) {
-			TAILQ_INSERT_TAIL(&iface->ack_list, c, ack_link);
-			iface->acks_due = RTE_MIN(iface->acks_due, c->ack_due);
+			rx->ack_state = RAW_ACK_NONE;
+		if (rx->ack_state != RAW_ACK_NONE) {
+			TAILQ_INSERT_TAIL(&iface->ack_list, rx, ack_link);
+			iface->acks_due = RTE_MIN(iface->acks_due, rx->ack_due);
 		} else {
-			c->on_ack_list = false;
+			rx->on_ack_list = false;
 		}
 	}
 }

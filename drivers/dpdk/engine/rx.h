@@ -11,12 +11,8 @@
 
 #include "engine/iface.h"
 
-#define RAW_ACK_DELAY 25000ull
-#define RAW_ACK_FRAMES 8u
-#define RAW_ACK_BYTES 65536u
-
 /* @return frames received */
-unsigned int raw_rx(struct raw_iface *iface);
+unsigned int raw_rx_poll(struct raw_iface *iface);
 void raw_acks(struct raw_iface *iface);
 
 #endif /* WEFT_ENGINE_RX_H */

@@ -163,13 +163,7 @@ static inline void commit_frame(struct raw_conn *c, struct rte_mbuf *m, uint32_t
 		c->round_end = c->snd_next;
 		raw_timer_arm(c);
 	}
-	/* Data carries the acknowledgement, but no SACK or mark blocks: holes and marks still need
-	 * an ACK. */
-	if (c->ack_state != RAW_ACK_NONE && !weft_rxwin_has_hole(&c->rx) && c->mark_acks == 0) {
-		c->ack_state = RAW_ACK_NONE;
-		c->ack_frames = 0;
-		c->ack_bytes = 0;
-	}
+	raw_rx_carried(&c->rx);
 	iface->sent = true;
 	if (!iface->in_progress)
 		iface->sent_outside = true;
@@ -541,9 +535,9 @@ static unsigned int count_segments(const struct raw_conn *c, const struct iovec 
  */
 static uint16_t want_ack(struct raw_conn *c, uint32_t payload)
 {
-	bool data_received = c->data_received;
+	bool data_received = c->rx.data_received;
 
-	c->data_received = false;
+	c->rx.data_received = false;
 	if (c->zc_ack == RAW_ZC_ACK_REQUESTED || payload >= c->room)
 		return 0;
 	if (data_received && (c->acked_alone == 0 || c->acked_alone++ == ALONE_SENDS)) {

@@ -7,11 +7,11 @@
 
 #include <rte_common.h>
 
+#include "engine/conn_rx.h"
 #include "engine/conn_state.h"
 #include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "engine/multipath.h"
-#include "engine/rx.h"
 #include "engine/window.h"
 #include "frame/parse.h"
 
@@ -225,7 +225,7 @@ void raw_window_marked(struct raw_conn *c, const struct weft_frame_view *v)
 	if (raw_state_paths(c, k + 1u) != 0)
 		return;
 	c->path[k].marked++;
-	c->mark_acks = MARK_ACKS;
+	c->rx.mark_acks = MARK_ACKS;
 }
 
 void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn)

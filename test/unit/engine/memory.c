@@ -300,13 +300,13 @@ static void the_bitmap_of_holes_comes_with_a_loss_and_goes(void **state)
 	pair_connect(&pair);
 	b = conn_of(B->accepted);
 	four_with_one_lost();
-	assert_null(b->rx.bits);
+	assert_null(b->rx.win.bits);
 	pair_run(&pair, 10000000, NULL);
 	assert_int_equal(B->messages, 4);
-	assert_non_null(b->rx.bits);
+	assert_non_null(b->rx.win.bits);
 	/* As idle connections do: it goes. */
 	pair_run(&pair, 30000000000ull, NULL);
-	assert_null(b->rx.bits);
+	assert_null(b->rx.win.bits);
 	assert_int_equal(A->downs + B->downs, 0);
 	B->messages = 0;
 	four_with_one_lost();
@@ -327,7 +327,7 @@ static void without_memory_frames_behind_a_hole_count_as_lost(void **state)
 	assert_int_equal(B->messages, 4);
 	assert_int_equal(B->bad, 0);
 	assert_true(pair_counter(B, RAW_NO_MEMORY) > 0);
-	assert_null(conn_of(B->accepted)->rx.bits);
+	assert_null(conn_of(B->accepted)->rx.win.bits);
 	pair_close(&pair);
 }
 

@@ -119,9 +119,9 @@ static void what_came_whole_leaves_no_beginning(void **state)
 
 	(void)state;
 	open_pair();
-	seq = conn()->rx.next;
+	seq = conn()->rx.win.next;
 	assert_false(part(conn(), seq, BODY, 0, 1200));
-	weft_rxwin_mark(&conn()->rx, seq);
+	weft_rxwin_mark(&conn()->rx.win, seq);
 	assert_false(part(conn(), seq + 1, BODY, 0, 1200));
 	assert_int_equal(conn()->num_parts, 1);
 	assert_false(part(conn(), seq, BODY, 1200, BODY - 1200));
