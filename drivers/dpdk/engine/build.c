@@ -231,7 +231,7 @@ static int ctl_send(struct raw_conn *c, const struct raw_path *over, uint8_t pat
 	hdr = raw_hdr(c, m);
 	hdr->type = type;
 	hdr->flags = weft_put16(flags | WEFT_FRAME_F_CRC32C);
-	hdr->seq = weft_put32(c->snd_next);
+	hdr->seq = weft_put32(c->tx.next);
 	if (type == WEFT_FRAME_HELLO) {
 		/* The receiver has no connection yet that the frame could name. */
 		hdr->dst_conn = weft_put32(c->id);
@@ -333,7 +333,7 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *), c->tmpl, RAW_TMPL);
 	hdr = raw_hdr(c, m);
 	hdr->type = type;
-	hdr->seq = weft_put32(c->snd_next);
+	hdr->seq = weft_put32(c->tx.next);
 	if (words > 0) {
 		sack = (struct weft_frame_sack *)(hdr + 1);
 		weft_rxwin_sack(&c->rx.win, sack + 1, words);

@@ -57,9 +57,9 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	c->token = rnd.token;
 	c->secret = rnd.secret;
 	c->tx_clock_at = RAW_NEVER;
-	c->snd_next = iface->set_first_seq ? iface->first_seq : rnd.seq;
-	c->snd_una = c->snd_next;
-	c->sack_high = c->snd_next;
+	c->tx.next = iface->set_first_seq ? iface->first_seq : rnd.seq;
+	c->tx.una = c->tx.next;
+	c->tx.sack_high = c->tx.next;
 	c->csum = iface->csum_wanted;
 	c->paths = 1;
 	c->path_count = 1;
@@ -72,13 +72,22 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 		return NULL;
 	}
 	raw_timer_learn(c);
-	LIST_INIT(&c->zc);
-	STAILQ_INIT(&c->flushes);
+	LIST_INIT(&c->tx.zc);
+	STAILQ_INIT(&c->tx.flushes);
 	TAILQ_INSERT_TAIL(&iface->conns, c, link);
 	iface->refs[index] = (struct raw_ref){.id = c->id, .token = c->token, .conn = c};
 	iface->conn_count++;
 	raw_count(iface, passive ? RAW_CONN_PASSIVE : RAW_CONN_ACTIVE);
 	return c;
+}
+
+void raw_conn_tx_end(struct raw_conn *c)
+{
+	c->open_room = 0;
+	c->base.queued = 0;
+	raw_parts_forget(c);
+	raw_window_over(c);
+	raw_slots_release(c->iface, &c->tx);
 }
 
 /* Keeps the peer's address, so that RESET can answer the peer's later frames: see answers_for(). */
@@ -117,9 +126,9 @@ void raw_conn_free(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 
 	remember_peer(c);
-	raw_slots_release(c);
-	if (c->on_tx_list)
-		TAILQ_REMOVE(&iface->tx_list, c, tx_link);
+	raw_conn_tx_end(c);
+	if (c->tx.on_list)
+		TAILQ_REMOVE(&iface->tx_list, &c->tx, link);
 	raw_rx_free(iface, &c->rx);
 	if (c->state == RAW_HALF_OPEN)
 		raw_half_remove(c);
@@ -134,7 +143,7 @@ void raw_conn_free(struct raw_conn *c)
 	raw_window_free(c);
 	raw_multi_free(c);
 	raw_state_free(c);
-	free(c->slots);
+	free(c->tx.slots);
 	free(c);
 }
 
@@ -153,13 +162,13 @@ static int make_window(struct raw_conn *c)
 
 	frames = RTE_MIN(frames, RTE_MIN(hs->peer_rx_seqs, WEFT_RXWIN));
 	frames = RTE_MIN(frames, iface->share.tx_held_max);
-	c->win_frames = RTE_MAX((uint32_t)frames, 1u);
-	c->win_bytes = iface->conf.window != 0
-			       ? (uint32_t)RTE_MIN(iface->conf.window, (size_t)INT32_MAX)
-		       : fixed ? RAW_WIN_BYTES
-			       : RAW_WIN_BYTES_MAX;
-	c->win_whole = c->win_frames;
-	if (raw_slots_init(c) != 0 || raw_multi_init(c) != 0)
+	c->tx.win_frames = RTE_MAX((uint32_t)frames, 1u);
+	c->tx.win_bytes = iface->conf.window != 0
+				  ? (uint32_t)RTE_MIN(iface->conf.window, (size_t)INT32_MAX)
+			  : fixed ? RAW_WIN_BYTES
+				  : RAW_WIN_BYTES_MAX;
+	c->tx.win_whole = c->tx.win_frames;
+	if (raw_slots_init(&c->tx) != 0 || raw_multi_init(c) != 0)
 		return -ENOMEM;
 	return raw_window_init(c, c->measured.rtt, hs->measure.best);
 }
@@ -232,7 +241,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 		raw_half_remove(c);
 	raw_mtu_init(c);
 	first_trip(c);
-	c->base.max_msg = c->room - (uint32_t)sizeof(struct weft_frame_msg);
+	c->base.max_msg = c->tx.room - (uint32_t)sizeof(struct weft_frame_msg);
 	c->state = RAW_UP;
 	raw_table_hop_add(c);
 	c->base.up = true;
@@ -264,8 +273,8 @@ static void go_down(struct raw_conn *c, int error)
 	c->base.up = false;
 	c->base.tx_room = false;
 	c->rx.ack_state = RAW_ACK_NONE;
-	raw_zc_fail(c, error);
-	raw_slots_release(c);
+	raw_zc_fail(&c->tx, error);
+	raw_conn_tx_end(c);
 }
 
 void raw_conn_fail(struct raw_conn *c, int status, const char *text)
@@ -280,7 +289,7 @@ void raw_conn_fail(struct raw_conn *c, int status, const char *text)
 		raw_conn_free(c);
 		return;
 	}
-	raw_flushes_end(c, status);
+	raw_flushes_end(&c->tx, status);
 	/* A failed attempt to connect leaves nothing for the flight recorder to examine. */
 	if (was_up)
 		weft_tap_error(iface->tap, text);
@@ -316,7 +325,7 @@ void raw_conn_bye(struct raw_conn *c)
 	raw_count(iface, RAW_CONN_GONE);
 	snprintf(text, sizeof(text), "%s: %s closed the connection", iface->base.name, peer);
 	go_down(c, -ECONNRESET);
-	raw_flushes_end(c, -ECONNRESET);
+	raw_flushes_end(&c->tx, -ECONNRESET);
 	if (c->state == RAW_DOWN)
 		iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_GONE, 0, text);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/conn.h
- * A connection of the raw-DPDK lane engine: its state, and the slots of the frames that it has
- * sent.
- *
- * Ownership of a data frame: the connection's slot holds one reference of every mbuf of the chain
- * until the frame is acknowledged. The TX queue or the NIC holds another while the frame is to be
- * sent. When both are gone, the buffer returns to its pool, and user memory of a zero-copy send to
- * its owner.
+ * A connection of the raw-DPDK lane engine: its state. The halves of sender and receiver are in
+ * engine/conn_tx.h and engine/conn_rx.h.
  */
 #ifndef WEFT_ENGINE_CONN_H
 #define WEFT_ENGINE_CONN_H
@@ -23,6 +18,7 @@
 
 #include "base/container.h"
 #include "engine/conn_rx.h"
+#include "engine/conn_tx.h"
 #include "engine/loss_rules.h"
 #include "engine/mtu.h"
 #include "frame/encap.h"
@@ -46,10 +42,7 @@
 
 static_assert(WEFT_ENCAP_MAX + sizeof(struct weft_frame_hdr) <= RAW_TMPL, "template");
 
-struct weft_cc;
 struct raw_part;
-struct raw_copy;
-struct raw_flush;
 struct raw_hs;
 struct raw_iface;
 struct raw_move;
@@ -68,32 +61,6 @@ enum raw_state {
 	RAW_QUIET,     /* sends nothing more: another lane gets its messages (engine/ep.c) */
 	RAW_DOWN,      /* failed, or closed by the peer; ends with ep_destroy() */
 	RAW_TIME_WAIT, /* destroyed; answers late frames, repeats BYE */
-};
-
-/* What the timer has sent since the last acknowledgement (engine/reliability.c). */
-enum raw_tail {
-	RAW_TAIL_NONE,
-	RAW_TAIL_ACK_REQUESTED, /* ports in memory: a frame without data has requested an ACK */
-	RAW_TAIL_PROBED,        /* the newest frame has been retransmitted */
-};
-
-/* What the last zero-copy send that may await an acknowledgement has done. */
-enum raw_zc_ack { RAW_ZC_ACK_NONE, RAW_ZC_ACK_REQUESTED, RAW_ZC_ACK_NO_REQUEST };
-
-/* A frame that was sent and is not acknowledged. */
-struct raw_slot {
-	union {
-		struct rte_mbuf *m;    /* NULL = acknowledged */
-		struct raw_copy *copy; /* taken_back: see engine/outstanding.c */
-	};
-	uint64_t sent;    /* tx_clock of the last transmission */
-	uint32_t order;   /* of the last transmission, on its path */
-	uint32_t payload; /* message bytes, for lane_ep->queued */
-	uint16_t bytes;   /* lane bytes, for the window */
-	uint8_t path;
-	uint8_t tries;
-	bool taken_back;
-	bool lost; /* and not retransmitted yet: not in flight (engine/window.c) */
 };
 
 /*
@@ -142,70 +109,31 @@ struct raw_conn {
 	uint8_t state;      /* enum raw_state */
 	uint8_t csum;       /* enum weft_frame_csum, agreed */
 	uint8_t path_watch; /* RAW_WATCH_* (engine/multipath.h); 0 = all frames take one path */
+	uint8_t next_path;  /* of the next frame */
 
-	/* Line 1: sending a frame, processing an acknowledgement. */
-	struct rte_mbuf *open __rte_cache_aligned;
-	struct raw_slot *slots;
-	uint32_t slot_mask;
-	uint32_t snd_una, snd_next;
-	uint32_t sack_high; /* one past the newest sequence in a SACK; snd_una = none */
-	uint32_t inflight;  /* lane bytes */
-	uint32_t win_bytes, win_frames;
-	uint8_t next_path;
-	uint8_t backoff;
-	uint8_t tail; /* enum raw_tail */
-	bool on_tx_list;
-	uint64_t timer; /* tx_clock of tail probe or RTO; 0 = nothing outstanding */
-	/* live_clock since which a frame before round_end has been missing its acknowledgement. */
-	uint64_t round_at;
-
-	/* Line 2: receiving a frame. */
+	/* Line 1: receiving a frame. */
 	struct raw_rx rx __rte_cache_aligned;
 
-	/* Line 3 and the next ones: fields that each frame uses, but not each message. */
+	/* Fields that each frame uses, but not each message. */
 	/* tx_clock of the next check by raw_timers(); RAW_NEVER = none */
 	uint64_t tx_clock_at;
-	uint32_t probe_wait; /* ns from a frame to its tail probe: follows the round trip */
-	/* Congestion control, one for each path; NULL: the window is fixed (engine/window.h). */
-	struct weft_cc *cc;
 	struct raw_multi *multi; /* NULL: there is one path */
 	struct raw_path *path;   /* &first_path, or memory of their own for several */
-	int32_t cc_left;         /* bytes until raw_window_ack_req() */
-	uint32_t cc_acked;       /* bytes acknowledged since the last on_ack() */
-	uint32_t cc_limit;       /* bytes in flight */
-	uint32_t cc_gap;         /* ns between frames; 0 = none */
-	uint32_t cc_lost;        /* frames that are lost and wait for their retransmission */
-	uint32_t room;           /* bytes for messages in a frame that is sent whole */
-	uint16_t cut;            /* longer frames go in parts (engine/mtu.c); UINT16_MAX = none */
-	uint16_t txq_need;       /* places in the queue that the longest frame takes */
-	bool cc_full;            /* since the last on_ack() the window has held a frame back */
-	uint8_t path_room;       /* entries of path */
-	uint8_t stale_missed;    /* round-trip samples refused: the frame's timestamp was too old */
-	uint8_t zc_ack;          /* enum raw_zc_ack */
-	/* zero-copy sends since the peer's data last carried their acknowledgement */
-	uint8_t acked_alone;
-	bool ect; /* frames are ECN-capable: the peer reports marks, cc respects them */
+	struct raw_iface *iface;
+	uint8_t path_room;   /* entries of path */
+	bool ect;            /* frames are ECN-capable: the peer reports marks, cc respects them */
+	uint16_t frame_size; /* agreed */
+
+	/* Lines 3 and 4: sending a frame, processing an acknowledgement. */
+	struct raw_tx tx __rte_cache_aligned;
+
 	uint8_t tmpl[RAW_TMPL];
 	struct weft_encap_hdr encap;
-	uint16_t frame_size; /* agreed */
 	struct raw_path first_path;
 
-	/*
-	 * tx_clock of the first of several timeouts in a row whose cause is not known yet; 0 = none
-	 */
-	uint64_t cc_quiet;
-	uint64_t cc_next; /* tx_clock: with a gap no frame leaves before */
-
-	uint32_t round_end;
-	uint32_t hdr_held; /* small buffers held by its zero-copy frames */
-
 	/* Cold. */
-	struct raw_iface *iface;
-	uint32_t win_whole;               /* win_frames while the peer acknowledges */
-	uint32_t take_next;               /* stalled: frames before this one have been taken back */
-	TAILQ_ENTRY(raw_conn) stall_link; /* while win_frames < win_whole */
-	TAILQ_ENTRY(raw_conn) wait_link;  /* in iface->resolving or iface->closed */
-	bool resolving, lingers;          /* is in iface->resolving, in iface->closed */
+	TAILQ_ENTRY(raw_conn) wait_link; /* in iface->resolving or iface->closed */
+	bool resolving, lingers;         /* is in iface->resolving, in iface->closed */
 	bool in_hello;
 	struct weft_table_node by_hello;  /* in iface->hello, while in_hello: a responder's */
 	uint32_t id, token;               /* ours */
@@ -226,13 +154,9 @@ struct raw_conn {
 	bool hash_wrong;      /* answers came to another queue than the driver's hash predicts */
 	uint32_t port_cursor; /* of weft_path_port() */
 	uint8_t peer_mac[6];
-	uint32_t late; /* ns; see tail_answered() */
-	/* live_clock of the last request or retransmission of the timer; 0 = none */
-	uint64_t tail_at;
-	uint64_t loss_timer; /* tx_clock; 0 = no frame is a candidate for loss */
-	uint64_t next_ping;  /* live_clock */
-	uint32_t pings;      /* requests for an ACK since the last valid frame */
-	uint64_t hs_next;    /* live_clock of the next try of a handshake step, or of BYE */
+	uint64_t next_ping; /* live_clock */
+	uint32_t pings;     /* requests for an ACK since the last valid frame */
+	uint64_t hs_next;   /* live_clock of the next try of a handshake step, or of BYE */
 	/* live_clock; WEFT_PEER_TIMEOUT is over: the last check of other lanes */
 	uint64_t doomed_at;
 	uint64_t beat_at; /* live_clock of the last ALIVE frame */
@@ -258,26 +182,17 @@ struct raw_conn {
 	uint8_t bye_path;
 	bool bye_done;
 	int error; /* while DOWN */
-	LIST_HEAD(, raw_zc) zc;
-	STAILQ_HEAD(, raw_flush) flushes;
-	TAILQ_ENTRY(raw_conn) tx_link;
 	TAILQ_ENTRY(raw_conn) link;
 };
 
 /* With one path. A host may have 65,536 connections of each iface. */
 static_assert(sizeof(struct raw_conn) <= 1024 || RTE_CACHE_LINE_SIZE > 64, "size of a connection");
 /* RTE_CACHE_LINE_SIZE is 64 bytes, and 128 on arm64, where some processors have such lines. */
-static_assert(offsetof(struct raw_conn, open) == RTE_CACHE_LINE_SIZE, "hot line 0");
-static_assert(offsetof(struct raw_conn, rx) == 2 * RTE_CACHE_LINE_SIZE, "hot line 1");
+static_assert(offsetof(struct raw_conn, rx) == RTE_CACHE_LINE_SIZE, "hot line 0");
 
 static inline struct raw_conn *raw_conn_of(struct weft_lane_ep *lane_ep)
 {
 	return (struct raw_conn *)lane_ep;
-}
-
-static inline struct raw_slot *raw_slot(struct raw_conn *c, uint32_t seq)
-{
-	return &c->slots[seq & c->slot_mask];
 }
 
 static inline struct weft_frame_hdr *raw_hdr(const struct raw_conn *c, struct rte_mbuf *m)
@@ -290,13 +205,15 @@ static inline bool raw_parts_needed(const struct raw_conn *c, const struct raw_s
 {
 	return (uint32_t)slot->bytes + c->encap.len +
 		       (c->csum == WEFT_FRAME_CSUM_CRC32C ? 4u : 0u) >
-	       c->cut;
+	       c->tx.cut;
 }
 
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
 /* Only for connections to which the protocol layer has no reference (any more). */
 void raw_conn_free(struct raw_conn *c);
 void raw_conn_up(struct raw_conn *c, uint16_t frame_size);
+/* Nothing is sent or retransmitted any more: frees the frames. */
+void raw_conn_tx_end(struct raw_conn *c);
 void raw_conn_fail(struct raw_conn *c, int status, const char *text);
 void raw_conn_bye(struct raw_conn *c);
 void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v);

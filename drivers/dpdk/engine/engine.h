@@ -6,6 +6,7 @@
  * The folder, by subject:
  *	iface, clock, address              an open port: progress, clocks and sleep, its address
  *	conn, conn_table, ep               connections: life, state, how frames find theirs
+ *	conn_tx                            a connection's sender: open frame, slots, window, timers
  *	conn_rx                            a connection's receiver: sequences, echo, acknowledgement
  *	conn_state                         state that few connections need: its memory
  *	handshake, half_open, path_probe   connecting: each step, unknown senders, ports of paths,

@@ -73,12 +73,12 @@ void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 		   c->state == RAW_MEASURE || c->state == RAW_READY;
 	bool lingers = met || c->state == RAW_DOWN;
 	/* the peer has received the sends that are left */
-	bool reaped = c->state == RAW_QUIET && !c->slots;
+	bool reaped = c->state == RAW_QUIET && !c->tx.slots;
 
 	c->base.up = false;
 	c->base.tx_room = false;
 	c->base.user = NULL;
-	if (c->open)
+	if (c->tx.open)
 		raw_seal(c, 0);
 	if (met)
 		raw_bye_send(c);
@@ -86,10 +86,10 @@ void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 		c->bye_done = true;
 	raw_conn_linger(c, lingers);
 	if (!reaped)
-		raw_zc_fail(c, -ECANCELED);
-	raw_slots_release(c);
-	raw_zc_cancel(c);
-	raw_flushes_end(c, -ECANCELED);
+		raw_zc_fail(&c->tx, -ECANCELED);
+	raw_conn_tx_end(c);
+	raw_zc_cancel(c->iface, &c->tx);
+	raw_flushes_end(&c->tx, -ECANCELED);
 	raw_txq_flush(iface);
 }
 
@@ -157,8 +157,8 @@ void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
 		     "%s -> %s: %s, frames of %u bytes, %u outstanding (%u bytes), window %u "
 		     "frames or %u bytes",
 		     c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)), names[c->state],
-		     c->frame_size, c->snd_next - c->snd_una, c->inflight, c->win_frames,
-		     c->win_bytes);
+		     c->frame_size, c->tx.next - c->tx.una, c->tx.inflight, c->tx.win_frames,
+		     c->tx.win_bytes);
 	for (unsigned int i = 0; i < c->path_count && n > 0 && (size_t)n < size; i++) {
 		raw_window_print(c, i, window, sizeof(window));
 		n += snprintf(
@@ -183,7 +183,7 @@ void raw_paths_print(const struct raw_iface *iface, void (*cb)(const char *text,
 				 "again%s, to %s",
 				 iface->base.name, c->id & 0xffff, i, c->path[i].rtt.srtt / 1e3,
 				 c->path[i].rtt.var / 1e3,
-				 c->cc ? (unsigned int)c->cc[i].window : c->win_bytes,
+				 c->tx.cc ? (unsigned int)c->tx.cc[i].window : c->tx.win_bytes,
 				 c->path[i].order, c->path[i].retransmits, raw_multi_text(c, i),
 				 raw_peer_text(c, peer, sizeof(peer)));
 			cb(text, arg);
@@ -198,21 +198,21 @@ static_assert(sizeof(struct raw_rx_state) == 8 + 8 * WEFT_FRAME_SACK_WORDS, "sta
 /* The messages of the open frame are the last to be handed out. */
 static void park_open(struct raw_conn *c)
 {
-	struct rte_mbuf *m = c->open;
+	struct rte_mbuf *m = c->tx.open;
 
-	if (c->on_tx_list)
-		TAILQ_REMOVE(&c->iface->tx_list, c, tx_link);
-	c->on_tx_list = false;
+	if (c->tx.on_list)
+		TAILQ_REMOVE(&c->iface->tx_list, &c->tx, link);
+	c->tx.on_list = false;
 	c->open_room = 0;
 	if (!m)
 		return;
 	m->data_len = (uint16_t)(c->open_pos - rte_pktmbuf_mtod(m, uint8_t *));
 	m->pkt_len = m->data_len;
-	*raw_slot(c, c->snd_next++) = (struct raw_slot){
+	*raw_slot(&c->tx, c->tx.next++) = (struct raw_slot){
 		.m = m,
 		.payload = m->pkt_len - c->encap.len - (uint32_t)sizeof(struct weft_frame_hdr),
 	};
-	c->open = NULL;
+	c->tx.open = NULL;
 }
 
 int raw_ep_quiesce(struct weft_lane_ep *lane_ep, void *buf)
@@ -231,8 +231,8 @@ int raw_ep_quiesce(struct weft_lane_ep *lane_ep, void *buf)
 	c->base.up = false;
 	c->base.tx_room = false;
 	c->rx.ack_state = RAW_ACK_NONE;
-	c->timer = 0;
-	c->loss_timer = 0;
+	c->tx.timer = 0;
+	c->tx.loss_timer = 0;
 	park_open(c);
 	words = weft_rxwin_sack(&c->rx.win, state->word, WEFT_FRAME_SACK_WORDS);
 	state->next = weft_put32(c->rx.win.next);
@@ -258,19 +258,19 @@ static bool state_fits(struct raw_conn *c, const struct raw_rx_state *s, size_t 
 	uint32_t words = weft_get16(s->words), pos = 0, bit, seq, sent;
 
 	/* The frame that was open when the lane stopped has never been sent. */
-	sent = c->snd_next - c->snd_una;
-	if (sent && raw_slot(c, c->snd_next - 1)->tries == 0)
+	sent = c->tx.next - c->tx.una;
+	if (sent && raw_slot(&c->tx, c->tx.next - 1)->tries == 0)
 		sent--;
 	if (words > WEFT_FRAME_SACK_WORDS ||
 	    length != offsetof(struct raw_rx_state, word) + 8 * words)
 		return false;
-	if (weft_get32(s->next) - c->snd_una > sent)
+	if (weft_get32(s->next) - c->tx.una > sent)
 		return false;
 	while (weft_sack_next(s->word, words, &pos, &bit))
-		if (weft_get32(s->next) + 1 + bit - c->snd_una >= sent)
+		if (weft_get32(s->next) + 1 + bit - c->tx.una >= sent)
 			return false;
-	for (seq = c->snd_una; seq != c->snd_next; seq++)
-		if (!raw_slot(c, seq)->m && !was_received(s, seq))
+	for (seq = c->tx.una; seq != c->tx.next; seq++)
+		if (!raw_slot(&c->tx, seq)->m && !was_received(s, seq))
 			return false;
 	return true;
 }
@@ -335,11 +335,11 @@ static void give_flushes(struct raw_conn *c, uint32_t seq, weft_lane_reap_cb cb,
 {
 	struct raw_flush *f;
 
-	while (c->state == RAW_QUIET && (f = STAILQ_FIRST(&c->flushes)) &&
+	while (c->state == RAW_QUIET && (f = STAILQ_FIRST(&c->tx.flushes)) &&
 	       weft_seq_diff(seq, f->seq) >= 0) {
 		struct weft_lane_comp *comp = f->comp;
 
-		STAILQ_REMOVE_HEAD(&c->flushes, link);
+		STAILQ_REMOVE_HEAD(&c->tx.flushes, link);
 		free(f);
 		cb(arg, 0, NULL, 0, comp);
 	}
@@ -359,9 +359,9 @@ int raw_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
 	if (c->state != RAW_QUIET || !state_fits(c, &s, length))
 		return -EPROTO;
 	/* Frames that are still in the TX queue leave; the peer ignores them. */
-	for (seq = c->snd_una; seq != c->snd_next; seq++) {
+	for (seq = c->tx.una; seq != c->tx.next; seq++) {
 		give_flushes(c, seq, cb, arg);
-		slot = c->state == RAW_QUIET ? raw_slot(c, seq) : NULL;
+		slot = c->state == RAW_QUIET ? raw_slot(&c->tx, seq) : NULL;
 		if (slot && slot->m && !was_received(&s, seq))
 			give_slot(c, slot, cb, arg);
 		if (c->state != RAW_QUIET)
@@ -369,6 +369,6 @@ int raw_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
 	}
 	give_flushes(c, seq, cb, arg);
 	if (c->state == RAW_QUIET)
-		raw_slots_release(c);
+		raw_conn_tx_end(c);
 	return 0;
 }

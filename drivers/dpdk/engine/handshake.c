@@ -78,7 +78,7 @@ static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 		.worker_id = weft_put64(iface->worker_id),
 		.iface_id = weft_put64(iface->iface_id),
 		.peer_iface = weft_put64(c->remote_iface),
-		.first_seq = weft_put32(c->snd_next),
+		.first_seq = weft_put32(c->tx.next),
 		.rx_frames = weft_put32(iface->port->rx_depth),
 		.rx_bufs = weft_put32(iface->port->pool->size),
 		.frame_size = weft_put16((uint16_t)(iface->frame_size - raw_tag_len(iface))),

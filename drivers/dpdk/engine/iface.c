@@ -232,10 +232,10 @@ static void raw_close(struct weft_lane_iface *base)
 	weft_telemetry_remove(iface->telemetry);
 	raw_txq_flush(iface);
 	while ((c = TAILQ_FIRST(&iface->conns))) {
-		raw_zc_fail(c, -ECANCELED);
-		raw_slots_release(c);
-		raw_zc_cancel(c);
-		raw_flushes_end(c, -ECANCELED);
+		raw_zc_fail(&c->tx, -ECANCELED);
+		raw_conn_tx_end(c);
+		raw_zc_cancel(iface, &c->tx);
+		raw_flushes_end(&c->tx, -ECANCELED);
 		raw_conn_free(c);
 	}
 	raw_txq_drop(iface);

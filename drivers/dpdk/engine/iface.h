@@ -32,6 +32,7 @@ struct raw_gone;
 struct raw_part;
 struct raw_ref;
 struct raw_rx;
+struct raw_tx;
 struct raw_zc;
 
 /* Buffers that connections share: see engine/outstanding.c. */
@@ -41,7 +42,7 @@ struct raw_share {
 	/* Small buffers in zero-copy frames: limited, since ACKs need some, too. */
 	uint32_t hdr_held, hdr_held_max, hdr_held_hard;
 	bool pressed; /* a buffer was refused since the last progress() */
-	TAILQ_HEAD(, raw_conn) stalled;
+	TAILQ_HEAD(, raw_tx) stalled;
 	uint64_t taken_back; /* bytes of the heap for frames taken back, and their limit */
 	uint64_t taken_back_max;
 };
@@ -114,7 +115,7 @@ struct raw_iface {
 	uint8_t batch_id;
 	weft_lane_split_fn split;
 	void *cb_arg;
-	TAILQ_HEAD(, raw_conn) tx_list; /* connections with an open frame */
+	TAILQ_HEAD(, raw_tx) tx_list; /* senders with an open frame */
 	/* receivers of connections with an acknowledgement to send */
 	TAILQ_HEAD(raw_rx_list, raw_rx) ack_list;
 	bool acks_now; /* some of these are due at once */

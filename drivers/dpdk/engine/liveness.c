@@ -75,19 +75,19 @@ static bool enough(const struct raw_conn *c, uint64_t trip, uint8_t timeouts)
 {
 	if (trip >= LONG_NS)
 		timeouts = (uint8_t)RTE_MIN(timeouts, 1u + c->path_count);
-	return c->backoff >= timeouts;
+	return c->tx.backoff >= timeouts;
 }
 
 /* The retransmission timer has expired: report a silent peer, or one that acknowledges nothing. */
 static void suspect_silent(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	uint64_t since = RTE_MAX(c->rx.seen, c->round_at);
+	uint64_t since = RTE_MAX(c->rx.seen, c->tx.round_at);
 	uint64_t trip = longest(c);
 	char text[200], peer[64];
 	bool deaf = false;
 
-	if (c->timer == 0 || c->state != RAW_UP || iface->live_clock < c->suspect_next)
+	if (c->tx.timer == 0 || c->state != RAW_UP || iface->live_clock < c->suspect_next)
 		return;
 	if ((enough(c, trip, SUSPECT_TIMEOUTS) || iface->txq.count > 0) &&
 	    iface->live_clock - since >= RTE_MAX(SUSPECT_NS, SUSPECT_TRIPS * trip))
@@ -95,7 +95,7 @@ static void suspect_silent(struct raw_conn *c)
 			 raw_peer_text(c, peer, sizeof(peer)),
 			 (double)(iface->live_clock - c->rx.seen) / 1e6);
 	else if (enough(c, trip, DEAF_TIMEOUTS) &&
-		 iface->live_clock - c->round_at >= RTE_MAX(DEAF_NS, DEAF_TRIPS * trip))
+		 iface->live_clock - c->tx.round_at >= RTE_MAX(DEAF_NS, DEAF_TRIPS * trip))
 		deaf = true;
 	else
 		return;
@@ -103,8 +103,8 @@ static void suspect_silent(struct raw_conn *c)
 		snprintf(text, sizeof(text),
 			 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.0f ms",
 			 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
-			 raw_slot(c, c->snd_una)->bytes + c->encap.len,
-			 (double)(iface->live_clock - c->round_at) / 1e6);
+			 raw_slot(&c->tx, c->tx.una)->bytes + c->encap.len,
+			 (double)(iface->live_clock - c->tx.round_at) / 1e6);
 	conn_suspect(c, deaf, text);
 }
 
@@ -260,7 +260,7 @@ void raw_beat(struct weft_lane_iface *base)
 void raw_alive_input(struct raw_conn *c)
 {
 	raw_count(c->iface, RAW_RX_ALIVE);
-	c->round_at = c->iface->live_clock;
+	c->tx.round_at = c->iface->live_clock;
 }
 
 static uint64_t keepalive_interval(const struct raw_iface *iface)
@@ -299,15 +299,15 @@ static bool is_stuck(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 	char text[320], peer[64];
 
-	if (c->timer == 0 || iface->live_clock - c->round_at < iface->conf.peer_timeout_ns ||
+	if (c->tx.timer == 0 || iface->live_clock - c->tx.round_at < iface->conf.peer_timeout_ns ||
 	    iface->live_clock - c->rx.seen >= iface->conf.peer_timeout_ns / 2)
 		return false;
 	snprintf(text, sizeof(text),
 		 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.1f s "
 		 "(WEFT_PEER_TIMEOUT): does the path between still carry frames of %u bytes?",
 		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
-		 raw_slot(c, c->snd_una)->bytes + c->encap.len,
-		 (double)(iface->live_clock - c->round_at) / 1e9, c->frame_size);
+		 raw_slot(&c->tx, c->tx.una)->bytes + c->encap.len,
+		 (double)(iface->live_clock - c->tx.round_at) / 1e9, c->frame_size);
 	conn_lost(c, -ETIMEDOUT, text);
 	return true;
 }
@@ -345,10 +345,10 @@ static void live_timer(struct raw_conn *c)
 	if (every == 0)
 		return;
 	if (silent >= every && iface->live_clock >= c->next_ping) {
-		if (c->snd_una == c->snd_next)
-			raw_slots_shrink(c);
+		if (c->tx.una == c->tx.next)
+			raw_slots_shrink(&c->tx);
 		raw_rx_idle(&c->rx);
-		if (c->cc && c->snd_una == c->snd_next)
+		if (c->tx.cc && c->tx.una == c->tx.next)
 			raw_window_idle(c);
 		if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
 			raw_count(iface, RAW_TX_PING);
@@ -385,15 +385,15 @@ static void up_timer(struct raw_conn *c)
 	}
 	if (is_stuck(c))
 		return;
-	if (c->cc_gap != 0 && iface->tx_clock >= c->cc_next)
+	if (c->tx.cc_gap != 0 && iface->tx_clock >= c->tx.cc_next)
 		c->base.tx_room = true;
 	if (c->multi)
 		raw_multi_timer(c);
 	else if (c->path_busy && iface->paths_auto)
 		raw_path_open(c);
-	if (c->loss_timer != 0 && iface->tx_clock >= c->loss_timer)
+	if (c->tx.loss_timer != 0 && iface->tx_clock >= c->tx.loss_timer)
 		raw_loss_detect(c);
-	if (c->timer != 0 && iface->tx_clock >= c->timer) {
+	if (c->tx.timer != 0 && iface->tx_clock >= c->tx.timer) {
 		if (raw_timer_fire(c))
 			raw_move_look(c);
 		suspect_silent(c);
@@ -406,10 +406,10 @@ static void up_timer(struct raw_conn *c)
 		return;
 	if (c->mtu.next != 0)
 		raw_deadline_live(c, RTE_MAX(c->mtu.next, iface->live_clock + 1));
-	if (c->loss_timer != 0)
-		raw_deadline_tx(c, c->loss_timer);
-	if (c->timer != 0)
-		raw_deadline_tx(c, c->timer);
+	if (c->tx.loss_timer != 0)
+		raw_deadline_tx(c, c->tx.loss_timer);
+	if (c->tx.timer != 0)
+		raw_deadline_tx(c, c->tx.timer);
 	raw_hint_timer(c);
 	if (c->state == RAW_UP)
 		live_timer(c);

@@ -208,7 +208,7 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 		return;
 	}
 	c->move->over = c->move->challenges;
-	if (c->open)
+	if (c->tx.open)
 		raw_seal(c, 0);
 	/* The next connection to this address requests it by ARP again. */
 	if (weft_arp_lookup(&c->iface->arp, c->hop_ip, c->iface->now, known) &&
@@ -489,8 +489,8 @@ void raw_hint_icmp(struct raw_iface *iface, const struct weft_frame_view *v)
 	raw_count(iface, RAW_ICMP_IN);
 	if (v->icmp_code != WEFT_ICMP_TOO_LONG)
 		hint_check(c, RAW_HINT_ICMP);
-	else if (c->timer != 0 && hint_slot(c, RAW_HINT_ICMP) != 0)
-		raw_mtu_suspect(c, c->snd_una); /* it searches the size that passes */
+	else if (c->tx.timer != 0 && hint_slot(c, RAW_HINT_ICMP) != 0)
+		raw_mtu_suspect(c, c->tx.una); /* it searches the size that passes */
 }
 
 /*

@@ -166,7 +166,7 @@ static uint32_t part_bytes(const struct raw_conn *c)
 		c->encap.len +
 		(uint32_t)(sizeof(struct weft_frame_hdr) + sizeof(struct weft_frame_part)) + 4;
 
-	return RTE_ALIGN_FLOOR((uint32_t)c->cut - around, WEFT_FRAME_PART_UNIT);
+	return RTE_ALIGN_FLOOR((uint32_t)c->tx.cut - around, WEFT_FRAME_PART_UNIT);
 }
 
 static uint32_t num_parts(const struct raw_conn *c, uint32_t body)
@@ -174,7 +174,7 @@ static uint32_t num_parts(const struct raw_conn *c, uint32_t body)
 	return (body + part_bytes(c) - 1) / part_bytes(c);
 }
 
-/* @return the frames of c->cut bytes into which a frame of c->frame_size is cut */
+/* @return the frames of c->tx.cut bytes into which a frame of c->frame_size is cut */
 static uint16_t parts_of_full_frame(const struct raw_conn *c)
 {
 	return (uint16_t)num_parts(c, (uint32_t)c->base.max_msg + sizeof(struct weft_frame_msg));
@@ -394,18 +394,18 @@ static uint16_t least_size(const struct raw_conn *c)
 
 static uint16_t present_size(const struct raw_conn *c)
 {
-	return RTE_MIN(c->cut, c->frame_size);
+	return RTE_MIN(c->tx.cut, c->frame_size);
 }
 
 /* Frames of up to @p size bytes pass; longer ones, outstanding or new, are sent in parts. */
 static void set_size(struct raw_conn *c, uint16_t size)
 {
-	c->cut = size < c->frame_size ? size : UINT16_MAX;
-	c->txq_need = size < c->frame_size ? parts_of_full_frame(c) : 1;
+	c->tx.cut = size < c->frame_size ? size : UINT16_MAX;
+	c->tx.txq_need = size < c->frame_size ? parts_of_full_frame(c) : 1;
 	/*
 	 * Room for the CRC is always reserved, so that sizes do not depend on the agreed checksum.
 	 */
-	c->room = size - c->encap.len - (uint32_t)sizeof(struct weft_frame_hdr) - 4;
+	c->tx.room = size - c->encap.len - (uint32_t)sizeof(struct weft_frame_hdr) - 4;
 }
 
 /*
@@ -413,13 +413,13 @@ static void set_size(struct raw_conn *c, uint16_t size)
  */
 static void send_again(struct raw_conn *c)
 {
-	if (c->timer == 0)
+	if (c->tx.timer == 0)
 		return;
-	c->tail = RAW_TAIL_PROBED;
-	c->tail_at = 0;
-	c->backoff = 0;
-	c->timer = c->iface->tx_clock;
-	raw_deadline_tx(c, c->timer);
+	c->tx.tail = RAW_TAIL_PROBED;
+	c->tx.tail_at = 0;
+	c->tx.backoff = 0;
+	c->tx.timer = c->iface->tx_clock;
+	raw_deadline_tx(c, c->tx.timer);
 }
 
 void raw_mtu_init(struct raw_conn *c)
@@ -470,8 +470,8 @@ static void search_over(struct raw_conn *c)
 
 static bool suspect_arrived(struct raw_conn *c)
 {
-	return c->mtu.suspect - c->snd_una >= c->snd_next - c->snd_una ||
-	       !raw_slot(c, c->mtu.suspect)->m;
+	return c->mtu.suspect - c->tx.una >= c->tx.next - c->tx.una ||
+	       !raw_slot(&c->tx, c->mtu.suspect)->m;
 }
 
 /* Evaluate a round or an answer. May destroy the connection. */
@@ -524,14 +524,14 @@ uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep)
 {
 	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
 
-	return c->room - (uint32_t)sizeof(struct weft_frame_msg);
+	return c->tx.room - (uint32_t)sizeof(struct weft_frame_msg);
 }
 
 void raw_mtu_suspect(struct raw_conn *c, uint32_t seq)
 {
 	if (!c->mtu.parts || (c->mtu.searching && !c->mtu.raising) ||
 	    c->iface->live_clock < c->mtu.again || present_size(c) <= least_size(c) ||
-	    raw_slot(c, seq)->bytes + c->encap.len <= least_size(c))
+	    raw_slot(&c->tx, seq)->bytes + c->encap.len <= least_size(c))
 		return;
 	c->mtu.suspect = seq;
 	search_begin(c, present_size(c), 0);

@@ -41,7 +41,7 @@ static void choose_next_path(struct raw_conn *c)
 	for (unsigned int k = 0; k < c->path_count; k++) {
 		load[k].srtt = c->path[k].rtt.srtt;
 		load[k].inflight = c->path[k].inflight;
-		load[k].full = c->cc && c->path[k].inflight + bytes > c->cc[k].limit;
+		load[k].full = c->tx.cc && c->path[k].inflight + bytes > c->tx.cc[k].limit;
 	}
 	c->next_path =
 		(uint8_t)weft_path_soonest(load, usable_paths(c->multi), c->next_path, bytes);
@@ -55,9 +55,10 @@ static void count_inflight(struct raw_conn *c)
 {
 	for (unsigned int k = 0; k < c->path_count; k++)
 		c->path[k].inflight = c->path[k].acked = 0;
-	for (uint32_t seq = c->snd_una; seq != c->snd_next; seq++)
-		if (raw_slot(c, seq)->m && !raw_slot(c, seq)->lost)
-			c->path[raw_slot(c, seq)->path].inflight += raw_slot(c, seq)->bytes;
+	for (uint32_t seq = c->tx.una; seq != c->tx.next; seq++)
+		if (raw_slot(&c->tx, seq)->m && !raw_slot(&c->tx, seq)->lost)
+			c->path[raw_slot(&c->tx, seq)->path].inflight +=
+				raw_slot(&c->tx, seq)->bytes;
 }
 
 /* Called when active, bad or open has changed. */
@@ -77,7 +78,7 @@ static void paths_changed(struct raw_conn *c)
 		choose_next_path(c);
 		raw_count(c->iface, RAW_PATH_SWITCHES);
 	}
-	if (c->cc)
+	if (c->tx.cc)
 		raw_window_paths(c);
 	raw_timer_learn(c);
 }
@@ -143,7 +144,7 @@ void raw_multi_resent(struct raw_conn *c, const struct raw_slot *slot, uint8_t b
 
 	if (!mp)
 		return;
-	if (!c->cc && c->path_watch & RAW_WATCH_MANY) {
+	if (!c->tx.cc && c->path_watch & RAW_WATCH_MANY) {
 		c->path[before].inflight -= slot->bytes;
 		c->path[slot->path].inflight += slot->bytes;
 	}
@@ -156,7 +157,7 @@ void raw_multi_resent(struct raw_conn *c, const struct raw_slot *slot, uint8_t b
 		mp->again_at = c->iface->tx_clock;
 	}
 	c->path_watch |= RAW_WATCH_AGAIN;
-	mp->watch_end = c->snd_next;
+	mp->watch_end = c->tx.next;
 }
 
 /* ---------------------------------------------------------------- bad paths */
@@ -190,8 +191,8 @@ static void path_good(struct raw_conn *c, unsigned int k)
 	m->proved = c->iface->tx_clock; /* frames that were sent before are no evidence */
 	m->strikes = 0;
 	raw_count(c->iface, RAW_PATH_BACK);
-	if (c->cc)
-		c->cc[k].ops->on_idle(&c->cc[k]);
+	if (c->tx.cc)
+		c->tx.cc[k].ops->on_idle(&c->tx.cc[k]);
 	paths_changed(c);
 }
 
@@ -274,8 +275,8 @@ static bool find_silent_paths(struct raw_conn *c)
 		newest = RTE_MAX(newest, beside[k]);
 		least = RTE_MIN(least, weft_rtt_rto(r->srtt != 0 ? r : known, 0));
 	}
-	for (uint32_t seq = c->snd_una; seq != c->snd_next; seq++) {
-		slot = raw_slot(c, seq);
+	for (uint32_t seq = c->tx.una; seq != c->tx.next; seq++) {
+		slot = raw_slot(&c->tx, seq);
 		raw_count(c->iface, RAW_PATH_LOOKS);
 		/* This frame is not late, and the following frames left after it. */
 		if (slot->tries == 1 && newest < slot->sent + least)
@@ -320,7 +321,7 @@ static void path_rescued(struct raw_conn *c, uint8_t came_over)
 		path_bad(c, mp->rescued);
 	}
 	/* Each of the paths may lack one direction: then a further path is needed. */
-	if (prompt && c->backoff > 0 && came_over != c->next_path &&
+	if (prompt && c->tx.backoff > 0 && came_over != c->next_path &&
 	    ++mp->stalls >= WEFT_PATH_STRIKES) {
 		mp->stalls = 0;
 		raw_path_open(c);
@@ -335,7 +336,7 @@ bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 	path_proven(c, hdr);
 	if (c->path_watch & RAW_WATCH_AGAIN) {
 		path_rescued(c, hdr->path);
-		if ((int32_t)(c->snd_una - mp->watch_end) >= 0)
+		if ((int32_t)(c->tx.una - mp->watch_end) >= 0)
 			c->path_watch &= (uint8_t)~RAW_WATCH_AGAIN;
 	}
 	if (c->iface->tx_clock - mp->judged < JUDGE_STEP)
@@ -408,9 +409,9 @@ void raw_multi_renewed(struct raw_conn *c, uint8_t k)
 	if (c->multi->bad >> k & 1)
 		path_good(c, k);
 	/* If an acknowledgement is overdue, retransmit over the path at once. */
-	if (c->tail != RAW_TAIL_NONE || c->backoff > 0) {
-		c->timer = c->iface->tx_clock;
-		raw_deadline_tx(c, c->timer);
+	if (c->tx.tail != RAW_TAIL_NONE || c->tx.backoff > 0) {
+		c->tx.timer = c->iface->tx_clock;
+		raw_deadline_tx(c, c->tx.timer);
 	}
 }
 

@@ -11,11 +11,10 @@
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
-#include "engine/conn.h"
+#include "engine/conn_tx.h"
 #include "engine/iface.h"
-#include "engine/mtu.h"
+#include "engine/loss_rules.h"
 #include "engine/outstanding.h"
-#include "engine/window.h"
 #include "engine/zcopy.h"
 #include "lane.h"
 
@@ -61,15 +60,14 @@ void raw_share_init(struct raw_iface *iface)
  * May the connection use @p n more small buffers? As for frames, the limit is a multiple of the
  * free ones.
  */
-bool raw_share_hdrs(struct raw_conn *c, uint32_t n)
+bool raw_share_hdrs(struct raw_iface *iface, const struct raw_tx *tx, uint32_t n)
 {
-	struct raw_iface *iface = c->iface;
 	uint32_t held = iface->share.hdr_held;
 
 	if (likely(held + n <= iface->share.hdr_held_max &&
-		   c->hdr_held < RAW_SHARE_TIMES * (iface->share.hdr_held_max - held)))
+		   tx->hdr_held < RAW_SHARE_TIMES * (iface->share.hdr_held_max - held)))
 		return true;
-	if (c->hdr_held + n <= 3 * RAW_SHARE_MIN && held + n <= iface->share.hdr_held_hard)
+	if (tx->hdr_held + n <= 3 * RAW_SHARE_MIN && held + n <= iface->share.hdr_held_hard)
 		return true;
 	iface->share.pressed = true;
 	return false;
@@ -77,38 +75,30 @@ bool raw_share_hdrs(struct raw_conn *c, uint32_t n)
 
 /* ---------------------------------------------------------------- stalled connections */
 
-/* Its oldest frame was just retransmitted, since the peer is silent. */
-void raw_share_stalled(struct raw_conn *c)
+void raw_share_stalled(struct raw_iface *iface, struct raw_tx *tx, uint32_t rtt)
 {
-	struct raw_iface *iface = c->iface;
-
-	if (c->win_frames < c->win_whole || c->win_whole <= RAW_SHARE_MIN ||
-	    iface->live_clock - c->round_at < RTE_MAX(RAW_STALL_NS, 2ull * c->base.rtt_ns))
+	if (tx->win_frames < tx->win_whole || tx->win_whole <= RAW_SHARE_MIN ||
+	    iface->live_clock - tx->round_at < RTE_MAX(RAW_STALL_NS, 2ull * rtt))
 		return;
-	c->win_frames = RAW_SHARE_MIN;
-	c->take_next = c->snd_una;
-	TAILQ_INSERT_TAIL(&iface->share.stalled, c, stall_link);
+	tx->win_frames = RAW_SHARE_MIN;
+	tx->take_next = tx->una;
+	TAILQ_INSERT_TAIL(&iface->share.stalled, tx, stall_link);
 	raw_count(iface, RAW_TX_STALLED);
 }
 
 /* The connection has acknowledged frames, or is over. */
-static void window_grow(struct raw_conn *c, uint32_t to)
+static void window_grow(struct raw_iface *iface, struct raw_tx *tx, uint32_t to)
 {
-	if (c->win_frames >= c->win_whole)
+	if (tx->win_frames >= tx->win_whole)
 		return;
-	c->win_frames = RTE_MIN(to, c->win_whole);
-	if (c->win_frames == c->win_whole)
-		TAILQ_REMOVE(&c->iface->share.stalled, c, stall_link);
+	tx->win_frames = RTE_MIN(to, tx->win_whole);
+	if (tx->win_frames == tx->win_whole)
+		TAILQ_REMOVE(&iface->share.stalled, tx, stall_link);
 }
 
-void raw_share_acked(struct raw_conn *c, unsigned int acked)
+void raw_share_acked(struct raw_iface *iface, struct raw_tx *tx, unsigned int acked)
 {
-	window_grow(c, c->win_frames + acked);
-}
-
-static void share_forget(struct raw_conn *c)
-{
-	window_grow(c, c->win_whole);
+	window_grow(iface, tx, tx->win_frames + acked);
 }
 
 /* ---------------------------------------------------------------- frames in memory */
@@ -166,9 +156,8 @@ struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *
 }
 
 /* @return false: the memory limit is reached */
-static bool take_back_frame(struct raw_conn *c, struct raw_slot *slot)
+static bool take_back_frame(struct raw_iface *iface, struct raw_tx *tx, struct raw_slot *slot)
 {
-	struct raw_iface *iface = c->iface;
 	struct raw_copy *copy;
 
 	if (iface->share.taken_back + slot->m->pkt_len > iface->share.taken_back_max)
@@ -177,7 +166,7 @@ static bool take_back_frame(struct raw_conn *c, struct raw_slot *slot)
 	if (!copy)
 		return false;
 	iface->share.taken_back += copy->length;
-	raw_slot_release(c, slot, iface->lcore);
+	raw_slot_release(iface, tx, slot, iface->lcore);
 	slot->copy = copy;
 	slot->taken_back = true;
 	raw_count(iface, RAW_TX_TAKEN_BACK);
@@ -185,18 +174,18 @@ static bool take_back_frame(struct raw_conn *c, struct raw_slot *slot)
 }
 
 /* @return frames taken back; UINT32_MAX: no memory */
-static uint32_t take_some(struct raw_conn *c, uint32_t most)
+static uint32_t take_some(struct raw_iface *iface, struct raw_tx *tx, uint32_t most)
 {
 	struct raw_slot *slot;
 	uint32_t n = 0;
 
-	if (weft_seq_diff(c->take_next, c->snd_una) < 0)
-		c->take_next = c->snd_una;
-	for (; c->take_next != c->snd_next && n < most; c->take_next++) {
-		slot = raw_slot(c, c->take_next);
+	if (weft_seq_diff(tx->take_next, tx->una) < 0)
+		tx->take_next = tx->una;
+	for (; tx->take_next != tx->next && n < most; tx->take_next++) {
+		slot = raw_slot(tx, tx->take_next);
 		if (!slot->m || slot->taken_back)
 			continue;
-		if (!take_back_frame(c, slot))
+		if (!take_back_frame(iface, tx, slot))
 			return UINT32_MAX;
 		n++;
 	}
@@ -206,12 +195,12 @@ static uint32_t take_some(struct raw_conn *c, uint32_t most)
 /* A connection got no buffer: return some buffers of stalled connections to the pools. */
 void raw_share_take_back(struct raw_iface *iface)
 {
-	struct raw_conn *c;
+	struct raw_tx *tx;
 	uint32_t n = 0, done;
 
 	iface->share.pressed = false;
-	TAILQ_FOREACH(c, &iface->share.stalled, stall_link) {
-		done = take_some(c, TAKE_BATCH - n);
+	TAILQ_FOREACH(tx, &iface->share.stalled, stall_link) {
+		done = take_some(iface, tx, TAKE_BATCH - n);
 		if (done == UINT32_MAX)
 			return;
 		n += done;
@@ -228,39 +217,39 @@ void raw_share_take_back(struct raw_iface *iface)
  * @p n is a power of two, and the outstanding frames fit. @return false: no memory, nothing has
  * changed
  */
-static bool resize_slots(struct raw_conn *c, uint32_t n)
+static bool resize_slots(struct raw_tx *tx, uint32_t n)
 {
 	struct raw_slot *slots = calloc(n, sizeof(*slots));
 
 	if (!slots)
 		return false;
-	for (uint32_t seq = c->snd_una; seq != c->snd_next; seq++)
-		slots[seq & (n - 1)] = *raw_slot(c, seq);
-	free(c->slots);
-	c->slots = slots;
-	c->slot_mask = n - 1;
+	for (uint32_t seq = tx->una; seq != tx->next; seq++)
+		slots[seq & (n - 1)] = *raw_slot(tx, seq);
+	free(tx->slots);
+	tx->slots = slots;
+	tx->slot_mask = n - 1;
 	return true;
 }
 
-int raw_slots_init(struct raw_conn *c)
+int raw_slots_init(struct raw_tx *tx)
 {
-	return resize_slots(c, RAW_SLOTS_MIN) ? 0 : -ENOMEM;
+	return resize_slots(tx, RAW_SLOTS_MIN) ? 0 : -ENOMEM;
 }
 
-bool raw_slots_grow(struct raw_conn *c)
+bool raw_slots_grow(struct raw_tx *tx)
 {
-	return resize_slots(c, 2 * (c->slot_mask + 1));
+	return resize_slots(tx, 2 * (tx->slot_mask + 1));
 }
 
-void raw_slots_shrink(struct raw_conn *c)
+void raw_slots_shrink(struct raw_tx *tx)
 {
-	if (c->slot_mask >= RAW_SLOTS_MIN)
-		resize_slots(c, RAW_SLOTS_MIN);
+	if (tx->slot_mask >= RAW_SLOTS_MIN)
+		resize_slots(tx, RAW_SLOTS_MIN);
 }
 
-void raw_slot_free_slow(struct raw_conn *c, struct raw_slot *slot, unsigned int lcore)
+void raw_slot_free_slow(struct raw_iface *iface, struct raw_tx *tx, struct raw_slot *slot,
+			unsigned int lcore)
 {
-	struct raw_iface *iface = c->iface;
 	struct raw_zc *zc;
 
 	if (slot->taken_back) {
@@ -269,35 +258,31 @@ void raw_slot_free_slow(struct raw_conn *c, struct raw_slot *slot, unsigned int 
 		return;
 	}
 	zc = raw_zc_of(slot->m);
-	raw_slot_release(c, slot, lcore);
+	raw_slot_release(iface, tx, slot, lcore);
 	raw_zc_slot_freed(iface, zc);
 }
 
 /* The connection is over: nothing is retransmitted. */
-void raw_slots_release(struct raw_conn *c)
+void raw_slots_release(struct raw_iface *iface, struct raw_tx *tx)
 {
-	if (c->open) {
-		rte_pktmbuf_free(c->open);
-		c->iface->share.tx_held--;
-		c->open = NULL;
+	if (tx->open) {
+		rte_pktmbuf_free(tx->open);
+		iface->share.tx_held--;
+		tx->open = NULL;
 	}
-	c->open_room = 0;
-	share_forget(c);
-	raw_parts_forget(c);
-	c->timer = 0;
-	c->loss_timer = 0;
-	c->inflight = 0;
-	raw_window_over(c);
-	c->base.queued = 0;
-	for (; c->slots && c->snd_una != c->snd_next; c->snd_una++) {
-		if (raw_slot(c, c->snd_una)->m)
-			raw_slot_free(c, raw_slot(c, c->snd_una), rte_lcore_id());
+	window_grow(iface, tx, tx->win_whole);
+	tx->timer = 0;
+	tx->loss_timer = 0;
+	tx->inflight = 0;
+	for (; tx->slots && tx->una != tx->next; tx->una++) {
+		if (raw_slot(tx, tx->una)->m)
+			raw_slot_free(iface, tx, raw_slot(tx, tx->una), rte_lcore_id());
 	}
 	/*
 	 * A closed connection is kept for seconds, and there may be hundreds: they need no slots.
 	 */
-	free(c->slots);
-	c->slots = NULL;
+	free(tx->slots);
+	tx->slots = NULL;
 }
 
 /* ---------------------------------------------------------------- flushes */
@@ -305,22 +290,22 @@ void raw_slots_release(struct raw_conn *c)
 /* Each completes when all frames sent before it are acknowledged. */
 
 /* Queues @p f, from malloc(): it completes when all frames sent so far are acknowledged. */
-void raw_flush_queue(struct raw_conn *c, struct raw_flush *f, struct weft_lane_comp *comp)
+void raw_flush_queue(struct raw_tx *tx, struct raw_flush *f, struct weft_lane_comp *comp)
 {
 	/* An open frame, which found the queue full, will have the next sequence. */
-	*f = (struct raw_flush){.comp = comp, .seq = c->snd_next + (c->open != NULL)};
-	STAILQ_INSERT_TAIL(&c->flushes, f, link);
+	*f = (struct raw_flush){.comp = comp, .seq = tx->next + (tx->open != NULL)};
+	STAILQ_INSERT_TAIL(&tx->flushes, f, link);
 }
 
-unsigned int raw_flushes_check(struct raw_conn *c)
+unsigned int raw_flushes_check(struct raw_tx *tx)
 {
 	struct raw_flush *f;
 	unsigned int n = 0;
 
-	while ((f = STAILQ_FIRST(&c->flushes)) && weft_seq_diff(c->snd_una, f->seq) >= 0) {
+	while ((f = STAILQ_FIRST(&tx->flushes)) && weft_seq_diff(tx->una, f->seq) >= 0) {
 		struct weft_lane_comp *comp = f->comp;
 
-		STAILQ_REMOVE_HEAD(&c->flushes, link);
+		STAILQ_REMOVE_HEAD(&tx->flushes, link);
 		free(f);
 		comp->done(comp, 0);
 		n++;
@@ -328,14 +313,14 @@ unsigned int raw_flushes_check(struct raw_conn *c)
 	return n;
 }
 
-void raw_flushes_end(struct raw_conn *c, int status)
+void raw_flushes_end(struct raw_tx *tx, int status)
 {
 	struct raw_flush *f;
 
-	while ((f = STAILQ_FIRST(&c->flushes))) {
+	while ((f = STAILQ_FIRST(&tx->flushes))) {
 		struct weft_lane_comp *comp = f->comp;
 
-		STAILQ_REMOVE_HEAD(&c->flushes, link);
+		STAILQ_REMOVE_HEAD(&tx->flushes, link);
 		free(f);
 		comp->done(comp, status);
 	}

@@ -15,7 +15,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-#include "engine/conn.h"
+#include "engine/conn_tx.h"
 #include "engine/iface.h"
 #include "lane.h"
 
@@ -47,38 +47,39 @@ static inline void raw_mbuf_free(struct rte_mbuf *m, unsigned int lcore)
 }
 
 /* Free the buffers of a frame, and return the connection's share. */
-static inline void raw_slot_release(struct raw_conn *c, struct raw_slot *slot, unsigned int lcore)
+static inline void raw_slot_release(struct raw_iface *iface, struct raw_tx *tx,
+				    struct raw_slot *slot, unsigned int lcore)
 {
-	struct raw_iface *iface = c->iface;
-
 	iface->share.tx_held--;
 	if (unlikely(slot->m->nb_segs > 1)) {
 		iface->share.hdr_held -= slot->m->nb_segs;
-		c->hdr_held -= slot->m->nb_segs;
+		tx->hdr_held -= slot->m->nb_segs;
 	}
 	raw_mbuf_free(slot->m, lcore);
 	slot->m = NULL;
 }
 
 /* The frame is acknowledged, or the connection is over: free its buffers, wherever they are. */
-void raw_slot_free_slow(struct raw_conn *c, struct raw_slot *slot, unsigned int lcore);
+void raw_slot_free_slow(struct raw_iface *iface, struct raw_tx *tx, struct raw_slot *slot,
+			unsigned int lcore);
 
-static inline void raw_slot_free(struct raw_conn *c, struct raw_slot *slot, unsigned int lcore)
+static inline void raw_slot_free(struct raw_iface *iface, struct raw_tx *tx, struct raw_slot *slot,
+				 unsigned int lcore)
 {
 	if (likely(!slot->taken_back && slot->m->nb_segs == 1))
-		raw_slot_release(c, slot, lcore);
+		raw_slot_release(iface, tx, slot, lcore);
 	else
-		raw_slot_free_slow(c, slot, lcore);
+		raw_slot_free_slow(iface, tx, slot, lcore);
 }
 
 /* Allocate the slots of an idle connection. @return 0 or -ENOMEM */
-int raw_slots_init(struct raw_conn *c);
+int raw_slots_init(struct raw_tx *tx);
 /* Allocate slots for more outstanding frames. @return false: no memory */
-bool raw_slots_grow(struct raw_conn *c);
+bool raw_slots_grow(struct raw_tx *tx);
 /* Nothing has been outstanding for a long time. */
-void raw_slots_shrink(struct raw_conn *c);
+void raw_slots_shrink(struct raw_tx *tx);
 /* The connection is over: nothing is retransmitted. */
-void raw_slots_release(struct raw_conn *c);
+void raw_slots_release(struct raw_iface *iface, struct raw_tx *tx);
 
 /* ---------------------------------------------------------------- shared buffers */
 
@@ -105,10 +106,11 @@ static inline bool raw_share_frame(struct raw_iface *iface, uint32_t mine)
 	return false;
 }
 
-bool raw_share_hdrs(struct raw_conn *c, uint32_t n);
+bool raw_share_hdrs(struct raw_iface *iface, const struct raw_tx *tx, uint32_t n);
 void raw_share_init(struct raw_iface *iface);
-void raw_share_stalled(struct raw_conn *c);
-void raw_share_acked(struct raw_conn *c, unsigned int acked);
+/* Its oldest frame was just retransmitted, since the peer is silent. @p rtt: ns of a round trip */
+void raw_share_stalled(struct raw_iface *iface, struct raw_tx *tx, uint32_t rtt);
+void raw_share_acked(struct raw_iface *iface, struct raw_tx *tx, unsigned int acked);
 void raw_share_take_back(struct raw_iface *iface);
 struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *copy);
 const uint8_t *raw_copy_bytes(const struct raw_copy *copy, struct raw_zc **zc);
@@ -122,8 +124,8 @@ struct raw_flush {
 };
 
 /* Queue @p f, from malloc(): it completes when all frames sent so far are acknowledged. */
-void raw_flush_queue(struct raw_conn *c, struct raw_flush *f, struct weft_lane_comp *comp);
-void raw_flushes_end(struct raw_conn *c, int status);
-unsigned int raw_flushes_check(struct raw_conn *c);
+void raw_flush_queue(struct raw_tx *tx, struct raw_flush *f, struct weft_lane_comp *comp);
+void raw_flushes_end(struct raw_tx *tx, int status);
+unsigned int raw_flushes_check(struct raw_tx *tx);
 
 #endif /* WEFT_ENGINE_OUTSTANDING_H */

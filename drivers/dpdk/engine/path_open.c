@@ -280,7 +280,7 @@ void raw_path_open_timer(struct raw_conn *c)
 static bool one_more(struct raw_conn *c, uint8_t k)
 {
 	if (k != c->path_count || raw_state_paths(c, k + 1u) != 0 ||
-	    (c->cc && raw_window_more(c) != 0))
+	    (c->tx.cc && raw_window_more(c) != 0))
 		return false;
 	c->path_count++;
 	c->multi->open |= (uint16_t)(1u << k);
@@ -433,7 +433,8 @@ static void probe_over(struct raw_conn *c, uint8_t k, uint16_t id)
 		.frame_size = weft_put16(WEFT_FRAME_PROBE_OVER),
 	};
 
-	raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), RTE_MIN(c->cut, c->frame_size));
+	raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p),
+			RTE_MIN(c->tx.cut, c->frame_size));
 }
 
 /* Full frames, since a queue may have room for small ones where it has none for data. */
@@ -463,7 +464,7 @@ static void begin_pair(struct raw_conn *c)
 /* A trial adds an eighth at most to what the path in use carries. */
 static uint64_t pair_wait(const struct raw_conn *c)
 {
-	uint32_t window = c->cc ? c->cc[c->next_path].window : c->inflight;
+	uint32_t window = c->tx.cc ? c->tx.cc[c->next_path].window : c->tx.inflight;
 	uint64_t rtt = c->base.rtt_ns, share;
 
 	share = 16 * rtt * c->frame_size / RTE_MAX(window, c->frame_size / 64u);
@@ -525,12 +526,12 @@ void raw_path_grow_timer(struct raw_conn *c)
 	/*
 	 * While the peer is silent no round trips can be compared, and full frames would be wasted.
 	 */
-	if (c->backoff >= SILENT_TIMEOUTS) {
+	if (c->tx.backoff >= SILENT_TIMEOUTS) {
 		mp->on_trial = false;
 		return;
 	}
 	/* With pacing, many flows share a queue: further paths would not help. */
-	if (c->cc_gap != 0 || (!mp->on_trial && (!c->path_busy || tx_clock < mp->trial_at)))
+	if (c->tx.cc_gap != 0 || (!mp->on_trial && (!c->path_busy || tx_clock < mp->trial_at)))
 		return;
 	c->path_busy = false;
 	try_fewer(c);

@@ -414,5 +414,5 @@ void raw_ep_measured(struct weft_lane_ep *lane_ep, struct weft_lane_measured *ou
 		ns = 0;
 	if (c->csum != WEFT_FRAME_CSUM_CRC32C && ns > 2.0 * m->check)
 		ns -= m->check;
-	out->bandwidth = ns > 0 ? c->room * 1e9 / ns : 0;
+	out->bandwidth = ns > 0 ? c->tx.room * 1e9 / ns : 0;
 }

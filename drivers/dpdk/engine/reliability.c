@@ -3,8 +3,8 @@
 /*
  * The sender's half of reliability: retransmission timer, loss detection, acknowledgements.
  *
- * Sequences [snd_una, snd_next) are outstanding. A slot whose mbuf is NULL has been acknowledged by
- * a SACK bit.
+ * Sequences [una, next) of struct raw_tx are outstanding. A slot whose mbuf is NULL has been
+ * acknowledged by a SACK bit.
  */
 
 #include <errno.h>
@@ -55,7 +55,7 @@ static void set_probe_wait(struct raw_conn *c)
 {
 	uint64_t wait = weft_rtt_probe(raw_timer_slowest(c), 2 * RAW_ACK_DELAY);
 
-	c->probe_wait = (uint32_t)RTE_MAX(wait, c->late + c->late / 4ull);
+	c->tx.probe_wait = (uint32_t)RTE_MAX(wait, c->tx.late + c->tx.late / 4ull);
 }
 
 /*
@@ -68,7 +68,7 @@ void raw_timer_learn(struct raw_conn *c)
 
 	if (unlikely(r->srtt / 2 > r->min + QUEUE_NS))
 		c->path_busy = true; /* other paths may have shorter queues (engine/path_open.c) */
-	c->late -= c->late / 16;
+	c->tx.late -= c->tx.late / 16;
 	set_probe_wait(c);
 }
 
@@ -80,11 +80,11 @@ void raw_timer_learn(struct raw_conn *c)
  */
 static void tail_answered(struct raw_conn *c)
 {
-	const struct raw_slot *slot = raw_slot(c, c->snd_una);
+	const struct raw_slot *slot = raw_slot(&c->tx, c->tx.una);
 	uint64_t age = c->iface->tx_clock - slot->sent;
 
-	if (slot->m && slot->tries <= 1 && age > c->late) {
-		c->late = (uint32_t)RTE_MIN(age, LATE_MAX);
+	if (slot->m && slot->tries <= 1 && age > c->tx.late) {
+		c->tx.late = (uint32_t)RTE_MIN(age, LATE_MAX);
 		set_probe_wait(c);
 	}
 }
@@ -93,9 +93,9 @@ static void tail_answered(struct raw_conn *c)
 void raw_timer_arm_rto(struct raw_conn *c)
 {
 	/* Each path gets a try before the timeout doubles. */
-	c->timer =
-		c->iface->tx_clock + weft_rtt_rto(raw_timer_slowest(c), c->backoff / c->path_count);
-	raw_deadline_tx(c, c->timer);
+	c->tx.timer = c->iface->tx_clock +
+		      weft_rtt_rto(raw_timer_slowest(c), c->tx.backoff / c->path_count);
+	raw_deadline_tx(c, c->tx.timer);
 }
 
 #define RESERVE_TRIES 2u /* a frame that was lost more often is sent over a path in reserve */
@@ -188,7 +188,7 @@ static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, u
 static int retransmit_slot(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
-	struct raw_slot *slot = raw_slot(c, seq);
+	struct raw_slot *slot = raw_slot(&c->tx, seq);
 	uint8_t before = slot->path, path;
 	int err;
 
@@ -203,7 +203,7 @@ static int retransmit_slot(struct raw_conn *c, uint32_t seq, enum raw_counter wh
 		return err;
 	slot->path = path;
 	slot->sent = iface->tx_clock;
-	if (c->cc)
+	if (c->tx.cc)
 		raw_window_resent(c, slot, before);
 	raw_multi_resent(c, slot, before, why != RAW_TX_FAST);
 	c->path_busy = true; /* other paths may lose less (engine/path_open.c) */
@@ -228,9 +228,9 @@ void raw_loss_detect(struct raw_conn *c)
 	uint32_t seq;
 	bool silent;
 
-	c->loss_timer = 0;
-	for (seq = c->snd_una; seq != c->snd_next; seq++) {
-		slot = raw_slot(c, seq);
+	c->tx.loss_timer = 0;
+	for (seq = c->tx.una; seq != c->tx.next; seq++) {
+		slot = raw_slot(&c->tx, seq);
 		p = &c->path[slot->path];
 		if (!slot->m)
 			continue;
@@ -242,9 +242,9 @@ void raw_loss_detect(struct raw_conn *c)
 			wait = RTE_MIN(wait, due);
 			continue;
 		}
-		if (c->cc && !slot->lost)
+		if (c->tx.cc && !slot->lost)
 			raw_window_lost(c, slot);
-		if (c->cc && !raw_window_again(c, slot->bytes, &wait))
+		if (c->tx.cc && !raw_window_again(c, slot->bytes, &wait))
 			continue;
 		if (retransmit_slot(c, seq, RAW_TX_FAST, 0) != 0) {
 			/* no room in the queue: go on in the next progress call */
@@ -253,16 +253,16 @@ void raw_loss_detect(struct raw_conn *c)
 		}
 	}
 	if (wait != RAW_NEVER) {
-		c->loss_timer = wait;
+		c->tx.loss_timer = wait;
 		raw_deadline_tx(c, wait);
 	}
 }
 
-static uint32_t last_unacked(struct raw_conn *c)
+static uint32_t last_unacked(const struct raw_tx *tx)
 {
-	uint32_t seq = c->snd_next - 1;
+	uint32_t seq = tx->next - 1;
 
-	while (seq != c->snd_una && !raw_slot(c, seq)->m)
+	while (seq != tx->una && !raw_slot(tx, seq)->m)
 		seq--;
 	return seq;
 }
@@ -282,39 +282,39 @@ static bool received_since(const struct raw_conn *c, uint64_t live_clock)
 static bool queries_first(const struct raw_conn *c)
 {
 	return (c->iface->port->flags & WEFT_FRAME_PORT_MEMORY) != 0 &&
-	       (c->tail == RAW_TAIL_NONE || !received_since(c, c->tail_at));
+	       (c->tx.tail == RAW_TAIL_NONE || !received_since(c, c->tx.tail_at));
 }
 
 /* The wait doubles with each try without an answer. */
 static void back_off(struct raw_conn *c)
 {
-	if (c->backoff >= 15u * c->path_count)
+	if (c->tx.backoff >= 15u * c->path_count)
 		return;
-	c->backoff++;
+	c->tx.backoff++;
 	c->pings++;
-	if (c->cc)
+	if (c->tx.cc)
 		raw_window_timeout(c);
-	if (c->backoff >= c->path_count)
+	if (c->tx.backoff >= c->path_count)
 		raw_path_open(c); /* no path gets an answer */
 }
 
 /* @return false: the queue has no room */
 static bool query_peer(struct raw_conn *c)
 {
-	bool first = c->tail == RAW_TAIL_NONE;
+	bool first = c->tx.tail == RAW_TAIL_NONE;
 
 	if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) != 0)
 		return false;
 	raw_count(c->iface, RAW_TX_QUERY);
-	c->tail_at = c->iface->live_clock;
+	c->tx.tail_at = c->iface->live_clock;
 	if (first) {
-		c->tail = RAW_TAIL_ACK_REQUESTED;
-		c->timer = c->iface->tx_clock + c->probe_wait;
-		raw_deadline_tx(c, c->timer);
+		c->tx.tail = RAW_TAIL_ACK_REQUESTED;
+		c->tx.timer = c->iface->tx_clock + c->tx.probe_wait;
+		raw_deadline_tx(c, c->tx.timer);
 		return true;
 	}
 	back_off(c);
-	raw_share_stalled(c);
+	raw_share_stalled(c->iface, &c->tx, c->base.rtt_ns);
 	raw_timer_arm(c);
 	return true;
 }
@@ -323,17 +323,18 @@ static void send_again(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	if (c->tail != RAW_TAIL_PROBED) {
-		if (retransmit_slot(c, last_unacked(c), RAW_TX_PROBE, WEFT_FRAME_F_ACK_REQ) == 0) {
-			c->tail = RAW_TAIL_PROBED;
-			c->tail_at = iface->live_clock;
+	if (c->tx.tail != RAW_TAIL_PROBED) {
+		if (retransmit_slot(c, last_unacked(&c->tx), RAW_TX_PROBE, WEFT_FRAME_F_ACK_REQ) ==
+		    0) {
+			c->tx.tail = RAW_TAIL_PROBED;
+			c->tx.tail_at = iface->live_clock;
 		}
 	} else {
-		if (retransmit_slot(c, c->snd_una, RAW_TX_RTO, WEFT_FRAME_F_ACK_REQ) == 0) {
-			c->tail_at = iface->live_clock;
+		if (retransmit_slot(c, c->tx.una, RAW_TX_RTO, WEFT_FRAME_F_ACK_REQ) == 0) {
+			c->tx.tail_at = iface->live_clock;
 			back_off(c);
 		}
-		raw_share_stalled(c);
+		raw_share_stalled(iface, &c->tx, c->base.rtt_ns);
 	}
 	raw_timer_arm(c);
 }
@@ -350,15 +351,15 @@ bool raw_timer_fire(struct raw_conn *c)
 
 	if (iface->txq.count > 0) {
 		/* Frames in the engine's own queue are not lost. */
-		c->timer = iface->tx_clock + WEFT_PROBE_MIN;
-		raw_deadline_tx(c, c->timer);
+		c->tx.timer = iface->tx_clock + WEFT_PROBE_MIN;
+		raw_deadline_tx(c, c->tx.timer);
 		return false;
 	}
 	if (!queries_first(c))
 		send_again(c);
 	else if (!query_peer(c))
 		raw_timer_arm(c);
-	return c->tail != RAW_TAIL_NONE && c->backoff >= 2;
+	return c->tx.tail != RAW_TAIL_NONE && c->tx.backoff >= 2;
 }
 
 /* ---------------------------------------------------------------- acknowledgements */
@@ -379,9 +380,9 @@ static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *
 	if (unlikely(slot->lost))
 		raw_window_found(c, slot);
 	else
-		c->inflight -= slot->bytes;
+		c->tx.inflight -= slot->bytes;
 	c->base.queued -= slot->payload;
-	raw_slot_free(c, slot, iface->lcore);
+	raw_slot_free(iface, &c->tx, slot, iface->lcore);
 }
 
 /*
@@ -393,7 +394,7 @@ static uint32_t ack_arrival(const struct raw_conn *c)
 {
 	const struct raw_iface *iface = c->iface;
 
-	if (likely(!c->cc || !iface->sent_first))
+	if (likely(!c->tx.cc || !iface->sent_first))
 		return (uint32_t)iface->now;
 	return (uint32_t)iface->platform->now(iface->platform->arg);
 }
@@ -409,8 +410,8 @@ static bool too_stale(struct raw_conn *c, uint32_t ts, uint32_t rtt)
 
 	if (iface->stale[s].ts != ts || iface->stale[s].error <= RTE_MAX(RAW_STAMP_ERROR, rtt / 4))
 		return false;
-	return !c->cc || c->path[c->next_path].ack_req_bytes == 0 ||
-	       ++c->stale_missed % STALE_ROUGH != 0;
+	return !c->tx.cc || c->path[c->next_path].ack_req_bytes == 0 ||
+	       ++c->tx.stale_missed % STALE_ROUGH != 0;
 }
 
 /*
@@ -447,18 +448,18 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *
 
 	while (weft_sack_next(sack + 1, words, &pos, &bit)) {
 		seq = ack + 1 + bit;
-		if (weft_seq_diff(seq, c->snd_una) < 0)
+		if (weft_seq_diff(seq, c->tx.una) < 0)
 			continue; /* older than what is known */
-		if (seq - c->snd_una >= c->snd_next - c->snd_una) {
+		if (seq - c->tx.una >= c->tx.next - c->tx.una) {
 			raw_count(c->iface, RAW_DROP_BAD_ACK);
 			break;
 		}
-		if (!raw_slot(c, seq)->m)
+		if (!raw_slot(&c->tx, seq)->m)
 			continue;
-		slot_acked(c, raw_slot(c, seq));
+		slot_acked(c, raw_slot(&c->tx, seq));
 		acked++;
-		if (weft_seq_diff(seq + 1, c->sack_high) > 0)
-			c->sack_high = seq + 1;
+		if (weft_seq_diff(seq + 1, c->tx.sack_high) > 0)
+			c->tx.sack_high = seq + 1;
 	}
 	return acked;
 }
@@ -467,64 +468,64 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *
 unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 			 const struct weft_frame_sack *sack)
 {
-	uint32_t ack = weft_get32(hdr->ack), before = c->inflight, rtt = 0;
+	uint32_t ack = weft_get32(hdr->ack), before = c->tx.inflight, rtt = 0;
 	bool silent = false;
 	unsigned int acked = 0;
 
-	if (unlikely(ack - c->snd_una > c->snd_next - c->snd_una)) {
+	if (unlikely(ack - c->tx.una > c->tx.next - c->tx.una)) {
 		/* An older one was overtaken. One of a frame that was never sent is invalid. */
-		if (weft_seq_diff(ack, c->snd_una) > 0)
+		if (weft_seq_diff(ack, c->tx.una) > 0)
 			raw_count(c->iface, RAW_DROP_BAD_ACK);
 		return 0;
 	}
-	if (c->cc && unlikely(c->cc_quiet != 0))
+	if (c->tx.cc && unlikely(c->tx.cc_quiet != 0))
 		raw_window_quiet_over(c, ack);
-	if (unlikely(c->tail == RAW_TAIL_ACK_REQUESTED) && (ack != c->snd_una || sack))
+	if (unlikely(c->tx.tail == RAW_TAIL_ACK_REQUESTED) && (ack != c->tx.una || sack))
 		tail_answered(c);
-	while (c->snd_una != ack) {
-		acked += raw_slot(c, c->snd_una)->m != NULL;
-		slot_acked(c, raw_slot(c, c->snd_una));
-		c->snd_una++;
+	while (c->tx.una != ack) {
+		acked += raw_slot(&c->tx, c->tx.una)->m != NULL;
+		slot_acked(c, raw_slot(&c->tx, c->tx.una));
+		c->tx.una++;
 	}
 	if (unlikely(sack))
 		acked += take_sack(c, sack, ack);
 	/*
 	 * Skips frames that a SACK has acknowledged. Only a peer that contradicts itself gets here,
-	 * and snd_una must stay a frame in a slot.
+	 * and una must stay a frame in a slot.
 	 */
-	while (c->snd_una != c->snd_next && !raw_slot(c, c->snd_una)->m)
-		c->snd_una++;
-	if (weft_seq_diff(c->sack_high, c->snd_una) < 0)
-		c->sack_high = c->snd_una;
+	while (c->tx.una != c->tx.next && !raw_slot(&c->tx, c->tx.una)->m)
+		c->tx.una++;
+	if (weft_seq_diff(c->tx.sack_high, c->tx.una) < 0)
+		c->tx.sack_high = c->tx.una;
 	if (acked == 0)
 		return 0;
 
 	if (weft_get16(hdr->ts_hold) != WEFT_FRAME_NO_ECHO)
 		rtt = take_sample(c, hdr);
-	if (c->cc) {
-		c->cc_acked += before - c->inflight;
-		if (rtt != 0 || c->cc_full)
+	if (c->tx.cc) {
+		c->tx.cc_acked += before - c->tx.inflight;
+		if (rtt != 0 || c->tx.cc_full)
 			raw_window_acked(c, hdr, rtt, before);
 	}
 	if (unlikely(c->path_watch))
 		silent = raw_multi_acked(c, hdr);
-	c->backoff = 0;
-	if (weft_seq_diff(c->snd_una, c->round_end) >= 0) {
-		c->round_at = c->iface->live_clock;
-		c->round_end = c->snd_una + RTE_MIN(RAW_ROUND, c->snd_next - c->snd_una);
+	c->tx.backoff = 0;
+	if (weft_seq_diff(c->tx.una, c->tx.round_end) >= 0) {
+		c->tx.round_at = c->iface->live_clock;
+		c->tx.round_end = c->tx.una + RTE_MIN(RAW_ROUND, c->tx.next - c->tx.una);
 	}
-	if (unlikely(c->win_frames < c->win_whole))
-		raw_share_acked(c, acked);
-	c->tail = RAW_TAIL_NONE;
-	if (c->zc_ack == RAW_ZC_ACK_NO_REQUEST)
-		c->acked_alone = hdr->type == WEFT_FRAME_ACK;
-	c->zc_ack = RAW_ZC_ACK_NONE;
+	if (unlikely(c->tx.win_frames < c->tx.win_whole))
+		raw_share_acked(c->iface, &c->tx, acked);
+	c->tx.tail = RAW_TAIL_NONE;
+	if (c->tx.zc_ack == RAW_ZC_ACK_NO_REQUEST)
+		c->tx.acked_alone = hdr->type == WEFT_FRAME_ACK;
+	c->tx.zc_ack = RAW_ZC_ACK_NONE;
 	c->base.tx_room = true;
 	raw_timer_arm(c);
 	/* Lost frames that the window has held back may be sent now, too. */
-	if (unlikely(c->sack_high != c->snd_una || c->cc_lost != 0 || silent))
+	if (unlikely(c->tx.sack_high != c->tx.una || c->tx.cc_lost != 0 || silent))
 		raw_loss_detect(c);
-	if (unlikely(!STAILQ_EMPTY(&c->flushes)))
-		raw_flushes_check(c);
+	if (unlikely(!STAILQ_EMPTY(&c->tx.flushes)))
+		raw_flushes_check(&c->tx);
 	return acked;
 }

@@ -29,7 +29,7 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 static inline unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 					 const struct weft_frame_sack *sack)
 {
-	if (weft_get32(hdr->ack) == c->snd_una && !sack)
+	if (weft_get32(hdr->ack) == c->tx.una && !sack)
 		return 0;
 	return raw_ack_new(c, hdr, sack);
 }
@@ -42,16 +42,16 @@ void raw_timer_arm_rto(struct raw_conn *c);
 
 static inline void raw_timer_arm(struct raw_conn *c)
 {
-	if (c->snd_una == c->snd_next) {
-		c->timer = 0;
+	if (c->tx.una == c->tx.next) {
+		c->tx.timer = 0;
 		return;
 	}
-	if (unlikely(c->tail != RAW_TAIL_NONE)) {
+	if (unlikely(c->tx.tail != RAW_TAIL_NONE)) {
 		raw_timer_arm_rto(c);
 		return;
 	}
-	c->timer = c->iface->tx_clock + c->probe_wait;
-	raw_deadline_tx(c, c->timer);
+	c->tx.timer = c->iface->tx_clock + c->tx.probe_wait;
+	raw_deadline_tx(c, c->tx.timer);
 }
 
 /* @return true: the peer has been silent for several timeouts and may have moved */

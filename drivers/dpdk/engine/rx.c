@@ -334,7 +334,7 @@ static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct
 	c->pings = 0;
 	if (unlikely(v->ce))
 		raw_window_marked(c, v);
-	if (unlikely(v->ecn) && c->cc)
+	if (unlikely(v->ecn) && c->tx.cc)
 		raw_window_marks(c, v->ecn);
 	if (unlikely(memcmp(v->src_mac, c->peer_mac, 6) != 0))
 		raw_hint_source(c, v->src_mac);

@@ -52,27 +52,27 @@ static inline void append_message(struct raw_conn *c, uint8_t am_id, const void 
 /* May another frame be sent? Without side effect, except on the hint tx_room. */
 static inline int tx_ready(struct raw_conn *c)
 {
-	uint32_t outstanding = c->snd_next - c->snd_una;
+	uint32_t outstanding = raw_tx_outstanding(&c->tx);
 	struct raw_iface *iface = c->iface;
 
 	if (unlikely(c->state != RAW_UP))
 		return c->state == RAW_DOWN ? c->error : -EAGAIN;
-	if (unlikely(c->inflight >= c->win_bytes || outstanding >= c->win_frames) &&
-	    (!c->cc || outstanding >= c->win_frames || !raw_window_paced(c))) {
+	if (unlikely(c->tx.inflight >= c->tx.win_bytes || outstanding >= c->tx.win_frames) &&
+	    (!c->tx.cc || outstanding >= c->tx.win_frames || !raw_window_paced(c))) {
 		raw_count(iface, RAW_TX_WINDOW_FULL);
 		c->path_busy = true;
 		c->base.tx_room = false;
 		return -EAGAIN;
 	}
-	if (unlikely(outstanding > c->slot_mask && !raw_slots_grow(c)))
+	if (unlikely(outstanding > c->tx.slot_mask && !raw_slots_grow(&c->tx)))
 		return -EAGAIN;
 	if (unlikely(!raw_share_frame(iface, outstanding))) {
 		raw_count(iface, RAW_TX_SHARE_FULL);
 		return -EAGAIN;
 	}
-	if (unlikely(raw_txq_space(iface) < c->txq_need)) {
+	if (unlikely(raw_txq_space(iface) < c->tx.txq_need)) {
 		raw_txq_flush(iface);
-		if (raw_txq_space(iface) < c->txq_need)
+		if (raw_txq_space(iface) < c->tx.txq_need)
 			return -EAGAIN;
 	}
 	return 0;
@@ -96,18 +96,18 @@ static inline int open_frame(struct raw_conn *c)
 	iface->share.tx_held++;
 	p = rte_pktmbuf_mtod(m, uint8_t *);
 	memcpy(p, c->tmpl, RAW_TMPL);
-	c->open = m;
+	c->tx.open = m;
 	c->open_pos = p + c->encap.len + sizeof(struct weft_frame_hdr);
-	c->open_room = c->room;
+	c->open_room = c->tx.room;
 	return 0;
 }
 
 /* Free an open frame that is still empty. */
 static void unopen_frame(struct raw_conn *c)
 {
-	rte_pktmbuf_free(c->open);
+	rte_pktmbuf_free(c->tx.open);
 	c->iface->share.tx_held--;
-	c->open = NULL;
+	c->tx.open = NULL;
 	c->open_room = 0;
 }
 
@@ -119,7 +119,7 @@ static __rte_noinline void commit_parts(struct raw_conn *c, struct raw_slot *slo
 					uint16_t flags)
 {
 	c->path[path].order--; /* the first part takes the frame's order */
-	if (raw_parts_send(c, slot, c->snd_next - 1, path, flags) != 0)
+	if (raw_parts_send(c, slot, c->tx.next - 1, path, flags) != 0)
 		c->path[path].order++;
 }
 
@@ -127,12 +127,12 @@ static __rte_noinline void commit_parts(struct raw_conn *c, struct raw_slot *slo
  * A sealed frame gets its sequence number, its slot and its place in the queue. From here on it is
  * retransmitted until it is acknowledged.
  */
-static inline void commit_frame(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len,
-				uint32_t payload, uint16_t flags)
+static __rte_always_inline void commit_frame(struct raw_conn *c, struct rte_mbuf *m,
+					     uint32_t lane_len, uint32_t payload, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
 	struct weft_frame_hdr *hdr = raw_hdr(c, m);
-	struct raw_slot *slot = raw_slot(c, c->snd_next);
+	struct raw_slot *slot = raw_slot(&c->tx, c->tx.next);
 	uint8_t path = c->next_path;
 	struct raw_path *p = &c->path[path];
 
@@ -140,7 +140,7 @@ static inline void commit_frame(struct raw_conn *c, struct rte_mbuf *m, uint32_t
 	if (c->csum == WEFT_FRAME_CSUM_CRC32C)
 		flags |= WEFT_FRAME_F_CRC32C;
 	hdr->flags = weft_put16(flags);
-	hdr->seq = weft_put32(c->snd_next);
+	hdr->seq = weft_put32(c->tx.next);
 	raw_stamp(c, hdr, p, path);
 	raw_finish(c, m, lane_len, p);
 
@@ -155,12 +155,12 @@ static inline void commit_frame(struct raw_conn *c, struct rte_mbuf *m, uint32_t
 	};
 	if (unlikely(c->path_watch & RAW_WATCH_MANY))
 		raw_multi_sent(c, path, lane_len);
-	c->snd_next++;
-	c->inflight += lane_len;
+	c->tx.next++;
+	c->tx.inflight += lane_len;
 	c->base.queued += payload;
-	if (c->timer == 0) {
-		c->round_at = iface->live_clock;
-		c->round_end = c->snd_next;
+	if (c->tx.timer == 0) {
+		c->tx.round_at = iface->live_clock;
+		c->tx.round_end = c->tx.next;
 		raw_timer_arm(c);
 	}
 	raw_rx_carried(&c->rx);
@@ -168,7 +168,7 @@ static inline void commit_frame(struct raw_conn *c, struct rte_mbuf *m, uint32_t
 	if (!iface->in_progress)
 		iface->sent_outside = true;
 	raw_count(iface, RAW_TX_DATA);
-	if (unlikely(m->pkt_len > c->cut)) {
+	if (unlikely(m->pkt_len > c->tx.cut)) {
 		commit_parts(c, slot, path, flags);
 		return;
 	}
@@ -179,7 +179,7 @@ static inline void commit_frame(struct raw_conn *c, struct rte_mbuf *m, uint32_t
 /* Close the open frame and queue it. The queue must have room. */
 static inline void seal_frame(struct raw_conn *c, uint16_t flags)
 {
-	struct rte_mbuf *m = c->open;
+	struct rte_mbuf *m = c->tx.open;
 	uint32_t lane_len, payload;
 
 	lane_len = (uint32_t)(c->open_pos - (rte_pktmbuf_mtod(m, uint8_t *) + c->encap.len));
@@ -187,7 +187,7 @@ static inline void seal_frame(struct raw_conn *c, uint16_t flags)
 	m->data_len =
 		(uint16_t)(c->encap.len + lane_len + (c->csum == WEFT_FRAME_CSUM_CRC32C ? 4 : 0));
 	m->pkt_len = m->data_len;
-	c->open = NULL;
+	c->tx.open = NULL;
 	c->open_room = 0;
 	commit_frame(c, m, lane_len, payload, flags);
 }
@@ -197,9 +197,9 @@ static inline void seal_frame(struct raw_conn *c, uint16_t flags)
  */
 bool raw_seal(struct raw_conn *c, uint16_t flags)
 {
-	if (unlikely(raw_txq_space(c->iface) < c->txq_need)) {
+	if (unlikely(raw_txq_space(c->iface) < c->tx.txq_need)) {
 		raw_txq_flush(c->iface);
-		if (raw_txq_space(c->iface) < c->txq_need)
+		if (raw_txq_space(c->iface) < c->tx.txq_need)
 			return false;
 	}
 	seal_frame(c, flags);
@@ -231,20 +231,20 @@ static inline void frame_opened(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	if (c->snd_una == c->snd_next) {
+	if (c->tx.una == c->tx.next) {
 		seal_frame(c, 0); /* open_frame() has checked that there is room */
 		send_now(iface);
 		return;
 	}
-	if (c->open_room < c->room / 2) {
+	if (c->open_room < c->tx.room / 2) {
 		raw_seal(c, 0);
 		if (iface->txq.count >= iface->tx_batch)
 			raw_txq_flush(iface);
 		return;
 	}
-	if (!c->on_tx_list) {
-		c->on_tx_list = true;
-		TAILQ_INSERT_TAIL(&iface->tx_list, c, tx_link);
+	if (!c->tx.on_list) {
+		c->tx.on_list = true;
+		TAILQ_INSERT_TAIL(&iface->tx_list, &c->tx, link);
 		iface->base.tx_open = true;
 	}
 }
@@ -256,7 +256,7 @@ static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const vo
 
 	if (unlikely(hdr_len + length > c->base.max_msg && c->state == RAW_UP))
 		return -EMSGSIZE;
-	if (c->open && !raw_seal(c, 0))
+	if (c->tx.open && !raw_seal(c, 0))
 		return -EAGAIN;
 	err = open_frame(c);
 	if (err != 0)
@@ -291,7 +291,7 @@ ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack
 	ssize_t n;
 	int err;
 
-	if (c->open && !raw_seal(c, 0))
+	if (c->tx.open && !raw_seal(c, 0))
 		return -EAGAIN;
 	err = open_frame(c);
 	if (unlikely(err != 0))
@@ -313,12 +313,14 @@ ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack
 void raw_seal_all(struct raw_iface *iface)
 {
 	struct raw_conn *c;
+	struct raw_tx *tx;
 
-	while ((c = TAILQ_FIRST(&iface->tx_list))) {
-		if (c->open && c->open_pos && !raw_seal(c, 0))
+	while ((tx = TAILQ_FIRST(&iface->tx_list))) {
+		c = container_of(tx, struct raw_conn, tx);
+		if (tx->open && c->open_pos && !raw_seal(c, 0))
 			return;
-		TAILQ_REMOVE(&iface->tx_list, c, tx_link);
-		c->on_tx_list = false;
+		TAILQ_REMOVE(&iface->tx_list, tx, link);
+		tx->on_list = false;
 	}
 }
 
@@ -331,14 +333,14 @@ int raw_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp)
 		return c->error;
 	if (c->state == RAW_QUIET)
 		return -ENOTCONN;
-	if (c->open)
+	if (c->tx.open)
 		raw_seal(c, WEFT_FRAME_F_ACK_REQ);
-	if (!c->open && c->snd_una == c->snd_next)
+	if (!c->tx.open && c->tx.una == c->tx.next)
 		return WEFT_LANE_IDLE;
 	f = malloc(sizeof(*f));
 	if (!f)
 		return -ENOMEM;
-	raw_flush_queue(c, f, comp);
+	raw_flush_queue(&c->tx, f, comp);
 	return 0;
 }
 
@@ -447,7 +449,7 @@ static int header_only(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *
 		free(f);
 		return err;
 	}
-	raw_flush_queue(raw_conn_of(lane_ep), f, comp);
+	raw_flush_queue(&raw_conn_of(lane_ep)->tx, f, comp);
 	return 0;
 }
 
@@ -487,7 +489,7 @@ static int send_copied(struct weft_lane_ep *lane_ep, uint8_t am_id, struct pack_
 		free(f);
 		return (int)n;
 	}
-	raw_flush_queue(raw_conn_of(lane_ep), f, comp);
+	raw_flush_queue(&raw_conn_of(lane_ep)->tx, f, comp);
 	raw_count(raw_iface_of(lane_ep->iface), RAW_TX_ZCOPY_COPIED);
 	return 0;
 }
@@ -538,13 +540,13 @@ static uint16_t want_ack(struct raw_conn *c, uint32_t payload)
 	bool data_received = c->rx.data_received;
 
 	c->rx.data_received = false;
-	if (c->zc_ack == RAW_ZC_ACK_REQUESTED || payload >= c->room)
+	if (c->tx.zc_ack == RAW_ZC_ACK_REQUESTED || payload >= c->tx.room)
 		return 0;
-	if (data_received && (c->acked_alone == 0 || c->acked_alone++ == ALONE_SENDS)) {
-		c->zc_ack = RAW_ZC_ACK_NO_REQUEST;
+	if (data_received && (c->tx.acked_alone == 0 || c->tx.acked_alone++ == ALONE_SENDS)) {
+		c->tx.zc_ack = RAW_ZC_ACK_NO_REQUEST;
 		return 0;
 	}
-	c->zc_ack = RAW_ZC_ACK_REQUESTED;
+	c->tx.zc_ack = RAW_ZC_ACK_REQUESTED;
 	return WEFT_FRAME_F_ACK_REQ;
 }
 
@@ -574,14 +576,14 @@ static inline void commit_zcopy(struct raw_conn *c, struct rte_mbuf *head, struc
 	/* Relaxed: the registration has the caller's reference until raw_am_zcopy() returns. */
 	if (zc->mem)
 		atomic_fetch_add_explicit(&zc->mem->refs, 1, memory_order_relaxed);
-	LIST_INSERT_HEAD(&c->zc, zc, conn_link);
+	LIST_INSERT_HEAD(&c->tx.zc, zc, conn_link);
 	raw_count(iface, RAW_TX_ZCOPY);
 	iface->share.tx_held++;
 	iface->share.hdr_held += head->nb_segs;
-	c->hdr_held += head->nb_segs;
+	c->tx.hdr_held += head->nb_segs;
 	commit_frame(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
 		     want_ack(c, payload));
-	if (c->snd_next - c->snd_una == 1 || iface->txq.count >= iface->tx_batch)
+	if (c->tx.next - c->tx.una == 1 || iface->txq.count >= iface->tx_batch)
 		raw_txq_flush(iface);
 }
 
@@ -602,7 +604,7 @@ int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 		data += iov[i].iov_len;
 	if (unlikely(data == 0))
 		return header_only(lane_ep, am_id, hdr, hdr_len, comp);
-	if (c->open && !raw_seal(c, 0))
+	if (c->tx.open && !raw_seal(c, 0))
 		return -EAGAIN;
 	err = tx_ready(c);
 	if (unlikely(err != 0))
@@ -615,7 +617,7 @@ int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 	if (unlikely(segs == 0))
 		return send_copied(lane_ep, am_id, &(struct pack_pieces){hdr, hdr_len, iov, iovcnt},
 				   comp);
-	if (unlikely(!raw_share_hdrs(c, segs))) {
+	if (unlikely(!raw_share_hdrs(iface, &c->tx, segs))) {
 		raw_count(iface, RAW_TX_SHARE_FULL);
 		return -EAGAIN;
 	}

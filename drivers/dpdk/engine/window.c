@@ -43,7 +43,7 @@ static void limits_update(struct raw_conn *c)
 	bool paced = true;
 
 	for (unsigned int i = 0; i < c->path_count; i++) {
-		const struct weft_cc *cc = &c->cc[i];
+		const struct weft_cc *cc = &c->tx.cc[i];
 		struct raw_path *p = &c->path[i];
 
 		if (!raw_multi_usable(c, i))
@@ -59,16 +59,17 @@ static void limits_update(struct raw_conn *c)
 			ack_req = RTE_MIN(ack_req, p->ack_req_bytes - 1);
 	}
 	/* WEFT_WINDOW limits the lane, however many paths are open. */
-	limit = RTE_MIN(limit, (uint64_t)c->cc[0].conf.most * c->paths);
-	c->cc_limit = (uint32_t)RTE_MIN(limit, (uint64_t)INT32_MAX);
-	c->cc_gap = paced ? (uint32_t)RTE_MIN(1000000000ull / per_s + 1, (uint64_t)INT32_MAX) : 0;
-	if (c->cc_gap != 0 || (ack_req != INT32_MAX && c->path_watch & RAW_WATCH_MANY))
+	limit = RTE_MIN(limit, (uint64_t)c->tx.cc[0].conf.most * c->paths);
+	c->tx.cc_limit = (uint32_t)RTE_MIN(limit, (uint64_t)INT32_MAX);
+	c->tx.cc_gap =
+		paced ? (uint32_t)RTE_MIN(1000000000ull / per_s + 1, (uint64_t)INT32_MAX) : 0;
+	if (c->tx.cc_gap != 0 || (ack_req != INT32_MAX && c->path_watch & RAW_WATCH_MANY))
 		ack_req = 0;
-	c->cc_left = RTE_MIN(c->cc_left, (int32_t)ack_req);
-	if (c->cc_gap != 0 || c->cc_lost != 0)
-		c->win_bytes = 0;
+	c->tx.cc_left = RTE_MIN(c->tx.cc_left, (int32_t)ack_req);
+	if (c->tx.cc_gap != 0 || c->tx.cc_lost != 0)
+		c->tx.win_bytes = 0;
 	else
-		c->win_bytes = c->cc_limit - RTE_MIN(c->cc_limit, full_frame(c)) + 1;
+		c->tx.win_bytes = c->tx.cc_limit - RTE_MIN(c->tx.cc_limit, full_frame(c)) + 1;
 }
 
 bool raw_window_fixed(const struct raw_iface *iface)
@@ -96,32 +97,32 @@ int raw_window_init(struct raw_conn *c, uint32_t rtt, float ns)
 	struct weft_cc_conf conf = {
 		.frame = full_frame(c),
 		/* WEFT_WINDOW limits the lane, whatever its paths are. */
-		.most = RTE_MAX(c->win_bytes / c->paths, full_frame(c)),
+		.most = RTE_MAX(c->tx.win_bytes / c->paths, full_frame(c)),
 		.rtt = rtt,
 		.frame_ns = frame_ns(c, ns),
 		.meter = c->iface->port->flags & WEFT_FRAME_PORT_GUESS,
 	};
 
-	c->cc_left = INT32_MAX;
+	c->tx.cc_left = INT32_MAX;
 	if (raw_window_fixed(c->iface))
 		return 0;
-	c->cc = calloc(c->path_count, sizeof(*c->cc));
-	if (!c->cc)
+	c->tx.cc = calloc(c->path_count, sizeof(*c->tx.cc));
+	if (!c->tx.cc)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < c->path_count; i++)
-		weft_cc_init(&c->cc[i], ops, &conf);
+		weft_cc_init(&c->tx.cc[i], ops, &conf);
 	limits_update(c);
 	return 0;
 }
 
 int raw_window_more(struct raw_conn *c)
 {
-	struct weft_cc *cc = realloc(c->cc, (c->path_count + 1u) * sizeof(*cc));
+	struct weft_cc *cc = realloc(c->tx.cc, (c->path_count + 1u) * sizeof(*cc));
 	struct weft_cc_conf conf;
 
 	if (!cc)
 		return -ENOMEM;
-	c->cc = cc;
+	c->tx.cc = cc;
 	conf = cc[0].conf;
 	weft_cc_init(&cc[c->path_count], cc[0].ops, &conf);
 	return 0;
@@ -129,63 +130,65 @@ int raw_window_more(struct raw_conn *c)
 
 void raw_window_free(struct raw_conn *c)
 {
-	free(c->cc);
-	c->cc = NULL;
+	free(c->tx.cc);
+	c->tx.cc = NULL;
 }
 
 /* ---------------------------------------------------------------- sending */
 
 static bool has_room(const struct raw_conn *c, uint32_t bytes)
 {
-	return c->inflight == 0 || c->inflight + bytes <= c->cc_limit;
+	return c->tx.inflight == 0 || c->tx.inflight + bytes <= c->tx.cc_limit;
 }
 
 bool raw_window_paced(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	c->cc_full = true;
-	if (c->cc_lost != 0 || !has_room(c, full_frame(c)))
+	c->tx.cc_full = true;
+	if (c->tx.cc_lost != 0 || !has_room(c, full_frame(c)))
 		return false;
-	if (c->cc_gap == 0 || iface->tx_clock >= c->cc_next)
+	if (c->tx.cc_gap == 0 || iface->tx_clock >= c->tx.cc_next)
 		return true;
-	raw_deadline_tx(c, c->cc_next);
+	raw_deadline_tx(c, c->tx.cc_next);
 	return false;
 }
 
 /* Sets the time of the next frame. A late sender catches up by one frame at most. */
 static void pace_next(struct raw_conn *c, uint32_t bytes)
 {
-	uint64_t now = c->iface->tx_clock, gap = (uint64_t)c->cc_gap * bytes / full_frame(c);
+	uint64_t now = c->iface->tx_clock, gap = (uint64_t)c->tx.cc_gap * bytes / full_frame(c);
 
-	c->cc_next = RTE_MAX(c->cc_next, now - RTE_MIN(now, gap)) + gap;
+	c->tx.cc_next = RTE_MAX(c->tx.cc_next, now - RTE_MIN(now, gap)) + gap;
 }
 
 uint16_t raw_window_ack_req(struct raw_conn *c, uint8_t path, uint32_t bytes)
 {
 	struct raw_path *p = &c->path[path];
 
-	c->cc_left = INT32_MAX;
-	if (!c->cc)
+	c->tx.cc_left = INT32_MAX;
+	if (!c->tx.cc)
 		return 0;
-	if (c->cc_gap != 0)
+	if (c->tx.cc_gap != 0)
 		pace_next(c, bytes);
 	if (c->path_watch & RAW_WATCH_MANY) {
 		/* Each path counts for itself. */
-		c->cc_left = 0;
+		c->tx.cc_left = 0;
 		if (p->ack_req_bytes == 0)
 			return 0;
 		p->since_ack_req += bytes;
-		if (p->since_ack_req < p->ack_req_bytes && c->cc_gap == 0)
+		if (p->since_ack_req < p->ack_req_bytes && c->tx.cc_gap == 0)
 			return 0;
 		p->since_ack_req = 0;
 		return WEFT_FRAME_F_ACK_REQ;
 	}
 	if (p->ack_req_bytes == 0)
 		return 0;
-	c->cc_left = c->cc_gap != 0 ? 0 : (int32_t)p->ack_req_bytes - 1;
+	c->tx.cc_left = c->tx.cc_gap != 0 ? 0 : (int32_t)p->ack_req_bytes - 1;
 	/* A sender that uses less of the window does not wait for acknowledgements. */
-	return c->cc_gap != 0 || c->inflight + bytes > c->cc_limit / 2 ? WEFT_FRAME_F_ACK_REQ : 0;
+	return c->tx.cc_gap != 0 || c->tx.inflight + bytes > c->tx.cc_limit / 2
+		       ? WEFT_FRAME_F_ACK_REQ
+		       : 0;
 }
 
 /* ---------------------------------------------------------------- acknowledgements and losses */
@@ -256,7 +259,7 @@ void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn)
  */
 static uint32_t sample_size(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 {
-	const struct raw_slot *slot = raw_slot(c, c->sack_high - 1);
+	const struct raw_slot *slot = raw_slot(&c->tx, c->tx.sack_high - 1);
 	uint32_t age = (uint32_t)c->iface->now - weft_get32(hdr->ts_echo);
 
 	if (slot->path != hdr->echo_path || c->iface->tx_clock - slot->sent != age)
@@ -278,7 +281,7 @@ static bool cc_on_ack_all(struct raw_conn *c, struct weft_cc_ack *a, uint8_t pat
 		a->inflight = p->inflight + p->acked;
 		a->rtt = i == path ? rtt : 0;
 		p->acked = 0;
-		changed |= cc_on_ack(&c->cc[i], a);
+		changed |= cc_on_ack(&c->tx.cc[i], a);
 	}
 	return changed;
 }
@@ -290,8 +293,8 @@ void raw_window_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr, uint
 	struct weft_cc_ack a = {
 		.size = rtt != 0 ? sample_size(c, hdr) : 0,
 		.now = c->iface->now,
-		.limited = c->cc_full,
-		.acked = c->cc_acked,
+		.limited = c->tx.cc_full,
+		.acked = c->tx.cc_acked,
 		.inflight = before,
 		.rtt = path == c->next_path ? rtt : 0,
 	};
@@ -301,42 +304,42 @@ void raw_window_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr, uint
 		changed = cc_on_ack_all(c, &a, path, rtt);
 	} else {
 		a.marked = take_marks(c, &c->path[c->next_path], a.acked);
-		changed = cc_on_ack(&c->cc[c->next_path], &a);
+		changed = cc_on_ack(&c->tx.cc[c->next_path], &a);
 	}
-	c->cc_acked = 0;
-	c->cc_full = c->cc_lost != 0;
-	if (changed || (c->win_bytes == 0 && !c->cc_full))
+	c->tx.cc_acked = 0;
+	c->tx.cc_full = c->tx.cc_lost != 0;
+	if (changed || (c->tx.win_bytes == 0 && !c->tx.cc_full))
 		limits_update(c);
 }
 
 void raw_window_found(struct raw_conn *c, struct raw_slot *slot)
 {
 	slot->lost = false;
-	c->cc_lost--;
-	c->cc_full = true; /* there may be room now */
-	c->cc_acked += slot->bytes;
+	c->tx.cc_lost--;
+	c->tx.cc_full = true; /* there may be room now */
+	c->tx.cc_acked += slot->bytes;
 }
 
 void raw_window_lost(struct raw_conn *c, struct raw_slot *slot)
 {
-	c->cc_quiet = 0;
+	c->tx.cc_quiet = 0;
 	slot->lost = true;
-	c->cc_lost++;
-	c->cc_full = true;
-	c->inflight -= slot->bytes;
+	c->tx.cc_lost++;
+	c->tx.cc_full = true;
+	c->tx.inflight -= slot->bytes;
 	if (c->path_watch & RAW_WATCH_MANY)
 		c->path[slot->path].inflight -= slot->bytes;
-	c->cc[slot->path].ops->on_loss(&c->cc[slot->path], slot->bytes, c->iface->now);
-	c->win_bytes = 0;
+	c->tx.cc[slot->path].ops->on_loss(&c->tx.cc[slot->path], slot->bytes, c->iface->now);
+	c->tx.win_bytes = 0;
 }
 
 bool raw_window_again(struct raw_conn *c, uint32_t bytes, uint64_t *when)
 {
 	if (!has_room(c, bytes))
 		return false;
-	if (c->cc_gap == 0 || c->iface->tx_clock >= c->cc_next)
+	if (c->tx.cc_gap == 0 || c->iface->tx_clock >= c->tx.cc_next)
 		return true;
-	*when = RTE_MIN(*when, c->cc_next);
+	*when = RTE_MIN(*when, c->tx.cc_next);
 	return false;
 }
 
@@ -346,16 +349,16 @@ void raw_window_resent(struct raw_conn *c, struct raw_slot *slot, uint8_t before
 
 	if (slot->lost) {
 		slot->lost = false;
-		c->cc_lost--;
-		c->inflight += slot->bytes;
+		c->tx.cc_lost--;
+		c->tx.inflight += slot->bytes;
 	} else if (many) {
 		c->path[before].inflight -= slot->bytes;
 	}
 	if (many)
 		c->path[slot->path].inflight += slot->bytes;
-	if (c->cc_gap != 0)
+	if (c->tx.cc_gap != 0)
 		pace_next(c, slot->bytes);
-	if (c->cc_lost == 0)
+	if (c->tx.cc_lost == 0)
 		limits_update(c);
 }
 
@@ -373,16 +376,16 @@ void raw_window_quiet_over(struct raw_conn *c, uint32_t ack)
 	const struct raw_slot *slot;
 	bool early;
 
-	for (uint32_t seq = c->snd_una; seq != ack; seq++) {
-		slot = raw_slot(c, seq);
+	for (uint32_t seq = c->tx.una; seq != ack; seq++) {
+		slot = raw_slot(&c->tx, seq);
 		if (!slot->m || slot->tries != 1)
 			continue;
-		early = slot->sent < c->cc_quiet;
-		c->cc_quiet = 0;
+		early = slot->sent < c->tx.cc_quiet;
+		c->tx.cc_quiet = 0;
 		if (!early)
 			return; /* the frames after it were sent later still */
 		for (unsigned int i = 0; i < c->path_count; i++)
-			c->cc[i].ops->on_spurious(&c->cc[i]);
+			c->tx.cc[i].ops->on_spurious(&c->tx.cc[i]);
 		limits_update(c);
 		return;
 	}
@@ -390,29 +393,29 @@ void raw_window_quiet_over(struct raw_conn *c, uint32_t ack)
 
 void raw_window_timeout(struct raw_conn *c)
 {
-	if (c->backoff == 1)
-		c->cc_quiet = c->iface->tx_clock;
+	if (c->tx.backoff == 1)
+		c->tx.cc_quiet = c->iface->tx_clock;
 	/* With little in flight, the timeouts are no evidence of what the network carries now. */
-	if (c->backoff > 1 && c->inflight < c->cc_limit / QUIET_PARTS) {
-		if (c->backoff == 2)
+	if (c->tx.backoff > 1 && c->tx.inflight < c->tx.cc_limit / QUIET_PARTS) {
+		if (c->tx.backoff == 2)
 			raw_window_idle(c);
 		return;
 	}
 	for (unsigned int i = 0; i < c->path_count; i++)
-		c->cc[i].ops->on_timeout(&c->cc[i], c->backoff, c->iface->now);
+		c->tx.cc[i].ops->on_timeout(&c->tx.cc[i], c->tx.backoff, c->iface->now);
 	limits_update(c);
 }
 
 void raw_window_idle(struct raw_conn *c)
 {
 	for (unsigned int i = 0; i < c->path_count; i++)
-		c->cc[i].ops->on_idle(&c->cc[i]);
+		c->tx.cc[i].ops->on_idle(&c->tx.cc[i]);
 	limits_update(c);
 }
 
 void raw_window_over(struct raw_conn *c)
 {
-	c->cc_lost = 0;
+	c->tx.cc_lost = 0;
 	for (unsigned int i = 0; i < c->path_count; i++)
 		c->path[i].inflight = 0;
 }
@@ -422,11 +425,11 @@ void raw_window_counters(const struct raw_conn *c, unsigned int path, weft_lane_
 {
 	char name[64];
 
-	if (!c->cc)
+	if (!c->tx.cc)
 		return;
 #define REPORT(field, what, help)                                                  \
 	snprintf(name, sizeof(name), "conn%u.path%u." what, c->id & 0xffff, path); \
-	cb(name, c->cc[path].field, arg);
+	cb(name, c->tx.cc[path].field, arg);
 	RAW_CC_LEVELS(REPORT)
 	RAW_CC_COUNTERS(REPORT)
 #undef REPORT
@@ -437,9 +440,9 @@ void raw_window_print(const struct raw_conn *c, unsigned int path, char *buf, si
 	const struct weft_cc *cc;
 
 	buf[0] = '\0';
-	if (!c->cc)
+	if (!c->tx.cc)
 		return;
-	cc = &c->cc[path];
+	cc = &c->tx.cc[path];
 	snprintf(buf, size,
 		 ", %s %s window %u target %.1f us, marked %" PRIu64 ", lost %" PRIu64
 		 " + %" PRIu64,

@@ -5,7 +5,7 @@
  * flight on the connection; the time of the next frame, where a window is smaller than a few
  * frames; and requests for immediate acknowledgement.
  *
- * With a fixed window (c->cc NULL) no function of this file is called per frame. With a large
+ * With a fixed window (c->tx.cc NULL) no function of this file is called per frame. With a large
  * window there is one call for each round trip that is sampled.
  */
 #ifndef WEFT_ENGINE_WINDOW_H
@@ -33,7 +33,7 @@ void raw_window_free(struct raw_conn *c);
 
 /** Called when the limit is reached, or when frames are paced. @return true: one may leave now */
 bool raw_window_paced(struct raw_conn *c);
-/** The rest of raw_window_sent(), once c->cc_left is used up. */
+/** The rest of raw_window_sent(), once c->tx.cc_left is used up. */
 uint16_t raw_window_ack_req(struct raw_conn *c, uint8_t path, uint32_t bytes);
 /**
  * A frame of @p bytes leaves over @p path. @return WEFT_FRAME_F_ACK_REQ or 0, for its header.
@@ -41,8 +41,8 @@ uint16_t raw_window_ack_req(struct raw_conn *c, uint8_t path, uint32_t bytes);
  */
 static inline uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_t bytes)
 {
-	c->cc_left -= (int32_t)bytes;
-	return likely(c->cc_left >= 0) ? 0 : raw_window_ack_req(c, path, bytes);
+	c->tx.cc_left -= (int32_t)bytes;
+	return likely(c->tx.cc_left >= 0) ? 0 : raw_window_ack_req(c, path, bytes);
 }
 
 /** A frame of the peer arrived with a congestion mark: the next ACKs report it. */
@@ -56,7 +56,7 @@ void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn);
 void raw_window_found(struct raw_conn *c, struct raw_slot *slot);
 /**
  * An acknowledgement was processed that has a round trip, or the window holds frames back.
- * c->cc_acked is the number of bytes acknowledged since the last call. Between two calls the
+ * c->tx.cc_acked is the number of bytes acknowledged since the last call. Between two calls the
  * window holds no frame back.
  * @param hdr     of the acknowledgement: it names the frame that @p rtt (ns; 0 = none) was measured
  * with

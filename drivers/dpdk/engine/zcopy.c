@@ -19,7 +19,7 @@
 #include <rte_mbuf.h>
 
 #include "engine/build.h"
-#include "engine/conn.h"
+#include "engine/conn_tx.h"
 #include "engine/iface.h"
 #include "engine/zcopy.h"
 #include "frame/frame_port.h"
@@ -149,11 +149,11 @@ unsigned int raw_zc_poll(struct raw_iface *iface)
  * still wait until the NIC releases the memory, and then carry the error. A message that is
  * acknowledged and released has succeeded, although its completion has not run yet.
  */
-void raw_zc_fail(struct raw_conn *c, int status)
+void raw_zc_fail(struct raw_tx *tx, int status)
 {
 	struct raw_zc *zc;
 
-	LIST_FOREACH(zc, &c->zc, conn_link) {
+	LIST_FOREACH(zc, &tx->zc, conn_link) {
 		if (rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0)
 			zc->status = status;
 	}
@@ -164,17 +164,16 @@ void raw_zc_fail(struct raw_conn *c, int status)
  * now run now. Memory that the hardware may still read stays with the iface; its completions run in
  * a later progress(), or in close().
  */
-void raw_zc_cancel(struct raw_conn *c)
+void raw_zc_cancel(struct raw_iface *iface, struct raw_tx *tx)
 {
-	struct raw_iface *iface = c->iface;
 	struct raw_zc *zc;
 
-	if (LIST_EMPTY(&c->zc))
+	if (LIST_EMPTY(&tx->zc))
 		return;
 	raw_txq_flush(iface);
 	if (iface->port->ops->tx_kick)
 		iface->port->ops->tx_kick(iface->port);
-	while ((zc = LIST_FIRST(&c->zc))) {
+	while ((zc = LIST_FIRST(&tx->zc))) {
 		if (rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0) {
 			LIST_REMOVE(zc, conn_link);
 			LIST_INSERT_HEAD(&iface->zc.orphans, zc, conn_link);

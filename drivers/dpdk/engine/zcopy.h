@@ -13,7 +13,7 @@
 
 #include <rte_mbuf.h>
 
-#include "engine/conn.h"
+#include "engine/conn_tx.h"
 #include "engine/iface.h"
 #include "lane.h"
 
@@ -26,7 +26,7 @@ struct raw_zc {
 	int status;
 	bool waiting;                 /* for the port: is in iface->zc.waiting */
 	LIST_ENTRY(raw_zc) wait_link; /* of that */
-	LIST_ENTRY(raw_zc) conn_link; /* of conn->zc, or iface->zc.orphans, while comp is set */
+	LIST_ENTRY(raw_zc) conn_link; /* of raw_tx.zc, or iface->zc.orphans, while comp is set */
 	STAILQ_ENTRY(raw_zc) link;    /* of iface->zc.free or iface->zc.released */
 };
 
@@ -37,8 +37,8 @@ struct raw_zc *raw_zc_get(struct raw_iface *iface);
 /* The message is not sent, and nothing refers to it. */
 void raw_zc_put(struct raw_iface *iface, struct raw_zc *zc);
 unsigned int raw_zc_complete(struct raw_iface *iface);
-void raw_zc_cancel(struct raw_conn *c);
-void raw_zc_fail(struct raw_conn *c, int status);
+void raw_zc_cancel(struct raw_iface *iface, struct raw_tx *tx);
+void raw_zc_fail(struct raw_tx *tx, int status);
 void raw_zc_destroy(struct raw_iface *iface);
 unsigned int raw_zc_poll(struct raw_iface *iface);
 void raw_zc_wait(struct raw_iface *iface, struct raw_zc *zc);

@@ -220,12 +220,12 @@ static void a_closed_connection_keeps_no_window(void **state)
 	pair_send(A, A->lane_ep, 0, 100);
 	A->iface->ops->ep_destroy(A->lane_ep);
 	assert_int_equal(a->state, RAW_TIME_WAIT);
-	assert_null(a->slots);
+	assert_null(a->tx.slots);
 	pair_run(&pair, 1000000, NULL);
 	assert_int_equal(B->gones, 1);
 	B->iface->ops->ep_destroy(B->accepted);
 	assert_int_equal(b->state, RAW_TIME_WAIT);
-	assert_null(b->slots);
+	assert_null(b->tx.slots);
 	pair_close(&pair);
 }
 

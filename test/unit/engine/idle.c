@@ -252,15 +252,15 @@ static void slots_come_on_demand_and_go(void **state)
 	pair_open(&pair, &pair_fixed, 34);
 	pair_connect(&pair);
 	c = raw_conn_of(A->lane_ep);
-	assert_int_equal(c->slot_mask, RAW_SLOTS_MIN - 1);
-	assert_int_equal(raw_conn_of(B->accepted)->slot_mask, RAW_SLOTS_MIN - 1);
+	assert_int_equal(c->tx.slot_mask, RAW_SLOTS_MIN - 1);
+	assert_int_equal(raw_conn_of(B->accepted)->tx.slot_mask, RAW_SLOTS_MIN - 1);
 	while (pair_send(A, A->lane_ep, 1000000 + n, 5000) == 0) {
 		n++;
 		A->iface->ops->tx_flush(A->iface);
 	}
 	assert_true(n > 2 * RAW_SLOTS_MIN);
-	assert_int_equal(c->snd_next - c->snd_una, n);
-	assert_in_range(c->slot_mask, n - 1, 2 * n);
+	assert_int_equal(c->tx.next - c->tx.una, n);
+	assert_in_range(c->tx.slot_mask, n - 1, 2 * n);
 	B->messages = 0;
 	pair_run(&pair, 10000000, NULL);
 	assert_int_equal(B->messages, n);
@@ -269,7 +269,7 @@ static void slots_come_on_demand_and_go(void **state)
 	stream(2000, 5000, 5000000000);
 	A->wire.loss = 0;
 	pair_run(&pair, 3000000000ull, NULL);
-	assert_int_equal(c->slot_mask, RAW_SLOTS_MIN - 1);
+	assert_int_equal(c->tx.slot_mask, RAW_SLOTS_MIN - 1);
 	stream(300, 5000, 1000000000);
 	pair_close(&pair);
 }

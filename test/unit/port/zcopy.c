@@ -22,6 +22,7 @@
 #include <rte_memory.h>
 
 #include "eal.h"
+#include "engine/conn.h"
 #include "engine/engine.h"
 #include "engine/iface.h"
 #include "engine/outstanding.h"
@@ -392,8 +393,8 @@ static void memory_is_not_given_back_while_the_nic_may_read_it(void **state)
 	fake_eth_traits(l.port[0])->tx_stuck = true;
 	assert_int_equal(send_one(&l, 0, &comp), 0);
 	step(l.end, 50);
-	raw_zc_fail(raw_conn_of(l.lane_ep), 0);
-	raw_slots_release(raw_conn_of(l.lane_ep));
+	raw_zc_fail(&raw_conn_of(l.lane_ep)->tx, 0);
+	raw_slots_release(raw_iface_of(l.end[0]), &raw_conn_of(l.lane_ep)->tx);
 	step(l.end, 1000);
 	assert_int_equal(done_count, 0);
 	weft_raw_mem_deregister(l.end[0], l.mem);
