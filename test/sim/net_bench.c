@@ -123,8 +123,9 @@ static void usage(void)
 		"paths, trunks,\n"
 		"slow (the receiver polls once in this time), hole (time of a path's end), beside "
 		"(cubic, bbr,\n"
-		"none), bystander (yes, no), path and back (link texts, as "
-		"path=loss=1%%,ecn=30k).\n"
+		"none), by (the same: a TCP flow in the senders' place), bystander (yes, no), path "
+		"and back\n"
+		"(link texts, as path=loss=1%%,ecn=30k).\n"
 		"Upper-case names are WEFT_ variables without the prefix, as WINDOW=64k. Link "
 		"texts:\n"
 		"%s",
@@ -162,7 +163,7 @@ static void link_text(const char *name, const char *value, struct net_conf *c, s
 	l->rate = rate;
 }
 
-static const struct tcp_algorithm *algorithm(const char *value)
+static const struct tcp_algorithm *algorithm(const char *name, const char *value)
 {
 	if (!strcmp(value, "none"))
 		return NULL;
@@ -170,7 +171,7 @@ static const struct tcp_algorithm *algorithm(const char *value)
 		return &tcp_cubic;
 	if (!strcmp(value, tcp_bbr.name))
 		return &tcp_bbr;
-	bad("beside", value, "cubic, bbr or none");
+	bad(name, value, "cubic, bbr or none");
 	return NULL;
 }
 
@@ -228,7 +229,9 @@ static void setting(struct net_run *r, const char *name, const char *value)
 	else if (!strcmp(name, "hole"))
 		r->scenario.hole_ns = value_of(name, "delay", value);
 	else if (!strcmp(name, "beside"))
-		r->scenario.beside = algorithm(value);
+		r->scenario.beside = algorithm(name, value);
+	else if (!strcmp(name, "by"))
+		r->scenario.instead = algorithm(name, value);
 	else if (!strcmp(name, "bystander"))
 		c->bystander = !strcmp(value, "yes");
 	else if (!strcmp(name, "path"))

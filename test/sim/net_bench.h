@@ -15,8 +15,9 @@ struct net_scenario {
 	const char *name, *what;
 	struct net_conf conf;
 	uint64_t hole_ns; /**< the first trunk loses all from then on; 0 = never */
-	const struct tcp_algorithm *beside; /**< a flow of this beside the senders' */
-	bool idle;                          /**< senders send nothing */
+	const struct tcp_algorithm *beside;  /**< a flow of this beside the senders' */
+	const struct tcp_algorithm *instead; /**< a flow of this instead of the senders' */
+	bool idle;                           /**< senders send nothing */
 };
 
 struct net_run {

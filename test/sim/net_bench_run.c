@@ -168,37 +168,81 @@ static void fill(const struct net_run *r, const struct net_figures *start,
 	v[MSG_MAX] = (double)f->message_max;
 }
 
+/* Flows of TCP: beside the senders, and in their place. */
+struct flows {
+	struct tcp_flow *beside, *instead;
+	uint64_t beside_bytes, instead_bytes;
+};
+
+static void flows_open(struct flows *t, const struct net_scenario *sc, struct net_stage *s)
+{
+	*t = (struct flows){0};
+	if (sc->instead)
+		t->instead = tcp_flow_create(net_stage_sim(s), sc->instead,
+					     net_stage_more(s, false), net_stage_more(s, true));
+	if (sc->beside)
+		t->beside = tcp_flow_create(net_stage_sim(s), sc->beside, net_stage_more(s, false),
+					    net_stage_more(s, true));
+}
+
+static void flows_start(const struct flows *t)
+{
+	if (t->instead)
+		tcp_flow_start(t->instead);
+	if (t->beside)
+		tcp_flow_start(t->beside);
+}
+
+static void flows_mark(struct flows *t)
+{
+	t->beside_bytes = t->beside ? tcp_flow_bytes(t->beside) : 0;
+	t->instead_bytes = t->instead ? tcp_flow_bytes(t->instead) : 0;
+}
+
+static void flows_end(const struct flows *t, const struct net_run *r, double seconds, double alone,
+		      double *v)
+{
+	double rate = r->scenario.conf.rate ? (double)r->scenario.conf.rate : 10e9;
+	double bits;
+
+	if (t->beside) {
+		bits = (double)(tcp_flow_bytes(t->beside) - t->beside_bytes) * 8 / seconds;
+		v[BESIDE] = bits / rate;
+		tcp_flow_stop(t->beside);
+	}
+	if (t->instead) {
+		bits = (double)(tcp_flow_bytes(t->instead) - t->instead_bytes) * 8 / seconds;
+		v[GOODPUT] = bits / alone;
+		v[OF_LINK] = bits / rate;
+		tcp_flow_stop(t->instead);
+	}
+}
+
 static const char *one(const struct net_run *r, uint64_t seed, double alone, double *v)
 {
 	const struct net_scenario *sc = &r->scenario;
 	struct net_stage *s = net_stage_open(seed, &sc->conf);
-	struct tcp_flow *tcp = NULL;
 	struct net_figures start, f;
-	uint64_t before = 0, begin = sim_now(net_stage_sim(s));
+	uint64_t begin = sim_now(net_stage_sim(s));
+	struct flows t;
 	const char *why;
 
-	if (sc->beside)
-		tcp = tcp_flow_create(net_stage_sim(s), sc->beside, net_stage_more(s, false),
-				      net_stage_more(s, true));
+	flows_open(&t, sc, s);
 	if (sc->hole_ns && sc->conf.trunks)
 		sim_at(net_stage_sim(s), begin + sc->hole_ns, hole, s);
-	net_stage_start(s, sc->idle);
-	if (tcp)
-		tcp_flow_start(tcp);
+	net_stage_start(s, sc->idle || sc->instead);
+	flows_start(&t);
 	net_stage_run(s, sc->conf.start_ns ? sc->conf.start_ns : 5 * SIM_MS);
 	start = net_stage_figures(s);
 	net_stage_mark(s);
-	before = tcp ? tcp_flow_bytes(tcp) : 0;
+	flows_mark(&t);
 	net_stage_run(s, sc->conf.run_ns ? sc->conf.run_ns : 100 * SIM_MS);
 	f = net_stage_figures(s);
 	fill(r, &start, &f, alone, v);
-	if (tcp) {
-		v[BESIDE] = (double)(tcp_flow_bytes(tcp) - before) * 8 / f.seconds /
-			    (double)(sc->conf.rate ? sc->conf.rate : 10 * SIM_GBIT);
-		tcp_flow_stop(tcp);
-	}
+	flows_end(&t, r, f.seconds, alone, v);
 	why = net_stage_close(s);
-	tcp_flow_free(tcp);
+	tcp_flow_free(t.beside);
+	tcp_flow_free(t.instead);
 	return why;
 }
 
