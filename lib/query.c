@@ -42,17 +42,11 @@ static const char *use_of(uint64_t features)
 	return "used";
 }
 
-/* Texts of the last weft_worker_query_iface() of a thread. */
-struct iface_texts {
-	char address[128], why[256];
-};
-
-static void fill_link_info(const struct weft_worker *w, unsigned int index,
-			   struct weft_iface_info *info, struct iface_texts *texts)
+static void fill_link_info(struct weft_worker *w, unsigned int index, struct weft_iface_info *info)
 {
 	struct weft_lane_iface *iface = w->ifaces[index];
 	const struct weft_iface_link *l = &w->links[index];
-	char use[160];
+	char use[160], why[256];
 
 	info->up = iface->ops->link_up(iface);
 	info->up_after = l->up_after;
@@ -69,9 +63,8 @@ static void fill_link_info(const struct weft_worker *w, unsigned int index,
 			 "some seconds");
 	else
 		weft_iface_link_text(iface, use, sizeof(use));
-	snprintf(texts->why, sizeof(texts->why), "%s%s%s", iface->note,
-		 iface->note[0] != '\0' ? "; " : "", use);
-	info->why = texts->why;
+	snprintf(why, sizeof(why), "%s%s%s", iface->note, iface->note[0] != '\0' ? "; " : "", use);
+	info->why = weft_texts_add(&w->texts, why);
 }
 
 static const char *from_text(const char *from)
@@ -79,24 +72,24 @@ static const char *from_text(const char *from)
 	return from ? from : "stated by the driver";
 }
 
-static void fill_iface_info(struct weft_lane_iface *iface, struct weft_iface_info *info,
-			    struct iface_texts *texts)
+static void fill_iface_info(struct weft_worker *w, struct weft_lane_iface *iface,
+			    struct weft_iface_info *info)
 {
 	const struct weft_lane_attr *attr = &iface->attr;
 	uint8_t addr[WEFT_LANE_ADDR_MAX];
+	char text[128];
 
 	info->driver = iface->driver->name;
 	info->name = iface->name;
 	info->device = attr->device;
 	iface->ops->get_address(iface, addr);
-	iface->ops->print_address(addr, attr->dev_addr_len, texts->address, sizeof(texts->address));
-	info->address = texts->address;
+	iface->ops->print_address(addr, attr->dev_addr_len, text, sizeof(text));
+	info->address = weft_texts_add(&w->texts, text);
 	info->bandwidth = attr->bandwidth;
 	info->latency = attr->latency;
 	info->send_overhead = attr->send_overhead;
 	info->recv_overhead = attr->recv_overhead;
-	weft_mem_cost(((struct weft_worker *)iface->user)->ctx, iface, &info->reg_cost,
-		      &info->reg_growth);
+	weft_mem_cost(w->ctx, iface, &info->reg_cost, &info->reg_growth);
 	info->bandwidth_from = from_text(attr->bandwidth_from);
 	info->latency_from = from_text(attr->latency_from);
 	info->overhead_from = from_text(attr->overhead_from);
@@ -110,7 +103,6 @@ static void fill_iface_info(struct weft_lane_iface *iface, struct weft_iface_inf
 
 int weft_worker_query_iface(struct weft_worker *w, unsigned int index, struct weft_iface_info *info)
 {
-	static _Thread_local struct iface_texts texts;
 	struct weft_iface_info out = {0};
 
 	if (!w || !info)
@@ -118,8 +110,8 @@ int weft_worker_query_iface(struct weft_worker *w, unsigned int index, struct we
 	if (index >= w->num_ifaces)
 		return -ENOENT;
 	weft_worker_lock(w);
-	fill_iface_info(w->ifaces[index], &out, &texts);
-	fill_link_info(w, index, &out, &texts);
+	fill_iface_info(w, w->ifaces[index], &out);
+	fill_link_info(w, index, &out);
 	out.wakes = weft_wait_fd_of(w->ifaces[index]) >= 0;
 	weft_worker_unlock(w);
 	return weft_struct_out(info, &out, sizeof(out));

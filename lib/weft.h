@@ -28,8 +28,10 @@
  *  - **Parameter structs** start with `size`, which the caller sets to the size it was compiled
  *    with (the WEFT_INIT() macro does that). The library takes fields beyond that size as zero.
  *    Zero always means the default, so later versions can add fields.
- *  - **Texts** in the result of a query belong to the library. They are valid until the thread
- *    calls the same function again, or destroys the object of the query. They are never NULL.
+ *  - **Texts** in the result of a query belong to its object: context, worker, endpoint, listener
+ *    or plan. They are valid and stay the same until the object is closed or destroyed; a later
+ *    query may return other texts. They are never NULL. An object keeps 256 different texts, and a
+ *    query returns a fixed text in place of a further one.
  *  - **Units**: bytes, seconds (double) or nanoseconds (names end in `_ns`), bytes per second.
  *  - **Threads**: a context may be used from any thread for worker creation. A worker and
  *    everything that belongs to it (endpoints, requests, probes, progress) belongs to one thread at
@@ -390,7 +392,11 @@ struct weft_address_attr {
 	uint64_t worker_id;
 	unsigned int version;
 	unsigned int num_ifaces;
-	const char *name; /**< of the worker's context */
+	/**
+	 * of the worker's context; valid until the thread calls weft_address_query() again, as an
+	 * address has no object
+	 */
+	const char *name;
 };
 
 /**

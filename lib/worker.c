@@ -325,6 +325,7 @@ static void worker_free(struct weft_worker *w)
 	pthread_mutex_unlock(&ctx->lock);
 	weft_msg_worker_fini(w); /* the lanes used its requests until now */
 	free(w->ep_table);
+	weft_texts_free(&w->texts);
 	free(w);
 }
 

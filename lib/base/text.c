@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------ printable text */
@@ -90,6 +91,54 @@ void weft_reason_add(struct weft_reason *r, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(r->text + used, sizeof(r->text) - used, fmt, ap);
 	va_end(ap);
+}
+
+/* ------------------------------------------------------------------ texts of queries */
+
+struct weft_text_node {
+	struct weft_text_node *next;
+	char text[];
+};
+
+const char *weft_texts_find(const struct weft_texts *texts, const char *text)
+{
+	if (text[0] == '\0')
+		return "";
+	for (const struct weft_text_node *n = texts->first; n; n = n->next)
+		if (strcmp(n->text, text) == 0)
+			return n->text;
+	return NULL;
+}
+
+const char *weft_texts_add(struct weft_texts *texts, const char *text)
+{
+	const char *found = weft_texts_find(texts, text);
+	size_t size = strlen(text) + 1;
+	struct weft_text_node *n;
+
+	if (found)
+		return found;
+	if (texts->num == WEFT_TEXTS_MAX)
+		return "too many different texts were queried; the log has this one";
+	n = malloc(sizeof(*n) + size);
+	if (!n)
+		return "no memory for this text";
+	memcpy(n->text, text, size);
+	n->next = texts->first;
+	texts->first = n;
+	texts->num++;
+	return n->text;
+}
+
+void weft_texts_free(struct weft_texts *texts)
+{
+	struct weft_text_node *n;
+
+	while ((n = texts->first)) {
+		texts->first = n->next;
+		free(n);
+	}
+	texts->num = 0;
 }
 
 /* ------------------------------------------------------------------ JSON */

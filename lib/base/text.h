@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/text.h
- * Text that is shown to users and programs, and options that users write: printable text, answers
- * in JSON, the options of a lane.
+ * Text that is shown to users and programs, and options that users write: printable text, texts of
+ * queries, answers in JSON, the options of a lane.
  */
 #ifndef WEFT_TEXT_H
 #define WEFT_TEXT_H
@@ -45,6 +45,27 @@ void weft_reason_set(struct weft_reason *r, const char *fmt, ...)
 /** Append. */
 void weft_reason_add(struct weft_reason *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* ------------------------------------------------------------------ texts of queries */
+
+/*
+ * Texts that queries of an object have returned. Each one stays as it is until the object ends, so
+ * that a caller needs no copy. A text that was returned before is not stored again.
+ */
+
+/** Different texts of an object. Reasons have measured numbers, so a bound is needed. */
+#define WEFT_TEXTS_MAX 256u
+
+struct weft_texts {
+	struct weft_text_node *first;
+	unsigned int num;
+};
+
+/** @return the same text, which lives as long as @p texts; else the reason why it is missing */
+const char *weft_texts_add(struct weft_texts *texts, const char *text);
+/** @return the text as weft_texts_add() has returned it; NULL = it is not there */
+const char *weft_texts_find(const struct weft_texts *texts, const char *text);
+void weft_texts_free(struct weft_texts *texts);
 
 /* ------------------------------------------------------------------ JSON */
 

@@ -120,9 +120,10 @@ struct weft_ep {
 	struct weft_wireup *wireup;     /* NULL once connected and all lanes are settled */
 	struct weft_failover *failover; /* NULL = it never had a second lane */
 	struct weft_ep_closing *closing;
-	struct weft_peer *peer; /* NULL on loopback */
-	struct weft_host *host; /* whose quota it uses; NULL = the program has claimed it */
-	bool host_busy;         /* in host->busy */
+	struct weft_peer *peer;  /* NULL on loopback */
+	struct weft_texts texts; /* of queries */
+	struct weft_host *host;  /* whose quota it uses; NULL = the program has claimed it */
+	bool host_busy;          /* in host->busy */
 	uint64_t placed_at;
 	uint64_t timer;  /* when weft_conns_timers() must handle this ep; UINT64_MAX = never */
 	int fail_status; /* fail_later(): the status it will fail with; 0 = none */

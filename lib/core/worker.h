@@ -95,6 +95,7 @@ struct weft_worker {
 	bool destroying; /* being destroyed: nothing is delivered or accepted any more */
 	struct weft_iface_link links[WEFT_MAX_IFACES]; /* of ifaces[] */
 	struct weft_reason missing; /* interfaces that could not be opened, and why */
+	struct weft_texts texts;    /* of queries of interfaces */
 	struct weft_conns *conns;
 	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
 			  const char *remote_name, void *arg);

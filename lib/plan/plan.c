@@ -530,6 +530,29 @@ int weft_op_find(const char *name)
 	return -EINVAL;
 }
 
+/*
+ * Any thread may query a plan, so all reasons are stored before it is in use.
+ * @return 0 or -ENOMEM
+ */
+static int store_reasons(struct weft_plan *plan)
+{
+	struct weft_curve cv;
+
+	for (unsigned int op = 0; op < WEFT_OP_LAST; op++) {
+		struct weft_proto_key key = {(enum weft_op)op, weft_buf_usual((enum weft_op)op)};
+
+		for (const struct weft_proto *const *p = plan->model.conf.protos; *p; p++) {
+			if (!weft_proto_implements(*p, &key) ||
+			    weft_proto_curve(&plan->model, &key, *p, &cv) >= 0)
+				continue;
+			weft_texts_add(&plan->reasons, cv.why);
+			if (!weft_texts_find(&plan->reasons, cv.why))
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
 int weft_plan_read_with(const struct weft_proto *const *protos, const struct weft_config *config,
 			FILE *in, const char *name, struct weft_plan **out, char *why,
 			size_t why_len)
@@ -557,8 +580,13 @@ int weft_plan_read_with(const struct weft_proto *const *protos, const struct wef
 		snprintf(why, why_len, "no memory");
 	}
 	weft_config_release(conf);
+	if (rc == 0) {
+		rc = store_reasons(plan);
+		if (rc < 0)
+			snprintf(why, why_len, "no memory");
+	}
 	if (rc < 0) {
-		free(plan);
+		weft_plan_destroy(plan);
 		return rc;
 	}
 	*out = plan;
@@ -604,8 +632,10 @@ int weft_plan_of_ep(struct weft_ep *ep, struct weft_plan **out)
 		rc = 0;
 	}
 	weft_worker_unlock(ep->worker);
+	if (rc == 0)
+		rc = store_reasons(plan);
 	if (rc < 0) {
-		free(plan);
+		weft_plan_destroy(plan);
 		return rc;
 	}
 	*out = plan;
@@ -653,6 +683,9 @@ void weft_plan_settled(struct weft_ep *ep)
 
 void weft_plan_destroy(struct weft_plan *plan)
 {
+	if (!plan)
+		return;
+	weft_texts_free(&plan->reasons);
 	free(plan);
 }
 
@@ -670,7 +703,6 @@ int weft_plan_query(const struct weft_plan *plan, enum weft_op op, size_t length
 		    unsigned int index, struct weft_proto_info *info)
 {
 	struct weft_proto_key key = {op, weft_buf_usual(op)};
-	static _Thread_local char why[sizeof(((struct weft_curve *)0)->why)];
 	struct weft_proto_info full = {.min = 1, .why = ""};
 	struct weft_proto_select sel;
 	const struct weft_proto *proto;
@@ -684,8 +716,7 @@ int weft_plan_query(const struct weft_plan *plan, enum weft_op op, size_t length
 	full.name = proto->name;
 	full.desc = proto->desc;
 	if (weft_proto_curve(&plan->model, &key, proto, &cv) < 0) {
-		memcpy(why, cv.why, sizeof(why));
-		full.why = why;
+		full.why = weft_texts_find(&plan->reasons, cv.why);
 		return weft_struct_out(info, &full, sizeof(full));
 	}
 	full.min = cv.min;

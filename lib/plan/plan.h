@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 
+#include "base/text.h"
 #include "proto/proto.h"
 #include "weft.h"
 #include "weft_plan.h"
@@ -29,7 +30,8 @@ struct weft_plan {
 	char title[128]; /* origin of the lanes */
 	struct weft_model model;
 	struct weft_plan_lane lanes[WEFT_MODEL_LANES];
-	bool measured; /* the copy bandwidth was measured here */
+	bool measured;             /* the copy bandwidth was measured here */
+	struct weft_texts reasons; /* why protocols can carry nothing */
 };
 
 struct weft_ep;

@@ -534,7 +534,6 @@ int weft_ep_modify(struct weft_ep *ep, const struct weft_ep_modify_params *param
 
 int weft_ep_query(struct weft_ep *ep, struct weft_ep_attr *attr)
 {
-	static _Thread_local char remote_name[sizeof(ep->remote_name)];
 	struct weft_ep_attr out = {0};
 
 	if (!ep || !attr)
@@ -542,8 +541,7 @@ int weft_ep_query(struct weft_ep *ep, struct weft_ep_attr *attr)
 	weft_worker_lock(ep->worker);
 	out.user_data = ep->user_data;
 	out.remote_id = ep->remote_id;
-	memcpy(remote_name, ep->remote_name, sizeof(remote_name));
-	out.remote_name = remote_name;
+	out.remote_name = weft_texts_add(&ep->texts, ep->remote_name);
 	out.status = ep->state == WEFT_EP_FAILED       ? ep->status
 		     : ep->state == WEFT_EP_CONNECTING ? WEFT_INPROGRESS
 						       : 0;
@@ -578,9 +576,6 @@ static size_t frame_size_of(const struct weft_lane_ep *lane_ep)
 
 int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_info *info)
 {
-	static _Thread_local struct {
-		char remote[sizeof(ep->lane_info->remote)], why[sizeof(ep->lane_info->why)];
-	} texts;
 	const struct weft_ep_lane_info *from;
 	struct weft_lane_info out = {0};
 	const struct weft_ep_lane *lane;
@@ -592,11 +587,9 @@ int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_
 	weft_worker_lock(ep->worker);
 	lane = &ep->lanes[index];
 	from = &ep->lane_info[index];
-	memcpy(texts.remote, from->remote, sizeof(texts.remote));
-	memcpy(texts.why, from->why, sizeof(texts.why));
 	out.name = ep->worker->ifaces[from->local_iface]->name;
-	out.remote = texts.remote;
-	out.why = texts.why;
+	out.remote = weft_texts_add(&ep->texts, from->remote);
+	out.why = weft_texts_add(&ep->texts, from->why);
 	out.state = lane->up ? WEFT_LANE_STATE_UP
 		    : lane->lane_ep && !(ep->lanes_closing >> index & 1)
 			    ? WEFT_LANE_STATE_CONNECTING

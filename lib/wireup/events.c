@@ -618,6 +618,7 @@ void weft_conns_reap(struct weft_worker *w)
 		free(ep->closing);
 		free(ep->lane_info);
 		free(ep->failover);
+		weft_texts_free(&ep->texts);
 		free(ep);
 	}
 }

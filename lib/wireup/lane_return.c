@@ -348,9 +348,8 @@ static void set_numbers(struct weft_ep *ep, unsigned int n)
 		info->bandwidth_from = "measured";
 	if (map->measured & WEFT_WIRE_LANE_F_LAT)
 		info->latency_from = "measured";
-	snprintf(info->why, sizeof(info->why), "back; %.3g GB/s (%.32s), %.3g us (%.32s)",
-		 lane->bandwidth / 1e9, info->bandwidth_from, lane->latency * 1e6,
-		 info->latency_from);
+	/* Without measured numbers: all returns have the same text (struct weft_texts). */
+	snprintf(info->why, sizeof(info->why), "back");
 }
 
 static void lane_is_back(struct weft_ep *ep, unsigned int n)
@@ -363,8 +362,9 @@ static void lane_is_back(struct weft_ep *ep, unsigned int n)
 	set_numbers(ep, n);
 	ep->worker->count.lanes_back++;
 	if (weft_iface_lane_line(ep->worker, iface_of(ep, n), true))
-		weft_log_ep(ep, WEFT_LOG_WARN, "lane %u to %s is back: %s", n, ep->remote_name,
-			    iface_of(ep, n)->name);
+		weft_log_ep(ep, WEFT_LOG_WARN, "lane %u to %s is back: %s, %.3g GB/s, %.3g us", n,
+			    ep->remote_name, iface_of(ep, n)->name, ep->lanes[n].bandwidth / 1e9,
+			    ep->lanes[n].latency * 1e6);
 	weft_lane_up(ep, n);
 }
 

@@ -100,6 +100,32 @@ static void no_control_is_ever_left(void **state)
 	}
 }
 
+static void texts_of_queries_stay_and_are_bounded(void **state)
+{
+	const char *texts[WEFT_TEXTS_MAX + 1];
+	struct weft_texts t = {0};
+	char buf[16];
+
+	(void)state;
+	assert_null(weft_texts_find(&t, "0"));
+	for (unsigned int i = 0; i <= WEFT_TEXTS_MAX; i++) {
+		snprintf(buf, sizeof(buf), "%u", i);
+		texts[i] = weft_texts_add(&t, buf);
+		assert_ptr_equal(texts[i], weft_texts_add(&t, buf));
+	}
+	for (unsigned int i = 0; i < WEFT_TEXTS_MAX; i++) {
+		snprintf(buf, sizeof(buf), "%u", i);
+		assert_string_equal(texts[i], buf);
+		assert_ptr_equal(weft_texts_find(&t, buf), texts[i]);
+	}
+	assert_non_null(strstr(texts[WEFT_TEXTS_MAX], "too many different texts"));
+	assert_string_equal(weft_texts_add(&t, ""), "");
+	weft_texts_free(&t);
+	assert_null(weft_texts_find(&t, "0"));
+	assert_string_equal(weft_texts_add(&t, "again"), "again");
+	weft_texts_free(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -108,6 +134,7 @@ int main(void)
 		cmocka_unit_test(malformed_utf8_is_replaced),
 		cmocka_unit_test(copies_fit),
 		cmocka_unit_test(no_control_is_ever_left),
+		cmocka_unit_test(texts_of_queries_stay_and_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
