@@ -55,6 +55,38 @@ struct weft_found *weft_context_find(struct weft_context *ctx,
 	return found;
 }
 
+bool weft_driver_is_network(const struct weft_lane_driver *driver)
+{
+	return driver != &weft_self_driver && driver != &weft_shm_driver;
+}
+
+static unsigned int num_usable(const struct weft_found *found)
+{
+	unsigned int n = 0;
+
+	for (int i = 0; i < found->num; i++)
+		n += found->list[i].why[0] == '\0' && !found->list[i].inside;
+	return n;
+}
+
+/* Find the resources of the items, as a worker would: those of a fallback if there are no other. */
+static void find_items(struct weft_context *ctx, const struct weft_lanes_item *items, int n)
+{
+	unsigned int usable = 0;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		if (items[i].fallback)
+			continue;
+		weft_context_find(ctx, items[i].driver);
+		if (weft_driver_is_network(items[i].driver))
+			usable += num_usable(weft_context_find(ctx, items[i].driver));
+	}
+	for (i = 0; i < n; i++)
+		if (items[i].fallback && usable == 0)
+			weft_context_find(ctx, items[i].driver);
+}
+
 /*
  * The drivers of the configured lanes. A driver starts its environment (the EAL) and searches the
  * machine's devices only when a worker or a query needs it. A worker may have other lanes.
@@ -64,15 +96,15 @@ static int configured_drivers(struct weft_context *ctx, bool find)
 {
 	struct weft_lanes_item *items = calloc(WEFT_LANES_MAX_ITEMS, sizeof(*items));
 	char why[320];
-	int i, n;
+	int n;
 
 	if (!items)
 		return -ENOMEM;
 	n = weft_lanes_parse(ctx->conf->lanes, ctx->drivers, items, why, sizeof(why));
 	if (n < 0)
 		weft_error("WEFT_LANES: %s", why);
-	for (i = 0; find && i < n; i++)
-		weft_context_find(ctx, items[i].driver);
+	if (find)
+		find_items(ctx, items, n);
 	free(items);
 	return n < 0 ? n : 0;
 }
@@ -211,7 +243,6 @@ int weft_context_query(const struct weft_context *context, struct weft_context_a
 	struct weft_context *ctx = (struct weft_context *)(uintptr_t)context;
 	struct weft_context_attr out = {0};
 	unsigned int i;
-	int k;
 
 	if (!ctx)
 		return -EINVAL;
@@ -222,8 +253,7 @@ int weft_context_query(const struct weft_context *context, struct weft_context_a
 	for (i = 0; ctx->drivers[i]; i++) {
 		if (ctx->drivers[i] == &weft_self_driver)
 			continue; /* every worker has that */
-		for (k = 0; k < ctx->found[i].num; k++)
-			out.num_resources += ctx->found[i].list[k].why[0] == '\0';
+		out.num_resources += num_usable(&ctx->found[i]);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	return weft_struct_out(attr, &out, sizeof(out));

@@ -33,6 +33,9 @@ const struct weft_lane_driver **weft_drivers_list(void);
 struct weft_found *weft_context_find(struct weft_context *ctx,
 				     const struct weft_lane_driver *driver);
 
+/** Does the driver have lanes to other hosts? */
+bool weft_driver_is_network(const struct weft_lane_driver *driver);
+
 /**
  * Captures of lanes that have no frames of their own: the operations of the capture writer.
  * @return NULL: this build has no captures

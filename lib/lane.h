@@ -68,7 +68,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 18u
+#define WEFT_LANE_ABI 19u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: the iface registers nothing, or peers need no keys */
@@ -543,6 +543,8 @@ struct weft_lane_resource {
 	char name[64]; /**< what comes after "driver:" in WEFT_LANES */
 	char device[64];
 	char why[160]; /**< "" = usable; else the reason why it is not */
+	/** reaches this host only: "driver:*" opens it only in a worker without any other lane */
+	bool inside;
 };
 
 /**
@@ -552,7 +554,8 @@ struct weft_lane_driver {
 	const char *name; /**< "dpdk", "roce", "shm", "self", "udp" */
 	uint32_t abi;     /**< WEFT_LANE_ABI */
 	bool captures;    /**< its lanes write WEFT_CAPTURE */
-	bool by_name;     /**< '*' does not include it: WEFT_LANES must name it */
+	/** '*' opens its lanes only in a worker that has no other lane to other hosts */
+	bool fallback;
 	/**
 	 * List resources. Initialises what the driver needs for it (the EAL).
 	 * @param[out] list  malloc()ed array, freed by the caller; NULL with 0

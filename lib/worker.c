@@ -150,8 +150,8 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 	return 0;
 }
 
-/* "driver:*": open every usable resource. */
-static void open_all(struct weft_worker *w, const struct weft_lanes_item *item)
+/* "driver:*": open every usable resource, those with this value of "inside". */
+static void open_all(struct weft_worker *w, const struct weft_lanes_item *item, bool inside)
 {
 	struct weft_found *found = weft_context_find(w->ctx, item->driver);
 	const struct weft_lane_resource *r;
@@ -159,7 +159,7 @@ static void open_all(struct weft_worker *w, const struct weft_lanes_item *item)
 
 	for (i = 0; i < found->num; i++) {
 		r = &found->list[i];
-		if (is_open(w, item->driver, r->name))
+		if (r->inside != inside || is_open(w, item->driver, r->name))
 			continue;
 		if (r->why[0] != '\0')
 			left_out(w, item->driver, r->name, r->why, WEFT_LOG_WARN, "is left out");
@@ -169,10 +169,37 @@ static void open_all(struct weft_worker *w, const struct weft_lanes_item *item)
 	}
 }
 
-/* Does the driver have lanes to other hosts? */
-static bool is_network(const struct weft_lane_driver *driver)
+static bool has_rail(const struct weft_worker *w)
 {
-	return driver != &weft_self_driver && driver != &weft_shm_driver;
+	for (unsigned int i = 0; i < w->num_ifaces; i++)
+		if (weft_is_rail(w->ifaces[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Items with '*'. A fallback is for a worker that would otherwise reach this host only, and a
+ * resource inside the host for a worker that would otherwise have no lane.
+ */
+static void open_wildcards(struct weft_worker *w, const struct weft_lanes_item *items, int n)
+{
+	bool rail;
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (items[i].all && !items[i].fallback && items[i].driver != &weft_self_driver)
+			open_all(w, &items[i], false);
+	rail = has_rail(w);
+	for (i = 0; i < n; i++) {
+		if (!items[i].fallback || rail)
+			continue;
+		weft_log_worker(w, WEFT_LOG_INFO, "%s is used: no other lane reaches other hosts",
+				items[i].driver->name);
+		open_all(w, &items[i], false);
+	}
+	for (i = 0; i < n; i++)
+		if (items[i].all && w->num_ifaces == 0 && items[i].driver != &weft_self_driver)
+			open_all(w, &items[i], true);
 }
 
 static int open_items(struct weft_worker *w, const char *lanes, struct weft_lanes_item *items,
@@ -192,7 +219,7 @@ static int open_items(struct weft_worker *w, const char *lanes, struct weft_lane
 	 * numbers follow the order of the text.
 	 */
 	for (i = 0; i < n; i++) {
-		*network = *network || is_network(items[i].driver);
+		*network = *network || weft_driver_is_network(items[i].driver);
 		if (items[i].driver == &weft_self_driver) {
 			*self_named = *self_named || strstr(lanes, "self") != NULL;
 			continue;
@@ -211,9 +238,7 @@ static int open_items(struct weft_worker *w, const char *lanes, struct weft_lane
 		if (rc < 0)
 			return rc;
 	}
-	for (i = 0; i < n; i++)
-		if (items[i].all && items[i].driver != &weft_self_driver)
-			open_all(w, &items[i]);
+	open_wildcards(w, items, n);
 	return 0;
 }
 
@@ -260,8 +285,9 @@ static int open_ifaces(struct weft_worker *w, const char *lanes)
 		weft_error(
 			"no lane could be opened (WEFT_LANES='%s'): dpdk lanes need a port, for "
 			"example by WEFT_EAL_ARGS, roce lanes an RDMA device with an active "
-			"Ethernet port ('rdma link' lists them); WEFT_LANES=self is for messages "
-			"to the own worker only",
+			"Ethernet port ('rdma link' lists them), udp lanes an interface that is up "
+			"and has an address ('ip -br addr' lists them); WEFT_LANES=self is for "
+			"messages to the own worker only",
 			lanes);
 		return -ENODEV;
 	}

@@ -197,12 +197,13 @@ void eal_hint_ports(const struct weft_config *config)
 	if (rte_eth_dev_count_avail() > 0 || have_rdma() || have_switch(config))
 		return;
 	fprintf(stderr,
-		"%s: there is no DPDK port and no RDMA device: lanes reach only processes of this "
-		"host. For a RoCE NIC load its RDMA driver ('rdma link' lists devices), and do not "
-		"bind it to DPDK. Bind another NIC to vfio-pci, give the EAL a virtual port, e.g. "
-		"%s --vdev=net_af_packet0,iface=eth1 -- ..., or use the kernel's interfaces over "
-		"UDP sockets, as any user: %s -L 'udp:*' ...\n",
-		cli_program, cli_program, cli_program);
+		"%s: there is no DPDK port and no RDMA device: lanes to other hosts are those over "
+		"UDP sockets, which need an interface that is up, has an IPv4 address and a route "
+		"to the peer ('ip -br addr' and 'ip route get ADDRESS' show them). For a RoCE NIC "
+		"load its RDMA driver ('rdma link' lists devices), and do not bind it to DPDK. "
+		"Bind another NIC to vfio-pci, or give the EAL a virtual port, e.g. %s "
+		"--vdev=net_af_packet0,iface=eth1 -- ...\n",
+		cli_program, cli_program);
 }
 
 /*

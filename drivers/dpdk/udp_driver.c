@@ -176,6 +176,6 @@ const struct weft_lane_driver weft_udp_driver = {
 	.open = udp_open,
 	.options = "ip, port, ports, mtu, paths, csum, dscp, ecn",
 	.captures = true,
-	.by_name = true,
+	.fallback = true,
 	.boot = &weft_udp_boot_ops,
 };

@@ -26,11 +26,12 @@ const struct weft_option weft_options[] = {
 		.help = "Lanes that a worker opens: items separated by ';', each "
 			"DRIVER:RESOURCE[,OPTION=VALUE...], for example "
 			"'dpdk:0,ip=10.0.0.1/24;dpdk:1'. DRIVER:* takes all resources of a driver; "
-			"empty or '*' takes all resources that are not named, without those of the "
-			"driver udp; '-DRIVER' leaves a driver out: '-shm'. 'udp:eth0' and 'udp:*' "
-			"are lanes over UDP sockets, for ordinary users. A lane requested by name "
-			"must open; of '*' the usable ones are opened. Two processes of one host "
-			"and user connect over shared memory (shm) alone if both have it.",
+			"empty or '*' takes all resources that are not named; '-DRIVER' leaves a "
+			"driver out: '-shm'. 'udp:eth0' and 'udp:*' are lanes over UDP sockets, "
+			"for ordinary users; '*' opens them where no other lane reaches other "
+			"hosts. A lane requested by name must open; of '*' the usable ones are "
+			"opened. Two processes of one host and user connect over shared memory "
+			"(shm) alone if both have it.",
 	},
 	{
 		"MIN_LANES", WEFT_OPT_UINT, FIELD(min_lanes), .def = "1", .unit = "number",

@@ -259,11 +259,15 @@ static int add_all(const struct weft_lane_driver *const *drivers, uint32_t witho
 		   struct weft_lanes_item *items, int n, char *why, size_t why_len)
 {
 	for (unsigned int i = 0; drivers[i]; i++) {
-		if (without >> i & 1 || drivers[i]->by_name)
+		if (without >> i & 1)
 			continue;
 		if (n == WEFT_LANES_MAX_ITEMS)
 			return too_many(why, why_len);
-		items[n++] = (struct weft_lanes_item){.driver = drivers[i], .all = true};
+		items[n++] = (struct weft_lanes_item){
+			.driver = drivers[i],
+			.all = true,
+			.fallback = drivers[i]->fallback,
+		};
 	}
 	return n;
 }

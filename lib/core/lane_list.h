@@ -30,6 +30,8 @@ void weft_lane_numbers_apply(const struct weft_lane_numbers *n, struct weft_lane
 struct weft_lanes_item {
 	const struct weft_lane_driver *driver;
 	bool all; /**< every usable resource; a resource that cannot be opened is left out */
+	/** of '*': opened if the worker has no other lane to other hosts */
+	bool fallback;
 	char resource[64];
 	struct weft_lane_numbers numbers; /**< removed from the options */
 	char options[512];                /**< what follows the first comma; "" = none */

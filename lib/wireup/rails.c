@@ -24,7 +24,7 @@
 /* A link counts as slower if it has less than this share of the other's rate. */
 #define SLOWER 0.9
 
-static bool is_rail(const struct weft_lane_iface *iface)
+bool weft_is_rail(const struct weft_lane_iface *iface)
 {
 	return !(iface->attr.features &
 		 (WEFT_LANE_F_LOOPBACK | WEFT_LANE_F_CONTROL | WEFT_LANE_F_HOST));
@@ -34,7 +34,8 @@ static bool is_rail(const struct weft_lane_iface *iface)
 
 static bool are_sisters(const struct weft_lane_iface *a, const struct weft_lane_iface *b)
 {
-	return a->driver == b->driver && a->attr.link == b->attr.link && is_rail(a) && is_rail(b);
+	return a->driver == b->driver && a->attr.link == b->attr.link && weft_is_rail(a) &&
+	       weft_is_rail(b);
 }
 
 static bool is_slower(const struct weft_lane_iface *a, const struct weft_lane_iface *b)
@@ -105,7 +106,7 @@ int weft_rails_opened(struct weft_worker *w, bool wants_rails)
 	unsigned int i, n = 0, least = w->ctx->conf->min_lanes;
 
 	for (i = 0; i < w->num_ifaces; i++)
-		n += is_rail(w->ifaces[i]);
+		n += weft_is_rail(w->ifaces[i]);
 	for (i = 0; i < w->num_ifaces; i++) {
 		compare_speed(w, i);
 		compare_frames(w, i);
@@ -185,7 +186,7 @@ static void log_unused(struct weft_ep *ep, struct weft_reason *all)
 	all->text[0] = '\0';
 	for (l = 0; l < wu->select.num_local; l++) {
 		index = wu->local[l].index;
-		if (!is_rail(w->ifaces[index]) || has_lane(ep, index))
+		if (!weft_is_rail(w->ifaces[index]) || has_lane(ep, index))
 			continue;
 		why_unused(ep, l, why, sizeof(why));
 		weft_reason_add(all, "%s%s: %s", all->text[0] != '\0' ? "; " : "",

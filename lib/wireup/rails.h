@@ -8,6 +8,9 @@
 
 #include "core/endpoint.h"
 
+/** Are lanes of the interface rails: lanes to other hosts? */
+bool weft_is_rail(const struct weft_lane_iface *iface);
+
 /** A link has come up, or has another speed. */
 void weft_rails_changed(struct weft_worker *w, const struct weft_lane_iface *iface);
 /**

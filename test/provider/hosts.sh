@@ -147,6 +147,24 @@ dies() {
 	end_switches
 }
 
+# Ranks without rights, a switch, a port or lanes that are named: hosts over UDP sockets. (PMIx
+# refuses ranks of another user than mpirun's. The agent needs root to enter the other namespace.)
+without_rights() {
+	local rc=0 user=(setpriv --bounding-set=-all --inh-caps=-all --no-new-privs)
+	WEFT_EAL_ARGS='' timeout -k 10 200 "$dir/on" "${hosts[0]}" mpirun --oversubscribe \
+		--bind-to none --mca orte_tmpdir_base "$dir" \
+		--mca plm_rsh_agent "$dir/on" --mca oob_tcp_if_include ctl \
+		--host "${hosts[0]}:2,${hosts[1]}:2" -x "FI_PROVIDER_PATH=$build/provider" \
+		-x WEFT_SWITCH=off -x WEFT_LOG_LEVEL=info \
+		--mca pml cm --mca mtl ofi --mca opal_common_ofi_provider_include weft \
+		"${user[@]}" "$ranks" p2p >"$dir/mpi.out" 2>"$dir/mpi.err" || rc=$?
+	tail -n 30 "$dir/mpi.err"
+	cat "$dir/mpi.out"
+	[ $rc = 0 ] && grep -q "^p2p: 4 ranks, 0 errors$" "$dir/mpi.out" &&
+		grep -q "udp is used: no other lane" "$dir/mpi.err"
+}
+
+check "ranks without rights on two hosts" without_rights
 check "ranks of a host over shared memory, hosts over the switches" shared_memory_within
 check "all over the switches" switch_alone
 check "one address for all ranks of a host" one_address

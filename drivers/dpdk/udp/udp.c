@@ -88,13 +88,12 @@ static bool is_inner_bridge(const char *name)
 	return inner;
 }
 
-/* Does WEFT_LANES=udp:* open the interface? */
+/* Does WEFT_LANES=udp:* open the interface? Loopback is for workers without another lane. */
 static bool is_default(const struct weft_udp_iface *i)
 {
 	const unsigned int up = IFF_UP | IFF_RUNNING;
 
-	return (i->flags & up) == up && !(i->flags & (IFF_LOOPBACK | IFF_POINTOPOINT)) &&
-	       !is_inner_bridge(i->name);
+	return (i->flags & up) == up && !(i->flags & IFF_POINTOPOINT) && !is_inner_bridge(i->name);
 }
 
 int weft_udp_list(struct weft_lane_resource **out)
@@ -112,6 +111,7 @@ int weft_udp_list(struct weft_lane_resource **out)
 			continue; /* the first address is the lane's */
 		snprintf(list[num].name, sizeof(list[num].name), "%s", all[i].name);
 		snprintf(list[num].device, sizeof(list[num].device), "%s", all[i].name);
+		list[num].inside = all[i].flags & IFF_LOOPBACK;
 		num++;
 	}
 	free(all);
@@ -290,6 +290,7 @@ static int udp_wait_fd(struct weft_frame_port *fp)
 static int udp_arm(struct weft_frame_port *fp, uint64_t *within)
 {
 	(void)within;
+	weft_udp_poll_now(weft_udp_of(fp));
 	return weft_udp_of(fp)->rx.count > 0 ? -EBUSY : 0;
 }
 

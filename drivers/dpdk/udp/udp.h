@@ -40,9 +40,9 @@ struct weft_udp_addr {
 };
 
 /**
- * List the interfaces that can be lanes: those that are up and have an IPv4 address. Loopback,
- * point-to-point interfaces, and bridges without a device of this host are not listed; they can be
- * opened by name.
+ * List the interfaces that can be lanes: those that are up and have an IPv4 address. Loopback is
+ * marked as "inside". Point-to-point interfaces, and bridges without a device of this host are not
+ * listed; they can be opened by name.
  * @param[out] list  malloc()ed; NULL with 0
  * @return number, or a negative error
  */

@@ -355,6 +355,24 @@ static void lanes_are_parsed(void **state)
 	assert_int_equal(parse("mock:1;*;-mock"), 2);
 }
 
+/* '*' marks a fallback driver, so that the worker can leave it out; its name does not. */
+static void a_fallback_is_marked(void **state)
+{
+	static const struct weft_lane_driver other = {.name = "other", .fallback = true};
+	static const struct weft_lane_driver *const drivers[] = {&other, &mock_driver, NULL};
+
+	(void)state;
+	assert_int_equal(weft_lanes_parse("*", drivers, items, why, sizeof(why)), 2);
+	assert_ptr_equal(items[0].driver, &other);
+	assert_true(items[0].all && items[0].fallback);
+	assert_false(items[1].fallback);
+	assert_int_equal(weft_lanes_parse("other:*", drivers, items, why, sizeof(why)), 1);
+	assert_true(items[0].all);
+	assert_false(items[0].fallback);
+	assert_int_equal(weft_lanes_parse("*;-other", drivers, items, why, sizeof(why)), 1);
+	assert_ptr_equal(items[0].driver, &mock_driver);
+}
+
 static void numbers_of_a_lane_go_before_its_drivers(void **state)
 {
 	struct weft_lane_attr attr = {.bandwidth = 1, .latency = 2, .recv_overhead = 3};
@@ -533,6 +551,7 @@ int main(int argc, char **argv)
 		CONFIG_TEST(printed_configuration_is_read_back_by_a_shell),
 		CONFIG_TEST(a_copy_is_independent),
 		CONFIG_TEST(lanes_are_parsed),
+		CONFIG_TEST(a_fallback_is_marked),
 		CONFIG_TEST(numbers_of_a_lane_go_before_its_drivers),
 		CONFIG_TEST(bad_lanes_are_refused_with_a_sentence),
 		CONFIG_TEST(nearest_words_are_near),
