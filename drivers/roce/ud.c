@@ -546,10 +546,8 @@ static int ud_open(const struct weft_lane_open *params, struct weft_lane_iface *
 	roce_watch_add(u->dev, &u->watch, u->port);
 	u->qkey = roce_ud_qkey(params->iface_id);
 	rc = params->platform->random(params->platform->arg, &u->key, sizeof(u->key));
-	if (rc == 0)
-		rc = weft_table_reserve(&u->by_conn);
-	if (rc == 0)
-		rc = weft_table_reserve(&u->by_peer);
+	if (rc == 0 && (weft_table_reserve(&u->by_conn) || weft_table_reserve(&u->by_peer)))
+		rc = -ENOMEM;
 	if (rc == 0)
 		rc = open_qp(u, why, why_len);
 	if (rc < 0) {
