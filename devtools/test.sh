@@ -98,7 +98,7 @@ check_doxygen() {
 check_man() {
 	local page out pages=0
 	command -v man >/dev/null || { echo "man is not installed"; return 77; }
-	for page in "$weft_root"/doc/man/*.[1-8] "$weft_build"/doc/*.7; do
+	for page in "$weft_root"/doc/man/*.[1-8] "$weft_build"/doc/*.[17]; do
 		[ -e "$page" ] || continue
 		pages=$((pages + 1))
 		out=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 \

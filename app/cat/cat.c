@@ -4,95 +4,71 @@
  * and start.
  */
 
-#include <stdio.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "cat/flow.h"
 #include "common/cli.h"
 #include "common/eal_start.h"
+#include "common/options.h"
 
-static const char help[] =
-	"usage: weft-cat [EAL ARGUMENTS --] -l [options] [ADDRESS]   waits for one peer (at this "
-	"local address)\n"
-	"       weft-cat [EAL ARGUMENTS --] [options] HOST           connects to it\n"
-	"\n"
-	"Carries standard input of each end to standard output of the other, as netcat does, over "
-	"all lanes\n"
-	"between them. It ends when both inputs have ended and all was written, and both ends have "
-	"compared the\n"
-	"number of bytes and their CRC. Without a \"--\" all arguments are weft-cat's, and the EAL "
-	"gets those of\n"
-	"WEFT_EAL_ARGS.\n"
-	"\n"
-	"  -l, --listen           wait for a peer\n"
-	"  -d, --no-stdin         don't read standard input: only receive\n"
-	"  -b, --block SIZE       largest message (1M)\n"
-	"  -O, --window N         messages in flight, each way (8)\n"
-	"  -q, --quiet            no progress line (it is shown when standard error is a\n"
-	"                         terminal and standard output is none)\n"
-	"  -s, --summary          two lines at the end, also without a terminal\n" PEER_HELP
-	"  -h, --help             this text\n"
-	"      --version          version and build\n"
-	"\n"
-	"Exit code: 0 everything arrived, 1 could not start or go on (no lane, no peer, output "
-	"closed),\n"
-	"2 wrong usage, 3 the peer died or gave up before the end, 4 what was written is not what "
-	"was read,\n"
-	"128+N ended by signal N.\n"
-	"\n"
-	"Copy a tree, on one host over one memif lane:\n"
-	"  weft-cat --no-pci --vdev=net_memif0,role=server,bsize=9216 -- -L dpdk -l -d | tar x\n"
-	"  tar c dir | weft-cat --no-pci --vdev=net_memif0,role=client,bsize=9216 -- -L dpdk "
-	"localhost\n";
-
-enum { OPT_VERSION = 256 };
-
-static const char shorts[] = ":ldb:O:qsh" PEER_SHORTS;
-static const struct option longs[] = {{"listen", no_argument, NULL, 'l'},
-				      {"no-stdin", no_argument, NULL, 'd'},
-				      {"block", required_argument, NULL, 'b'},
-				      {"window", required_argument, NULL, 'O'},
-				      {"quiet", no_argument, NULL, 'q'},
-				      {"summary", no_argument, NULL, 's'},
-				      {"help", no_argument, NULL, 'h'},
-				      {"version", no_argument, NULL, OPT_VERSION},
-				      PEER_LONGS,
-				      {0}};
-
-static int option_block(struct cat_options *o, const char *value)
+static int option_block(void *options, const char *option, const char *value)
 {
-	if (cli_size("-b", value, &o->chunk))
+	struct cat_options *o = options;
+
+	if (cli_size(option, value, &o->chunk))
 		return APP_USAGE;
 	if (o->chunk >= 1 && o->chunk <= CAT_CHUNK_MAX)
 		return APP_OK;
-	cli_error("-b takes a size from 1 to 64M, not '%s'", value);
+	cli_error("%s takes a size from 1 to 64M, not '%s'", option, value);
 	return APP_USAGE;
 }
 
-/* @return APP_OK or an exit code */
-static int option(struct cat_options *o, int c, const char *value)
-{
-	switch (c) {
-	case 'l':
-		o->listen = true;
-		return APP_OK;
-	case 'd':
-		o->no_stdin = true;
-		return APP_OK;
-	case 'b':
-		return option_block(o, value);
-	case 'O':
-		return cli_count("-O", value, 1, CAT_WINDOW_MAX, &o->window) ? APP_USAGE : APP_OK;
-	case 'q':
-		o->quiet = true;
-		return APP_OK;
-	case 's':
-		o->summary = true;
-		return APP_OK;
-	default:
-		return peer_option(&o->peer, c, value);
-	}
-}
+static const struct cli_option table[] = {
+	{"listen", 'l', NULL, "wait for a peer", .flag = offsetof(struct cat_options, listen)},
+	{"no-stdin", 'd', NULL, "don't read standard input: only receive",
+	 .flag = offsetof(struct cat_options, no_stdin)},
+	{"block", 'b', "SIZE", "largest message (1M)", .set = option_block},
+	{"window", 'O', "N", "messages in flight, each way (8)",
+	 .number = {offsetof(struct cat_options, window), 1, CAT_WINDOW_MAX}},
+	{"quiet", 'q', NULL,
+	 "no progress line (it is shown when standard error is a terminal and standard "
+	 "output is none)",
+	 .flag = offsetof(struct cat_options, quiet)},
+	{"summary", 's', NULL, "two lines at the end, also without a terminal",
+	 .flag = offsetof(struct cat_options, summary)},
+	{.table = peer_option_table},
+	{0},
+};
+
+static const struct cli_command command = {
+	.name = "weft-cat",
+	.usage =
+		"usage: weft-cat [EAL ARGUMENTS --] -l [options] [ADDRESS]   waits for one peer "
+		"(at this local address)\n"
+		"       weft-cat [EAL ARGUMENTS --] [options] HOST           connects to it\n"
+		"\n"
+		"Carries standard input of each end to standard output of the other, as netcat "
+		"does, over all lanes\n"
+		"between them. It ends when both inputs have ended and all was written, and both "
+		"ends have compared the\n"
+		"number of bytes and their CRC. Without a \"--\" all arguments are weft-cat's, and "
+		"the EAL gets those of\n"
+		"WEFT_EAL_ARGS.\n"
+		"\n",
+	.options = table,
+	.after = {"\n"
+		  "Exit code: 0 everything arrived, 1 could not start or go on (no lane, no peer, "
+		  "output closed),\n"
+		  "2 wrong usage, 3 the peer died or gave up before the end, 4 what was written is "
+		  "not what was read,\n"
+		  "128+N ended by signal N.\n"
+		  "\n"
+		  "Copy a tree, on one host over one memif lane:\n"
+		  "  weft-cat --no-pci --vdev=net_memif0,role=server,bsize=9216 -- -L dpdk -l -d | "
+		  "tar x\n"
+		  "  tar c dir | weft-cat --no-pci --vdev=net_memif0,role=client,bsize=9216 -- -L "
+		  "dpdk localhost\n"},
+};
 
 static int complete(struct cat_options *o, int argc, char **argv)
 {
@@ -116,21 +92,13 @@ static int complete(struct cat_options *o, int argc, char **argv)
 static int parse(void *options, int argc, char **argv)
 {
 	struct cat_options *o = options;
-	int c, ret;
+	int ret;
 
 	o->chunk = 1 << 20;
 	o->window = 8;
-	while ((c = cli_getopt(argc, argv, shorts, longs)) != -1) {
-		if (c == '?')
-			return APP_USAGE;
-		if (c == 'h' || c == OPT_VERSION) {
-			fputs(c == 'h' ? help : weft_build_info(), stdout);
-			return -1;
-		}
-		ret = option(o, c, optarg);
-		if (ret)
-			return ret;
-	}
+	ret = cli_options_parse(&command, o, argc, argv);
+	if (ret)
+		return ret;
 	return complete(o, argc, argv);
 }
 

@@ -220,31 +220,49 @@ static int option_set(struct weft_config *config, const char *text)
 	return set_variable(config, name, equals + 1);
 }
 
-int peer_option(struct peer_options *opts, int c, const char *value)
+int peer_option(void *options, const char *option, const char *value)
 {
-	uint64_t core;
+	struct peer_options *opts = options;
 
-	switch (c) {
-	case 'p':
-		return cli_port(value, &opts->port) ? APP_USAGE : APP_OK;
-	case 'c':
-		if (cli_count("-c", value, 0, 1023, &core))
-			return APP_USAGE;
-		opts->core = (int)core;
-		return APP_OK;
-	case 'W':
-		return cli_seconds("-W", value, 0, 86400, &opts->wait) ? APP_USAGE : APP_OK;
-	case 'L':
-		return set_variable(opts->config, "LANES", value);
-	case 'S':
-		return option_set(opts->config, value);
-	case PEER_COUNTERS:
-		opts->counters = true;
-		return APP_OK;
-	default:
-		return -1;
-	}
+	return strcmp(option, "-L") ? option_set(opts->config, value)
+				    : set_variable(opts->config, "LANES", value);
 }
+
+static int option_port(void *options, const char *option, const char *value)
+{
+	(void)option;
+	return cli_port(value, &((struct peer_options *)options)->port) ? APP_USAGE : APP_OK;
+}
+
+static int option_wait(void *options, const char *option, const char *value)
+{
+	double *wait = &((struct peer_options *)options)->wait;
+
+	return cli_seconds(option, value, 0, 86400, wait) ? APP_USAGE : APP_OK;
+}
+
+static int option_core(void *options, const char *option, const char *value)
+{
+	uint64_t core = 0;
+	int ret = cli_count(option, value, 0, 1023, &core);
+
+	((struct peer_options *)options)->core = (int)core;
+	return ret ? APP_USAGE : APP_OK;
+}
+
+const struct cli_option peer_option_table[] = {
+	{"port", 'p', "PORT", "TCP port of the out-of-band connection (13377)", .set = option_port},
+	{"wait", 'W', "SECONDS", "client: how long to wait for a server (3)", .set = option_wait},
+	{"core", 'c', "CORE", "pin the program to this core", .set = option_core},
+	{"lanes", 'L', "LIST",
+	 "lanes to use, as WEFT_LANES, for example 'dpdk:0,mtu=9000;roce:mlx5_0'",
+	 .set = peer_option},
+	{"set", 'S', "NAME=VALUE", "set a configuration variable, e.g. RNDV_THRESH=64k",
+	 .set = peer_option},
+	{"counters", 0, NULL, "at the end, all counters that are not 0, on standard error",
+	 .flag = offsetof(struct peer_options, counters)},
+	{0},
+};
 
 static int host_option(struct peer_options *opts, const char *text, const char **out)
 {

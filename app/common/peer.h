@@ -24,6 +24,7 @@
 
 #include "common/cli.h"
 #include "common/oob.h"
+#include "common/options.h"
 #include "weft.h"
 
 /** Options that every two-ended program has. */
@@ -40,32 +41,14 @@ struct peer_options {
 	unsigned int parallel; /**< client: connections; 0 = 1 */
 };
 
-#define PEER_COUNTERS 1000 /* the value of an option without a letter */
-
-#define PEER_SHORTS "p:c:L:W:S:"
-/* clang-format off */
-#define PEER_LONGS \
-	{"port", required_argument, NULL, 'p'}, \
-	{"core", required_argument, NULL, 'c'}, \
-	{"lanes", required_argument, NULL, 'L'}, \
-	{"wait", required_argument, NULL, 'W'}, \
-	{"set", required_argument, NULL, 'S'}, \
-	{"counters", no_argument, NULL, PEER_COUNTERS}
-/* clang-format on */
-#define PEER_HELP                                                                       \
-	"  -p, --port PORT        TCP port of the out-of-band connection (13377)\n"     \
-	"  -W, --wait SECONDS     client: how long to wait for a server (3)\n"          \
-	"  -c, --core CORE        pin the program to this core\n"                       \
-	"  -L, --lanes LIST       lanes to use, as WEFT_LANES, for example\n"           \
-	"                         'dpdk:0,mtu=9000;roce:mlx5_0'\n"                      \
-	"  -S, --set NAME=VALUE   set a configuration variable, e.g. RNDV_THRESH=64k\n" \
-	"      --counters         at the end, all counters that are not 0, on standard error\n"
-
 /** Defaults, and the configuration from the environment. @return APP_OK or an exit code */
 int peer_options_init(struct peer_options *opts);
 
-/** One of PEER_SHORTS. @return APP_OK or an exit code; -1 = not an option of these */
-int peer_option(struct peer_options *opts, int c, const char *value);
+/** These options, for the table of a program whose options begin with struct peer_options. */
+extern const struct cli_option peer_option_table[];
+
+/** Set what @p option, "-L" or "-S", is given. @return APP_OK or an exit code */
+int peer_option(void *options, const char *option, const char *value);
 
 /**
  * Host to connect to, or local address: NAME, NAME:PORT, IPV6, [IPV6]:PORT. @return APP_OK or

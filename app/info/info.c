@@ -417,7 +417,7 @@ static int parse(struct info *info, int argc, char **argv)
 		case '?':
 			return APP_USAGE;
 		default:
-			ret = peer_option(&info->opts, c, optarg);
+			ret = peer_option(&info->opts, c == 'L' ? "-L" : "-S", optarg);
 			if (ret)
 				return ret;
 		}

@@ -1,103 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft-perf: latency, bandwidth and message rate between two processes. Options and start. */
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/eal_start.h"
 #include "common/gnuplot.h"
+#include "common/options.h"
 #include "perf/perf.h"
 #include "perf/run.h"
-
-static const char help[] =
-	"usage: weft-perf [EAL ARGUMENTS --] [options]            server: waits for one client\n"
-	"       weft-perf [EAL ARGUMENTS --] [options] HOST       client: measures, and prints\n"
-	"\n"
-	"Measures messages and remote memory between two processes over all their lanes. The "
-	"options of the client\n"
-	"apply; the server takes only -p, -c, -L, -S, -B, -k. Without a \"--\" all arguments are "
-	"weft-perf's, and the\n"
-	"EAL gets those of WEFT_EAL_ARGS.\n"
-	"\n"
-	"What to measure:\n"
-	"  -t, --test TEST[,...]  one after the other for each size (tag_flood, table, raw_*: "
-	"alone)\n"
-	"                         tag_lat       ping-pong of tagged messages: half the round trip\n"
-	"                         tag_sync_lat  the same with synchronous sends\n"
-	"                         tag_bw        a stream to the server, until it has all of it "
-	"(default)\n"
-	"                         tag_bibw      a stream each way, counted together\n"
-	"                         tag_flood     messages received late and in reverse order: "
-	"memory\n"
-	"                         table         tag_lat and tag_bw of each size in one line\n"
-	"                         am_lat        ping-pong of active messages: half the round trip\n"
-	"                         am_bw         a stream of them, until all have arrived\n"
-	"                         put_lat       each side polls on the last byte of its own "
-	"memory, which\n"
-	"                                       the other's put writes: half the round trip\n"
-	"                         put_bw        a stream of puts, until the server's memory has "
-	"them all\n"
-	"                         get_lat, get_bw      gets, one at a time or many: the whole "
-	"operation\n"
-	"                         fadd_lat, cswap_lat  fetch-and-add, compare-and-swap of 4 or 8 "
-	"bytes:\n"
-	"                                       the whole operation\n"
-	"                         raw_lat, raw_bw  the bare ports under the same frames, without "
-	"Weft\n"
-	"  -s, --size SIZES       message sizes: 8 or 8,1k,64k or 8:4M (doubling); k, M, G are "
-	"2^10, 2^20,\n"
-	"                         2^30 (default 8; table 8:4M)\n"
-	"  -n, --iterations N     iterations, or messages of a flood (default: as many as fit in "
-	"-D)\n"
-	"  -D, --duration SECONDS without -n: a deadline for each size; messages in flight then "
-	"(-O) still end (1)\n"
-	"  -w, --warmup N         iterations before the clock starts (default: some)\n"
-	"  -O, --window N         messages in flight of a stream (32)\n"
-	"  -V, --validate         fill and compare every byte (takes time, which is part of the "
-	"figures)\n"
-	"  -U, --unexpected       tag_*: receive each message only after it has arrived\n"
-	"  -z, --registered       register the buffers\n"
-	"  -R, --reverse          tag_bw, am_bw: the server sends\n"
-	"  -P, --parallel N       tag_bw, am_bw: over N connections to the server, in turn (1)\n"
-	"      --sleep            both ends sleep while no messages come, instead of polling\n"
-	"      --sweep            every usable protocol forced at every size: predicted and "
-	"measured times, crossings,\n"
-	"                         and the loss by the automatic one (default sizes 1 B to 16 MiB "
-	"with half steps;\n"
-	"                         -D is the duration of one trial, 0.02)\n"
-	"      --graph FILE       with --sweep: draw it with gnuplot into FILE (.svg or .png)\n"
-	"\n"
-	"What to print:\n"
-	"  -f, --final            only the last line of each size, no line per second\n"
-	"  -v, --csv              CSV with ucx_perftest's columns, then percentiles, lanes and "
-	"memory\n"
-	"      --json             an object of JSON in each line\n"
-	"\n"
-	"Where:\n" PEER_HELP "  -B, --bind ADDRESS     server: local address to listen on (all)\n"
-	"  -k, --keep             server: serve one client after the other until a signal ends it\n"
-	"\n"
-	"  -h, --help             this text\n"
-	"      --version          version and build\n"
-	"\n"
-	"Figures are those of ucx_perftest: a ping-pong's latency is half its round trip and "
-	"its\n"
-	"bandwidth counts both ways; the latency of get_lat, fadd_lat and cswap_lat is from the "
-	"call until\n"
-	"the result is there, and the server only progresses. MB/s are 2^20 bytes per second, avg "
-	"is since the\n"
-	"last line, overall since the start, times are in microseconds. A line per second of\n"
-	"tag_bw or am_bw counts received messages.\n"
-	"\n"
-	"Exit code: 0 all well, 1 could not start or go on, 2 wrong usage, 3 the peer died or "
-	"gave up,\n"
-	"4 bytes arrived wrong, 128+N ended by signal N.\n"
-	"\n"
-	"Two processes on one host over one memif lane:\n"
-	"  weft-perf --no-pci --vdev=net_memif0,role=server,socket=/run/m0,bsize=9216 -- "
-	"-L dpdk\n"
-	"  weft-perf --no-pci --vdev=net_memif0,role=client,socket=/run/m0,bsize=9216 -- -L dpdk "
-	"-t table localhost\n";
 
 static const struct {
 	const char *name;
@@ -151,11 +64,14 @@ static int add_test(struct perf_options *o, const char *name)
 	return APP_USAGE;
 }
 
-static int option_test(struct perf_options *o, const char *names)
+static int option_test(void *options, const char *option, const char *names)
 {
+	struct perf_options *o = options;
 	char list[256], *rest = NULL, *name;
 	int ret = APP_OK;
 
+	(void)option;
+	o->test_given = true;
 	o->table = strcmp(names, "table") == 0;
 	o->num_tests = 0;
 	if ((size_t)snprintf(list, sizeof(list), "%s", o->table ? "tag_lat,tag_bw" : names) >=
@@ -177,107 +93,191 @@ static int option_test(struct perf_options *o, const char *names)
 	"393216,524288,786432,1048576,1572864,2097152,3145728,4194304,6291456,8388608,"  \
 	"12582912,16777216"
 
-enum { OPT_VERSION = 256, OPT_SWEEP, OPT_GRAPH, OPT_SLEEP, OPT_JSON };
-
-static const char shorts[] = ":t:s:n:D:w:O:P:VUzRfvB:kh" PEER_SHORTS;
-static const struct option longs[] = {{"test", required_argument, NULL, 't'},
-				      {"size", required_argument, NULL, 's'},
-				      {"iterations", required_argument, NULL, 'n'},
-				      {"duration", required_argument, NULL, 'D'},
-				      {"warmup", required_argument, NULL, 'w'},
-				      {"window", required_argument, NULL, 'O'},
-				      {"validate", no_argument, NULL, 'V'},
-				      {"unexpected", no_argument, NULL, 'U'},
-				      {"registered", no_argument, NULL, 'z'},
-				      {"reverse", no_argument, NULL, 'R'},
-				      {"parallel", required_argument, NULL, 'P'},
-				      {"json", no_argument, NULL, OPT_JSON},
-				      {"final", no_argument, NULL, 'f'},
-				      {"csv", no_argument, NULL, 'v'},
-				      {"bind", required_argument, NULL, 'B'},
-				      {"keep", no_argument, NULL, 'k'},
-				      {"help", no_argument, NULL, 'h'},
-				      {"version", no_argument, NULL, OPT_VERSION},
-				      {"sweep", no_argument, NULL, OPT_SWEEP},
-				      {"graph", required_argument, NULL, OPT_GRAPH},
-				      {"sleep", no_argument, NULL, OPT_SLEEP},
-				      PEER_LONGS,
-				      {0}};
-
-/* Options with a value. @return APP_OK, an exit code, or -1 = not one of these */
-static int option_value(struct perf_options *o, int c, const char *value)
+static int option_size(void *options, const char *option, const char *value)
 {
+	struct perf_options *o = options;
+
+	cli_sizes_free(&o->sizes);
+	return cli_sizes_parse(option, value, &o->sizes) ? APP_USAGE : APP_OK;
+}
+
+static int option_duration(void *options, const char *option, const char *value)
+{
+	struct perf_options *o = options;
+
+	o->seconds_given = true;
+	return cli_seconds(option, value, 0.001, 1e6, &o->seconds) ? APP_USAGE : APP_OK;
+}
+
+static int option_parallel(void *options, const char *option, const char *value)
+{
+	struct perf_options *o = options;
 	uint64_t number;
 
-	switch (c) {
-	case 't':
-		o->test_given = true;
-		return option_test(o, value);
-	case 's':
-		cli_sizes_free(&o->sizes);
-		return cli_sizes_parse("-s", value, &o->sizes) ? APP_USAGE : APP_OK;
-	case 'n':
-		return cli_count("-n", value, 1, 1ull << 40, &o->iters) ? APP_USAGE : APP_OK;
-	case 'D':
-		o->seconds_given = true;
-		return cli_seconds("-D", value, 0.001, 1e6, &o->seconds) ? APP_USAGE : APP_OK;
-	case 'w':
-		return cli_count("-w", value, 0, 1ull << 40, &o->warmup) ? APP_USAGE : APP_OK;
-	case 'O':
-		return cli_count("-O", value, 1, 65536, &o->window) ? APP_USAGE : APP_OK;
-	case 'P':
-		if (cli_count("-P", value, 1, PEER_PARALLEL, &number))
-			return APP_USAGE;
-		o->peer.parallel = (unsigned int)number;
-		return APP_OK;
-	case 'B':
-		return peer_local(&o->peer, value);
-	case OPT_GRAPH:
-		o->graph = value;
-		return gnuplot_check_name(value);
-	default:
-		return -1;
-	}
+	if (cli_count(option, value, 1, PEER_PARALLEL, &number))
+		return APP_USAGE;
+	o->peer.parallel = (unsigned int)number;
+	return APP_OK;
 }
 
-static void option_flag(struct perf_options *o, int c)
+static int option_bind(void *options, const char *option, const char *value)
 {
-	switch (c) {
-	case 'V':
-		o->flags |= PERF_F_VALIDATE;
-		break;
-	case 'U':
-		o->flags |= PERF_F_UNEXPECTED;
-		break;
-	case 'z':
-		o->flags |= PERF_F_REGISTERED;
-		break;
-	case OPT_SLEEP:
-		o->flags |= PERF_F_SLEEP;
-		break;
-	case 'R':
-		o->flags |= PERF_F_REVERSE;
-		break;
-	case OPT_JSON:
-		o->json = true;
-		break;
-	case 'f':
-		o->final_only = true;
-		break;
-	case 'k':
-		o->keep = true;
-		break;
-	case 'v':
-		o->csv = true;
-		break;
-	case OPT_SWEEP:
-		o->sweep = true;
-		o->table = false;
-		o->num_tests = 1;
-		o->tests[0] = PERF_TAG_LAT;
-		break;
-	}
+	struct perf_options *o = options;
+
+	(void)option;
+	return peer_local(&o->peer, value);
 }
+
+static int option_graph(void *options, const char *option, const char *value)
+{
+	struct perf_options *o = options;
+
+	(void)option;
+	o->graph = value;
+	return gnuplot_check_name(value);
+}
+
+static int option_sweep(void *options, const char *option, const char *value)
+{
+	struct perf_options *o = options;
+
+	(void)option;
+	(void)value;
+	o->sweep = true;
+	o->table = false;
+	o->num_tests = 1;
+	o->tests[0] = PERF_TAG_LAT;
+	return APP_OK;
+}
+
+/* The options of one bit of the flags. */
+static int option_bit(void *options, const char *option, const char *value)
+{
+	static const struct {
+		const char *option;
+		uint32_t bit;
+	} bits[] = {
+		{"-V", PERF_F_VALIDATE}, {"-U", PERF_F_UNEXPECTED}, {"-z", PERF_F_REGISTERED},
+		{"-R", PERF_F_REVERSE},  {"--sleep", PERF_F_SLEEP},
+	};
+	struct perf_options *o = options;
+
+	(void)value;
+	for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
+		if (strcmp(bits[i].option, option) == 0)
+			o->flags |= bits[i].bit;
+	return APP_OK;
+}
+
+static const struct cli_option table[] = {
+	{.heading = "What to measure"},
+	{"test", 't', "TEST[,...]",
+	 "these tests, one after the other for each size (tag_bw); tag_flood, table and "
+	 "raw_* stand alone",
+	 .set = option_test},
+	{"size", 's', "SIZES",
+	 "message sizes: 8 or 8,1k,64k or 8:4M (doubling); k, M, G are 2^10, 2^20, 2^30 "
+	 "(default 8; table 8:4M)",
+	 .set = option_size},
+	{"iterations", 'n', "N",
+	 "iterations, or messages of a flood (default: as many as fit in -D)",
+	 .number = {offsetof(struct perf_options, iters), 1, 1ull << 40}},
+	{"duration", 'D', "SECONDS",
+	 "without -n: a deadline for each size; messages in flight then (-O) still end (1)",
+	 .set = option_duration},
+	{"warmup", 'w', "N", "iterations before the clock starts (default: some)",
+	 .number = {offsetof(struct perf_options, warmup), 0, 1ull << 40}},
+	{"window", 'O', "N", "messages in flight of a stream (32)",
+	 .number = {offsetof(struct perf_options, window), 1, 65536}},
+	{"validate", 'V', NULL,
+	 "fill and compare every byte (takes time, which is part of the figures)",
+	 .set = option_bit},
+	{"unexpected", 'U', NULL, "tag_*: receive each message only after it has arrived",
+	 .set = option_bit},
+	{"registered", 'z', NULL, "register the buffers", .set = option_bit},
+	{"reverse", 'R', NULL, "tag_bw, am_bw: the server sends", .set = option_bit},
+	{"parallel", 'P', "N", "tag_bw, am_bw: over N connections to the server, in turn (1)",
+	 .set = option_parallel},
+	{"sleep", 0, NULL, "both ends sleep while no messages come, instead of polling",
+	 .set = option_bit},
+	{"sweep", 0, NULL,
+	 "every usable protocol forced at every size: predicted and measured times, "
+	 "crossings, and the loss by the automatic one (default sizes 1 B to 16 MiB with "
+	 "half steps; -D is the duration of one trial, 0.02)",
+	 .set = option_sweep},
+	{"graph", 0, "FILE", "with --sweep: draw it with gnuplot into FILE (.svg or .png)",
+	 .set = option_graph},
+	{.heading = "What to print"},
+	{"final", 'f', NULL, "only the last line of each size, no line per second",
+	 .flag = offsetof(struct perf_options, final_only)},
+	{"csv", 'v', NULL, "CSV with ucx_perftest's columns, then percentiles, lanes and memory",
+	 .flag = offsetof(struct perf_options, csv)},
+	{"json", 0, NULL, "an object of JSON in each line",
+	 .flag = offsetof(struct perf_options, json)},
+	{.heading = "Where"},
+	{.table = peer_option_table},
+	{"bind", 'B', "ADDRESS", "server: local address to listen on (all)", .set = option_bind},
+	{"keep", 'k', NULL, "server: serve one client after the other until a signal ends it",
+	 .flag = offsetof(struct perf_options, keep)},
+	{0},
+};
+
+static const struct cli_command command = {
+	.name = "weft-perf",
+	.usage = "usage: weft-perf [EAL ARGUMENTS --] [options]            server: waits for one "
+		 "client\n"
+		 "       weft-perf [EAL ARGUMENTS --] [options] HOST       client: measures, and "
+		 "prints\n"
+		 "\n"
+		 "Measures messages and remote memory between two processes over all their lanes. "
+		 "The options of the client\n"
+		 "apply; the server takes only -p, -c, -L, -S, -B, -k. Without a \"--\" all "
+		 "arguments are weft-perf's, and the\n"
+		 "EAL gets those of WEFT_EAL_ARGS.\n"
+		 "\n"
+		 "Tests:\n"
+		 "  tag_lat                ping-pong of tagged messages: half the round trip\n"
+		 "  tag_sync_lat           the same with synchronous sends\n"
+		 "  tag_bw                 a stream to the server, until it has all of it "
+		 "(default)\n"
+		 "  tag_bibw               a stream each way, counted together\n"
+		 "  tag_flood              messages received late and in reverse order: memory\n"
+		 "  table                  tag_lat and tag_bw of each size in one line\n"
+		 "  am_lat                 ping-pong of active messages: half the round trip\n"
+		 "  am_bw                  a stream of them, until all have arrived\n"
+		 "  put_lat                each side polls on the last byte of its own memory, "
+		 "which\n"
+		 "                         the other's put writes: half the round trip\n"
+		 "  put_bw                 a stream of puts, until the server's memory has them "
+		 "all\n"
+		 "  get_lat, get_bw        gets, one at a time or many: the whole operation\n"
+		 "  fadd_lat, cswap_lat    fetch-and-add, compare-and-swap of 4 or 8 bytes: the "
+		 "whole\n"
+		 "                         operation\n"
+		 "  raw_lat, raw_bw        the bare ports under the same frames, without Weft\n"
+		 "\n",
+	.options = table,
+	.after = {"\n"
+		  "Figures are those of ucx_perftest: a ping-pong's latency is half its round trip "
+		  "and its\n"
+		  "bandwidth counts both ways; the latency of get_lat, fadd_lat and cswap_lat is "
+		  "from the call until\n"
+		  "the result is there, and the server only progresses. MB/s are 2^20 bytes per "
+		  "second, avg is since the\n"
+		  "last line, overall since the start, times are in microseconds. A line per "
+		  "second of\n"
+		  "tag_bw or am_bw counts received messages.\n"
+		  "\n"
+		  "Exit code: 0 all well, 1 could not start or go on, 2 wrong usage, 3 the peer "
+		  "died or gave up,\n"
+		  "4 bytes arrived wrong, 128+N ended by signal N.\n"
+		  "\n"
+		  "Two processes on one host over one memif lane:\n"
+		  "  weft-perf --no-pci --vdev=net_memif0,role=server,socket=/run/m0,bsize=9216 -- "
+		  "-L dpdk\n"
+		  "  weft-perf --no-pci --vdev=net_memif0,role=client,socket=/run/m0,bsize=9216 -- "
+		  "-L dpdk -t table localhost\n"},
+};
 
 /* Refuse options and sizes that a test does not support. */
 static int judge_test(const struct perf_options *o, enum perf_test test)
@@ -387,7 +387,7 @@ static int complete(struct perf_options *o, int argc, char **argv)
 static int parse(void *options, int argc, char **argv)
 {
 	struct perf_options *o = options;
-	int c, ret;
+	int ret;
 
 	/* The server creates its worker before the client has sent its tests, so enable all. */
 	o->peer.features = WEFT_FEATURE_TAG | WEFT_FEATURE_AM | WEFT_FEATURE_RMA |
@@ -396,25 +396,9 @@ static int parse(void *options, int argc, char **argv)
 	o->tests[0] = PERF_TAG_BW;
 	o->warmup = UINT64_MAX;
 	o->seconds = 1;
-	while ((c = cli_getopt(argc, argv, shorts, longs)) != -1) {
-		if (c == '?')
-			return APP_USAGE;
-		if (c == 'h') {
-			fputs(help, stdout);
-			return -1;
-		}
-		if (c == OPT_VERSION) {
-			fputs(weft_build_info(), stdout);
-			return -1;
-		}
-		ret = option_value(o, c, optarg);
-		if (ret == -1)
-			ret = peer_option(&o->peer, c, optarg);
-		if (ret > 0)
-			return ret;
-		if (ret == -1)
-			option_flag(o, c);
-	}
+	ret = cli_options_parse(&command, o, argc, argv);
+	if (ret)
+		return ret;
 	return complete(o, argc, argv);
 }
 

@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The options of the programs that have a table of them: --help, the manual page and the completion
+# of bash have the same ones.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# completes PROGRAM LINE WORDS: bash offers these words, sorted, for the last word of LINE.
+completes() {
+	local program=$1 line=$2 wanted=$3 offered
+	offered=$(bash -c '
+		. "$1"
+		read -ra COMP_WORDS <<<"$2"
+		[[ $2 != *" " ]] || COMP_WORDS+=("")
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+		"_$3"
+		printf "%s\n" "${COMPREPLY[@]}" | sort | xargs' \
+		- "$build/doc/$program" "$line" "$program") || return
+	[ "$offered" = "$wanted" ] || { echo "'$offered', not '$wanted'"; return 1; }
+}
+
+# The long options, sorted.
+of_help() {
+	"$build/app/$1" --help | grep -oP '^  (-\w,|   ) --\K[a-z-]+' | sort
+}
+
+of_manual() {
+	grep -oP '^\.It (Fl \w , )?Fl -\K[a-z-]+' "$build/doc/$1.1" | sort
+}
+
+of_completion() {
+	bash -c '. "$1"; COMP_WORDS=(x --) COMP_CWORD=1; "_$2"; printf "%s\n" "${COMPREPLY[@]#--}"' \
+		- "$build/doc/$1" "$1" | sort
+}
+
+same() {
+	[ "$(of_help "$1")" = "$("$2" "$1")" ] && [ "$(of_help "$1" | wc -l)" -ge 5 ]
+}
+
+for program in weft-cat weft-perf weft-wire; do
+	check "$program: the manual has the options of --help" same $program of_manual
+	check "$program: the completion has the options of --help" same $program of_completion
+	check "$program: no line of an option is longer than 79 columns" \
+		awk '/^ +--?[a-z]|^ {25}/ && length > 79 { print; wrong = 1 } END { exit wrong }' \
+		<("$build/app/$program" --help)
+done
+check "an option is completed" completes weft-cat "weft-cat -l --bl" "--block"
+check "several are offered" completes weft-cat "weft-cat --s" "--set --summary"
+check "the argument of an option is no option" completes weft-cat "weft-cat --block " ""
+check "nor is a host" completes weft-cat "weft-cat -q " ""
+check "a letter is completed" completes weft-wire "weft-wire -S" "-S"
