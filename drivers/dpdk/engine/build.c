@@ -375,7 +375,7 @@ static uint8_t ack_path(const struct raw_conn *c, uint16_t flags)
 		return c->next_path;
 	/* A request that got no answer is repeated over another path. */
 	if (flags & WEFT_FRAME_F_ACK_REQ)
-		return (uint8_t)((c->next_path + c->pings) % c->path_count);
+		return (uint8_t)((c->next_path + c->live.pings) % c->path_count);
 	return path < c->path_count ? path : c->next_path;
 }
 

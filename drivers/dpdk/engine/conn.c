@@ -247,8 +247,8 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	c->base.up = true;
 	c->base.tx_room = true;
 	c->rx.seen = iface->live_clock;
-	c->next_ping = iface->live_clock + iface->conf.keepalive_ns;
-	look = RTE_MIN(c->next_ping, iface->live_clock + iface->conf.peer_timeout_ns);
+	c->live.next_ping = iface->live_clock + iface->conf.keepalive_ns;
+	look = RTE_MIN(c->live.next_ping, iface->live_clock + iface->conf.peer_timeout_ns);
 	if (raw_multi_can_open(c) && !c->base.passive)
 		look = RTE_MIN(look, iface->live_clock + RAW_RESERVE_NS);
 	raw_deadline_live(c, look);
@@ -308,17 +308,17 @@ void raw_conn_bye(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 	char text[256], peer[64];
 
-	if (c->rx.win.next != c->bye_seq && iface->live_clock < c->bye_at) {
-		raw_deadline_live(c, c->bye_at);
+	if (raw_bye_waits(&c->bye, c->rx.win.next, iface->live_clock)) {
+		raw_deadline_live(c, c->bye.at);
 		return;
 	}
-	raw_ctl_send_on(c, c->bye_path, WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
-	c->bye_done = true;
+	raw_ctl_send_on(c, c->bye.path, WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
+	c->bye.done = true;
 	raw_peer_text(c, peer, sizeof(peer));
-	if (c->rx.win.next != c->bye_seq) {
+	if (c->rx.win.next != c->bye.seq) {
 		snprintf(text, sizeof(text),
 			 "%s: %s closed the connection before %u of its frames arrived",
-			 iface->base.name, peer, c->bye_seq - c->rx.win.next);
+			 iface->base.name, peer, c->bye.seq - c->rx.win.next);
 		raw_conn_fail(c, -ECONNRESET, text);
 		return;
 	}
@@ -332,11 +332,7 @@ void raw_conn_bye(struct raw_conn *c)
 
 void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
-	c->bye_path = raw_came_over(c, v);
-	if (c->bye_at == 0) {
-		c->bye_at = c->iface->live_clock + RAW_BYE_GRACE;
-		c->bye_seq = weft_get32(v->hdr->seq);
-	}
+	raw_bye_take(&c->bye, weft_get32(v->hdr->seq), raw_came_over(c, v), c->iface->live_clock);
 	raw_conn_bye(c);
 }
 
@@ -386,9 +382,5 @@ uint64_t raw_ep_seen(const struct weft_lane_ep *lane_ep)
 {
 	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
 
-	/*
-	 * A heartbeat does not count. It shows that the peer's process computes, but not which of
-	 * its lanes work: a lane without a heartbeat thread gets no answer in the meantime.
-	 */
-	return c->rx.seen == c->beat_at ? c->own_seen : c->rx.seen;
+	return raw_live_seen(&c->live, c->rx.seen);
 }

@@ -17,6 +17,7 @@
 #include <rte_mbuf.h>
 
 #include "base/container.h"
+#include "engine/conn_live.h"
 #include "engine/conn_rx.h"
 #include "engine/conn_tx.h"
 #include "engine/loss_rules.h"
@@ -34,7 +35,6 @@
 /* With congestion control: bounds of the window, in bytes and in receive rings of the peer. */
 #define RAW_WIN_BYTES_MAX (64u << 20)
 #define RAW_WIN_RINGS 4u
-#define RAW_BYE_GRACE 2000000ull
 #define RAW_TMPL 96u /* encapsulation + lane header, rounded up for the copy */
 #define RAW_NEVER WEFT_NEVER
 /* a timeout that never expires; sums with it do not overflow */
@@ -154,15 +154,7 @@ struct raw_conn {
 	bool hash_wrong;      /* answers came to another queue than the driver's hash predicts */
 	uint32_t port_cursor; /* of weft_path_port() */
 	uint8_t peer_mac[6];
-	uint64_t next_ping; /* live_clock */
-	uint32_t pings;     /* requests for an ACK since the last valid frame */
-	uint64_t hs_next;   /* live_clock of the next try of a handshake step, or of BYE */
-	/* live_clock; WEFT_PEER_TIMEOUT is over: the last check of other lanes */
-	uint64_t doomed_at;
-	uint64_t beat_at; /* live_clock of the last ALIVE frame */
-	/* live_clock of the last frame before it that the peer's own thread sent */
-	uint64_t own_seen;
-	uint64_t suspect_next; /* live_clock: no further EV_SUSPECT before */
+	uint64_t hs_next; /* live_clock of the next try of a handshake step, or of BYE */
 	uint64_t hs_started;
 	uint64_t hs_expire;
 	uint32_t hs_tries;
@@ -173,14 +165,8 @@ struct raw_conn {
 	uint32_t num_parts;
 	uint16_t probe_id;
 	struct raw_measured measured;
-	/*
-	 * live_clock until which frames that the peer sent before its BYE may still arrive; 0 = no
-	 * BYE yet.
-	 */
-	uint64_t bye_at;
-	uint32_t bye_seq;
-	uint8_t bye_path;
-	bool bye_done;
+	struct raw_live live;
+	struct raw_bye bye;
 	int error; /* while DOWN */
 	TAILQ_ENTRY(raw_conn) link;
 };

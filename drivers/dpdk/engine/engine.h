@@ -8,6 +8,7 @@
  *	conn, conn_table, ep               connections: life, state, how frames find theirs
  *	conn_tx                            a connection's sender: open frame, slots, window, timers
  *	conn_rx                            a connection's receiver: sequences, echo, acknowledgement
+ *	conn_live                          whether its peer lives: keepalives, suspicion, BYE
  *	conn_state                         state that few connections need: its memory
  *	handshake, half_open, path_probe   connecting: each step, unknown senders, ports of paths,
  *	                                     latency and rate

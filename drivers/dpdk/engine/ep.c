@@ -83,7 +83,7 @@ void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 	if (met)
 		raw_bye_send(c);
 	else
-		c->bye_done = true;
+		c->bye.done = true;
 	raw_conn_linger(c, lingers);
 	if (!reaped)
 		raw_zc_fail(&c->tx, -ECANCELED);

@@ -656,7 +656,7 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		return;
 	}
 	if (c->state == RAW_TIME_WAIT) {
-		c->bye_done = true;
+		c->bye.done = true;
 		return;
 	}
 	if (c->state == RAW_DOWN || c->state == RAW_QUIET || reason == WEFT_RESET_BUSY)

@@ -12,6 +12,7 @@
 #include "engine/build.h"
 #include "engine/clock.h"
 #include "engine/conn.h"
+#include "engine/conn_live.h"
 #include "engine/conn_table.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
@@ -48,14 +49,12 @@
  * on one path are as much evidence as five short ones.
  */
 #define LONG_NS 10000000u
-/* ns between two reports: a port that takes no frames is checked every 0.2 ms. */
-#define SUSPECT_AGAIN_NS 5000000ull
 
 static void conn_suspect(struct raw_conn *c, int status, const char *text)
 {
 	struct raw_iface *iface = c->iface;
 
-	c->suspect_next = iface->live_clock + SUSPECT_AGAIN_NS;
+	raw_live_reported(&c->live, iface->live_clock);
 	raw_count(iface, RAW_CONN_SUSPECT);
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_SUSPECT, status, text);
 }
@@ -87,7 +86,8 @@ static void suspect_silent(struct raw_conn *c)
 	char text[200], peer[64];
 	bool deaf = false;
 
-	if (c->tx.timer == 0 || c->state != RAW_UP || iface->live_clock < c->suspect_next)
+	if (c->tx.timer == 0 || c->state != RAW_UP ||
+	    !raw_live_reports(&c->live, iface->live_clock))
 		return;
 	if ((enough(c, trip, SUSPECT_TIMEOUTS) || iface->txq.count > 0) &&
 	    iface->live_clock - since >= RTE_MAX(SUSPECT_NS, SUSPECT_TRIPS * trip))
@@ -113,11 +113,11 @@ void raw_suspect_idle(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 	char text[160], peer[64];
 
-	if (iface->live_clock < c->suspect_next)
+	if (!raw_live_reports(&c->live, iface->live_clock))
 		return;
 	snprintf(text, sizeof(text), "%s: no sign of %s for %.1f s, after %u probes",
 		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
-		 (double)(iface->live_clock - c->rx.seen) / 1e9, c->pings);
+		 (double)(iface->live_clock - c->rx.seen) / 1e9, c->live.pings);
 	conn_suspect(c, 0, text);
 }
 
@@ -283,7 +283,7 @@ static void fail_dead(struct raw_conn *c)
 	snprintf(text, sizeof(text),
 		 "%s: no sign of %s for %.1f s (WEFT_PEER_TIMEOUT), probed %u times",
 		 c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
-		 (double)(c->iface->live_clock - c->rx.seen) / 1e9, c->pings);
+		 (double)(c->iface->live_clock - c->rx.seen) / 1e9, c->live.pings);
 	conn_lost(c, -ETIMEDOUT, text);
 }
 
@@ -321,30 +321,30 @@ static void live_timer(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 	uint64_t every = keepalive_interval(iface), silent = iface->live_clock - c->rx.seen;
 
-	if (silent >= iface->conf.peer_timeout_ns && c->pings >= 3) {
+	if (silent >= iface->conf.peer_timeout_ns && c->live.pings >= 3) {
 		/*
 		 * After a pause of the peer another lane may work: the protocol layer checks that
 		 * first.
 		 */
-		if (c->doomed_at <= c->rx.seen) {
-			c->doomed_at = iface->live_clock;
-			c->suspect_next = iface->live_clock;
+		if (c->live.doomed_at <= c->rx.seen) {
+			c->live.doomed_at = iface->live_clock;
+			c->live.suspect_next = iface->live_clock;
 			raw_suspect_idle(c);
 			if (c->state == RAW_UP)
 				raw_deadline_live(c, iface->live_clock + last_look(c));
 			return;
 		}
-		if (iface->live_clock - c->doomed_at >= last_look(c))
+		if (iface->live_clock - c->live.doomed_at >= last_look(c))
 			fail_dead(c);
 		else
-			raw_deadline_live(c, c->doomed_at + last_look(c));
+			raw_deadline_live(c, c->live.doomed_at + last_look(c));
 		return;
 	}
 	if (c->path_count == 1 && !c->base.passive)
 		raw_path_reserve(c);
 	if (every == 0)
 		return;
-	if (silent >= every && iface->live_clock >= c->next_ping) {
+	if (silent >= every && iface->live_clock >= c->live.next_ping) {
 		if (c->tx.una == c->tx.next)
 			raw_slots_shrink(&c->tx);
 		raw_rx_idle(&c->rx);
@@ -356,9 +356,9 @@ static void live_timer(struct raw_conn *c)
 		 * A port that accepts no frame (its link or its peer is gone) counts as silence,
 		 * too.
 		 */
-		c->pings++;
-		c->next_ping = iface->live_clock + every;
-		if (c->pings >= 2) {
+		c->live.pings++;
+		c->live.next_ping = iface->live_clock + every;
+		if (c->live.pings >= 2) {
 			if (c->path_count == 1)
 				raw_path_open(c);
 			raw_move_look(c);
@@ -367,19 +367,19 @@ static void live_timer(struct raw_conn *c)
 		if (c->state != RAW_UP)
 			return; /* the protocol layer has stopped the connection */
 	} else if (silent < every) {
-		c->next_ping = c->rx.seen + every;
+		c->live.next_ping = c->rx.seen + every;
 	}
-	raw_deadline_live(c,
-			  RTE_MAX(RTE_MIN(c->next_ping, c->rx.seen + iface->conf.peer_timeout_ns +
-								RAW_LIVE_STEP_MAX),
-				  iface->live_clock + 1));
+	raw_deadline_live(
+		c, RTE_MAX(RTE_MIN(c->live.next_ping,
+				   c->rx.seen + iface->conf.peer_timeout_ns + RAW_LIVE_STEP_MAX),
+			   iface->live_clock + 1));
 }
 
 static void up_timer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	if (c->bye_at != 0) {
+	if (c->bye.at != 0) {
 		raw_conn_bye(c);
 		return;
 	}
@@ -423,12 +423,12 @@ static void time_wait_timer(struct raw_conn *c)
 		raw_conn_free(c);
 		return;
 	}
-	if (!c->bye_done && iface->live_clock >= c->hs_next) {
+	if (!c->bye.done && iface->live_clock >= c->hs_next) {
 		raw_bye_send(c);
 		c->hs_tries++;
 		c->hs_next = iface->live_clock + (RAW_HS_RETRY_MIN << RTE_MIN(c->hs_tries, 7u));
 	}
-	raw_deadline_live(c, c->bye_done ? c->hs_expire : RTE_MIN(c->hs_next, c->hs_expire));
+	raw_deadline_live(c, c->bye.done ? c->hs_expire : RTE_MIN(c->hs_next, c->hs_expire));
 }
 
 static void half_timer(struct raw_conn *c)

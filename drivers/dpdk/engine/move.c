@@ -133,7 +133,7 @@ void raw_move_look(struct raw_conn *c)
 		c->move->next = sent > 0 ? iface->live_clock + MOVE_GAP : iface->move_arp;
 		return;
 	}
-	c->move->next = iface->live_clock + MOVE_GAP * RTE_MIN(c->pings + 1, 20u);
+	c->move->next = iface->live_clock + MOVE_GAP * RTE_MIN(c->live.pings + 1, 20u);
 	iface->move_arp = iface->live_clock + ARP_GAP;
 	/* The entry may be the address that the peer had before: request it again. */
 	weft_arp_forget(&iface->arp, c->hop_ip);
@@ -299,7 +299,7 @@ static void send_query(struct raw_conn *c)
 	if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
 		raw_count(iface, RAW_HINT_QUERIES);
 	c->move->queries--;
-	c->pings++;
+	c->live.pings++;
 	c->move->query_at = iface->live_clock + RTE_MAX(ANSWER_NS, 2ull * c->base.rtt_ns);
 	raw_deadline_live(c, c->move->query_at);
 }

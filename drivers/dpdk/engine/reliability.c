@@ -16,6 +16,7 @@
 
 #include "engine/build.h"
 #include "engine/conn.h"
+#include "engine/conn_live.h"
 #include "engine/conn_rx.h"
 #include "engine/conn_table.h"
 #include "engine/iface.h"
@@ -270,7 +271,7 @@ static uint32_t last_unacked(const struct raw_tx *tx)
 /* Only frames of the peer's own thread count: its heartbeat thread receives no frames. */
 static bool received_since(const struct raw_conn *c, uint64_t live_clock)
 {
-	return raw_ep_seen(&c->base) > live_clock;
+	return raw_live_seen(&c->live, c->rx.seen) > live_clock;
 }
 
 /*
@@ -291,7 +292,7 @@ static void back_off(struct raw_conn *c)
 	if (c->tx.backoff >= 15u * c->path_count)
 		return;
 	c->tx.backoff++;
-	c->pings++;
+	c->live.pings++;
 	if (c->tx.cc)
 		raw_window_timeout(c);
 	if (c->tx.backoff >= c->path_count)

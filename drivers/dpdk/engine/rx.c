@@ -19,6 +19,7 @@
 
 #include "engine/build.h"
 #include "engine/conn.h"
+#include "engine/conn_live.h"
 #include "engine/conn_rx.h"
 #include "engine/conn_table.h"
 #include "engine/handshake.h"
@@ -316,9 +317,9 @@ static void time_wait_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	if (v->type == WEFT_FRAME_BYE) {
 		raw_ctl_send_on(c, raw_came_over(c, v), WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
-		c->bye_done = true; /* the peer is closing, too: it needs no BYE */
+		c->bye.done = true; /* the peer is closing, too: it needs no BYE */
 	} else if (v->type == WEFT_FRAME_BYE_ACK) {
-		c->bye_done = true;
+		c->bye.done = true;
 	} else if (v->type == WEFT_FRAME_DATA || v->flags & WEFT_FRAME_F_ACK_REQ) {
 		if (v->type == WEFT_FRAME_DATA &&
 		    weft_rxwin_check(&c->rx.win, weft_get32(v->hdr->seq)) == WEFT_RXWIN_NEW)
@@ -331,7 +332,7 @@ static void time_wait_input(struct raw_conn *c, const struct weft_frame_view *v)
 /* Marked frames, and frames that report marks, never take the fast path of plain_input(). */
 static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct rte_mbuf *desc)
 {
-	c->pings = 0;
+	c->live.pings = 0;
 	if (unlikely(v->ce))
 		raw_window_marked(c, v);
 	if (unlikely(v->ecn) && c->tx.cc)
@@ -383,10 +384,8 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 		raw_count(iface, RAW_DROP_BAD_CSUM);
 		return;
 	}
-	if (unlikely(v->type == WEFT_FRAME_ALIVE)) {
-		c->own_seen = raw_ep_seen(&c->base);
-		c->beat_at = iface->live_clock;
-	}
+	if (unlikely(v->type == WEFT_FRAME_ALIVE))
+		raw_live_beat(&c->live, c->rx.seen, iface->live_clock);
 	c->rx.seen = iface->live_clock;
 	if (likely(c->state == RAW_UP)) {
 		up_input(c, v, desc);
@@ -535,7 +534,7 @@ static __rte_always_inline bool known_input(struct raw_iface *iface,
 	    !nic_has_checked(c, m))
 		return false;
 	c->rx.seen = iface->live_clock;
-	c->pings = 0;
+	c->live.pings = 0;
 	raw_ack_input(c, v->hdr, NULL);
 	if (likely(c->state == RAW_UP))
 		data_input(c, v, m);
