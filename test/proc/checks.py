@@ -146,6 +146,20 @@ def circles_are_small():
         'ROOT/build')
 
 
+def unit_circle(size):
+    tree = {'lib/rndv/f%d.h' % i: '' for i in range(size)}
+    for i in range(size):
+        tree['lib/rndv/f%d.c' % i] = '#include "rndv/f%d.h"\nvoid f%d(void) {}\n' % (
+            (i + 1) % size, i)
+    return tree
+
+
+def circles_of_units_count_includes():
+    good(LAYERS, unit_circle(7), '--build', 'ROOT/build')
+    bad('lib/rndv/: a circle of 8 units, of at most 7: f0 f1', LAYERS, unit_circle(8), '--build',
+        'ROOT/build')
+
+
 def files_are_short():
     good(LAYERS, {'lib/base/a.c': '\n' * 800})
     bad('lib/base/a.c: 801 lines, of at most 800', LAYERS, {'lib/base/a.c': '\n' * 801})
@@ -387,7 +401,8 @@ def wrong_tags_are_found():
 
 tap.run([includes_run_down, other_folders_have_one_header, includes_name_their_folder,
          a_folder_of_no_layer_is_told,
-         symbols_run_down, circles_are_small, files_are_short, exceptions_only_get_fewer,
+         symbols_run_down, circles_are_small, circles_of_units_count_includes, files_are_short,
+         exceptions_only_get_fewer,
          a_build_without_the_objects_is_told, what_is_external_is_used,
          what_tests_alone_use_has_a_reason,
          headers_compile_alone, headers_declare_what_their_source_defines,

@@ -15,7 +15,6 @@
 #include "core/wire_types.h"
 #include "engine/address.h"
 #include "engine/conn.h"
-#include "engine/engine.h"
 #include "engine/iface.h"
 #include "frame/arp.h"
 #include "frame/frame.h"

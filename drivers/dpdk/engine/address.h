@@ -13,9 +13,10 @@
 
 #include <rte_ether.h>
 
-#include "engine/conn.h"
-#include "engine/iface.h"
-#include "frame/parse.h"
+#include "lane.h"
+
+struct raw_conn;
+struct raw_iface;
 
 #define RAW_ADDR_LEN 32u
 
@@ -45,5 +46,12 @@ void raw_fill_attr(struct raw_iface *iface);
 
 /* Also called when the speed of the link changes. */
 void raw_fill_numbers(struct raw_iface *iface);
+
+/** Boot addresses, for weft_lane_driver.boot of the drivers that open these ifaces. */
+extern const struct weft_lane_boot_ops weft_raw_boot_ops;
+extern const struct weft_lane_boot_ops weft_udp_boot_ops; /**< over UDP sockets */
+
+/** The driver's address functions, which need no open iface. */
+void weft_raw_print_address(const void *addr, size_t len, char *buf, size_t size);
 
 #endif /* WEFT_ENGINE_ADDRESS_H */

@@ -10,7 +10,6 @@
 #include "engine/clock.h"
 #include "engine/conn_rx.h"
 #include "engine/iface.h"
-#include "engine/rx.h"
 #include "frame/frame_port.h"
 #include "lane.h"
 

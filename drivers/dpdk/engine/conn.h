@@ -21,7 +21,6 @@
 #include "engine/conn_rx.h"
 #include "engine/conn_tx.h"
 #include "engine/loss_rules.h"
-#include "engine/mtu.h"
 #include "frame/encap.h"
 #include "frame/parse.h"
 #include "lane.h"
@@ -47,7 +46,7 @@ struct raw_hs;
 struct raw_iface;
 struct raw_move;
 struct raw_multi;
-struct raw_zc;
+struct weft_mtu_search;
 
 enum raw_state {
 	RAW_RESOLVE,   /* initiator: ARP looks for the next hop's MAC address */
@@ -193,23 +192,5 @@ static inline bool raw_parts_needed(const struct raw_conn *c, const struct raw_s
 		       (c->csum == WEFT_FRAME_CSUM_CRC32C ? 4u : 0u) >
 	       c->tx.cut;
 }
-
-struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
-/* Only for connections to which the protocol layer has no reference (any more). */
-void raw_conn_free(struct raw_conn *c);
-void raw_conn_up(struct raw_conn *c, uint16_t frame_size);
-/* Nothing is sent or retransmitted any more: frees the frames. */
-void raw_conn_tx_end(struct raw_conn *c);
-void raw_conn_fail(struct raw_conn *c, int status, const char *text);
-void raw_conn_bye(struct raw_conn *c);
-void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v);
-/* The connection waits for ARP, and is in iface->resolving; or it waits no more. */
-void raw_resolving(struct raw_conn *c, bool yes);
-/*
- * The program has closed the connection. With @p met the peer has seen it: it stays for
- * RAW_TIME_WAIT_NS to answer late frames.
- */
-void raw_conn_linger(struct raw_conn *c, bool met);
-uint64_t raw_ep_seen(const struct weft_lane_ep *lane_ep);
 
 #endif /* WEFT_ENGINE_CONN_H */

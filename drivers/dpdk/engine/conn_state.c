@@ -5,11 +5,8 @@
 #include <string.h>
 
 #include "engine/conn_state.h"
-#include "engine/handshake.h"
 #include "engine/iface.h"
 #include "engine/loss_rules.h"
-#include "engine/move.h"
-#include "engine/mtu.h"
 
 /* ---------------------------------------------------------------- paths */
 
@@ -44,7 +41,7 @@ int raw_state_paths(struct raw_conn *c, unsigned int n)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- handshake, frame size, hints */
+/* ---------------------------------------------------------------- handshake, hints */
 
 static int allocated(struct raw_conn *c, const void *p)
 {
@@ -54,22 +51,10 @@ static int allocated(struct raw_conn *c, const void *p)
 	return -ENOMEM;
 }
 
-int raw_state_search(struct raw_conn *c)
-{
-	if (!c->search)
-		c->search = calloc(1, sizeof(*c->search));
-	return allocated(c, c->search);
-}
-
-void raw_state_search_end(struct raw_conn *c)
+void raw_state_connected(struct raw_conn *c)
 {
 	free(c->search);
 	c->search = NULL;
-}
-
-void raw_state_connected(struct raw_conn *c)
-{
-	raw_state_search_end(c);
 	free(c->hs);
 	c->hs = NULL;
 }

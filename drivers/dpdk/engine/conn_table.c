@@ -69,6 +69,17 @@ struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_fram
 	return NULL;
 }
 
+void raw_table_resolving(struct raw_conn *c, bool yes)
+{
+	if (c->resolving == yes)
+		return;
+	c->resolving = yes;
+	if (yes)
+		TAILQ_INSERT_TAIL(&c->iface->resolving, c, wait_link);
+	else
+		TAILQ_REMOVE(&c->iface->resolving, c, wait_link);
+}
+
 static struct raw_hop_list *hop_bucket(const struct raw_iface *iface, struct raw_hop_list *table,
 				       uint32_t len, uint32_t hop_ip)
 {

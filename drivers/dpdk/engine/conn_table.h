@@ -58,6 +58,8 @@ void raw_table_hop_remove(struct raw_conn *c);
  * The list of the connections over this hop, which contains some others, too. NULL: there is none.
  */
 struct raw_hop_list *raw_table_hop(struct raw_iface *iface, uint32_t hop_ip);
+/* The connection waits for ARP, and is in iface->resolving; or it waits no more. */
+void raw_table_resolving(struct raw_conn *c, bool yes);
 void raw_table_fini(struct raw_iface *iface);
 
 /* A keyed permutation of 2^16 numbers, and its inverse. */

@@ -4,8 +4,8 @@
  * The raw-DPDK lane engine over any frame port: what the ethdev driver and the simulator open.
  *
  * The folder, by subject:
- *	iface, clock, address              an open port: progress, clocks and sleep, its address
- *	conn, conn_table, ep               connections: life, state, how frames find theirs
+ *	engine, iface, clock, address      an open port: progress, clocks and sleep, its address
+ *	conn, lifetime, conn_table, ep     connections: state, life, how frames find theirs
  *	conn_tx                            a connection's sender: open frame, slots, window, timers
  *	conn_rx                            a connection's receiver: sequences, echo, acknowledgement
  *	conn_live                          whether its peer lives: keepalives, suspicion, BYE
@@ -18,7 +18,7 @@
  *	                                     memory
  *	mtu                                the path's MTU: its search, frames that are too long now
  *	outstanding                        unacknowledged frames: slots, shared buffers, flushes
- *	reliability, loss_rules            acknowledgements, retransmission, loss, round trips
+ *	reliability, timer, loss_rules     acknowledgements, retransmission, loss, round trips
  *	cc, cc_delay, cc_cause             congestion control: the table of algorithms and a fixed
  *	                                     window, by delay, jitter and the mode next to TCP
  *	multipath, path_rules, path_open   several paths: the next one, bad ones, new ports;
@@ -37,12 +37,11 @@
 #include <stdint.h>
 
 #include "capture/capture.h"
+#include "engine/address.h"
+#include "engine/path_rules.h"
 #include "frame/frame_port.h"
-#include "lane.h"
 #include "frame/ip.h"
-
-/** The maximum number of paths of a connection whose number of paths is not configured. */
-#define RAW_PATHS_AUTO 8u
+#include "lane.h"
 
 /** Settings of one iface; those of the whole context are in open->conf. Zero = default. */
 struct weft_raw_conf {
@@ -80,17 +79,10 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 			const struct weft_lane_open *open, struct weft_lane_iface **out, char *why,
 			size_t len);
 
-/** Boot addresses, for weft_lane_driver.boot of the drivers that open these ifaces. */
-extern const struct weft_lane_boot_ops weft_raw_boot_ops;
-extern const struct weft_lane_boot_ops weft_udp_boot_ops; /**< over UDP sockets */
-
 /** The driver's registrations, of ifaces over ports with #WEFT_FRAME_PORT_REG. */
 int weft_raw_mem_register(struct weft_lane_iface *iface, void *addr, size_t len,
 			  unsigned int access, struct weft_mem_lane **mem, char *why,
 			  size_t why_len);
 void weft_raw_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
-
-/** The driver's address functions, which need no open iface. */
-void weft_raw_print_address(const void *addr, size_t len, char *buf, size_t size);
 
 #endif /* WEFT_ENGINE_H */

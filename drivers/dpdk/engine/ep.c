@@ -19,6 +19,7 @@
 #include "engine/ep.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
+#include "engine/lifetime.h"
 #include "engine/multipath.h"
 #include "engine/outstanding.h"
 #include "engine/tx.h"
@@ -124,6 +125,13 @@ uint64_t raw_ep_host(const struct weft_lane_ep *lane_ep)
 		return c->peer_ip;
 	memcpy(&mac, c->peer_mac, sizeof(c->peer_mac));
 	return mac;
+}
+
+uint64_t raw_ep_seen(const struct weft_lane_ep *lane_ep)
+{
+	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
+
+	return raw_live_seen(&c->live, c->rx.seen);
 }
 
 void raw_ep_check(struct weft_lane_ep *lane_ep)

@@ -23,6 +23,7 @@ int raw_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, 
 void raw_ep_destroy(struct weft_lane_ep *lane_ep);
 void raw_ep_check(struct weft_lane_ep *lane_ep);
 bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len);
+uint64_t raw_ep_seen(const struct weft_lane_ep *lane_ep);
 uint64_t raw_ep_host(const struct weft_lane_ep *lane_ep);
 void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size);
 

@@ -21,9 +21,10 @@
 #include "base/hash.h"
 #include "engine/build.h"
 #include "engine/conn.h"
+#include "engine/conn_state.h"
 #include "engine/half_open.h"
-#include "engine/handshake.h"
 #include "engine/iface.h"
+#include "engine/lifetime.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
 

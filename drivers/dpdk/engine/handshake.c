@@ -39,6 +39,7 @@
 #include "engine/half_open.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
+#include "engine/lifetime.h"
 #include "engine/move.h"
 #include "engine/mtu.h"
 #include "engine/multipath.h"
@@ -187,7 +188,7 @@ static void resolve_peer(struct raw_conn *c)
 	 */
 	c->hs_next = iface->live_clock + RTE_MAX(WEFT_ARP_RETRY_MIN, retry_wait(c));
 	c->hs_tries++;
-	raw_resolving(c, true);
+	raw_table_resolving(c, true);
 }
 
 static void send_ready(struct raw_conn *c)
@@ -300,7 +301,7 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 		return;
 	if (h->steer & WEFT_HELLO_ANY_QUEUE)
 		c->elsewhere = true;
-	if (raw_state_search(c) != 0)
+	if (raw_mtu_search_alloc(c) != 0)
 		return; /* the next HELLO_ACK may find memory */
 	c->path[0].sport = v->dst_port;
 	take_hello(c, h);

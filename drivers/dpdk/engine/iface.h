@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "capture/tap.h"
 #include "engine/raw_counters.h"
-#include "engine/telemetry.h"
 #include "frame/arp.h"
 #include "frame/frame_port.h"
 #include "frame/parse.h"
@@ -27,6 +26,7 @@
 #define RAW_QUOTERS 16u /* buckets of senders of short ICMP quotes */
 #define RAW_STALE 64u   /* number of stale timestamps that are remembered */
 
+struct weft_question;
 struct raw_conn;
 struct raw_gone;
 struct raw_part;

@@ -14,29 +14,6 @@
 #include "engine/iface.h"
 #include "frame/parse.h"
 
-/* Unproven indications that the peer is gone or has moved. */
-enum raw_hint { RAW_HINT_ARP, RAW_HINT_ICMP, RAW_HINT_MAC, RAW_HINTS };
-
-/* Exists from the first hint, CHALLENGE or silence of the peer on. Times are live_clock. */
-struct raw_move {
-	/* The search for the peer's MAC address. */
-	uint64_t next;       /* no search before */
-	uint64_t answered;   /* bit k: the peer's CHALLENGE newest - k */
-	uint32_t newest;     /* of the peer's CHALLENGEs that were answered */
-	uint32_t challenges; /* number of our CHALLENGEs */
-	uint32_t over;       /* those of them that were before the last move */
-	uint32_t next_mac;   /* next index into the MACs that claim the address */
-
-	/* Hints. */
-	struct {
-		uint64_t next;     /* no further hint of this kind is checked before */
-		uint8_t doublings; /* hints checked since a calm time: each doubles the wait */
-	} hint[RAW_HINTS];
-	uint64_t hint_since; /* when the hint came that is being checked */
-	uint64_t query_at;   /* the next query; 0 = no hint is being checked */
-	uint8_t queries;     /* queries to send, unless the peer answers */
-};
-
 /* ARP of another host, requested or not. */
 void raw_hint_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp);
 /* ICMP reports that a frame of ours did not arrive. Any host can forge that. */

@@ -13,7 +13,7 @@
 
 #include "engine/address.h"
 #include "engine/build.h"
-#include "engine/conn_state.h"
+#include "engine/conn.h"
 #include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "engine/loss_rules.h"
@@ -451,12 +451,28 @@ static void report_size(struct raw_conn *c)
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_SIZE, lower, text);
 }
 
+int raw_mtu_search_alloc(struct raw_conn *c)
+{
+	if (!c->search)
+		c->search = calloc(1, sizeof(*c->search));
+	if (c->search)
+		return 0;
+	raw_count(c->iface, RAW_NO_MEMORY);
+	return -ENOMEM;
+}
+
+static void search_free(struct raw_conn *c)
+{
+	free(c->search);
+	c->search = NULL;
+}
+
 /* The search has ended: schedule the next try of a larger size. May destroy the connection. */
 static void search_over(struct raw_conn *c)
 {
 	uint64_t live_clock = c->iface->live_clock;
 
-	raw_state_search_end(c);
+	search_free(c);
 	c->mtu.searching = false;
 	c->mtu.raising = false;
 	c->mtu.again = live_clock + AGAIN_NS;
@@ -504,7 +520,7 @@ static void search_result(struct raw_conn *c, enum weft_mtu_result result)
 /* @return false: there is no memory for a search now */
 static bool search_begin(struct raw_conn *c, uint16_t full, uint16_t lo)
 {
-	if (raw_state_search(c) != 0) {
+	if (raw_mtu_search_alloc(c) != 0) {
 		c->mtu.again = c->iface->live_clock + AGAIN_NS;
 		return false;
 	}

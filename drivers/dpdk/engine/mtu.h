@@ -101,6 +101,8 @@ enum weft_mtu_result weft_mtu_search_ack(struct weft_mtu_search *s, uint16_t id,
 
 /* The connection is up. */
 void raw_mtu_init(struct raw_conn *c);
+/* Allocates c->search if there is none. @return 0 or -ENOMEM */
+int raw_mtu_search_alloc(struct raw_conn *c);
 /* The longest message that now fits one frame. */
 uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep);
 /* This frame was lost RAW_MTU_TRIES times: its size may be the cause. */

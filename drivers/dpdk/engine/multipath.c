@@ -11,7 +11,7 @@
 #include "engine/iface.h"
 #include "engine/multipath.h"
 #include "engine/path_open.h"
-#include "engine/reliability.h"
+#include "engine/timer.h"
 #include "engine/window.h"
 #include "frame/frame.h"
 

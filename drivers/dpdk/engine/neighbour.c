@@ -11,6 +11,7 @@
 #include "engine/address.h"
 #include "engine/build.h"
 #include "engine/conn.h"
+#include "engine/conn_state.h"
 #include "engine/conn_table.h"
 #include "engine/half_open.h"
 #include "engine/handshake.h"
@@ -152,7 +153,7 @@ void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	}
 	hello_mac_learned(iface);
 	while ((c = TAILQ_FIRST(&iface->resolving))) {
-		raw_resolving(c, false);
+		raw_table_resolving(c, false);
 		if (c->state == RAW_RESOLVE)
 			raw_deadline_live(c, c->hs_next = iface->live_clock);
 	}

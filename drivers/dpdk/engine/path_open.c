@@ -14,7 +14,6 @@
 #include "engine/conn.h"
 #include "engine/conn_state.h"
 #include "engine/conn_table.h"
-#include "engine/engine.h"
 #include "engine/iface.h"
 #include "engine/multipath.h"
 #include "engine/path_open.h"

@@ -14,6 +14,8 @@
 #include "engine/loss_rules.h"
 
 #define WEFT_PATHS_MAX 16u
+/** The maximum number of paths of a connection whose number of paths is not configured. */
+#define RAW_PATHS_AUTO 8u
 #define WEFT_PATH_STRIKES 3u /**< frames in a row that did not arrive: the path is bad */
 /** ns until a bad path is probed for the first time */
 #define WEFT_PATH_PROBE_WAIT_MIN 2000000ull

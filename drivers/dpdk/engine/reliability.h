@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "engine/conn.h"
-#include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "frame/frame.h"
 
@@ -35,25 +34,6 @@ static inline unsigned int raw_ack_input(struct raw_conn *c, const struct weft_f
 }
 
 void raw_loss_detect(struct raw_conn *c);
-/* The round trip of the slowest path, which the timers follow. */
-const struct weft_rtt *raw_timer_slowest(const struct raw_conn *c);
-void raw_timer_learn(struct raw_conn *c);
-void raw_timer_arm_rto(struct raw_conn *c);
-
-static inline void raw_timer_arm(struct raw_conn *c)
-{
-	if (c->tx.una == c->tx.next) {
-		c->tx.timer = 0;
-		return;
-	}
-	if (unlikely(c->tx.tail != RAW_TAIL_NONE)) {
-		raw_timer_arm_rto(c);
-		return;
-	}
-	c->tx.timer = c->iface->tx_clock + c->tx.probe_wait;
-	raw_deadline_tx(c, c->tx.timer);
-}
-
 /* @return true: the peer has been silent for several timeouts and may have moved */
 bool raw_timer_fire(struct raw_conn *c);
 

@@ -24,6 +24,7 @@
 #include "engine/conn_table.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
+#include "engine/lifetime.h"
 #include "engine/liveness.h"
 #include "engine/move.h"
 #include "engine/mtu.h"
@@ -685,35 +686,4 @@ unsigned int raw_rx_poll(struct raw_iface *iface)
 		raw_mbuf_free(pkts[i], iface->lcore);
 	}
 	return n + more;
-}
-
-/*
- * Sends the acknowledgements that are due. A connection whose acknowledgement has gone with data in
- * the meantime leaves the list here. The list has the connections that received within
- * RAW_ACK_DELAY, or since a full port accepts frames again: its length does not grow with idle
- * connections.
- */
-void raw_acks(struct raw_iface *iface)
-{
-	struct raw_rx_list list = TAILQ_HEAD_INITIALIZER(list);
-	struct raw_conn *c;
-	struct raw_rx *rx;
-
-	iface->acks_now = false;
-	iface->acks_due = RAW_NEVER;
-	TAILQ_CONCAT(&list, &iface->ack_list, ack_link);
-	while ((rx = TAILQ_FIRST(&list))) {
-		TAILQ_REMOVE(&list, rx, ack_link);
-		c = container_of(rx, struct raw_conn, rx);
-		if (rx->ack_state != RAW_ACK_NONE &&
-		    (rx->ack_state == RAW_ACK_NOW || iface->tx_clock >= rx->ack_due) &&
-		    (c->state != RAW_UP || raw_ack_send(c, 0) == 0))
-			rx->ack_state = RAW_ACK_NONE;
-		if (rx->ack_state != RAW_ACK_NONE) {
-			TAILQ_INSERT_TAIL(&iface->ack_list, rx, ack_link);
-			iface->acks_due = RTE_MIN(iface->acks_due, rx->ack_due);
-		} else {
-			rx->on_ack_list = false;
-		}
-	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/rx.h
- * Receiving frames, and sending the acknowledgements that they require.
+ * Receiving frames.
  */
 #ifndef WEFT_ENGINE_RX_H
 #define WEFT_ENGINE_RX_H
@@ -13,6 +13,5 @@
 
 /* @return frames received */
 unsigned int raw_rx_poll(struct raw_iface *iface);
-void raw_acks(struct raw_iface *iface);
 
 #endif /* WEFT_ENGINE_RX_H */

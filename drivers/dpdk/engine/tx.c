@@ -20,7 +20,7 @@
 #include "engine/mtu.h"
 #include "engine/multipath.h"
 #include "engine/outstanding.h"
-#include "engine/reliability.h"
+#include "engine/timer.h"
 #include "engine/tx.h"
 #include "engine/window.h"
 #include "engine/zcopy.h"

@@ -7,6 +7,7 @@
 #include "engine/conn.h"
 #include "engine/conn_table.h"
 #include "engine/iface.h"
+#include "engine/lifetime.h"
 #include "engine/raw_counters.h"
 #include "mock/raw_util.h"
 

@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The lifetime of a connection: creation, the reports that it is up or has failed, closing,
- * release.
- */
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,13 +13,13 @@
 #include "engine/conn_state.h"
 #include "engine/conn_table.h"
 #include "engine/half_open.h"
-#include "engine/handshake.h"
+#include "engine/lifetime.h"
 #include "engine/iface.h"
 #include "engine/mtu.h"
 #include "engine/multipath.h"
 #include "engine/outstanding.h"
 #include "engine/path_open.h"
-#include "engine/reliability.h"
+#include "engine/timer.h"
 #include "engine/window.h"
 #include "engine/zcopy.h"
 #include "frame/frame.h"
@@ -132,7 +128,7 @@ void raw_conn_free(struct raw_conn *c)
 	raw_rx_free(iface, &c->rx);
 	if (c->state == RAW_HALF_OPEN)
 		raw_half_remove(c);
-	raw_resolving(c, false);
+	raw_table_resolving(c, false);
 	set_time_wait(c, false);
 	raw_table_hello_remove(c);
 	raw_table_hop_remove(c);
@@ -355,7 +351,7 @@ void raw_conn_linger(struct raw_conn *c, bool met)
 {
 	struct raw_iface *iface = c->iface;
 
-	raw_resolving(c, false);
+	raw_table_resolving(c, false);
 	if (met && iface->time_wait >= RAW_TIME_WAIT_MAX)
 		expire_oldest(iface);
 	set_time_wait(c, met);
@@ -365,22 +361,4 @@ void raw_conn_linger(struct raw_conn *c, bool met)
 	c->hs_next = iface->live_clock + RAW_HS_RETRY_MIN;
 	c->hs_expire = iface->live_clock + (met ? RAW_TIME_WAIT_NS : 0);
 	raw_deadline_live(c, met ? c->hs_next : iface->live_clock);
-}
-
-void raw_resolving(struct raw_conn *c, bool yes)
-{
-	if (c->resolving == yes)
-		return;
-	c->resolving = yes;
-	if (yes)
-		TAILQ_INSERT_TAIL(&c->iface->resolving, c, wait_link);
-	else
-		TAILQ_REMOVE(&c->iface->resolving, c, wait_link);
-}
-
-uint64_t raw_ep_seen(const struct weft_lane_ep *lane_ep)
-{
-	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
-
-	return raw_live_seen(&c->live, c->rx.seen);
 }

@@ -22,6 +22,7 @@
 #include "engine/ep.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
+#include "engine/lifetime.h"
 #include "engine/liveness.h"
 #include "engine/move.h"
 #include "engine/mtu.h"

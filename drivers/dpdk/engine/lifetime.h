@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/lifetime.h
+ * The lifetime of a connection: creation, the reports that it is up or has failed, closing,
+ * release.
+ */
+#ifndef WEFT_ENGINE_LIFETIME_H
+#define WEFT_ENGINE_LIFETIME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/conn.h"
+#include "engine/iface.h"
+#include "frame/parse.h"
+
+struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
+/* Only for connections to which the protocol layer has no reference (any more). */
+void raw_conn_free(struct raw_conn *c);
+void raw_conn_up(struct raw_conn *c, uint16_t frame_size);
+/* Nothing is sent or retransmitted any more: frees the frames. */
+void raw_conn_tx_end(struct raw_conn *c);
+void raw_conn_fail(struct raw_conn *c, int status, const char *text);
+void raw_conn_bye(struct raw_conn *c);
+void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v);
+/*
+ * The program has closed the connection. With @p met the peer has seen it: it stays for
+ * RAW_TIME_WAIT_NS to answer late frames.
+ */
+void raw_conn_linger(struct raw_conn *c, bool met);
+
+#endif /* WEFT_ENGINE_LIFETIME_H */
