@@ -356,23 +356,27 @@ static double least_of_three(struct sim_case *c, struct net_conf *conf)
 static void jitter_is_no_queue(struct sim_case *c)
 {
 	static const struct {
-		uint64_t rtt, jitter, start;
+		uint64_t rtt, jitter, start, run;
+		uint32_t queue;
 		unsigned int window;
 		double least;
 	} t[] = {
-		{40 * SIM_US, 180 * SIM_US, 100 * SIM_MS, 4, 0.65},
-		{100 * SIM_US, 200 * SIM_US, 100 * SIM_MS, 4, 0.65},
-		{SIM_MS, SIM_MS, 200 * SIM_MS, 16, 0.75},
+		{40 * SIM_US, 180 * SIM_US, 100 * SIM_MS, 300 * SIM_MS, 100000, 4, 0.65},
+		{100 * SIM_US, 200 * SIM_US, 100 * SIM_MS, 300 * SIM_MS, 100000, 4, 0.65},
+		{SIM_MS, SIM_MS, 200 * SIM_MS, 300 * SIM_MS, 100000, 16, 0.75},
+		{2 * SIM_MS, 4 * SIM_MS, 300 * SIM_MS, 400 * SIM_MS, 400000, 64, 0.7},
+		{2 * SIM_MS, 10 * SIM_MS, 500 * SIM_MS, SIM_S, 400000, 64, 0.7},
+		{10 * SIM_MS, 5 * SIM_MS, SIM_S, 1500 * SIM_MS, 2000000, 64, 0.75},
 	};
 
 	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct net_conf conf = {
 			.rtt_ns = t[i].rtt,
 			.window = t[i].window,
-			.path = {.queue_bytes = 100000, .jitter_ns = t[i].jitter},
+			.path = {.queue_bytes = t[i].queue, .jitter_ns = t[i].jitter},
 			.back = {.jitter_ns = t[i].jitter},
 			.start_ns = t[i].start,
-			.run_ns = t[i].start + 300 * SIM_MS,
+			.run_ns = t[i].start + t[i].run,
 			.config = "CC=delay",
 		};
 
@@ -398,6 +402,63 @@ static void random_loss_with_jitter_costs_little(struct sim_case *c)
 		};
 
 		assert_true(least_of_three(c, &conf) > 0.75);
+	}
+}
+
+/* Shares of the link of Weft and of a Cubic flow that begins at the same time. */
+static void beside_cubic(struct sim_case *c, const struct net_conf *conf, double *weft, double *tcp)
+{
+	struct net_stage *s = net_stage_open(c->seed, conf);
+	struct tcp_flow *flow = tcp_flow_create(net_stage_sim(s), &tcp_cubic,
+						net_stage_more(s, false), net_stage_more(s, true));
+	struct net_figures f;
+	uint64_t before;
+	const char *why;
+
+	net_stage_start(s, false);
+	tcp_flow_start(flow);
+	net_stage_run(s, conf->start_ns);
+	net_stage_mark(s);
+	before = tcp_flow_bytes(flow);
+	net_stage_run(s, conf->run_ns);
+	f = net_stage_figures(s);
+	*weft = f.bits / RATE;
+	*tcp = (double)(tcp_flow_bytes(flow) - before) * 8 / f.seconds / RATE;
+	print_message("# seed %llu, %llu ms: %.1f %% of the link, Cubic %.1f %%\n",
+		      (unsigned long long)c->seed, (unsigned long long)(conf->rtt_ns / SIM_MS),
+		      *weft * 100, *tcp * 100);
+	tcp_flow_stop(flow);
+	why = net_stage_close(s);
+	tcp_flow_free(flow);
+	if (why)
+		fail_msg("%s", why);
+}
+
+/* With a queue of one bandwidth-delay product; two flows of Cubic have 45 to 51 % each. */
+/* @behaviour R12 */
+static void beside_cubic_a_long_path_keeps_its_share(struct sim_case *c)
+{
+	static const uint64_t rtts[] = {2 * SIM_MS, 10 * SIM_MS};
+	double weft, tcp;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct net_conf conf = {
+			.rate = RATE,
+			.host_rate = SIM_GBIT,
+			.rtt_ns = rtts[i],
+			.trunks = 1,
+			.window = 64,
+			.path = {.queue_bytes = (uint32_t)(rtts[i] / 40)},
+			.start_ns = SIM_S + 200 * rtts[i],
+			.run_ns = 3 * SIM_S + 500 * rtts[i],
+			.config = "CC=delay",
+		};
+
+		for (c->seed = 7001; c->seed <= 7002; c->seed++) {
+			beside_cubic(c, &conf, &weft, &tcp);
+			assert_true(weft > 0.3);
+			assert_true(tcp > 0.15);
+		}
 	}
 }
 
@@ -522,6 +583,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(random_loss_costs_little),
 	SIM_CASE(jitter_is_no_queue),
 	SIM_CASE(random_loss_with_jitter_costs_little),
+	SIM_CASE(beside_cubic_a_long_path_keeps_its_share),
 	SIM_CASE(many_share_what_one_would_get),
 	SIM_CASE(sixty_four_with_long_frames_take_turns),
 	SIM_CASE(marks_help_eight_at_one),

@@ -82,6 +82,7 @@ struct weft_cc_noise {
 	uint8_t peak_rounds, low_rounds;
 	uint32_t low, low_before; /**< least round trip since low_rounds began, and before */
 	uint8_t rounds;           /**< of the test under way */
+	bool spared;              /**< the last round did not cut, though its delay was long */
 	bool steady;              /**< the window has hardly changed in the last two rounds */
 	uint8_t over;             /**< rounds in a row with a delay beyond the target */
 	uint32_t high;            /**< largest window of the last rounds */
@@ -100,6 +101,25 @@ enum weft_cc_mode {
 	WEFT_CC_MODE_DELAY, /**< the window keeps the queue at the target */
 	/** other flows fill the queue in any case: additive increase, decrease by loss */
 	WEFT_CC_MODE_SHARE,
+};
+
+/** What mode SHARE of a long path knows, in bytes and ns (cc_cause.c). */
+struct weft_cc_climb {
+	bool on;            /**< the window grows by a part of itself each round */
+	bool held;          /**< mode START: the window does not grow in this round */
+	uint8_t cuts;       /**< by loss, since the mode began */
+	uint8_t unlimited;  /**< rounds in a row in which the window was not the limit */
+	uint32_t from;      /**< window at the begin of this stage */
+	uint64_t rate;      /**< of the stage before, in bytes per 2^20 ns; 0 = there was none */
+	uint64_t acked, at; /**< bytes since the begin of this stage, and its begin */
+	uint32_t late;      /**< longest delay of the climb */
+	uint32_t high;      /**< window before the last cut by loss; 0 = there was none */
+	uint32_t mid;       /**< ms after that cut until the window is `high` again */
+	uint64_t cut_at;
+	uint64_t rate_now, peak; /**< of the last rounds, and the highest; as `rate` */
+	uint64_t left_at;        /**< end of the last mode SHARE; 0 = none */
+	uint32_t yield_from;     /**< largest window since the queue was last short */
+	uint8_t yield;           /**< rounds since then */
 };
 
 /** State of the delay algorithm (cc_delay.c). */
@@ -161,6 +181,7 @@ struct weft_cc_delay {
 	uint64_t meter_acked;           /**< bytes */
 	uint32_t frame_ns; /**< least time of a full frame, by the meter; 0 = not yet */
 	struct weft_cc_noise jitter;
+	struct weft_cc_climb climb;
 	bool old_low; /**< since old_at the queue was once below the target */
 };
 

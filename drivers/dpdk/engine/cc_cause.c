@@ -39,6 +39,7 @@
 #define AGAIN_ROUNDS 256u /* rounds with noise until a test whether it is still there */
 #define RANGE_PARTS 3u    /* a delay that varies by less than this part of itself is no jitter */
 #define NOISE_RANGES 2u   /* the noise is at most this multiple of the range */
+#define SPARE_PARTS 2u    /* of the delay that was gone without a cut: noise */
 #define PEAK_ROUNDS 64u   /* the noise is no more than the longest delay of these rounds */
 
 static bool near(uint32_t window, uint32_t other)
@@ -223,6 +224,23 @@ bool weft_cc_noise_test(struct weft_cc *cc, uint32_t queue, uint32_t target)
 	return true;
 }
 
+/*
+ * Beyond noise that is known, the first long round does not cut the window. A queue is still there
+ * one round later. A delay that is gone then, though the window was not cut, was noise, too.
+ */
+bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
+{
+	struct weft_cc_delay *d = &cc->delay;
+	struct weft_cc_noise *n = &d->jitter;
+	bool over = queue > target, spared = n->spared;
+
+	n->spared = over && !spared && n->noise > target && n->range > target &&
+		    d->queue_last <= target;
+	if (spared && !over)
+		n->noise += (d->queue_last - min32(d->queue_last, target)) / SPARE_PARTS;
+	return n->spared;
+}
+
 /* ---------------------------------------------------------------- other flows */
 
 /*
@@ -258,6 +276,33 @@ bool weft_cc_noise_test(struct weft_cc *cc, uint32_t queue, uint32_t target)
 #define MEAN_ROUNDS 24u
 #define MEAN_FRAMES 4u /* window, at most */
 #define OVER_BACK 3u   /* rounds with a long queue that one with a short queue takes back */
+
+/*
+ * On a long path, rounds are long, so that OVER_ROUNDS of them and a window of a frame would cost
+ * seconds; and the target is a small part of the round trip, so that TCP takes the link below it.
+ */
+#define LONG_NS 1000000u
+#define LONG_ROUNDS 6u          /* take the queue of this path and others of its kind away */
+#define LONG_CUT 2u             /* by which the window has fallen then, at least */
+#define YIELD_ROUNDS 24u        /* the window only fell, and the queue was never short */
+#define YIELD_CUT 4u            /* to this part */
+#define RECENT_NS 5000000000ull /* after mode SHARE the same flows are likely to be there */
+#define RECENT_ROUNDS 3u
+#define RECENT_YIELD 8u
+#define CLIMB_PARTS 6u /* the window grows by this part in a round */
+#define START_PARTS 4u /* a round of mode START carries nearly twice what the one before did */
+#define START_MORE 7u
+#define START_HELD 6u /* the second look */
+#define CLIMB_IDLE 4u /* rounds whose window was not the limit: there is no reason to climb */
+#define CLIMB_CUTS 3u /* loss in fewer cuts is no evidence about its rate */
+#define NOISE_AGAIN 128u
+#define CATCH_UP 32u  /* the part by which a window grows that carries less than half of the peak */
+#define PEAK_LESS 16u /* the part of the peak that a cut by loss takes away */
+
+static bool is_long(const struct weft_cc *cc)
+{
+	return cc->delay.base >= LONG_NS;
+}
 
 /*
  * Reduces the window for LOOK_ROUNDS, to observe the queue without this path's frames. After them
@@ -299,6 +344,109 @@ bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue)
 	return true;
 }
 
+/* ---- growth on a long path */
+
+static uint32_t cube_root(uint64_t x)
+{
+	uint32_t root = 0;
+
+	for (uint32_t bit = 1u << 20; bit != 0; bit /= 2)
+		if ((uint64_t)(root + bit) * (root + bit) * (root + bit) <= x)
+			root += bit;
+	return root;
+}
+
+/* Cubic's growth begins: `mid` ms from now, the window is what it was before the cut (RFC 9438). */
+static void cubic_cut(struct weft_cc *cc)
+{
+	struct weft_cc_climb *c = &cc->delay.climb;
+
+	c->on = false;
+	c->cuts = (uint8_t)min32(c->cuts + 1u, UINT8_MAX);
+	c->high = cc->window;
+	c->cut_at = cc->delay.round.at;
+	c->peak -= c->peak / PEAK_LESS;
+	/* In ms: the cube root of the cut window in frames, divided by C. */
+	c->mid = 10 * cube_root((uint64_t)c->high / 4 * 3 / cc->conf.frame * 1000000);
+}
+
+#define CUBIC_MS 60000 /* no product overflows */
+
+/* The window that Cubic would have at @p now. */
+static uint32_t cubic_window(const struct weft_cc *cc, uint64_t now)
+{
+	const struct weft_cc_climb *c = &cc->delay.climb;
+	int64_t t = (int64_t)((now - c->cut_at) / 1000000) - (int64_t)c->mid, w;
+
+	t = t > CUBIC_MS ? CUBIC_MS : t < -CUBIC_MS ? -CUBIC_MS : t;
+	/* C = 0.4 frames per cubic second */
+	w = (int64_t)c->high + t * t * t / 2500 * cc->conf.frame / 1000000;
+	return w < 0 ? 0 : (uint32_t)(w < INT32_MAX ? w : INT32_MAX);
+}
+
+/* In bytes per 2^20 ns. */
+static uint64_t rate_of(uint64_t bytes, uint64_t ns)
+{
+	return (bytes << 20) / (ns + 1);
+}
+
+static void climb_stage(struct weft_cc *cc)
+{
+	struct weft_cc_climb *c = &cc->delay.climb;
+
+	c->from = cc->window;
+	c->acked = 0;
+	c->at = 0;
+}
+
+/*
+ * No frame was lost, and more bytes in flight carry no more: the link is full. So the delay of the
+ * climb was noise, or the queue of a flow that has room for it: mode DELAY tolerates it.
+ */
+static void climb_full(struct weft_cc *cc)
+{
+	struct weft_cc_delay *d = &cc->delay;
+
+	d->jitter.noise = max32(d->jitter.noise, d->climb.late);
+	d->jitter.again = NOISE_AGAIN;
+	d->jitter.peak = 0;
+	d->jitter.peak_rounds = 0;
+	d->climb.left_at = d->round.at;
+	d->mode = WEFT_CC_MODE_DELAY;
+	d->over = 0;
+}
+
+/*
+ * Grows by a part of the window as long as that increases the rate, by stages: each has half as
+ * much again in flight.
+ */
+static void climb_round(struct weft_cc *cc, uint64_t now, uint32_t queue)
+{
+	struct weft_cc_climb *c = &cc->delay.climb;
+	uint64_t rate;
+
+	if (!cc->delay.round.limited) {
+		if (++c->unlimited >= CLIMB_IDLE)
+			climb_full(cc);
+		return;
+	}
+	c->unlimited = 0;
+	c->late = max32(c->late, queue + cc->delay.jitter.noise);
+	if (c->at == 0)
+		c->at = cc->delay.round.at;
+	c->acked += cc->delay.round.acked;
+	weft_cc_apply(cc, plus(cc, max32(cc->window / CLIMB_PARTS, cc->conf.frame)));
+	if (cc->window < c->from / 2 * 3)
+		return;
+	rate = rate_of(c->acked, now - c->at);
+	if (c->rate != 0 && rate < c->rate / 4 * 5) {
+		climb_full(cc);
+		return;
+	}
+	c->rate = rate;
+	climb_stage(cc);
+}
+
 /*
  * The queue was full, and all flows that share it lost frames at the same time. If all of them are
  * paths of this kind, all dip together and observe an empty queue.
@@ -309,6 +457,7 @@ void weft_cc_share_loss(struct weft_cc *cc)
 	uint32_t to;
 
 	to = max32(cc->window / 10 * 7, cc->conf.frame);
+	cubic_cut(cc);
 	if (++d->looks % LOOK_EVERY != 0 || d->look_wait > 0) {
 		weft_cc_apply(cc, to);
 		return;
@@ -340,6 +489,42 @@ static void share_begin(struct weft_cc *cc)
 	d->share_acked = d->share_lost = 0;
 	cc->modes++;
 	weft_cc_apply(cc, max32(d->over_from / 2, SHARE_FRAMES * cc->conf.frame));
+	d->climb.on = is_long(cc);
+	d->climb.cuts = d->climb.unlimited = 0;
+	d->climb.rate = 0;
+	d->climb.late = 0;
+	d->climb.yield = 0;
+	climb_stage(cc);
+}
+
+/*
+ * On a long path: has the window fallen in rounds that would have taken the queue of this path, and
+ * of others of its kind, away?
+ */
+static bool long_others(struct weft_cc *cc, uint32_t queue)
+{
+	struct weft_cc_delay *d = &cc->delay;
+	struct weft_cc_climb *c = &d->climb;
+	bool recent = c->left_at != 0 && d->round.at - c->left_at < RECENT_NS;
+
+	if (queue < target_plain(cc) / 2) {
+		c->yield = 0;
+		c->yield_from = cc->window;
+		return false;
+	}
+	c->yield = (uint8_t)min32(c->yield + 1u, UINT8_MAX);
+	c->yield_from = max32(c->yield_from, cc->window);
+	if (d->over >= (recent ? RECENT_ROUNDS : LONG_ROUNDS) && queue >= d->over_queue / 2 &&
+	    d->round.at - d->over_at >= OVER_NS &&
+	    (recent || cc->window <= c->yield_from / LONG_CUT)) {
+		d->over_from = c->yield_from;
+		return true;
+	}
+	if (c->yield < (recent ? RECENT_YIELD : YIELD_ROUNDS) ||
+	    cc->window > (recent ? c->yield_from / 4 * 3 : c->yield_from / YIELD_CUT))
+		return false;
+	d->over_from = c->yield_from;
+	return true;
 }
 
 /*
@@ -377,6 +562,10 @@ void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue)
 
 	if (d->share_ban > 0 && (--d->share_ban == 0 || d->round.at - d->ban_at >= BAN_NS))
 		d->share_ban = 0;
+	if (is_long(cc) && d->share_ban == 0 && long_others(cc, queue)) {
+		share_begin(cc);
+		return;
+	}
 	if (mean_of_others(cc, queue)) {
 		d->over_from = max32(d->over_from, MEAN_FRAMES * cc->conf.frame);
 		share_begin(cc);
@@ -414,6 +603,8 @@ bool weft_cc_share_contended(struct weft_cc *cc)
 	all = d->share_acked + d->share_lost;
 	if (all < SHARE_SAMPLE * (uint64_t)cc->conf.frame)
 		return false;
+	if (is_long(cc) && d->climb.cuts < CLIMB_CUTS)
+		return false;
 	if (d->share_lost * (d->again ? AGAIN_LOSS : SHARE_LOSS) > all) {
 		d->share_ban = SHARE_BAN;
 		d->ban_at = d->round.at;
@@ -424,21 +615,81 @@ bool weft_cc_share_contended(struct weft_cc *cc)
 	return false;
 }
 
-void weft_cc_share_round(struct weft_cc *cc, uint32_t queue)
+void weft_cc_rate_round(struct weft_cc *cc, uint64_t now)
+{
+	const struct weft_cc_round *r = &cc->delay.round;
+	struct weft_cc_climb *c = &cc->delay.climb;
+
+	if (!is_long(cc) || !r->limited)
+		return;
+	c->rate_now = c->rate_now - c->rate_now / 4 + rate_of(r->acked, now - r->at) / 4;
+	if (c->rate_now > c->peak)
+		c->peak = c->rate_now;
+}
+
+/*
+ * On a long path: a window that has doubled, and carries nearly twice as much, has no queue of its
+ * own. So the delay is noise, or the queue of others. Jitter makes the rate of a round uncertain:
+ * if it has grown by less, the window stays for one more round.
+ */
+bool weft_cc_start_on(struct weft_cc *cc, uint64_t now, uint32_t queue)
 {
 	struct weft_cc_delay *d = &cc->delay;
-	uint32_t frame = cc->conf.frame;
+	struct weft_cc_climb *c = &d->climb;
+	uint64_t rate = rate_of(d->round.acked, now - d->round.at), before = c->rate;
+	bool held = c->held;
+
+	c->held = false;
+	if (!is_long(cc) || d->round.lost != 0 || d->round.marked != 0)
+		return false;
+	if (before != 0 && rate < before / START_PARTS * (held ? START_HELD : START_MORE)) {
+		c->held = !held && queue != 0;
+		return c->held;
+	}
+	c->rate = rate;
+	d->jitter.noise += queue;
+	d->jitter.again = NOISE_AGAIN;
+	return true;
+}
+
+bool weft_cc_climbs(const struct weft_cc *cc)
+{
+	return is_long(cc) && (cc->delay.mode == WEFT_CC_MODE_START ||
+			       (cc->delay.mode == WEFT_CC_MODE_SHARE && cc->delay.climb.on));
+}
+
+static void share_grow(struct weft_cc *cc, uint64_t now, uint32_t queue)
+{
+	const struct weft_cc_climb *c = &cc->delay.climb;
+	uint32_t to = plus(cc, cc->conf.frame);
+
+	if (c->on) {
+		climb_round(cc, now, queue);
+		return;
+	}
+	if (!cc->delay.round.limited)
+		return;
+	if (is_long(cc) && c->high != 0)
+		to = max32(to, min32(cubic_window(cc, now), plus(cc, cc->window / 2)));
+	if (c->rate_now < c->peak / 2)
+		to = max32(to, plus(cc, cc->window / CATCH_UP));
+	weft_cc_apply(cc, to);
+}
+
+void weft_cc_share_round(struct weft_cc *cc, uint64_t now, uint32_t queue)
+{
+	struct weft_cc_delay *d = &cc->delay;
 
 	d->idle = queue < target_plain(cc) / 2 ? (uint8_t)(d->idle + 1) : 0;
 	if (d->idle >= IDLE_ROUNDS || d->share_left == 0) {
 		d->mode = WEFT_CC_MODE_DELAY;
 		d->over = 0;
+		d->climb.left_at = d->round.at;
 		if (d->again)
 			d->ban_at = d->round.at;
 		return;
 	}
 	d->share_left--;
 	d->look_wait -= (uint16_t)min32(d->look_wait, 1);
-	if (d->round.limited)
-		weft_cc_apply(cc, plus(cc, frame));
+	share_grow(cc, now, queue);
 }

@@ -22,6 +22,9 @@ bool weft_cc_noise_round(struct weft_cc *cc, uint32_t queue, uint32_t target);
 /** The delay may be noise, or noise a queue: begin a test, if one is due. @return true: it began */
 bool weft_cc_noise_test(struct weft_cc *cc, uint32_t queue, uint32_t target);
 
+/** @return true: a round of mode DELAY with this @p queue may be more of the noise: do not cut */
+bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target);
+
 /**
  * Reduce the window to 1 / @p to_part for two rounds, to observe the queue without this path's
  * frames. After them it is @p back.
@@ -38,7 +41,19 @@ void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue);
  * To be called when a round of mode SHARE ends: the first one after a cut by loss, else the second.
  */
 void weft_cc_share_loss(struct weft_cc *cc);
-void weft_cc_share_round(struct weft_cc *cc, uint32_t queue);
+void weft_cc_share_round(struct weft_cc *cc, uint64_t now, uint32_t queue);
+
+/** To be called when a round ends: the rate of a long path. */
+void weft_cc_rate_round(struct weft_cc *cc, uint64_t now);
+
+/**
+ * To be called when a round of mode START ends with a delay of @p queue. @return true: the delay is
+ * no reason to end the mode
+ */
+bool weft_cc_start_on(struct weft_cc *cc, uint64_t now, uint32_t queue);
+
+/** @return true: the window grows until it carries no more, and rare losses do not end that */
+bool weft_cc_climbs(const struct weft_cc *cc);
 
 /** @return true: mode SHARE loses too many frames for its competitors to be TCP */
 bool weft_cc_share_contended(struct weft_cc *cc);

@@ -371,6 +371,9 @@ static bool window_on_loss(struct weft_cc *cc, uint64_t now, uint32_t worst, uin
 		d->cut_wait--;
 		return false;
 	}
+	/* While the window climbs, rare losses and a long delay together are no full queue. */
+	if (weft_cc_climbs(cc))
+		by = by && much;
 	if (!by && !much)
 		return false;
 	cut_by_loss(cc, now, by, worst, queue);
@@ -483,6 +486,8 @@ static void delay_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32
 		weft_cc_dip(cc, 2, cc->window);
 		return;
 	}
+	if (weft_cc_noise_spares(cc, queue, target))
+		return;
 	if (queue > 4 * target) {
 		to = window_of_rate(cc, now, target);
 		weft_cc_apply(cc, max32(min32(to, cc->window / 4 * 3), cc->window / 4));
@@ -495,11 +500,12 @@ static void delay_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32
 	}
 }
 
-static void start_round(struct weft_cc *cc, uint32_t queue, uint32_t target)
+static void start_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32_t target)
 {
 	struct weft_cc_delay *d = &cc->delay;
+	bool on = weft_cc_start_on(cc, now, queue > target / 2 ? queue : 0);
 
-	if (queue > target / 2 || d->round.marked != 0) {
+	if ((queue > target / 2 && !on) || d->round.marked != 0) {
 		d->mode = WEFT_CC_MODE_DELAY;
 		d->calm = CALM_ROUNDS;
 	}
@@ -512,6 +518,7 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 	bool test;
 
 	cap_base(cc, now - d->round.at);
+	weft_cc_rate_round(cc, now);
 	delay = late > d->base ? late - d->base : 0;
 	test = weft_cc_noise_round(cc, delay, target_queue(cc));
 	queue = late > without_queue(cc) ? late - without_queue(cc) : 0;
@@ -539,9 +546,9 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 	if (!weft_cc_in_dip(cc, queue) && !window_on_loss(cc, now, worst, queue) && !test &&
 	    (d->mode == WEFT_CC_MODE_SHARE || !weft_cc_noise_test(cc, delay, target))) {
 		if (d->mode == WEFT_CC_MODE_START)
-			start_round(cc, queue, target);
+			start_round(cc, now, queue, target);
 		if (d->mode == WEFT_CC_MODE_SHARE)
-			weft_cc_share_round(cc, queue);
+			weft_cc_share_round(cc, now, queue);
 		else if (d->mode == WEFT_CC_MODE_DELAY)
 			delay_round(cc, now, queue, target);
 	}
@@ -640,7 +647,7 @@ static void delay_ack(struct weft_cc *cc, const struct weft_cc_ack *a)
 		d->mode = WEFT_CC_MODE_DELAY;
 		d->calm = CALM_ROUNDS;
 	}
-	if (d->mode == WEFT_CC_MODE_START && a->inflight >= cc->window / 2)
+	if (d->mode == WEFT_CC_MODE_START && !d->climb.held && a->inflight >= cc->window / 2)
 		start_grow(cc, a->acked);
 	if (a->rtt == 0 || a->rtt > TRIP_MAX) {
 		if (a->now - r->at >= blind_after(cc))
