@@ -5,9 +5,11 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/conn.h"
+#include "engine/ep.h"
 #include "engine/window.h"
 #include "frame/frame.h"
 #include "lane_host.h"
@@ -176,6 +178,54 @@ static void counters_report_window_target_and_losses(struct sim_case *c)
 	t = lane_two_up(c, fast, "CC=fixed");
 	both_ways(&t, 100, SIM_S);
 	assert_int_equal(lane_counter(t.a, "path0.window"), 0);
+}
+
+struct lines {
+	unsigned int paths, delays;
+	char last[256]; /* of `delays` */
+};
+
+static void note_line(const char *text, void *arg)
+{
+	struct lines *l = arg;
+
+	l->paths += strstr(text, " rtt ") != NULL;
+	if (!strstr(text, " base "))
+		return;
+	l->delays++;
+	snprintf(l->last, sizeof(l->last), "%s", text);
+}
+
+/* For weft-info --show paths. */
+static void paths_report_delays_and_the_last_cut(struct sim_case *c)
+{
+	struct lane_two t = lane_two_up(c, fast, "CC=delay");
+	double base, now, noise, target;
+	struct lines l = {0};
+	char cut[32] = "";
+
+	sim_link_set(t.pa, t.pb,
+		     &(struct sim_link){
+			     .rate = SIM_GBIT / 10, .delay_ns = 50000, .queue_bytes = 200000});
+	both_ways(&t, 1000, 60 * SIM_S);
+	raw_paths_print((const struct raw_iface *)lane_iface(t.a), note_line, &l);
+	print_message("# %s\n", l.last);
+	/* A path in reserve has no delays yet. */
+	assert_true(l.delays > 0 && l.delays <= l.paths);
+	assert_int_equal(sscanf(l.last,
+				"%*s %*s base %lf us, now %lf, noise %lf, target %lf, last cut by "
+				"%31s",
+				&base, &now, &noise, &target, cut),
+			 5);
+	assert_true(base > 100 && now >= base && target > base && noise >= 0);
+	assert_string_equal(cut, "delay");
+	/* All of a line passes DPDK's telemetry. */
+	assert_true(strlen(l.last) < 128);
+	t = lane_two_up(c, fast, "CC=fixed");
+	both_ways(&t, 100, SIM_S);
+	l = (struct lines){0};
+	raw_paths_print((const struct raw_iface *)lane_iface(t.a), note_line, &l);
+	assert_true(l.paths > 0 && l.delays == 0);
 }
 
 /* ---- congestion marks */
@@ -410,6 +460,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(several_paths_have_windows_of_their_own),
 	SIM_CASE(windows_of_all_paths_are_the_lanes_window_at_most),
 	SIM_CASE(counters_report_window_target_and_losses),
+	SIM_CASE(paths_report_delays_and_the_last_cut),
 	SIM_CASE(round_trips_are_measured_by_a_peer_that_polls_rarely),
 };
 

@@ -65,3 +65,14 @@ const char *weft_cc_mode_name(const struct weft_cc *cc)
 
 	return cc->ops == &weft_cc_delay ? names[cc->delay.mode] : "";
 }
+
+const char *weft_cc_cut_name(const struct weft_cc *cc)
+{
+	static const char *const names[] = {
+		[WEFT_CC_CUT_NONE] = "nothing",    [WEFT_CC_CUT_DELAY] = "delay",
+		[WEFT_CC_CUT_MARKS] = "marks",     [WEFT_CC_CUT_QUEUE] = "a full queue",
+		[WEFT_CC_CUT_LOSS] = "other loss", [WEFT_CC_CUT_TIMEOUT] = "timeouts",
+		[WEFT_CC_CUT_TEST] = "a test"};
+
+	return names[cc->cut];
+}

@@ -122,6 +122,17 @@ struct weft_cc_climb {
 	uint8_t yield;           /**< rounds since then */
 };
 
+/** The reason for which the window became smaller. */
+enum weft_cc_cut {
+	WEFT_CC_CUT_NONE,
+	WEFT_CC_CUT_DELAY,
+	WEFT_CC_CUT_MARKS,
+	WEFT_CC_CUT_QUEUE, /**< loss that a full queue explains */
+	WEFT_CC_CUT_LOSS,  /**< more other loss than is allowed for */
+	WEFT_CC_CUT_TIMEOUT,
+	WEFT_CC_CUT_TEST, /**< for some rounds, to find the cause of a delay */
+};
+
 /** State of the delay algorithm (cc_delay.c). */
 struct weft_cc_delay {
 	struct weft_cc_round round;
@@ -197,6 +208,7 @@ struct weft_cc {
 	/** for reports only: bytes */
 	uint64_t marked, lost_queue, lost_random;
 	uint32_t modes; /**< for reports only: times that mode SHARE began */
+	uint8_t cut;    /**< for reports only: enum weft_cc_cut, the last one */
 	struct weft_cc_conf conf;
 	struct weft_cc_delay delay;
 };
@@ -213,5 +225,8 @@ static inline void weft_cc_init(struct weft_cc *cc, const struct weft_cc_ops *op
 
 /** Name of the present mode, for reports; "" with an algorithm without modes. */
 const char *weft_cc_mode_name(const struct weft_cc *cc);
+
+/** The last reason for a smaller window, for reports. */
+const char *weft_cc_cut_name(const struct weft_cc *cc);
 
 #endif /* WEFT_CC_H */

@@ -87,6 +87,7 @@ static void halve(struct weft_cc *cc)
 	n->samples = 0;
 	n->sum = 0;
 	n->late = 0;
+	cc->cut = WEFT_CC_CUT_TEST;
 	weft_cc_apply(cc, cc->window / TEST_PART);
 }
 
@@ -316,6 +317,7 @@ void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back)
 	d->back = back;
 	d->base_before = d->base;
 	d->uncut = 0;
+	cc->cut = WEFT_CC_CUT_TEST;
 	weft_cc_apply(cc, cc->window / to_part);
 }
 

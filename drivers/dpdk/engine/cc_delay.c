@@ -376,6 +376,7 @@ static bool window_on_loss(struct weft_cc *cc, uint64_t now, uint32_t worst, uin
 		by = by && much;
 	if (!by && !much)
 		return false;
+	cc->cut = by ? WEFT_CC_CUT_QUEUE : WEFT_CC_CUT_LOSS;
 	cut_by_loss(cc, now, by, worst, queue);
 	return true;
 }
@@ -465,6 +466,7 @@ static void cut_by_marks(struct weft_cc *cc)
 {
 	const struct weft_cc_round *r = &cc->delay.round;
 
+	cc->cut = WEFT_CC_CUT_MARKS;
 	weft_cc_apply(cc, cc->window - part(cc->window / 4, r->marked, max32(r->acked, r->marked)));
 }
 
@@ -488,6 +490,8 @@ static void delay_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32
 	}
 	if (weft_cc_noise_spares(cc, queue, target))
 		return;
+	if (queue > target)
+		cc->cut = WEFT_CC_CUT_DELAY;
 	if (queue > 4 * target) {
 		to = window_of_rate(cc, now, target);
 		weft_cc_apply(cc, max32(min32(to, cc->window / 4 * 3), cc->window / 4));
@@ -681,6 +685,7 @@ static void delay_timeout(struct weft_cc *cc, unsigned int tries, uint64_t now)
 		d->undo_window = 0; /* saved in an earlier silence: not to be restored */
 		return;
 	}
+	cc->cut = WEFT_CC_CUT_TIMEOUT;
 	if (tries == 2) {
 		d->undo_window = cc->window;
 		d->undo_most = d->start_most;

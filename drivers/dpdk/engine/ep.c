@@ -178,25 +178,37 @@ void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
 	}
 }
 
+/* Two lines, since DPDK's telemetry limits the length of one. */
+static void path_print(const struct raw_conn *c, unsigned int i,
+		       void (*cb)(const char *text, void *arg), void *arg)
+{
+	char peer[64], delays[100], text[256];
+	int n;
+
+	n = snprintf(text, sizeof(text), "%s conn%u/path%u ", c->iface->base.name, c->id & 0xffff,
+		     i);
+	snprintf(text + n, sizeof(text) - (size_t)n,
+		 "rtt %.1f us +- %.1f, window %u, %u sent, %u again%s, to %s",
+		 c->path[i].rtt.srtt / 1e3, c->path[i].rtt.var / 1e3,
+		 c->tx.cc ? (unsigned int)c->tx.cc[i].window : c->tx.win_bytes, c->path[i].order,
+		 c->path[i].retransmits, raw_multi_text(c, i),
+		 raw_peer_text(c, peer, sizeof(peer)));
+	cb(text, arg);
+	raw_window_delays(c, i, delays, sizeof(delays));
+	if (!delays[0])
+		return;
+	snprintf(text + n, sizeof(text) - (size_t)n, "%s", delays);
+	cb(text, arg);
+}
+
 void raw_paths_print(const struct raw_iface *iface, void (*cb)(const char *text, void *arg),
 		     void *arg)
 {
 	const struct raw_conn *c;
-	char peer[64], text[256];
 
-	TAILQ_FOREACH(c, &iface->conns, link) {
-		for (unsigned int i = 0; i < c->path_count && c->state == RAW_UP; i++) {
-			snprintf(text, sizeof(text),
-				 "%s conn%u/path%u rtt %.1f us +- %.1f, window %u, %u sent, %u "
-				 "again%s, to %s",
-				 iface->base.name, c->id & 0xffff, i, c->path[i].rtt.srtt / 1e3,
-				 c->path[i].rtt.var / 1e3,
-				 c->tx.cc ? (unsigned int)c->tx.cc[i].window : c->tx.win_bytes,
-				 c->path[i].order, c->path[i].retransmits, raw_multi_text(c, i),
-				 raw_peer_text(c, peer, sizeof(peer)));
-			cb(text, arg);
-		}
-	}
+	TAILQ_FOREACH(c, &iface->conns, link)
+		for (unsigned int i = 0; i < c->path_count && c->state == RAW_UP; i++)
+			path_print(c, i, cb, arg);
 }
 
 /* ---------------------------------------------------------------- quiesce and reap */

@@ -449,3 +449,16 @@ void raw_window_print(const struct raw_conn *c, unsigned int path, char *buf, si
 		 cc->ops->name, weft_cc_mode_name(cc), cc->window, cc->target / 1e3, cc->marked,
 		 cc->lost_queue, cc->lost_random);
 }
+
+void raw_window_delays(const struct raw_conn *c, unsigned int path, char *buf, size_t size)
+{
+	const struct weft_cc *cc;
+
+	buf[0] = '\0';
+	if (!c->tx.cc || c->tx.cc[path].delay.base == 0)
+		return;
+	cc = &c->tx.cc[path];
+	snprintf(buf, size, "base %.1f us, now %.1f, noise %.1f, target %.1f, last cut by %s",
+		 cc->delay.base / 1e3, cc->delay.srtt / 1e3, cc->delay.jitter.noise / 1e3,
+		 cc->target / 1e3, weft_cc_cut_name(cc));
+}
