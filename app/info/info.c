@@ -17,6 +17,7 @@
 #include "drivers/dpdk/port/eal.h"
 #include "drivers/dpdk/port/lane_opts.h"
 #include "drivers/dpdk/port/nic_state.h"
+#include "info/check.h"
 #include "info/iface_facts.h"
 #include "info/protocols.h"
 #include "info/running.h"
@@ -230,6 +231,8 @@ static const char help[] =
 	"                        the slowest peers\n"
 	"       weft-info --show lanes|endpoints|paths|thresholds|counters [--pid PID]\n"
 	"                        the state of their workers\n"
+	"       weft-info --check HOST[:PORT]       why do lanes to that host not work? It needs\n"
+	"       weft-info --check -l [-p PORT]      there; a verdict comes within 3 s\n"
 	"\n"
 	"  -v, --version          version and build\n"
 	"  -c, --config           all WEFT_ variables with type, default and help, as they are "
@@ -258,6 +261,7 @@ static const char help[] =
 	"Arguments before a \"--\" are the EAL's; without one the EAL gets WEFT_EAL_ARGS.\n"
 	"Exit code: 0 all well, 1 no interface could be opened, a device that the EAL was given\n"
 	"is no port, there is no interface of that name, no process answers or it refuses,\n"
+	"the verdict of --check is a fault,\n"
 	"2 wrong usage.\n";
 
 static const char shorts[] = ":vcCAdnhL:S:o:";
@@ -476,6 +480,8 @@ int main(int argc, char **argv)
 	/* This needs only a file, and no EAL. */
 	if (argc > 1 && strcmp(argv[1], "protocols") == 0)
 		return info_protocols(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "--check") == 0)
+		return info_check(argc - 1, argv + 1);
 	if (argc > 1 && info_is_running(argv[1]))
 		return info_running(argc - 1, argv + 1);
 	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);

@@ -2,6 +2,7 @@
 
 #include "base/netlink.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -109,4 +110,28 @@ int weft_netlink_call(int protocol, const struct weft_netlink *n, uint16_t wante
 	if (rc < 0)
 		return rc;
 	return to.any || n->head.nlmsg_flags & NLM_F_DUMP ? 0 : -EPROTO;
+}
+
+#ifndef RTM_F_FIB_MATCH
+#define RTM_F_FIB_MATCH 0x2000
+#endif
+
+int weft_netlink_route(unsigned int if_index, uint32_t src, uint32_t dst)
+{
+	/* Without FIB_MATCH, the kernel takes any address for one on the link of the interface. */
+	const struct rtmsg rt = {
+		.rtm_family = AF_INET,
+		.rtm_dst_len = 32,
+		.rtm_src_len = 32,
+		.rtm_flags = RTM_F_FIB_MATCH,
+	};
+	struct weft_netlink n;
+
+	dst = htonl(dst);
+	src = htonl(src);
+	weft_netlink_init(&n, RTM_GETROUTE, 0, &rt, sizeof(rt));
+	weft_netlink_add(&n, RTA_DST, &dst, sizeof(dst));
+	weft_netlink_add(&n, RTA_SRC, &src, sizeof(src));
+	weft_netlink_add(&n, RTA_OIF, &if_index, sizeof(if_index));
+	return weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWROUTE, sizeof(rt), NULL, NULL);
 }

@@ -46,6 +46,13 @@ int weft_netlink_call(int protocol, const struct weft_netlink *n, uint16_t wante
 		      weft_netlink_cb take, void *arg);
 
 /**
+ * Does a route lead from an address of this host by one of its interfaces to @p dst? Addresses are
+ * IPv4, in host order.
+ * @return 0; -ENETUNREACH, -EHOSTUNREACH, -EACCES or -EINVAL: none; another error: not known
+ */
+int weft_netlink_route(unsigned int if_index, uint32_t src, uint32_t dst);
+
+/**
  * The attributes behind the body of a message:
  *
  *	for (a = weft_netlink_attrs(msg, sizeof(struct rtmsg), &left); RTA_OK(a, left);

@@ -21,10 +21,6 @@
 #include "udp/udp_io.h"
 #include "udp/udp_socket.h"
 
-#ifndef RTM_F_FIB_MATCH
-#define RTM_F_FIB_MATCH 0x2000
-#endif
-
 /* ---- interfaces ----------------------------------------------------------------------------- */
 
 static bool fill(struct weft_udp_iface *i, const struct ifaddrs *a)
@@ -169,33 +165,13 @@ static double iface_speed(const char *name)
 
 /* ---- routes --------------------------------------------------------------------------------- */
 
-/* @return 0 = there is a route by this interface; a negative error: none, or not known */
-static int route_query(const struct weft_udp *u, uint32_t ip)
-{
-	uint32_t dst = htonl(ip), src = htonl(u->ip), oif = u->if_index;
-	/* Without FIB_MATCH, the kernel takes any address for one on the link of the interface. */
-	const struct rtmsg rt = {
-		.rtm_family = AF_INET,
-		.rtm_dst_len = 32,
-		.rtm_src_len = 32,
-		.rtm_flags = RTM_F_FIB_MATCH,
-	};
-	struct weft_netlink n;
-
-	weft_netlink_init(&n, RTM_GETROUTE, 0, &rt, sizeof(rt));
-	weft_netlink_add(&n, RTA_DST, &dst, sizeof(dst));
-	weft_netlink_add(&n, RTA_SRC, &src, sizeof(src));
-	weft_netlink_add(&n, RTA_OIF, &oif, sizeof(oif));
-	return weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWROUTE, sizeof(rt), NULL, NULL);
-}
-
 /*
  * Does a route lead from this interface to @p ip?
  * @return 0, or -EHOSTUNREACH with a sentence
  */
 static int route_check(const struct weft_udp *u, uint32_t ip, char *why, size_t why_len)
 {
-	int err = route_query(u, ip);
+	int err = weft_netlink_route(u->if_index, u->ip, ip);
 
 	/* Without an answer, frames show whether there is a route. */
 	if (err != -ENETUNREACH && err != -EHOSTUNREACH && err != -EACCES && err != -EINVAL)

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Both ends exchange their data over TCP, probe each other over UDP for a second, and exchange what
+ * has arrived. Each then prints the same verdict, from its own side. All steps together have three
+ * seconds. Bytes of the other end are not trusted: texts have a maximum length, and each step a
+ * deadline.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/cli.h"
+#include "info/check.h"
+#include "info/check_facts.h"
+#include "info/check_probe.h"
+#include "info/check_verdict.h"
+
+#define CONNECT 1.0
+#define EXCHANGE 0.8 /* s for a text */
+#define PROBE 1.0
+
+/* ---- TCP ------------------------------------------------------------------------------------ */
+
+/* Wait until the socket is ready. @return 0, -ETIMEDOUT, or another error */
+static int ready(int fd, short events, double until)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+	double left = until - sys_seconds();
+	int n = left > 0 ? poll(&p, 1, (int)(left * 1000) + 1) : 0;
+
+	if (n > 0)
+		return 0;
+	return n < 0 && errno != EINTR ? -errno : -ETIMEDOUT;
+}
+
+static int send_text(int fd, const char *text, size_t len, double until)
+{
+	ssize_t n;
+	int err;
+
+	for (size_t at = 0; at < len; at += (size_t)n) {
+		err = ready(fd, POLLOUT, until);
+		if (err < 0)
+			return err;
+		n = send(fd, text + at, len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno != EAGAIN)
+			return -errno;
+		if (n < 0)
+			n = 0;
+	}
+	return 0;
+}
+
+static bool is_complete(const char *text, size_t len)
+{
+	return len >= 5 && memcmp(text + len - 5, "\nend\n", 5) == 0;
+}
+
+/*
+ * Receive up to the line "end". Nothing follows it: the other end sends its next text when it has
+ * this end's. @return 0 or a negative error
+ */
+static int recv_text(int fd, char text[CHECK_TEXT], double until)
+{
+	size_t len = 0;
+	ssize_t n;
+	int err;
+
+	while (!is_complete(text, len) && !(len == 4 && memcmp(text, "end\n", 4) == 0)) {
+		err = ready(fd, POLLIN, until);
+		if (err < 0)
+			return err;
+		n = recv(fd, text + len, CHECK_TEXT - 1 - len, MSG_DONTWAIT);
+		if (n == 0)
+			return len == CHECK_TEXT - 1 ? -EPROTO : -ECONNRESET;
+		if (n < 0 && errno != EAGAIN)
+			return -errno;
+		if (n > 0)
+			len += (size_t)n;
+	}
+	text[len] = '\0';
+	return strlen(text) == len ? 0 : -EPROTO;
+}
+
+/* ---- the exchange --------------------------------------------------------------------------- */
+
+static int exchange_facts(int fd, const struct check_facts *mine, struct check_facts *theirs)
+{
+	char text[CHECK_TEXT];
+	double until = sys_seconds() + EXCHANGE;
+	int err = send_text(fd, text, check_facts_write(mine, text), until);
+
+	if (err == 0)
+		err = recv_text(fd, text, until);
+	return err == 0 ? check_facts_parse(text, theirs) : err;
+}
+
+static int exchange_seen(int fd, struct check_end *here, struct check_end *there)
+{
+	unsigned int mine = here->facts.num, theirs = there->facts.num;
+	char text[CHECK_TEXT];
+	double until = sys_seconds() + EXCHANGE;
+	int err = send_text(fd, text, check_seen_write(&here->seen, mine, theirs, text), until);
+
+	if (err == 0)
+		err = recv_text(fd, text, until);
+	return err == 0 ? check_seen_parse(text, theirs, mine, &there->seen) : err;
+}
+
+static int run(int fd, struct check_probe *probe, struct check_end *here, struct check_end *there)
+{
+	int err = check_facts_read(&here->facts);
+
+	if (err == 0)
+		err = check_probe_open(probe, &here->facts);
+	if (err == 0)
+		err = exchange_facts(fd, &here->facts, &there->facts);
+	if (err < 0)
+		return err;
+	check_probe_run(probe, &here->facts, &there->facts, PROBE, &here->seen);
+	return exchange_seen(fd, here, there);
+}
+
+/* ---- output --------------------------------------------------------------------------------- */
+
+static const char *amount(uint64_t kb, char buf[32])
+{
+	if (kb == UINT64_MAX)
+		return "unlimited";
+	snprintf(buf, 32, "%" PRIu64 " kB", kb);
+	return buf;
+}
+
+static void print_facts(const char *where, const struct check_facts *f)
+{
+	const struct check_iface *i = f->iface;
+	char lock[32], huge[32], speed[24] = "";
+
+	printf("%s %s: weft %s, user %" PRIu32
+	       ", locked memory %s, free hugepages %s, lanes%s%s%s\n",
+	       where, f->host, f->version, f->uid, amount(f->memlock_kb, lock),
+	       amount(f->huge_kb, huge), f->kinds & CHECK_ROCE ? " roce" : "",
+	       f->kinds & CHECK_DPDK ? " dpdk" : "", f->kinds & CHECK_UDP ? " udp" : "");
+	for (; i < f->iface + f->num; i++) {
+		if (i->speed > 0)
+			snprintf(speed, sizeof(speed), ", %d Mb/s", i->speed);
+		printf("  %-15s %u.%u.%u.%u/%u, MTU %" PRIu32 "%s", i->name, i->ip >> 24,
+		       i->ip >> 16 & 255, i->ip >> 8 & 255, i->ip & 255, i->prefix, i->mtu,
+		       i->speed > 0 ? speed : "");
+		if (i->vlan)
+			printf(", VLAN %u", i->vlan);
+		printf("\n");
+	}
+}
+
+static void print_pair(const struct check_end *here, const struct check_end *there, unsigned int i,
+		       unsigned int k)
+{
+	static const char *const arp[] = {"not used", "resolved", "no reply"};
+	const struct check_pair *a = &here->seen.pair[i][k], *b = &there->seen.pair[k][i];
+
+	if (!a->route && !b->route)
+		return;
+	printf("%s - %s: UDP out %s, in %s; ARP %s\n", here->facts.iface[i].name,
+	       there->facts.iface[k].name, b->small ? b->large ? "yes" : "short frames only" : "no",
+	       a->small ? a->large ? "yes" : "short frames only" : "no", arp[a->arp]);
+}
+
+static int print_result(const struct check_end *here, const struct check_end *there)
+{
+	struct check_verdict v;
+
+	print_facts("here ", &here->facts);
+	print_facts("there", &there->facts);
+	for (unsigned int i = 0; i < here->facts.num; i++)
+		for (unsigned int k = 0; k < there->facts.num; k++)
+			print_pair(here, there, i, k);
+	check_decide(here, there, &v);
+	printf("verdict: %s\nremedy: %s\n", v.text, v.remedy);
+	if (fflush(stdout) != 0 || v.fault != CHECK_FINE)
+		return APP_FAIL;
+	return APP_OK;
+}
+
+/* ---- client --------------------------------------------------------------------------------- */
+
+/* @return a connected socket, or a negative error */
+static int connect_to(const struct addrinfo *at, double until)
+{
+	int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), err = 0;
+	socklen_t len = sizeof(err);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, at->ai_addr, at->ai_addrlen) < 0) {
+		err = errno == EINPROGRESS ? ready(fd, POLLOUT, until) : -errno;
+		if (err == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0)
+			err = -err;
+	}
+	if (err == 0)
+		return fd;
+	close(fd);
+	return err;
+}
+
+/* No connection: what the error shows is the verdict. */
+static int not_connected(const char *host, uint16_t port, int err)
+{
+	if (err == -ECONNREFUSED)
+		printf("verdict: %s is reached, and no process listens on TCP port %u\n"
+		       "remedy: start weft-info --check -l -p %u there\n",
+		       host, port, port);
+	else if (err == -ENETUNREACH || err == -EHOSTUNREACH)
+		printf("verdict: %s is not reached over TCP: %s\n"
+		       "remedy: compare ip -br addr of both ends; ip route get ADDRESS shows the "
+		       "route\n",
+		       host, strerror(-err));
+	else
+		printf("verdict: no answer from %s on TCP port %u within %.0f s: %s\n"
+		       "remedy: check that the host runs (ping), and that no firewall drops this "
+		       "port\n",
+		       host, port, CONNECT, strerror(-err));
+	return APP_FAIL;
+}
+
+static int broken(const char *name, int err)
+{
+	if (err == -EPROTO)
+		printf("verdict: the program at %s is not weft-info --check, or of a version that "
+		       "is not understood\nremedy: run weft-info --check -l of the same version "
+		       "there\n",
+		       name);
+	else
+		printf("verdict: the exchange with %s over TCP ended: %s\n"
+		       "remedy: run it again; a firewall may drop long packets (compare the MTU "
+		       "of both ends)\n",
+		       name, strerror(-err));
+	return APP_FAIL;
+}
+
+static int check(int fd, const char *name, int *err)
+{
+	struct check_end *end = calloc(2, sizeof(*end));
+	struct check_probe probe = {.fd = {-1, -1, -1, -1, -1, -1, -1, -1}};
+	int ret = APP_FAIL;
+
+	*err = end ? run(fd, &probe, &end[0], &end[1]) : -ENOMEM;
+	check_probe_close(&probe);
+	if (*err == 0)
+		ret = print_result(&end[0], &end[1]);
+	else
+		ret = broken(name, *err);
+	free(end);
+	return ret;
+}
+
+static int client(const char *host, uint16_t port)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	double until = sys_seconds() + CONNECT;
+	struct addrinfo *list, *at;
+	int fd = -EHOSTUNREACH, err, ret;
+	char number[8];
+
+	snprintf(number, sizeof(number), "%u", port);
+	err = getaddrinfo(host, number, &hints, &list);
+	if (err) {
+		cli_error("--check %s: %s", host, gai_strerror(err));
+		return APP_USAGE;
+	}
+	for (at = list; at && fd < 0; at = at->ai_next)
+		fd = connect_to(at, until);
+	freeaddrinfo(list);
+	if (fd < 0)
+		return not_connected(host, port, fd);
+	ret = check(fd, host, &err);
+	close(fd);
+	return ret;
+}
+
+/* ---- server --------------------------------------------------------------------------------- */
+
+/* A socket for IPv6 and IPv4, or for IPv4 where there is no IPv6. */
+static int listen_on(uint16_t port)
+{
+	struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+	struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
+	const struct sockaddr *at = (const void *)&six;
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1, off = 0, err;
+	socklen_t len = sizeof(six);
+
+	if (fd < 0) {
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		at = (const void *)&four;
+		len = sizeof(four);
+	}
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, at, len) == 0 && listen(fd, 16) == 0)
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+/* Serve until a check is complete: other connections, as of a port scan, do not end it. */
+static int server(uint16_t port)
+{
+	int fd = listen_on(port), one, ret, err = -EPROTO;
+	struct sockaddr_storage from;
+	char name[NI_MAXHOST] = "?";
+	socklen_t len;
+
+	if (fd < 0) {
+		cli_error("--check -l: TCP port %u: %s; -p chooses another one", port,
+			  strerror(-fd));
+		return APP_FAIL;
+	}
+	fprintf(stderr, "%s: waiting for weft-info --check HOST:%u\n", cli_program, port);
+	for (ret = APP_FAIL; err < 0; close(one)) {
+		len = sizeof(from);
+		one = accept4(fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
+		if (one < 0) {
+			sleep(1); /* no descriptor, or no memory */
+			continue;
+		}
+		getnameinfo((struct sockaddr *)&from, len, name, sizeof(name), NULL, 0,
+			    NI_NUMERICHOST);
+		ret = check(one, name, &err);
+		fflush(stdout);
+	}
+	close(fd);
+	return ret;
+}
+
+int info_check(int argc, char **argv)
+{
+	uint16_t port = CLI_DEFAULT_PORT;
+	char host[256] = "";
+	bool listens = false;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "-l") || !strcmp(argv[i], "--listen")) {
+			listens = true;
+		} else if ((!strcmp(argv[i], "-p") || !strcmp(argv[i], "--port")) && i + 1 < argc) {
+			if (cli_port(argv[++i], &port))
+				return APP_USAGE;
+		} else if (argv[i][0] != '-' && !host[0]) {
+			if (cli_host_port(argv[i], host, sizeof(host), &port))
+				return APP_USAGE;
+		} else {
+			cli_error("--check does not take '%s'; see --help", argv[i]);
+			return APP_USAGE;
+		}
+	}
+	if (listens == (host[0] != '\0')) {
+		cli_error("--check takes either the HOST[:PORT] of the other end, or -l to be that "
+			  "end; see --help");
+		return APP_USAGE;
+	}
+	return listens ? server(port) : client(host, port);
+}
