@@ -39,19 +39,57 @@ static unsigned int driver_index(const struct weft_context *ctx,
 	return i;
 }
 
+static int found_add(void *arg, const struct weft_lane_resource *resource)
+{
+	struct weft_found *found = arg;
+	struct weft_found_resource *list =
+		realloc(found->list, ((size_t)found->num + 1) * sizeof(*list));
+	struct weft_found_resource *r;
+
+	if (!list)
+		return -ENOMEM;
+	found->list = list;
+	r = &list[found->num];
+	r->name = strdup(resource->name);
+	r->why = resource->why ? strdup(resource->why) : NULL;
+	if (!r->name || (resource->why && !r->why)) {
+		free(r->name);
+		free(r->why);
+		return -ENOMEM;
+	}
+	r->inside = resource->inside;
+	found->num++;
+	return 0;
+}
+
+static void found_free(struct weft_found *found)
+{
+	for (int i = 0; i < found->num; i++) {
+		free(found->list[i].name);
+		free(found->list[i].why);
+	}
+	free(found->list);
+	found->list = NULL;
+	found->num = 0;
+}
+
 struct weft_found *weft_context_find(struct weft_context *ctx,
 				     const struct weft_lane_driver *driver)
 {
 	struct weft_found *found = &ctx->found[driver_index(ctx, driver)];
+	int rc;
 
 	if (found->queried)
 		return found;
 	found->queried = true;
-	found->num = driver->query(&ctx->conf->lane, &found->list);
-	if (found->num < 0)
-		weft_warn("driver %s: no resources: %s", driver->name, weft_strerror(found->num));
-	else
+	rc = driver->query(&ctx->conf->lane, found_add, found);
+	if (rc < 0) {
+		weft_warn("driver %s: no resources: %s", driver->name, weft_strerror(rc));
+		found_free(found);
+		found->num = rc;
+	} else {
 		weft_debug("driver %s: %d resources", driver->name, found->num);
+	}
 	return found;
 }
 
@@ -65,7 +103,7 @@ static unsigned int num_usable(const struct weft_found *found)
 	unsigned int n = 0;
 
 	for (int i = 0; i < found->num; i++)
-		n += found->list[i].why[0] == '\0' && !found->list[i].inside;
+		n += !found->list[i].why && !found->list[i].inside;
 	return n;
 }
 
@@ -123,7 +161,7 @@ static void context_free(struct weft_context *ctx)
 	unsigned int i;
 
 	for (i = 0; ctx->found && ctx->drivers[i]; i++)
-		free(ctx->found[i].list);
+		found_free(&ctx->found[i]);
 	free(ctx->found);
 	free(ctx->drivers_list);
 	weft_regcache_free(ctx->regcache);

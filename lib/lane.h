@@ -68,7 +68,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 19u
+#define WEFT_LANE_ABI 20u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: the iface registers nothing, or peers need no keys */
@@ -499,12 +499,13 @@ struct weft_lane_iface {
 	 * which clears the bit; only for lanes that need not poll
 	 */
 	bool quiet;
-	char name[64]; /**< "dpdk:0" */
+	/** driver: "dpdk:0". The texts of this struct and of attr are the driver's until close() */
+	const char *name;
 	/**
 	 * driver: how the iface was set up, and why, human-readable: which address by which rule.
-	 * "" = no text
+	 * NULL = no text
 	 */
-	char note[128];
+	const char *note;
 	struct weft_lane_attr attr;
 };
 
@@ -540,12 +541,14 @@ struct weft_lane_ep {
 
 /** A resource that a driver found. */
 struct weft_lane_resource {
-	char name[64]; /**< what comes after "driver:" in WEFT_LANES */
-	char device[64];
-	char why[160]; /**< "" = usable; else the reason why it is not */
+	const char *name; /**< what comes after "driver:" in WEFT_LANES */
+	const char *why;  /**< NULL = usable; else the reason why it is not */
 	/** reaches this host only: "driver:*" opens it only in a worker without any other lane */
 	bool inside;
 };
+
+/** Receives a resource from query(). The callback copies the texts. @return 0 or -ENOMEM */
+typedef int (*weft_lane_resource_cb)(void *arg, const struct weft_lane_resource *resource);
 
 /**
  * A driver. lib/context.c has the table of Weft's own drivers. (Paths are those of the sources.)
@@ -557,11 +560,11 @@ struct weft_lane_driver {
 	/** '*' opens its lanes only in a worker that has no other lane to other hosts */
 	bool fallback;
 	/**
-	 * List resources. Initialises what the driver needs for it (the EAL).
-	 * @param[out] list  malloc()ed array, freed by the caller; NULL with 0
-	 * @return number of resources, or a negative error (the driver logs why)
+	 * List resources: call @p add for each, until it returns an error. Initialises what the
+	 * driver needs for it (the EAL).
+	 * @return 0, the error of @p add, or a negative error (the driver logs why)
 	 */
-	int (*query)(const struct weft_lane_conf *conf, struct weft_lane_resource **list);
+	int (*query)(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg);
 	/**
 	 * Open an iface. On error nothing stays behind and @p why has message text that names the
 	 * thing and the remedy.

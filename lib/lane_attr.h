@@ -114,12 +114,13 @@ struct weft_lane_attr {
 	 */
 	size_t ep_addr_len;
 	size_t dev_addr_len; /**< bytes that get_address() writes; <= WEFT_LANE_ADDR_MAX */
-	char device[64];     /**< identity of the card/port: equal strings = the same hardware */
+	/** identity of the card/port: equal strings = the same hardware; NULL = the iface's own */
+	const char *device;
 	/**
-	 * registration domain: registrations are shared inside one; "" = this iface registers
+	 * registration domain: registrations are shared inside one; NULL = this iface registers
 	 * nothing
 	 */
-	char domain[32];
+	const char *domain;
 	enum weft_lane_link link;
 	/**
 	 * where bandwidth, latency and overheads come from, human-readable: "link speed", "copy

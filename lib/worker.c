@@ -137,6 +137,12 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 			 "cannot be opened");
 		return rc;
 	}
+	if (!iface->note)
+		iface->note = "";
+	if (!iface->attr.device)
+		iface->attr.device = "";
+	if (!iface->attr.domain)
+		iface->attr.domain = "";
 	if (numbers)
 		weft_lane_numbers_apply(numbers, &iface->attr);
 	iface->user = w;
@@ -154,14 +160,14 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 static void open_all(struct weft_worker *w, const struct weft_lanes_item *item, bool inside)
 {
 	struct weft_found *found = weft_context_find(w->ctx, item->driver);
-	const struct weft_lane_resource *r;
+	const struct weft_found_resource *r;
 	int i;
 
 	for (i = 0; i < found->num; i++) {
 		r = &found->list[i];
 		if (r->inside != inside || is_open(w, item->driver, r->name))
 			continue;
-		if (r->why[0] != '\0')
+		if (r->why)
 			left_out(w, item->driver, r->name, r->why, WEFT_LOG_WARN, "is left out");
 		else
 			open_iface(w, item->driver, r->name, item->options, &item->numbers,

@@ -150,13 +150,12 @@ static int request_switch_port(const struct weft_lane_conf *conf, char *why, siz
 	return weft_switch_join(path, why, why_len);
 }
 
-static int dpdk_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+static int dpdk_query(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
 	struct weft_nic_env env;
 	char why[1024];
 	int err, n;
 
-	*list = NULL;
 	if (nothing_to_find(conf)) {
 		weft_info("dpdk: no port: WEFT_EAL_ARGS is empty, and no NIC is bound to a driver "
 			  "that DPDK can use; the EAL is not started");
@@ -169,10 +168,10 @@ static int dpdk_query(const struct weft_lane_conf *conf, struct weft_lane_resour
 		weft_error("dpdk: %s", why);
 		return err;
 	}
-	n = weft_port_ethdev_list(list);
+	n = weft_port_ethdev_list(add, arg);
 	weft_nic_env_here(&env);
 	weft_nic_explain(&env, n > 0 ? log_warning : log_error);
-	return n;
+	return n < 0 ? n : 0;
 }
 
 static bool is_ether(const struct weft_lane_opts *o, const struct weft_lane_conf *conf)

@@ -48,10 +48,10 @@ static int start_eal(const struct weft_lane_conf *conf, char *why, size_t why_le
 	return err;
 }
 
-static int udp_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+static int udp_query(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
 	(void)conf;
-	return weft_udp_list(list);
+	return weft_udp_list(add, arg);
 }
 
 static int take_ports(const char *value, struct own_opts *own, char *why, size_t why_len)

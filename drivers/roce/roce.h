@@ -230,6 +230,7 @@ struct roce_notify {
 
 struct roce_iface {
 	struct weft_lane_iface base; /* first */
+	char name[64], note[160], device[64];
 	struct roce_dev *dev;
 	unsigned int port;
 	struct weft_roce_opts opts;

@@ -177,72 +177,63 @@ void roce_dev_put(struct roce_dev *dev)
 /* ------------------------------------------------------------------ list */
 
 /* One port as a resource. */
-static void list_port(struct ibv_context *ctx, const char *name, unsigned int port, bool only,
-		      struct weft_lane_resource *r)
+static int list_port(struct ibv_context *ctx, const char *name, unsigned int port, bool only,
+		     weft_lane_resource_cb add, void *arg)
 {
+	char full[64], why[96];
+	struct weft_lane_resource r = {.name = full};
 	struct ibv_port_attr attr;
 
 	if (only)
-		snprintf(r->name, sizeof(r->name), "%.59s", name);
+		snprintf(full, sizeof(full), "%.59s", name);
 	else
-		snprintf(r->name, sizeof(r->name), "%.59s:%u", name, port);
-	snprintf(r->device, sizeof(r->device), "%.63s", name);
-	if (ibv_query_port(ctx, (uint8_t)port, &attr) != 0)
-		snprintf(r->why, sizeof(r->why), "its port does not report its attributes");
-	else if (attr.link_layer != IBV_LINK_LAYER_ETHERNET)
-		snprintf(r->why, sizeof(r->why), "it is InfiniBand: Weft drives Ethernet only");
-	else if (attr.state != IBV_PORT_ACTIVE)
-		snprintf(r->why, sizeof(r->why), "its port is %s", ibv_port_state_str(attr.state));
+		snprintf(full, sizeof(full), "%.59s:%u", name, port);
+	if (ibv_query_port(ctx, (uint8_t)port, &attr) != 0) {
+		r.why = "its port does not report its attributes";
+	} else if (attr.link_layer != IBV_LINK_LAYER_ETHERNET) {
+		r.why = "it is InfiniBand: Weft drives Ethernet only";
+	} else if (attr.state != IBV_PORT_ACTIVE) {
+		snprintf(why, sizeof(why), "its port is %s", ibv_port_state_str(attr.state));
+		r.why = why;
+	}
+	return add(arg, &r);
 }
 
-/* All ports of one device. @return the new number of resources */
-static int list_device(struct ibv_device *device, struct weft_lane_resource **list, int num)
+/* All ports of one device. */
+static int list_device(struct ibv_device *device, weft_lane_resource_cb add, void *arg)
 {
 	const char *name = ibv_get_device_name(device);
 	struct ibv_context *ctx = ibv_open_device(device);
 	struct ibv_device_attr attr = {.phys_port_cnt = 1};
-	struct weft_lane_resource *more;
 	unsigned int port, ports = 1;
+	char why[96];
+	int rc = 0;
 
-	if (ctx && ibv_query_device(ctx, &attr) == 0 && attr.phys_port_cnt > 0)
-		ports = attr.phys_port_cnt;
-	more = realloc(*list, ((size_t)num + ports) * sizeof(*more));
-	if (more) {
-		*list = more;
-		memset(more + num, 0, ports * sizeof(*more));
-		for (port = 1; port <= ports; port++, num++) {
-			if (ctx) {
-				list_port(ctx, name, port, ports == 1, &more[num]);
-				continue;
-			}
-			snprintf(more[num].name, sizeof(more[num].name), "%.63s", name);
-			snprintf(more[num].device, sizeof(more[num].device), "%.63s", name);
-			snprintf(more[num].why, sizeof(more[num].why),
-				 "it can't be opened: %s (/dev/infiniband)", strerror(errno));
-		}
+	if (!ctx) {
+		snprintf(why, sizeof(why), "it can't be opened: %s (/dev/infiniband)",
+			 strerror(errno));
+		return add(arg, &(struct weft_lane_resource){.name = name, .why = why});
 	}
-	if (ctx)
-		ibv_close_device(ctx);
-	return more ? num : -ENOMEM;
+	if (ibv_query_device(ctx, &attr) == 0 && attr.phys_port_cnt > 0)
+		ports = attr.phys_port_cnt;
+	for (port = 1; rc == 0 && port <= ports; port++)
+		rc = list_port(ctx, name, port, ports == 1, add, arg);
+	ibv_close_device(ctx);
+	return rc;
 }
 
-int roce_dev_list(struct weft_lane_resource **list)
+int roce_dev_list(weft_lane_resource_cb add, void *arg)
 {
 	struct ibv_device **found;
-	int num = 0, total = 0, i;
+	int num = 0, rc = 0, i;
 
-	*list = NULL;
 	found = ibv_get_device_list(&num);
 	if (!found)
 		return 0; /* a kernel without RDMA has no devices, which is no error */
-	for (i = 0; i < num && total >= 0; i++)
-		total = list_device(found[i], list, total);
+	for (i = 0; i < num && rc == 0; i++)
+		rc = list_device(found[i], add, arg);
 	ibv_free_device_list(found);
-	if (total <= 0) {
-		free(*list);
-		*list = NULL;
-	}
-	return total;
+	return rc;
 }
 
 /* ------------------------------------------------------------------ attributes of a port */

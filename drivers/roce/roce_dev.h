@@ -73,10 +73,10 @@ struct roce_dev {
 void roce_dev_put(struct roce_dev *dev);
 
 /**
- * Names of all devices and their Ethernet ports as resources "rxe0" or "mlx5_0:2". @return count or
- * a negative error
+ * Call @p add for all devices and their Ethernet ports, "rxe0" or "mlx5_0:2". @return 0 or a
+ * negative error
  */
-int roce_dev_list(struct weft_lane_resource **list);
+int roce_dev_list(weft_lane_resource_cb add, void *arg);
 
 /**
  * Find the present index of this GID, of this type, and set @p gid->index. @return false = it is

@@ -352,8 +352,9 @@ static void fill_attr(struct roce_iface *r, const struct ibv_port_attr *port)
 	/* Reads need resources at both ends. */
 	if (r->dev->attr.max_qp_rd_atom < 1 || r->dev->attr.max_qp_init_rd_atom < 1)
 		a->features &= ~(WEFT_LANE_F_GET | WEFT_LANE_F_AMO64);
-	roce_dev_identity(r->dev, a->device, sizeof(a->device));
-	snprintf(a->domain, sizeof(a->domain), "%.31s", r->dev->name);
+	roce_dev_identity(r->dev, r->device, sizeof(r->device));
+	a->device = r->device;
+	a->domain = r->dev->name;
 }
 
 static int roce_open(const struct weft_lane_open *params, struct weft_lane_iface **out, char *why,
@@ -391,7 +392,8 @@ static int roce_open(const struct weft_lane_open *params, struct weft_lane_iface
 	r->rx_total = params->conf->rx_bufs;
 	r->base.ops = &roce_ops;
 	r->base.driver = &weft_roce_driver;
-	snprintf(r->base.name, sizeof(r->base.name), "roce:%.58s", params->resource);
+	snprintf(r->name, sizeof(r->name), "roce:%.58s", params->resource);
+	r->base.name = r->name;
 	TAILQ_INIT(&r->acks);
 	TAILQ_INIT(&r->batches);
 	TAILQ_INIT(&r->waits);
@@ -406,7 +408,8 @@ static int roce_open(const struct weft_lane_open *params, struct weft_lane_iface
 		return rc;
 	}
 	fill_attr(r, &info.attr);
-	snprintf(r->base.note, sizeof(r->base.note),
+	r->base.note = r->note;
+	snprintf(r->note, sizeof(r->note),
 		 "%.15s, GID %u, %.60s; path MTU %u, tc %u, gives up after %.1f s", r->netdev,
 		 r->gid.index, r->gid_why, 128u << r->mtu, r->opts.tc,
 		 (double)r->give_up_ns * 1e-9);
@@ -417,10 +420,10 @@ static int roce_open(const struct weft_lane_open *params, struct weft_lane_iface
 	return 0;
 }
 
-static int roce_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+static int roce_query(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
 	(void)conf;
-	return roce_dev_list(list);
+	return roce_dev_list(add, arg);
 }
 
 const struct weft_lane_driver weft_roce_driver = {

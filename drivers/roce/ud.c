@@ -508,6 +508,15 @@ static int open_qp(struct ud_iface *u, char *why, size_t why_len)
 	return 0;
 }
 
+static void set_texts(struct ud_iface *u, const char *resource, const char *gid_why)
+{
+	snprintf(u->name, sizeof(u->name), "roce_ud:%.55s", resource);
+	snprintf(u->note, sizeof(u->note), "GID %u, %.60s", u->gid.index, gid_why);
+	u->base.name = u->name;
+	u->base.note = u->note;
+	roce_dev_identity(u->dev, u->device, sizeof(u->device));
+}
+
 static int ud_open(const struct weft_lane_open *params, struct weft_lane_iface **out, char *why,
 		   size_t why_len)
 {
@@ -538,8 +547,7 @@ static int ud_open(const struct weft_lane_open *params, struct weft_lane_iface *
 	u->give_up_ns = weft_roce_give_up_ns(&u->opts);
 	u->base.ops = &ud_ops;
 	u->base.driver = &weft_roce_ud_driver;
-	snprintf(u->base.name, sizeof(u->base.name), "roce_ud:%.55s", params->resource);
-	snprintf(u->base.note, sizeof(u->base.note), "GID %u, %.60s", u->gid.index, info.why);
+	set_texts(u, params->resource, info.why);
 	LIST_INIT(&u->lane_eps);
 	LIST_INIT(&u->dead);
 	LIST_INIT(&u->askers);
@@ -565,18 +573,18 @@ static int ud_open(const struct weft_lane_open *params, struct weft_lane_iface *
 		.opt_align = 1,
 		.frame_size = 14 + 40 + 8 + 12 + 8 + (128u << u->mtu) + 4,
 		.dev_addr_len = sizeof(struct weft_roce_addr),
+		.device = u->device,
+		.domain = u->dev->name,
 	};
-	roce_dev_identity(u->dev, u->base.attr.device, sizeof(u->base.attr.device));
-	snprintf(u->base.attr.domain, sizeof(u->base.attr.domain), "%.31s", u->dev->name);
 	*out = &u->base;
 	return 0;
 }
 
 /* Opened together with the interface of the driver `roce` on the same port. */
-static int ud_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+static int ud_query(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
 	(void)conf;
-	return roce_dev_list(list);
+	return roce_dev_list(add, arg);
 }
 
 const struct weft_lane_driver weft_roce_ud_driver = {

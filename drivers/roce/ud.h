@@ -75,6 +75,7 @@ struct ud_lane_ep {
 
 struct ud_iface {
 	struct weft_lane_iface base; /* first */
+	char name[64], note[128], device[64];
 	struct roce_dev *dev;
 	unsigned int port;
 	struct weft_roce_opts opts;

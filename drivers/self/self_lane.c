@@ -417,17 +417,10 @@ static const struct weft_lane_ops self_ops = {
 
 /* ------------------------------------------------------------------ driver */
 
-static int self_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+static int self_query(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
-	struct weft_lane_resource *r = calloc(1, sizeof(*r));
-
 	(void)conf;
-	if (!r)
-		return -ENOMEM;
-	snprintf(r->name, sizeof(r->name), "self");
-	snprintf(r->device, sizeof(r->device), "self");
-	*list = r;
-	return 1;
+	return add(arg, &(struct weft_lane_resource){.name = "self"});
 }
 
 static int self_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why,
@@ -441,7 +434,7 @@ static int self_open(const struct weft_lane_open *params, struct weft_lane_iface
 	}
 	s->base.ops = &self_ops;
 	s->base.driver = &weft_self_driver;
-	snprintf(s->base.name, sizeof(s->base.name), "self");
+	s->base.name = "self";
 	/* Figures of a copy within a core's cache; they only have to be better than any network. */
 	s->base.attr = (struct weft_lane_attr){
 		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_ZCOPY |

@@ -157,6 +157,7 @@ struct shm_count {
 
 struct shm_iface {
 	struct weft_lane_iface base; /* first */
+	char name[48];
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
 	void *arg;

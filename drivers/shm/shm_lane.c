@@ -165,17 +165,10 @@ static const struct weft_lane_ops shm_ops = {
 
 /* ------------------------------------------------------------------ driver */
 
-static int shm_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+static int shm_query(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
-	struct weft_lane_resource *r = calloc(1, sizeof(*r));
-
 	(void)conf;
-	if (!r)
-		return -ENOMEM;
-	snprintf(r->name, sizeof(r->name), "host");
-	snprintf(r->device, sizeof(r->device), "memory");
-	*list = r;
-	return 1;
+	return add(arg, &(struct weft_lane_resource){.name = "host"});
 }
 
 static void fill_attr(struct weft_lane_attr *attr, double copy_bw)
@@ -253,7 +246,8 @@ static void iface_init(struct shm_iface *s, const struct weft_lane_open *params)
 	s->reg_fd = -1;
 	s->base.ops = &shm_ops;
 	s->base.driver = &weft_shm_driver;
-	snprintf(s->base.name, sizeof(s->base.name), "shm:%.40s", params->resource);
+	snprintf(s->name, sizeof(s->name), "shm:%.40s", params->resource);
+	s->base.name = s->name;
 	fill_attr(&s->base.attr, params->copy_bw);
 	s->recv = params->recv;
 	s->event = params->event;
@@ -278,7 +272,7 @@ static void offer_memory(struct shm_iface *s, const struct weft_platform *platfo
 	}
 	s->base.attr.features |= SHM_NATIVE_FEATURES;
 	s->base.attr.get_bandwidth = shm_native_rate();
-	snprintf(s->base.attr.domain, sizeof(s->base.attr.domain), "memory");
+	s->base.attr.domain = "memory";
 }
 
 static int shm_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why,

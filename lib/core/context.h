@@ -129,11 +129,17 @@ static inline bool weft_context_is_ours(const struct weft_context *ctx)
 	return ctx->pid == getpid();
 }
 
+/** A copy of struct weft_lane_resource. */
+struct weft_found_resource {
+	char *name, *why; /* why NULL = usable */
+	bool inside;
+};
+
 /** What a driver found. */
 struct weft_found {
 	bool queried;
 	int num; /* or the error of query() */
-	struct weft_lane_resource *list;
+	struct weft_found_resource *list;
 };
 
 /* ------------------------------------------------------------------ registrations */

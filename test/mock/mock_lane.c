@@ -190,17 +190,17 @@ const struct weft_lane_ops mock_ops = {
 
 /* ------------------------------------------------------------------ driver */
 
-static int mock_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+static int mock_query(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
-	struct weft_lane_resource *r = calloc(16, sizeof(*r));
-	int i;
+	char name[8];
+	int i, rc = 0;
 
 	(void)conf;
-	assert_non_null(r);
-	for (i = 0; i < 16; i++)
-		snprintf(r[i].name, sizeof(r[i].name), "%d", i);
-	*list = r;
-	return 16;
+	for (i = 0; i < 16 && rc == 0; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		rc = add(arg, &(struct weft_lane_resource){.name = name});
+	}
+	return rc;
 }
 
 /* Value of "name=value" or of the bare "name" in @p options; NULL = not there. */
@@ -252,12 +252,12 @@ static void set_attr(struct mock_iface *f, const char *o)
 		(option(o, "reg", buf, sizeof(buf)) ? WEFT_LANE_F_ZCOPY_REG : 0) |
 		(option(o, "native", buf, sizeof(buf)) ? WEFT_LANE_F_AMO64 : 0) |
 		(a->max_get ? WEFT_LANE_F_GET : 0) | (a->max_put ? WEFT_LANE_F_PUT : 0);
-	if (option(o, "dev", buf, sizeof(buf)))
-		snprintf(a->device, sizeof(a->device), "%s", buf);
-	else
-		snprintf(a->device, sizeof(a->device), "mock-%llu", (unsigned long long)f->id);
-	if (!option(o, "dom", a->domain, sizeof(a->domain)))
-		snprintf(a->domain, sizeof(a->domain), "mock");
+	if (!option(o, "dev", f->device, sizeof(f->device)))
+		snprintf(f->device, sizeof(f->device), "mock-%llu", (unsigned long long)f->id);
+	if (!option(o, "dom", f->domain, sizeof(f->domain)))
+		snprintf(f->domain, sizeof(f->domain), "mock");
+	a->device = f->device;
+	a->domain = f->domain;
 }
 
 static int mock_open(const struct weft_lane_open *p, struct weft_lane_iface **iface, char *why,
@@ -278,7 +278,8 @@ static int mock_open(const struct weft_lane_open *p, struct weft_lane_iface **if
 	assert_non_null(f);
 	f->base.ops = &mock_ops;
 	f->base.driver = &mock_driver;
-	snprintf(f->base.name, sizeof(f->base.name), "mock:%.40s", p->resource);
+	snprintf(f->name, sizeof(f->name), "mock:%.40s", p->resource);
+	f->base.name = f->name;
 	f->id = (uint64_t)number(p->options, "addr", (double)++mock_net.next_id);
 	f->net = (uint32_t)number(p->options, "net", 0);
 	f->down = option(p->options, "down", buf, sizeof(buf)) != NULL;

@@ -202,17 +202,17 @@ static uint64_t link_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane
 
 /* ------------------------------------------------------------------ drivers */
 
-static int link_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+static int link_query(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
-	struct weft_lane_resource *r = calloc(4, sizeof(*r));
-	int i;
+	char name[8];
+	int i, rc = 0;
 
 	(void)conf;
-	assert_non_null(r);
-	for (i = 0; i < 4; i++)
-		snprintf(r[i].name, sizeof(r[i].name), "%d", i);
-	*list = r;
-	return 4;
+	for (i = 0; i < 4 && rc == 0; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		rc = add(arg, &(struct weft_lane_resource){.name = name});
+	}
+	return rc;
 }
 
 static double number(const char *options, const char *name, double def)
@@ -242,8 +242,10 @@ static void set_attr(struct link_iface *f, const char *o)
 	a->opt_align = 1;
 	a->dev_addr_len = 16;
 	a->features = WEFT_LANE_F_SHORT;
-	text(o, "dev=", a->device, sizeof(a->device), f->id);
-	text(o, "dom=", a->domain, sizeof(a->domain), f->id);
+	text(o, "dev=", f->device, sizeof(f->device), f->id);
+	text(o, "dom=", f->domain, sizeof(f->domain), f->id);
+	a->device = f->device;
+	a->domain = f->domain;
 	if (f->control) {
 		a->features |= WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_CONTROL;
 		return;
@@ -265,7 +267,8 @@ static int open_any(const struct weft_lane_open *p, bool control, struct weft_la
 	f->control = control;
 	f->base.ops = control ? &ctl_ops : &link_ops;
 	f->base.driver = control ? &mctl_driver : &mlink_driver;
-	snprintf(f->base.name, sizeof(f->base.name), "%s:%.40s", f->base.driver->name, p->resource);
+	snprintf(f->name, sizeof(f->name), "%s:%.40s", f->base.driver->name, p->resource);
+	f->base.name = f->name;
 	f->id = ++mlink_net.next_id;
 	f->net = (uint32_t)number(p->options, "net=", 0);
 	f->max_ep = (unsigned int)number(p->options, "maxep=", 1000);

@@ -90,6 +90,7 @@ struct mock_rma {
 
 struct mock_iface {
 	struct weft_lane_iface base; /* first */
+	char name[64], device[64], domain[32];
 	LIST_ENTRY(mock_iface) entry;
 	uint64_t id;
 	uint32_t net;

@@ -266,7 +266,10 @@ static void open_lane(struct pair *p, unsigned int side, unsigned int i,
 
 	f->pair = p;
 	f->base.ops = &fake_ops;
+	f->base.name = f->base.note = "";
 	f->base.attr = (struct weft_lane_attr){
+		.device = "",
+		.domain = "",
 		.features = (lp->max_short ? WEFT_LANE_F_SHORT : 0) |
 			    (lp->max_bcopy ? WEFT_LANE_F_BCOPY : 0) |
 			    (lp->max_zcopy ? WEFT_LANE_F_ZCOPY : 0) |

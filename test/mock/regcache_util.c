@@ -6,6 +6,7 @@
 
 #include "context.h"
 #include "mem/domain.h"
+#include "mock/mock_priv.h"
 #include "mock/regcache_util.h"
 
 /* ------------------------------------------------------------------ a driver that remembers */
@@ -60,9 +61,9 @@ static void snap_deregister(struct weft_lane_iface *iface, struct weft_mem_lane 
 
 static int snap_open(const struct weft_lane_open *p, struct weft_lane_iface **iface, char *why,
 		     size_t why_len);
-static int snap_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+static int snap_query(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
-	return mock_driver.query(conf, list);
+	return mock_driver.query(conf, add, arg);
 }
 
 /* Lanes whose registrations have keys cannot do without them. */
@@ -87,10 +88,11 @@ static int snap_open(const struct weft_lane_open *p, struct weft_lane_iface **if
 		     size_t why_len)
 {
 	int rc = mock_driver.open(p, iface, why, why_len);
+	struct mock_iface *f = (struct mock_iface *)*iface;
 
 	if (rc == 0) {
-		(*iface)->driver = &snap_driver;
-		snprintf((*iface)->name, sizeof((*iface)->name), "snap:%.40s", p->resource);
+		f->base.driver = &snap_driver;
+		snprintf(f->name, sizeof(f->name), "snap:%.40s", p->resource);
 	}
 	return rc;
 }

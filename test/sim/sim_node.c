@@ -27,22 +27,15 @@ struct sim_node {
 /* query() has no word on which host it is for: the one that is being made. */
 static struct sim_node *making;
 
-static int sim_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+static int sim_query(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
-	struct weft_lane_resource *r;
 	unsigned int i, n = making ? making->host.num_ports : 0;
+	int rc = 0;
 
 	(void)conf;
-	*list = NULL;
-	if (!n)
-		return 0;
-	r = sim_alloc(n * sizeof(*r));
-	for (i = 0; i < n; i++) {
-		snprintf(r[i].name, sizeof(r[i].name), "%s", making->host.ports[i]->name);
-		snprintf(r[i].device, sizeof(r[i].device), "%s", making->host.ports[i]->fp.device);
-	}
-	*list = r;
-	return (int)n;
+	for (i = 0; i < n && rc == 0; i++)
+		rc = add(arg, &(struct weft_lane_resource){.name = making->host.ports[i]->name});
+	return rc;
 }
 
 static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **iface, char *why,

@@ -418,9 +418,8 @@ static void peers_of_different_frame_size_agree(struct sim_case *c)
 }
 
 /* The simulator's lanes are of no driver that the library lists. */
-static int no_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+static int no_query(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
-	*list = NULL;
 	return 0;
 }
 

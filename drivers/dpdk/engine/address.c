@@ -85,7 +85,7 @@ static void needs_registration(struct raw_iface *iface)
 	a->features |= WEFT_LANE_F_ZCOPY_REG;
 	a->reg_cost = REG_COST;
 	a->reg_growth = REG_GROWTH;
-	snprintf(a->domain, sizeof(a->domain), "%s", iface->port->mem_domain);
+	a->domain = iface->port->mem_domain;
 }
 
 /*
@@ -114,8 +114,9 @@ static void steering_note(struct raw_iface *iface)
 	if (s->hashed)
 		how = s->rss ? "the NIC's hash, which its driver reports, brings frames"
 			     : "the NIC's hash brings frames; ports are found by trying";
-	snprintf(iface->base.note, sizeof(iface->base.note), "queue %u of %u on UDP port %u: %s",
-		 s->queue, s->queues, iface->rx_filter.udp_port, how);
+	snprintf(iface->note, sizeof(iface->note), "queue %u of %u on UDP port %u: %s", s->queue,
+		 s->queues, iface->rx_filter.udp_port, how);
+	iface->base.note = iface->note;
 }
 
 void raw_fill_attr(struct raw_iface *iface)
@@ -137,7 +138,7 @@ void raw_fill_attr(struct raw_iface *iface)
 		.dev_addr_len = RAW_ADDR_LEN,
 		.link = port->link,
 	};
-	snprintf(a->device, sizeof(a->device), "%s", port->device);
+	a->device = port->device;
 	raw_fill_numbers(iface);
 	fill_costs(iface);
 	if (sends_user_memory(iface)) {

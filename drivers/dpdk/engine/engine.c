@@ -496,8 +496,9 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 		goto fail;
 	iface->port = port;
 	iface->base.ops = &raw_ops;
-	snprintf(iface->base.name, sizeof(iface->base.name), "%s:%.50s",
-		 weft_frame_port_driver(port), port->name);
+	snprintf(iface->name, sizeof(iface->name), "%s:%.50s", weft_frame_port_driver(port),
+		 port->name);
+	iface->base.name = iface->name;
 	iface->conf = *open->conf;
 	if (iface->conf.cc == WEFT_CC_AUTO)
 		iface->conf.cc = cc_for(port);

@@ -75,6 +75,7 @@ struct raw_half {
 
 struct raw_iface {
 	struct weft_lane_iface base;
+	char name[64], note[128];
 	struct weft_frame_port *port;
 	struct weft_tap *tap; /* recorder and captures; NULL = neither */
 

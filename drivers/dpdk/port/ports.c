@@ -102,7 +102,7 @@ static bool is_picked(const char *device)
 }
 
 /* A port whose NIC the kernel uses, too, is used only if it is named. */
-static void leave_to_kernel(uint16_t id, struct weft_lane_resource *r)
+static const char *leave_to_kernel(uint16_t id, char *why, size_t why_len)
 {
 	struct rte_eth_dev_info info;
 	char rdma[48];
@@ -110,65 +110,59 @@ static void leave_to_kernel(uint16_t id, struct weft_lane_resource *r)
 	if (rte_eth_dev_info_get(id, &info) || !info.device ||
 	    !weft_port_rdma(WEFT_PORT_RDMA_SYSFS, rte_dev_name(info.device), rdma, sizeof(rdma)) ||
 	    is_picked(rte_dev_name(info.device)))
-		return;
-	snprintf(r->why, sizeof(r->why),
+		return NULL;
+	snprintf(why, why_len,
 		 "its NIC has the RDMA device %s: use roce:%s; or name dpdk:%u, which takes "
 		 "the NIC's traffic away from the kernel",
 		 rdma, rdma, id);
+	return why;
 }
 
 /*
  * Devices among the EAL's arguments that are no ports, since their PMD has refused them. The EAL
  * goes on without.
  */
-static int list_missing(struct weft_lane_resource *r, int n)
+static int list_missing(weft_lane_resource_cb add, void *arg, int n)
 {
 	struct rte_devargs *da;
+	char why[160];
+	int rc;
 
 	RTE_EAL_DEVARGS_FOREACH("vdev", da)
 	{
-		if (n == RTE_MAX_ETHPORTS || !weft_vdev_is_missing(da, r[n].why, sizeof(r[n].why)))
+		if (!weft_vdev_is_missing(da, why, sizeof(why)))
 			continue;
-		snprintf(r[n].name, sizeof(r[n].name), "%.63s", da->name);
-		snprintf(r[n].device, sizeof(r[n].device), "%.63s", da->name);
+		rc = add(arg, &(struct weft_lane_resource){.name = da->name, .why = why});
+		if (rc < 0)
+			return rc;
 		n++;
 	}
 	return n;
 }
 
-int weft_port_ethdev_list(struct weft_lane_resource **list)
+int weft_port_ethdev_list(weft_lane_resource_cb add, void *arg)
 {
-	struct weft_lane_resource *r;
-	char name[RTE_ETH_NAME_MAX_LEN];
+	struct weft_lane_resource r;
+	char name[8], why[160];
 	uint16_t id;
-	int n = 0;
+	int n = 0, rc = 0;
 
-	*list = NULL;
-	r = calloc(RTE_MAX_ETHPORTS, sizeof(*r));
-	if (!r)
-		return -ENOMEM;
 	/*
 	 * Without the lock, a port that is just being opened or closed would look like one of
 	 * another part.
 	 */
 	pthread_mutex_lock(&weft_port_lock);
-	for (id = 0; id < RTE_MAX_ETHPORTS; id++) {
+	for (id = 0; rc == 0 && id < RTE_MAX_ETHPORTS; id++) {
 		if (!is_ours_to_use(id))
 			continue;
-		weft_port_name(id, name);
-		snprintf(r[n].name, sizeof(r[n].name), "%u", id);
-		snprintf(r[n].device, sizeof(r[n].device), "%s", name);
-		leave_to_kernel(id, &r[n]);
+		snprintf(name, sizeof(name), "%u", id);
+		r.name = name;
+		r.why = leave_to_kernel(id, why, sizeof(why));
+		rc = add(arg, &r);
 		n++;
 	}
 	pthread_mutex_unlock(&weft_port_lock);
-	n = list_missing(r, n);
-	if (n == 0) {
-		free(r);
-		return 0;
-	}
-	*list = r;
-	return n;
+	return rc < 0 ? rc : list_missing(add, arg, n);
 }
 
 static int no_such_port(const char *resource, char *why, size_t why_len)

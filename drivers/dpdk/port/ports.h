@@ -11,10 +11,10 @@
 /**
  * List the ports of the (initialised) EAL.
  *
- * @param[out] list  malloc()ed array, freed by the caller; NULL with 0
+ * @param add  called for each, as in query() of struct weft_lane_driver
  * @return number of ports, or a negative errno
  */
-int weft_port_ethdev_list(struct weft_lane_resource **list);
+int weft_port_ethdev_list(weft_lane_resource_cb add, void *arg);
 
 /** Reserve the devices of the port for this process. @return 0, or an error with @p why */
 int weft_port_claim(struct weft_port_dev *d, char *why, size_t why_len);

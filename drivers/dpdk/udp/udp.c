@@ -92,33 +92,28 @@ static bool is_default(const struct weft_udp_iface *i)
 	return (i->flags & up) == up && !(i->flags & IFF_POINTOPOINT) && !is_inner_bridge(i->name);
 }
 
-int weft_udp_list(struct weft_lane_resource **out)
+/* The first address of an interface is the lane's. */
+static bool is_listed_before(const struct weft_udp_iface *all, int i)
 {
-	struct weft_lane_resource *list;
-	struct weft_udp_iface *all = NULL;
-	int n = iface_list(&all), num = 0, k;
+	for (int k = 0; k < i; k++)
+		if (strcmp(all[k].name, all[i].name) == 0 && is_default(&all[k]))
+			return true;
+	return false;
+}
 
-	*out = NULL;
-	list = n > 0 ? calloc((size_t)n, sizeof(*list)) : NULL;
-	for (int i = 0; list && i < n; i++) {
-		for (k = 0; k < num && strcmp(list[k].name, all[i].name) != 0; k++)
-			;
-		if (k < num || !is_default(&all[i]))
-			continue; /* the first address is the lane's */
-		snprintf(list[num].name, sizeof(list[num].name), "%s", all[i].name);
-		snprintf(list[num].device, sizeof(list[num].device), "%s", all[i].name);
-		list[num].inside = all[i].flags & IFF_LOOPBACK;
-		num++;
-	}
+int weft_udp_list(weft_lane_resource_cb add, void *arg)
+{
+	struct weft_udp_iface *all = NULL;
+	int n = iface_list(&all), rc = n < 0 ? n : 0;
+
+	for (int i = 0; rc == 0 && i < n; i++)
+		if (is_default(&all[i]) && !is_listed_before(all, i))
+			rc = add(arg, &(struct weft_lane_resource){
+					      .name = all[i].name,
+					      .inside = all[i].flags & IFF_LOOPBACK,
+				      });
 	free(all);
-	if (n > 0 && !list)
-		return -ENOMEM;
-	if (num == 0) {
-		free(list);
-		list = NULL;
-	}
-	*out = list;
-	return n < 0 ? n : num;
+	return rc;
 }
 
 static int iface_ioctl(int fd, const char *name, unsigned long request, struct ifreq *r)

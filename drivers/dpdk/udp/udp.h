@@ -43,10 +43,10 @@ struct weft_udp_addr {
  * List the interfaces that can be lanes: those that are up and have an IPv4 address. Loopback is
  * marked as "inside". Point-to-point interfaces, and bridges without a device of this host are not
  * listed; they can be opened by name.
- * @param[out] list  malloc()ed; NULL with 0
- * @return number, or a negative error
+ * @param add  called for each, as in query() of struct weft_lane_driver
+ * @return 0, or a negative error
  */
-int weft_udp_list(struct weft_lane_resource **list);
+int weft_udp_list(weft_lane_resource_cb add, void *arg);
 
 /**
  * Open an interface. The EAL is up.

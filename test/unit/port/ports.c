@@ -91,20 +91,26 @@ static void use_common(struct job *j)
 	port->ops->close(port);
 }
 
+static int count(void *arg, const struct weft_lane_resource *resource)
+{
+	(void)resource;
+	++*(int *)arg;
+	return 0;
+}
+
 static void *run(void *arg)
 {
 	struct job *j = arg;
-	struct weft_lane_resource *list;
-	int n;
+	int n, added;
 
 	pthread_barrier_wait(&start);
 	for (unsigned int i = 0; i < ROUNDS && !j->why[0]; i++) {
 		use_own(j);
 		use_common(j);
-		n = weft_port_ethdev_list(&list);
-		if (n != THREADS + 1)
+		added = 0;
+		n = weft_port_ethdev_list(count, &added);
+		if (n != THREADS + 1 || n != added)
 			snprintf(j->why, sizeof(j->why), "%d ports", n);
-		free(list);
 	}
 	return NULL;
 }

@@ -134,7 +134,8 @@ static int setup(void **state)
 		s->r->give_up_ns = 1900000000;
 		s->r->gid.index = 1;
 		memcpy(s->r->gid.gid, (const uint8_t[16]){[10] = 255, 255, 10, 0, 0, 1}, 16);
-		snprintf(s->r->base.name, sizeof(s->r->base.name), "roce:mlx5_0:%d", 1 + i);
+		snprintf(s->r->name, sizeof(s->r->name), "roce:mlx5_0:%d", 1 + i);
+		s->r->base.name = s->r->name;
 		LIST_INIT(&s->r->lane_eps);
 		s->lane_ep.base.iface = &s->r->base;
 		s->lane_ep.state = ROCE_CREATED;

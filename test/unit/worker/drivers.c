@@ -15,10 +15,11 @@
 
 static int queries;
 
-static int no_resources(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+static int no_resources(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
 	(void)conf;
-	*list = NULL;
+	(void)add;
+	(void)arg;
 	queries++;
 	return 0;
 }
@@ -92,6 +93,70 @@ static void it_is_opened_by_name(void **state)
 	weft_config_release(config);
 }
 
+#define RESOURCES 300
+
+/* The texts of a resource end with the callback. */
+static int many_resources(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
+{
+	struct weft_lane_resource r;
+	char name[128], why[64];
+	int rc = 0;
+
+	(void)conf;
+	for (int i = 0; i < RESOURCES && rc == 0; i++) {
+		snprintf(name, sizeof(name), "resource-%0100d", i);
+		snprintf(why, sizeof(why), "resource %d is broken", i);
+		r.name = name;
+		r.why = i == 1 ? why : NULL;
+		rc = add(arg, &r);
+		memset(name, 'x', sizeof(name) - 1);
+		memset(why, 'x', sizeof(why) - 1);
+	}
+	return rc;
+}
+
+static int found_and_refused;
+
+static int refuses_in_order(const struct weft_lane_open *params, struct weft_lane_iface **iface,
+			    char *why, size_t why_len)
+{
+	char name[128];
+
+	(void)iface;
+	found_and_refused += found_and_refused == 1; /* the broken one is not opened */
+	snprintf(name, sizeof(name), "resource-%0100d", found_and_refused++);
+	assert_string_equal(params->resource, name);
+	snprintf(why, why_len, "not today");
+	return -ENODEV;
+}
+
+static struct weft_lane_driver many = {
+	.name = "many", .abi = WEFT_LANE_ABI, .query = many_resources, .open = refuses_in_order};
+
+static void resources_of_any_number_and_length_are_copied(void **state)
+{
+	struct weft_worker_params params = WEFT_INIT(struct weft_worker_params, .lanes = "many:*");
+	struct weft_context_params cp = WEFT_INIT(struct weft_context_params);
+	struct weft_context_attr attr = WEFT_INIT(struct weft_context_attr);
+	struct weft_config *config;
+	struct weft_context *ctx;
+	struct weft_worker *w;
+
+	(void)state;
+	assert_int_equal(weft_lane_driver_add(&many), 0);
+	assert_int_equal(weft_config_read(&config), 0);
+	assert_int_equal(weft_config_modify(config, "LANES", "many:*"), 0);
+	assert_int_equal(weft_config_modify(config, "LOG_FILE", "/dev/null"), 0);
+	cp.config = config;
+	assert_int_equal(weft_context_create(&cp, &ctx), 0);
+	assert_int_equal(weft_context_query(ctx, &attr), 0);
+	assert_int_equal(attr.num_resources, RESOURCES - 1);
+	assert_int_equal(weft_worker_create(ctx, &params, &w), -ENODEV);
+	assert_int_equal(found_and_refused, RESOURCES);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+	weft_config_release(config);
+}
+
 static void there_is_a_limit(void **state)
 {
 	static struct weft_lane_driver d[WEFT_LANE_DRIVERS_MAX];
@@ -102,9 +167,9 @@ static void there_is_a_limit(void **state)
 	for (i = 0; i < WEFT_LANE_DRIVERS_MAX; i++) {
 		snprintf(name[i], sizeof(name[i]), "d%u", i);
 		d[i] = (struct weft_lane_driver)DRIVER(name[i]);
-		/* One is there already. */
+		/* Two are there already. */
 		assert_int_equal(weft_lane_driver_add(&d[i]),
-				 i + 1 < WEFT_LANE_DRIVERS_MAX ? 0 : -ENOSPC);
+				 i + 2 < WEFT_LANE_DRIVERS_MAX ? 0 : -ENOSPC);
 	}
 }
 
@@ -113,6 +178,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_wrong_is_refused),
 		cmocka_unit_test(it_is_opened_by_name),
+		cmocka_unit_test(resources_of_any_number_and_length_are_copied),
 		cmocka_unit_test(there_is_a_limit),
 	};
 

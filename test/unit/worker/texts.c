@@ -109,7 +109,7 @@ static void texts_of_interfaces_stay(void **state)
 	second = hold_iface(a, 1);
 	assert_string_not_equal(first.address, second.address);
 	hold_iface(b, 0);
-	snprintf(a->ifaces[0]->note, sizeof(a->ifaces[0]->note), "another reason");
+	a->ifaces[0]->note = "another reason";
 	assert_string_not_equal(hold_iface(a, 0).why, first.why);
 	check_holds();
 	conn_destroy(ctx, a, b);
