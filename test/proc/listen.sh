@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # examples/server and examples/pingpong: two processes that connect by host and port, over shared
-# memory, as an ordinary user.
+# memory and over UDP sockets.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -42,6 +42,8 @@ pass() {
 by_host() {
 	serve && port_of_server && pass "$1"
 }
+
+over_udp() { WEFT_LANES=udp:lo by_host 127.0.0.1; }
 
 # The client runs first, and tries again until the server listens.
 client_first() {
@@ -97,6 +99,7 @@ else
 	skip "by IPv6 address" "the loopback has none"
 fi
 check "by a name" by_host localhost
+check "over UDP sockets" over_udp
 check "the client starts first" client_first
 check "beside silent clients and garbage" beside_garbage
 check "a second client, and one that dies" second_and_dead
