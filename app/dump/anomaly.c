@@ -52,6 +52,8 @@ static const struct {
 				 "give the process there a core of its own, or call "
 				 "weft_worker_progress() more often"},
 	[FAULT_PEER_GONE] = {"peer gone", "look for the end of the process there: log, core dump"},
+	[FAULT_PEER_SILENT] = {"peer silent",
+			       "look there: is the process running, is the host up? capture there"},
 	[FAULT_WRONG_VLAN] = {"wrong VLAN", "give both ends the same vlan= in WEFT_LANES"},
 	[FAULT_TWO_ANSWERS] = {"two ARP answers", "remove the address from one of the two hosts"},
 	[FAULT_FIREWALL] = {"firewall", "permit Weft's UDP port at the reporting host"},
@@ -139,6 +141,8 @@ static enum trace_fault trace_kind_of_loss(const struct trace_flow *f)
 #define SEVERAL 4u        /* frames, from which on it is a fault */
 #define MTU_FRAMES 3u
 #define GONE_NS 50000000u
+#define UNWRITTEN_NS 200000000u /* of frames that a killed process has not yet written */
+#define SILENT_NS 200000000u
 #define CONSEQUENCE_NS 5000000u
 
 struct list {
@@ -172,6 +176,11 @@ static double ms(uint64_t ns)
 static double share_of(uint64_t part, uint64_t all)
 {
 	return all ? (double)part / (double)all : 0;
+}
+
+static uint32_t index_of(const struct trace *t, const struct trace_flow *f)
+{
+	return (uint32_t)(f - t->flow);
 }
 
 /* ---- hosts ---------------------------------------------------------------------------------- */
@@ -229,42 +238,96 @@ static void host_fault(const struct trace *t, uint8_t file, struct list *l)
 	a->observation = number < SLOW_SILENCES || share < TIME_SHARE;
 }
 
-/* Nothing comes from the host after its capture's end, and others still send to it. */
+/* What happened on lanes to a host since the last frame from it. */
+struct ending {
+	uint64_t last_from, until; /* last frame from it, last frame to it */
+	uint64_t frames;           /* to it, that stay unacknowledged */
+	uint32_t flow;             /* with the most of these */
+	unsigned int lanes;
+};
+
+static void add_lane(const struct trace *t, const struct trace_flow *f, struct ending *e)
+{
+	const struct trace_flow *g = trace_other(t, f);
+
+	e->last_from = g && g->last > e->last_from ? g->last : e->last_from;
+	if (g && g->bye)
+		return; /* closed by the host itself */
+	if (!e->lanes++ || f->open_frames > t->flow[e->flow].open_frames)
+		e->flow = index_of(t, f);
+	e->frames += f->open_frames;
+	e->until = f->last > e->until ? f->last : e->until;
+}
+
+/*
+ * Nothing comes from the host after its capture's end, and others still send to it. A capture that
+ * Weft has not closed ended with its process, so a shorter silence shows the end. The peer may have
+ * closed its lanes since then, as it may know the end by other means.
+ */
 static void gone(const struct trace *t, uint8_t file, struct list *l)
 {
+	const struct survey_file *s =
+		t->survey && t->survey->done && !t->survey->partial ? &t->survey->file[file] : NULL;
 	const struct trace_host *h = &t->host[file];
-	const struct trace_flow *f, *g;
-	uint64_t frames = 0, until = 0;
+	bool broken_off = s && s->broken_off;
+	struct ending e = {.last_from = h->last};
+	const struct trace_flow *f;
 	unsigned int i;
 
-	if (!h->seen || h->last + GONE_NS > t->now)
-		return;
-	if (t->span && t->span[file].ran_until > h->last + GONE_NS)
+	if (!h->seen || (t->span && t->span[file].ran_until > h->last + GONE_NS))
 		return; /* its capture ran on */
 	for (i = 0; i < t->num_flows; i++) {
 		f = &t->flow[i];
-		g = trace_other(t, f);
 		if (f->record || !f->in.known || f->in.file != file || !f->out.known)
 			continue;
-		if (f->bye || (g && (g->bye || g->last > h->last + DOWN_NS)))
-			return; /* closed, or only the capture has ended */
-		frames += f->open_frames;
-		until = f->last > until ? f->last : until;
+		if (f->bye && !broken_off)
+			return;
+		add_lane(t, f, &e);
 	}
-	if (frames && until > h->last + BUSY_NS)
-		name(l, FAULT_PEER_GONE, TRACE_NONE, file, h->last,
-		     "its capture and its frames end at once, %.0f ms before others stop sending "
-		     "to it; %" PRIu64 " frames stay unacknowledged",
-		     ms(until - h->last), frames)
-			->weight = 2.3;
+	/* Weft writes to the file 10 times a second, so frames of the last 0.1 s are not in it. */
+	if (e.last_from > h->last + (broken_off ? UNWRITTEN_NS : DOWN_NS) ||
+	    e.until < e.last_from + (broken_off ? BUSY_NS : GONE_NS) || !e.frames)
+		return; /* only the capture has ended */
+	name(l, FAULT_PEER_GONE, TRACE_NONE, file, e.last_from,
+	     "%s, and nothing comes from it any more on %u lanes, %.0f ms before others stop "
+	     "sending to it; %" PRIu64 " frames stay unacknowledged",
+	     broken_off ? "its capture was not closed: its process was killed or has crashed"
+			: "its capture and its frames end at once",
+	     e.lanes, ms(e.until - e.last_from), e.frames)
+		->weight = 2.4;
+}
+
+/*
+ * A peer without a capture falls silent on all lanes of an endpoint. One end can't show whether the
+ * process, its host or the network has ended.
+ */
+static void silent_peers(const struct trace *t, struct list *l)
+{
+	const struct trace_flow *f;
+	struct ending e;
+	unsigned int i, k;
+
+	for (i = 0; i < t->num_flows; i++) {
+		if (t->flow[i].record || stream_of(t, i) != i)
+			continue;
+		e = (struct ending){0};
+		for (k = 0; k < t->num_flows; k++) {
+			f = &t->flow[k];
+			if (f->out.known && !f->in.known && !f->record && stream_of(t, k) == i)
+				add_lane(t, f, &e);
+		}
+		if (!e.frames || !e.last_from || e.until < e.last_from + SILENT_NS)
+			continue;
+		name(l, FAULT_PEER_SILENT, e.flow, 0, e.last_from,
+		     "nothing comes from it any more on %s%.0u%s, for %.0f ms in which frames "
+		     "were sent to it; %" PRIu64 " stay unacknowledged",
+		     e.lanes > 1 ? "all " : "the only lane", e.lanes > 1 ? e.lanes : 0,
+		     e.lanes > 1 ? " lanes" : "", ms(e.until - e.last_from), e.frames)
+			->weight = 2.4;
+	}
 }
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
-
-static uint32_t index_of(const struct trace *t, const struct trace_flow *f)
-{
-	return (uint32_t)(f - t->flow);
-}
 
 /* Most of the lost frames are in runs that last long, or until the end. */
 static bool is_hole(const struct trace_flow *f)
@@ -666,6 +729,7 @@ unsigned int trace_anomalies(struct trace *t, struct trace_anomaly a[TRACE_ANOMA
 		if (!g || g > f)
 			lane_faults(t, f, &l);
 	}
+	silent_peers(t, &l);
 	find_consequences(t, &l);
 	qsort(a, l.num, sizeof(*a), by_strength);
 	return l.num;

@@ -128,6 +128,7 @@ static void survey_file_end(struct survey *s, const struct dump_file *file)
 
 	f->end = file->end > f->last ? file->end : f->last;
 	f->lost = dump_file_dropped(file);
+	f->broken_off = dump_file_broken_off(file);
 	memcpy(f->comment, file->comment, sizeof(f->comment));
 }
 

@@ -48,6 +48,7 @@ struct survey_file {
 	struct survey_hole hole[SURVEY_HOLES];
 	unsigned int num_holes;
 	struct survey_port port[DUMP_IFACES];
+	bool broken_off;   /**< Weft wrote it, and has not closed it */
 	char comment[400]; /**< of the section: the flight recorder's reason */
 };
 

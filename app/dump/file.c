@@ -20,7 +20,7 @@
 /* Blocks of pcapng: sections, interfaces, frames with their direction, statistics of losses. */
 
 enum { SECTION = 0x0a0d0d0a, INTERFACE = 1, SIMPLE = 3, STATISTICS = 5, PACKET = 6 };
-enum { OPT_END, OPT_COMMENT, IF_NAME = 2, IF_TSRESOL = 9, IF_TSOFFSET = 14 };
+enum { OPT_END, OPT_COMMENT, IF_NAME = 2, SHB_APPLICATION = 4, IF_TSRESOL = 9, IF_TSOFFSET = 14 };
 enum { EPB_FLAGS = 2, EPB_DROPCOUNT = 4, ISB_IFDROP = 5, ISB_OSDROP = 7 };
 
 #define MAGIC 0x1a2b3c4du
@@ -245,6 +245,8 @@ static bool packet(struct dump_file *file, const struct block *b, struct dump_fr
 			frame->dropped += get64(file, data);
 	}
 	file->iface[iface].reported += frame->dropped;
+	file->last_iface = (uint16_t)iface;
+	file->closed = false;
 	if (frame->way > DUMP_OUT)
 		frame->way = DUMP_WAY_UNKNOWN;
 	return true;
@@ -281,6 +283,7 @@ static void statistics(struct dump_file *file, const struct block *b)
 	if (iface >= file->num_ifaces)
 		return;
 	file->iface[iface].dropped = sum;
+	file->closed = file->closed || iface == file->last_iface;
 	when = to_ns(&file->iface[iface],
 		     (uint64_t)get32(file, b->data + 4) << 32 | get32(file, b->data + 8));
 	if (when > file->end)
@@ -294,9 +297,14 @@ static void section(struct dump_file *file, const struct block *b)
 	uint16_t code, len;
 	uint32_t at = 16;
 
-	while (option(file, b, &at, &code, &len, &data))
+	file->closed = false;
+	file->weft = false;
+	while (option(file, b, &at, &code, &len, &data)) {
 		if (code == OPT_COMMENT && len)
 			weft_text_copy(file->comment, sizeof(file->comment), data, len);
+		if (code == SHB_APPLICATION)
+			file->weft = len == 4 && !memcmp(data, "weft", 4);
+	}
 }
 
 /* dump/file.c */
@@ -421,6 +429,11 @@ static bool pcap_one(struct dump_file *file, struct dump_frame *frame)
 	};
 	file->at += 16 + (uint64_t)head->caplen;
 	return true;
+}
+
+bool dump_file_broken_off(const struct dump_file *file)
+{
+	return file->weft && !file->comment[0] && !file->closed;
 }
 
 uint64_t dump_file_dropped(const struct dump_file *file)

@@ -61,6 +61,9 @@ struct dump_file {
 	uint64_t frames;
 	uint64_t dropped_before; /**< frames that the writer lost in earlier sections */
 	uint64_t foreign;        /**< frames of interfaces that are neither Ethernet nor records */
+	bool weft;               /**< the writer of the section is Weft */
+	bool closed;             /**< statistics follow the last frame */
+	uint16_t last_iface;     /**< of the last frame */
 	unsigned int num_ifaces;
 	struct dump_iface iface[DUMP_IFACES];
 	uint64_t end;      /**< statistics of an interface are of this time, ns; 0 = none */
@@ -82,6 +85,11 @@ bool dump_file_next(struct dump_file *file, struct dump_frame *frame);
  * interfaces, which have the total.
  */
 uint64_t dump_file_dropped(const struct dump_file *file);
+/**
+ * Of a file that has been read: has Weft not closed it? Weft writes statistics behind the last
+ * frame, except in files of the flight recorder, which have a comment.
+ */
+bool dump_file_broken_off(const struct dump_file *file);
 void dump_file_close(struct dump_file *file);
 
 /** tcpdump's filter expressions. */

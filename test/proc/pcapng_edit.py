@@ -63,7 +63,7 @@ class Capture:
     def begin(self):
         return self.records[0].time
 
-    def write(self, path, comment=None):
+    def write(self, path, comment=None, closed=False):
         head = list(self.head)
         if comment:
             text = comment.encode()
@@ -74,6 +74,10 @@ class Capture:
                 f.write(block(kind, body))
             for record in self.records:
                 f.write(record.block())
+            for iface in sorted({r.iface for r in self.records}) if closed else ():
+                time = self.records[-1].time
+                f.write(block(STATISTICS, struct.pack('<III', iface, time >> 32,
+                                                      time & 0xffffffff)))
         return path
 
 
@@ -171,3 +175,17 @@ def stops(a, b, from_share, every_ns, length_ns):
             last[r.iface] = r.time
     for capture in (a, b):
         capture.records.sort(key=lambda r: r.time)
+
+
+def ends(a, b, share, unwritten):
+    """Host b's process ends: nothing comes from it any more, and its capture lacks the last
+    records. Host a sends on."""
+    n = int(len(b.records) * share)
+    gone = {r.key() for r in b.records[n:] if r.way == OUT}
+    a.records = [r for r in a.records if r.way == OUT or r.key() not in gone]
+    b.records = b.records[:n - unwritten]
+
+
+def slowed(capture, factor, begin):
+    for r in capture.records:
+        r.time = begin + (r.time - begin) * factor

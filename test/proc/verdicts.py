@@ -130,6 +130,34 @@ def a_stop_is_a_share_of_the_time():
     assert [f['class'] for f in found['observations']] == ['slow receiver'], found
 
 
+def a_process_that_is_killed_is_named():
+    a, b = pair()
+    edit.ends(a, b, 0.5, 300)
+    files = [a.write(path('a.pcapng'), closed=True), b.write(path('b.pcapng'))]
+    found = json.loads(dump('-j', *files))['anomalies']
+    assert [f['class'] for f in found] == ['peer gone'], found
+    assert found[0]['host'].endswith('b.pcapng') and 'killed' in found[0]['evidence'], found
+    last = max(r.time for r in a.records if r.way == edit.IN)
+    assert abs(found[0]['time'] - last) < 1000000, (found, last)
+    # A file that was closed is a capture that was stopped: then 31 ms of silence are too few.
+    b.write(path('b.pcapng'), closed=True)
+    assert json.loads(dump('-j', *files))['anomalies'] == []
+
+
+def one_capture_shows_that_the_peer_is_silent():
+    a, b = pair()
+    begin = a.begin()
+    edit.ends(a, b, 0.5, 0)
+    assert named(a) == [], named(a)
+    edit.slowed(a, 10, begin)
+    found = report(a)['anomalies']
+    assert [f['class'] for f in found] == ['peer silent'], found
+    assert 'all 2 lanes' in found[0]['evidence'], found
+    a = pair()[0]
+    edit.slowed(a, 10, begin)
+    assert 'peer silent' not in named(a), named(a)
+
+
 def directions_follow_from_addresses_and_times():
     for fault in ('random_loss', 'blackhole_one_way', 'corruption', 'clean'):
         whole = report(*pair(fault, 1000))['anomalies']
@@ -324,7 +352,8 @@ def an_interrupt_prints_the_report():
 tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
          captures_begin_and_end_at_other_times, records_that_a_capture_lost_are_its_own_fault,
          loss_is_found_beside_the_gaps_of_a_capture, loss_and_slowness_are_both_named,
-         a_stop_is_a_share_of_the_time, directions_follow_from_addresses_and_times,
+         a_stop_is_a_share_of_the_time, a_process_that_is_killed_is_named,
+         one_capture_shows_that_the_peer_is_silent, directions_follow_from_addresses_and_times,
          three_hosts_without_directions, short_frames_are_not_wrong, what_cannot_be_judged_is_said,
          the_recorders_reason_is_printed, the_verdict_is_the_first_line,
          other_protocols_name_faults, an_interrupt_prints_the_report])
