@@ -372,6 +372,7 @@ def table(results):
             sum(bool(r['host']) for _, r in some)))
     alarms = collections.Counter(a.split(' (')[0] for _, r in results for a in r['alarms'])
     print('false alarms        %s' % (dict(alarms) or 'none'))
+    return 0 if results and not any(r['alarms'] for _, r in clean) else 1
 
 
 def again(args):
@@ -400,8 +401,7 @@ def main():
     parser.add_argument('kinds', nargs='*')
     args = parser.parse_args()
     if args.again:
-        table(list(again(args)))
-        return
+        return table(list(again(args)))
     results, folder = [], tempfile.mkdtemp(prefix='weft-corpus.')
     network = Network(os.path.abspath(args.build), folder)
     try:
@@ -431,7 +431,7 @@ def main():
     finally:
         network.close()
         shutil.rmtree(folder, ignore_errors=True)
-    table(results)
+    return table(results)
 
 
-main()
+sys.exit(main())
