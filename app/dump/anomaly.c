@@ -8,6 +8,7 @@
 
 #include "dump/anomaly.h"
 #include "dump/clock.h"
+#include "dump/delay.h"
 #include "dump/fate.h"
 #include "dump/host.h"
 #include "dump/trace.h"
@@ -477,11 +478,14 @@ static void delays(const struct trace *t, const struct trace_flow *f, struct lis
 	struct trace_anomaly *a;
 	struct trace_delay d;
 
-	if (!trace_delayed(f, &d))
+	if (!trace_delayed(t, f, &d))
 		return;
 	a = name(l, FAULT_DELAY, index_of(t, f), f->in.file, d.time,
-		 "frames take %.3f ms instead of %.3f (one in ten is faster)",
+		 d.of_path ? "frames take %.3f ms and more instead of %.3f; frames of another lane "
+			     "of these hosts are faster at this time"
+			   : "frames take %.3f ms instead of %.3f (one in ten is faster)",
 		 (double)d.after / 1e6, (double)d.before / 1e6);
+	a->of_path = d.of_path;
 	a->weight = 0.2 + (double)(d.after - d.before) / 1e11;
 }
 
@@ -675,7 +679,7 @@ static bool may_cause(const struct trace *t, const struct trace_anomaly *b,
 		return false;
 	if (b->flow != TRACE_NONE)
 		return b->weight > a->weight && b->time < a->time + CONSEQUENCE_NS;
-	return b->host == f->in.file || (f->out.known && b->host == f->out.file);
+	return !a->of_path && (b->host == f->in.file || (f->out.known && b->host == f->out.file));
 }
 
 /* A delay that may be the consequence of another fault is an observation. */

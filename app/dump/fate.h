@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/fate.h
- * The fate of each frame: the search for it at its receiver. Also paths that got longer.
+ * The fate of each frame: the search for it at its receiver.
  */
 #ifndef DUMP_FATE_H
 #define DUMP_FATE_H
@@ -25,13 +25,5 @@ void trace_run_end(struct trace_flow *f, bool open);
 
 /** Judge frames that have waited long enough; with @p all, all frames. */
 void trace_fate_judge(struct trace *t, bool all);
-
-struct trace_delay {
-	int64_t before, after; /**< low quantiles, ns */
-	uint64_t time;
-};
-
-/** Did the path get longer? */
-bool trace_delayed(const struct trace_flow *f, struct trace_delay *d);
 
 #endif /* DUMP_FATE_H */

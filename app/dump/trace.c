@@ -392,8 +392,13 @@ static struct trace_flow *add(struct trace *t, uint32_t *slot, const struct dump
 	for (i = 0; i < WEFT_FRAME_PATHS_MAX; i++)
 		f->path[i].min_delay = INT64_MAX;
 	f->came = calloc(2 * TRACE_SAMPLES, sizeof(*f->came));
-	if (!f->came)
+	f->floors = calloc(1, sizeof(*f->floors));
+	if (!f->came || !f->floors) {
+		free(f->came);
+		free(f->floors);
 		return NULL;
+	}
+	f->floors->interval = TRACE_FLOOR_NS;
 	f->gone = f->came + TRACE_SAMPLES;
 	*slot = t->num_flows++;
 	pair(t, *slot);
@@ -458,6 +463,7 @@ void trace_free(struct trace *t)
 		return;
 	for (i = 0; i < t->num_flows; i++)
 		free(t->flow[i].came);
+	free(t->flow[i].floors);
 	trace_pending_free(t->pending);
 	follow_free(t->follow);
 	free(t->names);

@@ -6,7 +6,8 @@
  *
  *  dump/clock.c    what the captures are; their clocks relative to each other
  *  dump/trace.c    flows, lanes and streams: which one a frame belongs to
- *  dump/fate.c     each frame at its sender and at its receiver, and paths that got longer
+ *  dump/fate.c     each frame at its sender and at its receiver
+ *  dump/delay.c    paths that got longer
  *  dump/host.c     when captures ran, silences, unanswered requests, other protocols
  *  dump/anomaly.c  which faults explain the observations
  *  dump/dump.c     several captures in the order of one clock
@@ -117,6 +118,21 @@ struct trace_series {
 	uint64_t bytes[TRACE_SERIES], again[TRACE_SERIES];
 };
 
+/** The least delay of a slot of time. Slots begin with the captures, and grow with them. */
+struct trace_floor {
+	uint64_t first; /**< when its first frame was sent */
+	int64_t least;
+	uint32_t load; /**< of that frame */
+	uint32_t frames;
+};
+
+#define TRACE_FLOORS 256u
+#define TRACE_FLOOR_NS 250000u /**< shortest slot */
+struct trace_floors {
+	uint64_t interval; /**< ns */
+	struct trace_floor slot[TRACE_FLOORS];
+};
+
 /** One direction of a lane. */
 struct trace_flow {
 	uint32_t dst_conn, token;
@@ -153,6 +169,7 @@ struct trace_flow {
 	uint64_t runs;
 	struct trace_sample *came, *gone;
 	unsigned int num_came, num_gone, stride, skip;
+	struct trace_floors *floors;
 	bool alone; /**< only one end has a capture: fates are not judged */
 	uint64_t compared_from;
 	struct trace_path path[WEFT_FRAME_PATHS_MAX];

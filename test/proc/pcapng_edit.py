@@ -189,3 +189,13 @@ def ends(a, b, share, unwritten):
 def slowed(capture, factor, begin):
     for r in capture.records:
         r.time = begin + (r.time - begin) * factor
+
+
+def delayed(b, iface, share, length_ns):
+    """From then on frames take longer to an interface of host b. Returns the first one's key."""
+    begin = b.begin() + int((b.records[-1].time - b.begin()) * share)
+    late = [r for r in b.records if r.way == IN and r.iface == iface and r.time >= begin]
+    for r in late:
+        r.time += length_ns
+    b.records.sort(key=lambda r: r.time)
+    return late[0].key()

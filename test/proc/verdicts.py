@@ -130,6 +130,21 @@ def a_stop_is_a_share_of_the_time():
     assert [f['class'] for f in found['observations']] == ['slow receiver'], found
 
 
+def a_delay_is_found_beside_a_slow_host():
+    a, b = pair()
+    first = edit.delayed(b, 0, 0.5, 2000000)
+    sent = next(r.time for r in a.records if r.way == edit.OUT and r.key() == first)
+    edit.stops(a, b, 0, 3000000, 1200000)
+    found = report(a, b)
+    delays = [f for f in found['anomalies'] if f['class'] == 'delay or jitter']
+    assert len(delays) == 1 and 'another lane' in delays[0]['evidence'], found
+    assert 'slow receiver' in [f['class'] for f in found['anomalies']], found
+    assert abs(delays[0]['time'] - sent) < 5000000, (delays, sent)
+    a, b = pair()
+    edit.stops(a, b, 0.5, 3000000, 1200000)
+    expect(['slow receiver'], a, b)
+
+
 def a_process_that_is_killed_is_named():
     a, b = pair()
     edit.ends(a, b, 0.5, 300)
@@ -352,7 +367,8 @@ def an_interrupt_prints_the_report():
 tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
          captures_begin_and_end_at_other_times, records_that_a_capture_lost_are_its_own_fault,
          loss_is_found_beside_the_gaps_of_a_capture, loss_and_slowness_are_both_named,
-         a_stop_is_a_share_of_the_time, a_process_that_is_killed_is_named,
+         a_stop_is_a_share_of_the_time, a_delay_is_found_beside_a_slow_host,
+         a_process_that_is_killed_is_named,
          one_capture_shows_that_the_peer_is_silent, directions_follow_from_addresses_and_times,
          three_hosts_without_directions, short_frames_are_not_wrong, what_cannot_be_judged_is_said,
          the_recorders_reason_is_printed, the_verdict_is_the_first_line,

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/delay.h
+ * Paths that got longer.
+ */
+#ifndef DUMP_DELAY_H
+#define DUMP_DELAY_H
+
+#include "dump/trace.h"
+
+/** A frame arrived; @p load as in struct trace_sample. */
+void trace_floor_add(const struct trace *t, struct trace_flow *f, uint64_t sent, int64_t delay,
+		     uint32_t load);
+
+struct trace_delay {
+	int64_t before, after; /**< low quantiles, ns */
+	uint64_t time;
+	bool of_path; /**< frames on other lanes of these hosts were fast in that time */
+};
+
+/** Did the path get longer? */
+bool trace_delayed(const struct trace *t, const struct trace_flow *f, struct trace_delay *d);
+
+#endif /* DUMP_DELAY_H */
