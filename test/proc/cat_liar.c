@@ -28,7 +28,7 @@ static int parse(void *options, int argc, char **argv)
 	o->peer.port = (uint16_t)atoi(argv[2]);
 	if (peer_host(&o->peer, argv[1]))
 		return APP_USAGE;
-	return peer_option(&o->peer, 'L', argv[3]);
+	return peer_option(&o->peer, "-L", argv[3]);
 }
 
 static int lie(struct peer *p)

@@ -98,7 +98,7 @@ static void it_is_opened_by_name(void **state)
 /* The texts of a resource end with the callback. */
 static int many_resources(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
 {
-	struct weft_lane_resource r;
+	struct weft_lane_resource r = {0};
 	char name[128], why[64];
 	int rc = 0;
 
