@@ -6,7 +6,7 @@
 #
 #	devtools/setup.sh [--hugepages] [GROUP...]
 #
-#	GROUP		build test mpi demo bench fuzz fresh arm64 (default: build)
+#	GROUP		build test mpi cluster demo bench fuzz fresh arm64 (default: build)
 #
 # As root it installs only the missing packages; as another user it only lists them.
 # WEFT_NO_INSTALL=1 installs nothing. WEFT_HUGEPAGES=N requests N pages of 2 MiB (default 512), 0
@@ -39,6 +39,8 @@ weft_packages() {
 			perftest libjemalloc2 ;;
 		# libfabric's provider for MPI, and the programs of its tests.
 		mpi) printf '%s\n' libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev hpcc ;;
+		# A Slurm cluster of namespaces. A system with systemd also starts their services.
+		cluster) printf '%s\n' slurmctld slurmd slurm-client munge iproute2 util-linux ;;
 		demo) printf '%s\n' tar coreutils ;;
 		bench) printf '%s\n' ucx-utils iperf3 libfabric-bin iproute2 gnuplot-nox dpdk-dev ;;
 		fuzz) printf '%s\n' clang libclang-rt-dev ;;
@@ -48,8 +50,8 @@ weft_packages() {
 			libdpdk-dev:arm64 libpcap-dev:arm64 libibverbs-dev:arm64 \
 			ibverbs-providers:arm64 libcmocka-dev:arm64 ;;
 		*) weft_die \
-			"no package group called '$group'; there are build, test, mpi, demo," \
-			"bench, fuzz, fresh and arm64" ;;
+			"no package group called '$group'; there are build, test, mpi," \
+			"cluster, demo, bench, fuzz, fresh and arm64" ;;
 		esac
 	done | sort -u
 }

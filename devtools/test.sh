@@ -293,7 +293,7 @@ esac
 
 # ---- the run --------------------------------------------------------------------------------
 
-step packages weft_install build test mpi
+step packages weft_install build test mpi cluster
 weft_hugepages
 [ "${weft_memory[0]}" = --in-memory ] || export WEFT_TEST_NO_HUGE=1
 [ -z "$clean" ] || rm -rf "$weft_build" "$san" "$tsan"

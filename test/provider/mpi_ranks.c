@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An MPI program of 2 to 16 ranks, each kind of communication with its answers compared: mpi_ranks
- * coll|p2p|threads|rma|compute|die|die-early. "N errors" is its last line; rank 0 prints it.
+ * coll|p2p|threads|rma|compute|die|die-early|unexpectedN|exchangeSECONDS. "N errors" is its last
+ * line; rank 0 prints it.
  */
 
 #include <link.h>
@@ -355,6 +356,31 @@ static void compute(void)
 	ring(LONG);
 }
 
+/*
+ * Messages of all lengths between all neighbours until the time is over, for faults from outside.
+ * Rank 0 decides when it is over, and reports the first round.
+ */
+static void exchange(int seconds)
+{
+	static const int lengths[] = {8, 3000, 40000, LONG, 200};
+	time_t end = time(NULL) + seconds;
+	int more = 1, round = 0;
+
+	while (more) {
+		ring(lengths[round % 5]);
+		all_to_all(round % 2 ? 3 : 2000);
+		more = time(NULL) < end;
+		MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+		if (rank == 0 && round == 0) {
+			printf("the first round is over\n");
+			fflush(stdout);
+		}
+		round++;
+	}
+	if (rank == 0)
+		printf("%d rounds\n", round);
+}
+
 static void die(void)
 {
 	char c;
@@ -402,6 +428,8 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	if (strncmp(what, "unexpected", 10) == 0)
 		unexpected(atoi(what + 10));
+	else if (strncmp(what, "exchange", 8) == 0)
+		exchange(atoi(what + 8));
 	else if (strcmp(what, "coll") == 0)
 		collectives();
 	else if (strcmp(what, "threads") == 0)

@@ -1,0 +1,126 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# MPI jobs in a Slurm cluster of four nodes, which are namespaces (devtools/cluster.sh): with
+# weft-switch on each node, with UDP sockets over two rails, and with faults.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/../proc/lib.sh"
+
+root=$(realpath "$(dirname "$0")/../..")
+[ -x "$build/test/provider/mpi_ranks" ] || { echo "there is no mpi_ranks in this build"; exit 77; }
+[ "$(id -u)" = 0 ] || { echo "network namespaces need root"; exit 77; }
+for program in slurmctld slurmd munged nsenter; do
+	PATH=$PATH:/usr/sbin command -v $program >/dev/null ||
+		{ echo "there is no $program here (slurmctld, slurmd, munge)"; exit 77; }
+done
+
+ranks=/run/build/test/provider/mpi_ranks
+export WEFT_BUILD=$build WEFT_CLUSTER=$dir/cluster
+chmod 755 "$dir" # the users' jobs read Slurm's configuration
+cluster=("$root/devtools/cluster.sh")
+trap '"${cluster[@]}" down; tidy' EXIT
+"${cluster[@]}" up 4 >"$dir/up" 2>&1 || {
+	cat "$dir/up"
+	! grep -q "no namespaces for" "$dir/up" || exit 77
+	exit 1
+}
+
+# job USER N MODE...: N ranks on four nodes, a job for each mode; none reports an error.
+job() {
+	local user=$1 n=$2 mode
+	shift 2
+	for mode in "$@"; do
+		timeout -k 10 "$(stretch 60 300)" "${cluster[@]}" as "$user" env "${with[@]}" \
+			srun -N 4 -n "$n" --overcommit "$ranks" "$mode" \
+			>"$dir/$user.out" 2>"$dir/$user.err"
+		tail -n 20 "$dir/$user.out" "$dir/$user.err"
+		grep -q "^$mode: $n ranks, 0 errors$" "$dir/$user.out" || return 1
+	done
+}
+with=()
+
+# begin USER N MODE: in the background (job_pid), until its first round is over.
+begin() {
+	rm -f "$dir/$1.out"
+	job "$@" &
+	job_pid=$!
+	until_said "$dir/$1.out" "first round" $job_pid
+}
+
+# remains NODE: what processes have left there, but not what each user's folder keeps.
+remains() {
+	"${cluster[@]}" left "$1" | grep -v "recorder-\|switch.*memif$\|@weft/netdev"
+}
+
+over_the_switches() {
+	with=()
+	job alice 16 p2p coll
+}
+
+over_udp() {
+	with=(WEFT_LANES="udp:rail1;udp:rail2")
+	job alice 8 p2p
+}
+
+# A cable of two is cut for 3 s: no byte is wrong, no rank fails.
+rail_dies() {
+	with=(WEFT_LANES="udp:rail1;udp:rail2")
+	begin alice 4 exchange12 || return 1
+	"${cluster[@]}" rail 2 1 down
+	sleep 3
+	"${cluster[@]}" rail 2 1 up
+	wait $job_pid
+}
+
+switch_restarts() {
+	with=()
+	begin alice 8 exchange12 || return 1
+	"${cluster[@]}" switch 2 || return 1
+	wait $job_pid
+}
+
+node_stops() {
+	with=()
+	begin alice 8 exchange12 || return 1
+	"${cluster[@]}" pause 3 5
+	wait $job_pid
+}
+
+# The job ends within seconds, and nothing of it remains.
+rank_is_killed() {
+	local begin i node
+	with=()
+	begin alice 8 exchange300 || return 1
+	begin=$SECONDS
+	"${cluster[@]}" on 4 pkill -KILL -n -x mpi_ranks || return 1
+	! wait $job_pid || { echo "the job ended well"; return 1; }
+	[ $((SECONDS - begin)) -le "$(stretch 10)" ] ||
+		{ echo "the job ended after $((SECONDS - begin)) s"; return 1; }
+	grep -qE "task [0-9]+: Killed|wn4" "$dir/alice.err" ||
+		{ echo "no message names the rank"; return 1; }
+	for ((i = 0; i < 100; i++)); do
+		[ -n "$(for node in 1 2 3 4; do remains $node; done)" ] || return 0
+		sleep 0.1
+	done
+	for node in 1 2 3 4; do remains $node; done
+	return 1
+}
+
+# Another user's job sends as fast as it can meanwhile.
+two_users() {
+	local rc=0
+	with=()
+	begin bob 4 exchange15 || return 1
+	job alice 8 coll || rc=1
+	wait $job_pid && return $rc
+}
+
+check "16 ranks of an ordinary user on four nodes, over the switches" over_the_switches
+check "8 ranks over UDP sockets on two rails" over_udp
+check "a rail dies and comes back" rail_dies
+check "a switch is killed and started again" switch_restarts
+check "a node stops for 5 s" node_stops
+check "a rank is killed: the job ends, and nothing of it remains" rank_is_killed
+check "two users' jobs at once" two_users
+tap_end
