@@ -6,17 +6,20 @@
 # provider. It prints a line for each step at the end; the exit code is 0 when no step failed with
 # Weft alone.
 #
-#	devtools/mpi-soak.sh [--fabtests FOLDER] [STEP...]
+#	devtools/mpi-soak.sh [--fabtests FOLDER] [--mpich FOLDER] [STEP...]
 #
 #	netpipe    NPopenmpi, with its integrity test
 #	hpcc       2 and 4 ranks, with its verification
 #	crowd      8 ranks, each kind of communication; ranks yield their core while they wait
 #	fabtests   libfabric's own test programs, with its tcp;ofi_rxm as the reference
+#	mpich      MPICH's own test programs (pt2pt, rma, datatype, coll), with the same reference;
+#	           about an hour on an idle machine
 #
 # devtools/bench.sh (mpi) measures figures. A step that lacks a program names it. Debian has no
 # package of fabtests: --fabtests names the folder of its programs (fi_rdm ...), else they are
-# searched in PATH. MPICH's test programs are missing here: they come with its sources alone. A
-# program has at most WEFT_SOAK_LIMIT (300) seconds, a program of fabtests 60.
+# searched in PATH. Nor has Debian an MPICH over libfabric: --mpich names the folder test/mpi of its
+# sources, configured with --with-mpi and built (doc/mpi.md). A program has at most WEFT_SOAK_LIMIT
+# (300) seconds, a program of fabtests 60.
 set -uo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -39,7 +42,7 @@ results=()
 failed=0
 
 usage() {
-	sed -n '4,19s/^# \{0,1\}//p' "$self"
+	sed -n '4,/^set/s/^# \{0,1\}//p' "$self"
 	exit "$1"
 }
 
@@ -183,23 +186,67 @@ fabtests() {
 	done
 }
 
+mpich_dir=
+
+# mpich_list PROVIDER FOLDER LIST TAP: the programs of LIST by MPICH's own script.
+mpich_list() {
+	(cd "$mpich_dir/$2" &&
+		env MPIR_CVAR_NOLOCAL=1 FI_PROVIDER="$1" MPITEST_TIMEOUT="$limit" \
+			../runtests -srcdir=. -tests="$3" -tapfile="$4" >"$tmp/out" 2>&1 </dev/null)
+}
+
+# Lines of a list of tests whose program and number of ranks have failed: "not ok - ./NAME RANKS #".
+mpich_failed() {
+	awk 'NR == FNR { if ($1 == "not") { sub(".*/", "", $4); bad[$4 " " $5] = 1 } next }
+		($1 " " $2) in bad' "$1" "$2"
+}
+
+mpich() {
+	local folder list passed line
+	[ -x "$mpich_dir/runtests" ] ||
+		{ lacks mpich "runtests (MPICH's folder test/mpi; --mpich FOLDER)"; return; }
+	for folder in pt2pt rma datatype coll; do
+		list=$mpich_dir/$folder/testlist
+		mpich_list weft $folder "$list" "$tmp/weft.tap"
+		passed=$(grep -c '^ok' "$tmp/weft.tap")
+		mpich_failed "$tmp/weft.tap" "$list" >"$tmp/again"
+		result mpich "$folder: $passed programs" "$([ "$passed" != 0 ] && echo ok ||
+			echo failed)" -
+		[ -s "$tmp/again" ] || continue
+		mpich_list "tcp;ofi_rxm" $folder "$tmp/again" "$tmp/reference.tap"
+		mpich_failed "$tmp/reference.tap" "$tmp/again" >"$tmp/both"
+		while read -r line; do
+			result mpich "$line" failed \
+				"$(grep -qxF "$line" "$tmp/both" && echo failed || echo ok)"
+		done <"$tmp/again"
+	done
+}
+
 # ------------------------------------------------------------------
 
-case ${1:-} in
--h | --help) usage 0 ;;
---fabtests)
-	[ $# -gt 1 ] || usage 2
-	fab_dir=$(cd "$start" && realpath "$2")/
-	shift 2
-	;;
-esac
+while :; do
+	case ${1:-} in
+	-h | --help) usage 0 ;;
+	--fabtests)
+		[ $# -gt 1 ] || usage 2
+		fab_dir=$(cd "$start" && realpath "$2")/
+		shift 2
+		;;
+	--mpich)
+		[ $# -gt 1 ] || usage 2
+		mpich_dir=$(cd "$start" && realpath "$2")
+		shift 2
+		;;
+	*) break ;;
+	esac
+done
 steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(netpipe hpcc crowd fabtests)
+[ ${#steps[@]} -gt 0 ] || steps=(netpipe hpcc crowd fabtests mpich)
 [ -f "$weft_build/provider/libweft-fi.so" ] || weft_die "there is no provider in $weft_build"
 command -v mpirun >/dev/null || weft_die "there is no mpirun: devtools/setup.sh build mpi"
 for step in "${steps[@]}"; do
 	case $step in
-	netpipe | hpcc | crowd | fabtests) $step ;;
+	netpipe | hpcc | crowd | fabtests | mpich) $step ;;
 	*) usage 2 ;;
 	esac
 done
