@@ -21,9 +21,10 @@ for name in "${ns[@]}"; do
 	}
 done
 
-# link NAME MTU [ADDRESS PREFIX [SIDE SIDE]]: a veth of this name in both namespaces.
+# link NAME MTU [ADDRESS PREFIX [SIDE SIDE]]: a veth of this name in both namespaces. The kernel
+# reports that an end is up as much as a second after both ends are.
 link() {
-	local side sides=("${4:-0}" "${5:-1}") i
+	local side sides=("${4:-0}" "${5:-1}") i n
 	ip -n "${ns[${sides[0]}]}" link add name "$1" mtu "$2" type veth peer name "$1" mtu \
 		"$2" netns "${ns[${sides[1]}]}" ||
 		return 1
@@ -32,6 +33,13 @@ link() {
 		[ -z "${3:-}" ] || ip -n "${ns[$side]}" addr add "$3.$((i + 1))/24" dev "$1" ||
 			return 1
 		ip -n "${ns[$side]}" link set dev "$1" up || return 1
+	done
+	for i in 0 1; do
+		for ((n = 0; n < 100; n++)); do
+			ip -n "${ns[${sides[$i]}]}" -o link show dev "$1" | grep -q "state UP" &&
+				break
+			sleep 0.05
+		done
 	done
 }
 

@@ -142,7 +142,6 @@ static int list_missing(weft_lane_resource_cb add, void *arg, int n)
 
 int weft_port_ethdev_list(weft_lane_resource_cb add, void *arg)
 {
-	struct weft_lane_resource r;
 	char name[8], why[160];
 	uint16_t id;
 	int n = 0, rc = 0;
@@ -156,9 +155,8 @@ int weft_port_ethdev_list(weft_lane_resource_cb add, void *arg)
 		if (!is_ours_to_use(id))
 			continue;
 		snprintf(name, sizeof(name), "%u", id);
-		r.name = name;
-		r.why = leave_to_kernel(id, why, sizeof(why));
-		rc = add(arg, &r);
+		rc = add(arg, &(struct weft_lane_resource){
+				      .name = name, .why = leave_to_kernel(id, why, sizeof(why))});
 		n++;
 	}
 	pthread_mutex_unlock(&weft_port_lock);
