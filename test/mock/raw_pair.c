@@ -90,6 +90,7 @@ static uint16_t wire_rx(struct weft_frame_port *port, struct rte_mbuf **pkts, ui
 	unsigned int i, k = 0;
 	uint16_t got = 0;
 
+	e->polls++;
 	for (i = 0; i < e->queued; i++) {
 		if (got < n && e->queue[i].due <= e->pair->now)
 			pkts[got++] = e->queue[i].m;

@@ -42,7 +42,7 @@ struct pair_end {
 	void (*on_suspect)(struct pair_end *e, struct weft_lane_ep *lane_ep, int status);
 	int status;
 	char text[512];
-	unsigned int kicks;
+	unsigned int kicks, polls;
 	uint64_t rx_verdict; /* with nic_csum: the NIC says so of what comes */
 
 	/* what came: checked by the test */

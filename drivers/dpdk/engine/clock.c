@@ -135,6 +135,7 @@ int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due)
 			return rc;
 	}
 	*due = within < *due - now ? now + within : *due;
+	iface->rest_until = 0; /* frames may have caused the wake-up */
 	iface->slept = wakes;
 	iface->sleep_max = *due - now;
 	return 0;

@@ -88,6 +88,9 @@ const struct weft_lane_counter weft_raw_counter_help[] = {
  * The port reclaims sent buffers only when it is called: right after the last frame, and then at
  * growing intervals while nothing happens. Every IDLE_KICK polls it is called in any case, since a
  * port may have to attend to a peer that arrives late.
+ *
+ * A worker whose peers are on its own host may have a port without connections. Its progress calls
+ * rest where a poll takes longer than a message over shared memory.
  */
 static void idle_poll(struct raw_iface *iface)
 {
@@ -95,6 +98,8 @@ static void idle_poll(struct raw_iface *iface)
 
 	if (unlikely(iface->port->event))
 		raw_port_look(iface);
+	if (iface->port->idle_wait && iface->conn_count == 0 && iface->txq.count == 0)
+		iface->rest_until = iface->now + iface->port->idle_wait;
 	if (n % IDLE_KICK != 0 && ((n & (n - 1)) != 0 || !iface->tx_used))
 		return;
 	if (iface->port->ops->tx_kick)
@@ -108,6 +113,8 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 	struct raw_iface *iface = raw_iface_of(base);
 	unsigned int n;
 
+	if (unlikely(now < iface->rest_until))
+		return 0;
 	raw_clocks(iface, now);
 	iface->slept = false;
 	iface->in_progress = true;

@@ -73,6 +73,7 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	TAILQ_INSERT_TAIL(&iface->conns, c, link);
 	iface->refs[index] = (struct raw_ref){.id = c->id, .token = c->token, .conn = c};
 	iface->conn_count++;
+	iface->rest_until = 0;
 	raw_count(iface, passive ? RAW_CONN_PASSIVE : RAW_CONN_ACTIVE);
 	return c;
 }

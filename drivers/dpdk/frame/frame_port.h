@@ -174,6 +174,11 @@ struct weft_frame_port {
 	 * cleared by look()
 	 */
 	bool event;
+	/**
+	 * ns; a poll is a system call, so an owner without connections polls once in this time.
+	 * 0 = each progress call polls
+	 */
+	uint32_t idle_wait;
 	const char *driver; /**< part of lane names in front of the resource's; NULL = "dpdk" */
 	char name[64];      /**< resource name, e.g. "0" */
 	/** hardware identity, e.g. PCI address; vdev name for virtual ports */

@@ -189,8 +189,9 @@ static int route_check(const struct weft_udp *u, uint32_t ip, char *why, size_t 
 #define HDR_BUFS_MAX 8191u
 #define CACHE 256u
 
-#define LATENCY 12e-6 /* s, one way over a veth; measured for each connection */
-#define SPEED 1.25e9  /* bytes/s, if the interface reports none */
+#define LATENCY 12e-6      /* s, one way over a veth; measured for each connection */
+#define IDLE_WAIT 1000000u /* ns */
+#define SPEED 1.25e9       /* bytes/s, if the interface reports none */
 #define TX_DEPTH 512u
 #define LATE_MAX 64u
 /* The kernel's own structures for a datagram in a receive buffer, in addition to its bytes. */
@@ -261,7 +262,6 @@ static int udp_wait_fd(struct weft_frame_port *fp)
 static int udp_arm(struct weft_frame_port *fp, uint64_t *within)
 {
 	(void)within;
-	weft_udp_poll_now(weft_udp_of(fp));
 	return weft_udp_of(fp)->rx.count > 0 ? -EBUSY : 0;
 }
 
@@ -461,6 +461,7 @@ static void fill_port(struct weft_udp *u, const struct weft_udp_opts *o)
 	if (!(fp->bandwidth > 0))
 		fp->bandwidth = SPEED;
 	fp->latency = LATENCY;
+	fp->idle_wait = IDLE_WAIT;
 	fp->link = WEFT_LANE_LINK_HOST;
 	fp->udp_port = u->listens;
 	fp->path_ports = (struct weft_port_range){

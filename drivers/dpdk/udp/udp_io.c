@@ -183,38 +183,6 @@ static uint32_t take(struct weft_udp *u, const struct recv_call *c, uint32_t k,
 	return used;
 }
 
-/* ---- idle ports ------------------------------------------------------------------------------ */
-
-/*
- * A poll is a system call, which takes longer than a message over shared memory. A port without
- * connections, as that of a worker whose peers are on this host, is therefore polled by time.
- * Connections send keepalives every 5 s, so they never wait for such a poll.
- */
-#define IDLE_AFTER 12u   /* s without datagrams */
-#define IDLE_PER_S 1000u /* polls of an idle port in a second */
-
-static void stays_busy(struct weft_udp *u)
-{
-	u->rx.idle_at = rte_rdtsc() + IDLE_AFTER * rte_get_tsc_hz();
-}
-
-void weft_udp_poll_now(struct weft_udp *u)
-{
-	u->rx.poll_at = 0;
-}
-
-static bool may_poll(struct weft_udp_rx *rx)
-{
-	uint64_t now = rte_rdtsc();
-
-	if (now < rx->idle_at)
-		return true;
-	if (now < rx->poll_at)
-		return false;
-	rx->poll_at = now + rte_get_tsc_hz() / IDLE_PER_S;
-	return true;
-}
-
 /* ---- calls ---------------------------------------------------------------------------------- */
 
 /* @return messages for which there are buffers */
@@ -346,7 +314,6 @@ static bool poll_sock(struct weft_udp *u, uint32_t sock)
 		u->stats.rx_empty++;
 		return false;
 	}
-	stays_busy(u);
 	for (int k = 0; k < got; k++)
 		used[k] = received(u, &c, (uint32_t)k, sock);
 	compact(u, &c, used, (uint32_t)got);
@@ -373,7 +340,7 @@ uint16_t weft_udp_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_
 	bool busy;
 	uint16_t i;
 
-	if (rx->count == 0 && may_poll(rx)) {
+	if (rx->count == 0) {
 		busy = poll_sock(u, rx->hot);
 		if (u->num_socks > 1 && ++rx->quiet >= (busy ? OTHERS_BUSY : OTHERS_IDLE))
 			poll_others(u);
@@ -639,7 +606,6 @@ uint16_t weft_udp_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_
 	struct send_call c;
 
 	c.u = weft_udp_of(fp);
-	stays_busy(c.u);
 	while (done < n) {
 		some = gather(&c, &pkts[done], (uint16_t)(n - done));
 		if (some == 0) {

@@ -8,9 +8,6 @@
 
 #include "udp/udp_socket.h"
 
-/** The next weft_udp_rx() polls: the owner has slept, and may have been woken by a datagram. */
-void weft_udp_poll_now(struct weft_udp *u);
-
 uint16_t weft_udp_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n);
 
 int weft_udp_rx_init(struct weft_udp *u);

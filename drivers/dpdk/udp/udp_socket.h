@@ -55,8 +55,6 @@ struct weft_udp_rx {
 	uint32_t calm;    /**< calls without a merged datagram */
 	uint32_t quiet;   /**< calls since the other sockets were checked */
 	uint32_t hot;     /**< socket that received last */
-	uint64_t poll_at; /**< no system call before this time (TSC); 0 = any time */
-	uint64_t idle_at; /**< the port counts as idle from this time on, without datagrams */
 	uint8_t *spill;   /**< WEFT_UDP_MSGS x 64 KiB, for what does not fit the buffers */
 	uint8_t *flat;    /**< 64 KiB: a datagram whose frames have another length than expected */
 };

@@ -304,6 +304,28 @@ static void a_port_in_memory_tries_no_further_paths(void **state)
 	assert_int_equal(control_frames(false), 0);
 }
 
+/*
+ * A poll of a port over sockets is a system call, which peers on other lanes pay for.
+ * @behaviour T33
+ */
+static void a_port_without_connections_rests(void **state)
+{
+	unsigned int before;
+
+	(void)state;
+	pair_open(&pair, NULL, 36);
+	B->port.idle_wait = 1000000;
+	before = B->polls;
+	pair_run(&pair, 20000000, NULL);
+	assert_in_range(B->polls - before, 19, 21);
+	/* It accepts a connection, and rests no more while it has one. */
+	pair_connect(&pair);
+	before = B->polls;
+	pair_run(&pair, 1000000, NULL);
+	assert_in_range(B->polls - before, 999, 1001);
+	pair_close(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +337,7 @@ int main(void)
 		cmocka_unit_test(slots_come_on_demand_and_go),
 		cmocka_unit_test(polled_when_it_requests_it_it_misses_nothing),
 		cmocka_unit_test(a_port_in_memory_tries_no_further_paths),
+		cmocka_unit_test(a_port_without_connections_rests),
 	};
 
 	return cmocka_run_group_tests_name("raw_idle", tests, NULL, NULL);
