@@ -22,13 +22,7 @@ serve() {
 	timeout -k 10 100 "$accepted" server "$address" "$1" >"$dir/server.out" \
 		2>"$dir/server.err" &
 	server_pid=$!
-	for _ in $(seq 1200); do
-		[ ! -e "$address" ] || return 0
-		kill -0 $server_pid 2>/dev/null || break
-		sleep 0.05
-	done
-	echo "the server did not start"
-	return 1
+	until_exists "$address" $server_pid
 }
 
 # visit stay|close: a client in the background, whose callback is replaced at the server.

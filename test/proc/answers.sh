@@ -153,7 +153,7 @@ dead_sockets_are_removed() {
 	before=$(find "$folder" -name 'answers-*' 2>/dev/null | wc -l)
 	"$reconnect" server "$dir/address" 2>"$dir/server.err" &
 	server_pid=$!
-	for _ in $(seq 1200); do [ ! -e "$dir/address" ] || break; sleep 0.05; done
+	until_exists "$dir/address" $server_pid || return 1
 	"$info" --show lanes --pid $server_pid | grep -q 'shm:host up' || return 1
 	kill -9 $server_pid
 	wait $server_pid 2>/dev/null

@@ -123,6 +123,28 @@ until_said() {
 	}
 }
 
+# until_exists FILE PID: waits for a file that a process makes when it is ready, as long as the
+# process lives.
+until_exists() {
+	local i
+	for ((i = 0; i < 1200; i++)); do
+		[ ! -e "$1" ] || return 0
+		kill -0 "$2" 2>/dev/null || break
+		sleep 0.05
+	done
+	echo "process $2 did not get ready"
+	return 1
+}
+
+# log_has PATTERN: the client's log has such a line.
+log_has() {
+	grep -E -- "$1" "$dir/client.err" || {
+		cat "$dir/client.err"
+		echo "no line with '$1'"
+		return 1
+	}
+}
+
 # start_server PROGRAM ARGS...: in the background, until it waits for its client. Its standard input
 # is $server_in, its standard output $server_out.
 start_server() {

@@ -18,13 +18,7 @@ serve() {
 	address=$dir/address.$number
 	"$reconnect" server "$address" >"$dir/server.out" 2>"$dir/server.err" &
 	server_pid=$!
-	for _ in $(seq 1200); do
-		[ ! -e "$address" ] || return 0
-		kill -0 $server_pid 2>/dev/null || break
-		sleep 0.05
-	done
-	echo "the server did not start"
-	return 1
+	until_exists "$address" $server_pid
 }
 
 # ask COUNT: a client that has COUNT messages answered.

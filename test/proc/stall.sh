@@ -46,10 +46,7 @@ spoilt() {
 	rm -f "$dir/address"
 	run 0 hub "$dir/address" 3000
 	hub_pid=$!
-	for _ in $(seq 1200); do
-		[ ! -e "$dir/address" ] || break
-		sleep 0.05
-	done
+	until_exists "$dir/address" $hub_pid || return 1
 	run 1 good "$dir/address"
 	good_pid=$!
 	run 3 bad "$dir/address"

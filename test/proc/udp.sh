@@ -45,15 +45,6 @@ client() {
 }
 new_pair() { :; }
 
-# log_has PATTERN: the client's log has such a line.
-log_has() {
-	grep -E -- "$1" "$dir/client.err" || {
-		cat "$dir/client.err"
-		echo "no line with '$1'"
-		return 1
-	}
-}
-
 # pair ARGS...: a server, and a client to its end.
 pair() {
 	start_server "$perf" || return 1

@@ -44,15 +44,6 @@ client() {
 		>"$dir/client.out" 2>"$dir/client.err"
 }
 
-# log_has PATTERN: the client's log has such a line.
-log_has() {
-	grep -E -- "$1" "$dir/client.err" || {
-		cat "$dir/client.err"
-		echo "no line with '$1'"
-		return 1
-	}
-}
-
 # perf_runs ARGS...: both ends get them.
 perf_runs() {
 	start_server "$perf" "$@" || return 1

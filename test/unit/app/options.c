@@ -67,7 +67,7 @@ static int parse(struct own *o, const char *line)
 		argv[argc++] = w;
 	argv[argc] = NULL;
 	*o = (struct own){0};
-	optind = 0; /* getopt begins anew */
+	optind = 0; /* getopt starts with the first argument */
 	return cli_options_parse(&command, o, argc, argv);
 }
 
