@@ -194,7 +194,7 @@ check "weft-perf: EAL argument that is none" refuses 2 "EAL did not start" "$per
 	--nonsense -- -t tag_lat
 # @behaviour X3
 check "weft-perf: no port at all" refuses 1 "no lane could be opened" "$perf" \
-	"${eal[@]}" -- -L -shm -W 1 -p 1 localhost
+	"${eal[@]}" -- -L "-shm;-udp" -W 1 -p 1 localhost
 nothing_else() {
 	refuses 1 "no server listens" "$perf" -W 1 -p 1 127.0.0.1 &&
 		[ "$(wc -l <"$dir/client.err")" = 1 ]

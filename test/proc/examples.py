@@ -17,6 +17,7 @@ import filecmp
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,7 +33,7 @@ WITH_NIC = ('mount -t sysfs sysfs /sys; ip link add %s type veth peer name p6; '
 # In the directory of the reader's that examples pack.
 FILES = ['empty', 'file', 'large']
 # What a reader has to replace by something of their own.
-OWN = {'my.ini': os.path.join(ROOT, 'examples/profiles/ena-4.ini'),
+OWN = {'HOST': 'localhost', 'my.ini': os.path.join(ROOT, 'examples/profiles/ena-4.ini'),
        '/usr/local/share/doc/weft': os.path.join(ROOT, 'examples')}
 
 
@@ -106,7 +107,7 @@ def start(command, env, directory, log):
     with open(log, 'w') as out:
         return subprocess.Popen(['bash', '-c', 'set -o pipefail; ' + command], env=env,
                                 cwd=directory, stdin=subprocess.DEVNULL,
-                                stdout=out, stderr=out)
+                                stdout=out, stderr=out, start_new_session=True)
 
 
 def binds(command):
@@ -124,16 +125,17 @@ def short(command):
 
 def run_block(commands, directory):
     """@return what went wrong, or None"""
-    bridge = []
+    running = []
     try:
-        return run_commands(commands, directory, bridge)
+        return run_commands(commands, directory, running)
     finally:
-        for process in bridge:
-            process.terminate()
+        for process in running:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
-def run_commands(commands, directory, bridge):
+def run_commands(commands, directory, running):
     env = dict(os.environ, PATH=PROGRAMS + ':' + os.environ['PATH'])
     for name in [n for n in env if n.startswith('WEFT_') and n != 'WEFT_TEST_NO_HUGE']:
         del env[name]
@@ -150,14 +152,13 @@ def run_commands(commands, directory, bridge):
         if NIC in command:
             command = "unshare -nm bash -c '%s%s'" % (WITH_NIC, command)
         process = start(('exec ' if bridges(command) else '') + short(command), env, directory, log)
+        running.append(process)
         if bridges(command):
-            bridge.append(process)
             if not wait_for(log, ' -> ', process):
                 return '%s\n%s' % (command, open(log).read())
             continue
         if is_end(command) and server is None:
             if not wait_for(log, 'waiting for a client', process):
-                process.kill()
                 return '%s\n%s' % (command, open(log).read())
             server = (process, command, log)
             continue
@@ -165,13 +166,11 @@ def run_commands(commands, directory, bridge):
             try:
                 code = p.wait(timeout=120)
             except subprocess.TimeoutExpired:
-                p.kill()
                 code = 'none after 120 s'
             if code != 0:
                 return '%s\nexit code %s\n%s' % (c, code, open(l).read())
         server = None if is_end(command) else server
     if server:
-        server[0].kill()
         return 'no other end for ' + server[1]
     return unpacked_wrong(directory) if any(unpacks(c) for c in commands) else None
 

@@ -51,12 +51,12 @@ struct weft_udp_rx {
 	/** empty buffers: the first ones are those of the next call */
 	struct rte_mbuf *stash[WEFT_UDP_MSGS * WEFT_UDP_SEGS];
 	uint32_t stashed;
-	uint32_t seg;     /**< payload of the frames that the kernel merges; 0 = none are merged */
-	uint32_t calm;    /**< calls without a merged datagram */
-	uint32_t quiet;   /**< calls since the other sockets were checked */
-	uint32_t hot;     /**< socket that received last */
-	uint8_t *spill;   /**< WEFT_UDP_MSGS x 64 KiB, for what does not fit the buffers */
-	uint8_t *flat;    /**< 64 KiB: a datagram whose frames have another length than expected */
+	uint32_t seg;   /**< payload of the frames that the kernel merges; 0 = none are merged */
+	uint32_t calm;  /**< calls without a merged datagram */
+	uint32_t quiet; /**< calls since the other sockets were checked */
+	uint32_t hot;   /**< socket that received last */
+	uint8_t *spill; /**< WEFT_UDP_MSGS x 64 KiB, for what does not fit the buffers */
+	uint8_t *flat;  /**< 64 KiB: a datagram whose frames have another length than expected */
 };
 
 struct weft_udp {
