@@ -461,9 +461,10 @@ void trace_free(struct trace *t)
 
 	if (!t)
 		return;
-	for (i = 0; i < t->num_flows; i++)
+	for (i = 0; i < t->num_flows; i++) {
 		free(t->flow[i].came);
-	free(t->flow[i].floors);
+		free(t->flow[i].floors);
+	}
 	trace_pending_free(t->pending);
 	follow_free(t->follow);
 	free(t->names);
