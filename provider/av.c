@@ -150,7 +150,7 @@ static void put_peer(struct wfi_peer *peer)
 	wfi_ops_end(peer, -ECONNRESET);
 	drop_rkeys(peer);
 	if (peer->ep)
-		weft_ep_close(peer->ep, 0, NULL, NULL);
+		wfi_connection_close(peer->ep);
 	LIST_REMOVE(peer, entry);
 	free(peer);
 }

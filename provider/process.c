@@ -100,17 +100,36 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Messages that are complete for the application may still wait for credit or a window. */
+static void connection_closed(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	wfi.closing--;
+}
+
+void wfi_connection_close(struct weft_ep *ep)
+{
+	struct weft_op_params params = WEFT_INIT(struct weft_op_params, .cb = connection_closed);
+
+	if (weft_ep_close(ep, 0, &params, NULL) == WEFT_INPROGRESS)
+		wfi.closing++;
+}
+
+/*
+ * Messages that are complete for the application may still wait for credit or a window. A flush of
+ * the worker leaves out closed connections, and the end of the worker would end their closes.
+ */
 static void flush(void)
 {
 	uint64_t end = now_ns() + FLUSH_NS;
 	struct weft_request *req = NULL;
 
-	if (weft_worker_flush(wfi.worker, NULL, &req) != WEFT_INPROGRESS)
-		return;
-	while (weft_request_test(req, NULL) == WEFT_INPROGRESS && now_ns() < end)
+	weft_worker_flush(wfi.worker, NULL, &req);
+	while (((req && weft_request_test(req, NULL) == WEFT_INPROGRESS) || wfi.closing > 0) &&
+	       now_ns() < end) {
 		weft_worker_progress(wfi.worker);
-	weft_request_free(req);
+		sched_yield(); /* the peer may need this core */
+	}
+	if (req)
+		weft_request_free(req);
 }
 
 void wfi_worker_put(void)

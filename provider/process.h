@@ -25,6 +25,7 @@ struct wfi_process {
 	unsigned int progress_calls;
 	unsigned int empty_calls; /**< consecutive calls without an event */
 	unsigned int domains, endpoints;
+	unsigned int closing; /**< connections whose close is under way */
 	struct wfi_options options;
 	struct weft_context *ctx;
 	struct weft_worker *worker; /**< NULL without endpoints */
@@ -86,8 +87,10 @@ void wfi_process_put(void);
 
 /** One more endpoint. Locked. @return 0, or a negative libfabric error */
 int wfi_worker_get(void);
-/** One endpoint less. Locked. */
+/** One endpoint less. The last one waits until its messages are delivered. Locked. */
 void wfi_worker_put(void);
+/** Close a connection; what was sent over it is first delivered. Locked. */
+void wfi_connection_close(struct weft_ep *ep);
 
 /** In a child of fork(): all state is the parent's, including the lock. */
 void wfi_process_forked(void);

@@ -404,14 +404,62 @@ static void bad_addresses(void **state)
 	world_close(&w);
 }
 
+#define LAST_MANY 3000u
+#define LAST_BYTES 500u
+
+/*
+ * An MPI removes the addresses of its peers and closes its endpoint right after its last sends. The
+ * peer, which is late, receives them all.
+ */
+static void last_messages_of_a_removed_peer(void **state)
+{
+	uint8_t bytes[LAST_BYTES] = {0};
+	struct world w;
+	uint32_t i;
+
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED});
+	if (w.me == 0)
+		world_send(&w, bytes, sizeof(bytes), 9);
+	else
+		world_recv(&w, bytes, sizeof(bytes), 9);
+	world_barrier_progress(&w);
+	if (w.me == 0) {
+		for (i = 0; i < LAST_MANY; i++) {
+			memcpy(bytes, &i, sizeof(i));
+			CHECK((int)fi_tinject(w.ep, bytes, sizeof(bytes), w.peer, 1));
+		}
+		CHECK(fi_av_remove(w.av, &w.peer, 1, 0));
+		world_barrier(); /* the peer has made no progress so far */
+		world_close_ep(&w);
+		world_barrier();
+	} else {
+		world_barrier();
+		for (i = 0; i < LAST_MANY; i++) {
+			uint32_t got;
+
+			world_recv(&w, bytes, sizeof(bytes), 1);
+			memcpy(&got, bytes, sizeof(got));
+			assert_int_equal(got, i);
+		}
+		world_barrier();
+	}
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(immediate_data), cmocka_unit_test(kinds_apart),
-		cmocka_unit_test(multi_recv),     cmocka_unit_test(multi_recv_cancelled),
-		cmocka_unit_test(injecting),      cmocka_unit_test(leaves_now),
-		cmocka_unit_test(delivered),      cmocka_unit_test(several_endpoints),
-		cmocka_unit_test(bad_addresses),  cmocka_unit_test(forms_without_a_tag),
+		cmocka_unit_test(immediate_data),
+		cmocka_unit_test(kinds_apart),
+		cmocka_unit_test(multi_recv),
+		cmocka_unit_test(multi_recv_cancelled),
+		cmocka_unit_test(injecting),
+		cmocka_unit_test(leaves_now),
+		cmocka_unit_test(delivered),
+		cmocka_unit_test(several_endpoints),
+		cmocka_unit_test(bad_addresses),
+		cmocka_unit_test(forms_without_a_tag),
+		cmocka_unit_test(last_messages_of_a_removed_peer),
 	};
 
 	world_begin();
