@@ -62,46 +62,56 @@ static int send_text(int fd, const char *text, size_t len, double until)
 
 static bool is_complete(const char *text, size_t len)
 {
-	return len >= 5 && memcmp(text + len - 5, "\nend\n", 5) == 0;
+	return (len >= 5 && memcmp(text + len - 5, "\nend\n", 5) == 0) ||
+	       (len == 4 && memcmp(text, "end\n", 4) == 0);
 }
 
 /*
- * Receive up to the line "end". Nothing follows it: the other end sends its next text when it has
- * this end's. @return 0 or a negative error
+ * Receive what has arrived of a text. Nothing follows its line "end": the other end sends its next
+ * text when it has this end's. @return 1 the text is complete; 0 more follows; or a negative error
  */
+static int recv_some(int fd, char text[CHECK_TEXT], size_t *len)
+{
+	ssize_t n = recv(fd, text + *len, CHECK_TEXT - 1 - *len, MSG_DONTWAIT);
+
+	if (n == 0)
+		return *len == CHECK_TEXT - 1 ? -EPROTO : -ECONNRESET;
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	*len += (size_t)n;
+	text[*len] = '\0';
+	if (strlen(text) != *len)
+		return -EPROTO;
+	return is_complete(text, *len);
+}
+
+/* @return 0 or a negative error */
 static int recv_text(int fd, char text[CHECK_TEXT], double until)
 {
 	size_t len = 0;
-	ssize_t n;
-	int err;
+	int rc = 0;
 
-	while (!is_complete(text, len) && !(len == 4 && memcmp(text, "end\n", 4) == 0)) {
-		err = ready(fd, POLLIN, until);
-		if (err < 0)
-			return err;
-		n = recv(fd, text + len, CHECK_TEXT - 1 - len, MSG_DONTWAIT);
-		if (n == 0)
-			return len == CHECK_TEXT - 1 ? -EPROTO : -ECONNRESET;
-		if (n < 0 && errno != EAGAIN)
-			return -errno;
-		if (n > 0)
-			len += (size_t)n;
+	while (rc == 0) {
+		rc = ready(fd, POLLIN, until);
+		if (rc == 0)
+			rc = recv_some(fd, text, &len);
 	}
-	text[len] = '\0';
-	return strlen(text) == len ? 0 : -EPROTO;
+	return rc < 0 ? rc : 0;
 }
 
 /* ---- the exchange --------------------------------------------------------------------------- */
 
-static int exchange_facts(int fd, const struct check_facts *mine, struct check_facts *theirs)
+/* @param received  the text of the other end if it has arrived already, or NULL; is changed */
+static int exchange_facts(int fd, const struct check_facts *mine, char *received,
+			  struct check_facts *theirs)
 {
 	char text[CHECK_TEXT];
 	double until = sys_seconds() + EXCHANGE;
 	int err = send_text(fd, text, check_facts_write(mine, text), until);
 
-	if (err == 0)
+	if (err == 0 && !received)
 		err = recv_text(fd, text, until);
-	return err == 0 ? check_facts_parse(text, theirs) : err;
+	return err == 0 ? check_facts_parse(received ? received : text, theirs) : err;
 }
 
 static int exchange_seen(int fd, struct check_end *here, struct check_end *there)
@@ -116,14 +126,15 @@ static int exchange_seen(int fd, struct check_end *here, struct check_end *there
 	return err == 0 ? check_seen_parse(text, theirs, mine, &there->seen) : err;
 }
 
-static int run(int fd, struct check_probe *probe, struct check_end *here, struct check_end *there)
+static int run(int fd, struct check_probe *probe, char *received, struct check_end *here,
+	       struct check_end *there)
 {
 	int err = check_facts_read(&here->facts);
 
 	if (err == 0)
 		err = check_probe_open(probe, &here->facts);
 	if (err == 0)
-		err = exchange_facts(fd, &here->facts, &there->facts);
+		err = exchange_facts(fd, &here->facts, received, &there->facts);
 	if (err < 0)
 		return err;
 	check_probe_run(probe, &here->facts, &there->facts, PROBE, &here->seen);
@@ -247,13 +258,14 @@ static int broken(const char *name, int err)
 	return APP_FAIL;
 }
 
-static int check(int fd, const char *name, int *err)
+/* @param received  as in exchange_facts(). @param[out] err  of the check */
+static int check(int fd, const char *name, char *received, int *err)
 {
 	struct check_end *end = calloc(2, sizeof(*end));
 	struct check_probe probe = {.fd = {-1, -1, -1, -1, -1, -1, -1, -1}};
 	int ret = APP_FAIL;
 
-	*err = end ? run(fd, &probe, &end[0], &end[1]) : -ENOMEM;
+	*err = end ? run(fd, &probe, received, &end[0], &end[1]) : -ENOMEM;
 	check_probe_close(&probe);
 	if (*err == 0)
 		ret = print_result(&end[0], &end[1]);
@@ -282,7 +294,7 @@ static int client(const char *host, uint16_t port)
 	freeaddrinfo(list);
 	if (fd < 0)
 		return not_connected(host, port, fd);
-	ret = check(fd, host, &err);
+	ret = check(fd, host, NULL, &err);
 	close(fd);
 	return ret;
 }
@@ -295,11 +307,12 @@ static int listen_on(uint16_t port)
 	struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
 	struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
 	const struct sockaddr *at = (const void *)&six;
-	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1, off = 0, err;
+	const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+	int fd = socket(AF_INET6, type, 0), on = 1, off = 0, err;
 	socklen_t len = sizeof(six);
 
 	if (fd < 0) {
-		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		fd = socket(AF_INET, type, 0);
 		at = (const void *)&four;
 		len = sizeof(four);
 	}
@@ -314,13 +327,106 @@ static int listen_on(uint16_t port)
 	return err;
 }
 
+/* A connection, and what has arrived of its client's data. */
+struct waiting {
+	int fd; /* -1 = the place is free */
+	double until;
+	size_t len;
+	char name[NI_MAXHOST];
+	char text[CHECK_TEXT];
+};
+
+/* A silent connection keeps no other one waiting, and these are enough for a port scan. */
+#define WAITING 16u
+
+static void leave(struct waiting *w)
+{
+	close(w->fd);
+	w->fd = -1;
+}
+
+/* A free place, or else that of the oldest connection, which ends. */
+static struct waiting *place_for_one(struct waiting all[WAITING])
+{
+	struct waiting *oldest = all;
+
+	for (unsigned int i = 0; i < WAITING; i++) {
+		if (all[i].fd < 0)
+			return &all[i];
+		if (all[i].until < oldest->until)
+			oldest = &all[i];
+	}
+	leave(oldest);
+	return oldest;
+}
+
+static void take_in(int fd, struct waiting all[WAITING])
+{
+	struct sockaddr_storage from;
+	socklen_t len = sizeof(from);
+	int one = accept4(fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
+	struct waiting *w;
+
+	if (one < 0) {
+		if (errno != EAGAIN && errno != ECONNABORTED)
+			sleep(1); /* no descriptor, or no memory */
+		return;
+	}
+	w = place_for_one(all);
+	*w = (struct waiting){.fd = one, .until = sys_seconds() + EXCHANGE};
+	if (getnameinfo((struct sockaddr *)&from, len, w->name, sizeof(w->name), NULL, 0,
+			NI_NUMERICHOST) != 0)
+		snprintf(w->name, sizeof(w->name), "?");
+}
+
+/* ms until a connection has waited long enough; -1 = none waits */
+static int wait_ms(const struct waiting all[WAITING])
+{
+	double left, least = -1, now = sys_seconds();
+
+	for (unsigned int i = 0; i < WAITING; i++) {
+		left = all[i].until > now ? all[i].until - now : 0;
+		if (all[i].fd >= 0 && (least < 0 || left < least))
+			least = left;
+	}
+	return least < 0 ? -1 : (int)(least * 1000) + 1;
+}
+
+/* Wait until all data of a client has arrived. */
+static struct waiting *next_client(int fd, struct waiting all[WAITING])
+{
+	struct pollfd p[WAITING + 1];
+	int rc;
+
+	for (;;) {
+		for (unsigned int i = 0; i < WAITING; i++)
+			p[i] = (struct pollfd){.fd = all[i].fd, .events = POLLIN};
+		p[WAITING] = (struct pollfd){.fd = fd, .events = POLLIN};
+		if (poll(p, WAITING + 1, wait_ms(all)) < 0)
+			continue; /* a signal */
+		for (unsigned int i = 0; i < WAITING; i++) {
+			rc = p[i].revents ? recv_some(all[i].fd, all[i].text, &all[i].len) : 0;
+			if (rc > 0)
+				return &all[i];
+			if (rc == 0 && all[i].fd >= 0 && sys_seconds() >= all[i].until)
+				rc = -ETIMEDOUT;
+			if (rc == 0)
+				continue;
+			broken(all[i].name, rc);
+			fflush(stdout);
+			leave(&all[i]);
+		}
+		if (p[WAITING].revents)
+			take_in(fd, all);
+	}
+}
+
 /* Serve until a check is complete: other connections, as of a port scan, do not end it. */
 static int server(uint16_t port)
 {
-	int fd = listen_on(port), one, ret, err = -EPROTO;
-	struct sockaddr_storage from;
-	char name[NI_MAXHOST] = "?";
-	socklen_t len;
+	static struct waiting all[WAITING];
+	int fd = listen_on(port), ret = APP_FAIL, err = -EPROTO;
+	struct waiting *w;
 
 	if (fd < 0) {
 		cli_error("--check -l: TCP port %u: %s; -p chooses another one", port,
@@ -328,18 +434,17 @@ static int server(uint16_t port)
 		return APP_FAIL;
 	}
 	fprintf(stderr, "%s: waiting for weft-info --check HOST:%u\n", cli_program, port);
-	for (ret = APP_FAIL; err < 0; close(one)) {
-		len = sizeof(from);
-		one = accept4(fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
-		if (one < 0) {
-			sleep(1); /* no descriptor, or no memory */
-			continue;
-		}
-		getnameinfo((struct sockaddr *)&from, len, name, sizeof(name), NULL, 0,
-			    NI_NUMERICHOST);
-		ret = check(one, name, &err);
+	for (unsigned int i = 0; i < WAITING; i++)
+		all[i].fd = -1;
+	while (err < 0) {
+		w = next_client(fd, all);
+		ret = check(w->fd, w->name, w->text, &err);
 		fflush(stdout);
+		leave(w);
 	}
+	for (unsigned int i = 0; i < WAITING; i++)
+		if (all[i].fd >= 0)
+			leave(&all[i]);
 	close(fd);
 	return ret;
 }

@@ -202,7 +202,25 @@ hostile_clients() {
 	[ $rc = 0 ] && ! grep -q "$(printf '\033')" "$dir/server.out"
 }
 
+# Silent connections do not keep a client from its check, whichever came first.
+silent_crowd() {
+	local rc=0 crowd
+	free_port
+	start_check "$port" || return 1
+	: >"$dir/crowd"
+	ip netns exec "${ns[1]}" python3 "$peer" "$port" crowd "$host" >"$dir/crowd" 2>&1 &
+	crowd=$!
+	until_said "$dir/crowd" connected "$crowd" || rc=$?
+	checked "$host:$port" || rc=$?
+	kill "$crowd"
+	wait "$crowd" 2>/dev/null
+	wait "$server_pid" || rc=$?
+	server_pid=
+	return $rc
+}
+
 check "all is well" well
+check "silent connections beside it" silent_crowd
 if command -v nft >/dev/null && drop 2 input "meta l4proto udp" 2>/dev/null; then
 	check "UDP blocked at the end that listens" one_way
 	check "UDP blocked at the other end" other_way

@@ -3,7 +3,8 @@
 """check_peer.py PORT KIND,KIND... [HOST]
 
 A wrong other end of weft-info --check: connects to HOST, or listens and prints "listens". Each
-connection has the next kind of fault."""
+connection has the next kind of fault. The kind "crowd" is eight silent connections at a time: it
+prints "connected", and they end with the process."""
 
 import socket
 import sys
@@ -47,6 +48,11 @@ def main():
     if len(sys.argv) == 3:
         server = socket.create_server(("", port))
         print("listens", flush=True)
+    if kinds == ["crowd"]:
+        crowd = [socket.create_connection((sys.argv[3], port), 5) for _ in range(8)]
+        print("connected", flush=True)
+        time.sleep(60)
+        sys.exit(len(crowd))
     for kind in kinds:
         if len(sys.argv) > 3:
             s = socket.create_connection((sys.argv[3], port), 5)
