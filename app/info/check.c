@@ -129,12 +129,8 @@ static int exchange_seen(int fd, struct check_end *here, struct check_end *there
 static int run(int fd, struct check_probe *probe, char *received, struct check_end *here,
 	       struct check_end *there)
 {
-	int err = check_facts_read(&here->facts);
+	int err = exchange_facts(fd, &here->facts, received, &there->facts);
 
-	if (err == 0)
-		err = check_probe_open(probe, &here->facts);
-	if (err == 0)
-		err = exchange_facts(fd, &here->facts, received, &there->facts);
 	if (err < 0)
 		return err;
 	check_probe_run(probe, &here->facts, &there->facts, PROBE, &here->seen);
@@ -258,19 +254,33 @@ static int broken(const char *name, int err)
 	return APP_FAIL;
 }
 
+/* This host has no memory, descriptors or interfaces for the check. */
+static int unable(int err)
+{
+	printf("verdict: this host cannot send probes: %s\n"
+	       "remedy: check its limits (ulimit -a) and interfaces (ip -br addr), and run it "
+	       "again\n",
+	       strerror(-err));
+	return APP_FAIL;
+}
+
 /* @param received  as in exchange_facts(). @param[out] err  of the check */
 static int check(int fd, const char *name, char *received, int *err)
 {
 	struct check_end *end = calloc(2, sizeof(*end));
 	struct check_probe probe = {.fd = {-1, -1, -1, -1, -1, -1, -1, -1}};
-	int ret = APP_FAIL;
+	int ret;
 
-	*err = end ? run(fd, &probe, received, &end[0], &end[1]) : -ENOMEM;
-	check_probe_close(&probe);
+	*err = end ? check_facts_read(&end[0].facts) : -ENOMEM;
 	if (*err == 0)
-		ret = print_result(&end[0], &end[1]);
-	else
-		ret = broken(name, *err);
+		*err = check_probe_open(&probe, &end[0].facts);
+	if (*err < 0) {
+		ret = unable(*err);
+	} else {
+		*err = run(fd, &probe, received, &end[0], &end[1]);
+		ret = *err == 0 ? print_result(&end[0], &end[1]) : broken(name, *err);
+	}
+	check_probe_close(&probe);
 	free(end);
 	return ret;
 }
