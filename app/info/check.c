@@ -288,9 +288,10 @@ static int check(int fd, const char *name, char *received, int *err)
 static int client(const char *host, uint16_t port)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	double until = sys_seconds() + CONNECT;
+	double until = sys_seconds() + CONNECT, now;
 	struct addrinfo *list, *at;
 	int fd = -EHOSTUNREACH, err, ret;
+	unsigned int left = 0;
 	char number[8];
 
 	snprintf(number, sizeof(number), "%u", port);
@@ -299,8 +300,13 @@ static int client(const char *host, uint16_t port)
 		cli_error("--check %s: %s", host, gai_strerror(err));
 		return APP_USAGE;
 	}
-	for (at = list; at && fd < 0; at = at->ai_next)
-		fd = connect_to(at, until);
+	for (at = list; at; at = at->ai_next)
+		left++;
+	/* An address that does not answer leaves time for the others. */
+	for (at = list; at && fd < 0; at = at->ai_next) {
+		now = sys_seconds();
+		fd = connect_to(at, now + (until - now) / left--);
+	}
 	freeaddrinfo(list);
 	if (fd < 0)
 		return not_connected(host, port, fd);

@@ -219,8 +219,27 @@ silent_crowd() {
 	return $rc
 }
 
+# A name with two addresses, of which the first does not answer.
+second_address() {
+	local rc=0 etc=/etc/netns/${ns[1]} found
+	mkdir -p "$etc" || return 1
+	printf '10.99.1.3 two.test\n10.99.1.1 two.test\n' >"$etc/hosts"
+	printf 'multi on\n' >"$etc/host.conf"
+	found=$(ip netns exec "${ns[1]}" getent ahostsv4 two.test | awk '/STREAM/ { print $1 }' |
+		xargs)
+	if [ "$found" = "10.99.1.3 10.99.1.1" ]; then
+		verdict 0 "all is well" two.test || rc=$?
+	else
+		echo "the addresses are $found"
+		rc=1
+	fi
+	rm -r "$etc"
+	return $rc
+}
+
 check "all is well" well
 check "silent connections beside it" silent_crowd
+check "an address that does not answer before one that does" second_address
 if command -v nft >/dev/null && drop 2 input "meta l4proto udp" 2>/dev/null; then
 	check "UDP blocked at the end that listens" one_way
 	check "UDP blocked at the other end" other_way
