@@ -165,30 +165,48 @@ add(char text[CHECK_TEXT], size_t *at, const char *fmt, ...)
 		*at = *at + (size_t)n < CHECK_TEXT ? *at + (size_t)n : CHECK_TEXT - 1;
 }
 
+/* What a name may contain that the other end prints: neither control characters nor blanks. */
+static bool is_plain(char c)
+{
+	return c > ' ' && c < 0x7f;
+}
+
+/* The kernel permits other bytes in names, such as UTF-8: they become '?'. */
+static const char *plain(const char *name, char buf[64])
+{
+	size_t n = strnlen(name, 63);
+
+	for (size_t i = 0; i < n; i++)
+		buf[i] = is_plain(name[i]) ? name[i] : '?';
+	buf[n] = '\0';
+	return buf;
+}
+
 size_t check_facts_write(const struct check_facts *f, char text[CHECK_TEXT])
 {
 	const struct check_iface *i = f->iface;
+	char name[64];
 	size_t at = 0;
 
 	add(text, &at, "weft-check 1\nversion %s\nhost %s\nnonce %016" PRIx64 "\nuid %" PRIu32 "\n",
-	    f->version, f->host, f->nonce, f->uid);
+	    f->version, plain(f->host, name), f->nonce, f->uid);
 	add(text, &at, "kinds %" PRIu32 "\nmemlock %" PRIu64 "\nhuge %" PRIu64 "\n", f->kinds,
 	    f->memlock_kb, f->huge_kb);
 	for (; i < f->iface + f->num; i++)
 		add(text, &at,
 		    "iface %s ip %08" PRIx32 " %u mtu %" PRIu32 " vlan %u speed %d port %u\n",
-		    i->name, i->ip, i->prefix, i->mtu, i->vlan, i->speed, i->port);
+		    plain(i->name, name), i->ip, i->prefix, i->mtu, i->vlan, i->speed, i->port);
 	add(text, &at, "end\n");
 	return at;
 }
 
-/* A name that is printed: no control characters, and no blanks. */
 static bool is_name(const char *s)
 {
-	return s[0] != '\0' &&
-	       s[strspn(s,
-			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@:+")] ==
-		       '\0';
+	const char *end = s;
+
+	while (is_plain(*end))
+		end++;
+	return end > s && *end == '\0';
 }
 
 /* A line of an interface. @return 0 or -EPROTO */

@@ -131,6 +131,25 @@ static void texts_are_read_as_written(void **state)
 	assert_memory_equal(&s, &here.seen, sizeof(s));
 }
 
+/* The kernel permits names with other characters than those of most names. */
+static void names_of_any_kind_are_understood(void **state)
+{
+	static char text[CHECK_TEXT];
+	struct check_facts f;
+
+	(void)state;
+	strcpy(here.facts.iface[0].name, "br~1%s#2");
+	check_facts_write(&here.facts, text);
+	assert_int_equal(check_facts_parse(text, &f), 0);
+	assert_string_equal(f.iface[0].name, "br~1%s#2");
+	strcpy(here.facts.iface[0].name, "b\xc3\xa4\033");
+	strcpy(here.facts.host, "a b");
+	check_facts_write(&here.facts, text);
+	assert_int_equal(check_facts_parse(text, &f), 0);
+	assert_string_equal(f.iface[0].name, "b???");
+	assert_string_equal(f.host, "a?b");
+}
+
 /* A cut text, or one with a changed byte, is not read past its end; what is taken is in range. */
 static void wrong_texts_do_no_harm(void **state)
 {
@@ -174,6 +193,7 @@ int main(void)
 		cmocka_unit_test_setup(each_fault_has_a_verdict, reset),
 		cmocka_unit_test_setup(a_rail_without_a_partner_is_reported, reset),
 		cmocka_unit_test_setup(texts_are_read_as_written, reset),
+		cmocka_unit_test_setup(names_of_any_kind_are_understood, reset),
 		cmocka_unit_test_setup(wrong_texts_do_no_harm, reset),
 	};
 
