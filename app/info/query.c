@@ -207,12 +207,20 @@ static bool is_weft(struct query_process *p, bool switches)
 	return true;
 }
 
+/* A socket that was tried: folders may be the same by two names, as /tmp and XDG_RUNTIME_DIR. */
+struct tried {
+	dev_t dev;
+	ino_t ino;
+};
+
 struct search {
 	long pid;
 	bool switches;
 	uint64_t until;
 	struct query_process *list;
 	unsigned int num, left_out;
+	struct tried *tried;
+	size_t num_tried;
 };
 
 static bool trusted(uid_t uid, long pid)
@@ -220,7 +228,23 @@ static bool trusted(uid_t uid, long pid)
 	return uid == 0 || uid == geteuid() || (pid && geteuid() == 0);
 }
 
-static bool join(const char *path, const struct search *s, uint64_t ms, struct query_process *p)
+/* @return false: it was tried before */
+static bool try_once(struct search *s, const struct stat *st)
+{
+	struct tried *more;
+
+	for (size_t i = 0; i < s->num_tried; i++)
+		if (s->tried[i].dev == st->st_dev && s->tried[i].ino == st->st_ino)
+			return false;
+	more = realloc(s->tried, (s->num_tried + 1) * sizeof(*more));
+	if (!more)
+		return false;
+	s->tried = more;
+	more[s->num_tried++] = (struct tried){st->st_dev, st->st_ino};
+	return true;
+}
+
+static bool join(const char *path, struct search *s, uint64_t ms, struct query_process *p)
 {
 	long pid = s->pid;
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -229,7 +253,8 @@ static bool join(const char *path, const struct search *s, uint64_t ms, struct q
 	struct stat st;
 
 	/* connect() may block, too, if the backlog of the listener is full. */
-	if (strlen(path) >= sizeof(address.sun_path) || stat(path, &st) || !trusted(st.st_uid, pid))
+	if (strlen(path) >= sizeof(address.sun_path) || stat(path, &st) ||
+	    !trusted(st.st_uid, pid) || !try_once(s, &st))
 		return false;
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	p->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -305,7 +330,17 @@ unsigned int query_find(long pid, bool switches, struct query_process *list)
 		cli_error("%u telemetry sockets were not tried: others did not respond for %u s; "
 			  "choose a process with --pid",
 			  s.left_out, FIND_MS / 1000);
+	free(s.tried);
 	return s.num;
+}
+
+bool query_first(const struct query_process *list, unsigned int i)
+{
+	unsigned int k;
+
+	for (k = 0; k < i && list[k].pid != list[i].pid; k++)
+		;
+	return k == i;
 }
 
 void query_close(struct query_process *list, unsigned int n)

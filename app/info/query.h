@@ -31,9 +31,11 @@ struct query_process {
  * Removes the sockets of dead processes of the caller's user.
  * @param pid       only this one; root may query processes of any user; 0 = all
  * @param switches  weft-switch too
- * @return number of processes
+ * @return number of entries; a process with two sockets has two
  */
 unsigned int query_find(long pid, bool switches, struct query_process *list);
+/** Is entry @p i the first of its process? */
+bool query_first(const struct query_process *list, unsigned int i);
 void query_close(struct query_process *list, unsigned int n);
 
 /**

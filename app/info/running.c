@@ -248,7 +248,7 @@ static void print_live(const struct between *t)
 static void print_processes(const struct query_process *list, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
-		if (i == 0 || list[i].pid != list[i - 1].pid)
+		if (query_first(list, i))
 			printf("process %ld  %s  Weft %s%s%s\n", list[i].pid,
 			       list[i].program[0] ? list[i].program : "?",
 			       list[i].version[0] ? list[i].version : "of an older version",
@@ -413,7 +413,8 @@ static int run(const char *what, struct query_process *list, unsigned int n, con
 	if (!is_one(list, n)) {
 		cli_error("several processes respond: choose one with --pid");
 		for (unsigned int i = 0; i < n; i++)
-			fprintf(stderr, "  --pid %ld\n", list[i].pid);
+			if (query_first(list, i))
+				fprintf(stderr, "  --pid %ld\n", list[i].pid);
 		return APP_USAGE;
 	}
 	return command(&list[0], !strcmp(what, "--capture") ? "/weft/capture" : "/weft/recorder",

@@ -89,6 +89,34 @@ static void the_kernel_reports_whose_socket_it_is(void **state)
 	end(&server[0]);
 }
 
+/* XDG_RUNTIME_DIR is one of the folders /tmp/weft-*. */
+static void a_socket_in_two_searched_folders_is_one_process(void **state)
+{
+	pthread_t second;
+	unsigned int n;
+
+	(void)state;
+	begin(&server[0], "{\"pid\":1}", "{\"/weft/workers\":[\"0123 dpdk:0 net_null0\"]}",
+	      "{\"/weft/process\":{\"program\":\"one\"}}");
+	assert_int_equal(pthread_create(&second, NULL, serve, &server[0]), 0);
+	n = query_find(getpid(), false, list);
+	assert_int_equal(n, 1);
+	query_close(list, n);
+	end(&server[0]);
+	pthread_join(second, NULL);
+}
+
+static void entries_of_one_process_need_not_be_neighbours(void **state)
+{
+	const struct query_process some[] = {{.pid = 7}, {.pid = 8}, {.pid = 7}, {.pid = 8}};
+
+	(void)state;
+	assert_true(query_first(some, 0));
+	assert_true(query_first(some, 1));
+	assert_false(query_first(some, 2));
+	assert_false(query_first(some, 3));
+}
+
 static void a_process_without_the_command_is_left_out(void **state)
 {
 	(void)state;
@@ -153,6 +181,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_kernel_reports_whose_socket_it_is),
+		cmocka_unit_test(a_socket_in_two_searched_folders_is_one_process),
+		cmocka_unit_test(entries_of_one_process_need_not_be_neighbours),
 		cmocka_unit_test(a_process_without_the_command_is_left_out),
 		cmocka_unit_test(an_answer_to_something_else_is_the_last),
 		cmocka_unit_test(silent_sockets_of_others_cost_no_time),
