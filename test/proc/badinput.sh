@@ -133,6 +133,15 @@ no_port() {
 		grep -q "weft-info: 1 of the devices that the EAL was given is no port" \
 			"$dir/client.err"
 }
+# A lane needs frames of MTU 1280, and net_af_packet takes 66 bytes of each ring frame.
+small_framesz() {
+	local rc=0 port="net_af_packet0,iface=lo,framesz=112,blocksz=4096,framecnt=504"
+	timeout 60 "$info" --no-huge -m 64 --no-pci --vdev="$port" -- -d -L dpdk:0 \
+		>"$dir/client.out" 2>"$dir/client.err" || rc=$?
+	cat "$dir/client.err"
+	[ $rc = 2 ] &&
+		grep -q "framesz= must be at least 1360, for an MTU of 1280" "$dir/client.err"
+}
 check "weft-info -c: a full disk is an error" full_disk -c
 check "weft-info -v: a full disk is an error" full_disk -v
 check "weft-info -d: a full disk is an error" full_disk --no-huge -m 64 --no-pci \
@@ -144,6 +153,7 @@ if [ "$(id -u)" = 0 ]; then
 		no_port "net_af_packet0 made no port: it needs root or CAP_NET_RAW" \
 		setpriv --reuid=65534 --regid=65534 --clear-groups \
 		"$info" --no-huge -m 64 --no-pci --vdev=net_af_packet0,iface=lo -- -d
+	check "weft-info -d: the remedy for a small framesz= is the least one" small_framesz
 fi
 check "weft-info -d: a virtual port that was not made is an error" no_port \
 	"net_af_packet0 made no port" \

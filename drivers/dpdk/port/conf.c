@@ -35,6 +35,7 @@
 
 /* An Ethernet frame of MTU 9000: the default of a port in memory. */
 #define JUMBO_FRAME (9000 + RTE_ETHER_HDR_LEN)
+#define MTU_LEAST 1280u /* of lanes */
 
 /* ---- device arguments ----------------------------------------------------------------------- */
 
@@ -389,9 +390,10 @@ int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len)
 			 d->limits.frame_max - weft_port_l2(d->vlan), XDP_MTU_MAX, ifname);
 	else if (rc)
 		snprintf(why, why_len,
-			 "port %u (%s): its device arguments are invalid: blocksz= "
-			 "must be at least framesz=",
-			 d->port_id, d->name);
+			 "port %u (%s): its device arguments are invalid: framesz= must be at "
+			 "least %u, for an MTU of %u, and blocksz= at least framesz=",
+			 d->port_id, d->name,
+			 PACKET_RX_OVERHEAD + MTU_LEAST + weft_port_l2(d->vlan), MTU_LEAST);
 	return rc;
 }
 
@@ -409,7 +411,7 @@ int weft_port_choose_frame(struct weft_port_dev *d, const struct weft_port_opts 
 {
 	const struct weft_port_limits *l = &d->limits;
 	uint32_t want = o->mtu ? o->mtu + weft_port_l2(d->vlan) : o->frame_size;
-	uint32_t least = 1280 + weft_port_l2(d->vlan);
+	uint32_t least = MTU_LEAST + weft_port_l2(d->vlan);
 
 	if (want > l->frame_max)
 		return weft_port_fail(
@@ -423,9 +425,9 @@ int weft_port_choose_frame(struct weft_port_dev *d, const struct weft_port_opts 
 		return weft_port_fail(
 			-EINVAL, why, why_len,
 			"port %u (%s): frames of %u bytes (MTU %u) are too small, lanes need "
-			"an MTU of at least 1280%s%s",
+			"an MTU of at least %u%s%s",
 			d->port_id, d->name, d->frame_size, d->frame_size - weft_port_l2(d->vlan),
-			want ? "" : ": ", want || !l->frame_hint ? "" : l->frame_hint);
+			MTU_LEAST, want ? "" : ": ", want || !l->frame_hint ? "" : l->frame_hint);
 	return 0;
 }
 
