@@ -42,6 +42,8 @@ struct listener {
 	struct weft_memif_relay *relay; /* of the port, while it is open */
 	int real;
 	int pmd; /* the PMD's descriptor, which now refers to another socket */
+	/* as link.pmd, of a connection for which there was no memory; -1 = none */
+	int spare;
 };
 
 struct weft_memif_relay {
@@ -355,6 +357,8 @@ static int client_started(struct weft_memif_relay *r)
 	 */
 	if (dup2(pair[0], fd) < 0 || watch_fd(peer, on_peer, r->link)) {
 		close(pair[0]);
+		close(peer); /* link_free() closes what is watched */
+		r->link->peer = -1;
 		link_free(r->link);
 		r->link = NULL;
 		return -ENOMEM;
@@ -428,17 +432,21 @@ static int give_listener(struct listener *ls, int *ours)
 
 static struct link *let_in(struct weft_memif_relay *r, int peer)
 {
+	struct listener *ls = r->listener;
 	struct link *l;
-	int pmd;
 
-	if (give_listener(r->listener, &pmd))
+	if (ls->spare < 0 && give_listener(ls, &ls->spare)) {
+		ls->spare = -1;
 		return NULL;
+	}
 	/* From here on the PMD will accept it: it must not be closed before. */
-	l = link_make(r, -1, pmd);
-	if (!l || watch_fd(peer, on_peer, l)) {
+	l = link_make(r, -1, ls->spare);
+	if (!l)
+		return NULL; /* out of memory: the next client gets the connection */
+	ls->spare = -1;
+	if (watch_fd(peer, on_peer, l)) {
 		/* Out of memory: the PMD waits on a connection without messages. */
-		if (l)
-			l->relay = NULL;
+		l->relay = NULL;
 		return NULL;
 	}
 	l->peer = peer;
@@ -480,6 +488,7 @@ static int listener_take(struct weft_memif_relay *r, int fd, struct listener **o
 		return -ENOMEM;
 	ls->name = r->name;
 	ls->pmd = fd;
+	ls->spare = -1;
 	ls->real = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	rc = ls->real < 0 ? -errno : 0;
 	flags = rc ? -1 : fcntl(ls->real, F_GETFL);

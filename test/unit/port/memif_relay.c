@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A memif relay whose descriptors the EAL's interrupt thread does not take, as without memory. The
+ * thread is the test: it calls what the relay has registered.
+ */
+
+/* Interrupt handles are experimental in 22.11 and stable in later versions. */
+#define ALLOW_EXPERIMENTAL_API
+
+#include "port/memif/relay.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <rte_interrupts.h>
+
+#define CALLBACKS 16u
+
+static struct {
+	int fd;
+	rte_intr_callback_fn fn;
+	void *arg;
+} registered[CALLBACKS];
+static unsigned int num_registered;
+static int refused; /* the call that fails, counted from 1; 0 = none */
+
+int __wrap_rte_intr_callback_register(const struct rte_intr_handle *h, rte_intr_callback_fn fn,
+				      void *arg);
+int __wrap_rte_intr_callback_unregister(const struct rte_intr_handle *h, rte_intr_callback_fn fn,
+					void *arg);
+
+int __wrap_rte_intr_callback_register(const struct rte_intr_handle *h, rte_intr_callback_fn fn,
+				      void *arg)
+{
+	if (refused > 0 && --refused == 0)
+		return -ENOMEM;
+	assert_true(num_registered < CALLBACKS);
+	registered[num_registered].fd = rte_intr_fd_get(h);
+	registered[num_registered].fn = fn;
+	registered[num_registered++].arg = arg;
+	return 0;
+}
+
+int __wrap_rte_intr_callback_unregister(const struct rte_intr_handle *h, rte_intr_callback_fn fn,
+					void *arg)
+{
+	for (unsigned int i = 0; i < num_registered; i++) {
+		if (registered[i].fd != rte_intr_fd_get(h) || registered[i].fn != fn ||
+		    registered[i].arg != arg)
+			continue;
+		registered[i] = registered[--num_registered];
+		return 1;
+	}
+	return -ENOENT;
+}
+
+static unsigned int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static struct sockaddr_un address;
+static struct weft_memif_name name;
+
+static int set_up(void **state)
+{
+	(void)state;
+	num_registered = 0;
+	refused = 0;
+	address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/weft-relay.%d", (int)getpid());
+	name = (struct weft_memif_name){.server = false};
+	snprintf(name.path, sizeof(name.path), "%s", address.sun_path);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	unlink(address.sun_path);
+	return 0;
+}
+
+static int listener(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	return fd;
+}
+
+static int client(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+static void a_client_that_is_not_watched_keeps_no_descriptor(void **state)
+{
+	int server = listener(), pmd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	struct weft_memif_relay *r;
+	unsigned int before;
+
+	(void)state;
+	assert_int_equal(connect(pmd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(weft_memif_relay_open(0, &name, &r), 0);
+	before = count_fds();
+	refused = 1;
+	assert_int_equal(weft_memif_relay_started(r), -ENOMEM);
+	assert_int_equal(count_fds(), before);
+	refused = 2;
+	assert_int_equal(weft_memif_relay_started(r), -ENOMEM);
+	assert_int_equal(count_fds(), before);
+	assert_int_equal(num_registered, 0);
+	weft_memif_relay_close(r);
+	close(pmd);
+	close(server);
+}
+
+/* Each attempt gets a connection to the PMD, which must stay: the next attempt uses it. */
+static void clients_of_a_server_without_memory_keep_one_descriptor(void **state)
+{
+	struct weft_memif_relay *r;
+	unsigned int before, i;
+	int pmd = listener(), peer;
+
+	(void)state;
+	name.server = true;
+	assert_int_equal(weft_memif_relay_open(1, &name, &r), 0);
+	assert_int_equal(num_registered, 1);
+	assert_int_equal(weft_memif_relay_started(r), 0);
+	before = count_fds();
+	for (i = 0; i < 5; i++) {
+		peer = client();
+		refused = 1;
+		registered[0].fn(registered[0].arg);
+		close(peer);
+		assert_int_equal(count_fds(), before + 1);
+	}
+	/* With memory again, that connection is the client's: its ends are the peer and the PMD. */
+	peer = client();
+	registered[0].fn(registered[0].arg);
+	assert_int_equal(num_registered, 3);
+	assert_int_equal(count_fds(), before + 3);
+	close(peer);
+	weft_memif_relay_close(r);
+	close(pmd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_client_that_is_not_watched_keeps_no_descriptor,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			clients_of_a_server_without_memory_keep_one_descriptor, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
