@@ -166,6 +166,7 @@ static void context_free(struct weft_context *ctx)
 	free(ctx->drivers_list);
 	weft_regcache_free(ctx->regcache);
 	weft_mem_table_fini(&ctx->keys);
+	weft_mem_domains_free(ctx);
 	weft_config_release(ctx->config);
 	pthread_mutex_destroy(&ctx->export_lock);
 	pthread_mutex_destroy(&ctx->lock);

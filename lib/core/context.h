@@ -109,7 +109,7 @@ struct weft_context {
 	 */
 	struct weft_ctx_domain {
 		const struct weft_lane_driver *driver;
-		char name[32];
+		char *name;
 		struct weft_reg_cost {
 			double n, x, t, xx, xt; /* decaying sums: 1, bytes, s, bytes^2, bytes*s */
 		} measured;

@@ -3,7 +3,7 @@
 #include "mem/domain.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -25,7 +25,10 @@ struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 	return atomic_load_explicit(&d->iface, memory_order_acquire) ? d->mem : NULL;
 }
 
-/* A domain's number stays the same while the context exists: peers have it in their keys. */
+/*
+ * A domain's number stays the same while the context exists: peers have it in their keys. @return
+ * WEFT_MAX_DOMAINS: there are too many, or there is no memory
+ */
 static unsigned int domain_index(struct weft_context *ctx, const struct weft_lane_iface *iface)
 {
 	struct weft_ctx_domain *d;
@@ -38,10 +41,19 @@ static unsigned int domain_index(struct weft_context *ctx, const struct weft_lan
 	}
 	if (i == WEFT_MAX_DOMAINS)
 		return i;
-	d = &ctx->domains[ctx->num_domains++];
+	d = &ctx->domains[i];
+	d->name = strdup(iface->attr.domain);
+	if (!d->name)
+		return WEFT_MAX_DOMAINS;
 	d->driver = iface->driver;
-	snprintf(d->name, sizeof(d->name), "%s", iface->attr.domain);
+	ctx->num_domains++;
 	return i;
+}
+
+void weft_mem_domains_free(struct weft_context *ctx)
+{
+	while (ctx->num_domains > 0)
+		free(ctx->domains[--ctx->num_domains].name);
 }
 
 static struct weft_ctx_domain *domain_of(struct weft_context *ctx,
@@ -261,8 +273,8 @@ static void number_domain(struct weft_context *ctx, struct weft_lane_iface *ifac
 		return;
 	i = domain_index(ctx, iface);
 	if (i == WEFT_MAX_DOMAINS) {
-		weft_warn("%s: the context has had %d registration domains; with this one nothing "
-			  "is registered, and it copies",
+		weft_warn("%s: the context has had %d registration domains, or there is no "
+			  "memory; with this one nothing is registered, and it copies",
 			  iface->name, WEFT_MAX_DOMAINS);
 		return;
 	}

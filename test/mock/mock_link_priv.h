@@ -69,7 +69,7 @@ struct link_done {
 
 struct link_iface {
 	struct weft_lane_iface base; /* first */
-	char name[64], device[64], domain[32];
+	char name[64], device[64], domain[64];
 	LIST_ENTRY(link_iface) entry;
 	uint64_t id;
 	uint32_t net;

@@ -200,6 +200,24 @@ static void lanes_have_the_domain_of_their_remote_end(void **state)
 	assert_int_equal(weft_context_destroy(other), 0);
 }
 
+/* A domain's text may have any length; a context has a limited number of domains. */
+static void each_worker_has_the_domain_of_a_long_name(void **state)
+{
+	static const char lanes[] = "mlink:0,dom=a-domain-with-more-than-32-characters-1;"
+				    "mlink:1,dom=a-domain-with-more-than-32-characters-2";
+	struct weft_context *ctx = context();
+	struct weft_worker *w;
+
+	(void)state;
+	for (unsigned int i = 0; i < WEFT_MAX_DOMAINS; i++) {
+		w = mock_worker(ctx, lanes);
+		assert_int_equal(mock_iface(w, 0)->mem_domain, 1);
+		assert_int_equal(mock_iface(w, 1)->mem_domain, 2);
+		weft_worker_destroy(w);
+	}
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
 /* ------------------------------------------------------------------ loss, copies, order */
 
 /* One seed: both connect at once or one after the other, over channels that lose and double. */
@@ -541,6 +559,7 @@ int main(int argc, char **argv)
 		LINK_TEST(unequal_rails_use_each_device_once),
 		LINK_TEST(a_worker_reaches_itself_over_its_loopback),
 		LINK_TEST(lanes_have_the_domain_of_their_remote_end),
+		LINK_TEST(each_worker_has_the_domain_of_a_long_name),
 		LINK_TEST(connects_meet_whatever_the_channel_does),
 		LINK_TEST(mixed_hosts_meet_in_any_order_of_events),
 		LINK_TEST(what_is_sent_early_arrives_in_order),
