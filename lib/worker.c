@@ -49,15 +49,22 @@ static const struct weft_ep_events ep_events = {
 
 /* ------------------------------------------------------------------ interfaces */
 
+/* Is this the name of the interface: "DRIVER:RESOURCE"? Drivers may shorten a resource's name. */
+static bool is_named(const struct weft_lane_iface *iface, const char *resource)
+{
+	size_t len = strlen(iface->driver->name);
+
+	return strncmp(iface->name, iface->driver->name, len) == 0 && iface->name[len] == ':' &&
+	       strcmp(iface->name + len + 1, resource) == 0;
+}
+
+/* A resource may have several names: a port was perhaps opened by that of its device. */
 static bool is_open(const struct weft_worker *w, const struct weft_lane_driver *driver,
 		    const char *resource)
 {
-	char name[64];
-	unsigned int i;
-
-	snprintf(name, sizeof(name), "%s:%.40s", driver->name, resource);
-	for (i = 0; i < w->num_ifaces; i++)
-		if (strcmp(w->ifaces[i]->name, name) == 0)
+	for (unsigned int i = 0; i < w->num_ifaces; i++)
+		if (w->ifaces[i]->driver == driver &&
+		    (strcmp(w->resources[i], resource) == 0 || is_named(w->ifaces[i], resource)))
 			return true;
 	return false;
 }
@@ -123,7 +130,7 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 		.report = weft_worker_report(w),
 	};
 	struct weft_lane_iface *iface = NULL;
-	char why[512] = "";
+	char why[512] = "", *copy;
 	int rc;
 
 	if (w->num_ifaces == WEFT_MAX_IFACES) {
@@ -131,8 +138,10 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 			  resource, WEFT_MAX_IFACES);
 		return -ENOSPC;
 	}
-	rc = driver->open(&params, &iface, why, sizeof(why));
+	copy = strdup(resource);
+	rc = copy ? driver->open(&params, &iface, why, sizeof(why)) : -ENOMEM;
 	if (rc < 0) {
+		free(copy);
 		left_out(w, driver, resource, why[0] != '\0' ? why : weft_strerror(rc), level,
 			 "cannot be opened");
 		return rc;
@@ -146,6 +155,7 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 	if (numbers)
 		weft_lane_numbers_apply(numbers, &iface->attr);
 	iface->user = w;
+	w->resources[w->num_ifaces] = copy;
 	w->ifaces[w->num_ifaces++] = iface;
 	open_tap(w, iface);
 	weft_iface_link_init(w, w->num_ifaces - 1);
@@ -256,6 +266,7 @@ static void close_last(struct weft_worker *w)
 	w->num_ifaces--;
 	weft_lane_show_close(iface);
 	iface->ops->close(iface);
+	free(w->resources[w->num_ifaces]);
 }
 
 /* Log why there is no capture file, so that the user need not search for the reason later. */

@@ -94,6 +94,7 @@ struct weft_worker {
 	uint32_t next_generation;
 	bool destroying; /* being destroyed: nothing is delivered or accepted any more */
 	struct weft_iface_link links[WEFT_MAX_IFACES]; /* of ifaces[] */
+	char *resources[WEFT_MAX_IFACES];              /* for which ifaces[] were opened */
 	struct weft_reason missing; /* interfaces that could not be opened, and why */
 	struct weft_texts texts;    /* of queries of interfaces */
 	struct weft_conns *conns;

@@ -8,6 +8,7 @@
 #include "mem/mem.h"
 #include "mock/link_util.h"
 #include "mock/rounds.h"
+#include "self/self_lane.h"
 
 static const char roce_only[] = "mlink:0;mctl:0";
 static const char two_rails[] = "mlink:0,net=1;mlink:1,net=2;mctl:0,net=1;mctl:1,net=2";
@@ -216,6 +217,72 @@ static void each_worker_has_the_domain_of_a_long_name(void **state)
 		weft_worker_destroy(w);
 	}
 	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+#define LONG_NAME "a-resource-whose-name-has-more-than-forty-characters"
+
+static const char *long_listed;
+static unsigned int long_opened;
+
+static int long_query(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
+{
+	(void)conf;
+	return add(arg, &(struct weft_lane_resource){.name = long_listed});
+}
+
+static int long_open(const struct weft_lane_open *p, struct weft_lane_iface **iface, char *why,
+		     size_t why_len);
+
+static const struct weft_lane_driver long_driver = {
+	.name = "long", .abi = WEFT_LANE_ABI, .query = long_query, .open = long_open};
+
+/* Its interfaces have a shorter name than their resources. */
+static int long_open(const struct weft_lane_open *p, struct weft_lane_iface **iface, char *why,
+		     size_t why_len)
+{
+	int rc = mock_driver.open(p, iface, why, why_len);
+
+	if (rc < 0)
+		return rc;
+	(*iface)->driver = &long_driver;
+	(*iface)->name = "long:short";
+	long_opened++;
+	return 0;
+}
+
+static struct weft_context *context_of(const struct weft_lane_driver *const *drivers, ...)
+{
+	struct weft_context *ctx;
+	va_list ap;
+
+	va_start(ap, drivers);
+	ctx = mock_context_with(drivers, "LOG_FILE=/dev/null", ap);
+	va_end(ap);
+	return ctx;
+}
+
+static void open_named_and_all(const char *listed, const char *lanes, unsigned int opened)
+{
+	static const struct weft_lane_driver *const drivers[] = {&long_driver, &weft_self_driver,
+								 NULL};
+	struct weft_context *ctx = context_of(drivers, NULL);
+	struct weft_worker *w;
+
+	long_opened = 0;
+	long_listed = listed;
+	w = mock_worker(ctx, lanes);
+	assert_int_equal(long_opened, opened);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+static void a_named_resource_is_not_opened_again_by_a_wildcard(void **state)
+{
+	(void)state;
+	open_named_and_all(LONG_NAME, "long:" LONG_NAME ";long:*", 1);
+	/* A port may be named by its device, and is listed by its number. */
+	open_named_and_all("short", "long:of-the-device;long:*", 1);
+	open_named_and_all("another", "long:of-the-device;long:*", 2);
 }
 
 /* ------------------------------------------------------------------ loss, copies, order */
@@ -560,6 +627,7 @@ int main(int argc, char **argv)
 		LINK_TEST(a_worker_reaches_itself_over_its_loopback),
 		LINK_TEST(lanes_have_the_domain_of_their_remote_end),
 		LINK_TEST(each_worker_has_the_domain_of_a_long_name),
+		LINK_TEST(a_named_resource_is_not_opened_again_by_a_wildcard),
 		LINK_TEST(connects_meet_whatever_the_channel_does),
 		LINK_TEST(mixed_hosts_meet_in_any_order_of_events),
 		LINK_TEST(what_is_sent_early_arrives_in_order),
