@@ -511,7 +511,8 @@ struct weft_ep_modify_params {
  * Change what weft_ep_create() sets, of an endpoint of the application. An endpoint that accept_cb
  * of struct weft_worker_params reports has no error callback and no user data before this call.
  * @return 0; -EINVAL unknown fields, or an endpoint that the application does not own; the status
- *   of an endpoint that has failed: its user data is changed, and no error callback follows
+ *   of an endpoint that has failed: its user data is changed, and the error callback of this call
+ *   does not run
  */
 WEFT_API int weft_ep_modify(struct weft_ep *ep, const struct weft_ep_modify_params *params);
 

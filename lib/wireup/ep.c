@@ -508,7 +508,8 @@ static int ep_modify(struct weft_ep *ep, const struct weft_ep_modify_params *p)
 	if (p->fields & WEFT_EP_MODIFY_F_USER_DATA)
 		ep->user_data = p->user_data;
 	if (p->fields & WEFT_EP_MODIFY_F_ERR_CB) {
-		ep->err_cb = p->err_cb;
+		/* A completion of the failure that is under way learns of it by the status. */
+		ep->err_cb = ep->state == WEFT_EP_FAILED ? NULL : p->err_cb;
 		ep->err_arg = p->err_arg;
 	}
 	return ep->state == WEFT_EP_FAILED ? ep->status : 0;

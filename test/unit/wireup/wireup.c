@@ -227,6 +227,56 @@ static void an_accepted_endpoint_gets_a_callback_and_user_data(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+static void must_not_run(struct weft_ep *ep, int status, const char *why, void *arg)
+{
+	(void)ep;
+	(void)status;
+	(void)why;
+	(void)arg;
+	fail_msg("the error callback runs although weft_ep_modify() has returned the failure");
+}
+
+static void modify_in_completion(struct weft_request *req, const struct weft_completion *c,
+				 void *arg)
+{
+	struct weft_ep_modify_params change =
+		WEFT_INIT(struct weft_ep_modify_params, .fields = WEFT_EP_MODIFY_F_ERR_CB,
+			  .err_cb = must_not_run);
+
+	(void)req;
+	assert_int_equal(c->status, -ECONNRESET);
+	*(int *)arg = weft_ep_modify(accepted, &change);
+}
+
+/* The operations of an endpoint that fails end before its error callback runs. */
+static void a_failure_that_modify_returns_has_no_callback(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
+	struct weft_worker_params p = WEFT_INIT(struct weft_worker_params, .lanes = "mock:0",
+						.accept_cb = modify_in_accept_cb);
+	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b;
+	struct weft_op_params op = WEFT_INIT(struct weft_op_params, .cb = modify_in_completion);
+	int returned = 0;
+	struct weft_ep *ep;
+	char buf[8];
+
+	(void)state;
+	assert_int_equal(weft_worker_create(ctx, &p, &b), 0);
+	accepted = NULL;
+	failed = 0;
+	ep = mock_connect(a, b);
+	conn_message(ep, b, 10, 1);
+	op.cb_arg = &returned;
+	assert_int_equal(weft_tag_recv(b, accepted, buf, sizeof(buf), 7, UINT64_MAX, &op, NULL),
+			 WEFT_INPROGRESS);
+	assert_int_equal(conn_close(ep, b), 0);
+	mock_run(10, MS, a, b, NULL);
+	assert_int_equal(returned, -ECONNRESET);
+	assert_int_equal(failed, 0);
+	assert_int_equal(weft_ep_close(accepted, 0, NULL, NULL), 0);
+	conn_destroy(ctx, a, b);
+}
+
 static void accept_callback_makes_the_application_the_owner(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
@@ -420,6 +470,7 @@ int main(int argc, char **argv)
 		CONN_TEST(connects_meet_in_any_order_of_events),
 		CONN_TEST(several_endpoints_pair_in_the_order_of_creation),
 		CONN_TEST(claiming_while_the_connection_is_being_made),
+		CONN_TEST(a_failure_that_modify_returns_has_no_callback),
 		CONN_TEST(accept_callback_makes_the_application_the_owner),
 		CONN_TEST(an_accepted_endpoint_gets_a_callback_and_user_data),
 		CONN_TEST(loopback_is_up_at_creation),
