@@ -84,9 +84,9 @@ void raw_window_over(struct raw_conn *c);
 /** Reports target, window, round trips, marks and losses of a path as counters. */
 void raw_window_counters(const struct raw_conn *c, unsigned int path, weft_lane_counter_cb cb,
 			 void *arg);
-/** Writes the state of a path as text for people; "" with a fixed window. */
 /** Delays of a path, and what cut its window last; "" with a window that does not follow delays. */
 void raw_window_delays(const struct raw_conn *c, unsigned int path, char *buf, size_t size);
+/** Writes the state of a path as text for people; "" with a fixed window. */
 void raw_window_print(const struct raw_conn *c, unsigned int path, char *buf, size_t size);
 
 #endif /* WEFT_ENGINE_WINDOW_H */
