@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two hosts' captures of one lane, built frame by frame: clocks, fates, and the fault's name. */
 
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -281,9 +282,17 @@ static void one_capture_names_no_fault(void **state)
 	trace_free(t);
 }
 
-/* Every frame another connection: what there is no room for is counted. */
+static size_t heap_bytes(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+/* Every frame another connection: what there is no room for is counted. All memory is freed. */
 static void flows_are_bounded(void **state)
 {
+	size_t before = heap_bytes();
 	struct trace *t = trace_make(1);
 	struct weft_frame_hdr *h;
 	struct built b;
@@ -301,6 +310,7 @@ static void flows_are_bounded(void **state)
 	assert_int_equal(t->num_flows, TRACE_FLOWS);
 	assert_int_equal(t->too_many, 100);
 	trace_free(t);
+	assert_int_equal(heap_bytes(), before);
 }
 
 /* ---- clocks --------------------------------------------------------------------------------- */
