@@ -100,7 +100,7 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 
 /*
  * Boot addresses: enough to reach a worker, in 56 bytes. The worker sends its whole address once it
- * is reached (wireup/events.c). doc/wire.md has the bytes, core/wire_conn.h the structure.
+ * is reached (wireup/wireup.c). doc/wire.md has the bytes, core/wire_conn.h the structure.
  */
 
 struct weft_boot {

@@ -22,7 +22,7 @@
 #include "lane.h"
 #include "weft.h"
 
-struct weft_conns;      /* connection state: wireup/wireup.h */
+struct weft_conns;      /* connection state: wireup/state.h */
 struct weft_connects;   /* connect.c */
 struct weft_ep;         /* core/endpoint.h */
 struct weft_ep_events;  /* core/endpoint.h */
@@ -46,7 +46,7 @@ struct weft_question;   /* base/question.h */
 	X(unbound, "wireup.drop.unbound",                                                        \
 	  "Messages dropped that came over a connection of no endpoint.")
 
-/** State of an iface's link: wireup/iface_event.c. */
+/** State of an iface's link: wireup/rails.c. */
 struct weft_iface_link {
 	bool up;
 	bool ended;

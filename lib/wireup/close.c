@@ -12,7 +12,7 @@
 #include "msg/msg.h"
 #include "wireup/close.h"
 #include "wireup/ep.h"
-#include "wireup/wireup.h"
+#include "wireup/exchange.h"
 
 /* Longest wait for the acknowledgement of CLOSE: all messages were delivered before it. */
 #define CLOSE_LINGER_NS 1000000000ull

@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "core/lane_show.h"
 #include "wireup/codec.h"
+#include "wireup/state.h"
 #include "wireup/unclaimed.h"
-#include "wireup/wireup.h"
 
 /* ------------------------------------------------------------------ out */
 

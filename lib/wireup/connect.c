@@ -2,7 +2,7 @@
 /*
  * The first request between two endpoints, at both ends. The initiator tries pairs of interfaces in
  * their order until a connection over one of them is up, and sends the REQ over it. The responder
- * decides which endpoint a REQ is for. wireup/wireup.c has the rest of the exchange.
+ * decides which endpoint a REQ is for. wireup/exchange.c has the rest of the exchange.
  */
 
 #include <errno.h>
@@ -12,14 +12,14 @@
 #include <string.h>
 
 #include "core/config.h"
-#include "wireup/boot_address.h"
 #include "wireup/codec.h"
 #include "wireup/connect.h"
 #include "wireup/ep.h"
+#include "wireup/exchange.h"
 #include "wireup/lanes.h"
+#include "wireup/peer.h"
 #include "wireup/select.h"
 #include "wireup/unclaimed.h"
-#include "wireup/wireup.h"
 
 /* ------------------------------------------------------------------ responder */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Endpoints as the user sees them: creation, failure, queries. wireup/close.c closes them,
- * wireup/wireup.c connects them.
+ * wireup/exchange.c connects them.
  *
  * An endpoint that has ended is *retired*: it is in no table and has no connections, and its
  * requests have ended. Its memory is freed when no callback can be on the stack
@@ -18,28 +18,19 @@
 #include "base/copy.h"
 #include "core/address.h"
 #include "msg/msg.h"
-#include "wireup/boot_address.h"
 #include "wireup/close.h"
 #include "wireup/connect.h"
 #include "wireup/ep.h"
+#include "wireup/exchange.h"
+#include "wireup/peer.h"
 #include "wireup/unclaimed.h"
-#include "wireup/wireup.h"
 
 /* ------------------------------------------------------------------ tables of endpoints */
 
 /*
- * Tables of endpoints: by slot, which peers return in their messages; by the endpoint's number
- * among those between two workers; and by the time of its timer.
+ * Tables of endpoints: by slot, which peers return in their messages; and by the time of its timer.
+ * wireup/peer.c has the one by number.
  */
-
-/* Peers choose numbers, so the hash has a key. */
-static uint64_t sn_key(const struct weft_worker *w, const struct weft_peer *peer, uint32_t sn)
-{
-	/* Not by the peer's identity, which may become known while there are endpoints. */
-	const uint64_t key[] = {peer->id, peer->digest, sn};
-
-	return weft_siphash(&w->hash_key, key, sizeof(key));
-}
 
 /* Twice as many slots; all were taken. */
 static int table_grow(struct weft_worker *w)
@@ -101,29 +92,6 @@ struct weft_ep *weft_ep_of_ref(const struct weft_worker *w, struct weft_wire_ref
 	struct weft_ep *ep = slot < w->ep_table_size ? w->ep_table[slot] : NULL;
 
 	return ep != NULL && ep->generation == weft_get32(ref.generation) ? ep : NULL;
-}
-
-/* ------------------------------------------------------------------ by number */
-
-void weft_ep_sn_add(struct weft_ep *ep)
-{
-	struct weft_worker *w = ep->worker;
-
-	weft_table_add(&w->conns->by_sn, &ep->by_sn, sn_key(w, ep->peer, ep->conn_sn));
-}
-
-struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer *peer, uint32_t sn)
-{
-	struct weft_table_node *n = weft_table_bucket(&w->conns->by_sn, sn_key(w, peer, sn));
-	struct weft_ep *ep;
-
-	for (; n; n = SLIST_NEXT(n, link)) {
-		w->conns->looks++;
-		ep = container_of(n, struct weft_ep, by_sn);
-		if (ep->peer == peer && ep->conn_sn == sn)
-			return ep;
-	}
-	return NULL;
 }
 
 /* ------------------------------------------------------------------ by time */

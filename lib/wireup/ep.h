@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wireup/ep.h
- * Endpoints as the user sees them: creation and failure; their tables by slot, by number and by
- * time.
+ * Endpoints as the user sees them: creation and failure; their tables by slot and by time.
  */
 #ifndef WEFT_WIREUP_EP_H
 #define WEFT_WIREUP_EP_H
@@ -16,12 +15,6 @@ struct weft_ep;
 struct weft_peer;
 struct weft_worker;
 
-/** The endpoint with number @p sn, or NULL. */
-struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer *peer,
-			     uint32_t sn);
-
-/** Enter @p ep in the table by ep->peer and ep->conn_sn. */
-void weft_ep_sn_add(struct weft_ep *ep);
 /** A new endpoint with a slot and message state, CONNECTING. @return NULL = no memory */
 struct weft_ep *weft_ep_alloc(struct weft_worker *worker, struct weft_peer *peer, uint32_t conn_sn,
 			      bool owned);

@@ -23,11 +23,11 @@
 #include "wireup/codec.h"
 #include "wireup/ep.h"
 #include "wireup/failover.h"
-#include "wireup/iface_event.h"
 #include "wireup/lane_return.h"
 #include "wireup/lanes.h"
+#include "wireup/rails.h"
+#include "wireup/state.h"
 #include "wireup/unclaimed.h"
-#include "wireup/wireup.h"
 
 #define LOOK_NS 2000000ull
 /* Probes without a reply after which a lane is stopped, while another lane is alive. */

@@ -14,10 +14,11 @@
 #include "wireup/codec.h"
 #include "wireup/ep.h"
 #include "wireup/failover.h"
-#include "wireup/iface_event.h"
 #include "wireup/lane_return.h"
 #include "wireup/lanes.h"
+#include "wireup/rails.h"
 #include "wireup/select.h"
+#include "wireup/state.h"
 #include "wireup/unclaimed.h"
 
 /*

@@ -15,11 +15,11 @@
 #include "wireup/close.h"
 #include "wireup/codec.h"
 #include "wireup/ep.h"
+#include "wireup/exchange.h"
 #include "wireup/failover.h"
 #include "wireup/lanes.h"
 #include "wireup/select.h"
 #include "wireup/unclaimed.h"
-#include "wireup/wireup.h"
 
 #define ATTACH_RETRY_NS 500000000ull
 

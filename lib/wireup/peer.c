@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-
 /*
  * Records of remote workers: their identity, and the numbers of the endpoints between them and us.
  * A record without endpoints is kept for some time, so that a late REQ of a closed endpoint is
  * distinguished from a new one. The number of such records is bounded, so unknown senders cannot
  * fill the memory.
+ *
+ * Boot addresses: packs this worker's own, and derives a provisional worker address from a peer's.
+ * wireup/wireup.c requests the whole address.
  */
 
+#include "wireup/peer.h"
+
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "wireup/ep.h"
+#include "core/address.h"
+#include "wireup/select.h"
+#include "wireup/state.h"
 #include "wireup/unclaimed.h"
-#include "wireup/wireup.h"
 
 /*
  * The keys of the tables are keyed hashes, and so is the identity: a peer that chooses its id
@@ -154,6 +161,38 @@ struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address
 	return peer;
 }
 
+/* ------------------------------------------------------------------ endpoints by number */
+
+/* Peers choose numbers, so the hash has a key. */
+static uint64_t sn_key(const struct weft_worker *w, const struct weft_peer *peer, uint32_t sn)
+{
+	/* Not by the peer's identity, which may become known while there are endpoints. */
+	const uint64_t key[] = {peer->id, peer->digest, sn};
+
+	return weft_siphash(&w->hash_key, key, sizeof(key));
+}
+
+static void ep_sn_add(struct weft_ep *ep)
+{
+	struct weft_worker *w = ep->worker;
+
+	weft_table_add(&w->conns->by_sn, &ep->by_sn, sn_key(w, ep->peer, ep->conn_sn));
+}
+
+struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer *peer, uint32_t sn)
+{
+	struct weft_table_node *n = weft_table_bucket(&w->conns->by_sn, sn_key(w, peer, sn));
+	struct weft_ep *ep;
+
+	for (; n; n = SLIST_NEXT(n, link)) {
+		w->conns->looks++;
+		ep = container_of(n, struct weft_ep, by_sn);
+		if (ep->peer == peer && ep->conn_sn == sn)
+			return ep;
+	}
+	return NULL;
+}
+
 /* Distance of @p sn behind the last number, modulo 2^32; numbers ahead of it give huge results. */
 static inline uint32_t sn_behind(const struct weft_peer *peer, uint32_t sn)
 {
@@ -195,7 +234,7 @@ void weft_ep_renumber(struct weft_ep *ep, uint32_t sn)
 {
 	weft_table_remove(&ep->worker->conns->by_sn, &ep->by_sn);
 	ep->conn_sn = sn;
-	weft_ep_sn_add(ep);
+	ep_sn_add(ep);
 	weft_peer_sn_use(ep->peer, sn);
 }
 
@@ -242,7 +281,7 @@ void weft_peer_add_ep(struct weft_conns *conns, struct weft_peer *peer, struct w
 		peer_busy(conns, peer);
 	LIST_INSERT_HEAD(&peer->eps, ep, peer_entry);
 	ep->peer = peer;
-	weft_ep_sn_add(ep);
+	ep_sn_add(ep);
 	if (!ep->owned)
 		unclaimed_insert(conns, peer, ep);
 }
@@ -321,4 +360,133 @@ void weft_peers_fini(struct weft_conns *conns)
 	weft_table_fini(&conns->by_identity);
 	weft_table_fini(&conns->by_digest);
 	weft_table_fini(&conns->by_place);
+}
+
+/* ------------------------------------------------------------------ our own boot address */
+
+static const struct weft_lane_boot_ops *boot_ops(const struct weft_lane_iface *iface)
+{
+	return weft_address_bootable(iface->attr.features) ? iface->driver->boot : NULL;
+}
+
+/* Choose the network interface with the lowest latency, and the first interface inside the host. */
+static void describe_boot(struct weft_worker *w, struct weft_boot *b)
+{
+	const struct weft_lane_boot_ops *ops;
+	struct weft_lane_iface *best = NULL;
+
+	for (unsigned int i = 0; i < w->num_ifaces; i++) {
+		struct weft_lane_iface *iface = w->ifaces[i];
+
+		ops = boot_ops(iface);
+		if (!ops)
+			continue;
+		if (ops->kind == WEFT_LANE_BOOT_HOST) {
+			if (b->host_lane == 0)
+				b->host_lane = (uint8_t)(i + 1);
+			continue;
+		}
+		if (best && !(iface->attr.latency < best->attr.latency))
+			continue;
+		best = iface;
+		b->index = (uint8_t)i;
+		b->kind = ops->kind;
+	}
+	if (best)
+		best->driver->boot->pack(best, &b->iface);
+}
+
+int weft_worker_get_boot_address(struct weft_worker *w, void *buf, size_t *length)
+{
+	uint8_t bytes[WEFT_BOOT_ADDRESS_MAX];
+	struct weft_boot b = {0};
+	struct weft_address *a;
+	size_t n;
+
+	if (!w || !length || (!buf && *length))
+		return -EINVAL;
+	a = malloc(sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	weft_worker_lock(w);
+	weft_address_of_worker(w, a);
+	b.worker_id = a->worker_id;
+	b.secret = a->secret;
+	b.digest = weft_address_digest(a);
+	b.host = (uint32_t)a->host_id;
+	describe_boot(w, &b);
+	weft_worker_unlock(w);
+	free(a);
+	n = weft_boot_pack(&b, bytes);
+	if (n <= *length)
+		memcpy(buf, bytes, n);
+	else
+		buf = NULL;
+	*length = n;
+	return buf ? 0 : -EMSGSIZE;
+}
+
+/* ------------------------------------------------------------------ boot address of a peer */
+
+/* Our interface of that kind, or NULL. */
+static struct weft_lane_iface *iface_of_kind(const struct weft_worker *w, uint8_t kind)
+{
+	const struct weft_lane_boot_ops *ops;
+
+	for (unsigned int i = 0; i < w->num_ifaces; i++) {
+		ops = boot_ops(w->ifaces[i]);
+		if (ops && ops->kind == kind)
+			return w->ifaces[i];
+	}
+	return NULL;
+}
+
+/*
+ * Add the peer's interface; attributes that a boot address lacks are taken from ours, @p like.
+ * @return false: the bytes are not usable
+ */
+static bool add_iface(struct weft_address *a, const struct weft_boot *b,
+		      struct weft_lane_iface *like, uint8_t index)
+{
+	struct weft_address_iface *f = &a->ifaces[a->num_ifaces];
+
+	weft_address_from_iface(f, index, like);
+	f->domain = WEFT_NO_DOMAIN;
+	memset(f->addr, 0, sizeof(f->addr));
+	if (like->driver->boot->unpack(like, &b->iface,
+				       weft_iface_id(b->worker_id, b->secret, index), f->addr) < 0)
+		return false;
+	a->num_ifaces++;
+	return true;
+}
+
+int weft_learn_address(struct weft_worker *w, const struct weft_boot *b, struct weft_address *a)
+{
+	struct weft_lane_iface *like;
+
+	memset(a, 0, sizeof(*a));
+	a->worker_id = b->worker_id;
+	a->secret = b->secret;
+	a->host_id = b->host; /* the lower half, until the whole address is known */
+	a->major = b->major;
+	snprintf(a->name, sizeof(a->name), "worker %016" PRIx64, b->worker_id);
+	like = iface_of_kind(w, WEFT_LANE_BOOT_HOST);
+	if (b->host_lane && like && b->host && b->host == (uint32_t)w->host_id)
+		add_iface(a, b, like, (uint8_t)(b->host_lane - 1));
+	like = iface_of_kind(w, b->kind);
+	if (b->kind != WEFT_LANE_BOOT_NONE && like && !add_iface(a, b, like, b->index))
+		return -EINVAL;
+	return 0;
+}
+
+void weft_learn_from(struct weft_ep *ep, const struct weft_address *remote)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	wu->learning = false;
+	wu->select.any_control = false;
+	wu->remote = *remote;
+	weft_lanes_describe_local(ep);
+	weft_lanes_find_reachable(ep, false);
+	memcpy(ep->remote_name, remote->name, sizeof(ep->remote_name));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wireup/peer.h
- * Remote workers: their identity, and the numbers of the endpoints between them and us.
+ * Remote workers: their identity, and the numbers of the endpoints between them and us; boot
+ * addresses.
  */
 #ifndef WEFT_PEER_H
 #define WEFT_PEER_H
@@ -12,6 +13,7 @@
 #include "core/address.h"
 #include "core/endpoint.h"
 
+struct weft_boot;
 struct weft_conns;
 
 /**
@@ -56,6 +58,9 @@ void weft_peer_sn_use(struct weft_peer *peer, uint32_t sn);
 void weft_peer_sn_skip(struct weft_peer *peer, uint32_t sn);
 /** The oldest live endpoint that the peer made and the program has not claimed, or NULL. */
 struct weft_ep *weft_peer_unclaimed(const struct weft_worker *w, const struct weft_peer *peer);
+/** The endpoint with number @p sn, or NULL. */
+struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer *peer,
+			     uint32_t sn);
 /** Change the number of @p ep to @p sn, which counts as used from now on. */
 void weft_ep_renumber(struct weft_ep *ep, uint32_t sn);
 /** The program owns @p ep from now on. */
@@ -71,5 +76,12 @@ void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep);
 /** @return 0 or -ENOMEM; weft_peers_fini() is called in both cases */
 int weft_peers_init(struct weft_conns *conns);
 void weft_peers_fini(struct weft_conns *conns);
+
+/* ------------------------------------------------------------------ boot addresses */
+
+/** Make the part of an address that follows from a boot address. @return 0, or -EINVAL: damaged */
+int weft_learn_address(struct weft_worker *w, const struct weft_boot *b, struct weft_address *a);
+/** The peer's whole address is @p remote. */
+void weft_learn_from(struct weft_ep *ep, const struct weft_address *remote);
 
 #endif /* WEFT_PEER_H */

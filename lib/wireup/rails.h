@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wireup/rails.h
- * Rails that are missing, slower than comparable ones, or have a smaller MTU.
+ * Links of ports and devices that go down and come up, in the log; rails that are missing, slower
+ * than comparable ones, or have a smaller MTU.
  */
 #ifndef WEFT_RAILS_H
 #define WEFT_RAILS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "core/endpoint.h"
+#include "lane.h"
 
 /** Are lanes of the interface rails: lanes to other hosts? */
 bool weft_is_rail(const struct weft_lane_iface *iface);
 
-/** A link has come up, or has another speed. */
-void weft_rails_changed(struct weft_worker *w, const struct weft_lane_iface *iface);
 /**
  * All lanes of an endpoint are attached or left out; its connecting state still exists.
  * @return false: there are fewer than WEFT_MIN_LANES; wireup->reason has the reason
@@ -29,5 +33,27 @@ void weft_rails_missing(struct weft_worker *w, const char *name, const char *why
  * been logged
  */
 int weft_rails_opened(struct weft_worker *w, bool wants_rails);
+
+/* ------------------------------------------------------------------ links */
+
+/** ifaces[@p index] was opened. */
+void weft_iface_link_init(struct weft_worker *w, unsigned int index);
+/** An event of a port or device, for the log. @return its link has come up */
+bool weft_rails_event(struct weft_worker *w, struct weft_lane_iface *iface,
+		      enum weft_lane_iface_event ev, const char *text);
+/** The reason why @p iface has no link, and the remedy, as text. */
+void weft_iface_link_text(struct weft_lane_iface *iface, char *buf, size_t size);
+/** Check links that are not up yet: part of weft_conns_timers(). */
+void weft_iface_timers(struct weft_worker *w);
+/**
+ * A lane of @p iface may be dead. With their interface thousands may be dead.
+ * @return time of its check: now, or after the checks before it
+ */
+uint64_t weft_iface_suspect_at(struct weft_worker *w, const struct weft_lane_iface *iface);
+/**
+ * A lane of @p iface is given up, or @p back. @return it may have a log line; else a later line
+ * counts it
+ */
+bool weft_iface_lane_line(struct weft_worker *w, const struct weft_lane_iface *iface, bool back);
 
 #endif /* WEFT_RAILS_H */

@@ -13,7 +13,7 @@
 
 #include "wireup/codec.h"
 #include "wireup/select.h"
-#include "wireup/wireup.h"
+#include "wireup/state.h"
 
 /* An iface is worth another lane while it has this share of its bandwidth left. */
 #define REST_MIN 0.25

@@ -25,8 +25,8 @@
 
 #include "core/config.h"
 #include "wireup/codec.h"
+#include "wireup/state.h"
 #include "wireup/unclaimed.h"
-#include "wireup/wireup.h"
 
 #define HOST_SHARE 14u
 #define NEWCOMERS 16u

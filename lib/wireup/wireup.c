@@ -1,571 +1,674 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The exchange of wire-up messages. An endpoint's *initiator* sends REQ, the *responder* replies
- * with REP, and the initiator confirms with ACK. Every message may arrive twice, and a duplicate
- * has no effect. Lanes keep no order, so data may overtake REP and ACK. The initiator accepts such
- * data, and to the responder data means the same as the ACK. The responder sends data only after a
- * message has shown that the initiator has the REP. So a connection that dies before that has lost
- * nothing, and the initiator may try another pair of interfaces.
- *
- * States (weft_wireup.step):
- *	initiator  BOOT --up--> REQUESTED --REP--> ESTABLISHED
- *	responder  REPLIED --ACK or data--> ESTABLISHED
- *
- * A control channel loses, duplicates and reorders messages. Lane 0 is then a connection of its
- * own, whose addresses the exchange carries. Neither end is established before a message has
- * arrived over lane 0 (wireup/lanes.c):
- *	initiator  BOOT --up--> REQUESTED --REP--> LINKING
- *		   LINKING --ATTACH or ATTACHED on lane 0--> ESTABLISHED
- *	responder  REPLIED --ACK--> LINKING --ATTACHED--> ESTABLISHED  (the leader)
- *	responder  REPLIED --ATTACH on lane 0--> ESTABLISHED           (the other one)
+ * Wire-up messages, early data and events of lanes: everything except data of an attached lane.
+ * This file finds the endpoint of each. wireup/exchange.c, wireup/connect.c and wireup/lanes.c
+ * handle the contents.
  */
 
+#include "wireup/wireup.h"
+
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/host.h"
 #include "core/config.h"
 #include "msg/msg.h"
 #include "wireup/close.h"
 #include "wireup/codec.h"
 #include "wireup/connect.h"
 #include "wireup/ep.h"
+#include "wireup/exchange.h"
+#include "wireup/failover.h"
+#include "wireup/lane_return.h"
 #include "wireup/lanes.h"
+#include "wireup/peer.h"
 #include "wireup/rails.h"
-#include "wireup/select.h"
 #include "wireup/unclaimed.h"
-#include "wireup/wireup.h"
 
-#define RETRY_FIRST_NS 200000000ull
-#define RETRY_CONTROL_NS 20000000ull /* only a repetition recovers from a loss there */
-#define RETRY_MAX_NS 2000000000ull
-
-/* ------------------------------------------------------------------ state of an ep */
-
-struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_address *remote)
-{
-	struct weft_wireup *wu = calloc(1, sizeof(*wu));
-
-	if (!wu)
-		return NULL;
-	wu->leader = ep->worker->id < ep->remote_id;
-	wu->deadline = ep->worker->now + weft_connect_timeout(ep->worker);
-	wu->remote = *remote;
-	ep->wireup = wu;
-	weft_lanes_describe_local(ep);
-	weft_lanes_find_reachable(ep, false);
-	memcpy(ep->remote_name, remote->name, sizeof(ep->remote_name));
-	return wu;
-}
-
-/* Connections that will not become lanes. */
-void weft_wireup_drop_extra(struct weft_ep *ep)
-{
-	struct weft_wireup *wu = ep->wireup;
-
-	if (wu->redundant)
-		weft_lane_ep_destroy(ep->worker, wu->redundant);
-	if (wu->deferred_lane_ep)
-		weft_lane_ep_destroy(ep->worker, wu->deferred_lane_ep);
-	free(wu->deferred);
-	wu->redundant = wu->deferred_lane_ep = NULL;
-	wu->deferred = NULL;
-}
-
-static void wireup_free(struct weft_ep *ep)
-{
-	if (!ep->wireup)
-		return;
-	weft_wireup_drop_extra(ep);
-	free(ep->wireup);
-	ep->wireup = NULL;
-}
-
-void weft_wireup_finalize(struct weft_ep *ep)
-{
-	struct weft_wireup *wu = ep->wireup;
-
-	if (wu && wu->step == WEFT_STEP_ESTABLISHED && wu->map_final && wu->msg_type == 0 &&
-	    weft_lanes_settled(ep) && !wu->too_few) {
-		if (!weft_rails_settled(ep)) {
-			/* Fail from the timer, because the caller may be processing a message. */
-			wu->too_few = true;
-			weft_ep_timer_at(ep, 0);
-			return;
-		}
-		wireup_free(ep);
-		ep->worker->ep_events->settled(ep);
-	}
-}
-
-void weft_wireup_drop(struct weft_ep *ep)
-{
-	struct weft_wireup *wu = ep->wireup;
-	struct weft_lane_ep *lane_ep;
-	unsigned int i;
-
-	/* Only the connecting state refers to a connection that is not, or not yet, lane 0. */
-	if (wu && wu->boot && ep->lanes[0].lane_ep != wu->boot)
-		weft_lane_ep_destroy(ep->worker, wu->boot);
-	wireup_free(ep);
-	ep->lanes_up = 0;
-	for (i = 0; i < WEFT_MAX_LANES; i++) {
-		lane_ep = ep->lanes[i].lane_ep;
-		ep->lanes[i].lane_ep = NULL;
-		ep->lanes[i].up = false;
-		if (lane_ep)
-			weft_lane_ep_destroy(ep->worker, lane_ep);
-	}
-}
-
-/* Send the message of the current step, for the first time or again. */
-void weft_wireup_resend(struct weft_ep *ep)
-{
-	struct weft_wireup *wu = ep->wireup;
-	struct weft_wire_wireup h;
-	int rc;
-
-	weft_wireup_head(ep, wu->msg_type, 0, &h);
-	rc = weft_wireup_send(wu->boot, &h, wu->msg.buf, wu->msg.len);
-	if (rc == -EAGAIN) {
-		wu->retry_at = 0;
-	} else if (wu->msg_type == WEFT_WIREUP_ACK) {
-		wu->msg_type = 0; /* a lane loses nothing; else REP is repeated */
-		wu->retry_at = UINT64_MAX;
-	} else {
-		wu->retry_at = ep->worker->now + wu->backoff;
-		wu->backoff = wu->backoff * 2 < RETRY_MAX_NS ? wu->backoff * 2 : RETRY_MAX_NS;
-	}
-	weft_ep_timer_at(ep, wu->retry_at);
-}
-
-void weft_wireup_send_new(struct weft_ep *ep, enum weft_wireup_type type)
-{
-	ep->wireup->msg_type = type;
-	ep->wireup->backoff = ep->wireup->control ? RETRY_CONTROL_NS : RETRY_FIRST_NS;
-	weft_wireup_resend(ep);
-}
-
-void weft_wireup_grant(struct weft_ep *ep)
-{
-	if (!ep->wireup->granted)
-		weft_msg_ep_grant(ep, &ep->wireup->credit_out);
-	ep->wireup->granted = true;
-}
-
-/* ------------------------------------------------------------------ established */
-
-static void wireup_established(struct weft_ep *ep)
-{
-	struct weft_wireup *wu = ep->wireup;
-	struct weft_worker *w = ep->worker;
-
-	wu->step = WEFT_STEP_ESTABLISHED;
-	if (wu->msg_type != WEFT_WIREUP_ACK)
-		wu->msg_type = 0;
-	if (wu->control) {
-		wu->msg_type = 0;
-		if (wu->boot)
-			weft_lane_ep_destroy(w, wu->boot);
-		wu->boot = NULL;
-	}
-	weft_wireup_drop_extra(ep);
-	weft_lane_up(ep, 0);
-	ep->state = WEFT_EP_UP;
-	weft_log_ep(ep, WEFT_LOG_INFO, "connected");
-	weft_msg_ep_connected(ep, &wu->credit_in);
-	if (ep->state == WEFT_EP_UP && ep->closing) {
-		ep->state = WEFT_EP_CLOSING;
-		/* Only this call notifies the message layer that the ep is closing. */
-		weft_msg_ep_flush(ep, NULL, NULL);
-		weft_ep_closing_step(ep);
-	} else if (ep->state == WEFT_EP_UP && !ep->owned && w->accept_cb) {
-		weft_peer_claim(ep);
-		w->accept_cb(w, ep, ep->remote_id, ep->remote_name, w->accept_arg);
-	}
-}
-
-/* Responder: the initiator has our REP. */
-void weft_wireup_confirm(struct weft_ep *ep)
-{
-	struct weft_wireup *wu = ep->wireup;
-
-	wireup_established(ep);
-	/*
-	 * The callbacks above may have closed or failed the ep. A leader waits for the ACK with the
-	 * final map.
-	 */
-	if (ep->wireup == wu && !wu->leader)
-		weft_lanes_start(ep);
-	weft_wireup_finalize(ep);
-}
-
-void weft_wireup_linked(struct weft_ep *ep)
-{
-	struct weft_wireup *wu = ep->wireup;
-
-	wireup_established(ep);
-	if (ep->wireup == wu)
-		weft_lanes_start(ep);
-	weft_wireup_finalize(ep);
-}
-
-/* The initiator's ends of lanes that need addresses. @return 0, or the error of lane 0 */
-static int link_initiator(struct weft_ep *ep, const struct weft_wireup_msg *m)
-{
-	int rc = 0;
-
-	if (!ep->wireup->leader)
-		rc = weft_links_create(ep);
-	return rc < 0 ? rc : weft_links_connect(ep, m, ep->wireup->leader);
-}
-
-/* The REP has arrived over a control channel: lane 0 must be connected first. */
-static void link_after_rep(struct weft_ep *ep)
-{
-	struct weft_wireup *wu = ep->wireup;
-
-	wu->msg_type = 0;
-	if (!wu->leader)
-		weft_wireup_send_new(ep, WEFT_WIREUP_ACK);
-	weft_links_begin(ep);
-}
-
-void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
-		     const struct weft_wireup_msg *m)
-{
-	struct weft_wireup *wu = ep->wireup;
-
-	if (!wu || !wu->initiator || lane_ep != wu->boot)
-		return; /* a duplicate */
-	if (wu->step == WEFT_STEP_LINKING && !wu->leader)
-		weft_wireup_send_new(ep, WEFT_WIREUP_ACK); /* the first ACK was lost */
-	if (wu->step != WEFT_STEP_REQUESTED)
-		return;
-	if (!weft_links_good(ep->worker, &wu->remote, m)) {
-		weft_wireup_bad(ep->worker, lane_ep, "an endpoint address has the wrong length");
-		return;
-	}
-	wu->msg.len = 0;
-	if (weft_lanes_accept(ep, m, wu->pairs[wu->pair]) < 0) {
-		weft_ep_fail(ep, -EPROTO,
-			     "%s answered with a lane map that lacks the connection it answered on",
-			     ep->remote_name);
-		return;
-	}
-	if (link_initiator(ep, m) < 0) {
-		weft_wireup_boot_failed(ep, true);
-		return;
-	}
-	if (!wu->leader) {
-		weft_lanes_record(ep, &wu->msg);
-		weft_links_record(ep, &wu->msg);
-	}
-	ep->remote = m->head.src_ep;
-	ep->remote_secret = weft_get64(m->head.src_secret);
-	wu->credit_in = m->credit;
-	weft_wireup_agree_model(ep, m);
-	if (wu->control) {
-		link_after_rep(ep);
-		return;
-	}
-	weft_lane_bind(ep, 0, lane_ep);
-	weft_wireup_send_new(ep, WEFT_WIREUP_ACK);
-	wireup_established(ep);
-	if (ep->wireup == wu)
-		weft_lanes_start(ep);
-	weft_wireup_finalize(ep);
-}
+/* ------------------------------------------------------------------ errors */
 
 /*
- * Accept the map and the addresses of an ACK. @return false: the ep has failed or the ACK is
- * dropped
+ * The peer had used our number already: take one that is free at both ends, and repeat the REQ. The
+ * first time this happens at once. If the peer refuses again, the REQ is repeated as seldom as for
+ * a peer that does not reply.
  */
-static bool take_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
-		     const struct weft_wireup_msg *m)
+static bool renumber_ep(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (!weft_links_good(ep->worker, &wu->remote, m)) {
-		weft_wireup_bad(ep->worker, lane_ep, "an endpoint address has the wrong length");
+	if (!wu || !wu->initiator || wu->step != WEFT_STEP_REQUESTED || !ep->peer ||
+	    ep->worker->now >= wu->deadline)
 		return false;
-	}
-	if (weft_lanes_accept(ep, m, wu->map[0].pair) < 0) {
-		weft_ep_fail(ep, -EPROTO, "%s confirmed a lane map without lane 0",
-			     ep->remote_name);
-		return false;
-	}
-	if (weft_links_connect(ep, m, true) < 0) {
-		weft_ep_fail(ep, -EHOSTUNREACH, "%s cannot be connected: %s", ep->remote_name,
-			     wu->reason.text);
-		return false;
-	}
+	if (weft_get32(m->head.conn_sn) != ep->conn_sn)
+		return true; /* it is about our earlier number */
+	if (m->have_next_sn)
+		weft_peer_sn_skip(ep->peer, m->next_sn);
+	weft_ep_renumber(ep, ep->peer->next_sn);
+	if (wu->renumbered++ == 0)
+		weft_wireup_send_new(ep, WEFT_WIREUP_REQ);
 	return true;
 }
 
-void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
-		     const struct weft_wireup_msg *m)
+/*
+ * The peer has reached its limit of unclaimed connections. This is temporary if many workers
+ * connect to each other at once and the peer's program has not claimed them yet. So the REQ is
+ * repeated, as without a reply, until WEFT_CONNECT_TIMEOUT.
+ */
+static bool wait_for_room(struct weft_ep *ep, const char *text)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (!wu || wu->initiator || lane_ep != wu->boot)
-		return;
-	if (wu->control) {
-		/* A duplicate, or an ACK that is not expected. */
-		if (!wu->leader || wu->step != WEFT_STEP_REPLIED || !m->lanes)
-			return;
-		if (take_ack(ep, lane_ep, m)) {
-			wu->msg_type = 0;
-			weft_links_begin(ep);
-		}
-		return;
-	}
-	if (wu->leader && !wu->map_final && m->lanes && !take_ack(ep, lane_ep, m))
-		return;
-	if (wu->step == WEFT_STEP_REPLIED)
-		weft_wireup_confirm(ep);
-	if (ep->wireup == wu && wu->leader && !wu->map_final)
-		weft_lanes_start(ep);
-	weft_wireup_finalize(ep);
+	if (!wu->initiator || wu->step != WEFT_STEP_REQUESTED || ep->worker->now >= wu->deadline)
+		return false;
+	wu->busy = true;
+	weft_reason_set(&wu->reason, "%s", text);
+	return true;
 }
 
-/* ------------------------------------------------------------------ time */
-
-/*
- * The lane has the same timeout and a better message. But its clock does not count the time without
- * polling, so its timeout may be later than ours. So query it for the reason now.
- */
-static void what_is_missing(const struct weft_wireup *wu, struct weft_reason *why)
+static void handle_error(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
-	const struct weft_lane_ep *boot = wu->step == WEFT_STEP_BOOT ? wu->boot : NULL;
-
-	why->text[0] = '\0';
-	if (boot && boot->ops->ep_waits_for)
-		boot->ops->ep_waits_for(boot, why->text, sizeof(why->text));
-	if (why->text[0] == '\0')
-		*why = wu->reason;
-}
-
-static void timed_out(struct weft_ep *ep)
-{
+	const char *text =
+		m->text[0] != '\0' ? m->text : weft_strerror(-(int)weft_get16(m->head.status));
+	int status = -(int)weft_get16(m->head.status);
 	struct weft_wireup *wu = ep->wireup;
-	double s = (double)weft_connect_timeout(ep->worker) * 1e-9;
-	struct weft_reason reason;
+	unsigned int n = m->head.lane;
 
-	what_is_missing(wu, &reason);
-	if (!wu->initiator && !ep->owned)
-		weft_ep_retire(ep, -ETIMEDOUT);
-	else if (!wu->initiator)
-		weft_ep_fail(ep, -ETIMEDOUT, "%s connected and then did not confirm within %g s",
-			     ep->remote_name, s);
-	else if (wu->step == WEFT_STEP_LINKING)
-		weft_ep_fail(ep, -ETIMEDOUT,
-			     "%s answered, but the lane %s to it did not come up within %g s",
-			     ep->remote_name, ep->lanes[0].lane_ep->iface->name, s);
-	else if (wu->step == WEFT_STEP_REQUESTED && wu->busy)
-		weft_ep_fail(ep, -EUSERS, "%s refused for %g s: %s", ep->remote_name, s,
-			     wu->reason.text);
-	else if (weft_wireup_awaits_reply(wu) && wu->control)
-		weft_ep_fail(ep, -ETIMEDOUT,
-			     "no answer from %s within %g s, sent over %s, which does not report "
-			     "whether the peer is there",
-			     ep->remote_name, s, wu->boot->iface->name);
-	else if (weft_wireup_awaits_reply(wu))
-		weft_ep_fail(ep, -ETIMEDOUT,
-			     "%s is connected to %s, but its program did not answer within %g s: "
-			     "does it call progress?",
-			     wu->boot->iface->name, ep->remote_name, s);
-	else
-		weft_ep_fail(ep, -ETIMEDOUT, "no connection to %s within %g s; %s", ep->remote_name,
-			     s, reason.text);
-}
-
-/* No message has arrived yet from the other end of the current pair. */
-static bool waits_for_pair(const struct weft_wireup *wu)
-{
-	return wu->step == WEFT_STEP_BOOT || (weft_wireup_awaits_reply(wu) && wu->control);
-}
-
-static void fail_too_few(struct weft_ep *ep)
-{
-	const struct weft_wireup *wu = ep->wireup;
-	unsigned int i, n = 0;
-
-	for (i = 0; i < ep->num_lanes; i++)
-		n += ep->lanes[i].up;
-	weft_ep_fail(ep, -ENETDOWN, "%u lane%s to %s, WEFT_MIN_LANES requires %u%s%s", n,
-		     n == 1 ? "" : "s", ep->remote_name, ep->worker->ctx->conf->min_lanes,
-		     wu->reason.text[0] != '\0' ? "; " : ": this worker has no other interface",
-		     wu->reason.text);
-}
-
-void weft_wireup_timer(struct weft_ep *ep)
-{
-	struct weft_wireup *wu = ep->wireup;
-	uint64_t now = ep->worker->now;
-
-	if (!wu)
-		return;
-	if (wu->too_few) {
-		fail_too_few(ep);
+	if (n != WEFT_WIREUP_ALL_LANES) {
+		if (wu && wu->attach[n] != WEFT_ATTACH_NONE && wu->attach[n] != WEFT_ATTACH_DROP) {
+			weft_lane_leave_out(ep, n, text, false);
+			weft_wireup_finalize(ep);
+		}
 		return;
 	}
-	if (wu->step != WEFT_STEP_ESTABLISHED) {
-		if (now >= wu->deadline) {
-			timed_out(ep);
-			return;
-		}
-		weft_ep_timer_at(ep, wu->deadline);
-		if (waits_for_pair(wu) && now >= wu->pair_deadline) {
-			weft_wireup_boot_failed(ep, false);
-			return;
-		}
-		if (waits_for_pair(wu))
-			weft_ep_timer_at(ep, wu->pair_deadline);
-	}
-	if (wu->msg_type != 0 && now >= wu->retry_at)
-		weft_wireup_resend(ep);
-	else if (wu->msg_type != 0)
-		weft_ep_timer_at(ep, wu->retry_at);
-	if (wu->step == WEFT_STEP_ESTABLISHED || wu->step == WEFT_STEP_LINKING)
-		weft_lanes_timer(ep);
-	weft_wireup_finalize(ep);
-}
-
-/* ------------------------------------------------------------------ refusals, failure, close */
-
-/*
- * Messages that end something: refusals, failure, close. Also messages that are dropped without a
- * reply.
- */
-
-void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lane_ep, const char *why)
-{
-	char sender[160];
-
-	w->count.wireup_bad++;
-	if (weft_log_level < WEFT_LOG_WARN)
+	if (!wu || wu->step == WEFT_STEP_ESTABLISHED)
+		weft_ep_fail(ep, -ECONNRESET, "%s gave up: %s", ep->remote_name, text);
+	else if (status == -EUSERS && wait_for_room(ep, text))
 		return;
-	lane_ep->ops->ep_print(lane_ep, sender, sizeof(sender));
-	weft_log_limited(&w->conns->limit_bad, WEFT_LOG_WARN,
-			 "%s: dropped a wire-up message from %s: %s", lane_ep->iface->name, sender,
-			 why);
+	else if (status != -ESTALE || !renumber_ep(ep, m))
+		weft_ep_fail(ep, status, "%s refused: %s", ep->remote_name, text);
 }
 
-static void send_error(struct weft_lane_ep *lane_ep, const struct weft_wire_wireup *h,
-		       const struct weft_wire_next_sn *next, const char *text)
-{
-	struct weft_wire_wireup head = *h;
-	struct weft_records r = {.len = 0};
-
-	if (next)
-		weft_records_add(&r, WEFT_RECORD_NEXT_SN, next, sizeof(*next));
-	if (text)
-		weft_records_add(&r, WEFT_RECORD_TEXT, text, strnlen(text, 255));
-	/* Best effort: the peer repeats its request. */
-	weft_wireup_send(lane_ep, &head, r.buf, r.len);
-}
+/* ------------------------------------------------------------------ the whole address */
 
 /*
- * A duplicate of a message may make a connection that its sender never ends. This end destroys the
- * connection if it has no use.
+ * An endpoint that was created with a boot address requests the whole address from the worker:
+ * WEFT_WIREUP_WHO and ADDRESS, over the connection to the interface of the boot address. Afterwards
+ * everything is as if the whole address had been given, and the same connection carries REQ.
+ *
+ *	initiator  BOOT --up--> ADDRESS_REQUESTED --ADDRESS--> REQUESTED ...
+ *
+ * A REQ of that worker has the same effect as ADDRESS. Its sender is at the interface of the boot
+ * address, or it has all the data of which the digest is made. The endpoint becomes its responder.
  */
-void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep)
-{
-	if (!lane_ep->user && lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL)
-		weft_lane_ep_destroy(w, lane_ep);
-}
 
-static void send_refusal(struct weft_worker *w, struct weft_lane_ep *lane_ep,
-			 const struct weft_wire_wireup *req, int status,
-			 const struct weft_wire_next_sn *next, const char *text)
+/* Reply to a request for our address, WEFT_WIREUP_WHO. */
+static void send_address(struct weft_worker *w, struct weft_lane_ep *lane_ep,
+			 const struct weft_wireup_msg *m)
 {
 	struct weft_wire_wireup h = {
-		.type = WEFT_WIREUP_ERROR,
+		.type = WEFT_WIREUP_ADDRESS,
 		.major = WEFT_WIRE_MAJOR,
 		.minor = WEFT_WIRE_MINOR,
-		.lane = WEFT_WIREUP_ALL_LANES,
-		.conn_sn = req->conn_sn,
+		.conn_sn = m->head.conn_sn,
 		.src_worker = weft_put64(w->id),
-		.dst_worker = req->src_worker,
-		.dst_ep = req->src_ep,
-		.dst_secret = req->src_secret,
-		.status = weft_put16((uint16_t)-status),
+		.dst_worker = m->head.src_worker,
+		.dst_ep = m->head.src_ep,
+		.dst_secret = m->head.src_secret,
 	};
+	struct weft_records r = {.len = 0};
+	uint8_t buf[WEFT_ADDRESS_MAX];
+	struct weft_address a;
 
-	weft_log_limited(&w->conns->limit_refused, WEFT_LOG_INFO,
-			 "refused a connection over %s: %s", lane_ep->iface->name, text);
-	send_error(lane_ep, &h, next, text);
-	weft_wireup_unwanted(w, lane_ep);
-}
-
-void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lane_ep,
-			const struct weft_wire_wireup *req, int status, const char *text)
-{
-	send_refusal(w, lane_ep, req, status, NULL, text);
-}
-
-void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_ep,
-			      const struct weft_wire_wireup *req, const struct weft_peer *peer,
-			      const char *text)
-{
-	struct weft_wire_next_sn next = {.conn_sn = weft_put32(peer->next_sn)};
-
-	send_refusal(w, lane_ep, req, -ESTALE, &next, text);
-}
-
-void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text)
-{
-	struct weft_wire_wireup h;
-	unsigned int i;
-
-	if (weft_get32(ep->remote.generation) == 0)
+	if (lane_ep->user)
+		return; /* bound: the reply has arrived, and the peer has continued */
+	if (weft_get64(m->head.dst_secret) != w->secret) {
+		w->count.wireup_denied++;
+		weft_wireup_refuse(w, lane_ep, &m->head, -EACCES,
+				   "a request for a worker's address must have its secret");
 		return;
-	weft_wireup_head(ep, WEFT_WIREUP_ERROR, WEFT_WIREUP_ALL_LANES, &h);
-	h.status = weft_put16((uint16_t)(status < 0 && status > -4096 ? -status : EIO));
-	for (i = 0; i < ep->num_lanes; i++) {
-		if (ep->lanes[i].up && ep->lanes[i].lane_ep->up) {
-			send_error(ep->lanes[i].lane_ep, &h, NULL, text);
-			return;
-		}
 	}
-	if (ep->wireup && ep->wireup->control && ep->wireup->boot)
-		send_error(ep->wireup->boot, &h, NULL, text);
+	weft_address_of_worker(w, &a);
+	weft_records_add(&r, WEFT_RECORD_ADDRESS, buf, weft_address_pack(&a, buf));
+	/* Best effort: the peer repeats its request. */
+	weft_wireup_send(lane_ep, &h, r.buf, r.len);
 }
 
-int weft_wireup_send_close(struct weft_ep *ep, enum weft_wireup_type type)
+/* Find the pair of the existing connection among the pairs of the whole address. */
+static bool find_pair(struct weft_wireup *wu, unsigned int local, unsigned int remote)
 {
-	struct weft_wire_wireup h;
+	wu->num_pairs = weft_select_boot(&wu->select, wu->pairs, WEFT_MAX_BOOT_PAIRS);
+	memset(wu->pair_down, 0, sizeof(wu->pair_down));
+	for (wu->pair = 0; wu->pair < wu->num_pairs; wu->pair++) {
+		struct weft_pair p = wu->pairs[wu->pair];
 
-	weft_wireup_head(ep, type, 0, &h);
-	return weft_lane_any(ep) ? weft_wireup_send(weft_lane_any(ep), &h, NULL, 0) : -ENOTCONN;
+		if (wu->local[p.local].index == local &&
+		    wu->remote.ifaces[p.remote].index == remote)
+			return true;
+	}
+	return false;
 }
 
-/* ------------------------------------------------------------------ the copy rate of both ends */
-
-/* Numbers by which both ends choose protocols: the copy rate of the slower CPU. */
-
-static float own_bcopy_bw(const struct weft_ep *ep)
+/* ADDRESS has arrived. */
+static void recv_address(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+			 const struct weft_wireup_msg *m)
 {
-	const struct weft_context *ctx = ep->worker->ctx;
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_address remote;
+	struct weft_pair pair;
+	unsigned int l, r;
+	char why[160];
 
-	return (float)(ctx->conf->bcopy_bw > 0 ? ctx->conf->bcopy_bw
-					       : weft_bcopy_bw(ctx->platform));
+	if (!wu || wu->step != WEFT_STEP_ADDRESS_REQUESTED || lane_ep != wu->boot)
+		return; /* a duplicate */
+	if (weft_address_unpack(&remote, m->address, m->address_len, why, sizeof(why)) < 0) {
+		weft_wireup_bad(ep->worker, lane_ep, why);
+		return;
+	}
+	if (remote.worker_id != ep->remote_id || weft_address_digest(&remote) != ep->peer->digest ||
+	    weft_peer_get(ep->worker, &remote) != ep->peer) {
+		weft_ep_fail(ep, -ECONNREFUSED,
+			     "the worker at the boot address of %s has another address: get its "
+			     "boot address again",
+			     ep->remote_name);
+		return;
+	}
+	pair = wu->pairs[wu->pair];
+	l = wu->local[pair.local].index;
+	r = wu->remote.ifaces[pair.remote].index;
+	weft_learn_from(ep, &remote);
+	if (find_pair(wu, l, r))
+		weft_wireup_boot_up(ep);
+	else
+		weft_wireup_restart(ep);
 }
 
-void weft_wireup_add_model(struct weft_ep *ep, struct weft_records *r)
-{
-	struct weft_wire_model model = {.bcopy_bw = weft_put_single(own_bcopy_bw(ep))};
+/* ------------------------------------------------------------------ in */
 
-	weft_records_add(r, WEFT_RECORD_MODEL, &model, sizeof(model));
+static void other_version(struct weft_worker *w, struct weft_lane_ep *lane_ep,
+			  const struct weft_wire_wireup *h)
+{
+	struct weft_ep *ep = lane_ep->user;
+	char text[128];
+
+	w->count.wireup_bad++;
+	snprintf(text, sizeof(text), "protocol version %u.%u here, %u.%u there", WEFT_WIRE_MAJOR,
+		 WEFT_WIRE_MINOR, h->major, h->minor);
+	if (ep)
+		weft_ep_fail(ep, -EPROTONOSUPPORT, "%s runs an incompatible Weft: %s",
+			     ep->remote_name, text);
+	else if (h->type == WEFT_WIREUP_REQ || h->type == WEFT_WIREUP_WHO)
+		weft_wireup_refuse(w, lane_ep, h, -EPROTONOSUPPORT, text);
 }
 
-void weft_wireup_agree_model(struct weft_ep *ep, const struct weft_wireup_msg *m)
+/*
+ * Does the message contain the secret of the peer's endpoint? REP is the first message with it. A
+ * peer that refuses a REQ has no endpoint, and so no secret.
+ */
+static bool proves_secret(const struct weft_ep *ep, uint8_t type, uint64_t src)
 {
-	float own = own_bcopy_bw(ep);
+	if (ep->remote_secret != 0)
+		return src == ep->remote_secret;
+	return type == WEFT_WIREUP_REP ? src != 0
+				       : type == WEFT_WIREUP_ERROR || type == WEFT_WIREUP_ADDRESS;
+}
 
-	/* No CPU copies at less than a megabyte per second: ignore an impossible number. */
-	ep->bcopy_bw = (double)(m->bcopy_bw >= 1e6f && m->bcopy_bw < own ? m->bcopy_bw : own);
+/*
+ * The endpoint of a message other than REQ. The message must arrive over a connection of the
+ * endpoint, or be the first on a further one. Its secrets must prove that the sender is the
+ * endpoint's other end. NULL = there is no such endpoint; counted
+ */
+static struct weft_ep *addressed_ep(struct weft_worker *w, struct weft_lane_ep *lane_ep,
+				    const struct weft_wire_wireup *h)
+{
+	struct weft_ep *ep = weft_ep_of_ref(w, h->dst_ep);
+	bool bound =
+		lane_ep->user == ep || (lane_ep->user == NULL && h->type == WEFT_WIREUP_ATTACH);
+	uint64_t src = weft_get64(h->src_secret);
+
+	if (ep && bound && ep->state != WEFT_EP_FAILED && weft_get64(h->dst_secret) == ep->secret) {
+		if (ep->remote_id == weft_get64(h->src_worker) && proves_secret(ep, h->type, src))
+			return ep;
+		/*
+		 * The worker that refuses our REQ may be another one than that of the address: a
+		 * worker that now has the network address.
+		 */
+		if (h->type == WEFT_WIREUP_ERROR && ep->wireup && ep->wireup->boot == lane_ep &&
+		    weft_wireup_awaits_reply(ep->wireup))
+			return ep;
+	}
+	w->count.wireup_stale++;
+	return NULL;
+}
+
+/* Is the message well-formed, and for this worker? A REQ to a worker that is gone is refused. */
+static bool admit_message(struct weft_worker *w, struct weft_lane_ep *lane_ep,
+			  const struct weft_wire_wireup *h, const void *records, size_t len,
+			  struct weft_wireup_msg *m)
+{
+	const char *why;
+	char text[160];
+
+	if (h->major != WEFT_WIRE_MAJOR) {
+		other_version(w, lane_ep, h);
+		return false;
+	}
+	if (weft_wireup_parse(h, records, len, m, &why) < 0) {
+		weft_wireup_bad(w, lane_ep, why);
+		return false;
+	}
+	if (weft_get64(h->src_worker) == w->id) {
+		weft_wireup_bad(w, lane_ep, "it claims to be from this worker");
+		return false;
+	}
+	if (weft_get64(h->dst_worker) == w->id)
+		return true;
+	w->count.wireup_stale++;
+	snprintf(text, sizeof(text),
+		 "worker %016" PRIx64 " is not here any more; %.64s has its network address now",
+		 weft_get64(h->dst_worker), w->ctx->name);
+	if (h->type == WEFT_WIREUP_REQ || h->type == WEFT_WIREUP_WHO)
+		weft_wireup_refuse(w, lane_ep, h, -ECONNREFUSED, text);
+	return false;
+}
+
+static void dispatch_message(struct weft_worker *w, struct weft_lane_ep *lane_ep,
+			     const struct weft_wire_wireup *h, const void *records, size_t len)
+{
+	struct weft_wireup_msg m;
+	struct weft_ep *ep;
+
+	if (!admit_message(w, lane_ep, h, records, len, &m))
+		return;
+	if (h->type == WEFT_WIREUP_REQ) {
+		weft_wireup_req(w, lane_ep, &m, records, len);
+		return;
+	}
+	if (h->type == WEFT_WIREUP_WHO) {
+		send_address(w, lane_ep, &m);
+		return;
+	}
+	ep = addressed_ep(w, lane_ep, h);
+	if (!ep)
+		return;
+	switch (h->type) {
+	case WEFT_WIREUP_REP:
+		weft_wireup_rep(ep, lane_ep, &m);
+		break;
+	case WEFT_WIREUP_ADDRESS:
+		recv_address(ep, lane_ep, &m);
+		break;
+	case WEFT_WIREUP_ACK:
+		weft_wireup_ack(ep, lane_ep, &m);
+		break;
+	case WEFT_WIREUP_ATTACH:
+		if (ep->wireup && !ep->wireup->initiator && !ep->wireup->control &&
+		    ep->wireup->step == WEFT_STEP_REPLIED)
+			weft_wireup_confirm(ep);
+		if (ep->state != WEFT_EP_FAILED && ep->worker == w &&
+		    !weft_lane_return_attach(ep, lane_ep, &m))
+			weft_lanes_attach(w, ep, lane_ep, &m);
+		weft_wireup_finalize(ep);
+		break;
+	case WEFT_WIREUP_ATTACHED:
+		weft_lane_return_attached(ep, lane_ep);
+		weft_lanes_attached(ep, lane_ep, &m);
+		weft_wireup_finalize(ep);
+		break;
+	case WEFT_WIREUP_LANE_DOWN:
+	case WEFT_WIREUP_LANE_DOWN_ACK:
+	case WEFT_WIREUP_LANE_SUSPECT:
+	case WEFT_WIREUP_LANE_LINK:
+		weft_failover_recv(ep, lane_ep->index, &m);
+		break;
+	case WEFT_WIREUP_CLOSING:
+		ep->remote_closing = true;
+		break;
+	case WEFT_WIREUP_CLOSE:
+		weft_ep_remote_closed(ep, "closed the connection");
+		break;
+	case WEFT_WIREUP_ERROR:
+		handle_error(ep, &m);
+		break;
+	}
+}
+
+/* Data means the same as the ACK or ATTACHED that it has overtaken. */
+static void early_lane(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	weft_lane_return_attached(ep, lane_ep);
+	if (wu && wu->step == WEFT_STEP_REPLIED && !wu->control) {
+		weft_wireup_confirm(ep);
+	} else if (wu && wu->attach[n] == WEFT_ATTACH_SENT) {
+		weft_link_attached(ep, n);
+		weft_wireup_finalize(ep);
+	}
+}
+
+/* Data before the lane is attached: it may have overtaken the message that attaches the lane. */
+static int early_data(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8_t am_id,
+		      const void *data, size_t length, void *desc)
+{
+	struct weft_ep *ep = lane_ep->user;
+	unsigned int n = lane_ep->index;
+
+	if (!ep || n >= WEFT_MAX_LANES) {
+		/*
+		 * The lane has acknowledged the data, so a silent drop would lose it: end the
+		 * connection.
+		 */
+		w->count.unbound++;
+		weft_log_limited(
+			&w->conns->limit_bad, WEFT_LOG_WARN,
+			"%s: data on a connection that belongs to no endpoint; connection closed",
+			lane_ep->iface->name);
+		if (!ep)
+			weft_lane_ep_destroy(w, lane_ep);
+		else
+			weft_wireup_event(w, lane_ep, WEFT_LANE_EV_DOWN, -EPROTO,
+					  "data on a connection that carries no lane");
+		return 0;
+	}
+	if (ep->state == WEFT_EP_FAILED)
+		return 0;
+	early_lane(ep, lane_ep, n);
+	/* A callback of early_lane() may have closed the ep. */
+	if (lane_ep->user != ep || ep->state == WEFT_EP_FAILED)
+		return 0;
+	w->ep_events->recv(ep, n, am_id, data, length);
+	return 0;
+}
+
+int weft_wireup_recv(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8_t am_id,
+		     const void *data, size_t length, void *desc)
+{
+	struct weft_wire_wireup head;
+	struct weft_partial *done;
+	const void *records;
+	size_t len;
+	int rc;
+
+	if (w->destroying)
+		return 0;
+	if (am_id != WEFT_WIRE_WIREUP) {
+		if (!(lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL))
+			return early_data(w, lane_ep, am_id, data, length, desc);
+		weft_wireup_bad(w, lane_ep, "data on a control channel");
+		return 0;
+	}
+	rc = weft_partial_add(w->conns, lane_ep, data, length, &head, &records, &len, &done);
+	if (rc < 0)
+		weft_wireup_bad(w, lane_ep,
+				rc == -ENOMEM ? "out of memory" : "its length fields are wrong");
+	if (rc <= 0)
+		return 0;
+	dispatch_message(w, lane_ep, &head, records, len);
+	weft_partial_done(done);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ events */
+
+static void event_up(struct weft_worker *w, struct weft_lane_ep *lane_ep, int status,
+		     const char *text)
+{
+	struct weft_ep *ep = lane_ep->user;
+	struct weft_wireup *wu;
+
+	/* A connection that was accepted has no endpoint yet. */
+	if (status > 0 || (!ep && text[0] != '\0'))
+		weft_log_worker(w, status > 0 ? WEFT_LOG_WARN : WEFT_LOG_INFO, "%s: %s",
+				lane_ep->iface->name, text);
+	if (!ep) {
+		weft_pending_add(w, lane_ep);
+		return;
+	}
+	if (status == 0 && text[0] != '\0')
+		weft_log_ep(ep, WEFT_LOG_INFO, "%s", text);
+	if (weft_lane_return_event(ep, lane_ep, WEFT_LANE_EV_UP, text))
+		return;
+	wu = ep->wireup;
+	if (!wu)
+		return; /* loopback */
+	if (lane_ep == wu->boot && wu->initiator && wu->step == WEFT_STEP_BOOT)
+		weft_wireup_boot_up(ep);
+	else if (lane_ep != wu->boot && lane_ep->index < WEFT_MAX_LANES)
+		weft_lane_ep_up(ep, lane_ep->index);
+}
+
+/* Texts of drivers often begin with the iface; the name is added to those that do not. */
+static void note_reason(struct weft_wireup *wu, const char *iface, const char *text)
+{
+	bool named = strncmp(text, iface, strlen(iface)) == 0;
+
+	weft_reason_set(&wu->reason, "%s%s%s", named ? "" : iface, named ? "" : ": ", text);
+}
+
+/*
+ * A network may lose the last message of a close, and the lane then reports a reset. Inside a host
+ * no message is lost, so a reset there means that the peer has died.
+ */
+static bool has_closed(const struct weft_lane_ep *lane_ep, bool gone, int status)
+{
+	return gone ||
+	       (status == -ECONNRESET && !(lane_ep->iface->attr.features & WEFT_LANE_F_HOST));
+}
+
+/*
+ * The lost connection is of an ep that is not connected yet, or it carries no lane. @return false:
+ * it is a lane in use
+ */
+static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bool gone, int status,
+			    const char *text)
+{
+	struct weft_wireup *wu = ep->wireup;
+	unsigned int n = lane_ep->index;
+
+	if (!wu)
+		return false;
+	if (lane_ep == wu->redundant || lane_ep == wu->deferred_lane_ep) {
+		if (lane_ep == wu->redundant) {
+			wu->redundant = NULL;
+		} else {
+			wu->deferred_lane_ep = NULL;
+			free(wu->deferred);
+			wu->deferred = NULL;
+		}
+		weft_lane_ep_destroy(ep->worker, lane_ep);
+		return true;
+	}
+	if (lane_ep == wu->boot && wu->step == WEFT_STEP_LINKING) {
+		/*
+		 * The connection has served its purpose, unless our ACK was lost: then the timeout
+		 * ends the attempt.
+		 */
+		wu->boot = NULL;
+		wu->msg_type = 0;
+		weft_lane_ep_destroy(ep->worker, lane_ep);
+		return true;
+	}
+	if (wu->step != WEFT_STEP_ESTABLISHED && (lane_ep == wu->boot || n == 0)) {
+		note_reason(wu, lane_ep->iface->name,
+			    gone && text[0] == '\0' ? "the peer closed the connection" : text);
+		weft_log_ep(ep, WEFT_LOG_INFO, "%s", wu->reason.text);
+		wu->closed = has_closed(lane_ep, gone, status);
+		if (wu->initiator)
+			weft_wireup_boot_failed(ep, true);
+		else if (ep->owned)
+			weft_wireup_restart(ep);
+		else
+			weft_ep_retire(ep, -ECONNRESET);
+		return true;
+	}
+	if (n < WEFT_MAX_LANES && !ep->lanes[n].up) {
+		weft_lane_leave_out(ep, n, text, true);
+		return true;
+	}
+	return false;
+}
+
+/* Cut further messages to the size that the path now carries best. */
+static void event_size(struct weft_ep *ep, int status, const char *text)
+{
+	if (!ep)
+		return;
+	weft_log_ep(ep, status > 0 ? WEFT_LOG_WARN : WEFT_LOG_INFO, "%s", text);
+	if (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING)
+		weft_msg_ep_connected(ep, NULL);
+}
+
+void weft_wireup_event(struct weft_worker *w, struct weft_lane_ep *lane_ep, enum weft_lane_event ev,
+		       int status, const char *text)
+{
+	struct weft_ep *ep = lane_ep->user;
+
+	if (w->destroying)
+		return;
+	if (!text)
+		text = "";
+	if (ev == WEFT_LANE_EV_UP) {
+		event_up(w, lane_ep, status, text);
+		return;
+	}
+	if (ev == WEFT_LANE_EV_SUSPECT) {
+		if (ep && lane_ep->index < WEFT_MAX_LANES &&
+		    ep->lanes[lane_ep->index].lane_ep == lane_ep)
+			weft_failover_suspect(ep, lane_ep->index, status, text);
+		return;
+	}
+	if (ev == WEFT_LANE_EV_SIZE) {
+		event_size(ep, status, text);
+		return;
+	}
+	if (!ep) {
+		weft_lane_ep_destroy(w, lane_ep);
+		return;
+	}
+	if (weft_lane_return_event(ep, lane_ep, ev, text))
+		return;
+	if (connecting_lost(ep, lane_ep, ev == WEFT_LANE_EV_GONE, status, text))
+		return;
+	if (ev == WEFT_LANE_EV_GONE)
+		weft_ep_remote_closed(ep, "closed the connection");
+	else
+		weft_ep_lane_down(ep, status, text);
+}
+
+void weft_iface_event(void *arg, struct weft_lane_iface *iface, enum weft_lane_iface_event ev,
+		      const char *text)
+{
+	struct weft_worker *w = arg;
+
+	if (weft_rails_event(w, iface, ev, text))
+		weft_lane_return_link(w, iface);
+}
+
+/* ------------------------------------------------------------------ timers, set-up and end */
+
+/* A worker's connections in its progress call, and the state of all of them. */
+
+static void ep_timer(struct weft_ep *ep)
+{
+	ep->timer = UINT64_MAX;
+	if (ep->fail_status)
+		weft_ep_fail(ep, ep->fail_status, "%s", ep->fail_why);
+	weft_wireup_timer(ep);
+	weft_failover_timer(ep);
+	if (ep->closing)
+		weft_ep_closing_step(ep);
+}
+
+/*
+ * Run due timers in their order, a batch at most, so that received frames are handled between
+ * batches.
+ */
+static unsigned int ep_timers(struct weft_worker *w)
+{
+	struct weft_deadlines *timers = &w->conns->timers;
+	struct weft_ep *ep, *due[WEFT_EP_TIMER_BATCH];
+	uint32_t generation[WEFT_EP_TIMER_BATCH];
+	unsigned int n = 0;
+
+	/* An endpoint that sets its timer to "at once" again is handled by the next call. */
+	while (n < WEFT_EP_TIMER_BATCH && weft_deadlines_first(timers) <= w->now) {
+		ep = w->ep_table[weft_deadlines_pop(timers)];
+		due[n] = ep;
+		generation[n++] = ep->generation;
+	}
+	w->conns->looks += n;
+	/* Callbacks may retire other endpoints, which are not freed before this returns. */
+	for (unsigned int i = 0; i < n; i++)
+		if (due[i]->generation == generation[i])
+			ep_timer(due[i]);
+	if (weft_deadlines_first(timers) < w->next_timer)
+		w->next_timer = weft_deadlines_first(timers);
+	return n;
+}
+
+unsigned int weft_conns_timers(struct weft_worker *w)
+{
+	if (w->now < w->next_timer)
+		return 0;
+	w->next_timer = UINT64_MAX;
+	weft_pending_timers(w);
+	weft_iface_timers(w);
+	return ep_timers(w);
+}
+
+void weft_conns_reap(struct weft_worker *w)
+{
+	struct weft_ep *ep;
+
+	while ((ep = LIST_FIRST(&w->conns->dead))) {
+		LIST_REMOVE(ep, entry);
+		weft_msg_ep_fini(ep, ep->status);
+		free(ep->closing);
+		free(ep->lane_info);
+		free(ep->failover);
+		weft_texts_free(&ep->texts);
+		free(ep);
+	}
+}
+
+int weft_conns_init(struct weft_worker *w)
+{
+	struct weft_conns *conns = calloc(1, sizeof(*conns));
+
+	if (!conns)
+		return -ENOMEM;
+	TAILQ_INIT(&conns->idle);
+	TAILQ_INIT(&conns->pending);
+	for (unsigned int i = 0; i < 32; i++)
+		TAILQ_INIT(&conns->ranks[i]);
+	w->conns = conns;
+	w->next_timer = UINT64_MAX;
+	/* Hosts can influence their numbers. */
+	conns->hosts.seed = w->hash_key.k0;
+	/* Reserved, so that an entry cannot fail. weft_conns_fini() follows an error. */
+	if (weft_table_reserve(&conns->by_sn) || weft_table_reserve(&conns->by_lane_ep))
+		return -ENOMEM;
+	return weft_peers_init(conns);
+}
+
+void weft_conns_fini(struct weft_worker *w)
+{
+	struct weft_conns *conns = w->conns;
+
+	if (!conns)
+		return;
+	weft_conns_reap(w);
+	while (!TAILQ_EMPTY(&conns->pending))
+		weft_lane_ep_destroy(w, TAILQ_FIRST(&conns->pending)->lane_ep);
+	weft_partials_fini(conns);
+	weft_peers_fini(conns);
+	weft_deadlines_fini(&conns->timers);
+	free(conns->free_slots);
+	weft_table_fini(&conns->by_sn);
+	weft_table_fini(&conns->by_lane_ep);
+	weft_table_fini(&conns->hosts);
+	free(conns);
+	w->conns = NULL;
 }

@@ -6,6 +6,7 @@
  */
 
 #include "mock/unknown_sender.h"
+#include "wireup/peer.h"
 
 static struct weft_context *context(void)
 {

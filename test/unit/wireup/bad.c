@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "mock/unknown_sender.h"
+#include "wireup/peer.h"
 
 static void fill(uint8_t *p, size_t n, uint32_t *r)
 {

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file wireup/exchange.h
+ * The exchange of wire-up messages between two endpoints: messages of both ends, repetition,
+ * refusals, time.
+ */
+#ifndef WEFT_WIREUP_EXCHANGE_H
+#define WEFT_WIREUP_EXCHANGE_H
+
+#include "wireup/state.h"
+
+struct weft_peer;
+
+/** The ep's timer has expired. */
+void weft_wireup_timer(struct weft_ep *ep);
+/** Destroy every connection of the ep and its connecting state. */
+void weft_wireup_drop(struct weft_ep *ep);
+/** Send CLOSE, or CLOSING, over a lane. @return as weft_wireup_send(), or -ENOTCONN */
+int weft_wireup_send_close(struct weft_ep *ep, enum weft_wireup_type type);
+/** Notify the peer, best effort, that the endpoint failed. */
+void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text);
+
+/** Count and log a message that is dropped. */
+void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lane_ep, const char *why);
+/** Refuse a REQ. */
+void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lane_ep,
+			const struct weft_wire_wireup *req, int status, const char *text);
+/** The same with ESTALE: its number was used before, and the reply contains one that is free. */
+void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_ep,
+			      const struct weft_wire_wireup *req, const struct weft_peer *peer,
+			      const char *text);
+/**
+ * A message over @p lane_ep has had no effect: a control channel's connection is destroyed at once.
+ */
+void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep);
+/** Connecting state of an ep; NULL = no memory. */
+struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_address *remote);
+/**
+ * Destroy the connections that a crossing has left: the redundant one, and the deferred one with
+ * its REQ.
+ */
+void weft_wireup_drop_extra(struct weft_ep *ep);
+/** Free the connecting state when nothing is left to do. */
+void weft_wireup_finalize(struct weft_ep *ep);
+/** Send wireup->msg as a message of this type, and repeat it until there is a reply. */
+void weft_wireup_send_new(struct weft_ep *ep, enum weft_wireup_type type);
+/** Send the message of the current step again. */
+void weft_wireup_resend(struct weft_ep *ep);
+/** Add the copy rate of our CPU to a message. */
+void weft_wireup_add_model(struct weft_ep *ep, struct weft_records *r);
+/** Take the peer's copy rate: ep->bcopy_bw is the smaller one. */
+void weft_wireup_agree_model(struct weft_ep *ep, const struct weft_wireup_msg *m);
+/** Make wireup->credit_out, once. */
+void weft_wireup_grant(struct weft_ep *ep);
+/** Responder: the initiator has the REP. */
+void weft_wireup_confirm(struct weft_ep *ep);
+void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+		     const struct weft_wireup_msg *m);
+void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+		     const struct weft_wireup_msg *m);
+
+/**
+ * Both ends of lane 0 have received a message over it, after an exchange over a control channel.
+ */
+void weft_wireup_linked(struct weft_ep *ep);
+
+#endif /* WEFT_WIREUP_EXCHANGE_H */

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file wireup/state.h
+ * The state that the files of the connection layer share: a worker's connections, and an endpoint
+ * that is being connected.
+ */
+#ifndef WEFT_WIREUP_STATE_H
+#define WEFT_WIREUP_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/container.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "core/address.h"
+#include "core/endpoint.h"
+#include "core/wire.h"
+#include "wireup/codec.h"
+#include "wireup/select.h"
+#include "wireup/unclaimed.h"
+
+/* ------------------------------------------------------------------ a worker's connections */
+
+struct weft_conns {
+	struct weft_deadlines timers; /* eps, by slot */
+	uint32_t *free_slots;         /* of worker->ep_table */
+	uint32_t num_free_slots;
+	struct weft_table by_sn;   /* eps, by peer and number */
+	LIST_HEAD(, weft_ep) dead; /* freed when no call is on the stack */
+	/* Peers: by identity if known, by digest, and by place while they have endpoints. */
+	struct weft_table by_identity, by_digest, by_place;
+	TAILQ_HEAD(, weft_peer) idle; /* least recently used first */
+	unsigned int num_idle;
+	LIST_HEAD(, weft_partial_host) partial_hosts;
+	unsigned int num_partials;
+	TAILQ_HEAD(, weft_pending) pending; /* oldest first */
+	struct weft_table by_lane_ep;       /* the same */
+	struct weft_table_list pending_free;
+	struct weft_pending pending_room[WEFT_MAX_PENDING]; /* pending_used have been used */
+	unsigned int pending_used;
+	uint64_t looks; /* entries checked in searches of all these tables */
+	/* Hosts of unclaimed eps. */
+	struct weft_table hosts;                         /* by number */
+	TAILQ_HEAD(weft_host_rank, weft_host) ranks[32]; /* by the logarithm of num_eps */
+	unsigned int num_unclaimed;
+	struct weft_log_limit limit_bad, limit_refused;
+};
+
+/* ------------------------------------------------------------------ an endpoint being connected */
+
+/** lane_ep->index of a connection that is no lane. */
+#define WEFT_NO_LANE 0xff
+
+enum weft_wireup_step {
+	WEFT_STEP_BOOT,              /* initiator: a pair of ifaces is being connected */
+	WEFT_STEP_ADDRESS_REQUESTED, /* initiator: WEFT_WIREUP_WHO sent, ADDRESS awaited */
+	WEFT_STEP_REQUESTED,         /* initiator: REQ sent, REP awaited */
+	WEFT_STEP_REPLIED,           /* responder: REP sent, ACK or data awaited */
+	/*
+	 * Over a control channel: the addresses of lane 0 are exchanged, and it is being connected.
+	 * Its ATTACH and ATTACHED establish the two ends.
+	 */
+	WEFT_STEP_LINKING,
+	WEFT_STEP_ESTABLISHED, /* up at both ends; further lanes are being attached */
+};
+
+enum weft_attach_state {
+	WEFT_ATTACH_NONE,    /* no such lane, or finished */
+	WEFT_ATTACH_START,   /* opened by this end: not begun */
+	WEFT_ATTACH_OPENING, /* opened by this end: lane_ep is connecting */
+	WEFT_ATTACH_SENT,    /* opened by this end: ATTACH sent, or to be sent */
+	WEFT_ATTACH_AWAIT,   /* opened by the peer */
+	WEFT_ATTACH_EARLY,   /* the peer has sent ATTACH, our end is not up yet */
+	WEFT_ATTACH_DROP,    /* left out; the peer must still be notified */
+};
+
+#define WEFT_MAX_BOOT_PAIRS 64
+
+struct weft_wireup {
+	enum weft_wireup_step step;
+	bool initiator; /* we sent the REQ */
+	bool learning;  /* initiator: only the peer's boot address is known */
+	bool leader;    /* our id is the lower one: we propose the lane map */
+	bool map_final; /* both ends have agreed on the map */
+	bool busy;      /* the peer refused for lack of places; we repeat the REQ */
+	bool granted;   /* credit_out is set */
+	bool too_few;   /* fewer lanes than WEFT_MIN_LANES: it is about to fail */
+	/*
+	 * The boot connection is a control channel, which loses and duplicates messages: it carries
+	 * the exchange only, and lane 0 is a connection of its own.
+	 */
+	bool control;
+	/*
+	 * Number of connections over which we have sent REQ; number of the REQ that we have
+	 * accepted.
+	 */
+	uint16_t attempt_out, attempt_in;
+	uint64_t deadline;
+	uint64_t retry_at, backoff;
+	/* the peer */
+	struct weft_address remote;
+	struct weft_address_iface local[WEFT_MAX_IFACES]; /* our network ifaces */
+	struct weft_select select;
+	/* initiator: pairs to connect with, in order */
+	struct weft_pair pairs[WEFT_MAX_BOOT_PAIRS];
+	/* the lane reported a failure in this round, not merely a timeout */
+	bool pair_down[WEFT_MAX_BOOT_PAIRS];
+	bool closed; /* the peer has closed the connection of this pair */
+	unsigned int num_pairs, pair;
+	uint64_t pair_timeout, pair_deadline;
+	/* connections */
+	struct weft_lane_ep *boot; /* becomes lane 0, unless it is a control channel */
+	/*
+	 * higher id: own connection that lost a crossing; destroyed when the other one is confirmed
+	 */
+	struct weft_lane_ep *redundant;
+	struct weft_lane_ep *deferred_lane_ep; /* lower id: connection whose REQ crossed ours... */
+	void *deferred; /* ...and the REQ, accepted if our connection fails */
+	size_t deferred_len;
+	struct weft_wire_credit credit_out, credit_in;
+	/* the map */
+	struct weft_select_lane map[WEFT_MAX_LANES]; /* by lane number; max_frag 0 = no such lane */
+	enum weft_attach_state attach[WEFT_MAX_LANES];
+	uint64_t attach_deadline;
+	unsigned int renumbered; /* times that the peer had used our number already */
+	/* the message that is repeated */
+	enum weft_wireup_type msg_type;
+	struct weft_records msg;
+	struct weft_reason reason; /* the last failure */
+};
+
+/** Does a request of the initiator await its reply? */
+static inline bool weft_wireup_awaits_reply(const struct weft_wireup *wu)
+{
+	return wu->step == WEFT_STEP_REQUESTED || wu->step == WEFT_STEP_ADDRESS_REQUESTED;
+}
+
+static inline bool weft_ref_equal(struct weft_wire_ref a, struct weft_wire_ref b)
+{
+	return memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+/**
+ * Has the lane of @p lane_ep observed the interface with this address at its far end? @return true
+ * also for a driver that does not observe the far end
+ */
+static inline bool weft_lane_ep_is_from(struct weft_lane_ep *lane_ep,
+					const struct weft_address_iface *a)
+{
+	return lane_ep->ops->ep_is_from == NULL ||
+	       lane_ep->ops->ep_is_from(lane_ep, a->addr, a->addr_len);
+}
+
+/** The interface that lane @p n of the map uses here. */
+static inline struct weft_lane_iface *weft_map_iface(const struct weft_ep *ep, unsigned int n)
+{
+	const struct weft_wireup *wu = ep->wireup;
+
+	return ep->worker->ifaces[wu->local[wu->map[n].pair.local].index];
+}
+
+#endif /* WEFT_WIREUP_STATE_H */
