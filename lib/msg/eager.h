@@ -15,7 +15,7 @@
 #ifndef WEFT_EAGER_H
 #define WEFT_EAGER_H
 
-#include "msg/endpoint.h"
+#include "msg/state.h"
 
 extern const struct weft_proto weft_proto_eager_short;
 extern const struct weft_proto weft_proto_eager_bcopy;
@@ -54,33 +54,5 @@ struct weft_head {
 void weft_head_piece(const struct weft_request *req, struct weft_head *h);
 /** Without records, which follow at h->length. @return where the RTS' flags go */
 weft_le32 *weft_head_rts(const struct weft_request *req, struct weft_head *h);
-
-/* ------------------------------------------------------------------ headers of split messages */
-
-/** Writable bytes in front of a message for weft_msg_recast(). */
-#define WEFT_RECAST_ROOM 16
-
-/** The header of a further piece of a message in several buffers: weft_lane_split_fn. Pure. */
-size_t weft_msg_split(uint8_t id, const void *msg, size_t had, void *piece);
-/**
- * Converts a whole message of at least one byte to a piece with all of its bytes, which can be
- * split. The piece begins #WEFT_RECAST_ROOM bytes earlier. @return its id; 0: nothing was changed
- */
-uint8_t weft_msg_recast(uint8_t id, void *msg, size_t length);
-/**
- * As weft_msg_split(), for all messages that can be split for a lane with a lower limit. @p had 0:
- * returns the length of the message's header. The first part contains this header and at least a
- * byte.
- */
-size_t weft_msg_part(uint8_t id, const void *msg, size_t had, void *piece);
-/** Is it a PUT of any kind? */
-bool weft_msg_is_put(uint8_t id, const void *msg);
-/**
- * Split a PUT of @p length bytes into two, each of which counts as half of it.
- * @param second     room for the second one: @p length bytes are enough
- * @param[out] rest  its length
- * @return bytes that stay in the first one; 0: it cannot be halved
- */
-size_t weft_put_halve(uint8_t id, void *msg, size_t length, void *second, size_t *rest);
 
 #endif /* WEFT_EAGER_H */

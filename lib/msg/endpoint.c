@@ -13,9 +13,11 @@
 #include "base/log.h"
 #include "core/endpoint.h"
 #include "msg/endpoint.h"
-#include "msg/msg.h"
 #include "msg/protocols.h"
+#include "msg/receive.h"
 #include "msg/send.h"
+#include "msg/stripe.h"
+#include "msg/transmit.h"
 
 /* ------------------------------------------------------------------ failure */
 
@@ -604,4 +606,42 @@ void weft_msg_ep_fini(struct weft_ep *ep, int status)
 	me->ep = NULL;
 	ep->msg = NULL;
 	weft_msg_ep_release(me);
+}
+
+/* ------------------------------------------------------------------ forced protocols */
+
+static int number_of(const struct weft_msg_ep *me, const char *name, unsigned int *number)
+{
+	const struct weft_proto *const *protos = me->mw->conf.model.protos;
+
+	*number = 0;
+	if (!name)
+		return 0;
+	while (protos[*number])
+		if (strcmp(protos[(*number)++]->name, name) == 0)
+			return 0;
+	return -ENOENT;
+}
+
+int weft_ep_force_proto(struct weft_ep *ep, const char *name)
+{
+	struct weft_msg_ep *me = ep->msg;
+	unsigned int number, before;
+	int rc = number_of(me, name, &number);
+
+	if (rc < 0)
+		return rc;
+	weft_worker_lock(ep->worker);
+	before = me->forced;
+	me->forced = number;
+	if (me->up) {
+		rc = weft_proto_select_build(me);
+		if (rc < 0)
+			me->forced = before;
+		else
+			weft_tx_update(me);
+		rc = rc < 0 ? rc : 0; /* requests that have begun keep their protocol */
+	}
+	weft_worker_unlock(ep->worker);
+	return rc;
 }

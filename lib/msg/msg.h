@@ -5,28 +5,25 @@
  * modules (msg/module.h); the message layer does not know them by name.
  *
  *	msg/module.h       modules and handlers
+ *	msg/state.h        the state of each worker and of each endpoint
  *	msg/request.c      one operation: lifetime, references, the hooks of its module
- *	msg/endpoint.c     the state of each worker and of each endpoint; failure, flush
+ *	msg/endpoint.c     lifetime and failure of the message half of an endpoint; flush
  *	msg/protocols.c    an endpoint's lanes as the model of its protocols
  *	msg/datatype.c     packing and unpacking: contiguous memory, iovs, generic types
  *
  *	msg/eager.c        protocols: the whole message at once, or pieces over all eager lanes at
- *	                   once; headers of messages, and of the parts of one that is split
+ *	                   once; headers of messages
  *	msg/send.c         queues and order
  *	msg/transmit.c     one piece on a lane: which call, which length; messages without payload
  *	msg/replay.c       messages of a dead lane, sent over another one
  *	msg/stripe.c       which lane gets a piece
- *	msg/lane_load.c    bytes that a lane has outstanding, and how long they take
  *
- *	msg/receive.c      which bytes have come, where they go, how a receive ends
- *	msg/credit.c       how much a peer may send unrequested
- *	msg/credit_pool.c  how the peers of a worker share its memory for that; sequence numbers
- *	                   that a peer may use
+ *	msg/receive.c      how much a peer may send unrequested; which bytes have come, where they
+ *	                   go, how a receive ends
  */
 #ifndef WEFT_MSG_H
 #define WEFT_MSG_H
 
-#include "msg/credit.h"
 #include "msg/eager.h"
 #include "msg/endpoint.h"
 #include "msg/module.h"
@@ -35,6 +32,7 @@
 #include "msg/replay.h"
 #include "msg/request.h"
 #include "msg/send.h"
+#include "msg/state.h"
 #include "msg/stripe.h"
 #include "msg/transmit.h"
 

@@ -12,8 +12,8 @@
 
 #include "base/copy.h"
 #include "base/host.h"
-#include "msg/msg.h"
 #include "msg/protocols.h"
+#include "msg/state.h"
 #include "proto/proto.h"
 
 /* A small number for a name: the position of the first lane with the same name. */
@@ -146,11 +146,11 @@ void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, 
 	weft_model_conf_read(&to->model, from, bcopy_bw, protos);
 }
 
-/* ------------------------------------------------------------------ queries, forced protocols */
+/* ------------------------------------------------------------------ queries */
 
 /*
- * Which protocol a message of a connected endpoint would use, and forcing another one. Protocols
- * that could carry it, too: plan/plan.c.
+ * Which protocol a message of a connected endpoint would use. Protocols that could carry it, too:
+ * plan/plan.c.
  */
 
 static double time_of(const struct weft_msg_ep *me, const struct weft_proto_key *key,
@@ -200,40 +200,4 @@ int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length,
 		rc = query_chosen(ep->msg, op, length, &full);
 	weft_worker_unlock(ep->worker);
 	return rc < 0 ? rc : weft_struct_out(info, &full, sizeof(full));
-}
-
-static int number_of(const struct weft_msg_ep *me, const char *name, unsigned int *number)
-{
-	const struct weft_proto *const *protos = me->mw->conf.model.protos;
-
-	*number = 0;
-	if (!name)
-		return 0;
-	while (protos[*number])
-		if (strcmp(protos[(*number)++]->name, name) == 0)
-			return 0;
-	return -ENOENT;
-}
-
-int weft_ep_force_proto(struct weft_ep *ep, const char *name)
-{
-	struct weft_msg_ep *me = ep->msg;
-	unsigned int number, before;
-	int rc = number_of(me, name, &number);
-
-	if (rc < 0)
-		return rc;
-	weft_worker_lock(ep->worker);
-	before = me->forced;
-	me->forced = number;
-	if (me->up) {
-		rc = weft_proto_select_build(me);
-		if (rc < 0)
-			me->forced = before;
-		else
-			weft_tx_update(me);
-		rc = rc < 0 ? rc : 0; /* requests that have begun keep their protocol */
-	}
-	weft_worker_unlock(ep->worker);
-	return rc;
 }

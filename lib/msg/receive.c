@@ -1,13 +1,270 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which bytes have come of a message in pieces, of a rendezvous' data, or of the reply to a get.
- * The received ranges of a fragmented message cost memory that no credit bounds. There is a floor
- * for each endpoint and a limit for all (WEFT_RX_RANGES_LIMIT).
+ * How much a peer may send unrequested.
+ *
+ * Every received message that is not matched takes one of two credits:
+ *
+ *	bytes     a message of more than WEFT_EAGER_FREE bytes that is sent whole or in pieces
+ *	          takes its length
+ *	messages  any other takes one: shorter ones, and all that are announced (RTS), whose data
+ *	          stays at the sender
+ *
+ * Both ends book the credit when the message begins, and free it at the match, from which on the
+ * bytes go to the user. The credit of an active message is free when its handler has returned, or
+ * the user releases data that it retained. A message that its sender aborts or withdraws takes
+ * credit, too. So every message that a peer makes this worker store has a credit, and credits are
+ * bounded for each peer and for all (base/pacing.h). A peer may send what was advertised to it;
+ * a peer that sends more fails its endpoint.
+ *
+ * A correct sender without credit for a message announces it; without credit for an announcement it
+ * waits. This wait must be short: operations that both ends have started must complete, whatever
+ * other messages wait for a receive. So when half of a peer's message window is used and the pool
+ * is exhausted, further unmatched messages free their credit at once. They are counted in bytes
+ * instead, within WEFT_UNEXP_MEMORY for the whole worker (weft_credit_spill()).
+ *
+ * A peer that does not receive its replies gets no credit while more than WEFT_CTL_HELD of them
+ * wait here.
+ *
+ * All advertised values are totals since the connection was made: CREDIT messages may overtake each
+ * other.
  */
 
 #include <errno.h>
 
+#include "msg/endpoint.h"
 #include "msg/receive.h"
+#include "msg/send.h"
+#include "msg/transmit.h"
+
+/* ------------------------------------------------------------------ credit of a peer */
+
+/* Bytes of WEFT_UNEXP_LIMIT that a message may cost. */
+#define MSG_BYTES 256
+/* The window of a peer when the pool is exhausted. */
+#define BYTES_LEAST 4096
+#define MSGS_LEAST 16
+
+void weft_credit_worker_init(struct weft_msg_worker *mw)
+{
+	uint64_t limit = mw->conf.unexp_limit;
+
+	weft_credit_pool_init(&mw->credit_bytes, limit, BYTES_LEAST, mw->conf.eager_credit,
+			      mw->conf.eager_credit);
+	weft_credit_pool_init(&mw->credit_msgs, limit / MSG_BYTES, MSGS_LEAST, WEFT_SEQ_WINDOW,
+			      WEFT_SMALL_WINDOW);
+}
+
+bool weft_credit_spill(struct weft_msg_ep *me, uint64_t bytes)
+{
+	struct weft_msg_worker *mw = me->mw;
+	uint64_t bound = mw->conf.unexp_memory;
+
+	if (bound == 0)
+		return false;
+	if (mw->spilled + bytes > bound) {
+		if (me->rx_spilled + bytes >
+		    bound / (mw->worker->num_eps ? mw->worker->num_eps : 1))
+			weft_msg_fail_later(me, -ENOMEM,
+					    "unreceived messages of the sender fill "
+					    "WEFT_UNEXP_MEMORY: raise it at the receiver, or post "
+					    "receives earlier");
+		return false;
+	}
+	mw->spilled += bytes;
+	me->rx_spilled += bytes;
+	me->rx_small_allowed++;
+	mw->count.spilled++;
+	return true;
+}
+
+void weft_credit_unspill(struct weft_msg_worker *mw, struct weft_msg_ep *me, uint64_t bytes)
+{
+	mw->spilled -= bytes;
+	if (me)
+		me->rx_spilled -= bytes;
+}
+
+/* The windows are checked for growth when half of the advertised credit is used. */
+static void set_low(struct weft_msg_ep *me)
+{
+	me->rx_low = me->rx_advertised - me->rx_window / 2;
+	me->rx_small_low = me->rx_small_advertised - me->rx_small_window / 2;
+}
+
+static void mark_advertised(struct weft_msg_ep *me, struct weft_wire_credit *credit)
+{
+	me->rx_advertised = me->rx_allowed;
+	me->rx_small_advertised = me->rx_small_allowed;
+	me->rx_seq.advertised = weft_seq_end(&me->rx_seq);
+	me->rx_am_seq.advertised = weft_seq_end(&me->rx_am_seq);
+	me->rx_window_advertised = me->rx_window;
+	set_low(me);
+	*credit = (struct weft_wire_credit){
+		.bytes = weft_put64(me->rx_advertised),
+		.seq = weft_put32(me->rx_seq.advertised),
+		.small = weft_put32(me->rx_small_advertised),
+		.am_seq = weft_put32(me->rx_am_seq.advertised),
+	};
+}
+
+void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit)
+{
+	struct weft_msg_ep *me = ep->msg;
+	struct weft_msg_worker *mw = me->mw;
+
+	if (me->rx_window == 0) {
+		me->rx_window = weft_credit_pool_join(&mw->credit_bytes);
+		me->rx_small_window = (uint32_t)weft_credit_pool_join(&mw->credit_msgs);
+		me->rx_allowed = me->rx_window;
+		me->rx_small_allowed = me->rx_small_window;
+	}
+	mark_advertised(me, credit);
+}
+
+/* A peer that has used half of its window may get a larger one. */
+static void window_grow(struct weft_msg_ep *me)
+{
+	uint64_t more = 0;
+
+	if ((int64_t)(me->rx_used - me->rx_low) >= 0)
+		more = weft_credit_pool_grow(&me->mw->credit_bytes, me->rx_window);
+	me->rx_window += more;
+	me->rx_allowed += more;
+	more = 0;
+	if ((int32_t)(me->rx_small - me->rx_small_low) >= 0)
+		more = weft_credit_pool_grow(&me->mw->credit_msgs, me->rx_small_window);
+	me->rx_small_window += (uint32_t)more;
+	me->rx_small_allowed += (uint32_t)more;
+}
+
+/* A peer whose window is larger than its share does not get all of it again. */
+static void window_shrink(struct weft_msg_ep *me)
+{
+	uint64_t kept;
+
+	kept = weft_credit_pool_keep(&me->mw->credit_bytes, me->rx_window,
+				     me->rx_allowed - me->rx_advertised);
+	me->rx_window -= kept;
+	me->rx_allowed -= kept;
+	me->rx_shrunk = me->rx_shrunk || kept > 0;
+	kept = weft_credit_pool_keep(&me->mw->credit_msgs, me->rx_small_window,
+				     me->rx_small_allowed - me->rx_small_advertised);
+	me->rx_small_window -= (uint32_t)kept;
+	me->rx_small_allowed -= (uint32_t)kept;
+}
+
+void weft_credit_send(struct weft_msg_ep *me)
+{
+	struct weft_wire_credit_window c = {
+		.credit = {.bytes = weft_put64(me->rx_allowed),
+			   .seq = weft_put32(weft_seq_end(&me->rx_seq)),
+			   .small = weft_put32(me->rx_small_allowed),
+			   .am_seq = weft_put32(weft_seq_end(&me->rx_am_seq))},
+		.type = weft_put16(WEFT_MSG_RECORD_WINDOW),
+		.length = weft_put16(sizeof(c.window)),
+		.window = weft_put64(me->rx_window),
+	};
+	size_t length = me->rx_shrunk ? sizeof(c) : sizeof(c.credit);
+
+	/*
+	 * Without room, or behind too many replies, it is sent later with the values of that time.
+	 */
+	me->credit_due = !me->failed && (me->num_ctl > WEFT_CTL_HELD ||
+					 weft_tx_envelope_any(me, WEFT_WIRE_CREDIT, &c, length));
+	if (me->credit_due)
+		weft_tx_kick(me);
+	else if (!me->failed)
+		mark_advertised(me, &c.credit);
+}
+
+void weft_credit_look(struct weft_msg_ep *me)
+{
+	uint64_t bytes = me->rx_allowed;
+	uint32_t small = me->rx_small_allowed;
+
+	if (me->credit_due || me->failed)
+		return;
+	window_grow(me);
+	if (me->rx_allowed == bytes && me->rx_small_allowed == small)
+		window_shrink(me);
+	/* No change: check again when the same amount has been used. */
+	me->rx_low = me->rx_used + me->rx_window / 2 + 1;
+	me->rx_small_low = me->rx_small + me->rx_small_window / 2 + 1;
+	if (me->rx_allowed != me->rx_advertised ||
+	    me->rx_small_allowed != me->rx_small_advertised ||
+	    weft_seq_end(&me->rx_seq) != me->rx_seq.advertised ||
+	    weft_seq_end(&me->rx_am_seq) != me->rx_am_seq.advertised ||
+	    (me->rx_shrunk && me->rx_window != me->rx_window_advertised))
+		weft_credit_send(me);
+}
+
+/*
+ * The window that the peer reports because it had to shrink it. Totals only grow, and so do the
+ * totals of matched messages. So of two messages with the same total, the one with the smaller
+ * window is the later one.
+ */
+static bool window_of(const struct weft_wire_credit_window *c, size_t length, uint64_t *window)
+{
+	if (length < sizeof(*c) || weft_get16(c->type) != WEFT_MSG_RECORD_WINDOW ||
+	    weft_get16(c->length) < sizeof(c->window))
+		return false;
+	*window = weft_get64(c->window);
+	return true;
+}
+
+void weft_credit_recv(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	const struct weft_wire_credit *c = data;
+	uint64_t bytes = weft_get64(c->bytes);
+	uint32_t seq = weft_get32(c->seq), small = weft_get32(c->small);
+	uint32_t am_seq = weft_get32(c->am_seq);
+	int64_t more = (int64_t)(bytes - me->tx_credit);
+	uint64_t window;
+
+	if (more > 0)
+		me->tx_credit = bytes;
+	if (window_of(data, sizeof(*c) + payload, &window)) {
+		if (more > 0 || (more == 0 && window < me->tx_window))
+			me->tx_window = window;
+	} else if (me->tx_credit - me->tx_used > me->tx_window) {
+		me->tx_window = me->tx_credit - me->tx_used;
+	}
+	/* Never more than a window ahead of what is sent, whatever the peer advertises. */
+	if ((int32_t)(seq - me->tx_seq_end) > 0 && seq - me->tx_seq <= WEFT_SEQ_WINDOW)
+		me->tx_seq_end = seq;
+	if ((int32_t)(am_seq - me->tx_am_seq_end) > 0 && am_seq - me->tx_am_seq <= WEFT_SEQ_WINDOW)
+		me->tx_am_seq_end = am_seq;
+	if ((int32_t)(small - me->tx_small_end) > 0 && small - me->tx_small <= WEFT_SMALL_WINDOW)
+		me->tx_small_end = small;
+	if (!TAILQ_EMPTY(&me->pending))
+		weft_tx_kick(me);
+}
+
+void weft_credit_fini(struct weft_msg_ep *me)
+{
+	if (me->rx_window == 0)
+		return;
+	weft_credit_pool_leave(&me->mw->credit_bytes, me->rx_window);
+	weft_credit_pool_leave(&me->mw->credit_msgs, me->rx_small_window);
+	me->rx_window = 0;
+}
+
+void weft_credit_left(struct weft_msg_worker *mw, uint64_t total, bool more)
+{
+	bool counted = total <= WEFT_EAGER_FREE;
+	struct weft_credit_pool *p = counted ? &mw->credit_msgs : &mw->credit_bytes;
+	uint64_t n = counted ? 1 : total;
+
+	p->granted = more ? p->granted + n : p->granted - n;
+}
+
+/* ------------------------------------------------------------------ received bytes */
+
+/*
+ * Which bytes have come of a message in pieces, of a rendezvous' data, or of the reply to a get.
+ * The received ranges of a fragmented message cost memory that no credit bounds. There is a floor
+ * for each endpoint and a limit for all (WEFT_RX_RANGES_LIMIT).
+ */
 
 /* The endpoint with the most ranges of this worker; @me unless another one has more. */
 static struct weft_msg_ep *most_fragmented(struct weft_msg_ep *me)

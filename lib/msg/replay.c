@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "core/lane_show.h"
-#include "msg/eager.h"
 #include "msg/endpoint.h"
 #include "msg/replay.h"
 #include "msg/send.h"

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "msg/endpoint.h"
 #include "msg/request.h"
+#include "msg/state.h"
 
 /* ------------------------------------------------------------------ table */
 

@@ -6,7 +6,7 @@
 #ifndef WEFT_MSG_SEND_H
 #define WEFT_MSG_SEND_H
 
-#include "msg/endpoint.h"
+#include "msg/state.h"
 
 /** The endpoint has something to send: the next progress serves it. */
 void weft_tx_kick(struct weft_msg_ep *me);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "msg/stripe.h"
+#include "msg/transmit.h"
 
 #define NEVER 1e30f
 #define PART_MAX (256u << 10)

@@ -6,14 +6,14 @@
  * use its weft_stripe_pick() (rndv/pull.c).
  *
  * A piece goes to the lane that will be done with it first. The estimate is outstanding bytes /
- * measured rate + latency, plus the time by which the lane is late already (msg/lane_load.h). A
+ * measured rate + latency, plus the time by which the lane is late already (msg/state.h). A
  * lane takes no more than its window: measured rate x (two round trips + 1 ms), at least 64 KiB, at
  * most WEFT_RNDV_WINDOW. A put or get that only one lane can do has no window but the device's.
  */
 #ifndef WEFT_STRIPE_H
 #define WEFT_STRIPE_H
 
-#include "msg/endpoint.h"
+#include "msg/state.h"
 
 /** Input of the choice of a lane. */
 struct weft_pick {

@@ -7,12 +7,11 @@
 #ifndef WEFT_MSG_TRANSMIT_H
 #define WEFT_MSG_TRANSMIT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct weft_lane_ep;
-struct weft_msg_ep;
-struct weft_request;
+#include "msg/state.h"
 
 /** The longest piece after a header of @p hdr_len that lane @p lane takes of this request. */
 size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size_t hdr_len);
@@ -48,5 +47,26 @@ int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, cons
 		     size_t length);
 /** The same on the lowest-latency lane if it has room, else on any that has. */
 int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
+
+/* ------------------------------------------------------------------ load of a lane */
+
+/** @p per_byte, @p latency: nominal values. Outstanding bytes stay. */
+void weft_load_init(struct weft_lane_load *l, float per_byte, float latency);
+
+/**
+ * The rate or the round trip has changed: set the window, between 64 KiB and @p max.
+ * @param rtt_ns  0 = unknown
+ */
+void weft_load_set_window(struct weft_lane_load *l, uint32_t rtt_ns, uint64_t max, uint64_t now);
+
+/**
+ * @p bytes are done, or (@p good false) have failed. @param given  time when the lane got them, ns
+ * @return true when the rate has changed
+ */
+bool weft_load_done(struct weft_lane_load *l, uint64_t bytes, bool good, uint64_t given,
+		    uint64_t now);
+
+/** Update the rate. It returns slowly to the nominal rate when no completion confirms it. */
+void weft_load_refresh(struct weft_lane_load *l, uint64_t now);
 
 #endif /* WEFT_MSG_TRANSMIT_H */

@@ -2,7 +2,7 @@
 /*
  * Which bytes are requested next. msg/stripe.h chooses the lane.
  *
- * Bytes requested over a lane are its load (msg/lane_load.h). At most a window is outstanding: the
+ * Bytes requested over a lane are its load (msg/state.h). At most a window is outstanding: the
  * bytes that the lane carries in a round trip and WEFT_LOAD_SLACK, at its measured rate. So every
  * lane is busy, yet none has more than about a millisecond of work outstanding, and a lane that
  * becomes slow delays little. A port has a window for all its senders (rndv/schedule.h), and a

@@ -4,7 +4,7 @@
  * Which endpoint requests next, and how many bytes may be requested over one port of the receiver,
  * from all senders together. The window of a port is pure: time is an argument.
  *
- * While bytes are requested from one sender only, the window of its lane (msg/lane_load.h) is the
+ * While bytes are requested from one sender only, the window of its lane (msg/state.h) is the
  * only limit. With several senders the port has a window, too: its rate times (the least round trip
  * + *slack*). Endpoints that find it full wait in a queue (rndv/schedule.c). So only a few senders
  * at a time send a piece, however many there are: one frame of each of them could fill the switch's

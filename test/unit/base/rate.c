@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/pacing.h"
-#include "msg/lane_load.h"
+#include "msg/transmit.h"
 
 #define MS 1000000ull
 #define SEC 1000000000ull

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hash table, and the window of those that may come (msg/credit_pool.h). */
+/* The hash table, and the window of those that may come (msg/state.h). */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/container.h"
-#include "msg/credit_pool.h"
+#include "msg/state.h"
 
 #define NUM 4096
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "msg/credit_pool.h"
+#include "base/pacing.h"
 
 #define MIB (1u << 20)
 

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file msg/state.h
+ * The message half of a worker and of an endpoint: the state that sends, credit, flush and all
+ * modules share.
+ *
+ * Callbacks of the user may close the endpoint whose message is being processed. A struct
+ * weft_msg_ep therefore exists until its last reference is released (weft_msg_ep_hold/release);
+ * `ep` is NULL once the connection half is gone.
+ */
+#ifndef WEFT_MSG_STATE_H
+#define WEFT_MSG_STATE_H
+
+#include "base/counters.h"
+#include "base/pacing.h"
+#include "core/config.h"
+#include "core/endpoint.h"
+#include "core/wire.h"
+#include "msg/module.h"
+#include "msg/request.h"
+#include "proto/proto.h"
+
+/* ------------------------------------------------------------------ what a peer may send */
+
+/**
+ * Sequence numbers of received messages of one class (tags, active messages): the next number, and
+ * which numbers the peer may send. Pure; numbers wrap.
+ */
+struct weft_seq_window {
+	uint32_t next;       /**< of the next message in sequence */
+	uint32_t advertised; /**< first number not advertised to the peer; at most a window ahead */
+};
+
+/**
+ * May a message with this number begin now? Smaller numbers are over, larger ones not yet allowed.
+ */
+static inline bool weft_seq_inside(const struct weft_seq_window *w, uint32_t seq)
+{
+	return seq - w->next < w->advertised - w->next;
+}
+
+/** Is it over already? */
+static inline bool weft_seq_old(const struct weft_seq_window *w, uint32_t seq)
+{
+	return (int32_t)(seq - w->next) < 0;
+}
+
+/** The first number that the peer may not use, to be advertised. */
+static inline uint32_t weft_seq_end(const struct weft_seq_window *w)
+{
+	return w->next + WEFT_SEQ_WINDOW;
+}
+
+/** Has the window moved enough to advertise it? */
+static inline bool weft_seq_due(const struct weft_seq_window *w)
+{
+	return weft_seq_end(w) - w->advertised >= WEFT_SEQ_WINDOW / 4;
+}
+
+/* ------------------------------------------------------------------ load of a lane */
+
+/*
+ * The bytes that a lane has outstanding in one direction, and how long they take. Every choice of a
+ * lane uses this.
+ *
+ * Bytes are outstanding from when the lane gets them (posted, or requested) until they are done
+ * (completed, or received). Neither a nominal rate nor the time passed indicates when that is; the
+ * lane's own completions do. A lane that is slower than its nominal rate keeps bytes outstanding
+ * longer, and gets fewer.
+ *
+ * The rate is measured while bytes are outstanding. A lane may be idle with bytes
+ * outstanding, namely while all of them are in flight: when the lane got them less than a round
+ * trip before the previous ones were done. The measurement is then only a lower bound of the lane's
+ * rate.
+ */
+
+/**
+ * Seconds of work that a lane has outstanding beyond a round trip. The peer, or a kernel in
+ * between, polls its queues at intervals.
+ */
+#define WEFT_LOAD_SLACK 1e-3
+
+/** Directions of a lane, which are independent of each other. */
+enum weft_dir { WEFT_DIR_TX, WEFT_DIR_RX };
+
+struct weft_lane_load {
+	/** bytes given that are not done; messages in flight are in lane_ep->queued */
+	uint64_t out;
+	uint64_t window;     /**< the most that may be outstanding */
+	uint64_t since;      /**< time when out was 0 last, ns */
+	uint64_t moved;      /**< time when bytes were done last, or since, ns */
+	float per_byte;      /**< s, by the measured rate */
+	float latency;       /**< s, one way, as configured or measured at connect */
+	uint32_t min_rtt_ns; /**< 0 = unknown */
+	bool full;           /**< messages wait for room: their acknowledgements are counted, too */
+	struct weft_rate rate;
+};
+
+/** The lane has taken @p bytes. */
+static inline void weft_load_give(struct weft_lane_load *l, uint64_t bytes, uint64_t now)
+{
+	if (l->out == 0)
+		l->since = l->moved = now;
+	l->out += bytes;
+	weft_rate_start(&l->rate);
+}
+
+/**
+ * The number of @p bytes that may be given now: all if the lane is idle or they fit into its
+ * window, else a part of at least @p min bytes, else 0
+ */
+static inline uint64_t weft_load_room(const struct weft_lane_load *l, uint64_t bytes, uint64_t min)
+{
+	uint64_t room = l->window > l->out ? l->window - l->out : 0;
+
+	if (l->out == 0 || bytes <= room)
+		return bytes;
+	return room >= min ? room : 0;
+}
+
+/** s; how much later the outstanding bytes are than expected */
+static inline float weft_load_stall(const struct weft_lane_load *l, uint64_t now)
+{
+	float late;
+
+	if (l->out == 0)
+		return 0;
+	late = (float)(int64_t)(now - l->moved) * 1e-9f - (float)l->out * l->per_byte -
+	       2 * l->latency - (float)WEFT_LOAD_SLACK;
+	return late > 0 ? late : 0;
+}
+
+/**
+ * s; until the lane has done its outstanding bytes, @p queued bytes of messages, and @p bytes more
+ */
+static inline float weft_load_time(const struct weft_lane_load *l, uint64_t queued, uint64_t bytes,
+				   uint64_t now)
+{
+	return (float)(l->out + queued + bytes) * l->per_byte + l->latency +
+	       weft_load_stall(l, now);
+}
+
+/* ------------------------------------------------------------------ endpoint */
+
+/** A peer for which more control messages than this wait gets no credit for further messages. */
+#define WEFT_CTL_HELD 256
+
+/**
+ * A control message for which no lane had room: {id, bytes}. They are short and need no order. For
+ * a peer that receives none at most WEFT_CTL_HELD wait, and two for each message that the peer may
+ * still send: 2 * 2 * WEFT_SEQ_WINDOW.
+ */
+struct weft_ctl {
+	STAILQ_ENTRY(weft_ctl) link;
+	uint8_t id;
+	int8_t lane; /* or WEFT_TX_ANY_LANE */
+	uint16_t length;
+	uint8_t data[];
+};
+
+/** The fields of a lane that striping reads. */
+struct weft_msg_lane {
+	struct weft_lane_ep *lane_ep; /* NULL = not usable */
+	uint32_t max_short;           /* header + payload, 0 = cannot */
+	uint32_t max_bcopy;
+	uint32_t max_zcopy;
+	uint32_t max_zcopy_hdr;
+	uint32_t max_get; /* native read and write, 0 = cannot */
+	uint32_t max_put;
+	uint32_t align;
+	uint16_t max_iov;
+	bool zcopy_any;       /* zcopy of memory that is not registered */
+	uint64_t sent;        /* since the last measurement, headers included */
+	uint32_t queued_seen; /* lane_ep->queued at that time */
+	/*
+	 * Bytes that were in flight when the lane last took no more, or more if it has taken more
+	 * since: about what congestion control allows. 0 = unknown. And the largest value so far
+	 */
+	uint32_t room, room_most;
+	/* by enum weft_dir: what is sent and written; what is read and pulled */
+	struct weft_lane_load load[2];
+};
+
+struct weft_msg_ep {
+	/* line 0: the short send */
+	struct weft_lane_ep *short_lane_ep;
+	size_t short_end; /* messages shorter than this go out at once; 0 with threads */
+	struct weft_ep_lane_info *short_count;
+	uint32_t tx_seq;       /* number of the next message */
+	uint32_t tx_seq_end;   /* first one that the peer has not allowed */
+	uint32_t tx_small;     /* messages that took a message credit (msg/receive.c), in total */
+	uint32_t tx_small_end; /* and allowed, in total */
+	struct weft_ep *ep;    /* NULL = gone */
+	struct weft_msg_worker *mw;
+	uint32_t refs;
+	bool failed;
+	bool send_now; /* copy of worker->send_now */
+	/* line 1: a message in sequence */
+	struct weft_tag *tag; /* tagged messages */
+	struct weft_seq_window rx_seq;
+	/* messages that take a message credit, in total: received, allowed, advertised; window */
+	uint32_t rx_small, rx_small_allowed, rx_small_advertised, rx_small_window;
+	uint64_t rx_used;       /* bytes of eager messages of which some have come, in total */
+	uint64_t rx_allowed;    /* may be advertised: window + bytes matched */
+	uint64_t rx_advertised; /* advertised */
+	uint64_t rx_window;
+	/* receive, less frequently used */
+	struct weft_seq_window rx_am_seq; /* of active messages */
+	uint64_t rx_low;                  /* value of rx_used from which the window is checked */
+	uint32_t rx_small_low;            /* the same for rx_small */
+	/* received ranges of incomplete messages beyond the first of each (base/interval.h) */
+	uint32_t rx_ranges;
+	uint64_t rx_window_advertised;
+	uint64_t rx_spilled; /* bytes of its messages that are stored beyond their credit */
+	bool rx_shrunk;      /* the window has shrunk: CREDIT messages contain its size */
+	/* it had more ranges than its share: fails at the end of progress, counts no more */
+	bool rx_fragmented;
+	/* send, less frequently used */
+	size_t short_locked; /* WEFT_THREAD_MULTI: as short_end, under the worker's lock */
+	/* messages shorter than this are copied whole and need no request, as short_end */
+	size_t copied_end;
+	uint64_t tx_used, tx_credit; /* eager bytes: sent, allowed; cumulative */
+	/* the peer's window, or the most that it ever allowed at a time */
+	uint64_t tx_window;
+	struct weft_requests pending; /* not begun, or handed over in part: in order */
+	/* operations that are not complete, in the order of the calls; without parked ones */
+	struct weft_requests ops;
+	/* sends that are with the lanes, and that end when the peer's application acts */
+	struct weft_requests parked;
+	/* sends that end with a flush of the lanes, for which a lane has had no room yet */
+	struct weft_requests flush_waits;
+	STAILQ_HEAD(, weft_ctl) ctl;
+	uint32_t num_ctl;
+	STAILQ_HEAD(, weft_flush) flushes;
+	/* Messages that a dead lane has returned (msg/replay.c); later: what waits behind them. */
+	STAILQ_HEAD(, weft_replay) replay, replay_later;
+	bool replaying;
+	uint8_t replay_lane; /* the lane that sends them, while replaying */
+	TAILQ_ENTRY(weft_msg_ep) ready_link;
+	uint64_t op_sn;
+	uint32_t tx_am_seq, tx_am_seq_end; /* of active messages */
+	bool ready;      /* in the worker's list of endpoints with something to send */
+	bool up;         /* connected, lanes known */
+	bool credit_due; /* no lane had room for a CREDIT message */
+	bool data_turn;  /* alternates: the service begins with data, or with messages */
+	bool closing;    /* no receive of the user will match its messages any more */
+	/* the peer's last request reported that others wait for its port */
+	bool peer_contended;
+	uint8_t am_lane;
+	uint8_t last_lane[2]; /* the lane of the last piece, by enum weft_dir */
+	uint16_t lanes_up;
+	uint16_t tx_full;                 /* lanes that were full and are being measured */
+	struct weft_msg_lane *lanes;      /* ep->lane_room entries, once connected */
+	unsigned int forced;              /* weft_model_conf.forced */
+	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and bulk data may use */
+	/* lanes over which a prompt peer's messages are faster than native reads */
+	uint32_t slow_reads;
+	struct weft_promptness promptness; /* over slow_reads */
+	/* pieces from this size on go from user memory where possible */
+	size_t zcopy_from;
+	/* the protocol of each message size; NULL until there are lanes */
+	struct weft_ep_config *config;
+	/* the state of modules, each used by its module alone */
+	struct weft_rndv *rndv;
+	struct weft_am *am;   /* NULL = no message has ever waited */
+	struct weft_rma *rma; /* NULL = never used */
+	void **own;           /* of modules without a field here: weft_module_own() */
+};
+
+/* A message waits: later short sends go behind it in the queue. */
+static inline void weft_tx_no_short(struct weft_msg_ep *me)
+{
+	/* With WEFT_THREAD_MULTI it is always 0: other threads read it without the lock. */
+	if (me->short_end)
+		me->short_end = 0;
+	me->short_locked = 0;
+	me->copied_end = 0;
+}
+
+TAILQ_HEAD(weft_msg_eps, weft_msg_ep);
+
+/* ------------------------------------------------------------------ worker */
+
+struct weft_msg_conf {
+	struct weft_model_conf model;
+	size_t min_chunk;
+	size_t unexp_limit, eager_credit;
+	size_t unexp_memory; /* bytes of messages that are stored beyond their credit */
+	uint32_t seq_start;
+	enum weft_rndv_scheme rndv_scheme;
+	size_t rndv_min_piece;
+	size_t rndv_window; /* bytes requested per lane */
+	size_t rndv_limit;  /* bytes requested per worker */
+	uint32_t rma_max_gets;
+	bool zcopy;
+	bool atomic_device; /* only lanes execute atomics */
+};
+
+/** The counters of messages: events, and what was received and dropped, and why. */
+#define WEFT_MSG_COUNTERS(X)                                                                       \
+	X(expected, "tag.expected", "Tagged messages that came after their receive was posted.")   \
+	X(unexpected, "tag.unexpected",                                                            \
+	  "Tagged messages that came before their receive was posted.")                            \
+	X(rx_copied_bytes, "rx_copied_bytes",                                                      \
+	  "Bytes copied by receives, into buffers or to where they waited.")                       \
+	X(am_received, "am.received", "Active messages given to a handler.")                       \
+	X(copied_bytes, "copied_bytes",                                                            \
+	  "Bytes sent out of a copy, the shortest sends not counted.")                             \
+	X(out_of_order, "tag.out_of_order",                                                        \
+	  "Messages that came before one sent earlier, and waited for it.")                        \
+	X(rts, "tag.rts", "Messages that their sender announced first (rendezvous).")              \
+	X(truncated, "tag.truncated", "Messages longer than the buffer of their receive.")         \
+	X(withdrawn, "tag.withdrawn", "Sends that their sender took back before a match.")         \
+	X(no_eager_credit, "tag.no_eager_credit",                                                  \
+	  "Sends that were announced first for want of credit.")                                   \
+	X(pulls, "rndv.pulls", "Pieces of messages that were requested.")                          \
+	X(gets, "rndv.gets", "Native reads of message data.")                                      \
+	X(puts, "rndv.puts", "Native writes of message data.")                                     \
+	X(native_failed, "rndv.native_failed",                                                     \
+	  "Native reads and writes that failed; the data came another way.")                       \
+	X(register_failed, "rndv.register_failed",                                                 \
+	  "Memory that could not be registered, and was copied.")                                  \
+	X(malformed, "tag.drop.malformed", "Messages dropped: unknown kind, or wrong lengths.")    \
+	X(old_seq, "tag.drop.old_sequence", "Messages dropped: their sequence number is over.")    \
+	X(far_seq, "tag.drop.far_sequence",                                                        \
+	  "Messages dropped: sequence number beyond what was granted.")                            \
+	X(no_credit, "tag.drop.no_credit",                                                         \
+	  "Messages dropped: more than their sender was granted.")                                 \
+	X(mismatch, "tag.drop.mismatch",                                                           \
+	  "Pieces dropped that contradict others of their message.")                               \
+	X(overlap, "tag.drop.overlap", "Pieces dropped: their bytes were there already.")          \
+	X(fragmented, "tag.drop.torn", "Messages dropped: in more pieces than are kept track of.") \
+	X(bad_ref, "tag.drop.bad_reference",                                                       \
+	  "Answers dropped: they name no request that is under way.")                              \
+	X(am_unknown, "am.drop.unknown_id", "Active messages dropped: no handler has that id.")    \
+	X(am_closed, "am.drop.endpoint_closed",                                                    \
+	  "Active messages dropped: their endpoint is closed.")                                    \
+	X(am_not_kept, "am.drop.not_kept",                                                         \
+	  "Active messages that a handler wanted to keep and could not.")                          \
+	X(am_aborted, "am.drop.aborted", "Active messages that their sender gave up half way.")    \
+	X(replayed, "msg.sent_again", "Messages retransmitted because their lane died.")           \
+	X(spilled, "tag.spilled",                                                                  \
+	  "Unexpected messages kept beyond the credit of their peer (WEFT_UNEXP_MEMORY).")         \
+	X(looks, "msg.looks", "Entries of lists checked to find those that matter.")
+
+struct weft_msg_worker {
+	struct weft_tag_worker *tag; /* the state of modules, each used by its module alone */
+	struct weft_rndv_worker *rndv;
+	struct weft_rma_worker *rma;
+	struct weft_am_worker *am;                /* NULL = no handler has been set */
+	const struct weft_module *const *modules; /* msg/module.h; NULL-terminated */
+	const struct weft_handler *handlers;
+	/* number of list entries that modules' before_queues(), after_queues() serve */
+	uint32_t work;
+	struct weft_request_table reqs;
+	struct weft_requests later; /* complete, their callbacks run at the next progress */
+	struct weft_msg_eps ready;  /* endpoints with something to send */
+	struct weft_worker *worker;
+	SLIST_HEAD(, weft_native) free_natives; /* msg/stripe.c */
+	struct weft_credit_pool credit_bytes, credit_msgs;
+	uint64_t spilled;   /* bytes of messages that are stored beyond their credit */
+	uint32_t rx_ranges; /* of all endpoints, those below the floors not counted */
+	struct weft_msg_conf conf;
+	struct weft_ep_configs configs;
+	bool fini;
+	struct {
+		WEFT_MSG_COUNTERS(WEFT_COUNTER_FIELD)
+		uint64_t unclaimed; /* messages that no receive had taken at the end; logged then */
+	} count;
+};
+
+#define WEFT_TX_BURST 64 /* requests served per endpoint and progress */
+
+static inline void weft_msg_ep_hold(struct weft_msg_ep *me)
+{
+	me->refs++;
+}
+
+/** The status of operations on an endpoint that has failed. */
+static inline int weft_msg_ep_why(const struct weft_ep *ep)
+{
+	return ep->status < 0 ? ep->status : -ECONNRESET;
+}
+
+/** May the user begin an operation? @return 0, or the error of the call */
+static inline int weft_msg_ep_check(const struct weft_ep *ep)
+{
+	if (ep->msg->failed || ep->state == WEFT_EP_FAILED)
+		return weft_msg_ep_why(ep);
+	return ep->state == WEFT_EP_CLOSING ? -ENOTCONN : 0;
+}
+
+/* ------------------------------------------------------------------ requests, the hot part */
+
+/**
+ * @return a request with the callback and flags of @p params, in progress; or NULL when memory is
+ * out
+ */
+static inline struct weft_request *weft_request_alloc(struct weft_msg_worker *mw,
+						      const struct weft_request_ops *ops,
+						      const struct weft_op_params *params,
+						      bool held)
+{
+	/* The place freed last is taken first: it is in the cache. */
+	struct weft_request *req = mw->reqs.free;
+
+	if (__builtin_expect(!req, 0)) {
+		req = weft_request_more(mw);
+		if (!req)
+			return NULL;
+	}
+	mw->reqs.free = req->link.tqe_next;
+	mw->reqs.in_use++;
+	req->flags = held ? WEFT_REQ_HELD : 0;
+	req->status = WEFT_INPROGRESS;
+	req->cb = NULL;
+	req->me = NULL;
+	req->ops = ops;
+	req->ep_generation = 0;
+	req->source_id = 0;
+	req->ext = (struct weft_ext){0};
+	req->dt.dt_class = WEFT_DT_CONTIG;
+	if (params) {
+		req->cb = params->cb;
+		req->cb_arg = params->cb_arg;
+		if (params->flags & WEFT_OP_F_FORCE_REQUEST)
+			req->flags |= WEFT_REQ_FORCE;
+	}
+	return req;
+}
+
+static inline void weft_request_give_back(struct weft_request *req)
+{
+	struct weft_msg_worker *mw = req->mw;
+
+	if (++req->generation == 0)
+		req->generation = 1;
+	mw->reqs.in_use--;
+	req->link.tqe_next = mw->reqs.free;
+	mw->reqs.free = req;
+}
+
+#endif /* WEFT_MSG_STATE_H */
