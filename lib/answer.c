@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "base/host.h"
-#include "base/lock.h"
 #include "base/log.h"
 #include "base/question.h"
 #include "base/text.h"

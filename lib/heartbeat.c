@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "base/lock.h"
 #include "base/thread.h"
 #include "core/config.h"
 #include "core/worker.h"

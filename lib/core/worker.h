@@ -14,9 +14,9 @@
 
 #include "base/counters.h"
 #include "base/hash.h"
-#include "base/lock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "core/context.h"
 #include "core/wake.h"
 #include "lane.h"

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "base/lock.h"
+#include "base/thread.h"
 #include "mock/rounds.h"
 
 #define THREADS 3
