@@ -79,10 +79,10 @@ MANY_HEADERS = ['lib/base', 'lib/core', 'drivers/dpdk/frame', 'drivers/dpdk/port
 
 # Headers without a source of the same name that belong to the objects which programs share with the
 # library.
-# lane_opts.h: the limits of options. frame.h, wire_conn.h, wire_types.h: what is on the wire.
+# lane_opts.h: the limits of options. frame.h, wire.h, wire_types.h: what is on the wire.
 SHARED_HEADERS = ['drivers/dpdk/compat.h', 'drivers/dpdk/frame/frame.h',
                   'drivers/dpdk/frame/frame_port.h', 'drivers/dpdk/port/lane_opts.h',
-                  'lib/core/wire_conn.h', 'lib/core/wire_types.h', 'lib/lane_tap.h']
+                  'lib/core/wire.h', 'lib/core/wire_types.h', 'lib/lane_tap.h']
 
 CIRCLE = 7    # files that need each other, inside a folder
 # Units that need each other: a unit is a source with its header, and also needs what it includes.

@@ -26,7 +26,6 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "connect.h"
-#include "core/log_origin.h"
 #include "core/worker.h"
 #include "weft_listen.h"
 

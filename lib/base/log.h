@@ -4,7 +4,7 @@
  * The library's log: one line per event, on stderr or in WEFT_LOG_FILE.
  *
  * A line is `date time level [source] text`; the source is the worker or endpoint
- * (core/log_origin.h). Nothing logs per message. Lines that a peer can cause go through
+ * (core/worker.h). Nothing logs per message. Lines that a peer can cause go through
  * weft_log_limited(), so that no peer can fill a disk. The level and the file belong to the
  * process; the context created last sets them. Any thread may log: a line is one write.
  */

@@ -3,13 +3,13 @@
  * @file core/address.h
  * Addresses of workers. A worker address has the data by which a peer chooses lanes and reaches
  * them. A boot address is enough to reach the worker, which sends the whole address then.
- * doc/wire.md has the bytes, core/wire_conn.h the structures.
+ * doc/wire.md has the bytes, core/wire.h the structures.
  */
 #ifndef WEFT_ADDRESS_H
 #define WEFT_ADDRESS_H
 
 #include "base/hash.h"
-#include "core/wire_conn.h"
+#include "core/wire.h"
 #include "lane.h"
 #include "lane_boot.h"
 
@@ -100,7 +100,7 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 
 /*
  * Boot addresses: enough to reach a worker, in 56 bytes. The worker sends its whole address once it
- * is reached (wireup/wireup.c). doc/wire.md has the bytes, core/wire_conn.h the structure.
+ * is reached (wireup/wireup.c). doc/wire.md has the bytes, core/wire.h the structure.
  */
 
 struct weft_boot {

@@ -13,8 +13,7 @@
 #include <sys/queue.h>
 
 #include "base/container.h"
-#include "core/log_origin.h"
-#include "core/wire_conn.h"
+#include "core/wire.h"
 #include "core/worker.h"
 #include "lane.h"
 #include "weft.h"

@@ -7,7 +7,6 @@
 
 #include "core/endpoint.h"
 #include "core/wire.h"
-#include "core/wire_conn.h"
 
 #define LANES 256u /* of a process; a capture has no more */
 #define PARTS 36u  /* the record's head, the message's header, and the iov of am_zcopy() */

@@ -3,8 +3,7 @@
  * @file core/wire.h
  * Messages of endpoints on the wire. core/wire.def has their structures, ids and flags; here are
  * their limits, and the rules that a table cannot state. All fields are little-endian and packed.
- * Structures for connecting workers are in core/wire_conn.h, lane frames (below these messages) in
- * drivers/dpdk/frame/frame.h.
+ * Lane frames (below these messages) are in drivers/dpdk/frame/frame.h.
  *
  * Trust: weft_wire_check() (core/wire.c) is the only validation. It checks id, length and every
  * field that can be checked without state. The length fields are trusted afterwards. References
@@ -27,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/wire_conn.h"
+#include "core/wire_conn_def.h"
 #include "core/wire_def.h"
 #include "core/wire_types.h"
 
@@ -128,5 +127,33 @@ bool weft_msg_is_put(uint8_t id, const void *msg);
  * @return bytes that stay in the first one; 0: it cannot be halved
  */
 size_t weft_put_halve(uint8_t id, void *msg, size_t length, void *second, size_t *rest);
+
+/* ------------------------------------------------------------------ connecting workers */
+
+/*
+ * Structures for connecting workers: wire-up messages, worker addresses, remote keys. core/wire.def
+ * has them; here are their limits. wireup/codec.c, core/address.c and rma/rkey.c validate them.
+ */
+
+/** weft_wire_wireup.lane of an ERROR that ends the whole endpoint. */
+#define WEFT_WIREUP_ALL_LANES 0xff
+
+/** The maximum length of the records of one WIREUP message, over all its pieces. */
+#define WEFT_WIREUP_MAX 8192
+
+#define WEFT_ADDRESS_MAGIC 0x54464557u  /* "WEFT" */
+#define WEFT_BOOT_ADDRESS_MAGIC 0x4657u /* "WF" */
+#define WEFT_RKEY_MAGIC 0x594b5457u     /* "WTKY" */
+
+/** The maximum number of domains, and of workers, in one key. */
+#define WEFT_RKEY_DOMAINS 16
+#define WEFT_RKEY_WORKERS 64
+
+/*
+ * The bytes before are the same in every version, so that a peer of another version gets an answer
+ * that names both, and a damaged address is distinguished from one of another version.
+ */
+static_assert(offsetof(struct weft_wire_wireup, src_secret) == 48, "same in every version");
+static_assert(offsetof(struct weft_wire_address, worker_id) == 16, "same in every version");
 
 #endif /* WEFT_WIRE_H */

@@ -7,6 +7,7 @@
 #ifndef WEFT_WORKER_H
 #define WEFT_WORKER_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +19,6 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "core/context.h"
-#include "core/wake.h"
 #include "lane.h"
 #include "weft.h"
 
@@ -28,6 +28,47 @@ struct weft_ep;         /* core/endpoint.h */
 struct weft_ep_events;  /* core/endpoint.h */
 struct weft_msg_worker; /* state of the message layer: msg/msg.h */
 struct weft_question;   /* base/question.h */
+struct weft_worker;
+
+/* ------------------------------------------------------------------ waking */
+
+/*
+ * The state of a worker that waits (wait.h), and how its sleeping threads are woken. Every call
+ * that takes the worker's lock refers to it, and needs nothing else of waiting.
+ */
+
+/** State of a worker that has waited at least once: wait.c. */
+struct weft_wait {
+	int epoll, timer, event;
+	uint32_t in_epoll;     /* bit i: ifaces[i] wakes */
+	uint32_t armed_ifaces; /* bit i: arm() of ifaces[i] was called */
+	uint64_t timer_at;     /* time of the timer; NEVER = not set */
+	uint64_t sleep;        /* next sleep, if a lane cannot wake the worker */
+	unsigned int sleepers; /* threads that sleep in weft_worker_wait() */
+	pthread_t armer;       /* thread that armed it */
+	bool others;           /* another thread than those that wait has called progress */
+	bool roused;           /* sleepers must return: the eventfd was written */
+	/*
+	 * Number of wake-ups whose last sleeper has left. Written with both locks, the worker's
+	 * first; read with one of them.
+	 */
+	uint64_t wakeups;
+	pthread_mutex_t left_lock;
+	pthread_cond_t left; /* by the monotonic clock */
+	/*
+	 * Adaptive polling. spin_skip: number of further waits that do not poll. spin_backoff: the
+	 * value of spin_skip after the last poll. A poll without result doubles it, up to
+	 * SPIN_SKIP_MAX (0 becomes 1).
+	 */
+	unsigned int spin_skip, spin_backoff;
+};
+
+/** A sleeping thread makes a progress call, and waits on. Any thread; without the lock. */
+void weft_wait_nudge(struct weft_worker *w);
+/** Rouse sleeping threads, because a call has changed state that they may wait for. Locked. */
+void weft_wait_rouse(struct weft_worker *w);
+
+/* ------------------------------------------------------------------ worker */
 
 #define WEFT_MAX_IFACES 16
 
@@ -176,5 +217,26 @@ static inline void weft_worker_posted(struct weft_worker *w, const struct weft_o
 	    !(params && (params->flags & WEFT_OP_F_MORE)))
 		weft_worker_flush_tx(w);
 }
+
+/* ------------------------------------------------------------------ log */
+
+/* Log lines that name the worker or the endpoint they are about. */
+
+void weft_log_worker_write(enum weft_log_level level, const struct weft_worker *worker,
+			   const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void weft_log_ep_write(enum weft_log_level level, const struct weft_ep *ep, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/** weft_log() with the worker, or the endpoint, in the line. */
+#define weft_log_worker(worker, level, ...)                                \
+	do {                                                               \
+		if (__builtin_expect((int)(level) <= weft_log_level, 0))   \
+			weft_log_worker_write(level, worker, __VA_ARGS__); \
+	} while (0)
+#define weft_log_ep(ep, level, ...)                                      \
+	do {                                                             \
+		if (__builtin_expect((int)(level) <= weft_log_level, 0)) \
+			weft_log_ep_write(level, ep, __VA_ARGS__);       \
+	} while (0)
 
 #endif /* WEFT_WORKER_H */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "core/lane_show.h"
-#include "core/log_origin.h"
+#include "core/worker.h"
 #include "mem/mem.h"
 #include "msg/msg.h"
 #include "rma/fence.h"
