@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Active messages: handlers, sends, retained data, and the end of the state of a worker and of an
- * endpoint.
+ * Active messages: handlers, sends, retained data, the end of the state of a worker and of an
+ * endpoint; received messages in order.
  */
 
 #include <errno.h>
@@ -176,7 +176,7 @@ static void give_credit(struct weft_msg_ep *me, const struct weft_am_data *d)
 		weft_credit_give(me, d->rndv ? 0 : d->length);
 }
 
-void weft_am_data_free(struct weft_am_data *d)
+static void am_data_free(struct weft_am_data *d)
 {
 	struct weft_msg_ep *me = d->me;
 
@@ -188,7 +188,7 @@ void weft_am_data_free(struct weft_am_data *d)
 	weft_msg_ep_release(me);
 }
 
-void weft_am_keep(struct weft_am_data *d)
+static void am_keep(struct weft_am_data *d)
 {
 	d->kept = true;
 	LIST_INSERT_HEAD(&d->me->mw->am->kept, d, link);
@@ -207,7 +207,7 @@ static void data_consumed(struct weft_am_data *d)
 		LIST_REMOVE(d, link);
 		LIST_REMOVE(d, own_link);
 	}
-	weft_am_data_free(d);
+	am_data_free(d);
 }
 
 int weft_am_data_release(struct weft_worker *worker, struct weft_am_data *desc)
@@ -302,7 +302,7 @@ static void am_drop_kept(struct weft_am_worker *aw)
 	while ((d = LIST_FIRST(&aw->kept))) {
 		LIST_REMOVE(d, link);
 		LIST_REMOVE(d, own_link);
-		weft_am_data_free(d);
+		am_data_free(d);
 	}
 }
 
@@ -330,7 +330,7 @@ static void am_fail(struct weft_msg_ep *me)
 	for (uint32_t i = 0; me->am && (node = weft_table_any(&me->am->ahead, &i));) {
 		d = container_of(node, struct weft_am_data, by_seq);
 		weft_table_remove(&me->am->ahead, node);
-		weft_am_data_free(d);
+		am_data_free(d);
 	}
 }
 
@@ -349,3 +349,406 @@ const struct weft_module weft_am_module = {
 	.fail = am_fail,
 	.closing = am_closing,
 };
+
+/* ------------------------------------------------------------------ received messages */
+
+/*
+ * Active messages as they come. A message in sequence goes to its handler from the lane's buffer. A
+ * message that is out of order, or comes in pieces, is copied and waits until it is complete and in
+ * sequence. A message to an id without a handler is dropped and counted. Its sender gets success,
+ * as from a handler that ignores it.
+ *
+ * Data that a handler may retain is copied before the call (its address must not change after it),
+ * to memory of its size: no lane's buffer is ever retained.
+ */
+
+static const struct weft_am_handler *find_handler(const struct weft_msg_worker *mw, uint16_t id)
+{
+	const struct weft_am_handler *page = mw->am ? mw->am->page[id >> 8] : NULL;
+
+	return page && page[id & 255].cb ? &page[id & 255] : NULL;
+}
+
+static struct weft_am *am_of(struct weft_msg_ep *me)
+{
+	const struct weft_platform *platform = me->mw->worker->ctx->platform;
+	struct weft_am *am = me->am;
+	uint64_t seed;
+
+	if (am)
+		return am;
+	am = calloc(1, sizeof(*am));
+	if (!am || platform->random(platform->arg, &seed, sizeof(seed))) {
+		free(am);
+		return NULL;
+	}
+	am->ahead.seed = seed;
+	LIST_INIT(&am->kept);
+	me->am = am;
+	return am;
+}
+
+/* A parsed message: its bytes are in the lane's buffer, or in @c d. */
+struct am {
+	uint16_t id, header_length;
+	const uint8_t *header, *payload;
+	uint64_t length;
+	size_t room; /* bytes of header and payload to be stored here */
+	bool rndv;
+	struct weft_ext ext;
+	struct weft_rndv_offer offer;
+};
+
+static const struct weft_ext no_ext;
+
+/*
+ * Allocate a message with a copy of the data: @p a's payload is NULL if it comes in pieces, or
+ * never.
+ */
+static struct weft_am_data *data_new(struct weft_msg_ep *me, const struct am *a)
+{
+	struct weft_am_data *d = am_of(me) ? malloc(sizeof(*d) + a->room) : NULL;
+
+	if (!d) {
+		weft_msg_fail(me, -ENOMEM, "no memory for an active message of %llu bytes",
+			      (unsigned long long)a->length);
+		return NULL;
+	}
+	d->me = me;
+	d->offer = a->offer;
+	d->ext = a->ext;
+	d->length = a->length;
+	d->id = a->id;
+	d->header_length = a->header_length;
+	d->rndv = a->rndv;
+	weft_ivals_init(&d->got);
+	d->error = 0;
+	d->kept = d->consumed = d->calling = d->gone = false;
+	d->whole = true;
+	if (a->header_length && a->header)
+		memcpy(d->bytes, a->header, a->header_length);
+	if (!a->rndv && a->length && a->payload)
+		memcpy(d->bytes + a->header_length, a->payload, a->length);
+	weft_msg_ep_hold(me);
+	return d;
+}
+
+/* ------------------------------------------------------------------ to the handler */
+
+/* The handler has returned. */
+static void after_call(struct weft_am_data *d, int rc)
+{
+	struct weft_msg_ep *me = d->me;
+
+	d->calling = false;
+	if (d->consumed) {
+		am_data_free(d);
+		return;
+	}
+	if (rc == WEFT_INPROGRESS) {
+		am_keep(d);
+		return;
+	}
+	if (d->rndv && !me->failed && !d->gone)
+		weft_rndv_refuse(me, d->offer.sreq, rc < 0 && rc > -4096 ? rc : 0);
+	am_data_free(d);
+}
+
+/* Drop a message: its id has no handler, or this end of the endpoint is closed. */
+static void not_wanted(struct weft_msg_ep *me, const struct am *a, struct weft_am_data *d)
+{
+	if (me->closing)
+		me->mw->count.am_closed++;
+	else
+		me->mw->count.am_unknown++;
+	if (a->rndv)
+		weft_rndv_refuse(me, a->offer.sreq, me->closing ? -ECONNRESET : 0);
+	if (d)
+		am_data_free(d);
+	else
+		weft_credit_give(me, a->rndv ? 0 : a->length);
+}
+
+/* @param d  an existing copy, or NULL */
+static void am_deliver(struct weft_msg_ep *me, const struct am *a, struct weft_am_data *d)
+{
+	const struct weft_am_handler *h = find_handler(me->mw, a->id);
+	struct weft_am_msg msg = {
+		.size = sizeof(msg),
+		.id = a->id,
+		.header = a->header,
+		.header_length = a->header_length,
+		.length = a->length,
+		.source_id = me->ep->remote_id,
+		.ep = me->ep,
+		.imm = a->ext.imm,
+		.channel = a->ext.channel,
+		.source_channel = a->ext.source_channel,
+		.flags = a->ext.has_imm ? WEFT_AM_F_IMM : 0,
+	};
+	int rc;
+
+	if (!h || me->closing) {
+		not_wanted(me, a, d);
+		return;
+	}
+	me->mw->count.am_received++;
+	if (!d && (a->rndv || (h->flags & WEFT_AM_HANDLER_F_PERSISTENT_DATA))) {
+		d = data_new(me, a);
+		if (!d)
+			return;
+	}
+	if (!d) {
+		msg.data = a->payload;
+		rc = h->cb(me->mw->worker, &msg, h->arg);
+		if (rc == WEFT_INPROGRESS)
+			/* it could not be retained: there was no descriptor */
+			me->mw->count.am_not_kept++;
+		if (!me->failed)
+			weft_credit_give(me, a->length);
+		return;
+	}
+	d->calling = true;
+	msg.header = d->bytes;
+	msg.data = d->rndv ? NULL : d->bytes + d->header_length;
+	msg.flags |= d->rndv ? WEFT_AM_F_RNDV : WEFT_AM_F_KEEPABLE;
+	msg.desc = d;
+	after_call(d, h->cb(me->mw->worker, &msg, h->arg));
+}
+
+static void deliver_kept(struct weft_msg_ep *me, struct weft_am_data *d)
+{
+	struct am a = {
+		.id = d->id,
+		.header_length = d->header_length,
+		.header = d->bytes,
+		.payload = d->bytes + d->header_length,
+		.length = d->length,
+		.rndv = d->rndv,
+		.ext = d->ext,
+		.offer = d->offer,
+	};
+
+	am_deliver(me, &a, d);
+}
+
+/* ------------------------------------------------------------------ in order */
+
+/* The waiting message with this sequence number, or NULL. */
+static struct weft_am_data *am_waiting(const struct weft_msg_ep *me, uint32_t seq)
+{
+	struct weft_table_node *node = me->am ? weft_table_find(&me->am->ahead, seq) : NULL;
+
+	return node ? container_of(node, struct weft_am_data, by_seq) : NULL;
+}
+
+static void drain_ahead(struct weft_msg_ep *me)
+{
+	struct weft_am_data *d;
+
+	while (!me->failed && (d = am_waiting(me, me->rx_am_seq.next)) && d->whole) {
+		weft_table_remove(&me->am->ahead, &d->by_seq);
+		me->rx_am_seq.next++;
+		if (d->error)
+			am_data_free(d);
+		else
+			deliver_kept(me, d);
+	}
+}
+
+/* May the message begin? */
+static bool may_come(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
+{
+	if (am_waiting(me, seq)) {
+		me->mw->count.old_seq++;
+		return false;
+	}
+	return weft_rx_may_begin(me, &me->rx_am_seq, seq, a->rndv ? 0 : a->length,
+				 "active message");
+}
+
+/*
+ * Let it wait for earlier messages, or for its other pieces. @return NULL: the endpoint has failed
+ */
+static struct weft_am_data *put_ahead(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
+{
+	struct weft_am_data *d = data_new(me, a);
+
+	if (!d)
+		return NULL;
+	if (weft_table_add(&me->am->ahead, &d->by_seq, seq)) {
+		am_data_free(d);
+		weft_msg_fail(me, -ENOMEM, "no memory for messages that are out of order");
+		return NULL;
+	}
+	if (seq != me->rx_am_seq.next)
+		me->mw->count.out_of_order++;
+	weft_credit_kept(me);
+	return d;
+}
+
+/* A message may be complete now, or in sequence. */
+static void go_on(struct weft_msg_ep *me)
+{
+	if (me->am && !me->failed)
+		drain_ahead(me);
+	if (!me->failed)
+		weft_credit_update(me);
+}
+
+static void message_came(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
+{
+	if (!may_come(me, a, seq))
+		return;
+	if (seq != me->rx_am_seq.next) {
+		put_ahead(me, a, seq);
+		return;
+	}
+	me->rx_am_seq.next++;
+	am_deliver(me, a, NULL);
+	go_on(me);
+}
+
+/* ------------------------------------------------------------------ in pieces */
+
+/* The message of a piece: an existing one, or a new one. */
+static struct weft_am_data *of_piece(struct weft_msg_ep *me, const struct weft_wire_am_frag *f,
+				     const struct weft_ext *x)
+{
+	struct am a = {
+		.ext = *x,
+		.id = weft_get16(f->am.id),
+		.header_length = weft_get16(f->am.header_length),
+		.length = weft_get64(f->total),
+	};
+	uint32_t seq = weft_get32(f->am.seq);
+	struct weft_am_data *d = am_waiting(me, seq);
+
+	if (d) {
+		if (!d->whole && d->length == a.length && d->id == a.id &&
+		    d->header_length == a.header_length)
+			return d;
+		/*
+		 * Pieces of an aborted message are dropped silently; others contradict earlier
+		 * ones.
+		 */
+		if (!d->error)
+			me->mw->count.mismatch++;
+		return NULL;
+	}
+	if (!may_come(me, &a, seq))
+		return NULL;
+	a.room = a.header_length + a.length;
+	d = put_ahead(me, &a, seq);
+	if (d)
+		d->whole = false;
+	return d;
+}
+
+static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_am_frag *f, size_t length,
+		      const struct weft_ext *x)
+{
+	struct weft_am_data *d = of_piece(me, f, x);
+	const uint8_t *from = (const uint8_t *)(f + 1);
+	uint64_t off = weft_get64(f->offset);
+
+	if (!d)
+		return;
+	if (off == 0)
+		length -= d->header_length;
+	if (weft_rx_note(me, &d->got, off, length))
+		return;
+	if (off == 0) {
+		memcpy(d->bytes, from, d->header_length);
+		from += d->header_length;
+	}
+	memcpy(d->bytes + d->header_length + off, from, length);
+	if (d->got.covered < d->length)
+		return;
+	d->whole = true;
+	go_on(me);
+}
+
+void weft_am_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	const struct weft_wire_abort *abort = data;
+	struct am a = {.length = weft_get64(abort->total),
+		       .id = (uint16_t)weft_get64(abort->e.tag)};
+	uint32_t seq = weft_get32(abort->e.seq);
+	struct weft_am_data *d = am_waiting(me, seq);
+
+	if (d && (d->whole || d->length != a.length)) {
+		me->mw->count.mismatch++;
+		return;
+	}
+	/* ABORT may be the first that comes of the message. */
+	if (!d && (!may_come(me, &a, seq) || !(d = put_ahead(me, &a, seq))))
+		return;
+	d->error = (int16_t)-weft_get32(abort->status);
+	d->whole = true;
+	me->mw->count.am_aborted++;
+	go_on(me);
+}
+
+/* ------------------------------------------------------------------ messages from lanes */
+
+static void recv_whole(struct weft_msg_ep *me, const struct weft_wire_am *w, size_t payload,
+		       const struct weft_ext *x)
+{
+	struct am a = {
+		.ext = *x,
+		.id = weft_get16(w->id),
+		.header_length = weft_get16(w->header_length),
+		.header = (const uint8_t *)(w + 1),
+		.room = payload,
+	};
+
+	a.payload = a.header + a.header_length;
+	a.length = payload - a.header_length;
+	message_came(me, &a, weft_get32(w->seq));
+}
+
+static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_am_rts *rts, size_t payload,
+		     const struct weft_ext *x)
+{
+	struct am a = {
+		.ext = *x,
+		.id = weft_get16(rts->id),
+		.header_length = weft_get16(rts->header_length),
+		.header = (const uint8_t *)(rts + 1),
+		.length = weft_get64(rts->total),
+		.rndv = true,
+	};
+
+	a.room = a.header_length;
+	weft_rndv_offer_read(&a.offer, rts->req, rts->flags, a.header + a.header_length,
+			     payload - a.header_length);
+	me->mw->count.rts++;
+	message_came(me, &a, weft_get32(rts->seq));
+}
+
+void weft_am_recv_whole(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	recv_whole(me, data, payload, &no_ext);
+}
+
+void weft_am_recv_frag(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	recv_frag(me, data, payload, &no_ext);
+}
+
+void weft_am_recv_rts(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	recv_rts(me, data, payload, &no_ext);
+}
+
+void weft_am_recv_ext(struct weft_msg_ep *me, uint8_t id, const void *data, size_t payload,
+		      const struct weft_ext *x)
+{
+	if (id == WEFT_WIRE_AM)
+		recv_whole(me, data, payload, x);
+	else if (id == WEFT_WIRE_AM_FRAG)
+		recv_frag(me, data, payload, x);
+	else
+		recv_rts(me, data, payload, x);
+}

@@ -3,8 +3,8 @@
  * @file am/am.h
  * Active messages: a message class other than tags, delivered to handlers in send order.
  *
- *	am/am.c       handlers, the send call, data that handlers retain, the hooks (msg/module.h)
- *	am/deliver.c  received messages, in order
+ *	am/am.c  handlers, the send call, data that handlers retain, the hooks (msg/module.h),
+ *	         received messages
  *
  * The protocols of tagged messages send them (msg/eager.c, rndv/sender.c), with headers of their
  * own. Both classes share the eager credit: retained data, and messages that are out of order or
@@ -13,7 +13,9 @@
 #ifndef WEFT_AM_H
 #define WEFT_AM_H
 
-#include "am/deliver.h"
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/container.h"
 #include "rndv/rndv.h"
 
@@ -62,9 +64,14 @@ struct weft_am_data {
 
 extern const struct weft_module weft_am_module;
 
-/** The message is over: free it and its credit. */
-void weft_am_data_free(struct weft_am_data *d);
-/** Its handler retains it. */
-void weft_am_keep(struct weft_am_data *d);
+/* The handlers (msg/module.h). */
+void weft_am_recv_whole(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_am_recv_rts(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_am_recv_frag(struct weft_msg_ep *me, const void *data, size_t payload);
+/** Messages behind EXT. @param payload  bytes behind the message's own header */
+void weft_am_recv_ext(struct weft_msg_ep *me, uint8_t id, const void *data, size_t payload,
+		      const struct weft_ext *x);
+/** ABORT of a message that its sender cannot finish. */
+void weft_am_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload);
 
 #endif /* WEFT_AM_H */

@@ -72,7 +72,7 @@ void weft_wait_rouse(struct weft_worker *w);
 
 #define WEFT_MAX_IFACES 16
 
-/** Counters of the connection layer; the message layer has its own (msg/endpoint.h). */
+/** Counters of the connection layer; the message layer has its own (msg/state.h). */
 #define WEFT_WORKER_COUNTERS(X)                                                                  \
 	X(eps_created, "ep.created", "Endpoints created.")                                       \
 	X(eps_accepted, "ep.accepted", "Endpoints made because a peer connected.")               \

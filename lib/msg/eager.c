@@ -11,7 +11,6 @@
 #include "core/wire.h"
 #include "msg/eager.h"
 #include "msg/send.h"
-#include "msg/stripe.h"
 #include "msg/transmit.h"
 #include "proto/proto.h"
 

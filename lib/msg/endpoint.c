@@ -16,7 +16,6 @@
 #include "msg/protocols.h"
 #include "msg/receive.h"
 #include "msg/send.h"
-#include "msg/stripe.h"
 #include "msg/transmit.h"
 
 /* ------------------------------------------------------------------ failure */

@@ -6,17 +6,17 @@
  *
  *	msg/module.h       modules and handlers
  *	msg/state.h        the state of each worker and of each endpoint
- *	msg/request.c      one operation: lifetime, references, the hooks of its module
+ *	msg/request.c      one operation: lifetime, references, the hooks of its module; packing and
+ *	                   unpacking: contiguous memory, iovs, generic types
  *	msg/endpoint.c     lifetime and failure of the message half of an endpoint; flush
  *	msg/protocols.c    an endpoint's lanes as the model of its protocols
- *	msg/datatype.c     packing and unpacking: contiguous memory, iovs, generic types
  *
  *	msg/eager.c        protocols: the whole message at once, or pieces over all eager lanes at
  *	                   once; headers of messages
  *	msg/send.c         queues and order
- *	msg/transmit.c     one piece on a lane: which call, which length; messages without payload
+ *	msg/transmit.c     which lane gets a piece; one piece on a lane: which call, which length;
+ *	                   messages without payload
  *	msg/replay.c       messages of a dead lane, sent over another one
- *	msg/stripe.c       which lane gets a piece
  *
  *	msg/receive.c      how much a peer may send unrequested; which bytes have come, where they
  *	                   go, how a receive ends
@@ -33,7 +33,6 @@
 #include "msg/request.h"
 #include "msg/send.h"
 #include "msg/state.h"
-#include "msg/stripe.h"
 #include "msg/transmit.h"
 
 #endif /* WEFT_MSG_H */

@@ -11,7 +11,6 @@
 #include "msg/endpoint.h"
 #include "msg/replay.h"
 #include "msg/send.h"
-#include "msg/stripe.h"
 #include "msg/transmit.h"
 
 /* A message that takes at least this number of round trips is hardly delayed by an announcement. */

@@ -356,7 +356,7 @@ struct weft_msg_worker {
 	struct weft_requests later; /* complete, their callbacks run at the next progress */
 	struct weft_msg_eps ready;  /* endpoints with something to send */
 	struct weft_worker *worker;
-	SLIST_HEAD(, weft_native) free_natives; /* msg/stripe.c */
+	SLIST_HEAD(, weft_native) free_natives; /* msg/transmit.c */
 	struct weft_credit_pool credit_bytes, credit_msgs;
 	uint64_t spilled;   /* bytes of messages that are stored beyond their credit */
 	uint32_t rx_ranges; /* of all endpoints, those below the floors not counted */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/config.h"
-#include "proto/cost.h"
+#include "proto/proto.h"
 
 /* ------------------------------------------------------------------ threshold in closed form */
 

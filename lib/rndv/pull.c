@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which bytes are requested next. msg/stripe.h chooses the lane.
+ * Which bytes are requested next. msg/transmit.h chooses the lane.
  *
  * Bytes requested over a lane are its load (msg/state.h). At most a window is outstanding: the
  * bytes that the lane carries in a round trip and WEFT_LOAD_SLACK, at its measured rate. So every

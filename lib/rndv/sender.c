@@ -591,7 +591,7 @@ static void rndv_abort(struct weft_request *req, int status)
 /*
  * All rendezvous sends begin in the same manner: the sender offers what it supports, and the
  * receiver decides how the data is transferred (rndv/rndv.h). The sender's table predicts this
- * decision by the same rules; the times are those of proto/cost.c.
+ * decision by the same rules; the times are those of proto/proto.c.
  */
 
 const struct weft_proto weft_proto_rndv_get = {

@@ -9,7 +9,6 @@
 #include "core/lane_show.h"
 #include "tag/match_index.h"
 #include "tag/recv.h"
-#include "tag/source.h"
 #include "tag/tag.h"
 #include "tag/unexpected.h"
 

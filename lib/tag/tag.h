@@ -8,8 +8,8 @@
  *	tag/match_index.c  indexes for searches with wildcards; the masks of posted receives
  *	tag/recv.c         received messages: sequence, reassembly; short messages of a frame
  *	tag/unexpected.c   messages that are incomplete or wait: memory, table by sequence; receives
- *	                   and the messages that they get
- *	tag/source.c       sources of messages: workers, by their id; the end of an endpoint
+ *	                   and the messages that they get; sources of messages: workers, by their
+ *	                   id; the end of an endpoint
  */
 #ifndef WEFT_TAG_H
 #define WEFT_TAG_H
@@ -19,7 +19,6 @@
 #include "rndv/rndv.h"
 #include "tag/match.h"
 #include "tag/recv.h"
-#include "tag/source.h"
 #include "tag/unexpected.h"
 
 /* ------------------------------------------------------------------ worker, endpoint, receive */

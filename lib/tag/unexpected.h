@@ -7,6 +7,9 @@
 #ifndef WEFT_TAG_UNEXPECTED_H
 #define WEFT_TAG_UNEXPECTED_H
 
+#include <stdint.h>
+#include <sys/queue.h>
+
 #include "base/container.h"
 #include "msg/msg.h"
 #include "rndv/rndv.h"
@@ -131,11 +134,6 @@ void weft_message_pool_fini(struct weft_message_pool *pool);
 struct weft_message *weft_rx_lookup(const struct weft_msg_ep *me, uint32_t seq);
 int weft_rx_hash(struct weft_msg_ep *me, struct weft_message *msg, uint32_t seq);
 void weft_rx_unhash(struct weft_message *msg);
-/**
- * Insert a complete message that the user has from a probe into the list of its endpoint, or of the
- * worker when that is gone.
- */
-void weft_rx_hold_probed(struct weft_message *msg);
 /** Remove it from all lists of the endpoint, and free it. */
 void weft_rx_free(struct weft_message *msg);
 /** Notify the sender of a synchronous message, once, of the match, or of the error. */
@@ -165,10 +163,37 @@ void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now);
 void weft_rx_drop(struct weft_message *msg);
 /** Take the message out of matching for a probe. */
 void weft_rx_take(struct weft_message *msg);
+
+/* ------------------------------------------------------------------ sources of messages */
+
 /**
- * Its endpoint is gone: the pools count a message that stays (@p stays), or that has stayed until
- * now.
+ * A worker that sends messages. All endpoints to it share this. Messages that they have left
+ * behind, and receives by #WEFT_OP_F_SOURCE_ID, preserve it when the endpoints are gone.
  */
-void weft_tag_credit_left(const struct weft_message *msg, bool stays);
+struct weft_tag_source {
+	struct weft_match_source match;
+	struct weft_table_node by_id;
+	uint32_t eps; /* endpoints to it */
+};
+
+/** @return the worker's source, or NULL: it has none */
+struct weft_tag_source *weft_tag_source_find(const struct weft_tag_worker *tw, uint64_t id);
+/** The worker's source, created if there is none. @return NULL = no memory */
+struct weft_tag_source *weft_tag_source_get(struct weft_tag_worker *tw, uint64_t id);
+/** The source has one endpoint less. It is freed if nothing else uses it. */
+void weft_tag_source_leave(struct weft_tag_worker *tw, struct weft_tag_source *s);
+/** All receives and messages are gone. */
+void weft_tag_sources_fini(struct weft_tag_worker *tw);
+
+/* ------------------------------------------------------------------ the end of an endpoint */
+
+/**
+ * The user has closed the endpoint: notify senders that wait for a match that there will be none.
+ */
+void weft_tag_closing(struct weft_msg_ep *me);
+/** Incomplete messages from the endpoint end. */
+void weft_tag_ended(struct weft_msg_ep *me, int status);
+/** The endpoint is freed: complete messages stay. */
+void weft_tag_detach(struct weft_msg_ep *me);
 
 #endif /* WEFT_TAG_UNEXPECTED_H */

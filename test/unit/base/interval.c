@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "msg/datatype.h"
 #include "base/interval.h"
+#include "msg/request.h"
 
 static uint64_t seed = 88172645463325252ull;
 

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "core/config.h"
-#include "proto/cost.h"
 #include "msg/msg.h"
+#include "proto/proto.h"
 #include "proto/select.h"
 #include "mock/rounds.h"
 #include "unit/proto/dice.h"

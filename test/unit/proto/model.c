@@ -18,7 +18,7 @@
 #include "dispatch.h"
 #include "mock/rounds.h"
 #include "msg/msg.h"
-#include "proto/cost.h"
+#include "proto/proto.h"
 #include "proto/select.h"
 #include "unit/proto/dice.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "proto/cost.h"
+#include "proto/proto.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "core/wire.h"
 #include "proto/select.h"
 
-/* ------------------------------------------------------------------ parts */
+/* ------------------------------------------------------------------ costs: parts */
 
 size_t weft_cost_zcopy_from(const struct weft_model *m)
 {
@@ -236,7 +236,7 @@ void weft_cost_native(struct weft_curve *cv, const struct weft_model *m, uint32_
 			"the slowest lane");
 }
 
-/* ------------------------------------------------------------------ rendezvous */
+/* ------------------------------------------------------------------ costs: rendezvous */
 
 enum how { BY_GET, BY_PUT, BY_AM };
 
