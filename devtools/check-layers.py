@@ -51,8 +51,7 @@ STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/shm']], [['drivers
 API = ['lib/weft.h', 'lib/weft_listen.h', 'lib/weft_msg.h', 'lib/weft_plan.h', 'lib/weft_rma.h',
        'lib/weft_version.h']
 # wire_types.h: integers as the wire has them
-LANE = ['lib/lane.h', 'lib/lane_attr.h', 'lib/lane_boot.h', 'lib/lane_event.h',
-        'lib/lane_tap.h']
+LANE = ['lib/lane.h', 'lib/lane_attr.h', 'lib/lane_tap.h']
 DRIVER = ['lib/weft.h', 'lib/base', 'lib/core/wire_types.h'] + LANE
 SEES = {
     # the table of drivers

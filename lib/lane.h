@@ -2,9 +2,8 @@
 /**
  * @file lane.h
  * The contract between the protocol layer (lib/) and a lane driver (drivers/...). A further driver
- * can be written from this file, lane_attr.h, lane_boot.h and lane_event.h, which it includes. The
- * file is installed as weft/lane.h: weft_lane_driver_add() registers a driver that is not part of
- * Weft.
+ * can be written from this file and lane_attr.h, which it includes. The file is installed as
+ * weft/lane.h: weft_lane_driver_add() registers a driver that is not part of Weft.
  *
  * Weft promises nothing but WEFT_LANE_ABI to such drivers. This number changes with every change of
  * this file that a driver can see. Any version of Weft may bring such a change. A driver with
@@ -60,8 +59,6 @@
 
 #include "base/platform.h"
 #include "lane_attr.h"
-#include "lane_boot.h"
-#include "lane_event.h"
 #include "weft.h"
 
 #ifdef __cplusplus
@@ -77,6 +74,119 @@ extern "C" {
 struct weft_lane_iface;
 struct weft_lane_ep;
 struct weft_mem_lane; /* driver's own per-registration state */
+
+/* ------------------------------------------------------------------ events */
+
+enum weft_lane_event {
+	WEFT_LANE_EV_UP,   /**< the connection is made; status 0, or 1 when @p text is a warning */
+	WEFT_LANE_EV_DOWN, /**< the lane has failed: status is the error */
+	/**
+	 * the peer closed the connection. All its messages have been delivered. Sends of this end
+	 * that the peer has not acknowledged end with -ECONNRESET
+	 */
+	WEFT_LANE_EV_GONE,
+	/**
+	 * Only for lanes with ep_quiesce(): the lane may be dead. Retransmitted sends are not
+	 * acknowledged, a probe was not answered, or the port has lost its link. The event is
+	 * repeated while that is so. @p status 1: frames of the peer arrive, but acknowledge
+	 * nothing. @p status < 0: the lane has failed, and #WEFT_LANE_EV_DOWN follows with this
+	 * status unless the lane_ep is stopped in this call. -ETIMEDOUT means that silence is the
+	 * only evidence
+	 */
+	WEFT_LANE_EV_SUSPECT,
+	/**
+	 * weft_lane_ops.ep_best_msg() has changed; status 1: it is smaller, and @p text a warning.
+	 * Longer messages are still accepted, up to max_msg
+	 */
+	WEFT_LANE_EV_SIZE,
+};
+
+/**
+ * Lane event; runs inside progress(). @p text is human-readable message text: device, peer, event,
+ * and the time it took. EV_UP has a text too. The text is a warning if @p status is > 0: the lane
+ * works, but the path carries smaller frames only.
+ */
+typedef void (*weft_lane_event_cb)(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev,
+				   int status, const char *text);
+
+enum weft_lane_iface_event {
+	/**
+	 * the link is lost, or its loss was unnoticed until now; lane_eps stay. Reported once until
+	 * the link is back
+	 */
+	WEFT_LANE_IFACE_EV_LINK_DOWN,
+	/** the link is up; also the first time, if it was not up at open(). With its speed */
+	WEFT_LANE_IFACE_EV_LINK_UP,
+	/** attr.bandwidth has changed while the link was up */
+	WEFT_LANE_IFACE_EV_SPEED,
+	/**
+	 * The device is gone, or unusable before a reset. Every lane_ep gets its EV_DOWN right
+	 * after this event. Connecting is refused, and is_reachable() returns the reason. Frames
+	 * that waited to be sent are dropped and counted. The iface can only be closed. Reported
+	 * once; no other event follows.
+	 */
+	WEFT_LANE_IFACE_EV_ENDED,
+};
+
+/**
+ * Event of an iface as a whole; runs inside progress(). The worker writes the log line, which
+ * begins with the iface's name and device and has the time for which the link was down. @p text is
+ * appended to it.
+ *
+ * @param text  LINK_UP and SPEED: the speed, "10 Gb/s"; LINK_DOWN: the cause if it is known; "" =
+ *   no text. ENDED: message text with the cause and the remedy
+ */
+typedef void (*weft_lane_iface_event_cb)(void *arg, struct weft_lane_iface *iface,
+					 enum weft_lane_iface_event ev, const char *text);
+
+/* ------------------------------------------------------------------ boot addresses */
+
+/*
+ * The form of a driver's interface in a boot address (weft_worker_get_boot_address()). A boot
+ * address has room for one network interface only. It omits everything that can be requested from
+ * the worker once it is reached.
+ */
+
+#define WEFT_LANE_BOOT_MAX 19 /**< bytes that an interface has there */
+
+/** Which driver the bytes belong to; 6 and 7 are for drivers that are not part of Weft. */
+enum weft_lane_boot_kind {
+	WEFT_LANE_BOOT_NONE = 0,
+	WEFT_LANE_BOOT_DPDK = 1,
+	WEFT_LANE_BOOT_ROCE_UD = 2,
+	/**
+	 * Inside a host (#WEFT_LANE_F_HOST): in addition to a network interface, without bytes. It
+	 * is tried only if the address is one of the same running system.
+	 */
+	WEFT_LANE_BOOT_HOST = 3,
+	WEFT_LANE_BOOT_UDP = 4,
+	WEFT_LANE_BOOT_OTHER = 6,
+};
+
+struct weft_lane_boot {
+	uint8_t variant; /**< driver's, 0..7 */
+	uint8_t length;  /**< of bytes[] */
+	uint8_t bytes[WEFT_LANE_BOOT_MAX];
+};
+
+/** For drivers whose interfaces a boot address may contain; these connect by address alone. */
+struct weft_lane_boot_ops {
+	uint8_t kind; /**< enum weft_lane_boot_kind */
+	/** Write the bytes from which unpack() can restore get_address() of the interface. */
+	void (*pack)(struct weft_lane_iface *iface, struct weft_lane_boot *boot);
+	/**
+	 * The inverse, at the peer: make an address that is_reachable() and ep_connect() accept.
+	 * @param iface     local to the caller; values that the boot address omits are taken from
+	 *   it
+	 * @param iface_id  weft_lane_open.iface_id of the remote interface
+	 * @param addr      attr.dev_addr_len bytes
+	 * @return 0 or -EINVAL
+	 */
+	int (*unpack)(struct weft_lane_iface *iface, const struct weft_lane_boot *boot,
+		      uint64_t iface_id, void *addr);
+};
+
+/* ------------------------------------------------------------------ messages and completions */
 
 /**
  * Zero-copy / flush completion. Owned by the caller until done() runs; done() runs inside
@@ -596,7 +706,7 @@ struct weft_lane_driver {
 	 * resource and options.
 	 */
 	const struct weft_lane_driver *control;
-	const struct weft_lane_boot_ops *boot; /**< optional: lane_boot.h */
+	const struct weft_lane_boot_ops *boot; /**< optional */
 	/** Names of the options of open(), comma-separated, for error messages. */
 	const char *options;
 	/**

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wait.h
- * Waiting without spinning. A worker that waits has one epoll descriptor, which contains
+ * Waiting without spinning; and the heartbeat of workers whose owners compute.
+ *
+ * A worker that waits has one epoll descriptor, which contains
  *  - the descriptor of each lane that can wake its owner (lane.h, wait_fd()),
  *  - a timer, set to the earliest time that a lane's arm() or wire-up has requested, or to the next
  *    poll of lanes that cannot wake the worker,
@@ -37,5 +39,23 @@ void weft_wait_after(struct weft_worker *w, unsigned int n);
 int weft_wait_fd_of(struct weft_lane_iface *iface);
 /** The worker is destroyed. The call does nothing if no thread has waited. */
 void weft_wait_close(struct weft_worker *w);
+
+/* ------------------------------------------------------------------ heartbeat */
+
+/*
+ * WEFT_HEARTBEAT: while the owner of a worker computes, the worker makes no progress. Its lanes
+ * then send frames to their peers which show that the process is alive. So peers can distinguish a
+ * process that computes from a host that is down.
+ *
+ * One thread of the process serves all workers. It takes a worker's lock only if the lock is free,
+ * and does nothing but call the lanes' beat(): nothing is received, no callback runs. Such workers
+ * take their lock in every call, as with WEFT_THREAD_MULTI. There is no cheaper test that the owner
+ * is not sending at that moment.
+ */
+
+/** Add a worker whose lanes are open. @return 0, or the error of starting the thread */
+int weft_heartbeat_add(struct weft_worker *w);
+/** Remove a worker, before its lanes are closed. */
+void weft_heartbeat_remove(struct weft_worker *w);
 
 #endif /* WEFT_LIB_WAIT_H */

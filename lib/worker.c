@@ -20,7 +20,6 @@
 #include "core/lane_list.h"
 #include "core/lane_show.h"
 #include "dispatch.h"
-#include "heartbeat.h"
 #include "mem/mem.h"
 #include "msg/msg.h"
 #include "plan/plan.h"

@@ -11,7 +11,6 @@
 #include "base/hash.h"
 #include "core/wire.h"
 #include "lane.h"
-#include "lane_boot.h"
 
 /* ------------------------------------------------------------------ worker addresses */
 

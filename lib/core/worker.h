@@ -151,7 +151,7 @@ struct weft_worker {
 	_Atomic int wake_fd; /* -1 = not there yet */
 	_Atomic bool signalled;
 	LIST_ENTRY(weft_worker) entry;
-	LIST_ENTRY(weft_worker) heartbeat; /* if beats: heartbeat.c */
+	LIST_ENTRY(weft_worker) heartbeat; /* if beats: wait.c */
 	bool beats;
 	LIST_ENTRY(weft_worker) answers; /* if it has a question: answer.c */
 	struct {
