@@ -10,9 +10,9 @@
 #include <sys/auxv.h>
 
 #include "core/config.h"
-#include "core/config_file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/config_text.h"
 
 #define SYSTEM_FILE "/etc/weft.conf"
 

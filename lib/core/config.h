@@ -220,27 +220,6 @@ extern const unsigned int weft_num_removed;
 const struct weft_option *weft_option_find(const char *name);
 
 /**
- * Parse @p text in the form of @p opt into the field of @p conf.
- * @param name  for messages: the variable, or a key in a file
- * @param why   gets a sentence with the name, the value and the expected form
- * @return 0, -EINVAL, -ENOMEM; on error the field keeps its value
- */
-int weft_option_set_as(struct weft_conf *conf, const struct weft_option *opt, const char *name,
-		       const char *text, char *why, size_t why_len);
-/** The same for the option's variable, WEFT_... */
-int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const char *text,
-		    char *why, size_t why_len);
-
-/** Value as text that weft_option_set() reads back. @return as snprintf() */
-int weft_option_print(const struct weft_conf *conf, const struct weft_option *opt, char *buf,
-		      size_t size);
-
-/** A rate as text ("25Gbps", "3GBs"), bytes/s. @return false: the text is no rate */
-bool weft_rate_parse(const char *text, double *value);
-/** A time with its unit ("750ns"), s. @return false: the text is no time */
-bool weft_time_parse(const char *text, double *seconds);
-
-/**
  * Nearest of the words in @p list (separated by any of @p sep) to @p word by edit distance, or NULL
  * if none is near. Copied to @p buf.
  */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/config.h"
+#include "core/config_text.h"
 
 /* Copy [p, end) without blanks around it. @return false if it does not fit */
 static bool copy_trimmed(char *dst, size_t size, const char *p, const char *end)

@@ -14,6 +14,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "core/config.h"
+#include "core/config_text.h"
 #include "msg/msg.h"
 #include "proto/proto.h"
 

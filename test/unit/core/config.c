@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/config.h"
+#include "core/config_text.h"
 #include "mock/conn_util.h"
 #include "core/lane_list.h"
 #include "self/self_lane.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/config.h"
-#include "core/config_file.h"
+#include "core/config_text.h"
 #include "mock/conn_util.h"
 
 static char folder[64], logged[16384];

@@ -1,17 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file core/config_file.h
+ * @file core/config_text.h
+ * Configuration as text: the values of options, and configuration files.
+ */
+#ifndef WEFT_CONFIG_TEXT_H
+#define WEFT_CONFIG_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct weft_conf;
+struct weft_option;
+
+/* ------------------------------------------------------------------ values */
+
+/**
+ * Parse @p text in the form of @p opt into the field of @p conf.
+ * @param name  for messages: the variable, or a key in a file
+ * @param why   gets a sentence with the name, the value and the expected form
+ * @return 0, -EINVAL, -ENOMEM; on error the field keeps its value
+ */
+int weft_option_set_as(struct weft_conf *conf, const struct weft_option *opt, const char *name,
+		       const char *text, char *why, size_t why_len);
+/** The same for the option's variable, WEFT_... */
+int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const char *text,
+		    char *why, size_t why_len);
+
+/** Value as text that weft_option_set() reads back. @return as snprintf() */
+int weft_option_print(const struct weft_conf *conf, const struct weft_option *opt, char *buf,
+		      size_t size);
+
+/** A rate as text ("25Gbps", "3GBs"), bytes/s. @return false: the text is no rate */
+bool weft_rate_parse(const char *text, double *value);
+/** A time with its unit ("750ns"), s. @return false: the text is no time */
+bool weft_time_parse(const char *text, double *seconds);
+
+/* ------------------------------------------------------------------ files */
+
+/*
  * A configuration file: which one is the user's, its rights, its lines.
  *
  * A line is `WEFT_NAME=value`, a comment that begins with #, or empty. Blanks around the name and
  * the value do not count. A comment may follow a value after a blank. A value in quotation marks is
  * read as a shell reads a word, without escapes between double ones.
  */
-#ifndef WEFT_CONFIG_FILE_H
-#define WEFT_CONFIG_FILE_H
-
-#include <stdbool.h>
-#include <stddef.h>
 
 /** Bytes of the longest file that is read. */
 #define WEFT_CONFIG_FILE_MAX 65536
@@ -50,4 +82,4 @@ void weft_config_file_release(struct weft_config_file *file);
 /** Next line that is neither empty nor a comment. @return false: there is none */
 bool weft_config_file_next(struct weft_config_file *file, struct weft_config_line *line);
 
-#endif /* WEFT_CONFIG_FILE_H */
+#endif /* WEFT_CONFIG_TEXT_H */
