@@ -29,7 +29,7 @@
 #include "context.h"
 #include "core/context.h"
 #include "core/worker.h"
-#include "query.h"
+#include "dispatch.h"
 #include "weft.h"
 
 /*

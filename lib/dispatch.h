@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dispatch.h
- * The path of a received message from a lane to its module, and the tables of modules, messages and
- * protocols.
+ * The path of a received message from a lane to its module; the tables of modules, messages and
+ * protocols; the reports of a worker, which need these tables. The files of lib/ itself may include
+ * headers of every folder; no folder includes theirs.
  */
 #ifndef WEFT_DISPATCH_H
 #define WEFT_DISPATCH_H
 
 #include "core/endpoint.h"
+#include "lane.h"
 
 /** weft_lane_open.recv(). @param arg  the worker */
 int weft_worker_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t id, const void *data,
@@ -21,5 +23,8 @@ void weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void
 
 /** The tables of this build. */
 extern const struct weft_tables weft_tables;
+
+/** Reports of the worker for its lanes' drivers (query.c). */
+struct weft_lane_report weft_worker_report(struct weft_worker *w);
 
 #endif /* WEFT_DISPATCH_H */

@@ -4,8 +4,6 @@
  * to drivers; help of counters.
  */
 
-#include "query.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>

@@ -23,7 +23,6 @@
 #include "mem/mem.h"
 #include "msg/msg.h"
 #include "plan/plan.h"
-#include "query.h"
 #include "self/self_lane.h"
 #include "shm/shm_lane.h"
 #include "wait.h"

@@ -11,9 +11,6 @@
 #include "msg/msg.h"
 #include "rma/fence.h"
 #include "rma/initiator.h"
-#include "rma/native.h"
-#include "rma/notify.h"
-#include "rma/rkey.h"
 #include "rma/rma.h"
 #include "rma/target.h"
 

@@ -19,7 +19,6 @@
 #include "msg/msg.h"
 #include "rma/fence.h"
 #include "rma/initiator.h"
-#include "rma/native.h"
 #include "rma/rma.h"
 
 /* ------------------------------------------------------------------ the initiator's buffer */

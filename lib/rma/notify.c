@@ -14,7 +14,6 @@
 #include "msg/msg.h"
 #include "rma/fence.h"
 #include "rma/initiator.h"
-#include "rma/notify.h"
 #include "rma/rma.h"
 #include "rma/target.h"
 

@@ -13,7 +13,6 @@
 #include "core/context.h"
 #include "mem/mem.h"
 #include "msg/msg.h"
-#include "rma/rkey.h"
 #include "rma/rma.h"
 
 #define RIGHTS (WEFT_MEM_F_REMOTE_READ | WEFT_MEM_F_REMOTE_WRITE | WEFT_MEM_F_REMOTE_ATOMIC)

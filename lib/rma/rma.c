@@ -15,8 +15,6 @@
 #include "proto/proto.h"
 #include "rma/fence.h"
 #include "rma/initiator.h"
-#include "rma/native.h"
-#include "rma/notify.h"
 #include "rma/rma.h"
 
 /* ------------------------------------------------------------------ calls */

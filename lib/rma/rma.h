@@ -33,14 +33,17 @@
 #ifndef WEFT_RMA_H
 #define WEFT_RMA_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
 #include "base/container.h"
 #include "base/counters.h"
 #include "base/pacing.h"
 #include "msg/msg.h"
 #include "rma/fence.h"
 #include "rma/initiator.h"
-#include "rma/notify.h"
-#include "rma/rkey.h"
 #include "rma/target.h"
 
 enum weft_rma_kind {
@@ -279,5 +282,34 @@ static inline uint64_t weft_rma_op_sn(const struct weft_msg_ep *me, uint64_t num
 {
 	return me->op_sn - ((me->op_sn - number) & WEFT_WIRE_RMA_NUMBER);
 }
+
+/* ------------------------------------------------------------------ rma/native.c */
+
+/** Can native lanes execute the operation? Registers the buffer if that is worth it. */
+bool weft_rma_native_begin(struct weft_request *req);
+/** Hand over to native lanes. @return 0, -EAGAIN, or the lane's error */
+int weft_rma_native_step(struct weft_request *req);
+/** Release the registrations that a native operation made; the user's stays. */
+void weft_rma_local_put(struct weft_request *req);
+
+/* ------------------------------------------------------------------ rma/notify.c */
+
+/** The put begins. */
+void weft_rma_note_begin(struct weft_request *req);
+/** As weft_rma_put_step(). */
+int weft_rma_note_step(struct weft_request *req);
+void weft_rma_recv_put_note(struct weft_msg_ep *me, const struct weft_wire_put_note *n,
+			    size_t payload, const struct weft_ext *x);
+/** The endpoint has failed: incomplete puts will not become complete. */
+void weft_rma_note_drop(struct weft_rma *rma);
+
+/* ------------------------------------------------------------------ rma/rkey.c */
+
+/** Lanes of the endpoint could use native keys: request them, once. */
+void weft_rkey_query(struct weft_msg_ep *me, struct weft_rkey *rkey);
+void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rma_recv_key(struct weft_msg_ep *me, const void *data, size_t payload);
+/** The key is unused: free it. */
+void weft_rkey_free(struct weft_rkey *rkey);
 
 #endif /* WEFT_RMA_H */

@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "tag/match.h"
-#include "tag/match_index.h"
 
 static inline size_t bucket_of(const struct weft_match *m, uint64_t key)
 {

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 
 #include "tag/match.h"
-#include "tag/match_index.h"
 
 struct weft_match_node {
 	TAILQ_ENTRY(weft_match_node) link; /* of the bucket, in arrival order */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "core/lane_show.h"
-#include "tag/match_index.h"
+#include "tag/match.h"
 #include "tag/recv.h"
 #include "tag/tag.h"
 #include "tag/unexpected.h"

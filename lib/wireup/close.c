@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "msg/msg.h"
-#include "wireup/close.h"
 #include "wireup/ep.h"
 #include "wireup/exchange.h"
 

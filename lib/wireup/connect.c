@@ -13,7 +13,6 @@
 
 #include "core/config.h"
 #include "wireup/codec.h"
-#include "wireup/connect.h"
 #include "wireup/ep.h"
 #include "wireup/exchange.h"
 #include "wireup/lanes.h"

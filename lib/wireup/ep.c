@@ -18,8 +18,6 @@
 #include "base/copy.h"
 #include "core/address.h"
 #include "msg/msg.h"
-#include "wireup/close.h"
-#include "wireup/connect.h"
 #include "wireup/ep.h"
 #include "wireup/exchange.h"
 #include "wireup/peer.h"

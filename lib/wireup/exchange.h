@@ -2,10 +2,13 @@
 /**
  * @file wireup/exchange.h
  * The exchange of wire-up messages between two endpoints: messages of both ends, repetition,
- * refusals, time.
+ * refusals, time; its first request (wireup/connect.c) and its end (wireup/close.c).
  */
 #ifndef WEFT_WIREUP_EXCHANGE_H
 #define WEFT_WIREUP_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "wireup/state.h"
 
@@ -63,5 +66,40 @@ void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
  * Both ends of lane 0 have received a message over it, after an exchange over a control channel.
  */
 void weft_wireup_linked(struct weft_ep *ep);
+
+/* ------------------------------------------------------------------ wireup/connect.c */
+
+/**
+ * Start connecting: @p remote is the peer's address; with @p learn it follows from the boot
+ * address. @return 0 or an error, after which the caller must release the ep
+ */
+int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote, bool learn);
+/** Initiator: its connection is up. */
+void weft_wireup_boot_up(struct weft_ep *ep);
+/**
+ * Initiator: its connection is lost before the REP. @p definite: the lane reported it; else there
+ * was no reply in time
+ */
+void weft_wireup_boot_failed(struct weft_ep *ep, bool definite);
+/**
+ * A responder that lost its initiator, and that the application has claimed, becomes the initiator.
+ */
+void weft_wireup_restart(struct weft_ep *ep);
+void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
+		     const struct weft_wireup_msg *m, const void *records, size_t len);
+
+/* ------------------------------------------------------------------ wireup/close.c */
+
+/** An ep that is being closed is up now, or its timer has expired. */
+void weft_ep_closing_step(struct weft_ep *ep);
+/** A lane has died: other lanes send its messages, so they must be flushed again. */
+void weft_ep_closing_lanes(struct weft_ep *ep);
+/** The ep that is being closed is retired: end its close. */
+void weft_ep_closing_end(struct weft_ep *ep, int status);
+/**
+ * Status of the close if the ep ends now with @p status: 0 once the flush is over, because no
+ * message is lost then.
+ */
+int weft_ep_closing_status(const struct weft_ep *ep, int status);
 
 #endif /* WEFT_WIREUP_EXCHANGE_H */

@@ -12,7 +12,6 @@
 
 #include "core/config.h"
 #include "msg/msg.h"
-#include "wireup/close.h"
 #include "wireup/codec.h"
 #include "wireup/ep.h"
 #include "wireup/exchange.h"

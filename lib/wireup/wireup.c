@@ -15,9 +15,7 @@
 
 #include "core/config.h"
 #include "msg/msg.h"
-#include "wireup/close.h"
 #include "wireup/codec.h"
-#include "wireup/connect.h"
 #include "wireup/ep.h"
 #include "wireup/exchange.h"
 #include "wireup/failover.h"
