@@ -15,7 +15,6 @@
 #include "wireup/codec.h"
 #include "wireup/ep.h"
 #include "wireup/exchange.h"
-#include "wireup/failover.h"
 #include "wireup/lanes.h"
 #include "wireup/select.h"
 #include "wireup/unclaimed.h"
