@@ -2,7 +2,7 @@
 
 #include <rte_arp.h>
 
-#include "drivers/dpdk/frame/csum.h"
+#include "drivers/dpdk/frame/frame.h"
 #include "dump/decode.h"
 #include "dump/frames.h"
 #include "dump/shape.h"

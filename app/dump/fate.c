@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "drivers/dpdk/frame/csum.h"
+#include "drivers/dpdk/frame/frame.h"
 #include "dump/delay.h"
 #include "dump/fate.h"
 #include "dump/host.h"

@@ -13,7 +13,7 @@
 #include <rte_udp.h>
 
 #include "drivers/dpdk/frame/frame.h"
-#include "drivers/dpdk/frame/steering.h"
+#include "drivers/dpdk/frame/frame_port.h"
 #include "switch/forward.h"
 
 #define ICMP_UNREACHABLE 3

@@ -8,7 +8,7 @@
  *
  *	each    a MAC and an IP address for each port; frames go by MAC
  *	single  one MAC and one IP address for all; frames from outside go by UDP port, as a NIC's
- *	        flow rules would bring them to queues (frame/steering.h)
+ *	        flow rules would bring them to queues (frame/frame_port.h)
  */
 #ifndef APP_SWITCH_FORWARD_H
 #define APP_SWITCH_FORWARD_H

@@ -21,7 +21,7 @@
 #include "common/cli.h"
 #include "common/eal_start.h"
 #include "common/eth_port.h"
-#include "drivers/dpdk/frame/ip.h"
+#include "drivers/dpdk/frame/arp.h"
 #include "drivers/dpdk/port/claim.h"
 #include "drivers/dpdk/port/eal.h"
 #include "drivers/dpdk/port/nic_state.h"

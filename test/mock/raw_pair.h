@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/raw_counters.h"
+#include "engine/iface.h"
 #include "frame/frame_port.h"
 
 struct pair_end;

@@ -11,8 +11,8 @@
 #include <rte_ip.h>
 
 #include "arp_frame.h"
+#include "frame/arp.h"
 #include "lane_host.h"
-#include "frame/ip.h"
 #include "sim_test.h"
 
 #define CONFIG "CONNECT_TIMEOUT=2s CSUM=crc32c"

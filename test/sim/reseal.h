@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-#include "frame/csum.h"
 #include "frame/frame.h"
 
 #define RESEAL_LANE (RTE_ETHER_HDR_LEN + WEFT_IP_UDP_LEN) /* where the lane header begins */

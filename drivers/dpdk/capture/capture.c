@@ -13,7 +13,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "capture/capture.h"
-#include "capture/capture_options.h"
+#include "capture/capture_file.h"
 #include "capture/recorder.h"
 #include "capture/tap.h"
 #include "capture/writer.h"

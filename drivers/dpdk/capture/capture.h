@@ -6,10 +6,10 @@
  *	capture/capture.c          captures and their lanes; telemetry's commands; records of lanes
  *	                           without frames
  *	capture/tap.c              the lane's side: copies of frames into a ring
- *	capture/capture_options.c  FILE[,filter=EXPR]..., and the filter
  *	capture/writer.c           the thread that writes a file from the rings
  *	capture/pcapng.c           the format
- *	capture/capture_file.c     files and their names; comments of frames; threads
+ *	capture/capture_file.c     FILE[,filter=EXPR]...; files and their names; comments of frames;
+ *	                           threads
  *	capture/recorder.c         the flight recorder, its files and their folder
  *
  * DPDK's telemetry has the commands /weft/capture and /weft/recorder (weft(7)). The socket of a

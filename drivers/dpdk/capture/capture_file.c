@@ -1,20 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files that captures and the flight recorder write: opening, comments of frames, threads. */
+
+/*
+ * Files that captures and the flight recorder write: opening, comments of frames, threads; options
+ * of a capture, and its filter.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pcap/pcap.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <rte_common.h>
 #include <rte_ether.h>
 #include <rte_lcore.h>
 
+#include "base/text.h"
 #include "base/thread.h"
 #include "capture/capture_file.h"
 #include "frame/frame.h"
@@ -166,4 +176,204 @@ int weft_capture_thread(const char *name, void *(*run)(void *arg), void *arg, pt
 		CPU_OR(&lcores, &lcores, &lcore);
 	}
 	return weft_thread_start(name, run, arg, &lcores, thread);
+}
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+#define RING_MIN (256ull << 10)
+#define RING_DEFAULT (16ull << 20)
+#define RING_MAX (1ull << 32)
+#define SNAPLEN_MIN 64u /* Ethernet, IPv4, UDP, and the beginning of the lane header */
+#define SNAPLEN_MAX 262144u
+#define FILE_MIN (1ull << 20)
+#define FILE_DEFAULT (100ull << 20)
+#define FILES_MAX 1000u
+
+void weft_capture_expand(const char *name, unsigned int number, char *buf, size_t size)
+{
+	size_t at = 0;
+
+	for (; *name && at + 1 < size; name++) {
+		if (name[0] == '%' && (name[1] == 'p' || name[1] == 'n')) {
+			at += (size_t)snprintf(buf + at, size - at, "%u",
+					       name[1] == 'p' ? (unsigned int)getpid() : number);
+			name++;
+		} else {
+			buf[at++] = *name;
+		}
+	}
+	buf[at < size ? at : size - 1] = '\0';
+}
+
+/* "64k": digits and a unit. */
+static bool to_size(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+	static const char units[] = "kMGT";
+	unsigned long long v;
+	const char *unit;
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (errno || v > 1ull << 40)
+		return false;
+	if (*end) {
+		unit = strchr(units, *end == 'm' || *end == 'g' ? *end - 32
+				     : *end == 'K'              ? 'k'
+								: *end);
+		if (!unit || end[1])
+			return false;
+		v <<= 10 * (unit - units + 1);
+	}
+	*out = v;
+	return v >= min && v <= max;
+}
+
+static int parse_option(struct weft_capture_options *o, char *word, char *why, size_t why_len)
+{
+	char *value = strchr(word, '=');
+	uint64_t v = 0;
+
+	if (value)
+		*value++ = '\0';
+	if (!value || !*value) {
+		snprintf(why, why_len, "option '%s' has no value: %s=VALUE", word, word);
+	} else if (!strcmp(word, "filter")) {
+		if (strlen(value) < sizeof(o->filter)) {
+			snprintf(o->filter, sizeof(o->filter), "%s", value);
+			return 0;
+		}
+		snprintf(why, why_len, "option 'filter' takes up to %zu bytes",
+			 sizeof(o->filter) - 1);
+	} else if (!strcmp(word, "snaplen")) {
+		if (to_size(value, SNAPLEN_MIN, SNAPLEN_MAX, &v)) {
+			o->snaplen = (uint32_t)v;
+			return 0;
+		}
+		snprintf(why, why_len, "option 'snaplen=%s': bytes of each frame, %u to %u", value,
+			 SNAPLEN_MIN, SNAPLEN_MAX);
+	} else if (!strcmp(word, "ring")) {
+		if (to_size(value, RING_MIN, RING_MAX, &o->ring))
+			return 0;
+		snprintf(why, why_len, "option 'ring=%s': a size, 256k to 4G", value);
+	} else if (!strcmp(word, "size")) {
+		if (to_size(value, FILE_MIN, 1ull << 60, &o->size))
+			return 0;
+		snprintf(why, why_len, "option 'size=%s': a size, 1M or more", value);
+	} else if (!strcmp(word, "files")) {
+		if (to_size(value, 1, FILES_MAX, &v)) {
+			o->files = (uint32_t)v;
+			return 0;
+		}
+		snprintf(why, why_len, "option 'files=%s': how many files are kept, 1 to %u", value,
+			 FILES_MAX);
+	} else {
+		snprintf(why, why_len,
+			 "no option is named '%s': there are filter, snaplen, ring, "
+			 "size and files",
+			 word);
+	}
+	return -EINVAL;
+}
+
+int weft_capture_options_parse(const char *text, struct weft_capture_options *o, char *why,
+			       size_t why_len)
+{
+	char copy[1024], *word, *next;
+	int rc;
+
+	*o = (struct weft_capture_options){.snaplen = UINT32_MAX, .ring = RING_DEFAULT};
+	if (strlen(text) >= sizeof(copy)) {
+		snprintf(why, why_len, "more than %zu bytes", sizeof(copy) - 1);
+		return -EINVAL;
+	}
+	snprintf(copy, sizeof(copy), "%s", text);
+	next = copy;
+	word = strsep(&next, ",");
+	weft_capture_expand(word, 0, o->file, sizeof(o->file));
+	if (!o->file[0] || strlen(o->file) == sizeof(o->file) - 1) {
+		snprintf(why, why_len,
+			 o->file[0] ? "the name of the file is too long" : "no file is named");
+		return -EINVAL;
+	}
+	while ((word = strsep(&next, ","))) {
+		rc = parse_option(o, word, why, why_len);
+		if (rc)
+			return rc;
+	}
+	if (o->files > 1 && !o->size)
+		o->size = FILE_DEFAULT;
+	return 0;
+}
+
+/* ---- filters -------------------------------------------------------------------------------- */
+
+#define SNAPLEN 262144
+#define LOOK 2048u
+
+struct weft_capture_filter {
+	struct bpf_program program;
+	atomic_uint users;
+};
+
+int weft_capture_filter_make(const char *expression, struct weft_capture_filter **out, char *why,
+			     size_t why_len)
+{
+	struct weft_capture_filter *f;
+	pcap_t *p;
+	char shown[128];
+	int rc = 0;
+
+	*out = NULL;
+	if (!expression[0])
+		return 0;
+	f = calloc(1, sizeof(*f));
+	p = pcap_open_dead(DLT_EN10MB, SNAPLEN);
+	if (!f || !p) {
+		snprintf(why, why_len, "no memory for a filter");
+		rc = -ENOMEM;
+	} else if (pcap_compile(p, &f->program, expression, 1, PCAP_NETMASK_UNKNOWN)) {
+		weft_text_copy(shown, sizeof(shown), expression, strlen(expression));
+		snprintf(why, why_len, "filter '%s': %s", shown, pcap_geterr(p));
+		rc = -EINVAL;
+	}
+	if (p)
+		pcap_close(p);
+	if (rc) {
+		free(f);
+		return rc;
+	}
+	atomic_init(&f->users, 1);
+	*out = f;
+	return 0;
+}
+
+struct weft_capture_filter *weft_capture_filter_share(struct weft_capture_filter *f)
+{
+	/* Relaxed: the caller holds a reference. */
+	if (f)
+		atomic_fetch_add_explicit(&f->users, 1, memory_order_relaxed);
+	return f;
+}
+
+void weft_capture_filter_free(struct weft_capture_filter *f)
+{
+	/* Acquire and release: all other users have finished with it. */
+	if (!f || atomic_fetch_sub_explicit(&f->users, 1, memory_order_acq_rel) > 1)
+		return;
+	pcap_freecode(&f->program);
+	free(f);
+}
+
+bool weft_capture_filter_takes(const struct weft_capture_filter *f, const struct rte_mbuf *m)
+{
+	struct pcap_pkthdr h = {.len = m->pkt_len};
+	uint8_t copy[LOOK];
+	const uint8_t *data;
+
+	h.caplen = m->nb_segs == 1 ? m->data_len : RTE_MIN(m->pkt_len, LOOK);
+	data = rte_pktmbuf_read(m, 0, h.caplen, copy);
+	return data && pcap_offline_filter(&f->program, &h, data) != 0;
 }

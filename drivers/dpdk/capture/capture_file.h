@@ -8,7 +8,11 @@
 #define WEFT_CAPTURE_FILE_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
 
 /**
  * Create a file, or truncate an existing one. Refused are a symbolic link, another user's file or
@@ -37,5 +41,43 @@ void weft_capture_describe(const char *lane, const void *data, size_t len, char 
  * @return 0 or a negative errno
  */
 int weft_capture_thread(const char *name, void *(*run)(void *arg), void *arg, pthread_t *thread);
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+/*
+ * Options of a capture: FILE[,filter=EXPR][,snaplen=N][,ring=SIZE][,size=SIZE][,files=N], as in
+ * WEFT_CAPTURE and in the telemetry command. Filters are tcpdump's expressions, by libpcap.
+ */
+
+struct weft_capture_options {
+	char file[512];   /**< %p is replaced by the process id */
+	char filter[512]; /**< in tcpdump's syntax; "" = all */
+	uint32_t snaplen; /**< bytes of each frame; UINT32_MAX = all */
+	uint64_t ring;    /**< bytes, for each interface */
+	uint64_t size;    /**< bytes of a file; 0 = no limit */
+	uint32_t files;   /**< number of files to keep, including the one that is being written */
+};
+
+/** @return 0, or -EINVAL with a sentence */
+int weft_capture_options_parse(const char *text, struct weft_capture_options *o, char *why,
+			       size_t why_len);
+
+/** Copy a file name; "%p" is replaced by the process id, "%n" by @p number. */
+void weft_capture_expand(const char *name, unsigned int number, char *buf, size_t size);
+
+struct weft_capture_filter;
+
+/**
+ * This may take long: host names are resolved.
+ * @param[out] out  NULL for an empty expression: all frames match
+ * @return 0, or a negative errno with a sentence
+ */
+int weft_capture_filter_make(const char *expression, struct weft_capture_filter **out, char *why,
+			     size_t why_len);
+/** Take another reference, to be freed as well. NULL is allowed. */
+struct weft_capture_filter *weft_capture_filter_share(struct weft_capture_filter *f);
+void weft_capture_filter_free(struct weft_capture_filter *f);
+/** Does the frame match? Of a chained frame the first 2048 bytes are checked. */
+bool weft_capture_filter_takes(const struct weft_capture_filter *f, const struct rte_mbuf *m);
 
 #endif /* WEFT_CAPTURE_FILE_H */

@@ -18,7 +18,6 @@
 #include "base/log.h"
 #include "base/user_folder.h"
 #include "capture/capture_file.h"
-#include "capture/capture_options.h"
 #include "capture/recorder.h"
 #include "capture/tap.h"
 

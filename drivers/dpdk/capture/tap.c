@@ -7,7 +7,7 @@
 
 #include <rte_common.h>
 
-#include "capture/capture_options.h"
+#include "capture/capture_file.h"
 #include "capture/tap.h"
 
 /* ---- the ring ------------------------------------------------------------------------------- */

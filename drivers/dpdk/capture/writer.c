@@ -12,7 +12,6 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "capture/capture_file.h"
-#include "capture/capture_options.h"
 #include "capture/tap.h"
 
 /* ns until captured frames, and the numbers of dropped ones, are in the file at the latest. */

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
-#include "capture/capture_options.h"
+#include "capture/capture_file.h"
 #include "capture/pcapng.h"
 #include "capture/tap.h"
 

@@ -19,8 +19,6 @@
 #include "frame/arp.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
-#include "frame/ip.h"
-#include "frame/steering.h"
 #include "lane.h"
 
 /* ---------------------------------------------------------------- attributes */

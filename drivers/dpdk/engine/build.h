@@ -16,7 +16,6 @@
 #include "engine/conn.h"
 #include "engine/conn_rx.h"
 #include "engine/iface.h"
-#include "frame/encap.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
 

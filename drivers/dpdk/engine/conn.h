@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file engine/conn.h
- * A connection of the raw-DPDK lane engine: its state. The halves of sender and receiver are in
- * engine/conn_tx.h and engine/conn_rx.h.
+ * A connection of the raw-DPDK lane engine: its state, and the tables that find it. The halves of
+ * sender and receiver are in engine/conn_tx.h and engine/conn_rx.h.
  */
 #ifndef WEFT_ENGINE_CONN_H
 #define WEFT_ENGINE_CONN_H
@@ -13,15 +13,17 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
 #include "base/container.h"
-#include "engine/conn_live.h"
+#include "base/hash.h"
 #include "engine/conn_rx.h"
 #include "engine/conn_tx.h"
-#include "engine/loss_rules.h"
-#include "frame/encap.h"
+#include "engine/iface.h"
+#include "engine/rules.h"
+#include "frame/frame.h"
 #include "frame/parse.h"
 #include "lane.h"
 
@@ -100,6 +102,82 @@ struct raw_mtu {
 	bool parts; /* the peer accepts frames in parts */
 };
 
+/* ---------------------------------------------------------------- liveness */
+
+/*
+ * Does the peer of a connection still live? Keepalives, suspicion, and the peer's BYE. Times are
+ * live_clock. engine/liveness.c has the timers.
+ */
+
+#define RAW_BYE_GRACE 2000000ull
+/* ns between two reports: a port that takes no frames is checked every 0.2 ms. */
+#define RAW_SUSPECT_AGAIN_NS 5000000ull
+
+struct raw_live {
+	uint32_t pings; /* requests for an ACK since the last valid frame */
+	uint64_t next_ping;
+	uint64_t doomed_at;    /* WEFT_PEER_TIMEOUT is over: the last check of other lanes */
+	uint64_t beat_at;      /* of the last ALIVE frame */
+	uint64_t own_seen;     /* of the last frame before it that the peer's own thread sent */
+	uint64_t suspect_next; /* no further EV_SUSPECT before */
+};
+
+/**
+ * @param seen  of the last frame of the peer
+ * @return the time of the last frame of the peer's own thread. A heartbeat does not count. It shows
+ * that the peer's process computes, but not which of its lanes work: a lane without a heartbeat
+ * thread gets no answer in the meantime.
+ */
+static inline uint64_t raw_live_seen(const struct raw_live *live, uint64_t seen)
+{
+	return seen == live->beat_at ? live->own_seen : seen;
+}
+
+/** A heartbeat arrives; @p seen is that of the last frame before. */
+static inline void raw_live_beat(struct raw_live *live, uint64_t seen, uint64_t now)
+{
+	live->own_seen = raw_live_seen(live, seen);
+	live->beat_at = now;
+}
+
+/** @return true: the connection may be reported as suspect, and was not a short time ago */
+static inline bool raw_live_reports(const struct raw_live *live, uint64_t now)
+{
+	return now >= live->suspect_next;
+}
+
+/** The connection is reported as suspect. */
+static inline void raw_live_reported(struct raw_live *live, uint64_t now)
+{
+	live->suspect_next = now + RAW_SUSPECT_AGAIN_NS;
+}
+
+struct raw_bye {
+	/* until which frames that the peer sent before its BYE may still arrive; 0 = no BYE yet */
+	uint64_t at;
+	uint32_t seq;
+	uint8_t path;
+	bool done; /* the peer knows that the connection is over */
+};
+
+/** BYE has arrived over @p path, perhaps again. */
+static inline void raw_bye_take(struct raw_bye *bye, uint32_t seq, uint8_t path, uint64_t now)
+{
+	bye->path = path;
+	if (bye->at == 0) {
+		bye->at = now + RAW_BYE_GRACE;
+		bye->seq = seq;
+	}
+}
+
+/** @return true: frames before BYE are missing at @p next, and may still arrive */
+static inline bool raw_bye_waits(const struct raw_bye *bye, uint32_t next, uint64_t now)
+{
+	return next != bye->seq && now < bye->at;
+}
+
+/* ---------------------------------------------------------------- a connection */
+
 struct raw_conn {
 	/* Line 0: all fields that a small send into an open frame touches. */
 	struct weft_lane_ep base;
@@ -139,8 +217,8 @@ struct raw_conn {
 	uint32_t remote_id, remote_token; /* the peer's */
 	uint64_t secret, remote_secret;   /* only HELLO and HELLO_ACK contain them */
 	struct raw_hs *hs;                /* while connecting (engine/handshake.h) */
-	struct raw_move *move;            /* NULL: no hint yet, and no silence (engine/move.h) */
-	TAILQ_ENTRY(raw_conn) hop_link;   /* in iface->by_hop, while in_hop */
+	struct raw_move *move;          /* NULL: no hint yet, and no silence (engine/neighbour.h) */
+	TAILQ_ENTRY(raw_conn) hop_link; /* in iface->by_hop, while in_hop */
 	bool in_hop;
 	uint64_t remote_iface;
 	uint32_t peer_ip, hop_ip;
@@ -192,5 +270,173 @@ static inline bool raw_parts_needed(const struct raw_conn *c, const struct raw_s
 		       (c->csum == WEFT_FRAME_CSUM_CRC32C ? 4u : 0u) >
 	       c->tx.cut;
 }
+
+/* ---------------------------------------------------------------- state that few need */
+
+/*
+ * Parts of a connection's state that most connections do not need, or not for long. They have
+ * memory of their own, so that a host with many connections needs little. RAW_NO_MEMORY counts the
+ * times that there was none.
+ */
+
+#define RAW_HS_RETRY_MIN 1000000ull
+#define RAW_HS_RETRY_MAX 100000000ull
+
+/*
+ * The handshake's measurement of the path (engine/path_probe.c). Times are ns of the platform's
+ * clock.
+ */
+struct raw_measure {
+	uint64_t begin;
+	uint64_t until; /* initiator: live_clock at which the train ends */
+	uint64_t sent;  /* the last ping (initiator), the last answer to one (responder) */
+	uint64_t last;  /* the last frame of the train: acknowledged, or received (responder) */
+	uint64_t mark;  /* begin of the present stretch of the train */
+	uint64_t slow_mark;
+	float best;           /* ns per frame of the fastest stretch; 0 = none yet */
+	uint16_t pings, same; /* pings sent; samples since the best one */
+	uint16_t out, done;   /* frames of the train: sent, finished */
+	uint16_t id;          /* responder: of the last ping */
+};
+
+/*
+ * State of a connection that is being made: it is freed when the connection is up, has failed, or
+ * is closed.
+ */
+struct raw_hs {
+	uint64_t cookie; /* initiator: from HELLO_RETRY */
+	bool late;       /* the log has a line about the slow handshake */
+
+	/* Responder: the half-open entry (engine/lifetime.c). */
+	TAILQ_ENTRY(raw_conn) half_link;
+	uint8_t half_bucket, half_mac;
+	bool half_shown;   /* the peer has proven that it receives at its address */
+	bool mac_unproven; /* ARP has not confirmed the source MAC of HELLO yet */
+	uint8_t hello_mac[6];
+
+	/* The peer's, from HELLO. */
+	uint32_t peer_rx_frames;
+	uint32_t peer_rx_seqs; /* sequences that the peer remembers */
+	uint8_t peer_paths;
+
+	/* The search for paths (engine/path_probe.c). */
+	uint8_t small_acks;  /* answers over path 0 */
+	uint16_t last_id;    /* of the last probe before */
+	uint16_t path_found; /* initiator: bit k: path k has its ports */
+
+	struct raw_measure measure;
+};
+
+/* Unproven indications that the peer is gone or has moved. */
+enum raw_hint { RAW_HINT_ARP, RAW_HINT_ICMP, RAW_HINT_MAC, RAW_HINTS };
+
+/* Exists from the first hint, CHALLENGE or silence of the peer on. Times are live_clock. */
+struct raw_move {
+	/* The search for the peer's MAC address. */
+	uint64_t next;       /* no search before */
+	uint64_t answered;   /* bit k: the peer's CHALLENGE newest - k */
+	uint32_t newest;     /* of the peer's CHALLENGEs that were answered */
+	uint32_t challenges; /* number of our CHALLENGEs */
+	uint32_t over;       /* those of them that were before the last move */
+	uint32_t next_mac;   /* next index into the MACs that claim the address */
+
+	/* Hints. */
+	struct {
+		uint64_t next;     /* no further hint of this kind is checked before */
+		uint8_t doublings; /* hints checked since a calm time: each doubles the wait */
+	} hint[RAW_HINTS];
+	uint64_t hint_since; /* when the hint came that is being checked */
+	uint64_t query_at;   /* the next query; 0 = no hint is being checked */
+	uint8_t queries;     /* queries to send, unless the peer answers */
+};
+
+/* Allocates what the handshake needs. @return 0 or -ENOMEM */
+int raw_state_init(struct raw_conn *c);
+void raw_state_free(struct raw_conn *c);
+
+/* The handshake is over, or the connection is: c->hs and c->search are freed. */
+void raw_state_connected(struct raw_conn *c);
+/*
+ * Make room for the state of N paths; pointers to struct raw_path become invalid.
+ * @return 0 or -ENOMEM
+ */
+int raw_state_paths(struct raw_conn *c, unsigned int n);
+
+/* Allocates c->move if there is none. @return 0 or -ENOMEM */
+int raw_state_move(struct raw_conn *c);
+
+/* ---------------------------------------------------------------- tables of connections */
+
+/*
+ * The connections of an iface. Finds them by a received frame, by a HELLO, by a next hop, and by
+ * the time of their next check. Assigns their indices and the generations of these.
+ *
+ * A connection is in by_tx_clock while frames of it are outstanding, and in by_live_clock with its
+ * next keepalive or handshake step: an idle connection costs its share of keepalives and nothing
+ * else.
+ *
+ * DPDK's rte_timer does not fit. It reads the CPU's cycle counter. The engine has clocks of its
+ * own, which stop while the worker does not poll (engine/liveness.h), and virtual time in the
+ * simulator. Its lists belong to lcores, and a worker may be any thread. Entering a timer takes a
+ * lock and a walk; here a timer is entered once per connection and expiry, not per frame. A timer
+ * wheel would round the deadlines that a sleeping worker needs.
+ */
+
+/* The keys by which received frames are looked up, without touching the connection. */
+struct raw_ref {
+	uint32_t id;
+	uint32_t token;
+	struct raw_conn *conn; /* NULL = free */
+};
+
+/* The peer of the last ended connection of an index. A half-open one had not been established. */
+struct raw_gone {
+	uint32_t ip;
+	uint8_t mac[6];
+	bool known, half;
+};
+
+/*
+ * Takes a free index. Indices are used in turn: the one that has been free for longest is next.
+ * @return 0 or -ENOSPC
+ */
+int raw_table_take(struct raw_iface *iface, uint32_t *index);
+void raw_table_give(struct raw_iface *iface, uint32_t index);
+/* The connection that was made for this HELLO, or NULL. */
+struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_frame_hello *h);
+/* Enters a connection that the peer has initiated: the peer's numbers are known and constant. */
+void raw_table_hello_add(struct raw_conn *c);
+void raw_table_hello_remove(struct raw_conn *c);
+/* While a connection is up, it is in the list of its next hop. */
+void raw_table_hop_add(struct raw_conn *c);
+void raw_table_hop_remove(struct raw_conn *c);
+/*
+ * The list of the connections over this hop, which contains some others, too. NULL: there is none.
+ */
+struct raw_hop_list *raw_table_hop(struct raw_iface *iface, uint32_t hop_ip);
+/* The connection waits for ARP, and is in iface->resolving; or it waits no more. */
+void raw_table_resolving(struct raw_conn *c, bool yes);
+void raw_table_fini(struct raw_iface *iface);
+
+/* A keyed permutation of 2^16 numbers, and its inverse. */
+uint16_t raw_generation(const struct weft_siphash_key *key, uint16_t number);
+uint16_t raw_generation_number(const struct weft_siphash_key *key, uint16_t generation);
+
+/* ---------------------------------------------------------------- times of the next checks */
+
+void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t);
+
+/*
+ * raw_timers() checks the connection at @p t, or before, and then finds out itself what is due: a
+ * timer that is postponed, as by every acknowledgement, has no cost here.
+ */
+static inline void raw_deadline_tx(struct raw_conn *c, uint64_t t)
+{
+	if (unlikely(t < c->tx_clock_at))
+		raw_deadline_et_sooner(c, t);
+}
+
+void raw_deadline_live(struct raw_conn *c, uint64_t t);
+void raw_deadlines_forget(struct raw_conn *c);
 
 #endif /* WEFT_ENGINE_CONN_H */

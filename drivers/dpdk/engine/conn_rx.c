@@ -4,7 +4,7 @@
 
 #include "engine/conn_rx.h"
 #include "engine/iface.h"
-#include "engine/loss_rules.h"
+#include "engine/rules.h"
 #include "frame/frame.h"
 #include "lane.h"
 

@@ -16,7 +16,7 @@
 #include <rte_common.h>
 
 #include "engine/iface.h"
-#include "engine/loss_rules.h"
+#include "engine/rules.h"
 #include "frame/frame.h"
 
 #define RAW_ACK_DELAY 25000ull

@@ -4,30 +4,29 @@
  * The raw-DPDK lane engine over any frame port: what the ethdev driver and the simulator open.
  *
  * The folder, by subject:
- *	engine, iface, clock, address      an open port: progress, clocks and sleep, its address
- *	conn, lifetime, conn_table, ep     connections: state, life, how frames find theirs
+ *	engine, iface, address             an open port: progress, its address; counters
+ *	conn, lifetime, ep                 connections: state, life, how frames find theirs; unknown
+ *	                                     senders
  *	conn_tx                            a connection's sender: open frame, slots, window, timers
  *	conn_rx                            a connection's receiver: sequences, echo, acknowledgement
- *	conn_live                          whether its peer lives: keepalives, suspicion, BYE
- *	conn_state                         state that few connections need: its memory
- *	handshake, half_open, path_probe   connecting: each step, unknown senders, ports of paths,
- *	                                     latency and rate
- *	neighbour, move                    ARP, a peer whose MAC address changes, and hints that a
+ *	handshake, path_probe              connecting: each step, ports of paths, latency and rate
+ *	neighbour                          ARP, a peer whose MAC address changes, and hints that a
  *	                                     peer is gone or has moved
- *	tx, build, zcopy                   sending: messages into frames, frames to the port, user
- *	                                     memory
+ *	tx, build                          sending: messages into frames, frames to the port
  *	mtu                                the path's MTU: its search, frames that are too long now
- *	outstanding                        unacknowledged frames: slots, shared buffers, flushes
- *	reliability, timer, loss_rules     acknowledgements, retransmission, loss, round trips
+ *	outstanding                        unacknowledged frames: slots, shared buffers, flushes,
+ *	                                     user memory
+ *	reliability                        acknowledgements, retransmission, loss, its timer
+ *	rules                              round trips, loss, received sequences, choice of a path
  *	cc, cc_delay, cc_cause             congestion control: the table of algorithms and a fixed
  *	                                     window, by delay, jitter and the mode next to TCP
- *	multipath, path_rules, path_open   several paths: the next one, bad ones, new ports;
- *	                                     whether more help
+ *	multipath, path_open               several paths: the next one, bad ones, new ports; whether
+ *	                                     more help
  *	window                             the sender's half of congestion control
  *	rx                                 receiving: validation, duplicates, delivery, other queues
  *	liveness                           keepalive and peer timeout, a lane that may be dead,
- *	                                     events of the port, timers
- *	telemetry, raw_counters            reports and counters
+ *	                                     events of the port, timers, clocks, sleep
+ *	telemetry                          reports
  */
 #ifndef WEFT_ENGINE_H
 #define WEFT_ENGINE_H
@@ -38,9 +37,9 @@
 
 #include "capture/capture.h"
 #include "engine/address.h"
-#include "engine/path_rules.h"
+#include "engine/rules.h"
+#include "frame/arp.h"
 #include "frame/frame_port.h"
-#include "frame/ip.h"
 #include "lane.h"
 
 /** Settings of one iface; those of the whole context are in open->conf. Zero = default. */

@@ -24,7 +24,6 @@
 #include "engine/outstanding.h"
 #include "engine/tx.h"
 #include "engine/window.h"
-#include "engine/zcopy.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
 #include "lane.h"

@@ -8,7 +8,7 @@
  *   initiator                         responder
  *   RESOLVE    ARP for the next hop
  *   HELLO      HELLO        ------>   new entry, HALF_OPEN; or, when there are many of them,
- *              <------ HELLO_RETRY    a cookie, to be sent with another HELLO (engine/half_open.c)
+ *              <------ HELLO_RETRY    a cookie, to be sent with another HELLO (engine/lifetime.c)
  *              <------  HELLO_ACK
  *   PROBE      PROBE, full size -->
  *              <-- PROBE_ACK, full size
@@ -34,13 +34,9 @@
 #include "engine/address.h"
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/conn_state.h"
-#include "engine/conn_table.h"
-#include "engine/half_open.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
 #include "engine/lifetime.h"
-#include "engine/move.h"
 #include "engine/mtu.h"
 #include "engine/multipath.h"
 #include "engine/neighbour.h"

@@ -15,11 +15,184 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "capture/tap.h"
-#include "engine/raw_counters.h"
 #include "frame/arp.h"
 #include "frame/frame_port.h"
 #include "frame/parse.h"
 #include "lane.h"
+
+/*
+ * All counters of the engine, once: enumerator, the name that people see, its description.
+ */
+
+#define RAW_COUNTER_LIST(X)                                                                        \
+	X(RAW_RX_FRAMES, "rx.frames", "Frames received, those dropped included.")                  \
+	X(RAW_RX_BYTES, "rx.bytes", "Bytes of frames received.")                                   \
+	X(RAW_RX_MESSAGES, "rx.messages", "Messages received.")                                    \
+	X(RAW_RX_ACKS, "rx.acks", "Frames received that acknowledge and carry no message.")        \
+	X(RAW_RX_MARKED, "rx.marked", "Data frames received with a congestion mark (ECN).")        \
+	X(RAW_RX_CHAINED, "rx.chained", "Frames received in several buffers.")                     \
+	X(RAW_RX_CHAINED_COPIED, "rx.chained.copied",                                              \
+	  "Frames received in several buffers and copied into one.")                               \
+	X(RAW_RX_COPY_ONLY, "rx.copy_only",                                                        \
+	  "Messages received that had to be copied: buffers are short.")                           \
+	X(RAW_TX_FRAMES, "tx.frames", "Frames given to the port.")                                 \
+	X(RAW_TX_BYTES, "tx.bytes", "Bytes of frames given to the port.")                          \
+	X(RAW_TX_DATA, "tx.data", "Data frames sent, each counted once.")                          \
+	X(RAW_TX_ACKS, "tx.acks", "Frames sent that acknowledge and carry no message.")            \
+	X(RAW_TX_MARKED, "tx.marked",                                                              \
+	  "Data frames that peers received with a congestion mark (ECN).")                         \
+	X(RAW_TX_CONTROL, "tx.control",                                                            \
+	  "Control frames sent: to connect, probe, answer and close.")                             \
+	X(RAW_TX_FAST, "tx.retransmit.fast",                                                       \
+	  "Frames sent again since later ones were acknowledged.")                                 \
+	X(RAW_TX_RTO, "tx.retransmit.rto", "Frames sent again after a timeout.")                   \
+	X(RAW_TX_PROBE, "tx.retransmit.probe",                                                     \
+	  "Last frames sent again early, to detect losses at the end.")                            \
+	X(RAW_TX_RETX_COPY, "tx.retransmit.copied",                                                \
+	  "Frames sent again as a copy, since the port held the first.")                           \
+	X(RAW_TX_QUERY, "tx.query",                                                                \
+	  "Requests for an acknowledgement, on ports in memory before a frame is sent again.")     \
+	X(RAW_TX_PING, "tx.keepalive", "Frames sent to an idle peer to check that it lives.")      \
+	X(RAW_PATH_BAD, "path.bad", "Times that a path was found bad.")                            \
+	X(RAW_PATH_OPENED, "path.opened", "Further paths opened.")                                 \
+	X(RAW_PATH_MORE, "path.more", "Trials that ended with one path more in use.")              \
+	X(RAW_PATH_FEWER, "path.fewer", "Times that a path was put back into reserve.")            \
+	X(RAW_PATH_BACK, "path.back", "Times that a bad path was found good again.")               \
+	X(RAW_PATH_SWITCHES, "path.switches",                                                      \
+	  "Times that sending left a path that was found bad.")                                    \
+	X(RAW_TX_ALIVE, "tx.alive", "Heartbeats sent for a program that computes.")                \
+	X(RAW_RX_ALIVE, "rx.alive", "Heartbeats received from peers that do not poll now.")        \
+	X(RAW_TX_RESET, "tx.reset", "Frames sent to refuse a received one (RESET).")               \
+	X(RAW_RESET_NOT_OURS, "tx.reset.withheld",                                                 \
+	  "RESETs not sent: the frame was not for this interface.")                                \
+	X(RAW_TX_ZCOPY, "tx.zcopy", "Frames sent from user memory.")                               \
+	X(RAW_TX_ZCOPY_COPIED, "tx.zcopy.copied",                                                  \
+	  "Frames copied that should have gone from user memory.")                                 \
+	X(RAW_TX_ZCOPY_EARLY, "tx.zcopy.before_free",                                              \
+	  "Zero-copy sends complete while the port held the buffers.")                             \
+	X(RAW_TX_NO_BUFFER, "tx.no_buffer", "Times that no buffer was free to send.")              \
+	X(RAW_TX_RING_FULL, "tx.ring_full",                                                        \
+	  "Times that the port took fewer frames than it was given.")                              \
+	X(RAW_TX_WINDOW_FULL, "tx.window_full", "Sends that found the window full.")               \
+	X(RAW_TX_SHARE_FULL, "tx.share_full",                                                      \
+	  "Sends that found their share of the buffers used up.")                                  \
+	X(RAW_TX_STALLED, "tx.stalled", "Peers that stopped acknowledging; share cut.")            \
+	X(RAW_TX_TAKEN_BACK, "tx.taken_back",                                                      \
+	  "Frames to stalled peers whose buffers were taken back.")                                \
+	X(RAW_DROP_NOT_OURS, "drop.not_ours",                                                      \
+	  "Frames dropped: for another address, port or protocol.")                                \
+	X(RAW_DROP_BAD_LENGTH, "drop.bad_length",                                                  \
+	  "Frames dropped: lengths contradict each other.")                                        \
+	X(RAW_DROP_BAD_IP, "drop.bad_ip",                                                          \
+	  "Frames dropped: IPv4 header wrong, with options, or a fragment.")                       \
+	X(RAW_DROP_BAD_MAGIC, "drop.bad_magic", "Frames dropped: not of Weft.")                    \
+	X(RAW_DROP_BAD_VERSION, "drop.bad_version", "Frames dropped: of another version of Weft.") \
+	X(RAW_DROP_BAD_TYPE, "drop.bad_type", "Frames dropped: unknown type or flags.")            \
+	X(RAW_DROP_BAD_MESSAGE, "drop.bad_message",                                                \
+	  "Frames dropped: their messages do not fill the body.")                                  \
+	X(RAW_DROP_BAD_CSUM, "drop.bad_csum", "Frames dropped: wrong or missing checksum.")        \
+	X(RAW_DROP_UNKNOWN, "drop.unknown_sender",                                                 \
+	  "Frames dropped: of no connection of this interface.")                                   \
+	X(RAW_DROP_STALE, "drop.stale_epoch",                                                      \
+	  "Frames dropped: of an earlier incarnation of a connection.")                            \
+	X(RAW_DROP_DUPLICATE, "drop.duplicate", "Data frames dropped: received before.")           \
+	X(RAW_DROP_BEYOND, "drop.beyond_window",                                                   \
+	  "Data frames dropped: beyond the receive window.")                                       \
+	X(RAW_DROP_BAD_ACK, "drop.bad_ack", "Acknowledgements dropped: of what was never sent.")   \
+	X(RAW_DROP_STATE, "drop.wrong_state",                                                      \
+	  "Frames dropped: unexpected in the connection's state.")                                 \
+	X(RAW_DROP_HALF_OPEN_FULL, "drop.half_open_full",                                          \
+	  "Requests to connect refused: no place for another.")                                    \
+	X(RAW_TX_PARTS, "tx.parts", "Parts of frames sent, since the path takes smaller ones.")    \
+	X(RAW_RX_PARTS, "rx.parts", "Parts of frames received.")                                   \
+	X(RAW_DROP_PARTS, "drop.parts",                                                            \
+	  "Frames in parts dropped: incomplete, or parts contradict.")                             \
+	X(RAW_MTU_LOWER, "mtu.lower", "Times that a connection went on with smaller frames.")      \
+	X(RAW_MTU_HIGHER, "mtu.higher", "Times that a connection went on with larger frames.")     \
+	X(RAW_MOVE_REQUESTS, "mac.requests",                                                       \
+	  "CHALLENGEs sent to check another MAC address of a peer.")                               \
+	X(RAW_MOVED, "mac.changed", "Peers found at another MAC address.")                         \
+	X(RAW_HINT_QUERIES, "hint.asked", "Probes of a peer after a hint that it may be gone.")    \
+	X(RAW_HINT_LIMITED, "hint.limited",                                                        \
+	  "Hints that a peer may be gone that were ignored: too many.")                            \
+	X(RAW_ICMP_IN, "icmp.received",                                                            \
+	  "ICMP errors received that quote a frame of a connection.")                              \
+	X(RAW_DROP_ICMP, "drop.icmp", "ICMP errors dropped: they quote no frame that was sent.")   \
+	X(RAW_HELLO_RETRY, "hello.retry",                                                          \
+	  "Requests to connect answered by a request for a cookie.")                               \
+	X(RAW_HALF_EVICTED, "conn.half_open_evicted",                                              \
+	  "Half-open connections given up for others.")                                            \
+	X(RAW_DROP_TOO_LONG, "drop.too_long", "Frames dropped: longer than any frame of Weft.")    \
+	X(RAW_DROP_PROBE, "drop.probe_size",                                                       \
+	  "Probes of the frame size dropped: shorter than stated.")                                \
+	X(RAW_DROP_RESET, "drop.reset_unproven",                                                   \
+	  "RESETs dropped: they do not prove what they refuse.")                                   \
+	X(RAW_STEER_HANDED, "steer.handed_over", "Frames of another queue handed to its worker.")  \
+	X(RAW_STEER_HINTS, "steer.hints", "Hints handed to workers of other queues.")              \
+	X(RAW_STEER_FULL, "steer.handed.full",                                                     \
+	  "Frames of another queue dropped: its worker is late.")                                  \
+	X(RAW_STEER_ELSEWHERE, "steer.elsewhere", "Frames received that came to another queue.")   \
+	X(RAW_STEER_WRONG, "steer.wrong_queue",                                                    \
+	  "Requests and probes not answered: they hashed to another queue.")                       \
+	X(RAW_CONN_ACTIVE, "conn.active", "Connections begun from here.")                          \
+	X(RAW_CONN_PASSIVE, "conn.passive", "Connections begun by peers.")                         \
+	X(RAW_CONN_UP, "conn.up", "Connections that came up.")                                     \
+	X(RAW_CONN_SUSPECT, "conn.suspect",                                                        \
+	  "Times that a silent connection was suspected to be dead.")                              \
+	X(RAW_CONN_FAILED, "conn.failed", "Connections that failed.")                              \
+	X(RAW_CONN_GONE, "conn.gone", "Connections that the peer closed.")                         \
+	X(RAW_CONN_EXPIRED, "conn.half_open_expired",                                              \
+	  "Half-open connections that their peer did not finish.")                                 \
+	X(RAW_RESET_IN, "conn.reset_by_peer",                                                      \
+	  "Connections that the peer refused or forgot (RESET).")                                  \
+	X(RAW_ARP_REQUESTS, "arp.requests", "ARP requests sent.")                                  \
+	X(RAW_ARP_ANSWERED, "arp.answered", "ARP requests of others answered.")                    \
+	X(RAW_ARP_IN, "arp.received", "ARP frames received.")                                      \
+	X(RAW_ARP_CONFLICT, "arp.conflict", "ARP frames that show two hosts with one address.")    \
+	X(RAW_PORT_ENDED, "port.ended", "Times that the port was removed or reset for good.")      \
+	X(RAW_PORT_LINK_DOWN, "port.link_down", "Times that the link went down.")                  \
+	X(RAW_PORT_LINK_UP, "port.link_up", "Times that the link came up.")                        \
+	X(RAW_DROP_ENDED, "drop.port_ended",                                                       \
+	  "Frames dropped: the port had ended before they left.")                                  \
+	X(RAW_TIMER_LOOKS, "timer.looks", "Connections checked because a timer was due.")          \
+	X(RAW_CONN_LOOKS, "conn.looks", "Connections checked to find a certain peer's.")           \
+	X(RAW_PATH_LOOKS, "path.looks", "Frames checked to find a path that is late.")             \
+	X(RAW_COOKIE_HASHES, "hello.cookie_hashes", "Cookies computed for requests to connect.")   \
+	X(RAW_NO_MEMORY, "conn.no_memory",                                                         \
+	  "Times that a connection found no memory for its state.")                                \
+	X(RAW_GAPS, "progress.gaps",                                                               \
+	  "Pauses between two progress calls long enough to excuse silence.")
+
+#define RAW_COUNTER_ENUM(id, name, help) id,
+enum raw_counter { RAW_COUNTER_LIST(RAW_COUNTER_ENUM) RAW_COUNTERS };
+#undef RAW_COUNTER_ENUM
+
+/** Present values. */
+#define RAW_LEVELS(X)                                                                         \
+	X(iface->kept, "rx.kept", "Receive buffers now that the program has not given back.") \
+	X(iface->share.tx_held, "tx.held", "Buffers now that wait for an acknowledgement.")   \
+	X(iface->share.taken_back, "tx.taken_back_bytes",                                     \
+	  "Bytes now of frames to stalled peers, copied to take their buffers back.")         \
+	X(iface->conn_count, "conn.count", "Connections now, half-open ones included.")
+
+/** Of path i of connection c; the names follow "conn#.path#.". */
+#define RAW_PATH_COUNTERS(X)                                              \
+	X(c->path[i].order, "frames", "Data frames sent over this path.") \
+	X(c->path[i].retransmits, "retransmits", "Frames sent again over this path.")
+#define RAW_PATH_LEVELS(X) \
+	X(c->path[i].rtt.srtt, "rtt_ns", "ns a round trip over this path takes now, smoothed.")
+#define RAW_PATH_BAD_LEVEL(X) \
+	X(c->multi->bad >> path & 1, "bad", "1 while this path is bad, else 0.")
+
+/** Of struct weft_cc. */
+#define RAW_CC_LEVELS(X)                                                     \
+	X(window, "window", "Bytes that may be in flight on this path now.") \
+	X(target, "target_ns", "ns of queueing that this path aims at now.")
+#define RAW_CC_COUNTERS(X)                                                          \
+	X(marked, "marked_bytes", "Bytes that came with a congestion mark (ECN).")  \
+	X(lost_queue, "lost_by_queue", "Bytes lost that a full queue explains.")    \
+	X(lost_random, "lost_otherwise", "Bytes lost that no full queue explains.") \
+	X(modes, "shares", "Times that this path shared a queue with other flows.")
 
 #define RAW_BURST 32u
 #define RAW_TXQ 64u     /* most frames that are complete and that the port has not accepted */
@@ -53,7 +226,7 @@ struct raw_txq {
 	struct rte_mbuf *frames[RAW_TXQ];
 };
 
-/* Zero-copy messages: see engine/zcopy.c. */
+/* Zero-copy messages: see engine/outstanding.c. */
 struct raw_zc_state {
 	STAILQ_HEAD(, raw_zc) free;
 	STAILQ_HEAD(, raw_zc) released; /* neither hardware nor slots refer to them any more */
@@ -65,7 +238,7 @@ struct raw_zc_state {
 	void *chunks;
 };
 
-/* Half-open connections: see engine/half_open.c. */
+/* Half-open connections: see engine/lifetime.c. */
 struct raw_half {
 	uint32_t count;
 	TAILQ_HEAD(, raw_conn) list; /* oldest first */
@@ -157,8 +330,8 @@ struct raw_iface {
 	struct weft_siphash_key key; /* random: for generations, cookies, hashes */
 	uint64_t worker_id, iface_id;
 	uint64_t next_reset;
-	uint64_t move_arp;  /* see engine/move.c; live_clock */
-	uint64_t hint_next; /* live_clock; see engine/move.c */
+	uint64_t move_arp;  /* see engine/neighbour.c; live_clock */
+	uint64_t hint_next; /* live_clock; see engine/neighbour.c */
 	/* live_clock: for all senders, for each bucket of senders */
 	uint64_t quote_next, quote_by[RAW_QUOTERS];
 	uint64_t announce_at; /* live_clock of the next announcement of this iface */

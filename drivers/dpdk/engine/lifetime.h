@@ -29,4 +29,25 @@ void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v);
  */
 void raw_conn_linger(struct raw_conn *c, bool met);
 
+/* ---------------------------------------------------------------- half-open connections */
+
+/*
+ * Admission of peers that have only sent HELLO.
+ */
+
+#define RAW_HALF_OPEN_MAX 256u
+#define RAW_HALF_OPEN_NS 5000000000ull
+
+/*
+ * May the sender of this HELLO have a half-open connection? @p shown: the sender has proven its
+ * address, for raw_half_add().
+ * @return false: the HELLO has been answered
+ */
+bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v, bool *shown);
+void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v, bool shown);
+
+/* The peer has proven its address: by a cookie, or by a token that only HELLO_ACK contains. */
+void raw_half_shown(struct raw_conn *c);
+void raw_half_remove(struct raw_conn *c);
+
 #endif /* WEFT_ENGINE_LIFETIME_H */

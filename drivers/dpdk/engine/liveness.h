@@ -11,7 +11,10 @@
 #ifndef WEFT_ENGINE_LIVENESS_H
 #define WEFT_ENGINE_LIVENESS_H
 
+#include <assert.h>
 #include <stdint.h>
+
+#include <rte_branch_prediction.h>
 
 #include "engine/conn.h"
 #include "engine/iface.h"
@@ -34,5 +37,66 @@ void raw_beat(struct weft_lane_iface *base);
 
 /* The peer's owner computes and does not poll. */
 void raw_alive_input(struct raw_conn *c);
+
+/* ---------------------------------------------------------------- clocks */
+
+/*
+ * The three clocks of an iface. All are in ns and derived from the `now` of progress():
+ *   now         real time; timestamps and round-trip samples
+ *   tx_clock    as now, but no step is longer than RAW_STEP_MAX. Retransmission timers run on it.
+ *               The owner can receive nothing during a pause of its own, so such a pause must
+ *               not count as silence of the peer. If frames were sent between two progress
+ *               calls, their times are unknown, and only RAW_OUTSIDE_STEP_MAX of that step
+ *               counts.
+ *   live_clock  liveness: steps of up to RAW_LIVE_STEP_MAX count. Keepalive, peer timeout and
+ *               connect timeout run on it.
+ * An owner that sleeps until the port wakes it misses no frame. So all clocks go on for the time
+ * that it meant to sleep (raw_arm()).
+ */
+
+#define RAW_STEP_MAX 2000000ull
+#define RAW_LIVE_STEP_MAX 100000000ull
+/* between two progress calls: samples across a longer one are discarded */
+#define RAW_GAP 200000ull
+#define RAW_OUTSIDE_STEP_MAX 100000ull
+
+/* A short step is the same in all three clocks, whatever has happened during it. */
+static_assert(RAW_OUTSIDE_STEP_MAX <= RAW_STEP_MAX && RAW_OUTSIDE_STEP_MAX <= RAW_GAP &&
+		      RAW_OUTSIDE_STEP_MAX <= RAW_LIVE_STEP_MAX,
+	      "short step");
+
+/* raw_clocks() for a step of more than RAW_OUTSIDE_STEP_MAX, or when the clock has gone back. */
+void raw_clocks_far(struct raw_iface *iface, uint64_t now);
+
+static inline void raw_clocks(struct raw_iface *iface, uint64_t now)
+{
+	uint32_t ts = (uint32_t)iface->now, slot = ts / 64 % RAW_STALE;
+	uint64_t step = now - iface->now;
+
+	if (likely(step <= RAW_OUTSIDE_STEP_MAX)) {
+		iface->gap = false;
+		iface->step = (uint32_t)step;
+		iface->sent_outside = false;
+		iface->now = now;
+		iface->tx_clock += step;
+		iface->live_clock += step;
+	} else {
+		raw_clocks_far(iface, now);
+	}
+	if (iface->sent) {
+		/*
+		 * These frames have the last call's timestamp: a sample from it is wrong by up to
+		 * the whole step.
+		 */
+		iface->stale[slot].ts = ts;
+		iface->stale[slot].error = iface->step;
+		iface->sent = false;
+	}
+}
+
+/* Operations of the lane, for an owner that sleeps: lane.h. */
+int raw_wait_fd(struct weft_lane_iface *base);
+int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due);
+void raw_disarm(struct weft_lane_iface *base);
 
 #endif /* WEFT_ENGINE_LIVENESS_H */

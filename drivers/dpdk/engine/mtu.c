@@ -14,11 +14,10 @@
 #include "engine/address.h"
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/conn_table.h"
 #include "engine/iface.h"
-#include "engine/loss_rules.h"
 #include "engine/mtu.h"
 #include "engine/outstanding.h"
+#include "engine/rules.h"
 #include "frame/frame.h"
 #include "lane.h"
 

@@ -7,11 +7,11 @@
 
 #include <rte_common.h>
 
-#include "engine/conn_table.h"
+#include "engine/conn.h"
 #include "engine/iface.h"
 #include "engine/multipath.h"
 #include "engine/path_open.h"
-#include "engine/timer.h"
+#include "engine/reliability.h"
 #include "engine/window.h"
 #include "frame/frame.h"
 

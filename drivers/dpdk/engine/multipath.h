@@ -3,7 +3,7 @@
  * @file engine/multipath.h
  * The paths of a connection that is up: the path of the next frame, the bad paths, which are not
  * used, and when these are probed again. doc/raw-lanes.md has the reasons; the rules are in
- * engine/path_rules.h.
+ * engine/rules.h.
  *
  * A connection with one path (c->multi NULL) has no struct raw_multi. While c->path_watch is 0, a
  * frame costs tests of this byte only.
@@ -14,7 +14,7 @@
 #include <rte_branch_prediction.h>
 
 #include "engine/conn.h"
-#include "engine/path_rules.h"
+#include "engine/rules.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
 #include "lane.h"

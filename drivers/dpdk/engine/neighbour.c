@@ -5,19 +5,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_common.h>
 #include <rte_ether.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "engine/address.h"
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/conn_state.h"
-#include "engine/conn_table.h"
-#include "engine/half_open.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
-#include "engine/move.h"
+#include "engine/lifetime.h"
+#include "engine/liveness.h"
+#include "engine/mtu.h"
 #include "engine/neighbour.h"
+#include "engine/tx.h"
 #include "frame/arp.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
@@ -157,4 +159,502 @@ void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		if (c->state == RAW_RESOLVE)
 			raw_deadline_live(c, c->hs_next = iface->live_clock);
 	}
+}
+
+/* ---------------------------------------------------------------- peers that move */
+
+/* A peer may be gone or may have moved: unproven hints, and the proof of a new MAC address. */
+
+/* ---------------------------------------------------------------- challenges */
+
+/*
+ * A peer's MAC address changes when a gateway takes over for another, a machine moves or a NIC is
+ * replaced. ARP announces the new address, but any host of the network can send ARP. So frames go
+ * to the old MAC until the peer has proved that it is behind the new one: the new MAC gets a
+ * CHALLENGE with a number, and the answer is a hash of it under the secrets of both ends. The
+ * answer must come from the challenged MAC: the peer answers to the MAC address that it has for
+ * this end, so another host that forwards the challenge gains nothing. The challenge has no
+ * connection token, so that an unknown receiver learns nothing that it could send.
+ *
+ * While frames of the peer arrive, ARP requests are not repeated; silence of the peer causes them.
+ * An unrequested ARP message, or a frame, that names another MAC starts a challenge to that MAC
+ * (raw_hint_arp(), raw_hint_source()).
+ *
+ * Several hosts may claim the address, and an unknown one may be the first each time. The ARP table
+ * keeps a few of the claims, and two get a challenge at a time, in rotation. The number depends on
+ * the challenged MAC, so the connection keeps no state for each MAC.
+ *
+ * A challenge contains a proof, too, and is answered once. A host that repeats a challenge, or
+ * invents one, costs this end one hash. It gets no answer and uses up nothing that the genuine
+ * challenge needs.
+ */
+
+#include <string.h>
+#include <rte_common.h>
+#define MOVE_GAP 50000000ull /* live_clock, between two checks of a connection */
+#define MOVE_CHALLENGES 2u   /* challenges of one check */
+/* Challenges that the receiver distinguishes, and answers that are still valid. */
+#define MOVE_MEMORY 64u
+#define ARP_GAP 10000000ull /* live_clock, between two ARP requests of an iface for a moved peer */
+
+enum { QUESTION, ANSWER };
+
+static uint64_t challenge_proof(const struct raw_conn *c, uint64_t number, bool ours, uint8_t what)
+{
+	const struct weft_siphash_key key = {c->base.passive ? c->remote_secret : c->secret,
+					     c->base.passive ? c->secret : c->remote_secret};
+	uint8_t by = ours != c->base.passive; /* 1: the initiator is the challenger */
+	weft_le64 wire = weft_put64(number);
+	struct weft_siphash s;
+
+	weft_siphash_init(&s, &key);
+	weft_siphash_add(&s, &wire, sizeof(wire));
+	weft_siphash_add(&s, &by, 1);
+	weft_siphash_add(&s, &what, 1);
+	return weft_siphash_end(&s);
+}
+
+/*
+ * The number of a challenge. Its hash is under a key of this iface, so no other host can compute
+ * the number of a MAC.
+ */
+static uint64_t number_of(const struct raw_conn *c, uint32_t question, const uint8_t mac[6])
+{
+	struct weft_siphash s;
+
+	weft_siphash_init(&s, &c->iface->key);
+	weft_siphash_add(&s, &c->secret, sizeof(c->secret));
+	weft_siphash_add(&s, &question, sizeof(question));
+	weft_siphash_add(&s, mac, 6);
+	return (uint64_t)question << 32 | (uint32_t)weft_siphash_end(&s);
+}
+
+/* Check whether the peer is behind this MAC. */
+static void challenge_mac(struct raw_conn *c, const uint8_t mac[6])
+{
+	const struct raw_dest d = {
+		.mac = mac,
+		.ip = c->peer_ip,
+		.id = c->remote_id,
+		.sport = c->path[c->next_path].sport,
+		.dport = c->path[c->next_path].dport,
+		.tos = (uint8_t)(c->iface->dscp << 2),
+	};
+	uint64_t number = number_of(c, ++c->move->challenges, mac);
+	struct weft_frame_challenge body = {
+		.number = weft_put64(number),
+		.proof = weft_put64(challenge_proof(c, number, true, QUESTION)),
+	};
+
+	raw_dest_send(c->iface, &d, WEFT_FRAME_CHALLENGE, &body, sizeof(body));
+	raw_count(c->iface, RAW_MOVE_REQUESTS);
+}
+
+void raw_move_look(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	uint8_t mac[WEFT_ARP_REPLIERS][6];
+	unsigned int n, k, sent = 0;
+
+	if (iface->rx_filter.raw_ethertype || raw_state_move(c) != 0 ||
+	    iface->live_clock < c->move->next)
+		return;
+	n = weft_arp_repliers(&iface->arp, c->hop_ip, mac);
+	for (unsigned int i = 0; i < n && sent < MOVE_CHALLENGES; i++) {
+		k = c->move->next_mac++ % n;
+		if (memcmp(mac[k], c->peer_mac, 6) == 0)
+			continue;
+		challenge_mac(c, mac[k]);
+		sent++;
+	}
+	/*
+	 * Other connections have used the iface's ARP requests first: check again as soon as the
+	 * next is allowed.
+	 */
+	if (iface->live_clock < iface->move_arp) {
+		c->move->next = sent > 0 ? iface->live_clock + MOVE_GAP : iface->move_arp;
+		return;
+	}
+	c->move->next = iface->live_clock + MOVE_GAP * RTE_MIN(c->live.pings + 1, 20u);
+	iface->move_arp = iface->live_clock + ARP_GAP;
+	/* The entry may be the address that the peer had before: request it again. */
+	weft_arp_forget(&iface->arp, c->hop_ip);
+	raw_arp_request(iface, c->hop_ip, false);
+}
+
+/* @return true: the challenge has not been answered before; from now on it counts as answered */
+static bool take_question(struct raw_conn *c, uint32_t question)
+{
+	uint32_t ahead, behind;
+
+	if (raw_state_move(c) != 0)
+		return false;
+	ahead = question - c->move->newest;
+	behind = c->move->newest - question;
+	if ((int32_t)ahead > 0) {
+		c->move->answered = ahead < MOVE_MEMORY ? c->move->answered << ahead | 1 : 1;
+		c->move->newest = question;
+		return true;
+	}
+	if (behind >= MOVE_MEMORY || c->move->answered >> behind & 1)
+		return false;
+	c->move->answered |= 1ull << behind;
+	return true;
+}
+
+/*
+ * A host checks whether the peer of one of this iface's connections is here. The answer goes to the
+ * MAC address that the connection's frames go to.
+ */
+void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *v)
+{
+	const struct weft_frame_challenge *q = (const struct weft_frame_challenge *)v->body;
+	uint32_t id = weft_get32(v->hdr->dst_conn), index = id & 0xffff;
+	struct raw_conn *c = index < iface->refs_len ? iface->refs[index].conn : NULL;
+	uint64_t number = weft_get64(q->number);
+	struct weft_frame_challenge body;
+
+	if (!c || c->id != id || c->state != RAW_UP || v->src_ip != c->peer_ip ||
+	    weft_get64(q->proof) != challenge_proof(c, number, false, QUESTION) ||
+	    !take_question(c, (uint32_t)(number >> 32))) {
+		raw_count(iface, RAW_DROP_UNKNOWN);
+		return;
+	}
+	body = (struct weft_frame_challenge){
+		.number = q->number,
+		.proof = weft_put64(challenge_proof(c, number, false, ANSWER)),
+	};
+	raw_ctl_send(c, WEFT_FRAME_CHALLENGE_ACK, 0, &body, sizeof(body), 0);
+}
+
+/* Is it the answer to one of the last challenges, from the MAC that was challenged? */
+static bool is_answer(const struct raw_conn *c, const struct weft_frame_view *v)
+{
+	const struct weft_frame_challenge *a = (const struct weft_frame_challenge *)v->body;
+	uint64_t number = weft_get64(a->number);
+	uint32_t question = (uint32_t)(number >> 32);
+
+	return c->move && c->move->challenges - question < MOVE_MEMORY &&
+	       c->move->challenges - question < c->move->challenges - c->move->over &&
+	       number == number_of(c, question, v->src_mac) &&
+	       weft_get64(a->proof) == challenge_proof(c, number, true, ANSWER);
+}
+
+void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	char peer[64], mac[RTE_ETHER_ADDR_FMT_SIZE];
+	uint8_t known[6];
+
+	if (!is_answer(c, v)) {
+		raw_count(c->iface, RAW_DROP_STATE);
+		return;
+	}
+	c->move->over = c->move->challenges;
+	if (c->tx.open)
+		raw_seal(c, 0);
+	/* The next connection to this address requests it by ARP again. */
+	if (weft_arp_lookup(&c->iface->arp, c->hop_ip, c->iface->now, known) &&
+	    memcmp(known, v->src_mac, 6) != 0)
+		weft_arp_forget(&c->iface->arp, c->hop_ip);
+	memcpy(c->peer_mac, v->src_mac, 6);
+	raw_conn_template(c);
+	raw_count(c->iface, RAW_MOVED);
+	raw_mac_text(c->peer_mac, mac);
+	weft_info("%s: %s has the MAC address %s now", c->iface->base.name,
+		  raw_peer_text(c, peer, sizeof(peer)), mac);
+}
+
+/* ---------------------------------------------------------------- hints */
+
+/*
+ * Hints that a peer may be gone or may have moved: ARP in which a host starts or has another MAC
+ * address, ICMP that reports an undelivered frame, a frame from another MAC. Any host can forge
+ * them, and some networks have them all the time: a kernel that shares a port with Weft sends ICMP
+ * for every frame.
+ *
+ * So a hint neither moves nor ends a connection. A keepalive queries the peer, and its answer
+ * proves the truth; or a challenge queries the new MAC (challenge_mac()). A restarted peer
+ * answers with RESET. A peer that answers none of three queries is suspect, and the protocol layer
+ * then checks its other lanes.
+ *
+ * The rate of queries is bounded for each connection, by a wait that doubles with each hint, and
+ * for all connections of an iface. The number of connections that one hint concerns is bounded,
+ * too. ICMP that quotes ports only makes us search for the connection: each sender has a share of
+ * these searches, too.
+ */
+
+#define WAIT_NS 200000000ull /* live_clock, between two hints of a kind that a connection checks */
+#define WAIT_DOUBLES 6u
+#define CALM_NS 60000000000ull      /* after this time without hints the wait starts again */
+#define GAP_NS 200000ull            /* between two hints of all connections */
+#define AHEAD_NS 1000000000ull      /* queries are planned for this time; further hints drop */
+#define LOOKS 64u                   /* connections that are checked because of one frame */
+#define QUOTE_GAP_NS 400000ull      /* between two searches for the connection of a short quote */
+#define QUOTE_SHARE_NS 1600000ull   /* the same, for one sender */
+#define QUOTE_BURST_NS 100000000ull /* searches of this time may come at once */
+#define QUERIES 3u
+#define ANSWER_NS 20000000ull /* between two queries, at least */
+#define ANNOUNCE 3u           /* number of announcements: broadcasts get lost */
+#define ANNOUNCE_NS 100000000ull
+
+/*
+ * The time at which this connection may check one more hint of this kind. Each hint gets a time
+ * slot of its own: a restarted peer sends few RESETs at a time, and all its connections must get
+ * one.
+ * @return live_clock, 0 = it may not
+ */
+static uint64_t hint_slot(struct raw_conn *c, enum raw_hint kind)
+{
+	struct raw_iface *iface = c->iface;
+	uint64_t live_clock = iface->live_clock, at = RTE_MAX(live_clock, iface->hint_next);
+
+	if (c->state != RAW_UP || at - live_clock > AHEAD_NS || raw_state_move(c) != 0 ||
+	    live_clock < c->move->hint[kind].next) {
+		raw_count(iface, RAW_HINT_LIMITED);
+		return 0;
+	}
+	if (live_clock >= c->move->hint[kind].next + CALM_NS)
+		c->move->hint[kind].doublings = 0;
+	iface->hint_next = at + GAP_NS;
+	c->move->hint[kind].next = at + (WAIT_NS << c->move->hint[kind].doublings);
+	if (c->move->hint[kind].doublings < WAIT_DOUBLES)
+		c->move->hint[kind].doublings++;
+	return at;
+}
+
+static void hint_check(struct raw_conn *c, enum raw_hint kind)
+{
+	uint64_t at = !c->move || c->move->query_at == 0 ? hint_slot(c, kind) : 0;
+
+	if (at == 0)
+		return;
+	c->move->queries = QUERIES;
+	c->move->hint_since = c->iface->live_clock;
+	c->move->query_at = at;
+	raw_deadline_live(c, at);
+}
+
+static void send_query(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
+		raw_count(iface, RAW_HINT_QUERIES);
+	c->move->queries--;
+	c->live.pings++;
+	c->move->query_at = iface->live_clock + RTE_MAX(ANSWER_NS, 2ull * c->base.rtt_ns);
+	raw_deadline_live(c, c->move->query_at);
+}
+
+void raw_hint_timer(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	if (!c->move || c->move->query_at == 0)
+		return;
+	if (c->rx.seen > c->move->hint_since) {
+		c->move->queries = 0;
+		c->move->query_at = 0;
+		return;
+	}
+	if (iface->live_clock < c->move->query_at) {
+		raw_deadline_live(c, c->move->query_at);
+		return;
+	}
+	if (c->move->queries > 0) {
+		send_query(c);
+		return;
+	}
+	c->move->query_at = 0;
+	raw_move_look(c);
+	raw_suspect_idle(c);
+}
+
+static void new_mac(struct raw_conn *c, const uint8_t mac[6])
+{
+	/* All workers share the ARP table and its lock: it is searched only when a query is due. */
+	if (memcmp(mac, c->peer_mac, 6) != 0 && hint_slot(c, RAW_HINT_MAC) != 0 &&
+	    !weft_arp_is_fixed(&c->iface->arp, c->hop_ip))
+		challenge_mac(c, mac);
+}
+
+/*
+ * Takes the first connection of the list and moves it to the end: the next hint begins with others.
+ * @param last  last of the list before the first call; set to NULL when it has been returned
+ */
+static struct raw_conn *next_of_hop(struct raw_hop_list *hop, struct raw_conn **last)
+{
+	struct raw_conn *c = *last ? TAILQ_FIRST(hop) : NULL;
+
+	if (!c)
+		return NULL;
+	if (c == *last)
+		*last = NULL;
+	TAILQ_REMOVE(hop, c, hop_link);
+	TAILQ_INSERT_TAIL(hop, c, hop_link);
+	return c;
+}
+
+/* The ARP of whole networks comes here, so an unrelated one costs one look-up in a table. */
+void raw_hint_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp)
+{
+	struct weft_arp_hint hint;
+	struct raw_hop_list *hop;
+	struct raw_conn *c, *last;
+
+	if (!weft_arp_hint(&iface->arp, arp, &hint))
+		return;
+	hop = raw_table_hop(iface, hint.ip);
+	last = hop ? TAILQ_LAST(hop, raw_hop_list) : NULL;
+	for (unsigned int n = 0; n < LOOKS && (c = next_of_hop(hop, &last)); n++) {
+		if (c->hop_ip != hint.ip || c->state != RAW_UP)
+			continue;
+		new_mac(c, hint.mac);
+		/* That a gateway has started does not concern the peers behind it. */
+		if (hint.begins && c->peer_ip == hint.ip)
+			hint_check(c, RAW_HINT_ARP);
+	}
+}
+
+void raw_hint_source(struct raw_conn *c, const uint8_t mac[6])
+{
+	/*
+	 * Gateways may send from other MACs than their ARP answers contain, so ARP is queried about
+	 * them.
+	 */
+	if (c->iface->rx_filter.raw_ethertype)
+		return;
+	if (c->hop_ip == c->peer_ip)
+		new_mac(c, mac);
+	else if (hint_slot(c, RAW_HINT_MAC) != 0)
+		raw_move_look(c);
+}
+
+void raw_hint_siblings(struct raw_conn *c)
+{
+	struct raw_hop_list *hop = c->in_hop ? raw_table_hop(c->iface, c->hop_ip) : NULL;
+	struct raw_conn *d, *last = hop ? TAILQ_LAST(hop, raw_hop_list) : NULL;
+
+	for (unsigned int n = 0; n < LOOKS && (d = next_of_hop(hop, &last)); n++)
+		if (d != c && d->state == RAW_UP && d->remote_iface == c->remote_iface)
+			hint_check(d, RAW_HINT_ARP);
+}
+
+static bool has_ports(const struct raw_conn *c, uint16_t ours, uint16_t theirs)
+{
+	for (unsigned int k = 0; k < c->path_count; k++)
+		if (c->path[k].sport == ours && c->path[k].dport == theirs)
+			return true;
+	return false;
+}
+
+/* Token bucket. @p next: the time from which the next event is within the rate. */
+static bool is_due(uint64_t *next, uint64_t live_clock, uint64_t gap)
+{
+	uint64_t at = RTE_MAX(live_clock, *next);
+
+	if (at - live_clock > QUOTE_BURST_NS)
+		return false;
+	*next = at + gap;
+	return true;
+}
+
+/*
+ * Any host can forge short quotes, also with other hosts' source addresses. A sender that floods
+ * uses up its own share first. The rate for all senders is small compared with the queries of other
+ * hints.
+ */
+static bool may_look(struct raw_iface *iface, uint32_t sender)
+{
+	uint64_t *share =
+		&iface->quote_by[weft_siphash(&iface->key, &sender, sizeof(sender)) % RAW_QUOTERS];
+
+	if (is_due(share, iface->live_clock, QUOTE_SHARE_NS) &&
+	    is_due(&iface->quote_next, iface->live_clock, QUOTE_GAP_NS))
+		return true;
+	raw_count(iface, RAW_HINT_LIMITED);
+	return false;
+}
+
+/*
+ * Finds a connection by its ports, since routers may quote no more. If many connections match, the
+ * quote of the next frame reaches those that this search does not.
+ */
+static struct raw_conn *by_ports(struct raw_iface *iface, const struct weft_frame_view *v,
+				 const struct rte_udp_hdr *udp)
+{
+	uint32_t ip = weft_be32(v->quote->dst_addr), hop_ip;
+	struct raw_conn *c, *last;
+	struct raw_hop_list *hop;
+
+	if (raw_next_hop(iface, ip, &hop_ip) != 0 || !may_look(iface, v->src_ip))
+		return NULL;
+	hop = raw_table_hop(iface, hop_ip);
+	last = hop ? TAILQ_LAST(hop, raw_hop_list) : NULL;
+	for (unsigned int n = 0; n < LOOKS && (c = next_of_hop(hop, &last)); n++)
+		if (c->state == RAW_UP && c->peer_ip == ip &&
+		    has_ports(c, weft_be16(udp->src_port), weft_be16(udp->dst_port)))
+			return c;
+	return NULL;
+}
+
+/*
+ * The connection of the frame that did not arrive. If its lane header is quoted, that must match as
+ * a whole.
+ */
+static struct raw_conn *quoted_conn(struct raw_iface *iface, const struct weft_frame_view *v)
+{
+	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(v->quote + 1);
+	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)(udp + 1);
+	uint32_t ip = weft_be32(v->quote->dst_addr), index;
+	struct raw_conn *c;
+
+	if (v->quote_len < WEFT_IP_UDP_LEN + sizeof(*hdr))
+		return by_ports(iface, v, udp);
+	index = weft_get16(hdr->src_conn);
+	c = index < iface->refs_len ? iface->refs[index].conn : NULL;
+	if (!c || c->state != RAW_UP || c->peer_ip != ip ||
+	    weft_get16(hdr->magic) != WEFT_FRAME_MAGIC ||
+	    weft_get32(hdr->dst_conn) != c->remote_id || weft_get32(hdr->token) != c->remote_token)
+		return NULL;
+	return c;
+}
+
+void raw_hint_icmp(struct raw_iface *iface, const struct weft_frame_view *v)
+{
+	struct raw_conn *c = quoted_conn(iface, v);
+
+	if (!c) {
+		raw_count(iface, RAW_DROP_ICMP);
+		return;
+	}
+	raw_count(iface, RAW_ICMP_IN);
+	if (v->icmp_code != WEFT_ICMP_TOO_LONG)
+		hint_check(c, RAW_HINT_ICMP);
+	else if (c->tx.timer != 0 && hint_slot(c, RAW_HINT_ICMP) != 0)
+		raw_mtu_suspect(c, c->tx.una); /* it searches the size that passes */
+}
+
+/*
+ * A process that has replaced another one does not have the connections of its predecessor. Peers
+ * that receive this announcement query their connections and get RESET.
+ */
+void raw_announce_begin(struct raw_iface *iface)
+{
+	iface->announced = 0;
+	iface->announce_at = iface->rx_filter.raw_ethertype ? RAW_NEVER : iface->live_clock;
+	iface->next_live_clock = RTE_MIN(iface->next_live_clock, iface->announce_at);
+}
+
+void raw_announce(struct raw_iface *iface)
+{
+	static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	struct rte_arp_hdr probe;
+
+	weft_arp_probe(&iface->arp, &probe);
+	raw_arp_send(iface, everybody, &probe);
+	iface->announced++;
+	iface->announce_at = iface->announced < ANNOUNCE
+				     ? iface->live_clock + (ANNOUNCE_NS << iface->announced)
+				     : RAW_NEVER;
 }

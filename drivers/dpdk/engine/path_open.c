@@ -12,16 +12,14 @@
 
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/conn_state.h"
-#include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "engine/multipath.h"
 #include "engine/path_open.h"
-#include "engine/path_rules.h"
+#include "engine/rules.h"
 #include "engine/window.h"
 #include "frame/frame.h"
+#include "frame/frame_port.h"
 #include "frame/parse.h"
-#include "frame/steering.h"
 
 /* ---------------------------------------------------------------- ports */
 
@@ -403,7 +401,7 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
 
 /*
  * The number of paths that carry new frames, if no number is configured: one, until trials
- * (engine/path_rules.h) show that more help. A trial costs some frames. It is made while the window
+ * (engine/rules.h) show that more help. A trial costs some frames. It is made while the window
  * keeps frames back, and less often after each failure.
  */
 

@@ -9,12 +9,9 @@
 
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/conn_state.h"
-#include "engine/conn_table.h"
 #include "engine/handshake.h"
 #include "engine/path_open.h"
 #include "engine/path_probe.h"
-#include "frame/csum.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
 #include "frame/parse.h"

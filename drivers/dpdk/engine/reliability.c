@@ -16,20 +16,79 @@
 
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/conn_live.h"
 #include "engine/conn_rx.h"
-#include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "engine/mtu.h"
 #include "engine/multipath.h"
 #include "engine/outstanding.h"
 #include "engine/path_open.h"
 #include "engine/reliability.h"
-#include "engine/timer.h"
+#include "engine/rules.h"
 #include "engine/window.h"
 #include "frame/frame.h"
 
-/* ---------------------------------------------------------------- timer and loss */
+/* ---------------------------------------------------------------- timer */
+
+#define LATE_MAX (2ull * WEFT_RTO_MIN)
+#define QUEUE_NS 20000u /* of half a round trip, beyond the least one */
+
+/*
+ * @return the round trip of the slowest path, since a tail may be on any of them. Only paths that
+ * new frames take and that have been measured count, if there are any.
+ */
+const struct weft_rtt *raw_timer_slowest(const struct raw_conn *c)
+{
+	const struct weft_rtt *r = &c->path[c->next_path].rtt, *p;
+
+	for (uint8_t i = 0; c->multi && i < c->path_count; i++) {
+		p = &c->path[i].rtt;
+		if (p->srtt != 0 && raw_multi_usable(c, i) &&
+		    (r->srtt == 0 || weft_rtt_rto(p, 0) > weft_rtt_rto(r, 0)))
+			r = p;
+	}
+	return r;
+}
+
+static void set_probe_wait(struct raw_conn *c)
+{
+	uint64_t wait = weft_rtt_probe(raw_timer_slowest(c), 2 * RAW_ACK_DELAY);
+
+	c->tx.probe_wait = (uint32_t)RTE_MAX(wait, c->tx.late + c->tx.late / 4ull);
+}
+
+/*
+ * A new sample of a round trip: the values that follow from it are computed now, not for each
+ * frame.
+ */
+void raw_timer_learn(struct raw_conn *c)
+{
+	const struct weft_rtt *r = &c->path[c->next_path].rtt;
+
+	if (unlikely(r->srtt / 2 > r->min + QUEUE_NS))
+		c->path_busy = true; /* other paths may have shorter queues (engine/path_open.c) */
+	c->tx.late -= c->tx.late / 16;
+	set_probe_wait(c);
+}
+
+/* A frame was acknowledged @p age ns after it was sent: the peer was late. */
+static void timer_late(struct raw_conn *c, uint64_t age)
+{
+	if (age <= c->tx.late)
+		return;
+	c->tx.late = (uint32_t)RTE_MIN(age, LATE_MAX);
+	set_probe_wait(c);
+}
+
+/* The last frame was retransmitted: from here on the retransmission timeout applies. */
+void raw_timer_arm_rto(struct raw_conn *c)
+{
+	/* Each path gets a try before the timeout doubles. */
+	c->tx.timer = c->iface->tx_clock +
+		      weft_rtt_rto(raw_timer_slowest(c), c->tx.backoff / c->path_count);
+	raw_deadline_tx(c, c->tx.timer);
+}
+
+/* ---------------------------------------------------------------- retransmission */
 
 /* When, which and how frames are retransmitted. */
 
@@ -45,7 +104,7 @@ static void tail_answered(struct raw_conn *c)
 	uint64_t age = c->iface->tx_clock - slot->sent;
 
 	if (slot->m && slot->tries <= 1)
-		raw_timer_late(c, age);
+		timer_late(c, age);
 }
 
 #define RESERVE_TRIES 2u /* a frame that was lost more often is sent over a path in reserve */
@@ -121,7 +180,7 @@ static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, u
 		return -EAGAIN;
 	}
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *), c->peer_mac,
-	       6); /* it may have changed (engine/move.c) */
+	       6); /* it may have changed (engine/neighbour.c) */
 	hdr = raw_hdr(c, m);
 	flags |= weft_get16(hdr->flags) & WEFT_FRAME_F_CRC32C;
 	hdr->flags = weft_put16(flags);

@@ -2,7 +2,7 @@
 /**
  * @file engine/reliability.h
  * The sender's half of reliability: acknowledgements, the retransmission timer and loss detection.
- * The rules are in engine/loss_rules.h.
+ * The rules are in engine/rules.h.
  */
 #ifndef WEFT_ENGINE_RELIABILITY_H
 #define WEFT_ENGINE_RELIABILITY_H
@@ -10,8 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_branch_prediction.h>
+
 #include "engine/conn.h"
 #include "engine/iface.h"
+#include "engine/rules.h"
 #include "frame/frame.h"
 
 #define RAW_STAMP_ERROR 1000u /* ns: timestamps are only exact to this */
@@ -36,5 +39,31 @@ static inline unsigned int raw_ack_input(struct raw_conn *c, const struct weft_f
 void raw_loss_detect(struct raw_conn *c);
 /* @return true: the peer has been silent for several timeouts and may have moved */
 bool raw_timer_fire(struct raw_conn *c);
+
+/* ---------------------------------------------------------------- timer */
+
+/*
+ * When the retransmission timer of a connection is due: its tail probe, its timeout, and the round
+ * trips that they follow.
+ */
+
+/* The round trip of the slowest path, which the timers follow. */
+const struct weft_rtt *raw_timer_slowest(const struct raw_conn *c);
+void raw_timer_learn(struct raw_conn *c);
+void raw_timer_arm_rto(struct raw_conn *c);
+
+static inline void raw_timer_arm(struct raw_conn *c)
+{
+	if (c->tx.una == c->tx.next) {
+		c->tx.timer = 0;
+		return;
+	}
+	if (unlikely(c->tx.tail != RAW_TAIL_NONE)) {
+		raw_timer_arm_rto(c);
+		return;
+	}
+	c->tx.timer = c->iface->tx_clock + c->tx.probe_wait;
+	raw_deadline_tx(c, c->tx.timer);
+}
 
 #endif /* WEFT_ENGINE_RELIABILITY_H */

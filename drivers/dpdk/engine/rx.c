@@ -2,7 +2,7 @@
 
 /*
  * Receiving. A frame is validated (frame/parse.c), and its connection is looked up. Duplicates are
- * dropped (engine/loss_rules.h), acknowledged frames are released (engine/reliability.c), and
+ * dropped (engine/rules.h), acknowledged frames are released (engine/reliability.c), and
  * messages are delivered.
  */
 
@@ -19,14 +19,11 @@
 
 #include "engine/build.h"
 #include "engine/conn.h"
-#include "engine/conn_live.h"
 #include "engine/conn_rx.h"
-#include "engine/conn_table.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
 #include "engine/lifetime.h"
 #include "engine/liveness.h"
-#include "engine/move.h"
 #include "engine/mtu.h"
 #include "engine/neighbour.h"
 #include "engine/outstanding.h"
@@ -37,7 +34,6 @@
 #include "frame/frame.h"
 #include "frame/frame_port.h"
 #include "frame/parse.h"
-#include "frame/steering.h"
 #include "lane.h"
 
 /* ---------------------------------------------------------------- frames of other workers */

@@ -7,9 +7,8 @@
 
 #include <rte_common.h>
 
+#include "engine/conn.h"
 #include "engine/conn_rx.h"
-#include "engine/conn_state.h"
-#include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "engine/multipath.h"
 #include "engine/window.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+
 /* The ARP table: requests, replies, and the rules by which a reply enters the table. */
 
 #include <errno.h>
@@ -458,4 +459,23 @@ bool weft_arp_hint(const struct weft_arp *a, const struct rte_arp_hdr *pkt,
 	hint->begins = sip == 0 || sip == tip;
 	memcpy(hint->mac, &pkt->arp_data.arp_sha, 6);
 	return hint->ip != 0 && hint->ip != a->ip;
+}
+
+/* ---------------------------------------------------------------- addresses */
+
+bool weft_lane_is_unicast(uint32_t ip)
+{
+	return ip >> 24 != 0 && ip >> 24 != 127 && ip >> 28 < 14;
+}
+
+uint32_t weft_lane_link_local(const uint8_t mac[6])
+{
+	uint32_t h = 2166136261u; /* FNV-1a: close MACs must give different addresses */
+	int i;
+
+	for (i = 0; i < 6; i++)
+		h = (h ^ mac[i]) * 16777619u;
+	h ^= h >> 16;
+	/* 169.254.0.* and 169.254.255.* are reserved. */
+	return 0xa9fe0100u + h % (254u * 256u);
 }

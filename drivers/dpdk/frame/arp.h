@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file frame/arp.h
- * ARP: a small cache per port, requests with backoff, replies. Pure: builds and reads packets,
- * sends none.
+ * ARP: a small cache per port, requests with backoff, replies; and the IPv4 addresses of lanes.
+ * Pure: builds and reads packets, sends none.
  *
  * The queues of a port share one cache. ARP has no UDP port by which a flow rule could steer it. So
  * its frames come to one queue only, as a rule the first one. The worker there learns an address,
@@ -192,5 +192,27 @@ bool weft_arp_recheck(struct weft_arp *a, uint32_t ip, uint64_t now);
  */
 enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr *pkt, uint64_t now,
 				    struct rte_arp_hdr *reply);
+
+/* ---------------------------------------------------------------- addresses */
+
+/* In host byte order. */
+
+#define WEFT_LANE_PREFIX_LOCAL 16 /**< prefix length of link-local addresses */
+#define WEFT_LANE_NEIGH_MAX 8     /**< static neighbours of a lane */
+
+/** A neighbour whose MAC address is known without ARP. */
+struct weft_lane_neigh {
+	uint32_t ip;
+	uint8_t mac[6];
+};
+
+/** Can a host have this address? */
+bool weft_lane_is_unicast(uint32_t ip);
+
+/**
+ * The link-local address (169.254/16, RFC 3927's range) of a MAC: the same MAC gives the same
+ * address. Two MACs may share one (1 in 65024): lanes then need ip=.
+ */
+uint32_t weft_lane_link_local(const uint8_t mac[6]);
 
 #endif /* WEFT_ARP_H */

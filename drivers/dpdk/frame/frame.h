@@ -6,12 +6,10 @@
  * a table cannot state. frame/parse.h and frame/parse.c alone validate frames. The other files:
  *
  *	frame/parse.c       bytes from the wire become a view that can be trusted
- *	frame/encap.c       the bytes in front of a lane header: Ethernet, VLAN tag, IPv4, UDP
- *	frame/ip.c          IPv4 addresses of lanes
- *	frame/arp.c         ARP: the table, requests, replies
- *	frame/csum.c        CRC32C, Internet checksum
- *	frame/steering.c    the UDP ports that bring a connection's frames to a queue
+ *	frame/frame.c       checksums; the bytes in front of a lane header
+ *	frame/arp.c         ARP: the table, requests, replies; IPv4 addresses of lanes
  *	frame/frame_port.h  the interface of a port that sends and receives frames
+ *	frame/frame_port.c  the UDP ports that bring a connection's frames to a queue
  *
  * All fields are little-endian. A frame begins at an even address. No field of a lane header is
  * aligned, because 14 + 20 + 8 bytes are in front of it, so the structs are packed. A lane header
@@ -22,12 +20,16 @@
 #define WEFT_FRAME_H
 
 #include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <rte_ether.h>
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "base/hash.h"
 #include "core/wire_frame_def.h"
 #include "core/wire_types.h"
 
@@ -78,5 +80,103 @@ static_assert(offsetof(struct weft_frame_hdr, path) == WEFT_FRAME_FIXED, "same i
 #define weft_be16(x) ((uint16_t)(x))
 #define weft_be32(x) ((uint32_t)(x))
 #endif
+
+/* ---------------------------------------------------------------- checksums */
+
+/* CRC32C (Castagnoli) of lane frames, and what DPDK lacks for the checksums of IPv4 and UDP. */
+
+/** As weft_crc32c_soft(), with the processor's instruction if it has one. */
+uint32_t weft_crc32c(uint32_t crc, const void *data, size_t len);
+
+/** Is the checksum of an IPv4 header without options right? rte_ipv4_cksum() is half as fast. */
+static inline bool weft_ipv4_header_ok(const struct rte_ipv4_hdr *ip)
+{
+	const uint8_t *p = (const uint8_t *)ip;
+	uint64_t a, b, sum;
+	uint32_t c;
+
+	memcpy(&a, p, 8);
+	memcpy(&b, p + 8, 8);
+	memcpy(&c, p + 16, 4);
+	/* Halves in native order: a sum that is all ones is so in any order. */
+	sum = (a & 0xffffffffu) + (a >> 32) + (b & 0xffffffffu) + (b >> 32) + c;
+	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return sum == 0xffff;
+}
+
+/** Fold a sum of up to 2^16 16-bit words into 16 bits: DPDK's function is internal. */
+static inline uint16_t weft_csum_fold(uint32_t sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+/** Sum of UDP's pseudo header without the length; to be added to that of rte_raw_cksum(). */
+static inline uint16_t weft_pseudo_sum(const struct rte_ipv4_hdr *ip)
+{
+	return rte_ipv4_phdr_cksum(ip, RTE_MBUF_F_TX_TCP_SEG);
+}
+
+/* ---------------------------------------------------------------- encapsulation */
+
+/*
+ * The bytes in front of a lane header: Ethernet, VLAN tag, IPv4, UDP. Built once per connection; a
+ * send copies them and patches lengths, ports and checksums. Pure.
+ */
+
+/** The two bits of ECN (RFC 3168) in the IPv4 header's type of service, and values of them. */
+#define WEFT_IP_ECN 0x3u
+#define WEFT_IP_ECT0 0x2u /**< the sender is ECN-capable and respects marks */
+#define WEFT_IP_CE 0x3u   /**< a queue has marked the packet */
+
+struct weft_encap_hdr {
+	uint8_t bytes[WEFT_ENCAP_MAX];
+	uint8_t len;      /**< bytes in use; the lane header follows */
+	uint8_t l2_len;   /**< Ethernet, with tag */
+	bool ip;          /**< the headers contain IPv4 and UDP */
+	uint16_t ip_sum;  /**< raw sum of the IPv4 header without total length and checksum */
+	uint16_t udp_sum; /**< weft_pseudo_sum() */
+};
+
+struct weft_encap_addr {
+	uint8_t src_mac[6], dst_mac[6];
+	uint16_t vlan; /**< 0 = untagged */
+	bool raw_ethertype;
+	uint8_t tos;             /**< DSCP and ECN */
+	uint32_t src_ip, dst_ip; /**< host order */
+	uint16_t src_port, dst_port;
+};
+
+/**
+ * Ethernet header, with a tag unless @p vlan is 0.
+ *
+ * @return its length
+ */
+uint8_t weft_encap_l2(void *frame, const uint8_t dst[6], const uint8_t src[6], uint16_t vlan,
+		      uint16_t type);
+
+void weft_encap_build(struct weft_encap_hdr *e, const struct weft_encap_addr *a);
+
+/**
+ * Patch the copy of a template at @p frame for @p lane_len bytes of lane frame (CRC included): IPv4
+ * total length and header checksum, UDP length and ports. The UDP checksum stays 0, which means
+ * none.
+ */
+static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *frame,
+				    uint32_t lane_len, uint16_t src_port, uint16_t dst_port)
+{
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(frame + e->l2_len);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
+
+	if (!e->ip)
+		return;
+	ip->total_length = weft_be16((uint16_t)(WEFT_IP_UDP_LEN + lane_len));
+	ip->hdr_checksum = (uint16_t)~weft_csum_fold(e->ip_sum + ip->total_length);
+	udp->src_port = weft_be16(src_port);
+	udp->dst_port = weft_be16(dst_port);
+	udp->dgram_len = weft_be16((uint16_t)(sizeof(*udp) + lane_len));
+}
 
 #endif /* WEFT_FRAME_H */

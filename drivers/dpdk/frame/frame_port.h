@@ -4,7 +4,7 @@
  * The interface between the raw-DPDK lane engine and a port that sends and receives bursts of
  * Ethernet frames. It has three implementations: an ethdev queue pair (port/ethdev.c), UDP sockets
  * (udp/udp.c) and the simulated network (test/sim/). Buffers are rte_mbufs in all, so that the
- * engine runs unchanged.
+ * engine runs unchanged. Here is also how frames reach a queue of a port (steering).
  */
 #ifndef WEFT_FRAME_PORT_H
 #define WEFT_FRAME_PORT_H
@@ -17,7 +17,93 @@
 #include <rte_mbuf.h>
 
 #include "lane.h"
-#include "frame/steering.h"
+
+/* ---------------------------------------------------------------- steering */
+
+/*
+ * The queue of a port to which a frame comes, and the UDP ports that a connection
+ * therefore uses.
+ *
+ * Queue q of a port listens on the port's UDP port + q. The initiator of a connection sends each
+ * path from a port of its own to the port on which the peer listens. The peer answers with both
+ * exchanged, so a stateful firewall passes the answers. Everything that spreads by flow (RSS, ECMP,
+ * a cloud's limit per flow) finds one flow for each path. Where a NIC hashes frames to queues, the
+ * initiator chooses a port with which the hashes of both ends reach the right queues. Pure, but for
+ * rte_thash.
+ */
+
+#define WEFT_RSS_KEY_MAX 64u
+#define WEFT_RSS_RETA_MAX 1024u
+
+struct rte_ring;
+
+/** How a NIC hashes UDP over IPv4 to queues (Toeplitz), as its driver reports it. */
+struct weft_rss {
+	uint32_t key[WEFT_RSS_KEY_MAX / 4]; /**< bytes, as the driver reports them */
+	uint16_t reta_size;                 /**< entries, a power of two */
+	uint16_t reta[WEFT_RSS_RETA_MAX];   /**< queue of each */
+};
+
+/** The queue to which a received frame comes. Addresses and ports in host order. */
+uint16_t weft_rss_queue(const struct weft_rss *rss, uint32_t src_ip, uint32_t dst_ip,
+			uint16_t src_port, uint16_t dst_port);
+
+/** How frames reach the queue of a frame port. All zero: the port has one queue. */
+struct weft_steering {
+	uint16_t queue, queues;
+	/** the NIC hashes addresses and ports; false: frames to our UDP ports come to this queue */
+	bool hashed;
+	/** number of ports of the range that come here; 0 = all of them */
+	uint16_t range_max;
+	const struct weft_rss *rss; /**< NULL = not reported by the driver: found by trying */
+	/**
+	 * For each queue a ring of frames that came to another queue: the worker of that one puts
+	 * them there. NULL = there is one queue
+	 */
+	struct rte_ring **handed;
+};
+
+/** Ports p with (p & mask) == first. */
+struct weft_port_range {
+	uint16_t first, mask;
+};
+
+/**
+ * The source ports that an initiator uses: a quarter of all, divided equally among the queues,
+ * without the ports [base, base + queues) on which they listen.
+ */
+struct weft_port_range weft_port_range(uint16_t base, uint16_t queue, uint16_t queues);
+
+/** The queue to which @p udp_port belongs, if queue 0 listens at @p base; -1 = none. */
+int weft_port_owner(uint16_t base, uint16_t queues, uint16_t udp_port);
+
+/** The input of the choice of a path's source port. */
+struct weft_path_choice {
+	struct weft_port_range range;
+	uint16_t range_max; /**< as in struct weft_steering */
+	/** our port's; NULL = every UDP port will do, or the hash is unknown */
+	const struct weft_rss *rss;
+	uint16_t queue; /**< the queue to which answers are to come */
+	bool spread;    /**< an end hashes: path 0 needs a port of its own, too */
+	uint32_t ip, peer_ip;
+	uint16_t port, peer_port; /**< on which the ends listen */
+	uint32_t token;           /**< random: begin of the search for a port */
+};
+
+/**
+ * The next candidate for the source port of @p path. The destination port is always
+ * choice->peer_port, and the peer answers with both exchanged.
+ *
+ * Path 0 keeps the port on which it listens if neither end hashes. The other paths walk through the
+ * range in an order that the token determines, so no two paths of a connection get the same port.
+ * They take the ports whose answers hash to our queue. After all have been offered, a second round
+ * takes any port, since the driver's report of the hash may be wrong.
+ *
+ * @param cursor  of the connection, begins at 0
+ */
+uint16_t weft_path_port(const struct weft_path_choice *choice, unsigned int path, uint32_t *cursor);
+
+/* ---------------------------------------------------------------- the interface */
 
 struct weft_arp_table;
 struct weft_frame_port;
@@ -238,5 +324,48 @@ static inline void weft_frame_port_link_text(struct weft_frame_port *port, char 
 	if (port->ops->link_text)
 		port->ops->link_text(port, buf, size);
 }
+
+/* ---------------------------------------------------------------- counters */
+
+/* Those of a port, without those of its PMD: field, visible name, meaning. */
+
+/** struct weft_port */
+#define WEFT_PORT_COUNTERS(X)                                                             \
+	X(tx_refused, "tx_refused", "Frames that the PMD did not take at once.")          \
+	X(tx_copied, "tx_copied", "Frames copied for a PMD that keeps what it is given.") \
+	X(tx_too_long, "tx_too_long", "Frames not sent: longer than the port takes.")
+
+/** struct weft_dma_stats, of the process */
+#define WEFT_DMA_COUNTERS(X)                                                \
+	X(mapped, "dma.mapped", "Areas of memory mapped for NICs.")         \
+	X(no_room, "dma.no_room", "Registrations refused: too many areas.") \
+	X(failed, "dma.failed", "Registrations refused by the EAL or the IOMMU.")
+#define WEFT_DMA_LEVELS(X)                                               \
+	X(areas, "dma.areas", "Areas of memory that NICs may read now.") \
+	X(bytes, "dma.bytes", "Bytes of memory that NICs may read now.")
+
+/** struct weft_port_intr */
+#define WEFT_PORT_INTR_COUNTERS(X)                                                             \
+	X(wakes, "rx_intr.wakes", "Interrupts that woke the worker, with frames.")             \
+	X(empty, "rx_intr.empty", "Interrupts that woke the worker for nothing.")              \
+	X(missed, "rx_intr.missed", "Sleeps that ran out with a frame waiting: no interrupt.") \
+	X(late, "rx_intr.late", "Times that a frame came just before falling asleep.")         \
+	X(refused, "rx_intr.refused", "Times that the PMD refused to switch interrupts on.")
+
+/** struct weft_udp_stats */
+#define WEFT_UDP_COUNTERS(X)                                                                     \
+	X(tx_calls, "udp.tx_calls", "System calls that sent.")                                   \
+	X(tx_datagrams, "udp.tx_datagrams", "Datagrams that the kernel took.")                   \
+	X(tx_failed, "udp.tx_failed", "Frames lost by an error of the kernel (no route, down).") \
+	X(tx_too_long, "udp.tx_too_long", "Frames lost: longer than the interface's MTU.")       \
+	X(tx_no_port, "udp.tx_no_port", "Frames lost: another socket has the path's port.")      \
+	X(rx_calls, "udp.rx_calls", "System calls that received.")                               \
+	X(rx_empty, "udp.rx_empty", "Of those, the ones that found nothing.")                    \
+	X(rx_datagrams, "udp.rx_datagrams", "Datagrams received.")                               \
+	X(rx_copied, "udp.rx_copied", "Of those, the ones copied once more.")                    \
+	X(rx_missed, "udp.rx_missed", "Datagrams that a full socket dropped.")                   \
+	X(rx_too_long, "udp.rx_too_long", "Datagrams dropped: longer than a frame.")             \
+	X(rx_no_buffer, "udp.rx_no_buffer", "Times that there was no buffer to receive into.")
+#define WEFT_UDP_LEVELS(X) X(num_socks, "udp.sockets", "Sockets that are open now.")
 
 #endif /* WEFT_FRAME_PORT_H */

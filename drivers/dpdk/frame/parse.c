@@ -5,8 +5,7 @@
 
 #include <rte_icmp.h>
 
-#include "frame/csum.h"
-#include "frame/encap.h"
+#include "frame/frame.h"
 #include "frame/parse.h"
 #include "lane.h"
 

@@ -15,10 +15,9 @@
 
 #include <rte_arp.h>
 
-#include "frame/csum.h"
 #include "frame/frame.h"
+#include "frame/frame_port.h"
 #include "lane.h"
-#include "frame/steering.h"
 
 #define WEFT_ICMP_UNREACHABLE 3u
 /** code of UNREACHABLE: a link does not carry a frame of this size */

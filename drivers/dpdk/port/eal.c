@@ -20,7 +20,6 @@
 #include "base/user_folder.h"
 #include "port/eal.h"
 #include "port/memif/memif.h"
-#include "port/memif/memif_words.h"
 #include "port/pick.h"
 
 /* ---- log lines ------------------------------------------------------------------------------ */

@@ -14,7 +14,7 @@
 #include <rte_mbuf.h>
 #include <rte_random.h>
 
-#include "frame/ip.h"
+#include "frame/arp.h"
 #include "port/conf.h"
 #include "port/ethdev.h"
 #include "port/event.h"

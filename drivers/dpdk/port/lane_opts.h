@@ -2,7 +2,7 @@
 /**
  * @file port/lane_opts.h
  * Options of one raw-DPDK lane: the part behind the port in an item of WEFT_LANES, as in
- * `dpdk:0,ip=10.0.0.1/24,gw=10.0.0.254,mtu=9000`. Pure: no DPDK, no system calls.
+ * `dpdk:0,ip=10.0.0.1/24,gw=10.0.0.254,mtu=9000`. Pure: no system calls.
  */
 #ifndef WEFT_LANE_OPTS_H
 #define WEFT_LANE_OPTS_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "frame/ip.h"
+#include "frame/arp.h"
 #include "lane.h"
 
 #define WEFT_MTU_MIN 1280       /**< smallest IP MTU of a lane */

@@ -15,7 +15,7 @@
 #include <rte_dev.h>
 #include <rte_spinlock.h>
 
-#include "frame/port_counters.h"
+#include "frame/frame_port.h"
 #include "port/event.h"
 #include "port/kernel.h"
 #include "port/port.h"

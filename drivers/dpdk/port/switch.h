@@ -22,7 +22,7 @@ struct weft_switch_place {
 	uint32_t ip, gw; /**< 0 = none */
 	uint8_t prefix;
 	uint16_t udp_port;      /**< single address: the port that it listens on; else 0 */
-	uint16_t queue, queues; /**< single address: as for a NIC's queue (frame/steering.h) */
+	uint16_t queue, queues; /**< single address: as for a NIC's queue (frame/frame_port.h) */
 	bool uplink;            /**< frames leave the host */
 };
 

@@ -21,7 +21,7 @@
 #include <rte_log.h>
 #include <rte_memory.h>
 
-#include "frame/port_counters.h"
+#include "frame/frame_port.h"
 #include "port/event.h"
 #include "port/port.h"
 #include "port/zcopy.h"

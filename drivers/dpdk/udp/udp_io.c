@@ -8,9 +8,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "udp/udp_header.h"
+#include "udp/udp.h"
 #include "udp/udp_io.h"
-#include "udp/udp_socket.h"
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 

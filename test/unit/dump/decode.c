@@ -11,7 +11,7 @@
 
 #include "capture_util.h"
 #include "dump/frames.h"
-#include "frame/csum.h"
+#include "frame/frame.h"
 
 #define L2 14
 

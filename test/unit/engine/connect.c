@@ -5,10 +5,8 @@
  */
 
 #include "engine/conn.h"
-#include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "engine/lifetime.h"
-#include "engine/raw_counters.h"
 #include "mock/raw_util.h"
 
 static void frame_size_is_the_smaller_one(void **state)

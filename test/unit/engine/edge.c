@@ -19,7 +19,7 @@
 #include "engine/conn.h"
 #include "engine/iface.h"
 #include "engine/window.h"
-#include "frame/csum.h"
+#include "frame/frame.h"
 #include "mock/raw_pair.h"
 #include "mock/rounds.h"
 

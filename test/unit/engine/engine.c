@@ -4,7 +4,7 @@
  * layer.
  */
 
-#include "engine/raw_counters.h"
+#include "engine/iface.h"
 #include "mock/raw_util.h"
 #include "mock/rounds.h"
 

@@ -5,12 +5,10 @@
  */
 
 #include "engine/conn.h"
-#include "engine/conn_table.h"
 #include "engine/iface.h"
 #include "engine/lifetime.h"
 #include "engine/liveness.h"
 #include "engine/outstanding.h"
-#include "engine/raw_counters.h"
 #include "mock/raw_util.h"
 
 #define MANY 500u

@@ -4,7 +4,6 @@
  */
 
 #include "engine/iface.h"
-#include "engine/raw_counters.h"
 #include "mock/raw_util.h"
 
 static void pause_of_ten_seconds_is_no_failure(void **state)

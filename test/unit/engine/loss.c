@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/loss_rules.h"
+#include "engine/rules.h"
 
 #define US 1000ull
 #define MS 1000000ull

@@ -17,7 +17,7 @@
 #include "engine/conn.h"
 #include "engine/iface.h"
 #include "engine/lifetime.h"
-#include "engine/move.h"
+#include "engine/neighbour.h"
 #include "engine/window.h"
 #include "mock/raw_pair.h"
 

@@ -6,7 +6,6 @@
 
 #include "engine/iface.h"
 #include "engine/mtu.h"
-#include "engine/raw_counters.h"
 #include "mock/raw_util.h"
 
 #define MS 1000000ull

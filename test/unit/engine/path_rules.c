@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/path_rules.h"
+#include "engine/rules.h"
 
 #define US 1000u
 #define MS 1000000ull

@@ -4,7 +4,7 @@
  * as long as it likes.
  */
 
-#include "engine/raw_counters.h"
+#include "engine/iface.h"
 #include "mock/raw_util.h"
 
 #define PAGE 4096u

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "engine/loss_rules.h"
+#include "engine/rules.h"
 #include "frame/frame.h"
 
 static const uint32_t starts[] = {0,    1,           63,          64,          65,         1023,

@@ -3,7 +3,7 @@
  * User memory on the wire with the raw-DPDK engine: when it is the caller's again.
  */
 
-#include "engine/raw_counters.h"
+#include "engine/iface.h"
 #include "mock/raw_util.h"
 
 static void zcopy_completes_after_ack_and_release(void **state)

@@ -12,7 +12,7 @@
 
 #include <rte_icmp.h>
 
-#include "frame/encap.h"
+#include "frame/frame.h"
 #include "frame/parse.h"
 
 static const struct weft_encap_addr addr = {

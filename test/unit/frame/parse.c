@@ -13,8 +13,7 @@
 
 #include <cmocka.h>
 
-#include "frame/csum.h"
-#include "frame/encap.h"
+#include "frame/frame.h"
 #include "frame/parse.h"
 
 static const struct weft_encap_addr addr = {

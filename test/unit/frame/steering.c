@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "frame/frame_port.h"
 #include "mock/rounds.h"
-#include "frame/steering.h"
 
 static uint64_t dice_state = 1;
 

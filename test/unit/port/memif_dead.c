@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "port/memif/memif.h"
-#include "port/memif/memif_words.h"
+#include "port/pick.h"
 
 struct place {
 	char dir[64], path[96], vdev[192];

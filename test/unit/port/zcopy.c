@@ -26,8 +26,6 @@
 #include "engine/engine.h"
 #include "engine/iface.h"
 #include "engine/outstanding.h"
-#include "engine/raw_counters.h"
-#include "engine/zcopy.h"
 #include "fake/fake_ethdev.h"
 #include "port/ethdev.h"
 #include "port/zcopy.h"

@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "frame/encap.h"
+#include "frame/frame.h"
 #include "frame/parse.h"
-#include "udp/udp_header.h"
+#include "udp/udp_io.h"
 
 #define US 0x0a000001u
 #define PEER 0xfffefdfcu

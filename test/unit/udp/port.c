@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "eal.h"
-#include "udp/udp_header.h"
-#include "udp/udp_socket.h"
+#include "udp/udp.h"
+#include "udp/udp_io.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103

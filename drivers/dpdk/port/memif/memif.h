@@ -4,7 +4,6 @@
  * The interface of this folder to the rest of port/. The folder works around faults of DPDK's
  * memif:
  *
- *	memif_words.c  removes the socket files that killed servers leave, and block others
  *	memif.c        starting, stopping and losing a connection, all in the EAL's interrupt
  *	               thread; lets an owner sleep until frames arrive, which the PMD can't
  *	relay.c        keeps the peer's socket away from the PMD (relay.h has the reasons)

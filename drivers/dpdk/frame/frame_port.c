@@ -2,7 +2,7 @@
 
 #include <rte_thash.h>
 
-#include "frame/steering.h"
+#include "frame/frame_port.h"
 
 #define QUARTER 0x4000u
 
