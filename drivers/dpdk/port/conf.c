@@ -446,7 +446,8 @@ static void choose_offloads(const struct weft_port_dev *d, const struct weft_por
 			    struct rte_eth_conf *conf)
 {
 	uint32_t room = weft_port_pool_room(d) - RTE_PKTMBUF_HEADROOM;
-	uint64_t rx = 0, tx = weft_port_wants_chains(d, o) ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : 0;
+	uint64_t rx = 0,
+		 tx = weft_port_wants_chains(d, o->no_extbuf) ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : 0;
 
 	if (!o->raw_ethertype) {
 		rx |= RTE_ETH_RX_OFFLOAD_UDP_CKSUM;

@@ -8,6 +8,8 @@
 
 #include "port/port.h"
 
+struct weft_port_opts;
+
 /**
  * Fill @p d->limits from capabilities, device arguments and the kernel. @return 0, or an error with
  * @p why

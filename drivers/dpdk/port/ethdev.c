@@ -321,7 +321,7 @@ static int dev_prepare(struct weft_port_dev *d, const struct weft_port_opts *o, 
 				      d->name, rte_strerror(-rc));
 	rc = weft_port_limits_find(d, why, why_len);
 	if (!rc)
-		weft_port_zcopy_find(d, o);
+		weft_port_zcopy_find(d, o->no_extbuf);
 	if (!rc)
 		rc = weft_port_choose_frame(d, o, why, why_len);
 	if (!rc)
@@ -476,7 +476,7 @@ static int fill_frame_port(struct weft_port *p, const struct weft_port_opts *o, 
 		weft_packet_socket_init(p);
 	weft_port_intr_open(p, &weft_port_intr_modes);
 	weft_port_spread_fill(p);
-	fp->flags |= weft_port_zcopy_flags(p, o);
+	fp->flags |= weft_port_zcopy_flags(p, o->no_extbuf);
 	return 0;
 }
 

@@ -11,13 +11,14 @@
 #include <rte_dev.h>
 #include <rte_lcore.h>
 #include <rte_pause.h>
+#include <rte_spinlock.h>
 #include <rte_timer.h>
 
 #include "base/thread.h"
 #include "port/event.h"
 #include "port/kernel.h"
 #include "port/port.h"
-#include "port/rxtx.h"
+#include "port/zcopy.h"
 
 /* ---- events --------------------------------------------------------------------------------- */
 
@@ -27,18 +28,29 @@
  * The thread that polls the port compares the word with the value that it saw last.
  */
 
-#define REMOVED 1u
-#define RESET 2u
-/* the application took the device from DPDK: the number may belong to another one */
-#define TAKEN 4u
-#define ONE_MORE 8u /* the other bits count events */
-#define ENDED (REMOVED | RESET | TAKEN)
+#define ONE_MORE (WEFT_PORT_ENDED + 1) /* one more event */
 
 /*
  * By port number, and not in struct weft_port_dev: a late callback still finds the word, and the
  * next opening sees which event ended the last one.
  */
 static _Atomic uint32_t lives[RTE_MAX_ETHPORTS];
+
+/*
+ * By port number. vhost's device is freed by a thread that reports the loss of the link first, so
+ * the callback waits for threads that use the port.
+ */
+static rte_spinlock_t locks[RTE_MAX_ETHPORTS];
+
+void weft_port_events_hold(uint16_t id)
+{
+	rte_spinlock_lock(&locks[id]);
+}
+
+void weft_port_events_release(uint16_t id)
+{
+	rte_spinlock_unlock(&locks[id]);
+}
 
 /* ---- in any thread -------------------------------------------------------------------------- */
 
@@ -50,16 +62,17 @@ static int on_event(uint16_t id, enum rte_eth_event_type type, void *arg, void *
 	RTE_SET_USED(ret);
 	/* Relaxed, here and wherever the word is read: no other data depends on it. */
 	if (type == RTE_ETH_EVENT_INTR_RMV)
-		atomic_fetch_or_explicit(life, REMOVED, memory_order_relaxed);
+		atomic_fetch_or_explicit(life, WEFT_PORT_REMOVED, memory_order_relaxed);
 	else if (type == RTE_ETH_EVENT_INTR_RESET)
-		atomic_fetch_or_explicit(life, RESET, memory_order_relaxed);
+		atomic_fetch_or_explicit(life, WEFT_PORT_RESET, memory_order_relaxed);
 	else if (type == RTE_ETH_EVENT_DESTROY)
-		atomic_fetch_or_explicit(life, TAKEN, memory_order_relaxed);
+		atomic_fetch_or_explicit(life, WEFT_PORT_TAKEN, memory_order_relaxed);
 	/* The port is stopped, and its struct rte_device is freed after this event. */
 	if (type == RTE_ETH_EVENT_DESTROY)
 		weft_dma_close(id);
 	atomic_fetch_add_explicit(life, ONE_MORE, memory_order_relaxed);
-	weft_port_intr_pass(id);
+	weft_port_events_hold(id);
+	weft_port_events_release(id);
 	return 0;
 }
 
@@ -96,7 +109,8 @@ void weft_port_events_off(struct weft_port_dev *d)
 		 * After a removal this event still has to be received: it shows that the number is
 		 * free.
 		 */
-		if (handled_events[i] == RTE_ETH_EVENT_DESTROY && life_of(d->port_id) & REMOVED)
+		if (handled_events[i] == RTE_ETH_EVENT_DESTROY &&
+		    life_of(d->port_id) & WEFT_PORT_REMOVED)
 			continue;
 		/* The callback is running, and returns in a moment. */
 		while (rte_eth_dev_callback_unregister(d->port_id, handled_events[i], on_event,
@@ -121,9 +135,9 @@ int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len)
 	int rc;
 
 	/* The number now belongs to another device, or to the same one again. */
-	if (life_of(id) & TAKEN)
-		atomic_fetch_and_explicit(&lives[id], ~ENDED, memory_order_relaxed);
-	if (life_of(id) & REMOVED || rte_eth_dev_is_removed(id) == 1) {
+	if (life_of(id) & WEFT_PORT_TAKEN)
+		atomic_fetch_and_explicit(&lives[id], ~WEFT_PORT_ENDED, memory_order_relaxed);
+	if (life_of(id) & WEFT_PORT_REMOVED || rte_eth_dev_is_removed(id) == 1) {
 		snprintf(why, why_len,
 			 "port %u (%s) was removed from this machine; when the NIC is back, start "
 			 "the process again, or give it to DPDK again (rte_dev_remove(), "
@@ -131,7 +145,7 @@ int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len)
 			 id, d->name);
 		return -ENODEV;
 	}
-	if (!(life_of(id) & RESET))
+	if (!(life_of(id) & WEFT_PORT_RESET))
 		return 0;
 	rc = rte_eth_dev_reset(id);
 	/* A PMD without this operation resets itself, or is reset when it is configured. */
@@ -143,13 +157,13 @@ int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len)
 			id, d->name, rte_strerror(-rc));
 		return rc;
 	}
-	atomic_fetch_and_explicit(&lives[id], ~RESET, memory_order_relaxed);
+	atomic_fetch_and_explicit(&lives[id], ~WEFT_PORT_RESET, memory_order_relaxed);
 	return 0;
 }
 
 void weft_port_events_begin(struct weft_port *p)
 {
-	p->life_seen = life_of(p->port_id) & ~ENDED;
+	p->life_seen = life_of(p->port_id) & ~WEFT_PORT_ENDED;
 	p->link_up = p->fp.ops->link_up(&p->fp);
 }
 
@@ -158,14 +172,9 @@ uint32_t weft_port_life(const struct weft_port_dev *d)
 	return life_of(d->port_id);
 }
 
-bool weft_port_has_ended(const struct weft_port_dev *d)
-{
-	return d->life && life_of(d->port_id) & ENDED;
-}
-
 bool weft_port_is_taken(const struct weft_port_dev *d)
 {
-	return d->life && life_of(d->port_id) & TAKEN;
+	return d->life && life_of(d->port_id) & WEFT_PORT_TAKEN;
 }
 
 enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d)
@@ -229,13 +238,13 @@ static void speed_text(const struct weft_port_dev *d, char *buf, size_t size)
 static enum weft_frame_port_what event_ended(const struct weft_port_dev *d, uint32_t life,
 					     struct weft_frame_port_event *ev)
 {
-	if (life & TAKEN && !(life & REMOVED)) {
+	if (life & WEFT_PORT_TAKEN && !(life & WEFT_PORT_REMOVED)) {
 		ev->status = -ENODEV;
 		snprintf(ev->text, sizeof(ev->text),
 			 "the application has closed the port or taken its device away "
 			 "(rte_eth_dev_close(), rte_dev_remove()); destroy the workers that use "
 			 "it first");
-	} else if (life & REMOVED) {
+	} else if (life & WEFT_PORT_REMOVED) {
 		ev->status = -ENODEV;
 		snprintf(ev->text, sizeof(ev->text),
 			 "the NIC was removed from this machine (unplugged, or its host took it "
@@ -272,7 +281,7 @@ enum weft_frame_port_what weft_port_look(struct weft_frame_port *fp,
 
 	ev->text[0] = '\0';
 	/* life_seen is not updated, so the port stays halted. */
-	if (life & ENDED)
+	if (life & WEFT_PORT_ENDED)
 		return event_ended(d, life, ev);
 	p->life_seen = life;
 	up = fp->ops->link_up(fp);

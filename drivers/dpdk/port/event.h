@@ -6,6 +6,12 @@
 #ifndef WEFT_PORT_EVENT_H
 #define WEFT_PORT_EVENT_H
 
+#include <stdatomic.h>
+
+#include <rte_branch_prediction.h>
+
+#include "frame/frame_port.h"
+#include "lane.h"
 #include "port/port.h"
 
 /** Receive a port's events from any thread that raises them. */
@@ -17,8 +23,6 @@ void weft_port_events_conf(const struct weft_port_dev *d, struct rte_eth_conf *c
 int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len);
 /** The owner of @p p begins to poll: it knows the present state. */
 void weft_port_events_begin(struct weft_port *p);
-/** The port was removed or taken away, or requires a reset, since it was opened. */
-bool weft_port_has_ended(const struct weft_port_dev *d);
 /** A number that changes with each event. */
 uint32_t weft_port_life(const struct weft_port_dev *d);
 /**
@@ -50,6 +54,13 @@ static inline bool weft_port_halted(struct weft_port *p)
 	}
 	return unlikely(!p->dev->started);
 }
+
+/**
+ * Around a check whether the port has ended and the use of the port that follows: the callback of
+ * an event does not return in between. One thread at a time may hold the events of a port.
+ */
+void weft_port_events_hold(uint16_t id);
+void weft_port_events_release(uint16_t id);
 
 /** Does its PMD rely on DPDK timers? */
 bool weft_port_needs_timers(const struct weft_port_dev *d);

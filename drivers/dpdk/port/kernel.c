@@ -21,7 +21,6 @@
 #include <rte_cycles.h>
 
 #include "base/netlink.h"
-#include "port/event.h"
 #include "port/kernel.h"
 #include "port/port.h"
 

@@ -38,9 +38,8 @@
 
 #include "frame/arp.h"
 #include "frame/frame.h"
-#include "port/ethdev.h"
+#include "frame/frame_port.h"
 #include "port/memif/memif.h"
-#include "port/zcopy.h"
 
 /** The limits of a port, as found before it is configured. */
 struct weft_port_limits {
@@ -73,6 +72,13 @@ struct weft_port_limits {
 	/** queues of the interface that are this port's; 0 = all */
 	unsigned int xdp_first, xdp_queues;
 	unsigned int tx_slots; /**< packet socket: frames in its TX ring */
+};
+
+/** Memory that NICs of this process may read, in addition to mbufs. */
+enum weft_dma_reach {
+	WEFT_DMA_NONE, /**< nothing */
+	WEFT_DMA_EAL,  /**< memory of the EAL */
+	WEFT_DMA_USER, /**< any registered memory */
 };
 
 /** How a PMD reports that the NIC has read the frames that it was given. */
@@ -126,6 +132,13 @@ struct weft_port_intr {
 	uint16_t kept, given; /**< frames of keep[], and the number of them that are delivered */
 	struct rte_mbuf *keep[WEFT_PORT_KEEP];
 };
+
+/* Bits of *weft_port_dev.life, which port/event.c sets; the other bits count events. */
+#define WEFT_PORT_REMOVED 1u
+#define WEFT_PORT_RESET 2u
+/** the application took the device from DPDK: the number may belong to another one */
+#define WEFT_PORT_TAKEN 4u
+#define WEFT_PORT_ENDED (WEFT_PORT_REMOVED | WEFT_PORT_RESET | WEFT_PORT_TAKEN)
 
 /** One DPDK port, with all its queue pairs. */
 struct weft_port_dev {
@@ -194,6 +207,14 @@ struct weft_port {
 static inline struct weft_port *weft_port_of(struct weft_frame_port *fp)
 {
 	return (struct weft_port *)fp;
+}
+
+/** The port was removed or taken away, or requires a reset, since it was opened. */
+static inline bool weft_port_has_ended(const struct weft_port_dev *d)
+{
+	/* Relaxed, wherever the word is read: no other data depends on it. */
+	return d->life &&
+	       (atomic_load_explicit(d->life, memory_order_relaxed) & WEFT_PORT_ENDED) != 0;
 }
 
 /** Bytes of L2 header of this port's frames. */

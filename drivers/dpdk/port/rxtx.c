@@ -13,9 +13,9 @@
 
 #include <rte_cycles.h>
 #include <rte_dev.h>
-#include <rte_spinlock.h>
 
 #include "frame/frame_port.h"
+#include "port/ethdev.h"
 #include "port/event.h"
 #include "port/kernel.h"
 #include "port/port.h"
@@ -151,37 +151,26 @@ bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode
 /* ---- on and off ----------------------------------------------------------------------------- */
 
 /*
- * By port number. PMDs keep one word for all queues, which workers in several threads change
- * (ixgbe). vhost's device is freed by a thread that reports the loss of the link first.
+ * Both hold the port's events: a thread that ends the port has set the event before, and waits.
+ * PMDs keep one word for all queues, too, which workers in several threads change (ixgbe).
  */
-static rte_spinlock_t locks[RTE_MAX_ETHPORTS];
-
-void weft_port_intr_pass(uint16_t id)
-{
-	rte_spinlock_lock(&locks[id]);
-	rte_spinlock_unlock(&locks[id]);
-}
 
 static int turn_on(const struct weft_port *p)
 {
 	int rc;
 
-	rte_spinlock_lock(&locks[p->port_id]);
-	/*
-	 * Under the lock: a thread that ends the port has set the event before, and waits for the
-	 * lock.
-	 */
+	weft_port_events_hold(p->port_id);
 	rc = weft_port_has_ended(p->dev) ? -EIO : rte_eth_dev_rx_intr_enable(p->port_id, p->queue);
-	rte_spinlock_unlock(&locks[p->port_id]);
+	weft_port_events_release(p->port_id);
 	return rc;
 }
 
 static void turn_off(const struct weft_port *p)
 {
-	rte_spinlock_lock(&locks[p->port_id]);
+	weft_port_events_hold(p->port_id);
 	if (!weft_port_has_ended(p->dev))
 		rte_eth_dev_rx_intr_disable(p->port_id, p->queue);
-	rte_spinlock_unlock(&locks[p->port_id]);
+	weft_port_events_release(p->port_id);
 }
 
 /* ---- opening and closing -------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #ifndef WEFT_PORT_RXTX_H
 #define WEFT_PORT_RXTX_H
 
+#include "port/ethdev.h"
 #include "port/port.h"
 
 /** The reason why a port that should wake a sleeping owner can't, or "" */
@@ -18,11 +19,6 @@ void weft_port_intr_text(struct weft_frame_port *port, char *text, size_t size);
 unsigned int weft_port_intr_vectors(const char *sysfs, const char *device);
 /** Should RX interrupts be requested from its PMD? */
 bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode);
-/**
- * In the thread of an event: returns when no thread is between its check whether the port has ended
- * and its use of the port.
- */
-void weft_port_intr_pass(uint16_t id);
 /** The port is started: let interrupts wake the owner of this queue pair, if the port has any. */
 void weft_port_intr_open(struct weft_port *p, const struct weft_port_intr_modes *modes);
 void weft_port_intr_close(struct weft_port *p);

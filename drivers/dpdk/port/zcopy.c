@@ -22,7 +22,6 @@
 #include <rte_memory.h>
 
 #include "frame/frame_port.h"
-#include "port/event.h"
 #include "port/port.h"
 #include "port/zcopy.h"
 
@@ -482,12 +481,12 @@ static void find_driver(struct weft_port_dev *d)
 	}
 }
 
-void weft_port_zcopy_find(struct weft_port_dev *d, const struct weft_port_opts *o)
+void weft_port_zcopy_find(struct weft_port_dev *d, bool no_extbuf)
 {
 	const struct weft_port_limits *l = &d->limits;
 
 	d->zcopy = (struct weft_port_zcopy){0};
-	if (o->no_extbuf || l->no_extbuf || l->no_chains || l->copies_tx || l->by_pointer ||
+	if (no_extbuf || l->no_extbuf || l->no_chains || l->copies_tx || l->by_pointer ||
 	    !(d->info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) || !d->info.device)
 		return;
 	find_driver(d);
@@ -495,11 +494,11 @@ void weft_port_zcopy_find(struct weft_port_dev *d, const struct weft_port_opts *
 		d->zcopy.reach = weft_dma_open(d->port_id, d->info.device);
 }
 
-bool weft_port_wants_chains(const struct weft_port_dev *d, const struct weft_port_opts *o)
+bool weft_port_wants_chains(const struct weft_port_dev *d, bool no_extbuf)
 {
 	const struct weft_port_limits *l = &d->limits;
 
-	if (o->no_extbuf || l->no_extbuf || l->no_chains)
+	if (no_extbuf || l->no_extbuf || l->no_chains)
 		return false;
 	return l->copies_tx || d->zcopy.reach != WEFT_DMA_NONE;
 }
@@ -510,11 +509,11 @@ void weft_port_zcopy_txconf(const struct weft_port_dev *d, struct rte_eth_txconf
 		conf->tx_rs_thresh = 1;
 }
 
-uint32_t weft_port_zcopy_flags(struct weft_port *p, const struct weft_port_opts *o)
+uint32_t weft_port_zcopy_flags(struct weft_port *p, bool no_extbuf)
 {
 	const struct weft_port_dev *d = p->dev;
 
-	if (!weft_port_wants_chains(d, o) || !(p->fp.flags & WEFT_FRAME_PORT_MULTISEG))
+	if (!weft_port_wants_chains(d, no_extbuf) || !(p->fp.flags & WEFT_FRAME_PORT_MULTISEG))
 		return 0;
 	if (d->limits.copies_tx)
 		return WEFT_FRAME_PORT_EXTBUF;

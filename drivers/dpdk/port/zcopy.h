@@ -11,12 +11,10 @@
 #include <stdint.h>
 
 #include "frame/frame_port.h"
+#include "port/port.h"
 
 struct rte_device;
 struct rte_eth_txconf;
-struct weft_port;
-struct weft_port_dev;
-struct weft_port_opts;
 
 /* ---- memory that NICs may read -------------------------------------------------------------- */
 
@@ -41,13 +39,6 @@ struct weft_port_opts;
 
 /** Areas that this process maps at most: the application may need some, too. */
 #define WEFT_DMA_AREAS 64u
-
-/** Memory that NICs of this process may read, in addition to mbufs. */
-enum weft_dma_reach {
-	WEFT_DMA_NONE, /**< nothing */
-	WEFT_DMA_EAL,  /**< memory of the EAL */
-	WEFT_DMA_USER, /**< any registered memory */
-};
 
 struct weft_dma_stats {
 	unsigned int areas; /**< now */
@@ -83,19 +74,19 @@ void weft_dma_query(struct weft_dma_stats *stats);
 
 /* ---- zero-copy sends ------------------------------------------------------------------------ */
 
-/** Fill @p d->zcopy from d->info and d->limits. */
-void weft_port_zcopy_find(struct weft_port_dev *d, const struct weft_port_opts *o);
+/** Fill @p d->zcopy from d->info and d->limits. @p no_extbuf: as in struct weft_port_opts. */
+void weft_port_zcopy_find(struct weft_port_dev *d, bool no_extbuf);
 /**
  * Will chains be sent? Only zero copy sends chains, and requesting them costs some PMDs their
  * vector path.
  */
-bool weft_port_wants_chains(const struct weft_port_dev *d, const struct weft_port_opts *o);
+bool weft_port_wants_chains(const struct weft_port_dev *d, bool no_extbuf);
 void weft_port_zcopy_txconf(const struct weft_port_dev *d, struct rte_eth_txconf *conf);
 /**
  * @return #WEFT_FRAME_PORT_EXTBUF and #WEFT_FRAME_PORT_REG of a port whose other flags are set;
  * also fills the fields that belong to them.
  */
-uint32_t weft_port_zcopy_flags(struct weft_port *p, const struct weft_port_opts *o);
+uint32_t weft_port_zcopy_flags(struct weft_port *p, bool no_extbuf);
 bool weft_port_tx_done(struct weft_frame_port *fp);
 int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
 		      struct weft_mem_lane **mem, char *why, size_t why_len);
