@@ -7,10 +7,11 @@
  * a connection, and a *chan* is one of its queue pairs.
  *
  *	roce_dev.c    devices of the process, their GID tables; ports, addresses and routes
- *	roce_async.c  events of the device become events of lanes; the threads for kernel calls that
- *	              sleep (address resolution)
+ *	roce_async.c  events of the device; the threads for kernel calls that sleep (address
+ *	              resolution)
  *	roce_mem.c    registration, its keys and its cost; pools of registered buffers
- *	roce_iface.c  opening, attributes, progress, closing
+ *	roce_iface.c  opening, attributes, progress, closing; events of the device become events of
+ *	              lanes
  *	roce_qp.c     lane_eps and their queue pairs: create, connect
  *	roce_end.c    fail, close, destroy; flush; lanes that die while others live: suspicion,
  *	              stop, return of their messages
@@ -18,8 +19,8 @@
  *	roce_cq.c     completions; owners that sleep until something completes
  *	roce_send.c   messages; remote reads, writes, atomics
  *
- *	roce_opts.c   options of a lane; which entry of the GID table it uses
- *	roce_text.c   message texts: completion errors, events
+ *	roce_text.c   options of a lane; which entry of the GID table it uses; message texts:
+ *	              completion errors, events
  *	roce_wire.c   validation of addresses and datagrams from peers
  *	roce_flow.h   decisions about a queue pair: outstanding messages, places of the send queue,
  *	              suspicion, its end
@@ -41,7 +42,6 @@
 #include "roce_dev.h"
 #include "roce_flow.h"
 #include "roce_mem.h"
-#include "roce_opts.h"
 #include "roce_text.h"
 #include "roce_wire.h"
 
@@ -295,6 +295,13 @@ static inline struct roce_iface *roce_lane_ep_iface(const struct roce_lane_ep *l
 	return (struct roce_iface *)lane_ep->base.iface;
 }
 
+/** For messages about the lane. */
+static inline struct weft_roce_names roce_names(const struct roce_lane_ep *lane_ep)
+{
+	return (struct weft_roce_names){.device = roce_lane_ep_iface(lane_ep)->dev->name,
+					.peer = lane_ep->peer};
+}
+
 /** Has the completion queue places, in addition to those for BYE and @p reserve more? */
 static inline bool roce_tx_room(const struct roce_iface *r, uint32_t reserve)
 {
@@ -325,6 +332,9 @@ static inline bool roce_share_place(const struct roce_iface *r, const struct roc
 {
 	return roce_share(r, chan->sq.head - chan->sq.tail, r->tx_total, r->tx_room - r->byes);
 }
+
+/** Handle events of the device, and do other rare work, if its time has come (roce_iface.c). */
+void roce_slow(struct roce_iface *r);
 
 extern const struct weft_lane_driver weft_roce_driver;
 extern const struct weft_lane_driver weft_roce_ud_driver;

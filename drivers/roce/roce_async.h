@@ -6,9 +6,15 @@
 #ifndef WEFT_ROCE_ASYNC_H
 #define WEFT_ROCE_ASYNC_H
 
-#include "roce.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-void roce_slow(struct roce_iface *r);
+#include <infiniband/verbs.h>
+
+#include "roce_dev.h"
+#include "roce_text.h"
 
 void roce_watch_add(struct roce_dev *dev, struct roce_watch *watch, unsigned int port);
 void roce_watch_remove(struct roce_dev *dev, struct roce_watch *watch);
@@ -16,6 +22,9 @@ void roce_watch_remove(struct roce_dev *dev, struct roce_watch *watch);
 void roce_watch_poll(struct roce_dev *dev);
 /** Next event of @p watch. @return false = none */
 bool roce_watch_next(struct roce_dev *dev, struct roce_watch *watch, struct roce_event *event);
+
+/** Is the event an error of one queue pair? */
+bool roce_is_qp_event(enum ibv_event_type type);
 
 /** Handle PORT_ACTIVE and PORT_ERR of the port; other events are ignored. */
 void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64_t now);
@@ -30,8 +39,6 @@ bool roce_port_gone(const struct roce_port_watch *p, unsigned int port, uint64_t
  */
 bool roce_gid_changed(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid,
 		      bool *gone, char *what, size_t len);
-/** A phrase for messages about an address that was removed. */
-void roce_gid_gone_text(const struct weft_roce_gid *gid, char *what, size_t len);
 
 /** Run @p job in one of the device's threads. @return 0, or a negative error: no thread */
 int roce_job_start(struct roce_dev *dev, struct roce_job *job);

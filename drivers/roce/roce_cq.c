@@ -10,7 +10,6 @@
 #include "roce_end.h"
 #include "roce_recv.h"
 #include "roce_send.h"
-#include "ud.h"
 
 /* ------------------------------------------------------------------ completions */
 
@@ -231,13 +230,8 @@ unsigned int roce_cq_poll(struct roce_iface *r)
  */
 
 #define LOOK_MIN_NS 50000u
-#define LOOK_MAX_NS 1000000u
-/*
- * Time between two checks of the device's events. Connections that begin or end are checked every
- * LOOK_MAX_NS.
- */
-#define SLOW_ASLEEP_NS 100000000u
-#define SLOW_BUSY_NS 20000000u /* while requests are outstanding */
+/* between two checks of the device's events, while requests are outstanding */
+#define SLOW_BUSY_NS 20000000u
 
 /* ------------------------------------------------------------------ the channel */
 
@@ -263,13 +257,12 @@ void roce_notify_close(struct roce_notify *n)
 	n->channel = NULL;
 }
 
-static int notify_fd(const struct roce_notify *n)
+int roce_notify_fd(const struct roce_notify *n)
 {
 	return n->channel ? n->channel->fd : -ENOTSUP;
 }
 
-/* @p empties: polls that have left the queue empty so far. */
-static int notify_arm(struct roce_notify *n, struct ibv_cq *cq, uint64_t empties)
+int roce_notify_arm(struct roce_notify *n, struct ibv_cq *cq, uint64_t empties)
 {
 	if (!n->channel)
 		return 0;
@@ -282,7 +275,7 @@ static int notify_arm(struct roce_notify *n, struct ibv_cq *cq, uint64_t empties
 	return empties != n->empties ? 0 : -EBUSY;
 }
 
-static void notify_taken(struct roce_notify *n)
+void roce_notify_taken(struct roce_notify *n)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -296,17 +289,11 @@ static void notify_taken(struct roce_notify *n)
 	}
 }
 
-static void due_within(uint64_t now, uint64_t *due, uint64_t ns)
-{
-	if (now + ns < *due)
-		*due = now + ns;
-}
-
 /* ------------------------------------------------------------------ lanes */
 
 int roce_wait_fd(struct weft_lane_iface *base)
 {
-	return notify_fd(&roce_iface_of(base)->notify);
+	return roce_notify_fd(&roce_iface_of(base)->notify);
 }
 
 /* The owner may sleep for long, so send pending counts to peers now. */
@@ -328,50 +315,28 @@ int roce_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns)
 		return -EBUSY;
 	if (!TAILQ_EMPTY(&r->acks))
 		send_counts(r);
-	due_within(now_ns, due_ns, SLOW_ASLEEP_NS);
+	roce_due_within(now_ns, due_ns, ROCE_ASLEEP_NS);
 	/* With outstanding requests, check for a silent device earlier. */
 	if (r->tx_room != r->tx_total)
-		due_within(now_ns, due_ns, SLOW_BUSY_NS);
+		roce_due_within(now_ns, due_ns, SLOW_BUSY_NS);
 	if (!TAILQ_EMPTY(&r->connecting) || !LIST_EMPTY(&r->dying) || !TAILQ_EMPTY(&r->acks))
-		due_within(now_ns, due_ns, LOOK_MAX_NS);
+		roce_due_within(now_ns, due_ns, ROCE_LOOK_MAX_NS);
 	if (r->look_ns < LOOK_MIN_NS)
 		r->look_ns = LOOK_MIN_NS;
 	if (!TAILQ_EMPTY(&r->waits))
-		due_within(now_ns, due_ns, r->look_ns);
-	return notify_arm(&r->notify, r->cq, r->empties);
+		roce_due_within(now_ns, due_ns, r->look_ns);
+	return roce_notify_arm(&r->notify, r->cq, r->empties);
 }
 
 void roce_disarm(struct weft_lane_iface *base)
 {
 	struct roce_iface *r = roce_iface_of(base);
 
-	notify_taken(&r->notify);
-	r->look_ns = r->look_ns * 2 < LOOK_MAX_NS ? r->look_ns * 2 : LOOK_MAX_NS;
+	roce_notify_taken(&r->notify);
+	r->look_ns = r->look_ns * 2 < ROCE_LOOK_MAX_NS ? r->look_ns * 2 : ROCE_LOOK_MAX_NS;
 }
 
 void roce_look_soon(struct roce_iface *r)
 {
 	r->look_ns = LOOK_MIN_NS;
-}
-
-/* ------------------------------------------------------------------ the control channel */
-
-int roce_ud_wait_fd(struct weft_lane_iface *base)
-{
-	return notify_fd(&ud_iface_of(base)->notify);
-}
-
-int roce_ud_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns)
-{
-	struct ud_iface *u = ud_iface_of(base);
-
-	due_within(now_ns, due_ns, SLOW_ASLEEP_NS);
-	if (u->resolving > 0 || u->sick || !LIST_EMPTY(&u->dead))
-		due_within(now_ns, due_ns, LOOK_MAX_NS);
-	return notify_arm(&u->notify, u->cq, u->empties);
-}
-
-void roce_ud_disarm(struct weft_lane_iface *base)
-{
-	notify_taken(&ud_iface_of(base)->notify);
 }

@@ -14,18 +14,39 @@ void roce_chan_done(struct roce_chan *chan);
 /** End requests that the device will not complete, with the lane_ep's status. */
 void roce_chan_abandon(struct roce_chan *chan, uint32_t from);
 
+/* How an owner sleeps; the control channel (ud.c) has the same. */
+
+/** ns between two checks of connections that begin or end */
+#define ROCE_LOOK_MAX_NS 1000000u
+/** ns between two checks of the device's events by an owner that sleeps */
+#define ROCE_ASLEEP_NS 100000000u
+
 void roce_notify_open(struct roce_notify *n, struct ibv_context *ctx);
 /** Call it after the completion queue is destroyed. */
 void roce_notify_close(struct roce_notify *n);
+/** @return the descriptor that is readable after a notification, or -ENOTSUP */
+int roce_notify_fd(const struct roce_notify *n);
+/**
+ * Request a notification of the next completion. @p empties: polls that have left the queue empty
+ * so far.
+ * @return 0, or -EBUSY: poll the queue once more
+ */
+int roce_notify_arm(struct roce_notify *n, struct ibv_cq *cq, uint64_t empties);
+/** Take the notifications that have arrived. */
+void roce_notify_taken(struct roce_notify *n);
+
+/** Lower @p due to @p ns after @p now. */
+static inline void roce_due_within(uint64_t now, uint64_t *due, uint64_t ns)
+{
+	if (now + ns < *due)
+		*due = now + ns;
+}
+
+/* Of lanes. */
 int roce_wait_fd(struct weft_lane_iface *base);
 int roce_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);
 void roce_disarm(struct weft_lane_iface *base);
 /** A message or completion has arrived: check counts soon, as more may follow. */
 void roce_look_soon(struct roce_iface *r);
-
-/* The same for the control channel (ud.h). */
-int roce_ud_wait_fd(struct weft_lane_iface *base);
-int roce_ud_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);
-void roce_ud_disarm(struct weft_lane_iface *base);
 
 #endif /* WEFT_ROCE_CQ_H */

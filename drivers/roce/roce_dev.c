@@ -12,11 +12,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/netlink.h"
 #include "base/log.h"
-#include "roce.h"
+#include "base/netlink.h"
 #include "roce_async.h"
 #include "roce_dev.h"
+#include "roce_mem.h"
+#include "roce_text.h"
 #include "roce_wire.h"
 
 /* ------------------------------------------------------------------ devices */
@@ -294,6 +295,16 @@ static void dev_netdev(struct roce_dev *dev, unsigned int port, unsigned int ind
 	if (ibv_query_gid_ex(dev->ctx, port, index, &entry, 0) == 0 && entry.ndev_ifindex != 0)
 		if_indextoname(entry.ndev_ifindex, ifname);
 	snprintf(name, 64, "%s", ifname);
+}
+
+void roce_gid_gone_text(const struct weft_roce_gid *gid, char *what, size_t len)
+{
+	char text[48];
+
+	weft_roce_gid_print(gid->gid, text, sizeof(text));
+	snprintf(what, len,
+		 "its address %s (GID %u) was removed (give it back to the network device)", text,
+		 gid->index);
 }
 
 void roce_dev_identity(struct roce_dev *dev, char *buf, size_t size)

@@ -17,7 +17,7 @@
 #include <infiniband/verbs.h>
 
 #include "lane.h"
-#include "roce_opts.h"
+#include "roce_text.h"
 #include "roce_wire.h"
 
 /** An event of a device or of a queue pair, queued for the iface that it concerns. */
@@ -83,6 +83,8 @@ int roce_dev_list(weft_lane_resource_cb add, void *arg);
  * not in the table
  */
 bool roce_dev_gid_find(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid);
+/** A phrase for messages about an address that was removed. */
+void roce_gid_gone_text(const struct weft_roce_gid *gid, char *what, size_t len);
 /** Identity of the hardware: PCI address, or the device's name. */
 void roce_dev_identity(struct roce_dev *dev, char *buf, size_t size);
 /** bytes/s of the port by its attributes. */

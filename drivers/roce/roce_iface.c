@@ -25,6 +25,185 @@
 	(1u << 20) /* of one read or write: larger ones would delay others, and unbalance rails */
 #define CLOSE_NS 3000000000ull
 
+/* ------------------------------------------------------------------ effect of events on lanes */
+
+/*
+ * Events of the device are read every few milliseconds, together with other rare work: keepalive,
+ * ports that stay down, devices that do not complete their requests.
+ */
+
+#define SLOW_NS 5000000 /* between two checks */
+
+/*
+ * All lanes of the iface fail. The callbacks may destroy lane_eps, so each iteration starts at the
+ * head of the list.
+ */
+static void fail_all(struct roce_iface *r, int status, const char *what)
+{
+	struct roce_lane_ep *lane_ep;
+	char text[320];
+
+	for (;;) {
+		LIST_FOREACH(lane_ep, &r->lane_eps, link)
+			if (lane_ep->state < ROCE_FAILED)
+				break;
+		if (!lane_ep)
+			return;
+		snprintf(text, sizeof(text), "%s: %s; peer %s can't be reached any more",
+			 r->dev->name, what, lane_ep->peer);
+		roce_lane_ep_lost(lane_ep, status, text);
+	}
+}
+
+static void report_event(struct roce_iface *r, enum weft_lane_iface_event ev, const char *text)
+{
+	if (r->iface_event)
+		r->iface_event(r->arg, &r->base, ev, text);
+}
+
+/* A link may come back with another speed. */
+static void port_changed(struct roce_iface *r, enum ibv_event_type type)
+{
+	double rate = 0;
+	char speed[32] = "";
+
+	roce_port_event(&r->watched, type, r->now);
+	if (!r->watched.up) {
+		report_event(r, WEFT_LANE_IFACE_EV_LINK_DOWN, "");
+		return;
+	}
+	rate = roce_dev_port_rate(r->dev, r->port);
+	if (rate > 0) {
+		snprintf(speed, sizeof(speed), "%.3g Gb/s", rate * 8e-9);
+		if (!(r->base.attr.features & WEFT_LANE_F_BW_SET))
+			r->base.attr.bandwidth = rate;
+		r->base.attr.bandwidth_known = true;
+	}
+	report_event(r, WEFT_LANE_IFACE_EV_LINK_UP, speed);
+}
+
+static void gid_changed(struct roce_iface *r)
+{
+	char what[160];
+
+	if (roce_gid_changed(r->dev, r->port, &r->gid, &r->gid_gone, what, sizeof(what)))
+		fail_all(r, -EADDRNOTAVAIL, what);
+}
+
+static void handle_event(struct roce_iface *r, const struct roce_event *e)
+{
+	struct roce_chan *chan;
+	struct weft_roce_names names;
+	char text[256];
+
+	r->count.events++;
+	weft_debug("%s: event %s", r->base.name, ibv_event_type_str(e->type));
+	if (roce_is_qp_event(e->type)) {
+		chan = roce_chan_find(r, e->qpn);
+		if (!chan || chan->lane_ep->state >= ROCE_FAILED)
+			return;
+		names = roce_names(chan->lane_ep);
+		weft_roce_text_qp_event(&names, e->type, text, sizeof(text));
+		roce_lane_ep_lost(chan->lane_ep, e->type == IBV_EVENT_QP_FATAL ? -EIO : -EPROTO,
+				  text);
+		return;
+	}
+	switch (e->type) {
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		r->reports_last_wqe = true;
+		chan = roce_chan_find(r, e->qpn);
+		if (!chan)
+			break;
+		chan->last_wqe = true;
+		chan->last_wqe_at = r->empties;
+		break;
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_PORT_ACTIVE:
+		port_changed(r, e->type);
+		break;
+	case IBV_EVENT_GID_CHANGE:
+		gid_changed(r);
+		break;
+	case IBV_EVENT_DEVICE_FATAL:
+		r->watched.up = false;
+		r->ended = true;
+		report_event(r, WEFT_LANE_IFACE_EV_ENDED, ROCE_DEVICE_GONE);
+		fail_all(r, -ENODEV, ROCE_DEVICE_GONE);
+		break;
+	case IBV_EVENT_CQ_ERR:
+	case IBV_EVENT_SRQ_ERR:
+		/* The device is shared: the queue may be of another worker. */
+		if (e->queue == r->cq || e->queue == r->srq)
+			fail_all(r, -EIO, ROCE_QUEUE_GONE);
+		break;
+	default:
+		/*
+		 * Without meaning for RoCE or for us: COMM_EST, SQ_DRAINED, PATH_MIG, PATH_MIG_ERR,
+		 * SRQ_LIMIT_REACHED (never armed), LID_CHANGE, PKEY_CHANGE, SM_CHANGE,
+		 * CLIENT_REREGISTER, WQ_FATAL.
+		 */
+		break;
+	}
+}
+
+/* ------------------------------------------------------------------ rare work */
+
+static void check_lane_eps(struct roce_iface *r)
+{
+	struct roce_lane_ep *lane_ep, *next;
+	unsigned int i;
+
+	/* Event callbacks may destroy lane_eps, but none is freed in this loop. */
+	for (lane_ep = LIST_FIRST(&r->lane_eps); lane_ep; lane_ep = next) {
+		next = LIST_NEXT(lane_ep, link);
+		roce_suspect_look(lane_ep);
+		if (lane_ep->state == ROCE_FAILED && lane_ep->closing)
+			roce_lane_ep_close(lane_ep);
+		for (i = 0; i < lane_ep->num_qps; i++) {
+			struct roce_chan *chan = lane_ep->chans[i];
+			bool idle = chan->sq.head == chan->sq.tail;
+
+			/* No request for the keepalive interval: send one, to check the peer. */
+			if (lane_ep->state == ROCE_UP && idle && r->keepalive_ns != 0 &&
+			    r->now - chan->busy_since > r->keepalive_ns)
+				roce_chan_count_send(chan);
+			/*
+			 * This may run callbacks that destroy the lane_ep, so other work on it
+			 * waits for the next check.
+			 */
+			if ((lane_ep->state == ROCE_FAILED || lane_ep->state == ROCE_STOPPED) &&
+			    !lane_ep->closing && !lane_ep->connecting && !idle &&
+			    roce_empty_since(r, lane_ep->since, ROCE_ABANDON_NS)) {
+				chan->abandoned = true;
+				roce_chan_abandon(chan, chan->sq.tail);
+				return;
+			}
+		}
+	}
+}
+
+static void check_port(struct roce_iface *r)
+{
+	char what[96];
+
+	if (roce_port_gone(&r->watched, r->port, r->now, r->give_up_ns, what, sizeof(what)))
+		fail_all(r, -ENETDOWN, what);
+}
+
+void roce_slow(struct roce_iface *r)
+{
+	struct roce_event e;
+
+	if (r->now < r->next_slow)
+		return;
+	r->next_slow = r->now + SLOW_NS;
+	roce_watch_poll(r->dev);
+	while (roce_watch_next(r->dev, &r->watch, &e))
+		handle_event(r, &e);
+	check_port(r);
+	check_lane_eps(r);
+}
+
 /* ------------------------------------------------------------------ progress */
 
 static unsigned int fail_broken(struct roce_iface *r)

@@ -40,12 +40,6 @@
 
 #define READS_MAX 16 /* outstanding reads and atomics per queue pair */
 
-struct weft_roce_names roce_names(const struct roce_lane_ep *lane_ep)
-{
-	return (struct weft_roce_names){.device = roce_lane_ep_iface(lane_ep)->dev->name,
-					.peer = lane_ep->peer};
-}
-
 /* ------------------------------------------------------------------ create */
 
 /* Outstanding reads and atomics per queue pair, from the limit of the device. */

@@ -11,7 +11,6 @@
 int roce_ep_create(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lane_ep);
 void roce_ep_get_address(struct weft_lane_ep *lane_ep, void *buf);
 void roce_lane_ep_free(struct roce_lane_ep *lane_ep);
-struct weft_roce_names roce_names(const struct roce_lane_ep *lane_ep);
 
 int roce_ep_connect_ep(struct weft_lane_ep *lane_ep, const void *dev_addr, size_t dev_len,
 		       const void *ep_addr, size_t ep_len);

@@ -10,7 +10,6 @@
 #include "roce.h"
 #include "roce_cq.h"
 #include "roce_end.h"
-#include "roce_qp.h"
 #include "roce_recv.h"
 #include "roce_send.h"
 

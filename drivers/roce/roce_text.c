@@ -1,10 +1,337 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "roce_text.h"
-
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
+#include "roce_text.h"
+#include "roce_wire.h"
+
+/* ------------------------------------------------------------------ the GID of a lane */
+
+bool weft_roce_gid_in(const uint8_t gid[16], const struct weft_roce_subnet *net)
+{
+	unsigned int bits = net->prefix, whole = bits / 8, rest = bits % 8;
+
+	if (memcmp(gid, net->net, whole) != 0)
+		return false;
+	return rest == 0 || ((gid[whole] ^ net->net[whole]) >> (8 - rest)) == 0;
+}
+
+/* Kinds of entries, best first. */
+enum rank { V2_IPV4, V2_IPV4_LOCAL, V2_IPV6, V2_IPV6_LOCAL, V1, NUM_RANKS };
+
+static const char *const rank_words[NUM_RANKS] = {
+	[V2_IPV4] = "RoCE v2 over IPv4",
+	[V2_IPV4_LOCAL] = "RoCE v2 over link-local IPv4",
+	[V2_IPV6] = "RoCE v2 over IPv6",
+	[V2_IPV6_LOCAL] = "RoCE v2 over link-local IPv6",
+	[V1] = "RoCE v1",
+};
+
+static enum rank rank_of(const struct weft_roce_gid *g)
+{
+	if (!g->v2)
+		return V1;
+	if (weft_roce_gid_is_ipv4(g->gid))
+		return g->gid[12] == 169 && g->gid[13] == 254 ? V2_IPV4_LOCAL : V2_IPV4;
+	return g->gid[0] == 0xfe && (g->gid[1] & 0xc0) == 0x80 ? V2_IPV6_LOCAL : V2_IPV6;
+}
+
+/* The @p n-th entry in a list that begins with the best ones. */
+static const struct weft_roce_gid *nth_best(const struct weft_roce_gid *table, int num, int n)
+{
+	int rank, i;
+
+	for (rank = 0; rank < NUM_RANKS; rank++)
+		for (i = 0; i < num; i++)
+			if (rank_of(&table[i]) == (enum rank)rank && n-- == 0)
+				return &table[i];
+	return NULL;
+}
+
+/* "0: 10.0.0.1 v2, 1: fe80::1 v1 and 3 more", as many as fit, the best ones first. */
+static void print_table(const struct weft_roce_gid *table, int num, char *buf, size_t size)
+{
+	const struct weft_roce_gid *g;
+	char addr[48], entry[80];
+	size_t used = 0, len;
+	int i;
+
+	buf[0] = '\0';
+	for (i = 0; i < num; i++) {
+		g = nth_best(table, num, i);
+		weft_roce_gid_print(g->gid, addr, sizeof(addr));
+		len = (size_t)snprintf(entry, sizeof(entry), "%s%u: %s %s", i ? ", " : "", g->index,
+				       addr, g->v2 ? "v2" : "v1");
+		if (used + len + sizeof(" and 256 more") > size) {
+			snprintf(buf + used, size - used, " and %d more", num - i);
+			return;
+		}
+		memcpy(buf + used, entry, len + 1);
+		used += len;
+	}
+}
+
+static int refuse_gid(const struct weft_roce_gid *table, int num, int index,
+		      const struct weft_roce_subnet *subnet, char *why, size_t why_len)
+{
+	char list[160], net[48];
+
+	print_table(table, num, list, sizeof(list));
+	if (num == 0)
+		snprintf(why, why_len,
+			 "it has no GID: give its network device an IP address and set it up");
+	else if (index >= 0)
+		snprintf(why, why_len, "it has no GID with index %d; there are %s", index, list);
+	else if (subnet && subnet->prefix) {
+		weft_roce_gid_print(subnet->net, net, sizeof(net));
+		snprintf(why, why_len,
+			 "it has no RoCE v2 GID in the subnet %s (first %u bits); there are %s",
+			 net,
+			 weft_roce_gid_is_ipv4(subnet->net) ? subnet->prefix - 96u : subnet->prefix,
+			 list);
+	} else
+		snprintf(why, why_len,
+			 "it has no RoCE v2 GID, only %s; RoCE v1 is used only when gid=N requests "
+			 "it",
+			 list);
+	return -EADDRNOTAVAIL;
+}
+
+int weft_roce_gid_pick(const struct weft_roce_gid *table, int num, int index,
+		       const struct weft_roce_subnet *subnet, char *why, size_t why_len)
+{
+	int best = -1, same = 0, i;
+
+	for (i = 0; i < num; i++) {
+		if (index >= 0) {
+			if (table[i].index != index)
+				continue;
+			snprintf(why, why_len, "%s, requested by gid=%d",
+				 rank_words[rank_of(&table[i])], index);
+			return i;
+		}
+		if (rank_of(&table[i]) == V1)
+			continue;
+		if (subnet && subnet->prefix && !weft_roce_gid_in(table[i].gid, subnet))
+			continue;
+		if (best >= 0 && rank_of(&table[i]) == rank_of(&table[best]))
+			same++;
+		if (best < 0 || rank_of(&table[i]) < rank_of(&table[best])) {
+			best = i;
+			same = 1;
+		}
+	}
+	if (best < 0)
+		return refuse_gid(table, num, index, subnet, why, why_len);
+	if (same > 1)
+		snprintf(why, why_len, "%s%s, the first of %d", rank_words[rank_of(&table[best])],
+			 subnet && subnet->prefix ? " in the subnet" : "", same);
+	else
+		snprintf(why, why_len, "%s%s", rank_words[rank_of(&table[best])],
+			 subnet && subnet->prefix ? " in the subnet" : "");
+	return best;
+}
+
+/* ------------------------------------------------------------------ options */
+
+/* DSCP 26 (AF31), ECN-capable: the default in NIC vendors' guides for RoCE with DCQCN. */
+#define DEFAULT_TC 106
+/* 268 ms; with 6 retries it gives up after 1.9 s: longer than switches need to change a route. */
+#define DEFAULT_TIMEOUT 16
+#define DEFAULT_RETRY 6
+#define DEFAULT_RNR_TIMER 12 /* 0.64 ms */
+#define DEFAULT_WINDOW 64
+#define DEFAULT_SEG (8192 + 128)
+
+static int set_number(const struct weft_opt *it, uint32_t min, uint32_t max, unsigned int *to)
+{
+	uint32_t v = 0;
+	int rc = weft_opt_number(it, min, max, &v);
+
+	if (rc == 0)
+		*to = v;
+	return rc;
+}
+
+static int set_gid(void *opts, const struct weft_opt *it)
+{
+	unsigned int v = 0;
+	int rc = set_number(it, 0, 255, &v);
+
+	if (rc == 0)
+		((struct weft_roce_opts *)opts)->gid = (int)v;
+	return rc;
+}
+
+static int set_subnet(void *opts, const struct weft_opt *it)
+{
+	struct weft_roce_subnet *net = &((struct weft_roce_opts *)opts)->subnet;
+	const char *slash = memchr(it->value, '/', it->value_len);
+	size_t len = slash ? (size_t)(slash - it->value) : 0;
+	bool v4 = memchr(it->value, ':', it->value_len) == NULL;
+	char text[64];
+	uint32_t ip, prefix;
+
+	if (!slash || len >= sizeof(text) ||
+	    weft_opt_digits(slash + 1, it->value_len - len - 1, 1, v4 ? 32 : 128, &prefix))
+		goto bad;
+	if (v4) {
+		if (weft_opt_ipv4(it->value, len, &ip))
+			goto bad;
+		memset(net->net, 0, 10);
+		net->net[10] = net->net[11] = 0xff;
+		ip = htonl(ip);
+		memcpy(net->net + 12, &ip, 4);
+		prefix += 96;
+	} else {
+		memcpy(text, it->value, len);
+		text[len] = '\0';
+		if (inet_pton(AF_INET6, text, net->net) != 1)
+			goto bad;
+	}
+	net->prefix = (uint8_t)prefix;
+	return 0;
+bad:
+	return weft_opt_complain(it,
+				 WEFT_OPT_FMT ": a network and its prefix length are wanted, as in "
+					      "subnet=10.0.0.0/16",
+				 WEFT_OPT_ARG(it));
+}
+
+static int set_mtu(void *opts, const struct weft_opt *it)
+{
+	unsigned int v = 0;
+	int rc = set_number(it, 0, 65535, &v);
+
+	if (rc == 0 && (v < 256 || v > 4096 || (v & (v - 1))))
+		return weft_opt_complain(it,
+					 WEFT_OPT_FMT
+					 ": one of 256, 512, 1024, 2048, 4096 is wanted "
+					 "(the network device's MTU is set elsewhere)",
+					 WEFT_OPT_ARG(it));
+	((struct weft_roce_opts *)opts)->mtu = v;
+	return rc;
+}
+
+static int set_tc(void *opts, const struct weft_opt *it)
+{
+	unsigned int *tc = &((struct weft_roce_opts *)opts)->tc;
+	char text[8], *end;
+
+	/* Also as hexadecimal number: guides and tools write 0x6a. */
+	if (it->value_len > 2 && it->value_len <= 4 && it->value[0] == '0' &&
+	    (it->value[1] | 32) == 'x') {
+		snprintf(text, sizeof(text), "%.*s", (int)it->value_len, it->value);
+		*tc = (unsigned int)strtoul(text, &end, 16);
+		if (*end == '\0')
+			return 0;
+	}
+	return set_number(it, 0, 255, tc);
+}
+
+static int set_timeout(void *opts, const struct weft_opt *it)
+{
+	return set_number(it, 1, 31, &((struct weft_roce_opts *)opts)->timeout);
+}
+
+static int set_retry(void *opts, const struct weft_opt *it)
+{
+	if (it->value_len == 1 && it->value[0] == '7')
+		return weft_opt_complain(it,
+					 WEFT_OPT_FMT ": a number from 0 to 6 is wanted (7 means "
+						      "for ever on some devices)",
+					 WEFT_OPT_ARG(it));
+	return set_number(it, 0, 6, &((struct weft_roce_opts *)opts)->retry);
+}
+
+static int set_rnr_timer(void *opts, const struct weft_opt *it)
+{
+	if (it->value_len == 1 && it->value[0] == '0')
+		return weft_opt_complain(it,
+					 WEFT_OPT_FMT ": a number from 1 to 31 is wanted (0 means "
+						      "655 ms)",
+					 WEFT_OPT_ARG(it));
+	return set_number(it, 1, 31, &((struct weft_roce_opts *)opts)->rnr_timer);
+}
+
+static int set_qps(void *opts, const struct weft_opt *it)
+{
+	return set_number(it, 1, WEFT_ROCE_MAX_QPS, &((struct weft_roce_opts *)opts)->qps);
+}
+
+static int set_window(void *opts, const struct weft_opt *it)
+{
+	return set_number(it, 4, WEFT_ROCE_WINDOW_MAX, &((struct weft_roce_opts *)opts)->window);
+}
+
+static int set_seg(void *opts, const struct weft_opt *it)
+{
+	return set_number(it, WEFT_ROCE_SEG_MIN, WEFT_ROCE_SEG_MAX,
+			  &((struct weft_roce_opts *)opts)->seg);
+}
+
+static const struct weft_opt_key keys[] = {
+	{"gid", set_gid},
+	{"subnet", set_subnet},
+	{"mtu", set_mtu},
+	{"tc", set_tc},
+	{"timeout", set_timeout},
+	{"retry", set_retry},
+	{"rnr_timer", set_rnr_timer},
+	{"qps", set_qps},
+	{"window", set_window},
+	{"seg", set_seg},
+};
+
+int weft_roce_opts_parse(const char *text, struct weft_roce_opts *opts, char *why, size_t why_len)
+{
+	struct weft_opt it = {.why = why, .why_len = why_len};
+	int rc;
+
+	*opts = (struct weft_roce_opts){
+		.gid = -1,
+		.tc = DEFAULT_TC,
+		.timeout = DEFAULT_TIMEOUT,
+		.retry = DEFAULT_RETRY,
+		.rnr_timer = DEFAULT_RNR_TIMER,
+		.qps = 1,
+		.window = DEFAULT_WINDOW,
+		.seg = DEFAULT_SEG,
+	};
+	rc = weft_optlist_parse(text, keys, sizeof(keys) / sizeof(keys[0]), WEFT_ROCE_OPTS_KNOWN,
+				opts, why, why_len);
+	if (rc == 0 && opts->gid >= 0 && opts->subnet.prefix)
+		return weft_opt_complain(&it, "lane options 'gid' and 'subnet' both choose the "
+					      "address: give one of them");
+	return rc;
+}
+
+int weft_roce_resource_parse(const char *text, char *device, size_t size, unsigned int *port)
+{
+	const char *colon = strchrnul(text, ':');
+	size_t len = (size_t)(colon - text);
+	uint32_t v = 1;
+
+	if (len == 0 || len >= size ||
+	    (*colon && weft_opt_digits(colon + 1, strlen(colon + 1), 1, 255, &v)))
+		return -EINVAL;
+	memcpy(device, text, len);
+	device[len] = '\0';
+	*port = v;
+	return 0;
+}
+
+uint64_t weft_roce_give_up_ns(const struct weft_roce_opts *opts)
+{
+	return (4096ull << opts->timeout) * (opts->retry + 1);
+}
+
+/* ------------------------------------------------------------------ error messages */
 
 /* The meaning of a completion's status for messages; @p hint = what to check. */
 static const struct {

@@ -446,6 +446,30 @@ static void ud_close(struct weft_lane_iface *base)
 	ud_free(u);
 }
 
+/* ------------------------------------------------------------------ sleeping */
+
+static int ud_wait_fd(struct weft_lane_iface *base)
+{
+	return roce_notify_fd(&ud_iface_of(base)->notify);
+}
+
+static int ud_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns)
+{
+	struct ud_iface *u = ud_iface_of(base);
+
+	roce_due_within(now_ns, due_ns, ROCE_ASLEEP_NS);
+	if (u->resolving > 0 || u->sick || !LIST_EMPTY(&u->dead))
+		roce_due_within(now_ns, due_ns, ROCE_LOOK_MAX_NS);
+	return roce_notify_arm(&u->notify, u->cq, u->empties);
+}
+
+static void ud_disarm(struct weft_lane_iface *base)
+{
+	roce_notify_taken(&ud_iface_of(base)->notify);
+}
+
+/* ------------------------------------------------------------------ opening */
+
 static const struct weft_lane_ops ud_ops = {
 	.am_short = ud_am_short,
 	.tx_flush = ud_tx_flush,
@@ -456,9 +480,9 @@ static const struct weft_lane_ops ud_ops = {
 	.ep_is_from = roce_ud_ep_is_from,
 	.ep_host = roce_ud_ep_host,
 	.ep_flush = roce_ud_ep_flush,
-	.wait_fd = roce_ud_wait_fd,
-	.arm = roce_ud_arm,
-	.disarm = roce_ud_disarm,
+	.wait_fd = ud_wait_fd,
+	.arm = ud_arm,
+	.disarm = ud_disarm,
 	.get_address = ud_get_address,
 	.is_reachable = ud_is_reachable,
 	.print_address = roce_print_address,

@@ -18,7 +18,6 @@
 #include <cmocka.h>
 
 #include "drivers/roce/roce_flow.h"
-#include "drivers/roce/roce_opts.h"
 #include "drivers/roce/roce_text.h"
 #include "drivers/roce/roce_wire.h"
 
