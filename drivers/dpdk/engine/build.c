@@ -236,7 +236,7 @@ static int ctl_send(struct raw_conn *c, const struct raw_path *over, uint8_t pat
 	}
 	if (body_len > 0)
 		memcpy(hdr + 1, body, body_len);
-	raw_stamp(c, hdr, over, path);
+	raw_stamp(c->iface, &c->rx, hdr, over, path);
 	raw_finish(c, m, lane_len, over);
 	raw_txq_push(iface, m);
 	raw_count(iface, RAW_TX_CONTROL);
@@ -345,7 +345,7 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 		flags |= WEFT_FRAME_F_ECN;
 	}
 	hdr->flags = weft_put16(flags);
-	raw_stamp(c, hdr, &c->path[path], path);
+	raw_stamp(c->iface, &c->rx, hdr, &c->path[path], path);
 	m->data_len = (uint16_t)(c->encap.len + lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0));
 	m->pkt_len = m->data_len;
 	raw_finish(c, m, lane_len, &c->path[path]);

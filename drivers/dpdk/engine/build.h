@@ -35,13 +35,13 @@ int raw_dest_send(struct raw_iface *iface, const struct raw_dest *d, uint8_t typ
 void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc);
 
 /* Fills the fields that are valid from the moment a frame leaves: acknowledgement, order, times. */
-static inline void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr,
-			     const struct raw_path *p, uint8_t path)
+static inline void raw_stamp(const struct raw_iface *iface, struct raw_rx *rx,
+			     struct weft_frame_hdr *hdr, const struct raw_path *p, uint8_t path)
 {
-	raw_rx_stamp(c->iface, &c->rx, hdr);
+	raw_rx_stamp(iface, rx, hdr);
 	hdr->path = path;
 	hdr->order = weft_put32(p->order);
-	hdr->ts = weft_put32((uint32_t)c->iface->now);
+	hdr->ts = weft_put32((uint32_t)iface->now);
 }
 
 /*

@@ -48,11 +48,11 @@ int raw_state_paths(struct raw_conn *c, unsigned int n)
 
 /* ---------------------------------------------------------------- handshake, hints */
 
-static int allocated(struct raw_conn *c, const void *p)
+static int allocated(struct raw_iface *iface, const void *p)
 {
 	if (p)
 		return 0;
-	raw_count(c->iface, RAW_NO_MEMORY);
+	raw_count(iface, RAW_NO_MEMORY);
 	return -ENOMEM;
 }
 
@@ -68,7 +68,7 @@ int raw_state_move(struct raw_conn *c)
 {
 	if (!c->move)
 		c->move = calloc(1, sizeof(*c->move));
-	return allocated(c, c->move);
+	return allocated(c->iface, c->move);
 }
 
 /* ---------------------------------------------------------------- all */
@@ -76,7 +76,7 @@ int raw_state_move(struct raw_conn *c)
 int raw_state_init(struct raw_conn *c)
 {
 	c->hs = calloc(1, sizeof(*c->hs));
-	if (allocated(c, c->hs) != 0)
+	if (allocated(c->iface, c->hs) != 0)
 		return -ENOMEM;
 	c->path = &c->first_path;
 	c->path_room = 1;

@@ -167,7 +167,7 @@ void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
 		     c->frame_size, c->tx.next - c->tx.una, c->tx.inflight, c->tx.win_frames,
 		     c->tx.win_bytes);
 	for (unsigned int i = 0; i < c->path_count && n > 0 && (size_t)n < size; i++) {
-		raw_window_print(c, i, window, sizeof(window));
+		raw_window_print(&c->tx, i, window, sizeof(window));
 		n += snprintf(
 			buf + n, size - (size_t)n,
 			"; path %u: ports %u to %u, rtt %.1f us +- %.1f, %u sent, %u again%s%s", i,
@@ -193,7 +193,7 @@ static void path_print(const struct raw_conn *c, unsigned int i,
 		 c->path[i].retransmits, raw_multi_text(c, i),
 		 raw_peer_text(c, peer, sizeof(peer)));
 	cb(text, arg);
-	raw_window_delays(c, i, delays, sizeof(delays));
+	raw_window_delays(&c->tx, i, delays, sizeof(delays));
 	if (!delays[0])
 		return;
 	snprintf(text + n, sizeof(text) - (size_t)n, "%s", delays);
@@ -272,24 +272,24 @@ static bool was_received(const struct raw_rx_state *s, uint32_t seq)
 }
 
 /* Has the peer received all that it has acknowledged, and nothing that was not sent? */
-static bool state_fits(struct raw_conn *c, const struct raw_rx_state *s, size_t length)
+static bool state_fits(const struct raw_tx *tx, const struct raw_rx_state *s, size_t length)
 {
 	uint32_t words = weft_get16(s->words), pos = 0, bit, seq, sent;
 
 	/* The frame that was open when the lane stopped has never been sent. */
-	sent = c->tx.next - c->tx.una;
-	if (sent && raw_slot(&c->tx, c->tx.next - 1)->tries == 0)
+	sent = tx->next - tx->una;
+	if (sent && raw_slot(tx, tx->next - 1)->tries == 0)
 		sent--;
 	if (words > WEFT_FRAME_SACK_WORDS ||
 	    length != offsetof(struct raw_rx_state, word) + 8 * words)
 		return false;
-	if (weft_get32(s->next) - c->tx.una > sent)
+	if (weft_get32(s->next) - tx->una > sent)
 		return false;
 	while (weft_sack_next(s->word, words, &pos, &bit))
-		if (weft_get32(s->next) + 1 + bit - c->tx.una >= sent)
+		if (weft_get32(s->next) + 1 + bit - tx->una >= sent)
 			return false;
-	for (seq = c->tx.una; seq != c->tx.next; seq++)
-		if (!raw_slot(&c->tx, seq)->m && !was_received(s, seq))
+	for (seq = tx->una; seq != tx->next; seq++)
+		if (!raw_slot(tx, seq)->m && !was_received(s, seq))
 			return false;
 	return true;
 }
@@ -375,7 +375,7 @@ int raw_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
 	if (length < offsetof(struct raw_rx_state, word) || length > sizeof(s))
 		return -EPROTO;
 	memcpy(&s, state, length);
-	if (c->state != RAW_QUIET || !state_fits(c, &s, length))
+	if (c->state != RAW_QUIET || !state_fits(&c->tx, &s, length))
 		return -EPROTO;
 	/* Frames that are still in the TX queue leave; the peer ignores them. */
 	for (seq = c->tx.una; seq != c->tx.next; seq++) {

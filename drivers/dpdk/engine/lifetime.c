@@ -134,7 +134,7 @@ void raw_conn_free(struct raw_conn *c)
 	TAILQ_REMOVE(&iface->conns, c, link);
 	raw_table_give(iface, c->id & 0xffff);
 	iface->conn_count--;
-	raw_window_free(c);
+	raw_window_free(&c->tx);
 	raw_multi_free(c);
 	raw_state_free(c);
 	free(c->tx.slots);

@@ -225,7 +225,7 @@ int raw_parts_send(struct raw_conn *c, struct raw_slot *slot, uint32_t seq, uint
 		/* An acknowledgement is of use only after the last part. */
 		hdr->flags = weft_put16(i + 1 < n ? flags & ~WEFT_FRAME_F_ACK_REQ : flags);
 		hdr->seq = weft_put32(seq);
-		raw_stamp(c, hdr, over, path);
+		raw_stamp(c->iface, &c->rx, hdr, over, path);
 		raw_finish(c, m[i], (uint32_t)(sizeof(*hdr) + sizeof(part)) + len, over);
 		slot->order = over->order++;
 		raw_txq_push(iface, m[i]);
@@ -386,9 +386,9 @@ struct raw_part *raw_part_take(struct raw_conn *c, const struct weft_frame_view 
 #define RAISE_NS 5000000000ull /* to the first try of a larger size; doubles */
 #define RAISE_DOUBLES 6u
 
-static uint16_t least_size(const struct raw_conn *c)
+static uint16_t least_size(const struct raw_iface *iface)
 {
-	return (uint16_t)(WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN + raw_tag_len(c->iface));
+	return (uint16_t)(WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN + raw_tag_len(iface));
 }
 
 static uint16_t present_size(const struct raw_conn *c)
@@ -525,7 +525,7 @@ static bool search_begin(struct raw_conn *c, uint16_t full, uint16_t lo)
 	}
 	/* Its ids are those of all probes, which have advanced since the last search. */
 	c->search->id = c->probe_id;
-	search_again(c->search, full, least_size(c),
+	search_again(c->search, full, least_size(c->iface),
 		     (uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), lo,
 		     c->iface->live_clock);
 	c->mtu.searching = true;
@@ -545,8 +545,8 @@ uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep)
 void raw_mtu_suspect(struct raw_conn *c, uint32_t seq)
 {
 	if (!c->mtu.parts || (c->mtu.searching && !c->mtu.raising) ||
-	    c->iface->live_clock < c->mtu.again || present_size(c) <= least_size(c) ||
-	    raw_slot(&c->tx, seq)->bytes + c->encap.len <= least_size(c))
+	    c->iface->live_clock < c->mtu.again || present_size(c) <= least_size(c->iface) ||
+	    raw_slot(&c->tx, seq)->bytes + c->encap.len <= least_size(c->iface))
 		return;
 	c->mtu.suspect = seq;
 	search_begin(c, present_size(c), 0);

@@ -212,9 +212,9 @@ int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 #define LONG_PINGS 2u
 #define LONG_TRIPS 3u
 
-static uint64_t clock_now(const struct raw_conn *c)
+static uint64_t clock_now(const struct raw_iface *iface)
 {
-	const struct weft_platform *pf = c->iface->platform;
+	const struct weft_platform *pf = iface->platform;
 
 	return pf->now(pf->arg);
 }
@@ -245,7 +245,7 @@ static int send_probe(struct raw_conn *c, uint16_t kind, uint32_t pad_to)
 static void send_ping(struct raw_conn *c)
 {
 	c->hs->measure.pings++;
-	c->hs->measure.sent = clock_now(c);
+	c->hs->measure.sent = clock_now(c->iface);
 	send_probe(c, WEFT_FRAME_PROBE_PING, 0);
 }
 
@@ -266,7 +266,7 @@ static float frame_time(const struct raw_measure *m)
 static void train_mark(struct raw_conn *c)
 {
 	struct raw_measure *m = &c->hs->measure;
-	uint64_t now = clock_now(c);
+	uint64_t now = clock_now(c->iface);
 	float ns;
 
 	if (++m->done % STRETCH == 0) {
@@ -291,10 +291,10 @@ static uint32_t check_time(struct raw_conn *c)
 	uint64_t begin, end;
 
 	memset(c->iface->scratch, 0, c->frame_size);
-	begin = clock_now(c);
+	begin = clock_now(c->iface);
 	if (weft_crc32c(WEFT_CRC32C_INIT, c->iface->scratch, c->frame_size) == 1)
 		return 0; /* cannot be optimised away */
-	end = clock_now(c);
+	end = clock_now(c->iface);
 	return (uint32_t)(end - begin);
 }
 
@@ -302,7 +302,7 @@ bool raw_measure_begin(struct raw_conn *c)
 {
 	if (!(c->iface->port->flags & WEFT_FRAME_PORT_MEASURE))
 		return false;
-	c->hs->measure = (struct raw_measure){.begin = clock_now(c)};
+	c->hs->measure = (struct raw_measure){.begin = clock_now(c->iface)};
 	c->measured = (struct raw_measured){0};
 	c->hs_next = c->iface->live_clock +
 		     RTE_MAX(LIMIT_NS, LONG_TRIPS * (uint64_t)c->path[0].rtt.first);
@@ -332,7 +332,7 @@ static void train_begin(struct raw_conn *c)
 void raw_measure_ack(struct raw_conn *c, uint16_t id, uint16_t kind)
 {
 	struct raw_measure *m = &c->hs->measure;
-	uint64_t now = clock_now(c);
+	uint64_t now = clock_now(c->iface);
 
 	if (kind == WEFT_FRAME_PROBE_PING && id == c->probe_id && m->out == 0) {
 		rtt_sample(c, now - m->sent);
@@ -381,7 +381,7 @@ void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind)
 		return; /* it has arrived late */
 	m = &c->hs->measure;
 	if (kind == WEFT_FRAME_PROBE_PING) {
-		now = clock_now(c);
+		now = clock_now(c->iface);
 		/* Only a ping that directly follows the last answer measures a round trip. */
 		if (m->sent != 0 && id == (uint16_t)(m->id + 1))
 			rtt_sample(c, now - m->sent);

@@ -184,7 +184,7 @@ static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, u
 	hdr = raw_hdr(c, m);
 	flags |= weft_get16(hdr->flags) & WEFT_FRAME_F_CRC32C;
 	hdr->flags = weft_put16(flags);
-	raw_stamp(c, hdr, p, path);
+	raw_stamp(c->iface, &c->rx, hdr, p, path);
 	raw_finish(c, m, slot->bytes, p);
 	slot->order = p->order++;
 	if (!slot->taken_back)
@@ -253,7 +253,7 @@ void raw_loss_detect(struct raw_conn *c)
 		}
 		if (c->tx.cc && !slot->lost)
 			raw_window_lost(c, slot);
-		if (c->tx.cc && !raw_window_again(c, slot->bytes, &wait))
+		if (c->tx.cc && !raw_window_again(&c->tx, iface->tx_clock, slot->bytes, &wait))
 			continue;
 		if (retransmit_slot(c, seq, RAW_TX_FAST, 0) != 0) {
 			/* no room in the queue: go on in the next progress call */
@@ -387,7 +387,7 @@ static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *
 	if (unlikely(c->path_watch))
 		raw_multi_slot_acked(c, slot);
 	if (unlikely(slot->lost))
-		raw_window_found(c, slot);
+		raw_window_found(&c->tx, slot);
 	else
 		c->tx.inflight -= slot->bytes;
 	c->base.queued -= slot->payload;
@@ -399,11 +399,9 @@ static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *
  * may have sent frames, which takes a system call on some ports. A round trip that is too short
  * would be worse than one that is too long, since a minimum is kept. So the clock is read again.
  */
-static uint32_t ack_arrival(const struct raw_conn *c)
+static uint32_t ack_arrival(const struct raw_iface *iface, const struct raw_tx *tx)
 {
-	const struct raw_iface *iface = c->iface;
-
-	if (likely(!c->tx.cc || !iface->sent_first))
+	if (likely(!tx->cc || !iface->sent_first))
 		return (uint32_t)iface->now;
 	return (uint32_t)iface->platform->now(iface->platform->arg);
 }
@@ -435,7 +433,7 @@ static uint32_t take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr
 
 	if (iface->gap || path >= c->path_count)
 		return 0;
-	rtt = ack_arrival(c) - weft_get32(hdr->ts_echo);
+	rtt = ack_arrival(iface, &c->tx) - weft_get32(hdr->ts_echo);
 	if (rtt > INT32_MAX)
 		return 0;
 	hold *= WEFT_FRAME_HOLD_UNIT;

@@ -140,7 +140,7 @@ static __rte_always_inline void commit_frame(struct raw_conn *c, struct rte_mbuf
 		flags |= WEFT_FRAME_F_CRC32C;
 	hdr->flags = weft_put16(flags);
 	hdr->seq = weft_put32(c->tx.next);
-	raw_stamp(c, hdr, p, path);
+	raw_stamp(c->iface, &c->rx, hdr, p, path);
 	raw_finish(c, m, lane_len, p);
 
 	*slot = (struct raw_slot){

@@ -127,17 +127,17 @@ int raw_window_more(struct raw_conn *c)
 	return 0;
 }
 
-void raw_window_free(struct raw_conn *c)
+void raw_window_free(struct raw_tx *tx)
 {
-	free(c->tx.cc);
-	c->tx.cc = NULL;
+	free(tx->cc);
+	tx->cc = NULL;
 }
 
 /* ---------------------------------------------------------------- sending */
 
-static bool has_room(const struct raw_conn *c, uint32_t bytes)
+static bool has_room(const struct raw_tx *tx, uint32_t bytes)
 {
-	return c->tx.inflight == 0 || c->tx.inflight + bytes <= c->tx.cc_limit;
+	return tx->inflight == 0 || tx->inflight + bytes <= tx->cc_limit;
 }
 
 bool raw_window_paced(struct raw_conn *c)
@@ -145,7 +145,7 @@ bool raw_window_paced(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 
 	c->tx.cc_full = true;
-	if (c->tx.cc_lost != 0 || !has_room(c, full_frame(c)))
+	if (c->tx.cc_lost != 0 || !has_room(&c->tx, full_frame(c)))
 		return false;
 	if (c->tx.cc_gap == 0 || iface->tx_clock >= c->tx.cc_next)
 		return true;
@@ -256,12 +256,13 @@ void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn)
  * Bytes of the frame that the round trip was measured with. It is the newest acknowledged frame, if
  * that was sent when the echoed timestamp was taken; 0 = it was not.
  */
-static uint32_t sample_size(struct raw_conn *c, const struct weft_frame_hdr *hdr)
+static uint32_t sample_size(const struct raw_iface *iface, const struct raw_tx *tx,
+			    const struct weft_frame_hdr *hdr)
 {
-	const struct raw_slot *slot = raw_slot(&c->tx, c->tx.sack_high - 1);
-	uint32_t age = (uint32_t)c->iface->now - weft_get32(hdr->ts_echo);
+	const struct raw_slot *slot = raw_slot(tx, tx->sack_high - 1);
+	uint32_t age = (uint32_t)iface->now - weft_get32(hdr->ts_echo);
 
-	if (slot->path != hdr->echo_path || c->iface->tx_clock - slot->sent != age)
+	if (slot->path != hdr->echo_path || iface->tx_clock - slot->sent != age)
 		return 0;
 	return slot->bytes;
 }
@@ -290,7 +291,7 @@ void raw_window_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr, uint
 {
 	uint8_t path = hdr->echo_path;
 	struct weft_cc_ack a = {
-		.size = rtt != 0 ? sample_size(c, hdr) : 0,
+		.size = rtt != 0 ? sample_size(c->iface, &c->tx, hdr) : 0,
 		.now = c->iface->now,
 		.limited = c->tx.cc_full,
 		.acked = c->tx.cc_acked,
@@ -311,12 +312,12 @@ void raw_window_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr, uint
 		limits_update(c);
 }
 
-void raw_window_found(struct raw_conn *c, struct raw_slot *slot)
+void raw_window_found(struct raw_tx *tx, struct raw_slot *slot)
 {
 	slot->lost = false;
-	c->tx.cc_lost--;
-	c->tx.cc_full = true; /* there may be room now */
-	c->tx.cc_acked += slot->bytes;
+	tx->cc_lost--;
+	tx->cc_full = true; /* there may be room now */
+	tx->cc_acked += slot->bytes;
 }
 
 void raw_window_lost(struct raw_conn *c, struct raw_slot *slot)
@@ -332,13 +333,13 @@ void raw_window_lost(struct raw_conn *c, struct raw_slot *slot)
 	c->tx.win_bytes = 0;
 }
 
-bool raw_window_again(struct raw_conn *c, uint32_t bytes, uint64_t *when)
+bool raw_window_again(const struct raw_tx *tx, uint64_t tx_clock, uint32_t bytes, uint64_t *when)
 {
-	if (!has_room(c, bytes))
+	if (!has_room(tx, bytes))
 		return false;
-	if (c->tx.cc_gap == 0 || c->iface->tx_clock >= c->tx.cc_next)
+	if (tx->cc_gap == 0 || tx_clock >= tx->cc_next)
 		return true;
-	*when = RTE_MIN(*when, c->tx.cc_next);
+	*when = RTE_MIN(*when, tx->cc_next);
 	return false;
 }
 
@@ -434,14 +435,14 @@ void raw_window_counters(const struct raw_conn *c, unsigned int path, weft_lane_
 #undef REPORT
 }
 
-void raw_window_print(const struct raw_conn *c, unsigned int path, char *buf, size_t size)
+void raw_window_print(const struct raw_tx *tx, unsigned int path, char *buf, size_t size)
 {
 	const struct weft_cc *cc;
 
 	buf[0] = '\0';
-	if (!c->tx.cc)
+	if (!tx->cc)
 		return;
-	cc = &c->tx.cc[path];
+	cc = &tx->cc[path];
 	snprintf(buf, size,
 		 ", %s %s window %u target %.1f us, marked %" PRIu64 ", lost %" PRIu64
 		 " + %" PRIu64,
@@ -449,14 +450,14 @@ void raw_window_print(const struct raw_conn *c, unsigned int path, char *buf, si
 		 cc->lost_queue, cc->lost_random);
 }
 
-void raw_window_delays(const struct raw_conn *c, unsigned int path, char *buf, size_t size)
+void raw_window_delays(const struct raw_tx *tx, unsigned int path, char *buf, size_t size)
 {
 	const struct weft_cc *cc;
 
 	buf[0] = '\0';
-	if (!c->tx.cc || c->tx.cc[path].delay.base == 0)
+	if (!tx->cc || tx->cc[path].delay.base == 0)
 		return;
-	cc = &c->tx.cc[path];
+	cc = &tx->cc[path];
 	snprintf(buf, size, "base %.1f us, now %.1f, noise %.1f, target %.1f, last cut by %s",
 		 cc->delay.base / 1e3, cc->delay.srtt / 1e3, cc->delay.jitter.noise / 1e3,
 		 cc->target / 1e3, weft_cc_cut_name(cc));

@@ -29,7 +29,7 @@ bool raw_window_fixed(const struct raw_iface *iface);
 int raw_window_init(struct raw_conn *c, uint32_t rtt, float ns);
 /** c->path_count is about to grow by one. @return 0 or -ENOMEM */
 int raw_window_more(struct raw_conn *c);
-void raw_window_free(struct raw_conn *c);
+void raw_window_free(struct raw_tx *tx);
 
 /** Called when the limit is reached, or when frames are paced. @return true: one may leave now */
 bool raw_window_paced(struct raw_conn *c);
@@ -53,7 +53,7 @@ void raw_window_marked(struct raw_conn *c, const struct weft_frame_view *v);
  */
 void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn);
 /** A frame that was taken for lost is acknowledged before it was retransmitted. */
-void raw_window_found(struct raw_conn *c, struct raw_slot *slot);
+void raw_window_found(struct raw_tx *tx, struct raw_slot *slot);
 /**
  * An acknowledgement was processed that has a round trip, or the window holds frames back.
  * c->tx.cc_acked is the number of bytes acknowledged since the last call. Between two calls the
@@ -70,7 +70,7 @@ void raw_window_lost(struct raw_conn *c, struct raw_slot *slot);
  * May a lost frame be retransmitted now? If only pacing delays it, @p when is lowered to its time
  * (tx_clock).
  */
-bool raw_window_again(struct raw_conn *c, uint32_t bytes, uint64_t *when);
+bool raw_window_again(const struct raw_tx *tx, uint64_t tx_clock, uint32_t bytes, uint64_t *when);
 /** A frame is retransmitted over slot->path; its previous transmission was over @p before. */
 void raw_window_resent(struct raw_conn *c, struct raw_slot *slot, uint8_t before);
 /** New frames take other paths than before. */
@@ -85,8 +85,8 @@ void raw_window_over(struct raw_conn *c);
 void raw_window_counters(const struct raw_conn *c, unsigned int path, weft_lane_counter_cb cb,
 			 void *arg);
 /** Delays of a path, and what cut its window last; "" with a window that does not follow delays. */
-void raw_window_delays(const struct raw_conn *c, unsigned int path, char *buf, size_t size);
+void raw_window_delays(const struct raw_tx *tx, unsigned int path, char *buf, size_t size);
 /** Writes the state of a path as text for people; "" with a fixed window. */
-void raw_window_print(const struct raw_conn *c, unsigned int path, char *buf, size_t size);
+void raw_window_print(const struct raw_tx *tx, unsigned int path, char *buf, size_t size);
 
 #endif /* WEFT_ENGINE_WINDOW_H */
