@@ -1,370 +1,89 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Listeners: a thread that sends the worker's address to TCP clients. Clients are not
- * authenticated, so each resource has a bound: places, bytes and time of a client, places of a
- * host, lines of the log.
+ * Listeners: a thread that sends the worker's address to TCP clients. And weft_ep_connect_to(): a
+ * call in another thread fetches the address from a listener, and the worker creates the endpoint
+ * in its next progress call.
  */
 
 #include <endian.h>
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/blocking.h"
 #include "base/copy.h"
 #include "base/log.h"
+#include "base/tcp.h"
 #include "base/thread.h"
-#include "connect.h"
+#include "core/config.h"
 #include "core/worker.h"
+#include "listen.h"
+#include "msg/msg.h"
 #include "weft_listen.h"
 
-#define PLACES 16u
+/* ------------------------------------------------------------------ listeners */
+
 #define BACKLOG 64
-#define CLIENT_NS 5000000000u
-#define UNREAD_MAX 4096u    /* bytes that a client may send after its greeting */
-#define PAUSE_NS 100000000u /* without accept, after accept failed: no descriptor, no memory */
-#define LINES_MAX 16u       /* of the log: a port scan must not fill it */
-
-enum place_state { PLACE_FREE, PLACE_READING, PLACE_WRITING, PLACE_LEAVING };
-
-struct place {
-	enum place_state state;
-	int fd;
-	uint64_t until;
-	uint8_t host[8]; /* IPv4 address, or the network of an IPv6 address */
-	char name[80];
-	struct weft_hello hello;
-	size_t got, sent, unread, length;
-};
 
 struct weft_listener {
 	struct weft_worker *worker;
 	LIST_ENTRY(weft_listener) entry;
+	struct weft_tcp_server *server;
 	pthread_t thread;
-	int fd, stop;
-	atomic_uint_least64_t served, refused;
+	int stop;
 	uint16_t port;
 	char host[NI_MAXHOST];
-	/* of the thread */
-	unsigned int lines;
-	uint64_t accept_at; /* no accept before this time */
-	struct place place[PLACES];
-	/* the reply */
+	struct weft_hello_reply other_version; /* the reply without an address */
 	size_t length;
 	uint8_t reply[];
 };
 
-static uint64_t now_ns(void)
+static int judge_hello(void *arg, const void *bytes, size_t length, struct weft_tcp_answer *answer)
 {
-	struct timespec ts;
+	const struct weft_listener *l = arg;
+	struct weft_hello hello = {0};
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-/* ------------------------------------------------------------------ clients */
-
-static void leave(struct place *p)
-{
-	close(p->fd);
-	*p = (struct place){.state = PLACE_FREE, .fd = -1};
-}
-
-static void refuse(struct weft_listener *l, struct place *p, const char *why)
-{
-	/* Relaxed: a counter. */
-	atomic_fetch_add_explicit(&l->refused, 1, memory_order_relaxed);
-	if (l->lines < LINES_MAX)
-		weft_info("listener: refused %s: %s%s", p->name, why,
-			  ++l->lines == LINES_MAX ? "; further ones have no line each" : "");
-	leave(p);
-}
-
-static unsigned int places_of(const struct weft_listener *l, const struct place *p)
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; i < PLACES; i++)
-		n += l->place[i].state != PLACE_FREE &&
-		     memcmp(l->place[i].host, p->host, sizeof(p->host)) == 0;
-	return n;
-}
-
-/*
- * When all places are in use, a client that has its reply loses its place. Without one, the oldest
- * client of the host that has most loses it. A peer sends its greeting at once, so it needs a place
- * for one round trip only.
- */
-static struct place *find_place(struct weft_listener *l)
-{
-	struct place *worst = NULL;
-	unsigned int most = 0, n;
-
-	for (unsigned int i = 0; i < PLACES; i++)
-		if (l->place[i].state == PLACE_FREE)
-			return &l->place[i];
-	for (unsigned int i = 0; i < PLACES; i++) {
-		struct place *p = &l->place[i];
-
-		n = p->state == PLACE_LEAVING ? PLACES + 1 : places_of(l, p);
-		if (n > most || (n == most && p->until < worst->until)) {
-			most = n;
-			worst = p;
-		}
+	memcpy(&hello, bytes, length);
+	*answer = (struct weft_tcp_answer){0};
+	if (length >= sizeof(hello.magic) && le32toh(hello.magic) != WEFT_HELLO_MAGIC) {
+		snprintf(answer->why, sizeof(answer->why), "it sent no greeting of Weft");
+		return 0;
 	}
-	if (worst->state == PLACE_LEAVING)
-		leave(worst);
-	else
-		refuse(l, worst, "too many clients, and most of them from its host");
-	return worst;
+	if (length < sizeof(hello))
+		return -EAGAIN;
+	answer->accepted = le32toh(hello.version) == WEFT_HELLO_VERSION;
+	answer->reply = l->reply;
+	answer->length = l->length;
+	if (answer->accepted)
+		return 0;
+	answer->reply = &l->other_version;
+	answer->length = sizeof(l->other_version);
+	snprintf(answer->why, sizeof(answer->why), "it has another version of the greeting");
+	return 0;
 }
 
-static void name_place(struct place *p, const struct sockaddr_storage *ss, socklen_t len)
+static void log_refused(void *arg, const char *client, const char *why, bool last)
 {
-	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
-	char host[64] = "?", port[8] = "?";
-
-	getnameinfo((const struct sockaddr *)ss, len, host, sizeof(host), port, sizeof(port),
-		    NI_NUMERICHOST | NI_NUMERICSERV);
-	snprintf(p->name, sizeof(p->name), "%s port %s", host, port);
-	if (ss->ss_family == AF_INET)
-		memcpy(p->host, &((const struct sockaddr_in *)ss)->sin_addr, 4);
-	else if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr))
-		memcpy(p->host, in6->sin6_addr.s6_addr + 12, 4);
-	else
-		memcpy(p->host, in6->sin6_addr.s6_addr, sizeof(p->host));
+	(void)arg;
+	weft_info("listener: refused %s: %s%s", client, why,
+		  last ? "; further ones have no line each" : "");
 }
 
-static void accept_clients(struct weft_listener *l, uint64_t now)
-{
-	for (unsigned int i = 0; i < PLACES; i++) {
-		struct sockaddr_storage ss = {0};
-		socklen_t len = sizeof(ss);
-		struct place *p;
-		int fd = accept4(l->fd, (struct sockaddr *)&ss, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-		if (fd < 0) {
-			/* The socket stays readable without a descriptor; poll() would spin. */
-			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
-			    errno == ENOMEM)
-				l->accept_at = now + PAUSE_NS;
-			return;
-		}
-		p = find_place(l);
-		*p = (struct place){
-			.state = PLACE_READING,
-			.fd = fd,
-			.until = now + CLIENT_NS,
-		};
-		name_place(p, &ss, len);
-	}
-}
-
-static void write_reply(struct weft_listener *l, struct place *p)
-{
-	static const uint32_t zero;
-	uint8_t head[sizeof(struct weft_hello_reply)];
-	const uint8_t *from = l->reply;
-	ssize_t n;
-
-	if (p->length < l->length) { /* no address follows */
-		memcpy(head, l->reply, sizeof(head));
-		memcpy(head + offsetof(struct weft_hello_reply, length), &zero, sizeof(zero));
-		from = head;
-	}
-	n = send(p->fd, from + p->sent, p->length - p->sent, MSG_NOSIGNAL);
-
-	if (n < 0) {
-		if (errno != EAGAIN && errno != EINTR)
-			refuse(l, p, strerror(errno));
-		return;
-	}
-	p->sent += (size_t)n;
-	if (p->sent < p->length)
-		return;
-	if (p->length < l->length) {
-		refuse(l, p, "it has another version of the greeting");
-		return;
-	}
-	/* Relaxed: a counter. */
-	atomic_fetch_add_explicit(&l->served, 1, memory_order_relaxed);
-	shutdown(p->fd, SHUT_WR);
-	p->state = PLACE_LEAVING;
-}
-
-static void read_hello(struct weft_listener *l, struct place *p)
-{
-	ssize_t n = recv(p->fd, (uint8_t *)&p->hello + p->got, sizeof(p->hello) - p->got, 0);
-
-	if (n < 0) {
-		if (errno != EAGAIN && errno != EINTR)
-			refuse(l, p, strerror(errno));
-		return;
-	}
-	p->got += (size_t)n;
-	if (n == 0)
-		refuse(l, p, "it closed the connection before its greeting");
-	else if (p->got >= 4 && le32toh(p->hello.magic) != WEFT_HELLO_MAGIC)
-		refuse(l, p, "it sent no greeting of Weft");
-	else if (p->got == sizeof(p->hello)) {
-		p->length = le32toh(p->hello.version) == WEFT_HELLO_VERSION
-				    ? l->length
-				    : sizeof(struct weft_hello_reply);
-		p->state = PLACE_WRITING;
-		write_reply(l, p);
-	}
-}
-
-/*
- * Closing a socket with unread bytes resets the connection, which would discard the reply. So bytes
- * are read until the client closes.
- */
-static void read_rest(struct place *p)
-{
-	uint8_t unread[512];
-	ssize_t n = recv(p->fd, unread, sizeof(unread), 0);
-
-	if (n > 0)
-		p->unread += (size_t)n;
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) || p->unread > UNREAD_MAX)
-		leave(p);
-}
-
-static void serve(struct weft_listener *l, struct place *p, bool ready, uint64_t now)
-{
-	if (ready && p->state == PLACE_READING)
-		read_hello(l, p);
-	else if (ready && p->state == PLACE_WRITING)
-		write_reply(l, p);
-	else if (ready && p->state == PLACE_LEAVING)
-		read_rest(p);
-	if (p->state == PLACE_FREE || now < p->until)
-		return;
-	if (p->state == PLACE_LEAVING)
-		leave(p);
-	else
-		refuse(l, p, "it took longer than 5 s");
-}
-
-/* ------------------------------------------------------------------ thread */
-
-/* @return ms until the first deadline, rounded up; -1 = there is none */
-static int timeout_of(const struct weft_listener *l, uint64_t now)
-{
-	uint64_t due = l->accept_at > now ? l->accept_at : UINT64_MAX;
-
-	for (unsigned int i = 0; i < PLACES; i++)
-		if (l->place[i].state != PLACE_FREE && l->place[i].until < due)
-			due = l->place[i].until;
-	if (due == UINT64_MAX)
-		return -1;
-	return due <= now ? 0 : (int)((due - now) / 1000000u) + 1;
-}
-
-/*
- * Sleep until there is an event. poll() accepts no more entries than RLIMIT_NOFILE, so free places
- * have none. It fails if the limit falls below that; then the events are looked for after a pause.
- * @return true: the listener ends
- */
-static bool await_events(struct weft_listener *l, uint64_t now, bool *ready, bool *clients)
-{
-	struct pollfd fds[PLACES + 2];
-	unsigned int entry[PLACES] = {0};
-	uint64_t count;
-	nfds_t n = 2;
-
-	fds[0] = (struct pollfd){.fd = l->stop, .events = POLLIN};
-	fds[1] = (struct pollfd){.fd = now < l->accept_at ? -1 : l->fd, .events = POLLIN};
-	for (unsigned int i = 0; i < PLACES; i++) {
-		if (l->place[i].state == PLACE_FREE)
-			continue;
-		entry[i] = (unsigned int)n;
-		fds[n++] = (struct pollfd){
-			.fd = l->place[i].fd,
-			.events = l->place[i].state == PLACE_WRITING ? POLLOUT : POLLIN,
-		};
-	}
-	if (poll(fds, n, timeout_of(l, now)) < 0) {
-		poll(NULL, 0, PAUSE_NS / 1000000u);
-		for (unsigned int i = 0; i < n; i++)
-			fds[i].revents = POLLIN;
-		if (read(l->stop, &count, sizeof(count)) < 0)
-			fds[0].revents = 0;
-	}
-	for (unsigned int i = 0; i < PLACES; i++)
-		ready[i] = l->place[i].state != PLACE_FREE && fds[entry[i]].revents != 0;
-	*clients = fds[1].revents != 0;
-	return fds[0].revents != 0;
-}
-
-static void *run(void *arg)
+static void *listen_run(void *arg)
 {
 	struct weft_listener *l = arg;
-	bool ready[PLACES], clients;
 
-	while (!await_events(l, now_ns(), ready, &clients)) {
-		uint64_t now = now_ns();
-
-		for (unsigned int i = 0; i < PLACES; i++)
-			if (l->place[i].state != PLACE_FREE)
-				serve(l, &l->place[i], ready[i], now);
-		if (clients)
-			accept_clients(l, now);
-	}
+	while (!weft_tcp_server_run(l->server, l->stop, -1))
+		;
 	return NULL;
-}
-
-/* ------------------------------------------------------------------ opening */
-
-static int listen_on(const struct addrinfo *ai, int backlog)
-{
-	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int one = 1, zero = 0, err;
-
-	if (fd < 0)
-		return -errno;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* clients inherit it */
-	if (ai->ai_family == AF_INET6)
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-	if (bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(fd, backlog) == 0)
-		return fd;
-	err = errno;
-	close(fd);
-	return -err;
-}
-
-static int open_socket(const char *host, const char *port, int backlog)
-{
-	const struct addrinfo hints = {
-		.ai_family = AF_UNSPEC,
-		.ai_socktype = SOCK_STREAM,
-		.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV,
-	};
-	struct addrinfo *list, *ai;
-	int fd = -EADDRNOTAVAIL;
-
-	if (getaddrinfo(host, port, &hints, &list) != 0)
-		return -EINVAL;
-	/* An IPv6 socket accepts IPv4 connections too, so it is tried first. */
-	for (ai = list; ai && fd < 0; ai = ai->ai_next)
-		if (host || ai->ai_family == AF_INET6)
-			fd = listen_on(ai, backlog);
-	for (ai = list; ai && fd < 0 && fd != -EADDRINUSE; ai = ai->ai_next)
-		fd = listen_on(ai, backlog);
-	freeaddrinfo(list);
-	return fd;
 }
 
 static void log_failure(struct weft_worker *w, const char *host, unsigned int port, int rc)
@@ -394,43 +113,44 @@ static struct weft_listener *listener_alloc(struct weft_worker *w)
 	if (length <= WEFT_HELLO_ADDRESS_MAX)
 		l = calloc(1, sizeof(*l) + sizeof(head) + length);
 	if (l) {
+		l->other_version = head;
 		head.length = htole32((uint32_t)length);
 		memcpy(l->reply, &head, sizeof(head));
 		memcpy(l->reply + sizeof(head), address, length);
 		l->length = sizeof(head) + length;
 		l->worker = w;
-		for (unsigned int i = 0; i < PLACES; i++)
-			l->place[i].fd = -1;
 	}
 	weft_worker_release_address(w, address);
 	return l;
 }
 
-static int listener_start(struct weft_listener *l)
+static int listener_start(struct weft_listener *l, const struct weft_listener_params *p)
 {
-	int rc;
+	const struct weft_tcp_server_params params = {
+		.host = p->host,
+		.port = p->port,
+		.backlog = p->backlog ? (int)p->backlog : BACKLOG,
+		.hello = sizeof(struct weft_hello),
+		.judge = judge_hello,
+		.refused = log_refused,
+		.arg = l,
+	};
+	int rc = weft_tcp_server_open(&params, &l->server);
 
+	if (rc < 0)
+		return rc;
+	weft_tcp_server_query(l->server, l->host, sizeof(l->host), &l->port);
 	l->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (l->stop < 0)
-		return -errno;
-	rc = weft_thread_start("weft-listen", run, l, NULL, &l->thread);
-	if (rc < 0)
+		rc = -errno;
+	else
+		rc = weft_thread_start("weft-listen", listen_run, l, NULL, &l->thread);
+	if (rc == 0)
+		return 0;
+	if (l->stop >= 0)
 		close(l->stop);
+	weft_tcp_server_close(l->server);
 	return rc;
-}
-
-static void listens_at(struct weft_listener *l, int fd)
-{
-	struct sockaddr_storage ss = {0};
-	socklen_t len = sizeof(ss);
-	char port[8] = "0";
-
-	l->fd = fd;
-	l->host[0] = '\0';
-	if (getsockname(fd, (struct sockaddr *)&ss, &len) == 0)
-		getnameinfo((const struct sockaddr *)&ss, len, l->host, sizeof(l->host), port,
-			    sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
-	l->port = (uint16_t)strtoul(port, NULL, 10);
 }
 
 int weft_listener_create(struct weft_worker *w, const struct weft_listener_params *params,
@@ -438,24 +158,14 @@ int weft_listener_create(struct weft_worker *w, const struct weft_listener_param
 {
 	struct weft_listener_params p;
 	struct weft_listener *l;
-	char port[8];
-	int rc, fd;
+	int rc;
 
 	if (!w || !out || weft_struct_in(&p, sizeof(p), params) < 0 || p.backlog > INT32_MAX)
 		return -EINVAL;
-	snprintf(port, sizeof(port), "%u", p.port);
-	fd = open_socket(p.host, port, p.backlog ? (int)p.backlog : BACKLOG);
-	if (fd < 0) {
-		log_failure(w, p.host, p.port, fd);
-		return fd;
-	}
 	l = listener_alloc(w);
-	if (l)
-		listens_at(l, fd);
-	rc = l ? listener_start(l) : -ENOMEM;
+	rc = l ? listener_start(l, &p) : -ENOMEM;
 	if (rc < 0) {
 		log_failure(w, p.host, p.port, rc);
-		close(fd);
 		free(l);
 		return rc;
 	}
@@ -465,8 +175,6 @@ int weft_listener_create(struct weft_worker *w, const struct weft_listener_param
 	*out = l;
 	return 0;
 }
-
-/* ------------------------------------------------------------------ the rest of its life */
 
 void weft_listener_destroy(struct weft_listener *l)
 {
@@ -481,10 +189,7 @@ void weft_listener_destroy(struct weft_listener *l)
 	n = write(l->stop, &one, sizeof(one)); /* a counter of 0 has room */
 	(void)n;
 	pthread_join(l->thread, NULL); /* its calls never block, except poll() */
-	for (unsigned int i = 0; i < PLACES; i++)
-		if (l->place[i].state != PLACE_FREE)
-			leave(&l->place[i]);
-	close(l->fd);
+	weft_tcp_server_close(l->server);
 	close(l->stop);
 	free(l);
 }
@@ -503,8 +208,345 @@ int weft_listener_query(struct weft_listener *l, struct weft_listener_attr *attr
 		return -EINVAL;
 	out.host = l->host;
 	out.port = l->port;
-	/* Relaxed: counters. */
-	out.served = atomic_load_explicit(&l->served, memory_order_relaxed);
-	out.refused = atomic_load_explicit(&l->refused, memory_order_relaxed);
+	out.served = weft_tcp_server_served(l->server);
+	out.refused = weft_tcp_server_refused(l->server);
 	return weft_struct_out(attr, &out, sizeof(out));
+}
+
+/* ------------------------------------------------------------------ connects */
+
+#define HOST_MAX 255u
+/* After this time the worker ends a connect whose thread still resolves the name. */
+#define LATE_NS 200000000u
+
+struct connect {
+	/* of the thread, and of the worker when it is done */
+	char host[HOST_MAX + 1];
+	struct weft_tcp_connect tcp;
+	int status;
+	size_t length;
+	uint8_t *address;
+	/* of both */
+	pthread_mutex_t lock;
+	struct weft_worker *worker; /* NULL = abandoned */
+	bool begun, done;
+	/* of the worker */
+	TAILQ_ENTRY(connect) entry;
+	uint64_t deadline; /* the platform's time */
+	struct weft_connect_params params;
+};
+
+/* The worker has one while it has connects. */
+struct weft_connects {
+	TAILQ_HEAD(connect_list, connect) list; /* in the order of deadlines */
+	atomic_uint done;                       /* results that the worker has not taken */
+};
+
+static void connect_free(struct connect *c)
+{
+	pthread_mutex_destroy(&c->lock);
+	free(c->address);
+	free(c);
+}
+
+/* ------------------------------------------------------------------ in the other thread */
+
+/* @return -ECANCELED: the worker has ended the connect */
+static int end_abandoned(void *arg)
+{
+	struct connect *c = arg;
+	bool is;
+
+	pthread_mutex_lock(&c->lock);
+	is = !c->worker;
+	pthread_mutex_unlock(&c->lock);
+	return is ? -ECANCELED : 0;
+}
+
+static int check_reply(struct weft_tcp_connect *t, const struct weft_hello_reply *r)
+{
+	uint32_t length = le32toh(r->length);
+
+	if (le32toh(r->magic) != WEFT_HELLO_MAGIC)
+		return weft_tcp_fail(t, -EPROTO,
+				     "%s port %u is no listener of Weft: check the port", t->host,
+				     t->port);
+	if (le32toh(r->version) != WEFT_HELLO_VERSION)
+		return weft_tcp_fail(t, -EPROTONOSUPPORT,
+				     "%s port %u has version %u of the greeting, this library "
+				     "version %u: install the same Weft on both hosts",
+				     t->host, t->port, le32toh(r->version), WEFT_HELLO_VERSION);
+	if (length == 0 || length > WEFT_HELLO_ADDRESS_MAX)
+		return weft_tcp_fail(t, -EPROTO, "%s port %u announces an address of %u bytes",
+				     t->host, t->port, length);
+	return 0;
+}
+
+static int receive_address(struct connect *c, int fd, uint64_t end)
+{
+	free(c->address); /* of an earlier attempt */
+	c->address = malloc(c->length);
+	if (!c->address)
+		return -ENOMEM;
+	return weft_tcp_receive(&c->tcp, fd, c->address, c->length, end);
+}
+
+static int fetch(struct weft_tcp_connect *t, int fd, uint64_t end)
+{
+	const struct weft_hello hello = {htole32(WEFT_HELLO_MAGIC), htole32(WEFT_HELLO_VERSION)};
+	struct connect *c = t->arg;
+	struct weft_hello_reply reply;
+	int rc = 0;
+
+	/* The buffer of a new socket has room for 8 bytes. */
+	if (send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != (ssize_t)sizeof(hello))
+		rc = -ENODATA;
+	if (rc == 0)
+		rc = weft_tcp_receive(t, fd, &reply, sizeof(reply), end);
+	if (rc == 0) {
+		rc = check_reply(t, &reply);
+		if (rc < 0)
+			return rc;
+		c->length = le32toh(reply.length);
+		rc = receive_address(c, fd, end);
+	}
+	if (rc == -ETIMEDOUT)
+		return weft_tcp_fail(t, rc,
+				     "%s port %u accepts connections but sends no worker address: "
+				     "check the port, and whether the server is stopped",
+				     t->host, t->port);
+	if (rc == -ENODATA)
+		return weft_tcp_fail(t, -EPROTO,
+				     "%s port %u closed the connection before its worker address: "
+				     "check the port, and try again if it is a busy listener of "
+				     "Weft",
+				     t->host, t->port);
+	return rc < 0 ? weft_tcp_fail(t, rc, "%s port %u: %s", t->host, t->port, strerror(-rc)) : 0;
+}
+
+static void connect_run(void *arg)
+{
+	struct connect *c = arg;
+	bool is_abandoned;
+	int fd;
+
+	pthread_mutex_lock(&c->lock);
+	c->begun = true;
+	is_abandoned = !c->worker;
+	pthread_mutex_unlock(&c->lock);
+	fd = is_abandoned ? -ECANCELED : weft_tcp_connect(&c->tcp);
+	if (fd >= 0)
+		close(fd);
+	c->status = fd < 0 ? fd : 0;
+	pthread_mutex_lock(&c->lock);
+	c->done = true;
+	is_abandoned = !c->worker;
+	if (!is_abandoned) {
+		/*
+		 * Sequentially consistent: a worker that is about to sleep sees the count, or the
+		 * nudge sees its descriptor.
+		 */
+		atomic_fetch_add(&c->worker->connects->done, 1);
+		weft_wait_nudge(c->worker);
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (is_abandoned)
+		connect_free(c);
+}
+
+/* ------------------------------------------------------------------ in the worker */
+
+/*
+ * The thread of the connect does not use the worker afterwards.
+ * @return true: it is done, and the result is ours; false: the thread frees it
+ */
+static bool detach(struct weft_worker *w, struct connect *c)
+{
+	bool done;
+
+	TAILQ_REMOVE(&w->connects->list, c, entry);
+	pthread_mutex_lock(&c->lock);
+	c->worker = NULL;
+	done = c->done;
+	if (done)
+		atomic_fetch_sub(&w->connects->done, 1);
+	pthread_mutex_unlock(&c->lock); /* from here on the thread may free it */
+	if (TAILQ_EMPTY(&w->connects->list)) {
+		free(w->connects);
+		w->connects = NULL;
+	}
+	return done;
+}
+
+static void report(struct weft_worker *w, const struct connect *c,
+		   const struct weft_connect_params *p)
+{
+	struct weft_ep_params ep_params =
+		WEFT_INIT(struct weft_ep_params, .address = c->address, .address_length = c->length,
+			  .err_cb = p->err_cb, .err_arg = p->err_arg, .user_data = p->user_data);
+	struct weft_ep *ep = NULL;
+	char why[600] = "";
+	int rc = c->status;
+
+	if (rc < 0) {
+		snprintf(why, sizeof(why), "%s", c->tcp.why);
+	} else {
+		rc = weft_ep_create(w, &ep_params, &ep);
+		if (rc < 0)
+			snprintf(why, sizeof(why),
+				 "no endpoint to the worker of %s port %u: %s; the log has the "
+				 "lanes of both",
+				 c->host, c->tcp.port, weft_strerror(rc));
+	}
+	p->connect_cb(w, rc < 0 ? NULL : ep, rc, why, p->connect_arg);
+}
+
+/* End a connect before its thread has. */
+static void abandon(struct weft_worker *w, struct connect *c, int status, const char *what)
+{
+	struct weft_connect_params p = c->params;
+	char why[600];
+
+	/* Read before detach(): the thread may free it then. It does not write host and port. */
+	snprintf(why, sizeof(why), "%s port %u: %s", c->host, c->tcp.port, what);
+	if (detach(w, c))
+		connect_free(c);
+	p.connect_cb(w, NULL, status, why, p.connect_arg);
+}
+
+static bool has_begun(struct connect *c)
+{
+	bool has;
+
+	pthread_mutex_lock(&c->lock);
+	has = c->begun;
+	pthread_mutex_unlock(&c->lock);
+	return has;
+}
+
+static struct connect *first_done(struct weft_worker *w)
+{
+	struct connect *c, *found = NULL;
+
+	if (!w->connects || atomic_load(&w->connects->done) == 0)
+		return NULL;
+	TAILQ_FOREACH(c, &w->connects->list, entry) {
+		pthread_mutex_lock(&c->lock);
+		found = c->done ? c : NULL;
+		pthread_mutex_unlock(&c->lock);
+		if (found)
+			return found;
+	}
+	return NULL;
+}
+
+unsigned int weft_connects_progress(struct weft_worker *w)
+{
+	struct connect *c;
+	unsigned int n = 0;
+
+	for (; (c = first_done(w)); n++) {
+		detach(w, c);
+		report(w, c, &c->params);
+		connect_free(c);
+	}
+	for (; w->connects && (c = TAILQ_FIRST(&w->connects->list))->deadline <= w->now; n++)
+		abandon(w, c, -ETIMEDOUT,
+			has_begun(c)
+				? "the name was not resolved within WEFT_CONNECT_TIMEOUT: check "
+				  "/etc/resolv.conf, or give a numeric address"
+				: "too many connects were before it for WEFT_CONNECT_TIMEOUT: "
+				  "connect to fewer peers at once, or raise it");
+	return n;
+}
+
+bool weft_connects_ready(struct weft_worker *w, uint64_t *due)
+{
+	uint64_t deadline = TAILQ_FIRST(&w->connects->list)->deadline;
+
+	*due = deadline < *due ? deadline : *due;
+	return atomic_load(&w->connects->done) != 0;
+}
+
+void weft_connects_cancel(struct weft_worker *w)
+{
+	while (w->connects)
+		abandon(w, TAILQ_FIRST(&w->connects->list), -ECANCELED,
+			"the worker is destroyed before the connection");
+}
+
+static void insert(struct weft_connects *all, struct connect *c)
+{
+	struct connect *before = TAILQ_LAST(&all->list, connect_list);
+
+	while (before && before->deadline > c->deadline)
+		before = TAILQ_PREV(before, connect_list, entry);
+	if (before)
+		TAILQ_INSERT_AFTER(&all->list, before, c, entry);
+	else
+		TAILQ_INSERT_HEAD(&all->list, c, entry);
+}
+
+static struct connect *connect_alloc(struct weft_worker *w, const struct weft_connect_params *p)
+{
+	uint64_t timeout = w->ctx->conf->lane.connect_timeout_ns;
+	/* a week is for ever */
+	uint64_t wait = p->wait > 604800 ? 604800 * (uint64_t)WEFT_TCP_SECOND
+			: p->wait > 0    ? (uint64_t)(p->wait * 1e9)
+					 : 0;
+	struct connect *c = calloc(1, sizeof(*c));
+	uint64_t now = weft_tcp_now();
+
+	if (!c)
+		return NULL;
+	if (!w->connects) {
+		w->connects = calloc(1, sizeof(*w->connects));
+		if (!w->connects) {
+			free(c);
+			return NULL;
+		}
+		TAILQ_INIT(&w->connects->list);
+	}
+	pthread_mutex_init(&c->lock, NULL);
+	snprintf(c->host, sizeof(c->host), "%s", p->host);
+	c->worker = w;
+	c->params = *p;
+	c->params.host = NULL; /* the caller's */
+	c->tcp = (struct weft_tcp_connect){
+		.host = c->host,
+		.port = p->port,
+		.remedy = "start it first, and check the port",
+		.timeout = timeout,
+		.again_until = weft_tcp_after(now, wait),
+		.end = weft_tcp_after(weft_tcp_after(now, wait), timeout),
+		.idle = end_abandoned,
+		.greet = fetch,
+		.arg = c,
+	};
+	now = w->ctx->platform->now(w->ctx->platform->arg);
+	c->deadline = weft_tcp_after(weft_tcp_after(weft_tcp_after(now, wait), timeout), LATE_NS);
+	insert(w->connects, c);
+	return c;
+}
+
+int weft_ep_connect_to(struct weft_worker *w, const struct weft_connect_params *params)
+{
+	struct weft_connect_params p;
+	struct connect *c;
+	int rc;
+
+	if (!w || !params || weft_struct_in(&p, sizeof(p), params) < 0 || !p.host ||
+	    p.host[0] == '\0' || strlen(p.host) > HOST_MAX || p.port == 0 || !p.connect_cb)
+		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_ep_connect_to");
+	weft_worker_lock(w);
+	c = w->destroying ? NULL : connect_alloc(w, &p);
+	rc = c ? weft_blocking_run_long(connect_run, c) : w->destroying ? -EINVAL : -ENOMEM;
+	if (c && rc < 0) {
+		detach(w, c);
+		connect_free(c);
+	}
+	weft_worker_unlock(w);
+	return rc;
 }

@@ -20,10 +20,10 @@
 
 #include "base/question.h"
 #include "base/thread.h"
-#include "connect.h"
 #include "core/config.h"
 #include "core/context.h"
 #include "core/worker.h"
+#include "listen.h"
 #include "msg/msg.h"
 #include "wireup/wireup.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file connect.h
+ * @file listen.h
  * The worker's side of weft_listen.h, and the bytes on the TCP connection.
  *
  *	client -> listener  struct weft_hello
@@ -9,13 +9,13 @@
  * All numbers are little-endian. The listener sends nothing before a right greeting. A listener of
  * another version sends its own version and no address.
  *
- * A listener is a thread with the packed address; the worker takes no part (listen.c). A connect is
- * a call of base/blocking.h (connect.c). Its states: *queued*; *running*; *done*, when the result
- * waits for the worker; *abandoned*, when the worker has ended it first. The last of thread and
- * worker frees it.
+ * A listener is a thread with the packed address; the worker takes no part. A connect is a call of
+ * base/blocking.h. Its states: *queued*; *running*; *done*, when the result waits for the worker;
+ * *abandoned*, when the worker has ended it first. The last of thread and worker frees it. Sockets
+ * and bounds are those of base/tcp.h.
  */
-#ifndef WEFT_CONNECT_H
-#define WEFT_CONNECT_H
+#ifndef WEFT_LISTEN_INTERNAL_H
+#define WEFT_LISTEN_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,4 +49,4 @@ void weft_connects_cancel(struct weft_worker *w);
 /** The worker is destroyed: end its listeners. Not locked. */
 void weft_listeners_end(struct weft_worker *w);
 
-#endif /* WEFT_CONNECT_H */
+#endif /* WEFT_LISTEN_INTERNAL_H */

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file base/tcp.h
+ * TCP connections to and from hosts that have not authenticated themselves: a connect by host and
+ * port, and a server whose clients have bounds. weft_listen.h and the programs use both, each with
+ * a greeting of its own.
+ *
+ *	client -> server  its greeting
+ *	client <- server  the reply, or nothing
+ *
+ * The server sends nothing before a client's greeting.
+ */
+#ifndef WEFT_TCP_H
+#define WEFT_TCP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT_TCP_SECOND 1000000000u
+
+/** CLOCK_MONOTONIC in ns; all times of this unit are such times. */
+uint64_t weft_tcp_now(void);
+
+/** @p now + @p ns, at most UINT64_MAX. */
+uint64_t weft_tcp_after(uint64_t now, uint64_t ns);
+
+/* ------------------------------------------------------------------ client */
+
+struct weft_tcp_connect {
+	const char *host; /**< name, IPv4, IPv6, or IPv6 with a zone */
+	uint16_t port;
+	const char *remedy;   /**< text for "no server listens on HOST port N: REMEDY" */
+	uint64_t timeout;     /**< ns, of one attempt at all addresses of the name */
+	uint64_t again_until; /**< while no server listens, all addresses are tried again */
+	uint64_t end;         /**< of the whole */
+	/**
+	 * Called at least every 100 ms, except during the resolution of the name. May be NULL.
+	 * @return 0; or a negative error, which ends the connect
+	 */
+	int (*idle)(void *arg);
+	/**
+	 * Exchange the greetings over a connected socket that does not block.
+	 * @return 0; or a negative error, with its sentence by weft_tcp_fail()
+	 */
+	int (*greet)(struct weft_tcp_connect *c, int fd, uint64_t end);
+	void *arg;
+	int stopped;   /**< out: the error of idle, or 0 */
+	char why[512]; /**< out: a sentence with host, port and remedy */
+};
+
+/**
+ * Resolve the name and connect. All addresses are tried in order; each gets an equal part of the
+ * remaining time. The error is that of the attempt that came farthest. Blocks.
+ * @return the socket, which does not block; or a negative error: -ENOENT the name has no address;
+ *   -EAGAIN the name service fails at present; -ECONNREFUSED no server listens; -ETIMEDOUT; errors
+ *   of idle and greet; another error of the socket
+ */
+int weft_tcp_connect(struct weft_tcp_connect *c);
+
+/** Set the sentence. @return @p status */
+int weft_tcp_fail(struct weft_tcp_connect *c, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/** Wait for POLLIN or POLLOUT. @return 0, -ETIMEDOUT, or the error of idle */
+int weft_tcp_wait(struct weft_tcp_connect *c, int fd, short events, uint64_t end);
+
+/** @return 0; -ENODATA: the connection ends before @p size bytes; or another error */
+int weft_tcp_receive(struct weft_tcp_connect *c, int fd, void *buf, size_t size, uint64_t end);
+
+/* ------------------------------------------------------------------ server */
+
+#define WEFT_TCP_HELLO_MAX 64u
+
+/** What a client gets for its greeting. */
+struct weft_tcp_answer {
+	/** sent before the connection ends or is taken; must stay until the server is closed */
+	const void *reply;
+	size_t length;
+	bool accepted;
+	char why[160]; /**< why a client is refused; "" = without a line of the log */
+};
+
+struct weft_tcp_server_params {
+	const char *host; /**< local address; NULL = all, IPv4 and IPv6 */
+	bool names;       /**< host may be a name, whose resolution blocks */
+	uint16_t port;    /**< 0 = a free one */
+	int backlog;      /**< connections that the kernel holds before accept */
+	bool keeps;       /**< accepted connections are for weft_tcp_server_take() */
+	size_t hello;     /**< bytes of a greeting, at most WEFT_TCP_HELLO_MAX */
+	/**
+	 * Judge the first @p length bytes of a client.
+	 * @return 0: @p answer is filled in; -EAGAIN: more bytes are needed, if there are less than
+	 *   `hello`
+	 */
+	int (*judge)(void *arg, const void *bytes, size_t length, struct weft_tcp_answer *answer);
+	/** Log a refused client; @p last: further ones have no line. */
+	void (*refused)(void *arg, const char *client, const char *why, bool last);
+	void *arg;
+};
+
+struct weft_tcp_server;
+
+/**
+ * Listen. Bounds: 16 clients at once; a client beyond that takes the place of the host with most
+ * clients (IPv6: of the same /64). A client has 5 s, and 16 refused clients have a line of the log.
+ * @return 0; -EINVAL the host has no address here; an error of the socket; -ENOMEM
+ */
+int weft_tcp_server_open(const struct weft_tcp_server_params *params,
+			 struct weft_tcp_server **server);
+
+/** The local address as a number, and the port. */
+void weft_tcp_server_query(const struct weft_tcp_server *s, char *host, size_t size,
+			   uint16_t *port);
+
+/**
+ * Sleep until there is an event, at most @p ms (-1: no limit), and serve the clients.
+ * @param stop  an eventfd that does not block, and ends the sleep when it is readable; -1 = none
+ * @return true: it is readable
+ */
+bool weft_tcp_server_run(struct weft_tcp_server *s, int stop, int ms);
+
+/**
+ * With `keeps`, an accepted client, which the caller owns then. The server judges no other client
+ * before the accepted one is taken.
+ * @return its socket, which does not block; -1 = there is none
+ */
+int weft_tcp_server_take(struct weft_tcp_server *s);
+
+/** Clients that got the whole reply; clients that were refused or slow. Any thread. */
+uint64_t weft_tcp_server_served(const struct weft_tcp_server *s);
+uint64_t weft_tcp_server_refused(const struct weft_tcp_server *s);
+
+/** NULL is allowed. */
+void weft_tcp_server_close(struct weft_tcp_server *s);
+
+#endif /* WEFT_TCP_H */
