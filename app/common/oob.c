@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -14,10 +13,10 @@
 
 #include "common/cli.h"
 #include "common/oob.h"
+#include "lib/base/tcp.h"
 #include "lib/base/text.h"
 
 #define OOB_HEADER 12u
-#define OOB_HELLO_SECONDS 5.0
 
 struct oob {
 	int fd;
@@ -47,6 +46,13 @@ static inline uint32_t oob_get32(const uint8_t *p)
 #define OOB_MAGIC 0x4f544657u /* "WFTO" */
 #define SEND_SECONDS 5.0
 
+static void put_header(uint8_t *out, enum oob_type type, size_t length)
+{
+	oob_put32(out, OOB_MAGIC);
+	oob_put32(out + 4, type);
+	oob_put32(out + 8, (uint32_t)length);
+}
+
 int oob_send(struct oob *oob, enum oob_type type, const void *data, size_t length)
 {
 	uint8_t out[OOB_HEADER + OOB_MAX];
@@ -55,9 +61,7 @@ int oob_send(struct oob *oob, enum oob_type type, const void *data, size_t lengt
 
 	if (length > OOB_MAX)
 		return -EMSGSIZE;
-	oob_put32(out, OOB_MAGIC);
-	oob_put32(out + 4, type);
-	oob_put32(out + 8, (uint32_t)length);
+	put_header(out, type, length);
 	if (length)
 		memcpy(out + OOB_HEADER, data, length);
 	while (sent < OOB_HEADER + length) {
@@ -208,14 +212,21 @@ int oob_peer_bye(struct oob *oob, int *code, char *text, size_t len)
 	return 1;
 }
 
-int oob_bye(struct oob *oob, int code, const char *text)
+/* The body of a BYE. @return its length */
+static size_t put_bye(uint8_t *out, int code, const char *text)
 {
-	uint8_t out[4 + OOB_BYE_TEXT];
-	size_t length = strnlen(text, sizeof(out) - 4);
+	size_t length = strnlen(text, OOB_BYE_TEXT);
 
 	oob_put32(out, (uint32_t)code);
 	memcpy(out + 4, text, length);
-	return oob_send(oob, OOB_BYE, out, 4 + length);
+	return 4 + length;
+}
+
+int oob_bye(struct oob *oob, int code, const char *text)
+{
+	uint8_t out[4 + OOB_BYE_TEXT];
+
+	return oob_send(oob, OOB_BYE, out, put_bye(out, code, text));
 }
 
 const char *oob_peer_name(const struct oob *oob)
@@ -236,7 +247,7 @@ void oob_close(struct oob *oob)
 	free(oob);
 }
 
-/* ---- greeting and client -------------------------------------------------------------------- */
+/* ---- greeting ------------------------------------------------------------------------------- */
 
 #define OOB_VERSION 1u
 
@@ -245,13 +256,31 @@ struct hello {
 	char program[28];
 };
 
-static void name_of(const struct sockaddr_storage *ss, socklen_t len, char *buf, size_t size)
-{
-	char host[64] = "?", port[16] = "?";
+#define HELLO_BYTES (OOB_HEADER + sizeof(struct hello))
 
-	getnameinfo((const struct sockaddr *)ss, len, host, sizeof(host), port, sizeof(port),
-		    NI_NUMERICHOST | NI_NUMERICSERV);
-	snprintf(buf, size, "%s port %s", host, port);
+static void make_hello(struct hello *mine)
+{
+	*mine = (struct hello){0};
+	oob_put32(mine->version, OOB_VERSION);
+	snprintf(mine->program, sizeof(mine->program), "%s", cli_program);
+}
+
+/* @return true: the same program and version; false: @why has the reason */
+static bool is_peer(const struct hello *theirs, char *why, size_t len)
+{
+	char program[sizeof(theirs->program) + 1];
+
+	weft_text_copy(program, sizeof(program), theirs->program,
+		       strnlen(theirs->program, sizeof(theirs->program)));
+	if (oob_get32(theirs->version) != OOB_VERSION)
+		snprintf(why, len,
+			 "it has version %u of the out-of-band protocol, this program version %u",
+			 oob_get32(theirs->version), OOB_VERSION);
+	else if (strcmp(program, cli_program) != 0)
+		snprintf(why, len, "the program there is %s", program);
+	else
+		return true;
+	return false;
 }
 
 /*
@@ -271,468 +300,252 @@ static void set_options(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, sizeof(unacked_ms));
 }
 
-/* Make a connection of a connected socket. @return NULL: no memory, and the socket is closed */
+/* Make a connection of a connected socket that does not block. @return NULL: no memory */
 static struct oob *oob_new(int fd)
 {
+	char host[64] = "?", port[16] = "?";
 	struct oob *oob = calloc(1, sizeof(*oob));
 	struct sockaddr_storage ss = {0};
 	socklen_t len = sizeof(ss);
 
-	if (!oob) {
-		close(fd);
+	if (!oob)
 		return NULL;
-	}
 	oob->fd = fd;
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	set_options(fd);
-	getpeername(fd, (struct sockaddr *)&ss, &len);
-	name_of(&ss, len, oob->name, sizeof(oob->name));
+	if (getpeername(fd, (struct sockaddr *)&ss, &len) == 0)
+		getnameinfo((struct sockaddr *)&ss, len, host, sizeof(host), port, sizeof(port),
+			    NI_NUMERICHOST | NI_NUMERICSERV);
+	snprintf(oob->name, sizeof(oob->name), "%s port %s", host, port);
 	return oob;
 }
 
-/* Addresses of a host; NULL after an error message. */
-static struct addrinfo *oob_resolve(const char *host, uint16_t port, int flags)
+/* ---- client --------------------------------------------------------------------------------- */
+
+#define GREETING_SECONDS 5u
+
+struct dial {
+	struct weft_tcp_connect tcp;
+	oob_idle_cb idle;
+	void *arg;
+	struct oob *oob;
+};
+
+static int dial_idle(void *arg)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
-	struct addrinfo *list = NULL;
-	char service[8];
-	int ret;
+	struct dial *d = arg;
 
-	snprintf(service, sizeof(service), "%u", port);
-	ret = getaddrinfo(host, service, &hints, &list);
-	if (!ret)
-		return list;
-	cli_error("there is no host '%s': %s", host ? host : "any",
-		  ret == EAI_SYSTEM ? strerror(errno) : gai_strerror(ret));
-	return NULL;
-}
-
-/* Send our greeting: OOB_HELLO with program and version. */
-static int oob_send_hello(struct oob *oob)
-{
-	struct hello mine = {0};
-
-	oob_put32(mine.version, OOB_VERSION);
-	snprintf(mine.program, sizeof(mine.program), "%s", cli_program);
-	return oob_send(oob, OOB_HELLO, &mine, sizeof(mine));
+	return d->idle ? d->idle(d->arg) : 0;
 }
 
 /*
- * Check the peer's greeting without waiting.
- * @return 0 = the same program and version, -EAGAIN = incomplete yet, or -EPROTO with a reason in
- *   @why
+ * Check the server's greeting without waiting.
+ * @return 0 = it is a peer, -EAGAIN = incomplete yet, or -EPROTO with a reason in @why
  */
-static int oob_check_hello(struct oob *oob, char *why, size_t len)
+static int check_hello(struct oob *oob, char *why, size_t len)
 {
 	struct hello theirs = {0};
-	char program[sizeof(theirs.program) + 1];
 	size_t length = sizeof(theirs);
 	int ret;
 
 	oob_poll(oob);
 	ret = oob_take(oob, OOB_HELLO, &theirs, &length);
-	if (ret == -EAGAIN)
+	if (ret == -EAGAIN || (!ret && length == sizeof(theirs) && is_peer(&theirs, why, len)))
 		return ret;
-	weft_text_copy(program, sizeof(program), theirs.program,
-		       strnlen(theirs.program, sizeof(theirs.program)));
 	if (ret == -ECONNRESET)
 		snprintf(why, len, "the connection was closed at the other end");
 	else if (ret == -ESHUTDOWN && oob->bye_text[0])
 		snprintf(why, len, "%s", oob->bye_text);
 	else if (ret || length != sizeof(theirs))
 		snprintf(why, len, "the program there is not %s", cli_program);
-	else if (oob_get32(theirs.version) != OOB_VERSION)
-		snprintf(why, len,
-			 "it has version %u of the out-of-band protocol, this program version %u",
-			 oob_get32(theirs.version), OOB_VERSION);
-	else if (strcmp(program, cli_program) != 0)
-		snprintf(why, len, "the program there is %s", program);
-	else
-		return 0;
 	return -EPROTO;
 }
 
-/*
- * Connect without blocking, so that neither a signal nor a silent host delays the program. @return
- * socket or negative error
- */
-static int connect_to(const struct addrinfo *ai, double end, oob_idle_cb idle, void *arg)
+/* Exchange greetings, and check that of the server. */
+static int greet(struct weft_tcp_connect *t, int fd, uint64_t end)
 {
-	int fd = socket(ai->ai_family, ai->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
-			ai->ai_protocol);
-	socklen_t len = sizeof(int);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	err = connect(fd, ai->ai_addr, ai->ai_addrlen) ? errno : 0;
-	while (err == EINPROGRESS || err == EINTR) {
-		int stop = idle ? idle(arg) : 0;
-
-		if (stop) {
-			close(fd);
-			return stop;
-		}
-		if (poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, 100) > 0)
-			getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
-		else if (sys_seconds() > end)
-			err = ETIMEDOUT;
-	}
-	if (!err)
-		return fd;
-	close(fd);
-	return -err;
-}
-
-static int connect_any(const struct addrinfo *list, double wait, oob_idle_cb idle, void *arg)
-{
-	double end = sys_seconds() + wait;
-	int fd, first;
-
-	for (;;) {
-		fd = 0;
-		first = 0;
-		for (const struct addrinfo *ai = list; ai; ai = ai->ai_next) {
-			/* A silent host gets 5 s, also with a shorter wait for the server. */
-			fd = connect_to(ai, wait > 5 ? end : sys_seconds() + 5, idle, arg);
-			if (fd >= 0 || fd == -EINTR)
-				return fd;
-			if (!first)
-				first = fd;
-		}
-		if (first != -ECONNREFUSED || sys_seconds() > end)
-			return first;
-		fd = idle ? idle(arg) : 0;
-		if (fd)
-			return fd;
-		poll(NULL, 0, 50);
-	}
-}
-
-/*
- * Exchange greetings, and check that of the other side. @return 0, the error of idle, or -EPROTO
- * after an error message
- */
-static int shake_hands(struct oob *oob, const char *host, uint16_t port, oob_idle_cb idle,
-		       void *arg)
-{
-	double end = sys_seconds() + OOB_HELLO_SECONDS;
+	uint64_t latest = weft_tcp_now() + GREETING_SECONDS * (uint64_t)WEFT_TCP_SECOND;
 	char why[300] = "it sends no greeting";
-	int ret = oob_send_hello(oob), stop;
+	struct dial *d = t->arg;
+	struct hello mine;
+	int ret;
 
+	d->oob = oob_new(fd);
+	if (!d->oob)
+		return weft_tcp_fail(t, -ENOMEM, "no memory for the out-of-band connection");
+	make_hello(&mine);
+	ret = oob_send(d->oob, OOB_HELLO, &mine, sizeof(mine));
 	if (ret)
 		snprintf(why, sizeof(why), "%s", strerror(-ret));
 	while (!ret) {
-		ret = oob_check_hello(oob, why, sizeof(why));
-		if (ret != -EAGAIN || sys_seconds() > end)
+		ret = check_hello(d->oob, why, sizeof(why));
+		if (ret != -EAGAIN)
 			break;
-		stop = idle ? idle(arg) : 0;
-		if (stop)
-			return stop;
-		poll(&(struct pollfd){.fd = oob->fd, .events = POLLIN}, 1, 10);
-		ret = 0;
+		ret = weft_tcp_wait(t, fd, POLLIN, end < latest ? end : latest);
 	}
 	if (!ret)
 		return 0;
-	cli_error("%s port %u is no peer: %s", host, port, why);
-	return -EPROTO;
+	free(d->oob);
+	d->oob = NULL;
+	return weft_tcp_fail(t, -EPROTO, "%s port %u is no peer: %s", t->host, t->port, why);
 }
 
 int oob_connect(const char *host, uint16_t port, double wait, oob_idle_cb idle, void *arg,
 		struct oob **oob)
 {
-	struct addrinfo *list = oob_resolve(host, port, 0);
-	int fd, ret;
+	/* A silent host gets 5 s, also with a shorter wait for the server. */
+	double silent = wait > GREETING_SECONDS ? wait : GREETING_SECONDS;
+	struct dial d = {
+		.tcp = {.host = host,
+			.port = port,
+			.timeout = (uint64_t)(silent * 1e9),
+			.again_until = weft_tcp_now() + (uint64_t)(wait * 1e9),
+			.end = UINT64_MAX,
+			.idle = dial_idle,
+			.greet = greet,
+			.arg = &d},
+		.idle = idle,
+		.arg = arg,
+	};
+	char remedy[128];
+	int fd;
 
-	if (!list)
-		return -EINVAL;
-	fd = connect_any(list, wait, idle, arg);
-	freeaddrinfo(list);
-	if (fd == -EINTR)
-		return fd;
-	if (fd == -ECONNREFUSED)
-		cli_error("no server listens on %s port %u; start it there first: %s", host, port,
-			  cli_server);
-	else if (fd < 0)
-		cli_error("can't reach %s port %u: %s", host, port, strerror(-fd));
-	if (fd < 0)
-		return fd;
-	*oob = oob_new(fd);
-	if (!*oob)
-		return -ENOMEM;
-	ret = shake_hands(*oob, host, port, idle, arg);
-	if (ret) {
-		oob_close(*oob);
-		*oob = NULL;
-	}
-	return ret;
+	snprintf(remedy, sizeof(remedy), "start it there first: %s", cli_server);
+	d.tcp.remedy = remedy;
+	fd = weft_tcp_connect(&d.tcp);
+	*oob = d.oob;
+	if (fd >= 0)
+		return 0;
+	if (!d.tcp.stopped)
+		cli_error("%s", d.tcp.why);
+	return fd;
 }
 
-/* ---- the server ----------------------------------------------------------------------------- */
+/* ---- server --------------------------------------------------------------------------------- */
 
-/*
- * The server of the out-of-band connection. Several unknown senders may be connected at once: the
- * first with the right greeting is accepted. A connection that sends nothing delays no other.
- */
-
-#define PLACES 16u
 #define BACKLOG 64
-#define LEAVE_SECONDS 1.0 /* for the peer to read why it is refused */
-#define LINES_MAX 16u     /* messages about unknown senders: a port scan must not fill a log */
-
-struct place {
-	struct oob *oob;
-	double until; /* deadline of the greeting; when leaving: of the close */
-	bool leaving;
-};
 
 struct oob_server {
-	int fd;
-	unsigned int lines;
-	struct place place[PLACES];
+	struct weft_tcp_server *tcp;
+	bool busy;
+	uint8_t hello[HELLO_BYTES];
+	size_t bye_length;
+	uint8_t bye[OOB_HEADER + 4 + OOB_BYE_TEXT];
 };
 
-/* ---- listening */
-
-static int listen_on(const struct addrinfo *ai)
+/* A client of the same program gets our greeting; while the server is busy, a BYE. */
+static int judge(void *arg, const void *bytes, size_t length, struct weft_tcp_answer *answer)
 {
-	int fd = socket(ai->ai_family, ai->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
-			ai->ai_protocol);
-	int one = 1, zero = 0, err;
+	const struct oob_server *s = arg;
+	uint8_t got[HELLO_BYTES] = {0};
+	struct hello theirs;
+	bool wrong;
 
-	if (fd < 0)
-		return -errno;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (ai->ai_family == AF_INET6)
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-	if (bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
-		return fd;
-	err = errno;
-	close(fd);
-	return -err;
+	memcpy(got, bytes, length);
+	wrong = (length >= 4 && oob_get32(got) != OOB_MAGIC) ||
+		(length >= 8 && oob_get32(got + 4) != OOB_HELLO) ||
+		(length >= OOB_HEADER && oob_get32(got + 8) != sizeof(theirs));
+	if (!wrong && length < sizeof(got))
+		return -EAGAIN;
+	*answer = (struct weft_tcp_answer){0};
+	if (wrong) {
+		snprintf(answer->why, sizeof(answer->why), "the program there is not %s",
+			 cli_program);
+		return 0;
+	}
+	memcpy(&theirs, got + OOB_HEADER, sizeof(theirs));
+	answer->accepted = is_peer(&theirs, answer->why, sizeof(answer->why)) && !s->busy;
+	answer->reply = s->busy ? s->bye : s->hello;
+	answer->length = s->busy ? s->bye_length : sizeof(s->hello);
+	return 0;
+}
+
+static void print_refused(void *arg, const char *client, const char *why, bool last)
+{
+	(void)arg;
+	cli_error("refused %s: %s", client, why);
+	if (last)
+		cli_error("further connections are refused without a line each");
+}
+
+static int print_failure(const char *host, uint16_t port, int ret)
+{
+	if (ret == -EADDRINUSE)
+		cli_error("TCP port %u is in use; choose another with -p at both ends", port);
+	else if (ret == -EINVAL && host)
+		cli_error("'%s' has no address: give a name or an address of this host", host);
+	else
+		cli_error("can't listen on %s port %u: %s", host ? host : "any address", port,
+			  strerror(-ret));
+	return ret;
 }
 
 int oob_server_open(const char *host, uint16_t port, struct oob_server **server)
 {
-	struct addrinfo *list, *ai;
-	struct oob_server *s;
-	int fd = -EADDRNOTAVAIL;
+	struct oob_server *s = calloc(1, sizeof(*s));
+	struct weft_tcp_server_params params = {
+		.host = host,
+		.names = true,
+		.port = port,
+		.backlog = BACKLOG,
+		.keeps = true,
+		.hello = HELLO_BYTES,
+		.judge = judge,
+		.refused = print_refused,
+		.arg = s,
+	};
+	struct hello mine;
+	int ret = s ? weft_tcp_server_open(&params, &s->tcp) : -ENOMEM;
 
-	*server = NULL;
-	list = oob_resolve(host, port, AI_PASSIVE);
-	if (!list)
-		return -EINVAL;
-	/* An IPv6 socket accepts IPv4 connections too, so it is tried first. */
-	for (ai = list; ai && fd < 0; ai = ai->ai_next)
-		if (host || ai->ai_family == AF_INET6)
-			fd = listen_on(ai);
-	for (ai = list; ai && fd < 0; ai = ai->ai_next)
-		fd = listen_on(ai);
-	freeaddrinfo(list);
-	if (fd == -EADDRINUSE)
-		cli_error("TCP port %u is in use; choose another with -p at both ends", port);
-	else if (fd < 0)
-		cli_error("can't listen on %s port %u: %s", host ? host : "any address", port,
-			  strerror(-fd));
-	if (fd < 0)
-		return fd;
-	s = calloc(1, sizeof(*s));
-	if (!s) {
-		close(fd);
-		return -ENOMEM;
+	*server = ret ? NULL : s;
+	if (ret) {
+		free(s);
+		return print_failure(host, port, ret);
 	}
-	s->fd = fd;
-	*server = s;
+	make_hello(&mine);
+	put_header(s->hello, OOB_HELLO, sizeof(mine));
+	memcpy(s->hello + OOB_HEADER, &mine, sizeof(mine));
 	return 0;
 }
 
 uint16_t oob_server_port(const struct oob_server *server)
 {
-	struct sockaddr_storage ss = {0};
-	socklen_t len = sizeof(ss);
+	char host[NI_MAXHOST];
+	uint16_t port;
 
-	if (getsockname(server->fd, (struct sockaddr *)&ss, &len))
-		return 0;
-	return ntohs(ss.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&ss)->sin6_port
-					      : ((struct sockaddr_in *)&ss)->sin_port);
-}
-
-/* ---- connections without a greeting yet */
-
-static void leave(struct place *p)
-{
-	oob_close(p->oob);
-	*p = (struct place){0};
-}
-
-/* Are both from one host? Names are "HOST port N". */
-static bool same_host(const struct oob *a, const struct oob *b)
-{
-	const char *x = oob_peer_name(a), *y = oob_peer_name(b);
-	size_t n = (size_t)(strrchr(x, ' ') - x), m = (size_t)(strrchr(y, ' ') - y);
-
-	return n == m && memcmp(x, y, n) == 0;
-}
-
-static unsigned int places_of(const struct oob_server *s, const struct oob *oob)
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; i < PLACES; i++)
-		n += s->place[i].oob && same_host(s->place[i].oob, oob);
-	return n;
-}
-
-/*
- * A place for a new connection. When all are in use, a refused connection that is still open loses
- * its place; without one, the oldest connection of the host that has most. A peer sends its
- * greeting at once, so it needs a place for one round trip only.
- */
-static struct place *find_place(struct oob_server *s)
-{
-	struct place *worst = NULL;
-	unsigned int most = 0, n;
-
-	for (unsigned int i = 0; i < PLACES; i++)
-		if (!s->place[i].oob)
-			return &s->place[i];
-	for (unsigned int i = 0; i < PLACES; i++) {
-		struct place *p = &s->place[i];
-
-		n = p->leaving ? PLACES + 1 : places_of(s, p->oob);
-		if (n > most || (n == most && p->until < worst->until)) {
-			most = n;
-			worst = p;
-		}
-	}
-	leave(worst);
-	return worst;
-}
-
-/* @welcome  false: the new connections will be refused */
-static void newcomers(struct oob_server *s, bool welcome)
-{
-	struct place *p;
-	int fd;
-
-	for (unsigned int i = 0; i < PLACES; i++) {
-		fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
-		if (fd < 0)
-			return;
-		p = find_place(s);
-		p->oob = oob_new(fd);
-		if (!p->oob)
-			return;
-		p->until = sys_seconds() + OOB_HELLO_SECONDS;
-		p->leaving = false;
-		if (welcome && oob_send_hello(p->oob))
-			leave(p);
-	}
-}
-
-static void sent_away(struct oob_server *s, const struct oob *oob, const char *why)
-{
-	if (s->lines < LINES_MAX)
-		cli_error("refused %s: %s", oob_peer_name(oob), why);
-	else if (s->lines == LINES_MAX)
-		cli_error("further connections are refused without a line each");
-	if (s->lines <= LINES_MAX)
-		s->lines++;
-}
-
-/*
- * Closing a socket with unread bytes resets the connection, which would discard our last message.
- * So bytes are read until the other end closes.
- */
-static void look_after_leaving(struct place *p)
-{
-	char unread[512];
-	ssize_t n = recv(p->oob->fd, unread, sizeof(unread), MSG_DONTWAIT);
-
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) || sys_seconds() > p->until)
-		leave(p);
-}
-
-/* @return true: it is a peer */
-static bool look_after(struct oob_server *s, struct place *p)
-{
-	char why[300] = "it sent no greeting";
-	int ret;
-
-	if (p->leaving) {
-		look_after_leaving(p);
-		return false;
-	}
-	ret = oob_check_hello(p->oob, why, sizeof(why));
-	if (ret == 0)
-		return true;
-	if (ret == -EAGAIN && sys_seconds() < p->until)
-		return false;
-	sent_away(s, p->oob, why);
-	leave(p);
-	return false;
-}
-
-static void wait_at_door(const struct oob_server *s, int ms)
-{
-	struct pollfd fds[PLACES + 1];
-	nfds_t n = 0;
-
-	fds[n++] = (struct pollfd){.fd = s->fd, .events = POLLIN};
-	for (unsigned int i = 0; i < PLACES; i++)
-		if (s->place[i].oob)
-			fds[n++] = (struct pollfd){.fd = s->place[i].oob->fd, .events = POLLIN};
-	poll(fds, n, ms);
+	weft_tcp_server_query(server->tcp, host, sizeof(host), &port);
+	return port;
 }
 
 int oob_server_accept(struct oob_server *server, oob_idle_cb idle, void *arg, struct oob **oob)
 {
-	int ret;
+	int fd, ret;
 
-	for (;;) {
+	server->busy = false;
+	while ((fd = weft_tcp_server_take(server->tcp)) < 0) {
 		ret = idle ? idle(arg) : 0;
 		if (ret)
 			return ret;
-		wait_at_door(server, 100);
-		newcomers(server, true);
-		for (unsigned int i = 0; i < PLACES; i++) {
-			struct place *p = &server->place[i];
-
-			if (!p->oob || !look_after(server, p))
-				continue;
-			*oob = p->oob;
-			p->oob = NULL;
-			return 0;
-		}
+		weft_tcp_server_run(server->tcp, -1, 100);
 	}
+	*oob = oob_new(fd);
+	if (*oob)
+		return 0;
+	close(fd);
+	return -ENOMEM;
 }
 
 void oob_server_refuse(struct oob_server *server, const char *text)
 {
-	newcomers(server, false);
-	for (unsigned int i = 0; i < PLACES; i++) {
-		struct place *p = &server->place[i];
-
-		if (!p->oob)
-			continue;
-		if (p->leaving) {
-			look_after_leaving(p);
-			continue;
-		}
-		oob_bye(p->oob, APP_FAIL, text);
-		shutdown(p->oob->fd, SHUT_WR);
-		p->leaving = true;
-		p->until = sys_seconds() + LEAVE_SECONDS;
-	}
+	server->busy = true;
+	server->bye_length = OOB_HEADER + put_bye(server->bye + OOB_HEADER, APP_FAIL, text);
+	put_header(server->bye, OOB_BYE, server->bye_length - OOB_HEADER);
+	weft_tcp_server_run(server->tcp, -1, 0);
 }
 
 void oob_server_close(struct oob_server *server)
 {
 	if (!server)
 		return;
-	for (unsigned int i = 0; i < PLACES; i++)
-		leave(&server->place[i]);
-	close(server->fd);
+	weft_tcp_server_close(server->tcp);
 	free(server);
 }

@@ -55,17 +55,16 @@ int oob_server_open(const char *host, uint16_t port, struct oob_server **server)
 uint16_t oob_server_port(const struct oob_server *server);
 
 /**
- * Sleep until a peer connects that runs the same program. Up to 16 connections may exchange their
- * greetings at the same time. A connection that sends nothing for 5 s, or a wrong greeting, is
- * refused with a warning. When there are more than 16, the host with most connections loses one.
+ * Sleep until a peer connects that runs the same program. Unknown clients have the bounds of
+ * lib/base/tcp.h; those that are refused are reported.
  * @param idle  called at least every 100 ms; may be NULL
  * @return 0, idle's error, or a negative error after an error message
  */
 int oob_server_accept(struct oob_server *server, oob_idle_cb idle, void *arg, struct oob **oob);
 
 /**
- * Refuse all waiting connections with this text; never blocks. Call it repeatedly while a peer is
- * served.
+ * Refuse waiting clients with this text, after their greetings; never blocks. Call it repeatedly
+ * while a peer is served.
  */
 void oob_server_refuse(struct oob_server *server, const char *text);
 
@@ -73,7 +72,8 @@ void oob_server_refuse(struct oob_server *server, const char *text);
 void oob_server_close(struct oob_server *server);
 
 /**
- * Connect; while no server listens, try again for @p wait seconds.
+ * Connect to the first address of the host where a peer listens; while no server listens, try again
+ * for @p wait seconds.
  * @return 0, idle's error, or a negative error after an error message
  */
 int oob_connect(const char *host, uint16_t port, double wait, oob_idle_cb idle, void *arg,

@@ -223,10 +223,10 @@ check "weft-perf: malformed lane option" refuses 2 "." "$perf" "${eal[@]}" "${me
 	-L dpdk:0,mtu=huge localhost
 # @behaviour X9: the peer's program does not run, or is another one
 check "weft-perf: no listener" refuses 1 \
-	"no server listens on 127.0.0.1 port 1; .*: weft-perf without a host" \
+	"no server listens on 127.0.0.1 port 1: .*: weft-perf without a host" \
 	"$perf" "${eal[@]}" "${memif[@]}" -- -p 1 -W 0.2 127.0.0.1
 # @behaviour X9
-check "weft-perf: host that does not exist" refuses 1 "no host 'no.such.host.invalid'" \
+check "weft-perf: host that does not exist" refuses 1 "cannot resolve no.such.host.invalid" \
 	"$perf" "${eal[@]}" "${memif[@]}" -- no.such.host.invalid
 # @behaviour X9
 check "weft-cat: no listener" refuses 1 \

@@ -6,7 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +19,45 @@
 
 #include "app/common/cli.h"
 #include "app/common/oob.h"
+
+/* ---- the name service: "two.test" has two addresses */
+
+static struct sockaddr_in two_addr[2];
+static struct addrinfo two[2];
+
+int __real_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+int __wrap_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+void __real_freeaddrinfo(struct addrinfo *);
+void __wrap_freeaddrinfo(struct addrinfo *);
+
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list)
+{
+	if (!host || strcmp(host, "two.test") != 0)
+		return __real_getaddrinfo(host, service, hints, list);
+	*list = two;
+	return 0;
+}
+
+void __wrap_freeaddrinfo(struct addrinfo *list)
+{
+	if (list != two)
+		__real_freeaddrinfo(list);
+}
+
+static void set_two(unsigned int i, uint16_t port)
+{
+	two_addr[i] = (struct sockaddr_in){.sin_family = AF_INET,
+					   .sin_port = htons(port),
+					   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	two[i] = (struct addrinfo){.ai_family = AF_INET,
+				   .ai_socktype = SOCK_STREAM,
+				   .ai_addr = (struct sockaddr *)&two_addr[i],
+				   .ai_addrlen = sizeof(two_addr[i]),
+				   .ai_next = i == 0 ? &two[1] : NULL};
+}
+
+/* ---- both ends */
 
 struct ends {
 	struct oob_server *door;
@@ -270,6 +311,103 @@ static void silent_connections_keep_no_peer_out(void **state)
 	part_ends(&e);
 }
 
+#define HELLO "WFTO\1\0\0\0\40\0\0\0\1\0\0\0test"
+#define HELLO_BYTES 44
+
+static int client_with_greeting(uint16_t port)
+{
+	static const char hello[HELLO_BYTES] = HELLO;
+	int fd = connect_to(port);
+
+	assert_int_equal(send(fd, hello, sizeof(hello), 0), sizeof(hello));
+	return fd;
+}
+
+/* A port scan does not learn which program listens. */
+static void no_byte_before_a_greeting(void **state)
+{
+	struct ends e = {0};
+	pthread_t accepter;
+	int silent, peer;
+	char byte;
+
+	(void)state;
+	assert_int_equal(oob_server_open("127.0.0.1", 0, &e.door), 0);
+	pthread_create(&accepter, NULL, accept_thread, &e);
+	silent = connect_to(oob_server_port(e.door));
+	peer = client_with_greeting(oob_server_port(e.door));
+	pthread_join(accepter, NULL);
+	assert_int_equal(e.result, 0);
+	/* The silent client was accepted before the one that is served. */
+	assert_int_equal(recv(silent, &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	close(silent);
+	close(peer);
+	part_ends(&e);
+}
+
+/* The greeting of the second one is there before the first one is served. */
+static void two_peers_at_once(void **state)
+{
+	char got[HELLO_BYTES];
+	struct ends e = {0};
+	int fd[2], served;
+
+	(void)state;
+	assert_int_equal(oob_server_open("127.0.0.1", 0, &e.door), 0);
+	for (int i = 0; i < 2; i++)
+		fd[i] = client_with_greeting(oob_server_port(e.door));
+	assert_int_equal(oob_server_accept(e.door, NULL, NULL, &e.server), 0);
+	for (int i = 0; i < 200; i++) {
+		oob_server_refuse(e.door, "busy");
+		if (poll(&(struct pollfd){.fd = fd[1], .events = POLLIN}, 1, 10) > 0)
+			break;
+	}
+	served = recv(fd[0], got, sizeof(got), 0) == HELLO_BYTES ? 0 : 1;
+	assert_int_equal(served, 0);
+	assert_memory_equal(got, HELLO, 20);
+	assert_int_equal(recv(fd[1], got, sizeof(got), 0), 12 + 4 + 4);
+	assert_memory_equal(got, "WFTO\6\0\0\0\10\0\0\0\1\0\0\0busy", 20);
+	close(fd[0]);
+	close(fd[1]);
+	part_ends(&e);
+}
+
+static void *ssh_thread(void *arg)
+{
+	int fd = accept(*(int *)arg, NULL, NULL);
+
+	assert_int_equal(send(fd, "SSH-2.0-OpenSSH\r\n", 17, MSG_NOSIGNAL), 17);
+	close(fd);
+	return NULL;
+}
+
+/* The first address of the name has another server on the port. */
+static void a_name_with_two_addresses(void **state)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(in);
+	pthread_t ssh, accepter;
+	struct ends e = {0};
+
+	(void)state;
+	assert_int_equal(bind(fd, (struct sockaddr *)&in, len), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+	assert_int_equal(oob_server_open("127.0.0.1", 0, &e.door), 0);
+	set_two(0, ntohs(in.sin_port));
+	set_two(1, oob_server_port(e.door));
+	pthread_create(&ssh, NULL, ssh_thread, &fd);
+	pthread_create(&accepter, NULL, accept_thread, &e);
+	assert_int_equal(oob_connect("two.test", 1, 1, NULL, NULL, &e.client), 0);
+	pthread_join(ssh, NULL);
+	pthread_join(accepter, NULL);
+	assert_int_equal(e.result, 0);
+	close(fd);
+	part_ends(&e);
+}
+
 static int refuse(void *arg)
 {
 	struct ends *e = arg;
@@ -324,6 +462,9 @@ int main(void)
 		cmocka_unit_test(bye_is_seen_behind_other_messages),
 		cmocka_unit_test(strangers_are_sent_away),
 		cmocka_unit_test(silent_connections_keep_no_peer_out),
+		cmocka_unit_test(no_byte_before_a_greeting),
+		cmocka_unit_test(two_peers_at_once),
+		cmocka_unit_test(a_name_with_two_addresses),
 		cmocka_unit_test(a_busy_server_reports_it),
 		cmocka_unit_test(no_listener_and_port_taken),
 	};
