@@ -9,7 +9,7 @@
 #include "cat/flow.h"
 #include "common/cli.h"
 #include "common/eal_start.h"
-#include "common/options.h"
+#include "common/program.h"
 
 static int option_block(void *options, const char *option, const char *value)
 {

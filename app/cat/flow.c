@@ -20,7 +20,7 @@
 
 #include "cat/flow.h"
 #include "common/cli.h"
-#include "common/peer.h"
+#include "common/program.h"
 
 /* ---- standard input and output -------------------------------------------------------------- */
 

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,7 +13,6 @@
 #include "common/cli.h"
 #include "common/eal_start.h"
 #include "common/peer.h"
-#include "drivers/dpdk/port/eal.h"
 #include "weft.h"
 
 /* ---- reasons -------------------------------------------------------------------------------- */
@@ -45,15 +41,13 @@ static bool on_log_line(enum weft_log_level level, const char *source, const cha
 	return false;
 }
 
-/* Record lines of the library's log from now on. The log is written as before. */
-static void reason_watch(void)
+/*
+ * Before a call that may fail: record lines of the library's log, without those of earlier calls.
+ * The log is written as before.
+ */
+static void reason_begin(void)
 {
 	weft_log_set_callback(on_log_line, NULL);
-}
-
-/* Before a call that may fail: discard the recorded lines of earlier calls. */
-static void reason_forget(void)
-{
 	pthread_mutex_lock(&first_lock);
 	first[WEFT_LOG_ERROR][0] = '\0';
 	first[WEFT_LOG_WARN][0] = '\0';
@@ -62,7 +56,7 @@ static void reason_forget(void)
 
 /*
  * Report a failed call. Its reason is the first error (else the first warning) of the log since
- * reason_forget(). At this end the reason is already above the message; the message for the peer
+ * reason_begin(). At this end the reason is already above the message; the message for the peer
  * includes it. @otherwise: the reason, where the log has none.
  */
 static void reason_error(const char *what, const char *otherwise)
@@ -81,206 +75,12 @@ static void reason_error(const char *what, const char *otherwise)
 	cli_set_last_error(what, text);
 }
 
-/* ---- losses --------------------------------------------------------------------------------- */
-
-struct lanes {
-	unsigned int count;
-	struct {
-		char name[64];
-		uint64_t again, dropped;
-	} lane[32];
-};
-
-/* Does it count frames that were received, and that the lane or its port had to drop? */
-static bool is_drop(const char *counter)
-{
-	static const char *const port[] = {"rx_missed_errors", "rx_mbuf_allocation_errors"};
-	/* Normal: frames for others on a shared interface, and duplicates of retransmissions. */
-	static const char *const normal[] = {"drop.not_ours", "drop.duplicate"};
-	size_t i;
-
-	for (i = 0; i < sizeof(port) / sizeof(port[0]); i++)
-		if (!strcmp(counter, port[i]))
-			return true;
-	for (i = 0; i < sizeof(normal) / sizeof(normal[0]); i++)
-		if (!strcmp(counter, normal[i]))
-			return false;
-	return !strncmp(counter, "drop.", 5);
-}
-
-static void count_drop(const char *name, uint64_t value, void *arg)
-{
-	struct lanes *l = arg;
-	size_t len;
-
-	for (unsigned int i = 0; i < l->count; i++) {
-		len = strlen(l->lane[i].name);
-		if (!strncmp(name, l->lane[i].name, len) && name[len] == '.' &&
-		    is_drop(name + len + 1))
-			l->lane[i].dropped += value;
-	}
-}
-
-/* Several lanes of an endpoint may share an interface. */
-static void take_lane(struct lanes *l, const struct weft_lane_info *info)
-{
-	unsigned int i;
-
-	for (i = 0; i < l->count && strcmp(l->lane[i].name, info->name); i++)
-		;
-	if (i == sizeof(l->lane) / sizeof(l->lane[0]))
-		return;
-	if (i == l->count)
-		snprintf(l->lane[l->count++].name, sizeof(l->lane[i].name), "%s", info->name);
-	l->lane[i].again += info->retransmits;
-}
-
-__attribute__((format(printf, 3, 4))) static void append(char *buf, size_t size, const char *fmt,
-							 ...)
-{
-	size_t at = strlen(buf);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(buf + at, size - at, fmt, ap);
-	va_end(ap);
-}
-
-void lane_losses(struct peer *p, char *buf, size_t size)
-{
-	struct weft_lane_info info = {.size = sizeof(info)};
-	struct lanes l = {0};
-
-	for (unsigned int i = 0; p->ep && weft_ep_query_lane(p->ep, i, &info) == 0; i++)
-		take_lane(&l, &info);
-	weft_worker_counters(p->worker, count_drop, &l);
-	snprintf(buf, size, "sent again:");
-	for (unsigned int i = 0; i < l.count; i++) {
-		if (!strncmp(l.lane[i].name, "roce:", 5))
-			append(buf, size, "%s %s by its NIC", i ? "," : "", l.lane[i].name);
-		else
-			append(buf, size, "%s %s %" PRIu64 "%s", i ? "," : "", l.lane[i].name,
-			       l.lane[i].again, i ? "" : " frames");
-	}
-	append(buf, size, "; dropped here:");
-	for (unsigned int i = 0; i < l.count; i++)
-		append(buf, size, "%s %s %" PRIu64, i ? "," : "", l.lane[i].name,
-		       l.lane[i].dropped);
-}
-
 /* ---- the peer ------------------------------------------------------------------------------- */
 
 #define CLOSE_SECONDS 2.0
 #define WHY_SECONDS 0.5
 #define LANES_SECONDS 0.05
 #define LANES_SECONDS_MAX 1.0
-
-/* ---- options */
-
-int peer_options_init(struct peer_options *opts)
-{
-	int ret;
-
-	reason_watch();
-	*opts = (struct peer_options){.port = CLI_DEFAULT_PORT, .wait = 3, .core = -1};
-	ret = weft_config_read(&opts->config);
-	if (!ret)
-		return APP_OK;
-	cli_error("the configuration is invalid: %s; weft-info -c lists all variables",
-		  ret == -EINVAL ? "a WEFT_ variable or the file of WEFT_CONFIG is malformed "
-				   "(see above)"
-				 : weft_strerror(ret));
-	return APP_USAGE;
-}
-
-static int set_variable(struct weft_config *config, const char *name, const char *value)
-{
-	int ret = weft_config_modify(config, name, value);
-
-	if (!ret)
-		return APP_OK;
-	if (ret == -ENOENT)
-		cli_error("there is no variable '%s'; weft-info -c lists all", name);
-	else
-		cli_error("'%s' is no value for %s; weft-info -c shows possible values", value,
-			  name);
-	return APP_USAGE;
-}
-
-static int option_set(struct weft_config *config, const char *text)
-{
-	const char *equals = strchr(text, '=');
-	char name[64];
-
-	if (!equals || equals == text || (size_t)(equals - text) >= sizeof(name)) {
-		cli_error("-S takes NAME=VALUE, not '%s'", text);
-		return APP_USAGE;
-	}
-	snprintf(name, sizeof(name), "%.*s", (int)(equals - text), text);
-	return set_variable(config, name, equals + 1);
-}
-
-int peer_option(void *options, const char *option, const char *value)
-{
-	struct peer_options *opts = options;
-
-	return strcmp(option, "-L") ? option_set(opts->config, value)
-				    : set_variable(opts->config, "LANES", value);
-}
-
-static int option_port(void *options, const char *option, const char *value)
-{
-	(void)option;
-	return cli_port(value, &((struct peer_options *)options)->port) ? APP_USAGE : APP_OK;
-}
-
-static int option_wait(void *options, const char *option, const char *value)
-{
-	double *wait = &((struct peer_options *)options)->wait;
-
-	return cli_seconds(option, value, 0, 86400, wait) ? APP_USAGE : APP_OK;
-}
-
-static int option_core(void *options, const char *option, const char *value)
-{
-	uint64_t core = 0;
-	int ret = cli_count(option, value, 0, 1023, &core);
-
-	((struct peer_options *)options)->core = (int)core;
-	return ret ? APP_USAGE : APP_OK;
-}
-
-const struct cli_option peer_option_table[] = {
-	{"port", 'p', "PORT", "TCP port of the out-of-band connection (13377)", .set = option_port},
-	{"wait", 'W', "SECONDS", "client: how long to wait for a server (3)", .set = option_wait},
-	{"core", 'c', "CORE", "pin the program to this core", .set = option_core},
-	{"lanes", 'L', "LIST",
-	 "lanes to use, as WEFT_LANES, for example 'dpdk:0,mtu=9000;roce:mlx5_0'",
-	 .set = peer_option},
-	{"set", 'S', "NAME=VALUE", "set a configuration variable, e.g. RNDV_THRESH=64k",
-	 .set = peer_option},
-	{"counters", 0, NULL, "at the end, all counters that are not 0, on standard error",
-	 .flag = offsetof(struct peer_options, counters)},
-	{0},
-};
-
-static int host_option(struct peer_options *opts, const char *text, const char **out)
-{
-	if (cli_host_port(text, opts->name, sizeof(opts->name), &opts->port))
-		return APP_USAGE;
-	*out = opts->name;
-	return APP_OK;
-}
-
-int peer_host(struct peer_options *opts, const char *text)
-{
-	return host_option(opts, text, &opts->host);
-}
-
-int peer_local(struct peer_options *opts, const char *text)
-{
-	return host_option(opts, text, &opts->local);
-}
 
 /* ---- termination, expected or not */
 
@@ -479,7 +279,7 @@ int peer_init(struct peer *p, const struct peer_options *opts)
 	memset(p, 0, sizeof(*p));
 	p->opts = opts;
 	p->server = !opts->host;
-	reason_forget();
+	reason_begin();
 	ret = weft_context_create(&params, &p->ctx);
 	if (!ret)
 		return APP_OK;
@@ -532,7 +332,7 @@ int peer_open(struct peer *p)
 {
 	int ret;
 
-	reason_forget();
+	reason_begin();
 	ret = weft_worker_create(p->ctx, NULL, &p->worker);
 	if (!ret)
 		return APP_OK;
@@ -581,7 +381,7 @@ static int make_ep(struct peer *p, const void *address, size_t length, struct we
 	char what[64];
 	int ret;
 
-	reason_forget();
+	reason_begin();
 	ret = weft_ep_create(p->worker, &params, ep);
 	if (!ret)
 		return APP_OK;
@@ -760,41 +560,4 @@ int peer_end(struct peer *p, int exit_code)
 	weft_context_destroy(p->ctx);
 	p->ctx = NULL;
 	return exit_code;
-}
-
-/* ---- the main() of programs with a peer ----------------------------------------------------- */
-
-int program_connect(struct peer *p, const struct peer_options *options, int eal_count,
-		    char **eal_words)
-{
-	int ret;
-
-	*p = (struct peer){.opts = options};
-	ret = eal_start(eal_count, eal_words, options->config, options->core);
-	if (!ret)
-		ret = peer_init(p, options);
-	if (!ret)
-		ret = peer_open(p);
-	if (!ret)
-		ret = peer_meet(p);
-	return ret ? ret : peer_connect(p);
-}
-
-int program_main(const struct program *p, struct peer_options *options, int argc, char **argv)
-{
-	char **eal_words;
-	int eal_count, ret = APP_OK;
-
-	cli_program = p->name;
-	cli_server = p->server;
-	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
-	sys_catch_signals();
-	if (!cli_wants_help(argc, argv))
-		ret = peer_options_init(options);
-	if (!ret)
-		ret = p->parse(options, argc, argv);
-	if (!ret)
-		ret = p->run(options, eal_count, eal_words);
-	weft_config_release(options->config);
-	return ret < 0 ? APP_OK : ret;
 }

@@ -9,9 +9,6 @@
  *
  * A loop on the datapath calls peer_poll(): progress, and every millisecond a check of the TCP
  * connection and of signals.
- *
- * peer.c also has what all programs with a peer share: main(), the reason of a failure, and the
- * losses of lanes for the last line of output.
  */
 #ifndef APP_PEER_H
 #define APP_PEER_H
@@ -24,7 +21,6 @@
 
 #include "common/cli.h"
 #include "common/oob.h"
-#include "common/options.h"
 #include "weft.h"
 
 /** Options that every two-ended program has. */
@@ -40,22 +36,6 @@ struct peer_options {
 	bool counters;         /**< print the counters of the lanes at the end */
 	unsigned int parallel; /**< client: connections; 0 = 1 */
 };
-
-/** Defaults, and the configuration from the environment. @return APP_OK or an exit code */
-int peer_options_init(struct peer_options *opts);
-
-/** These options, for the table of a program whose options begin with struct peer_options. */
-extern const struct cli_option peer_option_table[];
-
-/** Set what @p option, "-L" or "-S", is given. @return APP_OK or an exit code */
-int peer_option(void *options, const char *option, const char *value);
-
-/**
- * Host to connect to, or local address: NAME, NAME:PORT, IPV6, [IPV6]:PORT. @return APP_OK or
- * APP_USAGE
- */
-int peer_host(struct peer_options *opts, const char *text);
-int peer_local(struct peer_options *opts, const char *text);
 
 /** The maximum number of connections of a client to its server. */
 #define PEER_PARALLEL 64u
@@ -146,37 +126,5 @@ int peer_fail_op(struct peer *p, const char *what, int status);
  * @return the exit code for eal_exit()
  */
 int peer_end(struct peer *p, int exit_code);
-
-/**
- * Losses on each lane: "sent again: dpdk:0 12 frames, dpdk:1 0; dropped here: dpdk:0 3, dpdk:1 0".
- * The endpoint counts frames sent again, the interface counts dropped ones. Duplicates and frames
- * for other hosts are not among the dropped ones.
- */
-void lane_losses(struct peer *p, char *buf, size_t size);
-
-/** A program: its own options begin with struct peer_options. */
-struct program {
-	const char *name;
-	const char *server; /**< see cli_server */
-	/** @return 0, an exit code, or -1: --help or --version is done */
-	int (*parse)(void *options, int argc, char **argv);
-	/** @return exit code */
-	int (*run)(void *options, int eal_count, char **eal_words);
-};
-
-/**
- * Split the command line, catch signals, read configuration, parse, run. The caller ends with
- * eal_exit(), after it has freed what its options hold.
- * @return exit code
- */
-int program_main(const struct program *p, struct peer_options *options, int argc, char **argv);
-
-/**
- * The common start of a program: the EAL, the lanes, the out-of-band connection, the endpoint. The
- * caller calls peer_end() afterwards, also after a failure.
- * @return APP_OK or an exit code after an error message
- */
-int program_connect(struct peer *p, const struct peer_options *options, int eal_count,
-		    char **eal_words);
 
 #endif /* APP_PEER_H */

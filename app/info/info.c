@@ -13,7 +13,7 @@
 
 #include "common/cli.h"
 #include "common/eal_start.h"
-#include "common/peer.h"
+#include "common/program.h"
 #include "drivers/dpdk/port/eal.h"
 #include "drivers/dpdk/port/lane_opts.h"
 #include "drivers/dpdk/port/nic_state.h"

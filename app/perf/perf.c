@@ -8,7 +8,7 @@
 
 #include "common/eal_start.h"
 #include "common/gnuplot.h"
-#include "common/options.h"
+#include "common/program.h"
 #include "perf/perf.h"
 #include "perf/run.h"
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/peer.h"
+#include "common/program.h"
 #include "perf/flow.h"
 #include "perf/print.h"
 #include "perf/run.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "app/common/eal_start.h"
-#include "app/common/peer.h"
+#include "app/common/program.h"
 
 #define TAG_TO_SERVER 0x7743415400000001ull
 
