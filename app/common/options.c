@@ -3,6 +3,7 @@
 #include "common/options.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,12 +35,21 @@ struct entries {
 	unsigned int num;
 };
 
+static bool has_option(const struct entries *e, const char *name)
+{
+	for (unsigned int i = 0; name && i < e->num; i++)
+		if (e->at[i]->name && strcmp(e->at[i]->name, name) == 0)
+			return true;
+	return false;
+}
+
+/* An option of the program takes the place of a common one of that name. */
 static void entries_add(struct entries *e, const struct cli_option *o)
 {
 	for (; o->name || o->table || o->heading; o++) {
 		if (o->table)
 			entries_add(e, o->table);
-		else if (e->num < OPTIONS_MAX)
+		else if (e->num < OPTIONS_MAX && !has_option(e, o->name))
 			e->at[e->num++] = o;
 	}
 }
@@ -256,9 +266,9 @@ static void getopt_words_make(struct getopt_words *g, const struct entries *e)
 /* @return APP_OK, an exit code, or -1: a text was printed */
 static int print_text(const struct cli_command *cmd, const struct cli_option *o, const char *format)
 {
-	if (o == &common[0]) {
+	if (strcmp(o->name, "help") == 0) {
 		print_help(cmd, stdout);
-	} else if (o == &common[1]) {
+	} else if (strcmp(o->name, "version") == 0) {
 		fputs(weft_build_info(), stdout);
 	} else if (strcmp(format, "manual") == 0) {
 		print_manual(cmd, stdout);
@@ -268,7 +278,10 @@ static int print_text(const struct cli_command *cmd, const struct cli_option *o,
 		cli_error("--print-options takes manual or completion, not '%s'", format);
 		return APP_USAGE;
 	}
-	return -1;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return -1;
+	cli_error("standard output: %s", strerror(errno));
+	return APP_FAIL;
 }
 
 static int option_set(const struct cli_option *o, void *options, const char *value)

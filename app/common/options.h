@@ -4,8 +4,9 @@
  * The options of a program as a table, from which come the parser, --help, the completion of bash,
  * and the list of options of the manual page.
  *
- * Each program has -h, --help and --version in addition. A hidden option prints the two texts of
- * the build: "--print-options manual" or "--print-options completion".
+ * Each program has -h, --help and --version in addition. An entry of the program that is named so
+ * and sets nothing takes the place of the common one, as -v for --version. A hidden option prints
+ * the two texts of the build: "--print-options manual" or "--print-options completion".
  */
 #ifndef APP_OPTIONS_H
 #define APP_OPTIONS_H

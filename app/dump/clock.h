@@ -14,7 +14,7 @@
 #define DUMP_CLOCK_H
 
 #include "dump/decode.h"
-#include "dump/dump.h"
+#include "dump/file.h"
 
 #define SURVEY_HOLES 1024u
 #define SURVEY_MACS 16u

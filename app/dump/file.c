@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "dump/dump.h"
 #include "dump/file.h"
 #include "lane_tap.h"
 

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#define DUMP_FILES 64 /* captures that are read together */
 #define DUMP_IFACES 256
 
 enum dump_way { DUMP_WAY_UNKNOWN, DUMP_IN, DUMP_OUT };

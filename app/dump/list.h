@@ -24,6 +24,8 @@ struct list_top {
 	uint64_t count; /**< of all candidates */
 };
 
+struct dump_options;
+
 struct list {
 	const struct dump_options *o;
 	struct report *r;
@@ -57,11 +59,5 @@ void list_unanswered(const struct list *l, list_sentence_cb cb, void *arg);
 
 /** "tag 0x101", "am 3", "put", ... @return buf */
 const char *list_what(const struct msg *m, char *buf, size_t size);
-
-/* Values of options that select messages. @return 0, or -EINVAL after an error message */
-int dump_option_tag(struct dump_options *o, const char *value);
-int dump_option_size(struct dump_options *o, const char *value);
-int dump_option_time(struct dump_options *o, const char *value);
-int dump_option_took(struct dump_options *o, const char *value);
 
 #endif /* DUMP_LIST_H */

@@ -8,6 +8,7 @@
 #include "dump/clock.h"
 #include "dump/frames.h"
 #include "dump/list.h"
+#include "dump/options.h"
 #include "dump/trace.h"
 #include "dump/verdict.h"
 

@@ -24,7 +24,7 @@
 #include <string.h>
 
 #include "dump/decode.h"
-#include "dump/dump.h"
+#include "dump/file.h"
 
 /* ---- histograms of times: quantiles to within an eighth, in constant memory */
 

@@ -11,6 +11,7 @@
 
 #include "dump/anomaly.h"
 #include "dump/clock.h"
+#include "dump/options.h"
 #include "dump/trace.h"
 
 /* Three lines for each fault, and one with the number of those left out: 24 lines in all. */

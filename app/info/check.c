@@ -465,30 +465,7 @@ static int server(uint16_t port)
 	return ret;
 }
 
-int info_check(int argc, char **argv)
+int info_check(const char *host, uint16_t port)
 {
-	uint16_t port = CLI_DEFAULT_PORT;
-	char host[256] = "";
-	bool listens = false;
-
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "-l") || !strcmp(argv[i], "--listen")) {
-			listens = true;
-		} else if ((!strcmp(argv[i], "-p") || !strcmp(argv[i], "--port")) && i + 1 < argc) {
-			if (cli_port(argv[++i], &port))
-				return APP_USAGE;
-		} else if (argv[i][0] != '-' && !host[0]) {
-			if (cli_host_port(argv[i], host, sizeof(host), &port))
-				return APP_USAGE;
-		} else {
-			cli_error("--check does not take '%s'; see --help", argv[i]);
-			return APP_USAGE;
-		}
-	}
-	if (listens == (host[0] != '\0')) {
-		cli_error("--check takes either the HOST[:PORT] of the other end, or -l to be that "
-			  "end; see --help");
-		return APP_USAGE;
-	}
-	return listens ? server(port) : client(host, port);
+	return host ? client(host, port) : server(port);
 }

@@ -6,7 +6,9 @@
 #ifndef INFO_CHECK_H
 #define INFO_CHECK_H
 
-/** @param argv  begins with "--check". @return APP_OK or an exit code */
-int info_check(int argc, char **argv);
+#include <stdint.h>
+
+/** @param host  of the other end; NULL: be that end. @return APP_OK or an exit code */
+int info_check(const char *host, uint16_t port);
 
 #endif /* INFO_CHECK_H */

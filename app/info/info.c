@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "common/cli.h"
 #include "common/eal_start.h"
+#include "common/options.h"
 #include "common/program.h"
 #include "drivers/dpdk/port/eal.h"
 #include "drivers/dpdk/port/lane_opts.h"
@@ -218,69 +220,15 @@ static int info_lane_options(const char *name)
 
 #define LINK_SECONDS 6
 
-static const char help[] =
-	"usage: weft-info [EAL ARGUMENTS --] options\n"
-	"       weft-info protocols --lanes FILE [options]   see weft-info protocols --help\n"
-	"       weft-info --capture [start,FILE[,OPTIONS] | filter,EXPR | stop] [--pid PID]\n"
-	"                        capture in a process that runs; without words: its state\n"
-	"       weft-info --recorder [--pid PID]   the process writes its flight recorder's file\n"
-	"       weft-info --metrics [--listen [HOST:]PORT] [--pid PID]\n"
-	"                        counters of all processes, for Prometheus; with --listen over\n"
-	"                        HTTP at /metrics (127.0.0.1 without HOST)\n"
-	"       weft-info --live [--once] [--pid PID]   rates of their lanes, every second, and\n"
-	"                        the slowest peers\n"
-	"       weft-info --show lanes|endpoints|paths|thresholds|counters [--pid PID]\n"
-	"                        the state of their workers\n"
-	"       weft-info --check HOST[:PORT]       why do lanes to that host not work? It needs\n"
-	"       weft-info --check -l [-p PORT]      there; a verdict comes within 3 s\n"
-	"\n"
-	"  -v, --version          version and build\n"
-	"  -c, --config           all WEFT_ variables with type, default and help, as they are "
-	"set now,\n"
-	"                         and the source of each value: default, file and line, "
-	"environment,\n"
-	"                         or program (-S, -L)\n"
-	"  -C, --changed          only those that differ from their default\n"
-	"  -A, --all              with -c: also those for tests, which weft-config(7) does not "
-	"have\n"
-	"  -d, --devices          the interfaces that a program started like this would use, with "
-	"all their\n"
-	"                         attributes; needs the EAL, and the rights it needs; NICs get 5 "
-	"s for\n"
-	"                         their link to come\n"
-	"  -o, --lane-options IFNAME\n"
-	"                         options that a lane on the NIC of this kernel interface needs "
-	"(ip=,gw=,\n"
-	"                         mtu=, PCI address), to be kept before the NIC is bound to "
-	"DPDK's driver\n"
-	"  -n, --counters         with -d: all counters of the interfaces too\n"
-	"  -L, --lanes LIST       lanes to use, as WEFT_LANES, e.g. 'dpdk:0,mtu=9000;dpdk:1'\n"
-	"  -S, --set NAME=VALUE   set a configuration variable\n"
-	"  -h, --help             this text\n"
-	"\n"
-	"Arguments before a \"--\" are the EAL's; without one the EAL gets WEFT_EAL_ARGS.\n"
-	"Exit code: 0 all well, 1 no interface could be opened, a device that the EAL was given\n"
-	"is no port, there is no interface of that name, no process answers or it refuses,\n"
-	"the verdict of --check is a fault,\n"
-	"2 wrong usage.\n";
-
-static const char shorts[] = ":vcCAdnhL:S:o:";
-static const struct option longs[] = {{"version", no_argument, NULL, 'v'},
-				      {"config", no_argument, NULL, 'c'},
-				      {"changed", no_argument, NULL, 'C'},
-				      {"all", no_argument, NULL, 'A'},
-				      {"devices", no_argument, NULL, 'd'},
-				      {"lane-options", required_argument, NULL, 'o'},
-				      {"counters", no_argument, NULL, 'n'},
-				      {"lanes", required_argument, NULL, 'L'},
-				      {"set", required_argument, NULL, 'S'},
-				      {"help", no_argument, NULL, 'h'},
-				      {0}};
-
 struct info {
 	struct peer_options opts;
-	bool version, config, changed, all, devices, counters;
+	struct info_running running;
+	bool config, changed, all, devices, counters;
 	const char *interface;
+	/* --check */
+	bool check, serve;
+	char host[256];
+	uint16_t port;
 };
 
 /* ---- interfaces */
@@ -388,52 +336,171 @@ static int print_devices(struct info *info)
 
 /* ---- options */
 
-static int parse(struct info *info, int argc, char **argv)
+/* Only -c, -C and -d use the configuration: without them a wrong variable is no error. */
+static int option_config(void *options, const char *option, const char *value)
 {
-	int c, ret;
+	if (((struct info *)options)->opts.config)
+		return peer_option(options, option, value);
+	cli_error("%s is for -c, -C and -d", option);
+	return APP_USAGE;
+}
 
-	while ((c = cli_getopt(argc, argv, shorts, longs)) != -1) {
-		switch (c) {
-		case 'v':
-			info->version = true;
-			break;
-		case 'c':
-			info->config = true;
-			break;
-		case 'C':
-			info->changed = true;
-			break;
-		case 'A':
-			info->all = true;
-			break;
-		case 'n':
-			info->counters = true;
-			/* fall through */
-		case 'd':
-			info->devices = true;
-			break;
-		case 'o':
-			info->interface = optarg;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return -1;
-		case '?':
-			return APP_USAGE;
-		default:
-			ret = peer_option(&info->opts, c == 'L' ? "-L" : "-S", optarg);
-			if (ret)
-				return ret;
-		}
-	}
-	if (optind < argc) {
-		cli_error("'%s' is no option; see --help", argv[optind]);
-		return APP_USAGE;
-	}
-	if (info->version || info->config || info->changed || info->devices || info->interface)
+static int option_interface(void *options, const char *option, const char *value)
+{
+	(void)option;
+	((struct info *)options)->interface = value;
+	return APP_OK;
+}
+
+static int option_show(void *options, const char *option, const char *value)
+{
+	((struct info *)options)->running.show = value;
+	return info_show_check(option, value);
+}
+
+static int option_listen(void *options, const char *option, const char *value)
+{
+	(void)option;
+	((struct info *)options)->running.listen = value;
+	return APP_OK;
+}
+
+static int option_port(void *options, const char *option, const char *value)
+{
+	(void)option;
+	return cli_port(value, &((struct info *)options)->port) ? APP_USAGE : APP_OK;
+}
+
+static const struct cli_option table[] = {
+	{"version", 'v', NULL, "version and build"},
+	{"config", 'c', NULL,
+	 "all WEFT_ variables with type, default and help, as they are set now, and the source of "
+	 "each value: default, file and line, environment, or program (-S, -L)",
+	 .flag = offsetof(struct info, config)},
+	{"changed", 'C', NULL, "only those that differ from their default",
+	 .flag = offsetof(struct info, changed)},
+	{"all", 'A', NULL, "with -c: also those for tests, which weft-config(7) does not have",
+	 .flag = offsetof(struct info, all)},
+	{"devices", 'd', NULL,
+	 "the interfaces that a program started like this would use, with all their attributes; "
+	 "needs the EAL, and the rights it needs; NICs get 5 s for their link to come",
+	 .flag = offsetof(struct info, devices)},
+	{"lane-options", 'o', "IFNAME",
+	 "options that a lane on the NIC of this kernel interface needs (ip=, gw=, mtu=, PCI "
+	 "address), to be kept before the NIC is bound to DPDK's driver",
+	 .set = option_interface},
+	{"counters", 'n', NULL, "as -d, with all counters of the interfaces",
+	 .flag = offsetof(struct info, counters)},
+	{"lanes", 'L', "LIST", "lanes to use, as WEFT_LANES, e.g. 'dpdk:0,mtu=9000;dpdk:1'",
+	 .set = option_config},
+	{"set", 'S', "NAME=VALUE", "set a configuration variable", .set = option_config},
+	{"help", 'h', NULL, "this text"},
+	{.heading = "Running processes"},
+	{"capture", 0, NULL,
+	 "capture in a running process. WORDS are start,FILE[,OPTIONS] or filter,EXPR or stop; "
+	 "without them its state is printed",
+	 .flag = offsetof(struct info, running.capture)},
+	{"recorder", 0, NULL, "the process writes its flight recorder's file",
+	 .flag = offsetof(struct info, running.recorder)},
+	{"metrics", 0, NULL, "counters of all processes, for Prometheus",
+	 .flag = offsetof(struct info, running.metrics)},
+	{"listen", 0, "[HOST:]PORT",
+	 "with --metrics: over HTTP at /metrics (127.0.0.1 without HOST)", .set = option_listen},
+	{"live", 0, NULL, "rates of their lanes, every second, and the slowest peers",
+	 .flag = offsetof(struct info, running.live)},
+	{"once", 0, NULL, "with --live: one second only",
+	 .flag = offsetof(struct info, running.once)},
+	{"show", 0, "WHAT",
+	 "the state of their workers: lanes, endpoints, paths, thresholds or counters",
+	 .set = option_show},
+	{"pid", 0, "PID", "only this process",
+	 .number = {offsetof(struct info, running.pid), 1, INT32_MAX}},
+	{.heading = "Two hosts"},
+	{"check", 0, NULL,
+	 "why do lanes to HOST not work? HOST needs weft-info --check -l; a verdict comes within "
+	 "3 s",
+	 .flag = offsetof(struct info, check)},
+	{"serve", 'l', NULL, "with --check: be the other end, and wait for one check",
+	 .flag = offsetof(struct info, serve)},
+	{"port", 'p', "PORT", "with --check -l: the TCP port (13377)", .set = option_port},
+	{0},
+};
+
+static const struct cli_command command = {
+	.name = "weft-info",
+	.usage = "usage: weft-info [EAL ARGUMENTS --] options\n"
+		 "       weft-info --capture [WORDS] [--pid PID]\n"
+		 "       weft-info --recorder | --metrics | --live | --show WHAT [--pid PID]\n"
+		 "       weft-info --check HOST[:PORT] | --check -l [-p PORT]\n"
+		 "       weft-info protocols --lanes FILE [options]   see weft-info protocols "
+		 "--help\n"
+		 "\n",
+	.options = table,
+	.after = {"\n"
+		  "Arguments before a \"--\" are the EAL's; without one the EAL gets "
+		  "WEFT_EAL_ARGS.\n"
+		  "Exit code: 0 all well, 1 no interface could be opened, a device that the EAL "
+		  "was given\n"
+		  "is no port, there is no interface of that name, no process answers or it "
+		  "refuses,\n"
+		  "the verdict of --check is a fault,\n"
+		  "2 wrong usage.\n"},
+};
+
+static int wrong(const char *sentence)
+{
+	cli_error("%s; see --help", sentence);
+	return APP_USAGE;
+}
+
+/* Do the options belong together? */
+static int complete(const struct info *info)
+{
+	const struct info_running *r = &info->running;
+	int commands =
+		r->capture + r->recorder + r->metrics + r->live + (r->show != NULL) + info->check;
+
+	if (commands > 1)
+		return wrong("choose one of --capture, --recorder, --metrics, --live, --show and "
+			     "--check");
+	if (r->listen && !r->metrics)
+		return wrong("--listen is for --metrics");
+	if (r->once && !r->live)
+		return wrong("--once is for --live");
+	if (r->pid && !info_is_running(r))
+		return wrong("--pid is for --capture, --recorder, --metrics, --live and --show");
+	if ((info->serve || info->port != CLI_DEFAULT_PORT) && !info->check)
+		return wrong("-l and -p are for --check");
+	if (info->check && info->serve == (info->host[0] != '\0'))
+		return wrong("--check takes either the HOST[:PORT] of the other end, or -l to be "
+			     "that end");
+	if (commands && (info->config || info->changed || info->devices || info->interface))
+		return wrong("-c, -C, -d and -o do not go with the commands for running processes "
+			     "and hosts");
+	if (commands || info->config || info->changed || info->devices || info->interface)
 		return APP_OK;
 	cli_error("choose what to show: -v (version), -c (configuration), -d (interfaces) or "
 		  "-o (a kernel interface's lane options); see --help");
+	return APP_USAGE;
+}
+
+/* @param[out] words  of --capture. @return APP_OK, an exit code, or -1: a text was printed */
+static int parse(struct info *info, int argc, char **argv, const char **words)
+{
+	int ret = cli_options_parse(&command, info, argc, argv);
+
+	*words = "";
+	if (ret)
+		return ret;
+	info->devices = info->devices || info->counters;
+	if (optind < argc && info->running.capture)
+		*words = argv[optind++];
+	else if (optind < argc && info->check &&
+		 cli_host_port(argv[optind++], info->host, sizeof(info->host), &info->port))
+		return APP_USAGE;
+	if (optind == argc)
+		return complete(info);
+	cli_error("'%s' is no option; see --help", argv[optind]);
 	return APP_USAGE;
 }
 
@@ -452,8 +519,6 @@ static int show(struct info *info, int eal_count, char **eal_words)
 		(info->all ? WEFT_CONFIG_PRINT_F_ALL : 0) | WEFT_CONFIG_PRINT_F_ORIGIN;
 	int ret = APP_OK;
 
-	if (info->version)
-		fputs(weft_build_info(), stdout);
 	if (info->config || info->changed)
 		weft_config_print(info->opts.config, stdout, flags);
 	if (info->interface)
@@ -470,9 +535,23 @@ static int show(struct info *info, int eal_count, char **eal_words)
 	return ret;
 }
 
+/* These need no configuration, and work also with a wrong one. */
+static bool needs_config(int argc, char **argv)
+{
+	static const char *const others[] = {"--capture", "--recorder", "--metrics",
+					     "--live",    "--show",     "--check"};
+
+	for (int i = 1; i < argc; i++)
+		for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++)
+			if (!strcmp(argv[i], others[k]))
+				return false;
+	return !cli_wants_help(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
-	struct info info = {0};
+	struct info info = {.port = CLI_DEFAULT_PORT};
+	const char *words = "";
 	char **eal_words;
 	int eal_count, ret = APP_OK;
 
@@ -480,16 +559,16 @@ int main(int argc, char **argv)
 	/* This needs only a file, and no EAL. */
 	if (argc > 1 && strcmp(argv[1], "protocols") == 0)
 		return info_protocols(argc - 1, argv + 1);
-	if (argc > 1 && strcmp(argv[1], "--check") == 0)
-		return info_check(argc - 1, argv + 1);
-	if (argc > 1 && info_is_running(argv[1]))
-		return info_running(argc - 1, argv + 1);
 	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
-	if (!cli_wants_help(argc, argv))
+	if (needs_config(argc, argv))
 		ret = peer_options_init(&info.opts);
 	if (!ret)
-		ret = parse(&info, argc, argv);
-	if (!ret)
+		ret = parse(&info, argc, argv, &words);
+	if (!ret && info.check)
+		ret = info_check(info.host[0] ? info.host : NULL, info.port);
+	else if (!ret && info_is_running(&info.running))
+		ret = info_running(&info.running, words);
+	else if (!ret)
 		ret = show(&info, eal_count, eal_words);
 	weft_config_release(info.opts.config);
 	return eal_exit(ret < 0 ? APP_OK : ret);

@@ -9,6 +9,7 @@
 
 #include "common/cli.h"
 #include "common/gnuplot.h"
+#include "common/options.h"
 #include "info/protocols.h"
 #include "weft_plan.h"
 
@@ -238,36 +239,6 @@ static int info_graph(const struct weft_plan *plan, enum weft_op op, const char 
 
 /* ---- options and tables --------------------------------------------------------------------- */
 
-static const char help[] =
-	"usage: weft-info protocols --lanes FILE [options]\n"
-	"\n"
-	"Prints which protocol Weft would use for which message size over some lanes, and why. The "
-	"lanes come\n"
-	"from a file: no port, no EAL and no rights are needed. Running programs print the same "
-	"about their own\n"
-	"lanes with WEFT_PROTO_INFO=y.\n"
-	"\n"
-	"  -L, --lanes FILE       profile of the lanes ('-': standard input); see weft-info(1) "
-	"and share/doc/weft/profiles of the prefix\n"
-	"  -o, --op OPERATION     tag_send (default), tag_send_sync, am_send, put, get, amo,\n"
-	"                         amo_fetch (or fadd, cswap), rndv_data\n"
-	"  -f, --format FORMAT    table (default), csv or text\n"
-	"  -e, --explain SIZE     the time of each protocol for this size, term by term\n"
-	"  -g, --graph FILE       draw the curves with gnuplot into FILE (.svg or .png)\n"
-	"  -S, --set NAME=VALUE   set a configuration variable, e.g. RNDV_THRESH=model\n"
-	"  -h, --help             this text\n"
-	"\n"
-	"Exit code: 0 all well, 1 the lanes do not carry the operation or nothing could be "
-	"written, 2 wrong usage\n"
-	"or profile.\n";
-
-static const char shorts[] = ":L:o:f:e:g:S:h";
-static const struct option longs[] = {
-	{"lanes", required_argument, NULL, 'L'},  {"op", required_argument, NULL, 'o'},
-	{"format", required_argument, NULL, 'f'}, {"explain", required_argument, NULL, 'e'},
-	{"graph", required_argument, NULL, 'g'},  {"set", required_argument, NULL, 'S'},
-	{"help", no_argument, NULL, 'h'},         {0}};
-
 struct options {
 	const char *lanes, *graph;
 	enum weft_op op;
@@ -277,10 +248,19 @@ struct options {
 	struct weft_config *config;
 };
 
-static int set_format(struct options *o, const char *text)
+static int set_lanes(void *options, const char *option, const char *text)
+{
+	(void)option;
+	((struct options *)options)->lanes = text;
+	return APP_OK;
+}
+
+static int set_format(void *options, const char *option, const char *text)
 {
 	static const char *const names[] = {"table", "csv", "text"};
+	struct options *o = options;
 
+	(void)option;
 	o->format_given = true;
 	for (int i = 0; i < 3; i++) {
 		if (strcmp(text, names[i]) == 0) {
@@ -292,12 +272,13 @@ static int set_format(struct options *o, const char *text)
 	return APP_USAGE;
 }
 
-static int set_op(struct options *o, const char *text)
+static int set_op(void *options, const char *option, const char *text)
 {
 	int op = weft_op_find(text);
 
+	(void)option;
 	if (op >= 0) {
-		o->op = (enum weft_op)op;
+		((struct options *)options)->op = (enum weft_op)op;
 		return APP_OK;
 	}
 	cli_error("--op '%s': expected tag_send, tag_send_sync, am_send, put, get, amo, amo_fetch, "
@@ -306,61 +287,80 @@ static int set_op(struct options *o, const char *text)
 	return APP_USAGE;
 }
 
-static int set_config(struct options *o, char *text)
+static int set_size(void *options, const char *option, const char *text)
 {
-	char *eq = strchr(text, '=');
+	struct options *o = options;
+
+	(void)option;
+	o->explain = true;
+	return cli_size("--explain", text, &o->size) ? APP_USAGE : APP_OK;
+}
+
+static int set_config(void *options, const char *option, const char *text)
+{
+	const char *eq = strchr(text, '=');
+	char name[64];
 	int rc;
 
-	if (!eq) {
+	(void)option;
+	if (!eq || (size_t)(eq - text) >= sizeof(name)) {
 		cli_error("--set '%s': expected NAME=VALUE", text);
 		return APP_USAGE;
 	}
-	*eq = '\0';
-	rc = weft_config_modify(o->config, text, eq + 1);
+	snprintf(name, sizeof(name), "%.*s", (int)(eq - text), text);
+	rc = weft_config_modify(((struct options *)options)->config, name, eq + 1);
 	/* The library has logged the error. */
 	return rc < 0 ? APP_USAGE : APP_OK;
 }
 
-static int set_graph(struct options *o, const char *text)
+static int set_graph(void *options, const char *option, const char *text)
 {
-	o->graph = text;
+	(void)option;
+	((struct options *)options)->graph = text;
 	return gnuplot_check_name(text);
 }
 
-static int option(struct options *o, int c)
-{
-	switch (c) {
-	case 'L':
-		o->lanes = optarg;
-		return APP_OK;
-	case 'o':
-		return set_op(o, optarg);
-	case 'f':
-		return set_format(o, optarg);
-	case 'e':
-		o->explain = true;
-		return cli_size("--explain", optarg, &o->size) ? APP_USAGE : APP_OK;
-	case 'g':
-		return set_graph(o, optarg);
-	case 'S':
-		return set_config(o, optarg);
-	case 'h':
-		fputs(help, stdout);
-		return -1;
-	default:
-		return APP_USAGE;
-	}
-}
+static const struct cli_option table[] = {
+	{"lanes", 'L', "FILE",
+	 "profile of the lanes ('-': standard input); see weft-info(1) and "
+	 "share/doc/weft/profiles of the prefix",
+	 .set = set_lanes},
+	{"op", 'o', "OPERATION",
+	 "tag_send (default), tag_send_sync, am_send, put, get, amo, amo_fetch (or fadd, cswap), "
+	 "rndv_data",
+	 .set = set_op},
+	{"format", 'f', "FORMAT", "table (default), csv or text", .set = set_format},
+	{"explain", 'e', "SIZE", "the time of each protocol for this size, term by term",
+	 .set = set_size},
+	{"graph", 'g', "FILE", "draw the curves with gnuplot into FILE (.svg or .png)",
+	 .set = set_graph},
+	{"set", 'S', "NAME=VALUE", "set a configuration variable, e.g. RNDV_THRESH=model",
+	 .set = set_config},
+	{0},
+};
+
+static const struct cli_command command = {
+	.name = "weft-info protocols",
+	.usage = "usage: weft-info protocols --lanes FILE [options]\n"
+		 "\n"
+		 "Prints which protocol Weft would use for which message size over some lanes, and "
+		 "why. The lanes come\n"
+		 "from a file: no port, no EAL and no rights are needed. Running programs print "
+		 "the same about their own\n"
+		 "lanes with WEFT_PROTO_INFO=y.\n"
+		 "\n",
+	.options = table,
+	.after = {"\nExit code: 0 all well, 1 the lanes do not carry the operation or nothing "
+		  "could be written, 2 wrong usage\n"
+		  "or profile.\n"},
+};
 
 static int parse(struct options *o, int argc, char **argv)
 {
-	int c, ret;
+	int ret = cli_options_parse(&command, o, argc, argv);
 
-	while ((c = cli_getopt(argc, argv, shorts, longs)) != -1) {
-		ret = option(o, c);
-		if (ret)
-			return ret;
-	}
+	if (ret)
+		return ret;
 	if (optind < argc) {
 		cli_error("'%s' is no option of protocols; see weft-info protocols --help",
 			  argv[optind]);
@@ -418,11 +418,7 @@ int info_protocols(int argc, char **argv)
 	struct weft_plan *plan = NULL;
 	int ret;
 
-	if (cli_wants_help(argc, argv)) {
-		fputs(help, stdout);
-		return APP_OK;
-	}
-	if (weft_config_read(&o.config) < 0) {
+	if (!cli_wants_help(argc, argv) && weft_config_read(&o.config) < 0) {
 		cli_error("the configuration is invalid (see above); weft-info -c lists all "
 			  "variables");
 		return APP_USAGE;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -337,12 +336,14 @@ static int show(const char *what, struct query_process *list, unsigned int n)
 	return error ? APP_FAIL : APP_OK;
 }
 
-static bool is_shown(const char *what)
+int info_show_check(const char *option, const char *value)
 {
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
-		if (!strcmp(what, shown[i]))
-			return true;
-	return false;
+		if (!strcmp(value, shown[i]))
+			return APP_OK;
+	cli_error("%s takes one of lanes, endpoints, paths, thresholds, counters, not '%s'", option,
+		  value);
+	return APP_USAGE;
 }
 
 /* ---- commands ------------------------------------------------------------------------------- */
@@ -377,15 +378,9 @@ static int command(struct query_process *p, const char *path, const char *words)
 	return sentence ? APP_FAIL : APP_OK;
 }
 
-bool info_is_running(const char *option)
+bool info_is_running(const struct info_running *o)
 {
-	static const char *const all[] = {"--capture", "--recorder", "--metrics", "--live",
-					  "--show"};
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (!strcmp(option, all[i]))
-			return true;
-	return false;
+	return o->capture || o->recorder || o->metrics || o->live || o->show;
 }
 
 /* A process may have two sockets; a command for it goes to one of them. */
@@ -397,17 +392,17 @@ static bool is_one(const struct query_process *list, unsigned int n)
 	return true;
 }
 
-static int run(const char *what, struct query_process *list, unsigned int n, const char *words,
-	       bool once)
+static int run(const struct info_running *o, struct query_process *list, unsigned int n,
+	       const char *words)
 {
-	if (!strcmp(what, "--metrics")) {
+	if (o->metrics) {
 		info_metrics(stdout, list, n);
 		return APP_OK;
 	}
-	if (!strcmp(what, "--show"))
-		return show(words, list, n);
-	if (!strcmp(what, "--live")) {
-		info_live(list, n, once);
+	if (o->show)
+		return show(o->show, list, n);
+	if (o->live) {
+		info_live(list, n, o->once);
 		return APP_OK;
 	}
 	if (!is_one(list, n)) {
@@ -417,71 +412,25 @@ static int run(const char *what, struct query_process *list, unsigned int n, con
 				fprintf(stderr, "  --pid %ld\n", list[i].pid);
 		return APP_USAGE;
 	}
-	return command(&list[0], !strcmp(what, "--capture") ? "/weft/capture" : "/weft/recorder",
-		       words);
+	return command(&list[0], o->capture ? "/weft/capture" : "/weft/recorder", words);
 }
 
-/* @return 0: it is no number */
-static long number(const char *text)
-{
-	char *end;
-	long v = strtol(text, &end, 10);
-
-	return *end ? 0 : v;
-}
-
-static int not_taken(const char *what, const char *word, const char *next)
-{
-	if (!strcmp(word, "--pid"))
-		cli_error("--pid takes the number of a process, not '%s'", next ? next : "");
-	else if (!strcmp(what, "--show"))
-		cli_error("--show takes one of lanes, endpoints, paths, thresholds, counters, "
-			  "not '%s'",
-			  word);
-	else
-		cli_error("%s does not take '%s'; see --help", what, word);
-	return APP_USAGE;
-}
-
-int info_running(int argc, char **argv)
+int info_running(const struct info_running *o, const char *words)
 {
 	static struct query_process list[QUERY_PROCESSES];
-	const char *words = "", *address = NULL;
-	bool once = false, metrics = !strcmp(argv[0], "--metrics");
 	unsigned int n;
-	long pid = 0;
-	int i, ret;
+	int ret;
 
-	for (i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--pid") && i + 1 < argc && number(argv[i + 1]) > 0) {
-			pid = number(argv[++i]);
-		} else if (!strcmp(argv[i], "--listen") && i + 1 < argc &&
-			   !strcmp(argv[0], "--metrics")) {
-			address = argv[++i];
-		} else if (!strcmp(argv[i], "--once") && !strcmp(argv[0], "--live")) {
-			once = true;
-		} else if (!words[0] && argv[i][0] != '-' &&
-			   (!strcmp(argv[0], "--capture") ||
-			    (!strcmp(argv[0], "--show") && is_shown(argv[i])))) {
-			words = argv[i];
-		} else {
-			return not_taken(argv[0], argv[i], argv[i + 1]);
-		}
-	}
-	if (!strcmp(argv[0], "--show") && !words[0]) {
-		cli_error("--show takes one of lanes, endpoints, paths, thresholds, counters");
-		return APP_USAGE;
-	}
-	if (address)
-		return info_listen(address, pid);
-	n = query_find(pid, metrics, list);
+	if (o->listen)
+		return info_listen(o->listen, (long)o->pid);
+	n = query_find((long)o->pid, o->metrics, list);
 	if (n == 0) {
 		cli_error("no process%s responds: it needs a worker and the same user, and with "
 			  "raw lanes DPDK's telemetry (no --no-telemetry)",
-			  pid ? " of that id" : " that uses Weft");
+			  o->pid ? " of that id" : " that uses Weft");
 		return APP_FAIL;
 	}
-	ret = run(argv[0], list, n, words, once);
+	ret = run(o, list, n, words);
 	query_close(list, n);
 	return ret;
 }

@@ -7,10 +7,22 @@
 #define INFO_RUNNING_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/** Is it one of these options? */
-bool info_is_running(const char *option);
-/** @param argv  begins with that option. @return APP_OK or an exit code */
-int info_running(int argc, char **argv);
+/** Options of weft-info about processes that run. */
+struct info_running {
+	bool capture, recorder, metrics, live;
+	bool once;          /**< with live */
+	const char *show;   /**< what of their workers; NULL = nothing */
+	const char *listen; /**< with metrics: [HOST:]PORT */
+	uint64_t pid;       /**< 0 = all */
+};
+
+/** Are these options about processes that run? */
+bool info_is_running(const struct info_running *o);
+/** The value of --show. @return APP_OK, or APP_USAGE after an error message */
+int info_show_check(const char *option, const char *value);
+/** @param words  of --capture; "" = none. @return APP_OK or an exit code */
+int info_running(const struct info_running *o, const char *words);
 
 #endif /* INFO_RUNNING_H */

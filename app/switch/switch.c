@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include "common/cli.h"
 #include "common/eal_start.h"
 #include "common/eth_port.h"
+#include "common/options.h"
 #include "drivers/dpdk/frame/arp.h"
 #include "drivers/dpdk/port/claim.h"
 #include "drivers/dpdk/port/eal.h"
@@ -166,67 +168,17 @@ static void sw_uplink_text(const struct sw *s, char *text, size_t len)
 #define FILES_MAX 2048   /* descriptors of this process; threads.c relies on it */
 #define MTU_INSIDE 9000  /* without an uplink */
 
-static const char help[] =
-	"usage: weft-switch [EAL ARGUMENTS --] [options] [UPLINK | none]\n"
-	"\n"
-	"Gives each process of this host a port, and carries frames between them and over the "
-	"uplink, a\n"
-	"DPDK port. Weft's processes find it automatically. It ends with a signal and prints "
-	"counters; it\n"
-	"prints them on SIGUSR1, too.\n"
-	"\n"
-	"  -n, --ports N          ports for processes (16; at most 64)\n"
-	"  -a, --address IP/BITS[,GATEWAY]\n"
-	"                         IP address of the first port; others have the next ones. With -1 "
-	"that of\n"
-	"                         all (default: link-local addresses)\n"
-	"  -1, --single           one MAC and IP address for all, the uplink's; frames go by UDP "
-	"port. For\n"
-	"                         clouds that require it; needs -a (the default for net_ena, "
-	"net_gve,\n"
-	"                         net_netvsc)\n"
-	"  -u, --per-user N       ports for one user other than the switch's (3/4 of all); the "
-	"others are\n"
-	"                         for users without a port\n"
-	"  -M, --mode OCTAL       mode of the sockets: which users may request a port (660)\n"
-	"  -p, --path PATH        the well-known socket (" WEFT_SWITCH_SOCKET ")\n"
-	"  -m, --mtu BYTES        longest packet (the uplink's; without one 9000)\n"
-	"  -v, --vlan N[,N...]    VLAN tags that frames may have, in both directions (none, "
-	"untagged only)\n"
-	"  -P, --udp-port N       with -1: UDP port of the first port (9338)\n"
-	"  -S, --sleep US         sleep for US microseconds while no frames come (50; 0: "
-	"never)\n"
-	"  -h, --help             this text\n"
-	"      --version          version and build\n"
-	"\n"
-	"Exit code: 0 ended by a signal, 1 could not start, 2 wrong usage.\n";
-
-enum { OPT_VERSION = 256 };
-
-static const char shorts[] = ":n:a:1u:M:p:m:v:P:S:h";
-static const struct option longs[] = {{"ports", required_argument, NULL, 'n'},
-				      {"address", required_argument, NULL, 'a'},
-				      {"single", no_argument, NULL, '1'},
-				      {"per-user", required_argument, NULL, 'u'},
-				      {"mode", required_argument, NULL, 'M'},
-				      {"path", required_argument, NULL, 'p'},
-				      {"mtu", required_argument, NULL, 'm'},
-				      {"udp-port", required_argument, NULL, 'P'},
-				      {"vlan", required_argument, NULL, 'v'},
-				      {"sleep", required_argument, NULL, 'S'},
-				      {"help", no_argument, NULL, 'h'},
-				      {"version", no_argument, NULL, OPT_VERSION},
-				      {0}};
-
 struct options {
-	struct sw sw;
-	uint32_t ip;
 	const char *uplink;
+	uint32_t ip;
+	uint64_t ports, per_user, mtu, udp_port, sleep_us;
+	struct sw sw;
 };
 
-static int bad_address(const char *text)
+static int bad_address(const char *option, const char *text)
 {
-	cli_error("-a takes IP/BITS[,GATEWAY], such as 10.0.0.16/24,10.0.0.1, not '%s'", text);
+	cli_error("%s takes IP/BITS[,GATEWAY], such as 10.0.0.16/24,10.0.0.1, not '%s'", option,
+		  text);
 	return APP_USAGE;
 }
 
@@ -240,32 +192,35 @@ static bool read_ip(const char *text, uint32_t *ip)
 	return weft_lane_is_unicast(*ip);
 }
 
-static int address(struct options *o, const char *text)
+static int option_address(void *options, const char *option, const char *text)
 {
+	struct options *o = options;
 	char ip[64], *slash, *comma, *end;
 	unsigned long prefix;
 
 	if (strlen(text) >= sizeof(ip))
-		return bad_address(text);
+		return bad_address(option, text);
 	snprintf(ip, sizeof(ip), "%s", text);
 	comma = strchr(ip, ',');
 	if (comma)
 		*comma++ = '\0';
 	slash = strchr(ip, '/');
 	if (!slash || (comma && !read_ip(comma, &o->sw.plan.gw)))
-		return bad_address(text);
+		return bad_address(option, text);
 	*slash++ = '\0';
 	prefix = strtoul(slash, &end, 10);
 	if (!read_ip(ip, &o->ip) || *end || end == slash || prefix < 1 || prefix > 32)
-		return bad_address(text);
+		return bad_address(option, text);
 	o->sw.plan.prefix = (uint8_t)prefix;
 	return APP_OK;
 }
 
-static int option_path(struct sw *s, const char *value)
+static int option_path(void *options, const char *option, const char *value)
 {
+	struct sw *s = &((struct options *)options)->sw;
+
 	if (value[0] != '/' || strlen(value) >= sizeof(s->path)) {
-		cli_error("-p '%s': give an absolute path of at most %zu bytes", value,
+		cli_error("%s '%s': give an absolute path of at most %zu bytes", option, value,
 			  sizeof(s->path) - 1);
 		return APP_USAGE;
 	}
@@ -273,22 +228,23 @@ static int option_path(struct sw *s, const char *value)
 	return APP_OK;
 }
 
-static int option_mode(struct sw *s, const char *value)
+static int option_mode(void *options, const char *option, const char *value)
 {
 	unsigned long mode;
 	char *end;
 
 	mode = strtoul(value, &end, 8);
 	if (*end || end == value || mode > 0777) {
-		cli_error("-M takes an octal number, such as 660, not '%s'", value);
+		cli_error("%s takes an octal number, such as 660, not '%s'", option, value);
 		return APP_USAGE;
 	}
-	s->mode = (mode_t)mode;
+	((struct options *)options)->sw.mode = (mode_t)mode;
 	return APP_OK;
 }
 
-static int option_vlan(struct sw_plan *p, const char *value)
+static int option_vlan(void *options, const char *option, const char *value)
 {
+	struct sw_plan *p = &((struct options *)options)->sw.plan;
 	unsigned long vlan;
 	const char *at = value;
 	char *end;
@@ -302,74 +258,69 @@ static int option_vlan(struct sw_plan *p, const char *value)
 	} while (*end);
 	if (*end == '\0' && at == end + 1)
 		return APP_OK;
-	cli_error("-v takes VLAN tags from 0 to 4094, such as 10,20, not '%s'", value);
+	cli_error("%s takes VLAN tags from 0 to 4094, such as 10,20, not '%s'", option, value);
 	return APP_USAGE;
 }
 
-/* @return APP_OK or an exit code */
-static int option(struct options *o, int c, const char *value)
-{
-	const char name[] = {'-', (char)c, '\0'};
-	struct sw *s = &o->sw;
-	uint64_t n = 0;
-	int ret = APP_OK;
+static const struct cli_option table[] = {
+	{"ports", 'n', "N", "ports for processes (16; at most 64)",
+	 .number = {offsetof(struct options, ports), 1, WEFT_SWITCH_PORTS}},
+	{"address", 'a', "IP/BITS[,GATEWAY]",
+	 "IP address of the first port; the other ports have the next ones. With -1 that of all "
+	 "(default: link-local addresses)",
+	 .set = option_address},
+	{"single", '1', NULL,
+	 "one MAC and IP address for all, the uplink's; frames go by UDP port. For clouds that "
+	 "require it; needs -a (the default for net_ena, net_gve, net_netvsc)",
+	 .flag = offsetof(struct options, sw.plan.single)},
+	{"per-user", 'u', "N", "ports at a time for one user other than the switch's (3/4 of all)",
+	 .number = {offsetof(struct options, per_user), 1, WEFT_SWITCH_PORTS}},
+	{"mode", 'M', "OCTAL", "mode of the sockets: which users may request a port (660)",
+	 .set = option_mode},
+	{"path", 'p', "PATH", "the well-known socket (" WEFT_SWITCH_SOCKET ")", .set = option_path},
+	{"mtu", 'm', "BYTES", "longest packet (the uplink's; without one 9000)",
+	 .number = {offsetof(struct options, mtu), 1280, 9700}},
+	{"vlan", 'v', "N[,N...]",
+	 "VLAN tags that frames may have, in both directions (none, untagged only)",
+	 .set = option_vlan},
+	{"udp-port", 'P', "N", "with -1: UDP port of the first port (9338)",
+	 .number = {offsetof(struct options, udp_port), 1, UINT16_MAX - WEFT_SWITCH_PORTS}},
+	{"sleep", 'S', "US", "sleep for US microseconds while no frames come (50; 0: never)",
+	 .number = {offsetof(struct options, sleep_us), 0, 100000}},
+	{0},
+};
 
-	switch (c) {
-	case '1':
-		s->plan.single = true;
-		return APP_OK;
-	case 'a':
-		return address(o, value);
-	case 'p':
-		return option_path(s, value);
-	case 'M':
-		return option_mode(s, value);
-	case 'v':
-		return option_vlan(&s->plan, value);
-	case 'n':
-		ret = cli_count(name, value, 1, WEFT_SWITCH_PORTS, &n);
-		s->plan.ports = (uint16_t)n;
-		break;
-	case 'u':
-		ret = cli_count(name, value, 1, WEFT_SWITCH_PORTS, &n);
-		s->per_user = (unsigned int)n;
-		break;
-	case 'm':
-		ret = cli_count(name, value, 1280, 9700, &n);
-		s->mtu = (uint16_t)n;
-		break;
-	case 'P':
-		ret = cli_count(name, value, 1, UINT16_MAX - WEFT_SWITCH_PORTS, &n);
-		s->plan.udp_port = (uint16_t)n;
-		break;
-	default:
-		ret = cli_count(name, value, 0, 100000, &n);
-		s->sleep_us = (unsigned int)n;
-	}
-	return ret ? APP_USAGE : APP_OK;
-}
+static const struct cli_command command = {
+	.name = "weft-switch",
+	.usage = "usage: weft-switch [EAL ARGUMENTS --] [options] [UPLINK | none]\n"
+		 "\n"
+		 "Gives each process of this host a port, and carries frames between them and "
+		 "over the uplink, a\n"
+		 "DPDK port. Weft's processes find it automatically. It ends with a signal and "
+		 "prints counters; it\n"
+		 "prints them on SIGUSR1, too.\n"
+		 "\n",
+	.options = table,
+	.after = {"\nExit code: 0 ended by a signal, 1 could not start, 2 wrong usage.\n"},
+};
 
 /* @return APP_OK, an exit code, or -1 = done, end with 0 */
 static int parse(struct options *o, int argc, char **argv)
 {
-	int c, ret;
+	int ret = cli_options_parse(&command, o, argc, argv);
 
-	while ((c = cli_getopt(argc, argv, shorts, longs)) != -1) {
-		if (c == '?')
-			return APP_USAGE;
-		if (c == 'h' || c == OPT_VERSION) {
-			fputs(c == 'h' ? help : weft_build_info(), stdout);
-			return -1;
-		}
-		ret = option(o, c, optarg);
-		if (ret)
-			return ret;
-	}
+	if (ret)
+		return ret;
 	if (optind + 1 < argc) {
 		cli_error("name one uplink, not %d", argc - optind);
 		return APP_USAGE;
 	}
 	o->uplink = optind < argc ? argv[optind] : NULL;
+	o->sw.plan.ports = (uint16_t)o->ports;
+	o->sw.plan.udp_port = (uint16_t)o->udp_port;
+	o->sw.mtu = (uint16_t)o->mtu;
+	o->sw.per_user = (unsigned int)o->per_user;
+	o->sw.sleep_us = (unsigned int)o->sleep_us;
 	return APP_OK;
 }
 
@@ -556,12 +507,13 @@ static int run(struct options *o, int eal_count, char **eal_words)
 
 int main(int argc, char **argv)
 {
-	static struct options o = {.sw = {
-					   .plan = {.ports = 16, .udp_port = UDP_PORT},
+	static struct options o = {.ports = 16,
+				   .udp_port = UDP_PORT,
+				   .sleep_us = 50,
+				   .sw = {
 					   .uplink = {.id = SW_NO_UPLINK},
 					   .path = WEFT_SWITCH_SOCKET,
 					   .mode = 0660,
-					   .sleep_us = 50,
 					   .lock = PTHREAD_MUTEX_INITIALIZER,
 				   }};
 	char **eal_words;

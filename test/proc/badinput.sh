@@ -114,6 +114,21 @@ check "weft-perf: core that is not there" refuses 2 "core 1000" "$perf" "${eal[@
 check "weft-cat: neither -l nor a host" refuses 2 "name the host" "$cat"
 check "weft-cat: block too large" refuses 2 "-b takes" "$cat" -l -b 1G
 check "weft-info: nothing to show" refuses 2 "choose what to show" "$info"
+check "weft-info: two commands" refuses 2 "choose one of --capture" "$info" --live --metrics
+check "weft-info: an option of another command" refuses 2 "once is for --live" "$info" --metrics \
+	--once
+check "weft-info: --pid without a command" refuses 2 "pid is for --capture" "$info" -c --pid 1
+check "weft-info: --pid with no number" refuses 2 "pid takes a number from 1" "$info" --live --pid x
+check "weft-info: -l without --check" refuses 2 "-l and -p are for --check" "$info" -c -l
+check "weft-info: --check without a host" refuses 2 "check takes either the HOST" "$info" --check
+check "weft-info: a variable for a command that has none" refuses 2 "-S is for -c, -C and -d" \
+	"$info" --live -S CC=delay
+check "weft-info: a word that is no option" refuses 2 "'words' is no option" "$info" --live words
+check "weft-switch: two uplinks" refuses 2 "name one uplink, not 2" "$build/app/weft-switch" a b
+check "weft-switch: no such port number" refuses 2 "-n takes a number from 1 to 64" \
+	"$build/app/weft-switch" -n 65
+check "weft-switch: an address without a prefix" refuses 2 "-a takes IP/BITS" \
+	"$build/app/weft-switch" -a 10.0.0.1
 check "weft-info -c needs no EAL: all variables with help" shows "^WEFT_PEER_TIMEOUT=" "$info" -c
 check "weft-info -C: only what was changed" shows "^WEFT_PEER_TIMEOUT=" env WEFT_PEER_TIMEOUT=7s \
 	"$info" -C

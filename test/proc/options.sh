@@ -23,7 +23,7 @@ completes() {
 
 # The long options, sorted.
 of_help() {
-	"$build/app/$1" --help | grep -oP '^  (-\w,|   ) --\K[a-z-]+' | sort
+	"$build/app/$1" "${@:2}" --help | grep -oP '^  (-\w,|   ) --\K[a-z-]+' | sort
 }
 
 of_manual() {
@@ -39,13 +39,23 @@ same() {
 	[ "$(of_help "$1")" = "$("$2" "$1")" ] && [ "$(of_help "$1" | wc -l)" -ge 5 ]
 }
 
-for program in weft-cat weft-perf weft-wire; do
-	check "$program: the manual has the options of --help" same $program of_manual
+# The page of weft-info has a second list, that of its command protocols.
+info_manual() {
+	local both
+	both=$( (of_help weft-info && of_help weft-info protocols) | sort)
+	[ "$both" = "$(of_manual weft-info)" ]
+}
+
+for program in weft-cat weft-dump weft-info weft-perf weft-switch weft-wire; do
+	[ -x "$build/app/$program" ] || continue
+	[ $program = weft-info ] ||
+		check "$program: the manual has the options of --help" same $program of_manual
 	check "$program: the completion has the options of --help" same $program of_completion
 	check "$program: no line of an option is longer than 79 columns" \
 		awk '/^ +--?[a-z]|^ {25}/ && length > 79 { print; wrong = 1 } END { exit wrong }' \
 		<("$build/app/$program" --help)
 done
+check "weft-info: the manual has the options of --help" info_manual
 check "an option is completed" completes weft-cat "weft-cat -l --bl" "--block"
 check "several are offered" completes weft-cat "weft-cat --s" "--set --summary"
 check "the argument of an option is no option" completes weft-cat "weft-cat --block " ""

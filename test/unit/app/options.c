@@ -162,6 +162,61 @@ static void the_version_is_that_of_the_library(void **state)
 	free(text);
 }
 
+/* The program's place and letter for a common option. */
+static void a_program_places_common_options(void **state)
+{
+	static const struct cli_option placed[] = {
+		{"version", 'v', NULL, "version and build"},
+		{"help", 'h', NULL, "this text"},
+		{.heading = "Further"},
+		{"deep", 0, NULL, "a flag", .flag = offsetof(struct own, deep)},
+		{0},
+	};
+	struct cli_command other = {.name = "x", .usage = "", .options = placed};
+	char name[] = "x", help[] = "--help", letter[] = "-v", *text;
+	char *argv[] = {name, help, NULL}, *version[] = {name, letter, NULL};
+	FILE *screen = stdout;
+	struct own o = {0};
+	size_t length;
+
+	(void)state;
+	stdout = open_memstream(&text, &length);
+	optind = 0;
+	assert_int_equal(cli_options_parse(&other, &o, 2, argv), -1);
+	optind = 0;
+	assert_int_equal(cli_options_parse(&other, &o, 2, version), -1);
+	fclose(stdout);
+	stdout = screen;
+	assert_int_equal(strncmp(text,
+				 "  -v, --version          version and build\n"
+				 "  -h, --help             this text\n"
+				 "\nFurther:\n"
+				 "      --deep             a flag\n",
+				 strlen(text) - strlen(weft_build_info())),
+			 0);
+	assert_string_equal(text + strlen(text) - strlen(weft_build_info()), weft_build_info());
+	free(text);
+}
+
+static void a_text_that_is_not_written_is_an_error(void **state)
+{
+	FILE *screen = stdout;
+	struct own o;
+	int ret;
+
+	(void)state;
+	stdout = fopen("/dev/full", "w");
+	if (!stdout) {
+		stdout = screen;
+		skip();
+	}
+	ret = parse(&o, "--help");
+	fclose(stdout);
+	stdout = screen;
+	assert_int_equal(ret, APP_FAIL);
+	assert_non_null(strstr(cli_last_error(), "No space left"));
+}
+
 static void the_manual_is_mdoc(void **state)
 {
 	char *text = printed("--print-options manual");
@@ -203,6 +258,8 @@ int main(void)
 		cmocka_unit_test(wrong_options_are_named),
 		cmocka_unit_test(the_help_has_columns_headings_and_the_texts_around),
 		cmocka_unit_test(the_version_is_that_of_the_library),
+		cmocka_unit_test(a_program_places_common_options),
+		cmocka_unit_test(a_text_that_is_not_written_is_an_error),
 		cmocka_unit_test(the_manual_is_mdoc),
 		cmocka_unit_test(the_completion_names_the_options_and_those_with_an_argument),
 	};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/options.h
+ * The options of weft-dump.
+ */
+#ifndef DUMP_OPTIONS_H
+#define DUMP_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dump/file.h"
+
+struct dump_options {
+	char *const *names; /**< of captures */
+	unsigned int num_names;
+	bool frames, wrong, json, csv;
+	bool messages;
+	bool all;         /**< no limit for lanes and faults */
+	uint64_t slowest; /**< number of the slowest messages to print */
+	uint64_t message; /**< its time line; 0 = none */
+	const char *graph, *html;
+	/* Which messages are selected. */
+	const char *peer;
+	bool has_tag;
+	uint64_t tag, size_from, size_to;
+	uint64_t time_from, time_to; /**< ns since the first frame */
+	uint64_t took;               /**< ns, at least */
+	uint64_t number;             /**< of frames of each file; 0 = all */
+	struct dump_filter *filter;
+};
+
+/** @return APP_OK, an exit code after an error message, or -1: all is done, end with 0 */
+int dump_options_read(struct dump_options *o, int argc, char **argv);
+void dump_options_free(struct dump_options *o);
+
+#endif /* DUMP_OPTIONS_H */
