@@ -368,7 +368,7 @@ def c_shape(s, name):
 
 
 def c_shapes(wire):
-    out, known = [HEAD + '/* Tables of dump/shape.c. */\n'], wire.shapes()
+    out, known = [HEAD + '/* Tables of dump/decode.c. */\n'], wire.shapes()
     kinds = {'d': 'DEC', 'x': 'HEX', 'f': 'SINGLE', 'ip': 'IP', 'mac': 'MAC'}
 
     def array(title, rows):

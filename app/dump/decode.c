@@ -4,8 +4,6 @@
 
 #include "drivers/dpdk/frame/frame.h"
 #include "dump/decode.h"
-#include "dump/frames.h"
-#include "dump/shape.h"
 
 /* ---- records -------------------------------------------------------------------------------- */
 
@@ -124,28 +122,6 @@ bool dump_record_is_unique(const struct dump_view *v)
 					      1u << WEFT_WIRE_AM_RTS | 1u << WEFT_WIRE_AM_FRAG;
 
 	return dump_is_message(v) && with_sequence >> v->record->am_id & 1;
-}
-
-static void fields(const struct dump_shape *shape, const uint8_t *p, uint32_t cap,
-		   struct dump_sink *sink)
-{
-	unsigned int i;
-
-	for (i = 0; i < shape->num_fields; i++)
-		if ((uint32_t)shape->field[i].offset + shape->field[i].size <= cap)
-			sink->value(sink, &shape->field[i], p + shape->field[i].offset);
-}
-
-void dump_record_walk(const struct dump_view *v, struct dump_sink *sink)
-{
-	sink->begin(sink, "body", dump_shape_record_head.name);
-	fields(&dump_shape_record_head, (const uint8_t *)v->record, sizeof(*v->record), sink);
-	sink->end(sink);
-	if (v->record->kind == WEFT_RECORD_MESSAGE)
-		return;
-	sink->begin(sink, "body", dump_shape_record_native.name);
-	fields(&dump_shape_record_native, v->body, v->body_cap, sink);
-	sink->end(sink);
 }
 
 /* ---- frames --------------------------------------------------------------------------------- */
@@ -495,4 +471,45 @@ const char *dump_msg_wrong(const struct dump_msg *msg)
 	if (!dump_shape_of_msg(msg->id))
 		return "an unknown message id";
 	return weft_wire_check(msg->id, msg->data, msg->len) ? "a message that is malformed" : NULL;
+}
+
+/* ---- layouts -------------------------------------------------------------------------------- */
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+#define DUMP_WORDS(table) .words = (table), .num_words = COUNT(table)
+#define DUMP_FIELDS(table) .field = (table), .num_fields = COUNT(table)
+#define DUMP_KNOWN(table) .record = (table), .num_records = COUNT(table)
+
+#include "wire_shapes.h"
+
+static const struct dump_shape *named(const struct dump_shape *table, size_t count, unsigned int i)
+{
+	return i < count && table[i].name ? &table[i] : NULL;
+}
+
+const struct dump_shape *dump_shape_of_frame(uint8_t type)
+{
+	return named(frames, COUNT(frames), type);
+}
+
+const struct dump_shape *dump_shape_of_msg(uint8_t id)
+{
+	return named(messages, COUNT(messages), id);
+}
+
+const struct dump_shape *dump_shape_behind_ext(uint8_t id)
+{
+	const struct dump_shape *other = named(behind_ext, COUNT(behind_ext), id);
+
+	return other ? other : dump_shape_of_msg(id);
+}
+
+const struct dump_shape *dump_shape_of_record(const struct dump_shape *shape, uint16_t type)
+{
+	return named(shape->record, shape->num_records, type);
+}
+
+const char *dump_word(const struct dump_field *field, uint64_t value)
+{
+	return value < field->num_words ? field->words[value] : NULL;
 }

@@ -5,8 +5,8 @@
  *
  *  dump/options.c      options
  *  dump/file.c         captures, frame by frame; filter expressions; how far a file has been read
- *  dump/decode.c       decodes a frame, or a record, into a view: its parts, and errors in it
- *  dump/shape.c        tables of the fields of frames, messages, records
+ *  dump/decode.c       decodes a frame, or a record, into a view: its parts, and errors in it;
+ *                      tables of the fields of frames, messages, records
  *  dump/frames.c       goes through a frame by these tables: text, JSON, counts
  *  dump/verdict.c      what was wrong: the first lines
  *  dump/list.c         which messages are selected; a line each; problems of messages

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "dump/decode.h"
 #include "dump/frames.h"
-#include "dump/shape.h"
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
@@ -301,6 +300,24 @@ static void sack(const struct dump_view *v, struct dump_sink *sink)
 	}
 }
 
+static void record_part(const struct dump_shape *shape, const void *at, uint32_t cap,
+			struct dump_sink *sink)
+{
+	struct stretch s = {at, cap, cap};
+
+	sink->begin(sink, "body", shape->name);
+	fields(shape, &s, sink);
+	sink->end(sink);
+}
+
+static void record(const struct dump_view *v, struct dump_sink *sink)
+{
+	record_part(&dump_shape_record_head, v->record, sizeof(*v->record), sink);
+	if (v->record->kind != WEFT_RECORD_MESSAGE)
+		record_part(&dump_shape_record_native, v->body, v->body_cap, sink);
+	messages(v, sink);
+}
+
 static void dump_walk(const struct dump_view *v, struct dump_sink *sink)
 {
 	struct stretch s = {(const uint8_t *)v->hdr, sizeof(*v->hdr), sizeof(*v->hdr)};
@@ -308,8 +325,7 @@ static void dump_walk(const struct dump_view *v, struct dump_sink *sink)
 	unsigned int i;
 
 	if (v->what == DUMP_RECORD) {
-		dump_record_walk(v, sink);
-		messages(v, sink);
+		record(v, sink);
 		return;
 	}
 	if (!v->hdr)

@@ -12,7 +12,6 @@
 #include <stdio.h>
 
 #include "dump/decode.h"
-#include "dump/shape.h"
 
 void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_frame *frame,
 		     const struct dump_view *view);
@@ -58,7 +57,7 @@ void json_text(struct json *j, const char *name, const char *text);
 /* ---- the walk over a frame */
 
 /*
- * All fields of a lane frame in the order of its bytes, by the tables of dump/shape.h. A sink is
+ * All fields of a lane frame in the order of its bytes, by the tables of dump/decode.h. A sink is
  * called for each; those of frames.c print text or JSON.
  */
 
