@@ -10,7 +10,9 @@
  *  dump/frames.c       goes through a frame by these tables: text, JSON, counts
  *  dump/verdict.c      what was wrong: the first lines
  *  dump/list.c         which messages are selected; a line each; problems of messages
- *  dump/timeline.c     one message over its lanes as text, pictures, a report for others to read
+ *  dump/timeline.c     one message over its lanes
+ *  dump/svg.c          parts of pictures; lanes over time
+ *  dump/html.c         a report for a browser
  *
  * dump/trace.h has the analysis of several captures together.
  */
@@ -25,8 +27,10 @@
 #include "dump/file.h"
 #include "dump/frames.h"
 #include "dump/host.h"
+#include "dump/html.h"
 #include "dump/list.h"
 #include "dump/options.h"
+#include "dump/svg.h"
 #include "dump/timeline.h"
 
 /* ---- merging -------------------------------------------------------------------------------- */

@@ -168,10 +168,11 @@ static void came(struct trace *t, struct trace_flow *f, const struct pending *e,
 		sample(f, e, load);
 }
 
-static void lost(struct trace_flow *f, const struct pending *e, uint32_t load)
+static void lost(struct trace *t, struct trace_flow *f, const struct pending *e, uint32_t load)
 {
 	if (!f->lost++)
 		f->first_lost = e->out;
+	trace_slot(t, f, e->out)->lost++;
 	if (e->len < f->lost_min)
 		f->lost_min = e->len;
 	if (!f->run.count++) {
@@ -202,7 +203,7 @@ static void missed(struct trace *t, struct trace_flow *f, const struct pending *
 	} else if (trace_host_silent(&t->host[f->in.file], e->out + delay, e->out + delay + 1)) {
 		f->overflowed++;
 	} else {
-		lost(f, e, load);
+		lost(t, f, e, load);
 		f->path[e->path % WEFT_FRAME_PATHS_MAX].lost++;
 	}
 }

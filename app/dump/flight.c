@@ -321,6 +321,8 @@ static bool is_over(struct trace_flow *f, uint32_t seq)
 static void goes_out(struct trace *t, struct trace_flow *f, struct flight *e, uint32_t ts,
 		     uint32_t order, uint64_t time)
 {
+	struct trace_slot *slot;
+
 	e->resent = e->out;
 	e->outs++;
 	if (!e->out) {
@@ -332,6 +334,10 @@ static void goes_out(struct trace *t, struct trace_flow *f, struct flight *e, ui
 		f->flight_frames++;
 		if (f->flight_bytes > f->most_bytes)
 			f->most_bytes = f->flight_bytes;
+		slot = trace_slot(t, f, time);
+		if (f->flight_bytes > slot->in_flight)
+			slot->in_flight = f->flight_bytes < UINT32_MAX ? (uint32_t)f->flight_bytes
+								       : UINT32_MAX;
 		if (f->flight_frames > f->most_frames)
 			f->most_frames = f->flight_frames;
 	} else {
@@ -464,6 +470,14 @@ void flight_record(struct trace *t, struct trace_flow *f, const struct dump_fram
 
 /* ---- acknowledgements ----------------------------------------------------------------------- */
 
+static void draw_rtt(struct trace_slot *slot, float us)
+{
+	if (slot->rtt_most <= 0 || us < slot->rtt_least)
+		slot->rtt_least = us;
+	if (us > slot->rtt_most)
+		slot->rtt_most = us;
+}
+
 static void acknowledged(struct trace *t, struct flight *e, const struct dump_view *v,
 			 uint64_t time)
 {
@@ -471,8 +485,10 @@ static void acknowledged(struct trace *t, struct flight *e, const struct dump_vi
 	struct trace_flow *f = &t->flow[e->flow];
 
 	if (e->out && weft_get16(v->hdr->ts_hold) != WEFT_FRAME_NO_ECHO &&
-	    weft_get32(v->hdr->ts_echo) == e->ts && time > e->sent + hold)
+	    weft_get32(v->hdr->ts_echo) == e->ts && time > e->sent + hold) {
 		hist_add(&f->rtt, time - e->sent - hold);
+		draw_rtt(trace_slot(t, f, time), (float)(time - e->sent - hold) / 1e3f);
+	}
 	if (e->out && e->outs == 1)
 		trace_fate_acked(t, e->fate);
 	if (!e->here)

@@ -493,21 +493,41 @@ static void sent(struct trace_flow *f, const struct dump_frame *frame, const str
 }
 
 /* Double the intervals of the series. */
+static struct trace_slot joined(const struct trace_slot *a, const struct trace_slot *b)
+{
+	struct trace_slot s = *a;
+
+	s.bytes += b->bytes;
+	s.again += b->again;
+	s.lost += b->lost;
+	if (b->rtt_most > 0 && (s.rtt_most <= 0 || b->rtt_least < s.rtt_least))
+		s.rtt_least = b->rtt_least;
+	s.rtt_most = b->rtt_most > s.rtt_most ? b->rtt_most : s.rtt_most;
+	s.in_flight = b->in_flight > s.in_flight ? b->in_flight : s.in_flight;
+	return s;
+}
+
 static void widen(struct trace *t)
 {
-	struct trace_series *s;
+	struct trace_slot *s;
 	unsigned int i, n;
 
 	for (i = 0; i < t->num_flows; i++) {
-		s = &t->flow[i].series;
-		for (n = 0; n < TRACE_SERIES / 2; n++) {
-			s->bytes[n] = s->bytes[2 * n] + s->bytes[2 * n + 1];
-			s->again[n] = s->again[2 * n] + s->again[2 * n + 1];
-		}
-		memset(&s->bytes[n], 0, n * sizeof(s->bytes[0]));
-		memset(&s->again[n], 0, n * sizeof(s->again[0]));
+		s = t->flow[i].series;
+		for (n = 0; n < TRACE_SERIES / 2; n++)
+			s[n] = joined(&s[2 * n], &s[2 * n + 1]);
+		memset(&s[n], 0, n * sizeof(*s));
 	}
 	t->interval *= 2;
+}
+
+struct trace_slot *trace_slot(struct trace *t, struct trace_flow *f, uint64_t time)
+{
+	uint64_t since = time > t->begin ? time - t->begin : 0;
+
+	while (since / t->interval >= TRACE_SERIES)
+		widen(t);
+	return &f->series[since / t->interval];
 }
 
 /* Count a frame at its sender, or at its receiver where the sender has no capture. */
@@ -515,20 +535,18 @@ static void count(struct trace *t, struct trace_flow *f, const struct dump_frame
 		  const struct dump_view *v, uint64_t time)
 {
 	struct trace_path *path = &f->path[v->hdr->path % WEFT_FRAME_PATHS_MAX];
-	uint64_t since = time > t->begin ? time - t->begin : 0;
+	struct trace_slot *slot = trace_slot(t, f, time);
 	uint32_t len = v->record ? v->body_len : frame->len;
 	bool again = v->flags & WEFT_FRAME_F_RETX;
 
-	while (since / t->interval >= TRACE_SERIES)
-		widen(t);
 	f->frames++;
 	f->bytes += len;
 	f->again += again;
 	path->frames++;
 	path->bytes += len;
 	path->again += again;
-	f->series.bytes[since / t->interval] += len;
-	f->series.again[since / t->interval] += again;
+	slot->bytes += len;
+	slot->again += again;
 }
 
 /* Does the other end's capture cover the flow, too? If not for long, fates are not judged. */

@@ -114,8 +114,11 @@ struct trace_path {
 
 /** Number of intervals of bytes over time: the intervals grow with the capture. */
 #define TRACE_SERIES 256u
-struct trace_series {
-	uint64_t bytes[TRACE_SERIES], again[TRACE_SERIES];
+struct trace_slot {
+	uint64_t bytes;
+	uint32_t again, lost;
+	float rtt_least, rtt_most; /**< us; 0 = none */
+	uint32_t in_flight;        /**< bytes sent and not acknowledged, at most */
 };
 
 /** The least delay of a slot of time. Slots begin with the captures, and grow with them. */
@@ -173,7 +176,7 @@ struct trace_flow {
 	bool alone; /**< only one end has a capture: fates are not judged */
 	uint64_t compared_from;
 	struct trace_path path[WEFT_FRAME_PATHS_MAX];
-	struct trace_series series;
+	struct trace_slot series[TRACE_SERIES];
 	/* dump/trace.c */
 	uint32_t parent;    /**< another lane of its endpoint, or itself */
 	bool named;         /**< wire-up has named its endpoint */
@@ -331,6 +334,9 @@ static inline uint64_t trace_address(uint32_t ip, const uint8_t mac[6])
 	memcpy(&a, mac, 6);
 	return a | 1ull << 63;
 }
+
+/** The interval of a time: for what is drawn over time. */
+struct trace_slot *trace_slot(struct trace *t, struct trace_flow *f, uint64_t time);
 
 /** The other direction of its lane, or NULL. */
 static inline struct trace_flow *trace_other(const struct trace *t, const struct trace_flow *f)

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/svg.h
+ * Pictures as SVG, for separate files and for reports: the parts of all pictures, and lanes over
+ * time.
+ */
+#ifndef DUMP_SVG_H
+#define DUMP_SVG_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#define SVG_NAME 17 /**< with its terminator: the length that fits */
+#define SVG_WIDTH 960.0
+#define SVG_LEFT 110.0
+#define SVG_RIGHT 20.0
+#define SVG_TOP 58.0
+
+struct list;
+
+struct svg_scale {
+	double begin, end; /**< ns */
+};
+
+/** Text in HTML and SVG. */
+void svg_text(FILE *out, const char *text);
+double svg_x(const struct svg_scale *s, double ns);
+void svg_label(FILE *out, double x, double y, const char *anchor, const char *text);
+void svg_line(FILE *out, double x1, double y1, double x2, double y2, const char *color,
+	      double width);
+void svg_begin(FILE *out, double height, const char *title);
+/** Times below a picture, with lines through it. */
+void svg_axis(FILE *out, const struct svg_scale *s, double top, double bottom);
+/** A name that fits to the left of a picture. */
+void svg_short(char buf[SVG_NAME], const char *name);
+
+/** Rate, round trips and bytes in flight of each lane over time. */
+void svg_lanes(FILE *out, const struct list *l);
+
+#endif /* DUMP_SVG_H */
