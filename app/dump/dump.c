@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * weft-dump: a reader of captures, which doc/capture.md describes. Start, frames one by one, and
- * several captures in the order of one clock. The other files:
+ * the passes over several captures. The other files:
  *
  *  dump/options.c      options
+ *  dump/merge.c        several captures in the order of one clock
  *  dump/file.c         captures, frame by frame; filter expressions; how far a file has been read
  *  dump/decode.c       decodes a frame, or a record, into a view: its parts, and errors in it;
  *                      tables of the fields of frames, messages, records
  *  dump/frames.c       goes through a frame by these tables: text, JSON, counts
+ *  dump/slice.c        a part of them as one capture
  *  dump/verdict.c      what was wrong: the first lines
  *  dump/list.c         which messages are selected; a line each; problems of messages
  *  dump/timeline.c     one message over its lanes
@@ -23,142 +25,76 @@
 #include <string.h>
 
 #include "common/cli.h"
-#include "dump/clock.h"
 #include "dump/file.h"
 #include "dump/frames.h"
 #include "dump/host.h"
 #include "dump/html.h"
 #include "dump/list.h"
+#include "dump/merge.h"
 #include "dump/options.h"
+#include "dump/slice.h"
 #include "dump/svg.h"
 #include "dump/timeline.h"
 
-/* ---- merging -------------------------------------------------------------------------------- */
+/* ---- several captures together -------------------------------------------------------------- */
 
-/* Merges several captures in the order of one clock into one trace, which is then reported. */
-
-struct reader {
-	struct dump_file *file;
-	struct dump_frame frame;
-	uint64_t time; /* of the frame, common clock */
-	bool has;
-};
-
-struct merge {
-	const struct dump_options *o;
-	struct reader reader[DUMP_FILES];
-	struct dump_file *file[DUMP_FILES];
-	struct trace_clock clock[DUMP_FILES];
-	struct survey survey;
+struct analysis {
+	struct merge merge;
 	struct dump_counts counts;
 	struct trace *trace;
 	struct list *list;
 	struct report report;
-	unsigned int num;
 };
 
-static void next(struct merge *m, struct reader *r)
+static int make_trace(struct analysis *a)
 {
-	const struct dump_options *o = m->o;
+	struct merge *m = &a->merge;
 
-	do
-		r->has = (!o->number || r->file->frames < o->number) &&
-			 dump_file_next(r->file, &r->frame);
-	while (r->has && o->filter && !dump_filter_takes(o->filter, &r->frame));
-	if (!r->has)
-		return;
-	survey_way(&m->survey, &r->frame);
-	r->time = trace_time(&m->clock[r->file->index], r->frame.time);
+	a->trace = trace_make(m->num);
+	if (!a->trace || trace_spans(a->trace, &m->survey, m->clock))
+		return APP_FAIL;
+	a->report = (struct report){a->trace, m->file, m->clock, &a->counts};
+	a->list = list_make(m->o, &a->report);
+	if (!a->list)
+		return APP_FAIL;
+	a->trace->follow->over = list_over;
+	a->trace->follow->arg = a->list;
+	return APP_OK;
 }
 
-static struct reader *earliest(struct merge *m)
+static void read_all(struct analysis *a)
 {
-	struct reader *best = NULL;
-	unsigned int i;
-
-	for (i = 0; i < m->num; i++)
-		if (m->reader[i].has && (!best || m->reader[i].time < best->time))
-			best = &m->reader[i];
-	return best;
-}
-
-static int open_all(struct merge *m)
-{
-	char why[400];
-
-	for (; m->num < m->o->num_names; m->num++) {
-		m->file[m->num] =
-			dump_file_open(m->o->names[m->num], (uint8_t)m->num, why, sizeof(why));
-		if (!m->file[m->num]) {
-			cli_error("%s", why);
-			return APP_FAIL;
-		}
-		m->reader[m->num].file = m->file[m->num];
-	}
-	m->trace = trace_make(m->num);
-	if (m->trace && !trace_spans(m->trace, &m->survey, m->clock))
-		return APP_OK;
-	cli_error("no memory");
-	return APP_FAIL;
-}
-
-static void read_all(struct merge *m)
-{
-	struct dump_progress progress;
+	struct merge_reader *r;
 	struct dump_view view;
-	struct reader *r;
-	unsigned int i;
 
-	dump_progress_begin(&progress, m->file[0]);
-	for (i = 0; i < m->num; i++)
-		next(m, &m->reader[i]);
-	while ((r = earliest(m))) {
+	while ((r = merge_next(&a->merge))) {
 		dump_decode(&r->frame, &view);
-		dump_count(&m->counts, &view);
-		trace_frame(m->trace, &r->frame, &view, r->time);
-		if (r == &m->reader[0])
-			dump_progress(&progress, r->file);
-		next(m, r);
+		dump_count(&a->counts, &view);
+		trace_frame(a->trace, &r->frame, &view, r->time);
 	}
-	dump_progress_end(&progress);
-	trace_end(m->trace);
-}
-
-/* Print the errors of a file that has been read. @return whether it is damaged */
-static bool dump_file_complain(const struct dump_file *file)
-{
-	if (file->why[0])
-		cli_error("%s; %" PRIu64 " frames before it are read", file->why, file->frames);
-	if (dump_file_dropped(file))
-		cli_error("%s: the program that wrote it lost %" PRIu64 " frames", file->name,
-			  dump_file_dropped(file));
-	if (file->foreign)
-		cli_error("%s: %" PRIu64
-			  " frames of interfaces that are neither Ethernet nor message records are "
-			  "left out",
-			  file->name, file->foreign);
-	return file->why[0] != '\0';
+	trace_end(a->trace);
 }
 
 /* @return APP_OK or an exit code */
-static int complain(const struct merge *m)
+static int complain(const struct analysis *a)
 {
-	int ret = m->counts.wrong ? APP_DATA : APP_OK;
+	const struct merge *m = &a->merge;
+	int ret = a->counts.wrong ? APP_DATA : APP_OK;
 	unsigned int i;
 
 	for (i = 0; i < m->num; i++) {
-		if (dump_file_complain(m->file[i]))
+		if (merge_complain(m->file[i]))
 			ret = APP_DATA;
 		if (!m->clock[i].known)
 			cli_error("%s: no frame is also in another capture: its clock is not "
 				  "corrected",
 				  m->file[i]->name);
 	}
-	if (m->trace->too_many)
+	if (a->trace && a->trace->too_many)
 		cli_error("%" PRIu64
 			  " frames belong to further directions than the first %u: they are "
 			  "counted, and not followed",
-			  m->trace->too_many, TRACE_FLOWS);
+			  a->trace->too_many, TRACE_FLOWS);
 	return ret;
 }
 
@@ -182,65 +118,55 @@ static void message_json(struct list *l)
 	timeline_json(stdout, l, l->r->trace->follow->watch);
 }
 
-static void close_all(struct merge *m)
+static void forget(struct analysis *a)
 {
-	while (m->num)
-		dump_file_close(m->file[--m->num]);
-	trace_free(m->trace);
-	free(m->list);
-	m->trace = NULL;
-	m->list = NULL;
-	m->counts = (struct dump_counts){0};
+	merge_close(&a->merge);
+	trace_free(a->trace);
+	free(a->list);
+	a->trace = NULL;
+	a->list = NULL;
+	a->counts = (struct dump_counts){0};
 }
 
 /* Reads all captures. @param watch  messages to keep events of. @return APP_OK or an exit code */
-static int pass(struct merge *m, const uint64_t *watch, unsigned int num_watch)
+static int pass(struct analysis *a, const uint64_t *watch, unsigned int num_watch)
 {
 	unsigned int i;
-	int ret = open_all(m);
+	int ret = merge_open(&a->merge);
 
 	if (ret != APP_OK)
 		return ret;
-	m->report = (struct report){m->trace, m->file, m->clock, &m->counts};
-	m->list = list_make(m->o, &m->report);
-	if (!m->list)
-		return APP_FAIL;
-	m->trace->follow->over = list_over;
-	m->trace->follow->arg = m->list;
-	for (i = 0; i < num_watch; i++)
-		if (!follow_watch(m->trace->follow, watch[i]))
-			return APP_FAIL;
-	read_all(m);
-	return APP_OK;
+	ret = make_trace(a);
+	for (i = 0; ret == APP_OK && i < num_watch; i++)
+		if (!follow_watch(a->trace->follow, watch[i]))
+			ret = APP_FAIL;
+	if (ret == APP_OK)
+		read_all(a);
+	else
+		cli_error("no memory");
+	return ret;
 }
 
 /* A report draws the slowest messages, which are known only after a first pass. */
-static int two_passes(struct merge *m)
+static int two_passes(struct analysis *a)
 {
 	uint64_t watch[MSG_WATCHED];
 	unsigned int i, num;
-	int ret = pass(m, NULL, 0);
+	int ret = pass(a, NULL, 0);
 
 	if (ret != APP_OK)
 		return ret;
-	num = m->list->slowest.num < MSG_WATCHED ? m->list->slowest.num : MSG_WATCHED;
+	num = a->list->slowest.num < MSG_WATCHED ? a->list->slowest.num : MSG_WATCHED;
 	for (i = 0; i < num; i++)
-		watch[i] = m->list->slowest.one[i].msg.number;
-	close_all(m);
-	return pass(m, watch, num);
+		watch[i] = a->list->slowest.one[i].msg.number;
+	forget(a);
+	return pass(a, watch, num);
 }
 
-static int into_file(const struct merge *m, const char *name, void (*write)(FILE *, struct list *))
+static int written(FILE *out, const char *name)
 {
-	FILE *out = fopen(name, "we");
-	bool bad;
+	bool bad = fflush(out) || ferror(out);
 
-	if (!out) {
-		cli_error("%s: %s", name, strerror(errno));
-		return APP_FAIL;
-	}
-	write(out, m->list);
-	bad = fflush(out) || ferror(out);
 	if (fclose(out) || bad) {
 		cli_error("%s can't be written: %s", name, strerror(errno));
 		return APP_FAIL;
@@ -249,71 +175,116 @@ static int into_file(const struct merge *m, const char *name, void (*write)(FILE
 	return APP_OK;
 }
 
-/* @return APP_OK or an exit code */
-static int show(const struct merge *m)
+static int into_file(const struct analysis *a, const char *name,
+		     void (*write)(FILE *, struct list *))
 {
-	const struct dump_options *o = m->o;
-	const struct msg_watch *w = m->trace->follow->watch;
-	int ret = APP_OK;
+	FILE *out = fopen(name, "we");
 
-	if (o->message && !w->found) {
-		cli_error("there is no message %" PRIu64 ": they are numbered from 1 to %" PRIu64,
-			  o->message, m->trace->follow->messages);
-		return APP_USAGE;
+	if (!out) {
+		cli_error("%s: %s", name, strerror(errno));
+		return APP_FAIL;
 	}
-	if (o->graph)
-		ret = into_file(m, o->graph, o->message ? draw_message : draw_lanes);
+	write(out, a->list);
+	return written(out, name);
+}
+
+/* @return APP_OK or an exit code */
+static int found(const struct analysis *a)
+{
+	uint64_t message = a->merge.o->message;
+
+	if (!message || a->trace->follow->watch->found)
+		return APP_OK;
+	cli_error("there is no message %" PRIu64 ": they are numbered from 1 to %" PRIu64, message,
+		  a->trace->follow->messages);
+	return APP_USAGE;
+}
+
+/* @return APP_OK or an exit code */
+static int show(const struct analysis *a)
+{
+	const struct dump_options *o = a->merge.o;
+	int ret = found(a);
+
+	if (o->graph && ret == APP_OK)
+		ret = into_file(a, o->graph, o->message ? draw_message : draw_lanes);
 	if (o->html && ret == APP_OK)
-		ret = into_file(m, o->html, html_report);
+		ret = into_file(a, o->html, html_report);
 	if (o->messages || ret != APP_OK)
 		return ret;
 	if (o->message)
-		(o->json ? message_json : message_text)(m->list);
+		(o->json ? message_json : message_text)(a->list);
 	else if (o->csv)
-		report_csv(stdout, &m->report);
+		report_csv(stdout, &a->report);
 	else if (!o->html && !o->graph)
-		(o->json ? report_json : report_text)(stdout, &m->report, m->list);
+		(o->json ? report_json : report_text)(stdout, &a->report, a->list);
 	return APP_OK;
 }
 
 static int readable_twice(const struct dump_options *o)
 {
+	bool twice = o->html || (o->slice && o->message);
 	unsigned int i;
 
-	for (i = 0; o->html && i < o->num_names; i++) {
+	for (i = 0; twice && i < o->num_names; i++) {
 		if (strcmp(o->names[i], "-"))
 			continue;
-		cli_error("--html reads captures twice, and standard input only once: write it "
-			  "to a file");
+		cli_error("%s reads captures twice, and standard input only once: write it to a "
+			  "file",
+			  o->html ? "--html" : "--slice with --message");
 		return APP_USAGE;
 	}
 	return APP_OK;
 }
 
-/* Reads all captures and reports. @return APP_OK or an exit code (dump/dump.c) */
-static int dump_analyse(const struct dump_options *o)
+/* The frames of a message are known only after a first pass. */
+static int slice(struct analysis *a)
 {
-	struct merge *m = calloc(1, sizeof(*m));
-	int ret = APP_FAIL, more;
+	const struct dump_options *o = a->merge.o;
+	int ret;
 
-	if (!m)
-		return APP_FAIL;
-	m->o = o;
+	if (!o->message)
+		return slice_write(&a->merge, NULL);
+	ret = pass(a, &o->message, 1);
+	if (ret == APP_OK)
+		ret = found(a);
+	if (ret != APP_OK)
+		return ret;
+	merge_close(&a->merge);
+	return slice_write(&a->merge, a->trace->follow->watch);
+}
+
+static int report(struct analysis *a)
+{
+	const struct dump_options *o = a->merge.o;
+	int ret;
+
 	if (o->messages && o->csv)
 		list_csv_head(stdout);
+	ret = o->html ? two_passes(a) : pass(a, &o->message, o->message != 0);
+	return ret == APP_OK ? show(a) : ret;
+}
+
+/* Reads all captures together. @return APP_OK or an exit code */
+static int dump_analyse(const struct dump_options *o)
+{
+	struct analysis *a = calloc(1, sizeof(*a));
+	int ret = APP_FAIL, more;
+
+	if (!a)
+		return APP_FAIL;
 	ret = readable_twice(o);
 	if (ret == APP_OK)
-		ret = trace_clocks(o->names, o->num_names, m->clock, &m->survey);
+		ret = merge_survey(&a->merge, o);
 	if (ret == APP_OK)
-		ret = o->html ? two_passes(m) : pass(m, &o->message, o->message != 0);
-	if (ret == APP_OK) {
-		ret = show(m);
-		more = complain(m);
+		ret = o->slice ? slice(a) : report(a);
+	if (a->merge.begun) {
+		more = complain(a);
 		ret = ret != APP_OK ? ret : more;
 	}
-	close_all(m);
-	survey_free(&m->survey);
-	free(m);
+	forget(a);
+	merge_free(&a->merge);
+	free(a);
 	return ret;
 }
 
@@ -325,7 +296,7 @@ static void one_frame(const struct dump_options *o, const struct dump_file *file
 	struct dump_view view;
 	const char *wrong;
 
-	if (o->filter && !dump_filter_takes(o->filter, frame))
+	if (!dump_options_take(o, frame))
 		return;
 	dump_decode(frame, &view);
 	wrong = dump_count(counts, &view);
@@ -353,12 +324,12 @@ static int read_file(const struct dump_options *o, const char *name, uint8_t ind
 		return APP_FAIL;
 	}
 	dump_progress_begin(&progress, file);
-	while ((!o->number || file->frames < o->number) && dump_file_next(file, &frame)) {
+	while (dump_options_next(o, file, &frame)) {
 		one_frame(o, file, &frame, counts);
 		dump_progress(&progress, file);
 	}
 	dump_progress_end(&progress);
-	if (dump_file_complain(file))
+	if (merge_complain(file))
 		ret = APP_DATA;
 	dump_file_close(file);
 	return ret;

@@ -242,6 +242,10 @@ static bool packet(struct dump_file *file, const struct block *b, struct dump_fr
 			frame->way = get32(file, data) & 3;
 		else if (code == EPB_DROPCOUNT && len == 8)
 			frame->dropped += get64(file, data);
+		else if (code == OPT_COMMENT) {
+			frame->comment = (const char *)data;
+			frame->comment_len = len;
+		}
 	}
 	file->iface[iface].reported += frame->dropped;
 	file->last_iface = (uint16_t)iface;

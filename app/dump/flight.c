@@ -84,6 +84,52 @@ void flight_note(struct trace_follow *fo, const struct msg *m, const struct msg_
 		w->event[w->num_events++] = *event;
 }
 
+static bool more_frames(struct msg_watch *w)
+{
+	unsigned int room = w->room_frames ? 2 * w->room_frames : 256;
+	struct msg_frame *more;
+
+	if (w->room_frames == MSG_FRAMES)
+		return false;
+	more = realloc(w->frame, room * sizeof(*more));
+	if (!more)
+		return false;
+	w->frame = more;
+	w->room_frames = room;
+	return true;
+}
+
+void flight_mark(struct trace *t, const struct msg *m)
+{
+	struct msg_watch *w = &t->follow->watch[m->watched];
+	struct msg_frame *last;
+
+	if (m->watched == MSG_WATCHED)
+		return;
+	last = w->num_frames ? &w->frame[w->num_frames - 1] : NULL;
+	if (last && last->number == t->number && last->file == t->file)
+		return;
+	if (w->num_frames == w->room_frames && !more_frames(w))
+		w->missed_frames++;
+	else
+		w->frame[w->num_frames++] = (struct msg_frame){t->number, t->file};
+}
+
+/* The frame that was taken last carries these messages, or an acknowledgement of them. */
+static void mark_all(struct trace *t, const struct flight *e)
+{
+	const struct msg_link *l;
+	const struct msg *m;
+	uint32_t at;
+
+	for (at = e->link; at != TRACE_NONE; at = l->next) {
+		l = &t->follow->link[at];
+		m = link_msg(t->follow, l);
+		if (m)
+			flight_mark(t, m);
+	}
+}
+
 static void record(struct trace_follow *fo, const struct msg *m, const struct msg_link *l,
 		   const struct flight *e, uint64_t time, uint8_t way, bool acked)
 {
@@ -389,8 +435,11 @@ void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame 
 	bool whole = v->hdr->type == WEFT_FRAME_DATA;
 
 	/* The first part represents the whole frame; the acknowledgement shows when all arrived. */
-	if (!whole && (v->body_cap < sizeof(*part) || weft_get16(part->offset)))
+	if (!whole && (v->body_cap < sizeof(*part) || weft_get16(part->offset))) {
+		if (e)
+			mark_all(t, e);
 		return;
+	}
 	if (!e) {
 		if (is_over(f, seq))
 			return;
@@ -400,6 +449,7 @@ void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame 
 		if (frame->way == DUMP_IN && v->flags & WEFT_FRAME_F_RETX)
 			goes_again(t, e, time, true);
 	}
+	mark_all(t, e);
 	if (!e->live)
 		return; /* a superfluous retransmission */
 	if (frame->way != DUMP_IN) {
@@ -456,6 +506,7 @@ void flight_record(struct trace *t, struct trace_flow *f, const struct dump_fram
 	}
 	if (!e)
 		e = enter_record(t, f, v, time, frame->way);
+	mark_all(t, e);
 	if (!in && e->live) {
 		goes_out(t, f, e, 0, 0, time);
 		seen_out(t, e, time, frame->way);
@@ -489,6 +540,7 @@ static void acknowledged(struct trace *t, struct flight *e, const struct dump_vi
 		hist_add(&f->rtt, time - e->sent - hold);
 		draw_rtt(trace_slot(t, f, time), (float)(time - e->sent - hold) / 1e3f);
 	}
+	mark_all(t, e);
 	if (e->out && e->outs == 1)
 		trace_fate_acked(t, e->fate);
 	if (!e->here)

@@ -25,6 +25,8 @@ void flight_record(struct trace *t, struct trace_flow *f, const struct dump_fram
 
 /** For the time line of @p m: bytes that a native operation over @p flow moves. */
 void flight_note(struct trace_follow *fo, const struct msg *m, const struct msg_event *e);
+/** The frame that the trace has taken last has a part of @p m. */
+void flight_mark(struct trace *t, const struct msg *m);
 void flight_end(struct trace *t);
 
 /** Retire the oldest frame, which frees links. */

@@ -576,6 +576,7 @@ static void of_message(struct trace *t, const struct trace_flow *f, const struct
 	}
 	if (!m->answered)
 		m->answered = time;
+	flight_mark(t, m);
 	flight_note(t->follow, m,
 		    &(struct msg_event){.time = time,
 					.offset = weft_get64(n->local),

@@ -46,8 +46,10 @@ void follow_free(struct trace_follow *fo)
 
 	if (!fo)
 		return;
-	for (i = 0; i < fo->num_watched; i++)
+	for (i = 0; i < fo->num_watched; i++) {
+		free(fo->watch[i].frame);
 		free(fo->watch[i].event);
+	}
 	for (i = 0; i < MSG_KEYS; i++)
 		free(fo->bucket[i]);
 	flight_free(fo);

@@ -21,6 +21,7 @@
 #define MSG_LANES 8u
 #define MSG_WATCHED 32u
 #define MSG_EVENTS 4096u
+#define MSG_FRAMES (1u << 20)
 #define FLIGHTS (1u << 18)
 #define LINKS (1u << 20)
 
@@ -96,6 +97,12 @@ struct msg_event {
 	bool again, acked; /**< acked: the acknowledgement of the frame */
 };
 
+/** A frame in a capture. */
+struct msg_frame {
+	uint64_t number; /**< in its file */
+	uint8_t file;
+};
+
 struct msg_watch {
 	uint64_t number;
 	bool found;
@@ -103,6 +110,10 @@ struct msg_watch {
 	struct msg_event *event;
 	unsigned int num_events;
 	uint64_t missed; /**< events beyond the limit */
+	/** frames with a part of it, and acknowledgements of these, in the order of all captures */
+	struct msg_frame *frame;
+	unsigned int num_frames, room_frames;
+	uint64_t missed_frames; /**< beyond the limit, or for want of memory */
 };
 
 /** How many messages of a kind there were, and how long they took. */

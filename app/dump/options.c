@@ -115,6 +115,20 @@ static int option_graph(void *options, const char *option, const char *value)
 	return APP_OK;
 }
 
+static int option_lane(void *options, const char *option, const char *value)
+{
+	(void)option;
+	((struct dump_options *)options)->lane = value;
+	return APP_OK;
+}
+
+static int option_slice(void *options, const char *option, const char *value)
+{
+	(void)option;
+	((struct dump_options *)options)->slice = value;
+	return APP_OK;
+}
+
 static int option_html(void *options, const char *option, const char *value)
 {
 	(void)option;
@@ -180,12 +194,19 @@ static const struct cli_option table[] = {
 	{"tag", 0, "N", "only tagged messages with this tag", .set = option_tag},
 	{"size", 0, "FROM-TO", "only messages of FROM to TO bytes (k, M, G)", .set = option_size},
 	{"time", 0, "FROM-TO",
-	 "only messages that begin in this interval, in seconds from the first frame",
+	 "only messages that begin in this interval, in seconds from the first frame; with --slice "
+	 "the frames in it",
 	 .set = option_time},
 	{"took", 0, "SECONDS", "only messages that took SECONDS or longer", .set = option_took},
 	{.heading = "Files"},
 	{"graph", 0, "FILE", "draw the lanes, or with --message that one, as SVG",
 	 .set = option_graph},
+	{"slice", 0, "FILE",
+	 "write the frames that --message, --lane, --time and --filter select to a capture for "
+	 "Wireshark; - is standard output",
+	 .set = option_slice},
+	{"lane", 0, "NAME", "with --slice: only frames of this lane, as dpdk:0",
+	 .set = option_lane},
 	{"html", 0, "FILE", "write a report for a browser, with the slowest messages drawn",
 	 .set = option_html},
 	{0},
@@ -212,6 +233,32 @@ static const struct cli_command command = {
 		  "frames contradict the wire format.\n"},
 };
 
+bool dump_options_next(const struct dump_options *o, struct dump_file *file,
+		       struct dump_frame *frame)
+{
+	return (!o->number || file->frames < o->number) && dump_file_next(file, frame);
+}
+
+bool dump_options_take(const struct dump_options *o, const struct dump_frame *frame)
+{
+	return !o->filter || dump_filter_takes(o->filter, frame);
+}
+
+/* Do the options belong together? */
+static bool are_consistent(const struct dump_options *o)
+{
+	bool printed = o->frames || o->wrong || o->messages || o->html || o->graph;
+
+	if (o->slice && printed)
+		cli_error("--slice writes a capture and prints nothing: -F, -w, -m, --html and "
+			  "--graph do not go with it");
+	else if (o->lane && !o->slice)
+		cli_error("--lane is for --slice");
+	else
+		return true;
+	return false;
+}
+
 int dump_options_read(struct dump_options *o, int argc, char **argv)
 {
 	int ret;
@@ -223,6 +270,8 @@ int dump_options_read(struct dump_options *o, int argc, char **argv)
 		return ret;
 	o->names = argv + optind;
 	o->num_names = (unsigned int)(argc - optind);
+	if (!are_consistent(o))
+		return APP_USAGE;
 	if (o->num_names >= 1 && o->num_names <= DUMP_FILES)
 		return APP_OK;
 	cli_error(o->num_names ? "more than %u captures" : "no capture: name one file, or up to %u",

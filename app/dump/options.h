@@ -19,7 +19,8 @@ struct dump_options {
 	bool all;         /**< no limit for lanes and faults */
 	uint64_t slowest; /**< number of the slowest messages to print */
 	uint64_t message; /**< its time line; 0 = none */
-	const char *graph, *html;
+	const char *graph, *html, *slice;
+	const char *lane; /**< frames of the interface of this name only */
 	/* Which messages are selected. */
 	const char *peer;
 	bool has_tag;
@@ -29,6 +30,12 @@ struct dump_options {
 	uint64_t number;             /**< of frames of each file; 0 = all */
 	struct dump_filter *filter;
 };
+
+/** The next frame of a capture, up to --number. */
+bool dump_options_next(const struct dump_options *o, struct dump_file *file,
+		       struct dump_frame *frame);
+/** Do the options select this frame? --lane is not among them: messages go over all lanes. */
+bool dump_options_take(const struct dump_options *o, const struct dump_frame *frame);
 
 /** @return APP_OK, an exit code after an error message, or -1: all is done, end with 0 */
 int dump_options_read(struct dump_options *o, int argc, char **argv);

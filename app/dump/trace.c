@@ -617,6 +617,8 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 	t->now = time;
 	t->sent_at = 0;
 	t->fate = UINT64_MAX;
+	t->number = frame->number;
+	t->file = frame->file;
 	if (!t->begin)
 		t->begin = time;
 	if (v->what == DUMP_LANE)

@@ -10,7 +10,7 @@
  *  dump/delay.c    paths that got longer
  *  dump/host.c     when captures ran, silences, unanswered requests, other protocols
  *  dump/anomaly.c  which faults explain the observations
- *  dump/dump.c     several captures in the order of one clock
+ *  dump/merge.c    several captures in the order of one clock
  *  dump/report.c   prints it
  *
  * dump/message.h has the messages in them.
@@ -300,6 +300,8 @@ struct trace {
 	const struct survey *survey;
 	uint64_t sent_at; /**< when the frame that was taken last was sent; 0 = not known */
 	uint64_t fate;    /**< its number among fates; UINT64_MAX = none */
+	uint64_t number;  /**< its number in its file */
+	uint8_t file;     /**< of that frame */
 	unsigned int num_files;
 	uint64_t now, begin; /**< time of the newest and of the first frame */
 	uint64_t interval;   /**< of the series, ns */

@@ -119,7 +119,7 @@ uint32_t weft_pcapng_interface(struct weft_pcapng *w, uint16_t link, const char 
 	put32(w, snaplen);
 	put_text(w, IF_NAME, name);
 	put_text(w, IF_DESCRIPTION, description);
-	if (link == WEFT_PCAPNG_ETHERNET)
+	if (link == WEFT_PCAPNG_ETHERNET && mac)
 		put_option(w, IF_MAC, mac, 6);
 	if (speed)
 		put_option(w, IF_SPEED, &speed, sizeof(speed));

@@ -56,7 +56,7 @@ void weft_pcapng_begin(struct weft_pcapng *w, int fd, const char *comment);
  * Add an interface.
  *
  * @param link     type of its packets: WEFT_PCAPNG_ETHERNET, WEFT_RECORD_LINKTYPE
- * @param mac      of Ethernet
+ * @param mac      of Ethernet; NULL = not known
  * @param speed    bit/s; 0 = not known
  * @param snaplen  0 = whole packets
  * @return its number, counted from 0
