@@ -9,6 +9,7 @@
  *  dump/decode.c       decodes a frame, or a record, into a view: its parts, and errors in it;
  *                      tables of the fields of frames, messages, records
  *  dump/frames.c       goes through a frame by these tables: text, JSON, counts
+ *  dump/live.c         a report for each interval, while captures are read
  *  dump/slice.c        a part of them as one capture
  *  dump/verdict.c      what was wrong: the first lines
  *  dump/list.c         which messages are selected; a line each; problems of messages
@@ -30,6 +31,7 @@
 #include "dump/host.h"
 #include "dump/html.h"
 #include "dump/list.h"
+#include "dump/live.h"
 #include "dump/merge.h"
 #include "dump/options.h"
 #include "dump/slice.h"
@@ -44,6 +46,7 @@ struct analysis {
 	struct trace *trace;
 	struct list *list;
 	struct report report;
+	struct live *live; /* NULL without --every */
 };
 
 static int make_trace(struct analysis *a)
@@ -59,7 +62,9 @@ static int make_trace(struct analysis *a)
 		return APP_FAIL;
 	a->trace->follow->over = list_over;
 	a->trace->follow->arg = a->list;
-	return APP_OK;
+	if (m->o->every)
+		a->live = live_make(a->list, m->o->every);
+	return m->o->every && !a->live ? APP_FAIL : APP_OK;
 }
 
 static void read_all(struct analysis *a)
@@ -68,6 +73,8 @@ static void read_all(struct analysis *a)
 	struct dump_view view;
 
 	while ((r = merge_next(&a->merge))) {
+		if (a->live)
+			live_frame(a->live, r->time);
 		dump_decode(&r->frame, &view);
 		dump_count(&a->counts, &view);
 		trace_frame(a->trace, &r->frame, &view, r->time);
@@ -121,8 +128,10 @@ static void message_json(struct list *l)
 static void forget(struct analysis *a)
 {
 	merge_close(&a->merge);
+	live_free(a->live);
 	trace_free(a->trace);
 	free(a->list);
+	a->live = NULL;
 	a->trace = NULL;
 	a->list = NULL;
 	a->counts = (struct dump_counts){0};

@@ -86,6 +86,18 @@ static int option_took(void *options, const char *option, const char *value)
 	return time_of(option, value, &((struct dump_options *)options)->took) ? APP_USAGE : APP_OK;
 }
 
+#define EVERY_LEAST 0.001
+#define EVERY_MOST 86400
+
+static int option_every(void *options, const char *option, const char *value)
+{
+	double seconds;
+
+	if (cli_seconds(option, value, EVERY_LEAST, EVERY_MOST, &seconds))
+		return APP_USAGE;
+	((struct dump_options *)options)->every = (uint64_t)(seconds * 1e9);
+	return APP_OK;
+}
 
 static int option_filter(void *options, const char *option, const char *value)
 {
@@ -177,6 +189,10 @@ static const struct cli_option table[] = {
 	{"json", 'j', NULL, "print JSON, one object a line", FLAG(json)},
 	{"all", 0, NULL, "print all faults and all lanes, not only the worst", FLAG(all)},
 	{"csv", 0, NULL, "print lanes, or with --messages these, as CSV", FLAG(csv)},
+	{"every", 0, "SECONDS",
+	 "print rates of lanes, and new faults, for each SECONDS of the captures, while they are "
+	 "read",
+	 .set = option_every},
 	{"dissector", 0, NULL,
 	 "print the path of Wireshark's dissector, for tshark -X "
 	 "lua_script:$(weft-dump --dissector)",
@@ -252,6 +268,9 @@ static bool are_consistent(const struct dump_options *o)
 	if (o->slice && printed)
 		cli_error("--slice writes a capture and prints nothing: -F, -w, -m, --html and "
 			  "--graph do not go with it");
+	else if (o->every && (o->frames || o->wrong || o->slice || o->json || o->csv || o->html))
+		cli_error("--every prints text: -F, -w, -j, --csv, --html and --slice do not go "
+			  "with it");
 	else if (o->lane && !o->slice)
 		cli_error("--lane is for --slice");
 	else

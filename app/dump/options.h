@@ -17,6 +17,7 @@ struct dump_options {
 	bool frames, wrong, json, csv;
 	bool messages;
 	bool all;         /**< no limit for lanes and faults */
+	uint64_t every;   /**< ns between reports while reading; 0 = none */
 	uint64_t slowest; /**< number of the slowest messages to print */
 	uint64_t message; /**< its time line; 0 = none */
 	const char *graph, *html, *slice;

@@ -6,6 +6,7 @@ line. The captures are the simulator's, whose hosts have clocks of their own. Pr
 
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -364,6 +365,53 @@ def an_interrupt_prints_the_report():
     assert 'messages eager' in text and 'slowest messages' in text, text[:500]
 
 
+def intervals(*files):
+    out = dump('--every', '0.005', *files)
+    return [line for line in out.splitlines() if ' messages' in line and ' s): ' in line], out
+
+
+def each_interval_is_reported():
+    a, b = pair('random_loss', 1000)
+    files = write(a, b)
+    heads, out = intervals(*files)
+    records = sorted(r.time for c in (a, b) for r in c.records)
+    assert len(heads) >= 3, heads
+    frames = sum(int(h.split('): ')[1].split(' frames')[0]) for h in heads)
+    assert 0.8 * len(records) < frames <= len(records), (frames, len(records))
+    assert out.count(' MB/s, ') >= 2 * len(heads), out[:2000]
+    assert 'no fault' not in out and 'random loss, ' in out # the report of all follows
+    assert 'fault: ' not in intervals(*write(*pair()))[1]
+
+
+def a_new_fault_is_reported_once():
+    ask = (edit.OUT, arp(1, MAC_A, IP_A, IP_B))
+    answers = [(edit.IN, arp(2, m, IP_B, IP_A)) for m in (MAC_B, MAC_C)]
+    crafted([ask] + answers + [ask] * 5)
+    out = dump('--every', '0.002', path('x.pcapng'))
+    assert out.count('fault: two ARP answers') == 1, out
+    assert out.index('fault: two ARP') < out.index('two ARP answers, '), out
+
+
+def a_silence_is_one_line():
+    a = pair()[0]
+    for r in a.records[len(a.records) // 2:]:
+        r.time += 3 * 10**9
+    out = dump('--every', '0.5', *write(a))
+    assert re.search(r'no frame in [23]\.\d+ s', out), out[:1000]
+
+
+def an_interval_is_printed_while_the_capture_goes_on():
+    with open(write(pair()[0])[0], 'rb') as f:
+        data = f.read()
+    with subprocess.Popen([DUMP, '--every', '0.005', '-'], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as process:
+        process.stdin.write(data)
+        process.stdin.flush()
+        assert b' frames, ' in process.stdout.readline()
+        process.stdin.close()
+        assert b'messages eager' in process.stdout.read() and process.wait(20) == 0
+
+
 tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
          captures_begin_and_end_at_other_times, records_that_a_capture_lost_are_its_own_fault,
          loss_is_found_beside_the_gaps_of_a_capture, loss_and_slowness_are_both_named,
@@ -372,4 +420,6 @@ tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
          one_capture_shows_that_the_peer_is_silent, directions_follow_from_addresses_and_times,
          three_hosts_without_directions, short_frames_are_not_wrong, what_cannot_be_judged_is_said,
          the_recorders_reason_is_printed, the_verdict_is_the_first_line,
-         other_protocols_name_faults, an_interrupt_prints_the_report])
+         other_protocols_name_faults, an_interrupt_prints_the_report,
+         each_interval_is_reported, a_new_fault_is_reported_once, a_silence_is_one_line,
+         an_interval_is_printed_while_the_capture_goes_on])
