@@ -11,6 +11,7 @@
  *  dump/frames.c       goes through a frame by these tables: text, JSON, counts
  *  dump/live.c         a report for each interval, while captures are read
  *  dump/slice.c        a part of them as one capture
+ *  dump/events.c       messages, lanes and faults as a trace for Perfetto
  *  dump/verdict.c      what was wrong: the first lines
  *  dump/list.c         which messages are selected; a line each; problems of messages
  *  dump/timeline.c     one message over its lanes
@@ -26,6 +27,7 @@
 #include <string.h>
 
 #include "common/cli.h"
+#include "dump/events.h"
 #include "dump/file.h"
 #include "dump/frames.h"
 #include "dump/host.h"
@@ -47,7 +49,16 @@ struct analysis {
 	struct list *list;
 	struct report report;
 	struct live *live; /* NULL without --every */
+	FILE *events;      /* NULL without --trace */
 };
+
+static void message_over(void *arg, struct trace *t, const struct msg *m)
+{
+	struct analysis *a = arg;
+
+	if (list_take(a->list, t, m) && a->events)
+		events_message(a->events, a->list, m);
+}
 
 static int make_trace(struct analysis *a)
 {
@@ -60,8 +71,8 @@ static int make_trace(struct analysis *a)
 	a->list = list_make(m->o, &a->report);
 	if (!a->list)
 		return APP_FAIL;
-	a->trace->follow->over = list_over;
-	a->trace->follow->arg = a->list;
+	a->trace->follow->over = message_over;
+	a->trace->follow->arg = a;
 	if (m->o->every)
 		a->live = live_make(a->list, m->o->every);
 	return m->o->every && !a->live ? APP_FAIL : APP_OK;
@@ -225,7 +236,7 @@ static int show(const struct analysis *a)
 		(o->json ? message_json : message_text)(a->list);
 	else if (o->csv)
 		report_csv(stdout, &a->report);
-	else if (!o->html && !o->graph)
+	else if (!o->html && !o->graph && !o->trace)
 		(o->json ? report_json : report_text)(stdout, &a->report, a->list);
 	return APP_OK;
 }
@@ -263,15 +274,47 @@ static int slice(struct analysis *a)
 	return slice_write(&a->merge, a->trace->follow->watch);
 }
 
+/* Events are written while captures are read. */
+static int open_events(struct analysis *a)
+{
+	const char *name = a->merge.o->trace;
+
+	if (!name)
+		return APP_OK;
+	a->events = fopen(name, "we");
+	if (!a->events) {
+		cli_error("%s: %s", name, strerror(errno));
+		return APP_FAIL;
+	}
+	events_begin(a->events);
+	return APP_OK;
+}
+
+static int close_events(struct analysis *a)
+{
+	FILE *out = a->events;
+
+	if (!out)
+		return APP_OK;
+	a->events = NULL;
+	if (a->list)
+		events_end(out, a->list);
+	return written(out, a->merge.o->trace);
+}
+
 static int report(struct analysis *a)
 {
 	const struct dump_options *o = a->merge.o;
-	int ret;
+	int ret = open_events(a);
 
+	if (ret != APP_OK)
+		return ret;
 	if (o->messages && o->csv)
 		list_csv_head(stdout);
 	ret = o->html ? two_passes(a) : pass(a, &o->message, o->message != 0);
-	return ret == APP_OK ? show(a) : ret;
+	if (ret == APP_OK)
+		ret = show(a);
+	return close_events(a) == APP_OK ? ret : APP_FAIL;
 }
 
 /* Reads all captures together. @return APP_OK or an exit code */

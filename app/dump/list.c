@@ -71,13 +71,12 @@ static void keep(struct list_top *top, const struct msg *m, uint64_t value)
 	top->one[at].msg = *m;
 }
 
-void list_over(void *arg, struct trace *t, const struct msg *m)
+bool list_take(struct list *l, const struct trace *t, const struct msg *m)
 {
-	struct list *l = arg;
 	uint64_t match = msg_match(m);
 
 	if (!is_wanted(l->o, t, m))
-		return;
+		return false;
 	if (l->o->messages)
 		list_line(stdout, l, m);
 	keep(&l->slowest, m, msg_took(m));
@@ -87,6 +86,7 @@ void list_over(void *arg, struct trace *t, const struct msg *m)
 	if (!msg_complete(m) && !(m->seen & (MSG_FORCED | MSG_WITHDRAWN)) &&
 	    m->touched + END_NS < t->now)
 		keep(&l->unfinished, m, t->now > m->first ? t->now - m->first : 1);
+	return true;
 }
 
 /* ---- words ---------------------------------------------------------------------------------- */

@@ -37,8 +37,8 @@ struct list {
 
 /** @return NULL: no memory */
 struct list *list_make(const struct dump_options *o, struct report *r);
-/** trace_follow.over */
-void list_over(void *arg, struct trace *t, const struct msg *m);
+/** A message has ended. @return whether the options select it */
+bool list_take(struct list *l, const struct trace *t, const struct msg *m);
 
 /** The line of a message in the form that was requested. */
 void list_line(FILE *out, const struct list *l, const struct msg *m);

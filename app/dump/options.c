@@ -141,6 +141,13 @@ static int option_slice(void *options, const char *option, const char *value)
 	return APP_OK;
 }
 
+static int option_trace(void *options, const char *option, const char *value)
+{
+	(void)option;
+	((struct dump_options *)options)->trace = value;
+	return APP_OK;
+}
+
 static int option_html(void *options, const char *option, const char *value)
 {
 	(void)option;
@@ -223,6 +230,9 @@ static const struct cli_option table[] = {
 	 .set = option_slice},
 	{"lane", 0, "NAME", "with --slice: only frames of this lane, as dpdk:0",
 	 .set = option_lane},
+	{"trace", 0, "FILE",
+	 "write messages, rates of lanes and faults as a trace for Perfetto (ui.perfetto.dev)",
+	 .set = option_trace},
 	{"html", 0, "FILE", "write a report for a browser, with the slowest messages drawn",
 	 .set = option_html},
 	{0},
@@ -263,11 +273,13 @@ bool dump_options_take(const struct dump_options *o, const struct dump_frame *fr
 /* Do the options belong together? */
 static bool are_consistent(const struct dump_options *o)
 {
-	bool printed = o->frames || o->wrong || o->messages || o->html || o->graph;
+	bool printed = o->frames || o->wrong || o->messages || o->html || o->graph || o->trace;
 
 	if (o->slice && printed)
-		cli_error("--slice writes a capture and prints nothing: -F, -w, -m, --html and "
-			  "--graph do not go with it");
+		cli_error("--slice writes a capture and prints nothing: -F, -w, -m, --html, "
+			  "--graph and --trace do not go with it");
+	else if (o->trace && (o->frames || o->wrong || o->html))
+		cli_error("-F, -w and --html do not go with --trace");
 	else if (o->every && (o->frames || o->wrong || o->slice || o->json || o->csv || o->html))
 		cli_error("--every prints text: -F, -w, -j, --csv, --html and --slice do not go "
 			  "with it");

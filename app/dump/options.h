@@ -20,7 +20,7 @@ struct dump_options {
 	uint64_t every;   /**< ns between reports while reading; 0 = none */
 	uint64_t slowest; /**< number of the slowest messages to print */
 	uint64_t message; /**< its time line; 0 = none */
-	const char *graph, *html, *slice;
+	const char *graph, *html, *slice, *trace;
 	const char *lane; /**< frames of the interface of this name only */
 	/* Which messages are selected. */
 	const char *peer;

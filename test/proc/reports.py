@@ -121,6 +121,42 @@ def pictures_are_svg():
         assert 'dpdk:a0' in names and 'dpdk:a1' in names, names
 
 
+def a_trace_has_messages_lanes_and_faults():
+    assert 'is written' in dump('--trace', path('t.json'), A, B)
+    with open(path('t.json'), encoding='utf-8') as f:
+        events = json.load(f)['traceEvents']
+    begun = [e for e in events if e['ph'] == 'b' and 'args' in e]
+    assert len(begun) == 840, len(begun)
+    open_now, last = {}, {}
+    for e in events: # each end has its beginning
+        if e['ph'] == 'b':
+            assert e['id'] not in open_now and e['id'] not in last, e
+            open_now[e['id']] = e
+        elif e['ph'] == 'e':
+            first = open_now.pop(e['id'])
+            assert first['name'] == e['name'] and first['ts'] <= e['ts'], (first, e)
+            last[e['id']] = e['ts']
+    assert not open_now and len(last) > 1000, len(last) # messages, and their lanes
+    rows = {r['message']: r for r in (json.loads(line) for line in
+                                      dump('-m', '-j', A, B).splitlines())}
+    for e in begun:
+        row = rows[e['args']['message']['message']]
+        assert e['args']['message'] == row, (e, row)
+        if row['complete'] and 'took_us' in row:
+            assert last[e['id']] - e['ts'] >= row['took_us'] - 0.002, (e, row)
+    names = {e['pid'] for e in events if e['ph'] == 'M' and e['name'] == 'process_name'}
+    assert {e['pid'] for e in events} <= names, names
+    rates = [e for e in events if e['ph'] == 'C' and 'MB/s' in e['args']]
+    assert len({e['name'] for e in rates}) == 4 and any(e['args']['MB/s'] > 1 for e in rates)
+    assert [e['name'] for e in events if e['ph'] == 'i'] == ['random loss']
+    dump('--trace', path('t.json'), '--tag', '0x244', A, B)
+    with open(path('t.json'), encoding='utf-8') as f:
+        assert sum(e['ph'] == 'b' and 'args' in e for e in json.load(f)['traceEvents']) == 1
+    dump('--trace', path('t.json'), hostile(path('hostile.pcapng')))
+    with open(path('t.json'), encoding='utf-8') as f:
+        json.load(f)
+
+
 def csv_of_messages_and_of_lanes():
     rows = list(csv.DictReader(io.StringIO(dump('--messages', '--csv', A, B))))
     assert len(rows) == 840, len(rows)
@@ -194,7 +230,7 @@ def what_peers_say_is_text():
 
 
 def what_cannot_be_written_is_said():
-    for option_name in ('--html', '--graph'):
+    for option_name in ('--html', '--graph', '--trace'):
         assert 'No such file' in dump(option_name, '/no/where/x', A, code=1)
         if os.path.exists('/dev/full'):
             assert "can't be written: No space left" in dump(option_name, '/dev/full', A, code=1)
@@ -251,7 +287,8 @@ def a_record_is_none_of_a_frames_connection():
     assert kinds == {('dpdk', 0), ('shm', 1)}, kinds
 
 
-tap.run([a_report_is_one_page_that_loads_nothing, pictures_are_svg, csv_of_messages_and_of_lanes,
+tap.run([a_report_is_one_page_that_loads_nothing, pictures_are_svg,
+         a_trace_has_messages_lanes_and_faults, csv_of_messages_and_of_lanes,
          filters_choose_messages, a_message_has_its_time_line,
          a_time_line_ends_where_its_bar_does,
          one_hosts_capture_has_all_messages_too, a_capture_that_begins_later_is_joined_by_pieces,
