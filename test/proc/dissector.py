@@ -88,7 +88,7 @@ def from_dump(path):
 
 # What is not in the frame, or has another form there.
 OWN = ('weft.flags.', 'weft.crc', 'weft.expert', 'weft.retransmission_of', 'weft.duplicate_of',
-       'weft.message_', 'weft.stream')
+       'weft.message_', 'weft.stream', 'weft.missing', 'weft.answer_')
 
 
 def from_tshark(path):
@@ -311,6 +311,74 @@ def colours_connections_and_flows():
         assert 'HELLO' in flow and 'DATA' in flow, flow
 
 
+def rows_of(path, *arguments):
+    """The fields that -e names, of each frame that has passed -Y."""
+    done = subprocess.run(['tshark', '-X', 'lua_script:' + LUA, '-r', path, '-T', 'fields',
+                           *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          check=True, text=True)
+    return [line.split('\t') for line in done.stdout.splitlines()]
+
+
+def missing_frames_and_answers():
+    """The receiver's capture shows where frames of a path are missing, and which PROBE no frame
+    has answered."""
+    with tempfile.TemporaryDirectory(prefix='weft-dissector.') as folder:
+        subprocess.run([os.path.join(BUILD, 'test', 'sim', 'sim_faults'), '-k', 'random_loss', '-s',
+                        '5', '-n', '1'], check=True, env=dict(os.environ, SIM_FAULTS=folder),
+                       stdout=subprocess.DEVNULL)
+        a, b = (os.path.join(folder, name + '.pcapng') for name in 'ab')
+        report = json.loads(subprocess.run([DUMP, '-j', a, b], stdout=subprocess.PIPE,
+                                           check=True).stdout)
+        for path in (a, b):
+            lost = sum(f['lost'] for lane in report['lanes'] for f in lane
+                       if f['to_file'] == path)
+            # Direction 1: frames that came in.
+            missing = rows_of(path, '-Y', 'weft.missing && frame.packet_flags_direction == 1',
+                              '-e', 'weft.missing')
+            # Frames other than DATA are lost, too, and have no order of their own.
+            noted = sum(int(r[0]) for r in missing)
+            assert lost / 2 <= noted <= lost, (path, missing, lost)
+            assert not rows_of(path, '-Y', 'weft.missing && frame.packet_flags_direction == 2',
+                               '-e', 'weft.missing')
+        assert sum(f['lost'] for lane in report['lanes'] for f in lane) > 20, report['lanes']
+        asked = rows_of(a, '-2', '-Y', 'weft.type == 3', '-e', 'frame.number', '-e',
+                        'weft.answer_in', '-e', 'weft.expert.unanswered')
+        answers = dict(rows_of(a, '-2', '-Y', 'weft.type == 4', '-e', 'frame.number', '-e',
+                               'weft.answer_to'))
+        assert asked and answers, (asked, answers)
+        for number, answer, unanswered in asked:
+            assert bool(answer) != bool(unanswered), asked
+            assert not answer or answers[answer] == number, (asked, answers)
+
+
+def a_filter_gives_what_all_fields_give():
+    """Without a shown tree only the fields of filters are added: these have the same values."""
+    names = ('weft.type', 'weft.flags.retx', 'weft.stream', 'weft.seq', 'weft.eager.tag',
+             'weft.frag.offset', 'weft.credit.bytes', 'weft.retransmission_of',
+             'weft.message_first', 'weft.message_frame', 'weft.sack.word', 'weft.crc')
+    with tempfile.TemporaryDirectory(prefix='weft-dissector.') as folder:
+        subprocess.run([os.path.join(BUILD, 'test', 'sim', 'sim_faults'), '-k', 'random_loss', '-s',
+                        '5', '-n', '1'], check=True, env=dict(os.environ, SIM_FAULTS=folder),
+                       stdout=subprocess.DEVNULL)
+        path = os.path.join(folder, 'a.pcapng')
+        done = subprocess.run(['tshark', '-X', 'lua_script:' + LUA, '-r', path, '-c', '1500', '-T',
+                               'pdml', '-J', 'frame weft'], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, check=True)
+        shown = {name: [] for name in names}
+        for packet in ElementTree.fromstring(done.stdout).iter('packet'):
+            of = {}
+            for field in packet.iter('field'):
+                of.setdefault(field.get('name'), []).append(field.get('show'))
+            for name in names:
+                if name in of:
+                    shown[name].append(','.join(of[name]))
+        for name in names:
+            rows = [r[0] for r in rows_of(path, '-c', '1500', '-Y', name, '-e', name)]
+            # The loss may begin later: then neither has a retransmission, or a SACK.
+            assert rows or name in ('weft.retransmission_of', 'weft.sack.word'), name
+            assert rows == shown[name], (name, rows[:3], shown[name][:3])
+
+
 def main():
     try:
         subprocess.run(['tshark', '-v'], stdout=subprocess.DEVNULL, check=True)
@@ -320,7 +388,8 @@ def main():
     tap.run([the_dissector_and_weft_dump_read_the_same_fields(*t) for t in TRAFFIC] +
             [what_the_simulator_does_not_send, messages_of_shared_memory,
              messages_of_roce_lanes, native_operations_of_lanes, a_message_in_a_frame_of_roce,
-             colours_connections_and_flows])
+             colours_connections_and_flows, missing_frames_and_answers,
+             a_filter_gives_what_all_fields_give])
 
 
 main()
