@@ -33,7 +33,8 @@ LIB = [
     ['lib'],                            # the top: context, worker, tables
 ]
 DPDK = [
-    ['drivers/dpdk/frame'],  # bytes in, bytes out; the interface of a port
+    # bytes in, bytes out, and the interface of a port; keys, and sealing of frames
+    ['drivers/dpdk/frame', 'drivers/dpdk/seal'],
     ['drivers/dpdk/capture'],  # frames into files
     # ports of DPDK; a lane: connections, reliability; ports over sockets
     ['drivers/dpdk/port', 'drivers/dpdk/engine', 'drivers/dpdk/udp'],
@@ -62,6 +63,7 @@ SEES = {
     'drivers/shm': DRIVER,
     'drivers/dpdk': DRIVER,
     'drivers/dpdk/frame': DRIVER,
+    'drivers/dpdk/seal': DRIVER,
     'drivers/dpdk/port': DRIVER,
     'drivers/dpdk/capture': DRIVER,
     'drivers/dpdk/engine': DRIVER,
@@ -74,7 +76,7 @@ COMMON = API + LANE + ['drivers/dpdk/compat.h']
 
 # Other folders include FOLDER/FOLDER.h only, but here: one purpose, one header.
 MANY_HEADERS = ['lib/base', 'lib/core', 'drivers/dpdk/frame', 'drivers/dpdk/port',
-                'drivers/dpdk/capture', 'app/common', 'app/link']
+                'drivers/dpdk/capture', 'drivers/dpdk/seal', 'app/common', 'app/link']
 
 # Headers without a source of the same name that belong to the objects which programs share with the
 # library.

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "seal/exchange.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+static_assert(sizeof(struct weft_seal_hello) == WEFT_EXCHANGE_BODY - WEFT_EXCHANGE_AT, "the wire");
+static_assert(offsetof(struct weft_seal_hello, key_id) == 8, "the wire");
+static_assert(offsetof(struct weft_seal_hello, share) == 16, "the wire");
+static_assert(offsetof(struct weft_seal_hello, proof) == 48, "the wire");
+static_assert(offsetof(struct weft_seal_hello, mac) == 64, "the wire");
+
+#define COOKIE_LEN 8u
+
+/* Types of HELLO and HELLO_ACK in the lane header (core/wire.def). */
+#define HELLO 1u
+#define HELLO_ACK 2u
+
+/* A label ends in the number of this schedule. The text's zero byte is no part of it. */
+#define LABEL(text) (text), sizeof(text) - 1
+
+static struct weft_seal_hello *sealed_of(uint8_t *body)
+{
+	return (struct weft_seal_hello *)(body + WEFT_EXCHANGE_AT);
+}
+
+static const struct weft_seal_hello *sealed_in(const void *body)
+{
+	return (const struct weft_seal_hello *)((const uint8_t *)body + WEFT_EXCHANGE_AT);
+}
+
+/* ------------------------------------------------------------------ keys */
+
+int weft_exchange_key_init(struct weft_exchange_key *key, const uint8_t secret[WEFT_HASH_LEN])
+{
+	int rc = weft_hkdf_extract(NULL, 0, secret, WEFT_HASH_LEN, key->root);
+
+	if (rc == 0)
+		rc = weft_hkdf_expand(key->root, LABEL("weft noise psk 1"), key->psk,
+				      sizeof(key->psk));
+	if (rc == 0)
+		rc = weft_hkdf_expand(key->root, LABEL("weft hello mac 1"), key->mac,
+				      sizeof(key->mac));
+	if (rc == 0)
+		rc = weft_hkdf_expand(key->root, LABEL("weft key id 1"), key->id, sizeof(key->id));
+	return rc;
+}
+
+/* Expand @prk for label and @hash. */
+static int derive(const uint8_t prk[WEFT_HASH_LEN], const char *label, size_t label_len,
+		  const uint8_t hash[WEFT_HASH_LEN], uint8_t out[WEFT_HASH_LEN])
+{
+	uint8_t info[64 + WEFT_HASH_LEN];
+
+	memcpy(info, label, label_len);
+	memcpy(info + label_len, hash, WEFT_HASH_LEN);
+	return weft_hkdf_expand(prk, info, label_len + WEFT_HASH_LEN, out, WEFT_HASH_LEN);
+}
+
+/* ------------------------------------------------------------------ the transcript */
+
+/*
+ * Hash of a hello with its version, without the fields that may differ or that are made from it.
+ * @share: of the sender, too; Noise adds this itself.
+ */
+static int hello_hash(uint8_t version, uint8_t type, const void *body, size_t len, bool share,
+		      uint8_t hash[WEFT_HASH_LEN])
+{
+	uint8_t text[2 + WEFT_EXCHANGE_BODY_MAX] = {version, type};
+	struct weft_seal_hello *h = sealed_of(text + 2);
+
+	memcpy(text + 2, body, len);
+	memset(text + 2 + WEFT_EXCHANGE_COOKIE, 0, COOKIE_LEN);
+	memset(h->proof, 0, sizeof(h->proof));
+	memset(h->mac, 0, sizeof(h->mac));
+	if (!share)
+		memset(h->share, 0, sizeof(h->share));
+	return weft_sha256(text, 2 + len, hash);
+}
+
+/*
+ * MAC of a hello. @hello_mac: that of the HELLO which a HELLO_ACK answers, NULL for a HELLO. It
+ * makes a HELLO_ACK useless for any other HELLO.
+ */
+static int hello_mac(const struct weft_exchange_key *key, uint8_t version, uint8_t type,
+		     const uint8_t *answered, const void *body, size_t len,
+		     uint8_t mac[WEFT_TAG_LEN])
+{
+	uint8_t text[2 + WEFT_TAG_LEN + WEFT_EXCHANGE_BODY_MAX] = {version, type};
+	uint8_t *copy = text + 2 + WEFT_TAG_LEN, full[WEFT_HASH_LEN];
+	int rc;
+
+	if (answered)
+		memcpy(text + 2, answered, WEFT_TAG_LEN);
+	memcpy(copy, body, len);
+	memset(copy + WEFT_EXCHANGE_COOKIE, 0, COOKIE_LEN);
+	memset(sealed_of(copy)->mac, 0, WEFT_TAG_LEN);
+	rc = weft_hmac(key->mac, sizeof(key->mac), text, 2 + WEFT_TAG_LEN + len, full);
+	memcpy(mac, full, WEFT_TAG_LEN);
+	return rc;
+}
+
+/* The secrets of @from: those of Noise, or the root key three times. */
+static int derive_secrets(const struct weft_exchange_secrets *from,
+			  const uint8_t hello[WEFT_HASH_LEN], const uint8_t ack[WEFT_HASH_LEN],
+			  struct weft_exchange_secrets *out)
+{
+	uint8_t both[2 * WEFT_HASH_LEN], hash[WEFT_HASH_LEN];
+	int rc;
+
+	memcpy(both, hello, WEFT_HASH_LEN);
+	memcpy(both + WEFT_HASH_LEN, ack, WEFT_HASH_LEN);
+	rc = weft_sha256(both, sizeof(both), hash);
+	if (rc == 0)
+		rc = derive(from->initiator, LABEL("weft initiator 1"), hash, out->initiator);
+	if (rc == 0)
+		rc = derive(from->responder, LABEL("weft responder 1"), hash, out->responder);
+	if (rc == 0)
+		rc = derive(from->exporter, LABEL("weft exporter 1"), hash, out->exporter);
+	if (rc < 0)
+		weft_secret_wipe(out, sizeof(*out));
+	return rc;
+}
+
+static int noise_secrets(const struct weft_noise *noise, struct weft_exchange_secrets *out)
+{
+	int rc = weft_noise_split(noise, out->initiator, out->responder);
+
+	return rc == 0 ? weft_noise_export(noise, LABEL("weft noise export 1"), out->exporter) : rc;
+}
+
+static void psk_secrets(const struct weft_exchange_key *key, struct weft_exchange_secrets *out)
+{
+	memcpy(out->initiator, key->root, WEFT_HASH_LEN);
+	memcpy(out->responder, key->root, WEFT_HASH_LEN);
+	memcpy(out->exporter, key->root, WEFT_HASH_LEN);
+}
+
+/* ------------------------------------------------------------------ the initiator's HELLO */
+
+static void fill(struct weft_seal_hello *h, const struct weft_exchange_key *key,
+		 const struct weft_exchange_conf *conf)
+{
+	*h = (struct weft_seal_hello){
+		.mode = (uint8_t)conf->mode,
+		.cipher = WEFT_EXCHANGE_AES128_GCM,
+		.kind = (uint8_t)conf->kind,
+		.lane = conf->lane,
+	};
+	memcpy(h->key_id, key->id, WEFT_KEY_ID_LEN);
+}
+
+/* Share and tag of a message of Noise without payload stand apart in the hello. */
+static void spread(struct weft_seal_hello *h, const uint8_t message[WEFT_NOISE_MESSAGE])
+{
+	memcpy(h->share, message, WEFT_X25519_LEN);
+	memcpy(h->proof, message + WEFT_X25519_LEN, WEFT_TAG_LEN);
+}
+
+static void gather(const struct weft_seal_hello *h, uint8_t message[WEFT_NOISE_MESSAGE])
+{
+	memcpy(message, h->share, WEFT_X25519_LEN);
+	memcpy(message + WEFT_X25519_LEN, h->proof, WEFT_TAG_LEN);
+}
+
+int weft_exchange_offer(struct weft_exchange *x, const struct weft_exchange_key *key,
+			const struct weft_exchange_conf *conf, uint8_t body[WEFT_EXCHANGE_BODY],
+			const uint8_t random[WEFT_X25519_LEN])
+{
+	struct weft_seal_hello *h = sealed_of(body);
+	uint8_t message[WEFT_NOISE_MESSAGE] = {0}, prologue[WEFT_HASH_LEN];
+	int rc = 0;
+
+	*x = (struct weft_exchange){.conf = *conf};
+	fill(h, key, conf);
+	if (conf->kind == WEFT_EXCHANGE_NOISE) {
+		rc = hello_hash(conf->version, HELLO, body, WEFT_EXCHANGE_BODY, false, prologue);
+		if (rc == 0)
+			rc = weft_noise_begin(&x->noise, key->psk, prologue, sizeof(prologue));
+		if (rc == 0)
+			rc = weft_noise_write_first(&x->noise, random, "", 0, message);
+		spread(h, message);
+	} else {
+		memcpy(h->share, random, WEFT_X25519_LEN);
+	}
+	if (rc == 0)
+		rc = hello_hash(conf->version, HELLO, body, WEFT_EXCHANGE_BODY, true,
+				x->hello_hash);
+	if (rc == 0)
+		rc = hello_mac(key, conf->version, HELLO, NULL, body, WEFT_EXCHANGE_BODY, h->mac);
+	memcpy(x->hello_mac, h->mac, WEFT_TAG_LEN);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ validation */
+
+const uint8_t *weft_exchange_key_id(const void *body, size_t len)
+{
+	return len < WEFT_EXCHANGE_BODY ? NULL : sealed_in(body)->key_id;
+}
+
+static bool format_ok(const struct weft_seal_hello *h)
+{
+	static const uint8_t zeros[WEFT_TAG_LEN];
+
+	return h->cipher == WEFT_EXCHANGE_AES128_GCM &&
+	       (h->mode == WEFT_SEAL_AUTH || h->mode == WEFT_SEAL_ENCRYPT) &&
+	       h->kind >= WEFT_EXCHANGE_NOISE && h->kind <= WEFT_EXCHANGE_NEXT &&
+	       (h->kind == WEFT_EXCHANGE_NEXT || h->lane == 0) &&
+	       memcmp(h->reserved, zeros, sizeof(h->reserved)) == 0 &&
+	       (h->kind == WEFT_EXCHANGE_NOISE || memcmp(h->proof, zeros, sizeof(h->proof)) == 0);
+}
+
+static enum weft_hello_verdict check(const struct weft_exchange_key *key,
+				     const struct weft_exchange_conf *conf, uint8_t type,
+				     const uint8_t *answered, const void *body, size_t len)
+{
+	const struct weft_seal_hello *h = sealed_in(body);
+	uint8_t mac[WEFT_TAG_LEN];
+
+	if (len < WEFT_EXCHANGE_BODY)
+		return WEFT_HELLO_PLAIN;
+	if (len > WEFT_EXCHANGE_BODY_MAX)
+		return WEFT_HELLO_LENGTH;
+	if (!format_ok(h))
+		return WEFT_HELLO_FORMAT;
+	if (memcmp(h->key_id, key->id, WEFT_KEY_ID_LEN) != 0)
+		return WEFT_HELLO_KEY;
+	if (hello_mac(key, conf->version, type, answered, body, len, mac) < 0 ||
+	    !weft_secret_equal(mac, h->mac, sizeof(mac)))
+		return WEFT_HELLO_MAC;
+	if (h->mode != conf->mode)
+		return WEFT_HELLO_MODE;
+	if (h->kind != conf->kind || h->lane != conf->lane)
+		return WEFT_HELLO_KIND;
+	return WEFT_HELLO_OK;
+}
+
+enum weft_hello_verdict weft_exchange_check(const struct weft_exchange_key *key,
+					    const struct weft_exchange_conf *conf, const void *body,
+					    size_t len)
+{
+	return check(key, conf, HELLO, NULL, body, len);
+}
+
+const char *weft_hello_verdict_text(enum weft_hello_verdict verdict)
+{
+	static const char *const text[WEFT_HELLO_COUNT] = {
+		[WEFT_HELLO_OK] = "the hello is valid",
+		[WEFT_HELLO_PLAIN] = "the peer does not seal its frames: give both ends the same "
+				     "WEFT_JOB_KEY, or none",
+		[WEFT_HELLO_LENGTH] = "the hello is longer than any version's",
+		[WEFT_HELLO_FORMAT] = "the hello has an unknown cipher, exchange or reserved byte: "
+				      "run the same release of Weft at both ends",
+		[WEFT_HELLO_KEY] = "the peer has another job key: give both ends the same "
+				   "WEFT_JOB_KEY",
+		[WEFT_HELLO_MAC] = "the hello was changed on its path, forged, or replayed",
+		[WEFT_HELLO_MODE] = "the peer has another mode: set the same WEFT_SEAL at both "
+				    "ends",
+		[WEFT_HELLO_KIND] = "the peer has another exchange: set the same WEFT_SEAL_DH at "
+				    "both ends",
+	};
+
+	return text[verdict];
+}
+
+/* ------------------------------------------------------------------ the responder's HELLO_ACK */
+
+/* Read the initiator's message and write our own one into @h. */
+static int answer_noise(const struct weft_exchange_key *key, uint8_t version, const void *hello,
+			size_t len, struct weft_seal_hello *h,
+			const uint8_t random[WEFT_X25519_LEN], struct weft_exchange_secrets *out)
+{
+	uint8_t message[WEFT_NOISE_MESSAGE] = {0}, prologue[WEFT_HASH_LEN];
+	struct weft_noise noise;
+	int rc = hello_hash(version, HELLO, hello, len, false, prologue);
+
+	gather(sealed_in(hello), message);
+	if (rc == 0)
+		rc = weft_noise_begin(&noise, key->psk, prologue, sizeof(prologue));
+	if (rc == 0)
+		rc = weft_noise_read_first(&noise, message, sizeof(message), message);
+	if (rc == 0)
+		rc = weft_noise_write_second(&noise, random, "", 0, message);
+	if (rc == 0)
+		rc = noise_secrets(&noise, out);
+	spread(h, message);
+	weft_secret_wipe(&noise, sizeof(noise));
+	return rc;
+}
+
+int weft_exchange_answer(const struct weft_exchange_key *key, const struct weft_exchange_conf *conf,
+			 const void *hello, size_t len, uint8_t ack[WEFT_EXCHANGE_BODY],
+			 const uint8_t random[WEFT_X25519_LEN], struct weft_exchange_secrets *out)
+{
+	uint8_t offer_hash[WEFT_HASH_LEN], ack_hash[WEFT_HASH_LEN];
+	struct weft_seal_hello *h = sealed_of(ack);
+	struct weft_exchange_secrets from;
+	int rc = 0;
+
+	fill(h, key, conf);
+	if (conf->kind == WEFT_EXCHANGE_NOISE) {
+		rc = answer_noise(key, conf->version, hello, len, h, random, &from);
+	} else {
+		memcpy(h->share, random, WEFT_X25519_LEN);
+		psk_secrets(key, &from);
+	}
+	if (rc == 0)
+		rc = hello_hash(conf->version, HELLO, hello, len, true, offer_hash);
+	if (rc == 0)
+		rc = hello_hash(conf->version, HELLO_ACK, ack, WEFT_EXCHANGE_BODY, true, ack_hash);
+	if (rc == 0)
+		rc = hello_mac(key, conf->version, HELLO_ACK, sealed_in(hello)->mac, ack,
+			       WEFT_EXCHANGE_BODY, h->mac);
+	if (rc == 0)
+		rc = derive_secrets(&from, offer_hash, ack_hash, out);
+	weft_secret_wipe(&from, sizeof(from));
+	return rc;
+}
+
+/* ------------------------------------------------------------------ the initiator's end */
+
+static int finish_noise(const struct weft_exchange *x, const void *ack,
+			struct weft_exchange_secrets *out)
+{
+	uint8_t message[WEFT_NOISE_MESSAGE];
+	struct weft_noise noise = x->noise; /* a bad message must not end the exchange */
+	int rc;
+
+	gather(sealed_in(ack), message);
+	rc = weft_noise_read_second(&noise, message, sizeof(message), message);
+	if (rc == 0)
+		rc = noise_secrets(&noise, out);
+	weft_secret_wipe(&noise, sizeof(noise));
+	return rc;
+}
+
+enum weft_hello_verdict weft_exchange_finish(const struct weft_exchange *x,
+					     const struct weft_exchange_key *key, const void *ack,
+					     size_t len, struct weft_exchange_secrets *out, int *rc)
+{
+	enum weft_hello_verdict verdict = check(key, &x->conf, HELLO_ACK, x->hello_mac, ack, len);
+	struct weft_exchange_secrets from;
+	uint8_t ack_hash[WEFT_HASH_LEN];
+
+	*rc = 0;
+	if (verdict != WEFT_HELLO_OK)
+		return verdict;
+	if (x->conf.kind == WEFT_EXCHANGE_NOISE)
+		*rc = finish_noise(x, ack, &from);
+	else
+		psk_secrets(key, &from);
+	if (*rc == 0)
+		*rc = hello_hash(x->conf.version, HELLO_ACK, ack, len, true, ack_hash);
+	if (*rc == 0)
+		*rc = derive_secrets(&from, x->hello_hash, ack_hash, out);
+	weft_secret_wipe(&from, sizeof(from));
+	if (*rc == -EBADMSG) { /* only the job's other members can make a MAC over a wrong tag */
+		*rc = 0;
+		return WEFT_HELLO_MAC;
+	}
+	return WEFT_HELLO_OK;
+}

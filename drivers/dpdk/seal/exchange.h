@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file seal/exchange.h
+ * The exchange of keys inside HELLO and HELLO_ACK: 80 bytes behind the body of version 2. Both ends
+ * prove that they have the key, and derive one secret for each direction and one for further
+ * connections. doc/sealing.md, "The exchange", has the schedule.
+ *
+ *	initiator                        responder
+ *	weft_exchange_offer()   HELLO    weft_exchange_check(), weft_exchange_answer()
+ *	weft_exchange_finish()  <------  HELLO_ACK
+ *
+ * The initiator repeats its HELLO unchanged, apart from the cookie; a responder repeats its
+ * HELLO_ACK. The responder may trust the peer's HELLO only after a sealed frame has opened: a HELLO
+ * can be a replay.
+ *
+ * Bytes of the peer are validated here and nowhere else.
+ */
+#ifndef WEFT_SEAL_EXCHANGE_H
+#define WEFT_SEAL_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "seal/crypto.h"
+#include "seal/noise.h"
+
+enum weft_seal_mode {
+	WEFT_SEAL_AUTH = 1, /**< bodies are readable and can't be changed */
+	WEFT_SEAL_ENCRYPT = 2,
+};
+
+/** On the wire. */
+enum weft_exchange_kind {
+	WEFT_EXCHANGE_NOISE = 1, /**< with X25519: forward secrecy */
+	WEFT_EXCHANGE_PSK = 2,   /**< the job key, and random bytes of both ends */
+	WEFT_EXCHANGE_NEXT = 3,  /**< PSK with the exported secret of another connection */
+};
+
+#define WEFT_EXCHANGE_AES128_GCM 1u
+#define WEFT_KEY_ID_LEN 8u
+
+/** Offsets in the body of a sealed HELLO, or HELLO_ACK, and its length at least. */
+#define WEFT_EXCHANGE_COOKIE 64u
+#define WEFT_EXCHANGE_AT 72u
+#define WEFT_EXCHANGE_BODY 152u
+/** A later version may append to the body. */
+#define WEFT_EXCHANGE_BODY_MAX 512u
+
+/** Behind the cookie of both hellos. */
+struct weft_seal_hello {
+	uint8_t mode;
+	uint8_t cipher;
+	uint8_t kind;
+	uint8_t lane;        /**< kind NEXT: number of the lane in its endpoint; else 0 */
+	uint8_t reserved[4]; /**< 0 */
+	uint8_t key_id[WEFT_KEY_ID_LEN];
+	uint8_t share[WEFT_X25519_LEN]; /**< X25519, or random bytes */
+	uint8_t proof[WEFT_TAG_LEN];    /**< kind NOISE: the tag of the empty payload; else 0 */
+	uint8_t mac[WEFT_TAG_LEN];
+};
+
+/** What both ends must have in common; of this end's configuration. */
+struct weft_exchange_conf {
+	uint8_t version; /**< of the lane header */
+	enum weft_seal_mode mode;
+	enum weft_exchange_kind kind;
+	uint8_t lane;
+};
+
+/** Keys derived from a job key or from an exported secret. */
+struct weft_exchange_key {
+	uint8_t root[WEFT_HASH_LEN];
+	uint8_t psk[WEFT_HASH_LEN]; /**< of Noise */
+	uint8_t mac[WEFT_HASH_LEN]; /**< of hellos */
+	uint8_t id[WEFT_KEY_ID_LEN];
+};
+
+/** Results, the same at both ends. */
+struct weft_exchange_secrets {
+	uint8_t initiator[WEFT_HASH_LEN]; /**< of frames from the initiator */
+	uint8_t responder[WEFT_HASH_LEN];
+	uint8_t exporter[WEFT_HASH_LEN]; /**< the key of WEFT_EXCHANGE_NEXT */
+};
+
+/** The initiator between HELLO and HELLO_ACK. */
+struct weft_exchange {
+	struct weft_exchange_conf conf;
+	struct weft_noise noise;
+	uint8_t hello_hash[WEFT_HASH_LEN];
+	uint8_t hello_mac[WEFT_TAG_LEN];
+};
+
+/** Why a hello is refused. Each value has a counter and a sentence. */
+enum weft_hello_verdict {
+	WEFT_HELLO_OK,
+	WEFT_HELLO_PLAIN,  /**< the peer does not seal */
+	WEFT_HELLO_LENGTH, /**< longer than any hello */
+	WEFT_HELLO_FORMAT, /**< unknown cipher or kind, or reserved bytes */
+	WEFT_HELLO_KEY,    /**< another job key */
+	WEFT_HELLO_MAC,    /**< changed on its way, or forged */
+	WEFT_HELLO_MODE,   /**< the peer has another WEFT_SEAL */
+	WEFT_HELLO_KIND,   /**< the peer has another WEFT_SEAL_DH, or it is for another lane */
+	WEFT_HELLO_COUNT,
+};
+
+/** @return 0 or -EIO */
+int weft_exchange_key_init(struct weft_exchange_key *key, const uint8_t secret[WEFT_HASH_LEN]);
+
+/**
+ * Append to a HELLO.
+ * @param body    72 bytes of hello are set, the last 80 of WEFT_EXCHANGE_BODY are written. The
+ *                cookie may be written later
+ * @param random  32 bytes, never used before
+ * @return 0 or -EIO
+ */
+int weft_exchange_offer(struct weft_exchange *x, const struct weft_exchange_key *key,
+			const struct weft_exchange_conf *conf, uint8_t body[WEFT_EXCHANGE_BODY],
+			const uint8_t random[WEFT_X25519_LEN]);
+
+/**
+ * Key id of a hello, by which the responder finds the key of WEFT_EXCHANGE_NEXT.
+ * @return NULL: the hello is not sealed
+ */
+const uint8_t *weft_exchange_key_id(const void *body, size_t len);
+
+/**
+ * Validate a HELLO at the cost of one HMAC. Format and key id first, then the MAC, and then what an
+ * honest peer may have configured otherwise.
+ */
+enum weft_hello_verdict weft_exchange_check(const struct weft_exchange_key *key,
+					    const struct weft_exchange_conf *conf, const void *body,
+					    size_t len);
+
+/**
+ * Append to the HELLO_ACK for a HELLO that weft_exchange_check() has accepted.
+ * @param ack  as the body of weft_exchange_offer()
+ * @return 0; -EBADMSG: the HELLO was not made with the key, or is a replay with another share;
+ *         -EIO
+ */
+int weft_exchange_answer(const struct weft_exchange_key *key, const struct weft_exchange_conf *conf,
+			 const void *hello, size_t len, uint8_t ack[WEFT_EXCHANGE_BODY],
+			 const uint8_t random[WEFT_X25519_LEN], struct weft_exchange_secrets *out);
+
+/**
+ * Validate the HELLO_ACK and derive the secrets. It fits only the HELLO that @p x has made: a
+ * replayed HELLO_ACK is WEFT_HELLO_MAC. A refused one changes nothing in @p x.
+ * @param rc  0 or -EIO, with WEFT_HELLO_OK
+ */
+enum weft_hello_verdict weft_exchange_finish(const struct weft_exchange *x,
+					     const struct weft_exchange_key *key, const void *ack,
+					     size_t len, struct weft_exchange_secrets *out,
+					     int *rc);
+
+/** "the peer does not seal its frames ...": reason and remedy, for the log of this end. */
+const char *weft_hello_verdict_text(enum weft_hello_verdict verdict);
+
+#endif /* WEFT_SEAL_EXCHANGE_H */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file seal/seal.h
+ * Sealed frames: the exchange of keys, and authenticated encryption. doc/sealing.md has the design.
+ * The engine does not use this folder yet, so the library does not contain it: tests and
+ * devtools/seal_bench.c do.
+ *
+ *	seal/crypto.c    the primitives of the exchange, which are libcrypto's
+ *	seal/noise.c     Noise_NNpsk0_25519_AESGCM_SHA256
+ *	seal/exchange.c  HELLO and HELLO_ACK: their bytes, their validation, the key schedule
+ *	seal/cipher.c    AES-128-GCM of frames, which is libipsec-mb's
+ *	seal/replay.c    the window of frame numbers that have arrived
+ *	seal/sealed.c    a connection: numbers, nonces, keys and their rotation
+ *	seal/secret.c    memory for keys, and the file of the job key
+ *
+ * Nothing here reads a clock or makes random bytes: both are arguments, so that the simulator can
+ * run it. The file of the job key is the only I/O.
+ */
+#ifndef WEFT_SEAL_H
+#define WEFT_SEAL_H
+
+#include "seal/cipher.h"
+#include "seal/exchange.h"
+#include "seal/sealed.h"
+#include "seal/secret.h"
+
+#endif /* WEFT_SEAL_H */

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "seal/sealed.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core/wire_frame_def.h"
+#include "seal/replay.h"
+#include "seal/secret.h"
+
+static_assert(WEFT_SEALED_HEAD == sizeof(struct weft_frame_hdr) + sizeof(uint64_t), "the wire");
+
+/* Reserved in flags of the lane header of version 2 (doc/wire.md, "What is to come"). */
+#define F_SEALED 0x20u
+#define F_KEY_PHASE 0x40u
+
+#define SALT_LEN 4u
+#define COUNTER_BITS 56u
+#define COUNTER_MAX ((1ull << COUNTER_BITS) - 1)
+
+/* Key and salt of one generation, as they are derived. */
+struct frame_key {
+	uint8_t key[WEFT_CIPHER_KEY_LEN];
+	uint8_t salt[SALT_LEN];
+};
+
+struct sender {
+	struct weft_cipher_key key;
+	uint8_t salt[SALT_LEN];
+	uint8_t secret[WEFT_HASH_LEN]; /* of the next generation */
+	bool phase;
+	bool confirmed;
+	uint64_t frames; /* of this key, over all slots */
+	uint64_t since;
+};
+
+struct receiver {
+	struct weft_cipher_key key;
+	struct frame_key now, last, next;
+	uint8_t secret[WEFT_HASH_LEN]; /* of the generation behind next */
+	bool phase;
+	bool has_last, has_next;
+	uint64_t last_until;
+	uint64_t bad_tags;
+};
+
+struct weft_sealed {
+	struct sender tx;
+	struct receiver rx;
+	struct weft_sealed_conf conf;
+	uint64_t keep_ns;
+	/* One for each slot, and one for GONE. */
+	uint64_t counters[WEFT_SEALED_SLOTS_MAX + 1];
+	struct weft_replay windows[];
+};
+
+/* ------------------------------------------------------------------ generations of keys */
+
+/* Key of the generation whose secret is @secret, which becomes that of the next generation. */
+static int next_key(uint8_t secret[WEFT_HASH_LEN], struct frame_key *key)
+{
+	static const char key_label[] = "weft frame key 1", next_label[] = "weft next secret 1";
+	uint8_t next[WEFT_HASH_LEN];
+	int rc = weft_hkdf_expand(secret, key_label, sizeof(key_label) - 1, key, sizeof(*key));
+
+	if (rc == 0)
+		rc = weft_hkdf_expand(secret, next_label, sizeof(next_label) - 1, next,
+				      sizeof(next));
+	if (rc == 0)
+		memcpy(secret, next, sizeof(next));
+	weft_secret_wipe(next, sizeof(next));
+	return rc;
+}
+
+static int sender_next(struct sender *tx, const struct weft_cipher *c, uint64_t now)
+{
+	struct frame_key key;
+	int rc = next_key(tx->secret, &key);
+
+	if (rc < 0)
+		return rc;
+	weft_cipher_expand(c, key.key, &tx->key);
+	memcpy(tx->salt, key.salt, SALT_LEN);
+	weft_secret_wipe(&key, sizeof(key));
+	tx->frames = 0;
+	tx->since = now;
+	tx->confirmed = false;
+	return 0;
+}
+
+/* The key that comes next is made in advance: a forged frame must not cost a derivation. */
+static void receiver_prepare(struct receiver *rx)
+{
+	rx->has_next = next_key(rx->secret, &rx->next) == 0;
+}
+
+/* A frame of the next key has opened. */
+static void receiver_next(struct receiver *rx, const struct weft_cipher *c, uint64_t until)
+{
+	rx->last = rx->now;
+	rx->has_last = true;
+	rx->last_until = until;
+	rx->now = rx->next;
+	rx->phase = !rx->phase;
+	weft_cipher_expand(c, rx->now.key, &rx->key);
+	receiver_prepare(rx);
+}
+
+static void forget_last(struct receiver *rx)
+{
+	rx->has_last = false;
+	weft_secret_wipe(&rx->last, sizeof(rx->last));
+}
+
+bool weft_sealed_tick(struct weft_sealed *s, const struct weft_cipher *c, uint64_t now,
+		      uint64_t keep_ns)
+{
+	const struct weft_sealed_conf *conf = &s->conf;
+	struct sender *tx = &s->tx;
+
+	s->keep_ns = keep_ns;
+	if (s->rx.has_last && now >= s->rx.last_until)
+		forget_last(&s->rx);
+	if (!s->rx.has_next)
+		receiver_prepare(&s->rx);
+	if (!tx->confirmed || (tx->frames < conf->key_due &&
+			       (conf->key_due_ns == 0 || now - tx->since < conf->key_due_ns)))
+		return false;
+	if (sender_next(tx, c, now) < 0)
+		return false;
+	tx->phase = !tx->phase;
+	return true;
+}
+
+void weft_sealed_confirm(struct weft_sealed *s)
+{
+	s->tx.confirmed = true;
+}
+
+/* ------------------------------------------------------------------ create and destroy */
+
+size_t weft_sealed_size(unsigned int slots)
+{
+	return sizeof(struct weft_sealed) + (slots + 1) * sizeof(struct weft_replay);
+}
+
+static int create_keys(struct weft_sealed *s, const struct weft_cipher *c,
+		       const struct weft_exchange_secrets *secrets)
+{
+	bool initiator = s->conf.initiator;
+	int rc;
+
+	memcpy(s->tx.secret, initiator ? secrets->initiator : secrets->responder, WEFT_HASH_LEN);
+	memcpy(s->rx.secret, initiator ? secrets->responder : secrets->initiator, WEFT_HASH_LEN);
+	rc = sender_next(&s->tx, c, s->conf.now);
+	if (rc == 0)
+		rc = next_key(s->rx.secret, &s->rx.now);
+	if (rc == 0)
+		rc = next_key(s->rx.secret, &s->rx.next);
+	if (rc < 0)
+		return rc;
+	weft_cipher_expand(c, s->rx.now.key, &s->rx.key);
+	s->rx.has_next = true;
+	return 0;
+}
+
+int weft_sealed_create(const struct weft_cipher *c, const struct weft_sealed_conf *conf,
+		       const struct weft_exchange_secrets *secrets, struct weft_sealed **sealed)
+{
+	struct weft_sealed *s;
+	int rc;
+
+	if (conf->slots == 0 || conf->slots > WEFT_SEALED_SLOTS_MAX || conf->key_due == 0 ||
+	    conf->key_due > WEFT_SEALED_KEY_FRAMES)
+		return -EINVAL;
+	s = weft_secret_alloc(weft_sealed_size(conf->slots));
+	if (!s)
+		return -ENOMEM;
+	s->conf = *conf;
+	rc = create_keys(s, c, secrets);
+	if (rc < 0) {
+		weft_sealed_destroy(s);
+		return rc;
+	}
+	*sealed = s;
+	return 0;
+}
+
+void weft_sealed_destroy(struct weft_sealed *s)
+{
+	if (s)
+		weft_secret_free(s, weft_sealed_size(s->conf.slots));
+}
+
+/* ------------------------------------------------------------------ numbers */
+
+/* @return -1: the connection does not have this slot */
+static int slot_index(const struct weft_sealed *s, unsigned int slot)
+{
+	if (slot < s->conf.slots)
+		return (int)slot;
+	return slot == WEFT_SEALED_SLOT_GONE ? (int)s->conf.slots : -1;
+}
+
+static void nonce_of(const uint8_t salt[SALT_LEN], uint64_t number,
+		     uint8_t nonce[WEFT_CIPHER_NONCE_LEN])
+{
+	uint64_t wire = htobe64(number);
+
+	memcpy(nonce, salt, SALT_LEN);
+	memcpy(nonce + SALT_LEN, &wire, sizeof(wire));
+}
+
+static struct weft_frame_hdr *header(const struct weft_sealed_op *op)
+{
+	return (struct weft_frame_hdr *)op->head;
+}
+
+static weft_le64 *number_of(const struct weft_sealed_op *op)
+{
+	return (weft_le64 *)(op->head + sizeof(struct weft_frame_hdr));
+}
+
+/* ------------------------------------------------------------------ seal */
+
+static enum weft_sealed_verdict seal(const struct weft_cipher *c, const struct weft_sealed_op *op)
+{
+	int slot = slot_index(op->conn, op->slot);
+	struct sender *tx = &op->conn->tx;
+	uint8_t nonce[WEFT_CIPHER_NONCE_LEN];
+	uint16_t flags;
+	uint64_t number;
+
+	if (slot < 0)
+		return WEFT_SEALED_FORMAT;
+	if (tx->frames >= WEFT_SEALED_KEY_FRAMES || op->conn->counters[slot] > COUNTER_MAX)
+		return WEFT_SEALED_SPENT;
+	tx->frames++;
+	number = (uint64_t)op->slot << COUNTER_BITS | op->conn->counters[slot]++;
+	flags = weft_get16(header(op)->flags) & (uint16_t)~F_KEY_PHASE;
+	header(op)->flags =
+		weft_put16((uint16_t)(flags | F_SEALED | (tx->phase ? F_KEY_PHASE : 0)));
+	*number_of(op) = weft_put64(number);
+	nonce_of(tx->salt, number, nonce);
+	if (op->conn->conf.mode == WEFT_SEAL_ENCRYPT)
+		weft_cipher_seal(c, &tx->key, nonce, op->head, WEFT_SEALED_HEAD, op->segs,
+				 op->num_segs, op->tag);
+	else
+		weft_cipher_auth(c, &tx->key, nonce, op->head, WEFT_SEALED_HEAD, op->segs,
+				 op->num_segs, op->tag);
+	return WEFT_SEALED_OK;
+}
+
+unsigned int weft_sealed_seal(const struct weft_cipher *c, struct weft_sealed_op *ops,
+			      unsigned int num)
+{
+	unsigned int sealed = 0;
+
+	for (unsigned int i = 0; i < num; i++) {
+		ops[i].verdict = seal(c, &ops[i]);
+		sealed += ops[i].verdict == WEFT_SEALED_OK;
+	}
+	return sealed;
+}
+
+/* ------------------------------------------------------------------ open */
+
+static bool opens(const struct weft_cipher *c, const struct weft_sealed_op *op,
+		  const struct weft_cipher_key *key, const uint8_t salt[SALT_LEN])
+{
+	uint8_t nonce[WEFT_CIPHER_NONCE_LEN], tag[WEFT_CIPHER_TAG_LEN];
+
+	nonce_of(salt, weft_get64(*number_of(op)), nonce);
+	if (op->conn->conf.mode == WEFT_SEAL_ENCRYPT)
+		weft_cipher_open(c, key, nonce, op->head, WEFT_SEALED_HEAD, op->segs, op->num_segs,
+				 tag);
+	else
+		weft_cipher_auth(c, key, nonce, op->head, WEFT_SEALED_HEAD, op->segs, op->num_segs,
+				 tag);
+	return weft_cipher_tag_equal(tag, op->tag);
+}
+
+static bool in_place(const struct weft_sealed_op *op)
+{
+	return op->conn->conf.mode == WEFT_SEAL_ENCRYPT && op->num_segs > 0 &&
+	       op->segs[0].in == op->segs[0].out;
+}
+
+/*
+ * A frame with the other phase: of the last key when it was overtaken, of the next key when the
+ * peer has changed it. Decrypting with the wrong key in place has changed the body; a second time
+ * undoes that, since the cipher adds a key stream.
+ */
+static bool opens_other(const struct weft_cipher *c, const struct weft_sealed_op *op, uint64_t now)
+{
+	struct weft_sealed *s = op->conn;
+	struct receiver *rx = &s->rx;
+	struct weft_cipher_key key;
+	bool ok = false;
+
+	if (rx->has_last && now < rx->last_until) {
+		weft_cipher_expand(c, rx->last.key, &key);
+		ok = opens(c, op, &key, rx->last.salt);
+		if (!ok && in_place(op))
+			opens(c, op, &key, rx->last.salt);
+	}
+	if (!ok && rx->has_next) {
+		weft_cipher_expand(c, rx->next.key, &key);
+		ok = opens(c, op, &key, rx->next.salt);
+		if (ok)
+			receiver_next(rx, c, now + s->keep_ns);
+	}
+	weft_secret_wipe(&key, sizeof(key));
+	return ok;
+}
+
+static enum weft_sealed_verdict open_one(const struct weft_cipher *c,
+					 const struct weft_sealed_op *op, uint64_t now)
+{
+	uint64_t number = weft_get64(*number_of(op));
+	uint16_t flags = weft_get16(header(op)->flags);
+	int slot = slot_index(op->conn, (unsigned int)(number >> COUNTER_BITS));
+	struct receiver *rx = &op->conn->rx;
+	bool ok;
+
+	if (!(flags & F_SEALED) || slot < 0)
+		return WEFT_SEALED_FORMAT;
+	if (rx->bad_tags >= op->conn->conf.bad_tags)
+		return WEFT_SEALED_SPENT;
+	if (!(flags & F_KEY_PHASE) == !rx->phase)
+		ok = opens(c, op, &rx->key, rx->now.salt);
+	else
+		ok = opens_other(c, op, now);
+	if (!ok) {
+		rx->bad_tags++;
+		return WEFT_SEALED_TAG;
+	}
+	switch (weft_replay_enter(&op->conn->windows[slot], number & COUNTER_MAX)) {
+	case WEFT_REPLAY_FRESH:
+		return WEFT_SEALED_OK;
+	case WEFT_REPLAY_SEEN:
+		return WEFT_SEALED_SEEN;
+	default:
+		return WEFT_SEALED_OLD;
+	}
+}
+
+unsigned int weft_sealed_open(const struct weft_cipher *c, struct weft_sealed_op *ops,
+			      unsigned int num, uint64_t now)
+{
+	unsigned int valid = 0;
+
+	for (unsigned int i = 0; i < num; i++) {
+		ops[i].verdict = open_one(c, &ops[i], now);
+		valid += ops[i].verdict == WEFT_SEALED_OK;
+	}
+	return valid;
+}

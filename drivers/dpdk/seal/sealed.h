@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file seal/sealed.h
+ * A sealed connection: frame numbers, nonces, the keys of both directions and their rotation, and
+ * the replay windows. doc/sealing.md, "Frames", has the rules.
+ *
+ *	lane header 42 | frame number 8 | body | tag 16
+ *
+ * The tag covers everything before it. The lane header and the frame number stay readable; the body
+ * is encrypted in mode WEFT_SEAL_ENCRYPT.
+ *
+ * A connection belongs to one thread at a time. Sealing and opening neither allocate nor read a
+ * clock; a change of the peer's key, once in 2^31 frames, allocates inside libcrypto.
+ */
+#ifndef WEFT_SEAL_SEALED_H
+#define WEFT_SEAL_SEALED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "seal/cipher.h"
+#include "seal/exchange.h"
+
+/** The lane header with the frame number behind it: contiguous in each frame. */
+#define WEFT_SEALED_HEAD 50u
+/** Bytes that a sealed frame has more than one without a checksum. */
+#define WEFT_SEALED_OVERHEAD (8u + WEFT_CIPHER_TAG_LEN)
+
+#define WEFT_SEALED_SLOTS_MAX 16u
+/** The frame of type GONE that another process may send for this one. */
+#define WEFT_SEALED_SLOT_GONE 255u
+
+/** Frames of one key over all slots: the last, and the one from which on a new key is due. */
+#define WEFT_SEALED_KEY_FRAMES (1ull << 32)
+#define WEFT_SEALED_KEY_DUE (1ull << 31)
+/** Bad tags after which a connection ends. */
+#define WEFT_SEALED_BAD_TAGS (1ull << 36)
+
+struct weft_sealed;
+
+struct weft_sealed_conf {
+	enum weft_seal_mode mode;
+	bool initiator;
+	unsigned int slots;  /**< paths of the connection, up to WEFT_SEALED_SLOTS_MAX */
+	uint64_t key_due;    /**< frames; at most WEFT_SEALED_KEY_FRAMES */
+	uint64_t key_due_ns; /**< age of a key; 0 = no limit */
+	uint64_t bad_tags;   /**< at which the connection ends */
+	uint64_t now;
+};
+
+enum weft_sealed_verdict {
+	WEFT_SEALED_OK,
+	WEFT_SEALED_FORMAT, /**< not sealed, or a number that no sender has */
+	WEFT_SEALED_TAG,    /**< changed, forged, or of another connection */
+	WEFT_SEALED_SEEN,   /**< a replay */
+	WEFT_SEALED_OLD,    /**< a replay, or a frame that was overtaken by 4096 others */
+	/**
+	 * The key may not seal another frame, and the peer has not confirmed it, so that no other
+	 * key may follow. Opening: too many bad tags. The connection has to end.
+	 */
+	WEFT_SEALED_SPENT,
+};
+
+/** A frame to be sealed or opened. */
+struct weft_sealed_op {
+	struct weft_sealed *conn;
+	uint8_t *head;                      /**< WEFT_SEALED_HEAD bytes */
+	const struct weft_cipher_seg *segs; /**< the body: everything between head and tag */
+	unsigned int num_segs;
+	uint8_t slot;                     /**< to be sealed: the path, or WEFT_SEALED_SLOT_GONE */
+	uint8_t *tag;                     /**< WEFT_CIPHER_TAG_LEN bytes */
+	enum weft_sealed_verdict verdict; /**< result */
+};
+
+/** @return 0, -EINVAL for @p conf, -ENOMEM, or -EIO of libcrypto */
+int weft_sealed_create(const struct weft_cipher *c, const struct weft_sealed_conf *conf,
+		       const struct weft_exchange_secrets *secrets, struct weft_sealed **sealed);
+/** The keys are overwritten. */
+void weft_sealed_destroy(struct weft_sealed *s);
+/** Bytes of memory that such a connection uses. */
+size_t weft_sealed_size(unsigned int slots);
+
+/**
+ * Number and seal frames, each of any connection. The lane header is complete apart from the flags
+ * SEALED and KEY_PHASE, which are set here. A frame that is sent again is sealed again, from its
+ * plain text.
+ * @return number of frames that are sealed; the others are not to be sent
+ */
+unsigned int weft_sealed_seal(const struct weft_cipher *c, struct weft_sealed_op *ops,
+			      unsigned int num);
+
+/**
+ * Verify and decrypt frames. Nothing of a frame may be used unless its verdict is WEFT_SEALED_OK;
+ * the bodies of others have been overwritten.
+ * @return number of frames that are valid
+ */
+unsigned int weft_sealed_open(const struct weft_cipher *c, struct weft_sealed_op *ops,
+			      unsigned int num, uint64_t now);
+
+/**
+ * To be called now and then. Changes the key that seals when that is due and the peer has confirmed
+ * the present one. Forgets the peer's last key @p keep_ns after the peer has changed it.
+ * @param keep_ns  3 RTO
+ * @return true: a new key seals from now on
+ */
+bool weft_sealed_tick(struct weft_sealed *s, const struct weft_cipher *c, uint64_t now,
+		      uint64_t keep_ns);
+
+/** The peer has acknowledged a frame that was sealed with the present key. */
+void weft_sealed_confirm(struct weft_sealed *s);
+
+#endif /* WEFT_SEAL_SEALED_H */

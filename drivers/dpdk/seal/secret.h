@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file seal/secret.h
+ * Where keys rest: memory that is in no core dump and in no child process, and the file of the job
+ * key.
+ */
+#ifndef WEFT_SEAL_SECRET_H
+#define WEFT_SEAL_SECRET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT_JOB_KEY_LEN 32u
+
+/**
+ * Pages of zeros that core dumps leave out (MADV_DONTDUMP) and that a child of fork() finds empty
+ * (MADV_WIPEONFORK). The kernel joins neighbouring pages into one mapping.
+ * @return NULL: no memory
+ */
+void *weft_secret_alloc(size_t size);
+/** Overwrite and release. @p p may be NULL. */
+void weft_secret_free(void *p, size_t size);
+
+/**
+ * Read the job key. The file is regular, of 32 bytes that are not all zero, belongs to the
+ * effective user, and only its owner may use it.
+ *
+ * @param key     written on success only
+ * @param remote  the file is in a network's file system: its server and the network could read the
+ *                key, which deserves a warning
+ * @param why     on error: a sentence with path, reason and remedy
+ * @return 0, -EACCES for owner or mode, -EINVAL for the content, or the error of the file system
+ */
+int weft_job_key_load(const char *path, uint8_t key[WEFT_JOB_KEY_LEN], bool *remote, char *why,
+		      size_t why_len);
+
+#endif /* WEFT_SEAL_SECRET_H */
