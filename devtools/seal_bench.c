@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "frame/csum.h"
+#include "frame/frame.h"
 #include "seal/seal.h"
 
 #define BURST 32u
