@@ -23,6 +23,18 @@
 #include "frame/parse.h"
 #include "lane.h"
 
+static void half_remove(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	if (c->hs->half_shown) {
+		iface->half.by_source[c->hs->half_bucket]--;
+		iface->half.by_mac[c->hs->half_mac]--;
+	}
+	iface->half.count--;
+	TAILQ_REMOVE(&iface->half.list, c, hs->half_link);
+}
+
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 {
 	const struct weft_platform *pf = iface->platform;
@@ -125,7 +137,7 @@ void raw_conn_free(struct raw_conn *c)
 		TAILQ_REMOVE(&iface->tx_list, &c->tx, link);
 	raw_rx_free(iface, &c->rx);
 	if (c->state == RAW_HALF_OPEN)
-		raw_half_remove(c);
+		half_remove(c);
 	raw_table_resolving(c, false);
 	set_time_wait(c, false);
 	raw_table_hello_remove(c);
@@ -232,7 +244,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 		return;
 	}
 	if (c->state == RAW_HALF_OPEN)
-		raw_half_remove(c);
+		half_remove(c);
 	raw_mtu_init(c);
 	first_trip(c);
 	c->base.max_msg = c->tx.room - (uint32_t)sizeof(struct weft_frame_msg);
@@ -259,7 +271,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 static void go_down(struct raw_conn *c, int error)
 {
 	if (c->state == RAW_HALF_OPEN)
-		raw_half_remove(c);
+		half_remove(c);
 	c->state = RAW_DOWN;
 	raw_state_connected(c);
 	raw_table_hop_remove(c);
@@ -551,16 +563,4 @@ void raw_half_shown(struct raw_conn *c)
 	c->hs->half_shown = true;
 	c->iface->half.by_source[c->hs->half_bucket]++;
 	c->iface->half.by_mac[c->hs->half_mac]++;
-}
-
-void raw_half_remove(struct raw_conn *c)
-{
-	struct raw_iface *iface = c->iface;
-
-	if (c->hs->half_shown) {
-		iface->half.by_source[c->hs->half_bucket]--;
-		iface->half.by_mac[c->hs->half_mac]--;
-	}
-	iface->half.count--;
-	TAILQ_REMOVE(&iface->half.list, c, hs->half_link);
 }

@@ -48,6 +48,5 @@ void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v, bool show
 
 /* The peer has proven its address: by a cookie, or by a token that only HELLO_ACK contains. */
 void raw_half_shown(struct raw_conn *c);
-void raw_half_remove(struct raw_conn *c);
 
 #endif /* WEFT_ENGINE_LIFETIME_H */

@@ -124,6 +124,26 @@ static struct raw_copy *copy_new(const struct rte_mbuf *m)
 	return copy;
 }
 
+/* No slot refers to the message any more, but the port does. */
+static void zc_wait(struct raw_iface *iface, struct raw_zc *zc)
+{
+	if (!zc->comp || zc->waiting)
+		return;
+	zc->waiting = true;
+	LIST_INSERT_HEAD(&iface->zc.waiting, zc, wait_link);
+}
+
+/*
+ * The lane has released a frame. A port that copies, or frees at once, has released it, too. The
+ * PMD of a NIC may hold its mbufs until more is sent, while the user waits for the memory.
+ */
+static void zc_slot_freed(struct raw_iface *iface, struct raw_zc *zc)
+{
+	if (zc && iface->port->flags & WEFT_FRAME_PORT_REG &&
+	    rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0)
+		zc_wait(iface, zc);
+}
+
 static void copy_free(struct raw_iface *iface, struct raw_copy *copy)
 {
 	iface->share.taken_back -= copy->length;
@@ -131,7 +151,7 @@ static void copy_free(struct raw_iface *iface, struct raw_copy *copy)
 		if (rte_mbuf_ext_refcnt_update(copy->shinfo, -1) == 0)
 			copy->shinfo->free_cb(NULL, copy->shinfo->fcb_opaque);
 		else /* the port may still hold the original frame */
-			raw_zc_slot_freed(iface, copy->shinfo->fcb_opaque);
+			zc_slot_freed(iface, copy->shinfo->fcb_opaque);
 	}
 	free(copy);
 }
@@ -260,7 +280,7 @@ void raw_slot_free_slow(struct raw_iface *iface, struct raw_tx *tx, struct raw_s
 	}
 	zc = raw_zc_of(slot->m);
 	raw_slot_release(iface, tx, slot, lcore);
-	raw_zc_slot_freed(iface, zc);
+	zc_slot_freed(iface, zc);
 }
 
 /* The connection is over: nothing is retransmitted. */
@@ -426,15 +446,6 @@ unsigned int raw_zc_complete(struct raw_iface *iface)
 		n += zc_complete(zc);
 	}
 	return n;
-}
-
-/* No slot refers to the message any more, but the port does. */
-void raw_zc_wait(struct raw_iface *iface, struct raw_zc *zc)
-{
-	if (!zc->comp || zc->waiting)
-		return;
-	zc->waiting = true;
-	LIST_INSERT_HEAD(&iface->zc.waiting, zc, wait_link);
 }
 
 /*

@@ -159,7 +159,6 @@ void raw_zc_cancel(struct raw_iface *iface, struct raw_tx *tx);
 void raw_zc_fail(struct raw_tx *tx, int status);
 void raw_zc_destroy(struct raw_iface *iface);
 unsigned int raw_zc_poll(struct raw_iface *iface);
-void raw_zc_wait(struct raw_iface *iface, struct raw_zc *zc);
 
 /* The zero-copy message in a frame, or NULL. */
 static inline struct raw_zc *raw_zc_of(const struct rte_mbuf *m)
@@ -167,17 +166,6 @@ static inline struct raw_zc *raw_zc_of(const struct rte_mbuf *m)
 	const struct rte_mbuf *user = m->next;
 
 	return user != NULL && RTE_MBUF_HAS_EXTBUF(user) ? user->shinfo->fcb_opaque : NULL;
-}
-
-/*
- * The lane has released a frame. A port that copies, or frees at once, has released it, too. The
- * PMD of a NIC may hold its mbufs until more is sent, while the user waits for the memory.
- */
-static inline void raw_zc_slot_freed(struct raw_iface *iface, struct raw_zc *zc)
-{
-	if (zc && iface->port->flags & WEFT_FRAME_PORT_REG &&
-	    rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0)
-		raw_zc_wait(iface, zc);
 }
 
 #endif /* WEFT_ENGINE_OUTSTANDING_H */
