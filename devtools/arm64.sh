@@ -47,6 +47,8 @@ if [ -z "$here" ]; then
 fi
 [ -z "$suite" ] || weft_die "--here runs on this machine's system, so '$suite' has no meaning"
 
+run_limit=86400
+
 # shellcheck source=devtools/suites.sh
 . "$weft_root/devtools/suites.sh"
 
@@ -59,6 +61,7 @@ step packages add_architecture
 step packages weft_install arm64
 
 arm=$weft_build-arm64
+step_limit=$run_limit
 if step "build" build "build for arm64" "$arm" --cross-file "$weft_root/devtools/arm64.cross"; then
 	step "unit" suites arm64 "$arm" 10 unit
 	step "sim" suites arm64-sim "$arm" 20 sim

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The checks that take too long for each change. An idle machine takes about 2 hours for all of
+# The checks that take too long for each change. An idle machine takes about 4 hours for all of
 # them; the times are upper estimates for 2 cores.
 #
 #	devtools/nightly.sh [--smoke] [--against COMMIT] [STEP...]
@@ -9,6 +9,10 @@
 # --smoke runs the least of each step, to check that the step works: 10 minutes besides the builds.
 # It measures this build against itself, so its figures mean nothing.
 #
+#	tests      devtools/test.sh --nightly: whole guests, valgrind, ThreadSanitizer with all
+#	           rounds, the slow programs of sim and proc, also sanitized (40 minutes)
+#	mutants    100 mutations of the engine, lib/msg, lib/wireup and shm, which unit and sim must
+#	           detect (devtools/mutate.py; 40 minutes)
 #	against    this build against COMMIT (default b8f6610, version 0.1.0): 9 alternating pairs
 #	           each of the measures of "bench.sh against": memif, shm, virtio, af_packet.
 #	           A ratio of medians that is 3 % worse in two runs fails (20 minutes)
@@ -17,8 +21,6 @@
 #	fuzz       each fuzzer with libFuzzer for 300 s of processor time (20 minutes)
 #	stress     unit and sim on one core, together with three busy processes (30 minutes)
 #	mpi        netpipe, hpcc and 8 ranks over the provider (20 minutes)
-#	threads    the ThreadSanitizer build with all rounds; the test command runs a seventh of
-#	           them (10 minutes)
 #	captures   5 runs of each of 24 kinds of fault, and what weft-dump names; needs root.
 #	           A false alarm in a run without a fault fails (30 minutes)
 #
@@ -43,12 +45,12 @@ while [ $# -gt 0 ]; do
 		sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "$0"
 		exit 0
 		;;
-	against | soak | fuzz | stress | mpi | threads | captures) steps+=("$1") ;;
+	tests | mutants | against | soak | fuzz | stress | mpi | captures) steps+=("$1") ;;
 	*) weft_die "no option or step '$1'; see --help" ;;
 	esac
 	shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(against soak fuzz stress mpi threads captures)
+[ ${#steps[@]} -gt 0 ] || steps=(tests mutants against soak fuzz stress mpi captures)
 
 logs=$weft_build/nightly
 other=$weft_build/nightly/against
@@ -90,6 +92,14 @@ step_against() {
 	return $rc
 }
 
+step_tests() {
+	"$weft_root/devtools/test.sh" --no-install --nightly -k "$(amount . '^(threads|lock)$')"
+}
+
+step_mutants() {
+	"$weft_root/devtools/mutate.py" --mutants "$(amount 100 3)" --goal "$(amount 85 0)"
+}
+
 step_soak() {
 	"$weft_root/devtools/soak.sh" --seeds "1:$(amount 2000 20)" &&
 		"$weft_root/devtools/soak.sh" --seeds "1:$(amount 1000 10)" --kind calls &&
@@ -112,16 +122,6 @@ step_mpi() {
 		{ echo "there is no provider in $weft_build"; return 77; }
 	# shellcheck disable=SC2046 # steps
 	"$weft_root/devtools/mpi-soak.sh" $(amount "netpipe hpcc crowd" crowd)
-}
-
-# TEST_ROUNDS=N runs an Nth of the rounds.
-step_threads() {
-	local tsan=$weft_build-tsan
-	[ -e "$tsan/build.ninja" ] ||
-		{ echo "there is no $tsan: devtools/test.sh makes it"; return 77; }
-	ninja -C "$tsan" && TEST_ROUNDS=$(amount 1 41) \
-		TSAN_OPTIONS=die_after_fork=0 setarch -R meson test -C "$tsan" --no-rebuild \
-		--timeout-multiplier 20 --suite threads --suite bare
 }
 
 # Load decides how many faults are named, so their number does not fail the step.

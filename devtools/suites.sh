@@ -3,7 +3,7 @@
 #
 # Functions of the scripts that run and count tests; they source it after setup.sh. Records are kept
 # in a folder that is removed at the end. Only tests whose names match $pattern run; an empty
-# pattern matches all.
+# pattern matches all. The run may take $run_limit seconds.
 # shellcheck disable=SC2034,SC2154 # setup.sh sets some, and scripts that source this read some
 
 # A part of a run (below) has the folder of the run.
@@ -20,9 +20,64 @@ else
 	trap 'exit 129' HUP
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
+	TEST_UNTIL=$(($(date +%s) + run_limit))
 fi
 : >"$records"
 begin=$SECONDS
+
+# ---- limits ---------------------------------------------------------------------------------
+#
+# A run that hangs would report nothing. Each test has its limit in meson; a step has step_limit
+# seconds, and the run ends at TEST_UNTIL. At the limit of a step or of the run, the tests that run
+# are ended. They are failed tests, and so are those that have not begun. Whatever still runs a
+# minute after the end of the run is killed, and its part of the run is a failed test.
+
+step_limit=2400
+guard_pid=
+
+# seconds_left: the time that this step may take; 0 = none.
+seconds_left() {
+	local left=$((TEST_UNTIL - $(date +%s)))
+	[ $left -lt $step_limit ] || left=$step_limit
+	echo $((left > 0 ? left : 0))
+}
+
+# limited SECONDS COMMAND...: runs a command or a function, with its processes in a group of their
+# own, for at most so many seconds.
+limited() {
+	local pid rc=0 guard
+	set -m
+	("${@:2}") &
+	pid=$!
+	(
+		sleep "$1"
+		echo "it was ended after $1 s"
+		kill -TERM -- -$pid
+		sleep 5
+		kill -KILL -- -$pid
+	) 2>/dev/null &
+	guard=$!
+	set +m
+	wait $pid || rc=$?
+	kill -TERM -- -$guard 2>/dev/null || true
+	wait $guard 2>/dev/null || true
+	return $rc
+}
+
+# guard: ends the parts that still run a minute after the end of the run.
+guard() {
+	local pids
+	while sleep 5; do
+		[ "$(date +%s)" -ge $((TEST_UNTIL + 60)) ] || continue
+		pids=$(started) || continue
+		# shellcheck disable=SC2086 # one argument each
+		kill -TERM $pids
+		sleep 10
+		pids=$(started) || continue
+		# shellcheck disable=SC2086
+		kill -KILL $pids
+	done >/dev/null 2>&1
+}
 
 # ---- parts ----------------------------------------------------------------------------------
 #
@@ -35,9 +90,13 @@ part_pids=()
 
 # part NAME [ARGUMENT...]: starts a part; part_wait waits for all.
 part() {
+	if [ -z "$guard_pid" ]; then
+		guard </dev/null &
+		guard_pid=$!
+	fi
 	part_names+=("$1")
 	# A background process of a shell would ignore SIGINT, and so would its children.
-	WEFT_WERROR=$weft_werror TEST_PART=$1 TEST_WORK=$work setsid \
+	WEFT_WERROR=$weft_werror TEST_PART=$1 TEST_WORK=$work TEST_UNTIL=$TEST_UNTIL setsid \
 		env --default-signal=INT,QUIT bash "$0" "${@:2}" </dev/null &
 	part_pids+=($!)
 }
@@ -53,7 +112,8 @@ part_wait() {
 		wait "${part_pids[i]}" || rc=$?
 		cat "$work/records.$name" >>"$records"
 		if [ $rc != 0 ]; then
-			echo "it ended before it was complete" >"$work/log"
+			echo "it ended in its step: $(cat "$work/step.$name" 2>/dev/null)" \
+				>"$work/log"
 			count check "part of the run: $name" $rc "$work/log" "$records"
 		fi
 		unset "part_names[i]" "part_pids[i]"
@@ -67,6 +127,7 @@ started() { grep -lzxsF "TEST_WORK=$work" /proc/[0-9]*/environ | cut -d/ -f3; }
 run_clean() {
 	local pid try
 	trap '' HUP INT TERM
+	[ -z "$guard_pid" ] || kill "$guard_pid" 2>/dev/null || true
 	for pid in "${part_pids[@]}"; do
 		kill -TERM -- "-$pid" 2>/dev/null || true
 	done
@@ -97,6 +158,7 @@ step() {
 	local name=$1 rc=0
 	shift
 	if [ -n "${TEST_PART:-}" ]; then
+		echo "$name" >"$work/step.$TEST_PART"
 		step_run "$@" >"$work/out.$TEST_PART" 2>&1 || rc=$?
 		flock "$work" cat "$work/out.$TEST_PART"
 	else
@@ -120,7 +182,7 @@ check() {
 	local name=$1 start=$SECONDS rc=0
 	shift
 	[[ -z $pattern || $name =~ $pattern ]] || return 0
-	("$@") >"$records.log" 2>&1 </dev/null || rc=$?
+	limited "$(seconds_left)" "$@" >"$records.log" 2>&1 </dev/null || rc=$?
 	count check "$name" $rc "$records.log" "$records"
 	case $rc in
 	0) printf '   ok      %s (%d s)\n' "$name" $((SECONDS - start)) ;;
@@ -129,25 +191,20 @@ check() {
 	esac
 }
 
-# suites LABEL BUILDDIR TIMES SUITE... [-- COMMAND...]: runs these suites (-SUITE excludes one) and
-# counts them, each program by COMMAND (valgrind ...). Time limits are multiplied by TIMES.
+# suites LABEL BUILDDIR TIMES SUITE... [-- COMMAND...]: runs these suites (-SUITE excludes one, with
+# +SUITE a test must also belong to that one) and counts them, each program by COMMAND (valgrind
+# ...). Time limits are multiplied by TIMES.
 suites() {
-	local label=$1 dir=$2 times=$3 log args=() names=() name by=$wrapper
+	local label=$1 dir=$2 times=$3 log args=() names=() name by=$wrapper left
 	shift 3
 	while [ $# -gt 0 ] && [ "$1" != -- ]; do
-		case $1 in
-		-*) args+=(--no-suite "${1#-}") ;;
-		*) args+=(--suite "$1") ;;
-		esac
+		args+=("$1")
 		shift
 	done
 	[ $# -lt 2 ] || by="$by ${*:2}"
-	mapfile -t names < <(meson test -C "$dir" --no-rebuild --list "${args[@]}" 2>/dev/null |
-		sed -n '/^ninja:\|^No suitable tests/!{ s/^.* \/ //; p }')
+	mapfile -t names < <(count names "$dir" "${args[@]}" 2>"$records.log")
 	# Without this check a suite without tests would pass.
 	if [ ${#names[@]} -eq 0 ]; then
-		meson test -C "$dir" --no-rebuild --list "${args[@]}" >"$records.log" 2>&1 \
-			</dev/null || true
 		count check "$label: a list of its tests" 1 "$records.log" "$records"
 		return 0
 	fi
@@ -166,14 +223,16 @@ suites() {
 	# meson's own output goes to a file: the end of this script prints failures with their logs.
 	# There is no pipe: meson ends its tests on a signal, but not when the reader of its output
 	# has ended before.
-	meson test -C "$dir" --no-rebuild --logbase "weft-$label" --timeout-multiplier "$times" \
-		${by:+--wrapper "$by"} "${args[@]}" "${names[@]}" >"$records.log" 2>&1 </dev/null ||
+	left=$(seconds_left)
+	[ "$left" = 0 ] || timeout -k 30 "$left" meson test -C "$dir" --no-rebuild \
+		--logbase "weft-$label" --timeout-multiplier "$times" \
+		${by:+--wrapper "$by"} "${names[@]}" >"$records.log" 2>&1 </dev/null ||
 		true
 	grep -E '^ *[0-9]+/[0-9]+ ' "$records.log" | sed 's/^/   /' || true
 	for name in "$log".json "$log"-*.json; do
 		[ ! -f "$name" ] || log=$name
 	done
-	count meson "$label" "$log" "$records"
+	count meson "$label" "$log" "$records" "${names[@]}"
 }
 
 # build LABEL DIR [MESON OPTION...] [-- SUITE...]: a build that counts as a test. When suites are

@@ -1,12 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Installs the packages that the tests need, builds, runs all tests, and prints
+# Installs the packages that the tests need, builds, runs the tests of a set, and prints
 # "N passed, N failed, N skipped" at the end.
 #
-#	devtools/test.sh [--quick] [-k PATTERN] [--no-install] [--clean]
+#	devtools/test.sh [--quick | --nightly | --all] [--list] [-k PATTERN]
+#			 [--no-install] [--clean]
 #
-#	--quick        only unit, sim and proc suites of the normal build
+#	               merge, which CI runs: presubmit, processes, checks, sanitizers, a short
+#	               guest; at most 20 minutes on two idle cores
+#	--quick        presubmit: unit and sim of the normal build; at most 150 s
+#	--nightly      what takes too long for merge: whole guests, valgrind, ThreadSanitizer, slow
+#	               tests; 40 minutes
+#	--all          merge and nightly
+#	--list         prints the tests of the build after their set, and ends
 #	-k PATTERN     only tests and checks whose name matches this extended regular expression
 #	--no-install   install no packages
 #	--clean        remove the builds first
@@ -17,19 +24,23 @@
 # where other processes use the cores. Then "guests", one after the other, and "logic" (unit, sim,
 # and the tests of proc that hardly poll) run in parallel. In all of this time "tools" uses the
 # processor time that the others leave. The output of a step is printed in one piece at its end. An
-# interrupted or killed run ends all processes that it started.
+# interrupted or killed run ends all processes that it started. A run of merge ends after 85
+# minutes at most; tests that have not ended by then are failed tests.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
 . "$(dirname "$0")/setup.sh"
 
-quick=
+set_=merge
+list=
 pattern=
 clean=
 arguments=("$@")
 while [ $# -gt 0 ]; do
 	case $1 in
-	--quick) quick=1 ;;
+	--quick) set_=presubmit ;;
+	--nightly | --all) set_=${1#--} ;;
+	--list) list=1 ;;
 	--no-install) WEFT_NO_INSTALL=1 ;;
 	--clean) clean=1 ;;
 	-k)
@@ -45,6 +56,12 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
+
+# CI ends a run after 5400 s.
+case $set_ in
+presubmit | merge) run_limit=5100 ;;
+*) run_limit=14400 ;;
+esac
 
 # shellcheck source=devtools/suites.sh
 . "$weft_root/devtools/suites.sh"
@@ -192,21 +209,45 @@ times=3
 san=$weft_build-asan
 tsan=$weft_build-tsan
 
+# The tests of a suite that are in this set.
+case $set_ in
+nightly) of_set=+nightly ;;
+all) of_set= ;;
+*) of_set=-nightly ;;
+esac
+
+# in_set SET...: does this run include one of these sets?
+in_set() {
+	local one
+	[ "$set_" != all ] || return 0
+	for one; do [ "$set_" != "$one" ] || return 0; done
+	return 1
+}
+
+# run_suites LABEL BUILDDIR TIMES SUITE...: the tests of this set. Not every suite has a nightly
+# one.
+run_suites() {
+	[ -z "$of_set" ] || set -- "$@" "$of_set"
+	[ "$set_" != nightly ] || [ -n "$(count names "$2" "${@:4}")" ] || return 0
+	suites "$@"
+}
+
 part_build() {
 	step "build" build "build" "$weft_build" || return 0
 	touch "$work/built"
-	[ -n "$quick" ] || step "API reference" check \
+	! in_set merge || step "API reference" check \
 		"API reference without a warning" check_doxygen
 }
 
 part_processes() {
-	step "proc" suites release-proc "$weft_build" $times proc -aside
+	step "proc" run_suites release-proc "$weft_build" $times proc -aside
 }
 
 part_logic() {
-	step "unit" suites release "$weft_build" $times unit
-	step "sim" suites release-sim "$weft_build" $times sim
-	step "proc, in parallel" suites release-aside "$weft_build" $times aside
+	step "unit" run_suites release "$weft_build" $times unit
+	step "sim" run_suites release-sim "$weft_build" $times sim
+	! in_set merge nightly ||
+		step "proc, in parallel" run_suites release-aside "$weft_build" $times aside
 }
 
 # The guests run one after the other: an emulated guest keeps a core busy, and a second one would
@@ -214,9 +255,10 @@ part_logic() {
 part_guests() {
 	export WEFT_GUEST_TIMEOUT=${WEFT_GUEST_TIMEOUT:-1500}
 	export WEFT_GUEST_CASE_TIMEOUT=${WEFT_GUEST_CASE_TIMEOUT:-600}
-	step "guest with RoCE devices" suites release-guest "$weft_build" $times guest
-	step "guest with NICs" suites release-guest-nic "$weft_build" $times guest-nic
-	step "guest with NICs and an IOMMU" suites release-guest-iommu \
+	step "guest with RoCE devices" run_suites release-guest "$weft_build" $times guest
+	in_set nightly || return 0
+	step "guest with NICs" run_suites release-guest-nic "$weft_build" $times guest-nic
+	step "guest with NICs and an IOMMU" run_suites release-guest-iommu \
 		"$weft_build" $times guest-iommu
 }
 
@@ -234,7 +276,6 @@ checks() {
 		check_instructions
 	check "every behaviour has a test, as doc/behaviours.md lists them" check_behaviours
 	check "doc/performance.md has the figures of doc/results" check_performance
-	check "the provider compiles against libfabric 1.17 and 2.x" check_libfabric
 	check "manual pages without a warning" check_man
 	check "install" check_install
 	for example in hello rma; do
@@ -247,38 +288,57 @@ checks() {
 # (TEST_ROUNDS): the release build has run them all, and the tools check the code.
 part_tools() {
 	stand_back
-	times=$((5 * times)) # they get only the processor time that the others leave
-	[ ! -f "$work/built" ] || step "checks" checks
+	times=$((2 * times)) # they get only the processor time that the others leave
+	[ ! -f "$work/built" ] || ! in_set merge || step "checks" checks
+	[ ! -f "$work/built" ] || ! in_set nightly || step "libfabric" check \
+		"the provider compiles against libfabric 1.17 and 2.x" check_libfabric
+	tools_sanitized
+	tools_threads
+	[ ! -f "$work/built" ] || ! in_set nightly || tools_valgrind
+}
 
+tools_sanitized() {
+	local programs=()
+	! in_set merge || programs+=(unit random fuzz)
 	export TEST_ROUNDS=7
+	case $set_ in
+	merge) programs+=(sim -slow) ;;
+	nightly) programs+=(sim +slow) ;;
+	all) programs+=(sim) ;;
+	esac
 	# With the debug information that a trace needs for line numbers.
-	if step "build with AddressSanitizer and UBSan" build "sanitizer build" "$san" \
+	step "build with AddressSanitizer and UBSan" build "sanitizer build" "$san" \
 		-Db_sanitize=address,undefined -Doptimization=1 -Ddebug=false -Dc_args=-g1 \
-		-Dwerror=false -Db_pch=true -- unit sim random fuzz -slow; then
+		-Dwerror=false -Db_pch=true -- "${programs[@]}" || return 0
+	if in_set merge; then
 		step "unit, sanitized" suites asan "$san" $((4 * times)) unit
-		step "sim, sanitized" suites asan-sim "$san" $((6 * times)) sim -slow
+		step "sim, sanitized" suites asan-sim "$san" $((2 * times)) sim -slow
 		step "random calls over real lanes, sanitized" suites asan-random "$san" \
-			$((4 * times)) random
+			$((2 * times)) random
 		step "fuzz, sanitized" suites asan-fuzz "$san" $((2 * times)) fuzz
 	fi
+	! in_set nightly || step "slow programs of sim, sanitized" suites asan-slow "$san" \
+		$((6 * times)) sim +slow
+}
 
-	# Without DPDK and rdma-core, and with ThreadSanitizer, which does not support DPDK's own
-	# threads; without randomised addresses, some of which it can't use. (It does not support
-	# fences either, which GCC warns about.) A child of a process with threads starts threads of
-	# its own.
-	if step "build without DPDK and rdma-core, with ThreadSanitizer" build \
+# Without DPDK and rdma-core, and with ThreadSanitizer, which does not support DPDK's own threads;
+# without randomised addresses, some of which it can't use. (It does not support fences either,
+# which GCC warns about.) A child of a process with threads starts threads of its own.
+tools_threads() {
+	! in_set nightly || unset TEST_ROUNDS
+	step "build without DPDK and rdma-core, with ThreadSanitizer" build \
 		"build without DPDK and rdma-core, with ThreadSanitizer" "$tsan" \
 		-Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false \
 		-Dc_args='-g1 -Wno-tsan' -Ddpdk=disabled -Droce=disabled \
-		-- threads bare; then
-		step "threads, and what sees that DPDK is not there" suites tsan "$tsan" \
-			$((10 * times)) threads bare -- \
-			env TSAN_OPTIONS=die_after_fork=0 setarch -R
-	fi
+		-- threads bare || return 0
+	step "threads, and what sees that DPDK is not there" suites tsan "$tsan" \
+		$((10 * times)) threads bare -- \
+		env TSAN_OPTIONS=die_after_fork=0 setarch -R
+}
 
-	# valgrind checks for uninitialised memory; the sanitizers have checked for all other
-	# errors, also leaks, with more rounds.
-	[ -f "$work/built" ] || return 0
+# valgrind checks for uninitialised memory; the sanitizers have checked for all other errors, also
+# leaks, with more rounds.
+tools_valgrind() {
 	export TEST_ROUNDS=41
 	step "unit, valgrind" suites valgrind "$weft_build" $((20 * times)) unit -long -plain -- \
 		valgrind -q --error-exitcode=99 --leak-check=no --read-inline-info=no
@@ -293,18 +353,29 @@ esac
 
 # ---- the run --------------------------------------------------------------------------------
 
-step packages weft_install build test mpi cluster
+if [ -n "$list" ]; then
+	weft_configure "$weft_build"
+	count sets "$weft_build"
+	exit
+fi
+
+case $set_ in
+presubmit) step packages weft_install build test ;;
+*) step packages weft_install build test mpi cluster ;;
+esac
 weft_hugepages
 [ "${weft_memory[0]}" = --in-memory ] || export WEFT_TEST_NO_HUGE=1
 [ -z "$clean" ] || rm -rf "$weft_build" "$san" "$tsan"
 
 part build "${arguments[@]}"
 part_wait
-[ -n "$quick" ] || part tools "${arguments[@]}"
+! in_set merge nightly || part tools "${arguments[@]}"
 if [ -f "$work/built" ]; then
-	part processes "${arguments[@]}"
-	part_wait processes
-	[ -n "$quick" ] || part guests "${arguments[@]}"
+	if in_set merge nightly; then
+		part processes "${arguments[@]}"
+		part_wait processes
+		part guests "${arguments[@]}"
+	fi
 	part logic "${arguments[@]}"
 fi
 part_wait

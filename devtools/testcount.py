@@ -2,16 +2,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Counts tests and prints the summary that ends devtools/test.sh.
 
-testcount.py meson LABEL TESTLOG.JSON RECORDS   adds the tests of one `meson test` run to RECORDS
+testcount.py meson LABEL TESTLOG.JSON RECORDS NAME...
+                                                adds the tests of one `meson test` run of the
+                                                programs NAME... to RECORDS
 testcount.py check NAME RC LOG RECORDS          adds one check: exit code 0 passed, 77 skipped,
                                                 else failed
-testcount.py targets BUILDDIR SUITE...          prints the ninja targets that tests of these
-                                                suites need
+testcount.py names BUILDDIR SUITE...            prints the tests of these suites: -SUITE leaves
+                                                out those of a suite, +SUITE those of no such one
+testcount.py targets BUILDDIR SUITE...          prints the ninja targets that these tests need
+testcount.py sets BUILDDIR                      prints each test after its set: presubmit, merge
+                                                (CI runs both) or nightly
 testcount.py sum RECORDS                        prints skips, failures and the last line
 
 A test program that prints TAP (cmocka does) counts once per test in it; any other program counts
 once. A program that dies, times out, leaks, or ends before its plan is complete counts as a further
-failure. RECORDS has one JSON object per line.
+failure, and so does one that the run has not begun. RECORDS has one JSON object per line.
 """
 
 import itertools
@@ -73,6 +78,8 @@ def count_program(out, name, entry):
     log = tail(stdout) + '\n' + tail(stderr)
     if entry.get('result') == 'TIMEOUT':
         record(out, name, 'failed', 'took longer than it may\n' + log)
+    elif entry.get('result') == 'INTERRUPT':
+        record(out, name, 'failed', 'was ended at the time limit of its step or of the run\n' + log)
     elif rc == 77 and not seen:
         record(out, name, 'skipped', last_words((stderr + '\n' + stdout).splitlines()))
     elif seen < planned or (rc != 0 and not failed):
@@ -86,19 +93,24 @@ def count_program(out, name, entry):
         record(out, name, 'passed' if rc == 0 else 'failed', '' if rc == 0 else log)
 
 
-def add_meson(label, path, records):
+def add_meson(label, path, records, names):
+    entries = []
+    if os.path.exists(path):
+        with open(path) as log:
+            # The last line of a run that was killed may lack its end.
+            entries = [json.loads(line) for line in log if line.endswith('}\n')]
+    missing = list(names)
     with open(records, 'a') as out:
-        try:
-            with open(path) as log:
-                entries = [json.loads(line) for line in log if line.strip()]
-        except OSError as err:
-            record(out, label, 'failed', 'meson left no log: %s' % err)
-            return
         for entry in entries:
             # "weft:unit / name", or just "name" when there is one suite only.
             suite, _, name = entry['name'].rpartition(' / ')
             suite = suite.split(':')[-1] + '/' if suite else ''
             count_program(out, '%s %s%s' % (label, suite, name), entry)
+            if name in missing:
+                missing.remove(name)
+        for name in missing:
+            record(out, '%s %s' % (label, name), 'failed',
+                   'did not run: the time of its step or of the run was over, or meson failed')
 
 
 def add_check(name, rc, log, records):
@@ -113,21 +125,49 @@ def add_check(name, rc, log, records):
             record(out, name, 'failed', 'ended with exit code %d\n%s' % (rc, tail(text)))
 
 
-def targets(build, suites):
-    """-SUITE excludes the tests of a suite. The files that a test runs or reads are in the build
-    folder."""
-    out = subprocess.run(['meson', 'introspect', build, '--tests', '--targets'], check=True,
+def introspect(build, what):
+    out = subprocess.run(['meson', 'introspect', build, '--' + what], check=True,
                          stdout=subprocess.PIPE).stdout
-    made = json.loads(out)
-    files = {t['id']: t['filename'] for t in made['targets']}
+    return json.loads(out)
+
+
+def labels(test):
+    return {label.split(':')[-1] for label in test['suite']}
+
+
+def tests_of(build, suites):
+    without = {s[1:] for s in suites if s.startswith('-')}
+    needed = {s[1:] for s in suites if s.startswith('+')}
+    chosen = set(suites) - {'-' + s for s in without} - {'+' + s for s in needed}
+    for test in introspect(build, 'tests'):
+        own = labels(test)
+        if own & chosen and not own & without and needed <= own:
+            yield test
+
+
+def targets(build, suites):
+    """The files that a test runs or reads are in the build folder."""
+    files = {t['id']: t['filename'] for t in introspect(build, 'targets')}
     wanted = set()
-    for test in made['tests']:
-        labels = {label.split(':')[-1] for label in test['suite']}
-        if not labels & set(suites) or any('-' + label in suites for label in labels):
-            continue
+    for test in tests_of(build, suites):
         for name in itertools.chain.from_iterable(files.get(i, []) for i in test['depends']):
             wanted.add(os.path.relpath(name, os.path.abspath(build)))
     print('\n'.join(sorted(wanted)))
+
+
+def sets(build):
+    lines = []
+    for test in introspect(build, 'tests'):
+        own = labels(test)
+        set_ = 'merge'
+        if 'nightly' in own:
+            set_ = 'nightly'
+        elif own & {'unit', 'sim'}:
+            set_ = 'presubmit'
+        lines.append((('presubmit', 'merge', 'nightly').index(set_), set_,
+                      test['suite'][0].split(':')[-1], test['name']))
+    for _, set_, suite, name in sorted(lines):
+        print('%-9s %s / %s' % (set_, suite, name))
 
 
 def summary(records):
@@ -157,14 +197,21 @@ def summary(records):
 
 
 def main(argv):
-    if len(argv) == 5 and argv[1] == 'meson':
-        add_meson(argv[2], argv[3], argv[4])
+    if len(argv) > 5 and argv[1] == 'meson':
+        add_meson(argv[2], argv[3], argv[4], argv[5:])
         return 0
     if len(argv) == 6 and argv[1] == 'check':
         add_check(argv[2], int(argv[3]), argv[4], argv[5])
         return 0
     if len(argv) > 3 and argv[1] == 'targets':
         targets(argv[2], argv[3:])
+        return 0
+    if len(argv) > 3 and argv[1] == 'names':
+        for test in tests_of(argv[2], argv[3:]):
+            print(test['name'])
+        return 0
+    if len(argv) == 3 and argv[1] == 'sets':
+        sets(argv[2])
         return 0
     if len(argv) == 3 and argv[1] == 'sum':
         return summary(argv[2])

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # MPI jobs in a Slurm cluster of four nodes, which are namespaces (devtools/cluster.sh): with
-# weft-switch on each node, with UDP sockets over two rails, and with faults.
+# weft-switch on each node, with UDP sockets over two rails, and with faults. "short" as the second
+# argument: 8 ranks over the switches, and a rank that dies.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/../proc/lib.sh"
@@ -53,9 +54,9 @@ remains() {
 	"${cluster[@]}" left "$1" | grep -v "recorder-\|switch.*memif$\|@weft/netdev"
 }
 
-over_the_switches() {
+over_the_switches() { # RANKS
 	with=()
-	job alice 16 p2p coll
+	job alice "$1" p2p coll
 }
 
 over_udp() {
@@ -116,7 +117,13 @@ two_users() {
 	wait $job_pid && return $rc
 }
 
-check "16 ranks of an ordinary user on four nodes, over the switches" over_the_switches
+if [ "${2:-}" = short ]; then
+	check "8 ranks of an ordinary user on four nodes, over the switches" over_the_switches 8
+	check "a rank is killed: the job ends, and nothing of it remains" rank_is_killed
+	tap_end
+	exit
+fi
+check "16 ranks of an ordinary user on four nodes, over the switches" over_the_switches 16
 check "8 ranks over UDP sockets on two rails" over_udp
 check "a rail dies and comes back" rail_dies
 check "a switch is killed and started again" switch_restarts
