@@ -86,7 +86,10 @@ static ssize_t peek_message(struct wfi_ep *ep, const struct fi_msg_tagged *msg, 
 		rc = weft_tag_probe(wfi.worker, NULL, msg->tag, ~msg->ignore, &params,
 				    take ? &message : NULL, &c);
 	}
-	/* Programs repeat probes: return an error when the process cannot send any more. */
+	/*
+	 * Programs repeat probes without end. So a probe that finds nothing returns the error with
+	 * which the peer failed.
+	 */
 	dead = rc == -ENOMSG && peer ? wfi_peer_connect(peer) : 0;
 	if (dead < 0) {
 		wfi_progress_all(); /* messages that it has sent may be in the lanes */

@@ -71,9 +71,10 @@ static uint64_t id_of(uint32_t flow, const struct dump_view *v, uint32_t len)
 
 /*
  * Frames that follow each other in a flow are in neighbouring buckets, which are in the cache. A
- * random bucket would cost a cache miss, which takes longer than all other work on a frame. Where
- * neither sequence moves, time stamps differ. A crafted capture, or a flow in which only the time
- * stamp changes, can fill a bucket: from the 33rd entry on, entries go to the bucket of their id.
+ * random bucket would cost a cache miss, which takes longer than all other work on a frame.
+ * Frames with equal seq and ack are spread by their time stamps. A crafted capture can fill a
+ * bucket, and so can a flow in which only time stamps change: from the 33rd entry on, entries go to
+ * the bucket of their id.
  */
 static uint32_t bucket_of(uint32_t flow, const struct dump_view *v)
 {

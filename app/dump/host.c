@@ -352,7 +352,10 @@ static struct trace_owner *owner_of(struct trace *t, uint32_t ip)
 	return &t->owner[t->num_owners++];
 }
 
-/* Two answers to one request: between two answers of one address no request went out. */
+/*
+ * Two MAC addresses answer for one IP address, without an ARP request between the answers: two hosts
+ * have the address.
+ */
 static void answer(struct trace *t, const struct dump_frame *frame, const struct rte_arp_ipv4 *a,
 		   uint64_t time)
 {

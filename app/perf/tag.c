@@ -330,7 +330,7 @@ int perf_tag(struct perf_side *side)
 	ret = f ? set_up(f, side) : -ENOMEM;
 
 	if (ret) {
-		cli_error("no memory for messages of %llu bytes: %s",
+		cli_error("the buffers for messages of %llu bytes cannot be set up: %s",
 			  (unsigned long long)side->run->size, weft_strerror(ret));
 		return peer_fail(p, APP_FAIL);
 	}

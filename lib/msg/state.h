@@ -211,8 +211,9 @@ struct weft_msg_ep {
 	/* received ranges of incomplete messages beyond the first of each (base/interval.h) */
 	uint32_t rx_ranges;
 	uint64_t rx_window_advertised;
-	uint64_t rx_spilled; /* bytes of its messages that are stored beyond their credit */
-	bool rx_shrunk;      /* the window has shrunk: CREDIT messages contain its size */
+	/* bytes of stored messages whose credit was freed before their match: weft_credit_spill() */
+	uint64_t rx_spilled;
+	bool rx_shrunk; /* the window has shrunk: CREDIT messages contain its size */
 	/* it had more ranges than its share: fails at the end of progress, counts no more */
 	bool rx_fragmented;
 	/* send, less frequently used */
@@ -285,7 +286,7 @@ struct weft_msg_conf {
 	struct weft_model_conf model;
 	size_t min_chunk;
 	size_t unexp_limit, eager_credit;
-	size_t unexp_memory; /* bytes of messages that are stored beyond their credit */
+	size_t unexp_memory; /* limit of `spilled` */
 	uint32_t seq_start;
 	enum weft_rndv_scheme rndv_scheme;
 	size_t rndv_min_piece;
@@ -358,7 +359,7 @@ struct weft_msg_worker {
 	struct weft_worker *worker;
 	SLIST_HEAD(, weft_native) free_natives; /* msg/transmit.c */
 	struct weft_credit_pool credit_bytes, credit_msgs;
-	uint64_t spilled;   /* bytes of messages that are stored beyond their credit */
+	uint64_t spilled;   /* rx_spilled of all endpoints */
 	uint32_t rx_ranges; /* of all endpoints, those below the floors not counted */
 	struct weft_msg_conf conf;
 	struct weft_ep_configs configs;

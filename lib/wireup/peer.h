@@ -36,7 +36,11 @@ struct weft_peer {
 	uint64_t digest;  /* weft_address_digest() */
 	bool boot;        /* only its boot address is known, so the identity is not */
 	uint32_t next_sn; /* number of the next endpoint made here */
-	uint64_t used;    /* bit i: next_sn - 1 - i was used; all lower numbers count as used */
+	/*
+	 * bit i: an endpoint has had number next_sn - 1 - i; numbers below those of the 64 bits
+	 * count as used
+	 */
+	uint64_t used;
 	unsigned int num_eps;
 	LIST_HEAD(, weft_ep) eps;
 	TAILQ_HEAD(weft_ep_queue, weft_ep) unclaimed; /* endpoints, by conn_sn */

@@ -487,9 +487,9 @@ void weft_map_get_numbers(const struct weft_wire_lane *wl, struct weft_select_la
 	lane->measured = wl->flags & (WEFT_WIRE_LANE_F_BW | WEFT_WIRE_LANE_F_LAT);
 }
 
-/* One entry of a map that the peer sent. @return false: leave it out */
-static bool accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl, struct weft_pair boot,
-			 struct weft_select_lane *out)
+/* One entry of a map that the peer sent. @return NULL, or the reason to leave it out */
+static const char *accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl,
+				struct weft_pair boot, struct weft_select_lane *out)
 {
 	struct weft_wireup *wu = ep->wireup;
 	bool lower = ep->worker->id < ep->remote_id;
@@ -500,19 +500,21 @@ static bool accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl, st
 	const struct weft_select_lane *mine = &wu->map[wl->lane];
 	uint32_t max;
 
-	if (l < 0 || r < 0)
-		return false;
+	if (l < 0)
+		return "its interface here is not open";
+	if (r < 0)
+		return "the peer's address does not have its interface there";
 	if (wl->lane == 0 && !wu->control && (l != boot.local || r != boot.remote))
-		return false;
+		return "the first lane has connected over other interfaces";
 	if (wl->lane == 0 && wu->control && !(wu->local[l].features & WEFT_LANE_F_TO_EP))
-		return false;
+		return "its interface does not connect to endpoints";
 	if ((wl->lane != 0 || wu->control) && !(wu->select.reach[l] >> r & 1))
-		return false;
+		return "its interfaces do not reach each other";
 	if (wu->local[l].features & WEFT_LANE_F_CONTROL)
-		return false;
+		return "its interface carries control messages only";
 	/* The map that the leader receives must be a part of its proposal. */
 	if (wu->leader && (mine->max_frag == 0 || mine->pair.local != l || mine->pair.remote != r))
-		return false;
+		return "it was not proposed";
 	*out = *mine;
 	out->pair = (struct weft_pair){(uint8_t)l, (uint8_t)r};
 	max = pair_max_frag(&wu->local[l], &wu->remote.ifaces[r]);
@@ -522,7 +524,7 @@ static bool accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl, st
 		snprintf(out->why, sizeof(out->why), "%s",
 			 wl->lane == 0 && !wu->control ? "connected first"
 						       : "proposed by the peer");
-	return out->max_frag > 0;
+	return out->max_frag > 0 ? NULL : "its frames have no room for a message";
 }
 
 int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair boot)
@@ -532,9 +534,11 @@ int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struc
 	unsigned int i, n = 0;
 
 	for (i = 0; i < m->num_lanes; i++) {
-		if (!accept_entry(ep, &m->lanes[i], boot, &lane)) {
-			weft_log_ep(ep, WEFT_LOG_INFO, "lane %u of the peer's map is left out",
-				    m->lanes[i].lane);
+		const char *why = accept_entry(ep, &m->lanes[i], boot, &lane);
+
+		if (why) {
+			weft_log_ep(ep, WEFT_LOG_INFO, "lane %u of the peer's map is left out: %s",
+				    m->lanes[i].lane, why);
 			continue;
 		}
 		map[m->lanes[i].lane] = lane;

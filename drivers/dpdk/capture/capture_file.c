@@ -107,7 +107,7 @@ int weft_capture_file_open(const char *name, char *why, size_t why_len)
 	return fd;
 }
 
-int weft_capture_file_rotate(const char *name, unsigned int files)
+int weft_capture_file_shift_names(const char *name, unsigned int files)
 {
 	char from[640], to[640];
 	unsigned int i;

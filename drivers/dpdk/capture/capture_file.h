@@ -26,7 +26,7 @@ int weft_capture_file_open(const char *name, char *why, size_t why_len);
  * Rename NAME to NAME.1, that to NAME.2 and so on, up to NAME.(@p files - 1), which is replaced.
  * @return 0 or a negative errno
  */
-int weft_capture_file_rotate(const char *name, unsigned int files);
+int weft_capture_file_shift_names(const char *name, unsigned int files);
 
 /**
  * The comment of a captured frame: its lane and its path.

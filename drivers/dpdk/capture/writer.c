@@ -117,7 +117,7 @@ static void rotate_file(struct weft_capture *c)
 		capture_fail(c, why);
 		return;
 	}
-	rc = weft_capture_file_rotate(c->options.file, c->options.files);
+	rc = weft_capture_file_shift_names(c->options.file, c->options.files);
 	if (rc) {
 		snprintf(why, sizeof(why), "%.120s can't be renamed (%s)", c->options.file,
 			 strerror(-rc));

@@ -27,7 +27,8 @@
  * The UDP port from which the next probe leaves, so that its answer arrives at this worker's queue.
  */
 
-#define TRUST 8u   /* rounds in which the driver's report of its hash is trusted */
+/* Rounds of HELLO that choose ports by the driver's report of its hash. Later ones do not use it. */
+#define TRUST 8u
 #define PATIENT 3u /* rounds of HELLO from the usual port only */
 #define HELLOS_MAX 32u
 

@@ -148,10 +148,14 @@ static int read_grant(const char *path, int fd, struct weft_switch_grant *g, cha
 {
 	ssize_t n = recv(fd, g, sizeof(*g), 0);
 
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		return weft_port_fail(-ETIMEDOUT, why, why_len,
+				      "weft-switch at %s gives no answer in %d s", path, TIMEOUT_S);
 	if (n < 0)
-		return weft_port_fail(-errno, why, why_len,
-				      "weft-switch at %s gives no answer in %d s: %s", path,
-				      TIMEOUT_S, strerror(errno));
+		return weft_port_fail(
+			-errno, why, why_len,
+			"weft-switch at %s ended the connection without an answer: %s", path,
+			strerror(errno));
 	if (n != (ssize_t)sizeof(*g) || g->magic != WEFT_SWITCH_MAGIC ||
 	    g->version != WEFT_SWITCH_VERSION || !is_text(g->text, sizeof(g->text)))
 		return weft_port_fail(-EPROTO, why, why_len,
