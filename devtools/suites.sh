@@ -195,7 +195,7 @@ check() {
 # +SUITE a test must also belong to that one) and counts them, each program by COMMAND (valgrind
 # ...). Time limits are multiplied by TIMES.
 suites() {
-	local label=$1 dir=$2 times=$3 log args=() names=() name by=$wrapper left
+	local label=$1 dir=$2 times=$3 log args=() names=() of=() name by=$wrapper left
 	shift 3
 	while [ $# -gt 0 ] && [ "$1" != -- ]; do
 		args+=("$1")
@@ -203,6 +203,14 @@ suites() {
 	done
 	[ $# -lt 2 ] || by="$by ${*:2}"
 	mapfile -t names < <(count names "$dir" "${args[@]}" 2>"$records.log")
+	# A name may be that of a program of another suite, too.
+	for name in "${args[@]}"; do
+		case $name in
+		-*) of+=(--no-suite "${name#-}") ;;
+		+*) ;;
+		*) of+=(--suite "$name") ;;
+		esac
+	done
 	# Without this check a suite without tests would pass.
 	if [ ${#names[@]} -eq 0 ]; then
 		count check "$label: a list of its tests" 1 "$records.log" "$records"
@@ -226,7 +234,7 @@ suites() {
 	left=$(seconds_left)
 	[ "$left" = 0 ] || timeout -k 30 "$left" meson test -C "$dir" --no-rebuild \
 		--logbase "weft-$label" --timeout-multiplier "$times" \
-		${by:+--wrapper "$by"} "${names[@]}" >"$records.log" 2>&1 </dev/null ||
+		${by:+--wrapper "$by"} "${of[@]}" "${names[@]}" >"$records.log" 2>&1 </dev/null ||
 		true
 	grep -E '^ *[0-9]+/[0-9]+ ' "$records.log" | sed 's/^/   /' || true
 	for name in "$log".json "$log"-*.json; do
