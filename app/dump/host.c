@@ -353,8 +353,8 @@ static struct trace_owner *owner_of(struct trace *t, uint32_t ip)
 }
 
 /*
- * Two MAC addresses answer for one IP address, without an ARP request between the answers: two hosts
- * have the address.
+ * Two MAC addresses answer for one IP address, without an ARP request between the answers: two
+ * hosts have the address.
  */
 static void answer(struct trace *t, const struct dump_frame *frame, const struct rte_arp_ipv4 *a,
 		   uint64_t time)

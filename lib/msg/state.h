@@ -211,7 +211,7 @@ struct weft_msg_ep {
 	/* received ranges of incomplete messages beyond the first of each (base/interval.h) */
 	uint32_t rx_ranges;
 	uint64_t rx_window_advertised;
-	/* bytes of stored messages whose credit was freed before their match: weft_credit_spill() */
+	/* bytes of stored messages whose credit was freed before a match: weft_credit_spill() */
 	uint64_t rx_spilled;
 	bool rx_shrunk; /* the window has shrunk: CREDIT messages contain its size */
 	/* it had more ranges than its share: fails at the end of progress, counts no more */

@@ -189,7 +189,7 @@ struct weft_failover_lane {
 	uint32_t taken; /* LANE_DOWN that the peer's process has received */
 	struct weft_lane_comp down_flush, caught_up; /* flushes: of LANE_DOWN; of a deaf lane */
 	bool down_flushing, catching_up;             /* these flushes are under way */
-	/* the lane has acknowledged the sends that were outstanding when it became suspect as deaf */
+	/* the lane has acknowledged the sends that were outstanding when it was suspected */
 	bool caught;
 	uint8_t returns; /* attempts to connect it again */
 	uint16_t link;   /* number of the last attempt by LANE_LINK; 0 = none */

@@ -27,7 +27,7 @@
  * The UDP port from which the next probe leaves, so that its answer arrives at this worker's queue.
  */
 
-/* Rounds of HELLO that choose ports by the driver's report of its hash. Later ones do not use it. */
+/* Rounds of HELLO that choose ports by the driver's report of its hash; later ones do not. */
 #define TRUST 8u
 #define PATIENT 3u /* rounds of HELLO from the usual port only */
 #define HELLOS_MAX 32u

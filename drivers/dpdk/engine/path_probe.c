@@ -189,7 +189,7 @@ int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
  */
 
 #define PINGS 64u
-/* Pings in a row that shorten the best round trip by at most 1/8, after which the best one counts. */
+/* Pings in a row that shorten the best round trip by at most 1/8, after which it counts. */
 #define PINGS_SAME 12u
 #define PING_NS 2000000u /* no further ping is sent after this time, unless there were */
 #define PINGS_MIN \
