@@ -195,7 +195,7 @@ check() {
 # +SUITE a test must also belong to that one) and counts them, each program by COMMAND (valgrind
 # ...). Time limits are multiplied by TIMES.
 suites() {
-	local label=$1 dir=$2 times=$3 log args=() names=() of=() name by=$wrapper left
+	local label=$1 dir=$2 times=$3 log args=() names=() of=() name by=$wrapper left first
 	shift 3
 	while [ $# -gt 0 ] && [ "$1" != -- ]; do
 		args+=("$1")
@@ -225,9 +225,10 @@ suites() {
 		printf '   no test here\n'
 		return 0
 	fi
-	# With a wrapper meson adds the wrapper's name to that of the log.
-	log=$dir/meson-logs/weft-$label
-	rm -f "$log".json "$log"-*.json
+	# meson adds the wrapper's name to that of the log.
+	read -r first _ <<<"$by" || true
+	log=$dir/meson-logs/weft-$label${first:+-${first##*/}}.json
+	rm -f "$log"
 	# meson's own output goes to a file: the end of this script prints failures with their logs.
 	# There is no pipe: meson ends its tests on a signal, but not when the reader of its output
 	# has ended before.
@@ -237,9 +238,6 @@ suites() {
 		${by:+--wrapper "$by"} "${of[@]}" "${names[@]}" >"$records.log" 2>&1 </dev/null ||
 		true
 	grep -E '^ *[0-9]+/[0-9]+ ' "$records.log" | sed 's/^/   /' || true
-	for name in "$log".json "$log"-*.json; do
-		[ ! -f "$name" ] || log=$name
-	done
 	count meson "$label" "$log" "$records" "${names[@]}"
 }
 

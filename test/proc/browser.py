@@ -54,7 +54,7 @@ class Opened:
         Handler.asked.clear()
         done = subprocess.run(
             [BROWSER, '--headless', '--no-sandbox', '--disable-gpu', '--enable-logging=stderr',
-             '--user-data-dir=' + path('profile'), '--window-size=1200,1500',
+             '--user-data-dir=' + path('profile'), '--window-size=1200,2600',
              '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
              '--screenshot=' + path('page.png'), '--dump-dom',
              'http://127.0.0.1:%d/%s' % (SERVER.server_port, name)],

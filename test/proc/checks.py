@@ -135,14 +135,14 @@ def symbols_run_down():
 
 
 def circle(size):
-    return {'lib/msg/f%d.c' % i: 'void f%d(void);\nvoid f%d(void) { f%d(); }\n'
+    return {'lib/rndv/f%d.c' % i: 'void f%d(void);\nvoid f%d(void) { f%d(); }\n'
             % ((i + 1) % size, i, (i + 1) % size)
             for i in range(size)}
 
 
 def circles_are_small():
     good(LAYERS, circle(7), '--build', 'ROOT/build')
-    bad('lib/msg/: a circle of 8 files, of at most 7: f0.c', LAYERS, circle(8), '--build',
+    bad('lib/rndv/: a circle of 8 files, of at most 7: f0.c', LAYERS, circle(8), '--build',
         'ROOT/build')
 
 

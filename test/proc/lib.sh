@@ -256,7 +256,7 @@ perf_pair() {
 # sentence FILE PATTERN: is there a line of the program with these words, and are there no more than
 # four lines?
 sentence() {
-	grep -qE "^weft-(perf|cat|info): .*($2)" "$1" || {
+	grep -qE "^weft-(perf|cat|info|switch|dump|wire): .*($2)" "$1" || {
 		echo "no sentence with '$2':"
 		cat "$1"
 		return 1
