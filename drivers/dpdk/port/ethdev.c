@@ -7,11 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <unistd.h>
 
 #include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_log.h>
 #include <rte_mbuf.h>
+#include <rte_mbuf_pool_ops.h>
+#include <rte_mempool.h>
+#include <rte_memzone.h>
 #include <rte_random.h>
 
 #include "frame/arp.h"
@@ -92,9 +96,20 @@ static void forget_late(const struct weft_port_dev *d, uint16_t q)
 			l->known = false;
 }
 
-static uint32_t object_size(uint32_t room)
+/*
+ * net_af_xdp registers as many bytes as all objects of the pool have, from the page of the first one
+ * on. So there must be no padding: objects of a page each begin at a page, and are not spread over
+ * memory channels. Frames in objects beyond these bytes are lost, in both directions.
+ */
+static unsigned int pool_flags(const struct weft_port_dev *d)
 {
-	return rte_mempool_calc_obj_size((uint32_t)sizeof(struct rte_mbuf) + room, 0, NULL);
+	return d->limits.object_max ? RTE_MEMPOOL_F_NO_SPREAD : 0;
+}
+
+static uint32_t object_size(const struct weft_port_dev *d, uint32_t room)
+{
+	return rte_mempool_calc_obj_size((uint32_t)sizeof(struct rte_mbuf) + room, pool_flags(d),
+					 NULL);
 }
 
 uint16_t weft_port_pool_room(const struct weft_port_dev *d)
@@ -106,14 +121,15 @@ uint16_t weft_port_pool_room(const struct weft_port_dev *d)
 	/* A frame longer than 16 bits allow (with headroom) would come as a chain. */
 	room = RTE_MIN(room, (uint32_t)RTE_ALIGN_FLOOR(UINT16_MAX, RTE_CACHE_LINE_SIZE));
 	/* The pool adds its own header, and padding that spreads objects over memory channels. */
-	while (d->limits.object_max && object_size(room) > d->limits.object_max)
+	while (d->limits.object_max && object_size(d, room) > d->limits.object_max)
 		room -= RTE_CACHE_LINE_SIZE;
 	return (uint16_t)room;
 }
 
 static uint32_t hdr_size(void)
 {
-	return object_size(RTE_PKTMBUF_HEADROOM + HDR_ROOM);
+	return rte_mempool_calc_obj_size(
+		(uint32_t)sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM + HDR_ROOM, 0, NULL);
 }
 
 static uint32_t hdrs_per_frame(const struct weft_port_dev *d)
@@ -139,9 +155,45 @@ static uint32_t count_frames(const struct weft_port_dev *d, uint16_t room, uint1
 	if (rx_bufs)
 		return rings + rx_bufs;
 	n = (WEFT_PORT_POOL_BYTES - HDR_BUFS * hdr_size()) /
-	    (object_size(room) + hdrs_per_frame(d) * hdr_size());
+	    (object_size(d, room) + hdrs_per_frame(d) * hdr_size());
 	n = RTE_MIN(n, (uint32_t)FRAME_BUFS);
 	return RTE_MAX(n, rings + FRAME_BUFS_MIN);
+}
+
+static void pages_free(struct rte_mempool_memhdr *memhdr, void *zone)
+{
+	RTE_SET_USED(memhdr);
+	rte_memzone_free(zone);
+}
+
+/* As rte_pktmbuf_pool_create(), with one object after the other from a page on: pool_flags(). */
+static struct rte_mempool *make_pages(const struct weft_port_dev *d, const char *name, uint32_t n,
+				      uint16_t room)
+{
+	struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = room};
+	int socket = rte_eth_dev_socket_id(d->port_id), rc;
+	const struct rte_memzone *zone;
+	struct rte_mempool *mp;
+
+	mp = rte_mempool_create_empty(name, n, (unsigned int)sizeof(struct rte_mbuf) + room, CACHE,
+				      sizeof(private), socket, pool_flags(d));
+	if (!mp)
+		return NULL;
+	rte_pktmbuf_pool_init(mp, &private);
+	zone = rte_memzone_reserve_aligned(name, (size_t)n * object_size(d, room), socket, 0,
+					   (unsigned int)getpagesize());
+	rc = zone ? rte_mempool_set_ops_byname(mp, rte_mbuf_best_mempool_ops(), NULL) : -ENOMEM;
+	if (!rc)
+		rc = rte_mempool_populate_iova(mp, zone->addr, zone->iova, zone->len, pages_free,
+					       (void *)(uintptr_t)zone);
+	if (rc != (int)n) {
+		if (rc <= 0 && zone)
+			rte_memzone_free(zone);
+		rte_mempool_free(mp);
+		return NULL;
+	}
+	rte_mempool_obj_iter(mp, rte_pktmbuf_init, NULL);
+	return mp;
 }
 
 static struct rte_mempool *make_pool(const struct weft_port_dev *d, const char *kind, uint16_t q,
@@ -151,6 +203,8 @@ static struct rte_mempool *make_pool(const struct weft_port_dev *d, const char *
 	char name[RTE_MEMPOOL_NAMESIZE];
 
 	snprintf(name, sizeof(name), "weft_%s_%u_%u_%u", kind, d->port_id, q, serial++);
+	if (room == weft_port_pool_room(d) && d->limits.object_max)
+		return make_pages(d, name, n, room);
 	return rte_pktmbuf_pool_create(name, n, n >= 2 * CACHE ? CACHE : 0, 0, room,
 				       rte_eth_dev_socket_id(d->port_id));
 }
@@ -170,7 +224,7 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 	d->hdr_pools[q] = make_pool(d, "hdrs", q, hdrs, RTE_PKTMBUF_HEADROOM + HDR_ROOM);
 	if (d->pools[q] && d->hdr_pools[q])
 		return 0;
-	bytes = (uint64_t)n * object_size(room) + (uint64_t)hdrs * hdr_size();
+	bytes = (uint64_t)n * object_size(d, room) + (uint64_t)hdrs * hdr_size();
 	weft_nic_env_here(&env);
 	weft_nic_node_memory(&env, rte_eth_dev_socket_id(d->port_id), node, sizeof(node));
 	snprintf(
@@ -178,8 +232,8 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 		"port %u (%s): no memory for %u buffers of %u bytes (%u MiB with those for "
 		"headers; every lane has its own); give the EAL more (hugepages, or -m MB), or set "
 		"WEFT_RX_BUFS lower%s",
-		d->port_id, d->name, n, object_size(room), (unsigned int)((bytes + MIB - 1) / MIB),
-		node);
+		d->port_id, d->name, n, object_size(d, room),
+		(unsigned int)((bytes + MIB - 1) / MIB), node);
 	return -ENOMEM;
 }
 

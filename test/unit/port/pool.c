@@ -71,6 +71,49 @@ static void pools_go_with_their_port(void **state)
 	assert_int_equal(pools_there(), 0);
 }
 
+struct range {
+	uintptr_t begin, end;
+	unsigned int outside;
+};
+
+static void outside_of(struct rte_mempool *mp, void *arg, void *object, unsigned int index)
+{
+	struct range *r = arg;
+	uintptr_t at = (uintptr_t)object - mp->header_size;
+
+	(void)index;
+	r->outside += at < r->begin || at + mp->header_size + mp->elt_size > r->end;
+}
+
+/* As xdp_umem_configure() of DPDK's net_af_xdp computes the memory that it registers. */
+static void buffers_of_af_xdp_are_all_in_the_memory_that_the_pmd_registers(void **state)
+{
+	const struct rte_mempool_memhdr *mem;
+	struct rte_mempool *mp;
+	struct range r = {0};
+	char why[200] = "";
+	struct pools p;
+
+	(void)state;
+	make_port(&p);
+	p.dev.limits.object_max = p.dev.limits.data_room = 4096;
+	p.dev.limits.no_extbuf = true;
+	p.dev.limits.rx_reserve = 2048;
+	if (weft_port_pools_create(&p.dev, 0, 64, 64, 31, why, sizeof(why)))
+		fail_msg("%s", why);
+	mp = p.dev.pools[0];
+	mem = STAILQ_FIRST(&mp->mem_list);
+	r.begin = (uintptr_t)mem->addr & ~4095ul;
+	r.end = (uintptr_t)mem->addr +
+		(uintptr_t)mp->populated_size *
+			rte_mempool_calc_obj_size(mp->elt_size, mp->flags, NULL);
+	rte_mempool_obj_iter(mp, outside_of, &r);
+	assert_int_equal(r.outside, 0);
+	assert_int_equal(rte_mempool_calc_obj_size(mp->elt_size, mp->flags, NULL), 4096);
+	weft_port_pools_free(&p.dev, 0);
+	assert_int_equal(pools_there(), 0);
+}
+
 static void pools_with_a_buffer_out_go_when_it_is_back_however_many(void **state)
 {
 	static struct rte_mbuf *held[PORTS];
@@ -115,6 +158,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pools_go_with_their_port),
+		cmocka_unit_test(buffers_of_af_xdp_are_all_in_the_memory_that_the_pmd_registers),
 		cmocka_unit_test(pools_with_a_buffer_out_go_when_it_is_back_however_many),
 		cmocka_unit_test(a_port_without_memory_reports_how_much_it_needs),
 	};
