@@ -97,9 +97,9 @@ static void forget_late(const struct weft_port_dev *d, uint16_t q)
 }
 
 /*
- * net_af_xdp registers as many bytes as all objects of the pool have, from the page of the first one
- * on. So there must be no padding: objects of a page each begin at a page, and are not spread over
- * memory channels. Frames in objects beyond these bytes are lost, in both directions.
+ * net_af_xdp registers as many bytes as all objects of the pool have, from the page of the first
+ * one on. So there must be no padding: objects of a page each begin at a page, and are not spread
+ * over memory channels. Frames in objects beyond these bytes are lost, in both directions.
  */
 static unsigned int pool_flags(const struct weft_port_dev *d)
 {
