@@ -139,6 +139,7 @@ void wfi_worker_put(void)
 	flush();
 	weft_worker_destroy(wfi.worker);
 	wfi.worker = NULL;
+	wfi.closing = 0; /* closes that took longer than FLUSH_NS ended with the worker */
 }
 
 void wfi_process_forked(void)

@@ -124,7 +124,7 @@ two_users() {
 
 if [ "${2:-}" = short ]; then
 	check "8 ranks of an ordinary user on four nodes, over the switches" over_the_switches 8
-	check "a rank is killed: the job ends, and nothing of it remains" rank_is_killed
+	check "a rank is killed: its job ends without a process left, the next runs" rank_is_killed
 	tap_end
 	exit
 fi
@@ -133,6 +133,6 @@ check "8 ranks over UDP sockets on two rails" over_udp
 check "a rail dies and comes back" rail_dies
 check "a switch is killed and started again" switch_restarts
 check "a node stops for 5 s" node_stops
-check "a rank is killed: the job ends, and nothing of it remains" rank_is_killed
+check "a rank is killed: its job ends without a process left, the next runs" rank_is_killed
 check "two users' jobs at once" two_users
 tap_end

@@ -197,13 +197,13 @@ static struct rte_mempool *make_pages(const struct weft_port_dev *d, const char 
 }
 
 static struct rte_mempool *make_pool(const struct weft_port_dev *d, const char *kind, uint16_t q,
-				     uint32_t n, uint16_t room)
+				     uint32_t n, uint16_t room, bool pages)
 {
 	static unsigned int serial; /* a pool that is freed late keeps its name */
 	char name[RTE_MEMPOOL_NAMESIZE];
 
 	snprintf(name, sizeof(name), "weft_%s_%u_%u_%u", kind, d->port_id, q, serial++);
-	if (room == weft_port_pool_room(d) && d->limits.object_max)
+	if (pages)
 		return make_pages(d, name, n, room);
 	return rte_pktmbuf_pool_create(name, n, n >= 2 * CACHE ? CACHE : 0, 0, room,
 				       rte_eth_dev_socket_id(d->port_id));
@@ -220,8 +220,8 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 
 	free_late();
 	forget_late(d, q);
-	d->pools[q] = make_pool(d, "frames", q, n, room);
-	d->hdr_pools[q] = make_pool(d, "hdrs", q, hdrs, RTE_PKTMBUF_HEADROOM + HDR_ROOM);
+	d->pools[q] = make_pool(d, "frames", q, n, room, d->limits.object_max > 0);
+	d->hdr_pools[q] = make_pool(d, "hdrs", q, hdrs, RTE_PKTMBUF_HEADROOM + HDR_ROOM, false);
 	if (d->pools[q] && d->hdr_pools[q])
 		return 0;
 	bytes = (uint64_t)n * object_size(d, room) + (uint64_t)hdrs * hdr_size();
