@@ -14,6 +14,7 @@ folder=/tmp/weft-$(id -u)
 
 # cat_server: weft-cat over shared memory, which sleeps while no message arrives.
 cat_server() {
+	: >"$dir/server.err"
 	timeout -k 10 100 "$cat" -p "$port" -L shm -l -d >/dev/null 2>"$dir/server.err" &
 	server_pid=$!
 	until_said "$dir/server.err" "waiting for a client" $server_pid

@@ -163,6 +163,7 @@ dropped_port() {
 other_version() {
 	local rc=0
 	free_port
+	: >"$dir/server.out"
 	ip netns exec "${ns[0]}" python3 "$peer" "$port" version >"$dir/server.out" 2>&1 &
 	server_pid=$!
 	until_said "$dir/server.out" listens "$server_pid" || return 1
@@ -176,6 +177,7 @@ other_version() {
 hostile_server() {
 	local kind rc kinds="garbage endless silent ends control ifaces pairs"
 	free_port
+	: >"$dir/server.out"
 	ip netns exec "${ns[0]}" python3 "$peer" "$port" "${kinds// /,}" >"$dir/server.out" 2>&1 &
 	server_pid=$!
 	until_said "$dir/server.out" listens "$server_pid" || return 1

@@ -123,6 +123,7 @@ claimed_by_nobody() {
 
 another_pair() {
 	local rc=0 first=$server_pid
+	: >"$dir/second"
 	timeout 60 "${server_run[@]}" "$perf" "${eal_server[@]}" -- -p $((port + 1)) \
 		>"$dir/second" 2>&1 &
 	until_said "$dir/second" "waiting for a client" $! || return 1
@@ -157,6 +158,7 @@ two_pairs() {
 	first_client=$client_pid
 	port=$((port + 1))
 	# The second pair's files are its own.
+	: >"$dir/second"
 	timeout 100 "${server_run[@]}" "$perf" "${eal_server[@]}" -- -p $port -L dpdk \
 		>"$dir/second" 2>&1 &
 	second_pid=$!
@@ -191,6 +193,7 @@ switch=("${server_run[@]}" "$build/app/weft-switch" --no-huge -m 64 --no-pci --n
 
 uplink_is_claimed() {
 	local rc=0 pid
+	: >"$dir/one"
 	"${switch[@]}" "$dir/one.sock" >"$dir/one" 2>&1 &
 	pid=$!
 	until_said "$dir/one" "^weft-switch: .* ports at" $pid || { cat "$dir/one"; return 1; }

@@ -109,7 +109,9 @@ stretch() {
 	echo $((n < most ? n : most))
 }
 
-# until_said FILE PATTERN [PID]: waits for such a line in a file, as long as the process lives.
+# until_said FILE PATTERN [PID]: waits for such a line in a file, as long as the process lives. The
+# caller empties a file of an earlier program before it starts the next: the shell does so only in
+# the child, and the old line would be found meanwhile.
 until_said() {
 	local i
 	for ((i = 0; i < 1200; i++)); do

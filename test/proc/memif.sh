@@ -197,6 +197,7 @@ squatter_gets_nothing() {
 	new_socket
 	memif=${memif/socket-abstract=no,/socket-abstract=yes,}
 	echo 0 >"$address"
+	: >"$dir/squatter"
 	python3 -c "$squatter_py" "$dir/s$number" >"$dir/squatter" &
 	squatter=$!
 	until_said "$dir/squatter" listens $squatter || return 1

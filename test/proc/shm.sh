@@ -63,6 +63,7 @@ killed_server() {
 perf_whole() {
 	local rc=0
 	new_pair 0
+	: >"$dir/server.err"
 	timeout -k 10 100 "$perf" -p "$port" -L shm >"$dir/server.out" 2>"$dir/server.err" &
 	server_pid=$!
 	until_said "$dir/server.err" "waiting for a client" $server_pid || return 1

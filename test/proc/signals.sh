@@ -17,6 +17,7 @@ ends() {
 	shift 3
 	for try in 1 2 3; do
 		rc=0
+		: >"$dir/err" # of the program before
 		"$@" <"${input:-/dev/zero}" >"$dir/err" 2>&1 &
 		pid=$!
 		until_said "$dir/err" "$text" $pid || { cat "$dir/err"; kill -9 $pid; return 1; }

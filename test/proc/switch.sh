@@ -34,6 +34,7 @@ start_switch() {
 # Its own telemetry, in a folder that a switch with shared files has.
 metrics() {
 	local pid rc=0
+	: >"$dir/switch.out"
 	"$switch" --no-huge -m 64 --no-pci --file-prefix="metrics$$" -- -p "$dir/metrics.sock" \
 		-n 4 none >"$dir/switch.out" 2>"$dir/switch.err" &
 	pid=$!

@@ -78,7 +78,7 @@ remote_memory() {
 # start_box NAME PREFIX LOSS DUPLICATES DISORDER: a rail through a program that spoils it.
 start_box() {
 	local i
-	rm -f "$dir/box.in"
+	rm -f "$dir/box.in" "$dir/box.out"
 	mkfifo "$dir/box.in"
 	python3 "$(dirname "$0")/udp_box.py" "${ns[0]}" "${ns[1]}" "$1" "$3" "$4" "$5" \
 		<"$dir/box.in" >"$dir/box.out" 2>"$dir/box.err" &

@@ -74,7 +74,7 @@ copies() {
 # weft_listen() and weft_connect(): the programs of examples/.
 listens() {
 	local rc=0
-	: >"$dir/server.err"
+	: >"$dir/server.out"
 	timeout -k 10 60 "${server_run[@]}" "$build/test/proc/proc_server" "$@" \
 		>"$dir/server.out" 2>"$dir/server.err" &
 	server_pid=$!

@@ -149,6 +149,7 @@ behind_switch() {
 	new_virtio
 	lanes="dpdk:0,mtu=1500,ip=10.77.0.200/24"
 	virtio_server "$perf" || return 1
+	: >"$dir/switch.out"
 	"$switch" "${memory[@]}" --no-pci --no-telemetry --file-prefix="weft-switch-$$" \
 		--vdev="net_vhost0,iface=$dir/vhost,client=1" -- -p "$dir/sock" -n 2 \
 		-a 10.77.0.16/24 "$@" >"$dir/switch.out" 2>"$dir/switch.err" &
