@@ -96,12 +96,14 @@ class Mpi:
         return {row.pop('what'): {k: float(v) for k, v in row.items()}
                 for row in csv.DictReader(io.StringIO(out))}
 
-    def two_hosts(self, rails, which):
-        """The command that starts mpirun on two hosts with these rails."""
+    def two_hosts(self, rails, which, udp=False):
+        """The command that starts mpirun on two hosts with these rails, over net_af_packet or over
+        UDP sockets."""
         names = rails.ns
-        on = self.script('on.' + '.'.join(map(str, which)), ON % ''.join(
-            HOST % (ns, ' '.join(rails.ports(side, which)[0]), rails.ports(side, which)[1])
-            for side, ns in enumerate(names)))
+        ports = [([], ';'.join('udp:rail%d' % r for r in which)) if udp else
+                 rails.ports(side, which) for side in (0, 1)]
+        on = self.script('on.' + '.'.join(map(str, [*which, udp])), ON % ''.join(
+            HOST % (ns, ' '.join(eal), lanes) for ns, (eal, lanes) in zip(names, ports)))
         return [on, names[0]], ['--host', ','.join(n + ':1' for n in names), '--mca',
                                 'plm_rsh_agent', on, '--mca', 'oob_tcp_if_include', 'ctl', '--mca',
                                 'orte_tmpdir_base', self.b.dir]
@@ -139,11 +141,14 @@ def m_host(b):
     ], {name: partial(mpi.run, way, what) for name, way in ways.items()})
 
 
+UDP = 'Weft, udp'
+
+
 def network(b, mpi, rates, what, figures, names):
     """names: of each variant, and the rails that it has, or None for Open MPI's tcp."""
     with Rails(b, rates) as rails:
         b.contest(figures, {name: partial(mpi.run, TCP if which is None else WEFT, what,
-                                          before=mpi.two_hosts(rails, which or [0]))
+                                          before=mpi.two_hosts(rails, which or [0], name == UDP))
                             for name, which in names.items()})
 
 
@@ -171,17 +176,18 @@ def m_hosts(b):
 
 
 def m_reduce(b):
-    """MPI_Allreduce of 8 B to 1 MiB, two hosts, veth and af_packet, against Open MPI's tcp: 1.2 x
-    its time at each size"""
+    """MPI_Allreduce of 8 B to 1 MiB, two hosts, one veth, udp and af_packet, against Open MPI's
+    tcp: udp 1.2 x its time at each size"""
     mpi = Mpi(b)
     sizes = (8, KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB, MIB)
-    sides = {'Weft': [0], "Open MPI's tcp": None}
-    weft, tcp = sides
+    sides = {'Weft': [0], UDP: [0], "Open MPI's tcp": None}
+    weft, udp, tcp = sides
     what = ['allreduce:%d' % size for size in sizes]
     network(b, mpi, (None, None), what, [
-        figure('MPI_Allreduce of %s, two hosts, veth of MTU 9000, net_af_packet'
+        figure('MPI_Allreduce of %s, two hosts, veth of MTU 9000, net_af_packet and udp'
                % ('%d KiB' % (size // KIB) if size >= KIB else '%d B' % size), name, 'us',
-               [(weft, tcp, at_most, 1.2, None)], **on_cores(name))
+               [(udp, tcp, at_most, 1.2, None), (weft, tcp, report, None, None)],
+               **on_cores(name))
         for size, name in zip(sizes, what)], sides)
 
 
