@@ -21,8 +21,11 @@
 
 /* ------------------------------------------------------------------ state of the process */
 
-/* The time in which messages of the last endpoint may be sent; peers may be gone. */
-#define FLUSH_NS 2000000000ull
+/*
+ * The wait of the last endpoint for peers that take none of its messages. A peer that lives can be
+ * without processor time for seconds; a peer that is gone has failed before, or takes nothing.
+ */
+#define FLUSH_NS 10000000000ull
 
 struct wfi_process wfi;
 
