@@ -10,7 +10,8 @@
 #	SUITE	default: bookworm (libfabric 1.17) trixie (2.1)
 #
 # For each Debian suite it
-#	- compiles the provider against the suite's headers, with warnings as errors;
+#	- compiles the provider, and its tests where cmocka is installed, against the suite's
+#	  headers, with warnings as errors;
 #	- runs the provider of this build (WEFT_BUILD), which has the headers of this machine, under
 #	  the suite's library, in the suite's C library: fi_info of that release, which requests the
 #	  release's version, fi_pingpong, and the provider's own tests that are built.
@@ -55,10 +56,22 @@ headers_of() {
 	printf '%s\n' "$dir/root/usr/include"
 }
 
-# compile HEADERS: every file of the provider; warnings are errors.
+# sources: of the provider, and those of its tests whose other headers are here.
+sources() {
+	local name
+	printf '%s\n' "$weft_root"/provider/*.c
+	for name in "$weft_root"/test/provider/*.c; do
+		case $name in
+		*/mpi_*) ;; # they use MPI, not libfabric
+		*) [ ! -f /usr/include/cmocka.h ] || printf '%s\n' "$name" ;;
+		esac
+	done
+}
+
+# compile HEADERS: warnings are errors.
 compile() {
 	local source rc=0
-	for source in "$weft_root"/provider/*.c; do
+	for source in $(sources); do
 		${CC:-cc} -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-unused-parameter \
 			-Wno-missing-field-initializers -Wno-format-truncation -fsyntax-only \
 			-I "$weft_root" -I "$weft_root/lib" -isystem "$1" "$source" || rc=1
@@ -178,9 +191,10 @@ for suite; do
 		continue
 	fi
 	if compile "$headers"; then
-		echo "$suite: the provider compiles against libfabric $(version_of "$headers")"
+		echo "$suite: the provider and its tests compile against libfabric" \
+			"$(version_of "$headers")"
 	else
-		echo "$suite: the provider does not compile against libfabric" \
+		echo "$suite: the provider or its tests do not compile against libfabric" \
 			"$(version_of "$headers")"
 		rc=1
 	fi

@@ -145,7 +145,7 @@ static const struct {
 	{1, 2},
 	{2, FI_SHARED_CONTEXT},
 	{3, SIZE_MAX},
-	{4, FI_ORDER_STRICT},
+	{4, 0x1ff}, /* FI_ORDER_STRICT, deprecated in libfabric 2.x */
 	{5, FI_ORDER_SAW},
 	{5, FI_ORDER_RAS},
 	{6, FI_ORDER_WAS},
