@@ -271,12 +271,17 @@ restart_switch() {
 	start_switch "$1"
 }
 
+# An nsenter outside the node stops itself when its child stops. It must go on as well, or its child
+# remains as a zombie, and so does the node.
 pause() {
-	local stopped
+	local stopped parents
 	mapfile -t stopped < <(pids "$1")
 	kill -STOP "${stopped[@]}" 2>/dev/null || true
 	sleep "$2"
 	kill -CONT "${stopped[@]}" 2>/dev/null || true
+	mapfile -t parents < <(ps -o ppid= -p "$(IFS=,; echo "${stopped[*]}")" | sort -u)
+	[ ${#parents[@]} = 0 ] || pgrep -x nsenter | grep -Fx "$(printf '%d\n' "${parents[@]}")" |
+		xargs -r kill -CONT
 }
 
 # left NODE: files, abstract sockets and UDP ports of users' processes.
@@ -291,13 +296,26 @@ left() {
 }
 
 down() {
-	local holder_pid name
+	local holder_pid name holders=() rc=0
 	for name in "$state"/*.pid; do
 		[ -e "$name" ] || continue
 		holder_pid=$(cat "$name")
-		[ -z "$holder_pid" ] || kill -KILL "$holder_pid" 2>/dev/null || true
+		[ -n "$holder_pid" ] || continue
+		! kill -KILL "$holder_pid" 2>/dev/null || holders+=("$holder_pid")
 	done
+	for _ in $(seq 100); do
+		[ ${#holders[@]} -gt 0 ] || break
+		sleep 0.1
+		for name in "${!holders[@]}"; do
+			[ -e "/proc/${holders[name]}" ] || unset "holders[name]"
+		done
+	done
+	if [ ${#holders[@]} -gt 0 ]; then
+		echo "cluster.sh: a process of a node does not end: ${holders[*]}" >&2
+		rc=1
+	fi
 	rm -rf "$state"
+	return $rc
 }
 
 command=${1:-}

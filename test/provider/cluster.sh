@@ -125,6 +125,7 @@ two_users() {
 if [ "${2:-}" = short ]; then
 	check "8 ranks of an ordinary user on four nodes, over the switches" over_the_switches 8
 	check "a rank is killed: its job ends without a process left, the next runs" rank_is_killed
+	check "the nodes end without a process left" "${cluster[@]}" down
 	tap_end
 	exit
 fi
@@ -135,4 +136,5 @@ check "a switch is killed and started again" switch_restarts
 check "a node stops for 5 s" node_stops
 check "a rank is killed: its job ends without a process left, the next runs" rank_is_killed
 check "two users' jobs at once" two_users
+check "the nodes end without a process left" "${cluster[@]}" down
 tap_end
