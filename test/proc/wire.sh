@@ -177,16 +177,19 @@ shrinks() {
 	until_said "$dir/wire.out" "^0 back  .*mtu=$1" $wire_pid
 }
 
-# A path that carries 1500, then 1400, then 1300. The second change comes after the first was
-# noticed, and data follows each change, however slow the computer is.
+# A path that carries 1500, then 1400, 1300, and 1000, which is too little for a new connection.
+# Each change comes after the one before was noticed, and data follows it, however slow the computer
+# is.
 a_path_that_becomes_narrow() {
 	local rc=0
 	start_wire -l rate=100M,queue=200k || return 1
 	start_server "$cat" -l || return 1
-	rm -f "$dir/more" "$dir/last"
+	rm -f "$dir/more" "$dir/less" "$dir/last"
 	{
 		cat "$dir/data"
 		until_said "$dir/more" yes
+		cat "$dir/data"
+		until_said "$dir/less" yes
 		cat "$dir/data"
 		until_said "$dir/last" yes
 		cat "$dir/data"
@@ -196,13 +199,17 @@ a_path_that_becomes_narrow() {
 	echo yes >"$dir/more"
 	until_said "$dir/client.err" "so 1414 are used" $client_pid || return 1
 	shrinks 1300 300 || return 1
+	echo yes >"$dir/less"
+	until_said "$dir/client.err" "so 13[01][0-9] are used" $client_pid || return 1
+	shrinks 1000 300 || return 1
 	echo yes >"$dir/last"
 	wait $client_pid || rc=1
 	server_code || rc=1
 	end_wire || rc=1
-	[ $rc = 0 ] && cmp <(cat "$dir/data" "$dir/data" "$dir/data") "$dir/server.out" &&
+	[ $rc = 0 ] && cmp <(cat "$dir/data"{,,,}) "$dir/server.out" &&
 		grep -q "of 1514 bytes do not reach .*, so 1414 are used" "$dir/client.err" &&
-		grep -q "of 1414 bytes do not reach .*, so 13[01][0-9] are" "$dir/client.err"
+		grep -q "of 1414 bytes do not reach .*, so 13[01][0-9] are" "$dir/client.err" &&
+		grep -q "so 10[01][0-9] are used: .* New connections need" "$dir/client.err"
 }
 
 commands_have_answers() {
@@ -254,7 +261,7 @@ check "a narrow link with a short queue drops" a_narrow_link_drops
 check "a link marks: the receiver counts and reports it" marks_are_counted_and_told
 check "a blackout by a command, its end by telemetry" a_blackout_in_the_middle
 # @behaviour X20, R46
-check "the path becomes narrow twice in the middle" a_path_that_becomes_narrow
+check "the path becomes narrow three times, at last below 1280" a_path_that_becomes_narrow
 check "commands have answers, mistakes sentences" commands_have_answers
 check "a signal ends it, with counters" a_signal_ends_it
 check "one port is no pair" refused 2 "ports are bridged in pairs" "${eal[@]}" "${one[@]}" --

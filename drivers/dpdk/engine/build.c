@@ -277,6 +277,10 @@ static uint32_t state_size(uint32_t words)
 	return RAW_TMPL + (uint32_t)sizeof(struct weft_frame_sack) + 8 * words + 4;
 }
 
+/* Words of a SACK block that the shortest frames have room for. */
+#define SACK_ALWAYS \
+	((WEFT_FRAME_SIZE_FLOOR - RAW_TMPL - sizeof(struct weft_frame_sack) - 4 - ECN_MAX) / 8)
+
 /*
  * Long SACK blocks need a buffer of frame size. Without one, this number of words fits a small
  * buffer.
@@ -315,10 +319,13 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 	struct raw_iface *iface = c->iface;
 	uint32_t lane_len = sizeof(struct weft_frame_hdr), words = weft_rxwin_words(&c->rx.win);
 	bool marks = c->rx.mark_acks > 0;
-	struct rte_mbuf *m = ctl_alloc(iface, state_size(words) + (marks ? ECN_MAX : 0));
 	struct weft_frame_sack *sack;
 	struct weft_frame_hdr *hdr;
+	struct rte_mbuf *m;
 
+	if (unlikely(words > SACK_ALWAYS) && c->tx.cut < state_size(words) + ECN_MAX)
+		words = SACK_ALWAYS;
+	m = ctl_alloc(iface, state_size(words) + (marks ? ECN_MAX : 0));
 	if (!m && type == WEFT_FRAME_ACK && words > 0) {
 		/* A short block is better than no ACK, which the sender would take for silence. */
 		words = short_sack(iface, words);

@@ -26,10 +26,10 @@
 /*
  * Usual MTUs: AWS 9001, 8500 between regions; bare metal 9000, a VXLAN in it 8950; GCP 8896, 1460;
  * Azure 3900; IB and old jumbo frames 4096; Ethernet 1500; OpenStack's VXLAN 1450; WireGuard 1420;
- * VPNs 1400; IPv6's least 1280.
+ * VPNs 1400; IPv6's least 1280; IPv4's 576, which a search on a connection that is up may use.
  */
 static const uint16_t usual[] = {9001, 9000, 8950, 8896, 8500, 4096, 3900,
-				 1500, 1460, 1450, 1420, 1400, 1280};
+				 1500, 1460, 1450, 1420, 1400, 1280, 576};
 
 #define NUM_USUAL (sizeof(usual) / sizeof(usual[0]))
 
@@ -52,16 +52,19 @@ void weft_mtu_search_begin(struct weft_mtu_search *s, uint16_t full, uint16_t le
 /*
  * weft_mtu_search_begin() on a connection that is up; the ids go on.
  *
- * @param lo  a size that passes; 0 = none is known
+ * @param cut  the size in use when the full one has failed
+ * @param lo   a size that passes; 0 = none is known
  */
-static void search_again(struct weft_mtu_search *s, uint16_t full, uint16_t least, uint8_t l2,
+static void search_again(struct weft_mtu_search *s, uint16_t full, uint16_t cut, uint8_t l2,
 			 uint16_t lo, uint64_t now)
 {
 	uint16_t id = s->id;
 
-	weft_mtu_search_begin(s, full, least, l2, now);
+	weft_mtu_search_begin(s, full, (uint16_t)(WEFT_FRAME_SIZE_FLOOR - RTE_ETHER_HDR_LEN + l2),
+			      l2, now);
 	s->id = id;
 	s->first = (uint16_t)(id + 1);
+	s->cut = cut;
 	s->lo = lo;
 	s->quick = true;
 }
@@ -109,7 +112,8 @@ static uint16_t usual_size(const struct weft_mtu_search *s)
 /* Choose the next size, after lo or hi has changed. */
 static enum weft_mtu_result next_size(struct weft_mtu_search *s, uint64_t now)
 {
-	uint16_t size = usual_size(s);
+	bool uncertain = s->lo == 0 && s->cut != 0 && s->cut < s->hi;
+	uint16_t size = uncertain ? s->cut : usual_size(s);
 
 	if (size == 0 && s->lo == 0)
 		return WEFT_MTU_NARROW;
@@ -156,7 +160,8 @@ enum weft_mtu_result weft_mtu_search_ack(struct weft_mtu_search *s, uint16_t id,
 
 #define UNITS_MAX (WEFT_FRAME_SIZE_MAX / WEFT_FRAME_PART_UNIT)
 /* Parts of the longest frame, each of the shortest size that frames may have. */
-#define PARTS_MAX (WEFT_FRAME_SIZE_MAX / (WEFT_FRAME_SIZE_MIN - 128) + 1)
+#define PARTS_MAX (WEFT_FRAME_SIZE_MAX / (WEFT_FRAME_SIZE_FLOOR - 128) + 1)
+static_assert(PARTS_MAX <= RAW_TXQ, "the queue holds a frame in parts");
 
 /* Bytes of the frame's body in each part but the last one. */
 static uint32_t part_bytes(const struct raw_conn *c)
@@ -386,9 +391,15 @@ struct raw_part *raw_part_take(struct raw_conn *c, const struct weft_frame_view 
 #define RAISE_NS 5000000000ull /* to the first try of a larger size; doubles */
 #define RAISE_DOUBLES 6u
 
+/* The least size of frames that are not sent in parts while the path carries it. */
 static uint16_t least_size(const struct raw_iface *iface)
 {
 	return (uint16_t)(WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN + raw_tag_len(iface));
+}
+
+static uint16_t floor_size(const struct raw_iface *iface)
+{
+	return (uint16_t)(WEFT_FRAME_SIZE_FLOOR + raw_tag_len(iface));
 }
 
 static uint16_t present_size(const struct raw_conn *c)
@@ -428,11 +439,11 @@ void raw_mtu_init(struct raw_conn *c)
 }
 
 /* Notify the protocol layer, which cuts messages to this size from now on. */
-static void report_size(struct raw_conn *c)
+static void report_size(struct raw_conn *c, bool passes)
 {
 	struct raw_iface *iface = c->iface;
-	bool lower = present_size(c) < c->mtu.reported;
-	char text[256], peer[64];
+	bool lower = present_size(c) < c->mtu.reported, small = present_size(c) < least_size(iface);
+	char text[320], peer[64];
 
 	if (present_size(c) == c->mtu.reported)
 		return;
@@ -440,8 +451,10 @@ static void report_size(struct raw_conn *c)
 	if (lower)
 		snprintf(text, sizeof(text),
 			 "%s: frames of %u bytes do not reach %s any more, so %u are used: has the "
-			 "MTU of a link or switch between changed?",
-			 iface->base.name, c->mtu.reported, peer, present_size(c));
+			 "MTU of a link or switch between changed?%s",
+			 iface->base.name, c->mtu.reported, peer, present_size(c),
+			 passes ? small ? " New connections need an MTU of 1280." : ""
+				: " No frame of this size is known to pass either.");
 	else
 		snprintf(text, sizeof(text), "%s: frames of %u bytes reach %s again",
 			 iface->base.name, present_size(c), peer);
@@ -466,8 +479,12 @@ static void search_free(struct raw_conn *c)
 	c->search = NULL;
 }
 
-/* The search has ended: schedule the next try of a larger size. May destroy the connection. */
-static void search_over(struct raw_conn *c)
+/*
+ * The search has ended: schedule the next try of a larger size. May destroy the connection.
+ *
+ * @param passes  frames of the present size pass
+ */
+static void search_over(struct raw_conn *c, bool passes)
 {
 	uint64_t live_clock = c->iface->live_clock;
 
@@ -480,13 +497,21 @@ static void search_over(struct raw_conn *c)
 	c->mtu.next = present_size(c) < c->frame_size
 			      ? live_clock + (RAISE_NS << RTE_MIN(c->mtu.raises, RAISE_DOUBLES))
 			      : 0;
-	report_size(c);
+	report_size(c, passes);
 }
 
 static bool suspect_arrived(struct raw_conn *c)
 {
 	return c->mtu.suspect - c->tx.una >= c->tx.next - c->tx.una ||
 	       !raw_slot(&c->tx, c->mtu.suspect)->m;
+}
+
+/* The present size has failed: the first time, IPv6's least MTU is used, and then IPv4's. */
+static uint16_t smaller_size(const struct raw_conn *c)
+{
+	if (c->search->lo != 0)
+		return c->search->lo;
+	return present_size(c) > c->search->cut ? c->search->cut : c->search->least;
 }
 
 /* Evaluate a round or an answer. May destroy the connection. */
@@ -500,10 +525,10 @@ static void search_result(struct raw_conn *c, enum weft_mtu_result result)
 		 * losses.
 		 */
 		if (suspect_arrived(c)) {
-			search_over(c);
+			search_over(c, true);
 			return;
 		}
-		set_size(c, s->lo != 0 ? s->lo : s->least);
+		set_size(c, smaller_size(c));
 		send_again(c);
 	}
 	if (result == WEFT_MTU_FOUND && s->lo != present_size(c)) {
@@ -511,7 +536,7 @@ static void search_result(struct raw_conn *c, enum weft_mtu_result result)
 		send_again(c);
 	}
 	if (result != WEFT_MTU_GOES_ON)
-		search_over(c);
+		search_over(c, result == WEFT_MTU_FOUND);
 	else
 		c->mtu.next = s->next;
 }
@@ -545,8 +570,8 @@ uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep)
 void raw_mtu_suspect(struct raw_conn *c, uint32_t seq)
 {
 	if (!c->mtu.parts || (c->mtu.searching && !c->mtu.raising) ||
-	    c->iface->live_clock < c->mtu.again || present_size(c) <= least_size(c->iface) ||
-	    raw_slot(&c->tx, seq)->bytes + c->encap.len <= least_size(c->iface))
+	    c->iface->live_clock < c->mtu.again || present_size(c) <= floor_size(c->iface) ||
+	    raw_slot(&c->tx, seq)->bytes + c->encap.len <= floor_size(c->iface))
 		return;
 	c->mtu.suspect = seq;
 	search_begin(c, present_size(c), 0);
@@ -577,7 +602,7 @@ void raw_mtu_timer(struct raw_conn *c)
 			return;
 		}
 	} else if (!c->mtu.raising && c->search->hi == 0 && suspect_arrived(c)) {
-		search_over(c);
+		search_over(c, true);
 		return;
 	}
 	search_result(c, raw_mtu_round(c));

@@ -4,9 +4,10 @@
  * The path's MTU while a connection is up. It may become smaller (a route around a broken switch, a
  * tunnel), and no trustworthy message reports that. So the search follows RFC 8899 for black holes:
  * a frame that was lost several times starts a search. If small probes are answered and probes of
- * the present size are not, frames are cut to the size that every path carries, and sent in parts.
- * They stay at it until the search has found the size that passes. Later, larger sizes are tried
- * again, up to the size that was agreed when the connection was made.
+ * the present size are not, frames are cut to IPv6's least MTU, and sent in parts. If that size
+ * does not pass either, they are cut to IPv4's. They stay at it until the search has found the size
+ * that passes. Later, larger sizes are tried again, up to the size that was agreed when the
+ * connection was made.
  *
  * Each end does so for the frames that it sends. A probe is answered at its own size, so a size
  * must pass in both directions.
@@ -52,6 +53,7 @@ struct weft_mtu_search {
 	uint64_t next;  /**< when weft_mtu_search_round() has a probe to send */
 	uint16_t full;  /**< the requested frame size */
 	uint16_t least; /**< smaller frames are of no use */
+	uint16_t cut;   /**< in use after the first failure, and tried next; 0 = bisect at once */
 	uint16_t lo;    /**< largest that has passed; 0 = none */
 	uint16_t hi;    /**< smallest that has failed; 0 = none */
 	uint16_t size;  /**< the size being tried */

@@ -393,7 +393,7 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
 	}
 	if (c->state == RAW_HALF_OPEN)
 		c->path[0].dport = v->src_port;
-	else if (kind == 0 || kind >= WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN)
+	else if (kind == 0 || kind >= WEFT_FRAME_SIZE_FLOOR)
 		*over = raw_came_over(c, v); /* of the search for the path's MTU */
 	return true;
 }

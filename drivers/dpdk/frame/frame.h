@@ -39,6 +39,8 @@
 /** Smallest frame size of a lane: IPv6's minimum MTU of 1280, and an Ethernet header with a tag. */
 #define WEFT_FRAME_SIZE_MIN (1280u + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
 #define WEFT_FRAME_SIZE_MAX 16384u
+/** Smallest frame, without a tag, that a path may force: IPv4 hosts accept packets of 576 bytes. */
+#define WEFT_FRAME_SIZE_FLOOR (576u + RTE_ETHER_HDR_LEN)
 
 #define WEFT_FRAME_F_KNOWN 0x001fu /**< other bits must be 0 in version 2 */
 /* 0x0020, 0x0040 and 0x0080 are reserved: version 2 drops frames with them */

@@ -78,7 +78,7 @@ static void a_path_that_becomes_too_narrow_is_logged(void **state)
 	(void)state;
 	pair_open(&pair, NULL, 116);
 	pair_connect(&pair);
-	A->wire.max_frame = 1000; /* less than what every path must carry */
+	A->wire.max_frame = 400; /* less than what every path must carry */
 	done_count = 0;
 	assert_int_equal(pair_send(A, A->lane_ep, 0, 8000), 0);
 	assert_int_equal(A->iface->ops->ep_flush(A->lane_ep, &comp), 0);

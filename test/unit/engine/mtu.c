@@ -86,6 +86,59 @@ static void it_may_become_narrow_again(void **state)
 	pair_close(&pair);
 }
 
+/*
+ * Below IPv6's least MTU: frames go in parts of IPv4's, until the search has found what passes.
+ *
+ * @behaviour X20, R46
+ */
+static void it_may_become_narrower_than_any_lane(void **state)
+{
+	static const uint32_t sizes[] = {1270, 1014, 700, 590};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		open_pair(NULL, 530 + i);
+		stream(100, 8000, 1000 * MS);
+		for (uint32_t k = 0; k < 60; k++)
+			pair_send(A, A->lane_ep, 1000000 + k, 8000);
+		narrow(sizes[i], sizes[i]);
+		stream(200, 8000, 1000 * MS);
+		for (uint64_t end = pair.now + 500 * MS; pair.now < end;)
+			pair_step(&pair, 100000);
+		assert_in_range(size_of_a(), sizes[i] - 8, sizes[i]);
+		assert_non_null(strstr(A->text, "New connections need an MTU of 1280"));
+		assert_int_equal(pair_counter(A, RAW_MTU_LOWER), 1);
+		narrow(0, 0);
+		expect_size(9018, 15000 * MS);
+		stream(100, 8000, 1000 * MS);
+		assert_int_equal(A->downs + B->downs, 0);
+		pair_close(&pair);
+	}
+}
+
+/* Nothing but small frames passes for a second. They are not reported as a size that passes. */
+/* @behaviour X20 */
+static void the_report_claims_no_size_that_fails(void **state)
+{
+	(void)state;
+	open_pair(NULL, 540);
+	stream(100, 8000, 1000 * MS);
+	narrow(400, 400);
+	for (uint32_t i = 0; i < 20; i++)
+		pair_send(A, A->lane_ep, 1000000 + i, 8000);
+	expect_size(590, 500 * MS);
+	for (uint64_t end = pair.now + 500 * MS; pair.now < end;)
+		pair_step(&pair, 100000);
+	assert_non_null(strstr(A->text, "No frame of this size is known to pass"));
+	narrow(1014, 1014);
+	stream(100, 8000, 1000 * MS);
+	for (uint64_t end = pair.now + 8000 * MS; pair.now < end;)
+		pair_step(&pair, 1000000);
+	assert_in_range(size_of_a(), 1014 - 8, 1014);
+	assert_int_equal(A->downs + B->downs, 0);
+	pair_close(&pair);
+}
+
 /* @behaviour X20 */
 static void one_way_is_enough(void **state)
 {
@@ -217,6 +270,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_path_that_becomes_narrow_is_cut_for),
 		cmocka_unit_test(it_may_become_narrow_again),
+		cmocka_unit_test(it_may_become_narrower_than_any_lane),
+		cmocka_unit_test(the_report_claims_no_size_that_fails),
 		cmocka_unit_test(one_way_is_enough),
 		cmocka_unit_test(it_is_used_again_when_it_is_wide),
 		cmocka_unit_test(whatever_the_frames_look_like),
