@@ -69,11 +69,11 @@
 /** Kind of an iface's link. It decides whether a link that is not up is worth a warning. */
 enum weft_lane_link {
 	/**
-	 * memory, or another process: up when the other side is there; a missing link is no fault
+	 * memory, or another process: up when the other side is there; causes no warning
 	 */
 	WEFT_LANE_LINK_PEER,
 	/**
-	 * of the kernel or an RDMA device, started before: without a link now, the link is missing
+	 * an interface of the kernel or an RDMA device, started before: a warning at once
 	 */
 	WEFT_LANE_LINK_HOST,
 	/**

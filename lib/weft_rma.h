@@ -166,13 +166,13 @@ enum weft_atomic_op {
 	WEFT_ATOMIC_LOR = 10,
 	WEFT_ATOMIC_LXOR = 11,
 	WEFT_ATOMIC_READ = 12, /**< no operand */
-	/** store `operand` if `compare` is not equal to the value; less than it; ... */
-	WEFT_ATOMIC_CSWAP_NE = 13,
-	WEFT_ATOMIC_CSWAP_LE = 14,
-	WEFT_ATOMIC_CSWAP_LT = 15,
-	WEFT_ATOMIC_CSWAP_GE = 16,
-	WEFT_ATOMIC_CSWAP_GT = 17,
-	WEFT_ATOMIC_MSWAP = 18, /**< store the bits of `operand` where `compare` has ones */
+	/* Conditional swaps: `compare` is on the left of the comparison. */
+	WEFT_ATOMIC_CSWAP_NE = 13, /**< store `operand` if `compare` != the value */
+	WEFT_ATOMIC_CSWAP_LE = 14, /**< store `operand` if `compare` <= the value */
+	WEFT_ATOMIC_CSWAP_LT = 15, /**< store `operand` if `compare` < the value */
+	WEFT_ATOMIC_CSWAP_GE = 16, /**< store `operand` if `compare` >= the value */
+	WEFT_ATOMIC_CSWAP_GT = 17, /**< store `operand` if `compare` > the value */
+	WEFT_ATOMIC_MSWAP = 18,    /**< store the bits of `operand` where `compare` has ones */
 };
 
 /** Type of the elements; AND, OR, XOR and MSWAP are for integers. */

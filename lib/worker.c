@@ -192,8 +192,9 @@ static bool has_rail(const struct weft_worker *w)
 }
 
 /*
- * Items with '*'. A fallback is for a worker that would otherwise reach this host only, and a
- * resource inside the host for a worker that would otherwise have no lane.
+ * Open the items with '*', in three steps. Drivers that are a fallback are opened only if the
+ * worker has no lane to other hosts so far. Resources inside the host (found->list[].inside) are
+ * opened only if the worker has no lane at all.
  */
 static void open_wildcards(struct weft_worker *w, const struct weft_lanes_item *items, int n)
 {

@@ -256,7 +256,8 @@ int wfi_post_started(struct wfi_op *op, int rc)
 /* ------------------------------------------------------------------ buffers for messages */
 
 /*
- * A buffer for one process only does not wait in the queue for others, which may never be filled.
+ * A buffer for messages of one process only is posted at once. In the queue it would wait until the
+ * buffers before it are full, and these may get no message.
  */
 static bool is_queued(const struct wfi_op *op)
 {
@@ -276,7 +277,7 @@ static int next_receive(struct wfi_op *op, struct weft_completion *c)
 
 /*
  * Process one message. When the rest of the buffer is too short, or no further completion can be
- * reserved, the application gets the buffer back. @return has it got it back?
+ * reserved, the application gets the buffer back. @return true: the application has it back
  */
 static bool multi_message(struct wfi_op *op, const struct weft_completion *c)
 {

@@ -458,9 +458,10 @@ static double gaps_of(const struct trace *t, uint8_t file)
 }
 
 /*
- * A changed frame was lost, too: as the frame that was sent. A frame whose changed bits are in the
- * headers of Ethernet, IP or UDP does not come at all: of short ones that is every second one.
- * Holes have a verdict of their own.
+ * Losses that corruption and holes do not explain; these two have verdicts of their own. A frame
+ * that arrives changed also counts as lost, because the frame that was sent is missing. A frame
+ * whose changed bits are in the headers of Ethernet, IP or UDP does not arrive at all, which is
+ * about one in two of the short ones. So each changed frame explains two losses.
  */
 static void losses(const struct trace *t, const struct trace_flow *f, struct list *l)
 {
@@ -667,8 +668,9 @@ static void other_protocols(const struct trace *t, struct list *l)
 /* ---- the list ------------------------------------------------------------------------------- */
 
 /*
- * When a lane carries less, others carry more, so their frames wait. And frames from or to a host
- * that waits for a core wait with it, also in times that are too short for a silence.
+ * May @p b be the cause of the delay @p a? A fault of any lane can be: the other lanes then carry
+ * more, so their frames wait. A fault of a host can be the cause for frames from or to this host: a
+ * host that waits for a core delays them, also by times too short to count as a silence.
  */
 static bool may_cause(const struct trace *t, const struct trace_anomaly *b,
 		      const struct trace_anomaly *a)

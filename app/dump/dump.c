@@ -104,14 +104,14 @@ static int complain(const struct analysis *a)
 		if (merge_complain(m->file[i]))
 			ret = APP_DATA;
 		if (!m->clock[i].known)
-			cli_error("%s: no frame is also in another capture: its clock is not "
-				  "corrected",
+			cli_error("%s has no frame in common with another capture, so its clock is "
+				  "not corrected",
 				  m->file[i]->name);
 	}
 	if (a->trace && a->trace->too_many)
 		cli_error("%" PRIu64
-			  " frames belong to further directions than the first %u: they are "
-			  "counted, and not followed",
+			  " frames belong to directions beyond the first %u: these frames are "
+			  "counted, but not followed",
 			  a->trace->too_many, TRACE_FLOWS);
 	return ret;
 }
@@ -215,8 +215,12 @@ static int found(const struct analysis *a)
 
 	if (!message || a->trace->follow->watch->found)
 		return APP_OK;
-	cli_error("there is no message %" PRIu64 ": they are numbered from 1 to %" PRIu64, message,
-		  a->trace->follow->messages);
+	if (a->trace->follow->messages)
+		cli_error("there is no message %" PRIu64 ": messages have numbers 1 to %" PRIu64,
+			  message, a->trace->follow->messages);
+	else
+		cli_error("there is no message %" PRIu64 ": the captures contain no messages",
+			  message);
 	return APP_USAGE;
 }
 

@@ -419,7 +419,7 @@ static bool pcap_one(struct dump_file *file, struct dump_frame *frame)
 	int rc = pcap_next_ex(file->pcap, &head, &data);
 
 	if (rc == PCAP_ERROR)
-		snprintf(file->why, sizeof(file->why), "%s: damaged behind frame %ju: %s",
+		snprintf(file->why, sizeof(file->why), "%s: damaged after frame %ju: %s",
 			 file->name, (uintmax_t)file->frames, pcap_geterr(file->pcap));
 	if (rc != 1)
 		return false;

@@ -109,13 +109,13 @@ static void of_file(const struct report *r, unsigned int i, void (*cb)(void *arg
 		cb(arg, text);
 	} else if (!alone && !r->clock[i].known) {
 		snprintf(text, sizeof(text),
-			 "%s: none of its frames is in another capture, with directions in both",
+			 "%s: no frame of it is also in another capture with directions in both",
 			 file_name(r, i));
 		cb(arg, text);
 	} else if (!alone && lacks_directions(f)) {
 		snprintf(text, sizeof(text),
-			 "frames of %s: it has no directions, and which address is its own does "
-			 "not show; capture on the hosts themselves",
+			 "frames of %s: the capture has no directions, and the host's own address, "
+			 "which would show them, is unknown; capture on the hosts themselves",
 			 file_name(r, i));
 		cb(arg, text);
 	}

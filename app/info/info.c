@@ -148,8 +148,8 @@ static void print_notes(const struct iface_facts *f, const struct iface_addr *ad
 		       "cloud first; without ip= a lane takes a link-local address, which "
 		       "clouds drop\n");
 	if (n > 0 && is_link_local(addr[0].ip))
-		printf("  note             its address is link-local: no network behind a "
-		       "router\n");
+		printf("  note             its address is link-local: the lane reaches no network "
+		       "behind a router\n");
 	if (n > 1 && f->device[0])
 		printf("  note             a lane has one address: choose one of these\n");
 	if (n > 0 && !r->gateway)

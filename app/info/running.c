@@ -46,7 +46,7 @@ static void on_path(const char *name, const char *text, bool is_number, void *ar
 	if (is_number || !to || s->num == PEERS_MAX || strstr(text, ", in reserve, "))
 		return;
 	p->lane = s->like;
-	if (sscanf(text, "%63s conn%u/path%u rtt %lf us +- %lf, window %u, %u sent, %u again",
+	if (sscanf(text, "%63s conn%u/path%u rtt %lf us +- %lf, window %u, %u sent, %u ",
 		   p->lane.lane, &conn, &path, &p->rtt_us, &var, &window, &p->sent, &p->again) != 8)
 		return;
 	snprintf(p->name, sizeof(p->name), "%s", to + strlen(", to "));

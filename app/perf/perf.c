@@ -290,7 +290,7 @@ static int judge_test(const struct perf_options *o, enum perf_test test)
 		return APP_USAGE;
 	}
 	if (o->flags & PERF_F_REVERSE && !perf_can_reverse(test)) {
-		cli_error("-R is for tag_bw and am_bw: %s has no one sender that could be the "
+		cli_error("-R is for tag_bw and am_bw: %s has no single sender that could be the "
 			  "server",
 			  perf_test_name(test));
 		return APP_USAGE;

@@ -537,8 +537,8 @@ static int finish(struct run *r)
 		now = rte_rdtsc();
 		if (now > end) {
 			cli_error(
-				"frames or their replies do not arrive: the end of the run got no "
-				"reply for %u s; check the network between the ports",
+				"frames or their replies do not arrive: the peer has not answered "
+				"the end of the run for %u s; check the network between the ports",
 				FIN_SECONDS);
 			return peer_fail(r->side->peer, APP_PEER);
 		}

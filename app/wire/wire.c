@@ -225,7 +225,7 @@ static int run_command(struct wire *w, const char *line, char *answer, size_t le
 		return change(w, line, answer, len);
 	if (!*line)
 		return 0;
-	snprintf(answer, len, "nothing was expected before '%s'", line);
+	snprintf(answer, len, "unexpected text after the command: '%s'", line);
 	return -EINVAL;
 }
 

@@ -579,7 +579,7 @@ int roce_reachable(const struct weft_roce_gid *own, bool gone, const char *netde
 	/* RoCE v1 and v2 are incompatible: they have different Ethernet types and headers. */
 	if (a.v1 == own->v2) {
 		snprintf(why, why_len,
-			 "the peer speaks RoCE v%u and this lane v%u: choose entries of the same "
+			 "the peer uses RoCE v%u and this lane v%u: choose entries of the same "
 			 "version with gid=N",
 			 a.v1 ? 1 : 2, own->v2 ? 2 : 1);
 		return -EPROTONOSUPPORT;

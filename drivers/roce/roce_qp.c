@@ -129,7 +129,8 @@ static int chan_create(struct roce_lane_ep *lane_ep)
 	/* Half of the completion queue is reserved for data messages. */
 	if (r->byes >= r->tx_total / 2) {
 		free(chan);
-		weft_warn("%s: its completion queue has no place for another lane", r->base.name);
+		weft_warn("%s: its completion queue has no room for another connection",
+			  r->base.name);
 		return -ENOBUFS;
 	}
 	chan->lane_ep = lane_ep;
@@ -379,7 +380,7 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 		rc = weft_roce_ep_addr_check(ep_addr, ep_len, why, sizeof(why));
 	if (rc < 0) {
 		r->count.bad_addr++;
-		weft_warn("%s: a peer can't be connected to: %s", r->base.name, why);
+		weft_warn("%s: cannot connect to a peer: %s", r->base.name, why);
 		return rc;
 	}
 	if (lane_ep->state != ROCE_CREATED)

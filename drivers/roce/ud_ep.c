@@ -440,8 +440,10 @@ static bool make_room(struct ud_iface *u, const uint8_t gid[16])
 		most = of[host_bucket(u, lane_ep->gid)];
 		goes = lane_ep;
 	}
-	/* A host without one always gets a place. Others need two fewer, so that hosts do not evict
-	 * each other in turn. */
+	/*
+	 * A host without a place always gets one. A host with places gets another one only from a
+	 * host with at least two more, so that two hosts do not evict each other in turn.
+	 */
 	if (!goes || most <= mine + (mine > 0))
 		return false;
 	snprintf(text, sizeof(text),

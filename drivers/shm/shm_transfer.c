@@ -32,7 +32,8 @@
 #include <errno.h>
 
 /*
- * Bytes per progress call and lane_ep. Others wait in the meantime: with few peers each has more.
+ * Bytes that a progress call copies for one lane_ep. Messages wait in the meantime, so the fewer
+ * peers an iface has, the larger is the slice of each.
  */
 #define SLICE_MIN (256u << 10)
 #define SLICE_MAX (1024u << 10)

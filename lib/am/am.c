@@ -402,8 +402,8 @@ struct am {
 static const struct weft_ext no_ext;
 
 /*
- * Allocate a message with a copy of the data: @p a's payload is NULL if it comes in pieces, or
- * never.
+ * Allocate a message with a copy of the data. The payload of @p a is NULL if the data comes in
+ * pieces or stays at the sender.
  */
 static struct weft_am_data *data_new(struct weft_msg_ep *me, const struct am *a)
 {

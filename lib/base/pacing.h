@@ -228,9 +228,9 @@ static inline void weft_backoff_worked(struct weft_backoff *b, size_t held, size
 /* ------------------------------------------------------------------ promptness of a peer */
 
 /*
- * Does a peer in the same memory take part when it is needed? It does not while its process
- * computes or waits for a core. Bytes that the kernel copies need no peer. So after a long wait the
- * kernel does the next transfers, and each further wait doubles their number.
+ * Does a peer on this host make progress soon when a transfer needs it? Not while its process
+ * computes or waits for a core. A copy by the kernel needs no progress of the peer. So after a long
+ * wait for the peer the kernel copies the next transfers; each further wait doubles their number.
  */
 
 #define WEFT_PROMPT_NS 2500000ull /**< ns; a peer that takes longer is late */
@@ -319,7 +319,7 @@ void weft_credit_pool_leave(struct weft_credit_pool *p, uint64_t window);
 /** The peer has used half of @p window. @return by how much its window grows; booked */
 uint64_t weft_credit_pool_grow(struct weft_credit_pool *p, uint64_t window);
 /**
- * The peer could get @p back of @p window again. @return how much of that the pool keeps; booked
+ * @p back of a peer's @p window could be granted again. @return what the pool keeps; booked
  */
 uint64_t weft_credit_pool_keep(struct weft_credit_pool *p, uint64_t window, uint64_t back);
 

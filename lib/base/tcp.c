@@ -300,9 +300,9 @@ static unsigned int places_of(const struct weft_tcp_server *s, const struct plac
 }
 
 /*
- * When all places are in use, a client that has its reply loses its place. Without one, the oldest
- * client of the host that has most loses it. A peer sends its greeting at once, so it needs a place
- * for one round trip only.
+ * When all places are in use, a client that has its reply loses its place. If no client has its
+ * reply, the oldest client of the host with the most places loses its place. A peer sends its
+ * greeting at once, so the peer needs a place for one round trip only.
  */
 static struct place *find_place(struct weft_tcp_server *s)
 {

@@ -335,9 +335,10 @@ int weft_lanes_parse(const char *text, const struct weft_lane_driver *const *dri
 		return add_all(drivers, without, items, n, why, why_len);
 	if (without == 0)
 		return n;
-	snprintf(why, why_len,
-		 "'-NAME' takes a driver out of '*', which is not there: '%s;*' has it, and lanes "
-		 "that are named need no such word",
-		 text);
+	snprintf(
+		why, why_len,
+		"'-NAME' takes a driver out of '*', but the list has no '*': set '%s;*', or remove "
+		"'-NAME', because only the named lanes are used",
+		text);
 	return -EINVAL;
 }

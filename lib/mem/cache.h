@@ -15,8 +15,8 @@
  * Locks, outermost first: `slow` (held by threads that register and evict, never for a hit), the
  * context's lock, `lock` (the table; a few instructions). The monitor thread holds `lock` while it
  * reads events. So code under `lock` must do nothing that could return memory to the system: no
- * malloc(), no free(), no driver call. This applies to the monitor thread, too. The next caller
- * deregisters what it invalidates, a progress call at the latest.
+ * malloc(), no free(), no driver call. This applies to the monitor thread, too. So the next caller,
+ * a progress call at the latest, deregisters the memory of entries that the monitor has removed.
  *
  * An entry is a hit only for a compatible use. If its keys go to a peer, the entry must allow peers
  * exactly the same access, and cover only memory offered with this right before (see the kinds in

@@ -122,8 +122,8 @@ static inline int weft_dt_unpack(struct weft_dt *dt, size_t off, const void *src
 }
 
 /**
- * Describe bytes [off, off + len) as at most @p max pieces. @return the number of pieces; 0 = they
- * are more, or the type is generic
+ * Describe bytes [off, off + len) as at most @p max pieces. @return the number of pieces; 0 = more
+ * than @p max are needed, or the type is generic
  */
 unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iovec *out,
 			 unsigned int max);

@@ -341,8 +341,8 @@ int weft_plan_explain(const struct weft_plan *plan, FILE *out, enum weft_op op, 
 		return -EOPNOTSUPP;
 	}
 	if (!weft_proto_lookup(&sel, length)) {
-		fprintf(out, "%s over %s: never of %zu bytes\n", weft_op_name(op), plan->title,
-			length);
+		fprintf(out, "%s over %s: no protocol carries %zu bytes\n", weft_op_name(op),
+			plan->title, length);
 		return -EOPNOTSUPP;
 	}
 	fprintf(out, "%s of %s (%zu bytes), %s: %s\n", weft_op_name(op),

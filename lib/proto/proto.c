@@ -260,7 +260,7 @@ static bool wanted(const struct weft_model *m, const struct weft_proto_key *key,
 	else /* lanes that cannot write get the data as messages */
 		yes = how == BY_AM || (how == BY_PUT && scheme == WEFT_RNDV_PUT);
 	if (!yes)
-		snprintf(cv->why, sizeof(cv->why), "WEFT_RNDV_SCHEME=%s does not move data so",
+		snprintf(cv->why, sizeof(cv->why), "WEFT_RNDV_SCHEME=%s excludes it",
 			 scheme < 4 ? names[scheme] : "?");
 	return yes;
 }
@@ -311,7 +311,7 @@ int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key 
 	    weft_buf_class(key->buf) == WEFT_DT_CONTIG &&
 	    weft_lanes_choose(m, &weft_lanes_rndv_get, key, NULL, 0)) {
 		snprintf(cv->why, sizeof(cv->why),
-			 "the sender's memory can be read: data/get; pulls serve the other lanes");
+			 "data/get reads the memory natively, and pulls over other lanes");
 		return -ENOTSUP;
 	}
 	begin(m, key, cv);

@@ -285,7 +285,7 @@ int weft_proto_curve(const struct weft_model *m, const struct weft_proto_key *ke
 
 	*cv = (struct weft_curve){.min = 1};
 	if (!weft_proto_implements(proto, key)) {
-		snprintf(cv->why, sizeof(cv->why), "does not do this with such a buffer");
+		snprintf(cv->why, sizeof(cv->why), "does not support this buffer type");
 		return -ENOTSUP;
 	}
 	lanes = weft_lanes_choose(m, proto->lanes, key, cv->why, sizeof(cv->why));

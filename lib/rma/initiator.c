@@ -534,8 +534,8 @@ void weft_rma_recv_data(struct weft_msg_ep *me, const void *data, size_t length)
 		return;
 	}
 	/*
-	 * Not more than is missing, either: the peer may have refused bytes (RMA_NAK), and sent
-	 * them too.
+	 * The message must not have more bytes than are missing, either: a faulty peer may refuse
+	 * bytes by RMA_NAK and send them as well.
 	 */
 	if (off + length > req->send.offset ||
 	    length > req->send.offset - weft_rma_req(req)->count) {

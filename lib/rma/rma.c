@@ -329,7 +329,8 @@ static int cost_amo_native(const struct weft_model *m, const struct weft_proto_k
 {
 	if (!m->conf.atomic_device) {
 		snprintf(cv->why, sizeof(cv->why),
-			 "WEFT_ATOMIC_MODE: not atomic with those by CPUs");
+			 "atomics of devices are not atomic with those of CPUs: only with "
+			 "WEFT_ATOMIC_MODE=device");
 		return -ENOTSUP;
 	}
 	weft_curve_begin(cv, 0, WORD);
@@ -343,7 +344,8 @@ static int cost_amo_am(const struct weft_model *m, const struct weft_proto_key *
 {
 	if (m->conf.atomic_device) {
 		snprintf(cv->why, sizeof(cv->why),
-			 "WEFT_ATOMIC_MODE=device: not atomic with those by devices");
+			 "WEFT_ATOMIC_MODE=device: atomics of CPUs are not atomic with those of "
+			 "devices");
 		return -ENOTSUP;
 	}
 	weft_curve_begin(cv, 0, WORD);

@@ -403,7 +403,7 @@ static int create_by_boot(struct weft_worker *w, const struct weft_ep_params *p,
 	rc = weft_learn_address(w, &b, remote);
 	if (rc < 0) {
 		weft_log_worker(w, WEFT_LOG_ERROR,
-				"no endpoint: the boot address names no interface that can be");
+				"no endpoint: a lane address in the boot address is damaged");
 		return rc;
 	}
 	return create_remote(w, remote, weft_peer_of_boot(w, b.worker_id, b.digest), true, out);

@@ -304,7 +304,7 @@ fits("lanes", ask("/weft/lanes" + me),
      r"(dpdk:[01] up, net_memif[01]|self up), .*GB/s.* at .*", 3)
 fits("paths", ask("/weft/paths" + me),
      r"dpdk:[01] conn\d+/path\d+ rtt [0-9.]+ us \+- [0-9.]+, window \d+, "
-     r"\d+ sent, \d+ again(, bad|, in reserve)?, to 169\.254\..*", 2)
+     r"\d+ sent, \d+ resent(, bad|, in reserve)?, to 169\.254\..*", 2)
 fits("help", ask("/weft/help" + me + ",tag."), r"tag\.[a-z_.]+: [A-Z].*\.", 20)
 fits("help of lanes", ask("/weft/help" + me + ",dpdk:0.drop"), r"dpdk:0\.[a-z_.]+: [A-Z].*\.", 10)
 lines = ask("/weft/thresholds" + me)

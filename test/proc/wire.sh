@@ -226,7 +226,7 @@ commands_have_answers() {
 			"$dir/wire.err" &&
 		grep -q "^weft-wire: there is no pair '5'; the last one is 0$" "$dir/wire.err" &&
 		grep -q "^weft-wire: the change is missing, e.g. loss=5%$" "$dir/wire.err" &&
-		grep -q "^weft-wire: nothing was expected before 'me'$" "$dir/wire.err"
+		grep -q "^weft-wire: unexpected text after the command: 'me'$" "$dir/wire.err"
 }
 
 # refused CODE SENTENCE ARGS...

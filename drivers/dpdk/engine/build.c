@@ -545,8 +545,8 @@ static const uint8_t *known_peer(const struct raw_iface *iface, const struct wef
 }
 
 /*
- * May this iface answer that there is no such connection? An iface that has its port alone also
- * answers for earlier processes on that port. On a shared port a connection may belong to another,
+ * May this iface send a RESET for this reason? An iface that has its port alone also answers for
+ * earlier processes on that port. On a shared port a connection may belong to another,
  * live process. So the iface answers only for connections that it has made itself. It answers only
  * their peers at their known addresses: otherwise any host could find out which generations were
  * used.
@@ -573,8 +573,9 @@ static bool answers_for(const struct raw_iface *iface, const struct weft_frame_v
 }
 
 /*
- * Answers that there is no such connection. The rate is limited. The echoed numbers prove to the
- * peer that this end has received its frame.
+ * Send a RESET: the frame belongs to no connection of this iface, or its HELLO is rejected. The
+ * rate is limited for the whole iface. The echoed numbers prove to the peer that this end has
+ * received its frame.
  */
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason)
 {

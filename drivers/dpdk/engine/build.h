@@ -85,8 +85,8 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags);
 void raw_acks(struct raw_iface *iface);
 int raw_bye_send(struct raw_conn *c);
 /*
- * Answer a frame that belongs to no connection. The answer contains the frame's own numbers, which
- * prove it.
+ * Answer a frame that belongs to no connection by a HELLO_RETRY or RESET. The answer contains the
+ * numbers of the frame, which prove to the peer that this end has received the frame.
  */
 void raw_unknown_sender_reply(struct raw_iface *iface, const struct weft_frame_view *v,
 			      uint8_t type, const void *body, uint32_t len);

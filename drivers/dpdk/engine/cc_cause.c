@@ -92,8 +92,8 @@ static void halve(struct weft_cc *cc)
 }
 
 /*
- * The mean of rounds in which the window changed is of no one window: then the first half of the
- * test finds the mean for half of it.
+ * A mean of rounds in which the window changed belongs to no single window. In that case the first
+ * half of the test measures the mean for half of the window, which is then the reference.
  */
 static void test_begin(struct weft_cc *cc)
 {
@@ -279,8 +279,9 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target)
 #define OVER_BACK 3u   /* rounds with a long queue that one with a short queue takes back */
 
 /*
- * On a long path, rounds are long, so that OVER_ROUNDS of them and a window of a frame would cost
- * seconds; and the target is a small part of the round trip, so that TCP takes the link below it.
+ * Rules for a long path. Its rounds are long: OVER_ROUNDS rounds with a window of one frame would
+ * cost seconds. And its target is a small part of the round trip: TCP takes the link while the
+ * queue is still below the target.
  */
 #define LONG_NS 1000000u
 #define LONG_ROUNDS 6u          /* take the queue of this path and others of its kind away */
@@ -306,8 +307,8 @@ static bool is_long(const struct weft_cc *cc)
 }
 
 /*
- * Reduces the window for LOOK_ROUNDS, to observe the queue without this path's frames. After them
- * it is @p back.
+ * Reduces the window for LOOK_ROUNDS, to observe the queue without this path's frames. Afterwards
+ * the window is @p back.
  */
 void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back)
 {

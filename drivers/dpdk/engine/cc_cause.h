@@ -27,7 +27,7 @@ bool weft_cc_noise_spares(struct weft_cc *cc, uint32_t queue, uint32_t target);
 
 /**
  * Reduce the window to 1 / @p to_part for two rounds, to observe the queue without this path's
- * frames. After them it is @p back.
+ * frames. Afterwards the window is @p back.
  */
 void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back);
 

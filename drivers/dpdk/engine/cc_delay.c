@@ -119,8 +119,8 @@ static void meter_rate(struct weft_cc *cc, const struct weft_cc_ack *a)
 #define STILL_FRAMES 2u  /* learn_links(): the largest window */
 #define STILL_ROUNDS 16u
 /*
- * Round trips count as constant while they differ by less than this part of what they exceed the
- * round trip of a small frame by.
+ * Round trips count as constant while the longest exceeds the shortest by at most a fifth of the
+ * difference to the round trip of a small frame.
  */
 #define STILL_PART 5u
 #define FULL_MIN 4000u /* ns: the delay of a full queue is never taken for less */

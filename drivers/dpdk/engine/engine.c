@@ -83,8 +83,8 @@ const struct weft_lane_counter weft_raw_counter_help[] = {
  * growing intervals while nothing happens. Every IDLE_KICK polls it is called in any case, since a
  * port may have to attend to a peer that arrives late.
  *
- * A worker whose peers are on its own host may have a port without connections. Its progress calls
- * rest where a poll takes longer than a message over shared memory.
+ * A worker whose peers are on its own host may have a port without connections. If a poll of that
+ * port takes longer than a message over shared memory, progress calls leave it out for idle_wait.
  */
 static void idle_poll(struct raw_iface *iface)
 {

@@ -170,7 +170,7 @@ void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
 		raw_window_print(&c->tx, i, window, sizeof(window));
 		n += snprintf(
 			buf + n, size - (size_t)n,
-			"; path %u: ports %u to %u, rtt %.1f us +- %.1f, %u sent, %u again%s%s", i,
+			"; path %u: ports %u to %u, rtt %.1f us +- %.1f, %u sent, %u resent%s%s", i,
 			c->path[i].sport, c->path[i].dport, c->path[i].rtt.srtt / 1e3,
 			c->path[i].rtt.var / 1e3, c->path[i].order, c->path[i].retransmits, window,
 			raw_multi_text(c, i));
@@ -187,7 +187,7 @@ static void path_print(const struct raw_conn *c, unsigned int i,
 	n = snprintf(text, sizeof(text), "%s conn%u/path%u ", c->iface->base.name, c->id & 0xffff,
 		     i);
 	snprintf(text + n, sizeof(text) - (size_t)n,
-		 "rtt %.1f us +- %.1f, window %u, %u sent, %u again%s, to %s",
+		 "rtt %.1f us +- %.1f, window %u, %u sent, %u resent%s, to %s",
 		 c->path[i].rtt.srtt / 1e3, c->path[i].rtt.var / 1e3,
 		 c->tx.cc ? (unsigned int)c->tx.cc[i].window : c->tx.win_bytes, c->path[i].order,
 		 c->path[i].retransmits, raw_multi_text(c, i),

@@ -357,20 +357,20 @@ static void expire_oldest(struct raw_iface *iface)
 	raw_deadline_live(c, iface->live_clock);
 }
 
-void raw_conn_linger(struct raw_conn *c, bool met)
+void raw_conn_linger(struct raw_conn *c, bool lingers)
 {
 	struct raw_iface *iface = c->iface;
 
 	raw_table_resolving(c, false);
-	if (met && iface->time_wait >= RAW_TIME_WAIT_MAX)
+	if (lingers && iface->time_wait >= RAW_TIME_WAIT_MAX)
 		expire_oldest(iface);
-	set_time_wait(c, met);
+	set_time_wait(c, lingers);
 	c->state = RAW_TIME_WAIT;
 	raw_state_connected(c);
 	c->hs_tries = 0;
 	c->hs_next = iface->live_clock + RAW_HS_RETRY_MIN;
-	c->hs_expire = iface->live_clock + (met ? RAW_TIME_WAIT_NS : 0);
-	raw_deadline_live(c, met ? c->hs_next : iface->live_clock);
+	c->hs_expire = iface->live_clock + (lingers ? RAW_TIME_WAIT_NS : 0);
+	raw_deadline_live(c, lingers ? c->hs_next : iface->live_clock);
 }
 
 /* ---------------------------------------------------------------- half-open connections */

@@ -24,10 +24,11 @@ void raw_conn_fail(struct raw_conn *c, int status, const char *text);
 void raw_conn_bye(struct raw_conn *c);
 void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v);
 /*
- * The program has closed the connection. With @p met the peer has seen it: it stays for
- * RAW_TIME_WAIT_NS to answer late frames.
+ * The program has closed the connection.
+ * @param lingers  the peer may still send frames on the connection, so it stays in TIME_WAIT for
+ *   RAW_TIME_WAIT_NS and answers them; false: the timers free the connection at once
  */
-void raw_conn_linger(struct raw_conn *c, bool met);
+void raw_conn_linger(struct raw_conn *c, bool lingers);
 
 /* ---------------------------------------------------------------- half-open connections */
 

@@ -191,12 +191,15 @@ int raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 #define PINGS 64u
 /* Pings in a row that shorten the best round trip by at most 1/8, after which it counts. */
 #define PINGS_SAME 12u
-#define PING_NS 2000000u /* no further ping is sent after this time, unless there were */
-#define PINGS_MIN \
-	4u /* fewer: on a slow path the first ping waits behind retransmitted full PROBEs */
 /*
- * A round trip through memory is shorter: the peer was busy connecting all the time, and the stated
- * latency is nearer to the truth.
+ * ns after which no further ping is sent, once PINGS_MIN were sent. On a slow path the first ping
+ * waits behind retransmitted full PROBEs.
+ */
+#define PING_NS 2000000u
+#define PINGS_MIN 4u
+/*
+ * ns: a longer round trip through memory shows that the peer was busy connecting all the time. The
+ * stated latency is then nearer to the truth.
  */
 #define MEMORY_RTT_MAX 4000u
 #define TRAIN 96u

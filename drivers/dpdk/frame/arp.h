@@ -175,8 +175,8 @@ bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip);
 void weft_arp_forget(struct weft_arp *a, uint32_t ip);
 
 /**
- * Frames from @p ip come from another MAC than the known one. Forget that, if it is older than
- * WEFT_ARP_FRESH.
+ * Frames from @p ip come from another MAC than the known one. Forget the known MAC if it is older
+ * than WEFT_ARP_FRESH.
  *
  * @return true: it was forgotten
  */

@@ -56,8 +56,8 @@ struct weft_rx_filter {
 
 /**
  * The first 48 bytes of a DATA frame without flags or mark: required values, and a mask of the bits
- * that matter. The first eight bytes of the lane header have the same. Most frames match, and
- * comparing words takes a quarter of the full validation's time.
+ * that matter. lane_want and lane_mask are the same for the first eight bytes of the lane header.
+ * Most frames match, and comparing words takes a quarter of the full validation's time.
  */
 struct weft_rx_pattern {
 	uint64_t want[6], mask[6];

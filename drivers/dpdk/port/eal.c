@@ -141,8 +141,8 @@ static bool is_usable(const char *base)
 }
 
 /*
- * The same in a folder where any user may have created it: if others can write to it, they can
- * replace its files.
+ * As is_usable(), for a base where any user can create the folder "dpdk". The folder must be
+ * private to this user: users that can write to it could replace the files in it.
  */
 static bool is_ours(const char *tmp)
 {
@@ -165,9 +165,10 @@ enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const 
 }
 
 /*
- * The same for this process.
+ * weft_eal_folder_find() for this process.
  *
- * @param[out] base  of BASE/dpdk, where the sockets will be; @p own, the environment's, or static
+ * @param[out] base  the sockets will be in BASE/dpdk; a static text, @p own, or a text of the
+ *                   environment
  */
 static enum weft_eal_folder folder_now(char *own, size_t size, const char **base)
 {

@@ -135,9 +135,12 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 
 /**
  * Free the pools of queue pair @p q once all their buffers are back. A peer in this process
- * (net_ring), or the PMD's ring, may still hold some; then a later call for any port frees them. A
- * PMD may also check the pool of a queue that the port's next opening does not use. So the pools of
- * all queues but the first stay until the queue has another one.
+ * (net_ring), or the PMD's ring, may still hold some. Then a later weft_port_pools_create() for any
+ * port frees them.
+ *
+ * When the MTU is set, a PMD may also check the frame pool of a queue that the port's next opening
+ * does not use. So on ports whose MTU is set, the frame pool of each queue except the first stays
+ * until the queue has another pool.
  */
 void weft_port_pools_free(struct weft_port_dev *d, uint16_t q);
 

@@ -32,8 +32,9 @@ uint32_t weft_port_life(const struct weft_port_dev *d);
 bool weft_port_is_taken(const struct weft_port_dev *d);
 enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d);
 /**
- * bytes/s by the link's present speed; a guess if the speed is unknown: sets or clears the flag
- * GUESS.
+ * Bandwidth of the port by the link's present speed. The call sets WEFT_FRAME_PORT_GUESS in
+ * @p flags if the speed is unknown or without meaning, and clears it otherwise.
+ * @return bytes/s; 0 = the port has no link that could have a speed
  */
 double weft_port_bandwidth(const struct weft_port_dev *d, uint32_t *flags);
 /** As in frame/frame_port.h. */

@@ -151,9 +151,9 @@ static void bind_how(const struct weft_nic_env *env, const char *address, char *
 			 address);
 	else
 		snprintf(how, size,
-			 "there is no IOMMU that is on, without which vfio-pci does not take it: "
-			 "have a driver chosen that does (weft-bind %s), or switch the IOMMU on "
-			 "(firmware; intel_iommu=on or amd_iommu=on on the kernel's line)",
+			 "no IOMMU is on, and vfio-pci needs one: bind the NIC to another driver "
+			 "(weft-bind %s chooses one), or switch an IOMMU on (firmware; "
+			 "intel_iommu=on or amd_iommu=on on the kernel's command line)",
 			 address);
 }
 
@@ -166,8 +166,8 @@ static bool vfio_problem(const struct weft_nic_env *env, const char *address, ch
 	if (!link_name(group, sizeof(group), "%s/bus/pci/devices/%s/iommu_group", env->sys,
 		       address)) {
 		snprintf(why, why_len,
-			 "%s is bound to vfio-pci, but this machine has no IOMMU that is on: "
-			 "switch it on (firmware; intel_iommu=on or amd_iommu=on on the kernel's "
+			 "%s is bound to vfio-pci, but no IOMMU of this machine is on: "
+			 "switch one on (firmware; intel_iommu=on or amd_iommu=on on the kernel's "
 			 "line), or bind the NIC to uio_pci_generic, which needs hugepages "
 			 "(dpdk-devbind.py -b uio_pci_generic %s)",
 			 address, address);
@@ -330,7 +330,7 @@ void weft_nic_node_memory(const struct weft_nic_env *env, int node, char *why, s
 		return;
 	snprintf(why, why_len,
 		 "; the NIC is on NUMA node %d, where %llu MiB of hugepages are free, and node %d "
-		 "has %llu: reserve them on its own (echo 512 "
+		 "has %llu: reserve hugepages on the NIC's node (echo 512 "
 		 ">/sys/devices/system/node/node%d/hugepages/hugepages-2048kB/nr_hugepages)",
 		 node, there >> 20, with, elsewhere >> 20, node);
 }

@@ -468,7 +468,7 @@ static int none_left(struct picking *g, const char *pattern, int chosen, int n, 
 			 "this host has %ld processes of the job, and %d port%s; ", l->size, n,
 			 n == 1 ? "" : "s");
 	if (broken > 0)
-		snprintf(lost, sizeof(lost), ", but for %d that can't be opened", broken);
+		snprintf(lost, sizeof(lost), ", except %d that can't be opened", broken);
 	weft_claim_owner_text(&dc->owner, holder, sizeof(holder));
 	snprintf(g->why, g->why_len,
 		 "WEFT_PORTS: %sall %d that '%s' matches have a process (%s: %s)%s: make a port "

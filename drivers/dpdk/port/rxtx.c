@@ -151,8 +151,10 @@ bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode
 /* ---- on and off ----------------------------------------------------------------------------- */
 
 /*
- * Both hold the port's events: a thread that ends the port has set the event before, and waits.
- * PMDs keep one word for all queues, too, which workers in several threads change (ixgbe).
+ * Both functions hold the events of the port (port/event.h), for two reasons. A thread that ends
+ * the port sets the event first and then waits, so the port does not end during the call. And some
+ * PMDs have one word for the interrupts of all queues (ixgbe), which workers in several threads
+ * would change at the same time.
  */
 
 static int turn_on(const struct weft_port *p)
@@ -295,8 +297,8 @@ static int intr_arm(struct weft_frame_port *fp, uint64_t *within)
 		}
 	}
 	/*
-	 * The next peer of vhost finds interrupts disabled: without a frame since the last event,
-	 * interrupts are not trusted.
+	 * A new peer of vhost starts with interrupts disabled. So interrupts are trusted only if a
+	 * frame has arrived since the last event of the port.
 	 */
 	in->most = in->on && in->trust > 0 && in->life == weft_port_life(p->dev) ? LONG : in->blind;
 	in->begin_tsc = rte_rdtsc();

@@ -197,7 +197,7 @@ static void a_pcap_is_read_by_libpcap(void **state)
 	assert_string_equal(file->why, "");
 	dump_file_close(file);
 	assert_int_equal(frames_of(&c, c.len - 1, why, sizeof(why)), 0);
-	assert_non_null(strstr(why, "damaged behind frame 0"));
+	assert_non_null(strstr(why, "damaged after frame 0"));
 }
 
 /* The reader turns a file of the other byte order, word by word as pcapng has them. */

@@ -152,7 +152,7 @@ static void vfio_without_an_iommu(void **state)
 {
 	(void)state;
 	bind_to("vfio-pci");
-	EXPECT_REPORT(NIC, "no IOMMU", "intel_iommu=on", "uio_pci_generic");
+	EXPECT_REPORT(NIC, "no IOMMU of this machine is on", "intel_iommu=on", "uio_pci_generic");
 	assert_true(weft_nic_is_bound(&env, NIC));
 }
 
@@ -160,12 +160,13 @@ static void vfio_without_an_iommu(void **state)
 static void without_an_iommu_the_remedy_is_not_vfio(void **state)
 {
 	(void)state;
-	EXPECT_REPORT(NIC, "has no driver", "no IOMMU", "weft-bind " NIC, "intel_iommu=on");
+	EXPECT_REPORT(NIC, "has no driver", "no IOMMU is on", "weft-bind " NIC, "intel_iommu=on");
 	env.noiommu = true;
 	EXPECT_REPORT(NIC, "has no driver", "-b vfio-pci " NIC);
 	env.noiommu = false;
 	bind_to("e1000e");
-	EXPECT_REPORT(NIC, "still the kernel's", "no IOMMU", "weft-bind " NIC, "intel_iommu=on");
+	EXPECT_REPORT(NIC, "still the kernel's", "no IOMMU is on", "weft-bind " NIC,
+		      "intel_iommu=on");
 }
 
 static void vfio_whose_group_is_not_whole(void **state)

@@ -366,8 +366,8 @@ static void busy_and_missing_devices_are_distinguished(void **state)
 	assert_string_equal(take("net_af_*", -1, -1, 2, both), both[0]);
 	snprintf(holder, sizeof(holder), "process %d", (int)takers[0]);
 	expect_words(take("net_af_*", -1, -1, 2, both), -EBUSY, holder,
-		     "but for 1 that can't be opened");
-	expect_words(take("net_af_*", 1, 2, 2, both), -EBUSY, holder, "but for 1");
+		     "except 1 that can't be opened");
+	expect_words(take("net_af_*", 1, 2, 2, both), -EBUSY, holder, "except 1");
 }
 
 static void what_is_released_is_the_next_ones(void **state)

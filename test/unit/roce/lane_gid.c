@@ -110,7 +110,7 @@ static void lanes_of_different_roce_versions_are_refused_with_the_reason(void **
 	f->lane->ops->get_address(f->lane, addr);
 	assert_true(g->lane->ops->is_reachable(g->lane, addr, g->lane->attr.dev_addr_len, why,
 					       sizeof(why)) < 0);
-	assert_non_null(strstr(why, "the peer speaks RoCE v1 and this lane v2"));
+	assert_non_null(strstr(why, "the peer uses RoCE v1 and this lane v2"));
 	assert_non_null(strstr(why, "gid=N"));
 }
 
