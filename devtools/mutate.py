@@ -8,81 +8,43 @@ build of a copy of the tree, and runs unit and sim for each one until a test fai
     --seed N        of the choice; printed (default: the time)
     --only N,...    only these mutations of the choice
     --jobs N        processes at a time (the number of cores)
+    --skip REGEX    programs with such a name do not run
+    --resume        continues the run that wrote DIR/results.json: kills stay, and a run of cases
+                    that passed is not repeated unless its program has changed
     --folder DIR    the copy and its build (build-mutate beside the build)
     --goal PERCENT  the exit code is 1 where fewer are killed (85)
     --list          prints the choice and ends
 
-A first run of each program records which mutations it reaches; only these programs run later, the
-fastest first. A failure counts when it comes back in a second run. A program that takes ten times
-its processor time, or thirty times its time by the clock, has detected the mutation as well: such
-kills are counted apart. devtools/mutate.equivalent names the mutations that no test can detect,
-with the reason; they are not chosen.
+A first run of each program records which mutations each of its cases reaches, and which of these
+change a value there. Only these cases run later, the cheapest of all mutations first. A failure
+counts when it comes back in a second run, and when the same cases pass without the mutation. A run
+that takes ten times its processor time, or that sleeps without end, has detected the mutation as
+well: such kills are counted apart. Time by the clock does not count, so other work on the machine
+kills nothing. devtools/mutate.equivalent names the mutations that no test can detect, with the
+reason; they are not chosen.
 
 Results: one line for each mutation, then the survivors with file, line and change. DIR/results.json
 has all of it. WEFT_MUTANT=N is mutation N in a program of DIR/src/build."""
 
 import argparse
 import concurrent.futures
+import hashlib
 import json
 import os
 import random
-import resource
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
+import mutate_run
 import mutate_source
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDERS = ('drivers/dpdk/engine/', 'drivers/shm/', 'lib/msg/', 'lib/wireup/')
 EQUIVALENT = os.path.join(ROOT, 'devtools/mutate.equivalent')
-
-HEADER = '''\
-#ifndef WEFT_MUTANT_H
-#define WEFT_MUTANT_H
-extern int weft_mutant;
-extern unsigned char *weft_mutant_reached;
-static inline int mutant(int number)
-{
-	weft_mutant_reached[number] = 1;
-	return weft_mutant == number;
-}
-#endif
-'''
-
-# The file is shared memory: it keeps what a program that is killed has reached, and its children.
-SOURCE = '''\
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-#include "weft_mutant.h"
-static unsigned char none[%d];
-int weft_mutant = -1;
-unsigned char *weft_mutant_reached = none;
-__attribute__((constructor(101))) static void weft_mutant_init(void)
-{
-	const char *number = getenv("WEFT_MUTANT"), *file = getenv("WEFT_MUTANT_REACHED");
-	void *map;
-	int fd;
-
-	if (number)
-		weft_mutant = atoi(number);
-	if (!file)
-		return;
-	fd = open(file, O_RDWR | O_CLOEXEC);
-	map = mmap(NULL, sizeof(none), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
-		abort();
-	close(fd);
-	weft_mutant_reached = map;
-}
-'''
 
 
 def run(command, **options):
@@ -162,16 +124,19 @@ def commands(build):
     return out
 
 
-def compiles(path, text, build, known):
-    """A header is compiled alone."""
+def compiles(path, text, build, known, verdicts):
+    """A header is compiled alone. VERDICTS are those of earlier runs."""
     folder = os.path.dirname(path) + '/'
     words = known.get(path) or next(known[k] for k in sorted(known) if k.startswith(folder))
-    with tempfile.NamedTemporaryFile('w', suffix='.c', errors='surrogateescape') as f:
-        f.write(text)
-        f.flush()
-        return subprocess.run(words + ['-w', '-fsyntax-only', f.name], cwd=build,
-                              stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL).returncode == 0
+    key = hashlib.sha256((text + shlex.join(words)).encode(errors='replace')).hexdigest()
+    if key not in verdicts:
+        with tempfile.NamedTemporaryFile('w', suffix='.c', errors='surrogateescape') as f:
+            f.write(text)
+            f.flush()
+            verdicts[key] = subprocess.run(words + ['-w', '-fsyntax-only', f.name], cwd=build,
+                                           stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.DEVNULL).returncode == 0
+    return verdicts[key]
 
 
 def choose(options, texts, build):
@@ -181,6 +146,8 @@ def choose(options, texts, build):
         everything += mutate_source.mutations(path, text)
     known = commands(build)
     left_out = equivalents()
+    cache = os.path.join(options.folder, 'compiles.json')
+    verdicts = mutate_run.load(cache) if options.resume else {}
     random.Random(options.seed).shuffle(everything)
     taken, chosen = set(), []
     for m in everything:
@@ -189,9 +156,10 @@ def choose(options, texts, build):
         key = (m.path, m.place)
         if key in taken or (m.path, source_line(texts, m), m.change) in left_out:
             continue
-        if compiles(m.path, mutate_source.write(texts[m.path], [(0, m)]), build, known):
+        if compiles(m.path, mutate_source.write(texts[m.path], [(0, m)]), build, known, verdicts):
             taken.add(key)
             chosen.append(m)
+    mutate_run.save(cache, verdicts)
     print('%d of %d mutations, --seed %d' % (len(chosen), len(everything), options.seed))
     return chosen
 
@@ -204,8 +172,11 @@ def describe(texts, m):
 
 
 def configure(src, build, mutants):
-    write(os.path.join(src, 'lib/weft_mutant.h'), HEADER)
-    write(os.path.join(src, 'lib/weft_mutant.c'), SOURCE % max(mutants, 1))
+    devtools = os.path.join(ROOT, 'devtools')
+    write(os.path.join(src, 'lib/weft_mutant.h'), '#define WEFT_MUTANTS %d\n' % max(mutants, 1) +
+          read(os.path.join(devtools, 'mutate_hook.h')))
+    write(os.path.join(src, 'lib/weft_mutant.c'),
+          read(os.path.join(devtools, 'mutate_hook.c')))
     listed = os.path.join(src, 'lib/meson.build')
     write(listed, read(os.path.join(ROOT, 'lib/meson.build')).replace(
         "lib_sources += files(\n", "lib_sources += files(\n  'weft_mutant.c',\n", 1))
@@ -225,110 +196,10 @@ def compile_all(src, build, texts, chosen):
 # ---- the runs ---------------------------------------------------------------------------------
 
 
-class Programs:
-    """The test programs of a build, each with its times and what it reaches."""
-
-    def __init__(self, build, mutants):
-        self.build = build
-        self.mutants = mutants
-        self.lock = threading.Lock()
-        self.tests = {}
-        for test in json.loads(run(['meson', 'introspect', build, '--tests'])):
-            if {s.split(':')[-1] for s in test['suite']} & {'unit', 'sim'}:
-                self.tests[test['name']] = test
-        self.cpu, self.clock, self.reached = {}, {}, {}
-
-    def start(self, name, env, limit_cpu, folder):
-        def limits():
-            resource.setrlimit(resource.RLIMIT_CPU, (limit_cpu, limit_cpu + 5))
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))
-
-        test = self.tests[name]
-        # Lines of a test's result come when it ends.
-        words = ['stdbuf', '-oL'] + test['cmd']
-        return subprocess.Popen(words, cwd=test.get('workdir') or self.build,
-                                env={**os.environ, **test['env'], **env, 'TMPDIR': folder},
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, start_new_session=True,
-                                preexec_fn=limits)
-
-    def run(self, name, env):
-        """(result, processor time, time): the result is ok, time, or what failed."""
-        limit_cpu = int(10 * self.cpu.get(name, 60) + 10)
-        limit_clock = 30 * self.clock.get(name, 20) + 60
-        begin = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix='weft-mutate.') as folder:
-            p = self.start(name, env, limit_cpu, folder)
-            failed = []
-            late = threading.Timer(limit_clock, lambda: end_group(p.pid))
-            late.start()
-            for line in p.stdout:
-                if line.startswith(b'not ok'):
-                    failed.append(line.decode(errors='replace').split('-', 1)[-1].strip())
-                    break
-            if failed:
-                end_group(p.pid)
-            rest = threading.Thread(target=lambda: [None for _ in p.stdout])
-            rest.start()
-            _, status, used = os.wait4(p.pid, 0)
-            p.returncode = os.waitstatus_to_exitcode(status)
-            end_group(p.pid)
-            rest.join(10)
-            p.stdout.close()
-            late.cancel()
-        took = time.monotonic() - begin
-        cpu = used.ru_utime + used.ru_stime
-        if failed:
-            result = failed[0]
-        elif p.returncode in (0, 77):
-            result = 'ok'
-        elif cpu >= limit_cpu or took >= limit_clock:
-            result = 'time'
-        else:
-            result = 'exit code %d' % p.returncode
-        return result, cpu, took
-
-    def measure(self, name):
-        with tempfile.NamedTemporaryFile(prefix='weft-mutate.') as f:
-            f.write(bytes(self.mutants))
-            f.flush()
-            result, cpu, took = self.run(name, {'WEFT_MUTANT_REACHED': f.name})
-            f.seek(0)
-            seen = f.read()
-        with self.lock:
-            if result != 'ok':
-                print('%s fails without a mutation (%s) and is left out' % (name, result))
-                del self.tests[name]
-                return
-            self.cpu[name], self.clock[name] = cpu, took
-            self.reached[name] = {n for n, byte in enumerate(seen) if byte}
-
-    def reaching(self, number):
-        return sorted((n for n in self.tests if number in self.reached[n]),
-                      key=lambda n: self.cpu[n])
-
-
-def end_group(pid):
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
-def try_mutant(programs, number):
-    """What becomes of a mutation: (killed, time, survived, unreached; its killer; programs)."""
-    names = programs.reaching(number)
-    env = {'WEFT_MUTANT': str(number)}
-    for i, name in enumerate(names):
-        first = programs.run(name, env)[0]
-        if first == 'ok':
-            continue
-        again = first if first == 'time' else programs.run(name, env)[0]
-        if again != 'ok':
-            fate = 'time' if again == 'time' else 'killed'
-            return fate, '%s: %s' % (name, again), i + 1
-    return ('survived' if names else 'unreached'), '', len(names)
+def programs_of(build, options, mutants):
+    tests = [t for t in json.loads(run(['meson', 'introspect', build, '--tests']))
+             if {s.split(':')[-1] for s in t['suite']} & {'unit', 'sim'}]
+    return mutate_run.Programs(build, mutate_run.skipped(tests, options.skip), mutants)
 
 
 def parallel(jobs, function, items):
@@ -337,25 +208,45 @@ def parallel(jobs, function, items):
             done.result()
 
 
-def run_all(options, programs, texts, chosen):
+def measure_all(options, programs):
+    """What each program reaches is kept in the folder until the program is another one."""
     begin = time.monotonic()
-    parallel(options.jobs, programs.measure, list(programs.tests))
-    print('%d programs, %d s of processors, %d s' % (len(programs.tests),
-                                                    sum(programs.cpu.values()),
-                                                    time.monotonic() - begin), flush=True)
-    results = {}
+    path = os.path.join(options.folder, 'cover.json')
+    known = mutate_run.load(path)
 
-    def one(number):
-        fate, killer, ran = try_mutant(programs, number)
+    def one(name):
+        programs.measure(name, known.get(name))
         with programs.lock:
-            results[number] = {'fate': fate, 'killer': killer, 'programs': ran,
-                               'what': describe(texts, chosen[number]),
-                               'old': chosen[number].old, 'new': chosen[number].new}
-            print('%d %s: %s [%s]' % (number, fate, results[number]['what'],
-                                      killer or '%d programs' % ran), flush=True)
+            mutate_run.save(path, programs.known())
 
-    parallel(options.jobs, one, options.only or range(len(chosen)))
-    return results
+    parallel(options.jobs, one, list(programs.tests))
+    print('%d programs, %d cases, %d s of processors, %d s' % (
+        len(programs.cpu), sum(map(len, programs.cases.values())),
+        sum(programs.cpu.values()), time.monotonic() - begin), flush=True)
+
+
+def run_all(options, programs, texts, chosen):
+    measure_all(options, programs)
+    path = os.path.join(options.folder, 'results.json')
+    fates = {}
+    for n, m in enumerate(chosen):
+        what = {'what': describe(texts, m), 'old': m.old, 'new': m.new}
+        before = mutate_run.load(path).get(str(n), {}) if options.resume else {}
+        fates[n] = before if what.items() <= before.items() else what
+
+    def report_one(n):
+        with programs.lock:
+            if fates[n]['fate'] != 'open':
+                print('%d %s: %s [%s]' % (n, fates[n]['fate'], fates[n]['what'],
+                                          fates[n]['killer']), flush=True)
+            mutate_run.save(path, fates)
+
+    judge = mutate_run.Judge(programs, fates, report_one)
+    numbers = [n for n in options.only or range(len(chosen))
+               if options.only or fates[n].get('fate') not in ('killed', 'time')]
+    for part in judge.rounds(numbers):
+        parallel(options.jobs, lambda p: judge.judge(*p), part)
+    return {n: r for n, r in fates.items() if 'fate' in r}
 
 
 def report(options, results):
@@ -363,8 +254,10 @@ def report(options, results):
     for r in results.values():
         count[r['fate']] = count.get(r['fate'], 0) + 1
     killed = count.get('killed', 0) + count.get('time', 0)
-    for fate, title in (('survived', 'survived: no program that reaches it fails'),
-                        ('unreached', 'reached by no program of unit and sim')):
+    for fate, title in (('survived', 'survived: no case that reaches it fails'),
+                        ('same', 'survived: its value is the same in each case that reaches it'),
+                        ('unreached', 'reached by no program of unit and sim'),
+                        ('open', 'not judged to the end')):
         if count.get(fate):
             print('\n%s:' % title)
             for number, r in sorted(results.items()):
@@ -373,9 +266,11 @@ def report(options, results):
                     print('      %s\n      -> %s' % (' '.join(r['old'].split()),
                                                     ' '.join(r['new'].split()) or '(nothing)'))
     share = 100 * killed / max(len(results), 1)
-    print('\n%d of %d killed (%d %%), %d of them by their time; %d survived, %d unreached; '
-          '--seed %d' % (killed, len(results), share, count.get('time', 0),
-                         count.get('survived', 0), count.get('unreached', 0), options.seed))
+    print('\n%d of %d killed (%d %%), %d of them by their time; %d survived, %d unreached, '
+          '%d not judged; --seed %d' % (
+              killed, len(results), share, count.get('time', 0),
+              count.get('survived', 0) + count.get('same', 0), count.get('unreached', 0),
+              count.get('open', 0), options.seed))
     return 0 if share >= options.goal else 1
 
 
@@ -389,6 +284,8 @@ def main():
     parser.add_argument('--folder', default=os.environ.get(
         'WEFT_BUILD', os.path.join(ROOT, 'build')) + '-mutate')
     parser.add_argument('--goal', type=int, default=85)
+    parser.add_argument('--resume', action='store_true')
+    parser.add_argument('--skip', metavar='REGEX')
     parser.add_argument('--list', action='store_true')
     options = parser.parse_args()
 
@@ -406,9 +303,8 @@ def main():
             print('%d %s' % (number, describe(texts, m)))
         return 0
     compile_all(src, build, texts, chosen)
-    results = run_all(options, Programs(build, len(chosen)), texts, chosen)
-    write(os.path.join(options.folder, 'results.json'), json.dumps(results, indent=1))
-    return report(options, results)
+    programs = programs_of(build, options, len(chosen))
+    return report(options, run_all(options, programs, texts, chosen))
 
 
 if __name__ == '__main__':

@@ -3,7 +3,7 @@
 written that contains several of them as switches. A mutation changes one expression or removes one
 statement:
 
-    if (a < b)        ->  if ((mutant(7) ? !!(a <= b) : !!(a < b)))
+    if (a < b)        ->  if ((mutant_if(7, !!(a <= b) != !!(a < b)) ? !!(a <= b) : !!(a < b)))
     x = f(y) + 1;     ->  { if (mutant(7)) { x = f(y) - 1; } else { x = f(y) + 1; } }
     return -EAGAIN;   ->  return mutant(7) ? (0) : (-EAGAIN);
 
@@ -264,14 +264,34 @@ def changes(kind, found):
             yield i, '', '! removed'
 
 
+def harmless(text):
+    """May an expression be computed one more time? It changes nothing, and it reads only what any
+    mutation of it reads: no call, no division, no place that a condition or an index guards."""
+    found = tokens(text)
+    marks = {t.text for t in found if t.kind == 'mark'}
+    if marks & {'[', '/', '%', '?', '{', '++', '--', '='} or any(
+            m.endswith('=') and m not in ('==', '!=', '<=', '>=') for m in marks):
+        return False
+    for before, token in zip([None] + found, found):
+        if token.text == '(' and before and before.kind == 'word' and before.text != 'sizeof':
+            return False
+        if token.text == '->' and before.text == ')' or token.text == '*' and (
+                before is None or before.kind == 'mark' and before.text != ')'):
+            return False
+    return not (marks & {'&&', '||'} and marks & {'->', '*'})
+
+
 def switched(kind, number, old, new):
     """The text of a place with a switch. It has as many lines as before."""
     new = re.sub(r'/\*.*?\*/', ' ', new, flags=re.S).replace('\n', ' ')
-    if kind == 'cond':
-        return '(mutant(%d) ? !!(%s) : !!(%s))' % (number, new, old)
     if kind == 'statement':
         return '{ if (mutant(%d)) { %s } else { %s } }' % (number, new, old)
-    return '(mutant(%d) ? (%s) : (%s))' % (number, new, old)
+    once = re.sub(r'/\*.*?\*/', ' ', old, flags=re.S).replace('\n', ' ')
+    truth = '!!' if kind == 'cond' else ''
+    on = 'mutant(%d)' % number
+    if harmless(old) and harmless(new):
+        on = 'mutant_if(%d, %s(%s) != %s(%s))' % (number, truth, new, truth, once)
+    return '(%s ? %s(%s) : %s(%s))' % (on, truth, new, truth, old)
 
 
 def mutations(path, text):

@@ -19,6 +19,8 @@ DEVTOOLS = os.path.join(ROOT, 'devtools')
 sys.path.insert(0, DEVTOOLS)
 sys.dont_write_bytecode = True
 
+import mutate_run  # noqa: E402
+import mutate_source  # noqa: E402
 import tap  # noqa: E402
 from bench_run import TrialError, pair  # noqa: E402
 from bench_trials import Figure, Trials, at_most, limit  # noqa: E402
@@ -301,12 +303,162 @@ def the_page_of_figures_has_the_newest_results():
         assert '2026-01-02' not in page(), page()
 
 
+# ---- mutations --------------------------------------------------------------------------------
+
+MUTATED = '''\
+int calls;
+
+int least(int a, int b)
+{
+	if (a < b)
+		return a;
+	return b;
+}
+
+int most(int a, int b)
+{
+	if (a > b)
+		return a;
+	return b;
+}
+
+int twice(int a)
+{
+	calls++;
+	return a * 2;
+}
+
+int digits(int a)
+{
+	int n = 1;
+
+	while (a > 9) {
+		a = a / 10;
+		n++;
+	}
+	return n;
+}
+
+int unused(int a)
+{
+	return a + 7;
+}
+'''
+CASES = '''\
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+int least(int, int), most(int, int), twice(int), digits(int);
+static int set;
+static void ran(const char *name)
+{
+	FILE *f = fopen(getenv("RAN"), "a");
+
+	fprintf(f, "%s ", name);
+	fclose(f);
+}
+static void compared(void **state)
+{
+	(void)state;
+	ran("compared");
+	set = 1;
+	assert_int_equal(least(1, 2), 1);
+	assert_int_equal(most(1, 2), 2);
+}
+static void doubled(void **state)
+{
+	(void)state;
+	ran("doubled");
+	assert_int_equal(set, 1);
+	assert_int_equal(twice(3), 6);
+}
+static void counted(void **state)
+{
+	(void)state;
+	ran("counted");
+	assert_int_equal(digits(120), 3);
+}
+int main(void)
+{
+	const struct CMUnitTest first[] = {cmocka_unit_test(compared), cmocka_unit_test(doubled)};
+	const struct CMUnitTest second[] = {cmocka_unit_test(counted)};
+	int failed = cmocka_run_group_tests(first, NULL, NULL);
+
+	return failed + cmocka_run_group_tests(second, NULL, NULL);
+}
+'''
+# A text of MUTATED and its change; what becomes of it; by what; a pattern of the cases that
+# run.
+MUTATIONS = [
+    ('a < b', '< -> <=', 'same', '', ''),
+    ('a > b', 'negated', 'killed', 'p: compared', '(compared ){3}'),
+    # Alone the case fails without a mutation, too. A program that has failed may run on a little.
+    ('a * 2', '* -> +', 'killed', 'p: doubled',
+     '(doubled ){3}(compared doubled (counted )?){2}compared doubled counted '),
+    ('calls++;', 'removed', 'survived', '', '(doubled ){3}compared doubled counted '),
+    ('n++;', '++ -> --', 'killed', 'p: counted', '(counted ){3}'),
+    ('a = a / 10;', 'removed', 'time', 'p: time', '(counted ){3}'),
+    ('a + 7', '+ -> -', 'unreached', '', '')]
+
+
+def mutated_programs(folder):
+    def write(name, text):
+        with open(os.path.join(folder, name), 'w', encoding='utf-8') as f:
+            f.write(text)
+        return os.path.join(folder, name)
+
+    everything = mutate_source.mutations('m.c', MUTATED)
+    chosen = [next(m for m in everything if (m.old, m.change) == x[:2]) for x in MUTATIONS]
+    with open(os.path.join(DEVTOOLS, 'mutate_hook.h'), encoding='utf-8') as f:
+        write('weft_mutant.h', '#define WEFT_MUTANTS %d\n' % len(chosen) + f.read())
+    program = os.path.join(folder, 'p')
+    subprocess.run(['cc', '-I', folder, '-o', program, write('cases.c', CASES),
+                    write('m.c', mutate_source.write(MUTATED, list(enumerate(chosen)))),
+                    os.path.join(DEVTOOLS, 'mutate_hook.c'), '-lcmocka'], check=True)
+    env = {'CMOCKA_MESSAGE_OUTPUT': 'TAP', 'RAN': os.path.join(folder, 'ran')}
+    return mutate_run.Programs(folder, [{'name': 'p', 'cmd': [program], 'env': env}], len(chosen))
+
+
+def cases_that_reach_a_mutation_judge_it():
+    if subprocess.run(['cc', '-E', '-'], input='#include <cmocka.h>\n', text=True,
+                      capture_output=True).returncode:
+        return  # without cmocka there is neither unit nor sim
+    with tempfile.TemporaryDirectory() as folder:
+        programs = mutated_programs(folder)
+        mutate_run.CPU_MORE = 1
+        programs.measure('p')
+        programs.measure('p', programs.known()['p'])
+        fates = {}
+        judge = mutate_run.Judge(programs, fates, lambda n: None)
+
+        def ran(numbers):
+            with open(os.path.join(folder, 'ran'), 'w+', encoding='utf-8') as f:
+                for part in judge.rounds(numbers):
+                    for n, runs in part:
+                        judge.judge(n, runs)
+                return f.read()
+
+        for n, (_, _, fate, killer, cases) in enumerate(MUTATIONS):
+            programs.alone.clear()
+            seen = ran([n])
+            assert re.fullmatch(cases, seen), (n, seen)
+            assert (fates[n]['fate'], fates[n]['killer']) == (fate, killer), (n, fates[n])
+        # What a mutation has survived is not repeated, until the program is another one.
+        assert ran([3]) == '' and fates[3]['fate'] == 'survived', fates[3]
+        programs.digest['p'] = 'another'
+        assert ran([3]) != '' and fates[3]['fate'] == 'survived', fates[3]
+
+
 TESTS = [no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
          what_goes_wrong_in_between_is_told, trials_are_compared_within_a_state,
          fresh_sh_refuses_what_it_does_not_know,
          arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say,
          documents_name_files_that_exist, documents_name_functions_and_constants_that_exist,
-         the_page_of_figures_has_the_newest_results]
+         the_page_of_figures_has_the_newest_results, cases_that_reach_a_mutation_judge_it]
 
 
 tap.run(TESTS)
