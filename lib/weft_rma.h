@@ -105,7 +105,7 @@ WEFT_API void weft_rkey_destroy(struct weft_rkey *rkey);
  * still under way (with #WEFT_OP_F_DELIVERED it always is), else the next flush. If a peer refuses
  * more operations at a time than it can report one by one, other puts and atomics under way on the
  * same endpoint end with -EKEYREJECTED, too. Nothing is written outside the memory, and no refused
- * byte is written.
+ * byte is written. Bytes of earlier messages of a put that ends so may have been written.
  *
  * With #WEFT_OP_F_IMM the peer's handler (weft_put_cb) is called once with `imm`, `channel` and
  * `source_channel` of @p params. The call comes when all bytes are in the peer's memory, and before

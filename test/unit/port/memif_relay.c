@@ -31,7 +31,16 @@ static struct {
 	void *arg;
 } registered[CALLBACKS];
 static unsigned int num_registered;
-static int refused; /* the call that fails, counted from 1; 0 = none */
+static int refused;    /* the call that fails, counted from 1; 0 = none */
+static bool no_memory; /* for handles */
+
+struct rte_intr_handle *__real_rte_intr_instance_alloc(uint32_t flags);
+struct rte_intr_handle *__wrap_rte_intr_instance_alloc(uint32_t flags);
+
+struct rte_intr_handle *__wrap_rte_intr_instance_alloc(uint32_t flags)
+{
+	return no_memory ? NULL : __real_rte_intr_instance_alloc(flags);
+}
 
 int __wrap_rte_intr_callback_register(const struct rte_intr_handle *h, rte_intr_callback_fn fn,
 				      void *arg);
@@ -83,6 +92,7 @@ static int set_up(void **state)
 	(void)state;
 	num_registered = 0;
 	refused = 0;
+	no_memory = false;
 	address = (struct sockaddr_un){.sun_family = AF_UNIX};
 	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/weft-relay.%d", (int)getpid());
 	name = (struct weft_memif_name){.server = false};
@@ -166,6 +176,56 @@ static void clients_of_a_server_without_memory_keep_one_descriptor(void **state)
 	close(pmd);
 }
 
+/* A callback that stays registered would use the freed connection. */
+static void a_client_is_closed_without_memory(void **state)
+{
+	int server = listener(), pmd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	struct weft_memif_relay *r;
+	unsigned int before;
+
+	(void)state;
+	assert_int_equal(connect(pmd, (struct sockaddr *)&address, sizeof(address)), 0);
+	before = count_fds();
+	assert_int_equal(weft_memif_relay_open(2, &name, &r), 0);
+	assert_int_equal(weft_memif_relay_started(r), 0);
+	assert_int_equal(num_registered, 2);
+	no_memory = true;
+	weft_memif_relay_close(r);
+	assert_int_equal(num_registered, 0);
+	assert_int_equal(count_fds(), before);
+	close(pmd);
+	close(server);
+}
+
+/* The new port has the number of the old one, which left a connection behind. */
+static void a_port_that_is_made_again_keeps_no_descriptor_of_the_old_one(void **state)
+{
+	struct weft_memif_relay *r;
+	unsigned int before;
+	int pmd, peer;
+
+	(void)state;
+	name.server = true;
+	pmd = listener();
+	assert_int_equal(weft_memif_relay_open(3, &name, &r), 0);
+	before = count_fds();
+	assert_int_equal(weft_memif_relay_started(r), 0);
+	peer = client();
+	refused = 1;
+	registered[0].fn(registered[0].arg);
+	close(peer);
+	assert_int_equal(count_fds(), before + 1);
+	weft_memif_relay_close(r);
+	close(pmd);
+	unlink(address.sun_path);
+	pmd = listener();
+	assert_int_equal(weft_memif_relay_open(3, &name, &r), 0);
+	assert_int_equal(num_registered, 1);
+	assert_int_equal(count_fds(), before);
+	weft_memif_relay_close(r);
+	close(pmd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +233,11 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			clients_of_a_server_without_memory_keep_one_descriptor, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_client_is_closed_without_memory, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_port_that_is_made_again_keeps_no_descriptor_of_the_old_one, set_up,
+			tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

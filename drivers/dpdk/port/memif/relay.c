@@ -34,6 +34,7 @@ struct link {
 	int peer;                       /* -1 = closed */
 	int pmd;                        /* the relay's end of the PMD's connection */
 	bool pmd_is_there;              /* the PMD has accepted it and has sent HELLO */
+	struct rte_intr_handle *peer_watch, *pmd_watch;
 };
 
 /* A server's listening socket; exists until the process ends. */
@@ -41,6 +42,7 @@ struct listener {
 	struct weft_memif_name name;
 	struct weft_memif_relay *relay; /* of the port, while it is open */
 	int real;
+	struct rte_intr_handle *watch; /* of real */
 	int pmd; /* the PMD's descriptor, which now refers to another socket */
 	/* as link.pmd, of a connection for which there was no memory; -1 = none */
 	int spare;
@@ -69,13 +71,18 @@ static struct rte_intr_handle *handle_of(int fd)
 	return NULL;
 }
 
-static int watch_fd(int fd, rte_intr_callback_fn fn, void *arg)
+/* The handle stays for unwatch_and_close(), which must not need memory. */
+static int watch_fd(int fd, rte_intr_callback_fn fn, void *arg, struct rte_intr_handle **watch)
 {
 	struct rte_intr_handle *h = handle_of(fd);
 	int rc = h ? rte_intr_callback_register(h, fn, arg) : -ENOMEM;
 
-	rte_intr_instance_free(h);
-	return rc < 0 ? rc : 0;
+	if (rc < 0) {
+		rte_intr_instance_free(h);
+		return rc;
+	}
+	*watch = h;
+	return 0;
 }
 
 static void close_watched(struct rte_intr_handle *h, void *arg)
@@ -88,16 +95,16 @@ static void close_watched(struct rte_intr_handle *h, void *arg)
  * A descriptor must be removed from the interrupt thread's set before it is closed, or the EAL
  * aborts. From its own callback the removal is deferred.
  */
-static void unwatch_and_close(int fd, rte_intr_callback_fn fn, void *arg)
+static void unwatch_and_close(struct rte_intr_handle **watch, rte_intr_callback_fn fn, void *arg)
 {
-	struct rte_intr_handle *h = handle_of(fd);
-	int rc = h ? rte_intr_callback_unregister(h, fn, arg) : -ENOMEM;
+	int fd = rte_intr_fd_get(*watch), rc = rte_intr_callback_unregister(*watch, fn, arg);
 
 	if (rc == -EAGAIN)
-		rte_intr_callback_unregister_pending(h, fn, arg, close_watched);
+		rte_intr_callback_unregister_pending(*watch, fn, arg, close_watched);
 	else if (rc > 0)
 		close(fd);
-	rte_intr_instance_free(h);
+	rte_intr_instance_free(*watch);
+	*watch = NULL;
 }
 
 /* ---- finding the PMD's sockets -------------------------------------------------------------- */
@@ -222,7 +229,7 @@ static void on_peer(void *arg);
 static void close_peer(struct link *l)
 {
 	if (l->peer >= 0)
-		unwatch_and_close(l->peer, on_peer, l);
+		unwatch_and_close(&l->peer_watch, on_peer, l);
 	l->peer = -1;
 }
 
@@ -236,7 +243,7 @@ static void link_free(struct link *l)
 	if (l->pmd >= 0 && !l->pmd_is_there)
 		return;
 	if (l->pmd >= 0)
-		unwatch_and_close(l->pmd, on_pmd, l);
+		unwatch_and_close(&l->pmd_watch, on_pmd, l);
 	free(l);
 }
 
@@ -271,7 +278,7 @@ static void on_pmd(void *arg)
 	if (rc > 0)
 		l->pmd_is_there = true;
 	if (rc < 0) {
-		unwatch_and_close(l->pmd, on_pmd, l);
+		unwatch_and_close(&l->pmd_watch, on_pmd, l);
 		l->pmd = -1;
 		notify_left(l);
 	}
@@ -288,7 +295,7 @@ static struct link *link_make(struct weft_memif_relay *r, int peer, int pmd)
 	l->relay = r;
 	l->peer = peer;
 	l->pmd = pmd;
-	if (watch_fd(pmd, on_pmd, l)) {
+	if (watch_fd(pmd, on_pmd, l, &l->pmd_watch)) {
 		free(l);
 		return NULL;
 	}
@@ -355,7 +362,7 @@ static int client_started(struct weft_memif_relay *r)
 	 * This thread has not polled the descriptor yet, so it will not poll the real socket
 	 * through it.
 	 */
-	if (dup2(pair[0], fd) < 0 || watch_fd(peer, on_peer, r->link)) {
+	if (dup2(pair[0], fd) < 0 || watch_fd(peer, on_peer, r->link, &r->link->peer_watch)) {
 		close(pair[0]);
 		close(peer); /* link_free() closes what is watched */
 		r->link->peer = -1;
@@ -444,7 +451,7 @@ static struct link *let_in(struct weft_memif_relay *r, int peer)
 	if (!l)
 		return NULL; /* out of memory: the next client gets the connection */
 	ls->spare = -1;
-	if (watch_fd(peer, on_peer, l)) {
+	if (watch_fd(peer, on_peer, l, &l->peer_watch)) {
 		/* Out of memory: the PMD waits on a connection without messages. */
 		l->relay = NULL;
 		return NULL;
@@ -475,7 +482,10 @@ static void on_listener(void *arg)
 
 static void listener_forget(struct listener *ls)
 {
-	unwatch_and_close(ls->real, on_listener, ls);
+	unwatch_and_close(&ls->watch, on_listener, ls);
+	/* The PMD's end of this connection was closed with the old port. */
+	if (ls->spare >= 0)
+		close(ls->spare);
 	free(ls);
 }
 
@@ -495,7 +505,7 @@ static int listener_take(struct weft_memif_relay *r, int fd, struct listener **o
 	if (flags >= 0 && fcntl(ls->real, F_SETFL, flags | O_NONBLOCK) == 0)
 		listen(ls->real, BACKLOG);
 	if (!rc)
-		rc = watch_fd(ls->real, on_listener, ls);
+		rc = watch_fd(ls->real, on_listener, ls, &ls->watch);
 	if (!rc) {
 		rc = give_listener(ls, NULL);
 		if (rc) {
