@@ -88,7 +88,7 @@ SHARED_HEADERS = ['drivers/dpdk/compat.h', 'drivers/dpdk/frame/frame.h',
 CIRCLE = 7    # files that need each other, inside a folder
 # Units that need each other: a unit is a source with its header, and also needs what it includes.
 # The other folders have CIRCLE. A limit only falls: one that is too high is a finding.
-UNITS = {'app/perf': 9, 'drivers/dpdk/engine': 4, 'drivers/dpdk/port': 3, 'drivers/roce': 4,
+UNITS = {'app/perf': 2, 'drivers/dpdk/engine': 4, 'drivers/dpdk/port': 3, 'drivers/roce': 4,
          'lib/msg': 5, 'lib/wireup': 5, 'provider': 10}
 LENGTH = 800  # lines of a file
 

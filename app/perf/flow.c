@@ -9,7 +9,38 @@
 
 #include "common/cli.h"
 #include "perf/flow.h"
-#include "perf/perf.h"
+
+/* ---- names ------------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	enum perf_test test;
+} tests[] = {
+	{"tag_lat", PERF_TAG_LAT},     {"tag_sync_lat", PERF_TAG_SYNC_LAT},
+	{"tag_bw", PERF_TAG_BW},       {"tag_bibw", PERF_TAG_BIBW},
+	{"tag_flood", PERF_TAG_FLOOD}, {"raw_lat", PERF_RAW_LAT},
+	{"raw_bw", PERF_RAW_BW},       {"am_lat", PERF_AM_LAT},
+	{"am_bw", PERF_AM_BW},         {"put_lat", PERF_PUT_LAT},
+	{"put_bw", PERF_PUT_BW},       {"get_lat", PERF_GET_LAT},
+	{"get_bw", PERF_GET_BW},       {"fadd_lat", PERF_FADD_LAT},
+	{"cswap_lat", PERF_CSWAP_LAT},
+};
+
+const char *perf_test_name(enum perf_test test)
+{
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		if (tests[i].test == test)
+			return tests[i].name;
+	return "?";
+}
+
+enum perf_test perf_test_named(const char *name)
+{
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		if (!strcmp(tests[i].name, name))
+			return tests[i].test;
+	return PERF_END;
+}
 
 /* ---- figures -------------------------------------------------------------------------------- */
 

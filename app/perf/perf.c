@@ -9,30 +9,7 @@
 #include "common/eal_start.h"
 #include "common/gnuplot.h"
 #include "common/program.h"
-#include "perf/perf.h"
 #include "perf/run.h"
-
-static const struct {
-	const char *name;
-	enum perf_test test;
-} tests[] = {
-	{"tag_lat", PERF_TAG_LAT},     {"tag_sync_lat", PERF_TAG_SYNC_LAT},
-	{"tag_bw", PERF_TAG_BW},       {"tag_bibw", PERF_TAG_BIBW},
-	{"tag_flood", PERF_TAG_FLOOD}, {"raw_lat", PERF_RAW_LAT},
-	{"raw_bw", PERF_RAW_BW},       {"am_lat", PERF_AM_LAT},
-	{"am_bw", PERF_AM_BW},         {"put_lat", PERF_PUT_LAT},
-	{"put_bw", PERF_PUT_BW},       {"get_lat", PERF_GET_LAT},
-	{"get_bw", PERF_GET_BW},       {"fadd_lat", PERF_FADD_LAT},
-	{"cswap_lat", PERF_CSWAP_LAT},
-};
-
-const char *perf_test_name(enum perf_test test)
-{
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-		if (tests[i].test == test)
-			return tests[i].name;
-	return "?";
-}
 
 static int stands_alone(const char *name)
 {
@@ -43,16 +20,16 @@ static int stands_alone(const char *name)
 /* One name of -t. */
 static int add_test(struct perf_options *o, const char *name)
 {
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-		if (strcmp(tests[i].name, name) != 0)
+	enum perf_test test = perf_test_named(name);
+
+	for (unsigned int i = 0; i < o->num_tests; i++) {
+		if (o->tests[i] != test)
 			continue;
-		for (unsigned int k = 0; k < o->num_tests; k++) {
-			if (o->tests[k] != tests[i].test)
-				continue;
-			cli_error("-t: %s is there twice", name);
-			return APP_USAGE;
-		}
-		o->tests[o->num_tests++] = tests[i].test;
+		cli_error("-t: %s is there twice", name);
+		return APP_USAGE;
+	}
+	if (test != PERF_END) {
+		o->tests[o->num_tests++] = test;
 		return APP_OK;
 	}
 	if (strcmp(name, "table") == 0)

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "perf/flow.h"
-#include "perf/perf.h"
 #include "perf/print.h"
 
 #define MIB 1048576.0

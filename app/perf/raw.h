@@ -10,7 +10,7 @@
 #ifndef APP_PERF_RAW_H
 #define APP_PERF_RAW_H
 
-#include "perf/perf.h"
+#include "perf/flow.h"
 
 struct perf_raw;
 struct perf_side;

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "perf/flow.h"
-#include "perf/perf.h"
 
 enum { KIND_PING = 1, KIND_PONG, KIND_ACK_UP, KIND_ACK_DOWN };
 

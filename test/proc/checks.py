@@ -69,7 +69,7 @@ def layered(path, name, **others):
             'lib/msg/credit.h': '', 'lib/lane.h': '',
             'lib/weft.h': '', 'drivers/dpdk/engine/conn.h': '', 'drivers/dpdk/port/port.h': '',
             'drivers/dpdk/frame/parse.h': '',
-            'drivers/dpdk/compat.h': '', 'app/common/cli.h': '', 'app/perf/perf.h': '',
+            'drivers/dpdk/compat.h': '', 'app/common/cli.h': '', 'app/perf/flow.h': '',
             'lib/base/text.h': '',
             'app/meson.build': "ports = [\n  'lib/base/log.c',\n]\napp_shared = {\n  '': "
                                "['lib/base/text.c'],\n"
@@ -99,8 +99,8 @@ def includes_run_down():
             ('drivers/roce/a.c', 'core/worker.h', 'drivers/roce/ may not see lib/core/worker.h'),
             ('drivers/dpdk/engine/a.c', 'msg/msg.h',
              'drivers/dpdk/engine/ may not see lib/msg/msg.h'),
-            ('app/common/a.c', 'perf/perf.h', 'app/common/ may not see app/perf/perf.h'),
-            ('app/cat/a.c', 'perf/perf.h', 'app/cat/ may not see app/perf/perf.h'),
+            ('app/common/a.c', 'perf/flow.h', 'app/common/ may not see app/perf/flow.h'),
+            ('app/cat/a.c', 'perf/flow.h', 'app/cat/ may not see app/perf/flow.h'),
             ('app/cat/a.c', 'lib/base/log.h',
              'lib/base/log.h is neither public nor of the objects'),
             ('lib/tag/a.c', 'am/am.h', 'lib/tag/ may not see lib/am/am.h')):
