@@ -68,8 +68,9 @@ SEES = {
     'drivers/dpdk/capture': DRIVER,
     'drivers/dpdk/engine': DRIVER,
     'drivers/dpdk/udp': DRIVER,
-    # as a program: the public interface, and the one file that starts threads
-    'provider': API + ['lib/base/thread.c', 'lib/base/thread.h'],
+    # as a program: the public interface, the one file that starts threads, and the hash table
+    'provider': API + ['lib/base/container.c', 'lib/base/container.h', 'lib/base/thread.c',
+                       'lib/base/thread.h'],
 }
 # Seen from everywhere in its stack.
 COMMON = API + LANE + ['drivers/dpdk/compat.h']
@@ -89,7 +90,7 @@ CIRCLE = 7    # files that need each other, inside a folder
 # Units that need each other: a unit is a source with its header, and also needs what it includes.
 # The other folders have CIRCLE. A limit only falls: one that is too high is a finding.
 UNITS = {'app/perf': 2, 'drivers/dpdk/engine': 4, 'drivers/dpdk/port': 3, 'drivers/roce': 4,
-         'lib/msg': 5, 'lib/wireup': 5, 'provider': 10}
+         'lib/msg': 5, 'lib/wireup': 5, 'provider': 2}
 LENGTH = 800  # lines of a file
 
 PARTS = ('lib/', 'drivers/', 'app/', 'provider/')

@@ -19,14 +19,14 @@
 #ifndef WFI_ADDR_VERSION
 #define WFI_ADDR_VERSION 1
 #endif
-#define BUCKETS 1024u
 #define RKEYS 256u
 
 static const uint8_t magic[4] = {'W', 'e', 'f', 't'};
 
 static_assert(sizeof(struct wfi_addr) == FI_NAME_MAX, "applications reserve this size");
 
-static LIST_HEAD(peers, wfi_peer) table[BUCKETS];
+/* By id. Ids are random. */
+static struct weft_table peers;
 
 /* Recently used keys, by their low bits, which are random. */
 struct wfi_rkeys {
@@ -80,31 +80,26 @@ int wfi_addr_check(const struct wfi_addr *addr, uint64_t *id, uint16_t *number)
 
 /* ------------------------------------------------------------------ the table */
 
-/* Ids are random. */
-static struct peers *bucket(uint64_t id)
-{
-	return &table[id % BUCKETS];
-}
-
 /* One more user. Locked. @return NULL without memory */
 static struct wfi_peer *get_peer(const struct wfi_addr *addr, uint64_t id)
 {
+	struct weft_table_node *node = weft_table_find(&peers, id);
 	struct wfi_peer *peer;
 
-	LIST_FOREACH(peer, bucket(id), entry) {
-		if (peer->id == id) {
-			peer->refs++;
-			return peer;
-		}
+	if (node) {
+		peer = container_of(node, struct wfi_peer, by_id);
+		peer->refs++;
+		return peer;
 	}
 	peer = calloc(1, sizeof(*peer));
-	if (!peer)
+	if (!peer || weft_table_add(&peers, &peer->by_id, id) < 0) {
+		free(peer);
 		return NULL;
+	}
 	peer->id = id;
 	peer->refs = 1;
 	peer->length = addr->length;
 	memcpy(peer->boot, addr->boot, sizeof(peer->boot));
-	LIST_INSERT_HEAD(bucket(id), peer, entry);
 	return peer;
 }
 
@@ -151,16 +146,21 @@ static void put_peer(struct wfi_peer *peer)
 	drop_rkeys(peer);
 	if (peer->ep)
 		wfi_connection_close(peer->ep);
-	LIST_REMOVE(peer, entry);
+	weft_table_remove(&peers, &peer->by_id);
+	if (peers.num == 0)
+		weft_table_fini(&peers);
 	free(peer);
 }
 
 void wfi_peers_forget(void)
 {
+	struct weft_table_node *node;
 	struct wfi_peer *peer;
 
-	for (unsigned int i = 0; i < BUCKETS; i++) {
-		LIST_FOREACH(peer, &table[i], entry) {
+	/* One bucket at a time. */
+	for (uint32_t i = 0; (node = weft_table_any(&peers, &i)) != NULL; i++) {
+		for (; node; node = SLIST_NEXT(node, link)) {
+			peer = container_of(node, struct wfi_peer, by_id);
 			drop_rkeys(peer);
 			peer->ep = NULL;
 		}
@@ -169,7 +169,7 @@ void wfi_peers_forget(void)
 
 void wfi_peers_forked(void)
 {
-	memset(table, 0, sizeof(table));
+	memset(&peers, 0, sizeof(peers));
 }
 
 /* ------------------------------------------------------------------ connections */

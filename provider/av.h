@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/container.h"
 #include "provider/domain.h"
 #include "weft.h"
 
@@ -33,7 +34,7 @@ struct wfi_addr {
 struct wfi_rkeys;
 
 struct wfi_peer {
-	LIST_ENTRY(wfi_peer) entry;
+	struct weft_table_node by_id;
 	uint64_t id; /**< id of its worker */
 	unsigned int refs;
 	int status;              /**< the error by which it has died; 0 */

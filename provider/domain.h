@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file provider/domain.h
- * Domains, their memory regions, and children of fork(), whose domains belong to the parent.
+ * Domains, and their memory regions. A domain that a child of fork() has is the parent's.
  */
 #ifndef WFI_DOMAIN_H
 #define WFI_DOMAIN_H
@@ -29,6 +29,8 @@ static inline struct weft_mem *wfi_mr_mem(void *desc)
 	return desc ? ((struct wfi_mr *)desc)->mem : NULL;
 }
 
+extern struct fi_ops_mr wfi_mr_ops;
+
 /* ------------------------------------------------------------------ domains */
 
 /** A domain: a group of objects of an application. All domains share the process's worker. */
@@ -45,8 +47,5 @@ static inline bool wfi_domain_is_parents(const struct wfi_domain *domain)
 {
 	return domain->generation != wfi.generation;
 }
-
-int wfi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
-		    void *context);
 
 #endif /* WFI_DOMAIN_H */

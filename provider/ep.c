@@ -128,39 +128,7 @@ static void unbind(struct wfi_ep *ep)
 		ep->eq->refs--;
 }
 
-/* ------------------------------------------------------------------ numbers, enabling, closing */
-
-static struct wfi_ep *numbers[WFI_ENDPOINTS]; /* NULL: free */
-
-/* The number freed first is used first: messages in flight to an old endpoint then match none. */
-static int take_number(struct wfi_ep *ep)
-{
-	static uint16_t next;
-	uint16_t n;
-
-	for (uint16_t i = 0; i < WFI_ENDPOINTS; i++) {
-		n = (uint16_t)((next + i) % WFI_ENDPOINTS);
-		if (numbers[n])
-			continue;
-		numbers[n] = ep;
-		ep->number = n;
-		next = (uint16_t)(n + 1);
-		return 0;
-	}
-	return -FI_EMFILE;
-}
-
-struct wfi_ep *wfi_ep_find(unsigned int number)
-{
-	return number < WFI_ENDPOINTS && numbers[number] && numbers[number]->enabled
-		       ? numbers[number]
-		       : NULL;
-}
-
-void wfi_eps_forked(void)
-{
-	memset(numbers, 0, sizeof(numbers));
-}
+/* ------------------------------------------------------------------ enabling, closing */
 
 static int ep_enable(struct wfi_ep *ep)
 {
@@ -173,12 +141,12 @@ static int ep_enable(struct wfi_ep *ep)
 	if ((ep->caps & FI_SEND && !ep->tx.cq && !ep->sends) ||
 	    (ep->caps & FI_RECV && !ep->rx.cq && !ep->receives))
 		return -FI_ENOCQ;
-	rc = take_number(ep);
+	rc = wfi_ep_number_take(ep);
 	if (rc < 0)
 		return rc;
 	rc = wfi_worker_get();
 	if (rc < 0)
-		numbers[ep->number] = NULL;
+		wfi_ep_number_put(ep);
 	else
 		weft_worker_set_put_handler(wfi.worker, wfi_rma_notified, NULL);
 	ep->enabled = rc == 0;
@@ -226,7 +194,7 @@ static int ep_close(struct fid *fid)
 		drop_messages(ep);
 		if (wfi.endpoints > 1) /* else all operations end with the worker */
 			wait_for_operations();
-		numbers[ep->number] = NULL;
+		wfi_ep_number_put(ep);
 		if (wfi.endpoints == 1) /* keys must be destroyed before their worker */
 			wfi_peers_forget();
 		wfi_worker_put();

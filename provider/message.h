@@ -6,7 +6,6 @@
 #ifndef WFI_MESSAGE_H
 #define WFI_MESSAGE_H
 
-#include "provider/ep.h"
 #include "provider/op.h"
 #include "provider/provider.h"
 #include "weft.h"

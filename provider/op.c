@@ -6,8 +6,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "provider/domain.h"
+#include "provider/info.h"
 #include "provider/process.h"
+
+/* ------------------------------------------------------------------ numbers of endpoints */
+
+static struct wfi_ep *numbers[WFI_ENDPOINTS]; /* NULL: free */
+
+/* The number freed first is used first: messages in flight to an old endpoint then match none. */
+int wfi_ep_number_take(struct wfi_ep *ep)
+{
+	static uint16_t next;
+	uint16_t n;
+
+	for (uint16_t i = 0; i < WFI_ENDPOINTS; i++) {
+		n = (uint16_t)((next + i) % WFI_ENDPOINTS);
+		if (numbers[n])
+			continue;
+		numbers[n] = ep;
+		ep->number = n;
+		next = (uint16_t)(n + 1);
+		return 0;
+	}
+	return -FI_EMFILE;
+}
+
+void wfi_ep_number_put(const struct wfi_ep *ep)
+{
+	numbers[ep->number] = NULL;
+}
+
+struct wfi_ep *wfi_ep_find(unsigned int number)
+{
+	return number < WFI_ENDPOINTS && numbers[number] && numbers[number]->enabled
+		       ? numbers[number]
+		       : NULL;
+}
 
 /* ------------------------------------------------------------------ operations */
 
@@ -97,6 +131,7 @@ void wfi_ops_free(void)
 
 void wfi_ops_forked(void)
 {
+	memset(numbers, 0, sizeof(numbers));
 	chunks = NULL;
 	unused = NULL;
 	num_closing = 0;

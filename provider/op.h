@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file provider/op.h
- * Operations from their post to their completion, and buffers for several messages.
+ * Endpoints as their calls see them, operations from their post to their completion, and buffers
+ * for several messages.
  */
 #ifndef WFI_OP_H
 #define WFI_OP_H
@@ -12,9 +13,52 @@
 #include <sys/uio.h>
 
 #include "provider/av.h"
-#include "provider/ep.h"
+#include "provider/completion.h"
+#include "provider/domain.h"
 #include "provider/provider.h"
 #include "weft.h"
+
+/* ------------------------------------------------------------------ endpoints */
+
+struct wfi_claim;
+struct wfi_op;
+/** One direction of an endpoint. */
+struct wfi_half {
+	struct wfi_cq *cq;
+	bool selective;    /**< only operations that request it are reported */
+	uint64_t op_flags; /**< default flags of calls without flags */
+};
+
+struct wfi_ep {
+	struct fid_ep ep;
+	struct wfi_domain *domain;
+	struct wfi_av *av;
+	struct wfi_eq *eq;
+	struct wfi_half tx, rx;
+	struct wfi_cntr *sends, *receives, *reads, *writes;
+	uint64_t caps;
+	uint16_t number;
+	bool enabled;
+	bool directed; /**< FI_DIRECTED_RECV */
+	bool source;   /**< FI_SOURCE */
+	bool ordered;  /**< a fence before each read, write and atomic (WFI_ORDER_FENCED) */
+	size_t inject_size;
+	size_t min_multi_recv;
+	STAILQ_HEAD(, wfi_op) multi;   /**< buffers for several messages; the first one receives */
+	LIST_HEAD(, wfi_claim) claims; /**< messages reserved by FI_CLAIM */
+};
+
+static inline struct wfi_ep *wfi_ep_of(struct fid_ep *ep)
+{
+	return container_of(ep, struct wfi_ep, ep);
+}
+
+/** Give an endpoint a number. Locked. @return 0 or a negative error */
+int wfi_ep_number_take(struct wfi_ep *ep);
+/** Locked. */
+void wfi_ep_number_put(const struct wfi_ep *ep);
+/** The enabled endpoint with this number. Locked. @return NULL: there is none */
+struct wfi_ep *wfi_ep_find(unsigned int number);
 
 /* ------------------------------------------------------------------ operations */
 
@@ -147,7 +191,7 @@ void wfi_ops_close(struct wfi_ep *ep);
 unsigned int wfi_ops_closing(void);
 /** Free the pool; there is no operation any more. */
 void wfi_ops_free(void);
-/** In a child of fork(): there are no operations. */
+/** In a child of fork(): there are no endpoints and no operations. */
 void wfi_ops_forked(void);
 
 /* ------------------------------------------------------------------ buffers for messages */

@@ -4,7 +4,8 @@
  * libweft-fi.so: libfabric's interface over Weft's public one, for MPI and other users of
  * libfabric. doc/mpi.md is for users; this is the map.
  *
- *	fabric.c      entry point of the shared object, fabrics, fi_trywait()
+ *	fabric.c      entry point of the shared object, fabrics, domains, fi_trywait(); children of
+ *	              fork(), which start with nothing open
  *	provider.c    functions that every object of libfabric needs; versions of libfabric: of the
  *	              headers, of the library, of requests
  *	info.c        the offer: fi_getinfo() and its hints
@@ -14,12 +15,13 @@
  *	              sleeping until an operation completes, woken by other threads' calls; the
  *	              thread that makes progress while the application computes
  *	lock.c        the lock of that state
- *	domain.c      domains; memory regions; children of fork(), which start with nothing open
+ *	domain.c      memory regions
  *	av.c          address vectors; remote processes and the connection to each
  *	eq.c          event queues
  *	completion.c  completion queues and counters
- *	op.c          operations, and how they end; buffers for several messages
- *	ep.c          endpoints
+ *	op.c          operations, and how they end; buffers for several messages; numbers of
+ *	              endpoints
+ *	ep.c          endpoints: opening, binding, closing
  *	message.c     messages, and the calls for those without a tag
  *	tagged.c      calls for tagged messages; probing them before they are received
  *	rma.c         remote memory: reads and writes

@@ -9,7 +9,7 @@
 
 #include <rdma/fi_rma.h>
 
-#include "provider/ep.h"
+#include "provider/op.h"
 #include "weft.h"
 
 extern struct fi_ops_rma wfi_rma_ops;

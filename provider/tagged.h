@@ -6,7 +6,7 @@
 #ifndef WFI_TAGGED_H
 #define WFI_TAGGED_H
 
-#include "provider/ep.h"
+#include "provider/op.h"
 #include "provider/provider.h"
 
 extern struct fi_ops_tagged wfi_tagged_ops;
