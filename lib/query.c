@@ -117,10 +117,11 @@ int weft_worker_query_iface(struct weft_worker *w, unsigned int index, struct we
 
 /* ------------------------------------------------------------------ counters */
 
-#define LEVELS(X)                                                               \
-	X(w->num_eps, "ep.open", "Endpoints now.")                              \
-	X(w->conns->num_unclaimed, "ep.unclaimed",                              \
-	  "Endpoints now that peers have begun and the program has not taken.") \
+#define LEVELS(X)                                                                               \
+	X(w->now, "progress.clock_ns", "ns of the worker's clock at its newest progress call.") \
+	X(w->num_eps, "ep.open", "Endpoints now.")                                              \
+	X(w->conns->num_unclaimed, "ep.unclaimed",                                              \
+	  "Endpoints now that peers have begun and the program has not taken.")                 \
 	X(w->conns->by_lane_ep.num, "wireup.pending", "Requests to connect that wait now.")
 #define SEARCHES(X) \
 	X(w->conns->looks, "wireup.looks", "Entries checked to find a connection or a peer.")
@@ -384,6 +385,8 @@ static const struct weft_lane_counter *find_in_worker(const char *name)
 
 	if (!found)
 		found = find_help(weft_msg_counter_help, name);
+	if (!found)
+		found = find_help(weft_stall_counter_help, name);
 	for (const struct weft_module *const *m = weft_tables.modules; *m && !found; m++)
 		found = find_help((*m)->counter_help, name);
 	return found;

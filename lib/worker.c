@@ -459,6 +459,21 @@ void weft_worker_destroy(struct weft_worker *w)
 
 /* ------------------------------------------------------------------ progress */
 
+/*
+ * An awake worker did not poll for this time: its program computed, or had no core. As in the raw
+ * lane engine, which discards round trips measured across such a pause.
+ */
+#define LATE_NS 200000u
+
+/* The lanes have been polled. */
+static __attribute__((noinline)) void count_late(struct weft_worker *w, uint64_t ns, bool work)
+{
+	w->count.late++;
+	w->count.late_ns += ns;
+	if (work)
+		w->count.late_work_ns += ns;
+}
+
 unsigned int weft_worker_progress(struct weft_worker *w)
 {
 	const struct weft_platform *platform = w->ctx->platform;
@@ -466,7 +481,7 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 	const unsigned int num = w->num_ifaces;
 	unsigned int i, n = 0;
 	bool armed;
-	uint64_t now;
+	uint64_t now, step;
 
 	weft_worker_lock(w);
 	if (__builtin_expect(w->in_progress || weft_dt_calls, 0)) {
@@ -482,10 +497,13 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 		weft_wait_disarm(w);
 	w->in_progress = true;
 	now = platform->now(platform->arg);
+	step = now - w->now;
 	w->now = now;
 	for (i = 0; i < num; i++)
 		if (!w->ifaces[i]->quiet)
 			n += w->ifaces[i]->ops->progress(w->ifaces[i], now);
+	if (__builtin_expect(step > LATE_NS && !armed && step <= INT64_MAX, 0))
+		count_late(w, step, n > 0);
 	/* Connections send first, because queued messages use all the room of the lanes. */
 	if (__builtin_expect(now >= w->next_timer, 0))
 		n += weft_conns_timers(w);

@@ -408,6 +408,8 @@ static const struct cli_option table[] = {
 	 "with --metrics: over HTTP at /metrics (127.0.0.1 without HOST)", .set = option_listen},
 	{"live", 0, NULL, "rates of their lanes, every second, and the slowest peers",
 	 .flag = offsetof(struct info, running.live)},
+	{"why", 0, NULL, "what limits them: shares of the last second, and latencies of sends",
+	 .flag = offsetof(struct info, running.why)},
 	{"once", 0, NULL, "with --live: one second only",
 	 .flag = offsetof(struct info, running.once)},
 	{"show", 0, "WHAT",
@@ -430,7 +432,8 @@ static const struct cli_command command = {
 	.name = "weft-info",
 	.usage = "usage: weft-info [EAL ARGUMENTS --] options\n"
 		 "       weft-info --capture [WORDS] [--pid PID]\n"
-		 "       weft-info --recorder | --metrics | --live | --show WHAT [--pid PID]\n"
+		 "       weft-info --recorder | --metrics | --live | --why [--pid PID]\n"
+		 "       weft-info --show WHAT [--pid PID]\n"
 		 "       weft-info --check HOST[:PORT] | --check -l [-p PORT]\n"
 		 "       weft-info protocols --lanes FILE [options]   see weft-info protocols "
 		 "--help\n"
@@ -457,18 +460,19 @@ static int wrong(const char *sentence)
 static int complete(const struct info *info)
 {
 	const struct info_running *r = &info->running;
-	int commands =
-		r->capture + r->recorder + r->metrics + r->live + (r->show != NULL) + info->check;
+	int commands = r->capture + r->recorder + r->metrics + r->live + r->why +
+		       (r->show != NULL) + info->check;
 
 	if (commands > 1)
-		return wrong("choose one of --capture, --recorder, --metrics, --live, --show and "
-			     "--check");
+		return wrong("choose one of --capture, --recorder, --metrics, --live, --why, "
+			     "--show and --check");
 	if (r->listen && !r->metrics)
 		return wrong("--listen is for --metrics");
 	if (r->once && !r->live)
 		return wrong("--once is for --live");
 	if (r->pid && !info_is_running(r))
-		return wrong("--pid is for --capture, --recorder, --metrics, --live and --show");
+		return wrong("--pid is for --capture, --recorder, --metrics, --live, --why and "
+			     "--show");
 	if ((info->serve || info->port != CLI_DEFAULT_PORT) && !info->check)
 		return wrong("-l and -p are for --check");
 	if (info->check && info->serve == (info->host[0] != '\0'))
@@ -538,8 +542,8 @@ static int show(struct info *info, int eal_count, char **eal_words)
 /* These need no configuration, and work also with a wrong one. */
 static bool needs_config(int argc, char **argv)
 {
-	static const char *const others[] = {"--capture", "--recorder", "--metrics",
-					     "--live",    "--show",     "--check"};
+	static const char *const others[] = {"--capture", "--recorder", "--metrics", "--live",
+					     "--why",     "--show",     "--check"};
 
 	for (int i = 1; i < argc; i++)
 		for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++)

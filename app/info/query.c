@@ -399,8 +399,9 @@ static void on_counter(const char *name, const char *text, bool is_number, void 
 
 static void take_lane(struct query_process *p, const char *text, bool first, struct samples *to)
 {
-	static const char *const others[] = {"ep.",  "wireup.", "tag.", "am.",
-					     "rma.", "rndv.",   "msg.", "regcache."};
+	static const char *const others[] = {"ep.",       "wireup.", "tag.",    "am.",
+					     "rma.",      "rndv.",   "msg.",    "regcache.",
+					     "progress.", "stall.",  "latency."};
 	struct place place = {.to = to, .like = {.pid = p->pid}};
 	char command[160], device[64];
 

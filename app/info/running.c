@@ -9,6 +9,7 @@
 #include "info/metrics.h"
 #include "info/query.h"
 #include "info/running.h"
+#include "info/why.h"
 
 /* ---- rates of processes, each second -------------------------------------------------------- */
 
@@ -380,7 +381,7 @@ static int command(struct query_process *p, const char *path, const char *words)
 
 bool info_is_running(const struct info_running *o)
 {
-	return o->capture || o->recorder || o->metrics || o->live || o->show;
+	return o->capture || o->recorder || o->metrics || o->live || o->why || o->show;
 }
 
 /* A process may have two sockets; a command for it goes to one of them. */
@@ -401,6 +402,8 @@ static int run(const struct info_running *o, struct query_process *list, unsigne
 	}
 	if (o->show)
 		return show(o->show, list, n);
+	if (o->why)
+		return info_why(list, n);
 	if (o->live) {
 		info_live(list, n, o->once);
 		return APP_OK;

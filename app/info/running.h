@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file info/running.h
- * weft-info --capture, --recorder, --metrics, --live and --show: processes that run.
+ * weft-info --capture, --recorder, --metrics, --live, --why and --show: processes that run.
  */
 #ifndef INFO_RUNNING_H
 #define INFO_RUNNING_H
@@ -11,7 +11,7 @@
 
 /** Options of weft-info about processes that run. */
 struct info_running {
-	bool capture, recorder, metrics, live;
+	bool capture, recorder, metrics, live, why;
 	bool once;          /**< with live */
 	const char *show;   /**< what of their workers; NULL = nothing */
 	const char *listen; /**< with metrics: [HOST:]PORT */

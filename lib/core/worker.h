@@ -85,7 +85,11 @@ void weft_wait_rouse(struct weft_worker *w);
 	  "Wire-up messages dropped: for an endpoint that is gone.")                             \
 	X(wireup_denied, "wireup.denied", "Requests to connect denied: wrong secret or origin.") \
 	X(unbound, "wireup.drop.unbound",                                                        \
-	  "Messages dropped that came over a connection of no endpoint.")
+	  "Messages dropped that came over a connection of no endpoint.")                        \
+	X(late, "progress.late", "Progress calls more than 200 us after the one before.")        \
+	X(late_ns, "progress.late_ns", "ns between these calls, without sleeps.")                \
+	X(late_work_ns, "progress.late_work_ns",                                                 \
+	  "ns of these after which messages or acknowledgements were waiting.")
 
 /** State of an iface's link: wireup/rails.c. */
 struct weft_iface_link {

@@ -243,6 +243,7 @@ int weft_msg_worker_init(struct weft_worker *worker)
 		return -ENOMEM;
 	*mw = (struct weft_msg_worker){
 		.worker = worker,
+		.stalls = {.at = worker->now},
 		.modules = tables->modules,
 		.handlers = tables->handlers,
 	};
@@ -328,6 +329,7 @@ unsigned int weft_msg_progress(struct weft_worker *worker)
 {
 	struct weft_msg_worker *mw = worker->msg;
 
+	weft_stall_progress(&mw->stalls, worker->now);
 	if (__builtin_expect(TAILQ_EMPTY(&mw->later) && TAILQ_EMPTY(&mw->ready) && !mw->work, 1))
 		return 0;
 	return serve_endpoints(mw);
@@ -372,6 +374,7 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 #define REPORT(value, name, help) cb(name, value, arg);
 	LEVELS(REPORT)
 #undef REPORT
+	weft_stall_counters(&mw->stalls, cb, arg);
 	WEFT_EACH_MODULE(m, mw, counters)
 		m->counters(mw, cb, arg);
 }
@@ -425,6 +428,7 @@ void **weft_module_own(struct weft_msg_ep *me, const struct weft_module *module)
 
 void weft_msg_ep_destroy(struct weft_msg_ep *me)
 {
+	weft_stall_set(me, WEFT_STALL_NONE);
 	weft_ep_config_put(me->config);
 	WEFT_EACH_MODULE(m, me->mw, ep_fini)
 		m->ep_fini(me);

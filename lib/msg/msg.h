@@ -18,6 +18,8 @@
  *	                   messages without payload
  *	msg/replay.c       messages of a dead lane, sent over another one
  *
+ *	msg/stall.c        what sends wait for, as time; latencies
+ *
  *	msg/receive.c      how much a peer may send unrequested; which bytes have come, where they
  *	                   go, how a receive ends
  */
@@ -32,6 +34,7 @@
 #include "msg/replay.h"
 #include "msg/request.h"
 #include "msg/send.h"
+#include "msg/stall.h"
 #include "msg/state.h"
 #include "msg/transmit.h"
 

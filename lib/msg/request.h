@@ -191,6 +191,8 @@ struct weft_request_ops {
 #define WEFT_REQ_DELIVER (1u << 22) /**< send: done when it is delivered at the peer */
 /** send: a lane has no room for its flush; one of `zcopies` */
 #define WEFT_REQ_FLUSH_WAIT (1u << 23)
+/** send: announced, and the receiver has not requested its data: msg/stall.h */
+#define WEFT_REQ_OFFERED (1u << 25)
 #define WEFT_REQ_NOW (1u << 15) /**< receive: complete inside the call that posted it */
 
 /** Bytes of a request that its module uses as it likes. */
@@ -236,6 +238,7 @@ struct weft_request {
 		struct {
 			TAILQ_ENTRY(weft_request) ops_link; /* in order of the calls */
 			uint64_t op_sn;
+			uint64_t begin; /* worker->now of the call, if it did not end there */
 			const struct weft_proto *proto;
 			struct weft_mem *mem;
 			/* memory for a copy of the buffer, or the copy */

@@ -16,6 +16,44 @@
 /* A message that takes at least this number of round trips is hardly delayed by an announcement. */
 #define ROOMS 4u
 
+/* ------------------------------------------------------------------ what is to be sent */
+
+/*
+ * Could another service send something? A queue that waits for the peer's credit is kicked by
+ * CREDIT.
+ */
+static bool has_work(const struct weft_msg_ep *me)
+{
+	const struct weft_request *req = TAILQ_FIRST(&me->pending);
+
+	if (!me->up)
+		return false;
+	if (!STAILQ_EMPTY(&me->replay) || !STAILQ_EMPTY(&me->ctl) || me->credit_due ||
+	    !TAILQ_EMPTY(&me->flush_waits))
+		return true;
+	WEFT_EACH_MODULE(m, me->mw, has_work) {
+		if (m->has_work(me))
+			return true;
+	}
+	if (!req || (req->flags & WEFT_REQ_STARTED))
+		return req;
+	if (!weft_tx_has_seq(req))
+		return false;
+	if (req->send.proto && (req->send.proto->flags & WEFT_PROTO_F_RNDV))
+		return weft_tx_has_small(me);
+	return weft_tx_has_small(me) || weft_tx_has_credit(me, req->length);
+}
+
+/* What the queue waits for. A queue that has work and has been served waits for its lanes. */
+static enum weft_stall stall_of(const struct weft_msg_ep *me)
+{
+	if (has_work(me))
+		return WEFT_STALL_LANE;
+	if (TAILQ_EMPTY(&me->pending))
+		return WEFT_STALL_NONE;
+	return me->up ? WEFT_STALL_CREDIT : WEFT_STALL_CONNECT;
+}
+
 /* ------------------------------------------------------------------ ends */
 
 void weft_send_withdraw_keys(struct weft_request *req, bool dead)
@@ -135,6 +173,7 @@ static unsigned int serve_flush_waits(struct weft_msg_ep *me)
 
 void weft_send_release(struct weft_request *req)
 {
+	weft_stall_requested(req);
 	release_mem(req);
 	free(req->send.inject);
 	req->send.inject = NULL;
@@ -150,6 +189,7 @@ static void send_end(struct weft_request *req, int status)
 	struct weft_msg_ep *me = req->me;
 
 	TAILQ_REMOVE(req->flags & WEFT_REQ_PARKED ? &me->parked : &me->ops, req, send.ops_link);
+	weft_latency_end(req);
 	weft_msg_ep_hold(me);
 	weft_request_complete(req, status);
 	weft_flush_check(me);
@@ -234,6 +274,7 @@ static bool take_back(struct weft_request *req)
 	TAILQ_REMOVE(&me->pending, req, link);
 	req->flags = (req->flags & ~WEFT_REQ_PENDING) | WEFT_REQ_HANDED;
 	weft_tx_update(me);
+	weft_stall_set(me, stall_of(me));
 	return true;
 }
 
@@ -450,6 +491,8 @@ int weft_tx_start(struct weft_request *req)
 		TAILQ_INSERT_TAIL(&me->pending, req, link);
 		weft_tx_no_short(me);
 		weft_tx_kick(me);
+		weft_stall_set(me, stall_of(me));
+		weft_latency_begin(req);
 		return WEFT_INPROGRESS;
 	}
 	if (rc == 0)
@@ -457,6 +500,7 @@ int weft_tx_start(struct weft_request *req)
 	if (rc == 0 && ((req->flags & WEFT_REQ_WAIT_ACK) || req->send.zcopies)) {
 		req->flags |= WEFT_REQ_HANDED;
 		park_until_ack(req);
+		weft_latency_begin(req);
 		return WEFT_INPROGRESS;
 	}
 	TAILQ_REMOVE(&me->ops, req, send.ops_link);
@@ -509,32 +553,6 @@ static unsigned int serve_pending(struct weft_msg_ep *me)
 	return n;
 }
 
-/*
- * Could another service send something? A queue that waits for the peer's credit is kicked by
- * CREDIT.
- */
-static bool has_work(const struct weft_msg_ep *me)
-{
-	const struct weft_request *req = TAILQ_FIRST(&me->pending);
-
-	if (!me->up)
-		return false;
-	if (!STAILQ_EMPTY(&me->replay) || !STAILQ_EMPTY(&me->ctl) || me->credit_due ||
-	    !TAILQ_EMPTY(&me->flush_waits))
-		return true;
-	WEFT_EACH_MODULE(m, me->mw, has_work) {
-		if (m->has_work(me))
-			return true;
-	}
-	if (!req || (req->flags & WEFT_REQ_STARTED))
-		return req;
-	if (!weft_tx_has_seq(req))
-		return false;
-	if (req->send.proto && (req->send.proto->flags & WEFT_PROTO_F_RNDV))
-		return weft_tx_has_small(me);
-	return weft_tx_has_small(me) || weft_tx_has_credit(me, req->length);
-}
-
 static unsigned int serve_data(struct weft_msg_ep *me)
 {
 	unsigned int n = 0;
@@ -569,6 +587,7 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 		weft_tx_kick(me);
 	else if (me->tx_full)
 		weft_stripe_measure_end(me);
+	weft_stall_set(me, stall_of(me));
 	weft_msg_ep_release(me);
 	return n;
 }
@@ -585,6 +604,7 @@ void weft_tx_fail(struct weft_msg_ep *me, int status)
 	 * Messages that lanes still hold end with their completion.
 	 */
 	TAILQ_INIT(&me->pending);
+	weft_stall_set(me, WEFT_STALL_NONE);
 	TAILQ_CONCAT(&me->parked, &me->ops, send.ops_link);
 	TAILQ_CONCAT(&me->ops, &me->parked, send.ops_link);
 	TAILQ_FOREACH(req, &me->ops, send.ops_link)

@@ -18,6 +18,7 @@
 #include "core/wire.h"
 #include "msg/module.h"
 #include "msg/request.h"
+#include "msg/stall.h"
 #include "proto/proto.h"
 
 /* ------------------------------------------------------------------ what a peer may send */
@@ -245,6 +246,7 @@ struct weft_msg_ep {
 	bool credit_due; /* no lane had room for a CREDIT message */
 	bool data_turn;  /* alternates: the service begins with data, or with messages */
 	bool closing;    /* no receive of the user will match its messages any more */
+	uint8_t stall;   /* enum weft_stall */
 	/* the peer's last request reported that others wait for its port */
 	bool peer_contended;
 	uint8_t am_lane;
@@ -364,6 +366,7 @@ struct weft_msg_worker {
 	struct weft_msg_conf conf;
 	struct weft_ep_configs configs;
 	bool fini;
+	struct weft_stalls stalls;
 	struct {
 		WEFT_MSG_COUNTERS(WEFT_COUNTER_FIELD)
 		uint64_t unclaimed; /* messages that no receive had taken at the end; logged then */

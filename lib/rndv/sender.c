@@ -93,6 +93,7 @@ static void rndv_offered(struct weft_request *req)
 	req->send.pulls = 0;
 	req->send.put = NULL;
 	req->flags |= WEFT_REQ_WAIT_ACK | WEFT_REQ_RNDV;
+	weft_stall_offered(req);
 }
 
 /* A request of this endpoint that waits for an acknowledgement, or NULL (counted). */
@@ -221,6 +222,7 @@ void weft_rndv_recv_pull(struct weft_msg_ep *me, const void *data, size_t payloa
 	req->send.peer = pull->rreq;
 	req->send.pulls++;
 	req->flags |= WEFT_REQ_RTR;
+	weft_stall_requested(req);
 	me->rndv->num_pulls++;
 	STAILQ_INSERT_TAIL(&me->rndv->lanes[lane_for(me, weft_get16(pull->lane))].pulls, p, link);
 	weft_tx_kick(me);
@@ -490,6 +492,7 @@ void weft_rndv_recv_rtr(struct weft_msg_ep *me, const void *data, size_t payload
 	req->send.peer = rtr->rreq;
 	req->send.end = offset + len;
 	req->flags |= WEFT_REQ_RTR;
+	weft_stall_requested(req);
 	if (req->flags & WEFT_REQ_DATA)
 		return;
 	req->send.offset = offset;

@@ -88,6 +88,7 @@ struct raw_tx {
 	/* zero-copy sends since the peer's data last carried their acknowledgement */
 	uint8_t acked_alone;
 	uint8_t stale_missed; /* round-trip samples refused: the frame's timestamp was too old */
+	uint8_t limit;        /* 1 + enum raw_limit that holds its frames back; 0 = none does */
 	uint64_t cc_next;     /* tx_clock: with a gap no frame leaves before */
 
 	/*

@@ -110,6 +110,7 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 	if (unlikely(now < iface->rest_until))
 		return 0;
 	raw_clocks(iface, now);
+	raw_limits_progress(iface);
 	iface->slept = false;
 	iface->in_progress = true;
 	iface->sent_first = base->tx_open;
@@ -132,14 +133,19 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 	if (unlikely(iface->tx_clock >= iface->next_tx_clock ||
 		     iface->live_clock >= iface->next_live_clock))
 		raw_timers(iface);
-	if (unlikely(iface->share.pressed))
+	if (unlikely(iface->share.pressed)) {
+		iface->limits.bits |= 1u << RAW_LIMIT_BUFFERS;
 		raw_share_take_back(iface);
+	}
 acks:
 	if (!TAILQ_EMPTY(&iface->ack_list) &&
 	    (iface->acks_now || iface->tx_clock >= iface->acks_due))
 		raw_acks(iface);
-	if (iface->txq.count > 0)
+	if (iface->txq.count > 0) {
 		raw_txq_flush(iface);
+		if (iface->txq.count > 0)
+			iface->limits.bits |= 1u << RAW_LIMIT_PORT;
+	}
 	if (unlikely(!STAILQ_EMPTY(&iface->zc.released)))
 		n += raw_zc_complete(iface);
 	if (unlikely(!LIST_EMPTY(&iface->zc.waiting) && iface->now >= iface->zc.poll_at))

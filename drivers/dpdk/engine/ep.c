@@ -249,6 +249,7 @@ int raw_ep_quiesce(struct weft_lane_ep *lane_ep, void *buf)
 	c->state = RAW_QUIET;
 	c->base.up = false;
 	c->base.tx_room = false;
+	raw_limit_end(c);
 	c->rx.ack_state = RAW_ACK_NONE;
 	c->tx.timer = 0;
 	c->tx.loss_timer = 0;

@@ -160,6 +160,17 @@
 	X(RAW_COOKIE_HASHES, "hello.cookie_hashes", "Cookies computed for requests to connect.")   \
 	X(RAW_NO_MEMORY, "conn.no_memory",                                                         \
 	  "Times that a connection found no memory for its state.")                                \
+	X(RAW_TIME_BUSY, "time.busy_ns", "ns in which sent frames waited for acknowledgement.")    \
+	X(RAW_TIME_CONGESTION, "time.congestion_ns",                                               \
+	  "ns in which congestion control held a peer's frames back.")                             \
+	X(RAW_TIME_WINDOW, "time.window_ns",                                                       \
+	  "ns in which the configured window (WEFT_WINDOW) held a peer's frames back.")            \
+	X(RAW_TIME_PEER, "time.peer_ring_ns",                                                      \
+	  "ns in which a peer's receive ring had no room for more frames.")                        \
+	X(RAW_TIME_SILENT, "time.silent_ns",                                                       \
+	  "ns in which a peer that acknowledges nothing had used up its share of the buffers.")    \
+	X(RAW_TIME_PORT, "time.port_full_ns", "ns in which the port did not take frames.")         \
+	X(RAW_TIME_BUFFERS, "time.buffers_ns", "ns in which no buffer was free to send.")          \
 	X(RAW_GAPS, "progress.gaps",                                                               \
 	  "Pauses between two progress calls long enough to excuse silence.")
 
@@ -218,6 +229,25 @@ struct raw_share {
 	TAILQ_HEAD(, raw_tx) stalled;
 	uint64_t taken_back; /* bytes of the heap for frames taken back, and their limit */
 	uint64_t taken_back_max;
+};
+
+/*
+ * What holds frames back now: engine/window.h. Each has a counter of the time, in the same order.
+ */
+enum raw_limit {
+	RAW_LIMIT_CONGESTION,
+	RAW_LIMIT_WINDOW,
+	RAW_LIMIT_PEER,
+	RAW_LIMIT_SILENT,
+	RAW_LIMIT_CONNS, /* those before are of connections, those after of the iface */
+	RAW_LIMIT_PORT = RAW_LIMIT_CONNS,
+	RAW_LIMIT_BUFFERS,
+	RAW_LIMITS
+};
+
+struct raw_limits {
+	uint32_t bits;                 /* bit i: limit i is in force */
+	uint32_t num[RAW_LIMIT_CONNS]; /* connections that it holds back */
 };
 
 /* Frames that wait for the port: a ring. See engine/build.h. */
@@ -285,6 +315,7 @@ struct raw_iface {
 	struct rte_mbuf *in_hand; /* the frame whose messages are being delivered */
 	uint32_t in_hand_back;    /* number of its releases in the meantime */
 	struct raw_share share;
+	struct raw_limits limits;
 	weft_lane_recv_cb recv;
 	weft_lane_recv_batch_cb recv_batch; /* NULL = none */
 	uint8_t batch_id;

@@ -92,6 +92,7 @@ void raw_conn_tx_end(struct raw_conn *c)
 	c->open_room = 0;
 	c->base.queued = 0;
 	raw_parts_forget(c);
+	raw_limit_end(c);
 	raw_window_over(c);
 	raw_slots_release(c->iface, &c->tx);
 }

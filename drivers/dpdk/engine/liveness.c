@@ -385,7 +385,7 @@ static void up_timer(struct raw_conn *c)
 	if (is_stuck(c))
 		return;
 	if (c->tx.cc_gap != 0 && iface->tx_clock >= c->tx.cc_next)
-		c->base.tx_room = true;
+		raw_window_open(c);
 	if (c->multi)
 		raw_multi_timer(c);
 	else if (c->path_busy && iface->paths_auto)

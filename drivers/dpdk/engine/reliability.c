@@ -527,7 +527,7 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 	if (c->tx.zc_ack == RAW_ZC_ACK_NO_REQUEST)
 		c->tx.acked_alone = hdr->type == WEFT_FRAME_ACK;
 	c->tx.zc_ack = RAW_ZC_ACK_NONE;
-	c->base.tx_room = true;
+	raw_window_open(c);
 	raw_timer_arm(c);
 	/* Lost frames that the window has held back may be sent now, too. */
 	if (unlikely(c->tx.sack_high != c->tx.una || c->tx.cc_lost != 0 || silent))

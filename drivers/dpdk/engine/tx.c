@@ -61,6 +61,7 @@ static inline int tx_ready(struct raw_conn *c)
 		raw_count(iface, RAW_TX_WINDOW_FULL);
 		c->path_busy = true;
 		c->base.tx_room = false;
+		raw_limit_begin(c);
 		return -EAGAIN;
 	}
 	if (unlikely(outstanding > c->tx.slot_mask && !raw_slots_grow(&c->tx)))

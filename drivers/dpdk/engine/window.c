@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -461,4 +462,57 @@ void raw_window_delays(const struct raw_tx *tx, unsigned int path, char *buf, si
 	snprintf(buf, size, "base %.1f us, now %.1f, noise %.1f, target %.1f, last cut by %s",
 		 cc->delay.base / 1e3, cc->delay.srtt / 1e3, cc->delay.jitter.noise / 1e3,
 		 cc->target / 1e3, weft_cc_cut_name(cc));
+}
+
+/* ---------------------------------------------------------------- what holds frames back */
+
+static_assert(RAW_TIME_BUFFERS - RAW_TIME_CONGESTION == RAW_LIMITS - 1, "a counter for each limit");
+
+static enum raw_limit limit_of(const struct raw_conn *c)
+{
+	const struct raw_tx *tx = &c->tx;
+
+	if (raw_tx_outstanding(tx) >= tx->win_frames) {
+		if (tx->win_frames < tx->win_whole)
+			return RAW_LIMIT_SILENT;
+		return tx->win_whole == c->iface->share.tx_held_max ? RAW_LIMIT_WINDOW
+								    : RAW_LIMIT_PEER;
+	}
+	if (!tx->cc || tx->cc_limit >= (uint64_t)tx->cc[0].conf.most * c->paths)
+		return RAW_LIMIT_WINDOW;
+	return RAW_LIMIT_CONGESTION;
+}
+
+void raw_limit_begin(struct raw_conn *c)
+{
+	struct raw_limits *l = &c->iface->limits;
+	enum raw_limit limit;
+
+	if (c->tx.limit != 0)
+		return;
+	limit = limit_of(c);
+	c->tx.limit = (uint8_t)(1 + limit);
+	l->num[limit]++;
+	l->bits |= 1u << limit;
+}
+
+void raw_limit_end(struct raw_conn *c)
+{
+	struct raw_limits *l = &c->iface->limits;
+	unsigned int limit = c->tx.limit - 1u;
+
+	if (c->tx.limit == 0)
+		return;
+	c->tx.limit = 0;
+	if (--l->num[limit] == 0)
+		l->bits &= ~(1u << limit);
+}
+
+void raw_limits_account(struct raw_iface *iface)
+{
+	for (unsigned int i = 0; i < RAW_LIMITS; i++)
+		if (iface->limits.bits >> i & 1)
+			iface->counter[RAW_TIME_CONGESTION + i] += iface->step;
+	/* The iface finds its own limits in each progress call. */
+	iface->limits.bits &= (1u << RAW_LIMIT_CONNS) - 1;
 }

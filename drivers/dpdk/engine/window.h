@@ -81,6 +81,31 @@ void raw_window_quiet_over(struct raw_conn *c, uint32_t ack);
 void raw_window_idle(struct raw_conn *c);
 /** The connection is over: nothing is outstanding any more. */
 void raw_window_over(struct raw_conn *c);
+/* ---------------------------------------------------------------- what holds frames back */
+
+/** The window is full: a send is refused, until raw_limit_end(). May be called again. */
+void raw_limit_begin(struct raw_conn *c);
+/** Nothing holds its frames back now, or the connection is over. */
+void raw_limit_end(struct raw_conn *c);
+/** A send may find room again. */
+static inline void raw_window_open(struct raw_conn *c)
+{
+	c->base.tx_room = true;
+	if (unlikely(c->tx.limit != 0))
+		raw_limit_end(c);
+}
+
+/** Account the time since the last progress call to what held frames back in it. */
+void raw_limits_account(struct raw_iface *iface);
+
+static inline void raw_limits_progress(struct raw_iface *iface)
+{
+	if (iface->share.tx_held != 0)
+		iface->counter[RAW_TIME_BUSY] += iface->step;
+	if (unlikely(iface->limits.bits != 0))
+		raw_limits_account(iface);
+}
+
 /** Reports target, window, round trips, marks and losses of a path as counters. */
 void raw_window_counters(const struct raw_conn *c, unsigned int path, weft_lane_counter_cb cb,
 			 void *arg);

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "info/why.h"
+
+#include <dirent.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cli.h"
+
+#define FINDINGS 64u
+/* A smaller share of the time, in percent, limits nothing. */
+#define LEAST 5.0
+
+/* ---- the kernel's times --------------------------------------------------------------------- */
+
+/* Of the thread that has used its CPU most. */
+struct host_times {
+	double cpu, waits; /* s: it ran; it could have run, and another process did */
+	double steal;      /* s: the hypervisor ran other machines on that CPU */
+};
+
+static bool read_line(const char *path, char *buf, int size)
+{
+	FILE *f = fopen(path, "r");
+	bool ok = f && fgets(buf, size, f);
+
+	if (f)
+		fclose(f);
+	return ok;
+}
+
+static void read_thread(long pid, const char *task, struct host_times *t)
+{
+	unsigned long long cpu, waits;
+	char path[300], line[128];
+
+	snprintf(path, sizeof(path), "/proc/%ld/task/%.32s/schedstat", pid, task);
+	if (!read_line(path, line, sizeof(line)) || sscanf(line, "%llu %llu", &cpu, &waits) != 2)
+		return;
+	if ((double)cpu * 1e-9 < t->cpu)
+		return;
+	t->cpu = (double)cpu * 1e-9;
+	t->waits = (double)waits * 1e-9;
+}
+
+/* Of all CPUs, in ticks of 10 ms; each CPU has the same share. */
+static double read_steal(void)
+{
+	unsigned long long v[8] = {0};
+	char line[256];
+
+	if (!read_line("/proc/stat", line, sizeof(line)) ||
+	    sscanf(line, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3],
+		   &v[4], &v[5], &v[6], &v[7]) != 8)
+		return 0;
+	return (double)v[7] * 1e-2 / (double)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static struct host_times read_host(long pid)
+{
+	struct host_times t = {0};
+	const struct dirent *d;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%ld/task", pid);
+	dir = opendir(path);
+	while (dir && (d = readdir(dir)))
+		if (d->d_name[0] != '.')
+			read_thread(pid, d->d_name, &t);
+	if (dir)
+		closedir(dir);
+	t.steal = read_steal();
+	return t;
+}
+
+/* ---- findings ------------------------------------------------------------------------------- */
+
+struct finding {
+	double share; /* percent of the time */
+	char text[160];
+};
+
+/* A worker between two samples. */
+struct why {
+	const struct samples *a, *b;
+	struct sample worker; /* names it; lane "" */
+	double ns;            /* between the samples, by the worker's clock */
+	unsigned int num;
+	struct finding found[FINDINGS];
+};
+
+static double grown(const struct why *y, const struct sample *like, const char *name)
+{
+	double d = samples_value(y->b, like, name) - samples_value(y->a, like, name);
+
+	return d > 0 ? d : 0;
+}
+
+static double share_of(const struct why *y, const struct sample *like, const char *name)
+{
+	double share = grown(y, like, name) / y->ns * 100;
+
+	return share < 100 ? share : 100;
+}
+
+static void __attribute__((format(printf, 3, 4)))
+found(struct why *y, double share, const char *fmt, ...)
+{
+	struct finding *f = &y->found[y->num];
+	va_list args;
+
+	if (share < LEAST || y->num == FINDINGS)
+		return;
+	f->share = share < 100 ? share : 100;
+	va_start(args, fmt);
+	vsnprintf(f->text, sizeof(f->text), fmt, args);
+	va_end(args);
+	y->num++;
+}
+
+static int larger(const void *a, const void *b)
+{
+	const struct finding *x = a, *y = b;
+
+	return (x->share < y->share) - (x->share > y->share);
+}
+
+/* ---- lanes ---------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *counter, *head, *text;
+} limits[] = {
+	{"time/congestion_ns", "congestion", "congestion control held frames back on %s"},
+	{"time/window_ns", "window",
+	 "the configured window (WEFT_WINDOW) or number of buffers held frames back on %s"},
+	{"time/peer_ring_ns", "peer ring", "a peer's receive ring was full on %s"},
+	{"time/silent_ns", "silent", "a peer on %s acknowledged nothing"},
+	{"time/port_full_ns", "port full", "the port of %s did not take frames"},
+	{"time/buffers_ns", "buffers", "no buffer was free to send on %s"},
+};
+
+#define LIMITS (sizeof(limits) / sizeof(limits[0]))
+
+/* Does this sample represent a raw lane of the worker? */
+static bool is_lane(const struct why *y, const struct sample *s)
+{
+	return s->pid == y->worker.pid && !strcmp(s->worker, y->worker.worker) && s->lane[0] &&
+	       !strcmp(s->name, "time/busy_ns");
+}
+
+static void look_at_lane(struct why *y, const struct sample *lane)
+{
+	double again = grown(y, lane, "tx/retransmit/fast") + grown(y, lane, "tx/retransmit/rto"),
+	       data = grown(y, lane, "tx/data");
+	char text[160];
+
+	for (size_t i = 0; i < LIMITS; i++) {
+		snprintf(text, sizeof(text), "%s", limits[i].text);
+		*strstr(text, "%s") = '\0';
+		found(y, share_of(y, lane, limits[i].counter), "%s%.40s%s", text, lane->lane,
+		      strstr(limits[i].text, "%s") + 2);
+	}
+	if (data > 0 && again > 0)
+		found(y, again / (data + again) * 100, "%s sent frames again: %.0f of %.0f",
+		      lane->lane, again, data);
+}
+
+static void print_lanes(const struct why *y)
+{
+	const struct sample *s;
+	bool head = false;
+
+	for (unsigned int i = 0; i < y->b->num; i++) {
+		s = &y->b->of[i];
+		if (!is_lane(y, s))
+			continue;
+		if (!head) {
+			printf("  %-14s %8s", "percent of time", "busy");
+			for (size_t k = 0; k < LIMITS; k++)
+				printf(" %10s", limits[k].head);
+			printf(" %15s\n", "nothing to send");
+		}
+		head = true;
+		printf("  %-15.15s %8.0f", s->lane, share_of(y, s, s->name));
+		for (size_t k = 0; k < LIMITS; k++)
+			printf(" %10.0f", share_of(y, s, limits[k].counter));
+		printf(" %15.0f\n", 100 - share_of(y, s, s->name));
+	}
+}
+
+/* ---- the worker and its host ---------------------------------------------------------------- */
+
+static void look_at_messages(struct why *y)
+{
+	const struct sample *w = &y->worker;
+	double before = grown(y, w, "tag/unexpected"), all = before + grown(y, w, "tag/expected"),
+	       refused = grown(y, w, "tag/no_eager_credit");
+
+	found(y, share_of(y, w, "stall/connect_ns"), "sends waited for a connection");
+	found(y, share_of(y, w, "stall/credit_ns"),
+	      "sends waited for credit: a peer has many messages without a receive");
+	found(y, share_of(y, w, "stall/receive_ns"),
+	      "announced messages waited for the peer: it had posted no receive, or was late");
+	if (all > 0)
+		found(y, before / all * 100,
+		      "messages came before their receive was posted (unexpected): %.0f of %.0f",
+		      before, all);
+	if (refused > 0)
+		found(y, LEAST,
+		      "%.0f messages were announced for want of credit: a peer has many without a "
+		      "receive",
+		      refused);
+}
+
+/* @p host: between the samples */
+static void look_at_host(struct why *y, const struct host_times *host, double seconds)
+{
+	double late = share_of(y, &y->worker, "progress/late_work_ns"),
+	       waits = host->waits / seconds * 100, steal = host->steal / seconds * 100;
+
+	found(y, steal, "the hypervisor ran other machines on this one's CPUs (steal)");
+	found(y, waits, "its thread was ready to run and other processes had the CPU (run queue)");
+	/* Without a CPU there is no progress: that is not the program's fault. */
+	found(y, late - waits - steal,
+	      "the program called progress late while messages were waiting (%.0f times)",
+	      grown(y, &y->worker, "progress/late"));
+}
+
+/* ---- latencies ------------------------------------------------------------------------------ */
+
+#define SIZES 5u
+#define STEPS 11u
+
+static const char *within(unsigned int step, char text[24])
+{
+	double us = (double)(1ull << 2 * step);
+
+	if (step == STEPS - 1)
+		snprintf(text, 24, "over 262 ms");
+	else if (us < 1000)
+		snprintf(text, 24, "up to %.0f us", us);
+	else
+		snprintf(text, 24, "up to %.0f ms", us / 1000);
+	return text;
+}
+
+/* The step in which the part @p of the sends has ended. */
+static unsigned int step_at(const double step[STEPS], double all, double of)
+{
+	double sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < STEPS - 1; i++) {
+		sum += step[i];
+		if (sum >= all * of)
+			break;
+	}
+	return i;
+}
+
+static void print_latencies(const struct why *y)
+{
+	static const char *const names[SIZES] = {"64 B", "4 KiB", "64 KiB", "1 MiB", "any length"};
+	char name[40], half[24], most[24];
+	double step[STEPS], all;
+
+	for (unsigned int i = 0; i < SIZES; i++) {
+		all = 0;
+		for (unsigned int k = 0; k < STEPS; k++) {
+			snprintf(name, sizeof(name), "latency/size%u/step%u", i, k);
+			step[k] = grown(y, &y->worker, name);
+			all += step[k];
+		}
+		if (all > 0)
+			printf("  sends of up to %s that ended after their call: %.0f; half took "
+			       "%s, 99 %% %s\n",
+			       names[i], all, within(step_at(step, all, 0.5), half),
+			       within(step_at(step, all, 0.99), most));
+	}
+}
+
+/* ---- output --------------------------------------------------------------------------------- */
+
+#define COLUMNS 96u
+
+/* Print @p text and a blank, on a new line where this one has no room. */
+static void print_words(const char *text, unsigned int *column)
+{
+	size_t n;
+
+	while (*text) {
+		n = strcspn(text, " ");
+		if (*column + n + 1 > COLUMNS) {
+			printf("\n ");
+			*column = 1;
+		}
+		printf(" %.*s", (int)n, text);
+		*column += (unsigned int)n + 1;
+		text += n;
+		text += strspn(text, " ");
+	}
+}
+
+static double busiest(const struct why *y)
+{
+	double most = 0, share;
+
+	for (unsigned int i = 0; i < y->b->num; i++) {
+		if (!is_lane(y, &y->b->of[i]))
+			continue;
+		share = share_of(y, &y->b->of[i], "time/busy_ns");
+		most = share > most ? share : most;
+	}
+	return most;
+}
+
+static void print_findings(struct why *y)
+{
+	unsigned int column = 1;
+	char text[256];
+
+	qsort(y->found, y->num, sizeof(y->found[0]), larger);
+	printf(" ");
+	for (unsigned int i = 0; i < y->num; i++) {
+		snprintf(text, sizeof(text), "%.0f %%: %s%s", y->found[i].share, y->found[i].text,
+			 i + 1 < y->num ? ";" : ".");
+		print_words(text, &column);
+	}
+	if (y->num == 0) {
+		snprintf(text, sizeof(text),
+			 "Nothing limits it. Frames waited for acknowledgement for %.0f %% of the "
+			 "time; else it had nothing to send.",
+			 busiest(y));
+		print_words(text, &column);
+	}
+	printf("\n");
+}
+
+static void print_worker(struct why *y, const struct query_process *p,
+			 const struct host_times *host, double seconds)
+{
+	printf("process %ld %s, worker %.8s, over %.1f s:\n", p->pid, p->program, y->worker.worker,
+	       y->ns * 1e-9);
+	look_at_messages(y);
+	look_at_host(y, host, seconds);
+	for (unsigned int i = 0; i < y->b->num; i++)
+		if (is_lane(y, &y->b->of[i]))
+			look_at_lane(y, &y->b->of[i]);
+	print_findings(y);
+	print_lanes(y);
+	print_latencies(y);
+}
+
+/* @return the process that has this worker; NULL: it gave no earlier answer */
+static const struct query_process *process_of(const struct query_process *list, unsigned int n,
+					      const struct sample *s)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (list[i].pid == s->pid && list[i].fd >= 0)
+			return &list[i];
+	return NULL;
+}
+
+static double seconds_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static void read_hosts(const struct query_process *list, unsigned int n, struct host_times *t)
+{
+	for (unsigned int i = 0; i < n; i++)
+		t[i] = read_host(list[i].pid);
+}
+
+int info_why(struct query_process *list, unsigned int n)
+{
+	static struct samples a, b;
+	static struct host_times before[QUERY_PROCESSES], after[QUERY_PROCESSES];
+	const struct timespec second = {.tv_sec = 1};
+	const struct query_process *p;
+	double begin, seconds;
+	bool any = false;
+
+	samples_take(list, n, &a);
+	read_hosts(list, n, before);
+	begin = seconds_now();
+	nanosleep(&second, NULL);
+	samples_take(list, n, &b);
+	read_hosts(list, n, after);
+	seconds = seconds_now() - begin;
+	for (unsigned int i = 0; i < b.num; i++) {
+		static struct why y;
+		struct host_times host;
+
+		if (b.of[i].lane[0] || strcmp(b.of[i].name, "progress/clock_ns"))
+			continue;
+		p = process_of(list, n, &b.of[i]);
+		y = (struct why){.a = &a, .b = &b, .worker = b.of[i]};
+		y.ns = b.of[i].value - samples_value(&a, &y.worker, "progress/clock_ns");
+		if (!p || y.ns <= 0 || y.ns >= b.of[i].value)
+			continue;
+		host.waits = after[p - list].waits - before[p - list].waits;
+		host.steal = after[p - list].steal - before[p - list].steal;
+		print_worker(&y, p, &host, seconds);
+		any = true;
+	}
+	if (!any)
+		cli_error("no worker has answered twice: it does not call progress, or is of an "
+			  "older version");
+	return any ? APP_OK : APP_FAIL;
+}

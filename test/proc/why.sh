@@ -1,0 +1,151 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# weft-info --why: two real processes, one of which is slowed down in a known way, and the sentence
+# that names it. Other work on this machine adds findings of its own, so each case looks for the
+# sentence about its own cause, and for that of no other case that the cause excludes.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# The client runs below a shell and timeout(1).
+client_program() { program_pid "$(program_pid $client_pid)"; }
+
+# why: of the client. The file "line" has it in one line with single blanks.
+why() {
+	"$info" --why --pid "$(client_program)" >"$dir/why" 2>"$dir/why.err" || {
+		cat "$dir/why" "$dir/why.err"
+		return 1
+	}
+	cat "$dir/why"
+	tr -s '\n ' ' ' <"$dir/why" >"$dir/line"
+}
+
+# share SENTENCE: the percent in front of it; 0 = it is not there.
+share() {
+	local n
+	n=$(grep -oE "[0-9]+ %: $1" "$dir/line" | head -n 1)
+	echo "${n%% *}" | grep . || echo 0
+}
+
+# finds LEAST SENTENCE: with at least this share.
+finds() {
+	local n
+	n=$(share "$2")
+	echo "'$2': $n %, at least $1 expected"
+	[ "$n" -ge "$1" ]
+}
+
+# stream ARGS...: a stream that goes on until end.
+stream() {
+	new_pair 1
+	start_server "$perf" || return 1
+	start_client -t tag_bw -n 1000000000 -f "$@"
+}
+
+end() {
+	kill -TERM "$(program_pid "$server_pid")"
+	wait $client_pid
+	server_code
+	return 0
+}
+
+# A window of 16 kB holds nearly every frame back; one of the default does not.
+small_window() {
+	local rc=0
+	stream -s 64k -S WINDOW=16k || return 1
+	why && finds 30 "the configured window" || rc=1
+	grep -qE "sends of up to 64 KiB that ended after their call: [1-9]" "$dir/why" || rc=1
+	end
+	return $rc
+}
+
+# The server is stopped: the client's sends wait for it, and its own CPU is not the reason.
+stopped_peer() {
+	local rc=0 sum server
+	stream -s 1M || return 1
+	server=$(program_pid "$server_pid")
+	kill -STOP "$server"
+	why || rc=1
+	sum=$(share "announced messages waited")
+	sum=$((sum + $(share "a peer's receive ring was full") + $(share "the configured window")))
+	sum=$((sum + $(share "a peer on dpdk:0 acknowledged nothing")))
+	echo "the peer's share: $sum"
+	[ $sum -ge 90 ] || rc=1
+	kill -CONT "$server"
+	end
+	return $rc
+}
+
+# The same core for the client and for a loop of the shell.
+cpu_hog() {
+	local rc=0 core hog
+	core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
+	taskset -c "$core" bash -c 'while :; do :; done' &
+	hog=$!
+	client_run=(taskset -c "$core")
+	stream -s 8 || rc=1
+	client_run=()
+	[ $rc != 0 ] || { why && finds 20 "its thread was ready to run"; } || rc=1
+	kill $hog
+	end
+	return $rc
+}
+
+# Connected, and not used: the bytes that weft-cat is to send do not come.
+nothing_to_send() {
+	local rc=0 free
+	new_pair 1
+	mkfifo "$dir/input"
+	server_out=/dev/null
+	start_server "$cat" -l -d || return 1
+	server_out=
+	exec 8<>"$dir/input"
+	client "$cat" -s <"$dir/input" 8>&- &
+	client_pid=$!
+	head -c 100000 /dev/zero >&8
+	until_alive || rc=1
+	why || rc=1
+	free=$(awk '$1 ~ /^dpdk:0/ { print $NF }' "$dir/why")
+	echo "nothing to send: $free %"
+	[ "${free:-0}" -ge 90 ] || rc=1
+	[ "$(share "the configured window")" = 0 ] || rc=1
+	exec 8>&-
+	rm "$dir/input"
+	kill "$(client_program)"
+	wait $client_pid
+	kill "$(program_pid "$server_pid")"
+	server_code
+	return $rc
+}
+
+# until_alive: the client's process answers, and has an endpoint.
+until_alive() {
+	local i
+	for ((i = 0; i < 100; i++)); do
+		"$info" --show endpoints --pid "$(client_program)" 2>/dev/null |
+			grep -q ": up, [1-9]" && return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+no_process() {
+	! "$info" --why --pid $$ >"$dir/why" 2>"$dir/why.err" &&
+		sentence "$dir/why.err" "no process of that id responds"
+}
+
+# @behaviour T47: `weft-info --why` names what limits a running process
+check "a small window is named, and latencies are printed" small_window
+# @behaviour T47
+check "a stopped peer is named" stopped_peer
+if command -v taskset >/dev/null; then
+	# @behaviour T47
+	check "another process on the CPU is named" cpu_hog
+else
+	skip "another process on the CPU is named" "taskset(1) is not installed (util-linux)"
+fi
+# @behaviour T47
+check "a process without work has nothing to send" nothing_to_send
+check "a process that does not answer is an error" no_process
+tap_end
