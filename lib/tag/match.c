@@ -464,17 +464,10 @@ static __attribute__((noinline)) int post_other(struct weft_match *m, struct wef
 
 int weft_match_post(struct weft_match *m, struct weft_match_recv *r)
 {
-	struct weft_match_recvs *bucket;
-
 	/* The most common case, as in take_exact(). */
 	if (!is_exact(r) || r->source)
 		return post_other(m, r);
-	r->kind = NULL;
-	r->order = m->order++;
-	m->num_recvs++;
-	m->num_exact++;
-	bucket = recv_bucket(m, NULL, r->tag ^ weft_match_chan_key(r->channel));
-	TAILQ_INSERT_TAIL(bucket, r, link);
+	weft_match_post_exact(m, r, r->tag ^ weft_match_chan_key(r->channel));
 	return 0;
 }
 

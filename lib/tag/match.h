@@ -240,7 +240,8 @@ static inline struct weft_match_recv *weft_match_take_first(struct weft_match *m
 	struct weft_match_recvs *bucket;
 	struct weft_match_recv *r;
 
-	if (!m->num_exact ||
+	/* When all receives are of this kind, the counters of the source need no look. */
+	if (m->num_recvs != m->num_exact &&
 	    (m->num_wild | s->num_exact | s->num_wild | s->from_exact | s->from_wild))
 		return NULL;
 	bucket = &m->recv_table[weft_match_bucket(m, tag, m->bits)];
@@ -276,6 +277,19 @@ static inline struct weft_match_msg *weft_match_find(struct weft_match *m,
  * @return 0, or -ENOMEM: there is no memory for its mask, and it is not posted
  */
 int weft_match_post(struct weft_match *m, struct weft_match_recv *recv);
+
+/** As weft_match_post(), for the full mask and @p key of the bucket; no source is named. */
+static inline void weft_match_post_exact(struct weft_match *m, struct weft_match_recv *r,
+					 uint64_t key)
+{
+	struct weft_match_recvs *bucket = &m->recv_table[weft_match_bucket(m, key, m->bits)];
+
+	r->kind = NULL;
+	r->order = m->order++;
+	m->num_recvs++;
+	m->num_exact++;
+	TAILQ_INSERT_TAIL(bucket, r, link);
+}
 void weft_match_cancel(struct weft_match *m, struct weft_match_recv *recv);
 
 /** Free all memory but the owner's; messages may still be in the lists. */

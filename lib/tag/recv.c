@@ -517,13 +517,12 @@ struct batch {
 	uint32_t bytes;
 };
 
-/* @return the receive of the message, unposted; NULL = the message goes the general way */
+/* @return the receive of the message, still POSTED; NULL = the message goes the general way */
 static inline struct weft_request *take(struct weft_msg_ep *me, const struct weft_lane_msg *msg)
 {
 	struct weft_tag_worker *tw = me->mw->tag;
 	const struct weft_wire_eager *e = msg->data;
 	struct weft_match_recv *r;
-	struct weft_request *req;
 
 	/* A message that the peer must not send yet is refused by the general way. */
 	if (msg->length < sizeof(*e) || msg->length - sizeof(*e) > WEFT_EAGER_FREE ||
@@ -533,12 +532,10 @@ static inline struct weft_request *take(struct weft_msg_ep *me, const struct wef
 	r = weft_match_take_first(&tw->match, &me->tag->source->match, weft_get64(e->tag));
 	if (!r)
 		return NULL;
-	req = weft_tag_req_of(r);
-	req->flags &= ~WEFT_REQ_POSTED;
 	me->rx_seq.next++;
 	me->rx_small++;
 	me->rx_small_allowed++;
-	return req;
+	return weft_tag_req_of(r);
 }
 
 /* The receive is of the kind that complete_plain() completes. */
@@ -548,32 +545,49 @@ static inline bool is_plain(const struct weft_request *req, size_t len)
 	       req->status == WEFT_INPROGRESS;
 }
 
-/* weft_recv_matched(), weft_recv_place() and weft_recv_done(), for a plain receive. */
-static inline void complete_plain(struct batch *b, struct weft_request *req, uint64_t tag,
-				  const void *payload, size_t len)
+/* The end of complete_plain() for a request that the user has: the callback may free it. */
+static __attribute__((noinline)) void complete_held(struct batch *b, struct weft_request *req)
 {
 	struct weft_ep *ep = b->ep;
 
-	weft_copy(req->dt.buf, payload, len);
-	b->bytes += (uint32_t)len;
 	req->status = 0;
-	req->flags |= WEFT_REQ_DONE;
-	if (req->flags & WEFT_REQ_HELD) {
-		req->tag = tag;
-		req->length = len;
-		req->source_id = ep->remote_id;
-		req->ep_slot = ep->slot;
-		req->ep_generation = ep->generation;
-	}
-	if (req->cb) {
-		b->c.tag = tag;
-		b->c.length = len;
-		req->flags |= WEFT_REQ_CALLING;
-		req->cb(req->flags & WEFT_REQ_HELD ? req : NULL, &b->c, req->cb_arg);
-		req->flags &= ~WEFT_REQ_CALLING;
-	}
+	req->flags = (req->flags & ~WEFT_REQ_POSTED) | WEFT_REQ_DONE;
+	req->tag = b->c.tag;
+	req->length = b->c.length;
+	req->source_id = ep->remote_id;
+	req->ep_slot = ep->slot;
+	req->ep_generation = ep->generation;
+	if (!req->cb)
+		return;
+	req->flags |= WEFT_REQ_CALLING;
+	req->cb(req, &b->c, req->cb_arg);
+	req->flags &= ~WEFT_REQ_CALLING;
 	if (!(req->flags & WEFT_REQ_HELD))
 		weft_request_give_back(req);
+}
+
+/*
+ * weft_recv_matched(), weft_recv_place() and weft_recv_done(), for a plain receive. A request that
+ * the user does not have is free before its callback runs: the callback often posts the next one.
+ */
+static inline void complete_plain(struct batch *b, struct weft_request *req, uint64_t tag,
+				  const void *payload, size_t len)
+{
+	weft_complete_cb cb = req->cb;
+	void *arg = req->cb_arg;
+
+	weft_copy(req->dt.buf, payload, len);
+	b->bytes += (uint32_t)len;
+	b->c.tag = tag;
+	b->c.length = len;
+	if (__builtin_expect(req->flags & WEFT_REQ_HELD, 0)) {
+		complete_held(b, req);
+		return;
+	}
+	req->flags = WEFT_REQ_DONE;
+	weft_request_give_back(req);
+	if (cb)
+		cb(NULL, &b->c, arg);
 }
 
 /* The counters of messages received by complete_plain(). */
@@ -596,6 +610,7 @@ static inline bool goes_on(const struct batch *b, unsigned int lane)
 static void complete_other(struct batch *b, unsigned int lane, struct weft_request *req,
 			   uint64_t tag, const void *payload, size_t len)
 {
+	req->flags &= ~WEFT_REQ_POSTED;
 	b->me->mw->count.expected++;
 	b->ep->lane_info[lane].rx_msgs++;
 	b->ep->lane_info[lane].rx_bytes += len;

@@ -400,6 +400,49 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 	return rc;
 }
 
+/* Do the parameters contain nothing but a callback? */
+static inline bool is_plain(const struct weft_op_params *params)
+{
+	return !params || (params->size >= sizeof(*params) && !params->flags &&
+			   !params->datatype && !params->channel);
+}
+
+/*
+ * The result of recv_any() in the most common case: an exact receive of contiguous bytes from any
+ * source, and no message waits.
+ */
+static inline int recv_plain(struct weft_msg_worker *mw, void *buffer, size_t count, uint64_t tag,
+			     const struct weft_op_params *params, struct weft_request **out)
+{
+	struct weft_match *match = &mw->tag->match;
+	struct weft_request *req =
+		weft_request_alloc(mw, &weft_tag_recv_ops, NULL, out != NULL);
+	struct weft_tag_recv *recv;
+
+	if (!likely(req))
+		return -ENOMEM;
+	if (params) {
+		req->cb = params->cb;
+		req->cb_arg = params->cb_arg;
+	}
+	req->dt.buf = buffer;
+	req->dt.length = count;
+	req->flags |= WEFT_REQ_POSTED;
+	recv = weft_tag_recv_of(req);
+	recv->named = NULL;
+	recv->match.tag = tag;
+	recv->match.mask = UINT64_MAX;
+	recv->match.source = NULL;
+	recv->match.channel = 0;
+	recv->match.from = 0;
+	weft_match_post_exact(match, &recv->match, tag);
+	if (!likely(!weft_match_overloaded(match)))
+		weft_tag_match_grow(mw->tag);
+	if (out)
+		*out = req;
+	return WEFT_INPROGRESS;
+}
+
 int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buffer, size_t count,
 		  uint64_t tag, uint64_t mask, const struct weft_op_params *params,
 		  struct weft_request **req)
@@ -409,7 +452,11 @@ int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buff
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_tag_recv");
 	weft_worker_lock(worker);
-	rc = recv_any(worker, source, buffer, count, tag, mask, params, req);
+	if (likely(!source && mask == UINT64_MAX && (buffer || !count) && is_plain(params) &&
+		   worker->msg->tag->match.num_msgs == 0))
+		rc = recv_plain(worker->msg, buffer, count, tag, params, req);
+	else
+		rc = recv_any(worker, source, buffer, count, tag, mask, params, req);
 	weft_worker_unlock(worker);
 	return rc;
 }

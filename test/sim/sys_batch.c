@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Short messages that share a frame are received in one call. Each has the outcome that it has
- * alone, whatever the messages before it and the callbacks of the program do.
+ * Short messages that share a frame, or have one to themselves, are received by a callback for
+ * batches. Each has the outcome that it has by the general way, whatever the messages before it and
+ * the callbacks of the program do.
  */
 
 #include <errno.h>
@@ -72,6 +73,119 @@ static void receives_of_all_kinds(struct sim_case *c)
 	}
 }
 
+/* Two receives for tag @p i, posted in this order: an exact one of any source, and another. */
+static void two_receives(struct scene *s, struct scene_ep *e, const struct scene_ep *back,
+			 uint64_t i)
+{
+	bool wild = i % 4 == 1, exact_first = i % 4 == 2;
+	uint64_t mask = wild ? ~(1ull << 40) : WEFT_TAG_MASK_FULL;
+	struct op *r[2], *w;
+
+	r[!exact_first] = NULL;
+	if (exact_first)
+		r[0] = op_recv(s, 1, 8, i);
+	r[exact_first] = op_recv_mask(s, 1, wild ? NULL : back->ep, 8, i, mask);
+	if (!exact_first)
+		r[1] = op_recv(s, 1, 8, i);
+	for (uint64_t k = 0; k < 2; k++) {
+		assert_false(r[k]->done);
+		w = op_send(e, 2 * i + k, 8, i);
+		op_expect(w, SIM_S, 0);
+		op_expect(r[k], SIM_S, 0);
+		op_holds(r[k], 2 * i + k, 8);
+		scene_run(s, SIM_MS);
+	}
+}
+
+/* Expected, unexpected, or too long for the buffer. */
+static void one_receive(struct scene *s, struct scene_ep *e, const struct scene_ep *back,
+			uint64_t i)
+{
+	struct op *r = NULL, *w;
+
+	if (i % 3 > 0)
+		r = op_recv(s, 1, i % 3 == 1 ? 4 : 8, i);
+	w = op_send(e, i, 8, i);
+	scene_run(s, SIM_MS);
+	if (!r)
+		r = op_recv(s, 1, 8, i);
+	op_expect(w, SIM_S, 0);
+	op_expect(r, SIM_S, i % 3 == 1 ? -EMSGSIZE : 0);
+	if (i % 3 != 1)
+		op_holds(r, i, 8);
+	assert_int_equal(r->c.tag, i);
+	assert_int_equal(r->c.length, 8);
+	assert_ptr_equal(r->c.ep, back->ep);
+}
+
+/* A message that has its frame to itself has the same outcomes. */
+static void alone_in_its_frame(struct sim_case *c)
+{
+	struct scene_ep *e, *back;
+	struct scene *s = two_hosts(c, &e, &back);
+	struct op *w, *far;
+	uint64_t frames = sim_node_counter(s->node[1], "rx.frames");
+
+	for (uint64_t i = 0; i < NUM; i++)
+		one_receive(s, e, back, i);
+	for (uint64_t i = NUM; i < 2 * NUM; i++)
+		two_receives(s, e, back, i);
+	/* The same beside a receive with a wildcard that no message has matched. */
+	far = op_recv_mask(s, 1, NULL, 8, 1 << 20, 1 << 20);
+	for (uint64_t i = 2 * NUM; i < 3 * NUM; i++) {
+		one_receive(s, e, back, i);
+		two_receives(s, e, back, i);
+	}
+	assert_true(sim_node_counter(s->node[1], "rx.frames") - frames >= 6 * NUM);
+	w = op_send(e, 7, 8, 1 << 20);
+	op_expect(w, SIM_S, 0);
+	op_expect(far, SIM_S, 0);
+	op_holds(far, 7, 8);
+}
+
+struct poster {
+	struct weft_worker *worker;
+	uint64_t buf;
+	unsigned int calls;
+};
+
+static void post_next(struct weft_request *req, const struct weft_completion *cpl, void *arg)
+{
+	struct poster *p = arg;
+	struct weft_op_params params =
+		WEFT_INIT(struct weft_op_params, .cb = post_next, .cb_arg = p);
+
+	assert_null(req);
+	assert_int_equal(cpl->status, 0);
+	assert_int_equal(cpl->tag, p->calls);
+	assert_int_equal(cpl->length, 8);
+	assert_int_equal(pattern_check(p->calls, 0, &p->buf, 8), 8);
+	if (++p->calls < NUM)
+		assert_int_equal(weft_tag_recv(p->worker, NULL, &p->buf, 8, p->calls,
+					       WEFT_TAG_MASK_FULL, &params, NULL),
+				 WEFT_INPROGRESS);
+}
+
+/* The callback of each receive posts the next one, in the memory of its request. */
+static void callbacks_post_the_next(struct sim_case *c)
+{
+	struct scene_ep *e, *back;
+	struct scene *s = two_hosts(c, &e, &back);
+	struct poster p = {.worker = scene_worker(s, 1)};
+	struct weft_op_params params =
+		WEFT_INIT(struct weft_op_params, .cb = post_next, .cb_arg = &p);
+	struct op *w[NUM];
+
+	assert_int_equal(weft_tag_recv(p.worker, NULL, &p.buf, 8, 0, WEFT_TAG_MASK_FULL, &params,
+				       NULL),
+			 WEFT_INPROGRESS);
+	send_all(e, w);
+	scene_run(s, 50 * SIM_MS);
+	assert_int_equal(p.calls, NUM);
+	for (uint64_t i = 0; i < NUM; i++)
+		op_expect(w[i], SIM_S, 0);
+}
+
 static void wildcards_take_the_first(struct sim_case *c)
 {
 	struct scene_ep *e, *back;
@@ -137,6 +251,8 @@ static void a_callback_closes_the_endpoint(struct sim_case *c)
 
 static struct sim_case cases[] = {
 	SIM_CASE(receives_of_all_kinds),
+	SIM_CASE(alone_in_its_frame),
+	SIM_CASE(callbacks_post_the_next),
 	SIM_CASE(wildcards_take_the_first),
 	SIM_CASE(a_callback_closes_the_endpoint),
 };

@@ -181,6 +181,21 @@ static inline bool begins_batch(const struct raw_iface *iface, const struct weft
 	       v->body_len > sizeof(*msg) + weft_get16(msg->length) && iface->recv_batch;
 }
 
+/* A message of the batch's kind that has its frame to itself. @return false: it was left */
+static inline bool deliver_alone(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	const struct weft_frame_msg *msg = (const struct weft_frame_msg *)v->body;
+	const struct weft_lane_msg alone = {msg + 1, v->body_len - sizeof(*msg)};
+	struct raw_iface *iface = c->iface;
+
+	if (!iface->recv_batch || v->body_len <= sizeof(*msg) || msg->am_id != iface->batch_id ||
+	    weft_get16(msg->length) != alone.length ||
+	    iface->recv_batch(&c->base, &alone, 1) == 0)
+		return false;
+	raw_count(iface, RAW_RX_MESSAGES);
+	return true;
+}
+
 /* Buffers of the frame that a callback has released. */
 static inline void take_back(struct raw_iface *iface, struct rte_mbuf *desc)
 {
@@ -205,6 +220,8 @@ static inline void deliver_messages(struct raw_conn *c, const struct weft_frame_
 		deliver_pieces(c, v, desc);
 		return;
 	}
+	if (likely(deliver_alone(c, v)))
+		return;
 	iface->in_hand = desc;
 	if (begins_batch(iface, v))
 		deliver_batches(c, v, &off);
