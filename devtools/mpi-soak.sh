@@ -129,7 +129,7 @@ fab_pairs=(
 	"fi_rdm" "fi_rdm_atomic -o all -I 10" "fi_rdm_cntr_pingpong -I 50 -v"
 	"fi_rdm_multi_client -C 5 -I 3" "fi_rdm_pingpong -I 50 -v" "fi_rdm_tagged_bw -I 20 -v"
 	"fi_rdm_tagged_bw -I 20 -v -U" "fi_rdm_tagged_peek" "fi_rdm_tagged_pingpong -I 50 -v"
-	"fi_recv_cancel -V" "fi_resmgmt_test" "fi_rma_bw -o write -I 20 -v"
+	"fi_rdm_rma_event" "fi_recv_cancel -V" "fi_resmgmt_test" "fi_rma_bw -o write -I 20 -v"
 	"fi_rma_bw -o read -I 20" "fi_rma_bw -o writedata -I 20" "fi_unexpected_msg -I 10"
 	"fi_unmap_mem"
 )

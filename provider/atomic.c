@@ -203,6 +203,8 @@ static void part_ended(struct wfi_op *op, int status)
 		return;
 	free(op->copy);
 	op->copy = NULL;
+	if (op->counts != 0 && op->status >= 0)
+		wfi_rma_executed(op);
 	wfi_op_sent(op, op->status);
 }
 
@@ -211,14 +213,15 @@ static void ended_cb(struct weft_request *req, const struct weft_completion *c, 
 	part_ended(arg, c->status);
 }
 
-static uint32_t op_flags(const struct post *p)
+static uint32_t op_flags(const struct wfi_op *op, const struct post *p)
 {
 	uint32_t flags = 0;
 
 	if (p->call.flags & FI_MORE)
 		flags |= WEFT_OP_F_MORE;
 	/* An operation with a result has been executed when the result comes. */
-	if (p->form == BASE && p->call.flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE))
+	if (p->form == BASE &&
+	    (p->call.flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE) || op->counts != 0))
 		flags |= WEFT_OP_F_DELIVERED;
 	return flags;
 }
@@ -232,7 +235,7 @@ static int start(struct wfi_op *op, const struct post *p, size_t total, struct w
 	struct cursor operands = {p->iov, 0}, compares = {p->comparev, 0},
 		      results = {p->resultv, 0};
 	struct weft_op_params params = {
-		.size = sizeof(params), .flags = op_flags(p), .cb = ended_cb, .cb_arg = op};
+		.size = sizeof(params), .flags = op_flags(op, p), .cb = ended_cb, .cb_arg = op};
 	struct weft_atomic_params a = WEFT_INIT(struct weft_atomic_params, .op = ops[p->op].op,
 						.type = types[p->datatype].type);
 	size_t width = types[p->datatype].width, n;
@@ -261,6 +264,14 @@ static int start(struct wfi_op *op, const struct post *p, size_t total, struct w
 	return 0;
 }
 
+/* FI_RMA_EVENT. */
+static unsigned int counts(const struct post *p)
+{
+	if (p->op == FI_ATOMIC_READ)
+		return WFI_COUNT_READ;
+	return WFI_COUNT_REGION | (p->form == BASE ? WFI_COUNT_WRITE : WFI_COUNT_READ);
+}
+
 /* Locked. */
 static int try(struct wfi_ep *ep, struct post *p, size_t total)
 {
@@ -280,6 +291,9 @@ static int try(struct wfi_ep *ep, struct post *p, size_t total)
 		return -FI_EAGAIN;
 	op->copy = NULL;
 	op->status = 0;
+	op->counts = ep->events ? counts(p) : 0;
+	op->target = p->call.addr;
+	op->key = p->call.key;
 	rc = p->call.flags & FI_INJECT ? inject(op, p, total, copies) : 0;
 	if (rc == 0)
 		rc = start(op, p, total, to, rkey);

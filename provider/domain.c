@@ -5,10 +5,69 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "provider/completion.h"
 #include "provider/process.h"
 
 /* The time, in ms, for which closing makes progress for operations that still use the memory. */
 #define CLOSE_MS 1000
+
+/* Regions with a counter; few, so that a search of all of them is short. */
+static LIST_HEAD(, wfi_mr) counted = LIST_HEAD_INITIALIZER(counted);
+
+void wfi_mr_written(uint64_t key)
+{
+	struct wfi_mr *mr;
+
+	LIST_FOREACH(mr, &counted, counted) {
+		if (mr->mr.key == key)
+			wfi_cntr_count(mr->writes, false);
+	}
+}
+
+static int bind_cntr(struct wfi_mr *mr, struct wfi_cntr *cntr)
+{
+	int rc = -FI_EINVAL;
+
+	wfi_lock();
+	if (!mr->writes && cntr->domain == mr->domain) {
+		mr->writes = cntr;
+		cntr->refs++;
+		LIST_INSERT_HEAD(&counted, mr, counted);
+		rc = 0;
+	}
+	wfi_unlock();
+	return rc;
+}
+
+static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	if (bfid->fclass != FI_CLASS_CNTR)
+		return -FI_EINVAL;
+	if (flags != FI_REMOTE_WRITE)
+		return -FI_EBADFLAGS;
+	return bind_cntr(container_of(fid, struct wfi_mr, mr.fid),
+			 container_of(bfid, struct wfi_cntr, cntr.fid));
+}
+
+/* A region is usable from its registration on, whatever is bound to it later. */
+static int mr_control(struct fid *fid, int command, void *arg)
+{
+	return command == FI_ENABLE ? 0 : -FI_ENOSYS;
+}
+
+void wfi_mrs_forked(void)
+{
+	LIST_INIT(&counted);
+}
+
+static void mr_unbind(struct wfi_mr *mr)
+{
+	if (!mr->writes)
+		return;
+	LIST_REMOVE(mr, counted);
+	mr->writes->refs--;
+	mr->writes = NULL;
+}
 
 static int mr_close(struct fid *fid)
 {
@@ -26,8 +85,10 @@ static int mr_close(struct fid *fid)
 		weft_worker_progress(wfi.worker);
 		wfi_yield();
 	}
-	if (rc == 0)
+	if (rc == 0) {
+		mr_unbind(mr);
 		mr->domain->refs--;
+	}
 	wfi_unlock();
 	if (rc == 0)
 		free(mr);
@@ -37,8 +98,8 @@ static int mr_close(struct fid *fid)
 static struct fi_ops mr_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = mr_close,
-	.bind = wfi_no_bind,
-	.control = wfi_no_control,
+	.bind = mr_bind,
+	.control = mr_control,
 	.ops_open = wfi_no_ops_open,
 };
 
@@ -50,7 +111,7 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 	struct wfi_mr *mr;
 	int rc;
 
-	if (fid->fclass != FI_CLASS_DOMAIN || flags != 0)
+	if (fid->fclass != FI_CLASS_DOMAIN || flags & ~(uint64_t)FI_RMA_EVENT)
 		return fid->fclass != FI_CLASS_DOMAIN ? -FI_EINVAL : -FI_EBADFLAGS;
 	if (attr->iface != FI_HMEM_SYSTEM) {
 		FI_WARN(&wfi_provider, FI_LOG_MR,

@@ -7,6 +7,7 @@
 #define WFI_DOMAIN_H
 
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "provider/process.h"
 #include "provider/provider.h"
@@ -14,6 +15,7 @@
 
 /* ------------------------------------------------------------------ memory regions */
 
+struct wfi_cntr;
 struct wfi_domain;
 
 /** A memory region. The descriptor for sends and receives is the region itself. */
@@ -21,6 +23,8 @@ struct wfi_mr {
 	struct fid_mr mr;
 	struct wfi_domain *domain;
 	struct weft_mem *mem;
+	struct wfi_cntr *writes; /**< FI_RMA_EVENT: peers' writes and atomics; NULL: not counted */
+	LIST_ENTRY(wfi_mr) counted;
 };
 
 /** The registration of a descriptor; NULL for none. */
@@ -30,6 +34,12 @@ static inline struct weft_mem *wfi_mr_mem(void *desc)
 }
 
 extern struct fi_ops_mr wfi_mr_ops;
+
+/** A peer has changed the region of this key: count it, if the region has a counter. Locked. */
+void wfi_mr_written(uint64_t key);
+
+/** In a child of fork(): there are no regions. */
+void wfi_mrs_forked(void);
 
 /* ------------------------------------------------------------------ domains */
 

@@ -57,13 +57,15 @@ static int bind_cntr(struct wfi_ep *ep, struct wfi_cntr *cntr, uint64_t flags)
 		{FI_RECV, &ep->receives},
 		{FI_READ, &ep->reads},
 		{FI_WRITE, &ep->writes},
+		{FI_REMOTE_READ, &ep->remote_reads},
+		{FI_REMOTE_WRITE, &ep->remote_writes},
 	};
 	const size_t n = sizeof(kinds) / sizeof(kinds[0]);
 
-	/* Operations of peers on local memory are not counted. */
-	if (flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE) || flags == 0)
+	if (flags & ~(FI_SEND | FI_RECV | WFI_CAPS_RMA) || flags == 0)
 		return -FI_ENOSYS;
-	if (cntr->domain != ep->domain)
+	if (cntr->domain != ep->domain ||
+	    (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) && !ep->events))
 		return -FI_EINVAL;
 	for (size_t i = 0; i < n; i++)
 		if (flags & kinds[i].flag && *kinds[i].place)
@@ -113,7 +115,8 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 static void unbind(struct wfi_ep *ep)
 {
-	struct wfi_cntr *cntrs[] = {ep->sends, ep->receives, ep->reads, ep->writes};
+	struct wfi_cntr *cntrs[] = {ep->sends,  ep->receives,     ep->reads,
+				    ep->writes, ep->remote_reads, ep->remote_writes};
 
 	for (size_t i = 0; i < sizeof(cntrs) / sizeof(cntrs[0]); i++)
 		if (cntrs[i])
@@ -145,10 +148,13 @@ static int ep_enable(struct wfi_ep *ep)
 	if (rc < 0)
 		return rc;
 	rc = wfi_worker_get();
+	if (rc == 0) {
+		rc = wfi_rma_listen(ep);
+		if (rc < 0)
+			wfi_worker_put();
+	}
 	if (rc < 0)
 		wfi_ep_number_put(ep);
-	else
-		weft_worker_set_put_handler(wfi.worker, wfi_rma_notified, NULL);
 	ep->enabled = rc == 0;
 	return rc;
 }
@@ -385,6 +391,7 @@ int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ep->caps = info->caps;
 	ep->directed = info->caps & FI_DIRECTED_RECV;
 	ep->source = info->caps & FI_SOURCE;
+	ep->events = info->caps & FI_RMA_EVENT;
 	ep->ordered = info->tx_attr && info->tx_attr->msg_order & WFI_ORDER_FENCED;
 	ep->inject_size = info->tx_attr && info->tx_attr->inject_size > WFI_INJECT_SIZE
 				  ? info->tx_attr->inject_size

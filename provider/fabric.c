@@ -39,6 +39,7 @@ static void in_child(void)
 	wfi_wait_forked();
 	wfi_peers_forked();
 	wfi_ops_forked();
+	wfi_mrs_forked();
 }
 
 static void watch(void)

@@ -176,6 +176,8 @@ static const char *caps_lack(uint64_t caps)
 	/* A fenced operation comes after earlier messages, too, which fences here do not order. */
 	if (caps & FI_FENCE && caps & (FI_MSG | FI_TAGGED))
 		return "FI_FENCE together with FI_MSG or FI_TAGGED";
+	if (caps & FI_RMA_EVENT && !(caps & WFI_CAPS_MEMORY))
+		return "FI_RMA_EVENT without FI_RMA or FI_ATOMIC";
 	return NULL;
 }
 
@@ -218,7 +220,7 @@ static uint64_t caps_for(const struct fi_info *hints)
 	if (caps & FI_FENCE)
 		primary &= WFI_CAPS_MEMORY;
 	if (caps == 0)
-		caps = WFI_CAPS_FREE | (WFI_CAPS_REQUESTED & ~(uint64_t)FI_FENCE);
+		caps = WFI_CAPS_FREE | (WFI_CAPS_REQUESTED & ~(uint64_t)(FI_FENCE | FI_RMA_EVENT));
 	if (!(caps & WFI_CAPS_PRIMARY))
 		caps |= primary;
 	if (caps & (FI_MSG | FI_TAGGED) && !(caps & (FI_SEND | FI_RECV)))
@@ -231,8 +233,9 @@ static uint64_t caps_for(const struct fi_info *hints)
 static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *requested, uint64_t caps,
 		    uint64_t orders)
 {
-	a->caps = caps & ~(uint64_t)(FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
-				     FI_REMOTE_READ | FI_REMOTE_WRITE | WFI_CAPS_DOMAIN);
+	a->caps = caps &
+		  ~(uint64_t)(FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
+			      FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | WFI_CAPS_DOMAIN);
 	/*
 	 * A completed send no longer uses its buffer. Whether the peer has the message is not
 	 * known, unless an operation requests that by its flags.

@@ -23,7 +23,7 @@
  * These cost something, or change the meaning of calls: only applications that request them get
  * them.
  */
-#define WFI_CAPS_REQUESTED (FI_SOURCE | FI_DIRECTED_RECV | FI_FENCE)
+#define WFI_CAPS_REQUESTED (FI_SOURCE | FI_DIRECTED_RECV | FI_FENCE | FI_RMA_EVENT)
 #define WFI_CAPS (WFI_CAPS_PRIMARY | WFI_CAPS_DIRECTION | WFI_CAPS_FREE | WFI_CAPS_REQUESTED)
 
 #define WFI_TX_OP_FLAGS                                                          \

@@ -35,12 +35,13 @@ struct wfi_ep {
 	struct wfi_av *av;
 	struct wfi_eq *eq;
 	struct wfi_half tx, rx;
-	struct wfi_cntr *sends, *receives, *reads, *writes;
+	struct wfi_cntr *sends, *receives, *reads, *writes, *remote_reads, *remote_writes;
 	uint64_t caps;
 	uint16_t number;
 	bool enabled;
 	bool directed; /**< FI_DIRECTED_RECV */
 	bool source;   /**< FI_SOURCE */
+	bool events;   /**< FI_RMA_EVENT: targets count its reads, writes and atomics */
 	bool ordered;  /**< a fence before each read, write and atomic (WFI_ORDER_FENCED) */
 	size_t inject_size;
 	size_t min_multi_recv;
@@ -89,6 +90,10 @@ struct wfi_op {
 	unsigned int parts; /* parts not ended */
 	int status;         /* the first error; of a receive: the reason of wfi_ops_end() */
 	void *copy;         /* copy of the operands; NULL: none */
+	/** FI_RMA_EVENT, reads and atomics: what the target counts (rma.h); 0: nothing */
+	unsigned int counts;
+	fi_addr_t target;
+	uint64_t key;
 	STAILQ_ENTRY(wfi_op) waiting;
 	struct wfi_op *next;
 	struct iovec iov[WFI_IOV_MAX]; /**< Weft reads it until the operation has ended */

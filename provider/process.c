@@ -38,7 +38,9 @@ void wfi_yield(void)
 
 /* ------------------------------------------------------------------ the context */
 
-#define FEATURES (WEFT_FEATURE_TAG | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64)
+#define FEATURES                                                                      \
+	(WEFT_FEATURE_TAG | WEFT_FEATURE_AM | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | \
+	 WEFT_FEATURE_AMO64)
 
 int wfi_process_get(void)
 {

@@ -2,6 +2,8 @@
 
 #include "provider/rma.h"
 
+#include <string.h>
+
 #include "provider/info.h"
 #include "provider/message.h"
 #include "provider/op.h"
@@ -11,16 +13,58 @@
 #define READ_FLAGS (WFI_TX_OP_FLAGS | FI_FENCE | FI_MORE)
 #define WRITE_FLAGS (READ_FLAGS | FI_REMOTE_CQ_DATA)
 
+/* The id of active messages: a read or an atomic has been executed. */
+#define AM_EXECUTED 0
+
+void wfi_rma_executed(const struct wfi_op *op)
+{
+	const struct weft_am_send_params am =
+		WEFT_INIT(struct weft_am_send_params, .id = AM_EXECUTED, .header = &op->key,
+			  .header_length = sizeof(op->key));
+	struct weft_op_params params =
+		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_IMM, .imm = op->counts);
+	const struct wfi_av_entry *e = op->ep ? wfi_av_entry(op->ep->av, op->target) : NULL;
+	int rc;
+
+	if (!e)
+		return; /* it has been removed, or the endpoint closed */
+	rc = wfi_peer_connect(e->peer);
+	if (rc == 0) {
+		params.channel = wfi_channel(e->number, FI_RMA);
+		rc = weft_am_send(e->peer->ep, &am, NULL, 0, &params, NULL);
+	}
+	if (rc < 0)
+		FI_WARN(&wfi_provider, FI_LOG_EP_DATA, "an operation is not counted: %s\n",
+			fi_strerror(-wfi_post_result(rc)));
+}
+
+static void read_cb(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	if (c->status >= 0)
+		wfi_rma_executed(arg);
+	wfi_op_sent(arg, c->status);
+}
+
+/*
+ * The channel that a write comes from is that of the endpoint's tagged messages. The endpoint's
+ * other channel means that the write is only counted: it has no data for the application.
+ */
+static bool is_only_counted(uint16_t source_channel)
+{
+	return source_channel == wfi_channel(source_channel / 2, FI_MSG);
+}
+
 static int start(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_post *p, struct weft_ep *to,
 		 struct weft_rkey *rkey)
 {
+	bool counted = ep->events && p->kind == FI_WRITE && !(p->flags & FI_REMOTE_CQ_DATA);
 	struct weft_op_params params = {
 		.size = sizeof(params),
-		.flags = wfi_post_flags(p),
-		.imm = p->data,
+		.flags = wfi_post_flags(p) | (counted ? WEFT_OP_F_IMM : 0),
+		.imm = counted ? 0 : p->data,
 		.channel = wfi_channel(wfi_av_entry(ep->av, p->addr)->number, FI_RMA),
-		.source_channel = wfi_channel(ep->number, FI_RMA),
-		.cb = wfi_sent_cb,
+		.source_channel = wfi_channel(ep->number, counted ? FI_MSG : FI_RMA),
+		.cb = ep->events && p->kind == FI_READ ? read_cb : wfi_sent_cb,
 		.cb_arg = op,
 	};
 	size_t count;
@@ -64,7 +108,13 @@ static int try(struct wfi_ep *ep, const struct wfi_post *p)
 			 p->kind == FI_READ ? ep->reads : ep->writes);
 	if (!op)
 		return -FI_EAGAIN;
-	return wfi_post_started(op, start(ep, op, p, to, rkey));
+	op->counts = ep->events && p->kind == FI_READ ? WFI_COUNT_READ : 0;
+	op->target = p->addr;
+	op->key = p->key;
+	rc = start(ep, op, p, to, rkey);
+	if (rc == 0 && op->counts != 0)
+		wfi_rma_executed(op);
+	return wfi_post_started(op, rc);
 }
 
 static ssize_t post(struct fid_ep *fid, const struct wfi_post *p)
@@ -83,13 +133,39 @@ static ssize_t post(struct fid_ep *fid, const struct wfi_post *p)
 	return rc;
 }
 
-/* ------------------------------------------------------------------ peers' writes */
+/* ------------------------------------------------------------------ peers' operations */
 
-void wfi_rma_notified(struct weft_worker *worker, const struct weft_put_event *event, void *arg)
+static void count(uint16_t channel, uint64_t key, uint64_t what)
+{
+	struct wfi_ep *ep = wfi_ep_find(channel / 2);
+
+	if (what & WFI_COUNT_REGION)
+		wfi_mr_written(key);
+	if (what & WFI_COUNT_READ && ep && ep->remote_reads)
+		wfi_cntr_count(ep->remote_reads, false);
+	if (what & WFI_COUNT_WRITE && ep && ep->remote_writes)
+		wfi_cntr_count(ep->remote_writes, false);
+}
+
+static int executed(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg)
+{
+	uint64_t key;
+
+	if (msg->header_length == sizeof(key)) {
+		memcpy(&key, msg->header, sizeof(key));
+		count(msg->channel, key, msg->imm);
+	}
+	return 0;
+}
+
+static void written(struct weft_worker *worker, const struct weft_put_event *event, void *arg)
 {
 	struct wfi_ep *ep = wfi_ep_find(event->channel / 2);
 	struct wfi_completion *c;
 
+	count(event->channel, event->key, WFI_COUNT_REGION | WFI_COUNT_WRITE);
+	if (is_only_counted(event->source_channel))
+		return;
 	if (!ep || !ep->rx.cq || !(ep->caps & FI_RMA))
 		return; /* the endpoint has been closed, or does not request events */
 	/* No operation was posted that could have reserved an entry. */
@@ -106,6 +182,16 @@ void wfi_rma_notified(struct weft_worker *worker, const struct weft_put_event *e
 	};
 	if (ep->source)
 		c->source = wfi_av_find(ep->av, event->source_id, event->source_channel / 2);
+}
+
+int wfi_rma_listen(const struct wfi_ep *ep)
+{
+	int rc = 0;
+
+	weft_worker_set_put_handler(wfi.worker, written, NULL);
+	if (ep->events)
+		rc = weft_worker_set_am_handler(wfi.worker, AM_EXECUTED, executed, NULL, 0);
+	return rc < 0 ? -wfi_errno(rc) : 0;
 }
 
 /* ------------------------------------------------------------------ libfabric's calls */

@@ -14,8 +14,20 @@
 
 extern struct fi_ops_rma wfi_rma_ops;
 
-/** Callback of Weft: a peer has written, with immediate data. */
-void wfi_rma_notified(struct weft_worker *worker, const struct weft_put_event *event, void *arg);
+/*
+ * FI_RMA_EVENT: targets count the operations of such an endpoint. Each write notifies its target,
+ * which gets the notification when it has all bytes. Reads and atomics cannot: when they have been
+ * executed, an active message follows.
+ */
+#define WFI_COUNT_REGION 1u /**< the region's counter: its memory has been changed */
+#define WFI_COUNT_READ 2u   /**< the endpoint's counter for FI_REMOTE_READ */
+#define WFI_COUNT_WRITE 4u  /**< and for FI_REMOTE_WRITE */
+
+/** Let the target count a read or an atomic, which has succeeded. Locked. */
+void wfi_rma_executed(const struct wfi_op *op);
+
+/** The endpoint is enabled: get events of peers' operations. @return 0 or a negative error */
+int wfi_rma_listen(const struct wfi_ep *ep);
 
 /**
  * Get the connection and the key for an operation on @p addr's memory; with FI_FENCE, set a fence

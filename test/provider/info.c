@@ -127,7 +127,7 @@ static const uint64_t unfit_caps[] = {
 	FI_TAGGED | FI_HMEM,
 	FI_TAGGED | 1ull << 48, /* FI_VARIABLE_MSG; in 2.x it has no bit */
 	FI_TAGGED | FI_TRIGGER,
-	FI_TAGGED | FI_RMA_EVENT,
+	FI_TAGGED | FI_RMA_EVENT, /* there is nothing to count */
 	FI_TAGGED | FI_NAMED_RX_CTX,
 	FI_TAGGED | FI_RMA_PMEM,
 	UINT64_MAX,

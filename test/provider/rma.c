@@ -271,13 +271,142 @@ static void with_data(void **state)
 	world_close(&w);
 }
 
+/* ------------------------------------------------------------------ FI_RMA_EVENT */
+
+/* A region with a counter of its own. */
+struct counted {
+	struct world_region r;
+	struct fid_cntr *cntr;
+};
+
+static void counted_open(struct world *w, struct counted *c)
+{
+	world_region_open(w, &c->r, ROOM, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	CHECK(fi_cntr_open(w->domain, NULL, &c->cntr, NULL));
+	assert_int_equal(fi_mr_bind(c->r.mr, &c->cntr->fid, FI_REMOTE_READ), -FI_EBADFLAGS);
+	CHECK(fi_mr_bind(c->r.mr, &c->cntr->fid, FI_REMOTE_WRITE));
+	assert_int_equal(fi_mr_bind(c->r.mr, &c->cntr->fid, FI_REMOTE_WRITE), -FI_EINVAL);
+	CHECK(fi_mr_enable(c->r.mr));
+	assert_int_equal(fi_close(&c->cntr->fid), -FI_EBUSY);
+	world_barrier();
+}
+
+static void counted_close(struct world *w, struct counted *c)
+{
+	world_region_close(w, &c->r);
+	CHECK(fi_close(&c->cntr->fid));
+}
+
+/* Each write is counted once, when all its bytes are there: at its region and at its endpoint. */
+static void counted_writes(void **state)
+{
+	static const size_t lengths[] = {0, 1, 8, 4000, 70000, ROOM};
+	struct counted a, b;
+	struct world w;
+
+	world_open(&w, &(struct world_params){.caps = FI_RMA | FI_RMA_EVENT});
+	counted_open(&w, &a);
+	counted_open(&w, &b);
+	for (unsigned int i = 0; i < 6; i++) {
+		if (w.me == 0) {
+			world_fill(a.r.local, lengths[i], i);
+			CHECK(fi_write(w.ep, a.r.local, lengths[i], NULL, w.peer, 0, a.r.key, &a));
+			world_next(&w, NULL);
+		} else {
+			CHECK(fi_cntr_wait(a.cntr, i + 1, 20000));
+			world_compare(a.r.memory, lengths[i], i);
+		}
+		world_barrier_progress(&w);
+	}
+	if (w.me == 0) {
+		CHECK(fi_inject_write(w.ep, "abcd", 4, w.peer, 0, b.r.key));
+		CHECK(fi_writedata(w.ep, a.r.local, 100, NULL, 7, w.peer, 0, b.r.key, &a));
+		world_next(&w, NULL);
+		for (unsigned int i = 0; i < 3; i++) {
+			CHECK(fi_read(w.ep, a.r.local, lengths[2 * i], NULL, w.peer, 0, b.r.key,
+				      &a));
+			world_next(&w, NULL);
+		}
+		/* It changes no memory. */
+		write_fails(&w, &b.r, ROOM, b.r.key);
+		world_barrier();
+	} else {
+		/* The only event with a completion. */
+		assert_int_equal(world_next(&w, NULL).data, 7);
+		CHECK(fi_cntr_wait(b.cntr, 2, 20000));
+		CHECK(fi_cntr_wait(w.written, 8, 20000));
+		CHECK(fi_cntr_wait(w.read, 3, 20000));
+		world_barrier_progress(&w);
+		assert_int_equal(fi_cntr_read(w.read), 3);
+		assert_int_equal(fi_cntr_read(a.cntr), 6);
+		assert_int_equal(fi_cntr_read(b.cntr), 2);
+		assert_int_equal(fi_cntr_read(w.written), 8);
+		assert_int_equal(fi_cntr_readerr(b.cntr), 0);
+	}
+	counted_close(&w, &b);
+	counted_close(&w, &a);
+	world_close(&w);
+}
+
+static void atomics_of(struct world *w, uint64_t key)
+{
+	uint64_t one = 1, old = 0, five = 5;
+	ssize_t rc;
+
+	/* Refused: by the peer if this side does not know the key yet. */
+	rc = fi_atomic(w->ep, &one, 1, NULL, w->peer, ROOM, key, FI_UINT64, FI_SUM, NULL);
+	if (rc == 0)
+		assert_int_equal(world_next_error(w).err, FI_EACCES);
+	else
+		assert_int_equal(rc, -FI_EACCES);
+	CHECK(fi_atomic(w->ep, &one, 1, NULL, w->peer, 0, key, FI_UINT64, FI_SUM, NULL));
+	world_next(w, NULL);
+	CHECK(fi_inject_atomic(w->ep, &one, 1, w->peer, 0, key, FI_UINT64, FI_SUM));
+	CHECK(fi_fetch_atomic(w->ep, &one, 1, NULL, &old, NULL, w->peer, 0, key, FI_UINT64, FI_SUM,
+			      NULL));
+	world_next(w, NULL);
+	CHECK(fi_compare_atomic(w->ep, &five, 1, NULL, &old, NULL, &old, NULL, w->peer, 0, key,
+				FI_UINT64, FI_CSWAP, NULL));
+	world_next(w, NULL);
+	/* It changes no memory. */
+	CHECK(fi_fetch_atomic(w->ep, NULL, 1, NULL, &old, NULL, w->peer, 0, key, FI_UINT64,
+			      FI_ATOMIC_READ, NULL));
+	world_next(w, NULL);
+}
+
+/* Regions count atomics that change memory; endpoints count those with a result as reads. */
+static void counted_atomics(void **state)
+{
+	struct counted a;
+	struct world w;
+
+	world_open(&w, &(struct world_params){.caps = FI_RMA | FI_ATOMIC | FI_RMA_EVENT});
+	counted_open(&w, &a);
+	if (w.me == 0) {
+		atomics_of(&w, a.r.key);
+	} else {
+		CHECK(fi_cntr_wait(a.cntr, 4, 20000));
+		CHECK(fi_cntr_wait(w.written, 2, 20000));
+		CHECK(fi_cntr_wait(w.read, 3, 20000));
+	}
+	world_barrier_progress(&w);
+	if (w.me == 1) {
+		assert_int_equal(fi_cntr_read(w.read), 3);
+		assert_int_equal(fi_cntr_read(a.cntr), 4);
+		assert_int_equal(fi_cntr_read(w.written), 2);
+	}
+	counted_close(&w, &a);
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_size),    cmocka_unit_test(other_forms),
-		cmocka_unit_test(refused),       cmocka_unit_test(with_data),
-		cmocka_unit_test(in_order),      cmocka_unit_test(limits),
-		cmocka_unit_test(device_memory), cmocka_unit_test(vectors),
+		cmocka_unit_test(every_size),     cmocka_unit_test(other_forms),
+		cmocka_unit_test(refused),        cmocka_unit_test(with_data),
+		cmocka_unit_test(in_order),       cmocka_unit_test(limits),
+		cmocka_unit_test(device_memory),  cmocka_unit_test(vectors),
+		cmocka_unit_test(counted_writes), cmocka_unit_test(counted_atomics),
 	};
 
 	world_begin();

@@ -129,6 +129,12 @@ static void open_queues(struct world *w, const struct world_params *world_params
 	};
 	struct fi_cntr_attr cntr_attr = {.wait_obj = world_params->wait_obj};
 
+	if (world_params->caps & FI_RMA_EVENT) {
+		CHECK(fi_cntr_open(w->domain, &cntr_attr, &w->written, NULL));
+		CHECK(fi_cntr_open(w->domain, &cntr_attr, &w->read, NULL));
+		CHECK(fi_ep_bind(w->ep, &w->written->fid, FI_REMOTE_WRITE));
+		CHECK(fi_ep_bind(w->ep, &w->read->fid, FI_REMOTE_READ));
+	}
 	if (world_params->counters) {
 		CHECK(fi_cntr_open(w->domain, &cntr_attr, &w->sent, NULL));
 		CHECK(fi_cntr_open(w->domain, &cntr_attr, &w->received, NULL));
@@ -185,6 +191,10 @@ void world_close(struct world *w)
 	if (w->sent) {
 		CHECK(fi_close(&w->sent->fid));
 		CHECK(fi_close(&w->received->fid));
+	}
+	if (w->written) {
+		CHECK(fi_close(&w->written->fid));
+		CHECK(fi_close(&w->read->fid));
 	}
 	CHECK(fi_close(&w->av->fid));
 	CHECK(fi_close(&w->domain->fid));

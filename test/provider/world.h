@@ -49,6 +49,7 @@ struct world {
 	struct fid_av *av;
 	struct fid_cq *cq;
 	struct fid_cntr *sent, *received;
+	struct fid_cntr *written, *read; /**< FI_RMA_EVENT: by the peer, anywhere */
 	struct fid_ep *ep;
 	fi_addr_t peer, self;
 };
