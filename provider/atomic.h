@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file atomic.h
+ * @file provider/atomic.h
  * Atomics on remote memory: the calls like fi_atomic(), fi_fetch_atomic(), fi_compare_atomic().
  */
 #ifndef WFI_ATOMIC_H

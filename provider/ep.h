@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file ep.h
+ * @file provider/ep.h
  * Endpoints: opening, binding, closing.
  */
 #ifndef WFI_EP_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file eq.h
+ * @file provider/eq.h
  * Event queues. The provider reports events of address vectors; endpoints have none.
  */
 #ifndef WFI_EQ_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file info.h
+ * @file provider/info.h
  * What the provider offers: one place, used by fi_getinfo() and by the checks of calls.
  */
 #ifndef WFI_INFO_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file job.h
+ * @file provider/job.h
  * Properties of the job that the launcher reports in the environment: Open MPI's and PRRTE's
  * mpirun, Hydra, Slurm.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file lock.h
+ * @file provider/lock.h
  * The lock of the process, for Weft's worker and everything in this folder.
  *
  * It is a mutex. But an application with one domain that promises to serialize its calls

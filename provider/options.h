@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file options.h
+ * @file provider/options.h
  * Variables of the provider, FI_WEFT_*, which `fi_info -e` lists; and defaults for Weft's own
  * variables that the user has not set.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file rma.h
+ * @file provider/rma.h
  * Remote memory: the calls like fi_read() and fi_write(). Addresses are offsets into the region,
  * whose key is Weft's 64-bit number.
  */

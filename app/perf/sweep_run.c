@@ -167,8 +167,8 @@ static void print_crossings(const struct sweep_point *pts, unsigned int num)
 			continue;
 		crossings_of(pts, num, from, to, false, measured, sizeof(measured));
 		crossings_of(pts, num, from, to, true, predicted, sizeof(predicted));
-		printf("  %s -> %s: chosen between %" PRIu64 " and %" PRIu64
-		       "; faster measured from %s, predicted from %s\n",
+		printf("  %s -> %s: the choice changes between %" PRIu64 " and %" PRIu64
+		       " bytes; the two cross at %s (measured), %s (predicted)\n",
 		       from, to, pts[i].size, pts[i + 1].size, measured, predicted);
 	}
 }

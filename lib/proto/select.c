@@ -494,7 +494,7 @@ static int fill(struct weft_proto_select *sel, const struct weft_proto_key *key,
 		if (out[i].line < 0) {
 			if (why)
 				snprintf(why, why_len, "no protocol for %zu bytes: %s", from,
-					 c->why[0] ? c->why : "all end below");
+					 c->why[0] ? c->why : "it is too long for all");
 			return nothing(sel, -EHOSTUNREACH);
 		}
 		cand = &c->list[l->list[out[i].line].id];

@@ -85,8 +85,10 @@ enum weft_eal_folder {
 };
 
 /**
- * @param runtime  uid 0: /var/run; else the variable's value or NULL
- * @param[out] own  TMP/weft-UID, created and owned by this user
+ * Find the folder of the EAL's sockets for a user.
+ * @param runtime   for uid 0: /var/run; else the value of the variable, NULL = it is not set
+ * @param tmp       the folder that all users share: /tmp
+ * @param[out] own  with WEFT_EAL_FOLDER_OWN: TMP/weft-UID, which the call creates if necessary
  */
 enum weft_eal_folder weft_eal_folder_find(uid_t uid, const char *runtime, const char *tmp,
 					  char *own, size_t size);

@@ -57,8 +57,8 @@ static inline bool weft_port_halted(struct weft_port *p)
 }
 
 /**
- * Around a check whether the port has ended and the use of the port that follows: the callback of
- * an event does not return in between. One thread at a time may hold the events of a port.
+ * Hold the events of a port, and release them. In between the callback of an event does not return,
+ * so a port whose end is not reported yet can be used. One thread at a time holds the events.
  */
 void weft_port_events_hold(uint16_t id);
 void weft_port_events_release(uint16_t id);
