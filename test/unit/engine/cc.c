@@ -94,6 +94,9 @@ static void fixed_stays_whatever_happens(void **state)
 		assert_int_equal(cc.limit, 1 << 20);
 		assert_int_equal(cc.gap, 0);
 	}
+	assert_int_equal(cc.marked, 100 * FRAME);
+	assert_int_equal(cc.lost_random, 100 * FRAME);
+	assert_int_equal(cc.lost_queue, 0);
 }
 
 /* Times, sizes and order of events that no network makes; under the sanitizers, too. */

@@ -156,6 +156,15 @@ static void chunks_are_used_again_when_read(void **state)
 	for (n = 0; (chunk = shm_tx_chunk(&tx)) >= 0; n++)
 		shm_tx_publish_chunk(&tx, shm_tx_reserve(&tx, 1), (unsigned int)chunk, 9, 2);
 	assert_int_equal(n, SHM_CHUNKS);
+	/* The receiver reads all, and each of them is free. */
+	while (shm_rx_next(&rx, 32, &r) == 1)
+		shm_rx_taken(&rx, &r);
+	shm_rx_publish(&rx);
+	for (n = 0; (chunk = shm_tx_chunk(&tx)) >= 0; n++) {
+		assert_int_equal(chunk, n);
+		shm_tx_publish_chunk(&tx, shm_tx_reserve(&tx, 1), (unsigned int)chunk, 9, 2);
+	}
+	assert_int_equal(n, SHM_CHUNKS);
 }
 
 /* ------------------------------------------------------------------ hostile */

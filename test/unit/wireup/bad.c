@@ -475,6 +475,7 @@ static void an_address_of_an_earlier_life_is_refused(void **state)
 	assert_int_equal(err.calls, 1);
 	assert_int_equal(err.status, -ECONNREFUSED);
 	assert_non_null(strstr(err.why, "not here any more"));
+	assert_true(conn_counter(new, "wireup.drop.stale") > 0);
 	assert_int_equal(weft_ep_close(ep, 0, NULL, NULL), 0);
 	conn_destroy(ctx, w, new);
 }

@@ -110,6 +110,30 @@ static void finish(struct weft_context *ctx, struct weft_worker *w)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+static void the_longest_endpoint_address_is_taken(void **state)
+{
+	struct weft_context *ctx = context();
+	struct weft_worker *w = mock_worker(ctx, "mlink:0;mctl:0");
+	struct weft_wire_wireup h = {.type = WEFT_WIREUP_REQ,
+				     .src_worker = weft_put64(UNKNOWN_ID),
+				     .src_secret = weft_put64(99)};
+	struct weft_wireup_msg m;
+	struct weft_records r;
+	const char *why = "";
+
+	(void)state;
+	for (size_t more = 0; more < 2; more++) {
+		begin(w, &r, 1);
+		add_lane(&r, 0, 0);
+		add_addr(&r, 0, 1, WEFT_LANE_ADDR_MAX + more);
+		assert_int_equal(weft_wireup_parse(&h, r.buf, r.len, &m, &why) < 0, more);
+		if (!more)
+			assert_int_equal(m.ep_addr[0].len, WEFT_LANE_ADDR_MAX);
+	}
+	assert_string_equal(why, "bad length of an endpoint address");
+	finish(ctx, w);
+}
+
 /* @behaviour Y19: hostile endpoint addresses, copies of old requests, data on a control channel */
 static void malformed_endpoint_addresses_are_dropped(void **state)
 {
@@ -331,6 +355,7 @@ static void damage_on_the_channel_breaks_nothing(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		BAD_TEST(the_longest_endpoint_address_is_taken),
 		BAD_TEST(malformed_endpoint_addresses_are_dropped),
 		BAD_TEST(requests_that_lead_to_no_lane_are_refused),
 		BAD_TEST(a_request_and_its_copies_make_one_endpoint),
