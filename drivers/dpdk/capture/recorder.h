@@ -135,6 +135,18 @@ static inline void weft_recorder_bytes(struct weft_recorder_slot *s, const struc
 #endif
 }
 
+/** Write one frame to its place. @param time  as struct weft_recorder_slot has it */
+static inline void weft_recorder_frame(struct weft_recorder *r, uint64_t head,
+				       const struct rte_mbuf *m, uint64_t time)
+{
+	struct weft_recorder_slot *s = &r->slots[head & r->mask];
+
+	atomic_store_explicit(&s->time, time, memory_order_relaxed);
+	atomic_store_explicit(&s->lengths, m->pkt_len | (uint64_t)m->data_len << 32,
+			      memory_order_relaxed);
+	weft_recorder_bytes(s, m);
+}
+
 /**
  * Write behind head: the port may not accept all frames of a burst.
  * @return the head if it accepts all
@@ -143,22 +155,20 @@ static inline uint64_t weft_recorder_put(struct weft_recorder *r, struct rte_mbu
 					 unsigned int n, enum weft_pcapng_direction direction,
 					 uint64_t now)
 {
-	struct weft_recorder_slot *s, *slots = r->slots;
-	const struct rte_mbuf *m;
-	uint64_t head, end, mask = r->mask;
+	uint64_t head, end;
 
 	now = now << 2 | direction;
 	head = atomic_load_explicit(&r->head, memory_order_relaxed); /* this thread's own */
 	/* Release: a reader that sees these words sees the head before them, too. */
 	atomic_thread_fence(memory_order_release);
-	for (end = head + n; head != end; head++, pkts++) {
-		m = *pkts;
-		s = &slots[head & mask];
-		atomic_store_explicit(&s->time, now, memory_order_relaxed);
-		atomic_store_explicit(&s->lengths, m->pkt_len | (uint64_t)m->data_len << 32,
-				      memory_order_relaxed);
-		weft_recorder_bytes(s, m);
+	end = head + n;
+	if (likely(n == 1)) {
+		/* Without a loop the compiler keeps fewer values. */
+		weft_recorder_frame(r, head, *pkts, now);
+		return end;
 	}
+	for (; head != end; head++, pkts++)
+		weft_recorder_frame(r, head, *pkts, now);
 	return end;
 }
 

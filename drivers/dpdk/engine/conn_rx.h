@@ -80,10 +80,14 @@ static inline void raw_rx_acked(struct raw_rx *rx)
  * DATA is sent. It carries the acknowledgement, but no SACK or mark blocks: holes and marks still
  * need an ACK.
  */
-static inline void raw_rx_carried(struct raw_rx *rx)
+static inline void raw_rx_carried(struct raw_iface *iface, struct raw_rx *rx)
 {
-	if (rx->ack_state != RAW_ACK_NONE && !weft_rxwin_has_hole(&rx->win) && rx->mark_acks == 0)
-		raw_rx_acked(rx);
+	if (rx->ack_state == RAW_ACK_NONE || weft_rxwin_has_hole(&rx->win) || rx->mark_acks != 0)
+		return;
+	raw_rx_acked(rx);
+	/* Alone in the list: raw_acks() has nothing to do until the next frame is received. */
+	if (TAILQ_FIRST(&iface->ack_list) == rx && !TAILQ_NEXT(rx, ack_link))
+		iface->acks_due = WEFT_NEVER;
 }
 
 /** An acknowledgement is to be sent. */
@@ -107,8 +111,8 @@ static inline void raw_rx_ack(struct raw_iface *iface, struct raw_rx *rx, enum r
 }
 
 /** The messages of a frame with @p bytes of them are delivered: it may be acknowledged. */
-static inline void raw_rx_delivered(struct raw_iface *iface, struct raw_rx *rx, uint32_t seq,
-				    uint32_t bytes, bool requested)
+static __rte_always_inline void raw_rx_delivered(struct raw_iface *iface, struct raw_rx *rx,
+						 uint32_t seq, uint32_t bytes, bool requested)
 {
 	weft_rxwin_mark(&rx->win, seq);
 	rx->ack_frames++;

@@ -485,6 +485,7 @@ static void set_recv(struct raw_iface *iface, const struct weft_lane_open *open)
 	iface->recv = open->recv;
 	iface->recv_batch = open->recv_batch;
 	iface->batch_id = open->batch_id;
+	iface->alone = open->recv_batch ? (uint64_t)open->batch_id << 16 : UINT64_MAX;
 	iface->split = open->split;
 }
 

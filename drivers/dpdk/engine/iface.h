@@ -319,6 +319,8 @@ struct raw_iface {
 	weft_lane_recv_cb recv;
 	weft_lane_recv_batch_cb recv_batch; /* NULL = none */
 	uint8_t batch_id;
+	/* A message header of this kind without its length; without recv_batch of no message. */
+	uint64_t alone;
 	weft_lane_split_fn split;
 	void *cb_arg;
 	TAILQ_HEAD(, raw_tx) tx_list; /* senders with an open frame */

@@ -144,8 +144,8 @@ static __rte_noinline void deliver_pieces(struct raw_conn *c, const struct weft_
 
 /*
  * Messages of the batch's kind at @p *off, in calls for up to WEFT_LANE_BATCH of them, until one is
- * of another kind or was left. @p *off is behind those that were received. Without any message
- * after the first one there is no batch: a message alone is cheaper by the receive callback.
+ * of another kind or was left. @p *off is behind those that were received. Most frames with one
+ * message do not come here: see alone_input().
  */
 static __rte_noinline void deliver_batches(struct raw_conn *c, const struct weft_frame_view *v,
 					   uint32_t *off)
@@ -177,23 +177,7 @@ static inline bool begins_batch(const struct raw_iface *iface, const struct weft
 {
 	const struct weft_frame_msg *msg = (const struct weft_frame_msg *)v->body;
 
-	return v->body_len > sizeof(*msg) && msg->am_id == iface->batch_id &&
-	       v->body_len > sizeof(*msg) + weft_get16(msg->length) && iface->recv_batch;
-}
-
-/* A message of the batch's kind that has its frame to itself. @return false: it was left */
-static inline bool deliver_alone(struct raw_conn *c, const struct weft_frame_view *v)
-{
-	const struct weft_frame_msg *msg = (const struct weft_frame_msg *)v->body;
-	const struct weft_lane_msg alone = {msg + 1, v->body_len - sizeof(*msg)};
-	struct raw_iface *iface = c->iface;
-
-	if (!iface->recv_batch || v->body_len <= sizeof(*msg) || msg->am_id != iface->batch_id ||
-	    weft_get16(msg->length) != alone.length ||
-	    iface->recv_batch(&c->base, &alone, 1) == 0)
-		return false;
-	raw_count(iface, RAW_RX_MESSAGES);
-	return true;
+	return v->body_len > sizeof(*msg) && msg->am_id == iface->batch_id && iface->recv_batch;
 }
 
 /* Buffers of the frame that a callback has released. */
@@ -206,25 +190,17 @@ static inline void take_back(struct raw_iface *iface, struct rte_mbuf *desc)
 	}
 }
 
-/* Delivers the messages of a frame. A callback may destroy the lane ep; the remaining messages are
- * then dropped. */
-static inline void deliver_messages(struct raw_conn *c, const struct weft_frame_view *v,
-				    struct rte_mbuf *desc)
+/*
+ * Delivers the messages of a frame from @p off on. A callback may destroy the lane ep. The messages
+ * behind that one are then dropped.
+ */
+static inline void deliver_each(struct raw_conn *c, const struct weft_frame_view *v, uint32_t off,
+				struct rte_mbuf *desc)
 {
 	struct raw_iface *iface = c->iface;
 	const struct weft_frame_msg *msg;
-	uint32_t off = 0;
 	void *keep;
 
-	if (unlikely(desc && desc->nb_segs > 1)) {
-		deliver_pieces(c, v, desc);
-		return;
-	}
-	if (likely(deliver_alone(c, v)))
-		return;
-	iface->in_hand = desc;
-	if (begins_batch(iface, v))
-		deliver_batches(c, v, &off);
 	while (likely(c->state == RAW_UP) && (msg = weft_frame_msg_next(v, &off))) {
 		keep = desc;
 		if (unlikely(iface->kept >= iface->keep_max || iface->rx_elsewhere)) {
@@ -243,6 +219,21 @@ static inline void deliver_messages(struct raw_conn *c, const struct weft_frame_
 	iface->in_hand = NULL;
 }
 
+static inline void deliver_messages(struct raw_conn *c, const struct weft_frame_view *v,
+				    struct rte_mbuf *desc)
+{
+	uint32_t off = 0;
+
+	if (unlikely(desc && desc->nb_segs > 1)) {
+		deliver_pieces(c, v, desc);
+		return;
+	}
+	c->iface->in_hand = desc;
+	if (begins_batch(c->iface, v))
+		deliver_batches(c, v, &off);
+	deliver_each(c, v, off, desc);
+}
+
 /*
  * Is the arrival time of the current frame known well enough to echo its timestamp?
  *
@@ -252,11 +243,9 @@ static inline void deliver_messages(struct raw_conn *c, const struct weft_frame_
  * and then, since the sender would otherwise never get one. A sender that requests acknowledgements
  * at once has a small window to control, so it gets a rough echo regularly.
  */
-static inline bool arrival_known(const struct raw_iface *iface, struct raw_rx *rx, uint32_t rtt,
-				 uint16_t flags)
+static bool rough_arrival_known(const struct raw_iface *iface, struct raw_rx *rx, uint32_t rtt,
+				uint16_t flags)
 {
-	if (likely(iface->step <= RAW_STAMP_ERROR))
-		return true;
 	if (iface->gap)
 		return false;
 	if (flags & WEFT_FRAME_F_ACK_REQ && ++rx->echo_requested % ECHO_REQUESTED == 0)
@@ -269,14 +258,20 @@ static inline bool arrival_known(const struct raw_iface *iface, struct raw_rx *r
 	return true;
 }
 
+static inline bool arrival_known(const struct raw_iface *iface, struct raw_rx *rx, uint32_t rtt,
+				 uint16_t flags)
+{
+	return likely(iface->step <= RAW_STAMP_ERROR) || rough_arrival_known(iface, rx, rtt, flags);
+}
+
 /* @p rtt: ns of a round trip; 0 = none is known */
 static inline void take_echo(const struct raw_iface *iface, struct raw_rx *rx, uint32_t rtt,
-			     const struct weft_frame_view *v)
+			     const struct weft_frame_hdr *hdr)
 {
-	rx->ts_echo = weft_get32(v->hdr->ts);
+	rx->ts_echo = weft_get32(hdr->ts);
 	rx->ts_at = iface->now;
-	rx->ts_valid = arrival_known(iface, rx, rtt, v->flags);
-	rx->echo_path = v->hdr->path;
+	rx->ts_valid = arrival_known(iface, rx, rtt, weft_get16(hdr->flags));
+	rx->echo_path = hdr->path;
 	rx->data_received = true;
 }
 
@@ -288,7 +283,7 @@ static __rte_always_inline void data_input(struct raw_conn *c, const struct weft
 	enum weft_rxwin_verdict verdict = weft_rxwin_check(&c->rx.win, seq);
 
 	/* Duplicates, too: the sender measures the round trip of the retransmitted frame. */
-	take_echo(iface, &c->rx, c->base.rtt_ns, v);
+	take_echo(iface, &c->rx, c->base.rtt_ns, v->hdr);
 	if (unlikely(verdict != WEFT_RXWIN_NEW)) {
 		c->rx.ack_all = true;
 		raw_count(iface,
@@ -509,15 +504,18 @@ static void drop_input(struct raw_iface *iface, enum weft_rx_verdict g,
  * Is the agreed checksum present, and has the NIC checked it? NONE from virtio means that the frame
  * has not left memory. On false, frame_input() checks it.
  */
-static inline bool nic_has_checked(const struct raw_conn *c, const struct rte_mbuf *m)
+static inline bool nic_has_checked(const struct raw_iface *iface, const struct raw_conn *c,
+				   const struct rte_mbuf *m)
 {
-	const struct weft_rx_pattern *p = &c->iface->pattern;
-	uint64_t l4 = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
-	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(
-		m, const struct rte_udp_hdr *, p->ip + sizeof(struct rte_ipv4_hdr));
+	const struct weft_rx_pattern *p = &iface->pattern;
+	const struct rte_udp_hdr *udp;
+	uint64_t l4;
 
-	if (!(c->iface->port->flags & WEFT_FRAME_PORT_RX_CSUM))
+	if (likely(!(iface->port->flags & WEFT_FRAME_PORT_RX_CSUM)))
 		return c->csum == WEFT_FRAME_CSUM_NONE;
+	l4 = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
+	udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *,
+				      p->ip + sizeof(struct rte_ipv4_hdr));
 	if (l4 == RTE_MBUF_F_RX_L4_CKSUM_BAD ||
 	    (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_BAD)
 		return false;
@@ -545,7 +543,7 @@ static __rte_always_inline bool known_input(struct raw_iface *iface,
 	ref = &iface->refs[id & 0xffff];
 	c = ref->conn;
 	if (!c || ref->id != id || ref->token != weft_get32(v->hdr->token) || c->state != RAW_UP ||
-	    !nic_has_checked(c, m))
+	    !nic_has_checked(iface, c, m))
 		return false;
 	c->rx.seen = iface->live_clock;
 	c->live.pings = 0;
@@ -555,15 +553,75 @@ static __rte_always_inline bool known_input(struct raw_iface *iface,
 	return true;
 }
 
+/* The batch callback has left the message of alone_input(). */
+static __rte_noinline void left_alone(struct raw_iface *iface, struct raw_conn *c,
+				      const struct weft_frame_hdr *hdr, uint32_t body_len,
+				      struct rte_mbuf *m)
+{
+	struct weft_frame_view v;
+
+	weft_frame_head_view(&v, hdr, body_len);
+	iface->in_hand = m;
+	deliver_each(c, &v, 0, m);
+}
+
+/*
+ * The same for the next frame of a connection without holes, if it has one message, which is of the
+ * batch's kind: one comparison validates the message's header. No view is needed then.
+ */
+static __rte_always_inline bool alone_input(struct raw_iface *iface,
+					    const struct weft_frame_hdr *hdr, uint32_t body_len,
+					    struct rte_mbuf *m)
+{
+	const struct weft_frame_msg *msg = (const struct weft_frame_msg *)(hdr + 1);
+	const struct weft_lane_msg alone = {msg + 1, body_len - (uint32_t)sizeof(*msg)};
+	uint32_t id = weft_get32(hdr->dst_conn), seq = weft_get32(hdr->seq);
+	weft_le32 word;
+	const struct raw_ref *ref = &iface->refs[id & 0xffff];
+	struct raw_conn *c;
+
+	memcpy(&word, msg, sizeof(word));
+	/* In 64 bits a body that is too short for a header has a length that no word has. */
+	if (weft_get32(word) != (iface->alone | ((uint64_t)body_len - sizeof(*msg))) ||
+	    (id & 0xffff) >= iface->refs_len)
+		return false;
+	c = ref->conn;
+	if (!c || ref->id != id || ref->token != weft_get32(hdr->token) || c->state != RAW_UP ||
+	    c->rx.win.next != seq || c->rx.win.high != seq || !nic_has_checked(iface, c, m))
+		return false;
+	c->rx.seen = iface->live_clock;
+	c->live.pings = 0;
+	raw_ack_input(c, hdr, NULL);
+	if (unlikely(c->state != RAW_UP))
+		return true;
+	take_echo(iface, &c->rx, c->base.rtt_ns, hdr);
+	if (likely(iface->recv_batch(&c->base, &alone, 1) == 1))
+		raw_count(iface, RAW_RX_MESSAGES);
+	else
+		left_alone(iface, c, hdr, body_len, m);
+	if (likely(c->state == RAW_UP))
+		raw_rx_delivered(iface, &c->rx, seq, body_len,
+				 weft_get16(hdr->flags) & WEFT_FRAME_F_ACK_REQ);
+	return true;
+}
+
 /* The most frequent frame: such data in a single buffer. */
 static inline bool plain_input(struct raw_iface *iface, struct rte_mbuf *m)
 {
 	struct weft_frame_view v;
+	const struct weft_frame_hdr *hdr;
+	uint32_t body_len;
 
-	return m->nb_segs == 1 &&
-	       weft_frame_parse_data(&iface->pattern, rte_pktmbuf_mtod(m, const uint8_t *),
-				     m->pkt_len, &v) &&
-	       known_input(iface, &v, m);
+	if (m->nb_segs != 1)
+		return false;
+	hdr = weft_frame_head(&iface->pattern, rte_pktmbuf_mtod(m, const uint8_t *), m->pkt_len,
+			      &body_len);
+	if (!hdr)
+		return false;
+	if (likely(alone_input(iface, hdr, body_len, m)))
+		return true;
+	weft_frame_head_view(&v, hdr, body_len);
+	return weft_frame_messages_ok(&v) && known_input(iface, &v, m);
 }
 
 /* Has the frame one message, in buffers that all have room for a header in front? */

@@ -163,7 +163,7 @@ static __rte_always_inline void commit_frame(struct raw_conn *c, struct rte_mbuf
 		c->tx.round_end = c->tx.next;
 		raw_timer_arm(c);
 	}
-	raw_rx_carried(&c->rx);
+	raw_rx_carried(iface, &c->rx);
 	iface->sent = true;
 	if (!iface->in_progress)
 		iface->sent_outside = true;

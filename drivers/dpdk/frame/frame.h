@@ -90,7 +90,13 @@ static_assert(offsetof(struct weft_frame_hdr, path) == WEFT_FRAME_FIXED, "same i
 /** As weft_crc32c_soft(), with the processor's instruction if it has one. */
 uint32_t weft_crc32c(uint32_t crc, const void *data, size_t len);
 
-/** Is the checksum of an IPv4 header without options right? rte_ipv4_cksum() is half as fast. */
+/**
+ * Is the checksum of an IPv4 header without options right? The header is not all zero.
+ *
+ * 2^16 is 1 modulo 65535, and so is 2^64. The ones' complement sum of all words is thus the sum of
+ * any longer words, with a carry of 2^64 counted as 1. It is right if 65535 divides it; in which
+ * order the bytes are makes no difference.
+ */
 static inline bool weft_ipv4_header_ok(const struct rte_ipv4_hdr *ip)
 {
 	const uint8_t *p = (const uint8_t *)ip;
@@ -100,11 +106,11 @@ static inline bool weft_ipv4_header_ok(const struct rte_ipv4_hdr *ip)
 	memcpy(&a, p, 8);
 	memcpy(&b, p + 8, 8);
 	memcpy(&c, p + 16, 4);
-	/* Halves in native order: a sum that is all ones is so in any order. */
-	sum = (a & 0xffffffffu) + (a >> 32) + (b & 0xffffffffu) + (b >> 32) + c;
-	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return sum == 0xffff;
+	sum = a + b;
+	sum += sum < a;
+	sum += c;
+	sum += sum < c;
+	return sum % 65535 == 0;
 }
 
 /** Fold a sum of up to 2^16 16-bit words into 16 bits: DPDK's function is internal. */

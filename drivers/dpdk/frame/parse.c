@@ -336,6 +336,11 @@ static void pattern_ip(const struct weft_rx_filter *conf, struct rte_ipv4_hdr *w
 	mask->dst_addr = UINT32_MAX;
 }
 
+/* Bytes of the lane header in a pattern: all in front of the length. */
+#define LANE_PATTERN offsetof(struct weft_frame_hdr, length)
+
+static_assert(WEFT_ENCAP_MAX + LANE_PATTERN <= WEFT_RX_PATTERN, "pattern");
+
 void weft_rx_pattern_init(struct weft_rx_pattern *p, const struct weft_rx_filter *conf)
 {
 	const struct weft_frame_hdr hdr = {.magic = weft_put16(WEFT_FRAME_MAGIC),
@@ -343,28 +348,26 @@ void weft_rx_pattern_init(struct weft_rx_pattern *p, const struct weft_rx_filter
 					   .type = WEFT_FRAME_DATA};
 	struct weft_frame_hdr matters = {.flags = weft_put16((uint16_t)~WEFT_FRAME_F_ACK_REQ),
 					 .magic = weft_put16(0xffff)};
-	uint8_t want[sizeof(p->want)] __rte_aligned(2) = {0};
-	uint8_t mask[sizeof(p->mask)] __rte_aligned(2) = {0};
-	uint8_t at = pattern_l2(conf, want, mask);
+	uint8_t at;
 
 	*p = (struct weft_rx_pattern){
 		.check_ip = conf->check_ip,
 		.udp_port = conf->udp_port,
 		.range = conf->range,
 	};
+	at = pattern_l2(conf, p->want, p->mask);
 	if (!conf->raw_ethertype) {
 		p->ip = at;
-		pattern_ip(conf, (struct rte_ipv4_hdr *)(want + at),
-			   (struct rte_ipv4_hdr *)(mask + at));
+		pattern_ip(conf, (struct rte_ipv4_hdr *)(p->want + at),
+			   (struct rte_ipv4_hdr *)(p->mask + at));
 		at += WEFT_IP_UDP_LEN;
 	}
 	p->lane = at;
-	p->least = at + (uint32_t)(sizeof(hdr) + sizeof(struct weft_frame_msg));
+	p->least = RTE_MAX(at + (uint32_t)(sizeof(hdr) + sizeof(struct weft_frame_msg)),
+			   WEFT_RX_PATTERN);
 	matters.version = matters.type = 0xff;
-	memcpy(&p->lane_want, &hdr, sizeof(p->lane_want));
-	memcpy(&p->lane_mask, &matters, sizeof(p->lane_mask));
-	memcpy(p->want, want, sizeof(want));
-	memcpy(p->mask, mask, sizeof(mask));
+	memcpy(p->want + at, &hdr, LANE_PATTERN);
+	memcpy(p->mask + at, &matters, LANE_PATTERN);
 }
 
 /*

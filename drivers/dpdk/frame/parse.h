@@ -54,15 +54,19 @@ struct weft_rx_filter {
 	uint8_t mac[6];
 };
 
+/** Bytes of a pattern. */
+#define WEFT_RX_PATTERN 64u
+
 /**
- * The first 48 bytes of a DATA frame without flags or mark: required values, and a mask of the bits
- * that matter. lane_want and lane_mask are the same for the first eight bytes of the lane header.
- * Most frames match, and comparing words takes a quarter of the full validation's time.
+ * The first 64 bytes of a DATA frame without flags or mark: required values, and a mask of the bits
+ * that matter. They include the beginning of the lane header. Most frames match, and comparing
+ * words takes a quarter of the full validation's time.
  */
 struct weft_rx_pattern {
-	uint64_t want[6], mask[6];
-	uint64_t lane_want, lane_mask;
-	uint32_t least;   /**< bytes of the shortest such frame; 0 = no frame matches */
+	_Alignas(16) uint8_t want[WEFT_RX_PATTERN];
+	uint8_t mask[WEFT_RX_PATTERN];
+	/** bytes of the shortest such frame, at least WEFT_RX_PATTERN; 0 = no frame matches */
+	uint32_t least;
 	uint8_t ip, lane; /**< offsets of the IPv4 header (0 = none) and of the lane header */
 	bool check_ip;
 	uint16_t udp_port;
@@ -131,49 +135,76 @@ static inline bool weft_frame_messages_ok(const struct weft_frame_view *view)
 enum weft_rx_verdict weft_frame_parse(const struct weft_rx_filter *conf, const void *frame,
 				      size_t len, struct weft_frame_view *view);
 
+/** Do the first bytes of a frame match? gcc makes vector instructions of it. */
+static inline bool weft_rx_pattern_matches(const struct weft_rx_pattern *p, const uint8_t *frame)
+{
+	typedef uint64_t vec __attribute__((vector_size(16)));
+	vec differ = {0}, word, want, mask;
+
+	for (unsigned int i = 0; i < WEFT_RX_PATTERN; i += sizeof(vec)) {
+		memcpy(&word, frame + i, sizeof(word));
+		memcpy(&want, p->want + i, sizeof(want));
+		memcpy(&mask, p->mask + i, sizeof(mask));
+		differ |= (word ^ want) & mask;
+	}
+	return (differ[0] | differ[1]) == 0;
+}
+
 /**
- * Validate the headers of the most frequent frames, whose first p->least bytes are contiguous. Only
- * the lane header's and the body's fields of the view are set; messages are not checked.
- * @return false: another frame, or an invalid one; weft_frame_parse() finds out
+ * Validate the headers of the most frequent frames, whose first p->least bytes are contiguous. The
+ * messages are not checked.
+ * @param[out] body_len  bytes of messages behind the header
+ * @return the lane header; NULL: another frame, or an invalid one; weft_frame_parse() finds out
  */
-static inline bool weft_frame_parse_head(const struct weft_rx_pattern *p, const uint8_t *frame,
-					 uint32_t len, struct weft_frame_view *view)
+static inline const struct weft_frame_hdr *weft_frame_head(const struct weft_rx_pattern *p,
+							   const uint8_t *frame, uint32_t len,
+							   uint32_t *body_len)
 {
 	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)(frame + p->lane);
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)(frame + p->ip);
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(ip + 1);
 	uint32_t left = len - p->lane, length, total, udp_len;
-	uint64_t word, differ;
 
-	if (len < p->least || p->least == 0)
-		return false;
-	memcpy(&word, hdr, sizeof(word));
-	differ = (word ^ p->lane_want) & p->lane_mask;
-	for (unsigned int i = 0; i < 6; i++) {
-		memcpy(&word, frame + sizeof(word) * i, sizeof(word));
-		differ |= (word ^ p->want[i]) & p->mask[i];
-	}
-	if (differ)
-		return false;
+	if (len < p->least || p->least == 0 || !weft_rx_pattern_matches(p, frame))
+		return NULL;
 	if (p->ip) {
 		total = weft_be16(ip->total_length);
 		udp_len = weft_be16(udp->dgram_len);
 		if (!weft_rx_filter_port_ok(weft_be16(udp->dst_port), p->udp_port, &p->range) ||
 		    total > len - p->ip || udp_len + sizeof(*ip) > total ||
 		    udp_len < sizeof(*udp) || (p->check_ip && !weft_ipv4_header_ok(ip)))
-			return false;
+			return NULL;
 		left = udp_len - (uint32_t)sizeof(*udp);
 	}
 	length = weft_get16(hdr->length);
 	if (length > left || length < sizeof(*hdr))
-		return false;
+		return NULL;
+	*body_len = length - (uint32_t)sizeof(*hdr);
+	return hdr;
+}
+
+/** The view of a frame that weft_frame_head() has found: fields of the lane header and the body. */
+static inline void weft_frame_head_view(struct weft_frame_view *view,
+					const struct weft_frame_hdr *hdr, uint32_t body_len)
+{
 	view->hdr = hdr;
 	view->sack = NULL;
 	view->body = (const uint8_t *)(hdr + 1);
-	view->body_len = length - (uint32_t)sizeof(*hdr);
+	view->body_len = body_len;
 	view->type = WEFT_FRAME_DATA;
 	view->flags = weft_get16(hdr->flags); /* at most ACK_REQ */
-	return true;
+}
+
+/** Both in one. @return as weft_frame_head() */
+static inline bool weft_frame_parse_head(const struct weft_rx_pattern *p, const uint8_t *frame,
+					 uint32_t len, struct weft_frame_view *view)
+{
+	uint32_t body_len;
+	const struct weft_frame_hdr *hdr = weft_frame_head(p, frame, len, &body_len);
+
+	if (hdr)
+		weft_frame_head_view(view, hdr, body_len);
+	return hdr != NULL;
 }
 
 /** weft_frame_parse() for the most frequent frames: as above, and for contiguous frames. */
