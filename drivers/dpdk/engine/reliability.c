@@ -471,9 +471,41 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *
 	return acked;
 }
 
-/* raw_ack_input() of a frame that acknowledges more than the one before, or has a SACK block. */
-unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
-			 const struct weft_frame_sack *sack)
+/*
+ * ack_any() in the most common case: the frame acknowledged is the only one outstanding, it was
+ * sent once, and the acknowledgement has no echo.
+ * @return false: it is another case; nothing has been done
+ */
+static inline bool only_one_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr)
+{
+	struct raw_slot *slot = raw_slot(&c->tx, c->tx.una);
+	struct raw_iface *iface = c->iface;
+	struct raw_path *p = &c->path[slot->path];
+
+	if (c->tx.tail != RAW_TAIL_NONE || c->tx.zc_ack != RAW_ZC_ACK_NONE || c->path_watch != 0 ||
+	    c->tx.cc_full || c->tx.cc_quiet != 0 || c->tx.win_frames < c->tx.win_whole ||
+	    !STAILQ_EMPTY(&c->tx.flushes) || slot->tries != 1 || slot->taken_back || slot->lost ||
+	    weft_get16(hdr->ts_hold) != WEFT_FRAME_NO_ECHO || !slot->m || slot->m->nb_segs != 1)
+		return false;
+	weft_loss_acked(&p->loss, &p->rtt, slot->order, 1, slot->sent, iface->tx_clock);
+	c->tx.inflight -= slot->bytes;
+	c->tx.cc_acked += slot->bytes;
+	c->base.queued -= slot->payload;
+	iface->share.tx_held--;
+	raw_mbuf_free(slot->m, iface->lcore);
+	slot->m = NULL;
+	c->tx.una = c->tx.next;
+	c->tx.sack_high = c->tx.next;
+	c->tx.backoff = 0;
+	c->tx.round_at = iface->live_clock;
+	c->tx.round_end = c->tx.next;
+	c->tx.timer = 0;
+	c->base.tx_room = true;
+	return true;
+}
+
+static __rte_noinline unsigned int ack_any(struct raw_conn *c, const struct weft_frame_hdr *hdr,
+					  const struct weft_frame_sack *sack)
 {
 	uint32_t ack = weft_get32(hdr->ack), before = c->tx.inflight, rtt = 0;
 	bool silent = false;
@@ -535,4 +567,14 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 	if (unlikely(!STAILQ_EMPTY(&c->tx.flushes)))
 		raw_flushes_check(&c->tx);
 	return acked;
+}
+
+/* raw_ack_input() of a frame that acknowledges more than the one before, or has a SACK block. */
+unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
+			 const struct weft_frame_sack *sack)
+{
+	if (weft_get32(hdr->ack) == c->tx.next && raw_tx_outstanding(&c->tx) == 1 && !sack &&
+	    likely(only_one_acked(c, hdr)))
+		return 1;
+	return ack_any(c, hdr, sack);
 }

@@ -124,11 +124,14 @@ static __rte_noinline void commit_parts(struct raw_conn *c, struct raw_slot *slo
 }
 
 /*
- * A sealed frame gets its sequence number, its slot and its place in the queue. From here on it is
- * retransmitted until it is acknowledged.
+ * A sealed frame gets its sequence number and its slot. From here on it is retransmitted, until it
+ * is acknowledged.
+ * @param alone  constant: leaves_alone() is true, so that there is less to check
+ * @return true: it is to be queued; false: it has been, in parts
  */
-static __rte_always_inline void commit_frame(struct raw_conn *c, struct rte_mbuf *m,
-					     uint32_t lane_len, uint32_t payload, uint16_t flags)
+static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf *m,
+					     uint32_t lane_len, uint32_t payload, uint16_t flags,
+					     const bool alone)
 {
 	struct raw_iface *iface = c->iface;
 	struct weft_frame_hdr *hdr = raw_hdr(c, m);
@@ -137,12 +140,15 @@ static __rte_always_inline void commit_frame(struct raw_conn *c, struct rte_mbuf
 	struct raw_path *p = &c->path[path];
 
 	flags |= raw_window_sent(c, path, lane_len);
-	if (c->csum == WEFT_FRAME_CSUM_CRC32C)
+	if (!alone && c->csum == WEFT_FRAME_CSUM_CRC32C)
 		flags |= WEFT_FRAME_F_CRC32C;
 	hdr->flags = weft_put16(flags);
 	hdr->seq = weft_put32(c->tx.next);
-	raw_stamp(c->iface, &c->rx, hdr, p, path);
-	raw_finish(c, m, lane_len, p);
+	raw_stamp(iface, &c->rx, hdr, p, path);
+	if (alone)
+		raw_finish_plain(c, m, lane_len, 0, p);
+	else
+		raw_finish(c, m, lane_len, p);
 
 	*slot = (struct raw_slot){
 		.m = m,
@@ -153,12 +159,12 @@ static __rte_always_inline void commit_frame(struct raw_conn *c, struct rte_mbuf
 		.path = path,
 		.tries = 1,
 	};
-	if (unlikely(c->path_watch & RAW_WATCH_MANY))
+	if (!alone && unlikely(c->path_watch & RAW_WATCH_MANY))
 		raw_multi_sent(c, path, lane_len);
 	c->tx.next++;
 	c->tx.inflight += lane_len;
 	c->base.queued += payload;
-	if (c->tx.timer == 0) {
+	if (alone || c->tx.timer == 0) {
 		c->tx.round_at = iface->live_clock;
 		c->tx.round_end = c->tx.next;
 		raw_timer_arm(c);
@@ -168,12 +174,15 @@ static __rte_always_inline void commit_frame(struct raw_conn *c, struct rte_mbuf
 	if (!iface->in_progress)
 		iface->sent_outside = true;
 	raw_count(iface, RAW_TX_DATA);
-	if (unlikely(m->pkt_len > c->tx.cut)) {
+	if (!alone && unlikely(m->pkt_len > c->tx.cut)) {
 		commit_parts(c, slot, path, flags);
-		return;
+		return false;
 	}
-	raw_ref_chain(m);
-	raw_txq_push(iface, m);
+	if (alone)
+		rte_mbuf_refcnt_set(m, 2);
+	else
+		raw_ref_chain(m);
+	return true;
 }
 
 /* Close the open frame and queue it. The queue must have room. */
@@ -189,7 +198,8 @@ static inline void seal_frame(struct raw_conn *c, uint16_t flags)
 	m->pkt_len = m->data_len;
 	c->tx.open = NULL;
 	c->open_room = 0;
-	commit_frame(c, m, lane_len, payload, flags);
+	if (commit_frame(c, m, lane_len, payload, flags, false))
+		raw_txq_push(c->iface, m);
 }
 
 /*
@@ -269,6 +279,69 @@ static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const vo
 	return 0;
 }
 
+/* ---------------------------------------------------------------- a frame alone under way */
+
+/*
+ * May a message of @p n bytes leave at once in a frame of its own, with nothing else of the
+ * connection under way and nothing in the queue? In a frame that leaves so, only the fields that
+ * this function does not exclude need to be computed.
+ */
+static inline bool leaves_alone(const struct raw_conn *c, size_t n)
+{
+	const struct raw_iface *iface = c->iface;
+
+	return c->state == RAW_UP && c->tx.una == c->tx.next && !c->tx.open &&
+	       c->csum == WEFT_FRAME_CSUM_NONE && c->path_watch == 0 && c->tx.timer == 0 &&
+	       c->tx.inflight < c->tx.win_bytes &&
+	       n + sizeof(struct weft_frame_msg) <= c->tx.room && iface->txq.count == 0 &&
+	       iface->share.tx_held < iface->share.tx_held_max;
+}
+
+/* Hands the frame to the port, without the queue if the port takes it. */
+static inline void send_alone(struct raw_iface *iface, struct rte_mbuf *m)
+{
+	unsigned int sent;
+
+	weft_tap_offer(iface->tap, &m, 1, WEFT_PCAPNG_OUT, iface->now);
+	sent = iface->port->ops->tx_burst(iface->port, &m, 1);
+	weft_tap_taken(iface->tap, sent);
+	if (likely(sent == 1)) {
+		iface->tx_used = true;
+		iface->idle_polls = 0;
+		return;
+	}
+	raw_txq_push(iface, m);
+	raw_txq_flush(iface);
+}
+
+/* short_slow() for a message that leaves_alone(). */
+static __rte_noinline int short_alone(struct raw_conn *c, uint8_t am_id, const void *hdr,
+				      size_t hdr_len, const void *payload, size_t length)
+{
+	struct raw_iface *iface = c->iface;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(iface->port->pool);
+	uint32_t bytes = (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length);
+	uint32_t lane_len = (uint32_t)sizeof(struct weft_frame_hdr) + bytes;
+	uint8_t *p;
+
+	if (unlikely(!m)) {
+		raw_count(iface, RAW_TX_NO_BUFFER);
+		iface->share.pressed = true;
+		return -EAGAIN;
+	}
+	iface->share.tx_held++;
+	p = rte_pktmbuf_mtod(m, uint8_t *);
+	memcpy(p, c->tmpl, RAW_TMPL);
+	m->data_len = (uint16_t)(c->encap.len + lane_len);
+	m->pkt_len = m->data_len;
+	p = put_msg_hdr(p + c->encap.len + sizeof(struct weft_frame_hdr), am_id, hdr_len + length);
+	weft_copy(p, hdr, hdr_len);
+	weft_copy(p + hdr_len, payload, length);
+	commit_frame(c, m, lane_len, bytes, 0, true);
+	send_alone(iface, m);
+	return 0;
+}
+
 int raw_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const void *payload, size_t length)
 {
@@ -278,6 +351,8 @@ int raw_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 		append_message(c, am_id, hdr, hdr_len, payload, length);
 		return 0;
 	}
+	if (likely(leaves_alone(c, hdr_len + length)))
+		return short_alone(c, am_id, hdr, hdr_len, payload, length);
 	return short_slow(c, am_id, hdr, hdr_len, payload, length);
 }
 
@@ -581,8 +656,9 @@ static inline void commit_zcopy(struct raw_conn *c, struct rte_mbuf *head, struc
 	iface->share.tx_held++;
 	iface->share.hdr_held += head->nb_segs;
 	c->tx.hdr_held += head->nb_segs;
-	commit_frame(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
-		     want_ack(c, payload));
+	if (commit_frame(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
+			 want_ack(c, payload), false))
+		raw_txq_push(c->iface, head);
 	if (c->tx.next - c->tx.una == 1 || iface->txq.count >= iface->tx_batch)
 		raw_txq_flush(iface);
 }
