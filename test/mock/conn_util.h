@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "common/op.h"
 #include "mock/mock_lane.h"
 #include "wireup/wireup.h"
 
@@ -103,12 +104,9 @@ static inline void conn_message(struct weft_ep *ep, struct weft_worker *to, size
 	struct weft_completion c = {.size = sizeof(c)};
 	struct weft_request *s = NULL, *r = NULL;
 	int rs, rr, i;
-	size_t k;
 
-	for (k = 0; k < size; k++) {
-		out[k] = (uint8_t)(k * 7 + tag);
-		in[k] = 0;
-	}
+	pattern_fill(tag, 0, out, size);
+	memset(in, 0, size);
 	rr = weft_tag_recv(to, NULL, in, size, tag, WEFT_TAG_MASK_FULL, NULL, &r);
 	assert_true(rr >= 0);
 	rs = weft_tag_send(ep, out, size, tag, NULL, &s);
@@ -123,7 +121,7 @@ static inline void conn_message(struct weft_ep *ep, struct weft_worker *to, size
 		assert_int_equal(weft_request_test(r, &c), 0);
 	if (rs)
 		assert_int_equal(weft_request_test(s, NULL), 0);
-	assert_memory_equal(in, out, size);
+	pattern_expect(tag, in, size);
 	weft_request_free(r);
 	weft_request_free(s);
 	free(out);

@@ -12,6 +12,7 @@
 
 #include "engine/iface.h"
 #include "engine/engine.h"
+#include "common/pattern.h"
 #include "eal.h"
 #include "mock/raw_pair.h"
 
@@ -183,8 +184,7 @@ static int on_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id, const
 	if (am_id != 5 || len != sizeof(m) + m.len)
 		e->bad++;
 	else
-		for (uint32_t i = 0; i < m.len; i++)
-			e->bad += fill[i] != (uint8_t)(m.n * 7 + i);
+		e->bad += pattern_check(m.n, 0, fill, m.len) != m.len;
 	if (e->seen && m.n < e->seen_len)
 		e->seen[m.n]++;
 	if (e->keep && desc && e->release_at_once) {
@@ -422,7 +422,6 @@ int pair_send(struct pair_end *e, struct weft_lane_ep *lane_ep, uint32_t n, uint
 	uint8_t fill[16384];
 	struct msg m = {.n = n, .len = len};
 
-	for (uint32_t i = 0; i < len; i++)
-		fill[i] = (uint8_t)(n * 7 + i);
+	pattern_fill(n, 0, fill, len);
 	return e->iface->ops->am_short(lane_ep, 5, &m, sizeof(m), fill, len);
 }

@@ -37,7 +37,7 @@ static inline void begin(struct pair *p, struct op *s, struct op *r, unsigned in
 {
 	pair_defaults(p);
 	pair_open(p, lanes, two);
-	fill(sbuf, LEN, 3);
+	pattern_fill(3, 0, sbuf, LEN);
 	memset(rbuf, 0, LEN);
 	if (expected)
 		op_recv(r, &p->w[1], rbuf, LEN, 1, FULL);

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/pattern.h"
+
 #define VERSION FI_VERSION(1, 17)
 
 int world_side;
@@ -283,20 +285,15 @@ void world_region_close(struct world *w, struct world_region *r)
 
 /* ------------------------------------------------------------------ contents */
 
-static uint8_t byte_at(size_t i, unsigned int seed)
-{
-	return (uint8_t)((i * 131 + i / 251 + seed * 17) & 0xff);
-}
-
 void world_fill(void *buf, size_t length, unsigned int seed)
 {
-	for (size_t i = 0; i < length; i++)
-		((uint8_t *)buf)[i] = byte_at(i, seed);
+	pattern_fill(seed, 0, buf, length);
 }
 
 void world_compare(const void *buf, size_t length, unsigned int seed)
 {
-	for (size_t i = 0; i < length; i++)
-		if (((const uint8_t *)buf)[i] != byte_at(i, seed))
-			fail_msg("byte %zu of %zu is wrong", i, length);
+	size_t right = pattern_check(seed, 0, buf, length);
+
+	if (right != length)
+		fail_msg("byte %zu of %zu is wrong", right, length);
 }

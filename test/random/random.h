@@ -22,7 +22,7 @@
 #define RANDOM_RANDOM_H
 
 #include "sim/buffers.h"
-#include "sim/pattern.h"
+#include "common/pattern.h"
 #include "weft.h"
 
 #define RANDOM_NODES 3

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "buffers.h"
-#include "pattern.h"
+#include "common/pattern.h"
 
 #define GUARD 0xa5
 #define GUARD_LEN 16

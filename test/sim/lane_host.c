@@ -6,7 +6,7 @@
 
 #include "core/config.h"
 #include "lane_host.h"
-#include "pattern.h"
+#include "common/pattern.h"
 #include "engine/engine.h"
 #include "sim_priv.h"
 

@@ -7,7 +7,7 @@
 #ifndef SIM_SCENE_H
 #define SIM_SCENE_H
 
-#include "pattern.h"
+#include "common/pattern.h"
 #include "sim_test.h"
 
 #define SCENE_NODES 8

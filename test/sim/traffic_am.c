@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pattern.h"
+#include "common/pattern.h"
 #include "traffic_priv.h"
 
 #define AM_ID 7

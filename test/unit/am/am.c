@@ -80,9 +80,9 @@ static void U41_headers_up_to_the_maximum_and_no_further(void **state)
 	struct op op;
 
 	(void)state;
-	fill(header, sizeof(header), 1);
+	pattern_fill(1, 0, header, sizeof(header));
 	memset(header, 0, 8);
-	fill(buf, sizeof(buf), 2);
+	pattern_fill(2, 0, buf, sizeof(buf));
 	for (unsigned int n = 1; n <= 3; n++) {
 		pair_defaults(&s.p);
 		am_open(&s, &l, n, 0);
@@ -206,7 +206,7 @@ static void U44_large_messages_and_their_data_by_rendezvous(void **state)
 	l.receive = true;
 	l.into = into;
 	for (int i = 0; i < 4; i++) {
-		fill(buf, sizes[i], (uint64_t)i);
+		pattern_fill((uint64_t)i, 0, buf, sizes[i]);
 		l.order = 0;
 		am(&op, &s, 7, WEFT_AM_SEND_F_RNDV, &zero, 8, buf, sizes[i]);
 		pair_run_random(&s.p, &seed);
@@ -214,7 +214,7 @@ static void U44_large_messages_and_their_data_by_rendezvous(void **state)
 		assert_int_equal(l.last.length, sizes[i]);
 		assert_int_equal(l.op.c.length, sizes[i]);
 		op_end(&l.op, 0);
-		check(into, sizes[i], (uint64_t)i);
+		pattern_expect((uint64_t)i, into, sizes[i]);
 	}
 	stage_check_empty(&s);
 	stage_close(&s);
@@ -278,7 +278,7 @@ static void U43_kept_data_stays_until_released_and_holds_credit(void **state)
 	/* Until the credit is used up: then the data stays at the sender. */
 	for (;; n++) {
 		assert_in_range(n, 0, 40);
-		fill(buf, sizeof(buf), (uint64_t)n);
+		pattern_fill((uint64_t)n, 0, buf, sizeof(buf));
 		am(&op, &s, 7, 0, NULL, 0, buf, sizeof(buf));
 		pair_run(&s.p);
 		kept[n] = l.last.desc;
@@ -288,7 +288,7 @@ static void U43_kept_data_stays_until_released_and_holds_credit(void **state)
 	}
 	assert_in_range(n, 15, 20);
 	for (int i = 0; i < n; i++)
-		check(kept[i]->bytes, sizeof(buf), (uint64_t)i);
+		pattern_expect((uint64_t)i, kept[i]->bytes, sizeof(buf));
 	assert_false(op_done(&op));
 	for (int i = 0; i <= n; i++)
 		assert_int_equal(weft_am_data_release(&s.p.w[1], kept[i]), 0);
@@ -387,7 +387,7 @@ static void U48_data_can_be_received_after_the_handler(void **state)
 		pair_defaults(&s.p);
 		am_open(&s, &l, 2, 0);
 		l.answer = WEFT_INPROGRESS;
-		fill(buf, sizeof(buf), 4);
+		pattern_fill(4, 0, buf, sizeof(buf));
 		am(&op, &s, 7, WEFT_AM_SEND_F_RNDV, NULL, 0, buf, sizeof(buf));
 		pair_run(&s.p);
 		assert_false(op_done(&op));
@@ -463,7 +463,7 @@ static void U47_a_descriptor_that_is_used_up_is_refused(void **state)
 	struct op op;
 
 	(void)state;
-	fill(buf, sizeof(buf), 47);
+	pattern_fill(47, 0, buf, sizeof(buf));
 	for (int i = 0; i < 4; i++) {
 		pair_defaults(&s.p);
 		am_open(&s, &l, 2, 0);
@@ -478,7 +478,7 @@ static void U47_a_descriptor_that_is_used_up_is_refused(void **state)
 		assert_int_equal(l.calls, 1);
 		if (l.receive) {
 			op_end(&l.op, 0);
-			check(into, sizeof(into), 47);
+			pattern_expect(47, into, sizeof(into));
 		}
 		stage_check_empty(&s);
 		stage_close(&s);

@@ -34,7 +34,7 @@ static int handler(struct weft_worker *worker, const struct weft_am_msg *msg, vo
 	assert_in_range(msg->length, 0, sizeof(l->data));
 	memcpy(l->header, msg->header, msg->header_length);
 	memcpy(l->data, msg->data, msg->length);
-	check(msg->data, msg->length, l->header[0]);
+	pattern_expect(l->header[0], msg->data, msg->length);
 	if (!l->keep || !msg->desc)
 		return 0;
 	l->kept = msg->desc;
@@ -75,9 +75,9 @@ static void medium_messages_go_over_all_lanes_and_are_delivered_once(void **stat
 
 			pair_defaults(&s.p);
 			open_stage(&s, &l, 3);
-			fill(header, sizeof(header), 3);
+			pattern_fill(3, 0, header, sizeof(header));
 			header[0] = (uint8_t)round;
-			fill(buf, sizes[i], header[0]);
+			pattern_fill(header[0], 0, buf, sizes[i]);
 			send(&op, &s, 0, header, 1 + (size_t)round * 13, buf, sizes[i], NULL);
 			assert_true(pair_count(&s.p, 1, WEFT_WIRE_AM_FRAG) >= 2);
 			if (sizes[i] >= 8000)
@@ -115,7 +115,7 @@ static void order_holds_between_whole_messages_pieces_and_tags(void **state)
 			size_t len = pair_random(&seed) % 2 ? pair_random(&seed) % 300
 							    : pair_random(&seed) % 7000;
 
-			fill(buf[i], len, i);
+			pattern_fill(i, 0, buf[i], len);
 			send(&op[i], &s, 0, &i, 1, buf[i], len, NULL);
 			assert_in_range(op[i].rc, 0, 1);
 		}
@@ -153,12 +153,12 @@ static void what_came_in_pieces_can_be_kept(void **state)
 	pair_defaults(&s.p);
 	open_stage(&s, &l, 2);
 	l.keep = true;
-	fill(buf, sizeof(buf), header);
+	pattern_fill(header, 0, buf, sizeof(buf));
 	send(&op, &s, 0, &header, 1, buf, sizeof(buf), NULL);
 	pair_run(&s.p);
 	op_end(&op, 0);
 	assert_non_null(l.kept);
-	check(l.last.data, sizeof(buf), header);
+	pattern_expect(header, l.last.data, sizeof(buf));
 	assert_int_equal(weft_am_data_release(&s.p.w[1], l.kept), 0);
 	stage_check_empty(&s);
 	stage_close(&s);
@@ -180,7 +180,7 @@ static void a_long_header_moves_the_message_to_the_next_protocol(void **state)
 			pair_defaults(&s.p);
 			s.p.conf.multi_eager_limit = limit;
 			open_stage(&s, &l, 1);
-			fill(buf, sizeof(buf), 4);
+			pattern_fill(4, 0, buf, sizeof(buf));
 			whole = 1024 - sizeof(struct weft_wire_am) - n;
 			send(&op, &s, 0, header, n, buf, whole, NULL);
 			assert_int_equal(pair_count(&s.p, 1, WEFT_WIRE_AM), 1);
@@ -224,7 +224,7 @@ static void an_eager_message_beyond_a_window_that_shrank_ends(void **state)
 	s.p.conf.multi_eager_limit = 1 << 20;
 	open_stage(&s, &l, 2);
 	l.keep = true;
-	fill(buf, sizeof(buf), header);
+	pattern_fill(header, 0, buf, sizeof(buf));
 	send(&first, &s, WEFT_AM_SEND_F_EAGER, &header, 1, buf, 7000, NULL);
 	pair_run(&s.p);
 	op_end(&first, 0);
@@ -304,7 +304,7 @@ static void a_pack_error_ends_the_message_and_those_behind_it_are_delivered(void
 	uint64_t seed = 31;
 
 	(void)state;
-	fill(buf, sizeof(buf), 0);
+	pattern_fill(0, 0, buf, sizeof(buf));
 	for (int round = 0; round < 60; round++) {
 		struct broken b = {buf, sizeof(buf), (size_t)round % 3 * 2000};
 		struct weft_datatype type = WEFT_INIT(
@@ -318,7 +318,7 @@ static void a_pack_error_ends_the_message_and_those_behind_it_are_delivered(void
 		open_stage(&s, &l, 3);
 		used = s.ep->msg->tx_credit - s.ep->msg->tx_used;
 		send(&op[0], &s, 0, NULL, 0, NULL, 1, &type);
-		fill(buf, 1500, one);
+		pattern_fill(one, 0, buf, 1500);
 		send(&op[1], &s, 0, &one, 1, buf, 1500, NULL);
 		if (round & 1) /* the end before any piece */
 			for (size_t i = 0; i < s.p.num; i++)
@@ -334,7 +334,7 @@ static void a_pack_error_ends_the_message_and_those_behind_it_are_delivered(void
 		weft_credit_send(s.p.ep[1].msg);
 		pair_run(&s.p);
 		assert_int_equal(s.ep->msg->tx_credit - s.ep->msg->tx_used, used);
-		fill(buf, sizeof(buf), 0);
+		pattern_fill(0, 0, buf, sizeof(buf));
 		stage_close(&s);
 	}
 }

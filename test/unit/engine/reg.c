@@ -5,6 +5,7 @@
  */
 
 #include "engine/iface.h"
+#include "common/pattern.h"
 #include "mock/raw_util.h"
 
 #define PAGE 4096u
@@ -39,8 +40,7 @@ static int send_from(void *at, uint32_t len, struct weft_mem_lane *mem, struct w
 
 	hdr.n = 3;
 	hdr.len = len;
-	for (uint32_t i = 0; i < len; i++)
-		((uint8_t *)at)[i] = (uint8_t)(3 * 7 + i);
+	pattern_fill(3, 0, at, len);
 	done_count = 0;
 	return A->iface->ops->am_zcopy(A->lane_ep, 5, &hdr, sizeof(hdr), &iov, 1, mem, comp);
 }
@@ -166,12 +166,11 @@ static void lost_frames_go_again(void **state)
 		open_lazy(&pp);
 		A->wire.loss = 0.1;
 		B->wire.loss = 0.1;
-		for (uint32_t i = 0; i < sizeof(user); i++)
-			user[i] = (uint8_t)i;
+		pattern_fill(3, 0, user, sizeof(user));
+		hdr.n = 3; /* the same contents for all */
 		hdr.len = 7000;
 		done_count = 0;
 		for (sent = 0; sent < 300;) {
-			hdr.n = 256 * sent;
 			A->wire.busy = pair_rand(&pair) % 4;
 			err = A->iface->ops->am_zcopy(A->lane_ep, 5, &hdr, sizeof(hdr), &iov, 1,
 						      &mem, &comp);

@@ -4,6 +4,7 @@
  */
 
 #include "engine/iface.h"
+#include "common/pattern.h"
 #include "mock/raw_util.h"
 
 static void zcopy_completes_after_ack_and_release(void **state)
@@ -16,8 +17,7 @@ static void zcopy_completes_after_ack_and_release(void **state)
 	struct iovec iov[2] = {{user, 3000}, {user + 3000, 5000}};
 
 	(void)state;
-	for (uint32_t i = 0; i < sizeof(user); i++)
-		user[i] = (uint8_t)(3 * 7 + i);
+	pattern_fill(3, 0, user, sizeof(user));
 	for (unsigned int csum = WEFT_CSUM_NONE; csum <= WEFT_CSUM_CRC32C; csum++) {
 		struct pair_params pp = {.csum = csum};
 
@@ -89,7 +89,7 @@ static void zcopy_survives_loss(void **state)
 	static struct weft_lane_comp comp = {.done = on_done};
 	struct {
 		uint32_t n, len;
-	} hdr = {.len = 7000};
+	} hdr = {.n = 3, .len = 7000}; /* the same contents for all */
 	struct iovec iov = {user, 7000};
 	unsigned int sent = 0;
 	int err;
@@ -105,11 +105,9 @@ static void zcopy_survives_loss(void **state)
 		B->wire.loss = 0.1;
 		A->wire.hold_sent = late;
 		pair_connect(&pair);
-		for (uint32_t i = 0; i < sizeof(user); i++)
-			user[i] = (uint8_t)i;
+		pattern_fill(3, 0, user, sizeof(user));
 		done_count = 0;
 		for (sent = 0; sent < 400;) {
-			hdr.n = 256 * sent; /* the same fill for all */
 			err = A->iface->ops->am_zcopy(A->lane_ep, 5, &hdr, sizeof(hdr), &iov, 1,
 						      NULL, &comp);
 			if (err == 0)

@@ -25,7 +25,7 @@ static void C1_a_buffer_may_be_scribbled_on_when_its_send_is_complete(void **sta
 		pair_defaults(&p);
 		pair_open(&p, i % 2 ? 4 : 1, four_lanes);
 		op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 1, FULL);
-		fill(sbuf, len, len);
+		pattern_fill(len, 0, sbuf, len);
 		op_send(&s, &p.ep[0], sbuf, len, 1);
 		while (!op_done(&s)) {
 			pair_progress(&p);
@@ -56,7 +56,7 @@ static void C2_U14_U28_a_synchronous_send_is_done_at_the_match_and_not_before(vo
 
 		pair_defaults(&p);
 		pair_open(&p, 2, four_lanes);
-		fill(sbuf, edges[i], 4);
+		pattern_fill(4, 0, sbuf, edges[i]);
 		op_send_sync(&s, &p.ep[0], sbuf, edges[i], 1);
 		for (int k = 0; k < 20; k++)
 			pair_run(&p);
@@ -85,7 +85,7 @@ static void C2_a_matched_multi_eager_message_acknowledges_before_it_is_complete(
 	(void)state;
 	pair_defaults(&p);
 	pair_open(&p, 1, NULL);
-	fill(sbuf, sizeof(sbuf), 4);
+	pattern_fill(4, 0, sbuf, sizeof(sbuf));
 	op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 1, FULL);
 	op_send_sync(&s, &p.ep[0], sbuf, sizeof(sbuf), 1);
 	pair_deliver(&p, 1);
@@ -147,7 +147,7 @@ static void C9_E6_no_room_has_no_side_effect_and_the_message_goes_later(void **s
 
 		pair_defaults(&p);
 		pair_open(&p, 1 + i % 4, four_lanes);
-		fill(sbuf, len, 3);
+		pattern_fill(3, 0, sbuf, len);
 		op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 1, FULL);
 		op_recv(&r2, &p.w[1], &b, sizeof(b), 1, FULL);
 		pair_room(&p, 0, 0);

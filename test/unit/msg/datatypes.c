@@ -44,7 +44,7 @@ static ssize_t gen_pack(void *state, size_t offset, void *dst, size_t max)
 	if (offset + n > gen.fail_from)
 		return gen.error;
 	for (size_t i = 0; i < n; i++)
-		((uint8_t *)dst)[i] = byte_of(gen.id, offset + i);
+		((uint8_t *)dst)[i] = pattern_byte(gen.id, offset + i);
 	return (ssize_t)n;
 }
 
@@ -53,7 +53,7 @@ static int gen_unpack(void *state, size_t offset, const void *src, size_t length
 	if (offset + length > gen.fail_from)
 		return gen.error;
 	for (size_t i = 0; i < length; i++) {
-		assert_int_equal(((const uint8_t *)src)[i], byte_of(gen.id, offset + i));
+		assert_int_equal(((const uint8_t *)src)[i], pattern_byte(gen.id, offset + i));
 		gen.seen[offset + i]++;
 	}
 	return 0;
@@ -108,14 +108,14 @@ static void one_pairing(const struct transfer *t, enum kind from, enum kind to)
 			    .id = t->len,
 			    .fail_from = SIZE_MAX,
 			    .seen = calloc(1, t->len + t->room + 1)};
-	fill(sbuf, t->len, t->len);
+	pattern_fill(t->len, 0, sbuf, t->len);
 	memset(rbuf, 0, t->room + 1);
 	transfer(t, types[from], sb, from == IOV ? sn : t->len, types[to], rb,
 		 to == IOV ? rn : t->room);
 	assert_int_equal(gen.starts, (from == GENERIC) + (to == GENERIC));
 	assert_int_equal(gen.finishes, gen.starts);
 	if (t->len <= t->room && to != GENERIC)
-		check(rbuf, t->len, t->len);
+		pattern_expect(t->len, rbuf, t->len);
 	for (size_t i = 0; to == GENERIC && t->len <= t->room && i < t->len; i++)
 		assert_int_equal(gen.seen[i], 1);
 	free(gen.seen);
@@ -202,7 +202,7 @@ static void U23_an_unpack_error_ends_the_receive_and_the_sender_sees_success(voi
 				    .fail_from = len / 2,
 				    .error = -EILSEQ,
 				    .seen = calloc(1, len)};
-		fill(sbuf, len, 8);
+		pattern_fill(8, 0, sbuf, len);
 		if (i < 6)
 			op_recv_dt(&r, &p.w[1], NULL, NULL, 0, 1, FULL, &gen_type);
 		op_send_dt(&s, &p.ep[0], sbuf, len, 1, i & 1, NULL);

@@ -117,7 +117,7 @@ static void messages_that_are_complete_stay_receivable_after_their_endpoint_is_g
 	pair_defaults(&p);
 	pair_open(&p, 1, NULL);
 	for (uint64_t i = 0; i < 3; i++) {
-		fill(sbuf, sizeof(sbuf), i);
+		pattern_fill(i, 0, sbuf, sizeof(sbuf));
 		op_send(&s[i], &p.ep[0], sbuf, i == 1 ? 100 : 5000, i);
 		pair_run(&p);
 		op_end(&s[i], 0);
@@ -132,7 +132,7 @@ static void messages_that_are_complete_stay_receivable_after_their_endpoint_is_g
 	op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 1, FULL);
 	op_end_recv(&r, rbuf, 100, 1, 1);
 	assert_int_equal(weft_tag_msg_recv(&p.w[1], m, rbuf, sizeof(rbuf), NULL, NULL), 0);
-	check(rbuf, 5000, 2);
+	pattern_expect(2, rbuf, 5000);
 	assert_int_equal(p.w[1].msg->credit_bytes.granted, 0); /* credit is back with the worker */
 	assert_int_equal(p.w[1].msg->credit_msgs.granted, 0);
 	assert_int_equal(p.w[1].msg->tag->messages.num, 0);
@@ -166,7 +166,7 @@ static void messages_stay_matchable_by_their_workers_id_after_its_endpoint_is_go
 	recv_from_id(&none, &p, 77, other, 0);
 	assert_int_equal(none.rc, WEFT_INPROGRESS);
 	for (uint64_t i = 0; i < 3; i++) {
-		fill(sbuf, sizeof(sbuf), i);
+		pattern_fill(i, 0, sbuf, sizeof(sbuf));
 		op_send(&s, &p.ep[0], sbuf, sizeof(sbuf), i);
 		op_end(&s, 0);
 	}
@@ -267,7 +267,7 @@ static void sends_before_the_connection_is_up_go_out_in_order(void **state)
 	pair_defaults(&p);
 	p.conf.seq_start = UINT32_MAX - 1;
 	pair_open_unconnected(&p, 2, NULL);
-	fill(big, sizeof(big), 1);
+	pattern_fill(1, 0, big, sizeof(big));
 	for (int i = 0; i < 4; i++) {
 		op_send(&s[i], &p.ep[0], big, lens[i], 5);
 		assert_int_equal(s[i].rc, WEFT_INPROGRESS);
@@ -354,7 +354,7 @@ static void striping_uses_every_lane_in_proportion(void **state)
 		p.conf.rndv_window = 4u << 20;
 		p.conf.rndv_limit = 4u << 20;
 		pair_open(&p, 3, lanes);
-		fill(sbuf, len, 1);
+		pattern_fill(1, 0, sbuf, len);
 		op_recv(&r, &p.w[1], rbuf, len, 1, FULL);
 		op_send(&s, &p.ep[0], sbuf, len, 1);
 		pair_run(&p);

@@ -4,28 +4,11 @@
  * what is without them has no byte more.
  */
 
+#include "common/op.h"
 #include "mock/ep_pair.h"
 #include "msg/msg.h"
 
-#define FULL WEFT_TAG_MASK_FULL
 #define MOST 300000u
-
-static uint8_t byte_of(uint64_t id, size_t i)
-{
-	return (uint8_t)(id * 131 + i * 7 + (i >> 8) * 13);
-}
-
-static void fill(uint8_t *buf, size_t len, uint64_t id)
-{
-	for (size_t i = 0; i < len; i++)
-		buf[i] = byte_of(id, i);
-}
-
-static void check(const uint8_t *buf, size_t len, uint64_t id)
-{
-	for (size_t i = 0; i < len; i++)
-		assert_int_equal(buf[i], byte_of(id, i));
-}
 
 static uint8_t out[MOST], in[MOST];
 
@@ -86,7 +69,7 @@ static void every_length_and_protocol(void **state)
 		int rc = WEFT_INPROGRESS;
 
 		up(&p, i);
-		fill(out, len, i);
+		pattern_fill(i, 0, out, len);
 		memset(in, 0, len);
 		rp.completion = &now;
 		if (early)
@@ -119,7 +102,7 @@ static void every_length_and_protocol(void **state)
 			mock_run(1, MS, p.a, p.b, NULL);
 		is(&now, imm, ~(uint64_t)i, channel, from);
 		assert_true(now.length == len && now.status == 0);
-		check(in, len, i);
+		pattern_expect(i, in, len);
 		if (rc)
 			weft_request_free(r);
 		done(&p, s);
@@ -371,14 +354,14 @@ static void parts_have_it_in_front(void **state)
 			((struct weft_wire_frag *)(msg + 16))->total = weft_put64(500);
 		if (i == 4)
 			((struct weft_wire_am_frag *)(msg + 16))->total = weft_put64(500);
-		fill(msg + length - 500, 500, i);
+		pattern_fill(i, 0, msg + length - 500, 500);
 		assert_int_equal(weft_wire_check(WEFT_WIRE_EXT, msg, length), 0);
 		id = weft_msg_recast(WEFT_WIRE_EXT, msg, length);
 		assert_int_equal(id, i < 3 ? WEFT_WIRE_EXT : 0);
 		at = i < 3 ? room : msg;
 		length += i < 3 ? WEFT_RECAST_ROOM : 0;
 		assert_int_equal(weft_wire_check(WEFT_WIRE_EXT, at, length), 0);
-		check(at + length - 500, 500, i);
+		pattern_expect(i, at + length - 500, 500);
 		/* From the 200th byte of the payload on. */
 		head = weft_msg_part(WEFT_WIRE_EXT, at, length - 300, part + sizeof(part));
 		assert_int_equal(head, length - 500);

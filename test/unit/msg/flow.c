@@ -58,7 +58,7 @@ static void flood(struct pair *p, size_t len, uint32_t n, uint64_t most)
 	struct op *s = calloc(n, sizeof(*s));
 
 	for (uint32_t i = 0; i < n; i++) {
-		fill(buf, len, 3);
+		pattern_fill(3, 0, buf, len);
 		op_send(&s[i], &p->ep[0], buf, len, i);
 		pair_run(p);
 		assert_true(p->w[1].msg->tag->messages.bytes <= most);
@@ -167,7 +167,7 @@ static void E2_messages_without_any_credit_wait_for_it(void **state)
 		pair_defaults(&p);
 		pair_open(&p, 1, NULL);
 		p.ep[0].msg->tx_small_end = p.ep[0].msg->tx_small + 2;
-		fill(sbuf, len, 7);
+		pattern_fill(7, 0, sbuf, len);
 		for (uint64_t i = 0; i < 6; i++)
 			op_send(&s[i], &p.ep[0], sbuf, len, i);
 		pair_progress(&p);
@@ -204,7 +204,7 @@ static void E2_announcements_are_bounded_and_none_is_lost(void **state)
 	p.conf.unexp_limit = 100000; /* 390 messages in all */
 	p.conf.eager_credit = 4096;
 	pair_open(&p, 2, NULL);
-	fill(sbuf, sizeof(sbuf), 5);
+	pattern_fill(5, 0, sbuf, sizeof(sbuf));
 	for (uint32_t i = 0; i < N; i++)
 		op_send(&s[i], &p.ep[0], sbuf, sizeof(sbuf), i);
 	pair_run(&p);
@@ -243,7 +243,7 @@ static void a_message_with_a_receive_waits_for_no_number_of_others(void **state)
 		p.conf.unexp_limit = 65536;
 		p.conf.unexp_memory = 1u << 30;
 		pair_open(&p, 1, NULL);
-		fill(sbuf, len, 9);
+		pattern_fill(9, 0, sbuf, len);
 		for (x = 0; x < num[k / 2]; x++) {
 			op_send(&s[x], &p.ep[0], x % 3 ? (void *)&x : sbuf, x % 3 ? 4 : len, 1);
 			pair_run(&p);
@@ -395,7 +395,7 @@ static void E8_control_messages_get_through_with_no_data_traffic(void **state)
 	(void)state;
 	pair_defaults(&p);
 	pair_open(&p, 1, NULL);
-	fill(sbuf, sizeof(sbuf), 1);
+	pattern_fill(1, 0, sbuf, sizeof(sbuf));
 	op_send(&s, &p.ep[0], sbuf, sizeof(sbuf), 1);
 	op_send_sync(&s2, &p.ep[0], sbuf, 10, 2);
 	pair_run(&p);

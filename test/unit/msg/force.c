@@ -19,7 +19,7 @@ static void send_one(struct pair *p, size_t len, const char *name)
 
 	assert_non_null(out);
 	assert_non_null(in);
-	fill(out, len, 9);
+	pattern_fill(9, 0, out, len);
 	op_recv(&r, &p->w[1], in, len, 9, FULL);
 	op_send(&s, &p->ep[0], out, len, 9);
 	assert_true(pair_count(p, 1, first_id(name)) > 0);

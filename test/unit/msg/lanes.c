@@ -63,7 +63,7 @@ static bool one_message(const struct how *how, int steps, uint64_t seed)
 	open_with_one(&p);
 	pair_room(&p, 0, 2); /* so that a send stops in its middle */
 	memset(dst, 0xee, sizeof(dst));
-	fill(src, how->len, id);
+	pattern_fill(id, 0, src, how->len);
 	if (!how->late)
 		op_recv(&r, &p.w[1], dst, sizeof(dst), 7, FULL);
 	op_send_dt(&s, &p.ep[0], src, how->len, 7, how->sync, NULL);
@@ -127,7 +127,7 @@ static void what_has_not_begun_is_chosen_anew(void **state)
 	/* The lane is full: three sends wait. Then a lane comes that carries them whole. */
 	pair_room(&p, 0, 0);
 	for (int i = 0; i < 3; i++) {
-		fill(src + 2000 * i, 2000, (uint64_t)i);
+		pattern_fill((uint64_t)i, 0, src + 2000 * i, 2000);
 		op_recv(&r[i], &p.w[1], dst + 2000 * i, 2000, (uint64_t)i, FULL);
 		op_send(&s[i], &p.ep[0], src + 2000 * i, 2000, (uint64_t)i);
 		assert_int_equal(s[i].rc, WEFT_INPROGRESS);

@@ -5,6 +5,7 @@
  * the call over raw lanes is shown in the simulator (sim/sys_message.c).
  */
 
+#include "common/op.h"
 #include "mock/ep_pair.h"
 #include "msg/msg.h"
 
@@ -54,8 +55,7 @@ static void an_injected_buffer_is_free_at_once(void **state)
 		int rc;
 
 		up(&p, lanes[i % 4], i);
-		for (size_t k = 0; k < len; k++)
-			out[k] = (uint8_t)(k * 7 + i);
+		pattern_fill(i, 0, out, len);
 		/* Nearly no room at first. */
 		mock_set_eagain(NULL, i % 3 * 490);
 		rc = am ? weft_am_send(p.x, &a, iov ? (void *)v : out, iov ? 2 : len, &sp, &s)
@@ -67,8 +67,7 @@ static void an_injected_buffer_is_free_at_once(void **state)
 			rc = weft_tag_recv(p.b, NULL, in, len, 3, UINT64_MAX, NULL, &r);
 			assert_int_equal(rc, WEFT_INPROGRESS);
 			assert_int_equal(ended(&p, r), 0);
-			for (size_t k = 0; k < len; k++)
-				assert_int_equal(in[k], (uint8_t)(k * 7 + i));
+			pattern_expect(i, in, len);
 		}
 		if (s)
 			assert_int_equal(ended(&p, s), 0);

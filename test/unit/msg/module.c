@@ -255,7 +255,7 @@ static void it_requests_and_is_answered_beside_other_messages(void **state)
 	start(&p, true);
 	assert_int_equal(seen.workers, 2);
 	assert_int_equal(seen.eps, 2);
-	fill(from, sizeof(from), 1);
+	pattern_fill(1, 0, from, sizeof(from));
 	op_recv(&r, &p.w[1], to, sizeof(to), 4, FULL);
 	op_send(&s, &p.ep[0], from, sizeof(from), 4);
 	op_sum(&op, &p.ep[0], 40, 2, &sum);

@@ -323,12 +323,12 @@ static void copied_messages_take_bytes_and_no_request(void **state)
 	p.conf.rndv_thresh = 1u << 20;
 	pair_open(&p, 1, &lane);
 	for (unsigned int i = 0; i < 2; i++) {
-		fill(out, sizeof(out), i);
+		pattern_fill(i, 0, out, sizeof(out));
 		assert_int_equal(weft_tag_send(&p.ep[0], out, sizeof(out), i, NULL, NULL), 0);
 		assert_int_equal(mw_of(&p, 0)->reqs.in_use, 0);
 	}
 	assert_int_equal(p.ep[0].msg->tx_used, 2000);
-	fill(out, sizeof(out), 2);
+	pattern_fill(2, 0, out, sizeof(out));
 	op_send(&announced, &p.ep[0], out, sizeof(out), 2);
 	op_send(&behind, &p.ep[0], "3", 1, 3);
 	assert_int_equal(pair_count(&p, 1, WEFT_WIRE_EAGER), 3);

@@ -32,7 +32,7 @@ static void same_tag_mixed_sizes(unsigned int lanes, bool late, uint64_t seed, u
 		size[i] = mixed_sizes[pair_random(&seed) % NUM_MIXED];
 		sbuf[i] = malloc(BIG);
 		rbuf[i] = malloc(BIG);
-		fill(sbuf[i], size[i], (uint64_t)i);
+		pattern_fill((uint64_t)i, 0, sbuf[i], size[i]);
 		if (!late)
 			op_recv(&r[i], &p.w[1], rbuf[i], BIG, 77, FULL);
 	}
@@ -120,7 +120,7 @@ static void A6_a_small_message_that_overtakes_a_large_one_is_matched_after_it(vo
 	(void)state;
 	pair_defaults(&p);
 	pair_open(&p, 2, NULL);
-	fill(big, sizeof(big), 5);
+	pattern_fill(5, 0, big, sizeof(big));
 	op_recv(&r1, &p.w[1], rbuf, sizeof(rbuf), 0, 0);
 	op_recv(&r2, &p.w[1], got, sizeof(got), 0, 0);
 	op_send(&s, &p.ep[0], big, sizeof(big), 10);
@@ -152,8 +152,8 @@ static void A9_a_piece_of_the_next_message_before_any_piece_of_this_one(void **s
 	for (int posted = 0; posted < 2; posted++) {
 		pair_defaults(&p);
 		pair_open(&p, 2, NULL);
-		fill(b1, sizeof(b1), 1);
-		fill(b2, sizeof(b2), 2);
+		pattern_fill(1, 0, b1, sizeof(b1));
+		pattern_fill(2, 0, b2, sizeof(b2));
 		if (posted) {
 			op_recv(&r1, &p.w[1], g1, sizeof(g1), 3, FULL);
 			op_recv(&r2, &p.w[1], g2, sizeof(g2), 3, FULL);
@@ -192,7 +192,7 @@ static void one_permutation(struct pair *p, const unsigned int *perm, unsigned i
 	unsigned int left[16], alive = n;
 	struct op s, r;
 
-	fill(sbuf, len, n);
+	pattern_fill(n, 0, sbuf, len);
 	memset(rbuf, 0, len);
 	if (when == BEFORE)
 		op_recv(&r, &p->w[1], rbuf, sizeof(rbuf), 9, FULL);
@@ -320,7 +320,7 @@ static void A11_U6_interleaved_pieces_of_many_messages(void **state)
 		pair_defaults(&p);
 		pair_open(&p, 3, NULL);
 		for (int i = 0; i < K; i++) {
-			fill(sbuf[i], sizeof(sbuf[i]), (uint64_t)i);
+			pattern_fill((uint64_t)i, 0, sbuf[i], sizeof(sbuf[i]));
 			if (pair_random(&x) % 2) {
 				op_recv(&r[i], &p.w[1], rbuf[i], sizeof(rbuf[i]), (uint64_t)i,
 					FULL);
@@ -357,7 +357,7 @@ static void A12_a_receive_posted_in_the_middle_binds_at_once_and_the_rest_goes_d
 	(void)state;
 	pair_defaults(&p);
 	pair_open(&p, 1, NULL);
-	fill(sbuf, sizeof(sbuf), 3);
+	pattern_fill(3, 0, sbuf, sizeof(sbuf));
 	memset(rbuf, 0xee, sizeof(rbuf));
 	op_send(&s, &p.ep[0], sbuf, sizeof(sbuf), 3);
 	assert_int_equal(p.num, 5);
@@ -366,11 +366,11 @@ static void A12_a_receive_posted_in_the_middle_binds_at_once_and_the_rest_goes_d
 	assert_int_equal(p.w[1].msg->tag->messages.bytes, sizeof(sbuf));
 	op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 3, FULL);
 	assert_int_equal(r.rc, WEFT_INPROGRESS);
-	check(rbuf, 900, 3);                                  /* what had come is there */
+	pattern_expect(3, rbuf, 900);                         /* what had come is there */
 	assert_int_equal(p.w[1].msg->tag->messages.bytes, 0); /* and its memory is gone */
 	assert_int_equal(rbuf[1000], 0xee);
 	pair_deliver(&p, 0); /* piece 1: direct */
-	check(rbuf, 2900, 3);
+	pattern_expect(3, rbuf, 2900);
 	assert_false(op_done(&r));
 	pair_run(&p);
 	op_end(&s, 0);

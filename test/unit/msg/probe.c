@@ -26,7 +26,7 @@ static void D1_D2_U15_U17_U18_probe_reports_tag_source_and_whole_length(void **s
 
 		pair_defaults(&p);
 		pair_open(&p, 2, NULL);
-		fill(sbuf, probe_lens[i], 2);
+		pattern_fill(2, 0, sbuf, probe_lens[i]);
 		op_send(&s, &p.ep[0], sbuf, probe_lens[i], 0xab);
 		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0xab, FULL, NULL, NULL, &c),
 				 -ENOMSG);
@@ -73,7 +73,7 @@ static void D3_U16_a_message_taken_by_a_probe_belongs_to_its_handle(void **state
 		pair_defaults(&p);
 		pair_open(&p, 2, NULL);
 		for (int k = 0; k < 2; k++) {
-			fill(sbuf[k], len, (uint64_t)k);
+			pattern_fill((uint64_t)k, 0, sbuf[k], len);
 			op_send_dt(&s[k], &p.ep[0], sbuf[k], len, 1, sync, NULL);
 		}
 		if (partly) {
@@ -243,7 +243,7 @@ static void D6_U21_cancel_of_a_matched_or_finished_operation_does_nothing(void *
 
 		pair_defaults(&p);
 		pair_open(&p, 1, NULL);
-		fill(sbuf, len, 9);
+		pattern_fill(9, 0, sbuf, len);
 		op_recv(&r, &p.w[1], rbuf, len, 1, FULL);
 		op_send_sync(&s, &p.ep[0], sbuf, len, 1);
 		pair_deliver(&p, 0);

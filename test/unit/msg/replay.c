@@ -56,7 +56,7 @@ static const uint8_t *header_of(uint64_t id)
 {
 	static uint8_t header[WEFT_AM_HEADER_MAX];
 
-	fill(header, sizeof(header), id + 100);
+	pattern_fill(id + 100, 0, header, sizeof(header));
 	return header;
 }
 
@@ -74,7 +74,7 @@ static int handler(struct weft_worker *worker, const struct weft_am_msg *msg, vo
 	assert_int_equal(msg->header_length, o->header_length);
 	assert_memory_equal(msg->header, header_of(o->id), o->header_length);
 	if (!(msg->flags & WEFT_AM_F_RNDV)) /* else it is not fetched */
-		check(msg->data, msg->length, o->id);
+		pattern_expect(o->id, msg->data, msg->length);
 	return 0;
 }
 
@@ -87,7 +87,7 @@ static void on_put(struct weft_worker *worker, const struct weft_put_event *e, v
 	run.op[e->imm].noted++;
 	assert_int_equal(e->length, run.op[e->imm].length);
 	assert_int_equal(e->offset, e->imm * SIZE);
-	check(run.s.mem + e->offset, e->length, e->imm);
+	pattern_expect(e->imm, run.s.mem + e->offset, e->length);
 }
 
 static void put_note(struct one *o)
@@ -123,7 +123,7 @@ static void begin(unsigned int i)
 	*o = (struct one){.kind = (enum kind)below(KINDS), .id = i};
 	o->length = 1 + below(most[below(4)]);
 	o->header_length = below(WEFT_AM_HEADER_MAX + 1);
-	fill(src[i], o->length, i);
+	pattern_fill(i, 0, src[i], o->length);
 	switch (o->kind) {
 	case TAG:
 		op_send(&o->send, run.s.ep, src[i], o->length, 1);
@@ -262,7 +262,7 @@ static void one_run(uint64_t seed)
 			op_end_recv(&o->recv, dst[i], o->length, 1, i);
 		assert_int_equal(o->noted, o->kind == PUT_NOTE);
 		if (o->kind == PUT || o->kind == PUT_NOTE)
-			check(run.s.mem + (size_t)i * SIZE, o->length, i);
+			pattern_expect(i, run.s.mem + (size_t)i * SIZE, o->length);
 		if (o->kind == AM)
 			assert_true(run.next_am > i);
 	}
@@ -302,7 +302,7 @@ static void a_put_that_was_cut_is_counted_once(void **state)
 		stage_open(&s, 3, lanes, 3 * 8000);
 		use_lane(&s.p, 0);
 		for (unsigned int i = 0; i < 3; i++) {
-			fill(src[i], 8000, i);
+			pattern_fill(i, 0, src[i], 8000);
 			op_put(&op[i], &s, src[i], 8000, 8000ull * i, 0);
 		}
 		if (seed & 1)
@@ -327,7 +327,7 @@ static void a_put_that_was_cut_is_counted_once(void **state)
 		assert_int_equal(f.status, 0);
 		for (unsigned int i = 0; i < 3; i++) {
 			op_end(&op[i], 0);
-			check(s.mem + 8000 * i, 8000, i);
+			pattern_expect(i, s.mem + 8000 * i, 8000);
 		}
 		assert_int_equal(s.p.ep[1].msg->rma->done_part[0], 0);
 		assert_int_equal(s.p.ep[1].msg->rma->done_part[1], 0);
@@ -382,7 +382,7 @@ static void begin_imm(struct one *o)
 		WEFT_INIT(struct weft_am_send_params, .id = 7, .header = header_of(o->id),
 			  .header_length = o->header_length);
 
-	fill(src[0], o->length, o->id);
+	pattern_fill(o->id, 0, src[0], o->length);
 	p.flags = WEFT_OP_F_IMM;
 	p.imm = 42;
 	if (o->kind == TAG)

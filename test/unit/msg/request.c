@@ -49,7 +49,7 @@ static void U2_a_request_freed_before_its_end_delivers_without_callback(void **s
 
 		pair_defaults(&p);
 		pair_open(&p, 2, NULL);
-		fill(sbuf, len, 7);
+		pattern_fill(7, 0, sbuf, len);
 		memset(rbuf, 0, len);
 		if (i < 3)
 			op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 1, FULL);
@@ -61,7 +61,7 @@ static void U2_a_request_freed_before_its_end_delivers_without_callback(void **s
 		}
 		weft_request_free(r.req);
 		pair_run(&p);
-		check(rbuf, len, 7);
+		pattern_expect(7, rbuf, len);
 		assert_int_equal(s.calls + r.calls, 0);
 		pair_check_empty(&p);
 		pair_close(&p);

@@ -12,11 +12,11 @@ static void contig(const struct transfer *t)
 	size_t at = t->offset + 1; /* B8: unaligned */
 	uint8_t *sbuf = malloc(t->len + at), *rbuf = malloc(t->room + at + 64);
 
-	fill(sbuf + at, t->len, t->len);
+	pattern_fill(t->len, 0, sbuf + at, t->len);
 	memset(rbuf, 0xa5, t->room + at + 64);
 	transfer(t, NULL, sbuf + at, t->len, NULL, rbuf + at, t->room);
 	if (t->len <= t->room)
-		check(rbuf + at, t->len, t->len);
+		pattern_expect(t->len, rbuf + at, t->len);
 	for (size_t i = t->len < t->room ? t->len : t->room; i < t->room + 64; i++)
 		assert_int_equal(rbuf[at + i], 0xa5);
 	for (size_t i = 0; i < at; i++)
@@ -176,7 +176,7 @@ static void U27_a_truncated_message_ends_with_its_last_piece_and_spoils_no_other
 	(void)state;
 	pair_defaults(&p);
 	pair_open(&p, 1, NULL);
-	fill(sbuf, sizeof(sbuf), 1);
+	pattern_fill(1, 0, sbuf, sizeof(sbuf));
 	memset(other, 0x77, sizeof(other));
 	op_recv(&r, &p.w[1], small, sizeof(small), 1, FULL);
 	op_send(&s, &p.ep[0], sbuf, sizeof(sbuf), 1);
@@ -190,7 +190,7 @@ static void U27_a_truncated_message_ends_with_its_last_piece_and_spoils_no_other
 	pair_deliver(&p, 0);
 	op_end(&r, -EMSGSIZE);
 	assert_int_equal(r.c.length, sizeof(sbuf));
-	check(small, sizeof(small), 1);
+	pattern_expect(1, small, sizeof(small));
 	assert_false(op_done(&r2));
 	for (size_t i = 0; i < sizeof(other); i++)
 		assert_int_equal(other[i], 0x77);
@@ -215,7 +215,7 @@ static void B6_many_outstanding_rendezvous(void **state)
 	(void)state;
 	pair_defaults(&p);
 	pair_open(&p, 4, four_lanes);
-	fill(sbuf, 20000, 1);
+	pattern_fill(1, 0, sbuf, 20000);
 	for (int i = 0; i < N; i++)
 		op_send(&s[i], &p.ep[0], sbuf, 20000, (uint64_t)i);
 	pair_run(&p);
@@ -249,7 +249,7 @@ static void B7_U33_large_messages_head_to_head(void **state)
 	pair_defaults(&p);
 	pair_open(&p, 2, NULL);
 	for (int side = 0; side < 2; side++) {
-		fill(sbuf[side], LEN, (uint64_t)side);
+		pattern_fill((uint64_t)side, 0, sbuf[side], LEN);
 		for (int i = 0; i < N; i++) {
 			rbuf[side][i] = malloc(LEN);
 			op_recv(&r[side][i], &p.w[side], rbuf[side][i], LEN, 1, FULL);
@@ -295,14 +295,14 @@ static void a_receiver_copies_each_byte_once_if_it_was_expected_else_twice(void 
 		pair_open(&p, 1, four_lanes);
 		if (!late)
 			op_recv(&r, &p.w[1], rbuf, len, 6, FULL);
-		fill(sbuf, len, i);
+		pattern_fill(i, 0, sbuf, len);
 		op_send(&s, &p.ep[0], sbuf, len, 6);
 		pair_run(&p);
 		if (late)
 			op_recv(&r, &p.w[1], rbuf, len, 6, FULL);
 		op_end(&s, 0);
 		op_end(&r, 0);
-		check(rbuf, len, i);
+		pattern_expect(i, rbuf, len);
 		assert_int_equal(p.w[1].msg->count.rx_copied_bytes, late ? 2 * len : len);
 		pair_check_empty(&p);
 		pair_close(&p);
@@ -329,12 +329,12 @@ static void whole_messages_that_share_a_frame_are_copied(void **state)
 		p.conf.zcopy_thresh = WEFT_CONF_AUTO;
 		pair_open(&p, 1, &lane);
 		op_recv(&r, &p.w[1], rbuf, lens[i], 6, FULL);
-		fill(sbuf, lens[i], i);
+		pattern_fill(i, 0, sbuf, lens[i]);
 		op_send(&s, &p.ep[0], sbuf, lens[i], 6);
 		pair_run(&p);
 		op_end(&s, 0);
 		op_end(&r, 0);
-		check(rbuf, lens[i], i);
+		pattern_expect(i, rbuf, lens[i]);
 		assert_int_equal(p.w[0].msg->count.copied_bytes, lens[i] < 4500 ? lens[i] : 0);
 		pair_check_empty(&p);
 		pair_close(&p);

@@ -44,7 +44,7 @@ static void an_announced_message_waits_for_its_receive(void **state)
 
 	(void)state;
 	pair_begin(&p);
-	fill(sbuf, sizeof(sbuf), 7);
+	pattern_fill(7, 0, sbuf, sizeof(sbuf));
 	op_send(&s, &p.ep[0], sbuf, sizeof(sbuf), 1);
 	pair_run(&p);
 	assert_int_equal(p.w[0].msg->stalls.num[WEFT_STALL_RECEIVE], 1);
@@ -88,7 +88,7 @@ static void a_queue_waits_for_its_lane(void **state)
 
 	(void)state;
 	pair_begin(&p);
-	fill(sbuf, 8, 7);
+	pattern_fill(7, 0, sbuf, 8);
 	pair_room(&p, 0, 0);
 	for (uint64_t i = 0; i < 2; i++)
 		op_send(&s[i], &p.ep[0], sbuf, 8, i);
@@ -117,7 +117,7 @@ static void a_queue_waits_for_credit(void **state)
 
 	(void)state;
 	pair_begin(&p);
-	fill(sbuf, 8, 7);
+	pattern_fill(7, 0, sbuf, 8);
 	p.ep[0].msg->tx_small_end = p.ep[0].msg->tx_small + 2;
 	for (uint64_t i = 0; i < 3; i++)
 		op_send(&s[i], &p.ep[0], sbuf, 8, i);

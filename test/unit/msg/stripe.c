@@ -79,7 +79,7 @@ static void follow(struct stream *s)
 	op_end(&s->op[i], 0);
 	if (tag) {
 		op_end(&s->recv[i], 0);
-		check(s->to + (size_t)i * SIZE, SIZE, 4);
+		pattern_expect(4, s->to + (size_t)i * SIZE, SIZE);
 	}
 	begin_one(s);
 }
@@ -93,7 +93,7 @@ static void stream_open(struct stream *s, enum how how, const struct device *d)
 		 hows[how].options, hows[how].options);
 	world_open(&s->x, 1, lanes, hows[how].setting, false);
 	s->to = malloc((size_t)SIZE * DEPTH);
-	fill(s->x.buf, s->x.size, 4);
+	pattern_fill(4, 0, s->x.buf, s->x.size);
 	memcpy(s->x.bytes[0], s->x.buf, s->x.size);
 	mock_set_window(how == MULTI_EAGER || how == RNDV_PULL ? 16 : 0);
 	for (unsigned int i = 0; i < 2; i++) {

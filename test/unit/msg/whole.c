@@ -134,7 +134,7 @@ static void A11_interleaved_pieces_of_messages_from_several_peers(void **state)
 
 				sbuf[i][k] = malloc(LEN);
 				rbuf[i][k] = malloc(LEN);
-				fill(sbuf[i][k], LEN, id);
+				pattern_fill(id, 0, sbuf[i][k], LEN);
 				if (k % 2)
 					op_recv(&ro[i][k], s.hub, rbuf[i][k], LEN, id, FULL);
 				op_send(&so[i][k], s.to_hub[i], sbuf[i][k], LEN, id);
@@ -184,7 +184,7 @@ static void U5_two_senders_two_wildcard_receives_each_gets_one_whole_message(voi
 		for (int i = 0; i < 4; i++)
 			buf[i] = malloc(len);
 		for (int i = 0; i < 2; i++) {
-			fill(buf[i], len, (uint64_t)i);
+			pattern_fill((uint64_t)i, 0, buf[i], len);
 			if (how & 2)
 				op_recv(&ro[i], s.hub, buf[2 + i], len, 0, 0);
 		}
@@ -198,7 +198,7 @@ static void U5_two_senders_two_wildcard_receives_each_gets_one_whole_message(voi
 			op_end(&so[i], 0);
 			op_end(&ro[i], 0);
 			assert_int_equal(ro[i].c.length, len);
-			check(buf[2 + i], len, ro[i].c.tag);
+			pattern_expect(ro[i].c.tag, buf[2 + i], len);
 		}
 		assert_true(ro[0].c.tag != ro[1].c.tag);
 		for (int i = 0; i < 4; i++)
@@ -241,7 +241,7 @@ static void E7_incast_of_80_KB_rendezvous_from_eight_senders_ends(void **state)
 	(void)state;
 	star_open(&s, MAX_PEERS, "mock:0");
 	mock_set_window(8);
-	fill(sbuf, LEN, 3);
+	pattern_fill(3, 0, sbuf, LEN);
 	for (int k = 0; k < K * s.n; k++)
 		op_send(&so[k], s.to_hub[k % s.n], sbuf, LEN, (uint64_t)k);
 	star_run(&s, 30);
@@ -291,7 +291,7 @@ static void exchange_begin(struct exchange *o, int i, struct weft_ep *ep, struct
 	o->room = pair_random(x) % 8 ? o->len + pair_random(x) % 100 : o->len / 2;
 	o->sb = malloc(o->len + 1);
 	o->rb = malloc(o->room + 1);
-	fill(o->sb, o->len, (uint64_t)i);
+	pattern_fill((uint64_t)i, 0, o->sb, o->len);
 	if (pair_random(x) % 2)
 		op_recv(&o->r, to, o->rb, o->room, (uint64_t)i, FULL);
 	op_send_dt(&o->s, ep, o->sb, o->len, (uint64_t)i, pair_random(x) % 4 == 0, NULL);
@@ -308,7 +308,7 @@ static void exchange_end(struct exchange *o, int i, struct weft_worker *w[2], ui
 	op_end(&o->r, o->len > o->room ? -EMSGSIZE : 0);
 	assert_int_equal(o->r.c.length, o->len);
 	if (o->len <= o->room)
-		check(o->rb, o->len, (uint64_t)i);
+		pattern_expect((uint64_t)i, o->rb, o->len);
 	free(o->sb);
 	free(o->rb);
 }
@@ -375,7 +375,7 @@ static void A15_loopback_follows_the_same_rules(void **state)
 	struct op s[6], r[6];
 
 	(void)state;
-	fill(sbuf, 3u << 20, 1);
+	pattern_fill(1, 0, sbuf, 3u << 20);
 	for (int late = 0; late < 2; late++) {
 		for (int i = 0; i < 6; i++) {
 			rbuf[i] = calloc(1, lens[i] + 1);
@@ -408,7 +408,7 @@ static void what_was_sent_before_an_orderly_close_arrives(void **state)
 
 	(void)state;
 	star_open(&s, 1, "mock:0;mock:1");
-	fill(mid, sizeof(mid), 4);
+	pattern_fill(4, 0, mid, sizeof(mid));
 	for (int i = 0; i < 50; i++) {
 		assert_in_range(weft_tag_send(s.to_hub[0], small, sizeof(small), 1, NULL, NULL), 0,
 				1);

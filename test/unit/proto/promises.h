@@ -112,7 +112,7 @@ static inline void stage_open(struct stage *s, const struct way *way)
 	else
 		s->ep[1] = s->ep[0];
 	run(s, 50);
-	fill(out, sizeof(out), 1);
+	pattern_fill(1, 0, out, sizeof(out));
 	memset(in, 0xee, sizeof(in));
 }
 
@@ -173,7 +173,7 @@ static inline ssize_t broken_pack(void *state, size_t off, void *dst, size_t max
 
 	if (off + max > b->from)
 		return -ENODATA;
-	fill(dst, max, 1);
+	pattern_fill(1, 0, dst, max);
 	return (ssize_t)max;
 }
 

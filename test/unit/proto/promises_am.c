@@ -20,7 +20,7 @@ static int on_message(struct weft_worker *worker, const struct weft_am_msg *msg,
 	box->calls++;
 	box->ep = msg->ep;
 	if (!(msg->flags & WEFT_AM_F_RNDV)) {
-		check(msg->data, msg->length, 1);
+		pattern_expect(1, msg->data, msg->length);
 		return 0;
 	}
 	p = op_params(&box->op, NULL);
@@ -93,7 +93,7 @@ static void data_of_an_active_message_that_is_truncated_fills_the_buffer(void **
 		am_send(&op, s.ep[0], WEFT_AM_SEND_F_RNDV, way->len, NULL);
 		ends(&s, &op, 0);
 		ends(&s, &box.op, -EMSGSIZE);
-		check(in, box.cap, 1);
+		pattern_expect(1, in, box.cap);
 		untouched(box.cap);
 		stage_close(&s);
 	}

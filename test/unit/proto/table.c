@@ -119,7 +119,7 @@ static void it_is_chosen_where_it_is_fastest_and_carries_messages(void **state)
 		assert_int_equal(weft_ep_query_proto(&p.ep[0], WEFT_OP_TAG_SEND, sizes[i], &info),
 				 0);
 		assert_int_equal(strcmp(info.name, "test/odd") == 0, its);
-		fill(src, sizes[i], i);
+		pattern_fill(i, 0, src, sizes[i]);
 		seen.progress = 0;
 		op_recv(&r, &p.w[1], dst, sizeof(dst), i, FULL);
 		op_send(&s, &p.ep[0], src, sizes[i], i);
@@ -172,7 +172,7 @@ static void its_reset_is_called_when_lanes_come_while_it_is_under_way(void **sta
 	}
 	seen.stopped = true;
 	for (uint64_t i = 0; i < 2; i++) {
-		fill(src + 500 * i, 500, i);
+		pattern_fill(i, 0, src + 500 * i, 500);
 		op_recv(&r[i], &p.w[1], dst + 500 * i, 500, i, FULL);
 		op_send(&s[i], &p.ep[0], src + 500 * i, 500, i);
 	}

@@ -17,8 +17,7 @@ static void what_a_lane_gives_up_is_done_again(void **state)
 	(void)state;
 	world_open(&x, 1, NATIVE, "ATOMIC_MODE=device", false);
 	for (unsigned int lost = 1; lost < 12; lost++) {
-		for (size_t i = 0; i < x.size; i++)
-			x.buf[i] = (uint8_t)(i * 7 + lost);
+		pattern_fill(lost, 0, x.buf, x.size);
 		put(&x, &op[0], 0, 0, 100000);
 		put(&x, &op[1], 0, 100000, 100000);
 		mock_lose_native(lost, -ECANCELED);

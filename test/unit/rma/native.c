@@ -22,16 +22,16 @@ static void lanes_with_native_memory_move_registered_buffers(void **state)
 	for (int i = 0; i < 5; i++) {
 		unsigned int before = mock_num_native();
 
-		fill(x.buf, sizes[i], (uint64_t)i);
+		pattern_fill((uint64_t)i, 0, x.buf, sizes[i]);
 		put(&x, &op, 0, 0, sizes[i]);
 		wait_op(&x, &op);
 		op_end(&op, 0);
-		check(x.bytes[0], sizes[i], (uint64_t)i); /* visible without a flush */
+		pattern_expect((uint64_t)i, x.bytes[0], sizes[i]); /* visible without a flush */
 		memset(x.buf, 0, sizes[i]);
 		get(&x, &op, 0, 0, sizes[i]);
 		wait_op(&x, &op);
 		op_end(&op, 0);
-		check(x.buf, sizes[i], (uint64_t)i);
+		pattern_expect((uint64_t)i, x.buf, sizes[i]);
 		assert_true(mock_num_native() >= before + 2);
 		flush(&x, 0, 0);
 	}
@@ -69,7 +69,7 @@ static void puts_and_gets_are_spread_over_native_lanes_by_their_rates(void **sta
 	(void)state;
 	for (int k = 0; k < 2; k++) {
 		world_open(&x, 1, lanes[k], "ATOMIC_MODE=cpu", false);
-		fill(x.buf, x.size, 4);
+		pattern_fill(4, 0, x.buf, x.size);
 		info = x.ep[0]->lane_info;
 		info[0].tx_bytes = info[1].tx_bytes = info[0].rx_bytes = info[1].rx_bytes = 0;
 		put(&x, &op, 0, 0, x.size);
@@ -101,13 +101,13 @@ static void gets_from_a_peer_that_takes_no_reads_come_by_messages(void **state)
 	(void)state;
 	world_open(&x, 1, "mock:0,native=20000,noreads;mock:1,native=20000,noreads",
 		   "ATOMIC_MODE=cpu", false);
-	fill(x.bytes[0], x.size, 4);
+	pattern_fill(4, 0, x.bytes[0], x.size);
 	assert_int_equal(weft_ep_query_proto(x.ep[0], WEFT_OP_GET, x.size, &info), 0);
 	assert_string_equal(info.name, "get/am");
 	get(&x, &op, 0, 0, x.size);
 	wait_op(&x, &op);
 	op_end(&op, 0);
-	check(x.buf, x.size, 4);
+	pattern_expect(4, x.buf, x.size);
 	assert_int_equal(mock_num_native(), 0);
 	put(&x, &op, 0, 0, x.size);
 	wait_op(&x, &op);
@@ -132,7 +132,7 @@ static void equal_native_lanes_take_turns(void **state)
 	(void)state;
 	world_open(&x, 1, "mock:0,native=20000;mock:1,net=1,native=20000", "ATOMIC_MODE=cpu",
 		   false);
-	fill(x.buf, x.size, 4);
+	pattern_fill(4, 0, x.buf, x.size);
 	info = x.ep[0]->lane_info;
 	info[0].tx_bytes = info[1].tx_bytes = info[0].rx_bytes = info[1].rx_bytes = 0;
 	for (unsigned int i = 0; i < 40; i++) {
@@ -313,7 +313,7 @@ static void U77_a_fence_orders_native_and_message_operations(void **state)
 	(void)state;
 	world_open(&x, 1, NATIVE, "ATOMIC_MODE=cpu", false);
 	for (int k = 0; k < 20; k++) {
-		fill(x.buf + 8, 100000, (uint64_t)k);
+		pattern_fill((uint64_t)k, 0, x.buf + 8, 100000);
 		put(&x, &a, 0, 8, 100000);
 		assert_int_equal(weft_ep_fence(x.ep[0]), 0);
 		amo(&x, &b, 0, WEFT_ATOMIC_ADD, 1, 0, &old, 0);
@@ -321,7 +321,7 @@ static void U77_a_fence_orders_native_and_message_operations(void **state)
 		op_end(&b, 0);
 		op_end(&a, 0);
 		assert_int_equal(old, k);
-		check(x.bytes[0] + 8, 100000, (uint64_t)k);
+		pattern_expect((uint64_t)k, x.bytes[0] + 8, 100000);
 	}
 	world_close(&x);
 }
@@ -376,7 +376,7 @@ static void strided_buffers_are_read_and_written_by_lanes_in_lists(void **state)
 		mock_features = WEFT_FEATURE_TAG | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 |
 				WEFT_FEATURE_AMO64;
 		world_open(&x, 1, cases[c].lanes, "REG_CACHE=off", false);
-		fill(x.buf, x.size, 3);
+		pattern_fill(3, 0, x.buf, x.size);
 		len = stride(iov, x.buf, part, num);
 		transfer_dt(&x, &op, false, x.local, &type, iov, num);
 		for (size_t i = 0; i < num; i++)
@@ -407,7 +407,7 @@ static void unregistered_buffers_are_registered_by_the_library(void **state)
 		mock_features = WEFT_FEATURE_TAG | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 |
 				WEFT_FEATURE_AMO64;
 		world_open(&x, 1, NATIVE, "REG_CACHE=off", false);
-		fill(own, 2 * BIG, 3);
+		pattern_fill(3, 0, own, 2 * BIG);
 		memcpy(x.bytes[0] + 64, own, BIG);
 		transfer_dt(&x, &op, is_get, NULL, NULL, own, BIG);
 		assert_memory_equal(x.bytes[0] + 64, own, BIG);
@@ -458,7 +458,7 @@ static void an_operation_that_is_chosen_anew_registers_its_buffer_once(void **st
 		mock_features = WEFT_FEATURE_TAG | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 |
 				WEFT_FEATURE_AMO64;
 		world_open(&x, 1, NATIVE, "REG_CACHE=off", false);
-		fill(own, 2 * BIG, 3);
+		pattern_fill(3, 0, own, 2 * BIG);
 		mock_fail_rma(-EAGAIN, 0);
 		p.datatype = is_iov ? &type : NULL;
 		if (is_get)
@@ -524,7 +524,7 @@ static void gets_under_way_are_bounded_over_all_peers_and_take_turns(void **stat
 		world_open(&x, 3, lanes[native], "RMA_MAX_GETS=5", false);
 		mock_set_rma_window(1000);
 		for (int i = 0; i < 3; i++)
-			fill(x.bytes[i], x.size, 2);
+			pattern_fill(2, 0, x.bytes[i], x.size);
 		for (int k = 0; k < 4; k++)
 			for (int i = 0; i < 3; i++)
 				get(&x, &op[k * 3 + i], i, 0, len);
@@ -537,7 +537,7 @@ static void gets_under_way_are_bounded_over_all_peers_and_take_turns(void **stat
 		assert_int_equal(x.w->msg->rma->gets.used, 0);
 		assert_in_range(x.w->msg->rma->gets.peak, 5, 5 + 2);
 		assert_true(x.w->msg->rma->gets_limited > 0);
-		check(x.buf, len, 2);
+		pattern_expect(2, x.buf, len);
 		world_close(&x);
 	}
 }

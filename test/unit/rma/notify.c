@@ -33,7 +33,7 @@ static void on_put(struct weft_worker *worker, const struct weft_put_event *e, v
 	seen.imm[seen.calls++] = e->imm;
 	seen.last = *e;
 	if (seen.id)
-		check(seen.s->mem + e->offset, e->length, seen.id);
+		pattern_expect(seen.id, seen.s->mem + e->offset, e->length);
 }
 
 static void open_on(struct stage *s, unsigned int n, const struct pair_lane_params *with)
@@ -91,7 +91,7 @@ static void once_and_after_the_data_whatever_the_size(void **state)
 
 			seen.calls = 0;
 			seen.id = i + 1;
-			fill(buf, len, i + 1);
+			pattern_fill(i + 1, 0, buf, len);
 			pair_room(&s.p, 0, (int)(i % 4) - 1);
 			put(&op, &s, buf, len, at, imm, flags);
 			if (flags == WEFT_OP_F_INJECT)
@@ -108,7 +108,7 @@ static void once_and_after_the_data_whatever_the_size(void **state)
 			assert_int_equal(seen.last.channel, (uint16_t)(imm + 1));
 			assert_int_equal(seen.last.source_channel, (uint16_t)(imm + 2));
 			assert_ptr_equal(seen.last.ep, &s.p.ep[1]);
-			check(s.mem + at, len, i + 1);
+			pattern_expect(i + 1, s.mem + at, len);
 		}
 		assert_int_equal(s.p.w[1].msg->rma->notes, sizeof(sizes) / sizeof(*sizes));
 		close_all(&s);
@@ -278,14 +278,14 @@ static void no_handler_listens(void **state)
 	(void)state;
 	open_on(&s, 2, lanes);
 	for (int closing = 0; closing < 2; closing++) {
-		fill(buf, sizeof(buf), 5 + (uint64_t)closing);
+		pattern_fill(5 + (uint64_t)closing, 0, buf, sizeof(buf));
 		s.p.ep[1].msg->closing = closing;
 		assert_int_equal(
 			weft_worker_set_put_handler(&s.p.w[1], closing ? on_put : NULL, &seen), 0);
 		put(&op, &s, buf, sizeof(buf), 10, 1, WEFT_OP_F_DELIVERED);
 		pair_run(&s.p);
 		op_end(&op, 0);
-		check(s.mem + 10, sizeof(buf), 5 + (uint64_t)closing);
+		pattern_expect(5 + (uint64_t)closing, s.mem + 10, sizeof(buf));
 	}
 	s.p.ep[1].msg->closing = false;
 	assert_int_equal(seen.calls, 0);

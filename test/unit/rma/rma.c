@@ -36,20 +36,20 @@ static void B1_put_and_get_of_every_size_over_1_to_4_lanes(void **state)
 			uint64_t at = pair_random(&seed) % 300;
 			struct op put, get;
 
-			fill(buf, sizes[i], i);
+			pattern_fill(i, 0, buf, sizes[i]);
 			op_put(&put, &s, buf, sizes[i], at, i & 1 ? WEFT_OP_F_DELIVERED : 0);
 			pair_run_random(&s.p, &seed);
 			assert_true(op_done(&put));
 			op_end(&put, 0);
 			assert_int_equal(stage_flush(&s), 0);
-			check(s.mem + at, sizes[i], i);
+			pattern_expect(i, s.mem + at, sizes[i]);
 			memset(buf, 0, sizes[i]);
 			op_get(&get, &s, buf, sizes[i], at);
 			pair_run_random(&s.p, &seed);
 			if (sizes[i])
 				assert_int_equal(get.c.length, sizes[i]);
 			op_end(&get, 0);
-			check(buf, sizes[i], i);
+			pattern_expect(i, buf, sizes[i]);
 		}
 		stage_check_empty(&s);
 		free(buf);
@@ -129,7 +129,7 @@ static void a_get_sends_straight_from_registered_memory(void **state)
 	(void)state;
 	pair_defaults(&s.p);
 	stage_open(&s, 1, &zc, 20000);
-	fill(s.mem, 20000, 1);
+	pattern_fill(1, 0, s.mem, 20000);
 	op_get(&get, &s, buf, sizeof(buf), 0);
 	pair_deliver(&s.p, 0);
 	for (size_t i = 0; i < s.p.num; i++)
@@ -139,7 +139,7 @@ static void a_get_sends_straight_from_registered_memory(void **state)
 	assert_int_equal(weft_mem_deregister(s.m), -EBUSY);
 	pair_run(&s.p);
 	op_end(&get, 0);
-	check(buf, sizeof(buf), 1);
+	pattern_expect(1, buf, sizeof(buf));
 	op_get(&get, &s, buf, 10, 0);
 	pair_run(&s.p);
 	op_end(&get, -EKEYREJECTED);
@@ -163,10 +163,10 @@ static void E6_no_room_delays_and_nothing_is_lost(void **state)
 	pair_room(&s.p, 0, 0);
 	pair_room(&s.p, 1, 0);
 	for (unsigned int i = 0; i < 3; i++) {
-		fill(buf[i], 5000, i);
+		pattern_fill(i, 0, buf[i], 5000);
 		op_put(&put[i], &s, buf[i], 5000, i * 5000, WEFT_OP_F_DELIVERED);
 		op_amo(&amo[i], &s, WEFT_ATOMIC_ADD, 8, 1, 0, &old[i], 30000, 0);
-		fill(s.mem + 15000 + i * 5000, 5000, 10 + i);
+		pattern_fill(10 + i, 0, s.mem + 15000 + i * 5000, 5000);
 		op_get(&get[i], &s, back[i], 5000, 15000 + i * 5000);
 		assert_int_equal(put[i].rc, WEFT_INPROGRESS);
 	}
@@ -184,8 +184,8 @@ static void E6_no_room_delays_and_nothing_is_lost(void **state)
 		op_end(&put[i], 0);
 		op_end(&get[i], 0);
 		op_end(&amo[i], 0);
-		check(s.mem + i * 5000, 5000, i);
-		check(back[i], 5000, 10 + i);
+		pattern_expect(i, s.mem + i * 5000, 5000);
+		pattern_expect(10 + i, back[i], 5000);
 	}
 	assert_int_equal(old[0] + old[1] + old[2], 3);
 	stage_check_empty(&s);
@@ -309,10 +309,10 @@ static void U77_a_fence_orders_what_stands_around_it(void **state)
 		pair_defaults(&s.p);
 		stage_open(&s, 3, lanes, 4000);
 		memcpy(s.mem + 3200, &zero, 8);
-		fill(buf, 3000, 1);
+		pattern_fill(1, 0, buf, 3000);
 		op_put(&a, &s, buf, 3000, 0, 0);
 		assert_int_equal(weft_ep_fence(s.ep), 0);
-		fill(back, 3000, 2);
+		pattern_fill(2, 0, back, 3000);
 		op_put(&b, &s, back, 2000, 0, 0);
 		op_amo(&amo, &s, WEFT_ATOMIC_ADD, 8, 1, 0, NULL, 3200, 0);
 		assert_int_equal(weft_ep_fence(s.ep), 0);
@@ -324,11 +324,11 @@ static void U77_a_fence_orders_what_stands_around_it(void **state)
 		op_end(&b, 0);
 		op_end(&amo, 0);
 		op_end(&get, 0);
-		check(s.mem, 2000, 2);
+		pattern_expect(2, s.mem, 2000);
 		for (size_t i = 0; i < 500; i++)
-			assert_int_equal(back[2000 + i], byte_of(2, 1500 + i));
+			assert_int_equal(back[2000 + i], pattern_byte(2, 1500 + i));
 		for (size_t i = 500; i < 1000; i++)
-			assert_int_equal(back[2000 + i], byte_of(1, 1500 + i));
+			assert_int_equal(back[2000 + i], pattern_byte(1, 1500 + i));
 		op_amo(&amo, &s, WEFT_ATOMIC_ADD, 8, 1, 0, &old, 3200, 0);
 		pair_run_random(&s.p, &seed);
 		op_end(&amo, 0);
@@ -369,14 +369,14 @@ static void a_delivered_put_is_done_when_its_bytes_are_there(void **state)
 	(void)state;
 	pair_defaults(&s.p);
 	stage_open(&s, 1, NULL, 4000);
-	fill(buf, sizeof(buf), 3);
+	pattern_fill(3, 0, buf, sizeof(buf));
 	op_put(&op, &s, buf, sizeof(buf), 0, WEFT_OP_F_DELIVERED);
 	/* The question for it overtakes the last piece: no answer yet. */
 	while (s.p.num > 1)
 		pair_deliver(&s.p, s.p.msgs[0].id == WEFT_WIRE_PUT && s.p.num == 2 ? 1 : 0);
 	assert_false(op_done(&op));
 	pair_deliver(&s.p, 0);
-	check(s.mem, sizeof(buf), 3);
+	pattern_expect(3, s.mem, sizeof(buf));
 	assert_false(op_done(&op));
 	pair_run(&s.p);
 	op_end(&op, 0);
@@ -395,7 +395,7 @@ static void U40_flush_ends_when_everything_is_in_the_peers_memory(void **state)
 	(void)state;
 	pair_defaults(&s.p);
 	stage_open(&s, 3, lanes, 5000);
-	fill(buf, sizeof(buf), 3);
+	pattern_fill(3, 0, buf, sizeof(buf));
 	op_put(&op, &s, buf, sizeof(buf), 0, 0);
 	assert_int_equal(weft_msg_ep_flush(s.ep, flushed_cb, &f), 0);
 	while (!f.calls) {
@@ -403,7 +403,7 @@ static void U40_flush_ends_when_everything_is_in_the_peers_memory(void **state)
 			pair_deliver(&s.p, pair_random(&seed) % s.p.num);
 		pair_progress(&s.p);
 	}
-	check(s.mem, sizeof(buf), 3);
+	pattern_expect(3, s.mem, sizeof(buf));
 	assert_int_equal(f.status, 0);
 	pair_run(&s.p);
 	op_end(&op, 0);
@@ -515,7 +515,7 @@ static void requested_answers_stay_in_the_window(void **state)
 	(void)state;
 	pair_defaults(&s.p);
 	stage_open(&s, 1, &lanes[2], size);
-	fill(s.mem, size, 1);
+	pattern_fill(1, 0, s.mem, size);
 	op_get(&big, &s, buf, size, 0);
 	for (int i = 0; i < 100; i++)
 		op_get(&small[i], &s, buf + i, 1, (size_t)i);
@@ -524,7 +524,7 @@ static void requested_answers_stay_in_the_window(void **state)
 	op_end(&big, 0);
 	for (int i = 0; i < 100; i++)
 		op_end(&small[i], 0);
-	check(buf, size, 1);
+	pattern_expect(1, buf, size);
 	stage_check_empty(&s);
 	stage_close(&s);
 	free(buf);

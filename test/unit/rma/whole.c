@@ -24,16 +24,16 @@ static void U79_put_get_and_atomics_between_workers(void **state)
 			mock_set_order(MOCK_RANDOM);
 			mock_set_eagain(NULL, 200);
 			for (int i = 0; i < 5; i++) {
-				fill(x.buf, sizes[i], seed + (uint64_t)i);
+				pattern_fill(seed + (uint64_t)i, 0, x.buf, sizes[i]);
 				put(&x, &op, 0, 0, sizes[i]);
 				flush(&x, 0, 0);
 				op_end(&op, 0);
-				check(x.bytes[0], sizes[i], seed + (uint64_t)i);
+				pattern_expect(seed + (uint64_t)i, x.bytes[0], sizes[i]);
 				memset(x.buf, 0, sizes[i]);
 				get(&x, &op, 0, 0, sizes[i]);
 				wait_op(&x, &op);
 				op_end(&op, 0);
-				check(x.buf, sizes[i], seed + (uint64_t)i);
+				pattern_expect(seed + (uint64_t)i, x.buf, sizes[i]);
 			}
 			memset(x.bytes[0], 0, 8);
 			for (uint64_t k = 0; k < 20; k++) {
@@ -58,14 +58,14 @@ static void U76_worker_flush_covers_every_endpoint(void **state)
 	world_open(&x, PEERS, "mock:0;mock:1,net=1", "ATOMIC_MODE=cpu", false);
 	mock_set_order(MOCK_RANDOM);
 	flush(&x, -1, 0); /* nothing outstanding */
-	fill(x.buf, x.size, 3);
+	pattern_fill(3, 0, x.buf, x.size);
 	for (int i = 0; i < PEERS; i++)
 		put(&x, &op[i], i, 0, x.size - 1000 * (size_t)i);
 	assert_int_equal(weft_worker_flush(NULL, NULL, NULL), -EINVAL);
 	flush(&x, -1, 0);
 	for (int i = 0; i < PEERS; i++) {
 		op_end(&op[i], 0);
-		check(x.bytes[i], x.size - 1000 * (size_t)i, 3);
+		pattern_expect(3, x.bytes[i], x.size - 1000 * (size_t)i);
 	}
 	/* One peer has withdrawn its memory. */
 	assert_int_equal(weft_mem_deregister(x.mem[1]), 0);
@@ -99,7 +99,7 @@ static void a_worker_flush_reports_what_was_refused(void **state)
 	world_open(&x, 2, "mock:0;mock:1,net=1", "ATOMIC_MODE=cpu", false);
 	mock_set_order(MOCK_RANDOM);
 	assert_int_equal(weft_mem_deregister(x.mem[1]), 0);
-	fill(x.buf, x.size, 3);
+	pattern_fill(3, 0, x.buf, x.size);
 	put(&x, &large, 0, 0, x.size);
 	put(&x, &put_, 1, 0, 8);
 	p = params(&flush_, NULL);
@@ -128,7 +128,7 @@ static void a_worker_fence_orders_operations_of_different_endpoints(void **state
 		world_open(&x, 2, "mock:0;mock:1,net=1", "ATOMIC_MODE=cpu", false);
 		mock_set_order(MOCK_RANDOM);
 		mock_set_burst(2);
-		fill(x.buf, 100000, seed);
+		pattern_fill(seed, 0, x.buf, 100000);
 		put(&x, &a, 0, 0, 100000);
 		assert_int_equal(weft_worker_fence(x.w), 0);
 		flag = 1;
@@ -142,7 +142,7 @@ static void a_worker_fence_orders_operations_of_different_endpoints(void **state
 			world_run(&x, 1);
 		}
 		assert_int_equal(data, flag);
-		check(x.bytes[0], 100000, seed);
+		pattern_expect(seed, x.bytes[0], 100000);
 		mock_set_burst(0);
 		flush(&x, -1, 0);
 		op_end(&a, 0);
@@ -215,14 +215,14 @@ static void U63_put_then_close_delivers(void **state)
 	(void)state;
 	world_open(&x, 1, "mock:0;mock:1,net=1", "ATOMIC_MODE=cpu", false);
 	mock_set_order(MOCK_RANDOM);
-	fill(x.buf, x.size, 9);
+	pattern_fill(9, 0, x.buf, x.size);
 	put(&x, &a, 0, 0, x.size);
 	p = params(&c, NULL);
 	c.rc = weft_ep_close(x.ep[0], 0, &p, &c.req);
 	wait_op(&x, &c);
 	op_end(&c, 0);
 	op_end(&a, 0);
-	check(x.bytes[0], x.size, 9);
+	pattern_expect(9, x.bytes[0], x.size);
 	world_close(&x);
 }
 

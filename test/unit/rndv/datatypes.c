@@ -81,7 +81,7 @@ static void U22_generic_types_at_both_ends_are_pulled(void **state)
 	(void)state;
 	pair_defaults(&p);
 	pair_open(&p, 2, two);
-	fill(sbuf, LEN, 3);
+	pattern_fill(3, 0, sbuf, LEN);
 	memset(rbuf, 0, LEN);
 	op_recv_dt(&r, &p.w[1], NULL, NULL, 0, 1, FULL, &rt);
 	op_send_dt(&s, &p.ep[0], NULL, 0, 1, false, &st);
@@ -129,7 +129,7 @@ static void U36_every_size_from_1_to_64_KiB_in_small_pieces(void **state)
 	struct pair p;
 
 	(void)state;
-	fill(sbuf, LEN, 3);
+	pattern_fill(3, 0, sbuf, LEN);
 	for (size_t len = 1024; len <= 65536; len += 1024) {
 		uint64_t seed = len;
 

@@ -58,7 +58,7 @@ static inline void duo_open(struct duo *d, const char *lanes, const char *send_s
 	duo_run(d, 50);
 	d->sbuf = malloc(LEN);
 	d->rbuf = malloc(LEN + 8);
-	fill(d->sbuf, LEN, 5);
+	pattern_fill(5, 0, d->sbuf, LEN);
 	memset(d->rbuf, 0xee, LEN + 8);
 }
 

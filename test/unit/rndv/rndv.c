@@ -269,7 +269,7 @@ static void what_overtakes_the_connection_is_fetched_once_it_is_there(void **sta
 
 		pair_defaults(&p);
 		pair_open_unconnected(&p, 2, two);
-		fill(sbuf, LEN, 3);
+		pattern_fill(3, 0, sbuf, LEN);
 		memset(rbuf, 0, LEN);
 		for (int i = 0; i < 2; i++)
 			weft_msg_ep_grant(&p.ep[i], &c[i]);

@@ -83,7 +83,7 @@ static void a_withdrawn_message_ahead_of_its_turn_uses_up_its_sequence(void **st
 
 		pair_defaults(&p);
 		pair_open(&p, 2, two);
-		fill(sbuf, LEN, 3);
+		pattern_fill(3, 0, sbuf, LEN);
 		op_send(&first, &p.ep[0], sbuf, 100, 1);
 		op_send(&s, &p.ep[0], sbuf, LEN, 1);
 		op_send(&last, &p.ep[0], sbuf, 90, 1);
@@ -142,7 +142,7 @@ static void a_send_that_is_still_queued_is_cancelled_on_the_spot(void **state)
 	(void)state;
 	pair_defaults(&p);
 	pair_open(&p, 1, NULL);
-	fill(sbuf, LEN, 3);
+	pattern_fill(3, 0, sbuf, LEN);
 	pair_room(&p, 0, 0);
 	for (int i = 0; i < 3; i++)
 		op_send(&s[i], &p.ep[0], sbuf, i == 1 ? 5000 : 100, 1);

@@ -21,6 +21,7 @@
 #include "weft_rma.h"
 #include "weft_build.h"
 #include "base/pacing.h"
+#include "common/pattern.h"
 
 static struct weft_context *ctx;
 static struct weft_worker *a, *b;
@@ -109,12 +110,10 @@ static void transfer(struct weft_worker *to, struct weft_ep *from, size_t length
 	uint8_t *out = malloc(length), *in = calloc(1, length);
 	struct weft_request *recv = NULL, *send = NULL;
 	unsigned int want = done;
-	size_t i;
 	int rc;
 
 	assert_true(out && in);
-	for (i = 0; i < length; i++)
-		out[i] = (uint8_t)(i * 13 + (i >> 8) + tag);
+	pattern_fill(tag, 0, out, length);
 	rc = weft_tag_recv(to, NULL, in, length, tag, UINT64_MAX, &params, &recv);
 	want += rc == WEFT_INPROGRESS;
 	assert_true(rc >= 0);
@@ -179,8 +178,7 @@ static void remote_memory_is_written_and_read(void **state)
 	weft_rkey_release_blob(blob);
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		length = lengths[i];
-		for (size_t k = 0; k < length; k++)
-			out[k] = (uint8_t)(k * 7 + i);
+		pattern_fill(i, 0, out, length);
 		done = 0;
 		if (weft_put(ep, out, length, rkey, 999, &params, NULL) == WEFT_INPROGRESS)
 			run_until(1);

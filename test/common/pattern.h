@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file pattern.h
- * Contents of test messages: byte @p i of message @p id. Any piece can be made and checked by
- * itself.
+ * @file common/pattern.h
+ * Contents of test messages in every harness: byte @p i of message @p id. Any piece can be made and
+ * checked by itself.
  */
-#ifndef SIM_PATTERN_H
-#define SIM_PATTERN_H
+#ifndef TEST_PATTERN_H
+#define TEST_PATTERN_H
 
 #include <endian.h>
 #include <string.h>
@@ -56,4 +56,4 @@ static inline size_t pattern_check(uint64_t id, size_t offset, const void *buf, 
 	return len;
 }
 
-#endif /* SIM_PATTERN_H */
+#endif /* TEST_PATTERN_H */
