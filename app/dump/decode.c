@@ -309,6 +309,14 @@ static const char *blocks(struct dump_view *v)
 		if (!v->ecn_paths)
 			return "the ECN block";
 	}
+	if (v->flags & WEFT_FRAME_F_PROGRESS) {
+		if (v->body_len < sizeof(*v->progress) || v->body_cap < sizeof(*v->progress))
+			return "the progress block";
+		v->progress = (const struct weft_frame_progress *)v->body;
+		v->body += sizeof(*v->progress);
+		v->body_len -= (uint32_t)sizeof(*v->progress);
+		v->body_cap -= (uint32_t)sizeof(*v->progress);
+	}
 	return NULL;
 }
 

@@ -44,6 +44,7 @@ struct dump_view {
 	uint16_t sack_words, ecn_paths;
 	const weft_le64 *sack;
 	const struct weft_frame_ecn_path *ecn_path;
+	const struct weft_frame_progress *progress; /**< NULL = there is none */
 	const uint8_t *body;
 	uint32_t body_len; /**< length in the frame */
 	uint32_t body_cap; /**< bytes that were captured */
@@ -132,6 +133,7 @@ struct dump_shape {
 
 extern const struct dump_shape dump_shape_frame_hdr;
 extern const struct dump_shape dump_shape_frame_ecn_path;
+extern const struct dump_shape dump_shape_frame_progress;
 extern const struct dump_shape dump_shape_frame_addr; /**< address of a raw lane */
 extern const struct dump_shape dump_shape_wire_iface;
 extern const struct dump_shape dump_shape_record_head;

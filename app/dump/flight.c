@@ -585,6 +585,23 @@ static void sacked(struct trace *t, struct trace_flow *f, const struct dump_view
 	f->sacked_at = time;
 }
 
+/* Several frames repeat a block, and the total covers blocks that were lost. */
+static void polled_late(struct trace_flow *g, const struct weft_frame_progress *p)
+{
+	uint16_t longest = weft_get16(p->longest), total = weft_get16(p->total);
+	uint16_t sum = (uint16_t)(total - g->gap_total);
+
+	if (g->gaps && (sum == 0 || (sum > INT16_MAX && longest + 1u < sum)))
+		return;
+	if (!g->gaps || sum < longest)
+		sum = longest;
+	g->gaps++;
+	g->gap_total = total;
+	g->gap_ns += sum * PROGRESS_UNIT;
+	if (longest > g->gap_longest)
+		g->gap_longest = longest;
+}
+
 void flight_ack(struct trace *t, struct trace_flow *g, const struct dump_frame *frame,
 		const struct dump_view *v, uint64_t time)
 {
@@ -592,6 +609,8 @@ void flight_ack(struct trace *t, struct trace_flow *g, const struct dump_frame *
 	uint32_t ack = weft_get32(v->hdr->ack), flow;
 	struct flight *e;
 
+	if (v->progress)
+		polled_late(g, v->progress);
 	/* The sender's capture has the time at which the acknowledgement arrived. */
 	if (!f || !f->has_una || (frame->way == DUMP_OUT && f->out.known))
 		return;

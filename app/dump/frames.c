@@ -340,6 +340,11 @@ static void dump_walk(const struct dump_view *v, struct dump_sink *sink)
 				     dump_shape_frame_ecn_path.size};
 		item("blocks", &dump_shape_frame_ecn_path, s, NULL, sink);
 	}
+	if (v->progress) {
+		s = (struct stretch){(const uint8_t *)v->progress, sizeof(*v->progress),
+				     sizeof(*v->progress)};
+		item("blocks", &dump_shape_frame_progress, s, NULL, sink);
+	}
 	shape = dump_shape_of_frame(v->hdr->type);
 	s = (struct stretch){v->body, v->body_len, v->body_cap};
 	if (shape->rest == DUMP_MESSAGES)
@@ -445,13 +450,14 @@ static void text_wrong(struct dump_sink *sink, const char *why)
 
 static void flag_names(FILE *out, uint16_t flags, const char *before)
 {
-	static const char *const names[] = {"ACK_REQ", "SACK", "CRC32C", "RETX", "ECN"};
+	static const char *const names[] = {"ACK_REQ", "SACK", "CRC32C", "RETX",
+					    "ECN",     NULL,   NULL,     "PROGRESS"};
 	unsigned int i;
 
 	for (i = 0; i < 16; i++) {
 		if (!(flags & 1u << i))
 			continue;
-		if (i < sizeof(names) / sizeof(names[0]))
+		if (i < sizeof(names) / sizeof(names[0]) && names[i])
 			fprintf(out, "%s%s", before, names[i]);
 		else
 			fprintf(out, "%s0x%x", before, 1u << i);

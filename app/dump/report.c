@@ -138,6 +138,12 @@ static void flow_text(FILE *out, const struct report *r, const struct trace_flow
 		fprintf(out, " (the receiver's ring holds %u)", f->rx_frames);
 	if (f->rtt.count || f->most_bytes)
 		fputc('\n', out);
+	if (f->gaps)
+		fprintf(out,
+			"        %s did not poll for %.1f ms in all, %.1f ms at most, by its own "
+			"reports\n",
+			verdict_end(r, f, false, from, sizeof(from)), (double)f->gap_ns / 1e6,
+			(double)(f->gap_longest * PROGRESS_UNIT) / 1e6);
 	paths_text(out, f);
 }
 
@@ -332,6 +338,10 @@ static void flight_json(struct json *j, const struct trace_flow *f)
 {
 	unsigned int i;
 
+	if (f->gaps) {
+		json_real(j, "sender_gaps_ms", (double)f->gap_ns / 1e6);
+		json_real(j, "sender_gap_most_ms", (double)(f->gap_longest * PROGRESS_UNIT) / 1e6);
+	}
 	if (f->rtt.count) {
 		json_number(j, "round_trips", f->rtt.count);
 		json_real(j, "round_trip_us", quantile_us(&f->rtt, 0.5));

@@ -137,6 +137,9 @@ struct trace_floors {
 };
 
 /** One direction of a lane. */
+/** ns of a unit of a progress block */
+#define PROGRESS_UNIT 16000ull
+
 struct trace_flow {
 	uint32_t dst_conn, token;
 	uint16_t src_conn;
@@ -197,6 +200,9 @@ struct trace_flow {
 		sacked_at; /**< times of the newest acknowledgement, of the newest SACK */
 	uint32_t sack_ack, sack_words;
 	uint64_t sack[WEFT_FRAME_SACK_WORDS];
+	/** dump/flight.c: times in which this flow's sender did not poll, by its progress blocks */
+	uint64_t gap_ns, gaps;
+	uint16_t gap_total, gap_longest;
 	/* dump/follow.c: operations that the sender has posted, by kind */
 	uint64_t natives[WEFT_RECORD_KINDS], native_bytes[WEFT_RECORD_KINDS];
 	uint32_t rx_frames; /**< capacity of the receiver's ring, from its HELLO; 0 = not seen */

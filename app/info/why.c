@@ -166,6 +166,9 @@ static void look_at_lane(struct why *y, const struct sample *lane)
 		found(y, share_of(y, lane, limits[i].counter), "%s%.40s%s", text, lane->lane,
 		      strstr(limits[i].text, "%s") + 2);
 	}
+	found(y, share_of(y, lane, "peer/gap_ns"),
+	      "peers on %s did not poll, by their own reports: they compute, or have no CPU",
+	      lane->lane);
 	if (data > 0 && again > 0)
 		found(y, again / (data + again) * 100, "%s sent frames again: %.0f of %.0f",
 		      lane->lane, again, data);

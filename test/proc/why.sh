@@ -130,6 +130,25 @@ until_alive() {
 	return 1
 }
 
+# The server is stopped for 0.3 s of each second: its own acknowledgements report this.
+peer_without_cpu() {
+	local rc=0 i server stops
+	stream -s 64k || return 1
+	server=$(program_pid "$server_pid")
+	for ((i = 0; i < 100; i++)); do
+		kill -STOP "$server" || break
+		sleep 0.3
+		kill -CONT "$server"
+		sleep 0.7
+	done &
+	stops=$!
+	why && finds 20 "peers on dpdk:0 did not poll" || rc=1
+	kill $stops
+	kill -CONT "$server"
+	end
+	return $rc
+}
+
 no_process() {
 	! "$info" --why --pid $$ >"$dir/why" 2>"$dir/why.err" &&
 		sentence "$dir/why.err" "no process of that id responds"
@@ -147,5 +166,7 @@ else
 fi
 # @behaviour T47
 check "a process without work has nothing to send" nothing_to_send
+# @behaviour T47
+check "a peer that did not poll is named" peer_without_cpu
 check "a process that does not answer is an error" no_process
 tap_end

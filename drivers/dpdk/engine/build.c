@@ -15,6 +15,7 @@
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/conn_rx.h"
+#include "engine/gap.h"
 #include "engine/iface.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
@@ -278,8 +279,10 @@ static uint32_t state_size(uint32_t words)
 }
 
 /* Words of a SACK block that the shortest frames have room for. */
-#define SACK_ALWAYS \
-	((WEFT_FRAME_SIZE_FLOOR - RAW_TMPL - sizeof(struct weft_frame_sack) - 4 - ECN_MAX) / 8)
+#define SACK_ALWAYS                                                           \
+	((WEFT_FRAME_SIZE_FLOOR - RAW_TMPL - sizeof(struct weft_frame_sack) - \
+	  sizeof(struct weft_frame_progress) - 4 - ECN_MAX) /                 \
+	 8)
 
 /*
  * Long SACK blocks need a buffer of frame size. Without one, this number of words fits a small
@@ -311,25 +314,27 @@ static uint32_t put_ecn(const struct raw_conn *c, void *at)
 }
 
 /*
- * Sends a frame without a body of its own. It has a SACK block if there are holes, and an ECN block
- * if marks are to be reported.
+ * Sends a frame without a body of its own. It has a SACK block if there are holes, an ECN block if
+ * marks are to be reported, and a progress block after a gap.
  */
 static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
 	uint32_t lane_len = sizeof(struct weft_frame_hdr), words = weft_rxwin_words(&c->rx.win);
-	bool marks = c->rx.mark_acks > 0;
+	bool marks = c->rx.mark_acks > 0, gaps = true;
+	struct weft_frame_progress progress;
 	struct weft_frame_sack *sack;
 	struct weft_frame_hdr *hdr;
 	struct rte_mbuf *m;
 
-	if (unlikely(words > SACK_ALWAYS) && c->tx.cut < state_size(words) + ECN_MAX)
+	if (unlikely(words > SACK_ALWAYS) &&
+	    c->tx.cut < state_size(words) + ECN_MAX + sizeof(progress))
 		words = SACK_ALWAYS;
-	m = ctl_alloc(iface, state_size(words) + (marks ? ECN_MAX : 0));
+	m = ctl_alloc(iface, state_size(words) + (marks ? ECN_MAX : 0) + sizeof(progress));
 	if (!m && type == WEFT_FRAME_ACK && words > 0) {
 		/* A short block is better than no ACK, which the sender would take for silence. */
 		words = short_sack(iface, words);
-		marks = false;
+		marks = gaps = false;
 		m = ctl_alloc(iface, state_size(words));
 	}
 	if (!m)
@@ -350,6 +355,11 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 		c->rx.mark_acks--;
 		lane_len += put_ecn(c, (uint8_t *)hdr + lane_len);
 		flags |= WEFT_FRAME_F_ECN;
+	}
+	if (gaps && unlikely(raw_gap_take(c, &progress))) {
+		memcpy((uint8_t *)hdr + lane_len, &progress, sizeof(progress));
+		lane_len += (uint32_t)sizeof(progress);
+		flags |= WEFT_FRAME_F_PROGRESS;
 	}
 	hdr->flags = weft_put16(flags);
 	raw_stamp(c->iface, &c->rx, hdr, &c->path[path], path);

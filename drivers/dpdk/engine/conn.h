@@ -176,6 +176,15 @@ static inline bool raw_bye_waits(const struct raw_bye *bye, uint32_t next, uint6
 	return next != bye->seq && now < bye->at;
 }
 
+/* Progress blocks of a connection: engine/gap.h. */
+struct raw_conn_gap {
+	uint32_t sent;       /* iface->gaps.count of the last block */
+	uint16_t longest;    /* of that block */
+	uint16_t peer_total; /* of the peer's last block, while reported */
+	uint8_t times;       /* further frames that repeat the block */
+	bool reads, reported;
+};
+
 /* ---------------------------------------------------------------- a connection */
 
 struct raw_conn {
@@ -244,6 +253,7 @@ struct raw_conn {
 	struct raw_measured measured;
 	struct raw_live live;
 	struct raw_bye bye;
+	struct raw_conn_gap gap;
 	int error; /* while DOWN */
 	TAILQ_ENTRY(raw_conn) link;
 };

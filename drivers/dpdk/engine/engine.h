@@ -22,10 +22,12 @@
  *	                                     window, by delay, jitter and the mode next to TCP
  *	multipath, path_open               several paths: the next one, bad ones, new ports; whether
  *	                                     more help
- *	window                             the sender's half of congestion control
+ *	window                             the sender's half of congestion control; what
+ *	                                     holds frames back, as time
  *	rx                                 receiving: validation, duplicates, delivery, other queues
  *	liveness                           keepalive and peer timeout, a lane that may be dead,
  *	                                     events of the port, timers, clocks, sleep
+ *	gap                                times without a poll, as ACKs report them
  *	telemetry                          reports
  */
 #ifndef WEFT_ENGINE_H

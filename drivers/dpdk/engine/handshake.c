@@ -34,6 +34,7 @@
 #include "engine/address.h"
 #include "engine/build.h"
 #include "engine/conn.h"
+#include "engine/gap.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
 #include "engine/lifetime.h"
@@ -81,7 +82,8 @@ static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 		.frame_size = weft_put16((uint16_t)(iface->frame_size - raw_tag_len(iface))),
 		.csum = c->csum,
 		.paths = iface->paths,
-		.features = weft_put32(WEFT_HELLO_F_PARTS | WEFT_HELLO_F_MARKS),
+		.features =
+			weft_put32(WEFT_HELLO_F_PARTS | WEFT_HELLO_F_MARKS | WEFT_HELLO_F_PROGRESS),
 		.udp_port = weft_put16(iface->rx_filter.udp_port),
 		.rx_shift = (uint8_t)rte_log2_u32(WEFT_RXWIN / WEFT_FRAME_SEQS),
 		.secret = weft_put64(c->secret),
@@ -151,6 +153,7 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 	c->csum = RTE_MAX(c->csum, h->csum);
 	c->mtu.parts = weft_get32(h->features) & WEFT_HELLO_F_PARTS;
 	c->ect = weft_get32(h->features) & WEFT_HELLO_F_MARKS && c->iface->ecn;
+	raw_gap_init(c, weft_get32(h->features) & WEFT_HELLO_F_PROGRESS);
 	c->hs->peer_paths = (uint8_t)RTE_MIN(h->paths, WEFT_FRAME_PATHS_MAX);
 	raw_rx_init(&c->rx, weft_get32(h->first_seq));
 	raw_conn_template(c);

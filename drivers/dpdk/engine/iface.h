@@ -171,6 +171,8 @@
 	  "ns in which a peer that acknowledges nothing had used up its share of the buffers.")    \
 	X(RAW_TIME_PORT, "time.port_full_ns", "ns in which the port did not take frames.")         \
 	X(RAW_TIME_BUFFERS, "time.buffers_ns", "ns in which no buffer was free to send.")          \
+	X(RAW_PEER_GAPS, "peer.gaps", "Reports of peers that they did not poll for a while.")      \
+	X(RAW_PEER_GAP_NS, "peer.gap_ns", "ns in which peers did not poll, by their reports.")     \
 	X(RAW_GAPS, "progress.gaps",                                                               \
 	  "Pauses between two progress calls long enough to excuse silence.")
 
@@ -250,6 +252,15 @@ struct raw_limits {
 	uint32_t num[RAW_LIMIT_CONNS]; /* connections that it holds back */
 };
 
+#define RAW_GAPS_KEPT 16u /* a power of two */
+
+/* Times in which the owner did not poll: engine/gap.h. */
+struct raw_gaps {
+	uint64_t total; /* ns */
+	uint32_t count;
+	uint16_t recent[RAW_GAPS_KEPT]; /* 16 us each; the newest one is at count - 1 */
+};
+
 /* Frames that wait for the port: a ring. See engine/build.h. */
 struct raw_txq {
 	unsigned int head, count;
@@ -316,6 +327,7 @@ struct raw_iface {
 	uint32_t in_hand_back;    /* number of its releases in the meantime */
 	struct raw_share share;
 	struct raw_limits limits;
+	struct raw_gaps gaps;
 	weft_lane_recv_cb recv;
 	weft_lane_recv_batch_cb recv_batch; /* NULL = none */
 	uint8_t batch_id;

@@ -12,6 +12,7 @@
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/conn_rx.h"
+#include "engine/gap.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
 #include "engine/lifetime.h"
@@ -506,6 +507,8 @@ void raw_clocks_far(struct raw_iface *iface, uint64_t now)
 	iface->gap = step > slept + RAW_GAP;
 	if (unlikely(iface->gap))
 		raw_count(iface, RAW_GAPS);
+	if (step > slept + RAW_OUTSIDE_STEP_MAX)
+		raw_gap_note(iface, step - slept);
 	iface->step = (uint32_t)RTE_MIN(step, (uint64_t)UINT32_MAX);
 	if (iface->sent_outside) {
 		iface->sent_outside = false;

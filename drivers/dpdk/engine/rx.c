@@ -20,6 +20,7 @@
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/conn_rx.h"
+#include "engine/gap.h"
 #include "engine/handshake.h"
 #include "engine/iface.h"
 #include "engine/lifetime.h"
@@ -346,6 +347,8 @@ static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct
 		raw_window_marked(c, v);
 	if (unlikely(v->ecn) && c->tx.cc)
 		raw_window_marks(c, v->ecn);
+	if (unlikely(v->flags & WEFT_FRAME_F_PROGRESS))
+		raw_gap_input(c, v->progress);
 	if (unlikely(memcmp(v->src_mac, c->peer_mac, 6) != 0))
 		raw_hint_source(c, v->src_mac);
 	raw_ack_input(c, v->hdr, v->sack);

@@ -42,7 +42,7 @@
 /** Smallest frame, without a tag, that a path may force: IPv4 hosts accept packets of 576 bytes. */
 #define WEFT_FRAME_SIZE_FLOOR (576u + RTE_ETHER_HDR_LEN)
 
-#define WEFT_FRAME_F_KNOWN 0x001fu /**< other bits must be 0 in version 2 */
+#define WEFT_FRAME_F_KNOWN 0x009fu /**< other bits must be 0 in version 2 */
 /* 0x0020, 0x0040 and 0x0080 are reserved: version 2 drops frames with them */
 
 #define WEFT_FRAME_HOLD_UNIT 64u   /**< ns per unit of ts_hold */

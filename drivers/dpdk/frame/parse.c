@@ -228,6 +228,30 @@ static enum weft_rx_verdict parse_ecn(struct weft_frame_view *view)
 	return WEFT_VERDICT_OK;
 }
 
+static enum weft_rx_verdict parse_progress(struct weft_frame_view *view)
+{
+	if (view->body_len < sizeof(*view->progress))
+		return WEFT_VERDICT_BAD_LENGTH;
+	view->progress = (const struct weft_frame_progress *)view->body;
+	view->body += sizeof(*view->progress);
+	view->body_len -= (uint32_t)sizeof(*view->progress);
+	return WEFT_VERDICT_OK;
+}
+
+/* The blocks behind the header, in their order. */
+static enum weft_rx_verdict parse_blocks(struct weft_frame_view *view)
+{
+	enum weft_rx_verdict g = WEFT_VERDICT_OK;
+
+	if (view->flags & WEFT_FRAME_F_SACK)
+		g = parse_sack(view);
+	if (g == WEFT_VERDICT_OK && view->flags & WEFT_FRAME_F_ECN)
+		g = parse_ecn(view);
+	if (g == WEFT_VERDICT_OK && view->flags & WEFT_FRAME_F_PROGRESS)
+		g = parse_progress(view);
+	return g;
+}
+
 /* Are the bytes inside the body to which the part belongs, in whole units? */
 static bool part_ok(const struct weft_frame_view *view)
 {
@@ -270,16 +294,9 @@ static enum weft_rx_verdict parse_lane(struct cursor *c, struct weft_frame_view 
 		return WEFT_VERDICT_BAD_TYPE;
 	view->body = c->p + sizeof(*hdr);
 	view->body_len = length - (uint32_t)sizeof(*hdr);
-	if (view->flags & WEFT_FRAME_F_SACK) {
-		g = parse_sack(view);
-		if (g != WEFT_VERDICT_OK)
-			return g;
-	}
-	if (view->flags & WEFT_FRAME_F_ECN) {
-		g = parse_ecn(view);
-		if (g != WEFT_VERDICT_OK)
-			return g;
-	}
+	g = parse_blocks(view);
+	if (g != WEFT_VERDICT_OK)
+		return g;
 	if (view->body_len < body_min(view->type))
 		return WEFT_VERDICT_BAD_TYPE;
 	if (view->type == WEFT_FRAME_PART && !part_ok(view))

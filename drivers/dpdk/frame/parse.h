@@ -87,6 +87,7 @@ struct weft_frame_view {
 	const struct weft_frame_hdr *hdr;
 	const struct weft_frame_sack *sack; /**< NULL = none */
 	const struct weft_frame_ecn *ecn;   /**< NULL = none */
+	const struct weft_frame_progress *progress; /**< with WEFT_FRAME_F_PROGRESS */
 	const uint8_t *body;
 	uint32_t body_len;
 	uint32_t src_ip;   /**< host order; 0 without IP */

@@ -133,6 +133,8 @@ static void what_is_not_as_documented_is_wrong(void **state)
 	expect_wrong(&b, "the SACK block");
 	build(&b, WEFT_FRAME_ACK, WEFT_FRAME_F_ECN, "\x01\0\0\0", 4);
 	expect_wrong(&b, "the ECN block");
+	build(&b, WEFT_FRAME_ACK, WEFT_FRAME_F_PROGRESS, "\x01\0\0", 3);
+	expect_wrong(&b, "the progress block");
 	build(&b, WEFT_FRAME_DATA, 0, eager, sizeof(eager) - 1);
 	expect_wrong(&b, "messages that do not fill");
 	memcpy(bad, eager, sizeof(eager));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What holds frames of a raw lane back, as time: only what is held back counts, and to the ns. */
 
+#include "engine/conn.h"
 #include "engine/iface.h"
 #include "mock/raw_util.h"
 
@@ -120,6 +121,82 @@ static void a_connection_that_ends_limits_nothing(void **state)
 	pair_close(&pair);
 }
 
+/* ---------------------------------------------------------------- gaps of the peer */
+
+/* B polls again after @p ns, and acknowledges a message of A, which A receives. */
+static void late(uint32_t number, uint64_t ns)
+{
+	assert_int_equal(pair_send(A, A->lane_ep, number, 8), 0);
+	pair.now += ns;
+	A->iface->ops->progress(A->iface, pair.now);
+	pair_run(&pair, MS, NULL);
+}
+
+static bool near_ns(uint64_t ns, uint64_t due)
+{
+	return ns + 20000 > due && ns < due + 20000;
+}
+
+/* @behaviour T48: a peer reports for how long it did not poll, once each */
+static void a_peer_reports_its_gaps(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	pair_open(&pair, &pair_fixed, 45);
+	pair_connect(&pair);
+	pair_run(&pair, 10 * MS, NULL);
+	before = pair_counter(A, RAW_PEER_GAP_NS);
+	for (uint32_t i = 0; i < 10; i++)
+		late(i, 0);
+	assert_int_equal(pair_counter(A, RAW_PEER_GAP_NS), before);
+	late(10, 5 * MS);
+	assert_true(near_ns(pair_counter(A, RAW_PEER_GAP_NS) - before, 5 * MS));
+	/* Frames that repeat the block count nothing. */
+	for (uint32_t i = 11; i < 21; i++)
+		late(i, 0);
+	assert_true(near_ns(pair_counter(A, RAW_PEER_GAP_NS) - before, 5 * MS));
+	late(21, 600 * MS);
+	late(22, 400 * MS);
+	assert_true(near_ns(pair_counter(A, RAW_PEER_GAP_NS) - before, 1005 * MS));
+	assert_int_equal(pair_counter(A, RAW_PEER_GAPS), 3);
+	pair_close(&pair);
+}
+
+/* @behaviour T48 */
+static void a_lost_report_is_covered_by_the_next(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	pair_open(&pair, &pair_fixed, 46);
+	pair_connect(&pair);
+	late(0, MS);
+	before = pair_counter(A, RAW_PEER_GAP_NS);
+	B->wire.blackhole = true;
+	late(1, 3 * MS);
+	assert_int_equal(pair_counter(A, RAW_PEER_GAP_NS), before);
+	B->wire.blackhole = false;
+	pair_run(&pair, 20 * MS, NULL);
+	late(2, 2 * MS);
+	assert_true(near_ns(pair_counter(A, RAW_PEER_GAP_NS) - before, 5 * MS));
+	pair_close(&pair);
+}
+
+/* @behaviour T48 */
+static void a_peer_that_reads_no_reports_gets_none(void **state)
+{
+	(void)state;
+	pair_open(&pair, &pair_fixed, 47);
+	pair_connect(&pair);
+	raw_conn_of(B->accepted)->gap.reads = false;
+	late(0, 5 * MS);
+	late(1, 5 * MS);
+	assert_int_equal(pair_counter(A, RAW_PEER_GAPS), 0);
+	assert_int_equal(B->messages, 2);
+	pair_close(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +204,9 @@ int main(void)
 		cmocka_unit_test(congestion_control_is_another_cause),
 		cmocka_unit_test(a_full_port_is_another_cause),
 		cmocka_unit_test(a_connection_that_ends_limits_nothing),
+		cmocka_unit_test(a_peer_reports_its_gaps),
+		cmocka_unit_test(a_lost_report_is_covered_by_the_next),
+		cmocka_unit_test(a_peer_that_reads_no_reports_gets_none),
 	};
 
 	return cmocka_run_group_tests_name("limits of a raw lane", tests, NULL, NULL);

@@ -57,7 +57,9 @@ static uint8_t *ecn_block(uint8_t *p)
 	return p;
 }
 
-/* A DATA frame of three messages, optionally with SACK, ECN and CRC. */
+static const struct weft_frame_progress progress = {.longest = {0x107}, .total = {0x209}};
+
+/* A DATA frame of three messages, optionally with SACK, ECN, progress block and CRC. */
 static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint32_t sack_words)
 {
 	static const uint16_t lens[] = {MSG_A, MSG_B, MSG_C};
@@ -72,6 +74,8 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 		lane_len += (uint32_t)sizeof(struct weft_frame_sack) + 8 * sack_words;
 	if (flags & WEFT_FRAME_F_ECN)
 		lane_len += (uint32_t)ECN_SIZE;
+	if (flags & WEFT_FRAME_F_PROGRESS)
+		lane_len += (uint32_t)sizeof(progress);
 	weft_encap_build(&e, a);
 	b.len = e.len + lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0);
 	b.bytes = malloc(b.len);
@@ -98,6 +102,10 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 	}
 	if (flags & WEFT_FRAME_F_ECN)
 		p = ecn_block(p);
+	if (flags & WEFT_FRAME_F_PROGRESS) {
+		memcpy(p, &progress, sizeof(progress));
+		p += sizeof(progress);
+	}
 	for (int i = 0; i < 3; i++) {
 		struct weft_frame_msg m = {.length = weft_put16(lens[i]),
 					   .am_id = (uint8_t)(i + 1)};
@@ -155,8 +163,10 @@ static void good_frame_passes_with_all_its_messages(void **state)
 					 WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C,
 					 WEFT_FRAME_F_ECN,
 					 WEFT_FRAME_F_ECN | WEFT_FRAME_F_CRC32C,
-					 WEFT_FRAME_F_ECN | WEFT_FRAME_F_SACK |
-						 WEFT_FRAME_F_CRC32C};
+					 WEFT_FRAME_F_ECN | WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C,
+					 WEFT_FRAME_F_PROGRESS,
+					 WEFT_FRAME_F_PROGRESS | WEFT_FRAME_F_ECN |
+						 WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C};
 	const struct weft_frame_msg *m;
 	struct weft_frame_view v;
 	uint32_t off;
@@ -170,6 +180,8 @@ static void good_frame_passes_with_all_its_messages(void **state)
 		assert_int_equal(v.src_ip, 0x0a000001);
 		assert_int_equal(v.src_port, 0xc123);
 		assert_int_equal(v.sack != NULL, (flags[i] & WEFT_FRAME_F_SACK) != 0);
+		if (flags[i] & WEFT_FRAME_F_PROGRESS)
+			assert_memory_equal(v.progress, &progress, sizeof(progress));
 		off = 0;
 		m = weft_frame_msg_next(&v, &off);
 		assert_int_equal(weft_get16(m->length), MSG_A);
@@ -248,7 +260,8 @@ static void ethernet_padding_is_not_part_of_the_frame(void **state)
 static void every_truncation_is_refused(void **state)
 {
 	static const uint16_t flags[] = {0, WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C,
-					 WEFT_FRAME_F_SACK | WEFT_FRAME_F_ECN};
+					 WEFT_FRAME_F_SACK | WEFT_FRAME_F_ECN,
+					 WEFT_FRAME_F_PROGRESS};
 	struct weft_encap_addr variant[3] = {addr, addr, addr};
 	struct weft_rx_filter g[3] = {filter, filter, filter};
 	struct weft_frame_view v;
@@ -306,7 +319,7 @@ static void each_wrong_field_is_named(void **state)
 		{45, 17, WEFT_VERDICT_BAD_TYPE}, /* nothing yet */
 		{45, 200, WEFT_VERDICT_BAD_TYPE},
 		{46, 0x20, WEFT_VERDICT_BAD_TYPE}, /* sealed: not spoken yet */
-		{46, 0x80, WEFT_VERDICT_BAD_TYPE}, /* unknown flag */
+		{46, 0x40, WEFT_VERDICT_BAD_TYPE}, /* unknown flag */
 		{46, 0x10,
 		 WEFT_VERDICT_BAD_LENGTH}, /* ECN flag, but a message where the block should be */
 		{47, 0x80, WEFT_VERDICT_BAD_TYPE},
