@@ -622,15 +622,20 @@ static void complete_other(struct batch *b, unsigned int lane, struct weft_reque
 unsigned int weft_tag_recv_batch(struct weft_msg_ep *me, unsigned int lane,
 				 const struct weft_lane_msg *msgs, unsigned int num)
 {
-	struct batch b = {.me = me, .ep = me->ep};
 	unsigned int n = 0, plain = 0;
+	struct batch b;
 
 	if (me->failed || me->mw->fini)
 		return 0;
-	b.c = (struct weft_completion){
-		.size = sizeof(b.c),
-		.ep = weft_ep_of_user(b.ep),
-		.source_id = b.ep->remote_id,
+	b = (struct batch){
+		.me = me,
+		.ep = me->ep,
+		.c =
+			{
+				.size = sizeof(b.c),
+				.ep = weft_ep_of_user(me->ep),
+				.source_id = me->ep->remote_id,
+			},
 	};
 	weft_msg_ep_hold(me);
 	do {

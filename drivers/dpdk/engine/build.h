@@ -46,13 +46,13 @@ static inline void raw_stamp(const struct raw_iface *iface, struct raw_rx *rx,
 
 /* raw_finish() for a frame whose checksum is not put here, apart from that of the IPv4 header. */
 static __rte_always_inline void raw_finish_plain(struct raw_conn *c, struct rte_mbuf *m,
-						 uint32_t lane_len, uint32_t crc_len,
-						 const struct raw_path *p)
+						 struct weft_frame_hdr *hdr, uint32_t lane_len,
+						 uint32_t crc_len, const struct raw_path *p)
 {
 	struct raw_iface *iface = c->iface;
 
-	raw_hdr(c, m)->length = weft_put16((uint16_t)lane_len);
-	weft_encap_patch(&c->encap, rte_pktmbuf_mtod(m, uint8_t *), lane_len + crc_len, p->sport,
+	hdr->length = weft_put16((uint16_t)lane_len);
+	weft_encap_patch(&c->encap, (uint8_t *)hdr - c->encap.len, lane_len + crc_len, p->sport,
 			 p->dport);
 	iface->counter[RAW_TX_FRAMES]++;
 	iface->counter[RAW_TX_BYTES] += m->pkt_len;
@@ -65,9 +65,10 @@ static __rte_always_inline void raw_finish_plain(struct raw_conn *c, struct rte_
 static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len,
 			      const struct raw_path *p)
 {
-	bool crc = weft_get16(raw_hdr(c, m)->flags) & WEFT_FRAME_F_CRC32C;
+	struct weft_frame_hdr *hdr = raw_hdr(c, m);
+	bool crc = weft_get16(hdr->flags) & WEFT_FRAME_F_CRC32C;
 
-	raw_finish_plain(c, m, lane_len, crc ? 4 : 0, p);
+	raw_finish_plain(c, m, hdr, lane_len, crc ? 4 : 0, p);
 	if (unlikely(crc || c->csum == WEFT_FRAME_CSUM_UDP))
 		raw_put_csum(c, m, lane_len, crc);
 }

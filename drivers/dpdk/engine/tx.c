@@ -146,7 +146,7 @@ static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf
 	hdr->seq = weft_put32(c->tx.next);
 	raw_stamp(iface, &c->rx, hdr, p, path);
 	if (alone)
-		raw_finish_plain(c, m, lane_len, 0, p);
+		raw_finish_plain(c, m, hdr, lane_len, 0, p);
 	else
 		raw_finish(c, m, lane_len, p);
 
@@ -315,8 +315,8 @@ static inline void send_alone(struct raw_iface *iface, struct rte_mbuf *m)
 }
 
 /* short_slow() for a message that leaves_alone(). */
-static __rte_noinline int short_alone(struct raw_conn *c, uint8_t am_id, const void *hdr,
-				      size_t hdr_len, const void *payload, size_t length)
+static __rte_always_inline int short_alone(struct raw_conn *c, uint8_t am_id, const void *hdr,
+					   size_t hdr_len, const void *payload, size_t length)
 {
 	struct raw_iface *iface = c->iface;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(iface->port->pool);
@@ -342,6 +342,15 @@ static __rte_noinline int short_alone(struct raw_conn *c, uint8_t am_id, const v
 	return 0;
 }
 
+/* The message does not fit the open frame, if there is one. */
+static __rte_noinline int short_new_frame(struct raw_conn *c, uint8_t am_id, const void *hdr,
+					  size_t hdr_len, const void *payload, size_t length)
+{
+	if (likely(leaves_alone(c, hdr_len + length)))
+		return short_alone(c, am_id, hdr, hdr_len, payload, length);
+	return short_slow(c, am_id, hdr, hdr_len, payload, length);
+}
+
 int raw_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const void *payload, size_t length)
 {
@@ -351,9 +360,7 @@ int raw_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 		append_message(c, am_id, hdr, hdr_len, payload, length);
 		return 0;
 	}
-	if (likely(leaves_alone(c, hdr_len + length)))
-		return short_alone(c, am_id, hdr, hdr_len, payload, length);
-	return short_slow(c, am_id, hdr, hdr_len, payload, length);
+	return short_new_frame(c, am_id, hdr, hdr_len, payload, length);
 }
 
 /*
