@@ -32,6 +32,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shlex
 import shutil
 import subprocess
@@ -184,22 +185,26 @@ def configure(src, build, mutants):
         run(['meson', 'setup', build, src])
 
 
-def compile_all(src, build, texts, chosen):
+def introspect(build, what):
+    return json.loads(run(['meson', 'introspect', build, '--' + what]))
+
+
+def tests_of(build, skip):
+    return [t for t in introspect(build, 'tests')
+            if {s.split(':')[-1] for s in t['suite']} & {'unit', 'sim'} and
+            not (skip and re.search(skip, t['name']))]
+
+
+def compile_all(src, build, texts, chosen, tests):
     for path, text in texts.items():
         own = [(n, m) for n, m in enumerate(chosen) if m.path == path]
         write(os.path.join(src, path), mutate_source.write(text, own) if own else text)
-    targets = run([sys.executable, os.path.join(ROOT, 'devtools/testcount.py'), 'targets', build,
-                   'unit', 'sim']).split()
-    run(['ninja', '-C', build] + targets)
+    files = {t['id']: t['filename'] for t in introspect(build, 'targets')}
+    needed = {name for test in tests for i in test['depends'] for name in files.get(i, [])}
+    run(['ninja', '-C', build] + sorted(os.path.relpath(n, build) for n in needed))
 
 
 # ---- the runs ---------------------------------------------------------------------------------
-
-
-def programs_of(build, options, mutants):
-    tests = [t for t in json.loads(run(['meson', 'introspect', build, '--tests']))
-             if {s.split(':')[-1] for s in t['suite']} & {'unit', 'sim'}]
-    return mutate_run.Programs(build, mutate_run.skipped(tests, options.skip), mutants)
 
 
 def parallel(jobs, function, items):
@@ -302,8 +307,9 @@ def main():
         for number, m in enumerate(chosen):
             print('%d %s' % (number, describe(texts, m)))
         return 0
-    compile_all(src, build, texts, chosen)
-    programs = programs_of(build, options, len(chosen))
+    tests = tests_of(build, options.skip)
+    compile_all(src, build, texts, chosen, tests)
+    programs = mutate_run.Programs(build, tests, len(chosen))
     return report(options, run_all(options, programs, texts, chosen))
 
 

@@ -6,7 +6,6 @@ import collections
 import hashlib
 import json
 import os
-import re
 import resource
 import signal
 import struct
@@ -304,7 +303,3 @@ def save(path, what):
     with open(path + '.new', 'w') as f:
         json.dump(what, f, indent=1)
     os.replace(path + '.new', path)
-
-
-def skipped(tests, pattern):
-    return [t for t in tests if not (pattern and re.search(pattern, t['name']))]

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -40,8 +41,9 @@ static void a_socket_that_cannot_listen_is_an_error(void **state)
 	(void)state;
 	close(before);
 	listen_fails = true;
-	assert_int_equal(shm_socket_listen(&addr), -EADDRINUSE);
+	fd = shm_socket_listen(&addr);
 	listen_fails = false;
+	assert_int_equal(fd, -EADDRINUSE);
 	/* Neither the name nor the descriptor is left. */
 	fd = shm_socket_listen(&addr);
 	assert_int_equal(fd, before);
@@ -64,6 +66,7 @@ static pid_t listener(struct shm_addr *addr, const int *life)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no process */
 		close(life[1]);
 		end_open(&e, fresh_id());
 		e.iface->ops->get_address(e.iface, addr);
@@ -74,9 +77,9 @@ static pid_t listener(struct shm_addr *addr, const int *life)
 		for (;;)
 			pause();
 	}
+	close(fds[1]);
 	assert_int_equal(read(fds[0], addr, sizeof(*addr)), sizeof(*addr));
 	close(fds[0]);
-	close(fds[1]);
 	return pid;
 }
 
