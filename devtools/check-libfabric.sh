@@ -26,20 +26,8 @@ set -euo pipefail
 # shellcheck source=devtools/setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
-# apt_of DIR SUITE ARGUMENT...: apt-get with a state of its own.
-apt_of() {
-	local dir=$1 suite=$2 keys=/usr/share/keyrings/debian-archive-keyring.gpg
-	shift 2
-	mkdir -p "$dir/lists/partial" "$dir/archives/partial"
-	printf 'deb [signed-by=%s] %s %s main\n' "$keys" "$mirror" "$suite" >"$dir/sources.list"
-	: >"$dir/status"
-	timeout 120 apt-get -q -o Dir::Etc::SourceList="$dir/sources.list" \
-		-o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists="$dir/lists" \
-		-o Dir::State::status="$dir/status" -o Dir::Cache="$dir" \
-		-o APT::Sandbox::User=root \
-		-o Acquire::Languages=none -o Acquire::Retries=1 -o APT::Update::Error-Mode=any \
-		"$@" </dev/null
-}
+# apt_of DIR SUITE ARGUMENT...
+apt_of() { weft_apt_of "$1" deb "$mirror" "$2" "${@:3}"; }
 
 # headers_of SUITE: prints the folder that has rdma/fabric.h of this suite.
 headers_of() {

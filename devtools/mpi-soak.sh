@@ -6,26 +6,27 @@
 # provider. It prints a line for each step at the end; the exit code is 0 when no step failed with
 # Weft alone.
 #
-#	devtools/mpi-soak.sh [--fabtests FOLDER] [--mpich FOLDER] [STEP...]
+#	devtools/mpi-soak.sh [--fabtests FOLDER] [--mpich FOLDER[:LIST]] [STEP...]
 #
 #	netpipe    NPopenmpi, with its integrity test
 #	hpcc       2 and 4 ranks, with its verification
 #	crowd      8 ranks, each kind of communication; ranks yield their core while they wait
 #	fabtests   libfabric's own test programs, with its tcp;ofi_rxm as the reference
-#	mpich      MPICH's own test programs (pt2pt, rma, datatype, coll), with the same reference;
-#	           about an hour on an idle machine
+#	mpich      MPICH's own test programs, with the same reference: about an hour on an idle
+#	           machine. LIST (pt2pt,rma) names some of its folders
 #
 # devtools/bench.sh (mpi) measures figures. A step that lacks a program names it. Debian has no
 # package of fabtests: --fabtests names the folder of its programs (fi_rdm ...), else they are
 # searched in PATH. Nor has Debian an MPICH over libfabric: --mpich names the folder test/mpi of its
-# sources, configured with --with-mpi and built (doc/mpi.md). A program has at most WEFT_SOAK_LIMIT
-# (300) seconds, a program of fabtests 60.
+# sources, configured with --with-mpi and built, as devtools/mpich.sh does. A program has at most
+# WEFT_SOAK_LIMIT (300) seconds, a program of fabtests 60.
 set -uo pipefail
 
 # shellcheck source=devtools/setup.sh
 . "$(dirname "$0")/setup.sh"
 
 limit=${WEFT_SOAK_LIMIT:-300}
+unset WEFT_SOAK_LIMIT # ranks would report it as an unknown variable
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/weft-mpi-soak.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 start=$PWD
@@ -187,6 +188,7 @@ fabtests() {
 }
 
 mpich_dir=
+mpich_folders=(pt2pt rma datatype coll)
 
 # mpich_list PROVIDER FOLDER LIST TAP: the programs of LIST by MPICH's own script.
 mpich_list() {
@@ -205,7 +207,7 @@ mpich() {
 	local folder list passed line
 	[ -x "$mpich_dir/runtests" ] ||
 		{ lacks mpich "runtests (MPICH's folder test/mpi; --mpich FOLDER)"; return; }
-	for folder in pt2pt rma datatype coll; do
+	for folder in "${mpich_folders[@]}"; do
 		list=$mpich_dir/$folder/testlist
 		mpich_list weft $folder "$list" "$tmp/weft.tap"
 		passed=$(grep -c '^ok' "$tmp/weft.tap")
@@ -234,7 +236,8 @@ while :; do
 		;;
 	--mpich)
 		[ $# -gt 1 ] || usage 2
-		mpich_dir=$(cd "$start" && realpath "$2")
+		mpich_dir=$(cd "$start" && realpath "${2%%:*}")
+		[[ $2 != *:?* ]] || IFS=, read -ra mpich_folders <<<"${2#*:}"
 		shift 2
 		;;
 	*) break ;;

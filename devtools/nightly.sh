@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The checks that take too long for each change. An idle machine takes about 4 hours for all of
+# The checks that take too long for each change. An idle machine takes about 6 hours for all of
 # them; the times are upper estimates for 2 cores.
 #
 #	devtools/nightly.sh [--smoke] [--against COMMIT] [STEP...]
@@ -21,6 +21,10 @@
 #	fuzz       each fuzzer with libFuzzer for 300 s of processor time (20 minutes)
 #	stress     unit and sim on one core, together with three busy processes (30 minutes)
 #	mpi        netpipe, hpcc and 8 ranks over the provider (20 minutes)
+#	mpich      MPICH as ch4:ofi, built once from Debian's source package, and its test programs
+#	           over the provider, those that fail also over tcp;ofi_rxm (90 minutes)
+#	debian13   the provider's tests with Open MPI 5 and libfabric 2.1, in a Debian 13 that
+#	           debootstrap makes once (30 minutes)
 #	captures   5 runs of each of 24 kinds of fault, and what weft-dump names; needs root.
 #	           A false alarm in a run without a fault fails (30 minutes)
 #
@@ -45,12 +49,15 @@ while [ $# -gt 0 ]; do
 		sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "$0"
 		exit 0
 		;;
-	tests | mutants | against | soak | fuzz | stress | mpi | captures) steps+=("$1") ;;
+	tests | mutants | against | soak | fuzz | stress | mpi | mpich | debian13 | captures)
+		steps+=("$1")
+		;;
 	*) weft_die "no option or step '$1'; see --help" ;;
 	esac
 	shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(tests mutants against soak fuzz stress mpi captures)
+[ ${#steps[@]} -gt 0 ] ||
+	steps=(tests mutants against soak fuzz stress mpi mpich debian13 captures)
 
 logs=$weft_build/nightly
 other=$weft_build/nightly/against
@@ -122,6 +129,18 @@ step_mpi() {
 		{ echo "there is no provider in $weft_build"; return 77; }
 	# shellcheck disable=SC2046 # steps
 	"$weft_root/devtools/mpi-soak.sh" $(amount "netpipe hpcc crowd" crowd)
+}
+
+step_mpich() {
+	# shellcheck disable=SC2046 # folders
+	"$weft_root/devtools/mpich.sh" "$logs/mpich" $(amount "" datatype)
+}
+
+# The committed tree. Without root and a mirror there is no Debian 13.
+step_debian13() {
+	[ "$(id -u)" = 0 ] || { echo "only root can make another system"; return 77; }
+	[ -n "$(weft_mirror)" ] || { echo "apt of this machine has no mirror"; return 77; }
+	"$weft_root/devtools/fresh.sh" trixie devtools/mpi-any.sh "$(amount "" provider_messages)"
 }
 
 # Load decides how many faults are named, so their number does not fail the step.

@@ -6,7 +6,8 @@
 #
 #	devtools/setup.sh [--hugepages] [GROUP...]
 #
-#	GROUP		build test mpi cluster demo bench fuzz fresh arm64 (default: build)
+#	GROUP		build test mpi mpitest mpich cluster demo bench fuzz fresh arm64
+#			(default: build)
 #
 # As root it installs only the missing packages; as another user it only lists them.
 # WEFT_NO_INSTALL=1 installs nothing. WEFT_HUGEPAGES=N requests N pages of 2 MiB (default 512), 0
@@ -40,6 +41,11 @@ weft_packages() {
 			perftest libjemalloc2 ;;
 		# libfabric's provider for MPI, and the programs of its tests.
 		mpi) printf '%s\n' libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev hpcc ;;
+		# What test/provider needs besides, of the group test.
+		mpitest) printf '%s\n' libcmocka-dev iproute2 procps ;;
+		# To build MPICH over libfabric, which the linker wants with all its adapters.
+		mpich) printf '%s\n' build-essential libfabric-dev libpsm2-dev \
+			libpsm-infinipath1-dev librdmacm-dev ;;
 		# A Slurm cluster of namespaces. A system with systemd also starts their services.
 		cluster) printf '%s\n' slurmctld slurmd slurm-client munge iproute2 util-linux ;;
 		demo) printf '%s\n' tar coreutils ;;
@@ -52,7 +58,7 @@ weft_packages() {
 			ibverbs-providers:arm64 libcmocka-dev:arm64 ;;
 		*) weft_die \
 			"no package group called '$group'; there are build, test, mpi," \
-			"cluster, demo, bench, fuzz, fresh and arm64" ;;
+			"mpitest, mpich, cluster, demo, bench, fuzz, fresh and arm64" ;;
 		esac
 	done | sort -u
 }
@@ -123,6 +129,22 @@ weft_mirror() {
 	apt-get indextargets --no-release-info --format '$(REPO_URI)' 'Created-By: Packages' \
 		2>/dev/null |
 		grep -m 1 '^[a-z]*://.*/debian/*$' || true
+}
+
+# weft_apt_of DIR KIND MIRROR SUITE ARGUMENT...: apt-get with a state of its own, in DIR. KIND is
+# deb or deb-src. The system's packages and sources stay as they are.
+weft_apt_of() {
+	local dir=$1 keys=/usr/share/keyrings/debian-archive-keyring.gpg
+	mkdir -p "$dir/lists/partial" "$dir/archives/partial"
+	printf '%s [signed-by=%s] %s %s main\n' "$2" "$keys" "$3" "$4" >"$dir/sources.list"
+	: >"$dir/status"
+	shift 4
+	timeout 120 apt-get -q -o Dir::Etc::SourceList="$dir/sources.list" \
+		-o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists="$dir/lists" \
+		-o Dir::State::status="$dir/status" -o Dir::Cache="$dir" \
+		-o APT::Sandbox::User=root \
+		-o Acquire::Languages=none -o Acquire::Retries=1 -o APT::Update::Error-Mode=any \
+		"$@" </dev/null
 }
 
 # weft_hugepages [PAGES]: reserves 2 MiB pages when they are available; sets weft_memory to the EAL

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # MPI jobs in a Slurm cluster of four nodes, which are namespaces (devtools/cluster.sh): with
-# weft-switch on each node, with UDP sockets over two rails, and with faults. "short" as the second
-# argument: 8 ranks over the switches, and a rank that dies.
+# weft-switch on each node, with UDP sockets over two rails, and with faults; NetPIPE with its own
+# verification. "short" as the second argument: 8 ranks over the switches, NetPIPE, and a rank that
+# dies.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/../proc/lib.sh"
@@ -113,6 +114,25 @@ rank_is_killed() {
 	return 1
 }
 
+# NetPIPE between two nodes compares each message with what was sent.
+netpipe() {
+	local rc=0
+	timeout -k 10 "$(stretch 100 300)" "${cluster[@]}" as alice srun -N 2 -n 2 \
+		NPopenmpi -i -u 100000 -n 5 -o np >"$dir/netpipe.out" 2>&1 || rc=1
+	tail -n 3 "$dir/netpipe.out"
+	[ $rc = 0 ] && ! grep -q "check failed" "$dir/netpipe.out" &&
+		grep -q "Integrity check passed" "$dir/netpipe.out"
+}
+
+check_netpipe() {
+	local name="NetPIPE between two nodes, verified"
+	if command -v NPopenmpi >/dev/null; then
+		check "$name" netpipe
+	else
+		skip "$name" "there is no NPopenmpi (netpipe-openmpi)"
+	fi
+}
+
 # Another user's job sends as fast as it can meanwhile.
 two_users() {
 	local rc=0
@@ -124,12 +144,14 @@ two_users() {
 
 if [ "${2:-}" = short ]; then
 	check "8 ranks of an ordinary user on four nodes, over the switches" over_the_switches 8
+	check_netpipe
 	check "a rank is killed: its job ends without a process left, the next runs" rank_is_killed
 	check "the nodes end without a process left" "${cluster[@]}" down
 	tap_end
 	exit
 fi
 check "16 ranks of an ordinary user on four nodes, over the switches" over_the_switches 16
+check_netpipe
 check "8 ranks over UDP sockets on two rails" over_udp
 check "a rail dies and comes back" rail_dies
 check "a switch is killed and started again" switch_restarts
