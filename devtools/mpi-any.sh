@@ -14,8 +14,9 @@ set -euo pipefail
 
 # targets: of the build, by name: meson would compile all programs.
 targets() {
-	ninja -C "$weft_build" -t targets all | sed -nE \
-		's#^((test/provider/(provider_[a-z]*|mpi_ranks|libweft-fi\.so)|provider/libweft-fi\.so|app/weft-(switch|perf)|weft-mpirun)):.*#\1#p'
+	ninja -C "$weft_build" -t targets all | sed -n 's/: .*//p' | grep -xE \
+		-e 'test/provider/(provider_[a-z]*|mpi_ranks|libweft-fi\.so)' \
+		-e 'app/weft-(switch|perf|cat|info)|weft-mpirun|provider/libweft-fi\.so'
 }
 
 weft_install build mpi mpitest
