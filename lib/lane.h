@@ -65,7 +65,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 20u
+#define WEFT_LANE_ABI 21u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: the iface registers nothing, or peers need no keys */
@@ -314,6 +314,10 @@ struct weft_lane_conf {
 	unsigned int rx_bufs;        /**< WEFT_RX_BUFS, per iface; 0 = driver's default */
 	bool zcopy;                  /**< WEFT_ZCOPY */
 	unsigned int rx_intr;        /**< WEFT_RX_INTR: 0 auto, 1 y, 2 n */
+	/** WEFT_JOB_KEY: 32 bytes, valid while the iface is open. NULL: frames are not sealed */
+	const uint8_t *job_key;
+	bool seal_auth; /**< WEFT_SEAL=auth: bodies of sealed frames stay readable */
+	bool seal_dh;   /**< WEFT_SEAL_DH: keys have forward secrecy */
 };
 
 enum weft_csum_mode { WEFT_CSUM_AUTO, WEFT_CSUM_NONE, WEFT_CSUM_UDP, WEFT_CSUM_CRC32C };
@@ -669,6 +673,7 @@ struct weft_lane_driver {
 	bool captures;    /**< its lanes write WEFT_CAPTURE */
 	/** '*' opens its lanes only in a worker that has no other lane to other hosts */
 	bool fallback;
+	bool seals; /**< with a job key, its lanes seal all frames that leave the host */
 	/**
 	 * List resources: call @p add for each, until it returns an error. Initialises what the
 	 * driver needs for it (the EAL).

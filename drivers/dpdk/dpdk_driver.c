@@ -308,6 +308,7 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 }
 
 const struct weft_lane_driver weft_dpdk_driver = {
+	.seals = true,
 	.name = "dpdk",
 	.counters = weft_raw_counter_help,
 	.abi = WEFT_LANE_ABI,
@@ -479,5 +480,6 @@ const struct weft_lane_driver weft_udp_driver = {
 	.options = "ip, port, ports, mtu, paths, csum, dscp, ecn",
 	.captures = true,
 	.fallback = true,
+	.seals = true,
 	.boot = &weft_udp_boot_ops,
 };

@@ -139,7 +139,9 @@ static void check_view(const uint8_t *f, size_t len, const struct weft_frame_vie
 		inside(f, len, v->sack, sizeof(*v->sack) + 8u * weft_get16(v->sack->words));
 	for (i = 0; i < v->body_len; i++)
 		sum += v->body[i];
-	if (v->type == WEFT_FRAME_DATA)
+	if (v->flags & WEFT_FRAME_F_SEALED)
+		inside(f, len, v->body + v->body_len, WEFT_FRAME_TAG_LEN);
+	else if (v->type == WEFT_FRAME_DATA)
 		check_data(v);
 	if (v->src_port)
 		sum += weft_frame_udp_csum_ok(v);

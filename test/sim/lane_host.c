@@ -157,14 +157,18 @@ static int open_iface(struct lane_host *h, char *why)
 	struct weft_lane_open open = {.resource = h->port->name,
 				      .options = "",
 				      .platform = &h->host.platform,
-				      .conf = &h->config->conf.lane,
 				      .recv = recv_message,
 				      .event = lane_event,
 				      .arg = h};
+	struct weft_lane_conf conf = h->config->conf.lane;
 	int ret = sim_port_open(h->port);
 
 	if (ret)
 		return ret;
+	conf.job_key = p->job_key;
+	conf.seal_auth = p->seal_auth;
+	conf.seal_dh = !p->seal_psk;
+	open.conf = &conf;
 	sim_fill(&h->rng, &open.worker_id, sizeof(open.worker_id));
 	sim_fill(&h->rng, &open.iface_id, sizeof(open.iface_id));
 	ret = weft_raw_iface_open(&h->port->fp, &rc, &open, &h->iface, why, 300);

@@ -131,6 +131,10 @@ struct sim_port_params {
 	bool raw_ethertype;
 	bool set_first_seq; /**< begin frame sequences at first_seq: wrap tests */
 	uint32_t first_seq;
+	/* The lane's frames are sealed; NULL = plain. */
+	const uint8_t *job_key; /**< 32 bytes, outlives the simulation */
+	bool seal_auth;
+	bool seal_psk; /**< keys without X25519 */
 	/** set by sim_port_queues(): not a port but another queue of that one */
 	struct sim_port *queue_of;
 };

@@ -17,6 +17,7 @@
 #include "engine/conn_rx.h"
 #include "engine/gap.h"
 #include "engine/iface.h"
+#include "engine/sealed.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
 #include "frame/parse.h"
@@ -173,12 +174,47 @@ static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_le
 	udp->dgram_cksum = csum == 0 ? UINT16_MAX : csum;
 }
 
+/* HELLO_ACK leaves when this end has its keys already, and the peer has not. */
+static bool leaves_sealed(const struct raw_conn *c, const struct rte_mbuf *m)
+{
+	const struct weft_frame_hdr *hdr =
+		rte_pktmbuf_mtod_offset(m, const struct weft_frame_hdr *, c->encap.len);
+
+	return c->csum == RAW_CSUM_SEALED && hdr->type != WEFT_FRAME_HELLO_ACK;
+}
+
 void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc)
 {
-	if (crc)
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	const struct rte_udp_hdr *udp =
+		(const struct rte_udp_hdr *)(frame + c->encap.l2_len + sizeof(struct rte_ipv4_hdr));
+
+	if (leaves_sealed(c, m)) /* the frame itself stays here: its copy has these headers */
+		weft_encap_patch(&c->encap, frame, lane_len + WEFT_FRAME_SEAL_LEN,
+				 weft_be16(udp->src_port), weft_be16(udp->dst_port));
+	else if (crc)
 		put_crc(m, c->encap.len, lane_len);
 	else if (c->encap.ip)
 		put_udp_csum(c, m, (uint32_t)sizeof(struct rte_udp_hdr) + lane_len);
+}
+
+void raw_sealed_queue(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path)
+{
+	struct rte_mbuf *sealed = raw_sealed_copy(c, m, path);
+
+	if (sealed)
+		raw_txq_push(c->iface, sealed);
+}
+
+/* Queue a frame that nothing keeps. */
+static void queue_once(struct raw_conn *c, struct rte_mbuf *m, uint8_t path)
+{
+	if (!leaves_sealed(c, m)) {
+		raw_txq_push(c->iface, m);
+		return;
+	}
+	raw_sealed_queue(c, m, path);
+	rte_pktmbuf_free(m);
 }
 
 static struct rte_mbuf *ctl_alloc(struct raw_iface *iface, uint32_t size)
@@ -209,15 +245,15 @@ static int ctl_send(struct raw_conn *c, const struct raw_path *over, uint8_t pat
 {
 	struct raw_iface *iface = c->iface;
 	uint32_t lane_len = (uint32_t)sizeof(struct weft_frame_hdr) + body_len;
-	uint32_t total = c->encap.len + lane_len + 4;
+	uint32_t room = type == WEFT_FRAME_HELLO_ACK ? 4 : raw_csum_room(c);
 	struct weft_frame_hdr *hdr;
 	struct rte_mbuf *m;
+	uint32_t total;
 	uint8_t *p;
 
-	if (total < pad_to) {
-		lane_len += pad_to - total;
-		total = pad_to;
-	}
+	if (c->encap.len + lane_len + room < pad_to)
+		lane_len = pad_to - c->encap.len - room;
+	total = c->encap.len + lane_len + 4;
 	m = ctl_alloc(iface, total);
 	if (!m)
 		return -EAGAIN;
@@ -239,7 +275,7 @@ static int ctl_send(struct raw_conn *c, const struct raw_path *over, uint8_t pat
 		memcpy(hdr + 1, body, body_len);
 	raw_stamp(c->iface, &c->rx, hdr, over, path);
 	raw_finish(c, m, lane_len, over);
-	raw_txq_push(iface, m);
+	queue_once(c, m, path);
 	raw_count(iface, RAW_TX_CONTROL);
 	return 0;
 }
@@ -366,7 +402,7 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 	m->data_len = (uint16_t)(c->encap.len + lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0));
 	m->pkt_len = m->data_len;
 	raw_finish(c, m, lane_len, &c->path[path]);
-	raw_txq_push(iface, m);
+	queue_once(c, m, path);
 	return 0;
 }
 

@@ -69,9 +69,12 @@ static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t l
 	bool crc = weft_get16(hdr->flags) & WEFT_FRAME_F_CRC32C;
 
 	raw_finish_plain(c, m, hdr, lane_len, crc ? 4 : 0, p);
-	if (unlikely(crc || c->csum == WEFT_FRAME_CSUM_UDP))
+	if (unlikely(crc || c->csum != WEFT_FRAME_CSUM_NONE))
 		raw_put_csum(c, m, lane_len, crc);
 }
+
+/* Queue the sealed copy of a complete frame. Without a buffer for it the frame counts as lost. */
+void raw_sealed_queue(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path);
 
 /* Length of the VLAN tag in frames of the iface: sizes on the wire do not count it. */
 static inline uint16_t raw_tag_len(const struct raw_iface *iface)

@@ -37,6 +37,8 @@
 #define RAW_WIN_BYTES_MAX (64u << 20)
 #define RAW_WIN_RINGS 4u
 #define RAW_TMPL 96u /* encapsulation + lane header, rounded up for the copy */
+/* raw_conn.csum: frames have a tag instead (engine/sealed.h). Never on the wire. */
+#define RAW_CSUM_SEALED 3u
 #define RAW_NEVER WEFT_NEVER
 /* a timeout that never expires; sums with it do not overflow */
 #define RAW_FOREVER (WEFT_NEVER / 4)
@@ -48,6 +50,7 @@ struct raw_hs;
 struct raw_iface;
 struct raw_move;
 struct raw_multi;
+struct raw_sealed;
 struct weft_mtu_search;
 
 enum raw_state {
@@ -193,7 +196,7 @@ struct raw_conn {
 	uint8_t *open_pos;  /* position of the next message */
 	uint32_t open_room; /* bytes; 0 = no open frame */
 	uint8_t state;      /* enum raw_state */
-	uint8_t csum;       /* enum weft_frame_csum, agreed */
+	uint8_t csum;       /* enum weft_frame_csum, agreed; or RAW_CSUM_SEALED */
 	uint8_t path_watch; /* RAW_WATCH_* (engine/multipath.h); 0 = all frames take one path */
 	uint8_t next_path;  /* of the next frame */
 
@@ -226,6 +229,7 @@ struct raw_conn {
 	uint32_t remote_id, remote_token; /* the peer's */
 	uint64_t secret, remote_secret;   /* only HELLO and HELLO_ACK contain them */
 	struct raw_hs *hs;                /* while connecting (engine/handshake.h) */
+	struct raw_sealed *sealed;        /* NULL: frames are plain (engine/sealed.h) */
 	struct raw_move *move;          /* NULL: no hint yet, and no silence (engine/neighbour.h) */
 	TAILQ_ENTRY(raw_conn) hop_link; /* in iface->by_hop, while in_hop */
 	bool in_hop;
@@ -273,12 +277,27 @@ static inline struct weft_frame_hdr *raw_hdr(const struct raw_conn *c, struct rt
 	return rte_pktmbuf_mtod_offset(m, struct weft_frame_hdr *, c->encap.len);
 }
 
+/* Bytes of a DATA frame of this connection that are not part of its plain lane frame. */
+static inline uint32_t raw_csum_len(const struct raw_conn *c)
+{
+	return c->csum == WEFT_FRAME_CSUM_CRC32C ? 4u
+	       : c->csum == RAW_CSUM_SEALED      ? WEFT_FRAME_SEAL_LEN
+						 : 0u;
+}
+
+/*
+ * The same for frames that are not DATA, which always have a checksum. Room for the CRC is always
+ * reserved, so that sizes do not depend on the agreed checksum.
+ */
+static inline uint32_t raw_csum_room(const struct raw_conn *c)
+{
+	return c->csum == RAW_CSUM_SEALED ? WEFT_FRAME_SEAL_LEN : 4u;
+}
+
 /* Would the whole frame be too long for the path? */
 static inline bool raw_parts_needed(const struct raw_conn *c, const struct raw_slot *slot)
 {
-	return (uint32_t)slot->bytes + c->encap.len +
-		       (c->csum == WEFT_FRAME_CSUM_CRC32C ? 4u : 0u) >
-	       c->tx.cut;
+	return (uint32_t)slot->bytes + c->encap.len + raw_csum_len(c) > c->tx.cut;
 }
 
 /* ---------------------------------------------------------------- state that few need */
@@ -316,6 +335,7 @@ struct raw_measure {
 struct raw_hs {
 	uint64_t cookie; /* initiator: from HELLO_RETRY */
 	bool late;       /* the log has a line about the slow handshake */
+	uint16_t refused; /* initiator with a job key: reason of the last RESET; 0 = none */
 
 	/* Responder: the half-open entry (engine/lifetime.c). */
 	TAILQ_ENTRY(raw_conn) half_link;
@@ -338,7 +358,7 @@ struct raw_hs {
 };
 
 /* Unproven indications that the peer is gone or has moved. */
-enum raw_hint { RAW_HINT_ARP, RAW_HINT_ICMP, RAW_HINT_MAC, RAW_HINTS };
+enum raw_hint { RAW_HINT_ARP, RAW_HINT_ICMP, RAW_HINT_MAC, RAW_HINT_RESET, RAW_HINTS };
 
 /* Exists from the first hint, CHALLENGE or silence of the peer on. Times are live_clock. */
 struct raw_move {

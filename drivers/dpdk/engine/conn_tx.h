@@ -83,13 +83,13 @@ struct raw_tx {
 	uint32_t win_whole; /* win_frames while the peer acknowledges */
 	uint32_t hdr_held;  /* small buffers held by its zero-copy frames */
 	uint16_t cut;       /* longer frames go in parts (engine/mtu.c); UINT16_MAX = none */
-	uint16_t txq_need;  /* places in the queue that the longest frame takes */
+	uint16_t direct;    /* longer frames do not go to the port as they are: cut; sealed: 0 */
+	uint8_t txq_need;   /* places in the queue that the longest frame takes */
 	bool cc_full;       /* since the last on_ack() the window has held a frame back */
 	/* zero-copy sends since the peer's data last carried their acknowledgement */
 	uint8_t acked_alone;
-	uint8_t stale_missed; /* round-trip samples refused: the frame's timestamp was too old */
-	uint8_t limit;        /* 1 + enum raw_limit that holds its frames back; 0 = none does */
-	uint64_t cc_next;     /* tx_clock: with a gap no frame leaves before */
+	uint8_t limit;    /* 1 + enum raw_limit that holds its frames back; 0 = none does */
+	uint64_t cc_next; /* tx_clock: with a gap no frame leaves before */
 
 	/*
 	 * tx_clock of the first of several timeouts in a row whose cause is not known yet; 0 = none
@@ -101,6 +101,8 @@ struct raw_tx {
 	TAILQ_ENTRY(raw_tx) stall_link; /* while win_frames < win_whole */
 	uint32_t take_next;             /* stalled: frames before this one have been taken back */
 	uint32_t late;                  /* ns; see tail_answered() */
+	/* round-trip samples refused: the frame's timestamp was too old */
+	uint8_t stale_missed;
 	/* live_clock of the last request or retransmission of the timer; 0 = none */
 	uint64_t tail_at;
 	uint64_t loss_timer; /* tx_clock; 0 = no frame is a candidate for loss */

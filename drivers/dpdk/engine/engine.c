@@ -28,6 +28,7 @@
 #include "engine/outstanding.h"
 #include "engine/path_probe.h"
 #include "engine/rx.h"
+#include "engine/sealed.h"
 #include "engine/telemetry.h"
 #include "engine/tx.h"
 #include "engine/window.h"
@@ -254,6 +255,7 @@ static void raw_close(struct weft_lane_iface *base)
 	weft_deadlines_fini(&iface->by_live_clock);
 	raw_table_fini(iface);
 	weft_arp_fini(&iface->arp);
+	raw_seal_close(iface);
 	free(iface->scratch);
 	free(iface);
 }
@@ -489,6 +491,21 @@ static void set_recv(struct raw_iface *iface, const struct weft_lane_open *open)
 	iface->split = open->split;
 }
 
+static void init_lists(struct raw_iface *iface)
+{
+	TAILQ_INIT(&iface->tx_list);
+	TAILQ_INIT(&iface->ack_list);
+	STAILQ_INIT(&iface->zc.free);
+	STAILQ_INIT(&iface->zc.released);
+	LIST_INIT(&iface->zc.orphans);
+	LIST_INIT(&iface->zc.waiting);
+	TAILQ_INIT(&iface->conns);
+	TAILQ_INIT(&iface->parts);
+	TAILQ_INIT(&iface->half.list);
+	TAILQ_INIT(&iface->resolving);
+	TAILQ_INIT(&iface->closed);
+}
+
 int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf *rc,
 			const struct weft_lane_open *open, struct weft_lane_iface **out, char *why,
 			size_t len)
@@ -514,17 +531,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	iface->event = open->event;
 	iface->iface_event = open->iface_event;
 	iface->cb_arg = open->arg;
-	TAILQ_INIT(&iface->tx_list);
-	TAILQ_INIT(&iface->ack_list);
-	STAILQ_INIT(&iface->zc.free);
-	STAILQ_INIT(&iface->zc.released);
-	LIST_INIT(&iface->zc.orphans);
-	LIST_INIT(&iface->zc.waiting);
-	TAILQ_INIT(&iface->conns);
-	TAILQ_INIT(&iface->parts);
-	TAILQ_INIT(&iface->half.list);
-	TAILQ_INIT(&iface->resolving);
-	TAILQ_INIT(&iface->closed);
+	init_lists(iface);
 	err = check_port(iface, rc, why, len);
 	if (err != 0)
 		goto fail;
@@ -533,6 +540,9 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 		snprintf(why, len, "%s: the system gives no random numbers", port->name);
 		goto fail;
 	}
+	err = raw_seal_open(iface, &iface->conf, why, len);
+	if (err != 0)
+		goto fail;
 	take_conf(iface, rc);
 	err = take_neighbours(iface, rc, why, len);
 	if (err != 0) {
@@ -550,6 +560,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	return 0;
 
 fail:
+	raw_seal_close(iface);
 	free(iface->scratch);
 	free(iface);
 	return err;

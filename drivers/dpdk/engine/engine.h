@@ -25,6 +25,7 @@
  *	window                             the sender's half of congestion control; what
  *	                                     holds frames back, as time
  *	rx                                 receiving: validation, duplicates, delivery, other queues
+ *	sealed                             sealed connections: exchange of keys, frames out and in
  *	liveness                           keepalive and peer timeout, a lane that may be dead,
  *	                                     events of the port, timers, clocks, sleep
  *	gap                                times without a poll, as ACKs report them

@@ -43,6 +43,7 @@
 #include "engine/neighbour.h"
 #include "engine/path_open.h"
 #include "engine/path_probe.h"
+#include "engine/sealed.h"
 #include "frame/arp.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
@@ -92,14 +93,19 @@ static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 
 static void send_hello(struct raw_conn *c, uint8_t type)
 {
-	struct weft_frame_hello h;
+	uint8_t body[WEFT_EXCHANGE_BODY] __rte_aligned(8);
+	struct weft_frame_hello *h = (struct weft_frame_hello *)body;
+	uint32_t len = sizeof(*h);
 
-	fill_hello(c, &h);
+	fill_hello(c, h);
 	if (type == WEFT_FRAME_HELLO ? c->hs_tries >= RAW_STEER_ROUNDS : c->elsewhere)
-		h.steer = WEFT_HELLO_ANY_QUEUE;
+		h->steer = WEFT_HELLO_ANY_QUEUE;
 	if (type == WEFT_FRAME_HELLO)
-		h.cookie = weft_put64(c->hs->cookie);
-	raw_ctl_send(c, type, 0, &h, sizeof(h), 0);
+		h->cookie = weft_put64(c->hs->cookie);
+	if (c->iface->seal)
+		len = raw_sealed_hello(c, type, body);
+	if (len > 0)
+		raw_ctl_send(c, type, 0, body, len, 0);
 }
 
 /*
@@ -150,7 +156,8 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 		(uint16_t)RTE_MIN((uint32_t)c->iface->frame_size,
 				  (uint32_t)weft_get16(h->frame_size) + raw_tag_len(c->iface));
 	/* The stronger of both checksums: both ends compute the same. */
-	c->csum = RTE_MAX(c->csum, h->csum);
+	if (c->csum != RAW_CSUM_SEALED)
+		c->csum = RTE_MAX(c->csum, h->csum);
 	c->mtu.parts = weft_get32(h->features) & WEFT_HELLO_F_PARTS;
 	c->ect = weft_get32(h->features) & WEFT_HELLO_F_MARKS && c->iface->ecn;
 	raw_gap_init(c, weft_get32(h->features) & WEFT_HELLO_F_PROGRESS);
@@ -302,6 +309,8 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 		c->elsewhere = true;
 	if (raw_mtu_search_alloc(c) != 0)
 		return; /* the next HELLO_ACK may find memory */
+	if (c->iface->seal && !raw_sealed_take_ack(c, v))
+		return;
 	c->path[0].sport = v->dst_port;
 	take_hello(c, h);
 	weft_mtu_search_begin(
@@ -383,16 +392,38 @@ void raw_ep_waits_for(const struct weft_lane_ep *lane_ep, char *text, size_t siz
 			 iface->base.name, peer, s);
 }
 
+static const char *reset_text(uint16_t reason)
+{
+	switch (reason) {
+	case WEFT_RESET_IFACE:
+		return "the worker whose address this is has gone (its process ended or was "
+		       "restarted)";
+	case WEFT_RESET_VERSION:
+		return "it speaks another version of the lane protocol";
+	case WEFT_RESET_REFUSED:
+		return "it refused the connection";
+	case WEFT_RESET_SEAL:
+		return "it refused the connection, since both ends do not seal their frames alike: "
+		       "give them the same WEFT_JOB_KEY, WEFT_SEAL and WEFT_SEAL_DH";
+	default:
+		return "it does not know this connection any more: it was restarted, or gave the "
+		       "connection up";
+	}
+}
+
 static void no_answer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	char text[512];
+	char text[512], peer[64];
 
 	raw_ep_waits_for(&c->base, text, sizeof(text));
+	if (c->hs->refused != 0)
+		snprintf(text, sizeof(text), "%s: %s answers that %s", iface->base.name,
+			 raw_peer_text(c, peer, sizeof(peer)), reset_text(c->hs->refused));
 	/* The next attempt queries ARP again: the address may have moved to another NIC. */
 	if (!iface->rx_filter.raw_ethertype)
 		weft_arp_forget(&iface->arp, c->hop_ip);
-	raw_conn_fail(c, -ETIMEDOUT, text);
+	raw_conn_fail(c, c->hs->refused != 0 ? -ECONNREFUSED : -ETIMEDOUT, text);
 }
 
 void raw_hs_start(struct raw_conn *c)
@@ -472,6 +503,42 @@ void raw_hello_answer(struct raw_conn *c)
 	send_hello(c, WEFT_FRAME_HELLO_ACK);
 }
 
+/* @return false: the HELLO has been refused. Only this end's log has the exact reason. */
+static bool seals_alike(struct raw_iface *iface, const struct weft_frame_view *v)
+{
+	uint32_t ip = v->src_ip;
+
+	if (iface->seal && raw_sealed_check_hello(iface, v) == WEFT_HELLO_OK)
+		return true;
+	if (!iface->seal && v->body_len < WEFT_EXCHANGE_BODY)
+		return true;
+	if (!iface->seal) {
+		raw_count(iface, RAW_SEAL_HELLO_PLAIN);
+		weft_log_limited(&iface->late_log, WEFT_LOG_WARN,
+				 "%s: a connection with %u.%u.%u.%u is refused: the peer seals its "
+				 "frames: give both ends the same WEFT_JOB_KEY, or none",
+				 iface->base.name, ip >> 24, ip >> 16 & 255, ip >> 8 & 255,
+				 ip & 255);
+	}
+	raw_reset_send(iface, v, WEFT_RESET_SEAL);
+	return false;
+}
+
+/* Derives the keys. @return false: the half-open connection is gone; HELLO will be repeated */
+static bool answer_sealed(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	uint8_t ack[WEFT_EXCHANGE_BODY] __rte_aligned(8);
+	struct weft_frame_hello *h = (struct weft_frame_hello *)ack;
+
+	fill_hello(c, h);
+	if (c->iface->rx_elsewhere)
+		h->steer = WEFT_HELLO_ANY_QUEUE;
+	if (raw_sealed_answer(c, v, ack) == 0)
+		return true;
+	raw_conn_free(c);
+	return false;
+}
+
 void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;
@@ -497,8 +564,17 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		return;
 	}
 	c = raw_table_hello(iface, h);
+	if (c && iface->seal && !raw_sealed_same_hello(c, v)) {
+		/* Another offer, perhaps a replay. It ends no connection that has its peer. */
+		if (c->state != RAW_HALF_OPEN || c->hs->half_shown) {
+			raw_count(iface, RAW_DROP_STATE);
+			return;
+		}
+		raw_conn_free(c);
+		c = NULL;
+	}
 	if (!c) {
-		if (!raw_half_admit(iface, v, &shown))
+		if (!raw_half_admit(iface, v, &shown) || !seals_alike(iface, v))
 			return;
 		c = raw_conn_new(iface, true);
 		if (!c) {
@@ -510,6 +586,8 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_hello_mac_begin(c, v);
 		c->peer_port = weft_get16(h->udp_port) != 0 ? weft_get16(h->udp_port) : v->src_port;
 		take_hello(c, h);
+		if (iface->seal && !answer_sealed(c, v))
+			return;
 		raw_table_hello_add(c);
 		c->hs_expire = iface->live_clock + RAW_HALF_OPEN_NS;
 		raw_deadline_live(c, c->hs_expire);
@@ -518,7 +596,9 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		c->elsewhere = iface->rx_elsewhere;
 		c->path[0].dport = v->src_port;
 	}
-	if ((c->state == RAW_HALF_OPEN && raw_hello_mac_known(c)) || c->state == RAW_UP)
+	/* The peer of a sealed connection that is up has got HELLO_ACK. */
+	if ((c->state == RAW_HALF_OPEN && raw_hello_mac_known(c)) ||
+	    (c->state == RAW_UP && !c->sealed))
 		raw_hello_answer(c);
 }
 
@@ -529,7 +609,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 static uint32_t came_size(const struct raw_conn *c, const struct weft_frame_view *v)
 {
 	return c->encap.len + weft_get16(v->hdr->length) +
-	       (v->flags & WEFT_FRAME_F_CRC32C ? 4u : 0u);
+	       (v->flags & WEFT_FRAME_F_CRC32C ? 4u : raw_csum_len(c));
 }
 
 /*
@@ -619,19 +699,28 @@ void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 
 /* ---------------------------------------------------------------- RESET */
 
-static const char *reset_text(uint16_t reason)
+/*
+ * Any host on the path can forge RESET. So it ends no connection of an interface with a job key. It
+ * is logged while connecting; later the keepalive finds out whether the peer lives.
+ */
+static void reset_hint(struct raw_conn *c, uint16_t reason)
 {
-	switch (reason) {
-	case WEFT_RESET_IFACE:
-		return "the worker whose address this is has gone (its process ended or was "
-		       "restarted)";
-	case WEFT_RESET_VERSION:
-		return "it speaks another version of the lane protocol";
-	case WEFT_RESET_REFUSED:
-		return "it refused the connection";
-	default:
-		return "it does not know this connection any more: it was restarted, or gave the "
-		       "connection up";
+	struct raw_iface *iface = c->iface;
+	char peer[64];
+
+	raw_count(iface, RAW_RESET_HINTS);
+	if (c->state == RAW_HELLO && reason != WEFT_RESET_BUSY) {
+		if (c->hs->refused == reason)
+			return;
+		c->hs->refused = reason;
+		weft_log_limited(&iface->late_log, WEFT_LOG_WARN,
+				 "%s: %s answers that %s; connecting goes on", iface->base.name,
+				 raw_peer_text(c, peer, sizeof(peer)), reset_text(reason));
+	} else if (c->state == RAW_UP) {
+		raw_hint_reset(c);
+	} else if (reason == WEFT_RESET_UNKNOWN && c->state >= RAW_PROBE && c->state <= RAW_READY &&
+		   raw_sealed_restart(c)) {
+		raw_hs_enter(c, RAW_HELLO);
 	}
 }
 
@@ -653,6 +742,10 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	    weft_get32(r->echo_token) != (early ? c->token : c->remote_token) ||
 	    c->state == RAW_RESOLVE) {
 		raw_count(iface, RAW_DROP_RESET);
+		return;
+	}
+	if (iface->seal) {
+		reset_hint(c, reason);
 		return;
 	}
 	if (c->state == RAW_TIME_WAIT) {

@@ -127,6 +127,23 @@
 	  "Probes of the frame size dropped: shorter than stated.")                                \
 	X(RAW_DROP_RESET, "drop.reset_unproven",                                                   \
 	  "RESETs dropped: they do not prove what they refuse.")                                   \
+	X(RAW_DROP_UNSEALED, "drop.unsealed", "Plain frames dropped: their connection is sealed.") \
+	X(RAW_DROP_SEAL_TAG, "drop.seal_tag",                                                      \
+	  "Sealed frames dropped: changed, forged, or of another connection.")                     \
+	X(RAW_DROP_SEAL_SEEN, "drop.seal_replay", "Sealed frames dropped: replays.")               \
+	X(RAW_DROP_SEAL_OLD, "drop.seal_old",                                                      \
+	  "Sealed frames dropped: older than 4096 others of their path.")                          \
+	X(RAW_SEAL_HELLO_PLAIN, "seal.hello_plain",                                                \
+	  "Hellos refused: one end seals its frames, the other does not.")                         \
+	X(RAW_SEAL_HELLO_KEY, "seal.hello_key", "Hellos refused: of another job key.")             \
+	X(RAW_SEAL_HELLO_MAC, "seal.hello_mac", "Hellos refused: changed, forged or replayed.")    \
+	X(RAW_SEAL_HELLO_MODE, "seal.hello_mode",                                                  \
+	  "Hellos refused: another WEFT_SEAL or WEFT_SEAL_DH.")                                    \
+	X(RAW_RESET_HINTS, "seal.reset_hints",                                                     \
+	  "RESETs received that are hints only: the interface has a job key.")                     \
+	X(RAW_SEAL_REKEYS, "seal.rekeys",                                                          \
+	  "Times that a connection changed the key it sends with.")                                \
+	X(RAW_SEAL_KEY_SPENT, "seal.key_spent", "Frames that no key may seal or open any more.")   \
 	X(RAW_STEER_HANDED, "steer.handed_over", "Frames of another queue handed to its worker.")  \
 	X(RAW_STEER_HINTS, "steer.hints", "Hints handed to workers of other queues.")              \
 	X(RAW_STEER_FULL, "steer.handed.full",                                                     \
@@ -218,6 +235,7 @@ struct raw_gone;
 struct raw_part;
 struct raw_ref;
 struct raw_rx;
+struct raw_seal;
 struct raw_tx;
 struct raw_zc;
 
@@ -371,6 +389,7 @@ struct raw_iface {
 	uint32_t num_parts;
 	uint32_t conn_count, time_wait;
 	struct raw_half half;
+	struct raw_seal *seal;       /* NULL: no connection is sealed */
 	uint32_t generation;         /* number of connections made */
 	struct weft_siphash_key key; /* random: for generations, cookies, hashes */
 	uint64_t worker_id, iface_id;

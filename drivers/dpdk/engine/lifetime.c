@@ -18,6 +18,7 @@
 #include "engine/outstanding.h"
 #include "engine/path_open.h"
 #include "engine/reliability.h"
+#include "engine/sealed.h"
 #include "engine/window.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
@@ -149,6 +150,7 @@ void raw_conn_free(struct raw_conn *c)
 	iface->conn_count--;
 	raw_window_free(&c->tx);
 	raw_multi_free(c);
+	raw_sealed_free(c);
 	raw_state_free(c);
 	free(c->tx.slots);
 	free(c);
@@ -208,9 +210,10 @@ static bool up_text(const struct raw_conn *c, char *text, size_t size)
 	else
 		return snprintf(text, size, "%s: connected with %s, frames of %u bytes, %s", name,
 				peer, c->frame_size,
-				c->csum == WEFT_FRAME_CSUM_CRC32C ? "CRC32C"
-				: c->csum == WEFT_FRAME_CSUM_UDP  ? "UDP checksum"
-								  : "no checksum") < 0;
+				c->csum == RAW_CSUM_SEALED          ? "sealed"
+				: c->csum == WEFT_FRAME_CSUM_CRC32C ? "CRC32C"
+				: c->csum == WEFT_FRAME_CSUM_UDP    ? "UDP checksum"
+								    : "no checksum") < 0;
 	return true;
 }
 
@@ -261,6 +264,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	raw_deadline_live(c, look);
 	raw_count(iface, RAW_CONN_UP);
 	worse = up_text(c, text, sizeof(text));
+	raw_sealed_connected(c);
 	raw_state_connected(c);
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_UP, worse, text);
 }
@@ -274,6 +278,7 @@ static void go_down(struct raw_conn *c, int error)
 	if (c->state == RAW_HALF_OPEN)
 		half_remove(c);
 	c->state = RAW_DOWN;
+	raw_sealed_connected(c);
 	raw_state_connected(c);
 	raw_table_hop_remove(c);
 	c->error = error;
@@ -367,6 +372,7 @@ void raw_conn_linger(struct raw_conn *c, bool lingers)
 		expire_oldest(iface);
 	set_time_wait(c, lingers);
 	c->state = RAW_TIME_WAIT;
+	raw_sealed_connected(c);
 	raw_state_connected(c);
 	c->hs_tries = 0;
 	c->hs_next = iface->live_clock + RAW_HS_RETRY_MIN;

@@ -168,7 +168,8 @@ static uint32_t part_bytes(const struct raw_conn *c)
 {
 	uint32_t around =
 		c->encap.len +
-		(uint32_t)(sizeof(struct weft_frame_hdr) + sizeof(struct weft_frame_part)) + 4;
+		(uint32_t)(sizeof(struct weft_frame_hdr) + sizeof(struct weft_frame_part)) +
+		raw_csum_room(c);
 
 	return RTE_ALIGN_FLOOR((uint32_t)c->tx.cut - around, WEFT_FRAME_PART_UNIT);
 }
@@ -179,9 +180,9 @@ static uint32_t num_parts(const struct raw_conn *c, uint32_t body)
 }
 
 /* @return the frames of c->tx.cut bytes into which a frame of c->frame_size is cut */
-static uint16_t parts_of_full_frame(const struct raw_conn *c)
+static uint8_t parts_of_full_frame(const struct raw_conn *c)
 {
-	return (uint16_t)num_parts(c, (uint32_t)c->base.max_msg + sizeof(struct weft_frame_msg));
+	return (uint8_t)num_parts(c, (uint32_t)c->base.max_msg + sizeof(struct weft_frame_msg));
 }
 
 /* Copy bytes of the frame from @p at on, from wherever they are stored. */
@@ -233,7 +234,12 @@ int raw_parts_send(struct raw_conn *c, struct raw_slot *slot, uint32_t seq, uint
 		raw_stamp(c->iface, &c->rx, hdr, over, path);
 		raw_finish(c, m[i], (uint32_t)(sizeof(*hdr) + sizeof(part)) + len, over);
 		slot->order = over->order++;
-		raw_txq_push(iface, m[i]);
+		if (c->csum != RAW_CSUM_SEALED) {
+			raw_txq_push(iface, m[i]);
+			continue;
+		}
+		raw_sealed_queue(c, m[i], path);
+		rte_pktmbuf_free(m[i]);
 	}
 	iface->counter[RAW_TX_PARTS] += n;
 	return 0;
@@ -411,11 +417,10 @@ static uint16_t present_size(const struct raw_conn *c)
 static void set_size(struct raw_conn *c, uint16_t size)
 {
 	c->tx.cut = size < c->frame_size ? size : UINT16_MAX;
+	c->tx.direct = c->csum == RAW_CSUM_SEALED ? 0 : c->tx.cut;
 	c->tx.txq_need = size < c->frame_size ? parts_of_full_frame(c) : 1;
-	/*
-	 * Room for the CRC is always reserved, so that sizes do not depend on the agreed checksum.
-	 */
-	c->tx.room = size - c->encap.len - (uint32_t)sizeof(struct weft_frame_hdr) - 4;
+	c->tx.room =
+		size - c->encap.len - (uint32_t)sizeof(struct weft_frame_hdr) - raw_csum_room(c);
 }
 
 /*

@@ -540,6 +540,11 @@ void raw_hint_siblings(struct raw_conn *c)
 			hint_check(d, RAW_HINT_ARP);
 }
 
+void raw_hint_reset(struct raw_conn *c)
+{
+	hint_check(c, RAW_HINT_RESET);
+}
+
 static bool has_ports(const struct raw_conn *c, uint16_t ours, uint16_t theirs)
 {
 	for (unsigned int k = 0; k < c->path_count; k++)

@@ -47,6 +47,8 @@ void raw_hint_source(struct raw_conn *c, const uint8_t mac[6]);
 /*
  * The peer has reset connection @p c: queries its other connections, which it may have lost, too.
  */
+/* A RESET for a sealed connection: it may be forged. */
+void raw_hint_reset(struct raw_conn *c);
 void raw_hint_siblings(struct raw_conn *c);
 /* Sends queries that are due. May end the connection. */
 void raw_hint_timer(struct raw_conn *c);

@@ -187,9 +187,15 @@ static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, u
 	raw_stamp(c->iface, &c->rx, hdr, p, path);
 	raw_finish(c, m, slot->bytes, p);
 	slot->order = p->order++;
-	if (!slot->taken_back)
-		raw_ref_chain(m);
-	raw_txq_push(iface, m);
+	if (c->csum != RAW_CSUM_SEALED) {
+		if (!slot->taken_back)
+			raw_ref_chain(m);
+		raw_txq_push(iface, m);
+		return 0;
+	}
+	raw_sealed_queue(c, m, path);
+	if (slot->taken_back)
+		rte_pktmbuf_free(m);
 	return 0;
 }
 

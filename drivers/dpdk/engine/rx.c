@@ -30,6 +30,7 @@
 #include "engine/outstanding.h"
 #include "engine/reliability.h"
 #include "engine/rx.h"
+#include "engine/sealed.h"
 #include "engine/window.h"
 #include "frame/arp.h"
 #include "frame/frame.h"
@@ -451,6 +452,31 @@ static void unknown_sender_input(struct raw_iface *iface, const struct weft_fram
 		raw_reset_send(iface, v, WEFT_RESET_UNKNOWN);
 }
 
+/* A frame of a sealed connection, or a sealed frame of another one. */
+static __rte_noinline void sealed_input(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	struct weft_frame_view plain;
+	struct rte_mbuf *m;
+	bool spent = false;
+
+	if (!(v->flags & WEFT_FRAME_F_SEALED)) {
+		/* A repeated HELLO_ACK is no attack. */
+		if (v->type != WEFT_FRAME_HELLO_ACK)
+			raw_count(c->iface, RAW_DROP_UNSEALED);
+		return;
+	}
+	if (c->csum != RAW_CSUM_SEALED) {
+		raw_count(c->iface, RAW_DROP_BAD_TYPE);
+		return;
+	}
+	m = raw_sealed_open(c, v, &plain, &spent);
+	if (m)
+		conn_input(c, &plain, m);
+	else if (spent && c->state == RAW_UP)
+		raw_conn_fail(c, -EBADMSG, "too many frames with wrong tags arrived");
+	rte_pktmbuf_free(m);
+}
+
 static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v,
 		       struct rte_mbuf *desc)
 {
@@ -461,7 +487,11 @@ static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v,
 		ref = &iface->refs[index];
 		if (likely(ref->conn && ref->id == id && ref->token == weft_get32(v->hdr->token) &&
 			   v->type != WEFT_FRAME_RESET && v->type != WEFT_FRAME_HELLO)) {
-			conn_input(ref->conn, v, desc);
+			if (unlikely(v->flags & WEFT_FRAME_F_SEALED ||
+				     ref->conn->csum == RAW_CSUM_SEALED))
+				sealed_input(ref->conn, v);
+			else
+				conn_input(ref->conn, v, desc);
 			return;
 		}
 	}

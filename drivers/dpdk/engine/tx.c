@@ -115,19 +115,28 @@ static void unopen_frame(struct raw_conn *c)
  * The path carries no frame of this size any more, so it is sent in parts. Without buffers the
  * frame counts as lost.
  */
-static __rte_noinline void commit_parts(struct raw_conn *c, struct raw_slot *slot, uint8_t path,
-					uint16_t flags)
+static void commit_parts(struct raw_conn *c, struct raw_slot *slot, uint8_t path, uint16_t flags)
 {
 	c->path[path].order--; /* the first part takes the frame's order */
 	if (raw_parts_send(c, slot, c->tx.next - 1, path, flags) != 0)
 		c->path[path].order++;
 }
 
+/* A frame that does not go to the port as it is: its parts do, or its sealed copy. */
+static __rte_noinline void commit_other(struct raw_conn *c, struct raw_slot *slot, uint8_t path,
+					uint16_t flags)
+{
+	if (raw_parts_needed(c, slot))
+		commit_parts(c, slot, path, flags);
+	else
+		raw_sealed_queue(c, slot->m, path);
+}
+
 /*
  * A sealed frame gets its sequence number and its slot. From here on it is retransmitted, until it
  * is acknowledged.
  * @param alone  constant: leaves_alone() is true, so that there is less to check
- * @return true: it is to be queued; false: it has been, in parts
+ * @return true: it is to be queued; false: it has been, in parts or sealed
  */
 static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf *m,
 					     uint32_t lane_len, uint32_t payload, uint16_t flags,
@@ -174,8 +183,8 @@ static __rte_always_inline bool commit_frame(struct raw_conn *c, struct rte_mbuf
 	if (!iface->in_progress)
 		iface->sent_outside = true;
 	raw_count(iface, RAW_TX_DATA);
-	if (!alone && unlikely(m->pkt_len > c->tx.cut)) {
-		commit_parts(c, slot, path, flags);
+	if (!alone && unlikely(m->pkt_len > c->tx.direct)) {
+		commit_other(c, slot, path, flags);
 		return false;
 	}
 	if (alone)

@@ -42,8 +42,14 @@
 /** Smallest frame, without a tag, that a path may force: IPv4 hosts accept packets of 576 bytes. */
 #define WEFT_FRAME_SIZE_FLOOR (576u + RTE_ETHER_HDR_LEN)
 
-#define WEFT_FRAME_F_KNOWN 0x009fu /**< other bits must be 0 in version 2 */
-/* 0x0020, 0x0040 and 0x0080 are reserved: version 2 drops frames with them */
+#define WEFT_FRAME_F_KNOWN 0x009fu /**< of a plain frame; its other bits must be 0 in version 2 */
+/** A sealed frame has these, too, and no CRC32C. */
+#define WEFT_FRAME_F_OF_SEAL (WEFT_FRAME_F_SEALED | WEFT_FRAME_F_KEY_PHASE)
+
+/** Bytes of a sealed frame: its number behind the lane header, and its tag behind the body. */
+#define WEFT_FRAME_NUMBER_LEN 8u
+#define WEFT_FRAME_TAG_LEN 16u
+#define WEFT_FRAME_SEAL_LEN (WEFT_FRAME_NUMBER_LEN + WEFT_FRAME_TAG_LEN)
 
 #define WEFT_FRAME_HOLD_UNIT 64u   /**< ns per unit of ts_hold */
 #define WEFT_FRAME_NO_ECHO 0xffffu /**< ts_hold: ts_echo is invalid */

@@ -263,6 +263,45 @@ static bool part_ok(const struct weft_frame_view *view)
 	       (end == total || (end < total && end % WEFT_FRAME_PART_UNIT == 0));
 }
 
+enum weft_rx_verdict weft_frame_parse_body(struct weft_frame_view *view)
+{
+	enum weft_rx_verdict g = parse_blocks(view);
+
+	if (g != WEFT_VERDICT_OK)
+		return g;
+	if (view->body_len < body_min(view->type))
+		return WEFT_VERDICT_BAD_TYPE;
+	if (view->type == WEFT_FRAME_PART && !part_ok(view))
+		return WEFT_VERDICT_BAD_TYPE;
+	if (view->type == WEFT_FRAME_DATA && !weft_frame_messages_ok(view))
+		return WEFT_VERDICT_BAD_MESSAGE;
+	return WEFT_VERDICT_OK;
+}
+
+/* The frames of a connection that are never sealed, and those that belong to none. */
+static bool never_sealed(uint8_t type)
+{
+	return type == WEFT_FRAME_HELLO || type == WEFT_FRAME_HELLO_ACK ||
+	       type == WEFT_FRAME_HELLO_RETRY || type == WEFT_FRAME_RESET ||
+	       type == WEFT_FRAME_CHALLENGE;
+}
+
+/* A frame that opens only with its connection's key: nothing but its lengths is known yet. */
+static enum weft_rx_verdict parse_sealed(const struct cursor *c, struct weft_frame_view *view,
+					 uint16_t length)
+{
+	const uint32_t head = sizeof(struct weft_frame_hdr) + WEFT_FRAME_NUMBER_LEN;
+
+	if (length < head || length + WEFT_FRAME_TAG_LEN > c->left)
+		return WEFT_VERDICT_BAD_LENGTH;
+	if (view->flags & WEFT_FRAME_F_CRC32C || never_sealed(view->type) ||
+	    view->flags & ~(WEFT_FRAME_F_KNOWN | WEFT_FRAME_F_OF_SEAL))
+		return WEFT_VERDICT_BAD_TYPE;
+	view->body = c->p + head;
+	view->body_len = length - head;
+	return WEFT_VERDICT_OK;
+}
+
 static enum weft_rx_verdict parse_lane(struct cursor *c, struct weft_frame_view *view)
 {
 	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)c->p;
@@ -282,6 +321,8 @@ static enum weft_rx_verdict parse_lane(struct cursor *c, struct weft_frame_view 
 		return WEFT_VERDICT_BAD_LENGTH;
 	view->flags = weft_get16(hdr->flags);
 	length = weft_get16(hdr->length);
+	if (view->flags & WEFT_FRAME_F_SEALED)
+		return parse_sealed(c, view, length);
 	if (length < sizeof(*hdr) ||
 	    length + (view->flags & WEFT_FRAME_F_CRC32C ? 4u : 0u) > c->left)
 		return WEFT_VERDICT_BAD_LENGTH;
@@ -294,16 +335,7 @@ static enum weft_rx_verdict parse_lane(struct cursor *c, struct weft_frame_view 
 		return WEFT_VERDICT_BAD_TYPE;
 	view->body = c->p + sizeof(*hdr);
 	view->body_len = length - (uint32_t)sizeof(*hdr);
-	g = parse_blocks(view);
-	if (g != WEFT_VERDICT_OK)
-		return g;
-	if (view->body_len < body_min(view->type))
-		return WEFT_VERDICT_BAD_TYPE;
-	if (view->type == WEFT_FRAME_PART && !part_ok(view))
-		return WEFT_VERDICT_BAD_TYPE;
-	if (view->type == WEFT_FRAME_DATA && !weft_frame_messages_ok(view))
-		return WEFT_VERDICT_BAD_MESSAGE;
-	return WEFT_VERDICT_OK;
+	return weft_frame_parse_body(view);
 }
 
 enum weft_rx_verdict weft_frame_parse(const struct weft_rx_filter *conf, const void *frame,

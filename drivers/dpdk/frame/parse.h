@@ -152,6 +152,13 @@ static inline bool weft_rx_pattern_matches(const struct weft_rx_pattern *p, cons
 }
 
 /**
+ * The part of weft_frame_parse() behind the lane header. A sealed frame takes it after it has been
+ * opened: until then its view has type and flags as they came, and the sealed body.
+ * @param view  hdr, type, flags, body and body_len are set, those of a plain frame
+ */
+enum weft_rx_verdict weft_frame_parse_body(struct weft_frame_view *view);
+
+/**
  * Validate the headers of the most frequent frames, whose first p->least bytes are contiguous. The
  * messages are not checked.
  * @param[out] body_len  bytes of messages behind the header

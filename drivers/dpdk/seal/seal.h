@@ -2,8 +2,7 @@
 /**
  * @file seal/seal.h
  * Sealed frames: the exchange of keys, and authenticated encryption. doc/sealing.md has the design.
- * The engine does not use this folder yet, so the library does not contain it: tests and
- * devtools/seal_bench.c do.
+ * engine/sealed.c uses it for the connections of a lane.
  *
  *	seal/crypto.c    the primitives of the exchange, which are libcrypto's
  *	seal/noise.c     Noise_NNpsk0_25519_AESGCM_SHA256

@@ -12,10 +12,6 @@
 
 static_assert(WEFT_SEALED_HEAD == sizeof(struct weft_frame_hdr) + sizeof(uint64_t), "the wire");
 
-/* Reserved in flags of the lane header of version 2 (doc/wire.md, "What is to come"). */
-#define F_SEALED 0x20u
-#define F_KEY_PHASE 0x40u
-
 #define SALT_LEN 4u
 #define COUNTER_BITS 56u
 #define COUNTER_MAX ((1ull << COUNTER_BITS) - 1)
@@ -239,9 +235,9 @@ static enum weft_sealed_verdict seal(const struct weft_cipher *c, const struct w
 		return WEFT_SEALED_SPENT;
 	tx->frames++;
 	number = (uint64_t)op->slot << COUNTER_BITS | op->conn->counters[slot]++;
-	flags = weft_get16(header(op)->flags) & (uint16_t)~F_KEY_PHASE;
-	header(op)->flags =
-		weft_put16((uint16_t)(flags | F_SEALED | (tx->phase ? F_KEY_PHASE : 0)));
+	flags = weft_get16(header(op)->flags) & (uint16_t)~WEFT_FRAME_F_KEY_PHASE;
+	header(op)->flags = weft_put16(
+		(uint16_t)(flags | WEFT_FRAME_F_SEALED | (tx->phase ? WEFT_FRAME_F_KEY_PHASE : 0)));
 	*number_of(op) = weft_put64(number);
 	nonce_of(tx->salt, number, nonce);
 	if (op->conn->conf.mode == WEFT_SEAL_ENCRYPT)
@@ -325,11 +321,11 @@ static enum weft_sealed_verdict open_one(const struct weft_cipher *c,
 	struct receiver *rx = &op->conn->rx;
 	bool ok;
 
-	if (!(flags & F_SEALED) || slot < 0)
+	if (!(flags & WEFT_FRAME_F_SEALED) || slot < 0)
 		return WEFT_SEALED_FORMAT;
 	if (rx->bad_tags >= op->conn->conf.bad_tags)
 		return WEFT_SEALED_SPENT;
-	if (!(flags & F_KEY_PHASE) == !rx->phase)
+	if (!(flags & WEFT_FRAME_F_KEY_PHASE) == !rx->phase)
 		ok = opens(c, op, &rx->key, rx->now.salt);
 	else
 		ok = opens_other(c, op, now);

@@ -318,8 +318,8 @@ static void each_wrong_field_is_named(void **state)
 		{45, 15, WEFT_VERDICT_BAD_TYPE}, /* messages are no part of a frame */
 		{45, 17, WEFT_VERDICT_BAD_TYPE}, /* nothing yet */
 		{45, 200, WEFT_VERDICT_BAD_TYPE},
-		{46, 0x20, WEFT_VERDICT_BAD_TYPE}, /* sealed: not spoken yet */
-		{46, 0x40, WEFT_VERDICT_BAD_TYPE}, /* unknown flag */
+		{46, 0x24, ANY}, /* sealed, with a CRC and without a tag */
+		{46, 0x40, WEFT_VERDICT_BAD_TYPE}, /* a key's phase, and not sealed */
 		{46, 0x10,
 		 WEFT_VERDICT_BAD_LENGTH}, /* ECN flag, but a message where the block should be */
 		{47, 0x80, WEFT_VERDICT_BAD_TYPE},
@@ -421,7 +421,8 @@ static void garbage_never_passes_and_never_reads_too_far(void **state)
 			rng = rng * 6364136223846793005ull + 1442695040888963407ull;
 			b.bytes[(rng >> 33) % b.len] = (uint8_t)(rng >> 25);
 		}
-		if (parse(&filter, &b, &v) == WEFT_VERDICT_OK && v.type == WEFT_FRAME_DATA) {
+		if (parse(&filter, &b, &v) == WEFT_VERDICT_OK && v.type == WEFT_FRAME_DATA &&
+		    !(v.flags & WEFT_FRAME_F_SEALED)) {
 			const struct weft_frame_msg *m;
 			uint32_t off = 0;
 
@@ -431,6 +432,40 @@ static void garbage_never_passes_and_never_reads_too_far(void **state)
 		}
 		free(b.bytes);
 	}
+}
+
+/* Of a sealed frame only lengths and type are checked: number, body and tag lie inside of it. */
+static void a_sealed_frame_has_room_for_number_and_tag(void **state)
+{
+	static const uint8_t never[] = {WEFT_FRAME_HELLO, WEFT_FRAME_HELLO_ACK, WEFT_FRAME_RESET,
+					WEFT_FRAME_HELLO_RETRY, WEFT_FRAME_CHALLENGE};
+	struct weft_frame_view v;
+	struct built b = build(&addr, 0, 60);
+	struct weft_frame_hdr *h = (struct weft_frame_hdr *)(b.bytes + 42);
+	uint16_t whole = weft_get16(h->length);
+
+	(void)state;
+	h->flags = weft_put16(WEFT_FRAME_F_SEALED | WEFT_FRAME_F_KEY_PHASE | WEFT_FRAME_F_SACK);
+	for (uint16_t length = 42; length <= whole; length++) {
+		h->length = weft_put16(length);
+		if (length < 50 || length > whole - 16) {
+			assert_int_equal(parse(&filter, &b, &v), WEFT_VERDICT_BAD_LENGTH);
+			continue;
+		}
+		assert_int_equal(parse(&filter, &b, &v), WEFT_VERDICT_OK);
+		assert_ptr_equal(v.body, b.bytes + 42 + 50);
+		assert_int_equal(v.body_len, length - 50);
+		assert_null(v.sack);
+	}
+	h->length = weft_put16(50);
+	h->flags = weft_put16(WEFT_FRAME_F_SEALED | WEFT_FRAME_F_CRC32C);
+	assert_int_equal(parse(&filter, &b, &v), WEFT_VERDICT_BAD_TYPE);
+	h->flags = weft_put16(WEFT_FRAME_F_SEALED);
+	for (size_t i = 0; i < sizeof(never); i++) {
+		h->type = never[i];
+		assert_int_equal(parse(&filter, &b, &v), WEFT_VERDICT_BAD_TYPE);
+	}
+	free(b.bytes);
 }
 
 static void vlan_must_be_the_own_one(void **state)
@@ -595,6 +630,7 @@ int main(void)
 		cmocka_unit_test(parts_lie_in_their_frames),
 		cmocka_unit_test(any_flipped_bit_is_seen_by_the_crc),
 		cmocka_unit_test(garbage_never_passes_and_never_reads_too_far),
+		cmocka_unit_test(a_sealed_frame_has_room_for_number_and_tag),
 		cmocka_unit_test(vlan_must_be_the_own_one),
 		cmocka_unit_test(arp_is_recognised),
 		cmocka_unit_test(ip_header_checksum_is_right_for_all_lengths),

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Sealed connections: the exchange of keys in HELLO and HELLO_ACK, and the frames behind them.
+ *
+ * A plain frame stays what it is for all other files: it is kept for its retransmission, cut into
+ * parts, or given back to the protocol layer. Only its copies on the wire are sealed, each with a
+ * number of its own. So no frame is sealed twice with one number, and no decrypted byte is written
+ * to memory that another process shares.
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_mbuf.h>
+
+#include "base/log.h"
+#include "engine/address.h"
+#include "engine/conn.h"
+#include "engine/iface.h"
+#include "engine/sealed.h"
+#include "frame/frame.h"
+#include "frame/frame_port.h"
+#include "frame/parse.h"
+#include "seal/cipher.h"
+#include "seal/exchange.h"
+#include "seal/sealed.h"
+#include "seal/secret.h"
+
+#define HEAD_LEN ((uint32_t)sizeof(struct weft_frame_hdr))
+/* Segments of a plain frame: the head, and pieces of user memory. */
+#define SEGS_MAX 64u
+#define RESTART_NS 1000000000ull /* live_clock, between two offers at least */
+#define TICK_NS 10000000ull      /* between two checks of the age of keys */
+
+static_assert(sizeof(struct weft_frame_hello) == WEFT_EXCHANGE_AT, "the exchange follows HELLO");
+static_assert(WEFT_SEALED_HEAD == sizeof(struct weft_frame_hdr) + WEFT_FRAME_NUMBER_LEN, "head");
+static_assert(WEFT_CIPHER_TAG_LEN == WEFT_FRAME_TAG_LEN, "tag");
+static_assert(WEFT_SEALED_SLOTS_MAX == WEFT_FRAME_PATHS_MAX, "a slot for each path");
+
+struct raw_seal {
+	struct weft_cipher *cipher;
+	struct weft_exchange_key *key; /* of the job */
+	struct weft_exchange_conf conf;
+	struct weft_log_limit refused_log;
+};
+
+/* The exchange, while the connection is made. Memory of keys. */
+struct offer {
+	struct weft_exchange x;            /* initiator */
+	uint8_t hello[WEFT_EXCHANGE_BODY]; /* ours; responder: the peer's, its cookie included */
+	uint8_t ack[WEFT_EXCHANGE_BODY];   /* responder */
+	uint64_t at;                       /* live_clock */
+	bool made;
+};
+
+struct raw_sealed {
+	struct weft_sealed *keys; /* NULL: the initiator waits for HELLO_ACK */
+	struct offer *offer;      /* NULL: the connection is up */
+	uint64_t tick_at;         /* iface->now of the next check of the keys' age */
+	uint32_t key_from;        /* first sequence that this end may have sealed with its key */
+};
+
+/* ---------------------------------------------------------------- an iface */
+
+int raw_seal_open(struct raw_iface *iface, const struct weft_lane_conf *conf, char *why, size_t len)
+{
+	struct raw_seal *s;
+	int rc = -ENOMEM;
+
+	if (!conf->job_key)
+		return 0;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->conf = (struct weft_exchange_conf){
+		.version = WEFT_FRAME_VERSION,
+		.mode = conf->seal_auth ? WEFT_SEAL_AUTH : WEFT_SEAL_ENCRYPT,
+		.kind = conf->seal_dh ? WEFT_EXCHANGE_NOISE : WEFT_EXCHANGE_PSK,
+	};
+	s->cipher = weft_cipher_create(why, len);
+	s->key = weft_secret_alloc(sizeof(*s->key));
+	if (s->cipher && s->key)
+		rc = weft_exchange_key_init(s->key, conf->job_key);
+	else if (!s->cipher)
+		rc = -ENOTSUP;
+	iface->seal = s;
+	if (rc < 0)
+		raw_seal_close(iface);
+	return rc;
+}
+
+void raw_seal_close(struct raw_iface *iface)
+{
+	struct raw_seal *s = iface->seal;
+
+	if (!s)
+		return;
+	weft_cipher_destroy(s->cipher);
+	weft_secret_free(s->key, sizeof(*s->key));
+	free(s);
+	iface->seal = NULL;
+}
+
+/* ---------------------------------------------------------------- a connection */
+
+/* @return false: there is no memory */
+static bool sealed_alloc(struct raw_conn *c)
+{
+	struct raw_sealed *s = c->sealed;
+
+	if (!s)
+		s = c->sealed = calloc(1, sizeof(*s));
+	if (s && !s->offer)
+		s->offer = weft_secret_alloc(sizeof(*s->offer));
+	if (s && s->offer)
+		return true;
+	raw_count(c->iface, RAW_NO_MEMORY);
+	return false;
+}
+
+void raw_sealed_connected(struct raw_conn *c)
+{
+	if (!c->sealed)
+		return;
+	weft_secret_free(c->sealed->offer, sizeof(*c->sealed->offer));
+	c->sealed->offer = NULL;
+}
+
+void raw_sealed_free(struct raw_conn *c)
+{
+	if (!c->sealed)
+		return;
+	raw_sealed_connected(c);
+	weft_sealed_destroy(c->sealed->keys);
+	free(c->sealed);
+	c->sealed = NULL;
+}
+
+bool raw_sealed_restart(struct raw_conn *c)
+{
+	const struct offer *o = c->sealed->offer;
+
+	if (!o || c->iface->live_clock < o->at + RESTART_NS)
+		return false;
+	raw_sealed_free(c);
+	c->csum = c->iface->csum_wanted;
+	return true;
+}
+
+static int set_keys(struct raw_conn *c, struct weft_exchange_secrets *secrets)
+{
+	const struct raw_seal *seal = c->iface->seal;
+	struct weft_sealed_conf conf = {
+		.mode = seal->conf.mode,
+		.initiator = !c->base.passive,
+		.slots = c->iface->rx_filter.raw_ethertype ? 1 : WEFT_SEALED_SLOTS_MAX,
+		.key_due = WEFT_SEALED_KEY_DUE,
+		.bad_tags = WEFT_SEALED_BAD_TAGS,
+		.now = c->iface->now,
+	};
+	int rc = weft_sealed_create(seal->cipher, &conf, secrets, &c->sealed->keys);
+
+	weft_secret_wipe(secrets, sizeof(*secrets));
+	c->sealed->key_from = c->tx.next;
+	if (rc == 0)
+		c->csum = RAW_CSUM_SEALED;
+	else
+		raw_count(c->iface, RAW_NO_MEMORY);
+	return rc;
+}
+
+static int random_share(const struct raw_iface *iface, uint8_t share[WEFT_X25519_LEN])
+{
+	return iface->platform->random(iface->platform->arg, share, WEFT_X25519_LEN);
+}
+
+/* ---------------------------------------------------------------- connecting */
+
+/* A share serves one offer: two HELLOs that differ must not have the same. */
+static bool make_offer(struct raw_conn *c, const uint8_t body[WEFT_EXCHANGE_BODY])
+{
+	const struct raw_seal *seal = c->iface->seal;
+	struct offer *o = c->sealed->offer;
+	uint8_t share[WEFT_X25519_LEN];
+	int rc = random_share(c->iface, share);
+
+	memcpy(o->hello, body, WEFT_EXCHANGE_AT);
+	if (rc == 0)
+		rc = weft_exchange_offer(&o->x, seal->key, &seal->conf, o->hello, share);
+	weft_secret_wipe(share, sizeof(share));
+	o->made = rc == 0;
+	o->at = c->iface->live_clock;
+	return o->made;
+}
+
+uint32_t raw_sealed_hello(struct raw_conn *c, uint8_t type, uint8_t body[WEFT_EXCHANGE_BODY])
+{
+	struct weft_frame_hello *h = (struct weft_frame_hello *)body;
+	weft_le64 cookie = h->cookie;
+	struct offer *o;
+
+	if (!sealed_alloc(c))
+		return 0;
+	o = c->sealed->offer;
+	if (type == WEFT_FRAME_HELLO_ACK) {
+		memcpy(body, o->ack, WEFT_EXCHANGE_BODY);
+		return WEFT_EXCHANGE_BODY;
+	}
+	h->cookie = weft_put64(0);
+	if ((!o->made || memcmp(body, o->hello, WEFT_EXCHANGE_AT) != 0) && !make_offer(c, body))
+		return 0;
+	memcpy(body, o->hello, WEFT_EXCHANGE_BODY);
+	h->cookie = cookie;
+	return WEFT_EXCHANGE_BODY;
+}
+
+bool raw_sealed_same_hello(const struct raw_conn *c, const struct weft_frame_view *v)
+{
+	return c->sealed && c->sealed->offer && v->body_len == WEFT_EXCHANGE_BODY &&
+	       memcmp(c->sealed->offer->hello + WEFT_EXCHANGE_AT, v->body + WEFT_EXCHANGE_AT,
+		      WEFT_EXCHANGE_BODY - WEFT_EXCHANGE_AT) == 0;
+}
+
+static void count_verdict(struct raw_iface *iface, enum weft_hello_verdict verdict)
+{
+	static const enum raw_counter counter[WEFT_HELLO_COUNT] = {
+		[WEFT_HELLO_PLAIN] = RAW_SEAL_HELLO_PLAIN, [WEFT_HELLO_LENGTH] = RAW_DROP_BAD_TYPE,
+		[WEFT_HELLO_FORMAT] = RAW_DROP_BAD_TYPE,   [WEFT_HELLO_KEY] = RAW_SEAL_HELLO_KEY,
+		[WEFT_HELLO_MAC] = RAW_SEAL_HELLO_MAC,     [WEFT_HELLO_MODE] = RAW_SEAL_HELLO_MODE,
+		[WEFT_HELLO_KIND] = RAW_SEAL_HELLO_MODE,
+	};
+
+	raw_count(iface, counter[verdict]);
+}
+
+static void refuse(struct raw_iface *iface, const struct weft_frame_view *v,
+		   enum weft_hello_verdict verdict)
+{
+	uint32_t ip = v->src_ip;
+
+	count_verdict(iface, verdict);
+	weft_log_limited(&iface->seal->refused_log, WEFT_LOG_WARN,
+			 "%s: a connection with %u.%u.%u.%u is refused: %s", iface->base.name,
+			 ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255,
+			 weft_hello_verdict_text(verdict));
+}
+
+enum weft_hello_verdict raw_sealed_check_hello(struct raw_iface *iface,
+					       const struct weft_frame_view *v)
+{
+	const struct raw_seal *seal = iface->seal;
+	enum weft_hello_verdict verdict =
+		weft_exchange_check(seal->key, &seal->conf, v->body, v->body_len);
+
+	if (verdict != WEFT_HELLO_OK)
+		refuse(iface, v, verdict);
+	return verdict;
+}
+
+int raw_sealed_answer(struct raw_conn *c, const struct weft_frame_view *v,
+		      uint8_t ack[WEFT_EXCHANGE_BODY])
+{
+	const struct raw_seal *seal = c->iface->seal;
+	struct weft_exchange_secrets secrets;
+	uint8_t share[WEFT_X25519_LEN];
+	struct offer *o;
+	int rc;
+
+	if (v->body_len != WEFT_EXCHANGE_BODY)
+		return -EBADMSG;
+	if (!sealed_alloc(c))
+		return -ENOMEM;
+	o = c->sealed->offer;
+	memcpy(o->hello, v->body, WEFT_EXCHANGE_BODY);
+	memcpy(o->ack, ack, WEFT_EXCHANGE_AT);
+	rc = random_share(c->iface, share);
+	if (rc == 0)
+		rc = weft_exchange_answer(seal->key, &seal->conf, o->hello, WEFT_EXCHANGE_BODY,
+					  o->ack, share, &secrets);
+	weft_secret_wipe(share, sizeof(share));
+	if (rc == -EBADMSG)
+		refuse(c->iface, v, WEFT_HELLO_MAC);
+	return rc == 0 ? set_keys(c, &secrets) : rc;
+}
+
+bool raw_sealed_take_ack(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	const struct raw_seal *seal = c->iface->seal;
+	struct weft_exchange_secrets secrets;
+	enum weft_hello_verdict verdict;
+	int rc;
+
+	if (!c->sealed || !c->sealed->offer || !c->sealed->offer->made)
+		return false;
+	verdict = weft_exchange_finish(&c->sealed->offer->x, seal->key, v->body, v->body_len,
+				       &secrets, &rc);
+	if (verdict != WEFT_HELLO_OK) {
+		refuse(c->iface, v, verdict);
+		return false;
+	}
+	return rc == 0 && set_keys(c, &secrets) == 0;
+}
+
+/* ---------------------------------------------------------------- sending */
+
+/* The body of a plain frame, in pieces of its chain, and where the sealed bytes go. */
+static unsigned int body_segs(const struct rte_mbuf *m, uint32_t skip, uint32_t len, uint8_t *out,
+			      struct weft_cipher_seg *segs)
+{
+	unsigned int n = 0;
+	uint32_t part;
+
+	for (; m && len > 0 && n < SEGS_MAX; m = m->next, skip = 0) {
+		part = RTE_MIN((uint32_t)m->data_len - skip, len);
+		if (part == 0)
+			continue;
+		segs[n++] = (struct weft_cipher_seg){
+			.in = rte_pktmbuf_mtod_offset(m, const uint8_t *, skip),
+			.out = out,
+			.len = part,
+		};
+		out += part;
+		len -= part;
+	}
+	return len == 0 ? n : 0;
+}
+
+/* Mode auth does not write the body: it is copied, and the tag is that of the copy. */
+static void copy_segs(struct weft_cipher_seg *segs, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		memcpy(segs[i].out, segs[i].in, segs[i].len);
+		segs[i].in = segs[i].out;
+	}
+}
+
+static struct rte_mbuf *alloc_for(struct raw_iface *iface, uint32_t size)
+{
+	struct rte_mempool *pool = iface->port->hdr_pool;
+	struct rte_mbuf *m;
+
+	if (size > (uint32_t)rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM)
+		pool = iface->port->pool;
+	m = rte_pktmbuf_alloc(pool);
+	if (!m) {
+		raw_count(iface, RAW_TX_NO_BUFFER);
+		return NULL;
+	}
+	m->data_len = (uint16_t)size;
+	m->pkt_len = size;
+	return m;
+}
+
+struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path)
+{
+	const struct weft_frame_hdr *from =
+		rte_pktmbuf_mtod_offset(m, const struct weft_frame_hdr *, c->encap.len);
+	uint32_t lane_len = weft_get16(from->length), front = c->encap.len + HEAD_LEN;
+	uint32_t body = lane_len - HEAD_LEN, size = c->encap.len + lane_len + WEFT_FRAME_SEAL_LEN;
+	const struct raw_seal *seal = c->iface->seal;
+	struct rte_mbuf *out = alloc_for(c->iface, size);
+	struct weft_cipher_seg segs[SEGS_MAX];
+	struct weft_frame_hdr *hdr;
+	struct weft_sealed_op op;
+	uint8_t *p;
+
+	if (!out)
+		return NULL;
+	p = rte_pktmbuf_mtod(out, uint8_t *);
+	memcpy(p, rte_pktmbuf_mtod(m, const uint8_t *), front);
+	hdr = raw_hdr(c, out);
+	hdr->flags = weft_put16(weft_get16(hdr->flags) & (uint16_t)~WEFT_FRAME_F_CRC32C);
+	hdr->length = weft_put16((uint16_t)(lane_len + WEFT_FRAME_NUMBER_LEN));
+	op = (struct weft_sealed_op){
+		.conn = c->sealed->keys,
+		.head = p + c->encap.len,
+		.segs = segs,
+		.num_segs = body_segs(m, front, body, p + front + WEFT_FRAME_NUMBER_LEN, segs),
+		.slot = path,
+		.tag = p + size - WEFT_FRAME_TAG_LEN,
+	};
+	if (seal->conf.mode == WEFT_SEAL_AUTH)
+		copy_segs(segs, op.num_segs);
+	if ((body > 0 && op.num_segs == 0) || weft_sealed_seal(seal->cipher, &op, 1) != 1) {
+		raw_count(c->iface, RAW_SEAL_KEY_SPENT);
+		rte_pktmbuf_free(out);
+		return NULL;
+	}
+	c->iface->counter[RAW_TX_BYTES] += size - m->pkt_len;
+	return out;
+}
+
+/* ---------------------------------------------------------------- receiving */
+
+static bool count_drop(struct raw_conn *c, enum weft_sealed_verdict verdict)
+{
+	static const enum raw_counter counter[] = {
+		[WEFT_SEALED_FORMAT] = RAW_DROP_BAD_TYPE, [WEFT_SEALED_TAG] = RAW_DROP_SEAL_TAG,
+		[WEFT_SEALED_SEEN] = RAW_DROP_SEAL_SEEN,  [WEFT_SEALED_OLD] = RAW_DROP_SEAL_OLD,
+		[WEFT_SEALED_SPENT] = RAW_SEAL_KEY_SPENT,
+	};
+
+	raw_count(c->iface, counter[verdict]);
+	return verdict == WEFT_SEALED_SPENT;
+}
+
+/*
+ * The peer has this end's present key once it has acknowledged a frame that was sealed with it.
+ * Only then another key may follow.
+ */
+static void look_at_keys(struct raw_conn *c, uint32_t ack)
+{
+	const struct raw_iface *iface = c->iface;
+	struct raw_sealed *s = c->sealed;
+	uint64_t keep = 3ull * RTE_MAX((uint64_t)c->base.rtt_ns, WEFT_RTO_INITIAL);
+
+	if (weft_seq_diff(ack, s->key_from) > 0 && c->state == RAW_UP)
+		weft_sealed_confirm(s->keys);
+	if (iface->now < s->tick_at)
+		return;
+	s->tick_at = iface->now + TICK_NS;
+	if (weft_sealed_tick(s->keys, iface->seal->cipher, iface->now, keep)) {
+		s->key_from = c->tx.next;
+		raw_count(c->iface, RAW_SEAL_REKEYS);
+	}
+}
+
+/* The header as it was before the frame was sealed. */
+static void open_header(struct weft_frame_hdr *hdr)
+{
+	hdr->flags = weft_put16(weft_get16(hdr->flags) & (uint16_t)~WEFT_FRAME_F_OF_SEAL);
+	hdr->length = weft_put16((uint16_t)(weft_get16(hdr->length) - WEFT_FRAME_NUMBER_LEN));
+}
+
+/* @return false: dropped and counted */
+static bool read_plain(struct raw_conn *c, struct weft_frame_view *plain)
+{
+	enum weft_rx_verdict g;
+
+	plain->flags = weft_get16(plain->hdr->flags);
+	plain->type = plain->hdr->type;
+	g = plain->flags & ~WEFT_FRAME_F_KNOWN ? WEFT_VERDICT_BAD_TYPE
+					       : weft_frame_parse_body(plain);
+	if (g == WEFT_VERDICT_OK)
+		return true;
+	raw_count(c->iface, g == WEFT_VERDICT_BAD_LENGTH    ? RAW_DROP_BAD_LENGTH
+			    : g == WEFT_VERDICT_BAD_MESSAGE ? RAW_DROP_BAD_MESSAGE
+							    : RAW_DROP_BAD_TYPE);
+	return false;
+}
+
+/*
+ * All bytes of the frame are read once. Another process may write to the received buffer, so the
+ * body is copied out of such memory before it is verified.
+ */
+struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_view *v,
+				 struct weft_frame_view *plain, bool *spent)
+{
+	bool copy = c->iface->port->flags & WEFT_FRAME_PORT_MEMORY;
+	const struct raw_seal *seal = c->iface->seal;
+	uint8_t head[WEFT_SEALED_HEAD] __rte_aligned(8), tag[WEFT_FRAME_TAG_LEN];
+	uint32_t front = c->encap.len + HEAD_LEN;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(c->iface->port->pool);
+	struct weft_frame_hdr *hdr;
+	struct weft_cipher_seg seg;
+	struct weft_sealed_op op;
+
+	if (!m) {
+		raw_count(c->iface, RAW_NO_MEMORY);
+		return NULL;
+	}
+	memcpy(head, v->hdr, sizeof(head));
+	memcpy(tag, v->body + v->body_len, sizeof(tag));
+	hdr = raw_hdr(c, m);
+	seg = (struct weft_cipher_seg){
+		.in = v->body, .out = (uint8_t *)(hdr + 1), .len = v->body_len};
+	if (copy || seal->conf.mode == WEFT_SEAL_AUTH)
+		copy_segs(&seg, 1);
+	op = (struct weft_sealed_op){
+		.conn = c->sealed->keys,
+		.head = head,
+		.segs = &seg,
+		.num_segs = v->body_len > 0,
+		.tag = tag,
+		.verdict = WEFT_SEALED_FORMAT,
+	};
+	if (front + v->body_len <= rte_pktmbuf_tailroom(m) &&
+	    weft_get16(((struct weft_frame_hdr *)head)->length) == sizeof(head) + v->body_len)
+		weft_sealed_open(seal->cipher, &op, 1, c->iface->now);
+	if (op.verdict != WEFT_SEALED_OK) {
+		*spent = count_drop(c, op.verdict);
+		goto drop;
+	}
+	memcpy(hdr, head, HEAD_LEN);
+	open_header(hdr);
+	m->data_len = (uint16_t)(front + v->body_len);
+	m->pkt_len = m->data_len;
+	*plain = *v;
+	plain->hdr = hdr;
+	plain->body = (const uint8_t *)(hdr + 1);
+	if (!read_plain(c, plain))
+		goto drop;
+	look_at_keys(c, weft_get32(hdr->ack));
+	return m;
+
+drop:
+	rte_pktmbuf_free(m);
+	return NULL;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/sealed.h
+ * Sealed connections (doc/sealing.md). The engine builds, keeps and reads plain frames. A frame of
+ * a sealed connection is sealed into a buffer of its own when it leaves, and a received one is
+ * opened into a buffer of its own before any field of it is used.
+ */
+#ifndef WEFT_ENGINE_SEALED_H
+#define WEFT_ENGINE_SEALED_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <rte_mbuf.h>
+
+#include "engine/conn.h"
+#include "engine/iface.h"
+#include "frame/parse.h"
+#include "lane.h"
+#include "seal/exchange.h"
+#include "weft_build.h"
+
+/* All connections of an iface with a job key are sealed. The cipher, the key, and the mode: */
+struct raw_seal;
+
+/* What a connection of such an iface needs: the exchange while it is made, and then its keys. */
+struct raw_sealed;
+
+#if WEFT_HAVE_SEAL
+
+/* Without a job key it does nothing. @return 0, or an error with a sentence in @p why */
+int raw_seal_open(struct raw_iface *iface, const struct weft_lane_conf *conf, char *why,
+		  size_t len);
+void raw_seal_close(struct raw_iface *iface);
+
+/* ---------------------------------------------------------------- connecting */
+
+/*
+ * Complete a HELLO or HELLO_ACK, whose first WEFT_EXCHANGE_AT bytes are set. A repeated one is
+ * as it was made first, apart from the cookie.
+ * @return its length; 0: there is no memory for the exchange
+ */
+uint32_t raw_sealed_hello(struct raw_conn *c, uint8_t type, uint8_t body[WEFT_EXCHANGE_BODY]);
+/* Is it the HELLO that this connection was made for, and no other offer of the same peer? */
+bool raw_sealed_same_hello(const struct raw_conn *c, const struct weft_frame_view *v);
+/* At the cost of one HMAC. The verdict is counted, and a refusal logged. */
+enum weft_hello_verdict raw_sealed_check_hello(struct raw_iface *iface,
+					       const struct weft_frame_view *v);
+/*
+ * Derive the keys from a valid HELLO and the HELLO_ACK that raw_sealed_hello() will complete.
+ * @param ack  its first WEFT_EXCHANGE_AT bytes are set
+ * @return 0; -EBADMSG: the HELLO was made without the key; -ENOMEM, -EIO
+ */
+int raw_sealed_answer(struct raw_conn *c, const struct weft_frame_view *v,
+		      uint8_t ack[WEFT_EXCHANGE_BODY]);
+/* Derive the keys from HELLO_ACK. @return false: it was refused, and nothing has changed */
+bool raw_sealed_take_ack(struct raw_conn *c, const struct weft_frame_view *v);
+/* May the handshake begin again, with another offer? Then the keys are forgotten. */
+bool raw_sealed_restart(struct raw_conn *c);
+/* The connection is up: what served the exchange is overwritten. */
+void raw_sealed_connected(struct raw_conn *c);
+void raw_sealed_free(struct raw_conn *c);
+
+/* ---------------------------------------------------------------- frames */
+
+/*
+ * The sealed copy of a complete plain frame, to be sent now.
+ * @return NULL: there is no buffer, or the key may seal no more frames
+ */
+struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, uint8_t path);
+
+/*
+ * Verify and decrypt a frame, whose headers are validated.
+ * @param plain  the validated plain frame in the result
+ * @param spent  set when the connection has to end
+ * @return the caller's; NULL: it has been counted as dropped
+ */
+struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_view *v,
+				 struct weft_frame_view *plain, bool *spent);
+
+#else
+
+static inline int raw_seal_open(struct raw_iface *iface, const struct weft_lane_conf *conf,
+				char *why, size_t len)
+{
+	if (!conf->job_key)
+		return 0;
+	snprintf(
+		why, len,
+		"%s: this build of Weft can't seal frames (libcrypto 3 or libipsec-mb was missing)",
+		iface->port->name);
+	return -ENOTSUP;
+}
+
+static inline void raw_seal_close(struct raw_iface *iface)
+{
+	(void)iface;
+}
+
+static inline uint32_t raw_sealed_hello(struct raw_conn *c, uint8_t type, uint8_t *body)
+{
+	(void)c, (void)type, (void)body;
+	return 0;
+}
+
+static inline bool raw_sealed_same_hello(const struct raw_conn *c, const struct weft_frame_view *v)
+{
+	(void)c, (void)v;
+	return true;
+}
+
+static inline enum weft_hello_verdict raw_sealed_check_hello(struct raw_iface *iface,
+							     const struct weft_frame_view *v)
+{
+	(void)iface, (void)v;
+	return WEFT_HELLO_OK;
+}
+
+static inline int raw_sealed_answer(struct raw_conn *c, const struct weft_frame_view *v,
+				    uint8_t *ack)
+{
+	(void)c, (void)v, (void)ack;
+	return -ENOTSUP;
+}
+
+static inline bool raw_sealed_take_ack(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	(void)c, (void)v;
+	return false;
+}
+
+static inline bool raw_sealed_restart(struct raw_conn *c)
+{
+	(void)c;
+	return false;
+}
+
+static inline void raw_sealed_connected(struct raw_conn *c)
+{
+	(void)c;
+}
+
+static inline void raw_sealed_free(struct raw_conn *c)
+{
+	(void)c;
+}
+
+static inline struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m,
+					       uint8_t path)
+{
+	(void)c, (void)m, (void)path;
+	return NULL;
+}
+
+static inline struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_view *v,
+					       struct weft_frame_view *plain, bool *spent)
+{
+	(void)c, (void)v, (void)plain, (void)spent;
+	return NULL;
+}
+
+#endif
+
+#endif /* WEFT_ENGINE_SEALED_H */
