@@ -22,10 +22,13 @@
 /* ------------------------------------------------------------------ state of the process */
 
 /*
- * The wait of the last endpoint for peers that take none of its messages. A peer that lives can be
- * without processor time for seconds; a peer that is gone has failed before, or takes nothing.
+ * The last endpoint waits for peers to take its messages: until nothing has happened for FLUSH_NS,
+ * and at most for FLUSH_MAX_NS. A peer that lives can be without processor time for seconds, and a
+ * slow one gives credit after each half of a window only. A dead peer's connection fails before, by
+ * WEFT_PEER_TIMEOUT. A peer that sends without end must not stop the exit.
  */
-#define FLUSH_NS 10000000000ull
+#define FLUSH_NS 30000000000ull
+#define FLUSH_MAX_NS 120000000000ull
 
 struct wfi_process wfi;
 
@@ -124,13 +127,15 @@ void wfi_connection_close(struct weft_ep *ep)
  */
 static void flush(void)
 {
-	uint64_t end = now_ns() + FLUSH_NS;
+	uint64_t now = now_ns(), last = now + FLUSH_MAX_NS, end = now + FLUSH_NS;
 	struct weft_request *req = NULL;
 
 	weft_worker_flush(wfi.worker, NULL, &req);
 	while (((req && weft_request_test(req, NULL) == WEFT_INPROGRESS) || wfi.closing > 0) &&
-	       now_ns() < end) {
-		weft_worker_progress(wfi.worker);
+	       now < end && now < last) {
+		now = now_ns();
+		if (weft_worker_progress(wfi.worker) > 0)
+			end = now + FLUSH_NS;
 		sched_yield(); /* the peer may need this core */
 	}
 	if (req)
