@@ -403,8 +403,8 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 /* Do the parameters contain nothing but a callback? */
 static inline bool is_plain(const struct weft_op_params *params)
 {
-	return !params || (params->size >= sizeof(*params) && !params->flags &&
-			   !params->datatype && !params->channel);
+	return !params || (params->size >= sizeof(*params) && !params->flags && !params->datatype &&
+			   !params->channel);
 }
 
 /*
@@ -415,8 +415,7 @@ static inline int recv_plain(struct weft_msg_worker *mw, void *buffer, size_t co
 			     const struct weft_op_params *params, struct weft_request **out)
 {
 	struct weft_match *match = &mw->tag->match;
-	struct weft_request *req =
-		weft_request_alloc(mw, &weft_tag_recv_ops, NULL, out != NULL);
+	struct weft_request *req = weft_request_alloc(mw, &weft_tag_recv_ops, NULL, out != NULL);
 	struct weft_tag_recv *recv;
 
 	if (!likely(req))

@@ -333,8 +333,8 @@ struct raw_measure {
  * is closed.
  */
 struct raw_hs {
-	uint64_t cookie; /* initiator: from HELLO_RETRY */
-	bool late;       /* the log has a line about the slow handshake */
+	uint64_t cookie;  /* initiator: from HELLO_RETRY */
+	bool late;        /* the log has a line about the slow handshake */
 	uint16_t refused; /* initiator with a job key: reason of the last RESET; 0 = none */
 
 	/* Responder: the half-open entry (engine/lifetime.c). */

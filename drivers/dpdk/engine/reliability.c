@@ -531,7 +531,7 @@ static inline bool only_one_acked(struct raw_conn *c, const struct weft_frame_hd
 }
 
 static __rte_noinline unsigned int ack_any(struct raw_conn *c, const struct weft_frame_hdr *hdr,
-					  const struct weft_frame_sack *sack)
+					   const struct weft_frame_sack *sack)
 {
 	uint32_t ack = weft_get32(hdr->ack), before = c->tx.inflight, rtt = 0;
 	bool silent = false;

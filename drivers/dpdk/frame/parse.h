@@ -85,8 +85,8 @@ static inline bool weft_rx_filter_port_ok(uint16_t port, uint16_t listens,
 /** A valid frame. Pointers are into the frame. */
 struct weft_frame_view {
 	const struct weft_frame_hdr *hdr;
-	const struct weft_frame_sack *sack; /**< NULL = none */
-	const struct weft_frame_ecn *ecn;   /**< NULL = none */
+	const struct weft_frame_sack *sack;         /**< NULL = none */
+	const struct weft_frame_ecn *ecn;           /**< NULL = none */
 	const struct weft_frame_progress *progress; /**< with WEFT_FRAME_F_PROGRESS */
 	const uint8_t *body;
 	uint32_t body_len;
