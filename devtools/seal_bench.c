@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/secret.h"
 #include "frame/frame.h"
 #include "seal/seal.h"
 

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "core/config.h"
 #include "core/context.h"
+#include "core/job_key.h"
 #include "core/lane_list.h"
 #include "dispatch.h"
 #include "mem/mem.h"
@@ -167,18 +168,20 @@ static void context_free(struct weft_context *ctx)
 	weft_regcache_free(ctx->regcache);
 	weft_mem_table_fini(&ctx->keys);
 	weft_mem_domains_free(ctx);
+	if (ctx->config)
+		weft_job_key_release(&ctx->config->conf);
 	weft_config_release(ctx->config);
 	pthread_mutex_destroy(&ctx->export_lock);
 	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
 }
 
-static int context_setup(struct weft_context *ctx, const struct weft_config *config)
+static int context_setup(struct weft_context *ctx, const struct weft_context_params *p)
 {
 	unsigned int n;
 	int rc;
 
-	rc = weft_config_copy(config, &ctx->config);
+	rc = weft_config_copy(p->config, &ctx->config);
 	if (rc < 0)
 		return rc;
 	ctx->conf = &ctx->config->conf;
@@ -191,6 +194,9 @@ static int context_setup(struct weft_context *ctx, const struct weft_config *con
 				   : strerror(-rc));
 		return -EINVAL;
 	}
+	rc = weft_job_key_take(&ctx->config->conf, p->job_key);
+	if (rc < 0)
+		return rc;
 	for (n = 0; ctx->drivers[n]; n++) {
 		if (ctx->drivers[n]->abi != WEFT_LANE_ABI) {
 			weft_error("driver %s was built for lane interface %u, this is %u",
@@ -244,7 +250,7 @@ int weft_context_create_in(const struct weft_context_params *params,
 	LIST_INIT(&ctx->workers);
 	LIST_INIT(&ctx->mems);
 	set_name(ctx, p.name);
-	rc = context_setup(ctx, p.config);
+	rc = context_setup(ctx, &p);
 	if (rc < 0) {
 		context_free(ctx);
 		return rc;

@@ -218,6 +218,11 @@ struct weft_context_params {
 	const struct weft_config *config; /**< copied; NULL = read from the environment */
 	/** shown in logs and to peers; copied; NULL = program name and pid */
 	const char *name;
+	/**
+	 * 32 random bytes that all processes of a job share: lanes seal their frames with them
+	 * (doc/sealing.md). Copied. NULL = from the file of WEFT_JOB_KEY
+	 */
+	const void *job_key;
 };
 
 /**
@@ -228,7 +233,9 @@ struct weft_context_params {
  * Otherwise the library initialises it from `WEFT_EAL_ARGS`. The calling thread keeps its CPU
  * affinity, whatever cores the EAL assigns to its own threads.
  * @param params  NULL = defaults
- * @return 0, -ENOMEM, -EINVAL (configuration; the log names the variable)
+ * @return 0, -ENOMEM, -EINVAL (configuration; the log names the variable), -EACCES (other users may
+ *   use the file of WEFT_JOB_KEY), -ENOTSUP (a job key, and a build that cannot seal), or the error
+ *   of opening that file
  */
 WEFT_API int weft_context_create(const struct weft_context_params *params,
 				 struct weft_context **ctx);

@@ -105,6 +105,15 @@ static void open_tap(struct weft_worker *w, struct weft_lane_iface *iface)
 			  iface->name);
 }
 
+/* With a job key, no lane sends in clear over a network unless the user allows it. */
+static bool would_leak(const struct weft_worker *w, const struct weft_lane_driver *driver)
+{
+	const struct weft_conf *conf = w->ctx->conf;
+
+	return conf->lane.job_key && !driver->seals && weft_driver_is_network(driver) &&
+	       conf->seal_allow == 0;
+}
+
 static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driver,
 		      const char *resource, const char *options,
 		      const struct weft_lane_numbers *numbers, enum weft_log_level level)
@@ -135,6 +144,13 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 		weft_warn("%s:%s is left out: a worker has at most %d lanes", driver->name,
 			  resource, WEFT_MAX_IFACES);
 		return -ENOSPC;
+	}
+	if (would_leak(w, driver)) {
+		left_out(w, driver, resource,
+			 "its lanes do not seal messages, and a job key is set: "
+			 "WEFT_SEAL_ALLOW=roce uses them all the same",
+			 level, "is left out");
+		return -EPERM;
 	}
 	copy = strdup(resource);
 	rc = copy ? driver->open(&params, &iface, why, sizeof(why)) : -ENOMEM;

@@ -224,6 +224,7 @@ const char *weft_build_info(void)
 	       "compiler " WEFT_BUILD_COMPILER ", " WEFT_BUILD_TYPE "\n"
 	       "sanitizers " WEFT_BUILD_SANITIZE "\n"
 	       "DPDK " WEFT_BUILD_DPDK "\n"
+	       "sealed frames " WEFT_BUILD_SEAL "\n"
 	       "rdma-core " WEFT_BUILD_RDMA_CORE "\n"
 	       "lane drivers"
 #if WEFT_HAVE_DPDK

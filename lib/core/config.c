@@ -237,22 +237,6 @@ static void warn_unknown(const struct place *place, const char *name)
 		warn_at(place, "unknown variable %.64s is ignored", name);
 }
 
-/*
- * A later release seals frames. Ignoring its variables would send in clear what the user wants
- * sealed, so they are refused.
- */
-static int refuse_sealing(const char *name, const char *value, const struct place *place)
-{
-	bool seal = strcasecmp(name, "WEFT_SEAL") == 0 && strcasecmp(value, "off") != 0;
-
-	if (value[0] == '\0' || !(seal || strcasecmp(name, "WEFT_JOB_KEY") == 0))
-		return 0;
-	weft_error("%s%s is set, and this release of Weft can't seal frames: remove the variable, "
-		   "and use only a network whose members you trust",
-		   place->text, name);
-	return -ENOTSUP;
-}
-
 /* Option of a variable; NULL: it is to be ignored, which is reported where necessary. */
 static const struct weft_option *variable(const char *name, const struct place *place)
 {
@@ -294,15 +278,11 @@ static int read_variable(struct weft_config *config, const char *var,
 	const struct weft_option *opt;
 	size_t len = strcspn(var, "=");
 	char name[64];
-	int rc;
 
 	if (len >= sizeof(name) || var[len] != '=')
 		return 0;
 	memcpy(name, var, len);
 	name[len] = '\0';
-	rc = refuse_sealing(name, var + len + 1, &place);
-	if (rc < 0)
-		return rc;
 	opt = variable(name, &place);
 	return !opt ? 0 : set_from(config, opt, var + len + 1, WEFT_CONFIG_ENVIRONMENT, &place, 0);
 }
@@ -343,16 +323,14 @@ static int read_line(const struct weft_config_line *line, const struct place *pl
 		     struct setting *settings)
 {
 	const struct weft_option *opt;
-	int rc;
 
 	if (line->error) {
 		warn_at(place, "%s; the line is ignored", line->error);
 		return 0;
 	}
-	rc = refuse_sealing(line->name, line->value, place);
-	opt = rc < 0 ? NULL : variable(line->name, place);
+	opt = variable(line->name, place);
 	if (!opt)
-		return rc;
+		return 0;
 	if (!opt->environment)
 		settings[opt - weft_options] = (struct setting){line->value, line->number};
 	else if (line->value[0] != '\0')

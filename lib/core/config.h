@@ -40,17 +40,28 @@ enum weft_rndv_scheme {
 	WEFT_RNDV_AM,
 };
 
+/** WEFT_SEAL. */
+enum weft_seal_word {
+	WEFT_SEAL_WORD_AUTO, /**< encrypt with a job key, else off */
+	WEFT_SEAL_WORD_OFF,
+	WEFT_SEAL_WORD_AUTH,
+	WEFT_SEAL_WORD_ENCRYPT,
+};
+
 /**
  * The configuration that a context runs with. Strings are never NULL, except lane.capture when
  * unset.
  */
 struct weft_conf {
 	/* connections */
-	const char *file;       /**< WEFT_CONFIG: "" = none, "off" = no file at all */
-	const char *lanes;      /**< WEFT_LANES: which lanes workers open; "" = all */
-	unsigned int log_level; /**< WEFT_LOG_LEVEL: enum weft_log_level */
-	const char *log_file;   /**< WEFT_LOG_FILE: "" = stderr */
-	unsigned int encap;     /**< WEFT_ENCAP: 0 udp, 1 ether */
+	const char *file;        /**< WEFT_CONFIG: "" = none, "off" = no file at all */
+	const char *lanes;       /**< WEFT_LANES: which lanes workers open; "" = all */
+	unsigned int log_level;  /**< WEFT_LOG_LEVEL: enum weft_log_level */
+	const char *log_file;    /**< WEFT_LOG_FILE: "" = stderr */
+	unsigned int encap;      /**< WEFT_ENCAP: 0 udp, 1 ether */
+	const char *job_key;     /**< WEFT_JOB_KEY: file; "" = none */
+	unsigned int seal;       /**< WEFT_SEAL: enum weft_seal_word */
+	unsigned int seal_allow; /**< WEFT_SEAL_ALLOW: 0 none, 1 roce */
 	/** WEFT_THREAD_MULTI: every worker takes its lock, whatever its thread mode */
 	bool thread_multi;
 	/** WEFT_HEARTBEAT: ns without progress until peers get a heartbeat; 0 = never */

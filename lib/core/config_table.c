@@ -102,6 +102,36 @@ const struct weft_option weft_options[] = {
 		.help = "Checksum over raw frames. auto: CRC32C, unless the port is memory or the "
 			"NIC checks UDP checksums itself. Headers are validated in every case.",
 	},
+	/* ---- sealed lanes */
+	{
+		"JOB_KEY", WEFT_OPT_STRING, FIELD(job_key), .def = "", .unit = "file",
+		.guarded = true,
+		.help = "File of 32 random bytes, the same for all processes of a job, which only "
+			"its owner may use (mode 0600): 'head -c 32 /dev/urandom'. All lanes to "
+			"other hosts seal their frames (doc/sealing.md). A peer without this key "
+			"is refused.",
+	},
+	{
+		"SEAL", WEFT_OPT_ENUM, FIELD(seal), .def = "auto", .unit = "word",
+		.words = "auto|off|auth|encrypt",
+		.help = "encrypt: frames are authenticated, and messages are encrypted. auth: "
+			"messages stay readable, and no host can change them. Both ends need the "
+			"same. off: frames are plain, also with WEFT_JOB_KEY. auto: encrypt with "
+			"WEFT_JOB_KEY, off without it.",
+	},
+	{
+		"SEAL_DH", WEFT_OPT_BOOL, FIELD(lane.seal_dh), .def = "y", .unit = "y|n",
+		.help = "y: each connection makes its keys with X25519, so a recording stays "
+			"closed when the job key leaks later. n: from the job key alone, in less "
+			"time. Both ends need the same.",
+	},
+	{
+		"SEAL_ALLOW", WEFT_OPT_ENUM, FIELD(seal_allow), .def = "none", .unit = "word",
+		.words = "none|roce",
+		.help = "roce: with WEFT_JOB_KEY, lanes that cannot seal, such as those of RoCE, "
+			"are used all the same, and their messages are not protected. none: they "
+			"are left out.",
+	},
 	/* ---- lanes at work */
 	{
 		"CC", WEFT_OPT_ENUM, FIELD(lane.cc), .def = "auto", .unit = "word",

@@ -222,7 +222,7 @@ def documents_name_files_that_exist():
 
 
 # Functions of others that no source calls, and names that are reserved.
-NO_CODE = {'PMIx_server_finalize', 'WEFT_SEAL_REKEY', 'WEFT_SEAL_ALLOW', 'WEFT_KEYLOG'}
+NO_CODE = {'PMIx_server_finalize', 'WEFT_SEAL_REKEY', 'WEFT_KEYLOG'}
 
 
 def documents_name_functions_and_constants_that_exist():

@@ -18,6 +18,7 @@
 #include <rte_mbuf.h>
 
 #include "base/log.h"
+#include "base/secret.h"
 #include "engine/address.h"
 #include "engine/conn.h"
 #include "engine/iface.h"
@@ -28,7 +29,6 @@
 #include "seal/cipher.h"
 #include "seal/exchange.h"
 #include "seal/sealed.h"
-#include "seal/secret.h"
 
 #define HEAD_LEN ((uint32_t)sizeof(struct weft_frame_hdr))
 /* Segments of a plain frame: the head, and pieces of user memory. */

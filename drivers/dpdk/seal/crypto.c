@@ -13,6 +13,8 @@
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 
+#include "base/secret.h"
+
 /* ------------------------------------------------------------------ hashes */
 
 /* libcrypto queues the reasons of errors for each thread; the application's queue is not ours. */
@@ -182,9 +184,4 @@ int weft_noise_aead_open(const uint8_t key[WEFT_HASH_LEN], uint64_t counter,
 bool weft_secret_equal(const void *a, const void *b, size_t len)
 {
 	return CRYPTO_memcmp(a, b, len) == 0;
-}
-
-void weft_secret_wipe(void *data, size_t len)
-{
-	OPENSSL_cleanse(data, len);
 }

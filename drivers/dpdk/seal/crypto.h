@@ -52,7 +52,4 @@ int weft_noise_aead_open(const uint8_t key[WEFT_HASH_LEN], uint64_t counter,
 /** In a time that does not depend on the bytes. */
 bool weft_secret_equal(const void *a, const void *b, size_t len);
 
-/** Overwrite; the compiler can't omit it. */
-void weft_secret_wipe(void *data, size_t len);
-
 #endif /* WEFT_SEAL_CRYPTO_H */

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/secret.h"
+
 static_assert(sizeof(struct weft_seal_hello) == WEFT_EXCHANGE_BODY - WEFT_EXCHANGE_AT, "the wire");
 static_assert(offsetof(struct weft_seal_hello, key_id) == 8, "the wire");
 static_assert(offsetof(struct weft_seal_hello, share) == 16, "the wire");

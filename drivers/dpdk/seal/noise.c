@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/secret.h"
+
 static const char protocol[] = "Noise_NNpsk0_25519_AESGCM_SHA256";
 
 static_assert(sizeof(protocol) - 1 == WEFT_HASH_LEN, "the name is the first hash");

@@ -10,10 +10,9 @@
  *	seal/cipher.c    AES-128-GCM of frames, which is libipsec-mb's
  *	seal/replay.c    the window of frame numbers that have arrived
  *	seal/sealed.c    a connection: numbers, nonces, keys and their rotation
- *	seal/secret.c    memory for keys, and the file of the job key
  *
  * Nothing here reads a clock or makes random bytes: both are arguments, so that the simulator can
- * run it. The file of the job key is the only I/O.
+ * run it. base/secret.h has the memory for keys, and the file of the job key.
  */
 #ifndef WEFT_SEAL_H
 #define WEFT_SEAL_H
@@ -21,6 +20,5 @@
 #include "seal/cipher.h"
 #include "seal/exchange.h"
 #include "seal/sealed.h"
-#include "seal/secret.h"
 
 #endif /* WEFT_SEAL_H */

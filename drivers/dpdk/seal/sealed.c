@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/secret.h"
 #include "core/wire_frame_def.h"
 #include "seal/replay.h"
-#include "seal/secret.h"
 
 static_assert(WEFT_SEALED_HEAD == sizeof(struct weft_frame_hdr) + sizeof(uint64_t), "the wire");
 

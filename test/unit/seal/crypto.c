@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "base/secret.h"
 #include "seal/crypto.h"
 #include "seal_util.h"
 

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file seal/secret.h
+ * @file base/secret.h
  * Where keys rest: memory that is in no core dump and in no child process, and the file of the job
  * key.
  */
-#ifndef WEFT_SEAL_SECRET_H
-#define WEFT_SEAL_SECRET_H
+#ifndef WEFT_SECRET_H
+#define WEFT_SECRET_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define WEFT_JOB_KEY_LEN 32u
+
+/** Overwrite; the compiler can't omit it. */
+void weft_secret_wipe(void *data, size_t len);
 
 /**
  * Pages of zeros that core dumps leave out (MADV_DONTDUMP) and that a child of fork() finds empty
@@ -35,4 +38,4 @@ void weft_secret_free(void *p, size_t size);
 int weft_job_key_load(const char *path, uint8_t key[WEFT_JOB_KEY_LEN], bool *remote, char *why,
 		      size_t why_len);
 
-#endif /* WEFT_SEAL_SECRET_H */
+#endif /* WEFT_SECRET_H */

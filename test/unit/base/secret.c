@@ -2,15 +2,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "seal/secret.h"
-#include "seal_util.h"
+#include <cmocka.h>
+
+#include "base/secret.h"
 
 /* ------------------------------------------------------------------ memory */
 

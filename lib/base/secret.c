@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "seal/secret.h"
+#include "base/secret.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "seal/crypto.h"
-
 /* ------------------------------------------------------------------ memory */
+
+void weft_secret_wipe(void *data, size_t len)
+{
+	explicit_bzero(data, len);
+}
 
 static size_t whole_pages(size_t size)
 {

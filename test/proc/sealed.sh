@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Sealed lanes (doc/sealing.md) between real processes: over memif, and between network namespaces
+# over packet sockets and UDP sockets. Every byte of the messages is compared. A reader of its own
+# (unseal.py) opens all frames of a capture.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=test/proc/netns.sh
+. "$(dirname "$0")/netns.sh"
+
+"$info" -v | grep -q '^sealed frames.*libipsec' || { echo "this build cannot seal"; exit 77; }
+here=$(dirname "$0")
+head -c 32 /dev/urandom >"$dir/key"
+head -c 32 /dev/urandom >"$dir/other"
+chmod 600 "$dir/key" "$dir/other"
+link rail0 9000 10.98.1 || exit 1
+
+packet="blocksz=16384,framesz=16384,framecnt=256"
+memif_pair() { new_pair "$1"; }
+packet_pair() {
+	free_port
+	eal_server=(--no-huge -m 512 --no-pci --vdev="net_af_packet0,iface=rail0,$packet")
+	eal_client=("${eal_server[@]}")
+	lanes=dpdk:0
+}
+udp_pair() {
+	free_port
+	eal_server=()
+	eal_client=()
+	lanes=udp:rail0
+}
+
+# both KIND SETTINGS ARGS...: a server, and a client to its end, both with these settings.
+both() {
+	local kind=$1 setting rc=0
+	for setting in $2; do export "WEFT_${setting?}"; done
+	shift 2
+	"${kind}_pair" 1
+	start_server "$perf" || rc=1
+	[ $rc != 0 ] || client "$perf" "$@" || rc=$?
+	[ $rc != 0 ] || server_code || rc=$?
+	unset WEFT_JOB_KEY WEFT_SEAL WEFT_SEAL_DH WEFT_CAPTURE
+	return $rc
+}
+
+# sealed_run KIND SETTINGS: messages of all protocols; the counters name no dropped frame.
+sealed_run() {
+	both "$1" "JOB_KEY=$dir/key $2" -t tag_bw,tag_lat,am_bw -s 8,5000,300k -n 200 -V \
+		--counters || return 1
+	! grep -E 'drop\.(seal|unsealed)[a-z_]* +[1-9]' "$dir/client.err"
+}
+
+# opens KIND SETTINGS: the reader opens every frame of the client's capture.
+opens() {
+	rm -f "$dir/frames.pcapng"
+	both "$1" "JOB_KEY=$dir/key SEAL_DH=n CAPTURE=$dir/frames.pcapng $2" -t tag_bw,tag_lat \
+		-s 8,5000,300k -n 50 -V || return 1
+	python3 "$here/unseal.py" "$dir/frames.pcapng" "$dir/key"
+}
+
+# ends SERVER CLIENT: two ends whose settings differ. The client fails, and each log has a reason.
+ends() {
+	local rc=0
+	new_pair 1
+	export WEFT_CONNECT_TIMEOUT=3s
+	env_server=$1
+	eval "export $env_server"
+	start_server "$perf" || return 1
+	unset WEFT_JOB_KEY WEFT_SEAL
+	eval "export $2"
+	client "$perf" -t tag_lat -s 8 -n 10 || rc=$?
+	unset WEFT_JOB_KEY WEFT_SEAL WEFT_CONNECT_TIMEOUT
+	kill $server_pid
+	server_code
+	echo "exit code $rc"
+	cat "$dir/client.err" "$dir/server.err"
+	[ $rc = 3 ] || [ $rc = 1 ] || return 1
+	grep -q "$3" "$dir/server.err" && grep -q "do not seal their frames alike" "$dir/client.err"
+}
+
+key_for_others() {
+	local rc=0
+	cp "$dir/key" "$dir/open"
+	chmod 644 "$dir/open"
+	WEFT_JOB_KEY=$dir/open WEFT_LANES=shm timeout 10 "$perf" 2>"$dir/client.err" || rc=$?
+	cat "$dir/client.err"
+	[ $rc != 0 ] && grep -q 'other users may use it (mode 0644): chmod 600' "$dir/client.err"
+}
+
+for mode in encrypt auth; do
+	check "memif, $mode" sealed_run memif "SEAL=$mode"
+	check "packet sockets, $mode" sealed_run packet "SEAL=$mode"
+	check "UDP sockets, $mode" sealed_run udp "SEAL=$mode"
+done
+if python3 -c 'import cryptography' 2>/dev/null; then
+	check "another reader opens all frames of packet sockets" opens packet SEAL=encrypt
+	check "another reader opens all frames of UDP sockets, auth" opens udp SEAL=auth
+fi
+check "another key is refused" ends "WEFT_JOB_KEY=$dir/key" "WEFT_JOB_KEY=$dir/other" \
+	"the peer has another job key"
+check "a peer without a key is refused" ends "WEFT_JOB_KEY=$dir/key" "WEFT_SEAL=off" \
+	"the peer does not seal its frames"
+check "another mode is refused" ends "WEFT_JOB_KEY=$dir/key" \
+	"WEFT_JOB_KEY=$dir/key WEFT_SEAL=auth" "the peer has another mode"
+check "a key that others can read is refused" key_for_others
+tap_end
