@@ -477,26 +477,6 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *
 	return acked;
 }
 
-#define NEIGHBOURS 4u /* frames in flight, of which too few follow a lost one to reveal it */
-
-/*
- * Acknowledgements of its neighbours do not delay the probe of a frame that they show as missing,
- * or that is one of the last: the wait began when the frame was sent. A little time is left for the
- * acknowledgement that may follow this one. Many senders with windows of a few frames are the cause
- * of their losses: their probes, which no window limits, would lose more.
- */
-static void timer_acked(struct raw_conn *c)
-{
-	uint64_t due;
-
-	raw_timer_arm(c);
-	if (c->tx.timer == 0 || likely(c->tx.next - c->tx.una > NEIGHBOURS) || c->tx.cc_gap != 0)
-		return;
-	due = raw_slot(&c->tx, last_unacked(&c->tx))->sent + c->tx.probe_wait;
-	c->tx.timer = RTE_MAX(due, c->iface->tx_clock + 2ull * RAW_ACK_DELAY);
-	raw_deadline_tx(c, c->tx.timer);
-}
-
 /*
  * ack_any() in the most common case: the frame acknowledged is the only one outstanding, it was
  * sent once, and the acknowledgement has no echo.
@@ -586,7 +566,7 @@ static __rte_noinline unsigned int ack_any(struct raw_conn *c, const struct weft
 		c->tx.acked_alone = hdr->type == WEFT_FRAME_ACK;
 	c->tx.zc_ack = RAW_ZC_ACK_NONE;
 	raw_window_open(c);
-	timer_acked(c);
+	raw_timer_arm(c);
 	/* Lost frames that the window has held back may be sent now, too. */
 	if (unlikely(c->tx.sack_high != c->tx.una || c->tx.cc_lost != 0 || silent))
 		raw_loss_detect(c);
