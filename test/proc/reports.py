@@ -183,7 +183,7 @@ def a_message_has_its_time_line():
     again = [e for e in one['events'] if e['again'] and e['direction'] == 'out']
     assert len(again) == one['message']['sent_again'] == lost['sent_again'] > 0, one
     assert 'again >' in dump('--message', str(lost['message']), A, B)
-    assert 'numbered from 1 to 840' in dump('--message', '99999', A, B, code=2)
+    assert 'messages have numbers 1 to 840' in dump('--message', '99999', A, B, code=2)
 
 
 def a_time_line_ends_where_its_bar_does():
