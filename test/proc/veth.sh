@@ -159,6 +159,7 @@ encaps_differ() {
 	start_server "$perf" || return 1
 	client "$perf" -S ENCAP=ether || rc=$?
 	server_code && return 1
+	echo "the client ended with $rc"
 	[ $rc = 1 ] && grep -q "WEFT_ENCAP" "$dir/client.err" &&
 		grep -q "no lane here reaches" "$dir/client.err"
 }
