@@ -283,6 +283,12 @@ static int read_variable(struct weft_config *config, const char *var,
 		return 0;
 	memcpy(name, var, len);
 	name[len] = '\0';
+	opt = weft_option_find(name);
+	if (opt && is_refused(opt, &place)) {
+		if (opt->offset == offsetof(struct weft_conf, job_key))
+			config->conf.job_key_ignored |= var[len + 1] != '\0';
+		return 0;
+	}
 	opt = variable(name, &place);
 	return !opt ? 0 : set_from(config, opt, var + len + 1, WEFT_CONFIG_ENVIRONMENT, &place, 0);
 }

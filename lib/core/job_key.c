@@ -34,6 +34,12 @@ static int check(const struct weft_conf *conf, bool has_key)
 			   "processes of the job");
 		return -EINVAL;
 	}
+	if (!has_key && conf->job_key_ignored && conf->seal != WEFT_SEAL_WORD_OFF) {
+		weft_error("WEFT_JOB_KEY is set, and a program with more rights than its user "
+			   "takes no file from the environment: set it in a configuration file of "
+			   "root, or set WEFT_SEAL=off to send plain frames");
+		return -EPERM;
+	}
 	if (has_key && !WEFT_HAVE_SEAL) {
 		weft_error(
 			"this build of Weft can't seal frames (it was made without libcrypto 3 or "

@@ -99,6 +99,22 @@ runtime_folder() {
 	[ -d "$dir/plain.runtime/dpdk" ] && [ -z "$(ls "$dir/raised.runtime")" ]
 }
 
+# The user expects sealed frames: plain ones only by the user's own word.
+job_key() {
+	local why="WEFT_JOB_KEY is set, and a program with more rights"
+	head -c 32 /dev/urandom >"$dir/key"
+	chown 65534 "$dir/key"
+	chmod 600 "$dir/key"
+	as_user plain WEFT_JOB_KEY="$dir/key" WEFT_LANES=shm | tee "$dir/out"
+	grep -qE 'worker: success|can.t seal frames' "$dir/out" || return 1
+	as_user raised WEFT_JOB_KEY="$dir/key" WEFT_LANES=shm | tee "$dir/out"
+	grep -q "$why" "$dir/out" && ! grep -q 'worker: success' "$dir/out" || return 1
+	as_user raised WEFT_JOB_KEY="$dir/key" WEFT_SEAL=off WEFT_LANES=shm | tee "$dir/out"
+	grep -q 'WEFT_JOB_KEY is ignored' "$dir/out" || return 1
+	grep -q 'worker: success' "$dir/out" || return 1
+	as_user raised WEFT_JOB_KEY= WEFT_LANES=shm | grep -q 'worker: success'
+}
+
 eal_arguments() {
 	# shellcheck disable=SC2206 # one word each
 	arguments=($eal)
@@ -123,6 +139,7 @@ check "each ignored variable is reported" each_is_reported
 check "the user's configuration files set nothing" configuration_file
 # @behaviour S20
 check "XDG_RUNTIME_DIR does not choose the EAL's folder" runtime_folder
+check "without its user's job key it sends no plain frames" job_key
 # @behaviour S20
 check "Weft's programs refuse EAL arguments" eal_arguments
 tap_end
