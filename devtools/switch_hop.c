@@ -16,8 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <rte_bus_vdev.h>
 #include <rte_cycles.h>
-#include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -44,7 +44,7 @@ static uint16_t make_port(const char *name, const char *args)
 	struct rte_eth_conf conf = {0};
 	uint16_t id;
 
-	if (rte_eal_hotplug_add("vdev", name, args) || rte_eth_dev_get_port_by_name(name, &id) ||
+	if (rte_vdev_init(name, args) || rte_eth_dev_get_port_by_name(name, &id) ||
 	    rte_eth_dev_configure(id, 1, 1, &conf) ||
 	    rte_eth_rx_queue_setup(id, 0, RING, 0, NULL, pool) ||
 	    rte_eth_tx_queue_setup(id, 0, RING, 0, NULL) || rte_eth_dev_start(id))

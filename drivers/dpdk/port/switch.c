@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <rte_dev.h>
+#include <rte_bus_vdev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 
@@ -226,7 +226,8 @@ static int make_port(const struct weft_switch_grant *g, char *why, size_t why_le
 		 "mac=%02x:%02x:%02x:%02x:%02x:%02x",
 		 g->port, in_our_folder(g->socket, link, sizeof(link)), g->secret, g->log2_ring,
 		 g->bsize, g->mac[0], g->mac[1], g->mac[2], g->mac[3], g->mac[4], g->mac[5]);
-	rc = rte_eal_hotplug_add("vdev", DEVICE, args);
+	/* rte_eal_hotplug_add() of DPDK 24.11 refuses more than 127 bytes. */
+	rc = rte_vdev_init(DEVICE, args);
 	if (rc == 0)
 		rc = rte_eth_dev_get_port_by_name(DEVICE, &place.port_id);
 	if (rc == 0)
