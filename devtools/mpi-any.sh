@@ -23,7 +23,7 @@ weft_install build mpi mpitest
 printf 'Debian %s, libfabric %s, %s\n' "$(cat /etc/debian_version)" \
 	"$(fi_info --version | sed -n 's/^libfabric: //p')" "$(mpirun --version | head -n 1)"
 [ -f "$weft_build/build.ninja" ] || meson setup "$weft_build" "$weft_root" -Dwerror=true >/dev/null
-targets | xargs ninja -C "$weft_build" >/dev/null
+targets | xargs ninja --quiet -C "$weft_build"
 tests=("$@")
 [ -n "${tests[*]}" ] || tests=(--suite provider --no-suite nightly)
 meson test -C "$weft_build" --no-rebuild -t 3 --print-errorlogs "${tests[@]}"
