@@ -25,16 +25,12 @@ struct weft_cipher {
 static const char *arch_name(IMB_ARCH arch)
 {
 	switch (arch) {
-	case IMB_ARCH_SSE:
-		return "SSE";
-	case IMB_ARCH_AVX:
-		return "AVX";
 	case IMB_ARCH_AVX2:
 		return "AVX2";
 	case IMB_ARCH_AVX512:
 		return "AVX512";
 	default:
-		return "another instruction set";
+		return "SSE or AVX"; /* version 2 has no name for AVX alone */
 	}
 }
 
@@ -50,7 +46,7 @@ struct weft_cipher *weft_cipher_create(char *why, size_t why_len)
 		goto fail;
 	}
 	init_mb_mgr_auto(c->mgr, &arch);
-	if ((c->mgr->features & NEEDED) != NEEDED || arch <= IMB_ARCH_NOAESNI) {
+	if ((c->mgr->features & NEEDED) != NEEDED || arch == IMB_ARCH_NONE) {
 		snprintf(why, why_len,
 			 "this processor has no AES and PCLMULQDQ instructions, so frames can't be "
 			 "sealed: run without WEFT_JOB_KEY in a network whose members you trust");

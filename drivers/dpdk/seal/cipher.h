@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "weft_build.h"
+
 #define WEFT_CIPHER_KEY_LEN 16u
 #define WEFT_CIPHER_NONCE_LEN 12u
 #define WEFT_CIPHER_TAG_LEN 16u
@@ -18,9 +20,9 @@
 /** The functions for this processor. Constant after its creation, so threads may share it. */
 struct weft_cipher;
 
-/** An expanded key. */
+/** An expanded key. Its size depends on the library's major version. */
 struct weft_cipher_key {
-	uint8_t bytes[1024];
+	uint8_t bytes[WEFT_BUILD_CIPHER_KEY];
 } __attribute__((aligned(64)));
 
 /** A contiguous part of a body. @p in and @p out are the same, or do not overlap. */
