@@ -78,26 +78,34 @@ static inline int tx_ready(struct raw_conn *c)
 	return 0;
 }
 
-static inline int open_frame(struct raw_conn *c)
+/* A buffer with the connection's headers. @return NULL: there is none, which is counted */
+static __rte_always_inline struct rte_mbuf *frame_alloc(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(iface->port->pool);
+
+	if (unlikely(!m)) {
+		raw_count(iface, RAW_TX_NO_BUFFER);
+		iface->share.pressed = true;
+		return NULL;
+	}
+	iface->share.tx_held++;
+	memcpy(rte_pktmbuf_mtod(m, uint8_t *), c->tmpl, RAW_TMPL);
+	return m;
+}
+
+static inline int open_frame(struct raw_conn *c)
+{
 	struct rte_mbuf *m;
-	uint8_t *p;
 	int err = tx_ready(c);
 
 	if (unlikely(err != 0))
 		return err;
-	m = rte_pktmbuf_alloc(iface->port->pool);
-	if (unlikely(!m)) {
-		raw_count(iface, RAW_TX_NO_BUFFER);
-		iface->share.pressed = true;
+	m = frame_alloc(c);
+	if (unlikely(!m))
 		return -EAGAIN;
-	}
-	iface->share.tx_held++;
-	p = rte_pktmbuf_mtod(m, uint8_t *);
-	memcpy(p, c->tmpl, RAW_TMPL);
 	c->tx.open = m;
-	c->open_pos = p + c->encap.len + sizeof(struct weft_frame_hdr);
+	c->open_pos = rte_pktmbuf_mtod(m, uint8_t *) + c->encap.len + sizeof(struct weft_frame_hdr);
 	c->open_room = c->tx.room;
 	return 0;
 }
@@ -327,27 +335,21 @@ static inline void send_alone(struct raw_iface *iface, struct rte_mbuf *m)
 static __rte_always_inline int short_alone(struct raw_conn *c, uint8_t am_id, const void *hdr,
 					   size_t hdr_len, const void *payload, size_t length)
 {
-	struct raw_iface *iface = c->iface;
-	struct rte_mbuf *m = rte_pktmbuf_alloc(iface->port->pool);
+	struct rte_mbuf *m = frame_alloc(c);
 	uint32_t bytes = (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length);
 	uint32_t lane_len = (uint32_t)sizeof(struct weft_frame_hdr) + bytes;
 	uint8_t *p;
 
-	if (unlikely(!m)) {
-		raw_count(iface, RAW_TX_NO_BUFFER);
-		iface->share.pressed = true;
+	if (unlikely(!m))
 		return -EAGAIN;
-	}
-	iface->share.tx_held++;
-	p = rte_pktmbuf_mtod(m, uint8_t *);
-	memcpy(p, c->tmpl, RAW_TMPL);
 	m->data_len = (uint16_t)(c->encap.len + lane_len);
 	m->pkt_len = m->data_len;
-	p = put_msg_hdr(p + c->encap.len + sizeof(struct weft_frame_hdr), am_id, hdr_len + length);
+	p = rte_pktmbuf_mtod(m, uint8_t *) + c->encap.len + sizeof(struct weft_frame_hdr);
+	p = put_msg_hdr(p, am_id, hdr_len + length);
 	weft_copy(p, hdr, hdr_len);
 	weft_copy(p + hdr_len, payload, length);
 	commit_frame(c, m, lane_len, bytes, 0, true);
-	send_alone(iface, m);
+	send_alone(c->iface, m);
 	return 0;
 }
 
