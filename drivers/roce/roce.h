@@ -15,8 +15,8 @@
  *	roce_qp.c     lane_eps and their queue pairs: create, connect
  *	roce_end.c    fail, close, destroy; flush; lanes that die while others live: suspicion,
  *	              stop, return of their messages
- *	roce_recv.c   receive buffers, the receive path
- *	roce_cq.c     completions; owners that sleep until something completes
+ *	roce_cq.c     completions; receive buffers, the receive path; owners that sleep until
+ *	              something completes
  *	roce_send.c   messages; remote reads, writes, atomics
  *
  *	roce_text.c   options of a lane; which entry of the GID table it uses; message texts:

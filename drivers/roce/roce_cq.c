@@ -1,15 +1,384 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completions, and owners that sleep until one arrives. */
+/* Completions; receive buffers and the receive path; owners that sleep until one arrives. */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "roce.h"
 #include "roce_cq.h"
 #include "roce_end.h"
-#include "roce_recv.h"
 #include "roce_send.h"
+
+/* ------------------------------------------------------------------ the shared receive queue */
+
+/*
+ * The shared receive queue. The number of posted buffers never falls below the sum of the windows
+ * promised to all peers (roce_flow.h), except by the buffers of the current poll, for which there
+ * is a margin.
+ */
+
+#define DEFAULT_BUFS 16384 /* at most; memory is allocated as peers connect */
+#define MARGIN (2 * ROCE_POLL)
+
+int roce_srq_open(struct roce_iface *r, char *why, size_t why_len)
+{
+	uint32_t wanted = r->rx_total ? r->rx_total : DEFAULT_BUFS;
+	struct ibv_srq_init_attr attr = {.srq_context = r, .attr = {.max_sge = 1}};
+	int rc;
+
+	if (r->dev->attr.max_srq < 1) {
+		snprintf(why, why_len,
+			 "%s has no shared receive queues, without which RoCE lanes can't promise "
+			 "buffers to many peers: use another device, or raw-DPDK lanes",
+			 r->dev->name);
+		return -ENOTSUP;
+	}
+	if (wanted > (uint32_t)r->dev->attr.max_srq_wr)
+		wanted = (uint32_t)r->dev->attr.max_srq_wr;
+	if (wanted < 2 * MARGIN)
+		wanted = 2 * MARGIN;
+	r->rx_total = wanted;
+	attr.attr.max_wr = wanted;
+	r->srq = ibv_create_srq(r->dev->pd, &attr);
+	if (!r->srq) {
+		rc = -errno;
+		roce_setup_failed(r->dev, "shared receive queue", -rc, why, why_len);
+		return rc;
+	}
+	roce_pool_init(&r->rx_pool, r->dev, r->opts.seg, wanted);
+	rc = roce_pool_reserve(&r->rx_pool, MARGIN);
+	if (rc < 0) {
+		roce_setup_failed(r->dev, "receive buffers", -rc, why, why_len);
+		return rc;
+	}
+	roce_srq_fill(r);
+	if (r->posted < MARGIN) {
+		snprintf(why, why_len, "%s: receive buffers can't be posted", r->dev->name);
+		return -EIO;
+	}
+	return 0;
+}
+
+/* Post @p n buffers of the pool. @return the number posted */
+static uint32_t post_buffers(struct roce_iface *r, uint32_t n)
+{
+	struct ibv_recv_wr wr[ROCE_POLL], *bad = NULL;
+	struct ibv_sge sge[ROCE_POLL];
+	struct roce_buf *buf[ROCE_POLL];
+	uint32_t i, k;
+
+	for (i = 0; i < n && (buf[i] = roce_pool_get(&r->rx_pool)) != NULL; i++) {
+		sge[i] = (struct ibv_sge){
+			.addr = (uintptr_t)buf[i]->data,
+			.length = (uint32_t)r->rx_pool.size,
+			.lkey = buf[i]->lkey,
+		};
+		/*
+		 * Bit 0 distinguishes receives from sends in failed completions, which have no
+		 * opcode.
+		 */
+		wr[i] = (struct ibv_recv_wr){
+			.wr_id = (uintptr_t)buf[i] | 1,
+			.next = &wr[i + 1],
+			.sg_list = &sge[i],
+			.num_sge = 1,
+		};
+	}
+	if (i == 0)
+		return 0;
+	wr[i - 1].next = NULL;
+	if (ibv_post_srq_recv(r->srq, wr, &bad) == 0)
+		return i;
+	k = bad ? (uint32_t)(bad - wr) : 0;
+	while (i > k)
+		roce_pool_put(&r->rx_pool, buf[--i]);
+	return k;
+}
+
+static uint32_t target_of(const struct roce_iface *r)
+{
+	uint32_t target = r->promised + MARGIN;
+
+	return target < r->rx_total - r->kept ? target : r->rx_total - r->kept;
+}
+
+void roce_srq_fill(struct roce_iface *r)
+{
+	uint32_t target = target_of(r), n;
+
+	while (r->posted < target) {
+		n = target - r->posted;
+		n = post_buffers(r, n < ROCE_POLL ? n : ROCE_POLL);
+		if (n == 0)
+			break;
+		r->posted += n;
+	}
+}
+
+int roce_srq_cover(struct roce_iface *r)
+{
+	uint32_t target = target_of(r);
+	int rc = 0;
+
+	if (r->posted < target)
+		rc = roce_pool_reserve(&r->rx_pool, target - r->posted);
+	roce_srq_fill(r);
+	if (r->posted >= r->promised)
+		return 0;
+	return rc < 0 ? rc : -EIO;
+}
+
+void roce_release(struct weft_lane_iface *base, void *desc)
+{
+	struct roce_iface *r = roce_iface_of(base);
+
+	r->kept--;
+	roce_pool_put(&r->rx_pool, desc);
+}
+
+/* ------------------------------------------------------------------ receiving */
+
+/*
+ * The receive path. Immediate data is validated here before it is used. The hardware has already
+ * acknowledged a message that violates the protocol, so the peer will not retransmit it. Such a
+ * message is dropped and counted, and its lane ends.
+ */
+
+/* Delay after which a count is written by itself, if no message has carried it. */
+#define ACK_DELAY_NS 30000
+
+/* ------------------------------------------------------------------ which queue pair */
+
+struct roce_chan *roce_chan_find(const struct roce_iface *r, uint32_t qpn)
+{
+	const struct roce_qpns *page = r->by_qpn[qpn >> 12 & 4095];
+
+	return page ? page->chan[qpn & 4095] : NULL;
+}
+
+int roce_chan_enter(struct roce_iface *r, struct roce_chan *chan)
+{
+	uint32_t qpn = chan->qp->qp_num;
+	struct roce_qpns **page = &r->by_qpn[qpn >> 12 & 4095];
+
+	if (!*page) {
+		*page = calloc(1, sizeof(**page));
+		if (!*page)
+			return -ENOMEM;
+	}
+	(*page)->chan[qpn & 4095] = chan;
+	(*page)->used++;
+	return 0;
+}
+
+void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan)
+{
+	uint32_t qpn = chan->qp->qp_num;
+	struct roce_qpns **page = &r->by_qpn[qpn >> 12 & 4095];
+
+	if (roce_chan_find(r, qpn) != chan)
+		return;
+	(*page)->chan[qpn & 4095] = NULL;
+	/* The device assigns numbers in sequence, so in a long run all pages would be used. */
+	if (--(*page)->used == 0) {
+		free(*page);
+		*page = NULL;
+	}
+}
+
+/* ------------------------------------------------------------------ counts */
+
+static void peer_misbehaves(struct roce_lane_ep *lane_ep, const char *how)
+{
+	struct weft_roce_names names = roce_names(lane_ep);
+	char text[160];
+
+	snprintf(text, sizeof(text), "%s: peer %s breaks the protocol: %s", names.device,
+		 names.peer, how);
+	roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_DOWN, -EPROTO, text);
+}
+
+static void messages_acked(struct roce_chan *chan, enum weft_roce_ack what)
+{
+	struct roce_lane_ep *lane_ep = chan->lane_ep;
+
+	switch (what) {
+	case WEFT_ROCE_ACK_NEW:
+		lane_ep->base.tx_room = true;
+		roce_chan_done(chan);
+		break;
+	case WEFT_ROCE_ACK_BAD:
+		roce_lane_ep_iface(lane_ep)->count.bad_ack++;
+		peer_misbehaves(lane_ep, "it acknowledges messages that were not sent");
+		break;
+	default:
+		break;
+	}
+}
+
+unsigned int roce_words_read(struct roce_iface *r)
+{
+	struct roce_chan *chan, *next;
+	unsigned int events = 0;
+	uint32_t count;
+
+	for (chan = TAILQ_FIRST(&r->waits); chan; chan = next) {
+		next = TAILQ_NEXT(chan, wait_link);
+		if (chan->lane_ep->state != ROCE_UP || chan->credit.acked == chan->credit.sent) {
+			TAILQ_REMOVE(&r->waits, chan, wait_link);
+			chan->in_wait = false;
+			continue;
+		}
+		if (!weft_roce_word_read(chan->word, &count)) {
+			/* a write is in progress: read it at the next poll */
+			r->count.partial_word++;
+			continue;
+		}
+		/* Messages may have carried newer counts: the word counts only when it changes. */
+		if (count != chan->word_seen) {
+			uint32_t before = chan->credit.acked;
+
+			chan->word_seen = count;
+			chan->received = true;
+			chan->last_rx_at = r->now;
+			messages_acked(chan, weft_roce_credit_word(&chan->credit, count));
+			events += chan->credit.acked != before;
+			/* Its callbacks may have destroyed others in the list. */
+			next = chan->in_wait ? TAILQ_NEXT(chan, wait_link) : TAILQ_FIRST(&r->waits);
+		}
+	}
+	return events;
+}
+
+void roce_acks_send(struct roce_iface *r)
+{
+	struct roce_chan *chan, *next;
+
+	for (chan = TAILQ_FIRST(&r->acks); chan; chan = next) {
+		next = TAILQ_NEXT(chan, ack_link);
+		if (chan->lane_ep->state == ROCE_UP &&
+		    chan->credit.reported != chan->credit.processed) {
+			if (!chan->ack_now && !weft_roce_credit_due(&chan->credit) &&
+			    r->now - chan->ack_since < ACK_DELAY_NS)
+				continue;
+			if (roce_chan_count_send(chan) != 0)
+				continue;
+		}
+		TAILQ_REMOVE(&r->acks, chan, ack_link);
+		chan->in_acks = false;
+		chan->ack_now = false;
+	}
+}
+
+/* ------------------------------------------------------------------ messages */
+
+static void control_message(struct roce_chan *chan, uint32_t imm)
+{
+	struct roce_lane_ep *lane_ep = chan->lane_ep;
+	struct weft_roce_names names = roce_names(lane_ep);
+	char text[128];
+
+	if (weft_roce_imm_id(imm) != WEFT_ROCE_BYE) {
+		roce_lane_ep_iface(lane_ep)->count.bad_imm++;
+		peer_misbehaves(lane_ep, "an unknown control message");
+		return;
+	}
+	chan->bye = true;
+	roce_lane_ep_bye(lane_ep);
+	if (lane_ep->close.seen_at == 0)
+		return;
+	snprintf(text, sizeof(text), "%s: peer %s has closed the lane", names.device, names.peer);
+	roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_GONE, -ECONNRESET, text);
+}
+
+/* @return true when the message may be delivered */
+static bool may_deliver(struct roce_iface *r, struct roce_chan *chan, const struct ibv_wc *wc,
+			uint32_t *imm)
+{
+	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || wc->opcode != IBV_WC_RECV) {
+		r->count.bad_imm++;
+		peer_misbehaves(chan->lane_ep, "a message without immediate data");
+		return false;
+	}
+	*imm = ntohl(wc->imm_data);
+	messages_acked(chan, weft_roce_credit_ack(&chan->credit, *imm & WEFT_ROCE_COUNT_MASK));
+	if (chan->lane_ep->state >= ROCE_FAILED)
+		return false;
+	if ((*imm & WEFT_ROCE_IMM_CONTROL) && weft_roce_imm_id(*imm) != WEFT_ROCE_PING) {
+		control_message(chan, *imm);
+		return false;
+	}
+	if (chan->bye ||
+	    chan->credit.processed - chan->credit.reported >= chan->credit.own_window) {
+		r->count.bad_imm++;
+		peer_misbehaves(chan->lane_ep, chan->bye ? "a message after the last one"
+							 : "more messages than it was allowed");
+		return false;
+	}
+	return true;
+}
+
+/*
+ * BYE on a lane that has ended: both ends close at the same time, or the lane ended while it was
+ * connecting and its own BYE is still due.
+ */
+static bool bye_crossed(struct roce_chan *chan, const struct ibv_wc *wc)
+{
+	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || !(ntohl(wc->imm_data) & WEFT_ROCE_IMM_CONTROL))
+		return false;
+	chan->bye = true;
+	roce_lane_ep_bye(chan->lane_ep);
+	return true;
+}
+
+static void message_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *buf)
+{
+	struct roce_chan *chan = roce_chan_find(r, wc->qp_num);
+	struct roce_lane_ep *lane_ep;
+	uint32_t imm;
+	bool may_keep;
+	int keep = 0;
+
+	if (chan) {
+		chan->received = true;
+		chan->last_rx_at = r->now;
+	}
+	if (!chan || chan->lane_ep->state >= ROCE_FAILED) {
+		if (!chan || !bye_crossed(chan, wc))
+			r->count.late++;
+		roce_pool_put(&r->rx_pool, buf);
+		return;
+	}
+	if (!may_deliver(r, chan, wc, &imm)) {
+		roce_pool_put(&r->rx_pool, buf);
+		return;
+	}
+	lane_ep = chan->lane_ep;
+	may_keep = roce_srq_may_keep(r);
+	if (__builtin_expect(!(imm & WEFT_ROCE_IMM_CONTROL), 1)) {
+		r->count.rx++;
+		r->count.rx_bytes += wc->byte_len;
+		r->count.rx_copied += !may_keep;
+		keep = r->recv(r->arg, &lane_ep->base, weft_roce_imm_id(imm), buf->data,
+			       wc->byte_len, may_keep ? buf : NULL);
+	}
+	/* The callback may have destroyed the lane_ep; it is freed later. */
+	if (keep == WEFT_LANE_KEEP && may_keep)
+		r->kept++;
+	else
+		roce_pool_put(&r->rx_pool, buf);
+	chan->credit.processed++;
+	chan->ack_now = chan->ack_now || (imm & WEFT_ROCE_IMM_ACK_REQ);
+	if (!chan->in_acks) {
+		chan->in_acks = true;
+		chan->ack_since = r->now;
+		TAILQ_INSERT_TAIL(&r->acks, chan, ack_link);
+	}
+}
 
 /* ------------------------------------------------------------------ completions */
 
@@ -184,7 +553,7 @@ static void recv_done(struct roce_iface *r, const struct ibv_wc *wc)
 
 	r->posted--;
 	if (__builtin_expect(wc->status == IBV_WC_SUCCESS, 1)) {
-		roce_recv(r, wc, buf);
+		message_recv(r, wc, buf);
 		return;
 	}
 	roce_pool_put(&r->rx_pool, buf);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_cq.h
- * Completions, and owners that sleep until one arrives.
+ * Completions; receive buffers and the receive path; owners that sleep until one arrives.
  */
 #ifndef WEFT_ROCE_CQ_H
 #define WEFT_ROCE_CQ_H
@@ -13,6 +13,23 @@ unsigned int roce_cq_poll(struct roce_iface *r);
 void roce_chan_done(struct roce_chan *chan);
 /** End requests that the device will not complete, with the lane_ep's status. */
 void roce_chan_abandon(struct roce_chan *chan, uint32_t from);
+
+/* Receive buffers and the receive path. */
+
+int roce_srq_open(struct roce_iface *r, char *why, size_t why_len);
+/** Post buffers until all promised windows are covered, as far as memory allows. */
+void roce_srq_fill(struct roce_iface *r);
+/** The same before a window is promised. @return 0, or a negative error: do not promise it */
+int roce_srq_cover(struct roce_iface *r);
+void roce_release(struct weft_lane_iface *iface, void *desc);
+
+/** Send counts of processed messages to peers, where they are due. */
+void roce_acks_send(struct roce_iface *r);
+/** Read the words that peers write. @return number of new counts */
+unsigned int roce_words_read(struct roce_iface *r);
+struct roce_chan *roce_chan_find(const struct roce_iface *r, uint32_t qpn);
+int roce_chan_enter(struct roce_iface *r, struct roce_chan *chan);
+void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan);
 
 /* How an owner sleeps; the control channel (ud.c) has the same. */
 

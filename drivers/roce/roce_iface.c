@@ -14,7 +14,6 @@
 #include "roce_dev.h"
 #include "roce_end.h"
 #include "roce_qp.h"
-#include "roce_recv.h"
 #include "roce_send.h"
 
 #define TX_REQUESTS \

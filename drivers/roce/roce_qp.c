@@ -9,9 +9,9 @@
 #include "base/log.h"
 #include "roce.h"
 #include "roce_async.h"
+#include "roce_cq.h"
 #include "roce_end.h"
 #include "roce_qp.h"
-#include "roce_recv.h"
 
 /* ------------------------------------------------------------------ queue pairs */
 

@@ -17,7 +17,7 @@
 
 #include "roce/roce.h"
 #include "roce/roce_async.h"
-#include "roce/roce_recv.h"
+#include "roce/roce_cq.h"
 
 /* ------------------------------------------------------------------ the device */
 
