@@ -19,6 +19,7 @@ DEVTOOLS = os.path.join(ROOT, 'devtools')
 sys.path.insert(0, DEVTOOLS)
 sys.dont_write_bytecode = True
 
+import mutate  # noqa: E402
 import mutate_run  # noqa: E402
 import mutate_source  # noqa: E402
 import tap  # noqa: E402
@@ -452,12 +453,29 @@ def cases_that_reach_a_mutation_judge_it():
         assert ran([3]) != '' and fates[3]['fate'] == 'survived', fates[3]
 
 
+def a_resumed_run_of_mutations_has_the_new_programs():
+    with tempfile.TemporaryDirectory() as src:
+        build = os.path.join(src, 'build')
+
+        def names_with(*tests):
+            with open(os.path.join(src, 'meson.build'), 'w', encoding='utf-8') as f:
+                f.write("project('p')\nyes = find_program('true')\n")
+                f.writelines("test('%s', yes, suite: '%s')\n" % t for t in tests)
+            mutate.set_up(src, build)
+            return [t['name'] for t in mutate.tests_of(build, '^skipped')]
+
+        assert names_with(('old', 'unit')) == ['old']
+        assert names_with(('old', 'unit'), ('new', 'sim'), ('other', 'proc'),
+                          ('skipped', 'sim')) == ['old', 'new']
+
+
 TESTS = [no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
          what_goes_wrong_in_between_is_told, trials_are_compared_within_a_state,
          fresh_sh_refuses_what_it_does_not_know,
          arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say,
          documents_name_files_that_exist, documents_name_functions_and_constants_that_exist,
-         the_page_of_figures_has_the_newest_results, cases_that_reach_a_mutation_judge_it]
+         the_page_of_figures_has_the_newest_results, cases_that_reach_a_mutation_judge_it,
+         a_resumed_run_of_mutations_has_the_new_programs]
 
 
 tap.run(TESTS)
