@@ -275,6 +275,50 @@ static void a_deaf_lane_that_recovers_is_kept(struct sim_case *c)
 	lost_and_back(s, 0, 0);
 }
 
+/* ---- what the peer is sent ------------------------------------------------------------------ */
+
+/*
+ * Nothing is under way, so the peer has no other way to notice it for a long time. Both directions,
+ * since one of the two workers is the leader.
+ */
+/* @behaviour U73, F6 */
+static void a_lost_device_is_reported_to_the_peer_at_once(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2}};
+
+	for (unsigned int side = 0; side < 2; side++) {
+		struct scene *s = scene_open(c, &conf);
+		struct scene_ep *e = scene_up(s, 0, 1), *f = scene_up(s, 1, 0);
+
+		scene_run(s, 100 * SIM_MS);
+		sim_port_end(s->port[side][0], -ENODEV);
+		scene_run(s, 5 * SIM_MS);
+		lost_and_back(s, 1, 0);
+		assert_int_equal(e->ep->failover->lane[0].life, WEFT_LANE_GONE);
+		assert_int_equal(f->ep->failover->lane[0].life, WEFT_LANE_GONE);
+	}
+}
+
+/* The interval doubles from 20 ms on: a peer that computes is not sent the same all the time. */
+/* @behaviour R39 */
+static void a_peer_that_computes_is_rarely_sent_the_same(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2}};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e = scene_up(s, 0, 1);
+
+	scene_run(s, 100 * SIM_MS);
+	sim_node_pause(s->node[1], 400 * SIM_MS);
+	sim_port_end(s->port[0][0], -ENODEV);
+	scene_run(s, 350 * SIM_MS);
+	assert_int_equal(e->ep->failover->lane[0].life, WEFT_LANE_CLOSING);
+	/* After 20, 60, 140 and 300 ms. */
+	assert_int_equal(e->ep->failover->lane[0].tries, 5);
+	scene_run(s, 100 * SIM_MS);
+	lost_and_back(s, 1, 0);
+	scene_talk(s, e, 1, 1);
+}
+
 /* ---- the peer is silent --------------------------------------------------------------------- */
 
 /* @behaviour R32: While all lanes are silent none is abandoned */
@@ -391,6 +435,58 @@ static void a_lane_that_returns_is_used_within_a_second(struct sim_case *c)
 	op_expect(op_close(e, 0), SIM_S, 0);
 }
 
+struct attach_drop {
+	const struct weft_ep *leader;
+	bool dead;
+};
+
+static enum sim_verdict drop_attach(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				    void *arg)
+{
+	struct attach_drop *d = arg;
+
+	(void)port;
+	(void)data;
+	(void)len;
+	(void)room;
+	d->dead |= d->leader->failover->lane[0].life == WEFT_LANE_ATTACHING;
+	return d->dead ? SIM_DROP : SIM_PASS;
+}
+
+/*
+ * The leader has the new connection, and the peer never receives ATTACH. The peer's answer must not
+ * contain the receive state of the connection before, which no state of the new one agrees with.
+ */
+/* @behaviour R33, U73 */
+static void a_lane_that_dies_before_it_is_attached_returns_later(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2}};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e = scene_up(s, 0, 1), *f = scene_up(s, 1, 0);
+	struct attach_drop drop = {.leader = weft_failover_leads(e->ep) ? e->ep : f->ep};
+
+	for (unsigned int i = 0; i < 20; i++)
+		scene_talk(s, e, 1, i);
+	cut(s, 0, true);
+	scene_talk(s, e, 1, 100);
+	scene_talk(s, f, 0, 101);
+	scene_run(s, 500 * SIM_MS);
+	lost_and_back(s, 1, 0);
+	for (unsigned int i = 0; i < 2; i++)
+		sim_filter(s->port[i][0], drop_attach, &drop);
+	cut(s, 0, false);
+	scene_run(s, 8 * SIM_S);
+	assert_true(drop.dead);
+	assert_int_equal(drop.leader->failover->lane[0].epoch, 1);
+	assert_int_equal(e->errors + f->errors, 0);
+	lost_and_back(s, 1, 0);
+	for (unsigned int i = 0; i < 2; i++)
+		sim_filter(s->port[i][0], NULL, NULL);
+	scene_run(s, 10 * SIM_S);
+	lost_and_back(s, 1, 1);
+	scene_talk(s, e, 1, 102);
+}
+
 /* ---- hostile peers -------------------------------------------------------------------------- */
 
 /* The peer's own end, with its secrets: what it could say if it lied. */
@@ -400,9 +496,9 @@ struct liar {
 	struct scene_ep *victim;
 };
 
-static struct liar liar_open(struct sim_case *c)
+static struct liar liar_open_with(struct sim_case *c, const char *config)
 {
-	const struct scene_conf conf = {.lanes = {2, 2}, .lazy = true};
+	const struct scene_conf conf = {.lanes = {2, 2}, .lazy = true, .config = config};
 	struct liar l = {.s = scene_open(c, &conf)};
 
 	l.s->accept = true;
@@ -413,6 +509,11 @@ static struct liar liar_open(struct sim_case *c)
 	assert_non_null(l.s->accepted[1]);
 	l.ep = l.s->accepted[1]->ep;
 	return l;
+}
+
+static struct liar liar_open(struct sim_case *c)
+{
+	return liar_open_with(c, NULL);
 }
 
 static void send_lie(struct liar *l, unsigned int over, enum weft_wireup_type type,
@@ -509,6 +610,27 @@ static void a_peer_that_stops_lanes_all_the_time_harms_itself(struct sim_case *c
 	assert_int_equal(scene_lanes_up(l.victim), 2);
 }
 
+/*
+ * The peer's process receives LANE_DOWN again and again, and never reports its receive state. The
+ * sender then cannot find out which messages of the lane have arrived.
+ */
+/* @behaviour R35, R39 */
+static void a_peer_that_never_reports_its_state_ends_the_endpoint(struct sim_case *c)
+{
+	struct liar l = liar_open_with(c, "PEER_TIMEOUT=5s");
+	uint64_t from = sim_now(l.s->sim);
+
+	scene_talk(l.s, l.victim, 1, 1);
+	l.ep->failover->lane[0].epoch = 7; /* LANE_DOWN seems to be of an earlier connection */
+	sim_port_end(l.s->port[0][0], -ENODEV);
+	while (l.victim->errors == 0 && sim_now(l.s->sim) - from < 60 * SIM_S)
+		scene_run(l.s, 100 * SIM_MS);
+	assert_int_equal(l.victim->errors, 1);
+	assert_int_equal(l.victim->status, -ETIMEDOUT);
+	assert_non_null(strstr(l.victim->why, "has not reported its receive state of lane 0"));
+	assert_in_range(l.victim->error_at - from, 4 * SIM_S, 10 * SIM_S);
+}
+
 static struct sim_case cases[] = {
 	SIM_CASE(a_lane_that_dies_loses_no_message),
 	SIM_CASE(the_other_lane_goes_on_as_fast),
@@ -517,13 +639,17 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_device_that_is_gone_takes_its_lane_only),
 	SIM_CASE(lanes_that_die_one_after_the_other_lose_nothing),
 	SIM_CASE(a_deaf_lane_that_recovers_is_kept),
+	SIM_CASE(a_lost_device_is_reported_to_the_peer_at_once),
+	SIM_CASE(a_peer_that_computes_is_rarely_sent_the_same),
 	SIM_CASE(a_peer_that_pauses_loses_no_lane),
 	SIM_CASE(a_network_that_is_silent_loses_no_lane),
 	SIM_CASE(an_idle_lane_that_dies_in_a_pause_takes_no_endpoint_along),
 	SIM_CASE(a_lane_that_returns_is_used_within_a_second),
+	SIM_CASE(a_lane_that_dies_before_it_is_attached_returns_later),
 	SIM_CASE(what_is_not_about_a_lane_as_it_is_has_no_effect),
 	SIM_CASE(a_state_that_cannot_be_ends_the_endpoint),
 	SIM_CASE(a_peer_that_stops_lanes_all_the_time_harms_itself),
+	SIM_CASE(a_peer_that_never_reports_its_state_ends_the_endpoint),
 };
 
 int main(int argc, char **argv)

@@ -261,6 +261,13 @@ static void a_link_that_comes_late_is_waited_for_in_silence(struct sim_case *c)
 	scene_run(s, 10 * SIM_S);
 	assert_string_equal(logged(), "");
 	talk(s, scene_up(s, 0, 1), 1, 1);
+	/* A later outage does not change how long the first link took. */
+	sim_port_carrier(s->port[0][0], false);
+	scene_run(s, SIM_S);
+	sim_port_carrier(s->port[0][0], true);
+	scene_run(s, 100 * SIM_MS);
+	assert_true(info_of(s).up);
+	assert_true(info_of(s).up_after == info.up_after);
 	log_end();
 }
 

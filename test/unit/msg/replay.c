@@ -373,6 +373,34 @@ static void without_memory_the_endpoint_ends_and_nothing_is_lost_silently(void *
 	}
 }
 
+/* The lane that is left carries a PUT's header and none of its bytes, so no half of it fits. */
+/* @behaviour R37 */
+static void a_lane_that_carries_no_byte_of_a_put_ends_the_endpoint(void **state)
+{
+	const struct pair_lane_params tiny[2] = {
+		lanes[0],
+		{.max_short = sizeof(struct weft_wire_put),
+		 .max_bcopy = sizeof(struct weft_wire_put)},
+	};
+	struct stage s;
+	struct op op;
+
+	(void)state;
+	pair_defaults(&s.p);
+	stage_open(&s, 2, tiny, 8000);
+	use_lane(&s.p, 0);
+	op_put(&op, &s, src[0], 8000, 0, WEFT_OP_F_DELIVERED);
+	assert_int_equal(pair_count(&s.p, 1, WEFT_WIRE_PUT), 1);
+	use_lane(&s.p, 1);
+	give_back(&s.p, 0, 0);
+	pair_progress(&s.p);
+	assert_int_equal(s.p.fail_status[0], -EMSGSIZE);
+	pair_flushed(&s.p.lane_ep[0][1], -ECANCELED); /* as the lane ends */
+	pair_fail(&s.p, 1, -ECONNRESET);
+	op_end(&op, -EMSGSIZE);
+	stage_close(&s);
+}
+
 /* ------------------------------------------------------------------ cut, but not sent at once */
 
 static void begin_imm(struct one *o)
@@ -449,6 +477,7 @@ int main(void)
 		cmocka_unit_test(a_put_that_was_cut_is_counted_once),
 		cmocka_unit_test(a_message_that_was_cut_waits_for_room_as_it_is),
 		cmocka_unit_test(without_memory_the_endpoint_ends_and_nothing_is_lost_silently),
+		cmocka_unit_test(a_lane_that_carries_no_byte_of_a_put_ends_the_endpoint),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
