@@ -410,12 +410,17 @@ static ssize_t base_msg(struct fid_ep *fid, const struct fi_msg_atomic *msg, uin
 static ssize_t base_inject(struct fid_ep *fid, const void *buf, size_t count, fi_addr_t to,
 			   uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op)
 {
+	const struct wfi_ep *ep = wfi_ep_of(fid);
 	struct fi_ioc iov = {.addr = (void *)(uintptr_t)buf, .count = count};
 	struct post p = {
 		.form = BASE,
 		.iov = &iov,
 		.count = 1,
-		.call = {.addr = to, .offset = addr, .key = key, .flags = FI_INJECT, .quiet = true},
+		.call = {.addr = to,
+			 .offset = addr,
+			 .key = key,
+			 .flags = wfi_inject_flags(ep, ep->writes),
+			 .quiet = true},
 		.datatype = datatype,
 		.op = op,
 	};

@@ -241,7 +241,7 @@ static ssize_t msg_senddata(struct fid_ep *fid, const void *buf, size_t length, 
 
 static ssize_t msg_inject(struct fid_ep *fid, const void *buf, size_t length, fi_addr_t to)
 {
-	struct wfi_post p = wfi_post_inject(FI_MSG, to);
+	struct wfi_post p = wfi_post_inject(fid, FI_MSG, to);
 
 	return wfi_send_one(fid, buf, length, &p);
 }
@@ -249,7 +249,7 @@ static ssize_t msg_inject(struct fid_ep *fid, const void *buf, size_t length, fi
 static ssize_t msg_injectdata(struct fid_ep *fid, const void *buf, size_t length, uint64_t data,
 			      fi_addr_t to)
 {
-	struct wfi_post p = wfi_post_inject(FI_MSG, to);
+	struct wfi_post p = wfi_post_inject(fid, FI_MSG, to);
 
 	p.data = data;
 	p.flags |= FI_REMOTE_CQ_DATA;

@@ -127,10 +127,26 @@ static inline struct wfi_post wfi_post_of(uint64_t kind, void **desc, fi_addr_t 
 		.kind = kind, .desc = desc, .addr = addr, .context = context, .flags = flags};
 }
 
-/** The same for calls that copy the data and report only errors. */
-static inline struct wfi_post wfi_post_inject(uint64_t kind, fi_addr_t addr)
+/**
+ * Flags of a call that copies the data and reports only errors. A counter counts it when the
+ * endpoint's default flags demand it: MPICH and OpenSHMEM wait for their injected writes so.
+ * @param cntr  of the operation's kind; NULL = none
+ */
+static inline uint64_t wfi_inject_flags(const struct wfi_ep *ep, const struct wfi_cntr *cntr)
 {
-	return (struct wfi_post){.kind = kind, .addr = addr, .flags = FI_INJECT, .quiet = true};
+	const uint64_t levels = FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+
+	return FI_INJECT | (cntr ? ep->tx.op_flags & levels : 0);
+}
+
+/** The arguments of such a call. */
+static inline struct wfi_post wfi_post_inject(struct fid_ep *fid, uint64_t kind, fi_addr_t addr)
+{
+	const struct wfi_ep *ep = wfi_ep_of(fid);
+	const struct wfi_cntr *cntr = kind == FI_WRITE ? ep->writes : ep->sends;
+
+	return (struct wfi_post){
+		.kind = kind, .addr = addr, .flags = wfi_inject_flags(ep, cntr), .quiet = true};
 }
 
 /** May the endpoint have operations of @p caps? @return 0 or a negative error */

@@ -287,7 +287,7 @@ static ssize_t rma_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg, ui
 static ssize_t rma_inject(struct fid_ep *fid, const void *buf, size_t length, fi_addr_t to,
 			  uint64_t addr, uint64_t key)
 {
-	struct wfi_post p = wfi_post_inject(FI_WRITE, to);
+	struct wfi_post p = wfi_post_inject(fid, FI_WRITE, to);
 
 	p.offset = addr;
 	p.key = key;
@@ -308,7 +308,7 @@ static ssize_t rma_writedata(struct fid_ep *fid, const void *buf, size_t length,
 static ssize_t rma_injectdata(struct fid_ep *fid, const void *buf, size_t length, uint64_t data,
 			      fi_addr_t to, uint64_t addr, uint64_t key)
 {
-	struct wfi_post p = wfi_post_inject(FI_WRITE, to);
+	struct wfi_post p = wfi_post_inject(fid, FI_WRITE, to);
 
 	p.offset = addr;
 	p.key = key;

@@ -252,7 +252,7 @@ static ssize_t tsenddata(struct fid_ep *fid, const void *buf, size_t length, voi
 static ssize_t tinject(struct fid_ep *fid, const void *buf, size_t length, fi_addr_t to,
 		       uint64_t tag)
 {
-	struct wfi_post p = wfi_post_inject(FI_TAGGED, to);
+	struct wfi_post p = wfi_post_inject(fid, FI_TAGGED, to);
 
 	p.tag = tag;
 	return wfi_send_one(fid, buf, length, &p);
@@ -261,7 +261,7 @@ static ssize_t tinject(struct fid_ep *fid, const void *buf, size_t length, fi_ad
 static ssize_t tinjectdata(struct fid_ep *fid, const void *buf, size_t length, uint64_t data,
 			   fi_addr_t to, uint64_t tag)
 {
-	struct wfi_post p = wfi_post_inject(FI_TAGGED, to);
+	struct wfi_post p = wfi_post_inject(fid, FI_TAGGED, to);
 
 	p.tag = tag;
 	p.data = data;

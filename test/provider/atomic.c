@@ -461,10 +461,7 @@ static void counted(void **state)
 	CHECK(fi_cntr_wait(w.sent, 2, 20000));
 	assert_int_equal(result, 3);
 	assert_int_equal(*(uint64_t *)r.memory, 9);
-	world_barrier();
-	CHECK(fi_close(&r.mr->fid));
-	free(r.memory);
-	free(r.local);
+	world_region_close(&w, &r);
 	world_close(&w);
 }
 

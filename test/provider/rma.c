@@ -399,14 +399,57 @@ static void counted_atomics(void **state)
 	world_close(&w);
 }
 
+/*
+ * With FI_DELIVERY_COMPLETE by default a counter counts an injected write when it is in the peer's
+ * memory. The peer makes no progress while this side observes the counter.
+ */
+static void counted_when_written(void **state)
+{
+	static const uint32_t words[2] = {7, 8};
+	struct world_region r;
+	uint64_t counted;
+	struct world w;
+
+	world_open(&w, &(struct world_params){.caps = FI_RMA | FI_ATOMIC,
+					      .counters = true,
+					      .tx_flags = FI_DELIVERY_COMPLETE});
+	world_region_open(&w, &r, ROOM, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	CHECK(fi_inject_write(w.ep, &words[0], 4, w.peer, 8, r.key));
+	CHECK(fi_cntr_wait(w.sent, 1, 20000)); /* both are connected now */
+	world_barrier_progress(&w);
+	if (w.me == 0) {
+		CHECK(fi_inject_write(w.ep, &words[0], 4, w.peer, 0, r.key));
+		CHECK(fi_inject_atomic(w.ep, &words[1], 1, w.peer, 4, r.key, FI_UINT32,
+				       FI_ATOMIC_WRITE));
+		fi_cntr_wait(w.sent, 3, 50);
+		counted = fi_cntr_read(w.sent) - 1;
+		world_give(&counted, sizeof(counted));
+		CHECK(fi_cntr_wait(w.sent, 3, 20000));
+	} else {
+		world_take(&counted, sizeof(counted));
+		if (counted > 0) /* over some lanes the write needs no progress of the peer */
+			assert_memory_equal(r.memory, words, counted * 4);
+		while (memcmp(r.memory, words, 8) != 0)
+			fi_cntr_read(w.received);
+	}
+	world_region_close(&w, &r);
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_size),     cmocka_unit_test(other_forms),
-		cmocka_unit_test(refused),        cmocka_unit_test(with_data),
-		cmocka_unit_test(in_order),       cmocka_unit_test(limits),
-		cmocka_unit_test(device_memory),  cmocka_unit_test(vectors),
-		cmocka_unit_test(counted_writes), cmocka_unit_test(counted_atomics),
+		cmocka_unit_test(every_size),
+		cmocka_unit_test(other_forms),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(with_data),
+		cmocka_unit_test(in_order),
+		cmocka_unit_test(limits),
+		cmocka_unit_test(device_memory),
+		cmocka_unit_test(vectors),
+		cmocka_unit_test(counted_writes),
+		cmocka_unit_test(counted_atomics),
+		cmocka_unit_test(counted_when_written),
 	};
 
 	world_begin();
