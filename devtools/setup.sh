@@ -47,7 +47,8 @@ weft_packages() {
 		mpich) printf '%s\n' build-essential libfabric-dev libpsm2-dev \
 			libpsm-infinipath1-dev librdmacm-dev ;;
 		# A Slurm cluster of namespaces. A system with systemd also starts their services.
-		cluster) printf '%s\n' slurmctld slurmd slurm-client munge iproute2 util-linux ;;
+		cluster) printf '%s\n' slurmctld slurmd slurm-client munge iproute2 util-linux \
+			hpcc netpipe-openmpi ;;
 		demo) printf '%s\n' tar coreutils ;;
 		bench) printf '%s\n' ucx-utils iperf3 libfabric-bin iproute2 gnuplot-nox dpdk-dev ;;
 		fuzz) printf '%s\n' clang libclang-rt-dev ;;

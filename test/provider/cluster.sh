@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # MPI jobs in a Slurm cluster of four nodes, which are namespaces (devtools/cluster.sh): with
-# weft-switch on each node, with UDP sockets over two rails, and with faults; NetPIPE with its own
-# verification. "short" as the second argument: 8 ranks over the switches, NetPIPE, and a rank that
-# dies.
+# weft-switch on each node, with UDP sockets over two rails, and with faults; NetPIPE and hpcc with
+# their own verification. "short" as the second argument: 8 ranks over the switches, NetPIPE, and
+# a rank that dies.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/../proc/lib.sh"
+# shellcheck source=test/provider/hpcc.sh
+. "$(dirname "$0")/hpcc.sh"
 
 root=$(realpath "$(dirname "$0")/../..")
 [ -x "$build/test/provider/mpi_ranks" ] || { echo "there is no mpi_ranks in this build"; exit 77; }
@@ -133,6 +135,30 @@ check_netpipe() {
 	fi
 }
 
+# hpcc with a rank on each node. Its first rank reads and writes in the user's folder.
+hpcc_verified() {
+	cp "$(dirname "$0")/hpccinf.txt" "$WEFT_CLUSTER/"
+	"${cluster[@]}" as alice cp /run/cluster/hpccinf.txt . || return 1
+	timeout -k 10 "$(stretch 100 400)" "${cluster[@]}" as alice srun -N 4 -n 4 \
+		hpcc >"$dir/hpcc.out" 2>&1 || { tail -n 8 "$dir/hpcc.out"; return 1; }
+	"${cluster[@]}" as alice cat hpccoutf.txt >"$dir/hpccoutf.txt" &&
+		hpcc_report_right "$dir/hpccoutf.txt"
+}
+
+check_hpcc() {
+	local name="hpcc between four nodes, verified"
+	if command -v hpcc >/dev/null; then
+		check "$name" hpcc_verified
+	else
+		skip "$name" "there is no hpcc"
+	fi
+}
+
+all_to_all() {
+	with=()
+	job alice 16 alltoall
+}
+
 # Another user's job sends as fast as it can meanwhile.
 two_users() {
 	local rc=0
@@ -151,7 +177,9 @@ if [ "${2:-}" = short ]; then
 	exit
 fi
 check "16 ranks of an ordinary user on four nodes, over the switches" over_the_switches 16
+check "an all-to-all of 16 ranks, each byte compared" all_to_all
 check_netpipe
+check_hpcc
 check "8 ranks over UDP sockets on two rails" over_udp
 check "a rail dies and comes back" rail_dies
 check "a switch is killed and started again" switch_restarts

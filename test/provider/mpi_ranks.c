@@ -141,6 +141,37 @@ static void collectives(void)
 	MPI_Comm_free(&half);
 }
 
+/* Byte k of what one rank has for another: it differs between places, and between pairs. */
+static unsigned char byte_for(int from, int to, int k, int round)
+{
+	return (unsigned char)((unsigned)(k + 1) * 2654435761u >> 24 ^
+			       (unsigned)(from * RANKS_MAX + to + round * 7));
+}
+
+/* Each rank has a block for each other one, from a byte to several frames. All are compared. */
+static void blocks_to_all(void)
+{
+	static const int lengths[] = {1, 8, 1000, 8192, 65537};
+	size_t most = (size_t)ranks * 65537;
+	unsigned char *out = malloc(most), *in = malloc(most);
+	int wrong;
+
+	for (int round = 0; round < 15; round++) {
+		int length = lengths[round % 5];
+
+		for (int i = 0; i < ranks * length; i++)
+			out[i] = byte_for(rank, i / length, i % length, round);
+		memset(in, 0xee, most);
+		MPI_Alltoall(out, length, MPI_BYTE, in, length, MPI_BYTE, MPI_COMM_WORLD);
+		wrong = 0;
+		for (int i = 0; i < ranks * length; i++)
+			wrong += in[i] != byte_for(i / length, rank, i % length, round);
+		EXPECT(wrong, 0);
+	}
+	free(out);
+	free(in);
+}
+
 /* ------------------------------------------------------------------ from one to another */
 
 static void ring(int length)
@@ -432,6 +463,8 @@ int main(int argc, char **argv)
 		exchange(atoi(what + 8));
 	else if (strcmp(what, "coll") == 0)
 		collectives();
+	else if (strcmp(what, "alltoall") == 0)
+		blocks_to_all();
 	else if (strcmp(what, "threads") == 0)
 		threads(provided);
 	else if (strcmp(what, "rma") == 0)
