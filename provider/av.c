@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "provider/eq.h"
+#include "provider/completion.h"
 #include "provider/op.h"
 #include "provider/process.h"
 #include "provider/provider.h"

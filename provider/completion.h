@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file provider/completion.h
- * How an application learns that operations have ended: completion queues and counters.
+ * How an application learns that operations have ended: completion queues and counters. Event
+ * queues.
  */
 #ifndef WFI_COMPLETION_H
 #define WFI_COMPLETION_H
+
+#include <sys/queue.h>
 
 #include "provider/domain.h"
 #include "provider/process.h"
@@ -106,5 +109,30 @@ static inline void wfi_cntr_count(struct wfi_cntr *cntr, bool error)
 
 /** Locked, for fi_trywait(). @return 0 or a negative error */
 int wfi_cntr_trywait(struct wfi_cntr *cntr);
+
+/* ------------------------------------------------------------------ event queues */
+
+/* The provider reports events of address vectors; endpoints have none. */
+
+struct wfi_event;
+
+struct wfi_eq {
+	struct fid_eq eq;
+	unsigned int refs;       /**< of address vectors and endpoints */
+	unsigned int generation; /**< generation of the process: domain.h */
+	enum fi_wait_obj wait_obj;
+	struct wfi_wait wait;
+	STAILQ_HEAD(, wfi_event) events;
+};
+
+int wfi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
+		void *context);
+
+/** Locked. Without memory the event is lost, and a warning is logged. */
+void wfi_eq_report(struct wfi_eq *eq, uint32_t event, fid_t fid, void *context, uint64_t data);
+void wfi_eq_report_error(struct wfi_eq *eq, fid_t fid, void *context, uint64_t data, int error);
+
+/** Locked, for fi_trywait(). @return 0, or -FI_EAGAIN: the queue is not empty */
+int wfi_eq_trywait(struct wfi_eq *eq);
 
 #endif /* WFI_COMPLETION_H */

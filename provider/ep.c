@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "provider/atomic.h"
-#include "provider/eq.h"
+#include "provider/completion.h"
 #include "provider/info.h"
 #include "provider/message.h"
 #include "provider/op.h"

@@ -9,7 +9,6 @@
 #include "provider/completion.h"
 #include "provider/domain.h"
 #include "provider/ep.h"
-#include "provider/eq.h"
 #include "provider/info.h"
 #include "provider/lock.h"
 #include "provider/op.h"

@@ -17,8 +17,7 @@
  *	lock.c        the lock of that state
  *	domain.c      memory regions
  *	av.c          address vectors; remote processes and the connection to each
- *	eq.c          event queues
- *	completion.c  completion queues and counters
+ *	completion.c  completion queues, counters, event queues
  *	op.c          operations, and how they end; buffers for several messages; numbers of
  *	              endpoints
  *	ep.c          endpoints: opening, binding, closing
