@@ -4,13 +4,12 @@
  * the passes over several captures. The other files:
  *
  *  dump/options.c      options
- *  dump/merge.c        several captures in the order of one clock
+ *  dump/merge.c        several captures in the order of one clock; a part of them as one capture
  *  dump/file.c         captures, frame by frame; filter expressions; how far a file has been read
  *  dump/decode.c       decodes a frame, or a record, into a view: its parts, and errors in it;
  *                      tables of the fields of frames, messages, records
  *  dump/frames.c       goes through a frame by these tables: text, JSON, counts
  *  dump/live.c         a report for each interval, while captures are read
- *  dump/slice.c        a part of them as one capture
  *  dump/events.c       messages, lanes and faults as a trace for Perfetto
  *  dump/verdict.c      what was wrong: the first lines
  *  dump/list.c         which messages are selected; a line each; problems of messages
@@ -36,7 +35,6 @@
 #include "dump/live.h"
 #include "dump/merge.h"
 #include "dump/options.h"
-#include "dump/slice.h"
 #include "dump/svg.h"
 #include "dump/timeline.h"
 

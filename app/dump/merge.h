@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dump/merge.h
- * Several captures, frame by frame, in the order of one clock.
+ * Several captures, frame by frame, in the order of one clock; a part of them as one capture, for
+ * Wireshark.
  */
 #ifndef DUMP_MERGE_H
 #define DUMP_MERGE_H
@@ -10,6 +11,7 @@
 #include "dump/file.h"
 
 struct dump_options;
+struct msg_watch;
 
 struct merge_reader {
 	struct dump_file *file;
@@ -46,5 +48,11 @@ void merge_free(struct merge *m);
 
 /** Print the errors of a file that has been read. @return whether it is damaged */
 bool merge_complain(const struct dump_file *file);
+
+/**
+ * Write the selected frames of all captures to the file of the options.
+ * @param w  its frames only; NULL = those of all messages. @return APP_OK or an exit code
+ */
+int slice_write(struct merge *m, const struct msg_watch *w);
 
 #endif /* DUMP_MERGE_H */
