@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/tcp.h"
 #include "common/cli.h"
 #include "info/check.h"
 #include "info/check_facts.h"
@@ -200,25 +201,6 @@ static int print_result(const struct check_end *here, const struct check_end *th
 
 /* ---- client --------------------------------------------------------------------------------- */
 
-/* @return a connected socket, or a negative error */
-static int connect_to(const struct addrinfo *at, double until)
-{
-	int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), err = 0;
-	socklen_t len = sizeof(err);
-
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, at->ai_addr, at->ai_addrlen) < 0) {
-		err = errno == EINPROGRESS ? ready(fd, POLLOUT, until) : -errno;
-		if (err == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0)
-			err = -err;
-	}
-	if (err == 0)
-		return fd;
-	close(fd);
-	return err;
-}
-
 /* No connection: what the error shows is the verdict. */
 static int not_connected(const char *host, uint16_t port, int err)
 {
@@ -285,29 +267,31 @@ static int check(int fd, const char *name, char *received, int *err)
 	return ret;
 }
 
+/* The program at the other end is only known by its answer. */
+static int greet(struct weft_tcp_connect *c, int fd, uint64_t end)
+{
+	(void)c;
+	(void)fd;
+	(void)end;
+	return 0;
+}
+
 static int client(const char *host, uint16_t port)
 {
-	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	double until = sys_seconds() + CONNECT, now;
-	struct addrinfo *list, *at;
-	int fd = -EHOSTUNREACH, err, ret;
-	unsigned int left = 0;
-	char number[8];
+	struct weft_tcp_connect c = {
+		.host = host,
+		.port = port,
+		.remedy = "",
+		.timeout = (uint64_t)(CONNECT * WEFT_TCP_SECOND),
+		.end = UINT64_MAX,
+		.greet = greet,
+	};
+	int fd = weft_tcp_connect(&c), err, ret;
 
-	snprintf(number, sizeof(number), "%u", port);
-	err = getaddrinfo(host, number, &hints, &list);
-	if (err) {
-		cli_error("--check %s: %s", host, gai_strerror(err));
+	if (fd == -ENOENT || fd == -EAGAIN) {
+		cli_error("--check: %s", c.why);
 		return APP_USAGE;
 	}
-	for (at = list; at; at = at->ai_next)
-		left++;
-	/* An address that does not answer leaves time for the others. */
-	for (at = list; at && fd < 0; at = at->ai_next) {
-		now = sys_seconds();
-		fd = connect_to(at, now + (until - now) / left--);
-	}
-	freeaddrinfo(list);
 	if (fd < 0)
 		return not_connected(host, port, fd);
 	ret = check(fd, host, NULL, &err);

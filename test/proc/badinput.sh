@@ -244,6 +244,9 @@ check "weft-perf: no listener" refuses 1 \
 check "weft-perf: host that does not exist" refuses 1 "cannot resolve no.such.host.invalid" \
 	"$perf" "${eal[@]}" "${memif[@]}" -- no.such.host.invalid
 # @behaviour X9
+check "weft-info: --check of a host that does not exist" refuses 2 \
+	"check: cannot resolve no.such.host.invalid" "$info" --check no.such.host.invalid
+# @behaviour X9
 check "weft-cat: no listener" refuses 1 \
 	"no server listens .* start it there first: weft-cat -l" "$cat" "${eal[@]}" \
 	"${memif[@]}" -- -p 1 -W 0.2 127.0.0.1
