@@ -88,7 +88,7 @@ def from_dump(path):
 
 # What is not in the frame, or has another form there.
 OWN = ('weft.flags.', 'weft.crc', 'weft.expert', 'weft.retransmission_of', 'weft.duplicate_of',
-       'weft.message_', 'weft.stream', 'weft.missing', 'weft.answer_')
+       'weft.message_', 'weft.stream', 'weft.missing', 'weft.answer_', 'weft.response_time')
 
 
 def from_tshark(path):
@@ -169,15 +169,36 @@ def what_the_simulator_does_not_send():
     out = block(0x0a0d0d0a, struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1))
     out += block(1, struct.pack('<HHI', 1, 0, 0))
     for flags, kind, rest in ((0, 7, body), (0x10, 8, ecn)):
-        frame = bytes(12) + b'\x88\xb5' + struct.pack('<HBBHHIIIIHBBIIIH', 0x6657, 2, kind, flags,
-                                                      42 + len(rest), 1, 2, 3, 4, 5, 0, 0, 6, 7,
-                                                      8, 9) + rest
+        frame = ethernet(kind, flags, rest)
         out += block(6, struct.pack('<IIIII', 0, 0, 0, len(frame), len(frame)) + frame)
     with tempfile.NamedTemporaryFile(prefix='weft-dissector.') as file:
         file.write(out)
         file.flush()
         names = compare(file.name)
     assert {'ext', 'eager', 'frag', 'ecn'} <= names, names
+
+
+def ethernet(kind, flags, rest):
+    return bytes(12) + b'\x88\xb5' + struct.pack('<HBBHHIIIIHBBIIIH', 0x6657, 2, kind, flags,
+                                                 42 + len(rest), 1, 2, 3, 4, 5, 0, 0, 6, 7, 8,
+                                                 9) + rest
+
+
+def withdrawn_credit_is_expert_information():
+    """CREDIT with the record WINDOW, and without one."""
+    credit = struct.pack('<QIII', 4096, 1, 2, 3)
+    out = block(0x0a0d0d0a, struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1))
+    out += block(1, struct.pack('<HHI', 1, 0, 0))
+    for rest in (credit, credit + struct.pack('<HHQ', 2, 8, 2048)):
+        frame = ethernet(7, 0, struct.pack('<HBB', len(rest), 11, 0) + rest)
+        out += block(6, struct.pack('<IIIII', 0, 0, 0, len(frame), len(frame)) + frame)
+    with tempfile.NamedTemporaryFile(prefix='weft-dissector.') as file:
+        file.write(out)
+        file.flush()
+        assert 'credit' in compare(file.name)
+        rows = rows_of(file.name, '-Y', 'weft.expert.credit', '-e', 'frame.number', '-e',
+                       'weft.window.window')
+    assert rows == [['2', '2048']], rows
 
 
 def complaints(path):
@@ -343,8 +364,14 @@ def missing_frames_and_answers():
         assert sum(f['lost'] for lane in report['lanes'] for f in lane) > 20, report['lanes']
         asked = rows_of(a, '-2', '-Y', 'weft.type == 3', '-e', 'frame.number', '-e',
                         'weft.answer_in', '-e', 'weft.expert.unanswered')
-        answers = dict(rows_of(a, '-2', '-Y', 'weft.type == 4', '-e', 'frame.number', '-e',
-                               'weft.answer_to'))
+        rows = rows_of(a, '-2', '-Y', 'weft.type == 4', '-e', 'frame.number', '-e',
+                       'weft.answer_to', '-e', 'frame.time_relative', '-e', 'weft.response_time')
+        answers = {row[0]: row[1] for row in rows}
+        sent = dict(rows_of(a, '-Y', 'weft.type == 3', '-e', 'frame.number', '-e',
+                            'frame.time_relative'))
+        for _, question, time, response in rows:
+            assert not question or \
+                abs(float(time) - float(sent[question]) - float(response)) < 2e-9, rows
         assert asked and answers, (asked, answers)
         for number, answer, unanswered in asked:
             assert bool(answer) != bool(unanswered), asked
@@ -389,6 +416,7 @@ def main():
             [what_the_simulator_does_not_send, messages_of_shared_memory,
              messages_of_roce_lanes, native_operations_of_lanes, a_message_in_a_frame_of_roce,
              colours_connections_and_flows, missing_frames_and_answers,
+             withdrawn_credit_is_expert_information,
              a_filter_gives_what_all_fields_give])
 
 
