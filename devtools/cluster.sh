@@ -15,7 +15,8 @@
 #	devtools/cluster.sh down                    end everything, and remove the state folder
 #
 # A node has three interfaces: eth0 (10.98.0.NODE) for Slurm, rail1 (10.98.1.NODE) and rail2
-# (10.98.2.NODE) with an MTU of 9000. weft-switch owns rail1. In a node the build folder is
+# (10.98.2.NODE) with an MTU of 9000. weft-switch owns rail1; Slurm counts its ports, and runs the
+# prolog and the epilog of examples/slurm (doc/slurm.md). In a node the build folder is
 # /run/build. A job over the switches, and one over both rails by UDP sockets:
 #
 #	devtools/cluster.sh as alice srun -N 4 -n 16 /run/build/test/provider/mpi_ranks coll
@@ -127,6 +128,10 @@ write_files() {
 		echo "10.98.0.$i wn$i" >>"$state/hosts"
 	done
 	(umask 077 && dd if=/dev/urandom of="$state/munge.key" bs=128 count=1 status=none)
+	mkdir -m 755 "$state/weft"
+	cp "$weft_root"/examples/slurm/*.{py,sh} "$state/weft/"
+	(umask 077 && head -c 32 /dev/urandom >"$state/weft/job-keys.secret")
+	cp "$weft_root/examples/slurm/gres.conf" "$state/gres.conf"
 	# Nodes have no cgroup file system. slurmd starts without one under this plugin only.
 	echo "CgroupPlugin=cgroup/v1" >"$state/cgroup.conf"
 	cat >"$state/slurm.conf" <<-END
@@ -151,9 +156,12 @@ write_files() {
 		KillWait=2
 		SlurmctldTimeout=60
 		SlurmdTimeout=60
-		NodeName=wn[1-$nodes] NodeAddr=10.98.0.[1-$nodes] CPUs=$cpus State=UNKNOWN
+		NodeName=DEFAULT CPUs=$cpus Gres=weft_port:16 State=UNKNOWN
+		NodeName=wn[1-$nodes] NodeAddr=10.98.0.[1-$nodes]
 		PartitionName=all Nodes=ALL Default=YES OverSubscribe=YES State=UP
 	END
+	sed 's,/etc/slurm/,/run/cluster/,' "$weft_root/examples/slurm/slurm.conf" \
+		>>"$state/slurm.conf"
 }
 
 # cable NODE INTERFACE NETWORK MTU: a veth from the node to the fabric's bridge of that network.
@@ -170,7 +178,7 @@ start_switch() {
 	local packet=blocksz=36864,framesz=18432,framecnt=512
 	daemon "wn$1" switch /run/build/app/weft-switch --no-huge -m 128 --no-pci --no-shconf \
 		--vdev="net_af_packet0,iface=rail1,$packet" -- \
-		-M 666 -n 16 -S 50 -a "10.98.1.$((16 * $1))/24"
+		-M 666 -n 16 -u 16 -S 50 -a "10.98.1.$((16 * $1))/24"
 	until_true 30 "weft-switch of node $1 does not start" \
 		inside "wn$1" test -S /run/weft/switch.sock
 }

@@ -168,10 +168,100 @@ two_users() {
 	wait $job_pid && return $rc
 }
 
+# ---- doc/slurm.md ---------------------------------------------------------------------------
+
+# alice_runs ARGUMENT...: srun as that user, within a limit.
+alice_runs() {
+	timeout -k 10 "$(stretch 60 200)" "${cluster[@]}" as alice srun "$@"
+}
+
+# Slurm counts the switch's ports: 6 of 16 are granted while a job has 10, and 7 are not.
+ports_are_counted() {
+	local rc=0
+	alice_runs -w wn2 --gres=weft_port:10 sh -c 'echo has ports; sleep 300' \
+		>"$dir/ports.out" 2>&1 &
+	until_said "$dir/ports.out" "has ports" $! || return 1
+	alice_runs -w wn2 --gres=weft_port:6 true || rc=1
+	! alice_runs -w wn2 --immediate=2 --gres=weft_port:7 true || rc=1
+	"${cluster[@]}" as alice scancel --user=alice
+	wait
+	alice_runs -w wn2 --gres=weft_port:7 true || rc=1
+	! alice_runs -w wn2 --gres=weft_port:17 true || rc=1
+	return $rc
+}
+
+# key_files: mode, owner and hash of the job's key, once for each node.
+key_files() {
+	# shellcheck disable=SC2016 # for the tasks
+	timeout -k 10 "$(stretch 60 200)" "${cluster[@]}" as alice env WEFT_SEAL=auth \
+		srun -N 4 -n 4 sh -c \
+		'echo $(stat -c "%a %U" "$WEFT_JOB_KEY") $(sha256sum <"$WEFT_JOB_KEY")'
+}
+
+# Sealed frames need the key, so ranks with WEFT_SEAL that finish have it.
+jobs_have_keys() {
+	local first second node i
+	with=(WEFT_SEAL=auth)
+	job alice 8 p2p || return 1
+	first=$(key_files) || return 1
+	second=$(key_files) || return 1
+	echo "$first" "$second"
+	[[ $(echo "$first" | sort | uniq -c) =~ ^\ *4\ 400\ alice ]] &&
+		[ "$(echo "$second" | sort -u | wc -l)" = 1 ] &&
+		[ "$(echo "$first" | sort -u)" != "$(echo "$second" | sort -u)" ] || return 1
+	for node in 1 2 3 4; do
+		for ((i = 0; i < 100; i++)); do
+			[ -n "$("${cluster[@]}" on $node ls /run/weft/jobs)" ] || continue 2
+			sleep 0.1
+		done
+		echo "node $node still has a key"
+		return 1
+	done
+}
+
+# Without its switch a node is drained, and takes jobs again afterwards.
+prolog_drains() {
+	local rc=0 i
+	"${cluster[@]}" on 4 mv /run/weft/switch.sock /run/weft/moved
+	timeout -k 5 20 "${cluster[@]}" as alice srun -w wn4 true && rc=1
+	for ((i = 0; i < 100; i++)); do
+		! "${cluster[@]}" on 1 sinfo -h -n wn4 -o %T | grep -q drained || break
+		sleep 0.1
+	done
+	"${cluster[@]}" on 1 sinfo -h -n wn4 -o %T | grep -q drained || rc=1
+	"${cluster[@]}" on 4 mv /run/weft/moved /run/weft/switch.sock
+	"${cluster[@]}" as alice scancel --user=alice
+	"${cluster[@]}" on 1 scontrol update NodeName=wn4 State=RESUME || rc=1
+	alice_runs -w wn4 true || rc=1
+	return $rc
+}
+
+# Each command of the document that a user of the cluster can run.
+documented_commands() {
+	local line n=0
+	"${cluster[@]}" as alice srun -N 4 -n 4 ln -sf "$ranks" program || return 1
+	while read -r line; do
+		echo "$line"
+		timeout -k 10 "$(stretch 60 200)" "${cluster[@]}" as alice sh -c "$line" \
+			</dev/null || return 1
+		n=$((n + 1))
+	done < <(grep -E '^    (srun|WEFT_SEAL|munge|sinfo|scontrol show|grep)' \
+		"$root/doc/slurm.md")
+	[ $n -ge 6 ]
+}
+
+check_slurm() {
+	check "Slurm counts the ports of a switch" ports_are_counted
+	check "each job has a key of its own on all its nodes, until it ends" jobs_have_keys
+	check "a node without its switch is drained, and returns" prolog_drains
+	check "the commands of doc/slurm.md" documented_commands
+}
+
 if [ "${2:-}" = short ]; then
 	check "8 ranks of an ordinary user on four nodes, over the switches" over_the_switches 8
 	check_netpipe
 	check "a rank is killed: its job ends without a process left, the next runs" rank_is_killed
+	check_slurm
 	check "the nodes end without a process left" "${cluster[@]}" down
 	tap_end
 	exit
@@ -186,5 +276,6 @@ check "a switch is killed and started again" switch_restarts
 check "a node stops for 5 s" node_stops
 check "a rank is killed: its job ends without a process left, the next runs" rank_is_killed
 check "two users' jobs at once" two_users
+check_slurm
 check "the nodes end without a process left" "${cluster[@]}" down
 tap_end
