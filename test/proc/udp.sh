@@ -118,6 +118,44 @@ rail_dies() {
 	end_stream && [ $rc = 0 ]
 }
 
+ms() { echo $(($(date +%s%N) / 1000000)); }
+
+# killed LANES BYTES: the server is killed in a stream. The programs' TCP connection cannot report
+# it: its link is down.
+killed() {
+	local begin took bound rc=0
+	lanes=$1
+	start_server "$perf" || return 1
+	start_client -t tag_bw -s "$2" -D 60 && stream_runs || return 1
+	ip -n "${ns[0]}" link set ctl down
+	begin=$(ms)
+	kill -KILL "$(program_pid "$server_pid")"
+	until_said "$dir/client.err" "the process of .* is gone: its host reports" "$client_pid" ||
+		rc=1
+	took=$(($(ms) - begin))
+	bound=$(stretch 1000)
+	echo "noticed after $took of $bound ms"
+	wait "$client_pid"
+	server_code
+	ip -n "${ns[0]}" link set ctl up
+	[ $rc = 0 ] && [ $took -le "$bound" ]
+}
+
+# A process that is stopped is slow, not dead.
+stopped() {
+	local rc=0 victim
+	lanes="udp:rail0;udp:rail1"
+	start_server "$perf" || return 1
+	start_client -t tag_bw -s 4k -D 3 -V && stream_runs || return 1
+	victim=$(program_pid "$server_pid")
+	kill -STOP "$victim"
+	sleep 3
+	kill -CONT "$victim"
+	wait "$client_pid" || rc=$?
+	server_code || return 1
+	[ $rc = 0 ] && ! grep "is gone" "$dir/client.err"
+}
+
 # weft-cat sleeps while nothing comes, and wakes for what comes: five lines in a second and a half
 # of waiting, with the server's CPU time below a fifth of that.
 sleeps() {
@@ -274,6 +312,12 @@ else
 	skip "loss, duplicates, disorder" "this needs /dev/net/tun and python3"
 fi
 check "a rail goes down and comes back under a stream" rail_dies
+# @behaviour R85
+check "a killed process over one rail" killed udp:rail0 64k
+# @behaviour R85
+check "a killed process over two rails" killed "udp:rail0;udp:rail1" 1M
+# @behaviour R85
+check "a process that stops for 3 s is not lost" stopped
 check "a process sleeps and is woken" sleeps
 check "captures of both ends" captured
 check "ports of a range" ports_in_range

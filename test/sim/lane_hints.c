@@ -64,11 +64,13 @@ static void ignore(struct sim_port *port, const uint8_t *data, size_t len, void 
 	(void)arg;
 }
 
-static struct scene *open_scene(struct sim_case *c)
+static struct scene *open_scene_of(struct sim_case *c, uint32_t port_flags)
 {
 	static struct scene s;
-	struct sim_port_params p = {
-		.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}, .ip = IP_A, .prefix = 24};
+	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000},
+				    .ip = IP_A,
+				    .prefix = 24,
+				    .flags = port_flags};
 
 	memset(&s, 0, sizeof(s));
 	s.sim = case_sim(c);
@@ -85,6 +87,11 @@ static struct scene *open_scene(struct sim_case *c)
 	sim_run(s.sim, SIM_S, NULL, NULL);
 	sim_filter(s.pa, seen, &s);
 	return &s;
+}
+
+static struct scene *open_scene(struct sim_case *c)
+{
+	return open_scene_of(c, 0);
 }
 
 static bool is_down(void *arg)
@@ -157,6 +164,60 @@ static void an_unreachable_port_makes_a_lane_suspect(struct sim_case *c)
 	assert_true(lane_counter(s->a, "icmp.received") > 0);
 	assert_true(lane_counter(s->a, "conn.suspect") > 0);
 	assert_int_equal(s->e->downs, 0); /* which proves nothing */
+}
+
+/* Its port is a socket: the report comes only when the process is gone. */
+/*
+ * @behaviour R85: a killed process with lanes over UDP sockets is noticed within a second, by its
+ * host's report and its silence; a stopped process and a forged report end nothing
+ */
+static void a_killed_process_with_sockets_is_gone_within_a_second(struct sim_case *c)
+{
+	struct scene *s;
+	uint64_t killed;
+
+	for (unsigned int idle = 0; idle < 2; idle++) {
+		s = open_scene_of(c, WEFT_FRAME_PORT_SOCKET);
+		lane_host_kill(s->b);
+		killed = sim_now(s->sim);
+		s->quote = ICMP_QUOTE_MAX;
+		if (!idle)
+			assert_true(lane_send(s->e, LANE_SHORT, 10, 64) >= 0);
+		assert_true(sim_run(s->sim, 10 * SIM_S, is_down, s->e));
+		assert_in_range(s->e->end_at - killed, 300 * SIM_MS, SIM_S);
+		assert_int_equal(s->e->status, -ECONNRESET);
+	}
+}
+
+/* @behaviour R85 */
+static void reports_about_a_living_process_end_nothing(struct sim_case *c)
+{
+	struct scene *s = open_scene_of(c, WEFT_FRAME_PORT_SOCKET);
+
+	s->quote = ICMP_QUOTE_MAX;
+	sim_run(s->sim, 60 * SIM_S, NULL, NULL);
+	assert_true(lane_counter(s->a, "icmp.received") > 10);
+	lives(s, 1000);
+}
+
+/* A process that is stopped, or a network that is cut: no report of the peer's own host. */
+/* @behaviour R85 */
+static void silence_without_the_peers_report_is_no_end(struct sim_case *c)
+{
+	struct scene *s = open_scene_of(c, WEFT_FRAME_PORT_SOCKET);
+
+	sim_port_up(s->pb)->blackhole = true;
+	s->router = 0x0a000009;
+	s->quote = ICMP_QUOTE_MAX;
+	sim_run(s->sim, 10 * SIM_S, NULL, NULL);
+	s->router = 0;
+	s->quote = SHORT_QUOTE;
+	sim_run(s->sim, 10 * SIM_S, NULL, NULL);
+	assert_true(lane_counter(s->a, "icmp.received") > 0);
+	s->quote = 0;
+	sim_port_up(s->pb)->blackhole = false;
+	sim_run(s->sim, 5 * SIM_S, NULL, NULL);
+	lives(s, 1000);
 }
 
 /* A kernel that shares the port with a living peer says so of each frame. */
@@ -317,6 +378,9 @@ static struct sim_case cases[] = {
 	SIM_CASE(all_connections_with_it_are_noticed),
 	SIM_CASE(an_unreachable_port_makes_a_lane_suspect),
 	SIM_CASE(a_kernel_beside_a_living_peer_harms_no_connection),
+	SIM_CASE(a_killed_process_with_sockets_is_gone_within_a_second),
+	SIM_CASE(reports_about_a_living_process_end_nothing),
+	SIM_CASE(silence_without_the_peers_report_is_no_end),
 	SIM_CASE(forged_icmp_causes_few_queries),
 	SIM_CASE(forged_mtus_shrink_nothing),
 };

@@ -118,6 +118,7 @@ struct raw_mtu {
 
 struct raw_live {
 	uint32_t pings; /* requests for an ACK since the last valid frame */
+	bool socket;    /* the peer's host reports when its process is gone */
 	uint64_t next_ping;
 	uint64_t doomed_at;    /* WEFT_PEER_TIMEOUT is over: the last check of other lanes */
 	uint64_t beat_at;      /* of the last ALIVE frame */
@@ -358,7 +359,14 @@ struct raw_hs {
 };
 
 /* Unproven indications that the peer is gone or has moved. */
-enum raw_hint { RAW_HINT_ARP, RAW_HINT_ICMP, RAW_HINT_MAC, RAW_HINT_RESET, RAW_HINTS };
+enum raw_hint {
+	RAW_HINT_ARP,
+	RAW_HINT_ICMP,
+	RAW_HINT_MAC,
+	RAW_HINT_RESET,
+	RAW_HINT_GONE,
+	RAW_HINTS
+};
 
 /* Exists from the first hint, CHALLENGE or silence of the peer on. Times are live_clock. */
 struct raw_move {
@@ -378,6 +386,7 @@ struct raw_move {
 	uint64_t hint_since; /* when the hint came that is being checked */
 	uint64_t query_at;   /* the next query; 0 = no hint is being checked */
 	uint8_t queries;     /* queries to send, unless the peer answers */
+	bool refused;        /* the hint: the peer's host has reported that its process is gone */
 };
 
 /* Allocates what the handshake needs. @return 0 or -ENOMEM */

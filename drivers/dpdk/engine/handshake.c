@@ -70,6 +70,7 @@ void raw_hs_enter(struct raw_conn *c, enum raw_state state)
 static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 {
 	const struct raw_iface *iface = c->iface;
+	bool socket = iface->port->flags & WEFT_FRAME_PORT_SOCKET;
 
 	*h = (struct weft_frame_hello){
 		.conn = weft_put32(c->id),
@@ -83,8 +84,8 @@ static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 		.frame_size = weft_put16((uint16_t)(iface->frame_size - raw_tag_len(iface))),
 		.csum = c->csum,
 		.paths = iface->paths,
-		.features =
-			weft_put32(WEFT_HELLO_F_PARTS | WEFT_HELLO_F_MARKS | WEFT_HELLO_F_PROGRESS),
+		.features = weft_put32(WEFT_HELLO_F_PARTS | WEFT_HELLO_F_MARKS |
+				       WEFT_HELLO_F_PROGRESS | (socket ? WEFT_HELLO_F_SOCKET : 0)),
 		.udp_port = weft_put16(iface->rx_filter.udp_port),
 		.rx_shift = (uint8_t)rte_log2_u32(WEFT_RXWIN / WEFT_FRAME_SEQS),
 		.secret = weft_put64(c->secret),
@@ -161,6 +162,7 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 	c->mtu.parts = weft_get32(h->features) & WEFT_HELLO_F_PARTS;
 	c->ect = weft_get32(h->features) & WEFT_HELLO_F_MARKS && c->iface->ecn;
 	raw_gap_init(c, weft_get32(h->features) & WEFT_HELLO_F_PROGRESS);
+	c->live.socket = weft_get32(h->features) & WEFT_HELLO_F_SOCKET;
 	c->hs->peer_paths = (uint8_t)RTE_MIN(h->paths, WEFT_FRAME_PATHS_MAX);
 	raw_rx_init(&c->rx, weft_get32(h->first_seq));
 	raw_conn_template(c);

@@ -263,12 +263,32 @@ void raw_alive_input(struct raw_conn *c)
 	c->tx.round_at = c->iface->live_clock;
 }
 
-static uint64_t keepalive_interval(const struct raw_iface *iface)
+/* Connections of an iface of which each keeps a check on its peer's process. */
+#define SOCKETS_FEW 64u
+#define SOCKET_KEEPALIVE_NS 600000000ull
+
+static uint64_t keepalive_interval(const struct raw_conn *c)
 {
+	const struct raw_iface *iface = c->iface;
 	uint64_t third = iface->conf.peer_timeout_ns / 3, k = iface->conf.keepalive_ns;
 
+	/* Then the end of an idle peer's process is noticed within a second. */
+	if (c->live.socket && iface->conn_count <= SOCKETS_FEW)
+		k = RTE_MIN(k, SOCKET_KEEPALIVE_NS);
 	/* A peer must be queried several times before its silence counts. */
 	return k == 0 ? 0 : RTE_MIN(k, third);
+}
+
+/* A connection without traffic returns what only traffic needs. */
+static void rest(struct raw_conn *c, uint64_t silent)
+{
+	if (silent < c->iface->conf.keepalive_ns)
+		return;
+	if (c->tx.una == c->tx.next)
+		raw_slots_shrink(&c->tx);
+	raw_rx_idle(&c->rx);
+	if (c->tx.cc && c->tx.una == c->tx.next)
+		raw_window_idle(c);
 }
 
 static uint64_t last_look(const struct raw_conn *c)
@@ -285,6 +305,19 @@ static void fail_dead(struct raw_conn *c)
 		 c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
 		 (double)(c->iface->live_clock - c->rx.seen) / 1e9, c->live.pings);
 	conn_lost(c, -ETIMEDOUT, text);
+}
+
+static void fail_gone(struct raw_conn *c)
+{
+	char text[256], peer[64];
+
+	snprintf(text, sizeof(text),
+		 "%s: the process of %s is gone: its host reports that the UDP port is unused, and "
+		 "nothing came for %.1f s",
+		 c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
+		 (double)(c->iface->live_clock - c->rx.seen) / 1e9);
+	raw_hint_siblings(c);
+	conn_lost(c, -ECONNRESET, text);
 }
 
 /*
@@ -319,7 +352,7 @@ static bool is_stuck(struct raw_conn *c)
 static void live_timer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	uint64_t every = keepalive_interval(iface), silent = iface->live_clock - c->rx.seen;
+	uint64_t every = keepalive_interval(c), silent = iface->live_clock - c->rx.seen;
 
 	if (silent >= iface->conf.peer_timeout_ns && c->live.pings >= 3) {
 		/*
@@ -345,11 +378,7 @@ static void live_timer(struct raw_conn *c)
 	if (every == 0)
 		return;
 	if (silent >= every && iface->live_clock >= c->live.next_ping) {
-		if (c->tx.una == c->tx.next)
-			raw_slots_shrink(&c->tx);
-		raw_rx_idle(&c->rx);
-		if (c->tx.cc && c->tx.una == c->tx.next)
-			raw_window_idle(c);
+		rest(c, silent);
 		if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
 			raw_count(iface, RAW_TX_PING);
 		/*
@@ -410,7 +439,8 @@ static void up_timer(struct raw_conn *c)
 		raw_deadline_tx(c, c->tx.loss_timer);
 	if (c->tx.timer != 0)
 		raw_deadline_tx(c, c->tx.timer);
-	raw_hint_timer(c);
+	if (raw_hint_timer(c))
+		fail_gone(c);
 	if (c->state == RAW_UP)
 		live_timer(c);
 }

@@ -394,6 +394,8 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 #define QUOTE_BURST_NS 100000000ull /* searches of this time may come at once */
 #define QUERIES 3u
 #define ANSWER_NS 20000000ull /* between two queries, at least */
+#define GONE_NS 300000000ull  /* of silence after its host has reported that the peer is gone */
+#define GONE_TRIPS 5u         /* the same, at least */
 #define ANNOUNCE 3u           /* number of announcements: broadcasts get lost */
 #define ANNOUNCE_NS 100000000ull
 
@@ -440,34 +442,56 @@ static void send_query(struct raw_conn *c)
 
 	if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
 		raw_count(iface, RAW_HINT_QUERIES);
-	c->move->queries--;
 	c->live.pings++;
 	c->move->query_at = iface->live_clock + RTE_MAX(ANSWER_NS, 2ull * c->base.rtt_ns);
 	raw_deadline_live(c, c->move->query_at);
 }
 
-void raw_hint_timer(struct raw_conn *c)
+static void hint_end(struct raw_conn *c)
+{
+	c->move->queries = 0;
+	c->move->query_at = 0;
+	c->move->refused = false;
+}
+
+/* No query had an answer. A report that the peer is gone is accepted after a longer silence. */
+static bool hint_unanswered(struct raw_conn *c)
+{
+	uint64_t most = RTE_MAX(GONE_NS, GONE_TRIPS * (uint64_t)c->base.rtt_ns);
+	bool refused = c->move->refused;
+
+	if (refused && c->iface->live_clock - c->move->hint_since >= most) {
+		hint_end(c);
+		return true;
+	}
+	if (refused)
+		send_query(c);
+	else
+		hint_end(c);
+	raw_move_look(c);
+	raw_suspect_idle(c);
+	return false;
+}
+
+bool raw_hint_timer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
 	if (!c->move || c->move->query_at == 0)
-		return;
+		return false;
 	if (c->rx.seen > c->move->hint_since) {
-		c->move->queries = 0;
-		c->move->query_at = 0;
-		return;
+		hint_end(c);
+		return false;
 	}
 	if (iface->live_clock < c->move->query_at) {
 		raw_deadline_live(c, c->move->query_at);
-		return;
+		return false;
 	}
-	if (c->move->queries > 0) {
-		send_query(c);
-		return;
-	}
-	c->move->query_at = 0;
-	raw_move_look(c);
-	raw_suspect_idle(c);
+	if (c->move->queries == 0)
+		return hint_unanswered(c);
+	c->move->queries--;
+	send_query(c);
+	return false;
 }
 
 static void new_mac(struct raw_conn *c, const uint8_t mac[6])
@@ -625,6 +649,26 @@ static struct raw_conn *quoted_conn(struct raw_iface *iface, const struct weft_f
 	return c;
 }
 
+/*
+ * The kernel of a peer with a socket reports an unreachable port as soon as the peer's process is
+ * gone, but not while the process is stopped. The report counts if the peer's own address sent it,
+ * and if it quotes the connection's token. It ends the connection when the queries that it starts
+ * have no answer. Anything unsealed ends no connection with a job key.
+ */
+static bool is_refused(const struct raw_conn *c, const struct weft_frame_view *v)
+{
+	return v->icmp_code == WEFT_ICMP_NO_PORT && c->live.socket && !c->iface->seal &&
+	       v->src_ip == c->peer_ip &&
+	       v->quote_len >= WEFT_IP_UDP_LEN + sizeof(struct weft_frame_hdr);
+}
+
+static void hint_refused(struct raw_conn *c)
+{
+	hint_check(c, RAW_HINT_GONE);
+	if (c->move && c->move->query_at != 0)
+		c->move->refused = true;
+}
+
 void raw_hint_icmp(struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	struct raw_conn *c = quoted_conn(iface, v);
@@ -634,7 +678,9 @@ void raw_hint_icmp(struct raw_iface *iface, const struct weft_frame_view *v)
 		return;
 	}
 	raw_count(iface, RAW_ICMP_IN);
-	if (v->icmp_code != WEFT_ICMP_TOO_LONG)
+	if (is_refused(c, v))
+		hint_refused(c);
+	else if (v->icmp_code != WEFT_ICMP_TOO_LONG)
 		hint_check(c, RAW_HINT_ICMP);
 	else if (c->tx.timer != 0 && hint_slot(c, RAW_HINT_ICMP) != 0)
 		raw_mtu_suspect(c, c->tx.una); /* it searches the size that passes */

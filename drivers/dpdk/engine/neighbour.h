@@ -51,7 +51,8 @@ void raw_hint_source(struct raw_conn *c, const uint8_t mac[6]);
 void raw_hint_reset(struct raw_conn *c);
 void raw_hint_siblings(struct raw_conn *c);
 /* Sends queries that are due. May end the connection. */
-void raw_hint_timer(struct raw_conn *c);
+/* @return true: the peer's process is gone; the caller ends the connection */
+bool raw_hint_timer(struct raw_conn *c);
 
 /* Announce to peers by ARP that this iface has started, or that its link is back. */
 void raw_announce_begin(struct raw_iface *iface);

@@ -252,6 +252,8 @@ struct weft_frame_port_ops {
 #define WEFT_FRAME_PORT_COPIES (1u << 8)
 /** frames for this MAC, IP and UDP port may belong to another process */
 #define WEFT_FRAME_PORT_SHARED (1u << 9)
+/** the kernel reports the UDP port as unreachable as soon as the process is gone */
+#define WEFT_FRAME_PORT_SOCKET (1u << 10)
 
 struct weft_frame_port {
 	const struct weft_frame_port_ops *ops;

@@ -60,6 +60,7 @@ static void set_options(struct weft_udp *u, int fd)
 	/* DF is set, and the kernel's own idea of the path's MTU is ignored: the engine searches */
 	set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
 	set(fd, IPPROTO_IP, IP_RECVTOS, 1);
+	set(fd, IPPROTO_IP, IP_RECVERR, 1);
 	set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
 	/* FORCE needs CAP_NET_ADMIN, and passes the limits */
 	if (set(fd, SOL_SOCKET, SO_RCVBUFFORCE, RCVBUF) < 0)
@@ -653,7 +654,7 @@ static void fill_port(struct weft_udp *u, const struct weft_udp_opts *o)
 	snprintf(fp->device, sizeof(fp->device), "%s", u->name);
 	fp->flags = WEFT_FRAME_PORT_RX_CSUM | WEFT_FRAME_PORT_TX_CSUM | WEFT_FRAME_PORT_MULTISEG |
 		    WEFT_FRAME_PORT_MEASURE | WEFT_FRAME_PORT_GUESS | WEFT_FRAME_PORT_COPIES |
-		    (o->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF);
+		    WEFT_FRAME_PORT_SOCKET | (o->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF);
 	weft_udp_mac(u->ip, fp->mac);
 	fp->socket = SOCKET_ID_ANY;
 	fp->tx_depth = TX_DEPTH;

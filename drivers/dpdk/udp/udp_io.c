@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/errqueue.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,6 +183,84 @@ static uint32_t take(struct weft_udp *u, const struct recv_call *c, uint32_t k,
 	return used;
 }
 
+/* ---- errors --------------------------------------------------------------------------------- */
+
+/*
+ * ICMP about a datagram that a socket has sent. The kernel queues it at the socket, and the next
+ * call fails, whatever its own datagrams are. The engine gets the packet as a NIC would have
+ * received it.
+ */
+
+#define ERRORS 64u /* of one call */
+
+union error_control {
+	struct cmsghdr align;
+	char room[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in)) +
+		  3 * CMSG_SPACE(sizeof(int))];
+};
+
+static bool is_full(int err)
+{
+	return err == EAGAIN || err == EWOULDBLOCK || err == EINTR;
+}
+
+/* @return false: it is no ICMP that reports an undelivered datagram */
+static bool read_error(struct msghdr *h, struct weft_udp_error *e)
+{
+	const struct sockaddr_in *from;
+	struct sock_extended_err err;
+
+	for (struct cmsghdr *m = CMSG_FIRSTHDR(h); m; m = CMSG_NXTHDR(h, m)) {
+		if (m->cmsg_level != IPPROTO_IP || m->cmsg_type != IP_RECVERR)
+			continue;
+		memcpy(&err, CMSG_DATA(m), sizeof(err));
+		from = (const struct sockaddr_in *)(CMSG_DATA(m) + sizeof(err));
+		e->from_ip = ntohl(from->sin_addr.s_addr);
+		e->code = err.ee_code;
+		return err.ee_origin == SO_EE_ORIGIN_ICMP && err.ee_type == WEFT_ICMP_UNREACHABLE;
+	}
+	return false;
+}
+
+/* @return false: there was none */
+static bool take_error(struct weft_udp *u, const struct weft_udp_sock *s)
+{
+	struct weft_udp_error e = {.way = {.src_ip = u->ip}};
+	union error_control control;
+	struct weft_udp_icmp frame;
+	struct sockaddr_in to;
+	struct iovec iov = {.iov_base = e.quote, .iov_len = sizeof(e.quote)};
+	struct msghdr h = {
+		.msg_name = &to,
+		.msg_namelen = sizeof(to),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t got = recvmsg(s->fd, &h, MSG_ERRQUEUE | MSG_DONTWAIT);
+
+	if (got < 0)
+		return false;
+	if (!read_error(&h, &e))
+		return true;
+	e.way.dst_ip = ntohl(to.sin_addr.s_addr);
+	e.way.src_port = (uint16_t)(u->block + (s - u->sock));
+	e.way.dst_port = ntohs(to.sin_port);
+	rx_put(u, &frame, weft_udp_icmp(&e, (uint32_t)got, &frame));
+	return true;
+}
+
+/* @return number */
+static unsigned int take_errors(struct weft_udp *u, const struct weft_udp_sock *s)
+{
+	unsigned int n = 0;
+
+	while (n < ERRORS && take_error(u, s))
+		n++;
+	return n;
+}
+
 /* ---- calls ---------------------------------------------------------------------------------- */
 
 /* @return messages for which there are buffers */
@@ -307,6 +386,8 @@ static bool poll_sock(struct weft_udp *u, uint32_t sock)
 		prepare_msg(u, &c, k);
 	got = recvmmsg(u->sock[sock].fd, c.msg, c.msgs, MSG_DONTWAIT, NULL);
 	u->stats.rx_calls++;
+	if (got < 0 && !is_full(errno))
+		take_errors(u, &u->sock[sock]);
 	if (++u->rx.calm >= CALM)
 		u->rx.seg = 0;
 	if (got <= 0) {
@@ -511,17 +592,29 @@ static uint16_t gather(struct send_call *c, struct rte_mbuf **pkts, uint16_t n)
 	return i;
 }
 
-static bool is_full(int err)
-{
-	return err == EAGAIN || err == EWOULDBLOCK || err == EINTR;
-}
-
 static void count_lost(struct weft_udp *u, int err, uint32_t frames)
 {
 	if (err == EMSGSIZE)
 		u->stats.tx_too_long += frames;
 	else
 		u->stats.tx_failed += frames;
+}
+
+/* As sendmmsg(). The error of an earlier datagram does not concern these. */
+static int send_msgs(struct weft_udp *u, const struct weft_udp_sock *s, struct mmsghdr *msg,
+		     unsigned int n)
+{
+	int got = sendmmsg(s->fd, msg, n, MSG_DONTWAIT), err = errno;
+
+	u->stats.tx_calls++;
+	if (got > 0 || is_full(err))
+		return got;
+	if (take_errors(u, s) == 0) {
+		errno = err;
+		return got;
+	}
+	u->stats.tx_calls++;
+	return sendmmsg(s->fd, msg, n, MSG_DONTWAIT);
 }
 
 /*
@@ -540,8 +633,7 @@ static uint16_t singly(struct send_call *c, unsigned int k, int err, struct rte_
 		struct send_call one = {.u = u};
 
 		gather(&one, &pkts[i], 1);
-		u->stats.tx_calls++;
-		if (one.sock && sendmmsg(one.sock->fd, one.msg, 1, MSG_DONTWAIT) == 1) {
+		if (one.sock && send_msgs(u, one.sock, one.msg, 1) == 1) {
 			u->stats.tx_datagrams++;
 			continue;
 		}
@@ -561,8 +653,7 @@ static uint16_t send_call(struct send_call *c, struct rte_mbuf **pkts)
 	int got;
 
 	while (k < c->msgs) {
-		got = sendmmsg(c->sock->fd, &c->msg[k], c->msgs - k, MSG_DONTWAIT);
-		u->stats.tx_calls++;
+		got = send_msgs(u, c->sock, &c->msg[k], c->msgs - k);
 		for (int i = 0; i < got; i++, k++) {
 			done = (uint16_t)(done + c->frames[k]);
 			u->stats.tx_datagrams += c->frames[k];

@@ -12,8 +12,11 @@
 #include <string.h>
 
 #include <rte_arp.h>
+#include <rte_icmp.h>
+#include <rte_ip.h>
 
 #include "frame/frame.h"
+#include "frame/parse.h"
 #include "udp/udp.h"
 
 uint16_t weft_udp_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n);
@@ -144,6 +147,53 @@ static inline bool weft_udp_arp_reply(const struct rte_arp_hdr *request, struct 
 	reply->eth.src_addr = reply->arp.arp_data.arp_sha;
 	reply->eth.ether_type = RTE_BE16(RTE_ETHER_TYPE_ARP);
 	return true;
+}
+
+/* ---- ICMP ------------------------------------------------------------------------------------ */
+
+#define WEFT_UDP_QUOTE 64u /* more than a lane's header */
+
+/** What the kernel reports: a datagram of ours was not delivered. */
+struct weft_udp_error {
+	uint32_t from_ip; /**< that sent the ICMP packet; host order */
+	uint8_t code;
+	struct weft_udp_way way; /**< of the datagram */
+	uint8_t quote[WEFT_UDP_QUOTE];
+};
+
+/** The ICMP packet, with the beginning of the datagram. */
+struct weft_udp_icmp {
+	struct rte_ether_hdr eth;
+	struct rte_ipv4_hdr ip;
+	struct rte_icmp_hdr icmp;
+	struct rte_ipv4_hdr quote_ip;
+	struct rte_udp_hdr quote_udp;
+	uint8_t quote[WEFT_UDP_QUOTE];
+} __attribute__((packed, aligned(2)));
+
+/** Build it with @p len quoted bytes. @return bytes of the frame */
+static inline uint32_t weft_udp_icmp(const struct weft_udp_error *e, uint32_t len,
+				     struct weft_udp_icmp *f)
+{
+	const struct weft_udp_way way = {.src_ip = e->from_ip, .dst_ip = e->way.src_ip};
+	uint32_t size = (uint32_t)(sizeof(*f) - sizeof(f->quote)) + len;
+	uint32_t behind = size - (uint32_t)offsetof(struct weft_udp_icmp, icmp);
+	struct {
+		uint8_t head[WEFT_UDP_HEAD];
+	} __attribute__((aligned(2))) h;
+
+	/* The two IP headers are as in a frame; behind the first one there is no UDP header. */
+	weft_udp_head(h.head, &e->way, len);
+	memcpy(&f->quote_ip, h.head + sizeof(f->eth), sizeof(f->quote_ip) + sizeof(f->quote_udp));
+	weft_udp_head(h.head, &way, behind - (uint32_t)sizeof(struct rte_udp_hdr));
+	memcpy(f, h.head, sizeof(f->eth) + sizeof(f->ip));
+	f->ip.next_proto_id = IPPROTO_ICMP;
+	f->ip.hdr_checksum = 0;
+	f->ip.hdr_checksum = rte_ipv4_cksum(&f->ip);
+	f->icmp = (struct rte_icmp_hdr){.icmp_type = WEFT_ICMP_UNREACHABLE, .icmp_code = e->code};
+	memcpy(f->quote, e->quote, len);
+	f->icmp.icmp_cksum = (uint16_t)~rte_raw_cksum(&f->icmp, behind);
+	return size;
 }
 
 #endif /* WEFT_UDP_IO_H */

@@ -97,6 +97,35 @@ static void sent_head_is_read(void **state)
 	assert_false(sent.data);
 }
 
+/* An error of the kernel's is the ICMP packet that a NIC would have received. */
+static void errors_are_icmp(void **state)
+{
+	const struct weft_rx_filter conf = make_filter();
+	struct weft_udp_error e = {
+		.from_ip = PEER,
+		.code = WEFT_ICMP_NO_PORT,
+		.way = {.src_ip = US, .dst_ip = PEER, .src_port = 4000, .dst_port = 5002}};
+	struct weft_frame_view v;
+	struct weft_udp_icmp f;
+	uint32_t size;
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(e.quote); i++)
+		e.quote[i] = (uint8_t)(i * 37);
+	for (uint32_t len = 0; len <= sizeof(e.quote); len++) {
+		size = weft_udp_icmp(&e, len, &f);
+		assert_int_equal(weft_frame_parse(&conf, &f, size, &v), WEFT_VERDICT_ICMP);
+		assert_int_equal(v.src_ip, PEER);
+		assert_int_equal(v.icmp_code, WEFT_ICMP_NO_PORT);
+		assert_int_equal(v.quote_len, WEFT_IP_UDP_LEN + len);
+		assert_int_equal(weft_be32(v.quote->dst_addr), PEER);
+		assert_memory_equal((const uint8_t *)v.quote + WEFT_IP_UDP_LEN, e.quote, len);
+	}
+	e.way.src_port = 4001; /* another lane's */
+	size = weft_udp_icmp(&e, 0, &f);
+	assert_int_equal(weft_frame_parse(&conf, &f, size, &v), WEFT_VERDICT_NOT_OURS);
+}
+
 static void requests_are_answered(void **state)
 {
 	struct rte_arp_hdr request = {.arp_hardware = RTE_BE16(RTE_ARP_HRD_ETHER),
@@ -134,6 +163,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(received_head_is_valid),
 		cmocka_unit_test(sent_head_is_read),
+		cmocka_unit_test(errors_are_icmp),
 		cmocka_unit_test(requests_are_answered),
 	};
 
