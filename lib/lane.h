@@ -318,6 +318,10 @@ struct weft_lane_conf {
 	const uint8_t *job_key;
 	bool seal_auth; /**< WEFT_SEAL=auth: bodies of sealed frames stay readable */
 	bool seal_dh;   /**< WEFT_SEAL_DH: keys have forward secrecy */
+	/** WEFT_SEAL_REKEY: age at which a key is replaced; 0 = none */
+	uint64_t seal_rekey_ns;
+	/** WEFT_KEYLOG: descriptor, valid while the iface is open. NULL: keys are not logged */
+	const int *keylog;
 };
 
 enum weft_csum_mode { WEFT_CSUM_AUTO, WEFT_CSUM_NONE, WEFT_CSUM_UDP, WEFT_CSUM_CRC32C };

@@ -4,6 +4,7 @@
 
 #include "drivers/dpdk/frame/frame.h"
 #include "dump/decode.h"
+#include "dump/keylog.h"
 
 /* ---- records -------------------------------------------------------------------------------- */
 
@@ -367,7 +368,41 @@ static const char *check_body(const struct dump_view *v)
 		       : NULL;
 }
 
-static const char *lane(struct cursor *c, struct dump_view *v)
+/* @return NULL also for one that stays closed: its body then counts as cut by the capture */
+static const char *sealed(const struct cursor *c, struct dump_view *v, struct dump_keylog *keylog)
+{
+	const uint32_t head = sizeof(*v->hdr) + WEFT_FRAME_NUMBER_LEN;
+	enum dump_opened opened = DUMP_NO_KEY;
+	const uint8_t *plain;
+	const char *why;
+
+	if (v->length < head || v->length + WEFT_FRAME_TAG_LEN > c->len)
+		return "no space for its number and tag";
+	if (v->flags & ~(WEFT_FRAME_F_KNOWN | WEFT_FRAME_F_OF_SEAL) ||
+	    v->flags & WEFT_FRAME_F_CRC32C)
+		return "unknown flags";
+	v->body_len = v->length - head;
+	v->body = c->p + (c->left < head ? c->left : head);
+	if (keylog && c->left >= head)
+		opened = dump_keylog_open(keylog, c->p, c->left, v->length, &plain);
+	v->sealed = opened == DUMP_NO_KEY;
+	if (opened == DUMP_BAD_TAG) {
+		v->damaged = true;
+		v->body_len = 0;
+		return "the tag of a sealed frame";
+	}
+	if (v->sealed)
+		return NULL;
+	v->body_cap = (c->left < v->length ? c->left : v->length) - head;
+	v->hdr = (const struct weft_frame_hdr *)plain;
+	v->body = plain + sizeof(*v->hdr);
+	v->flags = weft_get16(v->hdr->flags);
+	v->length = weft_get16(v->hdr->length);
+	why = blocks(v);
+	return why ? why : check_body(v);
+}
+
+static const char *lane(struct cursor *c, struct dump_view *v, struct dump_keylog *keylog)
 {
 	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)c->p;
 	const char *why;
@@ -391,6 +426,8 @@ static const char *lane(struct cursor *c, struct dump_view *v)
 		return "a length beyond the frame";
 	if (!dump_shape_of_frame(hdr->type))
 		return "an unknown type";
+	if (v->flags & WEFT_FRAME_F_SEALED)
+		return sealed(c, v, keylog);
 	why = check_crc(v, c);
 	if (why)
 		return why;
@@ -419,7 +456,7 @@ void dump_decode(const struct dump_frame *frame, struct dump_view *v)
 		return;
 	v->what = DUMP_LANE;
 	v->cut = frame->caplen < frame->len;
-	why = lane(&c, v);
+	why = lane(&c, v, frame->keylog);
 	/* Also where a field is wrong that is checked before: a flipped bit may be anywhere. */
 	v->damaged = v->damaged || (why && crc_differs(&c));
 	if (why && v->body && v->body_cap < v->body_len)

@@ -4,7 +4,8 @@
  * Decodes a captured frame into a view of a lane frame: where header, blocks, body and messages
  * are, and what is wrong with it. The library's validation accepts frames for one receiver. This
  * one accepts frames for any receiver, and frames that the capture has cut (snaplen). For a
- * malformed frame it returns the reason as text. Message records, the messages of lanes without
+ * malformed frame it returns the reason as text. A sealed frame whose key is known is decoded as
+ * the plain frame in it. Message records, the messages of lanes without
  * frames (lib/lane_tap.h), become views like those of DATA frames with one message.
  */
 #ifndef DUMP_DECODE_H
@@ -32,6 +33,7 @@ struct dump_view {
 	const char *wrong; /**< DUMP_WRONG: why, in static storage */
 	bool cut;          /**< the capture has only the first bytes */
 	bool damaged;      /**< a checksum is wrong: it was changed on its way */
+	bool sealed;       /**< and not opened: no byte behind its header is known */
 	const uint8_t *dst_mac, *src_mac;
 	uint16_t vlan;           /**< 0 = untagged */
 	uint32_t src_ip, dst_ip; /**< host order; 0 without IP */

@@ -33,7 +33,9 @@ struct dump_frame {
 	uint16_t iface;
 	uint8_t file; /**< number of the capture on the command line */
 	uint8_t way;  /**< enum dump_way */
-	bool record;  /**< a message record (lib/lane_tap.h), not an Ethernet frame */
+	/** the keys of sealed frames; NULL = none are known */
+	struct dump_keylog *keylog;
+	bool record; /**< a message record (lib/lane_tap.h), not an Ethernet frame */
 	/** in pcapng: a text about it, which has no end mark */
 	const char *comment;
 	uint16_t comment_len;

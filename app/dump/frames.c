@@ -638,6 +638,7 @@ const char *dump_count(struct dump_counts *c, const struct dump_view *v)
 	c->arp += v->what == DUMP_ARP;
 	c->other += v->what == DUMP_OTHER;
 	c->cut += v->cut;
+	c->sealed += v->sealed;
 	if (v->what == DUMP_LANE)
 		c->type[v->hdr->type]++;
 	while (dump_msg_next(v, &at, &m)) {
@@ -695,6 +696,11 @@ void dump_counts_text(FILE *out, const struct dump_counts *c)
 	if (c->records)
 		fprintf(out, "%10" PRIu64 " of them are message records of lanes without frames\n",
 			c->records);
+	if (c->sealed)
+		fprintf(out,
+			"%10" PRIu64 " of them are sealed, and only their headers are known: "
+			"--keylog takes the keys\n",
+			c->sealed);
 	each_count(c, print_count, out);
 }
 
@@ -714,6 +720,7 @@ void dump_counts_json(struct json *j, const struct dump_counts *c)
 	json_number(j, "arp", c->arp);
 	json_number(j, "other", c->other);
 	json_number(j, "cut", c->cut);
+	json_number(j, "sealed", c->sealed);
 	json_begin(j, "counts", '{');
 	each_count(c, json_count, j);
 	json_end(j, '}');

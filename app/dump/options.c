@@ -11,6 +11,7 @@
 
 #include "common/cli.h"
 #include "common/options.h"
+#include "dump/keylog.h"
 
 /* ---- values --------------------------------------------------------------------------------- */
 
@@ -113,6 +114,20 @@ static int option_filter(void *options, const char *option, const char *value)
 	return APP_USAGE;
 }
 
+static int option_keylog(void *options, const char *option, const char *value)
+{
+	struct dump_options *o = options;
+	char why[400];
+
+	(void)option;
+	dump_keylog_free(o->keylog);
+	o->keylog = dump_keylog_load(value, why, sizeof(why));
+	if (o->keylog)
+		return APP_OK;
+	cli_error("--keylog %s", why);
+	return APP_FAIL;
+}
+
 static int option_peer(void *options, const char *option, const char *value)
 {
 	(void)option;
@@ -193,6 +208,8 @@ static const struct cli_option table[] = {
 	{"filter", 'f', "EXPR", "only frames that tcpdump's filter expression takes",
 	 .set = option_filter},
 	{"number", 'n', "N", "only the first N frames of each file", NUMBER(number, 1, UINT64_MAX)},
+	{"keylog", 0, "FILE", "open sealed frames with the keys that WEFT_KEYLOG has written",
+	 .set = option_keylog},
 	{"json", 'j', NULL, "print JSON, one object a line", FLAG(json)},
 	{"all", 0, NULL, "print all faults and all lanes, not only the worst", FLAG(all)},
 	{"csv", 0, NULL, "print lanes, or with --messages these, as CSV", FLAG(csv)},
@@ -262,7 +279,10 @@ static const struct cli_command command = {
 bool dump_options_next(const struct dump_options *o, struct dump_file *file,
 		       struct dump_frame *frame)
 {
-	return (!o->number || file->frames < o->number) && dump_file_next(file, frame);
+	if ((o->number && file->frames >= o->number) || !dump_file_next(file, frame))
+		return false;
+	frame->keylog = o->keylog;
+	return true;
 }
 
 bool dump_options_take(const struct dump_options *o, const struct dump_frame *frame)
@@ -313,4 +333,5 @@ int dump_options_read(struct dump_options *o, int argc, char **argv)
 void dump_options_free(struct dump_options *o)
 {
 	dump_filter_free(o->filter);
+	dump_keylog_free(o->keylog);
 }

@@ -30,6 +30,7 @@ struct dump_options {
 	uint64_t took;               /**< ns, at least */
 	uint64_t number;             /**< of frames of each file; 0 = all */
 	struct dump_filter *filter;
+	struct dump_keylog *keylog; /**< NULL = none */
 };
 
 /** The next frame of a capture, up to --number. */

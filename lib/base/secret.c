@@ -52,7 +52,7 @@ void weft_secret_free(void *p, size_t size)
 /* ------------------------------------------------------------------ the job key's file */
 
 struct complaint {
-	const char *path;
+	const char *what, *path;
 	char *why;
 	size_t why_len;
 };
@@ -60,7 +60,7 @@ struct complaint {
 __attribute__((format(printf, 3, 4))) static int complain(const struct complaint *c, int rc,
 							  const char *fmt, ...)
 {
-	int n = snprintf(c->why, c->why_len, "job key %s: ", c->path);
+	int n = snprintf(c->why, c->why_len, "%s %s: ", c->what, c->path);
 	va_list ap;
 
 	if (n >= 0 && (size_t)n < c->why_len) {
@@ -98,19 +98,27 @@ static bool is_remote(int fd)
 	return false;
 }
 
-static int check_file(const struct complaint *c, int fd)
+static int check_owner(const struct complaint *c, int fd, struct stat *st)
 {
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
+	if (fstat(fd, st) < 0)
 		return complain(c, -errno, "%s", strerror(errno));
-	if (!S_ISREG(st.st_mode))
+	if (!S_ISREG(st->st_mode))
 		return complain(c, -EINVAL, "it is no regular file");
-	if (st.st_uid != geteuid())
+	if (st->st_uid != geteuid())
 		return complain(c, -EACCES,
 				"it belongs to user %u, and this process runs as user %u: use a "
 				"file of its own user",
-				(unsigned int)st.st_uid, (unsigned int)geteuid());
+				(unsigned int)st->st_uid, (unsigned int)geteuid());
+	return 0;
+}
+
+static int check_file(const struct complaint *c, int fd)
+{
+	struct stat st;
+	int rc = check_owner(c, fd, &st);
+
+	if (rc < 0)
+		return rc;
 	if (st.st_mode & (S_IRWXG | S_IRWXO))
 		return complain(c, -EACCES,
 				"other users may use it (mode %04o): chmod 600, and make a new key "
@@ -163,7 +171,7 @@ static int read_key(const struct complaint *c, int fd, uint8_t key[WEFT_JOB_KEY_
 int weft_job_key_load(const char *path, uint8_t key[WEFT_JOB_KEY_LEN], bool *remote, char *why,
 		      size_t why_len)
 {
-	const struct complaint c = {path, why, why_len};
+	const struct complaint c = {"job key", path, why, why_len};
 	/* Not blocking: a FIFO without a writer must not hold the process. */
 	int rc, fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
@@ -175,5 +183,51 @@ int weft_job_key_load(const char *path, uint8_t key[WEFT_JOB_KEY_LEN], bool *rem
 	if (rc == 0)
 		*remote = is_remote(fd);
 	close(fd);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ the key log */
+
+int weft_keylog_open(const char *path, char *why, size_t why_len)
+{
+	const struct complaint c = {"key log", path, why, why_len};
+	struct stat st;
+	/* Not blocking: a FIFO without a reader must not hold the process. */
+	int rc, fd = open(path,
+			  O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY |
+				  O_NONBLOCK,
+			  0600);
+
+	if (fd < 0 && errno == ELOOP)
+		return complain(&c, -ELOOP, "it is a symbolic link: give the file's own name");
+	if (fd < 0)
+		return complain(&c, -errno, "%s", strerror(errno));
+	rc = check_owner(&c, fd, &st);
+	if (rc == 0 && st.st_mode & (S_IRWXG | S_IRWXO))
+		rc = complain(&c, -EACCES,
+			      "other users may use it (mode %04o): remove it, or give another name",
+			      (unsigned int)st.st_mode & 07777u);
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+int weft_keylog_write(int fd, unsigned int mode, uint32_t conn, uint32_t token,
+		      const uint8_t secret[32])
+{
+	char line[128];
+	int len = snprintf(line, sizeof(line), "WEFT_SEAL_1 %s %08x %08x ",
+			   mode == 1 ? "auth" : "encrypt", conn, token);
+	ssize_t n;
+	int rc;
+
+	for (unsigned int i = 0; i < 32; i++)
+		len += snprintf(line + len, sizeof(line) - (size_t)len, "%02x", secret[i]);
+	line[len++] = '\n';
+	/* One call: the lines of several processes do not mix. */
+	n = write(fd, line, (size_t)len);
+	rc = n < 0 ? -errno : n == len ? 0 : -ENOSPC;
+	weft_secret_wipe(line, sizeof(line));
 	return rc;
 }

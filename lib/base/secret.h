@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/secret.h
- * Where keys rest: memory that is in no core dump and in no child process, and the file of the job
- * key.
+ * Where keys rest: memory that is in no core dump and in no child process, the file of the job
+ * key, and the key log.
  */
 #ifndef WEFT_SECRET_H
 #define WEFT_SECRET_H
@@ -37,5 +37,22 @@ void weft_secret_free(void *p, size_t size);
  */
 int weft_job_key_load(const char *path, uint8_t key[WEFT_JOB_KEY_LEN], bool *remote, char *why,
 		      size_t why_len);
+
+/**
+ * Open a key log to append to it, with mode 0600 if it is new. Another user's file, a symbolic
+ * link, and a file that other users may use are refused. Processes may share a file.
+ * @param why   on error: a sentence with path, reason and remedy
+ * @return a descriptor, or a negative errno
+ */
+int weft_keylog_open(const char *path, char *why, size_t why_len);
+
+/**
+ * Append the secret of the frames that have this connection and token in their header
+ * (doc/sealing.md, "Key log").
+ * @param mode  2 encrypt, 1 auth
+ * @return 0 or a negative errno
+ */
+int weft_keylog_write(int fd, unsigned int mode, uint32_t conn, uint32_t token,
+		      const uint8_t secret[32]);
 
 #endif /* WEFT_SECRET_H */

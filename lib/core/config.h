@@ -62,6 +62,8 @@ struct weft_conf {
 	const char *job_key;     /**< WEFT_JOB_KEY: file; "" = none */
 	bool job_key_ignored;    /**< the environment names one, which a program with more rights
 				    than its user does not read */
+	const char *keylog;      /**< WEFT_KEYLOG: file; "" = none */
+	int keylog_fd;           /**< what lane.keylog points to */
 	unsigned int seal;       /**< WEFT_SEAL: enum weft_seal_word */
 	unsigned int seal_allow; /**< WEFT_SEAL_ALLOW: 0 none, 1 roce */
 	/** WEFT_THREAD_MULTI: every worker takes its lock, whatever its thread mode */

@@ -132,6 +132,20 @@ const struct weft_option weft_options[] = {
 			"are used all the same, and their messages are not protected. none: they "
 			"are left out.",
 	},
+	{
+		"SEAL_REKEY", WEFT_OPT_TIME, FIELD(lane.seal_rekey_ns), .def = "3600s",
+		.unit = "time", .min = 1e8, .has_inf = true, .hidden = true,
+		.help = "Age at which a sealed connection replaces its keys. Each end does so for "
+			"what it sends, also after 2^31 frames. inf: after that number only.",
+	},
+	{
+		"KEYLOG", WEFT_OPT_STRING, FIELD(keylog), .def = "", .unit = "file",
+		.guarded = true, .hidden = true,
+		.help = "For finding faults: append the keys of all sealed frames to this file, "
+			"with which weft-dump --keylog reads a capture. Processes may share it. A "
+			"reader of the file can read all messages of its connections. Another "
+			"user's file, or one that others may use, is refused.",
+	},
 	/* ---- lanes at work */
 	{
 		"CC", WEFT_OPT_ENUM, FIELD(lane.cc), .def = "auto", .unit = "word",

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/secret.h"
@@ -50,6 +51,27 @@ static int check(const struct weft_conf *conf, bool has_key)
 	return 0;
 }
 
+/* With a key only: without one there is nothing to log. */
+static int open_keylog(struct weft_conf *conf)
+{
+	char why[512];
+	int fd;
+
+	if (conf->keylog[0] == '\0')
+		return 0;
+	fd = weft_keylog_open(conf->keylog, why, sizeof(why));
+	if (fd < 0) {
+		weft_error("WEFT_KEYLOG: %s", why);
+		return fd;
+	}
+	weft_warn("WEFT_KEYLOG: the keys of all sealed frames are written to %.256s; a reader of "
+		  "this file can read all messages",
+		  conf->keylog);
+	conf->keylog_fd = fd;
+	conf->lane.keylog = &conf->keylog_fd;
+	return 0;
+}
+
 int weft_job_key_take(struct weft_conf *conf, const void *given)
 {
 	bool has_key = conf->seal != WEFT_SEAL_WORD_OFF && (given || conf->job_key[0] != '\0');
@@ -65,6 +87,8 @@ int weft_job_key_take(struct weft_conf *conf, const void *given)
 		memcpy(key, given, WEFT_JOB_KEY_LEN);
 	else
 		rc = read_key(conf->job_key, key);
+	if (rc == 0)
+		rc = open_keylog(conf);
 	if (rc < 0) {
 		weft_secret_free(key, WEFT_JOB_KEY_LEN);
 		return rc;
@@ -78,4 +102,7 @@ void weft_job_key_release(struct weft_conf *conf)
 {
 	weft_secret_free((void *)(uintptr_t)conf->lane.job_key, WEFT_JOB_KEY_LEN);
 	conf->lane.job_key = NULL;
+	if (conf->lane.keylog)
+		close(conf->keylog_fd);
+	conf->lane.keylog = NULL;
 }

@@ -41,7 +41,7 @@ both() {
 	start_server "$perf" || rc=1
 	[ $rc != 0 ] || client "$perf" "$@" || rc=$?
 	[ $rc != 0 ] || server_code || rc=$?
-	unset WEFT_JOB_KEY WEFT_SEAL WEFT_SEAL_DH WEFT_CAPTURE
+	unset WEFT_JOB_KEY WEFT_SEAL WEFT_SEAL_DH WEFT_CAPTURE WEFT_KEYLOG WEFT_SEAL_REKEY
 	return $rc
 }
 
@@ -58,6 +58,49 @@ opens() {
 	both "$1" "JOB_KEY=$dir/key SEAL_DH=n CAPTURE=$dir/frames.pcapng $2" -t tag_bw,tag_lat \
 		-s 8,5000,300k -n 50 -V || return 1
 	python3 "$here/unseal.py" "$dir/frames.pcapng" "$dir/key"
+}
+
+# dumped ARGS...: weft-dump of the client's capture, with the code that it ends with.
+dumped() { "$build/app/weft-dump" "$@" "$dir/frames.pcapng" >"$dir/dump" 2>&1; }
+
+# frame_counts: how many frames and messages of each kind weft-dump has found.
+frame_counts() { grep -E '^ +[0-9]+ (frame|message|wireup) ' "$dir/dump"; }
+
+# change_a_byte: one bit of the body of a long sealed frame in the capture differs.
+change_a_byte() {
+	PYTHONPATH=$here python3 - "$dir/frames.pcapng" <<-'END'
+		import sys
+		from pcapng_edit import Capture
+		c = Capture(sys.argv[1])
+		r = [r for r in c.records if len(r.data) > 4000 and r.data[42:44] == b'Wf'][3]
+		r.data = r.data[:2000] + bytes([r.data[2000] ^ 1]) + r.data[2001:]
+		c.write(sys.argv[1], closed=True)
+	END
+}
+
+# key_log KIND SETTINGS: a capture of a lane with X25519. With the key log weft-dump finds the same
+# messages as in a plain capture; without it, headers only. A changed byte is found.
+key_log() {
+	local job="JOB_KEY=$dir/key KEYLOG=$dir/keys CAPTURE=$dir/frames.pcapng"
+	rm -f "$dir/frames.pcapng" "$dir/keys"
+	both "$1" "$job $2" -t tag_bw,tag_lat -s 8,5000,300k -n 50 -V || return 1
+	grep -q 'a reader of this file can read all messages' "$dir/client.err" || return 1
+	[ "$(stat -c %a "$dir/keys")" = 600 ] || return 1
+	dumped --keylog "$dir/keys" || { cat "$dir/dump"; return 1; }
+	frame_counts >"$dir/sealed.counts"
+	cat "$dir/sealed.counts"
+	! grep 'are sealed' "$dir/dump" || return 1
+	grep -qE ' message eager$' "$dir/sealed.counts" &&
+		grep -qE ' message rts$' "$dir/sealed.counts" &&
+		grep -q ' frame PROBE$' "$dir/sealed.counts" || return 1
+	dumped --keylog "$dir/keys" -m || return 1
+	[ "$(grep -c ' 307200 bytes ' "$dir/dump")" -ge 50 ] || { tail "$dir/dump"; return 1; }
+	dumped || { cat "$dir/dump"; return 1; }
+	grep 'are sealed, and only their headers are known' "$dir/dump" || return 1
+	! grep -E ' message ' "$dir/dump" || return 1
+	change_a_byte || return 1
+	dumped --keylog "$dir/keys" -w && { echo "a changed frame was not found"; return 1; }
+	grep 'the tag of a sealed frame' "$dir/dump"
 }
 
 # ends SERVER CLIENT: two ends whose settings differ. The client fails, and each log has a reason.
@@ -98,6 +141,9 @@ if python3 -c 'import cryptography' 2>/dev/null; then
 	check "another reader opens all frames of packet sockets" opens packet SEAL=encrypt
 	check "another reader opens all frames of UDP sockets, auth" opens udp SEAL=auth
 fi
+check "weft-dump opens a capture with the key log" key_log packet SEAL=encrypt
+check "weft-dump opens a capture over changes of the keys" key_log udp \
+	"SEAL=auth SEAL_REKEY=100ms"
 check "another key is refused" ends "WEFT_JOB_KEY=$dir/key" "WEFT_JOB_KEY=$dir/other" \
 	"the peer has another job key"
 check "a peer without a key is refused" ends "WEFT_JOB_KEY=$dir/key" "WEFT_SEAL=off" \

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "frame/frame_port.h"
+#include "icmp_frame.h"
 #include "lane_host.h"
 #include "reseal.h"
 #include "seal/exchange.h"
@@ -300,6 +301,33 @@ static void several_paths(struct sim_case *c)
 	close_scene(&s);
 }
 
+/*
+ * @behaviour Y73: a sealed connection replaces its keys by their age in both directions, also those
+ * of an end that sends no DATA
+ */
+static void keys_are_replaced_when_old(struct sim_case *c)
+{
+	struct sim_port_params p = fast;
+	struct scene s;
+
+	p.up.loss = 0.01;
+	p.up.reorder = 0.05;
+	p.up.reorder_ns = 100000;
+	p.seal_rekey_ns = 20 * SIM_MS;
+	open_scene(&s, c, &p, NULL);
+	for (unsigned int i = 0; i < 200; i++) {
+		if (!lane_send_all(s.e, 10 * i, 10 * (i + 1), 20 * SIM_S))
+			fail_msg("traffic stopped: %s", s.e->text);
+		sim_run(s.sim, 10 * SIM_MS, NULL, NULL);
+	}
+	assert_true(lane_exactly_once(s.b, 0, 2000));
+	assert_true(lane_counter(s.a, "seal.rekeys") > 20);
+	assert_true(lane_counter(s.b, "seal.rekeys") > 10);
+	assert_int_equal(s.e->downs + lane_passive(s.b)->downs, 0);
+	traffic(&s, 5000, 100);
+	close_scene(&s);
+}
+
 /* Frames in which a window is closed and buffers are short. */
 static void few_buffers(struct sim_case *c)
 {
@@ -516,6 +544,126 @@ static void forged_resets_are_hints(struct sim_case *c)
 	close_scene(&s);
 }
 
+#define PORT_UNREACHABLE 3u
+
+enum forged { RESETS, ICMP, MARKS, FORGED };
+
+/* The same forged frame to b, 10,000 times a second. */
+static struct flood {
+	struct scene *s;
+	enum forged kind;
+	uint8_t frame[2000];
+	size_t len;
+	unsigned int sent;
+	bool over;
+} flooded;
+
+static void flood_step(void *arg)
+{
+	struct flood *f = arg;
+
+	if (f->over)
+		return;
+	if (f->kind == ICMP)
+		icmp_frame_inject(f->s->px, sim_port_mac(f->s->pb), 0, f->frame, 68,
+				  PORT_UNREACHABLE);
+	else
+		sim_inject(f->s->px, f->frame, f->len);
+	f->sent++;
+	sim_at(f->s->sim, sim_now(f->s->sim) + 100 * SIM_US, flood_step, f);
+}
+
+/* The newest sealed frame to this host. */
+static const struct frame *newest(const struct scene *s, const uint8_t *mac)
+{
+	const struct frame *f;
+	struct weft_frame_hdr *h;
+
+	for (unsigned int i = s->rec->n; i-- > 0;) {
+		f = &s->rec->frame[i];
+		h = lane_header(s->rec, f->data, f->len);
+		if (h && weft_get16(h->flags) & WEFT_FRAME_F_SEALED && memcmp(f->data, mac, 6) == 0)
+			return f;
+	}
+	fail_msg("no sealed frame was recorded");
+	return NULL;
+}
+
+static void make_forged(struct flood *f)
+{
+	const struct frame *to_a = newest(f->s, sim_port_mac(f->s->pa));
+	const struct frame *to_b = newest(f->s, sim_port_mac(f->s->pb));
+	struct weft_frame_hdr *h = (struct weft_frame_hdr *)(f->frame + RESEAL_LANE);
+	struct weft_frame_reset *r = (struct weft_frame_reset *)(h + 1);
+	const struct weft_frame_hdr *known = (const void *)(to_a->data + RESEAL_LANE);
+
+	if (f->kind == RESETS) {
+		f->len = forge(f->s, WEFT_FRAME_RESET, f->frame);
+		r->reason = weft_put16(WEFT_RESET_UNKNOWN);
+		r->echo_conn = known->dst_conn;
+		r->echo_token = known->token;
+		h->dst_conn = weft_put32(weft_get32(h->dst_conn) & 0xffff);
+		h->token = weft_put32(0);
+		reseal(f->frame, f->len);
+	} else if (f->kind == ICMP) {
+		memcpy(f->frame, to_a->data, 14 + 68);
+	} else {
+		f->len = to_b->len;
+		memcpy(f->frame, to_b->data, f->len);
+		reseal_ip(f->frame)->type_of_service |= RTE_IPV4_HDR_ECN_CE;
+		reseal_ip(f->frame)->hdr_checksum = 0;
+		reseal_ip(f->frame)->hdr_checksum = rte_ipv4_cksum(reseal_ip(f->frame));
+	}
+}
+
+/* @return ns until b's messages have arrived */
+static uint64_t time_of(struct scene *s, uint32_t from, unsigned int n)
+{
+	uint64_t begin = sim_now(s->sim);
+
+	assert_true(lane_send_all(lane_passive(s->b), from, from + n, 20 * SIM_S));
+	assert_true(lane_exactly_once(s->a, from, from + n));
+	return sim_now(s->sim) - begin;
+}
+
+/*
+ * @behaviour Y75: 10,000 forged RESETs, ICMP messages or marked frames in a second end no sealed
+ * connection, leave it 0.9 of its goodput, and are counted
+ */
+static void floods_of_forged_hints_slow_nothing(struct sim_case *c)
+{
+	static const char *const counter[FORGED][2] = {
+		[RESETS] = {"seal.reset_hints", "drop.reset"},
+		[ICMP] = {"drop.icmp", "icmp.received"},
+		[MARKS] = {"drop.seal_replay", "drop.seal_old"},
+	};
+	struct sim_port_params p = fast;
+	uint64_t quiet, loud, before;
+	struct scene s;
+
+	p.up.rate = SIM_GBIT / 10;
+	for (unsigned int kind = 0; kind < FORGED; kind++) {
+		open_scene(&s, c, &p, NULL);
+		traffic(&s, 0, 100);
+		quiet = time_of(&s, 1000, 2000);
+		flooded = (struct flood){.s = &s, .kind = (enum forged)kind};
+		make_forged(&flooded);
+		before = lane_counter(s.b, counter[kind][0]) + lane_counter(s.b, counter[kind][1]);
+		flood_step(&flooded);
+		loud = time_of(&s, 4000, 2000);
+		flooded.over = true;
+		sim_run(s.sim, SIM_MS, NULL, NULL);
+		before = lane_counter(s.b, counter[kind][0]) + lane_counter(s.b, counter[kind][1]) -
+			 before;
+		if (flooded.sent < 500 || loud * 9 > quiet * 10 || before != flooded.sent)
+			fail_msg("%s: %u frames, %u counted, %u us without, %u us with them",
+				 counter[kind][0], flooded.sent, (unsigned int)before,
+				 (unsigned int)(quiet / 1000), (unsigned int)(loud / 1000));
+		assert_int_equal(s.e->downs + lane_passive(s.b)->downs, 0);
+		close_scene(&s);
+	}
+}
+
 /* @behaviour Y70: a replayed HELLO occupies a half-open place for 5 s, and nothing else */
 static void a_replayed_hello_replaces_nothing(struct sim_case *c)
 {
@@ -629,12 +777,14 @@ static struct sim_case cases[] = {
 	SIM_CASE(faults_of_the_network_are_repaired),
 	SIM_CASE(parts_and_an_mtu_that_falls),
 	SIM_CASE(several_paths),
+	SIM_CASE(keys_are_replaced_when_old),
 	SIM_CASE(few_buffers),
 	SIM_CASE(replays_are_dropped),
 	SIM_CASE(flipped_bits_are_detected),
 	SIM_CASE(spliced_frames_are_detected),
 	SIM_CASE(plain_frames_are_dropped),
 	SIM_CASE(forged_resets_are_hints),
+	SIM_CASE(floods_of_forged_hints_slow_nothing),
 	SIM_CASE(a_replayed_hello_replaces_nothing),
 	SIM_CASE(ends_that_do_not_seal_alike_are_refused),
 	SIM_CASE(a_handshake_with_losses),

@@ -135,6 +135,7 @@ struct sim_port_params {
 	const uint8_t *job_key; /**< 32 bytes, outlives the simulation */
 	bool seal_auth;
 	bool seal_psk; /**< keys without X25519 */
+	uint64_t seal_rekey_ns;
 	/** set by sim_port_queues(): not a port but another queue of that one */
 	struct sim_port *queue_of;
 };

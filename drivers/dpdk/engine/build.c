@@ -406,6 +406,17 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 	return 0;
 }
 
+void raw_probe_key(struct raw_conn *c)
+{
+	struct weft_frame_probe p = {.frame_size = weft_put16(WEFT_FRAME_PROBE_PING)};
+	uint16_t id;
+
+	if (likely(!raw_sealed_asks(c, &id)))
+		return;
+	p.id = weft_put16(id);
+	raw_ctl_send_on(c, 0, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
+}
+
 void raw_probe_send(struct raw_conn *c, uint16_t size)
 {
 	struct weft_frame_probe p = {

@@ -82,6 +82,8 @@ static inline uint16_t raw_tag_len(const struct raw_iface *iface)
 	return iface->rx_filter.vlan != 0 ? RTE_VLAN_HLEN : 0;
 }
 
+/* Of a sealed connection: the answer to its probe confirms a key with which no DATA is sent. */
+void raw_probe_key(struct raw_conn *c);
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
 		 uint32_t body_len, uint32_t pad_to);
 /* The path over which a frame came, for its answer. */

@@ -263,6 +263,10 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 		raw_multi_answer(c, v);
 		return;
 	}
+	if (c->state == RAW_UP && size == WEFT_FRAME_PROBE_PING) {
+		raw_sealed_answered(c, weft_get16(p->id));
+		return;
+	}
 	if (c->state == RAW_MEASURE) {
 		raw_measure_ack(c, weft_get16(p->id), (uint16_t)size);
 		return;

@@ -470,10 +470,12 @@ static __rte_noinline void sealed_input(struct raw_conn *c, const struct weft_fr
 		return;
 	}
 	m = raw_sealed_open(c, v, &plain, &spent);
-	if (m)
+	if (m) {
+		raw_probe_key(c);
 		conn_input(c, &plain, m);
-	else if (spent && c->state == RAW_UP)
+	} else if (spent && c->state == RAW_UP) {
 		raw_conn_fail(c, -EBADMSG, "too many frames with wrong tags arrived");
+	}
 	rte_pktmbuf_free(m);
 }
 

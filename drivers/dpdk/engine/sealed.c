@@ -35,6 +35,7 @@
 #define SEGS_MAX 64u
 #define RESTART_NS 1000000000ull /* live_clock, between two offers at least */
 #define TICK_NS 10000000ull      /* between two checks of the age of keys */
+#define ASK_NS 100000000ull      /* between two probes that confirm a key */
 
 static_assert(sizeof(struct weft_frame_hello) == WEFT_EXCHANGE_AT, "the exchange follows HELLO");
 static_assert(WEFT_SEALED_HEAD == sizeof(struct weft_frame_hdr) + WEFT_FRAME_NUMBER_LEN, "head");
@@ -46,6 +47,8 @@ struct raw_seal {
 	struct weft_exchange_key *key; /* of the job */
 	struct weft_exchange_conf conf;
 	struct weft_log_limit refused_log;
+	uint64_t rekey_ns; /* 0 = no limit */
+	const int *keylog; /* NULL: keys are not logged */
 };
 
 /* The exchange, while the connection is made. Memory of keys. */
@@ -61,6 +64,8 @@ struct raw_sealed {
 	struct weft_sealed *keys; /* NULL: the initiator waits for HELLO_ACK */
 	struct offer *offer;      /* NULL: the connection is up */
 	uint64_t tick_at;         /* iface->now of the next check of the keys' age */
+	uint64_t ask_at;          /* iface->now of the next probe that confirms a key */
+	uint16_t probe;           /* id of such probes: another one for each key */
 	uint32_t key_from;        /* first sequence that this end may have sealed with its key */
 };
 
@@ -81,6 +86,8 @@ int raw_seal_open(struct raw_iface *iface, const struct weft_lane_conf *conf, ch
 		.mode = conf->seal_auth ? WEFT_SEAL_AUTH : WEFT_SEAL_ENCRYPT,
 		.kind = conf->seal_dh ? WEFT_EXCHANGE_NOISE : WEFT_EXCHANGE_PSK,
 	};
+	s->rekey_ns = conf->seal_rekey_ns;
+	s->keylog = conf->keylog;
 	s->cipher = weft_cipher_create(why, len);
 	s->key = weft_secret_alloc(sizeof(*s->key));
 	if (s->cipher && s->key)
@@ -151,6 +158,27 @@ bool raw_sealed_restart(struct raw_conn *c)
 	return true;
 }
 
+/* Frames to an end have the connection and the token of its hello. */
+static void log_keys(const struct raw_iface *iface, const struct weft_exchange_secrets *secrets,
+		     const uint8_t *hello, const uint8_t *ack)
+{
+	const struct weft_frame_hello *i = (const void *)hello, *r = (const void *)ack;
+	const struct raw_seal *seal = iface->seal;
+	unsigned int mode = seal->conf.mode;
+	int rc;
+
+	if (!seal->keylog)
+		return;
+	rc = weft_keylog_write(*seal->keylog, mode, weft_get32(i->conn), weft_get32(i->token),
+			       secrets->responder);
+	if (rc == 0)
+		rc = weft_keylog_write(*seal->keylog, mode, weft_get32(r->conn),
+				       weft_get32(r->token), secrets->initiator);
+	if (rc < 0)
+		weft_warn("%s: WEFT_KEYLOG: the keys of a connection are not written (%s)",
+			  iface->base.name, strerror(-rc));
+}
+
 static int set_keys(struct raw_conn *c, struct weft_exchange_secrets *secrets)
 {
 	const struct raw_seal *seal = c->iface->seal;
@@ -159,6 +187,7 @@ static int set_keys(struct raw_conn *c, struct weft_exchange_secrets *secrets)
 		.initiator = !c->base.passive,
 		.slots = c->iface->rx_filter.raw_ethertype ? 1 : WEFT_SEALED_SLOTS_MAX,
 		.key_due = WEFT_SEALED_KEY_DUE,
+		.key_due_ns = seal->rekey_ns,
 		.bad_tags = WEFT_SEALED_BAD_TAGS,
 		.now = c->iface->now,
 	};
@@ -284,7 +313,10 @@ int raw_sealed_answer(struct raw_conn *c, const struct weft_frame_view *v,
 	weft_secret_wipe(share, sizeof(share));
 	if (rc == -EBADMSG)
 		refuse(c->iface, v, WEFT_HELLO_MAC);
-	return rc == 0 ? set_keys(c, &secrets) : rc;
+	if (rc < 0)
+		return rc;
+	log_keys(c->iface, &secrets, o->hello, o->ack);
+	return set_keys(c, &secrets);
 }
 
 bool raw_sealed_take_ack(struct raw_conn *c, const struct weft_frame_view *v)
@@ -302,7 +334,10 @@ bool raw_sealed_take_ack(struct raw_conn *c, const struct weft_frame_view *v)
 		refuse(c->iface, v, verdict);
 		return false;
 	}
-	return rc == 0 && set_keys(c, &secrets) == 0;
+	if (rc < 0)
+		return false;
+	log_keys(c->iface, &secrets, c->sealed->offer->hello, v->body);
+	return set_keys(c, &secrets) == 0;
 }
 
 /* ---------------------------------------------------------------- sending */
@@ -409,8 +444,8 @@ static bool count_drop(struct raw_conn *c, enum weft_sealed_verdict verdict)
 }
 
 /*
- * The peer has this end's present key once it has acknowledged a frame that was sealed with it.
- * Only then another key may follow.
+ * The peer has this end's present key once it has acknowledged a frame that was sealed with it, or
+ * answered a probe. Only then another key may follow.
  */
 static void look_at_keys(struct raw_conn *c, uint32_t ack)
 {
@@ -425,8 +460,27 @@ static void look_at_keys(struct raw_conn *c, uint32_t ack)
 	s->tick_at = iface->now + TICK_NS;
 	if (weft_sealed_tick(s->keys, iface->seal->cipher, iface->now, keep)) {
 		s->key_from = c->tx.next;
+		s->probe++;
 		raw_count(c->iface, RAW_SEAL_REKEYS);
 	}
+}
+
+bool raw_sealed_asks(struct raw_conn *c, uint16_t *probe)
+{
+	struct raw_sealed *s = c->sealed;
+
+	if (c->state != RAW_UP || c->iface->now < s->ask_at ||
+	    !weft_sealed_unsure(s->keys, c->iface->now))
+		return false;
+	s->ask_at = c->iface->now + ASK_NS;
+	*probe = s->probe;
+	return true;
+}
+
+void raw_sealed_answered(struct raw_conn *c, uint16_t probe)
+{
+	if (c->sealed && c->sealed->keys && probe == c->sealed->probe)
+		weft_sealed_confirm(c->sealed->keys);
 }
 
 /* The header as it was before the frame was sealed. */

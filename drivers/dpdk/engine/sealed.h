@@ -81,6 +81,14 @@ struct rte_mbuf *raw_sealed_copy(struct raw_conn *c, const struct rte_mbuf *m, u
 struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_view *v,
 				 struct weft_frame_view *plain, bool *spent);
 
+/*
+ * Is another key due, and the present one not confirmed, since this end sends no DATA? Then a probe
+ * with this id, sealed now, is to be sent.
+ */
+bool raw_sealed_asks(struct raw_conn *c, uint16_t *probe);
+/* The peer has answered that probe. */
+void raw_sealed_answered(struct raw_conn *c, uint16_t probe);
+
 #else
 
 static inline int raw_seal_open(struct raw_iface *iface, const struct weft_lane_conf *conf,
@@ -160,6 +168,17 @@ static inline struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct 
 {
 	(void)c, (void)v, (void)plain, (void)spent;
 	return NULL;
+}
+
+static inline bool raw_sealed_asks(struct raw_conn *c, uint16_t *probe)
+{
+	(void)c, (void)probe;
+	return false;
+}
+
+static inline void raw_sealed_answered(struct raw_conn *c, uint16_t probe)
+{
+	(void)c, (void)probe;
 }
 
 #endif

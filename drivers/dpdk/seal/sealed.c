@@ -12,15 +12,9 @@
 
 static_assert(WEFT_SEALED_HEAD == sizeof(struct weft_frame_hdr) + sizeof(uint64_t), "the wire");
 
-#define SALT_LEN 4u
+#define SALT_LEN WEFT_FRAME_SALT_LEN
 #define COUNTER_BITS 56u
 #define COUNTER_MAX ((1ull << COUNTER_BITS) - 1)
-
-/* Key and salt of one generation, as they are derived. */
-struct frame_key {
-	uint8_t key[WEFT_CIPHER_KEY_LEN];
-	uint8_t salt[SALT_LEN];
-};
 
 struct sender {
 	struct weft_cipher_key key;
@@ -34,7 +28,7 @@ struct sender {
 
 struct receiver {
 	struct weft_cipher_key key;
-	struct frame_key now, last, next;
+	struct weft_frame_key now, last, next;
 	uint8_t secret[WEFT_HASH_LEN]; /* of the generation behind next */
 	bool phase;
 	bool has_last, has_next;
@@ -54,8 +48,7 @@ struct weft_sealed {
 
 /* ------------------------------------------------------------------ generations of keys */
 
-/* Key of the generation whose secret is @secret, which becomes that of the next generation. */
-static int next_key(uint8_t secret[WEFT_HASH_LEN], struct frame_key *key)
+int weft_frame_key_next(uint8_t secret[WEFT_HASH_LEN], struct weft_frame_key *key)
 {
 	static const char key_label[] = "weft frame key 1", next_label[] = "weft next secret 1";
 	uint8_t next[WEFT_HASH_LEN];
@@ -72,8 +65,8 @@ static int next_key(uint8_t secret[WEFT_HASH_LEN], struct frame_key *key)
 
 static int sender_next(struct sender *tx, const struct weft_cipher *c, uint64_t now)
 {
-	struct frame_key key;
-	int rc = next_key(tx->secret, &key);
+	struct weft_frame_key key;
+	int rc = weft_frame_key_next(tx->secret, &key);
 
 	if (rc < 0)
 		return rc;
@@ -89,7 +82,7 @@ static int sender_next(struct sender *tx, const struct weft_cipher *c, uint64_t 
 /* The key that comes next is made in advance: a forged frame must not cost a derivation. */
 static void receiver_prepare(struct receiver *rx)
 {
-	rx->has_next = next_key(rx->secret, &rx->next) == 0;
+	rx->has_next = weft_frame_key_next(rx->secret, &rx->next) == 0;
 }
 
 /* A frame of the next key has opened. */
@@ -110,10 +103,22 @@ static void forget_last(struct receiver *rx)
 	weft_secret_wipe(&rx->last, sizeof(rx->last));
 }
 
+static bool is_due(const struct weft_sealed *s, uint64_t now)
+{
+	const struct weft_sealed_conf *conf = &s->conf;
+
+	return s->tx.frames >= conf->key_due ||
+	       (conf->key_due_ns != 0 && now - s->tx.since >= conf->key_due_ns);
+}
+
+bool weft_sealed_unsure(const struct weft_sealed *s, uint64_t now)
+{
+	return !s->tx.confirmed && is_due(s, now);
+}
+
 bool weft_sealed_tick(struct weft_sealed *s, const struct weft_cipher *c, uint64_t now,
 		      uint64_t keep_ns)
 {
-	const struct weft_sealed_conf *conf = &s->conf;
 	struct sender *tx = &s->tx;
 
 	s->keep_ns = keep_ns;
@@ -121,8 +126,7 @@ bool weft_sealed_tick(struct weft_sealed *s, const struct weft_cipher *c, uint64
 		forget_last(&s->rx);
 	if (!s->rx.has_next)
 		receiver_prepare(&s->rx);
-	if (!tx->confirmed || (tx->frames < conf->key_due &&
-			       (conf->key_due_ns == 0 || now - tx->since < conf->key_due_ns)))
+	if (!tx->confirmed || !is_due(s, now))
 		return false;
 	if (sender_next(tx, c, now) < 0)
 		return false;
@@ -152,9 +156,9 @@ static int create_keys(struct weft_sealed *s, const struct weft_cipher *c,
 	memcpy(s->rx.secret, initiator ? secrets->responder : secrets->initiator, WEFT_HASH_LEN);
 	rc = sender_next(&s->tx, c, s->conf.now);
 	if (rc == 0)
-		rc = next_key(s->rx.secret, &s->rx.now);
+		rc = weft_frame_key_next(s->rx.secret, &s->rx.now);
 	if (rc == 0)
-		rc = next_key(s->rx.secret, &s->rx.next);
+		rc = weft_frame_key_next(s->rx.secret, &s->rx.next);
 	if (rc < 0)
 		return rc;
 	weft_cipher_expand(c, s->rx.now.key, &s->rx.key);
@@ -165,16 +169,18 @@ static int create_keys(struct weft_sealed *s, const struct weft_cipher *c,
 int weft_sealed_create(const struct weft_cipher *c, const struct weft_sealed_conf *conf,
 		       const struct weft_exchange_secrets *secrets, struct weft_sealed **sealed)
 {
+	uint64_t most = conf->key_frames ? conf->key_frames : WEFT_SEALED_KEY_FRAMES;
 	struct weft_sealed *s;
 	int rc;
 
 	if (conf->slots == 0 || conf->slots > WEFT_SEALED_SLOTS_MAX || conf->key_due == 0 ||
-	    conf->key_due > WEFT_SEALED_KEY_FRAMES)
+	    conf->key_due > most || most > WEFT_SEALED_KEY_FRAMES)
 		return -EINVAL;
 	s = weft_secret_alloc(weft_sealed_size(conf->slots));
 	if (!s)
 		return -ENOMEM;
 	s->conf = *conf;
+	s->conf.key_frames = most;
 	rc = create_keys(s, c, secrets);
 	if (rc < 0) {
 		weft_sealed_destroy(s);
@@ -200,8 +206,8 @@ static int slot_index(const struct weft_sealed *s, unsigned int slot)
 	return slot == WEFT_SEALED_SLOT_GONE ? (int)s->conf.slots : -1;
 }
 
-static void nonce_of(const uint8_t salt[SALT_LEN], uint64_t number,
-		     uint8_t nonce[WEFT_CIPHER_NONCE_LEN])
+void weft_frame_nonce(const uint8_t salt[SALT_LEN], uint64_t number,
+		      uint8_t nonce[WEFT_CIPHER_NONCE_LEN])
 {
 	uint64_t wire = htobe64(number);
 
@@ -231,7 +237,7 @@ static enum weft_sealed_verdict seal(const struct weft_cipher *c, const struct w
 
 	if (slot < 0)
 		return WEFT_SEALED_FORMAT;
-	if (tx->frames >= WEFT_SEALED_KEY_FRAMES || op->conn->counters[slot] > COUNTER_MAX)
+	if (tx->frames >= op->conn->conf.key_frames || op->conn->counters[slot] > COUNTER_MAX)
 		return WEFT_SEALED_SPENT;
 	tx->frames++;
 	number = (uint64_t)op->slot << COUNTER_BITS | op->conn->counters[slot]++;
@@ -239,7 +245,7 @@ static enum weft_sealed_verdict seal(const struct weft_cipher *c, const struct w
 	header(op)->flags = weft_put16(
 		(uint16_t)(flags | WEFT_FRAME_F_SEALED | (tx->phase ? WEFT_FRAME_F_KEY_PHASE : 0)));
 	*number_of(op) = weft_put64(number);
-	nonce_of(tx->salt, number, nonce);
+	weft_frame_nonce(tx->salt, number, nonce);
 	if (op->conn->conf.mode == WEFT_SEAL_ENCRYPT)
 		weft_cipher_seal(c, &tx->key, nonce, op->head, WEFT_SEALED_HEAD, op->segs,
 				 op->num_segs, op->tag);
@@ -268,7 +274,7 @@ static bool opens(const struct weft_cipher *c, const struct weft_sealed_op *op,
 {
 	uint8_t nonce[WEFT_CIPHER_NONCE_LEN], tag[WEFT_CIPHER_TAG_LEN];
 
-	nonce_of(salt, weft_get64(*number_of(op)), nonce);
+	weft_frame_nonce(salt, weft_get64(*number_of(op)), nonce);
 	if (op->conn->conf.mode == WEFT_SEAL_ENCRYPT)
 		weft_cipher_open(c, key, nonce, op->head, WEFT_SEALED_HEAD, op->segs, op->num_segs,
 				 tag);

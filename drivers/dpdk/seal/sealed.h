@@ -37,13 +37,33 @@
 /** Bad tags after which a connection ends. */
 #define WEFT_SEALED_BAD_TAGS (1ull << 36)
 
+#define WEFT_FRAME_SALT_LEN 4u
+
+/** Key and salt of one generation, as they are derived. */
+struct weft_frame_key {
+	uint8_t key[WEFT_CIPHER_KEY_LEN];
+	uint8_t salt[WEFT_FRAME_SALT_LEN];
+};
+
+/**
+ * Derive the key of the generation whose secret is @p secret, which becomes that of the next one.
+ * @return 0 or -EIO
+ */
+int weft_frame_key_next(uint8_t secret[WEFT_HASH_LEN], struct weft_frame_key *key);
+
+/** @param number  of the frame, as on the wire */
+void weft_frame_nonce(const uint8_t salt[WEFT_FRAME_SALT_LEN], uint64_t number,
+		      uint8_t nonce[WEFT_CIPHER_NONCE_LEN]);
+
 struct weft_sealed;
 
 struct weft_sealed_conf {
 	enum weft_seal_mode mode;
 	bool initiator;
-	unsigned int slots;  /**< paths of the connection, up to WEFT_SEALED_SLOTS_MAX */
-	uint64_t key_due;    /**< frames; at most WEFT_SEALED_KEY_FRAMES */
+	unsigned int slots; /**< paths of the connection, up to WEFT_SEALED_SLOTS_MAX */
+	/** that a key may seal; 0 = WEFT_SEALED_KEY_FRAMES, which is the most */
+	uint64_t key_frames;
+	uint64_t key_due;    /**< frames; at most key_frames */
 	uint64_t key_due_ns; /**< age of a key; 0 = no limit */
 	uint64_t bad_tags;   /**< at which the connection ends */
 	uint64_t now;
@@ -106,6 +126,9 @@ unsigned int weft_sealed_open(const struct weft_cipher *c, struct weft_sealed_op
  */
 bool weft_sealed_tick(struct weft_sealed *s, const struct weft_cipher *c, uint64_t now,
 		      uint64_t keep_ns);
+
+/** The next key is due, and the peer has not confirmed the present one. */
+bool weft_sealed_unsure(const struct weft_sealed *s, uint64_t now);
 
 /** The peer has acknowledged a frame that was sealed with the present key. */
 void weft_sealed_confirm(struct weft_sealed *s);

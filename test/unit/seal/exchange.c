@@ -347,6 +347,29 @@ static void a_hello_with_a_valid_mac_and_a_wrong_proof_is_refused(void **state)
 	assert_int_equal(answer(&e), -EBADMSG);
 }
 
+/* A later version's bytes are named as such, and not as a forgery. */
+static void bytes_of_no_known_format_are_named(void **state)
+{
+	struct weft_seal_hello *h;
+	struct ends e;
+
+	(void)state;
+	for (unsigned int i = 0; i < 4 + 3; i++) {
+		ends_init(&e, WEFT_EXCHANGE_PSK, 131);
+		offer(&e);
+		h = (struct weft_seal_hello *)(e.hello + WEFT_EXCHANGE_AT);
+		if (i < sizeof(h->reserved))
+			h->reserved[i] = 1;
+		else if (i == 4)
+			h->cipher = WEFT_EXCHANGE_AES128_GCM + 1;
+		else if (i == 5)
+			h->lane = 1;
+		else
+			h->proof[15] = 1;
+		assert_int_equal(check(&e), WEFT_HELLO_FORMAT);
+	}
+}
+
 static void each_refusal_has_its_own_sentence(void **state)
 {
 	(void)state;
@@ -412,6 +435,7 @@ int main(void)
 		cmocka_unit_test(what_ends_have_configured_otherwise_is_named),
 		cmocka_unit_test(a_hello_of_another_length_is_judged),
 		cmocka_unit_test(a_hello_with_a_valid_mac_and_a_wrong_proof_is_refused),
+		cmocka_unit_test(bytes_of_no_known_format_are_named),
 		cmocka_unit_test(each_refusal_has_its_own_sentence),
 		cmocka_unit_test(the_schedule_is_that_of_the_document),
 	};

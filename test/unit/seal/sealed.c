@@ -489,6 +489,34 @@ static void a_key_is_changed_when_due_and_confirmed(void **state)
 	pair_close(&p);
 }
 
+/* Also while the next key is due: without the peer's confirmation none follows. */
+static void a_key_that_is_not_confirmed_is_spent(void **state)
+{
+	struct weft_sealed_conf conf = conf_of(WEFT_SEAL_ENCRYPT);
+	struct frame f;
+	struct pair p;
+
+	(void)state;
+	conf.key_due = 5;
+	conf.key_frames = 10;
+	p = pair_open_conf(&conf, 18);
+	for (unsigned int round = 0; round < 3; round++) {
+		assert_false(weft_sealed_unsure(p.a, MS));
+		for (unsigned int i = 0; i < 10; i++) {
+			pass(&p, round % 2, MS);
+			assert_int_equal(weft_sealed_unsure(p.a, MS), i >= 4);
+			assert_false(weft_sealed_tick(p.a, cipher, MS, MS));
+		}
+		frame_init(&f, 80, 0);
+		assert_int_equal(frame_seal(p.a, &f, 0), WEFT_SEALED_SPENT);
+		weft_sealed_tick(p.b, cipher, MS, MS);
+		weft_sealed_confirm(p.a);
+		assert_false(weft_sealed_unsure(p.a, MS));
+		assert_true(weft_sealed_tick(p.a, cipher, MS, MS));
+	}
+	pair_close(&p);
+}
+
 static void a_key_is_changed_when_old(void **state)
 {
 	struct weft_sealed_conf conf = conf_of(WEFT_SEAL_AUTH);
@@ -751,6 +779,7 @@ int main(void)
 		cmocka_unit_test(an_unsealed_frame_is_refused),
 		cmocka_unit_test(too_many_bad_tags_end_the_connection),
 		cmocka_unit_test(a_key_is_changed_when_due_and_confirmed),
+		cmocka_unit_test(a_key_that_is_not_confirmed_is_spent),
 		cmocka_unit_test(a_key_is_changed_when_old),
 		cmocka_unit_test(overtaken_frames_open_after_a_rotation),
 		cmocka_unit_test(a_rotation_is_noticed_while_the_last_key_is_kept),

@@ -15,10 +15,11 @@
 
 #include <cmocka.h>
 
+#include "base/secret.h"
 #include "lane.h"
 #include "weft_build.h"
 
-static char folder[] = "/tmp/weft-job-key-XXXXXX", path[64], log_path[64];
+static char folder[] = "/tmp/weft-job-key-XXXXXX", path[64], log_path[64], keylog_path[64];
 static const char bytes[33] = "32 bytes of the key in this file";
 
 static int none(const struct weft_lane_conf *conf, weft_lane_resource_cb add, void *arg)
@@ -163,6 +164,54 @@ static void what_cannot_be_sealed_is_refused(void **state)
 	assert_int_equal(create(NULL, &ctx, "JOB_KEY", "/no/file", NULL), -ENOENT);
 }
 
+/* @behaviour Y74: a key log is written only where WEFT_KEYLOG names a file, into one that its owner
+ * alone may use, and the log warns of it */
+static void a_key_log_is_for_its_owner_alone(void **state)
+{
+	static const uint8_t secret[32] = {0xab, 1};
+	struct weft_context *ctx;
+	char line[256] = "";
+	struct stat st;
+	FILE *f;
+
+	(void)state;
+	if (!WEFT_HAVE_SEAL)
+		skip();
+	put_key(bytes, 32, 0600);
+	assert_int_equal(create(NULL, &ctx, "JOB_KEY", path, NULL), 0);
+	assert_int_equal(open_lane(ctx, "sealing:0"), -ENODEV);
+	assert_null(seen.keylog);
+	weft_context_destroy(ctx);
+	/* Without a job key there is nothing to write. */
+	assert_int_equal(create(NULL, &ctx, "KEYLOG", keylog_path, NULL), 0);
+	weft_context_destroy(ctx);
+	assert_int_equal(access(keylog_path, F_OK), -1);
+
+	assert_int_equal(create(NULL, &ctx, "JOB_KEY", path, "KEYLOG", keylog_path, NULL), 0);
+	logged("a reader of this file can read all messages");
+	assert_int_equal(open_lane(ctx, "sealing:0"), -ENODEV);
+	assert_non_null(seen.keylog);
+	assert_int_equal(weft_keylog_write(*seen.keylog, 2, 0x12, 0x89abcdef, secret), 0);
+	weft_context_destroy(ctx);
+	assert_int_equal(stat(keylog_path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	f = fopen(keylog_path, "r");
+	assert_non_null(fgets(line, sizeof(line), f));
+	fclose(f);
+	assert_string_equal(line, "WEFT_SEAL_1 encrypt 00000012 89abcdef "
+				  "ab01000000000000000000000000000000000000000000000000000000000000"
+				  "\n");
+
+	assert_int_equal(chmod(keylog_path, 0640), 0);
+	assert_int_equal(create(NULL, &ctx, "JOB_KEY", path, "KEYLOG", keylog_path, NULL), -EACCES);
+	logged("other users may use it (mode 0640)");
+	unlink(keylog_path);
+	assert_int_equal(symlink(path, keylog_path), 0);
+	assert_int_equal(create(NULL, &ctx, "JOB_KEY", path, "KEYLOG", keylog_path, NULL), -ELOOP);
+	unlink(keylog_path);
+	assert_int_equal(create(NULL, &ctx, "JOB_KEY", path, "KEYLOG", "/dev/null", NULL), -EINVAL);
+}
+
 /* @behaviour Y72: with a job key, lanes that cannot seal are used only by WEFT_SEAL_ALLOW */
 static void a_lane_that_cannot_seal_is_left_out(void **state)
 {
@@ -192,6 +241,7 @@ static int set_up(void **state)
 		return -1;
 	snprintf(path, sizeof(path), "%s/key", folder);
 	snprintf(log_path, sizeof(log_path), "%s/log", folder);
+	snprintf(keylog_path, sizeof(keylog_path), "%s/keys", folder);
 	return weft_lane_driver_add(&sealing) | weft_lane_driver_add(&plain);
 }
 
@@ -208,6 +258,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lane_gets_the_key),
 		cmocka_unit_test(what_cannot_be_sealed_is_refused),
+		cmocka_unit_test(a_key_log_is_for_its_owner_alone),
 		cmocka_unit_test(a_lane_that_cannot_seal_is_left_out),
 	};
 
