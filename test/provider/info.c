@@ -130,6 +130,7 @@ static const uint64_t unfit_caps[] = {
 	FI_TAGGED | FI_RMA_EVENT, /* there is nothing to count */
 	FI_TAGGED | FI_NAMED_RX_CTX,
 	FI_TAGGED | FI_RMA_PMEM,
+	FI_TAGGED | FI_SOURCE | FI_SOURCE_ERR,
 	UINT64_MAX,
 };
 
@@ -143,6 +144,7 @@ static const struct {
 	{0, FI_EP_MSG},
 	{0, FI_EP_DGRAM},
 	{1, 2},
+	{1, FI_SHARED_CONTEXT},
 	{2, FI_SHARED_CONTEXT},
 	{3, SIZE_MAX},
 	{4, 0x1ff}, /* FI_ORDER_STRICT, deprecated in libfabric 2.x */
