@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/cli.h"
+#include "info/roce_counters.h"
 
 #define FINDINGS 64u
 /* A smaller share of the time, in percent, limits nothing. */
@@ -387,6 +388,7 @@ static void read_hosts(const struct query_process *list, unsigned int n, struct 
 int info_why(struct query_process *list, unsigned int n)
 {
 	static struct samples a, b;
+	static struct roce_counters device_before, device_after;
 	static struct host_times before[QUERY_PROCESSES], after[QUERY_PROCESSES];
 	const struct timespec second = {.tv_sec = 1};
 	const struct query_process *p;
@@ -395,10 +397,12 @@ int info_why(struct query_process *list, unsigned int n)
 
 	samples_take(list, n, &a);
 	read_hosts(list, n, before);
+	roce_counters_read(&device_before);
 	begin = seconds_now();
 	nanosleep(&second, NULL);
 	samples_take(list, n, &b);
 	read_hosts(list, n, after);
+	roce_counters_read(&device_after);
 	seconds = seconds_now() - begin;
 	for (unsigned int i = 0; i < b.num; i++) {
 		static struct why y;
@@ -416,6 +420,7 @@ int info_why(struct query_process *list, unsigned int n)
 		print_worker(&y, p, &host, seconds);
 		any = true;
 	}
+	roce_counters_print(&device_before, &device_after);
 	if (!any)
 		cli_error("no worker has answered twice: it does not call progress, or is of an "
 			  "older version");

@@ -149,6 +149,30 @@ peer_without_cpu() {
 	return $rc
 }
 
+# A sysfs of the test's: a known counter of its device grows, and so does an unknown one.
+roce_counters() {
+	local rc=0 at="$dir/class/infiniband/mlx5_0/ports/1/hw_counters" writer
+	mkdir -p "$at"
+	echo 5 >"$at/rnr_nak_retry_err"
+	(for ((i = 10; i < 2000; i += 10)); do
+		echo $i >"$at/new" && mv "$at/new" "$at/out_of_sequence"
+		echo $i >"$at/lifespan"
+		sleep 0.1
+	done) &
+	writer=$!
+	stream -s 64k || rc=1
+	# shellcheck disable=SC2016
+	[ $rc != 0 ] || unshare -m bash -c \
+		'mount --bind "$1" /sys/class && exec "$2" --why --pid "$3"' - \
+		"$dir/class" "$info" "$(client_program)" >"$dir/why" || rc=1
+	cat "$dir/why"
+	grep -qE "^RoCE device mlx5_0, port 1, .*: [1-9][0-9]* packets out of sequence$" \
+		"$dir/why" || rc=1
+	kill $writer
+	end
+	return $rc
+}
+
 no_process() {
 	! "$info" --why --pid $$ >"$dir/why" 2>"$dir/why.err" &&
 		sentence "$dir/why.err" "no process of that id responds"
@@ -168,5 +192,11 @@ fi
 check "a process without work has nothing to send" nothing_to_send
 # @behaviour T47
 check "a peer that did not poll is named" peer_without_cpu
+if unshare -m true 2>/dev/null; then
+	# @behaviour T47
+	check "counters of RoCE devices that grow are named" roce_counters
+else
+	skip "counters of RoCE devices that grow are named" "mounts need root"
+fi
 check "a process that does not answer is an error" no_process
 tap_end

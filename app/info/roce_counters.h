@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counters that RoCE devices keep themselves: what the library, which a device bypasses, misses. */
+
+#ifndef INFO_ROCE_COUNTERS_H
+#define INFO_ROCE_COUNTERS_H
+
+#define ROCE_COUNTERS 256u
+
+struct roce_counter {
+	char device[32], port[8], name[40];
+	unsigned long long value;
+};
+
+struct roce_counters {
+	unsigned int num;
+	struct roce_counter of[ROCE_COUNTERS];
+};
+
+/* Read the known counters of each port of each device; a host without devices has none. */
+void roce_counters_read(struct roce_counters *c);
+
+/* Print those that have grown, one line for each port. */
+void roce_counters_print(const struct roce_counters *before, const struct roce_counters *after);
+
+#endif /* INFO_ROCE_COUNTERS_H */
