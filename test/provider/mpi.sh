@@ -29,6 +29,11 @@ cp -L "$build/provider/libweft-fi.so" "$public/provider/"
 cp "$ranks" "$public/mpi_ranks"
 chmod -R a+rX "$public"
 
+# Open MPI 5 has other sentences, and windows under pml ob1 only.
+version=$(mpirun --version | sed -n '1s/.* //p')
+old=true
+[ "${version%%.*}" -lt 5 ] || old=false
+
 # Nothing but this is what a user has to say.
 weft=(-x "FI_PROVIDER_PATH=$public/provider" --mca pml cm --mca mtl ofi
 	--mca opal_common_ofi_provider_include weft)
@@ -88,11 +93,23 @@ thread_all_right() {
 
 # Windows on memory that peers read and write by the provider's remote memory and atomics.
 remote_memory() {
-	more=(--mca osc rdma --mca osc_rdma_btls ofi --mca btl "ofi,self")
+	local rc before=("${weft[@]}")
+	if $old; then
+		more=(--mca osc rdma --mca osc_rdma_btls ofi --mca btl "ofi,self")
+	else # as weft-mpirun --rma
+		weft=("${weft[@]:0:2}" --mca opal_common_ofi_provider_include weft)
+		more=(--mca pml ob1 --mca btl "self,ofi" --mca btl_ofi_mode 2 --mca osc rdma)
+	fi
 	all_right rma
-	local rc=$?
+	rc=$?
+	weft=("${before[@]}")
 	more=()
 	return $rc
+}
+
+# no_pml: MPI has no provider.
+no_pml() {
+	grep -qE "PML cm cannot be selected|able to be opened in the pml framework" "$dir/mpi.err"
 }
 
 # The provider is what carries it: without it there is no way to start.
@@ -101,7 +118,7 @@ nothing_else() {
 	local rc=0
 	mpi 2 "$public/mpi_ranks" p2p && rc=1
 	weft[1]="FI_PROVIDER_PATH=$public/provider"
-	[ $rc = 0 ] && grep -q "PML cm cannot be selected" "$dir/mpi.err"
+	[ $rc = 0 ] && no_pml
 }
 
 hpcc_verified() {
@@ -128,7 +145,7 @@ dies_early() {
 	mpi 4 "$public/mpi_ranks" die-early || rc=$?
 	cat "$dir/mpi.err" "$dir/mpi.out"
 	[ $rc != 0 ] && [ $rc != 124 ] || return 1
-	grep -q "exited on signal 9" "$dir/mpi.err" "$dir/mpi.out" || return 1
+	cat "$dir/mpi.err" "$dir/mpi.out" | tr '\n' ' ' | grep -q "exited on signal 9" || return 1
 	! pgrep -f "$public/mpi_ranks" >/dev/null
 }
 
@@ -227,10 +244,15 @@ other_version() {
 	mkdir -p "$public/other/provider"
 	cp -L "$build/test/provider/libweft-fi.so" "$public/other/provider/"
 	chmod -R a+rX "$public/other"
-	local rc=0 ranks=("$public/mpi_ranks" coll)
-	"${run[@]}" -n 2 "${weft[@]}" "${ranks[@]}" : -n 1 \
-		-x "FI_PROVIDER_PATH=$public/other/provider" "${ranks[@]}" \
-		>"$dir/mpi.out" 2>"$dir/mpi.err" || rc=$?
+	# Not with mpirun's colon: that of Open MPI 5.0.7 ends with SIGSEGV.
+	cat >"$public/by_rank" <<-END
+		#!/bin/sh
+		[ "\$OMPI_COMM_WORLD_RANK" != 2 ] || export FI_PROVIDER_PATH=$public/other/provider
+		exec $public/mpi_ranks coll
+	END
+	chmod 755 "$public/by_rank"
+	local rc=0
+	mpi 3 "$public/by_rank" || rc=$?
 	cat "$dir/mpi.err"
 	[ $rc != 0 ] && [ $rc != 124 ] && [ "$(grep -c '^weft: ' "$dir/mpi.err")" = 1 ] &&
 		grep -q "^weft: a rank's address comes from another version" "$dir/mpi.err"
@@ -243,9 +265,9 @@ unfit() {
 	local rc=0
 	mpi 2 "$public/mpi_ranks" coll && rc=1
 	more=()
-	grep "not offered" "$dir/mpi.err"
-	[ $rc = 0 ] && grep -q "PML cm cannot be selected" "$dir/mpi.err" &&
-		grep -q "not offered: .*FI_WEFT_PROGRESS is manual" "$dir/mpi.err"
+	grep -a "not offered" "$dir/mpi.err"
+	[ $rc = 0 ] && no_pml &&
+		grep -aq "not offered: .*FI_WEFT_PROGRESS is manual" "$dir/mpi.err"
 }
 
 # no_lane: a sentence that names what there is none of.
@@ -289,7 +311,11 @@ check "messages that fill the memory for them" little_memory
 check "it is the provider that carries them" nothing_else
 check "collectives" all_right coll
 check "threads" all_right threads
-check "windows" all_right rma
+if $old; then
+	check "windows" all_right rma
+else
+	skip "windows" "Open MPI $version has none under pml cm"
+fi
 check "windows by remote memory and atomics" remote_memory
 check "a rank that computes" all_right compute
 check "a rank that dies" dies
