@@ -50,8 +50,7 @@ void raw_hint_source(struct raw_conn *c, const uint8_t mac[6]);
 /* A RESET for a sealed connection: it may be forged. */
 void raw_hint_reset(struct raw_conn *c);
 void raw_hint_siblings(struct raw_conn *c);
-/* Sends queries that are due. May end the connection. */
-/* @return true: the peer's process is gone; the caller ends the connection */
+/* Sends queries that are due. @return true: the peer's process is gone: end the connection */
 bool raw_hint_timer(struct raw_conn *c);
 
 /* Announce to peers by ARP that this iface has started, or that its link is back. */

@@ -20,8 +20,9 @@
 #include "lane.h"
 
 #define WEFT_ICMP_UNREACHABLE 3u
+/** code of UNREACHABLE: no socket has the UDP port */
+#define WEFT_ICMP_NO_PORT 3u
 /** code of UNREACHABLE: a link does not carry a frame of this size */
-#define WEFT_ICMP_NO_PORT 3u /* code */
 #define WEFT_ICMP_TOO_LONG 4u
 
 /** Result of the validation. Every value but OK, ARP and ICMP is the reason of a drop. */
