@@ -62,7 +62,8 @@ compile() {
 	for source in $(sources); do
 		${CC:-cc} -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-unused-parameter \
 			-Wno-missing-field-initializers -Wno-format-truncation -fsyntax-only \
-			-I "$weft_root" -I "$weft_root/lib" -isystem "$1" "$source" || rc=1
+			-I "$weft_root" -I "$weft_root/lib" -I "$weft_root/app" \
+			-I "$weft_root/test" -isystem "$1" "$source" || rc=1
 	done
 	return $rc
 }

@@ -142,6 +142,7 @@ hpcc_verified() {
 	timeout -k 10 "$(stretch 100 400)" "${cluster[@]}" as alice srun -N 4 -n 4 \
 		hpcc >"$dir/hpcc.out" 2>&1 || { tail -n 8 "$dir/hpcc.out"; return 1; }
 	"${cluster[@]}" as alice cat hpccoutf.txt >"$dir/hpccoutf.txt" &&
+		"${cluster[@]}" as alice rm hpccoutf.txt hpccinf.txt &&
 		hpcc_report_right "$dir/hpccoutf.txt"
 }
 
