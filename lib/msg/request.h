@@ -193,7 +193,8 @@ struct weft_request_ops {
 #define WEFT_REQ_FLUSH_WAIT (1u << 23)
 /** send: announced, and the receiver has not requested its data: msg/stall.h */
 #define WEFT_REQ_OFFERED (1u << 25)
-#define WEFT_REQ_NOW (1u << 15) /**< receive: complete inside the call that posted it */
+#define WEFT_REQ_TIMED (1u << 26) /**< send: `begin` is valid */
+#define WEFT_REQ_NOW (1u << 15)   /**< receive: complete inside the call that posted it */
 
 /** Bytes of a request that its module uses as it likes. */
 #define WEFT_REQ_RECV_OWN 88

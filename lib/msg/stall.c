@@ -57,6 +57,7 @@ static const size_t sizes[WEFT_LATENCY_SIZES - 1] = {64, 4096, 65536, 1048576};
 void weft_latency_begin(struct weft_request *req)
 {
 	req->send.begin = req->mw->worker->now;
+	req->flags |= WEFT_REQ_TIMED;
 }
 
 /* Powers of four from 1 us on; the last step has no end. */
@@ -72,6 +73,9 @@ void weft_latency_end(const struct weft_request *req)
 {
 	unsigned int size = 0;
 
+	/* Operations of modules end here, too. */
+	if (!(req->flags & WEFT_REQ_TIMED))
+		return;
 	while (size < WEFT_LATENCY_SIZES - 1 && req->dt.length > sizes[size])
 		size++;
 	req->mw->stalls.latency[size][step_of(req->mw->worker->now - req->send.begin)]++;

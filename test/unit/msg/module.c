@@ -325,6 +325,10 @@ static void its_requests_end_with_the_endpoint(void **state)
 	op_end(&sent, -ECONNRESET);
 	op_end(&waiting, -ECONNRESET);
 	assert_int_equal(sum, 0);
+	/* They are no sends: no latency is counted. */
+	for (unsigned int i = 0; i < WEFT_LATENCY_SIZES; i++)
+		for (unsigned int k = 0; k < WEFT_LATENCY_STEPS; k++)
+			assert_int_equal(p.ep[0].msg->mw->stalls.latency[i][k], 0);
 	finish(&p);
 }
 
