@@ -192,7 +192,7 @@ weft_hugetlbfs() {
 
 # weft_configure DIR [MESON OPTION...]: configures DIR unless it is configured.
 weft_configure() {
-	local dir=$1 log werror=false
+	local dir=$1 log werror=false option options=()
 	shift
 	[ -z "$weft_werror" ] || werror=true
 	if [ ! -f "$dir/build.ninja" ]; then
@@ -208,9 +208,10 @@ weft_configure() {
 		rm -f "$log"
 	elif [ $werror = true ]; then
 		# Files for a cross compiler can be named only once; other options may change.
-		# shellcheck disable=SC2046
-		meson configure "$dir" -Dwerror=true $(printf '%s\n' "$@" | grep '^-D' || true) \
-			>/dev/null
+		for option; do
+			[[ $option != -D* ]] || options+=("$option")
+		done
+		meson configure "$dir" -Dwerror=true "${options[@]}" >/dev/null
 	fi
 }
 

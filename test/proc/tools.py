@@ -469,13 +469,31 @@ def a_resumed_run_of_mutations_has_the_new_programs():
                           ('skipped', 'sim')) == ['old', 'new']
 
 
+def options_of_two_words_reach_meson_whole():
+    with tempfile.TemporaryDirectory() as folder:
+        meson = os.path.join(folder, 'meson')
+        with open(meson, 'w', encoding='utf-8') as f:
+            f.write('#!/bin/sh\nprintf "%s\\n" "$@" >"$0.log"\n')
+        os.chmod(meson, 0o755)
+        # A configured folder: its options are set again.
+        open(os.path.join(folder, 'build.ninja'), 'w', encoding='utf-8').close()
+        subprocess.run(['bash', '-c', '. "$1"; weft_configure "$2" -Dc_args="-g1 -O2" --werror',
+                        'bash', os.path.join(DEVTOOLS, 'setup.sh'), folder], check=True,
+                       env={**os.environ, 'WEFT_WERROR': '1',
+                            'PATH': folder + ':' + os.environ['PATH']})
+        with open(meson + '.log', encoding='utf-8') as f:
+            assert f.read().split('\n')[:4] == ['configure', folder, '-Dwerror=true',
+                                                '-Dc_args=-g1 -O2'], 'split'
+
+
 TESTS = [no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
          what_goes_wrong_in_between_is_told, trials_are_compared_within_a_state,
          fresh_sh_refuses_what_it_does_not_know,
          arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say,
          documents_name_files_that_exist, documents_name_functions_and_constants_that_exist,
          the_page_of_figures_has_the_newest_results, cases_that_reach_a_mutation_judge_it,
-         a_resumed_run_of_mutations_has_the_new_programs]
+         a_resumed_run_of_mutations_has_the_new_programs,
+         options_of_two_words_reach_meson_whole]
 
 
 tap.run(TESTS)
