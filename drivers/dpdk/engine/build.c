@@ -411,7 +411,7 @@ void raw_probe_key(struct raw_conn *c)
 	struct weft_frame_probe p = {.frame_size = weft_put16(WEFT_FRAME_PROBE_PING)};
 	uint16_t id;
 
-	if (likely(!raw_sealed_asks(c, &id)))
+	if (likely(!raw_sealed_probe_due(c, &id)))
 		return;
 	p.id = weft_put16(id);
 	raw_ctl_send_on(c, 0, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);

@@ -44,11 +44,11 @@ void raw_hint_arp(struct raw_iface *iface, const struct rte_arp_hdr *arp);
 void raw_hint_icmp(struct raw_iface *iface, const struct weft_frame_view *v);
 /* A frame of the connection has come from another MAC than the peer's. */
 void raw_hint_source(struct raw_conn *c, const uint8_t mac[6]);
+/* A RESET for a sealed connection: it may be forged. */
+void raw_hint_reset(struct raw_conn *c);
 /*
  * The peer has reset connection @p c: queries its other connections, which it may have lost, too.
  */
-/* A RESET for a sealed connection: it may be forged. */
-void raw_hint_reset(struct raw_conn *c);
 void raw_hint_siblings(struct raw_conn *c);
 /* Sends queries that are due. @return true: the peer's process is gone: end the connection */
 bool raw_hint_timer(struct raw_conn *c);

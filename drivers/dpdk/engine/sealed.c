@@ -35,7 +35,7 @@
 #define SEGS_MAX 64u
 #define RESTART_NS 1000000000ull /* live_clock, between two offers at least */
 #define TICK_NS 10000000ull      /* between two checks of the age of keys */
-#define ASK_NS 100000000ull      /* between two probes that confirm a key */
+#define PROBE_NS 100000000ull    /* between two probes that confirm a key */
 
 static_assert(sizeof(struct weft_frame_hello) == WEFT_EXCHANGE_AT, "the exchange follows HELLO");
 static_assert(WEFT_SEALED_HEAD == sizeof(struct weft_frame_hdr) + WEFT_FRAME_NUMBER_LEN, "head");
@@ -64,7 +64,7 @@ struct raw_sealed {
 	struct weft_sealed *keys; /* NULL: the initiator waits for HELLO_ACK */
 	struct offer *offer;      /* NULL: the connection is up */
 	uint64_t tick_at;         /* iface->now of the next check of the keys' age */
-	uint64_t ask_at;          /* iface->now of the next probe that confirms a key */
+	uint64_t probe_at;        /* iface->now of the next probe that confirms a key */
 	uint16_t probe;           /* id of such probes: another one for each key */
 	uint32_t key_from;        /* first sequence that this end may have sealed with its key */
 };
@@ -465,14 +465,14 @@ static void look_at_keys(struct raw_conn *c, uint32_t ack)
 	}
 }
 
-bool raw_sealed_asks(struct raw_conn *c, uint16_t *probe)
+bool raw_sealed_probe_due(struct raw_conn *c, uint16_t *probe)
 {
 	struct raw_sealed *s = c->sealed;
 
-	if (c->state != RAW_UP || c->iface->now < s->ask_at ||
+	if (c->state != RAW_UP || c->iface->now < s->probe_at ||
 	    !weft_sealed_unsure(s->keys, c->iface->now))
 		return false;
-	s->ask_at = c->iface->now + ASK_NS;
+	s->probe_at = c->iface->now + PROBE_NS;
 	*probe = s->probe;
 	return true;
 }

@@ -85,7 +85,7 @@ struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct weft_frame_vie
  * Is another key due, and the present one not confirmed, since this end sends no DATA? Then a probe
  * with this id, sealed now, is to be sent.
  */
-bool raw_sealed_asks(struct raw_conn *c, uint16_t *probe);
+bool raw_sealed_probe_due(struct raw_conn *c, uint16_t *probe);
 /* The peer has answered that probe. */
 void raw_sealed_answered(struct raw_conn *c, uint16_t probe);
 
@@ -170,7 +170,7 @@ static inline struct rte_mbuf *raw_sealed_open(struct raw_conn *c, const struct 
 	return NULL;
 }
 
-static inline bool raw_sealed_asks(struct raw_conn *c, uint16_t *probe)
+static inline bool raw_sealed_probe_due(struct raw_conn *c, uint16_t *probe)
 {
 	(void)c, (void)probe;
 	return false;
