@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -63,10 +62,8 @@ static pid_t listener(struct shm_addr *addr, const int *life)
 	pid_t pid;
 
 	assert_int_equal(pipe(fds), 0);
-	pid = fork();
-	assert_true(pid >= 0);
+	pid = end_fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no process */
 		close(life[1]);
 		end_open(&e, fresh_id());
 		e.iface->ops->get_address(e.iface, addr);

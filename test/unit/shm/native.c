@@ -357,8 +357,7 @@ static void another_process_is_read_until_it_dies(void **state)
 	assert_ptr_not_equal(shared, MAP_FAILED);
 	assert_non_null(want);
 	fill(want, SIZE, 9);
-	fflush(NULL);
-	pid = fork();
+	pid = end_fork();
 	if (pid == 0)
 		serve(shared);
 	while (shared->key == 0)

@@ -36,11 +36,8 @@ static pid_t start(void (*child)(struct end *e), struct shm_addr *addr)
 	pid_t pid;
 
 	assert_int_equal(pipe(fds), 0);
-	fflush(NULL);
-	pid = fork();
-	assert_true(pid >= 0);
+	pid = end_fork();
 	if (pid == 0) {
-		signal(SIGSEGV, SIG_DFL); /* cmocka's goes on with the tests */
 		end_open(&e, fresh_id());
 		e.iface->ops->get_address(e.iface, addr);
 		if (write(fds[1], addr, sizeof(*addr)) != sizeof(*addr))
@@ -162,9 +159,9 @@ static void killed_in_the_middle(void **state)
 	assert_non_null(strstr(a.text, "has ended without closing the connection"));
 	assert_int_equal(end_counter(&a, "conn.died"), 1);
 	reap(pid);
-	/* A killed process leaves its name. A later one removes it. */
+	/* A killed process leaves its name. A later process removes it, perhaps already. */
 	path_of(&addr, path, sizeof(path));
-	assert_true(weft_socket_is_dead(path));
+	assert_true(weft_socket_is_dead(path) || !name_exists(&addr));
 	*strrchr(path, '/') = '\0';
 	weft_sockets_sweep(path, "shm-", 0);
 	assert_false(name_exists(&addr));
@@ -713,7 +710,7 @@ static void elsewhere(bool (*leave)(void))
 	end_open(&a, fresh_id());
 	a.iface->ops->get_address(a.iface, &addr);
 	assert_int_equal(pipe(fds), 0);
-	pid = fork();
+	pid = end_fork();
 	if (pid == 0) {
 		struct end e;
 

@@ -2,10 +2,15 @@
 
 #include "unit/shm/shm_end.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "base/host.h"
 
@@ -192,4 +197,51 @@ uint64_t end_counter(struct end *e, const char *name)
 	e->iface->ops->counters(e->iface, one_counter, &look);
 	assert_true(look.found);
 	return look.value;
+}
+
+/* @return whether thread @p tid of this process runs or is about to */
+static bool thread_runs(const char *tid)
+{
+	char path[64], line[512], *state = NULL;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", tid);
+	f = fopen(path, "r");
+	if (!f)
+		return false; /* it has ended */
+	if (fgets(line, sizeof(line), f))
+		state = strrchr(line, ')');
+	fclose(f);
+	return !state || state[2] != 'S';
+}
+
+static bool other_threads_sleep(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *entry;
+	bool sleep = true;
+
+	assert_non_null(dir);
+	while (sleep && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.' && atoi(entry->d_name) != getpid())
+			sleep = !thread_runs(entry->d_name);
+	closedir(dir);
+	return sleep;
+}
+
+pid_t end_fork(void)
+{
+	double until = end_seconds() + 10;
+	pid_t pid;
+
+	while (!other_threads_sleep() && end_seconds() < until)
+		sched_yield();
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no process */
+		signal(SIGSEGV, SIG_DFL);         /* cmocka's would continue with the tests */
+	}
+	return pid;
 }

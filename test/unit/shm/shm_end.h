@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <cmocka.h>
 
 #include "shm/shm.h"
@@ -41,5 +42,10 @@ void end_connect(struct end *a, struct end *b);
 int end_send(struct weft_lane_ep *lane_ep, uint64_t n, size_t length);
 uint64_t end_counter(struct end *e, const char *name);
 double end_seconds(void);
+/**
+ * fork() once all other threads of this process sleep: a sanitizer's lock that a running thread
+ * holds stays locked in the child. The child is killed when the test process ends.
+ */
+pid_t end_fork(void);
 
 #endif /* TEST_SHM_END_H */
