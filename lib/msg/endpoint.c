@@ -274,8 +274,9 @@ void weft_msg_worker_stop(struct weft_worker *worker)
 	mw->fini = true;
 	WEFT_EACH_MODULE(m, mw, worker_stop)
 		m->worker_stop(mw);
+	/* A legal MPI program may end before it receives all: this is no warning. */
 	if (mw->count.unclaimed)
-		weft_log_worker(worker, WEFT_LOG_WARN,
+		weft_log_worker(worker, WEFT_LOG_INFO,
 				"%llu messages that had arrived were never received",
 				(unsigned long long)mw->count.unclaimed);
 }
