@@ -16,13 +16,14 @@ class Shm:
         self.b = bench
         self.floor_exe = os.path.join(bench.args.build, 'devtools/shm_floor')
 
-    def weft(self, test, size, perf=None):
+    def weft(self, test, size, perf=None, extra=()):
         """One run of weft-perf (or of perf, another build's), as an ordinary user could; the last
         CSV row."""
         common = [perf or self.b.perf, '-L', 'shm', '-p', str(free_port())]
         out = pair(common + ['-c', str(self.b.a)],
                    common + ['-c', str(self.b.b), '-t', test, '-s', str(size), '-f', '-v', '-n',
-                             str(self.b.iters(test, size)), '127.0.0.1'], {}, {}, timeout=60)
+                             str(self.b.iters(test, size)), *extra, '127.0.0.1'], {}, {},
+                   timeout=60)
         return csv_rows(out)[-1]
 
     def floor(self):

@@ -90,7 +90,10 @@ static unsigned int grows(const struct trace_flow *f, double clip, struct trace_
 #define SLOTS_BEFORE 2u /* that are fast */
 #define SLOTS_LONG 4u   /* in a row, with a floor */
 #define SLOTS_NEAR 3u   /* of these, within a quarter of the floor */
-#define SLOTS_OTHER 4u  /* of another lane, that are fast in this time */
+#define SLOTS_OTHER 4u  /* of another lane, in this time */
+#define TIMES_OTHER 10  /* faster than the floor: the median of these slots */
+#define TIMES_LONG 3    /* the same for a row of a quarter of all slots or more */
+#define TIMES_ROW 2u    /* longer than the other rows of such slots: hosts make these */
 #define CHANCE 6.9      /* exponent: a row of slow slots is no chance, 1 in 1000 */
 
 static void halve(struct trace_floors *s)
@@ -152,6 +155,16 @@ static struct row longest(const struct trace_floor *s, unsigned int n, int64_t f
 	return best;
 }
 
+/* Slots in the longest row with at least this delay before or after @p r. */
+static unsigned int longest_besides(const struct trace_floor *s, unsigned int n,
+				    const struct row *r)
+{
+	struct row before = longest(s, r->from, r->floor);
+	struct row after = longest(s + r->to, n - r->to, r->floor);
+
+	return RTE_MAX(before.to - before.from, after.to - after.from);
+}
+
 /* @return a measure of the rise, 0 = there is none */
 static double rise(const struct trace_floor *s, unsigned int n, const struct row *r,
 		   struct trace_delay *d)
@@ -179,34 +192,47 @@ static double rise(const struct trace_floor *s, unsigned int n, const struct row
 	if (load[1] > load[0] / fast)
 		own = (int64_t)(load[1] - load[0] / fast) * OWN_NS;
 	if (r->floor - before - own < DELAY_NS || r->floor - own < 2 * before ||
-	    len * -log1p(-(double)lower / (n - len + 1)) < CHANCE)
+	    len * -log1p(-(double)lower / (n - len + 1)) < CHANCE + log(n) ||
+	    len < TIMES_ROW * longest_besides(s, n, r))
 		return 0;
 	*d = (struct trace_delay){.before = before, .after = r->floor, .time = s[r->from].first};
 	return len * log((double)r->floor / (double)(before > 1000 ? before : 1000));
 }
 
-/* Frames of another lane between the two hosts were fast in this time: they were not late. */
+/* The median of the least delays of @p g in this time, INT64_MAX if it has too few slots. */
+static int64_t median_floor(const struct trace_flow *g, uint64_t from, uint64_t to)
+{
+	const struct trace_floor *s;
+	int64_t d[TRACE_FLOORS];
+	unsigned int k, n = 0;
+
+	for (k = 0; k < TRACE_FLOORS; k++) {
+		s = &g->floors->slot[k];
+		if (s->frames && s->first >= from && s->first <= to)
+			d[n++] = s->least;
+	}
+	if (n < SLOTS_OTHER)
+		return INT64_MAX;
+	qsort(d, n, sizeof(d[0]), by_delay);
+	return d[n / 2];
+}
+
+/*
+ * Frames of another lane between the two hosts were fast in this time: they were not late. Busy
+ * hosts, too, poll one lane later than another, by several times.
+ */
 static bool others_are_fast(const struct trace *t, const struct trace_flow *f, uint64_t from,
-			    uint64_t to, int64_t floor)
+			    uint64_t to, int64_t most)
 {
 	const struct trace_flow *g;
-	const struct trace_floor *s;
-	unsigned int i, k, all, fast;
+	unsigned int i;
 
 	for (i = 0; i < t->num_flows; i++) {
 		g = &t->flow[i];
 		if (g->record || !g->in.known || !g->out.known || g->in.file != f->in.file ||
 		    g->out.file != f->out.file || g->in.iface == f->in.iface)
 			continue;
-		all = fast = 0;
-		for (k = 0; k < TRACE_FLOORS; k++) {
-			s = &g->floors->slot[k];
-			if (!s->frames || s->first < from || s->first > to)
-				continue;
-			all++;
-			fast += s->least <= floor / 2;
-		}
-		if (fast >= SLOTS_OTHER && 2 * fast >= all)
+		if (median_floor(g, from, to) <= most)
 			return true;
 	}
 	return false;
@@ -216,7 +242,7 @@ static bool rises(const struct trace *t, const struct trace_flow *f, struct trac
 {
 	static struct trace_floor s[TRACE_FLOORS];
 	struct trace_delay one;
-	unsigned int i, n = 0, to = 0;
+	unsigned int i, n = 0, to = 0, len = 0;
 	double best = 0, size;
 	struct row r;
 
@@ -231,9 +257,11 @@ static bool rises(const struct trace *t, const struct trace_flow *f, struct trac
 		best = size;
 		*d = one;
 		to = r.to;
+		len = r.to - r.from;
 	}
 	if (best > 0)
-		d->of_path = others_are_fast(t, f, d->time, s[to - 1].first, d->after);
+		d->of_path = others_are_fast(t, f, d->time, s[to - 1].first,
+					     d->after / (4 * len >= n ? TIMES_LONG : TIMES_OTHER));
 	return best > 0 && d->of_path;
 }
 
