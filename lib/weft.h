@@ -308,7 +308,8 @@ WEFT_API int weft_worker_create(struct weft_context *ctx, const struct weft_work
 
 /**
  * Destroy a worker: endpoints still open are force-closed (their peers are notified once, without
- * waiting), requests end with -ECANCELED, unmatched messages are freed (the log counts them at level info).
+ * waiting), requests end with -ECANCELED, unmatched messages are freed (counted in the log at level
+ * info).
  * NULL is allowed.
  */
 WEFT_API void weft_worker_destroy(struct weft_worker *worker);

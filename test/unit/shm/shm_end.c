@@ -119,7 +119,7 @@ void end_run(struct end *a, struct end *b, const unsigned int *count, unsigned i
 			until = end_seconds() + seconds;
 			continue;
 		}
-		/* The other process may share this core. Each yield may cost several time slices. */
+		/* The other process may share this core. Each yield may cost time slices. */
 		if (++idle % 64 == 0)
 			sched_yield();
 		if (end_seconds() > until)
