@@ -37,6 +37,8 @@ void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan);
 #define ROCE_LOOK_MAX_NS 1000000u
 /** ns between two checks of the device's events by an owner that sleeps */
 #define ROCE_ASLEEP_NS 100000000u
+/** A thread that waits for completions yields its core after this number of polls. */
+#define ROCE_POLLS_YIELD 64u
 
 void roce_notify_open(struct roce_notify *n, struct ibv_context *ctx);
 /** Call it after the completion queue is destroyed. */

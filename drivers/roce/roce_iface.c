@@ -356,6 +356,7 @@ static void free_iface(struct roce_iface *r)
 static void roce_close(struct weft_lane_iface *base)
 {
 	struct roce_iface *r = roce_iface_of(base);
+	unsigned int polls = 0;
 	uint64_t end;
 
 	while (!LIST_EMPTY(&r->lane_eps))
@@ -373,7 +374,9 @@ static void roce_close(struct weft_lane_iface *base)
 		 */
 		if (!TAILQ_EMPTY(&r->connecting))
 			end = r->now + r->give_up_ns + CLOSE_NS;
-		sched_yield();
+		/* On a core with busy processes each yield costs their time slices. */
+		if (++polls % ROCE_POLLS_YIELD == 0)
+			sched_yield();
 	}
 	if (!LIST_EMPTY(&r->dying))
 		weft_error("%s: the device has not completed all requests in time: the queue pairs "

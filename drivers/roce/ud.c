@@ -430,6 +430,7 @@ static void ud_free(struct ud_iface *u)
 static void ud_close(struct weft_lane_iface *base)
 {
 	struct ud_iface *u = ud_iface_of(base);
+	unsigned int polls = 0;
 	uint64_t end;
 
 	while (!LIST_EMPTY(&u->lane_eps))
@@ -441,7 +442,8 @@ static void ud_close(struct weft_lane_iface *base)
 		/* The device will not complete requests after this time. */
 		if (u->now >= end)
 			u->tx_room = UD_TX;
-		sched_yield();
+		if (++polls % ROCE_POLLS_YIELD == 0)
+			sched_yield();
 	}
 	ud_free(u);
 }

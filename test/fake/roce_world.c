@@ -261,11 +261,13 @@ int rw_connect_to(struct rw_end *e, struct rw_end *peer)
 void rw_wait_up(struct rw_end *e)
 {
 	time_t end = time(NULL) + 20;
+	unsigned int polls = 0;
 
 	while (e->ups + e->downs + e->gones == 0) {
 		assert_true(time(NULL) < end);
 		e->iface->lane->ops->progress(e->iface->lane, rw.now);
-		sched_yield();
+		if (++polls % 64 == 0)
+			sched_yield();
 	}
 }
 
