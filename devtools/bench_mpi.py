@@ -153,16 +153,19 @@ def network(b, mpi, rates, what, figures, names):
 
 
 def m_hosts(b):
-    """two hosts, veth and af_packet, against Open MPI's tcp: 8 B 0.8 x its time, bandwidth 1 x
-    behind tbf; two rails 1.9 x of one"""
+    """two hosts, veth and af_packet, against Open MPI's tcp: 8 B 0.8 x its time, windows of 8 B at
+    2 M/s, bandwidth 1 x behind tbf; two rails 1.9 x of one"""
     mpi = Mpi(b)
     large, huge = 'bw:%d' % (64 * KIB), 'bw:%d' % (4 * MIB)
     sides = {'Weft': [0], "Open MPI's tcp": None}
     weft, tcp = sides
     where = ', two hosts, veth of MTU 9000, net_af_packet'
-    network(b, mpi, (None, None), ['lat:8', large, huge], [
+    network(b, mpi, (None, None), ['lat:8', 'rate:8', large, huge], [
         figure('8 B, half round trip' + where, 'lat:8', 'us', [(weft, tcp, at_most, 0.8, None)],
                **on_cores('lat:8')),
+        figure('8 B message rate' + where, 'rate:8', 'M/s',
+               [(weft, None, floor('M/s'), 2, None), (weft, tcp, report, None, None)],
+               **on_cores('rate:8')),
         *(figure('%s bandwidth%s' % (size, where), name, 'MiB/s',
                  [(weft, tcp, report, None, None)], **on_cores(name))
           for name, size in ((large, '64 KiB'), (huge, '4 MiB')))], sides)

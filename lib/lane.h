@@ -32,7 +32,7 @@
  *     discarded. A peer or an owner that does not poll is slow, not dead.
  *  5. Small messages sent to one peer between two progress() calls may share a frame. They are sent
  *     at the latest at the next progress(). If nothing is unacknowledged on the lane_ep, the first
- *     is sent at once.
+ *     is sent at once. tx_flush() and tx_posted() send them sooner.
  *  6. The driver validates all bytes from the wire before it uses them. It counts dropped frames by
  *     reason.
  *  7. The driver reports events of the port or the device: #weft_lane_iface_event. A lost link ends
@@ -65,7 +65,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 21u
+#define WEFT_LANE_ABI 22u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: the iface registers nothing, or peers need no keys */
@@ -378,6 +378,13 @@ struct weft_lane_ops {
 	 * queues have sent therefore leave in the same call.
 	 */
 	void (*tx_flush)(struct weft_lane_iface *iface);
+	/**
+	 * Optional (NULL = tx_flush()): a call outside progress() has posted an operation, on a
+	 * worker with #WEFT_WORKER_F_SEND_NOW. Frames leave as by tx_flush(). Where each of them
+	 * costs far more than a message, frames behind unacknowledged ones may wait for further
+	 * messages, until the next progress() or tx_flush() at the latest.
+	 */
+	void (*tx_posted)(struct weft_lane_iface *iface);
 	/**
 	 * Receive, handle timers, transmit. @return events handled; 0 only when nothing is held
 	 * back for coalescing

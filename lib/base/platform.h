@@ -12,8 +12,8 @@
 
 struct weft_platform {
 	/**
-	 * Monotonic time in ns; > 0. Called once per progress call and at set-up, never per
-	 * message.
+	 * Monotonic time in ns; > 0. Called once per progress call, at set-up, and when a frame
+	 * begins to wait for further messages; never per message.
 	 */
 	uint64_t (*now)(void *arg);
 	/**

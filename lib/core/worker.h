@@ -212,6 +212,22 @@ static inline void weft_worker_flush_tx(struct weft_worker *w)
 			w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
 }
 
+/** weft_worker_flush_tx() behind an operation that is to be sent now. */
+static inline void weft_worker_posted_tx(struct weft_worker *w)
+{
+	struct weft_lane_iface *iface;
+
+	for (unsigned int i = 0; i < w->num_ifaces; i++) {
+		iface = w->ifaces[i];
+		if (!iface->tx_open)
+			continue;
+		if (iface->ops->tx_posted)
+			iface->ops->tx_posted(iface);
+		else
+			iface->ops->tx_flush(iface);
+	}
+}
+
 /**
  * End a call that has posted an operation. Inside progress the end of progress sends the frames.
  */
@@ -219,7 +235,7 @@ static inline void weft_worker_posted(struct weft_worker *w, const struct weft_o
 {
 	if (__builtin_expect(w->send_now, 0) && !w->in_progress &&
 	    !(params && (params->flags & WEFT_OP_F_MORE)))
-		weft_worker_flush_tx(w);
+		weft_worker_posted_tx(w);
 }
 
 /* ------------------------------------------------------------------ log */

@@ -331,6 +331,113 @@ static void short_sends_need_no_progress_if_requested_so(struct sim_case *c)
 	}
 }
 
+enum { WINDOW = 64 };
+
+/* A node whose sends leave in their calls: as weft_worker_create() with WEFT_WORKER_F_SEND_NOW. */
+static struct scene_ep *open_send_now(struct sim_case *c, struct scene **s)
+{
+	struct scene_ep *e;
+
+	*s = open_lanes(c, 1, NULL, 0);
+	e = scene_up(*s, 0, 1);
+	scene_worker(*s, 0)->send_now = e->ep->msg->send_now = true;
+	scene_run(*s, 20 * SIM_MS);
+	return e;
+}
+
+static void send_window(struct scene_ep *e, unsigned int n, uint64_t tag)
+{
+	uint64_t v = 1;
+
+	for (unsigned int i = 0; i < n; i++)
+		assert_int_equal(weft_tag_send(e->ep, &v, 8, tag, NULL, NULL), 0);
+}
+
+/* @return the number of messages with this tag that the other node has, and drop them */
+static unsigned int take(struct scene *s, uint64_t tag)
+{
+	struct weft_worker *w = scene_worker(s, 1);
+	struct weft_message *m;
+	unsigned int n = 0;
+
+	while (weft_tag_probe(w, NULL, tag, WEFT_TAG_MASK_FULL, NULL, &m, NULL) == 0) {
+		weft_tag_msg_drop(w, m);
+		n++;
+	}
+	return n;
+}
+
+static uint64_t data_frames(struct scene *s)
+{
+	return sim_node_counter(s->node[0], "tx.data");
+}
+
+/*
+ * The first messages of a window leave at once, one in each frame. The others share frames, which
+ * the next progress call or a kick sends.
+ */
+static void a_window_of_short_sends_shares_frames(struct sim_case *c)
+{
+	struct scene *s;
+	struct scene_ep *e = open_send_now(c, &s);
+	struct weft_worker *w = scene_worker(s, 0);
+	uint64_t before;
+
+	for (unsigned int i = 0; i < 10; i++) {
+		before = data_frames(s);
+		send_window(e, 1, i);
+		assert_int_equal(data_frames(s) - before, 1);
+		send_window(e, WINDOW - 1, i);
+		assert_in_range(data_frames(s) - before, 4, 7);
+		if (i & 1) {
+			weft_worker_kick(w);
+			sim_node_pause(s->node[0], 2 * SIM_MS);
+		}
+		scene_run(s, SIM_MS);
+		assert_int_equal(take(s, i), WINDOW);
+		assert_in_range(data_frames(s) - before, 5, 7);
+		scene_run(s, 5 * SIM_MS);
+	}
+}
+
+/* A program that computes after its sends does not delay them for long: it is recognised. */
+static void sends_before_long_computing_leave_at_once(struct sim_case *c)
+{
+	enum { WINDOWS = 100 };
+	struct scene *s;
+	struct scene_ep *e = open_send_now(c, &s);
+	unsigned int late = 0;
+
+	for (unsigned int i = 0; i < WINDOWS; i++) {
+		send_window(e, WINDOW / 4, i);
+		sim_node_pause(s->node[0], 2 * SIM_MS);
+		scene_run(s, SIM_MS);
+		late += take(s, i) < WINDOW / 4;
+		scene_run(s, 5 * SIM_MS);
+		take(s, i);
+	}
+	/* After 1, 3, 7, ... intervals without waits. */
+	assert_in_range(late, 1, 7);
+	assert_int_equal(sim_node_counter(s->node[0], "tx.waited_late"), late);
+}
+
+/* Sends one after another without progress calls between them, too. */
+static void slow_sends_without_progress_leave_at_once(struct sim_case *c)
+{
+	struct scene *s;
+	struct scene_ep *e = open_send_now(c, &s);
+	unsigned int late = 0;
+
+	/* One pause: a message each 20 us, and no progress call in it. */
+	sim_node_pause(s->node[0], 40 * SIM_MS);
+	for (unsigned int i = 0; i < 3 * WINDOW; i++) {
+		send_window(e, 1, i);
+		scene_run(s, 20 * SIM_US);
+		late += take(s, i) == 0;
+	}
+	assert_in_range(late, 1, WINDOW);
+}
+
 static void probes_take_messages_out(struct sim_case *c)
 {
 	struct scene *s = open_lanes(c, 2, NULL, 0);
@@ -516,6 +623,9 @@ static struct sim_case cases[] = {
 	SIM_CASE(two_senders_two_wildcards_get_whole_messages),
 	SIM_CASE(a_late_receive_binds_in_the_middle_of_a_message),
 	SIM_CASE(short_sends_need_no_progress_if_requested_so),
+	SIM_CASE(a_window_of_short_sends_shares_frames),
+	SIM_CASE(sends_before_long_computing_leave_at_once),
+	SIM_CASE(slow_sends_without_progress_leave_at_once),
 	SIM_CASE(probes_take_messages_out),
 	SIM_CASE(dropped_messages_free_their_sender),
 	SIM_CASE(truncation_in_every_class),

@@ -103,6 +103,29 @@ static void idle_poll(struct raw_iface *iface)
 		iface->tx_used = false;
 }
 
+#define WAIT_POSTS 64u   /* messages for which a frame waits at most */
+#define WAIT_LATE 50000u /* ns: a longer wait is worse than a system call for each message */
+#define WAIT_SKIPS 4095u /* progress calls; the most without frames that wait */
+
+/*
+ * The newest frame that waited has waited until now. After a wait that was too long, the program is
+ * assumed to compute between its sends and its progress calls.
+ */
+static void wait_over(struct raw_iface *iface, uint64_t now)
+{
+	struct raw_wait *w = &iface->wait;
+
+	if (now - w->at > WAIT_LATE) {
+		raw_count(iface, RAW_TX_WAITED_LATE);
+		w->back = (uint16_t)RTE_MIN(2u * w->back + 1, WAIT_SKIPS);
+		w->skip = w->back;
+		w->skip_at = iface->now;
+	} else if (w->back > 0) {
+		w->back--;
+	}
+	w->at = 0;
+}
+
 static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 {
 	struct raw_iface *iface = raw_iface_of(base);
@@ -116,6 +139,8 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 	iface->in_progress = true;
 	iface->sent_first = base->tx_open;
 	if (base->tx_open) {
+		if (iface->wait.at != 0)
+			wait_over(iface, now);
 		raw_seal_all(iface);
 		raw_txq_flush(iface);
 	}
@@ -165,10 +190,59 @@ static void raw_tx_flush(struct weft_lane_iface *base)
 		iface->in_progress = true;
 		raw_seal_all(iface);
 		iface->in_progress = false;
+		iface->wait.leave = false;
+		iface->wait.opened = false;
+		iface->wait.at = 0;
 	}
 	if (iface->txq.count > 0)
 		raw_txq_flush(iface);
 	base->tx_open = iface->txq.count > 0 || !TAILQ_EMPTY(&iface->tx_list);
+}
+
+/* May the open frames wait for further messages? */
+static bool frames_wait(struct raw_iface *iface)
+{
+	struct raw_wait *w = &iface->wait;
+	uint64_t now;
+
+	if (w->leave || TAILQ_EMPTY(&iface->tx_list))
+		return false;
+	if (!w->opened)
+		return ++w->posts < WAIT_POSTS;
+	w->opened = false;
+	w->posts = 0;
+	if (w->skip > 0 && w->skip_at != iface->now) {
+		w->skip_at = iface->now;
+		w->skip--;
+	}
+	if (w->skip_at == iface->now)
+		return false;
+	now = iface->platform->now(iface->platform->arg);
+	if (w->at != 0)
+		wait_over(iface, now);
+	if (w->skip > 0)
+		return false;
+	w->at = now;
+	raw_count(iface, RAW_TX_WAITED);
+	return true;
+}
+
+/*
+ * A program posts many short messages and then calls progress: each in a frame of its own would
+ * cost a system call over most ports. doc/raw-lanes.md, "Frames that are shared".
+ */
+static void raw_tx_posted(struct weft_lane_iface *base)
+{
+	struct raw_iface *iface = raw_iface_of(base);
+
+	if (frames_wait(iface)) {
+		if (iface->txq.count > 0)
+			raw_txq_flush(iface);
+		return;
+	}
+	if (iface->wait.at != 0)
+		wait_over(iface, iface->platform->now(iface->platform->arg));
+	raw_tx_flush(base);
 }
 
 static void raw_release(struct weft_lane_iface *base, void *desc)
@@ -266,6 +340,7 @@ static const struct weft_lane_ops raw_ops = {
 	.am_zcopy = raw_am_zcopy,
 	.progress = raw_progress,
 	.tx_flush = raw_tx_flush,
+	.tx_posted = raw_tx_posted,
 	.release = raw_release,
 	.ep_connect = raw_ep_connect,
 	.ep_destroy = raw_ep_destroy,

@@ -76,6 +76,10 @@
 	X(RAW_TX_WINDOW_FULL, "tx.window_full", "Sends that found the window full.")               \
 	X(RAW_TX_SHARE_FULL, "tx.share_full",                                                      \
 	  "Sends that found their share of the buffers used up.")                                  \
+	X(RAW_TX_WAITED, "tx.waited",                                                              \
+	  "Frames to be sent now that waited for messages, behind unacknowledged ones.")           \
+	X(RAW_TX_WAITED_LATE, "tx.waited_late",                                                    \
+	  "Times that such a frame waited too long: others are sent at once again.")               \
 	X(RAW_TX_STALLED, "tx.stalled", "Peers that stopped acknowledging; share cut.")            \
 	X(RAW_TX_TAKEN_BACK, "tx.taken_back",                                                      \
 	  "Frames to stalled peers whose buffers were taken back.")                                \
@@ -270,6 +274,19 @@ struct raw_limits {
 	uint32_t num[RAW_LIMIT_CONNS]; /* connections that it holds back */
 };
 
+#define RAW_WAIT_FRAMES 4u /* unacknowledged frames before one that waits, at least */
+
+/* Open frames that wait although their messages are to be sent now: raw_tx_posted(). */
+struct raw_wait {
+	bool leave;       /* some open frame is not to wait */
+	bool opened;      /* a frame was opened since the last such call */
+	uint8_t posts;    /* since the newest frame was opened */
+	uint16_t skip;    /* further intervals between progress calls in which no frame waits */
+	uint16_t back;    /* number of such intervals after the last late frame */
+	uint64_t skip_at; /* iface->now of the last one; it names the interval */
+	uint64_t at;      /* platform's time when the newest frame was opened; 0 = none waits */
+};
+
 #define RAW_GAPS_KEPT 16u /* a power of two */
 
 /* Times in which the owner did not poll: engine/gap.h. */
@@ -365,6 +382,7 @@ struct raw_iface {
 	unsigned int kicks; /* by raw_arm(), since a frame was sent */
 	bool tx_used;       /* frames were sent since the port was last idle for IDLE_KICK polls */
 	struct raw_txq txq;
+	struct raw_wait wait;
 	struct weft_question *telemetry; /* NULL = no telemetry */
 
 	struct weft_rx_pattern pattern;

@@ -269,6 +269,9 @@ static inline void frame_opened(struct raw_conn *c)
 			raw_txq_flush(iface);
 		return;
 	}
+	iface->wait.opened = true;
+	if (raw_tx_outstanding(&c->tx) < RAW_WAIT_FRAMES)
+		iface->wait.leave = true;
 	if (!c->tx.on_list) {
 		c->tx.on_list = true;
 		TAILQ_INSERT_TAIL(&iface->tx_list, &c->tx, link);

@@ -182,6 +182,48 @@ static void calls_flush_only_if_they_shall(void **state)
 	}
 }
 
+static int posted;
+
+static void counting_posted(struct weft_lane_iface *iface)
+{
+	(void)iface;
+	posted++;
+}
+
+/* A lane may let short frames wait behind a post, but not behind a kick or a progress call. */
+static void a_lane_may_treat_posts_apart(void **state)
+{
+	struct weft_op_params more = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_MORE);
+	struct weft_lane_ops ops;
+	struct weft_lane_iface *iface;
+	struct pair p;
+
+	(void)state;
+	up(&p, "mock:0", 1);
+	p.a->send_now = p.x->msg->send_now = true;
+	iface = p.a->ifaces[0];
+	ops = *iface->ops;
+	mock_flush = ops.tx_flush;
+	ops.tx_flush = counting_flush;
+	ops.tx_posted = counting_posted;
+	iface->ops = &ops;
+	count(p.a);
+	posted = 0;
+	weft_tag_send(p.x, out, 8, 1, NULL, NULL);
+	assert_int_equal(posted, 1);
+	weft_tag_send(p.x, out, 8, 1, &more, NULL);
+	assert_int_equal(posted, 1);
+	assert_int_equal(count(p.a), 0);
+	weft_worker_kick(p.a);
+	assert_int_equal(count(p.a), 1);
+	weft_worker_progress(p.a);
+	assert_int_equal(count(p.a), 1);
+	p.a->ifaces[0]->tx_open = false;
+	weft_tag_send(p.x, out, 8, 1, NULL, NULL);
+	assert_int_equal(posted, 1);
+	pair_down(&p);
+}
+
 static void the_flag_is_a_worker_parameter(void **state)
 {
 	struct weft_worker_params wp = WEFT_INIT(struct weft_worker_params, .lanes = "mock:0");
@@ -208,6 +250,7 @@ int main(int argc, char **argv)
 		CONN_TEST(injecting_has_a_bound),
 		CONN_TEST(what_is_delivered_is_found),
 		CONN_TEST(calls_flush_only_if_they_shall),
+		CONN_TEST(a_lane_may_treat_posts_apart),
 		CONN_TEST(the_flag_is_a_worker_parameter),
 	};
 
