@@ -4,7 +4,8 @@
  * One direction of an imperfect link: rate, queue, delay and faults. The simulator (test/sim) and
  * weft-wire share it. Pure: time is an argument, random numbers are a stream of a seed, and it
  * neither allocates nor sends. It returns the fate of a frame and its time, which the caller
- * applies.
+ * applies. Here are also the random numbers of both, and the queue in which they keep frames until
+ * their time.
  *
  * Stages of a frame: MTU, policers -> queue and rate (marks, tail drop) -> blackout, loss,
  * duplication -> corruption -> flow cap, delay, jitter, reordering.
@@ -15,8 +16,122 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
-#include "link/rng.h"
+/* ---- random numbers -------------------------------------------------------------------------- */
+
+/*
+ * Random numbers of simulated networks: splitmix64, with one stream per purpose. So a change in one
+ * place of a scenario does not change the random numbers of all others.
+ */
+
+struct sim_rng {
+	uint64_t state;
+};
+
+static inline uint64_t sim_mix64(uint64_t z)
+{
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+/** A stream of its own for every (seed, purpose). */
+static inline struct sim_rng sim_rng_make(uint64_t seed, uint64_t purpose)
+{
+	return (struct sim_rng){sim_mix64(seed ^ sim_mix64(purpose + 0x9e3779b97f4a7c15ull))};
+}
+
+static inline uint64_t sim_rand(struct sim_rng *r)
+{
+	return sim_mix64(r->state += 0x9e3779b97f4a7c15ull);
+}
+
+/** Uniform in [0, n); 0 for n = 0. */
+static inline uint64_t sim_below(struct sim_rng *r, uint64_t n)
+{
+	return n ? sim_rand(r) % n : 0;
+}
+
+/** Uniform in [min, max]. */
+static inline uint64_t sim_between(struct sim_rng *r, uint64_t min, uint64_t max)
+{
+	return min + sim_below(r, max - min + 1);
+}
+
+static inline bool sim_chance(struct sim_rng *r, double p)
+{
+	/* For a probability of 0 no number is drawn: a perfect link does not change its stream. */
+	return p > 0 && (double)(sim_rand(r) >> 11) * 0x1p-53 < p;
+}
+
+static inline void sim_fill(struct sim_rng *r, void *buf, size_t len)
+{
+	uint8_t *p = buf;
+	uint64_t x;
+	size_t n;
+
+	for (; len; p += n, len -= n) {
+		x = sim_rand(r);
+		n = len < 8 ? len : 8;
+		memcpy(p, &x, n);
+	}
+}
+
+/* ---- a queue by due time --------------------------------------------------------------------- */
+
+/*
+ * A binary heap in an array of the caller. Elements have any type that begins with struct sim_due.
+ * Callers pass a constant size, so copies are inline.
+ */
+
+struct sim_due {
+	uint64_t when, number; /**< the number makes the order of equal times definite */
+};
+
+static inline bool sim_due_before(const void *a, const void *b)
+{
+	const struct sim_due *x = a, *y = b;
+
+	return x->when != y->when ? x->when < y->when : x->number < y->number;
+}
+
+/** @p heap has room for @p len + 1 elements. */
+static inline void sim_heap_add(void *heap, size_t *len, const void *item, size_t size)
+{
+	char *h = heap;
+	size_t i, parent;
+
+	for (i = (*len)++; i; i = parent) {
+		parent = (i - 1) / 2;
+		if (!sim_due_before(item, h + parent * size))
+			break;
+		memcpy(h + i * size, h + parent * size, size);
+	}
+	memcpy(h + i * size, item, size);
+}
+
+/** Take the first one out. @p len > 0 */
+static inline void sim_heap_take(void *heap, size_t *len, void *item, size_t size)
+{
+	char *h = heap, *last;
+	size_t i = 0, child;
+
+	memcpy(item, h, size);
+	last = h + --*len * size;
+	while ((child = 2 * i + 1) < *len) {
+		if (child + 1 < *len && sim_due_before(h + (child + 1) * size, h + child * size))
+			child++;
+		if (!sim_due_before(h + child * size, last))
+			break;
+		memcpy(h + i * size, h + child * size, size);
+		i = child;
+	}
+	if (h + i * size != last)
+		memcpy(h + i * size, last, size);
+}
+
+/* ---- the link -------------------------------------------------------------------------------- */
 
 /** FCS, preamble, gap: bytes on the wire in addition to those of the frame */
 #define SIM_LINK_EXTRA 24

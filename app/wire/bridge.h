@@ -17,7 +17,6 @@
 #include <rte_mempool.h>
 #include <rte_ticketlock.h>
 
-#include "link/heap.h"
 #include "link/link.h"
 
 #define WIRE_PAIRS 16

@@ -10,7 +10,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "link/rng.h"
+#include "link/link.h"
 
 static inline uint8_t pattern_byte(uint64_t id, size_t i)
 {

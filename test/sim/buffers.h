@@ -8,7 +8,7 @@
 #ifndef SIM_BUFFERS_H
 #define SIM_BUFFERS_H
 
-#include "link/rng.h"
+#include "link/link.h"
 #include "weft.h"
 
 enum buf_kind { BUF_CONTIG, BUF_IOV, BUF_GENERIC };

@@ -23,7 +23,6 @@
 #include <stdio.h>
 
 #include "link/link.h"
-#include "link/rng.h"
 #include "weft.h"
 
 #define SIM_US 1000ull

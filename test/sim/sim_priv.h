@@ -24,7 +24,7 @@
 #include "frame/arp.h"
 #include "frame/frame_port.h"
 #include "lane.h"
-#include "link/heap.h"
+#include "link/link.h"
 #include "sim.h"
 
 #define SIM_FRAME_MAX 16384 /* longest frame the network carries */
