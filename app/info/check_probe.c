@@ -191,10 +191,10 @@ static void read_arp(const struct check_facts *mine, const struct check_facts *t
 
 static bool has_route(const struct check_iface *from, const struct check_iface *to)
 {
-	int err = weft_netlink_route(if_nametoindex(from->name), from->ip, to->ip);
+	const struct in_addr src = {htonl(from->ip)}, dst = {htonl(to->ip)};
 
-	/* Without an answer, probes show whether there is a route. */
-	return err != -ENETUNREACH && err != -EHOSTUNREACH && err != -EACCES && err != -EINVAL;
+	/* Without an answer of the kernel, probes show whether there is a route. */
+	return weft_netlink_has_route(if_nametoindex(from->name), AF_INET, &src, &dst);
 }
 
 void check_probe_run(struct check_probe *p, const struct check_facts *mine,

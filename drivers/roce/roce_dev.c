@@ -360,9 +360,8 @@ double roce_dev_port_rate(const struct roce_dev *dev, unsigned int port)
 
 /*
  * Is there a route from a lane's address to a peer's? Within the lane's own network: yes. Otherwise
- * the kernel's routes decide, and the route must use the lane's network device. (A query for a
- * route by that device is no test: the kernel then takes any address for a neighbour, and address
- * resolution fails a second later.)
+ * the kernel's routes decide, and the route must use the lane's network device: by this one the
+ * kernel resolves addresses.
  */
 
 /* Bits of an IPv4-mapped or IPv6 address. */
@@ -413,38 +412,6 @@ static int same_network(const char *netdev, const uint8_t own[16], const uint8_t
 	return rc;
 }
 
-static void take_route(const struct nlmsghdr *msg, void *arg)
-{
-	struct rtattr *a;
-	int left;
-
-	for (a = weft_netlink_attrs(msg, sizeof(struct rtmsg), &left); RTA_OK(a, left);
-	     a = RTA_NEXT(a, left))
-		if (a->rta_type == RTA_OIF)
-			*(uint32_t *)arg = weft_netlink_u32(a);
-}
-
-/* The device by which the kernel would send. @return its index, 0 = no route, -1 = unknown */
-static int route_device(const uint8_t own[16], const uint8_t peer[16])
-{
-	bool v4 = weft_roce_gid_is_ipv4(peer);
-	size_t len = v4 ? 4 : 16;
-	const struct rtmsg rt = {
-		.rtm_family = v4 ? AF_INET : AF_INET6,
-		.rtm_dst_len = (unsigned char)(len * 8),
-		.rtm_src_len = (unsigned char)(len * 8),
-	};
-	struct weft_netlink n;
-	uint32_t oif = 0;
-	int rc;
-
-	weft_netlink_init(&n, RTM_GETROUTE, 0, &rt, sizeof(rt));
-	weft_netlink_add(&n, RTA_DST, peer + 16 - len, len);
-	weft_netlink_add(&n, RTA_SRC, own + 16 - len, len);
-	rc = weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWROUTE, sizeof(rt), take_route, &oif);
-	return rc == -EPERM || rc == -EPROTO ? -1 : (int)oif;
-}
-
 /*
  * Check that the kernel has a route from our address to the peer's by this network device. @return
  * 0 or a negative error with @p why filled
@@ -453,8 +420,8 @@ static int route_check(const char *netdev, const uint8_t own[16], const uint8_t 
 		       size_t why_len)
 {
 	bool v4 = weft_roce_gid_is_ipv4(peer);
+	size_t len = v4 ? sizeof(struct in_addr) : sizeof(struct in6_addr);
 	char text[48];
-	int oif;
 
 	weft_roce_gid_print(peer, text, sizeof(text));
 	if (v4 != weft_roce_gid_is_ipv4(own)) {
@@ -464,8 +431,8 @@ static int route_check(const char *netdev, const uint8_t own[16], const uint8_t 
 	}
 	if (netdev[0] == '\0' || same_network(netdev, own, peer) != 0)
 		return 0;
-	oif = route_device(own, peer);
-	if (oif < 0 || oif == (int)if_nametoindex(netdev))
+	if (weft_netlink_has_route(if_nametoindex(netdev), v4 ? AF_INET : AF_INET6, own + 16 - len,
+				   peer + 16 - len))
 		return 0;
 	snprintf(why, why_len, "%s has no route to %s", netdev, text);
 	return -EHOSTUNREACH;

@@ -2,9 +2,9 @@
 
 #include "base/netlink.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -116,22 +116,38 @@ int weft_netlink_call(int protocol, const struct weft_netlink *n, uint16_t wante
 #define RTM_F_FIB_MATCH 0x2000
 #endif
 
-int weft_netlink_route(unsigned int if_index, uint32_t src, uint32_t dst)
+static void take_route(const struct nlmsghdr *msg, void *arg)
 {
-	/* Without FIB_MATCH, the kernel takes any address for one on the link of the interface. */
+	struct rtattr *a;
+	int left;
+
+	for (a = weft_netlink_attrs(msg, sizeof(struct rtmsg), &left); RTA_OK(a, left);
+	     a = RTA_NEXT(a, left))
+		if (a->rta_type == RTA_OIF)
+			*(uint32_t *)arg = weft_netlink_u32(a);
+}
+
+bool weft_netlink_has_route(unsigned int if_index, int family, const void *src, const void *dst)
+{
+	size_t len = family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr);
 	const struct rtmsg rt = {
-		.rtm_family = AF_INET,
-		.rtm_dst_len = 32,
-		.rtm_src_len = 32,
-		.rtm_flags = RTM_F_FIB_MATCH,
+		.rtm_family = (unsigned char)family,
+		.rtm_dst_len = (unsigned char)(len * 8),
+		.rtm_src_len = (unsigned char)(len * 8),
+		/* Without it, IPv4 takes any address for one on the link of the interface. */
+		.rtm_flags = family == AF_INET ? RTM_F_FIB_MATCH : 0,
 	};
 	struct weft_netlink n;
+	uint32_t device = 0;
+	int err;
 
-	dst = htonl(dst);
-	src = htonl(src);
 	weft_netlink_init(&n, RTM_GETROUTE, 0, &rt, sizeof(rt));
-	weft_netlink_add(&n, RTA_DST, &dst, sizeof(dst));
-	weft_netlink_add(&n, RTA_SRC, &src, sizeof(src));
+	weft_netlink_add(&n, RTA_DST, dst, len);
+	weft_netlink_add(&n, RTA_SRC, src, len);
 	weft_netlink_add(&n, RTA_OIF, &if_index, sizeof(if_index));
-	return weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWROUTE, sizeof(rt), NULL, NULL);
+	err = weft_netlink_call(NETLINK_ROUTE, &n, RTM_NEWROUTE, sizeof(rt), take_route, &device);
+	/* With a source address, IPv6 takes the interface for a preference only. */
+	if (err == 0)
+		return family == AF_INET || device == if_index;
+	return err != -ENETUNREACH && err != -EHOSTUNREACH && err != -EACCES && err != -EINVAL;
 }

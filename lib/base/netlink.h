@@ -8,6 +8,7 @@
 #ifndef WEFT_NETLINK_H
 #define WEFT_NETLINK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,11 +47,12 @@ int weft_netlink_call(int protocol, const struct weft_netlink *n, uint16_t wante
 		      weft_netlink_cb take, void *arg);
 
 /**
- * Does a route lead from an address of this host by one of its interfaces to @p dst? Addresses are
- * IPv4, in host order.
- * @return 0; -ENETUNREACH, -EHOSTUNREACH, -EACCES or -EINVAL: none; another error: not known
+ * Does a route lead from an address of this host by one of its interfaces to @p dst?
+ * @param family    AF_INET or AF_INET6
+ * @param src, dst  struct in_addr or struct in6_addr
+ * @return false: none does; true: one does, or the kernel gives no answer
  */
-int weft_netlink_route(unsigned int if_index, uint32_t src, uint32_t dst);
+bool weft_netlink_has_route(unsigned int if_index, int family, const void *src, const void *dst);
 
 /**
  * The attributes behind the body of a message:

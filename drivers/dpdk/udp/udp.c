@@ -371,10 +371,10 @@ static double iface_speed(const char *name)
  */
 static int route_check(const struct weft_udp *u, uint32_t ip, char *why, size_t why_len)
 {
-	int err = weft_netlink_route(u->if_index, u->ip, ip);
+	const struct in_addr src = {htonl(u->ip)}, dst = {htonl(ip)};
 
-	/* Without an answer, frames show whether there is a route. */
-	if (err != -ENETUNREACH && err != -EHOSTUNREACH && err != -EACCES && err != -EINVAL)
+	/* Without an answer of the kernel, frames show whether there is a route. */
+	if (weft_netlink_has_route(u->if_index, AF_INET, &src, &dst))
 		return 0;
 	snprintf(why, why_len,
 		 "no route leads from interface %s to %u.%u.%u.%u: check its subnet, or add one "

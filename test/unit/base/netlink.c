@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests to the kernel: this machine's loopback interface, its routes, and errors. */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <net/if.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
-#include <arpa/inet.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -176,6 +179,76 @@ static void a_short_attribute_is_zero(void **state)
 	assert_int_equal(weft_netlink_u32(&a.a), 0);
 }
 
+/* ------------------------------------------------------------------ routes */
+
+/* In a network of our own: two interfaces, and routes over them. @return 0, or no such rights */
+static int make_network(void)
+{
+	if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+		return -1;
+	return system("set -e; ip link set lo up; "
+		      "for n in 1 2; do "
+		      "ip link add w$n type veth peer name x$n; "
+		      "ip address add 10.77.$n.1/24 dev w$n; "
+		      "ip address add fd77:$n::1/64 dev w$n nodad; "
+		      "ip link set w$n up; ip link set x$n up; done; "
+		      "ip route add 10.78.0.0/24 via 10.77.2.2; "
+		      "ip route add 10.79.0.0/24 via 10.77.2.2; "
+		      "ip route add 10.79.0.0/24 via 10.77.1.2 metric 100; "
+		      "ip route add unreachable 10.80.0.0/24; "
+		      "ip route add prohibit 10.81.0.0/24; "
+		      "ip route add blackhole 10.82.0.0/24; "
+		      "ip -6 route add fd78::/64 via fd77:2::2; "
+		      "ip -6 route add fd79::/64 via fd77:1::2; "
+		      "ip -6 route add unreachable fd80::/64; "
+		      "ip -6 route add blackhole fd82::/64");
+}
+
+static bool leads(const char *name, int family, const char *src, const char *dst)
+{
+	struct in6_addr from, to;
+
+	assert_int_equal(inet_pton(family, src, &from), 1);
+	assert_int_equal(inet_pton(family, dst, &to), 1);
+	return weft_netlink_has_route(if_nametoindex(name), family, &from, &to);
+}
+
+/* The last test: the process stays in its network. */
+static void a_route_leads_by_its_own_interface(void **state)
+{
+	static const struct {
+		int family;
+		const char *src, *dst;
+		bool first, second; /* by w1, by w2 */
+	} rows[] = {
+		{AF_INET, "10.77.1.1", "10.77.1.9", true, false},
+		{AF_INET, "10.77.1.1", "10.78.0.9", false, true},
+		{AF_INET, "10.77.1.1", "10.79.0.9", true, true},
+		{AF_INET, "10.77.1.1", "10.80.0.9", false, false},
+		{AF_INET, "10.77.1.1", "10.81.0.9", false, false},
+		{AF_INET, "10.77.1.1", "10.82.0.9", false, false},
+		{AF_INET, "10.77.1.1", "10.99.0.9", false, false},
+		{AF_INET6, "fd77:1::1", "fd77:1::9", true, false},
+		{AF_INET6, "fd77:1::1", "fd77:2::9", false, true},
+		{AF_INET6, "fd77:1::1", "fd78::9", false, true},
+		{AF_INET6, "fd77:1::1", "fd79::9", true, false},
+		{AF_INET6, "fd77:1::1", "fd80::9", false, false},
+		{AF_INET6, "fd77:1::1", "fd82::9", false, false},
+		{AF_INET6, "fd77:1::1", "fd99::9", false, false},
+	};
+
+	(void)state;
+	if (make_network() != 0)
+		skip();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		print_message("%s\n", rows[i].dst);
+		assert_int_equal(leads("w1", rows[i].family, rows[i].src, rows[i].dst),
+				 rows[i].first);
+		assert_int_equal(leads("w2", rows[i].family, rows[i].src, rows[i].dst),
+				 rows[i].second);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +259,7 @@ int main(void)
 		cmocka_unit_test(other_messages_and_short_ones_are_dropped),
 		cmocka_unit_test(the_list_of_sockets_has_ours),
 		cmocka_unit_test(a_short_attribute_is_zero),
+		cmocka_unit_test(a_route_leads_by_its_own_interface),
 	};
 
 	return cmocka_run_group_tests_name("netlink", tests, NULL, NULL);
