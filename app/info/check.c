@@ -2,15 +2,13 @@
 /*
  * Both ends exchange their data over TCP, probe each other over UDP for a second, and exchange what
  * has arrived. Each then prints the same verdict, from its own side. All steps together have three
- * seconds. Bytes of the other end are not trusted: texts have a maximum length, and each step a
- * deadline.
+ * seconds; for its first text a client of the server has five. Bytes of the other end are not
+ * trusted: texts have a maximum length, and each step a deadline.
  */
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -301,151 +299,85 @@ static int client(const char *host, uint16_t port)
 
 /* ---- server --------------------------------------------------------------------------------- */
 
-/* A socket for IPv6 and IPv4, or for IPv4 where there is no IPv6. */
-static int listen_on(uint16_t port)
+/* A client is served when all its data has arrived. */
+static int judge(void *text, const void *bytes, size_t length, struct weft_tcp_answer *answer)
 {
-	struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-	struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
-	const struct sockaddr *at = (const void *)&six;
-	const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
-	int fd = socket(AF_INET6, type, 0), on = 1, off = 0, err;
-	socklen_t len = sizeof(six);
+	bool complete = is_complete(bytes, length);
 
-	if (fd < 0) {
-		fd = socket(AF_INET, type, 0);
-		at = (const void *)&four;
-		len = sizeof(four);
+	*answer = (struct weft_tcp_answer){0};
+	if (memchr(bytes, '\0', length) || (!complete && length == CHECK_TEXT - 1)) {
+		snprintf(answer->why, sizeof(answer->why), "it is not weft-info --check");
+		return 0;
 	}
-	if (fd < 0)
-		return -errno;
-	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(fd, at, len) == 0 && listen(fd, 16) == 0)
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
+	if (!complete)
+		return -EAGAIN;
+	memcpy(text, bytes, length);
+	((char *)text)[length] = '\0';
+	answer->accepted = true;
+	return 0;
 }
 
-/* A connection, and what has arrived of its client's data. */
-struct waiting {
-	int fd; /* -1 = the place is free */
-	double until;
-	size_t len;
-	char name[NI_MAXHOST];
-	char text[CHECK_TEXT];
-};
-
-/* A silent connection keeps no other one waiting, and these are enough for a port scan. */
-#define WAITING 16u
-
-static void leave(struct waiting *w)
+static void print_refused(void *arg, const char *client, const char *why, bool last)
 {
-	close(w->fd);
-	w->fd = -1;
+	(void)arg;
+	printf("verdict: no check with %s: %s\n"
+	       "remedy: run weft-info --check of the same version there\n",
+	       client, why);
+	if (last)
+		printf("further connections are refused without a line each\n");
+	fflush(stdout);
 }
 
-/* A free place, or else that of the oldest connection, which ends. */
-static struct waiting *place_for_one(struct waiting all[WAITING])
-{
-	struct waiting *oldest = all;
-
-	for (unsigned int i = 0; i < WAITING; i++) {
-		if (all[i].fd < 0)
-			return &all[i];
-		if (all[i].until < oldest->until)
-			oldest = &all[i];
-	}
-	leave(oldest);
-	return oldest;
-}
-
-static void take_in(int fd, struct waiting all[WAITING])
+static void address_of_peer(int fd, char name[NI_MAXHOST])
 {
 	struct sockaddr_storage from;
 	socklen_t len = sizeof(from);
-	int one = accept4(fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
-	struct waiting *w;
 
-	if (one < 0) {
-		if (errno != EAGAIN && errno != ECONNABORTED)
-			sleep(1); /* no descriptor, or no memory */
-		return;
-	}
-	w = place_for_one(all);
-	*w = (struct waiting){.fd = one, .until = sys_seconds() + EXCHANGE};
-	if (getnameinfo((struct sockaddr *)&from, len, w->name, sizeof(w->name), NULL, 0,
-			NI_NUMERICHOST) != 0)
-		snprintf(w->name, sizeof(w->name), "?");
+	if (getpeername(fd, (struct sockaddr *)&from, &len) != 0 ||
+	    getnameinfo((struct sockaddr *)&from, len, name, NI_MAXHOST, NULL, 0, NI_NUMERICHOST))
+		snprintf(name, NI_MAXHOST, "?");
 }
 
-/* ms until a connection has waited long enough; -1 = none waits */
-static int wait_ms(const struct waiting all[WAITING])
+static int serve_client(struct weft_tcp_server *s, char text[CHECK_TEXT], int *err)
 {
-	double left, least = -1, now = sys_seconds();
+	char name[NI_MAXHOST];
+	int fd, ret;
 
-	for (unsigned int i = 0; i < WAITING; i++) {
-		left = all[i].until > now ? all[i].until - now : 0;
-		if (all[i].fd >= 0 && (least < 0 || left < least))
-			least = left;
-	}
-	return least < 0 ? -1 : (int)(least * 1000) + 1;
-}
-
-/* Wait until all data of a client has arrived. */
-static struct waiting *next_client(int fd, struct waiting all[WAITING])
-{
-	struct pollfd p[WAITING + 1];
-	int rc;
-
-	for (;;) {
-		for (unsigned int i = 0; i < WAITING; i++)
-			p[i] = (struct pollfd){.fd = all[i].fd, .events = POLLIN};
-		p[WAITING] = (struct pollfd){.fd = fd, .events = POLLIN};
-		if (poll(p, WAITING + 1, wait_ms(all)) < 0)
-			continue; /* a signal */
-		for (unsigned int i = 0; i < WAITING; i++) {
-			rc = p[i].revents ? recv_some(all[i].fd, all[i].text, &all[i].len) : 0;
-			if (rc > 0)
-				return &all[i];
-			if (rc == 0 && all[i].fd >= 0 && sys_seconds() >= all[i].until)
-				rc = -ETIMEDOUT;
-			if (rc == 0)
-				continue;
-			broken(all[i].name, rc);
-			fflush(stdout);
-			leave(&all[i]);
-		}
-		if (p[WAITING].revents)
-			take_in(fd, all);
-	}
+	while ((fd = weft_tcp_server_take(s)) < 0)
+		weft_tcp_server_run(s, -1, -1);
+	address_of_peer(fd, name);
+	ret = check(fd, name, text, err);
+	fflush(stdout);
+	close(fd);
+	return ret;
 }
 
 /* Serve until a check is complete: other connections, as of a port scan, do not end it. */
 static int server(uint16_t port)
 {
-	static struct waiting all[WAITING];
-	int fd = listen_on(port), ret = APP_FAIL, err = -EPROTO;
-	struct waiting *w;
+	char text[CHECK_TEXT];
+	const struct weft_tcp_server_params params = {
+		.port = port,
+		.backlog = 16,
+		.keeps = true,
+		.hello = CHECK_TEXT - 1,
+		.judge = judge,
+		.refused = print_refused,
+		.arg = text,
+	};
+	struct weft_tcp_server *s;
+	int err = weft_tcp_server_open(&params, &s), ret;
 
-	if (fd < 0) {
+	if (err < 0) {
 		cli_error("--check -l: TCP port %u: %s; -p chooses another one", port,
-			  strerror(-fd));
+			  strerror(-err));
 		return APP_FAIL;
 	}
 	fprintf(stderr, "%s: waiting for weft-info --check HOST:%u\n", cli_program, port);
-	for (unsigned int i = 0; i < WAITING; i++)
-		all[i].fd = -1;
-	while (err < 0) {
-		w = next_client(fd, all);
-		ret = check(w->fd, w->name, w->text, &err);
-		fflush(stdout);
-		leave(w);
-	}
-	for (unsigned int i = 0; i < WAITING; i++)
-		if (all[i].fd >= 0)
-			leave(&all[i]);
-	close(fd);
+	do {
+		ret = serve_client(s, text, &err);
+	} while (err < 0);
+	weft_tcp_server_close(s);
 	return ret;
 }
 

@@ -255,7 +255,6 @@ struct place {
 	uint64_t until;
 	uint8_t host[8]; /* IPv4 address, or the network of an IPv6 address */
 	char name[80];
-	uint8_t hello[WEFT_TCP_HELLO_MAX];
 	size_t got, sent, unread;
 	struct weft_tcp_answer answer;
 };
@@ -267,6 +266,7 @@ struct weft_tcp_server {
 	uint64_t accept_at; /* no accept before this time */
 	atomic_uint_least64_t served, refused;
 	struct place place[PLACES];
+	uint8_t hello[]; /* of each place, what has arrived of its greeting */
 };
 
 static void leave(struct place *p)
@@ -403,7 +403,8 @@ static void write_reply(struct weft_tcp_server *s, struct place *p)
 
 static void read_hello(struct weft_tcp_server *s, struct place *p)
 {
-	ssize_t n = recv(p->fd, p->hello + p->got, s->p.hello - p->got, 0);
+	uint8_t *hello = s->hello + (size_t)(p - s->place) * s->p.hello;
+	ssize_t n = recv(p->fd, hello + p->got, s->p.hello - p->got, 0);
 
 	if (n < 0) {
 		if (errno != EAGAIN && errno != EINTR)
@@ -415,14 +416,16 @@ static void read_hello(struct weft_tcp_server *s, struct place *p)
 		return;
 	}
 	p->got += (size_t)n;
-	if (s->p.judge(s->p.arg, p->hello, p->got, &p->answer) == -EAGAIN)
+	if (s->p.judge(s->p.arg, hello, p->got, &p->answer) == -EAGAIN)
 		return;
-	if (!p->answer.length) {
+	if (p->answer.length) {
+		p->state = PLACE_WRITING;
+		write_reply(s, p);
+	} else if (p->answer.accepted) {
+		reply_sent(s, p);
+	} else {
 		refuse(s, p, p->answer.why);
-		return;
 	}
-	p->state = PLACE_WRITING;
-	write_reply(s, p);
 }
 
 /*
@@ -590,7 +593,7 @@ int weft_tcp_server_open(const struct weft_tcp_server_params *params,
 	fd = open_socket(params);
 	if (fd < 0)
 		return fd;
-	s = calloc(1, sizeof(*s));
+	s = calloc(1, sizeof(*s) + PLACES * params->hello);
 	if (!s) {
 		close(fd);
 		return -ENOMEM;

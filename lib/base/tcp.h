@@ -70,13 +70,13 @@ int weft_tcp_receive(struct weft_tcp_connect *c, int fd, void *buf, size_t size,
 
 /* ------------------------------------------------------------------ server */
 
-#define WEFT_TCP_HELLO_MAX 64u
+#define WEFT_TCP_HELLO_MAX 8192u
 
 /** What a client gets for its greeting. */
 struct weft_tcp_answer {
 	/** sent before the connection ends or is taken; must stay until the server is closed */
 	const void *reply;
-	size_t length;
+	size_t length; /**< 0: there is no reply */
 	bool accepted;
 	char why[160]; /**< why a client is refused; "" = without a line of the log */
 };

@@ -186,6 +186,58 @@ static void accepted_clients_are_taken_one_by_one(void **state)
 	weft_tcp_server_close(server);
 }
 
+/* All of a long greeting, and no reply. */
+static int judge_long(void *arg, const void *bytes, size_t length, struct weft_tcp_answer *answer)
+{
+	const char *text = bytes;
+
+	assert_int_equal(text[0], text[length / 2]);
+	*answer = (struct weft_tcp_answer){.accepted = true};
+	*(size_t *)arg = length;
+	return text[length - 1] == '.' ? 0 : -EAGAIN;
+}
+
+static void a_long_greeting_is_accepted_without_a_reply(void **state)
+{
+	struct weft_tcp_server_params p = params(true);
+	char greeting[WEFT_TCP_HELLO_MAX], host[64], byte;
+	size_t length = 0;
+	int fd[2], taken;
+
+	(void)state;
+	p.hello = sizeof(greeting);
+	p.judge = judge_long;
+	p.arg = &length;
+	assert_int_equal(weft_tcp_server_open(&p, &server), 0);
+	weft_tcp_server_query(server, host, sizeof(host), &port);
+	/* Two at once: each has its own bytes. */
+	for (int i = 0; i < 2; i++)
+		fd[i] = client(1);
+	for (int i = 0; i < 2; i++) {
+		memset(greeting, 'a' + i, sizeof(greeting));
+		assert_int_equal(send(fd[i], greeting, sizeof(greeting) / 2, 0),
+				 sizeof(greeting) / 2);
+	}
+	while (weft_tcp_server_run(server, -1, 20), length < sizeof(greeting) / 2)
+		;
+	greeting[sizeof(greeting) - 1] = '.';
+	assert_int_equal(send(fd[1], greeting + sizeof(greeting) / 2, sizeof(greeting) / 2, 0),
+			 sizeof(greeting) / 2);
+	while ((taken = weft_tcp_server_take(server)) < 0)
+		server_run();
+	assert_int_equal(length, sizeof(greeting));
+	assert_int_equal(recv(fd[1], &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(send(taken, "x", 1, 0), 1);
+	assert_int_equal(recv(fd[1], &byte, 1, 0), 1);
+	assert_false(is_closed(fd[0]));
+	assert_int_equal(weft_tcp_server_served(server), 1);
+	close(taken);
+	for (int i = 0; i < 2; i++)
+		close(fd[i]);
+	weft_tcp_server_close(server);
+}
+
 static void wrong_parameters_are_refused(void **state)
 {
 	struct weft_tcp_server_params p = params(false);
@@ -205,6 +257,7 @@ int main(void)
 		cmocka_unit_test(a_refusal_reaches_a_client_that_sends_more),
 		cmocka_unit_test(a_refused_client_cannot_send_for_ever),
 		cmocka_unit_test(accepted_clients_are_taken_one_by_one),
+		cmocka_unit_test(a_long_greeting_is_accepted_without_a_reply),
 		cmocka_unit_test(wrong_parameters_are_refused),
 	};
 
