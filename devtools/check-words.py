@@ -7,7 +7,8 @@ devtools/words.limit has the number of occurrences that the tree may have. It on
 that removes such words lowers the limit in the same commit. A tree above the limit fails.
 
 Measured are the documents, the manual pages, the comments of C files, and the string constants of
-C files from 12 characters on, which are log messages, errors and help texts.
+C files from 12 characters on, which are log messages, errors and help texts. The comment of a
+declaration also counts if it begins with "the same" or a pronoun.
 """
 
 import argparse
@@ -85,6 +86,11 @@ IDIOM = {
     'good-bye': 'BYE',
 }
 
+# The comment of a declaration is read alone: editors show it without its neighbours.
+POINTS_ELSEWHERE = 'It, the same ...'
+BEGINNING = re.compile(
+    r'^/\*\*\s+(?:\*\s+)?(?:the\s+same|it|its|they|them|these|those|this|such)\b', re.I | re.M)
+
 WORDS = {**PERSONS, **SPEECH, **IDIOM}
 PATTERN = re.compile(r'(?<![\w-])(%s)(?![\w-])' % '|'.join(
     sorted((w.replace(' ', r'\s+') for w in WORDS), key=len, reverse=True)), re.I)
@@ -117,11 +123,16 @@ def measure(root):
     for path in check_tree.files(root, *ENDINGS):
         if not path.startswith(FOLDERS) and path not in PAGES:
             continue
-        for part in prose(path, check_tree.read(root, path)):
+        text = check_tree.read(root, path)
+        for part in prose(path, text):
             words += len(part.split())
             for m in PATTERN.finditer(part):
                 by_word[re.sub(r'\s+', ' ', m.group(1).lower())] += 1
                 by_file[path] += 1
+        if path.endswith('.h'):
+            pointing = len(BEGINNING.findall(text))
+            by_word[POINTS_ELSEWHERE] += pointing
+            by_file[path] += pointing
     return words, by_word, by_file
 
 
@@ -138,10 +149,11 @@ def main():
     if not words:
         print('no text was found below %s' % o.root)
         return 1
-    for word, count in by_word.most_common():
-        print('%6d  %-18s %s' % (count, word, WORDS[word]))
+    for word, count in (+by_word).most_common():
+        print('%6d  %-18s %s' % (
+            count, word, WORDS.get(word, 'the noun, or the name of the other function')))
     if o.files:
-        for path, count in by_file.most_common(40):
+        for path, count in (+by_file).most_common(40):
             print('%6d  %s' % (count, path))
     print('%d words, %d to be replaced (%.1f per 1000), of at most %d' % (
         words, total, 1000 * total / words, limit))

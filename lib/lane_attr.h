@@ -148,7 +148,7 @@ struct weft_lane_report {
 	/** All counters of the worker, those of its lanes included. */
 	void (*counters)(void *arg, void (*cb)(const char *name, uint64_t value, void *arg),
 			 void *cb_arg);
-	/** What one of them counts, weft_counter_help(); NULL = not known. */
+	/** What a counter of this name counts, weft_counter_help(); NULL = not known. */
 	const char *(*help)(const char *name);
 	/** A line of text per endpoint. */
 	void (*endpoints)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);

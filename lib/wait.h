@@ -33,7 +33,7 @@
 
 /** A progress call begins while the worker is armed: disarm the lanes. Locked. */
 void weft_wait_disarm(struct weft_worker *w);
-/** The same call ends, and has handled @p n events. Locked. */
+/** A progress call that began with an armed worker ends, after @p n events. Locked. */
 void weft_wait_after(struct weft_worker *w, unsigned int n);
 /** The iface's descriptor, or a negative error: it cannot wake. */
 int weft_wait_fd_of(struct weft_lane_iface *iface);

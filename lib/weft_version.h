@@ -31,7 +31,7 @@ extern "C" {
 /** Version of the library that runs, as #WEFT_VERSION. Any thread. */
 WEFT_API uint32_t weft_version(void);
 
-/** The same as text, with the revision, e.g. "0.2.0 (1a2b3c4)". Static storage. Any thread. */
+/** Version and revision of the library that runs: "0.2.0 (1a2b3c4)". Static text. Any thread. */
 WEFT_API const char *weft_version_string(void);
 
 #ifdef __cplusplus

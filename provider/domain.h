@@ -52,7 +52,7 @@ struct wfi_domain {
 	enum fi_av_type av_type;
 };
 
-/** It was opened before this process was forked. */
+/** Was the domain opened by the process that forked this one? */
 static inline bool wfi_domain_is_parents(const struct wfi_domain *domain)
 {
 	return domain->generation != wfi.generation;

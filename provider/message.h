@@ -25,7 +25,7 @@ static inline uint16_t wfi_channel(uint16_t number, uint64_t kind)
 
 ssize_t wfi_send(struct fid_ep *ep, const struct wfi_post *post);
 ssize_t wfi_recv(struct fid_ep *ep, const struct wfi_post *post);
-/** The same with one buffer, which the functions enter into @p post. */
+/** wfi_send() and wfi_recv() with one buffer, which the functions enter into @p post. */
 ssize_t wfi_send_one(struct fid_ep *ep, const void *buf, size_t length, struct wfi_post *post);
 ssize_t wfi_recv_one(struct fid_ep *ep, void *buf, size_t length, struct wfi_post *post);
 

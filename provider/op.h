@@ -178,7 +178,7 @@ void *wfi_post_buffer(struct wfi_op *op, const struct wfi_post *p, size_t *count
 uint32_t wfi_post_flags(const struct wfi_post *p);
 /** What the call returns. @param rc  as Weft has returned */
 int wfi_post_result(int rc);
-/** The same; an operation other than a receive ends if Weft has ended it. Locked. */
+/** wfi_post_result(); an operation that is no receive ends if Weft has ended it. Locked. */
 int wfi_post_started(struct wfi_op *op, int rc);
 
 /** The operation was not started: free it. Locked. */

@@ -123,7 +123,8 @@ void wfi_connection_close(struct weft_ep *ep)
 
 /*
  * Messages that are complete for the application may still wait for credit or a window. A flush of
- * the worker leaves out closed connections, and the end of the worker would end their closes.
+ * the worker leaves out closed connections, which still send such messages. So their closes must
+ * end before the worker is destroyed.
  */
 static void flush(void)
 {

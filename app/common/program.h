@@ -15,7 +15,7 @@
 /** Defaults, and the configuration from the environment. @return APP_OK or an exit code */
 int peer_options_init(struct peer_options *opts);
 
-/** These options, for the table of a program whose options begin with struct peer_options. */
+/** The common options, for the table of a program whose options begin with struct peer_options. */
 extern const struct cli_option peer_option_table[];
 
 /** Set what @p option, "-L" or "-S", is given. @return APP_OK or an exit code */

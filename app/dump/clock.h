@@ -29,7 +29,7 @@ struct survey_hole {
 struct survey_port {
 	uint64_t first, last; /**< times of its records; 0 = it has none */
 	uint64_t frames;      /**< unicast Ethernet frames */
-	uint64_t undirected;  /**< of them without a direction */
+	uint64_t undirected;  /**< unicast Ethernet frames without a direction */
 	uint8_t mac[SURVEY_MACS][6];
 	uint64_t count[SURVEY_MACS]; /**< frames from or to this address */
 	unsigned int num_macs;
@@ -40,11 +40,11 @@ struct survey_file {
 	uint64_t first, last; /**< of its records */
 	uint64_t end;         /**< the capture ran until then; by statistics, else @p last */
 	uint64_t lost;        /**< records that the writer lost, by its own statement */
-	uint64_t placed;      /**< of these, the ones that a hole contains */
+	uint64_t placed;      /**< lost records that a hole contains */
 	uint64_t lane_frames; /**< frames of Weft */
-	uint64_t undirected;  /**< of them without a direction, after all inference */
+	uint64_t undirected;  /**< frames of Weft without a direction, after all inference */
 	uint64_t too_short;   /**< frames whose lane header the capture has cut */
-	uint32_t caplen;      /**< the longest captured length of these */
+	uint32_t caplen;      /**< the longest captured length of such frames */
 	struct survey_hole hole[SURVEY_HOLES];
 	unsigned int num_holes;
 	struct survey_port port[DUMP_IFACES];
@@ -60,7 +60,7 @@ struct survey {
 };
 
 void survey_free(struct survey *s);
-/** Set the direction of a frame that has none, if its interface's station is known. */
+/** Set the direction of a frame without one, if the MAC address of its interface is known. */
 void survey_way(const struct survey *s, struct dump_frame *frame);
 
 /** The clock of a capture, relative to that of the first one. */

@@ -169,7 +169,7 @@ void msg_name(struct trace *t, struct msg *m, enum msg_key key, uint64_t a, uint
 /** A message of this stream that has this name. */
 struct msg *msg_find(const struct trace *t, uint32_t flow, enum msg_key key, uint64_t a,
 		     uint64_t b);
-/** As before, in other streams that may belong to the same endpoint. */
+/** msg_find() in other streams that may belong to the same endpoint. */
 struct msg *msg_find_alike(const struct trace *t, uint32_t flow, enum msg_key key, uint64_t a,
 			   uint64_t b, uint64_t total);
 /** A frame of the message was seen; ends it when it is complete. */

@@ -149,8 +149,8 @@ struct trace_flow {
 	uint32_t other; /**< the other direction, or TRACE_NONE */
 	struct trace_port out, in;
 	struct trace_port at;   /**< where frames without a direction were seen */
-	uint8_t dst_mac[6];     /**< in the frames of its sender */
-	uint64_t moved_at;      /**< time from which it differs; 0 = never */
+	uint8_t dst_mac[6];     /**< destination in the frames of its sender */
+	uint64_t moved_at;      /**< time from which frames have another destination; 0 = never */
 	uint64_t first, last;   /**< times of frames */
 	uint64_t frames, bytes; /**< at the sender, or at the receiver without a sender's capture */
 	uint64_t judged, lost, twice, late, changed, again;

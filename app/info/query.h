@@ -19,9 +19,9 @@
 struct query_process {
 	int fd;   /**< -1: a query has failed */
 	long pid; /**< from the kernel */
-	/** It is a weft-switch, which has only commands of its own. */
+	/** the process is a weft-switch, which has only commands of its own */
 	bool is_switch;
-	/* Its own description, printable; "" = none. */
+	/* the description that the process gives of itself, printable; "" = none */
 	char version[64], program[64], job[64];
 };
 

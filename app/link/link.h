@@ -227,7 +227,7 @@ uint64_t sim_link_serialise(const struct sim_link *l, struct sim_link_state *s, 
 			    uint64_t now);
 
 /**
- * The same through the queue.
+ * sim_link_serialise() through the queue.
  * @param[out] mark  the caller must call sim_link_mark(), which counts if it has an effect
  * @return false: tail drop
  */

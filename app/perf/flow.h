@@ -422,7 +422,7 @@ static inline struct perf_slot *perf_flow_next(struct perf_flow *f)
 	return f->validate && slot->busy ? NULL : slot;
 }
 
-/** The same for a message, with its bytes filled in. */
+/** perf_flow_next() for a message, with its bytes filled in. */
 static inline struct perf_slot *perf_flow_next_message(struct perf_flow *f)
 {
 	struct perf_slot *slot = perf_flow_next(f);

@@ -49,9 +49,9 @@ struct sweep_point {
 /** Add a trial; more than SWEEP_TRIALS_MAX are ignored. */
 void sweep_add(struct sweep_proto *p, double seconds);
 struct sweep_stat sweep_stat(const struct sweep_proto *p);
-/** Find the rival by the trials so far. */
+/** Set `rival`: of the protocols that the library has not chosen, the fastest one so far. */
 void sweep_rival(struct sweep_point *pt);
-/** From trials in pairs, find the best one, and the loss of the chosen one. */
+/** Set `best`, `loss` and `spread` from trials in pairs, of `chosen` and `rival`. */
 void sweep_judge(struct sweep_point *pt);
 static inline bool sweep_good(const struct sweep_point *pt)
 {

@@ -113,7 +113,7 @@ int sw_ring_attach(struct sw_ring *r, void *region, size_t len, uint64_t offset,
  */
 int sw_ring_ready(const struct sw_ring *r);
 
-/** Entry @p i of those. */
+/** Entry @p i of those that sw_ring_ready() counts. */
 struct sw_buf sw_ring_at(const struct sw_ring *r, unsigned int i);
 
 /** Set the length of a frame that was written into the buffer of sw_ring_at(). */

@@ -9,7 +9,10 @@
 
 #include "switch/switch.h"
 
-/** Open both sockets. @return APP_OK or an exit code after an error message */
+/**
+ * Open the well-known socket, and that of memif. @return APP_OK or an exit code after an error
+ * message
+ */
 int sw_listen(struct sw *s);
 void sw_unlisten(struct sw *s);
 

@@ -44,7 +44,7 @@ void sw_close_init(void);
 /** Close a descriptor, and set it to -1. -1 is allowed. */
 void sw_close(int *fd);
 
-/** The same for a socket in epoll's set; the other end is notified at once. */
+/** sw_close() for a socket in epoll's set; the other end is notified at once. */
 void sw_hang_up(struct sw *s, int *fd);
 
 /** Unmap memory. NULL is allowed. */

@@ -327,7 +327,7 @@ static inline bool roce_share(const struct roce_iface *r, uint32_t mine, uint32_
 	return (left > kept && mine < (left - kept) / 2) || (mine < ROCE_SHARE_MIN && left > 0);
 }
 
-/** The same for places of the completion queue. */
+/** roce_share() of the places of the completion queue. */
 static inline bool roce_share_place(const struct roce_iface *r, const struct roce_chan *chan)
 {
 	return roce_share(r, chan->sq.head - chan->sq.tail, r->tx_total, r->tx_room - r->byes);

@@ -49,7 +49,10 @@ static inline bool roce_job_done(const struct roce_job *job)
 	return atomic_load_explicit(&job->done, memory_order_acquire);
 }
 
-/** Cancel a job: if it has not begun, it is done now, with ECANCELED. */
+/**
+ * Cancel a job that waits for a thread: it is done now, with ECANCELED. A job that a thread has
+ * begun runs to its end.
+ */
 void roce_job_cancel(struct roce_dev *dev, struct roce_job *job);
 /** Wait for running and waiting jobs, and end the threads. */
 void roce_jobs_end(struct roce_dev *dev);

@@ -19,7 +19,10 @@ void roce_chan_abandon(struct roce_chan *chan, uint32_t from);
 int roce_srq_open(struct roce_iface *r, char *why, size_t why_len);
 /** Post buffers until all promised windows are covered, as far as memory allows. */
 void roce_srq_fill(struct roce_iface *r);
-/** The same before a window is promised. @return 0, or a negative error: do not promise it */
+/**
+ * Post buffers until all promised windows are covered, and allocate what lacks.
+ * @return 0, or a negative error: the last window cannot be promised
+ */
 int roce_srq_cover(struct roce_iface *r);
 void roce_release(struct weft_lane_iface *iface, void *desc);
 

@@ -89,7 +89,7 @@ void roce_gid_gone_text(const struct weft_roce_gid *gid, char *what, size_t len)
 void roce_dev_identity(struct roce_dev *dev, char *buf, size_t size);
 /** bytes/s of the port by its attributes. */
 double roce_port_rate(const struct ibv_port_attr *port);
-/** The same, by a query of the device; 0 = it does not report it. */
+/** bytes/s of the port, by a query of the device; 0 = the device does not report it. */
 double roce_dev_port_rate(const struct roce_dev *dev, unsigned int port);
 
 /** The state of a port, by events of the device. */

@@ -65,8 +65,8 @@ static inline enum weft_roce_ack weft_roce_credit_ack(struct weft_roce_credit *c
 }
 
 /**
- * The same for the word that the peer writes, which has all 32 bits. It may be arbitrarily old:
- * while messages carry the count, the word is not read.
+ * Take the count from the word that the peer writes, which has all 32 bits. The word may be
+ * arbitrarily old: while messages carry the count, the word is not read.
  */
 static inline enum weft_roce_ack weft_roce_credit_word(struct weft_roce_credit *c, uint32_t count)
 {

@@ -80,7 +80,7 @@ static inline bool weft_roce_word_read(const volatile struct weft_roce_word *wor
 int weft_roce_addr_check(const void *addr, size_t len, enum weft_roce_kind kind, char *why,
 			 size_t why_len);
 
-/** The same for a lane_ep's address. */
+/** weft_roce_addr_check() for a lane_ep's address. */
 int weft_roce_ep_addr_check(const void *addr, size_t len, char *why, size_t why_len);
 
 /** A GID as text: "10.0.0.1", "fe80::1". @p buf of 46 bytes at least. */

@@ -28,8 +28,8 @@
 
 #define SHM_ADDR_LEN 32
 #define SHM_EPS_MAX 16384 /* connections of an iface, including those being made */
-#define SHM_HALF_MAX 64   /* of them accepted ones without a hello yet */
-#define SHM_HALF_ONE 16   /* of these, of one process */
+#define SHM_HALF_MAX 64   /* accepted connections without a hello yet */
+#define SHM_HALF_ONE 16   /* accepted connections without a hello yet, of one process */
 #define SHM_COMPS 128     /* completions that a lane_ep waits for */
 #define SHM_BUFS 64       /* receive buffers of an iface */
 #define SHM_KEEP_MAX 32   /* above, callbacks must copy */

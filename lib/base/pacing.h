@@ -123,10 +123,10 @@ TAILQ_HEAD(weft_share_users, weft_share_user);
 
 struct weft_share {
 	uint64_t limit;
-	uint64_t used;                 /**< outstanding, of those that are not stalled */
-	uint64_t peak;                 /**< of used */
-	uint64_t came;                 /**< arrived from all peers, cumulative */
-	uint64_t stalled;              /**< outstanding, of stalled peers */
+	uint64_t used;                 /**< outstanding bytes of peers that are not stalled */
+	uint64_t peak;                 /**< the greatest value of `used` */
+	uint64_t came;                 /**< bytes that arrived from all peers, cumulative */
+	uint64_t stalled;              /**< outstanding bytes of stalled peers */
 	uint64_t stalls;               /**< times that a peer became stalled */
 	struct weft_share_users users; /**< in the order of their last judgement */
 };

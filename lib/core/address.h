@@ -44,7 +44,7 @@ struct weft_address {
 	struct weft_address_iface ifaces[WEFT_ADDRESS_MAX_IFACES];
 };
 
-/** Can an iface with these features be connected to by its address alone, and carry wire-up? */
+/** Can peers connect to an iface with these features by its address alone, and send wire-up? */
 static inline bool weft_address_bootable(uint64_t features)
 {
 	return (features & WEFT_LANE_F_TO_IFACE) && (features & WEFT_LANE_F_SHORT);
@@ -73,8 +73,8 @@ size_t weft_address_pack(const struct weft_address *a, void *buf);
 uint64_t weft_address_identity(const struct weft_address *a, const struct weft_siphash_key *key);
 
 /**
- * The same with a key that follows from the address itself. A boot address contains it to identify
- * the whole address.
+ * weft_address_identity() with a key that follows from the address itself. A boot address contains
+ * the digest to identify the whole address.
  */
 uint64_t weft_address_digest(const struct weft_address *a);
 

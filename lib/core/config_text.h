@@ -22,7 +22,7 @@ struct weft_option;
  */
 int weft_option_set_as(struct weft_conf *conf, const struct weft_option *opt, const char *name,
 		       const char *text, char *why, size_t why_len);
-/** The same for the option's variable, WEFT_... */
+/** weft_option_set_as() with the name of the option's variable, WEFT_... */
 int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const char *text,
 		    char *why, size_t why_len);
 

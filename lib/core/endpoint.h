@@ -39,9 +39,9 @@ struct weft_ep_events {
 	 */
 	void (*fail)(struct weft_ep *ep, int status, const char *why);
 	/**
-	 * The same at the end of this progress call, or of the next one: for failures that a call
-	 * of the user detects, and for callers that are processing requests. Until then the
-	 * endpoint does not change. The first reason counts.
+	 * The endpoint fails at the end of this progress call, or of the next one: for failures
+	 * that a call of the user detects, and for callers that are processing requests. Until then
+	 * the endpoint does not change. The first reason counts.
 	 * @param why  static text
 	 */
 	void (*fail_later)(struct weft_ep *ep, int status, const char *why);

@@ -34,7 +34,7 @@
 #define WEFT_WIRE_AM_HEADER 256
 
 /**
- * These bits of a PUT's flags contain n: the message counts as 2^-n of a PUT. A PUT that was
+ * The bits of a PUT's flags that contain n: the message counts as 2^-n of a PUT. A PUT that was
  * counted for a lane that died may have to be split for a lane with smaller messages. Its parts
  * together count as one.
  */

@@ -59,9 +59,9 @@ int weft_mem_get(struct weft_context *ctx, void *address, size_t length, unsigne
 void weft_mem_put(struct weft_mem *mem);
 
 /**
- * The same for memory whose keys a peer has and may still use, because its operation did not end as
- * agreed: the lanes' hardware refuses them when this function has returned. Memory that peers may
- * write has one user at a time, so it is deregistered. Memory that they may only read remains
+ * Release memory whose keys a peer has and may still use, because its operation did not end as
+ * agreed. When the function has returned, the lanes' hardware refuses these keys. Memory that peers
+ * may write has one user at a time, so it is deregistered. Memory that peers may only read remains
  * registered while other operations use the same registration; new operations do not find it.
  */
 void weft_mem_put_dead(struct weft_mem *mem);

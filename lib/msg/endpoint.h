@@ -86,7 +86,7 @@ void weft_flush_check(struct weft_msg_ep *me);
  */
 int weft_lane_status(const struct weft_msg_ep *me, int status);
 
-/** The same for a remote read, write or atomic operation that a lane executes. */
+/** weft_lane_status() for a remote read, write or atomic operation that a lane executes. */
 int weft_lane_key_status(const struct weft_msg_ep *me, int status);
 
 #endif /* WEFT_MSG_ENDPOINT_H */

@@ -56,7 +56,7 @@ struct weft_module {
 	/** As weft_msg_busy(). */
 	bool (*busy)(const struct weft_msg_worker *mw, bool *soon);
 	void (*counters)(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, void *arg);
-	/** help texts of these counters, as a driver's */
+	/** help texts of counters(), as a driver's */
 	const struct weft_lane_counter *counter_help;
 
 	/** @return 0 or -ENOMEM */
@@ -75,7 +75,7 @@ struct weft_module {
 	 */
 	unsigned int (*data)(struct weft_msg_ep *me);
 	unsigned int (*serve)(struct weft_msg_ep *me);
-	/** Is there something that these two could send? */
+	/** Is there something that data() or serve() could send? */
 	bool (*has_work)(const struct weft_msg_ep *me);
 	/**
 	 * The endpoint has failed: remove its entries from all queues. No callback of the user

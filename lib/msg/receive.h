@@ -37,7 +37,7 @@ static inline void weft_credit_give(struct weft_msg_ep *me, uint64_t total)
 		me->rx_small_allowed++;
 }
 
-/** The same for a message that is announced only (RTS). */
+/** Return the credit of a message that is announced only (RTS). */
 static inline void weft_credit_give_rts(struct weft_msg_ep *me)
 {
 	me->rx_small_allowed++;
@@ -140,7 +140,7 @@ static inline void weft_rx_ranges_add(struct weft_msg_ep *me, int32_t more)
 		me->mw->rx_ranges += weft_rx_ranges_above(me) - before;
 }
 
-/** No more of these bytes are expected. @param me  the endpoint that counted the ranges */
+/** A message ends: free its ranges. @param me  the endpoint that has counted them, or NULL */
 static inline void weft_rx_forget(struct weft_msg_ep *me, struct weft_ivals *got)
 {
 	if (me && got->num > 1)

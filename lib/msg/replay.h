@@ -22,7 +22,7 @@ void weft_msg_replay_begin(struct weft_ep *ep);
 void weft_msg_replay(void *arg, uint8_t id, const void *msg, size_t length,
 		     struct weft_lane_comp *comp);
 void weft_msg_replay_end(struct weft_ep *ep);
-/** Are there such messages that wait for a lane? */
+/** Do messages that dead lanes have returned wait for a lane? */
 bool weft_msg_replaying(const struct weft_ep *ep);
 
 /**

@@ -62,7 +62,7 @@ struct weft_dt {
  */
 extern _Thread_local unsigned int weft_dt_calls __attribute__((tls_model("initial-exec")));
 
-/** Log that @p call was made inside such a callback. @return -EBUSY */
+/** Log that @p call was made inside a callback of a generic datatype. @return -EBUSY */
 int weft_dt_refuse(const char *call) __attribute__((cold));
 
 int weft_dt_init_slow(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer,
@@ -129,8 +129,8 @@ unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iove
 			 unsigned int max);
 
 /**
- * The same for the bytes from @p off on, as far as @p max pieces describe them. Not for generic
- * types; *len > 0.
+ * Describe the bytes from @p off on, as far as @p max pieces suffice. Not for generic types;
+ * *len > 0.
  * @param[in,out] len  bytes wanted; bytes described
  * @return pieces
  */
@@ -284,7 +284,7 @@ struct weft_request_table {
 
 void weft_request_table_fini(struct weft_msg_worker *mw);
 
-/** No request is free: allocate more. @return one of them, or NULL when memory is exhausted */
+/** No request is free: allocate a chunk of them. @return one of them; NULL = no memory */
 struct weft_request *weft_request_more(struct weft_msg_worker *mw);
 
 /** The state of a send that is not over, as text. */
@@ -305,7 +305,10 @@ void weft_request_drop(struct weft_request *req);
  */
 void weft_request_complete(struct weft_request *req, int status);
 
-/** The same at the next progress: for operations that end inside the call that starts them. */
+/**
+ * Complete a request in the next progress call: for operations that end inside the call that starts
+ * them.
+ */
 void weft_request_complete_later(struct weft_request *req, int status);
 
 /** Complete the requests of weft_request_complete_later(). @return how many */
@@ -352,7 +355,7 @@ static inline int weft_op_params_allow(const struct weft_op_params *params, uint
 	return params->size < WEFT_OP_PARAMS_LEAST || (params->flags & ~flags) ? -EINVAL : 0;
 }
 
-/** The same for operations that allow WEFT_OP_F_FORCE_REQUEST only. */
+/** weft_op_params_allow() for operations whose only flag is WEFT_OP_F_FORCE_REQUEST. */
 static inline int weft_op_params_check(const struct weft_op_params *params)
 {
 	return weft_op_params_allow(params, WEFT_OP_F_FORCE_REQUEST);

@@ -35,8 +35,8 @@ int weft_tx_flush_lane(struct weft_request *req, struct weft_lane_ep *lane_ep);
 void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
 #define WEFT_TX_ANY_LANE (-1)
 /**
- * The same over lane @p lane, while that is up: the message is valid only after earlier messages of
- * this lane.
+ * weft_tx_ctl() over lane @p lane, while that is up: the message is valid only after earlier
+ * messages of this lane.
  */
 void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length);
 /** Send the control messages that wait. @return events */
@@ -45,7 +45,7 @@ void weft_tx_drop_ctl(struct weft_msg_ep *me);
 /** Send a message without payload on one lane. @return 0 or -EAGAIN */
 int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, const void *data,
 		     size_t length);
-/** The same on the lowest-latency lane if it has room, else on any that has. */
+/** weft_tx_envelope() on the lowest-latency lane if it has room, else on any lane that has. */
 int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
 
 /* ------------------------------------------------------------------ load of a lane */

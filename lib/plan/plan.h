@@ -44,7 +44,7 @@ int weft_plan_read_with(const struct weft_proto *const *protos, const struct wef
 			FILE *in, const char *name, struct weft_plan **out, char *why,
 			size_t why_len);
 
-/** The same as weft_plan_print() for a buffer type. */
+/** As weft_plan_print(), for the operation and the buffer type of @p key. */
 int weft_plan_print_key(const struct weft_plan *plan, FILE *out, const struct weft_proto_key *key,
 			enum weft_plan_format format);
 

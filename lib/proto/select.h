@@ -126,7 +126,7 @@ struct weft_proto_bounds {
 int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *key,
 		      struct weft_proto_select *sel, char *why, size_t why_len);
 
-/** Does the protocol implement this operation with such a buffer? */
+/** Does the protocol implement the key's operation with the key's type of buffer? */
 static inline bool weft_proto_implements(const struct weft_proto *p,
 					 const struct weft_proto_key *key)
 {
@@ -144,7 +144,9 @@ size_t weft_proto_single(const struct weft_model *m, const struct weft_proto_key
 int weft_proto_curve(const struct weft_model *m, const struct weft_proto_key *key,
 		     const struct weft_proto *proto, struct weft_curve *cv);
 
-/** The bounds for a key; @p single is the longest eager message in one fragment. */
+/**
+ * The lanes and thresholds of a key. @param single  the longest eager message in one fragment
+ */
 void weft_proto_bounds(const struct weft_model *m, const struct weft_proto_key *key, size_t single,
 		       struct weft_proto_bounds *b);
 
@@ -163,8 +165,8 @@ extern const struct weft_lane_selector
 	weft_lanes_eager; /**< fastest lanes, up to max_eager_lanes */
 extern const struct weft_lane_selector
 	weft_lanes_rndv_am; /**< fastest lanes, up to max_rndv_lanes */
-extern const struct weft_lane_selector weft_lanes_rndv_get; /**< those of them with native reads */
-extern const struct weft_lane_selector weft_lanes_rndv_put; /**< those of them with native writes */
+extern const struct weft_lane_selector weft_lanes_rndv_get; /**< the fastest with native reads */
+extern const struct weft_lane_selector weft_lanes_rndv_put; /**< the fastest with native writes */
 /* Every lane with native operations: remote read, write, 64-bit atomics. */
 extern const struct weft_lane_selector weft_lanes_get, weft_lanes_put, weft_lanes_amo;
 
@@ -185,7 +187,9 @@ struct weft_conf;
 void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from, double bcopy_bw,
 			  const struct weft_proto *const *protos);
 
-/** An array for operations that lack what some protocols need, made at the first of them. */
+/**
+ * The choice for operations that lack what some protocols need; the first such operation makes it.
+ */
 struct weft_proto_variant {
 	struct weft_proto_variant *next;
 	struct weft_proto_key key;

@@ -16,7 +16,7 @@ struct weft_msg_worker;
 struct weft_request;
 struct weft_rma;
 
-/** Must the operation wait for those before a fence? */
+/** Must the operation wait for operations before a fence? */
 bool weft_rma_blocked(const struct weft_request *req);
 /**
  * May the operation, the next one of its endpoint, start? If not, the missing confirmation is
@@ -34,7 +34,7 @@ void weft_rma_nak_counted(struct weft_msg_ep *me);
 void weft_rma_moved(struct weft_msg_ep *me);
 /** Flush: is everything confirmed? @p count is 0 at first, and preserved between calls. */
 bool weft_rma_flushed(struct weft_msg_ep *me, uint64_t *count);
-/** At least one of these operations has failed, and no request can report it. */
+/** At least one operation from @p first to @p last has failed, and no request can report it. */
 void weft_rma_error(struct weft_rma *rma, uint64_t first, uint64_t last, int status);
 /** The error that flush reports, once: of operations before @p op_sn. */
 int weft_rma_take_status(struct weft_msg_ep *me, uint64_t op_sn);

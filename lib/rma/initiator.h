@@ -36,7 +36,7 @@ int weft_rma_get_step(struct weft_request *req);
 int weft_rma_amo_step(struct weft_request *req);
 /** Begin a native operation without pieces in flight again, perhaps by another protocol. */
 void weft_rma_restart(struct weft_request *req);
-/** The reset() of these protocols: an operation that has not begun may use another one. */
+/** reset() of the protocols of RMA: an operation that has not begun may use another protocol. */
 int weft_rma_reset(struct weft_request *req);
 /** The header of a piece of a put. */
 struct weft_wire_put weft_rma_put_head(const struct weft_request *req, size_t off);

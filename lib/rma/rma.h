@@ -154,7 +154,7 @@ struct weft_rkey {
 	uint8_t low;   /* the lowest bits of the memory's address */
 	/* made from a number: the owner checks everything, until it has sent the rest */
 	bool unknown;
-	bool query_sent;                    /* it is in the worker's list of these */
+	bool query_sent;                    /* in the worker's list of keys with a query */
 	const struct weft_peer *query_peer; /* compared, never dereferenced */
 	LIST_ENTRY(weft_rkey) query_link;
 	uint8_t num_native;
@@ -190,9 +190,9 @@ struct weft_rma {
 	/* errors that no request could report; for flush */
 	struct weft_rma_error error[WEFT_RMA_ERRORS];
 	uint32_t num_errors;
-	uint32_t running;       /* started, not over */
-	uint32_t open;          /* of WEFT_RMA_OPEN */
-	uint32_t gets;          /* of these, pieces that count for WEFT_RMA_MAX_GETS */
+	uint32_t running;       /* operations that have started and are not over */
+	uint32_t open;          /* outstanding replies, at most WEFT_RMA_OPEN */
+	uint32_t gets;          /* outstanding replies that count for WEFT_RMA_MAX_GETS */
 	uint32_t epoch;         /* number of worker fences before the running operations */
 	bool odd;               /* the half to which sent messages are added */
 	bool flush_outstanding; /* an RMA_FLUSH for the other half is outstanding */

@@ -21,7 +21,7 @@ void weft_rndv_pull_add(struct weft_fetch *f);
 unsigned int weft_rndv_pump(struct weft_msg_worker *mw);
 /** Are bytes [off, off + len) outstanding? */
 bool weft_rndv_pull_requested(struct weft_fetch *f, uint64_t off, uint64_t len);
-/** They have come, for the first time. @return true when their request is complete */
+/** Bytes [off, off + len) have come, for the first time. @return their request is complete */
 bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len);
 /**
  * Receiver: a native read has ended: its bytes are there, or (if still needed) are requested again.

@@ -85,17 +85,20 @@ void weft_pull_port_came(struct weft_pull_port *p, uint64_t n, bool waiting, uin
 
 /* ------------------------------------------------------------------ endpoints */
 
-/** Has it bytes left to request? */
+/** Has the endpoint bytes left to request? */
 bool weft_rndv_wants(const struct weft_rndv *r);
-/** The message from which the next piece is, or NULL. */
+/** The message of which the endpoint requests the next piece, or NULL. */
 struct weft_fetch *weft_rndv_next_fetch(const struct weft_rndv *r);
-/** Insert it into the worker's list of endpoints that may request. */
+/** Insert the endpoint into the worker's list of those that may request. */
 void weft_rndv_want(struct weft_rndv *r);
-/** Let it wait for the worker's limit; a stalled endpoint waits in no list until it delivers. */
+/**
+ * Queue the endpoint until the worker's limit has room; a stalled endpoint is in no queue until it
+ * delivers.
+ */
 void weft_rndv_want_later(struct weft_rndv *r);
-/** Let it wait in the port's queue. */
+/** Queue the endpoint until the port's window has room. */
 void weft_rndv_want_port(struct weft_rndv *r, struct weft_rndv_port *p);
-/** Remove it from these lists. */
+/** Remove the endpoint from the list or queue in which it is. */
 void weft_rndv_unwant(struct weft_rndv *r);
 /**
  * The next endpoint that may request, or NULL; @p stuck waits for room, and comes after the others.

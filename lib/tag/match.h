@@ -300,7 +300,7 @@ struct weft_match_recv *weft_match_any_recv(struct weft_match *m);
 /* ------------------------------------------------------------------ tag/match_index.c */
 
 void weft_match_index_make(struct weft_match *m, uint64_t mask, bool sourced);
-/** The index for such searches, or NULL. Marks it as used. */
+/** The index for searches with this mask, or NULL. Marks the index as used. */
 struct weft_match_index *weft_match_index_of(struct weft_match *m, uint64_t mask, bool sourced);
 struct weft_match_msg *weft_match_index_find(struct weft_match *m, struct weft_match_index *x,
 					     const struct weft_match_source *source, uint64_t tag,

@@ -75,7 +75,7 @@ static inline uint64_t weft_message_source_id(const struct weft_message *msg)
 	return msg->me ? msg->me->ep->remote_id : msg->source_id;
 }
 
-/** Its endpoint is freed: no reply can be sent any more. */
+/** The endpoint of a message is freed: no reply can be sent any more. */
 static inline void weft_message_orphan(struct weft_message *msg)
 {
 	msg->source_id = weft_message_source_id(msg);
@@ -134,7 +134,7 @@ void weft_message_pool_fini(struct weft_message_pool *pool);
 struct weft_message *weft_rx_lookup(const struct weft_msg_ep *me, uint32_t seq);
 int weft_rx_hash(struct weft_msg_ep *me, struct weft_message *msg, uint32_t seq);
 void weft_rx_unhash(struct weft_message *msg);
-/** Remove it from all lists of the endpoint, and free it. */
+/** Remove the message from all lists of the endpoint, and free it. */
 void weft_rx_free(struct weft_message *msg);
 /** Notify the sender of a synchronous message, once, of the match, or of the error. */
 void weft_rx_ack(struct weft_message *msg, int status);
@@ -143,14 +143,15 @@ void weft_rx_ack(struct weft_message *msg, int status);
  * @param x  NULL = it has no EXT
  */
 struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag, const struct weft_ext *x);
-/** No receive for it is posted. */
+/** No receive for the message is posted. */
 void weft_rx_queue(struct weft_message *msg);
-/** Its pieces will be copied to @p req as they come. */
+/** The pieces of the message will be copied to @p req as they come. */
 void weft_rx_await_rest(struct weft_message *msg, struct weft_request *req);
 /** All pieces are here, or no more will come. */
 void weft_rx_over(struct weft_message *msg);
 /**
- * Its sender waits for a match, but this end is closing: notify the sender, and drop the message.
+ * The sender of a message waits for a match, but this end is closing: notify the sender, and drop
+ * the message.
  */
 void weft_rx_refuse(struct weft_message *msg);
 /**

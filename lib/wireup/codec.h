@@ -76,7 +76,7 @@ struct weft_partial {
 	uint8_t data[];
 };
 
-/** A host that sends such messages. */
+/** A host that sends wire-up messages in pieces. */
 struct weft_partial_host {
 	LIST_ENTRY(weft_partial_host) entry;
 	uint64_t number; /* weft_host_number() */

@@ -28,7 +28,7 @@ void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lane_ep, const 
 /** Refuse a REQ. */
 void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			const struct weft_wire_wireup *req, int status, const char *text);
-/** The same with ESTALE: its number was used before, and the reply contains one that is free. */
+/** Refuse a REQ with ESTALE: its number was used before. The reply contains a free number. */
 void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			      const struct weft_wire_wireup *req, const struct weft_peer *peer,
 			      const char *text);

@@ -53,7 +53,7 @@ struct weft_peer {
 
 /** Find or make the record of a remote worker. NULL = no memory. */
 struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address *remote);
-/** The same by a boot address. */
+/** Find or make the record of the worker that a boot address names. NULL = no memory. */
 struct weft_peer *weft_peer_of_boot(struct weft_worker *w, uint64_t id, uint64_t digest);
 /** Was this number used by an endpoint already? */
 bool weft_peer_sn_used(const struct weft_peer *peer, uint32_t sn);

@@ -37,11 +37,11 @@ struct weft_conns {
 	LIST_HEAD(, weft_partial_host) partial_hosts;
 	unsigned int num_partials;
 	TAILQ_HEAD(, weft_pending) pending; /* oldest first */
-	struct weft_table by_lane_ep;       /* the same */
+	struct weft_table by_lane_ep;       /* of `pending` */
 	struct weft_table_list pending_free;
 	struct weft_pending pending_room[WEFT_MAX_PENDING]; /* pending_used have been used */
 	unsigned int pending_used;
-	uint64_t looks; /* entries checked in searches of all these tables */
+	uint64_t looks; /* entries checked in searches of the tables of this struct */
 	/* Hosts of unclaimed eps. */
 	struct weft_table hosts;                         /* by number */
 	TAILQ_HEAD(weft_host_rank, weft_host) ranks[32]; /* by the logarithm of num_eps */

@@ -349,6 +349,23 @@ LISTS = {'A': 15, 'B': 10, 'C': 9, 'D': 8, 'E': 9, 'F': 10, 'G': 5, 'S': 19, 'T'
 ROW = '| %s | %s | %s |\n'
 
 
+def words(text):
+    """Exit code and output of check-words.py on one header, where no word may be left."""
+    return check('check-words.py', {'devtools/words.limit': '#\n#\n0\n', 'lib/base/a.h': text})
+
+
+def comments_of_declarations_are_read_alone():
+    code, out = words('/** Open the port. @return the same number */\nint port_open(void);\n'
+                      'struct port {\n\tint fd; /**< its descriptor */\n};\n')
+    assert code == 0, out
+    for beginning in ('/** The same', '/**\n * The same', '/** Its lane is up', '/** They end'):
+        code, out = words('/** Open a port. */\nint port_open(void);\n%s, later. */\n'
+                          'int port_late(void);\n' % beginning)
+        assert code == 1 and ' 1 to be replaced' in out, '%s\n%s' % (beginning, out)
+    code, out = words('/** A peer who sends. */\nint peer;\n')
+    assert code == 1 and 'who' in out, out
+
+
 def tagged(tags, item='X1', row='', sources=None):
     """A tree whose tests have these tags of one item more than the lists, and its document."""
     lists = ''.join('/* @behaviour %s%d: s; does not apply: r */\n' % (letter, n)
@@ -407,4 +424,5 @@ tap.run([includes_run_down, other_folders_have_one_header, includes_name_their_f
          what_tests_alone_use_has_a_reason,
          headers_compile_alone, headers_declare_what_their_source_defines,
          files_name_their_licence, lines_end, c_is_of_one_dialect,
-         a_folder_has_a_map, a_behaviour_has_a_tag_a_test_and_a_row, wrong_tags_are_found])
+         a_folder_has_a_map, comments_of_declarations_are_read_alone,
+         a_behaviour_has_a_tag_a_test_and_a_row, wrong_tags_are_found])

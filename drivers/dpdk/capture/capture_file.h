@@ -68,7 +68,7 @@ void weft_capture_expand(const char *name, unsigned int number, char *buf, size_
 struct weft_capture_filter;
 
 /**
- * This may take long: host names are resolved.
+ * Compile a filter. The call may take seconds: host names are resolved.
  * @param[out] out  NULL for an empty expression: all frames match
  * @return 0, or a negative errno with a sentence
  */

@@ -98,7 +98,7 @@ static inline void weft_tap_offer(struct weft_tap *tap, struct rte_mbuf *const *
 		weft_tap_copy(tap, pkts, n, direction);
 }
 
-/** The port has accepted the first @p n of them. */
+/** The port has accepted the first @p n frames of the burst that weft_tap_offer() copied. */
 static inline void weft_tap_taken(struct weft_tap *tap, unsigned int n)
 {
 	if (!tap)

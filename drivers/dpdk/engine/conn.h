@@ -84,7 +84,7 @@ struct raw_path {
 	uint32_t since_ack_req; /* bytes sent since the last request */
 	uint16_t marked;        /* frames received with a congestion mark, modulo 2^16 */
 	uint16_t echoed;        /* frames of ours with a mark, as the peer reports: modulo 2^16 */
-	uint32_t marks;         /* those of them that congestion control has not got yet */
+	uint32_t marks;         /* frames with a mark that congestion control has not got yet */
 };
 
 /* What the handshake has measured. */

@@ -42,7 +42,7 @@ struct raw_rx {
 	bool data_received;     /* DATA was received since the last zero-copy send */
 	uint8_t echo_wait;      /* DATA frames without an echo before the next one with an echo */
 	uint8_t echo_missed;    /* frames received at an unknown time */
-	uint8_t echo_requested; /* those of them that requested an acknowledgement */
+	uint8_t echo_requested; /* frames received at an unknown time that request an ACK */
 	uint8_t mark_acks;      /* number of further ACKs that report marks */
 	uint8_t reply_path;     /* 1 + path of an ACK with ACK_REQ, for the answer; 0 = none */
 	uint32_t first;         /* the peer's first sequence */

@@ -45,8 +45,8 @@ struct raw_multi {
 	uint64_t again_at;
 	uint32_t watch_end; /* RAW_WATCH_AGAIN ends when all before it is acknowledged */
 	uint16_t open;      /* bit k: both ends know the ports of path k */
-	uint16_t active;    /* new frames go over these */
-	uint16_t bad;       /* except over these */
+	uint16_t active;    /* paths that new frames take */
+	uint16_t bad;       /* paths that new frames do not take, though they are active */
 	uint8_t rescues;    /* tail probes in a row that were answered instead of path `rescued` */
 	uint8_t rescued;
 	uint8_t stalls; /* timeouts in a row after which no answer came over the path in use */
@@ -98,7 +98,10 @@ void raw_multi_slot_acked(struct raw_conn *c, const struct raw_slot *slot);
  * @return true: frames are lost
  */
 bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr);
-/** Its path has been silent since: the frame is lost, whatever newer frames show. */
+/**
+ * Has the path of a frame been silent since the frame left? Then the frame is lost, whatever newer
+ * frames show.
+ */
 bool raw_multi_lost(const struct raw_conn *c, const struct raw_slot *slot);
 
 /** New frames take the paths in @p mask. */

@@ -589,9 +589,9 @@ static bool is_due(uint64_t *next, uint64_t live_clock, uint64_t gap)
 }
 
 /*
- * Any host can forge short quotes, also with other hosts' source addresses. A sender that floods
- * uses up its own share first. The rate for all senders is small compared with the queries of other
- * hints.
+ * May a short ICMP quote of @sender cause a search? Any host can forge such quotes, also with other
+ * hosts' source addresses. Each bucket of senders has a rate of its own, so that one sender can't
+ * use up the rate of all senders.
  */
 static bool may_look(struct raw_iface *iface, uint32_t sender)
 {

@@ -234,7 +234,7 @@ bool weft_sack_next(const void *word, uint32_t words, uint32_t *pos, uint32_t *b
 #define WEFT_PATH_PROBE_WAIT_MIN 2000000ull
 #define WEFT_PATH_PROBE_WAIT_MAX 1000000000ull /**< ns between two probes */
 
-/** The state of a path that the choice depends on. */
+/** The state of a path by which weft_path_soonest() chooses. */
 struct weft_path_load {
 	uint32_t srtt;     /**< ns; 0 = unknown */
 	uint32_t inflight; /**< bytes */
@@ -312,7 +312,7 @@ struct weft_trial_pair {
 struct weft_path_trial {
 	uint16_t rounds; /**< pairs that were compared */
 	uint16_t wins;   /**< pairs in which the spare path was clearly better */
-	uint16_t losses; /**< pairs in which it was clearly worse */
+	uint16_t losses; /**< pairs in which the spare path was clearly worse */
 	uint16_t sent;   /**< pairs that left */
 	struct weft_trial_pair pair[WEFT_TRIAL_PAIRS];
 };

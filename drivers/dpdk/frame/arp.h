@@ -121,7 +121,7 @@ bool weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now, uint8_t mac[
  * @param[out] pkt  the request, when true is returned; goes to ff:ff:ff:ff:ff:ff
  */
 bool weft_arp_request(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt);
-/** The same, because an unknown sender claims to have @p ip. */
+/** weft_arp_request() because an unknown sender claims to have @p ip: WEFT_ARP_THEIRS limits it. */
 bool weft_arp_request_theirs(struct weft_arp *a, uint32_t ip, uint64_t now,
 			     struct rte_arp_hdr *pkt);
 

@@ -50,7 +50,7 @@ struct weft_claim_owner {
  */
 int weft_claim(const char *name, struct weft_claim_owner *owner);
 
-/** The same without waiting. -EAGAIN: @p owner has it, and it may soon be free */
+/** weft_claim() without waiting. -EAGAIN: @p owner has the name, which may soon be free */
 int weft_claim_now(const char *name, struct weft_claim_owner *owner);
 
 /**

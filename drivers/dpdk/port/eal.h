@@ -42,7 +42,7 @@ bool weft_eal_is_up(void);
 int weft_eal_start(const char *args, const struct weft_eal_conf *conf, char *note, size_t note_len,
 		   char *why, size_t why_len);
 
-/** The same from separate words; @p words has no program name. */
+/** weft_eal_start() with arguments as separate words; @p words has no program name. */
 int weft_eal_start_words(int count, char *const *words, const struct weft_eal_conf *conf,
 			 char *note, size_t note_len, char *why, size_t why_len);
 

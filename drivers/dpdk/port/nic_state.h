@@ -18,7 +18,7 @@ struct weft_nic_env {
 	bool noiommu;    /**< vfio works without an IOMMU here (enable_unsafe_noiommu_mode) */
 };
 
-/** This machine. The EAL is up. */
+/** Fill in the folders of this machine, and the state of its EAL, which is up. */
 void weft_nic_env_here(struct weft_nic_env *env);
 
 /** A PCI address in the kernel's form ("0000:05:00.0"), from that or from "05:00.0". */

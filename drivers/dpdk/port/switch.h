@@ -41,7 +41,7 @@ int weft_switch_join(const char *socket, char *why, size_t why_len);
 
 /** @return the place of a DPDK port that is the switch's; NULL: another port */
 const struct weft_switch_place *weft_switch_place(uint16_t port_id);
-/** The same by number or device name. */
+/** weft_switch_place() by the number of the port, or the name of its device, as text. */
 const struct weft_switch_place *weft_switch_place_of(const char *resource);
 
 /* ---- the grant ------------------------------------------------------------------------------ */

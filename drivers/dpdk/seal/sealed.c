@@ -291,9 +291,9 @@ static bool in_place(const struct weft_sealed_op *op)
 }
 
 /*
- * A frame with the other phase: of the last key when it was overtaken, of the next key when the
- * peer has changed it. Decrypting with the wrong key in place has changed the body; a second time
- * undoes that, since the cipher adds a key stream.
+ * A frame with the other key phase: a frame of the last key that later frames have overtaken, or
+ * the first one of the next key. Decryption in place with the wrong key changes the body. The
+ * cipher adds a key stream, so a second decryption with that key restores the body.
  */
 static bool opens_other(const struct weft_cipher *c, const struct weft_sealed_op *op, uint64_t now)
 {

@@ -98,7 +98,7 @@ int weft_sealed_create(const struct weft_cipher *c, const struct weft_sealed_con
 		       const struct weft_exchange_secrets *secrets, struct weft_sealed **sealed);
 /** The keys are overwritten. */
 void weft_sealed_destroy(struct weft_sealed *s);
-/** Bytes of memory that such a connection uses. */
+/** Bytes of memory that a sealed connection with this number of slots uses. */
 size_t weft_sealed_size(unsigned int slots);
 
 /**
