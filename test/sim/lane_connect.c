@@ -32,16 +32,6 @@ static struct two two_hosts(struct sim_case *c, const char *config)
 	return t;
 }
 
-static bool end_down(void *arg)
-{
-	return ((struct lane_end *)arg)->downs > 0;
-}
-
-static bool end_up(void *arg)
-{
-	return ((struct lane_end *)arg)->up;
-}
-
 static void expect_text(const struct lane_end *e, const char *what)
 {
 	if (!strstr(e->text, what))
@@ -104,7 +94,7 @@ static void try_with_loss(struct sim_case *c, bool of_a, unsigned int k, unsigne
 
 	sim_filter(of_a ? t.pa : t.pb, sim_drop_some, &d);
 	e = lane_connect(t.a, t.b);
-	if (!sim_run(t.sim, SIM_S, end_up, e))
+	if (!sim_run(t.sim, SIM_S, lane_is_up, e))
 		fail_msg("no connection without frames %u..%u of %s: %s", k, k + n - 1,
 			 of_a ? "a" : "b", e->text);
 	if (!lane_send_all(e, 0, 20, SIM_S) || !lane_exactly_once(t.b, 0, 20))
@@ -144,7 +134,7 @@ static void connect_under_heavy_loss(struct sim_case *c)
 
 		sim_link_set(t.pa, t.pb, &bad);
 		e = lane_connect(t.a, t.b);
-		if (!sim_run(t.sim, 20 * SIM_S, end_up, e))
+		if (!sim_run(t.sim, 20 * SIM_S, lane_is_up, e))
 			fail_msg("no connection: %d, %s", e->status, e->text);
 		assert_true(lane_send_all(e, 0, 50, 20 * SIM_S));
 		assert_true(lane_exactly_once(t.b, 0, 50));
@@ -182,7 +172,7 @@ static void connect_and_destroy_again_and_again(struct sim_case *c)
 
 	for (i = 0; i < 200; i++) {
 		e = lane_connect(t.a, t.b);
-		assert_true(sim_run(t.sim, 5 * SIM_S, end_up, e));
+		assert_true(sim_run(t.sim, 5 * SIM_S, lane_is_up, e));
 		assert_true(lane_send_all(e, i * 10, i * 10 + 5, SIM_S));
 		assert_true(lane_exactly_once(t.b, i * 10, i * 10 + 5));
 		lane_destroy(e);
@@ -203,7 +193,7 @@ static void no_arp_answer_is_reported_in_time(struct sim_case *c)
 
 	sim_port_up(t.pb)->blackhole = true;
 	e = lane_connect(t.a, t.b);
-	assert_true(sim_run(t.sim, 4 * SIM_S, end_down, e));
+	assert_true(sim_run(t.sim, 4 * SIM_S, lane_has_failed, e));
 	assert_true(e->status == -EHOSTUNREACH || e->status == -ETIMEDOUT);
 	expect_text(e, "ARP");
 	assert_true(e->end_at <= 2500 * SIM_MS);
@@ -233,7 +223,7 @@ static void a_host_without_weft_is_reported_in_time(struct sim_case *c)
 	lane_host_close(t.b);
 	sim_station(t.pb, false, arp_only, NULL);
 	e = lane_connect_addr(t.a, addr, len);
-	assert_true(sim_run(t.sim, 4 * SIM_S, end_down, e));
+	assert_true(sim_run(t.sim, 4 * SIM_S, lane_has_failed, e));
 	assert_int_equal(e->status, -ETIMEDOUT);
 	assert_true(strlen(e->text) > 20);
 	assert_true(e->end_at <= 2500 * SIM_MS);
@@ -251,21 +241,12 @@ static void an_address_that_has_a_new_owner_is_refused_at_once(struct sim_case *
 	lane_host_kill(t.b);
 	lane_host_create(t.sim, t.pb, QUICK);
 	e = lane_connect_addr(t.a, addr, len);
-	assert_true(sim_run(t.sim, 4 * SIM_S, end_down, e));
+	assert_true(sim_run(t.sim, 4 * SIM_S, lane_has_failed, e));
 	assert_true(e->end_at < 500 * SIM_MS);
 	assert_true(strlen(e->text) > 20);
 }
 
 /* The way carries small frames only, whatever both ends say. */
-static enum sim_verdict narrow(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
-			       void *arg)
-{
-	(void)port;
-	(void)data;
-	(void)room;
-	return *len > *(size_t *)arg ? SIM_DROP : SIM_PASS;
-}
-
 /* @behaviour X7: an MTU that the other side or the network can't take */
 static void a_way_too_narrow_for_the_mtu_is_named_or_used(struct sim_case *c)
 {
@@ -277,8 +258,8 @@ static void a_way_too_narrow_for_the_mtu_is_named_or_used(struct sim_case *c)
 	size_t limit = 1514;
 	struct lane_end *e;
 
-	sim_filter(pa, narrow, &limit);
-	sim_filter(pb, narrow, &limit);
+	sim_filter(pa, sim_drop_longer, &limit);
+	sim_filter(pb, sim_drop_longer, &limit);
 	e = lane_connect(a, b);
 	sim_run(sim, 4 * SIM_S, NULL, NULL);
 	if (e->up) {
@@ -319,7 +300,7 @@ static void a_link_without_carrier_is_reported_in_time(struct sim_case *c)
 	sim_port_carrier(t.pa, false);
 	assert_false(lane_iface(t.a)->ops->link_up(lane_iface(t.a)));
 	e = lane_connect(t.a, t.b);
-	assert_true(sim_run(t.sim, 4 * SIM_S, end_down, e) || e->down);
+	assert_true(sim_run(t.sim, 4 * SIM_S, lane_has_failed, e) || e->down);
 	assert_true(e->status < 0);
 }
 
@@ -369,7 +350,7 @@ static void a_killed_peer_is_found_within_the_timeout(struct sim_case *c)
 	lane_host_kill(t.b);
 	assert_int_equal(lane_send(e, LANE_ZCOPY, 50, 1000), 0);
 	lane_flush(e, &flushed);
-	assert_true(sim_run(t.sim, 10 * SIM_S, end_down, e));
+	assert_true(sim_run(t.sim, 10 * SIM_S, lane_has_failed, e));
 	assert_int_equal(e->status, -ETIMEDOUT);
 	assert_true(e->end_at - killed <= 4 * SIM_S);
 	sim_run(t.sim, 100 * SIM_MS, NULL, NULL);
@@ -390,7 +371,7 @@ static void a_killed_idle_peer_is_found_too(struct sim_case *c)
 
 	assert_non_null(e);
 	lane_host_kill(t.b);
-	assert_true(sim_run(t.sim, 10 * SIM_S, end_down, e));
+	assert_true(sim_run(t.sim, 10 * SIM_S, lane_has_failed, e));
 	assert_true(e->end_at - killed <= 4 * SIM_S);
 }
 
@@ -408,11 +389,11 @@ static void a_restarted_peer_is_noticed_quickly(struct sim_case *c)
 	lane_host_kill(t.b);
 	b2 = lane_host_create(t.sim, t.pb, NULL);
 	lane_send(e, LANE_BCOPY, 50, 10);
-	assert_true(sim_run(t.sim, 10 * SIM_S, end_down, e));
+	assert_true(sim_run(t.sim, 10 * SIM_S, lane_has_failed, e));
 	assert_true(e->end_at - killed <= SIM_S);
 	assert_true(strlen(e->text) > 20);
 	again = lane_connect(t.a, b2);
-	assert_true(sim_run(t.sim, SIM_S, end_up, again));
+	assert_true(sim_run(t.sim, SIM_S, lane_is_up, again));
 	assert_true(lane_send_all(again, 100, 200, SIM_S));
 	assert_true(lane_exactly_once(b2, 100, 200));
 	assert_int_equal(lane_got(b2, 50), 0);

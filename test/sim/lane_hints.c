@@ -56,14 +56,6 @@ static enum sim_verdict seen(struct sim_port *port, uint8_t *data, size_t *len, 
 	return SIM_PASS;
 }
 
-static void ignore(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
-{
-	(void)port;
-	(void)data;
-	(void)len;
-	(void)arg;
-}
-
 static struct scene *open_scene_of(struct sim_case *c, uint32_t port_flags)
 {
 	static struct scene s;
@@ -78,7 +70,7 @@ static struct scene *open_scene_of(struct sim_case *c, uint32_t port_flags)
 	p.ip = IP_B;
 	s.pb = sim_port_create(s.sim, &p);
 	s.px = sim_port_create(s.sim, &p);
-	sim_station(s.px, false, ignore, NULL);
+	sim_station(s.px, false, sim_ignore, NULL);
 	s.a = lane_host_create(s.sim, s.pa, NULL);
 	s.b = lane_host_create(s.sim, s.pb, NULL);
 	s.e = lane_up(s.a, s.b);
@@ -92,11 +84,6 @@ static struct scene *open_scene_of(struct sim_case *c, uint32_t port_flags)
 static struct scene *open_scene(struct sim_case *c)
 {
 	return open_scene_of(c, 0);
-}
-
-static bool is_down(void *arg)
-{
-	return ((struct lane_end *)arg)->down;
 }
 
 static void lives(struct scene *s, uint32_t from)
@@ -115,7 +102,7 @@ static void the_restarted_peer_of_an_idle_connection_is_noticed(struct sim_case 
 
 	lane_host_kill(s->b);
 	s->b = lane_host_create(s->sim, s->pb, NULL);
-	assert_true(sim_run(s->sim, 10 * SIM_S, is_down, s->e));
+	assert_true(sim_run(s->sim, 10 * SIM_S, lane_has_failed, s->e));
 	assert_true(s->e->end_at - killed <= SIM_S);
 	assert_int_equal(s->e->status, -ECONNRESET);
 }
@@ -139,7 +126,7 @@ static void all_connections_with_it_are_noticed(struct sim_case *c)
 	sim_port_up(s->pb)->blackhole = false;
 	for (unsigned int i = 0; i < RTE_DIM(e); i++) {
 		assert_int_equal(e[i]->ups, 1);
-		assert_true(sim_run(s->sim, 10 * SIM_S, is_down, e[i]));
+		assert_true(sim_run(s->sim, 10 * SIM_S, lane_has_failed, e[i]));
 		assert_true(e[i]->end_at - killed <= SIM_S);
 	}
 }
@@ -183,7 +170,7 @@ static void a_killed_process_with_sockets_is_gone_within_a_second(struct sim_cas
 		s->quote = ICMP_QUOTE_MAX;
 		if (!idle)
 			assert_true(lane_send(s->e, LANE_SHORT, 10, 64) >= 0);
-		assert_true(sim_run(s->sim, 10 * SIM_S, is_down, s->e));
+		assert_true(sim_run(s->sim, 10 * SIM_S, lane_has_failed, s->e));
 		assert_in_range(s->e->end_at - killed, 300 * SIM_MS, SIM_S);
 		assert_int_equal(s->e->status, -ECONNRESET);
 	}

@@ -547,6 +547,24 @@ static void add_counter(const char *name, uint64_t value, void *arg)
 		c->sum += value;
 }
 
+bool lane_is_up(void *end)
+{
+	return ((struct lane_end *)end)->up;
+}
+
+bool lane_has_failed(void *end)
+{
+	return ((struct lane_end *)end)->downs > 0;
+}
+
+void lane_talk(struct lane_end *e, struct lane_host *to, uint32_t from)
+{
+	if (!lane_send_all(e, from, from + 200, 5 * SIM_S))
+		fail_msg("traffic stopped: %s", e->text);
+	assert_true(lane_exactly_once(to, from, from + 200));
+	assert_int_equal(e->downs + lane_passive(to)->downs, 0);
+}
+
 uint64_t lane_counter(struct lane_host *h, const char *suffix)
 {
 	struct counter_sum c = {suffix, 0};

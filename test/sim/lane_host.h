@@ -50,6 +50,9 @@ struct lane_end *lane_connect_addr(struct lane_host *h, const void *addr, size_t
 struct lane_end *lane_passive(struct lane_host *h);
 unsigned int lane_num_passive(const struct lane_host *h);
 void lane_destroy(struct lane_end *e);
+/* For sim_run(): @p end is a struct lane_end. */
+bool lane_is_up(void *end);
+bool lane_has_failed(void *end);
 
 /** Connect and run until both ends are up; fails the test if they don't in 1 s. */
 struct lane_end *lane_up(struct lane_host *a, struct lane_host *b);
@@ -69,6 +72,8 @@ size_t lane_max(const struct lane_end *e, enum lane_how how);
  * acknowledged. @return done in time
  */
 bool lane_send_all(struct lane_end *e, uint32_t from, uint32_t to, uint64_t max_ns);
+/** 200 messages from @p from on arrive at @p to, exactly once, and the lane has never failed. */
+void lane_talk(struct lane_end *e, struct lane_host *to, uint32_t from);
 
 /** Zero-copy completions that are still to come, and the status of the last one. */
 unsigned int lane_zcopy_pending(const struct lane_host *h);

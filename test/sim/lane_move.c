@@ -91,14 +91,6 @@ static void unknown_sees(struct sim_port *port, const uint8_t *data, size_t len,
 	}
 }
 
-static void ignore(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
-{
-	(void)port;
-	(void)data;
-	(void)len;
-	(void)arg;
-}
-
 /*
  * What the unknown senders have got goes to b, again and again, and so does what they make of it.
  */
@@ -138,20 +130,12 @@ static void open_scene(struct scene *s, struct sim_case *c, unsigned int liars)
 	p.net = near.net = 1;
 	s->inner = sim_port_create(s->sim, &p);
 	s->pz = sim_port_create(s->sim, &near);
-	sim_station(s->pz, false, ignore, NULL);
+	sim_station(s->pz, false, sim_ignore, NULL);
 	s->a = lane_host_create(s->sim, s->pa, NULL);
 	s->b = lane_host_create(s->sim, s->pb, NULL);
 	s->e = lane_up(s->a, s->b);
 	sim_station(s->px, true, way_in, s);
 	sim_station(s->inner, true, way_out, s);
-}
-
-static void goes_on(struct scene *s, uint32_t from)
-{
-	if (!lane_send_all(s->e, from, from + 200, 5 * SIM_S))
-		fail_msg("traffic stopped: %s", s->e->text);
-	assert_true(lane_exactly_once(s->b, from, from + 200));
-	assert_int_equal(s->e->downs + lane_passive(s->b)->downs, 0);
 }
 
 /* b is not heard for a while, and unknown senders are asked for it. */
@@ -169,7 +153,7 @@ static void moves(struct scene *s)
 {
 	uint64_t begun;
 
-	goes_on(s, 0);
+	lane_talk(s->e, s->b, 0);
 	for (unsigned int i = 0; i < s->liars; i++)
 		sim_station(s->py[i], true, unknown_sees, s);
 	be_silent(s);
@@ -177,14 +161,14 @@ static void moves(struct scene *s)
 		sim_at(s->sim, sim_now(s->sim) + s->flood, repeat, s);
 	sim_port_move(s->pb, 1);
 	begun = sim_now(s->sim);
-	goes_on(s, 1000);
+	lane_talk(s->e, s->b, 1000);
 	assert_true(sim_now(s->sim) - begun < SIM_S);
 	assert_int_equal(lane_counter(s->a, "mac.changed"), 1);
 	assert_true(s->questions > 0);
 	assert_int_equal(s->others, 0);
 	sim_run(s->sim, 10 * SIM_MS, NULL, NULL);
 	s->flood = SIM_S;
-	goes_on(s, 2000);
+	lane_talk(s->e, s->b, 2000);
 }
 
 /* An unknown sender's answer to ARP comes first each time: the peer's is heard, too. */
@@ -235,12 +219,12 @@ static void an_announcement_starts_a_validation(struct sim_case *c)
 	static struct scene s;
 
 	open_scene(&s, c, 0);
-	goes_on(&s, 0);
+	lane_talk(s.e, s.b, 0);
 	sim_port_move(s.pb, 1);
 	announce(s.px, RTE_ARP_OP_REQUEST);
 	sim_run(s.sim, 10 * SIM_MS, NULL, NULL);
 	assert_int_equal(lane_counter(s.a, "mac.changed"), 1);
-	goes_on(&s, 1000);
+	lane_talk(s.e, s.b, 1000);
 	assert_int_equal(lane_counter(s.a, "tx.retransmit.rto"), 0);
 }
 
@@ -251,12 +235,12 @@ static void an_answer_without_a_question_starts_a_validation(struct sim_case *c)
 	static struct scene s;
 
 	open_scene(&s, c, 0);
-	goes_on(&s, 0);
+	lane_talk(s.e, s.b, 0);
 	sim_port_move(s.pb, 1);
 	announce(s.px, RTE_ARP_OP_REPLY);
 	sim_run(s.sim, 10 * SIM_MS, NULL, NULL);
 	assert_int_equal(lane_counter(s.a, "mac.changed"), 1);
-	goes_on(&s, 1000);
+	lane_talk(s.e, s.b, 1000);
 }
 
 /* a has nothing to say, and the frames of b come from another MAC. */
@@ -266,13 +250,13 @@ static void a_new_source_starts_a_validation(struct sim_case *c)
 	static struct scene s;
 
 	open_scene(&s, c, 0);
-	goes_on(&s, 0);
+	lane_talk(s.e, s.b, 0);
 	sim_port_move(s.pb, 1);
 	assert_true(lane_send(lane_passive(s.b), LANE_SHORT, 500, 100) >= 0);
 	sim_run(s.sim, 100 * SIM_MS, NULL, NULL);
 	assert_int_equal(lane_got(s.a, 500), 1);
 	assert_int_equal(lane_counter(s.a, "mac.changed"), 1);
-	goes_on(&s, 1000);
+	lane_talk(s.e, s.b, 1000);
 }
 
 static void forge(void *arg)
@@ -297,9 +281,9 @@ static void forged_announcements_move_nothing(struct sim_case *c)
 		sim_station(s.py[i], true, unknown_sees, &s);
 	s.flood = 30 * SIM_US;
 	sim_at(s.sim, sim_now(s.sim), forge, &s);
-	goes_on(&s, 0);
+	lane_talk(s.e, s.b, 0);
 	sim_run(s.sim, SIM_S, NULL, NULL);
-	goes_on(&s, 1000);
+	lane_talk(s.e, s.b, 1000);
 	s.flood = 0;
 	assert_int_equal(lane_counter(s.a, "mac.changed"), 0);
 	assert_in_range(lane_counter(s.a, "mac.requests"), 1, 10);

@@ -39,22 +39,12 @@ static struct world world(struct sim_case *c)
 	return world_with(c, 0, 0);
 }
 
-static bool end_up(void *arg)
-{
-	return ((struct lane_end *)arg)->up;
-}
-
-static bool end_down(void *arg)
-{
-	return ((struct lane_end *)arg)->downs > 0;
-}
-
 static void a_worker_on_another_queue_finds_a_peer(struct sim_case *c)
 {
 	struct world w = world(c);
 	struct lane_end *e = lane_connect(w.queue[1], w.peer);
 
-	if (!sim_run(w.sim, SIM_S, end_up, e))
+	if (!sim_run(w.sim, SIM_S, lane_is_up, e))
 		fail_msg("no connection: %s", e->text);
 	/* The reply came to the first one, which had requested nothing. */
 	assert_int_equal(lane_counter(w.queue[1], "arp.received"), 0);
@@ -73,8 +63,8 @@ static void both_find_it_by_one_question(struct sim_case *c)
 	struct lane_end *a = lane_connect(w.queue[0], w.peer),
 			*b = lane_connect(w.queue[1], w.peer);
 
-	assert_true(sim_run(w.sim, SIM_S, end_up, a));
-	assert_true(sim_run(w.sim, SIM_S, end_up, b));
+	assert_true(sim_run(w.sim, SIM_S, lane_is_up, a));
+	assert_true(sim_run(w.sim, SIM_S, lane_is_up, b));
 	assert_int_equal(lane_counter(w.queue[0], "arp.requests") +
 				 lane_counter(w.queue[1], "arp.requests"),
 			 1);
@@ -89,8 +79,8 @@ static void a_peer_finds_both(struct sim_case *c)
 	struct lane_end *a = lane_connect(w.peer, w.queue[0]),
 			*b = lane_connect(w.peer, w.queue[1]);
 
-	assert_true(sim_run(w.sim, SIM_S, end_up, a));
-	assert_true(sim_run(w.sim, SIM_S, end_up, b));
+	assert_true(sim_run(w.sim, SIM_S, lane_is_up, a));
+	assert_true(sim_run(w.sim, SIM_S, lane_is_up, b));
 	assert_true(lane_send_all(a, 0, 100, SIM_S));
 	assert_true(lane_send_all(b, 200, 300, SIM_S));
 	assert_true(lane_exactly_once(w.queue[0], 0, 100));
@@ -105,8 +95,8 @@ static void a_first_worker_that_computes_delays_and_does_not_lose_answers(struct
 
 	lane_host_pause(w.queue[0], 500 * SIM_MS);
 	e = lane_connect(w.queue[1], w.peer);
-	assert_false(sim_run(w.sim, 490 * SIM_MS, end_up, e));
-	assert_true(sim_run(w.sim, SIM_S, end_up, e));
+	assert_false(sim_run(w.sim, 490 * SIM_MS, lane_is_up, e));
+	assert_true(sim_run(w.sim, SIM_S, lane_is_up, e));
 }
 
 /* What one worker took for gone the other asks for anew. */
@@ -116,16 +106,16 @@ static void an_address_that_one_gives_up_is_requested_again(struct sim_case *c)
 	struct lane_end *e = lane_connect(w.queue[1], w.peer);
 	uint64_t requests;
 
-	assert_true(sim_run(w.sim, SIM_S, end_up, e));
+	assert_true(sim_run(w.sim, SIM_S, lane_is_up, e));
 	requests =
 		lane_counter(w.queue[0], "arp.requests") + lane_counter(w.queue[1], "arp.requests");
 	lane_host_pause(w.peer, 5 * SIM_S);
 	e = lane_connect(w.queue[1], w.peer);
-	assert_true(sim_run(w.sim, 4 * SIM_S, end_down, e));
+	assert_true(sim_run(w.sim, 4 * SIM_S, lane_has_failed, e));
 	assert_int_equal(e->status, -ETIMEDOUT);
 	sim_run(w.sim, 2 * SIM_S, NULL, NULL);
 	e = lane_connect(w.queue[0], w.peer);
-	assert_true(sim_run(w.sim, SIM_S, end_up, e));
+	assert_true(sim_run(w.sim, SIM_S, lane_is_up, e));
 	assert_true(lane_counter(w.queue[0], "arp.requests") +
 			    lane_counter(w.queue[1], "arp.requests") >
 		    requests);
@@ -144,12 +134,12 @@ static void a_restarted_peer_is_noticed_by_all_queues(struct sim_case *c)
 	struct sim_port *port = w.peer_port;
 	uint64_t killed;
 
-	assert_true(sim_run(w.sim, SIM_S, end_up, e));
+	assert_true(sim_run(w.sim, SIM_S, lane_is_up, e));
 	sim_run(w.sim, SIM_S, NULL, NULL);
 	lane_host_kill(w.peer);
 	killed = sim_now(w.sim);
 	lane_host_create(w.sim, port, CONFIG);
-	assert_true(sim_run(w.sim, 10 * SIM_S, end_down, e));
+	assert_true(sim_run(w.sim, 10 * SIM_S, lane_has_failed, e));
 	assert_true(e->end_at - killed <= SIM_S);
 	assert_int_equal(e->status, -ECONNRESET);
 }
@@ -162,7 +152,7 @@ static void others_arp_is_not_handed_on(struct sim_case *c)
 	struct lane_end *e = lane_connect(w.queue[1], w.peer);
 	uint64_t handed;
 
-	assert_true(sim_run(w.sim, SIM_S, end_up, e));
+	assert_true(sim_run(w.sim, SIM_S, lane_is_up, e));
 	sim_run(w.sim, SIM_S, NULL, NULL);
 	handed = lane_counter(w.queue[0], "steer.hints");
 	for (unsigned int i = 0; i < 100; i++) {
@@ -183,7 +173,7 @@ static void a_worker_that_does_not_look_is_left_few_hints(struct sim_case *c)
 	struct lane_end *e = lane_connect(w.queue[0], w.peer);
 	uint64_t handed;
 
-	assert_true(sim_run(w.sim, SIM_S, end_up, e));
+	assert_true(sim_run(w.sim, SIM_S, lane_is_up, e));
 	handed = lane_counter(w.queue[0], "steer.hints");
 	lane_host_pause(w.queue[1], SIM_S);
 	for (unsigned int i = 0; i < 1000; i++) {
@@ -217,7 +207,7 @@ static void icmp_comes_to_the_worker_that_it_is_about(struct sim_case *c)
 	uint8_t sent[60] = "";
 
 	sim_filter(w.queue_port[1], sample_sent, sent);
-	assert_true(sim_run(w.sim, SIM_S, end_up, e));
+	assert_true(sim_run(w.sim, SIM_S, lane_is_up, e));
 	assert_true(lane_send_all(e, 0, 10, SIM_S));
 	assert_int_equal(sent[23], 17);
 	icmp_frame_inject(w.peer_port, sim_port_mac(w.queue_port[0]), 0, sent, WEFT_IP_UDP_LEN, 3);
@@ -250,14 +240,6 @@ static enum sim_verdict sample_frame(struct sim_port *port, uint8_t *data, size_
 	return SIM_PASS;
 }
 
-static void nothing(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
-{
-	(void)port;
-	(void)data;
-	(void)len;
-	(void)arg;
-}
-
 /*
  * The port brings all to the first queue, whose worker hands on. An unknown sender floods the
  * second one's UDP port, and its worker computes: the first has buffers left for its own peers.
@@ -274,7 +256,7 @@ static void a_flood_for_a_worker_that_computes_leaves_buffers_for_the_others(str
 	unsigned int i;
 
 	s.len = 0;
-	sim_station(x, false, nothing, NULL);
+	sim_station(x, false, sim_ignore, NULL);
 	peer = lane_host_create(sim, peer_port, CONFIG);
 	p.bufs = 400; /* fewer than the ring between the workers could hold */
 	sim_port_queues(sim, &p, SIM_SPREAD_FIRST, 2, queue);

@@ -136,24 +136,6 @@ static void build(struct sim_case *c, struct world *w, uint16_t frame_size, size
 	build_as(c, w, &plan, frame_size, mtu);
 }
 
-static void ignore(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
-{
-	(void)port;
-	(void)data;
-	(void)len;
-	(void)arg;
-}
-
-static bool end_up(void *arg)
-{
-	return ((struct lane_end *)arg)->up;
-}
-
-static bool end_down(void *arg)
-{
-	return ((struct lane_end *)arg)->downs > 0;
-}
-
 static void hosts_of_two_networks_reach_each_other(struct sim_case *c)
 {
 	struct world w;
@@ -161,7 +143,7 @@ static void hosts_of_two_networks_reach_each_other(struct sim_case *c)
 
 	build(c, &w, 0, 9000);
 	e = lane_connect(w.host[0], w.host[1]);
-	if (!sim_run(w.sim, SIM_S, end_up, e))
+	if (!sim_run(w.sim, SIM_S, lane_is_up, e))
 		fail_msg("no connection: %s", e->text);
 	assert_true(lane_send_all(e, 0, 200, SIM_S));
 	assert_true(lane_exactly_once(w.host[1], 0, 200));
@@ -193,7 +175,7 @@ static void loss_behind_a_router_is_made_good(struct sim_case *c)
 	build(c, &w, 0, 9000);
 	sim_link_set(w.leg[0].port, w.leg[1].port, &bad);
 	e = lane_connect(w.host[0], w.host[1]);
-	assert_true(sim_run(w.sim, 2 * SIM_S, end_up, e));
+	assert_true(sim_run(w.sim, 2 * SIM_S, lane_is_up, e));
 	assert_true(lane_send_all(e, 0, 2000, 10 * SIM_S));
 	assert_true(lane_exactly_once(w.host[1], 0, 2000));
 	assert_int_equal(lane_wrong(w.host[1]), 0);
@@ -207,7 +189,7 @@ static void a_router_that_does_not_answer_is_named(struct sim_case *c)
 	build(c, &w, 0, 9000);
 	w.leg[0].deaf = true;
 	e = lane_connect(w.host[0], w.host[1]);
-	assert_true(sim_run(w.sim, 4 * SIM_S, end_down, e));
+	assert_true(sim_run(w.sim, 4 * SIM_S, lane_has_failed, e));
 	assert_int_equal(e->status, -ETIMEDOUT);
 	if (!strstr(e->text, "10.1.0.254") || !strstr(e->text, "10.2.0.1"))
 		fail_msg("names the gateway and whom it was wanted for: %s", e->text);
@@ -222,7 +204,7 @@ static void a_narrow_way_behind_a_router_is_found(struct sim_case *c)
 
 	build(c, &w, 9014, 1500);
 	e = lane_connect(w.host[0], w.host[1]);
-	assert_true(sim_run(w.sim, 4 * SIM_S, end_up, e));
+	assert_true(sim_run(w.sim, 4 * SIM_S, lane_is_up, e));
 	assert_true(lane_max(e, LANE_BCOPY) <= 1514);
 	assert_true(lane_send_all(e, 0, 100, 5 * SIM_S));
 	assert_true(lane_exactly_once(w.host[1], 0, 100));
@@ -246,7 +228,7 @@ static void what_clouds_carry_is_found(struct sim_case *c)
 		bad.loss = i % 2 ? 0.1 : 0;
 		sim_link_set(w.leg[0].port, w.leg[1].port, &bad);
 		e = lane_connect(w.host[0], w.host[1]);
-		if (!sim_run(w.sim, SIM_S, end_up, e))
+		if (!sim_run(w.sim, SIM_S, lane_is_up, e))
 			fail_msg("MTU %u: no connection: %s", m, e->text);
 		snprintf(used, sizeof(used), "so %u are used", m + 14);
 		if (!strstr(e->text, used))
@@ -264,12 +246,9 @@ static void set_mtu(struct world *w, size_t mtu)
 /* @p reason: the last one reported to the sender. */
 static void goes_on(struct world *w, struct lane_end *e, uint32_t from, const char *reason)
 {
-	if (!lane_send_all(e, from, from + 200, 5 * SIM_S))
-		fail_msg("traffic stopped: %s", e->text);
-	assert_true(lane_exactly_once(w->host[1], from, from + 200));
+	lane_talk(e, w->host[1], from);
 	if (reason && !strstr(e->text, reason))
 		fail_msg("not '%s': %s", reason, e->text);
-	assert_int_equal(e->downs + lane_passive(w->host[1])->downs, 0);
 }
 
 /* In mid-transfer the way goes through ever narrower networks, and then through wide ones again. */
@@ -320,7 +299,7 @@ static void a_gateway_with_another_mac_is_found(struct sim_case *c)
 	goes_on(&w, e, 0, NULL);
 	old = w.leg[0].port;
 	w.leg[0].port = sim_port_create(w.sim, &p);
-	sim_station(old, false, ignore, NULL);
+	sim_station(old, false, sim_ignore, NULL);
 	sim_station(w.leg[0].port, false, at_router, &w.leg[0]);
 	goes_on(&w, e, 1000, NULL);
 	assert_int_equal(lane_counter(w.host[0], "mac.changed"), 1);
@@ -357,7 +336,7 @@ static void both_ways(struct world *w)
 {
 	struct lane_end *e = lane_connect(w->host[0], w->host[1]);
 
-	if (!sim_run(w->sim, SIM_S, end_up, e))
+	if (!sim_run(w->sim, SIM_S, lane_is_up, e))
 		fail_msg("no connection: %s", e->text);
 	assert_true(lane_send_all(e, 0, 200, SIM_S));
 	assert_true(lane_exactly_once(w->host[1], 0, 200));
@@ -388,7 +367,7 @@ static void a_peer_that_only_the_gateway_answers_for_is_reported(struct sim_case
 
 	build_as(c, &w, &plan, 0, 9000);
 	e = lane_connect(w.host[0], w.host[1]);
-	assert_true(sim_run(w.sim, 4 * SIM_S, end_down, e));
+	assert_true(sim_run(w.sim, 4 * SIM_S, lane_has_failed, e));
 	assert_int_equal(e->status, -ETIMEDOUT);
 	if (!strstr(e->text, "10.128.0.3") || !strstr(e->text, "ip=ADDRESS/32 and gw="))
 		fail_msg("says what to give: %s", e->text);
@@ -443,7 +422,7 @@ static void an_address_that_is_unknown_to_the_cloud_is_named(struct sim_case *c)
 		w.leg[i].nic_ip = CLOUD_B;
 	}
 	e = lane_connect(w.host[0], w.host[1]);
-	assert_true(sim_run(w.sim, 4 * SIM_S, end_down, e));
+	assert_true(sim_run(w.sim, 4 * SIM_S, lane_has_failed, e));
 	assert_int_equal(e->status, -ETIMEDOUT);
 	assert_true(w.leg[0].requests > 0 && w.leg[0].dropped > 0);
 	assert_int_equal(w.leg[0].forwarded, 0);
@@ -489,7 +468,7 @@ static void a_lane_without_ip_is_refused_with_the_remedy(struct sim_case *c)
 
 	build_as(c, &w, &plan, 0, 9000);
 	e = lane_connect(w.host[0], w.host[1]);
-	assert_true(sim_run(w.sim, 4 * SIM_S, end_down, e));
+	assert_true(sim_run(w.sim, 4 * SIM_S, lane_has_failed, e));
 	assert_int_equal(e->status, -ETIMEDOUT);
 	if (!strstr(e->text, "without ip=") || !strstr(e->text, "weft-info --lane-options"))
 		fail_msg("says what to give: %s", e->text);

@@ -116,14 +116,6 @@ static enum sim_verdict record(struct sim_port *port, uint8_t *data, size_t *len
 	return r->mtu != 0 && *len > r->mtu + RTE_ETHER_HDR_LEN ? SIM_DROP : SIM_PASS;
 }
 
-static void ignore(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
-{
-	(void)port;
-	(void)data;
-	(void)len;
-	(void)arg;
-}
-
 static void forget(struct record *r)
 {
 	while (r->n)
@@ -146,7 +138,7 @@ static void open_hosts(struct scene *s, struct sim_case *c, const struct sim_por
 	s->pa = sim_port_create(s->sim, pa);
 	s->pb = sim_port_create(s->sim, pb);
 	s->px = sim_port_create(s->sim, pa);
-	sim_station(s->px, false, ignore, NULL);
+	sim_station(s->px, false, sim_ignore, NULL);
 	sim_filter(s->pa, record, s->rec);
 	sim_filter(s->pb, record, s->rec);
 	s->a = lane_host_create(s->sim, s->pa, config);

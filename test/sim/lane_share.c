@@ -88,13 +88,6 @@ static uint64_t takes(struct many *w, unsigned int peer, uint32_t n, size_t size
 	return sim_now(w->sim) - begin;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* The median of some tries to the last peer, which is always a good one. */
 static uint64_t typically(struct many *w, uint32_t n, size_t size)
 {
@@ -102,7 +95,7 @@ static uint64_t typically(struct many *w, uint32_t n, size_t size)
 
 	for (unsigned int i = 0; i < 9; i++)
 		t[i] = takes(w, peers() - 1, n, size);
-	qsort(t, 9, sizeof(t[0]), by_value);
+	qsort(t, 9, sizeof(t[0]), sim_by_value);
 	return t[4];
 }
 

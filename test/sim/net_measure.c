@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "net_measure.h"
+#include "sim.h"
 
 void net_samples_add(struct net_samples *s, uint64_t value)
 {
@@ -15,20 +16,13 @@ void net_samples_add(struct net_samples *s, uint64_t value)
 	s->value[s->num++] = value;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 uint64_t net_samples_at(struct net_samples *s, double share)
 {
 	unsigned int i = (unsigned int)(share * s->num);
 
 	if (!s->num)
 		return 0;
-	qsort(s->value, s->num, sizeof(*s->value), by_value);
+	qsort(s->value, s->num, sizeof(*s->value), sim_by_value);
 	return s->value[i < s->num ? i : s->num - 1];
 }
 

@@ -156,12 +156,8 @@ static struct weft_ep *connect_to(struct net_stage *s, struct sim_node *from, st
 	struct weft_ep_params p =
 		WEFT_INIT(struct weft_ep_params, .err_cb = ep_error, .err_arg = s);
 	struct weft_ep *ep = NULL;
-	void *address;
 
-	need(s, weft_worker_get_address(sim_worker(to), &address, &p.address_length), "address");
-	p.address = address;
-	need(s, weft_ep_create(sim_worker(from), &p, &ep), "weft_ep_create");
-	weft_worker_release_address(sim_worker(to), address);
+	need(s, sim_ep_create(from, to, &p, &ep), "weft_ep_create");
 	return ep;
 }
 

@@ -149,15 +149,8 @@ struct scene_ep *scene_connect(struct scene *s, unsigned int from, unsigned int 
 	struct scene_ep *e = new_ep(s);
 	struct weft_ep_params p =
 		WEFT_INIT(struct weft_ep_params, .err_cb = ep_error, .err_arg = e, .user_data = e);
-	void *address;
-	size_t len;
-	int ret;
+	int ret = sim_ep_create(s->node[from], s->node[to], &p, &e->ep);
 
-	assert_int_equal(weft_worker_get_address(scene_worker(s, to), &address, &len), 0);
-	p.address = address;
-	p.address_length = len;
-	ret = weft_ep_create(scene_worker(s, from), &p, &e->ep);
-	weft_worker_release_address(scene_worker(s, to), address);
 	if (ret)
 		fail_msg("weft_ep_create: %s", weft_strerror(ret));
 	return e;
@@ -354,11 +347,26 @@ void op_holds(struct op *op, uint64_t id, size_t size)
 			fail_msg("byte %zu behind a message of %zu was written", i - size, size);
 }
 
+static void talk(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t tag, size_t size)
+{
+	struct op *r = op_recv(s, to, size, tag), *w = op_send(e, tag, size, tag);
+
+	op_expect(r, 2 * SIM_S, 0);
+	op_expect(w, 2 * SIM_S, 0);
+	op_holds(r, tag, size);
+}
+
 void scene_talk(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t tag)
 {
-	struct op *r = op_recv(s, to, 3000, tag), *w = op_send(e, tag, 3000, tag);
+	talk(s, e, to, tag, 3000);
+}
 
-	op_expect(r, SIM_S, 0);
-	op_expect(w, SIM_S, 0);
-	op_holds(r, tag, 3000);
+void scene_talk_long(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t tag)
+{
+	talk(s, e, to, tag, 300000);
+}
+
+bool scene_ep_has_failed(void *ep)
+{
+	return ((struct scene_ep *)ep)->errors > 0;
 }

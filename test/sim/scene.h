@@ -72,6 +72,8 @@ struct scene_ep *scene_connect(struct scene *s, unsigned int from, unsigned int 
 int scene_wait_up(struct scene_ep *e, uint64_t max_ns);
 /** As the two above, with 1 s, and a failed test when it does not come up. */
 struct scene_ep *scene_up(struct scene *s, unsigned int from, unsigned int to);
+/** For sim_run(): has the endpoint, a struct scene_ep, failed? */
+bool scene_ep_has_failed(void *ep);
 void scene_run(struct scene *s, uint64_t ns);
 /** Number of lanes up, and a lane's description. */
 unsigned int scene_lanes_up(struct scene_ep *e);
@@ -96,5 +98,7 @@ void op_expect(struct op *op, uint64_t max_ns, int status);
 void op_holds(struct op *op, uint64_t id, size_t size);
 /** A message of 3000 bytes with @p tag as its contents arrives at node @p to. */
 void scene_talk(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t tag);
+/** scene_talk() with a message of 300,000 bytes: a rendezvous, in pieces over all lanes. */
+void scene_talk_long(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t tag);
 
 #endif /* SIM_SCENE_H */

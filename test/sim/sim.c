@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,4 +194,20 @@ void sim_hash_frame(struct sim *sim, unsigned int what, const struct sim_port *p
 		hash = hash_word(hash, word);
 	}
 	sim->hash = hash;
+}
+
+/* ---- figures -------------------------------------------------------------------------------- */
+
+size_t sim_heap_used(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+int sim_by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
 }

@@ -270,6 +270,13 @@ struct sim_node *sim_node_create(struct sim *sim, const struct sim_node_params *
 /** As above, but gives the worker's error. */
 int sim_node_try(struct sim *sim, const struct sim_node_params *params, struct sim_node **node);
 struct weft_worker *sim_worker(const struct sim_node *node);
+/**
+ * Create an endpoint of @p from to the worker of @p to.
+ * @param params  without an address; NULL = the defaults
+ * @return as weft_ep_create()
+ */
+int sim_ep_create(struct sim_node *from, struct sim_node *to, const struct weft_ep_params *params,
+		  struct weft_ep **ep);
 struct weft_context *sim_context(const struct sim_node *node);
 /** What the node's own clock says now. */
 uint64_t sim_node_now(const struct sim_node *node);
@@ -303,5 +310,12 @@ unsigned int sim_stuck_contexts(const struct sim *sim);
  * loudly.
  */
 void sim_eal_init(void);
+
+/* ---- figures */
+
+/** Bytes that malloc() has given out. */
+size_t sim_heap_used(void);
+/** For qsort() of uint64_t. */
+int sim_by_value(const void *a, const void *b);
 
 #endif /* SIM_H */

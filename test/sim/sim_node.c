@@ -248,6 +248,21 @@ struct weft_worker *sim_worker(const struct sim_node *node)
 	return node->worker;
 }
 
+int sim_ep_create(struct sim_node *from, struct sim_node *to, const struct weft_ep_params *params,
+		  struct weft_ep **ep)
+{
+	struct weft_ep_params p = params ? *params : WEFT_INIT(struct weft_ep_params);
+	void *address;
+	int rc = weft_worker_get_address(sim_worker(to), &address, &p.address_length);
+
+	if (rc < 0)
+		return rc;
+	p.address = address;
+	rc = weft_ep_create(sim_worker(from), &p, ep);
+	weft_worker_release_address(sim_worker(to), address);
+	return rc;
+}
+
 struct weft_context *sim_context(const struct sim_node *node)
 {
 	return node->ctx;

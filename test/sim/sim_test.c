@@ -3,10 +3,12 @@
  * Frame of the test programs; see sim_test.h.
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "sim_test.h"
 
 #define DEFAULT_SEED 1
@@ -118,6 +120,23 @@ int sim_test_main(int argc, char **argv, const char *group, struct sim_case *cas
 	return ret;
 }
 
+static bool is_up(void *ep)
+{
+	struct weft_ep_attr attr = {.size = sizeof(attr)};
+
+	assert_int_equal(weft_ep_query(ep, &attr), 0);
+	return attr.status == 0;
+}
+
+struct weft_ep *sim_ep_up(struct sim *sim, struct sim_node *from, struct sim_node *to)
+{
+	struct weft_ep *ep;
+
+	assert_int_equal(sim_ep_create(from, to, NULL, &ep), 0);
+	assert_true(sim_run(sim, SIM_S, is_up, ep));
+	return ep;
+}
+
 enum sim_verdict sim_drop_some(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
 			       void *arg)
 {
@@ -129,4 +148,61 @@ enum sim_verdict sim_drop_some(struct sim_port *port, uint8_t *data, size_t *len
 	(void)len;
 	(void)room;
 	return n >= d->from && n < d->to ? SIM_DROP : SIM_PASS;
+}
+
+enum sim_verdict sim_drop_longer(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				 void *arg)
+{
+	(void)port;
+	(void)data;
+	(void)room;
+	return *len > *(size_t *)arg ? SIM_DROP : SIM_PASS;
+}
+
+void sim_ignore(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+{
+	(void)port;
+	(void)data;
+	(void)len;
+	(void)arg;
+}
+
+/* ---- the log -------------------------------------------------------------------------------- */
+
+static char log_name[64];
+static char log_text[65536];
+
+const char *sim_log_begin(void)
+{
+	snprintf(log_name, sizeof(log_name), "weft-sim-%d.log", (int)getpid());
+	unlink(log_name);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, log_name), 0);
+	return log_name;
+}
+
+const char *sim_logged(void)
+{
+	FILE *f = fopen(log_name, "r");
+	size_t n = f ? fread(log_text, 1, sizeof(log_text) - 1, f) : 0;
+
+	log_text[n] = '\0';
+	if (f)
+		fclose(f);
+	return log_text;
+}
+
+unsigned int sim_log_count(const char *what)
+{
+	const char *at = sim_logged();
+	unsigned int n = 0;
+
+	for (; (at = strstr(at, what)); at += strlen(what))
+		n++;
+	return n;
+}
+
+void sim_log_end(void)
+{
+	weft_log_setup(WEFT_LOG_WARN, NULL);
+	unlink(log_name);
 }

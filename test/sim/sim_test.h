@@ -45,6 +45,9 @@ void case_end(struct sim_case *c);
 /** Run the cases as a cmocka group; exit code for main(). */
 int sim_test_main(int argc, char **argv, const char *group, struct sim_case *cases, size_t n);
 
+/** An endpoint of @p from to @p to; fails the test if it is not up within 1 s. */
+struct weft_ep *sim_ep_up(struct sim *sim, struct sim_node *from, struct sim_node *to);
+
 /** The frames of a port from number @p from on, and before @p to, vanish. */
 struct sim_dropper {
 	unsigned int from, to, count;
@@ -53,5 +56,23 @@ struct sim_dropper {
 /** A filter (sim_port_filter()) for a struct sim_dropper. */
 enum sim_verdict sim_drop_some(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
 			       void *arg);
+
+/** A filter: longer frames than *(size_t *)@p arg vanish. */
+enum sim_verdict sim_drop_longer(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				 void *arg);
+
+/** For sim_station(): the frames have no effect. */
+void sim_ignore(struct sim_port *port, const uint8_t *data, size_t len, void *arg);
+
+/* ---- the log: into a file of this process, from warnings on */
+
+/** Begin an empty file. @return its name, for WEFT_LOG_FILE of nodes that start later */
+const char *sim_log_begin(void);
+/** What has been logged since sim_log_begin(). Valid until the next call. */
+const char *sim_logged(void);
+/** How often @p what has been logged. */
+unsigned int sim_log_count(const char *what);
+/** Log to standard error again. */
+void sim_log_end(void);
 
 #endif /* SIM_TEST_H */

@@ -11,7 +11,6 @@
 
 #include <assert.h>
 #include <getopt.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -56,17 +55,10 @@ static int kind_of(const char *name)
 
 static size_t peak, worst;
 
-static size_t heap_used(void)
-{
-	struct mallinfo2 m = mallinfo2();
-
-	return m.uordblks + m.hblkhd;
-}
-
 static void watch(void *arg)
 {
 	struct sim *sim = arg;
-	size_t used = heap_used();
+	size_t used = sim_heap_used();
 
 	peak = used > peak ? used : peak;
 	worst = used > worst ? used : worst;
@@ -198,10 +190,10 @@ int main(int argc, char **argv)
 	for (i = 0; i < o.seeds; i++) {
 		conf = o.conf;
 		conf.kind = kind_for(&o.conf, o.seed + i);
-		before = heap_used();
+		before = sim_heap_used();
 		why = one(o.seed + i, &conf, o.capture);
 		/* The first runs make what is kept for all. */
-		if (!why && i > 2 && heap_used() > before + SOAK_REST)
+		if (!why && i > 2 && sim_heap_used() > before + SOAK_REST)
 			why = "memory was left behind";
 		messages += mixed_messages;
 		bytes += mixed_bytes;

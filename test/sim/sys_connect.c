@@ -4,7 +4,6 @@
  */
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,13 +83,6 @@ static void loopback_works(struct sim_case *c)
 	assert_int_equal(sim_port_stats(s->port[0][0])->tx_frames, frames);
 }
 
-static size_t heap_in_use(void)
-{
-	struct mallinfo2 m = mallinfo2();
-
-	return m.uordblks + m.hblkhd;
-}
-
 /* Endpoints that have carried a message each way, and have nothing to do. */
 static void idle_endpoints(struct scene *s, unsigned int n)
 {
@@ -113,11 +105,11 @@ static void an_idle_endpoint_costs_at_most_8_KiB(struct sim_case *c)
 	size_t before, after;
 
 	idle_endpoints(s, 64);
-	before = heap_in_use();
+	before = sim_heap_used();
 	if (before == 0)
 		return; /* a sanitizer's heap has no such figure */
 	idle_endpoints(s, 256);
-	after = heap_in_use();
+	after = sim_heap_used();
 	assert_in_range((after - before) / (2 * 256), 1024, 8192);
 }
 

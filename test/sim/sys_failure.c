@@ -12,11 +12,6 @@
 
 #define QUICK "PEER_TIMEOUT=3s CONNECT_TIMEOUT=3s KEEPALIVE_INTERVAL=500ms"
 
-static bool has_failed(void *arg)
-{
-	return ((struct scene_ep *)arg)->errors > 0;
-}
-
 /* ---- a worker ends ------------------------------------------------------------------------- */
 
 /* The lanes still hold the user's memory, and the requests, when their endpoint is gone already. */
@@ -50,7 +45,7 @@ static void no_arp_answer_ends_with_a_sentence(struct sim_case *c)
 	sim_port_up(s->port[1][0])->blackhole = true;
 	e = scene_connect(s, 0, 1);
 	w = op_send(e, 1, 100, 1);
-	assert_true(sim_run(s->sim, 10 * SIM_S, has_failed, e));
+	assert_true(sim_run(s->sim, 10 * SIM_S, scene_ep_has_failed, e));
 	assert_true(e->error_at <= 4 * SIM_S);
 	assert_true(e->status == -EHOSTUNREACH || e->status == -ETIMEDOUT);
 	if (!strstr(e->why, "ARP") || !strstr(e->why, "10.0.0."))
@@ -74,7 +69,7 @@ static void no_arp_answer_is_reported_to_a_thread_that_polls_seldom_too(struct s
 	e = scene_connect(s, 0, 1);
 	scene_run(s, 10 * SIM_MS);
 	sim_node_pause(s->node[0], 10 * SIM_S);
-	assert_true(sim_run(s->sim, 20 * SIM_S, has_failed, e));
+	assert_true(sim_run(s->sim, 20 * SIM_S, scene_ep_has_failed, e));
 	assert_int_equal(e->status, -ETIMEDOUT);
 	if (!strstr(e->why, "ARP") || !strstr(e->why, "10.0.0."))
 		fail_msg("\"%s\" does not name ARP and the address", e->why);
@@ -90,7 +85,7 @@ static void a_link_without_peer_ends_with_a_sentence(struct sim_case *c)
 	sim_port_carrier(s->port[0][0], false);
 	sim_port_carrier(s->port[0][1], false);
 	e = scene_connect(s, 0, 1);
-	assert_true(sim_run(s->sim, 10 * SIM_S, has_failed, e));
+	assert_true(sim_run(s->sim, 10 * SIM_S, scene_ep_has_failed, e));
 	assert_true(e->error_at <= 4 * SIM_S);
 	assert_true(strlen(e->why) > 20);
 }
@@ -122,15 +117,6 @@ static void a_worker_that_is_gone_is_reported_at_once(struct sim_case *c)
 	free((void *)(uintptr_t)p.address);
 }
 
-static enum sim_verdict narrow(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
-			       void *arg)
-{
-	(void)port;
-	(void)data;
-	(void)room;
-	return *len > *(size_t *)arg ? SIM_DROP : SIM_PASS;
-}
-
 /* @behaviour X7 */
 static void a_wrong_mtu_is_named_or_avoided(struct sim_case *c)
 {
@@ -140,8 +126,8 @@ static void a_wrong_mtu_is_named_or_avoided(struct sim_case *c)
 	struct scene_ep *e;
 
 	/* The switch between takes ordinary frames only, though both ends are set to jumbo. */
-	sim_filter(s->port[0][0], narrow, &limit);
-	sim_filter(s->port[1][0], narrow, &limit);
+	sim_filter(s->port[0][0], sim_drop_longer, &limit);
+	sim_filter(s->port[1][0], sim_drop_longer, &limit);
 	e = scene_connect(s, 0, 1);
 	if (scene_wait_up(e, 10 * SIM_S) == 0) {
 		scene_talk(s, e, 1, 1);
@@ -150,10 +136,10 @@ static void a_wrong_mtu_is_named_or_avoided(struct sim_case *c)
 	}
 	/* A way that nothing of use goes through. */
 	s = scene_open(c, &conf);
-	sim_filter(s->port[0][0], narrow, &tiny);
-	sim_filter(s->port[1][0], narrow, &tiny);
+	sim_filter(s->port[0][0], sim_drop_longer, &tiny);
+	sim_filter(s->port[1][0], sim_drop_longer, &tiny);
 	e = scene_connect(s, 0, 1);
-	assert_true(sim_run(s->sim, 10 * SIM_S, has_failed, e));
+	assert_true(sim_run(s->sim, 10 * SIM_S, scene_ep_has_failed, e));
 	if (!strstr(e->why, "MTU"))
 		fail_msg("\"%s\" does not name the MTU", e->why);
 }
@@ -218,7 +204,7 @@ static void a_killed_peer_ends_every_request(struct sim_case *c)
 	op[6] = op_flush(e);
 	op[7] = op_send(e, 7, 1000000, 7);
 	any = op_recv(s, 0, 100, 99);
-	assert_true(sim_run(s->sim, 20 * SIM_S, has_failed, e));
+	assert_true(sim_run(s->sim, 20 * SIM_S, scene_ep_has_failed, e));
 	assert_true(e->error_at - killed <= 4500 * SIM_MS);
 	scene_run(s, 200 * SIM_MS);
 	for (i = 0; i < 8; i++) {
@@ -274,7 +260,7 @@ static void an_idle_dead_peer_is_found_by_keepalive(struct sim_case *c)
 
 	scene_run(s, 5 * SIM_S);
 	sim_node_kill(s->node[1]);
-	assert_true(sim_run(s->sim, 5 * SIM_S, has_failed, e));
+	assert_true(sim_run(s->sim, 5 * SIM_S, scene_ep_has_failed, e));
 	assert_true(strlen(e->why) > 20);
 }
 
@@ -294,7 +280,7 @@ static void a_restarted_peer_fails_the_old_endpoint_quickly(struct sim_case *c)
 	scene_start(s, 1);
 	when = sim_now(s->sim);
 	op_send(e, 2, 100, 2);
-	assert_true(sim_run(s->sim, 30 * SIM_S, has_failed, e));
+	assert_true(sim_run(s->sim, 30 * SIM_S, scene_ep_has_failed, e));
 	assert_true(e->error_at - when < 2 * SIM_S);
 	assert_true(strlen(e->why) > 20);
 	again = scene_up(s, 0, 1);
@@ -304,7 +290,7 @@ static void a_restarted_peer_fails_the_old_endpoint_quickly(struct sim_case *c)
 	sim_node_kill(s->node[1]);
 	scene_start(s, 1);
 	scene_up(s, 1, 0);
-	assert_true(sim_run(s->sim, 30 * SIM_S, has_failed, again));
+	assert_true(sim_run(s->sim, 30 * SIM_S, scene_ep_has_failed, again));
 	assert_true(sim_now(s->sim) - again->error_at < 30 * SIM_S);
 }
 
@@ -331,7 +317,7 @@ static void new_operations_on_a_failed_endpoint_return_its_error(struct sim_case
 	struct weft_ep_attr a = {.size = sizeof(a)};
 
 	sim_node_kill(s->node[1]);
-	assert_true(sim_run(s->sim, 10 * SIM_S, has_failed, e));
+	assert_true(sim_run(s->sim, 10 * SIM_S, scene_ep_has_failed, e));
 	op_expect(op_send(e, 1, 8, 1), 0, e->status);
 	op_expect(op_send_sync(e, 1, 8, 1), 0, e->status);
 	op_expect(op_flush(e), 0, e->status);

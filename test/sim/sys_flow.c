@@ -4,7 +4,6 @@
  */
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,24 +20,22 @@ static const char *const unexp = "UNEXP_LIMIT=4M EAGER_CREDIT=1M";
 static size_t flood(struct scene *s, struct scene_ep *e, unsigned int n, size_t size)
 {
 	struct op **r = calloc(n, sizeof(*r)), *posted;
-	struct mallinfo2 before, after;
 	unsigned int i;
-	size_t used, own;
+	size_t before, used, own;
 
 	if (!r)
 		abort();
 	posted = op_recv(s, 1, 100, 1ull << 40);
-	before = mallinfo2();
+	before = sim_heap_used();
 	for (i = 0; i < n; i++)
 		op_send(e, i, size, i);
 	op_send(e, 1000000, 100, 1ull << 40);
 	op_expect(posted, 60 * SIM_S, 0);
 	op_holds(posted, 1000000, 100);
 	scene_run(s, 100 * SIM_MS);
-	after = mallinfo2();
+	used = sim_heap_used() - before;
 	/* What the test's own sends take. */
 	own = (size_t)n * (size + 16 + 3 * 16 + sizeof(struct op) + sizeof(void *));
-	used = after.uordblks + after.hblkhd - before.uordblks - before.hblkhd;
 	used = used > own ? used - own : 0;
 	for (i = n; i-- > 0;)
 		r[i] = op_recv(s, 1, size, i);

@@ -5,15 +5,6 @@
 
 #include "scene.h"
 
-static void talk(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t tag)
-{
-	struct op *r = op_recv(s, to, 3000, tag), *w = op_send(e, tag, 3000, tag);
-
-	op_expect(r, SIM_S, 0);
-	op_expect(w, SIM_S, 0);
-	op_holds(r, tag, 3000);
-}
-
 /* Node 2 has node 1's IP address, and a MAC of its own, and node 0's worker address. */
 /* @behaviour S8 */
 static void a_neighbour_with_a_peers_address_ends_nothing(struct sim_case *c)
@@ -30,21 +21,21 @@ static void a_neighbour_with_a_peers_address_ends_nothing(struct sim_case *c)
 	scene_start(s, 1);
 	e = scene_up(s, 0, 1);
 	back = scene_up(s, 1, 0);
-	talk(s, e, 1, 1);
+	scene_talk(s, e, 1, 1);
 	scene_start(s, 2);
 	for (i = 0; i < 5; i++) {
 		x = scene_connect(s, 2, 0);
 		scene_run(s, SIM_S);
 		assert_int_equal(e->errors + back->errors, 0);
-		talk(s, e, 1, 2 + i);
-		talk(s, back, 0, 20 + i);
+		scene_talk(s, e, 1, 2 + i);
+		scene_talk(s, back, 0, 20 + i);
 		if (x->errors == 0)
 			op_close(x, 0);
 	}
 	scene_run(s, 40 * SIM_S);
 	assert_int_equal(e->errors + back->errors, 0);
-	talk(s, e, 1, 50);
-	talk(s, back, 0, 51);
+	scene_talk(s, e, 1, 50);
+	scene_talk(s, back, 0, 51);
 }
 
 static struct sim_case cases[] = {

@@ -5,73 +5,14 @@
  */
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lane.h"
-#include "base/log.h"
 #include "scene.h"
 
 #define QUICK "PEER_TIMEOUT=3s CONNECT_TIMEOUT=3s KEEPALIVE_INTERVAL=500ms"
 
-/* ---- the log -------------------------------------------------------------------------------- */
-
-static char log_name[64];
-static char log_text[65536];
-
-static void log_begin(void)
-{
-	snprintf(log_name, sizeof(log_name), "weft-sys-port-%d.log", (int)getpid());
-	unlink(log_name);
-	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, log_name), 0);
-}
-
-/* What has been logged since log_begin(). */
-static const char *logged(void)
-{
-	FILE *f = fopen(log_name, "r");
-	size_t n = f ? fread(log_text, 1, sizeof(log_text) - 1, f) : 0;
-
-	log_text[n] = '\0';
-	if (f)
-		fclose(f);
-	return log_text;
-}
-
-static unsigned int lines_with(const char *what)
-{
-	const char *at = logged();
-	unsigned int n = 0;
-
-	while ((at = strstr(at, what))) {
-		n++;
-		at += strlen(what);
-	}
-	return n;
-}
-
-static void log_end(void)
-{
-	weft_log_setup(WEFT_LOG_WARN, NULL);
-	unlink(log_name);
-}
-
 /* ---- ends ----------------------------------------------------------------------------------- */
-
-static bool has_failed(void *arg)
-{
-	return ((struct scene_ep *)arg)->errors > 0;
-}
-
-static void talk(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t tag)
-{
-	struct op *r = op_recv(s, to, 300000, tag), *w = op_send(e, tag, 300000, tag);
-
-	op_expect(r, 2 * SIM_S, 0);
-	op_expect(w, 2 * SIM_S, 0);
-	op_holds(r, tag, 300000);
-}
 
 static void ends_both(struct sim_case *c, int status, const char *cause)
 {
@@ -85,9 +26,9 @@ static void ends_both(struct sim_case *c, int status, const char *cause)
 	s->accept = true;
 	scene_start(s, 0);
 	scene_start(s, 1);
-	log_begin();
+	sim_log_begin();
 	e = scene_up(s, 0, 1);
-	talk(s, e, 1, 1);
+	scene_talk_long(s, e, 1, 1);
 	f = s->accepted[1];
 	assert_non_null(f);
 	r = op_recv(s, 1, 4000000, 2);
@@ -97,7 +38,7 @@ static void ends_both(struct sim_case *c, int status, const char *cause)
 	at = sim_now(s->sim);
 	sim_port_end(s->port[0][0], status);
 	/* Here at once, with the port and the cause; there when its silence has lasted. */
-	assert_true(sim_run(s->sim, SIM_MS, has_failed, e));
+	assert_true(sim_run(s->sim, SIM_MS, scene_ep_has_failed, e));
 	assert_true(e->error_at - at < SIM_MS);
 	assert_int_equal(e->status, status);
 	if (!strstr(e->why, cause) || !strstr(e->why, sim_port_name(s->port[0][0])))
@@ -107,11 +48,11 @@ static void ends_both(struct sim_case *c, int status, const char *cause)
 	assert_int_equal(r->c.status, -ETIMEDOUT);
 	assert_int_equal(weft_ep_query(f->ep, &a), 0);
 	assert_int_equal(a.status, -ETIMEDOUT);
-	assert_int_equal(lines_with("no sign of 10.0.0."), 1);
+	assert_int_equal(sim_log_count("no sign of 10.0.0."), 1);
 	/* One line of the worker, one of its endpoint. */
-	assert_int_equal(lines_with(cause), 2);
+	assert_int_equal(sim_log_count(cause), 2);
 	assert_true(sim_node_counter(s->node[0], "port.ended") == 1);
-	log_end();
+	sim_log_end();
 }
 
 static void a_port_that_wants_a_reset_ends_the_endpoint_at_both_ends(struct sim_case *c)
@@ -129,21 +70,14 @@ static void a_port_that_has_ended_connects_to_no_peer(struct sim_case *c)
 {
 	const struct scene_conf conf = {.config = QUICK};
 	struct scene *s = scene_open(c, &conf);
-	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params);
 	struct weft_ep *ep = NULL;
-	void *address;
-	size_t len;
 
-	log_begin();
+	sim_log_begin();
 	sim_port_end(s->port[0][0], -ENETRESET);
 	scene_run(s, 10 * SIM_MS);
-	assert_int_equal(weft_worker_get_address(scene_worker(s, 1), &address, &len), 0);
-	p.address = address;
-	p.address_length = len;
-	assert_int_equal(weft_ep_create(scene_worker(s, 0), &p, &ep), -EHOSTUNREACH);
-	weft_worker_release_address(scene_worker(s, 1), address);
-	assert_true(lines_with("the NIC wants a reset") >= 2);
-	log_end();
+	assert_int_equal(sim_ep_create(s->node[0], s->node[1], NULL, &ep), -EHOSTUNREACH);
+	assert_true(sim_log_count("the NIC wants a reset") >= 2);
+	sim_log_end();
 }
 
 static void a_port_that_was_reset_can_be_opened_again(struct sim_case *c)
@@ -152,13 +86,13 @@ static void a_port_that_was_reset_can_be_opened_again(struct sim_case *c)
 	struct scene *s = scene_open(c, &conf);
 	struct scene_ep *e = scene_up(s, 0, 1);
 
-	talk(s, e, 1, 1);
+	scene_talk_long(s, e, 1, 1);
 	sim_port_end(s->port[0][0], -ENETRESET);
-	assert_true(sim_run(s->sim, SIM_MS, has_failed, e));
+	assert_true(sim_run(s->sim, SIM_MS, scene_ep_has_failed, e));
 	op_close(e, WEFT_EP_CLOSE_F_FORCE);
 	sim_node_close(s->node[0]);
 	scene_start(s, 0);
-	talk(s, scene_up(s, 0, 1), 1, 2);
+	scene_talk_long(s, scene_up(s, 0, 1), 1, 2);
 }
 
 /* ---- links ---------------------------------------------------------------------------------- */
@@ -170,26 +104,26 @@ static void a_link_that_flaps_keeps_the_endpoint_and_is_logged(struct sim_case *
 	struct scene_ep *e;
 	struct op *r, *w;
 
-	log_begin();
+	sim_log_begin();
 	e = scene_up(s, 0, 1);
-	talk(s, e, 1, 1);
+	scene_talk_long(s, e, 1, 1);
 	r = op_recv(s, 1, 4000000, 2);
 	w = op_send(e, 2, 4000000, 2);
 	scene_run(s, 100 * SIM_US);
 	sim_port_carrier(s->port[0][0], false);
 	scene_run(s, 1200 * SIM_MS);
-	assert_int_equal(lines_with("link lost"), 1);
+	assert_int_equal(sim_log_count("link lost"), 1);
 	sim_port_carrier(s->port[0][0], true);
 	op_expect(w, 5 * SIM_S, 0);
 	op_expect(r, SIM_S, 0);
 	op_holds(r, 2, 4000000);
 	assert_int_equal(e->errors, 0);
-	assert_int_equal(lines_with("link lost"), 1);
-	assert_int_equal(lines_with("link is back after 1.2 s, 10 Gb/s"), 1);
-	assert_non_null(strstr(logged(), sim_port_name(s->port[0][0])));
+	assert_int_equal(sim_log_count("link lost"), 1);
+	assert_int_equal(sim_log_count("link is back after 1.2 s, 10 Gb/s"), 1);
+	assert_non_null(strstr(sim_logged(), sim_port_name(s->port[0][0])));
 	assert_int_equal(sim_node_counter(s->node[0], "port.link_down"), 1);
 	assert_int_equal(sim_node_counter(s->node[0], "port.link_up"), 1);
-	log_end();
+	sim_log_end();
 }
 
 static void a_link_that_flaps_for_long_does_not_flood_the_log(struct sim_case *c)
@@ -198,14 +132,14 @@ static void a_link_that_flaps_for_long_does_not_flood_the_log(struct sim_case *c
 	struct scene *s = scene_open(c, &conf);
 	unsigned int i;
 
-	log_begin();
+	sim_log_begin();
 	for (i = 0; i < 200; i++) {
 		sim_port_carrier(s->port[0][0], i % 2);
 		scene_run(s, SIM_MS);
 	}
 	/* weft_log_allowed() goes by the machine's clock: a period may end meanwhile. */
-	assert_true(lines_with("link ") >= 2 && lines_with("link ") <= 20);
-	log_end();
+	assert_true(sim_log_count("link ") >= 2 && sim_log_count("link ") <= 20);
+	sim_log_end();
 }
 
 /* Another process that comes and goes is no fault. */
@@ -213,13 +147,13 @@ static void a_peer_that_is_not_there_is_no_warning(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, NULL);
 
-	log_begin();
+	sim_log_begin();
 	sim_port_carrier(s->port[0][0], false);
 	scene_run(s, 10 * SIM_S);
 	sim_port_carrier(s->port[0][0], true);
 	scene_run(s, SIM_S);
-	assert_string_equal(logged(), "");
-	log_end();
+	assert_string_equal(sim_logged(), "");
+	sim_log_end();
 }
 
 static struct weft_iface_info info_of(struct scene *s)
@@ -239,7 +173,7 @@ static struct scene *without_link(struct sim_case *c)
 	scene_start(s, 0);
 	scene_start(s, 1);
 	/* A new context directs the log anew. */
-	log_begin();
+	sim_log_begin();
 	return s;
 }
 
@@ -259,8 +193,8 @@ static void a_link_that_comes_late_is_waited_for_in_silence(struct sim_case *c)
 	assert_false(info.link_expected);
 	assert_true(info.up_after > 1.9 && info.up_after < 2.2);
 	scene_run(s, 10 * SIM_S);
-	assert_string_equal(logged(), "");
-	talk(s, scene_up(s, 0, 1), 1, 1);
+	assert_string_equal(sim_logged(), "");
+	scene_talk_long(s, scene_up(s, 0, 1), 1, 1);
 	/* A later outage does not change how long the first link took. */
 	sim_port_carrier(s->port[0][0], false);
 	scene_run(s, SIM_S);
@@ -268,7 +202,7 @@ static void a_link_that_comes_late_is_waited_for_in_silence(struct sim_case *c)
 	scene_run(s, 100 * SIM_MS);
 	assert_true(info_of(s).up);
 	assert_true(info_of(s).up_after == info.up_after);
-	log_end();
+	sim_log_end();
 }
 
 static void a_link_that_does_not_come_is_logged_once_after_5_s(struct sim_case *c)
@@ -277,20 +211,20 @@ static void a_link_that_does_not_come_is_logged_once_after_5_s(struct sim_case *
 	struct weft_iface_info info;
 
 	scene_run(s, 4900 * SIM_MS);
-	assert_string_equal(logged(), "");
+	assert_string_equal(sim_logged(), "");
 	scene_run(s, 200 * SIM_MS);
-	assert_int_equal(lines_with("no link for 5.0 s"), 1);
-	assert_int_equal(lines_with("cable"), 1);
+	assert_int_equal(sim_log_count("no link for 5.0 s"), 1);
+	assert_int_equal(sim_log_count("cable"), 1);
 	info = info_of(s);
 	assert_false(info.link_expected);
 	assert_non_null(strstr(info.why, "cable"));
 	scene_run(s, 20 * SIM_S);
-	assert_int_equal(lines_with("cable"), 1);
+	assert_int_equal(sim_log_count("cable"), 1);
 	/* A peer that was notified of its absence is notified of its return. */
 	sim_port_carrier(s->port[0][0], true);
 	scene_run(s, 200 * SIM_MS);
-	assert_int_equal(lines_with("link is up after 25."), 1);
-	log_end();
+	assert_int_equal(sim_log_count("link is up after 25."), 1);
+	sim_log_end();
 }
 
 /* ---- speed ---------------------------------------------------------------------------------- */
@@ -304,21 +238,21 @@ static void a_speed_that_changes_is_what_new_endpoints_count_with(struct sim_cas
 	double old = scene_lane(e, 0).bandwidth;
 	unsigned int i;
 
-	log_begin();
+	sim_log_begin();
 	for (i = 0; i < 2; i++)
 		sim_port_speed(s->port[i][0], 1.25e8);
 	scene_run(s, 2 * SIM_S);
 	after = info_of(s);
 	assert_true(after.bandwidth < before.bandwidth * 0.11 &&
 		    after.bandwidth > before.bandwidth * 0.09);
-	assert_int_equal(lines_with("link speed is now 1 Gb/s"), 2);
+	assert_int_equal(sim_log_count("link speed is now 1 Gb/s"), 2);
 	/* What both ends have agreed on stays. */
 	assert_true(scene_lane(e, 0).bandwidth == old);
 	op_close(e, 0);
 	scene_run(s, 100 * SIM_MS);
 	f = scene_up(s, 0, 1);
 	assert_true(scene_lane(f, 0).bandwidth < old * 0.2);
-	log_end();
+	sim_log_end();
 }
 
 static void a_link_that_comes_back_slower_counts_as_such(struct sim_case *c)

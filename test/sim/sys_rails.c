@@ -5,62 +5,25 @@
  */
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lane.h"
-#include "base/log.h"
 #include "scene.h"
-
-static char log_name[64];
-static char log_text[65536];
 
 /* For .config: what the first line of a worker says is wanted, too. */
 static const char *with_log(const char *config)
 {
 	static char text[160];
 
-	snprintf(log_name, sizeof(log_name), "weft-sys-rails-%d.log", (int)getpid());
-	unlink(log_name);
-	snprintf(text, sizeof(text), "LOG_FILE=%s %s", log_name, config);
+	snprintf(text, sizeof(text), "LOG_FILE=%s %s", sim_log_begin(), config);
 	return text;
-}
-
-static unsigned int lines_with(const char *what)
-{
-	FILE *f = fopen(log_name, "r");
-	size_t n = f ? fread(log_text, 1, sizeof(log_text) - 1, f) : 0;
-	const char *at = log_text;
-
-	log_text[n] = '\0';
-	if (f)
-		fclose(f);
-	for (n = 0; (at = strstr(at, what)); n++)
-		at += strlen(what);
-	return (unsigned int)n;
 }
 
 static void expect_lines(const char *what, unsigned int times)
 {
-	if (lines_with(what) != times)
-		fail_msg("'%s' is not there %u times in:\n%s", what, times, log_text);
-}
-
-static void log_end(void)
-{
-	weft_log_setup(WEFT_LOG_WARN, NULL);
-	unlink(log_name);
-}
-
-static void talk(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t tag)
-{
-	struct op *r = op_recv(s, to, 300000, tag), *w = op_send(e, tag, 300000, tag);
-
-	op_expect(r, 2 * SIM_S, 0);
-	op_expect(w, 2 * SIM_S, 0);
-	op_holds(r, tag, 300000);
+	if (sim_log_count(what) != times)
+		fail_msg("'%s' is not there %u times in:\n%s", what, times, sim_logged());
 }
 
 /* ---- interfaces ----------------------------------------------------------------------------- */
@@ -93,7 +56,7 @@ static void a_rail_that_is_slower_or_has_smaller_frames_is_logged_at_the_start(s
 	scene_start(s, 1);
 	expect_lines("slower than", 1);
 	expect_lines("has frames of", 1);
-	log_end();
+	sim_log_end();
 }
 
 /* @behaviour T15 */
@@ -110,8 +73,8 @@ static void a_link_that_becomes_slower_than_its_sister_is_logged_then(struct sim
 	scene_run(s, 2 * SIM_S);
 	expect_lines("link speed is now 1 Gb/s", 1);
 	expect_lines("slower than", 1);
-	talk(s, e, 1, 1);
-	log_end();
+	scene_talk_long(s, e, 1, 1);
+	sim_log_end();
 }
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
@@ -129,7 +92,7 @@ static void an_interface_without_a_lane_is_logged_with_the_reason(struct sim_cas
 	scene_up(s, 0, 2);
 	scene_run(s, 100 * SIM_MS);
 	expect_lines("carries no lane", 1);
-	log_end();
+	sim_log_end();
 }
 
 static void an_interface_more_than_the_peer_has_is_logged_with_the_remedy(struct sim_case *c)
@@ -143,7 +106,7 @@ static void an_interface_more_than_the_peer_has_is_logged_with_the_remedy(struct
 		"carries no lane to b: the 1 interface of b carries lanes from other interfaces",
 		1);
 	expect_lines("open another one there, or leave this one out of WEFT_LANES", 1);
-	log_end();
+	sim_log_end();
 }
 
 static enum sim_verdict only_small(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
@@ -172,16 +135,11 @@ static void a_path_with_a_smaller_mtu_than_its_sister_is_logged(struct sim_case 
 	assert_int_equal(scene_lanes_up(e), 2);
 	/* At both ends, which share the log here. */
 	expect_lines("has a smaller MTU", 2);
-	talk(s, e, 1, 1);
-	log_end();
+	scene_talk_long(s, e, 1, 1);
+	sim_log_end();
 }
 
 /* ---- WEFT_MIN_LANES ------------------------------------------------------------------------- */
-
-static bool has_failed(void *arg)
-{
-	return ((struct scene_ep *)arg)->errors > 0;
-}
 
 static void fails(struct sim_case *c, unsigned int there, bool dead, const char *why)
 {
@@ -195,13 +153,13 @@ static void fails(struct sim_case *c, unsigned int there, bool dead, const char 
 	if (dead)
 		sim_port_up(s->port[1][1])->blackhole = true;
 	e = scene_connect(s, 0, 1);
-	assert_true(sim_run(s->sim, 20 * SIM_S, has_failed, e));
+	assert_true(sim_run(s->sim, 20 * SIM_S, scene_ep_has_failed, e));
 	/*
 	 * The end that opens the lanes learns first; the other one is notified, or finds the same.
 	 */
 	if (!strstr(e->why, "WEFT_MIN_LANES requires 2") || !strstr(e->why, why))
 		fail_msg("(%d) %s", e->status, e->why);
-	log_end();
+	sim_log_end();
 }
 
 /* @behaviour T15 */
@@ -224,12 +182,12 @@ static void as_many_lanes_as_wanted_are_no_error(struct sim_case *c)
 	struct scene *s = scene_open(c, &conf);
 	struct scene_ep *e = scene_up(s, 0, 1);
 
-	talk(s, e, 1, 1);
+	scene_talk_long(s, e, 1, 1);
 	scene_run(s, 5 * SIM_S);
 	assert_int_equal(e->errors, 0);
 	assert_int_equal(scene_lanes_up(e), 2);
 	expect_lines("weft ", 0);
-	log_end();
+	sim_log_end();
 }
 
 #define MANY 150
@@ -264,8 +222,8 @@ static void a_rail_that_dies_under_many_endpoints_is_logged_in_few_lines(struct 
 	for (unsigned int i = 0; i < 2; i++)
 		assert_int_equal(sim_node_counter(s->node[i], "ep.lanes_lost"), MANY);
 	expect_lines(" is given up: ", 10);
-	assert_in_range(lines_with(" more of its lanes were given up"), 2, 4);
-	log_end();
+	assert_in_range(sim_log_count(" more of its lanes were given up"), 2, 4);
+	sim_log_end();
 }
 
 #define ENDPOINTS 2000 /* endpoints */
@@ -279,13 +237,6 @@ static uint64_t timers_and_frames(struct scene *s)
 		n += sim_node_counter(s->node[i], "timer.looks") +
 		     sim_node_counter(s->node[i], "tx.frames");
 	return n;
-}
-
-static size_t heap(void)
-{
-	struct mallinfo2 m = mallinfo2();
-
-	return m.uordblks + m.hblkhd;
 }
 
 static void carries(struct scene *s, struct scene_ep *e, uint64_t tag)
@@ -320,7 +271,7 @@ static void many_endpoints_over_a_dead_rail_cost_little_and_go_on(struct sim_cas
 	size_t had;
 
 	connect_all_endpoints(s, e);
-	had = heap();
+	had = sim_heap_used();
 	for (unsigned int i = 0; i < 2; i++)
 		sim_port_up(s->port[i][0])->blackhole = true;
 	for (unsigned int i = 0; i < 40; i++) {
@@ -334,9 +285,9 @@ static void many_endpoints_over_a_dead_rail_cost_little_and_go_on(struct sim_cas
 	before = timers_and_frames(s) - before;
 	if (before > 2ull * 50 * ENDPOINTS)
 		fail_msg("%lu timers and frames of %u endpoints in 2 s", before, ENDPOINTS);
-	assert_true(heap() < had + (1 << 20));
+	assert_true(sim_heap_used() < had + (1 << 20));
 	expect_lines(" is given up: ", 10);
-	assert_in_range(lines_with("weft warning"), 12, 40);
+	assert_in_range(sim_log_count("weft warning"), 12, 40);
 	for (unsigned int i = 0; i < ENDPOINTS; i += 50)
 		carries(s, e[i], ENDPOINTS + i);
 	/* It comes back for all of them. */
@@ -344,7 +295,7 @@ static void many_endpoints_over_a_dead_rail_cost_little_and_go_on(struct sim_cas
 		sim_port_up(s->port[i][0])->blackhole = false;
 	scene_run(s, 2 * SIM_S);
 	assert_int_equal(sim_node_counter(s->node[0], "ep.lanes_back"), ENDPOINTS);
-	log_end();
+	sim_log_end();
 }
 
 static struct sim_case cases[] = {

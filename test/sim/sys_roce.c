@@ -296,16 +296,9 @@ static void of_a_roce_and_a_raw_lane_one_dies_and_returns(struct sim_case *c)
 
 static struct weft_ep *join(void)
 {
-	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params, .err_cb = NULL);
 	struct weft_ep *ep;
-	void *address;
-	size_t len;
 
-	assert_int_equal(weft_worker_get_address(sim_worker(run.node[1]), &address, &len), 0);
-	p.address = address;
-	p.address_length = len;
-	assert_int_equal(weft_ep_create(sim_worker(run.node[0]), &p, &ep), 0);
-	weft_worker_release_address(sim_worker(run.node[1]), address);
+	assert_int_equal(sim_ep_create(run.node[0], run.node[1], NULL, &ep), 0);
 	return ep;
 }
 

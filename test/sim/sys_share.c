@@ -118,13 +118,6 @@ static uint64_t takes(struct many *c, unsigned int i, enum what what)
 	return sim_now(c->sim) - begin;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* The median of some tries. */
 static uint64_t typically(struct many *c, enum what what)
 {
@@ -132,34 +125,11 @@ static uint64_t typically(struct many *c, enum what what)
 
 	for (unsigned int k = 0; k < 7; k++)
 		t[k] = takes(c, GOOD, what);
-	qsort(t, 7, sizeof(t[0]), by_value);
+	qsort(t, 7, sizeof(t[0]), sim_by_value);
 	return t[3];
 }
 
 /* ------------------------------------------------------------------ many peers */
-
-static struct weft_ep *join(struct many *c, struct sim_node *from, struct sim_node *to)
-{
-	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params);
-	struct weft_ep_attr attr = {.size = sizeof(attr)};
-	struct weft_ep *ep;
-	void *address;
-	size_t length;
-
-	assert_int_equal(weft_worker_get_address(sim_worker(to), &address, &length), 0);
-	p.address = address;
-	p.address_length = length;
-	assert_int_equal(weft_ep_create(sim_worker(from), &p, &ep), 0);
-	weft_worker_release_address(sim_worker(to), address);
-	for (int k = 0; k < 1000; k++) {
-		assert_int_equal(weft_ep_query(ep, &attr), 0);
-		if (attr.status == 0)
-			return ep;
-		sim_run(c->sim, SIM_MS, NULL, NULL);
-	}
-	fail_msg("not connected");
-	return NULL;
-}
 
 static void offer(struct many *c, unsigned int i)
 {
@@ -195,8 +165,8 @@ static void gather(struct many *c, struct sim_case *sc)
 		c->port[i] = sim_port_create(c->sim, &p);
 		c->peer[i] = sim_node_create(c->sim, &(struct sim_node_params){.ports = &c->port[i],
 									       .num_ports = 1});
-		c->to[i] = join(c, c->a, c->peer[i]);
-		c->from[i] = join(c, c->peer[i], c->a);
+		c->to[i] = sim_ep_up(c->sim, c->a, c->peer[i]);
+		c->from[i] = sim_ep_up(c->sim, c->peer[i], c->a);
 		offer(c, i);
 	}
 }

@@ -27,29 +27,6 @@ struct many {
 	uint32_t peak; /* of the honest peer's islands */
 };
 
-static struct weft_ep *join(struct many *c, struct sim_node *from)
-{
-	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params);
-	struct weft_ep_attr attr = {.size = sizeof(attr)};
-	struct weft_ep *ep;
-	void *address;
-	size_t length;
-
-	assert_int_equal(weft_worker_get_address(sim_worker(c->a), &address, &length), 0);
-	p.address = address;
-	p.address_length = length;
-	assert_int_equal(weft_ep_create(sim_worker(from), &p, &ep), 0);
-	weft_worker_release_address(sim_worker(c->a), address);
-	for (int k = 0; k < 1000; k++) {
-		assert_int_equal(weft_ep_query(ep, &attr), 0);
-		if (attr.status == 0)
-			break;
-		sim_run(c->sim, SIM_MS, NULL, NULL);
-	}
-	assert_int_equal(attr.status, 0);
-	return ep;
-}
-
 /*
  * One-byte pieces of the next message, a hole behind each, until the lane has them or its endpoint
  * has ended.
@@ -156,9 +133,9 @@ static void gather(struct many *c, struct sim_case *sc)
 		c->bad[i] = sim_node_create(c->sim, &(struct sim_node_params){.ports = &one,
 									      .num_ports = 1,
 									      .config = CONF});
-		c->from[i] = join(c, c->bad[i]);
+		c->from[i] = sim_ep_up(c->sim, c->bad[i], c->a);
 	}
-	c->to_a = join(c, c->honest);
+	c->to_a = sim_ep_up(c->sim, c->honest, c->a);
 	sim_run(c->sim, 50 * SIM_MS, NULL, NULL);
 }
 

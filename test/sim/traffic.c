@@ -59,18 +59,9 @@ static void connect_end(struct link_end *e)
 {
 	struct weft_ep_params p =
 		WEFT_INIT(struct weft_ep_params, .err_cb = ep_failed, .err_arg = e);
-	void *address = NULL;
-	size_t len = 0;
 	unsigned int i;
-	int ret;
+	int ret = sim_ep_create(e->node, e->peer, &p, &e->ep);
 
-	ret = weft_worker_get_address(sim_worker(e->peer), &address, &len);
-	if (!ret) {
-		p.address = address;
-		p.address_length = len;
-		ret = weft_ep_create(sim_worker(e->node), &p, &e->ep);
-		weft_worker_release_address(sim_worker(e->peer), address);
-	}
 	if (ret) {
 		traffic_fail(e->t, "weft_ep_create: %s", weft_strerror(ret));
 		return;
