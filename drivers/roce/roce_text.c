@@ -158,16 +158,6 @@ static int set_number(const struct weft_opt *it, uint32_t min, uint32_t max, uns
 	return rc;
 }
 
-static int set_gid(void *opts, const struct weft_opt *it)
-{
-	unsigned int v = 0;
-	int rc = set_number(it, 0, 255, &v);
-
-	if (rc == 0)
-		((struct weft_roce_opts *)opts)->gid = (int)v;
-	return rc;
-}
-
 static int set_subnet(void *opts, const struct weft_opt *it)
 {
 	struct weft_roce_subnet *net = &((struct weft_roce_opts *)opts)->subnet;
@@ -234,11 +224,6 @@ static int set_tc(void *opts, const struct weft_opt *it)
 	return set_number(it, 0, 255, tc);
 }
 
-static int set_timeout(void *opts, const struct weft_opt *it)
-{
-	return set_number(it, 1, 31, &((struct weft_roce_opts *)opts)->timeout);
-}
-
 static int set_retry(void *opts, const struct weft_opt *it)
 {
 	if (it->value_len == 1 && it->value[0] == '7')
@@ -259,33 +244,20 @@ static int set_rnr_timer(void *opts, const struct weft_opt *it)
 	return set_number(it, 1, 31, &((struct weft_roce_opts *)opts)->rnr_timer);
 }
 
-static int set_qps(void *opts, const struct weft_opt *it)
-{
-	return set_number(it, 1, WEFT_ROCE_MAX_QPS, &((struct weft_roce_opts *)opts)->qps);
-}
-
-static int set_window(void *opts, const struct weft_opt *it)
-{
-	return set_number(it, 4, WEFT_ROCE_WINDOW_MAX, &((struct weft_roce_opts *)opts)->window);
-}
-
-static int set_seg(void *opts, const struct weft_opt *it)
-{
-	return set_number(it, WEFT_ROCE_SEG_MIN, WEFT_ROCE_SEG_MAX,
-			  &((struct weft_roce_opts *)opts)->seg);
-}
+#define NUMBER(name, field, least, most) \
+	WEFT_OPT_NUMBER(name, struct weft_roce_opts, field, least, most)
 
 static const struct weft_opt_key keys[] = {
-	{"gid", set_gid},
-	{"subnet", set_subnet},
-	{"mtu", set_mtu},
-	{"tc", set_tc},
-	{"timeout", set_timeout},
-	{"retry", set_retry},
-	{"rnr_timer", set_rnr_timer},
-	{"qps", set_qps},
-	{"window", set_window},
-	{"seg", set_seg},
+	NUMBER("gid", gid, 0, 255),
+	{.key = "subnet", .set = set_subnet},
+	{.key = "mtu", .set = set_mtu},
+	{.key = "tc", .set = set_tc},
+	NUMBER("timeout", timeout, 1, 31),
+	{.key = "retry", .set = set_retry},
+	{.key = "rnr_timer", .set = set_rnr_timer},
+	NUMBER("qps", qps, 1, WEFT_ROCE_MAX_QPS),
+	NUMBER("window", window, 4, WEFT_ROCE_WINDOW_MAX),
+	NUMBER("seg", seg, WEFT_ROCE_SEG_MIN, WEFT_ROCE_SEG_MAX),
 };
 
 int weft_roce_opts_parse(const char *text, struct weft_roce_opts *opts, char *why, size_t why_len)

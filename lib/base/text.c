@@ -299,6 +299,25 @@ int weft_opt_ipv4(const char *text, size_t len, uint32_t *out)
 	return 0;
 }
 
+static int set_number(const struct weft_opt_key *key, void *opts, const struct weft_opt *opt)
+{
+	uint32_t value = 0;
+	uint16_t half;
+	uint8_t byte;
+	const void *from = &value;
+
+	if (weft_opt_number(opt, key->min, key->max, &value))
+		return -EINVAL;
+	half = (uint16_t)value;
+	byte = (uint8_t)value;
+	if (key->size == sizeof(half))
+		from = &half;
+	else if (key->size == sizeof(byte))
+		from = &byte;
+	memcpy((char *)opts + key->at, from, key->size);
+	return 0;
+}
+
 static int apply_option(const struct weft_opt *opt, const struct weft_opt_key *keys,
 			size_t num_keys, const char *known, void *opts, uint32_t *seen)
 {
@@ -312,7 +331,7 @@ static int apply_option(const struct weft_opt *opt, const struct weft_opt_key *k
 			return weft_opt_complain(opt, "lane option '%s' is given twice",
 						 keys[i].key);
 		*seen |= 1u << i;
-		return keys[i].set(opts, opt);
+		return keys[i].set ? keys[i].set(opts, opt) : set_number(&keys[i], opts, opt);
 	}
 	return weft_opt_complain(opt, "there is no lane option '%.*s'; there are %s",
 				 (int)opt->key_len, opt->key, known);

@@ -115,11 +115,22 @@ struct weft_opt {
 	size_t why_len;
 };
 
-/** An option of a driver. @p set returns 0, or the result of weft_opt_complain(). */
+/** An option of a driver: a setter, or the field that gets a number. */
 struct weft_opt_key {
 	const char *key;
+	/** @return 0, or the result of weft_opt_complain() */
 	int (*set)(void *opts, const struct weft_opt *opt);
+	/* Without a setter. */
+	size_t at, size;   /**< the field in opts; an integer of 1, 2 or 4 bytes */
+	uint32_t min, max; /**< of the number; the field can hold them */
 };
+
+/** The entry of an option whose number, from @p least to @p most, goes into @p field of @p type. */
+#define WEFT_OPT_NUMBER(name, type, field, least, most)                                          \
+	{                                                                                        \
+		.key = name, .at = offsetof(type, field), .size = sizeof(((type *)NULL)->field), \
+		.min = least, .max = most                                                        \
+	}
 
 /** "lane option 'mtu=abc'" in an error message. */
 #define WEFT_OPT_FMT "lane option '%.*s=%.*s'"
@@ -142,12 +153,12 @@ int weft_opt_number(const struct weft_opt *opt, uint32_t min, uint32_t max, uint
 int weft_opt_ipv4(const char *text, size_t len, uint32_t *out);
 
 /**
- * Parse the text and call the setters; each option may be given once.
+ * Parse the text, and call the setters or set the fields; each option may be given once.
  *
  * @param text   NULL or "" = none
  * @param keys   at most 32
  * @param known  their names for error messages: "ip, gw, mtu"
- * @param opts   passed to the setters
+ * @param opts   passed to the setters; has the fields
  * @param why    on error: the message
  * @return 0 or -EINVAL
  */

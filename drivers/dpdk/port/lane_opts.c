@@ -150,72 +150,6 @@ static int set_neigh(void *opts, const struct weft_opt *it)
 	return rc;
 }
 
-static int set_port(void *opts, const struct weft_opt *it)
-{
-	struct weft_lane_opts *o = opts;
-	uint32_t v = 0;
-	int rc = weft_opt_number(it, 1, 65535, &v);
-
-	if (rc == 0)
-		o->udp_port = (uint16_t)v;
-	return rc;
-}
-
-static int set_mtu(void *opts, const struct weft_opt *it)
-{
-	struct weft_lane_opts *o = opts;
-	uint32_t v = 0;
-	int rc = weft_opt_number(it, WEFT_MTU_MIN, WEFT_MTU_MAX, &v);
-
-	if (rc == 0)
-		o->mtu = (uint16_t)v;
-	return rc;
-}
-
-static int set_vlan(void *opts, const struct weft_opt *it)
-{
-	struct weft_lane_opts *o = opts;
-	uint32_t v = 0;
-	int rc = weft_opt_number(it, 1, 4094, &v);
-
-	if (rc == 0)
-		o->vlan = (uint16_t)v;
-	return rc;
-}
-
-static int set_paths(void *opts, const struct weft_opt *it)
-{
-	struct weft_lane_opts *o = opts;
-	uint32_t v = 0;
-	int rc = weft_opt_number(it, 1, WEFT_LANE_PATHS_MAX, &v);
-
-	if (rc == 0)
-		o->paths = (uint8_t)v;
-	return rc;
-}
-
-static int set_queues(void *opts, const struct weft_opt *it)
-{
-	struct weft_lane_opts *o = opts;
-	uint32_t v = 0;
-	int rc = weft_opt_number(it, 1, WEFT_LANE_QUEUES_MAX, &v);
-
-	if (rc == 0)
-		o->queues = (uint16_t)v;
-	return rc;
-}
-
-static int set_dscp(void *opts, const struct weft_opt *it)
-{
-	struct weft_lane_opts *o = opts;
-	uint32_t v = 0;
-	int rc = weft_opt_number(it, 0, 63, &v);
-
-	if (rc == 0)
-		o->dscp = (uint8_t)v;
-	return rc;
-}
-
 static int set_ecn(void *opts, const struct weft_opt *it)
 {
 	struct weft_lane_opts *o = opts;
@@ -274,10 +208,22 @@ static int set_csum(void *opts, const struct weft_opt *it)
 	return item_word(it, words, 4, &o->csum);
 }
 
+#define NUMBER(name, field, least, most) \
+	WEFT_OPT_NUMBER(name, struct weft_lane_opts, field, least, most)
+
 static const struct weft_opt_key keys[] = {
-	{"ip", set_ip},     {"gw", set_gw},         {"neigh", set_neigh}, {"port", set_port},
-	{"mtu", set_mtu},   {"vlan", set_vlan},     {"paths", set_paths}, {"encap", set_encap},
-	{"csum", set_csum}, {"queues", set_queues}, {"dscp", set_dscp},   {"ecn", set_ecn},
+	{.key = "ip", .set = set_ip},
+	{.key = "gw", .set = set_gw},
+	{.key = "neigh", .set = set_neigh},
+	NUMBER("port", udp_port, 1, 65535),
+	NUMBER("mtu", mtu, WEFT_MTU_MIN, WEFT_MTU_MAX),
+	NUMBER("vlan", vlan, 1, 4094),
+	NUMBER("paths", paths, 1, WEFT_LANE_PATHS_MAX),
+	{.key = "encap", .set = set_encap},
+	{.key = "csum", .set = set_csum},
+	NUMBER("queues", queues, 1, WEFT_LANE_QUEUES_MAX),
+	NUMBER("dscp", dscp, 0, 63),
+	{.key = "ecn", .set = set_ecn},
 };
 
 /* Checks options that depend on each other. */
