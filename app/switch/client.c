@@ -141,7 +141,6 @@ static const char *sw_region_map(const struct sw *s, int fd, uint64_t size, void
 #define RETURN_NS 10000000000ull
 #define HALF_OPEN_NS 2000000000ull
 #define RINGS_NS 5000000000ull /* timeout from accept() until the rings are there */
-#define ACCEPTS 64             /* at a time */
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
 #endif
@@ -290,17 +289,7 @@ static void take_half(struct sw *s, int fd, uint64_t now)
 
 void sw_conn_accept(struct sw *s, uint64_t now)
 {
-	unsigned int i;
-	int fd;
-
-	for (i = 0; i < ACCEPTS; i++) {
-		fd = accept4(s->memif_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0) {
-			s->no_files = errno != EAGAIN;
-			return;
-		}
-		take_half(s, fd, now);
-	}
+	sw_accept(s, s->memif_fd, now, take_half);
 }
 
 void sw_half_expire(struct sw *s, uint64_t now)

@@ -222,7 +222,6 @@ void sw_report(struct sw *s, uid_t user, const char *fmt, ...)
  */
 
 #define IDLE_NS 5000000000ull
-#define ACCEPTS 64 /* at a time */
 
 /* ---- ports and users ------------------------------------------------------------------------ */
 
@@ -368,17 +367,7 @@ static void grant(struct sw *s, int fd, uint64_t now)
 
 void sw_grant_accept(struct sw *s, uint64_t now)
 {
-	unsigned int i;
-	int fd;
-
-	for (i = 0; i < ACCEPTS; i++) {
-		fd = accept4(s->grant_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0) {
-			s->no_files = errno != EAGAIN;
-			return;
-		}
-		grant(s, fd, now);
-	}
+	sw_accept(s, s->grant_fd, now, grant);
 }
 
 void sw_grant_end(struct sw *s, unsigned int port)

@@ -21,6 +21,8 @@
 #include "switch/switch.h"
 #include "switch/threads.h"
 
+#define ACCEPTS 64 /* at a time */
+
 /* ---- start and wake-up ---------------------------------------------------------------------- */
 
 uint64_t sw_tag(unsigned int kind, unsigned int index)
@@ -246,6 +248,20 @@ void sw_close(int *fd)
 	if (*fd >= 0)
 		weft_foreign_fd_close(*fd);
 	*fd = -1;
+}
+
+void sw_accept(struct sw *s, int listener, uint64_t now,
+	       void (*take)(struct sw *s, int fd, uint64_t now))
+{
+	for (unsigned int i = 0; i < ACCEPTS; i++) {
+		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0) {
+			s->no_files = errno != EAGAIN;
+			return;
+		}
+		take(s, fd, now);
+	}
 }
 
 void sw_hang_up(struct sw *s, int *fd)

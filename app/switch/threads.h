@@ -19,6 +19,10 @@ void sw_control_notify(struct sw *s);
 
 enum { SW_TAG_NOTIFY, SW_TAG_LISTEN, SW_TAG_MEMIF, SW_TAG_GRANT, SW_TAG_HALF, SW_TAG_CONN };
 
+/** Accept the clients that wait at @p listener, at most 64 at a time, and pass them to @p take. */
+void sw_accept(struct sw *s, int listener, uint64_t now,
+	       void (*take)(struct sw *s, int fd, uint64_t now));
+
 /** Add a descriptor to epoll's set with this tag. @return the descriptor, or -1 */
 int sw_watch(struct sw *s, int fd, uint64_t tag);
 uint64_t sw_tag(unsigned int kind, unsigned int index);

@@ -250,6 +250,24 @@ static void give_hint(struct weft_frame_port *port, unsigned int paths)
 		weft_debug("dpdk:%s: %s", port->name, text);
 }
 
+/* Open the engine on @port, and its tap. An error closes the port. */
+static int open_engine(const struct weft_lane_driver *driver, struct weft_frame_port *port,
+		       struct weft_raw_conf *rc, const struct weft_lane_open *open,
+		       struct weft_lane_iface **iface, char *why, size_t why_len)
+{
+	int err;
+
+	rc->tap = weft_tap_open(port, open->platform, open->worker_id, open->conf);
+	err = weft_raw_iface_open(port, rc, open, iface, why, why_len);
+	if (err != 0) {
+		weft_tap_close(rc->tap);
+		port->ops->close(port);
+		return err;
+	}
+	(*iface)->driver = driver;
+	return 0;
+}
+
 static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why,
 		     size_t why_len)
 {
@@ -293,18 +311,11 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 		.paths = o.paths,
 		.dscp = o.dscp,
 		.no_ecn = o.no_ecn,
-		.tap = weft_tap_open(port, params->platform, params->worker_id, params->conf),
 	};
-	err = weft_raw_iface_open(port, &rc, &open, iface, why, why_len);
-	if (err != 0) {
-		weft_tap_close(rc.tap);
-		port->ops->close(port);
-		return err;
-	}
-	(*iface)->driver = &weft_dpdk_driver;
-	if (port->warning)
+	err = open_engine(&weft_dpdk_driver, port, &rc, &open, iface, why, why_len);
+	if (err == 0 && port->warning)
 		weft_warn("%s (%s): %s", (*iface)->name, port->device, port->warning);
-	return 0;
+	return err;
 }
 
 const struct weft_lane_driver weft_dpdk_driver = {
@@ -459,16 +470,8 @@ static int udp_open(const struct weft_lane_open *params, struct weft_lane_iface 
 		.paths = o.paths,
 		.dscp = o.dscp,
 		.no_ecn = o.no_ecn,
-		.tap = weft_tap_open(port, params->platform, params->worker_id, params->conf),
 	};
-	err = weft_raw_iface_open(port, &rc, &open, iface, why, why_len);
-	if (err != 0) {
-		weft_tap_close(rc.tap);
-		port->ops->close(port);
-		return err;
-	}
-	(*iface)->driver = &weft_udp_driver;
-	return 0;
+	return open_engine(&weft_udp_driver, port, &rc, &open, iface, why, why_len);
 }
 
 const struct weft_lane_driver weft_udp_driver = {
