@@ -89,7 +89,8 @@ IDIOM = {
 # The comment of a declaration is read alone: editors show it without its neighbours.
 POINTS_ELSEWHERE = 'It, the same ...'
 BEGINNING = re.compile(
-    r'^/\*\*\s+(?:\*\s+)?(?:the\s+same|it|its|they|them|these|those|this|such)\b', re.I | re.M)
+    r'^/\*\*\s+(?:\*\s+)?(?:the\s+same|its|them|these|those|this|such|'
+    r'(?:(?:are|do|does|has|have|is|was|were)\s+)?(?:it|they))\b', re.I | re.M)
 
 WORDS = {**PERSONS, **SPEECH, **IDIOM}
 PATTERN = re.compile(r'(?<![\w-])(%s)(?![\w-])' % '|'.join(

@@ -65,7 +65,7 @@ struct dump_view {
 
 void dump_decode(const struct dump_frame *frame, struct dump_view *view);
 
-/** Is it a record of a message, rather than of a native operation? */
+/** Is the view a record of a message, rather than of a native operation? */
 static inline bool dump_is_message(const struct dump_view *v)
 {
 	return v->what == DUMP_RECORD && v->record->kind == WEFT_RECORD_MESSAGE;

@@ -215,7 +215,7 @@ struct sim_link_frame {
 	uint32_t len; /**< all of it, without FCS */
 };
 
-/** Do MTU or policers drop it before the queue? Counts the frame as offered. */
+/** Do MTU or policers drop the frame before the queue? Counts it as offered. */
 bool sim_link_refuses(const struct sim_link *l, struct sim_link_state *s,
 		      const struct sim_link_frame *f, uint64_t now);
 

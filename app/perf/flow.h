@@ -160,7 +160,7 @@ static inline bool perf_can_sleep(uint64_t test)
 	return perf_is_am(test) || (test >= PERF_TAG_LAT && test <= PERF_TAG_BIBW);
 }
 
-/** Is it a stream of messages in one direction? */
+/** Is the test a stream of messages in one direction? */
 static inline bool perf_can_reverse(uint64_t test)
 {
 	return test == PERF_TAG_BW || test == PERF_AM_BW;

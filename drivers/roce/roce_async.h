@@ -28,7 +28,9 @@ bool roce_is_qp_event(enum ibv_event_type type);
 
 /** Handle PORT_ACTIVE and PORT_ERR of the port; other events are ignored. */
 void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64_t now);
-/** Has it been down for longer than the timeout of a lane? @p what gets a phrase for messages */
+/**
+ * Has the port been down for longer than the timeout of a lane? @p what gets a phrase for messages
+ */
 bool roce_port_gone(const struct roce_port_watch *p, unsigned int port, uint64_t now,
 		    uint64_t give_up_ns, char *what, size_t len);
 /**

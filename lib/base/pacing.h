@@ -186,7 +186,7 @@ static inline bool weft_backoff_is_shortage(int err)
 }
 
 /**
- * Is it worth registering @p length bytes in addition to @p held?
+ * Is a registration of @p length bytes, in addition to @p held, worth an attempt?
  * @return 0, or the error of the last attempt
  */
 static inline int weft_backoff_check(const struct weft_backoff *b, uint64_t now, size_t held,

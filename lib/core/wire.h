@@ -118,7 +118,7 @@ uint8_t weft_msg_recast(uint8_t id, void *msg, size_t length);
  * byte.
  */
 size_t weft_msg_part(uint8_t id, const void *msg, size_t had, void *piece);
-/** Is it a PUT of any kind? */
+/** Is the message, of this id, a PUT of any kind? */
 bool weft_msg_is_put(uint8_t id, const void *msg);
 /**
  * Split a PUT of @p length bytes into two, each of which counts as half of it.

@@ -40,7 +40,7 @@ static inline bool weft_seq_inside(const struct weft_seq_window *w, uint32_t seq
 	return seq - w->next < w->advertised - w->next;
 }
 
-/** Is it over already? */
+/** Is a message with this number over already? */
 static inline bool weft_seq_old(const struct weft_seq_window *w, uint32_t seq)
 {
 	return (int32_t)(seq - w->next) < 0;

@@ -225,7 +225,7 @@ struct weft_proto_select {
 		uncredited;
 };
 
-/** Hot: no hash, no call. */
+/** The range of sizes that contains @p length. On the path of each message: no hash, no call. */
 static inline const struct weft_proto_range *weft_proto_range(const struct weft_proto_select *sel,
 							      size_t length)
 {

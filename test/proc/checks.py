@@ -358,7 +358,8 @@ def comments_of_declarations_are_read_alone():
     code, out = words('/** Open the port. @return the same number */\nint port_open(void);\n'
                       'struct port {\n\tint fd; /**< its descriptor */\n};\n')
     assert code == 0, out
-    for beginning in ('/** The same', '/**\n * The same', '/** Its lane is up', '/** They end'):
+    for beginning in ('/** The same', '/**\n * The same', '/** Its lane is up', '/** They end',
+                      '/** Is it open'):
         code, out = words('/** Open a port. */\nint port_open(void);\n%s, later. */\n'
                           'int port_late(void);\n' % beginning)
         assert code == 1 and ' 1 to be replaced' in out, '%s\n%s' % (beginning, out)

@@ -54,12 +54,12 @@ int weft_claim(const char *name, struct weft_claim_owner *owner);
 int weft_claim_now(const char *name, struct weft_claim_owner *owner);
 
 /**
- * Does this process hold it, by any of its libraries?
+ * Does this process hold the name, by any of its libraries?
  * @return the descriptor, or -1
  */
 int weft_claim_find(const char *name);
 
-/** Does a trusted owner hold it? */
+/** Does a trusted owner hold the name? */
 bool weft_claimed(const char *name, struct weft_claim_owner *owner);
 
 /** Text such as "process 4711 (weft-perf)", "a process of another container". */

@@ -58,7 +58,7 @@ unsigned int weft_nic_explain(const struct weft_nic_env *env, void (*report)(con
 
 struct rte_devargs;
 
-/** Is it a virtual Ethernet device in the EAL's arguments that made no port? */
+/** Do the EAL's arguments name a virtual Ethernet device, @p da, that made no port? */
 bool weft_vdev_is_missing(const struct rte_devargs *da, char *why, size_t why_len);
 
 /**

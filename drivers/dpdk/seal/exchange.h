@@ -47,7 +47,7 @@ enum weft_exchange_kind {
 /** A later version may append to the body. */
 #define WEFT_EXCHANGE_BODY_MAX 512u
 
-/** Behind the cookie of both hellos. */
+/** The part of HELLO and HELLO_ACK of sealed connections that follows the cookie. */
 struct weft_seal_hello {
 	uint8_t mode;
 	uint8_t cipher;
