@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#include "weft.h"
-
 static const uint8_t widths[] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
 
 size_t weft_amo_width(unsigned int type)

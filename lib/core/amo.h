@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "weft.h"
+
 /** Bytes of an element; 0 = there is no such type. @param type  enum weft_atomic_type */
 size_t weft_amo_width(unsigned int type);
 /** Does the type support the operation? @param op  enum weft_atomic_op */
@@ -19,7 +21,7 @@ bool weft_amo_compares(unsigned int op);
 /** Arrays that the operation needs: operands, compares. */
 static inline size_t weft_amo_arrays(unsigned int op)
 {
-	return (op == 12 ? 0u : 1u) + (weft_amo_compares(op) ? 1u : 0u);
+	return (op == WEFT_ATOMIC_READ ? 0u : 1u) + (weft_amo_compares(op) ? 1u : 0u);
 }
 /**
  * Apply the operation to one element, atomically. All arguments are in host order; operands need no
