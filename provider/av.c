@@ -17,9 +17,13 @@
 
 /* Tests build another one. */
 #ifndef WFI_ADDR_VERSION
-#define WFI_ADDR_VERSION 1
+#define WFI_ADDR_VERSION 2
 #endif
 #define RKEYS 256u
+/* No endpoint has this channel of Weft. */
+#define INTRODUCTIONS 512
+/* Addresses of senders that are kept; those of later ones are not known. */
+#define SENDERS_MAX 65536u
 
 static const uint8_t magic[4] = {'W', 'e', 'f', 't'};
 
@@ -44,7 +48,7 @@ void wfi_addr_unmade(struct wfi_addr *addr)
 	memcpy(addr->magic, magic, sizeof(magic));
 }
 
-int wfi_addr_own(struct wfi_addr *addr, uint16_t number)
+int wfi_addr_own(struct wfi_addr *addr)
 {
 	size_t length = sizeof(addr->boot);
 	int rc;
@@ -54,12 +58,15 @@ int wfi_addr_own(struct wfi_addr *addr, uint16_t number)
 	if (rc < 0)
 		return -wfi_errno(rc);
 	addr->length = (uint8_t)length;
-	addr->number[0] = number & 0xff;
-	addr->number[1] = (uint8_t)(number >> 8);
 	return 0;
 }
 
-int wfi_addr_check(const struct wfi_addr *addr, uint64_t *id, uint16_t *number)
+static uint8_t boot_length(const struct wfi_addr *addr)
+{
+	return (uint8_t)(addr->length & ~WFI_ADDR_INTRODUCE);
+}
+
+int wfi_addr_check(const struct wfi_addr *addr, uint64_t *id)
 {
 	struct weft_address_attr attr = {.size = sizeof(attr)};
 	int rc;
@@ -68,13 +75,12 @@ int wfi_addr_check(const struct wfi_addr *addr, uint64_t *id, uint16_t *number)
 		return -FI_EINVAL;
 	if (addr->version != WFI_ADDR_VERSION)
 		return -FI_EOPNOTSUPP;
-	if (addr->length > WFI_BOOT_MAX)
+	if (boot_length(addr) > WFI_BOOT_MAX)
 		return -FI_EINVAL;
-	rc = weft_address_query(addr->boot, addr->length, &attr);
+	rc = weft_address_query(addr->boot, boot_length(addr), &attr);
 	if (rc < 0)
 		return rc == -EPROTONOSUPPORT ? -FI_EOPNOTSUPP : -FI_EINVAL;
 	*id = attr.worker_id;
-	*number = (uint16_t)(addr->number[0] | addr->number[1] << 8);
 	return 0;
 }
 
@@ -98,7 +104,7 @@ static struct wfi_peer *get_peer(const struct wfi_addr *addr, uint64_t id)
 	}
 	peer->id = id;
 	peer->refs = 1;
-	peer->length = addr->length;
+	peer->length = boot_length(addr);
 	memcpy(peer->boot, addr->boot, sizeof(peer->boot));
 	return peer;
 }
@@ -152,11 +158,139 @@ static void put_peer(struct wfi_peer *peer)
 	free(peer);
 }
 
+/* ------------------------------------------------------------------ addresses of senders */
+
+/*
+ * A message has the id of its sender's worker, not the address that fi_av_insert() needs. So a
+ * process that sends to an endpoint with FI_SOURCE_ERR sends its address first, once for each
+ * connection. This is a tagged message: all channels of these share one sequence, so the address
+ * arrives before the messages.
+ */
+
+struct sender {
+	struct weft_table_node by_id;
+	struct wfi_addr addr;
+};
+
+/* By id. */
+static struct weft_table senders;
+
+static struct weft_request *listening; /* the posted receive */
+static struct wfi_addr arrived;        /* its buffer */
+static bool listen_on;
+
+static int introduce(const struct wfi_peer *peer)
+{
+	struct weft_op_params params = {
+		.size = sizeof(params), .flags = WEFT_OP_F_INJECT, .channel = INTRODUCTIONS};
+	struct wfi_addr own;
+	int rc;
+
+	rc = wfi_addr_own(&own);
+	if (rc == 0)
+		rc = weft_tag_send(peer->ep, &own, sizeof(own), 0, &params, NULL);
+	return rc < 0 ? rc : 0;
+}
+
+static void keep_sender(const struct weft_completion *c)
+{
+	struct sender *s;
+	uint64_t id;
+
+	if (c->status != 0 || c->length != sizeof(arrived) || wfi_addr_check(&arrived, &id) < 0 ||
+	    id != c->source_id) {
+		FI_WARN(&wfi_provider, FI_LOG_AV, "a sender's own address is not valid\n");
+		return;
+	}
+	if (weft_table_find(&senders, id) || senders.num == SENDERS_MAX)
+		return;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return;
+	s->addr = arrived;
+	if (weft_table_add(&senders, &s->by_id, id) < 0)
+		free(s);
+}
+
+static void address_arrived(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	listening = NULL;
+	if (listen_on)
+		keep_sender(c);
+	weft_request_free(req);
+	if (listen_on && wfi_senders_listen() < 0)
+		FI_WARN(&wfi_provider, FI_LOG_AV, "no more addresses of senders: no memory\n");
+}
+
+int wfi_senders_listen(void)
+{
+	struct weft_completion c = {.size = sizeof(c)};
+	struct weft_op_params params = {.size = sizeof(params),
+					.channel = INTRODUCTIONS,
+					.cb = address_arrived,
+					.completion = &c};
+	int rc;
+
+	listen_on = true;
+	while (!listening) {
+		rc = weft_tag_recv(wfi.worker, NULL, &arrived, sizeof(arrived), 0, UINT64_MAX,
+				   &params, &listening);
+		if (rc < 0)
+			return -wfi_errno(rc);
+		if (rc == WEFT_INPROGRESS)
+			return 0;
+		listening = NULL;
+		keep_sender(&c);
+	}
+	return 0;
+}
+
+bool wfi_sender_addr(struct wfi_addr *addr, uint64_t id, uint16_t source_channel)
+{
+	struct weft_table_node *node = weft_table_find(&senders, id);
+	const struct wfi_peer *peer;
+
+	if (node) {
+		*addr = container_of(node, struct sender, by_id)->addr;
+	} else {
+		/* Another address vector may have another endpoint of the process. */
+		node = weft_table_find(&peers, id);
+		if (!node)
+			return false;
+		peer = container_of(node, struct wfi_peer, by_id);
+		wfi_addr_unmade(addr);
+		addr->length = peer->length;
+		memcpy(addr->boot, peer->boot, sizeof(addr->boot));
+	}
+	addr->number = wfi_source_number(source_channel);
+	addr->receiver = (uint8_t)(source_channel >> 8);
+	return true;
+}
+
+static void senders_forget(void)
+{
+	struct weft_table_node *node;
+	uint32_t i = 0;
+
+	listen_on = false;
+	if (listening)
+		weft_request_cancel(listening);
+	listening = NULL;
+	while ((node = weft_table_any(&senders, &i)) != NULL) {
+		weft_table_remove(&senders, node);
+		free(container_of(node, struct sender, by_id));
+	}
+	weft_table_fini(&senders);
+}
+
+/* ------------------------------------------------------------------ the end of the worker */
+
 void wfi_peers_forget(void)
 {
 	struct weft_table_node *node;
 	struct wfi_peer *peer;
 
+	senders_forget();
 	/* One bucket at a time. */
 	for (uint32_t i = 0; (node = weft_table_any(&peers, &i)) != NULL; i++) {
 		for (; node; node = SLIST_NEXT(node, link)) {
@@ -170,6 +304,9 @@ void wfi_peers_forget(void)
 void wfi_peers_forked(void)
 {
 	memset(&peers, 0, sizeof(peers));
+	memset(&senders, 0, sizeof(senders));
+	listening = NULL;
+	listen_on = false;
 }
 
 /* ------------------------------------------------------------------ connections */
@@ -210,6 +347,13 @@ int wfi_peer_connect_now(struct wfi_peer *peer)
 	if (peer->status != 0)
 		return -wfi_errno(peer->status);
 	rc = weft_ep_create(wfi.worker, &params, &peer->ep);
+	if (rc == 0 && peer->introduce) {
+		rc = introduce(peer);
+		if (rc < 0) {
+			weft_ep_close(peer->ep, WEFT_EP_CLOSE_F_FORCE, NULL, NULL);
+			peer->ep = NULL;
+		}
+	}
 	if (rc == -ENOMEM)
 		return -FI_EAGAIN;
 	return rc < 0 ? -wfi_errno(rc) : 0;
@@ -305,14 +449,23 @@ static int grow(struct wfi_av *av, size_t want)
 	return hash_make(av, size);
 }
 
+/* From now on the peer gets this process's address first; at once if it is connected. */
+static void introduce_to(struct wfi_peer *peer)
+{
+	if (peer->introduce)
+		return;
+	peer->introduce = true;
+	if (peer->ep && introduce(peer) < 0)
+		FI_WARN(&wfi_provider, FI_LOG_AV, "no memory: a peer lacks this address\n");
+}
+
 static int insert_one(struct wfi_av *av, const struct wfi_addr *addr, fi_addr_t *place)
 {
 	struct wfi_av_entry *e;
-	uint16_t number;
 	uint64_t id;
 	int rc;
 
-	rc = wfi_addr_check(addr, &id, &number);
+	rc = wfi_addr_check(addr, &id);
 	if (rc == -FI_EOPNOTSUPP)
 		wfi_options_other_version();
 	if (rc == 0)
@@ -323,7 +476,10 @@ static int insert_one(struct wfi_av *av, const struct wfi_addr *addr, fi_addr_t 
 	e->peer = get_peer(addr, id);
 	if (!e->peer)
 		return -FI_ENOMEM;
-	e->number = number;
+	if (addr->length & WFI_ADDR_INTRODUCE)
+		introduce_to(e->peer);
+	e->number = addr->number;
+	e->receiver = addr->receiver;
 	e->addr = *addr;
 	hash_add(av, av->count);
 	*place = av->count++;
@@ -428,12 +584,12 @@ static int av_lookup(struct fid_av *fid, fi_addr_t place, void *addr, size_t *le
 static const char *av_straddr(struct fid_av *av, const void *addr, char *buf, size_t *length)
 {
 	char text[64] = "weft:damaged address";
-	uint16_t number;
+	const struct wfi_addr *a = addr;
 	uint64_t id;
 	int n;
 
-	if (wfi_addr_check(addr, &id, &number) == 0)
-		snprintf(text, sizeof(text), "weft:%016llx/%u", (unsigned long long)id, number);
+	if (wfi_addr_check(a, &id) == 0)
+		snprintf(text, sizeof(text), "weft:%016llx/%u", (unsigned long long)id, a->number);
 	n = snprintf(buf, *length, "%s", text);
 	*length = (size_t)n + 1;
 	return buf;

@@ -6,6 +6,7 @@
 #ifndef WFI_AV_H
 #define WFI_AV_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -24,12 +25,16 @@
 
 /** An endpoint's address, in the byte order of the wire (little-endian), 64 bytes. */
 struct wfi_addr {
-	uint8_t magic[4];  /**< "Weft" */
-	uint8_t version;   /**< 1 so far */
-	uint8_t length;    /**< length of boot */
-	uint8_t number[2]; /**< number of the endpoint in its process */
+	uint8_t magic[4]; /**< "Weft" */
+	uint8_t version;  /**< 2 */
+	uint8_t length;   /**< length of boot, and #WFI_ADDR_INTRODUCE */
+	uint8_t number;   /**< number of the endpoint in its process */
+	uint8_t receiver; /**< number of what has its receives: itself, or a shared context */
 	uint8_t boot[WFI_BOOT_MAX];
 };
+
+/** FI_SOURCE_ERR: the endpoint reports addresses of senders that its address vector lacks. */
+#define WFI_ADDR_INTRODUCE 0x80u
 
 struct wfi_rkeys;
 
@@ -38,6 +43,7 @@ struct wfi_peer {
 	uint64_t id; /**< id of its worker */
 	unsigned int refs;
 	int status;              /**< the error by which it has died; 0 */
+	bool introduce;          /**< each connection begins with this process's address */
 	struct weft_ep *ep;      /**< NULL: not used yet, or the peer has closed it */
 	struct wfi_rkeys *rkeys; /**< NULL: no key has been used */
 	uint8_t length;
@@ -49,13 +55,13 @@ struct wfi_peer {
  * return more without starting a worker. It leads to no endpoint.
  */
 void wfi_addr_unmade(struct wfi_addr *addr);
-/** The address of endpoint @p number of this process. @return 0 or a negative error */
-int wfi_addr_own(struct wfi_addr *addr, uint16_t number);
+/** The address of this process, without an endpoint. @return 0 or a negative error */
+int wfi_addr_own(struct wfi_addr *addr);
 /**
  * Validate an address, which may have any contents. @return 0; -FI_EINVAL; -FI_EOPNOTSUPP: it comes
  * from another version
  */
-int wfi_addr_check(const struct wfi_addr *addr, uint64_t *id, uint16_t *number);
+int wfi_addr_check(const struct wfi_addr *addr, uint64_t *id);
 
 int wfi_peer_connect_now(struct wfi_peer *peer);
 
@@ -71,7 +77,29 @@ static inline int wfi_peer_connect(struct wfi_peer *peer)
  */
 int wfi_peer_rkey(struct wfi_peer *peer, uint64_t key, struct weft_rkey **rkey);
 
-/** The worker is destroyed, and its endpoints with it. Locked. */
+/* Weft's source channel of an endpoint: its number, and that of its receiver. */
+
+static inline uint16_t wfi_source_channel(uint16_t number, uint16_t receiver)
+{
+	return (uint16_t)(number | receiver << 8);
+}
+
+static inline uint8_t wfi_source_number(uint16_t source_channel)
+{
+	return (uint8_t)(source_channel & 0xff);
+}
+
+/**
+ * An endpoint with FI_SOURCE_ERR is enabled: keep the addresses of processes that connect. Locked.
+ * @return 0 or a negative error
+ */
+int wfi_senders_listen(void);
+/**
+ * The address of an endpoint that has sent a message. Locked. @return false: it is not known
+ */
+bool wfi_sender_addr(struct wfi_addr *addr, uint64_t id, uint16_t source_channel);
+
+/** The worker is about to be destroyed, and its endpoints with it. Locked. */
 void wfi_peers_forget(void);
 /** In a child of fork(): there are no peers. */
 void wfi_peers_forked(void);
@@ -85,7 +113,8 @@ void wfi_peers_forked(void);
 
 struct wfi_av_entry {
 	struct wfi_peer *peer; /**< NULL: the entry is free */
-	uint16_t number;       /**< number of the endpoint in its process */
+	uint8_t number;        /**< number of the endpoint in its process */
+	uint8_t receiver;      /**< number of what has its receives */
 	struct wfi_addr addr;
 };
 

@@ -114,10 +114,33 @@ static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
 	return read_now(fid, buf, count, NULL);
 }
 
+/*
+ * The address of an error's source: in the application's buffer, if it has passed one, or in memory
+ * that is valid until the next call.
+ */
+static void give_address(struct wfi_cq *cq, struct fi_cq_err_entry *buf, void *address)
+{
+	size_t length = address ? FI_NAME_MAX : 0;
+
+	free(cq->address);
+	cq->address = address;
+	/* Applications of older interfaces leave the members unset. */
+	if (cq->domain->api_version >= FI_VERSION(1, 5) && buf->err_data_size > 0 &&
+	    buf->err_data) {
+		if (length > buf->err_data_size)
+			length = buf->err_data_size;
+		if (address)
+			memcpy(buf->err_data, address, length);
+	} else if (address) {
+		buf->err_data = address;
+	}
+	buf->err_data_size = length;
+}
+
 static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
 {
 	struct wfi_cq *cq = container_of(fid, struct wfi_cq, cq);
-	const struct wfi_completion *c;
+	struct wfi_completion *c;
 	ssize_t n = -FI_EAGAIN;
 
 	wfi_lock();
@@ -132,7 +155,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 		buf->olen = c->cut;
 		buf->err = c->error;
 		buf->prov_errno = c->weft_error;
-		buf->err_data_size = 0; /* always */
+		give_address(cq, buf, c->address);
 		cq->head++;
 		n = 1;
 	}
@@ -243,6 +266,13 @@ static int cq_control(struct fid *fid, int command, void *arg)
 	}
 }
 
+static void free_addresses(struct wfi_cq *cq)
+{
+	for (size_t i = cq->head; i != cq->tail; i++)
+		free(cq->ring[i & (cq->size - 1)].address);
+	free(cq->address);
+}
+
 static int cq_close(struct fid *fid)
 {
 	struct wfi_cq *cq = container_of(fid, struct wfi_cq, cq.fid);
@@ -257,6 +287,7 @@ static int cq_close(struct fid *fid)
 	wfi_wait_close(&cq->wait);
 	cq->domain->refs--;
 	wfi_unlock();
+	free_addresses(cq);
 	free(cq->ring);
 	free(cq);
 	return 0;

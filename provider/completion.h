@@ -26,6 +26,7 @@ struct wfi_completion {
 	size_t cut;     /**< errors: bytes that did not fit */
 	int error;      /**< positive; 0: success */
 	int weft_error; /**< Weft's status, negative */
+	void *address; /**< FI_EADDRNOTAVAIL: of the source, FI_NAME_MAX bytes, malloc(); or NULL */
 };
 
 struct wfi_cq {
@@ -40,6 +41,7 @@ struct wfi_cq {
 	size_t head, tail;     /**< free-running; the entries between them are valid */
 	size_t reserved, size; /**< size is a power of two */
 	struct wfi_completion *ring;
+	void *address; /**< of the last error that was read */
 };
 
 int wfi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,

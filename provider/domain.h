@@ -49,6 +49,7 @@ struct wfi_domain {
 	unsigned int refs;       /**< number of its objects */
 	bool has_thread;         /**< it requested FI_PROGRESS_AUTO */
 	unsigned int generation; /**< generation of the process that opened it */
+	uint32_t api_version;    /**< that the application has requested */
 	enum fi_av_type av_type;
 };
 

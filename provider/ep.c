@@ -17,6 +17,13 @@
 #define MIN_MULTI_RECV 4096
 #define CLOSE_MS 1000
 
+/* A shared transmit context. Sends of all endpoints share the worker anyway, so it has no state. */
+struct wfi_stx {
+	struct fid_stx stx;
+	struct wfi_domain *domain;
+	unsigned int refs; /* endpoints */
+};
+
 static struct wfi_ep *ep_of_fid(struct fid *fid)
 {
 	return container_of(fid, struct wfi_ep, ep.fid);
@@ -88,6 +95,24 @@ static int bind_av(struct wfi_ep *ep, struct wfi_av *av)
 	return 0;
 }
 
+static int bind_stx(struct wfi_ep *ep, struct wfi_stx *stx)
+{
+	if (!ep->shared_tx || ep->stx || stx->domain != ep->domain)
+		return -FI_EINVAL;
+	ep->stx = stx;
+	stx->refs++;
+	return 0;
+}
+
+static int bind_srx(struct wfi_ep *ep, struct wfi_ep *srx)
+{
+	if (!ep->shared_rx || ep->srx || srx->domain != ep->domain)
+		return -FI_EINVAL;
+	ep->srx = srx;
+	srx->users++;
+	return 0;
+}
+
 static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct wfi_ep *ep = ep_of_fid(fid);
@@ -102,6 +127,10 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		rc = bind_cntr(ep, container_of(bfid, struct wfi_cntr, cntr.fid), flags);
 	} else if (bfid->fclass == FI_CLASS_AV) {
 		rc = bind_av(ep, container_of(bfid, struct wfi_av, av.fid));
+	} else if (bfid->fclass == FI_CLASS_STX_CTX) {
+		rc = bind_stx(ep, container_of(bfid, struct wfi_stx, stx.fid));
+	} else if (bfid->fclass == FI_CLASS_SRX_CTX) {
+		rc = bind_srx(ep, ep_of_fid(bfid));
 	} else if (bfid->fclass == FI_CLASS_EQ && !ep->eq) {
 		ep->eq = container_of(bfid, struct wfi_eq, eq.fid);
 		ep->eq->refs++;
@@ -129,35 +158,13 @@ static void unbind(struct wfi_ep *ep)
 		ep->av->refs--;
 	if (ep->eq)
 		ep->eq->refs--;
+	if (ep->stx)
+		ep->stx->refs--;
+	if (ep->srx)
+		ep->srx->users--;
 }
 
-/* ------------------------------------------------------------------ enabling, closing */
-
-static int ep_enable(struct wfi_ep *ep)
-{
-	int rc;
-
-	if (ep->enabled)
-		return 0;
-	if (!ep->av)
-		return -FI_ENOAV;
-	if ((ep->caps & FI_SEND && !ep->tx.cq && !ep->sends) ||
-	    (ep->caps & FI_RECV && !ep->rx.cq && !ep->receives))
-		return -FI_ENOCQ;
-	rc = wfi_ep_number_take(ep);
-	if (rc < 0)
-		return rc;
-	rc = wfi_worker_get();
-	if (rc == 0) {
-		rc = wfi_rma_listen(ep);
-		if (rc < 0)
-			wfi_worker_put();
-	}
-	if (rc < 0)
-		wfi_ep_number_put(ep);
-	ep->enabled = rc == 0;
-	return rc;
-}
+/* ------------------------------------------------------------------ receives */
 
 /* Drop messages that are not received; their senders get success. */
 static void drop_messages(const struct wfi_ep *ep)
@@ -170,6 +177,121 @@ static void drop_messages(const struct wfi_ep *ep)
 		while (weft_tag_probe(wfi.worker, NULL, 0, 0, &params, &message, NULL) == 0)
 			weft_tag_msg_drop(wfi.worker, message);
 	}
+}
+
+/* The endpoint or shared context has no more operations. */
+static void end_operations(struct wfi_ep *ep)
+{
+	ep->enabled = false;
+	wfi_multi_close(ep);
+	wfi_ops_close(ep);
+	wfi_claims_drop(ep);
+	drop_messages(ep);
+}
+
+/* Capabilities of an endpoint that its receives have. */
+#define RECEIVE_CAPS                                                                   \
+	(FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | \
+	 FI_SOURCE_ERR)
+
+/*
+ * A shared receive context has a number, as endpoints have. Messages to its endpoints go to that
+ * number, so a message does not show to which of them it was sent. Completions therefore have one
+ * queue, one counter and one address vector: those of the endpoint that is enabled first.
+ */
+static int srx_join(struct wfi_ep *srx, const struct wfi_ep *ep)
+{
+	int rc;
+
+	if (srx->enabled_users > 0) {
+		if (srx->rx.cq != ep->rx.cq || srx->rx.selective != ep->rx.selective ||
+		    srx->receives != ep->receives || srx->av != ep->av ||
+		    srx->caps != (ep->caps & RECEIVE_CAPS))
+			return -FI_EINVAL;
+		srx->enabled_users++;
+		return 0;
+	}
+	rc = wfi_ep_number_take(srx);
+	if (rc < 0)
+		return rc;
+	srx->rx.cq = ep->rx.cq;
+	srx->rx.selective = ep->rx.selective;
+	srx->receives = ep->receives;
+	srx->av = ep->av;
+	srx->caps = ep->caps & RECEIVE_CAPS;
+	srx->directed = ep->directed;
+	srx->source = ep->source;
+	srx->source_err = ep->source_err;
+	srx->enabled_users = 1;
+	srx->enabled = true;
+	return 0;
+}
+
+/* The last endpoint leaves with the queue, so receives that are posted end without a completion. */
+static void srx_leave(struct wfi_ep *srx)
+{
+	if (--srx->enabled_users > 0)
+		return;
+	end_operations(srx);
+	wfi_ep_number_put(srx);
+}
+
+/* ------------------------------------------------------------------ enabling, closing */
+
+/* The worker is there. */
+static int start_receiving(struct wfi_ep *ep)
+{
+	uint16_t receiver = ep->number;
+	int rc;
+
+	rc = wfi_rma_listen(ep);
+	if (rc == 0 && ep->source_err)
+		rc = wfi_senders_listen();
+	if (rc == 0 && ep->srx) {
+		rc = srx_join(ep->srx, ep);
+		receiver = ep->srx->number;
+	}
+	if (rc < 0)
+		return rc;
+	if (ep->srx)
+		ep->caps &= ~(uint64_t)FI_RECV;
+	ep->source_channel = wfi_source_channel(ep->number, receiver);
+	return 0;
+}
+
+static void put_worker(void)
+{
+	if (wfi.endpoints == 1) /* keys must be destroyed before their worker */
+		wfi_peers_forget();
+	wfi_worker_put();
+}
+
+static int ep_enable(struct wfi_ep *ep)
+{
+	int rc;
+
+	if (ep->enabled)
+		return 0;
+	if (!ep->av)
+		return -FI_ENOAV;
+	if ((ep->shared_tx && !ep->stx) || (ep->shared_rx && !ep->srx))
+		return -FI_EINVAL;
+	if ((ep->caps & FI_SEND && !ep->tx.cq && !ep->sends) ||
+	    (ep->caps & FI_RECV && !ep->rx.cq && !ep->receives))
+		return -FI_ENOCQ;
+	rc = wfi_ep_number_take(ep);
+	if (rc < 0)
+		return rc;
+	rc = wfi_worker_get();
+	if (rc == 0) {
+		rc = start_receiving(ep);
+		if (rc < 0)
+			put_worker();
+	}
+	if (rc < 0)
+		wfi_ep_number_put(ep);
+	ep->enabled = rc == 0;
+	return rc;
 }
 
 /*
@@ -193,17 +315,13 @@ static int ep_close(struct fid *fid)
 		return 0;
 	wfi_lock();
 	if (ep->enabled) {
-		ep->enabled = false;
-		wfi_multi_close(ep);
-		wfi_ops_close(ep);
-		wfi_claims_drop(ep);
-		drop_messages(ep);
+		end_operations(ep);
+		if (ep->srx)
+			srx_leave(ep->srx);
 		if (wfi.endpoints > 1) /* else all operations end with the worker */
 			wait_for_operations();
 		wfi_ep_number_put(ep);
-		if (wfi.endpoints == 1) /* keys must be destroyed before their worker */
-			wfi_peers_forget();
-		wfi_worker_put();
+		put_worker();
 	}
 	unbind(ep);
 	ep->domain->refs--;
@@ -261,10 +379,14 @@ static int ep_getname(fid_t fid, void *addr, size_t *length)
 	if (fid->fclass != FI_CLASS_EP)
 		return -FI_EINVAL;
 	wfi_lock();
-	rc = ep->enabled ? wfi_addr_own(&own, ep->number) : -FI_EOPBADSTATE;
+	rc = ep->enabled ? wfi_addr_own(&own) : -FI_EOPBADSTATE;
 	wfi_unlock();
 	if (rc < 0)
 		return rc;
+	own.number = (uint8_t)ep->number;
+	own.receiver = (uint8_t)(ep->srx ? ep->srx->number : ep->number);
+	if (ep->source_err)
+		own.length |= WFI_ADDR_INTRODUCE;
 	*length = sizeof(own);
 	memcpy(addr, &own, room < sizeof(own) ? room : sizeof(own));
 	return room < sizeof(own) ? -FI_ETOOSMALL : 0;
@@ -375,37 +497,101 @@ static struct fi_ops ep_fi_ops = {
 	.ops_open = wfi_no_ops_open,
 };
 
-/* ------------------------------------------------------------------ opening */
+/* ------------------------------------------------------------------ shared contexts */
 
-int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, void *context)
+static int stx_close(struct fid *fid)
+{
+	struct wfi_stx *stx = container_of(fid, struct wfi_stx, stx.fid);
+
+	if (wfi_domain_is_parents(stx->domain))
+		return 0;
+	wfi_lock();
+	if (stx->refs > 0) {
+		wfi_unlock();
+		return -FI_EBUSY;
+	}
+	stx->domain->refs--;
+	wfi_unlock();
+	free(stx);
+	return 0;
+}
+
+static int srx_close(struct fid *fid)
+{
+	struct wfi_ep *srx = ep_of_fid(fid);
+
+	if (wfi_domain_is_parents(srx->domain))
+		return 0;
+	wfi_lock();
+	if (srx->users > 0) {
+		wfi_unlock();
+		return -FI_EBUSY;
+	}
+	srx->domain->refs--;
+	wfi_unlock();
+	free(srx);
+	return 0;
+}
+
+/* It is usable when the first of its endpoints is enabled. */
+static int srx_control(struct fid *fid, int command, void *arg)
+{
+	return command == FI_ENABLE ? 0 : -FI_ENOSYS;
+}
+
+static struct fi_ops stx_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = stx_close,
+	.bind = wfi_no_bind,
+	.control = wfi_no_control,
+	.ops_open = wfi_no_ops_open,
+};
+
+static struct fi_ops srx_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = srx_close,
+	.bind = wfi_no_bind,
+	.control = srx_control,
+	.ops_open = wfi_no_ops_open,
+};
+
+int wfi_stx_open(struct fid_domain *fid, struct fi_tx_attr *attr, struct fid_stx **out,
+		 void *context)
 {
 	struct wfi_domain *domain = container_of(fid, struct wfi_domain, domain);
-	struct wfi_ep *ep;
+	struct wfi_stx *stx = calloc(1, sizeof(*stx));
 
-	if (!info || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
-		return -FI_EINVAL;
-	ep = calloc(1, sizeof(*ep));
-	if (!ep)
+	if (!stx)
 		return -FI_ENOMEM;
+	stx->domain = domain;
+	stx->stx.fid.fclass = FI_CLASS_STX_CTX;
+	stx->stx.fid.context = context;
+	stx->stx.fid.ops = &stx_fi_ops;
+	stx->stx.ops = &ep_ops;
+	wfi_lock();
+	domain->refs++;
+	wfi_unlock();
+	*out = &stx->stx;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ opening */
+
+/* What endpoints and shared receive contexts have in common. @return NULL: there is no memory */
+static struct wfi_ep *ep_new(struct wfi_domain *domain, size_t fclass, struct fi_ops *ops,
+			     void *context)
+{
+	struct wfi_ep *ep = calloc(1, sizeof(*ep));
+
+	if (!ep)
+		return NULL;
 	ep->domain = domain;
-	ep->caps = info->caps;
-	ep->directed = info->caps & FI_DIRECTED_RECV;
-	ep->source = info->caps & FI_SOURCE;
-	ep->events = info->caps & FI_RMA_EVENT;
-	ep->ordered = info->tx_attr && info->tx_attr->msg_order & WFI_ORDER_FENCED;
-	ep->inject_size = info->tx_attr && info->tx_attr->inject_size > WFI_INJECT_SIZE
-				  ? info->tx_attr->inject_size
-				  : WFI_INJECT_SIZE;
-	if (ep->inject_size > WFI_INJECT_MAX)
-		ep->inject_size = WFI_INJECT_MAX;
-	ep->tx.op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
-	ep->rx.op_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	ep->min_multi_recv = MIN_MULTI_RECV;
 	LIST_INIT(&ep->claims);
 	STAILQ_INIT(&ep->multi);
-	ep->ep.fid.fclass = FI_CLASS_EP;
+	ep->ep.fid.fclass = fclass;
 	ep->ep.fid.context = context;
-	ep->ep.fid.ops = &ep_fi_ops;
+	ep->ep.fid.ops = ops;
 	ep->ep.ops = &ep_ops;
 	ep->ep.cm = &cm_ops;
 	/* All of them, with any capabilities: libfabric calls them without a check. */
@@ -416,6 +602,48 @@ int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	wfi_lock();
 	domain->refs++;
 	wfi_unlock();
+	return ep;
+}
+
+int wfi_srx_open(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_ep **out,
+		 void *context)
+{
+	struct wfi_domain *domain = container_of(fid, struct wfi_domain, domain);
+	struct wfi_ep *srx = ep_new(domain, FI_CLASS_SRX_CTX, &srx_fi_ops, context);
+
+	if (!srx)
+		return -FI_ENOMEM;
+	srx->caps = FI_MSG | FI_TAGGED | FI_RECV; /* until its endpoints determine them */
+	srx->rx.op_flags = attr ? attr->op_flags : 0;
+	*out = &srx->ep;
+	return 0;
+}
+
+int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, void *context)
+{
+	struct wfi_domain *domain = container_of(fid, struct wfi_domain, domain);
+	struct wfi_ep *ep;
+
+	if (!info || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
+		return -FI_EINVAL;
+	ep = ep_new(domain, FI_CLASS_EP, &ep_fi_ops, context);
+	if (!ep)
+		return -FI_ENOMEM;
+	ep->shared_tx = info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
+	ep->shared_rx = info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
+	ep->caps = info->caps;
+	ep->directed = info->caps & FI_DIRECTED_RECV;
+	ep->source = info->caps & FI_SOURCE;
+	ep->source_err = info->caps & FI_SOURCE_ERR;
+	ep->events = info->caps & FI_RMA_EVENT;
+	ep->ordered = info->tx_attr && info->tx_attr->msg_order & WFI_ORDER_FENCED;
+	ep->inject_size = info->tx_attr && info->tx_attr->inject_size > WFI_INJECT_SIZE
+				  ? info->tx_attr->inject_size
+				  : WFI_INJECT_SIZE;
+	if (ep->inject_size > WFI_INJECT_MAX)
+		ep->inject_size = WFI_INJECT_MAX;
+	ep->tx.op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
+	ep->rx.op_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	*out = &ep->ep;
 	return 0;
 }

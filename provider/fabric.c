@@ -90,18 +90,6 @@ static int no_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
 	return -FI_ENOSYS;
 }
 
-static int no_stx_ctx(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,
-		      void *context)
-{
-	return -FI_ENOSYS;
-}
-
-static int no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
-		      void *context)
-{
-	return -FI_ENOSYS;
-}
-
 static struct fi_ops domain_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = domain_close,
@@ -119,8 +107,8 @@ static struct fi_ops_domain domain_ops = {
 	.scalable_ep = no_scalable_ep,
 	.cntr_open = wfi_cntr_open,
 	.poll_open = no_poll_open,
-	.stx_ctx = no_stx_ctx,
-	.srx_ctx = no_srx_ctx,
+	.stx_ctx = wfi_stx_open,
+	.srx_ctx = wfi_srx_open,
 	.query_atomic = wfi_query_atomic,
 };
 
@@ -167,6 +155,7 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info, struct f
 	domain->domain.mr = &wfi_mr_ops;
 	domain->av_type = info->domain_attr ? info->domain_attr->av_type : FI_AV_UNSPEC;
 	domain->generation = wfi.generation;
+	domain->api_version = fabric->api_version;
 	rc = watch_fork();
 	if (rc == 0) {
 		wfi_lock_any();

@@ -78,6 +78,11 @@ static size_t ordered(uint64_t orders, uint64_t these)
 #define ORDERS_WAR (FI_ORDER_WAR | FI_ORDER_RMA_WAR | FI_ORDER_ATOMIC_WAR)
 #define ORDERS_WAW (FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_WAW)
 
+static bool is_one_context(size_t count)
+{
+	return count <= 1 || count == FI_SHARED_CONTEXT;
+}
+
 static const char *ep_lacks(const struct fi_ep_attr *a, uint64_t orders)
 {
 	if (!a)
@@ -89,7 +94,7 @@ static const char *ep_lacks(const struct fi_ep_attr *a, uint64_t orders)
 		return "ep_attr->protocol";
 	if (!AT_MOST(a->max_msg_size, WFI_MAX_MSG_SIZE))
 		return "ep_attr->max_msg_size";
-	if (!AT_MOST(a->tx_ctx_cnt, 1) || !AT_MOST(a->rx_ctx_cnt, 1))
+	if (!is_one_context(a->tx_ctx_cnt) || !is_one_context(a->rx_ctx_cnt))
 		return "ep_attr->tx_ctx_cnt or rx_ctx_cnt: there is one of each";
 	if (!AT_MOST(a->max_order_raw_size, ordered(orders, ORDERS_RAW)) ||
 	    !AT_MOST(a->max_order_war_size, ordered(orders, ORDERS_WAR)) ||
@@ -120,8 +125,9 @@ static const char *domain_lacks(const struct fi_domain_attr *a, enum wfi_progres
 		return "domain_attr->threading or av_type";
 	if (!AT_MOST(a->cq_data_size, WFI_CQ_DATA_SIZE))
 		return "domain_attr->cq_data_size";
-	if (!AT_MOST(a->max_ep_tx_ctx, 1) || !AT_MOST(a->max_ep_rx_ctx, 1) || a->max_ep_stx_ctx ||
-	    a->max_ep_srx_ctx)
+	if (!AT_MOST(a->max_ep_tx_ctx, 1) || !AT_MOST(a->max_ep_rx_ctx, 1) ||
+	    !AT_MOST(a->max_ep_stx_ctx, WFI_ENDPOINTS) ||
+	    !AT_MOST(a->max_ep_srx_ctx, WFI_ENDPOINTS))
 		return "domain_attr->max_ep_..._ctx";
 	if (!NO_MORE_BITS(a->caps, WFI_CAPS_DOMAIN))
 		return "domain_attr->caps";
@@ -147,10 +153,9 @@ static bool is_unmade(const void *addr, size_t length)
 
 static bool is_peer(const void *addr, size_t length)
 {
-	uint16_t number;
 	uint64_t id;
 
-	return length == sizeof(struct wfi_addr) && wfi_addr_check(addr, &id, &number) == 0;
+	return length == sizeof(struct wfi_addr) && wfi_addr_check(addr, &id) == 0;
 }
 
 static const char *address_lacks(const struct fi_info *hints, uint64_t flags)
@@ -178,6 +183,8 @@ static const char *caps_lack(uint64_t caps)
 		return "FI_FENCE together with FI_MSG or FI_TAGGED";
 	if (caps & FI_RMA_EVENT && !(caps & WFI_CAPS_MEMORY))
 		return "FI_RMA_EVENT without FI_RMA or FI_ATOMIC";
+	if (caps & FI_SOURCE_ERR && !(caps & FI_SOURCE))
+		return "FI_SOURCE_ERR without FI_SOURCE";
 	return NULL;
 }
 
@@ -220,7 +227,7 @@ static uint64_t caps_for(const struct fi_info *hints)
 	if (caps & FI_FENCE)
 		primary &= WFI_CAPS_MEMORY;
 	if (caps == 0)
-		caps = WFI_CAPS_FREE | (WFI_CAPS_REQUESTED & ~(uint64_t)(FI_FENCE | FI_RMA_EVENT));
+		caps = WFI_CAPS_FREE | FI_SOURCE | FI_DIRECTED_RECV;
 	if (!(caps & WFI_CAPS_PRIMARY))
 		caps |= primary;
 	if (caps & (FI_MSG | FI_TAGGED) && !(caps & (FI_SEND | FI_RECV)))
@@ -233,9 +240,9 @@ static uint64_t caps_for(const struct fi_info *hints)
 static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *requested, uint64_t caps,
 		    uint64_t orders)
 {
-	a->caps = caps &
-		  ~(uint64_t)(FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
-			      FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | WFI_CAPS_DOMAIN);
+	a->caps = caps & ~(uint64_t)(FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
+				     FI_SOURCE_ERR | FI_REMOTE_READ | FI_REMOTE_WRITE |
+				     FI_RMA_EVENT | WFI_CAPS_DOMAIN);
 	/*
 	 * A completed send no longer uses its buffer. Whether the peer has the message is not
 	 * known, unless an operation requests that by its flags.
@@ -262,7 +269,12 @@ static void fill_rx(struct fi_rx_attr *a, const struct fi_rx_attr *requested, ui
 	a->iov_limit = WFI_IOV_MAX;
 }
 
-static void fill_ep(struct fi_ep_attr *a, uint64_t orders)
+static size_t contexts(size_t requested)
+{
+	return requested == FI_SHARED_CONTEXT ? requested : 1;
+}
+
+static void fill_ep(struct fi_ep_attr *a, const struct fi_ep_attr *requested, uint64_t orders)
 {
 	a->type = FI_EP_RDM;
 	a->protocol = WFI_PROTOCOL;
@@ -272,8 +284,8 @@ static void fill_ep(struct fi_ep_attr *a, uint64_t orders)
 	a->max_order_war_size = ordered(orders, ORDERS_WAR);
 	a->max_order_waw_size = ordered(orders, ORDERS_WAW);
 	a->mem_tag_format = WFI_TAG_FORMAT;
-	a->tx_ctx_cnt = 1;
-	a->rx_ctx_cnt = 1;
+	a->tx_ctx_cnt = requested ? contexts(requested->tx_ctx_cnt) : 1;
+	a->rx_ctx_cnt = requested ? contexts(requested->rx_ctx_cnt) : 1;
 }
 
 static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *requested,
@@ -300,6 +312,8 @@ static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *re
 	a->rx_ctx_cnt = WFI_ENDPOINTS;
 	a->max_ep_tx_ctx = 1;
 	a->max_ep_rx_ctx = 1;
+	a->max_ep_stx_ctx = WFI_ENDPOINTS;
+	a->max_ep_srx_ctx = WFI_ENDPOINTS;
 	a->mr_iov_limit = 1;
 	a->mr_cnt = 1 << 16;
 	a->caps = WFI_CAPS_DOMAIN;
@@ -339,7 +353,7 @@ static int offer(const struct fi_info *hints, enum wfi_progress_choice progress,
 	info->caps = caps_for(hints);
 	fill_tx(info->tx_attr, hints ? hints->tx_attr : NULL, info->caps, orders);
 	fill_rx(info->rx_attr, hints ? hints->rx_attr : NULL, info->caps, orders);
-	fill_ep(info->ep_attr, orders);
+	fill_ep(info->ep_attr, hints ? hints->ep_attr : NULL, orders);
 	rc = fill_domain(info->domain_attr, hints ? hints->domain_attr : NULL, info->caps,
 			 progress);
 	if (rc == 0)

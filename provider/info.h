@@ -23,7 +23,7 @@
  * These cost something, or change the meaning of calls: only applications that request them get
  * them.
  */
-#define WFI_CAPS_REQUESTED (FI_SOURCE | FI_DIRECTED_RECV | FI_FENCE | FI_RMA_EVENT)
+#define WFI_CAPS_REQUESTED (FI_SOURCE | FI_SOURCE_ERR | FI_DIRECTED_RECV | FI_FENCE | FI_RMA_EVENT)
 #define WFI_CAPS (WFI_CAPS_PRIMARY | WFI_CAPS_DIRECTION | WFI_CAPS_FREE | WFI_CAPS_REQUESTED)
 
 #define WFI_TX_OP_FLAGS                                                          \
@@ -46,7 +46,7 @@
 /* Completions come in any order: 1.x calls it FI_ORDER_NONE, which is deprecated in 2.x. */
 #define WFI_COMP_ORDER 0
 
-/* Endpoints of a process. */
+/* Endpoints and shared receive contexts of a process; addresses have a byte for their number. */
 #define WFI_ENDPOINTS 256
 /*
  * The size for applications that do not request one, and the limit of requests. Open MPI injects

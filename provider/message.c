@@ -19,8 +19,8 @@ static int start_send(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_pos
 		.size = sizeof(params),
 		.cb = wfi_sent_cb,
 		.cb_arg = op,
-		.channel = wfi_channel(to->number, p->kind),
-		.source_channel = wfi_channel(ep->number, p->kind),
+		.channel = wfi_channel(to->receiver, p->kind),
+		.source_channel = ep->source_channel,
 	};
 	size_t count;
 	void *buf;
@@ -54,7 +54,7 @@ static int try_send(struct wfi_ep *ep, const struct wfi_post *p)
 ssize_t wfi_send(struct fid_ep *fid, const struct wfi_post *p)
 {
 	struct wfi_ep *ep = wfi_ep_of(fid);
-	int rc = wfi_post_check(ep, p->kind);
+	int rc = wfi_post_check(ep, p->kind | FI_SEND);
 
 	if (rc < 0)
 		return rc;
@@ -84,7 +84,7 @@ int wfi_recv_source(const struct wfi_ep *ep, fi_addr_t from, uint64_t kind,
 	*peer = e->peer;
 	params->flags |= WEFT_OP_F_SOURCE_ID | WEFT_OP_F_SOURCE_CHANNEL;
 	params->source_id = e->peer->id;
-	params->source_channel = wfi_channel(e->number, kind);
+	params->source_channel = wfi_source_channel(e->number, e->receiver);
 	return 0;
 }
 
@@ -157,7 +157,7 @@ static int try_recv(struct wfi_ep *ep, const struct wfi_post *p)
 ssize_t wfi_recv(struct fid_ep *fid, const struct wfi_post *p)
 {
 	struct wfi_ep *ep = wfi_ep_of(fid);
-	int rc = wfi_post_check(ep, p->kind);
+	int rc = wfi_post_check(ep, p->kind | FI_RECV);
 
 	if (rc < 0)
 		return rc;

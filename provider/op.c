@@ -153,7 +153,25 @@ static struct wfi_completion *report(struct wfi_op *op, int error, int status)
 	c->cut = 0;
 	c->error = error;
 	c->weft_error = status;
+	c->address = NULL;
 	return c;
+}
+
+void wfi_op_source(const struct wfi_ep *ep, struct wfi_completion *c, uint64_t id,
+		   uint16_t source_channel)
+{
+	struct wfi_addr *addr;
+
+	c->source = wfi_av_find(ep->av, id, wfi_source_number(source_channel));
+	if (c->source != FI_ADDR_NOTAVAIL || !ep->source_err)
+		return;
+	addr = malloc(sizeof(*addr));
+	if (!addr || !wfi_sender_addr(addr, id, source_channel)) {
+		free(addr);
+		return;
+	}
+	c->error = FI_EADDRNOTAVAIL;
+	c->address = addr;
 }
 
 void wfi_op_sent(struct wfi_op *op, int status)
@@ -204,14 +222,14 @@ static void op_message(struct wfi_op *op, const struct weft_completion *c, int e
 	if (__builtin_expect(error == FI_ETRUNC, 0))
 		out->cut = c->length - room;
 	if (op->ep->source && error == 0)
-		out->source = wfi_av_find(op->ep->av, c->source_id, c->source_channel / 2);
+		wfi_op_source(op->ep, out, c->source_id, c->source_channel);
 }
 
 /* ------------------------------------------------------------------ from the call */
 
 int wfi_post_check(const struct wfi_ep *ep, uint64_t caps)
 {
-	if (!(ep->caps & caps))
+	if ((ep->caps & caps) != caps)
 		return -FI_EOPNOTSUPP;
 	return ep->enabled ? 0 : -FI_EOPBADSTATE;
 }

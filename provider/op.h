@@ -22,6 +22,8 @@
 
 struct wfi_claim;
 struct wfi_op;
+struct wfi_stx;
+
 /** One direction of an endpoint. */
 struct wfi_half {
 	struct wfi_cq *cq;
@@ -29,6 +31,7 @@ struct wfi_half {
 	uint64_t op_flags; /**< default flags of calls without flags */
 };
 
+/** An endpoint; or a shared receive context, which has receives only (ep.c). */
 struct wfi_ep {
 	struct fid_ep ep;
 	struct wfi_domain *domain;
@@ -38,15 +41,21 @@ struct wfi_ep {
 	struct wfi_cntr *sends, *receives, *reads, *writes, *remote_reads, *remote_writes;
 	uint64_t caps;
 	uint16_t number;
+	uint16_t source_channel; /**< Weft's, of all that it sends (av.h) */
 	bool enabled;
-	bool directed; /**< FI_DIRECTED_RECV */
-	bool source;   /**< FI_SOURCE */
-	bool events;   /**< FI_RMA_EVENT: targets count its reads, writes and atomics */
-	bool ordered;  /**< a fence before each read, write and atomic (WFI_ORDER_FENCED) */
+	bool directed;   /**< FI_DIRECTED_RECV */
+	bool source;     /**< FI_SOURCE */
+	bool source_err; /**< FI_SOURCE_ERR */
+	bool events;     /**< FI_RMA_EVENT: targets count its reads, writes and atomics */
+	bool ordered;    /**< a fence before each read, write and atomic (WFI_ORDER_FENCED) */
 	size_t inject_size;
 	size_t min_multi_recv;
 	STAILQ_HEAD(, wfi_op) multi;   /**< buffers for several messages; the first one receives */
 	LIST_HEAD(, wfi_claim) claims; /**< messages reserved by FI_CLAIM */
+	bool shared_tx, shared_rx;     /**< FI_SHARED_CONTEXT */
+	struct wfi_stx *stx;
+	struct wfi_ep *srx;                /**< has the receives of this endpoint; NULL: itself */
+	unsigned int users, enabled_users; /**< of a shared context: endpoints */
 };
 
 static inline struct wfi_ep *wfi_ep_of(struct fid_ep *ep)
@@ -149,7 +158,7 @@ static inline struct wfi_post wfi_post_inject(struct fid_ep *fid, uint64_t kind,
 		.kind = kind, .addr = addr, .flags = wfi_inject_flags(ep, cntr), .quiet = true};
 }
 
-/** May the endpoint have operations of @p caps? @return 0 or a negative error */
+/** May the endpoint have operations that need all of @p caps? @return 0 or a negative error */
 int wfi_post_check(const struct wfi_ep *ep, uint64_t caps);
 /** Is success of an operation with these flags to be reported? */
 static inline bool wfi_post_reported(const struct wfi_half *half, uint64_t flags)
@@ -186,6 +195,12 @@ void wfi_op_drop(struct wfi_op *op);
 /** The operation has ended, with Weft's status. Locked. */
 void wfi_op_sent(struct wfi_op *op, int status);
 void wfi_op_received(struct wfi_op *op, const struct weft_completion *c);
+/**
+ * Enter the source into a completion that is a success. FI_SOURCE_ERR makes it an error, with the
+ * address, if the address vector lacks the source. Locked.
+ */
+void wfi_op_source(const struct wfi_ep *ep, struct wfi_completion *c, uint64_t id,
+		   uint16_t source_channel);
 
 /** Callbacks for Weft; the argument is the operation. */
 void wfi_sent_cb(struct weft_request *req, const struct weft_completion *c, void *arg);

@@ -20,7 +20,7 @@
  *	completion.c  completion queues, counters, event queues
  *	op.c          operations, and how they end; buffers for several messages; numbers of
  *	              endpoints
- *	ep.c          endpoints: opening, binding, closing
+ *	ep.c          endpoints: opening, binding, closing; shared contexts
  *	message.c     messages, and the calls for those without a tag
  *	tagged.c      calls for tagged messages; probing them before they are received
  *	rma.c         remote memory: reads and writes

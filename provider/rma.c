@@ -46,12 +46,12 @@ static void read_cb(struct weft_request *req, const struct weft_completion *c, v
 }
 
 /*
- * The channel that a write comes from is that of the endpoint's tagged messages. The endpoint's
- * other channel means that the write is only counted: it has no data for the application.
+ * The channel that a write names is that of the endpoint's tagged messages. The endpoint's other
+ * channel means that the write is only counted: it has no data for the application.
  */
-static bool is_only_counted(uint16_t source_channel)
+static bool is_only_counted(uint16_t channel)
 {
-	return source_channel == wfi_channel(source_channel / 2, FI_MSG);
+	return channel == wfi_channel(channel / 2, FI_MSG);
 }
 
 static int start(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_post *p, struct weft_ep *to,
@@ -62,8 +62,9 @@ static int start(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_post *p,
 		.size = sizeof(params),
 		.flags = wfi_post_flags(p) | (counted ? WEFT_OP_F_IMM : 0),
 		.imm = counted ? 0 : p->data,
-		.channel = wfi_channel(wfi_av_entry(ep->av, p->addr)->number, FI_RMA),
-		.source_channel = wfi_channel(ep->number, counted ? FI_MSG : FI_RMA),
+		.channel = wfi_channel(wfi_av_entry(ep->av, p->addr)->number,
+				       counted ? FI_MSG : FI_RMA),
+		.source_channel = ep->source_channel,
 		.cb = ep->events && p->kind == FI_READ ? read_cb : wfi_sent_cb,
 		.cb_arg = op,
 	};
@@ -164,7 +165,7 @@ static void written(struct weft_worker *worker, const struct weft_put_event *eve
 	struct wfi_completion *c;
 
 	count(event->channel, event->key, WFI_COUNT_REGION | WFI_COUNT_WRITE);
-	if (is_only_counted(event->source_channel))
+	if (is_only_counted(event->channel))
 		return;
 	if (!ep || !ep->rx.cq || !(ep->caps & FI_RMA))
 		return; /* the endpoint has been closed, or does not request events */
@@ -181,7 +182,7 @@ static void written(struct weft_worker *worker, const struct weft_put_event *eve
 		.source = FI_ADDR_NOTAVAIL,
 	};
 	if (ep->source)
-		c->source = wfi_av_find(ep->av, event->source_id, event->source_channel / 2);
+		wfi_op_source(ep, c, event->source_id, event->source_channel);
 }
 
 int wfi_rma_listen(const struct wfi_ep *ep)

@@ -273,7 +273,7 @@ static ssize_t tinjectdata(struct fid_ep *fid, const void *buf, size_t length, u
 
 static ssize_t look(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
-	ssize_t rc = wfi_post_check(ep, FI_TAGGED);
+	ssize_t rc = wfi_post_check(ep, FI_TAGGED | FI_RECV);
 
 	if (rc < 0)
 		return rc;

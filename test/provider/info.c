@@ -130,7 +130,7 @@ static const uint64_t unfit_caps[] = {
 	FI_TAGGED | FI_RMA_EVENT, /* there is nothing to count */
 	FI_TAGGED | FI_NAMED_RX_CTX,
 	FI_TAGGED | FI_RMA_PMEM,
-	FI_TAGGED | FI_SOURCE | FI_SOURCE_ERR,
+	FI_TAGGED | FI_SOURCE_ERR, /* what it adds to is not requested */
 	UINT64_MAX,
 };
 
@@ -144,8 +144,7 @@ static const struct {
 	{0, FI_EP_MSG},
 	{0, FI_EP_DGRAM},
 	{1, 2},
-	{1, FI_SHARED_CONTEXT},
-	{2, FI_SHARED_CONTEXT},
+	{2, FI_SHARED_CONTEXT - 1},
 	{3, SIZE_MAX},
 	{4, 0x1ff}, /* FI_ORDER_STRICT, deprecated in libfabric 2.x */
 	{5, FI_ORDER_SAW},
@@ -156,7 +155,7 @@ static const struct {
 	{9, FI_COMMIT_COMPLETE},
 	{10, 64},
 	{11, FI_SOCKADDR_IN},
-	{12, 1},
+	{12, 257},
 	{13, FI_PROTO_SHM},
 };
 
@@ -310,6 +309,35 @@ static void inject_sizes(void **state)
 	fi_freeinfo(hints);
 }
 
+/* Shared contexts, and sources as addresses, are there for hints that request them. */
+static void on_request(void **state)
+{
+	struct fi_info *hints = new_hints(), *info;
+	int rc;
+
+	info = get_info(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_true(info->caps & FI_SOURCE);
+	assert_false(info->caps & FI_SOURCE_ERR);
+	assert_int_equal(info->ep_attr->tx_ctx_cnt, 1);
+	assert_int_equal(info->ep_attr->rx_ctx_cnt, 1);
+	assert_int_equal(info->domain_attr->max_ep_srx_ctx, 256);
+	assert_int_equal(info->domain_attr->max_ep_stx_ctx, 256);
+	fi_freeinfo(info);
+	hints->caps = FI_TAGGED | FI_SOURCE | FI_SOURCE_ERR;
+	hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+	hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	info = get_info(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_true(info->caps & FI_SOURCE_ERR);
+	assert_true(info->rx_attr->caps & FI_SOURCE_ERR);
+	assert_false(info->tx_attr->caps & FI_SOURCE_ERR);
+	assert_true(info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT);
+	assert_true(info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
 /* Addresses are no names. */
 static void refuses_nodes(void **state)
 {
@@ -397,7 +425,7 @@ int main(void)
 		cmocka_unit_test(refuses_nodes), cmocka_unit_test(progress_variable),
 		cmocka_unit_test(addresses),     cmocka_unit_test(directions),
 		cmocka_unit_test(fence),         cmocka_unit_test(orders),
-		cmocka_unit_test(inject_sizes),
+		cmocka_unit_test(inject_sizes),  cmocka_unit_test(on_request),
 	};
 
 	setenv("FI_PROVIDER", "weft", 1);
