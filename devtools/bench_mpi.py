@@ -194,6 +194,35 @@ def m_reduce(b):
         for size, name in zip(sizes, what)], sides)
 
 
+# Programs of OSU's, as this measure has them: a window of 64 messages, 8 of 1 MiB or more.
+TABLE = {'lat': ('half round trip', 'us'), 'bw': ('bandwidth', 'MiB/s'),
+         'bibw': ('bandwidth of both directions', 'MiB/s'), 'rate': ('message rate', 'M/s'),
+         'allreduce': ('MPI_Allreduce', 'us'), 'alltoall': ('MPI_Alltoall', 'us')}
+
+
+def m_table(b):
+    """latency, bandwidth, both directions, rate, allreduce, alltoall of 8 B to 4 MiB: on one host
+    beside vader and UCX, on two hosts beside tcp; no goals"""
+    mpi = Mpi(b)
+    sizes = (8, KIB, 8 * KIB, 64 * KIB, MIB, 4 * MIB)
+    what = ['%s:%d' % (kind, size) for kind in TABLE for size in sizes]
+
+    def figures(where, others):
+        return [figure('%s, %s, %s' % (TABLE[kind][0], '%d KiB' % (size // KIB) if size >= KIB
+                                       else '%d B' % size, where),
+                       '%s:%d' % (kind, size), TABLE[kind][1],
+                       [('Weft', other, report, None, None) for other in others],
+                       **on_cores('%s:%d' % (kind, size)))
+                for kind in TABLE for size in sizes]
+
+    ways = {'Weft': WEFT, "Open MPI's vader": VADER, 'UCX posix, cma': UCX}
+    b.contest(figures('two ranks of a host', list(ways)[1:]),
+              {name: partial(mpi.run, way, what) for name, way in ways.items()})
+    sides = {'Weft': [0], "Open MPI's tcp": None}
+    network(b, mpi, (None, None), what,
+            figures('two hosts, veth of MTU 9000, net_af_packet', list(sides)[1:]), sides)
+
+
 def m_start(b):
     """MPI_Init and MPI_Finalize, and memory of a rank, with 2 to 16 ranks of a host: 100 ms with
     two, 30 MB"""
@@ -248,5 +277,5 @@ def m_overlap(b):
     ], {n: partial(mpi.run, way, [name, 'lat:8']) for n, way in ways.items()})
 
 
-MEASURES = {'mpi-host': m_host, 'mpi-hosts': m_hosts, 'mpi-reduce': m_reduce, 'mpi-start': m_start,
-            'mpi-overlap': m_overlap}
+MEASURES = {'mpi-host': m_host, 'mpi-hosts': m_hosts, 'mpi-reduce': m_reduce, 'mpi-table': m_table,
+            'mpi-start': m_start, 'mpi-overlap': m_overlap}

@@ -6,8 +6,10 @@
  *
  *	lat:N      half a round trip between two ranks, us
  *	bw:N       a stream from one to the other, 64 messages at a time (8 of 1 MiB or more), MiB/s
- *	rate:N     the same, millions of messages a second
+ *	bibw:N     two such streams at once, in opposite directions, MiB/s of both
+ *	rate:N     the first stream, millions of messages a second
  *	allreduce:N  one MPI_Allreduce() of N bytes, us: two ranks send to each other at once
+ *	alltoall:N  one MPI_Alltoall() of N bytes for each rank, us
  *	overlap:N  part of an MPI_Isend() that a computation of the same duration hides
  *	rss, pss, private  KiB of a rank that has exchanged 8 bytes with every other; the mean
  *	init, finalize     ms; of MPI_Init() the mean, of MPI_Finalize() the first rank's
@@ -90,6 +92,24 @@ static double bw(int length)
 	return rate(length) * 1e6 * length / (1 << 20);
 }
 
+static double bibw(int length)
+{
+	MPI_Request req[2 * WINDOW];
+	int n = length < 1 << 20 ? WINDOW : 8;
+	double start = now_us();
+	char ack = 0;
+
+	for (int i = 0; i < n; i++)
+		MPI_Irecv(buf + length, length, MPI_CHAR, !rank, 2, MPI_COMM_WORLD, &req[i]);
+	for (int i = 0; i < n; i++)
+		MPI_Isend(buf, length, MPI_CHAR, !rank, 2, MPI_COMM_WORLD, &req[n + i]);
+	MPI_Waitall(2 * n, req, MPI_STATUSES_IGNORE);
+	/* The peer has all of this rank's messages, too. */
+	MPI_Sendrecv_replace(&ack, 1, MPI_CHAR, !rank, 3, !rank, 3, MPI_COMM_WORLD,
+			     MPI_STATUS_IGNORE);
+	return 2.0 * n * length / (now_us() - start) * 1e6 / (1 << 20);
+}
+
 /* Sums doubles, with a barrier before each call: without one, a fast rank overlaps two calls. */
 static double allreduce(int length)
 {
@@ -98,6 +118,17 @@ static double allreduce(int length)
 	MPI_Barrier(MPI_COMM_WORLD);
 	start = now_us();
 	MPI_Allreduce(MPI_IN_PLACE, buf, length / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+	return now_us() - start;
+}
+
+static double alltoall(int length)
+{
+	double start;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	start = now_us();
+	MPI_Alltoall(buf, length, MPI_CHAR, buf + 2 * (size_t)length, length, MPI_CHAR,
+		     MPI_COMM_WORLD);
 	return now_us() - start;
 }
 
@@ -234,6 +265,7 @@ static const struct {
 } kinds[] = {
 	{"lat", lat, NULL},         {"bw", bw, NULL},
 	{"rate", rate, NULL},       {"allreduce", allreduce, NULL},
+	{"bibw", bibw, NULL},       {"alltoall", alltoall, NULL},
 	{"overlap", NULL, overlap},
 };
 
@@ -279,16 +311,19 @@ static void one(const char *arg)
 	int length = colon ? (int)strtol(colon + 1, NULL, 10) : 8;
 	double before, value = 0;
 	char what[16];
+	size_t size;
 
 	snprintf(what, sizeof(what), "%.*s", colon ? (int)(colon - arg) : 15, arg);
 	if (memory(what, &value) == 0) {
 		print(arg, value, 0, 0);
 		return;
 	}
-	buf = realloc(buf, (size_t)(length > 16 ? length : 16));
+	/* Sent and received, by two ranks to both. */
+	size = 4 * (size_t)(length > 16 ? length : 16);
+	buf = realloc(buf, size);
 	if (!buf)
 		MPI_Abort(MPI_COMM_WORLD, 1);
-	memset(buf, 1, (size_t)length);
+	memset(buf, 1, size);
 	before = line_ns();
 	if (measure(what, length, &value)) {
 		fprintf(stderr, "mpi_measure: '%s' with %d ranks is not understood\n", arg, ranks);
