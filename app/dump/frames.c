@@ -603,6 +603,7 @@ void dump_frame_json(FILE *out, const struct dump_file *file, const struct dump_
 			      .j = &j};
 
 	json_begin(&j, NULL, '{');
+	json_number(&j, "version", DUMP_FORMAT_VERSION);
 	json_text(&j, "file", file->name);
 	json_number(&j, "number", frame->number);
 	json_number(&j, "time", frame->time);

@@ -35,6 +35,12 @@ struct json;
 /** Members of the object that is open. */
 void dump_counts_json(struct json *j, const struct dump_counts *counts);
 
+/**
+ * Of every object of JSON, and of every row of CSV (doc/formats.md): it changes when a field gets
+ * another meaning, type or unit, or is removed.
+ */
+#define DUMP_FORMAT_VERSION 2
+
 /* ---- JSON to a stream: commas and escapes */
 
 /* The caller closes each object and list that it has opened. */

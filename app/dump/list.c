@@ -194,14 +194,26 @@ void csv_text(FILE *out, const char *text)
 void list_csv_head(FILE *out)
 {
 	fprintf(out, "number,time_ns,from,to,what,protocol,bytes,complete,took_us,match_us,"
-		     "sent_again,lost,repair_us,last_lane,last_by_us,lanes\n");
+		     "sent_again,lost,repair_us,last_lane,last_by_us,lanes,version\n");
+}
+
+/* One cell: "dpdk:0=1200;dpdk:1=800", bytes. */
+static void lanes_csv(FILE *out, const struct list *l, const struct msg *m)
+{
+	char text[MSG_LANES * 48] = "";
+	size_t at = 0;
+
+	for (unsigned int i = 0; i < m->num_lanes && at < sizeof(text); i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.24s=%" PRIu64,
+				       i ? ";" : "", lane_name(l, m->lane[i].flow),
+				       m->lane[i].bytes);
+	csv_text(out, text);
 }
 
 static void line_csv(FILE *out, const struct list *l, const struct msg *m)
 {
 	const struct msg_lane *last;
 	char from[80], to[80], what[40];
-	unsigned int i;
 	uint64_t by;
 
 	fprintf(out, "%" PRIu64 ",%" PRIu64 ",", m->number, m->first);
@@ -214,13 +226,9 @@ static void line_csv(FILE *out, const struct list *l, const struct msg *m)
 		(double)msg_took(m) / 1e3, (double)msg_match(m) / 1e3, m->again, m->lost,
 		(double)m->repair / 1e3);
 	csv_text(out, last ? lane_name(l, last->flow) : "");
-	fprintf(out, ",%.3f", (double)by / 1e3);
-	for (i = 0; i < m->num_lanes; i++) {
-		putc(',', out);
-		csv_text(out, lane_name(l, m->lane[i].flow));
-		fprintf(out, ",%" PRIu64, m->lane[i].bytes);
-	}
-	putc('\n', out);
+	fprintf(out, ",%.3f,", (double)by / 1e3);
+	lanes_csv(out, l, m);
+	fprintf(out, ",%d\n", DUMP_FORMAT_VERSION);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
@@ -240,14 +248,14 @@ static void lane_json(struct json *j, const struct list *l, const struct msg *m,
 	json_end(j, '}');
 }
 
-void list_json(struct json *j, const struct list *l, const char *name, const struct msg *m)
+/* Members of the object that is open. */
+static void message_json(struct json *j, const struct list *l, const struct msg *m)
 {
 	const struct msg_lane *last;
 	char buf[80];
 	unsigned int i;
 	uint64_t by;
 
-	json_begin(j, name, '{');
 	json_number(j, "message", m->number);
 	json_number(j, "time", m->first);
 	json_text(j, "from", end_name(l, m, false, buf, sizeof(buf)));
@@ -279,6 +287,12 @@ void list_json(struct json *j, const struct list *l, const char *name, const str
 	for (i = 0; i < m->num_lanes; i++)
 		lane_json(j, l, m, &m->lane[i]);
 	json_end(j, ']');
+}
+
+void list_json(struct json *j, const struct list *l, const char *name, const struct msg *m)
+{
+	json_begin(j, name, '{');
+	message_json(j, l, m);
 	json_end(j, '}');
 }
 
@@ -289,7 +303,10 @@ void list_line(FILE *out, const struct list *l, const struct msg *m)
 	if (l->o->csv) {
 		line_csv(out, l, m);
 	} else if (l->o->json) {
-		list_json(&j, l, NULL, m);
+		json_begin(&j, NULL, '{');
+		json_number(&j, "version", DUMP_FORMAT_VERSION);
+		message_json(&j, l, m);
+		json_end(&j, '}');
 		putc('\n', out);
 	} else {
 		line_text(out, l, m);

@@ -12,8 +12,6 @@
 #include "dump/trace.h"
 #include "dump/verdict.h"
 
-/* Of the JSON object: it changes when a key gets another meaning. */
-#define REPORT_VERSION 2
 #define LANES 10u /* the worst ones; all with --all */
 
 static struct trace_anomaly found[TRACE_ANOMALIES];
@@ -532,7 +530,7 @@ void report_json(FILE *out, const struct report *r, const struct list *l)
 	unsigned int i, n, verdicts;
 
 	json_begin(&j, NULL, '{');
-	json_number(&j, "version", REPORT_VERSION);
+	json_number(&j, "version", DUMP_FORMAT_VERSION);
 	dump_counts_json(&j, r->counts);
 	clocks_json(&j, r);
 	json_begin(&j, "lanes", '[');
@@ -572,7 +570,7 @@ void report_csv(FILE *out, const struct report *r)
 	unsigned int i;
 
 	fprintf(out, "lane,from,to,frames,bytes,mb_s,sent_again,compared,lost,twice,late,changed,"
-		     "rtt_us,rtt_p99_us,in_flight_bytes,in_flight_most\n");
+		     "rtt_us,rtt_p99_us,in_flight_bytes,in_flight_most_bytes,version\n");
 	for (i = 0; i < r->trace->num_flows; i++) {
 		f = &r->trace->flow[i];
 		fprintf(out, "%u,", f->other < i ? f->other : i);
@@ -581,9 +579,9 @@ void report_csv(FILE *out, const struct report *r)
 		csv_text(out, port_name(r, &f->in));
 		fprintf(out,
 			",%" PRIu64 ",%" PRIu64 ",%.3f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-			",%" PRIu64 ",%" PRIu64 ",%.3f,%.3f,%.0f,%" PRIu64 "\n",
+			",%" PRIu64 ",%" PRIu64 ",%.3f,%.3f,%.0f,%" PRIu64 ",%d\n",
 			f->frames, f->bytes, report_rate(f), f->again, f->judged, f->lost, f->twice,
 			f->late, f->changed, quantile_us(&f->rtt, 0.5), quantile_us(&f->rtt, 0.99),
-			report_flight(f), f->most_bytes);
+			report_flight(f), f->most_bytes, DUMP_FORMAT_VERSION);
 	}
 }

@@ -164,6 +164,7 @@ void timeline_json(FILE *out, const struct list *l, const struct msg_watch *w)
 	unsigned int i;
 
 	json_begin(&j, NULL, '{');
+	json_number(&j, "version", DUMP_FORMAT_VERSION);
 	list_json(&j, l, "message", &w->msg);
 	json_begin(&j, "events", '[');
 	for (i = 0; i < w->num_events; i++) {

@@ -16,6 +16,9 @@
 
 #define METRIC_MAX 112
 
+/* It changes when a metric is removed, or gets another meaning, type or unit (doc/formats.md). */
+#define METRICS_VERSION "1"
+
 /* A sample's name, and the factor of its value. */
 struct metric {
 	char name[METRIC_MAX];
@@ -306,6 +309,7 @@ static void print_builds(FILE *out, const struct query_process *list, unsigned i
 			continue;
 		labels(out, "weft_build_info", &list[i]);
 		label(out, "version", list[i].version);
+		label(out, "metrics_version", METRICS_VERSION);
 		fprintf(out, "} 1\n");
 	}
 }

@@ -79,14 +79,14 @@ static void csv_begin(const struct perf_options *opts)
 	if (opts->tests[0] == PERF_TAG_FLOOD)
 		printf("messages,size,payload_bytes,before_bytes,peak_bytes,growth_bytes,bound_"
 		       "bytes,late_us,"
-		       "wrong\n");
+		       "wrong,version\n");
 	else
 		printf("iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_"
 		       "mr,overall_mr,"
 		       "p50_lat,p99_lat,p99.9_lat,test,size,window,protocol,lanes,retransmits,"
 		       "wrong,"
 		       "idle_hwm_kb,hwm_kb,hugetlb_kb,peer_idle_hwm_kb,peer_hwm_kb,peer_hugetlb_"
-		       "kb\n");
+		       "kb,version\n");
 }
 
 static void csv_figures(const struct perf_run *run, const struct printed *p)
@@ -107,10 +107,10 @@ static void csv_run(const struct perf_report *r, const struct printed *p)
 	shares(r->lanes, false, lanes, sizeof(lanes));
 	csv_figures(r->run, p);
 	printf(",%s,%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-	       ",%" PRIu64 ",%" PRIu64 "\n",
+	       ",%" PRIu64 ",%" PRIu64 ",%d\n",
 	       r->protocol, lanes, r->lanes->retransmits, r->wrong, r->idle_peak / 1024,
 	       memory.peak / 1024, memory.hugetlb / 1024, r->remote->idle_peak / 1024,
-	       r->remote->peak / 1024, r->remote->hugetlb / 1024);
+	       r->remote->peak / 1024, r->remote->hugetlb / 1024, PERF_FORMAT_VERSION);
 }
 
 /* ---- JSON: an object in each line, so that a failed run leaves the figures before it */
@@ -131,8 +131,8 @@ static void json_begin(struct peer *p)
 {
 	struct weft_lane_info info = {.size = sizeof(info)};
 
-	printf("{\"type\":\"begin\"");
-	json_text("version", weft_version_string());
+	printf("{\"version\":%d,\"type\":\"begin\"", PERF_FORMAT_VERSION);
+	json_text("weft", weft_version_string());
 	json_text("peer", oob_peer_name(p->oob));
 	printf(",\"lanes\":[");
 	for (unsigned int i = 0; p->ep && weft_ep_query_lane(p->ep, i, &info) == 0; i++) {
@@ -150,7 +150,7 @@ static void json_begin(struct peer *p)
 /* Times in seconds, rates in messages and bytes per second. */
 static void json_figures(const char *type, const struct perf_run *run, const struct printed *p)
 {
-	printf("{\"type\":\"%s\"", type);
+	printf("{\"version\":%d,\"type\":\"%s\"", PERF_FORMAT_VERSION, type);
 	json_text("test", perf_test_name(run->test));
 	printf(",\"size_bytes\":%" PRIu64 ",\"window\":%" PRIu64 ",\"iterations\":%" PRIu64
 	       ",\"p50_seconds\":%.9f,\"p99_seconds\":%.9f,\"p99_9_seconds\":%.9f"
@@ -263,7 +263,7 @@ void perf_print_tick(const struct perf_meter *meter, void *arg)
 		fflush(stdout);
 	} else if (t->opts->csv) {
 		csv_figures(t->run, &p);
-		printf(",,,,,,,,,,\n");
+		printf(",,,,,,,,,,,%d\n", PERF_FORMAT_VERSION);
 		fflush(stdout);
 	} else {
 		print_line(t->run, &p, "...", "");
@@ -315,9 +315,9 @@ void perf_print_flood(const struct perf_options *opts, const struct perf_report 
 
 	if (opts->csv)
 		printf("%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-		       ",%" PRIu64 ",%.1f,%" PRIu64 "\n",
+		       ",%" PRIu64 ",%.1f,%" PRIu64 ",%d\n",
 		       r->run->iters, r->run->size, payload, r->remote->flood_before,
-		       r->remote->flood_peak, growth, bound, late, r->wrong);
+		       r->remote->flood_peak, growth, bound, late, r->wrong, PERF_FORMAT_VERSION);
 	else
 		printf("%8s %9" PRIu64 " %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %12.1f\n",
 		       cli_size_text(r->run->size, size, sizeof(size)), r->run->iters,

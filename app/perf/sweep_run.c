@@ -95,7 +95,7 @@ static void sweep_print_begin(bool csv)
 {
 	if (csv)
 		printf("size,protocol,predicted_us,measured_us,q1_us,q3_us,trials,chosen,best,"
-		       "loss_percent,spread_percent\n");
+		       "loss_percent,spread_percent,version\n");
 	else
 		printf("\nhalf round trips in us: measured (predicted); * = chosen, + = best where "
 		       "that is another one\n\n%8s  %7s %7s  %s\n",
@@ -109,9 +109,10 @@ static void csv_point(const struct sweep_point *pt)
 		const struct sweep_proto *p = &pt->proto[i];
 		struct sweep_stat s = sweep_stat(p);
 
-		printf("%" PRIu64 ",%s,%.3f,%.3f,%.3f,%.3f,%u,%d,%d,%.2f,%.2f\n", pt->size, p->name,
-		       p->predicted * 1e6, s.median * 1e6, s.q1 * 1e6, s.q3 * 1e6, p->trials,
-		       i == pt->chosen, i == pt->best, pt->loss * 100, pt->spread * 100);
+		printf("%" PRIu64 ",%s,%.3f,%.3f,%.3f,%.3f,%u,%d,%d,%.2f,%.2f,%d\n", pt->size,
+		       p->name, p->predicted * 1e6, s.median * 1e6, s.q1 * 1e6, s.q3 * 1e6,
+		       p->trials, i == pt->chosen, i == pt->best, pt->loss * 100, pt->spread * 100,
+		       PERF_FORMAT_VERSION);
 	}
 }
 

@@ -141,7 +141,7 @@ def a_trace_has_messages_lanes_and_faults():
                                       dump('-m', '-j', A, B).splitlines())}
     for e in begun:
         row = rows[e['args']['message']['message']]
-        assert e['args']['message'] == row, (e, row)
+        assert {'version': 2, **e['args']['message']} == row, (e, row)
         if row['complete'] and 'took_us' in row:
             assert last[e['id']] - e['ts'] >= row['took_us'] - 0.002, (e, row)
     names = {e['pid'] for e in events if e['ph'] == 'M' and e['name'] == 'process_name'}
