@@ -7,6 +7,7 @@
 #ifndef WEFT_MSG_RECEIVE_H
 #define WEFT_MSG_RECEIVE_H
 
+#include "base/probe.h"
 #include "msg/state.h"
 
 /* ------------------------------------------------------------------ credit of a peer */
@@ -170,6 +171,7 @@ static inline bool weft_rx_may_begin(struct weft_msg_ep *me, const struct weft_s
 static inline void weft_recv_matched(struct weft_request *req, struct weft_msg_ep *me, uint64_t tag,
 				     uint64_t total)
 {
+	WEFT_PROBE4(match, req, me, tag, total);
 	req->me = me;
 	req->source_id = me ? me->ep->remote_id : 0;
 	req->tag = tag;

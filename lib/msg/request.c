@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/probe.h"
 #include "msg/request.h"
 #include "msg/state.h"
 
@@ -138,6 +139,7 @@ void weft_request_settle(struct weft_request *req)
 
 static inline void request_finish(struct weft_request *req, int status)
 {
+	WEFT_PROBE4(complete, req, status, req->tag, req->length);
 	req->status = status;
 	request_release(req); /* which may have been counted for the endpoint */
 	request_settle(req);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/probe.h"
 #include "mem/mem.h"
 #include "msg/endpoint.h"
 #include "msg/replay.h"
@@ -481,6 +482,7 @@ int weft_tx_start(struct weft_request *req)
 		weft_request_drop(req);
 		return -EMSGSIZE;
 	}
+	WEFT_PROBE5(post, req, req->op, me, req->tag, req->length);
 	req->send.op_sn = me->op_sn++;
 	TAILQ_INSERT_TAIL(&me->ops, req, send.ops_link);
 	if (me->up && TAILQ_EMPTY(&me->pending))

@@ -10,6 +10,7 @@
 
 #include "base/copy.h"
 #include "base/log.h"
+#include "base/probe.h"
 #include "core/amo.h"
 #include "core/context.h"
 #include "proto/proto.h"
@@ -104,6 +105,7 @@ static int transfer_new(struct weft_ep *ep, enum weft_rma_kind kind, void *buffe
 		return rc;
 	}
 	req->length = req->dt.length;
+	WEFT_PROBE5(post, req, req->op, req->me, remote, req->length);
 	if (params && (params->flags & WEFT_OP_F_IMM))
 		weft_ext_of_send(&req->ext, params);
 	if (get)
@@ -212,6 +214,7 @@ static int atomic_locked(struct weft_ep *ep, const struct weft_atomic_params *a,
 		return -ENOMEM;
 	req->op = a->result ? WEFT_OP_AMO_FETCH : WEFT_OP_AMO;
 	req->length = a->width;
+	WEFT_PROBE5(post, req, req->op, req->me, remote, req->length);
 	weft_rma_req(req)->op = (uint8_t)a->op;
 	weft_rma_req(req)->width = (uint8_t)a->width;
 	weft_rma_req(req)->amo.operand = a->operand;

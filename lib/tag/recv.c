@@ -16,6 +16,7 @@
 #include <errno.h>
 
 #include "base/copy.h"
+#include "base/probe.h"
 #include "rndv/rndv.h"
 #include "tag/recv.h"
 #include "tag/tag.h"
@@ -576,7 +577,9 @@ static inline void complete_plain(struct batch *b, struct weft_request *req, uin
 	weft_complete_cb cb = req->cb;
 	void *arg = req->cb_arg;
 
+	WEFT_PROBE4(match, req, b->me, tag, len);
 	weft_copy(req->dt.buf, payload, len);
+	WEFT_PROBE4(complete, req, 0, tag, len);
 	b->bytes += (uint32_t)len;
 	b->c.tag = tag;
 	b->c.length = len;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/probe.h"
 #include "core/lane_show.h"
 #include "tag/match.h"
 #include "tag/recv.h"
@@ -137,6 +138,7 @@ static inline __attribute__((always_inline)) bool send_short(struct weft_msg_ep 
 		sent = send_short_ext(me, buffer, count, tag, end, params);
 	if (!likely(sent))
 		return false;
+	WEFT_PROBE5(post, NULL, WEFT_OP_TAG_SEND, me, tag, count);
 	me->tx_seq++;
 	me->tx_small++;
 	me->short_count->tx_msgs++;
@@ -183,6 +185,7 @@ static bool send_copied(struct weft_msg_ep *me, const void *buffer, size_t count
 		sent = weft_lane_bcopy(l->lane_ep, WEFT_WIRE_EAGER, pack_whole, &m) >= 0;
 	if (!sent)
 		return false;
+	WEFT_PROBE5(post, NULL, WEFT_OP_TAG_SEND, me, tag, count);
 	me->tx_seq++;
 	me->tx_used += count;
 	l->sent += sizeof(m.hdr) + count;
@@ -343,6 +346,7 @@ static int post_recv(struct weft_msg_worker *mw, struct weft_request *req, const
 	struct weft_match_recv *match = &weft_tag_recv_of(req)->match;
 	int rc;
 
+	WEFT_PROBE5(post_recv, req, mw, tag, mask, req->dt.length);
 	match->tag = tag;
 	match->mask = mask;
 	match->source = look->source ? &look->source->match : NULL;
@@ -424,6 +428,7 @@ static inline int recv_plain(struct weft_msg_worker *mw, void *buffer, size_t co
 		req->cb = params->cb;
 		req->cb_arg = params->cb_arg;
 	}
+	WEFT_PROBE5(post_recv, req, mw, tag, UINT64_MAX, count);
 	req->dt.buf = buffer;
 	req->dt.length = count;
 	req->flags |= WEFT_REQ_POSTED;

@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "base/host.h"
+#include "base/probe.h"
 #include "core/config.h"
 #include "msg/msg.h"
 #include "wireup/codec.h"
@@ -112,6 +113,9 @@ void weft_wireup_drop(struct weft_ep *ep)
 	ep->lanes_up = 0;
 	for (i = 0; i < WEFT_MAX_LANES; i++) {
 		lane_ep = ep->lanes[i].lane_ep;
+		if (ep->lanes[i].up)
+			WEFT_PROBE4(lane_down, ep, i, lane_ep->iface->name,
+				    (const char *)"the endpoint ends");
 		ep->lanes[i].lane_ep = NULL;
 		ep->lanes[i].up = false;
 		if (lane_ep)

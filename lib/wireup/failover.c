@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/probe.h"
 #include "core/config.h"
 #include "core/endpoint.h"
 #include "msg/msg.h"
@@ -189,6 +190,7 @@ static bool stop_lane(struct weft_ep *ep, unsigned int n, const char *text)
 	l->answer_due = false;
 	l->was_up = was_up;
 	if (was_up) {
+		WEFT_PROBE4(lane_down, ep, n, lane_ep->iface->name, text);
 		ep->worker->count.lanes_lost++;
 		if (weft_iface_lane_line(ep->worker, lane_ep->iface, false))
 			weft_log_ep(ep, WEFT_LOG_WARN,

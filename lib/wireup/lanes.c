@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/probe.h"
 #include "core/config.h"
 #include "msg/msg.h"
 #include "wireup/codec.h"
@@ -157,6 +158,7 @@ void weft_lane_up(struct weft_ep *ep, unsigned int n)
 	/* The connection may take smaller messages than its ends, if the path has a smaller MTU. */
 	if (lane->lane_ep->max_msg != 0 && lane->lane_ep->max_msg < lane->max_frag)
 		lane->max_frag = lane->lane_ep->max_msg;
+	WEFT_PROBE4(lane_up, ep, n, lane->lane_ep->iface->name, &ep->lane_info[n].remote[0]);
 	lane->up = true;
 	ep->lanes_up |= (uint16_t)(1u << n);
 	choose_am_lane(ep);

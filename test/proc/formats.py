@@ -10,7 +10,6 @@ import io
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,12 +18,11 @@ import time
 sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
+from memif_pair import ENV, Server  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(sys.argv[1])
 FOLDER = tempfile.TemporaryDirectory(prefix='weft-formats.')
-ENV = {name: value for name, value in os.environ.items() if not name.startswith('WEFT_')}
-ENV['WEFT_CONFIG'] = 'off'
 
 # A field with such an end has that unit.
 ENDS = {'_us': 'us', '_ns': 'ns', '_ms': 'ms', '_seconds': 's', '_bytes': 'bytes', '_kb': 'KiB',
@@ -167,43 +165,8 @@ def end_of(process, name):
         raise AssertionError('%s does not end' % name) from None
 
 
-class Server:
-    """weft-perf that waits for a client."""
-    number = 0
-
-    def __init__(self):
-        Server.number += 1
-        with socket.socket() as s:
-            s.bind(('127.0.0.1', 0))
-            self.port = str(s.getsockname()[1])
-        self.process = subprocess.Popen(
-            self.command('server', f'server{self.number}') + ['-p', self.port],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENV)
-        for line in self.process.stderr:
-            if 'waiting for a client' in line:
-                return
-        raise AssertionError('the server did not start')
-
-    def command(self, role, prefix):
-        memif = 'net_memif0,role=%s,id=0,socket-abstract=no,socket=%s,bsize=9216' % (
-            role, path('m%d' % self.number))
-        return [program('weft-perf'), '--no-huge', '-m', '512', '--no-pci',
-                '--file-prefix=' + prefix + str(os.getpid()), '--vdev=' + memif, '--',
-                '-L', 'dpdk:0,mtu=9000']
-
-    def client(self, *arguments):
-        return subprocess.Popen(
-            self.command('client', f'client{self.number}') +
-            ['-p', self.port, *arguments, '127.0.0.1'],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
-
-    def close(self):
-        self.process.kill()
-        self.process.communicate()
-
-
 def perf(*arguments):
-    server = Server()
+    server = Server(BUILD, FOLDER.name)
     try:
         client = server.client(*arguments)
         out, err = end_of(client, 'the client')
@@ -378,7 +341,7 @@ def check_metrics(text):
 
 # @behaviour T50
 def weft_info_metrics():
-    server = Server()
+    server = Server(BUILD, FOLDER.name)
     client = server.client('-t', 'tag_bw', '-s', '64k', '-n', '1000000000')
     names, end = set(), time.monotonic() + 60
     try:

@@ -14,6 +14,7 @@
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
+#include "base/probe.h"
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/conn_rx.h"
@@ -224,6 +225,11 @@ static int retransmit_slot(struct raw_conn *c, uint32_t seq, enum raw_counter wh
 	c->path_busy = true; /* other paths may lose less (engine/path_open.c) */
 	if (slot->tries < UINT8_MAX)
 		slot->tries++;
+	WEFT_PROBE5(retransmit, c,
+		    why == RAW_TX_FAST  ? "a later frame came"
+		    : why == RAW_TX_RTO ? "timeout"
+					: "probe",
+		    seq, path, slot->tries);
 	c->path[slot->path].retransmits++;
 	c->base.retransmits++;
 	raw_count(iface, why);

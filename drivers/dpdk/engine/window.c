@@ -8,6 +8,7 @@
 
 #include <rte_common.h>
 
+#include "base/probe.h"
 #include "engine/conn.h"
 #include "engine/conn_rx.h"
 #include "engine/iface.h"
@@ -491,6 +492,12 @@ void raw_limit_begin(struct raw_conn *c)
 	if (c->tx.limit != 0)
 		return;
 	limit = limit_of(c);
+	WEFT_PROBE4(window_limit, c,
+		    limit == RAW_LIMIT_CONGESTION ? "congestion"
+		    : limit == RAW_LIMIT_WINDOW   ? "window"
+		    : limit == RAW_LIMIT_PEER     ? "peer ring"
+						  : "silent",
+		    c->tx.inflight, raw_tx_outstanding(&c->tx));
 	c->tx.limit = (uint8_t)(1 + limit);
 	l->num[limit]++;
 	l->bits |= 1u << limit;
