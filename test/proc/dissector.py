@@ -378,6 +378,15 @@ def missing_frames_and_answers():
             assert not answer or answers[answer] == number, (asked, answers)
 
 
+def the_build_makes_it_of_template_and_wire_def():
+    """A change of either is a step of ninja, not a new configuration."""
+    with open(os.path.join(BUILD, 'build.ninja'), encoding='utf-8') as f:
+        edges = [line for line in f if line.startswith('build app/weft.lua:')]
+    assert len(edges) == 1, edges
+    for name in 'app/dump/weft.lua.in', 'lib/core/wire.def', 'devtools/wiredef.py':
+        assert name in edges[0], (name, edges)
+
+
 def a_filter_gives_what_all_fields_give():
     """Without a shown tree only the fields of filters are added: these have the same values."""
     names = ('weft.type', 'weft.flags.retx', 'weft.stream', 'weft.seq', 'weft.eager.tag',
@@ -417,7 +426,7 @@ def main():
              messages_of_roce_lanes, native_operations_of_lanes, a_message_in_a_frame_of_roce,
              colours_connections_and_flows, missing_frames_and_answers,
              withdrawn_credit_is_expert_information,
-             a_filter_gives_what_all_fields_give])
+             the_build_makes_it_of_template_and_wire_def, a_filter_gives_what_all_fields_give])
 
 
 main()
