@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A report in one file: no scripts and no external resources, which its content security policy
- * enforces in the browser. svg_text() escapes all text from captures.
+ * enforces in the browser. Buttons and styles zoom the pictures, and titles show values under the
+ * mouse. svg_text() escapes all text from captures.
  */
 
 #include "dump/html.h"
@@ -25,7 +26,20 @@ static const char head[] =
 	"table{border-collapse:collapse;font-size:13px}\n"
 	"td,th{padding:3px 9px;border-bottom:1px solid #ddd;text-align:right}\n"
 	"td.t,th.t{text-align:left}\n"
-	"li{margin:4px 0}svg{max-width:100%;height:auto}\n"
+	"li{margin:4px 0}\n"
+	/* A picture in a window of its own; text and lines keep their size when it grows. */
+	".v{overflow:auto;max-height:95vh;border:1px solid #ddd}\n"
+	".v svg{width:100%;height:auto;display:block}\n"
+	".v line,.v polyline{vector-effect:non-scaling-stroke}\n"
+	".v g:hover line,.v g:hover polyline{stroke-width:3}\n"
+	".p input:nth-of-type(2):checked~.v svg{width:200%}\n"
+	".p input:nth-of-type(2):checked~.v text{font-size:6px}\n"
+	".p input:nth-of-type(3):checked~.v svg{width:400%}\n"
+	".p input:nth-of-type(3):checked~.v text{font-size:3px}\n"
+	".p input:nth-of-type(4):checked~.v svg{width:800%}\n"
+	".p input:nth-of-type(4):checked~.v text{font-size:1.5px}\n"
+	".p input:nth-of-type(5):checked~.v svg{width:1600%}\n"
+	".p input:nth-of-type(5):checked~.v text{font-size:.75px}\n"
 	"</style></head><body>\n<h1>Weft captures</h1>\n";
 
 static void cell(FILE *out, const char *text)
@@ -38,6 +52,38 @@ static void cell(FILE *out, const char *text)
 static void number(FILE *out, double value, int digits)
 {
 	fprintf(out, "<td>%.*f</td>", digits, value);
+}
+
+/* With the exact value under the mouse. */
+static void cell_time(FILE *out, double us)
+{
+	char text[24];
+
+	fprintf(out, "<td title=\"%.3f us\">%s</td>", us, svg_time(us, text));
+}
+
+static void cell_bytes(FILE *out, double bytes)
+{
+	char text[24];
+
+	fprintf(out, "<td title=\"%.0f bytes\">%s</td>", bytes, svg_bytes(bytes, text));
+}
+
+/* Before a picture, with the buttons of its zoom; picture_end() closes it. */
+static void picture_begin(FILE *out, unsigned int n)
+{
+	fputs("<div class=\"p\">zoom", out);
+	for (unsigned int i = 0; i < 5; i++)
+		fprintf(out,
+			"<input type=\"radio\" name=\"z%u\" id=\"z%u-%u\"%s>"
+			"<label for=\"z%u-%u\">%u</label>",
+			n, n, i, i == 0 ? " checked" : "", n, i, 1u << i);
+	fputs("<div class=\"v\">\n", out);
+}
+
+static void picture_end(FILE *out)
+{
+	fputs("</div></div>\n", out);
 }
 
 static void table(FILE *out, const char *const *columns, unsigned int texts)
@@ -53,8 +99,7 @@ static void table(FILE *out, const char *const *columns, unsigned int texts)
 static void captures(FILE *out, const struct report *r)
 {
 	static const char *const columns[] = {
-		"capture",         "begins",     "frames", "lost by writer",
-		"clock ahead, us", "drift, ppm", NULL};
+		"capture", "begins", "frames", "lost by writer", "clock ahead", "drift, ppm", NULL};
 	char when[40];
 	unsigned int i;
 
@@ -65,7 +110,7 @@ static void captures(FILE *out, const struct report *r)
 		cell(out, dump_time_text(r->trace->host[i].first, when, sizeof(when)));
 		number(out, (double)r->file[i]->frames, 0);
 		number(out, (double)dump_file_dropped(r->file[i]), 0);
-		number(out, (double)r->clock[i].offset / 1e3, 3);
+		cell_time(out, (double)r->clock[i].offset / 1e3);
 		number(out, r->clock[i].drift * 1e6, 3);
 		fputs("</tr>\n", out);
 	}
@@ -125,7 +170,7 @@ static void conversations(FILE *out, const struct report *r)
 		cell(out, stream_end_name(r->trace, &r->trace->flow[i], false, name, sizeof(name)));
 		cell(out, stream_end_name(r->trace, &r->trace->flow[i], true, name, sizeof(name)));
 		number(out, (double)c.messages, 0);
-		number(out, (double)c.bytes, 0);
+		cell_bytes(out, (double)c.bytes);
 		number(out, c.lanes, 0);
 		fputs("</tr>\n", out);
 	}
@@ -134,21 +179,9 @@ static void conversations(FILE *out, const struct report *r)
 
 static void lanes(FILE *out, const struct report *r)
 {
-	static const char *const columns[] = {"from",
-					      "to",
-					      "frames",
-					      "bytes",
-					      "MB/s",
-					      "again",
-					      "lost",
-					      "twice",
-					      "late",
-					      "changed",
-					      "round trip, us",
-					      "p99",
-					      "in flight, bytes",
-					      "most",
-					      NULL};
+	static const char *const columns[] = {"from",       "to",   "frames",    "bytes", "MB/s",
+					      "again",      "lost", "twice",     "late",  "changed",
+					      "round trip", "p99",  "in flight", "most",  NULL};
 	const struct trace_flow *f;
 	char name[200];
 	unsigned int i;
@@ -160,17 +193,17 @@ static void lanes(FILE *out, const struct report *r)
 		cell(out, verdict_end(r, f, false, name, sizeof(name)));
 		cell(out, verdict_end(r, f, true, name, sizeof(name)));
 		number(out, (double)f->frames, 0);
-		number(out, (double)f->bytes, 0);
+		cell_bytes(out, (double)f->bytes);
 		number(out, report_rate(f), 2);
 		number(out, (double)f->again, 0);
 		number(out, (double)f->lost, 0);
 		number(out, (double)f->twice, 0);
 		number(out, (double)f->late, 0);
 		number(out, (double)f->changed, 0);
-		number(out, (double)hist_quantile(&f->rtt, 0.5) / 1e3, 1);
-		number(out, (double)hist_quantile(&f->rtt, 0.99) / 1e3, 1);
-		number(out, report_flight(f), 0);
-		number(out, (double)f->most_bytes, 0);
+		cell_time(out, (double)hist_quantile(&f->rtt, 0.5) / 1e3);
+		cell_time(out, (double)hist_quantile(&f->rtt, 0.99) / 1e3);
+		cell_bytes(out, report_flight(f));
+		cell_bytes(out, (double)f->most_bytes);
 		fputs("</tr>\n", out);
 	}
 	fputs("</table>\n", out);
@@ -178,7 +211,7 @@ static void lanes(FILE *out, const struct report *r)
 
 static void protocols(FILE *out, const struct trace_follow *fo)
 {
-	static const char *const columns[] = {"protocol", "messages", "bytes", "median, us",
+	static const char *const columns[] = {"protocol", "messages", "bytes", "median",
 					      "p99",      "most",     NULL};
 	const struct msg_sum *s;
 	unsigned int i;
@@ -191,10 +224,10 @@ static void protocols(FILE *out, const struct trace_follow *fo)
 		fputs("<tr>", out);
 		cell(out, msg_protocol_name(i));
 		number(out, (double)s->count, 0);
-		number(out, (double)s->bytes, 0);
-		number(out, (double)hist_quantile(&s->took, 0.5) / 1e3, 1);
-		number(out, (double)hist_quantile(&s->took, 0.99) / 1e3, 1);
-		number(out, (double)s->took.max / 1e3, 1);
+		cell_bytes(out, (double)s->bytes);
+		cell_time(out, (double)hist_quantile(&s->took, 0.5) / 1e3);
+		cell_time(out, (double)hist_quantile(&s->took, 0.99) / 1e3);
+		cell_time(out, (double)s->took.max / 1e3);
 		fputs("</tr>\n", out);
 	}
 	fputs("</table>\n", out);
@@ -215,12 +248,18 @@ void html_report(FILE *out, struct list *l)
 	conversations(out, l->r);
 	fputs("<h2>Lanes</h2>\n", out);
 	lanes(out, l->r);
+	picture_begin(out, 0);
 	svg_lanes(out, l);
+	picture_end(out);
 	fputs("<h2>Messages</h2>\n", out);
 	protocols(out, fo);
 	fputs("<h2>The slowest messages</h2>\n", out);
-	for (i = 0; i < fo->num_watched; i++)
-		if (fo->watch[i].found)
-			svg_message(out, l, &fo->watch[i]);
+	for (i = 0; i < fo->num_watched; i++) {
+		if (!fo->watch[i].found)
+			continue;
+		picture_begin(out, i + 1);
+		svg_message(out, l, &fo->watch[i]);
+		picture_end(out);
+	}
 	fputs("</body></html>\n", out);
 }

@@ -71,6 +71,37 @@ void svg_begin(FILE *out, double height, const char *title)
 	fputs("</g>\n", out);
 }
 
+/* Three digits round to the next unit, so the unit changes a little below it. */
+#define ROUNDS 999.5
+
+const char *svg_time(double us, char buf[24])
+{
+	double most = fabs(us);
+
+	if (most < ROUNDS)
+		snprintf(buf, 24, "%.3g us", us);
+	else if (most < ROUNDS * 1e3)
+		snprintf(buf, 24, "%.3g ms", us / 1e3);
+	else if (most < ROUNDS * 1e6)
+		snprintf(buf, 24, "%.3g s", us / 1e6);
+	else
+		snprintf(buf, 24, "%.0f s", us / 1e6);
+	return buf;
+}
+
+const char *svg_bytes(double bytes, char buf[24])
+{
+	if (bytes < ROUNDS)
+		snprintf(buf, 24, "%.0f B", bytes);
+	else if (bytes < ROUNDS * 1e3)
+		snprintf(buf, 24, "%.3g kB", bytes / 1e3);
+	else if (bytes < ROUNDS * 1e6)
+		snprintf(buf, 24, "%.3g MB", bytes / 1e6);
+	else
+		snprintf(buf, 24, "%.4g GB", bytes / 1e9);
+	return buf;
+}
+
 /* A step of 1, 2 or 5 times a power of ten that divides the time in at most ten. */
 static double step_of(double span)
 {
@@ -85,22 +116,13 @@ static double step_of(double span)
 
 void svg_axis(FILE *out, const struct svg_scale *s, double top, double bottom)
 {
-	double span = s->end - s->begin, step = step_of(span), at, unit = 1e3;
-	const char *name = "us";
-	char text[40];
+	double step = step_of(s->end - s->begin), at;
+	char text[24];
 
-	if (span >= 1e7) {
-		unit = 1e6;
-		name = "ms";
-	}
-	if (span >= 1e10) {
-		unit = 1e9;
-		name = "s";
-	}
 	for (at = s->begin; at <= s->end; at += step) {
 		svg_line(out, svg_x(s, at), top, svg_x(s, at), bottom, "#e4e4e4", 1);
-		snprintf(text, sizeof(text), "%g %s", (at - s->begin) / unit, name);
-		svg_label(out, svg_x(s, at), bottom + 16, "middle", text);
+		svg_label(out, svg_x(s, at), bottom + 16, "middle",
+			  svg_time((at - s->begin) / 1e3, text));
 	}
 }
 
@@ -146,29 +168,6 @@ static double most_of(const struct trace *t, unsigned int band)
 	return most;
 }
 
-/* "4.56 s", "31.2 us" */
-static const char *time_text(double us, char buf[24])
-{
-	if (us < 1e3)
-		snprintf(buf, 24, "%.3g us", us);
-	else if (us < 1e6)
-		snprintf(buf, 24, "%.3g ms", us / 1e3);
-	else
-		snprintf(buf, 24, "%.3g s", us / 1e6);
-	return buf;
-}
-
-static const char *bytes_text(double bytes, char buf[24])
-{
-	if (bytes < 1e3)
-		snprintf(buf, 24, "%.0f B", bytes);
-	else if (bytes < 1e6)
-		snprintf(buf, 24, "%.3g kB", bytes / 1e3);
-	else
-		snprintf(buf, 24, "%.3g MB", bytes / 1e6);
-	return buf;
-}
-
 /* The greatest value of a band, with its unit. */
 static const char *most_text(const struct trace *t, unsigned int band, double most, char buf[40])
 {
@@ -177,9 +176,9 @@ static const char *most_text(const struct trace *t, unsigned int band, double mo
 	if (band == RATE)
 		snprintf(buf, 40, "%.3g MB/s", most / (double)t->interval * 1e3);
 	else if (band == ROUND_TRIP)
-		snprintf(buf, 40, "rtt %s", time_text(most, text));
+		snprintf(buf, 40, "rtt %s", svg_time(most, text));
 	else
-		snprintf(buf, 40, "%s out", bytes_text(most, text));
+		snprintf(buf, 40, "%s out", svg_bytes(most, text));
 	return buf;
 }
 
@@ -246,10 +245,10 @@ static void zone_text(FILE *out, const struct trace *t, const struct trace_flow 
 		return;
 	fprintf(out, "%.3g MB/s", (double)sum.bytes / (ZONE * (double)t->interval) * 1e3);
 	if (sum.rtt_most > 0)
-		fprintf(out, ", round trip %s to %s", time_text(sum.rtt_least, text),
-			time_text(sum.rtt_most, other));
+		fprintf(out, ", round trip %s to %s", svg_time(sum.rtt_least, text),
+			svg_time(sum.rtt_most, other));
 	if (sum.in_flight)
-		fprintf(out, ", up to %s in flight", bytes_text(sum.in_flight, text));
+		fprintf(out, ", up to %s in flight", svg_bytes(sum.in_flight, text));
 	if (sum.again)
 		fprintf(out, ", %u sent again", sum.again);
 	if (sum.lost)
@@ -267,7 +266,7 @@ static void zones(FILE *out, const struct report *r, const struct trace_flow *co
 	for (n = 0; n < TRACE_SERIES && (double)n * (double)t->interval < s->end; n += ZONE) {
 		from = svg_x(s, n * (double)t->interval);
 		to = svg_x(s, fmin((n + ZONE) * (double)t->interval, s->end));
-		fprintf(out, "<g><title>%s", time_text(n * (double)t->interval / 1e3, text));
+		fprintf(out, "<g><title>%s", svg_time(n * (double)t->interval / 1e3, text));
 		for (d = 0; d < 2 && both[d]; d++) {
 			fputs("&#10;", out);
 			svg_text(out, report_lane_name(r, both[d]));
@@ -325,7 +324,7 @@ void svg_lanes(FILE *out, const struct list *l)
 	snprintf(title, sizeof(title),
 		 "lanes, in intervals of %s: rate, round trip, bytes in flight; orange: sent "
 		 "again; red: lost",
-		 time_text((double)t->interval / 1e3, text));
+		 svg_time((double)t->interval / 1e3, text));
 	svg_begin(out, SVG_TOP + PANEL * lanes + 30, title);
 	svg_axis(out, &s, SVG_TOP, SVG_TOP + PANEL * lanes);
 	for (i = 0; i < t->num_flows && n < lanes; i++)

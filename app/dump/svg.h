@@ -31,6 +31,10 @@ void svg_line(FILE *out, double x1, double y1, double x2, double y2, const char 
 void svg_begin(FILE *out, double height, const char *title);
 /** Times below a picture, with lines through it. */
 void svg_axis(FILE *out, const struct svg_scale *s, double top, double bottom);
+/** "4.56 s", "31.2 us". @return buf */
+const char *svg_time(double us, char buf[24]);
+/** "1.23 MB": powers of ten. @return buf */
+const char *svg_bytes(double bytes, char buf[24]);
 /** A name that fits to the left of a picture. */
 void svg_short(char buf[SVG_NAME], const char *name);
 

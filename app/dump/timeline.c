@@ -243,35 +243,65 @@ static bool was_drawn(const struct msg_watch *w, unsigned int i)
 	return false;
 }
 
+/* Text under the mouse: what the frame has, when it was sent and when it came. */
+static void frame_title(FILE *out, const struct msg_watch *w, const struct msg_event *e,
+			const struct msg_event *in, bool lost)
+{
+	double sent = (double)(int64_t)(e->time - w->msg.first) / 1e3;
+	char text[24];
+
+	fprintf(out, "<title>%s", kind_names[e->kind]);
+	if (e->kind == LINK_BYTES || e->kind == LINK_ANSWER)
+		fprintf(out, " %" PRIu64 "+%u", e->offset, e->bytes);
+	fprintf(out, "%s, %s at %s", e->again ? ", sent again" : "",
+		e->way == DUMP_IN ? "came" : "sent", svg_time(sent, text));
+	if (in)
+		fprintf(out, ", came after %s",
+			svg_time((double)(int64_t)(in->time - e->time) / 1e3, text));
+	fprintf(out, "%s</title>", lost ? ", lost" : "");
+}
+
+/* A line that is seen, and a wider one for the mouse. */
+static void frame_line(FILE *out, double x1, double y1, double x2, double y2, const char *color)
+{
+	svg_line(out, x1, y1, x2, y2, color, 1.2);
+	fprintf(out,
+		"<line x1=\"%.2f\" y1=\"%.1f\" x2=\"%.2f\" y2=\"%.1f\" stroke=\"white\" "
+		"stroke-opacity=\"0\" stroke-width=\"7\"/>\n",
+		x1, y1, x2, y2);
+}
+
 /* A frame from sender to receiver, as far as the captures show it. */
 static void frame(FILE *out, const struct list *l, const struct msg_watch *w, unsigned int i,
 		  const struct svg_scale *s, double top)
 {
 	const struct trace_flow *f = &l->r->trace->flow[w->event[i].flow];
-	const struct msg_event *e = &w->event[i], *in;
+	const struct msg_event *e = &w->event[i], *in = NULL;
 	const struct look *look = e->again ? &look_again : &looks[e->kind];
-	bool forth = timeline_forth(l->r->trace, w, e);
+	bool forth = timeline_forth(l->r->trace, w, e), lost;
 	double from = forth ? top : top + LINES, to = forth ? top + LINES : top;
 	double x = svg_x(s, (double)(int64_t)(e->time - w->msg.first)), half = (from + to) / 2;
 
-	if (e->acked)
+	if (e->acked || (e->way == DUMP_IN && was_drawn(w, i)))
 		return;
+	if (e->way != DUMP_IN)
+		in = arrival(w, i);
+	lost = e->way != DUMP_IN && !in && f->in.known;
+	fputs("<g>", out);
+	frame_title(out, w, e, in, lost);
 	if (e->way == DUMP_IN) {
-		if (!was_drawn(w, i))
-			svg_line(out, x, half, x, to, look->color, 1.2);
-		return;
-	}
-	in = arrival(w, i);
-	if (in) {
-		svg_line(out, x, from, svg_x(s, (double)(int64_t)(in->time - w->msg.first)), to,
-			 look->color, 1.2);
-	} else if (f->in.known) {
+		frame_line(out, x, half, x, to, look->color);
+	} else if (in) {
+		frame_line(out, x, from, svg_x(s, (double)(int64_t)(in->time - w->msg.first)), to,
+			   look->color);
+	} else if (lost) {
 		svg_line(out, x, from, x, half, look_lost.color, 1.6);
 		svg_line(out, x - 4, half - 4, x + 4, half + 4, look_lost.color, 1.6);
 		svg_line(out, x - 4, half + 4, x + 4, half - 4, look_lost.color, 1.6);
 	} else {
-		svg_line(out, x, from, x, half, look->color, 1.2);
+		frame_line(out, x, from, x, half, look->color);
 	}
+	fputs("</g>\n", out);
 }
 
 static const char *lane_end_name(const struct list *l, const struct msg_watch *w, uint32_t lane,

@@ -133,10 +133,30 @@ def a_report_opens_by_itself():
         sorted((n, c) for c, n in seen.items())[-8:]
 
 
+def a_pressed_button_makes_its_picture_larger():
+    """The page as it is after a press: another button of the first picture is the checked one."""
+    report_of(path('a.pcapng'), path('b.pcapng'))
+    before = colours(path('page.png'))
+    with open(path('r.html'), encoding='utf-8') as f:
+        text = f.read()
+    pressed = text.replace('id="z0-0" checked', 'id="z0-0"').replace('id="z0-2"',
+                                                                    'id="z0-2" checked')
+    assert pressed != text
+    with open(path('z.html'), 'w', encoding='utf-8') as f:
+        f.write(pressed)
+    page = Opened('z.html')
+    assert not page.console, page.console
+    after = colours(path('page.png'))
+    white = (0xff, 0xff, 0xff)
+    # The page is longer, so less is below the first picture, and its curves are further apart.
+    assert after[white] != before[white] and after != before
+
+
 def names_of_peers_are_text():
     page = report_of(hostile(path('hostile.pcapng')))
     assert page.asked == ['/r.html'] and not page.console, (page.asked, page.console)
     assert '<script' not in page.dom and '&lt;script&gt;' in page.dom
 
 
-tap.run([what_a_page_loads_and_runs_is_noticed, a_report_opens_by_itself, names_of_peers_are_text])
+tap.run([what_a_page_loads_and_runs_is_noticed, a_report_opens_by_itself,
+         a_pressed_button_makes_its_picture_larger, names_of_peers_are_text])

@@ -10,6 +10,7 @@ import html.parser
 import io
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -66,11 +67,13 @@ def two_years():
 
 class Page(html.parser.HTMLParser):
     """What a page consists of, and that all of it is closed."""
-    ALONE = {'meta', 'rect', 'line', 'polyline'}
+    ALONE = {'meta', 'rect', 'line', 'polyline', 'input'}
 
     def __init__(self, text):
         super().__init__()
         self.open, self.tags, self.text, self.bad = [], {}, [], []
+        self.attributes = []  # (tag, attributes, tags around it)
+        self.titles = []
         self.feed(text)
         self.close()
         assert not self.open, self.open
@@ -78,6 +81,7 @@ class Page(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags[tag] = self.tags.get(tag, 0) + 1
+        self.attributes.append((tag, dict(attrs), list(self.open)))
         for name, value in attrs:
             if name in ('src', 'href', 'style') or name.startswith('on'):
                 self.bad.append((tag, name, value))
@@ -97,6 +101,8 @@ class Page(html.parser.HTMLParser):
 
     def handle_data(self, data):
         self.text.append(data)
+        if self.open[-1:] == ['title']:
+            self.titles.append(data)
 
 
 def page_of(*files):
@@ -111,6 +117,58 @@ def a_report_is_one_page_that_loads_nothing():
     assert page.tags['svg'] == 6, page.tags  # the lanes, five messages
     assert 'script' not in page.tags and 'link' not in page.tags and 'img' not in page.tags
     assert 'random loss' in text and 'repaired after' in text, text[:2000]
+
+
+def pictures_zoom_without_scripts():
+    """Buttons before each picture; the styles make it larger where the button is pressed."""
+    page = page_of(A, B)
+    buttons = [a for tag, a, _ in page.attributes if tag == 'input']
+    labels = [a['for'] for tag, a, _ in page.attributes if tag == 'label']
+    assert len(buttons) == 5 * page.tags['svg'], len(buttons)
+    assert {a['type'] for a in buttons} == {'radio'}
+    assert labels == [a['id'] for a in buttons] and len(set(labels)) == len(labels)
+    groups = {}
+    for a in buttons:
+        groups.setdefault(a['name'], []).append('checked' in a)
+    assert len(groups) == page.tags['svg']
+    assert all(g == [True, False, False, False, False] for g in groups.values()), groups
+    style = next(t for t in page.text if '.v{' in t)
+    for place, percent in enumerate((200, 400, 800, 1600), 2):
+        assert '.p input:nth-of-type(%d):checked~.v svg{width:%d%%}' % (place, percent) in style
+    for tag, attributes, around in page.attributes:
+        if tag == 'svg':
+            assert around[-2:] == ['div', 'div'], around
+
+
+def pictures_have_their_values_under_the_mouse():
+    page = page_of(A, B)
+    frames = [t for t in page.titles if re.match(r'(bytes \d+\+\d+|announced|pull .*|end)', t)]
+    time = r'-?\d+(\.\d+)? (us|ms|s)'
+    whole = re.compile(r'(bytes \d+\+\d+|pull \d+\+\d+|announced|end)(, sent again)?, '
+                       r'(sent|came) at %s(, came after %s)?(, lost)?' % (time, time))
+    assert len(frames) > 30, len(frames)
+    for text in frames:
+        assert whole.fullmatch(text), text
+    assert any('came after' in t for t in frames) and any('sent again' in t for t in frames)
+    assert any(re.search('MB/s, round trip', t) for t in page.titles), page.titles[:5]
+
+
+def times_and_sizes_are_readable():
+    """Three digits and a unit, in tables and at axes."""
+    page = page_of(A, B)
+    times = [t for t in page.text if re.fullmatch(r'-?[\d.e+-]+ (us|ms|s)', t)]
+    sizes = [t for t in page.text if re.fullmatch(r'[\d.e+-]+ (B|kB|MB|GB)', t)]
+    assert len(times) > 20 and len(sizes) > 8, (times, sizes)
+    for text in times + sizes:
+        number = text.split()[0].lstrip('-')
+        assert 'e' not in number and len(number.replace('.', '').lstrip('0')) <= 3, text
+    assert {'us', 'ms'} <= {t.split()[1] for t in times}, times
+    exact = [a['title'] for tag, a, _ in page.attributes if tag == 'td' and 'title' in a]
+    assert any(re.fullmatch(r'\d+\.\d{3} us', t) for t in exact), exact
+    assert any(re.fullmatch(r'\d+ bytes', t) for t in exact), exact
+    # A second and more.
+    years = [t for t in page_of(two_years()).text if re.fullmatch(r'[\d.e+]+ s', t)]
+    assert years and not any('e' in t for t in years), years
 
 
 def pictures_are_svg():
@@ -287,7 +345,9 @@ def a_record_is_none_of_a_frames_connection():
     assert kinds == {('dpdk', 0), ('shm', 1)}, kinds
 
 
-tap.run([a_report_is_one_page_that_loads_nothing, pictures_are_svg,
+tap.run([a_report_is_one_page_that_loads_nothing, pictures_zoom_without_scripts,
+         pictures_have_their_values_under_the_mouse, times_and_sizes_are_readable,
+         pictures_are_svg,
          a_trace_has_messages_lanes_and_faults, csv_of_messages_and_of_lanes,
          filters_choose_messages, a_message_has_its_time_line,
          a_time_line_ends_where_its_bar_does,
