@@ -12,6 +12,7 @@
 #include "common/cli.h"
 #include "info/metrics.h"
 #include "info/query.h"
+#include "info/roce_counters.h"
 #include "weft.h"
 
 #define METRIC_MAX 112
@@ -297,6 +298,30 @@ static void print_switches(FILE *out, struct query_process *list, unsigned int n
 	}
 }
 
+/* ---- RoCE devices --------------------------------------------------------------------------- */
+
+/* Of the host, and of all its programs: there is no process in the labels. */
+static void print_devices(FILE *out)
+{
+	static struct roce_counters counters;
+	const struct roce_counter *c;
+	char metric[METRIC_MAX], last[METRIC_MAX] = "", help[80];
+
+	roce_counters_read(&counters);
+	roce_counters_sort(&counters);
+	for (c = counters.of; c < counters.of + counters.num; c++) {
+		snprintf(metric, sizeof(metric), "weft_roce_%s_total", c->name);
+		snprintf(help, sizeof(help), "RoCE device: %s.", c->text);
+		if (strcmp(metric, last))
+			head(out, metric, help, false);
+		memcpy(last, metric, sizeof(last));
+		fprintf(out, "%s{host=\"%s\"", metric, host_name);
+		label(out, "device", c->device);
+		label(out, "port", c->port);
+		fprintf(out, "} %llu\n", c->value);
+	}
+}
+
 /* ---- all ------------------------------------------------------------------------------------ */
 
 static void print_builds(FILE *out, const struct query_process *list, unsigned int n)
@@ -320,6 +345,7 @@ void info_metrics(FILE *out, struct query_process *list, unsigned int n)
 	print_builds(out, list, n);
 	print_workers(out, list, n);
 	print_switches(out, list, n);
+	print_devices(out);
 }
 
 /* ---- HTTP ----------------------------------------------------------------------------------- */

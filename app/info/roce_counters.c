@@ -4,6 +4,7 @@
 
 #include <glob.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Names of mlx5, bnxt_re, irdma, rxe and of the kernel's documents; a device has some of them. */
@@ -45,7 +46,7 @@ static void read_one(struct roce_counters *c, const char *path)
 
 	if (sscanf(path, "/sys/class/infiniband/%31[^/]/ports/%7[^/]/hw_counters/%39[^/]",
 		   one->device, one->port, one->name) != 3 ||
-	    !text_of(one->name))
+	    !(one->text = text_of(one->name)))
 		return;
 	f = fopen(path, "r");
 	if (!f)
@@ -64,6 +65,21 @@ void roce_counters_read(struct roce_counters *c)
 		for (size_t i = 0; i < g.gl_pathc && c->num < ROCE_COUNTERS; i++)
 			read_one(c, g.gl_pathv[i]);
 	globfree(&g);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct roce_counter *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	if (!order)
+		order = strcmp(x->device, y->device);
+	return order ? order : strcmp(x->port, y->port);
+}
+
+void roce_counters_sort(struct roce_counters *c)
+{
+	qsort(c->of, c->num, sizeof(c->of[0]), by_name);
 }
 
 static unsigned long long value_of(const struct roce_counters *c, const struct roce_counter *like)
@@ -90,7 +106,7 @@ void roce_counters_print(const struct roce_counters *before, const struct roce_c
 			       line ? "\n" : "", one->device, one->port);
 		else
 			printf(",");
-		printf(" %llu %s", one->value - then, text_of(one->name));
+		printf(" %llu %s", one->value - then, one->text);
 		line = one;
 	}
 	if (line)

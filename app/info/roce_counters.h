@@ -8,6 +8,7 @@
 
 struct roce_counter {
 	char device[32], port[8], name[40];
+	const char *text; /* what it counts; static */
 	unsigned long long value;
 };
 
@@ -18,6 +19,9 @@ struct roce_counters {
 
 /* Read the known counters of each port of each device; a host without devices has none. */
 void roce_counters_read(struct roce_counters *c);
+
+/* In the order of names, then of devices and ports. */
+void roce_counters_sort(struct roce_counters *c);
 
 /* Print those that have grown, one line for each port. */
 void roce_counters_print(const struct roce_counters *before, const struct roce_counters *after);

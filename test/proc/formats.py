@@ -326,17 +326,50 @@ def check_metrics(text):
         labels = set(re.findall(r'(\w+)="', labels))
         row = row_of_metric(name)
         assert row, 'unknown metric ' + name
+        seen['weft-info --metrics'].add(row)
+        names.add(name)
+        assert (types[name] == 'counter') == name.endswith('_total'), line
+        if name.startswith('weft_roce_'):
+            assert labels == {'host', 'device', 'port'}, line
+            continue
         assert {'host', 'program', 'pid'} <= labels, line
         allowed = {'host', 'program', 'pid', 'job'} | {
             'build': {'version', 'metrics_version'}, 'worker': {'worker'},
             'lane': {'worker', 'lane'}, 'path': {'worker', 'lane', 'conn', 'path'},
             'switch': {'port', 'owner'}}[name.split('_')[1]]
         assert labels <= allowed, line
-        assert (types[name] == 'counter') == name.endswith('_total'), line
         assert not re.search('_(ns|us|ms)(_total)?$', name), 'times are in seconds: ' + name
-        seen['weft-info --metrics'].add(row)
-        names.add(name)
     return names
+
+
+def sysfs_of_a_device():
+    """A folder for /sys/class: known counters of two ports, and one that nothing reads."""
+    for port, value in (('1', 5), ('2', 0)):
+        at = os.path.join(FOLDER.name, 'class/infiniband/mlx5_0/ports', port, 'hw_counters')
+        os.makedirs(at, exist_ok=True)
+        for name in 'out_of_sequence', 'rnr_nak_retry_err', 'np_cnp_sent', 'lifespan':
+            with open(os.path.join(at, name), 'w', encoding='utf-8') as f:
+                f.write('%d\n' % value)
+    return os.path.join(FOLDER.name, 'class')
+
+
+def metrics_of_a_device(pid):
+    if subprocess.run(['unshare', '-m', 'true'], check=False).returncode:
+        print('# mounts need root: no RoCE device')
+        seen['weft-info --metrics'].add('weft_roce_*_total')
+        return
+    done = subprocess.run(
+        ['unshare', '-m', 'sh', '-c',
+         'mount --bind "$1" /sys/class && exec "$2" --metrics --pid "$3"', '-',
+         sysfs_of_a_device(), program('weft-info'), str(pid)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV, check=False,
+        timeout=60)
+    assert {n for n in check_metrics(done.stdout) if n.startswith('weft_roce_')} == {
+        'weft_roce_%s_total' % n
+        for n in ('out_of_sequence', 'rnr_nak_retry_err', 'np_cnp_sent')}, done.stdout
+    for port, value in (('1', 5), ('2', 0)):
+        assert re.search(r'^weft_roce_np_cnp_sent_total\{host="[^"]+",device="mlx5_0",'
+                         r'port="%s"\} %d$' % (port, value), done.stdout, re.M), done.stdout
 
 
 # @behaviour T50
@@ -351,6 +384,7 @@ def weft_info_metrics():
                                   env=ENV, check=False, timeout=60)
             names |= check_metrics(done.stdout)
             time.sleep(0.2)
+        metrics_of_a_device(client.pid)
     finally:
         client.kill()
         client.communicate()
