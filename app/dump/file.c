@@ -280,15 +280,19 @@ static void statistics(struct dump_file *file, const struct block *b)
 	if (b->len < 12)
 		return;
 	iface = get32(file, b->data);
-	while (iface < file->num_ifaces && option(file, b, &at, &code, &len, &data))
-		if ((code == ISB_IFDROP || code == ISB_OSDROP) && len == 8)
-			sum += get64(file, data);
 	if (iface >= file->num_ifaces)
 		return;
-	file->iface[iface].dropped = sum;
-	file->closed = file->closed || iface == file->last_iface;
 	when = to_ns(&file->iface[iface],
 		     (uint64_t)get32(file, b->data + 4) << 32 | get32(file, b->data + 8));
+	while (option(file, b, &at, &code, &len, &data)) {
+		if ((code == ISB_IFDROP || code == ISB_OSDROP) && len == 8)
+			sum += get64(file, data);
+		/* Counters of its device come in blocks of their own. */
+		if (code == OPT_COMMENT && dump_devices_read(&file->devices, data, len, when))
+			return;
+	}
+	file->iface[iface].dropped = sum;
+	file->closed = file->closed || iface == file->last_iface;
 	if (when > file->end)
 		file->end = when;
 }

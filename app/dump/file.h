@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "dump/devices.h"
+
 #define DUMP_FILES 64 /* captures that are read together */
 #define DUMP_IFACES 256
 
@@ -72,7 +74,8 @@ struct dump_file {
 	uint16_t last_iface;     /**< of the last frame */
 	unsigned int num_ifaces;
 	struct dump_iface iface[DUMP_IFACES];
-	uint64_t end;      /**< statistics of an interface are of this time, ns; 0 = none */
+	uint64_t end; /**< statistics of an interface are of this time, ns; 0 = none */
+	struct dump_devices devices;
 	char comment[400]; /**< of the last section that has one; printable */
 	char why[300];     /**< the error and its place; "" = no error so far */
 };

@@ -124,6 +124,13 @@ static void reason(void *arg, const char *text)
 	fputs("</li>\n", arg);
 }
 
+static void device(void *arg, const char *text)
+{
+	fputs("<li>", arg);
+	svg_text(arg, text);
+	fputs("</li>\n", arg);
+}
+
 static void anomalies(FILE *out, const struct report *r)
 {
 	static struct trace_anomaly found[TRACE_ANOMALIES];
@@ -144,6 +151,7 @@ static void anomalies(FILE *out, const struct report *r)
 	}
 	if (!verdicts)
 		fputs("<li>no fault of the network is seen</li>\n", out);
+	verdict_devices(r, device, out);
 	verdict_not_judged(r, reason, out);
 }
 

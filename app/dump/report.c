@@ -502,6 +502,30 @@ static void reason_json(void *arg, const char *text)
 	json_text(arg, NULL, text);
 }
 
+/* The counters of RoCE devices that have grown. */
+static void devices_json(struct json *j, const struct dump_devices *d)
+{
+	const struct dump_device_counter *c;
+	bool any = false;
+
+	for (c = d->of; c < d->of + d->num; c++) {
+		if (c->last <= c->first)
+			continue;
+		if (!any)
+			json_begin(j, "device_counters", '[');
+		any = true;
+		json_begin(j, NULL, '{');
+		json_text(j, "device", c->device);
+		json_text(j, "port", c->port);
+		json_text(j, "counter", c->name);
+		json_number(j, "grown", c->last - c->first);
+		json_number(j, "since", c->since);
+		json_end(j, '}');
+	}
+	if (any)
+		json_end(j, ']');
+}
+
 static void clocks_json(struct json *j, const struct report *r)
 {
 	unsigned int i;
@@ -519,6 +543,7 @@ static void clocks_json(struct json *j, const struct report *r)
 			json_text(j, "comment", r->trace->survey->file[i].comment);
 		if (r->file[i]->why[0])
 			json_text(j, "damaged", r->file[i]->why);
+		devices_json(j, &r->file[i]->devices);
 		json_end(j, '}');
 	}
 	json_end(j, ']');

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/roce_counters.h"
 #include "dump/anomaly.h"
 #include "dump/clock.h"
 #include "dump/options.h"
@@ -19,6 +20,7 @@
 #define SENTENCES 2u
 #define OBSERVATIONS 2u
 #define REASONS 2u
+#define DEVICES 2u
 #define HEADER_BYTES 84u /* Ethernet, IPv4, UDP and lane header */
 #define WHERE 400
 
@@ -205,6 +207,64 @@ static void no_fault(FILE *out, const struct trace *t)
 			judged(t), n, n == 1 ? "" : "s");
 }
 
+/* ---- devices -------------------------------------------------------------------------------- */
+
+static bool same_port(const struct dump_device_counter *a, const struct dump_device_counter *b)
+{
+	return !strcmp(a->port, b->port) && !strcmp(a->device, b->device);
+}
+
+static bool has_grown(const struct dump_device_counter *c)
+{
+	return c->last > c->first && roce_counter_text(c->name) != NULL;
+}
+
+/* The counters of the port of @p c, which is its first one that has grown. */
+static void port_line(const struct report *r, const struct dump_file *file,
+		      const struct dump_device_counter *c, void (*cb)(void *arg, const char *text),
+		      void *arg)
+{
+	const struct dump_device_counter *one, *end = file->devices.of + file->devices.num;
+	uint64_t since = c->since, begin = r->trace->begin;
+	char text[800];
+	size_t at;
+
+	at = (size_t)snprintf(text, sizeof(text),
+			      "%.200s: RoCE device %s, port %s, all programs of its host:",
+			      file->name, c->device, c->port);
+	for (one = c; one < end && at < sizeof(text); one++) {
+		if (!same_port(one, c) || !has_grown(one))
+			continue;
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s %" PRIu64 " %s",
+				       one == c ? "" : ",", one->last - one->first,
+				       roce_counter_text(one->name));
+		since = one->since && one->since < since ? one->since : since;
+	}
+	if (at < sizeof(text))
+		snprintf(text + at, sizeof(text) - at, "; the first within 1 s before %.3f s",
+			 since > begin ? (double)(since - begin) / 1e9 : 0);
+	cb(arg, text);
+}
+
+void verdict_devices(const struct report *r, void (*cb)(void *arg, const char *text), void *arg)
+{
+	const struct dump_device_counter *c, *before;
+	const struct dump_devices *d;
+
+	for (unsigned int i = 0; i < r->trace->num_files; i++) {
+		d = &r->file[i]->devices;
+		for (c = d->of; c < d->of + d->num; c++) {
+			for (before = d->of; before < c; before++)
+				if (same_port(before, c) && has_grown(before))
+					break;
+			if (before == c && has_grown(c))
+				port_line(r, r->file[i], c, cb, arg);
+		}
+	}
+}
+
+/* ---- all ------------------------------------------------------------------------------------ */
+
 static void reasons(FILE *out, const struct report *r, unsigned int most)
 {
 	const struct trace *t = r->trace;
@@ -224,6 +284,7 @@ void verdict_text(FILE *out, const struct list *l)
 	unsigned int i, n = trace_anomalies(r->trace, found), verdicts = trace_verdicts(found, n),
 			shown = all || verdicts < FAULTS ? verdicts : FAULTS;
 	struct lines silent = {out, "", 0, all ? UINT32_MAX : SENTENCES};
+	struct lines devices = {out, "", 0, all ? UINT32_MAX : DEVICES};
 	struct lines why = {out, "not judged: ", 0, all ? UINT32_MAX : REASONS};
 
 	for (i = 0; i < shown; i++)
@@ -237,6 +298,7 @@ void verdict_text(FILE *out, const struct list *l)
 		no_fault(out, r->trace);
 	for (i = verdicts; i < n && (all || i < verdicts + OBSERVATIONS); i++)
 		observation_text(out, r, &found[i]);
+	verdict_devices(r, line, &devices);
 	verdict_not_judged(r, line, &why);
 	reasons(out, r, all ? UINT32_MAX : 1);
 }

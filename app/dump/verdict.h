@@ -21,4 +21,7 @@ const char *verdict_where(const struct report *r, const struct trace_anomaly *a,
 /** Why something could not be judged, a sentence each. */
 void verdict_not_judged(const struct report *r, void (*cb)(void *arg, const char *text), void *arg);
 
+/** A sentence for each port of a RoCE device whose counters of faults have grown. */
+void verdict_devices(const struct report *r, void (*cb)(void *arg, const char *text), void *arg);
+
 #endif /* DUMP_VERDICT_H */

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "common/cli.h"
+#include "common/roce_counters.h"
 #include "info/metrics.h"
 #include "info/query.h"
-#include "info/roce_counters.h"
 #include "weft.h"
 
 #define METRIC_MAX 112

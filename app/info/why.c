@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/cli.h"
-#include "info/roce_counters.h"
+#include "common/roce_counters.h"
 
 #define FINDINGS 64u
 /* A smaller share of the time, in percent, limits nothing. */

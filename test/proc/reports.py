@@ -19,6 +19,7 @@ import xml.etree.ElementTree as ElementTree
 
 sys.dont_write_bytecode = True
 
+import pcapng_edit as edit  # noqa: E402
 import tap  # noqa: E402
 from crafted import block, hostile, option  # noqa: E402
 
@@ -287,6 +288,47 @@ def what_peers_say_is_text():
     assert cell.startswith("'="), cell
 
 
+def with_counters(file, *readings):
+    """The capture with what a RoCE device had counted, at these shares of its records."""
+    capture = edit.Capture(file)
+    at = {int(share * (len(capture.records) - 1)): text for share, text in readings}
+    with open(path('device.pcapng'), 'wb') as f:
+        for kind, body in capture.head:
+            f.write(edit.block(kind, body))
+        for number, record in enumerate(capture.records):
+            f.write(record.block())
+            if number in at:
+                text = ('hw_counters ' + at[number]).encode()
+                f.write(edit.block(edit.STATISTICS, struct.pack(
+                    '<III', 0, record.time >> 32, record.time & 0xffffffff) + struct.pack(
+                        '<HH', 1, len(text)) + text + bytes(-len(text) % 4) + bytes(4)))
+    return path('device.pcapng')
+
+
+def counters_of_roce_devices_are_named():
+    file = with_counters(
+        A, (0, 'mlx5_0 1/out_of_sequence=5 1/np_cnp_sent=1 1/rx_read_requests=3 2/np_cnp_sent=0'),
+        (0.5, 'mlx5_0 1/out_of_sequence=7 1/np_cnp_sent=1 1/rx_read_requests=9 2/np_cnp_sent=0'),
+        (1, 'mlx5_0 1/out_of_sequence=8 1/np_cnp_sent=4 1/rx_read_requests=9 2/np_cnp_sent=0'))
+    whole = [r.time for r in edit.Capture(A).records]
+    middle = whole[int(0.5 * (len(whole) - 1))]
+    line = next(l for l in dump(file, B).splitlines() if 'RoCE device' in l)
+    assert line == ('%s: RoCE device mlx5_0, port 1, all programs of its host: 3 packets out of '
+                    'sequence, 3 CNPs sent; the first within 1 s before %.3f s' % (
+                        file, (middle - whole[0]) / 1e9)), line
+    counters = json.loads(dump('-j', file, B))['captures'][0]['device_counters']
+    assert [(c['port'], c['counter'], c['grown']) for c in counters] == [
+        ('1', 'out_of_sequence', 3), ('1', 'np_cnp_sent', 3), ('1', 'rx_read_requests', 6)]
+    assert counters[0]['since'] == middle, counters
+    assert 'RoCE device mlx5_0' in ' '.join(page_of(file, B).text)
+    # A device that is reset begins again; what is no counter is left out.
+    file = with_counters(A, (0, 'x\x1b[2J 1/np_cnp_sent=50 1/=7 /np_cnp_sent=1 np=3 1/y=z'),
+                         (0.5, 'x\x1b[2J 1/np_cnp_sent=2'), (1, 'x\x1b[2J 1/np_cnp_sent=3'))
+    line = next(l for l in dump(file).splitlines() if 'RoCE device' in l)
+    assert ': 1 CNPs sent;' in line and '\x1b' not in line, line
+    assert 'RoCE device' not in dump(A, B)
+
+
 def what_cannot_be_written_is_said():
     for option_name in ('--html', '--graph', '--trace'):
         assert 'No such file' in dump(option_name, '/no/where/x', A, code=1)
@@ -352,5 +394,6 @@ tap.run([a_report_is_one_page_that_loads_nothing, pictures_zoom_without_scripts,
          filters_choose_messages, a_message_has_its_time_line,
          a_time_line_ends_where_its_bar_does,
          one_hosts_capture_has_all_messages_too, a_capture_that_begins_later_is_joined_by_pieces,
-         what_peers_say_is_text, what_cannot_be_written_is_said,
+         what_peers_say_is_text,
+         counters_of_roce_devices_are_named, what_cannot_be_written_is_said,
          what_is_cut_is_read_as_far_as_it_is_there, a_record_is_none_of_a_frames_connection])

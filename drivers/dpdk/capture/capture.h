@@ -7,6 +7,7 @@
  *	                           without frames
  *	capture/tap.c              the lane's side: copies of frames into a ring
  *	capture/writer.c           the thread that writes a file from the rings
+ *	capture/hw_counters.c      counters of RoCE devices, as text in the file
  *	capture/pcapng.c           the format
  *	capture/capture_file.c     FILE[,filter=EXPR]...; files and their names; comments of frames;
  *	                           threads

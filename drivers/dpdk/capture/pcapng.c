@@ -168,6 +168,18 @@ void weft_pcapng_statistics(struct weft_pcapng *w, uint32_t interface, uint64_t 
 	end_block(w);
 }
 
+void weft_pcapng_note(struct weft_pcapng *w, uint32_t interface, uint64_t time_ns, const char *text)
+{
+	if (!begin_block(w, BLOCK_STATISTICS, 64 + strlen(text)))
+		return;
+	put32(w, interface);
+	put32(w, (uint32_t)(time_ns >> 32));
+	put32(w, (uint32_t)time_ns);
+	put_text(w, OPT_COMMENT, text);
+	put_option(w, OPT_END, NULL, 0);
+	end_block(w);
+}
+
 /* ---- the file ------------------------------------------------------------------------------- */
 
 /* @return bytes of the buffer that have been written */

@@ -71,6 +71,10 @@ void weft_pcapng_packet(struct weft_pcapng *w, const struct weft_pcapng_packet *
 void weft_pcapng_statistics(struct weft_pcapng *w, uint32_t interface, uint64_t time_ns,
 			    uint64_t seen, uint64_t dropped);
 
+/** A text about an interface at a time, without statistics. */
+void weft_pcapng_note(struct weft_pcapng *w, uint32_t interface, uint64_t time_ns,
+		      const char *text);
+
 /**
  * Write the buffer. If the disk is full, the file contains whole blocks only, and some room is left
  * for statistics.

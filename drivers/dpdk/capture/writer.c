@@ -12,6 +12,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "capture/capture_file.h"
+#include "capture/hw_counters.h"
 #include "capture/tap.h"
 
 /* ns until captured frames, and the numbers of dropped ones, are in the file at the latest. */
@@ -47,6 +48,15 @@ static void capture_fail(struct weft_capture *c, const char *why)
 	weft_error("capture: %s: the capture ends here, the process goes on", why);
 	for (i = 0; i < c->num_sources; i++)
 		atomic_store_explicit(&c->source[i]->target.ring->dead, true, memory_order_relaxed);
+}
+
+/* What the device of a RoCE lane has counted until now. */
+static void put_counters(struct weft_capture *c, const struct weft_capture_source *s)
+{
+	char text[WEFT_HW_COUNTERS_TEXT];
+
+	if (weft_hw_counters_text(s->name, text, sizeof(text)))
+		weft_pcapng_note(&c->out, s->interface, real_ns(), text);
 }
 
 static void put_statistics(struct weft_capture *c)
@@ -95,6 +105,7 @@ static void put_interface(struct weft_capture *c, struct weft_capture_source *s)
 	s->interface =
 		weft_pcapng_interface(&c->out, s->link, s->name, s->about, s->mac, s->speed,
 				      c->options.snaplen == UINT32_MAX ? 0 : c->options.snaplen);
+	put_counters(c, s);
 }
 
 /*
@@ -141,6 +152,8 @@ static void rotate_file(struct weft_capture *c)
 
 void weft_capture_settle(struct weft_capture *c)
 {
+	for (unsigned int i = 0; !c->why[0] && i < c->num_sources; i++)
+		put_counters(c, c->source[i]);
 	if (!c->why[0])
 		put_statistics(c);
 	flush_file(c);
@@ -152,6 +165,8 @@ static void remove_source(struct weft_capture *c, unsigned int i)
 {
 	struct weft_capture_source *s = c->source[i];
 
+	if (!c->why[0])
+		put_counters(c, s);
 	if (!c->why[0])
 		weft_pcapng_statistics(&c->out, s->interface, real_ns(),
 				       s->records + dropped_of(s) - s->reported,
@@ -250,6 +265,11 @@ static void keep_up(struct weft_capture *c)
 	if (c->why[0] || now < c->flush_at)
 		return;
 	c->flush_at = now + FLUSH_NS;
+	if (now >= c->counters_at) {
+		for (unsigned int i = 0; c->counters_at && i < c->num_sources; i++)
+			put_counters(c, c->source[i]);
+		c->counters_at = now + STATS_NS;
+	}
 	if (now >= c->stats_at && more_dropped(c)) {
 		c->stats_at = now + STATS_NS;
 		put_statistics(c);

@@ -44,7 +44,7 @@ struct weft_capture {
 	char why[256];
 	uint64_t gone_records, gone_dropped; /* of removed sources */
 	uint64_t unwritten;                  /* records that could not be written */
-	uint64_t flush_at, stats_at;
+	uint64_t flush_at, stats_at, counters_at;
 	/** from the host's monotonic time to the time of day; 0 = not known yet */
 	uint64_t offset;
 	pthread_t thread;

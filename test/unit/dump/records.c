@@ -10,6 +10,10 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "base/host.h"
 #include "capture/capture.h"
@@ -34,16 +38,32 @@ int clock_gettime(clockid_t id, struct timespec *ts)
 	return (int)rc;
 }
 
+/* The test's folder in place of the kernel's RoCE devices. */
+static char devices[128];
+
+DIR *opendir(const char *path)
+{
+	static const char kernel[] = "/sys/class/infiniband";
+	char other[400];
+	int fd;
+
+	snprintf(other, sizeof(other), "%s", path);
+	if (devices[0] && !strncmp(path, kernel, sizeof(kernel) - 1))
+		snprintf(other, sizeof(other), "%s%s", devices, path + sizeof(kernel) - 1);
+	fd = open(other, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? NULL : fdopendir(fd);
+}
+
 static void want(void *arg, bool yes)
 {
 	(void)arg;
 	wanted = yes;
 }
 
-static struct weft_lane_tap *lane_of(const char *capture)
+static struct weft_lane_tap *named_lane_of(const char *name, const char *capture)
 {
-	static const struct weft_lane_tap_open params = {
-		.name = "shm:host",
+	const struct weft_lane_tap_open params = {
+		.name = name,
 		.about = "messages",
 		.platform = &weft_platform_host,
 		.conf = &conf,
@@ -52,6 +72,11 @@ static struct weft_lane_tap *lane_of(const char *capture)
 
 	conf.capture = capture;
 	return weft_capture_messages.open(&params);
+}
+
+static struct weft_lane_tap *lane_of(const char *capture)
+{
+	return named_lane_of("shm:host", capture);
 }
 
 static void show_record(struct weft_lane_tap *lane, size_t len, bool taken)
@@ -154,11 +179,76 @@ static int tear_down(void **state)
 	return system(command);
 }
 
+static void set_counter(const char *name, const char *value)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/mlx5_0/ports/1/hw_counters/%s", devices, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(value, f);
+	fclose(f);
+}
+
+/* What the device counts while the capture runs, at its begin and end, and each second. */
+static void counters_of_a_roce_device_are_in_the_file(void **state)
+{
+	struct timespec pause = {.tv_sec = 1, .tv_nsec = 300000000};
+	struct weft_capture_state end;
+	struct weft_lane_tap *lane;
+	struct dump_frame frame;
+	const struct dump_device_counter *c;
+	struct dump_file *f;
+	char command[300], why[300];
+
+	(void)state;
+	snprintf(devices, sizeof(devices), "%s/devices", folder);
+	snprintf(command, sizeof(command), "mkdir -p %s/mlx5_0/ports/1/hw_counters", devices);
+	assert_int_equal(system(command), 0);
+	set_counter("out_of_sequence", "5\n");
+	set_counter("np_cnp_sent", "0\n");
+	set_counter("lifespan", "10\n");
+	set_counter("broken", "no number\n");
+	lane = named_lane_of("roce:mlx5_0:1", file);
+	show_record(lane, 100, true);
+	set_counter("out_of_sequence", "7\n");
+	nanosleep(&pause, NULL);
+	set_counter("out_of_sequence", "9\n");
+	assert_int_equal(weft_capture_stop(&end, why, sizeof(why)), 0);
+	lane->ops->close(lane);
+	devices[0] = '\0';
+
+	f = dump_file_open(file, 0, why, sizeof(why));
+	assert_non_null(f);
+	while (dump_file_next(f, &frame))
+		;
+	assert_string_equal(f->why, "");
+	assert_true(f->closed);
+	assert_int_equal(f->devices.num, 2);
+	for (c = f->devices.of; c < f->devices.of + 2; c++) {
+		assert_string_equal(c->device, "mlx5_0");
+		assert_string_equal(c->port, "1");
+		if (!strcmp(c->name, "np_cnp_sent")) {
+			assert_int_equal(c->last - c->first, 0);
+			assert_int_equal(c->since, 0);
+			continue;
+		}
+		assert_string_equal(c->name, "out_of_sequence");
+		assert_int_equal(c->first, 5);
+		assert_int_equal(c->last, 9);
+		/* By the reading of the first second, not by that at the end. */
+		assert_in_range(f->end - c->since, 100000000, 1300000000);
+	}
+	dump_file_close(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_of_lanes_without_frames_are_in_the_file),
 		cmocka_unit_test(lanes_of_a_file_have_one_clock),
+		cmocka_unit_test(counters_of_a_roce_device_are_in_the_file),
 	};
 
 	return cmocka_run_group_tests_name("records", tests, set_up, tear_down);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "info/roce_counters.h"
+#include "common/roce_counters.h"
 
 #include <glob.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static const struct {
 
 #define KNOWN (sizeof(known) / sizeof(known[0]))
 
-static const char *text_of(const char *name)
+const char *roce_counter_text(const char *name)
 {
 	for (size_t i = 0; i < KNOWN; i++)
 		if (!strcmp(known[i].name, name))
@@ -46,7 +46,7 @@ static void read_one(struct roce_counters *c, const char *path)
 
 	if (sscanf(path, "/sys/class/infiniband/%31[^/]/ports/%7[^/]/hw_counters/%39[^/]",
 		   one->device, one->port, one->name) != 3 ||
-	    !(one->text = text_of(one->name)))
+	    !(one->text = roce_counter_text(one->name)))
 		return;
 	f = fopen(path, "r");
 	if (!f)

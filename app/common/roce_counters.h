@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counters that RoCE devices keep themselves: what the library, which a device bypasses, misses. */
 
-#ifndef INFO_ROCE_COUNTERS_H
-#define INFO_ROCE_COUNTERS_H
+#ifndef COMMON_ROCE_COUNTERS_H
+#define COMMON_ROCE_COUNTERS_H
 
 #define ROCE_COUNTERS 256u
 
@@ -17,6 +17,9 @@ struct roce_counters {
 	struct roce_counter of[ROCE_COUNTERS];
 };
 
+/* What a counter counts, or NULL: it is no counter of faults or of congestion. Static. */
+const char *roce_counter_text(const char *name);
+
 /* Read the known counters of each port of each device; a host without devices has none. */
 void roce_counters_read(struct roce_counters *c);
 
@@ -26,4 +29,4 @@ void roce_counters_sort(struct roce_counters *c);
 /* Print those that have grown, one line for each port. */
 void roce_counters_print(const struct roce_counters *before, const struct roce_counters *after);
 
-#endif /* INFO_ROCE_COUNTERS_H */
+#endif /* COMMON_ROCE_COUNTERS_H */
