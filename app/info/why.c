@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "common/cli.h"
 #include "common/roce_counters.h"
 
@@ -23,6 +24,22 @@
 struct host_times {
 	double cpu, waits; /* s: it ran; it could have run, and another process did */
 	double steal;      /* s: the hypervisor ran other machines on that CPU */
+	int on;            /* the CPU that it was on */
+	char may[40];      /* CPUs on which it may run: "0-3,7"; "" = not known */
+	unsigned int num_may;
+};
+
+/* Processor time of every process of this host, to name what had the CPU instead. */
+#define PROCESSES 4096u
+
+struct processes {
+	unsigned int num;
+	struct process {
+		long pid;
+		int on;
+		double cpu; /* s */
+		char name[20];
+	} of[PROCESSES];
 };
 
 static bool read_line(const char *path, char *buf, int size)
@@ -33,6 +50,121 @@ static bool read_line(const char *path, char *buf, int size)
 	if (f)
 		fclose(f);
 	return ok;
+}
+
+/* "0-3,7": 5. */
+static unsigned int count_cpus(const char *list)
+{
+	unsigned int n = 0, from, to;
+	int used;
+
+	while (sscanf(list, "%u%n", &from, &used) == 1) {
+		list += used;
+		to = from;
+		if (sscanf(list, "-%u%n", &to, &used) == 1)
+			list += used;
+		n += to >= from ? to - from + 1 : 1;
+		if (*list++ != ',')
+			break;
+	}
+	return n;
+}
+
+/* @return behind the name of the process, which may have blanks and brackets; NULL: it has ended */
+static const char *read_stat(const char *path, char *line, int size)
+{
+	const char *end = read_line(path, line, size) ? strrchr(line, ')') : NULL;
+
+	return end && end[1] == ' ' ? end + 2 : NULL;
+}
+
+#define STAT_SKIPPED "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+/* Behind utime and stime, up to the CPU. */
+#define STAT_TO_CPU                                                                            \
+	"%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s " \
+	"%*s %*s "
+
+/* Where a thread is, and where it may be. */
+static void read_place(long pid, const char *task, struct host_times *t)
+{
+	char path[300], line[1024];
+	const char *stat;
+	FILE *f;
+
+	t->on = -1;
+	t->may[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%ld/task/%.32s/stat", pid, task);
+	stat = read_stat(path, line, sizeof(line));
+	if (stat && sscanf(stat, STAT_SKIPPED "%*s %*s " STAT_TO_CPU "%d", &t->on) != 1)
+		t->on = -1;
+	snprintf(path, sizeof(path), "/proc/%ld/task/%.32s/status", pid, task);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Cpus_allowed_list: %39s", t->may) == 1)
+			break;
+	if (f)
+		fclose(f);
+	t->num_may = count_cpus(t->may);
+}
+
+static void read_process(const char *pid, struct processes *all)
+{
+	struct process *p = &all->of[all->num];
+	char path[64], line[1024];
+	unsigned long user, system;
+	const char *stat, *name;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+	stat = read_stat(path, line, sizeof(line));
+	name = stat ? strchr(line, '(') : NULL;
+	if (!name ||
+	    sscanf(stat, STAT_SKIPPED "%lu %lu " STAT_TO_CPU "%d", &user, &system, &p->on) != 3)
+		return;
+	p->pid = strtol(pid, NULL, 10);
+	p->cpu = (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+	snprintf(p->name, sizeof(p->name), "%.*s", (int)(stat - 2 - name - 1), name + 1);
+	weft_text_printable(p->name, strlen(p->name));
+	all->num++;
+}
+
+static void read_processes(struct processes *all)
+{
+	DIR *dir = opendir("/proc");
+	const struct dirent *d;
+
+	all->num = 0;
+	while (dir && all->num < PROCESSES && (d = readdir(dir)))
+		if (d->d_name[0] >= '1' && d->d_name[0] <= '9')
+			read_process(d->d_name, all);
+	if (dir)
+		closedir(dir);
+}
+
+static double cpu_of(const struct processes *all, long pid)
+{
+	for (unsigned int i = 0; i < all->num; i++)
+		if (all->of[i].pid == pid)
+			return all->of[i].cpu;
+	return 0; /* it is new */
+}
+
+/* The process that has used this CPU most, and is not @p pid; NULL: none has used it. */
+static const struct process *other_on(const struct processes *before, const struct processes *after,
+				      int cpu, long pid)
+{
+	const struct process *found = NULL, *p;
+	double used, most = 0.05;
+
+	for (p = after->of; p < after->of + after->num; p++) {
+		if (p->on != cpu || p->pid == pid)
+			continue;
+		used = p->cpu - cpu_of(before, p->pid);
+		if (used > most) {
+			most = used;
+			found = p;
+		}
+	}
+	return found;
 }
 
 static void read_thread(long pid, const char *task, struct host_times *t)
@@ -47,6 +179,7 @@ static void read_thread(long pid, const char *task, struct host_times *t)
 		return;
 	t->cpu = (double)cpu * 1e-9;
 	t->waits = (double)waits * 1e-9;
+	read_place(pid, task, t);
 }
 
 /* Of all CPUs, in ticks of 10 ms; each CPU has the same share. */
@@ -84,7 +217,7 @@ static struct host_times read_host(long pid)
 
 struct finding {
 	double share; /* percent of the time */
-	char text[160];
+	char text[240];
 };
 
 /* A worker between two samples. */
@@ -175,6 +308,55 @@ static void look_at_lane(struct why *y, const struct sample *lane)
 		      lane->lane, again, data);
 }
 
+/* The least smoothed round trip of a lane's paths, in us; 0 = none is known. */
+static double rtt_of(const struct why *y, const struct sample *lane)
+{
+	const struct sample *s;
+	unsigned int conn, path;
+	double least = 0;
+	int used;
+
+	for (unsigned int i = 0; i < y->b->num; i++) {
+		s = &y->b->of[i];
+		used = 0;
+		if (s->pid != lane->pid || strcmp(s->worker, lane->worker) ||
+		    strcmp(s->lane, lane->lane) || s->value <= 0 ||
+		    sscanf(s->name, "conn%u/path%u/rtt_ns%n", &conn, &path, &used) != 2 || !used ||
+		    s->name[used])
+			continue;
+		least = least == 0 || s->value / 1e3 < least ? s->value / 1e3 : least;
+	}
+	return least;
+}
+
+/* A slow rail has round trips that are this number of times longer than those of another one. */
+#define SLOW_RAIL 4
+#define SLOW_RAIL_US 200 /* and longer by this: other processes on the CPU make less */
+
+/* Messages over several lanes wait for the slowest. */
+static void look_at_rails(struct why *y)
+{
+	const struct sample *lane, *best = NULL;
+	double rtt, least = 0;
+
+	for (unsigned int i = 0; i < y->b->num; i++) {
+		lane = &y->b->of[i];
+		rtt = is_lane(y, lane) ? rtt_of(y, lane) : 0;
+		if (rtt > 0 && (!best || rtt < least)) {
+			best = lane;
+			least = rtt;
+		}
+	}
+	for (unsigned int i = 0; best && i < y->b->num; i++) {
+		lane = &y->b->of[i];
+		rtt = is_lane(y, lane) ? rtt_of(y, lane) : 0;
+		if (rtt > SLOW_RAIL * least && rtt > least + SLOW_RAIL_US)
+			found(y, share_of(y, lane, "time/busy_ns"),
+			      "%s is a slow rail: a round trip takes %.0f us there, %.0f us on %s",
+			      lane->lane, rtt, least, best->lane);
+	}
+}
+
 static void print_lanes(const struct why *y)
 {
 	const struct sample *s;
@@ -222,14 +404,24 @@ static void look_at_messages(struct why *y)
 		      refused);
 }
 
-/* @p host: between the samples */
-static void look_at_host(struct why *y, const struct host_times *host, double seconds)
+/* @p host: between the samples. @p other: has used its CPU most, or NULL */
+static void look_at_host(struct why *y, const struct host_times *host, const struct process *other,
+			 double seconds)
 {
 	double late = share_of(y, &y->worker, "progress/late_work_ns"),
 	       waits = host->waits / seconds * 100, steal = host->steal / seconds * 100;
+	char most[80] = "";
 
+	if (other)
+		snprintf(most, sizeof(most), ", most of it process %ld, %s", other->pid,
+			 other->name);
 	found(y, steal, "the hypervisor ran other machines on this one's CPUs (steal)");
-	found(y, waits, "its thread was ready to run and other processes had the CPU (run queue)");
+	found(y, waits, "its thread was ready to run and other processes had the CPU (run queue)%s",
+	      most);
+	if (host->num_may && host->num_may < sysconf(_SC_NPROCESSORS_ONLN))
+		found(y, waits,
+		      "its placement: it may run on %u of %ld CPUs only (%s), and was on CPU %d",
+		      host->num_may, sysconf(_SC_NPROCESSORS_ONLN), host->may, host->on);
 	/* Without a CPU there is no progress: that is not the program's fault. */
 	found(y, late - waits - steal,
 	      "the program called progress late while messages were waiting (%.0f times)",
@@ -347,12 +539,13 @@ static void print_findings(struct why *y)
 }
 
 static void print_worker(struct why *y, const struct query_process *p,
-			 const struct host_times *host, double seconds)
+			 const struct host_times *host, const struct process *other, double seconds)
 {
 	printf("process %ld %s, worker %.8s, over %.1f s:\n", p->pid, p->program, y->worker.worker,
 	       y->ns * 1e-9);
 	look_at_messages(y);
-	look_at_host(y, host, seconds);
+	look_at_host(y, host, other, seconds);
+	look_at_rails(y);
 	for (unsigned int i = 0; i < y->b->num; i++)
 		if (is_lane(y, &y->b->of[i]))
 			look_at_lane(y, &y->b->of[i]);
@@ -388,6 +581,7 @@ static void read_hosts(const struct query_process *list, unsigned int n, struct 
 int info_why(struct query_process *list, unsigned int n)
 {
 	static struct samples a, b;
+	static struct processes others_before, others_after;
 	static struct roce_counters device_before, device_after;
 	static struct host_times before[QUERY_PROCESSES], after[QUERY_PROCESSES];
 	const struct timespec second = {.tv_sec = 1};
@@ -396,12 +590,14 @@ int info_why(struct query_process *list, unsigned int n)
 	bool any = false;
 
 	samples_take(list, n, &a);
+	read_processes(&others_before);
 	read_hosts(list, n, before);
 	roce_counters_read(&device_before);
 	begin = seconds_now();
 	nanosleep(&second, NULL);
 	samples_take(list, n, &b);
 	read_hosts(list, n, after);
+	read_processes(&others_after);
 	roce_counters_read(&device_after);
 	seconds = seconds_now() - begin;
 	for (unsigned int i = 0; i < b.num; i++) {
@@ -415,9 +611,11 @@ int info_why(struct query_process *list, unsigned int n)
 		y.ns = b.of[i].value - samples_value(&a, &y.worker, "progress/clock_ns");
 		if (!p || y.ns <= 0 || y.ns >= b.of[i].value)
 			continue;
+		host = after[p - list];
 		host.waits = after[p - list].waits - before[p - list].waits;
 		host.steal = after[p - list].steal - before[p - list].steal;
-		print_worker(&y, p, &host, seconds);
+		print_worker(&y, p, &host, other_on(&others_before, &others_after, host.on, p->pid),
+			     seconds);
 		any = true;
 	}
 	roce_counters_print(&device_before, &device_after);

@@ -87,8 +87,57 @@ cpu_hog() {
 	stream -s 8 || rc=1
 	client_run=()
 	[ $rc != 0 ] || { why && finds 20 "its thread was ready to run"; } || rc=1
+	# The server polls, too, and so may others of this machine: one of them had most of it.
+	grep -oE "\(run queue\), most of it process [0-9]+, [^ ]+" "$dir/line" >"$dir/other" || rc=1
+	! grep -q " $(client_program)," "$dir/other" || rc=1
+	[ "$(nproc)" = 1 ] || finds 20 "its placement: it may run on 1 of [0-9]+ CPUs only" || rc=1
 	kill $hog
 	end
+	return $rc
+}
+
+# The server posts each receive after its message has come.
+unexpected_messages() {
+	local rc=0
+	stream -s 64 -U || return 1
+	server_why() { "$info" --why --pid "$(program_pid "$server_pid")"; }
+	server_why >"$dir/why" || rc=1
+	cat "$dir/why"
+	tr -s '\n ' ' ' <"$dir/why" >"$dir/line"
+	finds 50 "messages came before their receive was posted" || rc=1
+	end
+	return $rc
+}
+
+# Two lanes, one of them through weft-wire, which delays each frame by 3 ms.
+slow_rail() {
+	local rc=0 memif wire_pid
+	new_pair 1
+	memif="role=server,id=0,socket-abstract=no,rsize=10,bsize=9216,socket=$dir/w$pair_number"
+	rm -f "$dir/commands"
+	mkfifo "$dir/commands"
+	"$build/app/weft-wire" --no-huge -m 256 --no-pci --file-prefix="why-wire-$$" \
+		--vdev="net_memif0,$memif.0" --vdev="net_memif1,$memif.1" -- -m 9000 -l delay=3ms \
+		<"$dir/commands" >"$dir/wire.out" 2>"$dir/wire.err" &
+	wire_pid=$!
+	exec 7>"$dir/commands"
+	until_said "$dir/wire.out" "^0 back  net_memif1 -> net_memif0: " $wire_pid || {
+		cat "$dir/wire.err"
+		return 1
+	}
+	memif="net_memif1,role=client,id=0,socket-abstract=no,rsize=10,bsize=9216"
+	eal_server+=(--vdev="$memif,socket=$dir/w$pair_number.0")
+	eal_client+=(--vdev="$memif,socket=$dir/w$pair_number.1")
+	lanes="dpdk:0,mtu=9000;dpdk:1,mtu=9000"
+	start_server "$perf" || rc=1
+	[ $rc != 0 ] || start_client -t tag_bw -n 1000000000 -f -s 4M || rc=1
+	sleep 1
+	why && finds 5 "dpdk:1 is a slow rail: a round trip takes [0-9]+ us there" || rc=1
+	[ "$(share "dpdk:0 is a slow rail")" = 0 ] || rc=1
+	end
+	exec 7>&-
+	kill $wire_pid
+	wait $wire_pid
 	return $rc
 }
 
@@ -188,6 +237,10 @@ if command -v taskset >/dev/null; then
 else
 	skip "another process on the CPU is named" "taskset(1) is not installed (util-linux)"
 fi
+# @behaviour T47
+check "messages without a receive are named" unexpected_messages
+# @behaviour T47
+check "a slow rail is named" slow_rail
 # @behaviour T47
 check "a process without work has nothing to send" nothing_to_send
 # @behaviour T47
