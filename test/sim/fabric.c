@@ -406,6 +406,32 @@ static void random_loss_with_jitter_costs_little(struct sim_case *c)
 	}
 }
 
+/* One frame of a hundred, ten in a row on average: most of a window of 1 ms. */
+/* @behaviour R13 */
+static void bursts_of_losses_cost_little(struct sim_case *c)
+{
+	static const struct {
+		uint64_t rtt;
+		double least;
+	} t[] = {
+		{SIM_MS, 0.78},
+		{10 * SIM_MS, 0.84},
+	};
+
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct net_conf conf = {
+			.rtt_ns = t[i].rtt,
+			.window = 64,
+			.path = {.queue_bytes = 60000, .bursts = 0.01, .burst_len = 10},
+			.start_ns = SIM_S,
+			.run_ns = 3 * SIM_S,
+			.config = "CC=delay",
+		};
+
+		assert_true(least_of_three(c, &conf) > t[i].least);
+	}
+}
+
 /* Shares of the link of Weft and of a Cubic flow that begins at the same time. */
 static void beside_cubic(struct sim_case *c, const struct net_conf *conf, double *weft, double *tcp)
 {
@@ -584,6 +610,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(random_loss_costs_little),
 	SIM_CASE(jitter_is_no_queue),
 	SIM_CASE(random_loss_with_jitter_costs_little),
+	SIM_CASE(bursts_of_losses_cost_little),
 	SIM_CASE(beside_cubic_a_long_path_keeps_its_share),
 	SIM_CASE(many_share_what_one_would_get),
 	SIM_CASE(sixty_four_with_long_frames_take_turns),

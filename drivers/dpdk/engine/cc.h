@@ -182,6 +182,8 @@ struct weft_cc_delay {
 	uint64_t share_acked, share_lost; /**< bytes in mode SHARE; older ones weigh less */
 	uint32_t share_left;              /**< rounds of mode SHARE until a trial without it */
 	int64_t allow;                  /**< bytes that may be lost before losses cut the window */
+	uint8_t burst;                  /**< rounds left in which a burst of losses is judged */
+	uint8_t burst_lost;             /**< rounds of these with further losses */
 	uint64_t seen_acked, seen_lost; /**< bytes since allow was last used up */
 	uint32_t loss_before;           /**< loss rate when allow was used up, in 2^-16 */
 	uint64_t old_at;                /**< begin of the time of which old_least is */

@@ -139,6 +139,9 @@ static void meter_rate(struct weft_cc *cc, const struct weft_cc_ack *a)
 #define LOSS_SHIFT_MIN 3u    /* at most 1/8, where a smaller window does not reduce the loss */
 #define LOSS_RATE_MAX 16384u /* 2^-16: a quarter */
 #define LOSS_BURST 6u        /* frames that may be lost at once */
+#define BURST_ROUNDS 4u      /* see burst_goes_on() */
+#define BURST_MOST 32u       /* frames */
+#define BURST_WINDOW 12u     /* frames */
 #define CUT_WAIT 2u          /* rounds between two cuts by loss */
 #define UNCUT_ROUNDS 32u     /* rounds without a cut, after which a dip measures `base` again */
 #define DEEP_EVERY 8u        /* of this number of cuts by delay, one drains the queue further */
@@ -311,6 +314,38 @@ static bool too_much(struct weft_cc *cc)
 }
 
 /*
+ * The losses exceed the allowance, and no delay explains them. A queue that is too short to show as
+ * delay, or a policer, drops frames of each round while the window stays the same. After a burst of
+ * other losses there are rounds without any. So the window does not grow for BURST_ROUNDS, and is
+ * cut when each of them has lost more than is allowed for. The first one may have frames of the
+ * burst itself, and does not count. More than BURST_MOST frames are no burst; windows of less than
+ * BURST_WINDOW frames recover from a cut within few rounds.
+ * @return true: the window is to be cut
+ */
+static bool burst_goes_on(struct weft_cc *cc, bool much, uint32_t queue)
+{
+	struct weft_cc_delay *d = &cc->delay;
+
+	if (d->round.lost > BURST_MOST * cc->conf.frame) {
+		much |= d->burst > 0;
+		d->burst = 0;
+		return much;
+	}
+	if (d->burst == 0) {
+		if (!much || d->mode != WEFT_CC_MODE_DELAY || weft_cc_climbs(cc) ||
+		    cc->window < BURST_WINDOW * cc->conf.frame || queue > target_queue(cc) / 2)
+			return much;
+		d->burst = BURST_ROUNDS;
+		d->burst_lost = 0;
+		return false;
+	}
+	if (d->burst-- == BURST_ROUNDS)
+		return false;
+	d->burst_lost += d->round.lost > d->round.acked >> d->loss_shift;
+	return d->burst == 0 && d->burst_lost == BURST_ROUNDS - 1;
+}
+
+/*
  * The window after a loss: what the path has carried, at most 7/8 and at least half of the present
  * window. Mode START may have been far above that, so there the least is a quarter.
  */
@@ -374,7 +409,9 @@ static bool window_on_loss(struct weft_cc *cc, uint64_t now, uint32_t worst, uin
 	/* While the window climbs, rare losses and a long delay together are no full queue. */
 	if (weft_cc_climbs(cc))
 		by = by && much;
-	if (!by && !much)
+	if (by)
+		d->burst = 0;
+	else if (!burst_goes_on(cc, much, queue))
 		return false;
 	cc->cut = by ? WEFT_CC_CUT_QUEUE : WEFT_CC_CUT_LOSS;
 	cut_by_loss(cc, now, by, worst, queue);
@@ -424,7 +461,7 @@ static void window_increase(struct weft_cc *cc, uint32_t queue, uint32_t target)
 	uint64_t fair = min32(part_of * d->trips, cc->conf.frame / GROW_PARTS);
 
 	d->clear = queue <= target / 8 ? (uint8_t)min32(d->clear + 1u, UINT8_MAX) : 0;
-	if (!d->round.limited)
+	if (!d->round.limited || d->burst > 0)
 		return;
 	if (d->calm < CALM_ROUNDS) {
 		weft_cc_apply(cc, plus(cc, fair + w / 256));

@@ -475,6 +475,46 @@ static void losses_without_round_trips_shrink_the_window(void **state)
 	assert_string_equal(weft_cc_mode_name(&cc), "delay");
 }
 
+/* Rounds of 10 us with @p lost frames each. @return the smallest window */
+static uint32_t rounds(struct weft_cc *cc, struct weft_cc_ack *a, unsigned int num,
+		       unsigned int lost)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (unsigned int i = 0; i < num; i++) {
+		for (unsigned int k = 0; k < lost; k++)
+			cc->ops->on_loss(cc, FRAME, a->now);
+		for (unsigned int k = 0; k < 40; k++, a->now += 250)
+			cc->ops->on_ack(cc, a);
+		least = cc->window < least ? cc->window : least;
+	}
+	return least;
+}
+
+/* A burst that is longer than any allowance, and then the same loss in each round. */
+/* @behaviour R13 */
+static void one_burst_of_losses_does_not_shrink_the_window(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 40 * FRAME, .rtt = 10000};
+	struct weft_cc_ack a = {.acked = FRAME, .rtt = 10000, .inflight = 1 << 20, .limited = true};
+	struct weft_cc cc;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	a.now = 1000000000;
+	rounds(&cc, &a, 10, 0);
+	rounds(&cc, &a, 2, 20); /* the start is over */
+	rounds(&cc, &a, 500, 0);
+	assert_string_equal(weft_cc_mode_name(&cc), "delay");
+	assert_int_equal(cc.window, conf.most);
+	for (unsigned int i = 0; i < 10; i++) {
+		assert_int_equal(rounds(&cc, &a, 1, 20), conf.most);
+		assert_int_equal(rounds(&cc, &a, 60, 0), conf.most);
+	}
+	assert_true(rounds(&cc, &a, 10, 8) < conf.most / 8 * 7 + FRAME);
+	assert_true(cc.lost_random > 0 && cc.lost_queue == 0);
+}
+
 static void timeouts_leave_a_frame_and_bound_the_start(void **state)
 {
 	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .rtt = 10000};
@@ -554,6 +594,7 @@ int main(void)
 		cmocka_unit_test(without_round_trips_a_short_queue_is_not_overrun),
 		cmocka_unit_test(acks_without_round_trips_double_the_start_once_a_round),
 		cmocka_unit_test(losses_without_round_trips_shrink_the_window),
+		cmocka_unit_test(one_burst_of_losses_does_not_shrink_the_window),
 		cmocka_unit_test(timeouts_leave_a_frame_and_bound_the_start),
 		cmocka_unit_test(no_round_trip_is_far_below_what_was_measured),
 		cmocka_unit_test(the_target_is_two_frames_of_the_measured_rate),
