@@ -310,8 +310,10 @@ static int set_timer(struct weft_wait *wait, uint64_t now, uint64_t due)
 }
 
 /*
- * Worker locked, and awake. @p due: the caller's own deadline. @return 0: armed; -EBUSY: there is
- * something to do; -EALREADY: the same, caused by a signal or another thread; or another error
+ * Arm the lanes and the timer before the thread sleeps. The worker is locked, and not armed yet.
+ * @p due: the caller's own deadline.
+ * @return 0: armed; -EBUSY: progress has work; -EALREADY: a signal, or another thread, requests
+ * progress; or another error
  */
 static int arm_lanes(struct weft_worker *w, uint64_t due)
 {

@@ -544,8 +544,8 @@ static void replace_covered(struct weft_regcache *rc, const struct weft_regcache
 }
 
 /*
- * Insert a new registration into the table. @return false: it is for one operation only. slow is
- * held
+ * Insert a new registration into the table. The lock `slow` is held. @return false: the
+ * registration is for one operation only
  */
 static bool keep_registration(struct weft_regcache *rc, struct weft_regcache_entry *e,
 			      uint64_t events)

@@ -263,7 +263,7 @@ void raw_alive_input(struct raw_conn *c)
 	c->tx.round_at = c->iface->live_clock;
 }
 
-/* Connections of an iface of which each keeps a check on its peer's process. */
+/* An iface with at most this number of connections checks all of its peers' processes. */
 #define SOCKETS_FEW 64u
 #define SOCKET_KEEPALIVE_NS 600000000ull
 
