@@ -33,7 +33,8 @@ LICENCE = 'SPDX-License-Identifier: BSD-3-Clause'
 TEXT = ('.c', '.h', '.py', '.sh', '.md', 'meson.build', 'meson_options.txt', '.cross', '.ini',
         '.map', '.in', 'Makefile',
         'run')
-NO_LICENCE = re.compile(r'(^|/)(LICENSE|corpus/.*)$|\.(md|svg|png|bin|pcapng|csv|layout)$')
+NO_LICENCE = re.compile(r'(^|/)(LICENSE|corpus/.*)$|^debian/(changelog|copyright|source/format)$|'
+                        r'\.(md|svg|png|bin|pcapng|csv|layout)$')
 
 # Tables, blocks of code, links; titles of tables and the line below them are measured and printed.
 MARKDOWN = re.compile(r'^ *\||^    |\]\(|^\*\*.*\*\*$|^20\d\d-\d\d-\d\d \d\d:\d\d, Weft ')

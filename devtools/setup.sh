@@ -6,7 +6,7 @@
 #
 #	devtools/setup.sh [--hugepages] [GROUP...]
 #
-#	GROUP		build test mpi mpitest mpich cluster demo bench fuzz fresh arm64
+#	GROUP		build test mpi mpitest mpich cluster debian demo bench fuzz fresh arm64
 #			(default: build)
 #
 # As root it installs only the missing packages; as another user it only lists them.
@@ -49,6 +49,8 @@ weft_packages() {
 		# A Slurm cluster of namespaces. A system with systemd also starts their services.
 		cluster) printf '%s\n' slurmctld slurmd slurm-client munge iproute2 util-linux \
 			hpcc netpipe-openmpi ;;
+		# To build and check the Debian packages, besides the groups build and mpi.
+		debian) printf '%s\n' debhelper lintian systemd ;;
 		demo) printf '%s\n' tar coreutils ;;
 		bench) printf '%s\n' ucx-utils iperf3 libfabric-bin iproute2 gnuplot-nox dpdk-dev ;;
 		fuzz) printf '%s\n' clang libclang-rt-dev ;;
@@ -59,7 +61,7 @@ weft_packages() {
 			ibverbs-providers:arm64 libcmocka-dev:arm64 ;;
 		*) weft_die \
 			"no package group called '$group'; there are build, test, mpi," \
-			"mpitest, mpich, cluster, demo, bench, fuzz, fresh and arm64" ;;
+			"mpitest, mpich, cluster, debian, demo, bench, fuzz, fresh and arm64" ;;
 		esac
 	done | sort -u
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -455,6 +457,27 @@ static int limit_files(void)
 	return APP_FAIL;
 }
 
+/* systemd's Type=notify: processes can request ports. sd_notify(3) describes the message. */
+static void notify_ready(void)
+{
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	const char *path = getenv("NOTIFY_SOCKET");
+	size_t length = path ? strlen(path) : 0;
+	int fd;
+
+	if (length < 2 || length >= sizeof(to.sun_path) || !strchr("/@", *path))
+		return;
+	memcpy(to.sun_path, path, length);
+	if (*path == '@') /* an abstract name */
+		to.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (struct sockaddr *)&to,
+			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) < 0)
+		cli_error("systemd is not notified at NOTIFY_SOCKET: %s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+}
+
 static int run(struct options *o, int eal_count, char **eal_words)
 {
 	struct weft_config *config;
@@ -497,6 +520,7 @@ static int run(struct options *o, int eal_count, char **eal_words)
 	printf("weft-switch: %u ports at %s, %s; %s\n", s->plan.ports, s->path,
 	       s->plan.single ? "one address for all" : "an address for each", uplink);
 	fflush(stdout);
+	notify_ready();
 	forward(s);
 	sw_unlisten(s);
 	if (s->uplink.id != SW_NO_UPLINK)

@@ -302,6 +302,39 @@ run_containers() {
 	return $rc
 }
 
+# notified ADDRESS: one that awaits systemd's message gets it when the sockets are there.
+notified() {
+	local listener rc=0
+	rm -f "$dir/notify"
+	: >"$dir/notified"
+	python3 - "$1" "$dir/sock" >"$dir/notified" 2>&1 <<-'EOF' &
+		import os, socket, stat, sys
+		name = sys.argv[1].replace('@', '\0', 1)
+		with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+		    s.bind(name)
+		    s.settimeout(200)
+		    print('listens', flush=True)
+		    print(s.recv(64), stat.S_ISSOCK(os.stat(sys.argv[2]).st_mode))
+	EOF
+	listener=$!
+	until_said "$dir/notified" "^listens$" $listener || return 1
+	NOTIFY_SOCKET=$1 start_switch && wait $listener || rc=1
+	cat "$dir/notified"
+	end_switch
+	[ $rc = 0 ] && ! grep -q systemd "$dir/switch.err" &&
+		grep -qx "b'READY=1' True" "$dir/notified"
+}
+
+# Where systemd does not listen the switch reports this and serves all the same.
+not_notified() {
+	NOTIFY_SOCKET=$dir/nothing start_switch || return 1
+	end_switch
+	grep -q "systemd is not notified at NOTIFY_SOCKET: No such file" "$dir/switch.err"
+}
+
+check "systemd is notified when ports can be requested" notified "$dir/notify"
+check "the same at an abstract address" notified "@weft-test-$$"
+check "a switch that cannot notify systemd serves" not_notified
 check "weft-info --metrics: counters of the uplink and of each port" metrics
 check "two processes find it and sleep while nothing comes" finds_it
 check "a switch that is killed and started anew" switch_restarted
