@@ -345,6 +345,7 @@ const struct weft_lane_driver weft_dpdk_driver = {
 /* The UDP driver's own options; those of lane_opts.h are left in the text. */
 struct own_opts {
 	uint32_t ip;
+	struct in6_addr ip6;
 	uint16_t first, last;
 	char rest[512];
 };
@@ -392,7 +393,10 @@ static int take_ip(const char *value, struct own_opts *own, char *why, size_t wh
 		own->ip = ntohl(a.s_addr);
 		return 0;
 	}
-	snprintf(why, why_len, "ip=%s: expected an IPv4 address of the interface, such as 10.0.0.1",
+	if (inet_pton(AF_INET6, value, &own->ip6) == 1 && !IN6_IS_ADDR_UNSPECIFIED(&own->ip6))
+		return 0;
+	snprintf(why, why_len,
+		 "ip=%s: expected an IPv4 or IPv6 address of the interface, such as 10.0.0.1",
 		 value);
 	return -EINVAL;
 }
@@ -444,6 +448,7 @@ static int udp_open(const struct weft_lane_open *params, struct weft_lane_iface 
 	err = weft_udp_open(params->resource,
 			    &(struct weft_udp_opts){
 				    .ip = own.ip,
+				    .ip6 = own.ip6,
 				    .udp_port = o.udp_port,
 				    .first = own.first,
 				    .last = own.last,

@@ -302,7 +302,27 @@ listed() {
 		! grep -qE "udp:(lo|bare)" "$dir/client.out"
 }
 
+# A rail without an IPv4 address.
+ipv6_rail() {
+	local side
+	link six 1500 || return 1
+	for side in 0 1; do
+		ip -n "${ns[$side]}" addr add "fd00:99::$((side + 1))/64" dev six nodad || return 1
+	done
+}
+
 check "every size over one rail, MTU 9000" all_sizes udp:rail0
+if [ -e /proc/sys/net/ipv6 ] && ipv6_rail 2>/dev/null; then
+	check "every size over IPv6" all_sizes udp:six
+	check "every size over IPv6 and IPv4" sizes "udp:six;udp:rail0" 8,64k,1M 10
+	# @behaviour R85
+	check "a killed process over IPv6" killed udp:six 64k
+	check "two processes of one host, over IPv6" one_host udp:six
+	check "an IPv6 address of another interface" refused udp:six,ip=fd00:99::7 \
+		"is not an address of this"
+else
+	skip "IPv6" "the kernel has no IPv6"
+fi
 check "two rails carry a large message" two_rails_carry
 check "remote memory over two rails" remote_memory
 if [ -e /dev/net/tun ] && command -v python3 >/dev/null; then

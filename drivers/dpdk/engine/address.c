@@ -4,6 +4,7 @@
  * What an iface is to others: attributes for the protocol layer, its address in bytes and as text.
  */
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +21,13 @@
 #include "frame/frame.h"
 #include "frame/frame_port.h"
 #include "lane.h"
+
+static const uint8_t no_ip6[16];
+
+static bool has_ip6(const struct raw_iface *iface)
+{
+	return memcmp(iface->port->ip6, no_ip6, sizeof(no_ip6)) != 0;
+}
 
 /* ---------------------------------------------------------------- attributes */
 
@@ -133,7 +141,7 @@ void raw_fill_attr(struct raw_iface *iface)
 		.max_bcopy = room,
 		.opt_align = 1,
 		.frame_size = iface->frame_size,
-		.dev_addr_len = RAW_ADDR_LEN,
+		.dev_addr_len = has_ip6(iface) ? RAW_ADDR6_LEN : RAW_ADDR_LEN,
 		.link = port->link,
 	};
 	a->device = port->device;
@@ -155,8 +163,21 @@ void raw_fill_attr(struct raw_iface *iface)
 /* The address of a raw lane's interface, as bytes in worker addresses, and as text. */
 
 #define ADDR_VERSION 1
+#define ADDR_VERSION_IP6 2
 
 static_assert(sizeof(struct weft_frame_addr) == RAW_ADDR_LEN, "address of an iface");
+static_assert(sizeof(struct weft_frame_addr) + sizeof(struct weft_frame_addr6) == RAW_ADDR6_LEN,
+	      "address of an iface with IPv6");
+
+static void put_ip6(const struct weft_frame_addr *w, const uint8_t ip6[16], uint8_t prefix,
+		    void *buf)
+{
+	struct weft_frame_addr6 six = {.prefix = prefix};
+
+	memcpy(six.ip6, ip6, sizeof(six.ip6));
+	memcpy(buf, w, sizeof(*w));
+	memcpy((uint8_t *)buf + sizeof(*w), &six, sizeof(six));
+}
 
 void raw_get_address(struct weft_lane_iface *base, void *buf)
 {
@@ -175,7 +196,17 @@ void raw_get_address(struct weft_lane_iface *base, void *buf)
 	};
 
 	memcpy(w.mac, iface->rx_filter.mac, sizeof(w.mac));
-	memcpy(buf, &w, sizeof(w));
+	if (!has_ip6(iface)) {
+		memcpy(buf, &w, sizeof(w));
+		return;
+	}
+	/* IPv4 address and MAC of such a lane are numbers that mean nothing to others. */
+	w.version = ADDR_VERSION_IP6;
+	w.flags = WEFT_FRAME_ADDR_F_IPV6;
+	w.ip = weft_put32(0);
+	w.prefix = 0;
+	memset(w.mac, 0, sizeof(w.mac));
+	put_ip6(&w, iface->port->ip6, iface->port->prefix6, buf);
 }
 
 /* An iface in a boot address: boot_unpack() makes a struct weft_frame_addr from it. */
@@ -186,13 +217,55 @@ struct boot_wire {
 	uint8_t prefix, queues;
 } __attribute__((packed));
 
+/* With an IPv6 address. VLAN and frame size are the reader's until the peer sends ADDRESS. */
+struct boot6_wire {
+	uint8_t ip6[16];
+	weft_le16 udp_port;
+	uint8_t queues;
+} __attribute__((packed));
+
 static_assert(sizeof(struct boot_wire) <= WEFT_LANE_BOOT_MAX, "boot address of an iface");
+static_assert(sizeof(struct boot6_wire) <= WEFT_LANE_BOOT_MAX, "boot address with IPv6");
+
+static void boot6_pack(const struct raw_iface *iface, struct weft_lane_boot *boot)
+{
+	struct boot6_wire b = {.udp_port = weft_put16(iface->rx_filter.udp_port)};
+
+	memcpy(b.ip6, iface->port->ip6, sizeof(b.ip6));
+	boot->variant = WEFT_FRAME_ADDR_F_IPV6;
+	boot->length = sizeof(b);
+	memcpy(boot->bytes, &b, sizeof(b));
+}
+
+static int boot6_unpack(const struct raw_iface *iface, const struct weft_lane_boot *boot,
+			uint64_t iface_id, void *addr)
+{
+	struct weft_frame_addr a = {
+		.version = ADDR_VERSION_IP6,
+		.flags = WEFT_FRAME_ADDR_F_IPV6,
+		.frame_size = weft_put16(iface->frame_size),
+		.iface_id = weft_put64(iface_id),
+	};
+	struct boot6_wire b;
+
+	if (boot->length != sizeof(b))
+		return -EINVAL;
+	memcpy(&b, boot->bytes, sizeof(b));
+	a.udp_port = b.udp_port;
+	a.queues = b.queues;
+	put_ip6(&a, b.ip6, 0, addr);
+	return 0;
+}
 
 static void boot_pack(struct weft_lane_iface *base, struct weft_lane_boot *boot)
 {
 	struct weft_frame_addr a;
 	struct boot_wire b;
 
+	if (has_ip6(raw_iface_of(base))) {
+		boot6_pack(raw_iface_of(base), boot);
+		return;
+	}
 	raw_get_address(base, &a);
 	b = (struct boot_wire){
 		.ip = a.ip,
@@ -214,7 +287,8 @@ static int boot_unpack(struct weft_lane_iface *iface, const struct weft_lane_boo
 	struct boot_wire b;
 	struct weft_frame_addr a;
 
-	(void)iface;
+	if (boot->variant == WEFT_FRAME_ADDR_F_IPV6)
+		return boot6_unpack(raw_iface_of(iface), boot, iface_id, addr);
 	if (boot->length != sizeof(b) || boot->variant & ~WEFT_FRAME_ADDR_F_ETHER)
 		return -EINVAL;
 	memcpy(&b, boot->bytes, sizeof(b));
@@ -246,11 +320,16 @@ const struct weft_lane_boot_ops weft_udp_boot_ops = {
 	.unpack = boot_unpack,
 };
 
-int raw_addr_read(const void *buf, size_t len, struct raw_addr *a)
+static int addr_read(const void *buf, size_t len, struct raw_addr *a)
 {
 	const struct weft_frame_addr *w = buf;
+	bool six;
 
-	if (len < sizeof(*w) || w->version != ADDR_VERSION || w->flags & ~WEFT_FRAME_ADDR_F_ETHER)
+	if (len < sizeof(*w))
+		return -EINVAL;
+	six = w->version == ADDR_VERSION_IP6 && w->flags == WEFT_FRAME_ADDR_F_IPV6;
+	if (six ? len < RAW_ADDR6_LEN
+		: w->version != ADDR_VERSION || w->flags & ~WEFT_FRAME_ADDR_F_ETHER)
 		return -EINVAL;
 	*a = (struct raw_addr){
 		.version = w->version,
@@ -264,7 +343,23 @@ int raw_addr_read(const void *buf, size_t len, struct raw_addr *a)
 		.iface_id = weft_get64(w->iface_id),
 	};
 	memcpy(a->mac, w->mac, sizeof(a->mac));
+	if (six) {
+		memcpy(a->ip6, ((const struct weft_frame_addr6 *)(w + 1))->ip6, sizeof(a->ip6));
+		a->prefix = ((const struct weft_frame_addr6 *)(w + 1))->prefix;
+		a->six = true;
+	}
 	return 0;
+}
+
+int raw_addr_take(const struct raw_iface *iface, const void *buf, size_t len, struct raw_addr *a)
+{
+	int err = addr_read(buf, len, a);
+
+	if (err == 0 && a->six != has_ip6(iface))
+		return -EAFNOSUPPORT;
+	if (err == 0 && a->six)
+		a->ip = iface->port->ops->host(iface->port, a->ip6);
+	return err;
 }
 
 static uint32_t netmask_of(uint8_t prefix)
@@ -298,29 +393,51 @@ const char *raw_ip_hint(const struct raw_iface *iface)
 	       "drop: give ip= and gw= of this NIC (weft-info --lane-options, doc/clouds.md)";
 }
 
+static const char *ip6_text(const uint8_t ip6[16], char *buf, size_t size)
+{
+	return inet_ntop(AF_INET6, ip6, buf, (socklen_t)size) ? buf : "?";
+}
+
 static void ip_text(uint32_t ip, char *buf, size_t size)
 {
 	snprintf(buf, size, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
+}
+
+static int take_explained(const struct raw_iface *iface, const void *addr, size_t len,
+			  struct raw_addr *a, char *why, size_t why_len)
+{
+	int err = raw_addr_take(iface, addr, len, a);
+
+	if (err == -EAFNOSUPPORT) {
+		snprintf(
+			why, why_len,
+			"one end has an IPv4 address, the other an IPv6 address: choose two of one "
+			"kind with ip=");
+		return -EHOSTUNREACH;
+	}
+	if (err != 0)
+		snprintf(why, why_len,
+			 "the address is of another version of this driver: use one version of "
+			 "Weft at both ends");
+	return err;
 }
 
 int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why,
 		     size_t why_len)
 {
 	const struct raw_iface *iface = raw_iface_of(base);
-	char ours[16], theirs[16];
+	char ours[INET6_ADDRSTRLEN], theirs[INET6_ADDRSTRLEN];
 	struct raw_addr a;
 	uint32_t hop;
+	int err;
 
 	if (iface->ended != 0) {
 		snprintf(why, why_len, "%s", iface->ended_why);
 		return iface->ended;
 	}
-	if (raw_addr_read(addr, len, &a) != 0) {
-		snprintf(why, why_len,
-			 "the address is of another version of this driver: use one version of "
-			 "Weft at both ends");
-		return -EINVAL;
-	}
+	err = take_explained(iface, addr, len, &a, why, why_len);
+	if (err != 0)
+		return err;
 	if (a.iface_id == iface->iface_id) {
 		snprintf(why, why_len, "a raw lane does not reach its own interface");
 		return -EHOSTUNREACH;
@@ -335,10 +452,15 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 		return 0;
 	ip_text(iface->rx_filter.ip, ours, sizeof(ours));
 	ip_text(a.ip, theirs, sizeof(theirs));
+	if (a.six) {
+		ip6_text(iface->port->ip6, ours, sizeof(ours));
+		ip6_text(a.ip6, theirs, sizeof(theirs));
+	}
 	if (iface->port->ops->reach && a.ip == iface->rx_filter.ip &&
 	    a.udp_port != iface->rx_filter.udp_port)
 		return 0; /* another process of this host */
-	if (!weft_lane_is_unicast(a.ip)) {
+	if (a.six ? a.ip6[0] == 0xff || memcmp(a.ip6, no_ip6, sizeof(no_ip6)) == 0
+		  : !weft_lane_is_unicast(a.ip)) {
 		snprintf(why, why_len, "%s is no unicast address: check ip= of the peer", theirs);
 		return -EINVAL;
 	}
@@ -362,14 +484,17 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 void weft_raw_print_address(const void *addr, size_t len, char *buf, size_t size)
 {
 	struct raw_addr a;
-	char ip[16];
+	char ip[INET6_ADDRSTRLEN];
 
-	if (raw_addr_read(addr, len, &a) != 0) {
+	if (addr_read(addr, len, &a) != 0) {
 		snprintf(buf, size, "(not a raw-DPDK address)");
 		return;
 	}
 	ip_text(a.ip, ip, sizeof(ip));
-	if (a.raw_ethertype)
+	if (a.six)
+		snprintf(buf, size, "%s/%u port %u vlan %u", ip6_text(a.ip6, ip, sizeof(ip)),
+			 a.prefix, a.udp_port, a.vlan);
+	else if (a.raw_ethertype)
 		snprintf(buf, size, "%02x:%02x:%02x:%02x:%02x:%02x vlan %u", a.mac[0], a.mac[1],
 			 a.mac[2], a.mac[3], a.mac[4], a.mac[5], a.vlan);
 	else
@@ -384,10 +509,14 @@ void raw_mac_text(const uint8_t mac[6], char text[RTE_ETHER_ADDR_FMT_SIZE])
 
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size)
 {
-	char mac[RTE_ETHER_ADDR_FMT_SIZE];
+	struct weft_frame_port *port = c->iface->port;
+	char mac[RTE_ETHER_ADDR_FMT_SIZE], text[INET6_ADDRSTRLEN];
+	uint8_t ip6[16];
 
 	raw_mac_text(c->peer_mac, mac);
-	if (c->iface->rx_filter.raw_ethertype)
+	if (has_ip6(c->iface) && port->ops->host_ip6(port, c->peer_ip, ip6))
+		snprintf(buf, size, "[%s]:%u", ip6_text(ip6, text, sizeof(text)), c->peer_port);
+	else if (c->iface->rx_filter.raw_ethertype)
 		snprintf(buf, size, "%s", mac);
 	else
 		snprintf(buf, size, "%u.%u.%u.%u:%u", c->peer_ip >> 24, c->peer_ip >> 16 & 255,

@@ -19,6 +19,7 @@ struct raw_conn;
 struct raw_iface;
 
 #define RAW_ADDR_LEN 32u
+#define RAW_ADDR6_LEN 56u /* with an IPv6 address */
 
 struct raw_addr {
 	uint8_t version;
@@ -28,9 +29,16 @@ struct raw_addr {
 	uint8_t prefix, queues;
 	uint8_t mac[6];
 	uint64_t iface_id;
+	bool six;        /* an IPv6 address, and no IPv4 address */
+	uint8_t ip6[16]; /* of this */
 };
 
-int raw_addr_read(const void *buf, size_t len, struct raw_addr *a);
+/*
+ * Read the address of a peer of this iface. If it is an IPv6 address, ip is the number of its host.
+ * @return 0; -EINVAL: of another version; -EAFNOSUPPORT: one of the two has an IPv4 address, the
+ * other an IPv6 address
+ */
+int raw_addr_take(const struct raw_iface *iface, const void *buf, size_t len, struct raw_addr *a);
 void raw_get_address(struct weft_lane_iface *iface, void *buf);
 int raw_is_reachable(struct weft_lane_iface *iface, const void *addr, size_t len, char *why,
 		     size_t why_len);

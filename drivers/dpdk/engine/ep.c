@@ -41,7 +41,7 @@ int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 	err = raw_is_reachable(base, addr, len, why, sizeof(why));
 	if (err != 0)
 		return err;
-	raw_addr_read(addr, len, &a);
+	raw_addr_take(iface, addr, len, &a);
 	if (!a.raw_ethertype)
 		raw_next_hop(iface, a.ip, &hop);
 	c = raw_conn_new(iface, false);
@@ -104,7 +104,7 @@ bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len)
 
 	if (c->remote_token == 0 && c->remote_id == 0)
 		return false; /* no peer has answered yet */
-	if (raw_addr_read(addr, len, &a) != 0 ||
+	if (raw_addr_take(c->iface, addr, len, &a) != 0 ||
 	    a.raw_ethertype != c->iface->rx_filter.raw_ethertype)
 		return false;
 	if (a.iface_id != c->remote_iface)

@@ -230,6 +230,13 @@ struct weft_frame_port_ops {
 	 * @return 0, or a negative error with a sentence in @p why
 	 */
 	int (*reach)(struct weft_frame_port *port, uint32_t ip, char *why, size_t why_len);
+	/**
+	 * With an IPv6 address (ip6): the number by which the engine knows the host of such an
+	 * address, as an IPv4 address in host order.
+	 */
+	uint32_t (*host)(struct weft_frame_port *port, const uint8_t ip6[16]);
+	/** The inverse, for texts. @return false: it is not known any more */
+	bool (*host_ip6)(struct weft_frame_port *port, uint32_t ip, uint8_t ip6[16]);
 	void (*counters)(struct weft_frame_port *port, weft_frame_port_counter_cb cb, void *arg);
 	void (*close)(struct weft_frame_port *port);
 };
@@ -273,6 +280,8 @@ struct weft_frame_port {
 	char device[64];
 	uint32_t flags; /**< WEFT_FRAME_PORT_* */
 	uint8_t mac[6];
+	uint8_t ip6[16]; /**< address of the lane; all 0: it has an IPv4 address */
+	uint8_t prefix6;
 	int socket; /**< NUMA node, or SOCKET_ID_ANY */
 	/** largest frame with L2 header (VLAN tag included), without FCS */
 	uint16_t frame_size;

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Sockets; the interfaces of this host; opening and closing a port, its events and counters. */
+/* Sockets; opening and closing a port, its events and counters. */
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <netinet/udp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <rte_ip.h>
 #include <rte_mbuf.h>
 
 #include "base/netlink.h"
@@ -51,16 +49,34 @@ static int set(int fd, int level, int name, int value)
 
 static void set_iface(const struct weft_udp *u, int fd)
 {
+	int index = (int)htonl(u->if_index);
+
 	/* The index is in network order. Not set: routes alone choose the interface. */
-	set(fd, IPPROTO_IP, IP_UNICAST_IF, (int)htonl(u->if_index));
+	if (u->hosts)
+		set(fd, IPPROTO_IPV6, IPV6_UNICAST_IF, index);
+	else
+		set(fd, IPPROTO_IP, IP_UNICAST_IF, index);
+}
+
+/* No datagram is cut. The kernel's own idea of the path's MTU is ignored: the engine searches. */
+static void set_family_options(const struct weft_udp *u, int fd)
+{
+	if (!u->hosts) {
+		set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+		set(fd, IPPROTO_IP, IP_RECVTOS, 1);
+		set(fd, IPPROTO_IP, IP_RECVERR, 1);
+		return;
+	}
+	set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+	set(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1);
+	set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+	set(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
 }
 
 static void set_options(struct weft_udp *u, int fd)
 {
-	/* DF is set, and the kernel's own idea of the path's MTU is ignored: the engine searches */
-	set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
-	set(fd, IPPROTO_IP, IP_RECVTOS, 1);
-	set(fd, IPPROTO_IP, IP_RECVERR, 1);
+	set_family_options(u, fd);
 	set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
 	/* FORCE needs CAP_NET_ADMIN, and passes the limits */
 	if (set(fd, SOL_SOCKET, SO_RCVBUFFORCE, RCVBUF) < 0)
@@ -71,20 +87,41 @@ static void set_options(struct weft_udp *u, int fd)
 	set_iface(u, fd);
 }
 
+socklen_t weft_udp_to(struct weft_udp *u, uint32_t ip, uint16_t port, union weft_udp_sockaddr *a)
+{
+	const struct in6_addr *ip6;
+
+	if (!u->hosts) {
+		a->v4 = (struct sockaddr_in){
+			.sin_family = AF_INET,
+			.sin_port = htons(port),
+			.sin_addr.s_addr = htonl(ip),
+		};
+		return sizeof(a->v4);
+	}
+	ip6 = weft_udp_host_ip(u->hosts, ip);
+	if (!ip6)
+		return 0;
+	a->v6 = (struct sockaddr_in6){
+		.sin6_family = AF_INET6,
+		.sin6_port = htons(port),
+		.sin6_addr = *ip6,
+		.sin6_scope_id = IN6_IS_ADDR_LINKLOCAL(ip6) ? u->if_index : 0,
+	};
+	return sizeof(a->v6);
+}
+
 /* @return a socket bound to @p port (0 = any), or a negative error */
 static int bound(struct weft_udp *u, uint16_t port)
 {
-	struct sockaddr_in a = {
-		.sin_family = AF_INET,
-		.sin_port = htons(port),
-		.sin_addr.s_addr = htonl(u->ip),
-	};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), err;
+	union weft_udp_sockaddr a;
+	socklen_t len = weft_udp_to(u, u->ip, port, &a);
+	int fd = socket(a.any.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), err;
 
 	if (fd < 0)
 		return -errno;
 	set_options(u, fd);
-	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+	if (bind(fd, &a.any, len) == 0)
 		return fd;
 	err = -errno;
 	close(fd);
@@ -143,7 +180,7 @@ static int bind_range(struct weft_udp *u, const struct weft_udp_opts *o, uint16_
 
 static int bind_first(struct weft_udp *u, const struct weft_udp_opts *o, uint16_t *port)
 {
-	struct sockaddr_in a;
+	union weft_udp_sockaddr a;
 	socklen_t len = sizeof(a);
 	int fd;
 
@@ -151,8 +188,8 @@ static int bind_first(struct weft_udp *u, const struct weft_udp_opts *o, uint16_
 	if (o->udp_port == 0 && o->last != 0)
 		return bind_range(u, o, port);
 	fd = bound(u, o->udp_port);
-	if (fd >= 0 && getsockname(fd, (struct sockaddr *)&a, &len) == 0)
-		*port = ntohs(a.sin_port);
+	if (fd >= 0 && getsockname(fd, &a.any, &len) == 0)
+		*port = ntohs(u->hosts ? a.v6.sin6_port : a.v4.sin_port);
 	return fd;
 }
 
@@ -217,150 +254,12 @@ static void sock_close(struct weft_udp *u)
 		close(u->epoll);
 }
 
-/* ---- interfaces ----------------------------------------------------------------------------- */
-
-/* An IPv4 address of an interface. */
-struct weft_udp_iface {
-	char name[IF_NAMESIZE];
-	unsigned int index;
-	unsigned int flags; /* IFF_* */
-	uint32_t ip;        /* host order */
-	uint8_t prefix;
-};
-
-static bool fill(struct weft_udp_iface *i, const struct ifaddrs *a)
+static const char *ip_text(uint32_t ip, const struct in6_addr *ip6, char *buf, size_t size)
 {
-	const struct sockaddr_in *ip = (const void *)a->ifa_addr, *mask = (void *)a->ifa_netmask;
+	struct in_addr a = {.s_addr = htonl(ip)};
 
-	if (!ip || ip->sin_family != AF_INET || !mask)
-		return false;
-	/* "eth0:1" is a label of eth0 */
-	snprintf(i->name, sizeof(i->name), "%.*s", (int)strcspn(a->ifa_name, ":"), a->ifa_name);
-	i->index = if_nametoindex(i->name);
-	i->flags = a->ifa_flags;
-	i->ip = ntohl(ip->sin_addr.s_addr);
-	i->prefix = (uint8_t)__builtin_popcount(mask->sin_addr.s_addr);
-	return i->index != 0;
-}
-
-/* All IPv4 addresses of interfaces. @return number (list malloc()ed), or a negative error */
-static int iface_list(struct weft_udp_iface **list)
-{
-	struct ifaddrs *all, *a;
-	int n = 0;
-
-	if (getifaddrs(&all) < 0)
-		return -errno;
-	for (a = all; a; a = a->ifa_next)
-		n++;
-	*list = calloc((size_t)n + 1, sizeof(**list));
-	n = *list ? 0 : -ENOMEM;
-	for (a = all; *list && a; a = a->ifa_next)
-		n += fill(&(*list)[n], a);
-	freeifaddrs(all);
-	return n;
-}
-
-/* Is there /sys/class/net/NAME/WHAT? */
-static bool has(const char *name, const char *what)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", name, what);
-	return access(path, F_OK) == 0;
-}
-
-/* A bridge without a device of this host connects containers or guests, not hosts. */
-static bool is_inner_bridge(const char *name)
-{
-	const struct dirent *e;
-	bool inner = true;
-	char path[128];
-	DIR *dir;
-
-	if (!has(name, "bridge"))
-		return false;
-	snprintf(path, sizeof(path), "/sys/class/net/%s/brif", name);
-	dir = opendir(path);
-	while (dir && inner && (e = readdir(dir)))
-		inner = e->d_name[0] == '.' || !has(e->d_name, "device");
-	if (dir)
-		closedir(dir);
-	return inner;
-}
-
-/* Does WEFT_LANES=udp:* open the interface? Loopback is for workers without another lane. */
-static bool is_default(const struct weft_udp_iface *i)
-{
-	const unsigned int up = IFF_UP | IFF_RUNNING;
-
-	return (i->flags & up) == up && !(i->flags & IFF_POINTOPOINT) && !is_inner_bridge(i->name);
-}
-
-/* The first address of an interface is the lane's. */
-static bool is_listed_before(const struct weft_udp_iface *all, int i)
-{
-	for (int k = 0; k < i; k++)
-		if (strcmp(all[k].name, all[i].name) == 0 && is_default(&all[k]))
-			return true;
-	return false;
-}
-
-int weft_udp_list(weft_lane_resource_cb add, void *arg)
-{
-	struct weft_udp_iface *all = NULL;
-	int n = iface_list(&all), rc = n < 0 ? n : 0;
-
-	for (int i = 0; rc == 0 && i < n; i++)
-		if (is_default(&all[i]) && !is_listed_before(all, i))
-			rc = add(arg, &(struct weft_lane_resource){
-					      .name = all[i].name,
-					      .inside = all[i].flags & IFF_LOOPBACK,
-				      });
-	free(all);
-	return rc;
-}
-
-static int iface_ioctl(int fd, const char *name, unsigned long request, struct ifreq *r)
-{
-	memset(r, 0, sizeof(*r));
-	snprintf(r->ifr_name, sizeof(r->ifr_name), "%s", name);
-	return ioctl(fd, request, r) < 0 ? -errno : 0;
-}
-
-/* @return MTU, or a negative error */
-static int iface_mtu(int fd, const char *name)
-{
-	struct ifreq r;
-	int err = iface_ioctl(fd, name, SIOCGIFMTU, &r);
-
-	return err < 0 ? err : r.ifr_mtu;
-}
-
-/* @return IFF_* flags, or a negative error */
-static int iface_flags(int fd, const char *name)
-{
-	struct ifreq r;
-	int err = iface_ioctl(fd, name, SIOCGIFFLAGS, &r);
-
-	return err < 0 ? err : (unsigned short)r.ifr_flags;
-}
-
-/* bytes/s as the interface reports; 0 = not known */
-static double iface_speed(const char *name)
-{
-	char path[128];
-	long mbit = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/net/%s/speed", name);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	if (fscanf(f, "%ld", &mbit) != 1 || mbit < 0)
-		mbit = 0;
-	fclose(f);
-	return (double)mbit * 1e6 / 8;
+	return ip != 0 ? inet_ntop(AF_INET, &a, buf, (socklen_t)size)
+		       : inet_ntop(AF_INET6, ip6, buf, (socklen_t)size);
 }
 
 /* ---- routes --------------------------------------------------------------------------------- */
@@ -369,17 +268,20 @@ static double iface_speed(const char *name)
  * Does a route lead from this interface to @p ip?
  * @return 0, or -EHOSTUNREACH with a sentence
  */
-static int route_check(const struct weft_udp *u, uint32_t ip, char *why, size_t why_len)
+static int route_check(struct weft_udp *u, uint32_t ip, char *why, size_t why_len)
 {
 	const struct in_addr src = {htonl(u->ip)}, dst = {htonl(ip)};
+	const struct in6_addr *dst6 = u->hosts ? weft_udp_host_ip(u->hosts, ip) : NULL;
+	char text[INET6_ADDRSTRLEN];
 
 	/* Without an answer of the kernel, frames show whether there is a route. */
-	if (weft_netlink_has_route(u->if_index, AF_INET, &src, &dst))
+	if (dst6 ? weft_netlink_has_route(u->if_index, AF_INET6, u->fp.ip6, dst6)
+		 : weft_netlink_has_route(u->if_index, AF_INET, &src, &dst))
 		return 0;
 	snprintf(why, why_len,
-		 "no route leads from interface %s to %u.%u.%u.%u: check its subnet, or add one "
+		 "no route leads from interface %s to %s: check its subnet, or add one "
 		 "(ip route add ... dev %s)",
-		 u->name, ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255, u->name);
+		 u->name, ip_text(dst6 ? 0 : ip, dst6, text, sizeof(text)), u->name);
 	return -EHOSTUNREACH;
 }
 
@@ -412,7 +314,7 @@ static int main_fd(const struct weft_udp *u)
 static bool udp_link_up(struct weft_frame_port *fp)
 {
 	const struct weft_udp *u = weft_udp_of(fp);
-	int flags = iface_flags(main_fd(u), u->name);
+	int flags = weft_udp_iface_flags(main_fd(u), u->name);
 
 	return flags >= 0 && (flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 }
@@ -420,7 +322,7 @@ static bool udp_link_up(struct weft_frame_port *fp)
 static void udp_link_text(struct weft_frame_port *fp, char *buf, size_t size)
 {
 	const struct weft_udp *u = weft_udp_of(fp);
-	int flags = iface_flags(main_fd(u), u->name);
+	int flags = weft_udp_iface_flags(main_fd(u), u->name);
 
 	if (flags < 0)
 		snprintf(buf, size, "interface %s is gone", u->name);
@@ -480,6 +382,23 @@ static int udp_reach(struct weft_frame_port *fp, uint32_t ip, char *why, size_t 
 	return route_check(weft_udp_of(fp), ip, why, why_len);
 }
 
+static uint32_t udp_host(struct weft_frame_port *fp, const uint8_t ip6[16])
+{
+	struct in6_addr a;
+
+	memcpy(&a, ip6, sizeof(a));
+	return weft_udp_host_number(weft_udp_of(fp)->hosts, &a);
+}
+
+static bool udp_host_ip6(struct weft_frame_port *fp, uint32_t ip, uint8_t ip6[16])
+{
+	const struct in6_addr *a = weft_udp_host_ip(weft_udp_of(fp)->hosts, ip);
+
+	if (a)
+		memcpy(ip6, a, sizeof(*a));
+	return a != NULL;
+}
+
 static void udp_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb cb, void *arg)
 {
 	const struct weft_udp *u = weft_udp_of(fp);
@@ -531,6 +450,7 @@ static void udp_close(struct weft_frame_port *fp)
 	weft_udp_rx_fini(u);
 	free_or_keep(fp->pool);
 	free_or_keep(fp->hdr_pool);
+	free(u->hosts);
 	free(u);
 }
 
@@ -544,6 +464,8 @@ static const struct weft_frame_port_ops udp_ops = {
 	.arm = udp_arm,
 	.disarm = udp_disarm,
 	.reach = udp_reach,
+	.host = udp_host,
+	.host_ip6 = udp_host_ip6,
 	.counters = udp_counters,
 	.close = udp_close,
 };
@@ -586,35 +508,63 @@ static int make_pools(struct weft_udp *u, const struct weft_udp_opts *o, char *w
 	return -ENOMEM;
 }
 
-static int find_iface(struct weft_udp *u, const char *name, uint32_t ip, struct weft_udp_addr *addr,
-		      char *why, size_t why_len)
+/* Is this the address that was given, or one that is taken without any? */
+static bool is_chosen(const struct weft_udp_iface *i, const struct weft_udp_opts *o)
 {
+	if (!IN6_IS_ADDR_UNSPECIFIED(&o->ip6))
+		return i->ip == 0 && IN6_ARE_ADDR_EQUAL(&i->ip6, &o->ip6);
+	if (o->ip != 0)
+		return i->ip == o->ip;
+	return i->ip != 0 || !IN6_IS_ADDR_LINKLOCAL(&i->ip6);
+}
+
+static int take_iface(struct weft_udp *u, const struct weft_udp_iface *i,
+		      struct weft_udp_addr *addr)
+{
+	snprintf(u->name, sizeof(u->name), "%s", i->name);
+	u->if_index = i->index;
+	u->ip = i->ip;
+	if (i->ip == 0) {
+		u->hosts = weft_udp_hosts_new(&i->ip6);
+		if (!u->hosts)
+			return -ENOMEM;
+		u->ip = weft_udp_host_number(u->hosts, &i->ip6);
+		memcpy(u->fp.ip6, &i->ip6, sizeof(u->fp.ip6));
+		u->fp.prefix6 = i->prefix;
+	}
+	*addr = (struct weft_udp_addr){.ip = u->ip, .prefix = i->ip != 0 ? i->prefix : 8};
+	return 0;
+}
+
+static int find_iface(struct weft_udp *u, const char *name, const struct weft_udp_opts *o,
+		      struct weft_udp_addr *addr, char *why, size_t why_len)
+{
+	bool given = o->ip != 0 || !IN6_IS_ADDR_UNSPECIFIED(&o->ip6);
 	struct weft_udp_iface *all = NULL;
-	int n = iface_list(&all), i;
+	char text[INET6_ADDRSTRLEN];
+	int n = weft_udp_iface_list(&all), i, err = -ENODEV;
 
 	for (i = 0; i < n; i++)
-		if (strcmp(all[i].name, name) == 0 && (ip == 0 || all[i].ip == ip))
+		if (strcmp(all[i].name, name) == 0 && is_chosen(&all[i], o))
 			break;
-	if (i < n) {
-		snprintf(u->name, sizeof(u->name), "%s", name);
-		u->if_index = all[i].index;
-		u->ip = all[i].ip;
-		*addr = (struct weft_udp_addr){.ip = u->ip, .prefix = all[i].prefix};
-	}
+	if (i < n)
+		err = take_iface(u, &all[i], addr);
 	free(all);
-	if (n >= 0 && i < n)
-		return 0;
+	if (err == -ENOMEM)
+		snprintf(why, why_len, "udp:%s: out of memory", name);
+	if (err != -ENODEV)
+		return err;
 	if (if_nametoindex(name) == 0)
 		snprintf(why, why_len,
 			 "udp:%s: there is no interface of this name here (ip -br addr lists them)",
 			 name);
-	else if (ip != 0)
-		snprintf(why, why_len, "udp:%s: ip=%u.%u.%u.%u is not an address of this interface",
-			 name, ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
+	else if (given)
+		snprintf(why, why_len, "udp:%s: ip=%s is not an address of this interface", name,
+			 ip_text(o->ip, &o->ip6, text, sizeof(text)));
 	else
 		snprintf(why, why_len,
-			 "udp:%s: the interface has no IPv4 address (ip addr add ADDRESS/BITS dev "
-			 "%s)",
+			 "udp:%s: the interface has no IPv4 address, and no IPv6 address other "
+			 "than a link-local one (ip addr add ADDRESS/BITS dev %s)",
 			 name, name);
 	return -ENODEV;
 }
@@ -622,7 +572,7 @@ static int find_iface(struct weft_udp *u, const char *name, uint32_t ip, struct 
 static int choose_frame(struct weft_udp *u, const struct weft_udp_opts *o, char *why,
 			size_t why_len)
 {
-	int mtu = iface_mtu(main_fd(u), u->name);
+	int mtu = weft_udp_iface_mtu(main_fd(u), u->name);
 	uint32_t size;
 
 	if (mtu < 0) {
@@ -637,6 +587,8 @@ static int choose_frame(struct weft_udp *u, const struct weft_udp_opts *o, char 
 		return -EINVAL;
 	}
 	size = (o->mtu != 0 ? o->mtu : (uint32_t)mtu) + RTE_ETHER_HDR_LEN;
+	if (u->hosts) /* the engine's headers are those of IPv4 */
+		size -= (uint32_t)(sizeof(struct rte_ipv6_hdr) - sizeof(struct rte_ipv4_hdr));
 	if (o->frame_size != 0)
 		size = RTE_MIN(size, o->frame_size);
 	u->fp.frame_size = (uint16_t)RTE_MIN(size, WEFT_FRAME_SIZE_MAX);
@@ -662,7 +614,7 @@ static void fill_port(struct weft_udp *u, const struct weft_udp_opts *o)
 	/* The option reads twice what frames may take, the kernel's structures included. */
 	fp->rx_depth = (uint16_t)RTE_MIN(RTE_MAX((uint32_t)rcvbuf / (fp->frame_size + CHARGE), 8u),
 					 UINT16_MAX);
-	fp->bandwidth = iface_speed(u->name);
+	fp->bandwidth = weft_udp_iface_speed(u->name);
 	if (!(fp->bandwidth > 0))
 		fp->bandwidth = SPEED;
 	fp->latency = LATENCY;
@@ -687,8 +639,9 @@ int weft_udp_open(const char *name, const struct weft_udp_opts *o, struct weft_f
 		return -ENOMEM;
 	}
 	u->epoll = -1;
-	err = find_iface(u, name, o->ip, addr, why, why_len);
+	err = find_iface(u, name, o, addr, why, why_len);
 	if (err != 0) {
+		free(u->hosts);
 		free(u);
 		return err;
 	}

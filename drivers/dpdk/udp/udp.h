@@ -7,10 +7,12 @@
  * takes them off and passes the rest to a socket, and puts such headers in front of what it
  * receives.
  *
- *	udp/udp.c     interfaces of this host, routes; opening, closing, events, counters; sockets:
- *	              one to listen, one for each source port of paths
- *	udp/udp_io.c  frames into datagrams, datagrams into frames
- *	udp/udp_io.h  the headers in front of a received frame; replies to ARP requests
+ *	udp/udp.c        routes; opening, closing, events, counters; sockets: one to listen, one for
+ *	                 each source port of paths
+ *	udp/udp_iface.c  interfaces of this host
+ *	udp/udp_io.c     frames into datagrams, datagrams into frames
+ *	udp/udp_io.h     the headers in front of a received frame; replies to ARP requests
+ *	udp/udp_host.c   the hosts of an IPv6 lane
  */
 #ifndef WEFT_UDP_H
 #define WEFT_UDP_H
@@ -24,10 +26,13 @@
 
 #include "frame/frame_port.h"
 #include "lane.h"
+#include "udp/udp_host.h"
+#include "udp/udp_iface.h"
 
 /** Zero = the default. */
 struct weft_udp_opts {
 	uint32_t ip;          /**< one of the interface's addresses, host order */
+	struct in6_addr ip6;  /**< or this one */
 	uint16_t udp_port;    /**< on which the lane listens; 0 = a free one */
 	uint16_t first, last; /**< ports that the lane may bind; last 0 = any */
 	uint16_t mtu;         /**< IP MTU; 0 = the interface's */
@@ -38,18 +43,9 @@ struct weft_udp_opts {
 
 /** The address of an open port. */
 struct weft_udp_addr {
-	uint32_t ip; /**< host order */
+	uint32_t ip; /**< host order; of an IPv6 lane: the number of udp_host.h */
 	uint8_t prefix;
 };
-
-/**
- * List the interfaces that can be lanes: those that are up and have an IPv4 address. Loopback is
- * marked as "inside". Point-to-point interfaces, and bridges without a device of this host are not
- * listed; they can be opened by name.
- * @param add  called for each, as in query() of struct weft_lane_driver
- * @return 0, or a negative error
- */
-int weft_udp_list(weft_lane_resource_cb add, void *arg);
 
 /**
  * Open an interface. The EAL is up.
@@ -102,11 +98,19 @@ struct weft_udp_rx {
 	uint8_t *flat;  /**< 64 KiB: a datagram whose frames have another length than expected */
 };
 
+/** An address of a socket. */
+union weft_udp_sockaddr {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
 struct weft_udp {
 	struct weft_frame_port fp; /* first */
 	char name[IF_NAMESIZE];
 	unsigned int if_index;
-	uint32_t ip;
+	uint32_t ip;                  /**< as in struct weft_udp_addr */
+	struct weft_udp_hosts *hosts; /**< of an IPv6 lane; NULL: this is an IPv4 lane */
 	uint16_t listens;
 	uint16_t block; /**< first of WEFT_UDP_PORTS ports, a multiple of their number */
 	bool gso, gro;
@@ -122,6 +126,12 @@ static inline struct weft_udp *weft_udp_of(struct weft_frame_port *fp)
 {
 	return (struct weft_udp *)fp;
 }
+
+/**
+ * The address of a socket at a host of the engine's, host order.
+ * @return its length; 0: no host has this number any more
+ */
+socklen_t weft_udp_to(struct weft_udp *u, uint32_t ip, uint16_t port, union weft_udp_sockaddr *a);
 
 /** The socket bound to a source port; binds it at the first use. @return NULL: it is not free */
 struct weft_udp_sock *weft_udp_sock(struct weft_udp *u, uint16_t port);

@@ -4,6 +4,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/errqueue.h>
+#include <netinet/icmp6.h>
+#include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +47,7 @@ union recv_control {
 
 struct recv_call {
 	struct mmsghdr msg[WEFT_UDP_MSGS];
-	struct sockaddr_in from[WEFT_UDP_MSGS];
+	union weft_udp_sockaddr from[WEFT_UDP_MSGS];
 	union recv_control control[WEFT_UDP_MSGS];
 	struct iovec iov[WEFT_UDP_MSGS * (WEFT_UDP_SEGS + 1)];
 	uint32_t msgs, bufs, seg; /* buffers of a message, and bytes of each */
@@ -183,6 +185,15 @@ static uint32_t take(struct weft_udp *u, const struct recv_call *c, uint32_t k,
 	return used;
 }
 
+/* The host and the port of a socket's address, host order. */
+static void take_from(struct weft_udp *u, const union weft_udp_sockaddr *a, uint32_t *ip,
+		      uint16_t *port)
+{
+	*ip = u->hosts ? weft_udp_host_number(u->hosts, &a->v6.sin6_addr)
+		       : ntohl(a->v4.sin_addr.s_addr);
+	*port = ntohs(u->hosts ? a->v6.sin6_port : a->v4.sin_port);
+}
+
 /* ---- errors --------------------------------------------------------------------------------- */
 
 /*
@@ -195,13 +206,36 @@ static uint32_t take(struct weft_udp *u, const struct recv_call *c, uint32_t k,
 
 union error_control {
 	struct cmsghdr align;
-	char room[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in)) +
+	char room[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(union weft_udp_sockaddr)) +
 		  3 * CMSG_SPACE(sizeof(int))];
 };
 
 static bool is_full(int err)
 {
 	return err == EAGAIN || err == EWOULDBLOCK || err == EINTR;
+}
+
+/* The code of an ICMP error that is like this ICMPv6 error. @return false: it is no such error */
+static bool code_of_icmp6(const struct sock_extended_err *err, uint8_t *code)
+{
+	static const uint8_t codes[] = {
+		[ICMP6_DST_UNREACH_NOROUTE] = ICMP_NET_UNREACH,
+		[ICMP6_DST_UNREACH_ADMIN] = ICMP_PKT_FILTERED,
+		[ICMP6_DST_UNREACH_BEYONDSCOPE] = ICMP_NET_UNREACH,
+		[ICMP6_DST_UNREACH_ADDR] = ICMP_HOST_UNREACH,
+		[ICMP6_DST_UNREACH_NOPORT] = ICMP_PORT_UNREACH,
+	};
+
+	if (err->ee_origin != SO_EE_ORIGIN_ICMP6)
+		return false;
+	if (err->ee_type == ICMP6_PACKET_TOO_BIG) {
+		*code = ICMP_FRAG_NEEDED;
+		return true;
+	}
+	if (err->ee_type != ICMP6_DST_UNREACH || err->ee_code >= sizeof(codes))
+		return false;
+	*code = codes[err->ee_code];
+	return true;
 }
 
 /* @return false: it is no ICMP that reports an undelivered datagram */
@@ -211,6 +245,12 @@ static bool read_error(struct msghdr *h, struct weft_udp_error *e)
 	struct sock_extended_err err;
 
 	for (struct cmsghdr *m = CMSG_FIRSTHDR(h); m; m = CMSG_NXTHDR(h, m)) {
+		if (m->cmsg_level == IPPROTO_IPV6 && m->cmsg_type == IPV6_RECVERR) {
+			memcpy(&err, CMSG_DATA(m), sizeof(err));
+			/* Of IPv6 the sender of the error is not known here by a number. */
+			e->from_ip = e->way.dst_ip;
+			return code_of_icmp6(&err, &e->code);
+		}
 		if (m->cmsg_level != IPPROTO_IP || m->cmsg_type != IP_RECVERR)
 			continue;
 		memcpy(&err, CMSG_DATA(m), sizeof(err));
@@ -228,7 +268,7 @@ static bool take_error(struct weft_udp *u, const struct weft_udp_sock *s)
 	struct weft_udp_error e = {.way = {.src_ip = u->ip}};
 	union error_control control;
 	struct weft_udp_icmp frame;
-	struct sockaddr_in to;
+	union weft_udp_sockaddr to;
 	struct iovec iov = {.iov_base = e.quote, .iov_len = sizeof(e.quote)};
 	struct msghdr h = {
 		.msg_name = &to,
@@ -242,11 +282,10 @@ static bool take_error(struct weft_udp *u, const struct weft_udp_sock *s)
 
 	if (got < 0)
 		return false;
+	take_from(u, &to, &e.way.dst_ip, &e.way.dst_port);
 	if (!read_error(&h, &e))
 		return true;
-	e.way.dst_ip = ntohl(to.sin_addr.s_addr);
 	e.way.src_port = (uint16_t)(u->block + (s - u->sock));
-	e.way.dst_port = ntohs(to.sin_port);
 	rx_put(u, &frame, weft_udp_icmp(&e, (uint32_t)got, &frame));
 	return true;
 }
@@ -319,6 +358,9 @@ static void read_control(struct weft_udp *u, struct weft_udp_sock *s, struct msg
 	for (struct cmsghdr *m = CMSG_FIRSTHDR(h); m; m = CMSG_NXTHDR(h, m)) {
 		if (m->cmsg_level == IPPROTO_IP && m->cmsg_type == IP_TOS) {
 			d->way.tos = *CMSG_DATA(m);
+		} else if (m->cmsg_level == IPPROTO_IPV6 && m->cmsg_type == IPV6_TCLASS) {
+			memcpy(&seg, CMSG_DATA(m), sizeof(seg));
+			d->way.tos = (uint8_t)seg;
 		} else if (m->cmsg_level == IPPROTO_UDP && m->cmsg_type == UDP_GRO) {
 			memcpy(&seg, CMSG_DATA(m), sizeof(seg));
 			if (seg > 0 && (uint32_t)seg < d->len)
@@ -330,15 +372,22 @@ static void read_control(struct weft_udp *u, struct weft_udp_sock *s, struct msg
 	}
 }
 
+static bool is_lane_frame(const struct msghdr *h, uint32_t len)
+{
+	weft_le16 magic;
+
+	if (len < sizeof(struct weft_frame_hdr))
+		return false;
+	memcpy(&magic, h->msg_iov[0].iov_base, sizeof(magic));
+	return weft_get16(magic) == WEFT_FRAME_MAGIC;
+}
+
 /* @return buffers that are used up */
 static uint32_t received(struct weft_udp *u, struct recv_call *c, uint32_t k, uint32_t sock)
 {
 	struct msghdr *h = &c->msg[k].msg_hdr;
 	struct datagram d = {
-		.way = {.src_ip = ntohl(c->from[k].sin_addr.s_addr),
-			.src_port = ntohs(c->from[k].sin_port),
-			.dst_ip = u->ip,
-			.dst_port = (uint16_t)(u->block + sock)},
+		.way = {.dst_ip = u->ip, .dst_port = (uint16_t)(u->block + sock)},
 		.len = c->msg[k].msg_len,
 		.seg = c->msg[k].msg_len,
 	};
@@ -355,6 +404,9 @@ static uint32_t received(struct weft_udp *u, struct recv_call *c, uint32_t k, ui
 		u->stats.rx_too_long++;
 		return 0;
 	}
+	/* What no peer sends takes no place among the hosts; the engine drops it by its magic. */
+	if (!u->hosts || is_lane_frame(h, d.len))
+		take_from(u, &c->from[k], &d.way.src_ip, &d.way.src_port);
 	return take(u, c, k, &d);
 }
 
@@ -464,7 +516,7 @@ struct send_call {
 	unsigned int msgs, iovs;
 	uint16_t frames[WEFT_UDP_MSGS]; /* of each message */
 	struct mmsghdr msg[WEFT_UDP_MSGS];
-	struct sockaddr_in to[WEFT_UDP_MSGS];
+	union weft_udp_sockaddr to[WEFT_UDP_MSGS];
 	union send_control control[WEFT_UDP_MSGS];
 	struct iovec iov[IOVS];
 };
@@ -510,19 +562,15 @@ static void open_msg(struct send_call *c, struct open_msg *m, const struct weft_
 	unsigned int i = c->msgs++;
 	int tos = way->tos;
 
-	c->to[i] = (struct sockaddr_in){
-		.sin_family = AF_INET,
-		.sin_port = htons(way->dst_port),
-		.sin_addr.s_addr = htonl(way->dst_ip),
-	};
 	c->msg[i].msg_hdr = (struct msghdr){
 		.msg_name = &c->to[i],
-		.msg_namelen = sizeof(c->to[i]),
+		.msg_namelen = weft_udp_to(c->u, way->dst_ip, way->dst_port, &c->to[i]),
 		.msg_iov = &c->iov[c->iovs],
 		.msg_control = &c->control[i],
 	};
 	memset(&c->control[i], 0, sizeof(c->control[i]));
-	put_control(&c->msg[i].msg_hdr, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+	put_control(&c->msg[i].msg_hdr, c->u->hosts ? IPPROTO_IPV6 : IPPROTO_IP,
+		    c->u->hosts ? IPV6_TCLASS : IP_TOS, &tos, sizeof(tos));
 	c->frames[i] = 0;
 	*m = (struct open_msg){.way = *way, .seg = len, .ended = !sent->data};
 }
@@ -575,6 +623,8 @@ static uint16_t gather(struct send_call *c, struct rte_mbuf **pkts, uint16_t n)
 			break;
 		sock = weft_udp_sock(c->u, sent.way.src_port);
 		if (!sock || (c->sock && sock != c->sock))
+			break;
+		if (c->u->hosts && !weft_udp_host_ip(c->u->hosts, sent.way.dst_ip))
 			break;
 		c->sock = sock;
 		len = pkts[i]->pkt_len - WEFT_UDP_HEAD;
@@ -684,7 +734,9 @@ static void odd_frame(struct weft_udp *u, const struct rte_mbuf *pkt)
 	struct weft_udp_sent sent;
 
 	weft_udp_read(rte_pktmbuf_mtod(pkt, const uint8_t *), &sent);
-	if (!sent.arp)
+	if (!sent.arp && u->hosts && !weft_udp_host_ip(u->hosts, sent.way.dst_ip))
+		u->stats.tx_failed++;
+	else if (!sent.arp)
 		u->stats.tx_no_port++;
 	else if (weft_udp_arp_reply(sent.arp, &reply))
 		rx_put(u, &reply, sizeof(reply));

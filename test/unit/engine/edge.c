@@ -456,6 +456,86 @@ static void the_far_end_is_known_by_its_frames(void **state)
 	}
 }
 
+/* ---- IPv6 ---- */
+
+static const uint8_t peer_ip6[16] = {0xfd, [15] = 7};
+
+static uint32_t host_of(struct weft_frame_port *port, const uint8_t ip6[16])
+{
+	(void)port;
+	return memcmp(ip6, peer_ip6, sizeof(peer_ip6)) == 0 ? 0x0a000007 : 0x0a000001;
+}
+
+static bool ip6_of(struct weft_frame_port *port, uint32_t ip, uint8_t ip6[16])
+{
+	(void)port;
+	memcpy(ip6, peer_ip6, sizeof(peer_ip6));
+	return ip == 0x0a000007;
+}
+
+static int reaches(struct weft_frame_port *port, uint32_t ip, char *why, size_t why_len)
+{
+	(void)port;
+	(void)why;
+	(void)why_len;
+	return ip == 0x0a000007 ? 0 : -EHOSTUNREACH;
+}
+
+/* An address with IPv6, also as boot address, reaches its like, and no interface with IPv4. */
+static void addresses_with_ipv6(void **state)
+{
+	uint8_t a[WEFT_LANE_ADDR_MAX], b[WEFT_LANE_ADDR_MAX], unpacked[WEFT_LANE_ADDR_MAX];
+	struct weft_frame_port_ops port_ops;
+	const struct weft_lane_ops *ops;
+	struct weft_frame_port *port;
+	struct weft_lane_boot boot;
+	struct raw_iface *iface;
+	char text[200], why[200];
+
+	(void)state;
+	pair_open(&pair, NULL, 12);
+	ops = A->iface->ops;
+	iface = raw_iface_of(A->iface);
+	port = iface->port;
+	ops->get_address(B->iface, b);
+	port_ops = *port->ops;
+	port_ops.host = host_of;
+	port_ops.host_ip6 = ip6_of;
+	port_ops.reach = reaches;
+	port->ops = &port_ops;
+	memcpy(port->ip6, peer_ip6, sizeof(peer_ip6));
+	port->prefix6 = 64;
+	raw_fill_attr(iface);
+	assert_int_equal(A->iface->attr.dev_addr_len, RAW_ADDR6_LEN);
+	ops->get_address(A->iface, a);
+	ops->print_address(a, RAW_ADDR6_LEN, text, sizeof(text));
+	assert_non_null(strstr(text, "fd00::7/64 port "));
+
+	/* One of IPv4 at the other end, in both directions; a short one. */
+	assert_int_equal(ops->is_reachable(A->iface, b, RAW_ADDR_LEN, why, sizeof(why)),
+			 -EHOSTUNREACH);
+	assert_non_null(strstr(why, "IPv6"));
+	assert_int_equal(ops->is_reachable(B->iface, a, RAW_ADDR6_LEN, why, sizeof(why)),
+			 -EHOSTUNREACH);
+	assert_non_null(strstr(why, "IPv6"));
+	assert_int_equal(ops->is_reachable(A->iface, a, RAW_ADDR_LEN, why, sizeof(why)), -EINVAL);
+
+	/* Another interface at that address. */
+	weft_udp_boot_ops.pack(A->iface, &boot);
+	assert_int_equal(boot.length, 19);
+	assert_int_equal(weft_udp_boot_ops.unpack(A->iface, &boot, 99, unpacked), 0);
+	assert_int_equal(ops->is_reachable(A->iface, unpacked, RAW_ADDR6_LEN, why, sizeof(why)), 0);
+	ops->print_address(unpacked, RAW_ADDR6_LEN, text, sizeof(text));
+	assert_non_null(strstr(text, "fd00::7/0 port "));
+	unpacked[32] = 0xff; /* multicast */
+	assert_int_equal(ops->is_reachable(A->iface, unpacked, RAW_ADDR6_LEN, why, sizeof(why)),
+			 -EINVAL);
+	boot.length = 18;
+	assert_int_equal(weft_udp_boot_ops.unpack(A->iface, &boot, 99, unpacked), -EINVAL);
+	memset(port->ip6, 0, sizeof(port->ip6));
+	pair_close(&pair);
+}
+
 /* ---- probes ---- */
 
 static uint32_t longest;
@@ -538,6 +618,7 @@ static void windows_follow_networks_and_not_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(addresses_with_ipv6),
 		cmocka_unit_test(windows_follow_networks_and_not_memory),
 		cmocka_unit_test(a_computing_peer_does_not_lengthen_the_round_trip),
 		cmocka_unit_test(a_peer_that_polls_seldom_does_not_lengthen_the_round_trip),

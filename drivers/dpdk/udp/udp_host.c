@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "udp/udp_host.h"
+
+#define NET 0x0a000000u /* a unicast address of IPv4: the engine refuses others */
+#define SLOT_BITS 12u
+#define GENERATIONS 4096u
+#define WAYS 8u /* places in which an address may be */
+
+static_assert(1u << SLOT_BITS == WEFT_UDP_HOSTS, "a slot has SLOT_BITS");
+
+static uint32_t number_of(const struct weft_udp_hosts *h, uint32_t slot)
+{
+	return NET | h->host[slot].generation << SLOT_BITS | slot;
+}
+
+static bool is_ip(const struct weft_udp_host *host, const struct in6_addr *ip)
+{
+	return host->used != 0 && memcmp(&host->ip, ip, sizeof(*ip)) == 0;
+}
+
+uint32_t weft_udp_host_number(struct weft_udp_hosts *h, const struct in6_addr *ip)
+{
+	uint32_t first = (uint32_t)weft_siphash(&h->key, ip, sizeof(*ip)), slot, oldest = 0;
+	struct weft_udp_host *host;
+
+	for (uint32_t i = 0; i < WAYS; i++) {
+		slot = (first + i) % WEFT_UDP_HOSTS;
+		host = &h->host[slot];
+		if (is_ip(host, ip)) {
+			if (host->used != UINT64_MAX)
+				host->used = ++h->uses;
+			return number_of(h, slot);
+		}
+		if (i == 0 || host->used < h->host[oldest].used)
+			oldest = slot;
+	}
+	host = &h->host[oldest];
+	host->generation = (host->generation + 1) % GENERATIONS;
+	host->ip = *ip;
+	host->used = ++h->uses;
+	return number_of(h, oldest);
+}
+
+const struct in6_addr *weft_udp_host_ip(struct weft_udp_hosts *h, uint32_t number)
+{
+	uint32_t slot = number % WEFT_UDP_HOSTS;
+	struct weft_udp_host *host = &h->host[slot];
+
+	if (host->used == 0 || number_of(h, slot) != number)
+		return NULL;
+	if (host->used != UINT64_MAX)
+		host->used = ++h->uses;
+	return &host->ip;
+}
+
+struct weft_udp_hosts *weft_udp_hosts_new(const struct in6_addr *own)
+{
+	struct weft_udp_hosts *h = calloc(1, sizeof(*h));
+	uint32_t number;
+
+	if (!h)
+		return NULL;
+	/* Without random bytes a peer can choose whom it replaces, and then frames are lost. */
+	if (getrandom(&h->key, sizeof(h->key), 0) != sizeof(h->key))
+		memset(&h->key, 0, sizeof(h->key));
+	number = weft_udp_host_number(h, own);
+	h->host[number % WEFT_UDP_HOSTS].used = UINT64_MAX;
+	return h;
+}

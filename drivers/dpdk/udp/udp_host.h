@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file udp/udp_host.h
+ * The hosts of an IPv6 lane. The engine knows a host by a number of 32 bits, which is the IPv4
+ * address in the headers of its frames. So each IPv6 address has such a number here, which no other
+ * lane sees. Pure, but for random bytes at the start.
+ *
+ * Any host may send a datagram, so the table is bounded: a new address may replace the one that was
+ * not used for the longest time. A number contains a generation. So frames for an address that was
+ * replaced reach no other host.
+ */
+#ifndef WEFT_UDP_HOST_H
+#define WEFT_UDP_HOST_H
+
+#include <netinet/in.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+
+#define WEFT_UDP_HOSTS 4096u /* a power of two */
+
+struct weft_udp_host {
+	struct in6_addr ip;
+	uint64_t used; /* uses of the table before the last use of this host; 0 = free */
+	uint32_t generation;
+};
+
+struct weft_udp_hosts {
+	struct weft_siphash_key key; /* random: no peer can choose whom it replaces */
+	uint64_t uses;
+	struct weft_udp_host host[WEFT_UDP_HOSTS];
+};
+
+/** @param own  the lane's address, which is never replaced. @return NULL: no memory */
+struct weft_udp_hosts *weft_udp_hosts_new(const struct in6_addr *own);
+
+/** @return the number of @p ip, of a new host if it has none yet */
+uint32_t weft_udp_host_number(struct weft_udp_hosts *h, const struct in6_addr *ip);
+
+/** @return the address, or NULL: no host has this number now */
+const struct in6_addr *weft_udp_host_ip(struct weft_udp_hosts *h, uint32_t number);
+
+#endif /* WEFT_UDP_HOST_H */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Hosts of an IPv6 lane: numbers and addresses belong together, whoever sends how much.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "udp/udp_host.h"
+
+static struct in6_addr address(uint32_t i)
+{
+	struct in6_addr a = {.s6_addr = {0xfd}};
+
+	memcpy(&a.s6_addr[12], &i, sizeof(i));
+	return a;
+}
+
+static void expect_ip(struct weft_udp_hosts *h, uint32_t number, uint32_t i)
+{
+	const struct in6_addr a = address(i), *ip = weft_udp_host_ip(h, number);
+
+	assert_non_null(ip);
+	assert_memory_equal(ip, &a, sizeof(a));
+}
+
+static void each_host_has_a_number_of_its_own(void **state)
+{
+	const struct in6_addr own = address(0);
+	struct weft_udp_hosts *h = weft_udp_hosts_new(&own);
+	uint32_t number[500];
+	struct in6_addr a;
+
+	(void)state;
+	for (uint32_t i = 0; i < 500; i++) {
+		a = address(i);
+		number[i] = weft_udp_host_number(h, &a);
+		assert_int_equal(number[i] >> 24, 10);
+		for (uint32_t k = 0; k < i; k++)
+			assert_int_not_equal(number[i], number[k]);
+	}
+	for (uint32_t i = 0; i < 500; i++) {
+		a = address(i);
+		assert_int_equal(weft_udp_host_number(h, &a), number[i]);
+		expect_ip(h, number[i], i);
+	}
+	assert_null(weft_udp_host_ip(h, 0x7f000001));
+	free(h);
+}
+
+/*
+ * A flood of other addresses: those in use stay, the lane's own in any case. A number of a host
+ * that was replaced leads to no other host.
+ */
+static void a_flood_replaces_only_idle_hosts(void **state)
+{
+	enum { FLOOD = 20 * WEFT_UDP_HOSTS, EVERY = 16 };
+	const struct in6_addr own = address(0), peer = address(1), idle = address(2);
+	struct weft_udp_hosts *h = weft_udp_hosts_new(&own);
+	uint32_t ours = weft_udp_host_number(h, &own), used = weft_udp_host_number(h, &peer),
+		 lost = weft_udp_host_number(h, &idle);
+	struct in6_addr a;
+
+	(void)state;
+	for (uint32_t i = 0; i < FLOOD; i++) {
+		a = address(1000 + i);
+		weft_udp_host_number(h, &a);
+		if (i % EVERY == 0)
+			expect_ip(h, used, 1);
+	}
+	expect_ip(h, ours, 0);
+	assert_int_equal(weft_udp_host_number(h, &own), ours);
+	assert_null(weft_udp_host_ip(h, lost));
+	assert_int_not_equal(weft_udp_host_number(h, &idle), lost);
+	free(h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_host_has_a_number_of_its_own),
+		cmocka_unit_test(a_flood_replaces_only_idle_hosts),
+	};
+
+	return cmocka_run_group_tests_name("udp_host", tests, NULL, NULL);
+}
