@@ -209,6 +209,9 @@ class Run:
             before = {n: waited(p.pid) for n, p in self.processes()}
             since = time.time()
             self.act()
+            if self.client.poll() is not None and 'kill' not in (self.action or ''):
+                raise RuntimeError('the client has ended before the fault')
+            after, seconds = before, time.time() - since
             for _ in range(600):
                 if self.client.poll() is not None:
                     break
