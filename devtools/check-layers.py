@@ -70,7 +70,7 @@ SEES = {
     'drivers/dpdk/udp': DRIVER,
     # as a program: the public interface, the one file that starts threads, and the hash table
     'provider': API + ['lib/base/container.c', 'lib/base/container.h', 'lib/base/thread.c',
-                       'lib/base/thread.h'],
+                       'lib/base/thread.h', 'lib/base/secret.c', 'lib/base/secret.h'],
 }
 # Seen from everywhere in its stack.
 COMMON = API + LANE + ['drivers/dpdk/compat.h']

@@ -577,6 +577,21 @@ int wfi_stx_open(struct fid_domain *fid, struct fi_tx_attr *attr, struct fid_stx
 
 /* ------------------------------------------------------------------ opening */
 
+/* @return 0, or -FI_EINVAL: a key that is not the domain's */
+static int check_key(const struct fi_info *info)
+{
+	const uint8_t *key;
+	int rc = wfi_info_key(info, &key);
+
+	if (rc < 0)
+		return rc;
+	wfi_lock();
+	if (!wfi_process_has_key(key))
+		rc = -FI_EINVAL;
+	wfi_unlock();
+	return rc;
+}
+
 /* What endpoints and shared receive contexts have in common. @return NULL: there is no memory */
 static struct wfi_ep *ep_new(struct wfi_domain *domain, size_t fclass, struct fi_ops *ops,
 			     void *context)
@@ -623,9 +638,13 @@ int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 {
 	struct wfi_domain *domain = container_of(fid, struct wfi_domain, domain);
 	struct wfi_ep *ep;
+	int rc;
 
 	if (!info || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
 		return -FI_EINVAL;
+	rc = check_key(info);
+	if (rc < 0)
+		return rc;
 	ep = ep_new(domain, FI_CLASS_EP, &ep_fi_ops, context);
 	if (!ep)
 		return -FI_ENOMEM;

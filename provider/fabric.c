@@ -140,11 +140,15 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info, struct f
 		       void *context)
 {
 	struct wfi_domain *domain;
+	const uint8_t *key;
 	int rc;
 
 	if (!info || (info->domain_attr && info->domain_attr->name &&
 		      strcmp(info->domain_attr->name, WFI_NAME) != 0))
 		return -FI_EINVAL;
+	rc = wfi_info_key(info, &key);
+	if (rc < 0)
+		return rc;
 	domain = calloc(1, sizeof(*domain));
 	if (!domain)
 		return -FI_ENOMEM;
@@ -159,7 +163,7 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info, struct f
 	rc = watch_fork();
 	if (rc == 0) {
 		wfi_lock_any();
-		rc = wfi_process_get();
+		rc = wfi_process_get(key);
 		wfi_unlock();
 	}
 	if (rc < 0) {

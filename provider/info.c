@@ -83,6 +83,11 @@ static bool is_one_context(size_t count)
 	return count <= 1 || count == FI_SHARED_CONTEXT;
 }
 
+static bool is_no_key(const uint8_t *key, size_t size)
+{
+	return size != 0 && (size != WFI_KEY_LEN || !key);
+}
+
 static const char *ep_lacks(const struct fi_ep_attr *a, uint64_t orders)
 {
 	if (!a)
@@ -100,7 +105,9 @@ static const char *ep_lacks(const struct fi_ep_attr *a, uint64_t orders)
 	    !AT_MOST(a->max_order_war_size, ordered(orders, ORDERS_WAR)) ||
 	    !AT_MOST(a->max_order_waw_size, ordered(orders, ORDERS_WAW)))
 		return "ep_attr->max_order_..._size: more than tx_attr->msg_order requests";
-	return a->auth_key_size ? "ep_attr->auth_key_size" : NULL;
+	return is_no_key(a->auth_key, a->auth_key_size)
+		       ? "ep_attr->auth_key_size: a job key has 32 bytes"
+		       : NULL;
 }
 
 /* Attributes of later versions of libfabric. */
@@ -131,7 +138,9 @@ static const char *domain_lacks(const struct fi_domain_attr *a, enum wfi_progres
 		return "domain_attr->max_ep_..._ctx";
 	if (!NO_MORE_BITS(a->caps, WFI_CAPS_DOMAIN))
 		return "domain_attr->caps";
-	return a->auth_key_size ? "domain_attr->auth_key_size" : later_lacks(a);
+	return is_no_key(a->auth_key, a->auth_key_size)
+		       ? "domain_attr->auth_key_size: a job key has 32 bytes"
+		       : later_lacks(a);
 }
 
 static bool takes_keys(const struct fi_info *hints)
@@ -212,6 +221,26 @@ static const char *lacks(const struct fi_info *hints, uint64_t flags,
 	if (!what)
 		what = ep_lacks(hints->ep_attr, fenced_orders(hints));
 	return what ? what : domain_lacks(hints->domain_attr, progress);
+}
+
+int wfi_info_key(const struct fi_info *info, const uint8_t **key)
+{
+	const struct fi_domain_attr *d = info->domain_attr;
+	const struct fi_ep_attr *e = info->ep_attr;
+	const uint8_t *of_domain = d && d->auth_key_size ? d->auth_key : NULL;
+	const uint8_t *of_ep = e && e->auth_key_size ? e->auth_key : NULL;
+
+	if ((d && is_no_key(d->auth_key, d->auth_key_size)) ||
+	    (e && is_no_key(e->auth_key, e->auth_key_size)) ||
+	    (of_domain && of_ep && memcmp(of_domain, of_ep, WFI_KEY_LEN) != 0)) {
+		FI_WARN(&wfi_provider, FI_LOG_CORE,
+			"auth_key is the job key: it has %d bytes, the same for domain and "
+			"endpoint\n",
+			WFI_KEY_LEN);
+		return -FI_EINVAL;
+	}
+	*key = of_domain ? of_domain : of_ep;
+	return 0;
 }
 
 /* ------------------------------------------------------------------ the offer */
@@ -341,6 +370,34 @@ static int fill_addresses(struct fi_info *info, const struct fi_info *hints)
 	return 0;
 }
 
+/* libfabric's fi_freeinfo() frees it. @return 0 or -FI_ENOMEM */
+static int copy_key(const uint8_t *requested, size_t size, uint8_t **key, size_t *key_size)
+{
+	if (size == 0)
+		return 0;
+	*key = malloc(size);
+	if (!*key)
+		return -FI_ENOMEM;
+	memcpy(*key, requested, size);
+	*key_size = size;
+	return 0;
+}
+
+static int fill_keys(struct fi_info *info, const struct fi_info *hints)
+{
+	const struct fi_domain_attr *d = hints ? hints->domain_attr : NULL;
+	const struct fi_ep_attr *e = hints ? hints->ep_attr : NULL;
+	int rc = 0;
+
+	if (d)
+		rc = copy_key(d->auth_key, d->auth_key_size, &info->domain_attr->auth_key,
+			      &info->domain_attr->auth_key_size);
+	if (e && rc == 0)
+		rc = copy_key(e->auth_key, e->auth_key_size, &info->ep_attr->auth_key,
+			      &info->ep_attr->auth_key_size);
+	return rc;
+}
+
 static int offer(const struct fi_info *hints, enum wfi_progress_choice progress,
 		 struct fi_info **out)
 {
@@ -358,6 +415,8 @@ static int offer(const struct fi_info *hints, enum wfi_progress_choice progress,
 			 progress);
 	if (rc == 0)
 		rc = fill_addresses(info, hints);
+	if (rc == 0)
+		rc = fill_keys(info, hints);
 	info->fabric_attr->name = strdup(WFI_NAME);
 	info->fabric_attr->prov_version = wfi_provider.version;
 	if (rc < 0 || !info->fabric_attr->name) {

@@ -64,6 +64,16 @@
 #define WFI_PROTOCOL ((1u << 31) | 0x57454654u)
 #define WFI_PROTOCOL_VERSION 1
 
+/** The authorization key is the job key (doc/sealing.md). */
+#define WFI_KEY_LEN 32
+
+/**
+ * The key of attributes that an application has passed: the domain's or the endpoint's.
+ * @param[out] key  WFI_KEY_LEN bytes; NULL: there is none
+ * @return 0, or -FI_EINVAL: another size, or two different keys
+ */
+int wfi_info_key(const struct fi_info *info, const uint8_t **key);
+
 int wfi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		const struct fi_info *hints, struct fi_info **info);
 

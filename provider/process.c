@@ -16,7 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/secret.h"
 #include "base/thread.h"
+#include "provider/info.h"
 #include "provider/provider.h"
 
 /* ------------------------------------------------------------------ state of the process */
@@ -45,28 +47,69 @@ void wfi_yield(void)
 	(WEFT_FEATURE_TAG | WEFT_FEATURE_AM | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | \
 	 WEFT_FEATURE_AMO64)
 
-int wfi_process_get(void)
+bool wfi_process_has_key(const uint8_t *key)
+{
+	if (!key || (wfi.key && memcmp(key, wfi.key, WFI_KEY_LEN) == 0))
+		return true;
+	FI_WARN(&wfi_provider, FI_LOG_CORE,
+		"auth_key: all domains of a process share one job key, and the first one that was "
+		"opened has another one, or none\n");
+	return false;
+}
+
+/* @return 0 or -FI_ENOMEM */
+static int keep_key(const uint8_t *key)
+{
+	wfi.key = key ? weft_secret_alloc(WFI_KEY_LEN) : NULL;
+	if (key && !wfi.key)
+		return -FI_ENOMEM;
+	if (key)
+		memcpy(wfi.key, key, WFI_KEY_LEN);
+	return 0;
+}
+
+static int create_context(void)
 {
 	struct weft_context_params params =
-		WEFT_INIT(struct weft_context_params, .features = FEATURES);
+		WEFT_INIT(struct weft_context_params, .features = FEATURES, .job_key = wfi.key);
 	struct weft_config *config;
 	int rc;
 
-	if (wfi.domains > 0) {
-		wfi.domains++;
-		return 0;
-	}
-	rc = wfi_options_read(&wfi.options);
-	if (rc < 0)
-		return rc;
 	rc = wfi_options_config(&wfi.options, &config);
 	if (rc < 0)
 		return -wfi_errno(rc);
 	params.config = config;
 	rc = weft_context_create(&params, &wfi.ctx);
 	weft_config_release(config);
+	return rc < 0 ? -wfi_errno(rc) : 0;
+}
+
+static void forget_key(void)
+{
+	weft_secret_free(wfi.key, WFI_KEY_LEN);
+	wfi.key = NULL;
+}
+
+int wfi_process_get(const uint8_t *key)
+{
+	int rc;
+
+	if (wfi.domains > 0) {
+		if (!wfi_process_has_key(key))
+			return -FI_EINVAL;
+		wfi.domains++;
+		return 0;
+	}
+	rc = wfi_options_read(&wfi.options);
+	if (rc == 0)
+		rc = keep_key(key);
 	if (rc < 0)
-		return -wfi_errno(rc);
+		return rc;
+	rc = create_context();
+	if (rc < 0) {
+		forget_key();
+		return rc;
+	}
 	wfi.domains = 1;
 	return 0;
 }
@@ -77,6 +120,7 @@ void wfi_process_put(void)
 		return;
 	weft_context_destroy(wfi.ctx);
 	wfi.ctx = NULL;
+	forget_key();
 }
 
 /* ------------------------------------------------------------------ the worker */

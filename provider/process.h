@@ -28,6 +28,8 @@ struct wfi_process {
 	unsigned int closing; /**< connections whose close is under way */
 	struct wfi_options options;
 	struct weft_context *ctx;
+	/** job key that an application has given, of weft_secret_alloc(); NULL: none */
+	uint8_t *key;
 	struct weft_worker *worker; /**< NULL without endpoints */
 	unsigned int worker_number; /**< number of workers so far */
 	/** generation of the process: a child of fork() has the next */
@@ -80,8 +82,14 @@ static inline void wfi_progress_all(void)
 		;
 }
 
-/** One more domain. Locked. @return 0, or a negative libfabric error */
-int wfi_process_get(void);
+/**
+ * One more domain. Locked.
+ * @param key  WFI_KEY_LEN bytes that the application has given, or NULL
+ * @return 0; -FI_EINVAL: the process has another key; or another negative libfabric error
+ */
+int wfi_process_get(const uint8_t *key);
+/** NULL, or the key that an application has given before? Locked. */
+bool wfi_process_has_key(const uint8_t *key);
 /** One domain less. Locked. */
 void wfi_process_put(void);
 

@@ -37,7 +37,8 @@ struct world_params {
 	uint64_t order;    /**< of tx_attr, besides FI_ORDER_SAS */
 	size_t inject_size;
 	enum fi_progress progress;
-	bool counters; /**< instead of completion queues */
+	bool counters;        /**< instead of completion queues */
+	const void *auth_key; /**< 32 bytes of the domain; NULL: none */
 };
 
 /** A process's side of a test. */
