@@ -32,6 +32,8 @@ struct key {
 	struct weft_frame_key now, last;
 	bool phase, has_last, opened;
 	unsigned int searches;
+	/* For each slot: the greatest number that has opened with the key of now, and 1. */
+	uint64_t after[WEFT_SEALED_SLOTS_MAX];
 };
 
 struct dump_keylog {
@@ -172,9 +174,18 @@ void dump_keylog_free(struct dump_keylog *log)
 
 struct sealed {
 	const uint8_t *lane;
+	uint64_t number;
 	uint32_t len; /* of the body, or what was captured of it */
 	bool cut, phase;
 };
+
+/* @return NULL: GONE, which has no slot */
+static uint64_t *after_of(struct key *k, const struct sealed *s)
+{
+	unsigned int slot = (unsigned int)(s->number >> 56);
+
+	return slot < WEFT_SEALED_SLOTS_MAX ? &k->after[slot] : NULL;
+}
 
 static bool opens(struct dump_keylog *log, const struct key *k, const struct weft_frame_key *frame,
 		  const struct sealed *s)
@@ -183,10 +194,8 @@ static bool opens(struct dump_keylog *log, const struct key *k, const struct wef
 	const uint8_t *body = s->lane + WEFT_SEALED_HEAD;
 	const struct weft_cipher_seg seg = {.in = body, .out = log->plain + HEAD, .len = s->len};
 	struct weft_cipher_key key;
-	weft_le64 number;
 
-	memcpy(&number, s->lane + HEAD, sizeof(number));
-	weft_frame_nonce(frame->salt, weft_get64(number), nonce);
+	weft_frame_nonce(frame->salt, s->number, nonce);
 	weft_cipher_expand(log->cipher, frame->key, &key);
 	if (k->mode == WEFT_SEAL_AUTH) {
 		memcpy(seg.out, seg.in, seg.len);
@@ -204,6 +213,7 @@ static bool next_key(struct key *k)
 	k->last = k->now;
 	k->has_last = true;
 	k->phase = !k->phase;
+	memset(k->after, 0, sizeof(k->after));
 	return weft_frame_key_next(k->secret, &k->now) == 0;
 }
 
@@ -222,14 +232,38 @@ static bool opens_later(struct dump_keylog *log, struct key *k, const struct sea
 	return false;
 }
 
-static bool opens_any(struct dump_keylog *log, struct key *k, const struct sealed *s)
+static bool opens_whole(struct dump_keylog *log, struct key *k, const struct sealed *s)
 {
-	bool ok = (k->phase == s->phase && opens(log, k, &k->now, s)) ||
-		  (k->phase != s->phase && k->has_last && opens(log, k, &k->last, s)) ||
-		  opens_later(log, k, s);
+	bool now = k->phase == s->phase && opens(log, k, &k->now, s);
+	uint64_t *after;
 
-	k->opened |= ok && !s->cut;
-	return ok;
+	if (!now && k->phase != s->phase && k->has_last && opens(log, k, &k->last, s))
+		return true;
+	if (!now && !opens_later(log, k, s))
+		return false;
+	k->opened = true;
+	after = after_of(k, s);
+	if (after && *after <= s->number)
+		*after = s->number + 1;
+	return true;
+}
+
+/*
+ * No tag confirms the key of a frame that the capture has cut. Its phase and number select the key
+ * among those that whole frames have confirmed, and the next one, which stays the next one.
+ */
+static bool opens_cut(struct dump_keylog *log, struct key *k, const struct sealed *s)
+{
+	const uint64_t *after = after_of(k, s);
+	struct key later = *k;
+
+	if (!k->opened)
+		return false;
+	if (k->phase == s->phase)
+		return opens(log, k, &k->now, s);
+	if (k->has_last && (!after || s->number < *after || *after == 0))
+		return opens(log, k, &k->last, s);
+	return next_key(&later) && opens(log, &later, &later.now, s);
 }
 
 enum dump_opened dump_keylog_open(struct dump_keylog *log, const uint8_t *lane, uint32_t cap,
@@ -238,9 +272,12 @@ enum dump_opened dump_keylog_open(struct dump_keylog *log, const uint8_t *lane, 
 	struct weft_frame_hdr *hdr = (struct weft_frame_hdr *)log->plain;
 	struct sealed s = {.lane = lane, .len = length - WEFT_SEALED_HEAD};
 	struct key want, *k, *end = log->key + log->num;
+	weft_le64 number;
 	uint16_t flags;
 
 	memcpy(hdr, lane, HEAD);
+	memcpy(&number, lane + HEAD, sizeof(number));
+	s.number = weft_get64(number);
 	flags = weft_get16(hdr->flags);
 	s.phase = flags & WEFT_FRAME_F_KEY_PHASE;
 	s.cut = cap < length + WEFT_CIPHER_TAG_LEN;
@@ -254,14 +291,14 @@ enum dump_opened dump_keylog_open(struct dump_keylog *log, const uint8_t *lane, 
 	while (k > log->key && by_frame(k - 1, &want) == 0)
 		k--;
 	for (; k < end && by_frame(k, &want) == 0; k++) {
-		if (!opens_any(log, k, &s))
+		if (!(s.cut ? opens_cut(log, k, &s) : opens_whole(log, k, &s)))
 			continue;
 		hdr->flags = weft_put16(flags & (uint16_t)~FLAGS_OF_SEAL);
 		hdr->length = weft_put16((uint16_t)(length - NUMBER));
 		*plain = log->plain;
 		return DUMP_OPENED;
 	}
-	return DUMP_BAD_TAG;
+	return s.cut ? DUMP_NO_KEY : DUMP_BAD_TAG;
 }
 
 #else

@@ -22,8 +22,8 @@ enum dump_opened {
 struct dump_keylog *dump_keylog_load(const char *name, char *why, size_t why_len);
 
 /**
- * Open a sealed frame. One that the capture has cut is decrypted as far as it is there, and its
- * tag can't be checked.
+ * Open a sealed frame. One that the capture has cut is decrypted as far as it is there, without a
+ * check of its tag, after a whole frame of its direction has opened. Before, its key is unknown.
  * @param lane    from the lane header on; at least WEFT_SEALED_HEAD bytes
  * @param cap     bytes that were captured
  * @param length  of the lane header; the tag follows

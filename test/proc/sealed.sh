@@ -78,6 +78,27 @@ change_a_byte() {
 	END
 }
 
+# slices: what --slice writes of sealed frames is sealed, and the key log opens it. Its frames are
+# those of one message, of the lane, or of an interval.
+slices() {
+	local key=(--keylog "$dir/keys") whole slice=$dir/slice.pcapng dump=$build/app/weft-dump
+	frames_of() { sed -n 's/^ *\([0-9]*\) frame DATA$/\1/p' "$dir/dump"; }
+	dumped "${key[@]}" || return 1
+	whole=$(frames_of)
+	dumped "${key[@]}" --message 60 --slice "$slice" || { cat "$dir/dump"; return 1; }
+	"$dump" "${key[@]}" "$slice" >"$dir/dump" || { cat "$dir/dump"; return 1; }
+	echo "$(frames_of) of $whole frames"
+	[ "$(frames_of)" -ge 1 ] && [ "$(frames_of)" -lt "$whole" ] || return 1
+	! grep 'are sealed' "$dir/dump" || return 1
+	"$dump" "$slice" >"$dir/dump" || return 1
+	grep 'are sealed, and only their headers are known' "$dir/dump" || return 1
+	dumped "${key[@]}" --lane "$lanes" --slice "$slice" || { cat "$dir/dump"; return 1; }
+	"$dump" "${key[@]}" "$slice" >"$dir/dump" || { cat "$dir/dump"; return 1; }
+	[ "$(frames_of)" = "$whole" ] || { cat "$dir/dump"; return 1; }
+	dumped "${key[@]}" --time 0.01-0.02 --slice "$slice" || { cat "$dir/dump"; return 1; }
+	"$dump" "${key[@]}" -w "$slice" >"$dir/dump" || { cat "$dir/dump"; return 1; }
+}
+
 # key_log KIND SETTINGS: a capture of a lane with X25519. With the key log weft-dump finds the same
 # messages as in a plain capture; without it, headers only. A changed byte is found.
 key_log() {
@@ -98,6 +119,7 @@ key_log() {
 	dumped || { cat "$dir/dump"; return 1; }
 	grep 'are sealed, and only their headers are known' "$dir/dump" || return 1
 	! grep -E ' message ' "$dir/dump" || return 1
+	slices || return 1
 	change_a_byte || return 1
 	dumped --keylog "$dir/keys" -w && { echo "a changed frame was not found"; return 1; }
 	grep 'the tag of a sealed frame' "$dir/dump"
