@@ -12,6 +12,7 @@
 
 #include "base/copy.h"
 #include "base/host.h"
+#include "base/keylog.h"
 #include "base/log.h"
 #include "base/secret.h"
 #include "core/config.h"
@@ -120,13 +121,22 @@ static int job_key_take(struct weft_conf *conf, const void *given)
 	return 0;
 }
 
+static void close_keylog(struct weft_conf *conf)
+{
+	unsigned int lost = weft_keylog_flush();
+
+	if (lost > 0)
+		weft_warn("WEFT_KEYLOG: %u lines were not written to %.256s", lost, conf->keylog);
+	close(conf->keylog_fd);
+	conf->lane.keylog = NULL;
+}
+
 static void job_key_release(struct weft_conf *conf)
 {
 	weft_secret_free((void *)(uintptr_t)conf->lane.job_key, WEFT_JOB_KEY_LEN);
 	conf->lane.job_key = NULL;
 	if (conf->lane.keylog)
-		close(conf->keylog_fd);
-	conf->lane.keylog = NULL;
+		close_keylog(conf);
 }
 
 /* ------------------------------------------------------------------ contexts */

@@ -212,22 +212,3 @@ int weft_keylog_open(const char *path, char *why, size_t why_len)
 	close(fd);
 	return rc;
 }
-
-int weft_keylog_write(int fd, unsigned int mode, uint32_t conn, uint32_t token,
-		      const uint8_t secret[32])
-{
-	char line[128];
-	int len = snprintf(line, sizeof(line), "WEFT_SEAL_1 %s %08x %08x ",
-			   mode == 1 ? "auth" : "encrypt", conn, token);
-	ssize_t n;
-	int rc;
-
-	for (unsigned int i = 0; i < 32; i++)
-		len += snprintf(line + len, sizeof(line) - (size_t)len, "%02x", secret[i]);
-	line[len++] = '\n';
-	/* One call: the lines of several processes do not mix. */
-	n = write(fd, line, (size_t)len);
-	rc = n < 0 ? -errno : n == len ? 0 : -ENOSPC;
-	weft_secret_wipe(line, sizeof(line));
-	return rc;
-}

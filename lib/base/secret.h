@@ -2,7 +2,7 @@
 /**
  * @file base/secret.h
  * Where keys rest: memory that is in no core dump and in no child process, the file of the job
- * key, and the key log.
+ * key, and the opening of the key log, which base/keylog.h writes.
  */
 #ifndef WEFT_SECRET_H
 #define WEFT_SECRET_H
@@ -45,14 +45,5 @@ int weft_job_key_load(const char *path, uint8_t key[WEFT_JOB_KEY_LEN], bool *rem
  * @return a descriptor, or a negative errno
  */
 int weft_keylog_open(const char *path, char *why, size_t why_len);
-
-/**
- * Append the secret of the frames that have this connection and token in their header
- * (doc/sealing.md, "Key log").
- * @param mode  2 encrypt, 1 auth
- * @return 0 or a negative errno
- */
-int weft_keylog_write(int fd, unsigned int mode, uint32_t conn, uint32_t token,
-		      const uint8_t secret[32]);
 
 #endif /* WEFT_SECRET_H */

@@ -17,6 +17,7 @@
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
+#include "base/keylog.h"
 #include "base/log.h"
 #include "base/secret.h"
 #include "engine/address.h"
@@ -165,18 +166,13 @@ static void log_keys(const struct raw_iface *iface, const struct weft_exchange_s
 	const struct weft_frame_hello *i = (const void *)hello, *r = (const void *)ack;
 	const struct raw_seal *seal = iface->seal;
 	unsigned int mode = seal->conf.mode;
-	int rc;
 
 	if (!seal->keylog)
 		return;
-	rc = weft_keylog_write(*seal->keylog, mode, weft_get32(i->conn), weft_get32(i->token),
-			       secrets->responder);
-	if (rc == 0)
-		rc = weft_keylog_write(*seal->keylog, mode, weft_get32(r->conn),
-				       weft_get32(r->token), secrets->initiator);
-	if (rc < 0)
-		weft_warn("%s: WEFT_KEYLOG: the keys of a connection are not written (%s)",
-			  iface->base.name, strerror(-rc));
+	weft_keylog_write(*seal->keylog, mode, weft_get32(i->conn), weft_get32(i->token),
+			  secrets->responder);
+	weft_keylog_write(*seal->keylog, mode, weft_get32(r->conn), weft_get32(r->token),
+			  secrets->initiator);
 }
 
 static int set_keys(struct raw_conn *c, struct weft_exchange_secrets *secrets)
