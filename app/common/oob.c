@@ -13,6 +13,8 @@
 
 #include "common/cli.h"
 #include "common/oob.h"
+#include "common/tls.h"
+#include "lib/base/secret.h"
 #include "lib/base/tcp.h"
 #include "lib/base/text.h"
 
@@ -20,7 +22,8 @@
 
 struct oob {
 	int fd;
-	int status; /* 0, or the error that ended the connection */
+	struct tls *tls; /* NULL: messages are readable */
+	int status;      /* 0, or the error that ended the connection */
 	uint32_t barriers;
 	bool bye; /* a BYE is among the buffered messages, or was taken */
 	int32_t bye_code;
@@ -29,6 +32,26 @@ struct oob {
 	size_t in_length;
 	uint8_t in[4 * (OOB_HEADER + OOB_MAX)];
 };
+
+/* Of the process: the key of TLS; NULL = none. */
+static uint8_t *oob_key;
+
+int oob_set_key(const uint8_t *job_key)
+{
+	int rc;
+
+	weft_secret_free(oob_key, TLS_KEY_LEN);
+	oob_key = NULL;
+	if (!job_key)
+		return 0;
+	oob_key = weft_secret_alloc(TLS_KEY_LEN);
+	if (!oob_key)
+		return -ENOMEM;
+	rc = tls_key_derive(job_key, oob_key);
+	if (rc < 0)
+		oob_set_key(NULL);
+	return rc;
+}
 
 static inline void oob_put32(uint8_t *p, uint32_t v)
 {
@@ -53,6 +76,27 @@ static void put_header(uint8_t *out, enum oob_type type, size_t length)
 	oob_put32(out + 8, (uint32_t)length);
 }
 
+/* @return as send(2), but a negative error */
+static ssize_t put_bytes(struct oob *oob, const void *data, size_t length)
+{
+	ssize_t n;
+
+	if (oob->tls)
+		return tls_send(oob->tls, data, length);
+	n = send(oob->fd, data, length, MSG_NOSIGNAL);
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t get_bytes(struct oob *oob, void *data, size_t length)
+{
+	ssize_t n;
+
+	if (oob->tls)
+		return tls_recv(oob->tls, data, length);
+	n = recv(oob->fd, data, length, 0);
+	return n < 0 ? -errno : n;
+}
+
 int oob_send(struct oob *oob, enum oob_type type, const void *data, size_t length)
 {
 	uint8_t out[OOB_HEADER + OOB_MAX];
@@ -65,14 +109,14 @@ int oob_send(struct oob *oob, enum oob_type type, const void *data, size_t lengt
 	if (length)
 		memcpy(out + OOB_HEADER, data, length);
 	while (sent < OOB_HEADER + length) {
-		ssize_t n = send(oob->fd, out + sent, OOB_HEADER + length - sent, MSG_NOSIGNAL);
+		ssize_t n = put_bytes(oob, out + sent, OOB_HEADER + length - sent);
 
 		if (n >= 0) {
 			sent += (size_t)n;
 			continue;
 		}
-		if (errno != EAGAIN && errno != EINTR)
-			return -errno;
+		if (n != -EAGAIN && n != -EINTR)
+			return (int)n;
 		if (sys_seconds() > end)
 			return -ETIMEDOUT;
 		poll(&(struct pollfd){.fd = oob->fd, .events = POLLOUT}, 1, 100);
@@ -125,7 +169,7 @@ int oob_poll(struct oob *oob)
 		return oob->status;
 	if (oob->in_length == sizeof(oob->in))
 		return 0;
-	n = recv(oob->fd, oob->in + oob->in_length, sizeof(oob->in) - oob->in_length, 0);
+	n = get_bytes(oob, oob->in + oob->in_length, sizeof(oob->in) - oob->in_length);
 	if (n > 0) {
 		oob->in_length += (size_t)n;
 		if (first_message(oob) < 0)
@@ -134,8 +178,8 @@ int oob_poll(struct oob *oob)
 			look_for_bye(oob);
 	} else if (n == 0) {
 		oob->status = -ECONNRESET;
-	} else if (errno != EAGAIN && errno != EINTR) {
-		oob->status = errno == ETIMEDOUT ? -ETIMEDOUT : -ECONNRESET;
+	} else if (n != -EAGAIN && n != -EINTR) {
+		oob->status = n == -ETIMEDOUT || n == -EPROTO ? (int)n : -ECONNRESET;
 	}
 	return oob->status;
 }
@@ -243,6 +287,7 @@ void oob_close(struct oob *oob)
 {
 	if (!oob)
 		return;
+	tls_close(oob->tls);
 	close(oob->fd);
 	free(oob);
 }
@@ -253,7 +298,8 @@ void oob_close(struct oob *oob)
 
 struct hello {
 	uint8_t version[4];
-	char program[28];
+	char program[27];
+	uint8_t tls; /* 1: TLS follows the greetings */
 };
 
 #define HELLO_BYTES (OOB_HEADER + sizeof(struct hello))
@@ -263,6 +309,7 @@ static void make_hello(struct hello *mine)
 	*mine = (struct hello){0};
 	oob_put32(mine->version, OOB_VERSION);
 	snprintf(mine->program, sizeof(mine->program), "%s", cli_program);
+	mine->tls = oob_key != NULL;
 }
 
 /* @return true: the same program and version; false: @why has the reason */
@@ -278,6 +325,11 @@ static bool is_peer(const struct hello *theirs, char *why, size_t len)
 			 oob_get32(theirs->version), OOB_VERSION);
 	else if (strcmp(program, cli_program) != 0)
 		snprintf(why, len, "the program there is %s", program);
+	else if (theirs->tls != (oob_key != NULL))
+		snprintf(why, len,
+			 "%s has no job key, and %s has one: give both the same WEFT_JOB_KEY, or "
+			 "none",
+			 oob_key ? "it" : "this program", oob_key ? "this program" : "it");
 	else
 		return true;
 	return false;
@@ -360,6 +412,29 @@ static int check_hello(struct oob *oob, char *why, size_t len)
 	return -EPROTO;
 }
 
+/* The handshake of TLS, if there is a key. @return 0 or an error with a reason in @why */
+static int secure(struct weft_tcp_connect *t, struct oob *oob, uint64_t end, char *why, size_t len)
+{
+	short events = 0;
+	int ret;
+
+	if (!oob_key)
+		return 0;
+	/* What came with the greeting is not authentic. */
+	ret = oob->in_length == 0 ? tls_open(oob_key, oob->fd, false, &oob->tls) : -EPROTO;
+	while (!ret) {
+		ret = tls_handshake(oob->tls, &events);
+		if (ret != -EAGAIN)
+			break;
+		ret = weft_tcp_wait(t, oob->fd, events, end);
+	}
+	if (ret)
+		snprintf(why, len,
+			 "the handshake of TLS fails (%s): give both the same WEFT_JOB_KEY",
+			 strerror(-ret));
+	return ret;
+}
+
 /* Exchange greetings, and check that of the server. */
 static int greet(struct weft_tcp_connect *t, int fd, uint64_t end)
 {
@@ -383,7 +458,10 @@ static int greet(struct weft_tcp_connect *t, int fd, uint64_t end)
 		ret = weft_tcp_wait(t, fd, POLLIN, end < latest ? end : latest);
 	}
 	if (!ret)
+		ret = secure(t, d->oob, end < latest ? end : latest, why, sizeof(why));
+	if (!ret)
 		return 0;
+	tls_close(d->oob->tls);
 	free(d->oob);
 	d->oob = NULL;
 	return weft_tcp_fail(t, -EPROTO, "%s port %u is no peer: %s", t->host, t->port, why);
@@ -427,6 +505,7 @@ int oob_connect(const char *host, uint16_t port, double wait, oob_idle_cb idle, 
 struct oob_server {
 	struct weft_tcp_server *tcp;
 	bool busy;
+	unsigned int refused; /* after their greeting */
 	uint8_t hello[HELLO_BYTES];
 	size_t bye_length;
 	uint8_t bye[OOB_HEADER + 4 + OOB_BYE_TEXT];
@@ -479,6 +558,16 @@ static int print_failure(const char *host, uint16_t port, int ret)
 	return ret;
 }
 
+/* The key may be set after the server was opened. */
+static void set_greeting(struct oob_server *s)
+{
+	struct hello mine;
+
+	make_hello(&mine);
+	put_header(s->hello, OOB_HELLO, sizeof(mine));
+	memcpy(s->hello + OOB_HEADER, &mine, sizeof(mine));
+}
+
 int oob_server_open(const char *host, uint16_t port, struct oob_server **server)
 {
 	struct oob_server *s = calloc(1, sizeof(*s));
@@ -493,7 +582,6 @@ int oob_server_open(const char *host, uint16_t port, struct oob_server **server)
 		.refused = print_refused,
 		.arg = s,
 	};
-	struct hello mine;
 	int ret = s ? weft_tcp_server_open(&params, &s->tcp) : -ENOMEM;
 
 	*server = ret ? NULL : s;
@@ -501,9 +589,7 @@ int oob_server_open(const char *host, uint16_t port, struct oob_server **server)
 		free(s);
 		return print_failure(host, port, ret);
 	}
-	make_hello(&mine);
-	put_header(s->hello, OOB_HELLO, sizeof(mine));
-	memcpy(s->hello + OOB_HEADER, &mine, sizeof(mine));
+	set_greeting(s);
 	return 0;
 }
 
@@ -516,11 +602,10 @@ uint16_t oob_server_port(const struct oob_server *server)
 	return port;
 }
 
-int oob_server_accept(struct oob_server *server, oob_idle_cb idle, void *arg, struct oob **oob)
+static int take_client(struct oob_server *server, oob_idle_cb idle, void *arg, struct oob **oob)
 {
 	int fd, ret;
 
-	server->busy = false;
 	while ((fd = weft_tcp_server_take(server->tcp)) < 0) {
 		ret = idle ? idle(arg) : 0;
 		if (ret)
@@ -532,6 +617,52 @@ int oob_server_accept(struct oob_server *server, oob_idle_cb idle, void *arg, st
 		return 0;
 	close(fd);
 	return -ENOMEM;
+}
+
+#define REFUSED_LINES 16u
+
+/* @return 0, idle's error, or -EACCES: the client does not have the key, and is refused */
+static int accept_tls(struct oob_server *server, struct oob *oob, oob_idle_cb idle, void *arg)
+{
+	double end = sys_seconds() + GREETING_SECONDS;
+	short events = 0;
+	int ret = tls_open(oob_key, oob->fd, true, &oob->tls), stop;
+
+	if (ret)
+		return ret;
+	while ((ret = tls_handshake(oob->tls, &events)) == -EAGAIN && sys_seconds() < end) {
+		stop = idle ? idle(arg) : 0;
+		if (stop)
+			return stop;
+		poll(&(struct pollfd){.fd = oob->fd, .events = events}, 1, 100);
+	}
+	if (ret && server->refused < REFUSED_LINES)
+		cli_error("refused %s: the handshake of TLS fails (%s): give both the same "
+			  "WEFT_JOB_KEY%s",
+			  oob->name, strerror(-ret),
+			  ++server->refused < REFUSED_LINES ? ""
+							    : "; others have no line of their own");
+	return ret ? -EACCES : 0;
+}
+
+int oob_server_accept(struct oob_server *server, oob_idle_cb idle, void *arg, struct oob **oob)
+{
+	int ret;
+
+	server->busy = false;
+	set_greeting(server);
+	for (;;) {
+		ret = take_client(server, idle, arg, oob);
+		if (ret || !oob_key)
+			return ret;
+		ret = accept_tls(server, *oob, idle, arg);
+		if (!ret)
+			return 0;
+		oob_close(*oob);
+		*oob = NULL;
+		if (ret != -EACCES)
+			return ret;
+	}
 }
 
 void oob_server_refuse(struct oob_server *server, const char *text)

@@ -8,6 +8,9 @@
  * The socket never blocks: oob_poll() is cheap enough for a call per millisecond in a datapath
  * loop. A message has a 12-byte header {magic, type, length} and up to OOB_MAX bytes,
  * little-endian. Any other bytes end the connection with -EPROTO.
+ *
+ * With a job key all messages but the greetings go through TLS (common/tls.h). Both ends then need
+ * the same key: a peer without one, or with another one, is refused.
  */
 #ifndef APP_OOB_H
 #define APP_OOB_H
@@ -42,6 +45,12 @@ uint32_t oob_next(const struct oob *oob);
  * Called during a wait. @return 0 to continue, or a negative error that ends the wait
  */
 typedef int (*oob_idle_cb)(void *arg);
+
+/**
+ * The key of all later connections of the process. @param job_key  32 bytes; NULL = none
+ * @return 0, -ENOMEM, or the error of tls_key_derive()
+ */
+int oob_set_key(const uint8_t *job_key);
 
 struct oob_server;
 

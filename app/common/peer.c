@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -12,7 +13,9 @@
 
 #include "common/cli.h"
 #include "common/eal_start.h"
+#include "common/oob.h"
 #include "common/peer.h"
+#include "lib/base/secret.h"
 #include "weft.h"
 
 /* ---- reasons -------------------------------------------------------------------------------- */
@@ -270,6 +273,30 @@ int peer_take(struct peer *p, enum oob_type type, void *data, size_t length)
 
 /* ---- stages */
 
+/* The library has checked both values, and has refused a file that it can't read. */
+static int use_job_key(const struct weft_config *config)
+{
+	uint8_t key[WEFT_JOB_KEY_LEN];
+	char path[PATH_MAX], seal[16], why[512];
+	bool remote;
+	int ret;
+
+	if (weft_config_get(config, "JOB_KEY", path, sizeof(path)) < 0 || !path[0] ||
+	    weft_config_get(config, "SEAL", seal, sizeof(seal)) < 0 || strcmp(seal, "off") == 0)
+		return APP_OK;
+	ret = weft_job_key_load(path, key, &remote, why, sizeof(why));
+	if (ret) {
+		cli_error("%s", why);
+		return APP_USAGE;
+	}
+	ret = oob_set_key(key);
+	weft_secret_wipe(key, sizeof(key));
+	if (!ret)
+		return APP_OK;
+	cli_error("the job key can't be used for the TCP connection: %s", strerror(-ret));
+	return APP_FAIL;
+}
+
 int peer_init(struct peer *p, const struct peer_options *opts)
 {
 	struct weft_context_params params = WEFT_INIT(
@@ -281,8 +308,10 @@ int peer_init(struct peer *p, const struct peer_options *opts)
 	p->server = !opts->host;
 	reason_begin();
 	ret = weft_context_create(&params, &p->ctx);
-	if (!ret)
-		return APP_OK;
+	if (!ret) {
+		ret = use_job_key(opts->config);
+		return ret ? peer_fail(p, ret) : APP_OK;
+	}
 	reason_error("Weft does not start", weft_strerror(ret));
 	return peer_fail(p, ret == -EINVAL ? APP_USAGE : APP_FAIL);
 }

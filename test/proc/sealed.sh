@@ -125,7 +125,8 @@ key_log() {
 	grep 'the tag of a sealed frame' "$dir/dump"
 }
 
-# ends SERVER CLIENT: two ends whose settings differ. The client fails, and each log has a reason.
+# ends SERVER CLIENT REASON REASON: two ends whose settings differ. The client fails, and each log
+# has its reason.
 ends() {
 	local rc=0
 	new_pair 1
@@ -142,7 +143,7 @@ ends() {
 	echo "exit code $rc"
 	cat "$dir/client.err" "$dir/server.err"
 	[ $rc = 3 ] || [ $rc = 1 ] || return 1
-	grep -q "$3" "$dir/server.err" && grep -q "do not seal their frames alike" "$dir/client.err"
+	grep -q "$3" "$dir/server.err" && grep -q "$4" "$dir/client.err"
 }
 
 key_for_others() {
@@ -167,10 +168,11 @@ check "weft-dump opens a capture with the key log" key_log packet SEAL=encrypt
 check "weft-dump opens a capture over changes of the keys" key_log udp \
 	"SEAL=auth SEAL_REKEY=100ms"
 check "another key is refused" ends "WEFT_JOB_KEY=$dir/key" "WEFT_JOB_KEY=$dir/other" \
-	"the peer has another job key"
+	"the handshake of TLS fails" "the handshake of TLS fails"
 check "a peer without a key is refused" ends "WEFT_JOB_KEY=$dir/key" "WEFT_SEAL=off" \
-	"the peer does not seal its frames"
+	"it has no job key, and this program has one" "this program has no job key, and it has one"
 check "another mode is refused" ends "WEFT_JOB_KEY=$dir/key" \
-	"WEFT_JOB_KEY=$dir/key WEFT_SEAL=auth" "the peer has another mode"
+	"WEFT_JOB_KEY=$dir/key WEFT_SEAL=auth" "the peer has another mode" \
+	"do not seal their frames alike"
 check "a key that others can read is refused" key_for_others
 tap_end

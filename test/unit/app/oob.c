@@ -10,15 +10,19 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "app/common/cli.h"
 #include "app/common/oob.h"
+#include "weft_build.h"
 
 /* ---- the name service: "two.test" has two addresses */
 
@@ -121,6 +125,8 @@ static void messages_keep_order_and_bytes(void **state)
 	assert_int_equal(oob_recv(e.server, OOB_PARAMS, in, &length, 1, NULL, NULL), 0);
 	assert_int_equal(length, 5);
 	length = sizeof(in);
+	while (oob_next(e.server) == 0)
+		assert_int_equal(oob_poll(e.server), 0);
 	assert_int_equal(oob_take(e.server, OOB_BARRIER, in, &length), -EPROTO);
 	assert_int_equal(oob_recv(e.server, OOB_RESULT, in, &length, 1, NULL, NULL), 0);
 	assert_int_equal(length, sizeof(out));
@@ -451,8 +457,238 @@ static void no_listener_and_port_taken(void **state)
 	assert_null(oob);
 }
 
+/* ---- with a job key */
+
+static const uint8_t job_key[32] = "the job key of both ends, 32 by";
+static const uint8_t other_key[32] = "the job key of another job, 32 ";
+
+/* It is between the ends, which it connects, and has what they send. */
+struct middle {
+	uint16_t port; /* of the server */
+	int door;
+	size_t change; /* byte from the server that it changes; 0 = none */
+	size_t n[2];
+	uint8_t seen[2][64 * 1024]; /* of the client, of the server */
+};
+
+static bool relay(struct middle *m, int from, int to, unsigned int side)
+{
+	uint8_t buf[4096];
+	ssize_t n = recv(from, buf, sizeof(buf), 0);
+
+	if (n <= 0)
+		return false;
+	for (ssize_t i = 0; i < n; i++) {
+		if (m->n[side] < sizeof(m->seen[side]))
+			m->seen[side][m->n[side]] = buf[i];
+		if (++m->n[side] == m->change && side == 1)
+			buf[i] ^= 1;
+	}
+	return send(to, buf, (size_t)n, MSG_NOSIGNAL) == n;
+}
+
+static void *middle_thread(void *arg)
+{
+	struct middle *m = arg;
+	int client = accept(m->door, NULL, NULL), server = connect_to(m->port);
+	struct pollfd fds[2] = {{.fd = client, .events = POLLIN}, {.fd = server, .events = POLLIN}};
+	bool more = true;
+
+	while (more && poll(fds, 2, -1) > 0) {
+		if (fds[0].revents)
+			more = relay(m, client, server, 0);
+		if (more && fds[1].revents)
+			more = relay(m, server, client, 1);
+	}
+	close(client);
+	close(server);
+	close(m->door);
+	return NULL;
+}
+
+static uint16_t open_middle(struct middle *m, uint16_t port, pthread_t *thread)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+
+	m->port = port;
+	m->door = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(m->door, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(m->door, 1), 0);
+	assert_int_equal(getsockname(m->door, (struct sockaddr *)&at, &len), 0);
+	assert_int_equal(pthread_create(thread, NULL, middle_thread, m), 0);
+	return ntohs(at.sin_port);
+}
+
+#define SECRET_TEXT "an address and a key of memory"
+
+/* Both ends, with the middle between them. */
+static void join_through(struct ends *e, struct middle *m, pthread_t *thread)
+{
+	pthread_t accepter;
+	uint16_t port;
+
+	assert_int_equal(oob_server_open("127.0.0.1", 0, &e->door), 0);
+	port = open_middle(m, oob_server_port(e->door), thread);
+	assert_int_equal(pthread_create(&accepter, NULL, accept_thread, e), 0);
+	assert_int_equal(oob_connect("127.0.0.1", port, 1, NULL, NULL, &e->client), 0);
+	pthread_join(accepter, NULL);
+	assert_int_equal(e->result, 0);
+}
+
+static bool was_seen(const struct middle *m)
+{
+	return memmem(m->seen[0], m->n[0], SECRET_TEXT, strlen(SECRET_TEXT)) ||
+	       memmem(m->seen[1], m->n[1], SECRET_TEXT, strlen(SECRET_TEXT));
+}
+
+static void exchange_secrets(struct ends *e)
+{
+	char in[64];
+	size_t length = sizeof(in);
+
+	assert_int_equal(oob_send(e->client, OOB_ADDRESS, SECRET_TEXT, sizeof(SECRET_TEXT)), 0);
+	assert_int_equal(oob_recv(e->server, OOB_ADDRESS, in, &length, 5, NULL, NULL), 0);
+	assert_string_equal(in, SECRET_TEXT);
+	length = sizeof(in);
+	assert_int_equal(oob_send(e->server, OOB_KEY, SECRET_TEXT, sizeof(SECRET_TEXT)), 0);
+	assert_int_equal(oob_recv(e->client, OOB_KEY, in, &length, 5, NULL, NULL), 0);
+	assert_string_equal(in, SECRET_TEXT);
+}
+
+static void with_a_key_nothing_is_readable(void **state)
+{
+	static struct middle m[2];
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		struct ends e = {0};
+		pthread_t thread;
+
+		assert_int_equal(oob_set_key(i ? job_key : NULL), 0);
+		join_through(&e, &m[i], &thread);
+		exchange_secrets(&e);
+		part_ends(&e);
+		pthread_join(thread, NULL);
+		assert_true(m[i].n[0] < sizeof(m[i].seen[0]) && m[i].n[1] < sizeof(m[i].seen[1]));
+		assert_int_equal(was_seen(&m[i]), i == 0);
+	}
+	messages_keep_order_and_bytes(state);
+	the_end_of_the_peer_is_noticed(state);
+	assert_int_equal(oob_set_key(NULL), 0);
+}
+
+static void a_changed_byte_ends_the_connection(void **state)
+{
+	static struct middle m;
+	struct ends e = {0};
+	pthread_t thread;
+	char in[64];
+	size_t length = sizeof(in);
+
+	(void)state;
+	assert_int_equal(oob_set_key(job_key), 0);
+	join_through(&e, &m, &thread);
+	exchange_secrets(&e);
+	m.change = m.n[1] + 20; /* in the next message of the server */
+	assert_int_equal(oob_send(e.server, OOB_KEY, SECRET_TEXT, sizeof(SECRET_TEXT)), 0);
+	assert_int_equal(oob_recv(e.client, OOB_KEY, in, &length, 5, NULL, NULL), -EPROTO);
+	part_ends(&e);
+	pthread_join(thread, NULL);
+	assert_int_equal(oob_set_key(NULL), 0);
+}
+
+/* An end with a raw socket has none of the keys of the process. */
+static void *server_thread(void *arg)
+{
+	struct ends *e = arg;
+	int left = 100; /* 10 s */
+
+	e->result = oob_server_accept(e->door, stop_after, &left, &e->server);
+	return NULL;
+}
+
+/* One end's greeting, and 300 bytes of zeros instead of a handshake. */
+static void greet_without_key(uint16_t port, uint8_t tls)
+{
+	char hello[HELLO_BYTES] = "WFTO\1\0\0\0\40\0\0\0\1\0\0\0test", got[HELLO_BYTES];
+	static const char zeros[300];
+	int fd = connect_to(port);
+
+	hello[HELLO_BYTES - 1] = (char)tls;
+	assert_int_equal(send(fd, hello, sizeof(hello), MSG_NOSIGNAL), sizeof(hello));
+	if (tls)
+		assert_int_equal(send(fd, zeros, sizeof(zeros), MSG_NOSIGNAL), sizeof(zeros));
+	while (recv(fd, got, sizeof(got), 0) > 0)
+		;
+	close(fd);
+}
+
+static void a_client_without_the_key_is_refused(void **state)
+{
+	struct ends e = {0};
+	pthread_t thread;
+	uint16_t port;
+
+	(void)state;
+	assert_int_equal(oob_set_key(job_key), 0);
+	assert_int_equal(oob_server_open("127.0.0.1", 0, &e.door), 0);
+	port = oob_server_port(e.door);
+	assert_int_equal(pthread_create(&thread, NULL, server_thread, &e), 0);
+	greet_without_key(port, 0);
+	assert_non_null(strstr(cli_last_error(), "it has no job key, and this program has one"));
+	greet_without_key(port, 1);
+	assert_non_null(strstr(cli_last_error(), "the handshake of TLS fails"));
+	/* The server still waits for a client that has it. */
+	assert_int_equal(oob_connect("127.0.0.1", port, 1, NULL, NULL, &e.client), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(e.result, 0);
+	exchange_secrets(&e);
+	part_ends(&e);
+	assert_int_equal(oob_set_key(NULL), 0);
+}
+
+/* The server is a child, with another key or none. */
+static void client_of(const uint8_t *servers, const uint8_t *clients, const char *why)
+{
+	struct ends e = {0};
+	int left = 40, status;
+	pid_t child;
+
+	assert_int_equal(oob_set_key(servers), 0);
+	assert_int_equal(oob_server_open("127.0.0.1", 0, &e.door), 0);
+	child = fork();
+	if (child == 0) {
+		assert_int_equal(oob_set_key(servers), 0); /* pages of keys are not inherited */
+		_exit(oob_server_accept(e.door, stop_after, &left, &e.server) == -EINTR ? 0 : 1);
+	}
+	assert_int_equal(oob_set_key(clients), 0);
+	assert_int_not_equal(
+		oob_connect("127.0.0.1", oob_server_port(e.door), 1, NULL, NULL, &e.client), 0);
+	if (!strstr(cli_last_error(), why))
+		fail_msg("'%s' has no '%s'", cli_last_error(), why);
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	oob_server_close(e.door);
+	assert_int_equal(oob_set_key(NULL), 0);
+}
+
+static void a_server_without_the_key_is_refused(void **state)
+{
+	(void)state;
+	client_of(other_key, job_key, "the handshake of TLS fails");
+	client_of(NULL, job_key, "it has no job key, and this program has one");
+	client_of(job_key, NULL, "this program has no job key, and it has one");
+}
+
 int main(void)
 {
+	const struct CMUnitTest keyed[] = {
+		cmocka_unit_test(with_a_key_nothing_is_readable),
+		cmocka_unit_test(a_changed_byte_ends_the_connection),
+		cmocka_unit_test(a_client_without_the_key_is_refused),
+		cmocka_unit_test(a_server_without_the_key_is_refused),
+	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_keep_order_and_bytes),
 		cmocka_unit_test(works_over_ipv6),
@@ -470,5 +706,7 @@ int main(void)
 	};
 
 	cli_program = "test";
+	if (WEFT_HAVE_SEAL && cmocka_run_group_tests(keyed, NULL, NULL) != 0)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
