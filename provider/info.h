@@ -64,9 +64,6 @@
 #define WFI_PROTOCOL ((1u << 31) | 0x57454654u)
 #define WFI_PROTOCOL_VERSION 1
 
-/** The authorization key is the job key (doc/sealing.md). */
-#define WFI_KEY_LEN 32
-
 /**
  * The key of attributes that an application has passed: the domain's or the endpoint's.
  * @param[out] key  WFI_KEY_LEN bytes; NULL: there is none

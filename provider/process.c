@@ -18,7 +18,6 @@
 
 #include "base/secret.h"
 #include "base/thread.h"
-#include "provider/info.h"
 #include "provider/provider.h"
 
 /* ------------------------------------------------------------------ state of the process */

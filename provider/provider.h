@@ -60,6 +60,9 @@
 /** The maximum number of pieces of a buffer, in sends and receives. */
 #define WFI_IOV_MAX 16
 
+/** The authorization key is the job key (doc/sealing.md). */
+#define WFI_KEY_LEN 32
+
 extern struct fi_provider wfi_provider;
 
 /* For functions of a fid that an object does not support. */
