@@ -24,8 +24,10 @@ done
 
 hosts=("weft-host-a" "weft-host-b")
 switch_pid=()
+apart_pid=() # in the mount namespaces of the hosts, where they have one
 tidy_hosts() {
 	[ ${#switch_pid[@]} = 0 ] || kill -KILL "${switch_pid[@]}" 2>/dev/null
+	[ ${#apart_pid[@]} = 0 ] || kill -KILL "${apart_pid[@]}" 2>/dev/null
 	untidy
 }
 trap tidy_hosts EXIT
@@ -38,12 +40,14 @@ packet="blocksz=4096,framesz=2048,framecnt=512"
 cat >"$dir/on" <<END
 #!/bin/bash
 case \$1 in
-${hosts[0]}) netns=${ns[0]} ;;
-${hosts[1]}) netns=${ns[1]} ;;
+${hosts[0]}) netns=${ns[0]} apart=$dir/apart.0 ;;
+${hosts[1]}) netns=${ns[1]} apart=$dir/apart.1 ;;
 *) exit 1 ;;
 esac
 export WEFT_SWITCH=$dir/\$1.sock
-exec ip netns exec \$netns unshare --uts bash -c "hostname \$1; \${*:2}"
+enter=()
+[ ! -s \$apart.pid ] || enter=(nsenter -t "\$(cat \$apart.pid)" -m)
+exec "\${enter[@]}" ip netns exec \$netns unshare --uts bash -c "hostname \$1; \${*:2}"
 END
 chmod 755 "$dir/on"
 
@@ -164,6 +168,72 @@ without_rights() {
 		grep -q "udp is used: no other lane" "$dir/mpi.err"
 }
 
+# sealed_job ARGUMENT...: two ranks, one on each host, by weft-mpirun.
+sealed_job() {
+	OMPI_MCA_plm_rsh_agent="$dir/on" WEFT_EAL_ARGS='' WEFT_LANES=udp:ctl \
+		WEFT_CAPTURE="$dir/frames.%p" FI_PROVIDER_PATH=$build/provider \
+		timeout -k 10 200 "$dir/on" "${hosts[0]}" sh "$build/weft-mpirun" "$@" \
+		--oversubscribe --bind-to none --mca orte_tmpdir_base "$dir" \
+		--mca oob_tcp_if_include ctl --host "${hosts[0]}:1,${hosts[1]}:1" \
+		"$dir/rank" >"$dir/mpi.out" 2>"$dir/mpi.err"
+}
+
+# keys HOST: job keys there.
+keys() { "$dir/on" "${hosts[$1]}" "ls -d /dev/shm/weft-job-* 2>/dev/null"; }
+
+# frames PATTERN: each rank's capture, as weft-dump describes it, has such a line.
+frames() {
+	local file n=0
+	for file in "$dir"/frames.*; do
+		"$build/app/weft-dump" "$file" >"$dir/dump" || { cat "$dir/dump"; return 1; }
+		grep -E -- "$1" "$dir/dump" || { cat "$dir/dump"; return 1; }
+		n=$((n + 1))
+	done
+	[ $n = 2 ]
+}
+
+# Each host has a /dev/shm of its own, in which its rank finds the key.
+sealed() {
+	local i rc=0
+	rm -f "$dir"/frames.*
+	cat >"$dir/rank" <<-END
+		#!/bin/sh
+		stat -c "key %a %s" "\$WEFT_JOB_KEY"
+		exec "$ranks" p2p
+	END
+	chmod 755 "$dir/rank"
+	for i in 0 1; do
+		: >"$dir/apart.$i"
+		unshare --mount sh -c "mount -t tmpfs -o mode=1777 tmpfs /dev/shm && echo mounted &&
+			exec sleep 1000" >"$dir/apart.$i" &
+		apart_pid[i]=$!
+		until_said "$dir/apart.$i" mounted "${apart_pid[i]}" || return 1
+		echo "${apart_pid[i]}" >"$dir/apart.$i.pid"
+	done
+	sealed_job --seal || rc=$?
+	cat "$dir/mpi.err" "$dir/mpi.out"
+	[ $rc = 0 ] && grep -q "^p2p: 2 ranks, 0 errors$" "$dir/mpi.out" || return 1
+	[ "$(grep -c "^key 600 32$" "$dir/mpi.out")" = 2 ] || return 1
+	[ -z "$(keys 0)$(keys 1)" ] || { echo "a key is left"; return 1; }
+	frames 'are sealed, and only their headers are known' || return 1
+	! grep ' message ' "$dir/dump" || return 1
+	# Plain frames would be seen.
+	rm -f "$dir"/frames.*
+	sealed_job --seal=off
+	grep -q "^p2p: 2 ranks, 0 errors$" "$dir/mpi.out" && frames ' message eager$' || return 1
+	# A host that has no place for the key.
+	nsenter -t "${apart_pid[1]}" -m mount -o remount,ro /dev/shm || return 1
+	rc=0
+	sealed_job --seal || rc=$?
+	cat "$dir/mpi.err"
+	[ $rc != 0 ] && grep -q "${hosts[1]} took no job key, and the job is refused" \
+		"$dir/mpi.err" && [ -z "$(keys 0)" ]
+}
+
+check "sealed frames, with a key that weft-mpirun hands to both hosts" sealed
+[ ${#apart_pid[@]} = 0 ] || kill "${apart_pid[@]}"
+apart_pid=()
+rm -f "$dir"/apart.*
 check "ranks without rights on two hosts" without_rights
 check "ranks of a host over shared memory, hosts over the switches" shared_memory_within
 check "all over the switches" switch_alone

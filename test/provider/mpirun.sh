@@ -7,7 +7,7 @@
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/../proc/lib.sh"
 
-for variable in "${!FI_@}" "${!OMPI_@}" "${!WEFT_@}"; do
+for variable in "${!FI_@}" "${!HYDRA_@}" "${!OMPI_@}" "${!PRTE_@}" "${!SLURM@}" "${!WEFT_@}"; do
 	unset "$variable"
 done
 export WEFT_CONFIG=off
@@ -118,6 +118,168 @@ lean() {
 	grep -q "no libfabric.so.1 in" "$dir/err"
 }
 
+# What a job finds: its key, and another host, which ssh reaches. There a folder has another place.
+cat >"$dir/bin/job" <<END
+#!/bin/sh
+[ "\$1" != --version ] || { echo 'mpirun (Open MPI) 4.1.4'; exit; }
+for what; do :; done
+echo "\$WEFT_JOB_KEY" >$dir/key.name
+stat -c '%a %s' "\$WEFT_JOB_KEY" >$dir/key.mode
+stat -c %a "\${WEFT_JOB_KEY%/key}" >>$dir/key.mode
+cat "\$WEFT_JOB_KEY" >$dir/key
+case \$what in
+there) "\$OMPI_MCA_plm_rsh_agent" -p 22 me@there cat "\$WEFT_JOB_KEY" >$dir/there || exit 9 ;;
+wait)
+	trap 'echo ended; exit 7' TERM
+	echo \$\$ >$dir/job.pid
+	while :; do sleep 0.1; done
+	;;
+interrupted) kill -INT \$\$ ;;
+read) cat ;;
+esac
+env
+exit 5
+END
+cat >"$dir/bin/ssh" <<END
+#!/bin/sh
+echo "\$*" | head -n 1 >>$dir/ssh.args
+[ ! -e $dir/no.there ] || { echo 'no such host' >&2; exit 255; }
+while [ "\$1" != me@there ]; do shift; done
+shift
+exec sh -c "\$(echo "\$*" | sed 's,/dev/shm/weft-job-,$dir/far-,g')"
+END
+chmod 755 "$dir/bin/job" "$dir/bin/ssh"
+
+# no_key: none is left, on no host. The last shell of a killed job takes up to a second.
+no_key() {
+	local i
+	for ((i = 0; i < 100; i++)); do
+		[ -e "$(dirname "$(cat "$dir/key.name")")" ] ||
+			[ -n "$(find "$dir" -maxdepth 1 -name 'far-*')" ] || return 0
+		sleep 0.1
+	done
+	echo "a key is left"
+	return 1
+}
+
+# sealed ARGUMENT...: a job that gets a key; its own exit code is 5.
+sealed() {
+	local rc=0
+	rm -f "$dir/key" "$dir/key.name" "$dir/key.mode" "$dir/there" "$dir/ssh.args"
+	with --launcher job "$@" || rc=$?
+	cat "$dir/err"
+	echo "exit code $rc"
+	[ $rc = 5 ] && no_key && [ "$(cat "$dir/key.mode")" = "600 32"$'\n'700 ]
+}
+
+job_key() {
+	sealed --seal x && has 'WEFT_SEAL=encrypt' 'WEFT_JOB_KEY=/dev/shm/weft-job-.*/key' ||
+		return 1
+	cp "$dir/key" "$dir/first"
+	sealed --seal=auth x && has 'WEFT_SEAL=auth' || return 1
+	! cmp "$dir/key" "$dir/first" || return 1
+	WEFT_SEAL=auth sealed x && has 'WEFT_SEAL=auth' || return 1
+	echo "of its input" >"$dir/in"
+	sealed --seal read <"$dir/in" && has 'of its input' || return 1
+	mkdir "$dir/shared"
+	sealed --seal --key-folder "$dir/shared" x &&
+		has "WEFT_JOB_KEY=$dir/shared/.*/key"
+}
+
+# Without a choice, and with a key of the user's own, nothing is made.
+no_job_key() {
+	with -n 2 ./program && has_not '^WEFT_(SEAL|JOB_KEY)' || return 1
+	with --seal=off -n 2 ./program && has 'WEFT_SEAL=off' && has_not '^WEFT_JOB_KEY' || return 1
+	WEFT_JOB_KEY=/my/key with --seal -n 2 ./program && has 'WEFT_JOB_KEY=/my/key' \
+		'WEFT_SEAL=encrypt' 'ARGS .*-x WEFT_JOB_KEY .*' || return 1
+	with --seal --env && has "export WEFT_SEAL='encrypt'" && has_not 'WEFT_JOB_KEY' || return 1
+	with --seal=none -n 2 ./program && return 1
+	grep -q "it is --seal=encrypt, --seal=auth or --seal=off" "$dir/err"
+}
+
+# waiting: a job in the background (pid), until it runs.
+waiting() {
+	rm -f "$dir/key.name" "$dir/job.pid"
+	sh "$build/weft-mpirun" --launcher job --seal wait >"$dir/out" 2>"$dir/err" &
+	pid=$!
+	until_exists "$dir/job.pid" "$pid"
+}
+
+# The launcher gets the signals of a job. Its end is that of the key, also after SIGKILL.
+signals() {
+	local rc=0 pid
+	waiting || return 1
+	kill -TERM "$pid"
+	wait "$pid" || rc=$?
+	[ $rc = 7 ] && has ended && no_key || return 1
+	waiting || return 1
+	kill -KILL "$pid"
+	no_key
+	rc=$?
+	kill -TERM "$(cat "$dir/job.pid")"
+	[ $rc = 0 ] || return 1
+	rc=0
+	with --launcher job --seal interrupted || rc=$?
+	[ $rc = 130 ] && no_key
+}
+
+other_host() {
+	sealed --seal there && cmp "$dir/key" "$dir/there" || return 1
+	# The key has a connection of its own, and is in no argument.
+	[ "$(grep -c '^-x -p 22 me@there ' "$dir/ssh.args")" = 2 ] &&
+		[ "$(wc -l <"$dir/ssh.args")" = 2 ] || return 1
+	: >"$dir/no.there"
+	with --launcher job --seal there && return 1
+	rm "$dir/no.there"
+	grep -q "me@there took no job key, and the job is refused: no such host" "$dir/err"
+}
+
+# refused PATTERN ARGUMENT...: with a sentence, and without a launcher that has run.
+refused() {
+	local pattern=$1
+	shift
+	rm -f "$dir/key.name"
+	! with "$@" || return 1
+	cat "$dir/err"
+	grep -q "^weft-mpirun: .*$pattern" "$dir/err" && [ ! -s "$dir/out" ] &&
+		[ ! -e "$dir/key.name" ]
+}
+
+no_safe_way() {
+	OMPI_MCA_plm_rsh_agent=/usr/bin/rsh refused "could read the job key: create one" \
+		--launcher job --seal x || return 1
+	OMPI_MCA_plm=slurm refused "only by ssh a job key goes" --launcher job --seal x || return 1
+	HYDRA_LAUNCHER=sge refused "HYDRA_LAUNCHER=sge is set" --launcher mpiexec.hydra --seal x ||
+		return 1
+	refused "which then get no job key" --seal --mca plm_rsh_agent rsh x || return 1
+	SLURM_JOB_ID=0 SLURMD_NODENAME=a SLURM_JOB_NUM_NODES=2 refused \
+		"ask the administrator for the prolog of doc/slurm.md" --launcher srun --seal x
+}
+
+# What Slurm's own means may do is left to them.
+with_slurm() {
+	SLURM_JOB_ID=0 SLURMD_NODENAME=a SLURM_JOB_NUM_NODES=1 sealed --seal x || return 1
+	SLURM_JOB_ID=0 with --seal -n 2 ./program && has 'WEFT_SEAL=encrypt' &&
+		has_not '^WEFT_JOB_KEY' || return 1
+	with --launcher srun --seal=auth -n 2 ./program && has 'WEFT_SEAL=auth' &&
+		has_not '^WEFT_JOB_KEY'
+}
+
+other_launchers() {
+	with --launcher mpirun5 --seal -n 2 ./program &&
+		has 'PRTE_MCA_plm_ssh_agent=/dev/shm/weft-job-.*' \
+		'PRTE_MCA_plm_ssh_no_tree_spawn=1' || return 1
+	with --launcher mpiexec.hydra --seal -n 2 ./program && has 'HYDRA_LAUNCHER=ssh' \
+		'HYDRA_LAUNCHER_EXEC=/dev/shm/weft-job-.*'
+}
+
+check "a job key is the owner's alone, and ends with its job" job_key
+check "no job key where none is requested" no_job_key
+check "a job's signals, exit code and key" signals
+check "another host gets the job key by ssh" other_host
+check "a job is refused where a key has no safe way" no_safe_way
+check "a job key in Slurm" with_slurm
+check "a job key with Open MPI 5 and Hydra" other_launchers
 check "Open MPI 4, with and without --rma" open_mpi_4
 check "Open MPI 5, with and without --rma" open_mpi_5
 check "Hydra, srun, and a launcher that is not known" others
