@@ -210,7 +210,7 @@ PYTHON
 import re, sys
 sample = re.compile(r'(weft_[a-zA-Z0-9_]+)\{pid="(\d+)",host="[^"]*",'
                     r'program="a\\",pid=\\"1\?",job="\?"'
-                    r'(?:,version="1\\"}\?\[2J"|,worker="([0-9a-f]{16})")'
+                    r'(?:,version="1\\"}\?\[2J",metrics_version="1"|,worker="([0-9a-f]{16})")'
                     r'(?:,lane="((?:[^"\\\n]|\\[\\n"])*)")?(?:,conn="\d+",path="\d+")?\} [0-9.e+]+')
 lanes, bad = set(), []
 text = open(sys.argv[1], "rb").read().decode()  # UTF-8
