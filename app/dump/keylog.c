@@ -102,6 +102,8 @@ static int arrange(struct dump_keylog *log)
 {
 	size_t n = 0;
 
+	if (log->num == 0)
+		return 0;
 	qsort(log->key, log->num, sizeof(*log->key), by_secret);
 	for (size_t i = 0; i < log->num; i++)
 		if (n == 0 || by_secret(&log->key[n - 1], &log->key[i]))
