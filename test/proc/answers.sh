@@ -66,9 +66,10 @@ sleeping_worker_answers_at_once() {
 import glob, json, socket, struct, sys, time
 for path in glob.glob(sys.argv[1] + "/answers-*"):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(2)  # another process may be stopped
     try:
         s.connect(path)
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, TimeoutError):
         continue
     creds = s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     if struct.unpack("3i", creds)[0] != int(sys.argv[2]):

@@ -213,8 +213,8 @@ shared_memory_is_on_the_same_time_line() {
 		report = json.load(open(sys.argv[1]))
 		flows = [f for lane in report['lanes'] for f in lane]
 		records = [f for f in flows if f['records']]
-		lines = [line for line in open(sys.argv[2]) if line.startswith('{"mess')]
-		messages = [json.loads(line) for line in lines]
+		lines = [json.loads(line) for line in open(sys.argv[2]) if line.startswith('{')]
+		messages = [line for line in lines if 'message' in line]
 		large = [m for m in messages if m['size'] == 1 << 20]
 		print(flows, report['captures'], large)
 		ok = len(records) == 2 and len(flows) > 2 and report['wrong'] == 0
