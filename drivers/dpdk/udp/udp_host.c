@@ -11,7 +11,8 @@
 #define NET 0x0a000000u /* a unicast address of IPv4: the engine refuses others */
 #define SLOT_BITS 12u
 #define GENERATIONS 4096u
-#define WAYS 8u /* places in which an address may be */
+#define WAYS 8u        /* places in which an address may be */
+#define OWN UINT32_MAX /* frames: of the lane's own address */
 
 static_assert(1u << SLOT_BITS == WEFT_UDP_HOSTS, "a slot has SLOT_BITS");
 
@@ -25,27 +26,47 @@ static bool is_ip(const struct weft_udp_host *host, const struct in6_addr *ip)
 	return host->used != 0 && memcmp(&host->ip, ip, sizeof(*ip)) == 0;
 }
 
+/* A use of @p host, which is not the lane's own. */
+static void count_use(struct weft_udp_hosts *h, struct weft_udp_host *host)
+{
+	host->used = ++h->uses;
+	host->frames += host->frames < OWN - 1;
+}
+
+/*
+ * Is @p a replaced rather than @p b? A host with a connection has had many frames, also if it is
+ * idle now. A flood from many addresses has had few of each.
+ */
+static bool is_lesser(const struct weft_udp_host *a, const struct weft_udp_host *b)
+{
+	unsigned int of_a = (unsigned int)__builtin_clz(a->frames | 1);
+	unsigned int of_b = (unsigned int)__builtin_clz(b->frames | 1);
+
+	return of_a != of_b ? of_a > of_b : a->used < b->used;
+}
+
 uint32_t weft_udp_host_number(struct weft_udp_hosts *h, const struct in6_addr *ip)
 {
-	uint32_t first = (uint32_t)weft_siphash(&h->key, ip, sizeof(*ip)), slot, oldest = 0;
+	uint32_t first = (uint32_t)weft_siphash(&h->key, ip, sizeof(*ip)), slot, least = 0;
 	struct weft_udp_host *host;
 
 	for (uint32_t i = 0; i < WAYS; i++) {
 		slot = (first + i) % WEFT_UDP_HOSTS;
 		host = &h->host[slot];
 		if (is_ip(host, ip)) {
-			if (host->used != UINT64_MAX)
-				host->used = ++h->uses;
+			if (host->frames != OWN)
+				count_use(h, host);
 			return number_of(h, slot);
 		}
-		if (i == 0 || host->used < h->host[oldest].used)
-			oldest = slot;
+		if (i == 0 || is_lesser(host, &h->host[least]))
+			least = slot;
 	}
-	host = &h->host[oldest];
+	host = &h->host[least];
 	host->generation = (host->generation + 1) % GENERATIONS;
 	host->ip = *ip;
-	host->used = ++h->uses;
-	return number_of(h, oldest);
+	host->frames = 0;
+	count_use(h, host);
+	return number_of(h, least);
 }
 
 const struct in6_addr *weft_udp_host_ip(struct weft_udp_hosts *h, uint32_t number)
@@ -55,8 +76,8 @@ const struct in6_addr *weft_udp_host_ip(struct weft_udp_hosts *h, uint32_t numbe
 
 	if (host->used == 0 || number_of(h, slot) != number)
 		return NULL;
-	if (host->used != UINT64_MAX)
-		host->used = ++h->uses;
+	if (host->frames != OWN)
+		count_use(h, host);
 	return &host->ip;
 }
 
@@ -67,10 +88,11 @@ struct weft_udp_hosts *weft_udp_hosts_new(const struct in6_addr *own)
 
 	if (!h)
 		return NULL;
-	/* Without random bytes a peer can choose whom it replaces, and then frames are lost. */
+	/* Without random bytes a peer can choose the host that it replaces. */
 	if (getrandom(&h->key, sizeof(h->key), 0) != sizeof(h->key))
 		memset(&h->key, 0, sizeof(h->key));
 	number = weft_udp_host_number(h, own);
+	h->host[number % WEFT_UDP_HOSTS].frames = OWN;
 	h->host[number % WEFT_UDP_HOSTS].used = UINT64_MAX;
 	return h;
 }

@@ -5,9 +5,9 @@
  * address in the headers of its frames. So each IPv6 address has such a number here, which no other
  * lane sees. Pure, but for random bytes at the start.
  *
- * Any host may send a datagram, so the table is bounded: a new address may replace the one that was
- * not used for the longest time. A number contains a generation. So frames for an address that was
- * replaced reach no other host.
+ * Any host may send a datagram, so the table is bounded. A new address may replace the one with the
+ * fewest frames (by powers of two), and among equals the one that was idle for longest. A number
+ * contains a generation. So frames for an address that was replaced reach no other host.
  */
 #ifndef WEFT_UDP_HOST_H
 #define WEFT_UDP_HOST_H
@@ -21,12 +21,13 @@
 
 struct weft_udp_host {
 	struct in6_addr ip;
-	uint64_t used; /* uses of the table before the last use of this host; 0 = free */
+	uint64_t used;   /* uses of the table before the last use of this host; 0 = free */
+	uint32_t frames; /* to and from this host; at most UINT32_MAX - 1 */
 	uint32_t generation;
 };
 
 struct weft_udp_hosts {
-	struct weft_siphash_key key; /* random: no peer can choose whom it replaces */
+	struct weft_siphash_key key; /* random: no peer can choose the host that it replaces */
 	uint64_t uses;
 	struct weft_udp_host host[WEFT_UDP_HOSTS];
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Hosts of an IPv6 lane: numbers and addresses belong together, whoever sends how much.
+ * Hosts of an IPv6 lane: numbers and addresses belong together, also in a flood of addresses.
  */
 
 #include <setjmp.h>
@@ -55,19 +55,23 @@ static void each_host_has_a_number_of_its_own(void **state)
 }
 
 /*
- * A flood of other addresses: those in use stay, the lane's own in any case. A number of a host
- * that was replaced leads to no other host.
+ * A flood of other addresses: those in use stay, and those with connections that are idle, and the
+ * lane's own in any case. A number of a host that was replaced leads to no other host.
  */
-static void a_flood_replaces_only_idle_hosts(void **state)
+static void a_flood_replaces_no_host_with_a_connection(void **state)
 {
 	enum { FLOOD = 20 * WEFT_UDP_HOSTS, EVERY = 16 };
-	const struct in6_addr own = address(0), peer = address(1), idle = address(2);
+	const struct in6_addr own = address(0), peer = address(1), idle = address(2),
+			      silent = address(3);
 	struct weft_udp_hosts *h = weft_udp_hosts_new(&own);
 	uint32_t ours = weft_udp_host_number(h, &own), used = weft_udp_host_number(h, &peer),
-		 lost = weft_udp_host_number(h, &idle);
+		 lost = weft_udp_host_number(h, &idle),
+		 connected = weft_udp_host_number(h, &silent);
 	struct in6_addr a;
 
 	(void)state;
+	for (int i = 0; i < 100; i++)
+		expect_ip(h, connected, 3);
 	for (uint32_t i = 0; i < FLOOD; i++) {
 		a = address(1000 + i);
 		weft_udp_host_number(h, &a);
@@ -75,6 +79,7 @@ static void a_flood_replaces_only_idle_hosts(void **state)
 			expect_ip(h, used, 1);
 	}
 	expect_ip(h, ours, 0);
+	expect_ip(h, connected, 3);
 	assert_int_equal(weft_udp_host_number(h, &own), ours);
 	assert_null(weft_udp_host_ip(h, lost));
 	assert_int_not_equal(weft_udp_host_number(h, &idle), lost);
@@ -85,7 +90,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_host_has_a_number_of_its_own),
-		cmocka_unit_test(a_flood_replaces_only_idle_hosts),
+		cmocka_unit_test(a_flood_replaces_no_host_with_a_connection),
 	};
 
 	return cmocka_run_group_tests_name("udp_host", tests, NULL, NULL);
