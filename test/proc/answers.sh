@@ -69,7 +69,7 @@ for path in glob.glob(sys.argv[1] + "/answers-*"):
     s.settimeout(2)  # another process may be stopped
     try:
         s.connect(path)
-    except (ConnectionRefusedError, TimeoutError):
+    except (ConnectionRefusedError, BlockingIOError, TimeoutError):
         continue
     creds = s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     if struct.unpack("3i", creds)[0] != int(sys.argv[2]):

@@ -12,7 +12,7 @@
 #define SLOT_BITS 12u
 #define GENERATIONS 4096u
 #define WAYS 8u        /* places in which an address may be */
-#define OWN UINT32_MAX /* frames: of the lane's own address */
+#define OWN UINT64_MAX /* used: of the lane's own address */
 
 static_assert(1u << SLOT_BITS == WEFT_UDP_HOSTS, "a slot has SLOT_BITS");
 
@@ -26,11 +26,12 @@ static bool is_ip(const struct weft_udp_host *host, const struct in6_addr *ip)
 	return host->used != 0 && memcmp(&host->ip, ip, sizeof(*ip)) == 0;
 }
 
-/* A use of @p host, which is not the lane's own. */
 static void count_use(struct weft_udp_hosts *h, struct weft_udp_host *host)
 {
+	if (host->used == OWN)
+		return;
 	host->used = ++h->uses;
-	host->frames += host->frames < OWN - 1;
+	host->frames += host->frames != UINT32_MAX;
 }
 
 /*
@@ -54,8 +55,7 @@ uint32_t weft_udp_host_number(struct weft_udp_hosts *h, const struct in6_addr *i
 		slot = (first + i) % WEFT_UDP_HOSTS;
 		host = &h->host[slot];
 		if (is_ip(host, ip)) {
-			if (host->frames != OWN)
-				count_use(h, host);
+			count_use(h, host);
 			return number_of(h, slot);
 		}
 		if (i == 0 || is_lesser(host, &h->host[least]))
@@ -76,8 +76,7 @@ const struct in6_addr *weft_udp_host_ip(struct weft_udp_hosts *h, uint32_t numbe
 
 	if (host->used == 0 || number_of(h, slot) != number)
 		return NULL;
-	if (host->frames != OWN)
-		count_use(h, host);
+	count_use(h, host);
 	return &host->ip;
 }
 
@@ -92,7 +91,7 @@ struct weft_udp_hosts *weft_udp_hosts_new(const struct in6_addr *own)
 	if (getrandom(&h->key, sizeof(h->key), 0) != sizeof(h->key))
 		memset(&h->key, 0, sizeof(h->key));
 	number = weft_udp_host_number(h, own);
-	h->host[number % WEFT_UDP_HOSTS].frames = OWN;
-	h->host[number % WEFT_UDP_HOSTS].used = UINT64_MAX;
+	h->host[number % WEFT_UDP_HOSTS].frames = UINT32_MAX;
+	h->host[number % WEFT_UDP_HOSTS].used = OWN;
 	return h;
 }

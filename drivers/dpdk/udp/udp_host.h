@@ -8,6 +8,10 @@
  * Any host may send a datagram, so the table is bounded. A new address may replace the one with the
  * fewest frames (by powers of two), and among equals the one that was idle for longest. A number
  * contains a generation. So frames for an address that was replaced reach no other host.
+ *
+ * Two limits remain. The count does not decrease, so a host of the past keeps its place. Addresses
+ * of an attacker that send more frames than a peer may replace that peer, unless a firewall admits
+ * peers only.
  */
 #ifndef WEFT_UDP_HOST_H
 #define WEFT_UDP_HOST_H
@@ -22,7 +26,7 @@
 struct weft_udp_host {
 	struct in6_addr ip;
 	uint64_t used;   /* uses of the table before the last use of this host; 0 = free */
-	uint32_t frames; /* to and from this host; at most UINT32_MAX - 1 */
+	uint32_t frames; /* to and from this host; stops at UINT32_MAX */
 	uint32_t generation;
 };
 
