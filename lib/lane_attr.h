@@ -100,7 +100,9 @@ struct weft_lane_attr {
 	size_t max_bcopy;            /**< bytes that the pack callback of am_bcopy() may write */
 	size_t max_zcopy;            /**< header + payload of am_zcopy() */
 	size_t max_zcopy_hdr;        /**< header part of it */
-	unsigned int max_iov;        /**< of am_zcopy() */
+	/** bytes of the shortest message that am_zcopy() sends faster than a copy; 0 = any */
+	size_t min_zcopy;
+	unsigned int max_iov; /**< of am_zcopy() */
 	/** a striped message is best cut at multiples of this; 1 = any offset is as good */
 	size_t opt_align;
 	size_t frame_size; /**< largest frame on the wire, L2 header included, FCS not */

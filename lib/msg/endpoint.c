@@ -480,6 +480,7 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 	me->lanes[i] = (struct weft_msg_lane){
 		.lane_ep = lane->lane_ep,
 		.max_zcopy_hdr = (uint32_t)attr->max_zcopy_hdr,
+		.min_zcopy = at_most_u32(attr->min_zcopy),
 		.max_get = features & WEFT_LANE_F_GET ? at_most_u32(attr->max_get) : 0,
 		.max_put = features & WEFT_LANE_F_PUT ? at_most_u32(attr->max_put) : 0,
 		.align = attr->opt_align ? (uint32_t)attr->opt_align : 1,

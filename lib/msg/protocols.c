@@ -48,6 +48,7 @@ static void model_lane(const struct weft_msg_ep *me, unsigned int i, struct weft
 	out->max_bcopy = l->max_bcopy;
 	out->max_zcopy = l->max_zcopy;
 	out->max_zcopy_hdr = l->max_zcopy_hdr;
+	out->min_zcopy = l->min_zcopy;
 	out->max_iov = l->max_iov;
 	out->get_bandwidth = attr->get_bandwidth;
 	out->max_get = attr->max_get;

@@ -332,6 +332,8 @@ static size_t copied_end(const struct weft_msg_ep *me, const struct weft_proto_s
 		return end;
 	if (me->mw->conf.model.zcopy_thresh == WEFT_CONF_AUTO && zcopy < l->max_bcopy / 2)
 		zcopy = l->max_bcopy / 2 - sizeof(struct weft_wire_eager);
+	if (zcopy < l->min_zcopy)
+		zcopy = l->min_zcopy;
 	return zcopy < end ? zcopy : end;
 }
 

@@ -166,7 +166,8 @@ struct weft_msg_lane {
 	uint32_t max_bcopy;
 	uint32_t max_zcopy;
 	uint32_t max_zcopy_hdr;
-	uint32_t max_get; /* native read and write, 0 = cannot */
+	uint32_t min_zcopy; /* shorter messages are copied */
+	uint32_t max_get;   /* native read and write, 0 = cannot */
 	uint32_t max_put;
 	uint32_t align;
 	uint16_t max_iov;

@@ -66,7 +66,7 @@ static size_t zcopy_max(const struct weft_request *req, const struct weft_msg_la
 			size_t hdr_len)
 {
 	if (!l->max_zcopy || hdr_len > l->max_zcopy_hdr || req->dt.dt_class == WEFT_DT_GENERIC ||
-	    (req->flags & WEFT_REQ_INJECT))
+	    (req->flags & WEFT_REQ_INJECT) || req->length < l->min_zcopy)
 		return 0;
 	if (!l->zcopy_any &&
 	    (!req->send.mem || !weft_mem_lane_of(req->send.mem, l->lane_ep->iface)))

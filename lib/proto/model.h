@@ -43,6 +43,7 @@ struct weft_model_lane {
 	size_t max_bcopy;
 	size_t max_zcopy;
 	size_t max_zcopy_hdr; /**< the header's part of it */
+	size_t min_zcopy;     /**< shorter messages are copied */
 	unsigned int max_iov;
 	double get_bandwidth;    /**< of native reads, bytes/s; 0 = as in struct weft_lane_attr */
 	size_t max_get, max_put; /**< of native remote reads and writes */

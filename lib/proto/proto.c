@@ -36,6 +36,9 @@ size_t weft_cost_zcopy_max(const struct weft_model *m, unsigned int lane, size_t
 		return 0;
 	if ((l->features & WEFT_LANE_F_ZCOPY_REG) && !(buf & WEFT_BUF_REG))
 		return 0;
+	/* Fragments are costed alike at all lengths. Only pulls have pieces of such a length. */
+	if (l->min_zcopy > l->max_zcopy)
+		return 0;
 	return less(l->max_zcopy, hdr);
 }
 

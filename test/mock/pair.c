@@ -278,6 +278,7 @@ static void open_lane(struct pair *p, unsigned int side, unsigned int i,
 		.max_bcopy = lp->max_bcopy,
 		.max_zcopy = lp->max_zcopy,
 		.max_zcopy_hdr = 64,
+		.min_zcopy = lp->min_zcopy,
 		.max_iov = lp->max_iov ? (unsigned int)lp->max_iov : 4,
 		.opt_align = lp->align ? lp->align : 1,
 	};

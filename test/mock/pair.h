@@ -33,6 +33,7 @@ struct pair_msg {
 
 struct pair_lane_params {
 	size_t max_short, max_bcopy, max_zcopy; /**< 0 = no such call */
+	size_t min_zcopy;
 	size_t max_iov;
 	bool zcopy_reg; /**< zcopy wants registered memory */
 	double bandwidth, latency;

@@ -341,6 +341,43 @@ static void whole_messages_that_share_a_frame_are_copied(void **state)
 	}
 }
 
+/*
+ * A lane whose driver copies anyway has a length from which user memory pays. Shorter messages are
+ * copied, also in a rendezvous.
+ */
+static void messages_below_the_least_of_a_lane_are_copied(void **state)
+{
+	const struct pair_lane_params lane = {.max_short = 256,
+					      .max_bcopy = 9000,
+					      .max_zcopy = 9000,
+					      .max_iov = 4,
+					      .min_zcopy = 65536};
+	static const size_t lens[] = {4600, 8900, 40000, 65535, 65536, 200000};
+	static uint8_t sbuf[200000], rbuf[200000];
+	struct op s, r;
+	struct pair p;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2 * sizeof(lens) / sizeof(*lens); i++) {
+		size_t len = lens[i / 2];
+
+		pair_defaults(&p);
+		p.conf.rndv_thresh = i % 2 ? 0 : WEFT_CONF_INF;
+		p.conf.zcopy_thresh = WEFT_CONF_AUTO;
+		pair_open(&p, 1, &lane);
+		op_recv(&r, &p.w[1], rbuf, len, 6, FULL);
+		pattern_fill(i, 0, sbuf, len);
+		op_send(&s, &p.ep[0], sbuf, len, 6);
+		pair_run(&p);
+		op_end(&s, 0);
+		op_end(&r, 0);
+		pattern_expect(i, rbuf, len);
+		assert_int_equal(p.w[0].msg->count.copied_bytes, len < 65536 ? len : 0);
+		pair_check_empty(&p);
+		pair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -356,6 +393,7 @@ int main(void)
 		cmocka_unit_test(B7_U33_large_messages_head_to_head),
 		cmocka_unit_test(a_receiver_copies_each_byte_once_if_it_was_expected_else_twice),
 		cmocka_unit_test(whole_messages_that_share_a_frame_are_copied),
+		cmocka_unit_test(messages_below_the_least_of_a_lane_are_copied),
 	};
 
 	return cmocka_run_group_tests_name("sizes of messages", tests, NULL, NULL);
