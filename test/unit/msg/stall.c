@@ -29,6 +29,27 @@ static void nothing_is_stalled(const struct pair *p)
 		assert_int_equal(s->num[i], 0);
 }
 
+struct look {
+	const char *name;
+	uint64_t value;
+};
+
+static void one_counter(const char *name, uint64_t value, void *arg)
+{
+	struct look *look = arg;
+
+	if (strcmp(name, look->name) == 0)
+		look->value = value;
+}
+
+static uint64_t counter(const struct pair *p, const char *name)
+{
+	struct look look = {.name = name};
+
+	weft_stall_counters(&p->w[0].msg->stalls, one_counter, &look);
+	return look.value;
+}
+
 static void pair_begin(struct pair *p)
 {
 	pair_defaults(p);
@@ -60,6 +81,8 @@ static void an_announced_message_waits_for_its_receive(void **state)
 	assert_int_equal(stalled(&p, WEFT_STALL_RECEIVE), 7 * MS);
 	/* 20,000 bytes, 7 ms: below 4^7 us. */
 	assert_int_equal(p.w[0].msg->stalls.latency[2][7], 1);
+	assert_int_equal(counter(&p, "latency.size2.step7"), 1);
+	assert_int_equal(counter(&p, "stall.receive_ns"), 7 * MS);
 	pair_close(&p);
 }
 

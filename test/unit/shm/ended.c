@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -13,9 +14,18 @@
 #include "shm/shm_socket.h"
 #include "unit/shm/shm_end.h"
 
-static bool listen_fails;
+static bool listen_fails, memfd_fails;
 
-/* In place of the C library's. */
+/* These two take the place of the C library's. */
+int memfd_create(const char *name, unsigned int flags)
+{
+	if (memfd_fails) {
+		errno = EMFILE;
+		return -1;
+	}
+	return (int)syscall(SYS_memfd_create, name, flags);
+}
+
 int listen(int fd, int backlog)
 {
 	if (listen_fails) {
@@ -119,7 +129,47 @@ static void a_process_that_ends_before_its_answer_refuses(void **state)
 	end_close(&a);
 }
 
+/* Peers then copy. */
+static void without_a_memory_file_no_native_reads_are_offered(void **state)
+{
+	uint64_t features;
+	struct end a;
+
+	(void)state;
+	end_open(&a, fresh_id());
+	features = a.iface->attr.features;
+	end_close(&a);
+	if (!(features & WEFT_LANE_F_GET)) {
+		print_message("left out: the system does not let processes read each other\n");
+		skip();
+	}
+	memfd_fails = true;
+	end_open(&a, fresh_id());
+	memfd_fails = false;
+	assert_int_equal(a.iface->attr.features & WEFT_LANE_F_GET, 0);
+	assert_int_equal(shm_iface(a.iface)->reg_fd, -1);
+	end_close(&a);
+}
+
 /* A program without standard input has descriptors from 0 on. */
+static void descriptor_0_is_one_like_any_other(void **state)
+{
+	struct shm_inbox *inbox;
+	int saved, fd;
+
+	(void)state;
+	saved = fcntl(0, F_DUPFD_CLOEXEC, 3);
+	close(0);
+	inbox = shm_inbox_new();
+	fd = inbox ? shm_inbox_fd(inbox) : -1;
+	shm_inbox_close(inbox);
+	if (saved >= 0) {
+		dup2(saved, 0);
+		close(saved);
+	}
+	assert_int_equal(fd, 0);
+}
+
 static void descriptor_0_of_a_process_is_closed(void **state)
 {
 	int saved, *fd;
@@ -152,6 +202,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_socket_that_cannot_listen_is_an_error),
 		cmocka_unit_test(a_process_that_ends_before_its_answer_refuses),
+		cmocka_unit_test(without_a_memory_file_no_native_reads_are_offered),
+		cmocka_unit_test(descriptor_0_is_one_like_any_other),
 		cmocka_unit_test(descriptor_0_of_a_process_is_closed),
 	};
 

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shm/shm_conn.h"
 #include "shm/shm_socket.h"
 #include "unit/shm/shm_end.h"
 
@@ -184,6 +185,25 @@ static void what_the_peer_took_is_no_error_of_the_end(void **state)
 	assert_int_equal(sent.status, 0);
 }
 
+static void what_the_peer_took_before_it_died_is_delivered(void **state)
+{
+	struct comp sent = {.base.done = on_done};
+	uint64_t n = 0;
+	struct iovec iov = {.iov_base = &n, .iov_len = sizeof(n)};
+
+	(void)state;
+	end_connect(&a, &b);
+	assert_int_equal(
+		a.iface->ops->am_zcopy(a.lane_ep, END_AM, NULL, 0, &iov, 1, NULL, &sent.base), 0);
+	end_run(&b, NULL, &b.received, 1, 10);
+	assert_int_equal(sent.done, 0);
+	/* Its death is detected before its last position is read. */
+	shm_end(shm_ep(a.lane_ep), -ECONNRESET, "its process has ended");
+	assert_int_equal(a.downs, 1);
+	assert_int_equal(sent.done, 1);
+	assert_int_equal(sent.status, 0);
+}
+
 static void unread_messages_end_with_an_error(void **state)
 {
 	struct comp sent = {.base.done = on_done}, mine = {.base.done = on_done};
@@ -314,6 +334,23 @@ static void strange_hellos_are_refused(void **state)
 	}
 	assert_int_equal(b.ups, 0);
 	/* It serves others as before. */
+	end_connect(&a, &b);
+}
+
+static void a_full_table_refuses_and_counts(void **state)
+{
+	struct shm_iface *s = shm_iface(b.iface);
+	struct weft_lane_ep *lane_ep;
+	uint8_t addr[SHM_ADDR_LEN];
+
+	(void)state;
+	b.iface->ops->get_address(b.iface, addr);
+	s->num_eps = SHM_EPS_MAX;
+	assert_int_equal(a.iface->ops->ep_connect(a.iface, addr, sizeof(addr), NULL, &lane_ep), 0);
+	end_run(&a, &b, &a.downs, 1, 10);
+	assert_int_equal(end_counter(&b, "conn.refused.other"), 1);
+	assert_int_equal(b.ups, 0);
+	s->num_eps = 0;
 	end_connect(&a, &b);
 }
 
@@ -510,11 +547,13 @@ int main(void)
 		TEST(completions_mean_that_it_arrived),
 		TEST(completions_end_with_the_lane),
 		TEST(what_the_peer_took_is_no_error_of_the_end),
+		TEST(what_the_peer_took_before_it_died_is_delivered),
 		TEST(unread_messages_end_with_an_error),
 		TEST(destroyed_inside_its_callback),
 		TEST(no_process_listens_any_more),
 		TEST(other_places_are_not_reached),
 		TEST(strange_hellos_are_refused),
+		TEST(a_full_table_refuses_and_counts),
 		TEST(half_connections_are_bounded),
 		TEST(a_sleeper_is_woken),
 		TEST(registered_by_a_thread),

@@ -2,6 +2,7 @@
 /* Native reads and writes: whole, inside what is registered, with the rights that it has. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -282,6 +283,28 @@ static void what_is_under_way_is_bounded_and_ends_with_the_lane(void **state)
 	weft_shm_driver.mem_deregister(b.iface, mem);
 }
 
+/* A forked child has closed the table's descriptor, so its own child closes nothing. */
+static void a_grandchild_keeps_its_descriptors(void **state)
+{
+	int fd = shm_iface(a.iface)->reg_fd, status;
+	pid_t pid;
+
+	(void)state;
+	need_native();
+	pid = end_fork();
+	if (pid == 0) {
+		if (fcntl(fd, F_GETFD) >= 0 || dup2(2, fd) != fd)
+			_exit(1);
+		pid = fork();
+		if (pid == 0)
+			_exit(fcntl(fd, F_GETFD) < 0 ? 2 : 0);
+		_exit(pid > 0 && waitpid(pid, &status, 0) == pid ? WEXITSTATUS(status) : 3);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* A peer that passes no table, or lies about its word, is served by copies. */
 static void peers_that_show_nothing_are_not_read(void **state)
 {
@@ -390,6 +413,7 @@ int main(void)
 		TEST(bounds_and_rights_hold),
 		TEST(memory_that_is_gone_ends_the_operation),
 		TEST(what_is_under_way_is_bounded_and_ends_with_the_lane),
+		TEST(a_grandchild_keeps_its_descriptors),
 		TEST(peers_that_show_nothing_are_not_read),
 		TEST(there_is_room_for_many),
 		TEST(another_process_is_read_until_it_dies),
