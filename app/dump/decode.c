@@ -15,6 +15,7 @@
  * endpoint and the lane. The sequence is a hash of the message's own header.
  */
 
+#define CRC_LEN 4u
 #define KEY_BYTES 44u /* the longest header that distinguishes a message from others */
 
 static uint64_t mix(uint64_t h, uint64_t v)
@@ -394,6 +395,7 @@ static const char *sealed(const struct cursor *c, struct dump_view *v, struct du
 	if (v->sealed)
 		return NULL;
 	v->body_cap = (c->left < v->length ? c->left : v->length) - head;
+	v->opened = c->p;
 	v->hdr = (const struct weft_frame_hdr *)plain;
 	v->body = plain + sizeof(*v->hdr);
 	v->flags = weft_get16(v->hdr->flags);
@@ -463,6 +465,47 @@ void dump_decode(const struct dump_frame *frame, struct dump_view *v)
 		why = NULL; /* a frame that the capture has cut can't be checked */
 	if (why)
 		set_wrong(v, why);
+}
+
+/* Lengths and checksums of the headers before a lane frame that has become shorter. */
+static void shorten(uint8_t *frame, uint32_t outer, uint16_t by)
+{
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(frame + outer) - 1;
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)udp - 1;
+
+	udp->dgram_len = rte_cpu_to_be_16((uint16_t)(weft_be16(udp->dgram_len) - by));
+	udp->dgram_cksum = 0;
+	ip->total_length = rte_cpu_to_be_16((uint16_t)(weft_be16(ip->total_length) - by));
+	ip->hdr_checksum = 0;
+	ip->hdr_checksum = rte_ipv4_cksum(ip);
+}
+
+uint32_t dump_decode_plain(const struct dump_frame *frame, const struct dump_view *v, uint8_t *out,
+			   uint32_t *len)
+{
+	const uint32_t spare = WEFT_FRAME_NUMBER_LEN + WEFT_FRAME_TAG_LEN - CRC_LEN;
+	struct weft_frame_hdr *hdr;
+	uint32_t outer, cap;
+	weft_le32 crc;
+
+	if (!v->opened)
+		return 0;
+	outer = (uint32_t)(v->opened - frame->data);
+	cap = frame->caplen - outer - WEFT_FRAME_NUMBER_LEN;
+	if (cap > v->length)
+		cap = v->length;
+	memcpy(out, frame->data, outer);
+	memcpy(out + outer, v->hdr, cap);
+	hdr = (struct weft_frame_hdr *)(out + outer);
+	hdr->flags = weft_put16(v->flags | WEFT_FRAME_F_CRC32C);
+	if (outer >= RTE_ETHER_HDR_LEN + WEFT_IP_UDP_LEN)
+		shorten(out, outer, (uint16_t)spare);
+	*len = outer + v->length + CRC_LEN;
+	if (frame->caplen < outer + v->length + WEFT_FRAME_NUMBER_LEN + WEFT_FRAME_TAG_LEN)
+		return outer + cap;
+	crc = weft_put32(~weft_crc32c(WEFT_CRC32C_INIT, hdr, v->length));
+	memcpy(out + outer + cap, &crc, CRC_LEN);
+	return *len;
 }
 
 bool dump_msg_next(const struct dump_view *v, uint32_t *at, struct dump_msg *msg)

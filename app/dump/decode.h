@@ -34,6 +34,8 @@ struct dump_view {
 	bool cut;          /**< the capture has only the first bytes */
 	bool damaged;      /**< a checksum is wrong: it was changed on its way */
 	bool sealed;       /**< and not opened: no byte behind its header is known */
+	/** of a sealed frame that was opened: its lane header in the capture, with the number */
+	const uint8_t *opened;
 	const uint8_t *dst_mac, *src_mac;
 	uint16_t vlan;           /**< 0 = untagged */
 	uint32_t src_ip, dst_ip; /**< host order; 0 without IP */
@@ -64,6 +66,16 @@ struct dump_view {
 };
 
 void dump_decode(const struct dump_frame *frame, struct dump_view *view);
+
+/**
+ * The plain frame in a sealed one that was opened: without number and tag, with a CRC32C.
+ * @param view  of this frame, before the next dump_decode()
+ * @param out   room for the frame's caplen
+ * @param len   bytes that the plain frame has
+ * @return bytes in @p out, fewer than @p len of a frame that the capture has cut; 0: not opened
+ */
+uint32_t dump_decode_plain(const struct dump_frame *frame, const struct dump_view *view,
+			   uint8_t *out, uint32_t *len);
 
 /** Is the view a record of a message, rather than of a native operation? */
 static inline bool dump_is_message(const struct dump_view *v)

@@ -27,6 +27,7 @@
 /* Of one direction of a connection. */
 struct key {
 	uint32_t conn, token;
+	uint8_t first[WEFT_HASH_LEN];  /* of the file's line */
 	uint8_t secret[WEFT_HASH_LEN]; /* of the generation behind now */
 	enum weft_seal_mode mode;
 	struct weft_frame_key now, last;
@@ -78,6 +79,7 @@ static bool parse(const char *line, struct key *k)
 		return false;
 	for (unsigned int i = 0; i < WEFT_HASH_LEN; i++)
 		sscanf(secret + 2 * i, "%2hhx", &k->secret[i]);
+	memcpy(k->first, k->secret, sizeof(k->first));
 	return true;
 }
 
@@ -97,6 +99,14 @@ static int add(struct dump_keylog *log, const struct key *k)
 	return 0;
 }
 
+static int first_keys(struct dump_keylog *log)
+{
+	for (size_t i = 0; i < log->num; i++)
+		if (weft_frame_key_next(log->key[i].secret, &log->key[i].now) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
 /* Both ends of a connection have its keys, and so has their common file. */
 static int arrange(struct dump_keylog *log)
 {
@@ -109,10 +119,7 @@ static int arrange(struct dump_keylog *log)
 		if (n == 0 || by_secret(&log->key[n - 1], &log->key[i]))
 			log->key[n++] = log->key[i];
 	log->num = n;
-	for (size_t i = 0; i < n; i++)
-		if (weft_frame_key_next(log->key[i].secret, &log->key[i].now) < 0)
-			return -ENOMEM;
-	return 0;
+	return first_keys(log);
 }
 
 static int read_lines(struct dump_keylog *log, FILE *f, unsigned int *at)
@@ -161,6 +168,22 @@ struct dump_keylog *dump_keylog_load(const char *name, char *why, size_t why_len
 		return log;
 	dump_keylog_free(log);
 	return NULL;
+}
+
+bool dump_keylog_rewind(struct dump_keylog *log)
+{
+	struct key *k;
+
+	if (!log)
+		return true;
+	for (k = log->key; k < log->key + log->num; k++) {
+		struct key first = {.conn = k->conn, .token = k->token, .mode = k->mode};
+
+		memcpy(first.first, k->first, sizeof(first.first));
+		memcpy(first.secret, k->first, sizeof(first.secret));
+		*k = first;
+	}
+	return first_keys(log) == 0;
 }
 
 void dump_keylog_free(struct dump_keylog *log)
@@ -321,6 +344,12 @@ enum dump_opened dump_keylog_open(struct dump_keylog *k, const uint8_t *lane, ui
 {
 	(void)k, (void)lane, (void)cap, (void)length, (void)plain;
 	return DUMP_NO_KEY;
+}
+
+bool dump_keylog_rewind(struct dump_keylog *k)
+{
+	(void)k;
+	return true;
 }
 
 void dump_keylog_free(struct dump_keylog *k)

@@ -7,6 +7,7 @@
 #ifndef DUMP_KEYLOG_H
 #define DUMP_KEYLOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,12 @@ struct dump_keylog *dump_keylog_load(const char *name, char *why, size_t why_len
  */
 enum dump_opened dump_keylog_open(struct dump_keylog *k, const uint8_t *lane, uint32_t cap,
 				  uint32_t length, const uint8_t **plain);
+
+/**
+ * Before captures are read again from their beginning: its frames have the first keys.
+ * @param k  NULL = none. @return false: no memory
+ */
+bool dump_keylog_rewind(struct dump_keylog *k);
 
 void dump_keylog_free(struct dump_keylog *k);
 

@@ -13,6 +13,8 @@
 
 #include "common/cli.h"
 #include "drivers/dpdk/capture/pcapng.h"
+#include "dump/decode.h"
+#include "dump/keylog.h"
 #include "dump/message.h"
 #include "dump/options.h"
 #include "lane_tap.h"
@@ -31,6 +33,10 @@ int merge_open(struct merge *m)
 
 	m->begun = false;
 	m->last = NULL;
+	if (!dump_keylog_rewind(m->o->keylog)) {
+		cli_error("no memory");
+		return APP_FAIL;
+	}
 	for (; m->num < m->o->num_names; m->num++) {
 		m->file[m->num] =
 			dump_file_open(m->o->names[m->num], (uint8_t)m->num, why, sizeof(why));
@@ -111,6 +117,9 @@ bool merge_complain(const struct dump_file *file)
  */
 
 #define COMMENT 256 /* bytes of a frame's comment */
+/* The number of a sealed frame: its slot, and the count of this slot's frames. */
+#define NUMBER_SLOT_SHIFT 56
+#define NUMBER_COUNT (((uint64_t)1 << NUMBER_SLOT_SHIFT) - 1)
 
 /* An interface of a capture, and its number in the slice. */
 struct slice_iface {
@@ -124,8 +133,11 @@ struct slice {
 	const struct msg_watch *watch;
 	unsigned int next; /* of the frames of the watched message */
 	uint64_t begin, frames, selected;
+	uint64_t closed; /* sealed frames that no key opens */
 	struct weft_pcapng out;
 	struct slice_iface iface[DUMP_FILES][DUMP_IFACES];
+	uint8_t *plain; /* a frame that was sealed */
+	uint32_t plain_room;
 };
 
 /* ---- which ---------------------------------------------------------------------------------- */
@@ -213,15 +225,67 @@ static void write_frame(struct slice *s, const struct merge_reader *r)
 	s->selected++;
 }
 
+/* The frame in a sealed one, with a comment of it. A frame that no key opens stays as it is. */
+static void write_plain(struct slice *s, const struct merge_reader *r, const struct dump_view *v)
+{
+	struct merge_reader plain = *r;
+	struct dump_frame *f = &plain.frame;
+	char comment[COMMENT];
+	weft_le64 wire;
+	uint64_t number;
+	int n;
+
+	f->caplen = dump_decode_plain(&r->frame, v, s->plain, &f->len);
+	if (f->caplen == 0) {
+		s->closed += v->hdr && (v->flags & WEFT_FRAME_F_SEALED);
+		write_frame(s, r);
+		return;
+	}
+	memcpy(&wire, v->opened + sizeof(*v->hdr), sizeof(wire));
+	number = weft_get64(wire);
+	n = snprintf(comment, sizeof(comment), "sealed, number %u:%" PRIu64 "%s%.*s",
+		     (unsigned int)(number >> NUMBER_SLOT_SHIFT), number & NUMBER_COUNT,
+		     f->comment ? "; " : "", f->comment ? (int)f->comment_len : 0,
+		     f->comment ? f->comment : "");
+	f->data = s->plain;
+	f->comment = comment;
+	f->comment_len = (uint16_t)(n < COMMENT ? n : COMMENT - 1);
+	write_frame(s, &plain);
+}
+
+static bool has_room(struct slice *s, uint32_t bytes)
+{
+	uint8_t *more;
+
+	if (bytes <= s->plain_room)
+		return true;
+	more = realloc(s->plain, bytes);
+	if (!more)
+		return false;
+	s->plain = more;
+	s->plain_room = bytes;
+	return true;
+}
+
 static void write_all(struct slice *s)
 {
 	const struct merge_reader *r;
+	struct dump_view view;
 
 	while (!s->out.error && (r = merge_next(s->m))) {
 		if (!s->frames++)
 			s->begin = r->time;
-		if (is_selected(s, r))
+		/* Frames that are left out change keys, too. */
+		if (s->m->o->decrypt)
+			dump_decode(&r->frame, &view);
+		if (!is_selected(s, r))
+			continue;
+		if (!s->m->o->decrypt)
 			write_frame(s, r);
+		else if (has_room(s, r->frame.caplen))
+			write_plain(s, r, &view);
+		else
+			s->out.error = -ENOMEM;
 	}
 }
 
@@ -280,6 +344,9 @@ static int end(struct slice *s)
 			  s->watch->number, s->watch->num_frames);
 	if (lost)
 		cli_error("--slice: %" PRIu64 " frames are too long and left out", lost);
+	if (s->closed)
+		cli_error("--decrypt: no key opens %" PRIu64 " sealed frames; they are as captured",
+			  s->closed);
 	fprintf(stderr, "%s: %" PRIu64 " of %" PRIu64 " frames are in the slice\n", cli_program,
 		s->selected - lost, s->frames);
 	return APP_OK;
@@ -302,6 +369,8 @@ int slice_write(struct merge *m, const struct msg_watch *w)
 		write_all(s);
 		ret = end(s);
 	}
+	if (s)
+		free(s->plain);
 	free(s);
 	return ret;
 }

@@ -245,6 +245,9 @@ static const struct cli_option table[] = {
 	 "write the frames that --message, --lane, --time and --filter select to a capture for "
 	 "Wireshark; - is standard output",
 	 .set = option_slice},
+	{"decrypt", 0, NULL,
+	 "with --slice and --keylog: write sealed frames as plain ones, which Wireshark dissects",
+	 FLAG(decrypt)},
 	{"lane", 0, "NAME", "with --slice: only frames of this lane, as dpdk:0",
 	 .set = option_lane},
 	{"trace", 0, "FILE",
@@ -305,6 +308,8 @@ static bool are_consistent(const struct dump_options *o)
 			  "with it");
 	else if (o->lane && !o->slice)
 		cli_error("--lane is for --slice");
+	else if (o->decrypt && !(o->slice && o->keylog))
+		cli_error("--decrypt is for --slice with --keylog");
 	else
 		return true;
 	return false;

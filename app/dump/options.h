@@ -16,6 +16,7 @@ struct dump_options {
 	unsigned int num_names;
 	bool frames, wrong, json, csv;
 	bool messages;
+	bool decrypt;     /**< sealed frames become plain ones in the slice */
 	bool all;         /**< no limit for lanes and faults */
 	uint64_t every;   /**< ns between reports while reading; 0 = none */
 	uint64_t slowest; /**< number of the slowest messages to print */

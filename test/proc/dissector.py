@@ -74,8 +74,8 @@ def walked(items, prefix):
             yield prefix + name, str(value)
 
 
-def from_dump(path):
-    out = subprocess.run([DUMP, '-F', '-j', path], stdout=subprocess.PIPE, check=False,
+def from_dump(path, *options):
+    out = subprocess.run([DUMP, '-F', '-j', *options, path], stdout=subprocess.PIPE, check=False,
                          text=True).stdout
     frames = {}
     for line in out.splitlines():
@@ -199,6 +199,52 @@ def withdrawn_credit_is_expert_information():
         rows = rows_of(file.name, '-Y', 'weft.expert.credit', '-e', 'frame.number', '-e',
                        'weft.window.window')
     assert rows == [['2', '2048']], rows
+
+
+SEALED = [
+    # Test of sim_lane_sealed, and kinds of frames that its capture has to hold.
+    ('every_mode_seals_all_frames', 'PROBE PROBE_ACK READY READY_ACK DATA ACK'),
+    ('parts_and_an_mtu_that_falls', 'PART PROBE'),
+    ('a_replayed_hello_replaces_nothing', 'HELLO HELLO_ACK BYE BYE_ACK RESET'),
+    ('keys_are_replaced_when_old', 'PROBE PROBE_ACK DATA ACK'),
+]
+# What differs between a sealed frame and the plain one in it.
+OF_SEAL = ('weft.flags', 'weft.length')
+
+
+# @behaviour Y76: with the key log, weft-dump --decrypt writes the frames in sealed ones as plain
+# frames, of every kind, which Wireshark's dissector and weft-dump read alike
+def sealed_frames_are_dissected_after_decrypt(test, wanted):
+    def check():
+        with tempfile.TemporaryDirectory(prefix='weft-dissector.') as folder:
+            sealed, plain, keys = (os.path.join(folder, n) for n in ('s.pcapng', 'p.pcapng', 'k'))
+            done = subprocess.run([os.path.join(BUILD, 'test', 'sim', 'sim_lane_sealed'), '-k',
+                                   test, '-n', '1', '-w', sealed],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                                  text=True, env=dict(os.environ, SIM_KEYLOG=keys))
+            assert done.returncode == 0, done.stdout[-2000:]
+            done = subprocess.run([DUMP, '--keylog', keys, '--decrypt', '--slice', plain, sealed],
+                                  stderr=subprocess.PIPE, check=True, text=True)
+            assert 'no key opens' not in done.stderr, done.stderr
+            counts = [json.loads(subprocess.run([DUMP, '-j', *more], stdout=subprocess.PIPE,
+                                                check=False).stdout)
+                      for more in (['--keylog', keys, sealed], [plain], [sealed])]
+            assert counts[2]['sealed'] > 10 and not counts[1]['sealed'], counts
+            kinds = [{k[6:]: n for k, n in c['counts'].items() if k.startswith('frame ')}
+                     for c in counts[:2]]
+            assert kinds[0] == kinds[1], kinds
+            missing = set(wanted.split()) - kinds[0].keys()
+            assert not missing, (missing, kinds)
+            read, written = from_dump(sealed, '--keylog', keys), from_dump(plain)
+            assert read.keys() == written.keys()
+            for number, fields in written.items():
+                ours = [f for f in fields if f[0] not in OF_SEAL]
+                assert ours == [f for f in read[number] if f[0] not in OF_SEAL], number
+            thinned(plain)
+            compare(plain)
+
+    check.__name__ = 'sealed frames: ' + test
+    return check
 
 
 def complaints(path):
@@ -421,7 +467,9 @@ def main():
     except FileNotFoundError:
         print('tshark is not installed')
         sys.exit(77)
+    seal = os.path.exists(os.path.join(BUILD, 'test', 'sim', 'sim_lane_sealed'))
     tap.run([the_dissector_and_weft_dump_read_the_same_fields(*t) for t in TRAFFIC] +
+            [sealed_frames_are_dissected_after_decrypt(*t) for t in SEALED if seal] +
             [what_the_simulator_does_not_send, messages_of_shared_memory,
              messages_of_roce_lanes, native_operations_of_lanes, a_message_in_a_frame_of_roce,
              colours_connections_and_flows, missing_frames_and_answers,

@@ -99,6 +99,31 @@ slices() {
 	"$dump" "${key[@]}" -w "$slice" >"$dir/dump" || { cat "$dir/dump"; return 1; }
 }
 
+# decrypted: with the key log, --decrypt writes what weft-dump and Wireshark read without it. One
+# message of it needs two passes over the capture, and so over the changes of the keys.
+decrypted() {
+	local key=(--keylog "$dir/keys" --decrypt) plain=$dir/plain.pcapng dump=$build/app/weft-dump
+	local tags lua=lua_script:$build/app/weft.lua
+	dumped "${key[@]}" --slice "$plain" || { cat "$dir/dump"; return 1; }
+	"$dump" "$plain" >"$dir/dump" || { cat "$dir/dump"; return 1; }
+	frame_counts | diff "$dir/sealed.counts" - || return 1
+	[ "$(stat -c %a "$plain")" = 600 ] || return 1
+	dumped "${key[@]}" --message 60 --slice "$plain" || { cat "$dir/dump"; return 1; }
+	! grep 'no key opens' "$dir/dump" || return 1
+	"$dump" "$plain" >"$dir/dump" || { cat "$dir/dump"; return 1; }
+	[ "$(frames_of)" -ge 1 ] && ! grep 'are sealed' "$dir/dump" || return 1
+	dumped --keylog "$dir/keys" --html "$dir/report.html" || { cat "$dir/dump"; return 1; }
+	dumped --decrypt --slice "$plain" && return 1
+	grep 'decrypt is for --slice with --keylog' "$dir/dump" || return 1
+	command -v tshark >/dev/null || return 0
+	dumped "${key[@]}" --slice "$plain" || { cat "$dir/dump"; return 1; }
+	tags=$(tshark -X "$lua" -r "$plain" -Y weft.eager.tag 2>/dev/null | wc -l)
+	echo "tshark finds $tags frames with an eager message"
+	[ "$tags" -ge 50 ] || return 1
+	! tshark -X "$lua" -r "$plain" -Y 'weft.expert.wrong || weft.flags.sealed == 1' \
+		2>/dev/null | grep .
+}
+
 # key_log KIND SETTINGS: a capture of a lane with X25519. With the key log weft-dump finds the same
 # messages as in a plain capture; without it, headers only. A changed byte is found.
 key_log() {
@@ -120,6 +145,7 @@ key_log() {
 	grep 'are sealed, and only their headers are known' "$dir/dump" || return 1
 	! grep -E ' message ' "$dir/dump" || return 1
 	slices || return 1
+	decrypted || return 1
 	change_a_byte || return 1
 	dumped --keylog "$dir/keys" -w && { echo "a changed frame was not found"; return 1; }
 	grep 'the tag of a sealed frame' "$dir/dump"

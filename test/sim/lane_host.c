@@ -169,6 +169,7 @@ static int open_iface(struct lane_host *h, char *why)
 	conf.seal_auth = p->seal_auth;
 	conf.seal_dh = !p->seal_psk;
 	conf.seal_rekey_ns = p->seal_rekey_ns;
+	conf.keylog = p->keylog;
 	open.conf = &conf;
 	sim_fill(&h->rng, &open.worker_id, sizeof(open.worker_id));
 	sim_fill(&h->rng, &open.iface_id, sizeof(open.iface_id));

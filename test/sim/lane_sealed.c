@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/keylog.h"
+#include "base/secret.h"
 #include "frame/frame_port.h"
 #include "icmp_frame.h"
 #include "lane_host.h"
@@ -123,8 +125,8 @@ static void forget(struct record *r)
 	memset(r, 0, sizeof(*r));
 }
 
-static const struct sim_port_params fast = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000},
-					    .job_key = key};
+static struct sim_port_params fast = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000},
+				      .job_key = key};
 
 /* Ports and hosts, without a connection. */
 static void open_hosts(struct scene *s, struct sim_case *c, const struct sim_port_params *pa,
@@ -782,7 +784,14 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_handshake_with_losses),
 };
 
+/* With SIM_KEYLOG=FILE the keys are in that file, so that weft-dump reads a capture (-w). */
 int main(int argc, char **argv)
 {
-	return sim_test_main(argc, argv, "lane_sealed", cases, sizeof(cases) / sizeof(cases[0]));
+	const char *path = getenv("SIM_KEYLOG");
+	char why[300];
+	int fd = path ? weft_keylog_open(path, why, sizeof(why)) : -1, ret;
+
+	fast.keylog = path ? &fd : NULL;
+	ret = sim_test_main(argc, argv, "lane_sealed", cases, sizeof(cases) / sizeof(cases[0]));
+	return path && weft_keylog_flush() > 0 ? 1 : ret;
 }

@@ -135,6 +135,7 @@ struct sim_port_params {
 	bool seal_auth;
 	bool seal_psk; /**< keys without X25519 */
 	uint64_t seal_rekey_ns;
+	const int *keylog; /**< file for the keys; NULL = none */
 	/** set by sim_port_queues(): not a port but another queue of that one */
 	struct sim_port *queue_of;
 };

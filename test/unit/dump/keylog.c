@@ -13,6 +13,8 @@
 
 #include "base/secret.h"
 #include "core/wire_frame_def.h"
+#include "drivers/dpdk/frame/frame.h"
+#include "dump/decode.h"
 #include "dump/keylog.h"
 #include "drivers/dpdk/seal/sealed.h"
 
@@ -165,9 +167,14 @@ static struct frame sent(struct sender *s, uint8_t slot, uint32_t len)
 
 	hdr->dst_conn = weft_put32(CONN);
 	hdr->token = weft_put32(TOKEN);
+	hdr->magic = weft_put16(WEFT_FRAME_MAGIC);
+	hdr->version = WEFT_FRAME_VERSION;
+	hdr->type = WEFT_FRAME_DATA;
 	hdr->length = weft_put16((uint16_t)f.len);
 	for (uint32_t i = 0; i < len; i++)
 		f.text[i] = (uint8_t)(i * 7 + slot);
+	if (len > 4) /* one message, of PULL's kind */
+		memcpy(f.text, (uint8_t[]){(uint8_t)(len - 4), (uint8_t)((len - 4) >> 8), 7, 0}, 4);
 	memcpy(f.bytes + WEFT_SEALED_HEAD, f.text, len);
 	assert_int_equal(weft_sealed_seal(cipher, &op, 1), 1);
 	return f;
@@ -379,6 +386,118 @@ static void several_keys_of_one_name(void **state)
 	weft_sealed_destroy(s.keys);
 }
 
+/* Captures that are read twice begin with the first keys both times. */
+static void a_second_pass_begins_with_the_first_keys(void **state)
+{
+	struct sender s = sender_open(WEFT_SEAL_ENCRYPT);
+	struct dump_keylog *log = log_of(&s);
+	struct frame f[4];
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++) {
+		f[i] = sent(&s, 0, BODY);
+		change_key(&s);
+	}
+	for (unsigned int pass = 0; pass < 3; pass++) {
+		for (unsigned int i = 0; i < 4; i++)
+			assert_true(is_opened(log, &f[i]));
+		assert_false(is_opened(log, &f[0]));
+		assert_true(dump_keylog_rewind(log));
+	}
+	assert_false(is_opened_cut(log, &f[1])); /* no whole frame of this pass */
+	dump_keylog_free(log);
+	weft_sealed_destroy(s.keys);
+	assert_true(dump_keylog_rewind(NULL));
+}
+
+/* ---- the plain frame in a sealed one --------------------------------------------------------- */
+
+/* Headers before the lane header: Ethernet, a VLAN, IPv4 and UDP. @return their length */
+static uint32_t put_outer(uint8_t *p, bool vlan, bool udp, uint32_t lane_len)
+{
+	const uint16_t len = (uint16_t)(lane_len + sizeof(struct rte_udp_hdr));
+	uint32_t at = 12;
+
+	memset(p, 0x22, at);
+	if (vlan) {
+		memcpy(p + at, "\x81\x00\x00\x07", 4);
+		at += 4;
+	}
+	memcpy(p + at, udp ? "\x08\x00" : "\x88\xb5", 2);
+	at += 2;
+	if (!udp)
+		return at;
+	*(struct rte_ipv4_hdr *)(p + at) = (struct rte_ipv4_hdr){
+		.version_ihl = RTE_IPV4_VHL_DEF,
+		.total_length = rte_cpu_to_be_16((uint16_t)(len + sizeof(struct rte_ipv4_hdr))),
+		.next_proto_id = IPPROTO_UDP,
+		.src_addr = RTE_BE32(0x0a000001),
+		.dst_addr = RTE_BE32(0x0a000002)};
+	((struct rte_ipv4_hdr *)(p + at))->hdr_checksum =
+		rte_ipv4_cksum((struct rte_ipv4_hdr *)(p + at));
+	at += (uint32_t)sizeof(struct rte_ipv4_hdr);
+	*(struct rte_udp_hdr *)(p + at) =
+		(struct rte_udp_hdr){.dgram_len = rte_cpu_to_be_16(len), .dgram_cksum = 0x1234};
+	return at + (uint32_t)sizeof(struct rte_udp_hdr);
+}
+
+/* A sealed frame with one message, as a capture with @p snap bytes of it has it. */
+static void is_plain_when_opened(struct sender *s, struct dump_keylog *log, bool vlan, bool udp,
+				 uint32_t snap)
+{
+	const uint32_t len = WEFT_SEALED_HEAD + BODY + WEFT_CIPHER_TAG_LEN;
+	struct dump_frame sealed = {.keylog = log}, plain = {0};
+	uint8_t bytes[64 + sizeof(((struct frame *)0)->bytes)], *out;
+	struct dump_view v;
+	struct frame f;
+	uint32_t outer;
+
+	f = sent(s, 0, BODY);
+	outer = put_outer(bytes, vlan, udp, len);
+	memcpy(bytes + outer, f.bytes, len);
+	sealed.data = bytes;
+	sealed.len = outer + len;
+	sealed.caplen = snap && snap < sealed.len ? snap : sealed.len;
+	dump_decode(&sealed, &v);
+	assert_int_equal(v.what, DUMP_LANE);
+	out = malloc(sealed.caplen); /* the sanitizer finds a write beyond it */
+	plain.caplen = dump_decode_plain(&sealed, &v, out, &plain.len);
+	plain.data = out;
+	assert_int_equal(plain.len, sealed.len - 8 - 16 + 4);
+	assert_int_equal(plain.caplen, sealed.caplen < sealed.len ? sealed.caplen - 8 : plain.len);
+	dump_decode(&plain, &v);
+	if (v.what != DUMP_LANE)
+		fail_msg("%s", v.wrong);
+	assert_false(v.flags & (WEFT_FRAME_F_SEALED | WEFT_FRAME_F_KEY_PHASE));
+	assert_int_equal(v.vlan, vlan ? 7 : 0);
+	assert_int_equal(v.body_len, BODY);
+	assert_int_equal(v.body_cap, snap ? snap - outer - WEFT_SEALED_HEAD : BODY);
+	assert_memory_equal(v.body, f.text, v.body_cap);
+	if (!snap) { /* its CRC32C is right: a flipped bit is found */
+		out[outer + HEAD + 9] ^= 1;
+		dump_decode(&plain, &v);
+		assert_true(v.damaged);
+	}
+	assert_int_equal(dump_decode_plain(&plain, &v, bytes, &plain.len), 0);
+	free(out);
+}
+
+static void an_opened_frame_is_a_plain_one(void **state)
+{
+	struct sender s = sender_open(WEFT_SEAL_ENCRYPT);
+	struct dump_keylog *log = log_of(&s);
+
+	(void)state;
+	for (unsigned int i = 0; i < 8; i++) {
+		is_plain_when_opened(&s, log, i & 1, i & 2, 0);
+		is_plain_when_opened(&s, log, i & 1, i & 2, 200);
+		if (i == 3)
+			change_key(&s);
+	}
+	dump_keylog_free(log);
+	weft_sealed_destroy(s.keys);
+}
+
 static int set_up(void **state)
 {
 	char why[256];
@@ -410,6 +529,8 @@ int main(void)
 		cmocka_unit_test(frames_that_the_capture_has_cut),
 		cmocka_unit_test(what_does_not_open),
 		cmocka_unit_test(several_keys_of_one_name),
+		cmocka_unit_test(a_second_pass_begins_with_the_first_keys),
+		cmocka_unit_test(an_opened_frame_is_a_plain_one),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
