@@ -22,17 +22,31 @@ extern "C" {
 #define WEFT_MEM_F_REMOTE_READ 1u   /**< weft_get() */
 #define WEFT_MEM_F_REMOTE_WRITE 2u  /**< weft_put() */
 #define WEFT_MEM_F_REMOTE_ATOMIC 4u /**< weft_atomic() */
+/**
+ * The application chooses weft_mem_key(). For protocols in which peers know keys before they
+ * communicate. Other keys are random, and a peer without the key has no access. A connected peer
+ * can guess a chosen key. Operations by such keys go by messages on every lane, so a key may be
+ * used again for other memory after weft_mem_deregister().
+ */
+#define WEFT_MEM_F_KEY 8u
 
 struct weft_mem_params {
 	size_t size;
-	unsigned int flags; /**< WEFT_MEM_F_REMOTE_*; 0 = no access by peers */
+	unsigned int flags; /**< WEFT_MEM_F_*; 0 = no access by peers */
+	/**
+	 * #WEFT_MEM_F_KEY: not 0, and of no other memory of the context. Keys with different low
+	 * bits are found fastest.
+	 */
+	uint64_t key;
 };
 
 /**
  * Register memory: for zero-copy sends with every lane driver that needs it, and for access by
  * peers. The memory must stay mapped until weft_mem_deregister().
- * @return 0, -EINVAL (empty range, unknown flags), -EOPNOTSUPP (rights that the context's features
- *   do not use), -ENOMEM, or the driver's error (the log names the driver and the reason)
+ * @return 0, -EINVAL (empty range, unknown flags, a key without rights), -EEXIST (a key that other
+ *   memory has), -EOPNOTSUPP (rights that the context's features do not use), -ENOMEM (also: the
+ *   low 8 to 23 bits of the key are those of other keys), or the driver's error (the log names the
+ *   driver and the reason)
  */
 WEFT_API int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
 			       const struct weft_mem_params *params, struct weft_mem **mem);

@@ -293,7 +293,7 @@ static int try(struct wfi_ep *ep, struct post *p, size_t total)
 	op->status = 0;
 	op->counts = ep->events ? counts(p) : 0;
 	op->target = p->call.addr;
-	op->key = p->call.key;
+	op->key = wfi_rma_key(ep, p->call.addr, p->call.key);
 	rc = p->call.flags & FI_INJECT ? inject(op, p, total, copies) : 0;
 	if (rc == 0)
 		rc = start(op, p, total, to, rkey);

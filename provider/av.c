@@ -25,7 +25,7 @@
 /* Addresses of senders that are kept; those of later ones are not known. */
 #define SENDERS_MAX 65536u
 
-static const uint8_t magic[4] = {'W', 'e', 'f', 't'};
+static const uint8_t magic[3] = {'W', 'e', 'f'};
 
 static_assert(sizeof(struct wfi_addr) == FI_NAME_MAX, "applications reserve this size");
 

@@ -25,7 +25,8 @@
 
 /** An endpoint's address, in the byte order of the wire (little-endian), 64 bytes. */
 struct wfi_addr {
-	uint8_t magic[4]; /**< "Weft" */
+	uint8_t magic[3]; /**< "Wef" */
+	uint8_t domain;   /**< number of its domain, if the application chooses keys there */
 	uint8_t version;  /**< 2 */
 	uint8_t length;   /**< length of boot, and #WFI_ADDR_INTRODUCE */
 	uint8_t number;   /**< number of the endpoint in its process */

@@ -4,12 +4,48 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "provider/completion.h"
 #include "provider/process.h"
 
 /* The time, in ms, for which closing makes progress for operations that still use the memory. */
 #define CLOSE_MS 1000
+
+#define APP_DOMAINS 256
+
+static bool numbers[APP_DOMAINS]; /* of domains in which the application chooses keys */
+
+int wfi_domain_number_take(struct wfi_domain *domain)
+{
+	if (!domain->app_keys)
+		return 0;
+	for (unsigned int i = 0; i < APP_DOMAINS; i++) {
+		if (numbers[i])
+			continue;
+		numbers[i] = true;
+		domain->number = (uint8_t)i;
+		return 0;
+	}
+	return -FI_EMFILE;
+}
+
+void wfi_domain_number_put(const struct wfi_domain *domain)
+{
+	if (domain->app_keys)
+		numbers[domain->number] = false;
+}
+
+/* The output function of splitmix64: the library prefers keys whose low bits differ. */
+uint64_t wfi_mr_key(uint8_t domain, uint64_t key)
+{
+	uint64_t x = key + (domain + 1u) * 0x9e3779b97f4a7c15u;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	x ^= x >> 31;
+	return x ? x : UINT64_MAX; /* Weft has no key 0 */
+}
 
 /* Regions with a counter; few, so that a search of all of them is short. */
 static LIST_HEAD(, wfi_mr) counted = LIST_HEAD_INITIALIZER(counted);
@@ -19,7 +55,7 @@ void wfi_mr_written(uint64_t key)
 	struct wfi_mr *mr;
 
 	LIST_FOREACH(mr, &counted, counted) {
-		if (mr->mr.key == key)
+		if (mr->key == key)
 			wfi_cntr_count(mr->writes, false);
 	}
 }
@@ -58,6 +94,7 @@ static int mr_control(struct fid *fid, int command, void *arg)
 void wfi_mrs_forked(void)
 {
 	LIST_INIT(&counted);
+	memset(numbers, 0, sizeof(numbers));
 }
 
 static void mr_unbind(struct wfi_mr *mr)
@@ -129,6 +166,10 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 		 * fetch.
 		 */
 		params.flags |= WEFT_MEM_F_REMOTE_WRITE | WEFT_MEM_F_REMOTE_ATOMIC;
+	if (domain->app_keys && params.flags) {
+		params.flags |= WEFT_MEM_F_KEY;
+		params.key = wfi_mr_key(domain->number, attr->requested_key);
+	}
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return -FI_ENOMEM;
@@ -140,14 +181,17 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 	wfi_unlock();
 	if (rc < 0) {
 		free(mr);
-		return -wfi_errno(rc);
+		return rc == -EEXIST ? -FI_ENOKEY : -wfi_errno(rc);
 	}
 	mr->domain = domain;
+	mr->key = weft_mem_key(mr->mem);
 	mr->mr.fid.fclass = FI_CLASS_MR;
 	mr->mr.fid.context = attr->context;
 	mr->mr.fid.ops = &mr_fi_ops;
 	mr->mr.mem_desc = mr;
-	mr->mr.key = params.flags ? weft_mem_key(mr->mem) : FI_KEY_NOTAVAIL;
+	mr->mr.key = params.flags ? mr->key : FI_KEY_NOTAVAIL;
+	if (domain->app_keys)
+		mr->mr.key = attr->requested_key;
 	*out = &mr->mr;
 	return 0;
 }

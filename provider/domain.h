@@ -23,6 +23,7 @@ struct wfi_mr {
 	struct fid_mr mr;
 	struct wfi_domain *domain;
 	struct weft_mem *mem;
+	uint64_t key;            /**< Weft's */
 	struct wfi_cntr *writes; /**< FI_RMA_EVENT: peers' writes and atomics; NULL: not counted */
 	LIST_ENTRY(wfi_mr) counted;
 };
@@ -35,7 +36,13 @@ static inline struct weft_mem *wfi_mr_mem(void *desc)
 
 extern struct fi_ops_mr wfi_mr_ops;
 
-/** A peer has changed the region of this key: count it, if the region has a counter. Locked. */
+/**
+ * Weft's key for a key that the application has chosen. Keys are of one domain, so its number is
+ * part of it. For one domain the function is one-to-one.
+ */
+uint64_t wfi_mr_key(uint8_t domain, uint64_t key);
+
+/** A peer has changed the region of Weft's key: count it, if the region has a counter. Locked. */
 void wfi_mr_written(uint64_t key);
 
 /** In a child of fork(): there are no regions. */
@@ -50,8 +57,15 @@ struct wfi_domain {
 	bool has_thread;         /**< it requested FI_PROGRESS_AUTO */
 	unsigned int generation; /**< generation of the process that opened it */
 	uint32_t api_version;    /**< that the application has requested */
+	bool app_keys;           /**< the application chooses keys of regions */
+	uint8_t number;          /**< then: the domain's number, which its addresses have */
 	enum fi_av_type av_type;
 };
+
+/** Give the domain a number, if the application chooses keys. Locked. @return 0 or -FI_EMFILE */
+int wfi_domain_number_take(struct wfi_domain *domain);
+/** Locked. */
+void wfi_domain_number_put(const struct wfi_domain *domain);
 
 /** Was the domain opened by the process that forked this one? */
 static inline bool wfi_domain_is_parents(const struct wfi_domain *domain)

@@ -383,6 +383,7 @@ static int ep_getname(fid_t fid, void *addr, size_t *length)
 	wfi_unlock();
 	if (rc < 0)
 		return rc;
+	own.domain = ep->domain->number;
 	own.number = (uint8_t)ep->number;
 	own.receiver = (uint8_t)(ep->srx ? ep->srx->number : ep->number);
 	if (ep->source_err)

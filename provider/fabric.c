@@ -67,6 +67,7 @@ static int domain_close(struct fid *fid)
 	if (domain->has_thread)
 		wfi_thread_stop();
 	wfi_lock_any();
+	wfi_domain_number_put(domain);
 	wfi_process_put();
 	last = wfi.domains == 0;
 	if (last)
@@ -160,10 +161,17 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info, struct f
 	domain->av_type = info->domain_attr ? info->domain_attr->av_type : FI_AV_UNSPEC;
 	domain->generation = wfi.generation;
 	domain->api_version = fabric->api_version;
+	domain->app_keys = info->caps & WFI_CAPS_MEMORY && info->domain_attr &&
+			   !(info->domain_attr->mr_mode & FI_MR_PROV_KEY);
 	rc = watch_fork();
 	if (rc == 0) {
 		wfi_lock_any();
-		rc = wfi_process_get(key);
+		rc = wfi_domain_number_take(domain);
+		if (rc == 0) {
+			rc = wfi_process_get(key);
+			if (rc < 0)
+				wfi_domain_number_put(domain);
+		}
 		wfi_unlock();
 	}
 	if (rc < 0) {
@@ -173,6 +181,7 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info, struct f
 	rc = start_thread(domain, info);
 	if (rc < 0) {
 		wfi_lock_any();
+		wfi_domain_number_put(domain);
 		wfi_process_put();
 		wfi_unlock();
 		free(domain);

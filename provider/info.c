@@ -143,9 +143,9 @@ static const char *domain_lacks(const struct fi_domain_attr *a, enum wfi_progres
 		       : later_lacks(a);
 }
 
-static bool takes_keys(const struct fi_info *hints)
+static bool wants_virtual_addresses(const struct fi_info *hints)
 {
-	return !hints || !hints->domain_attr || hints->domain_attr->mr_mode & FI_MR_PROV_KEY;
+	return hints && hints->domain_attr && hints->domain_attr->mr_mode == WFI_MR_BASIC;
 }
 
 /*
@@ -213,8 +213,8 @@ static const char *lacks(const struct fi_info *hints, uint64_t flags,
 	if (hints->fabric_attr && hints->fabric_attr->name &&
 	    strcmp(hints->fabric_attr->name, WFI_NAME) != 0)
 		return "fabric_attr->name";
-	if (hints->caps & (WFI_CAPS_MEMORY | FI_FENCE) && !takes_keys(hints))
-		return "FI_RMA, FI_ATOMIC or FI_FENCE without FI_MR_PROV_KEY in mr_mode";
+	if (hints->caps & (WFI_CAPS_MEMORY | FI_FENCE) && wants_virtual_addresses(hints))
+		return "FI_MR_BASIC with FI_RMA, FI_ATOMIC or FI_FENCE";
 	what = tx_lacks(hints->tx_attr);
 	if (!what)
 		what = rx_lacks(hints->rx_attr);
@@ -250,8 +250,7 @@ static uint64_t caps_for(const struct fi_info *hints)
 {
 	uint64_t primary = WFI_CAPS_PRIMARY, caps = hints ? hints->caps : 0;
 
-	/* An application without FI_MR_PROV_KEY cannot use keys that the provider chooses. */
-	if (!takes_keys(hints))
+	if (wants_virtual_addresses(hints))
 		primary &= ~(uint64_t)WFI_CAPS_MEMORY;
 	if (caps & FI_FENCE)
 		primary &= WFI_CAPS_MEMORY;
@@ -329,9 +328,9 @@ static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *re
 		a->data_progress = FI_PROGRESS_AUTO;
 	a->resource_mgmt = FI_RM_ENABLED;
 	a->av_type = requested && requested->av_type ? requested->av_type : FI_AV_TABLE;
-	a->mr_mode = caps & WFI_CAPS_MEMORY
-			     ? WFI_MR_MODE & (requested ? requested->mr_mode : WFI_MR_MODE)
-			     : 0;
+	if (caps & WFI_CAPS_MEMORY)
+		a->mr_mode = requested ? requested->mr_mode & (WFI_MR_MODE | WFI_MR_SCALABLE)
+				       : WFI_MR_MODE;
 	a->mr_key_size = sizeof(uint64_t);
 	a->cq_data_size = WFI_CQ_DATA_SIZE;
 	a->cq_cnt = 1 << 16;

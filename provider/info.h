@@ -16,8 +16,14 @@
 #define WFI_CAPS_DOMAIN (FI_LOCAL_COMM | FI_REMOTE_COMM)
 /* Capabilities for peers' memory. */
 #define WFI_CAPS_MEMORY (FI_RMA | FI_ATOMIC)
-/* Memory regions for peers: the provider chooses keys, and the memory must be mapped. */
+/*
+ * Memory regions for peers: the provider chooses keys, and the memory must be mapped. Without
+ * FI_MR_PROV_KEY the application chooses keys.
+ */
 #define WFI_MR_MODE (FI_MR_PROV_KEY | FI_MR_ALLOCATED)
+/* Names of old versions, deprecated in 2.x: virtual addresses; keys of the application. */
+#define WFI_MR_BASIC 1
+#define WFI_MR_SCALABLE 2
 #define WFI_CAPS_FREE (FI_MULTI_RECV | WFI_CAPS_DOMAIN)
 /*
  * These cost something, or change the meaning of calls: only applications that request them get

@@ -76,6 +76,13 @@ static int start(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_post *p,
 	return weft_put(to, buf, count, rkey, p->offset, &params, NULL);
 }
 
+uint64_t wfi_rma_key(const struct wfi_ep *ep, fi_addr_t addr, uint64_t key)
+{
+	const struct wfi_av_entry *e = wfi_av_entry(ep->av, addr);
+
+	return e && ep->domain->app_keys ? wfi_mr_key(e->addr.domain, key) : key;
+}
+
 int wfi_rma_target(struct wfi_ep *ep, fi_addr_t addr, uint64_t key, uint64_t flags,
 		   struct weft_ep **to, struct weft_rkey **rkey)
 {
@@ -86,7 +93,7 @@ int wfi_rma_target(struct wfi_ep *ep, fi_addr_t addr, uint64_t key, uint64_t fla
 		return -FI_EINVAL;
 	rc = wfi_peer_connect(e->peer);
 	if (rc == 0)
-		rc = wfi_peer_rkey(e->peer, key, rkey);
+		rc = wfi_peer_rkey(e->peer, wfi_rma_key(ep, addr, key), rkey);
 	if (rc < 0)
 		return rc;
 	*to = e->peer->ep;
@@ -111,7 +118,7 @@ static int try(struct wfi_ep *ep, const struct wfi_post *p)
 		return -FI_EAGAIN;
 	op->counts = ep->events && p->kind == FI_READ ? WFI_COUNT_READ : 0;
 	op->target = p->addr;
-	op->key = p->key;
+	op->key = wfi_rma_key(ep, p->addr, p->key);
 	rc = start(ep, op, p, to, rkey);
 	if (rc == 0 && op->counts != 0)
 		wfi_rma_executed(op);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file provider/rma.h
- * Remote memory: the calls like fi_read() and fi_write(). Addresses are offsets into the region,
- * whose key is Weft's 64-bit number.
+ * Remote memory: the calls like fi_read() and fi_write(). Addresses are offsets into the region.
  */
 #ifndef WFI_RMA_H
 #define WFI_RMA_H
@@ -28,6 +27,9 @@ void wfi_rma_executed(const struct wfi_op *op);
 
 /** The endpoint is enabled: get events of peers' operations. @return 0 or a negative error */
 int wfi_rma_listen(const struct wfi_ep *ep);
+
+/** Weft's key for the key of a call. Locked. */
+uint64_t wfi_rma_key(const struct wfi_ep *ep, fi_addr_t addr, uint64_t key);
 
 /**
  * Get the connection and the key for an operation on @p addr's memory; with FI_FENCE, set a fence

@@ -161,6 +161,7 @@ struct weft_mem {
 	_Atomic unsigned int access;
 	bool write_optional;        /* try LOCAL_WRITE, omit it if the memory is not writable */
 	bool on_the_fly;            /* for an operation, not by the user */
+	bool key_chosen;            /* by the application: for messages only */
 	uint64_t key;               /* with rights for peers: the key on the wire */
 	struct weft_mem_slot *slot; /* of the key; NULL = no rights, or revoked */
 	_Atomic bool revoked;

@@ -15,8 +15,8 @@
 /* ------------------------------------------------------------------ remote keys */
 
 /*
- * Keys by which peers access registered memory through messages: random, revoked immediately,
- * looked up without a lock.
+ * Keys by which peers access registered memory through messages: random or the application's,
+ * revoked immediately, looked up without a lock.
  */
 
 /* Random keys that are tried for a free slot before the next level is used. */
@@ -40,12 +40,21 @@ static struct weft_mem_slot *level_get(struct weft_mem_table *keys, unsigned int
 	return slots;
 }
 
+static void set_key(struct weft_mem_slot *slot, uint64_t key, struct weft_mem *mem)
+{
+	slot->mem = mem;
+	/* Release: a thread that reads the key reads its memory, too. */
+	atomic_store_explicit(&slot->key, key, memory_order_release);
+	mem->slot = slot;
+	mem->key = key;
+}
+
 /*
- * Give @p mem a key. Under the context's lock.
+ * Give @p mem a random key. Under the context's lock.
  * @return 0; -ENOMEM; the error of the random source
  */
 static int make_key(struct weft_mem_table *keys, const struct weft_platform *platform,
-		    struct weft_mem *mem, struct weft_mem_slot **out, uint64_t *out_key)
+		    struct weft_mem *mem)
 {
 	for (unsigned int level = 0; level < WEFT_MEM_KEY_LEVELS; level++) {
 		struct weft_mem_slot *slots = level_get(keys, level), *slot;
@@ -61,15 +70,36 @@ static int make_key(struct weft_mem_table *keys, const struct weft_platform *pla
 			slot = &slots[key & level_mask(level)];
 			if (key == 0 || atomic_load_explicit(&slot->key, memory_order_relaxed))
 				continue;
-			slot->mem = mem;
-			/* Release: a thread that reads the key reads its memory, too. */
-			atomic_store_explicit(&slot->key, key, memory_order_release);
-			*out = slot;
-			*out_key = key;
+			set_key(slot, key, mem);
 			return 0;
 		}
 	}
 	return -ENOMEM;
+}
+
+/*
+ * Give @p mem the application's key. Under the context's lock.
+ * @return 0; -EEXIST; -ENOMEM
+ */
+static int enter_key(struct weft_mem_table *keys, uint64_t key, struct weft_mem *mem)
+{
+	struct weft_mem_slot *slots, *slot, *unused = NULL;
+
+	for (unsigned int level = 0; level < WEFT_MEM_KEY_LEVELS; level++) {
+		slots = unused ? atomic_load_explicit(&keys->level[level], memory_order_relaxed)
+			       : level_get(keys, level);
+		if (!slots)
+			break;
+		slot = &slots[key & level_mask(level)];
+		if (atomic_load_explicit(&slot->key, memory_order_relaxed) == key)
+			return -EEXIST;
+		if (!unused && !atomic_load_explicit(&slot->key, memory_order_relaxed))
+			unused = slot;
+	}
+	if (!unused)
+		return -ENOMEM;
+	set_key(unused, key, mem);
+	return 0;
 }
 
 struct weft_mem_slot *weft_mem_key_enter(struct weft_mem_table *keys, uint64_t key)
@@ -248,20 +278,29 @@ int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
 {
 	struct weft_mem *mem = NULL, like;
 	struct weft_mem_params p;
+	unsigned int rights;
+	bool chosen;
 	int rc;
 
 	if (!ctx || !out || !address || length == 0 || weft_struct_in(&p, sizeof(p), params) < 0 ||
 	    length > SIZE_MAX - (uintptr_t)address)
 		return -EINVAL;
-	rc = rights_check(ctx, p.flags);
+	rights = p.flags & ~WEFT_MEM_F_KEY;
+	chosen = p.flags & WEFT_MEM_F_KEY;
+	if (chosen && (rights == 0 || p.key == 0))
+		return -EINVAL;
+	rc = rights_check(ctx, rights);
 	if (rc < 0)
 		return rc;
-	like = (struct weft_mem){.address = address, .length = length, .rights = p.flags};
-	like.access = access_of(p.flags);
+	like = (struct weft_mem){.address = address, .length = length, .rights = rights};
+	like.access = access_of(rights);
 	pthread_mutex_lock(&ctx->lock);
 	rc = mem_make_like(ctx, &like, true, &mem);
-	if (rc == 0 && mem->rights)
-		rc = make_key(&ctx->keys, ctx->platform, mem, &mem->slot, &mem->key);
+	if (rc == 0)
+		mem->key_chosen = chosen;
+	if (rc == 0 && rights)
+		rc = chosen ? enter_key(&ctx->keys, p.key, mem)
+			    : make_key(&ctx->keys, ctx->platform, mem);
 	if (rc < 0 && mem)
 		mem_drop(mem);
 	pthread_mutex_unlock(&ctx->lock);

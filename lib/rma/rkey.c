@@ -44,7 +44,7 @@ int weft_rkey_pack(struct weft_mem *mem, void **blob, size_t *length)
 		return -EINVAL;
 	if (mem->rights == 0)
 		return -EACCES;
-	num = weft_mem_keys(mem, keys, WEFT_RKEY_DOMAINS);
+	num = mem->key_chosen ? 0 : weft_mem_keys(mem, keys, WEFT_RKEY_DOMAINS);
 	size = sizeof(*head) + num * sizeof(*d) + WEFT_RKEY_WORKERS * sizeof(weft_le64);
 	head = calloc(1, size);
 	if (!head)
@@ -214,7 +214,9 @@ void weft_rkey_destroy(struct weft_rkey *rkey)
  *
  *	initiator                   owner
  *	  | KEY_REQ key ------------> |
- *	  | <-------- KEY key size .. |  or nothing: no such memory
+ *	  | <-------- KEY key size .. |  or nothing: no such memory, or the application's key
+ *
+ * An application's key may be used again for other memory, so a peer must not keep such values.
  */
 
 static bool has_native(const struct weft_msg_ep *me)
@@ -263,6 +265,10 @@ void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payl
 	slot = weft_mem_key_enter(&me->mw->worker->ctx->keys, weft_get64(q->key));
 	if (!slot) {
 		me->mw->rma->bad_key++;
+		return;
+	}
+	if (slot->mem->key_chosen) {
+		weft_mem_key_leave(slot);
 		return;
 	}
 	num = weft_mem_keys(slot->mem, keys, WEFT_RKEY_DOMAINS);

@@ -91,7 +91,7 @@ static void answers(void **state)
 	fi_freeinfo(hints);
 }
 
-/* Keys of regions are the provider's: an application that refuses such keys gets no FI_RMA. */
+/* Keys of regions are the provider's, or the application's where it does not accept these. */
 static void remote_keys(void **state)
 {
 	struct fi_info *hints = new_hints(), *info;
@@ -99,10 +99,19 @@ static void remote_keys(void **state)
 
 	hints->caps = FI_ATOMIC;
 	info = get_info(hints, &rc);
-	assert_int_equal(rc, -FI_ENODATA);
-	hints->caps = FI_RMA;
+	assert_int_equal(rc, 0);
+	assert_int_equal(info->domain_attr->mr_mode, 0);
+	assert_int_equal(info->domain_attr->mr_key_size, 8);
+	fi_freeinfo(info);
+	hints->domain_attr->mr_mode = 1; /* FI_MR_BASIC, which needs virtual addresses */
 	info = get_info(hints, &rc);
 	assert_int_equal(rc, -FI_ENODATA);
+	hints->domain_attr->mr_mode = 2; /* FI_MR_SCALABLE */
+	info = get_info(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(info->domain_attr->mr_mode, 2);
+	fi_freeinfo(info);
+	hints->caps = FI_RMA;
 	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_LOCAL | FI_MR_VIRT_ADDR;
 	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
@@ -113,6 +122,11 @@ static void remote_keys(void **state)
 	fi_freeinfo(info);
 	hints->caps = 0;
 	hints->domain_attr->mr_mode = 0;
+	info = get_info(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(info->caps & (FI_RMA | FI_ATOMIC), FI_RMA | FI_ATOMIC);
+	fi_freeinfo(info);
+	hints->domain_attr->mr_mode = 1;
 	info = get_info(hints, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(info->caps & (FI_RMA | FI_ATOMIC | FI_WRITE), 0);
@@ -258,7 +272,7 @@ static void fence(void **state)
 	assert_null(get_info(hints, &rc));
 	assert_int_equal(rc, -FI_ENODATA);
 	hints->caps = FI_FENCE;
-	hints->domain_attr->mr_mode = 0;
+	hints->domain_attr->mr_mode = 1;
 	refused(hints, "fence", 0);
 }
 

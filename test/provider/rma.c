@@ -271,6 +271,138 @@ static void with_data(void **state)
 	world_close(&w);
 }
 
+/* ------------------------------------------------------------------ keys of the application */
+
+#define KEY 5
+#define ACCESS (FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+static void put_and_get(struct world *w, fi_addr_t to, uint8_t value)
+{
+	uint8_t out[100], in[100] = {0};
+
+	memset(out, value, sizeof(out));
+	CHECK(fi_write(w->ep, out, sizeof(out), NULL, to, 8, KEY, NULL));
+	world_next(w, NULL);
+	CHECK(fi_read(w->ep, in, sizeof(in), NULL, to, 8, KEY, NULL));
+	world_next(w, NULL);
+	assert_memory_equal(in, out, sizeof(in));
+}
+
+/* Both sides know the key without a message. After the region's end it may be of another one. */
+static void chosen_keys(void **state)
+{
+	static uint8_t one[ROOM], other[ROOM];
+	struct fi_cq_err_entry error;
+	struct fid_mr *mr, *again;
+	struct world w;
+
+	memset(one, 0, sizeof(one));
+	memset(other, 0, sizeof(other));
+	world_open(&w, &(struct world_params){
+			       .caps = FI_RMA, .app_keys = true, .tx_flags = FI_DELIVERY_COMPLETE});
+	CHECK(fi_mr_reg(w.domain, one, ROOM, ACCESS, 0, KEY, 0, &mr, NULL));
+	assert_int_equal(fi_mr_key(mr), KEY);
+	assert_int_equal(fi_mr_reg(w.domain, other, ROOM, ACCESS, 0, KEY, 0, &again, NULL),
+			 -FI_ENOKEY);
+	world_barrier();
+	put_and_get(&w, w.peer, (uint8_t)(1 + w.me));
+	put_and_get(&w, w.peer, (uint8_t)(1 + w.me));
+	world_barrier_progress(&w);
+	assert_int_equal(one[8], 1 + w.other);
+	assert_int_equal(one[7], 0);
+	CHECK(fi_close(&mr->fid));
+	world_barrier_progress(&w);
+	CHECK(fi_write(w.ep, other, 8, NULL, w.peer, 0, KEY, &mr));
+	error = world_next_error(&w);
+	assert_int_equal(error.err, FI_EACCES);
+	assert_ptr_equal(error.op_context, &mr);
+	world_barrier_progress(&w);
+	CHECK(fi_mr_reg(w.domain, other, ROOM, ACCESS, 0, KEY, 0, &mr, NULL));
+	world_barrier_progress(&w);
+	put_and_get(&w, w.peer, (uint8_t)(11 + w.me));
+	world_barrier_progress(&w);
+	assert_int_equal(other[8], 11 + w.other);
+	assert_int_equal(one[8], 1 + w.other);
+	CHECK(fi_close(&mr->fid));
+	world_close(&w);
+}
+
+/* A key is of one domain: two domains of a process have different memory by the same key. */
+static void keys_of_two_domains(void **state)
+{
+	static uint8_t memory[2][ROOM];
+	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED};
+	uint8_t mine[FI_NAME_MAX], other[FI_NAME_MAX];
+	size_t length = sizeof(mine);
+	struct fi_av_attr av_attr = {0};
+	struct fid_domain *domain;
+	struct fid_mr *mr[2];
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	struct world w;
+	fi_addr_t to;
+
+	memset(memory, 0, sizeof(memory));
+	world_open(&w, &(struct world_params){
+			       .caps = FI_RMA, .app_keys = true, .tx_flags = FI_DELIVERY_COMPLETE});
+	CHECK(fi_domain(w.fabric, w.info, &domain, NULL));
+	CHECK(fi_av_open(domain, &av_attr, &av, NULL));
+	CHECK(fi_cq_open(domain, &cq_attr, &cq, NULL));
+	CHECK(fi_endpoint(domain, w.info, &ep, NULL));
+	CHECK(fi_ep_bind(ep, &av->fid, 0));
+	CHECK(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+	CHECK(fi_enable(ep));
+	CHECK(fi_getname(&ep->fid, mine, &length));
+	world_give(mine, sizeof(mine));
+	world_take(other, sizeof(other));
+	assert_int_equal(fi_av_insert(w.av, other, 1, &to, 0, NULL), 1);
+	CHECK(fi_mr_reg(w.domain, memory[0], ROOM, ACCESS, 0, KEY, 0, &mr[0], NULL));
+	CHECK(fi_mr_reg(domain, memory[1], ROOM, ACCESS, 0, KEY, 0, &mr[1], NULL));
+	world_barrier();
+	put_and_get(&w, w.peer, 1);
+	put_and_get(&w, to, 2);
+	put_and_get(&w, w.peer, 3);
+	world_barrier_progress(&w);
+	assert_int_equal(memory[0][8], 3);
+	assert_int_equal(memory[1][8], 2);
+	CHECK(fi_close(&mr[1]->fid));
+	CHECK(fi_close(&mr[0]->fid));
+	CHECK(fi_close(&ep->fid));
+	CHECK(fi_close(&cq->fid));
+	CHECK(fi_close(&av->fid));
+	CHECK(fi_close(&domain->fid));
+	world_close(&w);
+}
+
+/* Counters of regions, and atomics, by such keys. */
+static void chosen_keys_are_counted(void **state)
+{
+	uint64_t one = 1, memory[2] = {0};
+	struct fid_cntr *cntr;
+	struct fid_mr *mr;
+	struct world w;
+
+	world_open(&w, &(struct world_params){.caps = FI_RMA | FI_ATOMIC | FI_RMA_EVENT,
+					      .app_keys = true});
+	CHECK(fi_cntr_open(w.domain, NULL, &cntr, NULL));
+	CHECK(fi_mr_reg(w.domain, memory, sizeof(memory), ACCESS, 0, KEY, FI_RMA_EVENT, &mr, NULL));
+	CHECK(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE));
+	CHECK(fi_mr_enable(mr));
+	world_barrier();
+	CHECK(fi_write(w.ep, &one, 8, NULL, w.peer, 8, KEY, NULL));
+	CHECK(fi_atomic(w.ep, &one, 1, NULL, w.peer, 0, KEY, FI_UINT64, FI_SUM, NULL));
+	world_next(&w, NULL);
+	world_next(&w, NULL);
+	CHECK(fi_cntr_wait(cntr, 2, 20000));
+	assert_int_equal(memory[0], 1);
+	assert_int_equal(memory[1], 1);
+	world_barrier_progress(&w);
+	CHECK(fi_close(&mr->fid));
+	CHECK(fi_close(&cntr->fid));
+	world_close(&w);
+}
+
 /* ------------------------------------------------------------------ FI_RMA_EVENT */
 
 /* A region with a counter of its own. */
@@ -450,6 +582,9 @@ int main(void)
 		cmocka_unit_test(counted_writes),
 		cmocka_unit_test(counted_atomics),
 		cmocka_unit_test(counted_when_written),
+		cmocka_unit_test(chosen_keys),
+		cmocka_unit_test(keys_of_two_domains),
+		cmocka_unit_test(chosen_keys_are_counted),
 	};
 
 	world_begin();

@@ -123,7 +123,8 @@ struct fi_info *world_hints(const struct world_params *world_params)
 	hints->tx_attr->msg_order = world_params->order ? FI_ORDER_SAS | world_params->order : 0;
 	hints->tx_attr->inject_size = world_params->inject_size;
 	hints->domain_attr->data_progress = world_params->progress;
-	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_ALLOCATED | FI_MR_LOCAL;
+	hints->domain_attr->mr_mode =
+		(world_params->app_keys ? 0 : FI_MR_PROV_KEY) | FI_MR_ALLOCATED | FI_MR_LOCAL;
 	if (world_params->auth_key) {
 		hints->domain_attr->auth_key = malloc(32);
 		memcpy(hints->domain_attr->auth_key, world_params->auth_key, 32);

@@ -38,6 +38,7 @@ struct world_params {
 	size_t inject_size;
 	enum fi_progress progress;
 	bool counters;        /**< instead of completion queues */
+	bool app_keys;        /**< without FI_MR_PROV_KEY */
 	const void *auth_key; /**< 32 bytes of the domain; NULL: none */
 };
 

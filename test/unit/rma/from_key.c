@@ -158,6 +158,71 @@ static void native_keys_come_once(void **state)
 	down(&r);
 }
 
+static int register_at(const struct rig *r, void *at, unsigned int rights, uint64_t key,
+		       struct weft_mem **m)
+{
+	const struct weft_mem_params mp =
+		WEFT_INIT(struct weft_mem_params, .flags = rights | WEFT_MEM_F_KEY, .key = key);
+
+	return weft_mem_register(r->p.ctx, at, SIZE, &mp, m);
+}
+
+/*
+ * The application's key may come back for other memory. What a peer has made of the number then
+ * leads there: it never keeps bounds and native keys.
+ */
+static void chosen_keys(void **state)
+{
+	static uint8_t first[SIZE], second[SIZE];
+	struct weft_mem *one, *other, *more[4];
+	struct weft_rkey *packed;
+	struct rig r;
+	size_t length;
+	void *blob;
+
+	(void)state;
+	up(&r, "mock:0,native=65536", WEFT_MEM_F_REMOTE_WRITE);
+	weft_rkey_destroy(r.rkey);
+	assert_int_equal(register_at(&r, first, WEFT_MEM_F_REMOTE_WRITE, 0, &one), -EINVAL);
+	assert_int_equal(register_at(&r, first, 0, 77, &one), -EINVAL);
+	assert_int_equal(register_at(&r, first, WEFT_MEM_F_REMOTE_WRITE, 77, &one), 0);
+	assert_true(weft_mem_key(one) == 77);
+	assert_int_equal(register_at(&r, second, WEFT_MEM_F_REMOTE_WRITE, 77, &other), -EEXIST);
+	assert_int_equal(weft_rkey_from_key(r.p.x, 77, &r.rkey), 0);
+	memset(buf, 1, SIZE);
+	memset(first, 0, SIZE);
+	memset(second, 0, SIZE);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(put(&r, SIZE, 0, 0), 0);
+	assert_memory_equal(first, buf, SIZE);
+	assert_int_equal(weft_rkey_pack(one, &blob, &length), 0);
+	assert_int_equal(weft_rkey_unpack(r.p.x, blob, length, &packed), 0);
+	assert_int_equal(packed->num_native, 0);
+	weft_rkey_release_blob(blob);
+	weft_rkey_destroy(packed);
+	assert_int_equal(weft_mem_deregister(one), 0);
+	assert_int_equal(put(&r, 8, 0, 0), -EKEYREJECTED);
+	assert_int_equal(register_at(&r, second, WEFT_MEM_F_REMOTE_WRITE, 77, &other), 0);
+	memset(buf, 2, SIZE);
+	assert_int_equal(put(&r, SIZE, 0, 0), 0);
+	assert_memory_equal(second, buf, SIZE);
+	assert_int_equal(first[0], 1);
+	assert_true(r.rkey->unknown);
+	assert_int_equal(native_bytes(&r), 0);
+	/* With the same low bits they are on several levels, and found on each. */
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(register_at(&r, first, WEFT_MEM_F_REMOTE_WRITE,
+					     77 + ((i + 1) << 32), &more[i]),
+				 0);
+	assert_int_equal(weft_mem_deregister(other), 0);
+	assert_int_equal(register_at(&r, second, WEFT_MEM_F_REMOTE_WRITE, 77 + (4ull << 32),
+				     &other),
+			 -EEXIST);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(weft_mem_deregister(more[i]), 0);
+	down(&r);
+}
+
 static void wrong_calls(void **state)
 {
 	struct weft_rkey *k;
@@ -193,11 +258,9 @@ static void lengths_of_the_messages(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		CONN_TEST(the_owner_checks),
-		CONN_TEST(what_is_injected_may_be_overwritten),
-		CONN_TEST(native_keys_come_once),
-		CONN_TEST(wrong_calls),
-		cmocka_unit_test(lengths_of_the_messages),
+		CONN_TEST(the_owner_checks),      CONN_TEST(what_is_injected_may_be_overwritten),
+		CONN_TEST(native_keys_come_once), CONN_TEST(chosen_keys),
+		CONN_TEST(wrong_calls),           cmocka_unit_test(lengths_of_the_messages),
 	};
 
 	if (argc > 1)
