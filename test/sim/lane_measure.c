@@ -8,6 +8,7 @@
 
 #include "frame/frame_port.h"
 #include "lane_host.h"
+#include "reseal.h"
 #include "sim_test.h"
 
 #define TIMEOUT (2 * SIM_S)
@@ -120,9 +121,47 @@ static void a_way_whose_width_is_known_is_only_timed(struct sim_case *c)
 	}
 }
 
+/* Each ping takes 500 ns less than the one before, which is less than an eighth. */
+static enum sim_verdict shorten(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				void *arg)
+{
+	const struct weft_frame_hdr *h = reseal_header(data);
+	const struct weft_frame_probe *p = (const void *)(h + 1);
+	unsigned int *pings = arg;
+
+	(void)room;
+	if (!reseal_is_lane(data, *len) || h->type != WEFT_FRAME_PROBE ||
+	    weft_get16(p->frame_size) != WEFT_FRAME_PROBE_PING)
+		return SIM_PASS;
+	++*pings;
+	sim_port_up(port)->delay_ns -= 500;
+	return SIM_PASS;
+}
+
+/* The first one, and 12 that shorten the best round trip by little. */
+static void pings_that_hardly_shorten_the_best_are_few(struct sim_case *c)
+{
+	const struct way w = {
+		.rate = SIM_GBIT, .delay_ns = 30000, .flags = WEFT_FRAME_PORT_MEASURE};
+	struct sim *sim = case_sim_seed(c, c->seed);
+	struct sim_port *pa = port_of(sim, &w), *pb = port_of(sim, &w);
+	struct lane_host *a = lane_host_create(sim, pa, NULL);
+	struct lane_host *b = lane_host_create(sim, pb, NULL);
+	unsigned int pings = 0;
+	struct lane_end *e;
+
+	sim_filter(pa, shorten, &pings);
+	e = lane_connect(a, b);
+	for (uint64_t t = 0; t < TIMEOUT && !e->up && !e->down; t += SIM_MS)
+		sim_run(sim, SIM_MS, NULL, NULL);
+	assert_true(e->up);
+	assert_int_equal(pings, 13);
+}
+
 static struct sim_case cases[] = {
 	SIM_CASE(both_ends_measure_the_networks_way_and_width),
 	SIM_CASE(loss_while_measuring_does_not_fail_the_connect),
+	SIM_CASE(pings_that_hardly_shorten_the_best_are_few),
 	SIM_CASE(a_way_whose_width_is_known_is_only_timed),
 };
 

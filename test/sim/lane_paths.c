@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/iface.h"
+#include "engine/multipath.h"
 #include "lane_host.h"
 #include "reseal.h"
 #include "sim_test.h"
@@ -367,6 +369,33 @@ static void a_limit_per_flow_is_found_without_configuration(struct sim_case *c)
 	settle(&t, t.b, n);
 }
 
+/* The limit is gone: half of the paths are put back each second, until one is left. */
+/* @behaviour R25 */
+static void paths_that_no_longer_help_are_put_back(struct sim_case *c)
+{
+	struct lane_two t = automatic(c, "WINDOW=64k");
+	const struct raw_multi *mp;
+	unsigned int before;
+	uint32_t n = 0;
+
+	*sim_port_down(t.pb) = (struct sim_link){.rate = SIM_GBIT, .flow_rate = SIM_GBIT / 5};
+	for (unsigned int k = 0; k < 100; k++)
+		n = busy_ms(&t, t.e, n);
+	mp = raw_conn_of(t.e->lane_ep)->multi;
+	before = (unsigned int)__builtin_popcount(mp->active);
+	assert_in_range(before, 4, 16);
+	assert_int_equal(lane_counter(t.a, "path.fewer"), 0);
+	*sim_port_down(t.pb) = (struct sim_link){.rate = SIM_GBIT};
+	for (unsigned int left = before / 2, i = 1; left > 0; left /= 2, i++) {
+		sim_run(t.sim, 1100 * SIM_MS, NULL, NULL);
+		for (unsigned int k = 0; k < 5; k++)
+			n = busy_ms(&t, t.e, n);
+		assert_int_equal(lane_counter(t.a, "path.fewer"), i);
+		assert_int_equal(__builtin_popcount(mp->active), left);
+	}
+	settle(&t, t.b, n);
+}
+
 /* A queue that all flows share: another path is no better, and none is taken. */
 /* @behaviour R25 */
 static void on_one_switch_one_path_stays(struct sim_case *c)
@@ -483,6 +512,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_black_hole_does_not_stop_a_connect),
 	SIM_CASE(one_of_four_trunks_dies),
 	SIM_CASE(a_limit_per_flow_is_found_without_configuration),
+	SIM_CASE(paths_that_no_longer_help_are_put_back),
 	SIM_CASE(on_one_switch_one_path_stays),
 	SIM_CASE(idle_connections_open_no_reserve),
 	SIM_CASE(when_all_are_silent_none_is_bad),

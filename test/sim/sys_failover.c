@@ -435,6 +435,52 @@ static void a_lane_that_returns_is_used_within_a_second(struct sim_case *c)
 	op_expect(op_close(e, 0), SIM_S, 0);
 }
 
+/* The leader's port has no link: each attempt is 100 ms later than the last one, at most 500 ms. */
+/* @behaviour U73 */
+static void a_lane_that_stays_away_is_tried_less_often(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2}, .port = {.link = WEFT_LANE_LINK_NIC}};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e = scene_up(s, 0, 1), *f = scene_up(s, 1, 0);
+	bool leads = weft_failover_leads(e->ep);
+	const struct weft_failover_lane *l;
+	unsigned int tries;
+
+	scene_run(s, 100 * SIM_MS);
+	l = &(leads ? e : f)->ep->failover->lane[0];
+	sim_port_carrier(s->port[!leads][0], false);
+	/* After 100, 300, 600, 1000 and 1500 ms. */
+	scene_run(s, 1400 * SIM_MS);
+	lost_and_back(s, 1, 0);
+	assert_int_equal(l->returns, 5);
+	tries = l->returns;
+	scene_run(s, 5 * SIM_S);
+	assert_int_equal(l->returns - tries, 10);
+}
+
+/* @behaviour U73 */
+static void the_numbers_of_a_lanes_connections_wrap(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2}};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e = scene_up(s, 0, 1), *f = scene_up(s, 1, 0);
+
+	scene_run(s, 20 * SIM_MS);
+	e->ep->failover->lane[0].epoch = UINT16_MAX;
+	f->ep->failover->lane[0].epoch = UINT16_MAX;
+	cut(s, 0, true);
+	scene_talk_long(s, e, 1, 1);
+	scene_run(s, 500 * SIM_MS);
+	lost_and_back(s, 1, 0);
+	cut(s, 0, false);
+	scene_run(s, 2 * SIM_S);
+	lost_and_back(s, 1, 1);
+	/* 0 is only the first connection. */
+	assert_int_equal(e->ep->failover->lane[0].epoch, 1);
+	assert_int_equal(f->ep->failover->lane[0].epoch, 1);
+	scene_talk(s, e, 1, 2);
+}
+
 struct attach_drop {
 	const struct weft_ep *leader;
 	bool dead;
@@ -555,6 +601,10 @@ static void what_is_not_about_a_lane_as_it_is_has_no_effect(struct sim_case *c)
 	for (unsigned int i = 0; i < 200; i++)
 		send_lie(&l, 1, WEFT_WIREUP_LANE_DOWN_ACK, 0, 0, state, 8); /* unrequested */
 	assert_int_equal(dropped(&l) - before, 3 * 6 + 1 + 200);
+	/* The longest state that a lane may have is not malformed. */
+	before = sim_node_counter(l.s->node[0], "wireup.drop.bad");
+	send_lie(&l, 1, WEFT_WIREUP_LANE_DOWN_ACK, 0, 0, state, WEFT_LANE_STATE_MAX);
+	assert_int_equal(sim_node_counter(l.s->node[0], "wireup.drop.bad"), before);
 	lost_and_back(l.s, 0, 0);
 	scene_talk(l.s, l.victim, 1, 1);
 }
@@ -584,6 +634,78 @@ static void a_state_that_cannot_be_ends_the_endpoint(struct sim_case *c)
 		assert_int_equal(l.victim->status, -EPROTO);
 		assert_non_null(strstr(l.victim->why, "impossible receive state"));
 	}
+}
+
+static unsigned int refused;
+
+static int no_room_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *header,
+			 size_t header_len, const void *payload, size_t payload_len)
+{
+	refused++;
+	return -EAGAIN;
+}
+
+static ssize_t no_room_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack_cb pack,
+			     void *arg)
+{
+	refused++;
+	return -EAGAIN;
+}
+
+/* Run until the state of lane 0 is CONNECTING, or until it is another one. */
+static void run_until(struct liar *l, const struct weft_ep *ep, bool connecting)
+{
+	uint64_t from = sim_now(l->s->sim);
+
+	while ((ep->failover->lane[0].life == WEFT_LANE_CONNECTING) != connecting) {
+		scene_run(l->s, 10 * SIM_US);
+		assert_true(sim_now(l->s->sim) - from < 5 * SIM_S);
+	}
+}
+
+/*
+ * The peer repeats LANE_DOWN while the leader connects the lane again, and the reply finds no room.
+ * Once the new connection is up, a reply would be about that one.
+ */
+/* @behaviour R35, U73 */
+static void no_reply_is_about_a_later_connection(struct sim_case *c)
+{
+	static const uint8_t state[8];
+	struct liar l = liar_open(c);
+	struct weft_ep *leader = l.victim->ep;
+	const struct weft_lane_ops *ops;
+	struct weft_lane_ops full;
+	unsigned int peer = 1;
+	uint64_t stale;
+
+	if (!weft_failover_leads(leader)) {
+		leader = l.ep;
+		l.ep = l.victim->ep;
+		peer = 0;
+	}
+	cut(l.s, 0, true);
+	scene_talk_long(l.s, l.victim, 1, 1);
+	scene_run(l.s, 500 * SIM_MS);
+	lost_and_back(l.s, 1, 0);
+	run_until(&l, leader, true);
+	run_until(&l, leader, false);
+	cut(l.s, 0, false);
+	run_until(&l, leader, true);
+	stale = sim_node_counter(l.s->node[peer], "wireup.drop.stale");
+	ops = leader->lanes[1].lane_ep->ops;
+	full = *ops;
+	full.am_short = no_room_short;
+	full.am_bcopy = no_room_bcopy;
+	leader->lanes[1].lane_ep->ops = &full;
+	refused = 0;
+	send_lie(&l, 1, WEFT_WIREUP_LANE_DOWN, 0, 0, state, sizeof(state));
+	run_until(&l, leader, false);
+	leader->lanes[1].lane_ep->ops = ops;
+	assert_true(refused > 0);
+	scene_run(l.s, SIM_S);
+	lost_and_back(l.s, 1, 1);
+	assert_int_equal(sim_node_counter(l.s->node[peer], "wireup.drop.stale"), stale);
+	scene_talk(l.s, l.victim, 1, 2);
 }
 
 /* It stops lanes as often as it can: they come back, and all is delivered meanwhile. */
@@ -645,9 +767,12 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_network_that_is_silent_loses_no_lane),
 	SIM_CASE(an_idle_lane_that_dies_in_a_pause_takes_no_endpoint_along),
 	SIM_CASE(a_lane_that_returns_is_used_within_a_second),
+	SIM_CASE(a_lane_that_stays_away_is_tried_less_often),
+	SIM_CASE(the_numbers_of_a_lanes_connections_wrap),
 	SIM_CASE(a_lane_that_dies_before_it_is_attached_returns_later),
 	SIM_CASE(what_is_not_about_a_lane_as_it_is_has_no_effect),
 	SIM_CASE(a_state_that_cannot_be_ends_the_endpoint),
+	SIM_CASE(no_reply_is_about_a_later_connection),
 	SIM_CASE(a_peer_that_stops_lanes_all_the_time_harms_itself),
 	SIM_CASE(a_peer_that_never_reports_its_state_ends_the_endpoint),
 };

@@ -63,6 +63,89 @@ static void an_empty_queue_is_nobodys(void **state)
 	assert_int_equal(cc.modes, 1);
 }
 
+#define LONG (20 * MS)
+
+/* Rounds of one sample each, in which a whole window comes back, at most @p most bytes of it. */
+static void long_rounds(struct weft_cc *cc, struct weft_cc_ack *a, unsigned int n, uint64_t rtt,
+			uint32_t most)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		a->now += rtt;
+		a->rtt = (uint32_t)rtt;
+		a->acked = min32(cc->window, most);
+		a->inflight = cc->window;
+		cc->ops->on_ack(cc, a);
+	}
+}
+
+/*
+ * On a long path the window grows by stages of half as much again, as long as each stage carries
+ * more. A single round carries hardly more than the round before it, and does not end the growth.
+ */
+static void a_climb_ends_when_the_link_is_full(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 28, .rtt = LONG};
+	struct weft_cc_ack a = {.now = 1000 * MS, .size = FRAME, .limited = true};
+	struct weft_cc cc;
+	uint32_t from;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	long_rounds(&cc, &a, 8, LONG, UINT32_MAX);
+	for (unsigned int i = 0; i < 100 && cc.modes == 0; i++)
+		long_rounds(&cc, &a, 1, LONG + 5 * MS, 8 * FRAME);
+	assert_int_equal(cc.modes, 1);
+	from = cc.window;
+	long_rounds(&cc, &a, 24, LONG + 5 * MS, UINT32_MAX);
+	assert_int_equal(cc.delay.mode, WEFT_CC_MODE_SHARE);
+	assert_true(cc.window > 16 * from);
+	/* No more bytes come back: the delay counts as noise. */
+	for (unsigned int i = 0; i < 24 && cc.delay.mode == WEFT_CC_MODE_SHARE; i++)
+		long_rounds(&cc, &a, 1, LONG + 5 * MS, cc.window / 2);
+	assert_int_equal(cc.delay.mode, WEFT_CC_MODE_DELAY);
+	assert_in_range(cc.delay.jitter.noise, 4 * MS, 6 * MS);
+	/* It is gone after 64 rounds without it: delays of the climb do not count any more. */
+	long_rounds(&cc, &a, 63, LONG, UINT32_MAX);
+	assert_true(cc.delay.jitter.noise > 4 * MS);
+	long_rounds(&cc, &a, 2, LONG, UINT32_MAX);
+	assert_int_equal(cc.delay.jitter.noise, 0);
+}
+
+/*
+ * Jitter that a test has found is forgotten after 64 rounds without it. The delays before the test
+ * do not count any more.
+ */
+static void noise_that_has_gone_is_forgotten(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .rtt = 100000};
+	struct weft_cc_ack a = {.now = 1000 * MS, .acked = FRAME, .size = FRAME, .limited = true};
+	struct weft_cc_noise *n;
+	unsigned int rounds = 0;
+	uint32_t seed = 1;
+	struct weft_cc cc;
+	uint64_t at;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	n = &cc.delay.jitter;
+	for (unsigned int i = 0; i < 5000 && (n->noise == 0 || n->ref_window != 0); i++) {
+		seed = seed * 1664525u + 1013904223u;
+		a.now += 50000;
+		a.rtt = 100000 + seed / 65536 % 13 * 50000;
+		a.inflight = cc.window;
+		cc.ops->on_ack(&cc, &a);
+	}
+	assert_true(n->noise > 50000);
+	assert_int_equal(n->ref_window, 0);
+	a.rtt = 100000;
+	for (at = cc.delay.round.at; rounds < 66; at = cc.delay.round.at) {
+		a.now += 50000;
+		cc.ops->on_ack(&cc, &a);
+		rounds += cc.delay.round.at != at;
+	}
+	assert_int_equal(n->noise, 0);
+}
+
 static void no_product_overflows(void **state)
 {
 	(void)state;
@@ -75,6 +158,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(few_rounds_do_not_show_that_others_keep_the_queue),
 		cmocka_unit_test(an_empty_queue_is_nobodys),
+		cmocka_unit_test(a_climb_ends_when_the_link_is_full),
+		cmocka_unit_test(noise_that_has_gone_is_forgotten),
 		cmocka_unit_test(no_product_overflows),
 	};
 

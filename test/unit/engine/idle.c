@@ -240,6 +240,31 @@ static void polled_when_it_requests_it_it_misses_nothing(void **state)
 	pair_close(&pair);
 }
 
+/* Its sender does not wait until the receiver's owner wakes up. */
+/* @behaviour T33 */
+static void a_delayed_acknowledgement_is_sent_before_a_sleep(void **state)
+{
+	const struct raw_conn *c;
+	uint64_t acks, due;
+
+	(void)state;
+	pair_open(&pair, NULL, 38);
+	pair_connect(&pair);
+	pair_run(&pair, 10000000, NULL);
+	c = raw_conn_of(B->accepted);
+	assert_int_equal(pair_send(A, A->lane_ep, 1000000, 8), 0);
+	while (B->messages == 0)
+		pair_step(&pair, 100);
+	assert_int_equal(c->rx.ack_state, RAW_ACK_DELAYED);
+	acks = pair_counter(B, RAW_TX_ACKS);
+	due = pair.now + 1000000000;
+	assert_int_equal(B->iface->ops->arm(B->iface, pair.now, &due), 0);
+	assert_int_equal(pair_counter(B, RAW_TX_ACKS), acks + 1);
+	assert_int_equal(c->rx.ack_state, RAW_ACK_NONE);
+	B->iface->ops->disarm(B->iface);
+	pair_close(&pair);
+}
+
 /* The window is for senders: a connection that does not has no room for it. */
 /* @behaviour T42 */
 static void slots_come_on_demand_and_go(void **state)
@@ -332,6 +357,7 @@ int main(void)
 		cmocka_unit_test(a_hello_looks_at_no_other_connection),
 		cmocka_unit_test(closing_many_at_once_looks_at_one_each),
 		cmocka_unit_test(a_free_index_is_found_without_a_walk),
+		cmocka_unit_test(a_delayed_acknowledgement_is_sent_before_a_sleep),
 		cmocka_unit_test(slots_come_on_demand_and_go),
 		cmocka_unit_test(polled_when_it_requests_it_it_misses_nothing),
 		cmocka_unit_test(a_port_in_memory_tries_no_further_paths),

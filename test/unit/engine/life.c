@@ -176,6 +176,24 @@ static void sends_without_an_answer_make_a_lane_suspect(void **state)
 	pair_close(&pair);
 }
 
+/* One frame that requests an acknowledgement, which counts as a keepalive. */
+static void a_check_of_a_lane_is_one_keepalive(void **state)
+{
+	uint64_t pings, seen;
+
+	(void)state;
+	pair_open(&pair, NULL, 25);
+	pair_connect(&pair);
+	pair_run(&pair, 10 * MS, NULL);
+	pings = pair_counter(A, RAW_TX_PING);
+	seen = A->iface->ops->ep_seen(A->lane_ep);
+	A->iface->ops->ep_check(A->lane_ep);
+	assert_int_equal(pair_counter(A, RAW_TX_PING), pings + 1);
+	pair_run(&pair, 10 * MS, NULL);
+	assert_true(A->iface->ops->ep_seen(A->lane_ep) > seen);
+	pair_close(&pair);
+}
+
 /* A program that stops it inside the last warning gets no more events of it. */
 static void a_lane_that_is_stopped_when_it_is_lost_does_not_fail(void **state)
 {
@@ -337,6 +355,7 @@ int main(void)
 		cmocka_unit_test(pause_of_ten_seconds_is_no_failure),
 		cmocka_unit_test(own_pause_is_no_failure),
 		cmocka_unit_test(sends_without_an_answer_make_a_lane_suspect),
+		cmocka_unit_test(a_check_of_a_lane_is_one_keepalive),
 		cmocka_unit_test(a_lane_that_is_stopped_when_it_is_lost_does_not_fail),
 		cmocka_unit_test(silent_peer_is_dead_after_the_timeout),
 		cmocka_unit_test(a_peer_that_computes_is_waited_for),
