@@ -202,11 +202,11 @@ def withdrawn_credit_is_expert_information():
 
 
 SEALED = [
-    # Test of sim_lane_sealed, and kinds of frames that its capture has to hold.
-    ('every_mode_seals_all_frames', 'PROBE PROBE_ACK READY READY_ACK DATA ACK'),
-    ('parts_and_an_mtu_that_falls', 'PART PROBE'),
-    ('a_replayed_hello_replaces_nothing', 'HELLO HELLO_ACK BYE BYE_ACK RESET'),
-    ('keys_are_replaced_when_old', 'PROBE PROBE_ACK DATA ACK'),
+    # Program, test, and kinds of frames that its capture has to hold.
+    ('lane_sealed', 'every_mode_seals_all_frames', 'PROBE PROBE_ACK READY READY_ACK DATA ACK'),
+    ('lane_sealed', 'parts_and_an_mtu_that_falls', 'PART PROBE'),
+    ('lane_attack', 'a_replayed_hello_replaces_nothing', 'HELLO HELLO_ACK BYE BYE_ACK RESET'),
+    ('lane_sealed', 'keys_are_replaced_when_old', 'PROBE PROBE_ACK DATA ACK'),
 ]
 # What differs between a sealed frame and the plain one in it.
 OF_SEAL = ('weft.flags', 'weft.length')
@@ -214,11 +214,11 @@ OF_SEAL = ('weft.flags', 'weft.length')
 
 # @behaviour Y76: with the key log, weft-dump --decrypt writes the frames in sealed ones as plain
 # frames, of every kind, which Wireshark's dissector and weft-dump read alike
-def sealed_frames_are_dissected_after_decrypt(test, wanted):
+def sealed_frames_are_dissected_after_decrypt(program, test, wanted):
     def check():
         with tempfile.TemporaryDirectory(prefix='weft-dissector.') as folder:
             sealed, plain, keys = (os.path.join(folder, n) for n in ('s.pcapng', 'p.pcapng', 'k'))
-            done = subprocess.run([os.path.join(BUILD, 'test', 'sim', 'sim_lane_sealed'), '-k',
+            done = subprocess.run([os.path.join(BUILD, 'test', 'sim', 'sim_' + program), '-k',
                                    test, '-n', '1', '-w', sealed],
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                                   text=True, env=dict(os.environ, SIM_KEYLOG=keys))
