@@ -10,8 +10,9 @@
 # The committed tree is built. Checked are: the archive has the version of the package and builds
 # from nothing; lintian finds no error; each file is in one package, and each package has what it
 # is for; libweft0 exports what its symbols file describes; programs of the packages start, and
-# find their library without a path of their own; systemd's tools accept the unit, the group and the
-# folder. The packages of the groups build, mpi and debian are needed (devtools/setup.sh).
+# find their library without a path of their own; the tests of debian/tests pass with the unpacked
+# packages; systemd's tools accept the unit, its exposure, the group and the folder. The packages
+# of the groups build, mpi and debian are needed (devtools/setup.sh).
 #
 # The exit code is 0 when all is right, 1 when not, 77 where a program is missing.
 # shellcheck disable=SC2154 # setup.sh sets weft_root
@@ -114,10 +115,27 @@ if command -v fi_info >/dev/null; then
 		fi_info -p weft >/dev/null || wrong "fi_info does not list the provider"
 fi
 
+# autopkgtest runs these with installed packages.
+usr=$dir/root/usr
+for name in demo program mpi; do
+	if [ $name = mpi ] && ! { command -v mpicc && command -v mpirun; } >/dev/null; then
+		echo "the test mpi is skipped: there is no Open MPI"
+		continue
+	fi
+	# gcc finds what pkg-config names below the folder of the packages.
+	PATH=$usr/bin:$PATH LD_LIBRARY_PATH=$dir/root$lib PKG_CONFIG_PATH=$dir/root$lib/pkgconfig \
+		PKG_CONFIG_SYSROOT_DIR=$dir/root timeout 300 \
+		"$weft_root/debian/tests/$name" >"$dir/test-$name.log" 2>&1 ||
+		{ tail -n 20 "$dir/test-$name.log"; wrong "debian/tests/$name"; }
+done
+
 unit=$(find "$dir/root" -name weft-switch.service)
 if command -v systemd-analyze >/dev/null; then
 	sed "s,/usr/bin/weft-switch,$dir/root&," "$unit" >"$dir/weft-switch.service"
 	systemd-analyze verify --man=no "$dir/weft-switch.service" || wrong "${unit##*/}"
+	# What it needs (root, the NIC, raw sockets) is most of the exposure.
+	systemd-analyze security --offline=true --threshold=50 "$dir/weft-switch.service" \
+		>"$dir/security.log" 2>&1 || { tail -n 1 "$dir/security.log"; wrong "exposure"; }
 fi
 if command -v systemd-sysusers >/dev/null; then
 	mkdir -p "$dir/root/etc"
