@@ -379,10 +379,11 @@ struct weft_lane_ops {
 	 */
 	void (*tx_flush)(struct weft_lane_iface *iface);
 	/**
-	 * Optional (NULL = tx_flush()): a call outside progress() has posted an operation, on a
-	 * worker with #WEFT_WORKER_F_SEND_NOW. Frames leave as by tx_flush(). Where each of them
-	 * costs far more than a message, frames behind unacknowledged ones may wait for further
-	 * messages, until the next progress() or tx_flush() at the latest.
+	 * Optional (NULL = tx_flush()): a call outside progress() has posted an operation with
+	 * #WEFT_OP_F_POLLED, on a worker with #WEFT_WORKER_F_SEND_NOW. Frames leave as by
+	 * tx_flush(). Where each of them costs far more than a message, frames behind
+	 * unacknowledged ones may wait for further messages, until the next progress() or
+	 * tx_flush() at the latest.
 	 */
 	void (*tx_posted)(struct weft_lane_iface *iface);
 	/**

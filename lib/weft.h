@@ -296,10 +296,11 @@ struct weft_worker_params {
  * wait for one operation in spite of the flag. Operations that a callback posts are sent at the end
  * of the progress call.
  *
- * Over raw lanes a frame also waits while the peer has not acknowledged the four frames before it.
- * It leaves with 64 messages, when it is full, or with the next progress call. If that call comes
- * later than 50 us, the frames of the next intervals between progress calls do not wait.
- * weft_worker_kick() sends the frame in any case.
+ * #WEFT_OP_F_POLLED permits a shorter wait. Over raw lanes the operation's frame waits while the
+ * peer has not acknowledged the four frames before it. It leaves with 64 messages, when it is full,
+ * or with the next progress call. If that call comes later than 50 us, the frames of the next
+ * intervals between progress calls do not wait. An operation without the flag, and
+ * weft_worker_kick(), send the frame in any case.
  */
 #define WEFT_WORKER_F_SEND_NOW 1u
 

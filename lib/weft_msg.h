@@ -140,6 +140,11 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
 #define WEFT_OP_F_INJECT 0x2000u
 /** messages, puts, gets, atomics: more follows soon, see #WEFT_WORKER_F_SEND_NOW */
 #define WEFT_OP_F_MORE 0x4000u
+/**
+ * messages, puts, gets, atomics: a call of weft_worker_progress() or weft_worker_kick() follows
+ * soon, so the operation may share a frame with others, see #WEFT_WORKER_F_SEND_NOW
+ */
+#define WEFT_OP_F_POLLED 0x8000u
 
 #define WEFT_INJECT_MAX 16384 /**< bytes */
 

@@ -234,8 +234,10 @@ static int start(struct wfi_op *op, const struct post *p, size_t total, struct w
 {
 	struct cursor operands = {p->iov, 0}, compares = {p->comparev, 0},
 		      results = {p->resultv, 0};
-	struct weft_op_params params = {
-		.size = sizeof(params), .flags = op_flags(op, p), .cb = ended_cb, .cb_arg = op};
+	struct weft_op_params params = {.size = sizeof(params),
+					.flags = op_flags(op, p) | wfi_op_polled(op),
+					.cb = ended_cb,
+					.cb_arg = op};
 	struct weft_atomic_params a = WEFT_INIT(struct weft_atomic_params, .op = ops[p->op].op,
 						.type = types[p->datatype].type);
 	size_t width = types[p->datatype].width, n;

@@ -25,7 +25,7 @@ static int start_send(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_pos
 	size_t count;
 	void *buf;
 
-	params.flags = wfi_post_flags(p);
+	params.flags = wfi_post_flags(p) | wfi_op_polled(op);
 	params.imm = p->data;
 	buf = wfi_post_buffer(op, p, &count, &params);
 	if (p->flags & FI_MATCH_COMPLETE)

@@ -185,6 +185,15 @@ void *wfi_post_buffer(struct wfi_op *op, const struct wfi_post *p, size_t *count
 		      struct weft_op_params *params);
 /** Weft's flags for a send, read or write. */
 uint32_t wfi_post_flags(const struct wfi_post *p);
+/**
+ * The application reads the queue soon, which sends all frames: the operation may share one. The
+ * other operations leave in their calls, since the application may call nothing after them.
+ */
+static inline uint32_t wfi_op_polled(const struct wfi_op *op)
+{
+	return op->report ? WEFT_OP_F_POLLED : 0;
+}
+
 /** What the call returns. @param rc  as Weft has returned */
 int wfi_post_result(int rc);
 /** wfi_post_result(); an operation that is no receive ends if Weft has ended it. Locked. */

@@ -60,7 +60,7 @@ static int start(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_post *p,
 	bool counted = ep->events && p->kind == FI_WRITE && !(p->flags & FI_REMOTE_CQ_DATA);
 	struct weft_op_params params = {
 		.size = sizeof(params),
-		.flags = wfi_post_flags(p) | (counted ? WEFT_OP_F_IMM : 0),
+		.flags = wfi_post_flags(p) | wfi_op_polled(op) | (counted ? WEFT_OP_F_IMM : 0),
 		.imm = counted ? 0 : p->data,
 		.channel = wfi_channel(wfi_av_entry(ep->av, p->addr)->number,
 				       counted ? FI_MSG : FI_RMA),

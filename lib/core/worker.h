@@ -212,7 +212,7 @@ static inline void weft_worker_flush_tx(struct weft_worker *w)
 			w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
 }
 
-/** weft_worker_flush_tx() behind an operation that is to be sent now. */
+/** weft_worker_flush_tx() behind an operation that a progress call follows soon. */
 static inline void weft_worker_posted_tx(struct weft_worker *w)
 {
 	struct weft_lane_iface *iface;
@@ -233,9 +233,14 @@ static inline void weft_worker_posted_tx(struct weft_worker *w)
  */
 static inline void weft_worker_posted(struct weft_worker *w, const struct weft_op_params *params)
 {
-	if (__builtin_expect(w->send_now, 0) && !w->in_progress &&
-	    !(params && (params->flags & WEFT_OP_F_MORE)))
+	uint32_t flags = params ? params->flags : 0;
+
+	if (__builtin_expect(!w->send_now, 1) || w->in_progress || (flags & WEFT_OP_F_MORE))
+		return;
+	if (flags & WEFT_OP_F_POLLED)
 		weft_worker_posted_tx(w);
+	else
+		weft_worker_flush_tx(w);
 }
 
 /* ------------------------------------------------------------------ log */

@@ -345,7 +345,7 @@ static inline struct weft_wire_ref weft_request_ref(const struct weft_request *r
 /** Flags of sends. */
 #define WEFT_OPS_SEND                                                                       \
 	(WEFT_OP_F_FORCE_REQUEST | WEFT_OP_F_IMM | WEFT_OP_F_INJECT | WEFT_OP_F_DELIVERED | \
-	 WEFT_OP_F_MORE)
+	 WEFT_OP_F_MORE | WEFT_OP_F_POLLED)
 
 /** Has @p params a valid size, and no flags but @p flags? @return 0 or -EINVAL */
 static inline int weft_op_params_allow(const struct weft_op_params *params, uint32_t flags)

@@ -24,7 +24,7 @@ static bool params_ok(const struct weft_op_params *params)
 {
 	return weft_op_params_allow(params, WEFT_OP_F_FORCE_REQUEST | WEFT_OP_F_DELIVERED |
 						    WEFT_OP_F_INJECT | WEFT_OP_F_MORE |
-						    WEFT_OP_F_IMM) == 0;
+						    WEFT_OP_F_POLLED | WEFT_OP_F_IMM) == 0;
 }
 
 /* May this endpoint execute such an operation, with this key? */

@@ -88,7 +88,7 @@ static __attribute__((noinline)) bool send_short_ext(struct weft_msg_ep *me, con
 }
 
 /* Flags that the short send obeys or implies. */
-#define SHORT_FLAGS (WEFT_OP_F_IMM | WEFT_OP_F_MORE | WEFT_OP_F_INJECT)
+#define SHORT_FLAGS (WEFT_OP_F_IMM | WEFT_OP_F_MORE | WEFT_OP_F_INJECT | WEFT_OP_F_POLLED)
 
 /* Do the parameters allow a short send? */
 static inline bool is_short(const struct weft_op_params *params)

@@ -111,6 +111,10 @@ shared_memory_within() {
 	start_switches && job p2p coll && end_switches && carried 2000000
 }
 
+without_further_calls() {
+	start_switches && job leave && end_switches
+}
+
 # within BYTES: so much at least went from a port to the other one of the same switch.
 within() {
 	awk -v least="$1" '
@@ -236,6 +240,7 @@ apart_pid=()
 rm -f "$dir"/apart.*
 check "ranks without rights on two hosts" without_rights
 check "ranks of a host over shared memory, hosts over the switches" shared_memory_within
+check "sends leave in their calls, for the other host" without_further_calls
 check "all over the switches" switch_alone
 check "one address for all ranks of a host" one_address
 check "a rank of the other host dies" dies

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An MPI program of 2 to 16 ranks, each kind of communication with its answers compared: mpi_ranks
- * coll|p2p|threads|rma|compute|die|die-early|unexpectedN|exchangeSECONDS. "N errors" is its last
- * line; rank 0 prints it.
+ * coll|p2p|threads|rma|compute|leave|die|die-early|unexpectedN|exchangeSECONDS. "N errors" is its
+ * last line; rank 0 prints it.
  */
 
 #include <link.h>
@@ -388,6 +388,37 @@ static void compute(void)
 }
 
 /*
+ * A rank that sends a burst and then calls nothing of MPI: the other half of the ranks, on another
+ * host, has the messages long before the rank's next call.
+ */
+static void leave(void)
+{
+	enum { BURST = 40, REST = 4 };
+	int other = (rank + ranks / 2) % ranks;
+	double start;
+	long value = 0;
+
+	ring(8); /* connected */
+	MPI_Sendrecv(&value, 1, MPI_LONG, other, 1, &value, 1, MPI_LONG, other, 1, MPI_COMM_WORLD,
+		     MPI_STATUS_IGNORE);
+	MPI_Barrier(MPI_COMM_WORLD);
+	start = MPI_Wtime();
+	for (long i = 0; i < BURST; i++) {
+		if (rank < other) {
+			MPI_Send(&i, 1, MPI_LONG, other, 2, MPI_COMM_WORLD);
+			continue;
+		}
+		MPI_Recv(&value, 1, MPI_LONG, other, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		EXPECT(value, i);
+	}
+	if (rank > other)
+		EXPECT(MPI_Wtime() - start < REST / 2, 1);
+	else
+		sleep(REST);
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/*
  * Messages of all lengths between all neighbours until the time is over, for faults from outside.
  * Rank 0 decides when it is over, and reports the first round.
  */
@@ -471,6 +502,8 @@ int main(int argc, char **argv)
 		windows();
 	else if (strcmp(what, "compute") == 0)
 		compute();
+	else if (strcmp(what, "leave") == 0)
+		leave();
 	else if (strcmp(what, "die") == 0)
 		die();
 	else

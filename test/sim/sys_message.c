@@ -347,10 +347,11 @@ static struct scene_ep *open_send_now(struct sim_case *c, struct scene **s)
 
 static void send_window(struct scene_ep *e, unsigned int n, uint64_t tag)
 {
+	struct weft_op_params polled = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_POLLED);
 	uint64_t v = 1;
 
 	for (unsigned int i = 0; i < n; i++)
-		assert_int_equal(weft_tag_send(e->ep, &v, 8, tag, NULL, NULL), 0);
+		assert_int_equal(weft_tag_send(e->ep, &v, 8, tag, &polled, NULL), 0);
 }
 
 /* @return the number of messages with this tag that the other node has, and drop them */
@@ -419,6 +420,24 @@ static void sends_before_long_computing_leave_at_once(struct sim_case *c)
 	/* After 1, 3, 7, ... intervals without waits. */
 	assert_in_range(late, 1, 7);
 	assert_int_equal(sim_node_counter(s->node[0], "tx.waited_late"), late);
+}
+
+/* No call follows that would send a frame that waits. */
+static void sends_that_no_call_follows_leave_at_once(struct sim_case *c)
+{
+	struct scene *s;
+	struct scene_ep *e = open_send_now(c, &s);
+	uint64_t before = data_frames(s), v = 1;
+
+	sim_node_pause(s->node[0], 40 * SIM_MS);
+	send_window(e, 16, 1);
+	assert_in_range(data_frames(s) - before, 4, 7);
+	before = data_frames(s);
+	for (unsigned int i = 0; i < 8; i++)
+		assert_int_equal(weft_tag_send(e->ep, &v, 8, 1, NULL, NULL), 0);
+	assert_int_equal(data_frames(s) - before, 8);
+	scene_run(s, SIM_MS);
+	assert_int_equal(take(s, 1), 16 + 8);
 }
 
 /* Sends one after another without progress calls between them, too. */
@@ -625,6 +644,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(short_sends_need_no_progress_if_requested_so),
 	SIM_CASE(a_window_of_short_sends_shares_frames),
 	SIM_CASE(sends_before_long_computing_leave_at_once),
+	SIM_CASE(sends_that_no_call_follows_leave_at_once),
 	SIM_CASE(slow_sends_without_progress_leave_at_once),
 	SIM_CASE(probes_take_messages_out),
 	SIM_CASE(dropped_messages_free_their_sender),

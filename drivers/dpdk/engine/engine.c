@@ -192,7 +192,8 @@ static void raw_tx_flush(struct weft_lane_iface *base)
 		iface->in_progress = false;
 		iface->wait.leave = false;
 		iface->wait.opened = false;
-		iface->wait.at = 0;
+		if (iface->wait.at != 0)
+			wait_over(iface, iface->platform->now(iface->platform->arg));
 	}
 	if (iface->txq.count > 0)
 		raw_txq_flush(iface);
@@ -240,8 +241,6 @@ static void raw_tx_posted(struct weft_lane_iface *base)
 			raw_txq_flush(iface);
 		return;
 	}
-	if (iface->wait.at != 0)
-		wait_over(iface, iface->platform->now(iface->platform->arg));
 	raw_tx_flush(base);
 }
 

@@ -194,6 +194,7 @@ static void counting_posted(struct weft_lane_iface *iface)
 static void a_lane_may_treat_posts_apart(void **state)
 {
 	struct weft_op_params more = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_MORE);
+	struct weft_op_params polled = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_F_POLLED);
 	struct weft_lane_ops ops;
 	struct weft_lane_iface *iface;
 	struct pair p;
@@ -209,17 +210,20 @@ static void a_lane_may_treat_posts_apart(void **state)
 	iface->ops = &ops;
 	count(p.a);
 	posted = 0;
-	weft_tag_send(p.x, out, 8, 1, NULL, NULL);
+	weft_tag_send(p.x, out, 8, 1, &polled, NULL);
 	assert_int_equal(posted, 1);
 	weft_tag_send(p.x, out, 8, 1, &more, NULL);
 	assert_int_equal(posted, 1);
 	assert_int_equal(count(p.a), 0);
 	weft_worker_kick(p.a);
 	assert_int_equal(count(p.a), 1);
+	weft_tag_send(p.x, out, 8, 1, NULL, NULL);
+	assert_int_equal(posted, 1);
+	assert_int_equal(count(p.a), 1);
 	weft_worker_progress(p.a);
 	assert_int_equal(count(p.a), 1);
 	p.a->ifaces[0]->tx_open = false;
-	weft_tag_send(p.x, out, 8, 1, NULL, NULL);
+	weft_tag_send(p.x, out, 8, 1, &polled, NULL);
 	assert_int_equal(posted, 1);
 	pair_down(&p);
 }
