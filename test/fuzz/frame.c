@@ -148,7 +148,10 @@ static void check_view(const uint8_t *f, size_t len, const struct weft_frame_vie
 	sink = sum;
 }
 
-/* The parser of the commonest frames takes exactly what the whole one finds to be such. */
+/*
+ * The parser of the commonest frames takes exactly what the whole one finds to be such. It reads
+ * the pattern's length at once, and leaves shorter frames to the other one.
+ */
 static void check_quick(const struct weft_rx_filter *conf, const uint8_t *f, size_t len,
 			enum weft_rx_verdict verdict, const struct weft_frame_view *v)
 {
@@ -159,7 +162,7 @@ static void check_quick(const struct weft_rx_filter *conf, const uint8_t *f, siz
 	weft_rx_pattern_init(&pattern, conf);
 	quick = weft_frame_parse_data(&pattern, f, (uint32_t)len, &q);
 	MUST(quick ==
-	     (verdict == WEFT_VERDICT_OK && v->type == WEFT_FRAME_DATA &&
+	     (verdict == WEFT_VERDICT_OK && v->type == WEFT_FRAME_DATA && len >= pattern.least &&
 	      !(v->flags & ~WEFT_FRAME_F_ACK_REQ) && !(v->ip && v->ip->type_of_service & 1)));
 	MUST(!quick || (q.hdr == v->hdr && q.body == v->body && q.body_len == v->body_len &&
 			q.flags == v->flags));
