@@ -364,9 +364,11 @@ static struct oob *oob_new(int fd)
 		return NULL;
 	oob->fd = fd;
 	set_options(fd);
-	if (getpeername(fd, (struct sockaddr *)&ss, &len) == 0)
+	if (getpeername(fd, (struct sockaddr *)&ss, &len) == 0) {
+		weft_tcp_unmap(&ss);
 		getnameinfo((struct sockaddr *)&ss, len, host, sizeof(host), port, sizeof(port),
 			    NI_NUMERICHOST | NI_NUMERICSERV);
+	}
 	snprintf(oob->name, sizeof(oob->name), "%s port %s", host, port);
 	return oob;
 }

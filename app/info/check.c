@@ -333,8 +333,12 @@ static void address_of_peer(int fd, char name[NI_MAXHOST])
 	struct sockaddr_storage from;
 	socklen_t len = sizeof(from);
 
-	if (getpeername(fd, (struct sockaddr *)&from, &len) != 0 ||
-	    getnameinfo((struct sockaddr *)&from, len, name, NI_MAXHOST, NULL, 0, NI_NUMERICHOST))
+	if (getpeername(fd, (struct sockaddr *)&from, &len) != 0) {
+		snprintf(name, NI_MAXHOST, "?");
+		return;
+	}
+	weft_tcp_unmap(&from);
+	if (getnameinfo((struct sockaddr *)&from, len, name, NI_MAXHOST, NULL, 0, NI_NUMERICHOST))
 		snprintf(name, NI_MAXHOST, "?");
 }
 

@@ -328,18 +328,28 @@ static struct place *find_place(struct weft_tcp_server *s)
 	return worst;
 }
 
-static void name_place(struct place *p, const struct sockaddr_storage *ss, socklen_t len)
+void weft_tcp_unmap(struct sockaddr_storage *ss)
+{
+	const struct sockaddr_in6 in6 = *(const struct sockaddr_in6 *)ss;
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = in6.sin6_port};
+
+	if (ss->ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr))
+		return;
+	memcpy(&in.sin_addr, in6.sin6_addr.s6_addr + 12, 4);
+	memcpy(ss, &in, sizeof(in));
+}
+
+static void name_place(struct place *p, struct sockaddr_storage *ss, socklen_t len)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
 	char host[64] = "?", port[8] = "?";
 
+	weft_tcp_unmap(ss);
 	getnameinfo((const struct sockaddr *)ss, len, host, sizeof(host), port, sizeof(port),
 		    NI_NUMERICHOST | NI_NUMERICSERV);
 	snprintf(p->name, sizeof(p->name), "%s port %s", host, port);
 	if (ss->ss_family == AF_INET)
 		memcpy(p->host, &((const struct sockaddr_in *)ss)->sin_addr, 4);
-	else if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr))
-		memcpy(p->host, in6->sin6_addr.s6_addr + 12, 4);
 	else
 		memcpy(p->host, in6->sin6_addr.s6_addr, sizeof(p->host));
 }

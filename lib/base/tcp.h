@@ -109,6 +109,9 @@ struct weft_tcp_server;
 int weft_tcp_server_open(const struct weft_tcp_server_params *params,
 			 struct weft_tcp_server **server);
 
+/** A socket for both families has IPv4 addresses as ::ffff:a.b.c.d: make @p ss the IPv4 one. */
+void weft_tcp_unmap(struct sockaddr_storage *ss);
+
 /** The local address as a number, and the port. */
 void weft_tcp_server_query(const struct weft_tcp_server *s, char *host, size_t size,
 			   uint16_t *port);

@@ -41,7 +41,7 @@ static int judge(void *arg, const void *bytes, size_t length, struct weft_tcp_an
 static void refused(void *arg, const char *client, const char *why, bool last)
 {
 	(void)arg;
-	assert_non_null(strstr(client, "127.0.0."));
+	assert_ptr_equal(strstr(client, "127.0.0."), client); /* not ::ffff:127.0.0.1 */
 	assert_int_not_equal(why[0], '\0');
 	lines++;
 	assert_int_equal(last, lines == 16);
@@ -120,6 +120,26 @@ static void a_host_displaces_only_its_own_clients(void **state)
 	for (int i = 0; i < 40; i++)
 		close(many[i]);
 	close(other);
+	weft_tcp_server_close(server);
+}
+
+/* A socket for IPv4 and IPv6 has the client's address as ::ffff:127.0.0.1. */
+static void an_ipv4_client_of_both_families_has_a_plain_address(void **state)
+{
+	struct weft_tcp_server_params p = params(false);
+	char host[64];
+	int fd;
+
+	(void)state;
+	lines = 0;
+	p.host = NULL;
+	assert_int_equal(weft_tcp_server_open(&p, &server), 0);
+	weft_tcp_server_query(server, host, sizeof(host), &port);
+	fd = client(1);
+	assert_int_equal(send(fd, "wrong", 5, 0), 5);
+	server_run();
+	assert_int_equal(lines, 1);
+	close(fd);
 	weft_tcp_server_close(server);
 }
 
@@ -254,6 +274,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_host_displaces_only_its_own_clients),
+		cmocka_unit_test(an_ipv4_client_of_both_families_has_a_plain_address),
 		cmocka_unit_test(a_refusal_reaches_a_client_that_sends_more),
 		cmocka_unit_test(a_refused_client_cannot_send_for_ever),
 		cmocka_unit_test(accepted_clients_are_taken_one_by_one),
