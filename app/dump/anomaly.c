@@ -482,8 +482,8 @@ static void delays(const struct trace *t, const struct trace_flow *f, struct lis
 	if (!trace_delayed(t, f, &d))
 		return;
 	a = name(l, FAULT_DELAY, index_of(t, f), f->in.file, d.time,
-		 d.of_path ? "frames take %.3f ms and more instead of %.3f; frames of another lane "
-			     "of these hosts are faster at this time"
+		 d.of_path ? "frames take %.3f ms and more instead of %.3f; no busy host explains "
+			     "it: another lane is faster then, or no frame is for long"
 			   : "frames take %.3f ms instead of %.3f (one in ten is faster)",
 		 (double)d.after / 1e6, (double)d.before / 1e6);
 	a->of_path = d.of_path;

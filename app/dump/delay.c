@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "dump/delay.h"
 #include "dump/trace.h"
@@ -26,9 +27,11 @@ static int by_delay(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+#define SAMPLES (8u * TRACE_SAMPLES)
+
 static int64_t quantile(const struct trace_sample *s, unsigned int n, double q)
 {
-	static int64_t d[TRACE_SAMPLES];
+	static int64_t d[SAMPLES];
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
@@ -49,27 +52,36 @@ static int64_t own_queue(const struct trace_sample *s, unsigned int n)
 
 /*
  * Find the sample from which on the delay is greater: the sum of the differences below the mean has
- * its maximum there. Delays are clipped at the quantile @clip. @return the sample, 0 = no growth
+ * its maximum there. Delays are clipped at the quantile @clip. @return the sample, 0 = none
  */
-static unsigned int grows(const struct trace_flow *f, double clip, struct trace_delay *d)
+static unsigned int change(const struct trace_sample *s, unsigned int n, double clip)
 {
-	unsigned int i, best = 0, n = f->num_came;
+	unsigned int i, best = 0;
 	double mean = 0, sum = 0, most = 0;
-	int64_t most_of_all, own;
+	int64_t most_of_all;
 
 	if (n < 2 * DELAY_FRAMES)
 		return 0;
-	most_of_all = quantile(f->came, n, clip);
+	most_of_all = quantile(s, n, clip);
 	for (i = 0; i < n; i++)
-		mean += (double)RTE_MIN(f->came[i].delay, most_of_all) / n;
+		mean += (double)RTE_MIN(s[i].delay, most_of_all) / n;
 	for (i = 0; i < n; i++) {
-		sum += mean - (double)RTE_MIN(f->came[i].delay, most_of_all);
+		sum += mean - (double)RTE_MIN(s[i].delay, most_of_all);
 		if (sum <= most)
 			continue;
 		most = sum;
 		best = i + 1;
 	}
-	if (best < DELAY_FRAMES || best + DELAY_FRAMES > n)
+	return best < DELAY_FRAMES || best + DELAY_FRAMES > n ? 0 : best;
+}
+
+/* @return the sample from which on the delay is greater, 0 = no growth */
+static unsigned int grows(const struct trace_flow *f, double clip, struct trace_delay *d)
+{
+	unsigned int n = f->num_came, best = change(f->came, n, clip);
+	int64_t own;
+
+	if (!best)
 		return 0;
 	d->before = quantile(f->came, best, LOW);
 	d->after = quantile(f->came + best, n - best, LOW);
@@ -260,9 +272,91 @@ static bool rises(const struct trace *t, const struct trace_flow *f, struct trac
 		len = r.to - r.from;
 	}
 	if (best > 0)
-		d->of_path = others_are_fast(t, f, d->time, s[to - 1].first,
-					     d->after / (4 * len >= n ? TIMES_LONG : TIMES_OTHER));
-	return best > 0 && d->of_path;
+		return others_are_fast(t, f, d->time, s[to - 1].first,
+				       d->after / (4 * len >= n ? TIMES_LONG : TIMES_OTHER));
+	return false;
+}
+
+/* ---- floors that last ----------------------------------------------------------------------- */
+
+/*
+ * All flows between two ports are taken together: a slow path is used less, and its connections end
+ * and begin again, so one flow may have few frames. A host without a core makes frames late too, by
+ * times that differ: over many of its time slices it has no floor.
+ */
+
+#define FLOOR_TIMES 12u /* and more have frames near the floor */
+#define FLOOR_APART_NS 30000000
+
+static int by_time(const void *a, const void *b)
+{
+	const struct trace_sample *x = a, *y = b;
+
+	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+static bool same_ports(const struct trace_flow *f, const struct trace_flow *g)
+{
+	return !g->record && g->in.known && g->out.known && g->in.file == f->in.file &&
+	       g->out.file == f->out.file && g->in.iface == f->in.iface &&
+	       g->out.iface == f->out.iface;
+}
+
+/*
+ * Frames that came, of all flows between the ports of @p f, in the order of time.
+ * @return their number; 0 if another flow has given them already
+ */
+static unsigned int gather(const struct trace *t, const struct trace_flow *f,
+			   struct trace_sample *s)
+{
+	const struct trace_flow *g;
+	unsigned int n = 0, most;
+
+	for (g = t->flow; g < t->flow + t->num_flows; g++) {
+		if (!same_ports(f, g))
+			continue;
+		if (g < f)
+			return 0;
+		most = RTE_MIN(g->num_came, SAMPLES - n);
+		if (most)
+			memcpy(s + n, g->came, most * sizeof(s[0]));
+		n += most;
+	}
+	qsort(s, n, sizeof(s[0]), by_time);
+	return n;
+}
+
+/* Is a frame near the floor in many times? */
+static bool lasts(const struct trace_sample *s, unsigned int n, int64_t floor)
+{
+	unsigned int i, times = 0;
+	uint64_t last = 0;
+
+	for (i = 0; i < n; i++) {
+		if (s[i].delay > floor + floor / 4 || s[i].time < last + FLOOR_APART_NS)
+			continue;
+		last = s[i].time;
+		times++;
+	}
+	return times >= FLOOR_TIMES;
+}
+
+static bool has_floor(const struct trace *t, const struct trace_flow *f, struct trace_delay *d)
+{
+	static struct trace_sample s[SAMPLES];
+	unsigned int i, n = gather(t, f, s), at = change(s, n, 0.9);
+
+	if (!at)
+		return false;
+	d->before = quantile(s, at, LOW);
+	for (i = 0; i < n; i++)
+		s[i].delay -= (int64_t)s[i].load * OWN_NS;
+	d->after = quantile(s + at, n - at, 0);
+	while (at && s[at - 1].delay > (d->before + d->after) / 2)
+		at--;
+	d->time = s[at].time;
+	return d->after > 2 * d->before && d->after - d->before > DELAY_NS &&
+	       lasts(s + at, n - at, d->after);
 }
 
 /* ---- either -------------------------------------------------------------------------------- */
@@ -271,8 +365,10 @@ bool trace_delayed(const struct trace *t, const struct trace_flow *f, struct tra
 {
 	unsigned int at;
 
-	if (rises(t, f, d))
+	if (rises(t, f, d) || has_floor(t, f, d)) {
+		d->of_path = true;
 		return true;
+	}
 	d->of_path = false;
 	at = grows(f, 0.9, d);
 

@@ -15,7 +15,7 @@ void trace_floor_add(const struct trace *t, struct trace_flow *f, uint64_t sent,
 struct trace_delay {
 	int64_t before, after; /**< low quantiles, ns */
 	uint64_t time;
-	bool of_path; /**< frames on other lanes of these hosts were fast in that time */
+	bool of_path; /**< frames of other lanes were fast in that time, or it has a floor */
 };
 
 /** Did the path get longer? */

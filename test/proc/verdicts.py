@@ -138,12 +138,30 @@ def a_delay_is_found_beside_a_slow_host():
     edit.stops(a, b, 0, 3000000, 1200000)
     found = report(a, b)
     delays = [f for f in found['anomalies'] if f['class'] == 'delay or jitter']
-    assert len(delays) == 1 and 'another lane' in delays[0]['evidence'], found
+    assert len(delays) == 1 and 'another lane is faster' in delays[0]['evidence'], found
     assert 'slow receiver' in [f['class'] for f in found['anomalies']], found
     assert abs(delays[0]['time'] - sent) < 5000000, (delays, sent)
     a, b = pair()
     edit.stops(a, b, 0.5, 3000000, 1200000)
     expect(['slow receiver'], a, b)
+
+
+def a_floor_that_lasts_is_the_path_s():
+    for delay_ns in (6000000, 0):
+        a, b = pair()
+        edit.one_clock(a, b)
+        begin = a.begin()
+        for c in (a, b): # some seconds, and no other lane
+            edit.slowed(c, 60, begin)
+            c.records = [r for r in c.records if r.iface == 0]
+        first = edit.delayed(b, 0, 0.3, delay_ns)
+        sent = next(r.time for r in a.records if r.way == edit.OUT and r.key() == first)
+        edit.stops(a, b, 0, 200000000, 60000000)
+        found = report(a, b)['anomalies']
+        delays = [f for f in found if f['class'] == 'delay or jitter']
+        assert 'slow receiver' in [f['class'] for f in found], found
+        assert len(delays) == (delay_ns > 0), found
+        assert not delays or 0 <= delays[0]['time'] - sent < 10**9, (delays, sent)
 
 
 def a_process_that_is_killed_is_named():
@@ -416,7 +434,7 @@ tap.run([a_sender_that_pauses_makes_no_host_slow, clocks_may_differ,
          captures_begin_and_end_at_other_times, records_that_a_capture_lost_are_its_own_fault,
          loss_is_found_beside_the_gaps_of_a_capture, loss_and_slowness_are_both_named,
          a_stop_is_a_share_of_the_time, a_delay_is_found_beside_a_slow_host,
-         a_process_that_is_killed_is_named,
+         a_floor_that_lasts_is_the_path_s, a_process_that_is_killed_is_named,
          one_capture_shows_that_the_peer_is_silent, directions_follow_from_addresses_and_times,
          three_hosts_without_directions, short_frames_are_not_wrong, what_cannot_be_judged_is_said,
          the_recorders_reason_is_printed, the_verdict_is_the_first_line,
