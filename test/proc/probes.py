@@ -9,9 +9,11 @@ import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.dont_write_bytecode = True
 
@@ -154,5 +156,55 @@ def a_tracer_stops_at_them_with_the_values_of_the_run():
             lines['window_limit']
 
 
+def can_bpf():
+    """bpftrace as root, on a kernel that takes its programs and has probes of user memory."""
+    if not shutil.which('bpftrace') or os.geteuid() != 0:
+        return False
+    done = subprocess.run(['bpftrace', '-e', 'BEGIN { printf("runs"); exit(); }'], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60)
+    return 'runs' in done.stdout
+
+
+def under_bpftrace(folder, script, *arguments):
+    """What a script prints about a weft-perf client that runs, until it is interrupted."""
+    server, path = Server(BUILD, folder), os.path.join(folder, 'out')
+    client = server.client(*arguments, '-n', '1000000000', '-f')
+    try:
+        time.sleep(2)
+        with open(path, 'w', encoding='utf-8') as out:
+            trace = subprocess.Popen(
+                ['bpftrace', '-p', str(client.pid),
+                 os.path.join(ROOT, 'examples', 'bpftrace', script)],
+                stdout=out, stderr=subprocess.STDOUT)
+        try:
+            time.sleep(8)
+            trace.send_signal(signal.SIGINT)
+            trace.wait(60)
+        finally:
+            trace.kill()
+    finally:
+        client.kill()
+        client.communicate()
+        server.close()
+    with open(path, encoding='utf-8') as f:
+        return f.read()
+
+
+# @behaviour T51
+def the_scripts_print_values_of_a_process_that_runs():
+    if not can_bpf():
+        print('# bpftrace is not installed, this is not root, or the kernel refuses BPF')
+        return
+    with tempfile.TemporaryDirectory(prefix='weft-probes.') as folder:
+        small = ['-t', 'tag_bw', '-s', '1M', '-S', 'WINDOW=16k']
+        for script, arguments, expected in (
+                ('latency.bt', small, r'@us\[0, over 64 KiB\]:'),
+                ('receives.bt', ['-t', 'tag_lat', '-s', '24'], r'@bytes:\s+\[16, 32\) +[1-9]'),
+                ('lanes.bt', small, r'@window_full\[window\]: [1-9]')):
+            out = under_bpftrace(folder, script, *arguments)
+            assert re.search(expected, out), '%s: %s' % (script, out[-2000:])
+
+
 tap.run([the_library_has_the_documented_probes, scripts_use_probes_that_exist,
-         a_tracer_stops_at_them_with_the_values_of_the_run])
+         a_tracer_stops_at_them_with_the_values_of_the_run,
+         the_scripts_print_values_of_a_process_that_runs])
