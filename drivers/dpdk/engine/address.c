@@ -429,6 +429,12 @@ static int take_explained(const struct raw_iface *iface, const void *addr, size_
 		snprintf(why, why_len,
 			 "the address is of another version of this driver: use one version of "
 			 "Weft at both ends");
+	if (err == 0 && a->six && a->ip == 0) {
+		snprintf(why, why_len,
+			 "connections with other hosts leave no room for one more: close some, or "
+			 "use another interface");
+		return -ENOSPC;
+	}
 	return err;
 }
 

@@ -71,6 +71,22 @@ int raw_state_move(struct raw_conn *c)
 	return allocated(c->iface, c->move);
 }
 
+/* ---------------------------------------------------------------- the peer's host */
+
+static void hold_host(struct raw_conn *c, bool yes)
+{
+	struct weft_frame_port *port = c->iface->port;
+
+	if (port->ops->host_hold && c->peer_ip != 0)
+		port->ops->host_hold(port, c->peer_ip, yes);
+}
+
+void raw_state_peer(struct raw_conn *c, uint32_t ip)
+{
+	c->peer_ip = ip;
+	hold_host(c, true);
+}
+
 /* ---------------------------------------------------------------- all */
 
 int raw_state_init(struct raw_conn *c)
@@ -87,6 +103,7 @@ int raw_state_init(struct raw_conn *c)
 void raw_state_free(struct raw_conn *c)
 {
 	raw_state_connected(c);
+	hold_host(c, false);
 	free_paths(c);
 	free(c->move);
 }

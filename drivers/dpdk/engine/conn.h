@@ -393,6 +393,9 @@ struct raw_move {
 int raw_state_init(struct raw_conn *c);
 void raw_state_free(struct raw_conn *c);
 
+/* Sets the peer's address, once. Its host keeps its number until raw_state_free(). */
+void raw_state_peer(struct raw_conn *c, uint32_t ip);
+
 /* The handshake is over, or the connection is: c->hs and c->search are freed. */
 void raw_state_connected(struct raw_conn *c);
 /*

@@ -48,7 +48,7 @@ int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 	if (!c)
 		return -ENOMEM;
 	c->base.user = user;
-	c->peer_ip = a.ip;
+	raw_state_peer(c, a.ip);
 	c->hop_ip = hop;
 	c->peer_port = a.udp_port;
 	c->path[0].dport = a.udp_port;

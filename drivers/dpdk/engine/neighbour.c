@@ -58,7 +58,7 @@ void raw_hello_mac_begin(struct raw_conn *c, const struct weft_frame_view *v)
 
 	memcpy(c->peer_mac, v->src_mac, 6);
 	memcpy(c->hs->hello_mac, v->src_mac, 6);
-	c->peer_ip = v->src_ip;
+	raw_state_peer(c, v->src_ip);
 	c->hop_ip = v->src_ip;
 	c->hs->mac_unproven =
 		!iface->rx_filter.raw_ethertype && raw_next_hop(iface, c->peer_ip, &c->hop_ip) == 0;

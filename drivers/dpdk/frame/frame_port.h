@@ -232,10 +232,12 @@ struct weft_frame_port_ops {
 	int (*reach)(struct weft_frame_port *port, uint32_t ip, char *why, size_t why_len);
 	/**
 	 * With an IPv6 address (ip6): the number by which the engine knows the host of such an
-	 * address, as an IPv4 address in host order.
+	 * address, as an IPv4 address in host order. 0 = there is no room for another host.
 	 */
 	uint32_t (*host)(struct weft_frame_port *port, const uint8_t ip6[16]);
-	/** The inverse, for texts. @return false: it is not known any more */
+	/** With host(): a connection with a host begins or ends; the host keeps its number. */
+	void (*host_hold)(struct weft_frame_port *port, uint32_t ip, bool yes);
+	/** The inverse of host(), for texts. @return false: it is not known any more */
 	bool (*host_ip6)(struct weft_frame_port *port, uint32_t ip, uint8_t ip6[16]);
 	void (*counters)(struct weft_frame_port *port, weft_frame_port_counter_cb cb, void *arg);
 	void (*close)(struct weft_frame_port *port);

@@ -390,6 +390,14 @@ static uint32_t udp_host(struct weft_frame_port *fp, const uint8_t ip6[16])
 	return weft_udp_host_number(weft_udp_of(fp)->hosts, &a);
 }
 
+static void udp_host_hold(struct weft_frame_port *fp, uint32_t ip, bool yes)
+{
+	struct weft_udp *u = weft_udp_of(fp);
+
+	if (u->hosts)
+		weft_udp_host_hold(u->hosts, ip, yes);
+}
+
 static bool udp_host_ip6(struct weft_frame_port *fp, uint32_t ip, uint8_t ip6[16])
 {
 	const struct in6_addr *a = weft_udp_host_ip(weft_udp_of(fp)->hosts, ip);
@@ -465,6 +473,7 @@ static const struct weft_frame_port_ops udp_ops = {
 	.disarm = udp_disarm,
 	.reach = udp_reach,
 	.host = udp_host,
+	.host_hold = udp_host_hold,
 	.host_ip6 = udp_host_ip6,
 	.counters = udp_counters,
 	.close = udp_close,

@@ -463,6 +463,8 @@ static const uint8_t peer_ip6[16] = {0xfd, [15] = 7};
 static uint32_t host_of(struct weft_frame_port *port, const uint8_t ip6[16])
 {
 	(void)port;
+	if (ip6[15] == 8)
+		return 0; /* no room */
 	return memcmp(ip6, peer_ip6, sizeof(peer_ip6)) == 0 ? 0x0a000007 : 0x0a000001;
 }
 
@@ -527,6 +529,11 @@ static void addresses_with_ipv6(void **state)
 	assert_int_equal(ops->is_reachable(A->iface, unpacked, RAW_ADDR6_LEN, why, sizeof(why)), 0);
 	ops->print_address(unpacked, RAW_ADDR6_LEN, text, sizeof(text));
 	assert_non_null(strstr(text, "fd00::7/0 port "));
+	unpacked[47] = 8;
+	assert_int_equal(ops->is_reachable(A->iface, unpacked, RAW_ADDR6_LEN, why, sizeof(why)),
+			 -ENOSPC);
+	assert_non_null(strstr(why, "no room"));
+	unpacked[47] = 7;
 	unpacked[32] = 0xff; /* multicast */
 	assert_int_equal(ops->is_reachable(A->iface, unpacked, RAW_ADDR6_LEN, why, sizeof(why)),
 			 -EINVAL);
@@ -534,6 +541,37 @@ static void addresses_with_ipv6(void **state)
 	assert_int_equal(weft_udp_boot_ops.unpack(A->iface, &boot, 99, unpacked), -EINVAL);
 	memset(port->ip6, 0, sizeof(port->ip6));
 	pair_close(&pair);
+}
+
+static int held;
+
+static void hold(struct weft_frame_port *port, uint32_t ip, bool yes)
+{
+	(void)port;
+	assert_int_not_equal(ip, 0);
+	held += yes ? 1 : -1;
+}
+
+/* A port keeps the host of a connection at either end, from the first frame to the last. */
+static void a_connection_holds_its_host(void **state)
+{
+	struct weft_frame_port_ops ops[2];
+
+	(void)state;
+	pair_open(&pair, NULL, 12);
+	for (int i = 0; i < 2; i++) {
+		struct weft_frame_port *port = raw_iface_of((i == 0 ? A : B)->iface)->port;
+
+		ops[i] = *port->ops;
+		ops[i].host_hold = hold;
+		port->ops = &ops[i];
+	}
+	pair_begin_connect(&pair);
+	assert_int_equal(held, 1);
+	assert_true(pair_run(&pair, 1000000000, pair_both_up));
+	assert_int_equal(held, 2);
+	pair_close(&pair);
+	assert_int_equal(held, 0);
 }
 
 /* ---- probes ---- */
@@ -619,6 +657,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses_with_ipv6),
+		cmocka_unit_test(a_connection_holds_its_host),
 		cmocka_unit_test(windows_follow_networks_and_not_memory),
 		cmocka_unit_test(a_computing_peer_does_not_lengthen_the_round_trip),
 		cmocka_unit_test(a_peer_that_polls_seldom_does_not_lengthen_the_round_trip),

@@ -30,6 +30,13 @@ static void expect_ip(struct weft_udp_hosts *h, uint32_t number, uint32_t i)
 	assert_memory_equal(ip, &a, sizeof(a));
 }
 
+static void send_from(struct weft_udp_hosts *h, uint32_t i)
+{
+	const struct in6_addr a = address(i);
+
+	weft_udp_host_number(h, &a);
+}
+
 static void each_host_has_a_number_of_its_own(void **state)
 {
 	const struct in6_addr own = address(0);
@@ -55,34 +62,67 @@ static void each_host_has_a_number_of_its_own(void **state)
 }
 
 /*
- * A flood of other addresses: those in use stay, and those with connections that are idle, and the
- * lane's own in any case. A number of a host that was replaced leads to no other host.
+ * A flood of other addresses, each with more frames than the peers: those in use stay, and those
+ * with connections that are idle, and the lane's own in any case. A number of a host that was
+ * replaced leads to no other host. After its connections a host can be replaced.
  */
 static void a_flood_replaces_no_host_with_a_connection(void **state)
 {
-	enum { FLOOD = 20 * WEFT_UDP_HOSTS, EVERY = 16 };
+	enum { FLOOD = 20 * WEFT_UDP_HOSTS, EVERY = 16, FRAMES = 5 };
 	const struct in6_addr own = address(0), peer = address(1), idle = address(2),
 			      silent = address(3);
 	struct weft_udp_hosts *h = weft_udp_hosts_new(&own);
 	uint32_t ours = weft_udp_host_number(h, &own), used = weft_udp_host_number(h, &peer),
 		 lost = weft_udp_host_number(h, &idle),
 		 connected = weft_udp_host_number(h, &silent);
-	struct in6_addr a;
 
 	(void)state;
-	for (int i = 0; i < 100; i++)
-		expect_ip(h, connected, 3);
+	weft_udp_host_hold(h, connected, true);
+	weft_udp_host_hold(h, connected, true);
+	weft_udp_host_hold(h, connected, false);
 	for (uint32_t i = 0; i < FLOOD; i++) {
-		a = address(1000 + i);
-		weft_udp_host_number(h, &a);
+		for (int k = 0; k < FRAMES; k++)
+			send_from(h, 1000 + i);
 		if (i % EVERY == 0)
-			expect_ip(h, used, 1);
+			assert_int_equal(weft_udp_host_number(h, &peer), used);
 	}
 	expect_ip(h, ours, 0);
 	expect_ip(h, connected, 3);
 	assert_int_equal(weft_udp_host_number(h, &own), ours);
 	assert_null(weft_udp_host_ip(h, lost));
 	assert_int_not_equal(weft_udp_host_number(h, &idle), lost);
+
+	weft_udp_host_hold(h, connected, false);
+	for (uint32_t i = 0; i < FLOOD; i++)
+		send_from(h, 1000 + i);
+	assert_null(weft_udp_host_ip(h, connected));
+	weft_udp_host_hold(h, connected, false); /* of no host now */
+	free(h);
+}
+
+/* Connections with many hosts: each keeps its number, and a host without room gets none. */
+static void held_hosts_are_never_replaced(void **state)
+{
+	enum { HOSTS = 2 * WEFT_UDP_HOSTS };
+	static uint32_t number[HOSTS];
+	const struct in6_addr own = address(0);
+	struct weft_udp_hosts *h = weft_udp_hosts_new(&own);
+	uint32_t refused = 0;
+	struct in6_addr a;
+
+	(void)state;
+	for (uint32_t i = 1; i < HOSTS; i++) {
+		a = address(i);
+		number[i] = weft_udp_host_number(h, &a);
+		weft_udp_host_hold(h, number[i], true);
+		refused += number[i] == 0;
+		assert_true(refused == 0 || i > WEFT_UDP_HOSTS / 8);
+	}
+	assert_true(refused >= HOSTS - WEFT_UDP_HOSTS);
+	for (uint32_t i = 1; i < HOSTS; i++)
+		if (number[i] != 0)
+			expect_ip(h, number[i], i);
+	assert_null(weft_udp_host_ip(h, 0));
 	free(h);
 }
 
@@ -91,6 +131,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_host_has_a_number_of_its_own),
 		cmocka_unit_test(a_flood_replaces_no_host_with_a_connection),
+		cmocka_unit_test(held_hosts_are_never_replaced),
 	};
 
 	return cmocka_run_group_tests_name("udp_host", tests, NULL, NULL);
