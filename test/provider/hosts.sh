@@ -234,7 +234,41 @@ sealed() {
 		"$dir/mpi.err" && [ -z "$(keys 0)" ]
 }
 
+# A job of Hydra: a rank on each host, of which one is weft-perf's server. Each finds the key.
+sealed_by_hydra() {
+	local rc=0
+	cat >"$dir/rank" <<-END
+		#!/bin/sh
+		stat -c "key %a %s" "\$WEFT_JOB_KEY"
+		export WEFT_CAPTURE=$dir/frames.\$PMI_RANK
+		[ "\$PMI_RANK" = 1 ] && exec "$perf" -p 7471
+		until ip netns exec ${ns[1]} ss -ltn | grep -q :7471; do sleep 0.1; done
+		exec "$perf" -p 7471 -t tag_lat -s 8,300k -n 50 -V 10.99.7.2
+	END
+	cat >"$dir/ssh" <<-END
+		#!/bin/sh
+		[ "\$1" != -x ] || shift
+		exec "$dir/on" "\$@"
+	END
+	chmod 755 "$dir/rank" "$dir/ssh"
+	rm -f "$dir"/frames.*
+	HYDRA_LAUNCHER_EXEC="$dir/ssh" FI_PROVIDER_PATH=$build/provider WEFT_EAL_ARGS='' \
+		WEFT_LANES=udp:ctl \
+		timeout -k 10 100 "$dir/on" "${hosts[0]}" sh "$build/weft-mpirun" \
+		--launcher "$(command -v mpiexec.hydra)" "$@" -n 2 -ppn 1 -iface ctl \
+		-hosts "${hosts[0]},${hosts[1]}" "$dir/rank" >"$dir/mpi.out" 2>"$dir/mpi.err" ||
+		rc=$?
+	cat "$dir/mpi.err" "$dir/mpi.out"
+	[ $rc = 0 ] && [ "$(grep -c "^key 600 32$" "$dir/mpi.out")" = 2 ] || return 1
+	[ -z "$(keys 0)$(keys 1)" ] || { echo "a key is left"; return 1; }
+	frames 'are sealed, and only their headers are known'
+}
+
 check "sealed frames, with a key that weft-mpirun hands to both hosts" sealed
+nsenter -t "${apart_pid[1]}" -m mount -o remount,rw /dev/shm
+if command -v mpiexec.hydra >/dev/null; then
+	check "sealed frames, with a key for both hosts of a Hydra job" sealed_by_hydra --seal
+fi
 [ ${#apart_pid[@]} = 0 ] || kill "${apart_pid[@]}"
 apart_pid=()
 rm -f "$dir"/apart.*

@@ -129,6 +129,10 @@ stat -c %a "\${WEFT_JOB_KEY%/key}" >>$dir/key.mode
 cat "\$WEFT_JOB_KEY" >$dir/key
 case \$what in
 there) "\$OMPI_MCA_plm_rsh_agent" -p 22 me@there cat "\$WEFT_JOB_KEY" >$dir/there || exit 9 ;;
+pipes)
+	bash -c '"\$OMPI_MCA_plm_rsh_agent" me@there true 9>&1 12>&1 >/dev/null' |
+		timeout 20 cat || exit 9
+	;;
 wait)
 	trap 'echo ended; exit 7' TERM
 	echo \$\$ >$dir/job.pid
@@ -228,6 +232,8 @@ other_host() {
 	# The key has a connection of its own, and is in no argument.
 	[ "$(grep -c '^-x -p 22 me@there ' "$dir/ssh.args")" = 2 ] &&
 		[ "$(wc -l <"$dir/ssh.args")" = 2 ] || return 1
+	# A launcher that waits until the agent's programs have closed its pipes, as Hydra does.
+	sealed --seal pipes || return 1
 	: >"$dir/no.there"
 	with --launcher job --seal there && return 1
 	rm "$dir/no.there"
