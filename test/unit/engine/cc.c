@@ -555,6 +555,22 @@ static void no_round_trip_is_far_below_what_was_measured(void **state)
 	assert_in_range(cc.delay.base, 5000, 12000);
 }
 
+/* Bytes of the time before do not count: 10 frames less a byte have the time of 10 frames. */
+static void the_meter_begins_anew_each_time(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .meter = true};
+	struct weft_cc_ack a = {.now = 1000 * MS, .rtt = 200 * US};
+	struct weft_cc cc;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	cc.ops->on_ack(&cc, &a);
+	a.now += 10 * MS;
+	a.acked = 10 * FRAME - 1;
+	cc.ops->on_ack(&cc, &a);
+	assert_int_equal(cc.delay.frame_ns, MS);
+}
+
 /* A bucket of tokens lets the first frames through at once: its rate tells what a frame takes. */
 static void the_target_is_two_frames_of_the_measured_rate(void **state)
 {
@@ -597,6 +613,7 @@ int main(void)
 		cmocka_unit_test(one_burst_of_losses_does_not_shrink_the_window),
 		cmocka_unit_test(timeouts_leave_a_frame_and_bound_the_start),
 		cmocka_unit_test(no_round_trip_is_far_below_what_was_measured),
+		cmocka_unit_test(the_meter_begins_anew_each_time),
 		cmocka_unit_test(the_target_is_two_frames_of_the_measured_rate),
 	};
 

@@ -113,6 +113,8 @@ static void all_bytes_get_there(void **state)
 		assert_int_equal(theirs[0], 1);
 	}
 	assert_true(end_counter(&a, "native.get_bytes") > SIZE);
+	/* In bytes per second: the rate of a copy, on any machine. */
+	assert_true(a.iface->attr.get_bandwidth > 1e7 && a.iface->attr.get_bandwidth < 1e13);
 	weft_shm_driver.mem_deregister(b.iface, mem);
 }
 
