@@ -27,7 +27,7 @@ struct pending {
 	uint64_t out, in; /* 0 = not seen */
 	uint32_t flow, len, crc, next, order, bucket;
 	uint8_t path, outs, ins; /* equal frames may be sent at the same time: probes */
-	bool data, changed, whole, late, far;
+	bool data, bye, changed, whole, late, far;
 	bool acked; /* its receiver has acknowledged it, and it was sent once */
 };
 
@@ -238,6 +238,9 @@ static void judge(struct trace *t, const struct pending *e)
 	f->load += e->len;
 	if (!f->in.known)
 		return; /* there is no capture of the receiver */
+	/* An end that has closed takes nothing more from its port, and its process may end. */
+	if (e->ins < e->outs && e->bye)
+		return;
 	if (e->ins < e->outs && !(trace_covers(t, &f->in, e->out, e->out + arrival(f)) &&
 				  trace_runs(t, f->in.file, e->out + END_NS)))
 		return; /* it did not run then, or lost records */
@@ -339,6 +342,7 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 		e->order = weft_get32(v->hdr->order);
 		e->path = v->hdr->path;
 		e->data = v->hdr->type == WEFT_FRAME_DATA || v->hdr->type == WEFT_FRAME_PART;
+		e->bye = v->hdr->type == WEFT_FRAME_BYE || v->hdr->type == WEFT_FRAME_BYE_ACK;
 	} else if (e->data && e->whole && !v->cut && e->crc != crc) {
 		e->changed = true;
 	}

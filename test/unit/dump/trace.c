@@ -65,6 +65,26 @@ static void record(struct trace *t, struct built *b, uint8_t file, uint8_t way, 
 /* How often frame @p i of a direction comes. */
 typedef unsigned int (*fate_cb)(unsigned int dir, uint32_t i, uint32_t len);
 
+/* The end of a connection, sent again and again: its peer has ended by other means. */
+static void close_connection(struct trace *t)
+{
+	struct weft_frame_hdr *h;
+	struct built b;
+	weft_le32 crc;
+	uint32_t i;
+
+	for (i = FRAMES; i < FRAMES + 100; i++) {
+		b = build(0, i, HDR_AT + sizeof(*h));
+		h = (void *)(b.bytes + HDR_AT);
+		h->type = WEFT_FRAME_BYE;
+		h->flags = weft_put16(WEFT_FRAME_F_CRC32C);
+		crc = weft_put32(~weft_crc32c(WEFT_CRC32C_INIT, h, sizeof(*h)));
+		memcpy(h + 1, &crc, sizeof(crc));
+		b.len += sizeof(crc);
+		record(t, &b, 0, DUMP_OUT, b.sent);
+	}
+}
+
 static unsigned int named(fate_cb fate, struct trace_anomaly a[TRACE_ANOMALIES])
 {
 	struct trace *t = trace_make(2);
@@ -82,6 +102,7 @@ static unsigned int named(fate_cb fate, struct trace_anomaly a[TRACE_ANOMALIES])
 				record(t, &b, (uint8_t)!dir, DUMP_IN, b.sent + WAY_NS + n);
 		}
 	}
+	close_connection(t);
 	trace_end(t);
 	n = trace_anomalies(t, a);
 	trace_free(t);
