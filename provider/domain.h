@@ -54,7 +54,7 @@ void wfi_mrs_forked(void);
 struct wfi_domain {
 	struct fid_domain domain;
 	unsigned int refs;       /**< number of its objects */
-	bool has_thread;         /**< it requested FI_PROGRESS_AUTO */
+	enum wfi_thread thread;  /**< what it uses the progress thread for */
 	unsigned int generation; /**< generation of the process that opened it */
 	uint32_t api_version;    /**< that the application has requested */
 	bool app_keys;           /**< the application chooses keys of regions */

@@ -64,8 +64,8 @@ static int domain_close(struct fid *fid)
 		return 0;
 	if (domain->refs > 0)
 		return -FI_EBUSY;
-	if (domain->has_thread)
-		wfi_thread_stop();
+	if (domain->thread != WFI_THREAD_NONE)
+		wfi_thread_stop(domain->thread);
 	wfi_lock_any();
 	wfi_domain_number_put(domain);
 	wfi_process_put();
@@ -113,25 +113,23 @@ static struct fi_ops_domain domain_ops = {
 	.query_atomic = wfi_query_atomic,
 };
 
-static int start_thread(struct wfi_domain *domain, const struct fi_info *info)
+static enum wfi_thread thread_of(const struct fi_info *info)
 {
 	bool requested = info->domain_attr && info->domain_attr->data_progress == FI_PROGRESS_AUTO;
-	int rc;
 
-	if (wfi.options.progress == WFI_PROGRESS_MANUAL ||
-	    (wfi.options.progress == WFI_PROGRESS_REQUESTED && !requested))
-		return 0;
-	rc = wfi_thread_start(wfi.options.interval_us);
-	domain->has_thread = rc == 0;
-	return rc;
+	if (wfi.options.progress == WFI_PROGRESS_MANUAL)
+		return WFI_THREAD_NONE;
+	return wfi.options.progress == WFI_PROGRESS_AUTO || requested ? WFI_THREAD_AUTO
+								      : WFI_THREAD_WATCH;
 }
 
 /* With one domain whose calls are serialized, no other thread contends for the lock. */
 static void stay_alone(const struct wfi_domain *domain, const struct fi_info *info)
 {
 	wfi_lock_any();
-	if (wfi.domains == 1 && !domain->has_thread && info->domain_attr &&
-	    info->domain_attr->threading == FI_THREAD_DOMAIN)
+	wfi.serialized = wfi.domains == 1 && domain->thread != WFI_THREAD_AUTO &&
+			 info->domain_attr && info->domain_attr->threading == FI_THREAD_DOMAIN;
+	if (wfi.serialized)
 		wfi_unlock_alone();
 	else
 		wfi_unlock();
@@ -178,7 +176,12 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info, struct f
 		free(domain);
 		return rc;
 	}
-	rc = start_thread(domain, info);
+	domain->thread = thread_of(info);
+	/* Before the thread starts: the registration of a process with threads takes longer. */
+	stay_alone(domain, info);
+	rc = domain->thread == WFI_THREAD_NONE
+		     ? 0
+		     : wfi_thread_start(domain->thread, wfi.options.interval_us);
 	if (rc < 0) {
 		wfi_lock_any();
 		wfi_domain_number_put(domain);
@@ -188,7 +191,6 @@ static int domain_open(struct fid_fabric *fabric, struct fi_info *info, struct f
 		return rc;
 	}
 	*out = &domain->domain;
-	stay_alone(domain, info);
 	return 0;
 }
 

@@ -35,11 +35,12 @@ static const struct {
 	 "WEFT_LANES of the job, for hosts that do not set WEFT_LANES. weft-mpirun sets it"},
 	{"job_eal_args", FI_PARAM_STRING, "The same for WEFT_EAL_ARGS"},
 	{"progress", FI_PARAM_STRING,
-	 "asked (default): a thread makes progress for applications that request "
-	 "FI_PROGRESS_AUTO; auto: always; manual: never, and FI_PROGRESS_AUTO is not offered"},
+	 "asked (default): a thread makes progress where the application makes no calls, after "
+	 "FI_WEFT_PROGRESS_INTERVAL if it requests FI_PROGRESS_AUTO, otherwise after 20 ms; auto: "
+	 "as if it requested that; manual: no thread, and FI_PROGRESS_AUTO is not offered"},
 	{"progress_interval", FI_PARAM_INT,
-	 "Microseconds without a call of the application after which that thread makes progress "
-	 "itself, 1 to 1000000. Default: 200"},
+	 "Microseconds without a call of the application after which the thread of "
+	 "FI_PROGRESS_AUTO makes progress, 1 to 1000000. Default: 200"},
 	{"yield", FI_PARAM_STRING,
 	 "Calls in a row that find nothing (fi_cq_read() and fi_cntr_read()) after which the core "
 	 "is left to other ranks, 1 to 1000000; never; or auto: 20 where more ranks are on the "

@@ -413,6 +413,12 @@ int wfi_deadline_left(const struct wfi_deadline *deadline)
 #define ROUNDS 64
 /* The worker's descriptor wakes the thread; this is a safety timeout. */
 #define SLEEP_MS 1000
+/*
+ * WFI_THREAD_WATCH: the interval of the checks, and the least time between two rounds of progress.
+ * The thread takes the core from an application that computes.
+ */
+static const struct timespec watch_interval = {.tv_nsec = 20000000};
+static const struct timespec watch_rest = {.tv_nsec = 500000};
 
 /*
  * Guards starting and stopping. Taken before the lock of the process, which the thread needs to
@@ -422,17 +428,20 @@ static pthread_mutex_t lifetime = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t thread;
 static unsigned int users;
 static struct wfi_wait idle = WFI_WAIT_CLOSED;
-/* Read without the lock: it takes effect within one interval. */
+/* Both are read without a lock: a change takes effect within one interval. */
 static atomic_bool stop;
+static atomic_uint autos; /* users of the kind WFI_THREAD_AUTO */
 static struct timespec interval;
 
-/* Locked. @return has the application made a call since the last check? */
+/* @return has the application made a call since the last check? */
 static bool is_polled(void)
 {
 	static unsigned int seen;
-	bool called = seen != wfi.progress_calls;
+	/* Relaxed: only whether the number changes matters. */
+	unsigned int calls = atomic_load_explicit(&wfi.progress_calls, memory_order_relaxed);
+	bool called = seen != calls;
 
-	seen = wfi.progress_calls;
+	seen = calls;
 	return called;
 }
 
@@ -449,23 +458,57 @@ static bool work(void)
 	return more == 0;
 }
 
-static void *run(void *arg)
+/* Not locked. A signal ends it. */
+static void rest(const struct timespec *time)
+{
+	struct pollfd fd = {.fd = idle.event, .events = POLLIN};
+
+	if (ppoll(&fd, 1, time, NULL) > 0)
+		take_signal(&idle);
+}
+
+static void make_progress(void)
 {
 	int rc;
+
+	wfi_lock_any();
+	rc = work() ? wfi_wait_sleep(&idle, SLEEP_MS) : 0;
+	wfi_unlock();
+	if (rc < 0)
+		rest(&interval);
+}
+
+/*
+ * Frames that the window or the port holds back, and lost ones, leave with a later call of their
+ * sender, and an application whose send is complete may make none. Threads of the application that
+ * sleep in calls make progress themselves.
+ */
+static void make_progress_for_others(void)
+{
+	wfi_lock_any();
+	if (wfi.sleepers == 0 && work())
+		wfi_wait_sleep(&idle, SLEEP_MS); /* an error: the thread returns later */
+	if (wfi.sleepers == 0 && wfi.serialized)
+		wfi_unlock_alone();
+	else
+		wfi_unlock();
+	rest(&watch_rest);
+}
+
+static void *run(void *arg)
+{
+	bool automatic;
 
 	(void)arg;
 	idle.shy = true;
 	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
-		wfi_lock_any();
-		if (is_polled()) {
-			wfi_unlock_armed();
-			nanosleep(&interval, NULL);
-			continue;
-		}
-		rc = work() ? wfi_wait_sleep(&idle, SLEEP_MS) : 0;
-		wfi_unlock();
-		if (rc < 0)
-			nanosleep(&interval, NULL);
+		automatic = atomic_load_explicit(&autos, memory_order_relaxed) > 0;
+		if (is_polled())
+			rest(automatic ? &interval : &watch_interval);
+		else if (automatic)
+			make_progress();
+		else
+			make_progress_for_others();
 	}
 	return NULL;
 }
@@ -487,20 +530,26 @@ static int first_user(unsigned int interval_us)
 	return rc;
 }
 
-int wfi_thread_start(unsigned int interval_us)
+int wfi_thread_start(enum wfi_thread kind, unsigned int interval_us)
 {
 	int rc;
 
 	pthread_mutex_lock(&lifetime);
+	atomic_fetch_add(&autos, kind == WFI_THREAD_AUTO);
 	rc = users == 0 ? first_user(interval_us) : 0;
-	users += rc == 0;
+	if (rc == 0)
+		users++;
+	else
+		atomic_fetch_sub(&autos, kind == WFI_THREAD_AUTO);
+	wfi_wait_signal(&idle);
 	pthread_mutex_unlock(&lifetime);
 	return rc;
 }
 
-void wfi_thread_stop(void)
+void wfi_thread_stop(enum wfi_thread kind)
 {
 	pthread_mutex_lock(&lifetime);
+	atomic_fetch_sub(&autos, kind == WFI_THREAD_AUTO);
 	if (--users == 0) {
 		atomic_store(&stop, true);
 		wfi_wait_signal(&idle);
@@ -516,5 +565,6 @@ void wfi_thread_forked(void)
 {
 	pthread_mutex_init(&lifetime, NULL);
 	users = 0;
+	atomic_store(&autos, 0);
 	idle = (struct wfi_wait)WFI_WAIT_CLOSED;
 }

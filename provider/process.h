@@ -8,6 +8,7 @@
 #ifndef WFI_PROCESS_H
 #define WFI_PROCESS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -22,9 +23,10 @@ struct wfi_process {
 	/** armed struct wfi_wait, for which wfi_unlock() arms the worker */
 	unsigned int sleepers;
 	/** calls of the application; by them the thread detects polling */
-	unsigned int progress_calls;
+	atomic_uint progress_calls;
 	unsigned int empty_calls; /**< consecutive calls without an event */
 	unsigned int domains, endpoints;
+	bool serialized;      /**< one domain, whose application serializes its calls (lock.h) */
 	unsigned int closing; /**< connections whose close is under way */
 	struct wfi_options options;
 	struct weft_context *ctx;
@@ -56,7 +58,10 @@ static inline unsigned int wfi_progress(void)
 {
 	unsigned int events = wfi.worker ? weft_worker_progress(wfi.worker) : 0;
 
-	wfi.progress_calls++;
+	/* Relaxed, and no locked operation: the lock is held, and the thread only compares. */
+	atomic_store_explicit(&wfi.progress_calls,
+			      atomic_load_explicit(&wfi.progress_calls, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
 	wfi.empty_calls = events ? 0 : wfi.empty_calls + 1;
 	return events;
 }
@@ -173,17 +178,27 @@ int wfi_deadline_left(const struct wfi_deadline *deadline);
 /* ------------------------------------------------------------------ progress thread */
 
 /*
- * The thread that makes progress for FI_PROGRESS_AUTO. At intervals it checks whether the
- * application still makes calls. If the application has made none, the thread makes progress, and
- * sleeps on the worker's descriptor when there is nothing to do. There is one thread for the
- * process.
+ * The progress thread, one for the process. At intervals it checks whether the application still
+ * makes calls.
+ *
+ * WFI_THREAD_AUTO, for FI_PROGRESS_AUTO: if the application has made none, the thread makes
+ * progress, and sleeps on the worker's descriptor when there is nothing to do.
+ *
+ * WFI_THREAD_WATCH, for FI_PROGRESS_MANUAL: the same after a longer interval, with pauses. So a
+ * message whose send is complete arrives, also if a frame was held back or lost, and the
+ * application makes no further call.
  */
+enum wfi_thread { WFI_THREAD_NONE, WFI_THREAD_WATCH, WFI_THREAD_AUTO };
 
-/** One more user; the lock of the process must not be held. @return 0 or a negative error */
-int wfi_thread_start(unsigned int interval_us);
+/**
+ * One more user; the lock of the process must not be held.
+ * @param interval_us  of WFI_THREAD_AUTO, by the first user
+ * @return 0 or a negative error
+ */
+int wfi_thread_start(enum wfi_thread kind, unsigned int interval_us);
 /** In a child of fork(), which has no such thread. */
 void wfi_thread_forked(void);
-/** One user less; waits for the thread's end. Not locked. */
-void wfi_thread_stop(void);
+/** One user less, of the @p kind of its start; the last one waits for the thread. Not locked. */
+void wfi_thread_stop(enum wfi_thread kind);
 
 #endif /* WFI_PROCESS_H */

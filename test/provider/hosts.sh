@@ -115,6 +115,26 @@ without_further_calls() {
 	start_switches && job leave && end_switches
 }
 
+# lose HOST: every tenth frame that leaves its uplink, at random.
+lose() {
+	ip netns exec "${ns[$1]}" nft "add table netdev weft
+		add chain netdev weft out { type filter hook egress device rail priority 0; }
+		add rule netdev weft out numgen random mod 10 0 counter drop"
+}
+
+# Frames are lost, and their sender's thread repeats them.
+without_further_calls_over_loss() {
+	start_switches && lose 0 && lose 1 || return 1
+	job leave
+	local rc=$? i
+	for i in 0 1; do
+		ip netns exec "${ns[i]}" nft list table netdev weft
+		ip netns exec "${ns[i]}" nft delete table netdev weft
+	done
+	end_switches
+	return $rc
+}
+
 # within BYTES: so much at least went from a port to the other one of the same switch.
 within() {
 	awk -v least="$1" '
@@ -275,6 +295,12 @@ rm -f "$dir"/apart.*
 check "ranks without rights on two hosts" without_rights
 check "ranks of a host over shared memory, hosts over the switches" shared_memory_within
 check "sends leave in their calls, for the other host" without_further_calls
+if command -v nft >/dev/null && lose 0 2>/dev/null; then
+	ip netns exec "${ns[0]}" nft delete table netdev weft
+	check "lost frames of a rank without further calls" without_further_calls_over_loss
+else
+	skip "lost frames of a rank without further calls" "no nftables with egress hooks here"
+fi
 check "all over the switches" switch_alone
 check "one address for all ranks of a host" one_address
 check "a rank of the other host dies" dies

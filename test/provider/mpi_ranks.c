@@ -389,7 +389,7 @@ static void compute(void)
 
 /*
  * A rank that sends a burst and then calls nothing of MPI: the other half of the ranks, on another
- * host, has the messages long before the rank's next call.
+ * host, has the messages long before the rank's next call, also where frames are lost.
  */
 static void leave(void)
 {

@@ -325,13 +325,13 @@ static void many_threads(void **state)
 	world_close(&shared);
 }
 
-/* FI_PROGRESS_AUTO: a long message arrives at a process that makes no calls. */
-static void automatic(void **state)
+/* A long message arrives at a process that makes no calls. */
+static void arrives_without_calls(enum fi_progress progress)
 {
 	uint8_t *buf = malloc(LONG);
 	struct world w;
 
-	world_open(&w, &(struct world_params){.caps = FI_TAGGED, .progress = FI_PROGRESS_AUTO});
+	world_open(&w, &(struct world_params){.caps = FI_TAGGED, .progress = progress});
 	if (w.me == 0) {
 		world_fill(buf, LONG, 1);
 		world_barrier();
@@ -347,6 +347,17 @@ static void automatic(void **state)
 	}
 	world_close(&w);
 	free(buf);
+}
+
+static void automatic(void **state)
+{
+	arrives_without_calls(FI_PROGRESS_AUTO);
+}
+
+/* The same later: the thread checks whether the application makes calls. */
+static void watched(void **state)
+{
+	arrives_without_calls(FI_PROGRESS_MANUAL);
 }
 
 /* A second endpoint, and the thread that closes it. */
@@ -424,11 +435,17 @@ static void close_is_not_in_the_way(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(formats),      cmocka_unit_test(many),
-		cmocka_unit_test(selective),    cmocka_unit_test(counters),
-		cmocka_unit_test(sleeping),     cmocka_unit_test(descriptor),
-		cmocka_unit_test(many_threads), cmocka_unit_test(automatic),
-		cmocka_unit_test(two_queues),   cmocka_unit_test(close_is_not_in_the_way),
+		cmocka_unit_test(formats),
+		cmocka_unit_test(many),
+		cmocka_unit_test(selective),
+		cmocka_unit_test(counters),
+		cmocka_unit_test(sleeping),
+		cmocka_unit_test(descriptor),
+		cmocka_unit_test(many_threads),
+		cmocka_unit_test(automatic),
+		cmocka_unit_test(watched),
+		cmocka_unit_test(two_queues),
+		cmocka_unit_test(close_is_not_in_the_way),
 	};
 
 	world_begin();
