@@ -93,7 +93,7 @@ static int open_keylog(struct weft_conf *conf)
  * Find the key and set conf->lane.job_key, to be released by job_key_release(). Where frames are to
  * be sealed and can't be, it is an error: no frame is sent in clear instead.
  * @param given  32 bytes, or NULL
- * @return 0, or an error, which has been logged
+ * @return 0, -ENOMEM, or another error, which has been logged
  */
 static int job_key_take(struct weft_conf *conf, const void *given)
 {

@@ -659,8 +659,9 @@ struct weft_lane_ep {
 	uint32_t retransmits; /**< driver: frames sent again */
 	/**
 	 * driver: feature bits of native access that the iface has and this lane_ep lacks, because
-	 * its peer does not accept it. Set before EV_UP. Bits may be added later, when the system
-	 * withdraws the access; operations that were accepted then end with -ECANCELED
+	 * the peer or the system does not permit it. Set before EV_UP. Bits may be added later,
+	 * when the system withdraws the access; operations that were accepted then end with
+	 * -ECANCELED
 	 */
 	uint32_t lacks;
 };

@@ -534,7 +534,7 @@ static int srx_close(struct fid *fid)
 	return 0;
 }
 
-/* It is usable when the first of its endpoints is enabled. */
+/* A shared context is usable when the first of its endpoints is enabled. */
 static int srx_control(struct fid *fid, int command, void *arg)
 {
 	return command == FI_ENABLE ? 0 : -FI_ENOSYS;

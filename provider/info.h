@@ -26,8 +26,8 @@
 #define WFI_MR_SCALABLE 2
 #define WFI_CAPS_FREE (FI_MULTI_RECV | WFI_CAPS_DOMAIN)
 /*
- * These cost something, or change the meaning of calls: only applications that request them get
- * them.
+ * Capabilities that cost something, or change the meaning of calls: only applications that request
+ * them get them.
  */
 #define WFI_CAPS_REQUESTED (FI_SOURCE | FI_SOURCE_ERR | FI_DIRECTED_RECV | FI_FENCE | FI_RMA_EVENT)
 #define WFI_CAPS (WFI_CAPS_PRIMARY | WFI_CAPS_DIRECTION | WFI_CAPS_FREE | WFI_CAPS_REQUESTED)

@@ -18,8 +18,8 @@ static long membarrier(int command)
 }
 
 /*
- * With the mutex: wait until a thread that took the lock by a store releases it, and prevent others
- * from taking it so.
+ * With the mutex: wait until a thread that took the lock by a store releases it. Afterwards threads
+ * take the lock by the mutex only.
  */
 static void exclude(void)
 {

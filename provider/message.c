@@ -107,7 +107,10 @@ static int watch(struct wfi_op *op, struct wfi_peer *peer, bool multi)
 		return 0;
 	if (!multi)
 		return wfi_op_undo(op) == 0 ? rc : 0;
-	/* It may have received messages already: then the error is reported as a completion. */
+	/*
+	 * A buffer for several messages may have received some: then a completion reports the
+	 * error.
+	 */
 	wfi_ops_end(peer, rc);
 	return 0;
 }

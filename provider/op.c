@@ -481,7 +481,7 @@ int wfi_ops_cancel(struct wfi_ep *ep, void *context)
 			op->cancelled = true;
 			if (weft_request_cancel(op->req) == 0)
 				return 0;
-			/* It is matched, and completes. */
+			/* The operation is matched, and completes. */
 			op->cancelled = false;
 		}
 	}

@@ -137,8 +137,8 @@ static inline struct wfi_post wfi_post_of(uint64_t kind, void **desc, fi_addr_t 
 }
 
 /**
- * Flags of a call that copies the data and reports only errors. A counter counts it when the
- * endpoint's default flags demand it: MPICH and OpenSHMEM wait for their injected writes so.
+ * Flags of a call that copies the data and reports only errors. A counter counts the operation at
+ * the completion level of the endpoint's default flags: MPICH and OpenSHMEM wait for that count.
  * @param cntr  of the operation's kind; NULL = none
  */
 static inline uint64_t wfi_inject_flags(const struct wfi_ep *ep, const struct wfi_cntr *cntr)
@@ -148,7 +148,7 @@ static inline uint64_t wfi_inject_flags(const struct wfi_ep *ep, const struct wf
 	return FI_INJECT | (cntr ? ep->tx.op_flags & levels : 0);
 }
 
-/** The arguments of such a call. */
+/** The arguments of a call that copies the data and reports only errors. */
 static inline struct wfi_post wfi_post_inject(struct fid_ep *fid, uint64_t kind, fi_addr_t addr)
 {
 	const struct wfi_ep *ep = wfi_ep_of(fid);

@@ -108,7 +108,7 @@ static ssize_t peek_message(struct wfi_ep *ep, const struct fi_msg_tagged *msg, 
 	if (message && flags & FI_DISCARD) {
 		weft_tag_msg_drop(wfi.worker, message);
 	} else if (message && keep(ep, msg->context, message, &c) < 0) {
-		/* It cannot be put back; its sender must not get success for it. */
+		/* The message cannot be put back. It is lost, although its send succeeds. */
 		weft_tag_msg_drop(wfi.worker, message);
 		c.status = -ENOMEM;
 		wfi_op_received(op, &c);

@@ -230,8 +230,9 @@ static int64_t median_floor(const struct trace_flow *g, uint64_t from, uint64_t 
 }
 
 /*
- * Frames of another lane between the two hosts were fast in this time: they were not late. Busy
- * hosts, too, poll one lane later than another, by several times.
+ * Were frames of another lane between the two hosts fast in this time? Then the hosts were not
+ * late. @p most is a small part of the slow lane's delay, since busy hosts also poll one lane later
+ * than another.
  */
 static bool others_are_fast(const struct trace *t, const struct trace_flow *f, uint64_t from,
 			    uint64_t to, int64_t most)

@@ -46,7 +46,7 @@ static uint64_t pid_of(const struct trace *t, uint32_t flow)
 	return 1 + (uint64_t)stream;
 }
 
-/* Its name is shown above all messages of one process. */
+/* The name of a process of the trace: it is shown above all messages of the process. */
 static void named(FILE *out, const struct trace *t, uint64_t pid, const char *name)
 {
 	struct json j = next_in(out);

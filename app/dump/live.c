@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Intervals are of the time of the frames, so the report of a file is that of the live capture.
+ * Intervals are measured by the time stamps of frames, so a file has the same report as the live
+ * capture.
  * Frames are judged lost after TRACE_LOST_NS, so their count is late by that.
  */
 

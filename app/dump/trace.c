@@ -415,7 +415,7 @@ static struct trace_flow *flow_of(struct trace *t, const struct dump_view *v)
 
 	if (v->hdr->type == WEFT_FRAME_HELLO || v->hdr->type == WEFT_FRAME_HELLO_ACK)
 		remember_hello(t, v);
-	/* These frames name the sender's connection, none, or one without its token. */
+	/* Types whose frames name the sender's connection, none, or one without its token. */
 	if (v->hdr->type == WEFT_FRAME_HELLO || v->hdr->type == WEFT_FRAME_RESET ||
 	    v->hdr->type == WEFT_FRAME_CHALLENGE)
 		return NULL;

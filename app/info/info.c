@@ -539,7 +539,7 @@ static int show(struct info *info, int eal_count, char **eal_words)
 	return ret;
 }
 
-/* These need no configuration, and work also with a wrong one. */
+/* Do the options need a configuration? The others work also with a wrong one. */
 static bool needs_config(int argc, char **argv)
 {
 	static const char *const others[] = {"--capture", "--recorder", "--metrics", "--live",
@@ -560,7 +560,7 @@ int main(int argc, char **argv)
 	int eal_count, ret = APP_OK;
 
 	cli_program = "weft-info";
-	/* This needs only a file, and no EAL. */
+	/* "protocols" needs only a file, and no EAL. */
 	if (argc > 1 && strcmp(argv[1], "protocols") == 0)
 		return info_protocols(argc - 1, argv + 1);
 	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);

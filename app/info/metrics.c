@@ -17,7 +17,7 @@
 
 #define METRIC_MAX 112
 
-/* It changes when a metric is removed, or gets another meaning, type or unit (doc/formats.md). */
+/* Changes when a metric is removed, or gets another meaning, type or unit (doc/formats.md). */
 #define METRICS_VERSION "1"
 
 /* A sample's name, and the factor of its value. */

@@ -12,7 +12,7 @@
 /* ---- frames --------------------------------------------------------------------------------- */
 
 /*
- * What a switch reads of a frame: its flow and its ECN bits. Frames are anybody's: every length is
+ * What a switch reads of a frame: its flow and its ECN bits. Frames are untrusted: every length is
  * checked.
  */
 

@@ -262,7 +262,8 @@ static int judge_test(const struct perf_options *o, enum perf_test test)
 	if (o->num_tests > 1 && (perf_is_raw(test) || test == PERF_TAG_FLOOD))
 		return stands_alone(perf_test_name(test));
 	if (o->flags & PERF_F_SLEEP && !perf_can_sleep(test)) {
-		cli_error("--sleep is for tagged and active messages, but tag_flood: %s polls",
+		cli_error("--sleep is for tests of tagged and active messages except tag_flood; "
+			  "%s always polls",
 			  perf_test_name(test));
 		return APP_USAGE;
 	}
@@ -336,7 +337,7 @@ static int complete(struct perf_options *o, int argc, char **argv)
 		return APP_USAGE;
 	}
 	if (o->graph && !o->sweep) {
-		cli_error("--graph draws a --sweep");
+		cli_error("--graph needs --sweep, whose measurements it draws");
 		return APP_USAGE;
 	}
 	/* Check this before minutes of measurement, not after. */

@@ -360,8 +360,10 @@ static bool take_ring(struct sw_conn *c, const struct add_ring *m, int *fd)
 	return acknowledge(c);
 }
 
-/* Descriptors may be passed from the secret on until the rings are there. Kernels before 6.16
- * ignore this. */
+/*
+ * Permit (@let) or forbid the client to pass descriptors. They are permitted from the time when it
+ * has sent the secret until its rings are there. Kernels before 6.16 ignore this.
+ */
 static void let_descriptors(const struct sw_conn *c, int let)
 {
 	setsockopt(c->fd, SOL_SOCKET, SO_PASSRIGHTS, &let, sizeof(let));

@@ -81,7 +81,8 @@ static int find(const char *name, uint16_t *id)
 		return APP_OK;
 	*id = SW_NO_UPLINK;
 	if (weft_port_explain_missing(print_missing) == 0)
-		cli_error("there is no port '%s'; the EAL's arguments before -- make ports", name);
+		cli_error("there is no port '%s'; name ports in the EAL's arguments, before --",
+			  name);
 	return APP_USAGE;
 }
 

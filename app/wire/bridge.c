@@ -25,7 +25,8 @@ static int find_ports(char *const *names, unsigned int num, uint16_t *ports, uns
 	for (*found = 0; *found < num; (*found)++) {
 		i = *found;
 		if (rte_eth_dev_get_port_by_name(names[i], &ports[i])) {
-			cli_error("there is no port '%s'; the EAL's arguments before -- make ports",
+			cli_error("there is no port '%s'; name ports in the EAL's arguments, "
+				  "before --",
 				  names[i]);
 			return APP_USAGE;
 		}
@@ -100,8 +101,8 @@ int wire_ports_open(struct wire *w, char *const *names, unsigned int num_names)
 	if (ret)
 		return ret;
 	if (num < 2 || num % 2 || num > 2 * WIRE_PAIRS) {
-		cli_error("ports are bridged in pairs, 1 to %d of them, but %s %u; the EAL's "
-			  "arguments before -- make ports, e.g. "
+		cli_error("ports are bridged in pairs, 1 to %d of them, but %s %u; name ports in "
+			  "the EAL's arguments, before --, e.g. "
 			  "--vdev=net_memif0,role=server,socket=/run/a",
 			  WIRE_PAIRS, num_names ? "these are" : "there are", num);
 		return APP_USAGE;
@@ -173,7 +174,7 @@ static bool fits(struct wire *w, struct wire_dir *d, struct rte_mbuf *m)
 		return true;
 	d->counters.oversize++;
 	if (!d->oversize_logged)
-		cli_error("%s: a frame of %u bytes is longer than --mtu %u allows; it and its like "
+		cli_error("%s: a frame of %u bytes is longer than --mtu %u allows; such frames "
 			  "are dropped",
 			  eth_port_name(d->from, name), m->pkt_len, w->mtu);
 	d->oversize_logged = true;

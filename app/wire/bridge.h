@@ -70,7 +70,8 @@ struct wire {
 };
 
 /**
- * Open the ports of all pairs: @p names, or all ports, in their order.
+ * Open the ports of all pairs: those in @p names, or all if there are no names. The first two ports
+ * are the first pair.
  * @return APP_OK or an exit code after an error message
  */
 int wire_ports_open(struct wire *w, char *const *names, unsigned int num_names);
@@ -78,8 +79,8 @@ void wire_ports_stop(const struct wire *w);
 /** @return APP_OK or an exit code after an error message */
 int wire_bridge_init(struct wire *w);
 /**
- * Forward until the end: a signal, or a command.
- * @param input  called a hundred times a second, without the lock: standard input
+ * Forward until a signal or a command ends the program.
+ * @param input  reads commands; called about a hundred times a second, without the lock
  */
 void wire_bridge_run(struct wire *w, void (*input)(struct wire *w));
 

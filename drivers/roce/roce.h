@@ -51,7 +51,7 @@
 #define ROCE_COUNTERS(X)                                                                         \
 	X(tx, "tx.messages", "Messages sent.")                                                   \
 	X(tx_bytes, "tx.bytes", "Bytes of messages sent.")                                       \
-	X(doorbells, "tx.doorbells", "Times that requests were posted to it.")                   \
+	X(doorbells, "tx.doorbells", "Times that requests were posted to the device.")           \
 	X(words, "tx.counts", "Writes of a count of processed messages.")                        \
 	X(no_credit, "tx.no_credit", "Sends that found the peer's window full.")                 \
 	X(no_place, "tx.no_place", "Sends and operations that found the send queues full.")      \

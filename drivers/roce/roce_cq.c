@@ -247,7 +247,7 @@ unsigned int roce_words_read(struct roce_iface *r)
 			chan->last_rx_at = r->now;
 			messages_acked(chan, weft_roce_credit_word(&chan->credit, count));
 			events += chan->credit.acked != before;
-			/* Its callbacks may have destroyed others in the list. */
+			/* Callbacks of messages may have destroyed others in the list. */
 			next = chan->in_wait ? TAILQ_NEXT(chan, wait_link) : TAILQ_FIRST(&r->waits);
 		}
 	}

@@ -20,7 +20,7 @@ int roce_srq_open(struct roce_iface *r, char *why, size_t why_len);
 /** Post buffers until all promised windows are covered, as far as memory allows. */
 void roce_srq_fill(struct roce_iface *r);
 /**
- * Post buffers until all promised windows are covered, and allocate what lacks.
+ * Post buffers until all promised windows are covered, and allocate the missing ones.
  * @return 0, or a negative error: the last window cannot be promised
  */
 int roce_srq_cover(struct roce_iface *r);

@@ -167,8 +167,8 @@ static void check_lane_eps(struct roce_iface *r)
 			    r->now - chan->busy_since > r->keepalive_ns)
 				roce_chan_count_send(chan);
 			/*
-			 * This may run callbacks that destroy the lane_ep, so other work on it
-			 * waits for the next check.
+			 * Abandoning requests may run callbacks that destroy the lane_ep, so other
+			 * work on it waits for the next check.
 			 */
 			if ((lane_ep->state == ROCE_FAILED || lane_ep->state == ROCE_STOPPED) &&
 			    !lane_ep->closing && !lane_ep->connecting && !idle &&
@@ -379,8 +379,8 @@ static void roce_close(struct weft_lane_iface *base)
 			sched_yield();
 	}
 	if (!LIST_EMPTY(&r->dying))
-		weft_error("%s: the device has not completed all requests in time: the queue pairs "
-			   "of these connections are not freed",
+		weft_error("%s: the device has not completed all requests in time; queue pairs "
+			   "with open requests are not freed",
 			   r->base.name);
 	free_iface(r);
 }

@@ -45,7 +45,7 @@ static void table_add(struct ud_lane_ep *lane_ep)
 		       peer_key(u, lane_ep->gid, lane_ep->qpn, lane_ep->remote_conn));
 }
 
-/* Its address resolution has ended. */
+/* The address resolution of a lane_ep has ended. */
 static void table_settled(struct ud_lane_ep *lane_ep)
 {
 	if (lane_ep->state != UD_RESOLVING)

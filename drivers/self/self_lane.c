@@ -296,7 +296,7 @@ static void self_ep_destroy(struct weft_lane_ep *base)
 	lane_ep->dead = true;
 	lane_ep->base.up = false;
 	/*
-	 * Its messages stay in the queue without an owner, and progress() frees them. Completions
+	 * Messages of the lane_ep stay in the queue, and progress() frees them. Completions
 	 * run now. The queue has at most SELF_MSGS messages of all lane_eps.
 	 */
 	STAILQ_FOREACH(m, &s->queue, entry) {

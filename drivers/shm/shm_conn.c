@@ -228,7 +228,7 @@ static void hello_init(const struct shm_iface *s, const struct shm_ep *lane_ep,
 	}
 }
 
-/* Its socket is connected: create the segment and pass it with the hello. */
+/* The socket is connected: create the segment, and pass it with the hello. */
 static int send_segment(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	struct shm_hello hello;

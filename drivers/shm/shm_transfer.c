@@ -124,7 +124,7 @@ bool shm_native_reaches(const struct shm_ep *lane_ep, const struct shm_hello *he
 
 	/*
 	 * Where children share the socket, the kernel's PID of the peer could be that of another
-	 * process. The word proves that this process has written the hello.
+	 * process. The word proves that the process with that PID has written the hello.
 	 */
 	return lane_ep->regs && lane_ep->pid > 0 && hello->word_at != 0 &&
 	       read_word(lane_ep->pid, hello->word_at, &word) == sizeof(word) &&

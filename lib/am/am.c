@@ -107,8 +107,8 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send_params *a, cons
 					    .header_length = (uint16_t)a->header_length};
 	rc = weft_send_data(req, params, buffer, count, false);
 	/*
-	 * Whether it is sent at once is known only after weft_tx_start(). A copy of a header is
-	 * cheap.
+	 * Whether the message is sent at once is known only after weft_tx_start(). So the header is
+	 * copied before, which is cheap.
 	 */
 	if (rc == 0 && (!me->up || !TAILQ_EMPTY(&me->pending)))
 		rc = copy_header(req);
@@ -568,7 +568,8 @@ static bool may_come(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 }
 
 /*
- * Let it wait for earlier messages, or for its other pieces. @return NULL: the endpoint has failed
+ * Let a message wait for earlier messages, or for its other pieces.
+ * @return NULL: the endpoint has failed
  */
 static struct weft_am_data *put_ahead(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 {

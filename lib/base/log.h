@@ -25,9 +25,10 @@
 extern int weft_log_level;
 
 /**
- * Direct the log.
+ * Set the level of the log and the file that it is written to.
  * @param file  NULL or "" = stderr; "%p" becomes the process id, "%h" the host's name
- * @return 0, or the error of opening the file; the log then goes on as before
+ * @return 0, or the error of opening the file; the level is then set, and the lines go on to the
+ *   previous file
  */
 int weft_log_setup(enum weft_log_level level, const char *file);
 

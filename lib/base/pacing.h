@@ -319,7 +319,8 @@ void weft_credit_pool_leave(struct weft_credit_pool *p, uint64_t window);
 /** The peer has used half of @p window. @return by how much its window grows; booked */
 uint64_t weft_credit_pool_grow(struct weft_credit_pool *p, uint64_t window);
 /**
- * @p back of a peer's @p window could be granted again. @return what the pool keeps; booked
+ * A peer with @p window has returned @p back of it. @return the part that is not granted to this
+ * peer again: its window shrinks by this, and the pool has it back
  */
 uint64_t weft_credit_pool_keep(struct weft_credit_pool *p, uint64_t window, uint64_t back);
 

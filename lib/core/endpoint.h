@@ -112,7 +112,7 @@ struct weft_ep {
 	uint32_t slot, generation;   /* our reference, which the peer's messages contain */
 	struct weft_wire_ref remote; /* the peer's reference; 0,0 = not known */
 	uint64_t remote_id;
-	/* They authenticate wire-up messages for this endpoint; remote_secret 0 = not known. */
+	/* authenticate wire-up messages for this endpoint; remote_secret 0 = not known */
 	uint64_t secret, remote_secret;
 	uint32_t conn_sn;
 	char remote_name[64];

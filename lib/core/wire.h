@@ -77,8 +77,8 @@
 #define WEFT_WIRE_GET_MAX (1u << 20)
 
 /**
- * Most GETs that may wait for their reply, per endpoint direction. The endpoint fails if there are
- * more. Initiators use at most half.
+ * The maximum number of GETs that may wait for their reply, per endpoint direction. The endpoint
+ * fails if there are more. Initiators use at most half.
  */
 #define WEFT_WIRE_ANSWERS 256
 

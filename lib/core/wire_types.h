@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/wire_types.h
- * Parts of the structures on the wire: little-endian integers without alignment, singles and their
- * bounds, and the protocol version.
+ * Parts of the structures on the wire: little-endian integers without alignment, single-precision
+ * numbers and their bounds, and the protocol version.
  */
 #ifndef WEFT_WIRE_TYPES_H
 #define WEFT_WIRE_TYPES_H
@@ -57,7 +57,7 @@ static inline weft_le64 weft_put64(uint64_t x)
 	return (weft_le64){htole64(x)};
 }
 
-/** IEEE 754 singles. */
+/** IEEE 754 numbers of single precision. */
 static inline float weft_get_single(weft_le32 x)
 {
 	uint32_t bits = weft_get32(x);

@@ -87,9 +87,9 @@ void weft_wait_rouse(struct weft_worker *w);
 	X(unbound, "wireup.drop.unbound",                                                        \
 	  "Messages dropped that came over a connection of no endpoint.")                        \
 	X(late, "progress.late", "Progress calls more than 200 us after the one before.")        \
-	X(late_ns, "progress.late_ns", "ns between these calls, without sleeps.")                \
+	X(late_ns, "progress.late_ns", "ns from the call before to a late one, without sleeps.") \
 	X(late_work_ns, "progress.late_work_ns",                                                 \
-	  "ns of these after which messages or acknowledgements were waiting.")
+	  "ns of progress.late_ns after which messages or acknowledgements were waiting.")
 
 /** State of an iface's link: wireup/rails.c. */
 struct weft_iface_link {
@@ -178,7 +178,7 @@ static inline void weft_worker_unlock(struct weft_worker *w)
 	}
 }
 
-/* As above, in calls that leave an armed worker as it is. */
+/* weft_worker_unlock() of calls that leave an armed worker as it is. */
 static inline void weft_worker_unlock_armed(struct weft_worker *w)
 {
 	if (w->multi)

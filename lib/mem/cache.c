@@ -741,7 +741,7 @@ void weft_regcache_put_dead(struct weft_regcache *rc, struct weft_mem *mem)
 		return;
 	}
 	pthread_mutex_lock(&rc->lock);
-	/* It is in use, so not in the list of idle entries. */
+	/* The entry is in use, so it is not in the list of idle entries. */
 	list = &rc->table.kind[e->kind];
 	if (e->listed)
 		entry_unlist(rc, list, table_position(list, e->start));

@@ -177,7 +177,10 @@ static bool is_news(struct weft_context *ctx, const struct weft_lane_iface *ifac
 	return false;
 }
 
-/* Its lanes need registrations only for sends from user memory, which they can copy instead. */
+/*
+ * Do lanes of the iface need registrations only for sends from user memory, which they can copy
+ * instead?
+ */
 static bool may_lack(const struct weft_lane_iface *iface)
 {
 	return iface->driver->mem_key == NULL;

@@ -50,8 +50,8 @@ void weft_uffd_unwatch(int fd, uintptr_t start, uintptr_t end);
 bool weft_uffd_changing(int fd, uintptr_t page);
 
 /**
- * Is all of it private anonymous memory? Only such memory cannot lose its pages without an event
- * (files and shared memory can be truncated or punched through other mappings).
+ * Is [@p start, @p end) all private anonymous memory? Only such memory cannot lose its pages
+ * without an event (files and shared memory can be truncated or punched through other mappings).
  *
  * @param whole  out, if so: the range and the remainder of the mappings in which it begins and
  *   ends. Watching a part of a mapping splits it, and mremap() of both parts fails with EFAULT.

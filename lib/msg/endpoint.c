@@ -204,7 +204,7 @@ void weft_flush_check(struct weft_msg_ep *me)
 {
 	struct weft_flush *f;
 
-	/* Its lanes are being destroyed: flush_fail() will end the flushes. */
+	/* The endpoint's lanes are being destroyed: flush_fail() will end the flushes. */
 	if (me->ep && me->ep->state == WEFT_EP_FAILED)
 		return;
 	while (!me->failed && (f = STAILQ_FIRST(&me->flushes)) && is_ready(me, f)) {

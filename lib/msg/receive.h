@@ -45,9 +45,9 @@ static inline void weft_credit_give_rts(struct weft_msg_ep *me)
 }
 
 /**
- * A message that took a message credit stays unmatched here. @return true when the peer has used
- * more than half of its window. The window has not grown, so the pool is empty and the peer will
- * wait soon.
+ * To be called when a message stays unmatched, after weft_credit_kept(). @return true when the peer
+ * has used more than half of its window of messages. The window has not grown in that call, so the
+ * pool is empty and the peer will soon have to wait.
  */
 static inline bool weft_credit_short(const struct weft_msg_ep *me)
 {

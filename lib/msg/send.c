@@ -236,7 +236,7 @@ void weft_tx_abort(struct weft_request *req, struct weft_wire_ref rreq, int stat
 		struct weft_wire_abort abort;
 	} __attribute__((packed)) both = {weft_ext_to_wire(&req->ext, WEFT_WIRE_ABORT), abort};
 
-	/* This may be all that the peer ever receives of the message. */
+	/* ABORT may be all that the peer ever receives of the message. */
 	if (req->ext.any)
 		weft_tx_ctl(req->me, WEFT_WIRE_EXT, &both, sizeof(both));
 	else

@@ -11,14 +11,15 @@
 /** The endpoint has something to send: the next progress serves it. */
 void weft_tx_kick(struct weft_msg_ep *me);
 /**
- * An eager protocol has no credit for the request: use the protocol that needs none. @return as
- * progress()
+ * There is no byte credit for an eager message: announce it, which takes only a message credit.
+ * @return as progress()
  */
 int weft_tx_uncredited(struct weft_request *req);
 /**
  * Should the message be announced, though there is credit to send it at once? Yes if other senders
  * wait for the peer's port, or if the lanes allow so few bytes in flight that announcing takes
- * hardly longer: the receiver then schedules the senders. No if WEFT_RNDV_THRESH is a number.
+ * hardly longer: the receiver then schedules the senders. Yes also if the peer was late and can
+ * read the message from this memory. No if WEFT_RNDV_THRESH is a number.
  */
 bool weft_tx_contended(const struct weft_request *req);
 /** Announce the message. @return as progress() */

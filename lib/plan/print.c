@@ -31,7 +31,7 @@ static const char *size_text(size_t size, char *buf, size_t len)
 	return buf;
 }
 
-/* The same with all digits: "256 KiB (262144 bytes)", "no size". @return buf */
+/* A size with all digits: "256 KiB (262144 bytes)", "no size". @return buf */
 static const char *bytes_text(size_t size, char *buf, size_t len)
 {
 	char text[32];

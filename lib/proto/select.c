@@ -558,7 +558,7 @@ const struct weft_proto_range *weft_ep_config_variant(struct weft_ep_config *con
 	while (v && (v->key.op != key->op || v->key.buf != key->buf || v->key.lacks != key->lacks))
 		v = v->next;
 	if (!v) {
-		/* Their number is bounded by operations, buffer types and needs: few. */
+		/* Operations, buffer types and needs bound the number of variants: few. */
 		v = malloc(sizeof(*v));
 		if (!v)
 			return NULL;

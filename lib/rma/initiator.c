@@ -295,8 +295,8 @@ int weft_rma_amo_step(struct weft_request *req)
 static const struct weft_proto *choose_proto(struct weft_request *req)
 {
 	/*
-	 * First, because it may register the buffer. The target does not notice native writes, so
-	 * they cannot notify it.
+	 * weft_rma_native_begin() comes first, because it may register the buffer. A put that
+	 * notifies goes by messages: the target does not notice native writes.
 	 */
 	bool can = !req->ext.any && weft_rma_native_begin(req);
 	struct weft_proto_key key = {

@@ -5,9 +5,9 @@
  * messages that wait for a receive, are links inside their owners' structures.
  *
  * Rules
- * - A receive matches a message if `((message tag ^ tag) & mask) == 0`, their channels are equal,
- *   and the receive names no source or the message's source, and of that no channel (`from`) or the
- *   message's.
+ * - A receive matches a message if `((message tag ^ tag) & mask) == 0` and both have one channel. A
+ *   receive may name a source, and a channel of this source (`from`): then these must be the
+ *   message's, too.
  * - A message goes to the matching receive that was posted first, in whichever list it is
  *   (#weft_match_recv.order decides).
  * - A receive gets the matching message that arrived first. The caller adds messages of one source
@@ -200,7 +200,7 @@ size_t weft_match_table_size(unsigned int bits);
 
 /**
  * @param mem   weft_match_table_size(bits) bytes; remains the caller's, must exist as long as @p m
- * @param seed  random: without it, tags that collide in one bucket cannot be chosen
+ * @param seed  random: a peer that does not know it cannot choose tags that share a bucket
  */
 void weft_match_init(struct weft_match *m, void *mem, unsigned int bits, uint64_t seed);
 

@@ -213,8 +213,8 @@ static void hold_probed(struct weft_message *msg)
 }
 
 /*
- * Its endpoint is gone: the pools count a message that stays (@stays), or that has stayed until
- * now.
+ * The endpoint of a message is gone: the pools count the message while it stays (@stays true), and
+ * stop when it is freed (false).
  */
 static void tag_credit_left(const struct weft_message *msg, bool stays)
 {
@@ -500,7 +500,7 @@ void weft_tag_sources_fini(struct weft_tag_worker *tw)
 
 /* ------------------------------------------------------------------ closed by the user */
 
-/* The same for a message taken out by a probe: its handle returns the error to the user. */
+/* weft_rx_refuse() for a message that a probe took: its handle returns the error to the user. */
 static void refuse_probed(struct weft_message *msg)
 {
 	if (!(msg->flags & (WEFT_MSG_RTS | WEFT_MSG_SYNC)) || msg->error)

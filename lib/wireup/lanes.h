@@ -43,8 +43,8 @@ void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 /* ------------------------------------------------------------------ addresses of both ends */
 
 /**
- * Make our ends of such lanes. Lanes that cannot be made are removed from the map. @return 0, or
- * the error of lane 0
+ * Make our ends of the lanes whose two ends need each other's address. Lanes that cannot be made
+ * are removed from the map. @return 0, or the error of lane 0
  */
 int weft_links_create(struct weft_ep *ep);
 /** Add our ends' addresses to a message that has the map. */

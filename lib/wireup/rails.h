@@ -46,8 +46,8 @@ void weft_iface_link_text(struct weft_lane_iface *iface, char *buf, size_t size)
 /** Check links that are not up yet: part of weft_conns_timers(). */
 void weft_iface_timers(struct weft_worker *w);
 /**
- * A lane of @p iface may be dead. With their interface thousands may be dead.
- * @return time of its check: now, or after the checks before it
+ * A lane of @p iface may be dead. If the interface has failed, thousands of lanes are checked:
+ * their checks are spread over time. @return the time of this lane's check, which may be now
  */
 uint64_t weft_iface_suspect_at(struct weft_worker *w, const struct weft_lane_iface *iface);
 /**

@@ -73,7 +73,7 @@ check "an unknown option: the numbers that every lane takes are named too" lanes
 	"unknown option 'foo' .*bw, lat, overhead, reg" dpdk:0,foo=1
 check "weft-perf: a picture that is neither .svg nor .png" refuses 2 \
 	"takes a file name that ends in .svg or .png" "$perf" --sweep --graph x.jpg
-check "weft-perf: a picture of nothing" refuses 2 "draws a --sweep" "$perf" --graph x.svg
+check "weft-perf: a picture of nothing" refuses 2 "needs --sweep" "$perf" --graph x.svg
 check "weft-perf: a sweep of another test than it can" refuses 2 "no sweep of another -t" "$perf" \
 	--sweep -t put_lat
 check "weft-perf: a sweep of the table" refuses 2 "no sweep of another -t" "$perf" --sweep -t table

@@ -502,7 +502,7 @@ int raw_bye_send(struct raw_conn *c)
 {
 	uint8_t path = c->next_path;
 
-	/* It is repeated over another path: the same path may lose it again. */
+	/* A repeated BYE takes another path: the same path may lose it again. */
 	if (c->multi)
 		path = (uint8_t)((path + c->hs_tries) % c->path_count);
 	if (send_state(c, path, WEFT_FRAME_BYE, WEFT_FRAME_F_CRC32C) != 0)

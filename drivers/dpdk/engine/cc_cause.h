@@ -38,7 +38,8 @@ bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue);
 void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue);
 
 /**
- * To be called when a round of mode SHARE ends: the first one after a cut by loss, else the second.
+ * To be called when a round of mode SHARE ends: weft_cc_share_loss() if its losses cut the window,
+ * else weft_cc_share_round().
  */
 void weft_cc_share_loss(struct weft_cc *cc);
 void weft_cc_share_round(struct weft_cc *cc, uint64_t now, uint32_t queue);

@@ -287,8 +287,8 @@ static inline uint32_t raw_csum_len(const struct raw_conn *c)
 }
 
 /*
- * The same for frames that are not DATA, which always have a checksum. Room for the CRC is always
- * reserved, so that sizes do not depend on the agreed checksum.
+ * As raw_csum_len(), for frames that are not DATA. Such frames always have a checksum, and DATA
+ * frames reserve its room, so that sizes do not depend on the agreed checksum.
  */
 static inline uint32_t raw_csum_room(const struct raw_conn *c)
 {

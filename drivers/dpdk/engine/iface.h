@@ -79,7 +79,7 @@
 	X(RAW_TX_WAITED, "tx.waited",                                                              \
 	  "Frames to be sent now that waited for messages, behind unacknowledged ones.")           \
 	X(RAW_TX_WAITED_LATE, "tx.waited_late",                                                    \
-	  "Times that such a frame waited too long: others are sent at once again.")               \
+	  "Times that a frame waited too long for messages: others then left at once.")            \
 	X(RAW_TX_STALLED, "tx.stalled", "Peers that stopped acknowledging; share cut.")            \
 	X(RAW_TX_TAKEN_BACK, "tx.taken_back",                                                      \
 	  "Frames to stalled peers whose buffers were taken back.")                                \

@@ -85,8 +85,8 @@ static inline void raw_clocks(struct raw_iface *iface, uint64_t now)
 	}
 	if (iface->sent) {
 		/*
-		 * These frames have the last call's timestamp: a sample from it is wrong by up to
-		 * the whole step.
+		 * Frames sent since the last call have its timestamp: a sample from them is wrong
+		 * by up to the whole step.
 		 */
 		iface->stale[slot].ts = ts;
 		iface->stale[slot].error = iface->step;

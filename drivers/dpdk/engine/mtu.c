@@ -553,7 +553,7 @@ static bool search_begin(struct raw_conn *c, uint16_t full, uint16_t lo)
 		c->mtu.again = c->iface->live_clock + AGAIN_NS;
 		return false;
 	}
-	/* Its ids are those of all probes, which have advanced since the last search. */
+	/* A search takes ids of all probes, which have advanced since the last search. */
 	c->search->id = c->probe_id;
 	search_again(c->search, full, least_size(c->iface),
 		     (uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), lo,

@@ -25,7 +25,11 @@ bool raw_arp_request(struct raw_iface *iface, uint32_t ip, bool theirs);
 
 void raw_hello_mac_begin(struct raw_conn *c, const struct weft_frame_view *v);
 
-/* @return true: the MAC address is known and in c->peer_mac */
+/*
+ * May a HELLO be answered now, to c->peer_mac?
+ * @return true: ARP has found the MAC address; or ARP has had no answer for RAW_HELLO_MAC_NS, and
+ * the address is the HELLO's source
+ */
 bool raw_hello_mac_known(struct raw_conn *c);
 
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v);

@@ -510,7 +510,8 @@ void raw_zc_cancel(struct raw_iface *iface, struct raw_tx *tx)
 			continue;
 		}
 		/*
-		 * It is in the list of released messages, and returns from there to the free ones.
+		 * The message is in the list of released ones, and returns from there to the free
+		 * ones.
 		 */
 		zc_complete(zc);
 	}

@@ -41,8 +41,8 @@
  */
 #define TRIES 3u
 /*
- * Answers over path 0 after which a silent path is given up; the second if only one of many ports
- * works.
+ * Answers over path 0 after which a silent path is given up. The larger number applies while an end
+ * hashes frames to queues, since few ports then reach the right queue.
  */
 #define SMALL_ACKS 6u
 #define SMALL_ACKS_SPREAD (2 * RAW_STEER_ROUNDS)

@@ -562,8 +562,8 @@ static inline bool nic_has_checked(const struct raw_iface *iface, const struct r
 
 /*
  * DATA with checked headers, of a connection that is up, whose checksum needs no check by the CPU.
- * The frame then takes the same functions as any other. gcc does not inline it by itself, which
- * costs 15 instructions a message.
+ * The frame then takes the same functions as any other. gcc does not inline this function by
+ * itself, which costs 15 instructions a message.
  * @return false: it is another kind of frame; nothing has been done
  */
 static __rte_always_inline bool known_input(struct raw_iface *iface,
@@ -601,8 +601,8 @@ static __rte_noinline void left_alone(struct raw_iface *iface, struct raw_conn *
 }
 
 /*
- * The same for the next frame of a connection without holes, if it has one message, which is of the
- * batch's kind: one comparison validates the message's header. No view is needed then.
+ * As known_input(), for the next frame of a connection without holes, if the frame has one message
+ * of the batch's kind: one comparison validates the message's header, and no view is needed.
  */
 static __rte_always_inline bool alone_input(struct raw_iface *iface,
 					    const struct weft_frame_hdr *hdr, uint32_t body_len,

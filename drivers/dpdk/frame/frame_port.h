@@ -373,9 +373,9 @@ static inline void weft_frame_port_link_text(struct weft_frame_port *port, char 
 	X(tx_too_long, "udp.tx_too_long", "Frames lost: longer than the interface's MTU.")       \
 	X(tx_no_port, "udp.tx_no_port", "Frames lost: another socket has the path's port.")      \
 	X(rx_calls, "udp.rx_calls", "System calls that received.")                               \
-	X(rx_empty, "udp.rx_empty", "Of those, the ones that found nothing.")                    \
+	X(rx_empty, "udp.rx_empty", "System calls to receive that found nothing.")               \
 	X(rx_datagrams, "udp.rx_datagrams", "Datagrams received.")                               \
-	X(rx_copied, "udp.rx_copied", "Of those, the ones copied once more.")                    \
+	X(rx_copied, "udp.rx_copied", "Datagrams received that were copied once more.")          \
 	X(rx_missed, "udp.rx_missed", "Datagrams that a full socket dropped.")                   \
 	X(rx_too_long, "udp.rx_too_long", "Datagrams dropped: longer than a frame.")             \
 	X(rx_no_buffer, "udp.rx_no_buffer", "Times that there was no buffer to receive into.")

@@ -95,8 +95,9 @@ struct weft_frame_view {
 	uint32_t src_ip;   /**< host order; 0 without IP */
 	uint16_t src_port; /**< 0 without UDP */
 	/**
-	 * 0 without UDP. With NOT_OURS it is 0 or a port of our address that this iface does not
-	 * use, perhaps another queue's: the destination, or the source that ICMP quotes.
+	 * Destination port; 0 without UDP. With NOT_OURS the frame may be another queue's: this is
+	 * a port of our address that this iface does not use (the destination, or the source that
+	 * ICMP quotes), or 0.
 	 */
 	uint16_t dst_port;
 	uint16_t udp_csum; /**< as on the wire; 0 = none */

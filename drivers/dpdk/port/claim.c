@@ -50,8 +50,8 @@ static int claim_socket(void)
 	if (fd < 0)
 		return -errno;
 	/*
-	 * Its connections are never accepted: passed descriptors would stay open until it is
-	 * closed.
+	 * Connections to the socket are never accepted: passed descriptors would stay open until
+	 * the socket is closed.
 	 */
 	weft_socket_refuse_fds(fd);
 	return fd;

@@ -50,9 +50,9 @@ bool weft_nic_any(const struct weft_nic_env *env);
 void weft_nic_node_memory(const struct weft_nic_env *env, int node, char *why, size_t why_len);
 
 /**
- * Report why requested NICs are no ports: those in the EAL's arguments (-a), and those that are
- * bound to DPDK's drivers. The EAL is up. The callback gets a sentence for each. @return their
- * number
+ * Report why requested NICs are no ports: those in the EAL's arguments (-a), or, if they name none,
+ * those that are bound to DPDK's drivers. The EAL is up. The callback gets a sentence for each.
+ * @return their number
  */
 unsigned int weft_nic_explain(const struct weft_nic_env *env, void (*report)(const char *sentence));
 

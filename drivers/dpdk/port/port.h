@@ -126,7 +126,7 @@ struct weft_port_intr {
 	uint64_t begin_tsc, most;
 	/* All sleeps: */
 	uint32_t life;  /**< weft_port_life() when frames last arrived */
-	int trust;      /**< > 0: interrupts arrive; < 0: the number that must arrive first */
+	int trust;      /**< > 0: interrupts are trusted; else 1 - trust must arrive before */
 	uint64_t blind; /**< ns: the longest sleep while interrupts are not trusted */
 	uint64_t wakes, empty, missed, late, refused;
 	uint16_t kept, given; /**< frames of keep[], and the number of them that are delivered */

@@ -48,8 +48,8 @@
 #define BLIND_MOST 1000000u
 #define LONG 100000000u
 /*
- * Interrupts with frames that must arrive before interrupts are trusted again, after a sleep that
- * ran out although a frame had arrived.
+ * A sleep that ran out although a frame had arrived has lost an interrupt. Interrupts are trusted
+ * again after N + 1 of them have arrived with frames.
  */
 #define MISTRUST 8
 

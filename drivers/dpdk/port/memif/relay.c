@@ -469,7 +469,10 @@ static void on_listener(void *arg)
 	if (peer < 0)
 		return;
 	if (!is_trusted(peer, &ls->name)) {
-		/* Its messages are not received. Another thread closes the descriptors in them. */
+		/*
+		 * Messages of an untrusted peer stay unread. Another thread closes the descriptors
+		 * in them.
+		 */
 		weft_foreign_fd_close(peer);
 		return;
 	}
