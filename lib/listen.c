@@ -74,7 +74,7 @@ static void log_refused(void *arg, const char *client, const char *why, bool las
 {
 	(void)arg;
 	weft_info("listener: refused %s: %s%s", client, why,
-		  last ? "; further ones have no line each" : "");
+		  last ? "; further refusals are not logged" : "");
 }
 
 static void *listen_run(void *arg)

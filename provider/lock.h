@@ -40,11 +40,11 @@ extern struct wfi_lock wfi_the_lock;
 /** Take the mutex: for threads that may meet a thread in alone mode. */
 void wfi_lock_any(void);
 /**
- * The end of wfi_lock_any(): from now on all callers serialize their calls. The mode is enabled now
- * or some ms later, by a thread.
+ * The end of wfi_lock_any(): from now on all callers serialize their calls. Alone mode is enabled
+ * now, or some ms later by a thread.
  */
 void wfi_unlock_alone(void);
-/** Unlocked, before the object may be unloaded: that thread has ended. */
+/** Unlocked: wait for the end of the thread that enables alone mode. The object may be unloaded. */
 void wfi_lock_join(void);
 /** For callers that serialize their calls, in or out of alone mode. */
 void wfi_lock_slow(void);

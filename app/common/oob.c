@@ -545,7 +545,7 @@ static void print_refused(void *arg, const char *client, const char *why, bool l
 	(void)arg;
 	cli_error("refused %s: %s", client, why);
 	if (last)
-		cli_error("further connections are refused without a line each");
+		cli_error("further refusals are not printed");
 }
 
 static int print_failure(const char *host, uint16_t port, int ret)
@@ -643,7 +643,7 @@ static int accept_tls(struct oob_server *server, struct oob *oob, oob_idle_cb id
 			  "WEFT_JOB_KEY%s",
 			  oob->name, strerror(-ret),
 			  ++server->refused < REFUSED_LINES ? ""
-							    : "; others have no line of their own");
+							    : "; further refusals are not printed");
 	return ret ? -EACCES : 0;
 }
 

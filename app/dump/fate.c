@@ -366,8 +366,8 @@ static bool is_of(const struct trace_flow *f, const struct dump_view *v)
 }
 
 /*
- * The flow of the frame's connection, if its bytes name one of this interface and these addresses;
- * else the busiest flow of these addresses, else that of the interface.
+ * Count a frame that arrived changed, at the flow of its connection if its bytes name one of this
+ * interface and these addresses; else at the busiest flow of these addresses, or of the interface.
  */
 void trace_fate_changed(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
 			uint64_t time)
