@@ -77,7 +77,8 @@ static void model_of(const struct weft_msg_ep *me, struct weft_model *m)
 	m->conf.forced = me->forced;
 }
 
-static uint32_t slow_reads(const struct weft_model *m)
+/* Lanes through memory whose reads by the kernel have less than @p part of their bandwidth. */
+static uint32_t slower_reads(const struct weft_model *m, double part)
 {
 	uint32_t mask = 0;
 
@@ -85,10 +86,20 @@ static uint32_t slow_reads(const struct weft_model *m)
 		const struct weft_model_lane *l = &m->lanes[__builtin_ctz(left)];
 
 		if ((l->features & WEFT_LANE_F_MEMORY) && l->get_bandwidth > 0 &&
-		    l->get_bandwidth < l->bandwidth)
+		    l->get_bandwidth < l->bandwidth * part)
 			mask |= left & -left;
 	}
 	return mask;
+}
+
+static void choose_reads(struct weft_msg_ep *me, const struct weft_model *m)
+{
+	me->slow_reads = me->stream_reads = 0;
+	if (m->conf.rndv_scheme != WEFT_RNDV_AUTO)
+		return;
+	me->slow_reads = slower_reads(m, 1);
+	/* The lane's bandwidth is that of copies in a cache: between cores it is about half. */
+	me->stream_reads = me->slow_reads & ~slower_reads(m, 0.5);
 }
 
 int weft_proto_select_build(struct weft_msg_ep *me)
@@ -107,7 +118,7 @@ int weft_proto_select_build(struct weft_msg_ep *me)
 	me->config = config;
 	me->eager_lanes = weft_lanes_choose(&m, &weft_lanes_eager, &key, NULL, 0);
 	me->rndv_lanes = weft_lanes_choose(&m, &weft_lanes_rndv_am, &key, NULL, 0);
-	me->slow_reads = m.conf.rndv_scheme == WEFT_RNDV_AUTO ? slow_reads(&m) : 0;
+	choose_reads(me, &m);
 	me->zcopy_from = weft_cost_zcopy_from(&m);
 	return changed;
 }

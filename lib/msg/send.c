@@ -398,6 +398,21 @@ int weft_tx_announce(struct weft_request *req)
 	return req->send.proto->progress(req);
 }
 
+/*
+ * Does a message over stream_reads belong to a stream? Copies through the lane occupy both cores,
+ * reads by the kernel the peer's. So a single message is faster by copies, and several at once by
+ * reads, the more so in both directions: those behind an announced one, and from the second one on
+ * between two progress calls.
+ */
+static bool in_stream(struct weft_msg_ep *me)
+{
+	uint64_t now = me->mw->worker->now;
+	bool another = me->tx_long_at == now || !TAILQ_EMPTY(&me->parked);
+
+	me->tx_long_at = now;
+	return another;
+}
+
 bool weft_tx_contended(const struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
@@ -409,6 +424,8 @@ bool weft_tx_contended(const struct weft_request *req)
 		return false;
 	if (me->slow_reads && weft_promptness_avoid(&me->promptness))
 		return true;
+	if (!(me->eager_lanes & ~me->stream_reads))
+		return in_stream(me);
 	for (uint32_t m = me->eager_lanes; m; m &= m - 1) {
 		const struct weft_msg_lane *l = &me->lanes[__builtin_ctz(m)];
 

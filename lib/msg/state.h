@@ -259,6 +259,9 @@ struct weft_msg_ep {
 	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and bulk data may use */
 	/* lanes over which a prompt peer's messages are faster than native reads */
 	uint32_t slow_reads;
+	/* those of them where this holds only for single messages below WEFT_MULTI_EAGER_LIMIT */
+	uint32_t stream_reads;
+	uint64_t tx_long_at; /* worker->now at the last long eager message over them */
 	struct weft_promptness promptness; /* over slow_reads */
 	/* pieces from this size on go from user memory where possible */
 	size_t zcopy_from;

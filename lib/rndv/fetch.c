@@ -231,7 +231,7 @@ static uint32_t need_nothing(const struct weft_msg_ep *me, uint32_t lanes)
 /* Lanes that pull although they can read, since messages of a prompt peer are faster. */
 static uint32_t pull_faster(const struct weft_fetch *f, uint32_t lanes)
 {
-	lanes &= f->me->slow_reads;
+	lanes &= f->me->slow_reads & ~f->me->stream_reads;
 	if (!lanes || f->length < PULL_FROM || weft_promptness_avoid(&f->me->promptness))
 		return 0;
 	return lanes;

@@ -12,13 +12,14 @@
 #define MS 1000000ull
 #define LEN 1000000
 
-static const char *cache = "REG_CACHE=off"; /* of the next duos */
+static const char *cache = "REG_CACHE=off", *thresh = "RNDV_THRESH=1k"; /* of the next duos */
 
 static inline int setup(void **state)
 {
 	(void)state;
 	mock_reset();
 	cache = "REG_CACHE=off";
+	thresh = "RNDV_THRESH=1k";
 	return 0;
 }
 
@@ -44,22 +45,33 @@ static inline void duo_run(struct duo *d, int rounds)
 		mock_run(1, MS / 10, d->w[0], d->w[1], NULL);
 }
 
-static inline void duo_open(struct duo *d, const char *lanes, const char *send_scheme,
-			    const char *recv_scheme)
+static inline void duo_workers(struct duo *d, const char *lanes, const char *send_scheme,
+			       const char *recv_scheme)
 {
 	for (int i = 0; i < 2; i++) {
 		char scheme[64];
 
 		snprintf(scheme, sizeof(scheme), "RNDV_SCHEME=%s", i ? recv_scheme : send_scheme);
-		d->ctx[i] = mock_context(scheme, "RNDV_THRESH=1k", cache, "LOG_LEVEL=error", NULL);
+		d->ctx[i] = mock_context(scheme, thresh, cache, "LOG_LEVEL=error", NULL);
 		d->w[i] = mock_worker(d->ctx[i], lanes);
 	}
+}
+
+static inline void duo_connect(struct duo *d)
+{
 	d->ep = mock_connect(d->w[0], d->w[1]);
 	duo_run(d, 50);
 	d->sbuf = malloc(LEN);
 	d->rbuf = malloc(LEN + 8);
 	pattern_fill(5, 0, d->sbuf, LEN);
 	memset(d->rbuf, 0xee, LEN + 8);
+}
+
+static inline void duo_open(struct duo *d, const char *lanes, const char *send_scheme,
+			    const char *recv_scheme)
+{
+	duo_workers(d, lanes, send_scheme, recv_scheme);
+	duo_connect(d);
 }
 
 static inline void duo_close(struct duo *d)

@@ -324,6 +324,69 @@ static void U38_a_death_amid_reads_ends_the_receive_once_and_nothing_is_written_
 	}
 }
 
+/* Lanes through memory, of which the kernel reads @p part of what copies carry. */
+static void open_memory(struct duo *d, double part)
+{
+	duo_workers(d, "mock:0,get=1000000", "auto", "auto");
+	for (int i = 0; i < 2; i++) {
+		struct weft_lane_attr *attr = &mock_iface(d->w[i], 0)->attr;
+
+		attr->features |= WEFT_LANE_F_MEMORY;
+		attr->get_bandwidth = attr->bandwidth * part;
+	}
+	duo_connect(d);
+}
+
+static void messages_are_read_unless_the_kernel_is_slow(void **state)
+{
+	static const double parts[] = {2, 0.6, 0.4};
+	struct duo d;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		mock_reset();
+		open_memory(&d, parts[i]);
+		one(&d, LEN);
+		assert_int_equal(gets(&d) > 0, parts[i] > 0.5);
+		assert_int_equal(pulls(&d) > 0, parts[i] < 0.5);
+		duo_close(&d);
+	}
+}
+
+/* A single message is copied, the others of a burst are announced. */
+static void a_burst_is_announced_where_the_kernel_is_fast(void **state)
+{
+	enum { NUM = 4, SIZE = 40000 };
+	struct op s[NUM], r[NUM];
+	struct duo d;
+
+	(void)state;
+	for (int fast = 0; fast < 2; fast++) {
+		mock_reset();
+		thresh = "RNDV_THRESH=auto";
+		open_memory(&d, fast ? 0.6 : 0.4);
+		for (int i = 0; i < 2 * NUM; i++) {
+			op_recv(&r[i / 2], d.w[1], d.rbuf, SIZE, 1, FULL);
+			op_send(&s[i / 2], d.ep, d.sbuf, SIZE, 1);
+			wait_for(&d, &s[i / 2], &r[i / 2]);
+			op_end(&s[i / 2], 0);
+			op_end_recv(&r[i / 2], d.rbuf, SIZE, 1, 5);
+		}
+		assert_int_equal(d.w[1]->msg->count.rts, 0);
+		for (int i = 0; i < NUM; i++) {
+			op_recv(&r[i], d.w[1], d.rbuf + i * SIZE, SIZE, 1, FULL);
+			op_send(&s[i], d.ep, d.sbuf, SIZE, 1);
+		}
+		for (int i = 0; i < NUM; i++) {
+			wait_for(&d, &s[i], &r[i]);
+			op_end(&s[i], 0);
+			op_end_recv(&r[i], d.rbuf + i * SIZE, SIZE, 1, 5);
+		}
+		assert_int_equal(d.w[1]->msg->count.rts, fast ? NUM - 1 : 0);
+		duo_close(&d);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +401,8 @@ int main(void)
 		T(iov_and_generic_receivers_pull_what_a_plain_one_would_read),
 		T(U29_U39_truncation_reads_what_has_room_and_frees_the_sender),
 		T(an_unexpected_offer_keeps_its_keys_until_it_is_received),
+		T(messages_are_read_unless_the_kernel_is_slow),
+		T(a_burst_is_announced_where_the_kernel_is_fast),
 		T(U38_a_death_amid_reads_ends_the_receive_once_and_nothing_is_written_after),
 	};
 
