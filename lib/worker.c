@@ -590,8 +590,9 @@ struct worker_flush {
 };
 
 /*
- * A refusal by a peer replaces -ECANCELED, because it is reported only once. -ECANCELED is no news
- * to the application that closed an endpoint by force.
+ * The first error is kept, except that any other error replaces -ECANCELED. A refusal by a peer is
+ * reported only once, while -ECANCELED is no news to the application: it has closed an endpoint by
+ * force.
  */
 static void take_status(struct worker_flush *f, int status)
 {

@@ -456,7 +456,8 @@ static void introduce_to(struct wfi_peer *peer)
 		return;
 	peer->introduce = true;
 	if (peer->ep && introduce(peer) < 0)
-		FI_WARN(&wfi_provider, FI_LOG_AV, "no memory: a peer lacks this address\n");
+		FI_WARN(&wfi_provider, FI_LOG_AV,
+			"no memory: a peer does not get the address of this process\n");
 }
 
 static int insert_one(struct wfi_av *av, const struct wfi_addr *addr, fi_addr_t *place)

@@ -31,7 +31,7 @@ int tls_handshake(struct tls *t, short *events);
 
 /** As send(2) and recv(2). @return bytes, 0 at the end of the connection, or a negative error */
 ssize_t tls_send(struct tls *t, const void *data, size_t length);
-/** @return also -EPROTO: bytes that the peer has not sent */
+/** @return as tls_send(), and -EPROTO: these bytes are not from the peer */
 ssize_t tls_recv(struct tls *t, void *data, size_t length);
 
 /** The socket stays open. NULL is allowed. */

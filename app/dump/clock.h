@@ -4,11 +4,11 @@
  * What a first pass finds about captures: their clocks, when each interface was captured, where
  * records are missing, and which station (MAC address) an interface is.
  *
- * Captures of tcpdump and dumpcap have no directions. They follow from the interface's own address.
- * All frames of an interface are from it or to it. Where two hosts exchange frames, both addresses
- * are in all frames. Then the order of time stamps decides: of a frame in two captures the earlier
- * time is that of its sender. This pass compares neighbouring frames of both directions, so that
- * clocks need not agree.
+ * Captures of tcpdump and dumpcap do not contain the direction of a frame. It follows from the
+ * interface's own address: all frames of an interface are from it or to it. Where only two hosts
+ * exchange frames, both addresses are in all frames. Then the order of time stamps decides: of a
+ * frame in two captures the earlier time is that of its sender. This pass compares neighbouring
+ * frames of both directions, so that clocks need not agree.
  */
 #ifndef DUMP_CLOCK_H
 #define DUMP_CLOCK_H

@@ -251,8 +251,8 @@ static int readable_twice(const struct dump_options *o)
 	for (i = 0; twice && i < o->num_names; i++) {
 		if (strcmp(o->names[i], "-"))
 			continue;
-		cli_error("%s reads captures twice, and standard input only once: write it to a "
-			  "file",
+		cli_error("%s reads captures twice, but standard input can be read only once: "
+			  "write it to a file first",
 			  o->html ? "--html" : "--slice with --message");
 		return APP_USAGE;
 	}

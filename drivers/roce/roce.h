@@ -343,9 +343,9 @@ extern const struct weft_lane_driver weft_roce_ud_driver;
 #define ROCE_ABANDON_NS 1000000000
 
 /**
- * Has the device had the time from @p since on, without completions that wait for us? The worker's
- * clock alone is not enough: after a long pause of the worker, more completions may wait than one
- * poll takes.
+ * Has a poll found no further completion when @p time had passed since @p since? The worker's clock
+ * alone does not show that the device had this time: after a long pause of the worker, more
+ * completions may wait than one poll takes.
  */
 static inline bool roce_empty_since(const struct roce_iface *r, uint64_t since, uint64_t time)
 {

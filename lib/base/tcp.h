@@ -103,8 +103,9 @@ struct weft_tcp_server_params {
 struct weft_tcp_server;
 
 /**
- * Listen. Bounds: 16 clients at once; a client beyond that takes the place of the host with most
- * clients (IPv6: of the same /64). A client has 5 s, and 16 refused clients have a line of the log.
+ * Listen. At most 16 clients are served at once. A further one takes the place of a client that has
+ * its reply, or else of one of the host (IPv6: the /64) with the most clients. A client has 5 s.
+ * Only the first 16 refused clients are passed to refused().
  * @return 0; -EINVAL the host has no address here; an error of the socket; -ENOMEM
  */
 int weft_tcp_server_open(const struct weft_tcp_server_params *params,

@@ -284,8 +284,9 @@ void raw_parts_forget(struct raw_conn *c)
 }
 
 /*
- * Drop the connection's own oldest frame. If it has none and the limit of the iface is reached,
- * drop one of a connection that has more than one.
+ * If the limit of the connection or of the iface is reached, drop the connection's own oldest
+ * frame. If it has none, drop one of a connection that has more than one, or else the oldest frame
+ * of the iface.
  */
 static void make_room(struct raw_conn *c)
 {

@@ -33,8 +33,9 @@ void weft_rtt_sample(struct weft_rtt *r, uint32_t ns)
 }
 
 /*
- * The timeout before backoff. It is never less than the round trip and a quarter: the variance of a
- * quiet path falls to nothing, and the peer still delays its acknowledgement.
+ * The timeout before backoff. Up to WEFT_RTO_ROOF, it is never less than the round trip and a
+ * quarter: the variance of a quiet path falls to nothing, and the peer still delays its
+ * acknowledgement.
  */
 static uint64_t first_rto(const struct weft_rtt *r)
 {
@@ -50,8 +51,9 @@ static uint64_t first_rto(const struct weft_rtt *r)
 }
 
 /*
- * Only the backoff has a limit: a path that carries nothing is tried again often. A timeout below
- * the round trip would retransmit each frame of a long path.
+ * WEFT_RTO_MAX limits the backoff, so that a path that carries nothing is tried again often. It
+ * does not limit the first timeout: one below the round trip would retransmit each frame of a long
+ * path.
  */
 uint64_t weft_rtt_rto(const struct weft_rtt *r, unsigned int backoff)
 {

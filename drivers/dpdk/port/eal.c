@@ -100,7 +100,7 @@ static void log_hold(void)
 }
 
 /*
- * After it: later lines are printed as usual.
+ * After rte_eal_init(): later lines are printed as usual.
  * @param show  print the lines that were held back, to standard error
  */
 static void log_release(bool show)

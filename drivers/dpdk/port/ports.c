@@ -119,8 +119,8 @@ static const char *leave_to_kernel(uint16_t id, char *why, size_t why_len)
 }
 
 /*
- * Devices among the EAL's arguments that are no ports, since their PMD has refused them. The EAL
- * goes on without.
+ * Virtual devices among the EAL's arguments that are no ports, since their PMD has refused them.
+ * The EAL goes on without them.
  */
 static int list_missing(weft_lane_resource_cb add, void *arg, int n)
 {

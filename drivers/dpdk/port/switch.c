@@ -77,7 +77,8 @@ static int open_socket(const char *path, char *why, size_t why_len)
 }
 
 /*
- * @return the uid of all users without a number in this user namespace; -1: there are none
+ * @return the uid of all users without a number in this user namespace; -1: there are no such
+ * users, or it is unknown
  */
 static int64_t overflow_uid(void)
 {
