@@ -309,15 +309,20 @@ void sw_half_expire(struct sw *s, uint64_t now)
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 
-/* @return 1 a message, 0 none now, -1 the connection has ended. @p fd: passed with it, or -1 */
+/*
+ * @param fd  passed with it, or -1
+ * @return 1 a message, 0 none now, -ECONNRESET the client has ended the connection, or -EPROTO
+ */
 static int recv_message(const struct sw_conn *c, struct message *m, int *fd)
 {
 	ssize_t n = weft_foreign_fd_recv(c->fd, m, sizeof(*m), fd, 1);
 
 	if (n == -EAGAIN)
 		return 0;
+	if (n == 0 || n == -ECONNRESET)
+		return -ECONNRESET;
 	/* All messages have the size that DPDK's clients send. */
-	return n == (ssize_t)sizeof(*m) ? 1 : -1;
+	return n == (ssize_t)sizeof(*m) ? 1 : -EPROTO;
 }
 
 /* ---- the port's messages -------------------------------------------------------------------- */
@@ -380,6 +385,7 @@ static bool connect_rings(struct sw *s, unsigned int port)
 		return false;
 	let_descriptors(c, false);
 	c->up = true;
+	s->port[port].hung_up = false;
 	sw_wake_set(s, port, c->tx.event);
 	sw_lane_attach(s, port, c);
 	snprintf(m.connected, sizeof(m.connected), "port %u", port);
@@ -428,8 +434,11 @@ void sw_conn_event(struct sw *s, unsigned int port)
 		return;
 	goes_on = rc > 0 && take(s, port, &m, &fd);
 	sw_close(&fd);
-	if (!goes_on)
-		sw_conn_end(s, port);
+	if (goes_on)
+		return;
+	if (rc == -ECONNRESET && c->up)
+		s->port[port].hung_up = true;
+	sw_conn_end(s, port);
 }
 
 /* ---- which port is it? ---------------------------------------------------------------------- */

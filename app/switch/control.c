@@ -42,6 +42,7 @@ static const struct {
 	FIELD("tx", tx_frames),
 	FIELD("tx_bytes", tx_bytes),
 	FIELD("wakes", wakes),
+	FIELD("farewells", farewells),
 	FIELD("drop.short", drop[SW_DROP_SHORT]),
 	FIELD("drop.source", drop[SW_DROP_SOURCE]),
 	FIELD("drop.kind", drop[SW_DROP_KIND]),

@@ -12,6 +12,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "drivers/dpdk/frame/arp.h"
 #include "drivers/dpdk/frame/frame.h"
 #include "drivers/dpdk/frame/frame_port.h"
 #include "switch/forward.h"
@@ -171,8 +172,10 @@ static struct sw_route dropped(enum sw_drop why)
 /* To a port; a port without a process drops the frame. */
 static struct sw_route to_port(const struct sw_plan *p, int port)
 {
-	if (port == NO_PORT || !(p->up >> port & 1))
+	if (port == NO_PORT)
 		return dropped(SW_DROP_UNKNOWN);
+	if (!(p->up >> port & 1))
+		return (struct sw_route){.drop = SW_DROP_UNKNOWN, .gone = p->gone >> port & 1};
 	return (struct sw_route){.ports = 1ull << port};
 }
 
@@ -310,6 +313,88 @@ struct sw_route sw_from_uplink(const struct sw_plan *p, const uint8_t *head, uin
 	if (!is_request(v.arp) || arp_announces(v.arp))
 		return (struct sw_route){.ports = p->up};
 	return to_port(p, by_ip(p, ip_at(&v.arp->arp_data.arp_tip)));
+}
+
+/* ---- ports whose process has ended ---------------------------------------------------------- */
+
+/*
+ * The kernel reports the end of a client to the switch, which answers in its place: a frame of a
+ * connection gets a farewell, as a successor at this address would send RESET. The farewell
+ * contains the numbers of the frame that it answers, so no other host can send it. An ARP probe
+ * makes peers without traffic send such a frame.
+ */
+
+/* A process may soon have the port again: HELLO is repeated until then. */
+static bool is_answered(const struct weft_frame_hdr *hdr)
+{
+	if (weft_get16(hdr->magic) != WEFT_FRAME_MAGIC || hdr->version != WEFT_FRAME_VERSION)
+		return false;
+	switch (hdr->type) {
+	case WEFT_FRAME_HELLO:
+	case WEFT_FRAME_HELLO_RETRY:
+	case WEFT_FRAME_RESET:
+	case WEFT_FRAME_CHALLENGE:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static const struct weft_frame_hdr *lane_header(const struct view *v, const uint8_t *head,
+						uint32_t len)
+{
+	const uint8_t *at = head + sizeof(*v->eth);
+
+	if (v->vlan >= 0)
+		at += sizeof(struct rte_vlan_hdr);
+	if (v->udp)
+		at = (const uint8_t *)(v->udp + 1);
+	else if (v->type != WEFT_FRAME_ETHERTYPE)
+		return NULL;
+	if ((uint32_t)(at - head) + sizeof(struct weft_frame_hdr) > len)
+		return NULL;
+	return (const struct weft_frame_hdr *)at;
+}
+
+uint32_t sw_farewell(const uint8_t *head, uint32_t len, uint8_t *out)
+{
+	const struct weft_frame_hdr *hdr;
+	struct weft_encap_addr a = {0};
+	struct view v;
+
+	if (!look(&v, head, len))
+		return 0;
+	hdr = lane_header(&v, head, len);
+	if (!hdr || !is_answered(hdr))
+		return 0;
+	memcpy(a.src_mac, &v.eth->dst_addr, 6);
+	memcpy(a.dst_mac, &v.eth->src_addr, 6);
+	a.vlan = v.vlan > 0 ? (uint16_t)v.vlan : 0;
+	a.raw_ethertype = !v.udp;
+	if (v.udp) {
+		a.src_ip = ip_at(&v.ip->dst_addr);
+		a.dst_ip = ip_at(&v.ip->src_addr);
+		a.src_port = be16_at(&v.udp->dst_port);
+		a.dst_port = be16_at(&v.udp->src_port);
+	}
+	return weft_frame_farewell(out, &a, weft_get16(hdr->src_conn), weft_get32(hdr->dst_conn),
+				   weft_get32(hdr->token));
+}
+
+uint32_t sw_probe(const struct sw_plan *p, unsigned int port, uint8_t *out)
+{
+	static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	const uint32_t len = RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN;
+	struct weft_arp from = {.ip = p->ip[port]};
+	struct rte_arp_hdr probe;
+	uint8_t l2;
+
+	sw_plan_mac(p, port, from.mac);
+	weft_arp_probe(&from, &probe);
+	memset(out, 0, len);
+	l2 = weft_encap_l2(out, everybody, from.mac, 0, RTE_ETHER_TYPE_ARP);
+	memcpy(out + l2, &probe, sizeof(probe));
+	return len;
 }
 
 /* ---- memif's rings -------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "drivers/dpdk/frame/frame.h"
 #include "drivers/dpdk/port/switch.h"
 
 /** Bytes of a frame that are parsed: ICMP quotes the ports 70 bytes after the Ethernet header. */
@@ -45,12 +46,14 @@ struct sw_plan {
 	uint32_t ip[WEFT_SWITCH_PORTS]; /**< single: all the same */
 	uint64_t vlans[4096 / 64]; /**< bit N: frames with tag N pass; untagged ones always do */
 	uint64_t up;               /**< bit N: port N has a process */
+	uint64_t gone;             /**< bit N: the last process of port N has ended */
 };
 
 /** A destination: ports, the uplink, both, or neither with a reason. */
 struct sw_route {
 	uint64_t ports;
 	bool uplink;
+	bool gone; /**< dropped: the process of its port has ended */
 	enum sw_drop drop;
 };
 
@@ -60,6 +63,25 @@ void sw_plan_mac(const struct sw_plan *p, unsigned int port, uint8_t mac[6]);
 struct sw_route sw_from_port(const struct sw_plan *p, unsigned int port, const uint8_t *head,
 			     uint32_t len);
 struct sw_route sw_from_uplink(const struct sw_plan *p, const uint8_t *head, uint32_t len);
+
+/* ---- ports whose process has ended */
+
+/** Bytes of the longest frame of this section. */
+#define SW_FAREWELL_MAX WEFT_FAREWELL_MAX
+
+/**
+ * The farewell of a process that has ended, as the answer to a frame for it.
+ * @param head, len  as for sw_from_port(), of a frame whose route is gone
+ * @param out  SW_FAREWELL_MAX bytes
+ * @return its length; 0 = the frame gets no answer
+ */
+uint32_t sw_farewell(const uint8_t *head, uint32_t len, uint8_t *out);
+
+/**
+ * An ARP probe for the address of a port, to all.
+ * @return its length, at most SW_FAREWELL_MAX
+ */
+uint32_t sw_probe(const struct sw_plan *p, unsigned int port, uint8_t *out);
 
 /* ---- memif's rings */
 

@@ -20,6 +20,7 @@
 #include "common/cli.h"
 #include "switch/client.h"
 #include "switch/grant.h"
+#include "switch/pump.h"
 #include "switch/switch.h"
 #include "switch/threads.h"
 
@@ -248,6 +249,10 @@ void sw_port_check(struct sw *s, unsigned int port)
 		return;
 	p->uid = p->user = (uid_t)-1;
 	p->pid = 0;
+	/* The switch itself ends connections of living processes, too: then no peer is notified. */
+	if (p->hung_up)
+		sw_lane_gone(s, port);
+	p->hung_up = false;
 }
 
 /*

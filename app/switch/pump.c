@@ -42,6 +42,7 @@ void sw_lane_attach(struct sw *s, unsigned int port, const struct sw_conn *c)
 	/* a bit of the previous connection; relaxed: no other data goes with it */
 	atomic_fetch_and_explicit(&h->broken, ~(1ull << port), memory_order_relaxed);
 	h->attach = true;
+	h->gone = false;
 	h->port = port;
 	h->user = c->user;
 	h->rx = c->rx;
@@ -52,6 +53,15 @@ void sw_lane_attach(struct sw *s, unsigned int port, const struct sw_conn *c)
 void sw_lane_detach(struct sw *s, unsigned int port)
 {
 	s->handover.attach = false;
+	s->handover.gone = false;
+	s->handover.port = port;
+	hand_over(s);
+}
+
+void sw_lane_gone(struct sw *s, unsigned int port)
+{
+	s->handover.attach = false;
+	s->handover.gone = true;
 	s->handover.port = port;
 	hand_over(s);
 }
@@ -94,6 +104,16 @@ static void take_lane(struct sw *s, const struct sw_handover *h)
 	l->user = h->user;
 	share_of(s, h->user)->ports |= 1ull << h->port;
 	s->plan.up |= 1ull << h->port;
+	s->plan.gone &= ~(1ull << h->port);
+	s->probing &= ~(1ull << h->port);
+}
+
+static void process_gone(struct sw *s, unsigned int port)
+{
+	s->plan.gone |= 1ull << port;
+	s->probing |= 1ull << port;
+	s->lane[port].probes = 0;
+	s->lane[port].probe_at = 0;
 }
 
 void sw_lane_change(struct sw *s)
@@ -107,6 +127,8 @@ void sw_lane_change(struct sw *s)
 		take_lane(s, h);
 	else
 		drop_lane(s, h->port);
+	if (h->gone)
+		process_gone(s, h->port);
 	atomic_store_explicit(&h->wanted, false, memory_order_release);
 }
 
@@ -252,6 +274,70 @@ static enum sw_drop to_uplink(struct sw_uplink *u, const struct frame *f)
 	return SW_PASS;
 }
 
+/* ---- for processes that have ended ---------------------------------------------------------- */
+
+/* Between two farewells, and the number that may leave at once, as the engine's of RESET. */
+#define FAREWELL_NS 100000ull
+#define FAREWELL_BURST 32u
+/* Probes get lost in full rings and in networks. */
+#define PROBES 3u
+#define PROBE_NS 100000000ull
+
+static bool may_answer(struct sw *s, uint64_t now)
+{
+	if (now < s->farewell_at)
+		return false;
+	s->farewell_at = FAREWELL_NS +
+			 RTE_MAX(s->farewell_at, now - RTE_MIN(now, FAREWELL_BURST * FAREWELL_NS));
+	return true;
+}
+
+/* @param to  the port that the frame has come from; SW_NO_UPLINK: it came from the uplink */
+static void answer(struct sw *s, unsigned int to, const struct frame *f, uint64_t now)
+{
+	uint8_t bytes[SW_FAREWELL_MAX];
+	struct frame farewell = {.head = bytes, .at = bytes};
+	uint32_t len = sw_farewell(f->head, f->head_len, bytes);
+
+	if (len == 0 || !may_answer(s, now))
+		return;
+	farewell.head_len = farewell.len = len;
+	if (to != SW_NO_UPLINK) {
+		SW_COUNT(s->lane[to].counters.farewells, 1);
+		to_ports(s, 1ull << to, &farewell);
+	} else if (!uplink_is_full(&s->uplink, now)) {
+		SW_COUNT(s->uplink.counters.farewells, 1);
+		to_uplink(&s->uplink, &farewell);
+	}
+}
+
+/* Peers without traffic query their connections when they receive a probe. */
+static void probe(struct sw *s, unsigned int port, uint64_t now)
+{
+	struct sw_lane *l = &s->lane[port];
+	uint8_t bytes[SW_FAREWELL_MAX];
+	struct frame f = {.head = bytes, .at = bytes};
+
+	if (now < l->probe_at)
+		return;
+	f.head_len = f.len = sw_probe(&s->plan, port, bytes);
+	to_ports(s, s->plan.up, &f);
+	if (s->plan.uplink && !uplink_is_full(&s->uplink, now))
+		to_uplink(&s->uplink, &f);
+	l->probe_at = now + (PROBE_NS << l->probes);
+	l->probes++;
+	if (l->probes == PROBES)
+		s->probing &= ~(1ull << port);
+}
+
+static void probe_all(struct sw *s, uint64_t now)
+{
+	uint64_t ports;
+
+	for (ports = s->probing; ports; ports &= ports - 1)
+		probe(s, (unsigned int)__builtin_ctzll(ports), now);
+}
+
 /* ---- from a port ---------------------------------------------------------------------------- */
 
 /* @return false: the frame stays in its ring until the uplink has space */
@@ -270,6 +356,8 @@ static bool one_frame(struct sw *s, unsigned int from, const struct frame *f, ui
 	SW_COUNT(c->rx_bytes, f->len);
 	if (r.drop != SW_PASS)
 		SW_COUNT(c->drop[r.drop], 1);
+	if (r.gone)
+		answer(s, from, f, now);
 	to_ports(s, r.ports, f);
 	if (r.uplink) {
 		r.drop = to_uplink(&s->uplink, f);
@@ -328,7 +416,7 @@ static bool restore_tag(struct rte_mbuf **m)
 	return rte_vlan_insert(m) == 0;
 }
 
-static unsigned int from_uplink(struct sw *s)
+static unsigned int from_uplink(struct sw *s, uint64_t now)
 {
 	struct sw_uplink *u = &s->uplink;
 	struct rte_mbuf *pkts[SW_BURST];
@@ -350,6 +438,8 @@ static unsigned int from_uplink(struct sw *s)
 		r = sw_from_uplink(&s->plan, f.head, f.head_len);
 		if (r.drop != SW_PASS)
 			SW_COUNT(u->counters.drop[r.drop], 1);
+		if (r.gone)
+			answer(s, SW_NO_UPLINK, &f, now);
 		to_ports(s, r.ports, &f);
 	}
 	rte_pktmbuf_free_bulk(pkts, n);
@@ -397,8 +487,9 @@ unsigned int sw_round(struct sw *s, uint64_t now)
 
 	sw_lane_change(s);
 	frames = from_users(s, now);
+	probe_all(s, now);
 	if (s->uplink.id != SW_NO_UPLINK) {
-		frames += from_uplink(s);
+		frames += from_uplink(s, now);
 		flush_uplink(&s->uplink, now);
 	}
 	sw_wake(s, flush_ports(s));

@@ -11,6 +11,8 @@
 /** By the control thread; waits for the forwarder, which never waits. */
 void sw_lane_attach(struct sw *s, unsigned int port, const struct sw_conn *c);
 void sw_lane_detach(struct sw *s, unsigned int port);
+/** The process of a port without rings has ended: its peers are notified. */
+void sw_lane_gone(struct sw *s, unsigned int port);
 
 /** By the forwarder: apply a pending change, if there is one. */
 void sw_lane_change(struct sw *s);

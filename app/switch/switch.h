@@ -39,6 +39,7 @@ struct sw_counters {
 	uint64_t rx_frames, rx_bytes; /**< from the process or the network */
 	uint64_t tx_frames, tx_bytes; /**< to the process or the network */
 	uint64_t wakes;
+	uint64_t farewells;           /**< sent to it for processes that have ended */
 	uint64_t drop[SW_DROP_KINDS]; /**< of received frames; SW_DROP_FULL: of frames to it */
 };
 
@@ -65,6 +66,7 @@ struct sw_port {
 	uid_t uid, user;
 	pid_t pid;
 	uint64_t idle_since; /**< the grant has had no memif connection since then */
+	bool hung_up;        /**< the process itself has ended its memif connection */
 	struct sw_conn conn;
 };
 
@@ -73,7 +75,9 @@ struct sw_lane {
 	struct sw_ring rx, tx;
 	uid_t user;
 	struct sw_counters counters;
-	int filled, room; /**< entries of its ring: used in this round, and there to be used */
+	int filled, room;    /**< entries of its ring: used in this round, and there to be used */
+	unsigned int probes; /**< sent since its process has ended */
+	uint64_t probe_at;   /**< the next one */
 };
 
 /** Forwarder: the ports of one user, which are served in turn (pump.c). */
@@ -105,6 +109,7 @@ struct sw_handover {
 	atomic_bool wanted; /**< the members below hold a change */
 	atomic_bool ended;  /**< the forwarder has left its loop */
 	bool attach;
+	bool gone; /**< the process of the port has ended */
 	unsigned int port;
 	uid_t user;
 	struct sw_ring rx, tx;
@@ -131,8 +136,10 @@ struct sw {
 	struct sw_share share[WEFT_SWITCH_PORTS];
 	unsigned int num_shares;
 	struct sw_uplink uplink;
-	unsigned int first; /* the share that is served first */
-	uint64_t broken;    /* ports with an invalid index in this round */
+	unsigned int first;   /* the share that is served first */
+	uint64_t broken;      /* ports with an invalid index in this round */
+	uint64_t probing;     /* ports whose process has ended a moment ago */
+	uint64_t farewell_at; /* no farewell before */
 	/* constant after the start */
 	uint16_t mtu;
 	uint8_t log2_ring;

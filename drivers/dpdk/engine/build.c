@@ -523,38 +523,22 @@ int raw_dest_send(struct raw_iface *iface, const struct raw_dest *d, uint8_t typ
 		.src_port = d->sport,
 		.dst_port = d->dport,
 	};
-	uint32_t lane_len = (uint32_t)sizeof(struct weft_frame_hdr) + len;
-	struct weft_encap_hdr encap;
-	struct weft_frame_hdr *hdr;
-	struct rte_mbuf *m;
-	uint8_t *p;
-
-	memcpy(a.src_mac, iface->rx_filter.mac, 6);
-	memcpy(a.dst_mac, d->mac, 6);
-	weft_encap_build(&encap, &a);
-	m = ctl_alloc(iface, encap.len + lane_len + 4);
-	if (!m)
-		return -EAGAIN;
-	m->data_len = (uint16_t)(encap.len + lane_len + 4);
-	m->pkt_len = m->data_len;
-	p = rte_pktmbuf_mtod(m, uint8_t *);
-	memcpy(p, encap.bytes, encap.len);
-	hdr = (struct weft_frame_hdr *)(p + encap.len);
-	*hdr = (struct weft_frame_hdr){
-		.magic = weft_put16(WEFT_FRAME_MAGIC),
-		.version = WEFT_FRAME_VERSION,
+	const struct weft_frame_hdr hdr = {
 		.type = type,
-		.flags = weft_put16(WEFT_FRAME_F_CRC32C),
-		.length = weft_put16((uint16_t)lane_len),
 		.dst_conn = weft_put32(d->id),
 		.token = weft_put32(d->token),
 		.ts = weft_put32((uint32_t)iface->now),
 		.ts_hold = weft_put16(WEFT_FRAME_NO_ECHO),
 	};
-	if (len > 0)
-		memcpy(hdr + 1, body, len);
-	weft_encap_patch(&encap, p, lane_len + 4, d->sport, d->dport);
-	put_crc(m, encap.len, lane_len);
+	struct rte_mbuf *m = ctl_alloc(iface, WEFT_FRAME_AROUND + (uint32_t)sizeof(hdr) + len);
+
+	if (!m)
+		return -EAGAIN;
+	memcpy(a.src_mac, iface->rx_filter.mac, 6);
+	memcpy(a.dst_mac, d->mac, 6);
+	m->data_len =
+		(uint16_t)weft_frame_write(rte_pktmbuf_mtod(m, uint8_t *), &a, &hdr, body, len);
+	m->pkt_len = m->data_len;
 	raw_txq_push(iface, m);
 	iface->counter[RAW_TX_FRAMES]++;
 	iface->counter[RAW_TX_BYTES] += m->pkt_len;

@@ -408,6 +408,8 @@ static const char *reset_text(uint16_t reason)
 		return "it speaks another version of the lane protocol";
 	case WEFT_RESET_REFUSED:
 		return "it refused the connection";
+	case WEFT_RESET_GONE:
+		return "its process has ended";
 	case WEFT_RESET_SEAL:
 		return "it refused the connection, since both ends do not seal their frames alike: "
 		       "give them the same WEFT_JOB_KEY, WEFT_SEAL and WEFT_SEAL_DH";

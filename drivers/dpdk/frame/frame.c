@@ -138,3 +138,49 @@ void weft_encap_build(struct weft_encap_hdr *e, const struct weft_encap_addr *a)
 		e->len += WEFT_IP_UDP_LEN;
 	}
 }
+
+/* ---------------------------------------------------------------- whole frames */
+
+uint32_t weft_frame_write(uint8_t *out, const struct weft_encap_addr *a,
+			  const struct weft_frame_hdr *hdr, const void *body, uint32_t len)
+{
+	uint32_t lane_len = (uint32_t)sizeof(*hdr) + len;
+	struct weft_frame_hdr head = *hdr;
+	struct weft_encap_hdr encap;
+	uint8_t *lane;
+	weft_le32 crc;
+
+	weft_encap_build(&encap, a);
+	memcpy(out, encap.bytes, encap.len);
+	lane = out + encap.len;
+	head.magic = weft_put16(WEFT_FRAME_MAGIC);
+	head.version = WEFT_FRAME_VERSION;
+	head.flags = weft_put16(WEFT_FRAME_F_CRC32C);
+	head.length = weft_put16((uint16_t)lane_len);
+	memcpy(lane, &head, sizeof(head));
+	if (len > 0)
+		memcpy(lane + sizeof(head), body, len);
+	crc = weft_put32(~weft_crc32c(WEFT_CRC32C_INIT, lane, lane_len));
+	memcpy(lane + lane_len, &crc, sizeof(crc));
+	weft_encap_patch(&encap, out, lane_len + (uint32_t)sizeof(crc), a->src_port, a->dst_port);
+	return encap.len + lane_len + (uint32_t)sizeof(crc);
+}
+
+uint32_t weft_frame_farewell(uint8_t *out, const struct weft_encap_addr *a, uint16_t index,
+			     uint32_t conn, uint32_t token)
+{
+	const struct weft_frame_reset body = {
+		.reason = weft_put16(WEFT_RESET_GONE),
+		.version_min = WEFT_FRAME_VERSION,
+		.version_max = WEFT_FRAME_VERSION,
+		.echo_conn = weft_put32(conn),
+		.echo_token = weft_put32(token),
+	};
+	const struct weft_frame_hdr hdr = {
+		.type = WEFT_FRAME_RESET,
+		.dst_conn = weft_put32(index),
+		.ts_hold = weft_put16(WEFT_FRAME_NO_ECHO),
+	};
+
+	return weft_frame_write(out, a, &hdr, &body, sizeof(body));
+}

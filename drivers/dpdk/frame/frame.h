@@ -193,4 +193,33 @@ static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *fra
 	udp->dgram_len = weft_be16((uint16_t)(sizeof(*udp) + lane_len));
 }
 
+/* ---------------------------------------------------------------- whole frames */
+
+/** Bytes of a frame around its lane header and body: the headers and the CRC32C. */
+#define WEFT_FRAME_AROUND (WEFT_ENCAP_MAX + 4u)
+
+/**
+ * Write a plain frame that has a CRC32C.
+ * @param hdr  fields of the connection; magic, version, flags and lengths are filled in
+ * @param out  has room for the header, the body and WEFT_FRAME_AROUND
+ * @return its length
+ */
+uint32_t weft_frame_write(uint8_t *out, const struct weft_encap_addr *a,
+			  const struct weft_frame_hdr *hdr, const void *body, uint32_t len);
+
+/** Bytes of the longest farewell. */
+#define WEFT_FAREWELL_MAX    \
+	(WEFT_FRAME_AROUND + \
+	 (uint32_t)(sizeof(struct weft_frame_hdr) + sizeof(struct weft_frame_reset)))
+
+/**
+ * Write a farewell, RESET(GONE): it ends a plain connection of a process that has ended. Its sender
+ * is that process's host.
+ * @param index  of the connection at the receiver
+ * @param conn, token  of the connection at the process that has ended, which its peer knows
+ * @return its length, at most WEFT_FAREWELL_MAX
+ */
+uint32_t weft_frame_farewell(uint8_t *out, const struct weft_encap_addr *a, uint16_t index,
+			     uint32_t conn, uint32_t token);
+
 #endif /* WEFT_FRAME_H */

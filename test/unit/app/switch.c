@@ -16,6 +16,7 @@
 
 #include <rte_byteorder.h>
 
+#include "frame/parse.h"
 #include "switch/forward.h"
 
 #define NET 0x0a000000u /* 10.0.0.0 */
@@ -344,6 +345,114 @@ static void cut_off_anywhere(void **state)
 	}
 }
 
+/* ---- ports whose process has ended ---------------------------------------------------------- */
+
+#define PEER_CONN 7u
+#define CONN 0x00030009u
+#define TOKEN 0x12345678u
+
+/* A lane frame of port 0 for port 5. @p tag: with 802.1Q; @p ip: over UDP */
+static struct packet lane_frame(const struct sw_plan *p, uint8_t type, bool tag, bool ip)
+{
+	const struct weft_frame_hdr hdr = {
+		.type = type,
+		.dst_conn = weft_put32(CONN),
+		.token = weft_put32(TOKEN),
+		.src_conn = weft_put16(PEER_CONN),
+	};
+	struct weft_encap_addr a = {
+		.vlan = tag ? 10 : 0,
+		.raw_ethertype = !ip,
+		.src_ip = OURS,
+		.dst_ip = OURS + 5,
+		.src_port = BASE + 100,
+		.dst_port = BASE,
+	};
+	struct packet f;
+
+	mac_of(p, 0, a.src_mac);
+	mac_of(p, 5, a.dst_mac);
+	f.len = weft_frame_write(f.b, &a, &hdr, NULL, 0);
+	return f;
+}
+
+/* The farewell ends the connection whose frame it answers. */
+static void expect_farewell(const struct sw_plan *p, const struct packet *f, bool tag, bool ip)
+{
+	uint8_t out[SW_FAREWELL_MAX];
+	uint32_t len = sw_farewell(f->b, f->len, out);
+	struct weft_rx_filter conf = {
+		.raw_ethertype = !ip,
+		.check_ip = true,
+		.vlan = tag ? 10 : 0,
+		.udp_port = BASE + 100,
+		.ip = OURS,
+	};
+	const struct weft_frame_reset *body;
+	struct weft_frame_view v = {0};
+	uint8_t gone[6];
+
+	mac_of(p, 0, conf.mac);
+	mac_of(p, 5, gone);
+	assert_int_equal(weft_frame_parse(&conf, out, len, &v), WEFT_VERDICT_OK);
+	assert_int_equal(v.type, WEFT_FRAME_RESET);
+	assert_memory_equal(v.src_mac, gone, 6);
+	assert_int_equal(v.src_ip, ip ? OURS + 5 : 0);
+	assert_int_equal(v.src_port, ip ? BASE : 0);
+	assert_int_equal(weft_get32(v.hdr->dst_conn), PEER_CONN);
+	body = (const struct weft_frame_reset *)v.body;
+	assert_int_equal(weft_get16(body->reason), WEFT_RESET_GONE);
+	assert_int_equal(weft_get32(body->echo_conn), CONN);
+	assert_int_equal(weft_get32(body->echo_token), TOKEN);
+}
+
+/* @behaviour R86 */
+static void a_frame_for_an_ended_process_gets_a_farewell(void **state)
+{
+	struct sw_plan p = each_plan();
+	struct packet f = lane_frame(&p, WEFT_FRAME_DATA, false, true);
+
+	p.vlans[0] = 1u << 10;
+	assert_false(sw_from_port(&p, 0, f.b, f.len).gone); /* the port never had a process */
+	p.gone = 1 << 5;
+	for (unsigned int tag = 0; tag < 2; tag++) {
+		for (unsigned int ip = 0; ip < 2; ip++) {
+			f = lane_frame(&p, WEFT_FRAME_ACK, tag, ip);
+			assert_true(sw_from_port(&p, 0, f.b, f.len).gone);
+			expect_farewell(&p, &f, tag, ip);
+		}
+	}
+	p.up |= 1 << 5;
+	assert_false(sw_from_port(&p, 0, f.b, f.len).gone);
+}
+
+static void only_frames_of_connections_get_one(void **state)
+{
+	static const uint8_t none[] = {WEFT_FRAME_HELLO, WEFT_FRAME_HELLO_RETRY, WEFT_FRAME_RESET,
+				       WEFT_FRAME_CHALLENGE};
+	struct sw_plan p = each_plan();
+	uint8_t out[SW_FAREWELL_MAX], *exact, a[6], gone[6];
+	struct packet f;
+
+	for (unsigned int i = 0; i < sizeof(none); i++) {
+		f = lane_frame(&p, none[i], false, true);
+		assert_int_equal(sw_farewell(f.b, f.len, out), 0);
+	}
+	f = lane_frame(&p, WEFT_FRAME_DATA, false, true);
+	for (uint32_t len = 0; len < 14 + 28 + sizeof(struct weft_frame_hdr); len++) {
+		exact = test_malloc(len ? len : 1);
+		memcpy(exact, f.b, len);
+		assert_int_equal(sw_farewell(exact, len, out), 0);
+		test_free(exact);
+	}
+	f.b[42] ^= 1; /* the magic */
+	assert_int_equal(sw_farewell(f.b, f.len, out), 0);
+	mac_of(&p, 0, a);
+	mac_of(&p, 5, gone);
+	f = arp(gone, a, 2, OURS, OURS + 5);
+	assert_int_equal(sw_farewell(f.b, f.len, out), 0);
+}
+
 /* ---- rings ---------------------------------------------------------------------------------- */
 
 #define LOG2 3
@@ -433,6 +542,8 @@ int main(void)
 		cmocka_unit_test(a_udp_port_is_an_address_too),
 		cmocka_unit_test(arp_and_icmp_find_their_port),
 		cmocka_unit_test(cut_off_anywhere),
+		cmocka_unit_test(a_frame_for_an_ended_process_gets_a_farewell),
+		cmocka_unit_test(only_frames_of_connections_get_one),
 		cmocka_unit_test(a_ring_lies_within_its_region),
 		cmocka_unit_test(descriptors_point_into_the_region),
 		cmocka_unit_test(an_index_stays_within_the_ring),

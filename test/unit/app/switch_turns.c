@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * weft-switch's forwarder: users take turns, and the ports of a user share its turn.
+ * weft-switch's forwarder: users take turns, and the ports of a user share its turn. It sends the
+ * farewells of processes that have ended.
  */
 
 #include <setjmp.h>
@@ -19,7 +20,8 @@
 #define LOG2 8
 #define SLOTS (1u << LOG2)
 #define RING (sizeof(struct sw_ring_shm) + SLOTS * sizeof(struct sw_ring_desc))
-#define REGION (2 * RING + 64)
+#define FRAME 256u
+#define REGION (2 * RING + 2 * FRAME) /* the frames sent, and those received */
 #define MANY 11u
 
 static struct sw sw;
@@ -57,6 +59,7 @@ static void attach(unsigned int port, uid_t user)
 	for (unsigned int i = 0; i < SLOTS; i++)
 		rx_ring(port)->desc[i] = (struct sw_ring_desc){.offset = 2 * RING, .length = 8};
 	h->attach = true;
+	h->gone = false;
 	h->port = port;
 	h->user = user;
 	atomic_store(&h->wanted, true);
@@ -66,7 +69,7 @@ static void attach(unsigned int port, uid_t user)
 
 static void detach(unsigned int port)
 {
-	sw.handover.attach = false;
+	sw.handover.attach = sw.handover.gone = false;
 	sw.handover.port = port;
 	atomic_store(&sw.handover.wanted, true);
 	sw_lane_change(&sw);
@@ -148,6 +151,105 @@ static void a_broken_ring_ends_its_port_alone(void **state)
 	assert_int_equal(sw.num_shares, 2);
 }
 
+/* ---- ports whose process has ended ---------------------------------------------------------- */
+
+#define BASE 9338
+
+static uint8_t *sent(unsigned int port)
+{
+	return (uint8_t *)memory[port] + 2 * RING;
+}
+
+static uint8_t *received(unsigned int port)
+{
+	return sent(port) + FRAME;
+}
+
+/* Its process sends a frame of a connection with port 1, and has a buffer for each answer. */
+static void send_to_port_1(unsigned int port)
+{
+	struct sw_ring_shm *tx = (struct sw_ring_shm *)((uint8_t *)memory[port] + RING);
+	const struct weft_frame_hdr hdr = {.type = WEFT_FRAME_ACK, .token = weft_put32(0x12345678)};
+	struct weft_encap_addr a = {.src_ip = sw.plan.ip[port],
+				    .dst_ip = sw.plan.ip[1],
+				    .src_port = BASE,
+				    .dst_port = BASE};
+
+	sw_plan_mac(&sw.plan, port, a.src_mac);
+	sw_plan_mac(&sw.plan, 1, a.dst_mac);
+	for (unsigned int i = 0; i < SLOTS; i++) {
+		rx_ring(port)->desc[i].length = weft_frame_write(sent(port), &a, &hdr, NULL, 0);
+		tx->desc[i] = (struct sw_ring_desc){.offset = 2 * RING + FRAME, .length = FRAME};
+	}
+	tx->head = (uint16_t)(tx->tail + SLOTS);
+	tx->flags = SW_RING_MASK_INT;
+	memset(received(port), 0, FRAME);
+}
+
+static void end_process(unsigned int port)
+{
+	detach(port);
+	sw.handover.gone = true;
+	atomic_store(&sw.handover.wanted, true);
+	sw_lane_change(&sw);
+}
+
+static void round_at(uint64_t now, unsigned int frames)
+{
+	rx_ring(0)->head = (uint16_t)(rx_ring(0)->tail + frames);
+	sw_round(&sw, now);
+}
+
+static void begin(void)
+{
+	memcpy(sw.plan.mac, (const uint8_t[]){2, 0x57, 1, 2, 3}, 5);
+	for (uint32_t i = 0; i < 3; i++)
+		sw.plan.ip[i] = 0x0a000001u + i;
+	attach(0, 1001);
+	attach(1, 1001);
+	send_to_port_1(0);
+}
+
+/* @behaviour R86 */
+static void peers_of_an_ended_process_are_notified(void **state)
+{
+	const uint64_t now = 1000000000, ms = 1000000;
+
+	begin();
+	end_process(1);
+	round_at(now, 0);
+	assert_int_equal(received(0)[0], 0xff); /* an ARP probe, to all */
+	assert_int_equal(received(0)[13], 0x06);
+	assert_int_equal(sw.lane[0].counters.tx_frames, 1);
+	round_at(now + 99 * ms, 0);
+	assert_int_equal(sw.lane[0].counters.tx_frames, 1);
+	round_at(now + 100 * ms, 0);
+	round_at(now + 300 * ms, 0);
+	round_at(now + 900 * ms, 0);
+	assert_int_equal(sw.lane[0].counters.tx_frames, 3);
+	round_at(now + 900 * ms, 1);
+	assert_int_equal(sw.lane[0].counters.farewells, 1);
+	assert_int_equal(received(0)[14 + 28 + offsetof(struct weft_frame_hdr, type)],
+			 WEFT_FRAME_RESET);
+	/* No flood: a burst, and then one in a tenth of a millisecond. */
+	for (unsigned int i = 0; i < 10; i++)
+		round_at(now + 900 * ms, SW_BURST);
+	assert_in_range(sw.lane[0].counters.farewells, 2, SW_BURST + 1);
+}
+
+static void a_port_that_only_lost_its_rings_gets_no_farewell(void **state)
+{
+	begin();
+	detach(1);
+	round_at(1000000000, 4);
+	assert_int_equal(sw.lane[0].counters.tx_frames, 0);
+	end_process(1);
+	attach(1, 1001); /* the next process answers for itself */
+	round_at(2000000000, 4);
+	assert_int_equal(sw.lane[0].counters.tx_frames, 0);
+	assert_int_equal(sw.lane[0].counters.farewells, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +257,8 @@ int main(void)
 		cmocka_unit_test_setup(a_turn_goes_to_the_ports_that_have_frames, setup),
 		cmocka_unit_test_setup(a_user_alone_sends_from_all_ports_in_each_round, setup),
 		cmocka_unit_test_setup(a_broken_ring_ends_its_port_alone, setup),
+		cmocka_unit_test_setup(peers_of_an_ended_process_are_notified, setup),
+		cmocka_unit_test_setup(a_port_that_only_lost_its_rings_gets_no_farewell, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

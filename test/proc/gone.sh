@@ -1,0 +1,168 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A killed process behind weft-switch is noticed by its peer within a second, beside loops that use
+# all cores. A stopped one is not lost. The programs' TCP connection reports nothing: its link is
+# down.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=test/proc/netns.sh
+. "$(dirname "$0")/netns.sh"
+
+switch=$build/app/weft-switch
+loops=()
+switch_pid=
+tidy_gone() {
+	[ -z "$switch_pid" ] || kill -KILL "$switch_pid" 2>/dev/null
+	end_loops
+	untidy
+}
+trap tidy_gone EXIT
+
+ms() { echo $(($(date +%s%N) / 1000000)); }
+
+# Two loops for each core.
+start_loops() {
+	local i
+	for ((i = 0; i < 2 * $(nproc); i++)); do
+		while :; do :; done &
+		loops+=($!)
+	done
+}
+
+end_loops() {
+	[ ${#loops[@]} = 0 ] || kill "${loops[@]}" 2>/dev/null
+	loops=()
+}
+
+# ---- the two kinds of lanes ---------------------------------------------------------------------
+
+# Processes that find the switch by its socket.
+start_switch() {
+	: >"$dir/switch.out"
+	"$switch" --no-huge -m 64 --no-pci --no-shconf -- -p "$dir/sock" -n 4 -S 50 none \
+		>"$dir/switch.out" 2>"$dir/switch.err" &
+	switch_pid=$!
+	until_said "$dir/switch.out" "^weft-switch: .* ports at" $switch_pid
+}
+
+end_switch() {
+	kill "$switch_pid"
+	wait "$switch_pid"
+	switch_pid=
+	cat "$dir/switch.out" "$dir/switch.err"
+}
+
+new_pair() {
+	free_port
+	eal_server=(--no-huge -m 256 --no-pci)
+	eal_client=("${eal_server[@]}")
+	lanes=dpdk
+	export WEFT_SWITCH=$dir/sock
+}
+
+# ---- cases --------------------------------------------------------------------------------------
+
+# until_noticed: the client's log has the sentence within a second.
+until_noticed() {
+	local begin bound took rc=0
+	bound=$(stretch 1000)
+	ip -n "${ns[0]}" link set ctl down
+	start_loops
+	sleep 0.2 # the loops have taken the cores
+	begin=$(ms)
+	kill -KILL "$(program_pid "$server_pid")"
+	until_said "$dir/client.err" "answers that its process has ended" "$client_pid" || rc=1
+	took=$(($(ms) - begin))
+	end_loops
+	echo "noticed after $took of $bound ms"
+	return $((rc || took > bound))
+}
+
+# The ends of both, whose exit codes do not matter, and the link of their TCP connection.
+end_pair() {
+	kill "$client_pid" 2>/dev/null
+	wait "$client_pid"
+	server_code
+	ip -n "${ns[0]}" link set ctl up
+}
+
+killed_in_a_stream() {
+	local rc=0
+	new_pair
+	start_server "$perf" || return 1
+	start_client -t tag_bw -s 64k -D 60 && stream_runs || return 1
+	until_noticed || rc=1
+	end_pair
+	return $rc
+}
+
+# Nothing is sent before the end of the server: its peer sleeps.
+killed_while_idle() {
+	local rc=0
+	new_pair
+	start_server "$cat" -l || return 1
+	rm -f "$dir/slow"
+	mkfifo "$dir/slow"
+	: >"$dir/client.err"
+	client "$cat" <"$dir/slow" &
+	client_pid=$!
+	exec 9>"$dir/slow"
+	echo first >&9
+	until_said "$dir/server.out" first $client_pid || return 1
+	sleep 1
+	until_noticed || rc=1
+	exec 9>&-
+	end_pair
+	return $rc
+}
+
+# A process that is stopped is slow, not dead.
+stopped() {
+	local rc=0 victim
+	new_pair
+	start_server "$perf" || return 1
+	start_client -t tag_bw -s 4k -D 3 -V && stream_runs || return 1
+	victim=$(program_pid "$server_pid")
+	kill -STOP "$victim"
+	sleep 3
+	kill -CONT "$victim"
+	wait "$client_pid" || rc=$?
+	server_code || return 1
+	[ $rc = 0 ] && ! grep "has ended" "$dir/client.err"
+}
+
+# A switch that is started again knows its clients by their rings only.
+killed_behind_the_next_switch() {
+	local rc=0
+	new_pair
+	start_server "$perf" || return 1
+	start_client -t tag_bw -s 64k -D 60 && stream_runs || return 1
+	kill -KILL "$switch_pid"
+	wait "$switch_pid"
+	start_switch || return 1
+	sleep 2
+	kill -0 $client_pid && ! grep "has ended" "$dir/client.err" || rc=1
+	until_noticed || rc=1
+	end_pair
+	return $rc
+}
+
+if [ -x "$switch" ]; then
+	check "weft-switch starts" start_switch
+	# @behaviour R86: a killed process behind weft-switch is noticed within a second; a stopped
+	# one is not lost
+	check "weft-switch: a process is killed in a stream" killed_in_a_stream
+	# @behaviour R86
+	check "weft-switch: an idle process is killed" killed_while_idle
+	# @behaviour R86
+	check "weft-switch: a process that stops for 3 s is not lost" stopped
+	# @behaviour R86
+	check "weft-switch: killed behind a switch that was started again" \
+		killed_behind_the_next_switch
+	end_switch >/dev/null
+else
+	skip "weft-switch" "it is not in this build"
+fi
+tap_end
